@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Messages for people. Every message says what failed, on what (server, path,
+ * option, device), why in words, and what to do about it.
+ *
+ * Output goes to standard error until log_to_syslog() is called; any thread
+ * may log, a message is written with one write so lines never mix.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stddef.h>
+
+enum log_level { LOG_LVL_ERR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
+
+/* Messages above this level are dropped; LOG_LVL_INFO until changed. */
+void log_set_level(enum log_level max);
+enum log_level log_get_level(void);
+
+/* From now on messages go to syslog (a daemon has no terminal). */
+void log_to_syslog(void);
+
+void log_msg(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_err(...)   log_msg(LOG_LVL_ERR, __VA_ARGS__)
+#define log_warn(...)  log_msg(LOG_LVL_WARN, __VA_ARGS__)
+#define log_info(...)  log_msg(LOG_LVL_INFO, __VA_ARGS__)
+/* The arguments of a debug message are not evaluated when it is dropped. */
+#define log_debug(...) \
+	do { \
+		if (log_get_level() >= LOG_LVL_DEBUG) \
+			log_msg(LOG_LVL_DEBUG, __VA_ARGS__); \
+	} while (0)
+
+/*
+ * Fixed-size text of one failure, filled at the depth where the reason is
+ * known and printed once at the top. An empty text means "no failure yet".
+ */
+struct errbuf {
+	char text[512];
+};
+
+/* Sets the text and returns err (a negative errno), so that callers can
+ * `return err_set(eb, -EINVAL, "...")`. eb may be NULL. */
+int err_set(struct errbuf *eb, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The event loop of a lane (and of the control thread): one epoll set with
+ * file descriptor watches, timers, and a mailbox for messages from other
+ * threads. All functions but loop_post() and loop_stop() belong to the thread
+ * that runs the loop (before it runs: to its creator).
+ *
+ * A callback may add, change and remove any watch or timer, its own included;
+ * a watch that was removed is not called again, even if its event was already
+ * fetched from the kernel in the same round.
+ */
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/list.h"
+
+struct loop;
+
+struct loop_watch {
+	int fd;                 /* -1: not registered */
+	uint32_t events;        /* EPOLLIN ..., as registered */
+	/* revents: EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP */
+	void (*fn)(struct loop_watch *w, uint32_t revents);
+};
+
+struct loop_timer {
+	struct list node;       /* in the loop's ordered list, or unlinked */
+	uint64_t when;          /* CLOCK_MONOTONIC nanoseconds */
+	void (*fn)(struct loop_timer *t);
+};
+
+struct loop_msg {
+	struct loop_msg *next;  /* the mailbox's link */
+	void (*fn)(struct loop_msg *m);
+};
+
+/* Returns NULL and sets errno. The caller owns the loop. */
+struct loop *loop_new(void);
+/* Watches and timers still registered are forgotten, not called. */
+void loop_free(struct loop *l);
+
+/* w is caller-owned and must stay until loop_unwatch(). Returns 0 or -errno. */
+int loop_watch(struct loop *l, struct loop_watch *w);
+/* Changes the events of a registered watch; events 0 parks it. */
+int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events);
+/* Does nothing if w is not registered (fd -1). Sets fd to -1, closes nothing. */
+void loop_unwatch(struct loop *l, struct loop_watch *w);
+
+/* (Re)arms t to fire once, delay_ms from now. t->fn and an initialised
+ * (unlinked) node are the caller's to set up: loop_timer_init(). */
+void loop_timer_init(struct loop_timer *t, void (*fn)(struct loop_timer *t));
+void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms);
+void loop_timer_clear(struct loop_timer *t);
+
+/* Any thread: m->fn(m) will run on the loop's thread. Messages of one sender
+ * keep their order. m is owned by the loop until fn is called. */
+void loop_post(struct loop *l, struct loop_msg *m);
+
+/* Polled once in every round before sleeping, and repeatedly while spinning:
+ * returns how many events it handled. At most one; NULL removes it. */
+void loop_set_poller(struct loop *l, unsigned (*poll)(void *arg), void *arg);
+/* How long to poll before sleeping after the last work, in ns; 0 = sleep at once. */
+void loop_set_spin(struct loop *l, uint64_t spin_ns);
+
+/* Runs until loop_stop(); returns 0 or -errno of a failed epoll_wait. */
+int loop_run(struct loop *l);
+/* Any thread, also a signal handler: loop_run() returns after its round. */
+void loop_stop(struct loop *l);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t mono_ns(void);
+
+#endif

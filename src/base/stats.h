@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counters of one lane. Only the lane's thread writes them; any thread may
+ * read them (a reader sees each counter whole, not all at one instant).
+ */
+#ifndef BASE_STATS_H
+#define BASE_STATS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* X(identifier, name in reports, what it counts) */
+#define STATS_TABLE(X) \
+	X(FUSE_REQUESTS,      "fuse.requests",       "requests read from the FUSE device") \
+	X(FUSE_WAITS,         "fuse.buffer_waits",   "requests that had to wait for a buffer") \
+	X(RPC_CALLS,          "rpc.calls",           "RPC calls sent for the first time") \
+	X(RPC_REPLIES,        "rpc.replies",         "RPC replies matched to a call") \
+	X(RPC_REPLAYS,        "rpc.replays",         "calls sent again after a lost connection") \
+	X(RPC_RETRIES,        "rpc.retries",         "calls the server asked to repeat later") \
+	X(RPC_BAD_REPLIES,    "rpc.bad_replies",     "replies dropped or failed as malformed") \
+	X(RPC_BACK_CALLS,     "rpc.back_calls",      "calls of the server on this connection") \
+	X(RPC_CREDIT_WAITS,   "rpc.credit_waits",    "calls that waited for a credit") \
+	X(RDMA_READ_CHUNKS,   "rdma.read_chunks",    "calls with a Read chunk") \
+	X(RDMA_WRITE_CHUNKS,  "rdma.write_chunks",   "calls with a Write chunk") \
+	X(RDMA_REPLY_CHUNKS,  "rdma.reply_chunks",   "calls with a Reply chunk") \
+	X(RDMA_LONG_CALLS,    "rdma.long_calls",     "calls sent as a Position-Zero Read chunk") \
+	X(RDMA_ERRORS,        "rdma.errors",         "RDMA_ERROR messages received") \
+	X(READ_REQUESTS,      "read.requests",       "READ procedures completed") \
+	X(READ_PLACED_BYTES,  "read.placed_bytes",   "file bytes the server placed by RDMA Write") \
+	X(READ_INLINE_BYTES,  "read.inline_bytes",   "file bytes that came inside a reply message") \
+	X(READ_COPIED_BYTES,  "read.copied_bytes",   "file bytes copied in the daemon while reading") \
+	X(WRITE_REQUESTS,     "write.requests",      "WRITE procedures completed") \
+	X(WRITE_CHUNK_BYTES,  "write.chunk_bytes",   "file bytes the server pulled by RDMA Read") \
+	X(WRITE_INLINE_BYTES, "write.inline_bytes",  "file bytes sent inside a call message") \
+	X(WRITE_COPIED_BYTES, "write.copied_bytes",  "file bytes copied in the daemon while writing, above the inline threshold") \
+	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
+	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \
+	X(CONN_UPS,           "conn.ups",            "connections set up") \
+	X(CONN_DOWNS,         "conn.downs",          "connections lost") \
+	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id")
+
+enum stat_id {
+#define X(id, name, help) STAT_##id,
+	STATS_TABLE(X)
+#undef X
+	STAT_COUNT
+};
+
+struct stats {
+	_Atomic uint64_t v[STAT_COUNT];
+};
+
+static inline void stat_add(struct stats *s, enum stat_id id, uint64_t n)
+{
+	/* One writer: a plain add, made of two relaxed halves. */
+	uint64_t v = atomic_load_explicit(&s->v[id], memory_order_relaxed);
+
+	atomic_store_explicit(&s->v[id], v + n, memory_order_relaxed);
+}
+
+static inline uint64_t stat_get(const struct stats *s, enum stat_id id)
+{
+	return atomic_load_explicit(&s->v[id], memory_order_relaxed);
+}
+
+/* One line "name value" per counter, summed over n lanes' counters. */
+void stats_print(FILE *f, const struct stats *const *lanes, unsigned n);
+
+#endif

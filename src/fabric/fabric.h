@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A fabric carries messages and places data: reliable connected Send/Receive
+ * plus RDMA Read and Write against registered memory. Providers: verbs (rdma-core:
+ * InfiniBand, RoCE, kernel iWARP); a user-space iWARP provider has the same shape.
+ *
+ * Life of a connection, and which thread may call what:
+ *
+ *   control thread (may block)                lane thread (never blocks)
+ *   --------------------------                --------------------------
+ *   open      address, route, QP, CQ
+ *   reg       memory
+ *   post_recv all receives
+ *   connect   private data both ways
+ *                      ----- handed over ----->
+ *                                             attach   events go to its loop
+ *                                             post_recv, post_send, reg, dereg,
+ *                                             poll
+ *                                             close    QP gone, nothing in flight
+ *
+ * A connection that breaks reports `down` exactly once and posts nothing more
+ * to its owner; the owner still has to close it. After close returns, neither
+ * the peer nor the device can touch any buffer that was posted or registered.
+ */
+#ifndef FABRIC_FABRIC_H
+#define FABRIC_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "base/log.h"
+#include "base/loop.h"
+
+enum {
+	FAB_REMOTE_READ  = 1,   /* the peer may RDMA-Read it */
+	FAB_REMOTE_WRITE = 2,   /* the peer may RDMA-Write it */
+};
+
+/* Largest private data that connect takes and returns (RDMA CM, RoCE: 56 / 196). */
+#define FAB_PRIV_SEND_MAX 56
+#define FAB_PRIV_RECV_MAX 256
+
+struct fab_conn;                /* provider's own */
+
+/* A registered range. addr as the peer must name it in a segment's offset. */
+struct fab_mr {
+	void *base;
+	size_t len;
+	uint64_t addr;
+	uint32_t lkey, rkey;
+	void *priv;             /* provider's own */
+};
+
+/* A piece of registered local memory. */
+struct fab_sge {
+	void *mem;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+#define FAB_SGE_MAX 4
+
+struct fab_params {
+	struct sockaddr_storage server;
+	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
+	unsigned max_send, max_recv;    /* work requests outstanding at once */
+	unsigned timeout_ms;            /* for each step of open and connect */
+};
+
+struct fab_events {
+	/* A Send arrived in the receive posted with `cookie`; len bytes are
+	 * valid. invalidated: it was a Send With Invalidate of rkey. */
+	void (*recv)(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
+	/* The send posted with `cookie` left; its buffers are the owner's again. */
+	void (*sent)(void *ctx, void *cookie);
+	/* The connection is lost: err is a negative errno, why a short text for
+	 * the log. The callee may close the connection from inside this call. */
+	void (*down)(void *ctx, int err, const char *why);
+};
+
+/* What a provider can do; constant for the life of a connection. */
+struct fab_caps {
+	bool reg_per_call;      /* reg/dereg cost next to nothing: one per RPC */
+	bool remote_inval;      /* registrations may be invalidated by the peer */
+	uint32_t max_inline;    /* largest message one receive may take */
+};
+
+struct fabric {
+	const char *name;       /* "verbs", "iwarp" */
+
+	/*
+	 * Is there a local device that reaches the server? 0 or -errno with the
+	 * reason. Blocks for at most timeout_ms.
+	 */
+	int (*probe)(const struct fab_params *p, struct errbuf *eb);
+
+	/* Resolves address and route and makes the queues. 0 or -errno, eb set. */
+	int (*open)(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb);
+	/*
+	 * Sends `priv` (at most FAB_PRIV_SEND_MAX) with the connection request,
+	 * waits for the answer; peer_priv (FAB_PRIV_RECV_MAX bytes) and *peer_len
+	 * are filled. All receives must have been posted. 0 or -errno:
+	 * -ECONNREFUSED nobody listens, -ETIMEDOUT, -ENETUNREACH, ...
+	 */
+	int (*connect)(struct fab_conn *c, const void *priv, size_t privlen,
+		       void *peer_priv, size_t *peer_len, struct errbuf *eb);
+	void (*caps)(const struct fab_conn *c, struct fab_caps *out);
+	/* Name of the device and local address for messages; the connection's. */
+	const char *(*describe)(const struct fab_conn *c);
+
+	/* access: FAB_REMOTE_*; local access is always given. 0 or -errno. */
+	int (*reg)(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		   struct fab_mr *out, struct errbuf *eb);
+	void (*dereg)(struct fab_conn *c, struct fab_mr *mr);
+
+	int (*post_recv)(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
+	/* One Send of n <= FAB_SGE_MAX pieces. 0 or -errno; `sent` follows for
+	 * each, unless the connection goes down first. */
+	int (*post_send)(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
+
+	/* From here on events are delivered from loop callbacks and poll(). */
+	int (*attach)(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx);
+	/* Handles what has completed, without sleeping; returns how many. */
+	unsigned (*poll)(struct fab_conn *c);
+	/* Any state, any time, once. */
+	void (*close)(struct fab_conn *c);
+};
+
+extern const struct fabric fabric_verbs;
+
+/* The provider of that name; NULL if unknown. */
+const struct fabric *fabric_by_name(const char *name);
+
+/* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages. */
+const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A client from connect to farewell. The first lane is connected here, by the
+ * thread that mounts, so that what is wrong is told at once; the others are
+ * the connector's work and may come later.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+/* How long the end of a mount waits for threads that are blocked in a
+ * connection attempt: the process is about to end, they cannot do harm. */
+#define STOP_MS 500u
+
+static struct nfs_control *control_new(void)
+{
+	struct nfs_control *ctl = calloc(1, sizeof(*ctl));
+	pthread_condattr_t attr;
+
+	if (!ctl)
+		return NULL;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&ctl->mu, NULL);
+	pthread_cond_init(&ctl->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return ctl;
+}
+
+static void control_free(struct nfs_control *ctl)
+{
+	pthread_cond_destroy(&ctl->cond);
+	pthread_mutex_destroy(&ctl->mu);
+	free(ctl);
+}
+
+static int connect_first(struct nfs_client *cl, struct errbuf *eb)
+{
+	struct nfs_lane *l = &cl->lanes[0];
+	struct rr_link *link;
+	int rc = rr_link_open(l->conn, &link, eb);
+
+	if (rc)
+		return rc;
+	log_debug("connection 0 to %s: %s", cl->cfg.server, rr_link_text(link));
+	/* Its thread does not run yet, so the lane is ours. */
+	rc = rr_up(l->conn, link);
+	if (rc)
+		return err_set(eb, rc, "cannot take the connection to %s into use: %s",
+			       cl->cfg.server, strerror(-rc));
+	return 0;
+}
+
+static int start(struct nfs_client *cl, struct errbuf *eb)
+{
+	int rc;
+
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		rc = nfs_lane_init(cl, i, eb);
+		if (rc)
+			return rc;
+	}
+	rc = connect_first(cl, eb);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		rc = nfs_lane_start(&cl->lanes[i]);
+		if (rc)
+			return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
+	}
+	rc = nfs_control_start(cl);
+	if (rc)
+		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
+	for (unsigned i = 1; i < cl->nlanes; i++)
+		nfs_connect_request(&cl->lanes[i]);
+	rc = cl->cfg.version->mount(cl, eb);
+	if (rc)
+		return rc;
+	atomic_store(&cl->control->mounted, true);
+	return 0;
+}
+
+int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
+{
+	struct nfs_client *cl = calloc(1, sizeof(*cl));
+	int rc;
+
+	if (!cl)
+		return err_set(eb, -ENOMEM, "out of memory");
+	cl->cfg = *cfg;
+	cl->rsize = cfg->rsize;
+	cl->wsize = cfg->wsize;
+	cl->dtsize = (uint32_t)SLAB_MID_SIZE;
+	cl->name_max = NFS_NAME_MAX;
+	cl->max_file_size = INT64_MAX;
+	cl->nlanes = cfg->lanes;
+	cl->control = control_new();
+	cl->lanes = calloc(cfg->lanes, sizeof(*cl->lanes));
+	rpcmsg_init();
+	if (!cl->control || !cl->lanes)
+		rc = err_set(eb, -ENOMEM, "out of memory");
+	else
+		rc = start(cl, eb);
+	if (rc) {
+		nfs_client_free(cl);
+		return rc;
+	}
+	*out = cl;
+	return 0;
+}
+
+void nfs_client_free(struct nfs_client *cl)
+{
+	bool all = true;
+
+	if (!cl)
+		return;
+	if (cl->control && cl->lanes) {
+		/* Without a connection there is nobody to say farewell to; the
+		 * server forgets the client when its lease ends. */
+		if (atomic_load(&cl->control->mounted))
+			cl->cfg.version->umount(cl);
+		all = nfs_control_stop(cl, STOP_MS);
+	}
+	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
+		nfs_lane_stop(&cl->lanes[i]);
+	if (!all)
+		return;         /* a thread still uses it; the process ends soon */
+	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
+		nfs_lane_fini(&cl->lanes[i]);
+	if (cl->control)
+		control_free(cl->control);
+	free(cl->lanes);
+	free(cl);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connector: one thread that sets lost connections up again. A lane asks
+ * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
+ * new link to the lane's loop. Attempts for one lane are 1 s apart at first,
+ * doubling to 10 s; the first is made at once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "nfs/internal.h"
+
+#define RETRY_FIRST_MS  1000u
+#define RETRY_SHIFT_MAX 3u
+#define RETRY_MAX_MS    10000u
+#define NS_PER_MS       1000000ull
+
+struct up_msg {
+	struct loop_msg m;
+	struct nfs_lane *lane;
+	struct rr_link *link;
+};
+
+static void on_up(struct loop_msg *m)
+{
+	struct up_msg *u = container_of(m, struct up_msg, m);
+	struct nfs_lane *l = u->lane;
+	int rc;
+
+	log_info("connection %u to %s: %s", l->index, l->client->cfg.server,
+		 rr_link_text(u->link));
+	rc = rr_up(l->conn, u->link);
+	free(u);
+	if (rc)
+		nfs_connect_request(l);
+	else
+		nfs_lane_pump(l);
+}
+
+void nfs_connect_request(struct nfs_lane *l)
+{
+	struct nfs_control *ctl = l->client->control;
+
+	pthread_mutex_lock(&ctl->mu);
+	l->thread->want_link = true;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+static void attempt(struct nfs_lane *l)
+{
+	struct up_msg *u = calloc(1, sizeof(*u));
+	struct errbuf eb = { .text = "out of memory" };
+	unsigned ms;
+
+	if (u && rr_link_open(l->conn, &u->link, &eb) == 0) {
+		l->thread->failures = 0;
+		l->thread->retry_ns = 0;
+		u->lane = l;
+		u->m.fn = on_up;
+		loop_post(l->loop, &u->m);
+		return;
+	}
+	free(u);
+	/* The reason once per outage, then only for those who debug. */
+	if (l->thread->failures == 0)
+		log_warn("cannot reconnect yet: %s", eb.text);
+	else
+		log_debug("connection %u: attempt %u failed: %s", l->index,
+			  l->thread->failures + 1, eb.text);
+	ms = RETRY_FIRST_MS << (l->thread->failures < RETRY_SHIFT_MAX ?
+				l->thread->failures : RETRY_SHIFT_MAX);
+	l->thread->failures++;
+	l->thread->retry_ns = mono_ns() + (ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms) * NS_PER_MS;
+	nfs_connect_request(l);
+}
+
+/* With ctl->mu held: a lane that is due, or NULL and the ms until one is. */
+static struct nfs_lane *next_due(struct nfs_client *cl, unsigned *wait_ms)
+{
+	uint64_t now = mono_ns(), best = UINT64_MAX;
+
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		struct nfs_lane *l = &cl->lanes[i];
+
+		if (!l->thread->want_link)
+			continue;
+		if (l->thread->retry_ns <= now)
+			return l;
+		if (l->thread->retry_ns < best)
+			best = l->thread->retry_ns;
+	}
+	*wait_ms = best == UINT64_MAX ? 60000 : (unsigned)((best - now) / NS_PER_MS) + 1;
+	return NULL;
+}
+
+void *nfs_connector(void *arg)
+{
+	struct nfs_client *cl = arg;
+	struct nfs_control *ctl = cl->control;
+
+	pthread_mutex_lock(&ctl->mu);
+	while (!ctl->stopping) {
+		struct timespec ts;
+		unsigned ms = 0;
+		struct nfs_lane *l = next_due(cl, &ms);
+
+		if (!l) {
+			nfs_deadline(&ts, ms);
+			pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
+			continue;
+		}
+		l->thread->want_link = false;
+		pthread_mutex_unlock(&ctl->mu);
+		attempt(l);
+		pthread_mutex_lock(&ctl->mu);
+	}
+	pthread_mutex_unlock(&ctl->mu);
+	return NULL;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The control thread: recovers state that the server has lost, and keeps the
+ * lease. It may block: it runs calls on lanes and waits for them.
+ *
+ * Recovery: all lanes hold (they finish what is in flight and start nothing
+ * but control calls); the version's recover() runs until it succeeds; then the
+ * lanes' parked calls go first. A lane that finds its state lost meanwhile
+ * sets ctl->recover again, and the round is repeated.
+ *
+ * The connection dies during recovery: control calls wait for the connector
+ * like any other call. The mount ends during recovery: stopping makes
+ * nfs_call_sync() return -ESHUTDOWN.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+#define TICK_MS 2000u
+#define RECOVER_RETRY_MS 500u
+
+void nfs_deadline(struct timespec *ts, unsigned ms)
+{
+	clock_gettime(CLOCK_MONOTONIC, ts);
+	ts->tv_sec += ms / 1000;
+	ts->tv_nsec += (long)(ms % 1000) * 1000000;
+	if (ts->tv_nsec >= 1000000000) {
+		ts->tv_sec++;
+		ts->tv_nsec -= 1000000000;
+	}
+}
+
+/* ---- calls from threads that may block ---- */
+
+struct sync_call {
+	struct loop_msg m;
+	struct nfs_lane *lane;
+	struct nfs_call *c;
+	bool done;              /* under ctl->mu */
+	bool abandoned;         /* under ctl->mu: the lane frees this */
+};
+
+static void sync_done(struct nfs_call *c)
+{
+	struct sync_call *s = c->owner;
+	struct nfs_control *ctl = s->lane->client->control;
+	bool abandoned;
+
+	pthread_mutex_lock(&ctl->mu);
+	s->done = true;
+	abandoned = s->abandoned;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+	if (abandoned)
+		free(s);
+}
+
+static void sync_start(struct loop_msg *m)
+{
+	struct sync_call *s = container_of(m, struct sync_call, m);
+
+	nfs_start(s->lane, s->c);
+}
+
+int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked)
+{
+	struct nfs_control *ctl = l->client->control;
+	struct sync_call *s = calloc(1, sizeof(*s));
+	struct timespec ts;
+	int rc = 0;
+
+	*leaked = false;
+	if (!s)
+		return -ENOMEM;
+	s->lane = l;
+	s->c = c;
+	s->m.fn = sync_start;
+	c->owner = s;
+	c->done = sync_done;
+	loop_post(l->loop, &s->m);
+
+	nfs_deadline(&ts, timeout_ms);
+	pthread_mutex_lock(&ctl->mu);
+	while (!s->done && rc == 0) {
+		if (timeout_ms)
+			rc = -pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
+		else if (ctl->stopping)
+			rc = -ESHUTDOWN;
+		else
+			pthread_cond_wait(&ctl->cond, &ctl->mu);
+	}
+	if (s->done) {
+		rc = 0;
+	} else {
+		s->abandoned = true;
+		*leaked = true;
+	}
+	pthread_mutex_unlock(&ctl->mu);
+	if (rc)
+		return rc;
+	free(s);
+	return c->status;
+}
+
+struct each_lane {
+	struct loop_msg m;
+	struct nfs_lane *lane;
+	void (*fn)(struct nfs_lane *l, void *arg);
+	void *arg;
+	unsigned *left;         /* under ctl->mu */
+};
+
+static void each_run(struct loop_msg *m)
+{
+	struct each_lane *e = container_of(m, struct each_lane, m);
+	struct nfs_control *ctl = e->lane->client->control;
+
+	e->fn(e->lane, e->arg);
+	pthread_mutex_lock(&ctl->mu);
+	--*e->left;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg)
+{
+	struct nfs_control *ctl = cl->control;
+	struct each_lane e[cl->nlanes];         /* at most NFS_LANES_MAX */
+	unsigned left = cl->nlanes;
+
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		e[i] = (struct each_lane){
+			.m.fn = each_run, .lane = &cl->lanes[i],
+			.fn = fn, .arg = arg, .left = &left,
+		};
+		loop_post(cl->lanes[i].loop, &e[i].m);
+	}
+	/* A lane never blocks, so this ends; it must, as e is on our stack. */
+	pthread_mutex_lock(&ctl->mu);
+	while (left)
+		pthread_cond_wait(&ctl->cond, &ctl->mu);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+/* ---- recovery ---- */
+
+void nfs_control_recover(struct nfs_client *cl)
+{
+	struct nfs_control *ctl = cl->control;
+
+	pthread_mutex_lock(&ctl->mu);
+	ctl->recover = true;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+static void lane_hold(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	l->hold = true;
+}
+
+static void lane_resume(struct nfs_lane *l, void *arg)
+{
+	struct list rest;
+
+	(void)arg;
+	l->hold = false;
+	/* What had been sent before goes before what was only waiting. */
+	list_init(&rest);
+	list_splice_tail(&rest, &l->parked);
+	list_splice_tail(&rest, &l->waiting);
+	list_splice_tail(&l->waiting, &rest);
+	nfs_lane_pump(l);
+}
+
+/* With ctl->mu held: sleeps, ended by stopping. */
+static void nap(struct nfs_control *ctl, unsigned ms)
+{
+	struct timespec ts;
+
+	nfs_deadline(&ts, ms);
+	while (!ctl->stopping && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) == 0)
+		;
+}
+
+static void recover(struct nfs_client *cl)
+{
+	struct nfs_control *ctl = cl->control;
+	int rc, before = 0;
+
+	nfs_each_lane(cl, lane_hold, NULL);
+	stat_add(&cl->lanes[0].stats, STAT_RECOVERIES, 1);
+	for (;;) {
+		pthread_mutex_lock(&ctl->mu);
+		ctl->recover = false;
+		pthread_mutex_unlock(&ctl->mu);
+		rc = cl->cfg.version->recover(cl);
+		if (rc == 0 || rc == -ESHUTDOWN)
+			break;
+		if (rc != before)
+			log_warn("recovery of the state on %s failed: %s; trying again",
+				 cl->cfg.server, strerror(-rc));
+		before = rc;
+		pthread_mutex_lock(&ctl->mu);
+		nap(ctl, RECOVER_RETRY_MS);
+		pthread_mutex_unlock(&ctl->mu);
+	}
+	nfs_each_lane(cl, lane_resume, NULL);
+}
+
+static void *control_main(void *arg)
+{
+	struct nfs_client *cl = arg;
+	struct nfs_control *ctl = cl->control;
+
+	pthread_mutex_lock(&ctl->mu);
+	while (!ctl->stopping) {
+		struct timespec ts;
+		bool lost = ctl->recover;
+
+		if (!lost) {
+			nfs_deadline(&ts, TICK_MS);
+			if (pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
+				continue;
+		}
+		pthread_mutex_unlock(&ctl->mu);
+		if (lost)
+			recover(cl);
+		else if (cl->cfg.version->tick)
+			cl->cfg.version->tick(cl);
+		pthread_mutex_lock(&ctl->mu);
+	}
+	pthread_mutex_unlock(&ctl->mu);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static int start_thread(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = -pthread_create(t, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+int nfs_control_start(struct nfs_client *cl)
+{
+	struct nfs_control *ctl = cl->control;
+	int rc = start_thread(&ctl->connector, nfs_connector, cl);
+
+	if (rc)
+		return rc;
+	ctl->have_connector = true;
+	rc = start_thread(&ctl->control, control_main, cl);
+	ctl->have_control = rc == 0;
+	return rc;
+}
+
+static bool join_by(pthread_t t, const struct timespec *ts)
+{
+	return pthread_clockjoin_np(t, NULL, CLOCK_MONOTONIC, ts) == 0;
+}
+
+bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)
+{
+	struct nfs_control *ctl = cl->control;
+	struct timespec ts;
+	bool ok = true;
+
+	pthread_mutex_lock(&ctl->mu);
+	ctl->stopping = true;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+	nfs_deadline(&ts, timeout_ms);
+	if (ctl->have_control)
+		ok = join_by(ctl->control, &ts);
+	if (ctl->have_connector)
+		ok = join_by(ctl->connector, &ts) && ok;
+	return ok;
+}

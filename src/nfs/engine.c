@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The call engine: carries one operation through its RPCs.
+ *
+ *   waiting --room--> encode, rr_submit --reply--> decode --+--> done
+ *      ^  ^                                                 |
+ *      |  +---- next step, again (at once) -----------------+
+ *      |  +---- later: timer -------------------------------+
+ *      +------- parked until state is recovered ------------+
+ *
+ * All of it on the lane's thread. Each sending is encoded from the call's
+ * arguments, so that new slots and stateids go in; only the transport, which
+ * replays after a lost connection, sends the same bytes twice.
+ *
+ * Buffers: the message and the reply buffer are taken before the version is
+ * asked for a slot, and put back when done() has returned, as results may
+ * point into them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+/* The server said "later": 100 ms, doubling to 3.2 s. */
+#define LATER_FIRST_MS  100u
+#define LATER_SHIFT_MAX 5u
+/* NFS_AGAIN in a row before it is treated as "later": a server that keeps
+ * answering with the same complaint must not make us spin. */
+#define AGAIN_MAX 8u
+
+static void on_reply(struct rr_call *rr, int status);
+
+static const struct nfs_opdef *opdef(const struct nfs_call *c)
+{
+	return c->lane->client->cfg.version->ops[c->op];
+}
+
+static void put_buffers(struct nfs_lane *l, struct slab_buf *msg, struct slab_buf *reply)
+{
+	if (msg)
+		slab_put(&l->slab, msg);
+	if (reply)
+		slab_put(&l->slab, reply);
+}
+
+static void finish(struct nfs_call *c, int status)
+{
+	list_del(&c->run_node);
+	c->status = status;
+	c->done(c);
+}
+
+/* ---- sending ---- */
+
+static bool take_buffers(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
+{
+	c->rr.reply_max = RPC_REPLY_HDR_MAX + def->results_max(c);
+	c->rr.msg = slab_get(&l->slab, def->big_msg ? SLAB_MID : SLAB_MSG);
+	c->rr.reply_buf = NULL;
+	if (!c->rr.msg)
+		return false;
+	/* READ data goes to its own place; what is left of that reply is small. */
+	if (c->op != NFS_OP_READ && c->rr.reply_max > rr_inline_reply_max(l->conn)) {
+		c->rr.reply_buf = slab_get_data(&l->slab, c->rr.reply_max);
+		if (!c->rr.reply_buf) {
+			slab_put(&l->slab, c->rr.msg);
+			c->rr.msg = NULL;
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
+{
+	const struct nfs_version *v = l->client->cfg.version;
+	XDR x;
+	bool ok;
+
+	c->rr.xid = rr_xid(l->conn);
+	c->rr.done = on_reply;
+	c->rr.nsend = 0;
+	c->rr.data_pos = 0;
+	c->rr.sends = 0;
+	c->rr.sink = (struct rr_iov){ 0 };
+	if (c->op == NFS_OP_WRITE) {
+		c->rr.nsend = c->io.ndata;
+		for (uint32_t i = 0; i < c->io.ndata; i++)
+			c->rr.send[i] = c->io.data[i];
+	} else if (c->op == NFS_OP_READ) {
+		c->rr.sink = c->io.sink;
+		c->rr.sink.len = c->io.count;
+	}
+	xdrmem_create(&x, (char *)c->rr.msg->mem + RR_HDR_ROOM,
+		      (u_int)(c->rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
+	ok = rpcmsg_call(&x, c->rr.xid, v->prog, v->vers, def->proc, c->cred) &&
+	     def->encode(c, &x);
+	c->rr.msg_len = xdr_getpos(&x);
+	xdr_destroy(&x);
+	return ok;
+}
+
+/* false: no room now, c is where it was. */
+static bool start_one(struct nfs_lane *l, struct nfs_call *c)
+{
+	const struct nfs_version *v = l->client->cfg.version;
+	const struct nfs_opdef *def = opdef(c);
+
+	if (!def) {             /* nothing to tell the server in this version */
+		list_del(&c->node);
+		if (c->op == NFS_OP_CLOSE) {
+			free(c->open);
+			c->open = NULL;
+		}
+		finish(c, 0);
+		return true;
+	}
+	if (!take_buffers(l, c, def))
+		return false;
+	if (v->acquire && !v->acquire(l, c)) {
+		put_buffers(l, c->rr.msg, c->rr.reply_buf);
+		return false;
+	}
+	list_del(&c->node);
+	l->active++;
+	if (encode(l, c, def)) {
+		rr_submit(l->conn, &c->rr);
+	} else {
+		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
+			c->rr.msg->size - RR_HDR_ROOM);
+		on_reply(&c->rr, -EMSGSIZE);
+	}
+	return true;
+}
+
+void nfs_lane_pump(struct nfs_lane *l)
+{
+	while (!list_empty(&l->waiting)) {
+		struct nfs_call *c = container_of(l->waiting.next, struct nfs_call, node);
+		bool control = c->flags & NFS_CALL_CONTROL;
+
+		if (!control && (l->hold || l->active >= l->window))
+			return;
+		if (!start_one(l, c))
+			return;
+	}
+}
+
+static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
+{
+	if (first || (c->flags & NFS_CALL_CONTROL))
+		list_add_head(&l->waiting, &c->node);
+	else
+		list_add_tail(&l->waiting, &c->node);
+}
+
+void nfs_start(struct nfs_lane *l, struct nfs_call *c)
+{
+	c->lane = l;
+	c->step = 0;
+	c->resent = false;
+	c->retries = 0;
+	c->start_ns = mono_ns();
+	c->has_slot = false;
+	c->has_attr = false;
+	c->status = 0;
+	memset(c->vdata, 0, sizeof(c->vdata));
+	list_init(&c->node);
+	list_add_tail(&l->running, &c->run_node);
+	enqueue(l, c, false);
+	nfs_lane_pump(l);
+}
+
+/* ---- replies ---- */
+
+static void on_later(struct loop_timer *t)
+{
+	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+
+	enqueue(c->lane, c, false);
+	nfs_lane_pump(c->lane);
+}
+
+static void later(struct nfs_call *c)
+{
+	unsigned shift = c->retries < LATER_SHIFT_MAX ? c->retries : LATER_SHIFT_MAX;
+
+	c->retries++;
+	stat_add(&c->lane->stats, STAT_RPC_RETRIES, 1);
+	loop_timer_init(&c->timer, on_later);
+	loop_timer_set(c->lane->loop, &c->timer, LATER_FIRST_MS << shift);
+}
+
+static void again(struct nfs_call *c)
+{
+	if (++c->retries > AGAIN_MAX)
+		later(c);
+	else
+		enqueue(c->lane, c, true);
+}
+
+static int decode(struct nfs_call *c)
+{
+	XDR x;
+	int rc;
+
+	/* xdrmem never writes through a decoding stream. */
+	xdrmem_create(&x, (char *)(uintptr_t)c->rr.reply, c->rr.reply_len, XDR_DECODE);
+	rc = rpcmsg_reply(&x, c->rr.xid);
+	if (!rc)
+		rc = opdef(c)->decode(c, &x);
+	xdr_destroy(&x);
+	return rc;
+}
+
+static int transport_error(const struct nfs_call *c, int status)
+{
+	if (status == -ETIMEDOUT || status == -ESHUTDOWN)
+		return status;
+	log_err("%s failed on %s: %s", opdef(c)->name, c->lane->client->cfg.server,
+		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
+		status == -EMSGSIZE ? "the call cannot be sent within the connection's limits" :
+		status == -EPROTONOSUPPORT ? "no common RPC-over-RDMA version" :
+		"the server refused the transport header");
+	return -EIO;
+}
+
+static void on_reply(struct rr_call *rr, int status)
+{
+	struct nfs_call *c = container_of(rr, struct nfs_call, rr);
+	struct nfs_lane *l = c->lane;
+	const struct nfs_version *v = l->client->cfg.version;
+	struct slab_buf *msg = rr->msg, *reply = rr->reply_buf;
+	int rc;
+
+	c->resent = c->resent || rr->sends > 1;
+	if (status) {
+		rc = transport_error(c, status);
+	} else {
+		atomic_store_explicit(&l->last_reply_ns, mono_ns(), memory_order_relaxed);
+		rc = decode(c);
+		if (rc == -EBADMSG || rc == -EREMOTEIO || rc == -EPROTONOSUPPORT) {
+			log_err("%s: bad reply from %s: %s", opdef(c)->name, l->client->cfg.server,
+				rc == -EBADMSG ? "malformed" : rc == -EREMOTEIO ?
+				"the server could not execute it" : "program or version unknown");
+			rc = -EIO;
+		}
+	}
+	if (v->release)
+		v->release(l, c);
+	l->active--;
+	switch (rc) {
+	case NFS_NEXT:
+		enqueue(l, c, true);
+		break;
+	case NFS_AGAIN:
+		again(c);
+		break;
+	case NFS_LATER:
+		later(c);
+		break;
+	case NFS_RECOVER:
+		nfs_control_recover(l->client);
+		/* A control call is waited for by the thread that recovers. */
+		if (c->flags & NFS_CALL_CONTROL) {
+			finish(c, -EAGAIN);
+			break;
+		}
+		list_add_tail(&l->parked, &c->node);
+		l->hold = true;
+		break;
+	default:
+		finish(c, rc > 0 ? -EIO : rc);
+		break;
+	}
+	put_buffers(l, msg, reply);
+	nfs_lane_pump(l);
+	if (l->buffers_freed)
+		l->buffers_freed(l);
+}

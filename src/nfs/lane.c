@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A lane's life: loop, slab, connection, thread; and its clock, which once a
+ * second looks for calls that have waited too long.
+ *
+ * No reply for `timeo`: a call cannot be sent twice on one connection (its
+ * credit and its buffers are with the server), so the connection is dropped
+ * and everything is replayed on a new one. That is what a hard mount does for
+ * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
+ * with ETIMEDOUT as soon as no live connection holds its buffers.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+#define TICK_MS 1000u
+#define NS_PER_MS 1000000ull
+/* "Not responding" is said when a call has waited so long. */
+#define SLOW_MS 5000u
+
+/* ---- connection ---- */
+
+
+static void on_conn_down(void *ctx, int err, const char *why)
+{
+	struct nfs_lane *l = ctx;
+
+	log_warn("connection %u to %s lost: %s (%s); reconnecting", l->index,
+		 l->client->cfg.server, why, strerror(-err));
+	nfs_connect_request(l);
+}
+
+static const struct rr_events lane_events = { .down = on_conn_down };
+
+bool nfs_lane_up(const struct nfs_lane *l)
+{
+	return rr_is_up(l->conn);
+}
+
+/* ---- clock ---- */
+
+static void expire_soft(struct nfs_lane *l, uint64_t now)
+{
+	const struct nfs_config *cfg = &l->client->cfg;
+	uint64_t limit = (uint64_t)cfg->timeo_ms * (cfg->retrans + 1) * NS_PER_MS;
+
+	list_for_each(n, &l->running) {
+		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
+
+		if (now - c->start_ns < limit || (c->flags & NFS_CALL_CONTROL))
+			continue;
+		if (c->rr.state == RR_CALL_INFLIGHT) {
+			rr_reset(l->conn, -ETIMEDOUT, "a call's time is up (soft)");
+		} else if (c->rr.state == RR_CALL_WAITING) {
+			rr_cancel(l->conn, &c->rr, -ETIMEDOUT);
+			/* The list has changed: the rest at the next tick. */
+			loop_timer_set(l->loop, &l->tick, 1);
+			return;
+		}
+	}
+}
+
+static void say_slow(struct nfs_lane *l, uint64_t now)
+{
+	const struct nfs_call *oldest = NULL;
+	bool slow;
+
+	if (!list_empty(&l->running))
+		oldest = container_of(l->running.next, struct nfs_call, run_node);
+	slow = oldest && now - oldest->start_ns > SLOW_MS * NS_PER_MS &&
+	       now - atomic_load_explicit(&l->last_reply_ns, memory_order_relaxed) >
+	       SLOW_MS * NS_PER_MS;
+	if (slow == l->slow)
+		return;
+	l->slow = slow;
+	if (slow)
+		log_warn("server %s is not responding, still trying", l->client->cfg.server);
+	else
+		log_info("server %s is responding again", l->client->cfg.server);
+}
+
+static void on_tick(struct loop_timer *t)
+{
+	struct nfs_lane *l = container_of(t, struct nfs_lane, tick);
+	const struct nfs_config *cfg = &l->client->cfg;
+	uint64_t now = mono_ns(), oldest = rr_oldest(l->conn);
+
+	loop_timer_set(l->loop, t, TICK_MS);
+	say_slow(l, now);
+	if (oldest && now - oldest > cfg->timeo_ms * NS_PER_MS)
+		rr_reset(l->conn, -ETIMEDOUT, "no reply within timeo");
+	if (cfg->soft)
+		expire_soft(l, now);
+}
+
+/* ---- life ---- */
+
+static void init_lists(struct nfs_lane *l)
+{
+	list_init(&l->waiting);
+	list_init(&l->parked);
+	list_init(&l->running);
+	loop_timer_init(&l->tick, on_tick);
+}
+
+int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
+{
+	const struct nfs_config *cfg = &cl->cfg;
+	struct nfs_lane *l = &cl->lanes[index];
+	struct rr_config rc = {
+		.fabric = cfg->fabric, .params = cfg->params, .credits = cfg->credits,
+		.lane = index, .nlanes = cfg->lanes,
+	};
+	int err = -ENOMEM;
+
+	l->client = cl;
+	l->index = index;
+	l->window = cfg->credits;
+	atomic_init(&l->last_reply_ns, mono_ns());
+	init_lists(l);
+	l->thread = calloc(1, sizeof(*l->thread));
+	l->loop = loop_new();
+	if (!l->thread || !l->loop)
+		goto fail;
+	err = slab_init(&l->slab, &cfg->slab);
+	if (err)
+		goto fail;
+	l->conn = rr_conn_new(&rc, l->loop, &l->slab, &l->stats, &lane_events, l);
+	if (!l->conn) {
+		err = -ENOMEM;
+		goto fail;
+	}
+	if (cfg->version->lane_init) {
+		err = cfg->version->lane_init(l);
+		if (err)
+			goto fail;
+	}
+	loop_timer_set(l->loop, &l->tick, TICK_MS);
+	return 0;
+fail:
+	return err_set(eb, err, "cannot set up lane %u of %u: %s", index + 1, cfg->lanes,
+		       strerror(-err));
+}
+
+static void *lane_main(void *arg)
+{
+	struct nfs_lane *l = arg;
+	int rc = loop_run(l->loop);
+
+	if (rc)
+		log_err("lane %u ended: %s", l->index, strerror(-rc));
+	return NULL;
+}
+
+int nfs_lane_start(struct nfs_lane *l)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* Signals are the main thread's affair. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = -pthread_create(&l->thread->tid, NULL, lane_main, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	l->thread->started = rc == 0;
+	return rc;
+}
+
+void nfs_lane_stop(struct nfs_lane *l)
+{
+	if (!l->thread || !l->thread->started)
+		return;
+	loop_stop(l->loop);
+	pthread_join(l->thread->tid, NULL);
+	l->thread->started = false;
+}
+
+void nfs_lane_fini(struct nfs_lane *l)
+{
+	if (!l->client)
+		return;
+	rr_conn_free(l->conn);
+	if (l->vdata && l->client->cfg.version->lane_fini)
+		l->client->cfg.version->lane_fini(l);
+	slab_fini(&l->slab);
+	if (l->loop)
+		loop_free(l->loop);
+	free(l->thread);
+}

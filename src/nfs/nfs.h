@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The version-neutral NFS client: what the file system front end sees.
+ *
+ * A file operation is one struct nfs_call: the caller fills the arguments and
+ * `done`, calls nfs_start() on its lane, and gets done() on the same thread
+ * when the results are there. An operation may take several RPCs, be repeated
+ * because the server asked for it, wait for a lost connection or for the
+ * recovery of lost state: done() comes once, at the end.
+ *
+ *   fs: fill args -> nfs_start(lane, call)
+ *                        |  wait for a place (window of calls), a buffer, a slot
+ *                        v
+ *                    version->ops[op].encode -> rr_submit ... -> decode
+ *                        ^                                          |
+ *                        +--- next step / later / after recovery ---+--> done
+ *
+ * Ownership: everything that the arguments point to stays the caller's and
+ * unchanged until done(). Results that are pointers point into the reply and
+ * are valid only until done() returns.
+ */
+#ifndef NFS_NFS_H
+#define NFS_NFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/slab.h"
+#include "base/stats.h"
+#include "rpc/rpcmsg.h"
+#include "rpcrdma/conn.h"
+
+#define NFS_FH_MAX   128u       /* NFS4_FHSIZE; v3's limit is 64 */
+#define NFS_NAME_MAX 255u
+#define NFS_PATH_MAX 4096u
+#define NFS_IO_MAX   (1u << 20)
+#define NFS_LANES_MAX 16u
+
+struct nfs_fh {
+	uint32_t len;
+	uint8_t data[NFS_FH_MAX];
+};
+
+struct nfs_attr {
+	mode_t mode;            /* with the file type */
+	uint32_t nlink;
+	uid_t uid;
+	gid_t gid;
+	uint64_t size, used;    /* bytes */
+	uint32_t rdev_major, rdev_minor;
+	uint64_t fsid_major, fsid_minor;
+	uint64_t fileid;
+	uint64_t change;        /* v4's change; v3: made of ctime */
+	struct timespec atime, mtime, ctime;
+};
+
+/* What to set; `valid` says which. */
+enum {
+	NFS_SET_MODE = 1, NFS_SET_UID = 2, NFS_SET_GID = 4, NFS_SET_SIZE = 8,
+	NFS_SET_ATIME = 16, NFS_SET_ATIME_NOW = 32,
+	NFS_SET_MTIME = 64, NFS_SET_MTIME_NOW = 128,
+};
+struct nfs_sattr {
+	unsigned valid;
+	mode_t mode;            /* permission bits */
+	uid_t uid;
+	gid_t gid;
+	uint64_t size;
+	struct timespec atime, mtime;
+};
+
+struct nfs_statfs {
+	uint64_t tbytes, fbytes, abytes;        /* total, free, available to the caller */
+	uint64_t tfiles, ffiles, afiles;
+	uint32_t name_max;
+};
+
+/* One directory entry as nfs_readdir's callback gets it. */
+struct nfs_dirent {
+	uint64_t cookie;
+	uint64_t fileid;
+	const char *name;       /* not terminated */
+	uint32_t namelen;
+	const struct nfs_attr *attr;    /* NULL: the server sent none */
+	const struct nfs_fh *fh;        /* NULL: the server sent none */
+};
+
+/* An open file of the client; the version's own (v3: no state, but the object
+ * exists so that the caller need not know). */
+struct nfs_open;
+
+enum nfs_op {
+	NFS_OP_NULL,            /* nothing; a ping */
+	NFS_OP_GETATTR,         /* fh, open? -> attr */
+	NFS_OP_SETATTR,         /* fh, sattr, open? -> attr */
+	NFS_OP_LOOKUP,          /* fh, name -> out_fh, attr */
+	NFS_OP_LOOKUPP,         /* fh -> out_fh, attr of the parent (v3: lookup "..") */
+	NFS_OP_ACCESS,          /* fh, mask R_OK|W_OK|X_OK -> access */
+	NFS_OP_READLINK,        /* fh -> link */
+	NFS_OP_READ,            /* fh, open, offset, count, sink -> data, datalen, eof */
+	NFS_OP_WRITE,           /* fh, open, offset, data -> count, committed */
+	NFS_OP_COMMIT,          /* fh, offset 0 count 0: whole file */
+	NFS_OP_OPEN,            /* fh of the file, flags -> open, attr */
+	NFS_OP_CREATE,          /* fh of the directory, name, flags, sattr -> open, out_fh, attr */
+	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status */
+	NFS_OP_MKDIR,           /* fh, name, sattr -> out_fh, attr */
+	NFS_OP_SYMLINK,         /* fh, name, target, sattr -> out_fh, attr */
+	NFS_OP_MKNOD,           /* fh, name, sattr, type, rdev -> out_fh, attr */
+	NFS_OP_REMOVE,          /* fh, name: not a directory */
+	NFS_OP_RMDIR,           /* fh, name */
+	NFS_OP_RENAME,          /* fh, name, fh2, name2 */
+	NFS_OP_LINK,            /* fh: the file, fh2: directory, name -> attr */
+	NFS_OP_READDIR,         /* fh, cookie, verf, count, plus, entry() -> eof, verf */
+	NFS_OP_STATFS,          /* fh -> statfs */
+	NFS_OP_VERSION,         /* first of the version's own (session, state) */
+	NFS_OP_MAX = NFS_OP_VERSION + 16,
+};
+
+struct nfs_lane;
+struct nfs_client;
+
+/* flags of a call */
+enum {
+	NFS_CALL_CONTROL = 1,   /* state recovery: passes while others are held */
+};
+
+struct nfs_call {
+	/* ---- set by the caller ---- */
+	enum nfs_op op;
+	unsigned flags;
+	const struct rpc_cred *cred;
+	void (*done)(struct nfs_call *c);       /* results and c->status */
+	void *owner;                            /* the caller's own; not looked at */
+
+	const struct nfs_fh *fh, *fh2;
+	const char *name, *name2;               /* NUL-terminated, 1..255 bytes */
+	struct nfs_open *open;                  /* in and out */
+	union {
+		struct {
+			uint64_t offset;
+			uint32_t count;
+			struct rr_iov sink;     /* READ: registered memory, len >= count */
+			struct rr_iov data[RR_SEND_IOV];        /* WRITE */
+			uint32_t ndata;
+			/* results */
+			const void *ptr;        /* READ: the bytes: in sink or in the reply */
+			uint32_t len;           /* READ: bytes there; WRITE: bytes written */
+			bool eof;               /* READ */
+			bool stable;            /* WRITE: committed FILE_SYNC */
+			uint64_t verf;          /* WRITE, COMMIT */
+		} io;
+		struct {
+			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
+			bool created;           /* result of CREATE: known to be new */
+		} file;
+		struct {
+			const char *target;     /* SYMLINK: NUL-terminated */
+			mode_t type;            /* MKNOD: S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK */
+			uint32_t major, minor;
+		} mk;
+		struct {
+			int mask;               /* R_OK | W_OK | X_OK, and the result */
+		} access;
+		struct {
+			const char *target;     /* READLINK result, not terminated */
+			uint32_t len;
+		} link;
+		struct {
+			uint64_t cookie;        /* 0: from the start */
+			uint64_t verf;          /* from the previous reply; 0 at the start */
+			uint32_t count;         /* bytes of reply wanted (READDIR's maxcount) */
+			bool plus;              /* with attributes and filehandles */
+			/* Called for each entry while the reply is decoded; false ends it. */
+			bool (*entry)(struct nfs_call *c, const struct nfs_dirent *e);
+			bool eof;               /* result */
+			unsigned entries;       /* result: how many were passed to entry() */
+		} dir;
+		struct nfs_statfs statfs;       /* result */
+		void *version;                  /* the version's own operations */
+	};
+	struct nfs_sattr sattr;
+
+	/* ---- results ---- */
+	int status;                             /* 0 or -errno */
+	struct nfs_attr attr;                   /* valid if has_attr */
+	bool has_attr;
+	struct nfs_fh out_fh;
+
+	/* ---- machinery ---- */
+	struct list node;               /* in the lane's waiting or parked list */
+	struct list run_node;           /* in the lane's list of all operations */
+	struct loop_timer timer;        /* the server asked to come back later */
+	struct nfs_lane *lane;
+	struct rr_call rr;
+	uint8_t step;                   /* which RPC of an operation of several */
+	bool resent;                    /* its outcome may come from an earlier sending */
+	unsigned retries;
+	uint64_t start_ns;
+	uint32_t slot;                  /* v4.1 */
+	uint32_t epoch;                 /* v4.1: of the session that it was encoded for */
+	bool has_slot;
+	uint64_t vdata[4];              /* the version's scratch: verifiers and such */
+};
+
+/* What a version's decode makes of a reply. 0 or -errno ends the operation. */
+enum {
+	NFS_NEXT = 1,           /* send again with step + 1 (decode has advanced it) */
+	NFS_LATER = 2,          /* the server is busy: the same again after a delay */
+	NFS_RECOVER = 3,        /* state lost: the same again after recovery;
+				 * a control call ends with -EAGAIN instead */
+	NFS_AGAIN = 4,          /* the same again, at once (state has been mended meanwhile) */
+};
+
+struct nfs_opdef {
+	const char *name;               /* for messages: "READ" */
+	/* Arguments after the RPC header. May fail: FALSE when the stream is full. */
+	bool_t (*encode)(struct nfs_call *c, XDR *x);
+	/* Results after the RPC header. */
+	int (*decode)(struct nfs_call *c, XDR *x);
+	/* Upper bound of the results, without READ data and RPC header. */
+	uint32_t (*results_max)(const struct nfs_call *c);
+	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
+	bool big_msg;                   /* arguments may exceed the inline threshold */
+};
+
+struct nfs_version {
+	const char *name;               /* "3", "4.1" */
+	uint32_t prog, vers;
+	const struct nfs_opdef *ops[NFS_OP_MAX];
+	size_t open_size;               /* sizeof its struct nfs_open */
+
+	/* Control thread, blocking; connections are up. Sets root_fh, sizes. */
+	int (*mount)(struct nfs_client *cl, struct errbuf *eb);
+	/* Control thread: gives server state back; must not take long. */
+	void (*umount)(struct nfs_client *cl);
+	/* Lane thread. A place for the call: false when it must wait (the version
+	 * calls nfs_lane_pump() when there is one). NULL: always. */
+	bool (*acquire)(struct nfs_lane *l, struct nfs_call *c);
+	void (*release)(struct nfs_lane *l, struct nfs_call *c);
+	/* Control thread: after a decode returned NFS_RECOVER, and lanes hold. */
+	int (*recover)(struct nfs_client *cl);
+	/* Control thread, every few seconds: keep the lease. */
+	void (*tick)(struct nfs_client *cl);
+	/* Per lane data of the version; NULL ok. */
+	int (*lane_init)(struct nfs_lane *l);
+	void (*lane_fini)(struct nfs_lane *l);
+};
+
+extern const struct nfs_version nfs_v3, nfs_v41;
+
+struct nfs_config {
+	const struct nfs_version *version;
+	const struct fabric *fabric;
+	struct fab_params params;
+	const char *server;             /* as the user wrote it */
+	const char *export;
+	unsigned lanes;
+	unsigned credits;               /* per lane */
+	struct slab_counts slab;        /* per lane */
+	uint32_t rsize, wsize;          /* wanted; the server may lower them */
+	unsigned timeo_ms;              /* a call without a reply: the connection is dropped */
+	unsigned retrans;               /* soft: so many time-outs before EIO */
+	bool soft;
+	unsigned mountport;             /* v3: 0 = ask rpcbind */
+};
+
+/* A lane: loop, buffers and connection. fs keeps its own part in `fs`. */
+struct nfs_lane {
+	struct nfs_client *client;
+	unsigned index;
+	struct loop *loop;
+	struct slab slab;
+	struct rr_conn *conn;
+	struct stats stats;
+	void *fs;                       /* the front end's */
+	void *vdata;                    /* the version's */
+
+	unsigned active, window;        /* operations under way, and the most there may be */
+	struct list waiting;            /* operations that wait for a place or buffer */
+	struct list parked;             /* operations that wait for recovery */
+	struct list running;            /* all operations between nfs_start() and done() */
+	bool hold;                      /* recovery: start only NFS_CALL_CONTROL */
+	bool slow;                      /* said that the server does not respond */
+	_Atomic uint64_t last_reply_ns; /* of the lane's newest reply; others read it, too */
+	struct loop_timer tick;
+	struct nfs_lane_thread *thread; /* lane.c's */
+	void (*buffers_freed)(struct nfs_lane *l);      /* fs: try queued requests again */
+};
+
+struct nfs_client {
+	struct nfs_config cfg;
+	struct nfs_lane *lanes;
+	unsigned nlanes;
+	struct nfs_fh root_fh;
+	uint32_t rsize, wsize, dtsize;  /* as agreed with the server */
+	uint32_t name_max;
+	uint64_t max_file_size;
+	void *vdata;                    /* the version's */
+	struct nfs_control *control;    /* client.c's */
+};
+
+/*
+ * Connects the lanes (the first must succeed, the others come when they can)
+ * and mounts the export. Blocks. 0 with *out, or -errno with eb set. Lanes run
+ * on their own threads from then on.
+ */
+int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
+/* Stops and frees. Blocks for at most about a second if the server is gone. */
+void nfs_client_free(struct nfs_client *cl);
+
+/* Lane thread: starts an operation, or queues it. */
+void nfs_start(struct nfs_lane *l, struct nfs_call *c);
+/* Lane thread: starts what waits, as far as there is room. */
+void nfs_lane_pump(struct nfs_lane *l);
+/* Any thread but a lane's: runs the operation on that lane and waits for it;
+ * 0/-errno as c->status; -ETIMEDOUT after timeout_ms (0: no limit), c is then
+ * abandoned to the lane and must be heap memory that stays (*leaked is set). */
+int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
+/* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
+void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
+/* Lane thread: is the lane's connection up? */
+bool nfs_lane_up(const struct nfs_lane *l);
+
+#endif

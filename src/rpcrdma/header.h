@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The RPC-over-RDMA version 1 transport header (RFC 8166, section 4): what
+ * precedes the RPC message in every Send.
+ *
+ *     xid | vers | credit | proc | Read list | Write list | Reply chunk | message
+ *
+ * Decoding checks every count and length against the bytes that are there and
+ * against the limits below before it stores anything.
+ */
+#ifndef RPCRDMA_HEADER_H
+#define RPCRDMA_HEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RR_VERSION 1
+
+enum rr_proc {
+	RR_MSG = 0,     /* RDMA_MSG: an RPC message follows */
+	RR_NOMSG = 1,   /* RDMA_NOMSG: it is in a chunk */
+	RR_MSGP = 2,    /* obsolete */
+	RR_DONE = 3,    /* obsolete */
+	RR_ERROR = 4,   /* RDMA_ERROR */
+};
+
+enum rr_errcode { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
+
+/*
+ * Limits of what we accept and build. A requester of ours uses one Read chunk
+ * of at most two segments and one Write or Reply chunk of one segment; the
+ * room above that is for peers that split theirs.
+ */
+#define RR_SEGS_MAX   16u       /* segments of one chunk */
+#define RR_READS_MAX  32u       /* segments of a Read list */
+#define RR_WRITES_MAX 4u        /* Write chunks of a Write list */
+
+#define RR_HDR_MIN    28u       /* three empty lists */
+#define RR_READ_SEG_BYTES   24u
+#define RR_SEG_BYTES        16u
+
+struct rr_seg {
+	uint32_t handle;        /* rkey or STag */
+	uint32_t length;
+	uint64_t offset;
+};
+
+struct rr_read_seg {
+	uint32_t position;
+	struct rr_seg seg;
+};
+
+struct rr_chunk {
+	uint32_t nseg;
+	struct rr_seg seg[RR_SEGS_MAX];
+};
+
+struct rr_header {
+	uint32_t xid, vers, credit;
+	uint32_t proc;                  /* enum rr_proc */
+	/* RR_MSG and RR_NOMSG */
+	uint32_t nreads;
+	struct rr_read_seg reads[RR_READS_MAX];
+	uint32_t nwrites;
+	struct rr_chunk writes[RR_WRITES_MAX];
+	bool has_reply;
+	struct rr_chunk reply;
+	/* RR_ERROR */
+	uint32_t err;                   /* enum rr_errcode */
+	uint32_t vers_low, vers_high;   /* RR_ERR_VERS */
+};
+
+/* Empty lists, version 1, proc RR_MSG. Only counts are set: the arrays are
+ * large and have no meaning beyond their counts. */
+void rr_header_init(struct rr_header *h, uint32_t xid, uint32_t credit);
+
+/* Bytes that rr_header_encode() will write. */
+size_t rr_header_size(const struct rr_header *h);
+
+/* Returns the bytes written, or -EMSGSIZE when cap is too small, -EINVAL when
+ * a count exceeds its limit. */
+int rr_header_encode(const struct rr_header *h, void *buf, size_t cap);
+
+/*
+ * Returns the header's length in buf (the RPC message starts there), or
+ *   -EBADMSG          truncated, a bad discriminator, or a count beyond the limits
+ *   -EPROTONOSUPPORT  not version 1: xid, vers and credit are set
+ */
+int rr_header_decode(struct rr_header *h, const void *buf, size_t len);
+
+/* Total of the lengths of a chunk's segments (cannot overflow 64 bits). */
+uint64_t rr_chunk_len(const struct rr_chunk *c);
+
+#endif

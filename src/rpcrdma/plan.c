@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The choice of chunks; see plan.h. */
+#include <errno.h>
+#include <stdbool.h>
+#include "rpcrdma/header.h"
+#include "rpcrdma/plan.h"
+
+/* A Write chunk of one segment: discriminator, count, segment. */
+#define WRITE_CHUNK_BYTES (8u + RR_SEG_BYTES)
+/* A Reply chunk of one segment: its discriminator is in RR_HDR_MIN. */
+#define REPLY_CHUNK_BYTES (4u + RR_SEG_BYTES)
+
+static uint64_t round4(uint64_t n)
+{
+	return (n + 3) & ~(uint64_t)3;
+}
+
+/* The reply carries the chunk back in its header, so it counts there, too. */
+static int plan_reply(struct rr_plan *out, const struct rr_plan_in *in)
+{
+	uint64_t rest = (uint64_t)RR_HDR_MIN + in->reply_max;
+
+	if (rest + round4(in->sink_len) <= in->recv_limit) {
+		out->reply = RR_REPLY_INLINE;
+	} else if (in->sink_len) {
+		if (rest + WRITE_CHUNK_BYTES > in->recv_limit)
+			return -EMSGSIZE;
+		out->reply = RR_REPLY_WRITE_CHUNK;
+	} else {
+		out->reply = RR_REPLY_CHUNK;
+	}
+	return 0;
+}
+
+int rr_plan(struct rr_plan *out, const struct rr_plan_in *in)
+{
+	uint64_t hdr = RR_HDR_MIN;
+	int rc = plan_reply(out, in);
+
+	if (rc)
+		return rc;
+	if (out->reply == RR_REPLY_WRITE_CHUNK)
+		hdr += WRITE_CHUNK_BYTES;
+	else if (out->reply == RR_REPLY_CHUNK)
+		hdr += REPLY_CHUNK_BYTES;
+
+	if (hdr + in->msg_len + round4(in->data_len) <= in->send_limit) {
+		out->call = RR_CALL_INLINE;
+	} else if (in->data_len) {
+		hdr += (uint64_t)RR_READ_SEG_BYTES * in->nsend;
+		if (hdr + in->msg_len > in->send_limit)
+			return -EMSGSIZE;
+		out->call = RR_CALL_READ_CHUNK;
+	} else {
+		out->call = RR_CALL_LONG;
+	}
+	return 0;
+}

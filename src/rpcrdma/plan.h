@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which chunks a call needs (RFC 8166 section 3.4, RFC 8267): a pure function
+ * of sizes, so that it can be tested on its own.
+ *
+ *   reply   whole reply fits inline            no chunk
+ *           READ data, the rest fits inline    one Write chunk
+ *           otherwise                          Reply chunk
+ *   call    everything fits inline             RDMA_MSG
+ *           WRITE data, the rest fits inline   RDMA_MSG + Read chunk at data_pos
+ *           otherwise                          RDMA_NOMSG + Position-Zero Read chunk
+ */
+#ifndef RPCRDMA_PLAN_H
+#define RPCRDMA_PLAN_H
+
+#include <stdint.h>
+
+enum rr_call_plan  { RR_CALL_INLINE, RR_CALL_READ_CHUNK, RR_CALL_LONG };
+enum rr_reply_plan { RR_REPLY_INLINE, RR_REPLY_WRITE_CHUNK, RR_REPLY_CHUNK };
+
+struct rr_plan_in {
+	uint32_t send_limit;    /* inline threshold client to server */
+	uint32_t recv_limit;    /* inline threshold server to client */
+	uint32_t msg_len;       /* RPC call without its data */
+	uint32_t data_len;      /* WRITE data, 0 for none */
+	uint32_t nsend;         /* pieces of that data */
+	uint32_t sink_len;      /* READ data wanted, 0 for none */
+	uint32_t reply_max;     /* RPC reply without that data */
+};
+
+struct rr_plan {
+	enum rr_call_plan call;
+	enum rr_reply_plan reply;
+};
+
+/* 0, or -EMSGSIZE: WRITE data in a call whose other part does not fit inline
+ * (a Position-Zero chunk would have to hold it), or READ data together with a
+ * reply whose other part does not (servers differ on that combination). */
+int rr_plan(struct rr_plan *out, const struct rr_plan_in *in);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Marshalling: from a call and the link's thresholds to one Send.
+ *
+ *     msg buffer   |<------- RR_HDR_ROOM ------->|<---- msg_len ---->|
+ *                  |        ...  transport header | RPC message       |
+ *                                ^-- the Send starts here
+ *
+ * The header is written so that it ends where the message begins. It is made
+ * anew for each sending, as rkeys and thresholds belong to the connection;
+ * the RPC message stays as it is, so a replay is the same to the server.
+ */
+#include <errno.h>
+#include <string.h>
+#include "rpcrdma/impl.h"
+#include "rpcrdma/plan.h"
+
+static uint8_t *msg_at(const struct rr_call *call)
+{
+	return (uint8_t *)call->msg->mem + RR_HDR_ROOM;
+}
+
+static uint32_t data_len(const struct rr_call *call)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < call->nsend; i++)
+		n += call->send[i].len;
+	return n;
+}
+
+/* Puts the data of a small WRITE into the message, with its XDR pad. Done
+ * once: a replay finds it there. */
+static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
+{
+	uint8_t *msg = msg_at(call), *at = msg + call->data_pos;
+	uint32_t padded = (len + 3) & ~3u, done = 0;
+
+	if (call->data_pos > call->msg_len ||
+	    RR_HDR_ROOM + call->msg_len + (size_t)padded > call->msg->size)
+		return -EMSGSIZE;
+	memmove(at + padded, at, call->msg_len - call->data_pos);
+	for (uint32_t i = 0; i < call->nsend; i++) {
+		memcpy(at + done, call->send[i].mem, call->send[i].len);
+		done += call->send[i].len;
+	}
+	memset(at + len, 0, padded - len);
+	call->msg_len += padded;
+	call->data_inline = true;
+	stat_add(c->st, STAT_WRITE_INLINE_BYTES, len);
+	return 0;
+}
+
+static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan,
+		    struct rr_header *h)
+{
+	const struct rr_link *l = c->link;
+	int rc = 0;
+
+	if (plan->call == RR_CALL_LONG) {
+		h->proc = RR_NOMSG;
+		h->nreads = 1;
+		h->reads[0].position = 0;
+		stat_add(c->st, STAT_RDMA_LONG_CALLS, 1);
+		return l->memreg->map(&l->mr, msg_at(call), call->msg_len, &h->reads[0].seg);
+	}
+	if (plan->call != RR_CALL_READ_CHUNK)
+		return 0;
+	for (uint32_t i = 0; i < call->nsend && !rc; i++) {
+		h->reads[i].position = call->data_pos;
+		rc = l->memreg->map(&l->mr, call->send[i].mem, call->send[i].len,
+				    &h->reads[i].seg);
+	}
+	h->nreads = call->nsend;
+	stat_add(c->st, STAT_RDMA_READ_CHUNKS, 1);
+	if (!call->sends)
+		stat_add(c->st, STAT_WRITE_CHUNK_BYTES, data_len(call));
+	return rc;
+}
+
+static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan,
+		     struct rr_header *h)
+{
+	const struct rr_link *l = c->link;
+
+	call->placed = plan->reply == RR_REPLY_WRITE_CHUNK;
+	if (call->placed) {
+		h->nwrites = 1;
+		h->writes[0].nseg = 1;
+		stat_add(c->st, STAT_RDMA_WRITE_CHUNKS, 1);
+		return l->memreg->map(&l->mr, call->sink.mem, call->sink.len, &h->writes[0].seg[0]);
+	}
+	if (plan->reply == RR_REPLY_CHUNK) {
+		if (!call->reply_buf || call->reply_max > call->reply_buf->size)
+			return -EMSGSIZE;
+		h->has_reply = true;
+		h->reply.nseg = 1;
+		stat_add(c->st, STAT_RDMA_REPLY_CHUNKS, 1);
+		return l->memreg->map(&l->mr, call->reply_buf->mem,
+				      (uint32_t)call->reply_buf->size, &h->reply.seg[0]);
+	}
+	return 0;
+}
+
+int rr_send(struct rr_conn *c, struct rr_call *call)
+{
+	const struct rr_link *l = c->link;
+	uint32_t dlen = call->data_inline ? 0 : data_len(call);
+	struct rr_plan plan;
+	struct rr_header h;
+	struct fab_sge sge;
+	size_t hlen;
+	int rc;
+
+	rc = rr_plan(&plan, &(struct rr_plan_in){
+		.send_limit = l->send_limit,
+		.recv_limit = l->recv_limit,
+		.msg_len = call->msg_len,
+		.data_len = dlen,
+		.nsend = call->nsend,
+		.sink_len = call->sink.len,
+		.reply_max = call->reply_max,
+	});
+	if (!rc && plan.call == RR_CALL_INLINE && dlen)
+		rc = insert_data(c, call, dlen);
+	rr_header_init(&h, call->xid, c->cfg.credits);
+	if (!rc)
+		rc = map_call(c, call, &plan, &h);
+	if (!rc)
+		rc = map_reply(c, call, &plan, &h);
+	if (rc)
+		return rc;
+
+	hlen = rr_header_size(&h);
+	if (hlen > RR_HDR_ROOM)
+		return -EMSGSIZE;
+	rc = rr_header_encode(&h, msg_at(call) - hlen, hlen);
+	if (rc < 0)
+		return rc;
+	sge = (struct fab_sge){
+		.mem = msg_at(call) - hlen,
+		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
+		.lkey = l->mr.lkey,
+	};
+	call->sent = call->replied = false;
+	return l->fabric->post_send(l->fab, &sge, 1, call);
+}
