@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Each message is put together in a buffer on the stack and leaves with one
+ * write() (or one syslog() call): no lock, and lines of two threads never mix.
+ * Texts may quote file names and what a server sent; control characters in
+ * them are replaced, so that nobody but us begins a line or drives a terminal.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#define LOG_NAME "nfsrdma-fuse"
+/* The longest message: an errbuf's text with a path (PATH_MAX) before it is
+ * cut, everything else fits. */
+#define LOG_LINE_MAX 2048
+
+static _Atomic int max_level = LOG_LVL_INFO;
+static _Atomic bool use_syslog;
+
+static const struct {
+	const char *word;       /* after the program's name; an error needs none */
+	int priority;
+} levels[] = {
+	[LOG_LVL_ERR]   = { "",           LOG_ERR },
+	[LOG_LVL_WARN]  = { "warning: ",  LOG_WARNING },
+	[LOG_LVL_INFO]  = { "",           LOG_INFO },
+	[LOG_LVL_DEBUG] = { "debug: ",    LOG_DEBUG },
+};
+
+void log_set_level(enum log_level max)
+{
+	atomic_store_explicit(&max_level, (int)max, memory_order_relaxed);
+}
+
+enum log_level log_get_level(void)
+{
+	return (enum log_level)atomic_load_explicit(&max_level, memory_order_relaxed);
+}
+
+void log_to_syslog(void)
+{
+	openlog(LOG_NAME, LOG_PID, LOG_DAEMON);
+	atomic_store(&use_syslog, true);
+}
+
+/* The part of `text` (of cap bytes) from `from` on: printable, ended by \n\0. */
+static size_t finish_line(char *text, size_t cap, size_t from, size_t len)
+{
+	/* Room for the two characters that end it. */
+	if (len > cap - 2) {
+		len = cap - 2;
+		memcpy(text + len - 3, "...", 3);
+	}
+	while (len > from && text[len - 1] == '\n')
+		len--;
+	for (size_t i = from; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			text[i] = '?';
+	}
+	text[len++] = '\n';
+	text[len] = '\0';
+	return len;
+}
+
+void log_msg(enum log_level level, const char *fmt, ...)
+{
+	char line[LOG_LINE_MAX];
+	int saved = errno, from, n;
+	size_t len;
+	va_list ap;
+
+	if (level > log_get_level())
+		return;
+	from = snprintf(line, sizeof(line), LOG_NAME ": %s", levels[level].word);
+	va_start(ap, fmt);
+	n = vsnprintf(line + from, sizeof(line) - (size_t)from, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		n = snprintf(line + from, sizeof(line) - (size_t)from,
+			     "(message that cannot be printed: %.64s)", fmt);
+	len = finish_line(line, sizeof(line), (size_t)from, (size_t)from + (size_t)n);
+
+	if (atomic_load(&use_syslog)) {
+		syslog(levels[level].priority, "%s%.*s", levels[level].word,
+		       (int)(len - 1 - (size_t)from), line + from);
+	} else {
+		/* When nobody can read it there is nobody to tell. */
+		while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+			;
+	}
+	errno = saved;
+}
+
+int err_set(struct errbuf *eb, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (eb) {
+		va_start(ap, fmt);
+		vsnprintf(eb->text, sizeof(eb->text), fmt, ap);
+		va_end(ap);
+	}
+	return err;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One round of the loop:
+ *
+ *     poller -> mailbox -> due timers -> epoll_wait -> watches' callbacks
+ *
+ * Removed watches. A callback may remove a watch whose event already lies in
+ * the array that epoll_wait filled, and free its memory. loop_unwatch()
+ * therefore strikes the watch out of the rest of that array; the array is
+ * short, so this costs less than a generation number in every event would.
+ *
+ * Mailbox. Senders push onto a stack with compare-and-swap; the loop takes the
+ * whole stack with one exchange and turns it round, so there is no ABA problem
+ * and each sender's order is kept. A sender writes to the eventfd only when the
+ * loop sleeps or is about to:
+ *
+ *     loop:   sleeping = true;  mailbox empty? -> epoll_wait
+ *     sender: push;             sleeping, set to false? -> write eventfd
+ *
+ * All four accesses are sequentially consistent, so at least one side sees the
+ * other: the loop finds the message, or the sender finds it sleeping. Of
+ * several senders only one gets to write. loop_stop() works the same way with
+ * its flag in place of the mailbox, and is safe in a signal handler.
+ *
+ * Spinning. After work the loop goes round without sleeping until spin_ns have
+ * passed without more of it. A look at the poller's queue costs much less than
+ * a system call, so it is looked at several times for each epoll_wait(0), which
+ * takes about as long as those looks together.
+ */
+#include "base/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOP_EVENTS 64          /* fetched at once; the others come next round */
+#define LOOP_POLLS  8           /* looks at the poller per epoll_wait while spinning */
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+
+struct loop {
+	int epfd;
+	struct loop_watch wake;         /* the mailbox's eventfd */
+
+	struct epoll_event ev[LOOP_EVENTS];
+	int nev, next;                  /* ev[next..nev-1] are still to be called */
+
+	struct list timers;             /* ordered by `when` */
+
+	unsigned (*poll)(void *arg);
+	void *poll_arg;
+	uint64_t spin_ns;
+	uint64_t awake_until;           /* mono_ns; spin until then */
+
+	_Atomic(struct loop_msg *) mailbox;     /* newest first */
+	atomic_bool sleeping;           /* a sender must write to the eventfd */
+	atomic_bool stop;
+};
+
+uint64_t mono_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- Watches -------------------------------------------------------------- */
+
+/* A watch that wants no events is taken out of the set: epoll reports errors
+ * and hang-ups whether asked for or not, and would keep the loop awake. */
+static int watch_ctl(struct loop *l, struct loop_watch *w, uint32_t old, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+	int op;
+
+	if (!old && !events)
+		return 0;
+	op = !old ? EPOLL_CTL_ADD : !events ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+	return epoll_ctl(l->epfd, op, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+/* Forgets what has been fetched for w and was not delivered yet. */
+static void watch_strike(struct loop *l, struct loop_watch *w)
+{
+	for (int i = l->next; i < l->nev; i++)
+		if (l->ev[i].data.ptr == w)
+			l->ev[i].data.ptr = NULL;
+}
+
+int loop_watch(struct loop *l, struct loop_watch *w)
+{
+	if (w->fd < 0)
+		return -EBADF;
+	return watch_ctl(l, w, 0, w->events);
+}
+
+int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
+{
+	int err;
+
+	if (w->fd < 0)
+		return -EBADF;
+	if (events == w->events)
+		return 0;
+	err = watch_ctl(l, w, w->events, events);
+	if (err)
+		return err;
+	w->events = events;
+	if (!events)
+		watch_strike(l, w);
+	return 0;
+}
+
+void loop_unwatch(struct loop *l, struct loop_watch *w)
+{
+	if (w->fd < 0)
+		return;
+	/* Fails only if the file was closed first, and then it is out of the
+	 * set already. */
+	watch_ctl(l, w, w->events, 0);
+	watch_strike(l, w);
+	w->fd = -1;
+}
+
+static void run_watches(struct loop *l)
+{
+	while (l->next < l->nev) {
+		struct epoll_event *ev = &l->ev[l->next++];
+		struct loop_watch *w = ev->data.ptr;
+		uint32_t revents;
+
+		if (!w)
+			continue;
+		/* The wish may have changed since the event was fetched. */
+		revents = ev->events & (w->events | EPOLLERR | EPOLLHUP);
+		if (revents)
+			w->fn(w, revents);
+	}
+}
+
+/* ---- Timers --------------------------------------------------------------- */
+
+void loop_timer_init(struct loop_timer *t, void (*fn)(struct loop_timer *t))
+{
+	list_init(&t->node);
+	t->when = 0;
+	t->fn = fn;
+}
+
+void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms)
+{
+	struct list *at = &l->timers;
+
+	list_del(&t->node);
+	t->when = mono_ns() + delay_ms * NS_PER_MS;
+	/* A lane has a handful of timers, and a new one is mostly the last. */
+	while (at->prev != &l->timers &&
+	       container_of(at->prev, struct loop_timer, node)->when > t->when)
+		at = at->prev;
+	list_add_before(at, &t->node);
+}
+
+void loop_timer_clear(struct loop_timer *t)
+{
+	list_del(&t->node);
+}
+
+static struct loop_timer *first_timer(struct loop *l)
+{
+	if (list_empty(&l->timers))
+		return NULL;
+	return container_of(l->timers.next, struct loop_timer, node);
+}
+
+/* Those that are due now move to a list of their own first: a timer that sets
+ * itself again with no delay runs once a round, not for ever. */
+static void run_timers(struct loop *l)
+{
+	struct loop_timer *t = first_timer(l);
+	struct list due;
+	struct list *n;
+	uint64_t now;
+
+	if (!t)
+		return;
+	now = mono_ns();
+	list_init(&due);
+	while ((t = first_timer(l)) && t->when <= now) {
+		list_del(&t->node);
+		list_add_tail(&due, &t->node);
+	}
+	while ((n = list_pop(&due))) {
+		t = container_of(n, struct loop_timer, node);
+		t->fn(t);
+	}
+}
+
+/* ---- Mailbox -------------------------------------------------------------- */
+
+static void wake(struct loop *l)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	if (!atomic_exchange(&l->sleeping, false))
+		return;
+	/* Cannot fail but by a signal: at most one write per sleep. */
+	while (write(l->wake.fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	errno = saved;
+}
+
+static void wake_fn(struct loop_watch *w, uint32_t revents)
+{
+	uint64_t n;
+
+	(void)revents;
+	/* Only empties it; what there is to do is in the mailbox. */
+	if (read(w->fd, &n, sizeof(n)) < 0)
+		return;
+}
+
+void loop_post(struct loop *l, struct loop_msg *m)
+{
+	struct loop_msg *head = atomic_load_explicit(&l->mailbox, memory_order_relaxed);
+
+	do {
+		m->next = head;
+	} while (!atomic_compare_exchange_weak(&l->mailbox, &head, m));
+	/* m is not ours any more. */
+	wake(l);
+}
+
+void loop_stop(struct loop *l)
+{
+	atomic_store(&l->stop, true);
+	wake(l);
+}
+
+static unsigned run_mailbox(struct loop *l)
+{
+	struct loop_msg *m, *next, *in_order = NULL;
+	unsigned n = 0;
+
+	/* A load is cheaper than an exchange, and mostly there is nothing. */
+	if (!atomic_load(&l->mailbox))
+		return 0;
+	for (m = atomic_exchange(&l->mailbox, NULL); m; m = next) {
+		next = m->next;
+		m->next = in_order;
+		in_order = m;
+	}
+	for (m = in_order; m; m = next) {
+		next = m->next;
+		m->fn(m);
+		n++;
+	}
+	return n;
+}
+
+/* ---- Running -------------------------------------------------------------- */
+
+struct loop *loop_new(void)
+{
+	struct loop *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return NULL;
+	list_init(&l->timers);
+	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
+	l->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epfd < 0)
+		goto fail;
+	l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (l->wake.fd < 0)
+		goto fail;
+	err = loop_watch(l, &l->wake);
+	if (err) {
+		errno = -err;
+		goto fail;
+	}
+	return l;
+fail:
+	err = errno;
+	loop_free(l);
+	errno = err;
+	return NULL;
+}
+
+void loop_free(struct loop *l)
+{
+	if (!l)
+		return;
+	/* A timer's owner may still clear it afterwards. */
+	while (list_pop(&l->timers))
+		;
+	if (l->wake.fd >= 0)
+		close(l->wake.fd);
+	if (l->epfd >= 0)
+		close(l->epfd);
+	free(l);
+}
+
+void loop_set_poller(struct loop *l, unsigned (*poll)(void *arg), void *arg)
+{
+	l->poll = poll;
+	l->poll_arg = arg;
+}
+
+void loop_set_spin(struct loop *l, uint64_t spin_ns)
+{
+	l->spin_ns = spin_ns;
+	if (!spin_ns)
+		l->awake_until = 0;
+}
+
+static void stay_awake(struct loop *l)
+{
+	if (l->spin_ns)
+		l->awake_until = mono_ns() + l->spin_ns;
+}
+
+static bool spinning(const struct loop *l)
+{
+	return l->awake_until && mono_ns() < l->awake_until;
+}
+
+/* The poller may be changed by what it calls. */
+static unsigned run_poller(struct loop *l, unsigned times)
+{
+	unsigned n = 0;
+
+	while (l->poll && !n && times--)
+		n = l->poll(l->poll_arg);
+	return n;
+}
+
+/* How long epoll_wait may sleep, in ms, -1 for ever. A timer's time is rounded
+ * up: waking before it is due would make the loop go round for nothing. */
+static int sleep_ms(struct loop *l)
+{
+	struct loop_timer *t = first_timer(l);
+	uint64_t now, ms;
+
+	if (!t)
+		return -1;
+	now = mono_ns();
+	if (t->when <= now)
+		return 0;
+	ms = (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+/* Fetches events; 0, or -errno. */
+static int wait_events(struct loop *l, bool may_sleep)
+{
+	int timeout = 0;
+
+	if (may_sleep) {
+		atomic_store(&l->sleeping, true);
+		/* From here on a sender wakes us; look once more for those that
+		 * came before. */
+		if (!atomic_load(&l->mailbox) && !atomic_load(&l->stop))
+			timeout = sleep_ms(l);
+	}
+	l->next = 0;
+	l->nev = epoll_wait(l->epfd, l->ev, LOOP_EVENTS, timeout);
+	if (may_sleep)
+		atomic_store(&l->sleeping, false);
+	if (l->nev < 0) {
+		l->nev = 0;
+		return errno == EINTR ? 0 : -errno;
+	}
+	return 0;
+}
+
+int loop_run(struct loop *l)
+{
+	int err = 0;
+
+	while (!atomic_load(&l->stop)) {
+		bool spin = spinning(l);
+		unsigned worked;
+
+		worked = run_poller(l, spin ? LOOP_POLLS : 1);
+		worked += run_mailbox(l);
+		run_timers(l);
+		if (worked)
+			stay_awake(l);
+		/* After work of the poller's there may be more of it that will
+		 * not be announced, so it is asked again before sleeping. */
+		err = wait_events(l, !worked && !spin);
+		if (err)
+			break;
+		if (l->nev) {
+			stay_awake(l);
+			run_watches(l);
+		}
+	}
+	/* The next loop_run() is a new one; a stop before it must not be lost,
+	 * so the flag is cleared here and not there. */
+	atomic_store(&l->stop, false);
+	return err;
+}
