@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# qemu.sh - QEMU's command line, and whether KVM works.
+
+# norandmaps: an emulator keeps translated code by address; with addresses that
+# differ from process to process an exec takes three times as long (52 against
+# 17 ms). An oops is a panic: a half-dead guest would only waste the time limit.
+readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr norandmaps apparmor=0 audit=0 sysrq_always_enabled'
+
+qemu_accel() {
+	case $1 in
+	tcg) printf '%s\n' -accel tcg,thread=multi -cpu max,la57=off ;;
+	kvm) printf '%s\n' -accel kvm -cpu host ;;
+	esac
+}
+
+# qemu_machine KERNEL INITRD APPEND
+qemu_machine() {
+	local image=vmlinuz
+	[[ -e $1/vmlinux ]] && image=vmlinux
+	printf '%s\n' -nodefaults -no-user-config -no-reboot -display none \
+		-kernel "$1/$image" -initrd "$2/initrd" -append "$QEMU_APPEND $3"
+}
+
+# qemu_args KERNEL INITRD DIR - the arguments, one a line, after run's options.
+# The ports go by their names (guest/system.sh); their chardevs are FIFOs in DIR.
+qemu_args() {
+	local dir=$3 port
+	qemu_accel "$opt_accel"
+	qemu_machine "$1" "$2" "vm.dir=$dir"
+	# security_model=none is passthrough that does not insist on chown, so
+	# that QEMU can run as an ordinary user; nothing is written anyway.
+	printf '%s\n' -smp "$opt_cpus" -m "$opt_mem" \
+		-chardev "file,id=log,path=$dir/log" -serial chardev:log \
+		-virtfs local,path=/,mount_tag=rootfs,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-serial
+	for port in stdout stderr status; do
+		printf '%s\n' -chardev "file,id=$port,path=$dir/$port" -device "virtserialport,chardev=$port,name=$port"
+	done
+	printf '%s\n' -chardev "pipe,id=control,path=$dir/control" -device virtserialport,chardev=control,name=control
+	[[ $opt_shell ]] && printf '%s\n' -chardev stdio,id=tty,signal=off -device virtconsole,chardev=tty
+	[[ $opt_keep ]] && printf '%s\n' -chardev "pipe,id=tty,path=$dir/console" -device virtconsole,chardev=tty
+	[[ $opt_hostfwd ]] && printf '%s\n' -device virtio-net,netdev=user \
+		-netdev "user,id=user,hostfwd=tcp:127.0.0.1:$opt_hostfwd-10.0.2.15:20049"
+	return 0
+}
+
+# qemu_probe_kvm KERNEL INITRD - prints kvm or tcg. The device file proves
+# nothing: nested virtualisation may be missing or broken, so a guest must boot.
+qemu_probe_kvm() {
+	local args
+	mapfile -t args < <(qemu_accel kvm; qemu_machine "$1" "$2" vm.probe)
+	if [[ -w /dev/kvm ]] && timeout -s KILL 20 qemu-system-x86_64 "${args[@]}" -m 512M \
+		-serial stdio </dev/null 2>/dev/null | grep -aq 'vm: probe succeeded'
+	then echo kvm; else echo tcg; fi
+}
