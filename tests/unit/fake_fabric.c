@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "fake_fabric.h"
+
+struct fake_conn fake;
+uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
+size_t fake_peer_priv_len;
+int fake_connect_error, fake_post_send_error;
+
+static uint32_t next_rkey = FAKE_RKEY;
+
+static int fake_probe(const struct fab_params *p, struct errbuf *eb)
+{
+	(void)p;
+	(void)eb;
+	return 0;
+}
+
+static int fake_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
+{
+	(void)p;
+	(void)eb;
+	cr_assert(!fake.open, "the last connection was not closed");
+	memset(&fake, 0, sizeof(fake));
+	fake.open = true;
+	fake.rkey = next_rkey++;
+	*out = (struct fab_conn *)&fake;
+	return 0;
+}
+
+static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
+			void *peer_priv, size_t *peer_len, struct errbuf *eb)
+{
+	(void)c;
+	(void)priv;
+	cr_assert_eq(privlen, 8);
+	cr_assert_gt(fake.nrecvs, 0, "receives must be posted before connect");
+	if (fake_connect_error)
+		return err_set(eb, fake_connect_error, "fake error");
+	memcpy(peer_priv, fake_peer_priv, fake_peer_priv_len);
+	*peer_len = fake_peer_priv_len;
+	return 0;
+}
+
+static void fake_caps(const struct fab_conn *c, struct fab_caps *out)
+{
+	(void)c;
+	*out = (struct fab_caps){ .max_inline = 4096 };
+}
+
+static const char *fake_describe(const struct fab_conn *c)
+{
+	(void)c;
+	return "fake";
+}
+
+static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		    struct fab_mr *out, struct errbuf *eb)
+{
+	(void)c;
+	(void)eb;
+	cr_assert_eq(access, FAB_REMOTE_READ | FAB_REMOTE_WRITE);
+	fake.mr = *out = (struct fab_mr){
+		.base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1, .rkey = fake.rkey,
+	};
+	return 0;
+}
+
+static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
+{
+	(void)c;
+	(void)mr;
+}
+
+static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
+{
+	(void)c;
+	cr_assert_lt(fake.nrecvs, FAKE_RECVS);
+	fake.recvs[fake.nrecvs].mem = sge->mem;
+	fake.recvs[fake.nrecvs].len = sge->len;
+	fake.recvs[fake.nrecvs].cookie = cookie;
+	fake.nrecvs++;
+	return 0;
+}
+
+static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
+{
+	struct fake_send *s = &fake.sends[fake.nsends];
+
+	(void)c;
+	if (fake_post_send_error)
+		return fake_post_send_error;
+	cr_assert(fake.open && fake.attached);
+	cr_assert_lt(fake.nsends, FAKE_SENDS);
+	s->len = 0;
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert_eq(sge[i].lkey, 1);
+		cr_assert_leq(s->len + sge[i].len, sizeof(s->bytes), "larger than the threshold");
+		memcpy(s->bytes + s->len, sge[i].mem, sge[i].len);
+		s->len += sge[i].len;
+	}
+	s->cookie = cookie;
+	fake.nsends++;
+	return 0;
+}
+
+static int fake_attach(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx)
+{
+	(void)c;
+	(void)l;
+	fake.ev = ev;
+	fake.ctx = ctx;
+	fake.attached = true;
+	return 0;
+}
+
+static unsigned fake_poll(struct fab_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
+static void fake_close(struct fab_conn *c)
+{
+	(void)c;
+	cr_assert(fake.open);
+	fake.open = fake.attached = false;
+}
+
+const struct fabric fabric_fake = {
+	.name = "fake",
+	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
+	.describe = fake_describe, .reg = fake_reg, .dereg = fake_dereg,
+	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
+	.poll = fake_poll, .close = fake_close,
+};
+
+void fake_deliver(const void *bytes, uint32_t len)
+{
+	void *cookie = fake.recvs[0].cookie;
+
+	cr_assert_gt(fake.nrecvs, 0, "no receive is posted");
+	cr_assert_leq(len, fake.recvs[0].len);
+	memcpy(fake.recvs[0].mem, bytes, len);
+	fake.nrecvs--;
+	memmove(&fake.recvs[0], &fake.recvs[1], fake.nrecvs * sizeof(fake.recvs[0]));
+	fake.ev->recv(fake.ctx, cookie, len, false, 0);
+}
+
+void fake_complete(unsigned i)
+{
+	cr_assert_lt(i, fake.nsends);
+	fake.ev->sent(fake.ctx, fake.sends[i].cookie);
+}
+
+void fake_break(void)
+{
+	fake.ev->down(fake.ctx, -ECONNRESET, "broken by the test");
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A fabric without a peer: it keeps what is sent and lets a test play the
+ * server. Everything happens on the caller's thread, when the test says so.
+ */
+#ifndef TESTS_FAKE_FABRIC_H
+#define TESTS_FAKE_FABRIC_H
+
+#include "fabric/fabric.h"
+
+#define FAKE_SENDS 64u
+#define FAKE_RECVS 256u
+#define FAKE_RKEY  0x5eedu
+
+struct fake_send {
+	uint8_t bytes[4096];
+	uint32_t len;
+	void *cookie;
+};
+
+/* The one connection that is open; all zero when none is. */
+struct fake_conn {
+	bool open, attached;
+	const struct fab_events *ev;
+	void *ctx;
+	struct fab_mr mr;
+	uint32_t rkey;                  /* changes with each connection */
+	struct fake_send sends[FAKE_SENDS];
+	unsigned nsends;                /* since the connection was opened */
+	struct { void *mem; uint32_t len; void *cookie; } recvs[FAKE_RECVS];
+	unsigned nrecvs;                /* posted and not yet used */
+};
+
+extern struct fake_conn fake;
+extern const struct fabric fabric_fake;
+
+/* What the next connection's peer answers with. */
+extern uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
+extern size_t fake_peer_priv_len;
+extern int fake_connect_error;          /* 0, or what connect returns */
+extern int fake_post_send_error;        /* 0, or what post_send returns */
+
+/* Delivers a message in the oldest posted receive. */
+void fake_deliver(const void *bytes, uint32_t len);
+/* Completes send i of this connection. */
+void fake_complete(unsigned i);
+/* The peer goes. */
+void fake_break(void);
+
+#endif

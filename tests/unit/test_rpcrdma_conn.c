@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The requester against a played server: credits, matching, chunks as they
+ * stand in the header, loss and replay, and replies that are wrong.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "rpcrdma/conn.h"
+
+#define CALLS 24
+#define CREDITS 16u
+
+static struct loop *loop;
+static struct slab slab;
+static struct stats st;
+static struct rr_conn *conn;
+static unsigned downs;
+
+struct test_call {
+	struct rr_call rr;
+	unsigned dones;
+	int status;
+	uint8_t reply[128];
+	uint32_t reply_len;
+};
+static struct test_call calls[CALLS];
+
+static void on_down(void *ctx, int err, const char *why)
+{
+	(void)ctx;
+	(void)why;
+	cr_assert_lt(err, 0);
+	downs++;
+}
+static const struct rr_events events = { .down = on_down };
+
+static void on_done(struct rr_call *rr, int status)
+{
+	struct test_call *t = container_of(rr, struct test_call, rr);
+
+	t->dones++;
+	t->status = status;
+	if (!status) {
+		t->reply_len = rr->reply_len;
+		memcpy(t->reply, rr->reply, rr->reply_len < 128 ? rr->reply_len : 128);
+	}
+}
+
+static void up(void)
+{
+	struct rr_link *link;
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(rr_link_open(conn, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_up(conn, link), 0);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	struct slab_counts counts = { .n = { 24, 24, 4, 2 } };
+	struct rr_config cfg = {
+		.fabric = &fabric_fake, .credits = CREDITS, .lane = 1, .nlanes = 2,
+	};
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	loop = loop_new();
+	cr_assert_eq(slab_init(&slab, &counts), 0);
+	conn = rr_conn_new(&cfg, loop, &slab, &st, &events, NULL);
+	cr_assert_not_null(conn);
+	up();
+}
+
+static void teardown(void)
+{
+	rr_conn_free(conn);
+	cr_assert(!fake.open);
+	slab_fini(&slab);
+	loop_free(loop);
+}
+
+static void stop_loop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(loop);
+}
+
+/* Lets timers that are due run. */
+static void spin_loop(void)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(loop, &t, 5);
+	cr_assert_eq(loop_run(loop), 0);
+}
+
+/* A call whose message is its XID, CALL, and then a count of words. */
+static struct test_call *prepare(unsigned i, uint32_t len)
+{
+	struct test_call *t = &calls[i];
+	uint32_t *msg;
+
+	memset(t, 0, sizeof(*t));
+	t->rr.msg = slab_get(&slab, len > 4500 ? SLAB_MID : SLAB_MSG);
+	cr_assert_not_null(t->rr.msg);
+	t->rr.xid = rr_xid(conn);
+	t->rr.msg_len = len;
+	t->rr.reply_max = 500;
+	t->rr.done = on_done;
+	msg = (uint32_t *)(void *)((char *)t->rr.msg->mem + RR_HDR_ROOM);
+	for (uint32_t w = 0; w < len / 4; w++)
+		msg[w] = htonl(w);
+	msg[0] = htonl(t->rr.xid);
+	msg[1] = 0;
+	return t;
+}
+
+static struct test_call *submit(unsigned i)
+{
+	struct test_call *t = prepare(i, 64);
+
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+static uint32_t word(const uint8_t *p, unsigned i)
+{
+	uint32_t v;
+
+	memcpy(&v, p + 4 * i, 4);
+	return ntohl(v);
+}
+
+/* An RDMA_MSG without chunks around {xid, type, marker}. */
+static void reply_type(uint32_t xid, uint32_t credit, uint32_t type)
+{
+	uint32_t w[10] = { xid, 1, credit, 0, 0, 0, 0, xid, type, 0xbeef };
+
+	for (unsigned i = 0; i < 10; i++)
+		w[i] = htonl(w[i]);
+	fake_deliver(w, sizeof(w));
+}
+
+static void reply(const struct test_call *t, uint32_t credit)
+{
+	reply_type(t->rr.xid, credit, 1);
+}
+
+/* ---- credits and matching ---- */
+
+Test(conn, one_call_until_the_first_reply, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	submit(1);
+	submit(2);
+	cr_assert_eq(fake.nsends, 1, "only one before a grant is known");
+	cr_assert_eq(word(fake.sends[0].bytes, 0), a->rr.xid);
+	cr_assert_eq(word(fake.sends[0].bytes, 2), CREDITS, "asks for its maximum");
+	fake_complete(0);
+	cr_assert_eq(a->dones, 0);
+	reply(a, 2);
+	cr_assert(a->dones == 1 && a->status == 0 && a->reply_len == 12);
+	cr_assert_eq(word(a->reply, 2), 0xbeef);
+	cr_assert_eq(fake.nsends, 3, "the grant of 2 lets both go");
+}
+
+Test(conn, done_needs_both_reply_and_send_completion, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	reply(a, 4);
+	cr_assert_eq(a->dones, 0, "the device still has the message");
+	fake_complete(0);
+	cr_assert_eq(a->dones, 1);
+	cr_assert_eq(fake.nrecvs, 24, "the receive was posted again");
+}
+
+Test(conn, grant_of_zero_is_one, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0), *b = submit(1);
+
+	submit(2);
+	fake_complete(0);
+	reply(a, 0);
+	cr_assert_eq(fake.nsends, 2);
+	fake_complete(1);
+	reply(b, 0);
+	cr_assert_eq(fake.nsends, 3);
+}
+
+Test(conn, falling_grant_is_obeyed, .init = setup, .fini = teardown)
+{
+	struct test_call *t[6];
+
+	t[0] = submit(0);
+	fake_complete(0);
+	reply(t[0], 4);
+	for (unsigned i = 1; i < 6; i++)
+		t[i] = submit(i);
+	cr_assert_eq(fake.nsends, 5, "four in flight");
+	for (unsigned i = 1; i < 5; i++)
+		fake_complete(i);
+	reply(t[1], 2);
+	cr_assert_eq(fake.nsends, 5, "three in flight, two allowed");
+	reply(t[2], 2);
+	cr_assert_eq(fake.nsends, 5, "two in flight");
+	reply(t[3], 2);
+	cr_assert_eq(fake.nsends, 6);
+}
+
+Test(conn, huge_grant_is_capped, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	fake_complete(0);
+	reply(a, UINT32_MAX);
+	for (unsigned i = 1; i < CALLS - 3; i++)
+		submit(i);
+	cr_assert_eq(fake.nsends, 1 + CREDITS);
+}
+
+Test(conn, replies_out_of_order, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0), *b, *c;
+
+	fake_complete(0);
+	reply(a, 8);
+	b = submit(1);
+	c = submit(2);
+	fake_complete(1);
+	fake_complete(2);
+	reply(c, 8);
+	cr_assert(c->dones == 1 && b->dones == 0);
+	reply(b, 8);
+	cr_assert_eq(b->dones, 1);
+}
+
+Test(conn, xids_of_lanes_differ, .init = setup, .fini = teardown)
+{
+	uint32_t x = rr_xid(conn);
+
+	cr_assert_eq(x % 2, 1, "lane 1 of 2");
+	cr_assert_eq(rr_xid(conn), x + 2);
+}
+
+/* ---- what is not a reply ---- */
+
+Test(conn, back_call_is_not_a_reply, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	fake_complete(0);
+	/* Same XID as our call, but the message is a CALL of the server. */
+	reply_type(a->rr.xid, 8, 0);
+	cr_assert_eq(a->dones, 0);
+	cr_assert_eq(stat_get(&st, STAT_RPC_BACK_CALLS), 1);
+	cr_assert_eq(fake.nrecvs, 24, "its buffer was posted again");
+	reply(a, 8);
+	cr_assert_eq(a->dones, 1);
+}
+
+Test(conn, unknown_and_duplicate_replies_are_dropped, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	reply_type(a->rr.xid + 1, 8, 1);
+	cr_assert_eq(a->dones, 0);
+	reply(a, 8);
+	reply(a, 8);            /* while it waits for its Send to complete */
+	fake_complete(0);
+	reply(a, 8);
+	cr_assert_eq(a->dones, 1);
+	cr_assert_eq(stat_get(&st, STAT_RPC_BAD_REPLIES), 3);
+	cr_assert_eq(fake.nrecvs, 24);
+}
+
+static void bad_reply(struct test_call *a, const uint32_t *w, unsigned n)
+{
+	uint32_t wire[32];
+
+	for (unsigned i = 0; i < n; i++)
+		wire[i] = htonl(w[i]);
+	wire[0] = htonl(a->rr.xid);
+	fake_complete(fake.nsends - 1);
+	fake_deliver(wire, n * 4);
+	cr_assert_eq(a->dones, 1);
+	cr_assert_eq(fake.nrecvs, 24);
+}
+#define BAD(a, ...) \
+	bad_reply(a, (uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+
+Test(conn, malformed_replies_fail_their_call, .init = setup, .fini = teardown)
+{
+	struct test_call *a;
+	unsigned i = 0;
+
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 0);                                     /* cut off */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 0, 1, 0, 1, 2, 3, 4, 0, 0, 0, 0, 1);    /* a Read list in a reply */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 0, 0, 1, 1, 2, 3, 4, 5, 0, 0, 0, 1);    /* a Write chunk not offered */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 1, 0, 0, 0);                            /* NOMSG, no Reply chunk */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 1, 0, 0, 1, 1, 2, 64, 4, 5);            /* NOMSG, none offered */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 2, 8, 0, 0, 0, 0, 1, 1);                      /* another version */
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 4, 2);                                  /* ERR_CHUNK */
+	cr_assert_eq(a->status, -EREMOTEIO);
+	a = submit(i++);
+	BAD(a, 0, 1, 8, 4, 1, 2, 3);                            /* ERR_VERS */
+	cr_assert_eq(a->status, -EPROTONOSUPPORT);
+}
+
+/* ---- chunks ---- */
+
+static struct test_call *submit_read(unsigned i, struct slab_buf *sink, uint32_t len)
+{
+	struct test_call *t = prepare(i, 128);
+
+	t->rr.sink = (struct rr_iov){ sink->mem, len };
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+Test(conn, read_data_is_placed_in_the_sink, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a = submit_read(0, sink, 1u << 20);
+	const uint8_t *h = fake.sends[0].bytes;
+	uint64_t addr = (uint64_t)word(h, 9) << 32 | word(h, 10);
+
+	/* xid vers credit MSG | no reads | 1 chunk of 1 segment | no reply chunk */
+	cr_assert(word(h, 3) == 0 && word(h, 4) == 0 && word(h, 5) == 1 && word(h, 6) == 1);
+	cr_assert_eq(word(h, 7), fake.rkey);
+	cr_assert_eq(word(h, 8), 1u << 20);
+	cr_assert_eq(addr, (uintptr_t)sink->mem, "the segment names the sink itself");
+	cr_assert(word(h, 11) == 0 && word(h, 12) == 0);
+	cr_assert_eq(word(h, 13), a->rr.xid, "the RPC message follows");
+	cr_assert_eq(fake.sends[0].len, 52 + 128);
+
+	fake_complete(0);
+	BAD(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 1000, 0, 0, 0, 0, a->rr.xid, 1);
+	cr_assert_eq(a->status, 0);
+	cr_assert(a->rr.placed && a->rr.placed_len == 1000);
+}
+
+Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a = submit_read(0, sink, 8192);
+
+	BAD(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 8193, 0, 0, 0, 0, 1, 1);
+	cr_assert_eq(a->status, -EBADMSG);
+	a = submit_read(1, sink, 8192);
+	BAD(a, 0, 1, 8, 0, 0, 1, 2, 1, 0xffffffff, 0, 0, 1, 2, 0, 0, 0, 0, 1, 1);
+	cr_assert_eq(a->status, -EBADMSG, "the sum must not wrap");
+	a = submit_read(2, sink, 8192);
+	BAD(a, 0, 1, 8, 0, 0, 0, 0, 1, 1);
+	cr_assert_eq(a->status, -EBADMSG, "the offered chunk must come back");
+}
+
+Test(conn, write_data_travels_in_a_read_chunk, .init = setup, .fini = teardown)
+{
+	struct slab_buf *head = slab_get(&slab, SLAB_MID), *tail = slab_get(&slab, SLAB_BIG);
+	struct test_call *t = prepare(0, 136);
+	const uint8_t *h = fake.sends[0].bytes;
+
+	t->rr.nsend = 2;
+	t->rr.send[0] = (struct rr_iov){ (char *)head->mem + 80, 65456 };
+	t->rr.send[1] = (struct rr_iov){ tail->mem, 983120 };
+	t->rr.data_pos = 120;
+	rr_submit(conn, &t->rr);
+	for (unsigned s = 0; s < 2; s++) {
+		unsigned w = 4 + 6 * s;
+
+		cr_assert(word(h, w) == 1 && word(h, w + 1) == 120, "one chunk: one position");
+		cr_assert_eq(word(h, w + 2), fake.rkey);
+		cr_assert_eq(word(h, w + 3), t->rr.send[s].len);
+		cr_assert_eq((uint64_t)word(h, w + 4) << 32 | word(h, w + 5),
+			     (uintptr_t)t->rr.send[s].mem);
+	}
+	cr_assert(word(h, 16) == 0 && word(h, 17) == 0 && word(h, 18) == 0);
+	cr_assert_eq(fake.sends[0].len, 76 + 136);
+	cr_assert_eq(stat_get(&st, STAT_WRITE_CHUNK_BYTES), 1u << 20);
+}
+
+Test(conn, small_write_data_goes_into_the_message, .init = setup, .fini = teardown)
+{
+	struct slab_buf *head = slab_get(&slab, SLAB_MID);
+	struct test_call *t = prepare(0, 64);
+	const uint8_t *m = fake.sends[0].bytes + RR_HDR_MIN;
+
+	memcpy(head->mem, "hello", 5);
+	t->rr.nsend = 1;
+	t->rr.send[0] = (struct rr_iov){ head->mem, 5 };
+	t->rr.data_pos = 40;
+	rr_submit(conn, &t->rr);
+	cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 64 + 8);
+	cr_assert_eq(word(m, 9), 9, "what is before it stays");
+	cr_assert(memcmp(m + 40, "hello\0\0\0", 8) == 0, "data and its pad");
+	cr_assert_eq(word(m, 12), 10, "what is after it follows");
+	/* A replay must not insert it twice. */
+	fake_break();
+	up();
+	cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 64 + 8);
+}
+
+Test(conn, long_reply_in_a_reply_chunk, .init = setup, .fini = teardown)
+{
+	struct test_call *t = prepare(0, 64);
+	const uint8_t *h = fake.sends[0].bytes;
+	uint32_t w[2];
+
+	t->rr.reply_buf = slab_get(&slab, SLAB_MID);
+	t->rr.reply_max = 60000;
+	rr_submit(conn, &t->rr);
+	cr_assert(word(h, 4) == 0 && word(h, 5) == 0 && word(h, 6) == 1 && word(h, 7) == 1);
+	cr_assert_eq(word(h, 9), SLAB_MID_SIZE);
+	w[0] = htonl(t->rr.xid);
+	w[1] = htonl(1);
+	memcpy(t->rr.reply_buf->mem, w, 8);
+	BAD(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 8, 0, 0);
+	cr_assert(t->status == 0 && t->reply_len == 8 && word(t->reply, 1) == 1);
+	/* A server that answers inline and gives the chunk back unused. */
+	t->dones = 0;
+	t->rr.xid = rr_xid(conn);
+	rr_submit(conn, &t->rr);
+	BAD(t, 0, 1, 8, 0, 0, 0, 1, 1, fake.rkey, 0, 0, 0, 77, 1, 5);
+	cr_assert(t->status == 0 && t->reply_len == 12 && word(t->reply, 2) == 5);
+	/* A length beyond the buffer. */
+	t->dones = 0;
+	t->rr.xid = rr_xid(conn);
+	rr_submit(conn, &t->rr);
+	BAD(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, (uint32_t)SLAB_MID_SIZE + 1, 0, 0);
+	cr_assert_eq(t->status, -EBADMSG);
+}
+
+Test(conn, long_call, .init = setup, .fini = teardown)
+{
+	struct test_call *t = prepare(0, 5000);
+	const uint8_t *h = fake.sends[0].bytes;
+
+	rr_submit(conn, &t->rr);
+	cr_assert_eq(word(h, 3), RR_NOMSG);
+	cr_assert(word(h, 4) == 1 && word(h, 5) == 0, "Position Zero");
+	cr_assert_eq(word(h, 7), 5000);
+	cr_assert_eq((uint64_t)word(h, 8) << 32 | word(h, 9),
+		     (uintptr_t)t->rr.msg->mem + RR_HDR_ROOM);
+	cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + RR_READ_SEG_BYTES, "no message follows");
+}
+
+Test(conn, what_cannot_be_sent_fails_at_once, .init = setup, .fini = teardown)
+{
+	struct test_call *t = prepare(0, 64), *b;
+	static uint8_t foreign[8192];
+
+	t->rr.reply_max = 60000;        /* and no reply_buf */
+	rr_submit(conn, &t->rr);
+	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
+	t = prepare(1, 64);
+	t->rr.sink = (struct rr_iov){ foreign, sizeof(foreign) };       /* not in the slab */
+	rr_submit(conn, &t->rr);
+	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
+	b = submit(2);
+	cr_assert_eq(fake.nsends, 1, "the next one is not held up");
+	cr_assert_eq(b->dones, 0);
+}
+
+/* ---- loss ---- */
+
+Test(conn, calls_survive_the_connection, .init = setup, .fini = teardown)
+{
+	struct test_call *t[5];
+	uint32_t old;
+
+	t[0] = submit(0);
+	fake_complete(0);
+	reply(t[0], 3);
+	for (unsigned i = 1; i < 5; i++)
+		t[i] = submit(i);
+	cr_assert_eq(fake.nsends, 4);
+	reply(t[2], 3);                 /* its Send has not completed yet */
+	old = fake.rkey;
+	fake_break();
+	cr_assert_eq(downs, 1);
+	cr_assert(!fake.open, "closed at once");
+	cr_assert(t[2]->dones == 1 && t[2]->status == 0, "its reply was here");
+	cr_assert(t[1]->dones + t[3]->dones + t[4]->dones == 0);
+	submit(5);
+	up();
+	cr_assert_neq(fake.rkey, old);
+	cr_assert_eq(fake.nsends, 1, "one credit on a new connection");
+	cr_assert_eq(word(fake.sends[0].bytes, 0), t[1]->rr.xid, "in the old order");
+	fake_complete(0);
+	reply(t[1], 16);
+	cr_assert_eq(fake.nsends, 4);
+	cr_assert_eq(word(fake.sends[1].bytes, 0), t[3]->rr.xid);
+	cr_assert_eq(word(fake.sends[2].bytes, 0), t[4]->rr.xid);
+	cr_assert_eq(t[3]->rr.sends, 2);
+	cr_assert_eq(t[4]->rr.sends, 1, "was only waiting");
+}
+
+Test(conn, replay_names_the_new_key, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+
+	submit_read(0, sink, 65536);
+	cr_assert_eq(word(fake.sends[0].bytes, 7), fake.rkey);
+	fake_break();
+	up();
+	cr_assert_eq(word(fake.sends[0].bytes, 7), fake.rkey);
+}
+
+Test(conn, thresholds_may_shrink, .init = setup, .fini = teardown)
+{
+	struct test_call *t = prepare(0, 2000);
+
+	rr_submit(conn, &t->rr);
+	cr_assert_eq(fake.sends[0].len, 2028);
+	fake_break();
+	fake_peer_priv_len = 0;         /* now 1024 both ways */
+	up();
+	cr_assert_eq(word(fake.sends[0].bytes, 3), RR_NOMSG, "now it is a Long Call");
+	cr_assert_eq(rr_inline_reply_max(conn), 1024 - RR_HDR_MIN);
+}
+
+Test(conn, failed_post_resets, .init = setup, .fini = teardown)
+{
+	struct test_call *a;
+
+	fake_post_send_error = -EIO;
+	a = submit(0);
+	cr_assert_eq(downs, 0, "not from inside the submit");
+	cr_assert(!rr_is_up(conn));
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	cr_assert_eq(a->dones, 0);
+	fake_post_send_error = 0;
+	up();
+	fake_complete(0);
+	reply(a, 1);
+	cr_assert_eq(a->dones, 1);
+}
+
+Test(conn, cancel, .init = setup, .fini = teardown)
+{
+	struct test_call *a = submit(0), *b = submit(1);
+
+	cr_assert_eq(rr_cancel(conn, &a->rr, -ETIMEDOUT), -EBUSY, "the peer has its buffers");
+	cr_assert_eq(rr_cancel(conn, &b->rr, -ETIMEDOUT), 0);
+	cr_assert(b->dones == 1 && b->status == -ETIMEDOUT);
+	fake_break();
+	cr_assert_eq(rr_cancel(conn, &a->rr, -ETIMEDOUT), 0);
+	cr_assert(a->dones == 1 && a->status == -ETIMEDOUT);
+	cr_assert_eq(rr_pending(conn), 0);
+	up();
+	cr_assert_eq(fake.nsends, 0);
+}
+
+Test(conn, refused_link, .init = setup, .fini = teardown)
+{
+	struct rr_link *link;
+	struct errbuf eb = { "" };
+
+	fake_break();
+	fake_connect_error = -ECONNREFUSED;
+	cr_assert_eq(rr_link_open(conn, &link, &eb), -ECONNREFUSED);
+	cr_assert(!fake.open, "nothing of it is left");
+	fake_connect_error = 0;
+	up();
+	cr_assert_eq(stat_get(&st, STAT_CONN_UPS), 2);
+	cr_assert_eq(stat_get(&st, STAT_CONN_DOWNS), 1);
+}
