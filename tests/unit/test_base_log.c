@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages: one write each, cut rather than lost, nothing smuggled in. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static int out;         /* reads what went to standard error */
+static int real_stderr;
+
+static void capture(void)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe(fd), 0);
+	out = fd[0];
+	cr_assert_eq(fcntl(out, F_SETFL, O_NONBLOCK), 0);
+	fcntl(out, F_SETPIPE_SZ, 1 << 20);
+	real_stderr = dup(STDERR_FILENO);
+	dup2(fd[1], STDERR_FILENO);
+	close(fd[1]);
+}
+
+static void release(void)
+{
+	dup2(real_stderr, STDERR_FILENO);
+	close(real_stderr);
+	close(out);
+}
+
+static size_t captured(char *buf, size_t cap)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < cap - 1 && (n = read(out, buf + len, cap - 1 - len)) > 0)
+		len += (size_t)n;
+	buf[len] = '\0';
+	return len;
+}
+
+TestSuite(base_log, .init = capture, .fini = release);
+
+Test(base_log, levels)
+{
+	char buf[512];
+
+	log_set_level(LOG_LVL_WARN);
+	log_info("dropped");
+	log_warn("port %d is odd", 7);
+	log_err("no");
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: warning: port 7 is odd\nnfsrdma-fuse: no\n");
+}
+
+static int evaluated;
+
+static int evaluate(void)
+{
+	return ++evaluated;
+}
+
+Test(base_log, debug_arguments_are_lazy)
+{
+	char buf[256];
+
+	log_debug("%d", evaluate());
+	cr_assert_eq(evaluated, 0);
+	cr_assert_eq(captured(buf, sizeof(buf)), 0);
+	log_set_level(LOG_LVL_DEBUG);
+	log_debug("%d", evaluate());
+	cr_assert_eq(evaluated, 1);
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: debug: 1\n");
+}
+
+Test(base_log, one_line_and_no_control_characters)
+{
+	char buf[256];
+
+	log_err("name 'a\nb\033[2J' is odd\n");
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: name 'a?b?[2J' is odd\n");
+}
+
+Test(base_log, utf8_passes)
+{
+	char buf[256];
+
+	log_err("name 'gr\xc3\xbc\xc3\x9f' is fine");
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: name 'gr\xc3\xbc\xc3\x9f' is fine\n");
+}
+
+Test(base_log, too_long_is_cut)
+{
+	char text[5000], buf[8000];
+	size_t len;
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_err("%s", text);
+	len = captured(buf, sizeof(buf));
+	cr_assert(len < 2048 && len > 1000, "%zu bytes", len);
+	cr_assert_str_eq(buf + len - 5, "x...\n");
+}
+
+Test(base_log, keeps_errno)
+{
+	errno = ENOTTY;
+	log_err("x");
+	cr_assert_eq(errno, ENOTTY);
+}
+
+#define THREADS 4
+#define LINES   200
+
+static void *chatter(void *arg)
+{
+	for (int i = 0; i < LINES; i++)
+		log_err("%s", (const char *)arg);
+	return NULL;
+}
+
+Test(base_log, lines_do_not_mix)
+{
+	static char text[THREADS][300];
+	static char buf[THREADS * LINES * 400];
+	pthread_t th[THREADS];
+	char *line, *save;
+	int lines = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		memset(text[i], 'a' + i, sizeof(text[i]) - 1);
+		pthread_create(&th[i], NULL, chatter, text[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(th[i], NULL);
+	captured(buf, sizeof(buf));
+	for (line = strtok_r(buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *body = strchr(line, ' ');
+
+		cr_assert_not_null(body);
+		body++;
+		cr_assert_eq(strlen(body), sizeof(text[0]) - 1);
+		cr_assert_eq(strspn(body, (char[]){ *body, 0 }), strlen(body));
+		lines++;
+	}
+	cr_assert_eq(lines, THREADS * LINES);
+}
+
+Test(base_log, err_set)
+{
+	struct errbuf eb = { "" };
+	char text[1000];
+
+	cr_assert_eq(err_set(&eb, -EINVAL, "no %s", "way"), -EINVAL);
+	cr_assert_str_eq(eb.text, "no way");
+	cr_assert_eq(err_set(NULL, -EIO, "nobody reads this"), -EIO);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	err_set(&eb, -EIO, "%s", text);
+	cr_assert_eq(strlen(eb.text), sizeof(eb.text) - 1);
+}
