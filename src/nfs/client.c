@@ -91,7 +91,8 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	cl->cfg = *cfg;
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
-	cl->dtsize = (uint32_t)SLAB_MID_SIZE;
+	/* So that a directory reply with its headers fits a MID buffer. */
+	cl->dtsize = (uint32_t)SLAB_MID_SIZE - 4096;
 	cl->name_max = NFS_NAME_MAX;
 	cl->max_file_size = INT64_MAX;
 	cl->nlanes = cfg->lanes;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names to addresses, and wishes to what the process may have. Runs in the
+ * main thread before anything else exists.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "setup.h"
+
+/* Each step of setting a connection up: address, route, connect. */
+#define CONNECT_STEP_MS 5000u
+
+static int lookup(const char *host, unsigned port, int family, int flags,
+		  struct sockaddr_storage *out, struct errbuf *eb)
+{
+	struct addrinfo hints = {
+		.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags,
+	}, *ai;
+	char service[16];
+	int rc;
+
+	snprintf(service, sizeof(service), "%u", port);
+	rc = getaddrinfo(host, service, &hints, &ai);
+	if (rc)
+		return err_set(eb, rc == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH,
+			       "cannot find an address for '%s': %s; check the name and the resolver",
+			       host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+	memset(out, 0, sizeof(*out));
+	memcpy(out, ai->ai_addr, ai->ai_addrlen);
+	freeaddrinfo(ai);
+	return 0;
+}
+
+static bool may_lock_all(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return syscall(SYS_capget, &h, d) == 0 &&
+	       (d[0].effective & (1u << CAP_IPC_LOCK));
+}
+
+/* Bytes that may be pinned; SIZE_MAX: no limit. */
+static size_t memlock_limit(void)
+{
+	struct rlimit r;
+
+	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	return r.rlim_cur;
+}
+
+/* Registered memory counts against RLIMIT_MEMLOCK: fewer buffers, then fewer
+ * lanes, until it fits; said once, with the remedy. */
+static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+{
+	size_t limit = memlock_limit(), need = 0;
+	struct slab_counts full = { 0 };
+	unsigned credits = o->credits;
+	int rc;
+
+	rc = slab_plan(&full, &credits, o->lanes, SIZE_MAX, &need);
+	if (rc)
+		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
+	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
+		cfg->credits = o->credits;
+		rc = slab_plan(&cfg->slab, &cfg->credits, cfg->lanes, limit, &need);
+		if (rc == 0)
+			break;
+		if (cfg->lanes == 1)
+			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are too few, "
+				       "at least %zu KiB are needed: raise the limit with 'ulimit -l %zu', "
+				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
+				       limit / 1024, need / 1024 + 1, need / 1024 + 1);
+	}
+	if (cfg->lanes < o->lanes || slab_bytes(&cfg->slab) < slab_bytes(&full))
+		log_info("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
+			 "buffers each; 'ulimit -l %zu' would allow for all of them",
+			 limit / 1024, cfg->lanes, o->lanes, slab_bytes(&cfg->slab) / 1024,
+			 (slab_bytes(&full) + 65536) * o->lanes / 1024 + 1);
+	return 0;
+}
+
+int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+{
+	int family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC;
+	int rc;
+
+	*cfg = (struct nfs_config){
+		.version = o->vers == OPT_VERS_3 ? &nfs_v3 : &nfs_v41,
+		.fabric = &fabric_verbs,
+		.server = o->server,
+		.export = o->export,
+		.rsize = o->rsize,
+		.wsize = o->wsize,
+		.timeo_ms = o->timeo * 100,
+		.retrans = o->retrans,
+		.soft = o->soft,
+		.mountport = o->mountport,
+		.params.timeout_ms = CONNECT_STEP_MS,
+	};
+	rc = lookup(o->server, o->port, family, 0, &cfg->params.server, eb);
+	if (!rc && o->localaddr)
+		rc = lookup(o->localaddr, 0, cfg->params.server.ss_family, AI_NUMERICHOST,
+			    &cfg->params.local, eb);
+	if (!rc)
+		rc = plan_buffers(cfg, o, eb);
+	return rc;
+}

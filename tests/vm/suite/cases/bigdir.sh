@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# 100,000 entries; the price of ls -l in RPCs; offsets that stay true.
+vm-root bash -c "mkdir -p '$SERVER_WORK'/{big,ten} && cd '$SERVER_WORK/big' && seq -f 'entry-number-%06.0f' 1 100000 | xargs touch &&
+	cd ../ten && seq -f 'file%05.0f' 1 10000 | xargs touch"
+mount_up
+# ls -l of 10,000: at most one RPC for 100 entries
+before=$(stat_now rpc.calls)
+equal "$(ls -l "$WORK/ten" | wc -l)" 10001 "ls -l, 10,000 files"
+rpcs=$(( $(stat_now rpc.calls) - before ))
+echo "ls -l of 10,000 files: $rpcs RPCs"
+at_most $rpcs 100 "RPCs for ls -l of 10,000 files"
+# all of them, each once
+ls -U "$WORK/big" | sort >"$TMPDIR/seen"
+seq -f 'entry-number-%06.0f' 1 100000 >"$TMPDIR/want"
+cmp "$TMPDIR/seen" "$TMPDIR/want" || fail "100,000 entries: $(wc -l <"$TMPDIR/seen") seen"
+find "$WORK/big" -type f | wc -l | grep -qx 100000 || fail "find"
+# telldir and seekdir
+perl -e '
+	opendir(my $d, $ARGV[0]) or die; my (@pos, @name);
+	while (1) { my $p = telldir($d); my $n = readdir($d); last if !defined $n; push @pos, $p; push @name, $n; }
+	for my $i (map { int($_ * $#pos / 50) } reverse 0..50) {
+		seekdir($d, $pos[$i]); my $n = readdir($d);
+		die "seek to entry $i gives $n, not $name[$i]\n" if $n ne $name[$i];
+	}
+	rewinddir($d); my $c = 0; $c++ while defined readdir($d);
+	die "after rewind: $c, not " . @name . "\n" if $c != @name;
+' "$WORK/ten" || fail "seekdir"
+# removing while reading, as rm -r does
+rm -r "$WORK/ten" || fail "rm -r of 10,000 files"
+[[ ! -e $SERVER_WORK/ten ]] || fail "the directory is still there"
+mount_down

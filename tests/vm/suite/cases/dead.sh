@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The server is gone: people can leave.
+mount_up
+echo x >"$WORK/f"
+vm-link down
+( cat "$WORK/f" >/dev/null 2>&1; echo more >"$WORK/g" ) 2>/dev/null &
+reader=$!
+sleep 3
+# A process that waits for the server can be interrupted.
+pkill -INT -P $reader 2>/dev/null
+kill -INT $reader 2>/dev/null
+start=$(date +%s%N)
+unmount -l 2>/dev/null || unmount -z || fail "lazy unmount"
+took=$(( ($(date +%s%N) - start) / 1000000 ))
+at_most $took 2000 "ms for a lazy unmount while a process waits"
+kill -KILL $DAEMON; wait $DAEMON 2>/dev/null
+vm-link up
+wait $reader 2>/dev/null
+# And without anybody waiting the plain unmount works, and the daemon ends.
+sleep 1
+mount_up
+ls "$WORK" >/dev/null
+vm-link down
+start=$(date +%s%N)
+unmount || fail "unmount"
+took=$(( ($(date +%s%N) - start) / 1000000 ))
+at_most $took 2000 "ms for unmount"
+for (( i = 0; i < 40; i++ )); do kill -0 $DAEMON 2>/dev/null || break; sleep 0.1; done
+vm-link up
+kill -0 $DAEMON 2>/dev/null && fail "the daemon is still there 4 s after the unmount"
+DAEMON=
+exit 0

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# A program that is hard on a file system: git.
+export GIT_CONFIG_GLOBAL=$TMPDIR/gitconfig GIT_CONFIG_NOSYSTEM=1
+git config --global user.name tester && git config --global user.email tester@example.org
+git config --global init.defaultBranch main && git config --global --add safe.directory '*'
+# A repository to clone: 300 files, some history.
+mkdir "$TMPDIR/repo" && cd "$TMPDIR/repo" && git init -q . || fail init
+for i in {1..300}; do mkdir -p "dir$(( i % 10 ))"; head -c $(( i * 97 )) /dev/urandom | base64 >"dir$(( i % 10 ))/file$i"; done
+git add . && git commit -qm one && git mv dir1/file1 dir2/moved && git commit -qm two && git gc -q || fail commit
+mount_up
+cd "$WORK" || fail cd
+git clone -q "$TMPDIR/repo" clone || fail clone
+git -C clone fsck --full --strict || fail fsck
+[[ -z $(git -C clone status --porcelain) ]] || fail "the work tree is not clean"
+( cd clone && git checkout -q -b work && sed -i s/A/B/ dir3/* && git commit -qam three && git rm -q dir4/* && git commit -qm four &&
+	git checkout -q main && git merge -q work && git repack -qad && git fsck --full ) || fail "work in the clone"
+equal "$(git -C "$SERVER_WORK/clone" rev-parse HEAD)" "$(git -C clone rev-parse HEAD)" "HEAD on the server"
+diff -r clone/dir3 "$SERVER_WORK/clone/dir3" || fail "contents differ"
+cd / && mount_down

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The operations of a file system, seen from both sides.
+mount_up
+cd "$WORK" || fail cd
+# rename, also onto an existing file and across directories
+mkdir d1 d2 && echo one >d1/a && echo two >d2/b || fail setup
+mv d1/a d2/a && mv d2/a d2/b || fail rename
+equal "$(ls d1 d2 | tr '\n' ' ')" "d1:  d2: b " "after rename"
+equal "$(cat "$SERVER_WORK/d2/b")" one "content after rename"
+mv d2 d3 && [[ -f d3/b ]] || fail "rename of a directory"
+expect_error "Directory not empty" rmdir d3
+expect_error "No such file" mv nothing anything
+# link
+ln d3/b hard && equal "$(stat -c %h hard)" 2 "link count"
+equal "$(stat -c %i hard)" "$(stat -c %i d3/b)" "inode numbers of both names"
+equal "$(stat -c %i hard)" "$(stat -c %i "$SERVER_WORK/hard")" "inode number as on the server"
+rm d3/b && equal "$(cat hard)" one "content by the other name"
+# symlink
+ln -s hard soft && equal "$(readlink soft)" hard "readlink"
+equal "$(readlink "$SERVER_WORK/soft")" hard "readlink on the server"
+equal "$(cat soft)" one "through the link"
+long=$(printf 'x%.0s' {1..4000})
+ln -s "$long" longlink && equal "$(readlink longlink)" "$long" "a target of 4000 bytes"
+equal "$(readlink "$SERVER_WORK/longlink")" "$long" "the same on the server"
+# truncate
+head -c 100000 /dev/zero | tr '\0' z >t && truncate -s 50001 t && equal "$(stat -c %s "$SERVER_WORK/t")" 50001 "shrunk"
+truncate -s 70000 t && equal "$(tail -c 19999 t | tr -d '\0' | wc -c)" 0 "grown with zeros"
+equal "$(sha256sum <t)" "$(sha256sum <"$SERVER_WORK/t")" "truncated file"
+: >t && equal "$(stat -c %s "$SERVER_WORK/t")" 0 "O_TRUNC"
+# unlink while open: the data stays until the last close
+echo kept >u && exec 5<>u && rm u || fail "unlink while open"
+[[ ! -e u ]] || fail "the name is still there"
+equal "$(cat <&5)" kept "read after unlink"
+echo more >&5 && equal "$(stat -L -c %s /proc/self/fd/5)" 10 "size after unlink"
+equal "$(ls -A "$SERVER_WORK" | grep -c '^\.nfs')" 1 "one silly name"
+exec 5>&-
+sleep 0.5
+equal "$(ls -A "$SERVER_WORK" | grep -c '^\.nfs')" 0 "it is gone after the close"
+# the same when a rename takes the name away, and when an open file was renamed
+echo old >r1 && exec 5<r1 && echo new >r2 && mv r2 r1 || fail "rename over an open file"
+equal "$(cat <&5)$(cat r1)" oldnew "both contents"
+exec 5<&-
+echo x >m1 && exec 5<m1 && mv m1 m2 && rm m2 && equal "$(cat <&5)" x "renamed, then unlinked, open"
+exec 5<&-
+# exclusive create
+( set -C; echo 1 >excl ) || fail "O_EXCL create"
+( set -C; echo 2 >excl ) 2>/dev/null && fail "O_EXCL on an existing file"
+equal "$(cat excl)" 1 "after both"
+# names
+n=$(printf 'n%.0s' {1..255})
+echo n >"$n" && equal "$(ls "$SERVER_WORK" | grep -cx "$n")" 1 "a name of 255 bytes"
+expect_error "File name too long" touch "${n}x"
+odd=$'a b\n"\'\\*\t\xc3\xa9'
+echo odd >"$odd" && equal "$(cat "$SERVER_WORK/$odd")" odd "a name with everything in it"
+# special files
+mkfifo fifo && [[ -p $SERVER_WORK/fifo ]] || fail mkfifo
+( echo through >fifo & ) ; equal "$(cat fifo)" through "a fifo works"
+[[ $(id -u) != 0 ]] || { mknod null c 1 3 && echo x >null && equal "$(stat -c %t,%T "$SERVER_WORK/null")" 1,3 "device numbers"; }
+# attributes
+chmod 640 t && equal "$(stat -c %a "$SERVER_WORK/t")" 640 chmod
+touch -d '2001-02-03 04:05:06.789' t && equal "$(stat -c %Y "$SERVER_WORK/t")" "$(date -d '2001-02-03 04:05:06' +%s)" "mtime"
+touch t && at_most "$(( $(date +%s) - $(stat -c %Y t) ))" 5 "touch sets now"
+(umask 077; echo >private; mkdir pdir); equal "$(stat -c %a "$SERVER_WORK/private" "$SERVER_WORK/pdir" | tr '\n' ' ')" "600 700 " umask
+[[ $(id -u) != 0 ]] || { chown 1234:5678 t && equal "$(stat -c %u:%g "$SERVER_WORK/t")" 1234:5678 chown; }
+equal "$(stat -c %U . | head -1)" "$(id -un)" owner
+# changes of others are seen at the next open (close-to-open)
+echo first >cto && cat cto >/dev/null && vm-root bash -c "echo second >'$SERVER_WORK/cto'"
+equal "$(cat cto)" second "close-to-open"
+# directories as people read them
+mkdir many && touch many/{001..500} && equal "$(ls many | wc -l)" 500 "500 entries"
+equal "$(ls -a many | head -2 | tr '\n' ' ')" ". .. " "dot and dot-dot"
+rm -r many && [[ ! -e $SERVER_WORK/many ]] || fail "rm -r"
+fsync=$(dd if=/dev/zero of=synced bs=4k count=10 conv=fsync 2>&1) || fail "fsync: $fsync"
+cd / && mount_down

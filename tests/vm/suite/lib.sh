@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# lib.sh - what every case has: a mount, comparisons that say what differs,
+# counters. Sourced by in-guest before the case.
+
+# fail MESSAGE - ends the case.
+fail() { echo "FAIL: $*" >&2; exit 1; }
+skip() { echo "SKIP: $*" >&2; exit 77; }
+
+MNT=$NFSRDMA_MNT
+EXPORT=$NFSRDMA_EXPORT          # the server's own view
+STATS=$TMPDIR/stats
+LOG=$TMPDIR/daemon.log
+[[ $VERS == 3 ]] && REMOTE=$NFSRDMA_SERVER:/export || REMOTE=$NFSRDMA_SERVER:/
+# Where the case works, on both sides. Every case has its own folder.
+WORK=$MNT/$CASE
+SERVER_WORK=$EXPORT/$CASE
+
+# mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
+# child, so that its messages and its end can be seen.
+mount_up() {
+	"$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,stats=$STATS${MOUNT_OPTIONS:+,$MOUNT_OPTIONS}${1:+,$1}" \
+		>>"$LOG" 2>&1 &
+	DAEMON=$!
+	local i
+	for (( i = 0; i < 200; i++ )); do
+		mountpoint -q "$MNT" && break
+		kill -0 $DAEMON 2>/dev/null || { cat "$LOG" >&2; fail "the daemon ended before the mount was there"; }
+		sleep 0.1
+	done
+	mountpoint -q "$MNT" || fail "no mount after 20 s"
+}
+
+unmount() {
+	if [[ $(id -u) == 0 ]]; then umount "$@" "$MNT"; else fusermount3 -u "$@" "$MNT"; fi
+}
+
+# mount_down - unmounts, and sees that the daemon ends well.
+mount_down() {
+	local i status
+	unmount || fail "cannot unmount: $(vm-root fuser -vm "$MNT" 2>&1)"
+	for (( i = 0; i < 100; i++ )); do
+		kill -0 $DAEMON 2>/dev/null || break
+		sleep 0.05
+	done
+	kill -0 $DAEMON 2>/dev/null && { kill -ABRT $DAEMON; fail "the daemon still runs 5 s after the unmount"; }
+	wait $DAEMON; status=$?
+	DAEMON=
+	(( status == 0 )) || { cat "$LOG" >&2; fail "the daemon ended with status $status"; }
+	if grep -E 'ERROR: (Address|Leak|Thread)Sanitizer|runtime error' "$LOG" >&2; then fail "a sanitizer complained"; fi
+}
+
+# stat_now NAME - a counter of the running daemon.
+stat_now() {
+	local i
+	rm -f "$STATS"
+	kill -USR1 "$DAEMON"
+	for (( i = 0; i < 100; i++ )); do
+		[[ -s $STATS ]] && break
+		sleep 0.05
+	done
+	sleep 0.05
+	stat_last "$1"
+}
+
+# stat_last NAME - a counter as written last.
+stat_last() {
+	awk -v n="$1" '$1 == n { print $2; found = 1 } END { exit !found }' "$STATS" ||
+		fail "no counter $1 in the statistics"
+}
+
+# same FILE FILE - same bytes, by SHA-256.
+same() {
+	local a b
+	a=$(sha256sum <"$1") || fail "cannot read $1"
+	b=$(sha256sum <"$2") || fail "cannot read $2"
+	[[ $a == "$b" ]] || fail "$1 and $2 differ: sizes $(stat -c %s "$1" "$2" | tr '\n' ' ')"
+}
+
+# random FILE BYTES - repeatable noise that does not compress, made quickly.
+random() {
+	openssl enc -aes-128-ctr -pass "pass:$2$1" -nosalt -pbkdf2 -iter 1 </dev/zero 2>/dev/null |
+		head -c "$2" >"$1"
+}
+
+# expect_error TEXT COMMAND... - it fails and says so.
+expect_error() {
+	local text=$1 out status
+	shift
+	out=$(LC_ALL=C "$@" 2>&1); status=$?
+	(( status != 0 )) || fail "'$*' succeeded, '$text' was expected"
+	[[ $out == *"$text"* ]] || fail "'$*' said '$out', not '$text'"
+}
+
+# equal GOT WANT WHAT
+equal() { [[ $1 == "$2" ]] || fail "$3: '$1', not '$2'"; }
+# at_most GOT LIMIT WHAT
+at_most() { (( $1 <= $2 )) || fail "$3: $1, more than $2"; }
+at_least() { (( $1 >= $2 )) || fail "$3: $1, less than $2"; }
