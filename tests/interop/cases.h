@@ -13,8 +13,9 @@
 #include "cases_nfs4_fs.h"
 #include "cases_nfs4_state.h"
 #include "cases_nfs4_compound.h"
+#include "cases_rpcb.h"
 
-#define CASES CASES_MOUNT3 CASES_NFS3 \
+#define CASES CASES_RPCB CASES_MOUNT3 CASES_NFS3 \
 	CASES_NFS4_FS CASES_NFS4_STATE CASES_NFS4_COMPOUND
 
 /* One wrapper a type gives all codecs the same type. */

@@ -10,13 +10,13 @@
 
 /* Defines the case <op>_arg: the operation's arguments, `v` in the body. */
 #define PLAY_ARG4(op, field)						\
-	static void play_body_##op##_arg(struct play *p, op##4args *v);	\
+	PLAY_ATTR static void play_body_##op##_arg(struct play *p, op##4args *v);	\
 	PLAY_AS(nfs_argop4, op##_arg)					\
 	{								\
 		I(v->argop, OP_##op);					\
 		play_body_##op##_arg(p, &v->nfs_argop4_u.field);	\
 	}								\
-	static void play_body_##op##_arg(struct play *p, op##4args *v)
+	PLAY_ATTR static void play_body_##op##_arg(struct play *p, op##4args *v)
 
 /* An operation without arguments. */
 #define PLAY_ARG4_VOID(op)						\
@@ -27,14 +27,14 @@
 
 /* Defines the case <op>_res; the body is played after the status. */
 #define PLAY_RES4(op, field)						\
-	static void play_body_##op##_res(struct play *p, op##4res *v);	\
+	PLAY_ATTR static void play_body_##op##_res(struct play *p, op##4res *v);	\
 	PLAY_AS(nfs_resop4, op##_res)					\
 	{								\
 		I(v->resop, OP_##op);					\
 		I(v->nfs_resop4_u.field.status, STATUS4);		\
 		play_body_##op##_res(p, &v->nfs_resop4_u.field);	\
 	}								\
-	static void play_body_##op##_res(struct play *p, op##4res *v)
+	PLAY_ATTR static void play_body_##op##_res(struct play *p, op##4res *v)
 
 /* A result that is a status only. */
 #define PLAY_RES4_STATUS(op, field)					\

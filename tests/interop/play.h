@@ -115,22 +115,27 @@ void play_fixed(struct play *p, char *at, uint32_t n, unsigned seed, const char 
 	I(len, n);						\
 	for (unsigned i = 0; i < (len) && i < (max); i++)
 
+/* Attributes of the functions that play; a side may need some. */
+#ifndef PLAY_ATTR
+#define PLAY_ATTR
+#endif
+
 /* Defines how entry number `i` of a list is played. */
 #define PLAY_ENTRY(type)					\
-	static void play_entry_##type(struct play *p, type *v, unsigned i)
+	PLAY_ATTR static void play_entry_##type(struct play *p, type *v, unsigned i)
 
 /* Defines play_<name>(p, v), which plays a `type`. */
 #define PLAY_AS(type, name)					\
-	static void play_##name(struct play *p, type *v);	\
+	PLAY_ATTR static void play_##name(struct play *p, type *v);	\
 	static void play_any_##name(struct play *p, void *obj)	\
 	{							\
 		play_##name(p, obj);				\
 	}							\
-	static void play_##name(struct play *p, type *v)
+	PLAY_ATTR static void play_##name(struct play *p, type *v)
 
 /* The same for a part of other structures, which is no case by itself. */
 #define PLAY_PART(type)						\
-	static void play_##type(struct play *p, type *v)
+	PLAY_ATTR static void play_##type(struct play *p, type *v)
 
 #define PLAY(type) PLAY_AS(type, type)
 

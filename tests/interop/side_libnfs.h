@@ -8,12 +8,16 @@
 #include <nfsc/libnfs-raw-mount.h>
 #include <nfsc/libnfs-raw-nfs.h>
 #include <nfsc/libnfs-raw-nfs4.h>
+#include <nfsc/libnfs-raw-portmap.h>
+
+/* What libnfs allocates on decode is not always aligned for its type. */
+#define PLAY_ATTR __attribute__((no_sanitize("alignment")))
 #include "play.h"
 
 #define CODEC(type) zdr_##type
 #define STREAM ZDR
 
-static inline void side_opaque(struct play *p, u_int *len, char **val, uint32_t n,
+PLAY_ATTR static inline void side_opaque(struct play *p, u_int *len, char **val, uint32_t n,
 			unsigned seed, const char *what)
 {
 	const char *bytes = play_bytes(n, seed);
@@ -26,7 +30,7 @@ static inline void side_opaque(struct play *p, u_int *len, char **val, uint32_t 
 	}
 }
 
-static inline void side_string(struct play *p, char **s, uint32_t n, unsigned seed,
+PLAY_ATTR static inline void side_string(struct play *p, char **s, uint32_t n, unsigned seed,
 			const char *what)
 {
 	const char *bytes = play_bytes(n, seed);
@@ -37,7 +41,7 @@ static inline void side_string(struct play *p, char **s, uint32_t n, unsigned se
 		play_wrong(p, what);
 }
 
-static inline void side_bitmap(struct play *p, bitmap4 *map, uint32_t n, unsigned seed)
+PLAY_ATTR static inline void side_bitmap(struct play *p, bitmap4 *map, uint32_t n, unsigned seed)
 {
 	static uint32_t words[64][8];
 	static unsigned turn;
@@ -102,5 +106,18 @@ typedef exports exports_t;
 typedef mountlist mounts_t;
 #define zdr_exports_t zdr_exports
 #define zdr_mounts_t zdr_mountlist
+
+/* rpcbind */
+typedef pmap3_mapping mapping3_t;
+typedef pmap3_mapping_list mapping_node;
+typedef pmap3_string_result uaddr_t;
+typedef pmap3_dump_result mappings_t;
+#define zdr_mapping3_t zdr_pmap3_mapping
+#define zdr_uaddr_t zdr_pmap3_string_result
+#define zdr_mappings_t zdr_pmap3_dump_result
+#define MAPPING(member) member
+#define MAPPING_OF(node) (node).map
+#define UADDR(v) (v).addr
+#define MAPPINGS(v, n) LIST((v).list, mapping_node, next, n)
 
 #endif

@@ -100,4 +100,17 @@ typedef mountlist3 mounts_t;
 #define xdr_exports_t xdr_exportlist3
 #define xdr_mounts_t xdr_mountlist3
 
+/* rpcbind */
+typedef rpcb_mapping mapping3_t;
+typedef rpcb_mapping mapping_node;
+typedef rpcb_uaddr uaddr_t;
+typedef rpcb_dumpres mappings_t;
+#define xdr_mapping3_t xdr_rpcb_mapping
+#define xdr_uaddr_t xdr_rpcb_uaddr
+#define xdr_mappings_t xdr_rpcb_dumpres
+#define MAPPING(member) r_##member
+#define MAPPING_OF(node) (node)
+#define UADDR(v) (v)
+#define MAPPINGS(v, n) LIST(v, mapping_node, nfs_rpcbmap_next, n)
+
 #endif
