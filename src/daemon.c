@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The daemon's end; -1: in the foreground, or the result is reported. A
+ * socket, because a write to it can be told to raise no SIGPIPE. */
+static int report_fd = -1;
+
+/* What the foreground process makes of the daemon's end. */
+static int exit_status(int reported, int wstatus)
+{
+	if (WIFSIGNALED(wstatus)) {
+		log_err("the daemon was killed by signal %d (%s) before the mount was ready%s",
+			WTERMSIG(wstatus), strsignal(WTERMSIG(wstatus)),
+			WCOREDUMP(wstatus) ? "; it left a core dump" : "");
+		return EXIT_MOUNT;
+	}
+	if (reported > 0)
+		return reported;
+	if (WEXITSTATUS(wstatus) != 0)
+		return WEXITSTATUS(wstatus);
+	log_err("the daemon ended before the mount was ready and gave no reason; "
+		"-f -d shows what it does");
+	return EXIT_MOUNT;
+}
+
+/* The foreground process: passes the result on. */
+static void __attribute__((noreturn)) wait_for_daemon(int fd, pid_t pid)
+{
+	uint8_t status = 0;
+	ssize_t n;
+	int wstatus;
+
+	do {
+		n = recv(fd, &status, sizeof(status), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n == sizeof(status) && status == 0)
+		_exit(EXIT_SUCCESS);
+	while (waitpid(pid, &wstatus, 0) < 0)
+		if (errno != EINTR)
+			_exit(EXIT_SYSTEM);
+	_exit(exit_status(status, wstatus));
+}
+
+int daemon_start(bool foreground, struct errbuf *eb)
+{
+	int fds[2];
+	pid_t parent = getpid(), pid;
+
+	if (foreground)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return err_set(eb, -errno, "cannot go into the background: socketpair: %s",
+			       strerror(errno));
+	pid = fork();
+	if (pid < 0) {
+		int err = -errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return err_set(eb, err, "cannot go into the background: fork: %s", strerror(-err));
+	}
+	if (pid > 0) {
+		close(fds[1]);
+		wait_for_daemon(fds[0], pid);
+	}
+	close(fds[0]);
+	report_fd = fds[1];
+	/* Nobody would learn of a mount that outlives its command. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(EXIT_MOUNT);
+	return 0;
+}
+
+static void detach(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	prctl(PR_SET_PDEATHSIG, 0);
+	setsid();
+	if (chdir("/") < 0)
+		log_warn("cannot change to the directory \"/\": %s", strerror(errno));
+	log_to_syslog();
+	if (null < 0)
+		return;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+int daemon_report(int status)
+{
+	uint8_t byte = (uint8_t)status;
+	int fd = report_fd;
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	report_fd = -1;
+	if (status == 0)
+		detach();
+	do {
+		n = send(fd, &byte, sizeof(byte), MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	close(fd);
+	return n == sizeof(byte) ? 0 : -EPIPE;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Going into the background without hiding the result of the mount.
+ *
+ *   foreground process                 daemon
+ *   ------------------                 ------
+ *   daemon_start() forks ------------> returns 0
+ *   waits                              connects, mounts; errors go to stderr
+ *   exits with status <--------------- daemon_report(status), or exit(status),
+ *                                      or death: then the foreground process
+ *                                      says so
+ *
+ * The fork comes before any thread, connection or registered memory exists:
+ * none of them would survive it.
+ */
+#ifndef DAEMON_H
+#define DAEMON_H
+
+#include <stdbool.h>
+#include "base/log.h"
+
+/* mount(8)'s exit codes; the program's as well. */
+enum {
+	EXIT_USAGE = 1,         /* the command line is wrong */
+	EXIT_SYSTEM = 2,        /* out of memory, cannot fork, ... */
+	EXIT_MOUNT = 32,        /* the mount failed */
+};
+
+/*
+ * foreground: does nothing. Otherwise returns in the daemon only: 0, or a
+ * negative errno (eb set) when there is none because the fork failed. Until
+ * daemon_report() the daemon has the terminal of the command and dies with it.
+ */
+int daemon_start(bool foreground, struct errbuf *eb);
+
+/*
+ * The result of the mount, once. 0: the daemon detaches (own session,
+ * directory "/", /dev/null for the standard streams, log to syslog), then the
+ * foreground process exits with 0. Otherwise the foreground process waits for
+ * the daemon to end and exits with `status`; the daemon has printed why.
+ *
+ * Returns 0, or -EPIPE when nobody waits any more (the command was killed):
+ * the daemon should then undo the mount and exit. In the foreground: 0.
+ */
+int daemon_report(int status);
+
+#endif

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# check-layers.sh [SOURCE-DIRECTORY]
+#
+# The layers stand in one direction:
+#
+#     fs -> nfs -> rpc -> rpcrdma -> fabric -> base
+#
+# A layer includes headers of its own and of layers to its right. Generated and
+# hand-written XDR (xdr/) belongs to what speaks protocols: nfs, rpc, rpcrdma.
+# Headers of src/ itself (the program: options, daemon) are for no layer.
+#
+# The second test: each source file says its licence in an SPDX line.
+#
+# The last ones plant violations in a copy and see that they are found.
+set -u
+
+layers="fs nfs rpc rpcrdma fabric base"
+top=${1:-${srcdir:-.}}
+
+# Prints the lines of files below $1/src that break the rule.
+violations() # TOP
+{
+	allowed=
+	for layer in base fabric rpcrdma rpc nfs fs; do
+		allowed="$allowed $layer"
+		[ -d "$1/src/$layer" ] || continue
+		find "$1/src/$layer" -name '*.[ch]' | sort | while read -r file; do
+			awk -v allowed="$allowed" -v layer="$layer" -v file="${file#"$1"/}" -v top="$1" '
+				BEGIN { n = split(allowed, a, " "); for (i = 1; i <= n; i++) ok[a[i]] = 1 }
+				/^[ \t]*#[ \t]*include[ \t]*"/ {
+					split($0, part, "\""); inc = part[2]
+					if (inc == "config.h") next
+					why = ""
+					if (inc ~ /\.\./) why = "leaves its directory"
+					else if (inc ~ /\//) {
+						dir = inc; sub(/\/.*/, "", dir)
+						if (!(dir in ok)) why = layer " may not use " dir
+					} else if ((getline line < (top "/src/" inc)) >= 0) {
+						close(top "/src/" inc)
+						why = layer " may not use headers of the program"
+					} else if (layer !~ /^(nfs|rpc|rpcrdma)$/)
+						why = layer " may not use xdr"
+					if (why != "") print file ":" FNR ": \"" inc "\": " why
+				}' "$file"
+		done
+	done
+}
+
+unlicensed() # TOP
+{
+	for dir in src xdr tests contrib .ci; do
+		[ -d "$1/$dir" ] && find "$1/$dir" -type f \( -name '*.[chx]' -o -name '*.sh' -o -name '*.py' \
+			-o -path '*/contrib/*' -o -path '*/.ci/*' -o -path '*/tests/tools/*' \)
+	done | sort | while read -r file; do
+		head -n 5 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' ||
+			echo "${file#"$1"/}: no SPDX line in its first five lines"
+	done
+	for file in configure.ac Makefile.am autogen.sh; do
+		[ ! -f "$1/$file" ] || head -n 5 "$1/$file" | grep -q SPDX-License-Identifier ||
+			echo "$file: no SPDX line in its first five lines"
+	done
+}
+
+n=0
+result() # NAME TEXT: passes if the text is empty
+{
+	n=$((n + 1))
+	if [ -z "$2" ]; then
+		echo "ok $n - $1"
+	else
+		echo "not ok $n - $1"
+		echo "$2" | sed 's/^/# /'
+	fi
+}
+
+# Plants one line in a file of a tree that has nothing else, and expects a
+# report that names it (or none, for what is allowed).
+planted() # FILE LINE EXPECTED
+{
+	tree=$(mktemp -d) || exit 99
+	mkdir -p "$tree/$(dirname "$1")"
+	: >"$tree/src/options.h"
+	printf '%s\n' "$2" >"$tree/$1"
+	found=$(violations "$tree")
+	rm -rf "$tree"
+	if [ "$found" = "${3:+$1:1: $3}" ]; then
+		result "planted: $1: $2" ""
+	else
+		result "planted: $1: $2" "found: \"$found\", expected: \"$3\""
+	fi
+}
+
+echo "1..11"
+result "layers ($layers) include to the right only" "$(violations "$top")"
+result "every source file has an SPDX line" "$(unlicensed "$top")"
+planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
+planted src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
+planted src/nfs/nfs4/a.c '#include "fs/fs.h"' '"fs/fs.h": nfs may not use fs'
+planted src/fs/a.c '#include "nfs3.h"' '"nfs3.h": fs may not use xdr'
+planted src/fs/a.c '#include "options.h"' '"options.h": fs may not use headers of the program'
+planted src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
+planted src/fs/a.c '#include "base/list.h"' ''
+planted src/nfs/nfs3/a.c '#include "nfs3.h"' ''
+
+tree=$(mktemp -d) || exit 99
+mkdir -p "$tree/src"
+echo 'int x;' >"$tree/src/a.c"
+if [ -n "$(unlicensed "$tree")" ]; then
+	result "planted: a file without SPDX line" ""
+else
+	result "planted: a file without SPDX line" "was not found"
+fi
+rm -rf "$tree"
+exit 0
