@@ -57,6 +57,7 @@ struct loop {
 	void *poll_arg;
 	uint64_t spin_ns;
 	uint64_t awake_until;           /* mono_ns; spin until then */
+	bool last_poll;                 /* in the poller's last call before sleep */
 
 	_Atomic(struct loop_msg *) mailbox;     /* newest first */
 	atomic_bool sleeping;           /* a sender must write to the eventfd */
@@ -333,13 +334,20 @@ static bool spinning(const struct loop *l)
 	return l->awake_until && mono_ns() < l->awake_until;
 }
 
-/* The poller may be changed by what it calls. */
-static unsigned run_poller(struct loop *l, unsigned times)
+bool loop_last_poll(const struct loop *l)
 {
-	unsigned n = 0;
+	return !l->poll || l->last_poll;
+}
 
+/* The poller may be changed by what it calls. */
+static unsigned run_poller(struct loop *l, bool spin)
+{
+	unsigned n = 0, times = spin ? LOOP_POLLS : 1;
+
+	l->last_poll = !spin;
 	while (l->poll && !n && times--)
 		n = l->poll(l->poll_arg);
+	l->last_poll = false;
 	return n;
 }
 
@@ -390,7 +398,7 @@ int loop_run(struct loop *l)
 		bool spin = spinning(l);
 		unsigned worked;
 
-		worked = run_poller(l, spin ? LOOP_POLLS : 1);
+		worked = run_poller(l, spin);
 		worked += run_mailbox(l);
 		run_timers(l);
 		if (worked)

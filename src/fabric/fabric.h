@@ -121,7 +121,10 @@ struct fabric {
 
 	/* From here on events are delivered from loop callbacks and poll(). */
 	int (*attach)(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx);
-	/* Handles what has completed, without sleeping; returns how many. */
+	/* Handles what has completed, without sleeping; returns how many. If the
+	 * loop's poller calls this for a connection, it must keep doing so until
+	 * the connection is closed: completions are then not announced to the
+	 * loop until the poller's last call before it sleeps. */
 	unsigned (*poll)(struct fab_conn *c);
 	/* Any state, any time, once. */
 	void (*close)(struct fab_conn *c);
@@ -132,7 +135,8 @@ extern const struct fabric fabric_verbs;
 /* The provider of that name; NULL if unknown. */
 const struct fabric *fabric_by_name(const char *name);
 
-/* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages. */
+/* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages; port 0 is
+ * left out. */
 const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What all providers share: their table, and addresses in words. */
+#include "fabric/fabric.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct fabric *const fabrics[] = {
+	&fabric_verbs,
+};
+
+const struct fabric *fabric_by_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(fabrics) / sizeof(fabrics[0]); i++)
+		if (!strcmp(fabrics[i]->name, name))
+			return fabrics[i];
+	return NULL;
+}
+
+const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len)
+{
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	bool v6 = ss->ss_family == AF_INET6;
+	socklen_t salen = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+
+	if (ss->ss_family == AF_UNSPEC) {
+		snprintf(buf, len, "any address");
+		return buf;
+	}
+	if (getnameinfo((const struct sockaddr *)ss, salen, host, sizeof(host),
+			port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV)) {
+		snprintf(buf, len, "an address of unknown family %d", ss->ss_family);
+		return buf;
+	}
+	snprintf(buf, len, "%s%s%s", v6 ? "[" : "", host, v6 ? "]" : "");
+	/* A local address mostly leaves the port to the system. */
+	if (strcmp(port, "0")) {
+		size_t at = strlen(buf);
+
+		snprintf(buf + at, len - at, " port %s", port);
+	}
+	return buf;
+}

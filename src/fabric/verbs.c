@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The provider over libibverbs and librdmacm: InfiniBand, RoCE, kernel iWARP.
+ *
+ * A connection is an RC queue pair with a protection domain and one completion
+ * queue of its own. One queue for both directions: a lane then arms once,
+ * reads one event and makes one round of polling, whatever has completed.
+ * Every send is signalled, because its buffers go back to their owner one by
+ * one. The completion queue holds max_send + max_recv entries, which is all
+ * that can be outstanding, so it cannot overrun.
+ *
+ * Who owns what. Between post_recv and `recv`, and between post_send and
+ * `sent`, the device has the buffer. When the connection goes down there are
+ * no more of these calls: the device may write to receives until close(),
+ * which destroys the queue pair; after that everything is the owner's again.
+ * (Destroying is what ends the device's work: the kernel returns only when the
+ * queue pair has stopped. Waiting for flushed completions would take longer
+ * and prove nothing more.)
+ *
+ * When the connection dies right here. Whoever notices first (a completion
+ * with an error, the connection manager, the device) calls verbs_down(): the
+ * watches are taken away, `down` is set, and the owner is told once. The owner
+ * may close from there: see `depth` in verbs.h.
+ *
+ * No completion is lost. An armed completion queue announces the next
+ * completion by an event on a file (comp), once. The invariant is
+ *
+ *     armed  =>  a completion to come makes an event, or one is to be read
+ *     after every arming the queue is polled again
+ *
+ * The queue is armed when it is made. poll() takes completions and leaves
+ * `armed` as it is: the event of what it took is still to be read and leads to
+ * comp_fn(), which finds nothing; that is harmless. comp_fn() reads the event
+ * and polls; the queue is now unarmed. It is armed again, and then polled for
+ * what came before that, either there at once or, if the loop has a poller
+ * that looks after this connection, in the poller's last call before the loop
+ * sleeps (loop_last_poll): while the lane is busy it never arms at all, which
+ * is a system call on some devices. Either way the loop does not sleep while
+ * the queue is unarmed or holds something.
+ */
+#include "fabric/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+#define WC_BATCH 16
+
+struct verbs_mr {
+	struct list node;
+	struct ibv_mr *mr;
+};
+
+int verbs_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+bool verbs_leave(struct fab_conn *c)
+{
+	if (--c->depth || !c->closed)
+		return true;
+	free(c);
+	return false;
+}
+
+/* ---- Open and close ------------------------------------------------------- */
+
+static void detach(struct fab_conn *c)
+{
+	if (!c->loop)
+		return;
+	loop_unwatch(c->loop, &c->comp_watch);
+	loop_unwatch(c->loop, &c->cm_watch);
+	verbs_async_leave(c);
+	c->loop = NULL;
+}
+
+static void free_mr(struct verbs_mr *m)
+{
+	list_del(&m->node);
+	ibv_dereg_mr(m->mr);
+	free(m);
+}
+
+/*
+ * Errors are ignored: they mean that the device is gone, and the kernel has
+ * then freed its part already. Nothing here waits for the peer: the request to
+ * disconnect is sent and its answer not awaited.
+ */
+static void verbs_close(struct fab_conn *c)
+{
+	struct list *n;
+
+	c->down = c->closed = true;
+	detach(c);
+	if (c->connected)
+		rdma_disconnect(c->id);
+	if (c->id && c->id->qp)
+		rdma_destroy_qp(c->id);
+	if (c->cq) {
+		/* Otherwise destroying it waits for ever. */
+		ibv_ack_cq_events(c->cq, c->cq_events);
+		ibv_destroy_cq(c->cq);
+	}
+	if (c->comp)
+		ibv_destroy_comp_channel(c->comp);
+	while ((n = c->mrs.next) != &c->mrs)
+		free_mr(container_of(n, struct verbs_mr, node));
+	if (c->pd)
+		ibv_dealloc_pd(c->pd);
+	verbs_cm_close(c);
+	if (!c->depth)
+		free(c);
+}
+
+/* What the device can do against what is wanted. */
+static int check_device(struct fab_conn *c, struct errbuf *eb)
+{
+	const struct fab_params *p = &c->params;
+	struct ibv_device_attr dev;
+	struct ibv_port_attr port;
+	unsigned most;
+	int err;
+
+	err = ibv_query_device(c->id->verbs, &dev);
+	if (!err)
+		err = ibv_query_port(c->id->verbs, c->id->port_num, &port);
+	if (err)
+		return err_set(eb, -err, "RDMA device %s cannot be asked for its limits: %s",
+			       c->text, strerror(err));
+	c->max_msg = port.max_msg_sz;
+	most = p->max_send > p->max_recv ? p->max_send : p->max_recv;
+	if (most > (unsigned)dev.max_qp_wr || p->max_send + p->max_recv > (unsigned)dev.max_cqe)
+		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d work requests per "
+			       "connection and %d completions, %u and %u are wanted: use fewer credits",
+			       c->text, dev.max_qp_wr, dev.max_cqe, most,
+			       p->max_send + p->max_recv);
+	if (dev.max_sge < FAB_SGE_MAX)
+		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d pieces in a message, %d "
+			       "are needed", c->text, dev.max_sge, FAB_SGE_MAX);
+	return 0;
+}
+
+static int make_queues(struct fab_conn *c, struct errbuf *eb)
+{
+	struct ibv_qp_init_attr qp = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {
+			.max_send_wr = c->params.max_send,
+			.max_recv_wr = c->params.max_recv,
+			.max_send_sge = FAB_SGE_MAX,
+			.max_recv_sge = 1,
+		},
+	};
+	const char *what = "protection domain";
+	int err;
+
+	c->pd = ibv_alloc_pd(c->id->verbs);
+	if (!c->pd)
+		goto fail;
+	what = "completion channel";
+	c->comp = ibv_create_comp_channel(c->id->verbs);
+	if (!c->comp)
+		goto fail;
+	err = verbs_nonblock(c->comp->fd);
+	if (err) {
+		errno = -err;
+		goto fail;
+	}
+	what = "completion queue";
+	c->cq = ibv_create_cq(c->id->verbs, (int)(c->params.max_send + c->params.max_recv),
+			      c, c->comp, 0);
+	if (!c->cq)
+		goto fail;
+	err = ibv_req_notify_cq(c->cq, 0);
+	if (err) {
+		errno = err;
+		goto fail;
+	}
+	c->armed = true;
+	what = "queue pair";
+	qp.send_cq = qp.recv_cq = c->cq;
+	if (rdma_create_qp(c->id, c->pd, &qp) < 0)
+		goto fail;
+	return 0;
+fail:
+	err = errno ? -errno : -ENOMEM;
+	return err_set(eb, err, "no %s on RDMA device %s: %s%s", what, c->text, strerror(-err),
+		       err == -ENOMEM ? " (the limit of locked memory may be too low: `ulimit -l`)" : "");
+}
+
+static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
+{
+	struct fab_conn *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return err_set(eb, -ENOMEM, "no memory for a connection");
+	c->params = *p;
+	list_init(&c->mrs);
+	err = verbs_cm_open(c, eb);
+	if (!err)
+		err = check_device(c, eb);
+	if (!err)
+		err = make_queues(c, eb);
+	if (err) {
+		verbs_close(c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+static void verbs_caps(const struct fab_conn *c, struct fab_caps *out)
+{
+	*out = (struct fab_caps){ .max_inline = c->max_msg };
+}
+
+static const char *verbs_describe(const struct fab_conn *c)
+{
+	return c->text;
+}
+
+/* ---- Memory --------------------------------------------------------------- */
+
+static int reg_failed(struct fab_conn *c, int err, size_t len, struct errbuf *eb)
+{
+	struct rlimit lim;
+
+	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
+			       "limit of locked memory is %llu bytes, for all that this process "
+			       "registers; raise it with `ulimit -l`, 'memlock' in "
+			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
+			       len, c->text, (unsigned long long)lim.rlim_cur);
+	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
+		       len, c->text, strerror(-err));
+}
+
+static int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		     struct fab_mr *out, struct errbuf *eb)
+{
+	int flags = IBV_ACCESS_LOCAL_WRITE;
+	struct verbs_mr *m;
+
+	if (access & FAB_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & FAB_REMOTE_WRITE)
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return err_set(eb, -ENOMEM, "no memory for a registration");
+	m->mr = ibv_reg_mr(c->pd, mem, len, flags);
+	if (!m->mr) {
+		int err = errno ? -errno : -ENOMEM;
+
+		free(m);
+		return reg_failed(c, err, len, eb);
+	}
+	list_add_tail(&c->mrs, &m->node);
+	*out = (struct fab_mr){
+		.base = mem, .len = len, .addr = (uintptr_t)mem,
+		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
+	};
+	return 0;
+}
+
+static void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
+{
+	if (mr->priv)
+		free_mr(mr->priv);
+	mr->priv = NULL;
+}
+
+/* ---- Work requests -------------------------------------------------------- */
+
+static struct ibv_sge to_ibv(const struct fab_sge *s)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)s->mem, .length = s->len, .lkey = s->lkey };
+}
+
+static int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
+{
+	struct ibv_sge s = to_ibv(sge);
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = (uintptr_t)cookie, .sg_list = &s, .num_sge = 1,
+	};
+
+	if (c->down)
+		return -ENOTCONN;
+	return -ibv_post_recv(c->id->qp, &wr, &bad);
+}
+
+static int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
+{
+	struct ibv_sge s[FAB_SGE_MAX];
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = (uintptr_t)cookie, .sg_list = s, .num_sge = (int)n,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (c->down)
+		return -ENOTCONN;
+	if (n > FAB_SGE_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < n; i++)
+		s[i] = to_ibv(&sge[i]);
+	return -ibv_post_send(c->id->qp, &wr, &bad);
+}
+
+/* ---- Completions ---------------------------------------------------------- */
+
+void verbs_down(struct fab_conn *c, int err, const char *why)
+{
+	if (c->down)
+		return;
+	c->down = true;
+	detach(c);
+	c->ev->down(c->ctx, err, why);
+}
+
+/* Work failed. A flushed request only says that the connection is over; the
+ * connection manager may already know why. */
+static void work_failed(struct fab_conn *c, const struct ibv_wc *wc)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		int err;
+		const char *why;
+	} reasons[] = {
+		{ IBV_WC_RETRY_EXC_ERR, -ETIMEDOUT,
+		  "the server's RDMA device does not answer: server down or link lost" },
+		{ IBV_WC_RNR_RETRY_EXC_ERR, -ECONNRESET,
+		  "the server had no receive for a message: it granted more credits than it keeps" },
+		{ IBV_WC_LOC_LEN_ERR, -EMSGSIZE,
+		  "the server sent a message longer than the inline threshold" },
+		{ IBV_WC_REM_ACCESS_ERR, -EREMOTEIO, "the server's device refused a message (access)" },
+		{ IBV_WC_REM_INV_REQ_ERR, -EREMOTEIO,
+		  "the server's device refused a message (longer than its receives?)" },
+		{ IBV_WC_REM_OP_ERR, -EREMOTEIO, "the server's device failed on a message" },
+		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET,
+		  "the connection was closed by the server or the network" },
+	};
+
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		verbs_cm_events(c);
+		if (c->down)
+			return;
+	}
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (reasons[i].status == wc->status) {
+			verbs_down(c, reasons[i].err, reasons[i].why);
+			return;
+		}
+	}
+	verbs_down(c, -EIO, ibv_wc_status_str(wc->status));
+}
+
+static void complete(struct fab_conn *c, const struct ibv_wc *wc)
+{
+	void *cookie = (void *)(uintptr_t)wc->wr_id;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		work_failed(c, wc);
+		return;
+	}
+	switch (wc->opcode) {
+	case IBV_WC_SEND:
+		c->ev->sent(c->ctx, cookie);
+		break;
+	case IBV_WC_RECV: {
+		bool inv = wc->wc_flags & IBV_WC_WITH_INV;
+
+		c->ev->recv(c->ctx, cookie, wc->byte_len, inv, inv ? wc->invalidated_rkey : 0);
+		break;
+	}
+	default:
+		/* RDMA Write With Immediate eats a receive and puts its data
+		 * elsewhere; RPC-over-RDMA has no use for it. */
+		verbs_down(c, -EPROTO, "the server did something else than a Send to our receives");
+		break;
+	}
+}
+
+/* Takes all that has completed. The caller is inside verbs_enter(). */
+static unsigned drain(struct fab_conn *c)
+{
+	struct ibv_wc wc[WC_BATCH];
+	unsigned total = 0;
+	int n;
+
+	do {
+		if (c->down)
+			break;
+		n = ibv_poll_cq(c->cq, WC_BATCH, wc);
+		if (n < 0) {
+			verbs_down(c, -EIO, "the completion queue cannot be read");
+			break;
+		}
+		for (int i = 0; i < n && !c->down; i++)
+			complete(c, &wc[i]);
+		total += (unsigned)n;
+	} while (n == WC_BATCH);
+	return total;
+}
+
+static unsigned arm_and_drain(struct fab_conn *c)
+{
+	int err;
+
+	if (c->down || c->armed)
+		return 0;
+	err = ibv_req_notify_cq(c->cq, 0);
+	if (err) {
+		verbs_down(c, -err, "the completion queue cannot be armed");
+		return 0;
+	}
+	c->armed = true;
+	return drain(c);
+}
+
+static unsigned verbs_poll(struct fab_conn *c)
+{
+	unsigned n;
+
+	if (c->down || !c->loop)
+		return 0;
+	c->polled = true;
+	verbs_enter(c);
+	n = drain(c);
+	if (!n && loop_last_poll(c->loop))
+		n = arm_and_drain(c);
+	verbs_leave(c);
+	return n;
+}
+
+static void comp_fn(struct loop_watch *w, uint32_t revents)
+{
+	struct fab_conn *c = container_of(w, struct fab_conn, comp_watch);
+	struct ibv_cq *cq;
+	void *cq_ctx;
+
+	verbs_enter(c);
+	if (ibv_get_cq_event(c->comp, &cq, &cq_ctx) == 0) {
+		c->cq_events++;
+		c->armed = false;
+	} else if (errno != EAGAIN && errno != EINTR) {
+		verbs_cm_events(c);
+		if (!c->down)
+			verbs_down(c, -EIO, "the RDMA device failed or was removed");
+	}
+	drain(c);
+	if (!c->down && !(c->polled && !loop_last_poll(c->loop)))
+		arm_and_drain(c);
+	verbs_leave(c);
+}
+
+/* ---- Taking over by the lane ---------------------------------------------- */
+
+static void cm_fn(struct loop_watch *w, uint32_t revents)
+{
+	verbs_cm_events(container_of(w, struct fab_conn, cm_watch));
+}
+
+/* The queue was armed when it was made, so what has completed or happened since
+ * waits in the files that are watched from now on. */
+static int verbs_attach(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx)
+{
+	int err;
+
+	c->ev = ev;
+	c->ctx = ctx;
+	c->loop = l;
+	c->comp_watch = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = comp_fn };
+	c->cm_watch = c->comp_watch;
+	c->cm_watch.fn = cm_fn;
+	err = verbs_async_join(c);
+	if (err) {
+		c->loop = NULL;
+		return err;
+	}
+	c->comp_watch.fd = c->comp->fd;
+	err = loop_watch(l, &c->comp_watch);
+	if (err) {
+		c->comp_watch.fd = -1;
+		goto fail;
+	}
+	c->cm_watch.fd = c->chan->fd;
+	err = loop_watch(l, &c->cm_watch);
+	if (err) {
+		c->cm_watch.fd = -1;
+		goto fail;
+	}
+	return 0;
+fail:
+	detach(c);
+	return err;
+}
+
+const struct fabric fabric_verbs = {
+	.name = "verbs",
+	.probe = verbs_probe,
+	.open = verbs_open,
+	.connect = verbs_cm_connect,
+	.caps = verbs_caps,
+	.describe = verbs_describe,
+	.reg = verbs_reg,
+	.dereg = verbs_dereg,
+	.post_recv = verbs_post_recv,
+	.post_send = verbs_post_send,
+	.attach = verbs_attach,
+	.poll = verbs_poll,
+	.close = verbs_close,
+};

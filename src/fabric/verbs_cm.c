@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections through the RDMA connection manager.
+ *
+ *     us                          connection manager               server
+ *     rdma_resolve_addr   ----->  which device? neighbour
+ *          ADDR_RESOLVED  <-----
+ *     rdma_resolve_route  ----->
+ *         ROUTE_RESOLVED  <-----
+ *     (queues are made, receives posted: verbs.c)
+ *     rdma_connect        ----->                       REQ ------>
+ *                                                      REP <------ accept
+ *            ESTABLISHED  <-----                       RTU ------>
+ *
+ * All of that runs on a thread that may block, each step with a time-out of
+ * its own: the kernel's own patience (15 requests, some 4 s each) is longer
+ * than a person's. After attach the lane takes events as they come
+ * (verbs_cm_events), and every one of them means that the connection is over.
+ */
+#include "fabric/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP_MS_DEFAULT 10000u
+
+/* RDMA Reads of the server's that may be under way at once: more than a server
+ * asks for (Linux: 16), a power of two because svcrdma has trouble with others. */
+#define READS_MOST 16
+
+/* What one step was answered with. */
+struct cm_answer {
+	bool came;                      /* false: time is up, or see err */
+	int err;                        /* -errno of waiting */
+	enum rdma_cm_event_type type;
+	int status;                     /* -errno, or the transport's reason */
+	uint8_t priv[FAB_PRIV_RECV_MAX];
+	size_t privlen;
+};
+
+/* ---- Waiting -------------------------------------------------------------- */
+
+/* Reads one event without blocking: 0, or -EAGAIN, or another -errno. */
+static int cm_take(struct fab_conn *c, struct cm_answer *a)
+{
+	struct rdma_cm_event *ev;
+
+	if (rdma_get_cm_event(c->chan, &ev) < 0)
+		return -errno;
+	a->came = true;
+	a->type = ev->event;
+	a->status = ev->status;
+	a->privlen = 0;
+	if (ev->event == RDMA_CM_EVENT_ESTABLISHED && ev->param.conn.private_data) {
+		a->privlen = ev->param.conn.private_data_len;
+		if (a->privlen > sizeof(a->priv))
+			a->privlen = sizeof(a->priv);
+		memcpy(a->priv, ev->param.conn.private_data, a->privlen);
+	}
+	/* At once: rdma_destroy_id() waits until all events are acknowledged. */
+	rdma_ack_cm_event(ev);
+	return 0;
+}
+
+static void cm_wait(struct fab_conn *c, uint64_t deadline, struct cm_answer *a)
+{
+	struct pollfd pfd = { .fd = c->chan->fd, .events = POLLIN };
+
+	*a = (struct cm_answer){ .err = -ETIMEDOUT };
+	for (;;) {
+		uint64_t now = mono_ns();
+		int n;
+
+		if (now >= deadline)
+			return;
+		n = poll(&pfd, 1, (int)((deadline - now) / 1000000 + 1));
+		if (n < 0 && errno != EINTR) {
+			a->err = -errno;
+			return;
+		}
+		if (n > 0) {
+			a->err = cm_take(c, a);
+			if (a->err != -EAGAIN)
+				return;
+			a->err = -ETIMEDOUT;
+		}
+	}
+}
+
+static uint64_t deadline_in(unsigned ms)
+{
+	return mono_ns() + (uint64_t)(ms ? ms : STEP_MS_DEFAULT) * 1000000;
+}
+
+static unsigned step_ms(const struct fab_conn *c)
+{
+	return c->params.timeout_ms ? c->params.timeout_ms : STEP_MS_DEFAULT;
+}
+
+/* ---- Reasons in words ----------------------------------------------------- */
+
+static const char *device_name(const struct fab_conn *c)
+{
+	return c->id && c->id->verbs ? ibv_get_device_name(c->id->verbs->device) : "?";
+}
+
+static unsigned server_port(const struct fab_conn *c)
+{
+	const struct sockaddr_storage *ss = &c->params.server;
+
+	return ntohs(ss->ss_family == AF_INET6 ?
+		     ((const struct sockaddr_in6 *)(const void *)ss)->sin6_port :
+		     ((const struct sockaddr_in *)(const void *)ss)->sin_port);
+}
+
+static int fail_channel(int err, struct errbuf *eb)
+{
+	switch (-err) {
+	case ENODEV:
+	case ENOENT:
+	case ENXIO:
+		return err_set(eb, -ENODEV, "there is no RDMA device here: plug one in or make a "
+			       "soft-RoCE one (`rdma link add rxe0 type rxe netdev INTERFACE`), and load "
+			       "the modules ib_uverbs and rdma_ucm; `rdma link` lists devices");
+	case EACCES:
+	case EPERM:
+		return err_set(eb, err, "RDMA is not allowed: /dev/infiniband/rdma_cm: %s; "
+			       "that file and /dev/infiniband/uverbs* must be readable and writable "
+			       "for this user", strerror(-err));
+	default:
+		return err_set(eb, err, "RDMA cannot be used: opening /dev/infiniband/rdma_cm: %s",
+			       strerror(-err));
+	}
+}
+
+/* err: of rdma_resolve_addr() itself or of the event ADDR_ERROR. */
+static int fail_address(const struct fab_conn *c, int err, struct errbuf *eb)
+{
+	char local[96];
+
+	switch (-err) {
+	case EPERM:     /* librdmacm puts -1 here when it cannot open the device */
+	case EACCES:
+		return err_set(eb, -EACCES, "the RDMA device towards %s cannot be opened: "
+			       "/dev/infiniband/uverbs* must be readable and writable for this user",
+			       c->server);
+	case EADDRNOTAVAIL:
+		return err_set(eb, err, "%s is not an address of this machine: "
+			       "check the local address given (`ip addr`)",
+			       fab_addr_text(&c->params.local, local, sizeof(local)));
+	case ENODEV:
+		if (c->params.local.ss_family != AF_UNSPEC)
+			return err_set(eb, err, "no RDMA device reaches %s from %s: no RDMA device "
+				       "has that local address; check `rdma link` and `ip addr`",
+				       c->server,
+				       fab_addr_text(&c->params.local, local, sizeof(local)));
+		return err_set(eb, err, "no RDMA device reaches %s: the network interface towards "
+			       "it has none; check `rdma link` (soft-RoCE: `rdma link add rxe0 "
+			       "type rxe netdev INTERFACE`)", c->server);
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return err_set(eb, err, "no RDMA device reaches %s: %s; "
+			       "check `ip route get` with that address, and `rdma link`",
+			       c->server, strerror(-err));
+	case ETIMEDOUT:
+		return err_set(eb, err, "%s was not found on its network within %u ms: is it up, "
+			       "and is the address right?", c->server, step_ms(c));
+	default:
+		return err_set(eb, err, "no RDMA device reaches %s: %s; check `rdma link`",
+			       c->server, strerror(-err));
+	}
+}
+
+static int fail_route(const struct fab_conn *c, int err, struct errbuf *eb)
+{
+	return err_set(eb, err, "no RDMA route from %s to %s: %s; is the link up (`rdma link`), and "
+		       "on InfiniBand, does a subnet manager run?", device_name(c), c->server,
+		       strerror(-err));
+}
+
+/* Reasons of InfiniBand and RoCE to reject (IBTA 12.6.7.2) that people meet. */
+enum {
+	REJ_NO_QP = 1, REJ_NO_RESOURCES = 3, REJ_TIMEOUT = 4,
+	REJ_INVALID_SERVICE_ID = 8, REJ_STALE_CONN = 10, REJ_CONSUMER_DEFINED = 28,
+};
+
+static int fail_rejected(const struct fab_conn *c, int reason, struct errbuf *eb)
+{
+	switch (reason) {
+	case REJ_INVALID_SERVICE_ID:
+	case -ECONNREFUSED:             /* iWARP: TCP's own answer */
+		return err_set(eb, -ECONNREFUSED, "nobody listens on %s for RDMA: is 'rdma %u' in "
+			       "the server's /proc/fs/nfsd/portlist?", c->server, server_port(c));
+	case REJ_CONSUMER_DEFINED:
+	case -ECONNRESET:
+		return err_set(eb, -ECONNREFUSED, "%s turned the connection down: something listens "
+			       "there, but it is not ready for us or not an NFS server; its kernel "
+			       "log may say why", c->server);
+	case REJ_NO_QP:
+	case REJ_NO_RESOURCES:
+		return err_set(eb, -ECONNREFUSED, "%s has no room for another RDMA connection (reason "
+			       "%d); try fewer connections, or later", c->server, reason);
+	case REJ_TIMEOUT:
+		return err_set(eb, -ETIMEDOUT, "%s took part of the connection request only: it gave "
+			       "up waiting; is %s's link lossy?", c->server, device_name(c));
+	case REJ_STALE_CONN:
+		return err_set(eb, -ECONNRESET, "%s still has a connection of ours that is over; "
+			       "try again in a moment", c->server);
+	default:
+		return err_set(eb, -ECONNREFUSED, "%s turned the RDMA connection down, reason %d",
+			       c->server, reason);
+	}
+}
+
+static int fail_connect(const struct fab_conn *c, const struct cm_answer *a, struct errbuf *eb)
+{
+	int err = a->status < 0 ? a->status : -EIO;
+
+	switch (a->type) {
+	case RDMA_CM_EVENT_REJECTED:
+		return fail_rejected(c, a->status, eb);
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return err_set(eb, a->status == -ENETUNREACH ? -ENETUNREACH : -ETIMEDOUT,
+			       "%s does not answer RDMA connection requests from %s: is the server up, "
+			       "does it have RDMA on that address, and does a firewall stop RoCE "
+			       "(UDP port 4791)?", c->server, device_name(c));
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return err_set(eb, -ENODEV, "the RDMA device %s was removed while connecting to %s",
+			       device_name(c), c->server);
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return err_set(eb, -ECONNRESET, "%s closed the RDMA connection at once", c->server);
+	default:
+		return err_set(eb, err, "connecting to %s through %s failed: %s (%s)", c->server,
+			       device_name(c), strerror(-err), rdma_event_str(a->type));
+	}
+}
+
+/* Waiting itself failed, or lasted too long: "what" did not happen. */
+static int fail_wait(const struct fab_conn *c, const struct cm_answer *a, const char *what,
+		     struct errbuf *eb)
+{
+	if (a->err == -ETIMEDOUT)
+		return err_set(eb, a->err, "%s: no %s within %u ms: is the server up, and does a "
+			       "firewall stop RoCE (UDP port 4791)?", c->server, what, step_ms(c));
+	return err_set(eb, a->err, "%s: waiting for %s failed: %s", c->server, what,
+		       strerror(-a->err));
+}
+
+/* ---- Setting up ----------------------------------------------------------- */
+
+static void init_once(void)
+{
+	/* On kernels before 5.12 a fork (fusermount3 is a child) would take the
+	 * pages of the provider's queues away from the device; on newer ones
+	 * this does nothing. Must precede all other verbs. */
+	ibv_fork_init();
+}
+
+static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
+{
+	struct sockaddr *local = NULL;
+	struct cm_answer a;
+	/* The kernel's time-out comes a little before ours, so that its reason is
+	 * heard. */
+	int ms = (int)(step_ms(c) - step_ms(c) / 10);
+
+	if (c->params.local.ss_family != AF_UNSPEC) {
+		if (c->params.local.ss_family != c->params.server.ss_family)
+			return err_set(eb, -EAFNOSUPPORT, "%s: the local address must be of the same "
+				       "family (IPv4 or IPv6) as the server's", c->server);
+		local = (struct sockaddr *)&c->params.local;
+	}
+	if (rdma_resolve_addr(c->id, local, (struct sockaddr *)&c->params.server, ms) < 0)
+		return fail_address(c, -errno, eb);
+	cm_wait(c, deadline, &a);
+	if (!a.came)
+		return a.err == -ETIMEDOUT ? fail_address(c, a.err, eb) :
+			fail_wait(c, &a, "address resolution", eb);
+	if (a.type != RDMA_CM_EVENT_ADDR_RESOLVED)
+		return fail_address(c, a.status < 0 ? a.status : -EIO, eb);
+	if (!c->id->verbs)
+		return fail_address(c, -ENODEV, eb);
+	return 0;
+}
+
+static int route(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
+{
+	struct cm_answer a;
+
+	if (rdma_resolve_route(c->id, (int)step_ms(c)) < 0)
+		return fail_route(c, -errno, eb);
+	cm_wait(c, deadline, &a);
+	if (!a.came)
+		return fail_wait(c, &a, "route", eb);
+	if (a.type != RDMA_CM_EVENT_ROUTE_RESOLVED)
+		return fail_route(c, a.status < 0 ? a.status : -EIO, eb);
+	return 0;
+}
+
+int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct sockaddr_storage own = { 0 };
+	char local[96];
+	int err;
+
+	pthread_once(&once, init_once);
+	fab_addr_text(&c->params.server, c->server, sizeof(c->server));
+	errno = ENODEV;
+	c->chan = rdma_create_event_channel();
+	if (!c->chan)
+		return fail_channel(-errno, eb);
+	err = verbs_nonblock(c->chan->fd);
+	if (err)
+		return err_set(eb, err, "fcntl on an RDMA event channel: %s", strerror(-err));
+	if (rdma_create_id(c->chan, &c->id, c, RDMA_PS_TCP) < 0) {
+		c->id = NULL;
+		return fail_channel(-errno, eb);
+	}
+	err = resolve(c, deadline_in(step_ms(c)), eb);
+	if (!err)
+		err = route(c, deadline_in(step_ms(c)), eb);
+	if (err)
+		return err;
+	memcpy(&own, rdma_get_local_addr(c->id), c->params.server.ss_family == AF_INET6 ?
+	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	snprintf(c->text, sizeof(c->text), "%s at %s", device_name(c),
+		 fab_addr_text(&own, local, sizeof(local)));
+	return 0;
+}
+
+/* The largest power of two that we want and the device can do; at least one,
+ * because svcrdma refuses a client that cannot be read from. */
+static uint8_t responder_resources(struct ibv_context *verbs)
+{
+	struct ibv_device_attr attr;
+	uint8_t n = READS_MOST;
+
+	if (ibv_query_device(verbs, &attr))
+		return 1;
+	while (n > 1 && n > attr.max_qp_rd_atom)
+		n /= 2;
+	return n;
+}
+
+/*
+ * retry_count 7, the most: how often our device sends a packet again that was
+ * not acknowledged, with a pause that the route decides. The connection breaks
+ * when that is used up; a replacement costs far more than a retry.
+ *
+ * rnr_retry_count 7 means for ever, and is what the server's device is told:
+ * a Send of the server's finding no receive of ours would be an error in our
+ * counting, and waiting for one costs a pause where breaking costs the
+ * connection. If it really never comes, the RPC's own time-out notices. (What
+ * our device does in the other direction is the server's choice.)
+ */
+int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
+		     void *peer_priv, size_t *peer_len, struct errbuf *eb)
+{
+	struct rdma_conn_param cp = {
+		.private_data = priv,
+		.private_data_len = (uint8_t)privlen,
+		.responder_resources = responder_resources(c->id->verbs),
+		.initiator_depth = 0,   /* we never issue RDMA Reads */
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	struct cm_answer a;
+
+	if (privlen > FAB_PRIV_SEND_MAX)
+		return err_set(eb, -EMSGSIZE, "%zu bytes of private data are too many for a "
+			       "connection request", privlen);
+	if (rdma_connect(c->id, &cp) < 0) {
+		int err = -errno;
+
+		return err_set(eb, err, "connecting to %s through %s failed: %s", c->server,
+			       device_name(c), strerror(-err));
+	}
+	cm_wait(c, deadline_in(step_ms(c)), &a);
+	if (!a.came)
+		return fail_wait(c, &a, "answer to the RDMA connection request", eb);
+	if (a.type != RDMA_CM_EVENT_ESTABLISHED)
+		return fail_connect(c, &a, eb);
+	c->connected = true;
+	memcpy(peer_priv, a.priv, a.privlen);
+	*peer_len = a.privlen;
+	return 0;
+}
+
+void verbs_cm_close(struct fab_conn *c)
+{
+	if (c->id)
+		rdma_destroy_id(c->id);
+	if (c->chan)
+		rdma_destroy_event_channel(c->chan);
+	c->id = NULL;
+	c->chan = NULL;
+}
+
+int verbs_probe(const struct fab_params *p, struct errbuf *eb)
+{
+	struct fab_conn c = { .params = *p };
+	int err;
+
+	c.params.timeout_ms = step_ms(&c) / 2;  /* it takes two steps */
+	err = verbs_cm_open(&c, eb);
+	if (!err)
+		log_debug("%s is reached through the RDMA device %s", c.server, c.text);
+	verbs_cm_close(&c);
+	return err;
+}
+
+/* ---- Afterwards ----------------------------------------------------------- */
+
+/*
+ * ADDR_CHANGE (the hardware address below has moved to another port, as with
+ * bonding) counts as the end, too: the connection's packets still carry the
+ * old one and would only run into their retries. TIMEWAIT_EXIT follows a
+ * DISCONNECTED that we then have missed.
+ */
+static void cm_event(struct fab_conn *c, const struct cm_answer *a)
+{
+	switch (a->type) {
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		verbs_down(c, -ECONNRESET, "the connection was closed by the server or the network");
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		verbs_down(c, -ENODEV, "the RDMA device was removed");
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		verbs_down(c, -ENETDOWN, "the network address of the RDMA device changed");
+		break;
+	default:
+		/* Nothing else is expected, and nothing else would be fatal. */
+		log_debug("%s: connection manager event %s, status %d", c->server,
+			  rdma_event_str(a->type), a->status);
+		break;
+	}
+}
+
+void verbs_cm_events(struct fab_conn *c)
+{
+	struct cm_answer a;
+
+	verbs_enter(c);
+	while (!c->down && !c->closed) {
+		int err = cm_take(c, &a);
+
+		if (err == -EAGAIN)
+			break;
+		if (err == -EINTR)
+			continue;
+		if (err)
+			verbs_down(c, err, "the RDMA connection manager failed");
+		else
+			cm_event(c, &a);
+	}
+	verbs_leave(c);
+}
