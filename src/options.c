@@ -142,8 +142,8 @@ static const struct row table[] = {
 	{ "port", UINT, AT(port), .min = 1, .max = 65535, .def = 20049, .meta = "N",
 	  .group = g_server, .help = "the server's RDMA port" },
 	{ "mountport", UINT, AT(mountport), .min = 0, .max = 65535, .def = 0, .meta = "N",
-	  .def_text = "0: ask the server's rpcbind",
-	  .group = g_server, .help = "TCP port of the server's mountd (vers=3)" },
+	  .def_text = "0: ask rpcbind",
+	  .group = g_server, .help = "TCP port of mountd, for vers=3" },
 	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = 0,
 	  .group = g_server, .help = "security: sys sends the caller's uid, gid and groups" },
 	{ "rsize", UINT, AT(rsize), .min = 4096, .max = 1048576, .def = 1048576,
@@ -421,7 +421,7 @@ static int apply_path(struct options *o, const struct row *r, const char *value,
 	char *abs = absolute(value);
 
 	if (!abs)
-		return err_set(eb, -errno, "option %s: no absolute path for \"%s\": %s",
+		return err_set(eb, -errno, "option %s: no absolute path for '%s': %s",
 			       r->name, value, strerror(errno));
 	free(*at);
 	*at = abs;
@@ -455,7 +455,7 @@ static int apply_localaddr(struct options *o, const struct row *r, const char *v
 			return store_string(at, host) ? no_memory(eb) : 0;
 		}
 	}
-	return err_set(eb, -EINVAL, "option %s: \"%.*s\" is not an IPv4 or IPv6 address of this host",
+	return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address of this host",
 		       r->name, (int)len, value);
 }
 
@@ -483,10 +483,10 @@ static int store_uint(struct options *o, const struct row *r, const char *value,
 	if (*end)
 		goto not_a_number;
 	if (errno || v < r->min || v > r->max)
-		return err_set(eb, -ERANGE, "option %s: \"%s\" is out of range (allowed: %s)",
+		return err_set(eb, -ERANGE, "option %s: '%s' is out of range (allowed: %s)",
 			       r->name, value, range);
 	if (r->multiple && v % r->multiple) {
-		log_warn("option %s: \"%s\" is not a multiple of %u, rounded down to %lu",
+		log_warn("option %s: '%s' is not a multiple of %u, rounded down to %lu",
 			 r->name, value, r->multiple, v - v % r->multiple);
 		v -= v % r->multiple;
 	}
@@ -495,7 +495,7 @@ static int store_uint(struct options *o, const struct row *r, const char *value,
 	return r->apply ? r->apply(o, r, value, eb) : 0;
 
 not_a_number:
-	return err_set(eb, -EINVAL, "option %s: \"%s\" is not a whole number (allowed: %s)",
+	return err_set(eb, -EINVAL, "option %s: '%s' is not a whole number (allowed: %s)",
 		       r->name, value, range);
 }
 
@@ -509,12 +509,12 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 		if (strcmp(c->word, value) != 0)
 			continue;
 		if (c->refuse && *c->refuse)
-			return err_set(eb, -EINVAL, "option %s: \"%s\" cannot be had: %s (allowed: %s)",
+			return err_set(eb, -EINVAL, "option %s: '%s' cannot be had: %s (allowed: %s)",
 				       r->name, value, c->refuse, words);
 		*(int *)field(o, r) = c->value;
 		return 0;
 	}
-	return err_set(eb, -EINVAL, "option %s: \"%s\" is not known (allowed: %s)",
+	return err_set(eb, -EINVAL, "option %s: '%s' is not known (allowed: %s)",
 		       r->name, value, words);
 }
 
@@ -535,7 +535,7 @@ static int store(struct options *o, const struct row *r, const char *value, stru
 			       r->name, r->name, r->meta ? r->meta : "WORD", text);
 	}
 	if ((r->kind == FLAG || r->kind == TRI) && value)
-		return err_set(eb, -EINVAL, "option %s takes no value, but \"%s=%s\" was given",
+		return err_set(eb, -EINVAL, "option %s takes no value, but '%s=%s' was given",
 			       r->name, r->name, value);
 
 	switch (r->kind) {
@@ -582,14 +582,14 @@ static int take_option(struct options *o, char *word, struct errbuf *eb)
 		return store(o, &named, value, eb);
 	}
 	if (o->sloppy) {
-		log_warn("option \"%s\" is not known, ignored because of -s", word);
+		log_warn("option '%s' is not known, ignored because of -s", word);
 		return 0;
 	}
 	hint = nearest(word);
 	if (hint)
-		return err_set(eb, -EINVAL, "option \"%s\" is not known; did you mean \"%s\"? "
+		return err_set(eb, -EINVAL, "option '%s' is not known; did you mean '%s'? "
 			       "(%s --help lists all)", word, hint, PACKAGE_NAME);
-	return err_set(eb, -EINVAL, "option \"%s\" is not known (%s --help lists all)",
+	return err_set(eb, -EINVAL, "option '%s' is not known (%s --help lists all)",
 		       word, PACKAGE_NAME);
 }
 
@@ -641,41 +641,41 @@ static int take_source(struct options *o, const char *text, struct errbuf *eb)
 		host = text + 1;
 		end = strchr(host, ']');
 		if (!end)
-			return err_set(eb, -EINVAL, "\"%s\": the ']' after the IPv6 address is missing "
+			return err_set(eb, -EINVAL, "'%s': the ']' after the IPv6 address is missing "
 				       "(write [ADDRESS]:/EXPORT)", text);
 		size_t len = strcspn(host, "%]");
 
 		if (!is_ipv6(host, len) || host + len + 1 == end)
-			return err_set(eb, -EINVAL, "\"%s\": \"%.*s\" is not an IPv6 address",
+			return err_set(eb, -EINVAL, "'%s': '%.*s' is not an IPv6 address",
 				       text, (int)(end - host), host);
 		path = end + 1;
 		if (*path != ':')
-			return err_set(eb, -EINVAL, "\"%s\": a ':' must follow the ']' "
+			return err_set(eb, -EINVAL, "'%s': a ':' must follow the ']' "
 				       "(write [ADDRESS]:/EXPORT)", text);
 		path++;
 	} else {
 		end = strchr(text, ':');
 		if (!end)
-			return err_set(eb, -EINVAL, "\"%s\" does not name a server and its export "
+			return err_set(eb, -EINVAL, "'%s' does not name a server and its export "
 				       "(write SERVER:/EXPORT)", text);
 		/* fe80::1:/export? */
 		path = strstr(text, ":/");
 		if (path && path > end && is_ipv6(text, (size_t)(path - text)))
-			return err_set(eb, -EINVAL, "\"%s\": an IPv6 address needs brackets "
+			return err_set(eb, -EINVAL, "'%s': an IPv6 address needs brackets "
 				       "(write [%.*s]:%s)", text, (int)(path - text), text, path + 1);
 		path = end + 1;
 	}
 	if (end == host)
-		return err_set(eb, -EINVAL, "\"%s\": the server before the ':' is missing "
+		return err_set(eb, -EINVAL, "'%s': the server before the ':' is missing "
 			       "(write SERVER:/EXPORT)", text);
 	if (end - host > 255)
-		return err_set(eb, -EINVAL, "\"%.40s...\": the server's name is longer than 255 bytes",
+		return err_set(eb, -EINVAL, "'%.40s...': the server's name is longer than 255 bytes",
 			       text);
 	if (*path != '/')
-		return err_set(eb, -EINVAL, "\"%s\": the export after the ':' must begin with '/' "
+		return err_set(eb, -EINVAL, "'%s': the export after the ':' must begin with '/' "
 			       "(write SERVER:/EXPORT)", text);
 	if (strlen(path) > 1023)
-		return err_set(eb, -EINVAL, "\"%.40s...\": the export's path is longer than 1023 bytes",
+		return err_set(eb, -EINVAL, "'%.40s...': the export's path is longer than 1023 bytes",
 			       text);
 	o->source = strdup(text);
 	o->server = strndup(host, (size_t)(end - host));
@@ -692,7 +692,7 @@ static int take_mountpoint(struct options *o, const char *text, struct errbuf *e
 	if (!o->mountpoint)
 		o->mountpoint = absolute(text);
 	if (!o->mountpoint)
-		return err_set(eb, -errno, "no absolute path for the mount point \"%s\": %s",
+		return err_set(eb, -errno, "no absolute path for the mount point '%s': %s",
 			       text, strerror(errno));
 	return 0;
 }
@@ -704,10 +704,10 @@ static int settle_version(struct options *o, struct errbuf *eb)
 	bool minor = o->minorversion != UINT_UNSET;
 
 	if (o->vers == OPT_VERS_4 && !minor)
-		return err_set(eb, -EINVAL, "option vers: \"4\" does not say which minor version, "
+		return err_set(eb, -EINVAL, "option vers: '4' does not say which minor version, "
 			       "and only one can be had (allowed: 3 or 4.1)");
 	if (o->vers == OPT_VERS_3 && minor)
-		return err_set(eb, -EINVAL, "option minorversion: \"%u\" does not go with vers=3, "
+		return err_set(eb, -EINVAL, "option minorversion: '%u' does not go with vers=3, "
 			       "which has none", o->minorversion);
 	if (o->vers == OPT_VERS_4)
 		o->vers = OPT_VERS_41;
@@ -727,8 +727,8 @@ static int settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned
 	if (*max == UINT_UNSET)
 		*max = *min > def_max ? *min : def_max;
 	if (*min > *max)
-		return err_set(eb, -EINVAL, "option ac%smin: \"%u\" is more than ac%smax, "
-			       "which is \"%u\"", kind, *min, kind, *max);
+		return err_set(eb, -EINVAL, "option ac%smin: '%u' is more than ac%smax, "
+			       "which is '%u'", kind, *min, kind, *max);
 	return 0;
 }
 
@@ -802,7 +802,7 @@ static int settle(struct options *o, struct errbuf *eb)
 	if (err)
 		return err;
 	if (o->allow_root && o->allow_other == OPT_YES)
-		return err_set(eb, -EINVAL, "options \"allow_root\" and \"allow_other\" exclude each other");
+		return err_set(eb, -EINVAL, "options 'allow_root' and 'allow_other' exclude each other");
 	if (o->allow_other == OPT_UNSET)
 		o->allow_other = geteuid() == 0 && !o->allow_root ? OPT_YES : OPT_NO;
 	if (o->default_permissions == OPT_UNSET)
@@ -900,7 +900,7 @@ static int take_letters(struct options *o, int argc, char *const *argv, int *i, 
 			/* mount(8) passes -t TYPE and -N NAMESPACE for information. */
 			return *c == 'o' ? take_options(o, arg, eb) : 0;
 		default:
-			return err_set(eb, -EINVAL, "\"%s\" is not known; %s", word, usage_line);
+			return err_set(eb, -EINVAL, "'%s' is not known; %s", word, usage_line);
 		}
 	}
 	return 0;
@@ -955,7 +955,7 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 		} else if (!mountpoint) {
 			mountpoint = word;
 		} else {
-			return err_set(eb, -EINVAL, "\"%s\" is one word too many; %s", word, usage_line);
+			return err_set(eb, -EINVAL, "'%s' is one word too many; %s", word, usage_line);
 		}
 	}
 	if (!source)

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options.h"
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARGS_MAX 16
+
+static struct options o;
+static struct errbuf eb;
+
+static void cleanup(void)
+{
+	options_free(&o);
+}
+
+/* The words up to NULL, the program's name first. */
+static int parse(const char *name, ...)
+{
+	char *argv[ARGS_MAX + 1] = { (char *)name };
+	int argc = 1;
+	va_list ap;
+
+	va_start(ap, name);
+	while (argc < ARGS_MAX && (argv[argc] = va_arg(ap, char *)))
+		argc++;
+	va_end(ap);
+	options_free(&o);
+	eb.text[0] = '\0';
+	return options_parse(&o, argc, argv, &eb);
+}
+
+#define PARSE(...) parse("nfsrdma-fuse", __VA_ARGS__, NULL)
+#define OPT(opts)  PARSE("srv:/e", "/mnt", "-o", opts)
+
+#define OK(opts) \
+	do { \
+		int err_ = OPT(opts); \
+		cr_assert_eq(err_, 0, "-o %s: %s", opts, eb.text); \
+	} while (0)
+
+/* One line that has all of the given words. */
+static void expect_error(int err, const char *what, ...)
+{
+	const char *word;
+	va_list ap;
+
+	cr_assert_lt(err, 0, "%s was accepted", what);
+	cr_assert_neq(eb.text[0], '\0', "%s: no text", what);
+	cr_assert_null(strchr(eb.text, '\n'), "%s: more than one line", what);
+	va_start(ap, what);
+	while ((word = va_arg(ap, const char *)))
+		cr_assert(strstr(eb.text, word), "%s: no '%s' in: %s", what, word, eb.text);
+	va_end(ap);
+}
+
+#define BAD(opts, ...) expect_error(OPT(opts), opts, __VA_ARGS__, NULL)
+
+TestSuite(options, .fini = cleanup, .timeout = 20);
+
+Test(options, defaults)
+{
+	cpu_set_t set;
+	unsigned lanes;
+
+	cr_assert_eq(PARSE("srv:/export/a", "/mnt"), 0, "%s", eb.text);
+	cr_assert_eq(o.action, OPT_MOUNT);
+	cr_assert_str_eq(o.source, "srv:/export/a");
+	cr_assert_str_eq(o.server, "srv");
+	cr_assert_str_eq(o.export, "/export/a");
+	cr_assert_str_eq(o.mountpoint, "/mnt");
+	cr_assert_str_eq(o.fsname, "srv:/export/a");
+	cr_assert_not(o.foreground || o.fake || o.sloppy || o.verbose || o.debug);
+	cr_assert_eq(o.vers, OPT_VERS_41);
+	cr_assert_eq(o.minorversion, 1);
+	cr_assert_str_eq(options_vers_text(&o), "4.1");
+	cr_assert_eq(o.family, OPT_FAMILY_ANY);
+	cr_assert_eq(o.port, 20049);
+	cr_assert_eq(o.mountport, 0);
+	cr_assert_eq(o.rsize, 1048576);
+	cr_assert_eq(o.wsize, 1048576);
+	cr_assert(o.rdirplus);
+	cr_assert(o.nolock);
+	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
+	cr_assert_eq(o.memreg, OPT_MEMREG_POOL);
+	cr_assert_eq(o.credits, 64);
+	cr_assert_null(o.localaddr);
+	cr_assert_eq(o.timeo, 600);
+	cr_assert_eq(o.retrans, 2);
+	cr_assert_not(o.soft);
+	cr_assert_eq(o.retry, 0);
+	cr_assert_eq(o.acregmin, 3);
+	cr_assert_eq(o.acregmax, 60);
+	cr_assert_eq(o.acdirmin, 30);
+	cr_assert_eq(o.acdirmax, 60);
+	cr_assert_not(o.noac);
+	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
+	cr_assert_not(o.ro || o.noexec || o.noatime || o.sync || o.dirsync || o.allow_root);
+	cr_assert(o.nosuid && o.nodev);
+	cr_assert_null(o.stats);
+
+	sched_getaffinity(0, sizeof(set), &set);
+	lanes = (unsigned)CPU_COUNT(&set);
+	cr_assert_eq(o.lanes, lanes > OPT_LANES_MAX ? OPT_LANES_MAX : lanes);
+}
+
+/* ---- Sources and mount points ---------------------------------------------- */
+
+static void source(const char *text, const char *server, const char *export)
+{
+	cr_assert_eq(PARSE(text, "/mnt"), 0, "%s: %s", text, eb.text);
+	cr_assert_str_eq(o.server, server, "%s: %s", text, o.server);
+	cr_assert_str_eq(o.export, export, "%s: %s", text, o.export);
+	cr_assert_str_eq(o.source, text);
+}
+
+Test(options, sources)
+{
+	source("10.0.0.1:/", "10.0.0.1", "/");
+	source("a.example:/x/y", "a.example", "/x/y");
+	source("srv:/a:/b", "srv", "/a:/b");
+	source("srv:/with space,comma", "srv", "/with space,comma");
+	source("[fe80::1]:/export", "fe80::1", "/export");
+	source("[fe80::1%eth0]:/export", "fe80::1%eth0", "/export");
+	source("[::1]:/", "::1", "/");
+	source("[::ffff:10.0.0.1]:/x", "::ffff:10.0.0.1", "/x");
+}
+
+#define BAD_SOURCE(text, ...) \
+	expect_error(PARSE(text, "/mnt"), text, "'" text "'", __VA_ARGS__, NULL)
+
+Test(options, bad_sources)
+{
+	char text[2000];
+
+	BAD_SOURCE("srv", "SERVER:/EXPORT");
+	BAD_SOURCE("/dev/sda1", "SERVER:/EXPORT");
+	BAD_SOURCE(":/x", "server", "missing");
+	BAD_SOURCE("srv:", "begin with '/'");
+	BAD_SOURCE("srv:x", "begin with '/'");
+	BAD_SOURCE("fe80::1:/export", "brackets", "[fe80::1]:/export");
+	BAD_SOURCE("::1:/export", "brackets", "[::1]:/export");
+	BAD_SOURCE("[fe80::1:/export", "]");
+	BAD_SOURCE("[fe80::1]/export", "':'");
+	BAD_SOURCE("[fe80::1]", "':'");
+	BAD_SOURCE("[fe80::1%]:/x", "not an IPv6 address");
+	BAD_SOURCE("[10.0.0.1]:/x", "'10.0.0.1' is not an IPv6 address");
+	BAD_SOURCE("[]:/x", "not an IPv6 address");
+
+	memset(text, 'a', sizeof(text));
+	strcpy(text + 256, ":/x");
+	expect_error(PARSE(text, "/mnt"), "long host", "255", NULL);
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "srv:/", 5);
+	text[sizeof(text) - 1] = '\0';
+	expect_error(PARSE(text, "/mnt"), "long path", "1023", NULL);
+}
+
+Test(options, mount_points)
+{
+	char *cwd = getcwd(NULL, 0), want[4096];
+
+	snprintf(want, sizeof(want), "%s/no/such", strcmp(cwd, "/") == 0 ? "" : cwd);
+	cr_assert_eq(PARSE("srv:/e", "no/such"), 0);
+	cr_assert_str_eq(o.mountpoint, want);
+	cr_assert_eq(PARSE("srv:/e", "."), 0);
+	cr_assert_str_eq(o.mountpoint, cwd);
+	cr_assert_eq(PARSE("srv:/e", "/no/such"), 0);
+	cr_assert_str_eq(o.mountpoint, "/no/such");
+	expect_error(PARSE("srv:/e", ""), "empty mount point", "mount point", NULL);
+	free(cwd);
+}
+
+/* ---- Letters --------------------------------------------------------------- */
+
+Test(options, letters)
+{
+	cr_assert_eq(PARSE("-fv", "srv:/e", "/mnt"), 0, "%s", eb.text);
+	cr_assert(o.foreground && o.verbose);
+	cr_assert_not(o.debug || o.fake);
+
+	cr_assert_eq(PARSE("srv:/e", "/mnt", "-d"), 0);
+	cr_assert(o.foreground && o.debug);
+
+	cr_assert_eq(PARSE("srv:/e", "-oro,soft", "/mnt", "-oport=1", "-fn"), 0, "%s", eb.text);
+	cr_assert(o.ro && o.soft && o.foreground);
+	cr_assert_eq(o.port, 1);
+
+	cr_assert_eq(PARSE("-r", "srv:/e", "/mnt"), 0);
+	cr_assert(o.ro);
+	cr_assert_eq(PARSE("-r", "srv:/e", "/mnt", "-w"), 0);
+	cr_assert_not(o.ro);
+
+	cr_assert_eq(PARSE("-o", "ro", "--", "srv:/e", "-m"), 0, "%s", eb.text);
+	cr_assert(o.ro);
+	cr_assert_str_eq(strrchr(o.mountpoint, '/'), "/-m");
+}
+
+Test(options, help_and_version_need_nothing_else)
+{
+	static const char *const help[] = { "-h", "--help", "-fh" };
+
+	for (size_t i = 0; i < 3; i++) {
+		cr_assert_eq(PARSE(help[i]), 0);
+		cr_assert_eq(o.action, OPT_HELP, "%s", help[i]);
+	}
+	cr_assert_eq(PARSE("-V"), 0);
+	cr_assert_eq(o.action, OPT_VERSION);
+	cr_assert_eq(PARSE("--version", "junk"), 0);
+	cr_assert_eq(o.action, OPT_VERSION);
+}
+
+Test(options, bad_command_lines)
+{
+	expect_error(parse("nfsrdma-fuse", NULL), "nothing", "missing", "usage:", NULL);
+	expect_error(PARSE("srv:/e"), "no mount point", "mount point", "usage:", NULL);
+	expect_error(PARSE("srv:/e", "/mnt", "more"), "three words", "'more'", "usage:", NULL);
+	expect_error(PARSE("srv:/e", "/mnt", "-o"), "-o alone", "-o", "usage:", NULL);
+	expect_error(PARSE("srv:/e", "/mnt", "-x"), "-x", "'-x'", "usage:", NULL);
+	expect_error(PARSE("srv:/e", "/mnt", "--no"), "--no", "'--no'", "usage:", NULL);
+	expect_error(PARSE("", "/mnt"), "empty source", "SERVER:/EXPORT", NULL);
+}
+
+/* As mount(8) calls a helper: /sbin/mount.nfsrdma SOURCE DIR [-sfnv] [-N NS] [-o OPTS] [-t TYPE] */
+Test(options, mount_helper)
+{
+	cr_assert_eq(parse("/sbin/mount.nfsrdma", "srv:/e", "/mnt", "-fnv", "-o",
+			   "rw,vers=3,_netdev,x-systemd.automount,user=me", "-t", "nfsrdma", NULL), 0,
+		     "%s", eb.text);
+	cr_assert(o.fake);
+	cr_assert_not(o.foreground);
+	cr_assert(o.verbose);
+	cr_assert_eq(o.vers, OPT_VERS_3);
+
+	/* -s comes last and holds for all. */
+	cr_redirect_stderr();
+	cr_assert_eq(parse("mount.nfsrdma", "srv:/e", "/mnt", "-o", "rw,sharecache", "-s", NULL), 0,
+		     "%s", eb.text);
+	cr_assert(o.sloppy);
+	cr_assert_lt(parse("mount.nfsrdma", "srv:/e", "/mnt", "-o", "sharecache", NULL), 0);
+	cr_assert_lt(parse("mount.nfsrdma", "srv:/e", "/mnt", "-o", "sharecache", "-N", "-s", NULL), 0);
+	/* A bad value of a known option is no matter of taste. */
+	cr_assert_lt(parse("mount.nfsrdma", "srv:/e", "/mnt", "-s", "-o", "port=x", NULL), 0);
+}
+
+/* As mount.fuse3 calls a file system: nfsrdma-fuse SOURCE DIR -o OPTS */
+Test(options, mount_fuse3)
+{
+	cr_assert_eq(PARSE("srv:/e", "/mnt", "-o", "rw,noexec,nosuid,nodev,vers=3"), 0, "%s", eb.text);
+	cr_assert(o.noexec && o.nosuid && o.nodev);
+}
+
+/* ---- Lists of options ------------------------------------------------------ */
+
+Test(options, lists)
+{
+	OK("");
+	OK(",,ro,");
+	cr_assert(o.ro);
+	OK("fsname=a\\,b\\\\c,ro");
+	cr_assert_str_eq(o.fsname, "a,b\\c");
+	cr_assert(o.ro);
+	OK("fsname=a=b");
+	cr_assert_str_eq(o.fsname, "a=b");
+	OK("fsname=one,fsname=two");
+	cr_assert_str_eq(o.fsname, "two");
+}
+
+Test(options, later_ones_win)
+{
+	OK("soft,hard");
+	cr_assert_not(o.soft);
+	OK("hard,soft");
+	cr_assert(o.soft);
+	OK("ro,rw");
+	cr_assert_not(o.ro);
+	OK("timeo=10,timeo=20");
+	cr_assert_eq(o.timeo, 20);
+	OK("noac,ac");
+	cr_assert_eq(o.acregmax, 60);
+	OK("vers=3,nfsvers=4.1");
+	cr_assert_eq(o.vers, OPT_VERS_41);
+	OK("actimeo=7,acdirmax=9");
+	cr_assert_eq(o.acregmin, 7);
+	cr_assert_eq(o.acdirmax, 9);
+}
+
+Test(options, unknown_with_suggestion)
+{
+	BAD("rsise=4096", "'rsise'", "'rsize'", "--help");
+	BAD("tiemo=3", "'tiemo'", "'timeo'");
+	BAD("allowother", "'allow_other'");
+	BAD("ver=3", "'vers'");
+	BAD("ro,nconect=2", "'nconect'", "'nconnect'");
+	BAD("hart", "'hard'");
+}
+
+Test(options, unknown_without_suggestion)
+{
+	BAD("completely_else", "'completely_else'", "--help");
+	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
+	BAD("q", "'q'");
+	BAD("=", "''");
+	BAD("=5", "''");
+	/* Longer than any buffer that compares words. */
+	BAD("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	    "aaaa");
+}
+
+Test(options, what_fstab_and_mount_use_is_ignored)
+{
+	OK("defaults,auto,noauto,user,user=joe,nouser,users,owner,group,nofail,_netdev,"
+	   "comment=x-gvfs,x-systemd.automount,x-systemd.idle-timeout=60,X-mount.mkdir,"
+	   "rdma,intr,nointr,relatime,norelatime,strictatime,nostrictatime,diratime,nodiratime");
+}
+
+/* ---- Kinds ----------------------------------------------------------------- */
+
+Test(options, versions)
+{
+	OK("vers=3");
+	cr_assert_eq(o.vers, OPT_VERS_3);
+	cr_assert_eq(o.minorversion, 0);
+	cr_assert_str_eq(options_vers_text(&o), "3");
+	OK("nfsvers=4.1");
+	cr_assert_eq(o.vers, OPT_VERS_41);
+	OK("vers=4,minorversion=1");
+	cr_assert_eq(o.vers, OPT_VERS_41);
+	cr_assert_eq(o.minorversion, 1);
+	OK("minorversion=1");
+	cr_assert_eq(o.vers, OPT_VERS_41);
+
+	BAD("vers=4", "vers", "'4'", "3 or 4.1");
+	BAD("vers=4.0", "'4.0'", "3", "4.1");
+	BAD("vers=4.2", "'4.2'", "not there yet", "4.1");
+	BAD("nfsvers=2", "nfsvers", "'2'");
+	BAD("vers=5", "'5'", "3", "4.1");
+	BAD("vers=41", "'41'");
+	BAD("vers=", "vers needs a value");
+	BAD("vers", "vers needs a value", "4.1");
+	BAD("vers=4,minorversion=2", "minorversion", "'2'", "1");
+	BAD("vers=4,minorversion=0", "minorversion", "'0'");
+	BAD("vers=3,minorversion=1", "minorversion", "vers=3");
+}
+
+Test(options, choices)
+{
+	OK("proto=rdma");
+	cr_assert_eq(o.family, OPT_FAMILY_ANY);
+	OK("proto=rdma6");
+	cr_assert_eq(o.family, OPT_FAMILY_INET6);
+	BAD("proto=tcp", "proto", "'tcp'", "RDMA only", "rdma or rdma6");
+	BAD("proto=rmda", "'rmda'", "rdma or rdma6");
+
+	OK("fabric=verbs");
+	cr_assert_eq(o.fabric, OPT_FABRIC_VERBS);
+	OK("fabric=auto");
+	BAD("fabric=iwarp", "fabric", "'iwarp'", "not there yet", "auto or verbs");
+	BAD("fabric=ib", "'ib'", "auto or verbs");
+
+	OK("memreg=pool");
+	BAD("memreg=mw", "memreg", "'mw'", "not there yet", "pool");
+
+	OK("sec=sys");
+	BAD("sec=krb5p", "sec", "'krb5p'", "not there yet", "sys");
+	BAD("sec=none", "'none'", "sys");
+
+	OK("lookupcache=none");
+	cr_assert_eq(o.lookupcache, OPT_LOOKUP_NONE);
+	OK("lookupcache=pos");
+	cr_assert_eq(o.lookupcache, OPT_LOOKUP_POS);
+	OK("lookupcache=positive");
+	cr_assert_eq(o.lookupcache, OPT_LOOKUP_POS);
+	OK("lookupcache=none,lookupcache=all");
+	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
+	BAD("lookupcache=some", "'some'", "all", "none");
+
+	OK("nolock");
+	BAD("lock", "lock", "nolock");
+}
+
+/* Every number of the table: its ends are taken, what is beyond is not. */
+Test(options, ranges_of_the_table)
+{
+	struct option_info info;
+	char opt[128], number[32];
+	unsigned n = 0;
+
+	for (size_t i = 0; options_info(i, &info); i++) {
+		if (!info.has_range)
+			continue;
+		n++;
+		snprintf(opt, sizeof(opt), "%s=%u", info.name, info.min);
+		OK(opt);
+		snprintf(opt, sizeof(opt), "%s=%u", info.name, info.max);
+		OK(opt);
+		snprintf(number, sizeof(number), "'%lu'", (unsigned long)info.max + 1);
+		snprintf(opt, sizeof(opt), "%s=%lu", info.name, (unsigned long)info.max + 1);
+		BAD(opt, info.name, number, "out of range", "allowed");
+		if (info.min > 0) {
+			snprintf(number, sizeof(number), "'%u'", info.min - 1);
+			snprintf(opt, sizeof(opt), "%s=%u", info.name, info.min - 1);
+			BAD(opt, info.name, number, "out of range");
+		}
+		snprintf(opt, sizeof(opt), "%s=99999999999999999999999", info.name);
+		BAD(opt, "'99999999999999999999999'", "out of range");
+
+		static const char *const words[] = {
+			"x", "1x", "-1", "+1", " 1", "1 ", "0x10", "1.5", "1k",
+		};
+		for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+			snprintf(opt, sizeof(opt), "%s=%s", info.name, words[w]);
+			snprintf(number, sizeof(number), "'%s'", words[w]);
+			BAD(opt, info.name, number, "not a whole number", "allowed");
+		}
+		BAD(info.name, info.name, "needs a value");
+		snprintf(opt, sizeof(opt), "%s=", info.name);
+		BAD(opt, info.name, "needs a value");
+	}
+	cr_assert_geq(n, 15);
+}
+
+Test(options, numbers)
+{
+	OK("port=1,mountport=2,timeo=3,retrans=4,retry=5,credits=6,nconnect=7");
+	cr_assert_eq(o.port, 1);
+	cr_assert_eq(o.mountport, 2);
+	cr_assert_eq(o.timeo, 3);
+	cr_assert_eq(o.retrans, 4);
+	cr_assert_eq(o.retry, 5);
+	cr_assert_eq(o.credits, 6);
+	cr_assert_eq(o.lanes, 7);
+	OK("lanes=16");
+	cr_assert_eq(o.lanes, 16);
+	BAD("lanes=17", "lanes", "'17'", "1 to 16");
+	BAD("port=0", "port", "'0'", "1 to 65535");
+	BAD("credits=1", "'1'", "2 to 128");
+}
+
+Test(options, sizes_are_rounded_down_with_a_notice)
+{
+	char line[512] = "";
+	FILE *err;
+
+	cr_redirect_stderr();
+	OK("rsize=8191,wsize=1048575");
+	cr_assert_eq(o.rsize, 4096);
+	cr_assert_eq(o.wsize, 1048576 - 4096);
+	fflush(stderr);
+	err = cr_get_redirected_stderr();
+	cr_assert(fgets(line, sizeof(line), err));
+	cr_assert(strstr(line, "rsize") && strstr(line, "'8191'") && strstr(line, "4096"), "%s", line);
+	cr_assert(fgets(line, sizeof(line), err));
+	cr_assert(strstr(line, "wsize") && strstr(line, "'1048575'"), "%s", line);
+	BAD("rsize=4095", "rsize", "'4095'", "4096 to 1048576", "steps of 4096");
+	BAD("wsize=2097152", "wsize", "'2097152'");
+}
+
+Test(options, flags_take_no_value)
+{
+	BAD("hard=1", "hard", "no value", "hard=1");
+	BAD("ro=", "ro", "no value");
+	BAD("allow_other=yes", "allow_other", "no value");
+}
+
+Test(options, cache_times)
+{
+	OK("actimeo=0");
+	cr_assert_eq(o.acregmin + o.acregmax + o.acdirmin + o.acdirmax, 0);
+	OK("actimeo=600");
+	cr_assert_eq(o.acregmin, 600);
+	cr_assert_eq(o.acdirmax, 600);
+	OK("noac");
+	cr_assert(o.noac);
+	cr_assert_eq(o.acregmin + o.acregmax + o.acdirmin + o.acdirmax, 0);
+	OK("acregmin=5,acregmax=5,acdirmin=1,acdirmax=2");
+	cr_assert_eq(o.acregmin, 5);
+	cr_assert_eq(o.acdirmax, 2);
+
+	/* What was not given makes room. */
+	OK("acregmax=1");
+	cr_assert_eq(o.acregmin, 1);
+	OK("acdirmin=100");
+	cr_assert_eq(o.acdirmax, 100);
+
+	BAD("acregmin=9,acregmax=8", "acregmin", "'9'", "acregmax", "'8'");
+	BAD("acdirmin=9,acdirmax=8", "acdirmin", "'9'", "acdirmax", "'8'");
+}
+
+Test(options, local_addresses)
+{
+	OK("localaddr=10.0.0.2");
+	cr_assert_str_eq(o.localaddr, "10.0.0.2");
+	OK("localaddr=fe80::1%eth0");
+	cr_assert_str_eq(o.localaddr, "fe80::1%eth0");
+	OK("localaddr=[::1]");
+	cr_assert_str_eq(o.localaddr, "::1");
+	BAD("localaddr=here", "localaddr", "'here'", "address");
+	BAD("localaddr=10.0.0.256", "'10.0.0.256'");
+	BAD("localaddr=fe80::1%", "'fe80::1%'");
+	BAD("localaddr=[]", "localaddr");
+	BAD("localaddr=", "localaddr needs a value");
+}
+
+Test(options, paths_become_absolute)
+{
+	char *cwd = getcwd(NULL, 0), want[4096];
+
+	snprintf(want, sizeof(want), "%s/st", strcmp(cwd, "/") == 0 ? "" : cwd);
+	OK("stats=/tmp/st");
+	cr_assert_str_eq(o.stats, "/tmp/st");
+	OK("stats=st");
+	cr_assert_str_eq(o.stats, want);
+	BAD("stats=", "stats needs a value");
+	BAD("stats", "stats needs a value", "stats=FILE");
+	free(cwd);
+}
+
+/* ---- What FUSE gets -------------------------------------------------------- */
+
+static bool fuse_has(const char *opt)
+{
+	char *list = strdup(o.fuse_opts), *save = NULL;
+	bool found = false;
+
+	for (char *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save))
+		found |= strcmp(w, opt) == 0;
+	free(list);
+	return found;
+}
+
+Test(options, fuse_options)
+{
+	OK("allow_other");
+	cr_assert(fuse_has("rw") && fuse_has("nosuid") && fuse_has("nodev"), "%s", o.fuse_opts);
+	cr_assert(fuse_has("allow_other") && fuse_has("default_permissions"), "%s", o.fuse_opts);
+	cr_assert_not(fuse_has("noexec") || fuse_has("sync"), "%s", o.fuse_opts);
+
+	OK("ro,suid,dev,noexec,noatime,sync,dirsync,noallow_other");
+	cr_assert(fuse_has("ro") && fuse_has("suid") && fuse_has("dev") && fuse_has("noexec") &&
+		  fuse_has("noatime") && fuse_has("sync") && fuse_has("dirsync"), "%s", o.fuse_opts);
+	cr_assert_not(fuse_has("allow_other") || fuse_has("default_permissions"), "%s", o.fuse_opts);
+
+	OK("allow_other,nodefault_permissions");
+	cr_assert_not(fuse_has("default_permissions"), "%s", o.fuse_opts);
+	OK("noallow_other,default_permissions");
+	cr_assert(fuse_has("default_permissions"), "%s", o.fuse_opts);
+
+	OK("allow_root");
+	cr_assert(fuse_has("allow_root") && fuse_has("default_permissions"), "%s", o.fuse_opts);
+	cr_assert_not(fuse_has("allow_other"), "%s", o.fuse_opts);
+	BAD("allow_root,allow_other", "'allow_root'", "'allow_other'");
+}
+
+Test(options, allow_other_is_roots_default)
+{
+	OK("rw");
+	cr_assert_eq(o.allow_other, geteuid() == 0 ? OPT_YES : OPT_NO);
+	if (geteuid() != 0)
+		return;
+	cr_assert_eq(seteuid(65534), 0);
+	OK("rw");
+	cr_assert_eq(o.allow_other, OPT_NO);
+	cr_assert_eq(o.default_permissions, OPT_NO);
+	cr_assert_eq(seteuid(0), 0);
+}
+
+/* ---- Texts ----------------------------------------------------------------- */
+
+static char *text_of(void (*print)(FILE *))
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	print(f);
+	fclose(f);
+	return text;
+}
+
+Test(options, help_lists_the_table)
+{
+	char *text = text_of(options_help), want[64];
+	struct option_info info;
+
+	for (size_t i = 0; options_info(i, &info); i++) {
+		if (!info.offered)
+			continue;
+		cr_assert(strstr(text, info.group), "group %s", info.group);
+		snprintf(want, sizeof(want), "  %s", info.name);
+		if (!strstr(text, want))
+			snprintf(want, sizeof(want), ", %s", info.name);
+		cr_assert(strstr(text, want), "--help does not list %s", info.name);
+	}
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		cr_assert_leq(strlen(line), 100, "too long: %s", line);
+	free(text);
+}
+
+Test(options, version)
+{
+	char *text = text_of(options_version);
+
+	cr_assert_eq(strncmp(text, "nfsrdma-fuse ", 13), 0);
+	free(text);
+}
+
+Test(options, names_are_unique)
+{
+	struct option_info a, b;
+
+	for (size_t i = 0; options_info(i, &a); i++)
+		for (size_t j = i + 1; options_info(j, &b); j++)
+			cr_assert_str_neq(a.name, b.name);
+}
+
+/* ---- The man page ---------------------------------------------------------- */
+
+static char *man_page(void)
+{
+	FILE *f = fopen(TOP_SRCDIR "/man/nfsrdma-fuse.8", "r");
+	char *text = NULL;
+	size_t len = 0;
+
+	cr_assert(f, "no man page");
+	cr_assert_gt(getdelim(&text, &len, '\0', f), 0);
+	fclose(f);
+	return text;
+}
+
+/*
+ * Mount options stand in the man page between two comments, each as
+ *     .TP (or .TQ for another name of the same entry)
+ *     .BI name= value        or        .B name
+ * Calls fn for each with the text of the line; counts them.
+ */
+static unsigned man_options(char *man, void (*fn)(const char *name, const char *entry, void *arg),
+			    void *arg)
+{
+	char *from = strstr(man, ".\\\" mount options begin\n");
+	char *to = strstr(man, ".\\\" mount options end\n");
+	unsigned n = 0;
+
+	cr_assert(from && to && from < to, "the man page lacks the marks of its mount options");
+	*to = '\0';
+	for (char *p = from; (p = strstr(p, "\n.T")); ) {
+		char name[64];
+		size_t len;
+
+		p += 3;
+		if (*p != 'P' && *p != 'Q')
+			continue;
+		p = strchr(p, '\n') + 1;
+		cr_assert(*p == '.', "a tag of the man page is not bold: %.40s", p);
+		p += strcspn(p, " ");
+		p += strspn(p, " \"");
+		len = strcspn(p, "=*\" \n");
+		cr_assert(len > 0 && len < sizeof(name));
+		memcpy(name, p, len);
+		name[len] = '\0';
+		n++;
+		fn(name, p, arg);
+	}
+	*to = '.';
+	return n;
+}
+
+struct find {
+	const char *name;
+	const char *entry;
+};
+
+static void find_name(const char *name, const char *entry, void *arg)
+{
+	struct find *f = arg;
+
+	if (strcmp(name, f->name) == 0)
+		f->entry = entry;
+}
+
+static void check_name(const char *name, const char *entry, void *arg)
+{
+	struct option_info info;
+	bool found = false;
+
+	for (size_t i = 0; !found && options_info(i, &info); i++)
+		found = strcmp(info.name, name) == 0 && info.offered;
+	cr_assert(found, "the man page has an option %s that does not exist", name);
+}
+
+Test(man_page, has_every_option_with_its_range)
+{
+	char *man = man_page(), number[16];
+	struct option_info info;
+
+	for (size_t i = 0; options_info(i, &info); i++) {
+		struct find f = { .name = info.name };
+		const char *end;
+
+		if (!info.offered)
+			continue;
+		man_options(man, find_name, &f);
+		cr_assert(f.entry, "the man page lacks option %s", info.name);
+		if (!info.has_range)
+			continue;
+		/* To the next entry that is not another name of this one. */
+		end = strstr(f.entry, "\n.TP");
+		cr_assert(end);
+		snprintf(number, sizeof(number), "%u", info.max);
+		cr_assert(memmem(f.entry, (size_t)(end - f.entry), number, strlen(number)),
+			  "the man page does not say that %s is at most %u", info.name, info.max);
+		if (!info.def_text) {
+			snprintf(number, sizeof(number), "%u", info.def);
+			cr_assert(memmem(f.entry, (size_t)(end - f.entry), number, strlen(number)),
+				  "the man page does not say that the default of %s is %u",
+				  info.name, info.def);
+		}
+	}
+	free(man);
+}
+
+Test(man_page, has_no_option_that_does_not_exist)
+{
+	char *man = man_page();
+
+	cr_assert_gt(man_options(man, check_name, NULL), 40);
+	free(man);
+}
+
+Test(man_page, has_the_groups_of_the_table)
+{
+	char *man = man_page(), want[64];
+	struct option_info info;
+
+	for (size_t i = 0; options_info(i, &info); i++) {
+		snprintf(want, sizeof(want), "\n.SS \"%s\"\n", info.group);
+		cr_assert(strstr(man, want), "the man page lacks the heading \"%s\"", info.group);
+	}
+	free(man);
+}
