@@ -1,16 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# network.sh - loopback, the veth pair, and an RDMA device on it.
+#
+# network.sh - loopback, and a link between "client" and "server" in one guest.
+#
+#   client 10.0.0.2  v1 ======== v0  10.0.0.1 server
+#             (rxe1)    veth      (rxe0)
+#
+# Both ends are in one network name space, because rxe works in no other. Left
+# alone, the kernel would see that 10.0.0.1 is its own address and use a short
+# cut inside one device: no packet could be captured, lost or delayed. So the
+# rule that finds local addresses applies to what comes in, and what goes out
+# to the other end takes the link. Without a route there (the link is down)
+# packets must not fall back to the short cut: hence the unreachable routes.
 
 network_up() {
 	ip link set lo up || return 1
-	loaded veth && ip -batch - <<-END || return 1
+	# Packets arrive with one of the machine's own addresses as source.
+	for net_if in all default; do
+		echo 0 >/proc/sys/net/ipv4/conf/$net_if/rp_filter
+		echo 1 >/proc/sys/net/ipv4/conf/$net_if/accept_local
+	done
+	# 4500 bytes let rxe use its largest MTU, 4096.
+	loaded veth && ip -batch - <<-END && network_routes || return 1
 	link add v0 mtu 4500 type veth peer name v1 mtu 4500
 	addr add 10.0.0.1/24 dev v0
+	addr add 10.0.0.2/24 dev v1
 	link set v0 up
 	link set v1 up
+	rule add pref 10 iif lo to 10.0.0.1 lookup 101
+	rule add pref 11 iif lo to 10.0.0.2 lookup 102
+	rule add pref 100 lookup local
+	rule del pref 0
+	route add unreachable 10.0.0.1 metric 1000 table 101
+	route add unreachable 10.0.0.2 metric 1000 table 102
 	END
-	loaded rdma_rxe rdma_ucm && rdma link add rxe0 type rxe netdev v0 || return 1
+	loaded rdma_rxe rdma_ucm || return 1
+	rdma link add rxe0 type rxe netdev v0 && rdma link add rxe1 type rxe netdev v1 || return 1
 	# What udev does on a real system.
 	chmod 0666 /dev/fuse /dev/infiniband/*
+}
+
+# network_routes - the kernel drops them when the link goes down.
+network_routes() {
+	ip route replace 10.0.0.1 dev v1 src 10.0.0.2 table 101 &&
+	ip route replace 10.0.0.2 dev v0 src 10.0.0.1 table 102
 }
