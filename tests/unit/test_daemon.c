@@ -133,7 +133,7 @@ Test(daemon, failure_is_passed_on_when_the_daemon_has_cleaned_up)
 static void just_exit(void)
 {
 	fprintf(stderr, "no such export\n");
-	exit(EXIT_MOUNT);
+	_exit(EXIT_MOUNT);
 }
 
 Test(daemon, exit_without_report_is_passed_on)

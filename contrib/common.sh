@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash disable=SC2034
+# What contrib/check and contrib/quickstart have in common: packages and builds.
+
+TOP=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd) || exit 2
+readonly TOP
+
+# To build.
+readonly BUILD_PACKAGES=(
+	gcc libc6-dev make autoconf automake pkg-config rpcsvc-proto
+	libfuse3-dev libibverbs-dev librdmacm-dev libtirpc-dev
+)
+# To run the tests on top of that; the guest's own are in tests/vm/packages.
+readonly TEST_PACKAGES=(
+	libnfs-dev libcriterion-dev diffutils fio git xz-utils
+)
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+
+as_root() {
+	if (( EUID == 0 )); then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo -n -- "$@"
+	else
+		return 1
+	fi
+}
+
+# The words of a package list file.
+listed_packages() { sed 's/#.*//' "$1"; }
+
+missing_packages() {
+	local p
+	for p; do
+		[[ $(dpkg-query -W -f '${Status}' "$p" 2>/dev/null) == *' installed' ]] || printf '%s\n' "$p"
+	done
+}
+
+# Installs what is missing, without starting the services that come with it: a
+# test bench must not turn its host into a server.
+install_packages() {
+	local missing policy='' status
+	command -v dpkg-query >/dev/null || { say "not a Debian system: packages have to be there"; return 0; }
+	mapfile -t missing < <(missing_packages "$@")
+	(( ${#missing[@]} )) || return 0
+	say "installing: ${missing[*]}"
+	if ! as_root true 2>/dev/null; then
+		say "cannot become root (sudo without password); please install them:"
+		say "    apt-get install ${missing[*]}"
+		return 1
+	fi
+	if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+		policy=1
+		printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
+		as_root chmod 755 /usr/sbin/policy-rc.d
+	fi
+	{ as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update &&
+		as_root env DEBIAN_FRONTEND=noninteractive \
+			apt-get -qq install -y --no-install-recommends "${missing[@]}"; } </dev/null
+	status=$?
+	[[ $policy ]] && as_root rm -f /usr/sbin/policy-rc.d
+	return "$status"
+}
+
+# Makes ./configure, unless there is one that is up to date.
+make_configure() {
+	if [[ ! -x $TOP/configure || $TOP/configure.ac -nt $TOP/configure ||
+	      ! -f $TOP/Makefile.in || $TOP/Makefile.am -nt $TOP/Makefile.in ]]; then
+		"$TOP/autogen.sh"
+	fi
+}
+
+# configure_in DIRECTORY ARG...
+configure_in() {
+	mkdir -p "$1" && cd "$1" && "$TOP/configure" --enable-silent-rules "${@:2}"
+}
+
+jobs_wanted() { nproc 2>/dev/null || echo 2; }
