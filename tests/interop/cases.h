@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All cases as one table, of whichever side includes this after its side_*.h.
+ * All cases and all constants as a table each, of whichever side includes this
+ * after its side_*.h.
  * ARG and RES name a type that has a PLAY function; ARG4 and RES4 name an
  * operation of version 4 whose cases are <op>_arg and <op>_res.
  */
 #ifndef INTEROP_CASES_H
 #define INTEROP_CASES_H
 
+#include "constants.h"
 #include "cases_mount3.h"
 #include "cases_nfs3.h"
 #include "cases_nfs4.h"
@@ -44,5 +46,9 @@ CASES
 #define ARG(type) CASE(type, type, true)
 #define RES(type) CASE(type, type, false)
 static const struct play_case cases[] = { CASES };
+
+#define C(name) { #name, (uint64_t)(uint32_t)(name) },
+#define SAME(ours, libnfs) { #ours, (uint64_t)(uint32_t)NAME_OF(ours, libnfs) },
+static const struct play_constant constants[] = { CONSTANTS };
 
 #endif

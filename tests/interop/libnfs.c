@@ -60,6 +60,8 @@ static const char *libnfs_name(unsigned i)
 }
 
 const struct play_side libnfs_side = {
+	.constants = constants,
+	.nconstants = sizeof(constants) / sizeof(constants[0]),
 	.ncases = sizeof(cases) / sizeof(cases[0]),
 	.name = libnfs_name,
 	.encode = libnfs_encode,

@@ -69,6 +69,8 @@ static const char *ours_name(unsigned i)
 }
 
 const struct play_side ours_side = {
+	.constants = constants,
+	.nconstants = sizeof(constants) / sizeof(constants[0]),
 	.ncases = sizeof(cases) / sizeof(cases[0]),
 	.name = ours_name,
 	.encode = ours_encode,

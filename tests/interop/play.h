@@ -48,6 +48,12 @@ struct play_case {
 	bool is_arg;            /* an argument, or a result */
 };
 
+/* A number that both sides define (constants.h), by our name for it. */
+struct play_constant {
+	const char *name;
+	uint64_t value;
+};
+
 /*
  * One implementation. encode() plays variant `k` of case `i` and encodes it, 0
  * if it refuses. decode() decodes, compares with variant `k` unless that is
@@ -55,6 +61,8 @@ struct play_case {
  * bytes it encoded, 0 if it refused to decode, and sets *wrong to what differed.
  */
 struct play_side {
+	const struct play_constant *constants;
+	unsigned nconstants;
 	unsigned ncases;
 	const char *(*name)(unsigned i);
 	uint32_t (*encode)(unsigned i, unsigned k, void *buf, uint32_t cap);

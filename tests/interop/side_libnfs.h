@@ -17,6 +17,9 @@
 #define CODEC(type) zdr_##type
 #define STREAM ZDR
 
+/* Which of two names a constant has here. */
+#define NAME_OF(ours, libnfs) (libnfs)
+
 PLAY_ATTR static inline void side_opaque(struct play *p, u_int *len, char **val, uint32_t n,
 			unsigned seed, const char *what)
 {

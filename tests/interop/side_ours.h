@@ -10,6 +10,9 @@
 #define CODEC(type) xdr_##type
 #define STREAM XDR
 
+/* Which of two names a constant has here. */
+#define NAME_OF(ours, libnfs) (ours)
+
 static inline void side_ref(struct play *p, struct nfs_ref *ref, uint32_t n,
 		     unsigned seed, const char *what)
 {

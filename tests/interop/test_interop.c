@@ -35,6 +35,18 @@ Test(interop, same_cases_on_both_sides)
 		cr_expect_str_eq(ours_side.name(i), libnfs_side.name(i));
 }
 
+Test(interop, constants_are_identical)
+{
+	cr_assert_eq(ours_side.nconstants, libnfs_side.nconstants);
+	for (unsigned i = 0; i < ours_side.nconstants; i++) {
+		const struct play_constant *a = &ours_side.constants[i];
+		const struct play_constant *b = &libnfs_side.constants[i];
+
+		cr_expect(a->value == b->value, "%s: %llu, libnfs has %llu", a->name,
+			  (unsigned long long)a->value, (unsigned long long)b->value);
+	}
+}
+
 Test(interop, encodings_are_identical)
 {
 	FOR_EACH_CASE(i, k) {

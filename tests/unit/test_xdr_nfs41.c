@@ -330,3 +330,25 @@ Test(xdr_nfs41, pnfs)
 
 	check_xdr_vectors(v, COUNT(v));
 }
+
+/* The numbers beyond 4.0, at the ends of their ranges and where one is left out. */
+Test(xdr_nfs41, numbers)
+{
+	cr_expect_eq(NFS4ERR_BADIOMODE, 10049);
+	cr_expect_eq(NFS4ERR_CONN_NOT_BOUND_TO_SESSION, 10055);
+	cr_expect_eq(NFS4ERR_SEQ_MISORDERED, 10063);
+	cr_expect_eq(NFS4ERR_RETRY_UNCACHED_REP, 10068);
+	cr_expect_eq(NFS4ERR_HASH_ALG_UNSUPP, 10072);
+	cr_expect_eq(NFS4ERR_CLIENTID_BUSY, 10074);
+	cr_expect_eq(NFS4ERR_DEADSESSION, 10078);
+	cr_expect_eq(NFS4ERR_DELEG_REVOKED, 10087);
+	cr_expect_eq(NFS4ERR_OFFLOAD_NO_REQS, 10094);
+	cr_expect_eq(NFS4ERR_XATTR2BIG, 10096);
+	cr_expect_eq(FATTR4_DIR_NOTIF_DELAY, 56);
+	cr_expect_eq(FATTR4_LAYOUT_BLKSIZE, 65);
+	cr_expect_eq(FATTR4_SUPPATTR_EXCLCREAT, 75);
+	cr_expect_eq(FATTR4_CLONE_BLKSIZE, 77);
+	cr_expect_eq(FATTR4_CHANGE_ATTR_TYPE, 79);
+	cr_expect_eq(FATTR4_MODE_UMASK, 81);
+	cr_expect_eq(FATTR4_XATTR_SUPPORT, 82);
+}
