@@ -81,7 +81,7 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
 				       limit / 1024, need / 1024 + 1, need / 1024 + 1);
 	}
 	if (cfg->lanes < o->lanes || slab_bytes(&cfg->slab) < slab_bytes(&full))
-		log_info("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
+		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
 			 "buffers each; 'ulimit -l %zu' would allow for all of them",
 			 limit / 1024, cfg->lanes, o->lanes, slab_bytes(&cfg->slab) / 1024,
 			 (slab_bytes(&full) + 65536) * o->lanes / 1024 + 1);

@@ -93,7 +93,8 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	}
 	xdrmem_create(&x, (char *)c->rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->rr.xid, v->prog, v->vers, def->proc, c->cred) &&
+	ok = rpcmsg_call(&x, c->rr.xid, v->prog, v->vers,
+			 def->proc_of ? def->proc_of(c) : def->proc, c->cred) &&
 	     def->encode(c, &x);
 	c->rr.msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);

@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -42,6 +43,8 @@
 #define NFS_PATH_MAX 4096u
 #define NFS_IO_MAX   (1u << 20)
 #define NFS_LANES_MAX 16u
+/* READDIR: the server does not know the cookie or its verifier any more. */
+#define NFS_ECOOKIE  EL2NSYNC
 
 struct nfs_fh {
 	uint32_t len;
@@ -228,6 +231,8 @@ struct nfs_opdef {
 	uint32_t (*results_max)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
 	bool big_msg;                   /* arguments may exceed the inline threshold */
+	/* The procedure of this step, where steps differ; NULL: proc. */
+	uint32_t (*proc_of)(const struct nfs_call *c);
 };
 
 struct nfs_version {

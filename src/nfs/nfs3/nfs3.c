@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * NFS version 3 (RFC 1813) as a version of the client. It has no state on the
+ * server: nothing to acquire, to renew or to recover. A restarted server is
+ * just one that answers again.
+ */
+#include "nfs/nfs3/nfs3_impl.h"
+
+const struct nfs_version nfs_v3 = {
+	.name = "3",
+	.prog = NFS_PROGRAM,
+	.vers = NFS_V3,
+	.ops = {
+		[NFS_OP_NULL]     = &nfs3_op_null,
+		[NFS_OP_GETATTR]  = &nfs3_op_getattr,
+		[NFS_OP_SETATTR]  = &nfs3_op_setattr,
+		[NFS_OP_LOOKUP]   = &nfs3_op_lookup,
+		[NFS_OP_LOOKUPP]  = &nfs3_op_lookupp,
+		[NFS_OP_ACCESS]   = &nfs3_op_access,
+		[NFS_OP_READLINK] = &nfs3_op_readlink,
+		[NFS_OP_READ]     = &nfs3_op_read,
+		[NFS_OP_WRITE]    = &nfs3_op_write,
+		[NFS_OP_COMMIT]   = &nfs3_op_commit,
+		[NFS_OP_OPEN]     = &nfs3_op_open,
+		[NFS_OP_CREATE]   = &nfs3_op_create,
+		[NFS_OP_CLOSE]    = NULL,       /* the engine frees the object */
+		[NFS_OP_MKDIR]    = &nfs3_op_mkdir,
+		[NFS_OP_SYMLINK]  = &nfs3_op_symlink,
+		[NFS_OP_MKNOD]    = &nfs3_op_mknod,
+		[NFS_OP_REMOVE]   = &nfs3_op_remove,
+		[NFS_OP_RMDIR]    = &nfs3_op_rmdir,
+		[NFS_OP_RENAME]   = &nfs3_op_rename,
+		[NFS_OP_LINK]     = &nfs3_op_link,
+		[NFS_OP_READDIR]  = &nfs3_op_readdir,
+		[NFS_OP_STATFS]   = &nfs3_op_statfs,
+		[NFS3_OP_FSINFO]  = &nfs3_op_fsinfo,
+		[NFS3_OP_PATHCONF] = &nfs3_op_pathconf,
+	},
+	.mount = nfs3_mount,
+	.umount = nfs3_umount,
+};

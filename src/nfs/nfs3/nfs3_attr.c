@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Conversions between NFSv3's types and ours. */
+#include <string.h>
+#include <sys/stat.h>
+#include "nfs/nfs3/nfs3_impl.h"
+
+int nfs3_error(nfsstat3 status)
+{
+	switch (status) {
+	case NFS3_OK:                   return 0;
+	case NFS3ERR_PERM:              return -EPERM;
+	case NFS3ERR_NOENT:             return -ENOENT;
+	case NFS3ERR_IO:                return -EIO;
+	case NFS3ERR_NXIO:              return -ENXIO;
+	case NFS3ERR_ACCES:             return -EACCES;
+	case NFS3ERR_EXIST:             return -EEXIST;
+	case NFS3ERR_XDEV:              return -EXDEV;
+	case NFS3ERR_NODEV:             return -ENODEV;
+	case NFS3ERR_NOTDIR:            return -ENOTDIR;
+	case NFS3ERR_ISDIR:             return -EISDIR;
+	case NFS3ERR_INVAL:             return -EINVAL;
+	case NFS3ERR_FBIG:              return -EFBIG;
+	case NFS3ERR_NOSPC:             return -ENOSPC;
+	case NFS3ERR_ROFS:              return -EROFS;
+	case NFS3ERR_MLINK:             return -EMLINK;
+	case NFS3ERR_NAMETOOLONG:       return -ENAMETOOLONG;
+	case NFS3ERR_NOTEMPTY:          return -ENOTEMPTY;
+	case NFS3ERR_DQUOT:             return -EDQUOT;
+	case NFS3ERR_STALE:             return -ESTALE;
+	case NFS3ERR_REMOTE:            return -EREMOTE;
+	case NFS3ERR_BADHANDLE:         return -ESTALE;
+	case NFS3ERR_NOT_SYNC:          return -EAGAIN;
+	case NFS3ERR_BAD_COOKIE:        return -NFS_ECOOKIE;
+	case NFS3ERR_NOTSUPP:           return -EOPNOTSUPP;
+	case NFS3ERR_TOOSMALL:          return -EINVAL;
+	case NFS3ERR_BADTYPE:           return -EINVAL;
+	case NFS3ERR_JUKEBOX:           return NFS_LATER;
+	case NFS3ERR_SERVERFAULT:
+	default:                        return -EIO;
+	}
+}
+
+nfs_fh3 nfs3_fh(const struct nfs_fh *fh)
+{
+	return (nfs_fh3){ .len = fh->len, .data = (const char *)fh->data };
+}
+
+bool nfs3_get_fh(struct nfs_fh *out, const nfs_fh3 *in)
+{
+	if (in->len == 0 || in->len > NFS3_FHSIZE)
+		return false;
+	out->len = in->len;
+	memcpy(out->data, in->data, in->len);
+	return true;
+}
+
+static struct timespec get_time(const nfstime3 *t)
+{
+	return (struct timespec){
+		/* Signed 32 bits: what servers mean by times before 1970. */
+		.tv_sec = (int32_t)t->seconds,
+		.tv_nsec = t->nseconds < 1000000000 ? (long)t->nseconds : 0,
+	};
+}
+
+static mode_t type_mode(ftype3 type)
+{
+	switch (type) {
+	case NF3REG:  return S_IFREG;
+	case NF3DIR:  return S_IFDIR;
+	case NF3BLK:  return S_IFBLK;
+	case NF3CHR:  return S_IFCHR;
+	case NF3LNK:  return S_IFLNK;
+	case NF3SOCK: return S_IFSOCK;
+	case NF3FIFO: return S_IFIFO;
+	default:      return 0;
+	}
+}
+
+bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in)
+{
+	mode_t type = type_mode(in->type);
+
+	if (!type)
+		return false;
+	*out = (struct nfs_attr){
+		.mode = type | (in->mode & 07777),
+		.nlink = in->nlink,
+		.uid = in->uid,
+		.gid = in->gid,
+		.size = in->size,
+		.used = in->used,
+		.rdev_major = in->rdev.specdata1,
+		.rdev_minor = in->rdev.specdata2,
+		.fsid_major = in->fsid,
+		.fileid = in->fileid,
+		.atime = get_time(&in->atime),
+		.mtime = get_time(&in->mtime),
+		.ctime = get_time(&in->ctime),
+		/* The nearest thing to v4's change attribute. */
+		.change = (uint64_t)in->ctime.seconds << 32 | in->ctime.nseconds,
+	};
+	return true;
+}
+
+int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in)
+{
+	if (!in->attributes_follow)
+		return 0;
+	if (!nfs3_get_fattr(&c->attr, &in->post_op_attr_u.attributes))
+		return -EBADMSG;
+	c->has_attr = true;
+	return 0;
+}
+
+static nfstime3 put_time(const struct timespec *t)
+{
+	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = (uint32_t)t->tv_nsec };
+}
+
+void nfs3_sattr(sattr3 *out, const struct nfs_sattr *in)
+{
+	memset(out, 0, sizeof(*out));
+	if (in->valid & NFS_SET_MODE) {
+		out->mode.set_it = TRUE;
+		out->mode.set_mode3_u.mode = in->mode & 07777;
+	}
+	if (in->valid & NFS_SET_UID) {
+		out->uid.set_it = TRUE;
+		out->uid.set_uid3_u.uid = in->uid;
+	}
+	if (in->valid & NFS_SET_GID) {
+		out->gid.set_it = TRUE;
+		out->gid.set_gid3_u.gid = in->gid;
+	}
+	if (in->valid & NFS_SET_SIZE) {
+		out->size.set_it = TRUE;
+		out->size.set_size3_u.size = in->size;
+	}
+	if (in->valid & NFS_SET_ATIME_NOW) {
+		out->atime.set_it = SET_TO_SERVER_TIME;
+	} else if (in->valid & NFS_SET_ATIME) {
+		out->atime.set_it = SET_TO_CLIENT_TIME;
+		out->atime.set_atime_u.atime = put_time(&in->atime);
+	}
+	if (in->valid & NFS_SET_MTIME_NOW) {
+		out->mtime.set_it = SET_TO_SERVER_TIME;
+	} else if (in->valid & NFS_SET_MTIME) {
+		out->mtime.set_it = SET_TO_CLIENT_TIME;
+		out->mtime.set_mtime_u.mtime = put_time(&in->mtime);
+	}
+}
+
+diropargs3 nfs3_dirop(const struct nfs_fh *dir, const char *name)
+{
+	return (diropargs3){ .dir = nfs3_fh(dir), .name = nfs_ref_str(name) };
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Making things: CREATE, MKDIR, SYMLINK, MKNOD. All four answer alike, and all
+ * may leave out the new handle or its attributes:
+ *
+ *   MAKE --handle and attributes--> done
+ *     |  \--handle only--> GETATTR --> done
+ *     +--nothing--> LOOKUP --> (GETATTR) --> done
+ *
+ * Exclusive CREATE carries a verifier instead of attributes, so that a repeated
+ * CREATE finds its own file; mode and the rest follow in a SETATTR.
+ *
+ * A call that was sent again after a lost connection may find what its first
+ * sending made, if the server's reply cache was lost with a restart. EEXIST is
+ * then taken for our own success, as a
+ * caller who asked once must not be told that his directory exists already.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include "nfs/nfs3/nfs3_impl.h"
+
+enum { STEP_MAKE, STEP_LOOKUP, STEP_SETATTR, STEP_GETATTR };
+
+static bool exclusive(const struct nfs_call *c)
+{
+	return c->op == NFS_OP_CREATE && (c->file.flags & O_EXCL);
+}
+
+static uint32_t make_proc(const struct nfs_call *c)
+{
+	switch (c->step) {
+	case STEP_LOOKUP:  return NFSPROC3_LOOKUP;
+	case STEP_SETATTR: return NFSPROC3_SETATTR;
+	case STEP_GETATTR: return NFSPROC3_GETATTR;
+	}
+	switch (c->op) {
+	case NFS_OP_MKDIR:   return NFSPROC3_MKDIR;
+	case NFS_OP_SYMLINK: return NFSPROC3_SYMLINK;
+	case NFS_OP_MKNOD:   return NFSPROC3_MKNOD;
+	default:             return NFSPROC3_CREATE;
+	}
+}
+
+/* ---- arguments ---- */
+
+static bool_t encode_create(struct nfs_call *c, XDR *x)
+{
+	CREATE3args a = { .where = nfs3_dirop(c->fh, c->name) };
+
+	if (exclusive(c)) {
+		/* One verifier for all sendings of this operation. */
+		if (!c->vdata[1] &&
+		    getrandom(&c->vdata[1], sizeof(c->vdata[1]), 0) != sizeof(c->vdata[1]))
+			c->vdata[1] = mono_ns();
+		a.how.mode = EXCLUSIVE;
+		memcpy(a.how.createhow3_u.verf, &c->vdata[1], NFS3_CREATEVERFSIZE);
+	} else {
+		struct nfs_sattr s = c->sattr;
+
+		if (c->file.flags & O_TRUNC) {
+			s.valid |= NFS_SET_SIZE;
+			s.size = 0;
+		}
+		a.how.mode = UNCHECKED;
+		nfs3_sattr(&a.how.createhow3_u.obj_attributes, &s);
+	}
+	return xdr_CREATE3args(x, &a);
+}
+
+static bool_t encode_mkdir(struct nfs_call *c, XDR *x)
+{
+	MKDIR3args a = { .where = nfs3_dirop(c->fh, c->name) };
+
+	nfs3_sattr(&a.attributes, &c->sattr);
+	return xdr_MKDIR3args(x, &a);
+}
+
+static bool_t encode_symlink(struct nfs_call *c, XDR *x)
+{
+	SYMLINK3args a = {
+		.where = nfs3_dirop(c->fh, c->name),
+		.symlink.symlink_data = nfs_ref_str(c->mk.target),
+	};
+
+	nfs3_sattr(&a.symlink.symlink_attributes, &c->sattr);
+	return xdr_SYMLINK3args(x, &a);
+}
+
+static bool_t encode_mknod(struct nfs_call *c, XDR *x)
+{
+	MKNOD3args a = { .where = nfs3_dirop(c->fh, c->name) };
+	bool device = S_ISCHR(c->mk.type) || S_ISBLK(c->mk.type);
+	sattr3 *s = device ? &a.what.mknoddata3_u.device.dev_attributes :
+			     &a.what.mknoddata3_u.pipe_attributes;
+
+	a.what.type = S_ISCHR(c->mk.type) ? NF3CHR : S_ISBLK(c->mk.type) ? NF3BLK :
+		      S_ISSOCK(c->mk.type) ? NF3SOCK : NF3FIFO;
+	nfs3_sattr(s, &c->sattr);
+	if (device)
+		a.what.mknoddata3_u.device.spec = (specdata3){ c->mk.major, c->mk.minor };
+	return xdr_MKNOD3args(x, &a);
+}
+
+static bool_t encode_setattr(struct nfs_call *c, XDR *x)
+{
+	SETATTR3args a = { .object = nfs3_fh(&c->out_fh) };
+
+	nfs3_sattr(&a.new_attributes, &c->sattr);
+	return xdr_SETATTR3args(x, &a);
+}
+
+static bool_t encode_make(struct nfs_call *c, XDR *x)
+{
+	switch (c->step) {
+	case STEP_LOOKUP:  return nfs3_encode_lookup(x, c->fh, c->name);
+	case STEP_SETATTR: return encode_setattr(c, x);
+	case STEP_GETATTR: return nfs3_encode_getattr(x, &c->out_fh);
+	}
+	switch (c->op) {
+	case NFS_OP_MKDIR:   return encode_mkdir(c, x);
+	case NFS_OP_SYMLINK: return encode_symlink(c, x);
+	case NFS_OP_MKNOD:   return encode_mknod(c, x);
+	default:             return encode_create(c, x);
+	}
+}
+
+/* ---- results ---- */
+
+static int go(struct nfs_call *c, uint8_t step)
+{
+	c->step = step;
+	return NFS_NEXT;
+}
+
+/* Handle and attributes are as far as they are: what is next? */
+static int proceed(struct nfs_call *c)
+{
+	if (exclusive(c) && c->step < STEP_SETATTR && c->sattr.valid) {
+		c->has_attr = false;
+		return go(c, STEP_SETATTR);
+	}
+	if (!c->has_attr)
+		return go(c, STEP_GETATTR);
+	if (c->op == NFS_OP_CREATE) {
+		c->open = calloc(1, sizeof(*c->open));
+		if (!c->open)
+			return -ENOMEM;
+		c->file.created = exclusive(c);
+	}
+	return 0;
+}
+
+static int decode_first(struct nfs_call *c, XDR *x)
+{
+	/* The results of all four have this shape (RFC 1813, 3.3.8 to 3.3.11). */
+	CREATE3res r;
+	const CREATE3resok *ok = &r.CREATE3res_u.resok;
+
+	if (!xdr_CREATE3res(x, &r))
+		return -EBADMSG;
+	if (r.status == NFS3ERR_EXIST && c->resent && c->op != NFS_OP_CREATE)
+		return go(c, STEP_LOOKUP);
+	if (r.status)
+		return nfs3_error(r.status);
+	if (nfs3_take_attr(c, &ok->obj_attributes))
+		return -EBADMSG;
+	if (!ok->obj.handle_follows) {
+		c->has_attr = false;
+		return go(c, STEP_LOOKUP);
+	}
+	if (!nfs3_get_fh(&c->out_fh, &ok->obj.post_op_fh3_u.handle))
+		return -EBADMSG;
+	return proceed(c);
+}
+
+static int decode_set(struct nfs_call *c, XDR *x)
+{
+	SETATTR3res r;
+
+	if (!xdr_SETATTR3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (nfs3_take_attr(c, &r.SETATTR3res_u.resok.obj_wcc.after))
+		return -EBADMSG;
+	return proceed(c);
+}
+
+static int decode_make(struct nfs_call *c, XDR *x)
+{
+	int rc;
+
+	switch (c->step) {
+	case STEP_LOOKUP:
+		rc = nfs3_decode_lookup(c, x);
+		return rc ? rc : proceed(c);
+	case STEP_SETATTR:
+		return decode_set(c, x);
+	case STEP_GETATTR:
+		rc = nfs3_decode_getattr(c, x);
+		return rc ? rc : proceed(c);
+	default:
+		return decode_first(c, x);
+	}
+}
+
+/* LOOKUP's, the largest of the steps, is smaller than this. */
+static uint32_t make_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_POST_FH_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR;
+}
+
+#define MAKE(text, big) { \
+	.name = text, .encode = encode_make, .decode = decode_make, \
+	.results_max = make_max, .proc_of = make_proc, .big_msg = big, \
+}
+const struct nfs_opdef nfs3_op_create = MAKE("CREATE", false);
+const struct nfs_opdef nfs3_op_mkdir = MAKE("MKDIR", false);
+const struct nfs_opdef nfs3_op_symlink = MAKE("SYMLINK", true);
+const struct nfs_opdef nfs3_op_mknod = MAKE("MKNOD", false);

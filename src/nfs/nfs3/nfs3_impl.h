@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of NFSv3 share: conversions, sizes, and the operations that
+ * nfs3.c puts into the version's table.
+ */
+#ifndef NFS_NFS3_IMPL_H
+#define NFS_NFS3_IMPL_H
+
+#include <errno.h>
+#include "nfs/nfs.h"
+#include "nfs3.h"
+
+/* Version 3 has no open state; the object only tells "open" from "not". */
+struct nfs_open {
+	int unused;
+};
+
+/* XDR sizes of what replies are made of (RFC 1813, sections 2.5 and 2.6). */
+#define NFS3_STATUS_XDR 4u
+#define NFS3_ATTR_XDR   (4u + 84u)              /* post_op_attr */
+#define NFS3_WCC_XDR    (4u + 24u + NFS3_ATTR_XDR)
+#define NFS3_FH_XDR     (4u + 64u)              /* nfs_fh3 */
+#define NFS3_POST_FH_XDR (4u + NFS3_FH_XDR)
+
+/* The version's own operations, for the mount. */
+#define NFS3_OP_FSINFO   (NFS_OP_VERSION + 0)
+#define NFS3_OP_PATHCONF (NFS_OP_VERSION + 1)
+
+struct nfs3_fsinfo {            /* c->version of both: results */
+	uint32_t rtmax, wtmax, dtpref;
+	uint64_t max_file_size;
+	uint32_t name_max;
+};
+
+/* ---- nfs3_attr.c ---- */
+
+/* nfsstat3 to -errno, or NFS_LATER for JUKEBOX. */
+int nfs3_error(nfsstat3 status);
+nfs_fh3 nfs3_fh(const struct nfs_fh *fh);
+/* false: longer than a handle can be. */
+bool nfs3_get_fh(struct nfs_fh *out, const nfs_fh3 *in);
+/* false: a type that version 3 does not have. */
+bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in);
+/* Sets c->attr and c->has_attr, if there are any. -EBADMSG for bad ones. */
+int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in);
+void nfs3_sattr(sattr3 *out, const struct nfs_sattr *in);
+diropargs3 nfs3_dirop(const struct nfs_fh *dir, const char *name);
+
+/* ---- the operations ---- */
+
+extern const struct nfs_opdef nfs3_op_null, nfs3_op_getattr, nfs3_op_setattr,
+	nfs3_op_lookup, nfs3_op_lookupp, nfs3_op_access, nfs3_op_readlink, nfs3_op_statfs,
+	nfs3_op_fsinfo, nfs3_op_pathconf;                       /* nfs3_meta.c */
+extern const struct nfs_opdef nfs3_op_read, nfs3_op_write, nfs3_op_commit,
+	nfs3_op_open;                                           /* nfs3_io.c */
+extern const struct nfs_opdef nfs3_op_create, nfs3_op_mkdir, nfs3_op_symlink,
+	nfs3_op_mknod;                                          /* nfs3_create.c */
+extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename, nfs3_op_link,
+	nfs3_op_readdir;                                        /* nfs3_dir.c */
+
+/* Second steps that several operations take when a server left something out
+ * of a reply, as it may. */
+bool_t nfs3_encode_getattr(XDR *x, const struct nfs_fh *fh);
+int nfs3_decode_getattr(struct nfs_call *c, XDR *x);
+bool_t nfs3_encode_lookup(XDR *x, const struct nfs_fh *dir, const char *name);
+/* Fills out_fh and, if it is there, attr. */
+int nfs3_decode_lookup(struct nfs_call *c, XDR *x);
+
+/* ---- nfs3_mount.c ---- */
+
+int nfs3_mount(struct nfs_client *cl, struct errbuf *eb);
+void nfs3_umount(struct nfs_client *cl);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * READ, WRITE, COMMIT, and what open() means in version 3.
+ *
+ * READ data is in the sink if the reply says it was placed there, otherwise in
+ * the reply message itself; nothing is copied here. WRITE asks for FILE_SYNC,
+ * as no copy is kept that could be sent again after a server restart.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs3/nfs3_impl.h"
+
+/* ---- READ ---- */
+
+static bool_t encode_read(struct nfs_call *c, XDR *x)
+{
+	READ3args a = {
+		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = c->io.count,
+	};
+
+	return xdr_READ3args(x, &a);
+}
+
+/* Old servers also place the XDR pad; more than that is not ours. */
+static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
+{
+	return c->rr.placed_len == len || c->rr.placed_len == ((len + 3) & ~3u);
+}
+
+static int decode_read(struct nfs_call *c, XDR *x)
+{
+	READ3res r;
+	READ3resok *ok = &r.READ3res_u.resok;
+
+	ok->data = (nfs_bulk){ .max = c->io.count, .placed = c->rr.placed };
+	if (!xdr_READ3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (ok->data.len != ok->count || ok->count > c->io.count)
+		return -EBADMSG;
+	if (c->rr.placed && !placed_len_ok(c, ok->data.len))
+		return -EBADMSG;
+	if (nfs3_take_attr(c, &ok->file_attributes))
+		return -EBADMSG;
+	c->io.ptr = c->rr.placed ? c->io.sink.mem : ok->data.data;
+	c->io.len = ok->data.len;
+	c->io.eof = ok->eof;
+	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
+	stat_add(&c->lane->stats, c->rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
+		 ok->data.len);
+	return 0;
+}
+
+static uint32_t read_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + 4 + 4;
+}
+
+const struct nfs_opdef nfs3_op_read = {
+	.name = "READ", .encode = encode_read, .decode = decode_read,
+	.results_max = read_max, .proc = NFSPROC3_READ,
+};
+
+/* ---- WRITE ---- */
+
+static uint64_t get_verf(const char *verf)
+{
+	uint64_t v;
+
+	memcpy(&v, verf, sizeof(v));
+	return v;
+}
+
+static uint32_t data_len(const struct nfs_call *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->io.ndata; i++)
+		n += c->io.data[i].len;
+	return n;
+}
+
+static bool_t encode_write(struct nfs_call *c, XDR *x)
+{
+	uint32_t len = data_len(c);
+	WRITE3args a = {
+		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = len,
+		.stable = FILE_SYNC, .data.len = len,
+	};
+
+	if (!xdr_WRITE3args(x, &a))
+		return FALSE;
+	c->rr.data_pos = a.data.pos;
+	return TRUE;
+}
+
+static int decode_write(struct nfs_call *c, XDR *x)
+{
+	WRITE3res r;
+	const WRITE3resok *ok = &r.WRITE3res_u.resok;
+
+	if (!xdr_WRITE3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (ok->count == 0 || ok->count > data_len(c))
+		return -EBADMSG;
+	if (nfs3_take_attr(c, &ok->file_wcc.after))
+		return -EBADMSG;
+	c->io.len = ok->count;
+	c->io.stable = ok->committed == FILE_SYNC;
+	c->io.verf = get_verf(ok->verf);
+	stat_add(&c->lane->stats, STAT_WRITE_REQUESTS, 1);
+	return 0;
+}
+
+static uint32_t write_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_WCC_XDR + 4 + 4 + NFS3_WRITEVERFSIZE;
+}
+
+const struct nfs_opdef nfs3_op_write = {
+	.name = "WRITE", .encode = encode_write, .decode = decode_write,
+	.results_max = write_max, .proc = NFSPROC3_WRITE,
+};
+
+/* ---- COMMIT ---- */
+
+static bool_t encode_commit(struct nfs_call *c, XDR *x)
+{
+	COMMIT3args a = { .file = nfs3_fh(c->fh) };
+
+	return xdr_COMMIT3args(x, &a);
+}
+
+static int decode_commit(struct nfs_call *c, XDR *x)
+{
+	COMMIT3res r;
+
+	if (!xdr_COMMIT3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	c->io.verf = get_verf(r.COMMIT3res_u.resok.verf);
+	return 0;
+}
+
+static uint32_t commit_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_WCC_XDR + NFS3_WRITEVERFSIZE;
+}
+
+const struct nfs_opdef nfs3_op_commit = {
+	.name = "COMMIT", .encode = encode_commit, .decode = decode_commit,
+	.results_max = commit_max, .proc = NFSPROC3_COMMIT,
+};
+
+/* ---- open ----
+ * There is no OPEN. ACCESS tells what the caller may do, so that open() fails
+ * and not the first read(), and brings the attributes that close-to-open
+ * needs; a GETATTR follows if it did not. */
+
+static uint32_t open_proc(const struct nfs_call *c)
+{
+	return c->step ? NFSPROC3_GETATTR : NFSPROC3_ACCESS;
+}
+
+static bool_t encode_open(struct nfs_call *c, XDR *x)
+{
+	ACCESS3args a = {
+		.object = nfs3_fh(c->fh),
+		.access = ACCESS3_READ | ACCESS3_MODIFY | ACCESS3_EXTEND | ACCESS3_EXECUTE,
+	};
+
+	return c->step ? nfs3_encode_getattr(x, c->fh) : xdr_ACCESS3args(x, &a);
+}
+
+static bool may_open(int flags, uint32_t got)
+{
+	int mode = flags & O_ACCMODE;
+
+	/* A file that may be run may be read by the kernel that runs it. */
+	if (mode != O_WRONLY && !(got & (ACCESS3_READ | ACCESS3_EXECUTE)))
+		return false;
+	return mode == O_RDONLY || (got & (ACCESS3_MODIFY | ACCESS3_EXTEND));
+}
+
+static int make_open(struct nfs_call *c)
+{
+	c->open = calloc(1, sizeof(*c->open));
+	return c->open ? 0 : -ENOMEM;
+}
+
+static int decode_open(struct nfs_call *c, XDR *x)
+{
+	ACCESS3res r;
+	int rc;
+
+	if (c->step) {
+		rc = nfs3_decode_getattr(c, x);
+		return rc ? rc : make_open(c);
+	}
+	if (!xdr_ACCESS3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (nfs3_take_attr(c, &r.ACCESS3res_u.resok.obj_attributes))
+		return -EBADMSG;
+	if (!may_open(c->file.flags, r.ACCESS3res_u.resok.access))
+		return -EACCES;
+	if (c->has_attr)
+		return make_open(c);
+	c->step = 1;
+	return NFS_NEXT;
+}
+
+static uint32_t open_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4;
+}
+
+const struct nfs_opdef nfs3_op_open = {
+	.name = "ACCESS (open)", .encode = encode_open, .decode = decode_open,
+	.results_max = open_max, .proc_of = open_proc,
+};

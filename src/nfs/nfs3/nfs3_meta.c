@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Operations on names and attributes that change nothing, and SETATTR. Where a
+ * server may leave attributes out of a reply (post_op_attr) and we need them,
+ * a GETATTR follows as the next step.
+ */
+#include <unistd.h>
+#include "nfs/nfs3/nfs3_impl.h"
+
+/* ---- NULL ---- */
+
+static bool_t encode_null(struct nfs_call *c, XDR *x)
+{
+	(void)c;
+	(void)x;
+	return TRUE;
+}
+
+static int decode_null(struct nfs_call *c, XDR *x)
+{
+	(void)c;
+	(void)x;
+	return 0;
+}
+
+static uint32_t null_max(const struct nfs_call *c)
+{
+	(void)c;
+	return 0;
+}
+
+const struct nfs_opdef nfs3_op_null = {
+	.name = "NULL", .encode = encode_null, .decode = decode_null,
+	.results_max = null_max, .proc = NFSPROC3_NULL,
+};
+
+/* ---- GETATTR ---- */
+
+bool_t nfs3_encode_getattr(XDR *x, const struct nfs_fh *fh)
+{
+	GETATTR3args a = { .object = nfs3_fh(fh) };
+
+	return xdr_GETATTR3args(x, &a);
+}
+
+int nfs3_decode_getattr(struct nfs_call *c, XDR *x)
+{
+	GETATTR3res r;
+
+	if (!xdr_GETATTR3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (!nfs3_get_fattr(&c->attr, &r.GETATTR3res_u.resok.obj_attributes))
+		return -EBADMSG;
+	c->has_attr = true;
+	return 0;
+}
+
+static bool_t encode_getattr(struct nfs_call *c, XDR *x)
+{
+	return nfs3_encode_getattr(x, c->fh);
+}
+
+static uint32_t getattr_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR;
+}
+
+const struct nfs_opdef nfs3_op_getattr = {
+	.name = "GETATTR", .encode = encode_getattr, .decode = nfs3_decode_getattr,
+	.results_max = getattr_max, .proc = NFSPROC3_GETATTR,
+};
+
+/* ---- SETATTR, then GETATTR if the reply had no attributes ---- */
+
+static uint32_t setattr_proc(const struct nfs_call *c)
+{
+	return c->step ? NFSPROC3_GETATTR : NFSPROC3_SETATTR;
+}
+
+static bool_t encode_setattr(struct nfs_call *c, XDR *x)
+{
+	SETATTR3args a = { .object = nfs3_fh(c->fh) };
+
+	if (c->step)
+		return nfs3_encode_getattr(x, c->fh);
+	nfs3_sattr(&a.new_attributes, &c->sattr);
+	return xdr_SETATTR3args(x, &a);
+}
+
+static int decode_setattr(struct nfs_call *c, XDR *x)
+{
+	SETATTR3res r;
+
+	if (c->step)
+		return nfs3_decode_getattr(c, x);
+	if (!xdr_SETATTR3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (nfs3_take_attr(c, &r.SETATTR3res_u.resok.obj_wcc.after))
+		return -EBADMSG;
+	if (c->has_attr)
+		return 0;
+	c->step = 1;
+	return NFS_NEXT;
+}
+
+static uint32_t setattr_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_WCC_XDR;
+}
+
+const struct nfs_opdef nfs3_op_setattr = {
+	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
+	.results_max = setattr_max, .proc_of = setattr_proc,
+};
+
+/* ---- LOOKUP, then GETATTR ---- */
+
+bool_t nfs3_encode_lookup(XDR *x, const struct nfs_fh *dir, const char *name)
+{
+	LOOKUP3args a = { .what = nfs3_dirop(dir, name) };
+
+	return xdr_LOOKUP3args(x, &a);
+}
+
+int nfs3_decode_lookup(struct nfs_call *c, XDR *x)
+{
+	LOOKUP3res r;
+
+	if (!xdr_LOOKUP3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (!nfs3_get_fh(&c->out_fh, &r.LOOKUP3res_u.resok.object))
+		return -EBADMSG;
+	return nfs3_take_attr(c, &r.LOOKUP3res_u.resok.obj_attributes);
+}
+
+static uint32_t lookup_proc(const struct nfs_call *c)
+{
+	return c->step ? NFSPROC3_GETATTR : NFSPROC3_LOOKUP;
+}
+
+static bool_t encode_lookup(struct nfs_call *c, XDR *x)
+{
+	if (c->step)
+		return nfs3_encode_getattr(x, &c->out_fh);
+	return nfs3_encode_lookup(x, c->fh, c->op == NFS_OP_LOOKUPP ? ".." : c->name);
+}
+
+static int decode_lookup(struct nfs_call *c, XDR *x)
+{
+	int rc;
+
+	if (c->step)
+		return nfs3_decode_getattr(c, x);
+	rc = nfs3_decode_lookup(c, x);
+	if (rc || c->has_attr)
+		return rc;
+	c->step = 1;
+	return NFS_NEXT;
+}
+
+static uint32_t lookup_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_FH_XDR + 2 * NFS3_ATTR_XDR;
+}
+
+const struct nfs_opdef nfs3_op_lookup = {
+	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
+	.results_max = lookup_max, .proc_of = lookup_proc,
+};
+const struct nfs_opdef nfs3_op_lookupp = {
+	.name = "LOOKUP ..", .encode = encode_lookup, .decode = decode_lookup,
+	.results_max = lookup_max, .proc_of = lookup_proc,
+};
+
+/* ---- ACCESS ---- */
+
+static bool_t encode_access(struct nfs_call *c, XDR *x)
+{
+	ACCESS3args a = { .object = nfs3_fh(c->fh) };
+
+	if (c->access.mask & R_OK)
+		a.access |= ACCESS3_READ;
+	if (c->access.mask & W_OK)
+		a.access |= ACCESS3_MODIFY | ACCESS3_EXTEND;
+	if (c->access.mask & X_OK)
+		a.access |= ACCESS3_EXECUTE | ACCESS3_LOOKUP;
+	return xdr_ACCESS3args(x, &a);
+}
+
+static int decode_access(struct nfs_call *c, XDR *x)
+{
+	ACCESS3res r;
+	uint32_t got;
+
+	if (!xdr_ACCESS3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	if (nfs3_take_attr(c, &r.ACCESS3res_u.resok.obj_attributes))
+		return -EBADMSG;
+	got = r.ACCESS3res_u.resok.access;
+	c->access.mask &= (got & ACCESS3_READ ? R_OK : 0) |
+			  (got & (ACCESS3_MODIFY | ACCESS3_EXTEND) ? W_OK : 0) |
+			  (got & (ACCESS3_EXECUTE | ACCESS3_LOOKUP) ? X_OK : 0);
+	return 0;
+}
+
+static uint32_t access_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4;
+}
+
+const struct nfs_opdef nfs3_op_access = {
+	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
+	.results_max = access_max, .proc = NFSPROC3_ACCESS,
+};
+
+/* ---- READLINK ---- */
+
+static bool_t encode_readlink(struct nfs_call *c, XDR *x)
+{
+	READLINK3args a = { .symlink = nfs3_fh(c->fh) };
+
+	return xdr_READLINK3args(x, &a);
+}
+
+static int decode_readlink(struct nfs_call *c, XDR *x)
+{
+	READLINK3res r;
+
+	if (!xdr_READLINK3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	c->link.target = r.READLINK3res_u.resok.data.data;
+	c->link.len = r.READLINK3res_u.resok.data.len;
+	return 0;
+}
+
+/* The path is DDP-eligible (RFC 8267), but rarely longer than the threshold,
+ * and a Reply chunk serves as well. */
+static uint32_t readlink_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + NFS_PATH_MAX;
+}
+
+const struct nfs_opdef nfs3_op_readlink = {
+	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
+	.results_max = readlink_max, .proc = NFSPROC3_READLINK,
+};
+
+/* ---- FSSTAT ---- */
+
+static bool_t encode_statfs(struct nfs_call *c, XDR *x)
+{
+	FSSTAT3args a = { .fsroot = nfs3_fh(c->fh) };
+
+	return xdr_FSSTAT3args(x, &a);
+}
+
+static int decode_statfs(struct nfs_call *c, XDR *x)
+{
+	FSSTAT3res r;
+	const FSSTAT3resok *ok = &r.FSSTAT3res_u.resok;
+
+	if (!xdr_FSSTAT3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	c->statfs = (struct nfs_statfs){
+		.tbytes = ok->tbytes, .fbytes = ok->fbytes, .abytes = ok->abytes,
+		.tfiles = ok->tfiles, .ffiles = ok->ffiles, .afiles = ok->afiles,
+		.name_max = c->lane->client->name_max,
+	};
+	return 0;
+}
+
+static uint32_t statfs_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 6 * 8 + 4;
+}
+
+const struct nfs_opdef nfs3_op_statfs = {
+	.name = "FSSTAT", .encode = encode_statfs, .decode = decode_statfs,
+	.results_max = statfs_max, .proc = NFSPROC3_FSSTAT,
+};
+
+/* ---- FSINFO and PATHCONF, for the mount ---- */
+
+static int decode_fsinfo(struct nfs_call *c, XDR *x)
+{
+	struct nfs3_fsinfo *out = c->version;
+	FSINFO3res r;
+
+	if (!xdr_FSINFO3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	out->rtmax = r.FSINFO3res_u.resok.rtmax;
+	out->wtmax = r.FSINFO3res_u.resok.wtmax;
+	out->dtpref = r.FSINFO3res_u.resok.dtpref;
+	out->max_file_size = r.FSINFO3res_u.resok.maxfilesize;
+	return 0;
+}
+
+static int decode_pathconf(struct nfs_call *c, XDR *x)
+{
+	struct nfs3_fsinfo *out = c->version;
+	PATHCONF3res r;
+
+	if (!xdr_PATHCONF3res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs3_error(r.status);
+	out->name_max = r.PATHCONF3res_u.resok.name_max;
+	return 0;
+}
+
+static uint32_t info_max(const struct nfs_call *c)
+{
+	(void)c;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 64;
+}
+
+/* The arguments of all three are one file handle. */
+const struct nfs_opdef nfs3_op_fsinfo = {
+	.name = "FSINFO", .encode = encode_getattr, .decode = decode_fsinfo,
+	.results_max = info_max, .proc = NFSPROC3_FSINFO,
+};
+const struct nfs_opdef nfs3_op_pathconf = {
+	.name = "PATHCONF", .encode = encode_getattr, .decode = decode_pathconf,
+	.results_max = info_max, .proc = NFSPROC3_PATHCONF,
+};

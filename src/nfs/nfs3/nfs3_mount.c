@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From an export's path to its handle: MOUNT over TCP, then FSINFO and PATHCONF
+ * over the RDMA connection, which is up by then. Runs on the thread that
+ * mounts, which may block. MOUNT never runs over RDMA: servers do not offer it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "mount3.h"
+#include "nfs/nfs3/nfs3_impl.h"
+#include "rpc/rpctcp.h"
+
+#define MOUNT_TIMEOUT_MS 10000u
+/* At the end nobody depends on the answer: mountd only keeps a list. */
+#define UMNT_TIMEOUT_MS  300u
+
+static struct rpc_cred own_cred(void)
+{
+	return (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+}
+
+static int open_mountd(struct nfs_client *cl, struct rpctcp **out, unsigned timeout_ms,
+		       struct errbuf *eb)
+{
+	int port = (int)cl->cfg.mountport;
+	struct sockaddr_storage ss;
+
+	if (!port)
+		port = rpcbind_tcp_port(&cl->cfg.params.server, MOUNT_PROGRAM, MOUNT_V3, "mountd",
+					timeout_ms, eb);
+	if (port < 0)
+		return port;
+	ss = rpctcp_with_port(&cl->cfg.params.server, (unsigned)port);
+	return rpctcp_open(out, &ss, "mountd", timeout_ms, eb);
+}
+
+static int mount_error(struct nfs_client *cl, mountstat3 status, struct errbuf *eb)
+{
+	const char *server = cl->cfg.server, *export = cl->cfg.export;
+
+	switch (status) {
+	case MNT3ERR_PERM:
+	case MNT3ERR_ACCES:
+		return err_set(eb, -EACCES, "%s does not let this host mount '%s': check /etc/exports "
+			       "there (an ordinary user needs 'insecure' with vers=3; vers=4.1 does not)",
+			       server, export);
+	case MNT3ERR_NOENT:
+		return err_set(eb, -ENOENT, "%s has no export '%s': 'showmount -e %s' lists them",
+			       server, export, server);
+	case MNT3ERR_NOTDIR:
+		return err_set(eb, -ENOTDIR, "'%s' on %s is not a directory", export, server);
+	case MNT3ERR_NAMETOOLONG:
+		return err_set(eb, -ENAMETOOLONG, "the path '%s' is too long for %s", export, server);
+	default:
+		return err_set(eb, -EIO, "%s cannot mount '%s': mountd says error %d", server, export,
+			       (int)status);
+	}
+}
+
+/* AUTH_SYS (1) or an empty list, which older servers send for it. */
+static bool auth_sys_offered(const mountres3_ok *ok)
+{
+	for (u_int i = 0; i < ok->auth_flavors.auth_flavors_len; i++)
+		if (ok->auth_flavors.auth_flavors_val[i] == 1)
+			return true;
+	return ok->auth_flavors.auth_flavors_len == 0;
+}
+
+static int take_root(struct nfs_client *cl, const mountres3 *res, struct errbuf *eb)
+{
+	const mountres3_ok *ok = &res->mountres3_u.mountinfo;
+
+	if (res->fhs_status != MNT3_OK)
+		return mount_error(cl, res->fhs_status, eb);
+	if (!auth_sys_offered(ok))
+		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
+			       "this client speaks: add sec=sys to the export", cl->cfg.server,
+			       cl->cfg.export);
+	if (!nfs3_get_fh(&cl->root_fh, &ok->fhandle))
+		return err_set(eb, -EBADMSG, "%s gave a malformed handle for '%s'", cl->cfg.server,
+			       cl->cfg.export);
+	return 0;
+}
+
+static int get_root(struct nfs_client *cl, struct errbuf *eb)
+{
+	dirpath path = nfs_ref_str(cl->cfg.export);
+	struct rpc_cred cred = own_cred();
+	mountres3 res;
+	struct rpctcp *t;
+	int rc;
+
+	rc = open_mountd(cl, &t, MOUNT_TIMEOUT_MS, eb);
+	if (rc)
+		return rc;
+	memset(&res, 0, sizeof(res));
+	rc = rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT, &cred,
+			 (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_mountres3, &res, eb);
+	if (!rc)
+		rc = take_root(cl, &res, eb);
+	xdr_free((xdrproc_t)xdr_mountres3, (char *)&res);
+	rpctcp_close(t);
+	return rc;
+}
+
+static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
+{
+	struct nfs_call *c = calloc(1, sizeof(*c));
+	struct rpc_cred cred = own_cred();
+	bool leaked;
+	int rc;
+
+	if (!c)
+		return err_set(eb, -ENOMEM, "out of memory");
+	c->op = op;
+	c->flags = NFS_CALL_CONTROL;
+	c->cred = &cred;
+	c->fh = &cl->root_fh;
+	c->version = info;
+	rc = nfs_call_sync(&cl->lanes[0], c, 0, &leaked);
+	if (!leaked)
+		free(c);
+	if (rc)
+		return err_set(eb, rc, "%s answers MOUNT but not NFSv3 over RDMA for '%s': %s",
+			       cl->cfg.server, cl->cfg.export, strerror(-rc));
+	return 0;
+}
+
+/* What was asked for, what the server can, whole pages. */
+static uint32_t clamp_size(uint32_t want, uint32_t max)
+{
+	uint32_t n = want < max ? want : max;
+
+	return n >= 4096 ? n & ~4095u : 4096;
+}
+
+int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
+{
+	struct nfs3_fsinfo info = { .name_max = NFS_NAME_MAX };
+	int rc;
+
+	rc = get_root(cl, eb);
+	if (!rc)
+		rc = ask(cl, NFS3_OP_FSINFO, &info, eb);
+	if (!rc)
+		rc = ask(cl, NFS3_OP_PATHCONF, &info, eb);
+	if (rc)
+		return rc;
+	if (info.rtmax < 4096 || info.wtmax < 4096)
+		return err_set(eb, -EOPNOTSUPP, "%s reads and writes at most %u and %u bytes at a time, "
+			       "less than a page", cl->cfg.server, info.rtmax, info.wtmax);
+	cl->rsize = clamp_size(cl->rsize, info.rtmax);
+	cl->wsize = clamp_size(cl->wsize, info.wtmax);
+	cl->max_file_size = info.max_file_size;
+	if (info.name_max && info.name_max < cl->name_max)
+		cl->name_max = info.name_max;
+	return 0;
+}
+
+void nfs3_umount(struct nfs_client *cl)
+{
+	dirpath path = nfs_ref_str(cl->cfg.export);
+	struct rpc_cred cred = own_cred();
+	struct errbuf eb;
+	struct rpctcp *t;
+	char none;
+
+	if (open_mountd(cl, &t, UMNT_TIMEOUT_MS, &eb))
+		return;
+	rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT, &cred,
+		    (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_void, &none, &eb);
+	rpctcp_close(t);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * See rpctcp.h. One buffer serves call and reply: what rpcbind and mountd say
+ * is short, an answer that does not fit is an error.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <rpc/rpc.h>
+#include "base/loop.h"
+#include "fabric/fabric.h"
+#include "rpc/rpctcp.h"
+#include "rpcb.h"
+
+#define REC_MAX  65536u
+#define REC_LAST 0x80000000u
+
+struct rpctcp {
+	int fd;
+	const char *what;
+	char addr[96];
+	unsigned timeout_ms;
+	uint32_t xid;
+	/* Aligned for XDR; the record mark goes in front of a call. */
+	uint32_t buf[REC_MAX / 4 + 1];
+};
+
+struct sockaddr_storage rpctcp_with_port(const struct sockaddr_storage *addr, unsigned port)
+{
+	struct sockaddr_storage ss = *addr;
+
+	if (ss.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)&ss)->sin6_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in *)(void *)&ss)->sin_port = htons((uint16_t)port);
+	return ss;
+}
+
+/* Waits until fd is ready or the deadline passes. */
+static int wait_fd(int fd, short events, uint64_t deadline)
+{
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = events };
+		uint64_t now = mono_ns();
+		int rc;
+
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		rc = poll(&p, 1, (int)((deadline - now) / 1000000) + 1);
+		if (rc > 0)
+			return 0;
+		if (rc < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static socklen_t addr_len(const struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static int connect_fd(int fd, const struct sockaddr_storage *addr, uint64_t deadline)
+{
+	socklen_t len = sizeof(int);
+	int rc, err = 0;
+
+	if (connect(fd, (const struct sockaddr *)addr, addr_len(addr)) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return -errno;
+	rc = wait_fd(fd, POLLOUT, deadline);
+	if (rc)
+		return rc;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		return -errno;
+	return -err;
+}
+
+int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const char *what,
+		unsigned timeout_ms, struct errbuf *eb)
+{
+	struct rpctcp *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return err_set(eb, -ENOMEM, "out of memory");
+	t->what = what;
+	t->timeout_ms = timeout_ms;
+	t->xid = (uint32_t)mono_ns();
+	fab_addr_text(addr, t->addr, sizeof(t->addr));
+	t->fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (t->fd < 0) {
+		rc = err_set(eb, -errno, "cannot make a socket for %s: %s", what, strerror(errno));
+		free(t);
+		return rc;
+	}
+	if (geteuid() == 0) {
+		struct sockaddr_storage any = { .ss_family = addr->ss_family };
+
+		/* Best effort: an export may be `insecure`. */
+		bindresvport_sa(t->fd, (struct sockaddr *)&any);
+	}
+	rc = connect_fd(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
+	if (rc) {
+		err_set(eb, rc, "cannot reach %s at %s: %s; is it running, and does a firewall let TCP through?",
+			what, t->addr, strerror(-rc));
+		rpctcp_close(t);
+		return rc;
+	}
+	*out = t;
+	return 0;
+}
+
+void rpctcp_close(struct rpctcp *t)
+{
+	if (!t)
+		return;
+	close(t->fd);
+	free(t);
+}
+
+static int send_all(struct rpctcp *t, const void *buf, size_t len, uint64_t deadline)
+{
+	const char *p = buf;
+
+	while (len) {
+		ssize_t n = send(t->fd, p, len, MSG_NOSIGNAL);
+		int rc;
+
+		if (n >= 0) {
+			p += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		rc = wait_fd(t->fd, POLLOUT, deadline);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int recv_all(struct rpctcp *t, void *buf, size_t len, uint64_t deadline)
+{
+	char *p = buf;
+
+	while (len) {
+		ssize_t n = recv(t->fd, p, len, 0);
+		int rc;
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (n == 0)
+			return -ECONNRESET;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		rc = wait_fd(t->fd, POLLIN, deadline);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* All fragments of one record into buf; its length or -errno. */
+static int recv_record(struct rpctcp *t, uint64_t deadline)
+{
+	uint32_t len = 0, mark;
+	int rc;
+
+	do {
+		rc = recv_all(t, &mark, sizeof(mark), deadline);
+		if (rc)
+			return rc;
+		mark = ntohl(mark);
+		if ((mark & ~REC_LAST) > REC_MAX - len)
+			return -EMSGSIZE;
+		rc = recv_all(t, (char *)t->buf + len, mark & ~REC_LAST, deadline);
+		if (rc)
+			return rc;
+		len += mark & ~REC_LAST;
+	} while (!(mark & REC_LAST));
+	return (int)len;
+}
+
+static int exchange(struct rpctcp *t, uint32_t len, xdrproc_t res, void *resp)
+{
+	uint64_t deadline = mono_ns() + t->timeout_ms * 1000000ull;
+	XDR x;
+	int rc;
+
+	t->buf[0] = htonl(REC_LAST | len);
+	rc = send_all(t, t->buf, 4 + len, deadline);
+	if (rc)
+		return rc;
+	rc = recv_record(t, deadline);
+	if (rc < 0)
+		return rc;
+	xdrmem_create(&x, (char *)t->buf, (u_int)rc, XDR_DECODE);
+	rc = rpcmsg_reply(&x, t->xid);
+	if (!rc && !res(&x, resp, 0))
+		rc = -EBADMSG;
+	xdr_destroy(&x);
+	return rc;
+}
+
+int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
+		const struct rpc_cred *cred, xdrproc_t args, void *argp,
+		xdrproc_t res, void *resp, struct errbuf *eb)
+{
+	uint32_t len;
+	XDR x;
+	bool ok;
+	int rc;
+
+	t->xid++;
+	xdrmem_create(&x, (char *)(t->buf + 1), REC_MAX, XDR_ENCODE);
+	ok = rpcmsg_call(&x, t->xid, prog, vers, proc, cred) && args(&x, argp, 0);
+	len = xdr_getpos(&x);
+	xdr_destroy(&x);
+	if (!ok)
+		return err_set(eb, -EMSGSIZE, "the arguments for %s at %s are too long", t->what, t->addr);
+	rc = exchange(t, len, res, resp);
+	if (rc)
+		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
+			rc == -ETIMEDOUT ? "no answer in time" :
+			rc == -EBADMSG ? "its answer is malformed" :
+			rc == -EPROTONOSUPPORT ? "it does not speak the version that is needed" :
+			rc == -EACCES ? "it refuses our credential (AUTH_SYS)" : strerror(-rc));
+	return rc;
+}
+
+/* ---- rpcbind ---- */
+
+/* Universal address "h.h.h.h.p1.p2" or "h:h::h.p1.p2": its last two numbers. */
+static int uaddr_port(const struct nfs_ref *ua)
+{
+	char text[129], *dot;
+	unsigned lo, hi;
+
+	if (ua->len == 0)
+		return -ENOENT;
+	if (ua->len >= sizeof(text))
+		return -EBADMSG;
+	memcpy(text, ua->data, ua->len);
+	text[ua->len] = '\0';
+	dot = strrchr(text, '.');
+	if (!dot || sscanf(dot + 1, "%u", &lo) != 1)
+		return -EBADMSG;
+	*dot = '\0';
+	dot = strrchr(text, '.');
+	if (!dot || sscanf(dot + 1, "%u", &hi) != 1 || hi > 255 || lo > 255 || hi + lo == 0)
+		return -EBADMSG;
+	return (int)(hi * 256 + lo);
+}
+
+int rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, uint32_t vers,
+		     const char *what, unsigned timeout_ms, struct errbuf *eb)
+{
+	struct sockaddr_storage ss = rpctcp_with_port(addr, RPCBIND_PORT);
+	struct rpcb_mapping ask = {
+		.r_prog = prog, .r_vers = vers,
+		.r_netid = nfs_ref_str(addr->ss_family == AF_INET6 ? "tcp6" : "tcp"),
+	};
+	rpcb_uaddr answer = { 0 };
+	struct rpctcp *t;
+	int rc;
+
+	rc = rpctcp_open(&t, &ss, "rpcbind", timeout_ms, eb);
+	if (rc)
+		return rc;
+	rc = rpctcp_call(t, RPCBIND_PROGRAM, RPCBIND_V3, RPCBIND_GETADDR, NULL,
+			 (xdrproc_t)xdr_rpcb_mapping, &ask, (xdrproc_t)xdr_rpcb_uaddr, &answer, eb);
+	if (!rc)
+		rc = uaddr_port(&answer);
+	if (rc == -ENOENT)
+		err_set(eb, rc, "%s is not registered with rpcbind at %s: start it there, or give "
+			"its port with mountport=", what, t->addr);
+	else if (rc == -EBADMSG)
+		err_set(eb, rc, "rpcbind at %s gave no usable address for %s", t->addr, what);
+	rpctcp_close(t);
+	return rc;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The call engine with a made-up version behind the made-up fabric: one lane
+ * on the test's own thread.
+ *
+ * The version's operation sends one word and is answered with two: an outcome
+ * for decode to return, and a value.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "nfs/internal.h"
+
+#define OP_PLAIN NFS_OP_GETATTR
+#define OP_LONG  NFS_OP_READDIR         /* its reply needs a Reply chunk */
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct nfs_version version;
+static unsigned slots, acquired, released, freed_hooks;
+
+struct op {
+	struct nfs_call c;
+	unsigned dones;
+	uint32_t value;         /* what the last reply brought */
+	uint8_t steps_seen;     /* bit per step that was encoded */
+};
+static struct op ops[64];
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	struct op *o = container_of(c, struct op, c);
+	uint32_t w = c->step;
+
+	o->steps_seen |= (uint8_t)(1u << c->step);
+	return xdr_uint32_t(x, &w);
+}
+
+static bool_t encode_fails(struct nfs_call *c, XDR *x)
+{
+	(void)c;
+	(void)x;
+	return FALSE;
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	struct op *o = container_of(c, struct op, c);
+	uint32_t outcome;
+
+	if (!xdr_uint32_t(x, &outcome) || !xdr_uint32_t(x, &o->value))
+		return -EBADMSG;
+	if (outcome == NFS_NEXT)
+		c->step++;
+	return (int)outcome;
+}
+
+static uint32_t small(const struct nfs_call *c)
+{
+	(void)c;
+	return 100;
+}
+
+static uint32_t large(const struct nfs_call *c)
+{
+	(void)c;
+	return 50000;
+}
+
+static const struct nfs_opdef plain = {
+	.name = "PLAIN", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+};
+static const struct nfs_opdef longer = {
+	.name = "LONG", .encode = encode, .decode = decode, .results_max = large, .proc = 2,
+};
+static const struct nfs_opdef broken = {
+	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = small, .proc = 3,
+};
+
+static bool acquire(struct nfs_lane *l, struct nfs_call *c)
+{
+	(void)l;
+	if (acquired - released == slots)
+		return false;
+	acquired++;
+	c->has_slot = true;
+	return true;
+}
+
+static void release(struct nfs_lane *l, struct nfs_call *c)
+{
+	(void)l;
+	cr_assert(c->has_slot);
+	c->has_slot = false;
+	released++;
+}
+
+static void hook(struct nfs_lane *l)
+{
+	(void)l;
+	freed_hooks++;
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	slots = 100;
+	version = (struct nfs_version){
+		.name = "test", .prog = 1, .vers = 1, .acquire = acquire, .release = release,
+		.ops = { [OP_PLAIN] = &plain, [OP_LONG] = &longer, [NFS_OP_ACCESS] = &broken },
+	};
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	cl.control = &ctl;
+	cl.lanes = &lane;
+	cl.nlanes = 1;
+	cl.cfg = (struct nfs_config){
+		.version = &version, .fabric = &fabric_fake, .server = "server", .lanes = 1,
+		.credits = 16, .slab = { .n = { 24, 24, 4, 2 } }, .timeo_ms = 60000,
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	lane.buffers_freed = hook;
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+}
+
+static void teardown(void)
+{
+	/* Every buffer is back where it was. */
+	if (list_empty(&lane.running)) {
+		cr_assert_eq(lane.slab.nfree[SLAB_MSG], 24);
+		cr_assert_eq(lane.slab.nfree[SLAB_MID], 4);
+		cr_assert_eq(lane.slab.nfree[SLAB_BIG], 2);
+		cr_assert_eq(lane.active, 0);
+		cr_assert_eq(acquired, released);
+	}
+	nfs_lane_fini(&lane);
+}
+
+static void on_done(struct nfs_call *c)
+{
+	container_of(c, struct op, c)->dones++;
+}
+
+static struct op *start(unsigned i, enum nfs_op op, unsigned flags)
+{
+	struct op *o = &ops[i];
+
+	memset(o, 0, sizeof(*o));
+	o->c.op = op;
+	o->c.flags = flags;
+	o->c.done = on_done;
+	nfs_start(&lane, &o->c);
+	return o;
+}
+
+/* Answers a call that is in flight: accepted, then outcome and value. */
+static void answer(struct op *o, uint32_t outcome, uint32_t value)
+{
+	uint32_t xid = o->c.rr.xid;
+	uint32_t w[] = { xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, outcome, value };
+
+	for (unsigned i = 0; i < sizeof(w) / 4; i++)
+		w[i] = htonl(w[i]);
+	if (!o->c.rr.sent)
+		fake.ev->sent(fake.ctx, &o->c.rr);
+	fake_deliver(w, sizeof(w));
+}
+
+/* The grant of 16 that the other tests count on. */
+static void warm_up(void)
+{
+	answer(start(60, OP_PLAIN, 0), 0, 0);
+}
+
+static void stop_loop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+static void spin_loop(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(lane.loop, &t, ms);
+	cr_assert_eq(loop_run(lane.loop), 0);
+}
+
+Test(engine, one_rpc, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+
+	cr_assert(fake.nsends == 1 && o->dones == 0);
+	answer(o, 0, 7);
+	cr_assert(o->dones == 1 && o->c.status == 0 && o->value == 7);
+	cr_assert_eq(freed_hooks, 1);
+}
+
+Test(engine, errors_end_the_operation, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+
+	answer(o, (uint32_t)-ENOENT, 0);
+	cr_assert(o->dones == 1 && o->c.status == -ENOENT);
+}
+
+Test(engine, steps, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+	uint32_t first = o->c.rr.xid;
+
+	answer(o, NFS_NEXT, 0);
+	cr_assert(o->dones == 0 && o->c.step == 1 && o->steps_seen == 3);
+	cr_assert_neq(o->c.rr.xid, first, "another call of its own");
+	answer(o, 0, 9);
+	cr_assert(o->dones == 1 && o->value == 9);
+	cr_assert_eq(acquired, 2);
+}
+
+Test(engine, later, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+
+	answer(o, NFS_LATER, 0);
+	cr_assert(fake.nsends == 1 && o->dones == 0);
+	cr_assert_eq(acquired, released, "no slot is held while it waits");
+	spin_loop(150);
+	cr_assert_eq(fake.nsends, 2);
+	answer(o, 0, 0);
+	cr_assert_eq(o->dones, 1);
+}
+
+Test(engine, again_does_not_spin, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+
+	for (unsigned i = 0; i < 8; i++)
+		answer(o, NFS_AGAIN, 0);
+	cr_assert_eq(fake.nsends, 9);
+	answer(o, NFS_AGAIN, 0);
+	cr_assert_eq(fake.nsends, 9, "after that it takes its time");
+	spin_loop(3500);
+	cr_assert_eq(fake.nsends, 10);
+	answer(o, 0, 0);
+	cr_assert_eq(o->dones, 1);
+}
+
+Test(engine, recovery_holds_all_but_control_calls, .init = setup, .fini = teardown)
+{
+	struct op *lost, *waits, *control;
+
+	warm_up();
+	lost = start(0, OP_PLAIN, 0);
+	answer(lost, NFS_RECOVER, 0);
+	cr_assert(lost->dones == 0 && ctl.recover && lane.hold);
+	waits = start(1, OP_PLAIN, 0);
+	cr_assert_eq(fake.nsends, 2, "held");
+	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
+	cr_assert_eq(fake.nsends, 3, "a control call passes");
+	answer(control, 0, 0);
+	cr_assert_eq(control->dones, 1);
+	/* A control call that finds the state lost is not parked. */
+	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
+	answer(control, NFS_RECOVER, 0);
+	cr_assert(control->dones == 1 && control->c.status == -EAGAIN);
+	/* What lane_resume() does. */
+	lane.hold = false;
+	list_splice_tail(&lane.waiting, &lane.parked);
+	nfs_lane_pump(&lane);
+	answer(lost, 0, 0);
+	answer(waits, 0, 0);
+	cr_assert(lost->dones == 1 && waits->dones == 1);
+}
+
+Test(engine, slots_bound_what_is_sent, .init = setup, .fini = teardown)
+{
+	struct op *a, *b;
+
+	warm_up();
+	slots = 1;
+	a = start(0, OP_PLAIN, 0);
+	b = start(1, OP_PLAIN, 0);
+	cr_assert_eq(fake.nsends, 2);
+	cr_assert_eq(lane.slab.nfree[SLAB_MSG], 23, "the one that waits holds no buffer");
+	answer(a, 0, 0);
+	cr_assert_eq(fake.nsends, 3);
+	answer(b, 0, 0);
+}
+
+Test(engine, reply_buffers_bound_what_is_sent, .init = setup, .fini = teardown)
+{
+	struct op *o[8];
+
+	warm_up();
+	for (unsigned i = 0; i < 8; i++)
+		o[i] = start(i, OP_LONG, 0);
+	cr_assert_eq(fake.nsends, 1 + 6, "4 MID and 2 BIG buffers");
+	answer(o[0], 0, 0);
+	cr_assert_eq(fake.nsends, 1 + 7);
+	for (unsigned i = 1; i < 8; i++)
+		answer(o[i], 0, 0);
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(o[i]->dones, 1);
+}
+
+Test(engine, window, .init = setup, .fini = teardown)
+{
+	struct op *o[20];
+
+	warm_up();
+	for (unsigned i = 0; i < 20; i++)
+		o[i] = start(i, OP_PLAIN, 0);
+	cr_assert_eq(lane.active, 16);
+	for (unsigned i = 0; i < 20; i++)
+		answer(o[i], 0, i);
+	for (unsigned i = 0; i < 20; i++)
+		cr_assert(o[i]->dones == 1 && o[i]->value == i);
+}
+
+Test(engine, operation_without_rpc, .init = setup, .fini = teardown)
+{
+	struct op *o = &ops[0];
+
+	o->c = (struct nfs_call){ .op = NFS_OP_CLOSE, .done = on_done, .open = malloc(8) };
+	nfs_start(&lane, &o->c);
+	cr_assert(o->dones == 1 && o->c.status == 0 && o->c.open == NULL);
+	cr_assert_eq(fake.nsends, 0);
+}
+
+Test(engine, bad_messages, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, NFS_OP_ACCESS, 0);
+	uint32_t w[16];
+
+	cr_assert(o->dones == 1 && o->c.status == -EIO && fake.nsends == 0);
+	/* A reply whose results are cut off. */
+	o = start(1, OP_PLAIN, 0);
+	memset(w, 0, sizeof(w));
+	w[0] = w[7] = htonl(o->c.rr.xid);
+	w[1] = w[2] = w[8] = htonl(1);
+	fake_complete(0);
+	fake_deliver(w, 14 * 4);
+	cr_assert(o->dones == 1 && o->c.status == -EIO);
+	/* A message that is a reply to someone else. */
+	o = start(2, OP_PLAIN, 0);
+	w[0] = htonl(o->c.rr.xid);
+	w[7] = htonl(o->c.rr.xid + 1);
+	fake_complete(1);
+	fake_deliver(w, 15 * 4);
+	cr_assert(o->dones == 1 && o->c.status == -EIO);
+}
+
+Test(engine, replay_is_told, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+	struct rr_link *link;
+	struct errbuf eb;
+
+	lane.thread->want_link = false;
+	fake_break();
+	cr_assert(lane.thread->want_link, "the connector is asked");
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	answer(o, 0, 0);
+	cr_assert(o->dones == 1 && o->c.resent);
+}
