@@ -1015,15 +1015,20 @@ static void help_row(FILE *out, const struct row *named)
 	fputs(r->help, out);
 	switch (r->kind) {
 	case CHOICE:
-		fprintf(out, " (%s; default %s)", words_text(r, words, sizeof(words)),
-			r->choices[0].word);
+		words_text(r, words, sizeof(words));
+		if (strcmp(words, r->choices[0].word) == 0)
+			fprintf(out, " (%s only)", words);
+		else
+			fprintf(out, " (%s; default %s)", words, r->choices[0].word);
 		break;
 	case UINT:
-		fprintf(out, " (%s; default ", range_text(r, range, sizeof(range)));
-		if (r->def_text)
-			fprintf(out, "%s)", r->def_text);
+		fprintf(out, " (%s", range_text(r, range, sizeof(range)));
+		if (r->min == r->max)
+			fputc(')', out);
+		else if (r->def_text)
+			fprintf(out, "; default %s)", r->def_text);
 		else
-			fprintf(out, "%u)", r->def);
+			fprintf(out, "; default %u)", r->def);
 		break;
 	case STRING:
 	case TRI:
