@@ -4,7 +4,7 @@
 # network.sh - loopback, and a link between "client" and "server" in one guest.
 #
 #   client 10.0.0.2  v1 ======== v0  10.0.0.1 server
-#             (rxe1)    veth      (rxe0)
+#             (rxe1)    veth      (rxe0)        or siw1, siw0
 #
 # Both ends are in one network name space, because rxe works in no other. Left
 # alone, the kernel would see that 10.0.0.1 is its own address and use a short
@@ -34,8 +34,8 @@ network_up() {
 	route add unreachable 10.0.0.1 metric 1000 table 101
 	route add unreachable 10.0.0.2 metric 1000 table 102
 	END
-	loaded rdma_rxe rdma_ucm || return 1
-	rdma link add rxe0 type rxe netdev v0 && rdma link add rxe1 type rxe netdev v1 || return 1
+	network_rdma "${JOB_FABRIC}0" v0 && network_rdma "${JOB_FABRIC}1" v1 || return 1
+	if [[ $JOB_HOSTFWD ]]; then network_host || return 1; fi
 	# What udev does on a real system.
 	chmod 0666 /dev/fuse /dev/infiniband/*
 }
@@ -44,4 +44,21 @@ network_up() {
 network_routes() {
 	ip route replace 10.0.0.1 dev v1 src 10.0.0.2 table 101 &&
 	ip route replace 10.0.0.2 dev v0 src 10.0.0.1 table 102
+}
+
+# network_rdma DEVICE NET_DEVICE
+network_rdma() {
+	local module=$JOB_FABRIC
+	[[ $module == rxe ]] && module=rdma_rxe
+	loaded "$module" rdma_ucm && rdma link add "$1" type "$JOB_FABRIC" netdev "$2"
+}
+
+# network_host - the way in for the host's programs: QEMU's user-mode network
+# forwards one TCP port to here. RoCE cannot come this way.
+network_host() {
+	loaded virtio_net && ip -batch - <<-END || return 1
+	addr add 10.0.2.15/24 dev eth0
+	link set eth0 up
+	END
+	[[ $JOB_FABRIC != siw ]] || network_rdma siw2 eth0
 }

@@ -11,7 +11,7 @@
 # Without crc32_generic, "rdma link add ... type rxe" fails with ENOENT.
 readonly INITRAMFS_EARLY=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
 readonly INITRAMFS_LATE=(veth virtio_net fuse crc32_generic crc32c_generic crc32_pclmul
-	ib_uverbs rdma_ucm rdma_rxe rpcrdma nfsd)
+	ib_uverbs rdma_ucm rdma_rxe libcrc32c rpcrdma nfsd)
 
 # initramfs_modules KERNEL_DIR OUT_DIR MODULE... - unpacked modules and "order".
 initramfs_modules() {
@@ -33,26 +33,29 @@ initramfs_modules() {
 	done >"$out/order"
 }
 
-# initramfs_build KERNEL_DIR FABRIC DIR
+# initramfs_build KERNEL_DIR SIW_DIR DIR - SIW_DIR may be empty.
 initramfs_build() {
-	local kernel=$1 fabric=$2 dir=$3 root=$3/root busybox late=("${INITRAMFS_LATE[@]}")
+	local kernel=$1 siw=$2 dir=$3 root=$3/root busybox
 	busybox=$(type -P busybox)
 	ldd "$busybox" >/dev/null 2>&1 &&
 		die "$busybox is not static; remedy: apt-get install busybox-static"
 	need xz=xz-utils zstd=zstd
-	[[ $fabric == siw ]] && late+=(siw)
 	mkdir -p "$root"/{bin,dev,proc,sys,early,late,ro,rw,new} &&
 	cp "$busybox" "$root/bin/busybox" && cp "$VM_GUEST/init" "$root/init" &&
 	initramfs_modules "$kernel" "$root/early" "${INITRAMFS_EARLY[@]}" &&
-	initramfs_modules "$kernel" "$root/late" "${late[@]}" &&
+	initramfs_modules "$kernel" "$root/late" "${INITRAMFS_LATE[@]}" || return 1
+	# Behind all others, so behind those that it needs.
+	if [[ $siw ]]; then
+		cp "$siw/siw.ko" "$root/late/" && echo siw.ko >>"$root/late/order" || return 1
+	fi
 	(cd "$root" && find . -print0 | cpio -0 -o -H newc --owner=0:0 --quiet) >"$dir/initrd" || return 1
 	rm -rf "$root"
 }
 
-# initramfs_dir KERNEL_DIR FABRIC - prints the folder that holds "initrd".
+# initramfs_dir KERNEL_DIR SIW_DIR - prints the folder that holds "initrd".
 initramfs_dir() {
 	local dir
-	dir=$1-$2-$(hash_of "$VM_LIB/initramfs.sh" "$VM_GUEST/init") || return 1
+	dir=$1-${2:+siw-}initramfs-$(hash_of "$VM_LIB/initramfs.sh" "$VM_GUEST/init" ${2:+"$2/siw.ko"}) || return 1
 	build_once "$dir" initramfs_build "$1" "$2" >&2
 	printf '%s\n' "$dir"
 }

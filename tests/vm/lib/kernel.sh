@@ -59,6 +59,7 @@ kernel_unpack() {
 	# On a merged /usr the package may carry its modules in usr/lib.
 	[[ -d lib/modules ]] || ln -s usr/lib lib
 	basename "$(echo lib/modules/*)" >release
+	dpkg-deb -f "$deb" Version >version   # siw is built from the same
 	PATH=$PATH:/usr/sbin:/sbin depmod -b "$dir" "$(<release)" || return 1
 	kernel_extract vmlinuz vmlinux || note "$deb: no ELF image found, booting the bzImage"
 	rm -rf boot usr/share "$deb"
