@@ -131,8 +131,6 @@ static int mount_fs(struct mount *m, struct errbuf *eb)
 	const struct options *o = &m->opt;
 	struct fs_config cfg = {
 		.mountpoint = o->mountpoint,
-		.fsname = o->fsname ? o->fsname : o->source,
-		.subtype = "nfsrdma-fuse",
 		.fuse_opts = o->fuse_opts,
 		.acregmin = o->noac ? 0 : o->acregmin,
 		.acregmax = o->noac ? 0 : o->acregmax,

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attributes between NFS and FUSE, and for how long they are believed. */
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "fs/fs_impl.h"
+
+/* A name that is not there: believed for a second at most, as another client
+ * that makes it has no way to tell us. */
+#define NEGATIVE_MAX 1.0
+
+void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_ino = a->fileid;
+	st->st_mode = a->mode;
+	st->st_nlink = a->nlink;
+	st->st_uid = a->uid;
+	st->st_gid = a->gid;
+	st->st_rdev = makedev(a->rdev_major, a->rdev_minor);
+	st->st_size = a->size > INT64_MAX ? INT64_MAX : (off_t)a->size;
+	st->st_blocks = (blkcnt_t)((a->used + 511) / 512);
+	/* Programs size their buffers by this: the larger, the fewer RPCs. */
+	st->st_blksize = fs->cl->wsize;
+	st->st_atim = a->atime;
+	st->st_mtim = a->mtime;
+	st->st_ctim = a->ctime;
+}
+
+void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set)
+{
+	memset(out, 0, sizeof(*out));
+	if (to_set & FUSE_SET_ATTR_MODE)
+		out->valid |= NFS_SET_MODE;
+	if (to_set & FUSE_SET_ATTR_UID)
+		out->valid |= NFS_SET_UID;
+	if (to_set & FUSE_SET_ATTR_GID)
+		out->valid |= NFS_SET_GID;
+	if (to_set & FUSE_SET_ATTR_SIZE)
+		out->valid |= NFS_SET_SIZE;
+	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
+		out->valid |= NFS_SET_ATIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_ATIME)
+		out->valid |= NFS_SET_ATIME;
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		out->valid |= NFS_SET_MTIME_NOW;
+	else if (to_set & FUSE_SET_ATTR_MTIME)
+		out->valid |= NFS_SET_MTIME;
+	out->mode = st->st_mode & 07777;
+	out->uid = st->st_uid;
+	out->gid = st->st_gid;
+	out->size = (uint64_t)st->st_size;
+	out->atime = st->st_atim;
+	out->mtime = st->st_mtim;
+}
+
+double fs_entry_timeo(struct fs *fs, struct inode *dir)
+{
+	if (fs->cfg.lookupcache == FS_LOOKUPCACHE_NONE)
+		return 0;
+	return inode_timeo(&fs->inodes, dir);
+}
+
+double fs_negative_timeo(struct fs *fs)
+{
+	double t = fs->cfg.acdirmin;
+
+	if (fs->cfg.lookupcache != FS_LOOKUPCACHE_ALL)
+		return 0;
+	return t < NEGATIVE_MAX ? t : NEGATIVE_MAX;
+}
+
+struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e)
+{
+	struct fs *fs = r->fl->fs;
+	struct inode *ino = inode_get(&fs->inodes, &r->call.out_fh, &r->call.attr, r->ino->id,
+				      name, strlen(name));
+
+	if (!ino)
+		return NULL;
+	memset(e, 0, sizeof(*e));
+	e->ino = (fuse_ino_t)(uintptr_t)ino;
+	e->generation = ino->id;
+	fs_stat(fs, &e->attr, &r->call.attr);
+	e->attr_timeout = inode_timeo(&fs->inodes, ino);
+	e->entry_timeout = fs_entry_timeo(fs, r->ino);
+	return ino;
+}

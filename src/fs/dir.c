@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Directory streams. The kernel asks for a page of entries at a time, a server
+ * gives hundreds in one reply: an open directory keeps the entries of the
+ * newest reply and serves from them.
+ *
+ *     offset  0    1     2    cookie ...
+ *             "."  ".."  1st entry, 2nd, ...
+ *
+ * The offset that the kernel gets with an entry is the server's cookie, so it
+ * stays true as long as the server's does, whoever asks and whenever. "." and
+ * ".." are made here, with offsets 1 and 2, as version 4 does not send them and
+ * reserves those cookies; what version 3 sends of them is skipped.
+ *
+ * Reading from offset 0 asks the server anew; so does an offset that is not
+ * among the entries that are kept.
+ *
+ * A stream is used by one request at a time: the kernel sees to that, but for
+ * a request that was interrupted and still runs. `busy` and the references
+ * keep that one from harming the next.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/fs_impl.h"
+
+/* Answers larger than this serve nobody; kernels ask for 4 KiB, newer ones for more. */
+#define REPLY_MAX 65536u
+/* No entry takes less: fuse_entry_out and fuse_dirent are 128 + 24 bytes. */
+#define PLUS_ENTRY_MIN 152u
+
+struct dent {                   /* in stream->data, 8-byte aligned, one after the other */
+	uint64_t cookie, fileid;
+	struct nfs_attr attr;
+	struct nfs_fh fh;
+	uint32_t size;          /* of this entry with its name */
+	uint16_t namelen;
+	bool has_attr, has_fh;
+	char name[];
+};
+
+struct stream {
+	pthread_mutex_t mu;             /* guards busy and refs */
+	bool busy;
+	unsigned refs;
+	struct inode *ino;              /* a reference */
+	uint64_t verf;
+	uint64_t first;                 /* cookie that the kept entries come after */
+	uint64_t last;                  /* cookie of the last entry received, kept or not */
+	bool any, eof;                  /* a reply is kept; it was the last one */
+	uint64_t fetched_ns;
+	char *data;
+	size_t len, cap;
+	size_t pos;                     /* where the entry after pos_off begins */
+	uint64_t pos_off;
+	bool restarted;                 /* once per request: the cookie had gone stale */
+};
+
+/* What one request is collecting. */
+struct filler {
+	struct fs_req *r;
+	bool plus;
+	char *buf;
+	size_t len, cap;
+	struct inode *given[REPLY_MAX / PLUS_ENTRY_MIN + 1];
+	unsigned ngiven;
+};
+
+static struct stream *stream_of(const struct fuse_file_info *fi)
+{
+	return (struct stream *)(uintptr_t)fi->fh;
+}
+
+static void stream_put(struct fs *fs, struct stream *s)
+{
+	bool last;
+
+	pthread_mutex_lock(&s->mu);
+	last = --s->refs == 0;
+	pthread_mutex_unlock(&s->mu);
+	if (!last)
+		return;
+	inode_put(&fs->inodes, s->ino, 1);
+	pthread_mutex_destroy(&s->mu);
+	free(s->data);
+	free(s);
+}
+
+/* ---- fetching ---- */
+
+static bool is_dot(const struct nfs_dirent *e)
+{
+	return e->name[0] == '.' && (e->namelen == 1 || (e->namelen == 2 && e->name[1] == '.'));
+}
+
+static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
+{
+	struct fs_req *r = container_of(c, struct fs_req, call);
+	struct stream *s = r->extra;
+	size_t size = (sizeof(struct dent) + e->namelen + 7) & ~(size_t)7;
+	struct dent *d;
+
+	s->last = e->cookie;
+	if (is_dot(e) || e->namelen > NFS_NAME_MAX)
+		return true;
+	if (s->len + size > s->cap) {
+		size_t cap = s->cap ? s->cap * 2 : 65536;
+		char *data = realloc(s->data, cap);
+
+		if (!data) {
+			r->saved = -ENOMEM;
+			return false;
+		}
+		s->data = data;
+		s->cap = cap;
+	}
+	d = (struct dent *)(void *)(s->data + s->len);
+	d->cookie = e->cookie;
+	d->fileid = e->fileid;
+	d->size = (uint32_t)size;
+	d->namelen = (uint16_t)e->namelen;
+	d->has_attr = e->attr != NULL;
+	d->has_fh = e->fh != NULL;
+	if (e->attr)
+		d->attr = *e->attr;
+	if (e->fh)
+		d->fh = *e->fh;
+	memcpy(d->name, e->name, e->namelen);
+	s->len += size;
+	return true;
+}
+
+static void fetch_done(struct fs_req *r);
+
+static void fetch(struct fs_req *r, uint64_t cookie)
+{
+	struct stream *s = r->extra;
+
+	if (cookie == 0)
+		s->verf = 0;
+	s->first = s->last = cookie;
+	s->len = s->pos = 0;
+	s->pos_off = cookie;
+	s->any = false;
+	r->call.dir.cookie = cookie;
+	r->call.dir.verf = s->verf;
+	r->call.dir.count = r->fl->fs->cl->dtsize;
+	r->call.dir.plus = r->fl->fs->cfg.rdirplus;
+	r->call.dir.entry = keep_entry;
+	r->saved = 0;
+	fs_req_start(r, NFS_OP_READDIR, fetch_done);
+}
+
+/* ---- filling ---- */
+
+static double age(const struct stream *s)
+{
+	return (double)(mono_ns() - s->fetched_ns) / 1e9;
+}
+
+static double left(double timeo, double old)
+{
+	return timeo > old ? timeo - old : 0;
+}
+
+/* Adds one entry; false: no room. e NULL: without a node. */
+static bool add(struct filler *f, const char *name, const struct fuse_entry_param *e,
+		const struct stat *st, uint64_t off)
+{
+	fuse_req_t req = f->r->req;
+	size_t n, room = f->cap - f->len;
+
+	if (f->plus)
+		n = fuse_add_direntry_plus(req, f->buf + f->len, room, name, e, (off_t)off);
+	else
+		n = fuse_add_direntry(req, f->buf + f->len, room, name, st, (off_t)off);
+	if (n > room)
+		return false;
+	f->len += n;
+	return true;
+}
+
+static bool add_dot(struct filler *f, const char *name, uint64_t off)
+{
+	struct fuse_entry_param e = { 0 };
+
+	e.attr.st_mode = S_IFDIR;
+	e.attr.st_ino = 1;      /* nobody can use it: getcwd asks the parent */
+	return add(f, name, &e, &e.attr, off);
+}
+
+static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
+{
+	struct fs *fs = f->r->fl->fs;
+	struct fuse_entry_param e = { 0 };
+	char name[NFS_NAME_MAX + 1];
+	struct inode *ino = NULL;
+	bool ok;
+
+	memcpy(name, d->name, d->namelen);
+	name[d->namelen] = '\0';
+	e.attr.st_ino = d->fileid;
+	if (d->has_attr)
+		fs_stat(fs, &e.attr, &d->attr);
+	if (f->plus && fuse_add_direntry_plus(f->r->req, NULL, 0, name, NULL, 0) > f->cap - f->len)
+		return false;
+	if (f->plus && d->has_attr && d->has_fh)
+		ino = inode_get(&fs->inodes, &d->fh, &d->attr, s->ino->id, name, d->namelen);
+	if (ino) {
+		double old = age(s);
+
+		e.ino = (fuse_ino_t)(uintptr_t)ino;
+		e.generation = ino->id;
+		e.attr_timeout = left(inode_timeo(&fs->inodes, ino), old);
+		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);
+	}
+	ok = add(f, name, &e, &e.attr, d->cookie);
+	if (ino && ok)
+		f->given[f->ngiven++] = ino;
+	else if (ino)
+		inode_put(&fs->inodes, ino, 1);
+	return ok;
+}
+
+/* Puts pos behind the entry with that cookie. false: it is not kept. */
+static bool seek_to(struct stream *s, uint64_t off)
+{
+	if (!s->any)
+		return false;
+	if (s->pos_off == off)
+		return true;
+	if (s->first == off) {
+		s->pos = 0;
+		s->pos_off = off;
+		return true;
+	}
+	for (size_t at = 0; at < s->len; ) {
+		const struct dent *d = (const struct dent *)(void *)(s->data + at);
+
+		at += d->size;
+		if (d->cookie == off) {
+			s->pos = at;
+			s->pos_off = off;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void serve(struct filler *f, struct stream *s)
+{
+	while (s->pos < s->len) {
+		const struct dent *d = (const struct dent *)(void *)(s->data + s->pos);
+
+		if (!add_entry(f, s, d))
+			return;
+		s->pos += d->size;
+		s->pos_off = d->cookie;
+	}
+}
+
+static void finish(struct fs_req *r, struct filler *f)
+{
+	struct fs *fs = r->fl->fs;
+	struct stream *s = r->extra;
+
+	pthread_mutex_lock(&s->mu);
+	s->busy = false;
+	pthread_mutex_unlock(&s->mu);
+	if (f && fuse_reply_buf(r->req, f->buf, f->len))
+		for (unsigned i = 0; i < f->ngiven; i++)        /* the kernel did not get them */
+			inode_put(&fs->inodes, f->given[i], 1);
+	if (f)
+		r->req = NULL;
+	r->extra = NULL;
+	stream_put(fs, s);
+	fs_done_status(r);
+}
+
+/* From r->call.dir's offset on: from what is kept, or fetching. */
+static void go_on(struct fs_req *r)
+{
+	struct stream *s = r->extra;
+	uint64_t off = r->filled;
+	static _Thread_local char buf[REPLY_MAX];
+	struct filler f = {
+		.r = r, .plus = r->step, .buf = buf,
+		.cap = r->size < REPLY_MAX ? r->size : REPLY_MAX,
+	};
+
+	if (!r->req) {                  /* interrupted meanwhile */
+		finish(r, NULL);
+		return;
+	}
+	r->call.status = 0;
+	if (off == 0 && add_dot(&f, ".", 1))
+		off = 1;
+	if (off == 1 && add_dot(&f, "..", 2))
+		off = 2;
+	if (off < 2) {
+		finish(r, &f);
+		return;
+	}
+	if (off == 2)
+		off = 0;                /* the server's beginning */
+	if (!seek_to(s, off)) {
+		fetch(r, off);
+		return;
+	}
+	serve(&f, s);
+	if (f.len == 0 && s->pos == s->len && !s->eof) {
+		fetch(r, s->last);      /* all that is kept was given out */
+		return;
+	}
+	finish(r, &f);
+}
+
+static void fetch_done(struct fs_req *r)
+{
+	struct stream *s = r->extra;
+	int rc = r->call.status ? r->call.status : r->saved;
+
+	/* The place in the directory is gone, on the server. Starting over may
+	 * show an entry twice, an error would show none. */
+	if (rc == -NFS_ECOOKIE && !s->restarted && s->first) {
+		s->restarted = true;
+		s->verf = 0;
+		log_debug("the server forgot a directory cookie; reading the directory again");
+		fetch(r, s->first);
+		return;
+	}
+	if (rc) {
+		r->call.status = rc == -NFS_ECOOKIE ? -EIO : rc;
+		s->len = 0;
+		s->any = false;
+		finish(r, NULL);
+		return;
+	}
+	s->restarted = false;
+	s->verf = r->call.dir.verf;
+	s->eof = r->call.dir.eof;
+	s->any = true;
+	s->fetched_ns = mono_ns();
+	/* Nothing but dots and more to come: go on behind them. Nothing at all,
+	 * and not the end: that would repeat itself for ever. */
+	if (s->len == 0 && !s->eof) {
+		if (s->last != s->first) {
+			fetch(r, s->last);
+			return;
+		}
+		s->eof = true;
+	}
+	go_on(r);
+}
+
+/* ---- handlers ---- */
+
+void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	pthread_mutex_init(&s->mu, NULL);
+	s->refs = 1;
+	s->ino = fs_inode(fs_of(req), ino);
+	inode_ref(s->ino);
+	fi->fh = (uint64_t)(uintptr_t)s;
+	if (fuse_reply_open(req, fi))
+		stream_put(fs_this_lane->fs, s);
+}
+
+void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	stream_put(fs_of(req), stream_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	fuse_reply_err(req, 0);         /* servers change directories at once and for good */
+}
+
+static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)
+{
+	struct stream *s = stream_of(fi);
+	struct fs_req *r = fs_req_new(req, s->ino);
+	bool busy;
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&s->mu);
+	busy = s->busy;
+	s->busy = true;
+	s->refs += !busy;
+	pthread_mutex_unlock(&s->mu);
+	if (busy) {                     /* an interrupted request still runs */
+		fs_reply_err(r, EINTR);
+		fs_req_free(r);
+		return;
+	}
+	r->extra = s;
+	r->size = size;
+	r->filled = (size_t)off;
+	r->step = plus;
+	if (off == 0)                   /* rewinddir() shows what is new */
+		s->any = false;
+	go_on(r);
+}
+
+void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	(void)ino;
+	read_dir(req, size, off, fi, false);
+}
+
+void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	(void)ino;
+	read_dir(req, size, off, fi, true);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Open files and their data.
+ *
+ * READ: the server places the data in a buffer of the slab (or sends it in the
+ * reply, if it is short), and that very memory goes to fuse_reply_iov(). The
+ * buffer is the request's from the start of the READ until the reply is
+ * written.
+ *
+ * WRITE: the data stays where FUSE put it; the request owns those receive
+ * buffers until the server has answered. Each WRITE is FILE_SYNC, so that
+ * nothing has to be sent again after a server restart.
+ *
+ * A server may do less than was asked: the rest is asked for again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/fs_impl.h"
+
+static struct file *file_of(const struct fuse_file_info *fi)
+{
+	return (struct file *)(uintptr_t)fi->fh;
+}
+
+/* ---- open ---- */
+
+struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
+{
+	struct file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	atomic_init(&f->refs, 1);
+	inode_ref(ino);
+	f->ino = ino;
+	f->open = r->call.open;
+	f->cred = r->cred;
+	atomic_init(&f->unstable, false);
+	fi->fh = (uint64_t)(uintptr_t)f;
+	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.attr);
+	/* Writes are through, so close() has nothing to wait for. */
+	fi->noflush = 1;
+	return f;
+}
+
+static void close_done(struct fs_req *r)
+{
+	if (r->call.status && r->call.status != -ESTALE)
+		log_debug("CLOSE: %s", strerror(-r->call.status));
+	if (r->silly)
+		fs_remove_silly(r->fl, r->silly);
+	r->silly = NULL;
+	fs_req_free(r);
+}
+
+static void close_open(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
+		       const struct rpc_cred *cred, struct silly *silly)
+{
+	struct fs_req *r = fs_req_new_quiet(fl, ino, cred);
+
+	if (!r) {
+		log_err("a file could not be closed on the server: out of memory");
+		return;
+	}
+	r->silly = silly;
+	r->call.open = open;
+	fs_req_start(r, NFS_OP_CLOSE, close_done);
+}
+
+void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
+		  const struct rpc_cred *cred)
+{
+	close_open(fl, ino, open, cred, NULL);
+}
+
+void fs_file_ref(struct fs_req *r, struct file *f)
+{
+	atomic_fetch_add(&f->refs, 1);
+	r->file = f;
+}
+
+void fs_file_put(struct fs_lane *fl, struct file *f)
+{
+	struct inode_table *t = &fl->fs->inodes;
+
+	if (atomic_fetch_sub(&f->refs, 1) > 1)
+		return;
+	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
+	inode_put(t, f->ino, 1);
+	free(f);
+}
+
+static void open_done(struct fs_req *r)
+{
+	struct file *f;
+
+	if (r->call.status) {
+		fs_done_status(r);
+		return;
+	}
+	f = r->req ? fs_file_new(r, r->ino, &r->fi) : NULL;
+	if (!f) {
+		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+		fs_reply_err(r, ENOMEM);
+	} else if (fuse_reply_open(r->req, &r->fi)) {
+		fs_file_put(r->fl, f);
+	}
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+
+	if (!r)
+		return;
+	r->fi = *fi;
+	r->call.file.flags = fi->flags;
+	fs_req_start(r, NFS_OP_OPEN, open_done);
+}
+
+void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	fs_file_put(fs_this_lane, file_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+/* ---- read ---- */
+
+static void read_done(struct fs_req *r);
+
+static void read_more(struct fs_req *r)
+{
+	r->call.io.sink.mem = (char *)r->buf[0]->mem + r->filled;
+	r->call.io.count = (uint32_t)(r->size - r->filled);
+	r->call.io.sink.len = r->call.io.count;
+	fs_req_start(r, NFS_OP_READ, read_done);
+}
+
+static void read_done(struct fs_req *r)
+{
+	struct iovec iov;
+	bool short_read;
+
+	if (r->call.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	iov = (struct iovec){ (void *)(uintptr_t)r->call.io.ptr, r->call.io.len };
+	short_read = r->call.io.len && !r->call.io.eof && r->filled + r->call.io.len < r->size;
+	if (short_read || r->filled) {
+		/* In pieces: they are gathered in the buffer, where placed
+		 * data is already. */
+		char *at = (char *)r->buf[0]->mem + r->filled;
+
+		if (r->call.io.ptr != at) {
+			memcpy(at, r->call.io.ptr, r->call.io.len);
+			stat_add(&r->fl->lane->stats, STAT_READ_COPIED_BYTES, r->call.io.len);
+		}
+		r->filled += r->call.io.len;
+		r->call.io.offset += r->call.io.len;
+		if (short_read) {
+			read_more(r);
+			return;
+		}
+		iov = (struct iovec){ r->buf[0]->mem, r->filled };
+	}
+	fuse_reply_iov(r->req, &iov, iov.iov_len ? 1 : 0);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+static bool try_read(struct fs_req *r)
+{
+	r->buf[0] = slab_get_data(&r->fl->lane->slab, r->size);
+	if (!r->buf[0])
+		return false;
+	read_more(r);
+	return true;
+}
+
+bool fs_retry_reads(struct fs_lane *fl)
+{
+	while (!list_empty(&fl->want_buf)) {
+		struct fs_req *r = container_of(fl->want_buf.next, struct fs_req, buf_node);
+
+		list_del(&r->buf_node);
+		if (!try_read(r)) {
+			list_add_head(&fl->want_buf, &r->buf_node);
+			return false;
+		}
+	}
+	return true;
+}
+
+void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct file *f = file_of(fi);
+	struct fs_req *r = fs_req_new(req, f->ino);
+
+	(void)ino;
+	if (!r)
+		return;
+	if (size > NFS_IO_MAX) {        /* the kernel keeps to max_read */
+		fs_reply_err(r, EINVAL);
+		fs_req_free(r);
+		return;
+	}
+	fs_file_ref(r, f);
+	r->cred = f->cred;
+	r->size = size;
+	r->call.open = f->open;
+	r->call.io.offset = (uint64_t)off;
+	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
+		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
+		list_add_tail(&r->fl->want_buf, &r->buf_node);
+	}
+}
+
+/* ---- write ---- */
+
+/* Moves the pieces on by what has been written. */
+static void advance(struct nfs_call *c, uint32_t n)
+{
+	c->io.offset += n;
+	while (n && c->io.ndata) {
+		struct rr_iov *d = &c->io.data[0];
+		uint32_t part = n < d->len ? n : d->len;
+
+		d->mem = (char *)d->mem + part;
+		d->len -= part;
+		n -= part;
+		if (d->len == 0) {
+			c->io.data[0] = c->io.data[1];
+			c->io.ndata--;
+		}
+	}
+}
+
+static void write_done(struct fs_req *r)
+{
+	struct nfs_call *c = &r->call;
+
+	if (c->status == 0) {
+		if (!c->io.stable)
+			atomic_store(&r->file->unstable, true);
+		r->filled += c->io.len;
+		if (r->filled < r->size) {
+			advance(c, c->io.len);
+			fs_req_start(r, NFS_OP_WRITE, write_done);
+			return;
+		}
+	}
+	/* An error after a part was written: write() tells of that part, the
+	 * next one of the error. */
+	if (r->req && (c->status == 0 || r->filled)) {
+		fuse_reply_write(r->req, r->filled);
+		r->req = NULL;
+	}
+	fs_done_status(r);
+}
+
+void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
+		  struct fuse_file_info *fi)
+{
+	struct file *f = file_of(fi);
+	struct fs_req *r = fs_req_new(req, f->ino);
+	size_t size = bufv->buf[0].size;
+
+	(void)ino;
+	if (!r)
+		return;
+	fs_file_ref(r, f);
+	r->cred = f->cred;
+	r->size = size;
+	r->call.open = f->open;
+	r->call.io.offset = (uint64_t)off;
+	if (size == 0) {
+		fuse_reply_write(req, 0);
+		r->req = NULL;
+		fs_req_free(r);
+		return;
+	}
+	fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size);
+	fs_req_start(r, NFS_OP_WRITE, write_done);
+}
+
+/* ---- flush, fsync ---- */
+
+void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	fuse_reply_err(req, 0);         /* nothing is kept back */
+}
+
+static void fsync_done(struct fs_req *r)
+{
+	if (r->call.status)
+		atomic_store(&r->file->unstable, true);
+	fs_done_status(r);
+}
+
+void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct file *f = file_of(fi);
+	struct fs_req *r;
+
+	(void)ino;
+	(void)datasync;
+	if (!atomic_exchange(&f->unstable, false)) {
+		fuse_reply_err(req, 0);
+		return;
+	}
+	r = fs_req_new(req, f->ino);
+	if (!r)
+		return;
+	fs_file_ref(r, f);
+	r->cred = f->cred;
+	r->call.io.offset = 0;
+	r->call.io.count = 0;
+	fs_req_start(r, NFS_OP_COMMIT, fsync_done);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of src/fs share.
+ *
+ * A request: the lane reads it from FUSE into its receive buffers, libfuse
+ * takes it apart and calls the handler, on the lane's thread. The handler takes
+ * a struct fs_req, fills the nfs_call in it, and starts it; `done` answers
+ * FUSE and gives everything back with fs_req_free(). Exactly one answer on each
+ * path: r->req is NULL once it has been given.
+ *
+ * r->req is also NULL when the kernel does not wait any more (interrupted, or
+ * unmounted): the operation goes on, its result is dropped, and what it made
+ * (an open file) is undone.
+ */
+#ifndef FS_IMPL_H
+#define FS_IMPL_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <semaphore.h>
+#include "fs/fs.h"
+#include "fs/inode.h"
+
+#define FS_CRED_CACHE 64u               /* power of two */
+
+struct fs_cred_slot {
+	pid_t pid;
+	uint64_t until_ns;
+	struct rpc_cred cred;
+};
+
+/* The lane's own receive buffers. Handlers of WRITE may take them. */
+struct fs_rx {
+	struct slab_buf *head;          /* MID: almost every request fits */
+	struct slab_buf *tail;          /* BIG: the rest of a large WRITE */
+};
+
+struct fs_lane {
+	struct fs *fs;
+	struct nfs_lane *lane;
+	struct loop_watch watch;        /* this lane's /dev/fuse; fd -1: detached */
+	int fd;
+	struct fs_rx rx;
+	bool starved;                   /* not reading: no receive buffer */
+	struct list idle;               /* fs_reqs */
+	struct list active;             /* fs_reqs between handler and fs_req_free() */
+	struct list want_buf;           /* READs that wait for a buffer (node) */
+	struct loop_timer scan;         /* looks for interrupted requests */
+	struct fs_cred_slot creds[FS_CRED_CACHE];
+};
+
+struct fs {
+	struct fs_config cfg;
+	struct nfs_client *cl;
+	struct fuse_session *se;
+	struct fs_lane *lanes;
+	unsigned nlanes;
+	struct inode_table inodes;
+	struct inode *root;
+	sem_t ended;                    /* unmounted, or asked to stop */
+	sem_t inited;                   /* FUSE_INIT was answered */
+	_Atomic unsigned silly_count;
+	uint64_t silly_seed;
+};
+
+/* An open file: fi->fh. FUSE's open holds a reference, and each request on it:
+ * one that was interrupted may live longer than the open. */
+struct file {
+	_Atomic unsigned refs;
+	struct inode *ino;              /* a reference */
+	struct nfs_open *open;
+	struct rpc_cred cred;           /* of who opened it: READ and WRITE go by it */
+	_Atomic bool unstable;          /* a WRITE was answered less than FILE_SYNC */
+};
+
+struct fs_req {
+	struct list node;               /* idle, or active */
+	struct list buf_node;           /* in want_buf */
+	struct fs_lane *fl;
+	fuse_req_t req;                 /* NULL: answered, or nobody waits */
+	void (*done)(struct fs_req *r); /* the call has ended: r->call.status */
+	uint64_t start_ns;
+	struct rpc_cred cred;
+	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
+	struct file *file;              /* a reference */
+	struct slab_buf *buf[2];        /* slab buffers, put back by fs_req_free() */
+	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
+	char *text;                     /* malloc'ed: a symlink's target */
+	struct silly *silly;            /* malloc'ed */
+	struct inode *victim;           /* a reference: the open file whose name goes */
+	struct fuse_file_info fi;
+	size_t size, filled;            /* READ: wanted and there; WRITE: written */
+	void *extra;                    /* dir.c's stream */
+	unsigned step;
+	int saved;
+	struct nfs_call call;
+};
+
+/* ---- lane.c ---- */
+
+extern _Thread_local struct fs_lane *fs_this_lane;
+
+int fs_lane_init(struct fs *fs, unsigned index, int fd);
+/* On the lane's thread. */
+void fs_lane_attach(struct nfs_lane *l, void *fs);
+void fs_lane_detach(struct nfs_lane *l, void *fs);
+void fs_lane_fini(struct fs_lane *fl);
+/* writev of libfuse: to the device clone that the request came from. */
+ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
+/* The pieces of a WRITE's data in the receive buffers, which r then owns. */
+void fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size);
+
+/* ---- req.c ---- */
+
+/* A request object with the caller's credentials; replies ENOMEM itself and
+ * returns NULL if there is none. ino's reference is taken. */
+struct fs_req *fs_req_new(fuse_req_t req, struct inode *ino);
+/* The same for work that no request waits for. */
+struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino,
+				const struct rpc_cred *cred);
+void fs_req_free(struct fs_req *r);
+/* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
+void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
+/* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
+bool fs_req_name(struct fs_req *r, char *to, const char *name);
+/* Answers (err >= 0 or -errno) if anybody waits. */
+void fs_reply_err(struct fs_req *r, int err);
+/* Answers with r->call.status, and frees. */
+void fs_done_status(struct fs_req *r);
+struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);
+static inline struct fs *fs_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+/* ---- attr.c ---- */
+
+void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
+void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set);
+/* Seconds that the directory's names may be believed. */
+double fs_entry_timeo(struct fs *fs, struct inode *dir);
+double fs_negative_timeo(struct fs *fs);
+/* Makes the inode of r->call's out_fh and attr, and the entry for it. The
+ * reference in it is the kernel's, if the reply gets there. NULL: no memory. */
+struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e);
+
+/* ---- handlers ---- */
+
+/* namei.c */
+void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
+void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f);
+void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi);
+void fs_readlink(fuse_req_t req, fuse_ino_t ino);
+void fs_access(fuse_req_t req, fuse_ino_t ino, int mask);
+void fs_statfs(fuse_req_t req, fuse_ino_t ino);
+/* make.c */
+void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+/* remove.c */
+void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+	       const char *newname, unsigned flags);
+/* Removes what silly rename left of a file that nobody has open any more. */
+void fs_remove_silly(struct fs_lane *fl, struct silly *s);
+/* file.c */
+void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
+		  struct fuse_file_info *fi);
+void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/* Tries READs that wait for a buffer; false: some still do. */
+bool fs_retry_reads(struct fs_lane *fl);
+/* A file for an open or create that succeeded: sets fi. NULL: no memory. */
+struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
+void fs_file_ref(struct fs_req *r, struct file *f);
+/* Gives a reference back; with the last one CLOSE, and REMOVE of what silly
+ * rename left. */
+void fs_file_put(struct fs_lane *fl, struct file *f);
+/* An open that nobody got: CLOSE. */
+void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
+		  const struct rpc_cred *cred);
+/* dir.c */
+void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi);
+void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The FUSE side of a lane: its clone of /dev/fuse and its receive buffers.
+ *
+ *      readv(/dev/fuse)  -->  | head: MID, 64 KiB | tail: BIG, 1 MiB + 4 KiB |
+ *
+ * Both are registered memory. Almost every request ends in the head, which is
+ * read into again at once. A WRITE takes what it lies in (fs_lane_take_rx):
+ * the server fetches it from there; the lane gets other buffers. When there
+ * are none the lane does not read until some come back (fs.starved), and other
+ * lanes take the requests.
+ *
+ * libfuse takes the request apart, from a buffer of ours
+ * (fuse_session_process_buf). It does not look at a WRITE's data, so it does
+ * not matter that the data goes on in another buffer. Replies go out through
+ * fs_lane_writev() on the clone of the lane that gives them, which is the one
+ * that read the request.
+ *
+ * The mount ends: reading fails with ENODEV on every clone; the first lane to
+ * see it wakes fs_wait().
+ */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "fs/fs_impl.h"
+
+/* Requests read in one go before other events get their turn. */
+#define READ_BATCH 16u
+/* A request that was interrupted is given up when it is so old: until then the
+ * answer is on its way, and a read() that fails with EINTR is a surprise. */
+#define INTERRUPT_NS 2000000000ull
+#define SCAN_MS      500u
+
+_Thread_local struct fs_lane *fs_this_lane;
+
+/* ---- receive buffers ---- */
+
+static bool have_rx(struct fs_lane *fl)
+{
+	struct slab *s = &fl->lane->slab;
+
+	if (!fl->rx.head)
+		fl->rx.head = slab_get(s, SLAB_MID);
+	if (!fl->rx.tail)
+		fl->rx.tail = slab_get(s, SLAB_BIG);
+	return fl->rx.head && fl->rx.tail;
+}
+
+void fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size)
+{
+	struct slab_buf *head = fl->rx.head, *tail = fl->rx.tail;
+	size_t at = (size_t)((const char *)data - (const char *)head->mem);
+	size_t first = head->size - at < size ? head->size - at : size;
+
+	r->buf[0] = head;
+	fl->rx.head = NULL;
+	r->call.io.data[0] = (struct rr_iov){ (char *)head->mem + at, (uint32_t)first };
+	r->call.io.ndata = 1;
+	if (first < size) {
+		r->buf[1] = tail;
+		fl->rx.tail = NULL;
+		r->call.io.data[1] = (struct rr_iov){ tail->mem, (uint32_t)(size - first) };
+		r->call.io.ndata = 2;
+	}
+}
+
+/* ---- reading ---- */
+
+static void lane_ended(struct fs_lane *fl)
+{
+	loop_unwatch(fl->lane->loop, &fl->watch);
+	sem_post(&fl->fs->ended);
+}
+
+/* One request. false: nothing more to read now. */
+static bool read_one(struct fs_lane *fl)
+{
+	struct iovec iov[2];
+	struct fuse_buf buf = { 0 };
+	ssize_t n;
+
+	if (!have_rx(fl)) {
+		fl->starved = true;
+		stat_add(&fl->lane->stats, STAT_FUSE_WAITS, 1);
+		loop_rewatch(fl->lane->loop, &fl->watch, 0);
+		return false;
+	}
+	iov[0] = (struct iovec){ fl->rx.head->mem, fl->rx.head->size };
+	iov[1] = (struct iovec){ fl->rx.tail->mem, fl->rx.tail->size };
+	n = readv(fl->fd, iov, 2);
+	if (n < 0) {
+		if (errno == ENODEV)
+			lane_ended(fl);
+		else if (errno == EINTR || errno == ENOENT)
+			return true;    /* the request went away while it was read */
+		else if (errno != EAGAIN)
+			log_err("cannot read from /dev/fuse: %s", strerror(errno));
+		return false;
+	}
+	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
+	buf.mem = fl->rx.head->mem;
+	buf.size = (size_t)n;
+	fuse_session_process_buf(fl->fs->se, &buf);
+	return true;
+}
+
+static void on_readable(struct loop_watch *w, uint32_t revents)
+{
+	struct fs_lane *fl = container_of(w, struct fs_lane, watch);
+
+	(void)revents;
+	for (unsigned i = 0; i < READ_BATCH && fl->watch.fd >= 0; i++)
+		if (!read_one(fl))
+			break;
+}
+
+/* nfs_lane's hook: an operation has ended and put its buffers back. */
+static void on_buffers_freed(struct nfs_lane *l)
+{
+	struct fs_lane *fl = l->fs;
+
+	if (!fl || !fs_retry_reads(fl) || !fl->starved || fl->watch.fd < 0)
+		return;
+	if (have_rx(fl)) {
+		fl->starved = false;
+		loop_rewatch(l->loop, &fl->watch, EPOLLIN | EPOLLEXCLUSIVE);
+	}
+}
+
+ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	(void)userdata;
+	return writev(fs_this_lane ? fs_this_lane->fd : fd, iov, count);
+}
+
+/* ---- interrupts ---- */
+
+static void on_scan(struct loop_timer *t)
+{
+	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
+	uint64_t now = mono_ns();
+
+	loop_timer_set(fl->lane->loop, t, SCAN_MS);
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		/* In order of age. */
+		if (now - r->start_ns < INTERRUPT_NS)
+			break;
+		if (r->req && fuse_req_interrupted(r->req))
+			fs_reply_err(r, EINTR);
+	}
+}
+
+/* ---- life ---- */
+
+int fs_lane_init(struct fs *fs, unsigned index, int fd)
+{
+	struct fs_lane *fl = &fs->lanes[index];
+
+	fl->fs = fs;
+	fl->lane = &fs->cl->lanes[index];
+	fl->fd = fd;
+	list_init(&fl->idle);
+	list_init(&fl->active);
+	list_init(&fl->want_buf);
+	loop_timer_init(&fl->scan, on_scan);
+	fl->watch = (struct loop_watch){
+		.fd = -1, .events = EPOLLIN | EPOLLEXCLUSIVE, .fn = on_readable,
+	};
+	return 0;
+}
+
+void fs_lane_attach(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct fs_lane *fl = &fs->lanes[l->index];
+	int rc;
+
+	fs_this_lane = fl;
+	l->fs = fl;
+	l->buffers_freed = on_buffers_freed;
+	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
+	fl->watch.fd = fl->fd;
+	rc = loop_watch(l->loop, &fl->watch);
+	if (rc) {
+		fl->watch.fd = -1;
+		log_err("lane %u cannot serve the mount: %s", l->index, strerror(-rc));
+	}
+}
+
+void fs_lane_detach(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct fs_lane *fl = &fs->lanes[l->index];
+
+	loop_unwatch(l->loop, &fl->watch);
+	loop_timer_clear(&fl->scan);
+	/* Nobody is there any more to be answered; this gives libfuse's part
+	 * of the requests back. What the calls do is still completed. */
+	list_for_each(n, &fl->active)
+		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
+	list_for_each_safe(n, tmp, &fl->want_buf) {
+		struct fs_req *r = container_of(n, struct fs_req, buf_node);
+
+		list_del(&r->buf_node);
+		fs_req_free(r);
+	}
+	l->buffers_freed = NULL;
+}
+
+static void free_reqs(struct list *l)
+{
+	for (struct list *n; (n = list_pop(l)); ) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		free(r);
+	}
+}
+
+void fs_lane_fini(struct fs_lane *fl)
+{
+	if (!fl->fs)
+		return;
+	free_reqs(&fl->idle);
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		free(r->text);
+		free(r->silly);
+	}
+	free_reqs(&fl->active);
+	if (fl->fd >= 0)
+		close(fl->fd);
+}

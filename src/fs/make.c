@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Making files, directories, links and devices. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "fs/fs_impl.h"
+
+static void entry_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+
+	if (r->call.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, r->name, &e);
+	if (!ino)
+		fs_reply_err(r, ENOMEM);
+	else if (fuse_reply_entry(r->req, &e))
+		inode_put(&fs->inodes, ino, 1);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+/* A request to make `name` in `parent`; NULL: answered. */
+static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), parent));
+
+	if (!r || !fs_req_name(r, r->name, name))
+		return NULL;
+	r->call.name = r->name;
+	r->call.sattr.valid = NFS_SET_MODE;
+	r->call.sattr.mode = mode & 07777;
+	return r;
+}
+
+void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct fs_req *r = make(req, parent, name, mode);
+
+	if (r)
+		fs_req_start(r, NFS_OP_MKDIR, entry_done);
+}
+
+void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	struct fs_req *r = make(req, parent, name, 0777);
+
+	if (!r)
+		return;
+	r->text = strdup(target);
+	if (!r->text || strlen(target) > NFS_PATH_MAX) {
+		fs_reply_err(r, r->text ? ENAMETOOLONG : ENOMEM);
+		fs_req_free(r);
+		return;
+	}
+	r->call.sattr.valid = 0;        /* the mode of a link means nothing */
+	r->call.mk.target = r->text;
+	fs_req_start(r, NFS_OP_SYMLINK, entry_done);
+}
+
+/* mknod() of a regular file: made like any other, and nobody has it open. */
+static void regular_done(struct fs_req *r)
+{
+	if (r->call.status == 0) {
+		struct inode *ino = inode_get(&r->fl->fs->inodes, &r->call.out_fh, &r->call.attr,
+					      0, NULL, 0);
+
+		if (ino) {
+			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
+			inode_put(&r->fl->fs->inodes, ino, 1);
+		}
+	}
+	entry_done(r);
+}
+
+void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	struct fs_req *r = make(req, parent, name, mode);
+
+	if (!r)
+		return;
+	if (S_ISREG(mode)) {
+		r->call.file.flags = O_RDWR | O_EXCL;
+		fs_req_start(r, NFS_OP_CREATE, regular_done);
+		return;
+	}
+	r->call.mk.type = mode & S_IFMT;
+	r->call.mk.major = major(rdev);
+	r->call.mk.minor = minor(rdev);
+	fs_req_start(r, NFS_OP_MKNOD, entry_done);
+}
+
+/* ---- link ---- */
+
+static void link_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e = { 0 };
+
+	if (r->call.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	inode_update(&fs->inodes, r->ino, &r->call.attr);
+	inode_ref(r->ino);              /* the kernel's, for this entry */
+	e.ino = (fuse_ino_t)(uintptr_t)r->ino;
+	e.generation = r->ino->id;
+	fs_stat(fs, &e.attr, &r->call.attr);
+	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
+	e.entry_timeout = fs_entry_timeo(fs, r->ino2);
+	if (fuse_reply_entry(r->req, &e))
+		inode_put(&fs->inodes, r->ino, 1);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of(req);
+	struct fs_req *r = fs_req_new(req, fs_inode(fs, ino));
+
+	if (!r || !fs_req_name(r, r->name, name))
+		return;
+	r->ino2 = fs_inode(fs, parent);
+	inode_ref(r->ino2);
+	r->call.fh2 = &r->ino2->fh;
+	r->call.name = r->name;
+	fs_req_start(r, NFS_OP_LINK, link_done);
+}
+
+/* ---- create ---- */
+
+static void create_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+	struct file *f = NULL;
+
+	if (r->call.status) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, r->name, &e);
+	if (ino && r->req)
+		f = fs_file_new(r, ino, &r->fi);
+	if (!f) {
+		/* No memory, or nobody waits for the file that is open now. */
+		if (ino)
+			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
+		fs_reply_err(r, ENOMEM);
+	} else if (fuse_reply_create(r->req, &e, &r->fi)) {
+		fs_file_put(r->fl, f);
+		inode_put(&fs->inodes, ino, 1);
+	}
+	if (!f && ino)
+		inode_put(&fs->inodes, ino, 1);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi)
+{
+	struct fs_req *r = make(req, parent, name, mode);
+
+	if (!r)
+		return;
+	r->fi = *fi;
+	r->call.file.flags = fi->flags;
+	fs_req_start(r, NFS_OP_CREATE, create_done);
+}

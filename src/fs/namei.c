@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Looking things up, and attributes. One operation of the client for each. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "fs/fs_impl.h"
+
+/* ---- lookup, forget ---- */
+
+static void lookup_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+
+	if (r->call.status == -ENOENT && r->req) {
+		memset(&e, 0, sizeof(e));
+		e.entry_timeout = fs_negative_timeo(fs);
+		if (e.entry_timeout > 0) {
+			fuse_reply_entry(r->req, &e);
+			r->req = NULL;
+		}
+	}
+	if (r->call.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, r->name, &e);
+	if (!ino)
+		fs_reply_err(r, ENOMEM);
+	else if (fuse_reply_entry(r->req, &e))
+		inode_put(&fs->inodes, ino, 1); /* the kernel did not get it */
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), parent));
+
+	if (!r || !fs_req_name(r, r->name, name))
+		return;
+	if (strcmp(name, "..") == 0) {
+		fs_req_start(r, NFS_OP_LOOKUPP, lookup_done);
+		return;
+	}
+	r->call.name = r->name;
+	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
+}
+
+void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	struct fs *fs = fs_of(req);
+
+	if (ino != FUSE_ROOT_ID)
+		inode_put(&fs->inodes, fs_inode(fs, ino), n);
+	fuse_reply_none(req);
+}
+
+void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
+{
+	struct fs *fs = fs_of(req);
+
+	for (size_t i = 0; i < count; i++)
+		if (f[i].ino != FUSE_ROOT_ID)
+			inode_put(&fs->inodes, fs_inode(fs, f[i].ino), f[i].nlookup);
+	fuse_reply_none(req);
+}
+
+/* ---- attributes ---- */
+
+static void attr_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct stat st;
+
+	if (r->call.status == 0 && r->req) {
+		double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
+
+		fs_stat(fs, &st, &r->call.attr);
+		fuse_reply_attr(r->req, &st, timeo);
+		r->req = NULL;
+	}
+	fs_done_status(r);
+}
+
+void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+
+	(void)fi;
+	if (r)
+		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+}
+
+void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+
+	if (!r)
+		return;
+	fs_sattr(&r->call.sattr, st, to_set);
+	/* ftruncate() was allowed at open, as write() is. */
+	if (fi && (r->call.sattr.valid & NFS_SET_SIZE)) {
+		struct file *f = (struct file *)(uintptr_t)fi->fh;
+
+		fs_file_ref(r, f);
+		r->call.open = f->open;
+		r->cred = f->cred;
+	}
+	fs_req_start(r, NFS_OP_SETATTR, attr_done);
+}
+
+/* ---- the rest that changes nothing ---- */
+
+static void readlink_done(struct fs_req *r)
+{
+	char target[NFS_PATH_MAX + 1];
+
+	if (r->call.status == 0 && r->req) {
+		if (r->call.link.len > NFS_PATH_MAX) {
+			fs_reply_err(r, ENAMETOOLONG);
+		} else {
+			memcpy(target, r->call.link.target, r->call.link.len);
+			target[r->call.link.len] = '\0';
+			fuse_reply_readlink(r->req, target);
+			r->req = NULL;
+		}
+	}
+	fs_done_status(r);
+}
+
+void fs_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+
+	if (r)
+		fs_req_start(r, NFS_OP_READLINK, readlink_done);
+}
+
+static void access_done(struct fs_req *r)
+{
+	if (r->call.status == 0 && (r->call.access.mask & r->saved) != r->saved)
+		r->call.status = -EACCES;
+	fs_done_status(r);
+}
+
+void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+
+	if (!r)
+		return;
+	r->saved = mask & (R_OK | W_OK | X_OK);
+	r->call.access.mask = r->saved;
+	fs_req_start(r, NFS_OP_ACCESS, access_done);
+}
+
+static void statfs_done(struct fs_req *r)
+{
+	const struct nfs_statfs *s = &r->call.statfs;
+	const unsigned block = 4096;
+
+	if (r->call.status == 0 && r->req) {
+		struct statvfs v = {
+			.f_bsize = block, .f_frsize = block,
+			.f_blocks = s->tbytes / block, .f_bfree = s->fbytes / block,
+			.f_bavail = s->abytes / block,
+			.f_files = s->tfiles, .f_ffree = s->ffiles, .f_favail = s->afiles,
+			.f_namemax = s->name_max,
+		};
+
+		fuse_reply_statfs(r->req, &v);
+		r->req = NULL;
+	}
+	fs_done_status(r);
+}
+
+void fs_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs *fs = fs_of(req);
+	struct fs_req *r = fs_req_new(req, ino ? fs_inode(fs, ino) : fs->root);
+
+	if (r)
+		fs_req_start(r, NFS_OP_STATFS, statfs_done);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Request objects and who asks. A lane's objects are its own: taken and given
+ * back on its thread, kept for the next request, so that nothing is allocated
+ * once a mount has warmed up.
+ *
+ * Credentials: uid and gid come with each request, the supplementary groups
+ * have to be read from /proc. They are remembered for half a second per
+ * (process, uid, gid): a process that changes its groups and nothing else is
+ * believed its old ones for that long.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/fs_impl.h"
+
+#define GROUPS_NS 500000000ull
+#define GROUPS_MAX 256
+
+static void read_groups(fuse_req_t req, struct rpc_cred *cred)
+{
+	gid_t all[GROUPS_MAX];
+	int n = fuse_req_getgroups(req, GROUPS_MAX, all);
+
+	/* The process may be gone already: then it has no groups. AUTH_SYS has
+	 * room for 16, whoever is in more is only in the first of them. */
+	if (n > GROUPS_MAX)
+		n = GROUPS_MAX;
+	cred->ngids = 0;
+	for (int i = 0; i < n && cred->ngids < RPC_GIDS_MAX; i++)
+		cred->gids[cred->ngids++] = all[i];
+}
+
+static void get_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct fs_cred_slot *s = &fl->creds[(unsigned)ctx->pid & (FS_CRED_CACHE - 1)];
+	uint64_t now = mono_ns();
+
+	if (s->pid != ctx->pid || s->cred.uid != ctx->uid || s->cred.gid != ctx->gid ||
+	    now >= s->until_ns) {
+		s->pid = ctx->pid;
+		s->cred.uid = ctx->uid;
+		s->cred.gid = ctx->gid;
+		read_groups(req, &s->cred);
+		s->until_ns = now + GROUPS_NS;
+	}
+	*out = s->cred;
+}
+
+/* Everything but the links is set anew; the call's machinery is nfs_start()'s. */
+static struct fs_req *take(struct fs_lane *fl)
+{
+	struct list *n = list_pop(&fl->idle);
+	struct fs_req *r = n ? container_of(n, struct fs_req, node) : malloc(sizeof(*r));
+
+	if (!r)
+		return NULL;
+	memset(r, 0, offsetof(struct fs_req, call));
+	r->call.flags = 0;
+	r->call.fh = r->call.fh2 = NULL;
+	r->call.name = r->call.name2 = NULL;
+	r->call.open = NULL;
+	r->call.sattr.valid = 0;
+	r->fl = fl;
+	r->start_ns = mono_ns();
+	list_init(&r->buf_node);
+	list_add_tail(&fl->active, &r->node);
+	return r;
+}
+
+struct inode *fs_inode(struct fs *fs, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? fs->root : (struct inode *)(uintptr_t)ino;
+}
+
+struct fs_req *fs_req_new(fuse_req_t req, struct inode *ino)
+{
+	struct fs_req *r = take(fs_this_lane);
+
+	if (!r) {
+		fuse_reply_err(req, ENOMEM);
+		return NULL;
+	}
+	r->req = req;
+	get_cred(r->fl, req, &r->cred);
+	inode_ref(ino);
+	r->ino = ino;
+	return r;
+}
+
+struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const struct rpc_cred *cred)
+{
+	struct fs_req *r = take(fl);
+
+	if (!r)
+		return NULL;
+	r->cred = *cred;
+	if (ino)
+		inode_ref(ino);
+	r->ino = ino;
+	return r;
+}
+
+void fs_req_free(struct fs_req *r)
+{
+	struct fs_lane *fl = r->fl;
+	struct inode_table *t = &fl->fs->inodes;
+	struct file *file = r->file;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (r->buf[i])
+			slab_put(&fl->lane->slab, r->buf[i]);
+	if (r->ino)
+		inode_put(t, r->ino, 1);
+	if (r->ino2)
+		inode_put(t, r->ino2, 1);
+	if (r->victim)
+		inode_put(t, r->victim, 1);
+	free(r->text);
+	free(r->silly);
+	list_del(&r->node);
+	list_add_head(&fl->idle, &r->node);
+	/* Last, as it may start a CLOSE, and r is free to be that one's. */
+	if (file)
+		fs_file_put(fl, file);
+}
+
+static void on_call_done(struct nfs_call *c)
+{
+	struct fs_req *r = container_of(c, struct fs_req, call);
+
+	r->done(r);
+}
+
+void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
+{
+	r->done = done;
+	r->call.op = op;
+	r->call.done = on_call_done;
+	r->call.cred = &r->cred;
+	if (!r->call.fh)
+		r->call.fh = &r->ino->fh;
+	nfs_start(r->fl->lane, &r->call);
+}
+
+bool fs_req_name(struct fs_req *r, char *to, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > NFS_NAME_MAX || len > r->fl->fs->cl->name_max) {
+		fs_reply_err(r, ENAMETOOLONG);
+		fs_req_free(r);
+		return false;
+	}
+	memcpy(to, name, len + 1);
+	return true;
+}
+
+void fs_reply_err(struct fs_req *r, int err)
+{
+	if (r->req)
+		fuse_reply_err(r->req, err < 0 ? -err : err);
+	r->req = NULL;
+}
+
+void fs_done_status(struct fs_req *r)
+{
+	fs_reply_err(r, r->call.status);
+	fs_req_free(r);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mount itself: what is asked of the kernel, a device clone for each lane,
+ * and the end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+#include "fs/fs_impl.h"
+
+#define INIT_TIMEOUT_S 20
+/* Background requests (read-ahead, asynchronous direct I/O) that the kernel
+ * keeps with us; its default of 12 would leave lanes idle. */
+#define BACKGROUND 128u
+
+/* ---- before the mount ---- */
+
+static bool is_mountpoint(const char *path, const struct stat *st)
+{
+	struct stat parent;
+	char up[4096 + 4];
+
+	snprintf(up, sizeof(up), "%s/..", path);
+	return stat(up, &parent) == 0 &&
+	       (parent.st_dev != st->st_dev || parent.st_ino == st->st_ino);
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	bool empty = true;
+
+	if (!d)
+		return true;    /* who may not look may still be allowed to mount */
+	while (empty && (e = readdir(d)))
+		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+	closedir(d);
+	return empty;
+}
+
+int fs_check_mountpoint(const char *path, struct errbuf *eb)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(eb, -errno, "cannot mount on '%s': %s%s", path, strerror(errno),
+			       errno == ENOENT ? "; make the directory first" :
+			       errno == ENOTCONN ? "; a FUSE mount whose daemon is gone is there: "
+			       "'fusermount3 -u' (or umount) removes it" : "");
+	if (!S_ISDIR(st.st_mode))
+		return err_set(eb, -ENOTDIR, "cannot mount on '%s': it is not a directory", path);
+	if (is_mountpoint(path, &st))
+		return err_set(eb, -EBUSY, "cannot mount on '%s': it is busy, a file system is mounted "
+			       "there already; unmount that first, or use another directory", path);
+	if (!is_empty(path))
+		return err_set(eb, -ENOTEMPTY, "cannot mount on '%s': the directory is not empty, "
+			       "and its files would be hidden; use an empty one", path);
+	if (geteuid() != 0 && access(path, W_OK) < 0)
+		return err_set(eb, -errno, "cannot mount on '%s': %s; an ordinary user can mount only "
+			       "where he may write", path, strerror(errno));
+	return 0;
+}
+
+/* ---- libfuse ---- */
+
+/* libfuse's own messages: the last one is the reason if mounting fails. */
+static _Thread_local struct errbuf fuse_said;
+
+static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[sizeof(fuse_said.text)];
+	size_t len;
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	len = strlen(text);
+	while (len && text[len - 1] == '\n')
+		text[--len] = '\0';
+	if (level >= FUSE_LOG_DEBUG)
+		log_debug("%s", text);
+	else
+		memcpy(fuse_said.text, text, len + 1);
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	errno = ENOSYS;         /* lanes read for themselves */
+	return -1;
+}
+
+static void want(struct fuse_conn_info *conn, unsigned cap, bool on)
+{
+	if (on && (conn->capable & cap))
+		conn->want |= cap;
+	else
+		conn->want &= ~cap;
+}
+
+static void fs_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct fs *fs = userdata;
+
+	want(conn, FUSE_CAP_ASYNC_READ, true);
+	want(conn, FUSE_CAP_ASYNC_DIO, true);
+	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
+	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
+	/* Without AUTO the kernel always asks for attributes: they come with
+	 * the names at no further cost, and stat() then costs nothing. */
+	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
+	/* Pages go when the server's file turns out to have changed. */
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA, true);
+	/* Off: the kernel would ignore the server's size and times. */
+	want(conn, FUSE_CAP_WRITEBACK_CACHE, false);
+	/* Off: data must land in registered memory. */
+	want(conn, FUSE_CAP_SPLICE_READ, false);
+	want(conn, FUSE_CAP_SPLICE_WRITE, false);
+	want(conn, FUSE_CAP_SPLICE_MOVE, false);
+	/* Off: open and truncate are two steps here. */
+	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
+	/* Off: the server clears set-id bits when a file is written. */
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV, false);
+	/* Off: locks are the kernel's, local to this machine. */
+	want(conn, FUSE_CAP_POSIX_LOCKS, false);
+	want(conn, FUSE_CAP_FLOCK_LOCKS, false);
+	want(conn, FUSE_CAP_EXPORT_SUPPORT, false);
+	/* The server applies no umask to what we send; the kernel has applied
+	 * the caller's. */
+	want(conn, FUSE_CAP_DONT_MASK, false);
+	conn->max_write = fs->cl->wsize;
+	conn->max_read = fs->cl->rsize;
+	conn->max_readahead = fs->cl->rsize;
+	conn->max_background = BACKGROUND;
+	conn->congestion_threshold = BACKGROUND * 3 / 4;
+	conn->time_gran = 1;
+	sem_post(&fs->inited);
+}
+
+static const struct fuse_lowlevel_ops fs_ops = {
+	.init = fs_init,
+	.lookup = fs_lookup,
+	.forget = fs_forget,
+	.forget_multi = fs_forget_multi,
+	.getattr = fs_getattr,
+	.setattr = fs_setattr,
+	.readlink = fs_readlink,
+	.access = fs_access,
+	.statfs = fs_statfs,
+	.mknod = fs_mknod,
+	.mkdir = fs_mkdir,
+	.symlink = fs_symlink,
+	.link = fs_link,
+	.create = fs_create,
+	.unlink = fs_unlink,
+	.rmdir = fs_rmdir,
+	.rename = fs_rename,
+	.open = fs_open,
+	.read = fs_read,
+	.write_buf = fs_write_buf,
+	.flush = fs_flush,
+	.fsync = fs_fsync,
+	.release = fs_release,
+	.opendir = fs_opendir,
+	.readdir = fs_readdir,
+	.readdirplus = fs_readdirplus,
+	.releasedir = fs_releasedir,
+	.fsyncdir = fs_fsyncdir,
+};
+
+static int session_new(struct fs *fs, struct errbuf *eb)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	char *opts = NULL;
+	int rc = -ENOMEM;
+
+	fuse_set_log_func(on_fuse_log);
+	if (asprintf(&opts, "%s,max_read=%u", fs->cfg.fuse_opts, fs->cl->rsize) < 0)
+		return err_set(eb, rc, "out of memory");
+	if (!fuse_opt_add_arg(&args, "nfsrdma-fuse") && !fuse_opt_add_arg(&args, "-o") &&
+	    !fuse_opt_add_arg(&args, opts) &&
+	    (!fs->cfg.debug || !fuse_opt_add_arg(&args, "-d")))
+		fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+	rc = fs->se ? 0 : err_set(eb, -EINVAL, "libfuse does not take the mount options '%s': %s",
+				  opts, fuse_said.text);
+	fuse_opt_free_args(&args);
+	free(opts);
+	return rc;
+}
+
+static int session_mount(struct fs *fs, struct errbuf *eb)
+{
+	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
+	int rc;
+
+	if (fuse_session_mount(fs->se, fs->cfg.mountpoint))
+		return err_set(eb, -EPERM, "cannot mount on '%s': %s", fs->cfg.mountpoint,
+			       fuse_said.text[0] ? fuse_said.text :
+			       "FUSE refused; is /dev/fuse there (modprobe fuse) and accessible, and is "
+			       "fusermount3 installed (package fuse3)?");
+	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
+	if (rc)
+		return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
+	return 0;
+}
+
+/* ---- lanes ---- */
+
+/* A clone of the device: requests that are read from it are answered on it. */
+static int clone_device(struct fs *fs, struct errbuf *eb)
+{
+	uint32_t master = (uint32_t)fuse_session_fd(fs->se);
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	int rc;
+
+	if (fd < 0)
+		return err_set(eb, -errno, "cannot open /dev/fuse: %s", strerror(errno));
+	if (ioctl(fd, FUSE_DEV_IOC_CLONE, &master) < 0) {
+		rc = err_set(eb, -errno, "cannot clone /dev/fuse: %s", strerror(errno));
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int lanes_init(struct fs *fs, struct errbuf *eb)
+{
+	for (unsigned i = 0; i < fs->nlanes; i++) {
+		int fd = clone_device(fs, eb);
+
+		if (fd < 0)
+			return fd;
+		fs_lane_init(fs, i, fd);
+	}
+	return 0;
+}
+
+static int wait_init(struct fs *fs, struct errbuf *eb)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += INIT_TIMEOUT_S;
+	while (sem_timedwait(&fs->inited, &ts) < 0)
+		if (errno != EINTR)
+			return err_set(eb, -ETIMEDOUT, "the kernel does not take the mount on '%s' into use",
+				       fs->cfg.mountpoint);
+	return 0;
+}
+
+/* ---- the root ---- */
+
+static int root_init(struct fs *fs, struct errbuf *eb)
+{
+	struct rpc_cred cred = { .uid = geteuid(), .gid = getegid() };
+	struct nfs_call *c = calloc(1, sizeof(*c));
+	bool leaked;
+	int rc;
+
+	if (!c)
+		return err_set(eb, -ENOMEM, "out of memory");
+	c->op = NFS_OP_GETATTR;
+	c->cred = &cred;
+	c->fh = &fs->cl->root_fh;
+	rc = nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked);
+	if (!rc && !S_ISDIR(c->attr.mode))
+		rc = -ENOTDIR;
+	if (!rc) {
+		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
+		rc = fs->root ? 0 : -ENOMEM;
+	}
+	if (!leaked)
+		free(c);
+	if (rc)
+		return err_set(eb, rc, "cannot use '%s' on %s as a root directory: %s",
+			       fs->cl->cfg.export, fs->cl->cfg.server, strerror(-rc));
+	return 0;
+}
+
+/* ---- life ---- */
+
+int fs_mount(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
+	     struct errbuf *eb)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int rc;
+
+	if (!fs)
+		return err_set(eb, -ENOMEM, "out of memory");
+	fs->cfg = *cfg;
+	fs->cl = cl;
+	sem_init(&fs->ended, 0, 0);
+	sem_init(&fs->inited, 0, 0);
+	if (getrandom(&fs->silly_seed, sizeof(fs->silly_seed), 0) != sizeof(fs->silly_seed))
+		fs->silly_seed = mono_ns();
+	inode_table_init(&fs->inodes);
+	fs->inodes.acregmin = cfg->acregmin;
+	fs->inodes.acregmax = cfg->acregmax;
+	fs->inodes.acdirmin = cfg->acdirmin;
+	fs->inodes.acdirmax = cfg->acdirmax;
+	fs->nlanes = cl->nlanes;
+	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
+	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
+	if (!rc)
+		rc = session_new(fs, eb);
+	if (rc)
+		goto fail;
+	rc = session_mount(fs, eb);
+	if (rc)
+		goto fail;
+	rc = lanes_init(fs, eb);
+	if (!rc) {
+		nfs_each_lane(cl, fs_lane_attach, fs);
+		rc = wait_init(fs, eb);
+		if (rc)
+			nfs_each_lane(cl, fs_lane_detach, fs);
+	}
+	if (rc) {
+		fuse_session_unmount(fs->se);
+		goto fail;
+	}
+	*out = fs;
+	return 0;
+fail:
+	fs_free(fs);
+	return rc;
+}
+
+void fs_stop(struct fs *fs)
+{
+	sem_post(&fs->ended);
+}
+
+void fs_wait(struct fs *fs)
+{
+	while (sem_wait(&fs->ended) < 0)
+		;
+	fuse_session_unmount(fs->se);
+	nfs_each_lane(fs->cl, fs_lane_detach, fs);
+}
+
+void fs_free(struct fs *fs)
+{
+	if (!fs)
+		return;
+	for (unsigned i = 0; fs->lanes && i < fs->nlanes; i++)
+		fs_lane_fini(&fs->lanes[i]);
+	if (fs->se)
+		fuse_session_destroy(fs->se);
+	inode_table_fini(&fs->inodes);
+	sem_destroy(&fs->ended);
+	sem_destroy(&fs->inited);
+	free(fs->lanes);
+	free(fs);
+}
