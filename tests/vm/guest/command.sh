@@ -51,7 +51,7 @@ command_run() {
 	tell up "$seconds"
 	if [[ $JOB_SHELL ]]; then
 		# shellcheck disable=SC2086 # rows and columns
-		[[ $JOB_TTY ]] && stty rows ${JOB_TTY% *} cols ${JOB_TTY#* } </dev/hvc0
+		[[ $JOB_TTY == [1-9]* ]] && stty rows ${JOB_TTY% *} cols ${JOB_TTY#* } </dev/hvc0
 		(command_exec setsid -c "${JOB_COMMAND[@]}") </dev/hvc0 >/dev/hvc0 2>&1 &
 	else
 		(command_exec "${JOB_COMMAND[@]}") </dev/null >/run/vm/out/stdout 2>/run/vm/out/stderr &

@@ -14,6 +14,7 @@
 # packets must not fall back to the short cut: hence the unreachable routes.
 
 network_up() {
+	local net_if
 	ip link set lo up || return 1
 	# Packets arrive with one of the machine's own addresses as source.
 	for net_if in all default; do

@@ -33,16 +33,18 @@ need() {
 
 # build_once DIR FUNCTION ARG... - runs FUNCTION ARG... NEWDIR when DIR is not
 # there, and makes NEWDIR appear as DIR in one step. The lock lets several
-# runs start at the same time; the rename lets readers do without it.
+# runs start at the same time; the rename lets readers do without it. What has
+# not been used for a month (the bench has changed, or the kernel) goes.
 build_once() {
 	local dir=$1 tmp; shift
-	[[ -d $dir ]] && return 0
+	[[ -d $dir ]] && { touch "$dir"; return 0; }
 	mkdir -p "${dir%/*}" || die "cannot create ${dir%/*}; remedy: set XDG_CACHE_HOME to a folder that can be written"
 	(
 		flock 9 || die "cannot lock $dir.lock"
 		[[ -d $dir ]] && exit 0
 		tmp=$dir.tmp
 		rm -rf "$tmp" && mkdir "$tmp" || exit 1
-		"$@" "$tmp" && mv -T "$tmp" "$dir"
+		"$@" "$tmp" && mv -T "$tmp" "$dir" || exit 1
+		find "${dir%/*}" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -rf {} +
 	) 9>"$dir.lock" || die "could not build $dir"
 }

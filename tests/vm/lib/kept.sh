@@ -7,8 +7,9 @@
 
 kept_dir() {
 	local dir=/tmp/nfsrdma-vm.$1
-	[[ $1 =~ ^[A-Za-z0-9]+$ && -e $dir/pid ]] && kill -0 "$(<"$dir/pid")" 2>/dev/null ||
+	if ! [[ $1 =~ ^[A-Za-z0-9]+$ && -e $dir/pid ]] || ! kill -0 "$(<"$dir/pid")" 2>/dev/null; then
 		die "no guest '$1' is running"
+	fi
 	printf '%s\n' "$dir"
 }
 
@@ -18,6 +19,7 @@ kept_leave() {
 	echo "$qemu_pid" >"$dir/pid"
 	# The guest has sent all output before the status, see command_drain.
 	sleep 0.3
+	# shellcheck disable=SC2154 # run's
 	kill "${pumps[@]}" 2>/dev/null
 	say "the guest keeps running as $id; for a root shell: $0 --attach $id; to end it: $0 --stop $id"
 	[[ $opt_hostfwd ]] && say "its server is at 127.0.0.1:$opt_hostfwd"

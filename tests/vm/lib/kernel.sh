@@ -37,12 +37,12 @@ kernel_extract() {
 	local magic tool offset
 	for magic in '\x28\xb5\x2f\xfd=zstd -dcq' '\xfd7zXZ\x00=xz -dcq'; do
 		tool=${magic#*=}
-		for offset in $(LC_ALL=C grep -obUaP "${magic%%=*}" "$1" | cut -d: -f1); do
+		while read -r offset; do
 			# Trailing bytes follow the payload: the tools complain
 			# about them after they have written everything.
 			tail -c "+$((offset + 1))" "$1" | $tool >"$2" 2>/dev/null
 			[[ $(head -c 4 "$2" | tr -d '\0') == $'\x7fELF' ]] && return 0
-		done
+		done < <(LC_ALL=C grep -obUaP "${magic%%=*}" "$1" | cut -d: -f1)
 	done
 	rm -f "$2"
 	return 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # opt_* are run's
 # qemu.sh - QEMU's command line, and whether KVM works.
 
 # norandmaps: an emulator keeps translated code by address; with addresses that
