@@ -130,6 +130,8 @@ void nfs_client_free(struct nfs_client *cl)
 		return;         /* a thread still uses it; the process ends soon */
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
+	if (cl->vdata && cl->cfg.version->free)
+		cl->cfg.version->free(cl);
 	if (cl->control)
 		control_free(cl->control);
 	free(cl->lanes);

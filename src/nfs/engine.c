@@ -43,10 +43,27 @@ static void put_buffers(struct nfs_lane *l, struct slab_buf *msg, struct slab_bu
 		slab_put(&l->slab, reply);
 }
 
+/* An open ends with CLOSE, whatever came of that, and with an OPEN that did
+ * not get to its end. */
+static void drop_open(struct nfs_call *c)
+{
+	const struct nfs_version *v = c->lane->client->cfg.version;
+
+	if (v->open_free)
+		v->open_free(c->lane->client, c->open);
+	else
+		free(c->open);
+	c->open = NULL;
+}
+
 static void finish(struct nfs_call *c, int status)
 {
+	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE;
+
 	list_del(&c->run_node);
 	c->status = status;
+	if (c->open && (c->op == NFS_OP_CLOSE || (opens && status)))
+		drop_open(c);
 	c->done(c);
 }
 
@@ -109,10 +126,6 @@ static bool start_one(struct nfs_lane *l, struct nfs_call *c)
 
 	if (!def) {             /* nothing to tell the server in this version */
 		list_del(&c->node);
-		if (c->op == NFS_OP_CLOSE) {
-			free(c->open);
-			c->open = NULL;
-		}
 		finish(c, 0);
 		return true;
 	}

@@ -239,12 +239,15 @@ struct nfs_version {
 	const char *name;               /* "3", "4.1" */
 	uint32_t prog, vers;
 	const struct nfs_opdef *ops[NFS_OP_MAX];
-	size_t open_size;               /* sizeof its struct nfs_open */
 
 	/* Control thread, blocking; connections are up. Sets root_fh, sizes. */
 	int (*mount)(struct nfs_client *cl, struct errbuf *eb);
 	/* Control thread: gives server state back; must not take long. */
 	void (*umount)(struct nfs_client *cl);
+	/* Any thread: what is left of cl->vdata, when all threads are gone. NULL ok. */
+	void (*free)(struct nfs_client *cl);
+	/* Lane thread: an open that nobody has any more, closed or not. NULL: free(). */
+	void (*open_free)(struct nfs_client *cl, struct nfs_open *o);
 	/* Lane thread. A place for the call: false when it must wait (the version
 	 * calls nfs_lane_pump() when there is one). NULL: always. */
 	bool (*acquire)(struct nfs_lane *l, struct nfs_call *c);

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * COMPOUNDs, operation by operation (RFC 8881, section 16.2).
+ *
+ *   call     tag | minor version | n | SEQUENCE | PUTFH | op | ...
+ *   reply    status | tag | n | SEQUENCE result | PUTFH result | op result | ...
+ *
+ * Results are decoded in the order in which the operations were sent; the one
+ * that failed is the last that is there. SEQUENCE's result settles what became
+ * of the slot, whatever follows.
+ */
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define MINOR_VERSION 1u
+/* The same open refused so often although recovery said it was there. */
+#define STATE_TRIES 3u
+#define TRIES vdata[3]
+
+/* ---- sending ---- */
+
+bool_t nfs4_put_op(XDR *x, nfs_opnum4 op)
+{
+	return xdr_nfs_opnum4(x, &op);
+}
+
+bool_t nfs4_begin_bare(XDR *x, uint32_t nops)
+{
+	compound4_args_head h = { .minorversion = MINOR_VERSION, .numops = nops };
+
+	return xdr_compound4_args_head(x, &h);
+}
+
+bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
+{
+	const struct nfs4_lane *l4 = c->lane->vdata;
+	unsigned nlanes = c->lane->client->nlanes;
+	SEQUENCE4args a = {
+		.sa_sequenceid = l4->slot[c->slot].seqid,
+		.sa_slotid = c->lane->index + c->slot * nlanes,
+		/* Other lanes use theirs without asking: any may be in use. */
+		.sa_highest_slotid = l4->total - 1,
+		.sa_cachethis = cache,
+	};
+
+	memcpy(a.sa_sessionid, l4->sessionid, sizeof(a.sa_sessionid));
+	return nfs4_begin_bare(x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
+	       xdr_SEQUENCE4args(x, &a);
+}
+
+bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
+{
+	PUTFH4args a = { .object = { .len = fh->len, .data = (const char *)fh->data } };
+
+	return nfs4_put_op(x, OP_PUTFH) && xdr_PUTFH4args(x, &a);
+}
+
+bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh)
+{
+	return nfs4_begin_seq(c, x, nops, cache) && nfs4_put_fh(x, fh);
+}
+
+bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name)
+{
+	component4 n = nfs_ref_str(name);
+
+	return nfs4_put_op(x, op) && xdr_component4(x, &n);
+}
+
+bool_t nfs4_put_getattr(XDR *x)
+{
+	GETATTR4args a = { .attr_request = nfs4_stat_mask };
+
+	return nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+}
+
+/* ---- statuses ---- */
+
+int nfs4_errno(nfsstat4 status)
+{
+	switch (status) {
+	case NFS4_OK:                   return 0;
+	case NFS4ERR_PERM:              return -EPERM;
+	case NFS4ERR_NOENT:             return -ENOENT;
+	case NFS4ERR_NXIO:              return -ENXIO;
+	case NFS4ERR_ACCESS:
+	case NFS4ERR_WRONGSEC:          return -EACCES;
+	case NFS4ERR_EXIST:             return -EEXIST;
+	case NFS4ERR_XDEV:              return -EXDEV;
+	case NFS4ERR_NOTDIR:            return -ENOTDIR;
+	case NFS4ERR_ISDIR:             return -EISDIR;
+	case NFS4ERR_FBIG:              return -EFBIG;
+	case NFS4ERR_NOSPC:             return -ENOSPC;
+	case NFS4ERR_ROFS:              return -EROFS;
+	case NFS4ERR_MLINK:             return -EMLINK;
+	case NFS4ERR_NAMETOOLONG:       return -ENAMETOOLONG;
+	case NFS4ERR_NOTEMPTY:          return -ENOTEMPTY;
+	case NFS4ERR_DQUOT:             return -EDQUOT;
+	case NFS4ERR_STALE:
+	case NFS4ERR_BADHANDLE:
+	case NFS4ERR_FHEXPIRED:         return -ESTALE;
+	case NFS4ERR_MOVED:             return -EREMOTE;
+	case NFS4ERR_SYMLINK:           return -ELOOP;
+	case NFS4ERR_BAD_COOKIE:
+	case NFS4ERR_NOT_SAME:          return -NFS_ECOOKIE;
+	case NFS4ERR_SHARE_DENIED:
+	case NFS4ERR_FILE_OPEN:         return -EBUSY;
+	case NFS4ERR_OPENMODE:          return -EBADF;
+	case NFS4ERR_NOTSUPP:
+	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
+	case NFS4ERR_INVAL:
+	case NFS4ERR_BADTYPE:
+	case NFS4ERR_WRONG_TYPE:
+	case NFS4ERR_BADNAME:
+	case NFS4ERR_BADCHAR:
+	case NFS4ERR_BADOWNER:
+	case NFS4ERR_TOOSMALL:          return -EINVAL;
+	case NFS4ERR_MINOR_VERS_MISMATCH: return -EPROTONOSUPPORT;
+	default:                        return -EIO;
+	}
+}
+
+/* The session is not the one that the call was sent in: try the new one. */
+static int session_lost(struct nfs_call *c)
+{
+	const struct nfs4_lane *l4 = c->lane->vdata;
+
+	if (c->has_slot && c->epoch != l4->epoch)
+		return NFS_AGAIN;
+	atomic_store(&nfs4_of(c)->need_session, true);
+	return NFS_RECOVER;
+}
+
+static int stateid_lost(struct nfs_call *c)
+{
+	if (!c->open || atomic_load(&c->open->lost) || c->TRIES++ >= STATE_TRIES)
+		return -EIO;
+	atomic_store(&c->open->reopen, true);
+	return NFS_RECOVER;
+}
+
+int nfs4_error(struct nfs_call *c, nfsstat4 status)
+{
+	switch (status) {
+	case NFS4ERR_DELAY:
+	case NFS4ERR_GRACE:
+	case NFS4ERR_LOCKED:
+		return NFS_LATER;
+	case NFS4ERR_BADSESSION:
+	case NFS4ERR_DEADSESSION:
+	case NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+	case NFS4ERR_BADSLOT:
+	case NFS4ERR_BAD_HIGH_SLOT:
+	case NFS4ERR_SEQ_MISORDERED:
+	case NFS4ERR_SEQ_FALSE_RETRY:
+		return session_lost(c);
+	case NFS4ERR_STALE_CLIENTID:
+		atomic_store(&nfs4_of(c)->need_client, true);
+		return NFS_RECOVER;
+	/* Replayed after a lost connection, and the server had not kept the
+	 * reply: only what may be repeated is sent without cachethis. */
+	case NFS4ERR_RETRY_UNCACHED_REP:
+		return NFS_AGAIN;
+	case NFS4ERR_BAD_STATEID:
+	case NFS4ERR_STALE_STATEID:
+	case NFS4ERR_OLD_STATEID:
+	case NFS4ERR_EXPIRED:
+	case NFS4ERR_ADMIN_REVOKED:
+		return stateid_lost(c);
+	default:
+		return nfs4_errno(status);
+	}
+}
+
+/* ---- receiving ---- */
+
+int nfs4_check_bare(XDR *x)
+{
+	compound4_res_head h;
+
+	if (!xdr_compound4_res_head(x, &h))
+		return -EBADMSG;
+	/* Failed before the first operation: there is no result to look at. */
+	if (h.numres == 0)
+		return h.status == NFS4ERR_MINOR_VERS_MISMATCH ? -EPROTONOSUPPORT :
+		       h.status ? -EIO : -EBADMSG;
+	return 0;
+}
+
+int nfs4_get_op(XDR *x, nfs_opnum4 op)
+{
+	uint32_t got;
+
+	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
+}
+
+int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	nfsstat4 status;
+
+	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	return status ? nfs4_error(c, status) : 0;
+}
+
+static void note_status_flags(struct nfs_call *c, uint32_t flags)
+{
+	struct nfs4_client *n = nfs4_of(c);
+
+	if (!(flags & (SEQ4_STATUS_RESTART_RECLAIM_NEEDED | SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED)))
+		return;
+	/* The server says so until it is done: once is enough. */
+	if (!(c->flags & NFS_CALL_CONTROL) && !atomic_exchange(&n->need_client, true))
+		nfs_control_recover(c->lane->client);
+}
+
+int nfs4_check_seq(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_lane *l4 = c->lane->vdata;
+	struct nfs4_slot *slot = &l4->slot[c->slot];
+	bool current = c->epoch == l4->epoch;
+	SEQUENCE4res r;
+	int rc = nfs4_check_bare(x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
+		return -EBADMSG;
+	if (r.sr_status) {
+		if (current)
+			slot->outcome = NFS4_NOT_CONSUMED;
+		return nfs4_error(c, r.sr_status);
+	}
+	if (memcmp(r.SEQUENCE4res_u.sr_resok4.sr_sessionid, l4->sessionid, NFS4_SESSIONID_SIZE) &&
+	    current)
+		return -EBADMSG;
+	if (current)
+		slot->outcome = NFS4_CONSUMED;
+	note_status_flags(c, r.SEQUENCE4res_u.sr_resok4.sr_status_flags);
+	return 0;
+}
+
+int nfs4_check(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check_seq(c, x);
+
+	return rc ? rc : nfs4_get_status(c, x, OP_PUTFH);
+}
+
+int nfs4_get_fh(struct nfs_call *c, XDR *x)
+{
+	GETFH4res r;
+	const nfs_fh4 *fh = &r.GETFH4res_u.resok4.object;
+
+	if (nfs4_get_op(x, OP_GETFH) || !xdr_GETFH4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (fh->len == 0 || fh->len > NFS_FH_MAX)
+		return -EBADMSG;
+	c->out_fh.len = fh->len;
+	memcpy(c->out_fh.data, fh->data, fh->len);
+	return 0;
+}
+
+int nfs4_get_attr(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_attrs a;
+	GETATTR4res r;
+
+	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes) ||
+	    !bitmap4_isset(&a.got, FATTR4_TYPE))
+		return -EBADMSG;
+	c->attr = a.attr;
+	c->has_attr = true;
+	return 0;
+}

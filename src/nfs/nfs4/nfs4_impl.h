@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of NFSv4.1 share.
+ *
+ * Who owns what:
+ *   struct nfs4_client   cl->vdata. Identity and session as the control thread
+ *                        has made them; lanes do not look at it while they
+ *                        work, but for the list of opens (its own mutex) and
+ *                        the atomics.
+ *   struct nfs4_lane     lane->vdata, the lane's: its copy of the session and
+ *                        its share of the slots. Replaced on the lane's own
+ *                        thread when there is a new session (epoch + 1).
+ *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
+ *                        and recovery while it works on it.
+ */
+#ifndef NFS_NFS4_IMPL_H
+#define NFS_NFS4_IMPL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include "nfs/internal.h"
+#include "nfs/nfs.h"
+#include "nfs4.h"
+
+#define NFS4_SLOTS_MAX 256u             /* of one lane */
+
+/* ---- XDR sizes of what replies are made of ---- */
+
+#define V4_HEAD_XDR   (4u + 4u + 4u)            /* status, our empty tag, count */
+#define V4_OP_XDR     (4u + 4u)                 /* operation, status */
+#define V4_SEQ_XDR    (V4_OP_XDR + 16u + 5u * 4u)
+#define V4_PREFIX_XDR (V4_HEAD_XDR + V4_SEQ_XDR + V4_OP_XDR)    /* ... and PUTFH */
+#define V4_FH_XDR     (V4_OP_XDR + 4u + 128u)
+#define V4_BITMAP_XDR (4u + 3u * 4u)
+/* Owner and group are names of any length in theory; servers have bounds of
+ * their own (Linux: 128). */
+#define V4_OWNER_XDR  (4u + 512u)
+/* type 4, change 8, size 8, fsid 16, fileid 8, mode 4, numlinks 4, rawdev 8,
+ * space_used 8, three times 12 each: 104; the two names. */
+#define V4_ATTRS_XDR  (104u + 2u * V4_OWNER_XDR)
+#define V4_GETATTR_XDR (V4_OP_XDR + V4_BITMAP_XDR + 4u + V4_ATTRS_XDR)
+#define V4_CHANGE_XDR (4u + 8u + 8u)
+
+/* ---- session ---- */
+
+enum nfs4_outcome { NFS4_UNKNOWN, NFS4_CONSUMED, NFS4_NOT_CONSUMED };
+
+struct nfs4_slot {
+	uint32_t seqid;                 /* of the next or current use */
+	enum nfs4_outcome outcome;      /* of the current use */
+};
+
+struct nfs4_lane {
+	uint32_t epoch;                 /* 0: no session yet */
+	char sessionid[NFS4_SESSIONID_SIZE];
+	unsigned total;                 /* slots of the whole session */
+	unsigned nslots;                /* ours: ids index, index + nlanes, ... */
+	struct nfs4_slot slot[NFS4_SLOTS_MAX];
+	uint16_t free[NFS4_SLOTS_MAX];
+	unsigned nfree, retired;
+};
+
+struct nfs4_client {
+	char owner[256];                /* co_ownerid: unique to this mount */
+	char verifier[NFS4_VERIFIER_SIZE];
+	clientid4 clientid;
+	sequenceid4 sequence;           /* of the next CREATE_SESSION */
+	char sessionid[NFS4_SESSIONID_SIZE];
+	uint32_t epoch;
+	unsigned nslots;
+	uint32_t lease_s;
+	_Atomic bool need_client;       /* the server does not know our client id */
+	_Atomic bool need_session;
+	bool forgotten;                 /* control thread: opens are to be reclaimed */
+	_Atomic uint64_t next_owner;    /* open-owners: one for each open */
+	pthread_mutex_t opens_mu;
+	struct list opens;
+};
+
+struct nfs_open {
+	struct list node;               /* in nfs4_client.opens */
+	_Atomic unsigned refs;
+	_Atomic bool reopen;            /* the server does not know its stateid */
+	_Atomic bool lost;              /* and would not give it back */
+	struct nfs_fh fh;
+	struct rpc_cred cred;
+	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
+	uint64_t owner;
+	stateid4 stateid;               /* written while no lane encodes */
+};
+
+static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
+{
+	return c->lane->client->vdata;
+}
+
+/* The version's own operations, all control calls. c->version: struct nfs4_ctl. */
+#define NFS4_OP_EXCHANGE_ID      (NFS_OP_VERSION + 0)
+#define NFS4_OP_CREATE_SESSION   (NFS_OP_VERSION + 1)
+#define NFS4_OP_DESTROY_SESSION  (NFS_OP_VERSION + 2)
+#define NFS4_OP_DESTROY_CLIENTID (NFS_OP_VERSION + 3)
+#define NFS4_OP_RECLAIM_COMPLETE (NFS_OP_VERSION + 4)
+#define NFS4_OP_RENEW            (NFS_OP_VERSION + 5)   /* SEQUENCE alone */
+#define NFS4_OP_ROOT             (NFS_OP_VERSION + 6)   /* PUTROOTFH, LOOKUP..., GETATTR */
+#define NFS4_OP_REOPEN           (NFS_OP_VERSION + 7)   /* c->open; reclaim: CLAIM_PREVIOUS */
+
+/* A control call with all that it points to: heap memory of its own, as the
+ * thread that waits may give up before the lane does. */
+struct nfs4_ctl {
+	struct nfs_call c;
+	struct rpc_cred cred;
+	nfsstat4 status;                /* as the server said it */
+	bool reclaim;
+	clientid4 clientid;
+	sequenceid4 sequence;
+	uint32_t flags;                 /* EXCHANGE_ID */
+	char sessionid[NFS4_SESSIONID_SIZE];
+	unsigned nslots;
+	uint32_t maxreq, maxresp;
+	const char *path;
+	uint32_t maxread, maxwrite, maxname, lease_s;
+	uint64_t maxfilesize;
+};
+
+/* ---- nfs4_compound.c ---- */
+
+/* The start of a COMPOUND of `nops` operations: SEQUENCE and PUTFH(fh) are two
+ * of them. cache: the server must be able to repeat the reply. */
+bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh);
+/* The same without PUTFH, and (bare) without SEQUENCE. */
+bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
+bool_t nfs4_begin_bare(XDR *x, uint32_t nops);
+bool_t nfs4_put_op(XDR *x, nfs_opnum4 op);
+bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh);
+bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);
+
+/*
+ * The counterparts. 0, or what decode is to return. nfs4_check: the compound's
+ * head, SEQUENCE and PUTFH.
+ */
+int nfs4_check(struct nfs_call *c, XDR *x);
+int nfs4_check_seq(struct nfs_call *c, XDR *x);
+int nfs4_check_bare(XDR *x);
+/* The next result must be `op`'s. */
+int nfs4_get_op(XDR *x, nfs_opnum4 op);
+/* The next result is `op`'s and only a status. */
+int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
+/* What decode returns for a status that is not NFS4_OK. */
+int nfs4_error(struct nfs_call *c, nfsstat4 status);
+/* nfsstat4 to -errno. */
+int nfs4_errno(nfsstat4 status);
+/* GETFH into c->out_fh; GETATTR into c->attr. */
+bool_t nfs4_put_getattr(XDR *x);
+int nfs4_get_fh(struct nfs_call *c, XDR *x);
+int nfs4_get_attr(struct nfs_call *c, XDR *x);
+
+/* ---- nfs4_attr.c ---- */
+
+extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mask, nfs4_root_mask;
+
+/* Everything that any of the masks asks for. */
+struct nfs4_attrs {
+	struct nfs_attr attr;
+	struct nfs_statfs fs;
+	nfs_fh4 fh;
+	uint32_t rdattr_error, lease_s, maxname;
+	uint64_t maxread, maxwrite, maxfilesize;
+	bitmap4 got;
+};
+
+/* false: malformed, or attributes that nobody asked for. */
+bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
+/* Encodes to `buf`, which out->attr_vals then refers to. */
+bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
+#define NFS4_SATTR_MAX 128u             /* what nfs4_put_fattr needs at most */
+
+/* ---- nfs4_session.c ---- */
+
+bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c);
+void nfs4_release(struct nfs_lane *l, struct nfs_call *c);
+/* nfs_each_lane: takes the client's newest session over. */
+void nfs4_install(struct nfs_lane *l, void *client);
+int nfs4_lane_init(struct nfs_lane *l);
+void nfs4_lane_fini(struct nfs_lane *l);
+extern const struct nfs_opdef nfs4_op_exchange_id, nfs4_op_create_session,
+	nfs4_op_destroy_session, nfs4_op_destroy_clientid, nfs4_op_reclaim_complete, nfs4_op_renew;
+
+/* ---- nfs4_mount.c ---- */
+
+/* Control thread: runs k->c and waits. k is freed unless `keep` gets it. */
+int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
+	     struct nfs4_ctl **keep);
+struct nfs4_ctl *nfs4_ctl_new(void);
+int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status);
+int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status);
+int nfs4_mount(struct nfs_client *cl, struct errbuf *eb);
+void nfs4_umount(struct nfs_client *cl);
+void nfs4_free(struct nfs_client *cl);
+void nfs4_tick(struct nfs_client *cl);
+extern const struct nfs_opdef nfs4_op_root;
+
+/* ---- nfs4_state.c ---- */
+
+/* The stateid for I/O: the open's, or the anonymous one. */
+stateid4 nfs4_stateid(const struct nfs_open *o);
+void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
+extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
+
+/* ---- nfs4_recover.c ---- */
+
+int nfs4_recover(struct nfs_client *cl);
+
+/* ---- the rest ---- */
+
+extern const struct nfs_opdef nfs4_op_null, nfs4_op_getattr, nfs4_op_setattr, nfs4_op_lookup,
+	nfs4_op_lookupp, nfs4_op_access, nfs4_op_readlink, nfs4_op_statfs;      /* nfs4_meta.c */
+extern const struct nfs_opdef nfs4_op_read, nfs4_op_write, nfs4_op_commit;      /* nfs4_io.c */
+extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
+	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Operations on names and attributes that change nothing, and SETATTR. */
+#include <unistd.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+/* ---- NULL ---- */
+
+static bool_t encode_null(struct nfs_call *c, XDR *x)
+{
+	return nfs4_begin_seq(c, x, 1, false);
+}
+
+static uint32_t null_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR;
+}
+
+const struct nfs_opdef nfs4_op_null = {
+	.name = "SEQUENCE", .encode = encode_null, .decode = nfs4_check_seq,
+	.results_max = null_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- GETATTR ---- */
+
+static bool_t encode_getattr(struct nfs_call *c, XDR *x)
+{
+	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_getattr(x);
+}
+
+static int decode_getattr(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check(c, x);
+
+	return rc ? rc : nfs4_get_attr(c, x);
+}
+
+static uint32_t getattr_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_GETATTR_XDR;
+}
+
+const struct nfs_opdef nfs4_op_getattr = {
+	.name = "GETATTR", .encode = encode_getattr, .decode = decode_getattr,
+	.results_max = getattr_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- SETATTR ---- */
+
+static bool_t encode_setattr(struct nfs_call *c, XDR *x)
+{
+	char buf[NFS4_SATTR_MAX];
+	/* A stateid matters for the size only; the anonymous one serves else. */
+	SETATTR4args a = {
+		.stateid = nfs4_stateid(c->sattr.valid & NFS_SET_SIZE ? c->open : NULL),
+	};
+
+	return nfs4_put_fattr(&a.obj_attributes, &c->sattr, buf, sizeof(buf)) &&
+	       nfs4_begin(c, x, 4, true, c->fh) && nfs4_put_op(x, OP_SETATTR) &&
+	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
+}
+
+static int decode_setattr(struct nfs_call *c, XDR *x)
+{
+	SETATTR4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
+		return -EBADMSG;
+	return r.status ? nfs4_error(c, r.status) : nfs4_get_attr(c, x);
+}
+
+static uint32_t setattr_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR;
+}
+
+const struct nfs_opdef nfs4_op_setattr = {
+	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
+	.results_max = setattr_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- LOOKUP, LOOKUPP ---- */
+
+static bool_t encode_lookup(struct nfs_call *c, XDR *x)
+{
+	bool_t ok = nfs4_begin(c, x, 5, false, c->fh);
+
+	ok = ok && (c->op == NFS_OP_LOOKUPP ? nfs4_put_op(x, OP_LOOKUPP) :
+		    nfs4_put_name(x, OP_LOOKUP, c->name));
+	return ok && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+}
+
+static int decode_lookup(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check(c, x);
+
+	if (!rc)
+		rc = nfs4_get_status(c, x, c->op == NFS_OP_LOOKUPP ? OP_LOOKUPP : OP_LOOKUP);
+	if (!rc)
+		rc = nfs4_get_fh(c, x);
+	return rc ? rc : nfs4_get_attr(c, x);
+}
+
+static uint32_t lookup_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR;
+}
+
+const struct nfs_opdef nfs4_op_lookup = {
+	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
+	.results_max = lookup_max, .proc = NFSPROC4_COMPOUND,
+};
+const struct nfs_opdef nfs4_op_lookupp = {
+	.name = "LOOKUPP", .encode = encode_lookup, .decode = decode_lookup,
+	.results_max = lookup_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- ACCESS ---- */
+
+static bool_t encode_access(struct nfs_call *c, XDR *x)
+{
+	ACCESS4args a = { 0 };
+
+	if (c->access.mask & R_OK)
+		a.access |= ACCESS4_READ;
+	if (c->access.mask & W_OK)
+		a.access |= ACCESS4_MODIFY | ACCESS4_EXTEND;
+	if (c->access.mask & X_OK)
+		a.access |= ACCESS4_EXECUTE | ACCESS4_LOOKUP;
+	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_ACCESS) &&
+	       xdr_ACCESS4args(x, &a);
+}
+
+static int decode_access(struct nfs_call *c, XDR *x)
+{
+	ACCESS4res r;
+	uint32_t got;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_ACCESS) || !xdr_ACCESS4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	got = r.ACCESS4res_u.resok4.access;
+	c->access.mask &= (got & ACCESS4_READ ? R_OK : 0) |
+			  (got & (ACCESS4_MODIFY | ACCESS4_EXTEND) ? W_OK : 0) |
+			  (got & (ACCESS4_EXECUTE | ACCESS4_LOOKUP) ? X_OK : 0);
+	return 0;
+}
+
+static uint32_t access_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + 8;
+}
+
+const struct nfs_opdef nfs4_op_access = {
+	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
+	.results_max = access_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- READLINK ---- */
+
+static bool_t encode_readlink(struct nfs_call *c, XDR *x)
+{
+	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_READLINK);
+}
+
+static int decode_readlink(struct nfs_call *c, XDR *x)
+{
+	READLINK4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_READLINK) || !xdr_READLINK4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	c->link.target = r.READLINK4res_u.resok4.link.data;
+	c->link.len = r.READLINK4res_u.resok4.link.len;
+	return 0;
+}
+
+static uint32_t readlink_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX;
+}
+
+const struct nfs_opdef nfs4_op_readlink = {
+	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
+	.results_max = readlink_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- the file system's attributes ---- */
+
+static bool_t encode_statfs(struct nfs_call *c, XDR *x)
+{
+	GETATTR4args a = { .attr_request = nfs4_fs_mask };
+
+	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_GETATTR) &&
+	       xdr_GETATTR4args(x, &a);
+}
+
+static int decode_statfs(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_attrs a;
+	GETATTR4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
+		return -EBADMSG;
+	c->statfs = a.fs;
+	c->statfs.name_max = a.maxname ? a.maxname : c->lane->client->name_max;
+	return 0;
+}
+
+const struct nfs_opdef nfs4_op_statfs = {
+	.name = "GETATTR (file system)", .encode = encode_statfs, .decode = decode_statfs,
+	.results_max = getattr_max, .proc = NFSPROC4_COMPOUND,
+};

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From nothing to a root handle, and back: client id, session, the export's
+ * path, the lease. Runs on the thread that mounts or on the control thread;
+ * both may block.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define MOUNT_TIMEOUT_MS  60000u
+/* At the end: an answer is a courtesy, the lease ends the state anyway. */
+#define UMOUNT_TIMEOUT_MS 400u
+#define NS_PER_S 1000000000ull
+
+/* ---- control calls ---- */
+
+struct nfs4_ctl *nfs4_ctl_new(void)
+{
+	struct nfs4_ctl *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	k->c.flags = NFS_CALL_CONTROL;
+	k->c.cred = &k->cred;
+	k->c.version = k;
+	return k;
+}
+
+int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
+	     struct nfs4_ctl **keep)
+{
+	bool leaked;
+	int rc;
+
+	k->c.op = op;
+	rc = nfs_call_sync(&cl->lanes[0], &k->c, timeout_ms, &leaked);
+	if (keep)
+		*keep = leaked ? NULL : k;
+	else if (!leaked)
+		free(k);
+	return rc;
+}
+
+/* One without arguments or results. */
+static int run_simple(struct nfs_client *cl, enum nfs_op op, unsigned timeout_ms)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	return k ? nfs4_run(cl, k, op, timeout_ms, NULL) : -ENOMEM;
+}
+
+int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
+{
+	struct nfs4_client *n = cl->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, atomic_load(&cl->control->mounted) ?
+		      0 : MOUNT_TIMEOUT_MS, &k);
+	if (!k)
+		return rc;
+	*status = k->status;
+	if (!rc) {
+		n->clientid = k->clientid;
+		n->sequence = k->sequence;
+		*confirmed = k->flags & EXCHGID4_FLAG_CONFIRMED_R;
+	}
+	free(k);
+	return rc;
+}
+
+static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
+{
+	struct nfs4_client *n = cl->vdata;
+
+	n->sequence++;
+	if (k->nslots < cl->nlanes) {
+		log_err("%s grants only %u slots, fewer than there are connections: mount with lanes=%u",
+			cl->cfg.server, k->nslots, k->nslots ? k->nslots : 1);
+		return -ENOSR;
+	}
+	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
+	n->nslots = k->nslots;
+	n->epoch++;
+	nfs_each_lane(cl, nfs4_install, n);
+	return 0;
+}
+
+/* What a session of these limits lets through. */
+static void clamp_sizes(struct nfs_client *cl, const struct nfs4_ctl *k)
+{
+	uint32_t r = k->maxresp > 8192 ? k->maxresp - 1024 : 4096;
+	uint32_t w = k->maxreq > 8192 ? k->maxreq - 1024 : 4096;
+
+	if (cl->rsize > r)
+		cl->rsize = r & ~4095u;
+	if (cl->wsize > w)
+		cl->wsize = w & ~4095u;
+}
+
+int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
+{
+	struct nfs4_client *n = cl->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	k->clientid = n->clientid;
+	k->sequence = n->sequence;
+	rc = nfs4_run(cl, k, NFS4_OP_CREATE_SESSION, atomic_load(&cl->control->mounted) ?
+		      0 : MOUNT_TIMEOUT_MS, &k);
+	if (!k)
+		return rc;
+	*status = k->status;
+	if (!rc)
+		rc = take_session(cl, k);
+	/* A later session of smaller limits would need smaller requests than
+	 * the kernel has been told; servers do not do that. */
+	if (!rc && !atomic_load(&cl->control->mounted))
+		clamp_sizes(cl, k);
+	free(k);
+	return rc;
+}
+
+/* ---- the root ---- */
+
+/* The next component of a path; false at its end. */
+static bool next_component(const char **path, const char **name, size_t *len)
+{
+	const char *p = *path;
+
+	while (*p == '/')
+		p++;
+	if (!*p)
+		return false;
+	*name = p;
+	*len = strcspn(p, "/");
+	*path = p + *len;
+	return true;
+}
+
+static uint32_t count_components(const char *path)
+{
+	const char *name;
+	uint32_t n = 0;
+	size_t len;
+
+	while (next_component(&path, &name, &len))
+		n++;
+	return n;
+}
+
+static bool_t encode_root(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_ctl *k = c->version;
+	const char *path = k->path, *name;
+	GETATTR4args a = { .attr_request = nfs4_root_mask };
+	size_t len;
+
+	if (!nfs4_begin_seq(c, x, 4 + count_components(path), false) ||
+	    !nfs4_put_op(x, OP_PUTROOTFH))
+		return FALSE;
+	while (next_component(&path, &name, &len)) {
+		component4 comp = { .len = (uint32_t)len, .data = name };
+
+		if (!nfs4_put_op(x, OP_LOOKUP) || !xdr_component4(x, &comp))
+			return FALSE;
+	}
+	return nfs4_put_op(x, OP_GETFH) && nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+}
+
+static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	struct nfs4_ctl *k = c->version;
+	nfsstat4 status;
+
+	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	k->status = status;
+	return status ? nfs4_error(c, status) : 0;
+}
+
+static int take_root_attrs(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->version;
+	struct nfs4_attrs a;
+	GETATTR4res r;
+
+	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+		return -EBADMSG;
+	k->status = r.status;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
+		return -EBADMSG;
+	c->attr = a.attr;
+	/* Absent means "no limit of mine" (RFC 8881, section 5.8.2). */
+	k->maxread = a.maxread && a.maxread < NFS_IO_MAX ? (uint32_t)a.maxread : NFS_IO_MAX;
+	k->maxwrite = a.maxwrite && a.maxwrite < NFS_IO_MAX ? (uint32_t)a.maxwrite : NFS_IO_MAX;
+	k->maxname = a.maxname;
+	k->maxfilesize = a.maxfilesize;
+	k->lease_s = a.lease_s;
+	return 0;
+}
+
+static int decode_root(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_ctl *k = c->version;
+	uint32_t n = count_components(k->path);
+	int rc = nfs4_check_seq(c, x);
+
+	if (!rc)
+		rc = root_status(c, x, OP_PUTROOTFH);
+	while (!rc && n--)
+		rc = root_status(c, x, OP_LOOKUP);
+	if (!rc)
+		rc = nfs4_get_fh(c, x);
+	return rc ? rc : take_root_attrs(c, x);
+}
+
+static uint32_t root_max(const struct nfs_call *c)
+{
+	const struct nfs4_ctl *k = c->version;
+
+	return V4_PREFIX_XDR + count_components(k->path) * V4_OP_XDR + V4_FH_XDR +
+	       V4_GETATTR_XDR + 64;
+}
+
+const struct nfs_opdef nfs4_op_root = {
+	.name = "LOOKUP of the export", .encode = encode_root, .decode = decode_root,
+	.results_max = root_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- mount ---- */
+
+static int client_init(struct nfs_client *cl)
+{
+	struct nfs4_client *n = calloc(1, sizeof(*n));
+	char host[128] = "";
+	uint64_t unique = 0;
+
+	if (!n)
+		return -ENOMEM;
+	pthread_mutex_init(&n->opens_mu, NULL);
+	list_init(&n->opens);
+	gethostname(host, sizeof(host) - 1);
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
+	    getrandom(n->verifier, sizeof(n->verifier), 0) != sizeof(n->verifier))
+		unique = mono_ns();
+	snprintf(n->owner, sizeof(n->owner), "nfsrdma-fuse %s %d %016llx", host, (int)getpid(),
+		 (unsigned long long)unique);
+	cl->vdata = n;
+	return 0;
+}
+
+void nfs4_free(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->vdata;
+
+	/* Opens that never saw their CLOSE: the mount ended first. */
+	for (struct list *l; (l = list_pop(&n->opens)); )
+		free(container_of(l, struct nfs_open, node));
+	pthread_mutex_destroy(&n->opens_mu);
+	free(n);
+}
+
+static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct errbuf *eb)
+{
+	const char *server = cl->cfg.server;
+
+	if (rc == -EPROTONOSUPPORT || status == NFS4ERR_MINOR_VERS_MISMATCH)
+		return err_set(eb, -EPROTONOSUPPORT, "%s does not speak NFSv4.1: try vers=3", server);
+	if (rc == -ETIMEDOUT)
+		return err_set(eb, rc, "%s accepts the connection but does not answer NFS calls: "
+			       "is its NFS server running?", server);
+	return err_set(eb, rc, "%s refuses an NFSv4.1 session: %s%s", server, strerror(-rc),
+		       status ? " (see its log)" : "");
+}
+
+static int root_error(struct nfs_client *cl, int rc, nfsstat4 status, struct errbuf *eb)
+{
+	const char *server = cl->cfg.server, *export = cl->cfg.export;
+
+	switch (status) {
+	case NFS4ERR_NOENT:
+		return err_set(eb, -ENOENT, "%s has no export '%s': with NFSv4 the path starts at the "
+			       "server's root export (fsid=0), which is '/'", server, export);
+	case NFS4ERR_ACCESS:
+	case NFS4ERR_PERM:
+		return err_set(eb, -EACCES, "%s does not let this host mount '%s': check /etc/exports "
+			       "there", server, export);
+	case NFS4ERR_WRONGSEC:
+		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
+			       "this client speaks: add sec=sys to the export", server, export);
+	case NFS4ERR_NOTDIR:
+	case NFS4ERR_SYMLINK:
+		return err_set(eb, -ENOTDIR, "'%s' on %s is not a directory", export, server);
+	default:
+		return err_set(eb, rc, "%s cannot mount '%s': %s", server, export, strerror(-rc));
+	}
+}
+
+static uint32_t clamp_size(uint32_t want, uint32_t max)
+{
+	uint32_t n = want < max ? want : max;
+
+	return n >= 4096 ? n & ~4095u : 4096;
+}
+
+static int find_root(struct nfs_client *cl, struct errbuf *eb)
+{
+	struct nfs4_client *n = cl->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return err_set(eb, -ENOMEM, "out of memory");
+	k->path = cl->cfg.export;
+	rc = nfs4_run(cl, k, NFS4_OP_ROOT, MOUNT_TIMEOUT_MS, &k);
+	if (!k)
+		return err_set(eb, rc, "%s does not answer: %s", cl->cfg.server, strerror(-rc));
+	if (rc) {
+		rc = root_error(cl, rc, k->status, eb);
+	} else {
+		cl->root_fh = k->c.out_fh;
+		cl->rsize = clamp_size(cl->rsize, k->maxread);
+		cl->wsize = clamp_size(cl->wsize, k->maxwrite);
+		if (k->maxname && k->maxname < cl->name_max)
+			cl->name_max = k->maxname;
+		if (k->maxfilesize)
+			cl->max_file_size = k->maxfilesize;
+		n->lease_s = k->lease_s ? k->lease_s : 90;
+	}
+	free(k);
+	return rc;
+}
+
+int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
+{
+	nfsstat4 status = NFS4_OK;
+	bool confirmed;
+	int rc = client_init(cl);
+
+	if (rc)
+		return err_set(eb, rc, "out of memory");
+	rc = nfs4_new_clientid(cl, &confirmed, &status);
+	if (!rc)
+		rc = nfs4_new_session(cl, &status);
+	if (rc)
+		return start_error(cl, rc, status, eb);
+	rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, MOUNT_TIMEOUT_MS);
+	if (rc)
+		return start_error(cl, rc, NFS4_OK, eb);
+	return find_root(cl, eb);
+}
+
+void nfs4_umount(struct nfs_client *cl)
+{
+	if (run_simple(cl, NFS4_OP_DESTROY_SESSION, UMOUNT_TIMEOUT_MS) == -ETIMEDOUT)
+		return;
+	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, UMOUNT_TIMEOUT_MS);
+}
+
+/* Any SEQUENCE renews the lease (RFC 8881, section 8.3): only a mount that is
+ * idle needs one for its own sake. */
+void nfs4_tick(struct nfs_client *cl)
+{
+	const struct nfs4_client *n = cl->vdata;
+	uint64_t now = mono_ns(), last = 0;
+
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,
+						  memory_order_relaxed);
+
+		last = t > last ? t : last;
+	}
+	if (!atomic_load(&cl->control->mounted) || now < last ||
+	    now - last < n->lease_s * NS_PER_S / 3)
+		return;
+	run_simple(cl, NFS4_OP_RENEW, 0);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recovery of lost state (RFC 8881, section 8.4), on the control thread. All
+ * lanes hold, so nothing but this sends anything.
+ *
+ *   session lost     CREATE_SESSION with the client id that we have
+ *        | STALE_CLIENTID
+ *   client id lost   EXCHANGE_ID, CREATE_SESSION
+ *        | the server did not know us any more: restarted, or our lease ended
+ *   opens lost       OPEN, CLAIM_PREVIOUS for each (in its grace period), or
+ *                    CLAIM_FH when there is no grace; then RECLAIM_COMPLETE
+ *   stateid lost     OPEN, CLAIM_FH for those that are marked
+ *
+ * An open that cannot be had again is lost: I/O on it fails with EIO, and it is
+ * said once.
+ *
+ * The server or the connection goes during this: control calls wait for a
+ * connection; -EAGAIN from one of them means that the ground has shifted, and
+ * everything starts from the top. -ESHUTDOWN: the mount ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+/* Rounds before the control thread takes a rest and calls again. */
+#define ROUNDS 20u
+
+static bool no_reclaim(nfsstat4 status)
+{
+	return status == NFS4ERR_NO_GRACE || status == NFS4ERR_RECLAIM_BAD ||
+	       status == NFS4ERR_RECLAIM_CONFLICT;
+}
+
+static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nfsstat4 *status)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	k->cred = o->cred;
+	k->reclaim = reclaim;
+	k->c.open = o;
+	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
+	if (k)
+		*status = k->status;
+	free(k);
+	return rc;
+}
+
+/* 0: the open is good again, or lost for good. */
+static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
+{
+	nfsstat4 status = NFS4_OK;
+	int rc = reopen_as(cl, o, reclaim, &status);
+
+	if (rc && reclaim && no_reclaim(status))
+		rc = reopen_as(cl, o, false, &status);
+	if (rc == 0 || rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
+		return rc;
+	if (!atomic_exchange(&o->lost, true))
+		log_err("an open file on %s was lost with the server's state and could not be "
+			"opened again: %s; reads and writes on it fail", cl->cfg.server, strerror(-rc));
+	atomic_store(&o->reopen, false);
+	return 0;
+}
+
+/* The next open after `o` (NULL: the first), referenced; o's reference goes. */
+static struct nfs_open *next_open(struct nfs_client *cl, struct nfs_open *o)
+{
+	struct nfs4_client *n = cl->vdata;
+	struct nfs_open *next = NULL;
+	struct list *at;
+
+	pthread_mutex_lock(&n->opens_mu);
+	at = o ? o->node.next : n->opens.next;
+	if (at != &n->opens) {
+		next = container_of(at, struct nfs_open, node);
+		atomic_fetch_add(&next->refs, 1);
+	}
+	pthread_mutex_unlock(&n->opens_mu);
+	if (o)
+		nfs4_open_put(cl, o);
+	return next;
+}
+
+static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
+{
+	struct nfs_open *o = NULL;
+	unsigned count = 0;
+	int rc;
+
+	while ((o = next_open(cl, o))) {
+		if (atomic_load(&o->lost) || !(all || atomic_load(&o->reopen)))
+			continue;
+		rc = reopen(cl, o, reclaim);
+		if (rc) {
+			nfs4_open_put(cl, o);
+			return rc;
+		}
+		count++;
+	}
+	if (count)
+		log_info("%u open files recovered on %s", count, cl->cfg.server);
+	return 0;
+}
+
+static int reclaim_complete(struct nfs_client *cl)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	return k ? nfs4_run(cl, k, NFS4_OP_RECLAIM_COMPLETE, 0, NULL) : -ENOMEM;
+}
+
+static int new_clientid(struct nfs_client *cl, bool *forgotten)
+{
+	struct nfs4_client *n = cl->vdata;
+	nfsstat4 status = NFS4_OK;
+	bool confirmed = false;
+	int rc;
+
+	atomic_store(&n->need_client, false);
+	rc = nfs4_new_clientid(cl, &confirmed, &status);
+	if (rc) {
+		atomic_store(&n->need_client, true);
+		return rc;
+	}
+	/* Confirmed: the server knows us, and our opens. */
+	if (!confirmed)
+		*forgotten = true;
+	atomic_store(&n->need_session, true);
+	return 0;
+}
+
+static int new_session(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->vdata;
+	nfsstat4 status = NFS4_OK;
+	int rc;
+
+	atomic_store(&n->need_session, false);
+	rc = nfs4_new_session(cl, &status);
+	if (!rc)
+		return 0;
+	atomic_store(&n->need_session, true);
+	/* Either is cured by a new EXCHANGE_ID. */
+	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED) {
+		atomic_store(&n->need_client, true);
+		return -EAGAIN;
+	}
+	return rc;
+}
+
+static int round_of(struct nfs_client *cl, bool *forgotten)
+{
+	struct nfs4_client *n = cl->vdata;
+	int rc = 0;
+
+	if (atomic_load(&n->need_client))
+		rc = new_clientid(cl, forgotten);
+	if (!rc && atomic_load(&n->need_session))
+		rc = new_session(cl);
+	if (rc)
+		return rc;
+	if (!*forgotten)
+		return reopen_all(cl, false, false);
+	rc = reopen_all(cl, true, true);
+	if (!rc)
+		rc = reclaim_complete(cl);
+	if (!rc)
+		*forgotten = false;
+	return rc;
+}
+
+int nfs4_recover(struct nfs_client *cl)
+{
+	/* Kept over calls: what was forgotten stays so until it is reclaimed. */
+	struct nfs4_client *n = cl->vdata;
+	int rc = -EAGAIN;
+
+	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++)
+		rc = round_of(cl, &n->forgotten);
+	if (rc == 0)
+		log_info("state on %s recovered", cl->cfg.server);
+	return rc;
+}

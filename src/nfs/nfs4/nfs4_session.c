@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Slots, and the operations that make and end client ids and sessions.
+ *
+ * The session's slots are dealt out to the lanes: slot id = lane + n * lanes.
+ * A lane takes and gives back its own without a lock.
+ *
+ *   free --acquire--> in use --reply--> SEQUENCE was OK:     seqid + 1, free
+ *                                       SEQUENCE failed:     the same seqid, free
+ *                                       no usable reply:     retired
+ *
+ * A retired slot is not used again in this session, as nobody knows which
+ * sequence id the server expects next; when a lane has none left the session
+ * is made anew. The connection dying retires nothing: the transport sends the
+ * same call again, with the same slot and sequence id, and the server either
+ * executes it then or repeats its reply (RFC 8881, section 2.10.6).
+ *
+ * When there is a new session every lane takes it over on its own thread.
+ * Calls that were sent in the old one find epoch changed: their slot is gone.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+/* EXCHANGE_ID ... DESTROY_CLIENTID stand alone (RFC 8881, section 2.10.2.1). */
+static bool takes_slot(const struct nfs_call *c)
+{
+	return c->op < NFS4_OP_EXCHANGE_ID || c->op > NFS4_OP_DESTROY_CLIENTID;
+}
+
+bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
+{
+	struct nfs4_lane *l4 = l->vdata;
+
+	c->has_slot = false;
+	if (!takes_slot(c))
+		return true;
+	if (!l4->nfree)
+		return false;
+	c->slot = l4->free[--l4->nfree];
+	c->has_slot = true;
+	c->epoch = l4->epoch;
+	l4->slot[c->slot].outcome = NFS4_UNKNOWN;
+	return true;
+}
+
+void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
+{
+	struct nfs4_lane *l4 = l->vdata;
+	struct nfs4_slot *s;
+
+	if (!c->has_slot)
+		return;
+	c->has_slot = false;
+	if (c->epoch != l4->epoch)
+		return;
+	s = &l4->slot[c->slot];
+	if (s->outcome == NFS4_UNKNOWN && c->rr.sends) {
+		l4->retired++;
+		if (l4->retired == l4->nslots) {
+			atomic_store(&nfs4_of(c)->need_session, true);
+			nfs_control_recover(l->client);
+		}
+		return;
+	}
+	if (s->outcome == NFS4_CONSUMED)
+		s->seqid++;
+	l4->free[l4->nfree++] = (uint16_t)c->slot;
+}
+
+void nfs4_install(struct nfs_lane *l, void *client)
+{
+	const struct nfs4_client *n = client;
+	struct nfs4_lane *l4 = l->vdata;
+	unsigned nlanes = l->client->nlanes;
+	unsigned mine = (n->nslots + nlanes - 1 - l->index) / nlanes;
+
+	l4->epoch = n->epoch;
+	memcpy(l4->sessionid, n->sessionid, sizeof(l4->sessionid));
+	l4->total = n->nslots;
+	l4->nslots = mine < NFS4_SLOTS_MAX ? mine : NFS4_SLOTS_MAX;
+	l4->nfree = l4->retired = 0;
+	/* The last on the stack is used first: low slots are kept busy. */
+	for (unsigned i = l4->nslots; i-- > 0; ) {
+		l4->slot[i].seqid = 1;
+		l4->free[l4->nfree++] = (uint16_t)i;
+	}
+}
+
+int nfs4_lane_init(struct nfs_lane *l)
+{
+	l->vdata = calloc(1, sizeof(struct nfs4_lane));
+	return l->vdata ? 0 : -ENOMEM;
+}
+
+void nfs4_lane_fini(struct nfs_lane *l)
+{
+	free(l->vdata);
+	l->vdata = NULL;
+}
+
+/* ---- EXCHANGE_ID ---- */
+
+static struct nfs4_ctl *ctl_of(const struct nfs_call *c)
+{
+	return c->version;
+}
+
+/* A failed control operation: its status is looked at by who waits for it. */
+static int control_status(struct nfs_call *c, nfsstat4 status)
+{
+	ctl_of(c)->status = status;
+	if (status == NFS4ERR_DELAY || status == NFS4ERR_GRACE)
+		return NFS_LATER;
+	return nfs4_errno(status);
+}
+
+static bool_t encode_exchange_id(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_client *n = nfs4_of(c);
+	EXCHANGE_ID4args a = {
+		.eia_clientowner.co_ownerid = nfs_ref_str(n->owner),
+		.eia_flags = EXCHGID4_FLAG_USE_NON_PNFS,
+		.eia_state_protect.spa_how = SP4_NONE,
+	};
+
+	memcpy(a.eia_clientowner.co_verifier, n->verifier, NFS4_VERIFIER_SIZE);
+	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_EXCHANGE_ID) &&
+	       xdr_EXCHANGE_ID4args(x, &a);
+}
+
+static int decode_exchange_id(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = ctl_of(c);
+	EXCHANGE_ID4res r;
+	int rc = nfs4_check_bare(x);
+
+	if (rc)
+		return rc;
+	memset(&r, 0, sizeof(r));
+	if (nfs4_get_op(x, OP_EXCHANGE_ID) || !xdr_EXCHANGE_ID4res(x, &r)) {
+		rc = -EBADMSG;
+	} else if (r.eir_status) {
+		rc = control_status(c, r.eir_status);
+	} else {
+		k->clientid = r.EXCHANGE_ID4res_u.eir_resok4.eir_clientid;
+		k->sequence = r.EXCHANGE_ID4res_u.eir_resok4.eir_sequenceid;
+		k->flags = r.EXCHANGE_ID4res_u.eir_resok4.eir_flags;
+	}
+	xdr_free((xdrproc_t)xdr_EXCHANGE_ID4res, (char *)&r);
+	return rc;
+}
+
+static uint32_t control_max(const struct nfs_call *c)
+{
+	(void)c;
+	/* EXCHANGE_ID's is the largest: owner, scope and implementation name,
+	 * each up to 1024 (RFC 8881, section 18.35). */
+	return V4_HEAD_XDR + V4_OP_XDR + 24 + 3 * (4 + 1024) + 64;
+}
+
+const struct nfs_opdef nfs4_op_exchange_id = {
+	.name = "EXCHANGE_ID", .encode = encode_exchange_id, .decode = decode_exchange_id,
+	.results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- CREATE_SESSION ---- */
+
+/* What a call or reply carries besides file data. */
+#define OVERHEAD 4096u
+
+static bool_t encode_create_session(struct nfs_call *c, XDR *x)
+{
+	const struct nfs_client *cl = c->lane->client;
+	const struct nfs4_ctl *k = ctl_of(c);
+	callback_sec_parms4 sec = { .cb_secflavor = 0 };        /* AUTH_NONE */
+	CREATE_SESSION4args a = {
+		.csa_clientid = k->clientid, .csa_sequence = k->sequence,
+		/* No back channel is asked for, so no delegations come; the
+		 * connection is RDMA already (not stepped up). */
+		.csa_flags = 0,
+		.csa_fore_chan_attrs = {
+			/* Counts the whole call, data in chunks included. */
+			.ca_maxrequestsize = cl->wsize + OVERHEAD,
+			.ca_maxresponsesize = cl->rsize + OVERHEAD,
+			.ca_maxresponsesize_cached = OVERHEAD,
+			.ca_maxoperations = 16,
+			.ca_maxrequests = cl->nlanes * cl->cfg.credits,
+		},
+		.csa_back_chan_attrs = {
+			/* What fits the inline threshold behind a header. */
+			.ca_maxrequestsize = RR_INLINE - RR_HDR_MIN,
+			.ca_maxresponsesize = RR_INLINE - RR_HDR_MIN,
+			.ca_maxoperations = 2, .ca_maxrequests = 1,
+		},
+		.csa_cb_program = NFS4_CALLBACK,
+		.csa_sec_parms = { .csa_sec_parms_len = 1, .csa_sec_parms_val = &sec },
+	};
+
+	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_CREATE_SESSION) &&
+	       xdr_CREATE_SESSION4args(x, &a);
+}
+
+static int decode_create_session(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = ctl_of(c);
+	CREATE_SESSION4res r;
+	const CREATE_SESSION4resok *ok = &r.CREATE_SESSION4res_u.csr_resok4;
+	int rc = nfs4_check_bare(x);
+
+	if (rc)
+		return rc;
+	memset(&r, 0, sizeof(r));
+	if (nfs4_get_op(x, OP_CREATE_SESSION) || !xdr_CREATE_SESSION4res(x, &r)) {
+		rc = -EBADMSG;
+	} else if (r.csr_status) {
+		rc = control_status(c, r.csr_status);
+	} else {
+		memcpy(k->sessionid, ok->csr_sessionid, sizeof(k->sessionid));
+		k->nslots = ok->csr_fore_chan_attrs.ca_maxrequests;
+		k->maxreq = ok->csr_fore_chan_attrs.ca_maxrequestsize;
+		k->maxresp = ok->csr_fore_chan_attrs.ca_maxresponsesize;
+	}
+	xdr_free((xdrproc_t)xdr_CREATE_SESSION4res, (char *)&r);
+	return rc;
+}
+
+const struct nfs_opdef nfs4_op_create_session = {
+	.name = "CREATE_SESSION", .encode = encode_create_session,
+	.decode = decode_create_session, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- the end of both ---- */
+
+static bool_t encode_destroy_session(struct nfs_call *c, XDR *x)
+{
+	DESTROY_SESSION4args a;
+
+	memcpy(a.dsa_sessionid, nfs4_of(c)->sessionid, sizeof(a.dsa_sessionid));
+	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_DESTROY_SESSION) &&
+	       xdr_DESTROY_SESSION4args(x, &a);
+}
+
+static bool_t encode_destroy_clientid(struct nfs_call *c, XDR *x)
+{
+	DESTROY_CLIENTID4args a = { .dca_clientid = nfs4_of(c)->clientid };
+
+	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_DESTROY_CLIENTID) &&
+	       xdr_DESTROY_CLIENTID4args(x, &a);
+}
+
+static int decode_one_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	nfsstat4 status;
+
+	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	return status ? control_status(c, status) : 0;
+}
+
+static int decode_destroy_session(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check_bare(x);
+
+	return rc ? rc : decode_one_status(c, x, OP_DESTROY_SESSION);
+}
+
+static int decode_destroy_clientid(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check_bare(x);
+
+	return rc ? rc : decode_one_status(c, x, OP_DESTROY_CLIENTID);
+}
+
+const struct nfs_opdef nfs4_op_destroy_session = {
+	.name = "DESTROY_SESSION", .encode = encode_destroy_session,
+	.decode = decode_destroy_session, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};
+const struct nfs_opdef nfs4_op_destroy_clientid = {
+	.name = "DESTROY_CLIENTID", .encode = encode_destroy_clientid,
+	.decode = decode_destroy_clientid, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- in the session ---- */
+
+static bool_t encode_reclaim_complete(struct nfs_call *c, XDR *x)
+{
+	RECLAIM_COMPLETE4args a = { .rca_one_fs = FALSE };
+
+	return nfs4_begin_seq(c, x, 2, true) && nfs4_put_op(x, OP_RECLAIM_COMPLETE) &&
+	       xdr_RECLAIM_COMPLETE4args(x, &a);
+}
+
+static int decode_reclaim_complete(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check_seq(c, x);
+
+	if (rc)
+		return rc;
+	rc = decode_one_status(c, x, OP_RECLAIM_COMPLETE);
+	/* Said before: the reply was lost with a session. */
+	return ctl_of(c)->status == NFS4ERR_COMPLETE_ALREADY ? 0 : rc;
+}
+
+static bool_t encode_renew(struct nfs_call *c, XDR *x)
+{
+	return nfs4_begin_seq(c, x, 1, false);
+}
+
+const struct nfs_opdef nfs4_op_reclaim_complete = {
+	.name = "RECLAIM_COMPLETE", .encode = encode_reclaim_complete,
+	.decode = decode_reclaim_complete, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};
+const struct nfs_opdef nfs4_op_renew = {
+	.name = "SEQUENCE", .encode = encode_renew, .decode = nfs4_check_seq,
+	.results_max = control_max, .proc = NFSPROC4_COMPOUND,
+};

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Open state. Each open() is an OPEN with an open-owner of its own, so it has a
+ * stateid of its own, and CLOSE ends that open and no other.
+ *
+ * The opens of the mount are on one list for recovery. An open is on it from
+ * the OPEN's reply until the caller's CLOSE is done, whatever came of it.
+ *
+ * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section
+ * 8.2.2): a call on another connection may overtake what changes the seqid.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+enum { STEP_OPEN, STEP_SETATTR };
+#define VERIFIER vdata[1]       /* of an exclusive create: one for all its sendings */
+#define OWNER    vdata[2]
+
+stateid4 nfs4_stateid(const struct nfs_open *o)
+{
+	stateid4 s = { 0 };
+
+	if (o) {
+		s = o->stateid;
+		s.seqid = 0;
+	}
+	return s;
+}
+
+void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
+{
+	struct nfs4_client *n = cl->vdata;
+
+	if (atomic_fetch_sub(&o->refs, 1) > 1)
+		return;
+	pthread_mutex_lock(&n->opens_mu);
+	list_del(&o->node);
+	pthread_mutex_unlock(&n->opens_mu);
+	free(o);
+}
+
+static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, uint32_t access)
+{
+	struct nfs4_client *n = nfs4_of(c);
+	struct nfs_open *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	atomic_init(&o->refs, 1);
+	o->fh = *fh;
+	o->cred = *c->cred;
+	o->access = access;
+	o->owner = c->OWNER;
+	pthread_mutex_lock(&n->opens_mu);
+	list_add_tail(&n->opens, &o->node);
+	pthread_mutex_unlock(&n->opens_mu);
+	return o;
+}
+
+/* ---- OPEN ---- */
+
+static uint32_t share_access(int flags)
+{
+	switch (flags & O_ACCMODE) {
+	case O_WRONLY: return OPEN4_SHARE_ACCESS_WRITE;
+	case O_RDWR:   return OPEN4_SHARE_ACCESS_BOTH;
+	default:       return OPEN4_SHARE_ACCESS_READ;
+	}
+}
+
+/* What all OPENs have in common; the owner is the call's scratch number. */
+static void start_open(struct nfs_call *c, OPEN4args *a, const uint64_t *owner, uint32_t access)
+{
+	memset(a, 0, sizeof(*a));
+	a->share_access = access | OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+	a->share_deny = OPEN4_SHARE_DENY_NONE;
+	a->owner.clientid = nfs4_of(c)->clientid;
+	a->owner.owner = (nfs_ref1024){ .len = sizeof(*owner), .data = (const char *)owner };
+	a->openhow.opentype = OPEN4_NOCREATE;
+}
+
+static bool_t put_open(XDR *x, OPEN4args *a)
+{
+	return nfs4_put_op(x, OP_OPEN) && xdr_OPEN4args(x, a);
+}
+
+static void pick_owner(struct nfs_call *c)
+{
+	if (!c->OWNER)
+		c->OWNER = atomic_fetch_add(&nfs4_of(c)->next_owner, 1) + 1;
+}
+
+static bool_t encode_open(struct nfs_call *c, XDR *x)
+{
+	OPEN4args a;
+
+	pick_owner(c);
+	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
+	a.claim.claim = CLAIM_FH;
+	return nfs4_begin(c, x, 4, true, c->fh) && put_open(x, &a) && nfs4_put_getattr(x);
+}
+
+static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
+{
+	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, r))
+		return -EBADMSG;
+	return r->status ? nfs4_error(c, r->status) : 0;
+}
+
+static int decode_open(struct nfs_call *c, XDR *x)
+{
+	OPEN4res r;
+	int rc = nfs4_check(c, x);
+
+	if (!rc)
+		rc = get_open(c, x, &r);
+	if (!rc)
+		rc = nfs4_get_attr(c, x);
+	if (rc)
+		return rc;
+	c->open = open_new(c, c->fh, share_access(c->file.flags));
+	if (!c->open)
+		return -ENOMEM;
+	c->open->stateid = r.OPEN4res_u.resok4.stateid;
+	return 0;
+}
+
+/* stateid, change, flags, attrset, and a delegation should one come although
+ * none is wanted: stateid, recall, limit, and an ACE with its name. */
+#define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + \
+		  4u + 16u + 4u + 12u + 12u + 4u + 1024u)
+
+static uint32_t open_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_GETATTR_XDR;
+}
+
+const struct nfs_opdef nfs4_op_open = {
+	.name = "OPEN", .encode = encode_open, .decode = decode_open,
+	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- OPEN that creates ---- */
+
+static bool exclusive(const struct nfs_call *c)
+{
+	return c->file.flags & O_EXCL;
+}
+
+static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
+{
+	struct nfs_sattr s = c->sattr;
+
+	if (exclusive(c)) {
+		if (!c->VERIFIER &&
+		    getrandom(&c->VERIFIER, sizeof(c->VERIFIER), 0) != sizeof(c->VERIFIER))
+			c->VERIFIER = mono_ns();
+		how->mode = EXCLUSIVE4_1;
+		memcpy(how->createhow4_u.ch_createboth.cva_verf, &c->VERIFIER, NFS4_VERIFIER_SIZE);
+		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
+				      NFS4_SATTR_MAX);
+	}
+	if (c->file.flags & O_TRUNC) {
+		s.valid |= NFS_SET_SIZE;
+		s.size = 0;
+	}
+	how->mode = UNCHECKED4;
+	return nfs4_put_fattr(&how->createhow4_u.createattrs, &s, buf, NFS4_SATTR_MAX);
+}
+
+/* Step two, only if the server set less than was asked for. */
+static bool_t encode_set(struct nfs_call *c, XDR *x)
+{
+	char buf[NFS4_SATTR_MAX];
+	SETATTR4args a = { .stateid = nfs4_stateid(c->open) };
+
+	return nfs4_put_fattr(&a.obj_attributes, &c->sattr, buf, sizeof(buf)) &&
+	       nfs4_begin(c, x, 4, true, &c->out_fh) && nfs4_put_op(x, OP_SETATTR) &&
+	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
+}
+
+static bool_t encode_create(struct nfs_call *c, XDR *x)
+{
+	char buf[NFS4_SATTR_MAX];
+	OPEN4args a;
+
+	if (c->step == STEP_SETATTR)
+		return encode_set(c, x);
+	pick_owner(c);
+	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
+	a.openhow.opentype = OPEN4_CREATE;
+	a.claim.claim = CLAIM_NULL;
+	a.claim.open_claim4_u.file = nfs_ref_str(c->name);
+	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
+	       nfs4_begin(c, x, 5, true, c->fh) && put_open(x, &a) &&
+	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+}
+
+/* The file is there and open: whatever this says, the create has succeeded. */
+static int decode_set(struct nfs_call *c, XDR *x)
+{
+	SETATTR4res r;
+	int rc = nfs4_check(c, x);
+
+	if (!rc && (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r)))
+		rc = -EBADMSG;
+	if (!rc)
+		rc = r.status ? nfs4_error(c, r.status) : nfs4_get_attr(c, x);
+	return rc > 0 ? rc : 0;
+}
+
+static int decode_create(struct nfs_call *c, XDR *x)
+{
+	OPEN4res r;
+	int rc;
+
+	if (c->step == STEP_SETATTR)
+		return decode_set(c, x);
+	rc = nfs4_check(c, x);
+	if (!rc)
+		rc = get_open(c, x, &r);
+	if (!rc)
+		rc = nfs4_get_fh(c, x);
+	if (!rc)
+		rc = nfs4_get_attr(c, x);
+	if (rc)
+		return rc;
+	c->open = open_new(c, &c->out_fh, share_access(c->file.flags));
+	if (!c->open)
+		return -ENOMEM;
+	c->open->stateid = r.OPEN4res_u.resok4.stateid;
+	c->file.created = exclusive(c);
+	if (exclusive(c) && (c->sattr.valid & NFS_SET_MODE) &&
+	    !bitmap4_isset(&r.OPEN4res_u.resok4.attrset, FATTR4_MODE)) {
+		c->step = STEP_SETATTR;
+		return NFS_NEXT;
+	}
+	return 0;
+}
+
+const struct nfs_opdef nfs4_op_create = {
+	.name = "OPEN (create)", .encode = encode_create, .decode = decode_create,
+	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- CLOSE ---- */
+
+static bool_t encode_close(struct nfs_call *c, XDR *x)
+{
+	CLOSE4args a = { .open_stateid = nfs4_stateid(c->open) };
+
+	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_CLOSE) &&
+	       xdr_CLOSE4args(x, &a);
+}
+
+static int decode_close(struct nfs_call *c, XDR *x)
+{
+	CLOSE4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
+		return -EBADMSG;
+	switch (r.status) {
+	/* Nothing to close, or not any more: that is what was wanted. */
+	case NFS4ERR_BAD_STATEID:
+	case NFS4ERR_STALE_STATEID:
+	case NFS4ERR_OLD_STATEID:
+	case NFS4ERR_EXPIRED:
+	case NFS4ERR_ADMIN_REVOKED:
+		return 0;
+	default:
+		return r.status ? nfs4_error(c, r.status) : 0;
+	}
+}
+
+static uint32_t close_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + 16;
+}
+
+const struct nfs_opdef nfs4_op_close = {
+	.name = "CLOSE", .encode = encode_close, .decode = decode_close,
+	.results_max = close_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- getting an open back (recovery) ---- */
+
+static bool_t encode_reopen(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_ctl *k = c->version;
+	OPEN4args a;
+
+	start_open(c, &a, &c->open->owner, c->open->access);
+	if (k->reclaim) {
+		a.claim.claim = CLAIM_PREVIOUS;
+		a.claim.open_claim4_u.delegate_type = OPEN_DELEGATE_NONE;
+	} else {
+		a.claim.claim = CLAIM_FH;
+	}
+	return nfs4_begin(c, x, 3, true, &c->open->fh) && put_open(x, &a);
+}
+
+static int decode_reopen(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->version;
+	OPEN4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, &r))
+		return -EBADMSG;
+	k->status = r.status;
+	if (r.status == NFS4ERR_DELAY || (r.status == NFS4ERR_GRACE && !k->reclaim))
+		return NFS_LATER;
+	if (r.status)
+		return nfs4_errno(r.status);
+	c->open->stateid = r.OPEN4res_u.resok4.stateid;
+	atomic_store(&c->open->reopen, false);
+	return 0;
+}
+
+const struct nfs_opdef nfs4_op_reopen = {
+	.name = "OPEN (recovery)", .encode = encode_reopen, .decode = decode_reopen,
+	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+};
