@@ -96,6 +96,11 @@ struct fs_req {
 	struct nfs_call call;
 };
 
+/* ---- session.c ---- */
+
+/* fs->se with our handlers, not mounted. 0 or -errno. */
+int fs_session_new(struct fs *fs, struct errbuf *eb);
+
 /* ---- lane.c ---- */
 
 extern _Thread_local struct fs_lane *fs_this_lane;

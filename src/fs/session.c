@@ -178,7 +178,7 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.fsyncdir = fs_fsyncdir,
 };
 
-static int session_new(struct fs *fs, struct errbuf *eb)
+int fs_session_new(struct fs *fs, struct errbuf *eb)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	char *opts = NULL;
@@ -312,7 +312,7 @@ int fs_mount(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
 	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
 	if (!rc)
-		rc = session_new(fs, eb);
+		rc = fs_session_new(fs, eb);
 	if (rc)
 		goto fail;
 	rc = session_mount(fs, eb);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inode table: references, names of open files, times, threads. */
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "fs/inode.h"
+
+static struct inode_table t;
+
+static void setup(void)
+{
+	memset(&t, 0, sizeof(t));
+	inode_table_init(&t);
+	t.acregmin = 3;
+	t.acregmax = 60;
+	t.acdirmin = 30;
+	t.acdirmax = 60;
+}
+
+static void teardown(void)
+{
+	inode_table_fini(&t);
+}
+
+static struct nfs_fh fh_of(unsigned n)
+{
+	struct nfs_fh fh = { .len = 8 };
+
+	memcpy(fh.data, &n, sizeof(n));
+	return fh;
+}
+
+static struct inode *get(unsigned n, uint64_t change, uint64_t parent, const char *name)
+{
+	struct nfs_fh fh = fh_of(n);
+	struct nfs_attr a = { .mode = S_IFREG | 0644, .change = change };
+
+	return inode_get(&t, &fh, &a, parent, name, name ? strlen(name) : 0);
+}
+
+Test(inode, one_for_each_handle, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 1, 7, "a"), *b = get(2, 1, 7, "b");
+
+	cr_assert_neq(a, b);
+	cr_assert_eq(get(1, 1, 7, "a"), a);
+	cr_assert_eq(t.count, 2);
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 2, "one reference is left");
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 1);
+	inode_put(&t, b, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+Test(inode, a_new_life_has_a_new_id, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 1, 7, "a");
+	uint64_t id = a->id;
+
+	inode_put(&t, a, 1);
+	a = get(1, 1, 7, "a");
+	cr_assert_neq(a->id, id);
+	inode_put(&t, a, 1);
+}
+
+Test(inode, forget_many_at_once, .init = setup, .fini = teardown)
+{
+	struct inode *a = NULL;
+
+	for (unsigned i = 0; i < 1000; i++)
+		a = get(1, 1, 7, "a");
+	inode_put(&t, a, 999);
+	cr_assert_eq(t.count, 1);
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+/* A million lookups and forgets leave nothing behind. */
+Test(inode, memory_does_not_grow, .init = setup, .fini = teardown)
+{
+	size_t before = 0;
+
+	for (unsigned round = 0; round < 100; round++) {
+		struct inode *all[10000];
+		char name[32];
+
+		for (unsigned i = 0; i < 10000; i++) {
+			snprintf(name, sizeof(name), "file-number-%u", i);
+			all[i] = get(i, round, 7, name);
+		}
+		for (unsigned i = 0; i < 10000; i++)
+			inode_put(&t, all[i], 1);
+		if (round == 0)
+			before = mallinfo2().uordblks;
+	}
+	cr_assert_eq(t.count, 0);
+	cr_assert_leq(mallinfo2().uordblks, before + 4096);
+}
+
+Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG };
+	struct inode *a = get(1, 1, 7, "a");
+
+	cr_assert_null(inode_find_open(&t, 7, "a"), "not open");
+	inode_open(&t, a, &attr);
+	cr_assert_eq(inode_find_open(&t, 7, "a"), a);
+	inode_put(&t, a, 1);
+	cr_assert_null(inode_find_open(&t, 8, "a"), "another directory");
+	cr_assert_null(inode_find_open(&t, 7, "b"));
+
+	inode_renamed(&t, a, 8, "b");
+	cr_assert_null(inode_find_open(&t, 7, "a"));
+	cr_assert_eq(inode_find_open(&t, 8, "b"), a);
+	inode_put(&t, a, 1);
+
+	/* Looked up under another name: a hard link. */
+	inode_put(&t, get(1, 1, 9, "c"), 1);
+	cr_assert_eq(inode_find_open(&t, 9, "c"), a);
+	inode_put(&t, a, 1);
+
+	inode_open(&t, a, &attr);
+	cr_assert_null(inode_close(&t, a));
+	cr_assert_eq(inode_find_open(&t, 9, "c"), a, "still open once");
+	inode_put(&t, a, 1);
+	cr_assert_null(inode_close(&t, a));
+	cr_assert_null(inode_find_open(&t, 9, "c"));
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+Test(inode, silly_names, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG };
+	struct inode *a = get(1, 1, 7, "a");
+	struct silly *s = calloc(1, sizeof(*s));
+
+	strcpy(s->name, ".nfs1");
+	cr_assert(!inode_set_silly(&t, a, 7, s), "not open: it stays the caller's");
+	inode_open(&t, a, &attr);
+	cr_assert(inode_set_silly(&t, a, 7, s));
+	cr_assert(inode_is_silly(&t, a));
+	cr_assert_eq(inode_find_open(&t, 7, ".nfs1"), a);
+	inode_put(&t, a, 1);
+	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
+	inode_put(&t, get(1, 1, 7, "whatever"), 1);
+	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
+	free(s);
+	inode_put(&t, a, 1);
+}
+
+Test(inode, cached_pages, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
+	struct inode *a = get(1, 5, 7, "a");
+
+	cr_assert(!inode_open(&t, a, &attr), "nothing is known at first");
+	inode_close(&t, a);
+	cr_assert(inode_open(&t, a, &attr), "unchanged");
+	inode_close(&t, a);
+	attr.change = 6;
+	cr_assert(!inode_open(&t, a, &attr), "changed by somebody");
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+}
+
+Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
+	struct inode *a = get(1, 5, 7, "a");
+
+	cr_assert_eq(inode_update(&t, a, &attr), 3);
+	cr_assert_eq(inode_update(&t, a, &attr), 3, "its time has not passed");
+	for (double want = 6; want < 60; want *= 2) {
+		a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
+		cr_assert_eq(inode_update(&t, a, &attr), want);
+	}
+	a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
+	cr_assert_eq(inode_update(&t, a, &attr), 60, "acregmax");
+	attr.change = 6;
+	cr_assert_eq(inode_update(&t, a, &attr), 3, "changed: from the start");
+	inode_put(&t, a, 1);
+}
+
+/* Many threads on few inodes: every reference is accounted for. */
+static void *worker(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	struct nfs_attr attr = { .mode = S_IFREG };
+
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned n = (unsigned)rand_r(&seed) % 16;
+		char name[8];
+		struct inode *a, *f;
+
+		snprintf(name, sizeof(name), "n%u", (unsigned)rand_r(&seed) % 4);
+		a = get(n, n, n % 3, name);
+		if (rand_r(&seed) % 4 == 0) {
+			inode_open(&t, a, &attr);
+			f = inode_find_open(&t, n % 3, name);
+			if (f)
+				inode_put(&t, f, 1);
+			free(inode_close(&t, a));
+		}
+		inode_put(&t, a, 1);
+	}
+	return NULL;
+}
+
+Test(inode, threads, .init = setup, .fini = teardown)
+{
+	pthread_t th[4];
+
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&th[i], NULL, worker, (void *)(i + 1));
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(th[i], NULL);
+	cr_assert_eq(t.count, 0);
+}

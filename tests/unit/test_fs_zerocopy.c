@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * File data is not copied: the whole way down and up, without a kernel and
+ * without a server. FUSE requests are made by hand and given to libfuse; the
+ * transport's headers come out of the made-up fabric; the reply to FUSE is
+ * caught as the iovec that would go to writev().
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct fs fs;
+static struct fs_lane *fl;
+static struct file *file;
+
+/* ---- what FUSE gets ---- */
+
+static struct {
+	unsigned count;
+	int error;
+	const void *data;
+	size_t len;
+} answer;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	ssize_t total = 0;
+
+	(void)fd;
+	(void)userdata;
+	answer.count++;
+	answer.error = h->error;
+	answer.data = count > 1 ? iov[1].iov_base : NULL;
+	answer.len = count > 1 ? iov[1].iov_len : 0;
+	for (int i = 0; i < count; i++)
+		total += (ssize_t)iov[i].iov_len;
+	return total;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+/* ---- what FUSE asks ---- */
+
+static uint64_t unique = 1;
+
+static struct fuse_in_header header(uint32_t opcode, size_t body)
+{
+	return (struct fuse_in_header){
+		.len = (uint32_t)(sizeof(struct fuse_in_header) + body), .opcode = opcode,
+		.unique = unique++, .nodeid = (uint64_t)(uintptr_t)file->ino,
+	};
+}
+
+static void ask(struct fuse_in_header h, const void *body, size_t len)
+{
+	struct fuse_buf buf = { .mem = fl->rx.head->mem, .size = h.len };
+
+	memcpy(buf.mem, &h, sizeof(h));
+	memcpy((char *)buf.mem + sizeof(h), body, len);
+	answer.count = 0;
+	fuse_session_process_buf(fs.se, &buf);
+}
+
+static void ask_init(void)
+{
+	struct fuse_init_in in = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
+	};
+
+	ask(header(FUSE_INIT, sizeof(in)), &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct nfs_fh fh = { .len = 4, .data = "file" };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
+		.wsize = NFS_IO_MAX, .name_max = 255,
+		.cfg = { .version = &nfs_v3, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	fl = &fs.lanes[0];
+	fs_lane_init(&fs, 0, -1);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+
+	file = calloc(1, sizeof(*file));
+	atomic_init(&file->refs, 1);
+	file->ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+	fs.root = file->ino;
+	ask_init();
+}
+
+static void teardown(void)
+{
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	free(fs.lanes);
+	free(file);
+	nfs_lane_fini(&lane);
+}
+
+/* ---- what the server does ---- */
+
+static uint32_t word(unsigned send, unsigned i)
+{
+	uint32_t v;
+
+	memcpy(&v, fake.sends[send].bytes + 4 * i, 4);
+	return ntohl(v);
+}
+
+static uint64_t address(unsigned send, unsigned i)
+{
+	return (uint64_t)word(send, i) << 32 | word(send, i + 1);
+}
+
+static void reply(const uint32_t *w, unsigned n)
+{
+	uint32_t wire[64];
+
+	for (unsigned i = 0; i < n; i++)
+		wire[i] = htonl(w[i]);
+	fake_complete(fake.nsends - 1);
+	fake_deliver(wire, n * 4);
+}
+
+/* ---- READ ---- */
+
+static void ask_read(uint64_t off, uint32_t size)
+{
+	struct fuse_read_in in = { .fh = (uint64_t)(uintptr_t)file, .offset = off, .size = size };
+
+	ask(header(FUSE_READ, sizeof(in)), &in, sizeof(in));
+}
+
+static void read_is_not_copied(uint64_t off, uint32_t size)
+{
+	unsigned s = fake.nsends;
+	uint64_t addr;
+	uint32_t xid;
+
+	ask_read(off, size);
+	cr_assert_eq(fake.nsends, s + 1, "one RPC");
+	xid = word(s, 0);
+	cr_assert(word(s, 5) == 1 && word(s, 6) == 1, "one Write chunk of one segment");
+	cr_assert_eq(word(s, 8), size);
+	addr = address(s, 9);
+
+	/* The server places the data and says how much. */
+	memset((void *)(uintptr_t)addr, 0x5a, size);
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 1, 1, word(s, 7), size, word(s, 9), word(s, 10), 0, 0,
+			    xid, 1, 0, 0, 0, 0,         /* accepted */
+			    0, 0, size, 0, size }, 24); /* OK, no attributes, count, eof, length */
+	cr_assert(answer.count == 1 && answer.error == 0);
+	cr_assert_eq(answer.len, size);
+	cr_assert_eq((uint64_t)(uintptr_t)answer.data, addr,
+		     "what the server wrote to is what FUSE gets");
+	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
+}
+
+Test(zerocopy, read, .init = setup, .fini = teardown)
+{
+	static const uint64_t offs[] = { 0, 1, 4095, 4096, 65537, 4294967295, 4294967296 };
+	static const uint32_t sizes[] = { 4096, 5000, 65535, 65536, 77777, 1048575, 1048576 };
+
+	for (unsigned o = 0; o < 7; o++)
+		for (unsigned s = 0; s < 7; s++)
+			read_is_not_copied(offs[o], sizes[s]);
+	cr_assert_eq(lane.slab.nfree[SLAB_MID], 7, "every buffer is back");
+	cr_assert_eq(lane.slab.nfree[SLAB_BIG], 3);
+}
+
+/* Small data comes in the reply message, and goes on from there. */
+Test(zerocopy, small_read_from_the_message, .init = setup, .fini = teardown)
+{
+	uint32_t xid;
+
+	ask_read(0, 8);
+	xid = word(0, 0);
+	cr_assert_eq(word(0, 5), 0, "no chunk");
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0,
+			    0, 0, 8, 1, 8, 0x61626364, 0x65666768 }, 20);
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == 8);
+	cr_assert(memcmp(answer.data, "abcdefgh", 8) == 0);
+	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
+}
+
+/* A server that gives less than was asked, and not the end: the rest follows
+ * into the same buffer. */
+Test(zerocopy, short_read_goes_on, .init = setup, .fini = teardown)
+{
+	uint64_t addr;
+	uint32_t xid;
+
+	ask_read(0, 65536);
+	xid = word(0, 0);
+	addr = address(0, 9);
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 1, 1, word(0, 7), 4096, word(0, 9), word(0, 10), 0, 0,
+			    xid, 1, 0, 0, 0, 0, 0, 0, 4096, 0, 4096 }, 24);
+	cr_assert_eq(answer.count, 0);
+	cr_assert_eq(fake.nsends, 2);
+	cr_assert_eq(address(1, 9), addr + 4096);
+	cr_assert_eq(word(1, 8), 65536 - 4096);
+	xid = word(1, 0);
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 1, 1, word(1, 7), 100, word(1, 9), word(1, 10), 0, 0,
+			    xid, 1, 0, 0, 0, 0, 0, 0, 100, 1, 100 }, 24);
+	cr_assert(answer.count == 1 && answer.len == 4196);
+	cr_assert_eq((uint64_t)(uintptr_t)answer.data, addr);
+	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
+}
+
+/* ---- WRITE ---- */
+
+static void ask_write(uint64_t off, uint32_t size)
+{
+	struct fuse_write_in in = { .fh = (uint64_t)(uintptr_t)file, .offset = off, .size = size };
+
+	ask(header(FUSE_WRITE, sizeof(in) + size), &in, sizeof(in));
+}
+
+static void reply_write(unsigned s, uint32_t count)
+{
+	uint32_t xid = word(s, 0);
+
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0,
+			    0, 0, 0, count, 2, 7, 7 }, 20);
+}
+
+static void write_is_not_copied(uint64_t off, uint32_t size)
+{
+	char *head = fl->rx.head->mem, *tail = fl->rx.tail->mem;
+	uint32_t first = (uint32_t)SLAB_MID_SIZE - 80, s = fake.nsends;
+	bool two = size > first;
+
+	ask_write(off, size);
+	cr_assert_eq(fake.nsends, s + 1, "one RPC");
+	cr_assert_eq(word(s, 4), 1, "a Read chunk");
+	cr_assert_eq(word(s, 7), two ? first : size);
+	cr_assert_eq(address(s, 8), (uintptr_t)head + 80, "right behind FUSE's headers");
+	if (two) {
+		cr_assert(word(s, 10) == 1 && word(s, 11) == word(s, 5), "the same Position");
+		cr_assert_eq(word(s, 13), size - first);
+		cr_assert_eq(address(s, 14), (uintptr_t)tail);
+	}
+	cr_assert_eq(word(s, two ? 16 : 10), 0, "no more segments");
+	cr_assert_null(fl->rx.head, "the request has the buffers now");
+	cr_assert_eq(fl->rx.tail == NULL, two);
+	reply_write(s, size);
+	cr_assert(answer.count == 1 && answer.error == 0);
+	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
+	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	if (two)
+		fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+}
+
+Test(zerocopy, write, .init = setup, .fini = teardown)
+{
+	static const uint64_t offs[] = { 0, 1, 4095, 65537, 4294967296 };
+	static const uint32_t sizes[] = { 4096, 5001, 65455, 65456, 65457, 77777, 1048576 };
+
+	for (unsigned o = 0; o < 5; o++)
+		for (unsigned s = 0; s < 7; s++)
+			write_is_not_copied(offs[o], sizes[s]);
+	cr_assert_eq(lane.slab.nfree[SLAB_MID], 7, "every buffer is back");
+	cr_assert_eq(lane.slab.nfree[SLAB_BIG], 3);
+}
+
+/* A server that writes a part: the rest is sent from where it lies. */
+Test(zerocopy, short_write_goes_on, .init = setup, .fini = teardown)
+{
+	char *tail = fl->rx.tail->mem;
+
+	ask_write(1000, 200000);
+	reply_write(0, 100000);
+	cr_assert_eq(answer.count, 0);
+	cr_assert_eq(fake.nsends, 2);
+	cr_assert_eq(word(1, 7), 100000, "one piece is left, in the tail");
+	cr_assert_eq(address(1, 8), (uintptr_t)tail + 100000 - (SLAB_MID_SIZE - 80));
+	reply_write(1, 100000);
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+Test(zerocopy, write_error, .init = setup, .fini = teardown)
+{
+	uint32_t xid;
+
+	ask_write(0, 100000);
+	xid = word(0, 0);
+	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 28, 0, 0 }, 16);
+	cr_assert(answer.count == 1 && answer.error == -ENOSPC);
+	cr_assert_eq(lane.slab.nfree[SLAB_MID], 8);
+}
