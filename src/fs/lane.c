@@ -33,6 +33,8 @@
 /* A request that was interrupted is given up when it is so old: until then the
  * answer is on its way, and a read() that fails with EINTR is a surprise. */
 #define INTERRUPT_NS 2000000000ull
+/* When statfs is answered from memory. */
+#define LATE_NS 500000000ull
 #define SCAN_MS      500u
 
 _Thread_local struct fs_lane *fs_this_lane;
@@ -149,9 +151,10 @@ static void on_scan(struct loop_timer *t)
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
 		/* In order of age. */
-		if (now - r->start_ns < INTERRUPT_NS)
+		if (now - r->start_ns < LATE_NS)
 			break;
-		if (r->req && fuse_req_interrupted(r->req))
+		fs_statfs_late(r);
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && fuse_req_interrupted(r->req))
 			fs_reply_err(r, EINTR);
 	}
 }

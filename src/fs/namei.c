@@ -157,24 +157,44 @@ void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	fs_req_start(r, NFS_OP_ACCESS, access_done);
 }
 
-static void statfs_done(struct fs_req *r)
+/*
+ * df, and umount before it does its work, ask for statfs. A server that does
+ * not answer must not keep anybody from unmounting, so that the last known
+ * figures are the answer when the server's do not come soon.
+ */
+static void statfs_reply(struct fs_req *r)
 {
-	const struct nfs_statfs *s = &r->call.statfs;
+	if (r->req)
+		fuse_reply_statfs(r->req, &r->fl->statfs);
+	r->req = NULL;
+}
+
+void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s)
+{
 	const unsigned block = 4096;
 
-	if (r->call.status == 0 && r->req) {
-		struct statvfs v = {
-			.f_bsize = block, .f_frsize = block,
-			.f_blocks = s->tbytes / block, .f_bfree = s->fbytes / block,
-			.f_bavail = s->abytes / block,
-			.f_files = s->tfiles, .f_ffree = s->ffiles, .f_favail = s->afiles,
-			.f_namemax = s->name_max,
-		};
+	fl->statfs = (struct statvfs){
+		.f_bsize = block, .f_frsize = block,
+		.f_blocks = s->tbytes / block, .f_bfree = s->fbytes / block,
+		.f_bavail = s->abytes / block,
+		.f_files = s->tfiles, .f_ffree = s->ffiles, .f_favail = s->afiles,
+		.f_namemax = s->name_max,
+	};
+}
 
-		fuse_reply_statfs(r->req, &v);
-		r->req = NULL;
+static void statfs_done(struct fs_req *r)
+{
+	if (r->call.status == 0) {
+		fs_statfs_keep(r->fl, &r->call.statfs);
+		statfs_reply(r);
 	}
 	fs_done_status(r);
+}
+
+void fs_statfs_late(struct fs_req *r)
+{
+	if (r->done == statfs_done && r->fl->statfs.f_bsize)
+		statfs_reply(r);
 }
 
 void fs_statfs(fuse_req_t req, fuse_ino_t ino)

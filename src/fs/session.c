@@ -269,9 +269,9 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 
 	if (!c)
 		return err_set(eb, -ENOMEM, "out of memory");
-	c->op = NFS_OP_GETATTR;
 	c->cred = &cred;
 	c->fh = &fs->cl->root_fh;
+	c->op = NFS_OP_GETATTR;
 	rc = nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked);
 	if (!rc && !S_ISDIR(c->attr.mode))
 		rc = -ENOTDIR;
@@ -279,6 +279,11 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
 		rc = fs->root ? 0 : -ENOMEM;
 	}
+	/* For fs_statfs_late(). Who may not ask the server goes without. */
+	c->op = NFS_OP_STATFS;
+	if (!rc && nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked) == 0)
+		for (unsigned i = 0; i < fs->nlanes; i++)
+			fs_statfs_keep(&fs->lanes[i], &c->statfs);
 	if (!leaked)
 		free(c);
 	if (rc)

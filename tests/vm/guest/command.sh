@@ -40,8 +40,37 @@ command_exec() {
 	exec env -i "${COMMAND_ENV[@]}" "${as_user[@]}" "$@"
 }
 
+# What goes into a capture. RoCE: only what is a message, that is, no RDMA Read
+# and Write, which would be a thousand times as much: Send (opcodes 0 to 5),
+# Send With Invalidate (0x16, 0x17), and the connection manager's (0x64). iWARP
+# is a stream, of which nothing may be missing.
+capture_filter() {
+	case $JOB_FABRIC in
+	rxe) echo 'udp port 4791 and (udp[8] <= 5 or udp[8] == 0x16 or udp[8] == 0x17 or udp[8] == 0x64)' ;;
+	siw) echo 'tcp port 20049' ;;
+	esac
+}
+
+capture_start() {
+	port capture || return
+	tcpdump -i v1 -n -Z root -U -B 32768 -w - "$(capture_filter)" >"$REPLY" 2>/run/vm/capture &
+	CAPTURE=$!
+	until grep -q listening /run/vm/capture; do
+		kill -0 "$CAPTURE" || return
+		read -rt 0.05 <>/run/vm/never
+	done
+	return 0
+}
+
+capture_stop() {
+	read -rt 0.2 <>/run/vm/never
+	kill -INT "$CAPTURE" && wait "$CAPTURE"
+	grep -q '^0 packets dropped' /run/vm/capture || cat /run/vm/capture
+}
+
 command_run() {
 	local status name seconds rest pumps=()
+	[[ ! $JOB_CAPTURE ]] || capture_start || fail "cannot capture: $(</run/vm/capture)"
 	# The command gets pipes, not the ports themselves: a port cannot be
 	# opened twice, so that "echo >/dev/stderr" would fail.
 	for name in stdout stderr; do
@@ -58,6 +87,7 @@ command_run() {
 	fi
 	wait $!
 	status=$?
+	[[ ! $JOB_CAPTURE ]] || capture_stop
 	[[ $JOB_SHELL ]] || command_drain "${pumps[@]}"
 	tell exit "$status"
 	[[ $JOB_KEEP ]] && command_console

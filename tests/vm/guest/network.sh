@@ -22,7 +22,7 @@ network_up() {
 		echo 1 >/proc/sys/net/ipv4/conf/$net_if/accept_local
 	done
 	# 4500 bytes let rxe use its largest MTU, 4096.
-	loaded veth && ip -batch - <<-END && network_routes || return 1
+	loaded veth && ip -batch - <<-END || return 1
 	link add v0 mtu 4500 type veth peer name v1 mtu 4500
 	addr add 10.0.0.1/24 dev v0
 	addr add 10.0.0.2/24 dev v1
@@ -32,19 +32,13 @@ network_up() {
 	rule add pref 11 iif lo to 10.0.0.2 lookup 102
 	rule add pref 100 lookup local
 	rule del pref 0
-	route add unreachable 10.0.0.1 metric 1000 table 101
-	route add unreachable 10.0.0.2 metric 1000 table 102
+	route add 10.0.0.1 dev v1 src 10.0.0.2 table 101
+	route add 10.0.0.2 dev v0 src 10.0.0.1 table 102
 	END
 	network_rdma "${JOB_FABRIC}0" v0 && network_rdma "${JOB_FABRIC}1" v1 || return 1
 	if [[ $JOB_HOSTFWD ]]; then network_host || return 1; fi
 	# What udev does on a real system.
 	chmod 0666 /dev/fuse /dev/infiniband/*
-}
-
-# network_routes - the kernel drops them when the link goes down.
-network_routes() {
-	ip route replace 10.0.0.1 dev v1 src 10.0.0.2 table 101 &&
-	ip route replace 10.0.0.2 dev v0 src 10.0.0.1 table 102
 }
 
 # network_rdma DEVICE NET_DEVICE

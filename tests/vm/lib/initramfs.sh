@@ -10,7 +10,7 @@
 # the root file system, "late" is loaded while the first programs start.
 # Without crc32_generic, "rdma link add ... type rxe" fails with ENOENT.
 readonly INITRAMFS_EARLY=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
-readonly INITRAMFS_LATE=(veth virtio_net fuse crc32_generic crc32c_generic crc32_pclmul
+readonly INITRAMFS_LATE=(veth virtio_net fuse crc32_generic crc32c_generic
 	ib_uverbs rdma_ucm rdma_rxe libcrc32c rpcrdma nfsd)
 
 # initramfs_modules KERNEL_DIR OUT_DIR MODULE... - unpacked modules and "order".

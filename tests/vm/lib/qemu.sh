@@ -38,6 +38,8 @@ qemu_args() {
 		printf '%s\n' -chardev "file,id=$port,path=$dir/$port" -device "virtserialport,chardev=$port,name=$port"
 	done
 	printf '%s\n' -chardev "pipe,id=control,path=$dir/control" -device virtserialport,chardev=control,name=control
+	[[ $opt_capture ]] && printf '%s\n' -chardev "file,id=capture,path=$opt_capture" \
+		-device virtserialport,chardev=capture,name=capture
 	[[ $opt_shell ]] && printf '%s\n' -chardev stdio,id=tty,signal=off -device virtconsole,chardev=tty
 	[[ $opt_keep ]] && printf '%s\n' -chardev "pipe,id=tty,path=$dir/console" -device virtconsole,chardev=tty
 	[[ $opt_hostfwd ]] && printf '%s\n' -device virtio-net,netdev=user \

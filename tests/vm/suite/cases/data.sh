@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Random files of many sizes, both directions, against the server's own view;
+# Random files of many sizes up to 300 MiB, both directions, against the server's own view;
 # a sparse file with data beyond 4 GiB; odd offsets and lengths.
 mount_up
-sizes="0 1 3 4095 4096 4097 65455 65456 65457 131073 1048575 1048576 1048577 5000001 314572800"
-for s in $sizes; do
-	random "$TMPDIR/src" "$s"
-	cp "$TMPDIR/src" "$WORK/up.$s" || fail "cp up, $s bytes"
-	same "$TMPDIR/src" "$SERVER_WORK/up.$s"
-	same "$TMPDIR/src" "$WORK/up.$s"
-	vm-root cp "$TMPDIR/src" "$SERVER_WORK/down.$s"
-	same "$WORK/down.$s" "$TMPDIR/src"
-	rm "$WORK/up.$s" "$WORK/down.$s" || fail "rm"
+# Sizes around the limits of pages, of inline messages, of one request.
+mkdir "$TMPDIR/src"
+for s in 0 1 3 4095 4096 4097 65455 65456 65457 131073 1048575 1048576 1048577 5000001; do
+	random "$TMPDIR/src/$s" $s
 done
+sums() { ( cd "$1" && sha256sum ./* ) || fail "cannot read $1"; }
+sums "$TMPDIR/src" >"$TMPDIR/want"
+cp -r "$TMPDIR/src" "$WORK/up" || fail "cp up"
+vm-root cp -r "$TMPDIR/src" "$SERVER_WORK/down"
+for dir in "$SERVER_WORK/up" "$WORK/up" "$WORK/down"; do
+	sums "$dir" | diff "$TMPDIR/want" - || fail "SHA-256 sums of the files in $dir"
+done
+rm -r "$TMPDIR/src" "$WORK/up" "$WORK/down" || fail "rm"
+# 300 MiB: up, and what the server wrote itself down; each end reads it once.
+s=314572800
+sum=$(random /dev/stdout $s | tee "$TMPDIR/src" | sha256sum)
+cp "$TMPDIR/src" "$WORK/up" || fail "cp up, $s bytes"
+equal "$(sha256sum <"$SERVER_WORK/up")" "$sum" "300 MiB as the server has them"
+rm "$WORK/up" || fail "rm"
+vm-root mv "$TMPDIR/src" "$SERVER_WORK/down"
+equal "$(sha256sum <"$WORK/down")" "$sum" "300 MiB that the server wrote"
+rm "$WORK/down" || fail "rm"
 # O_DIRECT with blocks that are not aligned in the file.
 random "$TMPDIR/src" 9000011
 dd if="$TMPDIR/src" of="$WORK/direct" bs=1000003 oflag=direct status=none || fail "O_DIRECT write"

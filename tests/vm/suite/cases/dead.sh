@@ -22,6 +22,7 @@ sleep 1
 mount_up
 ls "$WORK" >/dev/null
 vm-link down
+df "$MNT" >/dev/null || fail "df of a server that is gone"
 start=$(date +%s%N)
 unmount || fail "unmount"
 took=$(( ($(date +%s%N) - start) / 1000000 ))

@@ -4,9 +4,9 @@
 export GIT_CONFIG_GLOBAL=$TMPDIR/gitconfig GIT_CONFIG_NOSYSTEM=1
 git config --global user.name tester && git config --global user.email tester@example.org
 git config --global init.defaultBranch main && git config --global --add safe.directory '*'
-# A repository to clone: 300 files, some history.
+# A repository to clone: 100 files, some history.
 mkdir "$TMPDIR/repo" && cd "$TMPDIR/repo" && git init -q . || fail init
-for i in {1..300}; do mkdir -p "dir$(( i % 10 ))"; head -c $(( i * 97 )) /dev/urandom | base64 >"dir$(( i % 10 ))/file$i"; done
+for i in {1..100}; do mkdir -p "dir$(( i % 10 ))"; head -c $(( i * 97 )) /dev/urandom | base64 >"dir$(( i % 10 ))/file$i"; done
 git add . && git commit -qm one && git mv dir1/file1 dir2/moved && git commit -qm two && git gc -q || fail commit
 mount_up
 cd "$WORK" || fail cd
