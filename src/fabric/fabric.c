@@ -9,6 +9,7 @@
 
 static const struct fabric *const fabrics[] = {
 	&fabric_verbs,
+	&fabric_iwarp,
 };
 
 const struct fabric *fabric_by_name(const char *name)

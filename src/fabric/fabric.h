@@ -2,7 +2,7 @@
 /*
  * A fabric carries messages and places data: reliable connected Send/Receive
  * plus RDMA Read and Write against registered memory. Providers: verbs (rdma-core:
- * InfiniBand, RoCE, kernel iWARP); a user-space iWARP provider has the same shape.
+ * InfiniBand, RoCE, kernel iWARP) and iwarp (user space, over a TCP socket).
  *
  * Life of a connection, and which thread may call what:
  *
@@ -17,6 +17,10 @@
  *                                             post_recv, post_send, reg, dereg,
  *                                             poll
  *                                             close    QP gone, nothing in flight
+ *
+ * The passive side has all of it on loops. listen brings the connection requests
+ * of peers as connections that are open; for each, the owner registers, posts
+ * its receives, and calls accept (which does not wait) and attach, or reject.
  *
  * A connection that breaks reports `down` exactly once and posts nothing more
  * to its owner; the owner still has to close it. After close returns, neither
@@ -61,11 +65,21 @@ struct fab_sge {
 
 #define FAB_SGE_MAX 4
 
+enum {
+	FAB_CRC      = 1,       /* iwarp: ask for CRC32c on every frame */
+	FAB_MSS_FPDU = 2,       /* iwarp: frames that fit a TCP segment (hardware peers) */
+};
+
 struct fab_params {
-	struct sockaddr_storage server;
+	struct sockaddr_storage server; /* not for listen */
 	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
 	unsigned timeout_ms;            /* for each step of open and connect */
+	unsigned flags;                 /* FAB_CRC ... */
+	/* RDMA Reads outstanding at once: the peer's on our memory, and ours;
+	 * the rest of ours waits. 0: 16 of the peer's; ours as many from the
+	 * passive side, none from the active one. */
+	unsigned ird, ord;
 };
 
 struct fab_events {
@@ -74,6 +88,11 @@ struct fab_events {
 	void (*recv)(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
 	/* The send posted with `cookie` left; its buffers are the owner's again. */
 	void (*sent)(void *ctx, void *cookie);
+	/* May be NULL if post_write, post_read are not used. The write's data
+	 * left, its buffers are the owner's again (a Send posted later arrives
+	 * after it); the read's data is here. */
+	void (*written)(void *ctx, void *cookie);
+	void (*read)(void *ctx, void *cookie);
 	/* The connection is lost: err is a negative errno, why a short text for
 	 * the log. The callee may close the connection from inside this call. */
 	void (*down)(void *ctx, int err, const char *why);
@@ -84,6 +103,24 @@ struct fab_caps {
 	bool reg_per_call;      /* reg/dereg cost next to nothing: one per RPC */
 	bool remote_inval;      /* registrations may be invalidated by the peer */
 	uint32_t max_inline;    /* largest message one receive may take */
+	unsigned max_reads;     /* post_read: outstanding at once; 0: it is refused */
+};
+
+/* For measuring, and for tests that count. */
+struct fab_stats {
+	uint64_t send_calls, recv_calls;        /* system calls */
+	uint64_t tx_bytes, rx_bytes;            /* on the wire */
+	uint64_t rx_placed;     /* payload that the kernel put where it belongs */
+	uint64_t rx_copied;     /* payload copied there (small messages) */
+};
+
+struct fab_listener;            /* provider's own */
+
+struct fab_listen_events {
+	/* A peer asks to be connected and says `priv` (FAB_PRIV_RECV_MAX at
+	 * most), valid during the call. c is open, the callee's, and has to be
+	 * answered with accept or reject, or closed; now or later. */
+	void (*request)(void *ctx, struct fab_conn *c, const void *priv, size_t privlen);
 };
 
 struct fabric {
@@ -128,9 +165,43 @@ struct fabric {
 	unsigned (*poll)(struct fab_conn *c);
 	/* Any state, any time, once. */
 	void (*close)(struct fab_conn *c);
+
+	/* What follows is for servers and gateways; NULL in a provider that
+	 * has only the active side. */
+
+	/* post_send of a Send With Invalidate of the peer's rkey. */
+	int (*post_send_inv)(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+			     uint32_t rkey, void *cookie);
+	/* RDMA Write of all pieces to the peer's memory; `written` follows. */
+	int (*post_write)(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+			  uint32_t rkey, uint64_t addr, void *cookie);
+	/* RDMA Read of sge->len bytes of the peer's memory into sge, which must
+	 * be registered (access 0 will do); `read` follows. Reads are done in
+	 * the order of posting, in no order with sends and writes. */
+	int (*post_read)(struct fab_conn *c, const struct fab_sge *sge,
+			 uint32_t rkey, uint64_t addr, void *cookie);
+
+	/* Listens on p->local; events come from l, and so do connections, with
+	 * p's limits. 0 or -errno, eb set. */
+	int (*listen)(const struct fab_params *p, struct loop *l,
+		      const struct fab_listen_events *ev, void *ctx,
+		      struct fab_listener **out, struct errbuf *eb);
+	/* Where it listens: the port, if it was left to the system. */
+	void (*listen_addr)(const struct fab_listener *li, struct sockaddr_storage *out);
+	/* Requests that were handed out stay with their owners. */
+	void (*unlisten)(struct fab_listener *li);
+	/* Answers the request with priv. 0, and attach is next; or -errno, eb
+	 * set, and close is. All receives must have been posted. */
+	int (*accept)(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
+	/* Answers, and closes c. */
+	void (*reject)(struct fab_conn *c, const void *priv, size_t privlen);
+
+	/* May be NULL. */
+	void (*stats)(const struct fab_conn *c, struct fab_stats *out);
 };
 
 extern const struct fabric fabric_verbs;
+extern const struct fabric fabric_iwarp;
 
 /* The provider of that name; NULL if unknown. */
 const struct fabric *fabric_by_name(const char *name);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The life of a connection, and the provider's table of operations.
+ *
+ * Who owns what. Between post_recv and `recv`, post_send and `sent`, and so on,
+ * the buffer is the connection's; when it goes down there are no more of these
+ * calls, and nothing touches a buffer from then on, as the socket is not read
+ * or written any more. close() returns everything.
+ *
+ * When events happen. What is posted is put on a ring, and sent from the loop
+ * by the `kick` timer, which is due at once: so all that one round of the loop
+ * posts goes out with one system call. Socket events do the rest. No event is
+ * delivered from inside a post, so an owner may post with its state half-made.
+ *
+ * When the connection dies right here. iw_down() takes the watch and the timers
+ * away, sets `down`, and tells the owner, who may close at once. Each function
+ * that called an owner looks at `down` before it goes on, and the outermost one
+ * frees the struct: iw_enter(), iw_leave().
+ */
+#include "fabric/iwarp/iwarp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* STags to begin with; the table grows when more are in use at once. */
+#define STAGS 256u
+/* RDMA Reads at once, unless params say otherwise: what Linux clients offer. */
+#define DEPTH 16u
+/* A peer whose host is gone is noticed after IDLE + INTVL * CNT = 30 s without
+ * traffic, or 30 s of unacknowledged data. */
+#define KEEP_IDLE_S  10
+#define KEEP_INTVL_S 5
+#define KEEP_CNT     4
+#define USER_TIMEOUT_MS 30000
+/* Smaller than that no TCP segment is. */
+#define MSS_MIN 256
+
+void iw_enter(struct fab_conn *c)
+{
+	c->depth++;
+}
+
+bool iw_leave(struct fab_conn *c)
+{
+	if (--c->depth || !c->closed)
+		return true;
+	free(c);
+	return false;
+}
+
+/* ---- Set-up --------------------------------------------------------------- */
+
+static void set_int(int fd, int level, int name, int value)
+{
+	/* None is vital, and a socket pair of a test has none of them. */
+	setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void iw_tune(int fd)
+{
+	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTVL_S);
+	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_CNT);
+	set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+}
+
+unsigned iw_ird(const struct fab_params *p)
+{
+	unsigned want = p->ird ? p->ird : DEPTH, n = 1;
+
+	/* siw's peers round up to a power of two what they may have outstanding. */
+	while (n < want && n < MPA_DEPTH_MAX / 2)
+		n *= 2;
+	return n;
+}
+
+static void flush(struct loop_timer *t)
+{
+	struct fab_conn *c = container_of(t, struct fab_conn, kick);
+
+	iw_enter(c);
+	iw_tx_run(c);
+	iw_leave(c);
+}
+
+struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive)
+{
+	struct fab_conn *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	c->params = *p;
+	c->fd = fd;
+	c->passive = passive;
+	strcpy(c->text, "iWARP over TCP");
+	c->watch.fd = -1;
+	loop_timer_init(&c->kick, flush);
+	loop_timer_init(&c->stall, iw_rx_stalled);
+	if (stag_init(&c->stags, STAGS) || iw_rx_init(c) || iw_tx_init(c)) {
+		iw_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* Payload that a frame may carry so that it fits a TCP segment. */
+static uint32_t fit(uint32_t mss, uint32_t hdr)
+{
+	uint32_t n = (mss & ~3u) - hdr - DDP_CRC_BYTES;
+
+	return n < IW_PAYLOAD_MAX ? n : IW_PAYLOAD_MAX;
+}
+
+int iw_agreed(struct fab_conn *c, const struct mpa_terms *t)
+{
+	int mss = 0;
+	socklen_t len = sizeof(mss);
+
+	c->crc = t->crc;
+	c->ird = t->ird;
+	c->ord = t->ord;
+	c->max_tagged = c->max_untagged = IW_PAYLOAD_MAX;
+	if ((c->params.flags & FAB_MSS_FPDU) &&
+	    !getsockopt(c->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len)) {
+		if (mss < MSS_MIN)
+			mss = MSS_MIN;
+		c->max_tagged = fit((uint32_t)mss, DDP_TAGGED_HDR);
+		c->max_untagged = fit((uint32_t)mss, DDP_UNTAGGED_HDR);
+	}
+	return iw_tx_agreed(c);
+}
+
+static int iw_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
+{
+	*out = iw_new(p, -1, false);
+	return *out ? 0 : err_set(eb, -ENOMEM, "no memory for a connection");
+}
+
+static void iw_caps(const struct fab_conn *c, struct fab_caps *out)
+{
+	*out = (struct fab_caps){
+		.reg_per_call = true,
+		.remote_inval = true,
+		.max_inline = UINT32_MAX,
+		.max_reads = c->ord,
+	};
+}
+
+static const char *iw_describe(const struct fab_conn *c)
+{
+	return c->text;
+}
+
+static void iw_stats(const struct fab_conn *c, struct fab_stats *out)
+{
+	*out = c->stats;
+}
+
+/* ---- Memory --------------------------------------------------------------- */
+
+static int iw_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		  struct fab_mr *out, struct errbuf *eb)
+{
+	uint32_t stag;
+	int err = stag_add(&c->stags, mem, len, access, &stag);
+
+	if (err)
+		return err_set(eb, err, "no STag for %zu bytes of memory: %s", len,
+			       strerror(-err));
+	*out = (struct fab_mr){
+		.base = mem, .len = len, .addr = 0, .lkey = stag, .rkey = stag,
+	};
+	return 0;
+}
+
+/* Does nothing if the peer has invalidated it. */
+static void iw_dereg(struct fab_conn *c, struct fab_mr *mr)
+{
+	stag_del(&c->stags, mr->rkey);
+	mr->rkey = mr->lkey = 0;
+}
+
+/* ---- The end -------------------------------------------------------------- */
+
+static void detach(struct fab_conn *c)
+{
+	if (!c->loop)
+		return;
+	loop_unwatch(c->loop, &c->watch);
+	loop_timer_clear(&c->kick);
+	loop_timer_clear(&c->stall);
+}
+
+void iw_down(struct fab_conn *c, int err, const char *why)
+{
+	if (c->down)
+		return;
+	c->down = true;
+	detach(c);
+	iw_enter(c);
+	if (c->ev)
+		c->ev->down(c->ctx, err, why);
+	iw_leave(c);
+}
+
+void iw_fail(struct fab_conn *c, enum iw_error e)
+{
+	if (c->down)
+		return;
+	iw_tx_terminate(c, e);
+	iw_down(c, iw_errors[e].err, iw_errors[e].why);
+}
+
+void iw_close(struct fab_conn *c)
+{
+	c->down = c->closed = true;
+	detach(c);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	iw_rx_fini(c);
+	iw_tx_fini(c);
+	stag_fini(&c->stags);
+	if (!c->depth)
+		free(c);
+}
+
+/* ---- On the loop ---------------------------------------------------------- */
+
+static void socket_fn(struct loop_watch *w, uint32_t revents)
+{
+	struct fab_conn *c = container_of(w, struct fab_conn, watch);
+
+	iw_enter(c);
+	/* Reading first: it finds what an error or a hang-up means, after all
+	 * that came before it. */
+	if (revents & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		iw_rx_run(c);
+	if (!c->down && (revents & EPOLLOUT)) {
+		c->tx.blocked = false;
+		loop_rewatch(c->loop, w, EPOLLIN);
+	}
+	/* What the events have posted need not wait for the timer. */
+	if (!c->down && iw_tx_wants(c))
+		iw_tx_run(c);
+	iw_leave(c);
+}
+
+static int iw_attach(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx)
+{
+	int err;
+
+	c->watch = (struct loop_watch){ .fd = c->fd, .events = EPOLLIN, .fn = socket_fn };
+	err = loop_watch(l, &c->watch);
+	if (err) {
+		c->watch.fd = -1;
+		return err;
+	}
+	c->loop = l;
+	c->ev = ev;
+	c->ctx = ctx;
+	return 0;
+}
+
+/*
+ * Only sends what was posted. Looking at the socket here would cost a system
+ * call each time, mostly for nothing; the loop's epoll, which it asks between
+ * polls, knows for all connections at once when there is something to read.
+ */
+static unsigned iw_poll(struct fab_conn *c)
+{
+	unsigned before = c->completed, n;
+
+	if (c->down || !c->loop || !iw_tx_wants(c))
+		return 0;
+	iw_enter(c);
+	iw_tx_run(c);
+	n = c->completed - before;
+	iw_leave(c);
+	return n;
+}
+
+const struct fabric fabric_iwarp = {
+	.name = "iwarp",
+	.probe = iw_probe,
+	.open = iw_open,
+	.connect = iw_connect,
+	.caps = iw_caps,
+	.describe = iw_describe,
+	.reg = iw_reg,
+	.dereg = iw_dereg,
+	.post_recv = iw_post_recv,
+	.post_send = iw_post_send,
+	.attach = iw_attach,
+	.poll = iw_poll,
+	.close = iw_close,
+	.post_send_inv = iw_post_send_inv,
+	.post_write = iw_post_write,
+	.post_read = iw_post_read,
+	.listen = iw_listen,
+	.listen_addr = iw_listen_addr,
+	.unlisten = iw_unlisten,
+	.accept = iw_accept,
+	.reject = iw_reject,
+	.stats = iw_stats,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Private to the user-space iWARP provider: RDMAP over DDP over MPA over one TCP
+ * socket (RFC 5040, 5041, 5044, 6581), wire-compatible with Linux siw.
+ *
+ *   ddp.c      bytes of a frame's header; what can be wrong with a frame
+ *   mpa.c      bytes of connection set-up; rules of that
+ *   stag.c     which memory the peer may reach
+ *   connect.c  the active side's set-up (blocks, control thread)
+ *   listen.c   the passive side's set-up (on a loop)
+ *   rx.c       receiving: frames to placed data and completed messages
+ *   post.c     work requests: rings of messages
+ *   tx.c       sending: messages to frames
+ *   iwarp.c    a connection's life, its end, and the table of operations
+ *
+ * Everything belongs to one thread at a time: to the control thread until
+ * attach, then to the loop's. There are no locks.
+ *
+ * The peer reaches memory only inside recvmsg() and sendmsg() calls of that
+ * thread, and each is preceded by a check of the STag. That is why dereg and
+ * close need not wait for anything: when they return, nobody will call again.
+ */
+#ifndef IWARP_IWARP_H
+#define IWARP_IWARP_H
+
+#include <sys/uio.h>
+#include "base/loop.h"
+#include "fabric/fabric.h"
+#include "fabric/iwarp/ddp.h"
+#include "fabric/iwarp/mpa.h"
+#include "fabric/iwarp/stag.h"
+
+/* ---- Work requests ---- */
+
+enum iw_op_kind { IW_SEND, IW_WRITE, IW_READ, IW_RESPONSE };
+
+/* A message to be sent, or a read that waits for its data. */
+struct iw_op {
+	enum iw_op_kind kind;
+	struct fab_sge sge[FAB_SGE_MAX];        /* SEND, WRITE; READ: [0] is the sink */
+	unsigned nsge;
+	uint32_t len;           /* of the message */
+	uint32_t done;          /* bytes put into frames; READ: bytes arrived */
+	uint32_t msn;
+	bool sent;              /* READ: the request is the kernel's */
+	bool inval;             /* SEND: with Invalidate of stag */
+	uint32_t stag;          /* the peer's: WRITE, READ, RESPONSE (its sink) */
+	uint64_t to;
+	uint32_t own_stag;      /* ours: READ's sink, RESPONSE's source */
+	uint64_t own_to;
+	void *cookie;
+};
+
+/*
+ * A ring of them, in the order of posting. Counters run freely.
+ *
+ *     head        next         tail
+ *      |  framed   |  to frame  |
+ *
+ * SEND, WRITE and RESPONSE leave at head when their last byte is the kernel's,
+ * READ when its data has come.
+ */
+struct iw_ring {
+	struct iw_op *v;
+	unsigned mask, limit;
+	unsigned head, next, tail;
+};
+
+static inline struct iw_op *ring_at(struct iw_ring *r, unsigned i)
+{
+	return &r->v[i & r->mask];
+}
+
+struct iw_recv {
+	uint8_t *mem;
+	uint32_t len;
+	void *cookie;
+};
+
+/* ---- Receiving (rx.c) ---- */
+
+/*
+ * How much one recvmsg() reads ahead, behind the payload that it puts where it
+ * belongs. Small messages are read whole and copied, since a copy of 8 KiB
+ * costs less than a system call more; among large frames we want no more of
+ * the next payload here than comes with a short message in front of it.
+ */
+#define IW_STAGE      16384u
+#define IW_STAGE_BULK 512u
+#define IW_BULK_FRAME 8192u
+
+enum iw_rx_state { IW_RX_HEADER, IW_RX_PAYLOAD, IW_RX_TRAILER };
+
+struct iw_rx {
+	uint8_t stage[IW_STAGE];
+	unsigned pos, end;      /* not yet taken: stage[pos..end-1] */
+	bool bulk, bulk_seen;   /* large frames come; one came since the last Send */
+
+	/* The frame in progress */
+	enum iw_rx_state state;
+	struct ddp_hdr h;
+	uint8_t raw[DDP_UNTAGGED_HDR];  /* its header, for a Terminate */
+	bool have_raw;
+	uint32_t got;           /* bytes of payload placed */
+	uint32_t trailer;       /* bytes of pad and CRC still to come */
+	uint32_t crc;
+	uint8_t crc_field[DDP_CRC_BYTES];
+	uint8_t ctl[64];        /* payload of a Read Request or Terminate */
+
+	/* Messages in progress: one tagged and one untagged at most */
+	bool in_tagged, in_untagged;
+	enum rdmap_op tagged_op, untagged_op;
+	uint32_t tagged_stag;
+	uint64_t tagged_to;     /* where the next segment has to go */
+	uint32_t send_len;      /* bytes of a Send in earlier segments */
+	uint32_t msn[DDP_QNS];  /* expected */
+
+	struct iw_recv *recv;   /* ring of posted receives */
+	unsigned recv_mask, recv_limit, recv_head, recv_tail;
+
+	bool heard;             /* a frame came: the passive side may send */
+	uint64_t stall_mark;    /* rx_bytes when the stall timer was set */
+};
+
+/* ---- Sending (tx.c) ---- */
+
+#define IW_BATCH       12u              /* frames in one sendmsg() */
+#define IW_BATCH_BYTES (512u << 10)
+/* Frames as large as the length field allows, less the header, a multiple of
+ * a cache line: 17 of them carry 1 MiB. */
+#define IW_PAYLOAD_MAX 65472u
+
+struct iw_frame {
+	struct iw_ring *ring;
+	struct iw_op *op;
+	bool last;              /* of its message */
+	uint8_t hdr[DDP_UNTAGGED_HDR + DDP_READ_REQ];
+	uint8_t tail[3 + DDP_CRC_BYTES];
+	uint32_t left;          /* bytes of it that are not yet the kernel's */
+	uint32_t size;
+	uint32_t payload;
+	uint32_t own_stag;      /* RESPONSE: the memory that it is sent from */
+	uint64_t own_to;
+};
+
+struct iw_tx {
+	struct iw_frame frame[IW_BATCH];
+	unsigned first, nframes;
+	struct iovec iov[IW_BATCH * (FAB_SGE_MAX + 2)];
+	unsigned iov_first, niov;
+
+	struct iw_ring ops;     /* sends and writes */
+	struct iw_ring reads;
+	struct iw_ring responses;
+	struct iw_ring *current;        /* its `next` is a message in progress */
+	bool turn;              /* responses, ops by turns */
+	uint32_t msn[DDP_QNS];  /* last used */
+	bool blocked;           /* the socket is full: wait for EPOLLOUT */
+};
+
+struct fab_conn {
+	struct fab_params params;
+	int fd;
+	bool passive;
+	char text[160];         /* for describe() */
+
+	/* As agreed */
+	bool crc;
+	unsigned ird, ord;
+	bool answered;          /* passive: accept() done */
+	struct mpa_terms terms; /* passive: for the Reply */
+	uint32_t max_tagged, max_untagged;      /* payload of one frame */
+
+	struct stag_table stags;
+	struct iw_rx rx;
+	struct iw_tx tx;
+	struct fab_stats stats;
+
+	/* Nothing of it before attach */
+	struct loop *loop;
+	const struct fab_events *ev;
+	void *ctx;
+	struct loop_watch watch;
+	struct loop_timer kick;         /* something was posted: send it */
+	struct loop_timer stall;        /* rx.c: half a frame, and then nothing */
+	unsigned completed;             /* events delivered, for poll() */
+
+	/* An event's callee may close the connection while one of our functions
+	 * is at work on it: the struct stays until the last one has left. */
+	unsigned depth;
+	bool down, closed;
+};
+
+/* ---- iwarp.c ---- */
+
+/* A connection over fd, which it owns from then on; NULL without memory (then
+ * fd is closed). */
+struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive);
+/* After MPA: sizes of rings and frames. 0 or -errno. */
+int iw_agreed(struct fab_conn *c, const struct mpa_terms *t);
+void iw_close(struct fab_conn *c);
+
+void iw_enter(struct fab_conn *c);
+/* False when c has been freed. */
+bool iw_leave(struct fab_conn *c);
+
+/* The connection is over: tells the owner, once. */
+void iw_down(struct fab_conn *c, int err, const char *why);
+/* The same for what the peer did wrong; it gets a Terminate if that can be. */
+void iw_fail(struct fab_conn *c, enum iw_error e);
+
+/* Options of a TCP socket for this provider. */
+void iw_tune(int fd);
+unsigned iw_ird(const struct fab_params *p);
+
+/* ---- rx.c ---- */
+
+int iw_rx_init(struct fab_conn *c);
+void iw_rx_fini(struct fab_conn *c);
+/* Reads and handles what there is, within a budget. */
+void iw_rx_run(struct fab_conn *c);
+void iw_rx_stalled(struct loop_timer *t);
+int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
+
+/* ---- tx.c ---- */
+
+/* Could iw_tx_run() do something now? */
+bool iw_tx_wants(struct fab_conn *c);
+/* Sends what is queued, as far as the socket takes it. */
+void iw_tx_run(struct fab_conn *c);
+/* Best effort, if the stream is between two frames. */
+void iw_tx_terminate(struct fab_conn *c, enum iw_error e);
+
+/* ---- post.c ---- */
+
+int iw_tx_init(struct fab_conn *c);
+/* Room for the Read Responses that were agreed on. */
+int iw_tx_agreed(struct fab_conn *c);
+void iw_tx_fini(struct fab_conn *c);
+/* iw_tx_run() will be called in the loop's next round. */
+void iw_tx_kick(struct fab_conn *c);
+/* A Read Request came; queued. */
+enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r);
+/* The read whose data comes next; NULL if none is outstanding. */
+struct iw_op *iw_tx_reading(struct fab_conn *c);
+/* All its data is here: forgets it, and tells the owner. */
+void iw_tx_read_done(struct fab_conn *c);
+
+int iw_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
+int iw_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+		     uint32_t rkey, void *cookie);
+int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+		  uint32_t rkey, uint64_t addr, void *cookie);
+int iw_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
+		 uint64_t addr, void *cookie);
+
+/* ---- connect.c ---- */
+
+int iw_probe(const struct fab_params *p, struct errbuf *eb);
+int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
+	       void *peer_priv, size_t *peer_len, struct errbuf *eb);
+
+/* ---- listen.c ---- */
+
+int iw_listen(const struct fab_params *p, struct loop *l, const struct fab_listen_events *ev,
+	      void *ctx, struct fab_listener **out, struct errbuf *eb);
+void iw_listen_addr(const struct fab_listener *li, struct sockaddr_storage *out);
+void iw_unlisten(struct fab_listener *li);
+int iw_accept(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
+void iw_reject(struct fab_conn *c, const void *priv, size_t privlen);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* MPA frames and what they are judged by; see mpa.h. */
+#include "fabric/iwarp/mpa.h"
+
+#include <errno.h>
+#include <string.h>
+#include "fabric/iwarp/ddp.h"
+
+#define KEY_BYTES 16
+
+static const char keys[2][KEY_BYTES + 1] = { "MPA ID Req Frame", "MPA ID Rep Frame" };
+
+/* Byte 16; RFC 5044 and, for S, RFC 6581. Others are reserved: sent as zero,
+ * not looked at (siw has a private one). */
+#define MPA_M 0x80u
+#define MPA_C 0x40u
+#define MPA_R 0x20u
+#define MPA_S 0x10u
+
+size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf)
+{
+	size_t depths = f->enhanced ? MPA_DEPTHS : 0;
+
+	memcpy(buf, keys[f->reply], KEY_BYTES);
+	buf[16] = (uint8_t)((f->markers ? MPA_M : 0) | (f->crc ? MPA_C : 0) |
+			    (f->reject ? MPA_R : 0) | (f->enhanced ? MPA_S : 0));
+	buf[17] = f->rev;
+	put16(buf + 18, (uint32_t)(depths + f->privlen));
+	if (f->enhanced) {
+		/* The bits for peer-to-peer mode stay clear: an NFS client
+		 * speaks first anyway. */
+		put16(buf + MPA_HDR, f->ird & MPA_DEPTH_MAX);
+		put16(buf + MPA_HDR + 2, f->ord & MPA_DEPTH_MAX);
+	}
+	if (f->privlen)
+		memcpy(buf + MPA_HDR + depths, f->priv, f->privlen);
+	return MPA_HDR + depths + f->privlen;
+}
+
+int mpa_size(const uint8_t *buf, size_t len, bool reply, const char **why)
+{
+	/* As soon as it can be told: a peer that speaks something else may
+	 * never send as much as a header. */
+	if (memcmp(buf, keys[reply], len < KEY_BYTES ? len : KEY_BYTES)) {
+		*why = "the peer does not speak iWARP (no MPA frame)";
+		return -EPROTO;
+	}
+	if (len < MPA_HDR)
+		return MPA_HDR;
+	if (get16(buf + 18) > MPA_PD_MAX) {
+		*why = "the peer's MPA frame has more than 256 bytes of private data";
+		return -EPROTO;
+	}
+	return (int)(MPA_HDR + get16(buf + 18));
+}
+
+int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
+	       const char **why)
+{
+	int size = mpa_size(buf, len, reply, why);
+
+	if (size < 0)
+		return size;
+	if ((size_t)size != len) {
+		*why = "the peer's MPA frame is not complete";
+		return -EPROTO;
+	}
+	*f = (struct mpa_frame){
+		.reply = reply,
+		.markers = buf[16] & MPA_M, .crc = buf[16] & MPA_C,
+		.reject = reply && (buf[16] & MPA_R),
+		.rev = buf[17],
+		.priv = buf + MPA_HDR, .privlen = len - MPA_HDR,
+	};
+	/* In revision 1 the bit is a reserved one. */
+	f->enhanced = f->rev >= 2 && (buf[16] & MPA_S);
+	if (!f->enhanced)
+		return 0;
+	if (f->privlen < MPA_DEPTHS) {
+		/* siw rejects with no private data at all, S set. */
+		if (f->reject)
+			return 0;
+		*why = "the peer's enhanced MPA frame has no IRD and ORD";
+		return -EPROTO;
+	}
+	f->ird = get16(f->priv) & MPA_DEPTH_MAX;
+	f->ord = get16(f->priv + 2) & MPA_DEPTH_MAX;
+	f->priv += MPA_DEPTHS;
+	f->privlen -= MPA_DEPTHS;
+	return 0;
+}
+
+static unsigned min_depth(unsigned own, unsigned peers)
+{
+	return peers == MPA_DEPTH_MAX || own < peers ? own : peers;
+}
+
+static int judge(const struct mpa_frame *f, const char **why)
+{
+	if (f->rev != 2) {
+		*why = f->rev == 1 ? "the peer speaks MPA revision 1, without RDMA Read depths; "
+				     "revision 2 (RFC 6581) is needed" :
+				     "the peer speaks an unknown revision of MPA";
+		return -EPROTONOSUPPORT;
+	}
+	if (!f->enhanced) {
+		*why = "the peer's MPA frame has no RDMA Read depths (RFC 6581's S bit is clear)";
+		return -EPROTONOSUPPORT;
+	}
+	if (f->markers) {
+		*why = "the peer wants MPA markers, which this side does not have";
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
+		      struct mpa_terms *agreed, const char **why)
+{
+	int err = judge(req, why);
+
+	if (err)
+		return err;
+	/* RFC 5044 section 7.1: CRC is used if either side wants it. An
+	 * initiator that asks for more depth than it gets has to live with
+	 * the Reply, or go (RFC 6581 section 9.1). */
+	*agreed = (struct mpa_terms){
+		.crc = req->crc || own->crc,
+		.ird = min_depth(own->ird, req->ord),
+		.ord = min_depth(own->ord, req->ird),
+	};
+	return 0;
+}
+
+int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
+		    struct mpa_terms *agreed, const char **why)
+{
+	int err;
+
+	if (rep->reject) {
+		*why = rep->rev == 2 ? "the peer rejected the connection (MPA Reply)" :
+		       "the peer rejected the connection: it does not speak MPA revision 2";
+		return -ECONNREFUSED;
+	}
+	err = judge(rep, why);
+	if (err)
+		return err;
+	if (rep->ord != MPA_DEPTH_MAX && rep->ord > own->ird) {
+		*why = "the peer wants more RDMA Reads at once than were offered (IRD)";
+		return -EPROTO;
+	}
+	*agreed = (struct mpa_terms){
+		.crc = rep->crc || own->crc,
+		.ird = own->ird,
+		.ord = min_depth(own->ord, rep->ird),
+	};
+	return 0;
+}

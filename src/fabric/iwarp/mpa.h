@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * MPA start-up (RFC 5044 section 7, RFC 6581): one Request from the side that
+ * connected, one Reply, and from then on frames. Here are only the bytes and
+ * the rules; who reads and writes them is connect.c and listen.c.
+ *
+ *     0                                16      17    18        20
+ *     +--------------------------------+-------+-----+---------+---------
+ *     | "MPA ID Req Frame" / "... Rep" | M C R S| rev | PD len  | private data
+ *     +--------------------------------+-------+-----+---------+---------
+ *
+ * Revision 2 with S set ("enhanced"): the private data begins with 16 bits of
+ * IRD and 16 bits of ORD. NFS servers need it: without, they learn no IRD, and
+ * a server that may not RDMA-Read cannot serve NFS.
+ */
+#ifndef IWARP_MPA_H
+#define IWARP_MPA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPA_HDR         20u
+#define MPA_DEPTHS      4u      /* IRD and ORD */
+/* RFC 5044 allows 512; siw takes no more than 256, depths included. */
+#define MPA_PD_MAX      256u
+#define MPA_PRIV_MAX    (MPA_PD_MAX - MPA_DEPTHS)
+#define MPA_FRAME_MAX   (MPA_HDR + MPA_PD_MAX)
+#define MPA_DEPTH_MAX   0x3fffu /* 14 bits; all ones: unspecified */
+#define MPA_TIMEOUT_MS  10000u  /* for the peer's frame */
+
+struct mpa_frame {
+	bool reply;
+	bool markers, crc, reject, enhanced;
+	uint8_t rev;
+	uint16_t ird, ord;      /* enhanced only */
+	const uint8_t *priv;    /* decoded: points into the frame */
+	size_t privlen;
+};
+
+/* What one side wants or allows, and what both agreed on. */
+struct mpa_terms {
+	bool crc;
+	unsigned ird;           /* RDMA Reads the peer may have outstanding here */
+	unsigned ord;           /* ... and we over there */
+};
+
+/* Returns the size; buf has MPA_FRAME_MAX bytes, privlen is <= MPA_PRIV_MAX. */
+size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf);
+
+/* How many bytes the frame that begins with these `len` bytes has: more than
+ * len if it is not complete. -EPROTO with a reason if it cannot be a frame. */
+int mpa_size(const uint8_t *buf, size_t len, bool reply, const char **why);
+
+/* buf holds a whole frame. 0 or -EPROTO. */
+int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
+	       const char **why);
+
+/* The passive side: can this Request be served? 0 and *agreed, or -errno with
+ * the reason: it has to be rejected. */
+int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
+		      struct mpa_terms *agreed, const char **why);
+/* The active side: what this Reply to a Request with our terms means. */
+int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
+		    struct mpa_terms *agreed, const char **why);
+
+#endif

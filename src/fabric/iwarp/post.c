@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is to be sent: the rings of messages, filled by the owner's posts and by
+ * the peer's Read Requests, emptied by tx.c. Nothing is sent from here: that
+ * happens when the event that is being handled is through, or from a timer
+ * that is due in the loop's next round.
+ */
+#include "fabric/iwarp/iwarp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int ring_init(struct iw_ring *r, unsigned limit)
+{
+	unsigned n = 1;
+
+	while (n < limit)
+		n *= 2;
+	r->v = calloc(n, sizeof(*r->v));
+	if (!r->v)
+		return -ENOMEM;
+	r->mask = n - 1;
+	r->limit = limit;
+	return 0;
+}
+
+int iw_tx_init(struct fab_conn *c)
+{
+	unsigned n = c->params.max_send ? c->params.max_send : 1;
+	int err = ring_init(&c->tx.ops, n);
+
+	return err ? err : ring_init(&c->tx.reads, n);
+}
+
+int iw_tx_agreed(struct fab_conn *c)
+{
+	return ring_init(&c->tx.responses, c->ird);
+}
+
+void iw_tx_fini(struct fab_conn *c)
+{
+	free(c->tx.ops.v);
+	free(c->tx.reads.v);
+	free(c->tx.responses.v);
+	c->tx.ops.v = c->tx.reads.v = c->tx.responses.v = NULL;
+}
+
+void iw_tx_kick(struct fab_conn *c)
+{
+	if (!c->tx.blocked && list_empty(&c->kick.node))
+		loop_timer_set(c->loop, &c->kick, 0);
+}
+
+/* ---- RDMA Read, both directions ------------------------------------------- */
+
+enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r)
+{
+	static const enum iw_error errors[] = {
+		[STAG_OK] = IW_OK, [STAG_INVALID] = IW_E_READ_STAG,
+		[STAG_BOUNDS] = IW_E_READ_BOUNDS, [STAG_WRAP] = IW_E_READ_WRAP,
+		[STAG_DENIED] = IW_E_READ_ACCESS,
+	};
+	struct iw_ring *ring = &c->tx.responses;
+	enum stag_result res = STAG_OK;
+	uint8_t *mem;
+
+	if (ring->tail - ring->head >= c->ird)
+		return IW_E_IRD;
+	if (r->len)
+		res = stag_check(&c->stags, r->src_stag, r->src_to, r->len, FAB_REMOTE_READ, &mem);
+	if (res)
+		return errors[res];
+	*ring_at(ring, ring->tail++) = (struct iw_op){
+		.kind = IW_RESPONSE, .len = r->len, .stag = r->sink_stag, .to = r->sink_to,
+		.own_stag = r->src_stag, .own_to = r->src_to,
+	};
+	return IW_OK;
+}
+
+struct iw_op *iw_tx_reading(struct fab_conn *c)
+{
+	struct iw_ring *ring = &c->tx.reads;
+	struct iw_op *op = ring_at(ring, ring->head);
+
+	return ring->head != ring->next && op->sent ? op : NULL;
+}
+
+void iw_tx_read_done(struct fab_conn *c)
+{
+	struct iw_ring *ring = &c->tx.reads;
+	void *cookie = ring_at(ring, ring->head)->cookie;
+
+	ring->head++;
+	c->completed++;
+	c->ev->read(c->ctx, cookie);
+}
+
+/* ---- Posting -------------------------------------------------------------- */
+
+static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
+		const struct fab_sge *sge, unsigned n)
+{
+	uint64_t len = 0;
+
+	if (c->down || !c->loop)
+		return -ENOTCONN;
+	if (n > FAB_SGE_MAX)
+		return -EINVAL;
+	if (ring->tail - ring->head >= ring->limit)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		op->sge[i] = sge[i];
+		len += sge[i].len;
+	}
+	if (len > UINT32_MAX)
+		return -EMSGSIZE;
+	op->nsge = n;
+	op->len = (uint32_t)len;
+	*ring_at(ring, ring->tail++) = *op;
+	/* Inside an event, whoever called it goes on to send. */
+	if (!c->depth)
+		iw_tx_kick(c);
+	return 0;
+}
+
+int iw_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
+{
+	struct iw_op op = { .kind = IW_SEND, .cookie = cookie };
+
+	return post(c, &c->tx.ops, &op, sge, n);
+}
+
+int iw_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+		     uint32_t rkey, void *cookie)
+{
+	struct iw_op op = { .kind = IW_SEND, .inval = true, .stag = rkey, .cookie = cookie };
+
+	return post(c, &c->tx.ops, &op, sge, n);
+}
+
+int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+		  uint32_t rkey, uint64_t addr, void *cookie)
+{
+	struct iw_op op = { .kind = IW_WRITE, .stag = rkey, .to = addr, .cookie = cookie };
+
+	return post(c, &c->tx.ops, &op, sge, n);
+}
+
+int iw_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
+		 uint64_t addr, void *cookie)
+{
+	struct iw_op op = {
+		.kind = IW_READ, .stag = rkey, .to = addr, .own_stag = sge->lkey, .cookie = cookie,
+	};
+	const struct stag_entry *e = stag_find(&c->stags, sge->lkey);
+	uint8_t *mem = sge->mem;
+
+	if (!c->ord)
+		return -EOPNOTSUPP;
+	if (!e || mem < e->base || (size_t)(mem - e->base) > e->len ||
+	    sge->len > e->len - (size_t)(mem - e->base))
+		return -EFAULT;
+	op.own_to = (uint64_t)(mem - e->base);
+	return post(c, &c->tx.reads, &op, sge, 1);
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Receiving. A frame goes through three states, whatever pieces TCP brings:
+ *
+ *     HEADER  -->  PAYLOAD  -->  TRAILER  -->  (message complete?) --> HEADER
+ *     staged       in place      staged
+ *
+ * One recvmsg() has two targets: the rest of the payload in progress, where it
+ * belongs, and behind it the stage, for the trailer and what follows it. So a
+ * large frame costs one system call, which also brings the next header, and
+ * its payload is copied by the kernel only. Payload that comes into the stage
+ * is copied from there: see IW_STAGE for how much that can be.
+ *
+ * Where payload belongs is looked up for every piece and not once in a frame:
+ * the owner may have deregistered the memory since the last one, or the peer
+ * invalidated it. An STag that has gone ends the connection; the rest of the
+ * payload is not read.
+ *
+ * With CRC, payload is placed first and verified with its frame; a wrong CRC
+ * ends the connection before anything is reported of the message. The memory
+ * that a damaged header could name is still only what the peer may write to.
+ *
+ * The order of events is the order of frames: when a Send is reported, all that
+ * was written before it is in place (RFC 5040 section 5.5).
+ */
+#include "fabric/iwarp/iwarp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* System calls in one go, then the loop's other watches have their turn. */
+#define RX_BUDGET 32
+/* A frame of which nothing comes for that long will not be finished. */
+#define STALL_MS 30000
+
+int iw_rx_init(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	unsigned n = 1;
+
+	rx->recv_limit = c->params.max_recv ? c->params.max_recv : 1;
+	while (n < rx->recv_limit)
+		n *= 2;
+	rx->recv = calloc(n, sizeof(*rx->recv));
+	if (!rx->recv)
+		return -ENOMEM;
+	rx->recv_mask = n - 1;
+	for (int i = 0; i < DDP_QNS; i++)
+		rx->msn[i] = 1;
+	return 0;
+}
+
+void iw_rx_fini(struct fab_conn *c)
+{
+	free(c->rx.recv);
+	c->rx.recv = NULL;
+}
+
+int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
+{
+	struct iw_rx *rx = &c->rx;
+
+	if (c->down)
+		return -ENOTCONN;
+	if (rx->recv_tail - rx->recv_head >= rx->recv_limit)
+		return -ENOMEM;
+	rx->recv[rx->recv_tail++ & rx->recv_mask] =
+		(struct iw_recv){ .mem = sge->mem, .len = sge->len, .cookie = cookie };
+	return 0;
+}
+
+static struct iw_recv *first_recv(struct iw_rx *rx)
+{
+	return &rx->recv[rx->recv_head & rx->recv_mask];
+}
+
+/* ---- Judging a frame by its header ---------------------------------------- */
+
+static enum iw_error judge_tagged(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	const struct ddp_hdr *h = &rx->h;
+
+	/* Segments of one message follow each other without a gap, and tagged
+	 * messages one another (RFC 5041 section 5). */
+	if (rx->in_tagged) {
+		if (h->op != rx->tagged_op)
+			return IW_E_INTERSECT;
+		if (h->stag != rx->tagged_stag || h->to != rx->tagged_to)
+			return h->op == RDMAP_WRITE ? IW_E_INTERSECT : IW_E_RESPONSE;
+	}
+	if (h->op == RDMAP_READ_RESP) {
+		const struct iw_op *op = iw_tx_reading(c);
+
+		if (!op || h->stag != op->own_stag || h->to != op->own_to + op->done ||
+		    h->payload > op->len - op->done ||
+		    h->last != (h->payload == op->len - op->done))
+			return IW_E_RESPONSE;
+	}
+	rx->in_tagged = true;
+	rx->tagged_op = h->op;
+	rx->tagged_stag = h->stag;
+	rx->tagged_to = h->to + h->payload;
+	return IW_OK;
+}
+
+static enum iw_error judge_send(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+
+	if (rx->h.mo != (rx->in_untagged ? rx->send_len : 0))
+		return IW_E_MO;
+	if (rx->recv_head == rx->recv_tail)
+		return IW_E_NO_RECV;
+	if (rx->h.payload > first_recv(rx)->len - (rx->in_untagged ? rx->send_len : 0))
+		return IW_E_TOO_LONG;
+	if (!rx->in_untagged)
+		rx->send_len = 0;
+	return IW_OK;
+}
+
+static enum iw_error judge_untagged(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	const struct ddp_hdr *h = &rx->h;
+	enum iw_error e = IW_OK;
+	uint32_t qn = h->op == RDMAP_READ_REQ ? DDP_QN_READ :
+		h->op == RDMAP_TERMINATE ? DDP_QN_TERM : DDP_QN_SEND;
+
+	if (h->qn != qn)
+		return IW_E_QN;
+	if (h->op == RDMAP_TERMINATE)
+		return h->payload > sizeof(rx->ctl) ? IW_E_TOO_LONG : IW_OK;
+	if (rx->in_untagged && h->op != rx->untagged_op)
+		return IW_E_INTERSECT;
+	if (h->msn != rx->msn[qn])
+		return IW_E_MSN;
+	if (h->op != RDMAP_READ_REQ)
+		e = judge_send(c);
+	else if (h->mo)
+		e = IW_E_MO;
+	else if (!h->last || h->payload != DDP_READ_REQ)
+		e = IW_E_READ_FORM;
+	rx->in_untagged = true;
+	rx->untagged_op = h->op;
+	return e;
+}
+
+/* Where the rest of this frame's payload goes, now. */
+static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
+{
+	static const enum iw_error errors[] = {
+		[STAG_OK] = IW_OK, [STAG_INVALID] = IW_E_STAG, [STAG_BOUNDS] = IW_E_BOUNDS,
+		[STAG_WRAP] = IW_E_WRAP, [STAG_DENIED] = IW_E_ACCESS,
+	};
+	struct iw_rx *rx = &c->rx;
+	const struct ddp_hdr *h = &rx->h;
+
+	switch (h->op) {
+	case RDMAP_WRITE:
+		return errors[stag_check(&c->stags, h->stag, h->to + rx->got,
+					 h->payload - rx->got, FAB_REMOTE_WRITE, dest)];
+	case RDMAP_READ_RESP:
+		/* It may go where the read said, and nowhere else: no right of
+		 * the peer's is needed, but the memory must still be there. */
+		return errors[stag_check(&c->stags, h->stag, h->to + rx->got,
+					 h->payload - rx->got, 0, dest)];
+	case RDMAP_READ_REQ:
+	case RDMAP_TERMINATE:
+		*dest = rx->ctl + rx->got;
+		return IW_OK;
+	default:
+		*dest = first_recv(rx)->mem + rx->send_len + rx->got;
+		return IW_OK;
+	}
+}
+
+/* ---- What a whole frame, or message, means -------------------------------- */
+
+static void read_request(struct fab_conn *c)
+{
+	struct ddp_read_req r;
+	enum iw_error e;
+
+	ddp_read_decode(&r, c->rx.ctl);
+	e = iw_tx_respond(c, &r);
+	if (e)
+		iw_fail(c, e);
+}
+
+/* The codes of a Terminate in words. siw on little-endian hosts swaps the two
+ * halves of the first byte, so that what they stand for is anyone's guess:
+ * nothing depends on it. */
+static void terminated(struct fab_conn *c)
+{
+	static const char *const layers[] = { "RDMAP", "DDP", "MPA" };
+	const uint8_t *p = c->rx.ctl;
+	const char *name = NULL;
+	char why[160];
+
+	if (c->rx.h.payload < 4) {
+		iw_down(c, -ECONNABORTED, "the peer ended the connection (Terminate)");
+		return;
+	}
+	for (int e = 1; e < IW_ERRORS && !name; e++)
+		if (iw_errors[e].where == p[0] && iw_errors[e].code == p[1])
+			name = layers[p[0] >> 4];
+	snprintf(why, sizeof(why), "the peer ended the connection: Terminate %02x %02x%s%s%s",
+		 p[0], p[1], name ? " (" : "", name ? name : "",
+		 name ? " did not like what we sent)" : "");
+	iw_down(c, -ECONNABORTED, why);
+}
+
+static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
+{
+	bool inval = h->op == RDMAP_SEND_INV || h->op == RDMAP_SEND_SE_INV;
+	struct iw_rx *rx = &c->rx;
+	struct iw_recv recv = *first_recv(rx);
+
+	if (inval) {
+		const struct stag_entry *e = stag_find(&c->stags, h->stag);
+
+		/* What only we may use is not the peer's to invalidate. */
+		if (!e || !e->rights) {
+			iw_fail(c, IW_E_INVALIDATE);
+			return;
+		}
+		stag_del(&c->stags, h->stag);
+	}
+	rx->recv_head++;
+	rx->bulk = rx->bulk_seen;
+	rx->bulk_seen = false;
+	c->completed++;
+	c->ev->recv(c->ctx, recv.cookie, rx->send_len, inval, inval ? h->stag : 0);
+}
+
+/* All of a frame is here and its CRC is right. */
+static void frame_done(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	const struct ddp_hdr h = rx->h;
+
+	rx->state = IW_RX_HEADER;
+	rx->heard = true;
+	if (h.op == RDMAP_TERMINATE) {
+		terminated(c);
+		return;
+	}
+	if (h.tagged) {
+		rx->in_tagged = !h.last;
+		if (h.op == RDMAP_READ_RESP) {
+			iw_tx_reading(c)->done += h.payload;
+			if (h.last)
+				iw_tx_read_done(c);
+		}
+		return;
+	}
+	rx->in_untagged = !h.last;
+	if (h.op != RDMAP_READ_REQ)
+		rx->send_len += h.payload;
+	if (!h.last)
+		return;
+	rx->msn[h.qn]++;
+	if (h.op == RDMAP_READ_REQ)
+		read_request(c);
+	else
+		message_arrived(c, &h);
+}
+
+/* ---- Taking what is staged ------------------------------------------------ */
+
+/* Each returns whether it got all that it needs. */
+
+static bool take_header(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	uint8_t *at = rx->stage + rx->pos;
+	enum iw_error e;
+	unsigned size = ddp_decode(&rx->h, at, rx->end - rx->pos, &e);
+
+	rx->have_raw = false;
+	if (size) {
+		memcpy(rx->raw, at, size);
+		rx->have_raw = true;
+		e = rx->h.tagged ? judge_tagged(c) : judge_untagged(c);
+	}
+	if (e)
+		iw_fail(c, e);
+	if (!size || e)
+		return false;
+	rx->pos += size;
+	rx->got = 0;
+	rx->trailer = ddp_pad(size - DDP_LEN_BYTES + rx->h.payload) + DDP_CRC_BYTES;
+	if (c->crc)
+		rx->crc = ddp_crc(DDP_CRC_INIT, at, size);
+	if (rx->h.payload >= IW_BULK_FRAME)
+		rx->bulk = rx->bulk_seen = true;
+	rx->state = IW_RX_PAYLOAD;
+	return true;
+}
+
+static bool take_payload(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	uint32_t n = rx->h.payload - rx->got;
+	enum iw_error e;
+	uint8_t *dest;
+
+	if (n > rx->end - rx->pos)
+		n = rx->end - rx->pos;
+	/* A message without payload names no memory (RFC 5040 section 5.2). */
+	if (rx->h.payload) {
+		e = locate(c, &dest);
+		if (e) {
+			iw_fail(c, e);
+			return false;
+		}
+	}
+	if (n) {
+		memcpy(dest, rx->stage + rx->pos, n);
+		if (c->crc)
+			rx->crc = ddp_crc(rx->crc, dest, n);
+		rx->pos += n;
+		rx->got += n;
+		c->stats.rx_copied += n;
+	}
+	if (rx->got < rx->h.payload)
+		return false;
+	rx->state = IW_RX_TRAILER;
+	return true;
+}
+
+static bool take_trailer(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	uint8_t want[DDP_CRC_BYTES];
+
+	for (; rx->trailer && rx->pos < rx->end; rx->trailer--) {
+		const uint8_t *p = rx->stage + rx->pos++;
+
+		if (rx->trailer <= DDP_CRC_BYTES)
+			rx->crc_field[DDP_CRC_BYTES - rx->trailer] = *p;
+		else if (c->crc)
+			rx->crc = ddp_crc(rx->crc, p, 1);
+	}
+	if (rx->trailer)
+		return false;
+	if (c->crc) {
+		ddp_crc_put(want, rx->crc);
+		if (memcmp(want, rx->crc_field, sizeof(want))) {
+			iw_fail(c, IW_E_CRC);
+			return false;
+		}
+	}
+	frame_done(c);
+	return true;
+}
+
+static void take_all(struct fab_conn *c)
+{
+	bool more = true;
+
+	while (more && !c->down) {
+		switch (c->rx.state) {
+		case IW_RX_HEADER:
+			more = take_header(c);
+			break;
+		case IW_RX_PAYLOAD:
+			more = take_payload(c);
+			break;
+		case IW_RX_TRAILER:
+			more = take_trailer(c);
+			break;
+		}
+	}
+}
+
+/* ---- Reading the socket --------------------------------------------------- */
+
+static void hung_up(struct fab_conn *c, ssize_t n)
+{
+	const struct iw_rx *rx = &c->rx;
+	char why[160];
+
+	if (n < 0) {
+		int err = errno;
+
+		snprintf(why, sizeof(why), "%s: %s", err == ECONNRESET ?
+			 "the peer reset the connection" : "the connection broke", strerror(err));
+		iw_down(c, -err, why);
+	} else if (rx->state != IW_RX_HEADER || rx->pos != rx->end) {
+		iw_down(c, -ECONNRESET, "the peer closed the connection in the middle of a frame");
+	} else {
+		iw_down(c, -ECONNRESET, "the peer closed the connection");
+	}
+}
+
+/* How much to read into the stage, at most. */
+static unsigned read_ahead(const struct iw_rx *rx)
+{
+	/* More of the same message comes: its next header, and not a byte of
+	 * the payload behind it. */
+	if (rx->bulk && rx->state != IW_RX_HEADER && rx->h.tagged && !rx->h.last)
+		return rx->trailer + DDP_TAGGED_HDR;
+	return rx->bulk ? IW_STAGE_BULK : IW_STAGE;
+}
+
+/* Reads what the socket has, as far as it can be put somewhere; false when
+ * there is no more for now. */
+static bool fill(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+	struct iovec iov[2];
+	struct msghdr msg = { .msg_iov = iov };
+	uint32_t left = 0;
+	size_t asked, limit;
+	enum iw_error e;
+	uint8_t *dest;
+	ssize_t n;
+
+	/* Less than a header is left over. */
+	memmove(rx->stage, rx->stage + rx->pos, rx->end - rx->pos);
+	rx->end -= rx->pos;
+	rx->pos = 0;
+	if (rx->state == IW_RX_PAYLOAD) {
+		e = locate(c, &dest);
+		if (e) {
+			iw_fail(c, e);
+			return false;
+		}
+		left = rx->h.payload - rx->got;
+		iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
+	}
+	limit = read_ahead(rx);
+	iov[msg.msg_iovlen++] = (struct iovec){ rx->stage + rx->end, limit - rx->end };
+	asked = left + limit - rx->end;
+
+	do {
+		n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
+		c->stats.recv_calls++;
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (n <= 0) {
+		hung_up(c, n);
+		return false;
+	}
+	c->stats.rx_bytes += (uint64_t)n;
+	if (left) {
+		uint32_t direct = (size_t)n < left ? (uint32_t)n : left;
+
+		if (c->crc)
+			rx->crc = ddp_crc(rx->crc, dest, direct);
+		rx->got += direct;
+		c->stats.rx_placed += direct;
+		rx->end += (unsigned)((size_t)n - direct);
+	} else {
+		rx->end += (unsigned)n;
+	}
+	/* Less than asked for means that there was no more: it need not be
+	 * asked for again to hear that. */
+	return (size_t)n == asked;
+}
+
+void iw_rx_run(struct fab_conn *c)
+{
+	struct iw_rx *rx = &c->rx;
+
+	for (int i = 0; i < RX_BUDGET && !c->down; i++) {
+		bool more = fill(c);
+
+		if (!c->down)
+			take_all(c);
+		if (!more)
+			break;
+	}
+	if (!c->down && (rx->state != IW_RX_HEADER || rx->pos != rx->end) &&
+	    list_empty(&c->stall.node)) {
+		rx->stall_mark = c->stats.rx_bytes;
+		loop_timer_set(c->loop, &c->stall, STALL_MS);
+	}
+}
+
+/* The timer is not touched on the way of data: it looks back when it is due. */
+void iw_rx_stalled(struct loop_timer *t)
+{
+	struct fab_conn *c = container_of(t, struct fab_conn, stall);
+	struct iw_rx *rx = &c->rx;
+
+	if (rx->state == IW_RX_HEADER && rx->pos == rx->end)
+		return;
+	if (rx->stall_mark == c->stats.rx_bytes) {
+		iw_down(c, -ETIMEDOUT, "the peer sent half a frame and then nothing for 30 s");
+		return;
+	}
+	rx->stall_mark = c->stats.rx_bytes;
+	loop_timer_set(c->loop, t, STALL_MS);
+}
