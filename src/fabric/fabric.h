@@ -74,7 +74,7 @@ struct fab_params {
 	struct sockaddr_storage server; /* not for listen */
 	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
-	unsigned timeout_ms;            /* for each step of open and connect */
+	unsigned timeout_ms;            /* for each step of open, connect, listen */
 	unsigned flags;                 /* FAB_CRC ... */
 	/* RDMA Reads outstanding at once: the peer's on our memory, and ours;
 	 * the rest of ours waits. 0: 16 of the peer's; ours as many from the
@@ -138,7 +138,8 @@ struct fabric {
 	 * Sends `priv` (at most FAB_PRIV_SEND_MAX) with the connection request,
 	 * waits for the answer; peer_priv (FAB_PRIV_RECV_MAX bytes) and *peer_len
 	 * are filled. All receives must have been posted. 0 or -errno:
-	 * -ECONNREFUSED nobody listens, -ETIMEDOUT, -ENETUNREACH, ...
+	 * -ECONNREFUSED nobody listens or the peer rejected us (iwarp: peer_priv
+	 * is what it said then), -ETIMEDOUT, -ENETUNREACH, ...
 	 */
 	int (*connect)(struct fab_conn *c, const void *priv, size_t privlen,
 		       void *peer_priv, size_t *peer_len, struct errbuf *eb);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -281,7 +282,7 @@ struct pair {
 	uint8_t recv_a[NRECV][RECV_SIZE], recv_b[NRECV][RECV_SIZE];
 	struct proxy proxy;
 	bool use_proxy;
-	int sockbuf;                            /* SO_SNDBUF, SO_RCVBUF; 0: default */
+	int sockbuf;                            /* SO_SNDBUF; 0: default */
 
 	/* For the connecting thread */
 	struct fab_params pa, pb;
@@ -295,10 +296,13 @@ struct pair {
 
 static void small_buffers(struct pair *p, struct fab_conn *c)
 {
+	const int rcvbuf = 131072;
+
 	if (!p->sockbuf)
 		return;
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &p->sockbuf, sizeof(p->sockbuf));
-	setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &p->sockbuf, sizeof(p->sockbuf));
+	/* A window smaller than 127.0.0.1's segments is a test of TCP's timers. */
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf));
 }
 
 static void post_recvs(struct fab_conn *c, uint8_t mem[NRECV][RECV_SIZE])

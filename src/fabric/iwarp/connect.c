@@ -162,6 +162,7 @@ int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 
 	if (privlen > FAB_PRIV_SEND_MAX || own.ord > MPA_DEPTH_MAX / 2)
 		return err_set(eb, -EINVAL, "private data or RDMA Read depth out of range");
+	*peer_len = 0;
 	err = tcp_connect(c, eb);
 	if (err)
 		return err;
@@ -175,13 +176,15 @@ int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	}
 	if (!err)
 		err = mpa_decode(&rep, buf, len, true, &why);
-	if (!err)
+	if (!err) {
+		/* A rejection may have private data, too. */
+		*peer_len = rep.privlen < FAB_PRIV_RECV_MAX ? rep.privlen : FAB_PRIV_RECV_MAX;
+		memcpy(peer_priv, rep.priv, *peer_len);
 		err = mpa_judge_reply(&rep, &own, &agreed, &why);
+	}
 	if (err)
 		return err_set(eb, err, "no iWARP connection to %s: %s",
 			       fab_addr_text(&c->params.server, server, sizeof(server)), why);
-	*peer_len = rep.privlen < FAB_PRIV_RECV_MAX ? rep.privlen : FAB_PRIV_RECV_MAX;
-	memcpy(peer_priv, rep.priv, *peer_len);
 	if (agreed.crc)
 		strncat(c->text, ", CRC32c", sizeof(c->text) - strlen(c->text) - 1);
 	err = iw_agreed(c, &agreed);

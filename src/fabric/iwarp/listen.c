@@ -4,7 +4,7 @@
  *
  *     listening socket --> pending[] --> request event --> accept / reject
  *                          Request       owner decides     Reply
- *                          within 10 s
+ *                          in time
  *
  * A peer that connects is `pending` until its MPA Request is here. One that is
  * silent, sends something else, or more than the Request (RFC 5044 section
@@ -155,13 +155,14 @@ static void pending_fn(struct loop_watch *w, uint32_t revents)
 
 static void late_fn(struct loop_timer *t)
 {
-	turn_away(container_of(t, struct pending, timer), "it sent no MPA Request within 10 s");
+	turn_away(container_of(t, struct pending, timer), "its MPA Request did not come in time");
 }
 
 static void pending_new(struct fab_listener *li, int fd, const struct sockaddr_storage *from)
 {
 	struct pending *p = li->npending < PENDING_MAX ? calloc(1, sizeof(*p)) : NULL;
 	char peer[96];
+	unsigned ms;
 
 	if (!p) {
 		log_warn("iWARP: turned away %s: %s", fab_addr_text(from, peer, sizeof(peer)),
@@ -176,7 +177,8 @@ static void pending_new(struct fab_listener *li, int fd, const struct sockaddr_s
 	list_add_tail(&li->pendings, &p->node);
 	li->npending++;
 	loop_timer_init(&p->timer, late_fn);
-	loop_timer_set(li->loop, &p->timer, MPA_TIMEOUT_MS);
+	ms = li->params.timeout_ms;
+	loop_timer_set(li->loop, &p->timer, ms && ms < MPA_TIMEOUT_MS ? ms : MPA_TIMEOUT_MS);
 	p->watch = (struct loop_watch){ .fd = fd, .events = EPOLLIN, .fn = pending_fn };
 	if (loop_watch(li->loop, &p->watch))
 		turn_away(p, "its socket cannot be watched");
