@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --fault: what goes wrong, at which call.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gateway.h"
+
+static const struct {
+	const char *name, *value, *text;
+} names[FAULT_COUNT] = {
+	[FAULT_DROP_BEFORE] = { "drop-before", NULL, "break the connection before the call is passed on" },
+	[FAULT_DROP_AFTER] = { "drop-after", NULL, "break the connection when the server has answered" },
+	[FAULT_DELAY] = { "delay", "MS", "hold the reply back" },
+	[FAULT_SHORT_REPLY] = { "short-reply", NULL, "write half of the reply to the Reply chunk (the call must have one)" },
+	[FAULT_ERR_CHUNK] = { "err-chunk", NULL, "answer RDMA_ERROR, ERR_CHUNK" },
+	[FAULT_ERR_VERS] = { "err-vers", NULL, "answer RDMA_ERROR, ERR_VERS" },
+	[FAULT_CREDITS] = { "credits", "N", "grant N credits from then on" },
+	[FAULT_WRONG_XID] = { "wrong-xid", NULL, "send a reply with a wrong XID before the right one" },
+	[FAULT_DUP_REPLY] = { "dup-reply", NULL, "send the reply twice" },
+	[FAULT_TRUNCATE] = { "truncate", "BYTES", "cut the reply's message" },
+	[FAULT_INVAL_WRONG] = { "inval-wrong", NULL, "invalidate an STag that was not offered" },
+	[FAULT_STALL_READ] = { "stall-read", "MS", "start RDMA Reads late" },
+};
+
+/* Digits at *s, which moves behind them. */
+static bool number(const char **s, unsigned long *out)
+{
+	char *end;
+
+	if (**s < '0' || **s > '9')
+		return false;
+	errno = 0;
+	*out = strtoul(*s, &end, 10);
+	*s = end;
+	return errno == 0;
+}
+
+static bool parse_one(struct gw_fault_rule *r, const char **s)
+{
+	size_t n = strcspn(*s, "@");
+
+	for (r->kind = 0; r->kind < FAULT_COUNT; r->kind++)
+		if (strlen(names[r->kind].name) == n && !strncmp(names[r->kind].name, *s, n))
+			break;
+	*s += n;
+	r->every = r->value = 0;
+	if (r->kind == FAULT_COUNT || *(*s)++ != '@' || !number(s, &r->first) || !r->first)
+		return false;
+	if (**s == '/') {
+		(*s)++;
+		if (!number(s, &r->every) || !r->every)
+			return false;
+	}
+	if ((**s == '=') != (names[r->kind].value != NULL))
+		return false;
+	if (**s == '=') {
+		(*s)++;
+		if (!number(s, &r->value) || r->value > UINT32_MAX)
+			return false;
+	}
+	return **s == ',' || **s == '\0';
+}
+
+int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
+{
+	const char *s = spec;
+
+	for (;;) {
+		if (f->n == sizeof(f->rules) / sizeof(f->rules[0]))
+			return err_set(eb, -EINVAL, "--fault: more than %u faults", f->n);
+		if (!parse_one(&f->rules[f->n], &s))
+			return err_set(eb, -EINVAL, "--fault: '%s' is not NAME@CALL[/EVERY][=VALUE] with a "
+				       "known NAME, and a VALUE where it takes one (see --help)", spec);
+		f->n++;
+		if (!*s++)
+			return 0;
+	}
+}
+
+bool gw_fault(const struct gw_faults *f, enum gw_fault kind, unsigned long call,
+	      unsigned long *value)
+{
+	for (unsigned i = 0; i < f->n; i++) {
+		const struct gw_fault_rule *r = &f->rules[i];
+
+		if (r->kind != kind || call < r->first)
+			continue;
+		if (call != r->first && (!r->every || (call - r->first) % r->every))
+			continue;
+		if (value)
+			*value = r->value;
+		return true;
+	}
+	return false;
+}
+
+void gw_faults_help(void)
+{
+	for (unsigned i = 0; i < FAULT_COUNT; i++) {
+		char head[40];
+
+		snprintf(head, sizeof(head), "%s@CALL%s%s", names[i].name,
+			 names[i].value ? "=" : "", names[i].value ? names[i].value : "");
+		printf("    %-20s %s\n", head, names[i].text);
+	}
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * nfsrdma-gateway: options, the listener, the loop.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "config.h"
+#include "gateway.h"
+
+#define RDMA_PORT "20049"
+#define NFS_PORT  "2049"
+
+struct settings {
+	const char *fabric, *listen, *server, *port_file;
+	unsigned credits;
+	unsigned flags;
+};
+
+static struct gateway gateway;
+
+static void help(void)
+{
+	printf("usage: nfsrdma-gateway [OPTION...] SERVER[:PORT]\n\n"
+	       "Takes RPC-over-RDMA connections and passes the calls on to the NFS server SERVER\n"
+	       "over TCP (port " NFS_PORT "). An IPv6 address is written [ADDRESS].\n\n"
+	       "  -l, --listen [ADDRESS]:PORT  where to listen (127.0.0.1:" RDMA_PORT "; port 0: any)\n"
+	       "  -F, --fabric iwarp|verbs     user-space iWARP over TCP, or an RDMA device (iwarp)\n"
+	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
+	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
+	       "  -p, --port-file FILE         write the port to FILE when ready\n"
+	       "  -f, --fault SPEC             make something go wrong, see below\n"
+	       "  -v, --verbose                say more; twice: each call\n"
+	       "  -h, --help\n  -V, --version\n\n"
+	       "SPEC is NAME@CALL[/EVERY][=VALUE][,...]: at the call with that number, calls of all\n"
+	       "connections counted from 1, and at each EVERY-th after it:\n", GW_CREDITS);
+	gw_faults_help();
+}
+
+/* "HOST", "HOST:PORT", "[HOST]:PORT", ":PORT" */
+static int parse_address(const char *text, const char *port, const char *any,
+			 struct sockaddr_storage *out, struct errbuf *eb)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *res;
+	char host[256];
+	const char *colon, *end;
+	size_t len;
+	int rc;
+
+	if (*text == '[') {
+		end = strchr(text, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return err_set(eb, -EINVAL, "'%s' is not [ADDRESS]:PORT", text);
+		len = (size_t)(end - ++text);
+		colon = end[1] ? end + 1 : NULL;
+	} else {
+		colon = strchr(text, ':');
+		len = colon ? (size_t)(colon - text) : strlen(text);
+	}
+	if (len >= sizeof(host))
+		return err_set(eb, -EINVAL, "the host name in '%s' is too long", text);
+	memcpy(host, text, len);
+	host[len] = '\0';
+	rc = getaddrinfo(len ? host : any, colon ? colon + 1 : port, &hints, &res);
+	if (rc)
+		return err_set(eb, -EINVAL, "cannot find an address for '%s': %s", text, gai_strerror(rc));
+	memset(out, 0, sizeof(*out));
+	memcpy(out, res->ai_addr, res->ai_addrlen);
+	freeaddrinfo(res);
+	return 0;
+}
+
+static int parse_credits(const char *text, unsigned *out, struct errbuf *eb)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (*end || end == text || n < 1 || n > 256)
+		return err_set(eb, -EINVAL, "--credits: '%s' is not a number from 1 to 256", text);
+	*out = (unsigned)n;
+	return 0;
+}
+
+/* 0: go on; 1: done; -EINVAL: eb. */
+static int parse(struct settings *s, int argc, char **argv, struct errbuf *eb)
+{
+	static const struct option longs[] = {
+		{ "listen", 1, NULL, 'l' }, { "fabric", 1, NULL, 'F' }, { "credits", 1, NULL, 'c' },
+		{ "crc", 0, NULL, 'C' }, { "port-file", 1, NULL, 'p' }, { "fault", 1, NULL, 'f' },
+		{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c, rc = 0;
+
+	while (!rc && (c = getopt_long(argc, argv, "l:F:c:Cp:f:vhV", longs, NULL)) != -1) {
+		switch (c) {
+		case 'l': s->listen = optarg; break;
+		case 'F': s->fabric = optarg; break;
+		case 'c': rc = parse_credits(optarg, &s->credits, eb); break;
+		case 'C': s->flags |= FAB_CRC; break;
+		case 'p': s->port_file = optarg; break;
+		case 'f': rc = gw_faults_parse(&gateway.faults, optarg, eb); break;
+		case 'v':
+			log_set_level(log_get_level() < LOG_LVL_INFO ? LOG_LVL_INFO : LOG_LVL_DEBUG);
+			break;
+		case 'h': help(); return 1;
+		case 'V': printf("nfsrdma-gateway %s\n", PACKAGE_VERSION); return 1;
+		default: return err_set(eb, -EINVAL, "see nfsrdma-gateway --help");
+		}
+	}
+	if (rc)
+		return rc;
+	if (optind != argc - 1)
+		return err_set(eb, -EINVAL, "one SERVER is needed; see nfsrdma-gateway --help");
+	s->server = argv[optind];
+	return 0;
+}
+
+static unsigned port_of(const struct sockaddr_storage *ss)
+{
+	return ntohs(ss->ss_family == AF_INET6 ?
+		     ((const struct sockaddr_in6 *)(const void *)ss)->sin6_port :
+		     ((const struct sockaddr_in *)(const void *)ss)->sin_port);
+}
+
+static int write_port(const char *path, unsigned port, struct errbuf *eb)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f || fprintf(f, "%u\n", port) < 0 || fclose(f))
+		return err_set(eb, -errno, "cannot write '%s': %s", path, strerror(errno));
+	return 0;
+}
+
+static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb)
+{
+	static const struct fab_listen_events events = { .request = pair_request };
+	struct fab_params params = { .flags = s->flags, .timeout_ms = 30000 };
+	struct sockaddr_storage at;
+	char text[80];
+	int rc;
+
+	gw->fab = fabric_by_name(s->fabric);
+	if (!gw->fab)
+		return err_set(eb, -EINVAL, "--fabric: '%s' is not iwarp or verbs", s->fabric);
+	if (!gw->fab->listen)
+		return err_set(eb, -EOPNOTSUPP, "--fabric %s: cannot listen yet; use iwarp", s->fabric);
+	rc = parse_address(s->server, NFS_PORT, NULL, &gw->server, eb);
+	if (!rc)
+		rc = parse_address(s->listen, RDMA_PORT, "0.0.0.0", &params.local, eb);
+	if (rc)
+		return rc;
+	gw->credits = s->credits;
+	params.max_send = pair_max_send(gw);
+	params.max_recv = pair_max_recv(gw);
+	rc = gw->fab->listen(&params, gw->loop, &events, gw, &gw->listener, eb);
+	if (rc)
+		return rc;
+	gw->fab->listen_addr(gw->listener, &at);
+	log_info("listening on %s, %s, for the NFS server %s",
+		 fab_addr_text(&at, text, sizeof(text)), gw->fab->name, s->server);
+	return s->port_file ? write_port(s->port_file, port_of(&at), eb) : 0;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	loop_stop(gateway.loop);
+}
+
+int main(int argc, char **argv)
+{
+	struct settings s = { .fabric = "iwarp", .listen = "127.0.0.1", .credits = GW_CREDITS };
+	struct sigaction stop = { .sa_handler = on_signal };
+	struct errbuf eb = { "" };
+	int rc;
+
+	log_set_level(LOG_LVL_WARN);
+	list_init(&gateway.pairs);
+	rc = parse(&s, argc, argv, &eb);
+	if (rc > 0)
+		return 0;
+	if (!rc) {
+		gateway.loop = loop_new();
+		rc = gateway.loop ? start(&gateway, &s, &eb) : err_set(&eb, -errno, "%s", strerror(errno));
+	}
+	if (rc) {
+		log_err("%s", eb.text);
+		return 1;
+	}
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	rc = loop_run(gateway.loop);
+	gateway.fab->unlisten(gateway.listener);
+	while (!list_empty(&gateway.pairs))
+		pair_free(container_of(gateway.pairs.next, struct gw_pair, node));
+	loop_free(gateway.loop);
+	return rc ? 1 : 0;
+}

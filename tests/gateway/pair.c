@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A pair of connections: how it begins, its buffers, its calls, and its end.
+ *
+ *     request ---> pair made, receives posted, TCP starts to connect
+ *     TCP is connected ---> accept; if it cannot: reject, so that the client
+ *                           knows at once that there is no server
+ *     ...
+ *     down, TCP's end, a fault ---> pair_end: both closed, freed by end_msg
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "gateway.h"
+
+/* Receives beyond the credits: replies to the server's own calls. */
+#define EXTRA_RECVS 8u
+/* Work requests of one call: a Write chunk's segments and the reply. A client
+ * that cuts its memory finer than that for every call loses its connection. */
+#define SENDS_PER_CALL 8u
+
+static unsigned nrecvs(const struct gateway *gw)
+{
+	return gw->credits + EXTRA_RECVS;
+}
+
+static unsigned nslots(const struct gateway *gw)
+{
+	return nrecvs(gw) + 2 * gw->credits;
+}
+
+unsigned pair_max_send(const struct gateway *gw)
+{
+	return gw->credits * SENDS_PER_CALL + EXTRA_RECVS;
+}
+
+unsigned pair_max_recv(const struct gateway *gw)
+{
+	return nrecvs(gw);
+}
+
+/* ---- buffers ---- */
+
+struct gw_buf *pair_buf(struct gw_pair *p)
+{
+	struct list *n = list_pop(&p->free);
+	struct errbuf eb = { "" };
+	struct gw_buf *b;
+
+	if (n)
+		return container_of(n, struct gw_buf, node);
+	/* One for the call and one for the reply, and the record that TCP is
+	 * in the middle of. */
+	if (p->nbufs > 2 * p->gw->credits)
+		return NULL;
+	b = malloc(sizeof(*b));
+	if (!b)
+		return NULL;
+	b->mem = mmap(NULL, GW_MARK + GW_MSG_MAX, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->mem == MAP_FAILED) {
+		free(b);
+		return NULL;
+	}
+	if (p->fab->reg(p->conn, b->mem, GW_MARK + GW_MSG_MAX, 0, &b->mr, &eb)) {
+		log_err("connection %u: %s", p->id, eb.text);
+		munmap(b->mem, GW_MARK + GW_MSG_MAX);
+		free(b);
+		return NULL;
+	}
+	list_init(&b->node);
+	p->nbufs++;
+	return b;
+}
+
+void pair_buf_put(struct gw_pair *p, struct gw_buf *b)
+{
+	if (b)
+		list_add_head(&p->free, &b->node);
+}
+
+/* ---- calls ---- */
+
+struct gw_call *pair_call(struct gw_pair *p)
+{
+	struct gw_call *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->pair = p;
+	k->number = ++p->gw->ncalls;
+	list_init(&k->out_node);
+	loop_timer_init(&k->delay, NULL);
+	list_add_tail(&p->calls, &k->node);
+	return k;
+}
+
+static void call_free(struct gw_call *k)
+{
+	loop_timer_clear(&k->delay);
+	list_del(&k->node);
+	list_del(&k->out_node);
+	pair_buf_put(k->pair, k->call);
+	pair_buf_put(k->pair, k->reply);
+	free(k);
+}
+
+void pair_call_done(struct gw_call *k)
+{
+	if (k->answered && !k->reads_left && !k->sends_left && list_empty(&k->out_node))
+		call_free(k);
+}
+
+/* ---- sending ---- */
+
+static void on_sent(void *ctx, void *cookie)
+{
+	struct gw_pair *p = ctx;
+	struct gw_slot *slot = cookie;
+
+	list_add_tail(&p->send_free, &slot->node);
+	if (slot->k) {
+		slot->k->sends_left--;
+		pair_call_done(slot->k);
+	}
+}
+
+void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len,
+	       bool inval, uint32_t handle)
+{
+	struct gw_slot *slot;
+	struct fab_sge sge;
+	int rc;
+
+	if (p->ended)
+		return;
+	if (len > GW_INLINE || list_empty(&p->send_free)) {
+		pair_end(p, "no room to send: the client has more calls open than it was granted");
+		return;
+	}
+	slot = container_of(list_pop(&p->send_free), struct gw_slot, node);
+	slot->k = k;
+	memcpy(slot->mem, msg, len);
+	sge = (struct fab_sge){ slot->mem, (uint32_t)len, p->slot_mr.lkey };
+	rc = inval ? p->fab->post_send_inv(p->conn, &sge, 1, handle, slot) :
+		     p->fab->post_send(p->conn, &sge, 1, slot);
+	if (rc)
+		pair_end(p, strerror(-rc));
+	else if (k)
+		k->sends_left++;
+}
+
+/* ---- events ---- */
+
+static int post_recv(struct gw_pair *p, struct gw_slot *slot)
+{
+	struct fab_sge sge = { slot->mem, GW_INLINE, p->slot_mr.lkey };
+
+	return p->fab->post_recv(p->conn, &sge, slot);
+}
+
+static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
+{
+	struct gw_pair *p = ctx;
+	struct gw_slot *slot = cookie;
+	int rc;
+
+	(void)invalidated;
+	(void)rkey;
+	if (p->ended)
+		return;
+	call_received(p, slot->mem, len);
+	if (p->ended)
+		return;
+	rc = post_recv(p, slot);
+	if (rc)
+		pair_end(p, strerror(-rc));
+}
+
+static void on_written(void *ctx, void *cookie)
+{
+	struct gw_call *k = cookie;
+
+	(void)ctx;
+	k->sends_left--;
+	pair_call_done(k);
+}
+
+static void on_read(void *ctx, void *cookie)
+{
+	(void)ctx;
+	call_read_done(cookie);
+}
+
+static void on_down(void *ctx, int err, const char *why)
+{
+	(void)err;
+	pair_end(ctx, why);
+}
+
+static const struct fab_events pair_events = {
+	.recv = on_recv, .sent = on_sent, .written = on_written, .read = on_read, .down = on_down,
+};
+
+/* ---- the end ---- */
+
+static void on_end(struct loop_msg *m)
+{
+	pair_free(container_of(m, struct gw_pair, end_msg));
+}
+
+void pair_end(struct gw_pair *p, const char *why)
+{
+	if (p->ended)
+		return;
+	p->ended = true;
+	if (why)
+		log_info("connection %u ends: %s", p->id, why);
+	list_for_each(n, &p->calls)
+		loop_timer_clear(&container_of(n, struct gw_call, node)->delay);
+	if (p->accepted)
+		p->fab->close(p->conn);
+	else
+		p->fab->reject(p->conn, NULL, 0);
+	p->conn = NULL;
+	tcp_close(p);
+	p->end_msg.fn = on_end;
+	loop_post(p->gw->loop, &p->end_msg);
+}
+
+void pair_free(struct gw_pair *p)
+{
+	struct list *n;
+
+	if (p->conn)
+		p->fab->close(p->conn);
+	tcp_close(p);
+	while (!list_empty(&p->calls))
+		call_free(container_of(p->calls.next, struct gw_call, node));
+	pair_buf_put(p, p->in.buf);
+	while ((n = list_pop(&p->free))) {
+		struct gw_buf *b = container_of(n, struct gw_buf, node);
+
+		munmap(b->mem, GW_MARK + GW_MSG_MAX);
+		free(b);
+	}
+	list_del(&p->node);
+	free(p->slots);
+	free(p->slot_mem);
+	free(p);
+}
+
+/* ---- the beginning ---- */
+
+static int make_slots(struct gw_pair *p, struct errbuf *eb)
+{
+	unsigned n = nslots(p->gw);
+	int rc;
+
+	p->slots = calloc(n, sizeof(*p->slots));
+	p->slot_mem = aligned_alloc(4096, (size_t)n * GW_INLINE);
+	if (!p->slots || !p->slot_mem)
+		return err_set(eb, -ENOMEM, "out of memory");
+	rc = p->fab->reg(p->conn, p->slot_mem, (size_t)n * GW_INLINE, 0, &p->slot_mr, eb);
+	for (unsigned i = 0; i < n && !rc; i++) {
+		p->slots[i].mem = p->slot_mem + (size_t)i * GW_INLINE;
+		if (i >= nrecvs(p->gw))
+			list_add_tail(&p->send_free, &p->slots[i].node);
+		else if ((rc = post_recv(p, &p->slots[i])))
+			err_set(eb, rc, "cannot post a receive: %s", strerror(-rc));
+	}
+	return rc;
+}
+
+static int start(struct gw_pair *p, const void *priv, size_t privlen, struct errbuf *eb)
+{
+	struct rr_pdata theirs;
+	int rc;
+
+	rr_pdata_decode(&theirs, priv, privlen);
+	p->remote_inval = theirs.remote_inval;
+	p->inline_max = theirs.recv_size < GW_INLINE ? theirs.recv_size : GW_INLINE;
+	rc = make_slots(p, eb);
+	if (!rc && (rc = tcp_open(p)))
+		err_set(eb, rc, "cannot connect to the NFS server: %s", strerror(-rc));
+	return rc;
+}
+
+void pair_accept(struct gw_pair *p)
+{
+	struct rr_pdata ours = {
+		.remote_inval = true, .send_size = GW_INLINE, .recv_size = GW_INLINE,
+	};
+	struct errbuf eb = { "" };
+	uint8_t out[RR_PDATA_BYTES];
+	int rc;
+
+	rr_pdata_encode(&ours, out);
+	rc = p->fab->accept(p->conn, out, sizeof(out), &eb);
+	if (!rc && (rc = p->fab->attach(p->conn, p->gw->loop, &pair_events, p)))
+		err_set(&eb, rc, "cannot attach: %s", strerror(-rc));
+	p->accepted = !rc;
+	if (rc)
+		pair_end(p, eb.text);
+	else
+		log_info("connection %u: %s", p->id, p->fab->describe(p->conn));
+}
+
+void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privlen)
+{
+	struct gateway *gw = ctx;
+	struct gw_pair *p = calloc(1, sizeof(*p));
+	struct errbuf eb = { "" };
+
+	if (!p) {
+		gw->fab->reject(c, NULL, 0);
+		return;
+	}
+	p->gw = gw;
+	p->fab = gw->fab;
+	p->conn = c;
+	p->id = ++gw->ids;
+	p->tcp.fd = -1;
+	list_init(&p->send_free);
+	list_init(&p->free);
+	list_init(&p->out);
+	list_init(&p->calls);
+	list_add_tail(&gw->pairs, &p->node);
+	if (start(p, priv, privlen, &eb))
+		pair_end(p, eb.text);
+}

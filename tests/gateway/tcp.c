@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The TCP half of a pair: records (RFC 5531, section 11) out and in, without
+ * ever waiting.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "gateway.h"
+
+/* Records handled in one go before other connections get their turn. */
+#define BATCH 16u
+#define LAST_FRAGMENT 0x80000000u
+
+/* ---- out ---- */
+
+static void want_write(struct gw_pair *p, bool on)
+{
+	if (p->tcp_full == on)
+		return;
+	p->tcp_full = on;
+	loop_rewatch(p->gw->loop, &p->tcp, EPOLLIN | (on ? EPOLLOUT : 0u));
+}
+
+static void write_out(struct gw_pair *p)
+{
+	while (!list_empty(&p->out)) {
+		struct gw_call *k = container_of(p->out.next, struct gw_call, out_node);
+		uint32_t total = GW_MARK + k->call_len;
+		ssize_t n = send(p->tcp.fd, k->call->mem + k->call_sent, total - k->call_sent,
+				 MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			want_write(p, true);
+			return;
+		}
+		if (n < 0) {
+			pair_end(p, "the NFS server's connection broke");
+			return;
+		}
+		k->call_sent += (uint32_t)n;
+		if (k->call_sent < total)
+			continue;
+		list_del(&k->out_node);
+		list_init(&k->out_node);
+		pair_buf_put(p, k->call);
+		k->call = NULL;
+		pair_call_done(k);
+	}
+	want_write(p, false);
+}
+
+void tcp_send(struct gw_call *k)
+{
+	struct gw_pair *p = k->pair;
+	uint32_t mark = LAST_FRAGMENT | k->call_len;
+
+	for (unsigned i = 0; i < GW_MARK; i++)
+		k->call->mem[i] = (char)(mark >> (24 - 8 * i));
+	k->call_sent = 0;
+	list_add_tail(&p->out, &k->out_node);
+	if (p->tcp_ready && p->out.next == &k->out_node)
+		write_out(p);
+}
+
+/* ---- in ---- */
+
+/* A mark is complete. false: the pair has ended. */
+static bool begin_fragment(struct gw_pair *p)
+{
+	struct gw_record_in *in = &p->in;
+	uint32_t mark = gw_word((const char *)in->mark);
+
+	in->mark_have = 0;
+	in->last = mark & LAST_FRAGMENT;
+	in->left = mark & ~LAST_FRAGMENT;
+	if (in->left > GW_MSG_MAX - in->have) {
+		pair_end(p, "the NFS server sends a record that is too long");
+		return false;
+	}
+	if (!in->buf && !(in->buf = pair_buf(p))) {
+		pair_end(p, "no buffer for the server's record");
+		return false;
+	}
+	return true;
+}
+
+/* The record is complete: hands it on. */
+static void end_record(struct gw_pair *p)
+{
+	struct gw_buf *b = p->in.buf;
+	uint32_t len = p->in.have;
+
+	p->in.buf = NULL;
+	p->in.have = 0;
+	reply_received(p, b, len);
+}
+
+/* What has come: first the rest of the fragment, then of the next mark. */
+static void took(struct gw_pair *p, uint32_t n)
+{
+	struct gw_record_in *in = &p->in;
+	uint32_t body = n < in->left ? n : in->left;
+	bool was_body = in->left > 0;
+
+	in->have += body;
+	in->left -= body;
+	in->mark_have += n - body;
+	if (was_body && !in->left && in->last)
+		end_record(p);
+	if (!p->ended && in->mark_have == GW_MARK && begin_fragment(p) && !in->left && in->last)
+		end_record(p);  /* an empty one */
+}
+
+/* One look at the socket. false: nothing more now. */
+static bool read_in(struct gw_pair *p)
+{
+	struct gw_record_in *in = &p->in;
+	struct iovec iov[2];
+	unsigned n = 0;
+	size_t want = GW_MARK - in->mark_have;
+	ssize_t got;
+
+	if (in->left) {
+		iov[n++] = (struct iovec){ in->buf->mem + GW_MARK + in->have, in->left };
+		want += in->left;
+	}
+	iov[n++] = (struct iovec){ in->mark + in->mark_have, GW_MARK - in->mark_have };
+	got = readv(p->tcp.fd, iov, (int)n);
+	if (got < 0) {
+		if (errno == EINTR)
+			return true;
+		if (errno != EAGAIN)
+			pair_end(p, "the NFS server's connection broke");
+		return false;
+	}
+	if (got == 0) {
+		pair_end(p, "the NFS server closed its connection");
+		return false;
+	}
+	took(p, (uint32_t)got);
+	return (size_t)got == want;
+}
+
+static void on_tcp(struct loop_watch *w, uint32_t revents)
+{
+	struct gw_pair *p = container_of(w, struct gw_pair, tcp);
+
+	if (!p->tcp_ready) {
+		int err = 0;
+		socklen_t len = sizeof(err);
+
+		if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 || err) {
+			pair_end(p, "cannot connect to the NFS server");
+			return;
+		}
+		if (!(revents & EPOLLOUT))
+			return;
+		p->tcp_ready = true;
+		p->tcp_full = true;     /* as it was registered */
+		pair_accept(p);
+		if (p->ended)
+			return;
+	}
+	if (revents & EPOLLOUT)
+		write_out(p);
+	for (unsigned i = 0; i < BATCH && !p->ended; i++)
+		if (!read_in(p))
+			break;
+}
+
+/* ---- life ---- */
+
+int tcp_open(struct gw_pair *p)
+{
+	const struct sockaddr_storage *to = &p->gw->server;
+	int one = 1, rc;
+	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0 && errno != EINPROGRESS) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	p->tcp = (struct loop_watch){ .fd = fd, .events = EPOLLIN | EPOLLOUT, .fn = on_tcp };
+	rc = loop_watch(p->gw->loop, &p->tcp);
+	if (rc) {
+		close(fd);
+		p->tcp.fd = -1;
+	}
+	return rc;
+}
+
+void tcp_close(struct gw_pair *p)
+{
+	int fd = p->tcp.fd;
+
+	if (fd < 0)
+		return;
+	loop_unwatch(p->gw->loop, &p->tcp);
+	close(fd);
+}
