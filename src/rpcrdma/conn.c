@@ -89,6 +89,7 @@ static void lose_link(struct rr_conn *c, int err, const char *why)
 		struct rr_call *call = container_of(c->inflight.prev, struct rr_call, node);
 
 		untrack(c, call);
+		call->nmrs = 0;         /* went with the link */
 		if (call->replied) {
 			list_add_head(&finished, &call->node);
 		} else {
@@ -263,6 +264,8 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uin
 			take_reply(c, call, &h, (uint8_t *)b->mem + hlen, len - (size_t)hlen);
 	}
 	stat_add(c->st, call->status == -EBADMSG ? STAT_RPC_BAD_REPLIES : STAT_RPC_REPLIES, 1);
+	/* From here on nobody but us touches its buffers. */
+	c->link->memreg->unmap(c->link, call);
 	call->replied = true;
 	call->recv = b;
 	if (call->sent)
@@ -313,6 +316,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	call->placed = false;
 	call->placed_len = 0;
 	call->recv = NULL;
+	call->nmrs = 0;
 	call->status = 0;
 	call->reply = NULL;
 	call->reply_len = 0;

@@ -36,6 +36,8 @@
 #define RR_INLINE     4096u
 /* Pieces of WRITE data: a FUSE request lies in up to two buffers. */
 #define RR_SEND_IOV   2u
+/* Segments of a call: a Read chunk and a Write or Reply chunk. */
+#define RR_CALL_MRS (RR_SEND_IOV + 1u)
 
 struct rr_iov {
 	void *mem;              /* inside the lane's slab */
@@ -86,6 +88,8 @@ struct rr_call {
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	bool data_inline;       /* `send` has been copied into msg */
 	int status;
+	struct fab_mr mrs[RR_CALL_MRS]; /* what is reachable for the peer */
+	unsigned nmrs;
 	struct slab_buf *recv;  /* the receive that holds the reply */
 	uint64_t posted_ns;     /* when it was last sent */
 };

@@ -72,19 +72,21 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 int rr_link_open(struct rr_conn *c, struct rr_link **out, struct errbuf *eb)
 {
 	struct rr_link *link = calloc(1, sizeof(*link));
+	struct fab_caps caps;
 	int rc;
 
 	if (!link)
 		return err_set(eb, -ENOMEM, "out of memory for a connection");
 	link->fabric = c->cfg.fabric;
-	link->memreg = &rr_memreg_pool;
 	rc = link->fabric->open(&c->cfg.params, &link->fab, eb);
 	if (rc) {
 		free(link);
 		return rc;
 	}
+	link->fabric->caps(link->fab, &caps);
+	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
 	rc = link->fabric->reg(link->fab, c->slab->base, c->slab->len,
-			       FAB_REMOTE_READ | FAB_REMOTE_WRITE, &link->mr, eb);
+			       link->memreg->slab_access, &link->mr, eb);
 	if (!rc)
 		rc = post_receives(c, link, eb);
 	if (!rc)

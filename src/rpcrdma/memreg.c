@@ -1,24 +1,76 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Registration strategies; see memreg.h. */
 #include <errno.h>
-#include "rpcrdma/memreg.h"
+#include "rpcrdma/impl.h"
 
-static int pool_map(const struct fab_mr *slab, void *mem, uint32_t len, struct rr_seg *out)
+/* A buffer of anyone else's would let the peer into memory that was never meant
+ * for it: refuse rather than trust the caller. */
+static bool in_slab(const struct fab_mr *slab, const void *mem, uint32_t len)
 {
-	size_t at = (size_t)((char *)mem - (char *)slab->base);
+	size_t at = (size_t)((const char *)mem - (char *)slab->base);
 
-	/* A buffer of anyone else's would let the peer into memory that was
-	 * never meant for it: refuse rather than trust the caller. */
-	if ((char *)mem < (char *)slab->base || at > slab->len || len > slab->len - at)
+	return (const char *)mem >= (char *)slab->base && at <= slab->len && len <= slab->len - at;
+}
+
+/* ---- pool ---- */
+
+static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
+		    unsigned access, struct rr_seg *out)
+{
+	(void)call;
+	(void)access;
+	if (!in_slab(&l->mr, mem, len))
 		return -EFAULT;
-	out->handle = slab->rkey;
+	out->handle = l->mr.rkey;
 	out->length = len;
-	out->offset = slab->addr + at;
+	out->offset = l->mr.addr + (size_t)((char *)mem - (char *)l->mr.base);
 	return 0;
+}
+
+static void pool_unmap(const struct rr_link *l, struct rr_call *call)
+{
+	(void)l;
+	(void)call;
 }
 
 const struct rr_memreg rr_memreg_pool = {
 	.name = "pool",
 	.remote_inval = false,
+	.slab_access = FAB_REMOTE_READ | FAB_REMOTE_WRITE,
 	.map = pool_map,
+	.unmap = pool_unmap,
+};
+
+/* ---- call ---- */
+
+static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
+		    unsigned access, struct rr_seg *out)
+{
+	struct fab_mr *mr = &call->mrs[call->nmrs];
+	int rc;
+
+	if (!in_slab(&l->mr, mem, len) || call->nmrs == RR_CALL_MRS)
+		return -EFAULT;
+	rc = l->fabric->reg(l->fab, mem, len, access, mr, NULL);
+	if (rc)
+		return rc;
+	call->nmrs++;
+	out->handle = mr->rkey;
+	out->length = len;
+	out->offset = mr->addr;
+	return 0;
+}
+
+static void call_unmap(const struct rr_link *l, struct rr_call *call)
+{
+	while (call->nmrs)
+		l->fabric->dereg(l->fab, &call->mrs[--call->nmrs]);
+}
+
+const struct rr_memreg rr_memreg_call = {
+	.name = "call",
+	.remote_inval = true,
+	.slab_access = 0,
+	.map = call_map,
+	.unmap = call_unmap,
 };

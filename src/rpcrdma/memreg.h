@@ -8,6 +8,12 @@
  *          touch the slab at any time while connected, so it has to be trusted
  *          (RFC 8166 section 8.1). Remote invalidation must stay off: the
  *          peer would invalidate the slab under everybody.
+ *
+ *   call   each segment is registered for its call, with the right that it
+ *          needs, and is gone when the reply is there: either the server has
+ *          invalidated it (Send With Invalidate), or it is done here, before
+ *          anybody looks at the data. The slab itself is local. For fabrics
+ *          where registering costs next to nothing (fab_caps.reg_per_call).
  */
 #ifndef RPCRDMA_MEMREG_H
 #define RPCRDMA_MEMREG_H
@@ -15,14 +21,23 @@
 #include "fabric/fabric.h"
 #include "rpcrdma/header.h"
 
+struct rr_call;
+struct rr_link;
+
 struct rr_memreg {
 	const char *name;
 	bool remote_inval;      /* R of RFC 8797 */
-	/* Makes mem..mem+len, which lies in the slab that `slab` registers,
-	 * reachable. 0 or -errno. */
-	int (*map)(const struct fab_mr *slab, void *mem, uint32_t len, struct rr_seg *out);
+	unsigned slab_access;   /* FAB_REMOTE_*: the slab's registration */
+	/* Makes mem..mem+len, which lies in the slab, reachable for the call with
+	 * `access` (one of FAB_REMOTE_*). 0 or -errno. */
+	int (*map)(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
+		   unsigned access, struct rr_seg *out);
+	/* The reply is here, or the call will not be sent: nothing of it is
+	 * reachable any more when this returns. */
+	void (*unmap)(const struct rr_link *l, struct rr_call *call);
 };
 
 extern const struct rr_memreg rr_memreg_pool;
+extern const struct rr_memreg rr_memreg_call;
 
 #endif

@@ -62,14 +62,15 @@ static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_pla
 		h->nreads = 1;
 		h->reads[0].position = 0;
 		stat_add(c->st, STAT_RDMA_LONG_CALLS, 1);
-		return l->memreg->map(&l->mr, msg_at(call), call->msg_len, &h->reads[0].seg);
+		return l->memreg->map(l, call, msg_at(call), call->msg_len, FAB_REMOTE_READ,
+				      &h->reads[0].seg);
 	}
 	if (plan->call != RR_CALL_READ_CHUNK)
 		return 0;
 	for (uint32_t i = 0; i < call->nsend && !rc; i++) {
 		h->reads[i].position = call->data_pos;
-		rc = l->memreg->map(&l->mr, call->send[i].mem, call->send[i].len,
-				    &h->reads[i].seg);
+		rc = l->memreg->map(l, call, call->send[i].mem, call->send[i].len,
+				    FAB_REMOTE_READ, &h->reads[i].seg);
 	}
 	h->nreads = call->nsend;
 	stat_add(c->st, STAT_RDMA_READ_CHUNKS, 1);
@@ -88,7 +89,8 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 		h->nwrites = 1;
 		h->writes[0].nseg = 1;
 		stat_add(c->st, STAT_RDMA_WRITE_CHUNKS, 1);
-		return l->memreg->map(&l->mr, call->sink.mem, call->sink.len, &h->writes[0].seg[0]);
+		return l->memreg->map(l, call, call->sink.mem, call->sink.len, FAB_REMOTE_WRITE,
+				      &h->writes[0].seg[0]);
 	}
 	if (plan->reply == RR_REPLY_CHUNK) {
 		if (!call->reply_buf || call->reply_max > call->reply_buf->size)
@@ -96,13 +98,14 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 		h->has_reply = true;
 		h->reply.nseg = 1;
 		stat_add(c->st, STAT_RDMA_REPLY_CHUNKS, 1);
-		return l->memreg->map(&l->mr, call->reply_buf->mem,
-				      (uint32_t)call->reply_buf->size, &h->reply.seg[0]);
+		return l->memreg->map(l, call, call->reply_buf->mem,
+				      (uint32_t)call->reply_buf->size, FAB_REMOTE_WRITE,
+				      &h->reply.seg[0]);
 	}
 	return 0;
 }
 
-int rr_send(struct rr_conn *c, struct rr_call *call)
+static int try_send(struct rr_conn *c, struct rr_call *call)
 {
 	const struct rr_link *l = c->link;
 	uint32_t dlen = call->data_inline ? 0 : data_len(call);
@@ -144,4 +147,13 @@ int rr_send(struct rr_conn *c, struct rr_call *call)
 	};
 	call->sent = call->replied = false;
 	return l->fabric->post_send(l->fab, &sge, 1, call);
+}
+
+int rr_send(struct rr_conn *c, struct rr_call *call)
+{
+	int rc = try_send(c, call);
+
+	if (rc)
+		c->link->memreg->unmap(c->link, call);
+	return rc;
 }
