@@ -3,7 +3,8 @@
  * The connector: one thread that sets lost connections up again. A lane asks
  * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
  * new link to the lane's loop. Attempts for one lane are 1 s apart at first,
- * doubling to 10 s; the first is made at once.
+ * doubling to 10 s; the first is made at once, unless the connection that was
+ * lost has just been made.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void attempt(struct nfs_lane *l)
 
 	if (u && rr_link_open(l->conn, &u->link, &eb) == 0) {
 		l->thread->failures = 0;
-		l->thread->retry_ns = 0;
+		/* A connection that does not last is no reason to hurry. */
+		l->thread->retry_ns = mono_ns() + RETRY_FIRST_MS * NS_PER_MS;
 		u->lane = l;
 		u->m.fn = on_up;
 		loop_post(l->loop, &u->m);
