@@ -60,11 +60,11 @@ struct row {
 
 static const struct choice vers_words[] = {
 	{ "4.1", OPT_VERS_41, NULL },
+	{ "4.2", OPT_VERS_42, NULL },
 	{ "3", OPT_VERS_3, NULL },
-	/* Taken only together with minorversion=1. */
+	/* Taken only together with minorversion=. */
 	{ "4", OPT_VERS_4, "" },
 	{ "4.0", 0, "NFSv4.0 has no sessions, which this client needs" },
-	{ "4.2", 0, "NFSv4.2 is not there yet; every server of 4.2 speaks 4.1, too" },
 	{ "2", 0, "NFSv2 is not supported" },
 	{ NULL, 0, NULL },
 };
@@ -83,7 +83,7 @@ static const struct choice proto_words[] = {
 static const struct choice fabric_words[] = {
 	{ "auto", OPT_FABRIC_AUTO, NULL },
 	{ "verbs", OPT_FABRIC_VERBS, NULL },
-	{ "iwarp", 0, "user-space iWARP is not there yet; verbs is" },
+	{ "iwarp", OPT_FABRIC_IWARP, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -134,9 +134,9 @@ static const struct row table[] = {
 	{ "vers", CHOICE, AT(vers), .choices = vers_words, .value = OPT_VERS_41,
 	  .group = g_server, .help = "NFS version" },
 	{ "nfsvers", .same_as = "vers" },
-	{ "minorversion", UINT, AT(minorversion), .min = 1, .max = 1, .def = UINT_UNSET,
+	{ "minorversion", UINT, AT(minorversion), .min = 1, .max = 2, .def = UINT_UNSET,
 	  .def_text = "1", .meta = "N",
-	  .group = g_server, .help = "minor version that belongs to vers=4" },
+	  .group = g_server, .help = "minor version, whatever vers=4.x says" },
 	{ "proto", CHOICE, AT(family), .choices = proto_words, .value = OPT_FAMILY_ANY,
 	  .group = g_server, .help = "transport; rdma6 takes IPv6 addresses only" },
 	{ "port", UINT, AT(port), .min = 1, .max = 65535, .def = 20049, .meta = "N",
@@ -699,19 +699,24 @@ static int take_mountpoint(struct options *o, const char *text, struct errbuf *e
 
 /* ---- What depends on several options --------------------------------------- */
 
+static unsigned minor_of(enum opt_vers vers)
+{
+	return vers == OPT_VERS_3 ? 0 : vers == OPT_VERS_42 ? 2 : 1;
+}
+
 static int settle_version(struct options *o, struct errbuf *eb)
 {
 	bool minor = o->minorversion != UINT_UNSET;
 
 	if (o->vers == OPT_VERS_4 && !minor)
 		return err_set(eb, -EINVAL, "option vers: '4' does not say which minor version, "
-			       "and only one can be had (allowed: 3 or 4.1)");
+			       "and there are two (allowed: 3, 4.1 or 4.2)");
 	if (o->vers == OPT_VERS_3 && minor)
 		return err_set(eb, -EINVAL, "option minorversion: '%u' does not go with vers=3, "
 			       "which has none", o->minorversion);
-	if (o->vers == OPT_VERS_4)
-		o->vers = OPT_VERS_41;
-	o->minorversion = o->vers == OPT_VERS_3 ? 0 : 1;
+	if (minor)
+		o->vers = o->minorversion == 2 ? OPT_VERS_42 : OPT_VERS_41;
+	o->minorversion = minor_of(o->vers);
 	return 0;
 }
 
@@ -986,7 +991,7 @@ void options_free(struct options *o)
 
 const char *options_vers_text(const struct options *o)
 {
-	return o->vers == OPT_VERS_3 ? "3" : "4.1";
+	return o->vers == OPT_VERS_3 ? "3" : o->vers == OPT_VERS_42 ? "4.2" : "4.1";
 }
 
 /* ---- Help ------------------------------------------------------------------ */

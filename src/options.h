@@ -17,10 +17,10 @@
 
 enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
-enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS };
+enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_POOL };
 enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
-enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41 };  /* 4: not after parsing */
+enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: not after parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: not after parsing */
 
 #define OPT_LANES_MAX 16u

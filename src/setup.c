@@ -61,7 +61,8 @@ static size_t memlock_limit(void)
  * lanes, until it fits; said once, with the remedy. */
 static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
-	size_t limit = memlock_limit(), need = 0;
+	/* In user space nothing is pinned. */
+	size_t limit = cfg->fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
 	struct slab_counts full = { 0 };
 	unsigned credits = o->credits;
 	int rc;
@@ -88,14 +89,36 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
 	return 0;
 }
 
+/*
+ * auto: verbs if this machine has a device with a route to the server, iWARP
+ * otherwise. A server that is only down does not turn verbs into iWARP: a retry
+ * has to find it where it was.
+ */
+static void choose_fabric(struct nfs_config *cfg, const struct options *o)
+{
+	struct errbuf why = { "" };
+	int rc;
+
+	cfg->fabric = o->fabric == OPT_FABRIC_IWARP ? &fabric_iwarp : &fabric_verbs;
+	if (o->fabric != OPT_FABRIC_AUTO)
+		return;
+	rc = fabric_verbs.probe(&cfg->params, &why);
+	if (rc == -ENODEV || rc == -EACCES || rc == -EPERM) {
+		cfg->fabric = &fabric_iwarp;
+		log_info("fabric=auto: using iWARP in user space, because %s", why.text);
+	} else {
+		log_info("fabric=auto: using verbs");
+	}
+}
+
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	int family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC;
 	int rc;
 
 	*cfg = (struct nfs_config){
-		.version = o->vers == OPT_VERS_3 ? &nfs_v3 : &nfs_v41,
-		.fabric = &fabric_verbs,
+		.version = o->vers == OPT_VERS_3 ? &nfs_v3 :
+			   o->vers == OPT_VERS_42 ? &nfs_v42 : &nfs_v41,
 		.server = o->server,
 		.export = o->export,
 		.rsize = o->rsize,
@@ -110,7 +133,8 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	if (!rc && o->localaddr)
 		rc = lookup(o->localaddr, 0, cfg->params.server.ss_family, AI_NUMERICHOST,
 			    &cfg->params.local, eb);
-	if (!rc)
-		rc = plan_buffers(cfg, o, eb);
-	return rc;
+	if (rc)
+		return rc;
+	choose_fabric(cfg, o);
+	return plan_buffers(cfg, o, eb);
 }

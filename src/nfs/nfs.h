@@ -236,8 +236,8 @@ struct nfs_opdef {
 };
 
 struct nfs_version {
-	const char *name;               /* "3", "4.1" */
-	uint32_t prog, vers;
+	const char *name;               /* "3", "4.1", "4.2" */
+	uint32_t prog, vers, minor;
 	const struct nfs_opdef *ops[NFS_OP_MAX];
 
 	/* Control thread, blocking; connections are up. Sets root_fh, sizes. */
@@ -261,7 +261,7 @@ struct nfs_version {
 	void (*lane_fini)(struct nfs_lane *l);
 };
 
-extern const struct nfs_version nfs_v3, nfs_v41;
+extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 
 struct nfs_config {
 	const struct nfs_version *version;

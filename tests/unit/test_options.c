@@ -342,15 +342,23 @@ Test(options, versions)
 	OK("minorversion=1");
 	cr_assert_eq(o.vers, OPT_VERS_41);
 
-	BAD("vers=4", "vers", "'4'", "3 or 4.1");
+	OK("vers=4.2");
+	cr_assert_eq(o.vers, OPT_VERS_42);
+	cr_assert_eq(o.minorversion, 2);
+	cr_assert_str_eq(options_vers_text(&o), "4.2");
+	OK("vers=4,minorversion=2");
+	cr_assert_eq(o.vers, OPT_VERS_42);
+	OK("vers=4.2,minorversion=1");
+	cr_assert_eq(o.vers, OPT_VERS_41);
+
+	BAD("vers=4", "vers", "'4'", "3, 4.1 or 4.2");
 	BAD("vers=4.0", "'4.0'", "3", "4.1");
-	BAD("vers=4.2", "'4.2'", "not there yet", "4.1");
 	BAD("nfsvers=2", "nfsvers", "'2'");
 	BAD("vers=5", "'5'", "3", "4.1");
 	BAD("vers=41", "'41'");
 	BAD("vers=", "vers needs a value");
 	BAD("vers", "vers needs a value", "4.1");
-	BAD("vers=4,minorversion=2", "minorversion", "'2'", "1");
+	BAD("vers=4,minorversion=3", "minorversion", "'3'", "1");
 	BAD("vers=4,minorversion=0", "minorversion", "'0'");
 	BAD("vers=3,minorversion=1", "minorversion", "vers=3");
 }
@@ -367,8 +375,8 @@ Test(options, choices)
 	OK("fabric=verbs");
 	cr_assert_eq(o.fabric, OPT_FABRIC_VERBS);
 	OK("fabric=auto");
-	BAD("fabric=iwarp", "fabric", "'iwarp'", "not there yet", "auto or verbs");
-	BAD("fabric=ib", "'ib'", "auto or verbs");
+	BAD("fabric=tcp", "fabric", "'tcp'", "auto, verbs or iwarp");
+	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
 	OK("memreg=pool");
 	BAD("memreg=mw", "memreg", "'mw'", "not there yet", "pool");

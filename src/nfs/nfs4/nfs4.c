@@ -1,55 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * NFS version 4.1 (RFC 8881) as a version of the client. nfs4_impl.h says who
+ * NFS versions 4.1 (RFC 8881) and 4.2 (RFC 7862) as versions of the client: the
+ * operations in use are the same ones. nfs4_impl.h says who
  * owns what; nfs4_session.c has the slots, nfs4_state.c the opens, and
  * nfs4_recover.c what happens when the server has lost either.
  */
 #include "nfs/nfs4/nfs4_impl.h"
 
-const struct nfs_version nfs_v41 = {
-	.name = "4.1",
-	.prog = NFS4_PROGRAM,
-	.vers = NFS_V4,
-	.ops = {
-		[NFS_OP_NULL]     = &nfs4_op_null,
-		[NFS_OP_GETATTR]  = &nfs4_op_getattr,
-		[NFS_OP_SETATTR]  = &nfs4_op_setattr,
-		[NFS_OP_LOOKUP]   = &nfs4_op_lookup,
-		[NFS_OP_LOOKUPP]  = &nfs4_op_lookupp,
-		[NFS_OP_ACCESS]   = &nfs4_op_access,
-		[NFS_OP_READLINK] = &nfs4_op_readlink,
-		[NFS_OP_READ]     = &nfs4_op_read,
-		[NFS_OP_WRITE]    = &nfs4_op_write,
-		[NFS_OP_COMMIT]   = &nfs4_op_commit,
-		[NFS_OP_OPEN]     = &nfs4_op_open,
-		[NFS_OP_CREATE]   = &nfs4_op_create,
-		[NFS_OP_CLOSE]    = &nfs4_op_close,
-		[NFS_OP_MKDIR]    = &nfs4_op_mkdir,
-		[NFS_OP_SYMLINK]  = &nfs4_op_symlink,
-		[NFS_OP_MKNOD]    = &nfs4_op_mknod,
-		[NFS_OP_REMOVE]   = &nfs4_op_remove,
-		[NFS_OP_RMDIR]    = &nfs4_op_rmdir,
-		[NFS_OP_RENAME]   = &nfs4_op_rename,
-		[NFS_OP_LINK]     = &nfs4_op_link,
-		[NFS_OP_READDIR]  = &nfs4_op_readdir,
-		[NFS_OP_STATFS]   = &nfs4_op_statfs,
-		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id,
-		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session,
-		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session,
-		[NFS4_OP_DESTROY_CLIENTID] = &nfs4_op_destroy_clientid,
-		[NFS4_OP_RECLAIM_COMPLETE] = &nfs4_op_reclaim_complete,
-		[NFS4_OP_RENEW]            = &nfs4_op_renew,
-		[NFS4_OP_ROOT]             = &nfs4_op_root,
-		[NFS4_OP_REOPEN]           = &nfs4_op_reopen,
-	},
-	.mount = nfs4_mount,
-	.umount = nfs4_umount,
-	.free = nfs4_free,
-	.open_free = nfs4_open_put,
-	.acquire = nfs4_acquire,
-	.release = nfs4_release,
-	.recover = nfs4_recover,
-	.tick = nfs4_tick,
-	.lane_init = nfs4_lane_init,
-	.lane_fini = nfs4_lane_fini,
-};
+#define VERSION_4(minor_) { \
+	.name = "4." #minor_, \
+	.prog = NFS4_PROGRAM, \
+	.vers = NFS_V4, \
+	.minor = minor_, \
+	.ops = { \
+		[NFS_OP_NULL]     = &nfs4_op_null, \
+		[NFS_OP_GETATTR]  = &nfs4_op_getattr, \
+		[NFS_OP_SETATTR]  = &nfs4_op_setattr, \
+		[NFS_OP_LOOKUP]   = &nfs4_op_lookup, \
+		[NFS_OP_LOOKUPP]  = &nfs4_op_lookupp, \
+		[NFS_OP_ACCESS]   = &nfs4_op_access, \
+		[NFS_OP_READLINK] = &nfs4_op_readlink, \
+		[NFS_OP_READ]     = &nfs4_op_read, \
+		[NFS_OP_WRITE]    = &nfs4_op_write, \
+		[NFS_OP_COMMIT]   = &nfs4_op_commit, \
+		[NFS_OP_OPEN]     = &nfs4_op_open, \
+		[NFS_OP_CREATE]   = &nfs4_op_create, \
+		[NFS_OP_CLOSE]    = &nfs4_op_close, \
+		[NFS_OP_MKDIR]    = &nfs4_op_mkdir, \
+		[NFS_OP_SYMLINK]  = &nfs4_op_symlink, \
+		[NFS_OP_MKNOD]    = &nfs4_op_mknod, \
+		[NFS_OP_REMOVE]   = &nfs4_op_remove, \
+		[NFS_OP_RMDIR]    = &nfs4_op_rmdir, \
+		[NFS_OP_RENAME]   = &nfs4_op_rename, \
+		[NFS_OP_LINK]     = &nfs4_op_link, \
+		[NFS_OP_READDIR]  = &nfs4_op_readdir, \
+		[NFS_OP_STATFS]   = &nfs4_op_statfs, \
+		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
+		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
+		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session, \
+		[NFS4_OP_DESTROY_CLIENTID] = &nfs4_op_destroy_clientid, \
+		[NFS4_OP_RECLAIM_COMPLETE] = &nfs4_op_reclaim_complete, \
+		[NFS4_OP_RENEW]            = &nfs4_op_renew, \
+		[NFS4_OP_ROOT]             = &nfs4_op_root, \
+		[NFS4_OP_REOPEN]           = &nfs4_op_reopen, \
+	}, \
+	.mount = nfs4_mount, \
+	.umount = nfs4_umount, \
+	.free = nfs4_free, \
+	.open_free = nfs4_open_put, \
+	.acquire = nfs4_acquire, \
+	.release = nfs4_release, \
+	.recover = nfs4_recover, \
+	.tick = nfs4_tick, \
+	.lane_init = nfs4_lane_init, \
+	.lane_fini = nfs4_lane_fini, \
+}
+
+const struct nfs_version nfs_v41 = VERSION_4(1);
+const struct nfs_version nfs_v42 = VERSION_4(2);

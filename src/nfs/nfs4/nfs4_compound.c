@@ -12,7 +12,6 @@
 #include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-#define MINOR_VERSION 1u
 /* The same open refused so often although recovery said it was there. */
 #define STATE_TRIES 3u
 #define TRIES vdata[3]
@@ -24,9 +23,11 @@ bool_t nfs4_put_op(XDR *x, nfs_opnum4 op)
 	return xdr_nfs_opnum4(x, &op);
 }
 
-bool_t nfs4_begin_bare(XDR *x, uint32_t nops)
+bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 {
-	compound4_args_head h = { .minorversion = MINOR_VERSION, .numops = nops };
+	compound4_args_head h = {
+		.minorversion = c->lane->client->cfg.version->minor, .numops = nops,
+	};
 
 	return xdr_compound4_args_head(x, &h);
 }
@@ -44,7 +45,7 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 	};
 
 	memcpy(a.sa_sessionid, l4->sessionid, sizeof(a.sa_sessionid));
-	return nfs4_begin_bare(x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
+	return nfs4_begin_bare(c, x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
 	       xdr_SEQUENCE4args(x, &a);
 }
 

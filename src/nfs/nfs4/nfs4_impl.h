@@ -129,7 +129,7 @@ struct nfs4_ctl {
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh);
 /* The same without PUTFH, and (bare) without SEQUENCE. */
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
-bool_t nfs4_begin_bare(XDR *x, uint32_t nops);
+bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops);
 bool_t nfs4_put_op(XDR *x, nfs_opnum4 op);
 bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh);
 bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);

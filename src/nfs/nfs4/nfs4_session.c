@@ -125,7 +125,7 @@ static bool_t encode_exchange_id(struct nfs_call *c, XDR *x)
 	};
 
 	memcpy(a.eia_clientowner.co_verifier, n->verifier, NFS4_VERIFIER_SIZE);
-	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_EXCHANGE_ID) &&
+	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_EXCHANGE_ID) &&
 	       xdr_EXCHANGE_ID4args(x, &a);
 }
 
@@ -197,7 +197,7 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 		.csa_sec_parms = { .csa_sec_parms_len = 1, .csa_sec_parms_val = &sec },
 	};
 
-	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_CREATE_SESSION) &&
+	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_CREATE_SESSION) &&
 	       xdr_CREATE_SESSION4args(x, &a);
 }
 
@@ -237,7 +237,7 @@ static bool_t encode_destroy_session(struct nfs_call *c, XDR *x)
 	DESTROY_SESSION4args a;
 
 	memcpy(a.dsa_sessionid, nfs4_of(c)->sessionid, sizeof(a.dsa_sessionid));
-	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_DESTROY_SESSION) &&
+	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_DESTROY_SESSION) &&
 	       xdr_DESTROY_SESSION4args(x, &a);
 }
 
@@ -245,7 +245,7 @@ static bool_t encode_destroy_clientid(struct nfs_call *c, XDR *x)
 {
 	DESTROY_CLIENTID4args a = { .dca_clientid = nfs4_of(c)->clientid };
 
-	return nfs4_begin_bare(x, 1) && nfs4_put_op(x, OP_DESTROY_CLIENTID) &&
+	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_DESTROY_CLIENTID) &&
 	       xdr_DESTROY_CLIENTID4args(x, &a);
 }
 
