@@ -8,6 +8,7 @@ verified() {
 		--group_reporting --output="$TMPDIR/fio.$1" || { cat "$TMPDIR/fio.$1"; fail "fio, $1"; }
 }
 mount_up
+cd "$TMPDIR" || fail cd         # for fio's own files
 verified link 1 30 & job=$!
 sleep 5
 vm-link flap 20

@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # Verified random writes by four jobs, buffered and direct.
 mount_up
+# Where fio puts its own files.
+cd "$TMPDIR" || fail cd
 for direct in 0 1; do
 	fio --directory="$WORK" --name=v$direct --rw=randwrite --bsrange=512-256k --size=8m --numjobs=4 \
 		--direct=$direct --ioengine=psync --verify=crc32c --verify_fatal=1 --do_verify=1 \
