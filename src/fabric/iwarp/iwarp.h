@@ -124,7 +124,7 @@ struct iw_rx {
 
 /* ---- Sending (tx.c) ---- */
 
-#define IW_BATCH       12u              /* frames in one sendmsg() */
+#define IW_BATCH       64u              /* frames in one sendmsg() */
 #define IW_BATCH_BYTES (512u << 10)
 /* Frames as large as the length field allows, less the header, a multiple of
  * a cache line: 17 of them carry 1 MiB. */
