@@ -111,7 +111,7 @@ struct fab_stats {
 	uint64_t send_calls, recv_calls;        /* system calls */
 	uint64_t tx_bytes, rx_bytes;            /* on the wire */
 	uint64_t rx_placed;     /* payload that the kernel put where it belongs */
-	uint64_t rx_copied;     /* payload copied there (small messages) */
+	uint64_t rx_copied;     /* payload copied there (small frames) */
 };
 
 struct fab_listener;            /* provider's own */
