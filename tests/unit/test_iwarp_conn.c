@@ -162,10 +162,11 @@ Test(iwarp_conn, write_1mib)
 			cr_assert_eq(dst[i], 0xee);
 		FAB->stats(p->a.c, &st);
 		cr_expect_eq(st.rx_placed + st.rx_copied, MIB + 4);
-		/* But for the first stage, and where TCP had no more for a while;
-		 * small frames are taken many at a time instead. */
+		/* But for the first stage, and a few bytes behind a header where
+		 * TCP had no more for a while; small frames are taken many at a
+		 * time instead. */
 		if (!v->piece && !v->frame)
-			cr_expect_leq(st.rx_copied, IW_STAGE + 16 * IW_STAGE_BULK, "%s: %u of %u, frames of %u",
+			cr_expect_leq(st.rx_copied, IW_STAGE + IW_STAGE_BULK, "%s: %u of %u, frames of %u",
 				      v->name, (unsigned)st.rx_copied, MIB, p->b.c->max_tagged);
 		pair_free(p);
 	}
