@@ -20,7 +20,8 @@
  *
  * The passive side has all of it on loops. listen brings the connection requests
  * of peers as connections that are open; for each, the owner registers, posts
- * its receives, and calls accept (which does not wait) and attach, or reject.
+ * its receives, and calls accept (which does not wait) and attach, or reject. It
+ * may do so on the loop of another thread, which then has the connection.
  *
  * A connection that breaks reports `down` exactly once and posts nothing more
  * to its owner; the owner still has to close it. After close returns, neither
@@ -111,7 +112,7 @@ struct fab_stats {
 	uint64_t send_calls, recv_calls;        /* system calls */
 	uint64_t tx_bytes, rx_bytes;            /* on the wire */
 	uint64_t rx_placed;     /* payload that the kernel put where it belongs */
-	uint64_t rx_copied;     /* payload copied there (small messages) */
+	uint64_t rx_copied;     /* payload copied there (small frames) */
 };
 
 struct fab_listener;            /* provider's own */

@@ -17,11 +17,16 @@ static const struct variant {
 	unsigned piece;         /* a proxy forwards so much at once; 0: no proxy */
 	int sockbuf;
 	bool crc;
+	uint32_t frame;         /* payload of a frame at most, as with another MSS */
 } variants[] = {
 	{ .name = "plain" },
 	{ .name = "CRC, active side asks", .flags_a = FAB_CRC, .crc = true },
 	{ .name = "CRC, passive side asks", .flags_b = FAB_CRC, .crc = true },
 	{ .name = "MSS", .flags_a = FAB_MSS_FPDU, .flags_b = FAB_MSS_FPDU },
+	{ .name = "Ethernet", .frame = 1424 },
+	{ .name = "Ethernet, CRC, pieces", .flags_a = FAB_CRC, .frame = 1424, .piece = 5000,
+	  .crc = true },
+	{ .name = "tiny and odd frames", .frame = 61 },
 	{ .name = "small buffers", .sockbuf = 4096 },
 	{ .name = "pieces", .piece = 3000 },
 	{ .name = "pieces, CRC, MSS", .flags_a = FAB_CRC | FAB_MSS_FPDU, .flags_b = FAB_MSS_FPDU,
@@ -41,6 +46,10 @@ static struct pair *pair_of(const struct variant *v)
 		p->proxy.max_piece = v->piece;
 	pair_connect(p);
 	cr_assert_eq(p->rc, 0, "%s: %s", v->name, p->eb.text);
+	if (v->frame) {
+		p->a.c->max_tagged = p->a.c->max_untagged = v->frame;
+		p->b.c->max_tagged = p->b.c->max_untagged = v->frame;
+	}
 	cr_expect_eq(p->a.c->crc, v->crc, "%s", v->name);
 	cr_expect_eq(p->b.c->crc, v->crc, "%s", v->name);
 	return p;
@@ -153,9 +162,11 @@ Test(iwarp_conn, write_1mib)
 			cr_assert_eq(dst[i], 0xee);
 		FAB->stats(p->a.c, &st);
 		cr_expect_eq(st.rx_placed + st.rx_copied, MIB + 4);
-		/* But for the first stage, and where TCP had no more for a while. */
-		if (!v->piece)
-			cr_expect_leq(st.rx_copied, IW_STAGE + 16 * IW_STAGE_BULK, "%s: %u of %u, frames of %u",
+		/* But for the first stage, and a few bytes behind a header where
+		 * TCP had no more for a while; small frames are taken many at a
+		 * time instead. */
+		if (!v->piece && !v->frame)
+			cr_expect_leq(st.rx_copied, IW_STAGE + IW_STAGE_BULK, "%s: %u of %u, frames of %u",
 				      v->name, (unsigned)st.rx_copied, MIB, p->b.c->max_tagged);
 		pair_free(p);
 	}
@@ -725,5 +736,125 @@ Test(iwarp_conn, tags_are_a_connections_own)
 	one_send(p, &p->a, &p->b, 4096, 1);
 	one_send(p, &p->b, &p->a, 4096, 1);
 	pair_free(q);
+	pair_free(p);
+}
+
+/* ---- Threads ---- */
+
+/* As a gateway does it: one loop listens, others serve. */
+static struct {
+	struct loop *loop;
+	struct loop_msg take, give_back;
+	struct fab_conn *c;
+	struct end end;
+	uint8_t in[NRECV][RECV_SIZE];
+	_Atomic bool closed;
+} server;
+
+static void echo(struct end *e, struct event *ev)
+{
+	struct fab_sge sge = { .mem = ev->cookie, .len = ev->len };
+
+	if (ev->kind == EV_RECV) {
+		cr_assert_eq(FAB->post_send(e->c, &sge, 1, ev->cookie), 0);
+	} else if (ev->kind == EV_SENT) {
+		sge.len = RECV_SIZE;
+		cr_assert_eq(FAB->post_recv(e->c, &sge, ev->cookie), 0);
+	}
+}
+
+static void take_over(struct loop_msg *m)
+{
+	struct errbuf eb;
+
+	(void)m;
+	server.end.c = server.c;
+	server.end.hook = echo;
+	post_recvs(server.c, server.in);
+	cr_assert_eq(FAB->accept(server.c, NULL, 0, &eb), 0);
+	cr_assert_eq(FAB->attach(server.c, server.loop, &events, &server.end), 0);
+}
+
+static void hand_over(void *ctx, struct fab_conn *c, const void *priv, size_t len)
+{
+	(void)ctx, (void)priv, (void)len;
+	server.c = c;
+	server.take.fn = take_over;
+	loop_post(server.loop, &server.take);
+}
+
+static void close_there(struct loop_msg *m)
+{
+	(void)m;
+	FAB->close(server.c);
+	server.closed = true;
+	loop_stop(server.loop);
+}
+
+static void *server_main(void *arg)
+{
+	(void)arg;
+	/* Each event of the end stops the loop. */
+	while (!server.closed)
+		loop_run(server.loop);
+	return NULL;
+}
+
+Test(iwarp_conn, served_by_another_thread)
+{
+	static const struct fab_listen_events hand = { .request = hand_over };
+	struct pair *p = pair_new();
+	struct errbuf eb;
+	pthread_t t, s;
+
+	server.loop = server.end.loop = loop_new();
+	cr_assert_eq(pthread_create(&s, NULL, server_main, NULL), 0);
+	cr_assert_eq(FAB->listen(&p->pb, p->loop, &hand, p, &p->li, &eb), 0);
+	FAB->listen_addr(p->li, &p->pa.server);
+	cr_assert_eq(FAB->open(&p->pa, &p->a.c, &eb), 0);
+	post_recvs(p->a.c, p->recv_a);
+	cr_assert_eq(pthread_create(&t, NULL, connect_thread, p), 0);
+	RUN_UNTIL(p->loop, p->connected);
+	pthread_join(t, NULL);
+	cr_assert_eq(p->rc, 0, "%s", p->eb.text);
+	cr_assert_eq(FAB->attach(p->a.c, p->loop, &events, &p->a), 0);
+	for (unsigned i = 1; i < 200; i++) {
+		struct fab_sge sge = { .mem = src, .len = i * 20 };
+		struct event *ev = p->a.ev;
+
+		fill(src, sge.len, i);
+		p->a.n = p->a.of[EV_RECV] = p->a.of[EV_SENT] = 0;
+		cr_assert_eq(FAB->post_send(p->a.c, &sge, 1, NULL), 0);
+		RUN_UNTIL(p->loop, p->a.of[EV_RECV] && p->a.of[EV_SENT]);
+		ev += ev->kind != EV_RECV;
+		cr_assert_eq(ev->len, sge.len);
+		cr_assert_arr_eq(ev->cookie, src, sge.len);
+		sge = (struct fab_sge){ .mem = ev->cookie, .len = RECV_SIZE };
+		cr_assert_eq(FAB->post_recv(p->a.c, &sge, sge.mem), 0);
+	}
+	server.give_back.fn = close_there;
+	loop_post(server.loop, &server.give_back);
+	RUN_UNTIL(p->loop, p->a.of[EV_DOWN]);
+	pthread_join(s, NULL);
+	loop_free(server.loop);
+	pair_free(p);
+}
+
+Test(iwarp_conn, ipv6)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	struct pair *p;
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&in6, sizeof(in6)))
+		cr_skip_test("no IPv6 here");
+	close(fd);
+	p = pair_new();
+	memcpy(&p->pb.local, &in6, sizeof(in6));
+	pair_connect(p);
+	cr_assert_eq(p->rc, 0, "%s", p->eb.text);
+	cr_expect_not_null(strstr(FAB->describe(p->b.c), "[::1]"), "%s", FAB->describe(p->b.c));
+	one_send(p, &p->a, &p->b, 4000, 3);
+	one_send(p, &p->b, &p->a, 4000, 3);
 	pair_free(p);
 }

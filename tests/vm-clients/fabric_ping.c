@@ -205,7 +205,9 @@ static void on_down(void *ctx, int err, const char *why)
 		loop_stop(c->loop);
 }
 
-static const struct fab_events events = { on_recv, on_sent, on_down };
+static const struct fab_events events = {
+	.recv = on_recv, .sent = on_sent, .down = on_down,
+};
 
 static void on_stuck(struct loop_timer *t)
 {

@@ -399,14 +399,19 @@ static void hung_up(struct fab_conn *c, ssize_t n)
 	}
 }
 
-/* How much to read into the stage, at most. */
+/* How much to have in the stage, at most. More than is in it already: that is
+ * less than the longer of the headers, and nothing in the midst of a frame. */
 static unsigned read_ahead(const struct iw_rx *rx)
 {
-	/* More of the same message comes: its next header, and not a byte of
-	 * the payload behind it. */
-	if (rx->bulk && rx->state != IW_RX_HEADER && rx->h.tagged && !rx->h.last)
-		return rx->trailer + DDP_TAGGED_HDR;
-	return rx->bulk ? IW_STAGE_BULK : IW_STAGE;
+	bool in_frame = rx->state != IW_RX_HEADER;
+
+	if (!rx->bulk)
+		return IW_STAGE;
+	/* More of the same message comes: the next header, and not the payload
+	 * behind it. */
+	if (rx->in_tagged && !(in_frame && rx->h.tagged && rx->h.last))
+		return in_frame ? rx->trailer + DDP_TAGGED_HDR : DDP_UNTAGGED_HDR;
+	return IW_STAGE_BULK;
 }
 
 /* Reads what the socket has, as far as it can be put somewhere; false when
