@@ -298,8 +298,10 @@ Test(rpctcp, time_limits)
 		AFTER(150, 0), AFTER(150, 0), AFTER(150, 0), AFTER(150, 11),
 		AFTER(150, 22), END,
 	};
+	/* Empty fragments without end: data keeps coming, and is no answer. */
+	static const struct piece endless[] = { { .flood = true }, END };
 	static const struct { const struct piece *p; } t[] = {
-		{ NULL }, { late }, { half }, { mark }, { drip },
+		{ NULL }, { late }, { half }, { mark }, { drip }, { endless },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
