@@ -187,11 +187,16 @@ Test(rpcmsg, results_follow_the_header)
 {
 	static const uint32_t plain[] = { 0x1234, 1, 0, 0, 0, 0, 77 };
 	uint32_t longest[106] = { 0x1234, 1, 0, 3, 400 }, pos;
+	uint32_t longer[300] = { 0x1234, 1, 0, 3, 401 };
 
 	cr_assert_eq(reply(plain, sizeof(plain), &pos), 0);
 	cr_assert_eq(pos, RPC_REPLY_HDR_MIN);
 	cr_assert_eq(reply(longest, sizeof(longest), &pos), 0);
 	cr_assert_eq(pos, RPC_REPLY_HDR_MAX, "the room that callers leave for it");
+	/* All of it there, and more than a verifier may be. */
+	cr_assert_eq(reply(longer, sizeof(longer), NULL), -EBADMSG);
+	longer[4] = 1100;
+	cr_assert_eq(reply(longer, sizeof(longer), NULL), -EBADMSG);
 }
 
 Test(rpcmsg, replies_cut_anywhere)
