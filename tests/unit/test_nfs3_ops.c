@@ -757,6 +757,31 @@ Test(nfs3, handle_that_is_missing_is_looked_up)
 	}
 }
 
+/* After an exclusive CREATE the attributes are to be set, and the times with
+ * them: servers keep the verifier in those (RFC 1813, 3.3.8). */
+Test(nfs3, exclusive_create_sets_attributes)
+{
+	struct nfs_call c = call_create(O_RDWR | O_EXCL);
+	const struct nfs_opdef *d = def_of(c.op);
+
+	m_new();
+	M(0, 1, 4, 0x61626364);
+	m_post_attr();
+	M(0, 0);
+	cr_assert_eq(play_reply(&c, d), NFS_NEXT);
+	cr_assert_null(c.open);
+	m_new();
+	m_opaque("abcd", 4);
+	M(1, 0640, 0, 0, 0, 1, 1, 0);   /* mode, and both times to the server's */
+	ARGS(c, 2);
+	m_new();
+	M(0);
+	m_wcc();
+	cr_assert_eq(play_reply(&c, d), 0);
+	cr_assert(c.open && c.has_attr && c.file.created);
+	free_open(&c);
+}
+
 /* ---- replies that must be refused ---- */
 
 Test(nfs3, bad_handles)
