@@ -48,6 +48,12 @@ uint32_t m_len(void)
 	return msg.len;
 }
 
+void m_trunc(uint32_t at)
+{
+	memset((char *)msg.w + at, 0, msg.len - at);
+	msg.len = at;
+}
+
 void m_set(uint32_t at, uint32_t w)
 {
 	msg.w[at / 4] = htonl(w);

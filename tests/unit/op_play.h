@@ -19,6 +19,8 @@ void m_u64(uint64_t v);
 void m_opaque(const void *data, uint32_t len);
 void m_str(const char *s);
 uint32_t m_len(void);
+/* Cuts the message off at byte `at`. */
+void m_trunc(uint32_t at);
 /* Changes the word at byte `at`. */
 void m_set(uint32_t at, uint32_t w);
 uint32_t m_get(uint32_t at);

@@ -880,6 +880,17 @@ Test(nfs3, read_counts)
 	}
 }
 
+/* Nothing asked for is not "no bound". */
+Test(nfs3, read_of_nothing)
+{
+	struct nfs_call c = call(NFS_OP_READ);
+
+	c.io.count = 0;
+	m_new();
+	M(0, 0, 8, 0, 8, 0, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+}
+
 Test(nfs3, write_counts_and_verifiers)
 {
 	static const struct { uint32_t count, committed; int rc; bool stable; } t[] = {
