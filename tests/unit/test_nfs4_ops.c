@@ -684,6 +684,42 @@ Test(nfs4, open_delegations)
 	}
 }
 
+/* What the server did not set of an exclusive create is set in a second step,
+ * and so are the times if it kept the verifier there (RFC 8881, 18.16.3). */
+Test(nfs4, exclusive_create_sets_the_rest)
+{
+	static const struct { uint32_t attrset; int rc; } t[] = {
+		{ 1 << 1, 0 },                                  /* mode */
+		{ 0, NFS_NEXT },
+		{ 1 << 1 | 1 << 15 | 1 << 21, NFS_NEXT },       /* time_access, time_modify */
+		{ 1 << 1 | 1 << 21, NFS_NEXT },
+		{ 1 << 1 | 1 << 16, NFS_NEXT }, { 1 << 1 | 1 << 22, NFS_NEXT }, /* ..._set */
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_create(O_RDWR | O_EXCL);
+		const struct nfs_opdef *d = def_of(c.op);
+
+		m_res();
+		m_open_res(t[i].attrset);
+		m_getfh_res();
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, d), t[i].rc, "row %u", i);
+		cr_assert(c.open && c.file.created);
+		if (t[i].rc == NFS_NEXT) {
+			m_seq_args(4, true);
+			M(22);
+			m_opaque("new handle", 10);
+			M(34, 0, STATEID_WORDS, 2, 0, 1 << 1 | 1 << 16 | 1 << 22, 12, 0640, 0, 0);
+			m_getattr();
+			ARGS(c);
+			good_reply(NFS_OP_SETATTR);
+			cr_assert_eq(play_reply(&c, d), 0);
+		}
+		done_with(&c);
+	}
+}
+
 /* The file is there and open: a failure of the second step is not the create's. */
 Test(nfs4, second_step_may_fail)
 {
