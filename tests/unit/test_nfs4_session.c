@@ -53,6 +53,9 @@ Test(nfs4_session, slots_are_dealt_out)
 		{ 1, 1, 0, 1 }, { 10, 1, 0, 10 }, { 10, 2, 0, 5 }, { 10, 2, 1, 5 }, { 11, 2, 0, 6 },
 		{ 11, 2, 1, 5 }, { 2, 2, 1, 1 }, { 7, 4, 0, 2 }, { 7, 4, 2, 2 }, { 7, 4, 3, 1 },
 		{ 256, 1, 0, 256 }, { 257, 1, 0, 256 }, { 100000, 4, 3, 256 },
+		/* Whatever a server says, nobody is left without. */
+		{ UINT32_MAX, 1, 0, 256 }, { UINT32_MAX, 2, 0, 256 }, { UINT32_MAX, 2, 1, 256 },
+		{ UINT32_MAX, 16, 0, 256 }, { UINT32_MAX, 16, 15, 256 },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -393,6 +396,8 @@ Test(nfs4_session, create_session)
 	static const struct { uint32_t maxreq, maxresp, slots, got; } t[] = {
 		{ 1 << 20, 1 << 20, 64, 64 }, { 512, 600, 1, 1 }, { 0, 0, 0, 0 },
 		{ UINT32_MAX, UINT32_MAX, 128, 128 },
+		/* More than was asked for: not ours to use. */
+		{ 4096, 4096, 129, 128 }, { 4096, 4096, UINT32_MAX, 128 },
 	};
 
 	k.clientid = 0x1122334455667788;
