@@ -177,6 +177,9 @@ Test(nfs4_session, outcome_of_sequence)
 		{ "DELAY", 10008, NFS_LATER, SAME },
 		{ "BADSLOT", 10053, NFS_RECOVER, SAME },
 		{ "REQ_TOO_BIG", 10065, -EIO, SAME },
+		/* It was executed before, so the next use has the next number;
+		 * with the same one it would be refused for ever. */
+		{ "RETRY_UNCACHED_REP", 10068, NFS_AGAIN, NEXT },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {

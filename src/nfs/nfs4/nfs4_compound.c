@@ -227,8 +227,10 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
 		return -EBADMSG;
 	if (r.sr_status) {
+		/* Without a kept reply the number was used all the same. */
 		if (current)
-			slot->outcome = NFS4_NOT_CONSUMED;
+			slot->outcome = r.sr_status == NFS4ERR_RETRY_UNCACHED_REP ?
+					NFS4_CONSUMED : NFS4_NOT_CONSUMED;
 		return nfs4_error(c, r.sr_status);
 	}
 	if (memcmp(r.SEQUENCE4res_u.sr_resok4.sr_sessionid, l4->sessionid, NFS4_SESSIONID_SIZE) &&
