@@ -230,6 +230,9 @@ Test(nfs4_session, sequence_of_something_else)
 {
 	static const struct { const char *what; uint32_t at, value; } t[] = {
 		{ "session", 8, 0x39313233 }, { "session's end", 20, 0x63646567 },
+		{ "sequence", 24, 2 }, { "sequence before", 24, 0 },
+		{ "slot", 28, LANE + NLANES }, { "another lane's slot", 28, 0 },
+		{ "slot beyond", 28, 0xffffffff },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
