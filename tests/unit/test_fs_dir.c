@@ -298,7 +298,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(fs_dir, .init = setup, .fini = teardown);
+TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 30);
 
 /* ---- reading it ---- */
 
