@@ -177,6 +177,9 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 	int rc;
 
 	do {
+		/* Empty fragments could come for ever. */
+		if (mono_ns() >= deadline)
+			return -ETIMEDOUT;
 		rc = recv_all(t, &mark, sizeof(mark), deadline);
 		if (rc)
 			return rc;

@@ -8,7 +8,7 @@
  *     +--nothing--> LOOKUP --> (GETATTR) --> done
  *
  * Exclusive CREATE carries a verifier instead of attributes, so that a repeated
- * CREATE finds its own file; mode and the rest follow in a SETATTR.
+ * CREATE finds its own file; mode, times and the rest follow in a SETATTR.
  *
  * A call that was sent again after a lost connection may find what its first
  * sending made, if the server's reply cache was lost with a restart. EEXIST is
@@ -106,8 +106,14 @@ static bool_t encode_mknod(struct nfs_call *c, XDR *x)
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
 	SETATTR3args a = { .object = nfs3_fh(&c->out_fh) };
+	struct nfs_sattr s = c->sattr;
 
-	nfs3_sattr(&a.new_attributes, &c->sattr);
+	/* Servers keep the verifier in the times (RFC 1813, section 3.3.8). */
+	if (!(s.valid & NFS_SET_ATIME))
+		s.valid |= NFS_SET_ATIME_NOW;
+	if (!(s.valid & NFS_SET_MTIME))
+		s.valid |= NFS_SET_MTIME_NOW;
+	nfs3_sattr(&a.new_attributes, &s);
 	return xdr_SETATTR3args(x, &a);
 }
 
@@ -137,7 +143,7 @@ static int go(struct nfs_call *c, uint8_t step)
 /* Handle and attributes are as far as they are: what is next? */
 static int proceed(struct nfs_call *c)
 {
-	if (exclusive(c) && c->step < STEP_SETATTR && c->sattr.valid) {
+	if (exclusive(c) && c->step < STEP_SETATTR) {
 		c->has_attr = false;
 		return go(c, STEP_SETATTR);
 	}

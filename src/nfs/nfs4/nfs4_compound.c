@@ -32,13 +32,18 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 	return xdr_compound4_args_head(x, &h);
 }
 
+/* In the session; c->slot is the lane's own number. */
+static slotid4 slot_id(const struct nfs_call *c)
+{
+	return c->lane->index + c->slot * c->lane->client->nlanes;
+}
+
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	const struct nfs4_lane *l4 = c->lane->vdata;
-	unsigned nlanes = c->lane->client->nlanes;
 	SEQUENCE4args a = {
 		.sa_sequenceid = l4->slot[c->slot].seqid,
-		.sa_slotid = c->lane->index + c->slot * nlanes,
+		.sa_slotid = slot_id(c),
 		/* Other lanes use theirs without asking: any may be in use. */
 		.sa_highest_slotid = l4->total - 1,
 		.sa_cachethis = cache,
@@ -215,6 +220,16 @@ static void note_status_flags(struct nfs_call *c, uint32_t flags)
 		nfs_control_recover(c->lane->client);
 }
 
+/* Session, slot and sequence id come back as they were sent (RFC 8881, section
+ * 18.46.3). Otherwise the reply is another call's. */
+static bool is_answer_to(const struct nfs_call *c, const SEQUENCE4resok *ok)
+{
+	const struct nfs4_lane *l4 = c->lane->vdata;
+
+	return !memcmp(ok->sr_sessionid, l4->sessionid, NFS4_SESSIONID_SIZE) &&
+	       ok->sr_slotid == slot_id(c) && ok->sr_sequenceid == l4->slot[c->slot].seqid;
+}
+
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_lane *l4 = c->lane->vdata;
@@ -228,12 +243,13 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
 		return -EBADMSG;
 	if (r.sr_status) {
+		/* Without a kept reply the number was used all the same. */
 		if (current)
-			slot->outcome = NFS4_NOT_CONSUMED;
+			slot->outcome = r.sr_status == NFS4ERR_RETRY_UNCACHED_REP ?
+					NFS4_CONSUMED : NFS4_NOT_CONSUMED;
 		return nfs4_error(c, r.sr_status);
 	}
-	if (memcmp(r.SEQUENCE4res_u.sr_resok4.sr_sessionid, l4->sessionid, NFS4_SESSIONID_SIZE) &&
-	    current)
+	if (current && !is_answer_to(c, &r.SEQUENCE4res_u.sr_resok4))
 		return -EBADMSG;
 	if (current)
 		slot->outcome = NFS4_CONSUMED;

@@ -73,7 +73,7 @@ void nfs4_install(struct nfs_lane *l, void *client)
 	const struct nfs4_client *n = client;
 	struct nfs4_lane *l4 = l->vdata;
 	unsigned nlanes = l->client->nlanes;
-	unsigned mine = (n->nslots + nlanes - 1 - l->index) / nlanes;
+	unsigned mine = n->nslots / nlanes + (l->index < n->nslots % nlanes);
 
 	l4->epoch = n->epoch;
 	memcpy(l4->sessionid, n->sessionid, sizeof(l4->sessionid));
@@ -169,6 +169,11 @@ const struct nfs_opdef nfs4_op_exchange_id = {
 /* What a call or reply carries besides file data. */
 #define OVERHEAD 4096u
 
+static uint32_t slots_wanted(const struct nfs_client *cl)
+{
+	return cl->nlanes * cl->cfg.credits;
+}
+
 static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 {
 	const struct nfs_client *cl = c->lane->client;
@@ -185,7 +190,7 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 			.ca_maxresponsesize = cl->rsize + OVERHEAD,
 			.ca_maxresponsesize_cached = OVERHEAD,
 			.ca_maxoperations = 16,
-			.ca_maxrequests = cl->nlanes * cl->cfg.credits,
+			.ca_maxrequests = slots_wanted(cl),
 		},
 		.csa_back_chan_attrs = {
 			/* What fits the inline threshold behind a header. */
@@ -206,6 +211,7 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 	struct nfs4_ctl *k = ctl_of(c);
 	CREATE_SESSION4res r;
 	const CREATE_SESSION4resok *ok = &r.CREATE_SESSION4res_u.csr_resok4;
+	uint32_t asked = slots_wanted(c->lane->client);
 	int rc = nfs4_check_bare(x);
 
 	if (rc)
@@ -218,6 +224,8 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 	} else {
 		memcpy(k->sessionid, ok->csr_sessionid, sizeof(k->sessionid));
 		k->nslots = ok->csr_fore_chan_attrs.ca_maxrequests;
+		if (k->nslots > asked)
+			k->nslots = asked;
 		k->maxreq = ok->csr_fore_chan_attrs.ca_maxrequestsize;
 		k->maxresp = ok->csr_fore_chan_attrs.ca_maxresponsesize;
 	}

@@ -172,13 +172,28 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 	return nfs4_put_fattr(&how->createhow4_u.createattrs, &s, buf, NFS4_SATTR_MAX);
 }
 
-/* Step two, only if the server set less than was asked for. */
+/* Step two, only if the server set less than was asked for, or kept the
+ * verifier in the times (RFC 8881, section 18.16.3). */
+static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
+{
+	return ((c->sattr.valid & NFS_SET_MODE) && !bitmap4_isset(attrset, FATTR4_MODE)) ||
+	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS) ||
+	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS_SET) ||
+	       bitmap4_isset(attrset, FATTR4_TIME_MODIFY) ||
+	       bitmap4_isset(attrset, FATTR4_TIME_MODIFY_SET);
+}
+
 static bool_t encode_set(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
 	SETATTR4args a = { .stateid = nfs4_stateid(c->open) };
+	struct nfs_sattr s = c->sattr;
 
-	return nfs4_put_fattr(&a.obj_attributes, &c->sattr, buf, sizeof(buf)) &&
+	if (!(s.valid & NFS_SET_ATIME))
+		s.valid |= NFS_SET_ATIME_NOW;
+	if (!(s.valid & NFS_SET_MTIME))
+		s.valid |= NFS_SET_MTIME_NOW;
+	return nfs4_put_fattr(&a.obj_attributes, &s, buf, sizeof(buf)) &&
 	       nfs4_begin(c, x, 4, true, &c->out_fh) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
 }
@@ -234,8 +249,7 @@ static int decode_create(struct nfs_call *c, XDR *x)
 		return -ENOMEM;
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;
 	c->file.created = exclusive(c);
-	if (exclusive(c) && (c->sattr.valid & NFS_SET_MODE) &&
-	    !bitmap4_isset(&r.OPEN4res_u.resok4.attrset, FATTR4_MODE)) {
+	if (exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset)) {
 		c->step = STEP_SETATTR;
 		return NFS_NEXT;
 	}

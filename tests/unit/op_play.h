@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Encode and decode of one operation (struct nfs_opdef), without a transport:
+ * a message is written by hand, word by word as the RFC has it, and either
+ * compared with what encode makes or given to decode.
+ */
+#ifndef TESTS_OP_PLAY_H
+#define TESTS_OP_PLAY_H
+
+#include "nfs/nfs.h"
+
+/* ---- the message ---- */
+
+void m_new(void);
+#define M(...) m_words((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+void m_words(const uint32_t *w, unsigned n);
+void m_u64(uint64_t v);
+/* Length, bytes, pad. */
+void m_opaque(const void *data, uint32_t len);
+void m_str(const char *s);
+uint32_t m_len(void);
+/* Cuts the message off at byte `at`. */
+void m_trunc(uint32_t at);
+/* Changes the word at byte `at`. */
+void m_set(uint32_t at, uint32_t w);
+uint32_t m_get(uint32_t at);
+
+/* ---- a call against it ---- */
+
+/* encode makes exactly the message, and fails when there is any less room. */
+void play_args(const struct nfs_call *c, const struct nfs_opdef *def);
+/* decode of the message's first len bytes, in memory of that size that stays
+ * until the next call. */
+int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len);
+/* decode of all of it; checks results_max when that is 0. */
+int play_reply(struct nfs_call *c, const struct nfs_opdef *def);
+
+/* What a test of many replies does before and after each; NULL: nothing. */
+struct play_hooks {
+	void (*before)(struct nfs_call *c);
+	void (*after)(struct nfs_call *c);      /* frees what decode made */
+};
+/* The message cut off after each number of bytes is malformed. */
+void play_all_cuts(const struct nfs_call *c, const struct nfs_opdef *def,
+		   const struct play_hooks *h);
+/* Each word in turn replaced by values that hurt: whatever decode says, it must
+ * not read or write where it should not. For the sanitizers. */
+void play_twists(const struct nfs_call *c, const struct nfs_opdef *def,
+		 const struct play_hooks *h);
+
+#endif

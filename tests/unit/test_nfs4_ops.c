@@ -1,0 +1,1171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The operations of version 4.1 against COMPOUNDs written by hand from RFC
+ * 8881: what is sent, what is made of a reply, which failure of which of its
+ * operations leads to what.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "nfs4_play.h"
+
+static char sink[4096];
+static uint64_t owner_bytes = 0x4142434445464748;
+
+static const struct nfs_opdef *def_of(enum nfs_op op)
+{
+	return nfs_v41.ops[op];
+}
+
+static struct {
+	unsigned n, stop_after;
+	struct nfs_dirent e[8];
+	char name[8][16];
+	struct nfs_attr attr[8];
+	struct nfs_fh fh[8];
+} seen;
+
+static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
+{
+	unsigned i = seen.n++;
+
+	(void)c;
+	if (i < 8) {
+		seen.e[i] = *e;
+		memset(seen.name[i], 0, 16);
+		memcpy(seen.name[i], e->name, e->namelen < 15 ? e->namelen : 15);
+		if (e->attr)
+			seen.attr[i] = *e->attr;
+		if (e->fh)
+			seen.fh[i] = *e->fh;
+	}
+	return seen.n != seen.stop_after;
+}
+
+static struct nfs_call call(enum nfs_op op)
+{
+	struct nfs_call c = call4(op);
+
+	memset(&seen, 0, sizeof(seen));
+	c.vdata[2] = owner_bytes;               /* an OPEN's owner: picked already */
+	switch ((int)op) {
+	case NFS_OP_READ:
+		c.open = &open_file;
+		c.io.offset = 0x123456789a;
+		c.io.count = 12;
+		c.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
+		break;
+	case NFS_OP_WRITE:
+		c.open = &open_file;
+		c.io.offset = 0x123456789a;
+		c.io.ndata = 2;
+		c.io.data[0].len = 1000;
+		c.io.data[1].len = 23;
+		break;
+	case NFS_OP_CLOSE:
+		c.open = &open_file;
+		break;
+	case NFS_OP_ACCESS:
+		c.access.mask = R_OK | W_OK | X_OK;
+		break;
+	case NFS_OP_SYMLINK:
+		c.sattr.valid = 0;
+		c.mk.target = "../to";
+		break;
+	case NFS_OP_MKNOD:
+		c.mk.type = S_IFBLK;
+		c.mk.major = 8;
+		c.mk.minor = 1;
+		break;
+	case NFS_OP_READDIR:
+		c.dir.cookie = 0x1122334455667788;
+		memcpy(&c.dir.verf, "verifier", 8);
+		c.dir.count = 8192;
+		c.dir.plus = true;
+		c.dir.entry = on_entry;
+		break;
+	default:
+		break;
+	}
+	return c;
+}
+
+static struct nfs_call call_create(int flags)
+{
+	struct nfs_call c = call(NFS_OP_CREATE);
+
+	c.file.flags = flags;
+	c.vdata[1] = 0x0101010101010101;
+	return c;
+}
+
+/* ---- arguments ---- */
+
+static void m_getattr(void)
+{
+	M(9, STAT_MASK);
+}
+
+/* fattr4 with a mode of 0640 only. */
+static void m_mode_only(void)
+{
+	M(2, 0, 2, 4, 0640);
+}
+
+static void m_open_args(uint32_t access)
+{
+	M(18, 0, access | 0x400, 0);            /* WANT_NO_DELEG */
+	m_u64(n4.clientid);
+	m_opaque(&owner_bytes, 8);
+}
+
+#define ARGS(call_) do { \
+	struct nfs_call c_ = (call_); \
+	play_args(&c_, def_of(c_.op)); \
+	cr_assert_eq(def_of(c_.op)->proc, 1); \
+} while (0)
+
+TestSuite(nfs4, .init = play4_setup, .fini = play4_teardown);
+
+Test(nfs4, arguments)
+{
+	m_seq_args(1, false);
+	ARGS(call(NFS_OP_NULL));
+
+	m_args(3, false);
+	m_getattr();
+	ARGS(call(NFS_OP_GETATTR));
+
+	m_args(4, true);
+	M(34, 0, 0, 0, 0);              /* the anonymous stateid */
+	m_mode_only();
+	m_getattr();
+	ARGS(call(NFS_OP_SETATTR));
+
+	m_args(5, false);
+	M(15);
+	m_str("name");
+	M(10);
+	m_getattr();
+	ARGS(call(NFS_OP_LOOKUP));
+
+	m_args(5, false);
+	M(16, 10);
+	m_getattr();
+	ARGS(call(NFS_OP_LOOKUPP));
+
+	m_args(3, false);
+	M(3, 0x1 | 0x4 | 0x8 | 0x20 | 0x2);
+	ARGS(call(NFS_OP_ACCESS));
+
+	m_args(3, false);
+	M(27);
+	ARGS(call(NFS_OP_READLINK));
+
+	m_args(3, false);
+	M(25, 0, STATEID_WORDS, 0x12, 0x3456789a, 12);  /* seqid 0: the current one */
+	ARGS(call(NFS_OP_READ));
+
+	m_args(3, true);
+	M(38, 0, STATEID_WORDS, 0x12, 0x3456789a, 2, 1023);
+	ARGS(call(NFS_OP_WRITE));
+
+	m_args(3, false);
+	M(5, 0, 0, 0);
+	ARGS(call(NFS_OP_COMMIT));
+
+	m_args(3, true);
+	M(4, 0, 0, STATEID_WORDS);
+	ARGS(call(NFS_OP_CLOSE));
+
+	m_args(3, true);
+	M(28);
+	m_str("name");
+	ARGS(call(NFS_OP_REMOVE));
+	ARGS(call(NFS_OP_RMDIR));
+
+	m_args(5, true);
+	M(32, 22);
+	m_opaque("dir2", 4);
+	M(29);
+	m_str("name");
+	m_str("other");
+	ARGS(call(NFS_OP_RENAME));
+
+	m_args(7, true);
+	M(32, 22);
+	m_opaque("dir2", 4);
+	M(11);
+	m_str("name");
+	M(31);
+	m_getattr();
+	ARGS(call(NFS_OP_LINK));
+
+	m_args(3, false);
+	M(9, 2, 0x20e00000, 0x1c00);
+	ARGS(call(NFS_OP_STATFS));
+}
+
+Test(nfs4, arguments_of_readdir)
+{
+	struct nfs_call c = call(NFS_OP_READDIR);
+
+	m_args(3, false);
+	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
+	M(2, 0x0018091a, 0x0030a23a);
+	ARGS(c);
+	c.dir.plus = false;
+	m_args(3, false);
+	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
+	M(1, 0x00100802);
+	ARGS(c);
+}
+
+Test(nfs4, arguments_of_making)
+{
+	struct nfs_call c = call(NFS_OP_MKDIR);
+	static const struct { mode_t type; uint32_t wire; bool dev; } t[] = {
+		{ S_IFBLK, 3, true }, { S_IFCHR, 4, true }, { S_IFSOCK, 6, false }, { S_IFIFO, 7, false },
+	};
+
+	m_args(5, true);
+	M(6, 2);
+	m_str("name");
+	m_mode_only();
+	M(10);
+	m_getattr();
+	ARGS(c);
+
+	m_args(5, true);
+	M(6, 5);
+	m_str("../to");
+	m_str("name");
+	M(0, 0, 10);
+	m_getattr();
+	ARGS(call(NFS_OP_SYMLINK));
+
+	for (unsigned i = 0; i < 4; i++) {
+		c = call(NFS_OP_MKNOD);
+		c.mk.type = t[i].type;
+		m_args(5, true);
+		M(6, t[i].wire);
+		if (t[i].dev)
+			M(8, 1);
+		m_str("name");
+		m_mode_only();
+		M(10);
+		m_getattr();
+		ARGS(c);
+	}
+}
+
+Test(nfs4, arguments_of_open)
+{
+	static const struct { int flags; uint32_t access; } t[] = {
+		{ O_RDONLY, 1 }, { O_WRONLY, 2 }, { O_RDWR, 3 },
+	};
+	struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN) };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct nfs_call c = call(NFS_OP_OPEN);
+
+		c.file.flags = t[i].flags;
+		m_args(4, true);
+		m_open_args(t[i].access);
+		M(0, 4);                /* NOCREATE, CLAIM_FH */
+		m_getattr();
+		ARGS(c);
+	}
+	m_args(5, true);
+	m_open_args(3);
+	M(1, 0);                        /* CREATE, UNCHECKED */
+	m_mode_only();
+	M(0);                           /* CLAIM_NULL */
+	m_str("name");
+	M(10);
+	m_getattr();
+	ARGS(call_create(O_RDWR));
+
+	m_args(5, true);
+	m_open_args(3);
+	M(1, 0, 2, 0x10, 2, 12, 0, 0, 0640, 0);         /* with a size of 0 */
+	m_str("name");
+	M(10);
+	m_getattr();
+	ARGS(call_create(O_RDWR | O_TRUNC));
+
+	m_args(5, true);
+	m_open_args(3);
+	M(1, 3, 0x01010101, 0x01010101);                /* EXCLUSIVE4_1 */
+	m_mode_only();
+	M(0);
+	m_str("name");
+	M(10);
+	m_getattr();
+	ARGS(call_create(O_RDWR | O_EXCL));
+
+	/* Recovery: in the grace period, and without one. */
+	k.c.open = &open_file;
+	k.c.version = &k;
+	k.reclaim = true;
+	m_args(3, true);
+	m_open_args(3);
+	M(0, 1, 0);                     /* CLAIM_PREVIOUS, of no delegation */
+	play_args(&k.c, def_of(NFS4_OP_REOPEN));
+	k.reclaim = false;
+	m_args(3, true);
+	m_open_args(3);
+	M(0, 4);
+	play_args(&k.c, def_of(NFS4_OP_REOPEN));
+}
+
+/* Each open has an owner of its own, and keeps it for all its sendings. */
+Test(nfs4, owners)
+{
+	struct nfs_call a = call(NFS_OP_OPEN), b = a;
+	uint64_t first;
+	char buf[1024];
+	XDR x;
+
+	a.vdata[2] = b.vdata[2] = 0;
+	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
+	cr_assert(def_of(a.op)->encode(&a, &x));
+	cr_assert(def_of(b.op)->encode(&b, &x));
+	first = a.vdata[2];
+	cr_assert(first && b.vdata[2] && first != b.vdata[2]);
+	cr_assert(def_of(a.op)->encode(&a, &x));
+	cr_assert_eq(a.vdata[2], first);
+}
+
+Test(nfs4, what_setattr_sets)
+{
+	static const struct { unsigned valid, n; uint32_t w[14]; } t[] = {
+		{ 0, 2, { 0, 0 } },
+		{ NFS_SET_SIZE, 5, { 1, 0x10, 8, 5, 6 } },
+		{ NFS_SET_MODE, 5, { 2, 0, 2, 4, 07640 } },
+		{ NFS_SET_UID | NFS_SET_GID, 10,
+		  { 2, 0, 0x30, 24, 10, 0x34323934, 0x39363732, 0x39340000, 1, 0x37000000 } },
+		{ NFS_SET_ATIME_NOW | NFS_SET_MTIME_NOW, 6, { 2, 0, 0x410000, 8, 0, 0 } },
+		{ NFS_SET_ATIME | NFS_SET_MTIME, 12,
+		  { 2, 0, 0x410000, 32, 1, 0, 7, 8, 1, 0xffffffff, 0xffffffff, 9 } },
+		{ NFS_SET_MTIME | NFS_SET_MTIME_NOW, 5, { 2, 0, 0x400000, 4, 0 } },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_SETATTR);
+
+		c.open = &open_file;    /* matters for a size */
+		c.sattr = (struct nfs_sattr){
+			.valid = t[i].valid, .mode = 0107640, .uid = 4294967294, .gid = 7,
+			.size = 0x500000006, .atime = { 7, 8 }, .mtime = { -1, 9 },
+		};
+		m_args(4, true);
+		if (t[i].valid & NFS_SET_SIZE)
+			M(34, 0, STATEID_WORDS);
+		else
+			M(34, 0, 0, 0, 0);
+		m_words(t[i].w, t[i].n);
+		m_getattr();
+		ARGS(c);
+	}
+	/* All at once, with the longest numbers, fits what callers provide. */
+	struct nfs_sattr all = { .valid = 0x5f, .uid = UINT32_MAX, .gid = UINT32_MAX };
+	char buf[NFS4_SATTR_MAX];
+	fattr4 f;
+
+	cr_assert(nfs4_put_fattr(&f, &all, buf, sizeof(buf)));
+	cr_assert_not(nfs4_put_fattr(&f, &all, buf, f.attr_vals.len - 4));
+}
+
+Test(nfs4, write_data_position)
+{
+	struct nfs_call c = call(NFS_OP_WRITE);
+	char buf[512];
+	XDR x;
+
+	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
+	cr_assert(def_of(c.op)->encode(&c, &x));
+	cr_assert_eq(c.rr.data_pos, xdr_getpos(&x), "right behind its length, and nothing follows");
+}
+
+/* ---- results ---- */
+
+static void m_cinfo(void)
+{
+	M(1, 0, 1, 0, 2);
+}
+
+static void m_getfh_res(void)
+{
+	m_op(10);
+	m_opaque("new handle", 10);
+}
+
+static void m_getattr_res(void)
+{
+	m_op(9);
+	m_stat_fattr();
+}
+
+/* attrset's second word: what the server has set. */
+static void m_open_res(uint32_t set)
+{
+	m_op(18);
+	M(4, STATEID_WORDS);
+	m_cinfo();
+	M(4, 2, 0, set, 0);             /* locktype posix; no delegation */
+}
+
+static void m_entry(uint64_t cookie, const char *name)
+{
+	uint32_t at;
+
+	M(1);
+	m_u64(cookie);
+	m_str(name);
+	M(2, 0x0018011a, 0x0030a23a);
+	at = m_len();
+	M(0);
+	/* The handle comes between fsid and fileid. */
+	M(1, 0, 77, 1, 0x10, 0, 5, 0, 6);
+	m_str("h00");
+	M(0, 7, 0644, 2);
+	m_str("1000");
+	m_str("100");
+	M(8, 1, 0, 0x2000, 0, 100, 1, 0xffffffff, 0xffffffff, 3, 0, 200, 2);
+	m_end_opaque(at);
+}
+
+static const enum nfs_op all_ops[] = {
+	NFS_OP_NULL, NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_ACCESS,
+	NFS_OP_READLINK, NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
+	NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
+	NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS,
+};
+#define N_OPS (sizeof(all_ops) / sizeof(all_ops[0]))
+
+static void good_reply(enum nfs_op op)
+{
+	if (op == NFS_OP_NULL) {
+		m_seq_res();
+		return;
+	}
+	m_res();
+	switch (op) {
+	case NFS_OP_GETATTR:
+		m_getattr_res();
+		break;
+	case NFS_OP_SETATTR:
+		m_op(34);
+		M(2, 0, 2);
+		m_getattr_res();
+		break;
+	case NFS_OP_LOOKUP:
+	case NFS_OP_LOOKUPP:
+		m_op(op == NFS_OP_LOOKUP ? 15 : 16);
+		m_getfh_res();
+		m_getattr_res();
+		break;
+	case NFS_OP_ACCESS:
+		m_op(3);
+		M(0x3f, 0x3f);
+		break;
+	case NFS_OP_READLINK:
+		m_op(27);
+		m_str("over/there");
+		break;
+	case NFS_OP_READ:
+		m_op(25);
+		M(1);
+		m_opaque("hello world", 11);
+		break;
+	case NFS_OP_WRITE:
+		m_op(38);
+		M(1023, 2, 0x01020304, 0x05060708);
+		break;
+	case NFS_OP_COMMIT:
+		m_op(5);
+		M(0x01020304, 0x05060708);
+		break;
+	case NFS_OP_OPEN:
+		m_open_res(0);
+		m_getattr_res();
+		break;
+	case NFS_OP_CREATE:
+		m_open_res(2);
+		m_getfh_res();
+		m_getattr_res();
+		break;
+	case NFS_OP_CLOSE:
+		m_op(4);
+		M(0xffffffff, 0, 0, 0);
+		break;
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
+	case NFS_OP_MKNOD:
+		m_op(6);
+		m_cinfo();
+		M(2, 0, 2);
+		m_getfh_res();
+		m_getattr_res();
+		break;
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+		m_op(28);
+		m_cinfo();
+		break;
+	case NFS_OP_RENAME:
+		m_op(32);
+		m_op(22);
+		m_op(29);
+		m_cinfo();
+		m_cinfo();
+		break;
+	case NFS_OP_LINK:
+		m_op(32);
+		m_op(22);
+		m_op(11);
+		m_cinfo();
+		m_op(31);
+		m_getattr_res();
+		break;
+	case NFS_OP_READDIR:
+		m_op(26);
+		M(0x6e657776, 0x65726621);
+		m_entry(0xff00000000, "a");
+		m_entry(0xff00000001, "bcdef");
+		M(0, 1);
+		break;
+	case NFS_OP_STATFS:
+		m_op(9);
+		M(2, 0x20e00000, 0x1c00, 52, 0, 1, 0, 2, 0, 3, 143, 0, 4, 0, 5, 1, 6);
+		break;
+	default:
+		break;
+	}
+}
+
+static void done_with(struct nfs_call *c)
+{
+	hooks4.after(c);
+}
+
+Test(nfs4, good_replies)
+{
+	for (unsigned o = 0; o < N_OPS; o++) {
+		struct nfs_call c = call(all_ops[o]), pristine = c;
+		const struct nfs_opdef *d = def_of(c.op);
+
+		good_reply(c.op);
+		cr_assert_eq(play_reply(&c, d), 0, "%s", d->name);
+		cr_assert_eq(l4()->slot[0].outcome, NFS4_CONSUMED);
+		done_with(&c);
+		play_all_cuts(&pristine, d, &hooks4);
+		play_twists(&pristine, d, &hooks4);
+	}
+}
+
+static struct nfs_call run(enum nfs_op op)
+{
+	struct nfs_call c = call(op);
+
+	good_reply(op);
+	cr_assert_eq(play_reply(&c, def_of(op)), 0);
+	return c;
+}
+
+Test(nfs4, results)
+{
+	static const enum nfs_op with_attr[] = {
+		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_OPEN,
+		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_LINK,
+	};
+	static const enum nfs_op with_fh[] = { NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_CREATE, NFS_OP_MKDIR };
+	struct nfs_call c;
+
+	for (unsigned i = 0; i < sizeof(with_attr) / sizeof(with_attr[0]); i++) {
+		c = run(with_attr[i]);
+		cr_assert(c.has_attr, "operation %u", with_attr[i]);
+		expect_stat(&c.attr);
+		done_with(&c);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		c = run(with_fh[i]);
+		cr_assert(c.out_fh.len == 10 && !memcmp(c.out_fh.data, "new handle", 10));
+		done_with(&c);
+	}
+	c = run(NFS_OP_READLINK);
+	cr_assert(c.link.len == 10 && !memcmp(c.link.target, "over/there", 10));
+	c = run(NFS_OP_READ);
+	cr_assert(c.io.len == 11 && c.io.eof && !memcmp(c.io.ptr, "hello world", 11));
+	c = run(NFS_OP_WRITE);
+	cr_assert(c.io.len == 1023 && c.io.stable && !memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	c = run(NFS_OP_COMMIT);
+	cr_assert(!memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	c = run(NFS_OP_STATFS);
+	cr_assert(c.statfs.afiles == 1 && c.statfs.ffiles == 2 && c.statfs.tfiles == 3 &&
+		  c.statfs.abytes == 4 && c.statfs.fbytes == 5 && c.statfs.tbytes == 0x100000006 &&
+		  c.statfs.name_max == 143);
+}
+
+Test(nfs4, access_bits)
+{
+	static const struct { uint32_t got; int mask; } t[] = {
+		{ 0x3f, R_OK | W_OK | X_OK }, { 0, 0 }, { 0x01, R_OK }, { 0x04, W_OK }, { 0x08, W_OK },
+		{ 0x20, X_OK }, { 0x02, X_OK }, { 0x10, 0 }, { 0xffffffc0, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_ACCESS);
+
+		m_res();
+		m_op(3);
+		M(0x3f, t[i].got);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(c.access.mask, t[i].mask, "row %u", i);
+	}
+}
+
+/* ---- opens ---- */
+
+Test(nfs4, open_state)
+{
+	struct nfs_call c = call(NFS_OP_OPEN);
+
+	c.file.flags = O_RDWR;
+	good_reply(NFS_OP_OPEN);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.open && !list_empty(&n4.opens));
+	cr_assert(c.open->stateid.seqid == 4 && !memcmp(c.open->stateid.other, "opn1opn2opn3", 12));
+	cr_assert_eq(nfs4_stateid(c.open).seqid, 0);
+	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
+	cr_assert(c.open->fh.len == 5, "the file's own handle");
+	/* While recovery looks at it, it stays. */
+	atomic_fetch_add(&c.open->refs, 1);
+	nfs4_open_put(&cl, c.open);
+	cr_assert_not(list_empty(&n4.opens));
+	done_with(&c);
+	cr_assert(list_empty(&n4.opens));
+
+	c = call_create(O_WRONLY);
+	good_reply(NFS_OP_CREATE);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.open->fh.len == 10 && c.open->access == 2 && !c.file.created);
+	done_with(&c);
+	cr_assert_eq(nfs4_stateid(NULL).seqid, 0);
+}
+
+/* "None wanted" is answered by a reason why there is none, or by one anyway. */
+Test(nfs4, open_delegations)
+{
+	static const struct { unsigned n; uint32_t w[16]; int rc; } t[] = {
+		{ 1, { 0 }, 0 },
+		{ 2, { 3, 0 }, 0 },                             /* NONE_EXT: not wanted */
+		{ 3, { 3, 1, 1 }, 0 },                          /* contention, will push */
+		{ 3, { 3, 2, 0 }, 0 },                          /* resource, will not signal */
+		{ 10, { 1, 1, 2, 3, 4, 0, 0, 0, 0, 0 }, 0 },    /* READ, with its ACE */
+		{ 13, { 2, 1, 2, 3, 4, 0, 1, 0, 0, 0, 0, 0, 0 }, 0 },   /* WRITE */
+		{ 1, { 4 }, -EBADMSG }, { 1, { 0xffffffff }, -EBADMSG },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_OPEN);
+
+		m_res();
+		m_open_res(0);
+		m_trunc(m_len() - 4);
+		m_words(t[i].w, t[i].n);
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+	}
+}
+
+/* What the server did not set of an exclusive create is set in a second step,
+ * and so are the times if it kept the verifier there (RFC 8881, 18.16.3). */
+Test(nfs4, exclusive_create_sets_the_rest)
+{
+	static const struct { uint32_t attrset; int rc; } t[] = {
+		{ 1 << 1, 0 },                                  /* mode */
+		{ 0, NFS_NEXT },
+		{ 1 << 1 | 1 << 15 | 1 << 21, NFS_NEXT },       /* time_access, time_modify */
+		{ 1 << 1 | 1 << 21, NFS_NEXT },
+		{ 1 << 1 | 1 << 16, NFS_NEXT }, { 1 << 1 | 1 << 22, NFS_NEXT }, /* ..._set */
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_create(O_RDWR | O_EXCL);
+		const struct nfs_opdef *d = def_of(c.op);
+
+		m_res();
+		m_open_res(t[i].attrset);
+		m_getfh_res();
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, d), t[i].rc, "row %u", i);
+		cr_assert(c.open && c.file.created);
+		if (t[i].rc == NFS_NEXT) {
+			m_seq_args(4, true);
+			M(22);
+			m_opaque("new handle", 10);
+			M(34, 0, STATEID_WORDS, 2, 0, 1 << 1 | 1 << 16 | 1 << 22, 12, 0640, 0, 0);
+			m_getattr();
+			ARGS(c);
+			good_reply(NFS_OP_SETATTR);
+			cr_assert_eq(play_reply(&c, d), 0);
+		}
+		done_with(&c);
+	}
+}
+
+/* The file is there and open: a failure of the second step is not the create's. */
+Test(nfs4, second_step_may_fail)
+{
+	static const struct { unsigned at; uint32_t status; int rc; } t[] = {
+		{ 2, 1, 0 }, { 2, 10008, NFS_LATER }, { 3, 13, 0 }, { 1, 70, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_create(O_RDWR | O_EXCL);
+
+		c.step = 1;
+		c.open = &open_file;
+		c.out_fh = fh2;
+		good_reply(NFS_OP_SETATTR);
+		m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+	}
+}
+
+Test(nfs4, close_of_what_is_gone)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 10025, 0 }, { 10023, 0 }, { 10024, 0 }, { 10011, 0 }, { 10047, 0 },
+		{ 10008, NFS_LATER }, { 10006, -EIO }, { 13, -EACCES },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_CLOSE);
+
+		good_reply(NFS_OP_CLOSE);
+		m_fail_at(2, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "status %u", t[i].status);
+		cr_assert_not(atomic_load(&open_file.reopen));
+		done_with(&c);
+	}
+}
+
+Test(nfs4, reopen)
+{
+	static const struct { uint32_t status; bool reclaim; int rc; } t[] = {
+		{ 0, true, 0 }, { 0, false, 0 }, { 10008, true, NFS_LATER },
+		{ 10013, false, NFS_LATER }, { 10013, true, -EIO },     /* GRACE */
+		{ 10033, true, -EIO },                                  /* NO_GRACE */
+		{ 13, false, -EACCES }, { 70, true, -ESTALE }, { 10015, false, -EBUSY },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN), .reclaim = t[i].reclaim };
+
+		k.c.open = &open_file;
+		k.c.version = &k;
+		atomic_store(&open_file.reopen, true);
+		open_file.stateid.seqid = 9;
+		m_res();
+		m_open_res(0);
+		if (t[i].status)
+			m_fail_at(2, t[i].status);
+		cr_assert_eq(play_reply(&k.c, def_of(NFS4_OP_REOPEN)), t[i].rc, "row %u", i);
+		cr_assert_eq(k.status, t[i].status);
+		cr_assert_eq(atomic_load(&open_file.reopen), t[i].status != 0);
+		cr_assert_eq(open_file.stateid.seqid, t[i].status ? 9 : 4);
+		if (!t[i].status) {
+			struct nfs_call c = k.c;
+
+			play_all_cuts(&c, def_of(NFS4_OP_REOPEN), &hooks4);
+		}
+	}
+}
+
+/* ---- failures ---- */
+
+struct failure {
+	uint32_t status;
+	int rc;
+	bool session, client;           /* what is found to be needed */
+};
+
+static const struct failure failures[] = {
+	{ 1, -EPERM, 0, 0 }, { 2, -ENOENT, 0, 0 }, { 5, -EIO, 0, 0 }, { 6, -ENXIO, 0, 0 },
+	{ 13, -EACCES, 0, 0 }, { 17, -EEXIST, 0, 0 }, { 18, -EXDEV, 0, 0 }, { 20, -ENOTDIR, 0, 0 },
+	{ 21, -EISDIR, 0, 0 }, { 22, -EINVAL, 0, 0 }, { 27, -EFBIG, 0, 0 }, { 28, -ENOSPC, 0, 0 },
+	{ 30, -EROFS, 0, 0 }, { 31, -EMLINK, 0, 0 }, { 63, -ENAMETOOLONG, 0, 0 },
+	{ 66, -ENOTEMPTY, 0, 0 }, { 69, -EDQUOT, 0, 0 }, { 70, -ESTALE, 0, 0 },
+	{ 10001, -ESTALE, 0, 0 }, { 10003, -NFS_ECOOKIE, 0, 0 }, { 10004, -EOPNOTSUPP, 0, 0 },
+	{ 10005, -EINVAL, 0, 0 }, { 10006, -EIO, 0, 0 }, { 10007, -EINVAL, 0, 0 },
+	{ 10014, -ESTALE, 0, 0 }, { 10015, -EBUSY, 0, 0 }, { 10016, -EACCES, 0, 0 },
+	{ 10018, -EIO, 0, 0 }, { 10019, -EREMOTE, 0, 0 }, { 10021, -EPROTONOSUPPORT, 0, 0 },
+	{ 10027, -NFS_ECOOKIE, 0, 0 }, { 10029, -ELOOP, 0, 0 }, { 10032, -EOPNOTSUPP, 0, 0 },
+	{ 10036, -EIO, 0, 0 }, { 10038, -EBADF, 0, 0 }, { 10039, -EINVAL, 0, 0 },
+	{ 10040, -EINVAL, 0, 0 }, { 10041, -EINVAL, 0, 0 }, { 10044, -EIO, 0, 0 },
+	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 },
+	/* Too large, for the session; never an errno that a caller could take for his own. */
+	{ 10064, -EIO, 0, 0 }, { 10065, -EIO, 0, 0 }, { 10066, -EIO, 0, 0 }, { 10067, -EIO, 0, 0 },
+	{ 10070, -EIO, 0, 0 },
+	/* Wait. */
+	{ 10008, NFS_LATER, 0, 0 }, { 10013, NFS_LATER, 0, 0 }, { 10012, NFS_LATER, 0, 0 },
+	/* The session is gone, or the client id. */
+	{ 10052, NFS_RECOVER, 1, 0 }, { 10078, NFS_RECOVER, 1, 0 }, { 10055, NFS_RECOVER, 1, 0 },
+	{ 10053, NFS_RECOVER, 1, 0 }, { 10077, NFS_RECOVER, 1, 0 }, { 10063, NFS_RECOVER, 1, 0 },
+	{ 10076, NFS_RECOVER, 1, 0 }, { 10022, NFS_RECOVER, 0, 1 },
+	/* Executed, and the reply was not kept. */
+	{ 10068, NFS_AGAIN, 0, 0 },
+	/* Unknown numbers. */
+	{ 3, -EIO, 0, 0 }, { 9999, -EIO, 0, 0 }, { 10097, -EIO, 0, 0 }, { 0xffffffff, -EIO, 0, 0 },
+};
+#define N_FAILURES (sizeof(failures) / sizeof(failures[0]))
+
+static void fail_one(enum nfs_op op, unsigned at, const struct failure *f)
+{
+	struct nfs_call c = call(op);
+	const struct nfs_opdef *d = def_of(op);
+	int rc;
+
+	good_reply(op);
+	m_fail_at(at, f->status);
+	rc = play_reply(&c, d);
+	cr_assert_eq(rc, f->rc, "%s, operation %u, status %u: %d", d->name, at, f->status, rc);
+	cr_assert_eq(atomic_load(&n4.need_session), f->session);
+	cr_assert_eq(atomic_load(&n4.need_client), f->client);
+	cr_assert_not(c.has_attr);
+	cr_assert(!c.open || c.open == &open_file);
+	cr_assert_eq(seen.n, 0);
+	done_with(&c);
+}
+
+Test(nfs4, any_operation_may_fail_with_anything)
+{
+	for (unsigned o = 0; o < N_OPS; o++) {
+		unsigned n;
+
+		good_reply(all_ops[o]);
+		n = m_nops();
+		for (unsigned at = 0; at < n; at++)
+			for (unsigned i = 0; i < N_FAILURES; i++)
+				fail_one(all_ops[o], at, &failures[i]);
+	}
+}
+
+Test(nfs4, failed_replies_cut_anywhere)
+{
+	for (unsigned o = 0; o < N_OPS; o++) {
+		unsigned n;
+
+		good_reply(all_ops[o]);
+		n = m_nops();
+		for (unsigned at = 0; at < n; at++) {
+			struct nfs_call c = call(all_ops[o]);
+
+			good_reply(all_ops[o]);
+			m_fail_at(at, 13);
+			play_all_cuts(&c, def_of(c.op), &hooks4);
+		}
+	}
+}
+
+Test(nfs4, lost_stateids)
+{
+	static const uint32_t statuses[] = { 10025, 10023, 10024, 10011, 10047 };
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct nfs_call c = call(NFS_OP_READ);
+
+		/* A few times recovery is believed; then it is an error. */
+		for (unsigned tries = 0; tries < 4; tries++) {
+			good_reply(NFS_OP_READ);
+			m_fail_at(2, statuses[i]);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), tries < 3 ? NFS_RECOVER : -EIO);
+			cr_assert_eq(atomic_exchange(&open_file.reopen, false), tries < 3);
+		}
+		/* Without an open there is nothing to recover, nor one that is lost. */
+		c = call(NFS_OP_READ);
+		c.open = NULL;
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+		c = call(NFS_OP_READ);
+		atomic_store(&open_file.lost, true);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+		atomic_store(&open_file.lost, false);
+		cr_assert_not(atomic_load(&open_file.reopen));
+	}
+}
+
+/* ---- COMPOUND's head ---- */
+
+Test(nfs4, compound_heads)
+{
+	struct nfs_call c = call(NFS_OP_GETATTR);
+	static char tag[1030];
+
+	/* A tag that we did not send. */
+	memset(tag, 't', sizeof(tag));
+	for (uint32_t len = 1; len < 1030; len += 257) {
+		m_new();
+		M(0);
+		m_opaque(tag, len);
+		M(3, 53, 0, SESSION_WORDS, 1, LANE, 9, 9, 0, 22, 0, 9, 0);
+		m_stat_fattr();
+		cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), len <= 1024 ? 0 : -EBADMSG);
+	}
+	/* Failed before the first operation. */
+	m_new();
+	M(10021, 0, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EPROTONOSUPPORT);
+	m_set(0, 10036);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+	m_set(0, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "success, of nothing");
+}
+
+/* Results of other operations than were sent. */
+Test(nfs4, wrong_operations)
+{
+	for (unsigned o = 0; o < N_OPS; o++) {
+		struct nfs_call c = call(all_ops[o]);
+		unsigned n;
+
+		good_reply(all_ops[o]);
+		n = m_nops();
+		for (unsigned at = 0; at < n; at++) {
+			good_reply(all_ops[o]);
+			m_set(m_op_at(at), 10044);      /* OP_ILLEGAL */
+			cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "%s, operation %u",
+				     def_of(c.op)->name, at);
+			cr_assert(!c.open || c.open == &open_file);
+		}
+		done_with(&c);
+	}
+}
+
+/* ---- results that must be refused ---- */
+
+Test(nfs4, bad_handles)
+{
+	static const struct { uint32_t len; int rc; } t[] = {
+		{ 0, -EBADMSG }, { 1, 0 }, { 128, 0 }, { 129, -EBADMSG }, { 200, -EBADMSG },
+	};
+	static char bytes[200];
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_LOOKUP);
+
+		m_res();
+		m_op(15);
+		m_op(10);
+		m_opaque(bytes, t[i].len);
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%u bytes", t[i].len);
+		done_with(&c);
+	}
+}
+
+Test(nfs4, read_counts)
+{
+	static const struct { uint32_t len; bool placed; uint32_t placed_len; int rc; } t[] = {
+		{ 12, false, 0, 0 }, { 5, false, 0, 0 }, { 0, false, 0, 0 }, { 13, false, 0, -EBADMSG },
+		{ 12, true, 12, 0 }, { 5, true, 5, 0 }, { 5, true, 8, 0 }, { 5, true, 9, -EBADMSG },
+		{ 5, true, 4, -EBADMSG }, { 13, true, 13, -EBADMSG }, { 0xfffffffd, true, 0, -EBADMSG },
+		{ 0xffffffff, true, 0xffffffff, -EBADMSG },
+	};
+	struct nfs_call c;
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		c = call(NFS_OP_READ);
+		c.rr.placed = t[i].placed;
+		c.rr.placed_len = t[i].placed_len;
+		m_res();
+		m_op(25);
+		M(0, t[i].len);
+		for (uint32_t b = 0; !t[i].placed && b < t[i].len; b += 4)
+			M(0);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		if (!t[i].rc)
+			cr_assert(c.io.len == t[i].len && !c.io.eof);
+		if (!t[i].rc && t[i].placed)
+			cr_assert_eq(c.io.ptr, (const void *)sink);
+	}
+	/* Nothing asked for is not "no bound". */
+	c = call(NFS_OP_READ);
+	c.io.count = 0;
+	m_res();
+	m_op(25);
+	M(0, 4, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+}
+
+Test(nfs4, write_counts)
+{
+	static const struct { uint32_t count, committed; int rc; bool stable; } t[] = {
+		{ 1023, 2, 0, true }, { 1, 2, 0, true }, { 1023, 0, 0, false }, { 1023, 1, 0, false },
+		{ 0, 2, -EBADMSG, false }, { 1024, 2, -EBADMSG, false },
+		{ 0xffffffff, 2, -EBADMSG, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_WRITE);
+
+		m_res();
+		m_op(38);
+		M(t[i].count, t[i].committed, i, 0);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		if (!t[i].rc)
+			cr_assert(c.io.len == t[i].count && c.io.stable == t[i].stable);
+	}
+}
+
+Test(nfs4, link_targets)
+{
+	static char path[4100];
+	static const struct { uint32_t len; int rc; } t[] = {
+		{ 0, 0 }, { 1, 0 }, { 4096, 0 }, { 4097, -EBADMSG },
+	};
+
+	memset(path, 'p', sizeof(path));
+	for (unsigned i = 0; i < 4; i++) {
+		struct nfs_call c = call(NFS_OP_READLINK);
+
+		m_res();
+		m_op(27);
+		m_opaque(path, t[i].len);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%u bytes", t[i].len);
+	}
+}
+
+/* ---- directories ---- */
+
+Test(nfs4, readdir)
+{
+	struct nfs_call c = run(NFS_OP_READDIR);
+
+	cr_assert(c.dir.eof && c.dir.entries == 2 && seen.n == 2);
+	cr_assert(!memcmp(&c.dir.verf, "newverf!", 8));
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_str_eq(seen.name[i], i ? "bcdef" : "a");
+		cr_assert(seen.e[i].cookie == 0xff00000000u + i && seen.e[i].fileid == 7);
+		cr_assert(seen.e[i].attr && seen.e[i].fh && seen.fh[i].len == 3);
+		expect_stat(&seen.attr[i]);
+	}
+	/* Not the end; and a caller that has enough. */
+	m_set(m_len() - 4, 0);
+	c = call(NFS_OP_READDIR);
+	seen.stop_after = 1;
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(!c.dir.eof && c.dir.entries == 1 && seen.n == 1);
+	/* Plain: names and numbers are all that is used. */
+	c = call(NFS_OP_READDIR);
+	c.dir.plus = false;
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(seen.n == 2 && !seen.e[0].attr);
+	/* Empty. */
+	m_res();
+	m_op(26);
+	M(0, 0, 0, 1);
+	c = call(NFS_OP_READDIR);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.dir.eof && seen.n == 0);
+}
+
+Test(nfs4, readdir_entries)
+{
+	static const struct { const char *name; uint32_t len; int rc; } names[] = {
+		{ "a/b", 3, -EBADMSG }, { "a\0b", 3, -EBADMSG }, { "", 0, -EBADMSG }, { "ok", 2, 0 },
+	};
+	/* fattr4s of an entry: bitmap, length, values. */
+	static const struct { unsigned n; uint32_t w[8]; int rc; bool fh; } attrs[] = {
+		{ 2, { 0, 0 }, 0, false },                              /* none at all */
+		{ 4, { 1, 0x800, 4, 13 }, 0, false },                   /* rdattr_error alone */
+		{ 5, { 1, 0x80000, 8, 1, 0x61000000 }, 0, true },
+		{ 4, { 1, 0x80000, 4, 0 }, -EBADMSG, false },           /* an empty handle */
+		{ 3, { 1, 0x100000, 0 }, -EBADMSG, false },             /* the value is missing */
+		{ 4, { 1, 0, 4, 0 }, -EBADMSG, false },                 /* one too many */
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct nfs_call c = call(NFS_OP_READDIR);
+
+		m_res();
+		m_op(26);
+		M(0, 0, 1, 0, 3);
+		m_opaque(names[i].name, names[i].len);
+		M(0, 0, 0, 1);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), names[i].rc, "name %u", i);
+	}
+	for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
+		struct nfs_call c = call(NFS_OP_READDIR);
+
+		m_res();
+		m_op(26);
+		M(0, 0, 1, 0, 3);
+		m_str("ok");
+		m_words(attrs[i].w, attrs[i].n);
+		M(0, 1);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), attrs[i].rc, "attributes %u", i);
+		if (!attrs[i].rc)
+			cr_assert(!seen.e[0].attr && !!seen.e[0].fh == attrs[i].fh);
+	}
+}
+
+/* ---- sent again, and the session with its replies was lost ---- */
+
+Test(nfs4, own_earlier_effect)
+{
+	static const struct { enum nfs_op op; unsigned at; uint32_t status; int once, resent; } t[] = {
+		{ NFS_OP_REMOVE, 2, 2, -ENOENT, 0 }, { NFS_OP_RMDIR, 2, 2, -ENOENT, 0 },
+		{ NFS_OP_RENAME, 4, 2, -ENOENT, 0 }, { NFS_OP_LINK, 4, 17, -EEXIST, NFS_NEXT },
+		{ NFS_OP_MKDIR, 2, 17, -EEXIST, NFS_NEXT }, { NFS_OP_MKNOD, 2, 17, -EEXIST, NFS_NEXT },
+		{ NFS_OP_SYMLINK, 2, 17, -EEXIST, NFS_NEXT },
+		{ NFS_OP_CREATE, 2, 17, -EEXIST, -EEXIST }, { NFS_OP_LOOKUP, 2, 2, -ENOENT, -ENOENT },
+		{ NFS_OP_REMOVE, 2, 13, -EACCES, -EACCES },
+		/* The handle's absence is not the name's. */
+		{ NFS_OP_REMOVE, 1, 2, -ENOENT, -ENOENT },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (unsigned resent = 0; resent < 2; resent++) {
+			struct nfs_call c = call(t[i].op);
+
+			c.resent = resent;
+			good_reply(t[i].op);
+			m_fail_at(t[i].at, t[i].status);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), resent ? t[i].resent : t[i].once,
+				     "row %u", i);
+		}
+	}
+}
+
+Test(nfs4, second_steps)
+{
+	struct nfs_call c = call(NFS_OP_MKDIR);
+
+	c.step = 1;
+	m_args(5, true);
+	M(15);
+	m_str("name");
+	M(10);
+	m_getattr();
+	ARGS(c);
+	good_reply(NFS_OP_LOOKUP);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.has_attr && c.out_fh.len == 10);
+
+	c = call(NFS_OP_LINK);
+	c.step = 1;
+	m_args(3, false);
+	m_getattr();
+	ARGS(c);
+	good_reply(NFS_OP_GETATTR);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	expect_stat(&c.attr);
+}

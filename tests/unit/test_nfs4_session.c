@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sessions of version 4.1: slots and their sequence ids, what SEQUENCE's result
+ * does to them, and the operations that make and end client ids and sessions.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs4_play.h"
+
+TestSuite(nfs4_session, .init = play4_setup, .fini = play4_teardown);
+
+static const struct nfs_opdef *def_of(enum nfs_op op)
+{
+	return nfs_v41.ops[op];
+}
+
+/* A call that has been sent. */
+static struct nfs_call sent(void)
+{
+	struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4() };
+
+	cr_assert(nfs4_acquire(lane4(), &c));
+	c.rr.sends = 1;
+	return c;
+}
+
+/* A reply to it: SEQUENCE of these values. */
+static int sequence(struct nfs_call *c, uint32_t seqid, uint32_t slotid)
+{
+	m_seq_res();
+	m_set(m_op_at(0) + 24, seqid);
+	m_set(m_op_at(0) + 28, slotid);
+	return play_reply(c, def_of(c->op));
+}
+
+static uint32_t slot_id(const struct nfs_call *c)
+{
+	return LANE + c->slot * NLANES;
+}
+
+static int right_sequence(struct nfs_call *c)
+{
+	return sequence(c, l4()->slot[c->slot].seqid, slot_id(c));
+}
+
+/* ---- slots ---- */
+
+Test(nfs4_session, slots_are_dealt_out)
+{
+	static const struct { unsigned total, lanes, index, mine; } t[] = {
+		{ 1, 1, 0, 1 }, { 10, 1, 0, 10 }, { 10, 2, 0, 5 }, { 10, 2, 1, 5 }, { 11, 2, 0, 6 },
+		{ 11, 2, 1, 5 }, { 2, 2, 1, 1 }, { 7, 4, 0, 2 }, { 7, 4, 2, 2 }, { 7, 4, 3, 1 },
+		{ 256, 1, 0, 256 }, { 257, 1, 0, 256 }, { 100000, 4, 3, 256 },
+		/* Whatever a server says, nobody is left without. */
+		{ UINT32_MAX, 1, 0, 256 }, { UINT32_MAX, 2, 0, 256 }, { UINT32_MAX, 2, 1, 256 },
+		{ UINT32_MAX, 16, 0, 256 }, { UINT32_MAX, 16, 15, 256 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs4_client n = { .nslots = t[i].total, .epoch = 5 + i };
+		struct nfs_client client = { .nlanes = t[i].lanes };
+		struct nfs_lane l = { .client = &client, .index = t[i].index };
+		struct nfs4_lane *v;
+
+		cr_assert_eq(nfs4_lane_init(&l), 0);
+		nfs4_install(&l, &n);
+		v = l.vdata;
+		cr_assert_eq(v->nslots, t[i].mine, "row %u: %u slots", i, v->nslots);
+		cr_assert(v->nfree == v->nslots && v->retired == 0 && v->epoch == 5 + i);
+		for (unsigned s = 0; s < v->nslots; s++)
+			cr_assert_eq(v->slot[s].seqid, 1);
+		nfs4_lane_fini(&l);
+	}
+}
+
+Test(nfs4_session, low_slots_first_and_none_twice)
+{
+	struct nfs_call c[6];
+
+	for (unsigned i = 0; i < 5; i++) {
+		c[i] = sent();
+		cr_assert_eq(c[i].slot, i);
+		cr_assert(c[i].has_slot && c[i].epoch == 1);
+	}
+	c[5] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
+	cr_assert_not(nfs4_acquire(lane4(), &c[5]));
+	cr_assert_not(c[5].has_slot);
+	cr_assert_eq(right_sequence(&c[2]), 0);
+	nfs4_release(lane4(), &c[2]);
+	cr_assert(nfs4_acquire(lane4(), &c[5]));
+	cr_assert_eq(c[5].slot, 2);
+	/* Twice released is once. */
+	nfs4_release(lane4(), &c[2]);
+	cr_assert_eq(l4()->nfree, 0);
+}
+
+Test(nfs4_session, what_takes_a_slot)
+{
+	static const struct { enum nfs_op op; bool slot; } t[] = {
+		{ NFS_OP_NULL, true }, { NFS_OP_READ, true }, { NFS_OP_STATFS, true },
+		{ NFS4_OP_EXCHANGE_ID, false }, { NFS4_OP_CREATE_SESSION, false },
+		{ NFS4_OP_DESTROY_SESSION, false }, { NFS4_OP_DESTROY_CLIENTID, false },
+		{ NFS4_OP_RECLAIM_COMPLETE, true }, { NFS4_OP_RENEW, true }, { NFS4_OP_ROOT, true },
+		{ NFS4_OP_REOPEN, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
+
+		cr_assert(nfs4_acquire(lane4(), &c));
+		cr_assert_eq(c.has_slot, t[i].slot, "row %u", i);
+		nfs4_release(lane4(), &c);
+		cr_assert_eq(l4()->nfree, 5);
+	}
+	/* These pass when there is no session, or none of its slots is free. */
+	l4()->nfree = 0;
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
+
+		cr_assert_eq(nfs4_acquire(lane4(), &c), !t[i].slot);
+	}
+}
+
+Test(nfs4_session, sequence_ids_count)
+{
+	/* 32 bits, and then from 0 (RFC 8881, section 2.10.6.1). */
+	static const uint32_t from[] = { 1, 77, 0x7fffffff, 0xfffffffe };
+
+	for (unsigned i = 0; i < 4; i++) {
+		l4()->slot[0].seqid = from[i];
+		for (uint32_t n = 0; n < 5; n++) {
+			struct nfs_call c = sent();
+
+			cr_assert_eq(c.slot, 0);
+			cr_assert_eq(l4()->slot[0].seqid, from[i] + n);
+			cr_assert_eq(right_sequence(&c), 0);
+			nfs4_release(lane4(), &c);
+		}
+	}
+}
+
+/* The transport sends a call again after a lost connection: nothing is counted
+ * until there is a reply, so the same slot and sequence id go out. */
+Test(nfs4_session, replay_under_the_same_slot)
+{
+	struct nfs_call c = call4(NFS_OP_GETATTR);
+
+	l4()->slot[0].seqid = 6;
+	m_args(3, false);
+	m_set(12 + 4 + 16, 6);
+	M(9, STAT_MASK);
+	play_args(&c, def_of(c.op));
+	play_args(&c, def_of(c.op));
+	cr_assert_eq(l4()->slot[0].seqid, 6);
+}
+
+enum after { NEXT, SAME, RETIRED };
+
+/* What became of slot 0, whose sequence id was 1. */
+static void expect_slot(enum after a, const char *what)
+{
+	unsigned free0 = 0;
+
+	for (unsigned i = 0; i < l4()->nfree; i++)
+		free0 += l4()->free[i] == 0;
+	cr_assert_eq(free0, a != RETIRED, "%s", what);
+	cr_assert_eq(l4()->slot[0].seqid, a == NEXT ? 2 : 1, "%s", what);
+	cr_assert_eq(l4()->retired, a == RETIRED, "%s", what);
+}
+
+Test(nfs4_session, outcome_of_sequence)
+{
+	static const struct { const char *what; uint32_t status; int rc; enum after after; } t[] = {
+		{ "OK", 0, 0, NEXT },
+		{ "DELAY", 10008, NFS_LATER, SAME },
+		{ "BADSLOT", 10053, NFS_RECOVER, SAME },
+		{ "REQ_TOO_BIG", 10065, -EIO, SAME },
+		/* It was executed before, so the next use has the next number;
+		 * with the same one it would be refused for ever. */
+		{ "RETRY_UNCACHED_REP", 10068, NFS_AGAIN, NEXT },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c;
+
+		nfs4_install(lane4(), &n4);
+		c = sent();
+		m_seq_res();
+		if (t[i].status)
+			m_fail_at(0, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
+		nfs4_release(lane4(), &c);
+		expect_slot(t[i].after, t[i].what);
+	}
+}
+
+Test(nfs4_session, outcome_without_a_sequence)
+{
+	struct nfs_call c = sent();
+
+	/* Garbage: nobody knows what the server did. */
+	m_new();
+	M(0, 0, 1, 53);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+	nfs4_release(lane4(), &c);
+	expect_slot(RETIRED, "garbage");
+
+	/* Never sent: the server has not seen the number. */
+	nfs4_install(lane4(), &n4);
+	c = sent();
+	c.rr.sends = 0;
+	nfs4_release(lane4(), &c);
+	expect_slot(SAME, "not sent");
+
+	/* SEQUENCE was fine, what follows is not. */
+	nfs4_install(lane4(), &n4);
+	c = sent();
+	c.op = NFS_OP_GETATTR;
+	m_res();
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+	nfs4_release(lane4(), &c);
+	expect_slot(NEXT, "malformed later");
+}
+
+/* A server that answers for another slot, sequence or session (RFC 8881,
+ * section 18.46.3: they must be equal) cannot be believed. */
+Test(nfs4_session, sequence_of_something_else)
+{
+	static const struct { const char *what; uint32_t at, value; } t[] = {
+		{ "session", 8, 0x39313233 }, { "session's end", 20, 0x63646567 },
+		{ "sequence", 24, 2 }, { "sequence before", 24, 0 },
+		{ "slot", 28, LANE + NLANES }, { "another lane's slot", 28, 0 },
+		{ "slot beyond", 28, 0xffffffff },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c;
+
+		nfs4_install(lane4(), &n4);
+		c = sent();
+		m_seq_res();
+		m_set(m_op_at(0) + t[i].at, t[i].value);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "%s", t[i].what);
+		nfs4_release(lane4(), &c);
+		expect_slot(RETIRED, t[i].what);
+	}
+}
+
+/* When all slots of a lane are retired there must be another session. */
+Test(nfs4_session, all_retired)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		struct nfs_call c = sent();
+
+		cr_assert_not(atomic_load(&n4.need_session));
+		cr_assert_not(ctl.recover);
+		nfs4_release(lane4(), &c);
+	}
+	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
+	cr_assert_eq(l4()->nfree, 0);
+	n4.epoch++;
+	nfs4_install(lane4(), &n4);
+	cr_assert(l4()->nfree == 5 && l4()->retired == 0);
+}
+
+/* ---- a call of the session before ---- */
+
+Test(nfs4_session, old_session)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 0, 0 }, { 10052, NFS_AGAIN }, { 10063, NFS_AGAIN }, { 10078, NFS_AGAIN },
+		{ 10008, NFS_LATER },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = sent(), other;
+
+		memcpy(n4.sessionid, i % 2 ? "newsessionnewses" : "NEWSESSIONNEWSES", 16);
+		n4.epoch++;
+		nfs4_install(lane4(), &n4);
+		other = sent();         /* has the same place in the new session */
+		cr_assert_eq(other.slot, c.slot);
+		m_seq_res();
+		if (t[i].status)
+			m_fail_at(0, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "status %u", t[i].status);
+		nfs4_release(lane4(), &c);
+		/* The new session's slots are as they were. */
+		cr_assert(l4()->nfree == 4 && l4()->retired == 0);
+		cr_assert(l4()->slot[0].seqid == 1 && l4()->slot[0].outcome == NFS4_UNKNOWN);
+		cr_assert_not(atomic_load(&n4.need_session), "there is a new one already");
+		l4()->slot[0].outcome = NFS4_NOT_CONSUMED;
+		nfs4_release(lane4(), &other);
+	}
+}
+
+/* ---- status flags ---- */
+
+Test(nfs4_session, status_flags)
+{
+	static const struct { uint32_t flags; unsigned call_flags; bool recover; } t[] = {
+		{ 0, 0, false }, { 0x0001, 0, false },          /* CB_PATH_DOWN: we have none */
+		{ 0x0100, 0, true },                            /* RESTART_RECLAIM_NEEDED */
+		{ 0x0008, 0, true },                            /* EXPIRED_ALL_STATE_REVOKED */
+		{ 0x0100, NFS_CALL_CONTROL, false },            /* seen by who recovers */
+		{ 0xfffffe00 & ~0x108u, 0, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = sent();
+
+		ctl.recover = false;
+		atomic_store(&n4.need_client, false);
+		c.flags = t[i].call_flags;
+		m_seq_res();
+		m_set(m_op_at(0) + 40, t[i].flags);
+		m_set(m_op_at(0) + 24, l4()->slot[c.slot].seqid);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
+		cr_assert_eq(atomic_load(&n4.need_client), t[i].recover);
+		/* Said with each reply until it is done: once is enough. */
+		ctl.recover = false;
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_not(ctl.recover);
+		nfs4_release(lane4(), &c);
+	}
+}
+
+/* ---- EXCHANGE_ID ---- */
+
+static struct nfs4_ctl ctl_call(enum nfs_op op)
+{
+	struct nfs4_ctl k = { .c = { .op = op, .lane = lane4(), .flags = NFS_CALL_CONTROL } };
+
+	nfs4_install(lane4(), &n4);
+	cr_assert(nfs4_acquire(lane4(), &k.c));
+	return k;
+}
+
+#define CTL(k, op_) \
+	struct nfs4_ctl k = ctl_call(op_); \
+	k.c.version = &k
+
+/* The first operation of a reply without SEQUENCE. */
+static void m_bare(uint32_t op)
+{
+	m_new();
+	M(0, 0, 1, op, 0);
+}
+
+static void m_exchange_id(void)
+{
+	m_bare(42);
+	m_u64(0x1122334455667788);
+	M(7, 0x80000000, 0);            /* sequence; CONFIRMED_R; SP4_NONE */
+	m_u64(3);
+	m_str("server owner");
+	m_str("scope");
+	M(1);
+	m_str("domain");
+	m_str("name");
+	M(0, 5, 6);
+}
+
+Test(nfs4_session, exchange_id)
+{
+	CTL(k, NFS4_OP_EXCHANGE_ID);
+	const struct nfs_opdef *d = def_of(NFS4_OP_EXCHANGE_ID);
+
+	strcpy(n4.owner, "who");
+	memcpy(n4.verifier, "verifier", 8);
+	m_new();
+	M(0, 1, 1, 42, 0x76657269, 0x66696572);
+	m_str("who");
+	M(0x10000, 0, 0);               /* USE_NON_PNFS, SP4_NONE, no implementation id */
+	play_args(&k.c, d);
+
+	m_exchange_id();
+	cr_assert_eq(play_reply(&k.c, d), 0);
+	cr_assert(k.clientid == 0x1122334455667788 && k.sequence == 7 && k.flags == 0x80000000);
+	cr_assert_eq(k.status, NFS4_OK);
+	play_all_cuts(&k.c, d, NULL);
+	play_twists(&k.c, d, NULL);
+}
+
+/* ---- CREATE_SESSION ---- */
+
+static void m_create_session(uint32_t maxreq, uint32_t maxresp, uint32_t slots)
+{
+	m_bare(43);
+	M(0x6e657773, 0x65737369, 0x6f6e6e65, 0x77736573, 7, 0);
+	M(0, maxreq, maxresp, 4096, 16, slots, 0);
+	M(0, 4000, 4000, 0, 2, 1, 1, 8);        /* with an IRD */
+}
+
+Test(nfs4_session, create_session)
+{
+	CTL(k, NFS4_OP_CREATE_SESSION);
+	const struct nfs_opdef *d = def_of(NFS4_OP_CREATE_SESSION);
+	static const struct { uint32_t maxreq, maxresp, slots, got; } t[] = {
+		{ 1 << 20, 1 << 20, 64, 64 }, { 512, 600, 1, 1 }, { 0, 0, 0, 0 },
+		{ UINT32_MAX, UINT32_MAX, 128, 128 },
+		/* More than was asked for: not ours to use. */
+		{ 4096, 4096, 129, 128 }, { 4096, 4096, UINT32_MAX, 128 },
+	};
+
+	k.clientid = 0x1122334455667788;
+	k.sequence = 7;
+	m_new();
+	M(0, 1, 1, 43, 0x11223344, 0x55667788, 7, 0);
+	M(0, (1 << 19) + 4096, (1 << 20) + 4096, 4096, 16, 2 * 64, 0);
+	M(0, RR_INLINE - RR_HDR_MIN, RR_INLINE - RR_HDR_MIN, 0, 2, 1, 0);
+	M(0x40000000, 1, 0);            /* NFS4_CALLBACK, AUTH_NONE */
+	play_args(&k.c, d);
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		m_create_session(t[i].maxreq, t[i].maxresp, t[i].slots);
+		cr_assert_eq(play_reply(&k.c, d), 0);
+		cr_assert(!memcmp(k.sessionid, "newsessionnewses", 16));
+		cr_assert_eq(k.nslots, t[i].got, "row %u: %u slots", i, k.nslots);
+		cr_assert(k.maxreq == t[i].maxreq && k.maxresp == t[i].maxresp);
+	}
+	play_all_cuts(&k.c, d, NULL);
+	play_twists(&k.c, d, NULL);
+}
+
+/* ---- the others ---- */
+
+Test(nfs4_session, ends)
+{
+	CTL(s, NFS4_OP_DESTROY_SESSION);
+	CTL(i, NFS4_OP_DESTROY_CLIENTID);
+
+	m_new();
+	M(0, 1, 1, 44, SESSION_WORDS);
+	play_args(&s.c, def_of(s.c.op));
+	m_bare(44);
+	cr_assert_eq(play_reply(&s.c, def_of(s.c.op)), 0);
+	play_all_cuts(&s.c, def_of(s.c.op), NULL);
+
+	m_new();
+	M(0, 1, 1, 57);
+	m_u64(n4.clientid);
+	play_args(&i.c, def_of(i.c.op));
+	m_bare(57);
+	cr_assert_eq(play_reply(&i.c, def_of(i.c.op)), 0);
+	play_all_cuts(&i.c, def_of(i.c.op), NULL);
+}
+
+Test(nfs4_session, reclaim_complete)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 0, 0 }, { 10054, 0 }, { 10008, NFS_LATER }, { 10006, -EIO },
+	};
+	const struct nfs_opdef *d = def_of(NFS4_OP_RECLAIM_COMPLETE);
+
+	for (unsigned i = 0; i < 4; i++) {
+		CTL(k, NFS4_OP_RECLAIM_COMPLETE);
+
+		m_seq_args(2, true);
+		M(58, 0);
+		play_args(&k.c, d);
+		m_seq_res();
+		m_op(58);
+		if (t[i].status)
+			m_fail_at(1, t[i].status);
+		cr_assert_eq(play_reply(&k.c, d), t[i].rc, "status %u", t[i].status);
+		if (!i)
+			play_all_cuts(&k.c, d, &hooks4);
+	}
+}
+
+/* Who waits for a control call looks at the status itself. */
+Test(nfs4_session, control_statuses)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 10008, NFS_LATER }, { 10013, NFS_LATER }, { 10022, -EIO }, { 10063, -EIO },
+		{ 10052, -EIO }, { 1, -EPERM }, { 10017, -EIO }, { 10074, -EIO }, { 28, -ENOSPC },
+		{ 10021, -EPROTONOSUPPORT },
+	};
+	static const struct { enum nfs_op op; uint32_t num; } ops[] = {
+		{ NFS4_OP_EXCHANGE_ID, 42 }, { NFS4_OP_CREATE_SESSION, 43 },
+		{ NFS4_OP_DESTROY_SESSION, 44 }, { NFS4_OP_DESTROY_CLIENTID, 57 },
+	};
+
+	for (unsigned o = 0; o < 4; o++) {
+		for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+			CTL(k, ops[o].op);
+
+			m_new();
+			M(t[i].status, 0, 1, ops[o].num, t[i].status);
+			cr_assert_eq(play_reply(&k.c, def_of(k.c.op)), t[i].rc);
+			cr_assert_eq(k.status, t[i].status);
+			cr_assert_not(atomic_load(&n4.need_session));
+		}
+		CTL(k, ops[o].op);
+
+		/* A server of minor version 0 has nothing to say about it. */
+		m_new();
+		M(10021, 0, 0);
+		cr_assert_eq(play_reply(&k.c, def_of(k.c.op)), -EPROTONOSUPPORT);
+	}
+}
+
+/* ---- the way to the export ---- */
+
+Test(nfs4_session, root)
+{
+	static const struct { const char *path; unsigned n; const char *name[3]; } t[] = {
+		{ "/", 0, { NULL } }, { "", 0, { NULL } }, { "/a", 1, { "a" } },
+		{ "/a//b/", 2, { "a", "b" } }, { "a/b/c", 3, { "a", "b", "c" } },
+	};
+	const struct nfs_opdef *d = def_of(NFS4_OP_ROOT);
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		CTL(k, NFS4_OP_ROOT);
+		uint32_t at;
+
+		k.path = t[i].path;
+		m_seq_args(4 + t[i].n, false);
+		M(24);
+		for (unsigned n = 0; n < t[i].n; n++) {
+			M(15);
+			m_str(t[i].name[n]);
+		}
+		M(10, 9, 2, 0xe810051a, 0x0030a23a);
+		play_args(&k.c, d);
+
+		m_seq_res();
+		m_op(24);
+		for (unsigned n = 0; n < t[i].n; n++)
+			m_op(15);
+		m_op(10);
+		m_opaque("root", 4);
+		m_op(9);
+		M(1, 0xe8000402);       /* type, and what the mount wants to know */
+		at = m_len();
+		M(0, 2, 90, 1, 0, 143, 0, 65536, 0, 0x7fffffff);
+		m_end_opaque(at);
+		cr_assert_eq(play_reply(&k.c, d), 0, "'%s'", t[i].path);
+		cr_assert(k.c.out_fh.len == 4 && S_ISDIR(k.c.attr.mode));
+		cr_assert(k.lease_s == 90 && k.maxname == 143 && k.maxfilesize == 0x100000000 &&
+			  k.maxread == 65536 && k.maxwrite == NFS_IO_MAX);
+		play_all_cuts(&k.c, d, &hooks4);
+		play_twists(&k.c, d, &hooks4);
+		for (unsigned at_op = 1; at_op < 2 + t[i].n; at_op++) {
+			CTL(f, NFS4_OP_ROOT);
+
+			f.path = t[i].path;
+			m_fail_at(1 + t[i].n - (at_op - 1), 2);
+			cr_assert_eq(play_reply(&f.c, d), -ENOENT);
+			cr_assert_eq(f.status, NFS4ERR_NOENT, "for the message");
+		}
+	}
+}
+
+/* ---- attributes ---- */
+
+Test(nfs4_session, attribute_bitmaps)
+{
+	static const struct { const char *what; unsigned n; uint32_t w[24]; int rc; } t[] = {
+		{ "type alone", 4, { 1, 0x2, 4, 1 }, 0 },
+		{ "words of zeros behind", 11, { 8, 0x2, 0, 0, 0, 0, 0, 0, 0, 4, 1 }, 0 },
+		{ "nine words", 12, { 9, 0x2, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1 }, -EBADMSG },
+		{ "words without end", 4, { 0xffffffff, 0x2, 4, 1 }, -EBADMSG },
+		{ "no type", 3, { 1, 0, 0 }, -EBADMSG },
+		{ "no words", 2, { 0, 0 }, -EBADMSG },
+		/* Values have no length: what was not asked for cannot be skipped. */
+		{ "mandatory, not asked for", 5, { 1, 0x3, 8, 0, 2 }, -EBADMSG },
+		{ "unknown number", 7, { 3, 0x2, 0, 0x80000000, 8, 1, 0 }, -EBADMSG },
+		{ "unknown number without a value", 6, { 3, 0x2, 0, 0x80000000, 4, 1 }, -EBADMSG },
+		{ "the highest number", 13, { 8, 0x2, 0, 0, 0, 0, 0, 0, 0x80000000, 8, 1, 0, 0 }, -EBADMSG },
+		{ "one bit", 4, { 1, 0xffffffff, 4, 1 }, -EBADMSG },
+		{ "value too short", 4, { 1, 0x12, 4, 1 }, -EBADMSG },
+		{ "value too long", 5, { 1, 0x2, 8, 1, 0 }, -EBADMSG },
+		{ "cut in a word", 4, { 1, 0x2, 2, 0 }, -EBADMSG },
+		{ "length beyond the message", 4, { 1, 0x2, 0x7fffffff, 1 }, -EBADMSG },
+		{ "type 0", 4, { 1, 0x2, 4, 0 }, -EBADMSG },
+		{ "type 8, an attribute directory", 4, { 1, 0x2, 4, 8 }, 0 },
+		{ "type 10", 4, { 1, 0x2, 4, 10 }, -EBADMSG },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call4(NFS_OP_GETATTR);
+
+		m_res();
+		m_op(9);
+		m_words(t[i].w, t[i].n);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
+		cr_assert_eq(c.has_attr, t[i].rc == 0);
+		if (!t[i].rc)
+			cr_assert(c.attr.uid == 65534 && c.attr.gid == 65534, "nobody, if not told");
+	}
+}
+
+Test(nfs4_session, owner_names)
+{
+	static const struct { const char *name; uint32_t id; } t[] = {
+		{ "0", 0 }, { "1000", 1000 }, { "4294967295", 4294967295 }, { "0000000007", 7 },
+		{ "4294967296", 65534 }, { "9999999999", 65534 }, { "10000000000", 65534 },
+		{ "18446744073709551617", 65534 },
+		{ "", 65534 }, { "root@example.org", 65534 }, { "1000@x", 65534 }, { "-1", 65534 },
+		{ "+1", 65534 }, { " 1", 65534 }, { "0x10", 65534 },
+	};
+	static char longest[1026];
+
+	memset(longest, 'x', 1025);
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]) + 2; i++) {
+		bool known = i < sizeof(t) / sizeof(t[0]);
+		struct nfs_call c = call4(NFS_OP_GETATTR);
+		uint32_t at;
+
+		if (i == sizeof(t) / sizeof(t[0]))
+			longest[1024] = '\0';
+		if (i > sizeof(t) / sizeof(t[0]))
+			longest[1024] = 'x';
+		m_res();
+		m_op(9);
+		M(2, 0x2, 0x10);
+		at = m_len();
+		M(0, 1);
+		m_str(known ? t[i].name : longest);
+		m_end_opaque(at);
+		if (i > sizeof(t) / sizeof(t[0])) {
+			cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), -EBADMSG);
+			continue;
+		}
+		cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), 0);
+		cr_assert_eq(c.attr.uid, known ? t[i].id : 65534, "'%s': %u",
+			     known ? t[i].name : "longest", c.attr.uid);
+	}
+}
+
+Test(nfs4_session, times)
+{
+	static const struct { uint32_t hi, lo, nsec; time_t sec; long got; } t[] = {
+		{ 0, 1, 999999999, 1, 999999999 }, { 0, 1, 1000000000, 1, 0 },
+		{ 0, 1, 0xffffffff, 1, 0 }, { 0xffffffff, 0xffffffff, 0, -1, 0 },
+		{ 1, 0, 5, 4294967296, 5 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call4(NFS_OP_GETATTR);
+
+		m_res();
+		m_op(9);
+		M(2, 0x2, 1 << 21, 16, 1, t[i].hi, t[i].lo, t[i].nsec);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert(c.attr.mtime.tv_sec == t[i].sec && c.attr.mtime.tv_nsec == t[i].got);
+	}
+}
