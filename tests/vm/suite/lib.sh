@@ -16,6 +16,10 @@ LOG=$TMPDIR/daemon.log
 WORK=$MNT/$CASE
 SERVER_WORK=$EXPORT/$CASE
 
+# Lanes are as many as processors, and a guest may have only one: with two, there
+# is something to go wrong between them.
+: "${MOUNT_OPTIONS=lanes=2}"
+
 # mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
 # child, so that its messages and its end can be seen.
 mount_up() {

@@ -11,7 +11,7 @@ done
 sums() { ( cd "$1" && sha256sum ./* ) || fail "cannot read $1"; }
 sums "$TMPDIR/src" >"$TMPDIR/want"
 cp -r "$TMPDIR/src" "$WORK/up" || fail "cp up"
-vm-root cp -r "$TMPDIR/src" "$SERVER_WORK/down"
+vm-root cp -r "$TMPDIR/src" "$SERVER_WORK/down" && vm-root chmod -R a+rwX "$SERVER_WORK/down"
 for dir in "$SERVER_WORK/up" "$WORK/up" "$WORK/down"; do
 	sums "$dir" | diff "$TMPDIR/want" - || fail "SHA-256 sums of the files in $dir"
 done
