@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * iwarp_bench [-c] [-m] [-w] [-s BYTES] [-d DEPTH] [-t SECONDS]
+ * iwarp_bench [-c] [-m] [-w] [-1] [-s BYTES] [-d DEPTH] [-t SECONDS]
  *
  * How fast the user-space iWARP provider moves file data, and what that costs
  * each end: one connection over 127.0.0.1, a thread for each side. The active
@@ -9,6 +9,7 @@
  * with an RDMA Read first. -c: with CRC32c, -m: frames of a TCP segment.
  *
  * To compare with: iperf3 -s -1 -D; iperf3 -c 127.0.0.1 -l 1M
+ * That has one buffer at each end, which stays in the cache; -1 does the same.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -44,7 +45,7 @@ static const struct fabric *const fab = &fabric_iwarp;
 static struct side active, passive;
 static struct fab_listener *listener;
 static unsigned size = 1 << 20, depth = 8, seconds = 5;
-static bool writes;
+static bool writes, one_buffer;
 static uint64_t calls;
 static uint64_t until;
 
@@ -58,6 +59,12 @@ static void must(int err, const char *what)
 {
 	if (err)
 		die(what);
+}
+
+/* Where a call's data is, at both ends. */
+static uint64_t place(uint32_t slot)
+{
+	return one_buffer ? 0 : (uint64_t)slot * size;
 }
 
 static void recv_again(struct side *s, void *cookie)
@@ -105,13 +112,13 @@ static void serve(void *ctx, void *cookie, uint32_t len, bool inval, uint32_t rk
 	memcpy(&call, cookie, sizeof(call));
 	recv_again(&passive, cookie);
 	memcpy(passive.msg[call.slot], &call, sizeof(call));
-	sge.mem = passive.mem + (size_t)call.slot * size;
+	sge.mem = passive.mem + place(call.slot);
 	if (writes) {
-		must(fab->post_read(passive.c, &sge, call.rkey, (uint64_t)call.slot * size,
+		must(fab->post_read(passive.c, &sge, call.rkey, place(call.slot),
 				    (void *)(uintptr_t)call.slot), "post_read");
 		return;
 	}
-	must(fab->post_write(passive.c, &sge, 1, call.rkey, (uint64_t)call.slot * size, NULL),
+	must(fab->post_write(passive.c, &sge, 1, call.rkey, place(call.slot), NULL),
 	     "post_write");
 	reply(call.slot);
 }
@@ -228,11 +235,12 @@ int main(int argc, char **argv)
 	size_t len;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "cmws:d:t:")) != -1) {
+	while ((opt = getopt(argc, argv, "cmw1s:d:t:")) != -1) {
 		switch (opt) {
 		case 'c': params.flags |= FAB_CRC; break;
 		case 'm': params.flags |= FAB_MSS_FPDU; break;
 		case 'w': writes = true; break;
+		case '1': one_buffer = true; break;
 		case 's': size = (unsigned)strtoul(optarg, NULL, 0); break;
 		case 'd': depth = (unsigned)strtoul(optarg, NULL, 0); break;
 		case 't': seconds = (unsigned)strtoul(optarg, NULL, 0); break;
