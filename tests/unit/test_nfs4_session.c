@@ -570,6 +570,7 @@ Test(nfs4_session, attribute_bitmaps)
 		/* Values have no length: what was not asked for cannot be skipped. */
 		{ "mandatory, not asked for", 5, { 1, 0x3, 8, 0, 2 }, -EBADMSG },
 		{ "unknown number", 7, { 3, 0x2, 0, 0x80000000, 8, 1, 0 }, -EBADMSG },
+		{ "unknown number without a value", 6, { 3, 0x2, 0, 0x80000000, 4, 1 }, -EBADMSG },
 		{ "the highest number", 13, { 8, 0x2, 0, 0, 0, 0, 0, 0, 0x80000000, 8, 1, 0, 0 }, -EBADMSG },
 		{ "one bit", 4, { 1, 0xffffffff, 4, 1 }, -EBADMSG },
 		{ "value too short", 4, { 1, 0x12, 4, 1 }, -EBADMSG },

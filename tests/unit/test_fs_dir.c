@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Directory streams without a kernel and without a protocol: FUSE requests made
+ * by hand go in, what would be written to the device comes out, and the
+ * version's only operation reads a made-up directory.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+#define MANY 300u
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct nfs_version version;
+static struct fs fs;
+static struct fs_lane *fl;
+static uint64_t fh;                     /* of the open directory */
+
+/* ---- the directory on the server ---- */
+
+enum { ATTR = 1, HANDLE = 2, BOTH = 3 };
+
+static struct {
+	struct { char name[301]; uint64_t cookie; unsigned has; } e[MANY + 4];
+	unsigned n, per_reply;
+	uint64_t verf;                  /* a cookie with another is refused, but for 0 */
+	int fail;                       /* what the next replies return... */
+	unsigned fails;                 /* ...so many */
+	bool silent;                    /* no entries, and never the end */
+	unsigned rpcs;
+	uint64_t cookie, asked_verf;    /* of the last one */
+	bool plus;
+} dir;
+
+static void add(const char *name, uint64_t cookie, unsigned has)
+{
+	strcpy(dir.e[dir.n].name, name);
+	dir.e[dir.n].cookie = cookie;
+	dir.e[dir.n++].has = has;
+}
+
+/* Cookies that tell nothing about the order. */
+static uint64_t cookie_of(unsigned i)
+{
+	return 1000 + i * 0x9e3779b97f4a7c15u % 0x7fffffffffffff;
+}
+
+static void add_many(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "entry-%u%.*s", i, (int)(i % 20), "xxxxxxxxxxxxxxxxxxxx");
+		add(name, cookie_of(i), BOTH);
+	}
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	dir.rpcs++;
+	dir.cookie = c->dir.cookie;
+	dir.asked_verf = c->dir.verf;
+	dir.plus = c->dir.plus;
+	return xdr_uint32_t(x, &nothing);
+}
+
+static void pass(struct nfs_call *c, unsigned i)
+{
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = 5000 + i };
+	struct nfs_fh h = { .len = 4 };
+	struct nfs_dirent e = {
+		.cookie = dir.e[i].cookie, .fileid = 5000 + i, .name = dir.e[i].name,
+		.namelen = (uint32_t)strlen(dir.e[i].name),
+		.attr = dir.e[i].has & ATTR ? &attr : NULL,
+		.fh = dir.e[i].has & HANDLE ? &h : NULL,
+	};
+
+	memcpy(h.data, &i, 4);
+	c->dir.entries++;
+	cr_assert(c->dir.entry(c, &e));
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0, end;
+
+	if (dir.fails) {
+		dir.fails--;
+		return dir.fail;
+	}
+	if (c->dir.cookie && c->dir.verf && c->dir.verf != dir.verf)
+		return -NFS_ECOOKIE;
+	if (c->dir.cookie) {
+		while (i < dir.n && dir.e[i].cookie != c->dir.cookie)
+			i++;
+		if (i++ == dir.n)
+			return -NFS_ECOOKIE;
+	}
+	c->dir.entries = 0;
+	c->dir.verf = dir.verf;
+	c->dir.eof = false;
+	if (dir.silent)
+		return 0;
+	for (end = i + dir.per_reply; i < end && i < dir.n; i++)
+		pass(c, i);
+	c->dir.eof = i == dir.n;
+	return 0;
+}
+
+static uint32_t small(const struct nfs_call *c)
+{
+	(void)c;
+	return 100;
+}
+
+static const struct nfs_opdef readdir_op = {
+	.name = "READDIR", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+};
+
+/* ---- what FUSE gets ---- */
+
+static struct {
+	unsigned count;
+	int error;
+	char data[70000];
+	size_t len;
+	bool refuse;                    /* the kernel does not take it */
+} answer;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	ssize_t total = (ssize_t)iov[0].iov_len;
+
+	(void)fd;
+	(void)userdata;
+	if (answer.refuse) {
+		errno = ENOENT;
+		return -1;
+	}
+	answer.count++;
+	answer.error = h->error;
+	answer.len = 0;
+	for (int i = 1; i < count; i++) {
+		memcpy(answer.data + answer.len, iov[i].iov_base, iov[i].iov_len);
+		answer.len += iov[i].iov_len;
+	}
+	return total + (ssize_t)answer.len;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+/* ---- what FUSE asks ---- */
+
+static void ask(uint32_t opcode, const void *body, size_t len)
+{
+	static uint64_t unique = 1;
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + len), .opcode = opcode, .unique = unique++,
+		.nodeid = FUSE_ROOT_ID,
+	};
+	struct fuse_buf buf = { .mem = fl->rx.head->mem, .size = h.len };
+
+	memcpy(buf.mem, &h, sizeof(h));
+	memcpy((char *)buf.mem + sizeof(h), body, len);
+	answer.count = 0;
+	fuse_session_process_buf(fs.se, &buf);
+}
+
+/* The server answers what is waiting for it. */
+static void serve(void)
+{
+	static unsigned served;
+
+	if (served > fake.nsends)
+		served = 0;
+	while (served < fake.nsends) {
+		const struct fake_send *s = &fake.sends[served];
+		uint32_t xid, w[13] = { 0 };
+
+		memcpy(&xid, s->bytes, 4);
+		w[0] = w[7] = xid;
+		w[1] = w[8] = htonl(1);
+		w[2] = htonl(16);
+		fake_complete(served++);
+		/* The fabric keeps only so many. */
+		if (fake.nsends == served)
+			fake.nsends = served = 0;
+		fake_deliver(w, sizeof(w));
+	}
+}
+
+static void ask_dir(bool plus, uint64_t off, uint32_t size)
+{
+	struct fuse_read_in in = { .fh = fh, .offset = off, .size = size };
+
+	ask(plus ? FUSE_READDIRPLUS : FUSE_READDIR, &in, sizeof(in));
+}
+
+static uint64_t open_dir(void)
+{
+	struct fuse_open_in in = { 0 };
+	struct fuse_open_out out;
+
+	ask(FUSE_OPENDIR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out.fh;
+}
+
+static void close_dir(uint64_t which)
+{
+	struct fuse_release_in in = { .fh = which };
+
+	ask(FUSE_RELEASEDIR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct fuse_init_in init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_DO_READDIRPLUS,
+	};
+	struct nfs_fh root = { .len = 4, .data = "root" };
+	struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1,
+					.ops = { [NFS_OP_READDIR] = &readdir_op } };
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
+		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.cfg.rdirplus = true;
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	fl = &fs.lanes[0];
+	fs_lane_init(&fs, 0, -1);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
+	ask(FUSE_INIT, &init, sizeof(init));
+	cr_assert(answer.count == 1 && answer.error == 0);
+
+	memset(&dir, 0, sizeof(dir));
+	dir.per_reply = 100;
+	dir.verf = 0x5e4f;
+	fh = open_dir();
+}
+
+static void teardown(void)
+{
+	close_dir(fh);
+	cr_assert_eq(atomic_load(&fs.root->refs), 1, "streams hold the directory no more");
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	free(fs.lanes);
+	nfs_lane_fini(&lane);
+}
+
+TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 30);
+
+/* ---- reading it ---- */
+
+static struct {
+	struct { char name[256]; uint64_t off, ino, node; } e[2 * MANY];
+	unsigned n;
+} got;
+
+/* Adds what the answer has; the offset of its last entry, or 0. */
+static uint64_t take_answer(bool plus)
+{
+	uint64_t last = 0;
+
+	for (size_t at = 0; at < answer.len; got.n++) {
+		size_t head = plus ? sizeof(struct fuse_entry_out) : 0;
+		struct fuse_entry_out entry = { 0 };
+		struct fuse_dirent d;
+
+		cr_assert_lt(got.n, 2 * MANY);
+		memcpy(&entry, answer.data + at, head);
+		memcpy(&d, answer.data + at + head, offsetof(struct fuse_dirent, name));
+		cr_assert_leq(d.namelen, 255);
+		memcpy(got.e[got.n].name, answer.data + at + head + offsetof(struct fuse_dirent, name),
+		       d.namelen);
+		got.e[got.n].name[d.namelen] = '\0';
+		got.e[got.n].off = last = d.off;
+		got.e[got.n].ino = d.ino;
+		got.e[got.n].node = entry.nodeid;
+		at += head + FUSE_DIRENT_ALIGN(offsetof(struct fuse_dirent, name) + d.namelen);
+	}
+	return last;
+}
+
+/* One request; the offset to go on from, 0 at the end. */
+static uint64_t read_some(bool plus, uint64_t off, uint32_t size)
+{
+	ask_dir(plus, off, size);
+	serve();
+	cr_assert(answer.count == 1 && answer.error == 0, "error %d", answer.error);
+	cr_assert_leq(answer.len, size);
+	return take_answer(plus);
+}
+
+static void read_from(bool plus, uint64_t off, uint32_t size)
+{
+	uint64_t next;
+
+	got.n = 0;
+	while ((next = read_some(plus, off, size)))
+		off = next;
+}
+
+/* Forgets the inodes that the kernel was given. */
+static void forget(void)
+{
+	for (unsigned i = 0; i < got.n; i++)
+		if (got.e[i].node)
+			inode_put(&fs.inodes, (struct inode *)(uintptr_t)got.e[i].node, 1);
+}
+
+static void expect_listing(unsigned from)
+{
+	unsigned dots = from == 0 ? 2 : 0, first = from ? from - 1 : 0;
+
+	cr_assert_eq(got.n, dots + dir.n - first, "%u entries from %u", got.n, from);
+	if (dots) {
+		cr_assert(!strcmp(got.e[0].name, ".") && got.e[0].off == 1);
+		cr_assert(!strcmp(got.e[1].name, "..") && got.e[1].off == 2);
+	}
+	for (unsigned i = dots; i < got.n; i++) {
+		unsigned k = first + i - dots;
+
+		cr_assert_str_eq(got.e[i].name, dir.e[k].name);
+		cr_assert_eq(got.e[i].off, dir.e[k].cookie, "the server's cookie");
+		cr_assert_eq(got.e[i].ino, 5000 + k);
+	}
+}
+
+Test(fs_dir, whole_listing)
+{
+	static const uint32_t sizes[] = { 220, 4096, 65536, 1 << 20 };
+	static const unsigned per_reply[] = { 1, 7, 100, 1000 };
+
+	add_many(MANY);
+	for (unsigned plus = 0; plus < 2; plus++) {
+		for (unsigned s = 0; s < 4; s++) {
+			for (unsigned p = 0; p < 4; p++) {
+				dir.per_reply = per_reply[p];
+				dir.rpcs = 0;
+				read_from(plus, 0, sizes[s]);
+				expect_listing(0);
+				cr_assert_eq(dir.rpcs, (MANY + per_reply[p] - 1) / per_reply[p],
+					     "no entry is asked for twice, nor after the end");
+				if (plus)
+					forget();
+			}
+		}
+	}
+	cr_assert_eq(atomic_load(&fs.inodes.count), 1, "every inode was given back");
+}
+
+Test(fs_dir, empty)
+{
+	read_from(false, 0, 4096);
+	cr_assert(got.n == 2 && dir.rpcs == 1);
+}
+
+Test(fs_dir, names_that_do_not_fit)
+{
+	char name[301];
+
+	add("before", 10, BOTH);
+	memset(name, 'n', 300);
+	name[300] = '\0';
+	add(name, 11, BOTH);
+	name[256] = '\0';
+	add(name, 12, BOTH);
+	name[255] = '\0';
+	add(name, 13, BOTH);
+	read_from(true, 0, 4096);
+	cr_assert_eq(got.n, 4, "longer than 255 bytes is left out");
+	cr_assert_str_eq(got.e[3].name, name);
+	forget();
+}
+
+/* ---- offsets ---- */
+
+/* From each entry's offset the rest follows: in the same stream, in another,
+ * and in any order, as after seekdir(). */
+Test(fs_dir, offsets_are_stable)
+{
+	uint64_t first = fh;
+
+	add_many(MANY);
+	dir.per_reply = 37;
+	for (unsigned i = 0; i < MANY; i += 7) {
+		unsigned k = (i * 211) % MANY;
+
+		fh = i % 2 ? first : open_dir();
+		read_from(false, dir.e[k].cookie, 1000);
+		expect_listing(k + 2);
+		if (fh != first)
+			close_dir(fh);
+	}
+	fh = first;
+	read_from(false, 1, 4096);
+	cr_assert(got.n == MANY + 1 && !strcmp(got.e[0].name, ".."));
+	read_from(false, 2, 4096);
+	cr_assert(got.n == MANY && !strcmp(got.e[0].name, dir.e[0].name));
+}
+
+/* Back by a page: what is kept serves without the server. */
+Test(fs_dir, seek_within_what_is_kept)
+{
+	add_many(50);
+	read_from(false, 0, 500);
+	cr_assert_eq(dir.rpcs, 1);
+	for (unsigned k = 50; k-- > 0; ) {
+		read_from(false, dir.e[k].cookie, 500);
+		expect_listing(k + 2);
+	}
+	cr_assert_eq(dir.rpcs, 1);
+}
+
+Test(fs_dir, rewind_shows_what_is_new)
+{
+	add_many(10);
+	read_from(false, 0, 4096);
+	add("newcomer", 7, BOTH);
+	read_from(false, 0, 4096);
+	expect_listing(0);
+	cr_assert_eq(dir.rpcs, 2);
+	cr_assert(dir.cookie == 0 && dir.asked_verf == 0);
+}
+
+/* What the next request needs goes along: the cookie and its verifier. */
+Test(fs_dir, verifier)
+{
+	add_many(20);
+	dir.per_reply = 10;
+	read_from(false, 0, 65536);
+	cr_assert(dir.rpcs == 2 && dir.cookie == dir.e[9].cookie && dir.asked_verf == 0x5e4f);
+	cr_assert(dir.plus, "asked with attributes, whatever the kernel wants of them");
+}
+
+/* ---- failures ---- */
+
+static int error_of(uint64_t off)
+{
+	ask_dir(false, off, 4096);
+	serve();
+	cr_assert_eq(answer.count, 1);
+	return answer.error;
+}
+
+Test(fs_dir, errors)
+{
+	static const int errors[] = { -EACCES, -ESTALE, -EIO, -ENOTDIR };
+
+	add_many(20);
+	dir.per_reply = 10;
+	for (unsigned i = 0; i < 4; i++) {
+		dir.fail = errors[i];
+		dir.fails = 1;
+		cr_assert_eq(error_of(0), errors[i]);
+		/* The stream goes on to be of use. */
+		read_from(false, 0, 4096);
+		expect_listing(0);
+		/* Later in the directory. */
+		cr_assert_eq(error_of(0), 0);
+		dir.fails = 1;
+		cr_assert_eq(error_of(dir.e[9].cookie), errors[i]);
+	}
+}
+
+/* A verifier that the server does not take any more: once without. */
+Test(fs_dir, forgotten_verifier)
+{
+	uint64_t first = fh;
+
+	add_many(20);
+	dir.per_reply = 10;
+	cr_assert_eq(error_of(0), 0);
+	dir.verf = 0xbeef;
+	read_from(false, dir.e[9].cookie, 4096);
+	expect_listing(11);
+	cr_assert(dir.rpcs == 3 && dir.asked_verf == 0);
+	/* The cookie itself is gone: no error number of ours, and no loop. */
+	dir.e[9].cookie = 999;
+	fh = open_dir();
+	cr_assert_eq(error_of(cookie_of(9)), -EIO);
+	cr_assert_eq(dir.rpcs, 5);
+	cr_assert_eq(error_of(123456), -EIO);
+	read_from(false, 0, 4096);
+	expect_listing(0);
+	close_dir(fh);
+	fh = first;
+}
+
+/* No entries, and not the end: some servers would say so for ever. */
+Test(fs_dir, nothing_and_not_the_end)
+{
+	dir.silent = true;
+	read_from(false, 0, 4096);
+	cr_assert(got.n == 2 && dir.rpcs == 1);
+}
+
+Test(fs_dir, one_request_at_a_time)
+{
+	add_many(5);
+	ask_dir(false, 0, 4096);
+	cr_assert_eq(answer.count, 0, "waits for the server");
+	ask_dir(false, 0, 4096);
+	cr_assert(answer.count == 1 && answer.error == -EINTR);
+	answer.count = 0;
+	serve();
+	cr_assert(answer.count == 1 && answer.error == 0);
+	got.n = 0;
+	take_answer(false);
+	expect_listing(0);
+}
+
+/* Closed while a request runs, as after an interrupt: it ends, and frees. */
+Test(fs_dir, closed_meanwhile)
+{
+	uint64_t first = fh;
+
+	add_many(5);
+	fh = open_dir();
+	ask_dir(false, 0, 4096);
+	close_dir(fh);
+	answer.count = 0;
+	serve();
+	cr_assert(answer.count == 1 && answer.error == 0);
+	fh = first;
+}
+
+/* ---- inodes ---- */
+
+Test(fs_dir, plus_brings_inodes)
+{
+	uint64_t before = atomic_load(&fs.inodes.count);
+
+	add("both", 10, BOTH);
+	add("attributes", 11, ATTR);
+	add("handle", 12, HANDLE);
+	add("none", 13, 0);
+	read_from(true, 0, 4096);
+	cr_assert_eq(got.n, 6);
+	cr_assert(!got.e[0].node && !got.e[1].node, "nor are there any of the dots");
+	cr_assert(got.e[2].node && !got.e[3].node && !got.e[4].node && !got.e[5].node);
+	cr_assert_eq(atomic_load(&fs.inodes.count), before + 1);
+	cr_assert_eq(atomic_load(&((struct inode *)(uintptr_t)got.e[2].node)->refs), 1);
+	/* Each time that the kernel gets it counts. */
+	read_from(true, 0, 4096);
+	cr_assert_eq(atomic_load(&((struct inode *)(uintptr_t)got.e[2].node)->refs), 2);
+	forget();
+	forget();
+	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+	/* Plain listings bring none. */
+	read_from(false, 0, 4096);
+	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+}
+
+/* An answer that the kernel did not take is as if nothing had been given. */
+Test(fs_dir, plus_not_taken)
+{
+	uint64_t before = atomic_load(&fs.inodes.count);
+
+	add_many(10);
+	ask_dir(true, 0, 65536);
+	answer.refuse = true;
+	serve();
+	answer.refuse = false;
+	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+}
