@@ -132,15 +132,16 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 
 static void fetch_done(struct fs_req *r);
 
-static void fetch(struct fs_req *r, uint64_t cookie)
+/* Asks for what comes after the cookie. What is kept then comes after `first`,
+ * which lies before it if only entries that are not kept lie between. */
+static void ask(struct fs_req *r, uint64_t cookie)
 {
 	struct stream *s = r->extra;
 
 	if (cookie == 0)
 		s->verf = 0;
-	s->first = s->last = cookie;
+	s->last = cookie;
 	s->len = s->pos = 0;
-	s->pos_off = cookie;
 	s->any = false;
 	r->call.dir.cookie = cookie;
 	r->call.dir.verf = s->verf;
@@ -149,6 +150,14 @@ static void fetch(struct fs_req *r, uint64_t cookie)
 	r->call.dir.entry = keep_entry;
 	r->saved = 0;
 	fs_req_start(r, NFS_OP_READDIR, fetch_done);
+}
+
+static void fetch(struct fs_req *r, uint64_t cookie)
+{
+	struct stream *s = r->extra;
+
+	s->first = s->pos_off = cookie;
+	ask(r, cookie);
 }
 
 /* ---- filling ---- */
@@ -322,11 +331,11 @@ static void fetch_done(struct fs_req *r)
 
 	/* The place in the directory is gone, on the server. Starting over may
 	 * show an entry twice, an error would show none. */
-	if (rc == -NFS_ECOOKIE && !s->restarted && s->first) {
+	if (rc == -NFS_ECOOKIE && !s->restarted && r->call.dir.cookie) {
 		s->restarted = true;
 		s->verf = 0;
 		log_debug("the server forgot a directory cookie; reading the directory again");
-		fetch(r, s->first);
+		ask(r, r->call.dir.cookie);
 		return;
 	}
 	if (rc) {
@@ -344,8 +353,8 @@ static void fetch_done(struct fs_req *r)
 	/* Nothing but dots and more to come: go on behind them. Nothing at all,
 	 * and not the end: that would repeat itself for ever. */
 	if (s->len == 0 && !s->eof) {
-		if (s->last != s->first) {
-			fetch(r, s->last);
+		if (s->last != r->call.dir.cookie) {
+			ask(r, s->last);
 			return;
 		}
 		s->eof = true;

@@ -406,6 +406,19 @@ Test(fs_dir, empty)
 	cr_assert(got.n == 2 && dir.rpcs == 1);
 }
 
+/* Dots that the server sends are not shown: ours are. */
+Test(fs_dir, dots_of_the_server)
+{
+	dir.per_reply = 2;
+	add(".", 1, BOTH);
+	add("..", 2, BOTH);
+	add("...", 3, BOTH);
+	add(".a", 4, BOTH);
+	read_from(false, 0, 4096);
+	cr_assert(got.n == 4 && !strcmp(got.e[2].name, "...") && !strcmp(got.e[3].name, ".a"));
+	cr_assert_eq(dir.rpcs, 2, "a reply of nothing but dots is not the end");
+}
+
 Test(fs_dir, names_that_do_not_fit)
 {
 	char name[301];
@@ -422,6 +435,10 @@ Test(fs_dir, names_that_do_not_fit)
 	cr_assert_eq(got.n, 4, "longer than 255 bytes is left out");
 	cr_assert_str_eq(got.e[3].name, name);
 	forget();
+	/* Only such names, and more to come behind them. */
+	dir.per_reply = 1;
+	read_from(false, 0, 4096);
+	cr_assert_eq(got.n, 4);
 }
 
 /* ---- offsets ---- */
