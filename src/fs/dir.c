@@ -100,6 +100,13 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 	size_t size = (sizeof(struct dent) + e->namelen + 7) & ~(size_t)7;
 	struct dent *d;
 
+	/* Otherwise the listing would have no end. */
+	if (e->cookie == s->last && s->last) {
+		log_warn("the server lists one entry of a directory again and again: "
+			 "its directory cache may be at fault; giving that listing up");
+		r->saved = -ELOOP;
+		return false;
+	}
 	s->last = e->cookie;
 	if (is_dot(e) || e->namelen > NFS_NAME_MAX)
 		return true;

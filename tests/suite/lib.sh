@@ -16,14 +16,12 @@ LOG=$TMPDIR/daemon.log
 WORK=$MNT/$CASE
 SERVER_WORK=$EXPORT/$CASE
 
-# Lanes are as many as processors, and a guest may have only one: with two, there
-# is something to go wrong between them.
-: "${MOUNT_OPTIONS=lanes=2}"
+: "${MOUNT_OPTIONS:=lanes=2}"
 
 # mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
 # child, so that its messages and its end can be seen.
 mount_up() {
-	"$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,stats=$STATS${MOUNT_OPTIONS:+,$MOUNT_OPTIONS}${1:+,$1}" \
+	"$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,stats=$STATS,$MOUNT_OPTIONS${1:+,$1}" \
 		>>"$LOG" 2>&1 &
 	DAEMON=$!
 	local i

@@ -14,33 +14,33 @@ refused() {
 	pgrep -f "^$BIN" >/dev/null && fail "'$*' left a process"
 	echo "  $out"
 }
-refused 32 "10.0.0.99" 10.0.0.99:/ "$MNT" -o "vers=$VERS,retry=0"              # nobody there
-refused 32 "no-such-host" no-such-host.invalid:/ "$MNT" -o "vers=$VERS,retry=0"
-refused 32 "port 20050" "$REMOTE" "$MNT" -o "vers=$VERS,port=20050,retry=0,mountport=20048"
-refused 32 "no RDMA route" 127.0.0.1:/ "$MNT" -o "vers=$VERS,retry=0"
-refused 32 "/nothing" "$NFSRDMA_SERVER:/nothing" "$MNT" -o "vers=$VERS,retry=0"
-refused 32 "/no/such/place" "$REMOTE" /no/such/place -o "vers=$VERS"
-refused 32 "not a directory" "$REMOTE" /etc/passwd -o "vers=$VERS"
+refused 32 "10.0.0.99" 10.0.0.99:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"              # nobody there
+refused 32 "no-such-host" no-such-host.invalid:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
+refused 32 "port 20050" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20050,retry=0,mountport=20048"
+refused 32 "no RDMA route" 127.0.0.1:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
+refused 32 "/nothing" "$NFSRDMA_SERVER:/nothing" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
+refused 32 "/no/such/place" "$REMOTE" /no/such/place -o "vers=$VERS,$MOUNT_OPTIONS"
+refused 32 "not a directory" "$REMOTE" /etc/passwd -o "vers=$VERS,$MOUNT_OPTIONS"
 refused 1 "'nosuchoption'" "$REMOTE" "$MNT" -o "vers=$VERS,nosuchoption"
 refused 1 "'5000000'" "$REMOTE" "$MNT" -o "vers=$VERS,rsize=5000000"
 refused 1 "'2'" "$REMOTE" "$MNT" -o vers=2
 refused 1 "SERVER:/EXPORT" "$MNT"
 install -d -o nobody /run/vm/nobody
 out=$( (ulimit -l 256; ulimit -H -l 256; setpriv --reuid nobody --regid nogroup --clear-groups \
-	timeout 60 "$BIN" "$REMOTE" /run/vm/nobody -o "vers=$VERS,retry=0") 2>&1) && fail "mounted with 256 KiB of locked memory"
+	timeout 60 "$BIN" "$REMOTE" /run/vm/nobody -o "vers=$VERS,$MOUNT_OPTIONS,retry=0") 2>&1) && fail "mounted with 256 KiB of locked memory"
 [[ $out == *"ulimit -l"* ]] || fail "no remedy for RLIMIT_MEMLOCK in: $out"
 echo "  $out"
 # Not allowed by the server.
 vm-root exportfs -u '*:/export'
-refused 32 "$NFSRDMA_SERVER" "$REMOTE" "$MNT" -o "vers=$VERS,retry=0"
+refused 32 "$NFSRDMA_SERVER" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
 vm-root exportfs -ra
 # Busy: it is mounted already.
 mount_up
-out=$("$BIN" "$REMOTE" "$MNT" -o "vers=$VERS" 2>&1) && { fusermount3 -u "$MNT"; fail "mounted on top of itself"; }
+out=$("$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" 2>&1) && { fusermount3 -u "$MNT"; fail "mounted on top of itself"; }
 [[ $out == *"$MNT"* ]] || fail "busy mountpoint: $out"
 echo "  $out"
 ls "$MNT" >/dev/null || fail "the first mount is gone"
 mount_down
 # No RDMA device. The last test of all: the server is without one, too.
 vm-root rdma link delete "${NFSRDMA_FABRIC}1" && vm-root rdma link delete "${NFSRDMA_FABRIC}0"
-refused 32 "no RDMA device" "$REMOTE" "$MNT" -o "vers=$VERS,retry=0"
+refused 32 "no RDMA device" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"

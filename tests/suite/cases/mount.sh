@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # A mount as a person makes it: daemonised, looked at, unmounted, again.
-"$BIN" "$REMOTE" "$MNT" -o "vers=$VERS" || fail "mount: status $?"
+"$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" || fail "mount: status $?"
 mountpoint -q "$MNT" || fail "the command returned, but there is no mount"
 grep -q " $MNT fuse.nfsrdma-fuse " /proc/mounts || fail "type in /proc/mounts: $(grep "$MNT" /proc/mounts)"
 grep -q "^$REMOTE " /proc/mounts || fail "source in /proc/mounts"
