@@ -44,6 +44,7 @@ struct iw_op {
 	uint32_t msn;
 	bool sent;              /* READ: the request is the kernel's */
 	bool inval;             /* SEND: with Invalidate of stag */
+	bool own;               /* WRITE: nobody's but ours, no event */
 	uint32_t stag;          /* the peer's: WRITE, READ, RESPONSE (its sink) */
 	uint64_t to;
 	uint32_t own_stag;      /* ours: READ's sink, RESPONSE's source */
@@ -189,6 +190,8 @@ struct fab_conn {
 	struct loop_watch watch;
 	struct loop_timer kick;         /* something was posted: send it */
 	struct loop_timer stall;        /* rx.c: half a frame, and then nothing */
+	struct loop_timer nudge;        /* post.c: the peer may not have woken up */
+	unsigned nudges;
 	unsigned completed;             /* events delivered, for poll() */
 
 	/* An event's callee may close the connection while one of our functions
@@ -251,6 +254,8 @@ int iw_tx_agreed(struct fab_conn *c);
 void iw_tx_fini(struct fab_conn *c);
 /* iw_tx_run() will be called in the loop's next round. */
 void iw_tx_kick(struct fab_conn *c);
+/* After attach, on the active side, see there. */
+void iw_nudge_start(struct fab_conn *c);
 /* A Read Request came; queued. */
 enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r);
 /* The read whose data comes next; NULL if none is outstanding. */

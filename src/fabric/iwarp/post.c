@@ -123,6 +123,37 @@ static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
 	return 0;
 }
 
+/*
+ * Linux siw (up to 6.12 at least) sends its MPA Reply before it hands the socket
+ * to the code that reads frames. A first frame that arrives in between stays in
+ * the socket until another one comes, and the peer that waits for an answer to
+ * it waits for ever. So while we have sent something and heard nothing, an RDMA
+ * Write of no bytes follows now and then: it touches no memory and needs no STag
+ * (RFC 5040 section 5.1), and RFC 6581 uses it for much the same purpose.
+ */
+#define NUDGE_MS   40u
+#define NUDGES_MAX 50u
+
+static void on_nudge(struct loop_timer *t)
+{
+	struct fab_conn *c = container_of(t, struct fab_conn, nudge);
+	struct iw_op op = { .kind = IW_WRITE, .own = true };
+
+	if (c->rx.heard || c->nudges == NUDGES_MAX)
+		return;
+	loop_timer_set(c->loop, t, NUDGE_MS);
+	/* Not as the first frame, and not behind what is still under way. */
+	if (c->tx.msn[0] && c->tx.ops.head == c->tx.ops.tail &&
+	    post(c, &c->tx.ops, &op, NULL, 0) == 0)
+		c->nudges++;
+}
+
+void iw_nudge_start(struct fab_conn *c)
+{
+	c->nudge.fn = on_nudge;
+	loop_timer_set(c->loop, &c->nudge, NUDGE_MS);
+}
+
 int iw_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
 {
 	struct iw_op op = { .kind = IW_SEND, .cookie = cookie };

@@ -229,6 +229,7 @@ static void frame_sent(struct fab_conn *c, struct iw_frame *f)
 	struct iw_op *op = f->op;
 	void *cookie = op->cookie;
 	enum iw_op_kind kind = op->kind;
+	bool own = op->own;
 
 	if (!f->last)
 		return;
@@ -238,7 +239,7 @@ static void frame_sent(struct fab_conn *c, struct iw_frame *f)
 	}
 	/* From here on the slot may be posted to again. */
 	f->ring->head++;
-	if (kind == IW_RESPONSE)
+	if (kind == IW_RESPONSE || own)
 		return;
 	c->completed++;
 	if (kind == IW_SEND)
