@@ -34,25 +34,48 @@ is_mounted() { grep -qF " $1 " /proc/self/mountinfo; }
 processes() {
 	local file argv name
 	for file in /proc/[0-9]*/cmdline; do
+		argv=()                 # it may have ended; a kernel thread has none
 		{ mapfile -d '' -t argv <"$file"; } 2>/dev/null
+		(( ${#argv[@]} )) || continue
 		for name; do
 			[[ ${argv[0]##*/} == "$name" && "${argv[*]}" == *"$state/"* ]] || continue
 			file=${file%/cmdline}
 			printf '%s\n' "${file##*/}"
+			break
 		done
+	done
+}
+
+# Its command line is the first thing that an ending process loses, so that does
+# not say whether it has ended. A zombie without threads has.
+has_ended() {
+	local state_line tasks
+	state_line=$(grep -s '^State:' "/proc/$1/status") || return 0
+	tasks=("/proc/$1/task/"*)
+	[[ $state_line == *Z* ]] && (( ${#tasks[@]} <= 1 ))
+}
+
+# await_end ID... - for 5 seconds.
+await_end() {
+	local i pid
+	for pid; do
+		for (( i = 0; i < 100; i++ )); do
+			has_ended "$pid" && break
+			sleep 0.05
+		done
+		has_ended "$pid" || return 1
 	done
 }
 
 # end_processes NAME - asks, then kills.
 end_processes() {
-	local i pids
-	for (( i = 0; i < 120; i++ )); do
-		mapfile -t pids < <(processes "$1")
-		(( ${#pids[@]} )) || return 0
-		(( i == 0 )) && kill "${pids[@]}" 2>/dev/null
-		(( i == 100 )) && kill -KILL "${pids[@]}" 2>/dev/null
-		sleep 0.05
-	done
+	local pids
+	mapfile -t pids < <(processes "$1")
+	(( ${#pids[@]} )) || return 0
+	kill "${pids[@]}" 2>/dev/null
+	await_end "${pids[@]}" && return 0
+	kill -KILL "${pids[@]}" 2>/dev/null
+	await_end "${pids[@]}" && return 0
 	say "$1 (process ${pids[*]}) does not end"
 	return 1
 }
@@ -67,28 +90,23 @@ unmount() { if (( EUID == 0 )); then umount "$@"; else fusermount3 -u "$@"; fi; 
 
 # local_unmount [lazy]
 local_unmount() {
-	local i option=()
+	local pids option=()
+	mapfile -t pids < <(processes nfsrdma-fuse)
 	[[ ${1:-} ]] && { (( EUID == 0 )) && option=(-l) || option=(-z); }
 	if is_mounted "$mnt"; then
 		unmount "${option[@]}" "$mnt" || return 1
 	fi
 	# It sends the server a good-bye.
-	for (( i = 0; i < 100; i++ )); do
-		[[ $(processes nfsrdma-fuse) ]] || return 0
-		sleep 0.05
-	done
-	end_processes nfsrdma-fuse
+	await_end "${pids[@]}" || end_processes nfsrdma-fuse
 }
 
 servers_stop() {
-	end_processes nfsrdma-gateway
-	end_processes ganesha.nfsd
+	end_processes nfsrdma-gateway && end_processes ganesha.nfsd || return 1
 	if is_mounted "$state/export"; then umount "$state/export" || return 1; fi
 }
 
 # local_stop [lazy] - nothing of it is left.
 local_stop() {
-	state_exists || return 0
 	local_unmount "${1:-}" || return 1
 	servers_stop || return 1
 	! is_mounted "$mnt" && rm -rf --one-file-system "$state"
