@@ -86,18 +86,24 @@ local_runs() {
 	(( ${#pids[@]} )) || is_mounted "$mnt"
 }
 
-unmount() { if (( EUID == 0 )); then umount "$@"; else fusermount3 -u "$@"; fi; }
+# 124: it takes too long.
+unmount() { if (( EUID == 0 )); then timeout 10 umount "$@"; else timeout 10 fusermount3 -u "$@"; fi; }
 
-# local_unmount [lazy]
+# local_unmount [lazy] - fails if somebody uses the mount, and it is not lazy.
 local_unmount() {
-	local pids option=()
+	local pids option=() status=0
 	mapfile -t pids < <(processes nfsrdma-fuse)
 	[[ ${1:-} ]] && { (( EUID == 0 )) && option=(-l) || option=(-z); }
 	if is_mounted "$mnt"; then
-		unmount "${option[@]}" "$mnt" || return 1
+		unmount "${option[@]}" "$mnt"
+		status=$?
+		(( status == 0 || status == 124 )) || return 1
 	fi
-	# It sends the server a good-bye.
-	await_end "${pids[@]}" || end_processes nfsrdma-fuse
+	# It sends the server a good-bye. Without a server it, and umount, wait for it.
+	if (( status == 124 )) || ! await_end "${pids[@]}"; then
+		end_processes nfsrdma-fuse || return 1
+	fi
+	! is_mounted "$mnt" || unmount "${option[@]}" "$mnt"
 }
 
 servers_stop() {
