@@ -48,6 +48,9 @@ void tcp_send(struct gw_call *k)
 
 	CHECK(!k->reads_left && k->call_len <= GW_MSG_MAX);
 	touch(k->call->mem + GW_MARK, k->call_len);
+	/* Only an answer to the server's own call needs none; a call that was
+	 * refused must not come here. */
+	CHECK(!k->answered || gw_word(k->call->mem + GW_MARK + 4) != 0);
 	pair_buf_put(p, k->call);
 	k->call = NULL;
 	if (k->answered) {
