@@ -132,6 +132,7 @@ static void pass_on(struct gw_call *k)
 		return;
 	}
 	k->xid = k->h.xid;
+	k->passed = true;
 	if (gw_word(m + 4) == CALL) {
 		k->prog = gw_word(m + 12);
 		k->vers = gw_word(m + 16);

@@ -80,6 +80,7 @@ struct gw_call {
 	uint32_t reply_len;
 	unsigned reads_left;    /* RDMA Reads that have not completed */
 	unsigned sends_left;    /* RDMA Writes and Sends that have not */
+	bool passed;            /* the server has it, or will: xid is set */
 	bool answered;          /* nothing more will be posted for it */
 	struct loop_timer delay;        /* a fault */
 };

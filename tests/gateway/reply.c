@@ -272,7 +272,7 @@ static struct gw_call *call_of(struct gw_pair *p, uint32_t xid)
 	list_for_each(n, &p->calls) {
 		struct gw_call *k = container_of(n, struct gw_call, node);
 
-		if (k->xid == xid && !k->answered && !k->reply)
+		if (k->passed && k->xid == xid && !k->answered && !k->reply)
 			return k;
 	}
 	return NULL;

@@ -390,6 +390,21 @@ Test(gateway, long_call, .init = setup, .fini = teardown)
 		cr_assert_eq(word_at(srv.rec, i), w[i]);
 }
 
+Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
+{
+	struct errbuf eb;
+
+	/* A call whose data is still on its way has none yet, and not that one. */
+	cr_assert_eq(gw_faults_parse(&gw.faults, "stall-read@1=100", &eb), 0);
+	ANSWER(REPLY_OK);
+	cl_send(WORDS(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 7)));
+	RUN_UNTIL(gw.ncalls == 1);
+	ASK(0, 1, 4, 0, 0, 0, 0, 0, 0, 2, 100003, 3, 0, 0, 0, 0, 0);
+	cr_assert(got(0) == 0 && got(7) == 0);
+	RUN_UNTIL(cl.messages == 2);
+	cr_assert(got(0) == XID && got(7) == XID && srv.records == 2);
+}
+
 /* ---- Write and Reply chunks ---- */
 
 /* status, no attributes, count, eof, length; then data. */
