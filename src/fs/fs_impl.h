@@ -48,6 +48,7 @@ struct fs_lane {
 	struct loop_timer scan;         /* looks for interrupted requests */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: nothing is */
+	struct stat root;               /* the root directory's, last known */
 };
 
 struct fs {
@@ -164,8 +165,8 @@ void fs_access(fuse_req_t req, fuse_ino_t ino, int mask);
 void fs_statfs(fuse_req_t req, fuse_ino_t ino);
 /* Remembers s as the last known figures. */
 void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s);
-/* r has been waiting for long: if it is a statfs, answers what is known. */
-void fs_statfs_late(struct fs_req *r);
+/* r has been waiting for long: answers from memory if that will do. */
+void fs_late(struct fs_req *r);
 /* make.c */
 void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
 void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);

@@ -33,7 +33,7 @@
 /* A request that was interrupted is given up when it is so old: until then the
  * answer is on its way, and a read() that fails with EINTR is a surprise. */
 #define INTERRUPT_NS 2000000000ull
-/* When statfs is answered from memory. */
+/* When fs_late() may answer. */
 #define LATE_NS 500000000ull
 #define SCAN_MS      500u
 
@@ -153,7 +153,7 @@ static void on_scan(struct loop_timer *t)
 		/* In order of age. */
 		if (now - r->start_ns < LATE_NS)
 			break;
-		fs_statfs_late(r);
+		fs_late(r);
 		if (now - r->start_ns >= INTERRUPT_NS && r->req && fuse_req_interrupted(r->req))
 			fs_reply_err(r, EINTR);
 	}

@@ -69,6 +69,10 @@ void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
 
 /* ---- attributes ---- */
 
+/* How long an answer of fs_late() is believed, in seconds. */
+#define LATE_ATTR_S 1.0
+
+
 static void attr_done(struct fs_req *r)
 {
 	struct fs *fs = r->fl->fs;
@@ -78,6 +82,8 @@ static void attr_done(struct fs_req *r)
 		double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
 
 		fs_stat(fs, &st, &r->call.attr);
+		if (r->ino == fs->root)
+			r->fl->root = st;
 		fuse_reply_attr(r->req, &st, timeo);
 		r->req = NULL;
 	}
@@ -157,11 +163,6 @@ void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	fs_req_start(r, NFS_OP_ACCESS, access_done);
 }
 
-/*
- * df, and umount before it does its work, ask for statfs. A server that does
- * not answer must not keep anybody from unmounting, so that the last known
- * figures are the answer when the server's do not come soon.
- */
 static void statfs_reply(struct fs_req *r)
 {
 	if (r->req)
@@ -191,10 +192,22 @@ static void statfs_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
-void fs_statfs_late(struct fs_req *r)
+/*
+ * Before it does its work, umount looks at the mount point and asks for statfs;
+ * so does df. A server that does not answer must not keep anybody from
+ * unmounting: when its answer does not come soon, the last known one is given.
+ */
+void fs_late(struct fs_req *r)
 {
-	if (r->done == statfs_done && r->fl->statfs.f_bsize)
+	if (!r->req)
+		return;
+	if (r->done == statfs_done && r->fl->statfs.f_bsize) {
 		statfs_reply(r);
+	} else if (r->call.op == NFS_OP_GETATTR && r->done == attr_done &&
+		   r->ino == r->fl->fs->root) {
+		fuse_reply_attr(r->req, &r->fl->root, LATE_ATTR_S);
+		r->req = NULL;
+	}
 }
 
 void fs_statfs(fuse_req_t req, fuse_ino_t ino)

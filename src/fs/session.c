@@ -279,7 +279,9 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
 		rc = fs->root ? 0 : -ENOMEM;
 	}
-	/* For fs_statfs_late(). Who may not ask the server goes without. */
+	/* For fs_late(). Who may not ask the server for statfs goes without. */
+	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
+		fs_stat(fs, &fs->lanes[i].root, &c->attr);
 	c->op = NFS_OP_STATFS;
 	if (!rc && nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked) == 0)
 		for (unsigned i = 0; i < fs->nlanes; i++)

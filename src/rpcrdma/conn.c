@@ -17,6 +17,12 @@
  * the rest go back to the head of the queue in the order of their sending and
  * are sent again, with the same XID, when the owner brings a new link
  * (rr_up). A call is never sent twice on one link.
+ *
+ * A malformed reply does not tell whether the peer is done with the call's
+ * buffers, nor what became of the call. So the link is given up, and the call
+ * is sent again like the others: the server's reply cache, or the slot, makes
+ * that the same call to it. Only when RR_BAD_MAX sendings were answered so does
+ * it fail, and no sooner than its link is closed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -90,6 +96,10 @@ static void lose_link(struct rr_conn *c, int err, const char *why)
 
 		untrack(c, call);
 		call->nmrs = 0;         /* went with the link */
+		if (!call->replied && call->bad >= RR_BAD_MAX) {
+			call->status = -EBADMSG;
+			call->replied = true;
+		}
 		if (call->replied) {
 			list_add_head(&finished, &call->node);
 		} else {
@@ -182,6 +192,17 @@ static bool is_back_call(const struct rr_header *h, const uint8_t *msg, size_t l
 	return ntohl(word[0]) == h->xid && ntohl(word[1]) == 0;
 }
 
+/* The message must be the reply to the call that the header names. */
+static bool answers(const struct rr_call *call)
+{
+	uint32_t xid;
+
+	if (call->reply_len < sizeof(xid))
+		return false;
+	memcpy(&xid, call->reply, sizeof(xid));
+	return ntohl(xid) == call->xid;
+}
+
 static void take_grant(struct rr_conn *c, uint32_t credit)
 {
 	c->grant = credit ? credit : 1;
@@ -190,7 +211,7 @@ static void take_grant(struct rr_conn *c, uint32_t credit)
 }
 
 /* Lengths of the chunks that come back, against what was offered. */
-static int take_reply(struct rr_conn *c, struct rr_call *call, const struct rr_header *h,
+static int take_reply(struct rr_call *call, const struct rr_header *h,
 		      const uint8_t *msg, size_t len)
 {
 	uint64_t n;
@@ -208,15 +229,14 @@ static int take_reply(struct rr_conn *c, struct rr_call *call, const struct rr_h
 	if (h->proc == RR_MSG) {
 		call->reply = msg;
 		call->reply_len = (uint32_t)len;
-		return 0;
+		return answers(call) ? 0 : -EBADMSG;
 	}
 	n = h->has_reply ? rr_chunk_len(&h->reply) : 0;
 	if (!n || n > call->reply_buf->size)
 		return -EBADMSG;
 	call->reply = call->reply_buf->mem;
 	call->reply_len = (uint32_t)n;
-	(void)c;
-	return 0;
+	return answers(call) ? 0 : -EBADMSG;
 }
 
 static int take_error(struct rr_conn *c, const struct rr_header *h)
@@ -230,6 +250,24 @@ static int take_error(struct rr_conn *c, const struct rr_header *h)
 	}
 	log_warn("the server refused the chunks of call %08x (ERR_CHUNK)", h->xid);
 	return -EREMOTEIO;
+}
+
+static void bad_reply(struct rr_conn *c, struct rr_call *call)
+{
+	call->bad++;
+	stat_add(c->st, STAT_RPC_BAD_REPLIES, 1);
+	log_debug("a malformed reply to call %08x, number %u", call->xid, call->bad);
+	rr_reset(c, -EBADMSG, "a malformed reply");
+}
+
+/* Nobody's: a reply that comes twice or too late. What has not even got an XID
+ * may be anybody's, who would wait for it until his time is up. */
+static void stray(struct rr_conn *c, uint32_t len, uint32_t xid)
+{
+	stat_add(c->st, STAT_RPC_BAD_REPLIES, 1);
+	log_debug("dropped a message of %u bytes: no call %08x is in flight", len, xid);
+	if (len < RR_HDR_FIXED)
+		rr_reset(c, -EBADMSG, "a message without a header");
 }
 
 static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
@@ -251,19 +289,22 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uin
 	}
 	call = find(c, h.xid);
 	if (!call || call->replied) {
-		stat_add(c->st, STAT_RPC_BAD_REPLIES, 1);
-		log_debug("dropped a message of %u bytes: no call %08x is in flight", len, h.xid);
+		stray(c, len, h.xid);
 		repost(c, b);
 		return;
 	}
-	if (hlen < 0) {
-		call->status = -EBADMSG;
-	} else {
+	call->status = -EBADMSG;
+	if (hlen > 0) {
 		take_grant(c, h.credit);
 		call->status = h.proc == RR_ERROR ? take_error(c, &h) :
-			take_reply(c, call, &h, (uint8_t *)b->mem + hlen, len - (size_t)hlen);
+			take_reply(call, &h, (uint8_t *)b->mem + hlen, len - (size_t)hlen);
 	}
-	stat_add(c->st, call->status == -EBADMSG ? STAT_RPC_BAD_REPLIES : STAT_RPC_REPLIES, 1);
+	if (call->status == -EBADMSG) {
+		bad_reply(c, call);
+		repost(c, b);
+		return;
+	}
+	stat_add(c->st, STAT_RPC_REPLIES, 1);
 	/* From here on nobody but us touches its buffers. */
 	c->link->memreg->unmap(c->link, call);
 	call->replied = true;
@@ -312,7 +353,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 {
 	call->state = RR_CALL_WAITING;
 	call->sent = call->replied = call->data_inline = false;
-	call->sends = 0;
+	call->sends = call->bad = 0;
 	call->placed = false;
 	call->placed_len = 0;
 	call->recv = NULL;

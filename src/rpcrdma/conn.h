@@ -36,6 +36,8 @@
 #define RR_INLINE     4096u
 /* Pieces of WRITE data: a FUSE request lies in up to two buffers. */
 #define RR_SEND_IOV   2u
+/* Sendings of a call that is answered with something malformed each time. */
+#define RR_BAD_MAX    3u
 /* Segments of a call: a Read chunk and a Write or Reply chunk. */
 #define RR_CALL_MRS (RR_SEND_IOV + 1u)
 
@@ -66,7 +68,7 @@ struct rr_call {
 	 * Called once. status 0: `reply` is the RPC reply message. Otherwise
 	 *   -EREMOTEIO  the peer answered RDMA_ERROR: it may or may not have
 	 *               executed the call
-	 *   -EBADMSG    the reply's transport header is malformed
+	 *   -EBADMSG    malformed replies to all of RR_BAD_MAX sendings
 	 *   -EMSGSIZE   cannot be sent: reply_max needs a reply_buf
 	 * or what was given to rr_cancel().
 	 */
@@ -86,6 +88,7 @@ struct rr_call {
 	} state;
 	bool sent, replied;     /* send completed; reply taken */
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
+	unsigned bad;           /* malformed replies to it */
 	bool data_inline;       /* `send` has been copied into msg */
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what is reachable for the peer */

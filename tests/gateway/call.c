@@ -132,6 +132,7 @@ static void pass_on(struct gw_call *k)
 		return;
 	}
 	k->xid = k->h.xid;
+	k->passed = true;
 	if (gw_word(m + 4) == CALL) {
 		k->prog = gw_word(m + 12);
 		k->vers = gw_word(m + 16);
@@ -146,7 +147,11 @@ static void pass_on(struct gw_call *k)
 
 void call_read_done(struct gw_call *k)
 {
-	if (--k->reads_left == 0 && !k->pair->ended)
+	if (--k->reads_left || k->pair->ended)
+		return;
+	if (k->answered)        /* refused when only a part had been asked for */
+		pair_call_done(k);
+	else
 		pass_on(k);
 }
 

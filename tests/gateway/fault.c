@@ -47,6 +47,7 @@ static bool parse_one(struct gw_fault_rule *r, const char **s)
 			break;
 	*s += n;
 	r->every = r->value = 0;
+	r->fired = false;
 	if (r->kind == FAULT_COUNT || *(*s)++ != '@' || !number(s, &r->first) || !r->first)
 		return false;
 	if (**s == '/') {
@@ -80,18 +81,33 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
 	}
 }
 
-bool gw_fault(const struct gw_faults *f, enum gw_fault kind, unsigned long call,
+/* Not every call has what these are about: they wait for the first that has. */
+static bool waits(enum gw_fault kind)
+{
+	return kind == FAULT_SHORT_REPLY || kind == FAULT_STALL_READ;
+}
+
+static bool due(const struct gw_fault_rule *r, unsigned long call)
+{
+	if (call < r->first)
+		return false;
+	if (!r->every)
+		return waits(r->kind) ? !r->fired : call == r->first;
+	return (call - r->first) % r->every == 0;
+}
+
+bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value)
 {
 	for (unsigned i = 0; i < f->n; i++) {
-		const struct gw_fault_rule *r = &f->rules[i];
+		struct gw_fault_rule *r = &f->rules[i];
 
-		if (r->kind != kind || call < r->first)
+		if (r->kind != kind || !due(r, call))
 			continue;
-		if (call != r->first && (!r->every || (call - r->first) % r->every))
-			continue;
+		r->fired = true;
 		if (value)
 			*value = r->value;
+		log_info("fault %s at call %lu", names[kind].name, call);
 		return true;
 	}
 	return false;

@@ -80,6 +80,7 @@ struct gw_call {
 	uint32_t reply_len;
 	unsigned reads_left;    /* RDMA Reads that have not completed */
 	unsigned sends_left;    /* RDMA Writes and Sends that have not */
+	bool passed;            /* the server has it, or will: xid is set */
 	bool answered;          /* nothing more will be posted for it */
 	struct loop_timer delay;        /* a fault */
 };
@@ -134,7 +135,7 @@ enum gw_fault {
 	FAULT_WRONG_XID,        /* the reply's header has another XID; then the right one */
 	FAULT_DUP_REPLY,        /* the reply comes twice */
 	FAULT_TRUNCATE,         /* only value bytes of the reply's message are sent */
-	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered */
+	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered, R or not */
 	FAULT_STALL_READ,       /* RDMA Reads start value ms late */
 	FAULT_COUNT
 };
@@ -144,6 +145,7 @@ struct gw_faults {
 		enum gw_fault kind;
 		unsigned long first, every;     /* every 0: once */
 		unsigned long value;
+		bool fired;
 	} rules[16];
 	unsigned n;
 	bool granting;          /* FAULT_CREDITS has happened */
@@ -152,8 +154,13 @@ struct gw_faults {
 
 /* Adds what --fault SPEC says: NAME@CALL[/EVERY][=VALUE][,...]. 0 or -EINVAL. */
 int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb);
-/* Is it to happen at this call? *value is set if it has one. */
-bool gw_fault(const struct gw_faults *f, enum gw_fault kind, unsigned long call,
+/*
+ * Is it to happen at this call? *value is set if it has one. To be asked only
+ * for a call that it can happen to, and once: it is logged, and a fault that few
+ * calls can have (short-reply, stall-read) comes once, at CALL or the first
+ * after it.
+ */
+bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value);
 /* For --help: one line for each. */
 void gw_faults_help(void);

@@ -167,7 +167,7 @@ static bool to_invalidate(const struct gw_call *k, uint32_t *handle)
 
 static void send_message(struct gw_call *k, struct rr_header *h, const struct reduced *r)
 {
-	const struct gw_faults *f = &k->pair->gw->faults;
+	struct gw_faults *f = &k->pair->gw->faults;
 	struct gw_pair *p = k->pair;
 	char msg[GW_INLINE];
 	int n = rr_header_encode(h, msg, sizeof(msg));
@@ -188,14 +188,16 @@ static void send_message(struct gw_call *k, struct rr_header *h, const struct re
 		}
 	if (gw_fault(f, FAULT_TRUNCATE, k->number, &cut) && cut < len)
 		len = cut;
-	if (gw_fault(f, FAULT_WRONG_XID, k->number, NULL) && len >= RR_HDR_MIN) {
+	if (len >= RR_HDR_MIN && gw_fault(f, FAULT_WRONG_XID, k->number, NULL)) {
 		msg[3] ^= 1;
 		pair_send(p, k, msg, len, false, 0);
 		msg[3] ^= 1;
 	}
 	inval = to_invalidate(k, &handle);
-	if (inval && gw_fault(f, FAULT_INVAL_WRONG, k->number, NULL))
+	if (gw_fault(f, FAULT_INVAL_WRONG, k->number, NULL)) {
 		handle ^= 0xff00u;
+		inval = true;
+	}
 	pair_send(p, k, msg, len, inval, handle);
 	if (gw_fault(f, FAULT_DUP_REPLY, k->number, NULL))
 		pair_send(p, k, msg, len, false, 0);
@@ -208,6 +210,7 @@ static void answer(struct gw_call *k)
 	struct reduced r = { .n = 0 };
 	struct rr_header h;
 	unsigned long v;
+	uint32_t err = 0;
 	int rc;
 
 	if (gw_fault(f, FAULT_CREDITS, k->number, &v)) {
@@ -215,10 +218,14 @@ static void answer(struct gw_call *k)
 		f->grant = (uint32_t)v;
 	}
 	k->answered = true;
-	if (gw_fault(f, FAULT_ERR_CHUNK, k->number, NULL) || gw_fault(f, FAULT_ERR_VERS, k->number, NULL)) {
-		reply_error(p, k, k->xid, gw_fault(f, FAULT_ERR_VERS, k->number, NULL) ?
-			    RR_ERR_VERS : RR_ERR_CHUNK);
-		pair_call_done(k);
+	if (gw_fault(f, FAULT_ERR_CHUNK, k->number, NULL))
+		err = RR_ERR_CHUNK;
+	else if (gw_fault(f, FAULT_ERR_VERS, k->number, NULL))
+		err = RR_ERR_VERS;
+	if (err) {
+		reply_error(p, k, k->xid, err);
+		if (!p->ended)
+			pair_call_done(k);
 		return;
 	}
 	rr_header_init(&h, k->xid, granted(p->gw));
@@ -265,7 +272,7 @@ static struct gw_call *call_of(struct gw_pair *p, uint32_t xid)
 	list_for_each(n, &p->calls) {
 		struct gw_call *k = container_of(n, struct gw_call, node);
 
-		if (k->xid == xid && !k->answered && !k->reply)
+		if (k->passed && k->xid == xid && !k->answered && !k->reply)
 			return k;
 	}
 	return NULL;

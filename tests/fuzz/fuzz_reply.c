@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The client's side: messages of a server while three calls are in flight (one
+ * plain, one with a Write chunk, one with a Reply chunk).
+ *     input: messages, each behind 1 byte: its length / 4, and which call's XID
+ *            is put into it (bits 6, 7; 3: none)
+ */
+#include <errno.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "fuzz.h"
+#include "rpcrdma/conn.h"
+
+#define CALLS 3u
+
+static struct slab slab;
+static struct stats st;
+static struct rr_call calls[CALLS];
+static unsigned dones;
+
+static void on_link_down(void *ctx, int err, const char *why)
+{
+	(void)ctx;
+	CHECK(err < 0 && why);
+}
+static const struct rr_events events = { .down = on_link_down };
+
+static bool inside(const struct slab_buf *b, const void *p, size_t len)
+{
+	return b && (const char *)p >= (char *)b->mem && len <= b->size &&
+	       (size_t)((const char *)p - (char *)b->mem) <= b->size - len;
+}
+
+static void on_done(struct rr_call *rr, int status)
+{
+	dones++;
+	CHECK(status == 0 || status == -EBADMSG || status == -EREMOTEIO ||
+	      status == -EPROTONOSUPPORT);
+	/* Nobody else has its buffers: either answered, or the link is gone. */
+	CHECK(status != -EBADMSG || !fake.open);
+	if (status)
+		return;
+	CHECK(rr->reply_len >= 4 && rr->placed_len <= rr->sink.len);
+	CHECK(rr->reply_len <= RR_INLINE || inside(rr->reply_buf, rr->reply, rr->reply_len));
+	touch(rr->reply, rr->reply_len);
+}
+
+static void submit(struct rr_conn *conn, unsigned i, struct slab_buf *big)
+{
+	struct rr_call *rr = &calls[i];
+	uint32_t *msg;
+
+	memset(rr, 0, sizeof(*rr));
+	rr->msg = slab_get(&slab, SLAB_MSG);
+	CHECK(rr->msg);
+	rr->xid = rr_xid(conn);
+	rr->msg_len = 64;
+	rr->done = on_done;
+	rr->reply_max = i == 2 ? 60000 : 500;
+	if (i == 1)
+		rr->sink = (struct rr_iov){ big->mem, 65536 };
+	if (i == 2)
+		rr->reply_buf = big;
+	msg = (uint32_t *)(void *)((char *)rr->msg->mem + RR_HDR_ROOM);
+	memset(msg, 0, 64);
+	msg[0] = __builtin_bswap32(rr->xid);
+	rr_submit(conn, rr);
+}
+
+static void link_up(struct rr_conn *conn)
+{
+	struct rr_link *link;
+	struct errbuf eb = { "" };
+
+	CHECK(rr_link_open(conn, &link, &eb) == 0);
+	CHECK(rr_up(conn, link) == 0);
+}
+
+static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
+{
+	uint8_t msg[256];
+	unsigned sent = 0;
+
+	for (size_t at = 0; at < len; ) {
+		size_t n = (data[at] & 0x3fu) * 4u;
+		unsigned who = data[at++] >> 6;
+		uint32_t xid;
+
+		if (n > len - at)
+			n = len - at;
+		memcpy(msg, data + at, n);
+		at += n;
+		if (who < CALLS) {
+			xid = __builtin_bswap32(calls[who].xid);
+			if (n >= 4)
+				memcpy(msg, &xid, 4);
+			if (n >= 32 && (msg[27] == 0))
+				memcpy(msg + 28, &xid, 4);
+			/* As if the server had written the reply. */
+			if (calls[who].reply_buf)
+				memcpy(calls[who].reply_buf->mem, &xid, 4);
+		}
+		fake_deliver(msg, (uint32_t)n);
+		if (sent < fake.nsends)
+			fake_complete(sent++);
+		if (!rr_is_up(conn)) {
+			fuzz_spin(fuzz_loop(), 0);
+			CHECK(!fake.open);
+			link_up(conn);
+			sent = 0;
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct slab_counts counts = { .n = { 8, 24, 4, 2 } };
+	struct rr_config cfg = { .fabric = &fabric_fake, .credits = 4, .nlanes = 1 };
+	static struct slab_buf *big[2];
+	struct rr_conn *conn;
+
+	if (len > 4096)
+		return 0;
+	if (!big[0]) {
+		CHECK(slab_init(&slab, &counts) == 0);
+		big[0] = slab_get(&slab, SLAB_BIG);
+		big[1] = slab_get(&slab, SLAB_MID);
+		CHECK(big[0] && big[1]);
+	}
+	fake_peer_priv_len = 0;
+	dones = 0;
+	conn = rr_conn_new(&cfg, fuzz_loop(), &slab, &st, &events, NULL);
+	CHECK(conn);
+	link_up(conn);
+	for (unsigned i = 0; i < CALLS; i++)
+		submit(conn, i, big[i == 2]);
+	play(conn, data, len);
+	CHECK(dones <= CALLS && dones + rr_pending(conn) == CALLS);
+	rr_conn_free(conn);
+	for (unsigned i = 0; i < CALLS; i++)
+		slab_put(&slab, calls[i].msg);
+	return 0;
+}

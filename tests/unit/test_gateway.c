@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The gateway's own objects between a client that speaks the provider by hand
+ * and an NFS server that is a few lines of TCP: headers and chunks, right and
+ * wrong. All on one loop, but for connect, which blocks. After what is wrong the
+ * server has seen nothing, and the connection still serves.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "../gateway/gateway.h"
+
+TestSuite(gateway, .timeout = 120);
+
+#define FAB  (&fabric_iwarp)
+#define XID  0x1234u
+#define RECVS 8u
+#define MEM  65536u
+
+static struct gateway gw;
+static struct loop *loop;
+
+/* ---- The server: keeps the newest record, answers with what the test has set ---- */
+
+static struct {
+	struct loop_watch listening, conn;
+	uint8_t rec[MEM];
+	uint32_t have, len;             /* len: of the newest whole record */
+	unsigned records;
+	uint8_t reply[MEM];
+	uint32_t reply_len;
+} srv;
+
+static uint32_t word_at(const uint8_t *p, unsigned i)
+{
+	return gw_word((const char *)p + 4 * i);
+}
+
+static void on_call(struct loop_watch *w, uint32_t revents)
+{
+	uint32_t mark, be;
+	ssize_t n = recv(w->fd, srv.rec + srv.have, sizeof(srv.rec) - srv.have, MSG_DONTWAIT);
+
+	(void)revents;
+	if (n <= 0) {
+		if (n == 0)
+			loop_rewatch(loop, w, 0);
+		return;
+	}
+	srv.have += (uint32_t)n;
+	if (srv.have < 4 || srv.have < 4 + (mark = word_at(srv.rec, 0) & 0x7fffffffu))
+		return;
+	srv.have = 0;
+	srv.len = mark;
+	srv.records++;
+	memmove(srv.rec, srv.rec + 4, mark);
+	memcpy(srv.reply, srv.rec, 4);
+	be = htonl(0x80000000u | srv.reply_len);
+	cr_assert_eq(send(w->fd, &be, 4, MSG_NOSIGNAL), 4);
+	cr_assert_eq(send(w->fd, srv.reply, srv.reply_len, MSG_NOSIGNAL), srv.reply_len);
+}
+
+static void on_accept(struct loop_watch *w, uint32_t revents)
+{
+	(void)revents;
+	srv.conn = (struct loop_watch){
+		.fd = accept(w->fd, NULL, NULL), .events = EPOLLIN, .fn = on_call };
+	cr_assert_geq(srv.conn.fd, 0);
+	cr_assert_eq(loop_watch(loop, &srv.conn), 0);
+}
+
+static void server_start(struct sockaddr_storage *at)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)at;
+	socklen_t len = sizeof(*in);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	*in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cr_assert_eq(bind(fd, (struct sockaddr *)in, sizeof(*in)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)in, &len), 0);
+	srv.listening = (struct loop_watch){ .fd = fd, .events = EPOLLIN, .fn = on_accept };
+	cr_assert_eq(loop_watch(loop, &srv.listening), 0);
+}
+
+/* ---- The client ---- */
+
+static struct {
+	struct fab_conn *c;
+	struct fab_params params;
+	uint8_t recvs[RECVS][GW_INLINE], out[GW_INLINE], mem[MEM];
+	struct fab_mr mr, mr_out;
+	uint8_t got[GW_INLINE];         /* the newest message */
+	uint32_t len, rkey;
+	bool invalidated;
+	unsigned messages, downs;
+	_Atomic bool connected;
+	int rc;
+	bool r;                         /* says that it can be invalidated */
+} cl;
+
+static void cl_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
+{
+	struct fab_sge sge = { cookie, GW_INLINE, 0 };
+
+	(void)ctx;
+	memcpy(cl.got, cookie, len);
+	cl.len = len;
+	cl.invalidated = invalidated;
+	cl.rkey = rkey;
+	cl.messages++;
+	cr_assert_eq(FAB->post_recv(cl.c, &sge, cookie), 0);
+}
+
+static void cl_sent(void *ctx, void *cookie)
+{
+	(void)ctx;
+	(void)cookie;
+}
+
+static void cl_down(void *ctx, int err, const char *why)
+{
+	(void)ctx;
+	(void)err;
+	(void)why;
+	cl.downs++;
+}
+
+static const struct fab_events cl_events = { .recv = cl_recv, .sent = cl_sent, .down = cl_down };
+
+static void *cl_connect(void *arg)
+{
+	uint8_t priv[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, cl.r, 3, 3 }, peer[FAB_PRIV_RECV_MAX];
+	struct errbuf eb = { "" };
+	size_t len;
+
+	(void)arg;
+	cl.rc = FAB->connect(cl.c, priv, sizeof(priv), peer, &len, &eb);
+	cl.connected = true;
+	return NULL;
+}
+
+static void tick(struct loop_timer *t)
+{
+	loop_timer_set(loop, t, 2);
+	loop_stop(loop);
+}
+
+#define RUN_UNTIL(cond) \
+	do { \
+		struct loop_timer tick_; \
+		uint64_t limit_ = mono_ns() + 20000000000u; \
+		loop_timer_init(&tick_, tick); \
+		loop_timer_set(loop, &tick_, 2); \
+		while (!(cond) && mono_ns() < limit_) \
+			loop_run(loop); \
+		loop_timer_clear(&tick_); \
+		cr_assert(cond, "never: " #cond); \
+	} while (0)
+
+static void open_all(bool r)
+{
+	static const struct fab_listen_events events = { .request = pair_request };
+	struct fab_params lp = { .timeout_ms = 10000 };
+	struct errbuf eb = { "" };
+	pthread_t thread;
+
+	memset(&cl, 0, sizeof(cl));
+	memset(&srv, 0, sizeof(srv));
+	log_set_level(LOG_LVL_ERR);
+	loop = loop_new();
+	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
+	list_init(&gw.pairs);
+	server_start(&gw.server);
+	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
+	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	lp.max_send = pair_max_send(&gw);
+	lp.max_recv = pair_max_recv(&gw);
+	cr_assert_eq(FAB->listen(&lp, loop, &events, &gw, &gw.listener, &eb), 0, "%s", eb.text);
+	cl.params = (struct fab_params){ .max_send = 8, .max_recv = RECVS, .timeout_ms = 10000 };
+	FAB->listen_addr(gw.listener, &cl.params.server);
+	cl.r = r;
+	cr_assert_eq(FAB->open(&cl.params, &cl.c, &eb), 0, "%s", eb.text);
+	cr_assert_eq(FAB->reg(cl.c, cl.mem, MEM, FAB_REMOTE_READ | FAB_REMOTE_WRITE, &cl.mr, &eb), 0);
+	cr_assert_eq(FAB->reg(cl.c, cl.out, GW_INLINE, 0, &cl.mr_out, &eb), 0);
+	for (unsigned i = 0; i < RECVS; i++)
+		cr_assert_eq(FAB->post_recv(cl.c, &(struct fab_sge){ cl.recvs[i], GW_INLINE, 0 },
+					    cl.recvs[i]), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, cl_connect, NULL), 0);
+	RUN_UNTIL(cl.connected);
+	pthread_join(thread, NULL);
+	cr_assert_eq(cl.rc, 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+}
+
+static void setup(void)
+{
+	open_all(false);
+}
+
+static void teardown(void)
+{
+	FAB->close(cl.c);
+	FAB->unlisten(gw.listener);
+	while (!list_empty(&gw.pairs))
+		pair_free(container_of(gw.pairs.next, struct gw_pair, node));
+	for (unsigned i = 0; i < 2; i++) {
+		struct loop_watch *w = i ? &srv.conn : &srv.listening;
+		int fd = w->fd;
+
+		loop_unwatch(loop, w);
+		close(fd);
+	}
+	loop_free(loop);
+}
+
+static void cl_send(const uint32_t *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t be = htonl(w[i]);
+
+		memcpy(cl.out + 4 * i, &be, 4);
+	}
+	cr_assert_eq(FAB->post_send(cl.c, &(struct fab_sge){ cl.out, 4 * n, cl.mr_out.lkey }, 1, NULL), 0);
+}
+
+#define WORDS(...) (const uint32_t[]){ __VA_ARGS__ }, sizeof((const uint32_t[]){ __VA_ARGS__ }) / 4
+/* Sends it and waits for what comes back. */
+#define ASK(...) \
+	do { \
+		unsigned before_ = cl.messages; \
+		cl_send(WORDS(__VA_ARGS__)); \
+		RUN_UNTIL(cl.messages > before_ || cl.downs); \
+		cr_assert_eq(cl.downs, 0); \
+	} while (0)
+#define ANSWER(...) answer_with(WORDS(__VA_ARGS__))
+
+static void answer_with(const uint32_t *w, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t be = htonl(w[i]);
+
+		memcpy(srv.reply + 4 * i, &be, 4);
+	}
+	srv.reply_len = 4 * n;
+}
+
+static uint32_t got(unsigned i)
+{
+	cr_assert_lt(4 * i, cl.len);
+	return word_at(cl.got, i);
+}
+
+/* xid (set by the header), CALL, RPC 2, NFS, version, procedure, AUTH_NONE twice */
+#define HEAD(proc)       XID, 1, 4, proc
+#define NFS_CALL(v, p)   XID, 0, 2, 100003, v, p, 0, 0, 0, 0
+#define SEG(len, off)    cl.mr.rkey, len, 0, off
+#define REPLY_OK         0, 1, 0, 0, 0, 0
+
+static void still_serves(void)
+{
+	unsigned before = srv.records;
+
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 0));
+	cr_assert_eq(srv.records, before + 1);
+	cr_assert(got(3) == RR_MSG && got(7) == XID && got(8) == 1);
+}
+
+static void refused(uint32_t err)
+{
+	cr_assert_eq(got(0), XID);
+	cr_assert_eq(got(3), RR_ERROR);
+	cr_assert_eq(got(4), err);
+	still_serves();
+}
+
+/* And the server has heard nothing of it. */
+#define REFUSED(...) \
+	do { \
+		unsigned heard_ = srv.records; \
+		ASK(__VA_ARGS__); \
+		cr_assert_eq(srv.records, heard_); \
+		refused(RR_ERR_CHUNK); \
+		cr_assert_eq(srv.records, heard_ + 1, "only what came after it"); \
+	} while (0)
+
+/* ---- Headers ---- */
+
+Test(gateway, serves, .init = setup, .fini = teardown)
+{
+	still_serves();
+	cr_assert_eq(srv.len, 40);
+}
+
+Test(gateway, too_short_is_dropped, .init = setup, .fini = teardown)
+{
+	cl_send(WORDS(XID));
+	cl_send(WORDS(HEAD(0)));
+	cl_send(WORDS(HEAD(0), 0, 0));
+	still_serves();
+	cr_assert(cl.messages == 1 && srv.records == 1);
+}
+
+Test(gateway, another_version, .init = setup, .fini = teardown)
+{
+	ASK(XID, 2, 4, 0, 0, 0, 0, NFS_CALL(3, 0));
+	cr_assert(got(5) == 1 && got(6) == 1, "version 1 to 1");
+	refused(RR_ERR_VERS);
+}
+
+Test(gateway, bad_headers, .init = setup, .fini = teardown)
+{
+	REFUSED(HEAD(2), 0, 0, 0, NFS_CALL(3, 0));              /* RDMA_MSGP */
+	REFUSED(HEAD(0), 2, 0, 0, 0, 0, 0);                     /* not a boolean */
+	REFUSED(HEAD(0), 0, 1, 0xffffffff, 0, 0, 0);            /* segments of a chunk */
+	REFUSED(HEAD(0), 0, 1, 17, 0, 0, 0);
+	REFUSED(HEAD(0), 0, 0, 1, 0x10000000, 0, 0);
+	REFUSED(HEAD(0), 1, 40, 1, 2, 3, 4);                    /* the list has no end */
+	REFUSED(HEAD(0), 0, 0, 0, XID, 0, 2);                   /* no RPC header */
+	REFUSED(HEAD(0), 0, 0, 0, XID + 1, 0, 2, 100003, 3, 0, 0, 0, 0, 0);
+}
+
+/* ---- Read chunks ---- */
+
+Test(gateway, bad_read_chunks, .init = setup, .fini = teardown)
+{
+	/* No chunk at position zero of a Long Call; one that is not at zero. */
+	REFUSED(HEAD(1), 0, 0, 0);
+	REFUSED(HEAD(1), 1, 4, SEG(40, 0), 0, 0, 0);
+	/* Lengths beyond all reason, alone and in sum. */
+	REFUSED(HEAD(0), 1, 40, SEG(0xffffffff, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(1), 1, 0, SEG(0xffffffff, 0), 1, 0, SEG(0xffffffff, 0), 0, 0, 0);
+	REFUSED(HEAD(1), 1, 0, SEG(0x80000000, 0), 1, 0, SEG(0x80000028, 0), 0, 0, 0);
+	/* Behind the end of the message; not at a word; over each other. */
+	REFUSED(HEAD(0), 1, 44, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(0), 1, 0xfffffffc, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(0), 1, 38, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(0), 1, 36, SEG(8, 0), 1, 40, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(0), 1, 36, SEG(8, 0), 1, 20, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+}
+
+Test(gateway, refused_while_its_reads_are_under_way, .init = setup, .fini = teardown)
+{
+	/* The first chunk is right and is read; the record must go nowhere. */
+	for (unsigned i = 0; i < 50; i++) {
+		ASK(HEAD(0), 1, 40, SEG(60000, 0), 1, 41, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+		cr_assert(got(3) == RR_ERROR && got(4) == RR_ERR_CHUNK);
+	}
+	still_serves();
+	cr_assert_eq(srv.records, 1);
+}
+
+Test(gateway, read_chunk_of_many_segments, .init = setup, .fini = teardown)
+{
+	static const char want[] = "abcdefgh";
+
+	memcpy(cl.mem, "abc", 3);
+	memcpy(cl.mem + 100, "defgh", 5);
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 1, 40, SEG(3, 0), 1, 40, SEG(0, 0), 1, 40, SEG(5, 100), 0, 0, 0,
+	    NFS_CALL(3, 7), 0x77);
+	cr_assert_eq(srv.len, 40 + 8 + 4);
+	cr_assert(!memcmp(srv.rec + 40, want, 8) && word_at(srv.rec, 12) == 0x77);
+	/* Five bytes, and their pad made up. */
+	ASK(HEAD(0), 1, 40, SEG(5, 100), 0, 0, 0, NFS_CALL(3, 7), 0x77);
+	cr_assert(srv.len == 40 + 8 + 4 && !memcmp(srv.rec + 40, "defgh\0\0\0", 8));
+	cr_assert_eq(word_at(srv.rec, 12), 0x77);
+}
+
+Test(gateway, long_call, .init = setup, .fini = teardown)
+{
+	const uint32_t w[] = { NFS_CALL(3, 1), 1, 2, 3, 4, 5, 6 };
+
+	for (unsigned i = 0; i < sizeof(w) / 4; i++) {
+		uint32_t be = htonl(w[i]);
+
+		memcpy(cl.mem + (i < 5 ? 0 : 1000) + 4 * i, &be, 4);
+	}
+	ANSWER(REPLY_OK);
+	ASK(HEAD(1), 1, 0, SEG(20, 0), 1, 0, SEG(44, 1020), 0, 0, 0);
+	cr_assert_eq(srv.len, sizeof(w));
+	for (unsigned i = 0; i < sizeof(w) / 4; i++)
+		cr_assert_eq(word_at(srv.rec, i), w[i]);
+}
+
+Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
+{
+	struct errbuf eb;
+
+	/* A call whose data is still on its way has none yet, and not that one. */
+	cr_assert_eq(gw_faults_parse(&gw.faults, "stall-read@1=100", &eb), 0);
+	ANSWER(REPLY_OK);
+	cl_send(WORDS(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 7)));
+	RUN_UNTIL(gw.ncalls == 1);
+	ASK(0, 1, 4, 0, 0, 0, 0, 0, 0, 2, 100003, 3, 0, 0, 0, 0, 0);
+	cr_assert(got(0) == 0 && got(7) == 0);
+	RUN_UNTIL(cl.messages == 2);
+	cr_assert(got(0) == XID && got(7) == XID && srv.records == 2);
+}
+
+/* ---- Write and Reply chunks ---- */
+
+/* status, no attributes, count, eof, length; then data. */
+#define READ3(len, ...) REPLY_OK, 0, 0, len, 1, len, ##__VA_ARGS__
+
+Test(gateway, write_chunk_of_many_segments, .init = setup, .fini = teardown)
+{
+	ANSWER(READ3(10, 0x61626364, 0x65666768, 0x696a0000));
+	ASK(HEAD(0), 0, 1, 4, SEG(3, 0), SEG(0, 50), SEG(5, 100), SEG(100, 200), 0, 0, NFS_CALL(3, 6));
+	cr_assert(!memcmp(cl.mem, "abc\0", 4) && !memcmp(cl.mem + 100, "defgh\0", 6));
+	cr_assert(!memcmp(cl.mem + 200, "ij\0", 3));
+	cr_assert(got(3) == RR_MSG && got(5) == 1 && got(6) == 4);
+	cr_assert(got(8) == 3 && got(12) == 0 && got(16) == 5 && got(20) == 2, "what was written");
+	cr_assert(got(23) == 0 && got(24) == 0 && got(25) == XID);
+	cr_assert_eq(cl.len, 4 * (25 + 11), "and no data in the message");
+	still_serves();
+}
+
+Test(gateway, write_chunk_too_small, .init = setup, .fini = teardown)
+{
+	ANSWER(READ3(10, 0x61626364, 0x65666768, 0x696a0000));
+	ASK(HEAD(0), 0, 1, 2, SEG(3, 0), SEG(6, 100), 0, 0, NFS_CALL(3, 6));
+	cr_assert_eq(srv.records, 1);
+	refused(RR_ERR_CHUNK);
+	cr_assert(!memcmp(cl.mem, "\0\0\0", 3), "nothing was written");
+}
+
+Test(gateway, read_of_nothing, .init = setup, .fini = teardown)
+{
+	ANSWER(READ3(0));
+	ASK(HEAD(0), 0, 1, 1, SEG(4096, 0), 0, 0, NFS_CALL(3, 6));
+	cr_assert(got(5) == 1 && got(6) == 1 && got(8) == 0, "the chunk comes back, unused");
+	cr_assert_eq(cl.len, 4 * (13 + 11));
+	/* So it does with a READ that failed. */
+	ANSWER(REPLY_OK, 70, 0);
+	ASK(HEAD(0), 0, 1, 1, SEG(4096, 0), 0, 0, NFS_CALL(3, 6));
+	cr_assert(got(5) == 1 && got(8) == 0 && cl.len == 4 * (13 + 8));
+}
+
+Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
+{
+#define READ4(len, ...) 25, 0, 1, len, __VA_ARGS__
+	ANSWER(REPLY_OK, 0, 0, 4, 22, 0, READ4(1, 0x41000000), READ4(6, 0x42424242, 0x42420000),
+	       READ4(4, 0x43434343));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 1, 1, SEG(1000, 2000), 0, 0,
+	    NFS_CALL(4, 1));
+	cr_assert(!memcmp(cl.mem, "A\0", 2));
+	cr_assert(!memcmp(cl.mem + 1000, "BBBBBB\0", 7));
+	cr_assert(!memcmp(cl.mem + 2000, "CCCC\0", 5));
+	cr_assert(got(8) == 1 && got(14) == 6 && got(20) == 4);
+	/* What is left has the three results, without their data. */
+	cr_assert_eq(cl.len, 4 * (25 + 6 + 5 + 3 * 4));
+	cr_assert(got(36) == 25 && got(39) == 1 && got(40) == 25 && got(43) == 6 && got(47) == 4);
+}
+
+Test(gateway, second_write_chunk_too_small, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, READ4(1, 0x41000000), READ4(6, 0x42424242, 0x42420000));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(5, 1000), 0, 0, NFS_CALL(4, 1));
+	refused(RR_ERR_CHUNK);
+	cr_assert_eq(cl.mem[1000], 0);
+}
+
+Test(gateway, reply_chunk, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 7);
+	for (srv.reply_len = 28; srv.reply_len < 6000; srv.reply_len += 4)
+		memcpy(srv.reply + srv.reply_len, "data", 4);
+	ASK(HEAD(0), 0, 0, 1, 2, SEG(4096, 0), SEG(10000, 20000), NFS_CALL(3, 16));
+	cr_assert_eq(got(3), RR_NOMSG);
+	cr_assert(got(4) == 0 && got(5) == 0 && got(6) == 1 && got(7) == 2);
+	cr_assert(got(9) == 4096 && got(13) == 6000 - 4096 && cl.len == 64);
+	cr_assert(!memcmp(cl.mem, srv.reply, 4096) && !memcmp(cl.mem + 20000, srv.reply + 4096, 1904));
+	cr_assert_eq(cl.mem[20000 + 1904], 0);
+	/* One that is too small, and none. */
+	ASK(HEAD(0), 0, 0, 1, 2, SEG(4096, 0), SEG(1900, 20000), NFS_CALL(3, 16));
+	cr_assert(got(3) == RR_ERROR && got(4) == RR_ERR_CHUNK);
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 16));
+	refused(RR_ERR_CHUNK);
+	/* One that is not needed. */
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 0, 0, 1, 1, SEG(4096, 0), NFS_CALL(3, 0));
+	cr_assert_eq(got(3), RR_MSG);
+}
+
+/* ---- Send With Invalidate ---- */
+
+Test(gateway, invalidates_only_who_said_so, .init = setup, .fini = teardown)
+{
+	ANSWER(READ3(4, 0x61626364));
+	ASK(HEAD(0), 0, 1, 1, SEG(4096, 0), 0, 0, NFS_CALL(3, 6));
+	cr_assert(!cl.invalidated);
+}
+
+static void setup_r(void)
+{
+	open_all(true);
+}
+
+Test(gateway, invalidates_a_handle_of_the_call, .init = setup_r, .fini = teardown)
+{
+	uint32_t rkey = cl.mr.rkey;
+
+	still_serves();
+	cr_assert(!cl.invalidated, "a call without chunks");
+	ANSWER(READ3(4, 0x61626364));
+	ASK(HEAD(0), 0, 1, 1, SEG(4096, 0), 0, 0, NFS_CALL(3, 6));
+	cr_assert(cl.invalidated && cl.rkey == rkey);
+	cr_assert(!memcmp(cl.mem, "abcd", 4), "what was written before is there");
+	still_serves();
+}
