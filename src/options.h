@@ -54,6 +54,7 @@ struct options {
 	enum opt_memreg memreg;
 	unsigned lanes;         /* 1 .. OPT_LANES_MAX, the default already worked out */
 	unsigned credits;
+	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
 	char *localaddr;        /* numeric address, or NULL: any */
 
 	/* Time */

@@ -128,6 +128,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.soft = o->soft,
 		.mountport = o->mountport,
 		.params.timeout_ms = CONNECT_STEP_MS,
+		.params.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0),
 	};
 	rc = lookup(o->server, o->port, family, 0, &cfg->params.server, eb);
 	if (!rc && o->localaddr)

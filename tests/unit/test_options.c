@@ -483,6 +483,14 @@ Test(options, flags_take_no_value)
 	BAD("allow_other=yes", "allow_other", "no value");
 }
 
+Test(options, iwarp_frames)
+{
+	OK("mpacrc,mssfpdu");
+	cr_expect(o.mpa_crc && o.mss_fpdu);
+	OK("mpacrc,mssfpdu,nompacrc,nomssfpdu");
+	cr_expect(!o.mpa_crc && !o.mss_fpdu);
+}
+
 Test(options, cache_times)
 {
 	OK("actimeo=0");
