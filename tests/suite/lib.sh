@@ -11,7 +11,7 @@ MNT=$NFSRDMA_MNT
 EXPORT=$NFSRDMA_EXPORT          # the server's own view
 STATS=$TMPDIR/stats
 LOG=$TMPDIR/daemon.log
-[[ $VERS == 3 ]] && REMOTE=$NFSRDMA_SERVER:$NFSRDMA_EXPORT || REMOTE=$NFSRDMA_SERVER:/
+[[ $VERS == 3 ]] && REMOTE=$NFSRDMA_SERVER:${NFSRDMA_V3_PATH:-$NFSRDMA_EXPORT} || REMOTE=$NFSRDMA_SERVER:/
 # Where the case works, on both sides. Every case has its own folder.
 WORK=$MNT/$CASE
 SERVER_WORK=$EXPORT/$CASE

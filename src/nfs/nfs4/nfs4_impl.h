@@ -104,6 +104,9 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_ROOT             (NFS_OP_VERSION + 6)   /* PUTROOTFH, LOOKUP..., GETATTR */
 #define NFS4_OP_REOPEN           (NFS_OP_VERSION + 7)   /* c->open; reclaim: CLAIM_PREVIOUS */
 
+/* LINK's COMPOUND, the longest but for the walk to the export. */
+#define NFS4_OPS_NEEDED 7u
+
 /* A control call with all that it points to: heap memory of its own, as the
  * thread that waits may give up before the lane does. */
 struct nfs4_ctl {
@@ -116,7 +119,7 @@ struct nfs4_ctl {
 	uint32_t flags;                 /* EXCHANGE_ID */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
-	uint32_t maxreq, maxresp;
+	uint32_t maxreq, maxresp, maxops;
 	const char *path;
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;

@@ -86,6 +86,11 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 			cl->cfg.server, k->nslots, k->nslots ? k->nslots : 1);
 		return -ENOSR;
 	}
+	if (k->maxops < NFS4_OPS_NEEDED) {
+		log_err("%s takes only %u operations in a COMPOUND, and %u are needed: try vers=3",
+			cl->cfg.server, k->maxops, NFS4_OPS_NEEDED);
+		return -ENOSR;
+	}
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
 	n->nslots = k->nslots;
 	n->epoch++;
@@ -103,6 +108,8 @@ static void clamp_sizes(struct nfs_client *cl, const struct nfs4_ctl *k)
 		cl->rsize = r & ~4095u;
 	if (cl->wsize > w)
 		cl->wsize = w & ~4095u;
+	if (cl->dtsize > r)
+		cl->dtsize = r & ~4095u;
 }
 
 int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)

@@ -228,6 +228,7 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 			k->nslots = asked;
 		k->maxreq = ok->csr_fore_chan_attrs.ca_maxrequestsize;
 		k->maxresp = ok->csr_fore_chan_attrs.ca_maxresponsesize;
+		k->maxops = ok->csr_fore_chan_attrs.ca_maxoperations;
 	}
 	xdr_free((xdrproc_t)xdr_CREATE_SESSION4res, (char *)&r);
 	return rc;

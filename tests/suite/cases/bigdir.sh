@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # 100,000 entries; the price of ls -l in RPCs; offsets that stay true.
-vm-root bash -c "mkdir -p '$SERVER_WORK'/{big,ten} && cd '$SERVER_WORK/big' && seq -f 'entry-number-%06.0f' 1 100000 | xargs touch &&
-	cd ../ten && seq -f 'file%05.0f' 1 10000 | xargs touch &&
-	mkdir ../gone && cd ../gone && seq -f 'file%05.0f' 1 2000 | xargs touch && chmod -R a+rwX ."
+# shellcheck disable=SC2016 # the server's
+vm-server bash -c 'mkdir -p "$NFSRDMA_EXPORT"/bigdir/{big,ten,gone} && cd "$NFSRDMA_EXPORT/bigdir/big" &&
+	seq -f "entry-number-%06.0f" 1 100000 | xargs touch &&
+	cd ../ten && seq -f "file%05.0f" 1 10000 | xargs touch &&
+	cd ../gone && seq -f "file%05.0f" 1 2000 | xargs touch && chmod -R a+rwX .' || fail "files on the server"
 mount_up
 # ls -l of 10,000: at most one RPC for 100 entries
 before=$(stat_now rpc.calls)

@@ -14,6 +14,7 @@ server_prepare() {
 	storagedir=/var/lib/nfs/nfsdcld
 	[mountd]
 	threads=1
+	port=20048
 	END
 	# insecure: an ordinary user has no reserved port.
 	# fsid=0: "/" for NFSv4, while NFSv3 mounts it as "/export".

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# kept.sh - guests that --keep left running: leave, attach, stop.
+# kept.sh - guests that --keep left running: leave, attach, exec, stop.
 #
 # Such a guest has a root shell on a console whose two directions are FIFOs in
 # the run's folder. The shell's end is the guest's end.
@@ -22,7 +22,7 @@ kept_leave() {
 	# shellcheck disable=SC2154 # run's
 	kill "${pumps[@]}" 2>/dev/null
 	say "the guest keeps running as $id; for a root shell: $0 --attach $id; to end it: $0 --stop $id"
-	[[ $opt_hostfwd ]] && say "its server is at 127.0.0.1:$opt_hostfwd"
+	[[ $opt_hostfwd ]] && say "its server is at 127.0.0.1:${opt_hostfwd%%[:,]*}"
 	dir='' qemu_pid=''
 }
 
@@ -40,6 +40,24 @@ kept_attach() {
 	kill "$input" 2>/dev/null
 	[[ $tty ]] && stty "$tty"
 	rm -rf "$dir"
+}
+
+# kept_exec ID COMMAND ARG... - by the shell on the console: what it prints there
+# is cut at a line that no echo of the command contains.
+kept_exec() {
+	local dir mark="vm-exec-$$-$RANDOM" line said=''
+	dir=$(kept_dir "$1") || exit
+	shift
+	exec 3<>"$dir/console.out"
+	printf "%s; printf '%%s-%%s\\\\n' %s \$?\n" "$(printf '%q ' "$@")" "$mark" >"$dir/console.in"
+	while IFS= read -r line <&3; do
+		line=${line%$'\r'}
+		if [[ $line =~ $mark-([0-9]+)$ ]]; then
+			(( BASH_REMATCH[1] == 0 )) || printf '%s' "$said" >&2
+			exit "${BASH_REMATCH[1]}"
+		fi
+		said+=$line$'\n'
+	done
 }
 
 kept_stop() {

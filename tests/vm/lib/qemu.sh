@@ -22,6 +22,15 @@ qemu_machine() {
 		-kernel "$1/$image" -initrd "$2/initrd" -append "$QEMU_APPEND $3"
 }
 
+# qemu_hostfwd PORT[:GUESTPORT]...
+qemu_hostfwd() {
+	local pair guest
+	for pair; do
+		[[ $pair == *:* ]] && guest=${pair#*:} || guest=20049
+		printf ',hostfwd=tcp:127.0.0.1:%s-10.0.2.15:%s' "${pair%:*}" "$guest"
+	done
+}
+
 # qemu_args KERNEL INITRD DIR - the arguments, one a line, after run's options.
 # The ports go by their names (guest/system.sh); their chardevs are FIFOs in DIR.
 qemu_args() {
@@ -43,7 +52,7 @@ qemu_args() {
 	[[ $opt_shell ]] && printf '%s\n' -chardev stdio,id=tty,signal=off -device virtconsole,chardev=tty
 	[[ $opt_keep ]] && printf '%s\n' -chardev "pipe,id=tty,path=$dir/console" -device virtconsole,chardev=tty
 	[[ $opt_hostfwd ]] && printf '%s\n' -device virtio-net,netdev=user \
-		-netdev "user,id=user,hostfwd=tcp:127.0.0.1:$opt_hostfwd-10.0.2.15:20049"
+		-netdev "user,id=user$(qemu_hostfwd ${opt_hostfwd//,/ })"
 	return 0
 }
 
