@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options_impl.h"
+
+#include <string.h>
+
+#include "config.h"
+
+static void help_row(FILE *out, const struct row *named)
+{
+	const struct row *r = opt_meaning(named);
+	char left[64], words[128], range[64];
+
+	switch (r->kind) {
+	case CHOICE:
+		snprintf(left, sizeof(left), "%s=WORD", named->name);
+		break;
+	case UINT:
+	case STRING:
+		snprintf(left, sizeof(left), "%s=%s", named->name, r->meta);
+		break;
+	default:
+		snprintf(left, sizeof(left), "%s", named->name);
+	}
+	fprintf(out, "  %-21s ", left);
+	if (named->same_as) {
+		fprintf(out, "the same as %s\n", named->same_as);
+		return;
+	}
+	fputs(r->help, out);
+	switch (r->kind) {
+	case CHOICE:
+		opt_words_text(r, words, sizeof(words));
+		if (strcmp(words, r->choices[0].word) == 0)
+			fprintf(out, " (%s only)", words);
+		else
+			fprintf(out, " (%s; default %s)", words, r->choices[0].word);
+		break;
+	case UINT:
+		fprintf(out, " (%s", opt_range_text(r, range, sizeof(range)));
+		if (r->min == r->max)
+			fputc(')', out);
+		else if (r->def_text)
+			fprintf(out, "; default %s)", r->def_text);
+		else
+			fprintf(out, "; default %u)", r->def);
+		break;
+	case STRING:
+	case TRI:
+		if (r->def_text)
+			fprintf(out, " (default %s)", r->def_text);
+		break;
+	case FLAG:
+		if (r->def)
+			fputs(" (default)", out);
+		break;
+	default:
+		break;
+	}
+	fputc('\n', out);
+}
+
+void options_help(FILE *out)
+{
+	const char *group = NULL;
+	size_t column = 0;
+
+	fprintf(out, "%s\n\n"
+		"Mounts an NFS export over RDMA. Unmount with: umount MOUNTPOINT (root) or\n"
+		"fusermount3 -u MOUNTPOINT.\n\n"
+		"  -f                    stay in the foreground\n"
+		"  -d                    debug: -f, and log every step\n"
+		"  -v                    say what is going on\n"
+		"  -r, -w                the same as -o ro, -o rw\n"
+		"  -s                    ignore options that are not known\n"
+		"  -n                    accepted without effect\n"
+		"  -V, --version         print the version\n"
+		"  -h, --help            print this\n"
+		"  -o OPTION[,OPTION...] options of the mount:\n", opt_usage_line);
+	for (size_t i = 0; i < opt_rows; i++) {
+		const struct row *r = &opt_table[i];
+		const char *g = opt_meaning(r)->group;
+
+		if (r->kind == REFUSE)
+			continue;
+		if (g != group) {
+			fprintf(out, "\n%s:\n", g);
+			group = g;
+			column = 0;
+		}
+		if (r->kind != IGNORE) {
+			help_row(out, r);
+			continue;
+		}
+		if (column + strlen(r->name) > 70) {
+			fputc('\n', out);
+			column = 0;
+		}
+		column += (size_t)fprintf(out, "%s%s%s", column ? ", " : "  ", r->name,
+					  strcmp(r->name, "x-") == 0 ? "*" : "");
+	}
+	fprintf(out, "\n\nSee " PACKAGE_NAME "(8) for more.\n");
+}
+
+void options_version(FILE *out)
+{
+	fprintf(out, "%s\n", PACKAGE_STRING);
+}
+
+bool options_info(size_t i, struct option_info *info)
+{
+	const struct row *r;
+
+	if (i >= opt_rows)
+		return false;
+	r = opt_meaning(&opt_table[i]);
+	*info = (struct option_info) {
+		.name = opt_table[i].name, .group = r->group, .offered = r->kind != REFUSE,
+		.has_range = r->kind == UINT, .min = r->min, .max = r->max,
+		.def_text = r->def_text, .def = r->def,
+	};
+	return true;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options_impl.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+
+/* Fewest insertions, deletions, replacements and swaps from a to b; both are
+ * short (longer words are cut, which only makes a suggestion less apt). */
+static unsigned distance(const char *a, const char *b)
+{
+	enum { MAX = 32 };
+	unsigned d[MAX + 1][MAX + 1];
+	size_t la = strnlen(a, MAX), lb = strnlen(b, MAX);
+
+	for (size_t i = 0; i <= la; i++)
+		d[i][0] = (unsigned)i;
+	for (size_t j = 0; j <= lb; j++)
+		d[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++)
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+			if (d[i - 1][j] + 1 < best)
+				best = d[i - 1][j] + 1;
+			if (d[i][j - 1] + 1 < best)
+				best = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
+		}
+	return d[la][lb];
+}
+
+static const char *nearest(const char *name)
+{
+	const char *best = NULL;
+	/* A third of the letters may be wrong; more is not a slip of the finger. */
+	unsigned best_d = (unsigned)strlen(name) / 3 + 2;
+
+	for (size_t i = 0; i < opt_rows; i++) {
+		unsigned d = distance(name, opt_table[i].name);
+
+		if (d < best_d) {
+			best_d = d;
+			best = opt_table[i].name;
+		}
+	}
+	return best;
+}
+
+/* ---- Storing one option ---------------------------------------------------- */
+
+int opt_store_string(char **at, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
+int opt_no_memory(struct errbuf *eb)
+{
+	return err_set(eb, -ENOMEM, "out of memory while reading the options");
+}
+
+char *opt_absolute(const char *path)
+{
+	char *cwd, *abs = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return NULL;
+	if (asprintf(&abs, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0)
+		abs = NULL;
+	free(cwd);
+	return abs;
+}
+
+int opt_apply_path(struct options *o, const struct row *r, const char *value,
+		      struct errbuf *eb)
+{
+	char **at = opt_field(o, r);
+	char *abs = opt_absolute(value);
+
+	if (!abs)
+		return err_set(eb, -errno, "option %s: no absolute path for '%s': %s",
+			       r->name, value, strerror(errno));
+	free(*at);
+	*at = abs;
+	return 0;
+}
+
+int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
+			   struct errbuf *eb)
+{
+	char **at = opt_field(o, r);
+	char host[INET6_ADDRSTRLEN + 1 + IF_NAMESIZE];
+	unsigned char addr[sizeof(struct in6_addr)];
+	size_t len = strlen(value);
+	char *scope;
+
+	if (len >= 2 && value[0] == '[' && value[len - 1] == ']') {
+		value++;
+		len -= 2;
+	}
+	if (len < sizeof(host)) {
+		memcpy(host, value, len);
+		host[len] = '\0';
+		if (inet_pton(AF_INET, host, addr) == 1)
+			return opt_store_string(at, host) ? opt_no_memory(eb) : 0;
+		scope = strchr(host, '%');
+		if (scope)
+			*scope = '\0';
+		if (inet_pton(AF_INET6, host, addr) == 1 && (!scope || scope[1])) {
+			if (scope)
+				*scope = '%';
+			return opt_store_string(at, host) ? opt_no_memory(eb) : 0;
+		}
+	}
+	return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address of this host",
+		       r->name, (int)len, value);
+}
+
+int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
+			 struct errbuf *eb)
+{
+	unsigned sec = (unsigned)strtoul(value, NULL, 10);     /* has been checked */
+
+	o->acregmin = o->acregmax = o->acdirmin = o->acdirmax = sec;
+	return 0;
+}
+
+static int store_uint(struct options *o, const struct row *r, const char *value,
+		      struct errbuf *eb)
+{
+	char range[64];
+	unsigned long v;
+	char *end;
+
+	opt_range_text(r, range, sizeof(range));
+	if (!isdigit((unsigned char)value[0]))
+		goto not_a_number;
+	errno = 0;
+	v = strtoul(value, &end, 10);
+	if (*end)
+		goto not_a_number;
+	if (errno || v < r->min || v > r->max)
+		return err_set(eb, -ERANGE, "option %s: '%s' is out of range (allowed: %s)",
+			       r->name, value, range);
+	if (r->multiple && v % r->multiple) {
+		log_warn("option %s: '%s' is not a multiple of %u, rounded down to %lu",
+			 r->name, value, r->multiple, v - v % r->multiple);
+		v -= v % r->multiple;
+	}
+	if (r->off != SIZE_MAX)
+		*(unsigned *)opt_field(o, r) = (unsigned)v;
+	return r->apply ? r->apply(o, r, value, eb) : 0;
+
+not_a_number:
+	return err_set(eb, -EINVAL, "option %s: '%s' is not a whole number (allowed: %s)",
+		       r->name, value, range);
+}
+
+static int store_choice(struct options *o, const struct row *r, const char *value,
+			struct errbuf *eb)
+{
+	char words[128];
+
+	opt_words_text(r, words, sizeof(words));
+	for (const struct choice *c = r->choices; c->word; c++) {
+		if (strcmp(c->word, value) != 0)
+			continue;
+		if (c->refuse && *c->refuse)
+			return err_set(eb, -EINVAL, "option %s: '%s' cannot be had: %s (allowed: %s)",
+				       r->name, value, c->refuse, words);
+		*(int *)opt_field(o, r) = c->value;
+		return 0;
+	}
+	return err_set(eb, -EINVAL, "option %s: '%s' is not known (allowed: %s)",
+		       r->name, value, words);
+}
+
+/* value: NULL when there was no '='. */
+static int store(struct options *o, const struct row *r, const char *value, struct errbuf *eb)
+{
+	bool wants_value = r->kind == UINT || r->kind == STRING || r->kind == CHOICE;
+	char text[128];
+
+	if (wants_value && (!value || !*value)) {
+		if (r->kind == UINT)
+			opt_range_text(r, text, sizeof(text));
+		else if (r->kind == CHOICE)
+			opt_words_text(r, text, sizeof(text));
+		else
+			snprintf(text, sizeof(text), "%s", r->meta);
+		return err_set(eb, -EINVAL, "option %s needs a value: %s=%s (allowed: %s)",
+			       r->name, r->name, r->meta ? r->meta : "WORD", text);
+	}
+	if ((r->kind == FLAG || r->kind == TRI) && value)
+		return err_set(eb, -EINVAL, "option %s takes no value, but '%s=%s' was given",
+			       r->name, r->name, value);
+
+	switch (r->kind) {
+	case FLAG:
+		*(bool *)opt_field(o, r) = r->value;
+		return 0;
+	case TRI:
+		*(int *)opt_field(o, r) = r->value;
+		return 0;
+	case UINT:
+		return store_uint(o, r, value, eb);
+	case CHOICE:
+		return store_choice(o, r, value, eb);
+	case STRING:
+		if (r->apply)
+			return r->apply(o, r, value, eb);
+		return opt_store_string(opt_field(o, r), value) ? opt_no_memory(eb) : 0;
+	case IGNORE:
+		return 0;
+	case REFUSE:
+		return err_set(eb, -EINVAL, "option %s: %s", r->name, r->help);
+	}
+	return 0;
+}
+
+/* word: "name" or "name=value"; is taken apart in place. */
+static int take_option(struct options *o, char *word, struct errbuf *eb)
+{
+	char *value = strchr(word, '=');
+	const struct row *r;
+	struct row named;
+	const char *hint;
+
+	/* What begins with x- is for programs that read fstab. */
+	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
+		return 0;
+	if (value)
+		*value++ = '\0';
+	r = opt_row_named(word);
+	if (r) {
+		/* The message names the option as the user did. */
+		named = *opt_meaning(r);
+		named.name = r->name;
+		return store(o, &named, value, eb);
+	}
+	if (o->sloppy) {
+		log_warn("option '%s' is not known, ignored because of -s", word);
+		return 0;
+	}
+	hint = nearest(word);
+	if (hint)
+		return err_set(eb, -EINVAL, "option '%s' is not known; did you mean '%s'? "
+			       "(%s --help lists all)", word, hint, PACKAGE_NAME);
+	return err_set(eb, -EINVAL, "option '%s' is not known (%s --help lists all)",
+		       word, PACKAGE_NAME);
+}
+
+int opt_take_list(struct options *o, const char *list, struct errbuf *eb)
+{
+	char *word = malloc(strlen(list) + 1);
+	int err = 0;
+
+	if (!word)
+		return opt_no_memory(eb);
+	while (*list && !err) {
+		size_t n = 0;
+
+		for (; *list && *list != ','; list++) {
+			if (*list == '\\' && (list[1] == ',' || list[1] == '\\'))
+				list++;
+			word[n++] = *list;
+		}
+		if (*list == ',')
+			list++;
+		word[n] = '\0';
+		if (n > 0)
+			err = take_option(o, word, eb);
+	}
+	free(word);
+	return err;
+}

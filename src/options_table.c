@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options_impl.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "config.h"
+
+static const struct choice vers_words[] = {
+	{ "4.1", OPT_VERS_41, NULL },
+	{ "4.2", OPT_VERS_42, NULL },
+	{ "3", OPT_VERS_3, NULL },
+	/* Taken only together with minorversion=. */
+	{ "4", OPT_VERS_4, "" },
+	{ "4.0", 0, "NFSv4.0 has no sessions, which this client needs" },
+	{ "2", 0, "NFSv2 is not supported" },
+	{ NULL, 0, NULL },
+};
+
+static const char not_rdma[] = "this client speaks RDMA only; for TCP use mount -t nfs";
+static const struct choice proto_words[] = {
+	{ "rdma", OPT_FAMILY_ANY, NULL },
+	{ "rdma6", OPT_FAMILY_INET6, NULL },
+	{ "tcp", 0, not_rdma },
+	{ "tcp6", 0, not_rdma },
+	{ "udp", 0, not_rdma },
+	{ "udp6", 0, not_rdma },
+	{ NULL, 0, NULL },
+};
+
+static const struct choice fabric_words[] = {
+	{ "auto", OPT_FABRIC_AUTO, NULL },
+	{ "verbs", OPT_FABRIC_VERBS, NULL },
+	{ "iwarp", OPT_FABRIC_IWARP, NULL },
+	{ NULL, 0, NULL },
+};
+
+static const char pool_only[] = "not there yet; pool is";
+static const struct choice memreg_words[] = {
+	{ "pool", OPT_MEMREG_POOL, NULL },
+	{ "mw", 0, pool_only },
+	{ "dynamic", 0, pool_only },
+	{ "cache", 0, pool_only },
+	{ NULL, 0, NULL },
+};
+
+static const char no_kerberos[] = "Kerberos is not there yet; sys is";
+static const struct choice sec_words[] = {
+	{ "sys", 0, NULL },
+	{ "krb5", 0, no_kerberos },
+	{ "krb5i", 0, no_kerberos },
+	{ "krb5p", 0, no_kerberos },
+	{ NULL, 0, NULL },
+};
+
+static const struct choice lookupcache_words[] = {
+	{ "all", OPT_LOOKUP_ALL, NULL },
+	{ "pos", OPT_LOOKUP_POS, NULL },
+	{ "positive", OPT_LOOKUP_POS, NULL },
+	{ "none", OPT_LOOKUP_NONE, NULL },
+	{ NULL, 0, NULL },
+};
+
+#define AT(field) .off = offsetof(struct options, field)
+
+static const char g_server[] = "Server and protocol";
+static const char g_rdma[]   = "RDMA";
+static const char g_time[]   = "Time-outs";
+static const char g_cache[]  = "Caching";
+static const char g_mount[]  = "The mount";
+static const char g_diag[]   = "Diagnostics";
+static const char g_ignore[] = "Accepted without effect";
+
+const struct row opt_table[] = {
+	{ "vers", CHOICE, AT(vers), .choices = vers_words, .value = OPT_VERS_41,
+	  .group = g_server, .help = "NFS version" },
+	{ "nfsvers", .same_as = "vers" },
+	{ "minorversion", UINT, AT(minorversion), .min = 1, .max = 2, .def = UINT_UNSET,
+	  .def_text = "1", .meta = "N",
+	  .group = g_server, .help = "minor version, whatever vers=4.x says" },
+	{ "proto", CHOICE, AT(family), .choices = proto_words, .value = OPT_FAMILY_ANY,
+	  .group = g_server, .help = "transport; rdma6 takes IPv6 addresses only" },
+	{ "port", UINT, AT(port), .min = 1, .max = 65535, .def = 20049, .meta = "N",
+	  .group = g_server, .help = "the server's RDMA port" },
+	{ "mountport", UINT, AT(mountport), .min = 0, .max = 65535, .def = 0, .meta = "N",
+	  .def_text = "0: ask rpcbind",
+	  .group = g_server, .help = "TCP port of mountd, for vers=3" },
+	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = 0,
+	  .group = g_server, .help = "security: sys sends the caller's uid, gid and groups" },
+	{ "rsize", UINT, AT(rsize), .min = 4096, .max = 1048576, .def = 1048576,
+	  .multiple = 4096, .meta = "BYTES",
+	  .group = g_server, .help = "most bytes of one READ" },
+	{ "wsize", UINT, AT(wsize), .min = 4096, .max = 1048576, .def = 1048576,
+	  .multiple = 4096, .meta = "BYTES",
+	  .group = g_server, .help = "most bytes of one WRITE" },
+	{ "rdirplus", FLAG, AT(rdirplus), .value = true, .def = true,
+	  .group = g_server, .help = "read attributes along with directories" },
+	{ "nordirplus", FLAG, AT(rdirplus), .value = false,
+	  .group = g_server, .help = "read names only" },
+	{ "nolock", FLAG, AT(nolock), .value = true, .def = true,
+	  .group = g_server, .help = "file locks hold on this client only" },
+	{ "lock", REFUSE, .group = g_server,
+	  .help = "locks on the server are not there yet; nolock is" },
+
+	{ "fabric", CHOICE, AT(fabric), .choices = fabric_words, .value = OPT_FABRIC_AUTO,
+	  .group = g_rdma, .help = "what carries RDMA" },
+	{ "nconnect", UINT, AT(lanes), .min = 1, .max = OPT_LANES_MAX, .def = 0, .meta = "N",
+	  .def_text = "one per CPU", .group = g_rdma,
+	  .help = "connections, each with a thread of its own" },
+	{ "lanes", .same_as = "nconnect" },
+	{ "credits", UINT, AT(credits), .min = 2, .max = 128, .def = 64, .meta = "N",
+	  .group = g_rdma, .help = "most calls in flight on one connection" },
+	{ "mpacrc", FLAG, AT(mpa_crc), .value = true,
+	  .group = g_rdma, .help = "iwarp: ask for a CRC32c on every frame" },
+	{ "nompacrc", FLAG, AT(mpa_crc), .value = false, .def = true,
+	  .group = g_rdma, .help = "iwarp: only if the server asks for it" },
+	{ "mssfpdu", FLAG, AT(mss_fpdu), .value = true,
+	  .group = g_rdma, .help = "iwarp: frames fit TCP segments, as adapters want" },
+	{ "nomssfpdu", FLAG, AT(mss_fpdu), .value = false, .def = true,
+	  .group = g_rdma, .help = "iwarp: frames of up to 64 KiB" },
+	{ "memreg", CHOICE, AT(memreg), .choices = memreg_words, .value = OPT_MEMREG_POOL,
+	  .group = g_rdma, .help = "how memory is registered" },
+	{ "localaddr", STRING, AT(localaddr), .meta = "ADDR", .apply = opt_apply_localaddr,
+	  .def_text = "any", .group = g_rdma, .help = "local address to connect from" },
+
+	{ "timeo", UINT, AT(timeo), .min = 1, .max = 36000, .def = 600, .meta = "N",
+	  .group = g_time, .help = "tenths of a second to wait for a reply" },
+	{ "retrans", UINT, AT(retrans), .min = 0, .max = 1000, .def = 2, .meta = "N",
+	  .group = g_time, .help = "time-outs before a soft mount gives up" },
+	{ "hard", FLAG, AT(soft), .value = false, .def = true,
+	  .group = g_time, .help = "wait for a lost server as long as it takes" },
+	{ "soft", FLAG, AT(soft), .value = true,
+	  .group = g_time, .help = "fail with an I/O error after retrans time-outs" },
+	{ "retry", UINT, AT(retry), .min = 0, .max = 10000, .def = 0, .meta = "N",
+	  .group = g_time, .help = "minutes to go on trying to mount; 0: try once" },
+
+	{ "acregmin", UINT, AT(acregmin), .min = 0, .max = 86400, .def = UINT_UNSET,
+	  .def_text = "3", .meta = "SEC",
+	  .group = g_cache, .help = "least time that a file's attributes are cached" },
+	{ "acregmax", UINT, AT(acregmax), .min = 0, .max = 86400, .def = UINT_UNSET,
+	  .def_text = "60", .meta = "SEC",
+	  .group = g_cache, .help = "most time that a file's attributes are cached" },
+	{ "acdirmin", UINT, AT(acdirmin), .min = 0, .max = 86400, .def = UINT_UNSET,
+	  .def_text = "30", .meta = "SEC",
+	  .group = g_cache, .help = "the same for directories" },
+	{ "acdirmax", UINT, AT(acdirmax), .min = 0, .max = 86400, .def = UINT_UNSET,
+	  .def_text = "60", .meta = "SEC",
+	  .group = g_cache, .help = "the same for directories" },
+	{ "actimeo", UINT, .off = SIZE_MAX, .min = 0, .max = 86400, .meta = "SEC",
+	  .apply = opt_apply_actimeo, .def_text = "none",
+	  .group = g_cache, .help = "sets all four to the same time" },
+	{ "ac", FLAG, AT(noac), .value = false, .def = true,
+	  .group = g_cache, .help = "cache attributes" },
+	{ "noac", FLAG, AT(noac), .value = true,
+	  .group = g_cache, .help = "do not cache attributes" },
+	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,
+	  .value = OPT_LOOKUP_ALL,
+	  .group = g_cache, .help = "which name look-ups are cached" },
+
+	{ "ro", FLAG, AT(ro), .value = true,
+	  .group = g_mount, .help = "read-only" },
+	{ "rw", FLAG, AT(ro), .value = false, .def = true,
+	  .group = g_mount, .help = "read and write" },
+	{ "allow_other", TRI, AT(allow_other), .value = OPT_YES,
+	  .def_text = "when root mounts",
+	  .group = g_mount, .help = "all users may use the mount" },
+	{ "noallow_other", TRI, AT(allow_other), .value = OPT_NO,
+	  .group = g_mount, .help = "only the user who mounted may" },
+	{ "allow_root", FLAG, AT(allow_root), .value = true,
+	  .group = g_mount, .help = "that user and root may" },
+	{ "default_permissions", TRI, AT(default_permissions), .value = OPT_YES,
+	  .def_text = "with allow_other, allow_root",
+	  .group = g_mount, .help = "the kernel checks file modes as well" },
+	{ "nodefault_permissions", TRI, AT(default_permissions), .value = OPT_NO,
+	  .group = g_mount, .help = "only the server checks" },
+	{ "suid", FLAG, AT(nosuid), .value = false,
+	  .group = g_mount, .help = "set-user-ID programs work (root only)" },
+	{ "nosuid", FLAG, AT(nosuid), .value = true, .def = true,
+	  .group = g_mount, .help = "they do not" },
+	{ "dev", FLAG, AT(nodev), .value = false,
+	  .group = g_mount, .help = "device files work (root only)" },
+	{ "nodev", FLAG, AT(nodev), .value = true, .def = true,
+	  .group = g_mount, .help = "they do not" },
+	{ "exec", FLAG, AT(noexec), .value = false, .def = true,
+	  .group = g_mount, .help = "programs can be run" },
+	{ "noexec", FLAG, AT(noexec), .value = true,
+	  .group = g_mount, .help = "they cannot" },
+	{ "sync", FLAG, AT(sync), .value = true,
+	  .group = g_mount, .help = "every write is synchronous" },
+	{ "async", FLAG, AT(sync), .value = false, .def = true,
+	  .group = g_mount, .help = "it is not" },
+	{ "dirsync", FLAG, AT(dirsync), .value = true,
+	  .group = g_mount, .help = "directory changes are synchronous" },
+	{ "noatime", FLAG, AT(noatime), .value = true,
+	  .group = g_mount, .help = "shown as noatime; the server keeps access times" },
+	{ "atime", FLAG, AT(noatime), .value = false, .def = true,
+	  .group = g_mount, .help = "not shown as noatime" },
+	{ "fsname", STRING, AT(fsname), .meta = "NAME", .def_text = "SERVER:/EXPORT",
+	  .group = g_mount, .help = "name of the source in mount tables" },
+
+	{ "stats", STRING, AT(stats), .meta = "FILE", .apply = opt_apply_path,
+	  .def_text = "none", .group = g_diag,
+	  .help = "write counters there on SIGUSR1 and when unmounted" },
+	{ "debug", FLAG, AT(debug), .value = true,
+	  .group = g_diag, .help = "log every step" },
+
+	{ "defaults", IGNORE, .group = g_ignore },
+	{ "auto", IGNORE, .group = g_ignore },
+	{ "noauto", IGNORE, .group = g_ignore },
+	{ "user", IGNORE, .group = g_ignore },
+	{ "nouser", IGNORE, .group = g_ignore },
+	{ "users", IGNORE, .group = g_ignore },
+	{ "owner", IGNORE, .group = g_ignore },
+	{ "group", IGNORE, .group = g_ignore },
+	{ "nofail", IGNORE, .group = g_ignore },
+	{ "_netdev", IGNORE, .group = g_ignore },
+	{ "comment", IGNORE, .group = g_ignore },
+	{ "x-", IGNORE, .group = g_ignore },
+	{ "rdma", IGNORE, .group = g_ignore },
+	{ "intr", IGNORE, .group = g_ignore },
+	{ "nointr", IGNORE, .group = g_ignore },
+	{ "relatime", IGNORE, .group = g_ignore },
+	{ "norelatime", IGNORE, .group = g_ignore },
+	{ "strictatime", IGNORE, .group = g_ignore },
+	{ "nostrictatime", IGNORE, .group = g_ignore },
+	{ "diratime", IGNORE, .group = g_ignore },
+	{ "nodiratime", IGNORE, .group = g_ignore },
+};
+
+const size_t opt_rows = sizeof(opt_table) / sizeof(opt_table[0]);
+
+const char opt_usage_line[] =
+	"usage: " PACKAGE_NAME " [-fdvVh] SERVER:/EXPORT MOUNTPOINT [-o OPTION[,OPTION...]]";
+
+const struct row *opt_row_named(const char *name)
+{
+	for (size_t i = 0; i < opt_rows; i++)
+		if (strcmp(opt_table[i].name, name) == 0)
+			return &opt_table[i];
+	return NULL;
+}
+
+const struct row *opt_meaning(const struct row *r)
+{
+	return r->same_as ? opt_row_named(r->same_as) : r;
+}
+
+const char *opt_words_text(const struct row *r, char *buf, size_t len)
+{
+	const struct choice *last = NULL;
+	size_t n = 0;
+
+	for (const struct choice *c = r->choices; c->word; c++)
+		if (!c->refuse)
+			last = c;
+	buf[0] = '\0';
+	for (const struct choice *c = r->choices; c->word && n < len; c++)
+		if (!c->refuse)
+			n += (size_t)snprintf(buf + n, len - n, "%s%s",
+					      n == 0 ? "" : c == last ? " or " : ", ", c->word);
+	return buf;
+}
+
+const char *opt_range_text(const struct row *r, char *buf, size_t len)
+{
+	int n;
+
+	if (r->min == r->max)
+		n = snprintf(buf, len, "%u only", r->min);
+	else
+		n = snprintf(buf, len, "%u to %u", r->min, r->max);
+	if (r->multiple)
+		snprintf(buf + n, len - (size_t)n, " in steps of %u", r->multiple);
+	return buf;
+}
