@@ -42,21 +42,20 @@ kept_attach() {
 	rm -rf "$dir"
 }
 
-# kept_exec ID COMMAND ARG... - by the shell on the console: what it prints there
-# is cut at a line that no echo of the command contains.
+# kept_exec ID COMMAND ARG... - by the shell on the console: what COMMAND says
+# stands between two lines that no echo of what is typed contains.
 kept_exec() {
-	local dir mark="vm-exec-$$-$RANDOM" line said=''
+	local dir mark="vm-exec-$$-$RANDOM" line inside=''
 	dir=$(kept_dir "$1") || exit
 	shift
 	exec 3<>"$dir/console.out"
-	printf "%s; printf '%%s-%%s\\\\n' %s \$?\n" "$(printf '%q ' "$@")" "$mark" >"$dir/console.in"
+	printf "printf '%%s-begin\\\\n' %s; %s; printf '%%s-end %%s\\\\n' %s \$?\n" "$mark" "$(printf '%q ' "$@")" "$mark" \
+		>"$dir/console.in"
 	while IFS= read -r line <&3; do
 		line=${line%$'\r'}
-		if [[ $line =~ $mark-([0-9]+)$ ]]; then
-			(( BASH_REMATCH[1] == 0 )) || printf '%s' "$said" >&2
-			exit "${BASH_REMATCH[1]}"
-		fi
-		said+=$line$'\n'
+		[[ $line =~ $mark-end\ ([0-9]+)$ ]] && exit "${BASH_REMATCH[1]}"
+		[[ ! $inside ]] || printf '%s\n' "$line"
+		[[ $line != *"$mark-begin" ]] || inside=1
 	done
 }
 
