@@ -54,10 +54,14 @@ int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, v
 	return post(c, &wr, sge, n, cookie);
 }
 
+/* libsiw (44 at least) takes the key from where RDMA Write has it; nobody else
+ * looks there. */
 int verbs_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			uint32_t rkey, void *cookie)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = rkey };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = rkey, .wr.rdma.rkey = rkey,
+	};
 
 	if (!c->can_inval)
 		return -EOPNOTSUPP;

@@ -36,7 +36,7 @@ gateway_up 20050 "$NFSRDMA_SERVER"
 grep -q 'listening on .* port 20050, fabric verbs' "$said" || fail "it did not take the device"
 mount_up port=20050
 mkdir "$TMPDIR/src"
-for s in 0 1 4096 4097 65457 1048577 5000001; do random "$TMPDIR/src/$s" $s; done
+for s in 0 1 4097 65457 1048577 3000001; do random "$TMPDIR/src/$s" $s; done
 cp -r "$TMPDIR/src" "$WORK/up" || fail "cp up"
 vm-root cp -r "$TMPDIR/src" "$SERVER_WORK/down" && vm-root chmod -R a+rwX "$SERVER_WORK/down"
 sums() { ( cd "$1" && sha256sum ./* ) || fail "cannot read $1"; }
@@ -44,13 +44,13 @@ sums "$TMPDIR/src" >"$TMPDIR/want"
 for dir in "$SERVER_WORK/up" "$WORK/down"; do
 	sums "$dir" | diff "$TMPDIR/want" - || fail "SHA-256 sums of the files in $dir"
 done
-dd if="$TMPDIR/src/5000001" of="$WORK/direct" bs=1000003 oflag=direct status=none || fail "O_DIRECT write"
-same "$TMPDIR/src/5000001" "$SERVER_WORK/direct"
-dd if="$WORK/up/5000001" of="$TMPDIR/back" bs=777777 iflag=direct status=none || fail "O_DIRECT read"
-same "$TMPDIR/src/5000001" "$TMPDIR/back"
+dd if="$TMPDIR/src/3000001" of="$WORK/direct" bs=1000003 oflag=direct status=none || fail "O_DIRECT write"
+same "$TMPDIR/src/3000001" "$SERVER_WORK/direct"
+dd if="$WORK/up/3000001" of="$TMPDIR/back" bs=777777 iflag=direct status=none || fail "O_DIRECT read"
+same "$TMPDIR/src/3000001" "$TMPDIR/back"
 # Replies that need a Reply chunk, and one that is placed.
-vm-root bash -c "mkdir '$SERVER_WORK/d' && touch '$SERVER_WORK/d'/{001..300}-with-a-name-that-is-long"
-equal "$(find "$WORK/d" -type f | wc -l)" 300 "files of a folder"
+vm-root bash -c "mkdir '$SERVER_WORK/d' && touch '$SERVER_WORK/d'/{001..150}-with-a-name-that-is-long"
+equal "$(find "$WORK/d" -type f | wc -l)" 150 "files of a folder"
 ln -s "$(printf '%0900d' 7)" "$WORK/link" || fail "ln -s"
 equal "$(readlink "$WORK/link")" "$(printf '%0900d' 7)" "a long link"
 equal "$(stat_now rdma.errors)" 0 rdma.errors
@@ -58,12 +58,12 @@ equal "$(stat_last rpc.bad_replies)" 0 rpc.bad_replies
 equal "$(stat_last conn.downs)" 0 conn.downs
 
 # The gateway goes in the middle of a write, and comes back.
-dd if="$TMPDIR/src/5000001" of="$WORK/restart" bs=8k oflag=direct status=none & writer=$!
-sleep 0.3
+dd if="$TMPDIR/src/3000001" of="$WORK/restart" bs=16k oflag=direct status=none & writer=$!
+sleep 0.2
 gateway_down
 gateway_up 20050 "$NFSRDMA_SERVER"
 wait $writer || fail "a write while the gateway was restarted"
-same "$TMPDIR/src/5000001" "$SERVER_WORK/restart"
+same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
 at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
 mount_down
 for (( i = 0; i < 40; i++ )); do
