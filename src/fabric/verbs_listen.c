@@ -30,6 +30,8 @@
  * When the device goes, so does a listener on one of its addresses: its
  * identifier is destroyed, as removing the device waits for that, and a line in
  * the log says so. A listener on all addresses stays, for the other devices.
+ * librdmacm (44) keeps a device open until the process ends, though, and for
+ * soft-RoCE the kernel waits for that, too.
  */
 #include "fabric/verbs.h"
 
