@@ -191,7 +191,7 @@ ganesha_start() {
 gateway_start() {
 	local i pid
 	rm -f "$state/gateway.port"
-	setsid "$1" -v -l 127.0.0.1:0 --port-file "$state/gateway.port" "127.0.0.1:$nfs_port" \
+	setsid "$1" -v --fabric iwarp -l 127.0.0.1:0 --port-file "$state/gateway.port" "127.0.0.1:$nfs_port" \
 		>"$state/gateway.log" 2>&1 </dev/null &
 	pid=$!
 	for (( i = 0; i < 200; i++ )); do

@@ -171,7 +171,8 @@ struct fabric {
 	/* What follows is for servers and gateways; NULL in a provider that
 	 * has only the active side. */
 
-	/* post_send of a Send With Invalidate of the peer's rkey. */
+	/* post_send of a Send With Invalidate of the peer's rkey. -EOPNOTSUPP:
+	 * the device has no such thing. */
 	int (*post_send_inv)(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			     uint32_t rkey, void *cookie);
 	/* RDMA Write of all pieces to the peer's memory; `written` follows. */

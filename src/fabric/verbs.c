@@ -9,8 +9,8 @@
  * one. The completion queue holds max_send + max_recv entries, which is all
  * that can be outstanding, so it cannot overrun.
  *
- * Who owns what. Between post_recv and `recv`, and between post_send and
- * `sent`, the device has the buffer. When the connection goes down there are
+ * Who owns what. Between post_recv and `recv`, post_send and `sent`, and so on,
+ * the device has the buffer. When the connection goes down there are
  * no more of these calls: the device may write to receives until close(),
  * which destroys the queue pair; after that everything is the owner's again.
  * (Destroying is what ends the device's work: the kernel returns only when the
@@ -95,7 +95,7 @@ static void free_mr(struct verbs_mr *m)
  * then freed its part already. Nothing here waits for the peer: the request to
  * disconnect is sent and its answer not awaited.
  */
-static void verbs_close(struct fab_conn *c)
+void verbs_close(struct fab_conn *c)
 {
 	struct list *n;
 
@@ -137,6 +137,9 @@ static int check_device(struct fab_conn *c, struct errbuf *eb)
 		return err_set(eb, -err, "RDMA device %s cannot be asked for its limits: %s",
 			       c->text, strerror(err));
 	c->max_msg = port.max_msg_sz;
+	c->max_ird = (unsigned)dev.max_qp_rd_atom;
+	c->max_ord = (unsigned)dev.max_qp_init_rd_atom;
+	c->can_inval = dev.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	most = p->max_send > p->max_recv ? p->max_send : p->max_recv;
 	if (most > (unsigned)dev.max_qp_wr || p->max_send + p->max_recv > (unsigned)dev.max_cqe)
 		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d work requests per "
@@ -198,20 +201,34 @@ fail:
 		       err == -ENOMEM ? " (the limit of locked memory may be too low: `ulimit -l`)" : "");
 }
 
-static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
+int verbs_queues(struct fab_conn *c, struct errbuf *eb)
+{
+	int err = check_device(c, eb);
+
+	return err ? err : make_queues(c, eb);
+}
+
+struct fab_conn *verbs_new(const struct fab_params *p)
 {
 	struct fab_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->params = *p;
+	list_init(&c->mrs);
+	return c;
+}
+
+static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
+{
+	struct fab_conn *c = verbs_new(p);
 	int err;
 
 	if (!c)
 		return err_set(eb, -ENOMEM, "no memory for a connection");
-	c->params = *p;
-	list_init(&c->mrs);
 	err = verbs_cm_open(c, eb);
 	if (!err)
-		err = check_device(c, eb);
-	if (!err)
-		err = make_queues(c, eb);
+		err = verbs_queues(c, eb);
 	if (err) {
 		verbs_close(c);
 		return err;
@@ -222,7 +239,7 @@ static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct 
 
 static void verbs_caps(const struct fab_conn *c, struct fab_caps *out)
 {
-	*out = (struct fab_caps){ .max_inline = c->max_msg };
+	*out = (struct fab_caps){ .max_inline = c->max_msg, .max_reads = c->ord };
 }
 
 static const char *verbs_describe(const struct fab_conn *c)
@@ -246,6 +263,15 @@ static int reg_failed(struct fab_conn *c, int err, size_t len, struct errbuf *eb
 		       len, c->text, strerror(-err));
 }
 
+/* iWARP devices let a Read's data in as they let a peer's Write in: memory that
+ * is read into must be open for that, while a side that does not read must not
+ * open it. */
+static bool reads_need_write(const struct fab_conn *c)
+{
+	return (c->passive || c->params.ord) &&
+	       c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 static int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		     struct fab_mr *out, struct errbuf *eb)
 {
@@ -254,7 +280,7 @@ static int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 
 	if (access & FAB_REMOTE_READ)
 		flags |= IBV_ACCESS_REMOTE_READ;
-	if (access & FAB_REMOTE_WRITE)
+	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
 		flags |= IBV_ACCESS_REMOTE_WRITE;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -281,42 +307,6 @@ static void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
 	mr->priv = NULL;
 }
 
-/* ---- Work requests -------------------------------------------------------- */
-
-static struct ibv_sge to_ibv(const struct fab_sge *s)
-{
-	return (struct ibv_sge){ .addr = (uintptr_t)s->mem, .length = s->len, .lkey = s->lkey };
-}
-
-static int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
-{
-	struct ibv_sge s = to_ibv(sge);
-	struct ibv_recv_wr *bad, wr = {
-		.wr_id = (uintptr_t)cookie, .sg_list = &s, .num_sge = 1,
-	};
-
-	if (c->down)
-		return -ENOTCONN;
-	return -ibv_post_recv(c->id->qp, &wr, &bad);
-}
-
-static int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
-{
-	struct ibv_sge s[FAB_SGE_MAX];
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = (uintptr_t)cookie, .sg_list = s, .num_sge = (int)n,
-		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-	};
-
-	if (c->down)
-		return -ENOTCONN;
-	if (n > FAB_SGE_MAX)
-		return -EINVAL;
-	for (unsigned i = 0; i < n; i++)
-		s[i] = to_ibv(&sge[i]);
-	return -ibv_post_send(c->id->qp, &wr, &bad);
-}
-
 /* ---- Completions ---------------------------------------------------------- */
 
 void verbs_down(struct fab_conn *c, int err, const char *why)
@@ -338,17 +328,18 @@ static void work_failed(struct fab_conn *c, const struct ibv_wc *wc)
 		const char *why;
 	} reasons[] = {
 		{ IBV_WC_RETRY_EXC_ERR, -ETIMEDOUT,
-		  "the server's RDMA device does not answer: server down or link lost" },
+		  "the other side's RDMA device does not answer: it is down, or the link is lost" },
 		{ IBV_WC_RNR_RETRY_EXC_ERR, -ECONNRESET,
-		  "the server had no receive for a message: it granted more credits than it keeps" },
+		  "the other side had no receive for a message: it granted more credits than it keeps" },
 		{ IBV_WC_LOC_LEN_ERR, -EMSGSIZE,
-		  "the server sent a message longer than the inline threshold" },
-		{ IBV_WC_REM_ACCESS_ERR, -EREMOTEIO, "the server's device refused a message (access)" },
+		  "the other side sent a message longer than the inline threshold" },
+		{ IBV_WC_REM_ACCESS_ERR, -EREMOTEIO,
+		  "the other side's device refused access to its memory" },
 		{ IBV_WC_REM_INV_REQ_ERR, -EREMOTEIO,
-		  "the server's device refused a message (longer than its receives?)" },
-		{ IBV_WC_REM_OP_ERR, -EREMOTEIO, "the server's device failed on a message" },
+		  "the other side's device refused a message (longer than its receives?)" },
+		{ IBV_WC_REM_OP_ERR, -EREMOTEIO, "the other side's device failed on a message" },
 		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET,
-		  "the connection was closed by the server or the network" },
+		  "the connection was closed by the other side or the network" },
 	};
 
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
@@ -377,6 +368,12 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 	case IBV_WC_SEND:
 		c->ev->sent(c->ctx, cookie);
 		break;
+	case IBV_WC_RDMA_WRITE:
+		c->ev->written(c->ctx, cookie);
+		break;
+	case IBV_WC_RDMA_READ:
+		c->ev->read(c->ctx, cookie);
+		break;
 	case IBV_WC_RECV: {
 		bool inv = wc->wc_flags & IBV_WC_WITH_INV;
 
@@ -386,7 +383,7 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 	default:
 		/* RDMA Write With Immediate eats a receive and puts its data
 		 * elsewhere; RPC-over-RDMA has no use for it. */
-		verbs_down(c, -EPROTO, "the server did something else than a Send to our receives");
+		verbs_down(c, -EPROTO, "the other side did something else than a Send to our receives");
 		break;
 	}
 }
@@ -520,4 +517,12 @@ const struct fabric fabric_verbs = {
 	.attach = verbs_attach,
 	.poll = verbs_poll,
 	.close = verbs_close,
+	.post_send_inv = verbs_post_send_inv,
+	.post_write = verbs_post_write,
+	.post_read = verbs_post_read,
+	.listen = verbs_listen,
+	.listen_addr = verbs_listen_addr,
+	.unlisten = verbs_unlisten,
+	.accept = verbs_accept,
+	.reject = verbs_reject,
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Private to the verbs provider, which lies in three files:
+ * Private to the verbs provider, which lies in five files:
  *
- *   verbs_cm.c     setting up: address, route, connection request, answer; and
- *                  what the connection manager reports later
- *   verbs.c        the queues: memory, work requests, completions, the end
- *   verbs_async.c  events of the device, which all its connections share
+ *   verbs_cm.c      the active side's set-up: address, route, request, answer;
+ *                   and what the connection manager reports later, to both sides
+ *   verbs_listen.c  the passive side's set-up: listening, requests, answers
+ *   verbs.c         the queues: memory, completions, the end
+ *   verbs_post.c    work requests
+ *   verbs_async.c   events of the device, which all its connections share
  */
 #ifndef FABRIC_VERBS_H
 #define FABRIC_VERBS_H
@@ -17,8 +19,10 @@
 
 struct fab_conn {
 	struct fab_params params;
-	char server[96];                /* the address in words */
-	char text[128];                 /* for describe() */
+	char peer[96];                  /* the other side's address in words */
+	char text[256];                 /* for describe() */
+	bool passive;                   /* it came from a listener */
+	bool answered;                  /* passive: accepted or rejected */
 
 	/* Connection manager. A channel of its own, so that no lane reads
 	 * another one's events. */
@@ -35,6 +39,10 @@ struct fab_conn {
 					 * there is one to be taken */
 	bool polled;                    /* poll() has been called: it will be again */
 	uint32_t max_msg;
+	/* RDMA Reads outstanding at once, the peer's and ours: what the device
+	 * can do; and what was agreed, 0 before connect or accept. */
+	unsigned max_ird, max_ord, ird, ord;
+	bool can_inval;                 /* the device has Send With Invalidate */
 	struct list mrs;                /* struct verbs_mr: what is registered */
 
 	/* Lane; nothing of it before attach */
@@ -67,7 +75,38 @@ bool verbs_leave(struct fab_conn *c);
  * does anything. c may be closed afterwards. */
 void verbs_down(struct fab_conn *c, int err, const char *why);
 
+/* ---- verbs.c ---- */
+
+/* A connection without anything; NULL: no memory. */
+struct fab_conn *verbs_new(const struct fab_params *p);
+/* Protection domain, completion queue and queue pair, on the device that c->id
+ * has. 0 or -errno; verbs_close() then. */
+int verbs_queues(struct fab_conn *c, struct errbuf *eb);
+/* Of fabric.h. */
+void verbs_close(struct fab_conn *c);
+
+/* ---- verbs_post.c: of fabric.h ---- */
+
+int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
+int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
+int verbs_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+			uint32_t rkey, void *cookie);
+int verbs_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+		     uint32_t rkey, uint64_t addr, void *cookie);
+int verbs_post_read(struct fab_conn *c, const struct fab_sge *sge,
+		    uint32_t rkey, uint64_t addr, void *cookie);
+
 /* ---- verbs_cm.c ---- */
+
+/* RDMA Reads at once, unless params say otherwise: more than a server asks for
+ * (Linux: 16), a power of two because svcrdma has trouble with others. */
+#define VERBS_READS 16u
+
+/* A channel of the connection manager, non-blocking; 0 or -errno. */
+int verbs_cm_channel(struct rdma_event_channel **out, struct errbuf *eb);
+const char *verbs_device_name(const struct rdma_cm_id *id);
+/* An address as librdmacm has it. */
+void verbs_addr(struct sockaddr_storage *out, const struct sockaddr *sa);
 
 /* A device, an address and a route, or -errno. */
 int verbs_cm_open(struct fab_conn *c, struct errbuf *eb);
@@ -77,6 +116,15 @@ void verbs_cm_close(struct fab_conn *c);
 /* Takes what the connection manager has to say; may report `down`. */
 void verbs_cm_events(struct fab_conn *c);
 int verbs_probe(const struct fab_params *p, struct errbuf *eb);
+
+/* ---- verbs_listen.c: of fabric.h ---- */
+
+int verbs_listen(const struct fab_params *p, struct loop *l, const struct fab_listen_events *ev,
+		 void *ctx, struct fab_listener **out, struct errbuf *eb);
+void verbs_listen_addr(const struct fab_listener *li, struct sockaddr_storage *out);
+void verbs_unlisten(struct fab_listener *li);
+int verbs_accept(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
+void verbs_reject(struct fab_conn *c, const void *priv, size_t privlen);
 
 /* ---- verbs_async.c ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections through the RDMA connection manager.
+ * Connections through the RDMA connection manager: the active side. (The passive
+ * one, verbs_listen.c, uses verbs_cm_events(), too.)
  *
  *     us                          connection manager               server
  *     rdma_resolve_addr   ----->  which device? neighbour
@@ -29,10 +30,6 @@
 #include <string.h>
 
 #define STEP_MS_DEFAULT 10000u
-
-/* RDMA Reads of the server's that may be under way at once: more than a server
- * asks for (Linux: 16), a power of two because svcrdma has trouble with others. */
-#define READS_MOST 16
 
 /* What one step was answered with. */
 struct cm_answer {
@@ -105,9 +102,14 @@ static unsigned step_ms(const struct fab_conn *c)
 
 /* ---- Reasons in words ----------------------------------------------------- */
 
+const char *verbs_device_name(const struct rdma_cm_id *id)
+{
+	return id && id->verbs ? ibv_get_device_name(id->verbs->device) : "?";
+}
+
 static const char *device_name(const struct fab_conn *c)
 {
-	return c->id && c->id->verbs ? ibv_get_device_name(c->id->verbs->device) : "?";
+	return verbs_device_name(c->id);
 }
 
 static unsigned server_port(const struct fab_conn *c)
@@ -149,7 +151,7 @@ static int fail_address(const struct fab_conn *c, int err, struct errbuf *eb)
 	case EACCES:
 		return err_set(eb, -EACCES, "the RDMA device towards %s cannot be opened: "
 			       "/dev/infiniband/uverbs* must be readable and writable for this user",
-			       c->server);
+			       c->peer);
 	case EADDRNOTAVAIL:
 		return err_set(eb, err, "%s is not an address of this machine: "
 			       "check the local address given (`ip addr`)",
@@ -158,29 +160,29 @@ static int fail_address(const struct fab_conn *c, int err, struct errbuf *eb)
 		if (c->params.local.ss_family != AF_UNSPEC)
 			return err_set(eb, err, "no RDMA device reaches %s from %s: no RDMA device "
 				       "has that local address; check `rdma link` and `ip addr`",
-				       c->server,
+				       c->peer,
 				       fab_addr_text(&c->params.local, local, sizeof(local)));
 		return err_set(eb, err, "no RDMA device reaches %s: the network interface towards "
 			       "it has none; check `rdma link` (soft-RoCE: `rdma link add rxe0 "
-			       "type rxe netdev INTERFACE`)", c->server);
+			       "type rxe netdev INTERFACE`)", c->peer);
 	case ENETUNREACH:
 	case EHOSTUNREACH:
 		return err_set(eb, err, "no RDMA device reaches %s: %s; "
 			       "check `ip route get` with that address, and `rdma link`",
-			       c->server, strerror(-err));
+			       c->peer, strerror(-err));
 	case ETIMEDOUT:
 		return err_set(eb, err, "%s was not found on its network within %u ms: is it up, "
-			       "and is the address right?", c->server, step_ms(c));
+			       "and is the address right?", c->peer, step_ms(c));
 	default:
 		return err_set(eb, err, "no RDMA device reaches %s: %s; check `rdma link`",
-			       c->server, strerror(-err));
+			       c->peer, strerror(-err));
 	}
 }
 
 static int fail_route(const struct fab_conn *c, int err, struct errbuf *eb)
 {
 	return err_set(eb, err, "no RDMA route from %s to %s: %s; is the link up (`rdma link`), and "
-		       "on InfiniBand, does a subnet manager run?", device_name(c), c->server,
+		       "on InfiniBand, does a subnet manager run?", device_name(c), c->peer,
 		       strerror(-err));
 }
 
@@ -196,25 +198,25 @@ static int fail_rejected(const struct fab_conn *c, int reason, struct errbuf *eb
 	case REJ_INVALID_SERVICE_ID:
 	case -ECONNREFUSED:             /* iWARP: TCP's own answer */
 		return err_set(eb, -ECONNREFUSED, "nobody listens on %s for RDMA: is 'rdma %u' in "
-			       "the server's /proc/fs/nfsd/portlist?", c->server, server_port(c));
+			       "the server's /proc/fs/nfsd/portlist?", c->peer, server_port(c));
 	case REJ_CONSUMER_DEFINED:
 	case -ECONNRESET:
 		return err_set(eb, -ECONNREFUSED, "%s turned the connection down: something listens "
 			       "there, but it is not ready for us or not an NFS server; its kernel "
-			       "log may say why", c->server);
+			       "log may say why", c->peer);
 	case REJ_NO_QP:
 	case REJ_NO_RESOURCES:
 		return err_set(eb, -ECONNREFUSED, "%s has no room for another RDMA connection (reason "
-			       "%d); try fewer connections, or later", c->server, reason);
+			       "%d); try fewer connections, or later", c->peer, reason);
 	case REJ_TIMEOUT:
 		return err_set(eb, -ETIMEDOUT, "%s took part of the connection request only: it gave "
-			       "up waiting; is %s's link lossy?", c->server, device_name(c));
+			       "up waiting; is %s's link lossy?", c->peer, device_name(c));
 	case REJ_STALE_CONN:
 		return err_set(eb, -ECONNRESET, "%s still has a connection of ours that is over; "
-			       "try again in a moment", c->server);
+			       "try again in a moment", c->peer);
 	default:
 		return err_set(eb, -ECONNREFUSED, "%s turned the RDMA connection down, reason %d",
-			       c->server, reason);
+			       c->peer, reason);
 	}
 }
 
@@ -229,14 +231,14 @@ static int fail_connect(const struct fab_conn *c, const struct cm_answer *a, str
 		return err_set(eb, a->status == -ENETUNREACH ? -ENETUNREACH : -ETIMEDOUT,
 			       "%s does not answer RDMA connection requests from %s: is the server up, "
 			       "does it have RDMA on that address, and does a firewall stop RoCE "
-			       "(UDP port 4791)?", c->server, device_name(c));
+			       "(UDP port 4791)?", c->peer, device_name(c));
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return err_set(eb, -ENODEV, "the RDMA device %s was removed while connecting to %s",
-			       device_name(c), c->server);
+			       device_name(c), c->peer);
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return err_set(eb, -ECONNRESET, "%s closed the RDMA connection at once", c->server);
+		return err_set(eb, -ECONNRESET, "%s closed the RDMA connection at once", c->peer);
 	default:
-		return err_set(eb, err, "connecting to %s through %s failed: %s (%s)", c->server,
+		return err_set(eb, err, "connecting to %s through %s failed: %s (%s)", c->peer,
 			       device_name(c), strerror(-err), rdma_event_str(a->type));
 	}
 }
@@ -247,8 +249,8 @@ static int fail_wait(const struct fab_conn *c, const struct cm_answer *a, const 
 {
 	if (a->err == -ETIMEDOUT)
 		return err_set(eb, a->err, "%s: no %s within %u ms: is the server up, and does a "
-			       "firewall stop RoCE (UDP port 4791)?", c->server, what, step_ms(c));
-	return err_set(eb, a->err, "%s: waiting for %s failed: %s", c->server, what,
+			       "firewall stop RoCE (UDP port 4791)?", c->peer, what, step_ms(c));
+	return err_set(eb, a->err, "%s: waiting for %s failed: %s", c->peer, what,
 		       strerror(-a->err));
 }
 
@@ -273,7 +275,7 @@ static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
 	if (c->params.local.ss_family != AF_UNSPEC) {
 		if (c->params.local.ss_family != c->params.server.ss_family)
 			return err_set(eb, -EAFNOSUPPORT, "%s: the local address must be of the same "
-				       "family (IPv4 or IPv6) as the server's", c->server);
+				       "family (IPv4 or IPv6) as the server's", c->peer);
 		local = (struct sockaddr *)&c->params.local;
 	}
 	if (rdma_resolve_addr(c->id, local, (struct sockaddr *)&c->params.server, ms) < 0)
@@ -303,22 +305,43 @@ static int route(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
 	return 0;
 }
 
-int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
+int verbs_cm_channel(struct rdma_event_channel **out, struct errbuf *eb)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct sockaddr_storage own = { 0 };
-	char local[96];
+	struct rdma_event_channel *chan;
 	int err;
 
 	pthread_once(&once, init_once);
-	fab_addr_text(&c->params.server, c->server, sizeof(c->server));
 	errno = ENODEV;
-	c->chan = rdma_create_event_channel();
-	if (!c->chan)
+	chan = rdma_create_event_channel();
+	if (!chan)
 		return fail_channel(-errno, eb);
-	err = verbs_nonblock(c->chan->fd);
-	if (err)
+	err = verbs_nonblock(chan->fd);
+	if (err) {
+		rdma_destroy_event_channel(chan);
 		return err_set(eb, err, "fcntl on an RDMA event channel: %s", strerror(-err));
+	}
+	*out = chan;
+	return 0;
+}
+
+void verbs_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(out, sa, sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+	       sizeof(struct sockaddr_in));
+}
+
+int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
+{
+	struct sockaddr_storage own;
+	char local[96];
+	int err;
+
+	fab_addr_text(&c->params.server, c->peer, sizeof(c->peer));
+	err = verbs_cm_channel(&c->chan, eb);
+	if (err)
+		return err;
 	if (rdma_create_id(c->chan, &c->id, c, RDMA_PS_TCP) < 0) {
 		c->id = NULL;
 		return fail_channel(-errno, eb);
@@ -328,25 +351,23 @@ int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
 		err = route(c, deadline_in(step_ms(c)), eb);
 	if (err)
 		return err;
-	memcpy(&own, rdma_get_local_addr(c->id), c->params.server.ss_family == AF_INET6 ?
-	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	verbs_addr(&own, rdma_get_local_addr(c->id));
 	snprintf(c->text, sizeof(c->text), "%s at %s", device_name(c),
 		 fab_addr_text(&own, local, sizeof(local)));
 	return 0;
 }
 
-/* The largest power of two that we want and the device can do; at least one,
- * because svcrdma refuses a client that cannot be read from. */
-static uint8_t responder_resources(struct ibv_context *verbs)
+/* What we offer: a power of two, as many as are wanted and the device can do; at
+ * least one, because svcrdma refuses a client that cannot be read from. */
+static void offer_reads(struct fab_conn *c)
 {
-	struct ibv_device_attr attr;
-	uint8_t n = READS_MOST;
+	unsigned want = c->params.ird ? c->params.ird : VERBS_READS;
+	unsigned most = c->max_ird < UINT8_MAX ? c->max_ird : UINT8_MAX;
 
-	if (ibv_query_device(verbs, &attr))
-		return 1;
-	while (n > 1 && n > attr.max_qp_rd_atom)
-		n /= 2;
-	return n;
+	for (c->ird = 1; c->ird < want && c->ird * 2 <= most; )
+		c->ird *= 2;
+	most = c->max_ord < UINT8_MAX ? c->max_ord : UINT8_MAX;
+	c->ord = c->params.ord < most ? c->params.ord : most;
 }
 
 /*
@@ -366,20 +387,21 @@ int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	struct rdma_conn_param cp = {
 		.private_data = priv,
 		.private_data_len = (uint8_t)privlen,
-		.responder_resources = responder_resources(c->id->verbs),
-		.initiator_depth = 0,   /* we never issue RDMA Reads */
 		.retry_count = 7,
 		.rnr_retry_count = 7,
 	};
 	struct cm_answer a;
 
+	offer_reads(c);
+	cp.responder_resources = (uint8_t)c->ird;
+	cp.initiator_depth = (uint8_t)c->ord;
 	if (privlen > FAB_PRIV_SEND_MAX)
 		return err_set(eb, -EMSGSIZE, "%zu bytes of private data are too many for a "
 			       "connection request", privlen);
 	if (rdma_connect(c->id, &cp) < 0) {
 		int err = -errno;
 
-		return err_set(eb, err, "connecting to %s through %s failed: %s", c->server,
+		return err_set(eb, err, "connecting to %s through %s failed: %s", c->peer,
 			       device_name(c), strerror(-err));
 	}
 	cm_wait(c, deadline_in(step_ms(c)), &a);
@@ -411,7 +433,7 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
 	c.params.timeout_ms = step_ms(&c) / 2;  /* it takes two steps */
 	err = verbs_cm_open(&c, eb);
 	if (!err)
-		log_debug("%s is reached through the RDMA device %s", c.server, c.text);
+		log_debug("%s is reached through the RDMA device %s", c.peer, c.text);
 	verbs_cm_close(&c);
 	return err;
 }
@@ -422,14 +444,15 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
  * ADDR_CHANGE (the hardware address below has moved to another port, as with
  * bonding) counts as the end, too: the connection's packets still carry the
  * old one and would only run into their retries. TIMEWAIT_EXIT follows a
- * DISCONNECTED that we then have missed.
+ * DISCONNECTED that we then have missed. REJECTED, UNREACHABLE and
+ * CONNECT_ERROR come to the passive side instead of ESTABLISHED, after accept.
  */
 static void cm_event(struct fab_conn *c, const struct cm_answer *a)
 {
 	switch (a->type) {
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		verbs_down(c, -ECONNRESET, "the connection was closed by the server or the network");
+		verbs_down(c, -ECONNRESET, "the connection was closed by the other side or the network");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		verbs_down(c, -ENODEV, "the RDMA device was removed");
@@ -437,9 +460,16 @@ static void cm_event(struct fab_conn *c, const struct cm_answer *a)
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		verbs_down(c, -ENETDOWN, "the network address of the RDMA device changed");
 		break;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		verbs_down(c, -ECONNABORTED, "the other side gave up before the connection was "
+			   "established: it did not wait, or our answer was lost");
+		break;
 	default:
-		/* Nothing else is expected, and nothing else would be fatal. */
-		log_debug("%s: connection manager event %s, status %d", c->server,
+		/* ESTABLISHED (passive side), and nothing else that is expected or
+		 * would be fatal. */
+		log_debug("%s: connection manager event %s, status %d", c->peer,
 			  rdma_event_str(a->type), a->status);
 		break;
 	}

@@ -179,6 +179,13 @@ struct gateway {
 	struct gw_faults faults;
 };
 
+/* ---- listen.c ---- */
+
+/* Listens with the fabric of that name, or "auto": sets gw->fab and
+ * gw->listener. 0 or -errno, eb set. */
+int gw_listen(struct gateway *gw, const char *fabric, const struct fab_params *params,
+	      struct errbuf *eb);
+
 /* ---- pair.c ---- */
 
 /* For the listener: work requests outstanding at once on one connection. */

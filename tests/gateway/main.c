@@ -31,7 +31,8 @@ static void help(void)
 	       "Takes RPC-over-RDMA connections and passes the calls on to the NFS server SERVER\n"
 	       "over TCP (port " NFS_PORT "). An IPv6 address is written [ADDRESS].\n\n"
 	       "  -l, --listen [ADDRESS]:PORT  where to listen (127.0.0.1:" RDMA_PORT "; port 0: any)\n"
-	       "  -F, --fabric iwarp|verbs     user-space iWARP over TCP, or an RDMA device (iwarp)\n"
+	       "  -F, --fabric auto|verbs|iwarp  an RDMA device, or iWARP in user space over TCP\n"
+	       "                               (auto: a device if one has the address, else iWARP)\n"
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
 	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
 	       "  -p, --port-file FILE         write the port to FILE when ready\n"
@@ -138,19 +139,27 @@ static int write_port(const char *path, unsigned port, struct errbuf *eb)
 	return 0;
 }
 
+/* Also without --verbose: clients have to know the port, and the fabric that
+ * auto has taken. */
+static void announce(const struct gateway *gw, const struct sockaddr_storage *at,
+		     const char *server)
+{
+	enum log_level level = log_get_level();
+	char text[96];
+
+	if (level < LOG_LVL_INFO)
+		log_set_level(LOG_LVL_INFO);
+	log_info("listening on %s, fabric %s, for the NFS server %s",
+		 fab_addr_text(at, text, sizeof(text)), gw->fab->name, server);
+	log_set_level(level);
+}
+
 static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb)
 {
-	static const struct fab_listen_events events = { .request = pair_request };
 	struct fab_params params = { .flags = s->flags, .timeout_ms = 30000 };
 	struct sockaddr_storage at;
-	char text[80];
 	int rc;
 
-	gw->fab = fabric_by_name(s->fabric);
-	if (!gw->fab)
-		return err_set(eb, -EINVAL, "--fabric: '%s' is not iwarp or verbs", s->fabric);
-	if (!gw->fab->listen)
-		return err_set(eb, -EOPNOTSUPP, "--fabric %s: cannot listen yet; use iwarp", s->fabric);
 	rc = parse_address(s->server, NFS_PORT, NULL, &gw->server, eb);
 	if (!rc)
 		rc = parse_address(s->listen, RDMA_PORT, "0.0.0.0", &params.local, eb);
@@ -159,12 +168,11 @@ static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb
 	gw->credits = s->credits;
 	params.max_send = pair_max_send(gw);
 	params.max_recv = pair_max_recv(gw);
-	rc = gw->fab->listen(&params, gw->loop, &events, gw, &gw->listener, eb);
+	rc = gw_listen(gw, s->fabric, &params, eb);
 	if (rc)
 		return rc;
 	gw->fab->listen_addr(gw->listener, &at);
-	log_info("listening on %s, %s, for the NFS server %s",
-		 fab_addr_text(&at, text, sizeof(text)), gw->fab->name, s->server);
+	announce(gw, &at, s->server);
 	return s->port_file ? write_port(s->port_file, port_of(&at), eb) : 0;
 }
 
@@ -176,7 +184,7 @@ static void on_signal(int sig)
 
 int main(int argc, char **argv)
 {
-	struct settings s = { .fabric = "iwarp", .listen = "127.0.0.1", .credits = GW_CREDITS };
+	struct settings s = { .fabric = "auto", .listen = "127.0.0.1", .credits = GW_CREDITS };
 	struct sigaction stop = { .sa_handler = on_signal };
 	struct errbuf eb = { "" };
 	int rc;

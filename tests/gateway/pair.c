@@ -143,8 +143,11 @@ void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len
 	slot->k = k;
 	memcpy(slot->mem, msg, len);
 	sge = (struct fab_sge){ slot->mem, (uint32_t)len, p->slot_mr.lkey };
-	rc = inval ? p->fab->post_send_inv(p->conn, &sge, 1, handle, slot) :
-		     p->fab->post_send(p->conn, &sge, 1, slot);
+	rc = inval ? p->fab->post_send_inv(p->conn, &sge, 1, handle, slot) : -EOPNOTSUPP;
+	/* Invalidating is an offer, and some devices cannot: the client does
+	 * itself what was not done. */
+	if (rc == -EOPNOTSUPP)
+		rc = p->fab->post_send(p->conn, &sge, 1, slot);
 	if (rc)
 		pair_end(p, strerror(-rc));
 	else if (k)

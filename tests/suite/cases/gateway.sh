@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# nfsrdma-gateway listening on the server's RDMA device (fabric verbs, passive
+# side), between the client and knfsd's TCP port: data, long replies, a gateway
+# that is restarted, and one that has no server.
+[[ $NFSRDMA_FABRIC == rxe || $NFSRDMA_FABRIC == siw ]] || skip "no RDMA device here"
+gateway=${BIN%/src/*}/tests/gateway/nfsrdma-gateway
+[[ -x $gateway ]] || skip "no $gateway"
+said=$TMPDIR/gateway.log
+: >"$said"
+
+# gateway_up PORT SERVER - root has no limit of locked memory.
+gateway_up() {
+	local i lines
+	lines=$(grep -c 'listening on' "$said")
+	vm-root "$gateway" -v -l "$NFSRDMA_SERVER:$1" "$2" 2>>"$said" &
+	GATEWAY=$!
+	for (( i = 0; i < 100; i++ )); do
+		(( $(grep -c 'listening on' "$said") > lines )) && return
+		[[ -d /proc/$GATEWAY ]] || break
+		sleep 0.05
+	done
+	fail "the gateway does not start: $(tail -n 3 "$said")"
+}
+
+gateway_down() {
+	vm-root kill -TERM $GATEWAY
+	wait $GATEWAY || fail "the gateway ended with status $?: $(tail -n 3 "$said")"
+	GATEWAY=
+}
+
+GATEWAY=
+trap '[[ $GATEWAY ]] && vm-root kill -KILL $GATEWAY; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON; grep -h . "$said"' EXIT
+
+gateway_up 20050 "$NFSRDMA_SERVER"
+grep -q 'listening on .* port 20050, fabric verbs' "$said" || fail "it did not take the device"
+mount_up port=20050
+mkdir "$TMPDIR/src"
+for s in 0 1 4097 65457 1048577 3000001; do random "$TMPDIR/src/$s" $s; done
+cp -r "$TMPDIR/src" "$WORK/up" || fail "cp up"
+vm-root cp -r "$TMPDIR/src" "$SERVER_WORK/down" && vm-root chmod -R a+rwX "$SERVER_WORK/down"
+sums() { ( cd "$1" && sha256sum ./* ) || fail "cannot read $1"; }
+sums "$TMPDIR/src" >"$TMPDIR/want"
+for dir in "$SERVER_WORK/up" "$WORK/down"; do
+	sums "$dir" | diff "$TMPDIR/want" - || fail "SHA-256 sums of the files in $dir"
+done
+dd if="$TMPDIR/src/3000001" of="$WORK/direct" bs=1000003 oflag=direct status=none || fail "O_DIRECT write"
+same "$TMPDIR/src/3000001" "$SERVER_WORK/direct"
+dd if="$WORK/up/3000001" of="$TMPDIR/back" bs=777777 iflag=direct status=none || fail "O_DIRECT read"
+same "$TMPDIR/src/3000001" "$TMPDIR/back"
+# Replies that need a Reply chunk, and one that is placed.
+vm-root bash -c "mkdir '$SERVER_WORK/d' && touch '$SERVER_WORK/d'/{001..150}-with-a-name-that-is-long"
+equal "$(find "$WORK/d" -type f | wc -l)" 150 "files of a folder"
+ln -s "$(printf '%0900d' 7)" "$WORK/link" || fail "ln -s"
+equal "$(readlink "$WORK/link")" "$(printf '%0900d' 7)" "a long link"
+equal "$(stat_now rdma.errors)" 0 rdma.errors
+equal "$(stat_last rpc.bad_replies)" 0 rpc.bad_replies
+equal "$(stat_last conn.downs)" 0 conn.downs
+
+# The gateway goes in the middle of a write, and comes back.
+dd if="$TMPDIR/src/3000001" of="$WORK/restart" bs=16k oflag=direct status=none & writer=$!
+sleep 0.2
+gateway_down
+gateway_up 20050 "$NFSRDMA_SERVER"
+wait $writer || fail "a write while the gateway was restarted"
+same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
+at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
+mount_down
+for (( i = 0; i < 40; i++ )); do
+	(( $(grep -c 'connection [0-9]* ends: ' "$said") >= 1 )) && break
+	sleep 0.05
+done
+grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$said" ||
+	fail "the gateway did not notice that the client has gone"
+gateway_down
+
+# There is no server behind it: the client is told at once.
+gateway_up 20051 "$NFSRDMA_SERVER:9"
+rejected="turned the connection down"
+[[ $MOUNT_OPTIONS == *fabric=iwarp* ]] && rejected="the peer rejected the connection"
+expect_error "$rejected" "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20051"
+gateway_down
+exit 0

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The verbs provider as far as it goes without a device: what is refused before
+ * a device is asked, and what is said when there is none. With a device it is
+ * tried in the guest: tests/vm-clients, tests/suite.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "../gateway/gateway.h"
+#include "fabric/verbs.h"
+
+TestSuite(verbs, .timeout = 20);
+
+#define FAB (&fabric_verbs)
+
+static struct loop *loop;
+
+static void setup(void)
+{
+	loop = loop_new();
+	cr_assert_not_null(loop);
+}
+
+static void teardown(void)
+{
+	loop_free(loop);
+}
+
+static struct fab_params params_of(const char *ip)
+{
+	struct fab_params p = { .max_send = 8, .max_recv = 8 };
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&p.local;
+
+	in->sin_family = AF_INET;
+	cr_assert_eq(inet_pton(AF_INET, ip, &in->sin_addr), 1);
+	return p;
+}
+
+static void no_request(void *ctx, struct fab_conn *c, const void *priv, size_t privlen)
+{
+	cr_assert_fail("nobody connects");
+}
+
+static const struct fab_listen_events events = { .request = no_request };
+
+Test(verbs, both_roles)
+{
+	cr_assert_eq(fabric_by_name("verbs"), FAB);
+	cr_expect(FAB->listen && FAB->listen_addr && FAB->unlisten && FAB->accept && FAB->reject);
+	cr_expect(FAB->post_send_inv && FAB->post_write && FAB->post_read);
+}
+
+/* 127.0.0.1 has no device, unless somebody has made one of "lo". */
+Test(verbs, listen_without_a_device, .init = setup, .fini = teardown)
+{
+	static const char *const ips[] = { "127.0.0.1", "0.0.0.0" };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct fab_params p = params_of(ips[i]);
+		struct fab_listener *li = NULL;
+		struct errbuf eb = { "" };
+		int rc = FAB->listen(&p, loop, &events, NULL, &li, &eb);
+
+		if (rc == 0) {
+			struct sockaddr_storage at;
+
+			FAB->listen_addr(li, &at);
+			cr_expect_neq(((struct sockaddr_in *)(void *)&at)->sin_port, 0);
+			FAB->unlisten(li);
+			continue;
+		}
+		cr_expect(rc == -ENODEV || rc == -EACCES || rc == -EPERM, "%d: %s", rc, eb.text);
+		cr_expect_not_null(strstr(eb.text, "RDMA"), "%s", eb.text);
+		cr_expect_null(li);
+	}
+}
+
+Test(verbs, listen_on_no_address, .init = setup, .fini = teardown)
+{
+	struct fab_params p = { .max_send = 8, .max_recv = 8 };
+	struct fab_listener *li = NULL;
+	struct errbuf eb = { "" };
+
+	cr_expect_eq(FAB->listen(&p, loop, &events, NULL, &li, &eb), -EAFNOSUPPORT);
+	cr_expect_not_null(strstr(eb.text, "IPv4"), "%s", eb.text);
+}
+
+Test(verbs, posts_that_are_refused)
+{
+	struct fab_sge sge[FAB_SGE_MAX + 1] = { { .len = 1 } };
+	struct fab_conn c = { .ord = 1, .can_inval = true };
+
+	cr_expect_eq(FAB->post_send(&c, sge, FAB_SGE_MAX + 1, NULL), -EINVAL);
+	cr_expect_eq(FAB->post_send_inv(&c, sge, FAB_SGE_MAX + 1, 1, NULL), -EINVAL);
+	cr_expect_eq(FAB->post_write(&c, sge, FAB_SGE_MAX + 1, 1, 0, NULL), -EINVAL);
+	c.down = true;
+	cr_expect_eq(FAB->post_recv(&c, sge, NULL), -ENOTCONN);
+	cr_expect_eq(FAB->post_send(&c, sge, 1, NULL), -ENOTCONN);
+	cr_expect_eq(FAB->post_send_inv(&c, sge, 1, 1, NULL), -ENOTCONN);
+	cr_expect_eq(FAB->post_write(&c, sge, 1, 1, 0, NULL), -ENOTCONN);
+	cr_expect_eq(FAB->post_read(&c, sge, 1, 0, NULL), -ENOTCONN);
+	c.ord = 0;
+	c.can_inval = false;
+	cr_expect_eq(FAB->post_read(&c, sge, 1, 0, NULL), -EOPNOTSUPP);
+	cr_expect_eq(FAB->post_send_inv(&c, sge, 1, 1, NULL), -EOPNOTSUPP);
+}
+
+Test(verbs, answers_that_are_refused)
+{
+	struct fab_conn c = { .passive = false };
+	struct errbuf eb = { "" };
+	char priv[256] = "";
+
+	cr_expect_eq(FAB->accept(&c, priv, 8, &eb), -EINVAL, "the active side has none");
+	c.passive = c.answered = true;
+	cr_expect_eq(FAB->accept(&c, priv, 8, &eb), -EINVAL, "twice");
+	c.answered = false;
+	cr_expect_eq(FAB->accept(&c, priv, sizeof(priv), &eb), -EMSGSIZE);
+	cr_expect_not_null(strstr(eb.text, "256 bytes"), "%s", eb.text);
+}
+
+/* ---- The gateway's choice ---- */
+
+static struct gateway gateway(void)
+{
+	struct gateway gw = { .loop = loop, .credits = 4 };
+
+	list_init(&gw.pairs);
+	return gw;
+}
+
+Test(verbs, gateway_unknown_fabric, .init = setup, .fini = teardown)
+{
+	struct fab_params p = params_of("127.0.0.1");
+	struct gateway gw = gateway();
+	struct errbuf eb = { "" };
+
+	cr_expect_eq(gw_listen(&gw, "carrier-pigeon", &p, &eb), -EINVAL);
+	cr_expect_not_null(strstr(eb.text, "'carrier-pigeon' is not auto"), "%s", eb.text);
+}
+
+Test(verbs, gateway_auto, .init = setup, .fini = teardown)
+{
+	struct fab_params p = params_of("127.0.0.1");
+	struct gateway alone = gateway(), gw = gateway();
+	struct errbuf eb = { "" };
+	int device = gw_listen(&alone, "verbs", &p, &eb);
+
+	if (!device)
+		alone.fab->unlisten(alone.listener);
+	else
+		cr_expect_eq(alone.fab, &fabric_verbs, "what is named is not replaced");
+	cr_assert_eq(gw_listen(&gw, "auto", &p, &eb), 0, "%s", eb.text);
+	cr_expect_str_eq(gw.fab->name, device ? "iwarp" : "verbs");
+	gw.fab->unlisten(gw.listener);
+}
+
+/* An address of another machine is no reason to try the other fabric; which
+ * one says so depends on whether there is a device at all. */
+Test(verbs, gateway_auto_wrong_address, .init = setup, .fini = teardown)
+{
+	struct fab_params p = params_of("192.0.2.1");
+	struct gateway gw = gateway();
+	struct errbuf eb = { "" };
+
+	cr_expect_eq(gw_listen(&gw, "auto", &p, &eb), -EADDRNOTAVAIL);
+	cr_expect_not_null(strstr(eb.text, "192.0.2.1"), "%s", eb.text);
+}
