@@ -35,6 +35,7 @@ static void help(void)
 	       "                               (auto: a device if one has the address, else iWARP)\n"
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
 	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
+	       "  -m, --mss-fpdu               iwarp: frames fit TCP segments, as adapters want\n"
 	       "  -p, --port-file FILE         write the port to FILE when ready\n"
 	       "  -f, --fault SPEC             make something go wrong, see below\n"
 	       "  -v, --verbose                say more; twice: each call\n"
@@ -93,18 +94,20 @@ static int parse(struct settings *s, int argc, char **argv, struct errbuf *eb)
 {
 	static const struct option longs[] = {
 		{ "listen", 1, NULL, 'l' }, { "fabric", 1, NULL, 'F' }, { "credits", 1, NULL, 'c' },
-		{ "crc", 0, NULL, 'C' }, { "port-file", 1, NULL, 'p' }, { "fault", 1, NULL, 'f' },
+		{ "crc", 0, NULL, 'C' }, { "mss-fpdu", 0, NULL, 'm' },
+		{ "port-file", 1, NULL, 'p' }, { "fault", 1, NULL, 'f' },
 		{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c, rc = 0;
 
-	while (!rc && (c = getopt_long(argc, argv, "l:F:c:Cp:f:vhV", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, "l:F:c:Cmp:f:vhV", longs, NULL)) != -1) {
 		switch (c) {
 		case 'l': s->listen = optarg; break;
 		case 'F': s->fabric = optarg; break;
 		case 'c': rc = parse_credits(optarg, &s->credits, eb); break;
 		case 'C': s->flags |= FAB_CRC; break;
+		case 'm': s->flags |= FAB_MSS_FPDU; break;
 		case 'p': s->port_file = optarg; break;
 		case 'f': rc = gw_faults_parse(&gateway.faults, optarg, eb); break;
 		case 'v':
