@@ -610,6 +610,29 @@ Test(fs_dir, closed_meanwhile)
 
 /* ---- inodes ---- */
 
+/* A file that was written after the server was asked: its size in what is kept
+ * is an old one, which the kernel must not hear of. */
+Test(fs_dir, nothing_outdated)
+{
+	struct nfs_fh h = { .len = 4, .data = { 40 } };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
+	struct inode *written = inode_get(&fs.inodes, &h, &attr, 0, NULL, 0);
+	uint64_t off;
+
+	add_many(60);
+	got.n = 0;
+	off = read_some(true, 0, 4096);
+	cr_assert_lt(got.n, 40);
+	inode_wrote(written, 100);
+	while ((off = read_some(true, off, 4096)))
+		;
+	cr_assert(dir.rpcs == 1 && got.n == 62);
+	for (unsigned i = 2; i < got.n; i++)
+		cr_assert_eq(!got.e[i].node, i == 42, "entry %u", i);
+	forget();
+	inode_put(&fs.inodes, written, 1);
+}
+
 Test(fs_dir, plus_brings_inodes)
 {
 	uint64_t before = atomic_load(&fs.inodes.count);
