@@ -203,6 +203,7 @@ struct nfs_call {
 	struct nfs_lane *lane;
 	struct rr_call rr;
 	uint8_t step;                   /* which RPC of an operation of several */
+	int undo;                       /* why an OPEN failed that is being closed again */
 	bool resent;                    /* its outcome may come from an earlier sending */
 	unsigned retries;
 	uint64_t start_ns;
