@@ -463,3 +463,30 @@ bool inode_is_silly(struct inode_table *t, struct inode *ino)
 	pthread_mutex_unlock(&s->mu);
 	return is;
 }
+
+static struct silly *take_silly_of(struct inode_shard *s)
+{
+	struct silly *silly;
+
+	for (unsigned b = 0; b < INODE_BUCKETS; b++) {
+		for (struct inode *ino = s->bucket[b]; ino; ino = ino->hash_next) {
+			silly = ino->silly;
+			ino->silly = NULL;
+			if (silly)
+				return silly;
+		}
+	}
+	return NULL;
+}
+
+struct silly *inode_take_silly(struct inode_table *t)
+{
+	struct silly *silly = NULL;
+
+	for (unsigned i = 0; i < INODE_SHARDS && !silly; i++) {
+		pthread_mutex_lock(&t->shard[i].mu);
+		silly = take_silly_of(&t->shard[i]);
+		pthread_mutex_unlock(&t->shard[i].mu);
+	}
+	return silly;
+}

@@ -142,5 +142,8 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 /* Takes it back (the rename did not happen after all); s is the caller's. */
 struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino);
 bool inode_is_silly(struct inode_table *t, struct inode *ino);
+/* The mount has ended: what silly rename left of any file that is still open, one
+ * at a time; NULL: no more. The caller's to remove and free. */
+struct silly *inode_take_silly(struct inode_table *t);
 
 #endif

@@ -348,12 +348,23 @@ void fs_stop(struct fs *fs)
 	sem_post(&fs->ended);
 }
 
+/* A close() just before the end may not have got to us. */
+static void remove_silly(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct silly *s;
+
+	while (l->index == 0 && (s = inode_take_silly(&fs->inodes)))
+		fs_remove_silly(&fs->lanes[0], s);
+}
+
 void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
 	fuse_session_unmount(fs->se);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
+	nfs_each_lane(fs->cl, remove_silly, fs);
 }
 
 void fs_free(struct fs *fs)

@@ -249,7 +249,10 @@ static bool undo_open(struct nfs_call *c, int status)
 
 static int transport_error(const struct nfs_call *c, int status)
 {
-	if (status == -ETIMEDOUT || status == -ESHUTDOWN)
+	/* A soft mount's: EIO is what it promises, and programs know. */
+	if (status == -ETIMEDOUT)
+		return -EIO;
+	if (status == -ESHUTDOWN)
 		return status;
 	log_err("%s failed on %s: %s", opdef(c)->name, c->lane->client->cfg.server,
 		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :

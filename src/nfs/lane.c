@@ -7,7 +7,7 @@
  * credit and its buffers are with the server), so the connection is dropped
  * and everything is replayed on a new one. That is what a hard mount does for
  * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
- * with ETIMEDOUT as soon as no live connection holds its buffers.
+ * with EIO as soon as no live connection holds its buffers.
  */
 #include <errno.h>
 #include <signal.h>

@@ -321,7 +321,8 @@ struct nfs_client {
  * on their own threads from then on.
  */
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
-/* Stops and frees. Blocks for at most about a second if the server is gone. */
+/* Stops and frees, when what is under way has ended. Blocks for at most about two
+ * seconds if the server does not answer. */
 void nfs_client_free(struct nfs_client *cl);
 
 /* Lane thread: starts an operation, or queues it. */

@@ -172,6 +172,9 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	cr_assert(inode_is_silly(&t, a));
 	cr_assert_eq(inode_find_open(&t, 7, ".nfs1"), a);
 	inode_put(&t, a, 1);
+	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
+	cr_assert_null(inode_take_silly(&t));
+	cr_assert(inode_set_silly(&t, a, 7, s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
 	inode_put(&t, get(1, 1, 7, "whatever"), 1);
 	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
