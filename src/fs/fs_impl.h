@@ -132,6 +132,8 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */
 void fs_reply_err(struct fs_req *r, int err);
+/* Has this thread a signal before it that ends its process? */
+bool fs_dies(pid_t pid);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
 struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);

@@ -174,6 +174,12 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 	list_add_before(at, &c->node);
 }
 
+void nfs_give_up(struct nfs_call *c, int status)
+{
+	list_del(&c->node);
+	finish(c, status);
+}
+
 void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 {
 	c->lane = l;

@@ -8,8 +8,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/fuse.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "fake_fabric.h"
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
@@ -669,4 +672,38 @@ Test(fs_dir, plus_not_taken)
 	serve();
 	answer.refuse = false;
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+}
+
+/* ---- interrupts ---- */
+
+static void caught(int sig)
+{
+	(void)sig;
+}
+
+/* A process that is stopped keeps its signals pending, as one that waits for us. */
+Test(fs_dir, which_signals_end_a_process)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGALRM, caught);
+		signal(SIGHUP, SIG_IGN);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	cr_assert_not(fs_dies(pid));
+	kill(pid, SIGALRM);
+	kill(pid, SIGHUP);
+	kill(pid, SIGWINCH);
+	kill(pid, SIGTSTP);
+	cr_assert_not(fs_dies(pid));
+	kill(pid, SIGTERM);
+	cr_assert(fs_dies(pid));
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(fs_dies(pid), "it is gone");
+	cr_assert(fs_dies(0), "not of our name space");
 }

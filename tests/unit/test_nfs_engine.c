@@ -327,6 +327,24 @@ Test(engine, failed_open_is_closed, .init = setup, .fini = teardown)
 	cr_assert(o->dones == 1 && o->c.status == -ENOENT && fake.nsends == 4);
 }
 
+/* The server goes for good in the middle of recovery: soft is soft. */
+Test(engine, soft_calls_do_not_wait_for_recovery, .init = setup, .fini = teardown)
+{
+	struct op *parked, *held, *control;
+
+	warm_up();
+	parked = start(0, OP_PLAIN, 0);
+	answer(parked, NFS_RECOVER, 0);
+	held = start(1, OP_PLAIN, 0);
+	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
+	cl.cfg.soft = true;
+	cl.cfg.timeo_ms = 500;
+	spin_loop(1300);
+	cr_assert(parked->dones == 1 && parked->c.status == -EIO);
+	cr_assert(held->dones == 1 && held->c.status == -EIO);
+	cr_assert_eq(control->dones, 0, "recovery goes on");
+}
+
 Test(engine, slots_bound_what_is_sent, .init = setup, .fini = teardown)
 {
 	struct op *a, *b;
