@@ -59,6 +59,7 @@ struct fs {
 	unsigned nlanes;
 	struct inode_table inodes;
 	struct inode *root;
+	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* unmounted, or asked to stop */
 	sem_t inited;                   /* FUSE_INIT was answered */
 	_Atomic unsigned silly_count;

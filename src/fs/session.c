@@ -278,6 +278,8 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	if (!rc) {
 		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
 		rc = fs->root ? 0 : -ENOMEM;
+		fs->fsid_major = c->attr.fsid_major;
+		fs->fsid_minor = c->attr.fsid_minor;
 	}
 	/* For fs_late(). Who may not ask the server for statfs goes without. */
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
