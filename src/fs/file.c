@@ -103,17 +103,19 @@ static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 
-	if ((r->fi.flags & O_APPEND) &&
-	    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid)) {
-		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
-		fs_reply_err(r, ESTALE);
-		return false;
-	}
+	bool back = (r->fi.flags & O_APPEND) &&
+		    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid,
+				    r->call.start_ns);
+
 	/* Offset -1: the attributes only; that waits for nothing. */
-	if (inode_differs(t, r->ino, &r->call.attr))
+	if (back || inode_differs(t, r->ino, &r->call.attr))
 		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, (fuse_ino_t)(uintptr_t)r->ino,
 						 -1, 0);
-	return true;
+	if (!back)
+		return true;
+	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+	fs_reply_err(r, ESTALE);
+	return false;
 }
 
 static void open_done(struct fs_req *r)
@@ -284,6 +286,7 @@ static void write_done(struct fs_req *r)
 			return;
 		}
 	}
+	atomic_fetch_sub(&r->ino->writing, 1);
 	/* An error after a part was written: write() tells of that part, the
 	 * next one of the error. */
 	if (r->req && (c->status == 0 || r->filled)) {
@@ -314,6 +317,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		fs_req_free(r);
 		return;
 	}
+	atomic_fetch_add(&r->ino->writing, 1);
 	fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size);
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }

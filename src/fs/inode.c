@@ -241,16 +241,21 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 }
 
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid)
+		     pid_t pid, uint64_t since)
 {
-	struct inode_shard *s = shard_of(t, ino->hash);
-	bool back;
+	struct sent_back *s = &t->back[(unsigned)pid % SENT_BACK];
+	uint64_t fresh = atomic_load(&ino->fresh_ns);
+	bool before = atomic_load(&s->id) == ino->id;
 
-	pthread_mutex_lock(&s->mu);
-	back = atomic_load(&ino->told_size) != attr->size && ino->sent_back != pid;
-	ino->sent_back = back ? pid : 0;
-	pthread_mutex_unlock(&s->mu);
-	return back;
+	if (atomic_load(&ino->told_size) == attr->size || atomic_load(&ino->writing) ||
+	    fresh >= since || (before && atomic_load(&s->fresh_ns) != fresh)) {
+		if (before)
+			atomic_store(&s->id, 0);
+		return false;
+	}
+	atomic_store(&s->id, ino->id);
+	atomic_store(&s->fresh_ns, fresh);
+	return true;
 }
 
 double inode_timeo(struct inode_table *t, struct inode *ino)

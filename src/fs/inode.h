@@ -29,6 +29,7 @@
 #define INODE_SHARDS  64u
 #define INODE_BUCKETS 512u              /* of one shard */
 #define NAME_BUCKETS  512u
+#define SENT_BACK     1024u             /* threads, by their ids */
 
 struct silly {                          /* what is left of a name: see silly.c */
 	struct nfs_fh dir;
@@ -51,7 +52,7 @@ struct inode {
 	uint64_t timeo_ns;              /* [s] when that was set */
 	_Atomic uint64_t fresh_ns;      /* when the kernel last learnt, or wrote, something */
 	_Atomic uint64_t told_size;     /* what the kernel takes for the size */
-	pid_t sent_back;                /* [s] whose open was sent back to look again */
+	_Atomic unsigned writing;       /* WRITEs under way: it is going to be larger */
 
 	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
 	uint64_t cache_change;
@@ -74,11 +75,17 @@ struct name_shard {
 	struct list bucket[NAME_BUCKETS];
 };
 
+/* Of a thread's newest open that was sent back: it has one at a time. */
+struct sent_back {
+	_Atomic uint64_t id, fresh_ns;  /* which inode, and its fresh_ns then */
+};
+
 struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 	struct name_shard names[INODE_SHARDS];
 	_Atomic uint64_t next_id;
 	_Atomic uint64_t count;
+	struct sent_back back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };
 
@@ -115,13 +122,14 @@ void inode_wrote(struct inode *ino, uint64_t end);
 /* OPEN brought attr: are they other than what the kernel was told? */
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /*
- * An open for appending: the kernel appends at the size that it knows, and only
- * a LOOKUP or GETATTR changes that. True: the size is another one, and pid's
- * open is to be sent back (ESTALE) to look the name up again; once only, as that
- * may not help (no name was used, or somebody else is appending right now).
+ * An open for appending, answered by the server after `since`: the kernel appends
+ * at the size that it knows, and only a LOOKUP or GETATTR changes that. True: the
+ * size is another one, and not by our own doing; pid's open is to be sent back
+ * (ESTALE) to look the name up again. Once it has, it is let through: somebody
+ * else is appending right now.
  */
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid);
+		     pid_t pid, uint64_t since);
 
 /* An open file more. attr are those that the open brought: true if the kernel
  * may keep the pages that it has. */

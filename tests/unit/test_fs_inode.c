@@ -225,32 +225,43 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 }
 
+#define BACK(pid) inode_send_back(&t, a, &attr, pid, UINT64_MAX)
 Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
 	cr_assert_not(inode_differs(&t, a, &attr));
-	cr_assert_not(inode_send_back(&t, a, &attr, 10));
+	cr_assert_not(BACK(10));
 	/* Our own writes are what the kernel knows of. */
 	inode_wrote(a, 3);
 	inode_wrote(a, 2);
 	attr.change = 6;
 	attr.size = 3;
 	cr_assert(inode_differs(&t, a, &attr));
-	cr_assert_not(inode_send_back(&t, a, &attr, 10));
+	cr_assert_not(BACK(10));
 	/* Somebody else's are not, and an open does not change that. */
 	attr.size = 6;
 	inode_open(&t, a, &attr);
-	cr_assert(inode_send_back(&t, a, &attr, 10));
-	cr_assert(inode_send_back(&t, a, &attr, 11), "each one that comes");
-	cr_assert_not(inode_send_back(&t, a, &attr, 11), "it was of no use");
-	cr_assert(inode_send_back(&t, a, &attr, 11), "another open");
+	cr_assert(BACK(10) && BACK(11) && BACK(11), "until it has been told");
 	inode_update(&t, a, &attr);
-	cr_assert_not(inode_send_back(&t, a, &attr, 10), "it has been told");
+	cr_assert(!BACK(10) && !BACK(11));
+	/* Told, and it has changed again meanwhile: that goes on for ever. */
+	attr.size = 7;
+	cr_assert(BACK(10) && BACK(11));
+	inode_update(&t, a, &attr);
+	attr.size = 8;
+	cr_assert(!BACK(10) && !BACK(11));
+	cr_assert(BACK(10), "the next open");
+	/* What may come from a write of ours proves nothing. */
+	atomic_fetch_add(&a->writing, 1);
+	cr_assert_not(BACK(12));
+	atomic_fetch_sub(&a->writing, 1);
+	cr_assert_not(inode_send_back(&t, a, &attr, 12, 1), "told after the server had answered");
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }
+#undef BACK
 
 Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
 {
