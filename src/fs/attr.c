@@ -8,10 +8,23 @@
  * that makes it has no way to tell us. */
 #define NEGATIVE_MAX 1.0
 
+/* One mount has one st_dev, but may reach several of the server's file systems,
+ * where inode numbers repeat: programs would see loops, and hard links between
+ * files that have nothing in common. The root's file system keeps its numbers. */
+static uint64_t number(const struct fs *fs, const struct nfs_attr *a)
+{
+	uint64_t h = a->fsid_major * 0x9e3779b97f4a7c15u + a->fsid_minor;
+
+	if (a->fsid_major == fs->fsid_major && a->fsid_minor == fs->fsid_minor)
+		return a->fileid;
+	h = (h ^ h >> 31) * 0xbf58476d1ce4e5b9u;
+	return a->fileid ^ h ^ h >> 29;
+}
+
 void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 {
 	memset(st, 0, sizeof(*st));
-	st->st_ino = a->fileid;
+	st->st_ino = number(fs, a);
 	st->st_mode = a->mode;
 	st->st_nlink = a->nlink;
 	st->st_uid = a->uid;

@@ -48,7 +48,7 @@ struct stream {
 	uint64_t first;                 /* cookie that the kept entries come after */
 	uint64_t last;                  /* cookie of the last entry received, kept or not */
 	bool any, eof;                  /* a reply is kept; it was the last one */
-	uint64_t fetched_ns;
+	uint64_t asked_ns, fetched_ns;  /* when the kept entries were */
 	char *data;
 	size_t len, cap;
 	size_t pos;                     /* where the entry after pos_off begins */
@@ -150,6 +150,7 @@ static void ask(struct fs_req *r, uint64_t cookie)
 	s->last = cookie;
 	s->len = s->pos = 0;
 	s->any = false;
+	s->asked_ns = mono_ns();
 	r->call.dir.cookie = cookie;
 	r->call.dir.verf = s->verf;
 	r->call.dir.count = r->fl->fs->cl->dtsize;
@@ -221,7 +222,8 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 	if (f->plus && fuse_add_direntry_plus(f->r->req, NULL, 0, name, NULL, 0) > f->cap - f->len)
 		return false;
 	if (f->plus && d->has_attr && d->has_fh)
-		ino = inode_get(&fs->inodes, &d->fh, &d->attr, s->ino->id, name, d->namelen);
+		ino = inode_get_listed(&fs->inodes, &d->fh, &d->attr, s->ino->id, name,
+				       d->namelen, s->asked_ns);
 	if (ino) {
 		double old = age(s);
 

@@ -92,12 +92,42 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 	free(f);
 }
 
+/*
+ * Close-to-open: what OPEN says of the file is newer than what the kernel
+ * believes, and there is no place for it in the answer. So the kernel is made to
+ * ask before it uses the size or the times again. It does not do that for an
+ * append, so such an open is sent back to where the name is looked up.
+ * false: it has been answered.
+ */
+static bool sync_attr(struct fs_req *r)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+
+	bool back = (r->fi.flags & O_APPEND) &&
+		    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid,
+				    r->call.start_ns);
+
+	/* Offset -1: the attributes only; that waits for nothing. */
+	if (back || inode_differs(t, r->ino, &r->call.attr))
+		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, (fuse_ino_t)(uintptr_t)r->ino,
+						 -1, 0);
+	if (!back)
+		return true;
+	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+	fs_reply_err(r, ESTALE);
+	return false;
+}
+
 static void open_done(struct fs_req *r)
 {
 	struct file *f;
 
 	if (r->call.status) {
 		fs_done_status(r);
+		return;
+	}
+	if (r->req && !sync_attr(r)) {
+		fs_req_free(r);
 		return;
 	}
 	f = r->req ? fs_file_new(r, r->ino, &r->fi) : NULL;
@@ -249,12 +279,14 @@ static void write_done(struct fs_req *r)
 		if (!c->io.stable)
 			atomic_store(&r->file->unstable, true);
 		r->filled += c->io.len;
+		inode_wrote(r->ino, c->io.offset + c->io.len);
 		if (r->filled < r->size) {
 			advance(c, c->io.len);
 			fs_req_start(r, NFS_OP_WRITE, write_done);
 			return;
 		}
 	}
+	atomic_fetch_sub(&r->ino->writing, 1);
 	/* An error after a part was written: write() tells of that part, the
 	 * next one of the error. */
 	if (r->req && (c->status == 0 || r->filled)) {
@@ -285,6 +317,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		fs_req_free(r);
 		return;
 	}
+	atomic_fetch_add(&r->ino->writing, 1);
 	fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size);
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }

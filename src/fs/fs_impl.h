@@ -59,6 +59,7 @@ struct fs {
 	unsigned nlanes;
 	struct inode_table inodes;
 	struct inode *root;
+	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* unmounted, or asked to stop */
 	sem_t inited;                   /* FUSE_INIT was answered */
 	_Atomic unsigned silly_count;
@@ -132,6 +133,8 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */
 void fs_reply_err(struct fs_req *r, int err);
+/* Has this thread a signal before it that ends its process? */
+bool fs_dies(pid_t pid);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
 struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);

@@ -33,9 +33,19 @@ static struct inode **bucket_of(struct inode_shard *s, uint32_t hash)
 	return &s->bucket[hash / INODE_SHARDS % INODE_BUCKETS];
 }
 
-static struct name_shard *names_of(struct inode_table *t, uint64_t parent, const char *name)
+static uint32_t name_hash(uint64_t parent, const char *name)
 {
-	return &t->names[fnv(name, strlen(name), (uint32_t)parent * 2654435761u) % INODE_SHARDS];
+	return fnv(name, strlen(name), (uint32_t)parent * 2654435761u);
+}
+
+static struct name_shard *names_of(struct inode_table *t, uint32_t hash)
+{
+	return &t->names[hash % INODE_SHARDS];
+}
+
+static struct list *names_bucket(struct name_shard *n, uint32_t hash)
+{
+	return &n->bucket[hash / INODE_SHARDS % NAME_BUCKETS];
 }
 
 int inode_table_init(struct inode_table *t)
@@ -43,7 +53,8 @@ int inode_table_init(struct inode_table *t)
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		pthread_mutex_init(&t->shard[i].mu, NULL);
 		pthread_mutex_init(&t->names[i].mu, NULL);
-		list_init(&t->names[i].open);
+		for (unsigned b = 0; b < NAME_BUCKETS; b++)
+			list_init(&t->names[i].bucket[b]);
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 	}
 	atomic_init(&t->next_id, 1);
@@ -54,7 +65,6 @@ int inode_table_init(struct inode_table *t)
 static void inode_destroy(struct inode *ino)
 {
 	free(ino->name);
-	free(ino->key_name);
 	free(ino->silly);
 	free(ino);
 }
@@ -75,44 +85,27 @@ void inode_table_fini(struct inode_table *t)
 	}
 }
 
-/* ---- names of open inodes ---- */
+/* ---- names ---- */
 
 static void names_remove(struct inode_table *t, struct inode *ino)
 {
 	struct name_shard *n;
 
-	if (!ino->key_name)
+	if (!ino->name)
 		return;
-	n = names_of(t, ino->key_parent, ino->key_name);
+	n = names_of(t, name_hash(ino->parent_id, ino->name));
 	pthread_mutex_lock(&n->mu);
 	list_del(&ino->by_name);
 	pthread_mutex_unlock(&n->mu);
-	free(ino->key_name);
-	ino->key_name = NULL;
 }
 
-/* Without memory for the key the file is not found by silly rename: a removal
+/* Shard held. Without memory for the name the file keeps the old one: a removal
  * then removes it, as if another client had done it. */
-static void names_insert(struct inode_table *t, struct inode *ino)
-{
-	struct name_shard *n;
-
-	if (!ino->name)
-		return;
-	ino->key_name = strdup(ino->name);
-	if (!ino->key_name)
-		return;
-	ino->key_parent = ino->parent_id;
-	n = names_of(t, ino->key_parent, ino->key_name);
-	pthread_mutex_lock(&n->mu);
-	list_add_head(&n->open, &ino->by_name);
-	pthread_mutex_unlock(&n->mu);
-}
-
-/* Shard held. */
 static void set_name(struct inode_table *t, struct inode *ino, uint64_t parent,
 		     const char *name, size_t len)
 {
+	struct name_shard *n;
+	uint32_t hash;
 	char *copy;
 
 	if (ino->name && ino->parent_id == parent && strlen(ino->name) == len &&
@@ -121,27 +114,41 @@ static void set_name(struct inode_table *t, struct inode *ino, uint64_t parent,
 	copy = strndup(name, len);
 	if (!copy)
 		return;
-	if (ino->nopen)
-		names_remove(t, ino);
+	names_remove(t, ino);
 	free(ino->name);
 	ino->name = copy;
 	ino->parent_id = parent;
-	if (ino->nopen)
-		names_insert(t, ino);
+	hash = name_hash(parent, copy);
+	n = names_of(t, hash);
+	pthread_mutex_lock(&n->mu);
+	list_add_head(names_bucket(n, hash), &ino->by_name);
+	pthread_mutex_unlock(&n->mu);
 }
 
-struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name)
+/* Names shard held: an inode that is listed may be on its way out. */
+static bool ref_live(struct inode *ino)
 {
-	struct name_shard *n = names_of(t, parent, name);
+	uint64_t have = atomic_load(&ino->refs);
+
+	while (have)
+		if (atomic_compare_exchange_weak(&ino->refs, &have, have + 1))
+			return true;
+	return false;
+}
+
+static struct inode *find_name(struct inode_table *t, uint64_t parent, const char *name,
+			       bool only_open)
+{
+	uint32_t hash = name_hash(parent, name);
+	struct name_shard *n = names_of(t, hash);
 	struct inode *found = NULL;
 
 	pthread_mutex_lock(&n->mu);
-	list_for_each(l, &n->open) {
+	list_for_each(l, names_bucket(n, hash)) {
 		struct inode *ino = container_of(l, struct inode, by_name);
 
-		if (ino->key_parent == parent && strcmp(ino->key_name, name) == 0) {
-			/* Being listed it is open, so it has a reference. */
-			inode_ref(ino);
+		if (ino->parent_id == parent && strcmp(ino->name, name) == 0 &&
+		    (!only_open || atomic_load(&ino->nopen)) && ref_live(ino)) {
 			found = ino;
 			break;
 		}
@@ -150,11 +157,27 @@ struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char
 	return found;
 }
 
+struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name)
+{
+	return find_name(t, parent, name, true);
+}
+
+struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
+{
+	return find_name(t, parent, name, false);
+}
+
 /* ---- attributes ---- */
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool differs(const struct inode *ino, const struct nfs_attr *attr)
+{
+	return ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
+	       ino->size != attr->size;
 }
 
 /* Shard held. nfs(5): from acregmin the time doubles each time that the file
@@ -165,8 +188,7 @@ static double note_attr(struct inode_table *t, struct inode *ino, const struct n
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
 	uint64_t now = mono_ns();
 
-	if (ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
-	    ino->size != attr->size || !ino->timeo_ns) {
+	if (differs(ino, attr) || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;
 	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
@@ -179,6 +201,13 @@ static double note_attr(struct inode_table *t, struct inode *ino, const struct n
 	return ino->timeo;
 }
 
+/* Shard held: the kernel is going to be told. */
+static void tell(struct inode *ino, const struct nfs_attr *attr)
+{
+	atomic_store(&ino->told_size, attr->size);
+	atomic_store(&ino->fresh_ns, mono_ns());
+}
+
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
@@ -186,8 +215,47 @@ double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_a
 
 	pthread_mutex_lock(&s->mu);
 	timeo = note_attr(t, ino, attr);
+	tell(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
+}
+
+void inode_wrote(struct inode *ino, uint64_t end)
+{
+	uint64_t was = atomic_load(&ino->told_size);
+
+	while (was < end && !atomic_compare_exchange_weak(&ino->told_size, &was, end))
+		;
+	atomic_store(&ino->fresh_ns, mono_ns());
+}
+
+bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+{
+	struct inode_shard *s = shard_of(t, ino->hash);
+	bool other;
+
+	pthread_mutex_lock(&s->mu);
+	other = differs(ino, attr);
+	pthread_mutex_unlock(&s->mu);
+	return other;
+}
+
+bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		     pid_t pid, uint64_t since)
+{
+	struct sent_back *s = &t->back[(unsigned)pid % SENT_BACK];
+	uint64_t fresh = atomic_load(&ino->fresh_ns);
+	bool before = atomic_load(&s->id) == ino->id;
+
+	if (atomic_load(&ino->told_size) == attr->size || atomic_load(&ino->writing) ||
+	    fresh >= since || (before && atomic_load(&s->fresh_ns) != fresh)) {
+		if (before)
+			atomic_store(&s->id, 0);
+		return false;
+	}
+	atomic_store(&s->id, ino->id);
+	atomic_store(&s->fresh_ns, fresh);
+	return true;
 }
 
 double inode_timeo(struct inode_table *t, struct inode *ino)
@@ -243,6 +311,18 @@ static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *i
 	atomic_fetch_sub(&t->count, 1);
 }
 
+/* Shard held: one more reference, and what is known now. */
+static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		 uint64_t parent, const char *name, size_t namelen)
+{
+	inode_ref(ino);
+	note_attr(t, ino, attr);
+	/* The silly name is not one that it should be found under by
+	 * accident; what it was called before is gone. */
+	if (parent && !ino->silly)
+		set_name(t, ino, parent, name, namelen);
+}
+
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			const struct nfs_attr *attr, uint64_t parent, const char *name,
 			size_t namelen)
@@ -256,12 +336,31 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
-		inode_ref(ino);
-		note_attr(t, ino, attr);
-		/* The silly name is not one that it should be found under by
-		 * accident; what it was called before is gone. */
-		if (parent && !ino->silly)
-			set_name(t, ino, parent, name, namelen);
+		take(t, ino, attr, parent, name, namelen);
+		tell(ino, attr);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr, uint64_t parent, const char *name,
+			       size_t namelen, uint64_t since)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_of(t, hash);
+	struct inode *ino;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (!ino)
+		ino = insert(t, s, hash, fh, attr);
+	else if (atomic_load(&ino->fresh_ns) >= since)
+		ino = NULL;
+	if (ino) {
+		take(t, ino, attr, parent, name, namelen);
+		/* No newer than `since`: nothing else is outdated by it. */
+		atomic_store(&ino->told_size, attr->size);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
@@ -286,8 +385,10 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 	if (last)
 		unhash(t, s, ino);
 	pthread_mutex_unlock(&s->mu);
-	if (last)
+	if (last) {
+		names_remove(t, ino);
 		inode_destroy(ino);
+	}
 }
 
 /* ---- open files ---- */
@@ -302,8 +403,7 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	keep = ino->cache_valid && ino->cache_change == attr->change;
 	ino->cache_valid = true;
 	ino->cache_change = attr->change;
-	if (ino->nopen++ == 0)
-		names_insert(t, ino);
+	atomic_fetch_add(&ino->nopen, 1);
 	pthread_mutex_unlock(&s->mu);
 	return keep;
 }
@@ -314,8 +414,7 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 	struct silly *silly = NULL;
 
 	pthread_mutex_lock(&s->mu);
-	if (--ino->nopen == 0) {
-		names_remove(t, ino);
+	if (atomic_fetch_sub(&ino->nopen, 1) == 1) {
 		silly = ino->silly;
 		ino->silly = NULL;
 	}
@@ -338,7 +437,7 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 	bool open;
 
 	pthread_mutex_lock(&s->mu);
-	open = ino->nopen > 0;
+	open = atomic_load(&ino->nopen) > 0;
 	if (open) {
 		ino->silly = silly;
 		set_name(t, ino, parent, silly->name, strlen(silly->name));
@@ -368,4 +467,31 @@ bool inode_is_silly(struct inode_table *t, struct inode *ino)
 	is = ino->silly != NULL;
 	pthread_mutex_unlock(&s->mu);
 	return is;
+}
+
+static struct silly *take_silly_of(struct inode_shard *s)
+{
+	struct silly *silly;
+
+	for (unsigned b = 0; b < INODE_BUCKETS; b++) {
+		for (struct inode *ino = s->bucket[b]; ino; ino = ino->hash_next) {
+			silly = ino->silly;
+			ino->silly = NULL;
+			if (silly)
+				return silly;
+		}
+	}
+	return NULL;
+}
+
+struct silly *inode_take_silly(struct inode_table *t)
+{
+	struct silly *silly = NULL;
+
+	for (unsigned i = 0; i < INODE_SHARDS && !silly; i++) {
+		pthread_mutex_lock(&t->shard[i].mu);
+		silly = take_silly_of(&t->shard[i]);
+		pthread_mutex_unlock(&t->shard[i].mu);
+	}
+	return silly;
 }

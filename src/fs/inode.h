@@ -9,8 +9,14 @@
  *
  * Locks: the table is cut into shards by the handle's hash, each with a mutex
  * that is held for a table access and never while anything waits. It also
- * guards what is marked [s] below. A second set of shards, by (directory,
- * name), lists the *open* inodes for silly rename; order: table, then names.
+ * guards what is marked [s] below. A second set of shards lists the inodes by
+ * (directory, name), for silly rename and for what rename moves; order: table,
+ * then names.
+ *
+ * What the kernel believes: it takes the attributes of every answer that has
+ * some, and extends the size by what it writes. `told_size` follows it there.
+ * OPEN brings attributes that cannot be handed on; inode_differs() and
+ * inode_send_back() say what has to be done about that.
  */
 #ifndef FS_INODE_H
 #define FS_INODE_H
@@ -22,6 +28,8 @@
 
 #define INODE_SHARDS  64u
 #define INODE_BUCKETS 512u              /* of one shard */
+#define NAME_BUCKETS  512u
+#define SENT_BACK     1024u             /* threads, by their ids */
 
 struct silly {                          /* what is left of a name: see silly.c */
 	struct nfs_fh dir;
@@ -42,16 +50,18 @@ struct inode {
 	uint64_t size;
 	double timeo;                   /* [s] seconds that attributes are believed */
 	uint64_t timeo_ns;              /* [s] when that was set */
+	_Atomic uint64_t fresh_ns;      /* when the kernel last learnt, or wrote, something */
+	_Atomic uint64_t told_size;     /* what the kernel takes for the size */
+	_Atomic unsigned writing;       /* WRITEs under way: it is going to be larger */
 
 	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
 	uint64_t cache_change;
 
-	unsigned nopen;                 /* [s] open files */
-	uint64_t parent_id;             /* [s] the name it was last seen under */
-	char *name;
-	struct list by_name;            /* in the names shard, while nopen > 0 */
-	uint64_t key_parent;            /* names shard: what it is listed under */
-	char *key_name;
+	_Atomic unsigned nopen;         /* open files; changed under [s] */
+	/* The name it was last seen under; changed under both locks. */
+	uint64_t parent_id;
+	char *name;                     /* NULL: none is known */
+	struct list by_name;            /* in the names shard, newest first */
 	struct silly *silly;            /* [s] */
 };
 
@@ -62,7 +72,12 @@ struct inode_shard {
 
 struct name_shard {
 	pthread_mutex_t mu;
-	struct list open;
+	struct list bucket[NAME_BUCKETS];
+};
+
+/* Of a thread's newest open that was sent back: it has one at a time. */
+struct sent_back {
+	_Atomic uint64_t id, fresh_ns;  /* which inode, and its fresh_ns then */
 };
 
 struct inode_table {
@@ -70,6 +85,7 @@ struct inode_table {
 	struct name_shard names[INODE_SHARDS];
 	_Atomic uint64_t next_id;
 	_Atomic uint64_t count;
+	struct sent_back back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };
 
@@ -84,14 +100,36 @@ void inode_table_fini(struct inode_table *t);
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			const struct nfs_attr *attr, uint64_t parent, const char *name,
 			size_t namelen);
+/*
+ * The same for an entry of a listing that was asked for at `since`: NULL also if
+ * the kernel may know newer attributes than these. It would believe them, and
+ * append to a file where it ended then.
+ */
+struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr, uint64_t parent, const char *name,
+			       size_t namelen, uint64_t since);
 /* One more reference to an inode that has at least one. */
 void inode_ref(struct inode *ino);
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n);
 
-/* New attributes: returns for how many seconds they may be believed. */
+/* New attributes, on their way to the kernel: returns for how many seconds they may be believed. */
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* The same without new attributes. */
 double inode_timeo(struct inode_table *t, struct inode *ino);
+/* The kernel is about to hear that it has written up to `end`. */
+void inode_wrote(struct inode *ino, uint64_t end);
+
+/* OPEN brought attr: are they other than what the kernel was told? */
+bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+/*
+ * An open for appending, answered by the server after `since`: the kernel appends
+ * at the size that it knows, and only a LOOKUP or GETATTR changes that. True: the
+ * size is another one, and not by our own doing; pid's open is to be sent back
+ * (ESTALE) to look the name up again. Once it has, it is let through: somebody
+ * else is appending right now.
+ */
+bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		     pid_t pid, uint64_t since);
 
 /* An open file more. attr are those that the open brought: true if the kernel
  * may keep the pages that it has. */
@@ -102,6 +140,8 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino);
 
 /* The open inode that was last seen as (parent, name), referenced; or NULL. */
 struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name);
+/* The inode that was last seen as (parent, name), open or not. */
+struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name);
 /* It has another name now. */
 void inode_renamed(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
 /* Its name was changed to s->name; s is the inode's from now on. false: it is
@@ -110,5 +150,8 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 /* Takes it back (the rename did not happen after all); s is the caller's. */
 struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino);
 bool inode_is_silly(struct inode_table *t, struct inode *ino);
+/* The mount has ended: what silly rename left of any file that is still open, one
+ * at a time; NULL: no more. The caller's to remove and free. */
+struct silly *inode_take_silly(struct inode_table *t);
 
 #endif

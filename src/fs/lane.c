@@ -139,7 +139,11 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 	return writev(fs_this_lane ? fs_this_lane->fd : fd, iov, count);
 }
 
-/* ---- interrupts ---- */
+/* ---- interrupts ----
+ * FUSE tells us of any signal. Programs do not expect that a file's read() or
+ * write() fails because a child has ended or a window was resized; and a WRITE
+ * that was given up goes on, and may overtake what the program writes there next.
+ * So only who is about to die is let go. */
 
 static void on_scan(struct loop_timer *t)
 {
@@ -154,7 +158,8 @@ static void on_scan(struct loop_timer *t)
 		if (now - r->start_ns < LATE_NS)
 			break;
 		fs_late(r);
-		if (now - r->start_ns >= INTERRUPT_NS && r->req && fuse_req_interrupted(r->req))
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && fuse_req_interrupted(r->req) &&
+		    fs_dies(fuse_req_ctx(r->req)->pid))
 			fs_reply_err(r, EINTR);
 	}
 }

@@ -108,6 +108,8 @@ static void link_done(struct fs_req *r)
 		return;
 	}
 	inode_update(&fs->inodes, r->ino, &r->call.attr);
+	/* The older name is what programs remove, once there are two. */
+	inode_renamed(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* the kernel's, for this entry */
 	e.ino = (fuse_ino_t)(uintptr_t)r->ino;
 	e.generation = r->ino->id;

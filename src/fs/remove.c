@@ -137,8 +137,9 @@ static void rename_done(struct fs_req *r)
 	struct inode *moved;
 
 	if (r->call.status == 0) {
-		/* An open file keeps being found by the name that it has now. */
-		moved = inode_find_open(&fs->inodes, r->ino->id, r->name);
+		/* It is to be found by the name that it has now, when it is open
+		 * and that name goes. */
+		moved = inode_find(&fs->inodes, r->ino->id, r->name);
 		if (moved) {
 			inode_renamed(&fs->inodes, moved, r->ino2->id, r->name2);
 			inode_put(&fs->inodes, moved, 1);

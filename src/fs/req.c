@@ -10,6 +10,8 @@
  * believed its old ones for that long.
  */
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/fs_impl.h"
@@ -46,6 +48,41 @@ static void get_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out)
 		s->until_ns = now + GROUPS_NS;
 	}
 	*out = s->cred;
+}
+
+#define SIG(n) (1ull << ((n) - 1))
+/* What these do by default is not to end the process. */
+#define HARMLESS (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH) | SIG(SIGSTOP) | \
+		  SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU))
+
+static bool is_line(const char *line, const char *key, uint64_t *mask)
+{
+	size_t len = strlen(key);
+
+	if (strncmp(line, key, len) != 0)
+		return false;
+	*mask |= strtoull(line + len, NULL, 16);
+	return true;
+}
+
+bool fs_dies(pid_t pid)
+{
+	uint64_t pending = 0, other = HARMLESS;
+	char path[64], *line = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = pid ? fopen(path, "re") : NULL;
+	if (!f)
+		return true;    /* gone, or not ours to know */
+	while (getline(&line, &size, f) > 0)
+		if (!is_line(line, "SigPnd:", &pending) && !is_line(line, "ShdPnd:", &pending) &&
+		    !is_line(line, "SigBlk:", &other) && !is_line(line, "SigIgn:", &other))
+			is_line(line, "SigCgt:", &other);
+	free(line);
+	fclose(f);
+	return pending & ~other;
 }
 
 /* Everything but the links is set anew; the call's machinery is nfs_start()'s. */

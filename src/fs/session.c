@@ -278,6 +278,8 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	if (!rc) {
 		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
 		rc = fs->root ? 0 : -ENOMEM;
+		fs->fsid_major = c->attr.fsid_major;
+		fs->fsid_minor = c->attr.fsid_minor;
 	}
 	/* For fs_late(). Who may not ask the server for statfs goes without. */
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
@@ -348,12 +350,23 @@ void fs_stop(struct fs *fs)
 	sem_post(&fs->ended);
 }
 
+/* A close() just before the end may not have got to us. */
+static void remove_silly(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct silly *s;
+
+	while (l->index == 0 && (s = inode_take_silly(&fs->inodes)))
+		fs_remove_silly(&fs->lanes[0], s);
+}
+
 void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
 	fuse_session_unmount(fs->se);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
+	nfs_each_lane(fs->cl, remove_silly, fs);
 }
 
 void fs_free(struct fs *fs)

@@ -12,6 +12,9 @@
 /* How long the end of a mount waits for threads that are blocked in a
  * connection attempt: the process is about to end, they cannot do harm. */
 #define STOP_MS 500u
+/* What the last close() began (CLOSE, removal of a .nfs file) gets so long. */
+#define DRAIN_MS 1000u
+#define DRAIN_STEP_MS 5u
 
 static struct nfs_control *control_new(void)
 {
@@ -111,6 +114,29 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	return 0;
 }
 
+static void count_running(struct nfs_lane *l, void *arg)
+{
+	_Atomic bool *busy = arg;
+
+	/* Without a connection it is not a matter of a moment. */
+	if (!list_empty(&l->running) && nfs_lane_up(l))
+		atomic_store(busy, true);
+}
+
+static void drain(struct nfs_client *cl)
+{
+	const struct timespec step = { .tv_nsec = DRAIN_STEP_MS * 1000000 };
+	_Atomic bool busy;
+
+	for (unsigned ms = 0; ms < DRAIN_MS; ms += DRAIN_STEP_MS) {
+		atomic_store(&busy, false);
+		nfs_each_lane(cl, count_running, &busy);
+		if (!atomic_load(&busy))
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
 void nfs_client_free(struct nfs_client *cl)
 {
 	bool all = true;
@@ -120,8 +146,10 @@ void nfs_client_free(struct nfs_client *cl)
 	if (cl->control && cl->lanes) {
 		/* Without a connection there is nobody to say farewell to; the
 		 * server forgets the client when its lease ends. */
-		if (atomic_load(&cl->control->mounted))
+		if (atomic_load(&cl->control->mounted)) {
+			drain(cl);
 			cl->cfg.version->umount(cl);
+		}
 		all = nfs_control_stop(cl, STOP_MS);
 	}
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)

@@ -43,8 +43,7 @@ static void put_buffers(struct nfs_lane *l, struct slab_buf *msg, struct slab_bu
 		slab_put(&l->slab, reply);
 }
 
-/* An open ends with CLOSE, whatever came of that, and with an OPEN that did
- * not get to its end. */
+/* An open ends with CLOSE, whatever came of that. */
 static void drop_open(struct nfs_call *c)
 {
 	const struct nfs_version *v = c->lane->client->cfg.version;
@@ -58,11 +57,9 @@ static void drop_open(struct nfs_call *c)
 
 static void finish(struct nfs_call *c, int status)
 {
-	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE;
-
 	list_del(&c->run_node);
-	c->status = status;
-	if (c->open && (c->op == NFS_OP_CLOSE || (opens && status)))
+	c->status = c->undo ? c->undo : status;
+	if (c->open && c->op == NFS_OP_CLOSE)
 		drop_open(c);
 	c->done(c);
 }
@@ -160,12 +157,27 @@ void nfs_lane_pump(struct nfs_lane *l)
 	}
 }
 
+/* Control calls are before all others: what is held must not keep one from
+ * running that others are held for. */
 static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 {
-	if (first || (c->flags & NFS_CALL_CONTROL))
-		list_add_head(&l->waiting, &c->node);
-	else
+	bool control = c->flags & NFS_CALL_CONTROL;
+	struct list *at = l->waiting.next;
+
+	if (!first && !control) {
 		list_add_tail(&l->waiting, &c->node);
+		return;
+	}
+	while (!control && at != &l->waiting &&
+	       (container_of(at, struct nfs_call, node)->flags & NFS_CALL_CONTROL))
+		at = at->next;
+	list_add_before(at, &c->node);
+}
+
+void nfs_give_up(struct nfs_call *c, int status)
+{
+	list_del(&c->node);
+	finish(c, status);
 }
 
 void nfs_start(struct nfs_lane *l, struct nfs_call *c)
@@ -177,7 +189,8 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	c->start_ns = mono_ns();
 	c->has_slot = false;
 	c->has_attr = false;
-	c->status = 0;
+	c->status = c->undo = 0;
+	c->rr.state = RR_CALL_IDLE;
 	memset(c->vdata, 0, sizeof(c->vdata));
 	list_init(&c->node);
 	list_add_tail(&l->running, &c->run_node);
@@ -227,9 +240,25 @@ static int decode(struct nfs_call *c)
 	return rc;
 }
 
+/* The server has opened the file, and what followed failed: closed again, or it
+ * would stay open there as long as the mount lasts. */
+static bool undo_open(struct nfs_call *c, int status)
+{
+	if (!status || !c->open || (c->op != NFS_OP_OPEN && c->op != NFS_OP_CREATE))
+		return false;
+	c->undo = status;
+	c->op = NFS_OP_CLOSE;
+	c->step = 0;
+	enqueue(c->lane, c, true);
+	return true;
+}
+
 static int transport_error(const struct nfs_call *c, int status)
 {
-	if (status == -ETIMEDOUT || status == -ESHUTDOWN)
+	/* A soft mount's: EIO is what it promises, and programs know. */
+	if (status == -ETIMEDOUT)
+		return -EIO;
+	if (status == -ESHUTDOWN)
 		return status;
 	log_err("%s failed on %s: %s", opdef(c)->name, c->lane->client->cfg.server,
 		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
@@ -284,7 +313,10 @@ static void on_reply(struct rr_call *rr, int status)
 		l->hold = true;
 		break;
 	default:
-		finish(c, rc > 0 ? -EIO : rc);
+		if (rc > 0)
+			rc = -EIO;
+		if (!undo_open(c, rc))
+			finish(c, rc);
 		break;
 	}
 	put_buffers(l, msg, reply);

@@ -39,6 +39,9 @@ int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
 
+/* engine.c: lane thread: an operation that waits or is parked ends so. */
+void nfs_give_up(struct nfs_call *c, int status);
+
 /* control.c */
 int nfs_control_start(struct nfs_client *cl);
 /* Returns false if a thread is still blocked and keeps the client alive. */

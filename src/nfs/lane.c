@@ -7,7 +7,7 @@
  * credit and its buffers are with the server), so the connection is dropped
  * and everything is replayed on a new one. That is what a hard mount does for
  * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
- * with ETIMEDOUT as soon as no live connection holds its buffers.
+ * with EIO as soon as no live connection holds its buffers.
  */
 #include <errno.h>
 #include <signal.h>
@@ -53,12 +53,19 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 			continue;
 		if (c->rr.state == RR_CALL_INFLIGHT) {
 			rr_reset(l->conn, -ETIMEDOUT, "a call's time is up (soft)");
-		} else if (c->rr.state == RR_CALL_WAITING) {
-			rr_cancel(l->conn, &c->rr, -ETIMEDOUT);
-			/* The list has changed: the rest at the next tick. */
-			loop_timer_set(l->loop, &l->tick, 1);
-			return;
+			continue;
 		}
+		/* Not with the transport: waiting for room, or for recovery,
+		 * which the server may have left half-way. */
+		if (c->rr.state == RR_CALL_WAITING)
+			rr_cancel(l->conn, &c->rr, -ETIMEDOUT);
+		else if (!list_empty(&c->node))
+			nfs_give_up(c, -EIO);
+		else
+			continue;
+		/* The list has changed: the rest at the next tick. */
+		loop_timer_set(l->loop, &l->tick, 1);
+		return;
 	}
 }
 

@@ -203,6 +203,7 @@ struct nfs_call {
 	struct nfs_lane *lane;
 	struct rr_call rr;
 	uint8_t step;                   /* which RPC of an operation of several */
+	int undo;                       /* why an OPEN failed that is being closed again */
 	bool resent;                    /* its outcome may come from an earlier sending */
 	unsigned retries;
 	uint64_t start_ns;
@@ -320,7 +321,8 @@ struct nfs_client {
  * on their own threads from then on.
  */
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
-/* Stops and frees. Blocks for at most about a second if the server is gone. */
+/* Stops and frees, when what is under way has ended. Blocks for at most about two
+ * seconds if the server does not answer. */
 void nfs_client_free(struct nfs_client *cl);
 
 /* Lane thread: starts an operation, or queues it. */

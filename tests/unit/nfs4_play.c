@@ -66,6 +66,8 @@ static void drop(struct nfs_call *c)
 	atomic_store(&open_file.reopen, false);
 	atomic_store(&n4.need_client, false);
 	atomic_store(&n4.need_session, false);
+	atomic_store(&n4.need_opens, false);
+	atomic_store(&n4.said, 0);
 }
 
 const struct play_hooks hooks4 = { .before = renew, .after = drop };

@@ -8,8 +8,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/fuse.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "fake_fabric.h"
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
@@ -610,6 +613,29 @@ Test(fs_dir, closed_meanwhile)
 
 /* ---- inodes ---- */
 
+/* A file that was written after the server was asked: its size in what is kept
+ * is an old one, which the kernel must not hear of. */
+Test(fs_dir, nothing_outdated)
+{
+	struct nfs_fh h = { .len = 4, .data = { 40 } };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
+	struct inode *written = inode_get(&fs.inodes, &h, &attr, 0, NULL, 0);
+	uint64_t off;
+
+	add_many(60);
+	got.n = 0;
+	off = read_some(true, 0, 4096);
+	cr_assert_lt(got.n, 40);
+	inode_wrote(written, 100);
+	while ((off = read_some(true, off, 4096)))
+		;
+	cr_assert(dir.rpcs == 1 && got.n == 62);
+	for (unsigned i = 2; i < got.n; i++)
+		cr_assert_eq(!got.e[i].node, i == 42, "entry %u", i);
+	forget();
+	inode_put(&fs.inodes, written, 1);
+}
+
 Test(fs_dir, plus_brings_inodes)
 {
 	uint64_t before = atomic_load(&fs.inodes.count);
@@ -646,4 +672,58 @@ Test(fs_dir, plus_not_taken)
 	serve();
 	answer.refuse = false;
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+}
+
+/* Numbers that repeat in another file system of the server. */
+Test(fs_dir, inode_numbers)
+{
+	struct nfs_attr a = { .mode = S_IFREG, .fileid = 128, .fsid_major = 7, .fsid_minor = 1 };
+	struct stat st[3];
+
+	fs.fsid_major = 7;
+	fs.fsid_minor = 1;
+	fs_stat(&fs, &st[0], &a);
+	a.fsid_minor = 2;
+	fs_stat(&fs, &st[1], &a);
+	a.fsid_major = 8;
+	fs_stat(&fs, &st[2], &a);
+	cr_assert_eq(st[0].st_ino, 128);
+	cr_assert(st[1].st_ino != 128 && st[2].st_ino != 128 && st[1].st_ino != st[2].st_ino);
+	a.fileid = 129;
+	fs_stat(&fs, &st[1], &a);
+	cr_assert_eq(st[1].st_ino ^ st[2].st_ino, 1, "unique within each");
+}
+
+/* ---- interrupts ---- */
+
+static void caught(int sig)
+{
+	(void)sig;
+}
+
+/* A process that is stopped keeps its signals pending, as one that waits for us. */
+Test(fs_dir, which_signals_end_a_process)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGALRM, caught);
+		signal(SIGHUP, SIG_IGN);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
+	cr_assert_not(fs_dies(pid));
+	kill(pid, SIGALRM);
+	kill(pid, SIGHUP);
+	kill(pid, SIGWINCH);
+	kill(pid, SIGTSTP);
+	cr_assert_not(fs_dies(pid));
+	kill(pid, SIGTERM);
+	cr_assert(fs_dies(pid));
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(fs_dies(pid), "it is gone");
+	cr_assert(fs_dies(0), "not of our name space");
 }

@@ -133,6 +133,32 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(t.count, 0);
 }
 
+/* Made under one name, moved to another, opened then: it is the new name by
+ * which it has to be found when that goes. */
+Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG };
+	struct inode *a = get(1, 1, 7, "tmp"), *b;
+
+	cr_assert_eq(inode_find(&t, 7, "tmp"), a);
+	inode_put(&t, a, 1);
+	inode_renamed(&t, a, 7, "final");
+	cr_assert_null(inode_find(&t, 7, "tmp"));
+	inode_open(&t, a, &attr);
+	cr_assert_eq(inode_find_open(&t, 7, "final"), a);
+	inode_put(&t, a, 1);
+	/* The name is another's by now: the one seen last has it. */
+	b = get(2, 1, 7, "final");
+	cr_assert_eq(inode_find(&t, 7, "final"), b);
+	inode_put(&t, b, 1);
+	cr_assert_eq(inode_find_open(&t, 7, "final"), a, "the one that is open");
+	inode_put(&t, a, 1);
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+	inode_put(&t, b, 1);
+	cr_assert_null(inode_find(&t, 7, "final"), "gone with the inode");
+}
+
 Test(inode, silly_names, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG };
@@ -146,6 +172,9 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	cr_assert(inode_is_silly(&t, a));
 	cr_assert_eq(inode_find_open(&t, 7, ".nfs1"), a);
 	inode_put(&t, a, 1);
+	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
+	cr_assert_null(inode_take_silly(&t));
+	cr_assert(inode_set_silly(&t, a, 7, s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
 	inode_put(&t, get(1, 1, 7, "whatever"), 1);
 	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
@@ -167,6 +196,72 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }
+
+static struct inode *listed(unsigned n, uint64_t size, uint64_t since)
+{
+	struct nfs_fh fh = fh_of(n);
+	struct nfs_attr a = { .mode = S_IFREG | 0644, .change = 1, .size = size };
+
+	return inode_get_listed(&t, &fh, &a, 7, "a", 1, since);
+}
+
+/* A listing from before a write would have the kernel append where the file
+ * ended then. */
+Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
+{
+	uint64_t before = mono_ns(), after;
+	struct inode *a = listed(1, 4, before);
+
+	cr_assert_not_null(a, "new");
+	cr_assert_eq(listed(1, 4, before), a, "twice in one listing: a hard link");
+	inode_put(&t, a, 1);
+	inode_wrote(a, 8);
+	cr_assert_null(listed(1, 4, before));
+	after = mono_ns() + 1;
+	cr_assert_eq(listed(1, 8, after), a, "asked for after the write");
+	inode_put(&t, a, 1);
+	inode_put(&t, get(1, 2, 7, "a"), 1);
+	cr_assert_null(listed(1, 8, before), "looked up since");
+	inode_put(&t, a, 1);
+}
+
+#define BACK(pid) inode_send_back(&t, a, &attr, pid, UINT64_MAX)
+Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
+	struct inode *a = get(1, 5, 7, "a");
+
+	cr_assert_not(inode_differs(&t, a, &attr));
+	cr_assert_not(BACK(10));
+	/* Our own writes are what the kernel knows of. */
+	inode_wrote(a, 3);
+	inode_wrote(a, 2);
+	attr.change = 6;
+	attr.size = 3;
+	cr_assert(inode_differs(&t, a, &attr));
+	cr_assert_not(BACK(10));
+	/* Somebody else's are not, and an open does not change that. */
+	attr.size = 6;
+	inode_open(&t, a, &attr);
+	cr_assert(BACK(10) && BACK(11) && BACK(11), "until it has been told");
+	inode_update(&t, a, &attr);
+	cr_assert(!BACK(10) && !BACK(11));
+	/* Told, and it has changed again meanwhile: that goes on for ever. */
+	attr.size = 7;
+	cr_assert(BACK(10) && BACK(11));
+	inode_update(&t, a, &attr);
+	attr.size = 8;
+	cr_assert(!BACK(10) && !BACK(11));
+	cr_assert(BACK(10), "the next open");
+	/* What may come from a write of ours proves nothing. */
+	atomic_fetch_add(&a->writing, 1);
+	cr_assert_not(BACK(12));
+	atomic_fetch_sub(&a->writing, 1);
+	cr_assert_not(inode_send_back(&t, a, &attr, 12, 1), "told after the server had answered");
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+}
+#undef BACK
 
 Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
 {

@@ -312,18 +312,27 @@ Test(nfs4_session, status_flags)
 		struct nfs_call c = sent();
 
 		ctl.recover = false;
-		atomic_store(&n4.need_client, false);
+		atomic_store(&n4.need_opens, false);
+		atomic_store(&n4.said, 0);
 		c.flags = t[i].call_flags;
 		m_seq_res();
 		m_set(m_op_at(0) + 40, t[i].flags);
 		m_set(m_op_at(0) + 24, l4()->slot[c.slot].seqid);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
-		cr_assert_eq(atomic_load(&n4.need_client), t[i].recover);
-		/* Said with each reply until it is done: once is enough. */
+		cr_assert_eq(atomic_load(&n4.need_opens), t[i].recover);
+		cr_assert_not(atomic_load(&n4.need_client), "it is still good");
+		/* Said with each reply, even when it has been done. */
 		ctl.recover = false;
+		atomic_store(&n4.need_opens, false);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_not(ctl.recover);
+		cr_assert_not(ctl.recover || atomic_load(&n4.need_opens));
+		/* No more, and then again: another restart. */
+		m_set(m_op_at(0) + 40, 0);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		m_set(m_op_at(0) + 40, t[i].flags);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
 		nfs4_release(lane4(), &c);
 	}
 }

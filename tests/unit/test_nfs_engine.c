@@ -117,7 +117,8 @@ static void setup(void)
 	slots = 100;
 	version = (struct nfs_version){
 		.name = "test", .prog = 1, .vers = 1, .acquire = acquire, .release = release,
-		.ops = { [OP_PLAIN] = &plain, [OP_LONG] = &longer, [NFS_OP_ACCESS] = &broken },
+		.ops = { [OP_PLAIN] = &plain, [OP_LONG] = &longer, [NFS_OP_ACCESS] = &broken,
+			 [NFS_OP_OPEN] = &plain },
 	};
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
@@ -282,6 +283,66 @@ Test(engine, recovery_holds_all_but_control_calls, .init = setup, .fini = teardo
 	answer(lost, 0, 0);
 	answer(waits, 0, 0);
 	cr_assert(lost->dones == 1 && waits->dones == 1);
+}
+
+/* The recovery that everybody waits for must get the slot that becomes free. */
+Test(engine, nothing_held_is_before_a_control_call, .init = setup, .fini = teardown)
+{
+	struct op *a, *b, *control;
+
+	warm_up();
+	slots = 1;
+	a = start(0, OP_PLAIN, 0);
+	lane.hold = true;
+	b = start(1, OP_PLAIN, 0);
+	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
+	cr_assert_eq(fake.nsends, 2, "no slot is free");
+	answer(a, NFS_NEXT, 0);
+	cr_assert_eq(fake.nsends, 3, "the control call has it");
+	answer(control, 0, 0);
+	cr_assert(control->dones == 1 && fake.nsends == 3);
+	lane.hold = false;
+	nfs_lane_pump(&lane);
+	answer(a, 0, 0);
+	answer(b, 0, 0);
+	cr_assert(a->dones == 1 && b->dones == 1);
+}
+
+/* OPEN has opened the file and fails after all: nobody would ever close it. */
+Test(engine, failed_open_is_closed, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, NFS_OP_OPEN, 0);
+
+	version.ops[NFS_OP_CLOSE] = &plain;
+	o->c.open = malloc(8);          /* as decode would have */
+	answer(o, (uint32_t)-EACCES, 0);
+	cr_assert(o->dones == 0 && fake.nsends == 2, "CLOSE");
+	answer(o, NFS_LATER, 0);
+	spin_loop(150);
+	answer(o, (uint32_t)-EIO, 0);
+	cr_assert(o->dones == 1 && o->c.status == -EACCES && !o->c.open, "why OPEN failed");
+	/* Nothing was opened: nothing is to be closed. */
+	o = start(1, NFS_OP_OPEN, 0);
+	answer(o, (uint32_t)-ENOENT, 0);
+	cr_assert(o->dones == 1 && o->c.status == -ENOENT && fake.nsends == 4);
+}
+
+/* The server goes for good in the middle of recovery: soft is soft. */
+Test(engine, soft_calls_do_not_wait_for_recovery, .init = setup, .fini = teardown)
+{
+	struct op *parked, *held, *control;
+
+	warm_up();
+	parked = start(0, OP_PLAIN, 0);
+	answer(parked, NFS_RECOVER, 0);
+	held = start(1, OP_PLAIN, 0);
+	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
+	cl.cfg.soft = true;
+	cl.cfg.timeo_ms = 500;
+	spin_loop(1300);
+	cr_assert(parked->dones == 1 && parked->c.status == -EIO);
+	cr_assert(held->dones == 1 && held->c.status == -EIO);
+	cr_assert_eq(control->dones, 0, "recovery goes on");
 }
 
 Test(engine, slots_bound_what_is_sent, .init = setup, .fini = teardown)

@@ -13,6 +13,8 @@
 #include "rpc/rpctcp.h"
 
 #define MOUNT_TIMEOUT_MS 10000u
+/* As long as version 4.1 gives its server. */
+#define ASK_TIMEOUT_MS   60000u
 /* At the end nobody depends on the answer: mountd only keeps a list. */
 #define UMNT_TIMEOUT_MS  300u
 
@@ -105,23 +107,35 @@ static int get_root(struct nfs_client *cl, struct errbuf *eb)
 	return rc;
 }
 
+/* Heap memory of its own: when the answer does not come in time, the lane keeps it. */
+struct question {
+	struct nfs_call c;
+	struct rpc_cred cred;
+	struct nfs_fh root;
+	struct nfs3_fsinfo info;
+};
+
 static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
-	struct nfs_call *c = calloc(1, sizeof(*c));
-	struct rpc_cred cred = own_cred();
+	struct question *q = calloc(1, sizeof(*q));
 	bool leaked;
 	int rc;
 
-	if (!c)
+	if (!q)
 		return err_set(eb, -ENOMEM, "out of memory");
-	c->op = op;
-	c->flags = NFS_CALL_CONTROL;
-	c->cred = &cred;
-	c->fh = &cl->root_fh;
-	c->version = info;
-	rc = nfs_call_sync(&cl->lanes[0], c, 0, &leaked);
-	if (!leaked)
-		free(c);
+	q->cred = own_cred();
+	q->root = cl->root_fh;
+	q->info = *info;
+	q->c.op = op;
+	q->c.flags = NFS_CALL_CONTROL;
+	q->c.cred = &q->cred;
+	q->c.fh = &q->root;
+	q->c.version = &q->info;
+	rc = nfs_call_sync(&cl->lanes[0], &q->c, ASK_TIMEOUT_MS, &leaked);
+	if (!leaked) {
+		*info = q->info;
+		free(q);
+	}
 	if (rc)
 		return err_set(eb, rc, "%s answers MOUNT but not NFSv3 over RDMA for '%s': %s",
 			       cl->cfg.server, cl->cfg.export, strerror(-rc));

@@ -209,15 +209,28 @@ int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 	return status ? nfs4_error(c, status) : 0;
 }
 
+#define OPENS_ARE_GONE (SEQ4_STATUS_RESTART_RECLAIM_NEEDED | \
+			SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED)
+
+/* The server says so in each reply until RECLAIM_COMPLETE, or for as long as
+ * the session lasts: what counts is when it begins. The client id and the session
+ * are as good as before. */
 static void note_status_flags(struct nfs_call *c, uint32_t flags)
 {
 	struct nfs4_client *n = nfs4_of(c);
+	uint32_t before;
 
-	if (!(flags & (SEQ4_STATUS_RESTART_RECLAIM_NEEDED | SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED)))
+	if (c->flags & NFS_CALL_CONTROL)
 		return;
-	/* The server says so until it is done: once is enough. */
-	if (!(c->flags & NFS_CALL_CONTROL) && !atomic_exchange(&n->need_client, true))
-		nfs_control_recover(c->lane->client);
+	flags &= OPENS_ARE_GONE;
+	before = atomic_load(&n->said);
+	if (flags == before)
+		return;
+	before = atomic_exchange(&n->said, flags);
+	if (!(flags & ~before))
+		return;
+	atomic_store(&n->need_opens, true);
+	nfs_control_recover(c->lane->client);
 }
 
 /* Session, slot and sequence id come back as they were sent (RFC 8881, section

@@ -71,6 +71,8 @@ struct nfs4_client {
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
+	_Atomic bool need_opens;        /* the server says that our opens are gone */
+	_Atomic uint32_t said;          /* by which of SEQUENCE's flags, last time */
 	bool forgotten;                 /* control thread: opens are to be reclaimed */
 	_Atomic uint64_t next_owner;    /* open-owners: one for each open */
 	pthread_mutex_t opens_mu;

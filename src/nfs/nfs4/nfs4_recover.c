@@ -7,9 +7,12 @@
  *        | STALE_CLIENTID
  *   client id lost   EXCHANGE_ID, CREATE_SESSION
  *        | the server did not know us any more: restarted, or our lease ended
- *   opens lost       OPEN, CLAIM_PREVIOUS for each (in its grace period), or
- *                    CLAIM_FH when there is no grace; then RECLAIM_COMPLETE
+ *   opens lost       OPEN, CLAIM_PREVIOUS for each (in its grace period); those
+ *        |           that it refuses to reclaim are marked; RECLAIM_COMPLETE
  *   stateid lost     OPEN, CLAIM_FH for those that are marked
+ *
+ * In this order: before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE,
+ * even if there is none (RFC 8881, section 18.51.3), and would do so for ever.
  *
  * An open that cannot be had again is lost: I/O on it fails with EIO, and it is
  * said once.
@@ -48,14 +51,16 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	return rc;
 }
 
-/* 0: the open is good again, or lost for good. */
+/* 0: the open is good again, or marked for later, or lost for good. */
 static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
 {
 	nfsstat4 status = NFS4_OK;
 	int rc = reopen_as(cl, o, reclaim, &status);
 
-	if (rc && reclaim && no_reclaim(status))
-		rc = reopen_as(cl, o, false, &status);
+	if (rc && reclaim && no_reclaim(status)) {
+		atomic_store(&o->reopen, true);
+		return 0;
+	}
 	if (rc == 0 || rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
 	if (!atomic_exchange(&o->lost, true))
@@ -98,7 +103,7 @@ static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
 			nfs4_open_put(cl, o);
 			return rc;
 		}
-		count++;
+		count += !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 	}
 	if (count)
 		log_info("%u open files recovered on %s", count, cl->cfg.server);
@@ -162,14 +167,17 @@ static int round_of(struct nfs_client *cl, bool *forgotten)
 		rc = new_session(cl);
 	if (rc)
 		return rc;
-	if (!*forgotten)
-		return reopen_all(cl, false, false);
-	rc = reopen_all(cl, true, true);
-	if (!rc)
-		rc = reclaim_complete(cl);
-	if (!rc)
+	if (atomic_exchange(&n->need_opens, false))
+		*forgotten = true;
+	if (*forgotten) {
+		rc = reopen_all(cl, true, true);
+		if (!rc)
+			rc = reclaim_complete(cl);
+		if (rc)
+			return rc;
 		*forgotten = false;
-	return rc;
+	}
+	return reopen_all(cl, false, false);
 }
 
 int nfs4_recover(struct nfs_client *cl)

@@ -110,6 +110,18 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 	return r->status ? nfs4_error(c, r->status) : 0;
 }
 
+/* Open from here on: whatever fails after this, the engine closes it. When it
+ * was sent again, the owner is the same and the stateid a newer one. */
+static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
+{
+	if (!c->open)
+		c->open = open_new(c, fh, share_access(c->file.flags));
+	if (!c->open)
+		return -ENOMEM;
+	c->open->stateid = r->OPEN4res_u.resok4.stateid;
+	return 0;
+}
+
 static int decode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
@@ -118,14 +130,8 @@ static int decode_open(struct nfs_call *c, XDR *x)
 	if (!rc)
 		rc = get_open(c, x, &r);
 	if (!rc)
-		rc = nfs4_get_attr(c, x);
-	if (rc)
-		return rc;
-	c->open = open_new(c, c->fh, share_access(c->file.flags));
-	if (!c->open)
-		return -ENOMEM;
-	c->open->stateid = r.OPEN4res_u.resok4.stateid;
-	return 0;
+		rc = take_open(c, c->fh, &r);
+	return rc ? rc : nfs4_get_attr(c, x);
 }
 
 /* stateid, change, flags, attrset, and a delegation should one come although
@@ -241,13 +247,11 @@ static int decode_create(struct nfs_call *c, XDR *x)
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
 	if (!rc)
+		rc = take_open(c, &c->out_fh, &r);
+	if (!rc)
 		rc = nfs4_get_attr(c, x);
 	if (rc)
 		return rc;
-	c->open = open_new(c, &c->out_fh, share_access(c->file.flags));
-	if (!c->open)
-		return -ENOMEM;
-	c->open->stateid = r.OPEN4res_u.resok4.stateid;
 	c->file.created = exclusive(c);
 	if (exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset)) {
 		c->step = STEP_SETATTR;

@@ -67,6 +67,12 @@ equal "$(stat -c %U . | head -1)" "$(id -un)" owner
 # changes of others are seen at the next open (close-to-open)
 echo first >cto && cat cto >/dev/null && vm-root bash -c "echo second >'$SERVER_WORK/cto'"
 equal "$(cat cto)" second "close-to-open"
+echo one >log && stat log >/dev/null && vm-root bash -c "echo two >>'$SERVER_WORK/log'" && echo three >>log
+equal "$(tr '\n' ' ' <"$SERVER_WORK/log")" "one two three " "append to what others appended to"
+# a file that was renamed while nobody had it open is kept when its new name goes
+echo kept >tmp && mv tmp final && exec 7<final && rm final
+equal "$(cat <&7)" kept "open, renamed before, removed"
+exec 7<&-
 # directories as people read them
 mkdir many && touch many/{001..500} && equal "$(ls many | wc -l)" 500 "500 entries"
 equal "$(ls -a many | head -2 | tr '\n' ' ')" ". .. " "dot and dot-dot"

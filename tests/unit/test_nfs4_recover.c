@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Mount and recovery of version 4.1, from the calls that go out to what becomes
+ * of the opens: a lane with its thread, and behind the made-up fabric a server
+ * that knows just enough of client ids, sessions and OPEN. This thread is the
+ * one that mounts, and the control thread.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "nfs/nfs4/nfs4_impl.h"
+
+enum { OK = 0, GRACE = 10013, STALE_CLIENTID = 10022, NO_GRACE = 10033, RECLAIM_BAD = 10034 };
+
+static struct nfs_client cl;
+static struct nfs_lane lanes[2];        /* the second has neither thread nor connection */
+static struct nfs_control ctl;
+static struct loop_timer timer;
+
+/* ---- the server ---- */
+
+static struct {
+	uint32_t slots, maxops, maxresp;        /* of its sessions */
+	bool stale;                     /* does not know the client id */
+	bool complete;                  /* has heard RECLAIM_COMPLETE */
+	uint32_t reclaim[4];            /* what it says to CLAIM_PREVIOUS, of fh[0] */
+	uint32_t open[4];               /* and to CLAIM_FH afterwards */
+	char log[64];                   /* a letter for each call */
+	uint32_t opens;
+} server;
+
+static uint32_t out[256];
+static unsigned nout;
+
+static void put(uint32_t w)
+{
+	out[nout++] = htonl(w);
+}
+
+static void puts_of(unsigned n, ...)
+{
+	va_list ap;
+
+	va_start(ap, n);
+	while (n--)
+		put(va_arg(ap, uint32_t));
+	va_end(ap);
+}
+
+static void note(char c)
+{
+	size_t n = strlen(server.log);
+
+	cr_assert_lt(n, sizeof(server.log) - 1, "no end: %s", server.log);
+	server.log[n] = c;
+}
+
+static void put_channel(void)
+{
+	puts_of(7, 0, 1 << 20, server.maxresp, 4096, server.maxops, server.slots, 0);
+}
+
+static uint32_t do_open(const uint32_t *w)
+{
+	uint32_t claim, which;
+
+	/* PUTFH: operation, length, handle of 4 bytes. */
+	which = ntohl(w[2]);
+	/* OPEN: seqid, access, deny, client id, owner of 8 bytes, no create, claim. */
+	claim = ntohl(w[3 + 10]);
+	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
+	if (claim == CLAIM_PREVIOUS)
+		return server.complete ? NO_GRACE : server.reclaim[which];
+	return server.complete ? server.open[which] : GRACE;
+}
+
+/* The operation behind SEQUENCE. */
+static void second(const uint32_t *w)
+{
+	uint32_t status;
+
+	switch (ntohl(w[0])) {
+	case OP_RECLAIM_COMPLETE:
+		note('C');
+		server.complete = true;
+		puts_of(2, OP_RECLAIM_COMPLETE, 0);
+		return;
+	case OP_PUTROOTFH:
+		note('R');
+		puts_of(6, OP_PUTROOTFH, 0, OP_GETFH, 0, 4, 0x726f6f74);
+		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 2);
+		return;
+	case OP_PUTFH:
+		status = do_open(w);
+		puts_of(4, OP_PUTFH, 0, OP_OPEN, status);
+		if (status)
+			return;
+		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
+		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
+		return;
+	default:
+		note('?');
+	}
+}
+
+/* One call: w is its COMPOUND. */
+static void execute(const uint32_t *w)
+{
+	unsigned head = nout;
+	uint32_t numops = ntohl(w[2]), op = ntohl(w[3]), status = 0;
+
+	puts_of(3, 0, 0, numops);
+	switch (op) {
+	case OP_EXCHANGE_ID:
+		note('X');
+		server.stale = false;
+		server.complete = false;
+		puts_of(11, op, 0, 0, 77, 1, 0, 0, 0, 0, 0, 0);
+		put(0);
+		break;
+	case OP_CREATE_SESSION:
+		note('S');
+		status = server.stale ? STALE_CLIENTID : 0;
+		puts_of(2, op, status);
+		if (status)
+			break;
+		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, 0x2e2e2e2e, ntohl(w[6]), 0);
+		put_channel();
+		put_channel();
+		break;
+	case OP_SEQUENCE:
+		puts_of(2, op, 0);
+		for (unsigned i = 0; i < 6; i++)
+			put(ntohl(w[4 + i]));
+		/* Session, sequence id and slot as they came; then ours. */
+		puts_of(3, server.slots - 1, server.slots - 1, 0);
+		second(w + 12);
+		break;
+	default:
+		note('!');
+		puts_of(2, op, 0);
+	}
+	/* The failed operation is the last one. */
+	if (nout >= 2 && ntohl(out[nout - 1]) >= 10000 && ntohl(out[nout - 1]) < 10100)
+		out[head] = out[nout - 1];
+}
+
+static void answer(unsigned i)
+{
+	const struct fake_send *s = &fake.sends[i];
+	uint32_t w[1024], xid;
+
+	memcpy(w, s->bytes, s->len);
+	xid = ntohl(w[0]);
+	nout = 0;
+	puts_of(7, xid, 1, 16, 0, 0, 0, 0);
+	puts_of(6, xid, 1, 0, 0, 0, 0);
+	/* Header without chunks; xid ... procedure; credential; verifier. */
+	execute(w + 7 + 6 + 2 + (ntohl(w[7 + 7]) + 3) / 4 + 2);
+	fake_complete(i);
+	if (fake.nsends == i + 1)
+		fake.nsends = 0;
+	fake_deliver(out, nout * 4);
+}
+
+static void serve(struct loop_timer *t)
+{
+	loop_timer_set(lanes[0].loop, t, 1);
+	while (fake.nsends)
+		answer(0);
+}
+
+/* ---- the client ---- */
+
+static void start(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	pthread_condattr_t attr;
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, &attr);
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = lanes, .nlanes = 1, .name_max = 255,
+		.rsize = 1 << 20, .wsize = 1 << 20, .dtsize = 61440,
+		.cfg = { .version = &nfs_v41, .fabric = &fabric_fake, .server = "server",
+			 .export = "/", .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 4, 2 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lanes[0].conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lanes[0].conn, link), 0);
+	loop_timer_init(&timer, serve);
+	loop_timer_set(lanes[0].loop, &timer, 1);
+	cr_assert_eq(nfs_lane_start(&lanes[0]), 0);
+	server.slots = 8;
+	server.maxops = 16;
+	server.maxresp = 1 << 20;
+}
+
+static void stop(void)
+{
+	nfs_lane_stop(&lanes[0]);
+	nfs_lane_fini(&lanes[0]);
+	if (cl.vdata)
+		nfs4_free(&cl);
+}
+
+TestSuite(nfs4_recover, .init = start, .fini = stop, .timeout = 20);
+
+/* An open file, and its place in recovery's list. */
+static void have_open(unsigned i)
+{
+	struct nfs4_client *n = cl.vdata;
+	struct nfs_open *o = calloc(1, sizeof(*o));
+
+	atomic_init(&o->refs, 1);
+	o->fh = (struct nfs_fh){ .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
+	o->access = OPEN4_SHARE_ACCESS_BOTH;
+	o->owner = i;
+	list_add_tail(&n->opens, &o->node);
+}
+
+static struct nfs_open *open_nr(unsigned i)
+{
+	struct nfs4_client *n = cl.vdata;
+	struct list *l = n->opens.next;
+
+	while (i--)
+		l = l->next;
+	return container_of(l, struct nfs_open, node);
+}
+
+static void expect(unsigned i, bool lost)
+{
+	const struct nfs_open *o = open_nr(i);
+
+	cr_assert_eq(atomic_load(&o->lost), lost, "open %u", i);
+	cr_assert(!atomic_load(&o->reopen));
+	cr_assert_eq(o->stateid.seqid != 0, !lost);
+}
+
+static void mount_it(void)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs4_mount(&cl, &eb), 0, "%s", eb.text);
+	cr_assert_str_eq(server.log, "XSCR");
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&ctl.mounted, true);
+}
+
+static struct nfs4_client *client(void)
+{
+	return cl.vdata;
+}
+
+/* ---- recovery ---- */
+
+/* A restart, and its grace period: opens are reclaimed, then it is told so. */
+Test(nfs4_recover, restarted_server)
+{
+	mount_it();
+	have_open(0);
+	have_open(1);
+	server.stale = true;
+	atomic_store(&client()->need_session, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "SXSPPC");
+	expect(0, false);
+	expect(1, false);
+}
+
+/* The lease has ended, or the grace period: there is nothing to reclaim, and
+ * any other OPEN is refused before RECLAIM_COMPLETE. */
+Test(nfs4_recover, lease_ended)
+{
+	mount_it();
+	have_open(0);
+	have_open(1);
+	server.reclaim[0] = NO_GRACE;
+	server.reclaim[1] = RECLAIM_BAD;
+	server.stale = true;
+	atomic_store(&client()->need_session, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "SXSPPCFF");
+	expect(0, false);
+	expect(1, false);
+}
+
+Test(nfs4_recover, some_are_lost)
+{
+	mount_it();
+	for (unsigned i = 0; i < 4; i++)
+		have_open(i);
+	server.reclaim[1] = 10001;      /* BADHANDLE */
+	server.reclaim[2] = server.reclaim[3] = NO_GRACE;
+	server.open[3] = 70;            /* STALE */
+	atomic_store(&client()->need_client, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "XSPPPPCFF");
+	expect(0, false);
+	expect(1, true);
+	expect(2, false);
+	expect(3, true);
+}
+
+/* The session lives, and SEQUENCE says that the opens do not. */
+Test(nfs4_recover, opens_are_gone)
+{
+	mount_it();
+	have_open(0);
+	server.complete = false;
+	atomic_store(&client()->need_opens, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "PC");
+	expect(0, false);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "PC", "once");
+}
+
+Test(nfs4_recover, one_stateid)
+{
+	mount_it();
+	have_open(0);
+	have_open(1);
+	atomic_store(&open_nr(1)->reopen, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_str_eq(server.log, "F");
+	cr_assert_eq(open_nr(0)->stateid.seqid, 0);
+	expect(1, false);
+}
+
+/* ---- mount ---- */
+
+Test(nfs4_recover, limits_of_the_session)
+{
+	static const struct { uint32_t slots, maxops; unsigned nlanes; int rc; } t[] = {
+		{ 1, 16, 1, 0 }, { 0, 16, 1, -ENOSR }, { 1, 16, 2, -ENOSR },
+		{ 1, 7, 1, 0 }, { 1, 6, 1, -ENOSR },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct errbuf eb = { "" };
+
+		server.slots = t[i].slots;
+		server.maxops = t[i].maxops;
+		cl.nlanes = t[i].nlanes;
+		cr_assert_eq(nfs4_mount(&cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
+		cr_assert_eq(eb.text[0] != 0, t[i].rc != 0);
+		cl.nlanes = 1;
+		nfs4_free(&cl);
+		cl.vdata = NULL;
+	}
+}
+
+Test(nfs4_recover, sizes_fit_the_session)
+{
+	struct errbuf eb = { "" };
+
+	server.maxresp = 65536;
+	cr_assert_eq(nfs4_mount(&cl, &eb), 0, "%s", eb.text);
+	cr_assert(cl.rsize <= 65536 - 1024 && cl.rsize % 4096 == 0 && cl.rsize > 32768);
+	cr_assert_leq(cl.dtsize, 65536 - 1024);
+	cr_assert(cl.wsize % 4096 == 0 && cl.wsize <= (1 << 20) - 1024);
+}
