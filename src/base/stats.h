@@ -13,6 +13,7 @@
 /* X(identifier, name in reports, what it counts) */
 #define STATS_TABLE(X) \
 	X(FUSE_REQUESTS,      "fuse.requests",       "requests read from the FUSE device") \
+	X(FUSE_FORGETS,       "fuse.forgets",        "lookups that the kernel gave back") \
 	X(FUSE_WAITS,         "fuse.buffer_waits",   "requests that had to wait for a buffer") \
 	X(RPC_CALLS,          "rpc.calls",           "RPC calls sent for the first time") \
 	X(RPC_REPLIES,        "rpc.replies",         "RPC replies matched to a call") \

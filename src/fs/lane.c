@@ -12,7 +12,8 @@
  *
  * libfuse takes the request apart, from a buffer of ours
  * (fuse_session_process_buf). It does not look at a WRITE's data, so it does
- * not matter that the data goes on in another buffer. Replies go out through
+ * not matter that the data goes on in another buffer. The only other request
+ * that may be so long, forgetting thousands of inodes, is put together. Replies go out through
  * fs_lane_writev() on the clone of the lane that gives them, which is the one
  * that read the request.
  *
@@ -78,11 +79,32 @@ static void lane_ended(struct fs_lane *fl)
 	sem_post(&fl->fs->ended);
 }
 
+/* The n bytes in head and tail. */
+static void process(struct fs_lane *fl, size_t n)
+{
+	const struct slab_buf *head = fl->rx.head;
+	const struct fuse_in_header *h = head->mem;
+	struct fuse_buf buf = { .mem = head->mem, .size = n };
+	char *whole = NULL;
+
+	if (n > head->size && h->opcode != FUSE_WRITE) {
+		whole = malloc(n);
+		if (!whole) {
+			log_err("out of memory for a request of %zu bytes from FUSE", n);
+			return;
+		}
+		memcpy(whole, head->mem, head->size);
+		memcpy(whole + head->size, fl->rx.tail->mem, n - head->size);
+		buf.mem = whole;
+	}
+	fuse_session_process_buf(fl->fs->se, &buf);
+	free(whole);
+}
+
 /* One request. false: nothing more to read now. */
 static bool read_one(struct fs_lane *fl)
 {
 	struct iovec iov[2];
-	struct fuse_buf buf = { 0 };
 	ssize_t n;
 
 	if (!have_rx(fl)) {
@@ -104,9 +126,7 @@ static bool read_one(struct fs_lane *fl)
 		return false;
 	}
 	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
-	buf.mem = fl->rx.head->mem;
-	buf.size = (size_t)n;
-	fuse_session_process_buf(fl->fs->se, &buf);
+	process(fl, (size_t)n);
 	return true;
 }
 

@@ -48,22 +48,23 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
 }
 
-void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
-	struct fs *fs = fs_of(req);
-
+	stat_add(&fs_this_lane->lane->stats, STAT_FUSE_FORGETS, n);
 	if (ino != FUSE_ROOT_ID)
 		inode_put(&fs->inodes, fs_inode(fs, ino), n);
+}
+
+void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	forget(fs_of(req), ino, n);
 	fuse_reply_none(req);
 }
 
 void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
 {
-	struct fs *fs = fs_of(req);
-
 	for (size_t i = 0; i < count; i++)
-		if (f[i].ino != FUSE_ROOT_ID)
-			inode_put(&fs->inodes, fs_inode(fs, f[i].ino), f[i].nlookup);
+		forget(fs_of(req), f[i].ino, f[i].nlookup);
 	fuse_reply_none(req);
 }
 

@@ -11,6 +11,8 @@
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "fake_fabric.h"
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
@@ -336,4 +338,56 @@ Test(zerocopy, write_error, .init = setup, .fini = teardown)
 	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 28, 0, 0 }, 16);
 	cr_assert(answer.count == 1 && answer.error == -ENOSPC);
 	cr_assert_eq(lane.slab.nfree[SLAB_MID], 8);
+}
+
+/* ---- requests that do not fit the first buffer, and are not WRITEs ---- */
+
+#define FORGETS 8000u
+
+static void stop_fn(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+/* Dropping the kernel's caches makes one request of all that it forgets. */
+Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
+{
+	static struct {
+		struct fuse_in_header h;
+		struct fuse_batch_forget_in in;
+		struct fuse_forget_one one[FORGETS];
+	} msg;
+	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
+	int s[2], room = 1 << 20;
+	struct loop_timer stop;
+
+	cr_assert(sizeof(msg) > fl->rx.head->size);
+	for (uint32_t i = 0; i < FORGETS; i++) {
+		struct nfs_fh fh = { .len = 8 };
+
+		memcpy(fh.data, &i, sizeof(i));
+		msg.one[i].nodeid = (uint64_t)(uintptr_t)inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+		msg.one[i].nlookup = 1;
+	}
+	msg.in.count = FORGETS;
+	msg.h = header(FUSE_BATCH_FORGET, sizeof(msg) - sizeof(msg.h));
+	cr_assert_eq(atomic_load(&fs.inodes.count), FORGETS + 1);
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, s), 0);
+	setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	cr_assert_eq(send(s[1], &msg, sizeof(msg), 0), (ssize_t)sizeof(msg));
+	fl->fd = s[0];
+	fs_lane_attach(&lane, &fs);
+	loop_timer_init(&stop, stop_fn);
+	for (int i = 0; i < 1000 && atomic_load(&fs.inodes.count) > 1; i++) {
+		loop_timer_set(lane.loop, &stop, 10);
+		loop_run(lane.loop);
+	}
+	cr_expect_eq(atomic_load(&fs.inodes.count), 1);
+	cr_expect_eq(stat_get(&lane.stats, STAT_FUSE_FORGETS), FORGETS);
+	fs_lane_detach(&lane, &fs);
+	fl->fd = -1;
+	close(s[0]);
+	close(s[1]);
 }
