@@ -102,7 +102,6 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
-
 	bool back = (r->fi.flags & O_APPEND) &&
 		    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid,
 				    r->call.start_ns);
