@@ -26,6 +26,8 @@ static struct loop_timer timer;
 static struct {
 	uint32_t slots, maxops, maxresp;        /* of its sessions */
 	bool stale;                     /* does not know the client id */
+	bool no_root;                   /* nor an export */
+	uint32_t clientid, sessions, destroyed;   /* the newest one's number, and which went last */
 	bool complete;                  /* has heard RECLAIM_COMPLETE */
 	uint32_t reclaim[4];            /* what it says to CLAIM_PREVIOUS, of fh[0] */
 	uint32_t open[4];               /* and to CLAIM_FH afterwards */
@@ -91,6 +93,10 @@ static void second(const uint32_t *w)
 		return;
 	case OP_PUTROOTFH:
 		note('R');
+		if (server.no_root) {
+			puts_of(2, OP_PUTROOTFH, NFS4ERR_ACCESS);
+			return;
+		}
 		puts_of(6, OP_PUTROOTFH, 0, OP_GETFH, 0, 4, 0x726f6f74);
 		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 2);
 		return;
@@ -117,9 +123,11 @@ static void execute(const uint32_t *w)
 	switch (op) {
 	case OP_EXCHANGE_ID:
 		note('X');
+		if (server.stale || !server.clientid)
+			server.clientid++;
 		server.stale = false;
 		server.complete = false;
-		puts_of(11, op, 0, 0, 77, 1, 0, 0, 0, 0, 0, 0);
+		puts_of(11, op, 0, 0, server.clientid, 1, 0, 0, 0, 0, 0, 0);
 		put(0);
 		break;
 	case OP_CREATE_SESSION:
@@ -128,7 +136,7 @@ static void execute(const uint32_t *w)
 		puts_of(2, op, status);
 		if (status)
 			break;
-		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, 0x2e2e2e2e, ntohl(w[6]), 0);
+		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]), 0);
 		put_channel();
 		put_channel();
 		break;
@@ -139,6 +147,15 @@ static void execute(const uint32_t *w)
 		/* Session, sequence id and slot as they came; then ours. */
 		puts_of(3, server.slots - 1, server.slots - 1, 0);
 		second(w + 12);
+		break;
+	case OP_DESTROY_SESSION:
+		note('D');
+		server.destroyed = ntohl(w[7]);
+		puts_of(2, op, 0);
+		break;
+	case OP_DESTROY_CLIENTID:
+		note('E');
+		puts_of(2, op, 0);
 		break;
 	default:
 		note('!');
@@ -341,7 +358,66 @@ Test(nfs4_recover, one_stateid)
 	expect(1, false);
 }
 
+/* ---- a session that lives on ---- */
+
+static struct nfs_call in_flight;
+
+static void take_slot(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	in_flight.lane = l;
+	in_flight.op = NFS_OP_REMOVE;
+	cr_assert(nfs4_acquire(l, &in_flight));
+}
+
+static void give_slot(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	nfs4_release(l, &in_flight);
+}
+
+/* Its slots are of no use any more, but the server may have to repeat the reply
+ * to a call that was sent in it: it goes after that call. */
+Test(nfs4_recover, the_old_session_is_destroyed_when_nothing_of_it_is_left)
+{
+	mount_it();
+	nfs_each_lane(&cl, take_slot, NULL);
+	atomic_store(&client()->need_session, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	nfs4_tick(&cl);
+	cr_assert_str_eq(server.log, "S");
+	nfs_each_lane(&cl, give_slot, NULL);
+	nfs4_tick(&cl);
+	cr_assert_str_eq(server.log, "SD");
+	cr_assert_eq(server.destroyed, 1);
+	nfs4_tick(&cl);
+	cr_assert_str_eq(server.log, "SD", "once");
+	nfs4_umount(&cl);
+	cr_assert_str_eq(server.log, "SDDE");
+	cr_assert_eq(server.destroyed, 2);
+}
+
+/* ... and it is gone with the client id that it belonged to. */
+Test(nfs4_recover, a_forgotten_session_is_not_destroyed)
+{
+	mount_it();
+	server.stale = true;
+	atomic_store(&client()->need_session, true);
+	cr_assert_eq(nfs4_recover(&cl), 0);
+	nfs4_tick(&cl);
+	cr_assert_str_eq(server.log, "SXSC");
+}
+
 /* ---- mount ---- */
+
+Test(nfs4_recover, a_refused_mount_leaves_nothing)
+{
+	struct errbuf eb = { "" };
+
+	server.no_root = true;
+	cr_assert_eq(nfs4_mount(&cl, &eb), -EACCES);
+	cr_assert_str_eq(server.log, "XSCRDE");
+}
 
 Test(nfs4_recover, limits_of_the_session)
 {
@@ -358,6 +434,8 @@ Test(nfs4_recover, limits_of_the_session)
 		cl.nlanes = t[i].nlanes;
 		cr_assert_eq(nfs4_mount(&cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
 		cr_assert_eq(eb.text[0] != 0, t[i].rc != 0);
+		cr_assert_str_eq(server.log, t[i].rc ? "XSD" : "XSCR");
+		memset(server.log, 0, sizeof(server.log));
 		cl.nlanes = 1;
 		nfs4_free(&cl);
 		cl.vdata = NULL;

@@ -282,13 +282,14 @@ Test(nfs4_session, old_session)
 		nfs4_install(lane4(), &n4);
 		other = sent();         /* has the same place in the new session */
 		cr_assert_eq(other.slot, c.slot);
+		cr_assert_eq(l4()->left, 1);
 		m_seq_res();
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "status %u", t[i].status);
 		nfs4_release(lane4(), &c);
 		/* The new session's slots are as they were. */
-		cr_assert(l4()->nfree == 4 && l4()->retired == 0);
+		cr_assert(l4()->nfree == 4 && l4()->retired == 0 && l4()->left == 0);
 		cr_assert(l4()->slot[0].seqid == 1 && l4()->slot[0].outcome == NFS4_UNKNOWN);
 		cr_assert_not(atomic_load(&n4.need_session), "there is a new one already");
 		l4()->slot[0].outcome = NFS4_NOT_CONSUMED;
@@ -442,12 +443,20 @@ Test(nfs4_session, ends)
 	CTL(s, NFS4_OP_DESTROY_SESSION);
 	CTL(i, NFS4_OP_DESTROY_CLIENTID);
 
+	memcpy(s.sessionid, n4.sessionid, sizeof(s.sessionid));
 	m_new();
 	M(0, 1, 1, 44, SESSION_WORDS);
 	play_args(&s.c, def_of(s.c.op));
 	m_bare(44);
 	cr_assert_eq(play_reply(&s.c, def_of(s.c.op)), 0);
 	play_all_cuts(&s.c, def_of(s.c.op), NULL);
+	/* In use: it is asked again, unless nobody waits for it. */
+	for (unsigned n = 0; n < 2; n++) {
+		s.once = n;
+		m_new();
+		M(10008, 0, 1, 44, 10008);
+		cr_assert_eq(play_reply(&s.c, def_of(s.c.op)), n ? nfs4_errno(10008) : NFS_LATER);
+	}
 
 	m_new();
 	M(0, 1, 1, 57);

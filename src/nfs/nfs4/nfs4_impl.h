@@ -58,6 +58,7 @@ struct nfs4_lane {
 	struct nfs4_slot slot[NFS4_SLOTS_MAX];
 	uint16_t free[NFS4_SLOTS_MAX];
 	unsigned nfree, retired;
+	unsigned left;                  /* calls in flight that belong to older sessions */
 };
 
 struct nfs4_client {
@@ -66,6 +67,9 @@ struct nfs4_client {
 	clientid4 clientid;
 	sequenceid4 sequence;           /* of the next CREATE_SESSION */
 	char sessionid[NFS4_SESSIONID_SIZE];
+	clientid4 session_of;           /* whose session it is */
+	char old[NFS4_SESSIONID_SIZE];  /* its predecessor ... */
+	bool have_old;                  /* ... if it is still to be destroyed */
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t lease_s;
@@ -116,6 +120,7 @@ struct nfs4_ctl {
 	struct rpc_cred cred;
 	nfsstat4 status;                /* as the server said it */
 	bool reclaim;
+	bool once;                      /* "later" is an answer, too */
 	clientid4 clientid;
 	sequenceid4 sequence;
 	uint32_t flags;                 /* EXCHANGE_ID */

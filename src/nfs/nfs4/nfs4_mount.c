@@ -12,8 +12,8 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 #define MOUNT_TIMEOUT_MS  60000u
-/* At the end: an answer is a courtesy, the lease ends the state anyway. */
-#define UMOUNT_TIMEOUT_MS 400u
+/* Of a session or a client id: an answer is a courtesy, the lease ends it anyway. */
+#define END_TIMEOUT_MS 400u
 #define NS_PER_S 1000000000ull
 
 /* ---- control calls ---- */
@@ -76,11 +76,19 @@ int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 	return rc;
 }
 
-static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
+static int destroy_session(struct nfs_client *cl, const char *id, bool once, unsigned timeout_ms)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
 
-	n->sequence++;
+	if (!k)
+		return -ENOMEM;
+	memcpy(k->sessionid, id, sizeof(k->sessionid));
+	k->once = once;
+	return nfs4_run(cl, k, NFS4_OP_DESTROY_SESSION, timeout_ms, NULL);
+}
+
+static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
+{
 	if (k->nslots < cl->nlanes) {
 		log_err("%s grants only %u slots, fewer than there are connections: mount with lanes=%u",
 			cl->cfg.server, k->nslots, k->nslots ? k->nslots : 1);
@@ -91,7 +99,47 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 			cl->cfg.server, k->maxops, NFS4_OPS_NEEDED);
 		return -ENOSR;
 	}
+	return 0;
+}
+
+static void count_left(struct nfs_lane *l, void *arg)
+{
+	const struct nfs4_lane *l4 = l->vdata;
+
+	atomic_fetch_add((_Atomic unsigned *)arg, l4->left);
+}
+
+/* The session before this one, which the server has forgotten, or keeps for as
+ * long as the client id lives; no call of it may be left. */
+static void destroy_old(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->vdata;
+	_Atomic unsigned left = 0;
+
+	if (!n->have_old)
+		return;
+	nfs_each_lane(cl, count_left, &left);
+	if (left)
+		return;
+	n->have_old = false;
+	destroy_session(cl, n->old, true, END_TIMEOUT_MS);
+}
+
+/* A session that is of no use goes at once: recovery may ask for many. */
+static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
+{
+	struct nfs4_client *n = cl->vdata;
+	int rc = check_session(cl, k);
+
+	n->sequence++;
+	if (rc) {
+		destroy_session(cl, k->sessionid, true, END_TIMEOUT_MS);
+		return rc;
+	}
+	n->have_old = n->epoch && n->session_of == n->clientid;
+	memcpy(n->old, n->sessionid, sizeof(n->old));
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
+	n->session_of = n->clientid;
 	n->nslots = k->nslots;
 	n->epoch++;
 	nfs_each_lane(cl, nfs4_install, n);
@@ -366,14 +414,20 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
 	rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, MOUNT_TIMEOUT_MS);
 	if (rc)
 		return start_error(cl, rc, NFS4_OK, eb);
-	return find_root(cl, eb);
+	rc = find_root(cl, eb);
+	if (rc && rc != -ETIMEDOUT)
+		nfs4_umount(cl);
+	return rc;
 }
 
 void nfs4_umount(struct nfs_client *cl)
 {
-	if (run_simple(cl, NFS4_OP_DESTROY_SESSION, UMOUNT_TIMEOUT_MS) == -ETIMEDOUT)
+	const struct nfs4_client *n = cl->vdata;
+
+	destroy_old(cl);
+	if (destroy_session(cl, n->sessionid, false, END_TIMEOUT_MS) == -ETIMEDOUT)
 		return;
-	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, UMOUNT_TIMEOUT_MS);
+	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, END_TIMEOUT_MS);
 }
 
 /* Any SEQUENCE renews the lease (RFC 8881, section 8.3): only a mount that is
@@ -383,6 +437,7 @@ void nfs4_tick(struct nfs_client *cl)
 	const struct nfs4_client *n = cl->vdata;
 	uint64_t now = mono_ns(), last = 0;
 
+	destroy_old(cl);
 	for (unsigned i = 0; i < cl->nlanes; i++) {
 		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,
 						  memory_order_relaxed);

@@ -17,6 +17,8 @@
  *
  * When there is a new session every lane takes it over on its own thread.
  * Calls that were sent in the old one find epoch changed: their slot is gone.
+ * The server may still have to repeat a reply to one of them, so the old session
+ * is destroyed when the last of them is through, and not before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +54,10 @@ void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
 	if (!c->has_slot)
 		return;
 	c->has_slot = false;
-	if (c->epoch != l4->epoch)
+	if (c->epoch != l4->epoch) {
+		l4->left--;
 		return;
+	}
 	s = &l4->slot[c->slot];
 	if (s->outcome == NFS4_UNKNOWN && c->rr.sends) {
 		l4->retired++;
@@ -75,6 +79,7 @@ void nfs4_install(struct nfs_lane *l, void *client)
 	unsigned nlanes = l->client->nlanes;
 	unsigned mine = n->nslots / nlanes + (l->index < n->nslots % nlanes);
 
+	l4->left += l4->nslots - l4->nfree - l4->retired;
 	l4->epoch = n->epoch;
 	memcpy(l4->sessionid, n->sessionid, sizeof(l4->sessionid));
 	l4->total = n->nslots;
@@ -110,7 +115,7 @@ static struct nfs4_ctl *ctl_of(const struct nfs_call *c)
 static int control_status(struct nfs_call *c, nfsstat4 status)
 {
 	ctl_of(c)->status = status;
-	if (status == NFS4ERR_DELAY || status == NFS4ERR_GRACE)
+	if ((status == NFS4ERR_DELAY || status == NFS4ERR_GRACE) && !ctl_of(c)->once)
 		return NFS_LATER;
 	return nfs4_errno(status);
 }
@@ -245,7 +250,7 @@ static bool_t encode_destroy_session(struct nfs_call *c, XDR *x)
 {
 	DESTROY_SESSION4args a;
 
-	memcpy(a.dsa_sessionid, nfs4_of(c)->sessionid, sizeof(a.dsa_sessionid));
+	memcpy(a.dsa_sessionid, ctl_of(c)->sessionid, sizeof(a.dsa_sessionid));
 	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_DESTROY_SESSION) &&
 	       xdr_DESTROY_SESSION4args(x, &a);
 }
