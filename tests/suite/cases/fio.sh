@@ -9,6 +9,6 @@ for direct in 0 1; do
 		--direct=$direct --ioengine=psync --verify=crc32c --verify_fatal=1 --do_verify=1 \
 		--fallocate=none --group_reporting --output="$TMPDIR/fio.out" || { cat "$TMPDIR/fio.out"; fail "fio direct=$direct"; }
 done
-fio --directory="$WORK" --name=aio --rw=randrw --bs=4k --size=2m --numjobs=4 --iodepth=16 --direct=1 --ioengine=libaio \
+fio --directory="$WORK" --name=aio --rw=randrw --bs=4k --size=1m --numjobs=4 --iodepth=16 --direct=1 --ioengine=libaio \
 	--verify=crc32c --verify_fatal=1 --fallocate=none --group_reporting --output="$TMPDIR/fio.out" || { cat "$TMPDIR/fio.out"; fail "fio libaio"; }
 mount_down

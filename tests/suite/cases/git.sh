@@ -6,7 +6,13 @@ git config --global user.name tester && git config --global user.email tester@ex
 git config --global init.defaultBranch main && git config --global --add safe.directory '*'
 # A repository to clone: 100 files, some history.
 mkdir "$TMPDIR/repo" && cd "$TMPDIR/repo" && git init -q . || fail init
-for i in {1..100}; do mkdir -p "dir$(( i % 10 ))"; head -c $(( i * 97 )) /dev/urandom | base64 >"dir$(( i % 10 ))/file$i"; done
+perl -MMIME::Base64 -e '
+	open(my $r, "<", "/dev/urandom") or die;
+	mkdir "dir$_" for 0..9;
+	for my $i (1..100) {
+		read($r, my $noise, $i * 97) == $i * 97 or die;
+		open(my $f, ">", "dir" . $i % 10 . "/file$i") or die; print $f encode_base64($noise); close $f or die;
+	}' || fail "files to commit"
 git add . && git commit -qm one && git mv dir1/file1 dir2/moved && git commit -qm two && git gc -q || fail commit
 mount_up
 cd "$WORK" || fail cd

@@ -6,7 +6,7 @@
 # differ from process to process an exec takes three times as long (52 against
 # 17 ms). no_timer_check: on a busy host the timer seems not to work. An oops is
 # a panic: a half-dead guest would only waste the time limit.
-readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr norandmaps apparmor=0 audit=0 sysrq_always_enabled no_timer_check'
+readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check'
 
 # erms, fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
 # byte by byte: a cp takes twice as long.
