@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Mount and recovery of version 4.1, from the calls that go out to what becomes
- * of the opens: a lane with its thread, and behind the made-up fabric a server
- * that knows just enough of client ids, sessions and OPEN. This thread is the
- * one that mounts, and the control thread.
+ * of the opens, with a server that knows just enough of client ids, sessions and
+ * OPEN.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fake_fabric.h"
+#include "fake_lane.h"
 #include "nfs/nfs4/nfs4_impl.h"
 
 enum { OK = 0, GRACE = 10013, STALE_CLIENTID = 10022, NO_GRACE = 10033, RECLAIM_BAD = 10034 };
-
-static struct nfs_client cl;
-static struct nfs_lane lanes[2];        /* the second has neither thread nor connection */
-static struct nfs_control ctl;
-static struct loop_timer timer;
 
 /* ---- the server ---- */
 
@@ -27,31 +20,14 @@ static struct {
 	uint32_t slots, maxops, maxresp;        /* of its sessions */
 	bool stale;                     /* does not know the client id */
 	bool no_root;                   /* nor an export */
-	uint32_t clientid, sessions, destroyed;   /* the newest one's number, and which went last */
+	uint32_t clientid, sessions;    /* the newest ones' numbers */
+	uint32_t destroyed;             /* the session that went last */
 	bool complete;                  /* has heard RECLAIM_COMPLETE */
 	uint32_t reclaim[4];            /* what it says to CLAIM_PREVIOUS, of fh[0] */
 	uint32_t open[4];               /* and to CLAIM_FH afterwards */
 	char log[64];                   /* a letter for each call */
 	uint32_t opens;
 } server;
-
-static uint32_t out[256];
-static unsigned nout;
-
-static void put(uint32_t w)
-{
-	out[nout++] = htonl(w);
-}
-
-static void puts_of(unsigned n, ...)
-{
-	va_list ap;
-
-	va_start(ap, n);
-	while (n--)
-		put(va_arg(ap, uint32_t));
-	va_end(ap);
-}
 
 static void note(char c)
 {
@@ -114,11 +90,12 @@ static void second(const uint32_t *w)
 }
 
 /* One call: w is its COMPOUND. */
-static void execute(const uint32_t *w)
+static void execute(uint32_t proc, const uint32_t *w)
 {
 	unsigned head = nout;
 	uint32_t numops = ntohl(w[2]), op = ntohl(w[3]), status = 0;
 
+	cr_assert_eq(proc, NFSPROC4_COMPOUND);
 	puts_of(3, 0, 0, numops);
 	switch (op) {
 	case OP_EXCHANGE_ID:
@@ -166,60 +143,11 @@ static void execute(const uint32_t *w)
 		out[head] = out[nout - 1];
 }
 
-static void answer(unsigned i)
-{
-	const struct fake_send *s = &fake.sends[i];
-	uint32_t w[1024], xid;
-
-	memcpy(w, s->bytes, s->len);
-	xid = ntohl(w[0]);
-	nout = 0;
-	puts_of(7, xid, 1, 16, 0, 0, 0, 0);
-	puts_of(6, xid, 1, 0, 0, 0, 0);
-	/* Header without chunks; xid ... procedure; credential; verifier. */
-	execute(w + 7 + 6 + 2 + (ntohl(w[7 + 7]) + 3) / 4 + 2);
-	fake_complete(i);
-	if (fake.nsends == i + 1)
-		fake.nsends = 0;
-	fake_deliver(out, nout * 4);
-}
-
-static void serve(struct loop_timer *t)
-{
-	loop_timer_set(lanes[0].loop, t, 1);
-	while (fake.nsends)
-		answer(0);
-}
-
 /* ---- the client ---- */
 
 static void start(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	pthread_condattr_t attr;
-	struct errbuf eb = { "" };
-	struct rr_link *link;
-
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpcmsg_init();
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, &attr);
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = lanes, .nlanes = 1, .name_max = 255,
-		.rsize = 1 << 20, .wsize = 1 << 20, .dtsize = 61440,
-		.cfg = { .version = &nfs_v41, .fabric = &fabric_fake, .server = "server",
-			 .export = "/", .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 4, 2 } },
-			 .timeo_ms = 60000 },
-	};
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lanes[0].conn, &link, &eb), 0);
-	cr_assert_eq(rr_up(lanes[0].conn, link), 0);
-	loop_timer_init(&timer, serve);
-	loop_timer_set(lanes[0].loop, &timer, 1);
-	cr_assert_eq(nfs_lane_start(&lanes[0]), 0);
+	fake_lane_start(&nfs_v41, execute);
 	server.slots = 8;
 	server.maxops = 16;
 	server.maxresp = 1 << 20;
@@ -227,10 +155,9 @@ static void start(void)
 
 static void stop(void)
 {
-	nfs_lane_stop(&lanes[0]);
-	nfs_lane_fini(&lanes[0]);
-	if (cl.vdata)
-		nfs4_free(&cl);
+	fake_lane_stop();
+	if (fake_cl.vdata)
+		nfs4_free(&fake_cl);
 }
 
 TestSuite(nfs4_recover, .init = start, .fini = stop, .timeout = 20);
@@ -238,7 +165,7 @@ TestSuite(nfs4_recover, .init = start, .fini = stop, .timeout = 20);
 /* An open file, and its place in recovery's list. */
 static void have_open(unsigned i)
 {
-	struct nfs4_client *n = cl.vdata;
+	struct nfs4_client *n = fake_cl.vdata;
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
 	atomic_init(&o->refs, 1);
@@ -250,7 +177,7 @@ static void have_open(unsigned i)
 
 static struct nfs_open *open_nr(unsigned i)
 {
-	struct nfs4_client *n = cl.vdata;
+	struct nfs4_client *n = fake_cl.vdata;
 	struct list *l = n->opens.next;
 
 	while (i--)
@@ -271,15 +198,15 @@ static void mount_it(void)
 {
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(nfs4_mount(&cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
 	cr_assert_str_eq(server.log, "XSCR");
 	memset(server.log, 0, sizeof(server.log));
-	atomic_store(&ctl.mounted, true);
+	atomic_store(&fake_ctl.mounted, true);
 }
 
 static struct nfs4_client *client(void)
 {
-	return cl.vdata;
+	return fake_cl.vdata;
 }
 
 /* ---- recovery ---- */
@@ -292,7 +219,7 @@ Test(nfs4_recover, restarted_server)
 	have_open(1);
 	server.stale = true;
 	atomic_store(&client()->need_session, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "SXSPPC");
 	expect(0, false);
 	expect(1, false);
@@ -309,7 +236,7 @@ Test(nfs4_recover, lease_ended)
 	server.reclaim[1] = RECLAIM_BAD;
 	server.stale = true;
 	atomic_store(&client()->need_session, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "SXSPPCFF");
 	expect(0, false);
 	expect(1, false);
@@ -324,7 +251,7 @@ Test(nfs4_recover, some_are_lost)
 	server.reclaim[2] = server.reclaim[3] = NO_GRACE;
 	server.open[3] = 70;            /* STALE */
 	atomic_store(&client()->need_client, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "XSPPPPCFF");
 	expect(0, false);
 	expect(1, true);
@@ -339,10 +266,10 @@ Test(nfs4_recover, opens_are_gone)
 	have_open(0);
 	server.complete = false;
 	atomic_store(&client()->need_opens, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "PC");
 	expect(0, false);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "PC", "once");
 }
 
@@ -352,7 +279,7 @@ Test(nfs4_recover, one_stateid)
 	have_open(0);
 	have_open(1);
 	atomic_store(&open_nr(1)->reopen, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_str_eq(server.log, "F");
 	cr_assert_eq(open_nr(0)->stateid.seqid, 0);
 	expect(1, false);
@@ -381,18 +308,18 @@ static void give_slot(struct nfs_lane *l, void *arg)
 Test(nfs4_recover, the_old_session_is_destroyed_when_nothing_of_it_is_left)
 {
 	mount_it();
-	nfs_each_lane(&cl, take_slot, NULL);
+	nfs_each_lane(&fake_cl, take_slot, NULL);
 	atomic_store(&client()->need_session, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
-	nfs4_tick(&cl);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	nfs4_tick(&fake_cl);
 	cr_assert_str_eq(server.log, "S");
-	nfs_each_lane(&cl, give_slot, NULL);
-	nfs4_tick(&cl);
+	nfs_each_lane(&fake_cl, give_slot, NULL);
+	nfs4_tick(&fake_cl);
 	cr_assert_str_eq(server.log, "SD");
 	cr_assert_eq(server.destroyed, 1);
-	nfs4_tick(&cl);
+	nfs4_tick(&fake_cl);
 	cr_assert_str_eq(server.log, "SD", "once");
-	nfs4_umount(&cl);
+	nfs4_umount(&fake_cl);
 	cr_assert_str_eq(server.log, "SDDE");
 	cr_assert_eq(server.destroyed, 2);
 }
@@ -403,8 +330,8 @@ Test(nfs4_recover, a_forgotten_session_is_not_destroyed)
 	mount_it();
 	server.stale = true;
 	atomic_store(&client()->need_session, true);
-	cr_assert_eq(nfs4_recover(&cl), 0);
-	nfs4_tick(&cl);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	nfs4_tick(&fake_cl);
 	cr_assert_str_eq(server.log, "SXSC");
 }
 
@@ -415,7 +342,7 @@ Test(nfs4_recover, a_refused_mount_leaves_nothing)
 	struct errbuf eb = { "" };
 
 	server.no_root = true;
-	cr_assert_eq(nfs4_mount(&cl, &eb), -EACCES);
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -EACCES);
 	cr_assert_str_eq(server.log, "XSCRDE");
 }
 
@@ -431,14 +358,14 @@ Test(nfs4_recover, limits_of_the_session)
 
 		server.slots = t[i].slots;
 		server.maxops = t[i].maxops;
-		cl.nlanes = t[i].nlanes;
-		cr_assert_eq(nfs4_mount(&cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
+		fake_cl.nlanes = t[i].nlanes;
+		cr_assert_eq(nfs4_mount(&fake_cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
 		cr_assert_eq(eb.text[0] != 0, t[i].rc != 0);
 		cr_assert_str_eq(server.log, t[i].rc ? "XSD" : "XSCR");
 		memset(server.log, 0, sizeof(server.log));
-		cl.nlanes = 1;
-		nfs4_free(&cl);
-		cl.vdata = NULL;
+		fake_cl.nlanes = 1;
+		nfs4_free(&fake_cl);
+		fake_cl.vdata = NULL;
 	}
 }
 
@@ -447,8 +374,8 @@ Test(nfs4_recover, sizes_fit_the_session)
 	struct errbuf eb = { "" };
 
 	server.maxresp = 65536;
-	cr_assert_eq(nfs4_mount(&cl, &eb), 0, "%s", eb.text);
-	cr_assert(cl.rsize <= 65536 - 1024 && cl.rsize % 4096 == 0 && cl.rsize > 32768);
-	cr_assert_leq(cl.dtsize, 65536 - 1024);
-	cr_assert(cl.wsize % 4096 == 0 && cl.wsize <= (1 << 20) - 1024);
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(fake_cl.rsize <= 65536 - 1024 && fake_cl.rsize % 4096 == 0 && fake_cl.rsize > 32768);
+	cr_assert_leq(fake_cl.dtsize, 65536 - 1024);
+	cr_assert(fake_cl.wsize % 4096 == 0 && fake_cl.wsize <= (1 << 20) - 1024);
 }

@@ -142,14 +142,6 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	return 0;
 }
 
-/* What was asked for, what the server can, whole pages. */
-static uint32_t clamp_size(uint32_t want, uint32_t max)
-{
-	uint32_t n = want < max ? want : max;
-
-	return n >= 4096 ? n & ~4095u : 4096;
-}
-
 int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 {
 	struct nfs3_fsinfo info = { .name_max = NFS_NAME_MAX };
@@ -165,8 +157,8 @@ int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 	if (info.rtmax < 4096 || info.wtmax < 4096)
 		return err_set(eb, -EOPNOTSUPP, "%s reads and writes at most %u and %u bytes at a time, "
 			       "less than a page", cl->cfg.server, info.rtmax, info.wtmax);
-	cl->rsize = clamp_size(cl->rsize, info.rtmax);
-	cl->wsize = clamp_size(cl->wsize, info.wtmax);
+	cl->rsize = nfs_clamp_size(cl->rsize, info.rtmax);
+	cl->wsize = nfs_clamp_size(cl->wsize, info.wtmax);
 	cl->max_file_size = info.max_file_size;
 	if (info.name_max && info.name_max < cl->name_max)
 		cl->name_max = info.name_max;

@@ -363,13 +363,6 @@ static int root_error(struct nfs_client *cl, int rc, nfsstat4 status, struct err
 	}
 }
 
-static uint32_t clamp_size(uint32_t want, uint32_t max)
-{
-	uint32_t n = want < max ? want : max;
-
-	return n >= 4096 ? n & ~4095u : 4096;
-}
-
 static int find_root(struct nfs_client *cl, struct errbuf *eb)
 {
 	struct nfs4_client *n = cl->vdata;
@@ -386,8 +379,8 @@ static int find_root(struct nfs_client *cl, struct errbuf *eb)
 		rc = root_error(cl, rc, k->status, eb);
 	} else {
 		cl->root_fh = k->c.out_fh;
-		cl->rsize = clamp_size(cl->rsize, k->maxread);
-		cl->wsize = clamp_size(cl->wsize, k->maxwrite);
+		cl->rsize = nfs_clamp_size(cl->rsize, k->maxread);
+		cl->wsize = nfs_clamp_size(cl->wsize, k->maxwrite);
 		if (k->maxname && k->maxname < cl->name_max)
 			cl->name_max = k->maxname;
 		if (k->maxfilesize)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Mount and unmount of version 3: a mountd on 127.0.0.1 that answers every call
+ * with the same words, and a server that knows FSINFO and PATHCONF.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "fake_lane.h"
+#include "mount3.h"
+#include "nfs/nfs3/nfs3_impl.h"
+
+#define LAST 0x80000000u
+#define WORDS 40
+
+/* ---- mountd ---- */
+
+static struct {
+	int listener;
+	struct sockaddr_in addr;
+	pthread_t thread;
+	uint32_t results[WORDS];        /* set before a call, in host order */
+	unsigned n;
+	unsigned calls;                 /* seen, and the last one's */
+	uint32_t prog, vers, proc;
+	char path[64];
+} mountd;
+
+static bool get(int fd, void *buf, size_t len)
+{
+	return recv(fd, buf, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+static void answer_mount(int fd)
+{
+	uint32_t w[256], reply[7 + WORDS], at, len;
+
+	if (!get(fd, w, 4) || (len = ntohl(w[0]) & ~LAST) > sizeof(w) - 4 || !get(fd, w + 1, len))
+		return;
+	mountd.calls++;
+	mountd.prog = ntohl(w[4]);
+	mountd.vers = ntohl(w[5]);
+	mountd.proc = ntohl(w[6]);
+	/* Behind the credential and the empty verifier. */
+	at = 9 + (ntohl(w[8]) + 3) / 4 + 2;
+	len = ntohl(w[at]);
+	cr_assert_lt(len, sizeof(mountd.path));
+	memcpy(mountd.path, &w[at + 1], len);
+	mountd.path[len] = '\0';
+	memset(reply, 0, sizeof(reply));
+	reply[0] = htonl(LAST | (6 + mountd.n) * 4);
+	reply[1] = w[1];
+	reply[2] = htonl(1);
+	for (unsigned i = 0; i < mountd.n; i++)
+		reply[7 + i] = htonl(mountd.results[i]);
+	send(fd, reply, (7 + mountd.n) * 4, MSG_NOSIGNAL);
+}
+
+static void *mountd_main(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	while ((fd = accept(mountd.listener, NULL, NULL)) >= 0) {
+		answer_mount(fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+/* What mountd says to everything from now on. */
+#define SAYS(...) do { \
+	static const uint32_t says_w[] = { __VA_ARGS__ }; \
+	mountd.n = sizeof(says_w) / 4; \
+	memcpy(mountd.results, says_w, sizeof(says_w)); \
+} while (0)
+
+/* ---- the server ---- */
+
+static struct {
+	uint32_t rtmax, wtmax, name_max, status;
+	unsigned calls;
+} nfsd;
+
+static void execute(uint32_t proc, const uint32_t *w)
+{
+	nfsd.calls++;
+	cr_assert(ntohl(w[0]) == 8 && ntohl(w[1]) == 0x726f6f74, "not the root's handle");
+	puts_of(2, nfsd.status, 0);
+	if (nfsd.status)
+		return;
+	if (proc == NFSPROC3_FSINFO) {
+		puts_of(7, nfsd.rtmax, nfsd.rtmax, 4096, nfsd.wtmax, nfsd.wtmax, 4096, 65536);
+		puts_of(5, 0x7fffffff, 0xffffffff, 0, 1, 0x1b);
+	} else {
+		cr_assert_eq(proc, NFSPROC3_PATHCONF);
+		puts_of(6, 255, nfsd.name_max, 0, 1, 0, 1);
+	}
+}
+
+/* ---- both ---- */
+
+static void start(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(in);
+
+	mountd.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(mountd.listener, (struct sockaddr *)&in, len), 0);
+	cr_assert_eq(listen(mountd.listener, 5), 0);
+	cr_assert_eq(getsockname(mountd.listener, (struct sockaddr *)&in, &len), 0);
+	cr_assert_eq(pthread_create(&mountd.thread, NULL, mountd_main, NULL), 0);
+	nfsd.rtmax = nfsd.wtmax = 1 << 20;
+	nfsd.name_max = 255;
+	fake_lane_start(&nfs_v3, execute);
+	fake_cl.cfg.export = "/export";
+	fake_cl.cfg.mountport = ntohs(in.sin_port);
+	memcpy(&fake_cl.cfg.params.server, &in, sizeof(in));
+	/* A handle of 8 bytes, for AUTH_NONE and AUTH_SYS. */
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 0, 1);
+}
+
+static void mountd_ends(void)
+{
+	shutdown(mountd.listener, SHUT_RDWR);
+	pthread_join(mountd.thread, NULL);
+	close(mountd.listener);
+	mountd.listener = -1;
+}
+
+static void stop(void)
+{
+	fake_lane_stop();
+	if (mountd.listener >= 0)
+		mountd_ends();
+}
+
+TestSuite(nfs3_mount, .init = start, .fini = stop, .timeout = 30);
+
+/* Fails with `rc`, and the message has `words`. */
+static void refused(int rc, const char *words)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), rc, "%s", eb.text);
+	cr_assert(strstr(eb.text, words), "no '%s' in: %s", words, eb.text);
+}
+
+Test(nfs3_mount, what_is_asked_and_kept)
+{
+	struct errbuf eb = { "" };
+
+	nfsd.rtmax = 65536 + 100;
+	nfsd.wtmax = 4 << 20;
+	nfsd.name_max = 100;
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(mountd.prog == MOUNT_PROGRAM && mountd.vers == MOUNT_V3);
+	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_MNT && nfsd.calls == 2);
+	cr_assert_str_eq(mountd.path, "/export");
+	cr_assert(fake_cl.root_fh.len == 8 && !memcmp(fake_cl.root_fh.data, "rootfh33", 8));
+	cr_assert_eq(fake_cl.rsize, 65536, "whole pages");
+	cr_assert_eq(fake_cl.wsize, 1 << 20, "no more than was asked for");
+	cr_assert_eq(fake_cl.name_max, 100);
+	cr_assert_eq(fake_cl.max_file_size, 0x7fffffffffffffffull);
+}
+
+Test(nfs3_mount, statuses)
+{
+	static const struct { uint32_t status; int rc; const char *words; } t[] = {
+		{ MNT3ERR_PERM, -EACCES, "/etc/exports" },
+		{ MNT3ERR_ACCES, -EACCES, "insecure" },
+		{ MNT3ERR_NOENT, -ENOENT, "showmount" },
+		{ MNT3ERR_NOTDIR, -ENOTDIR, "not a directory" },
+		{ MNT3ERR_NAMETOOLONG, -ENAMETOOLONG, "too long" },
+		{ MNT3ERR_IO, -EIO, "error 5" },
+		{ MNT3ERR_SERVERFAULT, -EIO, "error 10006" },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		mountd.results[0] = t[i].status;
+		mountd.n = 1;
+		refused(t[i].rc, t[i].words);
+		refused(t[i].rc, "/export");
+	}
+	cr_assert_eq(nfsd.calls, 0);
+}
+
+/* ---- what comes with the handle ---- */
+
+Test(nfs3_mount, flavors)
+{
+	struct errbuf eb = { "" };
+
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 390003, 390004);
+	refused(-EACCES, "Kerberos");
+	/* Older servers say nothing of flavors. */
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 0);
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+}
+
+Test(nfs3_mount, bad_handles)
+{
+	struct errbuf eb = { "" };
+
+	SAYS(0, 0, 1, 1);
+	refused(-EBADMSG, "handle");
+	SAYS(0, 65, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1);
+	cr_assert_lt(nfs3_mount(&fake_cl, &eb), 0);
+	cr_assert(eb.text[0]);
+	cr_assert_eq(nfsd.calls, 0);
+}
+
+/* Every reply that ends too soon, and one that promises too many flavors. */
+Test(nfs3_mount, short_replies)
+{
+	for (unsigned n = 0; n < 7; n++) {
+		struct errbuf eb = { "" };
+
+		mountd.n = n;
+		cr_assert_lt(nfs3_mount(&fake_cl, &eb), 0, "%u words", n);
+		cr_assert(eb.text[0] && !strchr(eb.text, '\n'));
+	}
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 33, 1, 1);
+	refused(-EBADMSG, "mountd");
+}
+
+/* ---- the server behind it ---- */
+
+Test(nfs3_mount, server_of_small_requests)
+{
+	nfsd.wtmax = 2048;
+	refused(-EOPNOTSUPP, "2048 bytes");
+}
+
+Test(nfs3_mount, server_that_refuses)
+{
+	nfsd.status = 70;               /* NFS3ERR_STALE */
+	refused(-ESTALE, "answers MOUNT but not NFSv3");
+}
+
+/* ---- nobody there ---- */
+
+Test(nfs3_mount, no_mountd)
+{
+	uint64_t start_ns;
+
+	mountd_ends();
+	refused(-ECONNREFUSED, "mountd");
+	start_ns = mono_ns();
+	nfs3_umount(&fake_cl);               /* its courtesy call fails at once */
+	cr_assert_lt(mono_ns() - start_ns, 5000000000ull);
+}
+
+Test(nfs3_mount, unmount_says_so)
+{
+	mountd.n = 0;
+	nfs3_umount(&fake_cl);
+	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_UMNT);
+	cr_assert_str_eq(mountd.path, "/export");
+}
