@@ -333,6 +333,10 @@ void nfs_lane_pump(struct nfs_lane *l);
  * 0/-errno as c->status; -ETIMEDOUT after timeout_ms (0: no limit), c is then
  * abandoned to the lane and must be heap memory that stays (*leaked is set). */
 int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
+/* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
+void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
+/* Lane thread: is the lane's connection up? */
+bool nfs_lane_up(const struct nfs_lane *l);
 
 /* rsize or wsize: what was asked for, as far as the server goes along, in whole
  * pages; at least one. */
@@ -342,9 +346,5 @@ static inline uint32_t nfs_clamp_size(uint32_t want, uint32_t max)
 
 	return n >= 4096 ? n & ~4095u : 4096;
 }
-/* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
-void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Lane thread: is the lane's connection up? */
-bool nfs_lane_up(const struct nfs_lane *l);
 
 #endif
