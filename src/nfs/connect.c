@@ -3,7 +3,7 @@
  * The connector: one thread that sets lost connections up again. A lane asks
  * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
  * new link to the lane's loop. Attempts for one lane are 1 s apart at first,
- * doubling to 10 s; the first is made at once, unless the connection that was
+ * doubling to 8 s; the first is made at once, unless the connection that was
  * lost has just been made.
  */
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #define RETRY_FIRST_MS  1000u
 #define RETRY_SHIFT_MAX 3u
-#define RETRY_MAX_MS    10000u
 #define NS_PER_MS       1000000ull
 
 struct up_msg {
@@ -72,7 +71,7 @@ static void attempt(struct nfs_lane *l)
 	ms = RETRY_FIRST_MS << (l->thread->failures < RETRY_SHIFT_MAX ?
 				l->thread->failures : RETRY_SHIFT_MAX);
 	l->thread->failures++;
-	l->thread->retry_ns = mono_ns() + (ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms) * NS_PER_MS;
+	l->thread->retry_ns = mono_ns() + ms * NS_PER_MS;
 	nfs_connect_request(l);
 }
 
