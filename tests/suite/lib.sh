@@ -94,6 +94,9 @@ expect_error() {
 	[[ $out == *"$text"* ]] || fail "'$*' said '$out', not '$text'"
 }
 
+# clients - those of version 4 that knfsd remembers, where it is this machine's.
+clients() { vm-root ls /proc/fs/nfsd/clients 2>/dev/null; }
+
 # equal GOT WANT WHAT
 equal() { [[ $1 == "$2" ]] || fail "$3: '$1', not '$2'"; }
 # at_most GOT LIMIT WHAT

@@ -16,19 +16,20 @@ for dir in "$SERVER_WORK/up" "$WORK/up" "$WORK/down"; do
 	sums "$dir" | diff "$TMPDIR/want" - || fail "SHA-256 sums of the files in $dir"
 done
 rm -r "$TMPDIR/src" "$WORK/up" "$WORK/down" || fail "rm"
-# 300 MiB: up, and what the server wrote itself down; each end reads it once.
+# One large file, of 300 MiB unless another one is given: up, and what the server
+# wrote itself down; each end reads it once.
 if [[ ! ${NFSRDMA_NOISE:-} ]]; then
 	NFSRDMA_NOISE=$TMPDIR/noise
 	random "$NFSRDMA_NOISE" 314572800
 	sha256sum <"$NFSRDMA_NOISE" >"$NFSRDMA_NOISE.sum"
 fi
 sum=$(<"$NFSRDMA_NOISE.sum")
-cp "$NFSRDMA_NOISE" "$WORK/up" || fail "cp up, 300 MiB"
+cp "$NFSRDMA_NOISE" "$WORK/up" || fail "cp up, the large file"
 # shellcheck disable=SC2016 # the server's
-equal "$(vm-server bash -c 'sha256sum <"$NFSRDMA_EXPORT/data/up"')" "$sum" "300 MiB as the server has them"
+equal "$(vm-server bash -c 'sha256sum <"$NFSRDMA_EXPORT/data/up"')" "$sum" "the large file as the server has it"
 rm "$WORK/up" || fail "rm"
 vm-root cp "$NFSRDMA_NOISE" "$SERVER_WORK/down"
-equal "$(sha256sum <"$WORK/down")" "$sum" "300 MiB that the server wrote"
+equal "$(sha256sum <"$WORK/down")" "$sum" "a large file that the server wrote"
 rm "$WORK/down" || fail "rm"
 # O_DIRECT with blocks that are not aligned in the file.
 random "$TMPDIR/src" 9000011

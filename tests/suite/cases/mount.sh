@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # A mount as a person makes it: daemonised, looked at, unmounted, again.
+before=$(clients)
 "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" || fail "mount: status $?"
 mountpoint -q "$MNT" || fail "the command returned, but there is no mount"
 grep -q " $MNT fuse.nfsrdma-fuse " /proc/mounts || fail "type in /proc/mounts: $(grep "$MNT" /proc/mounts)"
@@ -31,4 +32,5 @@ mount_down
 mount_up ro
 expect_error "Read-only" touch "$WORK/b"
 mount_down
+equal "$(clients)" "$before" "clients that the server remembers after the unmount"
 exit 0
