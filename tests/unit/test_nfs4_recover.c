@@ -147,6 +147,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 
 static void start(void)
 {
+	nfs4_end_timeout_ms = 10000;
 	fake_lane_start(&nfs_v41, execute);
 	server.slots = 8;
 	server.maxops = 16;
@@ -335,6 +336,27 @@ Test(nfs4_recover, a_forgotten_session_is_not_destroyed)
 	cr_assert_str_eq(server.log, "SXSC");
 }
 
+/* Two in a row, with no tick between them. */
+Test(nfs4_recover, no_old_session_is_forgotten)
+{
+	mount_it();
+	for (unsigned i = 0; i < 2; i++) {
+		atomic_store(&client()->need_session, true);
+		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	}
+	cr_assert_str_eq(server.log, "SSD");
+	cr_assert_eq(server.destroyed, 1);
+	nfs4_umount(&fake_cl);
+	cr_assert_str_eq(server.log, "SSDDDE");
+}
+
+/* The control thread ticks while the mount is still being made. */
+Test(nfs4_recover, a_tick_before_the_mount)
+{
+	nfs4_tick(&fake_cl);
+	cr_assert_str_eq(server.log, "");
+}
+
 /* ---- mount ---- */
 
 Test(nfs4_recover, a_refused_mount_leaves_nothing)
@@ -361,7 +383,7 @@ Test(nfs4_recover, limits_of_the_session)
 		fake_cl.nlanes = t[i].nlanes;
 		cr_assert_eq(nfs4_mount(&fake_cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
 		cr_assert_eq(eb.text[0] != 0, t[i].rc != 0);
-		cr_assert_str_eq(server.log, t[i].rc ? "XSD" : "XSCR");
+		cr_assert_str_eq(server.log, t[i].rc ? "XSDE" : "XSCR");
 		memset(server.log, 0, sizeof(server.log));
 		fake_cl.nlanes = 1;
 		nfs4_free(&fake_cl);

@@ -69,7 +69,7 @@ struct nfs4_client {
 	char sessionid[NFS4_SESSIONID_SIZE];
 	clientid4 session_of;           /* whose session it is */
 	char old[NFS4_SESSIONID_SIZE];  /* its predecessor ... */
-	bool have_old;                  /* ... if it is still to be destroyed */
+	_Atomic bool have_old;          /* ... if it is still to be destroyed */
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t lease_s;
@@ -207,6 +207,9 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb);
 void nfs4_umount(struct nfs_client *cl);
 void nfs4_free(struct nfs_client *cl);
 void nfs4_tick(struct nfs_client *cl);
+/* For the end of a session or a client id: an answer is a courtesy, as the lease
+ * ends it anyway. Not constant for the tests, which want the answer. */
+extern unsigned nfs4_end_timeout_ms;
 extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */

@@ -12,9 +12,9 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 #define MOUNT_TIMEOUT_MS  60000u
-/* Of a session or a client id: an answer is a courtesy, the lease ends it anyway. */
-#define END_TIMEOUT_MS 400u
 #define NS_PER_S 1000000000ull
+
+unsigned nfs4_end_timeout_ms = 400;
 
 /* ---- control calls ---- */
 
@@ -116,13 +116,12 @@ static void destroy_old(struct nfs_client *cl)
 	struct nfs4_client *n = cl->vdata;
 	_Atomic unsigned left = 0;
 
-	if (!n->have_old)
+	if (!atomic_load(&n->have_old))
 		return;
 	nfs_each_lane(cl, count_left, &left);
-	if (left)
+	if (left || !atomic_exchange(&n->have_old, false))
 		return;
-	n->have_old = false;
-	destroy_session(cl, n->old, true, END_TIMEOUT_MS);
+	destroy_session(cl, n->old, true, nfs4_end_timeout_ms);
 }
 
 /* A session that is of no use goes at once: recovery may ask for many. */
@@ -133,11 +132,13 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 
 	n->sequence++;
 	if (rc) {
-		destroy_session(cl, k->sessionid, true, END_TIMEOUT_MS);
+		destroy_session(cl, k->sessionid, true, nfs4_end_timeout_ms);
 		return rc;
 	}
-	n->have_old = n->epoch && n->session_of == n->clientid;
+	/* Recovery has no ticks in between: make room for this one. */
+	destroy_old(cl);
 	memcpy(n->old, n->sessionid, sizeof(n->old));
+	atomic_store(&n->have_old, n->epoch && n->session_of == n->clientid);
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
 	n->session_of = n->clientid;
 	n->nslots = k->nslots;
@@ -400,14 +401,16 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
 	if (rc)
 		return err_set(eb, rc, "out of memory");
 	rc = nfs4_new_clientid(cl, &confirmed, &status);
-	if (!rc)
-		rc = nfs4_new_session(cl, &status);
 	if (rc)
 		return start_error(cl, rc, status, eb);
+	rc = nfs4_new_session(cl, &status);
+	if (rc) {
+		if (rc != -ETIMEDOUT)
+			run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
+		return start_error(cl, rc, status, eb);
+	}
 	rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, MOUNT_TIMEOUT_MS);
-	if (rc)
-		return start_error(cl, rc, NFS4_OK, eb);
-	rc = find_root(cl, eb);
+	rc = rc ? start_error(cl, rc, NFS4_OK, eb) : find_root(cl, eb);
 	if (rc && rc != -ETIMEDOUT)
 		nfs4_umount(cl);
 	return rc;
@@ -418,9 +421,9 @@ void nfs4_umount(struct nfs_client *cl)
 	const struct nfs4_client *n = cl->vdata;
 
 	destroy_old(cl);
-	if (destroy_session(cl, n->sessionid, false, END_TIMEOUT_MS) == -ETIMEDOUT)
+	if (destroy_session(cl, n->sessionid, false, nfs4_end_timeout_ms) == -ETIMEDOUT)
 		return;
-	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, END_TIMEOUT_MS);
+	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
 }
 
 /* Any SEQUENCE renews the lease (RFC 8881, section 8.3): only a mount that is
@@ -430,6 +433,8 @@ void nfs4_tick(struct nfs_client *cl)
 	const struct nfs4_client *n = cl->vdata;
 	uint64_t now = mono_ns(), last = 0;
 
+	if (!atomic_load(&cl->control->mounted))
+		return;
 	destroy_old(cl);
 	for (unsigned i = 0; i < cl->nlanes; i++) {
 		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,
@@ -437,8 +442,7 @@ void nfs4_tick(struct nfs_client *cl)
 
 		last = t > last ? t : last;
 	}
-	if (!atomic_load(&cl->control->mounted) || now < last ||
-	    now - last < n->lease_s * NS_PER_S / 3)
+	if (now < last || now - last < n->lease_s * NS_PER_S / 3)
 		return;
 	run_simple(cl, NFS4_OP_RENEW, 0);
 }
