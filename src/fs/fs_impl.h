@@ -62,6 +62,7 @@ struct fs {
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* unmounted, or asked to stop */
 	sem_t inited;                   /* FUSE_INIT was answered */
+	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic unsigned silly_count;
 	uint64_t silly_seed;
 };

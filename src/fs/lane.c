@@ -36,7 +36,7 @@
 #define INTERRUPT_NS 2000000000ull
 /* When fs_late() may answer. */
 #define LATE_NS 500000000ull
-#define SCAN_MS      500u
+#define SCAN_MS      250u
 
 _Thread_local struct fs_lane *fs_this_lane;
 

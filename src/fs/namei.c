@@ -73,6 +73,27 @@ void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
 /* How long an answer of fs_late() is believed, in seconds. */
 #define LATE_ATTR_S 1.0
 
+/* fs_late() had to answer, and nothing has come from the server since. */
+static bool server_is_silent(const struct fs *fs)
+{
+	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
+
+	for (unsigned i = 0; since && i < fs->nlanes; i++)
+		if (atomic_load_explicit(&fs->cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
+			return false;
+	return since;
+}
+
+/* fs_req_start() for what fs_late() can answer: umount asks several such things
+ * one after the other, and only the first of them has to wait. */
+static void start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
+{
+	r->done = done;
+	r->call.op = op;
+	if (server_is_silent(r->fl->fs))
+		fs_late(r);
+	fs_req_start(r, op, done);
+}
 
 static void attr_done(struct fs_req *r)
 {
@@ -97,7 +118,7 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	(void)fi;
 	if (r)
-		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+		start_patiently(r, NFS_OP_GETATTR, attr_done);
 }
 
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
@@ -208,7 +229,10 @@ void fs_late(struct fs_req *r)
 		   r->ino == r->fl->fs->root) {
 		fuse_reply_attr(r->req, &r->fl->root, LATE_ATTR_S);
 		r->req = NULL;
+	} else {
+		return;
 	}
+	atomic_store_explicit(&r->fl->fs->late_ns, mono_ns(), memory_order_relaxed);
 }
 
 void fs_statfs(fuse_req_t req, fuse_ino_t ino)
@@ -217,5 +241,5 @@ void fs_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct fs_req *r = fs_req_new(req, ino ? fs_inode(fs, ino) : fs->root);
 
 	if (r)
-		fs_req_start(r, NFS_OP_STATFS, statfs_done);
+		start_patiently(r, NFS_OP_STATFS, statfs_done);
 }
