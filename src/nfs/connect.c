@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include "nfs/internal.h"
 
-#define RETRY_FIRST_MS  1000u
 #define RETRY_SHIFT_MAX 3u
 #define NS_PER_MS       1000000ull
+
+unsigned nfs_retry_first_ms = 1000;
 
 struct up_msg {
 	struct loop_msg m;
@@ -55,7 +56,7 @@ static void attempt(struct nfs_lane *l)
 	if (u && rr_link_open(l->conn, &u->link, &eb) == 0) {
 		l->thread->failures = 0;
 		/* A connection that does not last is no reason to hurry. */
-		l->thread->retry_ns = mono_ns() + RETRY_FIRST_MS * NS_PER_MS;
+		l->thread->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
 		u->lane = l;
 		u->m.fn = on_up;
 		loop_post(l->loop, &u->m);
@@ -68,7 +69,7 @@ static void attempt(struct nfs_lane *l)
 	else
 		log_debug("connection %u: attempt %u failed: %s", l->index,
 			  l->thread->failures + 1, eb.text);
-	ms = RETRY_FIRST_MS << (l->thread->failures < RETRY_SHIFT_MAX ?
+	ms = nfs_retry_first_ms << (l->thread->failures < RETRY_SHIFT_MAX ?
 				l->thread->failures : RETRY_SHIFT_MAX);
 	l->thread->failures++;
 	l->thread->retry_ns = mono_ns() + ms * NS_PER_MS;

@@ -51,6 +51,8 @@ void nfs_control_recover(struct nfs_client *cl);
 /* connect.c: any thread: the lane's connection is lost. */
 void nfs_connect_request(struct nfs_lane *l);
 void *nfs_connector(void *arg);
+/* Between the first attempts of an outage; a variable for the tests. */
+extern unsigned nfs_retry_first_ms;
 /* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */
 void nfs_deadline(struct timespec *ts, unsigned ms);
 

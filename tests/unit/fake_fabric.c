@@ -7,7 +7,10 @@
 struct fake_conn fake;
 uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;
-int fake_connect_error, fake_post_send_error;
+_Atomic int fake_connect_error;
+int fake_post_send_error;
+uint64_t fake_open_ns[FAKE_OPENS];
+_Atomic unsigned fake_opens;
 
 static uint32_t next_rkey = FAKE_RKEY;
 
@@ -23,6 +26,9 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 	(void)p;
 	(void)eb;
 	cr_assert(!fake.open, "the last connection was not closed");
+	if (fake_opens < FAKE_OPENS)
+		fake_open_ns[fake_opens] = mono_ns();
+	fake_opens++;
 	memset(&fake, 0, sizeof(fake));
 	fake.open = true;
 	fake.rkey = next_rkey++;

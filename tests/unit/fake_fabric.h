@@ -10,6 +10,7 @@
 
 #define FAKE_SENDS 64u
 #define FAKE_RECVS 256u
+#define FAKE_OPENS 64u
 #define FAKE_RKEY  0x5eedu
 
 struct fake_send {
@@ -37,7 +38,10 @@ extern const struct fabric fabric_fake;
 /* What the next connection's peer answers with. */
 extern uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 extern size_t fake_peer_priv_len;
-extern int fake_connect_error;          /* 0, or what connect returns */
+extern _Atomic int fake_connect_error;  /* 0, or what connect returns */
+/* When a connection was opened, by mono_ns(); the count is written last. */
+extern uint64_t fake_open_ns[FAKE_OPENS];
+extern _Atomic unsigned fake_opens;
 extern int fake_post_send_error;        /* 0, or what post_send returns */
 
 /* Delivers a message in the oldest posted receive. */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connector: a lane's connection is lost, refused for a while, and set up
+ * again; what was asked for meanwhile is answered then.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <time.h>
+#include "fake_lane.h"
+
+#define FIRST_MS 20u
+
+static pthread_t connector;
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w = 7;
+
+	(void)c;
+	return xdr_uint32_t(x, &w);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w;
+
+	(void)c;
+	return xdr_uint32_t(x, &w) && w == 49 ? 0 : -EBADMSG;
+}
+
+static uint32_t results_max(const struct nfs_call *c)
+{
+	(void)c;
+	return 4;
+}
+
+static const struct nfs_opdef square = {
+	.name = "SQUARE", .encode = encode, .decode = decode, .results_max = results_max, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &square },
+};
+
+static void execute(uint32_t proc, const uint32_t *w)
+{
+	(void)proc;
+	put(ntohl(w[0]) * ntohl(w[0]));
+}
+
+static void setup(void)
+{
+	nfs_retry_first_ms = FIRST_MS;
+	fake_lane_start(&version, execute);
+	cr_assert_eq(pthread_create(&connector, NULL, nfs_connector, &fake_cl), 0);
+}
+
+static void teardown(void)
+{
+	pthread_mutex_lock(&fake_ctl.mu);
+	fake_ctl.stopping = true;
+	pthread_cond_broadcast(&fake_ctl.cond);
+	pthread_mutex_unlock(&fake_ctl.mu);
+	pthread_join(connector, NULL);
+	fake_lane_stop();
+}
+
+static void lose(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+	fake_break();
+}
+
+static void see_up(struct nfs_lane *l, void *arg)
+{
+	*(_Atomic bool *)arg = nfs_lane_up(l);
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static void await_up(void)
+{
+	_Atomic bool is_up = false;
+
+	for (unsigned i = 0; i < 20000 && !is_up; i++) {
+		nap();
+		nfs_each_lane(&fake_cl, see_up, &is_up);
+	}
+	cr_assert(is_up, "not connected again");
+}
+
+static void await_opens(unsigned n)
+{
+	for (unsigned i = 0; i < 20000 && fake_opens < n; i++)
+		nap();
+	cr_assert_geq(fake_opens, n);
+}
+
+/* The ms between attempt i of the test and the one before it. */
+static unsigned gap_ms(unsigned i)
+{
+	return (unsigned)((fake_open_ns[i] - fake_open_ns[i - 1]) / 1000000);
+}
+
+static int call(void)
+{
+	struct nfs_call c = { .op = NFS_OP_GETATTR };
+	bool leaked;
+	int rc = nfs_call_sync(&fake_lanes[0], &c, 0, &leaked);
+
+	cr_assert(!leaked);
+	return rc;
+}
+
+static void *call_main(void *arg)
+{
+	*(int *)arg = call();
+	return NULL;
+}
+
+Test(connect, refused_for_a_while, .init = setup, .fini = teardown)
+{
+	static const unsigned at_least[] = { 1, 2, 4, 8, 8, 8 };
+	pthread_t caller;
+	int status = 1;
+
+	cr_assert_eq(call(), 0);
+	fake_connect_error = -ECONNREFUSED;
+	nfs_each_lane(&fake_cl, lose, NULL);
+	cr_assert_eq(pthread_create(&caller, NULL, call_main, &status), 0);
+	/* The one of the set-up, the one at once, and those after a pause. */
+	await_opens(2 + 6);
+	fake_connect_error = 0;
+	await_up();
+	pthread_join(caller, NULL);
+	cr_assert_eq(status, 0, "the call that waited: %d", status);
+	for (unsigned i = 0; i < 6; i++)
+		cr_expect_geq(gap_ms(2 + i), at_least[i] * FIRST_MS - 1, "pause %u: %u ms", i, gap_ms(2 + i));
+	cr_assert_eq(call(), 0);
+}
+
+/* The first attempt is made at once; but not if the connection was new. */
+Test(connect, pause_only_for_a_connection_that_did_not_last, .init = setup, .fini = teardown)
+{
+	uint64_t lost;
+
+	nfs_retry_first_ms = 3000;
+	lost = mono_ns();
+	nfs_each_lane(&fake_cl, lose, NULL);
+	await_up();
+	cr_expect_eq(fake_opens, 2);
+	cr_expect_lt(fake_open_ns[1] - lost, 2900 * 1000000ull, "an attempt that was not due before");
+	nfs_each_lane(&fake_cl, lose, NULL);
+	await_up();
+	cr_expect_eq(fake_opens, 3);
+	cr_expect_geq(gap_ms(2), 2999);
+	cr_assert_eq(call(), 0);
+}
+
+/* A success ends the outage: the next one begins with short pauses again. */
+Test(connect, pauses_start_over, .init = setup, .fini = teardown)
+{
+	unsigned before;
+
+	for (unsigned outage = 0; outage < 2; outage++) {
+		fake_connect_error = -ECONNREFUSED;
+		before = fake_opens;
+		nfs_each_lane(&fake_cl, lose, NULL);
+		await_opens(before + 4);
+		fake_connect_error = 0;
+		await_up();
+		cr_expect_eq(fake_lanes[0].thread->failures, 0);
+		cr_assert_eq(call(), 0);
+	}
+}
+
+/* teardown: the connector does not wait for its pause. */
+Test(connect, end_during_a_pause, .init = setup, .fini = teardown)
+{
+	nfs_retry_first_ms = 3600 * 1000;
+	fake_connect_error = -ECONNREFUSED;
+	nfs_each_lane(&fake_cl, lose, NULL);
+	await_opens(2);
+}
