@@ -13,7 +13,8 @@
  * reserves those cookies; what version 3 sends of them is skipped.
  *
  * Reading from offset 0 asks the server anew; so does an offset that is not
- * among the entries that are kept.
+ * among the entries that are kept, and any after this mount has changed the
+ * directory.
  *
  * A stream is used by one request at a time: the kernel sees to that, but for
  * a request that was interrupted and still runs. `busy` and the references
@@ -362,7 +363,7 @@ static void fetch_done(struct fs_req *r)
 	/* Nothing but dots and more to come: go on behind them. Nothing at all,
 	 * and not the end: that would repeat itself for ever. */
 	if (s->len == 0 && !s->eof) {
-		if (s->last != r->call.dir.cookie) {
+		if (s->last != r->call.dir.cookie && r->req) {
 			ask(r, s->last);
 			return;
 		}
@@ -427,7 +428,9 @@ static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	r->size = size;
 	r->filled = (size_t)off;
 	r->step = plus;
-	if (off == 0)                   /* rewinddir() shows what is new */
+	/* rewinddir() shows what is new. And what this mount has changed since must
+	 * not come back: the kernel would believe a name that is gone. */
+	if (off == 0 || atomic_load(&s->ino->entries_ns) >= s->asked_ns)
 		s->any = false;
 	go_on(r);
 }

@@ -287,8 +287,9 @@ static void write_done(struct fs_req *r)
 	}
 	atomic_fetch_sub(&r->ino->writing, 1);
 	/* An error after a part was written: write() tells of that part, the
-	 * next one of the error. */
-	if (r->req && (c->status == 0 || r->filled)) {
+	 * next one of the error. The kernel's write-back of mapped pages has no
+	 * next one, and takes any answer but an error for all of it. */
+	if (r->req && (c->status == 0 || (r->filled && !r->fi.writepage))) {
 		fuse_reply_write(r->req, r->filled);
 		r->req = NULL;
 	}
@@ -306,6 +307,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	if (!r)
 		return;
 	fs_file_ref(r, f);
+	r->fi = *fi;
 	r->cred = f->cred;
 	r->size = size;
 	r->call.open = f->open;

@@ -42,6 +42,9 @@ struct fs_lane {
 	int fd;
 	struct fs_rx rx;
 	bool starved;                   /* not reading: no receive buffer */
+	bool aside;                     /* not reading: others have a connection */
+	_Atomic bool up;                /* has a connection, at the last look */
+	uint64_t init;                  /* FUSE_INIT, not yet answered: its `unique` */
 	struct list idle;               /* fs_reqs */
 	struct list active;             /* fs_reqs between handler and fs_req_free() */
 	struct list want_buf;           /* READs that wait for a buffer (node) */
@@ -134,11 +137,18 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */
 void fs_reply_err(struct fs_req *r, int err);
-/* Has this thread a signal before it that ends its process? */
-bool fs_dies(pid_t pid);
+/* Has this thread a signal before it that ends its process? unknown: what to say
+ * if it is gone, or not ours to know. */
+bool fs_dies(pid_t pid, bool unknown);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
 struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);
+/* This mount has changed its entries, or tried to: a listing that is older is not
+ * to be gone on with. */
+static inline void fs_dir_changed(struct inode *dir)
+{
+	atomic_store(&dir->entries_ns, mono_ns());
+}
 static inline struct fs *fs_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);

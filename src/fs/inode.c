@@ -64,7 +64,10 @@ int inode_table_init(struct inode_table *t)
 
 static void inode_destroy(struct inode *ino)
 {
-	free(ino->name);
+	for (struct name *n = ino->names, *next; n; n = next) {
+		next = n->next;
+		free(n);
+	}
 	free(ino->silly);
 	free(ino);
 }
@@ -87,42 +90,89 @@ void inode_table_fini(struct inode_table *t)
 
 /* ---- names ---- */
 
-static void names_remove(struct inode_table *t, struct inode *ino)
-{
-	struct name_shard *n;
+/* Of one inode. Those that other clients have taken away stay until they are too
+ * many: nobody asks for them. */
+#define NAMES_MAX 16u
 
-	if (!ino->name)
-		return;
-	n = names_of(t, name_hash(ino->parent_id, ino->name));
-	pthread_mutex_lock(&n->mu);
-	list_del(&ino->by_name);
-	pthread_mutex_unlock(&n->mu);
+static void drop_name(struct inode_table *t, struct name **p)
+{
+	struct name *n = *p;
+	struct name_shard *s = names_of(t, n->hash);
+
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	pthread_mutex_unlock(&s->mu);
+	*p = n->next;
+	free(n);
 }
 
-/* Shard held. Without memory for the name the file keeps the old one: a removal
- * then removes it, as if another client had done it. */
-static void set_name(struct inode_table *t, struct inode *ino, uint64_t parent,
-		     const char *name, size_t len)
+/* Shard held: where it is in ino's list. */
+static struct name **name_at(struct inode *ino, uint64_t parent, const char *text, size_t len)
 {
-	struct name_shard *n;
-	uint32_t hash;
-	char *copy;
+	struct name **p = &ino->names;
 
-	if (ino->name && ino->parent_id == parent && strlen(ino->name) == len &&
-	    memcmp(ino->name, name, len) == 0)
+	while (*p && ((*p)->parent_id != parent || strncmp((*p)->text, text, len) != 0 ||
+		      (*p)->text[len]))
+		p = &(*p)->next;
+	return p;
+}
+
+static void remove_name(struct inode_table *t, struct inode *ino, uint64_t parent,
+			const char *text)
+{
+	struct name **p = name_at(ino, parent, text, strlen(text));
+
+	if (*p)
+		drop_name(t, p);
+}
+
+static struct name *new_name(struct inode *ino, uint64_t parent, const char *text, size_t len)
+{
+	struct name *n = malloc(sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	n->ino = ino;
+	n->parent_id = parent;
+	memcpy(n->text, text, len);
+	n->text[len] = '\0';
+	n->hash = name_hash(parent, n->text);
+	list_init(&n->by_name);
+	return n;
+}
+
+static void keep_newest(struct inode_table *t, struct inode *ino)
+{
+	struct name **p = &ino->names;
+
+	for (unsigned i = 0; *p && i < NAMES_MAX; i++)
+		p = &(*p)->next;
+	if (*p)
+		drop_name(t, p);
+}
+
+/* Shard held: its newest, and the name's. Without memory for it a removal removes
+ * the file, as if another client had done it. */
+static void add_name(struct inode_table *t, struct inode *ino, uint64_t parent,
+		     const char *text, size_t len)
+{
+	struct name **p = name_at(ino, parent, text, len), *n = *p;
+	struct name_shard *s;
+
+	if (n)
+		*p = n->next;
+	else
+		n = new_name(ino, parent, text, len);
+	if (!n)
 		return;
-	copy = strndup(name, len);
-	if (!copy)
-		return;
-	names_remove(t, ino);
-	free(ino->name);
-	ino->name = copy;
-	ino->parent_id = parent;
-	hash = name_hash(parent, copy);
-	n = names_of(t, hash);
-	pthread_mutex_lock(&n->mu);
-	list_add_head(names_bucket(n, hash), &ino->by_name);
-	pthread_mutex_unlock(&n->mu);
+	n->next = ino->names;
+	ino->names = n;
+	s = names_of(t, n->hash);
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	list_add_head(names_bucket(s, n->hash), &n->by_name);
+	pthread_mutex_unlock(&s->mu);
+	keep_newest(t, ino);
 }
 
 /* Names shard held: an inode that is listed may be on its way out. */
@@ -136,35 +186,78 @@ static bool ref_live(struct inode *ino)
 	return false;
 }
 
-static struct inode *find_name(struct inode_table *t, uint64_t parent, const char *name,
-			       bool only_open)
+struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
 {
 	uint32_t hash = name_hash(parent, name);
-	struct name_shard *n = names_of(t, hash);
+	struct name_shard *s = names_of(t, hash);
 	struct inode *found = NULL;
 
-	pthread_mutex_lock(&n->mu);
-	list_for_each(l, names_bucket(n, hash)) {
-		struct inode *ino = container_of(l, struct inode, by_name);
+	pthread_mutex_lock(&s->mu);
+	list_for_each(l, names_bucket(s, hash)) {
+		struct name *n = container_of(l, struct name, by_name);
 
-		if (ino->parent_id == parent && strcmp(ino->name, name) == 0 &&
-		    (!only_open || atomic_load(&ino->nopen)) && ref_live(ino)) {
-			found = ino;
+		if (n->hash == hash && n->parent_id == parent && strcmp(n->text, name) == 0 &&
+		    ref_live(n->ino)) {
+			found = n->ino;
 			break;
 		}
 	}
-	pthread_mutex_unlock(&n->mu);
+	pthread_mutex_unlock(&s->mu);
 	return found;
 }
 
 struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name)
 {
-	return find_name(t, parent, name, true);
+	struct inode *ino = inode_find(t, parent, name);
+
+	if (!ino || atomic_load(&ino->nopen))
+		return ino;
+	inode_put(t, ino, 1);
+	return NULL;
 }
 
-struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
+void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
 {
-	return find_name(t, parent, name, false);
+	struct inode_shard *s = shard_of(t, ino->hash);
+
+	pthread_mutex_lock(&s->mu);
+	add_name(t, ino, parent, name, strlen(name));
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* Takes the name away, and returns whose it was, referenced. */
+static struct inode *unname(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(t, parent, name);
+	struct inode_shard *s;
+
+	if (!ino)
+		return NULL;
+	s = shard_of(t, ino->hash);
+	pthread_mutex_lock(&s->mu);
+	remove_name(t, ino, parent, name);
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = unname(t, parent, name);
+
+	if (ino)
+		inode_put(t, ino, 1);
+}
+
+void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
+		   const char *newname)
+{
+	struct inode *moved = unname(t, from, name);
+
+	inode_unnamed(t, to, newname);
+	if (!moved)
+		return;
+	inode_named(t, moved, to, newname);
+	inode_put(t, moved, 1);
 }
 
 /* ---- attributes ---- */
@@ -294,7 +387,6 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 	memcpy(ino->fh.data, fh->data, fh->len);
 	ino->id = atomic_fetch_add(&t->next_id, 1);
 	ino->type = attr->mode & S_IFMT;
-	list_init(&ino->by_name);
 	ino->hash_next = *b;
 	*b = ino;
 	atomic_fetch_add(&t->count, 1);
@@ -317,10 +409,8 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 {
 	inode_ref(ino);
 	note_attr(t, ino, attr);
-	/* The silly name is not one that it should be found under by
-	 * accident; what it was called before is gone. */
-	if (parent && !ino->silly)
-		set_name(t, ino, parent, name, namelen);
+	if (parent)
+		add_name(t, ino, parent, name, namelen);
 }
 
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
@@ -386,7 +476,8 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 		unhash(t, s, ino);
 	pthread_mutex_unlock(&s->mu);
 	if (last) {
-		names_remove(t, ino);
+		while (ino->names)
+			drop_name(t, &ino->names);
 		inode_destroy(ino);
 	}
 }
@@ -422,31 +513,25 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 	return silly;
 }
 
-void inode_renamed(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
-{
-	struct inode_shard *s = shard_of(t, ino->hash);
-
-	pthread_mutex_lock(&s->mu);
-	set_name(t, ino, parent, name, strlen(name));
-	pthread_mutex_unlock(&s->mu);
-}
-
-bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, struct silly *silly)
+bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
+		     struct silly *silly)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
 	bool open;
 
 	pthread_mutex_lock(&s->mu);
 	open = atomic_load(&ino->nopen) > 0;
+	remove_name(t, ino, parent, name);
 	if (open) {
 		ino->silly = silly;
-		set_name(t, ino, parent, silly->name, strlen(silly->name));
+		add_name(t, ino, parent, silly->name, strlen(silly->name));
 	}
 	pthread_mutex_unlock(&s->mu);
 	return open;
 }
 
-struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino)
+struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino, uint64_t parent,
+				const char *name)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
 	struct silly *silly;
@@ -454,8 +539,32 @@ struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino)
 	pthread_mutex_lock(&s->mu);
 	silly = ino->silly;
 	ino->silly = NULL;
+	if (silly) {
+		remove_name(t, ino, parent, silly->name);
+		add_name(t, ino, parent, name, strlen(name));
+	}
 	pthread_mutex_unlock(&s->mu);
 	return silly;
+}
+
+void silly_free(struct inode_table *t, struct silly *s)
+{
+	if (s && s->dir) {
+		atomic_fetch_sub(&s->dir->nsilly, 1);
+		inode_put(t, s->dir, 1);
+	}
+	free(s);
+}
+
+bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name)
+{
+	struct inode_shard *s = shard_of(t, ino->hash);
+	bool is;
+
+	pthread_mutex_lock(&s->mu);
+	is = ino->silly && strcmp(ino->silly->name, name) == 0;
+	pthread_mutex_unlock(&s->mu);
+	return is;
 }
 
 bool inode_is_silly(struct inode_table *t, struct inode *ino)

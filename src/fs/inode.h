@@ -9,9 +9,11 @@
  *
  * Locks: the table is cut into shards by the handle's hash, each with a mutex
  * that is held for a table access and never while anything waits. It also
- * guards what is marked [s] below. A second set of shards lists the inodes by
- * (directory, name), for silly rename and for what rename moves; order: table,
- * then names.
+ * guards what is marked [s] below. A second set of shards lists the names under
+ * which inodes were seen by (directory, name), for silly rename and for what
+ * rename moves; order: table, then names. A file may have several (hard links).
+ * Whose a name is, the newest entry says, as the kernel's own cache does: it
+ * never removes or moves a name without having been told whose it is.
  *
  * What the kernel believes: it takes the attributes of every answer that has
  * some, and extends the size by what it writes. `told_size` follows it there.
@@ -31,10 +33,21 @@
 #define NAME_BUCKETS  512u
 #define SENT_BACK     1024u             /* threads, by their ids */
 
-struct silly {                          /* what is left of a name: see silly.c */
-	struct nfs_fh dir;
+struct inode;
+
+struct silly {                          /* what is left of a name: see remove.c */
+	struct inode *dir;              /* a reference, counted in its nsilly; or NULL */
 	char name[32];
 	struct rpc_cred cred;
+};
+
+struct name {
+	struct list by_name;            /* in the names shard, newest first */
+	struct name *next;              /* [s] of ino's, newest first */
+	struct inode *ino;
+	uint64_t parent_id;             /* this and what follows: constant */
+	uint32_t hash;
+	char text[];
 };
 
 struct inode {
@@ -58,11 +71,12 @@ struct inode {
 	uint64_t cache_change;
 
 	_Atomic unsigned nopen;         /* open files; changed under [s] */
-	/* The name it was last seen under; changed under both locks. */
-	uint64_t parent_id;
-	char *name;                     /* NULL: none is known */
-	struct list by_name;            /* in the names shard, newest first */
+	struct name *names;             /* [s] those it was seen under */
 	struct silly *silly;            /* [s] */
+
+	/* A directory: */
+	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
+	_Atomic unsigned nsilly;        /* silly names in it, not yet removed */
 };
 
 struct inode_shard {
@@ -138,18 +152,31 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
  * free; otherwise NULL. */
 struct silly *inode_close(struct inode_table *t, struct inode *ino);
 
-/* The open inode that was last seen as (parent, name), referenced; or NULL. */
-struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name);
-/* The inode that was last seen as (parent, name), open or not. */
+/* The inode that was last seen as (parent, name), referenced; or NULL. */
 struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name);
-/* It has another name now. */
-void inode_renamed(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
-/* Its name was changed to s->name; s is the inode's from now on. false: it is
- * not open any more, and s stays the caller's. */
-bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, struct silly *s);
-/* Takes it back (the rename did not happen after all); s is the caller's. */
-struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino);
+/* The same if it is open. */
+struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name);
+/* It has this name, too. */
+void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
+/* (parent, name) is gone. */
+void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name);
+/* (from, name) is (to, newname) now, whatever that was before. */
+void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
+		   const char *newname);
+/* Its name (parent, name) was changed to s->name; s is the inode's from now on.
+ * false: it is not open any more, and s stays the caller's. */
+bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
+		     struct silly *s);
+/* Takes it back (the rename did not happen after all): it is (parent, name) again.
+ * s is the caller's; NULL: there was none. */
+struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino, uint64_t parent,
+				const char *name);
+/* Frees s, and gives back what it has of its directory. */
+void silly_free(struct inode_table *t, struct silly *s);
+/* Has it a silly name? */
 bool inode_is_silly(struct inode_table *t, struct inode *ino);
+/* Is this it? */
+bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name);
 /* The mount has ended: what silly rename left of any file that is still open, one
  * at a time; NULL: no more. The caller's to remove and free. */
 struct silly *inode_take_silly(struct inode_table *t);

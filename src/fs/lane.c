@@ -17,6 +17,11 @@
  * fs_lane_writev() on the clone of the lane that gives them, which is the one
  * that read the request.
  *
+ * A lane without a connection does not read either, as long as another one has
+ * one (fs.aside): a connection that cannot be made costs the mount that lane
+ * and nothing else. When none has one, all read: what can be answered without
+ * the server is, and who is killed is let go.
+ *
  * The mount ends: reading fails with ENODEV on every clone; the first lane to
  * see it wakes fs_wait().
  */
@@ -79,6 +84,33 @@ static void lane_ended(struct fs_lane *fl)
 	sem_post(&fl->fs->ended);
 }
 
+/*
+ * The server clears set-id bits when a file is written, for whom it should. The
+ * kernel would do it before each write, by a change of the mode that the server
+ * refuses to everybody but the owner. It leaves that to us with
+ * FUSE_HANDLE_KILLPRIV, which libfuse 3.14 knows and does not hand on: so the
+ * flag is put into the answer to INIT here.
+ */
+static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
+{
+	const struct fuse_init_in *in = (const void *)(h + 1);
+
+	if (n >= sizeof(*h) + offsetof(struct fuse_init_in, flags) + sizeof(in->flags) &&
+	    (in->flags & FUSE_HANDLE_KILLPRIV))
+		fl->init = h->unique;
+}
+
+static void answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+
+	if (count < 2 || h->unique != fl->init || h->error ||
+	    iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
+		return;
+	((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV;
+	fl->init = 0;
+}
+
 /* The n bytes in head and tail. */
 static void process(struct fs_lane *fl, size_t n)
 {
@@ -86,6 +118,9 @@ static void process(struct fs_lane *fl, size_t n)
 	const struct fuse_in_header *h = head->mem;
 	struct fuse_buf buf = { .mem = head->mem, .size = n };
 	char *whole = NULL;
+
+	if (h->opcode == FUSE_INIT)
+		note_init(fl, h, n);
 
 	if (n > head->size && h->opcode != FUSE_WRITE) {
 		whole = malloc(n);
@@ -101,6 +136,14 @@ static void process(struct fs_lane *fl, size_t n)
 	free(whole);
 }
 
+/* After starved or aside has changed. */
+static void rewatch(struct fs_lane *fl)
+{
+	if (fl->watch.fd >= 0)
+		loop_rewatch(fl->lane->loop, &fl->watch,
+			     fl->starved || fl->aside ? 0 : EPOLLIN | EPOLLEXCLUSIVE);
+}
+
 /* One request. false: nothing more to read now. */
 static bool read_one(struct fs_lane *fl)
 {
@@ -110,7 +153,7 @@ static bool read_one(struct fs_lane *fl)
 	if (!have_rx(fl)) {
 		fl->starved = true;
 		stat_add(&fl->lane->stats, STAT_FUSE_WAITS, 1);
-		loop_rewatch(fl->lane->loop, &fl->watch, 0);
+		rewatch(fl);
 		return false;
 	}
 	iov[0] = (struct iovec){ fl->rx.head->mem, fl->rx.head->size };
@@ -149,14 +192,31 @@ static void on_buffers_freed(struct nfs_lane *l)
 		return;
 	if (have_rx(fl)) {
 		fl->starved = false;
-		loop_rewatch(l->loop, &fl->watch, EPOLLIN | EPOLLEXCLUSIVE);
+		rewatch(fl);
 	}
 }
 
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	(void)userdata;
+	if (fs_this_lane && fs_this_lane->init)
+		answer_init(fs_this_lane, iov, count);
 	return writev(fs_this_lane ? fs_this_lane->fd : fd, iov, count);
+}
+
+/* ---- connections ---- */
+
+static void step_aside(struct fs_lane *fl)
+{
+	bool up = nfs_lane_up(fl->lane), other = false;
+
+	atomic_store(&fl->up, up);
+	for (unsigned i = 0; i < fl->fs->nlanes && !other; i++)
+		other = atomic_load(&fl->fs->lanes[i].up);
+	if (fl->aside == (!up && other))
+		return;
+	fl->aside = !fl->aside;
+	rewatch(fl);
 }
 
 /* ---- interrupts ----
@@ -165,12 +225,23 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
  * that was given up goes on, and may overtake what the program writes there next.
  * So only who is about to die is let go. */
 
+static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r)
+{
+	pid_t pid = fuse_req_ctx(r->req)->pid;
+
+	if (fuse_req_interrupted(r->req))
+		return fs_dies(pid, true);
+	/* A lane that does not read is not told. */
+	return fl->starved && fs_dies(pid, false);
+}
+
 static void on_scan(struct loop_timer *t)
 {
 	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
 	uint64_t now = mono_ns();
 
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
+	step_aside(fl);
 	list_for_each(n, &fl->active) {
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
@@ -178,8 +249,7 @@ static void on_scan(struct loop_timer *t)
 		if (now - r->start_ns < LATE_NS)
 			break;
 		fs_late(r);
-		if (now - r->start_ns >= INTERRUPT_NS && r->req && fuse_req_interrupted(r->req) &&
-		    fs_dies(fuse_req_ctx(r->req)->pid))
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r))
 			fs_reply_err(r, EINTR);
 	}
 }
@@ -219,6 +289,7 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 		fl->watch.fd = -1;
 		log_err("lane %u cannot serve the mount: %s", l->index, strerror(-rc));
 	}
+	step_aside(fl);
 }
 
 void fs_lane_detach(struct nfs_lane *l, void *arg)

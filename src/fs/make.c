@@ -13,6 +13,7 @@ static void entry_done(struct fs_req *r)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
+	fs_dir_changed(r->ino);
 	if (r->call.status || !r->req) {
 		fs_done_status(r);
 		return;
@@ -103,13 +104,13 @@ static void link_done(struct fs_req *r)
 	struct fs *fs = r->fl->fs;
 	struct fuse_entry_param e = { 0 };
 
+	fs_dir_changed(r->ino2);
 	if (r->call.status || !r->req) {
 		fs_done_status(r);
 		return;
 	}
 	inode_update(&fs->inodes, r->ino, &r->call.attr);
-	/* The older name is what programs remove, once there are two. */
-	inode_renamed(&fs->inodes, r->ino, r->ino2->id, r->name);
+	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* the kernel's, for this entry */
 	e.ino = (fuse_ino_t)(uintptr_t)r->ino;
 	e.generation = r->ino->id;
@@ -145,6 +146,7 @@ static void create_done(struct fs_req *r)
 	struct inode *ino;
 	struct file *f = NULL;
 
+	fs_dir_changed(r->ino);
 	if (r->call.status) {
 		fs_done_status(r);
 		return;

@@ -129,6 +129,12 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!r)
 		return;
 	fs_sattr(&r->call.sattr, st, to_set);
+	/* The kernel's part of clearing set-id bits that the server clears. A server
+	 * may refuse even to change nothing. */
+	if (!r->call.sattr.valid) {
+		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+		return;
+	}
 	/* ftruncate() was allowed at open, as write() is. */
 	if (fi && (r->call.sattr.valid & NFS_SET_SIZE)) {
 		struct file *f = (struct file *)(uintptr_t)fi->fh;

@@ -11,6 +11,9 @@
  *   rename(b, a), a open:   RENAME a -> .nfs1; RENAME b -> a
  *                           (fails: RENAME .nfs1 -> a)
  *
+ *   rmdir(d), just after the last close of what was unlinked in d: close() does not
+ *           wait for REMOVE .nfs1, so rmdir does, for a moment
+ *
  * The daemon dies before the close: the .nfs file stays, as it would with any
  * NFS client.
  */
@@ -23,14 +26,16 @@
 
 /* ---- silly names ---- */
 
-static struct silly *silly_new(struct fs_req *r, const struct inode *dir)
+static struct silly *silly_new(struct fs_req *r, struct inode *dir)
 {
 	struct fs *fs = r->fl->fs;
 	struct silly *s = malloc(sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->dir = dir->fh;
+	inode_ref(dir);
+	s->dir = dir;
+	atomic_fetch_add(&dir->nsilly, 1);
 	s->cred = r->cred;
 	snprintf(s->name, sizeof(s->name), ".nfs%016" PRIx64 "%08x", fs->silly_seed,
 		 atomic_fetch_add(&fs->silly_count, 1));
@@ -42,6 +47,7 @@ static void silly_removed(struct fs_req *r)
 	if (r->call.status && r->call.status != -ENOENT)
 		log_warn("'%s' stays on the server: it could not be removed after its file was "
 			 "closed: %s", r->silly->name, strerror(-r->call.status));
+	fs_dir_changed(r->silly->dir);
 	fs_req_free(r);
 }
 
@@ -51,36 +57,39 @@ void fs_remove_silly(struct fs_lane *fl, struct silly *s)
 
 	if (!r) {
 		log_warn("'%s' stays on the server: out of memory", s->name);
-		free(s);
+		silly_free(&fl->fs->inodes, s);
 		return;
 	}
 	r->silly = s;
-	r->call.fh = &s->dir;
+	r->call.fh = &s->dir->fh;
 	r->call.name = s->name;
 	fs_req_start(r, NFS_OP_REMOVE, silly_removed);
 }
 
-/* The open file that has this name, if renaming it is called for. */
-static struct inode *find_victim(struct fs *fs, struct inode *dir, const char *name)
-{
-	return inode_find_open(&fs->inodes, dir->id, name);
-}
-
-/* ---- unlink, rmdir ---- */
+/* ---- unlink ---- */
 
 /* The victim's name is r->silly->name now. Closed meanwhile: nobody else is
  * going to remove that. */
-static void name_is_silly(struct fs_req *r, const struct inode *dir)
+static void name_is_silly(struct fs_req *r, const struct inode *dir, const char *name)
 {
-	if (!inode_set_silly(&r->fl->fs->inodes, r->victim, dir->id, r->silly))
+	if (!inode_set_silly(&r->fl->fs->inodes, r->victim, dir->id, name, r->silly))
 		fs_remove_silly(r->fl, r->silly);
 	r->silly = NULL;
 }
 
 static void unlink_silly_done(struct fs_req *r)
 {
+	fs_dir_changed(r->ino);
 	if (r->call.status == 0)
-		name_is_silly(r, r->ino);
+		name_is_silly(r, r->ino, r->name);
+	fs_done_status(r);
+}
+
+static void unlink_done(struct fs_req *r)
+{
+	fs_dir_changed(r->ino);
+	if (r->call.status == 0)
+		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
 	fs_done_status(r);
 }
 
@@ -92,14 +101,15 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
 	r->call.name = r->name;
-	r->victim = find_victim(fs, r->ino, r->name);
-	if (!r->victim) {
-		fs_req_start(r, NFS_OP_REMOVE, fs_done_status);
+	r->victim = inode_find_open(&fs->inodes, r->ino->id, r->name);
+	if (r->victim && inode_silly_is(&fs->inodes, r->victim, r->name)) {
+		fs_reply_err(r, EBUSY); /* it goes with the last close */
+		fs_req_free(r);
 		return;
 	}
-	if (inode_is_silly(&fs->inodes, r->victim)) {
-		fs_reply_err(r, EBUSY); /* a .nfs name: it goes with the last close */
-		fs_req_free(r);
+	/* With a .nfs name already, a hard link of its own may go. */
+	if (!r->victim || inode_is_silly(&fs->inodes, r->victim)) {
+		fs_req_start(r, NFS_OP_REMOVE, unlink_done);
 		return;
 	}
 	r->silly = silly_new(r, r->ino);
@@ -113,42 +123,70 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fs_req_start(r, NFS_OP_RENAME, unlink_silly_done);
 }
 
+/* ---- rmdir ---- */
+
+/* A .nfs file may be on its way out: 10 ms, doubling to 160, 310 in all. */
+#define RMDIR_FIRST_MS 10u
+#define RMDIR_TRIES    5u
+
+static void rmdir_done(struct fs_req *r);
+
+static void on_rmdir_again(struct loop_timer *t)
+{
+	fs_req_start(container_of(t, struct fs_req, call.timer), NFS_OP_RMDIR, rmdir_done);
+}
+
+static void rmdir_done(struct fs_req *r)
+{
+	int rc = r->call.status;
+
+	fs_dir_changed(r->ino);
+	if ((rc == -ENOTEMPTY || rc == -EEXIST) && r->ino2 && atomic_load(&r->ino2->nsilly) &&
+	    r->step < RMDIR_TRIES && r->req) {
+		loop_timer_init(&r->call.timer, on_rmdir_again);
+		loop_timer_set(r->fl->lane->loop, &r->call.timer, RMDIR_FIRST_MS << r->step++);
+		return;
+	}
+	if (rc == 0)
+		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
+	fs_done_status(r);
+}
+
 void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), parent));
+	struct fs *fs = fs_of(req);
+	struct fs_req *r = fs_req_new(req, fs_inode(fs, parent));
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
 	r->call.name = r->name;
-	fs_req_start(r, NFS_OP_RMDIR, fs_done_status);
+	r->ino2 = inode_find(&fs->inodes, r->ino->id, r->name);
+	fs_req_start(r, NFS_OP_RMDIR, rmdir_done);
 }
 
 /* ---- rename ---- */
 
 static void rename_back_done(struct fs_req *r)
 {
+	fs_dir_changed(r->ino2);
 	r->call.status = r->saved;      /* why the rename itself failed */
 	fs_done_status(r);
 }
 
 static void rename_done(struct fs_req *r)
 {
-	struct fs *fs = r->fl->fs;
-	struct inode *moved;
+	struct inode_table *t = &r->fl->fs->inodes;
 
+	fs_dir_changed(r->ino);
+	fs_dir_changed(r->ino2);
 	if (r->call.status == 0) {
 		/* It is to be found by the name that it has now, when it is open
 		 * and that name goes. */
-		moved = inode_find(&fs->inodes, r->ino->id, r->name);
-		if (moved) {
-			inode_renamed(&fs->inodes, moved, r->ino2->id, r->name2);
-			inode_put(&fs->inodes, moved, 1);
-		}
+		inode_renamed(t, r->ino->id, r->name, r->ino2->id, r->name2);
 	} else if (r->victim) {
-		struct silly *s = inode_clear_silly(&fs->inodes, r->victim);
+		struct silly *s = inode_clear_silly(t, r->victim, r->ino2->id, r->name2);
 
 		if (s) {
-			inode_renamed(&fs->inodes, r->victim, r->ino2->id, r->name2);
 			r->silly = s;
 			r->saved = r->call.status;
 			r->call.fh = r->call.fh2 = &r->ino2->fh;
@@ -173,8 +211,9 @@ static void start_rename(struct fs_req *r)
 /* The name to take is free now, or was so already. */
 static void target_moved(struct fs_req *r)
 {
+	fs_dir_changed(r->ino2);
 	if (r->call.status == 0) {
-		name_is_silly(r, r->ino2);
+		name_is_silly(r, r->ino2, r->name2);
 	} else if (r->call.status != -ENOENT) {
 		fs_done_status(r);
 		return;
@@ -188,7 +227,7 @@ static bool take_victim(struct fs *fs, struct fs_req *r)
 {
 	struct inode *source;
 
-	r->victim = find_victim(fs, r->ino2, r->name2);
+	r->victim = inode_find_open(&fs->inodes, r->ino2->id, r->name2);
 	if (!r->victim)
 		return false;
 	source = inode_find_open(&fs->inodes, r->ino->id, r->name);

@@ -65,7 +65,7 @@ static bool is_line(const char *line, const char *key, uint64_t *mask)
 	return true;
 }
 
-bool fs_dies(pid_t pid)
+bool fs_dies(pid_t pid, bool unknown)
 {
 	uint64_t pending = 0, other = HARMLESS;
 	char path[64], *line = NULL;
@@ -75,7 +75,7 @@ bool fs_dies(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	f = pid ? fopen(path, "re") : NULL;
 	if (!f)
-		return true;    /* gone, or not ours to know */
+		return unknown;
 	while (getline(&line, &size, f) > 0)
 		if (!is_line(line, "SigPnd:", &pending) && !is_line(line, "ShdPnd:", &pending) &&
 		    !is_line(line, "SigBlk:", &other) && !is_line(line, "SigIgn:", &other))
@@ -155,7 +155,7 @@ void fs_req_free(struct fs_req *r)
 	if (r->victim)
 		inode_put(t, r->victim, 1);
 	free(r->text);
-	free(r->silly);
+	silly_free(t, r->silly);
 	list_del(&r->node);
 	list_add_head(&fl->idle, &r->node);
 	/* Last, as it may start a CLOSE, and r is free to be that one's. */

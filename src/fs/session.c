@@ -129,8 +129,8 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
 	/* Off: open and truncate are two steps here. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
-	/* Off: the server clears set-id bits when a file is written. */
-	want(conn, FUSE_CAP_HANDLE_KILLPRIV, false);
+	/* The server does: see lane.c. */
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
 	/* Off: locks are the kernel's, local to this machine. */
 	want(conn, FUSE_CAP_POSIX_LOCKS, false);
 	want(conn, FUSE_CAP_FLOCK_LOCKS, false);

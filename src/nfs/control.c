@@ -215,22 +215,22 @@ static void *control_main(void *arg)
 {
 	struct nfs_client *cl = arg;
 	struct nfs_control *ctl = cl->control;
+	struct timespec ts;
 
+	nfs_deadline(&ts, TICK_MS);
 	pthread_mutex_lock(&ctl->mu);
 	while (!ctl->stopping) {
-		struct timespec ts;
 		bool lost = ctl->recover;
 
-		if (!lost) {
-			nfs_deadline(&ts, TICK_MS);
-			if (pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
-				continue;
-		}
+		/* Whoever else uses the condition, the tick's time comes. */
+		if (!lost && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
+			continue;
 		pthread_mutex_unlock(&ctl->mu);
 		if (lost)
 			recover(cl);
 		else if (cl->cfg.version->tick)
 			cl->cfg.version->tick(cl);
+		nfs_deadline(&ts, TICK_MS);
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);

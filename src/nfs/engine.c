@@ -115,8 +115,10 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	return ok;
 }
 
-/* false: no room now, c is where it was. */
-static bool start_one(struct nfs_lane *l, struct nfs_call *c)
+enum started { STARTED, NO_BUFFER, NO_SLOT };
+
+/* Other than STARTED: no room now, c is where it was. */
+static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = l->client->cfg.version;
 	const struct nfs_opdef *def = opdef(c);
@@ -124,13 +126,13 @@ static bool start_one(struct nfs_lane *l, struct nfs_call *c)
 	if (!def) {             /* nothing to tell the server in this version */
 		list_del(&c->node);
 		finish(c, 0);
-		return true;
+		return STARTED;
 	}
 	if (!take_buffers(l, c, def))
-		return false;
+		return NO_BUFFER;
 	if (v->acquire && !v->acquire(l, c)) {
 		put_buffers(l, c->rr.msg, c->rr.reply_buf);
-		return false;
+		return NO_SLOT;
 	}
 	list_del(&c->node);
 	l->active++;
@@ -141,19 +143,34 @@ static bool start_one(struct nfs_lane *l, struct nfs_call *c)
 			c->rr.msg->size - RR_HDR_ROOM);
 		on_reply(&c->rr, -EMSGSIZE);
 	}
-	return true;
+	return STARTED;
 }
 
+/*
+ * Who finds no buffer for its reply is passed by: those behind it may have all of
+ * them, with data of theirs, and put them back only when they have run. It is
+ * the first to get one then.
+ */
 void nfs_lane_pump(struct nfs_lane *l)
 {
-	while (!list_empty(&l->waiting)) {
-		struct nfs_call *c = container_of(l->waiting.next, struct nfs_call, node);
+	struct list *n = l->waiting.next;
+
+	while (n != &l->waiting) {
+		struct nfs_call *c = container_of(n, struct nfs_call, node);
 		bool control = c->flags & NFS_CALL_CONTROL;
 
 		if (!control && (l->hold || l->active >= l->window))
 			return;
-		if (!start_one(l, c))
+		switch (start_one(l, c)) {
+		case STARTED:
+			n = l->waiting.next;    /* the list may be another one now */
+			break;
+		case NO_BUFFER:
+			n = n->next;
+			break;
+		case NO_SLOT:
 			return;
+		}
 	}
 }
 
@@ -176,8 +193,12 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 
 void nfs_give_up(struct nfs_call *c, int status)
 {
+	struct nfs_lane *l = c->lane;
+
 	list_del(&c->node);
 	finish(c, status);
+	if (l->buffers_freed)
+		l->buffers_freed(l);
 }
 
 void nfs_start(struct nfs_lane *l, struct nfs_call *c)

@@ -714,16 +714,16 @@ Test(fs_dir, which_signals_end_a_process)
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-	cr_assert_not(fs_dies(pid));
+	cr_assert_not(fs_dies(pid, true));
 	kill(pid, SIGALRM);
 	kill(pid, SIGHUP);
 	kill(pid, SIGWINCH);
 	kill(pid, SIGTSTP);
-	cr_assert_not(fs_dies(pid));
+	cr_assert_not(fs_dies(pid, true));
 	kill(pid, SIGTERM);
-	cr_assert(fs_dies(pid));
+	cr_assert(fs_dies(pid, false));
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert(fs_dies(pid), "it is gone");
-	cr_assert(fs_dies(0), "not of our name space");
+	cr_assert(fs_dies(pid, true) && !fs_dies(pid, false), "it is gone");
+	cr_assert(fs_dies(0, true) && !fs_dies(0, false), "not of our name space");
 }

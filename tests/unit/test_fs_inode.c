@@ -113,7 +113,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_null(inode_find_open(&t, 8, "a"), "another directory");
 	cr_assert_null(inode_find_open(&t, 7, "b"));
 
-	inode_renamed(&t, a, 8, "b");
+	inode_renamed(&t, 7, "a", 8, "b");
 	cr_assert_null(inode_find_open(&t, 7, "a"));
 	cr_assert_eq(inode_find_open(&t, 8, "b"), a);
 	inode_put(&t, a, 1);
@@ -142,7 +142,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 
 	cr_assert_eq(inode_find(&t, 7, "tmp"), a);
 	inode_put(&t, a, 1);
-	inode_renamed(&t, a, 7, "final");
+	inode_renamed(&t, 7, "tmp", 7, "final");
 	cr_assert_null(inode_find(&t, 7, "tmp"));
 	inode_open(&t, a, &attr);
 	cr_assert_eq(inode_find_open(&t, 7, "final"), a);
@@ -151,12 +151,46 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	b = get(2, 1, 7, "final");
 	cr_assert_eq(inode_find(&t, 7, "final"), b);
 	inode_put(&t, b, 1);
-	cr_assert_eq(inode_find_open(&t, 7, "final"), a, "the one that is open");
-	inode_put(&t, a, 1);
+	cr_assert_null(inode_find_open(&t, 7, "final"), "and that is not open");
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 	cr_assert_null(inode_find(&t, 7, "final"), "gone with the inode");
+}
+
+/* Whichever of its names goes, it is found; and the ones left still work. */
+Test(inode, hard_links, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG };
+	struct inode *a = get(1, 1, 7, "a"), *b;
+	char name[16];
+
+	inode_named(&t, a, 7, "b");
+	inode_open(&t, a, &attr);
+	inode_unnamed(&t, 7, "b");
+	cr_assert_null(inode_find(&t, 7, "b"));
+	cr_assert_eq(inode_find_open(&t, 7, "a"), a);
+	inode_put(&t, a, 1);
+	/* Renamed over: the name is the other's, and not in two places. */
+	b = get(2, 1, 9, "n");
+	inode_renamed(&t, 9, "n", 7, "a");
+	cr_assert_null(inode_find(&t, 9, "n"));
+	cr_assert_eq(inode_find(&t, 7, "a"), b);
+	inode_put(&t, b, 1);
+	inode_unnamed(&t, 7, "a");
+	cr_assert_null(inode_find(&t, 7, "a"));
+	/* No end of names: the newest are kept. */
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		inode_named(&t, a, 7, name);
+	}
+	cr_assert_eq(inode_find(&t, 7, "99"), a);
+	inode_put(&t, a, 1);
+	cr_assert_null(inode_find(&t, 7, "0"));
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+	inode_put(&t, b, 1);
+	cr_assert_eq(t.count, 0);
 }
 
 Test(inode, silly_names, .init = setup, .fini = teardown)
@@ -166,15 +200,17 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	struct silly *s = calloc(1, sizeof(*s));
 
 	strcpy(s->name, ".nfs1");
-	cr_assert(!inode_set_silly(&t, a, 7, s), "not open: it stays the caller's");
+	cr_assert(!inode_set_silly(&t, a, 7, "a", s), "not open: it stays the caller's");
 	inode_open(&t, a, &attr);
-	cr_assert(inode_set_silly(&t, a, 7, s));
+	cr_assert(inode_set_silly(&t, a, 7, "a", s));
 	cr_assert(inode_is_silly(&t, a));
+	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
 	cr_assert_eq(inode_find_open(&t, 7, ".nfs1"), a);
 	inode_put(&t, a, 1);
+	cr_assert_null(inode_find(&t, 7, "a"));
 	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
 	cr_assert_null(inode_take_silly(&t));
-	cr_assert(inode_set_silly(&t, a, 7, s));
+	cr_assert(inode_set_silly(&t, a, 7, "a", s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
 	inode_put(&t, get(1, 1, 7, "whatever"), 1);
 	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");

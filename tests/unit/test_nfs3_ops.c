@@ -173,7 +173,7 @@ static void expect_attr(const struct nfs_attr *a)
 	cr_assert(a->fsid_major == 77 && a->fileid == 0x500000006);
 	cr_assert(a->atime.tv_sec == 100 && a->atime.tv_nsec == 1);
 	cr_assert(a->mtime.tv_sec == 200 && a->mtime.tv_nsec == 2);
-	cr_assert(a->ctime.tv_sec == -1 && a->ctime.tv_nsec == 3, "before 1970");
+	cr_assert(a->ctime.tv_sec == 0xffffffff && a->ctime.tv_nsec == 3, "2106: RFC 1813's seconds have no sign");
 }
 
 /* ---- arguments ---- */
@@ -361,7 +361,7 @@ Test(nfs3, what_setattr_sets)
 		{ NFS_SET_UID | NFS_SET_GID, 8, { 0, 1, 3, 1, 4, 0, 0, 0 } },
 		{ NFS_SET_SIZE, 8, { 0, 0, 0, 1, 5, 6, 0, 0 } },
 		{ NFS_SET_ATIME_NOW | NFS_SET_MTIME_NOW, 6, { 0, 0, 0, 0, 1, 1 } },
-		{ NFS_SET_ATIME | NFS_SET_MTIME, 10, { 0, 0, 0, 0, 2, 7, 8, 2, 0xffffffff, 9 } },
+		{ NFS_SET_ATIME | NFS_SET_MTIME, 10, { 0, 0, 0, 0, 2, 7, 8, 2, 0xffffffff, 0 } },
 		/* "Now" wins: the caller gave a time only as a place holder. */
 		{ NFS_SET_MTIME | NFS_SET_MTIME_NOW, 6, { 0, 0, 0, 0, 0, 1 } },
 	};
@@ -371,7 +371,7 @@ Test(nfs3, what_setattr_sets)
 
 		c.sattr = (struct nfs_sattr){
 			.valid = t[i].valid, .mode = 0107640, .uid = 3, .gid = 4,
-			.size = 0x500000006, .atime = { 7, 8 }, .mtime = { -1, 9 },
+			.size = 0x500000006, .atime = { 7, 8 }, .mtime = { 1ll << 32, 9 },
 		};
 		m_new();
 		m_fh();

@@ -178,6 +178,34 @@ Test(connect, pauses_start_over, .init = setup, .fini = teardown)
 	}
 }
 
+#ifndef __SANITIZE_THREAD__     /* which does not know pthread_clockjoin_np() */
+static _Atomic unsigned ticks;
+
+static void tick(struct nfs_client *cl)
+{
+	(void)cl;
+	ticks++;
+}
+
+/* The lease is kept, however busy the threads are with telling each other things. */
+Test(connect, ticks_come_whatever_else_happens)
+{
+	struct nfs_version ticking = version;
+
+	ticking.tick = tick;
+	fake_lane_start(&ticking, execute);
+	cr_assert_eq(nfs_control_start(&fake_cl), 0);
+	for (unsigned ms = 0; ms < 10000 && !ticks; ms++) {
+		nap();
+		if (ms % 50 == 0)
+			nfs_each_lane(&fake_cl, see_up, &(_Atomic bool){ false });
+	}
+	cr_assert_gt(ticks, 0);
+	cr_assert(nfs_control_stop(&fake_cl, 10000));
+	fake_lane_stop();
+}
+#endif
+
 /* teardown: the connector does not wait for its pause. */
 Test(connect, end_during_a_pause, .init = setup, .fini = teardown)
 {

@@ -308,6 +308,34 @@ Test(engine, nothing_held_is_before_a_control_call, .init = setup, .fini = teard
 	cr_assert(a->dones == 1 && b->dones == 1);
 }
 
+/* All large buffers are with calls that wait, as after a recovery: a call that
+ * needs one for its reply, and is the first in the queue, must not stop them. */
+Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = teardown)
+{
+	struct slab_buf *data[6];
+	struct op *blocked, *passes, *later;
+
+	warm_up();
+	for (unsigned i = 0; i < 6; i++)
+		data[i] = slab_get(&lane.slab, i < 4 ? SLAB_MID : SLAB_BIG);
+	lane.hold = true;
+	blocked = start(0, OP_LONG, 0);
+	passes = start(1, OP_PLAIN, 0);
+	later = start(2, OP_PLAIN, 0);
+	lane.hold = false;
+	nfs_lane_pump(&lane);
+	cr_assert_eq(fake.nsends, 3, "both that can be sent");
+	answer(passes, 0, 0);
+	/* The first buffer that comes back is for the one that waits for it. */
+	slab_put(&lane.slab, data[0]);
+	answer(later, 0, 0);
+	cr_assert_eq(fake.nsends, 4);
+	answer(blocked, 0, 0);
+	cr_assert(blocked->dones == 1 && passes->dones == 1 && later->dones == 1);
+	for (unsigned i = 1; i < 6; i++)
+		slab_put(&lane.slab, data[i]);
+}
+
 /* OPEN has opened the file and fails after all: nobody would ever close it. */
 Test(engine, failed_open_is_closed, .init = setup, .fini = teardown)
 {

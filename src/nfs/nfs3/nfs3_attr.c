@@ -57,8 +57,7 @@ bool nfs3_get_fh(struct nfs_fh *out, const nfs_fh3 *in)
 static struct timespec get_time(const nfstime3 *t)
 {
 	return (struct timespec){
-		/* Signed 32 bits: what servers mean by times before 1970. */
-		.tv_sec = (int32_t)t->seconds,
+		.tv_sec = t->seconds,
 		.tv_nsec = t->nseconds < 1000000000 ? (long)t->nseconds : 0,
 	};
 }
@@ -113,8 +112,13 @@ int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in)
 	return 0;
 }
 
+/* 1970 to 2106: the nearest to what is outside of that. */
 static nfstime3 put_time(const struct timespec *t)
 {
+	if (t->tv_sec < 0)
+		return (nfstime3){ 0 };
+	if (t->tv_sec > UINT32_MAX)
+		return (nfstime3){ .seconds = UINT32_MAX };
 	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = (uint32_t)t->tv_nsec };
 }
 

@@ -226,7 +226,9 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
 		return -EBADMSG;
 	c->statfs = a.fs;
-	c->statfs.name_max = a.maxname ? a.maxname : c->lane->client->name_max;
+	c->statfs.name_max = c->lane->client->name_max;
+	if (a.maxname && a.maxname < c->statfs.name_max)
+		c->statfs.name_max = a.maxname;
 	return 0;
 }
 

@@ -43,6 +43,15 @@ equal "$(cat <&5)$(cat r1)" oldnew "both contents"
 exec 5<&-
 echo x >m1 && exec 5<m1 && mv m1 m2 && rm m2 && equal "$(cat <&5)" x "renamed, then unlinked, open"
 exec 5<&-
+# hard links: whichever name is left is the one that counts
+echo data >h1 && ln h1 h2 && rm h2 && exec 5<h1 && rm h1 && equal "$(cat <&5)" data "the last of two names unlinked, open"
+exec 5<&-
+echo data >h1 && ln h1 h2 && exec 5<h1 && rm h1 h2 && equal "$(cat <&5)" data "both names unlinked, open"
+exec 5<&-
+echo data >h1 && ln h1 h2 && rm h2 && exec 5<h1 && echo new >h3 && mv h3 h1 && equal "$(cat <&5)" data "replaced, open"
+exec 5<&-
+# rmdir right after the last close of what was unlinked in it
+for i in {1..20}; do mkdir rd && echo x >rd/f && exec 5<rd/f && rm rd/f && exec 5<&- && rmdir rd || fail "rmdir after the last close, time $i"; done
 # exclusive create
 ( set -C; echo 1 >excl ) || fail "O_EXCL create"
 ( set -C; echo 2 >excl ) 2>/dev/null && fail "O_EXCL on an existing file"
@@ -60,6 +69,7 @@ mkfifo fifo && [[ -p $SERVER_WORK/fifo ]] || fail mkfifo
 # attributes
 chmod 640 t && equal "$(stat -c %a "$SERVER_WORK/t")" 640 chmod
 touch -d '2001-02-03 04:05:06.789' t && equal "$(stat -c %Y "$SERVER_WORK/t")" "$(date -d '2001-02-03 04:05:06' +%s)" "mtime"
+touch -d '2040-01-01 00:00:00' t && equal "$(stat -c %Y t)" "$(date -d '2040-01-01 00:00:00' +%s)" "a time after 2038"
 touch t && at_most "$(( $(date +%s) - $(stat -c %Y t) ))" 5 "touch sets now"
 (umask 077; echo >private; mkdir pdir); equal "$(stat -c %a "$SERVER_WORK/private" "$SERVER_WORK/pdir" | tr '\n' ' ')" "600 700 " umask
 [[ $(id -u) != 0 ]] || { chown 1234:5678 t && equal "$(stat -c %u:%g "$SERVER_WORK/t")" 1234:5678 chown; }

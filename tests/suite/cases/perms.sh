@@ -25,6 +25,12 @@ if [[ $(id -u) == 0 ]]; then
 	expect_error "Permission denied" setpriv --reuid 1001 --regid 1001 --groups 7 cat "$WORK/open/g"
 	# a file opened while it was allowed stays readable
 	as 1001 bash -c "echo before >'$WORK/open/own'; exec 5<'$WORK/open/own'; chmod 0 '$WORK/open/own'; cat <&5" | grep -qx before || fail "read after chmod 0"
+	# who may write, but does not own it, may write a set-id file; it loses the bit
+	echo 1 >"$WORK/open/sgid" && chown 1002:4242 "$WORK/open/sgid" && chmod 2775 "$WORK/open/sgid"
+	setpriv --reuid 1001 --regid 1001 --groups 4242 bash -c "echo 2 >>'$WORK/open/sgid'" || fail "append to a set-id file by another than its owner"
+	setpriv --reuid 1001 --regid 1001 --groups 4242 truncate -s 1 "$WORK/open/sgid" || fail "truncate a set-id file"
+	equal "$(stat -c %a "$SERVER_WORK/open/sgid")" 775 "its mode after that"
+	equal "$(stat -c %a "$WORK/open/sgid")" 775 "its mode as seen here"
 	mount_down
 else
 	vm-root bash -c "cd '$SERVER_WORK' && echo secret >s && chmod 600 s && mkdir closed && chmod 700 closed && echo all >all && chmod 644 all && mkdir r && chmod 755 r"
