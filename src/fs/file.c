@@ -296,6 +296,11 @@ static void write_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
+void fs_write_start(struct fs_req *r)
+{
+	fs_req_start(r, NFS_OP_WRITE, write_done);
+}
+
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi)
 {
@@ -319,8 +324,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		return;
 	}
 	atomic_fetch_add(&r->ino->writing, 1);
-	fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size);
-	fs_req_start(r, NFS_OP_WRITE, write_done);
+	if (fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size))
+		fs_write_start(r);
 }
 
 /* ---- flush, fsync ---- */

@@ -42,6 +42,10 @@ struct fs_lane {
 	int fd;
 	struct fs_rx rx;
 	bool starved;                   /* not reading: no receive buffer */
+	uint64_t starved_ns;            /* since when */
+	char *spare;                    /* plain memory to read into meanwhile, or NULL */
+	struct list parked;             /* WRITEs in such memory (buf_node) */
+	unsigned nparked;
 	bool aside;                     /* not reading: others have a connection */
 	_Atomic bool up;                /* has a connection, at the last look */
 	uint64_t init;                  /* FUSE_INIT, not yet answered: its `unique` */
@@ -82,7 +86,7 @@ struct file {
 
 struct fs_req {
 	struct list node;               /* idle, or active */
-	struct list buf_node;           /* in want_buf */
+	struct list buf_node;           /* in want_buf, or parked */
 	struct fs_lane *fl;
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
 	void (*done)(struct fs_req *r); /* the call has ended: r->call.status */
@@ -93,6 +97,7 @@ struct fs_req {
 	struct slab_buf *buf[2];        /* slab buffers, put back by fs_req_free() */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
+	char *spare;                    /* malloc'ed: where a parked WRITE lies */
 	struct silly *silly;            /* malloc'ed */
 	struct inode *victim;           /* a reference: the open file whose name goes */
 	struct fuse_file_info fi;
@@ -119,8 +124,9 @@ void fs_lane_detach(struct nfs_lane *l, void *fs);
 void fs_lane_fini(struct fs_lane *fl);
 /* writev of libfuse: to the device clone that the request came from. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
-/* The pieces of a WRITE's data in the receive buffers, which r then owns. */
-void fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size);
+/* The pieces of a WRITE's data in the receive buffers, which r then owns. False:
+ * it is parked, and is started (fs_write_start) when there are buffers for it. */
+bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size);
 
 /* ---- req.c ---- */
 
@@ -200,6 +206,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi);
+void fs_write_start(struct fs_req *r);
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

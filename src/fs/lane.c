@@ -8,7 +8,10 @@
  * read into again at once. A WRITE takes what it lies in (fs_lane_take_rx):
  * the server fetches it from there; the lane gets other buffers. When there
  * are none the lane does not read until some come back (fs.starved), and other
- * lanes take the requests.
+ * lanes take the requests. After half a second of that the server may be silent:
+ * the lane goes on, now and then, into plain memory, so that df, umount and kill
+ * do not wait behind data. A WRITE among it is parked in that memory, and copied
+ * when there are buffers again.
  *
  * libfuse takes the request apart, from a buffer of ours
  * (fuse_session_process_buf). It does not look at a WRITE's data, so it does
@@ -42,6 +45,9 @@
 /* When fs_late() may answer. */
 #define LATE_NS 500000000ull
 #define SCAN_MS      250u
+/* Parked WRITEs of a lane, and so the MiB that they may take. */
+#define PARKED_MAX   64u
+#define SPARE_SIZE   (SLAB_MID_SIZE + SLAB_BIG_SIZE)
 
 _Thread_local struct fs_lane *fs_this_lane;
 
@@ -58,12 +64,21 @@ static bool have_rx(struct fs_lane *fl)
 	return fl->rx.head && fl->rx.tail;
 }
 
-void fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size)
+bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size)
 {
 	struct slab_buf *head = fl->rx.head, *tail = fl->rx.tail;
-	size_t at = (size_t)((const char *)data - (const char *)head->mem);
-	size_t first = head->size - at < size ? head->size - at : size;
+	size_t at, first;
 
+	if (fl->spare && (uintptr_t)data - (uintptr_t)fl->spare < SPARE_SIZE) {
+		r->spare = fl->spare;
+		fl->spare = NULL;
+		r->call.io.data[0].mem = (void *)(uintptr_t)data;
+		list_add_tail(&fl->parked, &r->buf_node);
+		fl->nparked++;
+		return false;
+	}
+	at = (size_t)((const char *)data - (const char *)head->mem);
+	first = head->size - at < size ? head->size - at : size;
 	r->buf[0] = head;
 	fl->rx.head = NULL;
 	r->call.io.data[0] = (struct rr_iov){ (char *)head->mem + at, (uint32_t)first };
@@ -74,6 +89,31 @@ void fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 		r->call.io.data[1] = (struct rr_iov){ tail->mem, (uint32_t)(size - first) };
 		r->call.io.ndata = 2;
 	}
+	return true;
+}
+
+/* The parked WRITEs that there are buffers for; false: some are left. */
+static bool unpark(struct fs_lane *fl)
+{
+	while (!list_empty(&fl->parked)) {
+		struct fs_req *r = container_of(fl->parked.next, struct fs_req, buf_node);
+		const char *data = r->call.io.data[0].mem;
+		size_t first;
+
+		if (!have_rx(fl))
+			return false;
+		list_del(&r->buf_node);
+		fl->nparked--;
+		first = r->size < fl->rx.head->size ? r->size : fl->rx.head->size;
+		memcpy(fl->rx.head->mem, data, first);
+		memcpy(fl->rx.tail->mem, data + first, r->size - first);
+		stat_add(&fl->lane->stats, STAT_WRITE_COPIED_BYTES, r->size);
+		free(r->spare);
+		r->spare = NULL;
+		fs_lane_take_rx(fl, r, fl->rx.head->mem, r->size);
+		fs_write_start(r);
+	}
+	return true;
 }
 
 /* ---- reading ---- */
@@ -136,6 +176,18 @@ static void process(struct fs_lane *fl, size_t n)
 	free(whole);
 }
 
+/* Reading failed with errno. True: there may be more. */
+static bool no_request(struct fs_lane *fl)
+{
+	if (errno == EINTR || errno == ENOENT)
+		return true;            /* the request went away while it was read */
+	if (errno == ENODEV)
+		lane_ended(fl);
+	else if (errno != EAGAIN)
+		log_err("cannot read from /dev/fuse: %s", strerror(errno));
+	return false;
+}
+
 /* After starved or aside has changed. */
 static void rewatch(struct fs_lane *fl)
 {
@@ -152,6 +204,7 @@ static bool read_one(struct fs_lane *fl)
 
 	if (!have_rx(fl)) {
 		fl->starved = true;
+		fl->starved_ns = mono_ns();
 		stat_add(&fl->lane->stats, STAT_FUSE_WAITS, 1);
 		rewatch(fl);
 		return false;
@@ -159,17 +212,29 @@ static bool read_one(struct fs_lane *fl)
 	iov[0] = (struct iovec){ fl->rx.head->mem, fl->rx.head->size };
 	iov[1] = (struct iovec){ fl->rx.tail->mem, fl->rx.tail->size };
 	n = readv(fl->fd, iov, 2);
-	if (n < 0) {
-		if (errno == ENODEV)
-			lane_ended(fl);
-		else if (errno == EINTR || errno == ENOENT)
-			return true;    /* the request went away while it was read */
-		else if (errno != EAGAIN)
-			log_err("cannot read from /dev/fuse: %s", strerror(errno));
-		return false;
-	}
+	if (n < 0)
+		return no_request(fl);
 	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
 	process(fl, (size_t)n);
+	return true;
+}
+
+/* The same on a lane that has starved for long. */
+static bool read_spare(struct fs_lane *fl)
+{
+	struct fuse_buf buf;
+	ssize_t n;
+
+	if (!fl->spare && fl->nparked < PARKED_MAX)
+		fl->spare = malloc(SPARE_SIZE);
+	if (!fl->spare)
+		return false;
+	n = read(fl->fd, fl->spare, SPARE_SIZE);
+	if (n < 0)
+		return no_request(fl);
+	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
+	buf = (struct fuse_buf){ .mem = fl->spare, .size = (size_t)n };
+	fuse_session_process_buf(fl->fs->se, &buf);
 	return true;
 }
 
@@ -188,7 +253,7 @@ static void on_buffers_freed(struct nfs_lane *l)
 {
 	struct fs_lane *fl = l->fs;
 
-	if (!fl || !fs_retry_reads(fl) || !fl->starved || fl->watch.fd < 0)
+	if (!fl || !fs_retry_reads(fl) || !fl->starved || fl->watch.fd < 0 || !unpark(fl))
 		return;
 	if (have_rx(fl)) {
 		fl->starved = false;
@@ -242,6 +307,10 @@ static void on_scan(struct loop_timer *t)
 
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
 	step_aside(fl);
+	for (unsigned i = 0; fl->starved && !fl->aside && now - fl->starved_ns >= LATE_NS &&
+	     i < PARKED_MAX && fl->watch.fd >= 0; i++)
+		if (!read_spare(fl))
+			break;
 	list_for_each(n, &fl->active) {
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
@@ -266,6 +335,7 @@ int fs_lane_init(struct fs *fs, unsigned index, int fd)
 	list_init(&fl->idle);
 	list_init(&fl->active);
 	list_init(&fl->want_buf);
+	list_init(&fl->parked);
 	loop_timer_init(&fl->scan, on_scan);
 	fl->watch = (struct loop_watch){
 		.fd = -1, .events = EPOLLIN | EPOLLEXCLUSIVE, .fn = on_readable,
@@ -292,6 +362,16 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	step_aside(fl);
 }
 
+static void free_waiting(struct list *list)
+{
+	list_for_each_safe(n, tmp, list) {
+		struct fs_req *r = container_of(n, struct fs_req, buf_node);
+
+		list_del(&r->buf_node);
+		fs_req_free(r);
+	}
+}
+
 void fs_lane_detach(struct nfs_lane *l, void *arg)
 {
 	struct fs *fs = arg;
@@ -303,12 +383,8 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 	 * of the requests back. What the calls do is still completed. */
 	list_for_each(n, &fl->active)
 		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
-	list_for_each_safe(n, tmp, &fl->want_buf) {
-		struct fs_req *r = container_of(n, struct fs_req, buf_node);
-
-		list_del(&r->buf_node);
-		fs_req_free(r);
-	}
+	free_waiting(&fl->want_buf);
+	free_waiting(&fl->parked);
 	l->buffers_freed = NULL;
 }
 
@@ -330,9 +406,11 @@ void fs_lane_fini(struct fs_lane *fl)
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
 		free(r->text);
+		free(r->spare);
 		free(r->silly);
 	}
 	free_reqs(&fl->active);
+	free(fl->spare);
 	if (fl->fd >= 0)
 		close(fl->fd);
 }

@@ -155,6 +155,7 @@ void fs_req_free(struct fs_req *r)
 	if (r->victim)
 		inode_put(t, r->victim, 1);
 	free(r->text);
+	free(r->spare);
 	silly_free(t, r->silly);
 	list_del(&r->node);
 	list_add_head(&fl->idle, &r->node);

@@ -423,3 +423,72 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	close(s[0]);
 	close(s[1]);
 }
+
+/* ---- a lane without receive buffers ---- */
+
+static void run_loop(unsigned ms)
+{
+	struct loop_timer stop;
+
+	loop_timer_init(&stop, stop_fn);
+	loop_timer_set(lane.loop, &stop, ms);
+	loop_run(lane.loop);
+}
+
+static void feed(int fd, struct fuse_in_header h, const void *body, size_t len, size_t data)
+{
+	static char msg[SLAB_BIG_SIZE];
+
+	memcpy(msg, &h, sizeof(h));
+	memcpy(msg + sizeof(h), body, len);
+	for (size_t i = 0; i < data; i++)
+		msg[sizeof(h) + len + i] = (char)(i * 7);
+	cr_assert_eq(send(fd, msg, h.len, 0), (ssize_t)h.len);
+}
+
+/* All buffers are with a server that does not answer: what is not data gets
+ * through, and a WRITE waits for a buffer and is what it was. */
+Test(zerocopy, starved, .init = setup, .fini = teardown)
+{
+	struct fuse_write_in in = { .fh = (uint64_t)(uintptr_t)file, .size = 100000 };
+	int s[2], room = 1 << 20;
+	struct slab_buf *held[16];
+	unsigned nheld = 0;
+
+	for (unsigned c = SLAB_MID; c <= SLAB_BIG; c++)
+		while ((held[nheld] = slab_get(&lane.slab, c)))
+			nheld++;
+	held[nheld++] = fl->rx.head;
+	held[nheld++] = fl->rx.tail;
+	fl->rx = (struct fs_rx){ NULL, NULL };
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, s), 0);
+	setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	fl->fd = s[0];
+	feed(s[1], header(FUSE_WRITE, sizeof(in) + in.size), &in, sizeof(in), in.size);
+	feed(s[1], header(FUSE_GETATTR, sizeof(struct fuse_getattr_in)), &(struct fuse_getattr_in){ 0 },
+	     sizeof(struct fuse_getattr_in), 0);
+	fs_lane_attach(&lane, &fs);
+	run_loop(1500);
+	cr_assert_eq(fake.nsends, 1);
+	cr_assert_eq(word(0, 12), 1, "GETATTR, and WRITE is not before it");
+	cr_assert(fl->starved && fl->nparked == 1);
+	while (nheld)
+		slab_put(&lane.slab, held[--nheld]);
+	reply((uint32_t[]){ word(0, 0), 1, 16, 0, 0, 0, 0, word(0, 0), 1, 0, 0, 0, 0, 70 }, 14);
+	cr_assert_eq(fake.nsends, 2);
+	cr_assert(!fl->starved && fl->nparked == 0);
+	cr_assert_eq(word(1, 7) + word(1, 13), in.size, "two pieces");
+	for (uint32_t i = 0; i < in.size; i++) {
+		const char *piece = (const char *)(uintptr_t)(i < word(1, 7) ? address(1, 8) : address(1, 14));
+
+		cr_assert_eq(piece[i < word(1, 7) ? i : i - word(1, 7)], (char)(i * 7));
+	}
+	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), in.size);
+	answer.count = 0;
+	reply_write(1, in.size);
+	cr_assert(answer.count == 1 && answer.error == 0);
+	fs_lane_detach(&lane, &fs);
+	fl->fd = -1;
+	close(s[0]);
+	close(s[1]);
+}
