@@ -13,8 +13,12 @@
  * reserves those cookies; what version 3 sends of them is skipped.
  *
  * Reading from offset 0 asks the server anew; so does an offset that is not
- * among the entries that are kept, and any after this mount has changed the
- * directory.
+ * among the entries that are kept.
+ *
+ * When this mount has changed the directory, what is kept may have names that are
+ * gone: they are given as names only, so that the kernel asks before it believes
+ * them. (Asking again from the same cookie would be worse: some servers' cookies
+ * are positions, and those behind a removed entry move.)
  *
  * A stream is used by one request at a time: the kernel sees to that, but for
  * a request that was interrupted and still runs. `busy` and the references
@@ -222,7 +226,8 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 		fs_stat(fs, &e.attr, &d->attr);
 	if (f->plus && fuse_add_direntry_plus(f->r->req, NULL, 0, name, NULL, 0) > f->cap - f->len)
 		return false;
-	if (f->plus && d->has_attr && d->has_fh)
+	if (f->plus && d->has_attr && d->has_fh &&
+	    atomic_load(&s->ino->entries_ns) < s->asked_ns)
 		ino = inode_get_listed(&fs->inodes, &d->fh, &d->attr, s->ino->id, name,
 				       d->namelen, s->asked_ns);
 	if (ino) {
@@ -428,9 +433,7 @@ static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	r->size = size;
 	r->filled = (size_t)off;
 	r->step = plus;
-	/* rewinddir() shows what is new. And what this mount has changed since must
-	 * not come back: the kernel would believe a name that is gone. */
-	if (off == 0 || atomic_load(&s->ino->entries_ns) >= s->asked_ns)
+	if (off == 0)                   /* rewinddir() shows what is new */
 		s->any = false;
 	go_on(r);
 }

@@ -149,8 +149,7 @@ bool fs_dies(pid_t pid, bool unknown);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
 struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);
-/* This mount has changed its entries, or tried to: a listing that is older is not
- * to be gone on with. */
+/* This mount has changed its entries, or tried to: see dir.c. */
 static inline void fs_dir_changed(struct inode *dir)
 {
 	atomic_store(&dir->entries_ns, mono_ns());

@@ -636,6 +636,30 @@ Test(fs_dir, nothing_outdated)
 	inode_put(&fs.inodes, written, 1);
 }
 
+/* After this mount has changed the directory what is kept may be gone. */
+Test(fs_dir, nothing_that_may_be_gone)
+{
+	uint64_t off;
+	unsigned first;
+
+	add_many(60);
+	got.n = 0;
+	off = read_some(true, 0, 4096);
+	first = got.n;
+	fs_dir_changed(fs.root);
+	while ((off = read_some(true, off, 4096)))
+		;
+	cr_assert(dir.rpcs == 1 && got.n == 62);
+	for (unsigned i = 2; i < got.n; i++)
+		cr_assert_eq(!got.e[i].node, i >= first, "entry %u", i);
+	forget();
+	/* A listing from now on is new. */
+	read_from(true, 0, 65536);
+	for (unsigned i = 2; i < got.n; i++)
+		cr_assert(got.e[i].node);
+	forget();
+}
+
 Test(fs_dir, plus_brings_inodes)
 {
 	uint64_t before = atomic_load(&fs.inodes.count);

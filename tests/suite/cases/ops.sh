@@ -52,6 +52,12 @@ echo data >h1 && ln h1 h2 && rm h2 && exec 5<h1 && echo new >h3 && mv h3 h1 && e
 exec 5<&-
 # rmdir right after the last close of what was unlinked in it
 for i in {1..20}; do mkdir rd && echo x >rd/f && exec 5<rd/f && rm rd/f && exec 5<&- && rmdir rd || fail "rmdir after the last close, time $i"; done
+# what is removed in the middle of a listing does not come back
+mkdir going && touch going/{1..120} && perl -e '
+	opendir(my $d, "going"); readdir($d) for 1..10;
+	unlink map { "going/$_" } 1..120;
+	while (defined(my $n = readdir($d))) { die "$n is there again\n" if $n !~ /^\.+$/ && -e "going/$n"; }' || fail "a listing and removals"
+rmdir going || fail "rmdir of what is empty now"
 # exclusive create
 ( set -C; echo 1 >excl ) || fail "O_EXCL create"
 ( set -C; echo 2 >excl ) 2>/dev/null && fail "O_EXCL on an existing file"
