@@ -8,8 +8,9 @@
  *   fs/                    the FUSE side; runs until it is unmounted
  *
  * Threads: this one does the set-up, waits for the end of the mount, and tears
- * down. Signals are taken by a thread of their own, so that a dead server
- * cannot keep anybody from stopping us. The file operations are the lanes'.
+ * down. Signals are taken by a thread of their own, from the start, so that
+ * neither a resolver nor a dead server can keep anybody from stopping us. The
+ * file operations are the lanes'.
  *
  * Order at the end: the mount first (fs_wait returns with no request left that
  * FUSE waits for), then the client, whose lanes may still complete calls, then
@@ -29,11 +30,22 @@
 #include "options.h"
 #include "setup.h"
 
+/* What a signal to end finds, and so what it does. */
+enum phase {
+	CONNECTING,             /* nothing is to be undone: ends the process */
+	MOUNTING,               /* the kernel may have the mount: kept for later */
+	RUNNING,                /* unmounts */
+};
+
 struct mount {
 	struct options opt;
 	struct nfs_config cfg;
 	struct nfs_client *client;
 	struct fs *fs;
+	pthread_t signals;
+	pthread_mutex_t mu;     /* of phase and ended_by */
+	enum phase phase;
+	int ended_by;           /* the signal that came while MOUNTING, or 0 */
 };
 
 /* ---- statistics ---- */
@@ -74,20 +86,69 @@ static void our_signals(sigset_t *set)
 	sigaddset(set, SIGUSR1);
 }
 
+static void say_given_up(const struct mount *m, int sig)
+{
+	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s came (%s)",
+		m->opt.source, m->opt.mountpoint, sigabbrev_np(sig), strsignal(sig));
+}
+
+static void on_end_signal(struct mount *m, int sig)
+{
+	pthread_mutex_lock(&m->mu);
+	switch (m->phase) {
+	case CONNECTING:
+		say_given_up(m, sig);
+		/* With the lock held: no mount can come about any more. */
+		_exit(EXIT_MOUNT);
+	case MOUNTING:
+		m->ended_by = sig;
+		break;
+	case RUNNING:
+		fs_stop(m->fs);
+		break;
+	}
+	pthread_mutex_unlock(&m->mu);
+}
+
+static bool is_running(struct mount *m)
+{
+	bool yes;
+
+	pthread_mutex_lock(&m->mu);
+	yes = m->phase == RUNNING;
+	pthread_mutex_unlock(&m->mu);
+	return yes;
+}
+
 static void *signal_main(void *arg)
 {
 	struct mount *m = arg;
 	sigset_t set;
-	int sig;
+	int sig, state;
 
 	our_signals(&set);
 	while (sigwait(&set, &sig) == 0) {
-		if (sig == SIGUSR1)
+		/* Not with the lock held, or half a file written. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		if (sig != SIGUSR1)
+			on_end_signal(m, sig);
+		else if (is_running(m))
 			write_stats(m);
-		else
-			fs_stop(m->fs);
+		pthread_setcancelstate(state, NULL);
 	}
 	return NULL;
+}
+
+/* Returns the signal that came meanwhile, or 0. */
+static int enter(struct mount *m, enum phase phase)
+{
+	int sig;
+
+	pthread_mutex_lock(&m->mu);
+	m->phase = phase;
+	sig = m->ended_by;
+	pthread_mutex_unlock(&m->mu);
+	return sig;
 }
 
 /* Before any thread is made, so that all of them inherit the mask. */
@@ -148,27 +209,39 @@ static int mount_fs(struct mount *m, struct errbuf *eb)
 
 static int run(struct mount *m)
 {
-	pthread_t signals;
-	int rc;
+	int sig = enter(m, RUNNING);
 
-	rc = -pthread_create(&signals, NULL, signal_main, m);
-	if (rc) {
-		log_err("cannot start a thread: %s", strerror(-rc));
+	if (sig) {
+		say_given_up(m, sig);
 		fs_stop(m->fs);
+		fs_wait(m->fs);
+		return EXIT_MOUNT;
 	}
 	/* Nobody waits for the result any more: nobody wants the mount. */
-	if (daemon_report(rc ? EXIT_SYSTEM : 0))
+	if (daemon_report(0))
 		fs_stop(m->fs);
 	/* The terminal is spared what the system log is there for. */
 	if (log_get_level() < LOG_LVL_INFO)
 		log_set_level(LOG_LVL_INFO);
 	fs_wait(m->fs);
 	write_stats(m);
+	return 0;
+}
+
+static int connect_and_run(struct mount *m)
+{
+	struct errbuf eb = { "" };
+	int rc;
+
+	rc = connect_server(m, &eb);
 	if (!rc) {
-		pthread_cancel(signals);
-		pthread_join(signals, NULL);
+		enter(m, MOUNTING);
+		rc = mount_fs(m, &eb);
 	}
-	return rc ? EXIT_SYSTEM : 0;
+	if (!rc)
+		return run(m);
+	log_err("%s", eb.text);
+	return EXIT_MOUNT;
 }
 
 static int mount_and_run(struct mount *m)
@@ -181,19 +254,21 @@ static int mount_and_run(struct mount *m)
 		return EXIT_SYSTEM;
 	}
 	block_signals();
-	rc = fs_check_mountpoint(m->opt.mountpoint, &eb);
-	if (!rc && m->opt.fake)
-		return daemon_report(0) ? EXIT_SYSTEM : 0;
-	if (!rc)
-		rc = connect_server(m, &eb);
-	if (!rc)
-		rc = mount_fs(m, &eb);
-	if (rc) {
+	if (fs_check_mountpoint(m->opt.mountpoint, &eb)) {
 		log_err("%s", eb.text);
-		rc = EXIT_MOUNT;
-	} else {
-		rc = run(m);
+		return EXIT_MOUNT;
 	}
+	if (m->opt.fake)
+		return daemon_report(0) ? EXIT_SYSTEM : 0;
+	rc = -pthread_create(&m->signals, NULL, signal_main, m);
+	if (rc) {
+		log_err("cannot start a thread: %s", strerror(-rc));
+		return EXIT_SYSTEM;
+	}
+	rc = connect_and_run(m);
+	/* Before what it uses goes. */
+	pthread_cancel(m->signals);
+	pthread_join(m->signals, NULL);
 	nfs_client_free(m->client);
 	fs_free(m->fs);
 	return rc;
@@ -201,7 +276,7 @@ static int mount_and_run(struct mount *m)
 
 int main(int argc, char **argv)
 {
-	struct mount m = { 0 };
+	struct mount m = { .mu = PTHREAD_MUTEX_INITIALIZER };
 	struct errbuf eb = { "" };
 	int rc;
 
