@@ -230,7 +230,7 @@ const struct row opt_table[] = {
 const size_t opt_rows = sizeof(opt_table) / sizeof(opt_table[0]);
 
 const char opt_usage_line[] =
-	"usage: " PACKAGE_NAME " [-fdvVh] SERVER:/EXPORT MOUNTPOINT [-o OPTION[,OPTION...]]";
+	"usage: " PACKAGE_NAME " [-fdvrwsnVh] SERVER:/EXPORT MOUNTPOINT [-o OPTION[,OPTION...]]";
 
 const struct row *opt_row_named(const char *name)
 {

@@ -625,6 +625,28 @@ Test(options, help_lists_the_table)
 	free(text);
 }
 
+Test(options, usage_has_the_letters_of_help)
+{
+	char *text = text_of(options_help);
+	char letters[32] = "";
+	unsigned n = 0;
+
+	cr_assert_eq(sscanf(text, "usage: nfsrdma-fuse [-%31[^]]", letters), 1, "%s", text);
+	for (char *p = text; (p = strstr(p, "\n  -")); p++) {
+		/* "  -r, -w  ...": up to the gap before the text. */
+		char *end = strstr(p + 3, "  ");
+
+		for (char *c = p; (c = strchr(c + 1, '-')) && c < end; ) {
+			if (c[1] == '-' || c[1] == 'o' || c[-1] != ' ')
+				continue;
+			n++;
+			cr_assert(strchr(letters, c[1]), "usage lacks -%c: %s", c[1], letters);
+		}
+	}
+	cr_assert_eq(n, 9);
+	free(text);
+}
+
 Test(options, version)
 {
 	char *text = text_of(options_version);
