@@ -17,11 +17,13 @@
  * what those calls belong to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "daemon.h"
@@ -73,6 +75,46 @@ static void write_stats(const struct mount *m)
 	if (fclose(f) || rename(tmp, m->opt.stats))
 		log_err("cannot write statistics to '%s': %s", m->opt.stats, strerror(errno));
 	free(tmp);
+}
+
+static int stats_error(const char *path, int err, const char *why, struct errbuf *eb)
+{
+	return err_set(eb, err, "cannot write statistics to '%s': %s; name a file that can be "
+		       "written, in a directory that can be, with stats=", path, why);
+}
+
+/* What write_stats() will need, while there is somebody to tell. What is in the
+ * file stays; one that is not there is not made. */
+static int check_stats(const struct mount *m, struct errbuf *eb)
+{
+	const char *path = m->opt.stats;
+	struct stat st;
+	char *tmp;
+	int fd, err = 0;
+
+	if (!path)
+		return 0;
+	/* A device would be replaced by a file. */
+	if (lstat(path, &st) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return stats_error(path, -EINVAL, S_ISDIR(st.st_mode) ?
+					   "it is a directory" : "it is not a regular file", eb);
+		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0)
+			return stats_error(path, -errno, strerror(errno), eb);
+		close(fd);
+	}
+	if (asprintf(&tmp, "%s.new", path) < 0)
+		return err_set(eb, -ENOMEM, "out of memory");
+	fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		err = stats_error(tmp, -errno, strerror(errno), eb);
+	} else {
+		close(fd);
+		unlink(tmp);
+	}
+	free(tmp);
+	return err;
 }
 
 /* ---- signals ---- */
@@ -254,7 +296,7 @@ static int mount_and_run(struct mount *m)
 		return EXIT_SYSTEM;
 	}
 	block_signals();
-	if (fs_check_mountpoint(m->opt.mountpoint, &eb)) {
+	if (fs_check_mountpoint(m->opt.mountpoint, &eb) || check_stats(m, &eb)) {
 		log_err("%s", eb.text);
 		return EXIT_MOUNT;
 	}

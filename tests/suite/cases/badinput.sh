@@ -36,6 +36,9 @@ refused 32 "/nothing" "$NFSRDMA_SERVER:/nothing" "$MNT" -o "vers=$VERS,$MOUNT_OP
 equal "$(clients)" "$before" "clients that the server remembers after a refused mount"
 refused 32 "/no/such/place" "$REMOTE" /no/such/place -o "vers=$VERS,$MOUNT_OPTIONS"
 refused 32 "not a directory" "$REMOTE" /etc/passwd -o "vers=$VERS,$MOUNT_OPTIONS"
+refused 32 "/no/such/place/stats" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/no/such/place/stats"
+refused 32 "not a regular file" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/dev/null"
+refused 32 "is a directory" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/tmp"
 refused 1 "'nosuchoption'" "$REMOTE" "$MNT" -o "vers=$VERS,nosuchoption"
 refused 1 "'5000000'" "$REMOTE" "$MNT" -o "vers=$VERS,rsize=5000000"
 refused 1 "'2'" "$REMOTE" "$MNT" -o vers=2
