@@ -45,9 +45,10 @@ struct mount {
 	struct nfs_client *client;
 	struct fs *fs;
 	pthread_t signals;
-	pthread_mutex_t mu;     /* of phase and ended_by */
+	pthread_mutex_t mu;     /* of what follows */
 	enum phase phase;
 	int ended_by;           /* the signal that came while MOUNTING, or 0 */
+	bool stats_asked;       /* SIGUSR1 came before RUNNING */
 };
 
 /* ---- statistics ---- */
@@ -152,14 +153,16 @@ static void on_end_signal(struct mount *m, int sig)
 	pthread_mutex_unlock(&m->mu);
 }
 
-static bool is_running(struct mount *m)
+static void on_stats_signal(struct mount *m)
 {
-	bool yes;
+	bool running;
 
 	pthread_mutex_lock(&m->mu);
-	yes = m->phase == RUNNING;
+	running = m->phase == RUNNING;
+	m->stats_asked = !running;
 	pthread_mutex_unlock(&m->mu);
-	return yes;
+	if (running)
+		write_stats(m);
 }
 
 static void *signal_main(void *arg)
@@ -172,10 +175,10 @@ static void *signal_main(void *arg)
 	while (sigwait(&set, &sig) == 0) {
 		/* Not with the lock held, or half a file written. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		if (sig != SIGUSR1)
+		if (sig == SIGUSR1)
+			on_stats_signal(m);
+		else
 			on_end_signal(m, sig);
-		else if (is_running(m))
-			write_stats(m);
 		pthread_setcancelstate(state, NULL);
 	}
 	return NULL;
@@ -189,6 +192,8 @@ static int enter(struct mount *m, enum phase phase)
 	pthread_mutex_lock(&m->mu);
 	m->phase = phase;
 	sig = m->ended_by;
+	if (phase == RUNNING && m->stats_asked)
+		pthread_kill(m->signals, SIGUSR1);
 	pthread_mutex_unlock(&m->mu);
 	return sig;
 }
