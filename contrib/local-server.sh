@@ -86,6 +86,15 @@ local_runs() {
 	(( ${#pids[@]} )) || is_mounted "$mnt"
 }
 
+# dead_servers - the names of those that were started and are not there any more.
+dead_servers() {
+	[[ ! -s $state/ganesha.conf || $(processes ganesha.nfsd) ]] || echo ganesha.nfsd
+	[[ ! -s $state/gateway.port || $(processes nfsrdma-gateway) ]] || echo nfsrdma-gateway
+}
+
+# VFS or MEM, of what runs.
+ganesha_backend() { sed -n 's/.*FSAL { Name = \([A-Z]*\);.*/\1/p' "$state/ganesha.conf"; }
+
 # 124: it takes too long.
 unmount() { if (( EUID == 0 )); then timeout 10 umount "$@"; else timeout 10 fusermount3 -u "$@"; fi; }
 

@@ -16,6 +16,28 @@
  * socket, because a write to it can be told to raise no SIGPIPE. */
 static int report_fd = -1;
 
+/* In the foreground process: the daemon, and the signals that it gets, too. */
+static pid_t daemon_pid;
+static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP };
+
+static void pass_on(int sig)
+{
+	kill(daemon_pid, sig);
+}
+
+/*
+ * Whoever stops the command stops the mount: the daemon says so and cleans up,
+ * and its status becomes the command's. What is ignored (nohup) stays so.
+ */
+static void pass_signals_on(void)
+{
+	struct sigaction sa = { .sa_handler = pass_on }, was;
+
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		if (sigaction(passed_on[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+			sigaction(passed_on[i], &sa, NULL);
+}
+
 /* What the foreground process makes of the daemon's end. */
 static int exit_status(int reported, int wstatus)
 {
@@ -41,6 +63,8 @@ static void __attribute__((noreturn)) wait_for_daemon(int fd, pid_t pid)
 	ssize_t n;
 	int wstatus;
 
+	daemon_pid = pid;
+	pass_signals_on();
 	do {
 		n = recv(fd, &status, sizeof(status), 0);
 	} while (n < 0 && errno == EINTR);

@@ -9,6 +9,7 @@
  *   exits with status <--------------- daemon_report(status), or exit(status),
  *                                      or death: then the foreground process
  *                                      says so
+ *   SIGINT, SIGTERM, SIGHUP ---------> gets them, too
  *
  * The fork comes before any thread, connection or registered memory exists:
  * none of them would survive it.

@@ -8,19 +8,22 @@
  *   fs/                    the FUSE side; runs until it is unmounted
  *
  * Threads: this one does the set-up, waits for the end of the mount, and tears
- * down. Signals are taken by a thread of their own, so that a dead server
- * cannot keep anybody from stopping us. The file operations are the lanes'.
+ * down. Signals are taken by a thread of their own, from the start, so that
+ * neither a resolver nor a dead server can keep anybody from stopping us. The
+ * file operations are the lanes'.
  *
  * Order at the end: the mount first (fs_wait returns with no request left that
  * FUSE waits for), then the client, whose lanes may still complete calls, then
  * what those calls belong to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "daemon.h"
@@ -29,11 +32,23 @@
 #include "options.h"
 #include "setup.h"
 
+/* What a signal to end finds, and so what it does. */
+enum phase {
+	CONNECTING,             /* nothing is to be undone: ends the process */
+	MOUNTING,               /* the kernel may have the mount: kept for later */
+	RUNNING,                /* unmounts */
+};
+
 struct mount {
 	struct options opt;
 	struct nfs_config cfg;
 	struct nfs_client *client;
 	struct fs *fs;
+	pthread_t signals;
+	pthread_mutex_t mu;     /* of what follows */
+	enum phase phase;
+	int ended_by;           /* the signal that came while MOUNTING, or 0 */
+	bool stats_asked;       /* SIGUSR1 came before RUNNING */
 };
 
 /* ---- statistics ---- */
@@ -63,6 +78,46 @@ static void write_stats(const struct mount *m)
 	free(tmp);
 }
 
+static int stats_error(const char *path, int err, const char *why, struct errbuf *eb)
+{
+	return err_set(eb, err, "cannot write statistics to '%s': %s; name a file that can be "
+		       "written, in a directory that can be, with stats=", path, why);
+}
+
+/* What write_stats() will need, while there is somebody to tell. What is in the
+ * file stays; one that is not there is not made. */
+static int check_stats(const struct mount *m, struct errbuf *eb)
+{
+	const char *path = m->opt.stats;
+	struct stat st;
+	char *tmp;
+	int fd, err = 0;
+
+	if (!path)
+		return 0;
+	/* A device would be replaced by a file. */
+	if (lstat(path, &st) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return stats_error(path, -EINVAL, S_ISDIR(st.st_mode) ?
+					   "it is a directory" : "it is not a regular file", eb);
+		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0)
+			return stats_error(path, -errno, strerror(errno), eb);
+		close(fd);
+	}
+	if (asprintf(&tmp, "%s.new", path) < 0)
+		return err_set(eb, -ENOMEM, "out of memory");
+	fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		err = stats_error(tmp, -errno, strerror(errno), eb);
+	} else {
+		close(fd);
+		unlink(tmp);
+	}
+	free(tmp);
+	return err;
+}
+
 /* ---- signals ---- */
 
 static void our_signals(sigset_t *set)
@@ -74,20 +129,73 @@ static void our_signals(sigset_t *set)
 	sigaddset(set, SIGUSR1);
 }
 
+static void say_given_up(const struct mount *m, int sig)
+{
+	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s came (%s)",
+		m->opt.source, m->opt.mountpoint, sigabbrev_np(sig), strsignal(sig));
+}
+
+static void on_end_signal(struct mount *m, int sig)
+{
+	pthread_mutex_lock(&m->mu);
+	switch (m->phase) {
+	case CONNECTING:
+		say_given_up(m, sig);
+		/* With the lock held: no mount can come about any more. */
+		_exit(EXIT_MOUNT);
+	case MOUNTING:
+		m->ended_by = sig;
+		break;
+	case RUNNING:
+		fs_stop(m->fs);
+		break;
+	}
+	pthread_mutex_unlock(&m->mu);
+}
+
+static void on_stats_signal(struct mount *m)
+{
+	bool running;
+
+	pthread_mutex_lock(&m->mu);
+	running = m->phase == RUNNING;
+	m->stats_asked = !running;
+	pthread_mutex_unlock(&m->mu);
+	if (running)
+		write_stats(m);
+}
+
 static void *signal_main(void *arg)
 {
 	struct mount *m = arg;
 	sigset_t set;
-	int sig;
+	int sig, state;
 
 	our_signals(&set);
 	while (sigwait(&set, &sig) == 0) {
+		/* Not with the lock held, or half a file written. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		if (sig == SIGUSR1)
-			write_stats(m);
+			on_stats_signal(m);
 		else
-			fs_stop(m->fs);
+			on_end_signal(m, sig);
+		pthread_setcancelstate(state, NULL);
 	}
 	return NULL;
+}
+
+/* Returns the signal that came meanwhile, or 0. */
+static int enter(struct mount *m, enum phase phase)
+{
+	int sig;
+
+	pthread_mutex_lock(&m->mu);
+	m->phase = phase;
+	sig = m->ended_by;
+	if (phase == RUNNING && m->stats_asked)
+		pthread_kill(m->signals, SIGUSR1);
+	pthread_mutex_unlock(&m->mu);
+	return sig;
 }
 
 /* Before any thread is made, so that all of them inherit the mask. */
@@ -148,27 +256,39 @@ static int mount_fs(struct mount *m, struct errbuf *eb)
 
 static int run(struct mount *m)
 {
-	pthread_t signals;
-	int rc;
+	int sig = enter(m, RUNNING);
 
-	rc = -pthread_create(&signals, NULL, signal_main, m);
-	if (rc) {
-		log_err("cannot start a thread: %s", strerror(-rc));
+	if (sig) {
+		say_given_up(m, sig);
 		fs_stop(m->fs);
+		fs_wait(m->fs);
+		return EXIT_MOUNT;
 	}
 	/* Nobody waits for the result any more: nobody wants the mount. */
-	if (daemon_report(rc ? EXIT_SYSTEM : 0))
+	if (daemon_report(0))
 		fs_stop(m->fs);
 	/* The terminal is spared what the system log is there for. */
 	if (log_get_level() < LOG_LVL_INFO)
 		log_set_level(LOG_LVL_INFO);
 	fs_wait(m->fs);
 	write_stats(m);
+	return 0;
+}
+
+static int connect_and_run(struct mount *m)
+{
+	struct errbuf eb = { "" };
+	int rc;
+
+	rc = connect_server(m, &eb);
 	if (!rc) {
-		pthread_cancel(signals);
-		pthread_join(signals, NULL);
+		enter(m, MOUNTING);
+		rc = mount_fs(m, &eb);
 	}
-	return rc ? EXIT_SYSTEM : 0;
+	if (!rc)
+		return run(m);
+	log_err("%s", eb.text);
+	return EXIT_MOUNT;
 }
 
 static int mount_and_run(struct mount *m)
@@ -181,19 +301,21 @@ static int mount_and_run(struct mount *m)
 		return EXIT_SYSTEM;
 	}
 	block_signals();
-	rc = fs_check_mountpoint(m->opt.mountpoint, &eb);
-	if (!rc && m->opt.fake)
-		return daemon_report(0) ? EXIT_SYSTEM : 0;
-	if (!rc)
-		rc = connect_server(m, &eb);
-	if (!rc)
-		rc = mount_fs(m, &eb);
-	if (rc) {
+	if (fs_check_mountpoint(m->opt.mountpoint, &eb) || check_stats(m, &eb)) {
 		log_err("%s", eb.text);
-		rc = EXIT_MOUNT;
-	} else {
-		rc = run(m);
+		return EXIT_MOUNT;
 	}
+	if (m->opt.fake)
+		return daemon_report(0) ? EXIT_SYSTEM : 0;
+	rc = -pthread_create(&m->signals, NULL, signal_main, m);
+	if (rc) {
+		log_err("cannot start a thread: %s", strerror(-rc));
+		return EXIT_SYSTEM;
+	}
+	rc = connect_and_run(m);
+	/* Before what it uses goes. */
+	pthread_cancel(m->signals);
+	pthread_join(m->signals, NULL);
 	nfs_client_free(m->client);
 	fs_free(m->fs);
 	return rc;
@@ -201,7 +323,7 @@ static int mount_and_run(struct mount *m)
 
 int main(int argc, char **argv)
 {
-	struct mount m = { 0 };
+	struct mount m = { .mu = PTHREAD_MUTEX_INITIALIZER };
 	struct errbuf eb = { "" };
 	int rc;
 

@@ -303,6 +303,21 @@ static int take_letters(struct options *o, int argc, char *const *argv, int *i, 
 	return 0;
 }
 
+/* Whether `word` is one of the options in the argument of a -o. */
+static bool has_option(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = list; p; p = *p ? p + 1 : NULL) {
+		size_t n = strcspn(p, ",");
+
+		if (n == len && memcmp(p, word, len) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}
+
 /* mount(8) puts -s behind: it has to be known before the first -o is read. */
 static bool has_sloppy(int argc, char *const *argv)
 {
@@ -317,7 +332,10 @@ static bool has_sloppy(int argc, char *const *argv)
 			if (*c == 's')
 				return true;
 			if (strchr("otN", *c)) {
-				i += !c[1];
+				const char *arg = letter_arg(c + 1, argc, argv, &i);
+
+				if (*c == 'o' && arg && has_option(arg, "sloppy"))
+					return true;
 				break;
 			}
 		}

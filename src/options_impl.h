@@ -13,7 +13,7 @@
  *   TRI     int     the same for what has a default that depends on others
  *   UINT    unsigned
  *   STRING  char *
- *   CHOICE  int     the number that belongs to the word
+ *   CHOICE  int     the number that belongs to the word; off SIZE_MAX: nowhere
  *   IGNORE  -       words that fstab and mount(8) have for themselves
  *   REFUSE  -       known from nfs(5), but not there yet: says so
  *

@@ -43,9 +43,12 @@ static unsigned distance(const char *a, const char *b)
 static const char *nearest(const char *name)
 {
 	const char *best = NULL;
-	/* A third of the letters may be wrong; more is not a slip of the finger. */
-	unsigned best_d = (unsigned)strlen(name) / 3 + 2;
+	/* A third of the letters may be wrong; more is not a slip of the finger.
+	 * Short words are near to too many others. */
+	unsigned best_d = (unsigned)strlen(name) / 3 + 1;
 
+	if (strlen(name) < 4)
+		return NULL;
 	for (size_t i = 0; i < opt_rows; i++) {
 		unsigned d = distance(name, opt_table[i].name);
 
@@ -187,7 +190,8 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 		if (c->refuse && *c->refuse)
 			return err_set(eb, -EINVAL, "option %s: '%s' cannot be had: %s (allowed: %s)",
 				       r->name, value, c->refuse, words);
-		*(int *)opt_field(o, r) = c->value;
+		if (r->off != SIZE_MAX)
+			*(int *)opt_field(o, r) = c->value;
 		return 0;
 	}
 	return err_set(eb, -EINVAL, "option %s: '%s' is not known (allowed: %s)",

@@ -28,6 +28,26 @@ static const struct choice proto_words[] = {
 	{ NULL, 0, NULL },
 };
 
+/* Both without a field: what they ask for is what there is. */
+static const char no_server_locks[] = "locks on the server are not there yet; nolock is";
+static const struct choice local_lock_words[] = {
+	{ "all", 0, NULL },
+	{ "none", 0, no_server_locks },
+	{ "flock", 0, no_server_locks },
+	{ "posix", 0, no_server_locks },
+	{ NULL, 0, NULL },
+};
+
+static const char mountd_tcp[] = "mountd is asked over TCP, and the mount itself is RDMA";
+static const struct choice mountproto_words[] = {
+	{ "tcp", 0, NULL },
+	{ "tcp6", 0, NULL },
+	{ "udp", 0, mountd_tcp },
+	{ "udp6", 0, mountd_tcp },
+	{ "rdma", 0, mountd_tcp },
+	{ NULL, 0, NULL },
+};
+
 static const struct choice fabric_words[] = {
 	{ "auto", OPT_FABRIC_AUTO, NULL },
 	{ "verbs", OPT_FABRIC_VERBS, NULL },
@@ -85,6 +105,10 @@ const struct row opt_table[] = {
 	{ "mountport", UINT, AT(mountport), .min = 0, .max = 65535, .def = 0, .meta = "N",
 	  .def_text = "0: ask rpcbind",
 	  .group = g_server, .help = "TCP port of mountd, for vers=3" },
+	{ "mountproto", CHOICE, .off = SIZE_MAX, .choices = mountproto_words,
+	  .group = g_server, .help = "how mountd is asked, for vers=3" },
+	{ "tcp", REFUSE, .group = g_server, .help = not_rdma },
+	{ "udp", REFUSE, .group = g_server, .help = not_rdma },
 	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = 0,
 	  .group = g_server, .help = "security: sys sends the caller's uid, gid and groups" },
 	{ "rsize", UINT, AT(rsize), .min = 4096, .max = 1048576, .def = 1048576,
@@ -99,8 +123,11 @@ const struct row opt_table[] = {
 	  .group = g_server, .help = "read names only" },
 	{ "nolock", FLAG, AT(nolock), .value = true, .def = true,
 	  .group = g_server, .help = "file locks hold on this client only" },
-	{ "lock", REFUSE, .group = g_server,
-	  .help = "locks on the server are not there yet; nolock is" },
+	{ "lock", REFUSE, .group = g_server, .help = no_server_locks },
+	{ "local_lock", CHOICE, .off = SIZE_MAX, .choices = local_lock_words,
+	  .group = g_server, .help = "which locks are as with nolock" },
+	{ "acl", REFUSE, .group = g_server,
+	  .help = "access control lists are not there yet; noacl is" },
 
 	{ "fabric", CHOICE, AT(fabric), .choices = fabric_words, .value = OPT_FABRIC_AUTO,
 	  .group = g_rdma, .help = "what carries RDMA" },
@@ -131,6 +158,11 @@ const struct row opt_table[] = {
 	  .group = g_time, .help = "wait for a lost server as long as it takes" },
 	{ "soft", FLAG, AT(soft), .value = true,
 	  .group = g_time, .help = "fail with an I/O error after retrans time-outs" },
+	{ "softerr", REFUSE, .group = g_time,
+	  .help = "failing with ETIMEDOUT is not there yet; soft fails with EIO" },
+	{ "bg", REFUSE, .group = g_time,
+	  .help = "going on in the background is not there; retry=MINUTES goes on in the "
+		  "foreground, and nofail lets a machine start without the mount" },
 	{ "retry", UINT, AT(retry), .min = 0, .max = 10000, .def = 0, .meta = "N",
 	  .group = g_time, .help = "minutes to go on trying to mount; 0: try once" },
 
@@ -153,6 +185,8 @@ const struct row opt_table[] = {
 	  .group = g_cache, .help = "cache attributes" },
 	{ "noac", FLAG, AT(noac), .value = true,
 	  .group = g_cache, .help = "do not cache attributes" },
+	{ "nocto", REFUSE, .group = g_cache,
+	  .help = "consistency is always close-to-open; longer actimeo= saves calls as well" },
 	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,
 	  .value = OPT_LOOKUP_ALL,
 	  .group = g_cache, .help = "which name look-ups are cached" },
@@ -195,6 +229,11 @@ const struct row opt_table[] = {
 	  .group = g_mount, .help = "shown as noatime; the server keeps access times" },
 	{ "atime", FLAG, AT(noatime), .value = false, .def = true,
 	  .group = g_mount, .help = "not shown as noatime" },
+	{ "remount", REFUSE, .group = g_mount,
+	  .help = "a mount cannot be changed while it is there; unmount it, and mount it again "
+		  "with the new options" },
+	{ "sloppy", FLAG, AT(sloppy), .value = true,
+	  .group = g_mount, .help = "the same as -s" },
 	{ "fsname", STRING, AT(fsname), .meta = "NAME", .def_text = "SERVER:/EXPORT",
 	  .group = g_mount, .help = "name of the source in mount tables" },
 
@@ -217,6 +256,13 @@ const struct row opt_table[] = {
 	{ "comment", IGNORE, .group = g_ignore },
 	{ "x-", IGNORE, .group = g_ignore },
 	{ "rdma", IGNORE, .group = g_ignore },
+	{ "fg", IGNORE, .group = g_ignore },
+	{ "cto", IGNORE, .group = g_ignore },
+	{ "resvport", IGNORE, .group = g_ignore },
+	{ "noresvport", IGNORE, .group = g_ignore },
+	{ "noacl", IGNORE, .group = g_ignore },
+	{ "silent", IGNORE, .group = g_ignore },
+	{ "loud", IGNORE, .group = g_ignore },
 	{ "intr", IGNORE, .group = g_ignore },
 	{ "nointr", IGNORE, .group = g_ignore },
 	{ "relatime", IGNORE, .group = g_ignore },
@@ -230,7 +276,7 @@ const struct row opt_table[] = {
 const size_t opt_rows = sizeof(opt_table) / sizeof(opt_table[0]);
 
 const char opt_usage_line[] =
-	"usage: " PACKAGE_NAME " [-fdvVh] SERVER:/EXPORT MOUNTPOINT [-o OPTION[,OPTION...]]";
+	"usage: " PACKAGE_NAME " [-fdvrwsnVh] SERVER:/EXPORT MOUNTPOINT [-o OPTION[,OPTION...]]";
 
 const struct row *opt_row_named(const char *name)
 {

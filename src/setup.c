@@ -94,6 +94,9 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
  * otherwise. A server that is only down does not turn verbs into iWARP: a retry
  * has to find it where it was.
  */
+#define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
+	"fabric=verbs insists on a device"
+
 static void choose_fabric(struct nfs_config *cfg, const struct options *o)
 {
 	struct errbuf why = { "" };
@@ -105,6 +108,9 @@ static void choose_fabric(struct nfs_config *cfg, const struct options *o)
 	rc = fabric_verbs.probe(&cfg->params, &why);
 	if (rc == -ENODEV || rc == -EACCES || rc == -EPERM) {
 		cfg->fabric = &fabric_iwarp;
+		/* Who has a device and expects it to be used must learn of this. */
+		cfg->params.hint = rc == -ENODEV ? "no RDMA device leads to the server, " TRIED :
+				   "this user may not use RDMA devices, " TRIED;
 		log_info("fabric=auto: using iWARP in user space, because %s", why.text);
 	} else {
 		log_info("fabric=auto: using verbs");

@@ -81,6 +81,9 @@ struct fab_params {
 	 * the rest of ours waits. 0: 16 of the peer's; ours as many from the
 	 * passive side, none from the active one. */
 	unsigned ird, ord;
+	/* What to think of when no connection comes about, or NULL. Said along
+	 * with the reason, in brackets; must outlive the connection. */
+	const char *hint;
 };
 
 struct fab_events {

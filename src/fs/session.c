@@ -203,11 +203,13 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
 	int rc;
 
+	/* What mount(2) refuses is in fuse_said. fusermount3, which mounts for
+	 * ordinary users, has written its reason to standard error itself. */
 	if (fuse_session_mount(fs->se, fs->cfg.mountpoint))
 		return err_set(eb, -EPERM, "cannot mount on '%s': %s", fs->cfg.mountpoint,
 			       fuse_said.text[0] ? fuse_said.text :
-			       "FUSE refused; is /dev/fuse there (modprobe fuse) and accessible, and is "
-			       "fusermount3 installed (package fuse3)?");
+			       "fusermount3 refused, for the reason in the line above; if there is none: "
+			       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
 	if (rc)
 		return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");

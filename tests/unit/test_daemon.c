@@ -200,6 +200,38 @@ Test(daemon, killed_command_takes_the_daemon_along)
 	cr_assert_str_eq(line, "told");
 }
 
+/* The command gets a signal while the daemon is still mounting. */
+static void given_up(int sig)
+{
+	sigset_t set;
+	int got;
+
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* Until then it may not have got to its handlers. */
+	usleep(100000);
+	kill(getppid(), sig);
+	alarm(10);
+	sigwait(&set, &got);
+	fprintf(stderr, "given up\n");
+	_exit(EXIT_MOUNT);
+}
+
+static void given_up_int(void) { given_up(SIGINT); }
+static void given_up_term(void) { given_up(SIGTERM); }
+static void given_up_hup(void) { given_up(SIGHUP); }
+
+Test(daemon, signals_to_the_command_end_the_daemon_and_its_status_counts)
+{
+	void (*const bodies[])(void) = { given_up_int, given_up_term, given_up_hup };
+
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		expect_exit(command(bodies[i]), EXIT_MOUNT);
+		cr_assert_str_eq(said, "given up\n");
+	}
+}
+
 Test(daemon, foreground_does_nothing)
 {
 	struct errbuf eb;

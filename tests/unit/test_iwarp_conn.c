@@ -511,6 +511,12 @@ Test(iwarp_conn, nobody_listens)
 	cr_assert_eq(FAB->open(&p->pa, &p->a.c, &eb), 0);
 	cr_expect_eq(FAB->connect(p->a.c, "x", 1, priv, &len, &eb), -ECONNREFUSED);
 	cr_expect_not_null(strstr(eb.text, "Connection refused"), "%s", eb.text);
+	cr_expect_null(strchr(eb.text, '('), "%s", eb.text);
+	FAB->close(p->a.c);
+	p->pa.hint = "is it plugged in?";
+	cr_assert_eq(FAB->open(&p->pa, &p->a.c, &eb), 0, "%s", eb.text);
+	cr_expect_eq(FAB->connect(p->a.c, "x", 1, priv, &len, &eb), -ECONNREFUSED);
+	cr_expect_not_null(strstr(eb.text, "Connection refused (is it plugged in?)"), "%s", eb.text);
 	FAB->close(p->a.c);
 	close(fd);
 	loop_free(p->loop);

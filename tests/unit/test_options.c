@@ -297,7 +297,7 @@ Test(options, unknown_with_suggestion)
 	BAD("rsise=4096", "'rsise'", "'rsize'", "--help");
 	BAD("tiemo=3", "'tiemo'", "'timeo'");
 	BAD("allowother", "'allow_other'");
-	BAD("ver=3", "'vers'");
+	BAD("verz=3", "'vers'");
 	BAD("ro,nconect=2", "'nconect'", "'nconnect'");
 	BAD("hart", "'hard'");
 }
@@ -306,7 +306,15 @@ Test(options, unknown_without_suggestion)
 {
 	BAD("completely_else", "'completely_else'", "--help");
 	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
+	/* Short, or more than a third is wrong: a guess would be a wild one. */
 	BAD("q", "'q'");
+	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
+	BAD("ver=3", "'ver'");
+	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
+	BAD("fsc", "'fsc'");
+	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
+	BAD("soap", "'soap'");
+	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
 	BAD("=", "''");
 	BAD("=5", "''");
 	/* Longer than any buffer that compares words. */
@@ -324,6 +332,39 @@ Test(options, what_fstab_and_mount_use_is_ignored)
 	OK("defaults,auto,noauto,user,user=joe,nouser,users,owner,group,nofail,_netdev,"
 	   "comment=x-gvfs,x-systemd.automount,x-systemd.idle-timeout=60,X-mount.mkdir,"
 	   "rdma,intr,nointr,relatime,norelatime,strictatime,nostrictatime,diratime,nodiratime");
+}
+
+Test(options, nfs5_harmless_is_accepted)
+{
+	OK("fg,cto,resvport,noresvport,noacl,silent,loud,local_lock=all,mountproto=tcp,"
+	   "mountproto=tcp6");
+}
+
+Test(options, nfs5_refused_with_the_reason)
+{
+	BAD("remount,ro", "remount", "unmount it, and mount it again");
+	BAD("tcp", "tcp", "RDMA only", "mount -t nfs");
+	BAD("udp", "udp", "RDMA only", "mount -t nfs");
+	BAD("bg", "bg", "retry=");
+	BAD("nocto", "nocto", "close-to-open");
+	BAD("acl", "acl", "noacl");
+	BAD("softerr", "softerr", "EIO");
+	BAD("local_lock=none", "local_lock", "'none'", "nolock", "all");
+	BAD("local_lock=posix", "'posix'");
+	BAD("local_lock=some", "'some'", "all");
+	BAD("mountproto=udp", "mountproto", "'udp'", "TCP");
+	/* Known, so -s does not let them pass. */
+	expect_error(PARSE("srv:/e", "/mnt", "-s", "-o", "remount"), "-s remount", "remount", NULL);
+}
+
+Test(options, sloppy_is_an_option_as_well)
+{
+	OK("nosuch,sloppy");
+	cr_assert(o.sloppy);
+	cr_assert_eq(PARSE("srv:/e", "/mnt", "-o", "nosuch", "-vosloppy,ro"), 0, "%s", eb.text);
+	cr_assert(o.sloppy && o.ro);
+	BAD("nosuch,fsname=sloppy", "'nosuch'");
+	BAD("nosuch,sloppyx", "'nosuch'");
 }
 
 /* ---- Kinds ----------------------------------------------------------------- */
@@ -622,6 +663,28 @@ Test(options, help_lists_the_table)
 	}
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		cr_assert_leq(strlen(line), 100, "too long: %s", line);
+	free(text);
+}
+
+Test(options, usage_has_the_letters_of_help)
+{
+	char *text = text_of(options_help);
+	char letters[32] = "";
+	unsigned n = 0;
+
+	cr_assert_eq(sscanf(text, "usage: nfsrdma-fuse [-%31[^]]", letters), 1, "%s", text);
+	for (char *p = text; (p = strstr(p, "\n  -")); p++) {
+		/* "  -r, -w  ...": up to the gap before the text. */
+		char *end = strstr(p + 3, "  ");
+
+		for (char *c = p; (c = strchr(c + 1, '-')) && c < end; ) {
+			if (c[1] == '-' || c[1] == 'o' || c[-1] != ' ')
+				continue;
+			n++;
+			cr_assert(strchr(letters, c[1]), "usage lacks -%c: %s", c[1], letters);
+		}
+	}
+	cr_assert_eq(n, 9);
 	free(text);
 }
 

@@ -26,6 +26,13 @@ static socklen_t addr_len(const struct sockaddr_storage *ss)
 	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+/* " (HINT)", or nothing. Returns buf. */
+static const char *hint_text(const struct fab_params *p, char *buf, size_t len)
+{
+	snprintf(buf, len, p->hint ? " (%s)" : "%s", p->hint ? p->hint : "");
+	return buf;
+}
+
 /* A socket, bound if params say to what. */
 static int make_socket(const struct fab_params *p, int type, struct errbuf *eb)
 {
@@ -88,7 +95,7 @@ static int tcp_connect(struct fab_conn *c, struct errbuf *eb)
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
 	int err = 0, fd = make_socket(&c->params, SOCK_STREAM, eb);
-	char text[96];
+	char text[96], hint[256];
 
 	if (fd < 0)
 		return fd;
@@ -104,8 +111,9 @@ static int tcp_connect(struct fab_conn *c, struct errbuf *eb)
 			err = -err;
 	}
 	if (err)
-		return err_set(eb, err, "cannot connect to %s over TCP: %s",
-			       fab_addr_text(&c->params.server, text, sizeof(text)), strerror(-err));
+		return err_set(eb, err, "cannot connect to %s over TCP: %s%s",
+			       fab_addr_text(&c->params.server, text, sizeof(text)), strerror(-err),
+			       hint_text(&c->params, hint, sizeof(hint)));
 	if (!getsockname(fd, (struct sockaddr *)&local, &len))
 		snprintf(c->text, sizeof(c->text), "iWARP over TCP from %s",
 			 fab_addr_text(&local, text, sizeof(text)));
@@ -156,7 +164,7 @@ int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	};
 	uint8_t buf[MPA_FRAME_MAX];
 	const char *why = NULL;
-	char server[96];
+	char server[96], hint[256];
 	size_t len;
 	int err;
 
@@ -183,8 +191,9 @@ int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 		err = mpa_judge_reply(&rep, &own, &agreed, &why);
 	}
 	if (err)
-		return err_set(eb, err, "no iWARP connection to %s: %s",
-			       fab_addr_text(&c->params.server, server, sizeof(server)), why);
+		return err_set(eb, err, "no iWARP connection to %s: %s%s",
+			       fab_addr_text(&c->params.server, server, sizeof(server)), why,
+			       hint_text(&c->params, hint, sizeof(hint)));
 	if (agreed.crc)
 		strncat(c->text, ", CRC32c", sizeof(c->text) - strlen(c->text) - 1);
 	err = iw_agreed(c, &agreed);

@@ -18,12 +18,29 @@ refused 32 "10.0.0.99" 10.0.0.99:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
 refused 32 "no-such-host" no-such-host.invalid:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
 refused 32 "port 20050" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20050,retry=0,mountport=20048"
 refused 32 "no RDMA route" 127.0.0.1:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
+# A signal ends the attempt, however long it may go on.
+for sig in INT TERM HUP; do
+	for where in "" -f; do
+		started=$SECONDS
+		out=$(timeout --foreground --preserve-status -s "$sig" 3 "$BIN" $where 127.0.0.1:/ "$MNT" \
+			-o "vers=$VERS,fabric=iwarp,port=9,retry=5" 2>&1); got=$?
+		(( got == 32 )) || fail "SIG$sig '$where': status $got, not 32: $out"
+		(( SECONDS - started < 6 )) || fail "SIG$sig did not end '$where': $out"
+		[[ $out == *"given up"*"SIG$sig"* ]] || fail "SIG$sig '$where': $out"
+		pgrep -f "^$BIN" >/dev/null && fail "SIG$sig '$where' left a process"
+	done
+done
+echo "  ${out##*$'\n'}"
 before=$(clients)
 refused 32 "/nothing" "$NFSRDMA_SERVER:/nothing" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
 equal "$(clients)" "$before" "clients that the server remembers after a refused mount"
 refused 32 "/no/such/place" "$REMOTE" /no/such/place -o "vers=$VERS,$MOUNT_OPTIONS"
 refused 32 "not a directory" "$REMOTE" /etc/passwd -o "vers=$VERS,$MOUNT_OPTIONS"
+refused 32 "/no/such/place/stats" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/no/such/place/stats"
+refused 32 "not a regular file" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/dev/null"
+refused 32 "is a directory" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,stats=/tmp"
 refused 1 "'nosuchoption'" "$REMOTE" "$MNT" -o "vers=$VERS,nosuchoption"
+refused 1 "mount it again" "$REMOTE" "$MNT" -o "vers=$VERS,remount"
 refused 1 "'5000000'" "$REMOTE" "$MNT" -o "vers=$VERS,rsize=5000000"
 refused 1 "'2'" "$REMOTE" "$MNT" -o vers=2
 refused 1 "SERVER:/EXPORT" "$MNT"
