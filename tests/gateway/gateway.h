@@ -119,6 +119,7 @@ struct gw_pair {
 	struct gw_record_in in;
 
 	struct list calls;
+	unsigned ncalls;        /* in it: open ones */
 	bool ended;
 	struct loop_msg end_msg;        /* frees it, outside all callbacks */
 };
@@ -205,7 +206,8 @@ void pair_free(struct gw_pair *p);
 /* A buffer for a record; NULL: no memory, or more than the credits allow. */
 struct gw_buf *pair_buf(struct gw_pair *p);
 void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
-/* A call object in pair->calls; NULL: no memory. */
+/* A call object in pair->calls; NULL: the pair has ended, as there is no memory
+ * or the client has far more calls open than it was granted. */
 struct gw_call *pair_call(struct gw_pair *p);
 /* Frees it if both sides are done with it. */
 void pair_call_done(struct gw_call *k);
@@ -234,6 +236,8 @@ void tcp_send(struct gw_call *k);
 
 /* ---- reply.c: TCP to RDMA ---- */
 
+/* The credits that replies grant. */
+uint32_t reply_granted(const struct gateway *gw);
 /* A record of the server's: the callee puts b back or keeps it. */
 void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len);
 /* RDMA_ERROR, for a call whose header is not usable (k NULL) or cannot be served. */

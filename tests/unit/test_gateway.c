@@ -35,6 +35,7 @@ static struct {
 	unsigned records;
 	uint8_t reply[MEM];
 	uint32_t reply_len;
+	bool mute;                      /* hears and does not answer */
 } srv;
 
 static uint32_t word_at(const uint8_t *p, unsigned i)
@@ -60,6 +61,8 @@ static void on_call(struct loop_watch *w, uint32_t revents)
 	srv.len = mark;
 	srv.records++;
 	memmove(srv.rec, srv.rec + 4, mark);
+	if (srv.mute)
+		return;
 	memcpy(srv.reply, srv.rec, 4);
 	be = htonl(0x80000000u | srv.reply_len);
 	cr_assert_eq(send(w->fd, &be, 4, MSG_NOSIGNAL), 4);
@@ -403,6 +406,39 @@ Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
 	cr_assert(got(0) == 0 && got(7) == 0);
 	RUN_UNTIL(cl.messages == 2);
 	cr_assert(got(0) == XID && got(7) == XID && srv.records == 2);
+}
+
+/* ---- Credits ---- */
+
+static struct gw_pair *the_pair(void)
+{
+	return container_of(gw.pairs.next, struct gw_pair, node);
+}
+
+/* All that it may have open is served; who goes on has to go. */
+Test(gateway, more_calls_than_credits, .init = setup, .fini = teardown)
+{
+	const unsigned max = 2 * gw.credits + 8;
+
+	srv.mute = true;
+	for (unsigned i = 1; i <= max; i++) {
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 0)));
+		RUN_UNTIL(srv.records == i || cl.downs);
+		cr_assert_eq(cl.downs, 0, "at call %u", i);
+	}
+	cr_expect_eq(the_pair()->ncalls, max);
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 0)));
+	RUN_UNTIL(cl.downs || srv.records > max);
+	cr_expect(cl.downs == 1 && srv.records == max && gw.ncalls == max);
+	RUN_UNTIL(list_empty(&gw.pairs));
+}
+
+Test(gateway, calls_are_counted_back, .init = setup, .fini = teardown)
+{
+	for (unsigned i = 0; i < 5 * gw.credits; i++)
+		still_serves();
+	REFUSED(HEAD(2), 0, 0, 0, NFS_CALL(3, 0));
+	RUN_UNTIL(the_pair()->ncalls == 0);
 }
 
 /* ---- Write and Reply chunks ---- */
