@@ -5,6 +5,8 @@
  * memory around what the peer may write to stays as it was, and a connection
  * between two honest ends on the same loop goes on.
  */
+#include <fcntl.h>
+#include <sys/resource.h>
 #include "test_iwarp.h"
 
 TestSuite(iwarp_bad, .timeout = 120);
@@ -350,10 +352,10 @@ static int dial(void)
 	return fd;
 }
 
-static void set_up(void)
+static void set_up_ms(unsigned ms)
 {
 	struct fab_params params = {
-		.local = loopback(0), .max_send = 8, .max_recv = RECVS, .timeout_ms = 200,
+		.local = loopback(0), .max_send = 8, .max_recv = RECVS, .timeout_ms = ms,
 	};
 	struct errbuf eb;
 
@@ -361,6 +363,16 @@ static void set_up(void)
 	say_hello(honest);
 	victim.loop = honest->loop;
 	cr_assert_eq(FAB->listen(&params, honest->loop, &victim_events, NULL, &li, &eb), 0);
+}
+
+static void set_up(void)
+{
+	set_up_ms(200);
+}
+
+static void set_up_patient(void)
+{
+	set_up_ms(MPA_TIMEOUT_MS);
 }
 
 static void tear_down(void)
@@ -688,6 +700,77 @@ Test(iwarp_bad, many_silent_peers, .init = set_up, .fini = tear_down)
 	RUN_UNTIL(honest->loop, victim.of[EV_RECV]);
 	FAB->close(victim.c);
 	close(raw);
+}
+
+/* The oldest of them goes, and nobody waits for their time to be over. */
+Test(iwarp_bad, silent_peers_give_way, .init = set_up_patient, .fini = tear_down)
+{
+	enum { MAX = 64 };
+	int fd[MAX];
+	uint64_t begin = mono_ns();
+
+	for (int i = 0; i < MAX; i++)
+		fd[i] = dial();
+	run_ms(honest->loop, 20);
+	for (int i = 0; i < MAX; i++)
+		cr_expect_not(gone(fd[i]), "%d", i);
+	meet(false);
+	cr_expect(gone(fd[0]));
+	for (int i = 1; i < MAX; i++)
+		cr_expect_not(gone(fd[i]), "%d", i);
+	hello();
+	push();
+	RUN_UNTIL(honest->loop, victim.of[EV_RECV]);
+	cr_expect_lt(mono_ns() - begin, (MPA_TIMEOUT_MS - 1000) * 1000000ull);
+	FAB->close(victim.c);
+	close(raw);
+	for (int i = 0; i < MAX; i++)
+		close(fd[i]);
+}
+
+/* How often the log says `what`; fd is a pipe in place of standard error. */
+static unsigned said(int fd, const char *what)
+{
+	char buf[8192];
+	ssize_t len = read(fd, buf, sizeof(buf) - 1);
+	unsigned n = 0;
+
+	buf[len > 0 ? len : 0] = '\0';
+	for (const char *at = buf; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* No file for a connection: it waits, and one line says so each time. */
+Test(iwarp_bad, no_files, .init = set_up_patient, .fini = tear_down)
+{
+	struct rlimit old, none;
+	int log[2], real = dup(STDERR_FILENO);
+
+	cr_assert_eq(pipe2(log, O_NONBLOCK), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	dup2(log[1], STDERR_FILENO);
+	for (int round = 0; round < 2; round++) {
+		int fd = dial(), next = dup(fd);
+		uint8_t byte = 0;
+
+		close(next);
+		none = old;
+		none.rlim_cur = (rlim_t)next;
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+		run_ms(honest->loop, 350);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+		cr_expect_eq(said(log[0], "have to wait: Too many open files"), 1, "round %d", round);
+		/* It is taken, heard and found wrong. */
+		cr_assert_eq(send(fd, &byte, 1, 0), 1);
+		RUN_UNTIL(honest->loop, gone(fd));
+		cr_expect_eq(said(log[0], "does not speak iWARP"), 1);
+		close(fd);
+	}
+	dup2(real, STDERR_FILENO);
+	close(real);
+	close(log[0]);
+	close(log[1]);
 }
 
 /* ---- ... and at the active side ---- */
