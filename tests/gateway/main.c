@@ -192,6 +192,7 @@ int main(int argc, char **argv)
 	struct errbuf eb = { "" };
 	int rc;
 
+	log_set_name("nfsrdma-gateway");
 	log_set_level(LOG_LVL_WARN);
 	list_init(&gateway.pairs);
 	rc = parse(&s, argc, argv, &eb);
