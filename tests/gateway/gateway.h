@@ -173,6 +173,7 @@ struct gateway {
 	const struct fabric *fab;
 	struct fab_listener *listener;
 	struct sockaddr_storage server;
+	bool unreachable;       /* the server: has been said */
 	unsigned credits;
 	unsigned ids;
 	unsigned long ncalls;
@@ -228,8 +229,8 @@ void call_read_done(struct gw_call *k);
 
 /* ---- tcp.c ---- */
 
-/* Starts to connect. 0 or -errno. */
-int tcp_open(struct gw_pair *p);
+/* Starts to connect; if that cannot be, the pair has ended. */
+void tcp_open(struct gw_pair *p);
 void tcp_close(struct gw_pair *p);
 /* Queues k's record. */
 void tcp_send(struct gw_call *k);

@@ -308,8 +308,8 @@ static int start(struct gw_pair *p, const void *priv, size_t privlen, struct err
 	p->remote_inval = theirs.remote_inval;
 	p->inline_max = theirs.recv_size < GW_INLINE ? theirs.recv_size : GW_INLINE;
 	rc = make_slots(p, eb);
-	if (!rc && (rc = tcp_open(p)))
-		err_set(eb, rc, "cannot connect to the NFS server: %s", strerror(-rc));
+	if (!rc)
+		tcp_open(p);
 	return rc;
 }
 

@@ -8,8 +8,10 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -167,25 +169,13 @@ static void tick(struct loop_timer *t)
 		cr_assert(cond, "never: " #cond); \
 	} while (0)
 
-static void open_all(bool r)
+/* A client that knows where the gateway is: what connect says. */
+static int cl_dial(bool r)
 {
-	static const struct fab_listen_events events = { .request = pair_request };
-	struct fab_params lp = { .timeout_ms = 10000 };
 	struct errbuf eb = { "" };
 	pthread_t thread;
 
 	memset(&cl, 0, sizeof(cl));
-	memset(&srv, 0, sizeof(srv));
-	log_set_level(LOG_LVL_ERR);
-	loop = loop_new();
-	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
-	list_init(&gw.pairs);
-	server_start(&gw.server);
-	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
-	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	lp.max_send = pair_max_send(&gw);
-	lp.max_recv = pair_max_recv(&gw);
-	cr_assert_eq(FAB->listen(&lp, loop, &events, &gw, &gw.listener, &eb), 0, "%s", eb.text);
 	cl.params = (struct fab_params){ .max_send = 8, .max_recv = RECVS, .timeout_ms = 10000 };
 	FAB->listen_addr(gw.listener, &cl.params.server);
 	cl.r = r;
@@ -198,7 +188,27 @@ static void open_all(bool r)
 	cr_assert_eq(pthread_create(&thread, NULL, cl_connect, NULL), 0);
 	RUN_UNTIL(cl.connected);
 	pthread_join(thread, NULL);
-	cr_assert_eq(cl.rc, 0);
+	return cl.rc;
+}
+
+static void open_all(bool r)
+{
+	static const struct fab_listen_events events = { .request = pair_request };
+	struct fab_params lp = { .timeout_ms = 10000 };
+	struct errbuf eb = { "" };
+
+	memset(&srv, 0, sizeof(srv));
+	log_set_level(LOG_LVL_ERR);
+	loop = loop_new();
+	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
+	list_init(&gw.pairs);
+	server_start(&gw.server);
+	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
+	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	lp.max_send = pair_max_send(&gw);
+	lp.max_recv = pair_max_recv(&gw);
+	cr_assert_eq(FAB->listen(&lp, loop, &events, &gw, &gw.listener, &eb), 0, "%s", eb.text);
+	cr_assert_eq(cl_dial(r), 0);
 	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
 }
 
@@ -207,19 +217,22 @@ static void setup(void)
 	open_all(false);
 }
 
+static void unwatch_close(struct loop_watch *w)
+{
+	int fd = w->fd;
+
+	loop_unwatch(loop, w);
+	close(fd);
+}
+
 static void teardown(void)
 {
 	FAB->close(cl.c);
 	FAB->unlisten(gw.listener);
 	while (!list_empty(&gw.pairs))
 		pair_free(container_of(gw.pairs.next, struct gw_pair, node));
-	for (unsigned i = 0; i < 2; i++) {
-		struct loop_watch *w = i ? &srv.conn : &srv.listening;
-		int fd = w->fd;
-
-		loop_unwatch(loop, w);
-		close(fd);
-	}
+	unwatch_close(&srv.conn);
+	unwatch_close(&srv.listening);
 	loop_free(loop);
 }
 
@@ -406,6 +419,68 @@ Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
 	cr_assert(got(0) == 0 && got(7) == 0);
 	RUN_UNTIL(cl.messages == 2);
 	cr_assert(got(0) == XID && got(7) == XID && srv.records == 2);
+}
+
+/* ---- No server ---- */
+
+/* The log's lines from now on, in a pipe in place of standard error. */
+static int log_in, log_real;
+
+static void capture(void)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_NONBLOCK), 0);
+	log_in = fd[0];
+	log_real = dup(STDERR_FILENO);
+	dup2(fd[1], STDERR_FILENO);
+	close(fd[1]);
+}
+
+static void captured(char *buf, size_t cap)
+{
+	ssize_t n = read(log_in, buf, cap - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	dup2(log_real, STDERR_FILENO);
+	close(log_real);
+	close(log_in);
+}
+
+Test(gateway, server_that_cannot_be_reached, .init = setup, .fini = teardown)
+{
+	struct sockaddr_in dead = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage live = gw.server;
+	socklen_t len = sizeof(dead);
+	char buf[4096], want[256], *rest;
+	/* Bound and not listening: nobody else gets the port meanwhile. */
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&dead, sizeof(dead)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&dead, &len), 0);
+	log_set_level(LOG_LVL_WARN);
+	capture();
+	for (unsigned i = 0; i < 8; i++) {
+		FAB->close(cl.c);
+		RUN_UNTIL(list_empty(&gw.pairs));
+		/* Twice nobody, once no way to it; well again; and so on. */
+		memcpy(&gw.server, &dead, sizeof(dead));
+		if (i % 4 == 2)
+			((struct sockaddr_in *)(void *)&gw.server)->sin_addr.s_addr = INADDR_BROADCAST;
+		if (i % 4 == 3) {
+			unwatch_close(&srv.conn);
+			gw.server = live;
+		}
+		cr_assert_eq(cl_dial(false), i % 4 == 3 ? 0 : -ECONNREFUSED, "%u: %d", i, cl.rc);
+	}
+	captured(buf, sizeof(buf));
+	snprintf(want, sizeof(want), "nfsrdma-fuse: warning: cannot connect to the NFS server "
+		 "127.0.0.1 port %u: Connection refused; clients are refused until it can be reached\n",
+		 ntohs(dead.sin_port));
+	cr_assert_eq(strncmp(buf, want, strlen(want)), 0, "%s", buf);
+	rest = buf + strlen(want);
+	cr_assert_str_eq(rest, want);
+	close(fd);
 }
 
 /* ---- Credits ---- */
