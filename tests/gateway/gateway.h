@@ -183,6 +183,13 @@ struct gateway {
 
 /* ---- listen.c ---- */
 
+/*
+ * "ADDRESS", "ADDRESS:PORT", "[ADDRESS]", "[ADDRESS]:PORT", and ":PORT" if `any`
+ * is set: the address that then is meant. port: if none is given. 0 or -EINVAL.
+ */
+int gw_address(const char *text, const char *port, const char *any,
+	       struct sockaddr_storage *out, struct errbuf *eb);
+
 /* Listens with the fabric of that name, or "auto": sets gw->fab and
  * gw->listener. 0 or -errno, eb set. */
 int gw_listen(struct gateway *gw, const char *fabric, const struct fab_params *params,

@@ -307,6 +307,47 @@ static void refused(uint32_t err)
 		cr_assert_eq(srv.records, heard_ + 1, "only what came after it"); \
 	} while (0)
 
+/* ---- Addresses ---- */
+
+static void address(const char *text, const char *any, const char *want)
+{
+	struct sockaddr_storage ss;
+	struct errbuf eb = { "" };
+	char got[512];
+
+	if (gw_address(text, "2049", any, &ss, &eb))
+		snprintf(got, sizeof(got), "%s", eb.text);
+	else
+		fab_addr_text(&ss, got, sizeof(got));
+	cr_expect_eq(strncmp(got, want, strlen(want)), 0, "'%s': %s", text, got);
+}
+
+Test(gateway, addresses)
+{
+	address("10.1.2.3", NULL, "10.1.2.3 port 2049");
+	address("10.1.2.3:7", NULL, "10.1.2.3 port 7");
+	address("[::1]", NULL, "[::1] port 2049");
+	address("[::1]:65535", NULL, "[::1] port 65535");
+	address("[10.1.2.3]:7", NULL, "10.1.2.3 port 7");
+	address("10.1.2.3", "0.0.0.0", "10.1.2.3 port 2049");
+	address(":7", "0.0.0.0", "0.0.0.0 port 7");
+	address(":0", "0.0.0.0", "0.0.0.0");
+	address("99999", "0.0.0.0", "'99999' is not [ADDRESS]:PORT; write :PORT");
+	address("20049", NULL, "'20049' is not SERVER[:PORT]");
+	address(":7", NULL, "':7' is not SERVER[:PORT]");
+	address("", NULL, "'' is not SERVER[:PORT]");
+	address("", "0.0.0.0", "'' is not [ADDRESS]:PORT");
+	address("[]:7", "0.0.0.0", "'[]:7' is not [ADDRESS]:PORT");
+	address("[::1", "0.0.0.0", "'[::1' is not [ADDRESS]:PORT");
+	address("[::1]7", "0.0.0.0", "'[::1]7' is not [ADDRESS]:PORT");
+	address(":99999", "0.0.0.0", "there is no port '99999'");
+	address(":", "0.0.0.0", "there is no port ''");
+	address("10.1.2.3:-1", "0.0.0.0", "there is no port '-1'");
+	address("::1", "0.0.0.0", "there is no port ':1' ('::1' is not [ADDRESS]:PORT; an IPv6");
+	address("2001:db8::1", NULL, "there is no port 'db8::1'");
+	address("fe80::1", NULL, "there is no port ':1' ('fe80::1' is not SERVER[:PORT]; an IPv6");
+}
+
 /* ---- Headers ---- */
 
 Test(gateway, serves, .init = setup, .fini = teardown)
