@@ -612,6 +612,21 @@ Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
 	cr_assert(got(36) == 25 && got(39) == 1 && got(40) == 25 && got(43) == 6 && got(47) == 4);
 }
 
+/* An item without bytes has a chunk as well. */
+Test(gateway, empty_link_and_read, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, 27, 0, 0, READ4(4, 0x43434343));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 0 && got(14) == 4, "what was written");
+	cr_assert(cl.mem[0] == 0 && !memcmp(cl.mem + 1000, "CCCC\0", 5));
+	/* At the end of the record, too. */
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, READ4(4, 0x44444444), 27, 0, 0);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 4 && got(14) == 0);
+	cr_assert(!memcmp(cl.mem, "DDDD\0", 5));
+	still_serves();
+}
+
 Test(gateway, second_write_chunk_too_small, .init = setup, .fini = teardown)
 {
 	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, READ4(1, 0x41000000), READ4(6, 0x42424242, 0x42420000));
