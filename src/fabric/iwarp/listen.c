@@ -276,6 +276,7 @@ static void answer(struct fab_conn *c, bool reject, const void *priv, size_t pri
 	struct mpa_frame rep = {
 		.reply = true, .reject = reject, .rev = 2, .enhanced = true, .crc = c->terms.crc,
 		.ird = (uint16_t)c->terms.ird, .ord = (uint16_t)c->terms.ord,
+		.p2p = c->terms.rtr, .rtr = c->terms.rtr,
 		.priv = priv, .privlen = privlen < MPA_PRIV_MAX ? privlen : MPA_PRIV_MAX,
 	};
 
