@@ -16,11 +16,13 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#define LOG_NAME "nfsrdma-fuse"
+/* What is printed of the program's name. */
+#define LOG_NAME_MAX 64
 /* The longest message: an errbuf's text with a path (PATH_MAX) before it is
  * cut, everything else fits. */
 #define LOG_LINE_MAX 2048
 
+static const char *_Atomic log_name = "nfsrdma-fuse";
 static _Atomic int max_level = LOG_LVL_INFO;
 static _Atomic bool use_syslog;
 
@@ -44,9 +46,14 @@ enum log_level log_get_level(void)
 	return (enum log_level)atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
+void log_set_name(const char *name)
+{
+	atomic_store(&log_name, name);
+}
+
 void log_to_syslog(void)
 {
-	openlog(LOG_NAME, LOG_PID, LOG_DAEMON);
+	openlog(atomic_load(&log_name), LOG_PID, LOG_DAEMON);
 	atomic_store(&use_syslog, true);
 }
 
@@ -80,7 +87,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 
 	if (level > log_get_level())
 		return;
-	from = snprintf(line, sizeof(line), LOG_NAME ": %s", levels[level].word);
+	from = snprintf(line, sizeof(line), "%.*s: %s", LOG_NAME_MAX, atomic_load(&log_name),
+			levels[level].word);
 	va_start(ap, fmt);
 	n = vsnprintf(line + from, sizeof(line) - (size_t)from, fmt, ap);
 	va_end(ap);

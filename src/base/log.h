@@ -4,7 +4,8 @@
  * option, device), why in words, and what to do about it.
  *
  * Output goes to standard error until log_to_syslog() is called; any thread
- * may log, a message is written with one write so lines never mix.
+ * may log, a message is written with one write so lines never mix. Each begins
+ * with the program's name.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -16,6 +17,10 @@ enum log_level { LOG_LVL_ERR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
 /* Messages above this level are dropped; LOG_LVL_INFO until changed. */
 void log_set_level(enum log_level max);
 enum log_level log_get_level(void);
+
+/* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied;
+ * to be set before log_to_syslog(). */
+void log_set_name(const char *name);
 
 /* From now on messages go to syslog (a daemon has no terminal). */
 void log_to_syslog(void);

@@ -434,7 +434,7 @@ static unsigned verbs_poll(struct fab_conn *c)
 	c->polled = true;
 	verbs_enter(c);
 	n = drain(c);
-	if (!n && loop_last_poll(c->loop))
+	if (!c->down && !n && loop_last_poll(c->loop))
 		n = arm_and_drain(c);
 	verbs_leave(c);
 	return n;

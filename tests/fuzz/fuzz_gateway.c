@@ -28,11 +28,10 @@ static const uint8_t *answer;
 static uint32_t answer_len;
 static bool ignored;            /* the server has left a call unanswered */
 
-int tcp_open(struct gw_pair *p)
+void tcp_open(struct gw_pair *p)
 {
 	p->tcp_ready = true;
 	pair = p;
-	return 0;
 }
 
 void tcp_close(struct gw_pair *p)

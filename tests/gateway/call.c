@@ -223,10 +223,8 @@ void call_received(struct gw_pair *p, const char *msg, uint32_t len)
 	struct gw_call *k = pair_call(p);
 	int hdr;
 
-	if (!k) {
-		pair_end(p, "out of memory");
+	if (!k)
 		return;
-	}
 	hdr = rr_header_decode(&k->h, msg, len);
 	if (hdr < 0 || (k->h.proc != RR_MSG && k->h.proc != RR_NOMSG)) {
 		k->answered = true;

@@ -119,6 +119,7 @@ struct gw_pair {
 	struct gw_record_in in;
 
 	struct list calls;
+	unsigned ncalls;        /* in it: open ones */
 	bool ended;
 	struct loop_msg end_msg;        /* frees it, outside all callbacks */
 };
@@ -172,6 +173,7 @@ struct gateway {
 	const struct fabric *fab;
 	struct fab_listener *listener;
 	struct sockaddr_storage server;
+	bool unreachable;       /* the server: has been said */
 	unsigned credits;
 	unsigned ids;
 	unsigned long ncalls;
@@ -180,6 +182,13 @@ struct gateway {
 };
 
 /* ---- listen.c ---- */
+
+/*
+ * "ADDRESS", "ADDRESS:PORT", "[ADDRESS]", "[ADDRESS]:PORT", and ":PORT" if `any`
+ * is set: the address that then is meant. port: if none is given. 0 or -EINVAL.
+ */
+int gw_address(const char *text, const char *port, const char *any,
+	       struct sockaddr_storage *out, struct errbuf *eb);
 
 /* Listens with the fabric of that name, or "auto": sets gw->fab and
  * gw->listener. 0 or -errno, eb set. */
@@ -205,7 +214,8 @@ void pair_free(struct gw_pair *p);
 /* A buffer for a record; NULL: no memory, or more than the credits allow. */
 struct gw_buf *pair_buf(struct gw_pair *p);
 void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
-/* A call object in pair->calls; NULL: no memory. */
+/* A call object in pair->calls; NULL: the pair has ended, as there is no memory
+ * or the client has far more calls open than it was granted. */
 struct gw_call *pair_call(struct gw_pair *p);
 /* Frees it if both sides are done with it. */
 void pair_call_done(struct gw_call *k);
@@ -226,14 +236,16 @@ void call_read_done(struct gw_call *k);
 
 /* ---- tcp.c ---- */
 
-/* Starts to connect. 0 or -errno. */
-int tcp_open(struct gw_pair *p);
+/* Starts to connect; if that cannot be, the pair has ended. */
+void tcp_open(struct gw_pair *p);
 void tcp_close(struct gw_pair *p);
 /* Queues k's record. */
 void tcp_send(struct gw_call *k);
 
 /* ---- reply.c: TCP to RDMA ---- */
 
+/* The credits that replies grant. */
+uint32_t reply_granted(const struct gateway *gw);
 /* A record of the server's: the callee puts b back or keeps it. */
 void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len);
 /* RDMA_ERROR, for a call whose header is not usable (k NULL) or cannot be served. */

@@ -22,11 +22,11 @@ static void add(struct found *f, uint32_t pos, uint32_t len)
 		f->out[f->n++] = (struct gw_item){ pos, len };
 }
 
-/* An empty one points nowhere, and there is nothing of it to place. */
+/* An empty one, too: it has its chunk, and the next item the next one. What was
+ * decoded points into the record, whatever its length. */
 static void add_ref(struct found *f, const struct nfs_ref *ref)
 {
-	if (ref->len)
-		add(f, (uint32_t)(ref->data - f->reply), ref->len);
+	add(f, (uint32_t)(ref->data - f->reply), ref->len);
 }
 
 static void items3(struct found *f, const struct gw_call *k, XDR *x)

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,8 +28,10 @@ static void help(void)
 {
 	printf("usage: nfsrdma-gateway [OPTION...] SERVER[:PORT]\n\n"
 	       "Takes RPC-over-RDMA connections and passes the calls on to the NFS server SERVER\n"
-	       "over TCP (port " NFS_PORT "). An IPv6 address is written [ADDRESS].\n\n"
-	       "  -l, --listen [ADDRESS]:PORT  where to listen (127.0.0.1:" RDMA_PORT "; port 0: any)\n"
+	       "over TCP (port " NFS_PORT "). An IPv6 address is written in brackets.\n\n"
+	       "  -l, --listen ADDRESS[:PORT], -l :PORT\n"
+	       "                               where to listen (127.0.0.1:" RDMA_PORT "; no ADDRESS: on\n"
+	       "                               all IPv4 addresses; port 0: one that is free)\n"
 	       "  -F, --fabric auto|verbs|iwarp  an RDMA device, or iWARP in user space over TCP\n"
 	       "                               (auto: a device if one has the address, else iWARP)\n"
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
@@ -43,39 +44,6 @@ static void help(void)
 	       "SPEC is NAME@CALL[/EVERY][=VALUE][,...]: at the call with that number, calls of all\n"
 	       "connections counted from 1, and at each EVERY-th after it:\n", GW_CREDITS);
 	gw_faults_help();
-}
-
-/* "HOST", "HOST:PORT", "[HOST]:PORT", ":PORT" */
-static int parse_address(const char *text, const char *port, const char *any,
-			 struct sockaddr_storage *out, struct errbuf *eb)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *res;
-	char host[256];
-	const char *colon, *end;
-	size_t len;
-	int rc;
-
-	if (*text == '[') {
-		end = strchr(text, ']');
-		if (!end || (end[1] && end[1] != ':'))
-			return err_set(eb, -EINVAL, "'%s' is not [ADDRESS]:PORT", text);
-		len = (size_t)(end - ++text);
-		colon = end[1] ? end + 1 : NULL;
-	} else {
-		colon = strchr(text, ':');
-		len = colon ? (size_t)(colon - text) : strlen(text);
-	}
-	if (len >= sizeof(host))
-		return err_set(eb, -EINVAL, "the host name in '%s' is too long", text);
-	memcpy(host, text, len);
-	host[len] = '\0';
-	rc = getaddrinfo(len ? host : any, colon ? colon + 1 : port, &hints, &res);
-	if (rc)
-		return err_set(eb, -EINVAL, "cannot find an address for '%s': %s", text, gai_strerror(rc));
-	memset(out, 0, sizeof(*out));
-	memcpy(out, res->ai_addr, res->ai_addrlen);
-	freeaddrinfo(res);
-	return 0;
 }
 
 static int parse_credits(const char *text, unsigned *out, struct errbuf *eb)
@@ -163,9 +131,9 @@ static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb
 	struct sockaddr_storage at;
 	int rc;
 
-	rc = parse_address(s->server, NFS_PORT, NULL, &gw->server, eb);
+	rc = gw_address(s->server, NFS_PORT, NULL, &gw->server, eb);
 	if (!rc)
-		rc = parse_address(s->listen, RDMA_PORT, "0.0.0.0", &params.local, eb);
+		rc = gw_address(s->listen, RDMA_PORT, "0.0.0.0", &params.local, eb);
 	if (rc)
 		return rc;
 	gw->credits = s->credits;
@@ -192,6 +160,7 @@ int main(int argc, char **argv)
 	struct errbuf eb = { "" };
 	int rc;
 
+	log_set_name("nfsrdma-gateway");
 	log_set_level(LOG_LVL_WARN);
 	list_init(&gateway.pairs);
 	rc = parse(&s, argc, argv, &eb);

@@ -82,12 +82,34 @@ void pair_buf_put(struct gw_pair *p, struct gw_buf *b)
 
 /* ---- calls ---- */
 
+/*
+ * A call is open until the Send of its reply has completed, and the client may
+ * have seen that before us and sent its next call: so up to twice the credits,
+ * and what it answers to the server's own calls. A client that heeds its credits
+ * never has more; one that does not would make us keep calls without end. A
+ * fault that grants more is served, one that grants less not held against it.
+ */
+static size_t calls_max(const struct gateway *gw)
+{
+	size_t granted = reply_granted(gw);
+
+	return 2 * (granted > gw->credits ? granted : gw->credits) + EXTRA_RECVS;
+}
+
 struct gw_call *pair_call(struct gw_pair *p)
 {
-	struct gw_call *k = calloc(1, sizeof(*k));
+	struct gw_call *k;
 
-	if (!k)
+	if (p->ncalls >= calls_max(p->gw)) {
+		pair_end(p, "the client ignores its credits: it has far more calls open than it was granted");
 		return NULL;
+	}
+	k = calloc(1, sizeof(*k));
+	if (!k) {
+		pair_end(p, "out of memory");
+		return NULL;
+	}
+	p->ncalls++;
 	k->pair = p;
 	k->number = ++p->gw->ncalls;
 	list_init(&k->out_node);
@@ -100,6 +122,7 @@ static void call_free(struct gw_call *k)
 {
 	loop_timer_clear(&k->delay);
 	list_del(&k->node);
+	k->pair->ncalls--;
 	list_del(&k->out_node);
 	pair_buf_put(k->pair, k->call);
 	pair_buf_put(k->pair, k->reply);
@@ -285,8 +308,8 @@ static int start(struct gw_pair *p, const void *priv, size_t privlen, struct err
 	p->remote_inval = theirs.remote_inval;
 	p->inline_max = theirs.recv_size < GW_INLINE ? theirs.recv_size : GW_INLINE;
 	rc = make_slots(p, eb);
-	if (!rc && (rc = tcp_open(p)))
-		err_set(eb, rc, "cannot connect to the NFS server: %s", strerror(-rc));
+	if (!rc)
+		tcp_open(p);
 	return rc;
 }
 

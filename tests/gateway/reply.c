@@ -27,7 +27,7 @@ struct chunk_pos {
 	uint32_t seg, off;
 };
 
-static uint32_t granted(const struct gateway *gw)
+uint32_t reply_granted(const struct gateway *gw)
 {
 	return gw->faults.granting ? gw->faults.grant : gw->credits;
 }
@@ -38,7 +38,7 @@ void reply_error(struct gw_pair *p, struct gw_call *k, uint32_t xid, uint32_t er
 	char msg[64];
 	int n;
 
-	rr_header_init(&h, xid, granted(p->gw));
+	rr_header_init(&h, xid, reply_granted(p->gw));
 	h.proc = RR_ERROR;
 	h.err = err;
 	h.vers_low = h.vers_high = RR_VERSION;
@@ -228,7 +228,7 @@ static void answer(struct gw_call *k)
 			pair_call_done(k);
 		return;
 	}
-	rr_header_init(&h, k->xid, granted(p->gw));
+	rr_header_init(&h, k->xid, reply_granted(p->gw));
 	rc = place(k, &h, &r);
 	if (!rc && rr_header_size(&h) + r.len > p->inline_max)
 		rc = write_reply_chunk(k, &h, &r);

@@ -149,6 +149,22 @@ static bool read_in(struct gw_pair *p)
 	return (size_t)got == want;
 }
 
+/* Said once, loud: every client tries again, and all of them hear no more than
+ * that they were refused. */
+static void unreachable(struct gw_pair *p, int err)
+{
+	struct gateway *gw = p->gw;
+	struct errbuf eb;
+	char at[96];
+
+	err_set(&eb, err, "cannot connect to the NFS server %s: %s",
+		fab_addr_text(&gw->server, at, sizeof(at)), strerror(-err));
+	if (!gw->unreachable)
+		log_warn("%s; clients are refused until it can be reached", eb.text);
+	gw->unreachable = true;
+	pair_end(p, eb.text);
+}
+
 static void on_tcp(struct loop_watch *w, uint32_t revents)
 {
 	struct gw_pair *p = container_of(w, struct gw_pair, tcp);
@@ -157,12 +173,15 @@ static void on_tcp(struct loop_watch *w, uint32_t revents)
 		int err = 0;
 		socklen_t len = sizeof(err);
 
-		if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 || err) {
-			pair_end(p, "cannot connect to the NFS server");
+		if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+			err = errno;
+		if (err) {
+			unreachable(p, -err);
 			return;
 		}
 		if (!(revents & EPOLLOUT))
 			return;
+		p->gw->unreachable = false;
 		p->tcp_ready = true;
 		p->tcp_full = true;     /* as it was registered */
 		pair_accept(p);
@@ -178,7 +197,7 @@ static void on_tcp(struct loop_watch *w, uint32_t revents)
 
 /* ---- life ---- */
 
-int tcp_open(struct gw_pair *p)
+static int start_connect(struct gw_pair *p)
 {
 	const struct sockaddr_storage *to = &p->gw->server;
 	int one = 1, rc;
@@ -199,6 +218,14 @@ int tcp_open(struct gw_pair *p)
 		p->tcp.fd = -1;
 	}
 	return rc;
+}
+
+void tcp_open(struct gw_pair *p)
+{
+	int rc = start_connect(p);
+
+	if (rc)
+		unreachable(p, rc);
 }
 
 void tcp_close(struct gw_pair *p)

@@ -57,6 +57,28 @@ Test(base_log, levels)
 	cr_assert_str_eq(buf, "nfsrdma-fuse: warning: port 7 is odd\nnfsrdma-fuse: no\n");
 }
 
+Test(base_log, another_name)
+{
+	char name[5000], buf[512];
+
+	log_set_name("nfsrdma-gateway");
+	log_err("no");
+	log_warn("beware");
+	log_set_name("");
+	log_err("no");
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	log_set_name(name);
+	log_err("no");
+	log_set_name("nfsrdma-fuse");
+	log_err("no");
+	captured(buf, sizeof(buf));
+	cr_assert_eq(strspn(strchr(buf, 'x'), "x"), 64);
+	*strchr(buf, 'x') = '\0';
+	cr_assert_str_eq(buf, "nfsrdma-gateway: no\nnfsrdma-gateway: warning: beware\n: no\n");
+	cr_assert_str_eq(buf + strlen(buf) + 64, ": no\nnfsrdma-fuse: no\n");
+}
+
 static int evaluated;
 
 static int evaluate(void)

@@ -8,8 +8,10 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -35,6 +37,7 @@ static struct {
 	unsigned records;
 	uint8_t reply[MEM];
 	uint32_t reply_len;
+	bool mute;                      /* hears and does not answer */
 } srv;
 
 static uint32_t word_at(const uint8_t *p, unsigned i)
@@ -60,6 +63,8 @@ static void on_call(struct loop_watch *w, uint32_t revents)
 	srv.len = mark;
 	srv.records++;
 	memmove(srv.rec, srv.rec + 4, mark);
+	if (srv.mute)
+		return;
 	memcpy(srv.reply, srv.rec, 4);
 	be = htonl(0x80000000u | srv.reply_len);
 	cr_assert_eq(send(w->fd, &be, 4, MSG_NOSIGNAL), 4);
@@ -164,25 +169,13 @@ static void tick(struct loop_timer *t)
 		cr_assert(cond, "never: " #cond); \
 	} while (0)
 
-static void open_all(bool r)
+/* A client that knows where the gateway is: what connect says. */
+static int cl_dial(bool r)
 {
-	static const struct fab_listen_events events = { .request = pair_request };
-	struct fab_params lp = { .timeout_ms = 10000 };
 	struct errbuf eb = { "" };
 	pthread_t thread;
 
 	memset(&cl, 0, sizeof(cl));
-	memset(&srv, 0, sizeof(srv));
-	log_set_level(LOG_LVL_ERR);
-	loop = loop_new();
-	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
-	list_init(&gw.pairs);
-	server_start(&gw.server);
-	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
-	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	lp.max_send = pair_max_send(&gw);
-	lp.max_recv = pair_max_recv(&gw);
-	cr_assert_eq(FAB->listen(&lp, loop, &events, &gw, &gw.listener, &eb), 0, "%s", eb.text);
 	cl.params = (struct fab_params){ .max_send = 8, .max_recv = RECVS, .timeout_ms = 10000 };
 	FAB->listen_addr(gw.listener, &cl.params.server);
 	cl.r = r;
@@ -195,7 +188,27 @@ static void open_all(bool r)
 	cr_assert_eq(pthread_create(&thread, NULL, cl_connect, NULL), 0);
 	RUN_UNTIL(cl.connected);
 	pthread_join(thread, NULL);
-	cr_assert_eq(cl.rc, 0);
+	return cl.rc;
+}
+
+static void open_all(bool r)
+{
+	static const struct fab_listen_events events = { .request = pair_request };
+	struct fab_params lp = { .timeout_ms = 10000 };
+	struct errbuf eb = { "" };
+
+	memset(&srv, 0, sizeof(srv));
+	log_set_level(LOG_LVL_ERR);
+	loop = loop_new();
+	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
+	list_init(&gw.pairs);
+	server_start(&gw.server);
+	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
+	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	lp.max_send = pair_max_send(&gw);
+	lp.max_recv = pair_max_recv(&gw);
+	cr_assert_eq(FAB->listen(&lp, loop, &events, &gw, &gw.listener, &eb), 0, "%s", eb.text);
+	cr_assert_eq(cl_dial(r), 0);
 	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
 }
 
@@ -204,19 +217,22 @@ static void setup(void)
 	open_all(false);
 }
 
+static void unwatch_close(struct loop_watch *w)
+{
+	int fd = w->fd;
+
+	loop_unwatch(loop, w);
+	close(fd);
+}
+
 static void teardown(void)
 {
 	FAB->close(cl.c);
 	FAB->unlisten(gw.listener);
 	while (!list_empty(&gw.pairs))
 		pair_free(container_of(gw.pairs.next, struct gw_pair, node));
-	for (unsigned i = 0; i < 2; i++) {
-		struct loop_watch *w = i ? &srv.conn : &srv.listening;
-		int fd = w->fd;
-
-		loop_unwatch(loop, w);
-		close(fd);
-	}
+	unwatch_close(&srv.conn);
+	unwatch_close(&srv.listening);
 	loop_free(loop);
 }
 
@@ -290,6 +306,47 @@ static void refused(uint32_t err)
 		refused(RR_ERR_CHUNK); \
 		cr_assert_eq(srv.records, heard_ + 1, "only what came after it"); \
 	} while (0)
+
+/* ---- Addresses ---- */
+
+static void address(const char *text, const char *any, const char *want)
+{
+	struct sockaddr_storage ss;
+	struct errbuf eb = { "" };
+	char got[512];
+
+	if (gw_address(text, "2049", any, &ss, &eb))
+		snprintf(got, sizeof(got), "%s", eb.text);
+	else
+		fab_addr_text(&ss, got, sizeof(got));
+	cr_expect_eq(strncmp(got, want, strlen(want)), 0, "'%s': %s", text, got);
+}
+
+Test(gateway, addresses)
+{
+	address("10.1.2.3", NULL, "10.1.2.3 port 2049");
+	address("10.1.2.3:7", NULL, "10.1.2.3 port 7");
+	address("[::1]", NULL, "[::1] port 2049");
+	address("[::1]:65535", NULL, "[::1] port 65535");
+	address("[10.1.2.3]:7", NULL, "10.1.2.3 port 7");
+	address("10.1.2.3", "0.0.0.0", "10.1.2.3 port 2049");
+	address(":7", "0.0.0.0", "0.0.0.0 port 7");
+	address(":0", "0.0.0.0", "0.0.0.0");
+	address("99999", "0.0.0.0", "'99999' is not [ADDRESS]:PORT; write :PORT");
+	address("20049", NULL, "'20049' is not SERVER[:PORT]");
+	address(":7", NULL, "':7' is not SERVER[:PORT]");
+	address("", NULL, "'' is not SERVER[:PORT]");
+	address("", "0.0.0.0", "'' is not [ADDRESS]:PORT");
+	address("[]:7", "0.0.0.0", "'[]:7' is not [ADDRESS]:PORT");
+	address("[::1", "0.0.0.0", "'[::1' is not [ADDRESS]:PORT");
+	address("[::1]7", "0.0.0.0", "'[::1]7' is not [ADDRESS]:PORT");
+	address(":99999", "0.0.0.0", "there is no port '99999'");
+	address(":", "0.0.0.0", "there is no port ''");
+	address("10.1.2.3:-1", "0.0.0.0", "there is no port '-1'");
+	address("::1", "0.0.0.0", "there is no port ':1' ('::1' is not [ADDRESS]:PORT; an IPv6");
+	address("2001:db8::1", NULL, "there is no port 'db8::1'");
+	address("fe80::1", NULL, "there is no port ':1' ('fe80::1' is not SERVER[:PORT]; an IPv6");
+}
 
 /* ---- Headers ---- */
 
@@ -405,6 +462,101 @@ Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
 	cr_assert(got(0) == XID && got(7) == XID && srv.records == 2);
 }
 
+/* ---- No server ---- */
+
+/* The log's lines from now on, in a pipe in place of standard error. */
+static int log_in, log_real;
+
+static void capture(void)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_NONBLOCK), 0);
+	log_in = fd[0];
+	log_real = dup(STDERR_FILENO);
+	dup2(fd[1], STDERR_FILENO);
+	close(fd[1]);
+}
+
+static void captured(char *buf, size_t cap)
+{
+	ssize_t n = read(log_in, buf, cap - 1);
+
+	buf[n > 0 ? n : 0] = '\0';
+	dup2(log_real, STDERR_FILENO);
+	close(log_real);
+	close(log_in);
+}
+
+Test(gateway, server_that_cannot_be_reached, .init = setup, .fini = teardown)
+{
+	struct sockaddr_in dead = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage live = gw.server;
+	socklen_t len = sizeof(dead);
+	char buf[4096], want[256], *rest;
+	/* Bound and not listening: nobody else gets the port meanwhile. */
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&dead, sizeof(dead)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&dead, &len), 0);
+	log_set_level(LOG_LVL_WARN);
+	capture();
+	for (unsigned i = 0; i < 8; i++) {
+		FAB->close(cl.c);
+		RUN_UNTIL(list_empty(&gw.pairs));
+		/* Twice nobody, once no way to it; well again; and so on. */
+		memcpy(&gw.server, &dead, sizeof(dead));
+		if (i % 4 == 2)
+			((struct sockaddr_in *)(void *)&gw.server)->sin_addr.s_addr = INADDR_BROADCAST;
+		if (i % 4 == 3) {
+			unwatch_close(&srv.conn);
+			gw.server = live;
+		}
+		cr_assert_eq(cl_dial(false), i % 4 == 3 ? 0 : -ECONNREFUSED, "%u: %d", i, cl.rc);
+	}
+	captured(buf, sizeof(buf));
+	snprintf(want, sizeof(want), "nfsrdma-fuse: warning: cannot connect to the NFS server "
+		 "127.0.0.1 port %u: Connection refused; clients are refused until it can be reached\n",
+		 ntohs(dead.sin_port));
+	cr_assert_eq(strncmp(buf, want, strlen(want)), 0, "%s", buf);
+	rest = buf + strlen(want);
+	cr_assert_str_eq(rest, want);
+	close(fd);
+}
+
+/* ---- Credits ---- */
+
+static struct gw_pair *the_pair(void)
+{
+	return container_of(gw.pairs.next, struct gw_pair, node);
+}
+
+/* All that it may have open is served; who goes on has to go. */
+Test(gateway, more_calls_than_credits, .init = setup, .fini = teardown)
+{
+	const unsigned max = 2 * gw.credits + 8;
+
+	srv.mute = true;
+	for (unsigned i = 1; i <= max; i++) {
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 0)));
+		RUN_UNTIL(srv.records == i || cl.downs);
+		cr_assert_eq(cl.downs, 0, "at call %u", i);
+	}
+	cr_expect_eq(the_pair()->ncalls, max);
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 0)));
+	RUN_UNTIL(cl.downs || srv.records > max);
+	cr_expect(cl.downs == 1 && srv.records == max && gw.ncalls == max);
+	RUN_UNTIL(list_empty(&gw.pairs));
+}
+
+Test(gateway, calls_are_counted_back, .init = setup, .fini = teardown)
+{
+	for (unsigned i = 0; i < 5 * gw.credits; i++)
+		still_serves();
+	REFUSED(HEAD(2), 0, 0, 0, NFS_CALL(3, 0));
+	RUN_UNTIL(the_pair()->ncalls == 0);
+}
+
 /* ---- Write and Reply chunks ---- */
 
 /* status, no attributes, count, eof, length; then data. */
@@ -458,6 +610,21 @@ Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
 	/* What is left has the three results, without their data. */
 	cr_assert_eq(cl.len, 4 * (25 + 6 + 5 + 3 * 4));
 	cr_assert(got(36) == 25 && got(39) == 1 && got(40) == 25 && got(43) == 6 && got(47) == 4);
+}
+
+/* An item without bytes has a chunk as well. */
+Test(gateway, empty_link_and_read, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, 27, 0, 0, READ4(4, 0x43434343));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 0 && got(14) == 4, "what was written");
+	cr_assert(cl.mem[0] == 0 && !memcmp(cl.mem + 1000, "CCCC\0", 5));
+	/* At the end of the record, too. */
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, READ4(4, 0x44444444), 27, 0, 0);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 4 && got(14) == 0);
+	cr_assert(!memcmp(cl.mem, "DDDD\0", 5));
+	still_serves();
 }
 
 Test(gateway, second_write_chunk_too_small, .init = setup, .fini = teardown)

@@ -5,6 +5,8 @@
  * memory around what the peer may write to stays as it was, and a connection
  * between two honest ends on the same loop goes on.
  */
+#include <fcntl.h>
+#include <sys/resource.h>
 #include "test_iwarp.h"
 
 TestSuite(iwarp_bad, .timeout = 120);
@@ -350,10 +352,10 @@ static int dial(void)
 	return fd;
 }
 
-static void set_up(void)
+static void set_up_ms(unsigned ms)
 {
 	struct fab_params params = {
-		.local = loopback(0), .max_send = 8, .max_recv = RECVS, .timeout_ms = 200,
+		.local = loopback(0), .max_send = 8, .max_recv = RECVS, .timeout_ms = ms,
 	};
 	struct errbuf eb;
 
@@ -363,19 +365,31 @@ static void set_up(void)
 	cr_assert_eq(FAB->listen(&params, honest->loop, &victim_events, NULL, &li, &eb), 0);
 }
 
+static void set_up(void)
+{
+	set_up_ms(200);
+}
+
+static void set_up_patient(void)
+{
+	set_up_ms(MPA_TIMEOUT_MS);
+}
+
 static void tear_down(void)
 {
 	FAB->unlisten(li);
 	pair_free(honest);
 }
 
-/* MPA done: raw is the attacker's socket. */
-static void meet(bool crc)
+/* MPA done: raw is the attacker's socket. depths: of the Request, and then of
+ * the Reply. */
+static void meet_with(bool crc, uint8_t depths[static MPA_DEPTHS])
 {
-	struct mpa_frame req = { .rev = 2, .enhanced = true, .ird = 16, .ord = 16, .crc = crc };
+	struct mpa_frame req = { .rev = 2, .enhanced = true, .crc = crc };
 	uint8_t buf[MPA_FRAME_MAX];
 	size_t n = mpa_encode(&req, buf);
 
+	memcpy(buf + MPA_HDR, depths, MPA_DEPTHS);
 	memset(&victim, 0, sizeof(victim));
 	victim.loop = honest->loop;
 	memset(mem, 0xee, sizeof(mem));
@@ -388,6 +402,12 @@ static void meet(bool crc)
 	cr_assert_eq(send(raw, buf, n, 0), (ssize_t)n);
 	RUN_UNTIL(honest->loop, victim.c);
 	cr_assert_eq(recv(raw, buf, MPA_HDR + MPA_DEPTHS, MSG_WAITALL), MPA_HDR + MPA_DEPTHS);
+	memcpy(depths, buf + MPA_HDR, MPA_DEPTHS);
+}
+
+static void meet(bool crc)
+{
+	meet_with(crc, (uint8_t[]){ 0, 16, 0, 16 });
 }
 
 static void push(void)
@@ -557,6 +577,71 @@ Test(iwarp_bad, odd_and_allowed, .init = set_up, .fini = tear_down)
 	close(raw);
 }
 
+/* Peer-to-peer mode: the frame that says "ready" carries nothing, moves nothing,
+ * and lets the passive side speak. */
+Test(iwarp_bad, ready_to_receive, .init = set_up, .fini = tear_down)
+{
+	/* The Request asks for Write, or Write or Read; for Read; for a Read of
+	 * one that will do no other. */
+	static const struct {
+		uint8_t ask[4], get[4];
+		bool read;
+	} cases[] = {
+		{ { 0x80, 16, 0x80, 16 }, { 0x80, 16, 0x80, 16 }, false },
+		{ { 0x80, 16, 0xc0, 0 }, { 0x80, 0, 0x80, 16 }, false },
+		{ { 0x80, 16, 0x40, 16 }, { 0x80, 16, 0x40, 16 }, true },
+		{ { 0x80, 16, 0x40, 0 }, { 0x80, 1, 0x40, 16 }, true },
+	};
+	/* A Read Response of nothing to where the Request said. */
+	static const uint8_t response[] = { 0, 14, 0xc1, 0x42, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ddp_hdr h = { .op = RDMAP_SEND };
+		uint8_t depths[4], in[200], *p = in;
+		enum iw_error e;
+		ssize_t n;
+
+		memcpy(depths, cases[i].ask, 4);
+		meet_with(i & 1, depths);
+		cr_expect_arr_eq(depths, cases[i].get, 4, "%zu: %02x%02x %02x%02x", i, depths[0],
+				 depths[1], depths[2], depths[3]);
+		send_text(victim.c, "first", NULL);
+		run_ms(honest->loop, 10);
+		cr_expect_eq(recv(raw, in, sizeof(in), MSG_DONTWAIT), -1, "not yet");
+		if (cases[i].read)
+			read_req(1, 0, 0, 0);
+		else
+			tagged(RDMAP_WRITE, 0, 0, 0, true);
+		push();
+		RUN_UNTIL(honest->loop, victim.of[EV_SENT] || victim.of[EV_DOWN]);
+		cr_assert_eq(victim.of[EV_DOWN], 0, "%s", victim.why);
+		cr_expect_eq(victim.of[EV_RECV], 0, "it takes no receive");
+		run_ms(honest->loop, 5);
+		n = recv(raw, in, sizeof(in), MSG_DONTWAIT);
+		for (int frames = 0; frames < 1 + cases[i].read; frames++) {
+			unsigned size;
+
+			cr_assert_lt(p, in + n);
+			size = ddp_decode(&h, p, (unsigned)(in + n - p), &e);
+			cr_assert(size);
+			if (h.op == RDMAP_READ_RESP)
+				cr_expect_arr_eq(p, response, sizeof(response));
+			else
+				cr_expect_arr_eq(p + size, "first", 5);
+			p += size + h.payload + ddp_pad(size - 2 + h.payload) + 4;
+		}
+		cr_expect_eq(p, in + n);
+		/* And from here on as ever. */
+		hello();
+		push();
+		RUN_UNTIL(honest->loop, victim.of[EV_RECV] == 1);
+		memory_unharmed("ready", false);
+		FAB->close(victim.c);
+		close(raw);
+	}
+	still_well();
+}
+
 /* The 30 s are not waited for: the timer is made due. */
 Test(iwarp_bad, half_a_frame_and_silence, .init = set_up, .fini = tear_down)
 {
@@ -688,6 +773,77 @@ Test(iwarp_bad, many_silent_peers, .init = set_up, .fini = tear_down)
 	RUN_UNTIL(honest->loop, victim.of[EV_RECV]);
 	FAB->close(victim.c);
 	close(raw);
+}
+
+/* The oldest of them goes, and nobody waits for their time to be over. */
+Test(iwarp_bad, silent_peers_give_way, .init = set_up_patient, .fini = tear_down)
+{
+	enum { MAX = 64 };
+	int fd[MAX];
+	uint64_t begin = mono_ns();
+
+	for (int i = 0; i < MAX; i++)
+		fd[i] = dial();
+	run_ms(honest->loop, 20);
+	for (int i = 0; i < MAX; i++)
+		cr_expect_not(gone(fd[i]), "%d", i);
+	meet(false);
+	cr_expect(gone(fd[0]));
+	for (int i = 1; i < MAX; i++)
+		cr_expect_not(gone(fd[i]), "%d", i);
+	hello();
+	push();
+	RUN_UNTIL(honest->loop, victim.of[EV_RECV]);
+	cr_expect_lt(mono_ns() - begin, (MPA_TIMEOUT_MS - 1000) * 1000000ull);
+	FAB->close(victim.c);
+	close(raw);
+	for (int i = 0; i < MAX; i++)
+		close(fd[i]);
+}
+
+/* How often the log says `what`; fd is a pipe in place of standard error. */
+static unsigned said(int fd, const char *what)
+{
+	char buf[8192];
+	ssize_t len = read(fd, buf, sizeof(buf) - 1);
+	unsigned n = 0;
+
+	buf[len > 0 ? len : 0] = '\0';
+	for (const char *at = buf; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* No file for a connection: it waits, and one line says so each time. */
+Test(iwarp_bad, no_files, .init = set_up_patient, .fini = tear_down)
+{
+	struct rlimit old, none;
+	int log[2], real = dup(STDERR_FILENO);
+
+	cr_assert_eq(pipe2(log, O_NONBLOCK), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	dup2(log[1], STDERR_FILENO);
+	for (int round = 0; round < 2; round++) {
+		int fd = dial(), next = dup(fd);
+		uint8_t byte = 0;
+
+		close(next);
+		none = old;
+		none.rlim_cur = (rlim_t)next;
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+		run_ms(honest->loop, 350);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+		cr_expect_eq(said(log[0], "have to wait: Too many open files"), 1, "round %d", round);
+		/* It is taken, heard and found wrong. */
+		cr_assert_eq(send(fd, &byte, 1, 0), 1);
+		RUN_UNTIL(honest->loop, gone(fd));
+		cr_expect_eq(said(log[0], "does not speak iWARP"), 1);
+		close(fd);
+	}
+	dup2(real, STDERR_FILENO);
+	close(real);
+	close(log[0]);
+	close(log[1]);
 }
 
 /* ---- ... and at the active side ---- */

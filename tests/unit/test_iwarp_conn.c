@@ -458,6 +458,33 @@ Test(iwarp_conn, passive_side_waits)
 	pair_free(p);
 }
 
+/* The active side wakes a peer that may have slept through its first Send; no
+ * timer runs before that, nor when the peer has been heard. */
+Test(iwarp_conn, nudges)
+{
+	struct pair *p = pair_up();
+	struct loop_timer *nudge = &p->a.c->nudge;
+
+	run_ms(p->loop, 60);
+	cr_expect(list_empty(&nudge->node), "a connection that is idle from the start");
+	cr_expect_eq(p->a.c->stats.tx_bytes, 0);
+	loop_rewatch(p->loop, &p->b.c->watch, 0);
+	send_text(p->a.c, "hello", NULL);
+	RUN_UNTIL(p->loop, p->a.c->nudges == 2);
+	cr_expect_not(list_empty(&nudge->node));
+	cr_expect_eq(p->a.of[EV_WRITTEN], 0, "nobody's but ours");
+	loop_rewatch(p->loop, &p->b.c->watch, EPOLLIN);
+	send_text(p->b.c, "here", NULL);
+	RUN_UNTIL(p->loop, p->b.of[EV_RECV] == 1 && p->a.of[EV_RECV] == 1);
+	run_ms(p->loop, 60);
+	cr_expect(list_empty(&nudge->node));
+	send_text(p->a.c, "more", NULL);
+	RUN_UNTIL(p->loop, p->b.of[EV_RECV] == 2);
+	cr_expect(list_empty(&nudge->node));
+	cr_expect(list_empty(&p->b.c->nudge.node), "the passive side has none");
+	pair_free(p);
+}
+
 /* A poller sends what was posted; reading stays with epoll. */
 static unsigned poll_both(void *arg)
 {

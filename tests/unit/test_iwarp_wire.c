@@ -262,6 +262,47 @@ Test(iwarp_wire, mpa_request_rules)
 	cr_expect_eq(judge_request(0x10, 2, 3, &t, false), -EPROTO, "no room for depths");
 }
 
+/* Peer-to-peer mode: of what is offered, one that we take, and A with it. */
+Test(iwarp_wire, mpa_peer_to_peer)
+{
+	static const struct {
+		uint16_t ird, ord, reply_ird, reply_ord;
+	} cases[] = {
+		{ 0x8010, 0x8000, 0x8000, 0x8010 },     /* Write */
+		{ 0x8010, 0xc000, 0x8000, 0x8010 },     /* Write or Read: as irdma asks */
+		{ 0xc010, 0xc008, 0x8008, 0x8010 },     /* any */
+		{ 0x8010, 0x4008, 0x8008, 0x4010 },     /* Read */
+		{ 0x8010, 0x4000, 0x8001, 0x4010 },     /* Read, and no other ever */
+		{ 0xc010, 0x0000, 0x0000, 0x0010 },     /* a Send: not ours */
+		{ 0x8010, 0x0000, 0x0000, 0x0010 },     /* nothing */
+		{ 0x0010, 0xc000, 0x0000, 0x0010 },     /* A is clear */
+		{ 0xbfff, 0xbfff, 0x8010, 0x8010 },     /* unspecified depths */
+	};
+	const struct mpa_terms own = { .ird = 16, .ord = 16 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mpa_frame f, rep = { .reply = true, .rev = 2, .enhanced = true };
+		uint8_t buf[MPA_FRAME_MAX];
+		const char *why = "";
+		struct mpa_terms t;
+
+		memcpy(buf, nfs_request, sizeof(nfs_request));
+		put16(buf + 20, cases[i].ird);
+		put16(buf + 22, cases[i].ord);
+		cr_assert_eq(mpa_decode(&f, buf, sizeof(nfs_request), false, &why), 0, "%s", why);
+		cr_expect_eq(f.ird, cases[i].ird & 0x3fff);
+		cr_expect_eq(f.ord, cases[i].ord & 0x3fff);
+		cr_assert_eq(mpa_judge_request(&f, &own, &t, &why), 0, "%s", why);
+		rep.ird = (uint16_t)t.ird;
+		rep.ord = (uint16_t)t.ord;
+		rep.p2p = t.rtr;
+		rep.rtr = t.rtr;
+		cr_assert_eq(mpa_encode(&rep, buf), MPA_HDR + MPA_DEPTHS);
+		cr_expect_eq(get16(buf + 20), cases[i].reply_ird, "%zu: %04x", i, get16(buf + 20));
+		cr_expect_eq(get16(buf + 22), cases[i].reply_ord, "%zu: %04x", i, get16(buf + 22));
+	}
+}
+
 static int judge_reply(uint8_t flags, uint8_t rev, uint16_t ird, uint16_t ord, unsigned own_ord,
 		       struct mpa_terms *t)
 {

@@ -107,7 +107,7 @@ struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive)
 	c->watch.fd = -1;
 	loop_timer_init(&c->kick, flush);
 	loop_timer_init(&c->stall, iw_rx_stalled);
-	loop_timer_init(&c->nudge, NULL);
+	iw_nudge_init(c);
 	if (stag_init(&c->stags, STAGS) || iw_rx_init(c) || iw_tx_init(c)) {
 		iw_close(c);
 		return NULL;
@@ -272,8 +272,6 @@ static int iw_attach(struct fab_conn *c, struct loop *l, const struct fab_events
 	c->loop = l;
 	c->ev = ev;
 	c->ctx = ctx;
-	if (!c->passive)
-		iw_nudge_start(c);
 	return 0;
 }
 

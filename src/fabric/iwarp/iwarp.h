@@ -254,8 +254,8 @@ int iw_tx_agreed(struct fab_conn *c);
 void iw_tx_fini(struct fab_conn *c);
 /* iw_tx_run() will be called in the loop's next round. */
 void iw_tx_kick(struct fab_conn *c);
-/* After attach, on the active side, see there. */
-void iw_nudge_start(struct fab_conn *c);
+/* Its timer, which runs on the active side when something was sent: see there. */
+void iw_nudge_init(struct fab_conn *c);
 /* A Read Request came; queued. */
 enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r);
 /* The read whose data comes next; NULL if none is outstanding. */

@@ -27,8 +27,9 @@
 #include <unistd.h>
 
 #define BACKLOG 128
-/* Peers that have not said their Request yet; more are turned away, so that
- * silent ones cannot eat up the process's files. */
+/* Peers that have not said their Request yet, so that silent ones cannot eat up
+ * the process's files. When there are more the oldest has to go: who means to
+ * speak does so at once, and silent ones then keep nobody out. */
 #define PENDING_MAX 64
 /* When there are no more files, how long not to look at the socket. */
 #define RETRY_MS 100
@@ -50,6 +51,7 @@ struct fab_listener {
 	void *ctx;
 	struct loop_watch watch;
 	struct loop_timer retry;
+	bool starved;           /* no files: has been said */
 	struct list pendings;
 	unsigned npending;
 };
@@ -160,17 +162,18 @@ static void late_fn(struct loop_timer *t)
 
 static void pending_new(struct fab_listener *li, int fd, const struct sockaddr_storage *from)
 {
-	struct pending *p = li->npending < PENDING_MAX ? calloc(1, sizeof(*p)) : NULL;
+	struct pending *p = calloc(1, sizeof(*p));
 	char peer[96];
 	unsigned ms;
 
 	if (!p) {
-		log_warn("iWARP: turned away %s: %s", fab_addr_text(from, peer, sizeof(peer)),
-			 li->npending < PENDING_MAX ? "no memory" :
-			 "too many peers have connected and not sent an MPA Request");
+		log_warn("iWARP: turned away %s: no memory", fab_addr_text(from, peer, sizeof(peer)));
 		close(fd);
 		return;
 	}
+	if (li->npending == PENDING_MAX)
+		turn_away(container_of(li->pendings.next, struct pending, node),
+			  "it has not sent its MPA Request, and too many others have connected since");
 	iw_tune(fd);
 	p->li = li;
 	fab_addr_text(from, p->peer, sizeof(p->peer));
@@ -196,9 +199,12 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	(void)revents;
 	/* One for each call: the loop calls again while there are more. */
 	if (fd >= 0) {
+		li->starved = false;
 		pending_new(li, fd, &from);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-		log_warn("iWARP: a connection has to wait: %s", strerror(errno));
+		if (!li->starved)
+			log_warn("iWARP: new connections have to wait: %s", strerror(errno));
+		li->starved = true;
 		loop_rewatch(li->loop, w, 0);
 		loop_timer_set(li->loop, &li->retry, RETRY_MS);
 	}
@@ -270,6 +276,7 @@ static void answer(struct fab_conn *c, bool reject, const void *priv, size_t pri
 	struct mpa_frame rep = {
 		.reply = true, .reject = reject, .rev = 2, .enhanced = true, .crc = c->terms.crc,
 		.ird = (uint16_t)c->terms.ird, .ord = (uint16_t)c->terms.ord,
+		.p2p = c->terms.rtr, .rtr = c->terms.rtr,
 		.priv = priv, .privlen = privlen < MPA_PRIV_MAX ? privlen : MPA_PRIV_MAX,
 	};
 

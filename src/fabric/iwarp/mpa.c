@@ -27,10 +27,8 @@ size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf)
 	buf[17] = f->rev;
 	put16(buf + 18, (uint32_t)(depths + f->privlen));
 	if (f->enhanced) {
-		/* The bits for peer-to-peer mode stay clear: an NFS client
-		 * speaks first anyway. */
-		put16(buf + MPA_HDR, f->ird & MPA_DEPTH_MAX);
-		put16(buf + MPA_HDR + 2, f->ord & MPA_DEPTH_MAX);
+		put16(buf + MPA_HDR, (f->p2p ? MPA_P2P : 0) | (f->ird & MPA_DEPTH_MAX));
+		put16(buf + MPA_HDR + 2, (f->p2p ? f->rtr : 0u) | (f->ord & MPA_DEPTH_MAX));
 	}
 	if (f->privlen)
 		memcpy(buf + MPA_HDR + depths, f->priv, f->privlen);
@@ -85,6 +83,8 @@ int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
 	}
 	f->ird = get16(f->priv) & MPA_DEPTH_MAX;
 	f->ord = get16(f->priv + 2) & MPA_DEPTH_MAX;
+	f->p2p = get16(f->priv) & MPA_P2P;
+	f->rtr = f->p2p ? get16(f->priv + 2) & (MPA_RTR_WRITE | MPA_RTR_READ) : 0;
 	f->priv += MPA_DEPTHS;
 	f->privlen -= MPA_DEPTHS;
 	return 0;
@@ -128,7 +128,11 @@ int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
 		.crc = req->crc || own->crc,
 		.ird = min_depth(own->ird, req->ord),
 		.ord = min_depth(own->ord, req->ird),
+		.rtr = req->rtr & MPA_RTR_WRITE ? MPA_RTR_WRITE : req->rtr,
 	};
+	/* An RDMA Read is one, also of nothing, and from who means to do no other. */
+	if (agreed->rtr == MPA_RTR_READ && !agreed->ird)
+		agreed->ird = 1;
 	return 0;
 }
 

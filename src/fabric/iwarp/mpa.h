@@ -12,6 +12,17 @@
  * Revision 2 with S set ("enhanced"): the private data begins with 16 bits of
  * IRD and 16 bits of ORD. NFS servers need it: without, they learn no IRD, and
  * a server that may not RDMA-Read cannot serve NFS.
+ *
+ *     0 1 2             16 17 18             32
+ *     +-+-+--------------+-+-+--------------+
+ *     |A|B|     IRD      |C|D|     ORD      |
+ *     +-+-+--------------+-+-+--------------+
+ *
+ * A asks for peer-to-peer mode: the side that connected begins with a frame that
+ * carries nothing ("RTR"), of a type that it offers in B (not even a DDP header,
+ * which we do not take), C (RDMA Write) and D (RDMA Read), and that the Reply
+ * chooses. An NFS client speaks first anyway, so our own Requests do not ask; but
+ * adapters (irdma, cxgb4) do, and want to hear A in the Reply.
  */
 #ifndef IWARP_MPA_H
 #define IWARP_MPA_H
@@ -29,11 +40,18 @@
 #define MPA_DEPTH_MAX   0x3fffu /* 14 bits; all ones: unspecified */
 #define MPA_TIMEOUT_MS  10000u  /* for the peer's frame */
 
+/* Bits of peer-to-peer mode, that are not part of the depths. */
+#define MPA_P2P         0x8000u /* of the IRD: A */
+#define MPA_RTR_WRITE   0x8000u /* of the ORD: C */
+#define MPA_RTR_READ    0x4000u /* of the ORD: D */
+
 struct mpa_frame {
 	bool reply;
 	bool markers, crc, reject, enhanced;
 	uint8_t rev;
-	uint16_t ird, ord;      /* enhanced only */
+	uint16_t ird, ord;      /* enhanced only; the depths */
+	bool p2p;               /* enhanced only */
+	uint16_t rtr;           /* with p2p: MPA_RTR_WRITE, MPA_RTR_READ */
 	const uint8_t *priv;    /* decoded: points into the frame */
 	size_t privlen;
 };
@@ -43,6 +61,8 @@ struct mpa_terms {
 	bool crc;
 	unsigned ird;           /* RDMA Reads the peer may have outstanding here */
 	unsigned ord;           /* ... and we over there */
+	uint16_t rtr;           /* agreed, at the passive side: MPA_RTR_WRITE,
+				 * MPA_RTR_READ, or 0: no peer-to-peer mode */
 };
 
 /* Returns the size; buf has MPA_FRAME_MAX bytes, privlen is <= MPA_PRIV_MAX. */

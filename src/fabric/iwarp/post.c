@@ -129,7 +129,8 @@ static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
  * the socket until another one comes, and the peer that waits for an answer to
  * it waits for ever. So while we have sent something and heard nothing, an RDMA
  * Write of no bytes follows now and then: it touches no memory and needs no STag
- * (RFC 5040 section 5.1), and RFC 6581 uses it for much the same purpose.
+ * (RFC 5040 section 5.1), and RFC 6581 uses it for much the same purpose. The
+ * timer runs from the first Send on, so that a lane that is idle sleeps.
  */
 #define NUDGE_MS   40u
 #define NUDGES_MAX 50u
@@ -142,23 +143,31 @@ static void on_nudge(struct loop_timer *t)
 	if (c->rx.heard || c->nudges == NUDGES_MAX)
 		return;
 	loop_timer_set(c->loop, t, NUDGE_MS);
-	/* Not as the first frame, and not behind what is still under way. */
-	if (c->tx.msn[0] && c->tx.ops.head == c->tx.ops.tail &&
-	    post(c, &c->tx.ops, &op, NULL, 0) == 0)
+	/* Not behind what is still under way: so the Send went before it. */
+	if (c->tx.ops.head == c->tx.ops.tail && post(c, &c->tx.ops, &op, NULL, 0) == 0)
 		c->nudges++;
 }
 
-void iw_nudge_start(struct fab_conn *c)
+void iw_nudge_init(struct fab_conn *c)
 {
-	c->nudge.fn = on_nudge;
-	loop_timer_set(c->loop, &c->nudge, NUDGE_MS);
+	loop_timer_init(&c->nudge, on_nudge);
+}
+
+static int post_send(struct fab_conn *c, struct iw_op *op, const struct fab_sge *sge, unsigned n)
+{
+	int rc = post(c, &c->tx.ops, op, sge, n);
+
+	if (!rc && !c->passive && !c->rx.heard && c->nudges < NUDGES_MAX &&
+	    list_empty(&c->nudge.node))
+		loop_timer_set(c->loop, &c->nudge, NUDGE_MS);
+	return rc;
 }
 
 int iw_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
 {
 	struct iw_op op = { .kind = IW_SEND, .cookie = cookie };
 
-	return post(c, &c->tx.ops, &op, sge, n);
+	return post_send(c, &op, sge, n);
 }
 
 int iw_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
@@ -166,7 +175,7 @@ int iw_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 {
 	struct iw_op op = { .kind = IW_SEND, .inval = true, .stag = rkey, .cookie = cookie };
 
-	return post(c, &c->tx.ops, &op, sge, n);
+	return post_send(c, &op, sge, n);
 }
 
 int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
