@@ -19,7 +19,7 @@ refused 32 "no-such-host" no-such-host.invalid:/ "$MNT" -o "vers=$VERS,$MOUNT_OP
 refused 32 "port 20050" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,port=20050,retry=0,mountport=20048"
 refused 32 "no RDMA route" 127.0.0.1:/ "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
 # A signal ends the attempt, however long it may go on.
-for how in INT INT:-f TERM HUP:-f; do
+for how in INT TERM:-f; do
 	sig=${how%:*} where=${how#"${how%:*}"}
 	started=$SECONDS
 	out=$(timeout --foreground --preserve-status -s "$sig" 3 "$BIN" ${where#:} 127.0.0.1:/ "$MNT" \

@@ -51,11 +51,11 @@ exec 5<&-
 echo data >h1 && ln h1 h2 && rm h2 && exec 5<h1 && echo new >h3 && mv h3 h1 && equal "$(cat <&5)" data "replaced, open"
 exec 5<&-
 # rmdir right after the last close of what was unlinked in it
-for i in {1..20}; do mkdir rd && echo x >rd/f && exec 5<rd/f && rm rd/f && exec 5<&- && rmdir rd || fail "rmdir after the last close, time $i"; done
+for i in {1..6}; do mkdir rd && echo x >rd/f && exec 5<rd/f && rm rd/f && exec 5<&- && rmdir rd || fail "rmdir after the last close, time $i"; done
 # what is removed in the middle of a listing does not come back
-mkdir going && touch going/{1..120} && perl -e '
+mkdir going && touch going/{1..60} && perl -e '
 	opendir(my $d, "going"); readdir($d) for 1..10;
-	unlink map { "going/$_" } 1..120;
+	unlink map { "going/$_" } 1..60;
 	while (defined(my $n = readdir($d))) { die "$n is there again\n" if $n !~ /^\.+$/ && -e "going/$n"; }' || fail "a listing and removals"
 rmdir going || fail "rmdir of what is empty now"
 # exclusive create
