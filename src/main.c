@@ -34,7 +34,7 @@
 
 /* What a signal to end finds, and so what it does. */
 enum phase {
-	CONNECTING,             /* nothing is to be undone: ends the process */
+	CONNECTING,             /* nothing on this machine is to be undone: ends the process */
 	MOUNTING,               /* the kernel may have the mount: kept for later */
 	RUNNING,                /* unmounts */
 };

@@ -44,11 +44,9 @@ static const char *nearest(const char *name)
 {
 	const char *best = NULL;
 	/* A third of the letters may be wrong; more is not a slip of the finger.
-	 * Short words are near to too many others. */
+	 * Shorter words than three letters are then near to none. */
 	unsigned best_d = (unsigned)strlen(name) / 3 + 1;
 
-	if (strlen(name) < 4)
-		return NULL;
 	for (size_t i = 0; i < opt_rows; i++) {
 		unsigned d = distance(name, opt_table[i].name);
 

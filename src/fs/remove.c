@@ -12,7 +12,8 @@
  *                           (fails: RENAME .nfs1 -> a)
  *
  *   rmdir(d), just after the last close of what was unlinked in d: close() does not
- *           wait for REMOVE .nfs1, so rmdir does, for a moment
+ *           wait for REMOVE .nfs1, so rmdir does, for a moment (its request has
+ *           a timer; when the mount ends meanwhile it goes with the lane)
  *
  * The daemon dies before the close: the .nfs file stays, as it would with any
  * NFS client.

@@ -297,7 +297,7 @@ Test(options, unknown_with_suggestion)
 	BAD("rsise=4096", "'rsise'", "'rsize'", "--help");
 	BAD("tiemo=3", "'tiemo'", "'timeo'");
 	BAD("allowother", "'allow_other'");
-	BAD("verz=3", "'vers'");
+	BAD("ver=3", "'vers'");
 	BAD("ro,nconect=2", "'nconect'", "'nconnect'");
 	BAD("hart", "'hard'");
 }
@@ -309,7 +309,7 @@ Test(options, unknown_without_suggestion)
 	/* Short, or more than a third is wrong: a guess would be a wild one. */
 	BAD("q", "'q'");
 	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
-	BAD("ver=3", "'ver'");
+	BAD("foo", "'foo'");
 	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
 	BAD("fsc", "'fsc'");
 	cr_assert_null(strstr(eb.text, "did you mean"), "%s", eb.text);
