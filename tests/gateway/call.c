@@ -240,6 +240,9 @@ void call_received(struct gw_pair *p, const char *msg, uint32_t len)
 		pair_end(p, "fault drop-before");
 		return;
 	}
+	scribble_call(k);
+	if (p->ended)
+		return;
 	if (!stall(k, msg + hdr, len - (uint32_t)hdr))
 		start(k, msg + hdr, len - (uint32_t)hdr);
 }

@@ -23,6 +23,7 @@ static const struct {
 	[FAULT_TRUNCATE] = { "truncate", "BYTES", "cut the reply's message" },
 	[FAULT_INVAL_WRONG] = { "inval-wrong", NULL, "invalidate an STag that was not offered" },
 	[FAULT_STALL_READ] = { "stall-read", "MS", "start RDMA Reads late" },
+	[FAULT_SCRIBBLE] = { "scribble", "N", "RDMA-Write N times random bytes over what the client's handles reach, or do not" },
 };
 
 /* Digits at *s, which moves behind them. */
@@ -84,7 +85,7 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
 /* Not every call has what these are about: they wait for the first that has. */
 static bool waits(enum gw_fault kind)
 {
-	return kind == FAULT_SHORT_REPLY || kind == FAULT_STALL_READ;
+	return kind == FAULT_SHORT_REPLY || kind == FAULT_STALL_READ || kind == FAULT_SCRIBBLE;
 }
 
 static bool due(const struct gw_fault_rule *r, unsigned long call)
@@ -110,6 +111,14 @@ bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 		log_info("fault %s at call %lu", names[kind].name, call);
 		return true;
 	}
+	return false;
+}
+
+bool gw_fault_wanted(const struct gw_faults *f, enum gw_fault kind)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->rules[i].kind == kind)
+			return true;
 	return false;
 }
 

@@ -51,6 +51,7 @@
 
 struct gateway;
 struct gw_pair;
+struct gw_scribble;
 
 /* A registered piece of memory, made when first needed and kept by the pair. */
 struct gw_buf {
@@ -122,6 +123,7 @@ struct gw_pair {
 	unsigned ncalls;        /* in it: open ones */
 	bool ended;
 	struct loop_msg end_msg;        /* frees it, outside all callbacks */
+	struct gw_scribble *scribble;   /* a fault: NULL until it is wanted */
 };
 
 /* ---- faults ---- */
@@ -138,6 +140,7 @@ enum gw_fault {
 	FAULT_TRUNCATE,         /* only value bytes of the reply's message are sent */
 	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered, R or not */
 	FAULT_STALL_READ,       /* RDMA Reads start value ms late */
+	FAULT_SCRIBBLE,         /* value RDMA Writes of random bytes, see scribble.c */
 	FAULT_COUNT
 };
 
@@ -163,6 +166,8 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb);
  */
 bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value);
+/* Is there such a rule? For what has to be kept from call to call. */
+bool gw_fault_wanted(const struct gw_faults *f, enum gw_fault kind);
 /* For --help: one line for each. */
 void gw_faults_help(void);
 
@@ -250,6 +255,19 @@ uint32_t reply_granted(const struct gateway *gw);
 void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len);
 /* RDMA_ERROR, for a call whose header is not usable (k NULL) or cannot be served. */
 void reply_error(struct gw_pair *p, struct gw_call *k, uint32_t xid, uint32_t err);
+
+/* ---- scribble.c: a fault ---- */
+
+/* RDMA Writes of one pair that have not completed. */
+#define SCRIBBLES_MAX 64u
+
+/* A call has come: keeps its handles, and scribbles if it is time. The pair may
+ * have ended on return. */
+void scribble_call(struct gw_call *k);
+/* The RDMA Write whose cookie was p->scribble has completed. */
+void scribble_written(struct gw_pair *p);
+/* After the connection's end. */
+void scribble_free(struct gw_pair *p);
 
 /* ---- items.c ---- */
 

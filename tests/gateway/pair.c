@@ -32,7 +32,8 @@ static unsigned nslots(const struct gateway *gw)
 
 unsigned pair_max_send(const struct gateway *gw)
 {
-	return gw->credits * SENDS_PER_CALL + EXTRA_RECVS;
+	return gw->credits * SENDS_PER_CALL + EXTRA_RECVS +
+	       (gw_fault_wanted(&gw->faults, FAULT_SCRIBBLE) ? SCRIBBLES_MAX : 0);
 }
 
 unsigned pair_max_recv(const struct gateway *gw)
@@ -206,9 +207,13 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uin
 
 static void on_written(void *ctx, void *cookie)
 {
+	struct gw_pair *p = ctx;
 	struct gw_call *k = cookie;
 
-	(void)ctx;
+	if (cookie == p->scribble) {
+		scribble_written(p);
+		return;
+	}
 	k->sends_left--;
 	pair_call_done(k);
 }
@@ -264,6 +269,7 @@ void pair_free(struct gw_pair *p)
 	tcp_close(p);
 	while (!list_empty(&p->calls))
 		call_free(container_of(p->calls.next, struct gw_call, node));
+	scribble_free(p);
 	pair_buf_put(p, p->in.buf);
 	while ((n = list_pop(&p->free))) {
 		struct gw_buf *b = container_of(n, struct gw_buf, node);
