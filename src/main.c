@@ -9,8 +9,8 @@
  *
  * Threads: this one does the set-up, waits for the end of the mount, and tears
  * down. Signals are taken by a thread of their own, from the start, so that
- * neither a resolver nor a dead server can keep anybody from stopping us. The
- * file operations are the lanes'.
+ * neither a mount point nor a resolver nor a dead server can keep anybody from
+ * stopping us: enum phase says what they do. The file operations are the lanes'.
  *
  * Order at the end: the mount first (fs_wait returns with no request left that
  * FUSE waits for), then the client, whose lanes may still complete calls, then
@@ -35,9 +35,14 @@
 /* What a signal to end finds, and so what it does. */
 enum phase {
 	CONNECTING,             /* nothing on this machine is to be undone: ends the process */
-	MOUNTING,               /* the kernel may have the mount: kept for later */
+	MOUNTING,               /* the kernel may have the mount: kept until that is known */
 	RUNNING,                /* unmounts */
+	ENDING,                 /* there is no mount any more: ends the process */
 };
+/* Mounting waits for nothing but this machine. When that takes so long after a
+ * signal (fusermount3 hangs, as in a directory that does not answer), it ends all
+ * the same: fusermount3 takes a mount back when nobody is there to get it. */
+#define MOUNTING_S 5
 
 struct mount {
 	struct options opt;
@@ -49,6 +54,7 @@ struct mount {
 	enum phase phase;
 	int ended_by;           /* the signal that came while MOUNTING, or 0 */
 	bool stats_asked;       /* SIGUSR1 came before RUNNING */
+	int status;             /* ENDING: the command's */
 };
 
 /* ---- statistics ---- */
@@ -149,6 +155,19 @@ static void on_end_signal(struct mount *m, int sig)
 	case RUNNING:
 		fs_stop(m->fs);
 		break;
+	case ENDING:
+		_exit(m->status);
+	}
+	pthread_mutex_unlock(&m->mu);
+}
+
+/* MOUNTING_S after the signal that is kept. */
+static void on_no_patience(struct mount *m)
+{
+	pthread_mutex_lock(&m->mu);
+	if (m->phase == MOUNTING) {
+		say_given_up(m, m->ended_by);
+		_exit(EXIT_MOUNT);
 	}
 	pthread_mutex_unlock(&m->mu);
 }
@@ -159,43 +178,64 @@ static void on_stats_signal(struct mount *m)
 
 	pthread_mutex_lock(&m->mu);
 	running = m->phase == RUNNING;
-	m->stats_asked = !running;
+	m->stats_asked = m->phase < RUNNING;
 	pthread_mutex_unlock(&m->mu);
 	if (running)
 		write_stats(m);
 }
 
-static void *signal_main(void *arg)
+static void __attribute__((noreturn)) *signal_main(void *arg)
 {
+	const struct timespec patience = { .tv_sec = MOUNTING_S };
 	struct mount *m = arg;
 	sigset_t set;
 	int sig, state;
 
 	our_signals(&set);
-	while (sigwait(&set, &sig) == 0) {
+	for (;;) {
+		sig = m->ended_by ? sigtimedwait(&set, NULL, &patience) : sigwaitinfo(&set, NULL);
 		/* Not with the lock held, or half a file written. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		if (sig == SIGUSR1)
+		if (sig < 0 && errno == EAGAIN)
+			on_no_patience(m);
+		else if (sig == SIGUSR1)
 			on_stats_signal(m);
-		else
+		else if (sig > 0)
 			on_end_signal(m, sig);
 		pthread_setcancelstate(state, NULL);
 	}
-	return NULL;
 }
 
-/* Returns the signal that came meanwhile, or 0. */
-static int enter(struct mount *m, enum phase phase)
+static void enter(struct mount *m, enum phase phase)
+{
+	pthread_mutex_lock(&m->mu);
+	m->phase = phase;
+	pthread_mutex_unlock(&m->mu);
+}
+
+/* The signal that came while MOUNTING, or 0: then it is RUNNING. */
+static int enter_running(struct mount *m)
 {
 	int sig;
 
 	pthread_mutex_lock(&m->mu);
-	m->phase = phase;
 	sig = m->ended_by;
-	if (phase == RUNNING && m->stats_asked)
+	if (!sig)
+		m->phase = RUNNING;
+	if (!sig && m->stats_asked)
 		pthread_kill(m->signals, SIGUSR1);
 	pthread_mutex_unlock(&m->mu);
 	return sig;
+}
+
+/* What is left is to say farewell to the server, which may be silent. */
+static int enter_ending(struct mount *m, int status)
+{
+	pthread_mutex_lock(&m->mu);
+	m->phase = ENDING;
+	m->status = status;
+	pthread_mutex_unlock(&m->mu);
+	return status;
 }
 
 /* Before any thread is made, so that all of them inherit the mask. */
@@ -234,7 +274,7 @@ static int connect_server(struct mount *m, struct errbuf *eb)
 	}
 }
 
-static int mount_fs(struct mount *m, struct errbuf *eb)
+static int prepare_fs(struct mount *m, struct errbuf *eb)
 {
 	const struct options *o = &m->opt;
 	struct fs_config cfg = {
@@ -251,12 +291,12 @@ static int mount_fs(struct mount *m, struct errbuf *eb)
 		.debug = o->debug,
 	};
 
-	return fs_mount(&cfg, m->client, &m->fs, eb);
+	return fs_new(&cfg, m->client, &m->fs, eb);
 }
 
 static int run(struct mount *m)
 {
-	int sig = enter(m, RUNNING);
+	int sig = enter_running(m);
 
 	if (sig) {
 		say_given_up(m, sig);
@@ -281,14 +321,30 @@ static int connect_and_run(struct mount *m)
 	int rc;
 
 	rc = connect_server(m, &eb);
+	if (!rc)
+		rc = prepare_fs(m, &eb);
 	if (!rc) {
 		enter(m, MOUNTING);
-		rc = mount_fs(m, &eb);
+		rc = fs_mount(m->fs, &eb);
 	}
 	if (!rc)
 		return run(m);
 	log_err("%s", eb.text);
 	return EXIT_MOUNT;
+}
+
+/* With somebody there who takes signals: a directory may not answer. */
+static int check_and_run(struct mount *m)
+{
+	struct errbuf eb = { "" };
+
+	if (fs_check_mountpoint(m->opt.mountpoint, &eb) || check_stats(m, &eb)) {
+		log_err("%s", eb.text);
+		return EXIT_MOUNT;
+	}
+	if (m->opt.fake)
+		return daemon_report(0) ? EXIT_SYSTEM : 0;
+	return connect_and_run(m);
 }
 
 static int mount_and_run(struct mount *m)
@@ -301,23 +357,17 @@ static int mount_and_run(struct mount *m)
 		return EXIT_SYSTEM;
 	}
 	block_signals();
-	if (fs_check_mountpoint(m->opt.mountpoint, &eb) || check_stats(m, &eb)) {
-		log_err("%s", eb.text);
-		return EXIT_MOUNT;
-	}
-	if (m->opt.fake)
-		return daemon_report(0) ? EXIT_SYSTEM : 0;
 	rc = -pthread_create(&m->signals, NULL, signal_main, m);
 	if (rc) {
 		log_err("cannot start a thread: %s", strerror(-rc));
 		return EXIT_SYSTEM;
 	}
-	rc = connect_and_run(m);
-	/* Before what it uses goes. */
-	pthread_cancel(m->signals);
-	pthread_join(m->signals, NULL);
+	rc = enter_ending(m, check_and_run(m));
 	nfs_client_free(m->client);
 	fs_free(m->fs);
+	/* Before what it says goes. */
+	pthread_cancel(m->signals);
+	pthread_join(m->signals, NULL);
 	return rc;
 }
 

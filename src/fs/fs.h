@@ -3,7 +3,9 @@
  * The FUSE front end: turns what the kernel asks into operations of the NFS
  * client. All functions here belong to the main thread, but for fs_stop().
  *
- *   fs_mount --> lanes serve requests --> fs_wait returns --> (client freed) --> fs_free
+ *   fs_new --> fs_mount --> lanes serve requests --> fs_wait returns
+ *      |          |                                       |
+ *      +----------+-----> failed ------------------> (client freed) --> fs_free
  */
 #ifndef FS_FS_H
 #define FS_FS_H
@@ -28,12 +30,19 @@ struct fs;
 int fs_check_mountpoint(const char *path, struct errbuf *eb);
 
 /*
- * Mounts, and has the client's lanes serve the mount. cfg's strings and cl
- * must outlive it. Returns when the kernel has taken the mount into use; 0 or
- * -errno with eb set.
+ * What can be had before there is a mount: asks the server for the root, however
+ * long that takes. cfg's strings and cl must outlive it. 0, or -errno with eb set;
+ * *out needs fs_free() in either case, unless it is NULL.
  */
-int fs_mount(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
-	     struct errbuf *eb);
+int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
+	   struct errbuf *eb);
+
+/*
+ * Mounts, and has the client's lanes serve the mount. Waits for this machine
+ * only, not for the server. Returns when the kernel has taken the mount into
+ * use; 0, or -errno with eb set and no mount left.
+ */
+int fs_mount(struct fs *fs, struct errbuf *eb);
 
 /* Blocks until the file system was unmounted, or fs_stop(); then the mount is
  * gone and no request of the kernel is waited for any more. */

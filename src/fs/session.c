@@ -300,14 +300,15 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 
 /* ---- life ---- */
 
-int fs_mount(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
-	     struct errbuf *eb)
+int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
+	   struct errbuf *eb)
 {
 	struct fs *fs = calloc(1, sizeof(*fs));
 	int rc;
 
 	if (!fs)
 		return err_set(eb, -ENOMEM, "out of memory");
+	*out = fs;
 	fs->cfg = *cfg;
 	fs->cl = cl;
 	sem_init(&fs->ended, 0, 0);
@@ -324,26 +325,24 @@ int fs_mount(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out
 	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
 	if (!rc)
 		rc = fs_session_new(fs, eb);
+	return rc;
+}
+
+int fs_mount(struct fs *fs, struct errbuf *eb)
+{
+	int rc = session_mount(fs, eb);
+
 	if (rc)
-		goto fail;
-	rc = session_mount(fs, eb);
-	if (rc)
-		goto fail;
+		return rc;
 	rc = lanes_init(fs, eb);
 	if (!rc) {
-		nfs_each_lane(cl, fs_lane_attach, fs);
+		nfs_each_lane(fs->cl, fs_lane_attach, fs);
 		rc = wait_init(fs, eb);
 		if (rc)
-			nfs_each_lane(cl, fs_lane_detach, fs);
+			nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	}
-	if (rc) {
+	if (rc)
 		fuse_session_unmount(fs->se);
-		goto fail;
-	}
-	*out = fs;
-	return 0;
-fail:
-	fs_free(fs);
 	return rc;
 }
 
