@@ -36,7 +36,8 @@ void play4_setup(void)
 		cr_assert_eq(nfs4_lane_init(&lanes[i]), 0);
 		nfs4_install(&lanes[i], &n4);
 	}
-	atomic_init(&open_file.refs, 1);
+	open_file.refs = 1;
+	atomic_init(&open_file.settled, true);
 	open_file.fh = fh;
 	open_file.access = 3;
 	open_file.owner = 0x4142434445464748;

@@ -644,7 +644,7 @@ Test(nfs4, open_state)
 	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
 	cr_assert(c.open->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
-	atomic_fetch_add(&c.open->refs, 1);
+	nfs4_open_get(&cl, c.open);
 	nfs4_open_put(&cl, c.open);
 	cr_assert_not(list_empty(&n4.opens));
 	done_with(&c);

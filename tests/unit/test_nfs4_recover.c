@@ -25,6 +25,8 @@ static struct {
 	bool complete;                  /* has heard RECLAIM_COMPLETE */
 	uint32_t reclaim[4];            /* what it says to CLAIM_PREVIOUS, of fh[0] */
 	uint32_t open[4];               /* and to CLAIM_FH afterwards */
+	unsigned badsession;            /* SEQUENCEs that it refuses */
+	unsigned late_attrs;            /* GETATTRs behind an OPEN that it delays */
 	char log[64];                   /* a letter for each call */
 	uint32_t opens;
 } server;
@@ -42,12 +44,21 @@ static void put_channel(void)
 	puts_of(7, 0, 1 << 20, server.maxresp, 4096, server.maxops, server.slots, 0);
 }
 
-static uint32_t do_open(const uint32_t *w)
+/* OPEN of a lane's, with GETATTR behind it. */
+static uint32_t lane_open(void)
+{
+	note('O');
+	return 0;
+}
+
+static uint32_t do_open(const uint32_t *w, uint32_t numops)
 {
 	uint32_t claim, which;
 
 	/* PUTFH: operation, length, handle of 4 bytes. */
 	which = ntohl(w[2]);
+	if (numops > 3)
+		return lane_open();
 	/* OPEN: seqid, access, deny, client id, owner of 8 bytes, no create, claim. */
 	claim = ntohl(w[3 + 10]);
 	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
@@ -56,10 +67,44 @@ static uint32_t do_open(const uint32_t *w)
 	return server.complete ? server.open[which] : GRACE;
 }
 
-/* The operation behind SEQUENCE. */
-static void second(const uint32_t *w)
+static void put_attrs(bool late)
 {
-	uint32_t status;
+	if (late)
+		puts_of(2, OP_GETATTR, NFS4ERR_DELAY);
+	else
+		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 1);
+}
+
+/* PUTFH and what comes with it. */
+static void on_file(const uint32_t *w, uint32_t numops)
+{
+	uint32_t op = ntohl(w[3]), status = 0;
+
+	if (op == OP_OPEN) {
+		status = do_open(w, numops);
+		puts_of(4, OP_PUTFH, 0, op, status);
+	} else if (op == OP_CLOSE) {
+		note('c');
+		puts_of(4, OP_PUTFH, 0, op, 0);
+		puts_of(4, 1, 0, 0, 0);
+		return;
+	} else {
+		note('g');
+		puts_of(2, OP_PUTFH, 0);
+	}
+	if (status)
+		return;
+	if (op == OP_OPEN) {
+		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
+		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
+	}
+	if (op == OP_GETATTR || numops > 3)
+		put_attrs(server.late_attrs && server.late_attrs--);
+}
+
+/* The operations behind SEQUENCE. */
+static void second(const uint32_t *w, uint32_t numops)
+{
 
 	switch (ntohl(w[0])) {
 	case OP_RECLAIM_COMPLETE:
@@ -77,12 +122,7 @@ static void second(const uint32_t *w)
 		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 2);
 		return;
 	case OP_PUTFH:
-		status = do_open(w);
-		puts_of(4, OP_PUTFH, 0, OP_OPEN, status);
-		if (status)
-			return;
-		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
-		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
+		on_file(w, numops);
 		return;
 	default:
 		note('?');
@@ -118,12 +158,18 @@ static void execute(uint32_t proc, const uint32_t *w)
 		put_channel();
 		break;
 	case OP_SEQUENCE:
-		puts_of(2, op, 0);
+		status = server.badsession ? NFS4ERR_BADSESSION : 0;
+		puts_of(2, op, status);
+		if (status) {
+			server.badsession--;
+			note('B');
+			break;
+		}
 		for (unsigned i = 0; i < 6; i++)
 			put(ntohl(w[4 + i]));
 		/* Session, sequence id and slot as they came; then ours. */
 		puts_of(3, server.slots - 1, server.slots - 1, 0);
-		second(w + 12);
+		second(w + 12, numops);
 		break;
 	case OP_DESTROY_SESSION:
 		note('D');
@@ -169,7 +215,8 @@ static void have_open(unsigned i)
 	struct nfs4_client *n = fake_cl.vdata;
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
-	atomic_init(&o->refs, 1);
+	o->refs = 1;
+	atomic_init(&o->settled, true);
 	o->fh = (struct nfs_fh){ .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
 	o->access = OPEN4_SHARE_ACCESS_BOTH;
 	o->owner = i;
@@ -284,6 +331,147 @@ Test(nfs4_recover, one_stateid)
 	cr_assert_str_eq(server.log, "F");
 	cr_assert_eq(open_nr(0)->stateid.seqid, 0);
 	expect(1, false);
+}
+
+/* ---- opens that come and go ---- */
+
+static _Atomic unsigned all_gone;
+
+static void *coming_and_going(void *arg)
+{
+	struct nfs_client *c = arg;
+	struct nfs4_client *n = c->vdata;
+
+	for (unsigned i = 0; i < 200000; i++) {
+		struct nfs_open *o = calloc(1, sizeof(*o));
+
+		o->refs = 1;
+		atomic_init(&o->settled, true);
+		pthread_mutex_lock(&n->opens_mu);
+		list_add_tail(&n->opens, &o->node);
+		pthread_mutex_unlock(&n->opens_mu);
+		nfs4_open_put(c, o);
+	}
+	atomic_fetch_add(&all_gone, 1);
+	return NULL;
+}
+
+/* CLOSE ends, with the last reference, on a lane, while recovery is about to take
+ * the very same open: whoever comes second finds it gone, or keeps it. */
+Test(nfs4_recover, opens_go_while_recovery_walks)
+{
+	pthread_t lane[2];
+
+	mount_it();
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&lane[i], NULL, coming_and_going, &fake_cl), 0);
+	while (atomic_load(&all_gone) < 2)
+		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(lane[i], NULL);
+	cr_assert(list_empty(&client()->opens));
+	cr_assert_str_eq(server.log, "");
+}
+
+struct one_call {
+	struct nfs_call c;
+	struct rpc_cred cred;
+	struct nfs_fh fh;
+	pthread_t caller;
+	int rc;
+};
+
+static void *call_main(void *arg)
+{
+	struct one_call *o = arg;
+	bool leaked;
+
+	o->rc = nfs_call_sync(&fake_lanes[0], &o->c, 0, &leaked);
+	return NULL;
+}
+
+/* A file operation, which waits for recovery if it must. */
+static void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
+{
+	o->fh = (struct nfs_fh){ .len = 4 };
+	o->c = (struct nfs_call){ .op = op, .fh = &o->fh, .cred = &o->cred, .open = open };
+	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
+}
+
+static void resume(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	l->hold = false;
+	list_splice_tail(&l->waiting, &l->parked);
+	nfs_lane_pump(l);
+}
+
+static void await(struct one_call *o, int rc)
+{
+	nfs_each_lane(&fake_cl, resume, NULL);
+	pthread_join(o->caller, NULL);
+	cr_assert_eq(o->rc, rc, "%d", o->rc);
+}
+
+static void see_log(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	*(_Atomic size_t *)arg = strlen(server.log);
+}
+
+/* Until the server, which is on the lane's thread, has noted so many calls. */
+static void await_log(size_t n)
+{
+	_Atomic size_t len = 0;
+
+	while (len < n) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nfs_each_lane(&fake_cl, see_log, &len);
+	}
+}
+
+/* Opened anew it would be the server's for good: the CLOSE that waits has another
+ * stateid, and the caller is gone when it is through. */
+Test(nfs4_recover, what_is_being_closed_is_not_opened_again)
+{
+	struct one_call close = { 0 };
+
+	mount_it();
+	have_open(0);
+	have_open(1);
+	server.badsession = 1;
+	begin(&close, NFS_OP_CLOSE, open_nr(0));
+	await_log(1);
+	server.complete = false;
+	atomic_store(&client()->need_opens, true);
+	atomic_store(&client()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "BSPC", "the other one only");
+	await(&close, 0);
+	cr_assert_str_eq(server.log, "BSPCc");
+	expect(0, false);
+}
+
+/* Its lane has the stateid, or will get one: recovery would write to the same
+ * place, on another thread. */
+Test(nfs4_recover, what_is_being_opened_is_left_to_its_lane)
+{
+	struct one_call open = { 0 };
+
+	mount_it();
+	server.late_attrs = 1;
+	begin(&open, NFS_OP_OPEN, NULL);
+	await_log(1);
+	server.complete = false;
+	atomic_store(&client()->need_opens, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	await(&open, 0);
+	cr_assert_null(strchr(server.log, 'P'), "%s", server.log);
+	cr_assert(open.c.open && open.c.open->stateid.seqid == server.opens);
+	/* Now it is as any other. */
+	atomic_store(&open.c.open->reopen, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_not_null(strchr(server.log, 'F'));
 }
 
 /* ---- a session that lives on ---- */

@@ -11,7 +11,8 @@
  *                        its share of the slots. Replaced on the lane's own
  *                        thread when there is a new session (epoch + 1).
  *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
- *                        and recovery while it works on it.
+ *                        recovery while it works on it, and a REOPEN that is
+ *                        under way (nfs4_state.c).
  */
 #ifndef NFS_NFS4_IMPL_H
 #define NFS_NFS4_IMPL_H
@@ -84,15 +85,18 @@ struct nfs4_client {
 };
 
 struct nfs_open {
-	struct list node;               /* in nfs4_client.opens */
-	_Atomic unsigned refs;
+	struct list node;               /* in nfs4_client.opens; under opens_mu */
+	unsigned refs;                  /* under opens_mu */
+	_Atomic bool settled;           /* OPEN is through: recovery may have it */
+	_Atomic bool closing;           /* its CLOSE is under way */
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* and would not give it back */
 	struct nfs_fh fh;
 	struct rpc_cred cred;
 	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
 	uint64_t owner;
-	stateid4 stateid;               /* written while no lane encodes */
+	stateid4 stateid;               /* written by OPEN's lane until it is settled,
+					 * then by recovery while all lanes hold */
 };
 
 static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
@@ -216,6 +220,8 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: the open's, or the anonymous one. */
 stateid4 nfs4_stateid(const struct nfs_open *o);
+/* References of an open. The last one frees it. */
+void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o);
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
 

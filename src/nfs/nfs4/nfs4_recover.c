@@ -44,9 +44,13 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	k->cred = o->cred;
 	k->reclaim = reclaim;
 	k->c.open = o;
+	/* The call's own: a lane keeps it when the mount ends meanwhile. */
+	nfs4_open_get(cl, o);
 	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
-	if (k)
-		*status = k->status;
+	if (!k)
+		return rc;
+	nfs4_open_put(cl, o);
+	*status = k->status;
 	free(k);
 	return rc;
 }
@@ -81,12 +85,18 @@ static struct nfs_open *next_open(struct nfs_client *cl, struct nfs_open *o)
 	at = o ? o->node.next : n->opens.next;
 	if (at != &n->opens) {
 		next = container_of(at, struct nfs_open, node);
-		atomic_fetch_add(&next->refs, 1);
+		next->refs++;
 	}
 	pthread_mutex_unlock(&n->opens_mu);
 	if (o)
 		nfs4_open_put(cl, o);
 	return next;
+}
+
+/* To be had back: not what a lane is still opening, or closes. */
+static bool is_ours(const struct nfs_open *o)
+{
+	return atomic_load(&o->settled) && !atomic_load(&o->closing) && !atomic_load(&o->lost);
 }
 
 static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
@@ -96,7 +106,7 @@ static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
 	int rc;
 
 	while ((o = next_open(cl, o))) {
-		if (atomic_load(&o->lost) || !(all || atomic_load(&o->reopen)))
+		if (!is_ours(o) || !(all || atomic_load(&o->reopen)))
 			continue;
 		rc = reopen(cl, o, reclaim);
 		if (rc) {
@@ -184,11 +194,13 @@ int nfs4_recover(struct nfs_client *cl)
 {
 	/* Kept over calls: what was forgotten stays so until it is reclaimed. */
 	struct nfs4_client *n = cl->vdata;
+	bool more_than_opens = n->forgotten || atomic_load(&n->need_client) ||
+			       atomic_load(&n->need_session) || atomic_load(&n->need_opens);
 	int rc = -EAGAIN;
 
 	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++)
 		rc = round_of(cl, &n->forgotten);
-	if (rc == 0)
+	if (rc == 0 && more_than_opens)
 		log_info("state on %s recovered", cl->cfg.server);
 	return rc;
 }

@@ -3,8 +3,19 @@
  * Open state. Each open() is an OPEN with an open-owner of its own, so it has a
  * stateid of its own, and CLOSE ends that open and no other.
  *
- * The opens of the mount are on one list for recovery. An open is on it from
- * the OPEN's reply until the caller's CLOSE is done, whatever came of it.
+ * The opens of the mount are on one list for recovery:
+ *
+ *   OPEN's reply      listed, but the lane's own, which writes the stateid, also
+ *        |            when the OPEN is sent again (the session went meanwhile)
+ *   decode is through settled: recovery may have it, and write the stateid while
+ *        |            the lanes hold; no lane writes it from here on
+ *   CLOSE is encoded  closing: recovery passes it by. It would open what the
+ *        |            server closes, and nobody would close that again
+ *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE;
+ *                     with the last one the open leaves the list
+ *
+ * References change, and the last of them takes the open off the list, under
+ * one lock: an open on the list has at least one.
  *
  * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section
  * 8.2.2): a call on another connection may overtake what changes the seqid.
@@ -30,16 +41,27 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 	return s;
 }
 
-void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
+void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o)
 {
 	struct nfs4_client *n = cl->vdata;
 
-	if (atomic_fetch_sub(&o->refs, 1) > 1)
-		return;
 	pthread_mutex_lock(&n->opens_mu);
-	list_del(&o->node);
+	o->refs++;
 	pthread_mutex_unlock(&n->opens_mu);
-	free(o);
+}
+
+void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
+{
+	struct nfs4_client *n = cl->vdata;
+	bool last;
+
+	pthread_mutex_lock(&n->opens_mu);
+	last = --o->refs == 0;
+	if (last)
+		list_del(&o->node);
+	pthread_mutex_unlock(&n->opens_mu);
+	if (last)
+		free(o);
 }
 
 static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, uint32_t access)
@@ -49,7 +71,7 @@ static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, ui
 
 	if (!o)
 		return NULL;
-	atomic_init(&o->refs, 1);
+	o->refs = 1;
 	o->fh = *fh;
 	o->cred = *c->cred;
 	o->access = access;
@@ -131,7 +153,11 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		rc = get_open(c, x, &r);
 	if (!rc)
 		rc = take_open(c, c->fh, &r);
-	return rc ? rc : nfs4_get_attr(c, x);
+	if (!rc)
+		rc = nfs4_get_attr(c, x);
+	if (!rc)
+		atomic_store(&c->open->settled, true);
+	return rc;
 }
 
 /* stateid, change, flags, attrset, and a delegation should one come although
@@ -252,6 +278,7 @@ static int decode_create(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_attr(c, x);
 	if (rc)
 		return rc;
+	atomic_store(&c->open->settled, true);
 	c->file.created = exclusive(c);
 	if (exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset)) {
 		c->step = STEP_SETATTR;
@@ -271,6 +298,7 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4args a = { .open_stateid = nfs4_stateid(c->open) };
 
+	atomic_store(&c->open->closing, true);
 	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_CLOSE) &&
 	       xdr_CLOSE4args(x, &a);
 }
