@@ -18,6 +18,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -59,6 +61,17 @@ struct mount {
 
 /* ---- statistics ---- */
 
+/* What is there now, where stats_print() says what was done. Of the allocator's
+ * bytes those that are in use: how much more it keeps of the system's is its own
+ * affair. */
+static void write_state(FILE *f, const struct fs *fs)
+{
+	struct mallinfo2 heap = mallinfo2();
+
+	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(fs),
+		heap.uordblks + heap.hblkhd);
+}
+
 /* Written beside and renamed, so that a reader never sees half of it. */
 static void write_stats(const struct mount *m)
 {
@@ -79,6 +92,7 @@ static void write_stats(const struct mount *m)
 	for (unsigned i = 0; i < m->client->nlanes; i++)
 		lanes[i] = &m->client->lanes[i].stats;
 	stats_print(f, lanes, m->client->nlanes);
+	write_state(f, m->fs);
 	if (fclose(f) || rename(tmp, m->opt.stats))
 		log_err("cannot write statistics to '%s': %s", m->opt.stats, strerror(errno));
 	free(tmp);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The FUSE front end: turns what the kernel asks into operations of the NFS
- * client. All functions here belong to the main thread, but for fs_stop().
+ * client. All functions here belong to the main thread, but for fs_stop() and
+ * fs_inode_count().
  *
  *   fs_new --> fs_mount --> lanes serve requests --> fs_wait returns
  *      |          |                                       |
@@ -50,6 +51,10 @@ void fs_wait(struct fs *fs);
 
 /* Any thread: fs_wait() unmounts and returns. */
 void fs_stop(struct fs *fs);
+
+/* Any thread: how many files and directories are known, by lookups of the kernel that
+ * it has not given back, by open files, or by requests under way. */
+uint64_t fs_inode_count(const struct fs *fs);
 
 /* After the client is gone, as its lanes may complete operations until then. */
 void fs_free(struct fs *fs);

@@ -351,6 +351,11 @@ void fs_stop(struct fs *fs)
 	sem_post(&fs->ended);
 }
 
+uint64_t fs_inode_count(const struct fs *fs)
+{
+	return atomic_load(&fs->inodes.count);
+}
+
 /* A close() just before the end may not have got to us. */
 static void remove_silly(struct nfs_lane *l, void *arg)
 {
