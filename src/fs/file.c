@@ -9,7 +9,16 @@
  *
  * WRITE: the data stays where FUSE put it; the request owns those receive
  * buffers until the server has answered. Each WRITE is FILE_SYNC, so that
- * nothing has to be sent again after a server restart.
+ * nothing has to be sent again after a server restart:
+ *
+ *      WRITE --FILE_SYNC--------------------------> the next part, or answered
+ *       ^  \                                  |
+ *       |   less --> COMMIT --same verifier---+
+ *       +-------------+ another one: the server has restarted in between
+ *
+ * A server that does less than FILE_SYNC has the data committed while the
+ * request still owns it. So there is never anything that fsync() or close()
+ * would have to do, and no state of an open or a file that could be forgotten.
  *
  * A server may do less than was asked: the rest is asked for again.
  */
@@ -19,12 +28,27 @@
 #include <string.h>
 #include "fs/fs_impl.h"
 
+/* What a server may answer in a row before it is an error: READs of no bytes that
+ * are not the end of the file, and COMMITs with another verifier than WRITE's. */
+#define TRIES_MAX 8u
+
 static struct file *file_of(const struct fuse_file_info *fi)
 {
 	return (struct file *)(uintptr_t)fi->fh;
 }
 
 /* ---- open ---- */
+
+/*
+ * write() is through when it returns. What a mapping has dirtied is not, and the
+ * kernel writes that in close() and tells of what went wrong, now or since the last
+ * time. Whoever closes first hears of it: so nobody is asked to but those through
+ * whom a mapping can be written.
+ */
+static bool may_dirty_pages(int flags)
+{
+	return (flags & O_ACCMODE) == O_RDWR;
+}
 
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
 {
@@ -37,11 +61,9 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	f->ino = ino;
 	f->open = r->call.open;
 	f->cred = r->cred;
-	atomic_init(&f->unstable, false);
 	fi->fh = (uint64_t)(uintptr_t)f;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.attr);
-	/* Writes are through, so close() has nothing to wait for. */
-	fi->noflush = 1;
+	fi->noflush = !may_dirty_pages(fi->flags);
 	return f;
 }
 
@@ -170,29 +192,54 @@ static void read_more(struct fs_req *r)
 	fs_req_start(r, NFS_OP_READ, read_done);
 }
 
+/* What has arrived so far is in the buffer, in one piece. */
+static void gather(struct fs_req *r)
+{
+	struct nfs_call *c = &r->call;
+	char *at = (char *)r->buf[0]->mem + r->filled;
+
+	/* Placed data is there already. */
+	if (c->io.len && c->io.ptr != at) {
+		memcpy(at, c->io.ptr, c->io.len);
+		stat_add(&r->fl->lane->stats, STAT_READ_COPIED_BYTES, c->io.len);
+	}
+	r->filled += c->io.len;
+	c->io.offset += c->io.len;
+}
+
+/* No bytes, and not the end either: the kernel would take an empty answer for
+ * the end, and fill pages with zeros. */
+static bool tried_enough(struct fs_req *r)
+{
+	if (r->call.io.len) {
+		r->tries = 0;
+		return false;
+	}
+	return ++r->tries > TRIES_MAX;
+}
+
 static void read_done(struct fs_req *r)
 {
+	struct nfs_call *c = &r->call;
 	struct iovec iov;
-	bool short_read;
+	bool more;
 
-	if (r->call.status || !r->req) {
+	if (c->status || !r->req) {
 		fs_done_status(r);
 		return;
 	}
-	iov = (struct iovec){ (void *)(uintptr_t)r->call.io.ptr, r->call.io.len };
-	short_read = r->call.io.len && !r->call.io.eof && r->filled + r->call.io.len < r->size;
-	if (short_read || r->filled) {
-		/* In pieces: they are gathered in the buffer, where placed
-		 * data is already. */
-		char *at = (char *)r->buf[0]->mem + r->filled;
-
-		if (r->call.io.ptr != at) {
-			memcpy(at, r->call.io.ptr, r->call.io.len);
-			stat_add(&r->fl->lane->stats, STAT_READ_COPIED_BYTES, r->call.io.len);
-		}
-		r->filled += r->call.io.len;
-		r->call.io.offset += r->call.io.len;
-		if (short_read) {
+	iov = (struct iovec){ (void *)(uintptr_t)c->io.ptr, c->io.len };
+	more = !c->io.eof && r->filled + c->io.len < r->size;
+	if (more && tried_enough(r)) {
+		log_err("READ: %s answers without data, and not with the end of the file either: "
+			"EIO after %u times", r->fl->lane->client->cfg.server, r->tries);
+		fs_reply_err(r, EIO);
+		fs_req_free(r);
+		return;
+	}
+	if (more || r->filled) {
+		gather(r);
+		if (more) {
 			read_more(r);
 			return;
 		}
@@ -270,30 +317,65 @@ static void advance(struct nfs_call *c, uint32_t n)
 	}
 }
 
-static void write_done(struct fs_req *r)
+static void write_end(struct fs_req *r, int status)
 {
-	struct nfs_call *c = &r->call;
-
-	if (c->status == 0) {
-		if (!c->io.stable)
-			atomic_store(&r->file->unstable, true);
-		r->filled += c->io.len;
-		inode_wrote(r->ino, c->io.offset + c->io.len);
-		if (r->filled < r->size) {
-			advance(c, c->io.len);
-			fs_req_start(r, NFS_OP_WRITE, write_done);
-			return;
-		}
-	}
 	atomic_fetch_sub(&r->ino->writing, 1);
 	/* An error after a part was written: write() tells of that part, the
 	 * next one of the error. The kernel's write-back of mapped pages has no
 	 * next one, and takes any answer but an error for all of it. */
-	if (r->req && (c->status == 0 || (r->filled && !r->fi.writepage))) {
+	if (r->req && (status == 0 || (r->filled && !r->fi.writepage))) {
 		fuse_reply_write(r->req, r->filled);
 		r->req = NULL;
 	}
-	fs_done_status(r);
+	fs_reply_err(r, status);
+	fs_req_free(r);
+}
+
+/* The first n bytes of what was left are on stable storage. */
+static void written(struct fs_req *r, uint32_t n)
+{
+	r->filled += n;
+	r->tries = 0;
+	inode_wrote(r->ino, r->call.io.offset + n);
+	if (r->filled == r->size) {
+		write_end(r, 0);
+		return;
+	}
+	advance(&r->call, n);
+	fs_write_start(r);
+}
+
+static void commit_done(struct fs_req *r)
+{
+	struct nfs_call *c = &r->call;
+
+	if (c->status) {
+		write_end(r, c->status);
+	} else if (c->io.verf == r->verf) {
+		written(r, c->io.count);
+	} else if (++r->tries > TRIES_MAX) {
+		log_err("WRITE: %s has another write verifier with each COMMIT, as if it had "
+			"restarted each time: EIO after %u times", r->fl->lane->client->cfg.server,
+			r->tries);
+		write_end(r, -EIO);
+	} else {
+		fs_write_start(r);
+	}
+}
+
+static void write_done(struct fs_req *r)
+{
+	struct nfs_call *c = &r->call;
+
+	if (c->status) {
+		write_end(r, c->status);
+	} else if (c->io.stable) {
+		written(r, c->io.len);
+	} else {
+		r->verf = c->io.verf;
+		c->io.count = c->io.len;
+		fs_req_start(r, NFS_OP_COMMIT, commit_done);
+	}
 }
 
 void fs_write_start(struct fs_req *r)
@@ -326,41 +408,4 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	atomic_fetch_add(&r->ino->writing, 1);
 	if (fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size))
 		fs_write_start(r);
-}
-
-/* ---- flush, fsync ---- */
-
-void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	(void)ino;
-	(void)fi;
-	fuse_reply_err(req, 0);         /* nothing is kept back */
-}
-
-static void fsync_done(struct fs_req *r)
-{
-	if (r->call.status)
-		atomic_store(&r->file->unstable, true);
-	fs_done_status(r);
-}
-
-void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
-{
-	struct file *f = file_of(fi);
-	struct fs_req *r;
-
-	(void)ino;
-	(void)datasync;
-	if (!atomic_exchange(&f->unstable, false)) {
-		fuse_reply_err(req, 0);
-		return;
-	}
-	r = fs_req_new(req, f->ino);
-	if (!r)
-		return;
-	fs_file_ref(r, f);
-	r->cred = f->cred;
-	r->call.io.offset = 0;
-	r->call.io.count = 0;
-	fs_req_start(r, NFS_OP_COMMIT, fsync_done);
 }

@@ -81,7 +81,6 @@ struct file {
 	struct inode *ino;              /* a reference */
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of who opened it: READ and WRITE go by it */
-	_Atomic bool unstable;          /* a WRITE was answered less than FILE_SYNC */
 };
 
 struct fs_req {
@@ -102,6 +101,8 @@ struct fs_req {
 	struct inode *victim;           /* a reference: the open file whose name goes */
 	struct fuse_file_info fi;
 	size_t size, filled;            /* READ: wanted and there; WRITE: written */
+	unsigned tries;                 /* of the same piece, without getting on */
+	uint64_t verf;                  /* WRITE's, that COMMIT's has to equal */
 	void *extra;                    /* dir.c's stream */
 	unsigned step;
 	int saved;
@@ -206,8 +207,6 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi);
 void fs_write_start(struct fs_req *r);
-void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 /* Tries READs that wait for a buffer; false: some still do. */
 bool fs_retry_reads(struct fs_lane *fl);

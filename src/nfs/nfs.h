@@ -108,8 +108,8 @@ enum nfs_op {
 	NFS_OP_ACCESS,          /* fh, mask R_OK|W_OK|X_OK -> access */
 	NFS_OP_READLINK,        /* fh -> link */
 	NFS_OP_READ,            /* fh, open, offset, count, sink -> data, datalen, eof */
-	NFS_OP_WRITE,           /* fh, open, offset, data -> count, committed */
-	NFS_OP_COMMIT,          /* fh, offset 0 count 0: whole file */
+	NFS_OP_WRITE,           /* fh, open, offset, data -> len, stable, verf */
+	NFS_OP_COMMIT,          /* fh, offset, count -> verf */
 	NFS_OP_OPEN,            /* fh of the file, flags -> open, attr */
 	NFS_OP_CREATE,          /* fh of the directory, name, flags, sattr -> open, out_fh, attr */
 	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status */
@@ -157,7 +157,7 @@ struct nfs_call {
 			uint32_t len;           /* READ: bytes there; WRITE: bytes written */
 			bool eof;               /* READ */
 			bool stable;            /* WRITE: committed FILE_SYNC */
-			uint64_t verf;          /* WRITE, COMMIT */
+			uint64_t verf;          /* WRITE, COMMIT: changes with a restart */
 		} io;
 		struct {
 			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */

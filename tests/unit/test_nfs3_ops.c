@@ -75,6 +75,10 @@ static struct nfs_call call(enum nfs_op op)
 		c.io.count = 12;
 		c.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
 		break;
+	case NFS_OP_COMMIT:
+		c.io.offset = 0x123456789a;
+		c.io.count = 1023;
+		break;
 	case NFS_OP_WRITE:
 		c.io.offset = 0x123456789a;
 		c.io.ndata = 2;
@@ -246,7 +250,7 @@ Test(nfs3, arguments_of_the_rest)
 
 	m_new();
 	m_fh();
-	M(0, 0, 0);                     /* the whole file */
+	M(0x12, 0x3456789a, 1023);
 	ARGS(call(NFS_OP_COMMIT), 21);
 
 	m_new();

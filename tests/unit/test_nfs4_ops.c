@@ -58,6 +58,10 @@ static struct nfs_call call(enum nfs_op op)
 		c.io.count = 12;
 		c.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
 		break;
+	case NFS_OP_COMMIT:
+		c.io.offset = 0x123456789a;
+		c.io.count = 1023;
+		break;
 	case NFS_OP_WRITE:
 		c.open = &open_file;
 		c.io.offset = 0x123456789a;
@@ -174,7 +178,7 @@ Test(nfs4, arguments)
 	ARGS(call(NFS_OP_WRITE));
 
 	m_args(3, false);
-	M(5, 0, 0, 0);
+	M(5, 0x12, 0x3456789a, 1023);
 	ARGS(call(NFS_OP_COMMIT));
 
 	m_args(3, true);

@@ -132,7 +132,9 @@ const struct nfs_opdef nfs3_op_write = {
 
 static bool_t encode_commit(struct nfs_call *c, XDR *x)
 {
-	COMMIT3args a = { .file = nfs3_fh(c->fh) };
+	COMMIT3args a = {
+		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = c->io.count,
+	};
 
 	return xdr_COMMIT3args(x, &a);
 }

@@ -130,7 +130,7 @@ const struct nfs_opdef nfs4_op_write = {
 
 static bool_t encode_commit(struct nfs_call *c, XDR *x)
 {
-	COMMIT4args a = { 0 };
+	COMMIT4args a = { .offset = c->io.offset, .count = c->io.count };
 
 	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_COMMIT) &&
 	       xdr_COMMIT4args(x, &a);

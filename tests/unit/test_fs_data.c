@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A file's data without a kernel and without a protocol: FUSE requests made by
+ * hand go in, what would be written to the device comes out, and the version's
+ * operations are answered from a list that a test writes beforehand. What is on
+ * that list and is not asked for, and what is asked for and is not on it, is a
+ * failure.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct nfs_version version;
+static struct fs fs;
+static struct fs_lane *fl;
+static uint64_t fh;                     /* of the open file */
+
+/* ---- the server ---- */
+
+struct step {
+	enum nfs_op op;
+	uint64_t offset;                /* what is asked for */
+	uint32_t count;
+	int rc;                         /* what the answer is */
+	uint32_t len;
+	bool flag;                      /* READ: eof; WRITE: stable */
+	uint64_t verf;
+};
+
+static struct {
+	struct step s[64];
+	unsigned n, asked, answered;
+	struct nfs_attr attr;           /* the file's */
+} srv;
+
+static void expect(struct step s)
+{
+	cr_assert_lt(srv.n, 64);
+	srv.s[srv.n++] = s;
+}
+
+static void expect_read(uint64_t offset, uint32_t count, uint32_t len, bool eof)
+{
+	expect((struct step){ NFS_OP_READ, offset, count, .len = len, .flag = eof });
+}
+
+static void expect_write(uint64_t offset, uint32_t count, uint32_t len, bool stable, uint64_t verf)
+{
+	expect((struct step){ NFS_OP_WRITE, offset, count, .len = len, .flag = stable, .verf = verf });
+}
+
+static void expect_commit(uint64_t offset, uint32_t count, int rc, uint64_t verf)
+{
+	expect((struct step){ NFS_OP_COMMIT, offset, count, .rc = rc, .verf = verf });
+}
+
+static uint32_t count_of(const struct nfs_call *c)
+{
+	uint32_t n = 0;
+
+	if (c->op != NFS_OP_WRITE)
+		return c->io.count;
+	for (uint32_t i = 0; i < c->io.ndata; i++)
+		n += c->io.data[i].len;
+	return n;
+}
+
+/* The byte at that place of every file that is written here. */
+static char byte_at(uint64_t offset)
+{
+	return (char)(offset * 7 + offset / 251);
+}
+
+static void check_data(const struct nfs_call *c)
+{
+	uint64_t at = c->io.offset;
+
+	for (uint32_t i = 0; i < c->io.ndata; i++)
+		for (uint32_t b = 0; b < c->io.data[i].len; b++, at++)
+			cr_assert_eq(((char *)c->io.data[i].mem)[b], byte_at(at), "the byte at %lu",
+				     (unsigned long)at);
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	const struct step *s = &srv.s[srv.asked++];
+	uint32_t nothing = 0;
+
+	cr_assert_leq(srv.asked, srv.n, "operation %d at %lu of %u, when none was expected", c->op,
+		      (unsigned long)c->io.offset, count_of(c));
+	cr_assert(c->op == s->op && c->io.offset == s->offset && count_of(c) == s->count,
+		  "step %u: operation %d at %lu of %u", srv.asked, c->op,
+		  (unsigned long)c->io.offset, count_of(c));
+	if (c->op == NFS_OP_WRITE)
+		check_data(c);
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	const struct step *s = &srv.s[srv.answered++];
+
+	(void)x;
+	if (s->rc)
+		return s->rc;
+	if (c->op == NFS_OP_READ) {
+		c->io.ptr = c->io.sink.mem;
+		c->io.eof = s->flag;
+		for (uint32_t i = 0; i < s->len; i++)
+			((char *)c->io.sink.mem)[i] = byte_at(c->io.offset + i);
+	}
+	if (c->op != NFS_OP_COMMIT)
+		c->io.len = s->len;
+	if (c->op == NFS_OP_WRITE)
+		c->io.stable = s->flag;
+	c->io.verf = s->verf;
+	return 0;
+}
+
+static bool_t encode_open(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	(void)c;
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int decode_open(struct nfs_call *c, XDR *x)
+{
+	(void)x;
+	c->attr = srv.attr;
+	c->has_attr = true;
+	c->open = calloc(1, 8);
+	return 0;
+}
+
+static uint32_t small(const struct nfs_call *c)
+{
+	(void)c;
+	return 100;
+}
+
+static const struct nfs_opdef data_op = {
+	.name = "data", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+};
+static const struct nfs_opdef open_op = {
+	.name = "OPEN", .encode = encode_open, .decode = decode_open, .results_max = small, .proc = 2,
+};
+
+/* ---- what FUSE gets ---- */
+
+static struct {
+	unsigned count;
+	int error;
+	char data[300000];
+	size_t len;
+} answer;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	ssize_t total = (ssize_t)iov[0].iov_len;
+
+	(void)fd;
+	(void)userdata;
+	answer.count++;
+	answer.error = h->error;
+	answer.len = 0;
+	for (int i = 1; i < count; i++) {
+		cr_assert_leq(answer.len + iov[i].iov_len, sizeof(answer.data));
+		memcpy(answer.data + answer.len, iov[i].iov_base, iov[i].iov_len);
+		answer.len += iov[i].iov_len;
+	}
+	return total + (ssize_t)answer.len;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+/* ---- what FUSE asks ---- */
+
+/* The reply's headers; a Write chunk of one segment comes back as it was offered. */
+static uint32_t reply_to(const struct fake_send *s, uint32_t *w)
+{
+	uint32_t call[12], n = 4;
+
+	memcpy(call, s->bytes, sizeof(call));
+	memset(w, 0, 4 * 20);
+	memcpy(w, call, 8);
+	w[2] = htonl(16);
+	w[n++] = 0;
+	if (!call[4] && call[5]) {
+		memcpy(w + n, call + 5, 24);
+		n += 6;
+	}
+	n += 2;                         /* no more Write chunks, no Reply chunk */
+	w[n] = call[0];
+	w[n + 1] = htonl(1);
+	return 4 * (n + 6);
+}
+
+/* The server answers what is waiting for it. */
+static void serve(void)
+{
+	static unsigned served;
+
+	if (served > fake.nsends)
+		served = 0;
+	while (served < fake.nsends) {
+		uint32_t w[20], len = reply_to(&fake.sends[served], w);
+
+		fake_complete(served++);
+		/* The fabric keeps only so many. */
+		if (fake.nsends == served)
+			fake.nsends = served = 0;
+		fake_deliver(w, len);
+	}
+}
+
+/* The head's and the body's bytes, and `data` of a file's at `off`. */
+static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off, size_t data)
+{
+	static uint64_t unique = 1;
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + len + data), .opcode = opcode, .unique = unique++,
+		.nodeid = FUSE_ROOT_ID,
+	};
+	struct fuse_buf buf = { .size = h.len };
+	char *at;
+
+	if (!fl->rx.head)
+		fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	buf.mem = fl->rx.head->mem;
+	at = buf.mem;
+	memcpy(at, &h, sizeof(h));
+	memcpy(at + sizeof(h), body, len);
+	for (size_t i = 0; i < data; i++)
+		at[sizeof(h) + len + i] = byte_at(off + i);
+	answer.count = 0;
+	fuse_session_process_buf(fs.se, &buf);
+	serve();
+}
+
+static void ask(uint32_t opcode, const void *body, size_t len)
+{
+	ask_with(opcode, body, len, 0, 0);
+}
+
+static void ask_read(uint64_t off, uint32_t size)
+{
+	struct fuse_read_in in = { .fh = fh, .offset = off, .size = size };
+
+	ask(FUSE_READ, &in, sizeof(in));
+	cr_assert_eq(answer.count, 1, "one answer");
+	cr_assert_eq(srv.answered, srv.n, "all that was expected");
+}
+
+static void ask_write(uint64_t off, uint32_t size)
+{
+	struct fuse_write_in in = { .fh = fh, .offset = off, .size = size };
+
+	ask_with(FUSE_WRITE, &in, sizeof(in), off, size);
+	cr_assert_eq(answer.count, 1, "one answer");
+	cr_assert_eq(srv.answered, srv.n, "all that was expected");
+}
+
+static struct fuse_open_out open_file(uint32_t flags)
+{
+	struct fuse_open_in in = { .flags = flags };
+	struct fuse_open_out out;
+
+	ask(FUSE_OPEN, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out;
+}
+
+static void close_file(uint64_t which)
+{
+	struct fuse_release_in in = { .fh = which };
+
+	ask(FUSE_RELEASE, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct fuse_init_in init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
+	};
+	struct nfs_fh root = { .len = 4, .data = "file" };
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1, .ops = {
+		[NFS_OP_READ] = &data_op, [NFS_OP_WRITE] = &data_op, [NFS_OP_COMMIT] = &data_op,
+		[NFS_OP_OPEN] = &open_op } };
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
+		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX,
+		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	fl = &fs.lanes[0];
+	fs_lane_init(&fs, 0, -1);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	memset(&srv, 0, sizeof(srv));
+	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .size = 1 << 20 };
+	fs.root = inode_get(&fs.inodes, &root, &srv.attr, 0, NULL, 0);
+	ask(FUSE_INIT, &init, sizeof(init));
+	cr_assert(answer.count == 1 && answer.error == 0);
+	fh = open_file(O_RDWR).fh;
+}
+
+static void teardown(void)
+{
+	close_file(fh);
+	cr_assert_eq(atomic_load(&fs.root->refs), 1, "open files hold it no more");
+	if (!fl->rx.head)
+		fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	cr_assert(lane.slab.nfree[SLAB_MID] == 7 && lane.slab.nfree[SLAB_BIG] == 3,
+		  "every buffer is back");
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	free(fs.lanes);
+	nfs_lane_fini(&lane);
+}
+
+TestSuite(fs_data, .init = setup, .fini = teardown, .timeout = 30);
+
+/* ---- WRITE, and what is not FILE_SYNC ---- */
+
+static void expect_written(uint32_t size)
+{
+	struct fuse_write_out out;
+
+	cr_assert_eq(answer.error, 0);
+	cr_assert_eq(answer.len, sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	cr_assert_eq(out.size, size);
+}
+
+Test(fs_data, stable_write)
+{
+	expect_write(1000, 5000, 5000, true, 1);
+	ask_write(1000, 5000);
+	expect_written(5000);
+}
+
+/* It is on stable storage before write() is told, and only what was written. */
+Test(fs_data, unstable_write_is_committed)
+{
+	expect_write(1000, 5000, 5000, false, 1);
+	expect_commit(1000, 5000, 0, 1);
+	ask_write(1000, 5000);
+	expect_written(5000);
+}
+
+/* The server has restarted between WRITE and COMMIT: what it had is gone. */
+Test(fs_data, restart_before_commit)
+{
+	expect_write(1000, 5000, 5000, false, 1);
+	expect_commit(1000, 5000, 0, 2);
+	expect_write(1000, 5000, 5000, false, 2);
+	expect_commit(1000, 5000, 0, 2);
+	ask_write(1000, 5000);
+	expect_written(5000);
+}
+
+/* Part by part, each of them by itself, and some of them stable. */
+Test(fs_data, unstable_parts)
+{
+	expect_write(1000, 5000, 2000, false, 1);
+	expect_commit(1000, 2000, 0, 2);
+	expect_write(1000, 5000, 3000, false, 2);
+	expect_commit(1000, 3000, 0, 2);
+	expect_write(4000, 2000, 1500, true, 3);
+	expect_write(5500, 500, 500, false, 4);
+	expect_commit(5500, 500, 0, 4);
+	ask_write(1000, 5000);
+	expect_written(5000);
+}
+
+Test(fs_data, commit_fails)
+{
+	expect_write(0, 5000, 5000, false, 1);
+	expect_commit(0, 5000, -ENOSPC, 0);
+	ask_write(0, 5000);
+	cr_assert_eq(answer.error, -ENOSPC);
+}
+
+/* What is committed counts, what is not does not. */
+Test(fs_data, commit_of_the_second_part_fails)
+{
+	expect_write(0, 5000, 3000, false, 1);
+	expect_commit(0, 3000, 0, 1);
+	expect_write(3000, 2000, 2000, false, 1);
+	expect_commit(3000, 2000, -ENOSPC, 0);
+	ask_write(0, 5000);
+	expect_written(3000);
+}
+
+/* A server whose verifier is another one each time never says that it has the data. */
+Test(fs_data, verifier_that_never_stays)
+{
+	for (unsigned i = 0; i < 9; i++) {
+		expect_write(0, 5000, 5000, false, 2 * i);
+		expect_commit(0, 5000, 0, 2 * i + 1);
+	}
+	ask_write(0, 5000);
+	cr_assert_eq(answer.error, -EIO);
+}
+
+/* fsync() after all that has nothing to do: no RPC. */
+Test(fs_data, fsync)
+{
+	struct fuse_fsync_in in = { .fh = fh };
+
+	expect_write(0, 5000, 5000, false, 1);
+	expect_commit(0, 5000, 0, 1);
+	ask_write(0, 5000);
+	ask(FUSE_FSYNC, &in, sizeof(in));
+	cr_assert_eq(answer.count, 1);
+	cr_assert(answer.error == 0 || answer.error == -ENOSYS, "the kernel takes both for done");
+}
+
+/* ---- READ ---- */
+
+static void expect_data(uint64_t off, uint32_t size)
+{
+	cr_assert_eq(answer.error, 0);
+	cr_assert_eq(answer.len, size);
+	for (uint32_t i = 0; i < size; i++)
+		cr_assert_eq(answer.data[i], byte_at(off + i), "byte %u", i);
+}
+
+Test(fs_data, short_reads)
+{
+	expect_read(100, 20000, 4096, false);
+	expect_read(4196, 15904, 1, false);
+	expect_read(4197, 15903, 15903, false);
+	ask_read(100, 20000);
+	expect_data(100, 20000);
+}
+
+Test(fs_data, end_of_file)
+{
+	expect_read(100, 20000, 4096, false);
+	expect_read(4196, 15904, 100, true);
+	ask_read(100, 20000);
+	expect_data(100, 4196);
+	expect_read(4296, 4096, 0, true);
+	ask_read(4296, 4096);
+	expect_data(4296, 0);
+}
+
+/* No bytes, and not the end: the kernel would take it for the end, cut its size
+ * there and fill pages with zeros. */
+Test(fs_data, nothing_is_not_the_end)
+{
+	for (unsigned i = 0; i < 9; i++)
+		expect_read(100, 20000, 0, false);
+	ask_read(100, 20000);
+	cr_assert_eq(answer.error, -EIO);
+}
+
+Test(fs_data, nothing_after_a_part_is_not_the_end)
+{
+	expect_read(100, 20000, 4096, false);
+	for (unsigned i = 0; i < 9; i++)
+		expect_read(4196, 15904, 0, false);
+	ask_read(100, 20000);
+	cr_assert_eq(answer.error, -EIO);
+}
+
+/* Now and then: each part starts anew. */
+Test(fs_data, nothing_at_first)
+{
+	uint64_t at = 100;
+
+	for (unsigned part = 0; part < 5; part++, at += 1000) {
+		for (unsigned i = 0; i < 8; i++)
+			expect_read(at, 5000 - part * 1000, 0, false);
+		expect_read(at, 5000 - part * 1000, 1000, false);
+	}
+	ask_read(100, 5000);
+	expect_data(100, 5000);
+}
+
+/* ---- close() ----
+ * The kernel writes mapped pages back in close(), and tells of errors there,
+ * unless it was told that this open has nothing to flush. Pages are dirtied by
+ * way of an O_RDWR open only; any other that closes would take the error from
+ * the one that has written. */
+Test(fs_data, who_flushes)
+{
+	static const struct { uint32_t flags; bool noflush; } t[] = {
+		{ O_RDONLY, true }, { O_WRONLY, true }, { O_RDWR, false },
+		{ O_RDWR | O_APPEND, false }, { O_WRONLY | O_DIRECT, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct fuse_open_out out = open_file(t[i].flags);
+
+		cr_assert_eq(!!(out.open_flags & FOPEN_NOFLUSH), t[i].noflush, "flags %o", t[i].flags);
+		close_file(out.fh);
+	}
+}
+
+/* After the first of these there is no other: no request for each close(). */
+Test(fs_data, flush_is_not_asked_for_again)
+{
+	struct fuse_flush_in in = { .fh = fh };
+
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == -ENOSYS);
+}
