@@ -12,9 +12,9 @@
  * arguments, so that new slots and stateids go in; only the transport, which
  * replays after a lost connection, sends the same bytes twice.
  *
- * Buffers: the message and the reply buffer are taken before the version is
- * asked for a slot, and put back when done() has returned, as results may
- * point into them.
+ * Buffers: the message is taken before the version is asked for a slot, and put
+ * back when done() has returned. What a long reply goes to is the transport's
+ * affair.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,14 +33,6 @@ static void on_reply(struct rr_call *rr, int status);
 static const struct nfs_opdef *opdef(const struct nfs_call *c)
 {
 	return c->lane->client->cfg.version->ops[c->op];
-}
-
-static void put_buffers(struct nfs_lane *l, struct slab_buf *msg, struct slab_buf *reply)
-{
-	if (msg)
-		slab_put(&l->slab, msg);
-	if (reply)
-		slab_put(&l->slab, reply);
 }
 
 /* An open ends with CLOSE, whatever came of that. */
@@ -66,25 +58,6 @@ static void finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
-static bool take_buffers(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
-{
-	c->rr.reply_max = RPC_REPLY_HDR_MAX + def->results_max(c);
-	c->rr.msg = slab_get(&l->slab, def->big_msg ? SLAB_MID : SLAB_MSG);
-	c->rr.reply_buf = NULL;
-	if (!c->rr.msg)
-		return false;
-	/* READ data goes to its own place; what is left of that reply is small. */
-	if (c->op != NFS_OP_READ && c->rr.reply_max > rr_inline_reply_max(l->conn)) {
-		c->rr.reply_buf = slab_get_data(&l->slab, c->rr.reply_max);
-		if (!c->rr.reply_buf) {
-			slab_put(&l->slab, c->rr.msg);
-			c->rr.msg = NULL;
-			return false;
-		}
-	}
-	return true;
-}
-
 static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = l->client->cfg.version;
@@ -96,6 +69,7 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	c->rr.nsend = 0;
 	c->rr.data_pos = 0;
 	c->rr.sends = 0;
+	c->rr.reply_max = RPC_REPLY_HDR_MAX + def->results_max(c);
 	c->rr.sink = (struct rr_iov){ 0 };
 	if (c->op == NFS_OP_WRITE) {
 		c->rr.nsend = c->io.ndata;
@@ -128,10 +102,11 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	if (!take_buffers(l, c, def))
+	c->rr.msg = slab_get(&l->slab, def->big_msg ? SLAB_MID : SLAB_MSG);
+	if (!c->rr.msg)
 		return NO_BUFFER;
 	if (v->acquire && !v->acquire(l, c)) {
-		put_buffers(l, c->rr.msg, c->rr.reply_buf);
+		slab_put(&l->slab, c->rr.msg);
 		return NO_SLOT;
 	}
 	list_del(&c->node);
@@ -147,7 +122,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 }
 
 /*
- * Who finds no buffer for its reply is passed by: those behind it may have all of
+ * Who finds no buffer for its message is passed by: those behind it may have all of
  * them, with data of theirs, and put them back only when they have run. It is
  * the first to get one then.
  */
@@ -294,7 +269,7 @@ static void on_reply(struct rr_call *rr, int status)
 	struct nfs_call *c = container_of(rr, struct nfs_call, rr);
 	struct nfs_lane *l = c->lane;
 	const struct nfs_version *v = l->client->cfg.version;
-	struct slab_buf *msg = rr->msg, *reply = rr->reply_buf;
+	struct slab_buf *msg = rr->msg;
 	int rc;
 
 	c->resent = c->resent || rr->sends > 1;
@@ -340,7 +315,7 @@ static void on_reply(struct rr_call *rr, int status)
 			finish(c, rc);
 		break;
 	}
-	put_buffers(l, msg, reply);
+	slab_put(&l->slab, msg);
 	nfs_lane_pump(l);
 	if (l->buffers_freed)
 		l->buffers_freed(l);

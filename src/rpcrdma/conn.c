@@ -75,6 +75,18 @@ static void untrack(struct rr_conn *c, struct rr_call *call)
 	call->state = RR_CALL_IDLE;
 }
 
+/* The reply is here, or nobody can bring it any more. The buffers that are free
+ * now are free when the owner hears of it: he may have been waiting for one. */
+static void end_call(struct rr_conn *c, struct rr_call *call)
+{
+	if (!call->status && call->chunk && call->reply == call->chunk->mem) {
+		memcpy(c->copy, call->reply, call->reply_len);
+		call->reply = c->copy;
+	}
+	rr_put_chunk(c, call);
+	call->done(call, call->status);
+}
+
 /* ---- giving the link up ---- */
 
 static void lose_link(struct rr_conn *c, int err, const char *why)
@@ -96,6 +108,8 @@ static void lose_link(struct rr_conn *c, int err, const char *why)
 
 		untrack(c, call);
 		call->nmrs = 0;         /* went with the link */
+		if (!call->replied)
+			rr_put_chunk(c, call);
 		if (!call->replied && call->bad >= RR_BAD_MAX) {
 			call->status = -EBADMSG;
 			call->replied = true;
@@ -109,9 +123,7 @@ static void lose_link(struct rr_conn *c, int err, const char *why)
 		}
 	}
 	for (struct list *n; (n = list_pop(&finished)); ) {
-		struct rr_call *call = container_of(n, struct rr_call, node);
-
-		call->done(call, call->status);
+		end_call(c, container_of(n, struct rr_call, node));
 	}
 	c->ev->down(c->ctx, err, why);
 }
@@ -162,7 +174,7 @@ static void finish(struct rr_conn *c, struct rr_call *call)
 
 	untrack(c, call);
 	call->recv = NULL;
-	call->done(call, call->status);
+	end_call(c, call);
 	/* The reply was in there until now. */
 	if (recv)
 		repost(c, recv);
@@ -217,7 +229,7 @@ static int take_reply(struct rr_call *call, const struct rr_header *h,
 	uint64_t n;
 
 	if (h->nreads || h->nwrites > 1 || (h->nwrites && !call->placed) ||
-	    (call->placed && !h->nwrites) || (h->has_reply && !call->reply_buf))
+	    (call->placed && !h->nwrites) || (h->has_reply && !call->chunk))
 		return -EBADMSG;
 	call->placed_len = 0;
 	if (call->placed) {
@@ -232,9 +244,9 @@ static int take_reply(struct rr_call *call, const struct rr_header *h,
 		return answers(call) ? 0 : -EBADMSG;
 	}
 	n = h->has_reply ? rr_chunk_len(&h->reply) : 0;
-	if (!n || n > call->reply_buf->size)
+	if (!n || n > RR_REPLY_MAX)
 		return -EBADMSG;
-	call->reply = call->reply_buf->mem;
+	call->reply = call->chunk->mem;
 	call->reply_len = (uint32_t)n;
 	return answers(call) ? 0 : -EBADMSG;
 }
@@ -330,18 +342,22 @@ static void unqueue(struct rr_conn *c, struct rr_call *call)
 
 static void pump(struct rr_conn *c)
 {
-	while (c->link && !c->reset_err && c->nwaiting && c->ninflight < c->grant) {
-		struct rr_call *call = container_of(c->waiting.next, struct rr_call, node);
-		int rc;
+	struct list *n = c->waiting.next;
 
+	while (c->link && !c->reset_err && n != &c->waiting && c->ninflight < c->grant) {
+		struct rr_call *call = container_of(n, struct rr_call, node);
+		int rc = rr_send(c, call);
+
+		n = n->next;
+		if (rc == RR_NO_BUFFER)
+			continue;
 		unqueue(c, call);
-		track(c, call);
-		rc = rr_send(c, call);
 		if (rc == -EMSGSIZE || rc == -EFAULT || rc == -EINVAL) {
-			untrack(c, call);
 			call->done(call, -EMSGSIZE);
+			n = c->waiting.next;    /* the list may be another one now */
 			continue;
 		}
+		track(c, call);
 		call->posted_ns = mono_ns();
 		stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
 		if (rc)
@@ -356,7 +372,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	call->sends = call->bad = 0;
 	call->placed = false;
 	call->placed_len = 0;
-	call->recv = NULL;
+	call->recv = call->chunk = NULL;
 	call->nmrs = 0;
 	call->status = 0;
 	call->reply = NULL;
@@ -392,7 +408,6 @@ int rr_up(struct rr_conn *c, struct rr_link *link)
 	}
 	c->link = link;
 	c->grant = 1;
-	c->recv_limit = link->recv_limit;
 	stat_add(c->st, STAT_CONN_UPS, 1);
 	pump(c);
 	return 0;
@@ -412,16 +427,19 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	c->st = st;
 	c->ev = ev;
 	c->ctx = ctx;
-	c->recv_limit = RR_INLINE;
 	list_init(&c->waiting);
 	list_init(&c->inflight);
 	loop_timer_init(&c->reset_timer, on_reset);
 	c->nrecvs = s->counts.n[SLAB_RECV];
 	c->recvs = calloc(c->nrecvs, sizeof(struct slab_buf *));
-	if (!c->recvs) {
+	c->copy = malloc(RR_REPLY_MAX);
+	if (!c->recvs || !c->copy) {
+		free(c->recvs);
+		free(c->copy);
 		free(c);
 		return NULL;
 	}
+	c->spare = slab_get(s, SLAB_MID);
 	for (unsigned i = 0; i < c->nrecvs; i++)
 		c->recvs[i] = slab_get(s, SLAB_RECV);
 	c->cfg.params.max_recv = c->nrecvs;
@@ -443,7 +461,10 @@ void rr_conn_free(struct rr_conn *c)
 		rr_link_close(c->link);
 	for (unsigned i = 0; i < c->nrecvs; i++)
 		slab_put(c->slab, c->recvs[i]);
+	if (c->spare)
+		slab_put(c->slab, c->spare);
 	free(c->recvs);
+	free(c->copy);
 	free(c);
 }
 
@@ -460,11 +481,6 @@ uint32_t rr_xid(struct rr_conn *c)
 
 	c->next_xid += c->cfg.nlanes ? c->cfg.nlanes : 1;
 	return xid;
-}
-
-uint32_t rr_inline_reply_max(const struct rr_conn *c)
-{
-	return c->recv_limit - RR_HDR_MIN;
 }
 
 uint64_t rr_oldest(const struct rr_conn *c)

@@ -14,10 +14,17 @@
  * thread. rr_link_open() runs on a thread that may block, while the lane has
  * no connection: it then is the only user of the slab's RECV buffers.
  *
- * Buffers: call->msg, call->send, call->sink and call->reply_buf belong to the
- * caller but must not be touched, moved or put back between rr_submit() and
- * done. call->reply points into one of them or into a receive buffer, and is
- * valid only until done returns.
+ * How a call travels (inline or by chunks) is decided each time that it is sent,
+ * as the next connection may have other inline thresholds (RFC 8797 section 4).
+ * So the caller gives what any way takes, and the buffer for a Reply chunk is
+ * taken here, when there is to be one. Who finds none waits, and is passed by
+ * those behind it that need none; one buffer is this module's own, so that
+ * somebody can always be sent.
+ *
+ * Buffers: call->msg, call->send and call->sink belong to the caller but must not
+ * be touched, moved or put back between rr_submit() and done. call->reply points
+ * into a receive buffer or into memory of this module, and is valid only until
+ * done returns.
  */
 #ifndef RPCRDMA_CONN_H
 #define RPCRDMA_CONN_H
@@ -36,6 +43,8 @@
 #define RR_INLINE     4096u
 /* Pieces of WRITE data: a FUSE request lies in up to two buffers. */
 #define RR_SEND_IOV   2u
+/* The longest reply that there is a Reply chunk for. */
+#define RR_REPLY_MAX  ((uint32_t)SLAB_MID_SIZE)
 /* Sendings of a call that is answered with something malformed each time. */
 #define RR_BAD_MAX    3u
 /* Segments of a call: a Read chunk and a Write or Reply chunk. */
@@ -60,16 +69,16 @@ struct rr_call {
 	/* Where READ data is to be placed (sink.len 0: none), by a Write chunk
 	 * unless the whole reply fits inline. */
 	struct rr_iov sink;
-	/* Upper bound of the RPC reply, without the data for `sink`. More than
-	 * fits inline needs reply_buf. */
+	/* Upper bound of the RPC reply, without the data for `sink`; at most
+	 * RR_REPLY_MAX. */
 	uint32_t reply_max;
-	struct slab_buf *reply_buf;
 	/*
 	 * Called once. status 0: `reply` is the RPC reply message. Otherwise
 	 *   -EREMOTEIO  the peer answered RDMA_ERROR: it may or may not have
 	 *               executed the call
 	 *   -EBADMSG    malformed replies to all of RR_BAD_MAX sendings
-	 *   -EMSGSIZE   cannot be sent: reply_max needs a reply_buf
+	 *   -EMSGSIZE   cannot be sent: reply_max is too much, or what has to be
+	 *               inline is
 	 * or what was given to rr_cancel().
 	 */
 	void (*done)(struct rr_call *c, int status);
@@ -89,7 +98,8 @@ struct rr_call {
 	bool sent, replied;     /* send completed; reply taken */
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
-	bool data_inline;       /* `send` has been copied into msg */
+	bool data_inline;       /* `send` has been copied into msg, for this sending */
+	struct slab_buf *chunk; /* the Reply chunk of this sending, or NULL */
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what is reachable for the peer */
 	unsigned nmrs;
@@ -138,9 +148,6 @@ void rr_reset(struct rr_conn *c, int err, const char *why);
 
 /* Next XID: unique among the lanes of a mount. */
 uint32_t rr_xid(struct rr_conn *c);
-
-/* Most bytes an RPC reply may have that comes without a Reply chunk. */
-uint32_t rr_inline_reply_max(const struct rr_conn *c);
 
 void rr_submit(struct rr_conn *c, struct rr_call *call);
 

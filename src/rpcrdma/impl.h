@@ -35,6 +35,8 @@ struct rr_conn {
 
 	struct slab_buf **recvs;        /* every RECV buffer of the slab */
 	unsigned nrecvs;
+	struct slab_buf *spare;         /* for a chunk when the slab has none; or in use: NULL */
+	void *copy;                     /* RR_REPLY_MAX: where a Reply chunk is looked at */
 
 	struct rr_link *link;           /* NULL: not connected */
 	struct loop_timer reset_timer;  /* a reset asked for from inside a callback */
@@ -43,7 +45,6 @@ struct rr_conn {
 
 	uint32_t next_xid;
 	unsigned grant;                 /* calls that may be in flight now */
-	uint32_t recv_limit;            /* of the last link: rr_inline_reply_max() */
 
 	struct list waiting;            /* in order of submission; replays first */
 	struct list inflight;           /* in order of sending */
@@ -51,9 +52,14 @@ struct rr_conn {
 	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
 };
 
+enum { RR_NO_BUFFER = 1 };
+
 /* send.c: builds the transport header in front of the message and posts it.
- * 0; -EMSGSIZE or -EFAULT: this call can never be sent; else the link failed. */
+ * 0; RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be
+ * sent; else the link failed. Nothing is kept unless it is 0. */
 int rr_send(struct rr_conn *c, struct rr_call *call);
+/* Gives the sending's chunk back: no peer can reach it any more. */
+void rr_put_chunk(struct rr_conn *c, struct rr_call *call);
 
 /* link.c */
 void rr_link_close(struct rr_link *link);

@@ -8,7 +8,9 @@
  *
  * The header is written so that it ends where the message begins. It is made
  * anew for each sending, as rkeys and thresholds belong to the connection;
- * the RPC message stays as it is, so a replay is the same to the server.
+ * the RPC message stays as it is, so a replay is the same to the server. Only how
+ * a WRITE's data travels may change: what was put into the message leaves it again
+ * before the next sending is planned.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,8 +31,7 @@ static uint32_t data_len(const struct rr_call *call)
 	return n;
 }
 
-/* Puts the data of a small WRITE into the message, with its XDR pad. Done
- * once: a replay finds it there. */
+/* Puts the data of a small WRITE into the message, with its XDR pad. */
 static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
 {
 	uint8_t *msg = msg_at(call), *at = msg + call->data_pos;
@@ -47,9 +48,46 @@ static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
 	memset(at + len, 0, padded - len);
 	call->msg_len += padded;
 	call->data_inline = true;
-	stat_add(c->st, STAT_WRITE_INLINE_BYTES, len);
+	if (!call->sends)
+		stat_add(c->st, STAT_WRITE_INLINE_BYTES, len);
 	return 0;
 }
+
+/* The message is without its data again; that is still where call->send says. */
+static void withdraw_data(struct rr_call *call)
+{
+	uint8_t *at = msg_at(call) + call->data_pos;
+	uint32_t padded = (data_len(call) + 3) & ~3u;
+
+	if (!call->data_inline)
+		return;
+	call->msg_len -= padded;
+	memmove(at, at + padded, call->msg_len - call->data_pos);
+	call->data_inline = false;
+}
+
+/* ---- the chunk's buffer ---- */
+
+static bool take_chunk(struct rr_conn *c, struct rr_call *call, uint32_t size)
+{
+	call->chunk = slab_get_data(c->slab, size);
+	if (!call->chunk) {
+		call->chunk = c->spare;
+		c->spare = NULL;
+	}
+	return call->chunk;
+}
+
+void rr_put_chunk(struct rr_conn *c, struct rr_call *call)
+{
+	if (call->chunk && !c->spare && call->chunk->cls == SLAB_MID)
+		c->spare = call->chunk;
+	else if (call->chunk)
+		slab_put(c->slab, call->chunk);
+	call->chunk = NULL;
+}
+
+/* ---- the header ---- */
 
 static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan,
 		    struct rr_header *h)
@@ -93,13 +131,14 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 				      &h->writes[0].seg[0]);
 	}
 	if (plan->reply == RR_REPLY_CHUNK) {
-		if (!call->reply_buf || call->reply_max > call->reply_buf->size)
+		if (call->reply_max > RR_REPLY_MAX)
 			return -EMSGSIZE;
+		if (!take_chunk(c, call, call->reply_max))
+			return RR_NO_BUFFER;
 		h->has_reply = true;
 		h->reply.nseg = 1;
 		stat_add(c->st, STAT_RDMA_REPLY_CHUNKS, 1);
-		return l->memreg->map(l, call, call->reply_buf->mem,
-				      (uint32_t)call->reply_buf->size, FAB_REMOTE_WRITE,
+		return l->memreg->map(l, call, call->chunk->mem, RR_REPLY_MAX, FAB_REMOTE_WRITE,
 				      &h->reply.seg[0]);
 	}
 	return 0;
@@ -108,13 +147,14 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 static int try_send(struct rr_conn *c, struct rr_call *call)
 {
 	const struct rr_link *l = c->link;
-	uint32_t dlen = call->data_inline ? 0 : data_len(call);
+	uint32_t dlen = data_len(call);
 	struct rr_plan plan;
 	struct rr_header h;
 	struct fab_sge sge;
 	size_t hlen;
 	int rc;
 
+	withdraw_data(call);
 	rc = rr_plan(&plan, &(struct rr_plan_in){
 		.send_limit = l->send_limit,
 		.recv_limit = l->recv_limit,
@@ -124,13 +164,14 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 		.sink_len = call->sink.len,
 		.reply_max = call->reply_max,
 	});
-	if (!rc && plan.call == RR_CALL_INLINE && dlen)
-		rc = insert_data(c, call, dlen);
 	rr_header_init(&h, call->xid, c->cfg.credits);
-	if (!rc)
-		rc = map_call(c, call, &plan, &h);
+	/* First what there may be no buffer for. */
 	if (!rc)
 		rc = map_reply(c, call, &plan, &h);
+	if (!rc && plan.call == RR_CALL_INLINE && dlen)
+		rc = insert_data(c, call, dlen);
+	if (!rc)
+		rc = map_call(c, call, &plan, &h);
 	if (rc)
 		return rc;
 
@@ -153,7 +194,9 @@ int rr_send(struct rr_conn *c, struct rr_call *call)
 {
 	int rc = try_send(c, call);
 
-	if (rc)
+	if (rc) {
 		c->link->memreg->unmap(c->link, call);
+		rr_put_chunk(c, call);
+	}
 	return rc;
 }

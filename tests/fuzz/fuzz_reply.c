@@ -17,6 +17,7 @@ static struct slab slab;
 static struct stats st;
 static struct rr_call calls[CALLS];
 static unsigned dones;
+static const struct slab_buf *chunk;    /* the Reply chunk of the third */
 
 static void on_link_down(void *ctx, int err, const char *why)
 {
@@ -41,11 +42,12 @@ static void on_done(struct rr_call *rr, int status)
 	if (status)
 		return;
 	CHECK(rr->reply_len >= 4 && rr->placed_len <= rr->sink.len);
-	CHECK(rr->reply_len <= RR_INLINE || inside(rr->reply_buf, rr->reply, rr->reply_len));
+	CHECK(rr->reply_len <= RR_INLINE || (rr == &calls[2] && rr->reply_len <= RR_REPLY_MAX));
+	CHECK(!inside(chunk, rr->reply, 1));
 	touch(rr->reply, rr->reply_len);
 }
 
-static void submit(struct rr_conn *conn, unsigned i, struct slab_buf *big)
+static void submit(struct rr_conn *conn, unsigned i, struct slab_buf *sink)
 {
 	struct rr_call *rr = &calls[i];
 	uint32_t *msg;
@@ -58,9 +60,7 @@ static void submit(struct rr_conn *conn, unsigned i, struct slab_buf *big)
 	rr->done = on_done;
 	rr->reply_max = i == 2 ? 60000 : 500;
 	if (i == 1)
-		rr->sink = (struct rr_iov){ big->mem, 65536 };
-	if (i == 2)
-		rr->reply_buf = big;
+		rr->sink = (struct rr_iov){ sink->mem, 65536 };
 	msg = (uint32_t *)(void *)((char *)rr->msg->mem + RR_HDR_ROOM);
 	memset(msg, 0, 64);
 	msg[0] = __builtin_bswap32(rr->xid);
@@ -97,8 +97,9 @@ static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
 			if (n >= 32 && (msg[27] == 0))
 				memcpy(msg + 28, &xid, 4);
 			/* As if the server had written the reply. */
-			if (calls[who].reply_buf)
-				memcpy(calls[who].reply_buf->mem, &xid, 4);
+			if (calls[who].chunk)
+				memcpy(calls[who].chunk->mem, &xid, 4);
+			chunk = calls[2].chunk;
 		}
 		fake_deliver(msg, (uint32_t)n);
 		if (sent < fake.nsends)
@@ -116,16 +117,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct slab_counts counts = { .n = { 8, 24, 4, 2 } };
 	struct rr_config cfg = { .fabric = &fabric_fake, .credits = 4, .nlanes = 1 };
-	static struct slab_buf *big[2];
+	static struct slab_buf *sink;
 	struct rr_conn *conn;
 
 	if (len > 4096)
 		return 0;
-	if (!big[0]) {
+	if (!sink) {
 		CHECK(slab_init(&slab, &counts) == 0);
-		big[0] = slab_get(&slab, SLAB_BIG);
-		big[1] = slab_get(&slab, SLAB_MID);
-		CHECK(big[0] && big[1]);
+		sink = slab_get(&slab, SLAB_MID);
+		CHECK(sink);
 	}
 	fake_peer_priv_len = 0;
 	dones = 0;
@@ -133,11 +133,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	CHECK(conn);
 	link_up(conn);
 	for (unsigned i = 0; i < CALLS; i++)
-		submit(conn, i, big[i == 2]);
+		submit(conn, i, sink);
 	play(conn, data, len);
 	CHECK(dones <= CALLS && dones + rr_pending(conn) == CALLS);
 	rr_conn_free(conn);
-	for (unsigned i = 0; i < CALLS; i++)
+	for (unsigned i = 0; i < CALLS; i++) {
 		slab_put(&slab, calls[i].msg);
+		if (calls[i].chunk)
+			slab_put(&slab, calls[i].chunk);
+	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "op_play.h"
+#include "rpcrdma/plan.h"
 
 static struct {
 	uint32_t w[32768];
@@ -94,6 +95,33 @@ void play_args(const struct nfs_call *c, const struct nfs_opdef *def)
 	cr_assert_eq(len, (int)msg.len, "%s: %d bytes, not %u", def->name, len, msg.len);
 	for (uint32_t room = 0; room < msg.len; room += 4)
 		cr_assert_eq(encode(c, def, room, NULL), -1, "%s fits %u bytes", def->name, room);
+}
+
+void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, uint32_t fh_len)
+{
+	static const struct rpc_cred cred = { .ngids = RPC_GIDS_MAX };
+	const uint32_t host = 64;       /* a host name is no longer */
+	struct nfs_fh fh = { .len = fh_len };
+	struct nfs_call copy = *c;
+	struct rr_plan plan;
+	uint32_t len;
+	char buf[512];
+	XDR x;
+
+	copy.fh = copy.fh2 = &fh;
+	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
+	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &cred));
+	len = xdr_getpos(&x) + host;
+	xdr_destroy(&x);
+	len += (uint32_t)encode(&copy, def, sizeof(msg.w), NULL);
+	cr_assert_eq(rr_plan(&plan, &(struct rr_plan_in){
+		.send_limit = 1024, .recv_limit = 1024, .msg_len = len,
+		.data_len = c->op == NFS_OP_WRITE ? NFS_IO_MAX : 0, .nsend = RR_SEND_IOV,
+		.sink_len = c->op == NFS_OP_READ ? NFS_IO_MAX : 0,
+		.reply_max = RPC_REPLY_HDR_MAX + def->results_max(&copy) }), 0, "%s", def->name);
+	cr_assert_eq(plan.call == RR_CALL_READ_CHUNK, c->op == NFS_OP_WRITE);
+	cr_assert_eq(plan.reply == RR_REPLY_WRITE_CHUNK, c->op == NFS_OP_READ);
+	cr_assert_leq(RPC_REPLY_HDR_MAX + def->results_max(&copy), RR_REPLY_MAX, "%s", def->name);
 }
 
 int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len)

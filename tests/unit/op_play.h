@@ -35,6 +35,11 @@ int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len);
 /* decode of all of it; checks results_max when that is 0. */
 int play_reply(struct nfs_call *c, const struct nfs_opdef *def);
 
+/* Between ends that know nothing of RFC 8797 (1,024 bytes inline both ways), with
+ * the longest handle and credentials: READ and WRITE of 1 MiB have their data in
+ * chunks of their own, and no reply is longer than a Reply chunk may be. */
+void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, uint32_t fh_len);
+
 /* What a test of many replies does before and after each; NULL: nothing. */
 struct play_hooks {
 	void (*before)(struct nfs_call *c);

@@ -1184,3 +1184,23 @@ Test(nfs4, second_steps)
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 	expect_stat(&c.attr);
 }
+
+/* ---- small inline thresholds ---- */
+
+Test(nfs4, default_inline_thresholds, .init = play4_setup, .fini = play4_teardown)
+{
+	static const enum nfs_op ops[] = {
+		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_ACCESS, NFS_OP_READLINK,
+		NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_MKDIR,
+		NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR, NFS_OP_RENAME,
+		NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS,
+	};
+
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		struct nfs_call c = call(ops[i]);
+
+		if (ops[i] == NFS_OP_READDIR)
+			c.dir.count = (uint32_t)SLAB_MID_SIZE - 4096;   /* nfs_client_new()'s */
+		play_default_limits(&c, def_of(ops[i]), 128);
+	}
+}

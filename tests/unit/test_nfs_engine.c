@@ -65,6 +65,12 @@ static uint32_t small(const struct nfs_call *c)
 	return 100;
 }
 
+static uint32_t medium_max(const struct nfs_call *c)
+{
+	(void)c;
+	return 2000;
+}
+
 static uint32_t large(const struct nfs_call *c)
 {
 	(void)c;
@@ -140,7 +146,7 @@ static void teardown(void)
 	/* Every buffer is back where it was. */
 	if (list_empty(&lane.running)) {
 		cr_assert_eq(lane.slab.nfree[SLAB_MSG], 24);
-		cr_assert_eq(lane.slab.nfree[SLAB_MID], 4);
+		cr_assert_eq(lane.slab.nfree[SLAB_MID], 3, "one is the transport's");
 		cr_assert_eq(lane.slab.nfree[SLAB_BIG], 2);
 		cr_assert_eq(lane.active, 0);
 		cr_assert_eq(acquired, released);
@@ -308,31 +314,36 @@ Test(engine, nothing_held_is_before_a_control_call, .init = setup, .fini = teard
 	cr_assert(a->dones == 1 && b->dones == 1);
 }
 
-/* All large buffers are with calls that wait, as after a recovery: a call that
- * needs one for its reply, and is the first in the queue, must not stop them. */
+/* All large buffers are with calls that wait, as after a recovery: one call that
+ * needs one for its reply gets the transport's own, and the next must not stop
+ * those behind it. */
 Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = teardown)
 {
-	struct slab_buf *data[6];
-	struct op *blocked, *passes, *later;
+	struct slab_buf *data[5];
+	struct op *first, *blocked, *passes, *later;
 
 	warm_up();
-	for (unsigned i = 0; i < 6; i++)
-		data[i] = slab_get(&lane.slab, i < 4 ? SLAB_MID : SLAB_BIG);
+	for (unsigned i = 0; i < 5; i++)
+		data[i] = slab_get(&lane.slab, i < 3 ? SLAB_MID : SLAB_BIG);
 	lane.hold = true;
-	blocked = start(0, OP_LONG, 0);
-	passes = start(1, OP_PLAIN, 0);
-	later = start(2, OP_PLAIN, 0);
+	first = start(0, OP_LONG, 0);
+	blocked = start(1, OP_LONG, 0);
+	passes = start(2, OP_PLAIN, 0);
+	later = start(3, OP_PLAIN, 0);
 	lane.hold = false;
 	nfs_lane_pump(&lane);
-	cr_assert_eq(fake.nsends, 3, "both that can be sent");
+	cr_assert_eq(fake.nsends, 4, "all but one");
 	answer(passes, 0, 0);
+	cr_assert_eq(fake.nsends, 4);
 	/* The first buffer that comes back is for the one that waits for it. */
 	slab_put(&lane.slab, data[0]);
 	answer(later, 0, 0);
-	cr_assert_eq(fake.nsends, 4);
+	cr_assert_eq(fake.nsends, 5);
 	answer(blocked, 0, 0);
-	cr_assert(blocked->dones == 1 && passes->dones == 1 && later->dones == 1);
-	for (unsigned i = 1; i < 6; i++)
+	answer(first, 0, 0);
+	cr_assert(first->dones == 1 && blocked->dones == 1 && passes->dones == 1 &&
+		  later->dones == 1);
+	for (unsigned i = 1; i < 5; i++)
 		slab_put(&lane.slab, data[i]);
 }
 
@@ -449,6 +460,40 @@ Test(engine, bad_messages, .init = setup, .fini = teardown)
 	fake_complete(1);
 	fake_deliver(w, 15 * 4);
 	cr_assert(o->dones == 0 && !rr_is_up(lane.conn), "sent again on a new connection");
+}
+
+static void reconnect(unsigned kib)
+{
+	struct rr_link *link;
+	struct errbuf eb;
+
+	fake_break();
+	fake_peer_priv[6] = fake_peer_priv[7] = (uint8_t)(kib - 1);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+}
+
+/* The next connection takes less, or more, in one message: what is under way goes
+ * on, and what comes is as that connection has it. */
+Test(engine, other_inline_thresholds_after_a_reconnect, .init = setup, .fini = teardown)
+{
+	static const struct nfs_opdef medium = {
+		.name = "MEDIUM", .encode = encode, .decode = decode, .results_max = medium_max,
+	};
+	struct op *a, *b;
+
+	version.ops[NFS_OP_LOOKUP] = &medium;
+	a = start(0, NFS_OP_LOOKUP, 0);
+	b = start(1, NFS_OP_LOOKUP, 0);
+	for (unsigned kib = 1; kib < 5; kib++) {
+		reconnect(kib);
+		cr_assert(a->dones == 0 && fake.nsends == 1);
+	}
+	reconnect(1);
+	answer(a, 0, 1);
+	answer(b, 0, 2);
+	cr_assert(a->dones == 1 && a->c.status == 0 && a->value == 1);
+	cr_assert(b->dones == 1 && b->c.status == 0 && b->value == 2);
 }
 
 Test(engine, replay_is_told, .init = setup, .fini = teardown)

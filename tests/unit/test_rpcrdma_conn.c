@@ -49,6 +49,14 @@ static void on_done(struct rr_call *rr, int status)
 	}
 }
 
+/* The peer's inline thresholds, in KiB: what it sends and receives. */
+static void peer_inline(unsigned send, unsigned recv)
+{
+	fake_peer_priv[6] = (uint8_t)(send - 1);
+	fake_peer_priv[7] = (uint8_t)(recv - 1);
+	fake_peer_priv_len = 8;
+}
+
 static void up(void)
 {
 	struct rr_link *link;
@@ -280,16 +288,21 @@ Test(conn, unknown_and_duplicate_replies_are_dropped, .init = setup, .fini = tea
 	cr_assert_eq(fake.nrecvs, 24);
 }
 
-static void deliver(struct test_call *a, const uint32_t *w, unsigned n)
+static void deliver_to(struct test_call *a, const uint32_t *w, unsigned n)
 {
 	uint32_t wire[32];
 
 	for (unsigned i = 0; i < n; i++)
 		wire[i] = htonl(w[i]);
 	wire[0] = htonl(a->rr.xid);
-	fake_complete(fake.nsends - 1);
 	fake_deliver(wire, n * 4);
 	cr_assert_eq(fake.nrecvs, 24);
+}
+
+static void deliver(struct test_call *a, const uint32_t *w, unsigned n)
+{
+	fake_complete(fake.nsends - 1);
+	deliver_to(a, w, n);
 }
 
 /* One that the call ends with. */
@@ -479,20 +492,28 @@ Test(conn, small_write_data_goes_into_the_message, .init = setup, .fini = teardo
 	cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 64 + 8);
 }
 
+/* Where the Reply chunk of send s lies, when it has no other chunk. */
+static void *chunk_at(unsigned s)
+{
+	const uint8_t *h = fake.sends[s].bytes;
+
+	cr_assert(word(h, 6) == 1 && word(h, 7) == 1, "a Reply chunk of one segment");
+	return (void *)(uintptr_t)((uint64_t)word(h, 10) << 32 | word(h, 11));
+}
+
 Test(conn, long_reply_in_a_reply_chunk, .init = setup, .fini = teardown)
 {
 	struct test_call *t = prepare(0, 64);
 	const uint8_t *h = fake.sends[0].bytes;
 	uint32_t w[2];
 
-	t->rr.reply_buf = slab_get(&slab, SLAB_MID);
 	t->rr.reply_max = 60000;
 	rr_submit(conn, &t->rr);
 	cr_assert(word(h, 4) == 0 && word(h, 5) == 0 && word(h, 6) == 1 && word(h, 7) == 1);
 	cr_assert_eq(word(h, 9), SLAB_MID_SIZE);
 	w[0] = htonl(t->rr.xid);
 	w[1] = htonl(1);
-	memcpy(t->rr.reply_buf->mem, w, 8);
+	memcpy(chunk_at(0), w, 8);
 	END(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 8, 0, 0);
 	cr_assert(t->status == 0 && t->reply_len == 8 && word(t->reply, 1) == 1);
 	/* A server that answers inline and gives the chunk back unused. */
@@ -527,7 +548,7 @@ Test(conn, what_cannot_be_sent_fails_at_once, .init = setup, .fini = teardown)
 	struct test_call *t = prepare(0, 64), *b;
 	static uint8_t foreign[8192];
 
-	t->rr.reply_max = 60000;        /* and no reply_buf */
+	t->rr.reply_max = RR_REPLY_MAX + 1;
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
 	t = prepare(1, 64);
@@ -594,7 +615,191 @@ Test(conn, thresholds_may_shrink, .init = setup, .fini = teardown)
 	fake_peer_priv_len = 0;         /* now 1024 both ways */
 	up();
 	cr_assert_eq(word(fake.sends[0].bytes, 3), RR_NOMSG, "now it is a Long Call");
-	cr_assert_eq(rr_inline_reply_max(conn), 1024 - RR_HDR_MIN);
+}
+
+static void reconnect(unsigned send, unsigned recv)
+{
+	fake_break();
+	peer_inline(send, recv);
+	up();
+	cr_assert_eq(fake.nsends, 1, "sent again");
+}
+
+/* How a GETATTR's or LOOKUP's reply comes: of 2,000 bytes at most. */
+Test(conn, reply_chunk_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes;
+	struct test_call *t = prepare(0, 64);
+	unsigned mid = slab.nfree[SLAB_MID];
+	uint32_t w[3];
+
+	t->rr.reply_max = 2000;
+	rr_submit(conn, &t->rr);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(word(h, 6), 0, "inline");
+		cr_assert_eq(slab.nfree[SLAB_MID], mid);
+		reconnect(1, 4);
+		cr_assert(chunk_at(0) && t->dones == 0);
+		cr_assert_eq(slab.nfree[SLAB_MID], mid - 1);
+		reconnect(4, 4);
+	}
+	reconnect(1, 1);
+	w[0] = htonl(t->rr.xid);
+	w[1] = htonl(1);
+	w[2] = htonl(77);
+	memcpy(chunk_at(0), w, 12);
+	END(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 12, 0, 0);
+	cr_assert(t->status == 0 && t->reply_len == 12 && word(t->reply, 2) == 77);
+	cr_assert_eq(slab.nfree[SLAB_MID], mid);
+}
+
+Test(conn, read_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_MID);
+	const uint8_t *h = fake.sends[0].bytes;
+	struct test_call *t = submit_read(0, sink, 2000);
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(word(h, 5), 0, "inline");
+		cr_assert(!t->rr.placed);
+		reconnect(1, 4);
+		cr_assert(word(h, 5) == 1 && word(h, 8) == 2000, "a Write chunk");
+		cr_assert(t->rr.placed && word(h, 12) == 0);
+		reconnect(4, 1);
+	}
+	END(t, 0, 1, 8, 0, 0, 0, 0, t->rr.xid, 1, 5);
+	cr_assert(t->status == 0 && t->reply_len == 12);
+	/* A large one has its Write chunk in any case. */
+	t = submit_read(1, sink, 65536);
+	reconnect(1, 1);
+	cr_assert(word(h, 5) == 1 && word(h, 8) == 65536);
+}
+
+/* Data in two pieces, 5 + len bytes, with something before and behind it. */
+static struct test_call *submit_write(unsigned i, struct slab_buf *data, uint32_t len)
+{
+	struct test_call *t = prepare(i, 64);
+
+	memset(data->mem, 0x5a, 5 + len);
+	t->rr.nsend = 2;
+	t->rr.send[0] = (struct rr_iov){ data->mem, 5 };
+	t->rr.send[1] = (struct rr_iov){ (char *)data->mem + 5, len };
+	t->rr.data_pos = 40;
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+Test(conn, write_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	struct slab_buf *data = slab_get(&slab, SLAB_MID);
+	const uint8_t *h = fake.sends[0].bytes, *m = h + RR_HDR_MIN;
+	struct test_call *t = submit_write(0, data, 1496);
+
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 64 + 1504, "inline");
+		cr_assert(word(m, 9) == 9 && word(m, 10 + 1504 / 4) == 10);
+		cr_assert(memcmp(m + 40, data->mem, 1501) == 0 && m[40 + 1501] == 0);
+		reconnect(4, 1);
+		cr_assert(word(h, 4) == 1 && word(h, 5) == 40 && word(h, 7) == 5, "a Read chunk");
+		cr_assert(word(h, 10) == 1 && word(h, 13) == 1496 && word(h, 16) == 0);
+		cr_assert_eq(fake.sends[0].len, 76 + 64, "the message without the data");
+		for (unsigned w = 2; w < 16; w++)
+			cr_assert_eq(word(h + 76, w), w);
+		reconnect(1, 4);
+	}
+	cr_assert_eq(stat_get(&st, STAT_WRITE_INLINE_BYTES), 1501, "counted once");
+	reply(t, 8);
+	fake_complete(0);
+	cr_assert(t->dones == 1 && t->status == 0);
+	t = submit_write(1, data, 60000);
+	reconnect(1, 1);
+	cr_assert(word(h, 4) == 1 && word(h, 13) == 60000);
+}
+
+/* Long names: a call that was inline is a Long Call, and the other way round. */
+Test(conn, long_call_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes;
+	struct test_call *t = prepare(0, 2000);
+
+	t->rr.reply_max = 1500;
+	rr_submit(conn, &t->rr);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 2000);
+		reconnect(1, 1);
+		cr_assert(word(h, 3) == RR_NOMSG && word(h, 4) == 1 && word(h, 7) == 2000);
+		for (unsigned w = 2; w < 500; w++)
+			cr_assert_eq(word((void *)(uintptr_t)((uint64_t)word(h, 8) << 32 |
+							      word(h, 9)), w), w);
+		cr_assert(word(h, 11) == 0 && word(h, 12) == 1, "and a Reply chunk");
+		reconnect(4, 4);
+	}
+	reply(t, 8);
+	fake_complete(0);
+	cr_assert(t->dones == 1 && t->status == 0);
+}
+
+/* The chunks need more buffers than there are: one call at a time has one, those
+ * that need none pass, and all end. */
+Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
+{
+	struct slab_buf *held[8];
+	struct test_call *t[4];
+	unsigned n = 0;
+	uint32_t w[2] = { 0, htonl(1) };
+
+	t[0] = submit(0);
+	fake_complete(0);
+	reply(t[0], 8);
+	for (int cls = SLAB_MID; cls <= SLAB_BIG; cls++)
+		while ((held[n] = slab_get(&slab, cls)))
+			n++;
+	for (unsigned i = 1; i < 4; i++) {
+		t[i] = prepare(i, 64);
+		t[i]->rr.reply_max = i < 3 ? 2000 : 500;
+		rr_submit(conn, &t[i]->rr);
+	}
+	fake_break();
+	peer_inline(1, 1);
+	up();
+	cr_assert_eq(word(fake.sends[0].bytes, 0), t[1]->rr.xid);
+	w[0] = htonl(t[1]->rr.xid);
+	memcpy(chunk_at(0), w, 8);
+	fake_break();
+	up();
+	cr_assert_eq(word(fake.sends[0].bytes, 0), t[1]->rr.xid, "its buffer was given back");
+	memcpy(chunk_at(0), w, 8);
+	deliver(t[1], WORDS(0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 8, 0, 0));
+	cr_assert(t[1]->dones == 1 && t[1]->status == 0);
+	cr_assert_eq(fake.nsends, 3);
+	fake_break();
+	up();
+	submit(4);
+	cr_assert_eq(word(fake.sends[0].bytes, 0), t[2]->rr.xid);
+	w[0] = htonl(t[2]->rr.xid);
+	memcpy(chunk_at(0), w, 8);
+	t[0] = prepare(0, 64);
+	t[0]->rr.reply_max = 2000;
+	rr_submit(conn, &t[0]->rr);
+	deliver(t[2], WORDS(0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 8, 0, 0));
+	cr_assert(t[2]->dones == 1 && t[2]->status == 0);
+	cr_assert_eq(fake.nsends, 4, "one has the buffer, two need none");
+	t[1] = prepare(1, 64);
+	t[1]->rr.reply_max = 2000;
+	rr_submit(conn, &t[1]->rr);
+	t[2] = submit(2);
+	cr_assert_eq(fake.nsends, 5);
+	cr_assert_eq(word(fake.sends[4].bytes, 0), t[2]->rr.xid, "passes who has no buffer");
+	for (unsigned i = 1; i < 5; i++)
+		fake_complete(i);
+	w[0] = htonl(t[0]->rr.xid);
+	memcpy(chunk_at(3), w, 8);
+	deliver_to(t[0], WORDS(0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 8, 0, 0));
+	cr_assert(t[0]->dones == 1 && t[0]->status == 0);
+	cr_assert_eq(fake.nsends, 6);
+	cr_assert_eq(word(fake.sends[5].bytes, 0), t[1]->rr.xid);
+	while (n)
+		slab_put(&slab, held[--n]);
 }
 
 Test(conn, failed_post_resets, .init = setup, .fini = teardown)
