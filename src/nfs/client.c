@@ -72,7 +72,7 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 		if (rc)
 			return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	}
-	rc = nfs_control_start(cl);
+	rc = nfs_connector_start(cl);
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	for (unsigned i = 1; i < cl->nlanes; i++)
@@ -80,8 +80,9 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 	rc = cl->cfg.version->mount(cl, eb);
 	if (rc)
 		return rc;
-	atomic_store(&cl->control->mounted, true);
-	return 0;
+	cl->control->mounted = true;
+	rc = nfs_control_start(cl);
+	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
@@ -137,21 +138,30 @@ static void drain(struct nfs_client *cl)
 	}
 }
 
+/* False: a thread still uses the client. */
+static bool stop(struct nfs_client *cl)
+{
+	bool mounted = cl->control->mounted;
+
+	/* Without a mount there is nobody to say farewell to; the server forgets
+	 * the client when its lease ends. */
+	if (mounted)
+		drain(cl);
+	if (!nfs_control_stop(cl, STOP_MS))
+		return false;
+	if (mounted)
+		cl->cfg.version->umount(cl);
+	return nfs_connector_stop(cl, STOP_MS);
+}
+
 void nfs_client_free(struct nfs_client *cl)
 {
 	bool all = true;
 
 	if (!cl)
 		return;
-	if (cl->control && cl->lanes) {
-		/* Without a connection there is nobody to say farewell to; the
-		 * server forgets the client when its lease ends. */
-		if (atomic_load(&cl->control->mounted)) {
-			drain(cl);
-			cl->cfg.version->umount(cl);
-		}
-		all = nfs_control_stop(cl, STOP_MS);
-	}
+	if (cl->control && cl->lanes)
+		all = stop(cl);
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_stop(&cl->lanes[i]);
 	if (!all)

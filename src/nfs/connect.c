@@ -95,13 +95,12 @@ static struct nfs_lane *next_due(struct nfs_client *cl, unsigned *wait_ms)
 	return NULL;
 }
 
-void *nfs_connector(void *arg)
+void nfs_connector(struct nfs_client *cl)
 {
-	struct nfs_client *cl = arg;
 	struct nfs_control *ctl = cl->control;
 
 	pthread_mutex_lock(&ctl->mu);
-	while (!ctl->stopping) {
+	while (!ctl->connector_stop) {
 		struct timespec ts;
 		unsigned ms = 0;
 		struct nfs_lane *l = next_due(cl, &ms);
@@ -117,5 +116,4 @@ void *nfs_connector(void *arg)
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);
-	return NULL;
 }

@@ -10,7 +10,8 @@
  *
  * The connection dies during recovery: control calls wait for the connector
  * like any other call. The mount ends during recovery: stopping makes
- * nfs_call_sync() return -ESHUTDOWN.
+ * nfs_call_sync() return -ESHUTDOWN, and this thread is gone before the version
+ * says farewell (internal.h has who may use the version's state, and when).
  */
 #include <errno.h>
 #include <signal.h>
@@ -84,10 +85,10 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	nfs_deadline(&ts, timeout_ms);
 	pthread_mutex_lock(&ctl->mu);
 	while (!s->done && rc == 0) {
-		if (timeout_ms)
-			rc = -pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
-		else if (ctl->stopping)
+		if (ctl->stopping)
 			rc = -ESHUTDOWN;
+		else if (timeout_ms)
+			rc = -pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
 		else
 			pthread_cond_wait(&ctl->cond, &ctl->mu);
 	}
@@ -211,9 +212,8 @@ static void recover(struct nfs_client *cl)
 	nfs_each_lane(cl, lane_resume, NULL);
 }
 
-static void *control_main(void *arg)
+static void control_main(struct nfs_client *cl)
 {
-	struct nfs_client *cl = arg;
 	struct nfs_control *ctl = cl->control;
 	struct timespec ts;
 
@@ -234,55 +234,96 @@ static void *control_main(void *arg)
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);
-	return NULL;
 }
 
 /* ---- life ---- */
 
-static int start_thread(pthread_t *t, void *(*fn)(void *), void *arg)
+static void ended(struct nfs_control *ctl, struct nfs_thread *t)
+{
+	pthread_mutex_lock(&ctl->mu);
+	t->ended = true;
+	pthread_cond_broadcast(&ctl->cond);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+static void *run_connector(void *client)
+{
+	struct nfs_client *cl = client;
+
+	nfs_connector(cl);
+	ended(cl->control, &cl->control->connector);
+	return NULL;
+}
+
+static void *run_control(void *client)
+{
+	struct nfs_client *cl = client;
+
+	control_main(cl);
+	ended(cl->control, &cl->control->control);
+	return NULL;
+}
+
+static int start_thread(struct nfs_thread *t, void *(*fn)(void *), struct nfs_client *cl)
 {
 	sigset_t all, old;
 	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(t, NULL, fn, arg);
+	rc = -pthread_create(&t->tid, NULL, fn, cl);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	t->started = rc == 0;
 	return rc;
+}
+
+int nfs_connector_start(struct nfs_client *cl)
+{
+	return start_thread(&cl->control->connector, run_connector, cl);
 }
 
 int nfs_control_start(struct nfs_client *cl)
 {
-	struct nfs_control *ctl = cl->control;
-	int rc = start_thread(&ctl->connector, nfs_connector, cl);
-
-	if (rc)
-		return rc;
-	ctl->have_connector = true;
-	rc = start_thread(&ctl->control, control_main, cl);
-	ctl->have_control = rc == 0;
-	return rc;
+	return start_thread(&cl->control->control, run_control, cl);
 }
 
-static bool join_by(pthread_t t, const struct timespec *ts)
+/* Sets *stop, and waits for t's end. */
+static bool stop_thread(struct nfs_control *ctl, struct nfs_thread *t, bool *stop,
+			unsigned timeout_ms)
 {
-	return pthread_clockjoin_np(t, NULL, CLOCK_MONOTONIC, ts) == 0;
+	struct timespec ts;
+	bool ok;
+
+	if (!t->started)
+		return true;
+	nfs_deadline(&ts, timeout_ms);
+	pthread_mutex_lock(&ctl->mu);
+	*stop = true;
+	pthread_cond_broadcast(&ctl->cond);
+	while (!t->ended && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) == 0)
+		;
+	ok = t->ended;
+	pthread_mutex_unlock(&ctl->mu);
+	if (ok)
+		pthread_join(t->tid, NULL);
+	t->started = !ok;
+	return ok;
+}
+
+bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms)
+{
+	struct nfs_control *ctl = cl->control;
+
+	return stop_thread(ctl, &ctl->connector, &ctl->connector_stop, timeout_ms);
 }
 
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)
 {
 	struct nfs_control *ctl = cl->control;
-	struct timespec ts;
-	bool ok = true;
 
-	pthread_mutex_lock(&ctl->mu);
-	ctl->stopping = true;
-	pthread_cond_broadcast(&ctl->cond);
-	pthread_mutex_unlock(&ctl->mu);
-	nfs_deadline(&ts, timeout_ms);
-	if (ctl->have_control)
-		ok = join_by(ctl->control, &ts);
-	if (ctl->have_connector)
-		ok = join_by(ctl->connector, &ts) && ok;
-	return ok;
+	if (!stop_thread(ctl, &ctl->control, &ctl->stopping, timeout_ms))
+		return false;
+	/* Who unmounts has calls of his own. */
+	ctl->stopping = false;
+	return true;
 }

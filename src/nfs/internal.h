@@ -8,6 +8,19 @@
  *   control    recovery of lost state, lease; blocks in nfs_call_sync()
  * The connector must not wait for the control thread or a lane's calls, as
  * those may be waiting for a connection.
+ *
+ * What the version keeps for the mount (cl->vdata: client id, session) has one
+ * user at a time, and so no lock:
+ *
+ *   nfs_client_new    who mounts      version->mount()
+ *        |  the control thread is started
+ *   mounted           control         version->recover(), version->tick()
+ *        |  the control thread has ended
+ *   nfs_client_free   who unmounts    version->umount(), version->free()
+ *
+ * Lanes find state lost at any time. While mounting there are control calls only,
+ * which end with -EAGAIN: who mounts mends it. A control thread that cannot be
+ * ended keeps the client, and nothing is said to the server.
  */
 #ifndef NFS_INTERNAL_H
 #define NFS_INTERNAL_H
@@ -18,11 +31,14 @@
 struct nfs_control {
 	pthread_mutex_t mu;
 	pthread_cond_t cond;            /* CLOCK_MONOTONIC; for everything below */
-	bool stopping;
+	bool stopping;                  /* control thread: end, and give up what it waits for */
 	bool recover;                   /* a lane has lost its state */
-	bool have_connector, have_control;
-	pthread_t connector, control;
-	_Atomic bool mounted;           /* version->mount has succeeded */
+	struct nfs_thread {
+		pthread_t tid;
+		bool started, ended;
+	} connector, control;
+	bool connector_stop;
+	bool mounted;                   /* who (un)mounts: version->mount has succeeded */
 };
 
 struct nfs_lane_thread {
@@ -43,14 +59,16 @@ void nfs_lane_fini(struct nfs_lane *l);
 void nfs_give_up(struct nfs_call *c, int status);
 
 /* control.c */
+int nfs_connector_start(struct nfs_client *cl);
 int nfs_control_start(struct nfs_client *cl);
-/* Returns false if a thread is still blocked and keeps the client alive. */
+/* Return false if the thread is still blocked and keeps the client alive. */
+bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state gone. */
 void nfs_control_recover(struct nfs_client *cl);
 /* connect.c: any thread: the lane's connection is lost. */
 void nfs_connect_request(struct nfs_lane *l);
-void *nfs_connector(void *arg);
+void nfs_connector(struct nfs_client *cl);
 /* Between the first attempts of an outage; a variable for the tests. */
 extern unsigned nfs_retry_first_ms;
 /* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */

@@ -241,9 +241,11 @@ struct nfs_version {
 	uint32_t prog, vers, minor;
 	const struct nfs_opdef *ops[NFS_OP_MAX];
 
-	/* Control thread, blocking; connections are up. Sets root_fh, sizes. */
+	/* Who mounts, before there is a control thread; blocking; a connection is
+	 * up. Sets root_fh, sizes. Upon an error nothing is left on the server. */
 	int (*mount)(struct nfs_client *cl, struct errbuf *eb);
-	/* Control thread: gives server state back; must not take long. */
+	/* Who unmounts, when the control thread has ended: gives server state back;
+	 * must not take long. */
 	void (*umount)(struct nfs_client *cl);
 	/* Any thread: what is left of cl->vdata, when all threads are gone. NULL ok. */
 	void (*free)(struct nfs_client *cl);

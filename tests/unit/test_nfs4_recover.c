@@ -249,7 +249,7 @@ static void mount_it(void)
 	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
 	cr_assert_str_eq(server.log, "XSCR");
 	memset(server.log, 0, sizeof(server.log));
-	atomic_store(&fake_ctl.mounted, true);
+	fake_ctl.mounted = true;
 }
 
 static struct nfs4_client *client(void)
@@ -538,13 +538,6 @@ Test(nfs4_recover, no_old_session_is_forgotten)
 	cr_assert_str_eq(server.log, "SSDDDE");
 }
 
-/* The control thread ticks while the mount is still being made. */
-Test(nfs4_recover, a_tick_before_the_mount)
-{
-	nfs4_tick(&fake_cl);
-	cr_assert_str_eq(server.log, "");
-}
-
 /* ---- mount ---- */
 
 Test(nfs4_recover, a_refused_mount_leaves_nothing)
@@ -554,6 +547,28 @@ Test(nfs4_recover, a_refused_mount_leaves_nothing)
 	server.no_root = true;
 	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -EACCES);
 	cr_assert_str_eq(server.log, "XSCRDE");
+}
+
+/* Nobody else would: the control thread comes when there is a mount. */
+Test(nfs4_recover, a_session_that_is_lost_while_mounting)
+{
+	struct errbuf eb = { "" };
+
+	server.badsession = 1;
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_str_eq(server.log, "XSBSCR");
+	cr_assert_eq(fake_cl.root_fh.len, 4);
+}
+
+Test(nfs4_recover, a_mount_does_not_make_sessions_for_ever)
+{
+	struct errbuf eb = { "" };
+
+	server.badsession = 1000;
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -EIO);
+	cr_assert_not_null(strstr(eb.text, "does not know them afterwards"), "%s", eb.text);
+	/* All that were made, and the client id. */
+	cr_assert_str_eq(server.log, "XSBSBSDBSDBDDE");
 }
 
 Test(nfs4_recover, limits_of_the_session)

@@ -11,8 +11,6 @@
 
 #define FIRST_MS 20u
 
-static pthread_t connector;
-
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t w = 7;
@@ -52,16 +50,12 @@ static void setup(void)
 {
 	nfs_retry_first_ms = FIRST_MS;
 	fake_lane_start(&version, execute);
-	cr_assert_eq(pthread_create(&connector, NULL, nfs_connector, &fake_cl), 0);
+	cr_assert_eq(nfs_connector_start(&fake_cl), 0);
 }
 
 static void teardown(void)
 {
-	pthread_mutex_lock(&fake_ctl.mu);
-	fake_ctl.stopping = true;
-	pthread_cond_broadcast(&fake_ctl.cond);
-	pthread_mutex_unlock(&fake_ctl.mu);
-	pthread_join(connector, NULL);
+	cr_assert(nfs_connector_stop(&fake_cl, 20000));
 	fake_lane_stop();
 }
 
@@ -178,7 +172,6 @@ Test(connect, pauses_start_over, .init = setup, .fini = teardown)
 	}
 }
 
-#ifndef __SANITIZE_THREAD__     /* which does not know pthread_clockjoin_np() */
 static _Atomic unsigned ticks;
 
 static void tick(struct nfs_client *cl)
@@ -204,7 +197,6 @@ Test(connect, ticks_come_whatever_else_happens)
 	cr_assert(nfs_control_stop(&fake_cl, 10000));
 	fake_lane_stop();
 }
-#endif
 
 /* teardown: the connector does not wait for its pause. */
 Test(connect, end_during_a_pause, .init = setup, .fini = teardown)

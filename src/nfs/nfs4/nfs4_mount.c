@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * From nothing to a root handle, and back: client id, session, the export's
- * path, the lease. Runs on the thread that mounts or on the control thread;
- * both may block.
+ * path, the lease. Runs on the thread that mounts, on the control thread, or on
+ * the one that unmounts, never on two of them at a time (nfs/internal.h); all
+ * may block.
+ *
+ * The session goes before the mount is there: the calls of who mounts end with
+ * -EAGAIN, and he makes another one, a few times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +16,8 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 #define MOUNT_TIMEOUT_MS  60000u
+/* Sessions that a mount makes because the one before was lost. */
+#define MOUNT_SESSIONS    3u
 #define NS_PER_S 1000000000ull
 
 unsigned nfs4_end_timeout_ms = 400;
@@ -37,6 +43,9 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 	bool leaked;
 	int rc;
 
+	/* A mount waits for ever for a server that it has been with, and for no other. */
+	if (!timeout_ms && !cl->control->mounted)
+		timeout_ms = MOUNT_TIMEOUT_MS;
 	k->c.op = op;
 	rc = nfs_call_sync(&cl->lanes[0], &k->c, timeout_ms, &leaked);
 	if (keep)
@@ -62,8 +71,7 @@ int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 
 	if (!k)
 		return -ENOMEM;
-	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, atomic_load(&cl->control->mounted) ?
-		      0 : MOUNT_TIMEOUT_MS, &k);
+	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, 0, &k);
 	if (!k)
 		return rc;
 	*status = k->status;
@@ -171,8 +179,7 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 		return -ENOMEM;
 	k->clientid = n->clientid;
 	k->sequence = n->sequence;
-	rc = nfs4_run(cl, k, NFS4_OP_CREATE_SESSION, atomic_load(&cl->control->mounted) ?
-		      0 : MOUNT_TIMEOUT_MS, &k);
+	rc = nfs4_run(cl, k, NFS4_OP_CREATE_SESSION, 0, &k);
 	if (!k)
 		return rc;
 	*status = k->status;
@@ -180,7 +187,7 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 		rc = take_session(cl, k);
 	/* A later session of smaller limits would need smaller requests than
 	 * the kernel has been told; servers do not do that. */
-	if (!rc && !atomic_load(&cl->control->mounted))
+	if (!rc && !cl->control->mounted)
 		clamp_sizes(cl, k);
 	free(k);
 	return rc;
@@ -337,6 +344,9 @@ static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct er
 	if (rc == -ETIMEDOUT)
 		return err_set(eb, rc, "%s accepts the connection but does not answer NFS calls: "
 			       "is its NFS server running?", server);
+	if (rc == -EAGAIN)
+		return err_set(eb, -EIO, "%s makes NFSv4.1 sessions and does not know them afterwards: "
+			       "see its log, or try vers=3", server);
 	return err_set(eb, rc, "%s refuses an NFSv4.1 session: %s%s", server, strerror(-rc),
 		       status ? " (see its log)" : "");
 }
@@ -373,7 +383,7 @@ static int find_root(struct nfs_client *cl, struct errbuf *eb)
 	if (!k)
 		return err_set(eb, -ENOMEM, "out of memory");
 	k->path = cl->cfg.export;
-	rc = nfs4_run(cl, k, NFS4_OP_ROOT, MOUNT_TIMEOUT_MS, &k);
+	rc = nfs4_run(cl, k, NFS4_OP_ROOT, 0, &k);
 	if (!k)
 		return err_set(eb, rc, "%s does not answer: %s", cl->cfg.server, strerror(-rc));
 	if (rc) {
@@ -390,6 +400,25 @@ static int find_root(struct nfs_client *cl, struct errbuf *eb)
 	}
 	free(k);
 	return rc;
+}
+
+/* In the session: the root. */
+static int enter(struct nfs_client *cl, struct errbuf *eb)
+{
+	int rc;
+
+	for (unsigned i = 0; ; i++) {
+		rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, 0);
+		if (!rc) {
+			rc = find_root(cl, eb);
+			if (rc != -EAGAIN)
+				return rc;
+		}
+		if (rc == -EAGAIN && i < MOUNT_SESSIONS)
+			rc = nfs4_recover(cl);
+		if (rc)
+			return start_error(cl, rc, NFS4_OK, eb);
+	}
 }
 
 int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
@@ -409,8 +438,7 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
 			run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
 		return start_error(cl, rc, status, eb);
 	}
-	rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, MOUNT_TIMEOUT_MS);
-	rc = rc ? start_error(cl, rc, NFS4_OK, eb) : find_root(cl, eb);
+	rc = enter(cl, eb);
 	if (rc && rc != -ETIMEDOUT)
 		nfs4_umount(cl);
 	return rc;
@@ -433,8 +461,6 @@ void nfs4_tick(struct nfs_client *cl)
 	const struct nfs4_client *n = cl->vdata;
 	uint64_t now = mono_ns(), last = 0;
 
-	if (!atomic_load(&cl->control->mounted))
-		return;
 	destroy_old(cl);
 	for (unsigned i = 0; i < cl->nlanes; i++) {
 		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recovery of lost state (RFC 8881, section 8.4), on the control thread. All
- * lanes hold, so nothing but this sends anything.
+ * Recovery of lost state (RFC 8881, section 8.4), on the control thread while all
+ * lanes hold, so that nothing but this sends anything; or on the thread that
+ * mounts, when there is nothing else yet.
  *
  *   session lost     CREATE_SESSION with the client id that we have
  *        | STALE_CLIENTID
