@@ -211,9 +211,10 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 			       "fusermount3 refused, for the reason in the line above; if there is none: "
 			       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
-	if (rc)
-		return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
-	return 0;
+	if (!rc)
+		return 0;
+	fuse_session_unmount(fs->se);
+	return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
 }
 
 /* ---- lanes ---- */

@@ -18,6 +18,8 @@ extern struct nfs_control fake_ctl;
 /* The reply that is being made, in network order. */
 extern uint32_t out[256];
 extern unsigned nout;
+/* The server answers nothing for now. */
+extern _Atomic bool fake_lane_quiet;
 
 /* Puts a word, and n words, given in host order. */
 void put(uint32_t w);
