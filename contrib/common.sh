@@ -13,8 +13,8 @@ readonly BUILD_PACKAGES=(
 # To run the tests on top of that; the guest's own are in tests/vm/packages.
 readonly TEST_PACKAGES=(
 	libnfs-dev libcriterion-dev diffutils fio git xz-utils
-	clang libclang-rt-14-dev openssl gawk
-	nfs-ganesha nfs-ganesha-vfs nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
+	clang libclang-rt-dev openssl gawk debootstrap debian-archive-keyring
+	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 
 say() { printf '%s\n' "$*"; }

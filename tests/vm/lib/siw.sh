@@ -29,7 +29,7 @@ siw_fetch() {
 siw_build() {
 	local kernel=$1 series=$2 dir=$3 release
 	release=$(<"$kernel/release")
-	need make=make gcc-12=gcc-12 apt-get=apt dpkg-deb=dpkg xz=xz-utils
+	need make=make gcc=gcc apt-get=apt dpkg-deb=dpkg xz=xz-utils
 	cd "$dir" && siw_fetch "$kernel" "$series" || return 1
 	dpkg-deb --fsys-tarfile linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" |
 		xz -dc | tar -x --strip-components=4 "linux-source-$series/drivers/infiniband/sw/siw" || return 1
