@@ -119,6 +119,52 @@ static int build(struct gw_call *k, const char *msg, uint32_t len)
 	return rc ? rc : take(k, &s, s.left);
 }
 
+/* It has its time: to the server, unless that knows it. */
+static void pass(struct gw_call *k)
+{
+	k->held = false;
+	if (!drc_take(k))
+		tcp_send(k);
+}
+
+static void on_late(struct loop_timer *t)
+{
+	pass(container_of(t, struct gw_call, delay));
+}
+
+/* A fault: the call that came with this XID before us, and was held back, goes first. */
+static void pass_late(struct gateway *gw, uint32_t xid)
+{
+	list_for_each(n, &gw->pairs) {
+		list_for_each(m, &container_of(n, struct gw_pair, node)->calls) {
+			struct gw_call *k = container_of(m, struct gw_call, node);
+
+			if (!k->held || k->xid != xid)
+				continue;
+			loop_timer_clear(&k->delay);
+			pass(k);
+			return;
+		}
+	}
+}
+
+/* A fault: the server gets it some time later, even if its client is gone by then. */
+static bool hold(struct gw_call *k)
+{
+	struct gateway *gw = k->pair->gw;
+	unsigned long ms;
+
+	if (!gw_fault_wanted(&gw->faults, FAULT_LATE))
+		return false;
+	pass_late(gw, k->xid);
+	if (!gw_fault(&gw->faults, FAULT_LATE, k->number, &ms))
+		return false;
+	k->late = k->held = true;
+	loop_timer_init(&k->delay, on_late);
+	loop_timer_set(gw->loop, &k->delay, (unsigned)ms);
+	return true;
+}
+
 /* The record is complete. */
 static void pass_on(struct gw_call *k)
 {
@@ -132,7 +178,6 @@ static void pass_on(struct gw_call *k)
 		return;
 	}
 	k->xid = k->h.xid;
-	k->passed = true;
 	if (gw_word(m + 4) == CALL) {
 		k->prog = gw_word(m + 12);
 		k->vers = gw_word(m + 16);
@@ -142,7 +187,8 @@ static void pass_on(struct gw_call *k)
 	}
 	log_debug("connection %u: call %lu, XID %08x, program %u version %u procedure %u, %u bytes",
 		  p->id, k->number, k->xid, k->prog, k->vers, k->proc, k->call_len);
-	tcp_send(k);
+	if (!hold(k))
+		pass(k);
 }
 
 void call_read_done(struct gw_call *k)

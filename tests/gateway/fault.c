@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include "gateway.h"
 
 static const struct {
@@ -14,6 +15,7 @@ static const struct {
 	[FAULT_DROP_BEFORE] = { "drop-before", NULL, "break the connection before the call is passed on" },
 	[FAULT_DROP_AFTER] = { "drop-after", NULL, "break the connection when the server has answered" },
 	[FAULT_DELAY] = { "delay", "MS", "hold the reply back" },
+	[FAULT_LATE] = { "late", "MS", "pass the call on late, and when it comes again, before that" },
 	[FAULT_SHORT_REPLY] = { "short-reply", NULL, "write half of the reply to the Reply chunk (the call must have one)" },
 	[FAULT_ERR_CHUNK] = { "err-chunk", NULL, "answer RDMA_ERROR, ERR_CHUNK" },
 	[FAULT_ERR_VERS] = { "err-vers", NULL, "answer RDMA_ERROR, ERR_VERS" },
@@ -47,7 +49,7 @@ static bool parse_one(struct gw_fault_rule *r, const char **s)
 		if (strlen(names[r->kind].name) == n && !strncmp(names[r->kind].name, *s, n))
 			break;
 	*s += n;
-	r->every = r->value = 0;
+	r->every = r->value = r->most = 0;
 	r->fired = false;
 	if (r->kind == FAULT_COUNT || *(*s)++ != '@' || !number(s, &r->first) || !r->first)
 		return false;
@@ -62,6 +64,13 @@ static bool parse_one(struct gw_fault_rule *r, const char **s)
 		(*s)++;
 		if (!number(s, &r->value) || r->value > UINT32_MAX)
 			return false;
+		r->most = r->value;
+	}
+	if (**s == '-') {
+		(*s)++;
+		if (!names[r->kind].value || !number(s, &r->most) || r->most > UINT32_MAX ||
+		    r->most < r->value)
+			return false;
 	}
 	return **s == ',' || **s == '\0';
 }
@@ -74,7 +83,7 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
 		if (f->n == sizeof(f->rules) / sizeof(f->rules[0]))
 			return err_set(eb, -EINVAL, "--fault: more than %u faults", f->n);
 		if (!parse_one(&f->rules[f->n], &s))
-			return err_set(eb, -EINVAL, "--fault: '%s' is not NAME@CALL[/EVERY][=VALUE] with a "
+			return err_set(eb, -EINVAL, "--fault: '%s' is not NAME@CALL[/EVERY][=VALUE[-MOST]] with a "
 				       "known NAME, and a VALUE where it takes one (see --help)", spec);
 		f->n++;
 		if (!*s++)
@@ -97,6 +106,15 @@ static bool due(const struct gw_fault_rule *r, unsigned long call)
 	return (call - r->first) % r->every == 0;
 }
 
+static unsigned long between(unsigned long low, unsigned long high)
+{
+	uint64_t r = 0;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = mono_ns();
+	return low + (unsigned long)(r % (high - low + 1));
+}
+
 bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value)
 {
@@ -107,7 +125,7 @@ bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 			continue;
 		r->fired = true;
 		if (value)
-			*value = r->value;
+			*value = between(r->value, r->most);
 		log_info("fault %s at call %lu", names[kind].name, call);
 		return true;
 	}

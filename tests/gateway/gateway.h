@@ -26,8 +26,10 @@
  * The connection dies right here: `down` of the fabric, or an error or the end
  * of TCP, ends the pair (pair_end). It closes both connections, and only then
  * frees the calls: no peer reaches a buffer after close. What a client has not
- * got a reply for it sends again on its next connection, and the server's reply
- * cache or session slot tells it apart.
+ * got a reply for it sends again on its next connection. The server's session slot
+ * tells it apart, or for version 3 our own cache (drc.c), which has to know what
+ * became of it: a pair some of whose calls still run there keeps its TCP connection
+ * until they are answered ("lingers"), for LINGER_MS at most.
  */
 #ifndef GATEWAY_H
 #define GATEWAY_H
@@ -52,6 +54,7 @@
 struct gateway;
 struct gw_pair;
 struct gw_scribble;
+struct gw_drc_entry;
 
 /* A registered piece of memory, made when first needed and kept by the pair. */
 struct gw_buf {
@@ -81,8 +84,10 @@ struct gw_call {
 	uint32_t reply_len;
 	unsigned reads_left;    /* RDMA Reads that have not completed */
 	unsigned sends_left;    /* RDMA Writes and Sends that have not */
-	bool passed;            /* the server has it, or will: xid is set */
+	bool passed;            /* the server has it, or will */
 	bool answered;          /* nothing more will be posted for it */
+	bool late, held;        /* a fault: ... which will pass it on, and has not yet */
+	struct gw_drc_entry *drc;       /* that it runs for, or waits for */
 	struct loop_timer delay;        /* a fault */
 };
 
@@ -121,7 +126,9 @@ struct gw_pair {
 
 	struct list calls;
 	unsigned ncalls;        /* in it: open ones */
-	bool ended;
+	bool ended;             /* for the client */
+	bool lingers;           /* ended, and the server's connection is still there */
+	struct loop_timer linger;
 	struct loop_msg end_msg;        /* frees it, outside all callbacks */
 	struct gw_scribble *scribble;   /* a fault: NULL until it is wanted */
 };
@@ -132,6 +139,7 @@ enum gw_fault {
 	FAULT_DROP_BEFORE,      /* the connection breaks before the call is passed on */
 	FAULT_DROP_AFTER,       /* ... when the server has answered */
 	FAULT_DELAY,            /* the reply is late by value ms */
+	FAULT_LATE,             /* the call is passed on value ms late, its connection gone or not */
 	FAULT_SHORT_REPLY,      /* the Reply chunk gets only half of the reply */
 	FAULT_ERR_CHUNK, FAULT_ERR_VERS,        /* RDMA_ERROR instead of the reply */
 	FAULT_CREDITS,          /* the reply grants value credits, and those after it */
@@ -148,7 +156,7 @@ struct gw_faults {
 	struct gw_fault_rule {
 		enum gw_fault kind;
 		unsigned long first, every;     /* every 0: once */
-		unsigned long value;
+		unsigned long value, most;      /* by chance between them */
 		bool fired;
 	} rules[16];
 	unsigned n;
@@ -156,7 +164,7 @@ struct gw_faults {
 	uint32_t grant;
 };
 
-/* Adds what --fault SPEC says: NAME@CALL[/EVERY][=VALUE][,...]. 0 or -EINVAL. */
+/* Adds what --fault SPEC says: NAME@CALL[/EVERY][=VALUE[-MOST]][,...]. 0 or -EINVAL. */
 int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb);
 /*
  * Is it to happen at this call? *value is set if it has one. To be asked only
@@ -173,6 +181,13 @@ void gw_faults_help(void);
 
 /* ---- gateway ---- */
 
+#define GW_DRC_HASH 256u
+
+struct gw_drc {
+	struct list lru, hash[GW_DRC_HASH];     /* of gw_drc_entry */
+	unsigned n;
+};
+
 struct gateway {
 	struct loop *loop;
 	const struct fabric *fab;
@@ -183,6 +198,7 @@ struct gateway {
 	unsigned ids;
 	unsigned long ncalls;
 	struct list pairs;
+	struct gw_drc drc;
 	struct gw_faults faults;
 };
 
@@ -211,8 +227,11 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 /* The server is connected: takes the client's connection. */
 void pair_accept(struct gw_pair *p);
 /* Ends it, and says why unless that is NULL. May be called from any callback;
- * the pair is freed later. */
+ * the pair is freed later: when the server's connection has gone, or nothing of
+ * its calls runs there. */
 void pair_end(struct gw_pair *p, const char *why);
+/* The server has answered one of its calls: it need not linger for that any more. */
+void pair_linger_check(struct gw_pair *p);
 /* Frees it now: when the loop has ended. */
 void pair_free(struct gw_pair *p);
 
@@ -239,6 +258,23 @@ void call_received(struct gw_pair *p, const char *msg, uint32_t len);
 /* One of its RDMA Reads has completed. */
 void call_read_done(struct gw_call *k);
 
+/* ---- drc.c ---- */
+
+void drc_init(struct gw_drc *d);
+/* When no call is left. */
+void drc_clear(struct gw_drc *d);
+/*
+ * A call is about to be passed on. true: it is not to be; it has its answer, and may
+ * be gone, or gets it when the call that it repeats has.
+ */
+bool drc_take(struct gw_call *k);
+/* k->reply is there. */
+void drc_answered(struct gw_call *k);
+/* Is it one whose answer is to be kept? */
+bool drc_runs(const struct gw_call *k);
+/* It will not be answered, or needs no answer any more. */
+void drc_gone(struct gw_call *k);
+
 /* ---- tcp.c ---- */
 
 /* Starts to connect; if that cannot be, the pair has ended. */
@@ -253,6 +289,8 @@ void tcp_send(struct gw_call *k);
 uint32_t reply_granted(const struct gateway *gw);
 /* A record of the server's: the callee puts b back or keeps it. */
 void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len);
+/* Answers k, which was not passed on, with this record. k may be gone. */
+void reply_repeat(struct gw_call *k, const char *record, uint32_t len);
 /* RDMA_ERROR, for a call whose header is not usable (k NULL) or cannot be served. */
 void reply_error(struct gw_pair *p, struct gw_call *k, uint32_t xid, uint32_t err);
 

@@ -41,8 +41,9 @@ static void help(void)
 	       "  -f, --fault SPEC             make something go wrong, see below\n"
 	       "  -v, --verbose                say more; twice: each call\n"
 	       "  -h, --help\n  -V, --version\n\n"
-	       "SPEC is NAME@CALL[/EVERY][=VALUE][,...]: at the call with that number, calls of all\n"
-	       "connections counted from 1, and at each EVERY-th after it:\n", GW_CREDITS);
+	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, calls of all\n"
+	       "connections counted from 1, and at each EVERY-th after it; with MOST a value\n"
+	       "by chance between the two:\n", GW_CREDITS);
 	gw_faults_help();
 }
 
@@ -163,6 +164,7 @@ int main(int argc, char **argv)
 	log_set_name("nfsrdma-gateway");
 	log_set_level(LOG_LVL_WARN);
 	list_init(&gateway.pairs);
+	drc_init(&gateway.drc);
 	rc = parse(&s, argc, argv, &eb);
 	if (rc > 0)
 		return 0;
@@ -181,6 +183,7 @@ int main(int argc, char **argv)
 	gateway.fab->unlisten(gateway.listener);
 	while (!list_empty(&gateway.pairs))
 		pair_free(container_of(gateway.pairs.next, struct gw_pair, node));
+	drc_clear(&gateway.drc);
 	loop_free(gateway.loop);
 	return rc ? 1 : 0;
 }

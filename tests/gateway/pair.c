@@ -6,7 +6,8 @@
  *     TCP is connected ---> accept; if it cannot: reject, so that the client
  *                           knows at once that there is no server
  *     ...
- *     down, TCP's end, a fault ---> pair_end: both closed, freed by end_msg
+ *     down, TCP's end, a fault ---> pair_end: both closed, freed by end_msg;
+ *                           TCP later, if calls run there whose outcome counts
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 /* Work requests of one call: a Write chunk's segments and the reply. A client
  * that cuts its memory finer than that for every call loses its connection. */
 #define SENDS_PER_CALL 8u
+/* For a server that does not answer. */
+#define LINGER_MS 60000u
 
 static unsigned nrecvs(const struct gateway *gw)
 {
@@ -125,6 +128,7 @@ static void call_free(struct gw_call *k)
 	list_del(&k->node);
 	k->pair->ncalls--;
 	list_del(&k->out_node);
+	drc_gone(k);
 	pair_buf_put(k->pair, k->call);
 	pair_buf_put(k->pair, k->reply);
 	free(k);
@@ -241,23 +245,82 @@ static void on_end(struct loop_msg *m)
 	pair_free(container_of(m, struct gw_pair, end_msg));
 }
 
+/* Has it calls whose outcome counts, and a server that may tell it? */
+static bool has_to_linger(const struct gw_pair *p)
+{
+	if (p->tcp.fd < 0)
+		return false;
+	list_for_each(n, &p->calls) {
+		const struct gw_call *k = container_of(n, struct gw_call, node);
+
+		if (!k->answered && (k->late || drc_runs(k)))
+			return true;
+	}
+	return false;
+}
+
+/* Both sides are through. */
+static void end_all(struct gw_pair *p)
+{
+	p->lingers = false;
+	loop_timer_clear(&p->linger);
+	list_for_each(n, &p->calls)
+		loop_timer_clear(&container_of(n, struct gw_call, node)->delay);
+	tcp_close(p);
+	p->end_msg.fn = on_end;
+	loop_post(p->gw->loop, &p->end_msg);
+}
+
+static void on_linger(struct loop_timer *t)
+{
+	struct gw_pair *p = container_of(t, struct gw_pair, linger);
+
+	log_info("connection %u: the NFS server has not answered for %u s since its end", p->id,
+		 LINGER_MS / 1000);
+	end_all(p);
+}
+
+void pair_linger_check(struct gw_pair *p)
+{
+	if (p->lingers && !has_to_linger(p))
+		end_all(p);
+}
+
+/* Nobody is there for its answers. */
+static void end_calls(struct gw_pair *p)
+{
+	list_for_each(n, &p->calls) {
+		struct gw_call *k = container_of(n, struct gw_call, node);
+
+		if (!k->held)
+			loop_timer_clear(&k->delay);
+		if (!drc_runs(k))
+			drc_gone(k);
+	}
+}
+
 void pair_end(struct gw_pair *p, const char *why)
 {
-	if (p->ended)
+	if (p->ended) {
+		if (p->lingers && p->tcp.fd < 0)
+			end_all(p);
 		return;
+	}
 	p->ended = true;
 	if (why)
 		log_info("connection %u ends: %s", p->id, why);
-	list_for_each(n, &p->calls)
-		loop_timer_clear(&container_of(n, struct gw_call, node)->delay);
+	end_calls(p);
 	if (p->accepted)
 		p->fab->close(p->conn);
 	else
 		p->fab->reject(p->conn, NULL, 0);
 	p->conn = NULL;
-	tcp_close(p);
-	p->end_msg.fn = on_end;
-	loop_post(p->gw->loop, &p->end_msg);
+	if (!has_to_linger(p)) {
+		end_all(p);
+		return;
+	}
+	p->lingers = true;
+	loop_timer_set(p->gw->loop, &p->linger, LINGER_MS);
 }
 
 void pair_free(struct gw_pair *p)
@@ -266,6 +329,9 @@ void pair_free(struct gw_pair *p)
 
 	if (p->conn)
 		p->fab->close(p->conn);
+	p->conn = NULL;
+	p->ended = true;
+	loop_timer_clear(&p->linger);
 	tcp_close(p);
 	while (!list_empty(&p->calls))
 		call_free(container_of(p->calls.next, struct gw_call, node));
@@ -354,6 +420,7 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	p->conn = c;
 	p->id = ++gw->ids;
 	p->tcp.fd = -1;
+	loop_timer_init(&p->linger, on_linger);
 	list_init(&p->send_free);
 	list_init(&p->free);
 	list_init(&p->out);

@@ -242,6 +242,26 @@ static void answer(struct gw_call *k)
 		pair_call_done(k);
 }
 
+void reply_repeat(struct gw_call *k, const char *record, uint32_t len)
+{
+	struct gw_pair *p = k->pair;
+
+	if (p->ended) {         /* it came later than its repetition */
+		k->answered = true;
+		pair_call_done(k);
+		pair_linger_check(p);
+		return;
+	}
+	k->reply = pair_buf(p);
+	if (!k->reply) {
+		pair_end(p, "no buffer for a repeated reply");
+		return;
+	}
+	memcpy(k->reply->mem + GW_MARK, record, len);
+	k->reply_len = len;
+	answer(k);
+}
+
 static void on_delayed(struct loop_timer *t)
 {
 	answer(container_of(t, struct gw_call, delay));
@@ -285,7 +305,7 @@ void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len)
 	unsigned long ms;
 
 	if (len < 8 || gw_word(m + 4) == CALL) {
-		if (len >= 8)
+		if (len >= 8 && !p->ended)
 			back_call(p, m, len);
 		pair_buf_put(p, b);
 		return;
@@ -298,7 +318,12 @@ void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len)
 	}
 	k->reply = b;
 	k->reply_len = len;
-	if (gw_fault(&p->gw->faults, FAULT_DROP_AFTER, k->number, NULL)) {
+	drc_answered(k);
+	if (p->ended) {
+		k->answered = true;
+		pair_call_done(k);
+		pair_linger_check(p);
+	} else if (gw_fault(&p->gw->faults, FAULT_DROP_AFTER, k->number, NULL)) {
 		pair_end(p, "fault drop-after");
 	} else if (gw_fault(&p->gw->faults, FAULT_DELAY, k->number, &ms)) {
 		loop_timer_init(&k->delay, on_delayed);

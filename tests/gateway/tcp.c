@@ -17,6 +17,13 @@
 #define BATCH 16u
 #define LAST_FRAGMENT 0x80000000u
 
+/* The server's connection is of no use any more. */
+static void broke(struct gw_pair *p, const char *why)
+{
+	tcp_close(p);
+	pair_end(p, why);
+}
+
 /* ---- out ---- */
 
 static void want_write(struct gw_pair *p, bool on)
@@ -42,7 +49,7 @@ static void write_out(struct gw_pair *p)
 			return;
 		}
 		if (n < 0) {
-			pair_end(p, "the NFS server's connection broke");
+			broke(p, "the NFS server's connection broke");
 			return;
 		}
 		k->call_sent += (uint32_t)n;
@@ -65,6 +72,7 @@ void tcp_send(struct gw_call *k)
 	for (unsigned i = 0; i < GW_MARK; i++)
 		k->call->mem[i] = (char)(mark >> (24 - 8 * i));
 	k->call_sent = 0;
+	k->passed = true;
 	list_add_tail(&p->out, &k->out_node);
 	if (p->tcp_ready && p->out.next == &k->out_node)
 		write_out(p);
@@ -82,11 +90,11 @@ static bool begin_fragment(struct gw_pair *p)
 	in->last = mark & LAST_FRAGMENT;
 	in->left = mark & ~LAST_FRAGMENT;
 	if (in->left > GW_MSG_MAX - in->have) {
-		pair_end(p, "the NFS server sends a record that is too long");
+		broke(p, "the NFS server sends a record that is too long");
 		return false;
 	}
 	if (!in->buf && !(in->buf = pair_buf(p))) {
-		pair_end(p, "no buffer for the server's record");
+		broke(p, "no buffer for the server's record");
 		return false;
 	}
 	return true;
@@ -115,7 +123,7 @@ static void took(struct gw_pair *p, uint32_t n)
 	in->mark_have += n - body;
 	if (was_body && !in->left && in->last)
 		end_record(p);
-	if (!p->ended && in->mark_have == GW_MARK && begin_fragment(p) && !in->left && in->last)
+	if (p->tcp.fd >= 0 && in->mark_have == GW_MARK && begin_fragment(p) && !in->left && in->last)
 		end_record(p);  /* an empty one */
 }
 
@@ -138,11 +146,11 @@ static bool read_in(struct gw_pair *p)
 		if (errno == EINTR)
 			return true;
 		if (errno != EAGAIN)
-			pair_end(p, "the NFS server's connection broke");
+			broke(p, "the NFS server's connection broke");
 		return false;
 	}
 	if (got == 0) {
-		pair_end(p, "the NFS server closed its connection");
+		broke(p, "the NFS server closed its connection");
 		return false;
 	}
 	took(p, (uint32_t)got);
@@ -190,7 +198,7 @@ static void on_tcp(struct loop_watch *w, uint32_t revents)
 	}
 	if (revents & EPOLLOUT)
 		write_out(p);
-	for (unsigned i = 0; i < BATCH && !p->ended; i++)
+	for (unsigned i = 0; i < BATCH && p->tcp.fd >= 0; i++)
 		if (!read_in(p))
 			break;
 }

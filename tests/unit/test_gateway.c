@@ -24,6 +24,7 @@ TestSuite(gateway, .timeout = 120);
 #define XID  0x1234u
 #define RECVS 8u
 #define MEM  65536u
+#define CONNS 8u
 
 static struct gateway gw;
 static struct loop *loop;
@@ -31,7 +32,8 @@ static struct loop *loop;
 /* ---- The server: keeps the newest record, answers with what the test has set ---- */
 
 static struct {
-	struct loop_watch listening, conn;
+	struct loop_watch listening, conns[CONNS];
+	unsigned nconns;
 	uint8_t rec[MEM];
 	uint32_t have, len;             /* len: of the newest whole record */
 	unsigned records;
@@ -45,9 +47,19 @@ static uint32_t word_at(const uint8_t *p, unsigned i)
 	return gw_word((const char *)p + 4 * i);
 }
 
+/* To the newest record. */
+static void srv_answer(const struct loop_watch *conn)
+{
+	uint32_t be = htonl(0x80000000u | srv.reply_len);
+
+	memcpy(srv.reply, srv.rec, 4);
+	cr_assert_eq(send(conn->fd, &be, 4, MSG_NOSIGNAL), 4);
+	cr_assert_eq(send(conn->fd, srv.reply, srv.reply_len, MSG_NOSIGNAL), srv.reply_len);
+}
+
 static void on_call(struct loop_watch *w, uint32_t revents)
 {
-	uint32_t mark, be;
+	uint32_t mark;
 	ssize_t n = recv(w->fd, srv.rec + srv.have, sizeof(srv.rec) - srv.have, MSG_DONTWAIT);
 
 	(void)revents;
@@ -65,19 +77,19 @@ static void on_call(struct loop_watch *w, uint32_t revents)
 	memmove(srv.rec, srv.rec + 4, mark);
 	if (srv.mute)
 		return;
-	memcpy(srv.reply, srv.rec, 4);
-	be = htonl(0x80000000u | srv.reply_len);
-	cr_assert_eq(send(w->fd, &be, 4, MSG_NOSIGNAL), 4);
-	cr_assert_eq(send(w->fd, srv.reply, srv.reply_len, MSG_NOSIGNAL), srv.reply_len);
+	srv_answer(w);
 }
 
 static void on_accept(struct loop_watch *w, uint32_t revents)
 {
 	(void)revents;
-	srv.conn = (struct loop_watch){
-		.fd = accept(w->fd, NULL, NULL), .events = EPOLLIN, .fn = on_call };
-	cr_assert_geq(srv.conn.fd, 0);
-	cr_assert_eq(loop_watch(loop, &srv.conn), 0);
+	struct loop_watch *c = &srv.conns[srv.nconns++];
+
+	(void)revents;
+	cr_assert_leq(srv.nconns, CONNS);
+	*c = (struct loop_watch){ .fd = accept(w->fd, NULL, NULL), .events = EPOLLIN, .fn = on_call };
+	cr_assert_geq(c->fd, 0);
+	cr_assert_eq(loop_watch(loop, c), 0);
 }
 
 static void server_start(struct sockaddr_storage *at)
@@ -202,6 +214,7 @@ static void open_all(bool r)
 	loop = loop_new();
 	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
 	list_init(&gw.pairs);
+	drc_init(&gw.drc);
 	server_start(&gw.server);
 	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
 	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -231,7 +244,8 @@ static void teardown(void)
 	FAB->unlisten(gw.listener);
 	while (!list_empty(&gw.pairs))
 		pair_free(container_of(gw.pairs.next, struct gw_pair, node));
-	unwatch_close(&srv.conn);
+	for (unsigned i = 0; i < srv.nconns; i++)
+		unwatch_close(&srv.conns[i]);
 	unwatch_close(&srv.listening);
 	loop_free(loop);
 }
@@ -509,7 +523,7 @@ Test(gateway, server_that_cannot_be_reached, .init = setup, .fini = teardown)
 		if (i % 4 == 2)
 			((struct sockaddr_in *)(void *)&gw.server)->sin_addr.s_addr = INADDR_BROADCAST;
 		if (i % 4 == 3) {
-			unwatch_close(&srv.conn);
+			unwatch_close(&srv.conns[--srv.nconns]);
 			gw.server = live;
 		}
 		cr_assert_eq(cl_dial(false), i % 4 == 3 ? 0 : -ECONNREFUSED, "%u: %d", i, cl.rc);
@@ -555,6 +569,114 @@ Test(gateway, calls_are_counted_back, .init = setup, .fini = teardown)
 		still_serves();
 	REFUSED(HEAD(2), 0, 0, 0, NFS_CALL(3, 0));
 	RUN_UNTIL(the_pair()->ncalls == 0);
+}
+
+/* ---- Calls that come again, on the next connection ---- */
+
+#define MKDIR9 HEAD(0), 0, 0, 0, NFS_CALL(3, 9), 4, 0x61626364
+
+static void cl_redial(void)
+{
+	FAB->close(cl.c);
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+}
+
+static void faults(const char *spec)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(gw_faults_parse(&gw.faults, spec, &eb), 0, "%s", eb.text);
+}
+
+static void drc_teardown(void)
+{
+	teardown();
+	drc_clear(&gw.drc);
+}
+
+/* The server hears of it once, and both tries have the one answer. */
+Test(gateway, v3_call_that_has_been_answered, .init = setup, .fini = drc_teardown)
+{
+	ANSWER(REPLY_OK, 17);
+	ASK(MKDIR9);
+	cl_redial();
+	ANSWER(REPLY_OK, 99);
+	ASK(MKDIR9);
+	cr_assert_eq(srv.records, 1);
+	cr_assert(got(0) == XID && got(3) == RR_MSG && got(13) == 17);
+	/* Another call with that XID is another call, and so is what is idempotent. */
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 9), 4, 0x61626365);
+	cr_assert(srv.records == 2 && got(13) == 99);
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 1));
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 1));
+	cr_assert_eq(srv.records, 4);
+}
+
+Test(gateway, v3_call_that_still_runs, .init = setup, .fini = drc_teardown)
+{
+	srv.mute = true;
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	cl_redial();
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 2);
+	cr_assert_eq(srv.nconns, 2, "the first one lingers");
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert(got(0) == XID && got(13) == 17);
+	cr_assert_eq(srv.records, 1);
+	RUN_UNTIL(gw.pairs.next->next == &gw.pairs);
+	/* It was the only one: the pair ends with its client from now on. */
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert_eq(cl_dial(false), 0);
+}
+
+Test(gateway, v3_call_whose_server_is_gone, .init = setup, .fini = drc_teardown)
+{
+	srv.mute = true;
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	cl_redial();
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 2);
+	srv.mute = false;
+	shutdown(srv.conns[0].fd, SHUT_RDWR);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert(got(13) == 17 && srv.records == 2, "then it is a new call");
+}
+
+Test(gateway, late_call_goes_before_its_repetition, .init = setup, .fini = drc_teardown)
+{
+	faults("late@1=600000");
+	ANSWER(REPLY_OK, 0);
+	/* Not of version 3: the server sees both, the first one on its connection. */
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(4, 0)));
+	RUN_UNTIL(gw.ncalls == 1);
+	cl_redial();
+	RUN_UNTIL(srv.nconns == 2);
+	cr_assert_eq(srv.records, 0);
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(4, 0));
+	RUN_UNTIL(srv.records == 2);
+	RUN_UNTIL(gw.pairs.next->next == &gw.pairs);
+}
+
+Test(gateway, late_call_outlives_its_connection, .init = setup, .fini = drc_teardown)
+{
+	faults("late@1=50-60");
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(gw.ncalls == 1);
+	FAB->close(cl.c);
+	RUN_UNTIL(srv.records == 1);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	ASK(MKDIR9);
+	cr_assert(srv.records == 1 && got(13) == 17);
 }
 
 /* ---- Write and Reply chunks ---- */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The duplicate request cache for NFS version 3.
+ *
+ * A client whose connection broke sends its calls again on another one. A server's
+ * own cache knows them by XID, checksum and the address that they come from, port
+ * included; over RDMA a port means nothing, and servers leave it out. Over TCP they
+ * do not: knfsd and nfs-ganesha take what comes through another connection of the
+ * gateway's for a new call, and MKDIR says EEXIST to who has made the directory.
+ * So it is here, where the calls of one client are seen together, for the
+ * procedures whose repetition is not the same as their execution:
+ *
+ *     drc_take      not known: an entry that "runs", and the server gets the call
+ *                   answered before: the same answer again, from here
+ *                   still runs: the call waits for it; the newest one does
+ *     drc_answered  the entry keeps the answer, and who waits gets it
+ *     drc_gone      it will never be answered: who waits takes its place
+ *
+ * A call that runs holds its entry, and its pair stays with the server until it is
+ * answered, connection or none (pair.c). Entries that are through are kept, the
+ * newest DRC_MAX of them.
+ *
+ * Version 4.1 has sessions for it, which know nothing of connections.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gateway.h"
+#include "nfs3.h"
+
+#define DRC_MAX 1024u
+/* Of a call: more than any of them has without its data. */
+#define SUMMED 512u
+/* Of a reply: the longest of those procedures, with all its attributes, has less. */
+#define REPLY_MAX 1024u
+
+struct gw_drc_entry {
+	struct list node;       /* in drc->lru, newest first */
+	struct list chain;      /* in drc->hash */
+	uint32_t xid, len;
+	uint64_t sum;
+	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
+	struct gw_call *waits;  /* a later one that gets its answer, or NULL */
+	uint32_t reply_len;
+	char reply[REPLY_MAX];
+};
+
+void drc_init(struct gw_drc *d)
+{
+	list_init(&d->lru);
+	d->n = 0;
+	for (unsigned i = 0; i < GW_DRC_HASH; i++)
+		list_init(&d->hash[i]);
+}
+
+static void entry_free(struct gw_drc *d, struct gw_drc_entry *e)
+{
+	if (e->runs)
+		e->runs->drc = NULL;
+	if (e->waits)
+		e->waits->drc = NULL;
+	list_del(&e->node);
+	list_del(&e->chain);
+	d->n--;
+	free(e);
+}
+
+void drc_clear(struct gw_drc *d)
+{
+	while (!list_empty(&d->lru))
+		entry_free(d, container_of(d->lru.next, struct gw_drc_entry, node));
+}
+
+/* ---- Which calls ---- */
+
+static bool counts(const struct gw_call *k)
+{
+	if (k->prog != NFS_PROGRAM || k->vers != NFS_V3)
+		return false;
+	switch (k->proc) {
+	case NFSPROC3_SETATTR:
+	case NFSPROC3_WRITE:    /* a late one would undo what was written since */
+	case NFSPROC3_CREATE:
+	case NFSPROC3_MKDIR:
+	case NFSPROC3_SYMLINK:
+	case NFSPROC3_MKNOD:
+	case NFSPROC3_REMOVE:
+	case NFSPROC3_RMDIR:
+	case NFSPROC3_RENAME:
+	case NFSPROC3_LINK:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* FNV-1a: the XID, the credential, the handles, names. */
+static uint64_t sum_of(const struct gw_call *k)
+{
+	const unsigned char *m = (const unsigned char *)k->call->mem + GW_MARK;
+	uint32_t n = k->call_len < SUMMED ? k->call_len : SUMMED;
+	uint64_t sum = 0xcbf29ce484222325u;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum = (sum ^ m[i]) * 0x100000001b3u;
+	return sum;
+}
+
+static struct gw_drc_entry *find(const struct gw_drc *d, const struct gw_call *k, uint64_t sum)
+{
+	list_for_each(n, &d->hash[k->xid % GW_DRC_HASH]) {
+		struct gw_drc_entry *e = container_of(n, struct gw_drc_entry, chain);
+
+		if (e->xid == k->xid && e->len == k->call_len && e->sum == sum)
+			return e;
+	}
+	return NULL;
+}
+
+static void make_room(struct gw_drc *d)
+{
+	for (struct list *n = d->lru.prev; d->n >= DRC_MAX && n != &d->lru;) {
+		struct gw_drc_entry *e = container_of(n, struct gw_drc_entry, node);
+
+		n = n->prev;
+		if (!e->runs)
+			entry_free(d, e);
+	}
+}
+
+static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
+{
+	struct gw_drc_entry *e;
+
+	make_room(d);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return;         /* then it is a call like those that do not count */
+	e->xid = k->xid;
+	e->len = k->call_len;
+	e->sum = sum;
+	e->runs = k;
+	k->drc = e;
+	list_add_head(&d->lru, &e->node);
+	list_add_head(&d->hash[k->xid % GW_DRC_HASH], &e->chain);
+	d->n++;
+}
+
+/* ---- The three steps ---- */
+
+bool drc_take(struct gw_call *k)
+{
+	struct gw_drc *d = &k->pair->gw->drc;
+	struct gw_drc_entry *e;
+	uint64_t sum;
+
+	if (!counts(k))
+		return false;
+	sum = sum_of(k);
+	e = find(d, k, sum);
+	if (!e) {
+		add(d, k, sum);
+		return false;
+	}
+	log_debug("connection %u: XID %08x again, and it %s", k->pair->id, k->xid,
+		  e->runs ? "still runs" : "has been answered");
+	if (!e->runs) {
+		reply_repeat(k, e->reply, e->reply_len);
+		return true;
+	}
+	if (e->waits)
+		e->waits->drc = NULL;   /* its client has given up, or has it twice */
+	e->waits = k;
+	k->drc = e;
+	return true;
+}
+
+void drc_answered(struct gw_call *k)
+{
+	struct gw_drc_entry *e = k->drc;
+	struct gw_call *waits;
+
+	if (!e || e->runs != k)
+		return;
+	if (k->reply_len > REPLY_MAX) {         /* none of NFS's: pass on what comes again */
+		drc_gone(k);
+		return;
+	}
+	memcpy(e->reply, k->reply->mem + GW_MARK, k->reply_len);
+	e->reply_len = k->reply_len;
+	waits = e->waits;
+	e->runs = e->waits = NULL;
+	k->drc = NULL;
+	if (waits) {
+		waits->drc = NULL;
+		reply_repeat(waits, e->reply, e->reply_len);
+	}
+}
+
+bool drc_runs(const struct gw_call *k)
+{
+	return k->drc && k->drc->runs == k;
+}
+
+void drc_gone(struct gw_call *k)
+{
+	struct gw_drc_entry *e = k->drc;
+
+	if (!e)
+		return;
+	k->drc = NULL;
+	if (e->waits == k) {
+		e->waits = NULL;
+	} else if (e->waits) {
+		e->runs = e->waits;
+		e->waits = NULL;
+		tcp_send(e->runs);
+	} else {
+		e->runs = NULL;
+		entry_free(&k->pair->gw->drc, e);
+	}
+}
