@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mapping is anonymous and touched at once, so that running out of memory
- * shows at start and not in the middle of a request. It is not inherited by
+ * The mappings are anonymous and touched at once, so that running out of memory
+ * shows at start and not in the middle of a request. They are not inherited by
  * children (MADV_DONTFORK): the device writes to the physical pages that were
  * there at registration, and after a fork the first write of ours would get a
  * copy of the page that the device knows nothing about.
@@ -23,6 +23,11 @@ static const size_t class_size[SLAB_CLASSES] = {
 	[SLAB_BIG]  = SLAB_BIG_SIZE,
 };
 
+static bool is_data(int cls)
+{
+	return cls == SLAB_MID || cls == SLAB_BIG;
+}
+
 /* Every class begins on a page: MID and BIG sizes are whole pages, so each of
  * their buffers does, too. */
 static size_t class_bytes(const struct slab_counts *counts, int cls)
@@ -39,6 +44,19 @@ size_t slab_bytes(const struct slab_counts *counts)
 	return sum;
 }
 
+static int map(struct slab_range *r)
+{
+	if (!r->len)
+		return 0;
+	r->base = mmap(NULL, r->len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (r->base == MAP_FAILED) {
+		r->base = NULL;
+		return -errno;
+	}
+	return madvise(r->base, r->len, MADV_DONTFORK) < 0 ? -errno : 0;
+}
+
 int slab_init(struct slab *s, const struct slab_counts *counts)
 {
 	struct slab_buf *b;
@@ -46,10 +64,11 @@ int slab_init(struct slab *s, const struct slab_counts *counts)
 	char *part;
 	int err;
 
-	*s = (struct slab){ .counts = *counts, .len = slab_bytes(counts) };
+	*s = (struct slab){ .counts = *counts };
 	for (int cls = 0; cls < SLAB_CLASSES; cls++) {
 		list_init(&s->free[cls]);
 		total += counts->n[cls];
+		*(is_data(cls) ? &s->data.len : &s->local.len) += class_bytes(counts, cls);
 	}
 	if (!total)
 		return -EINVAL;
@@ -57,21 +76,17 @@ int slab_init(struct slab *s, const struct slab_counts *counts)
 	s->bufs = calloc(total, sizeof(*s->bufs));
 	if (!s->bufs)
 		return -ENOMEM;
-	s->base = mmap(NULL, s->len, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (s->base == MAP_FAILED) {
-		err = -errno;
-		s->base = NULL;
+	err = map(&s->local);
+	if (!err)
+		err = map(&s->data);
+	if (err)
 		goto fail;
-	}
-	if (madvise(s->base, s->len, MADV_DONTFORK) < 0) {
-		err = -errno;
-		goto fail;
-	}
 
 	b = s->bufs;
-	part = s->base;
+	part = s->local.base;
 	for (int cls = 0; cls < SLAB_CLASSES; cls++) {
+		if (cls == SLAB_MID)
+			part = s->data.base;
 		for (unsigned i = 0; i < counts->n[cls]; i++, b++) {
 			b->cls = (enum slab_class)cls;
 			b->size = class_size[cls];
@@ -89,8 +104,10 @@ fail:
 
 void slab_fini(struct slab *s)
 {
-	if (s->base)
-		munmap(s->base, s->len);
+	if (s->local.base)
+		munmap(s->local.base, s->local.len);
+	if (s->data.base)
+		munmap(s->data.base, s->data.len);
 	free(s->bufs);
 	*s = (struct slab){ 0 };
 	for (int cls = 0; cls < SLAB_CLASSES; cls++)
@@ -132,8 +149,9 @@ struct slab_buf *slab_get_data(struct slab *s, size_t size)
  *         two credits), and some that the lane still looks at      72 x   4 KiB
  *   MSG   credits + 8: a message per call, and answers to the
  *         server's calls                                           72 x   5 KiB
- *   MID   credits + 8: every credit may be a small READ with a
- *         buffer of its own, the rest are FUSE requests coming in  72 x  64 KiB
+ *   MID   credits + 8: every credit may be a small READ or WRITE
+ *         with a buffer of its own, the rest are under the FUSE
+ *         read and for chunks                                      72 x  64 KiB
  *   BIG   16: more requests of 1 MiB in flight only queue up, on
  *         the wire and in the server's threads                     16 x 1028 KiB
  *                                                                  = 21.2 MiB
@@ -141,7 +159,8 @@ struct slab_buf *slab_get_data(struct slab *s, size_t size)
  * The least that works:
  *
  *   BIG 2    one under the FUSE read, one in flight
- *   MID 4    one under the FUSE read, the others for READ data, a Reply chunk
+ *   MID 4    one under the FUSE read, one for a chunk when there is none left
+ *            (conn.c), the others for READ and WRITE data
  *   RECV, MSG  8 credits + 8
  *                          16 x 9 KiB + 4 x 64 KiB + 2 x 1028 KiB = 2.4 MiB
  *

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A lane's buffers: one page-aligned mapping, registered as a whole with the
- * fabric, cut into four classes.
+ * A lane's buffers: two page-aligned mappings, each registered as a whole with
+ * the fabric, cut into four classes.
  *
- *     +-----------------+-----------+-----------------+----------------------+
- *     | RECV  4 KiB x r | MSG 5 KiB | MID  64 KiB x m | BIG 1 MiB + 4 KiB x b |
- *     +-----------------+-----------+-----------------+----------------------+
+ *     local  +-----------------+-------------+
+ *            | RECV  4 KiB x r | MSG   5 KiB |      the device's, and ours
+ *            +-----------------+-------------+
+ *     data   +-----------------+-----------------------+
+ *            | MID  64 KiB x m | BIG 1 MiB + 4 KiB x b |     the peer's as well
+ *            +-----------------+-----------------------+
  *
  * RECV  posted receives of the connection (inline threshold).
  * MSG   outgoing message: room for the largest transport header, then the RPC
  *       message, so that one contiguous send carries both.
- * MID   FUSE requests other than large writes, READ data up to 64 KiB, Long
- *       Calls, and Reply chunks.
+ * MID   READ data up to 64 KiB, WRITE data, Long Calls, and Reply chunks.
  * BIG   READ data and the tail of large FUSE writes.
+ *
+ * Where one registration serves for all calls (rpcrdma/memreg.h) the peer may write
+ * to any of `data`, at any time. So nothing is ever parsed there, and nothing that
+ * is followed lies there: only file data, which is handed on as it is, and
+ * messages, which are copied out before anybody looks at them. What the slab knows
+ * of its buffers is outside of both.
  *
  * A slab belongs to one lane and is used by its thread only: no locks. A
  * buffer is owned by whoever slab_get() gave it to until slab_put(). It may be
@@ -40,9 +48,14 @@ struct slab_counts {
 	unsigned n[SLAB_CLASSES];
 };
 
-struct slab {
+struct slab_range {
 	void *base;
 	size_t len;
+};
+
+struct slab {
+	struct slab_range local;        /* RECV and MSG: no peer ever gets in */
+	struct slab_range data;         /* MID and BIG */
 	struct slab_buf *bufs;
 	struct list free[SLAB_CLASSES];
 	unsigned nfree[SLAB_CLASSES];

@@ -17,6 +17,7 @@
 
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <semaphore.h>
 #include "fs/fs.h"
 #include "fs/inode.h"
@@ -29,10 +30,15 @@ struct fs_cred_slot {
 	struct rpc_cred cred;
 };
 
-/* The lane's own receive buffers. Handlers of WRITE may take them. */
+/* What comes before a WRITE's data, and the memory that all other requests are
+ * taken apart in; a longer one gets memory of its own. */
+#define FS_HEAD_BYTES (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
+#define FS_HEAD_ROOM  8192u
+
+/* Where the lane reads requests to. Handlers of WRITE may take the data buffers. */
 struct fs_rx {
-	struct slab_buf *head;          /* MID: almost every request fits */
-	struct slab_buf *tail;          /* BIG: the rest of a large WRITE */
+	char *head;                     /* FS_HEAD_ROOM of plain memory */
+	struct slab_buf *mid, *big;     /* what comes behind FS_HEAD_BYTES */
 };
 
 struct fs_lane {

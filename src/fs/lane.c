@@ -2,11 +2,15 @@
 /*
  * The FUSE side of a lane: its clone of /dev/fuse and its receive buffers.
  *
- *      readv(/dev/fuse)  -->  | head: MID, 64 KiB | tail: BIG, 1 MiB + 4 KiB |
+ *      readv(/dev/fuse)  -->  | head: 80 bytes | MID, 64 KiB | BIG, 1 MiB + 4 KiB |
  *
- * Both are registered memory. Almost every request ends in the head, which is
- * read into again at once. A WRITE takes what it lies in (fs_lane_take_rx):
- * the server fetches it from there; the lane gets other buffers. When there
+ * The head is plain memory; 80 bytes are all that comes before a WRITE's data. The
+ * others are data buffers, which the server may read and write (base/slab.h). A
+ * WRITE takes those that it lies in (fs_lane_take_rx): the server fetches it from
+ * there; the lane gets other buffers. Of every other request what is longer than
+ * the head is copied behind it before anybody looks at it: so it was what FUSE sent
+ * or, if the server meddled with it in that moment, something else, but it stays
+ * what it was checked as. All buffers are read into again at once. When there
  * are none the lane does not read until some come back (fs.starved), and other
  * lanes take the requests. After half a second of that the server may be silent:
  * the lane goes on, now and then, into plain memory, so that df, umount and kill
@@ -15,8 +19,7 @@
  *
  * libfuse takes the request apart, from a buffer of ours
  * (fuse_session_process_buf). It does not look at a WRITE's data, so it does
- * not matter that the data goes on in another buffer. The only other request
- * that may be so long, forgetting thousands of inodes, is put together. Replies go out through
+ * not matter that the data is elsewhere. Replies go out through
  * fs_lane_writev() on the clone of the lane that gives them, which is the one
  * that read the request.
  *
@@ -29,7 +32,6 @@
  * see it wakes fs_wait().
  */
 #include <errno.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -47,7 +49,7 @@
 #define SCAN_MS      250u
 /* Parked WRITEs of a lane, and so the MiB that they may take. */
 #define PARKED_MAX   64u
-#define SPARE_SIZE   (SLAB_MID_SIZE + SLAB_BIG_SIZE)
+#define SPARE_SIZE   (FS_HEAD_BYTES + SLAB_MID_SIZE + SLAB_BIG_SIZE)
 
 _Thread_local struct fs_lane *fs_this_lane;
 
@@ -57,18 +59,33 @@ static bool have_rx(struct fs_lane *fl)
 {
 	struct slab *s = &fl->lane->slab;
 
-	if (!fl->rx.head)
-		fl->rx.head = slab_get(s, SLAB_MID);
-	if (!fl->rx.tail)
-		fl->rx.tail = slab_get(s, SLAB_BIG);
-	return fl->rx.head && fl->rx.tail;
+	if (!fl->rx.mid)
+		fl->rx.mid = slab_get(s, SLAB_MID);
+	if (!fl->rx.big)
+		fl->rx.big = slab_get(s, SLAB_BIG);
+	return fl->rx.mid && fl->rx.big;
+}
+
+/* The first `size` bytes of what was read into the data buffers. */
+static void take_buffers(struct fs_lane *fl, struct fs_req *r, size_t size)
+{
+	struct slab_buf *mid = fl->rx.mid, *big = fl->rx.big;
+	size_t first = mid->size < size ? mid->size : size;
+
+	r->buf[0] = mid;
+	fl->rx.mid = NULL;
+	r->call.io.data[0] = (struct rr_iov){ mid->mem, (uint32_t)first };
+	r->call.io.ndata = 1;
+	if (first < size) {
+		r->buf[1] = big;
+		fl->rx.big = NULL;
+		r->call.io.data[1] = (struct rr_iov){ big->mem, (uint32_t)(size - first) };
+		r->call.io.ndata = 2;
+	}
 }
 
 bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size)
 {
-	struct slab_buf *head = fl->rx.head, *tail = fl->rx.tail;
-	size_t at, first;
-
 	if (fl->spare && (uintptr_t)data - (uintptr_t)fl->spare < SPARE_SIZE) {
 		r->spare = fl->spare;
 		fl->spare = NULL;
@@ -77,18 +94,7 @@ bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 		fl->nparked++;
 		return false;
 	}
-	at = (size_t)((const char *)data - (const char *)head->mem);
-	first = head->size - at < size ? head->size - at : size;
-	r->buf[0] = head;
-	fl->rx.head = NULL;
-	r->call.io.data[0] = (struct rr_iov){ (char *)head->mem + at, (uint32_t)first };
-	r->call.io.ndata = 1;
-	if (first < size) {
-		r->buf[1] = tail;
-		fl->rx.tail = NULL;
-		r->call.io.data[1] = (struct rr_iov){ tail->mem, (uint32_t)(size - first) };
-		r->call.io.ndata = 2;
-	}
+	take_buffers(fl, r, size);
 	return true;
 }
 
@@ -104,13 +110,13 @@ static bool unpark(struct fs_lane *fl)
 			return false;
 		list_del(&r->buf_node);
 		fl->nparked--;
-		first = r->size < fl->rx.head->size ? r->size : fl->rx.head->size;
-		memcpy(fl->rx.head->mem, data, first);
-		memcpy(fl->rx.tail->mem, data + first, r->size - first);
+		first = r->size < fl->rx.mid->size ? r->size : fl->rx.mid->size;
+		memcpy(fl->rx.mid->mem, data, first);
+		memcpy(fl->rx.big->mem, data + first, r->size - first);
 		stat_add(&fl->lane->stats, STAT_WRITE_COPIED_BYTES, r->size);
 		free(r->spare);
 		r->spare = NULL;
-		fs_lane_take_rx(fl, r, fl->rx.head->mem, r->size);
+		take_buffers(fl, r, r->size);
 		fs_write_start(r);
 	}
 	return true;
@@ -151,27 +157,36 @@ static void answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 	fl->init = 0;
 }
 
-/* The n bytes in head and tail. */
+/* Behind the head at `to`: what of the n bytes lies in the data buffers. */
+static void gather(const struct fs_lane *fl, char *to, size_t n)
+{
+	size_t rest = n - FS_HEAD_BYTES, size = fl->rx.mid->size;
+	size_t first = rest < size ? rest : size;
+
+	memcpy(to + FS_HEAD_BYTES, fl->rx.mid->mem, first);
+	memcpy(to + FS_HEAD_BYTES + first, fl->rx.big->mem, rest - first);
+}
+
+/* The n bytes in head and data buffers. */
 static void process(struct fs_lane *fl, size_t n)
 {
-	const struct slab_buf *head = fl->rx.head;
-	const struct fuse_in_header *h = head->mem;
-	struct fuse_buf buf = { .mem = head->mem, .size = n };
+	const struct fuse_in_header *h = (const void *)fl->rx.head;
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = n };
 	char *whole = NULL;
 
+	if (n > FS_HEAD_BYTES && h->opcode != FUSE_WRITE) {
+		if (n > FS_HEAD_ROOM) {
+			whole = malloc(n);
+			if (!whole) {
+				log_err("out of memory for a request of %zu bytes from FUSE", n);
+				return;
+			}
+			buf.mem = memcpy(whole, fl->rx.head, FS_HEAD_BYTES);
+		}
+		gather(fl, buf.mem, n);
+	}
 	if (h->opcode == FUSE_INIT)
 		note_init(fl, h, n);
-
-	if (n > head->size && h->opcode != FUSE_WRITE) {
-		whole = malloc(n);
-		if (!whole) {
-			log_err("out of memory for a request of %zu bytes from FUSE", n);
-			return;
-		}
-		memcpy(whole, head->mem, head->size);
-		memcpy(whole + head->size, fl->rx.tail->mem, n - head->size);
-		buf.mem = whole;
-	}
 	fuse_session_process_buf(fl->fs->se, &buf);
 	free(whole);
 }
@@ -199,7 +214,7 @@ static void rewatch(struct fs_lane *fl)
 /* One request. false: nothing more to read now. */
 static bool read_one(struct fs_lane *fl)
 {
-	struct iovec iov[2];
+	struct iovec iov[3];
 	ssize_t n;
 
 	if (!have_rx(fl)) {
@@ -209,9 +224,10 @@ static bool read_one(struct fs_lane *fl)
 		rewatch(fl);
 		return false;
 	}
-	iov[0] = (struct iovec){ fl->rx.head->mem, fl->rx.head->size };
-	iov[1] = (struct iovec){ fl->rx.tail->mem, fl->rx.tail->size };
-	n = readv(fl->fd, iov, 2);
+	iov[0] = (struct iovec){ fl->rx.head, FS_HEAD_BYTES };
+	iov[1] = (struct iovec){ fl->rx.mid->mem, fl->rx.mid->size };
+	iov[2] = (struct iovec){ fl->rx.big->mem, fl->rx.big->size };
+	n = readv(fl->fd, iov, 3);
 	if (n < 0)
 		return no_request(fl);
 	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
@@ -332,6 +348,7 @@ int fs_lane_init(struct fs *fs, unsigned index, int fd)
 	fl->fs = fs;
 	fl->lane = &fs->cl->lanes[index];
 	fl->fd = fd;
+	fl->rx.head = malloc(FS_HEAD_ROOM);
 	list_init(&fl->idle);
 	list_init(&fl->active);
 	list_init(&fl->want_buf);
@@ -340,7 +357,7 @@ int fs_lane_init(struct fs *fs, unsigned index, int fd)
 	fl->watch = (struct loop_watch){
 		.fd = -1, .events = EPOLLIN | EPOLLEXCLUSIVE, .fn = on_readable,
 	};
-	return 0;
+	return fl->rx.head ? 0 : -ENOMEM;
 }
 
 void fs_lane_attach(struct nfs_lane *l, void *arg)
@@ -411,6 +428,7 @@ void fs_lane_fini(struct fs_lane *fl)
 	}
 	free_reqs(&fl->active);
 	free(fl->spare);
+	free(fl->rx.head);
 	if (fl->fd >= 0)
 		close(fl->fd);
 }

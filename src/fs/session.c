@@ -243,7 +243,8 @@ static int lanes_init(struct fs *fs, struct errbuf *eb)
 
 		if (fd < 0)
 			return fd;
-		fs_lane_init(fs, i, fd);
+		if (fs_lane_init(fs, i, fd))
+			return err_set(eb, -ENOMEM, "out of memory");
 	}
 	return 0;
 }

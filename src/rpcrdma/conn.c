@@ -161,7 +161,7 @@ static void repost(struct rr_conn *c, struct slab_buf *b)
 	if (!c->link)
 		return;         /* rr_link_open posts them all again */
 	sge = (struct fab_sge){
-		.mem = b->mem, .len = (uint32_t)b->size, .lkey = c->link->mr.lkey,
+		.mem = b->mem, .len = (uint32_t)b->size, .lkey = c->link->local.lkey,
 	};
 	rc = c->link->fabric->post_recv(c->link->fab, &sge, b);
 	if (rc)
@@ -244,7 +244,7 @@ static int take_reply(struct rr_call *call, const struct rr_header *h,
 		return answers(call) ? 0 : -EBADMSG;
 	}
 	n = h->has_reply ? rr_chunk_len(&h->reply) : 0;
-	if (!n || n > RR_REPLY_MAX)
+	if (!n || n > call->reply_room)
 		return -EBADMSG;
 	call->reply = call->chunk->mem;
 	call->reply_len = (uint32_t)n;

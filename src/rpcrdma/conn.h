@@ -51,7 +51,7 @@
 #define RR_CALL_MRS (RR_SEND_IOV + 1u)
 
 struct rr_iov {
-	void *mem;              /* inside the lane's slab */
+	void *mem;              /* in one of the slab's data buffers */
 	uint32_t len;
 };
 
@@ -99,7 +99,8 @@ struct rr_call {
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
 	bool data_inline;       /* `send` has been copied into msg, for this sending */
-	struct slab_buf *chunk; /* the Reply chunk of this sending, or NULL */
+	struct slab_buf *chunk; /* of this sending: a Reply chunk, a Long Call; or NULL */
+	uint32_t reply_room;    /* the Reply chunk's length */
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what is reachable for the peer */
 	unsigned nmrs;

@@ -18,7 +18,7 @@
 struct rr_link {
 	const struct fabric *fabric;
 	struct fab_conn *fab;
-	struct fab_mr mr;               /* the whole slab */
+	struct fab_mr local, data;      /* the slab's two ranges */
 	const struct rr_memreg *memreg;
 	uint32_t send_limit;            /* inline thresholds as agreed (RFC 8797) */
 	uint32_t recv_limit;
@@ -36,7 +36,8 @@ struct rr_conn {
 	struct slab_buf **recvs;        /* every RECV buffer of the slab */
 	unsigned nrecvs;
 	struct slab_buf *spare;         /* for a chunk when the slab has none; or in use: NULL */
-	void *copy;                     /* RR_REPLY_MAX: where a Reply chunk is looked at */
+	void *copy;                     /* RR_REPLY_MAX: where a Reply chunk is looked at,
+					 * as the peer may still write to the chunk */
 
 	struct rr_link *link;           /* NULL: not connected */
 	struct loop_timer reset_timer;  /* a reset asked for from inside a callback */

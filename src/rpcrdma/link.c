@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Setting a connection up, on a thread that may block: queues, registration
- * of the slab, all receives posted, then private data both ways. If anything
+ * of the slab's two ranges, all receives posted, then private data both ways. If anything
  * fails, or the mount ends meanwhile, the half-made link is closed here and
  * nothing of it has been seen by the lane.
  */
@@ -33,7 +33,7 @@ static int post_receives(const struct rr_conn *c, struct rr_link *link, struct e
 		struct fab_sge sge = {
 			.mem = c->recvs[i]->mem,
 			.len = (uint32_t)c->recvs[i]->size,
-			.lkey = link->mr.lkey,
+			.lkey = link->local.lkey,
 		};
 		int rc = link->fabric->post_recv(link->fab, &sge, c->recvs[i]);
 
@@ -85,8 +85,11 @@ int rr_link_open(struct rr_conn *c, struct rr_link **out, struct errbuf *eb)
 	}
 	link->fabric->caps(link->fab, &caps);
 	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
-	rc = link->fabric->reg(link->fab, c->slab->base, c->slab->len,
-			       link->memreg->slab_access, &link->mr, eb);
+	rc = link->fabric->reg(link->fab, c->slab->local.base, c->slab->local.len, 0,
+			       &link->local, eb);
+	if (!rc)
+		rc = link->fabric->reg(link->fab, c->slab->data.base, c->slab->data.len,
+				       link->memreg->data_access, &link->data, eb);
 	if (!rc)
 		rc = post_receives(c, link, eb);
 	if (!rc)

@@ -5,11 +5,11 @@
 
 /* A buffer of anyone else's would let the peer into memory that was never meant
  * for it: refuse rather than trust the caller. */
-static bool in_slab(const struct fab_mr *slab, const void *mem, uint32_t len)
+static bool in_data(const struct fab_mr *data, const void *mem, uint32_t len)
 {
-	size_t at = (size_t)((const char *)mem - (char *)slab->base);
+	size_t at = (size_t)((const char *)mem - (char *)data->base);
 
-	return (const char *)mem >= (char *)slab->base && at <= slab->len && len <= slab->len - at;
+	return (const char *)mem >= (char *)data->base && at <= data->len && len <= data->len - at;
 }
 
 /* ---- pool ---- */
@@ -19,11 +19,11 @@ static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 {
 	(void)call;
 	(void)access;
-	if (!in_slab(&l->mr, mem, len))
+	if (!in_data(&l->data, mem, len))
 		return -EFAULT;
-	out->handle = l->mr.rkey;
+	out->handle = l->data.rkey;
 	out->length = len;
-	out->offset = l->mr.addr + (size_t)((char *)mem - (char *)l->mr.base);
+	out->offset = l->data.addr + (size_t)((char *)mem - (char *)l->data.base);
 	return 0;
 }
 
@@ -36,7 +36,7 @@ static void pool_unmap(const struct rr_link *l, struct rr_call *call)
 const struct rr_memreg rr_memreg_pool = {
 	.name = "pool",
 	.remote_inval = false,
-	.slab_access = FAB_REMOTE_READ | FAB_REMOTE_WRITE,
+	.data_access = FAB_REMOTE_READ | FAB_REMOTE_WRITE,
 	.map = pool_map,
 	.unmap = pool_unmap,
 };
@@ -49,7 +49,7 @@ static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 	struct fab_mr *mr = &call->mrs[call->nmrs];
 	int rc;
 
-	if (!in_slab(&l->mr, mem, len) || call->nmrs == RR_CALL_MRS)
+	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
 		return -EFAULT;
 	rc = l->fabric->reg(l->fab, mem, len, access, mr, NULL);
 	if (rc)
@@ -70,7 +70,7 @@ static void call_unmap(const struct rr_link *l, struct rr_call *call)
 const struct rr_memreg rr_memreg_call = {
 	.name = "call",
 	.remote_inval = true,
-	.slab_access = 0,
+	.data_access = 0,
 	.map = call_map,
 	.unmap = call_unmap,
 };

@@ -3,16 +3,17 @@
  * Registration strategies: how a piece of the slab becomes a segment that the
  * peer may read or write.
  *
- *   pool   the slab is registered once per connection; a segment names it by
- *          the one long-lived rkey. Costs nothing per call; the server could
- *          touch the slab at any time while connected, so it has to be trusted
- *          (RFC 8166 section 8.1). Remote invalidation must stay off: the
- *          peer would invalidate the slab under everybody.
+ *   pool   the slab's data buffers are registered once per connection; a segment
+ *          names them by the one long-lived rkey. Costs nothing per call; the
+ *          server could read and write any of them at any time while connected
+ *          (RFC 8166 section 8.1), so nothing is parsed there (base/slab.h): it can
+ *          spoil data under way, and that is all. Remote invalidation must stay
+ *          off: the peer would invalidate the buffers under everybody.
  *
  *   call   each segment is registered for its call, with the right that it
  *          needs, and is gone when the reply is there: either the server has
  *          invalidated it (Send With Invalidate), or it is done here, before
- *          anybody looks at the data. The slab itself is local. For fabrics
+ *          anybody looks at the data. The buffers themselves are local. For fabrics
  *          where registering costs next to nothing (fab_caps.reg_per_call).
  */
 #ifndef RPCRDMA_MEMREG_H
@@ -27,8 +28,8 @@ struct rr_link;
 struct rr_memreg {
 	const char *name;
 	bool remote_inval;      /* R of RFC 8797 */
-	unsigned slab_access;   /* FAB_REMOTE_*: the slab's registration */
-	/* Makes mem..mem+len, which lies in the slab, reachable for the call with
+	unsigned data_access;   /* FAB_REMOTE_*: the data buffers' registration */
+	/* Makes mem..mem+len, which lies in a data buffer, reachable for the call with
 	 * `access` (one of FAB_REMOTE_*). 0 or -errno. */
 	int (*map)(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		   unsigned access, struct rr_seg *out);

@@ -11,6 +11,11 @@
  * the RPC message stays as it is, so a replay is the same to the server. Only how
  * a WRITE's data travels may change: what was put into the message leaves it again
  * before the next sending is planned.
+ *
+ *     chunk buffer |<---- Reply chunk ---->|<---- Long Call ---->|
+ *
+ * A Long Call is copied to where the peer can read it: no peer gets at the message
+ * buffers. (The few messages that are too long for those are made in a data buffer.)
  */
 #include <errno.h>
 #include <string.h>
@@ -68,14 +73,27 @@ static void withdraw_data(struct rr_call *call)
 
 /* ---- the chunk's buffer ---- */
 
-static bool take_chunk(struct rr_conn *c, struct rr_call *call, uint32_t size)
+static bool copies_call(const struct rr_call *call, const struct rr_plan *plan)
 {
-	call->chunk = slab_get_data(c->slab, size);
+	return plan->call == RR_CALL_LONG && call->msg->cls == SLAB_MSG;
+}
+
+static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan)
+{
+	uint32_t used = copies_call(call, plan) ? (call->msg_len + 7) & ~7u : 0;
+	bool reply = plan->reply == RR_REPLY_CHUNK;
+
+	call->reply_room = RR_REPLY_MAX - used;
+	if (reply && call->reply_max > call->reply_room)
+		return -EMSGSIZE;
+	if (!reply && !used)
+		return 0;
+	call->chunk = slab_get_data(c->slab, RR_REPLY_MAX);
 	if (!call->chunk) {
 		call->chunk = c->spare;
 		c->spare = NULL;
 	}
-	return call->chunk;
+	return call->chunk ? 0 : RR_NO_BUFFER;
 }
 
 void rr_put_chunk(struct rr_conn *c, struct rr_call *call)
@@ -93,14 +111,18 @@ static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_pla
 		    struct rr_header *h)
 {
 	const struct rr_link *l = c->link;
+	uint8_t *msg = msg_at(call);
 	int rc = 0;
 
 	if (plan->call == RR_CALL_LONG) {
+		if (copies_call(call, plan))
+			msg = memcpy((uint8_t *)call->chunk->mem + call->reply_room, msg,
+				     call->msg_len);
 		h->proc = RR_NOMSG;
 		h->nreads = 1;
 		h->reads[0].position = 0;
 		stat_add(c->st, STAT_RDMA_LONG_CALLS, 1);
-		return l->memreg->map(l, call, msg_at(call), call->msg_len, FAB_REMOTE_READ,
+		return l->memreg->map(l, call, msg, call->msg_len, FAB_REMOTE_READ,
 				      &h->reads[0].seg);
 	}
 	if (plan->call != RR_CALL_READ_CHUNK)
@@ -131,14 +153,10 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 				      &h->writes[0].seg[0]);
 	}
 	if (plan->reply == RR_REPLY_CHUNK) {
-		if (call->reply_max > RR_REPLY_MAX)
-			return -EMSGSIZE;
-		if (!take_chunk(c, call, call->reply_max))
-			return RR_NO_BUFFER;
 		h->has_reply = true;
 		h->reply.nseg = 1;
 		stat_add(c->st, STAT_RDMA_REPLY_CHUNKS, 1);
-		return l->memreg->map(l, call, call->chunk->mem, RR_REPLY_MAX, FAB_REMOTE_WRITE,
+		return l->memreg->map(l, call, call->chunk->mem, call->reply_room, FAB_REMOTE_WRITE,
 				      &h->reply.seg[0]);
 	}
 	return 0;
@@ -165,13 +183,14 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 		.reply_max = call->reply_max,
 	});
 	rr_header_init(&h, call->xid, c->cfg.credits);
-	/* First what there may be no buffer for. */
 	if (!rc)
-		rc = map_reply(c, call, &plan, &h);
+		rc = take_chunk(c, call, &plan);
 	if (!rc && plan.call == RR_CALL_INLINE && dlen)
 		rc = insert_data(c, call, dlen);
 	if (!rc)
 		rc = map_call(c, call, &plan, &h);
+	if (!rc)
+		rc = map_reply(c, call, &plan, &h);
 	if (rc)
 		return rc;
 
@@ -184,7 +203,7 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 	sge = (struct fab_sge){
 		.mem = msg_at(call) - hlen,
 		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
-		.lkey = l->mr.lkey,
+		.lkey = call->msg->cls == SLAB_MSG ? l->local.lkey : l->data.lkey,
 	};
 	call->sent = call->replied = false;
 	return l->fabric->post_send(l->fab, &sge, 1, call);

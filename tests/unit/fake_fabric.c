@@ -67,11 +67,23 @@ static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 {
 	(void)c;
 	(void)eb;
-	cr_assert_eq(access, FAB_REMOTE_READ | FAB_REMOTE_WRITE);
-	fake.mr = *out = (struct fab_mr){
-		.base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1, .rkey = fake.rkey,
-	};
+	cr_assert(!access || access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE));
+	*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1 };
+	if (access) {
+		out->lkey = 2;
+		out->rkey = fake.rkey;
+		fake.data = *out;
+	} else {
+		fake.local = *out;
+	}
 	return 0;
+}
+
+static bool in(const struct fab_mr *mr, const struct fab_sge *sge)
+{
+	size_t at = (size_t)((const char *)sge->mem - (char *)mr->base);
+
+	return sge->lkey == mr->lkey && at <= mr->len && sge->len <= mr->len - at;
 }
 
 static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
@@ -83,6 +95,7 @@ static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
 static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 {
 	(void)c;
+	cr_assert(in(&fake.local, sge), "no peer may write to a receive");
 	cr_assert_lt(fake.nrecvs, FAKE_RECVS);
 	fake.recvs[fake.nrecvs].mem = sge->mem;
 	fake.recvs[fake.nrecvs].len = sge->len;
@@ -102,7 +115,7 @@ static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigne
 	cr_assert_lt(fake.nsends, FAKE_SENDS);
 	s->len = 0;
 	for (unsigned i = 0; i < n; i++) {
-		cr_assert_eq(sge[i].lkey, 1);
+		cr_assert(in(&fake.local, &sge[i]) || in(&fake.data, &sge[i]));
 		cr_assert_leq(s->len + sge[i].len, sizeof(s->bytes), "larger than the threshold");
 		memcpy(s->bytes + s->len, sge[i].mem, sge[i].len);
 		s->len += sge[i].len;

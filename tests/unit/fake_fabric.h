@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A fabric without a peer: it keeps what is sent and lets a test play the
- * server. Everything happens on the caller's thread, when the test says so.
+ * server, and it sees to it that what is sent and received lies where no peer can
+ * write. Everything happens on the caller's thread, when the test says so.
  */
 #ifndef TESTS_FAKE_FABRIC_H
 #define TESTS_FAKE_FABRIC_H
@@ -24,8 +25,8 @@ struct fake_conn {
 	bool open, attached;
 	const struct fab_events *ev;
 	void *ctx;
-	struct fab_mr mr;
-	uint32_t rkey;                  /* changes with each connection */
+	struct fab_mr local, data;      /* registered without, and with remote rights */
+	uint32_t rkey;                  /* data's; changes with each connection */
 	struct fake_send sends[FAKE_SENDS];
 	unsigned nsends;                /* since the connection was opened */
 	struct { void *mem; uint32_t len; void *cookie; } recvs[FAKE_RECVS];

@@ -20,19 +20,20 @@ Test(base_slab, buffers_do_not_overlap)
 	struct slab s;
 
 	cr_assert_eq(slab_init(&s, &few), 0);
-	cr_assert_eq(s.len, slab_bytes(&few));
-	cr_assert_eq((uintptr_t)s.base % 4096, 0);
-	cr_assert_eq(s.len % 4096, 0);
+	cr_assert_eq(s.local.len + s.data.len, slab_bytes(&few));
+	cr_assert_eq(((uintptr_t)s.local.base | (uintptr_t)s.data.base) % 4096, 0);
+	cr_assert_eq((s.local.len | s.data.len) % 4096, 0);
 	for (int cls = 0; cls < SLAB_CLASSES; cls++) {
 		cr_assert_eq(s.nfree[cls], few.n[cls]);
 		for (unsigned i = 0; i < few.n[cls]; i++) {
+			struct slab_range *r = cls < SLAB_MID ? &s.local : &s.data;
 			struct slab_buf *b = slab_get(&s, cls);
 
 			cr_assert_not_null(b);
 			cr_assert_eq(b->cls, cls);
 			cr_assert_eq(b->size, sizes[cls]);
-			cr_assert((char *)b->mem >= (char *)s.base);
-			cr_assert((char *)b->mem + b->size <= (char *)s.base + s.len);
+			cr_assert((char *)b->mem >= (char *)r->base);
+			cr_assert((char *)b->mem + b->size <= (char *)r->base + r->len);
 			if (cls != SLAB_MSG)
 				cr_assert_eq((uintptr_t)b->mem % 4096, 0);
 			for (size_t at = 0; at < b->size; at += 512)
@@ -111,7 +112,8 @@ Test(base_slab, not_inherited)
 
 		if (pipe(fd))
 			_exit(2);
-		_exit(write(fd[1], s.base, 1) < 0 && errno == EFAULT ? 0 : 1);
+		_exit(write(fd[1], s.local.base, 1) < 0 && errno == EFAULT &&
+		      write(fd[1], s.data.base, 1) < 0 && errno == EFAULT ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);

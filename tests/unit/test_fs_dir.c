@@ -179,7 +179,7 @@ static void ask(uint32_t opcode, const void *body, size_t len)
 		.len = (uint32_t)(sizeof(h) + len), .opcode = opcode, .unique = unique++,
 		.nodeid = FUSE_ROOT_ID,
 	};
-	struct fuse_buf buf = { .mem = fl->rx.head->mem, .size = h.len };
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
 
 	memcpy(buf.mem, &h, sizeof(h));
 	memcpy((char *)buf.mem + sizeof(h), body, len);
@@ -276,8 +276,8 @@ static void setup(void)
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
 	lane.fs = fl;
-	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
-	fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);

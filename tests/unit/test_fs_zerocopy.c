@@ -75,7 +75,7 @@ static struct fuse_in_header header(uint32_t opcode, size_t body)
 
 static void ask(struct fuse_in_header h, const void *body, size_t len)
 {
-	struct fuse_buf buf = { .mem = fl->rx.head->mem, .size = h.len };
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
 
 	memcpy(buf.mem, &h, sizeof(h));
 	memcpy((char *)buf.mem + sizeof(h), body, len);
@@ -129,8 +129,8 @@ static void setup(void)
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
 	lane.fs = fl;
-	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
-	fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 
@@ -280,35 +280,35 @@ static void reply_write(unsigned s, uint32_t count)
 
 static void write_is_not_copied(uint64_t off, uint32_t size)
 {
-	char *head = fl->rx.head->mem, *tail = fl->rx.tail->mem;
-	uint32_t first = (uint32_t)SLAB_MID_SIZE - 80, s = fake.nsends;
+	char *mid = fl->rx.mid->mem, *big = fl->rx.big->mem;
+	uint32_t first = (uint32_t)SLAB_MID_SIZE, s = fake.nsends;
 	bool two = size > first;
 
 	ask_write(off, size);
 	cr_assert_eq(fake.nsends, s + 1, "one RPC");
 	cr_assert_eq(word(s, 4), 1, "a Read chunk");
 	cr_assert_eq(word(s, 7), two ? first : size);
-	cr_assert_eq(address(s, 8), (uintptr_t)head + 80, "right behind FUSE's headers");
+	cr_assert_eq(address(s, 8), (uintptr_t)mid, "where FUSE's headers are not");
 	if (two) {
 		cr_assert(word(s, 10) == 1 && word(s, 11) == word(s, 5), "the same Position");
 		cr_assert_eq(word(s, 13), size - first);
-		cr_assert_eq(address(s, 14), (uintptr_t)tail);
+		cr_assert_eq(address(s, 14), (uintptr_t)big);
 	}
 	cr_assert_eq(word(s, two ? 16 : 10), 0, "no more segments");
-	cr_assert_null(fl->rx.head, "the request has the buffers now");
-	cr_assert_eq(fl->rx.tail == NULL, two);
+	cr_assert_null(fl->rx.mid, "the request has the buffers now");
+	cr_assert_eq(fl->rx.big == NULL, two);
 	reply_write(s, size);
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
-	fl->rx.head = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
 	if (two)
-		fl->rx.tail = slab_get(&lane.slab, SLAB_BIG);
+		fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
 }
 
 Test(zerocopy, write, .init = setup, .fini = teardown)
 {
 	static const uint64_t offs[] = { 0, 1, 4095, 65537, 4294967296 };
-	static const uint32_t sizes[] = { 4096, 5001, 65455, 65456, 65457, 77777, 1048576 };
+	static const uint32_t sizes[] = { 4096, 5001, 65535, 65536, 65537, 77777, 1048576 };
 
 	for (unsigned o = 0; o < 5; o++)
 		for (unsigned s = 0; s < 7; s++)
@@ -320,14 +320,14 @@ Test(zerocopy, write, .init = setup, .fini = teardown)
 /* A server that writes a part: the rest is sent from where it lies. */
 Test(zerocopy, short_write_goes_on, .init = setup, .fini = teardown)
 {
-	char *tail = fl->rx.tail->mem;
+	char *big = fl->rx.big->mem;
 
 	ask_write(1000, 200000);
 	reply_write(0, 100000);
 	cr_assert_eq(answer.count, 0);
 	cr_assert_eq(fake.nsends, 2);
 	cr_assert_eq(word(1, 7), 100000, "one piece is left, in the tail");
-	cr_assert_eq(address(1, 8), (uintptr_t)tail + 100000 - (SLAB_MID_SIZE - 80));
+	cr_assert_eq(address(1, 8), (uintptr_t)big + 100000 - SLAB_MID_SIZE);
 	reply_write(1, 100000);
 	cr_assert(answer.count == 1 && answer.error == 0);
 }
@@ -394,7 +394,7 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	int s[2], room = 1 << 20;
 	struct loop_timer stop;
 
-	cr_assert(sizeof(msg) > fl->rx.head->size);
+	cr_assert(sizeof(msg) > FS_HEAD_BYTES + fl->rx.mid->size);
 	for (uint32_t i = 0; i < FORGETS; i++) {
 		struct nfs_fh fh = { .len = 8 };
 
@@ -458,9 +458,9 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	for (unsigned c = SLAB_MID; c <= SLAB_BIG; c++)
 		while ((held[nheld] = slab_get(&lane.slab, c)))
 			nheld++;
-	held[nheld++] = fl->rx.head;
-	held[nheld++] = fl->rx.tail;
-	fl->rx = (struct fs_rx){ NULL, NULL };
+	held[nheld++] = fl->rx.mid;
+	held[nheld++] = fl->rx.big;
+	fl->rx.mid = fl->rx.big = NULL;
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, s), 0);
 	setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	fl->fd = s[0];

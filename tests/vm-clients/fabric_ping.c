@@ -261,7 +261,7 @@ static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb
 	err = fabric->open(&params, &c->conn, eb);
 	if (err)
 		goto fail;
-	err = fabric->reg(c->conn, c->slab.base, c->slab.len,
+	err = fabric->reg(c->conn, c->slab.local.base, c->slab.local.len,
 			  FAB_REMOTE_READ | FAB_REMOTE_WRITE, &c->mr, eb);
 	for (unsigned i = 0; i < WINDOW; i++)
 		c->slot[i].buf = slab_get(&c->slab, SLAB_MSG);
@@ -447,7 +447,7 @@ static int t_long_message(void)
 		CHECK(c.downs == 1 && (c.down_err == -EMSGSIZE || c.down_err == -EIO), "%u downs, %d %s", c.downs,
 		      c.down_err, c.why);
 		if (!i) {
-			struct fab_sge sge = { c.slab.base, 16, c.mr.lkey };
+			struct fab_sge sge = { c.slab.local.base, 16, c.mr.lkey };
 
 			CHECK(fabric->post_send(c.conn, &sge, 1, &c) == -ENOTCONN, "post after down");
 			CHECK(fabric->poll(c.conn) == 0, "poll after down");
