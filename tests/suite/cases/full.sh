@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# A file system without room: who writes is told, by whatever call has to tell.
+[[ $NFSRDMA_KERNEL != ganesha ]] || skip "that server has one file system only"
+mapped=${BIN%/src/*}/tests/vm-clients/mapped
+[[ -x $mapped ]] || skip "no $mapped"
+# shellcheck disable=SC2016 # the server's
+vm-server bash -ec 'fs=$NFSRDMA_EXPORT/full/fs
+	mkdir "$fs" && mount -t tmpfs -o size=1m,mode=1777 full "$fs"
+	exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=77 "*:$fs"' || fail "no small file system"
+# shellcheck disable=SC2016
+trap '[[ ${DAEMON:-} ]] && kill -KILL $DAEMON
+	vm-server bash -c "exportfs -u \"*:\$NFSRDMA_EXPORT/full/fs\"; umount -l \"\$NFSRDMA_EXPORT/full/fs\""' EXIT
+REMOTE=${REMOTE%/}/full/fs
+mount_up
+cd "$MNT" || fail cd
+full="No space left on device"
+expect_error "$full" dd if=/dev/zero of=written bs=64k count=64
+rm written || fail rm
+# The kernel writes mapped pages back when it likes, in close() at the latest.
+equal "$("$mapped" mapped 2097152 close)" "close: $full" "a mapping that is written, unmapped and closed"
+rm mapped || fail rm
+equal "$("$mapped" mapped 2097152 reader | tr '\n' ',')" "reader: Success,close: $full," "the same, with one who reads"
+rm mapped || fail rm
+equal "$("$mapped" mapped 2097152 msync | head -1)" "msync: $full" "msync"
+rm mapped || fail rm
+equal "$("$mapped" mapped 65536 close)" "close: Success" "a mapping that there is room for"
+equal "$(tr -d m <mapped | wc -c)" 0 "its bytes"
+# Asking once is enough: close() has nothing to say to the server.
+before=$(stat_now rpc.calls)
+for _ in {1..20}; do exec 5<>mapped; exec 5>&-; done
+at_most "$(( $(stat_now rpc.calls) - before ))" 45 "RPCs of 20 times open and close"
+cd / || fail cd
+mount_down
