@@ -32,6 +32,9 @@
  * are not the end of the file, and COMMITs with another verifier than WRITE's. */
 #define TRIES_MAX 8u
 
+/* The kernel's own flag of an open by execve(); open(2) cannot set it. */
+#define FMODE_EXEC 0x20
+
 static struct file *file_of(const struct fuse_file_info *fi)
 {
 	return (struct file *)(uintptr_t)fi->fh;
@@ -170,6 +173,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	r->fi = *fi;
 	r->call.file.flags = fi->flags;
+	r->call.file.exec = fi->flags & FMODE_EXEC;
 	fs_req_start(r, NFS_OP_OPEN, open_done);
 }
 

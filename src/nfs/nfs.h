@@ -161,6 +161,7 @@ struct nfs_call {
 		} io;
 		struct {
 			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
+			bool exec;              /* OPEN: to be run; the kernel reads it, nobody else */
 			bool created;           /* result of CREATE: known to be new */
 		} file;
 		struct {

@@ -667,17 +667,21 @@ Test(nfs3, access_bits)
 
 Test(nfs3, open_goes_by_access)
 {
+	enum { EXEC = -1 };
 	static const struct { int flags; uint32_t got; int rc; } t[] = {
-		{ O_RDONLY, 0x01, 0 }, { O_RDONLY, 0x20, 0 }, { O_RDONLY, 0x0c, -EACCES },
+		{ O_RDONLY, 0x01, 0 }, { O_RDONLY, 0x20, -EACCES }, { O_RDONLY, 0x0c, -EACCES },
 		{ O_WRONLY, 0x04, 0 }, { O_WRONLY, 0x08, 0 }, { O_WRONLY, 0x01, -EACCES },
 		{ O_RDWR, 0x05, 0 }, { O_RDWR, 0x01, -EACCES }, { O_RDWR, 0x0c, -EACCES },
-		{ O_RDONLY, 0, -EACCES },
+		{ O_RDONLY, 0, -EACCES }, { O_RDWR, 0x2c, -EACCES },
+		/* to be run */
+		{ EXEC, 0x20, 0 }, { EXEC, 0x21, 0 }, { EXEC, 0x01, -EACCES }, { EXEC, 0, -EACCES },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_OPEN);
 
-		c.file.flags = t[i].flags;
+		c.file.exec = t[i].flags == EXEC;
+		c.file.flags = c.file.exec ? O_RDONLY : t[i].flags;
 		m_new();
 		M(0);
 		m_post_attr();

@@ -182,12 +182,16 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	return c->step ? nfs3_encode_getattr(x, c->fh) : xdr_ACCESS3args(x, &a);
 }
 
-static bool may_open(int flags, uint32_t got)
+/* Servers let READ through for who may only execute, as they cannot tell who reads
+ * (RFC 1813, section 4.4): that those bytes are for running only is the client's
+ * part. */
+static bool may_open(const struct nfs_call *c, uint32_t got)
 {
-	int mode = flags & O_ACCMODE;
+	int mode = c->file.flags & O_ACCMODE;
 
-	/* A file that may be run may be read by the kernel that runs it. */
-	if (mode != O_WRONLY && !(got & (ACCESS3_READ | ACCESS3_EXECUTE)))
+	if (c->file.exec)
+		return got & ACCESS3_EXECUTE;
+	if (mode != O_WRONLY && !(got & ACCESS3_READ))
 		return false;
 	return mode == O_RDONLY || (got & (ACCESS3_MODIFY | ACCESS3_EXTEND));
 }
@@ -213,7 +217,7 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.ACCESS3res_u.resok.obj_attributes))
 		return -EBADMSG;
-	if (!may_open(c->file.flags, r.ACCESS3res_u.resok.access))
+	if (!may_open(c, r.ACCESS3res_u.resok.access))
 		return -EACCES;
 	if (c->has_attr)
 		return make_open(c);
