@@ -9,8 +9,11 @@
  *      +------- parked until state is recovered ------------+
  *
  * All of it on the lane's thread. Each sending is encoded from the call's
- * arguments, so that new slots and stateids go in; only the transport, which
- * replays after a lost connection, sends the same bytes twice.
+ * arguments, so that new slots and stateids go in. The same bytes are sent twice
+ * by the transport, which replays after a lost connection, and for a call whose
+ * place in the session the server knows already (delayed): it waits with its slot
+ * and its buffers, as if it were in flight, and neither a hold nor the queue is
+ * between it and its next sending, as recovery may be waiting for its slot.
  *
  * Buffers: the message is taken before the version is asked for a slot, and put
  * back when done() has returned. What a long reply goes to is the transport's
@@ -22,7 +25,7 @@
 #include "nfs/internal.h"
 
 /* The server said "later": 100 ms, doubling to 3.2 s. */
-#define LATER_FIRST_MS  100u
+unsigned nfs_later_first_ms = 100;
 #define LATER_SHIFT_MAX 5u
 /* NFS_AGAIN in a row before it is treated as "later": a server that keeps
  * answering with the same complaint must not make us spin. */
@@ -84,7 +87,7 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	ok = rpcmsg_call(&x, c->rr.xid, v->prog, v->vers,
 			 def->proc_of ? def->proc_of(c) : def->proc, c->cred) &&
 	     def->encode(c, &x);
-	c->rr.msg_len = xdr_getpos(&x);
+	c->rr.msg_len = c->msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	return ok;
 }
@@ -166,16 +169,6 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 	list_add_before(at, &c->node);
 }
 
-void nfs_give_up(struct nfs_call *c, int status)
-{
-	struct nfs_lane *l = c->lane;
-
-	list_del(&c->node);
-	finish(c, status);
-	if (l->buffers_freed)
-		l->buffers_freed(l);
-}
-
 void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 {
 	c->lane = l;
@@ -183,12 +176,13 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	c->resent = false;
 	c->retries = 0;
 	c->start_ns = mono_ns();
-	c->has_slot = false;
+	c->has_slot = c->in_doubt = c->delayed = c->uncached = false;
 	c->has_attr = false;
 	c->status = c->undo = 0;
 	c->rr.state = RR_CALL_IDLE;
 	memset(c->vdata, 0, sizeof(c->vdata));
 	list_init(&c->node);
+	list_init(&c->timer.node);
 	list_add_tail(&l->running, &c->run_node);
 	enqueue(l, c, false);
 	nfs_lane_pump(l);
@@ -204,14 +198,37 @@ static void on_later(struct loop_timer *t)
 	nfs_lane_pump(c->lane);
 }
 
-static void later(struct nfs_call *c)
+static void wait_a_while(struct nfs_call *c, void (*fn)(struct loop_timer *t))
 {
 	unsigned shift = c->retries < LATER_SHIFT_MAX ? c->retries : LATER_SHIFT_MAX;
 
 	c->retries++;
 	stat_add(&c->lane->stats, STAT_RPC_RETRIES, 1);
-	loop_timer_init(&c->timer, on_later);
-	loop_timer_set(c->lane->loop, &c->timer, LATER_FIRST_MS << shift);
+	loop_timer_init(&c->timer, fn);
+	loop_timer_set(c->lane->loop, &c->timer, nfs_later_first_ms << shift);
+}
+
+static void later(struct nfs_call *c)
+{
+	wait_a_while(c, on_later);
+}
+
+static void on_delayed(struct loop_timer *t)
+{
+	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+
+	c->delayed = false;
+	c->rr.xid = rr_xid(c->lane->conn);
+	/* The transport may have put the data behind it. */
+	c->rr.msg_len = c->msg_len;
+	rpcmsg_set_xid((char *)c->rr.msg->mem + RR_HDR_ROOM, c->rr.xid);
+	rr_submit(c->lane->conn, &c->rr);
+}
+
+static void delayed(struct nfs_call *c)
+{
+	c->delayed = true;
+	wait_a_while(c, on_delayed);
 }
 
 static void again(struct nfs_call *c)
@@ -236,6 +253,16 @@ static int decode(struct nfs_call *c)
 	return rc;
 }
 
+static void give_place(struct nfs_call *c)
+{
+	struct nfs_lane *l = c->lane;
+	const struct nfs_version *v = l->client->cfg.version;
+
+	if (v->release)
+		v->release(l, c);
+	l->active--;
+}
+
 /* The server has opened the file, and what followed failed: closed again, or it
  * would stay open there as long as the mount lasts. */
 static bool undo_open(struct nfs_call *c, int status)
@@ -247,6 +274,28 @@ static bool undo_open(struct nfs_call *c, int status)
 	c->step = 0;
 	enqueue(c->lane, c, true);
 	return true;
+}
+
+/* It waits for room, for recovery, or for its time; no connection has its buffers. */
+void nfs_give_up(struct nfs_call *c, int status)
+{
+	struct nfs_lane *l = c->lane;
+	struct slab_buf *msg = c->rr.msg;
+	bool had_room = c->delayed;
+
+	list_del(&c->node);
+	loop_timer_clear(&c->timer);
+	if (had_room) {
+		c->delayed = false;
+		give_place(c);
+	}
+	if (!undo_open(c, status))
+		finish(c, status);
+	if (had_room)
+		slab_put(&l->slab, msg);
+	nfs_lane_pump(l);
+	if (l->buffers_freed)
+		l->buffers_freed(l);
 }
 
 static int transport_error(const struct nfs_call *c, int status)
@@ -268,7 +317,6 @@ static void on_reply(struct rr_call *rr, int status)
 {
 	struct nfs_call *c = container_of(rr, struct nfs_call, rr);
 	struct nfs_lane *l = c->lane;
-	const struct nfs_version *v = l->client->cfg.version;
 	struct slab_buf *msg = rr->msg;
 	int rc;
 
@@ -285,9 +333,11 @@ static void on_reply(struct rr_call *rr, int status)
 			rc = -EIO;
 		}
 	}
-	if (v->release)
-		v->release(l, c);
-	l->active--;
+	if (rc == NFS_DELAYED) {
+		delayed(c);
+		return;
+	}
+	give_place(c);
 	switch (rc) {
 	case NFS_NEXT:
 		enqueue(l, c, true);

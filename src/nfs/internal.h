@@ -55,8 +55,11 @@ int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
 
-/* engine.c: lane thread: an operation that waits or is parked ends so. */
+/* engine.c: lane thread: an operation that the transport does not have ends so: it
+ * waits, is parked, or has been told to come later. */
 void nfs_give_up(struct nfs_call *c, int status);
+/* The first wait of one that is told to come later; a variable for the tests. */
+extern unsigned nfs_later_first_ms;
 
 /* control.c */
 int nfs_connector_start(struct nfs_client *cl);

@@ -55,14 +55,12 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 			rr_reset(l->conn, -ETIMEDOUT, "a call's time is up (soft)");
 			continue;
 		}
-		/* Not with the transport: waiting for room, or for recovery,
-		 * which the server may have left half-way. */
+		/* Not with the transport: waiting for room, for its time, or for
+		 * recovery, which the server may have left half-way. */
 		if (c->rr.state == RR_CALL_WAITING)
 			rr_cancel(l->conn, &c->rr, -ETIMEDOUT);
-		else if (!list_empty(&c->node))
-			nfs_give_up(c, -EIO);
 		else
-			continue;
+			nfs_give_up(c, -EIO);
 		/* The list has changed: the rest at the next tick. */
 		loop_timer_set(l->loop, &l->tick, 1);
 		return;

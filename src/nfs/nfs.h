@@ -211,6 +211,13 @@ struct nfs_call {
 	uint32_t slot;                  /* v4.1 */
 	uint32_t epoch;                 /* v4.1: of the session that it was encoded for */
 	bool has_slot;
+	bool slot_used;                 /* v4.1: slot and sequence id were on the wire before this sending */
+	bool replayed;                  /* v4.1: ... and a reply to them was lost */
+	bool in_doubt;                  /* v4.1: may have been executed in a session that is no more */
+	bool had_effect;                /* v4.1: what has failed comes behind what has changed something */
+	bool cached, uncached;          /* v4.1: the server is to keep the reply; it cannot */
+	bool delayed;                   /* waits for its timer with all that it has, see NFS_DELAYED */
+	uint32_t msg_len;               /* of the message as it was encoded */
 	uint64_t vdata[4];              /* the version's scratch: verifiers and such */
 };
 
@@ -221,6 +228,8 @@ enum {
 	NFS_RECOVER = 3,        /* state lost: the same again after recovery;
 				 * a control call ends with -EAGAIN instead */
 	NFS_AGAIN = 4,          /* the same again, at once (state has been mended meanwhile) */
+	NFS_DELAYED = 5,        /* the very same message again after a delay; its place in the
+				 * session stays with it, and it counts as in flight */
 };
 
 struct nfs_opdef {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ONC RPC headers; see rpcmsg.h. Nothing here allocates. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,12 @@ bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32
 	if (cred ? !put_auth_sys(xdrs, cred) : !put(xdrs, FLAVOR_NONE) || !put(xdrs, 0))
 		return FALSE;
 	return put(xdrs, FLAVOR_NONE) && put(xdrs, 0);
+}
+
+void rpcmsg_set_xid(void *msg, uint32_t xid)
+{
+	xid = htonl(xid);
+	memcpy(msg, &xid, sizeof(xid));
 }
 
 static bool skip_verifier(XDR *x)

@@ -35,6 +35,9 @@ void rpcmsg_init(void);
 bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32_t proc,
 		   const struct rpc_cred *cred);
 
+/* The same message as another call: its XID is the first word. */
+void rpcmsg_set_xid(void *msg, uint32_t xid);
+
 /*
  * Decodes everything before the results. 0: the results follow. Otherwise
  *   -EBADMSG         not a reply, another XID, or cut off

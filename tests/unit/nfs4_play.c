@@ -24,6 +24,7 @@ void play4_setup(void)
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
 	n4.nslots = SLOTS;
+	n4.max_cached = 4096;
 	n4.epoch = 1;
 	cl = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },

@@ -172,14 +172,31 @@ static void expect_slot(enum after a, const char *what)
 
 Test(nfs4_session, outcome_of_sequence)
 {
-	static const struct { const char *what; uint32_t status; int rc; enum after after; } t[] = {
-		{ "OK", 0, 0, NEXT },
-		{ "DELAY", 10008, NFS_LATER, SAME },
-		{ "BADSLOT", 10053, NFS_RECOVER, SAME },
-		{ "REQ_TOO_BIG", 10065, -EIO, SAME },
+	static const struct {
+		const char *what;
+		uint32_t status;
+		unsigned sends;
+		int rc;
+		enum after after;
+		bool in_doubt;
+	} t[] = {
+		{ "OK", 0, 1, 0, NEXT, false },
+		{ "OK, replayed", 0, 2, 0, NEXT, false },
+		/* The number is this call's for ever; released, it was given up. */
+		{ "DELAY", 10008, 1, NFS_DELAYED, RETIRED, false },
+		{ "DELAY, replayed", 10008, 2, NFS_DELAYED, RETIRED, false },
+		/* Nobody knows what the server expects next. */
+		{ "BADSLOT", 10053, 1, NFS_RECOVER, RETIRED, false },
+		{ "SEQ_MISORDERED", 10063, 1, NFS_RECOVER, RETIRED, false },
+		{ "SEQ_FALSE_RETRY", 10076, 1, NFS_RECOVER, RETIRED, false },
+		{ "SEQ_FALSE_RETRY, replayed", 10076, 2, NFS_RECOVER, RETIRED, true },
+		{ "BADSESSION", 10052, 1, NFS_RECOVER, SAME, false },
+		{ "BADSESSION, replayed", 10052, 2, NFS_RECOVER, RETIRED, true },
+		{ "REQ_TOO_BIG", 10065, 1, -EIO, SAME, false },
+		{ "REQ_TOO_BIG, replayed", 10065, 2, -EIO, RETIRED, false },
 		/* It was executed before, so the next use has the next number;
 		 * with the same one it would be refused for ever. */
-		{ "RETRY_UNCACHED_REP", 10068, NFS_AGAIN, NEXT },
+		{ "RETRY_UNCACHED_REP", 10068, 2, NFS_AGAIN, NEXT, true },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -187,13 +204,61 @@ Test(nfs4_session, outcome_of_sequence)
 
 		nfs4_install(lane4(), &n4);
 		c = sent();
+		c.rr.sends = t[i].sends;
 		m_seq_res();
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
 		nfs4_release(lane4(), &c);
 		expect_slot(t[i].after, t[i].what);
+		cr_assert_eq(c.in_doubt, t[i].in_doubt, "%s", t[i].what);
 	}
+}
+
+/* Delayed as often as the server likes, and what it says then. */
+Test(nfs4_session, outcome_after_delay)
+{
+	static const struct { const char *what; uint32_t status; int rc; enum after after; } t[] = {
+		{ "OK", 0, 0, NEXT }, { "REQ_TOO_BIG", 10065, -EIO, RETIRED },
+		{ "RETRY_UNCACHED_REP", 10068, NFS_AGAIN, NEXT },
+		{ "BADSESSION", 10052, NFS_RECOVER, RETIRED },
+	};
+
+	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c;
+
+		nfs4_install(lane4(), &n4);
+		c = sent();
+		/* Its reply was lost in the first round, or in none. */
+		for (unsigned n = 0; n < 3; n++) {
+			c.rr.sends = n == 0 ? 1 + i % 2 : 1;
+			m_seq_res();
+			m_fail_at(0, 10008);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
+			cr_assert(c.has_slot && c.slot == 0 && l4()->slot[0].seqid == 1);
+		}
+		m_seq_res();
+		if (t[i / 2].status)
+			m_fail_at(0, t[i / 2].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i / 2].rc, "%s", t[i / 2].what);
+		nfs4_release(lane4(), &c);
+		expect_slot(t[i / 2].after, t[i / 2].what);
+		if (t[i / 2].status == 10052)
+			cr_assert_eq(c.in_doubt, i % 2, "the first reply may have been lost");
+	}
+}
+
+/* Delayed, submitted again, and cancelled before it was sent again. */
+Test(nfs4_session, given_up_after_delay)
+{
+	struct nfs_call c = sent();
+
+	m_seq_res();
+	m_fail_at(0, 10008);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
+	c.rr.sends = 0;
+	nfs4_release(lane4(), &c);
+	expect_slot(RETIRED, "given up");
 }
 
 Test(nfs4_session, outcome_without_a_sequence)
@@ -271,7 +336,7 @@ Test(nfs4_session, old_session)
 {
 	static const struct { uint32_t status; int rc; } t[] = {
 		{ 0, 0 }, { 10052, NFS_AGAIN }, { 10063, NFS_AGAIN }, { 10078, NFS_AGAIN },
-		{ 10008, NFS_LATER },
+		{ 10008, NFS_DELAYED },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {

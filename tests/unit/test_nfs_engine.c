@@ -249,6 +249,85 @@ Test(engine, later, .init = setup, .fini = teardown)
 	cr_assert_eq(o->dones, 1);
 }
 
+/* What was sent, behind the XIDs of both headers. */
+static void expect_same_message(unsigned a, unsigned b)
+{
+	const struct fake_send *x = &fake.sends[a], *y = &fake.sends[b];
+
+	cr_assert_eq(x->len, y->len);
+	cr_assert(memcmp(x->bytes, y->bytes, 4) && memcmp(x->bytes + 28, y->bytes + 28, 4),
+		  "a call of its own");
+	cr_assert(!memcmp(x->bytes + 4, y->bytes + 4, 24) &&
+		  !memcmp(x->bytes + 32, y->bytes + 32, x->len - 32));
+}
+
+/* The place in the session belongs to this message: it waits with all that it
+ * has, and goes out as it is, whatever is held or queued. */
+Test(engine, delayed, .init = setup, .fini = teardown)
+{
+	struct op *o, *other;
+
+	warm_up();
+	slots = 2;
+	o = start(0, OP_PLAIN, 0);
+	answer(o, NFS_DELAYED, 0);
+	cr_assert(fake.nsends == 2 && o->dones == 0);
+	cr_assert_eq(acquired - released, 1, "its slot is not given back");
+	cr_assert(lane.active == 1 && lane.slab.nfree[SLAB_MSG] == 23);
+	lane.hold = true;
+	other = start(1, OP_PLAIN, 0);
+	/* Another encoding would show a step. */
+	o->c.step = 1;
+	spin_loop(150);
+	cr_assert_eq(fake.nsends, 3);
+	expect_same_message(1, 2);
+	answer(o, NFS_DELAYED, 0);
+	spin_loop(250);
+	cr_assert_eq(fake.nsends, 4);
+	expect_same_message(1, 3);
+	answer(o, 0, 5);
+	cr_assert(o->dones == 1 && o->value == 5 && acquired == released);
+	lane.hold = false;
+	nfs_lane_pump(&lane);
+	answer(other, 0, 0);
+}
+
+Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
+{
+	struct op *o = start(0, OP_PLAIN, 0);
+	struct rr_link *link;
+	struct errbuf eb;
+
+	answer(o, NFS_DELAYED, 0);
+	fake_break();
+	spin_loop(150);
+	cr_assert(o->dones == 0 && o->c.rr.state == RR_CALL_WAITING);
+	cr_assert_eq(acquired - released, 1);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	answer(o, 0, 0);
+	cr_assert_eq(o->dones, 1);
+}
+
+/* Soft is soft, for those who are told to come later, too. */
+Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
+{
+	struct op *later, *delayed;
+
+	warm_up();
+	nfs_later_first_ms = 60000;
+	later = start(0, OP_PLAIN, 0);
+	answer(later, NFS_LATER, 0);
+	delayed = start(1, OP_PLAIN, 0);
+	answer(delayed, NFS_DELAYED, 0);
+	cl.cfg.soft = true;
+	cl.cfg.timeo_ms = 500;
+	spin_loop(1300);
+	cr_assert(later->dones == 1 && later->c.status == -EIO);
+	cr_assert(delayed->dones == 1 && delayed->c.status == -EIO);
+	cr_assert_eq(fake.nsends, 3);
+}
+
 Test(engine, again_does_not_spin, .init = setup, .fini = teardown)
 {
 	struct op *o = start(0, OP_PLAIN, 0);

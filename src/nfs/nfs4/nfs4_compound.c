@@ -38,6 +38,17 @@ static slotid4 slot_id(const struct nfs_call *c)
 	return c->lane->index + c->slot * c->lane->client->nlanes;
 }
 
+/* The delegation that none is wanted of is not what a reply is refused for. */
+static bool fits_cache(const struct nfs_call *c)
+{
+	const struct nfs4_lane *l4 = c->lane->vdata;
+	const struct nfs_opdef *def = c->lane->client->cfg.version->ops[c->op];
+	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
+	uint32_t n = RPC_REPLY_HDR_MIN + def->results_max(c) - (opens ? V4_DELEGATION_XDR : 0);
+
+	return n <= l4->max_cached && !c->uncached;
+}
+
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	const struct nfs4_lane *l4 = c->lane->vdata;
@@ -46,9 +57,11 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 		.sa_slotid = slot_id(c),
 		/* Other lanes use theirs without asking: any may be in use. */
 		.sa_highest_slotid = l4->total - 1,
-		.sa_cachethis = cache,
+		.sa_cachethis = cache && fits_cache(c),
 	};
 
+	c->cached = a.sa_cachethis;
+	c->had_effect = false;
 	memcpy(a.sa_sessionid, l4->sessionid, sizeof(a.sa_sessionid));
 	return nfs4_begin_bare(c, x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
 	       xdr_SEQUENCE4args(x, &a);
@@ -78,6 +91,11 @@ bool_t nfs4_put_getattr(XDR *x)
 	GETATTR4args a = { .attr_request = nfs4_stat_mask };
 
 	return nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+}
+
+bool_t nfs4_encode_getattr(struct nfs_call *c, XDR *x, const struct nfs_fh *fh)
+{
+	return nfs4_begin(c, x, 3, false, fh) && nfs4_put_getattr(x);
 }
 
 /* ---- statuses ---- */
@@ -126,11 +144,14 @@ int nfs4_errno(nfsstat4 status)
 	}
 }
 
-/* The session is not the one that the call was sent in: try the new one. */
+/* The session is not the one that the call was sent in: try the new one. When
+ * a reply to it was lost with its connection, nobody can say any more whether it
+ * was executed. */
 static int session_lost(struct nfs_call *c)
 {
 	const struct nfs4_lane *l4 = c->lane->vdata;
 
+	c->in_doubt = c->in_doubt || c->replayed;
 	if (c->has_slot && c->epoch != l4->epoch)
 		return NFS_AGAIN;
 	atomic_store(&nfs4_of(c)->need_session, true);
@@ -163,19 +184,30 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_STALE_CLIENTID:
 		atomic_store(&nfs4_of(c)->need_client, true);
 		return NFS_RECOVER;
-	/* Replayed after a lost connection, and the server had not kept the
-	 * reply: only what may be repeated is sent without cachethis. */
-	case NFS4ERR_RETRY_UNCACHED_REP:
-		return NFS_AGAIN;
 	case NFS4ERR_BAD_STATEID:
 	case NFS4ERR_STALE_STATEID:
 	case NFS4ERR_OLD_STATEID:
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 		return stateid_lost(c);
+	/* What was before the operation that says so has been executed, and the
+	 * operation has not (RFC 8881, section 2.10.6.4). */
+	case NFS4ERR_REP_TOO_BIG_TO_CACHE:
+		if (!c->cached)
+			return -EIO;
+		c->uncached = true;
+		return NFS_AGAIN;
+	case NFS4ERR_REP_TOO_BIG:
+		return c->had_effect ? NFS_AGAIN : -EIO;
 	default:
 		return nfs4_errno(status);
 	}
+}
+
+void nfs4_goes_on_at(struct nfs_call *c, uint8_t step)
+{
+	c->step = step;
+	c->had_effect = true;
 }
 
 /* ---- receiving ---- */
@@ -243,29 +275,59 @@ static bool is_answer_to(const struct nfs_call *c, const SEQUENCE4resok *ok)
 	       ok->sr_slotid == slot_id(c) && ok->sr_sequenceid == l4->slot[c->slot].seqid;
 }
 
-int nfs4_check_seq(struct nfs_call *c, XDR *x)
+static void settle(struct nfs_call *c, enum nfs4_outcome outcome)
 {
 	struct nfs4_lane *l4 = c->lane->vdata;
-	struct nfs4_slot *slot = &l4->slot[c->slot];
-	bool current = c->epoch == l4->epoch;
+
+	if (c->epoch == l4->epoch)
+		l4->slot[c->slot].outcome = outcome;
+}
+
+/* Nothing of the COMPOUND was executed this time. */
+static int sequence_failed(struct nfs_call *c, nfsstat4 status)
+{
+	switch (status) {
+	/* The server may be at work on the first sending of a replay, and takes
+	 * what comes next in this slot with this number for the next try of it. */
+	case NFS4ERR_DELAY:
+		c->slot_used = true;
+		return NFS_DELAYED;
+	/* Replayed, and the server has not kept the reply. It was executed, and
+	 * the number is used up. */
+	case NFS4ERR_RETRY_UNCACHED_REP:
+		settle(c, NFS4_CONSUMED);
+		c->in_doubt = true;
+		return NFS_AGAIN;
+	/* Whose number it is, is not clear: none that follows would be right. */
+	case NFS4ERR_BADSLOT:
+	case NFS4ERR_BAD_HIGH_SLOT:
+	case NFS4ERR_SEQ_MISORDERED:
+	case NFS4ERR_SEQ_FALSE_RETRY:
+		break;
+	/* Refused. The number is free, if it has never been refused otherwise. */
+	default:
+		if (!c->slot_used && !c->replayed)
+			settle(c, NFS4_NOT_CONSUMED);
+	}
+	return nfs4_error(c, status);
+}
+
+int nfs4_check_seq(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_lane *l4 = c->lane->vdata;
 	SEQUENCE4res r;
 	int rc = nfs4_check_bare(x);
 
+	c->replayed = c->replayed || c->rr.sends > 1;
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
 		return -EBADMSG;
-	if (r.sr_status) {
-		/* Without a kept reply the number was used all the same. */
-		if (current)
-			slot->outcome = r.sr_status == NFS4ERR_RETRY_UNCACHED_REP ?
-					NFS4_CONSUMED : NFS4_NOT_CONSUMED;
-		return nfs4_error(c, r.sr_status);
-	}
-	if (current && !is_answer_to(c, &r.SEQUENCE4res_u.sr_resok4))
+	if (r.sr_status)
+		return sequence_failed(c, r.sr_status);
+	if (c->epoch == l4->epoch && !is_answer_to(c, &r.SEQUENCE4res_u.sr_resok4))
 		return -EBADMSG;
-	if (current)
-		slot->outcome = NFS4_CONSUMED;
+	settle(c, NFS4_CONSUMED);
 	note_status_flags(c, r.SEQUENCE4res_u.sr_resok4.sr_status_flags);
 	return 0;
 }
@@ -308,4 +370,11 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 	c->attr = a.attr;
 	c->has_attr = true;
 	return 0;
+}
+
+int nfs4_decode_getattr(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check(c, x);
+
+	return rc ? rc : nfs4_get_attr(c, x);
 }

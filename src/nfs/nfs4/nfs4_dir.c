@@ -2,10 +2,17 @@
 /*
  * Making things other than files, taking names away, reading directories.
  *
- * The session replays exactly once as long as it lives. When it was lost with
- * a call under way (c->resent, and the server restarted), the call may find
- * its own earlier effect: ENOENT from a removal and EEXIST from a creation are
- * then taken for success, as with version 3.
+ * The session executes exactly once as long as it lives, and what it answers to
+ * a replay is the truth. Only when it was lost with a call in it, whose reply was
+ * lost before (c->in_doubt), may the call find its own earlier effect:
+ *
+ *   REMOVE   ENOENT  success: the name is gone, as was wanted.
+ *   RENAME   ENOENT  success if there is something under the new name.
+ *   LINK     EEXIST  success if the name is the file's: who takes a lock with
+ *                    link() has a file of his own for it.
+ *   CREATE   EEXIST  stays: nothing tells our directory, link or device from
+ *                    another's. Programs take mkdir() and symlink() for locks, and
+ *                    a lock that has two holders is worse than one that has none.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +21,7 @@
 
 /* ---- CREATE: directories, links, devices ---- */
 
-enum { STEP_CREATE, STEP_LOOKUP };
+enum { STEP_CREATE, STEP_LOOKUP, STEP_GETATTR };
 
 static void set_type(const struct nfs_call *c, createtype4 *t)
 {
@@ -41,16 +48,25 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
 	CREATE4args a = { .objname = nfs_ref_str(c->name) };
-	bool_t ok;
 
 	set_type(c, &a.objtype);
-	ok = nfs4_put_fattr(&a.createattrs, &c->sattr, buf, sizeof(buf)) &&
-	     nfs4_begin(c, x, 5, true, c->fh);
-	if (c->step == STEP_LOOKUP)
-		ok = ok && nfs4_put_name(x, OP_LOOKUP, c->name);
-	else
-		ok = ok && nfs4_put_op(x, OP_CREATE) && xdr_CREATE4args(x, &a);
-	return ok && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+	return nfs4_put_fattr(&a.createattrs, &c->sattr, buf, sizeof(buf)) &&
+	       nfs4_begin(c, x, 5, true, c->fh) && nfs4_put_op(x, OP_CREATE) &&
+	       xdr_CREATE4args(x, &a) && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+}
+
+/* It is made. What is missing: its handle too, or its attributes alone. */
+static bool_t encode_create_step(struct nfs_call *c, XDR *x)
+{
+	switch (c->step) {
+	case STEP_LOOKUP:
+		return nfs4_begin(c, x, 5, false, c->fh) && nfs4_put_name(x, OP_LOOKUP, c->name) &&
+		       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+	case STEP_GETATTR:
+		return nfs4_encode_getattr(c, x, &c->out_fh);
+	default:
+		return encode_create(c, x);
+	}
 }
 
 static int get_create(struct nfs_call *c, XDR *x)
@@ -59,22 +75,27 @@ static int get_create(struct nfs_call *c, XDR *x)
 
 	if (nfs4_get_op(x, OP_CREATE) || !xdr_CREATE4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_EXIST && c->resent) {
-		c->step = STEP_LOOKUP;
-		return NFS_NEXT;
-	}
-	return r.status ? nfs4_error(c, r.status) : 0;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	nfs4_goes_on_at(c, STEP_LOOKUP);
+	return 0;
 }
 
 static int decode_create(struct nfs_call *c, XDR *x)
 {
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->step == STEP_GETATTR)
+		return nfs4_decode_getattr(c, x);
+	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = c->step == STEP_LOOKUP ? nfs4_get_status(c, x, OP_LOOKUP) : get_create(c, x);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
-	return rc ? rc : nfs4_get_attr(c, x);
+	if (rc)
+		return rc;
+	nfs4_goes_on_at(c, STEP_GETATTR);
+	return nfs4_get_attr(c, x);
 }
 
 static uint32_t create_max(const struct nfs_call *c)
@@ -85,7 +106,7 @@ static uint32_t create_max(const struct nfs_call *c)
 }
 
 #define CREATE(text, big) { \
-	.name = text, .encode = encode_create, .decode = decode_create, \
+	.name = text, .encode = encode_create_step, .decode = decode_create, \
 	.results_max = create_max, .proc = NFSPROC4_COMPOUND, .big_msg = big, \
 }
 const struct nfs_opdef nfs4_op_mkdir = CREATE("CREATE (directory)", false);
@@ -108,7 +129,7 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_REMOVE) || !xdr_REMOVE4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && c->resent)
+	if (r.status == NFS4ERR_NOENT && c->in_doubt)
 		return 0;
 	return r.status ? nfs4_error(c, r.status) : 0;
 }
@@ -130,10 +151,14 @@ const struct nfs_opdef nfs4_op_rmdir = {
 
 /* ---- RENAME ---- */
 
+enum { STEP_RENAME, STEP_IS_THERE };
+
 static bool_t encode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME4args a = { .oldname = nfs_ref_str(c->name), .newname = nfs_ref_str(c->name2) };
 
+	if (c->step == STEP_IS_THERE)
+		return nfs4_begin(c, x, 3, false, c->fh2) && nfs4_put_name(x, OP_LOOKUP, c->name2);
 	return nfs4_begin(c, x, 5, true, c->fh) && nfs4_put_op(x, OP_SAVEFH) &&
 	       nfs4_put_fh(x, c->fh2) && nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a);
 }
@@ -147,17 +172,31 @@ static int check_two(struct nfs_call *c, XDR *x)
 	return rc ? rc : nfs4_get_status(c, x, OP_PUTFH);
 }
 
+static int decode_is_there(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check(c, x);
+
+	if (!rc)
+		rc = nfs4_get_status(c, x, OP_LOOKUP);
+	return rc < 0 && rc != -EBADMSG ? -ENOENT : rc;
+}
+
 static int decode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME4res r;
-	int rc = check_two(c, x);
+	int rc;
 
+	if (c->step == STEP_IS_THERE)
+		return decode_is_there(c, x);
+	rc = check_two(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_RENAME) || !xdr_RENAME4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && c->resent)
-		return 0;
+	if (r.status == NFS4ERR_NOENT && c->in_doubt) {
+		c->step = STEP_IS_THERE;
+		return NFS_NEXT;
+	}
 	return r.status ? nfs4_error(c, r.status) : 0;
 }
 
@@ -174,6 +213,8 @@ const struct nfs_opdef nfs4_op_rename = {
 
 /* ---- LINK ---- */
 
+enum { STEP_LINK, STEP_ATTR, STEP_IS_OURS };
+
 static bool_t encode_link(struct nfs_call *c, XDR *x)
 {
 	return nfs4_begin(c, x, 7, true, c->fh) && nfs4_put_op(x, OP_SAVEFH) &&
@@ -181,12 +222,40 @@ static bool_t encode_link(struct nfs_call *c, XDR *x)
 	       nfs4_put_op(x, OP_RESTOREFH) && nfs4_put_getattr(x);
 }
 
-/* Made by an earlier sending: the attributes are all that is missing. */
-static bool_t encode_link_again(struct nfs_call *c, XDR *x)
+static bool_t encode_link_step(struct nfs_call *c, XDR *x)
 {
-	if (c->step)
-		return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_getattr(x);
-	return encode_link(c, x);
+	switch (c->step) {
+	case STEP_ATTR:
+		return nfs4_encode_getattr(c, x, c->fh);
+	case STEP_IS_OURS:
+		return nfs4_begin(c, x, 6, false, c->fh2) &&
+		       nfs4_put_name(x, OP_LOOKUP, c->name) && nfs4_put_getattr(x) &&
+		       nfs4_put_fh(x, c->fh) && nfs4_put_getattr(x);
+	default:
+		return encode_link(c, x);
+	}
+}
+
+/* What the name is, and what the file is, whose attributes are the result. */
+static int decode_is_ours(struct nfs_call *c, XDR *x)
+{
+	struct nfs_attr there;
+	int rc = nfs4_check(c, x);
+
+	if (!rc)
+		rc = nfs4_get_status(c, x, OP_LOOKUP);
+	if (!rc)
+		rc = nfs4_get_attr(c, x);
+	there = c->attr;
+	c->has_attr = false;
+	if (!rc)
+		rc = nfs4_get_status(c, x, OP_PUTFH);
+	if (!rc)
+		rc = nfs4_get_attr(c, x);
+	if (!rc && (there.fileid != c->attr.fileid || there.fsid_major != c->attr.fsid_major ||
+		    there.fsid_minor != c->attr.fsid_minor))
+		rc = -EEXIST;
+	return rc < 0 && rc != -EBADMSG ? -EEXIST : rc;
 }
 
 static int decode_link(struct nfs_call *c, XDR *x)
@@ -194,33 +263,32 @@ static int decode_link(struct nfs_call *c, XDR *x)
 	LINK4res r;
 	int rc;
 
-	if (c->step) {
-		rc = nfs4_check(c, x);
-		return rc ? rc : nfs4_get_attr(c, x);
-	}
+	if (c->step)
+		return c->step == STEP_ATTR ? nfs4_decode_getattr(c, x) : decode_is_ours(c, x);
 	rc = check_two(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_LINK) || !xdr_LINK4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_EXIST && c->resent) {
-		c->step = 1;
+	if (r.status == NFS4ERR_EXIST && c->in_doubt) {
+		c->step = STEP_IS_OURS;
 		return NFS_NEXT;
 	}
 	if (r.status)
 		return nfs4_error(c, r.status);
+	nfs4_goes_on_at(c, STEP_ATTR);
 	rc = nfs4_get_status(c, x, OP_RESTOREFH);
 	return rc ? rc : nfs4_get_attr(c, x);
 }
 
 static uint32_t link_max(const struct nfs_call *c)
 {
-	(void)c;
-	return V4_PREFIX_XDR + 4 * V4_OP_XDR + V4_CHANGE_XDR + V4_GETATTR_XDR;
+	return V4_PREFIX_XDR + 4 * V4_OP_XDR + V4_CHANGE_XDR +
+	       (c->step == STEP_IS_OURS ? 2 : 1) * V4_GETATTR_XDR;
 }
 
 const struct nfs_opdef nfs4_op_link = {
-	.name = "LINK", .encode = encode_link_again, .decode = decode_link,
+	.name = "LINK", .encode = encode_link_step, .decode = decode_link,
 	.results_max = link_max, .proc = NFSPROC4_COMPOUND,
 };
 

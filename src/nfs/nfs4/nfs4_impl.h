@@ -41,6 +41,8 @@
 #define V4_ATTRS_XDR  (104u + 2u * V4_OWNER_XDR)
 #define V4_GETATTR_XDR (V4_OP_XDR + V4_BITMAP_XDR + 4u + V4_ATTRS_XDR)
 #define V4_CHANGE_XDR (4u + 8u + 8u)
+/* Stateid, recall, limit, and an ACE with its name. */
+#define V4_DELEGATION_XDR (16u + 4u + 12u + 12u + 4u + 1024u)
 
 /* ---- session ---- */
 
@@ -54,6 +56,7 @@ struct nfs4_slot {
 struct nfs4_lane {
 	uint32_t epoch;                 /* 0: no session yet */
 	char sessionid[NFS4_SESSIONID_SIZE];
+	uint32_t max_cached;            /* longest reply that the server keeps */
 	unsigned total;                 /* slots of the whole session */
 	unsigned nslots;                /* ours: ids index, index + nlanes, ... */
 	struct nfs4_slot slot[NFS4_SLOTS_MAX];
@@ -73,6 +76,7 @@ struct nfs4_client {
 	_Atomic bool have_old;          /* ... if it is still to be destroyed */
 	uint32_t epoch;
 	unsigned nslots;
+	uint32_t max_cached;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -87,7 +91,7 @@ struct nfs4_client {
 struct nfs_open {
 	struct list node;               /* in nfs4_client.opens; under opens_mu */
 	unsigned refs;                  /* under opens_mu */
-	_Atomic bool settled;           /* OPEN is through: recovery may have it */
+	_Atomic bool settled;           /* OPEN has its reply: recovery may have it */
 	_Atomic bool closing;           /* its CLOSE is under way */
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* and would not give it back */
@@ -130,7 +134,7 @@ struct nfs4_ctl {
 	uint32_t flags;                 /* EXCHANGE_ID */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
-	uint32_t maxreq, maxresp, maxops;
+	uint32_t maxreq, maxresp, maxcached, maxops;
 	const char *path;
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;
@@ -139,7 +143,9 @@ struct nfs4_ctl {
 /* ---- nfs4_compound.c ---- */
 
 /* The start of a COMPOUND of `nops` operations: SEQUENCE and PUTFH(fh) are two
- * of them. cache: the server must be able to repeat the reply. */
+ * of them. cache: the server must be able to repeat the reply, if it keeps replies
+ * of that size. Without it what was executed is not executed again either: a replay
+ * is then answered with RETRY_UNCACHED_REP. */
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh);
 /* The same without PUTFH, and (bare) without SEQUENCE. */
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
@@ -161,12 +167,18 @@ int nfs4_get_op(XDR *x, nfs_opnum4 op);
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* What decode returns for a status that is not NFS4_OK. */
 int nfs4_error(struct nfs_call *c, nfsstat4 status);
+/* decode has seen that an operation with an effect has succeeded: if what follows
+ * it in this COMPOUND is to be asked for again, that is `step`, without the effect. */
+void nfs4_goes_on_at(struct nfs_call *c, uint8_t step);
 /* nfsstat4 to -errno. */
 int nfs4_errno(nfsstat4 status);
 /* GETFH into c->out_fh; GETATTR into c->attr. */
 bool_t nfs4_put_getattr(XDR *x);
 int nfs4_get_fh(struct nfs_call *c, XDR *x);
 int nfs4_get_attr(struct nfs_call *c, XDR *x);
+/* A COMPOUND of PUTFH(fh) and GETATTR. */
+bool_t nfs4_encode_getattr(struct nfs_call *c, XDR *x, const struct nfs_fh *fh);
+int nfs4_decode_getattr(struct nfs_call *c, XDR *x);
 
 /* ---- nfs4_attr.c ---- */
 

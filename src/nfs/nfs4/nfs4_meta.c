@@ -25,14 +25,7 @@ const struct nfs_opdef nfs4_op_null = {
 
 static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_getattr(x);
-}
-
-static int decode_getattr(struct nfs_call *c, XDR *x)
-{
-	int rc = nfs4_check(c, x);
-
-	return rc ? rc : nfs4_get_attr(c, x);
+	return nfs4_encode_getattr(c, x, c->fh);
 }
 
 static uint32_t getattr_max(const struct nfs_call *c)
@@ -42,11 +35,13 @@ static uint32_t getattr_max(const struct nfs_call *c)
 }
 
 const struct nfs_opdef nfs4_op_getattr = {
-	.name = "GETATTR", .encode = encode_getattr, .decode = decode_getattr,
+	.name = "GETATTR", .encode = encode_getattr, .decode = nfs4_decode_getattr,
 	.results_max = getattr_max, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- SETATTR ---- */
+
+enum { STEP_SETATTR, STEP_GETATTR };
 
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
@@ -56,6 +51,8 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 		.stateid = nfs4_stateid(c->sattr.valid & NFS_SET_SIZE ? c->open : NULL),
 	};
 
+	if (c->step == STEP_GETATTR)
+		return nfs4_encode_getattr(c, x, c->fh);
 	return nfs4_put_fattr(&a.obj_attributes, &c->sattr, buf, sizeof(buf)) &&
 	       nfs4_begin(c, x, 4, true, c->fh) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
@@ -64,13 +61,19 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 static int decode_setattr(struct nfs_call *c, XDR *x)
 {
 	SETATTR4res r;
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->step == STEP_GETATTR)
+		return nfs4_decode_getattr(c, x);
+	rc = nfs4_check(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
 		return -EBADMSG;
-	return r.status ? nfs4_error(c, r.status) : nfs4_get_attr(c, x);
+	if (r.status)
+		return nfs4_error(c, r.status);
+	nfs4_goes_on_at(c, STEP_GETATTR);
+	return nfs4_get_attr(c, x);
 }
 
 static uint32_t setattr_max(const struct nfs_call *c)

@@ -150,6 +150,7 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
 	n->session_of = n->clientid;
 	n->nslots = k->nslots;
+	n->max_cached = k->maxcached;
 	n->epoch++;
 	nfs_each_lane(cl, nfs4_install, n);
 	return 0;

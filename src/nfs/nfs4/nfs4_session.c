@@ -6,8 +6,16 @@
  * A lane takes and gives back its own without a lock.
  *
  *   free --acquire--> in use --reply--> SEQUENCE was OK:     seqid + 1, free
+ *                       ^               SEQUENCE says DELAY: +
+ *                       +---- the same message, later -------+
  *                                       SEQUENCE failed:     the same seqid, free
  *                                       no usable reply:     retired
+ *
+ * A slot and its sequence id belong to one request until that has its answer
+ * (RFC 8881, section 2.10.6.2): a server that is at work on a request whose reply
+ * was lost answers its replay with DELAY, and what comes next with the same
+ * numbers is that request to it, whatever it says. So neither is given to another
+ * call after DELAY: when the call is given up instead, the slot is retired.
  *
  * A retired slot is not used again in this session, as nobody knows which
  * sequence id the server expects next; when a lane has none left the session
@@ -34,7 +42,7 @@ bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 {
 	struct nfs4_lane *l4 = l->vdata;
 
-	c->has_slot = false;
+	c->has_slot = c->slot_used = c->replayed = false;
 	if (!takes_slot(c))
 		return true;
 	if (!l4->nfree)
@@ -59,7 +67,7 @@ void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
 		return;
 	}
 	s = &l4->slot[c->slot];
-	if (s->outcome == NFS4_UNKNOWN && c->rr.sends) {
+	if (s->outcome == NFS4_UNKNOWN && (c->rr.sends || c->slot_used)) {
 		l4->retired++;
 		if (l4->retired == l4->nslots) {
 			atomic_store(&nfs4_of(c)->need_session, true);
@@ -83,6 +91,7 @@ void nfs4_install(struct nfs_lane *l, void *client)
 	l4->epoch = n->epoch;
 	memcpy(l4->sessionid, n->sessionid, sizeof(l4->sessionid));
 	l4->total = n->nslots;
+	l4->max_cached = n->max_cached;
 	l4->nslots = mine < NFS4_SLOTS_MAX ? mine : NFS4_SLOTS_MAX;
 	l4->nfree = l4->retired = 0;
 	/* The last on the stack is used first: low slots are kept busy. */
@@ -233,6 +242,7 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 			k->nslots = asked;
 		k->maxreq = ok->csr_fore_chan_attrs.ca_maxrequestsize;
 		k->maxresp = ok->csr_fore_chan_attrs.ca_maxresponsesize;
+		k->maxcached = ok->csr_fore_chan_attrs.ca_maxresponsesize_cached;
 		k->maxops = ok->csr_fore_chan_attrs.ca_maxoperations;
 	}
 	xdr_free((xdrproc_t)xdr_CREATE_SESSION4res, (char *)&r);

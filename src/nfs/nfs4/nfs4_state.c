@@ -5,10 +5,10 @@
  *
  * The opens of the mount are on one list for recovery:
  *
- *   OPEN's reply      listed, but the lane's own, which writes the stateid, also
- *        |            when the OPEN is sent again (the session went meanwhile)
- *   decode is through settled: recovery may have it, and write the stateid while
- *        |            the lanes hold; no lane writes it from here on
+ *   OPEN's reply      listed, and settled when the lane has written the stateid:
+ *        |            recovery may have it, and write that while the lanes hold. No
+ *        |            lane does from here on: what is missing of the COMPOUND is
+ *        |            asked for without the OPEN
  *   CLOSE is encoded  closing: recovery passes it by. It would open what the
  *        |            server closes, and nobody would close that again
  *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE;
@@ -26,7 +26,7 @@
 #include <sys/random.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-enum { STEP_OPEN, STEP_SETATTR };
+enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR };
 #define VERIFIER vdata[1]       /* of an exclusive create: one for all its sendings */
 #define OWNER    vdata[2]
 
@@ -119,6 +119,8 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4args a;
 
+	if (c->step == STEP_GETATTR)
+		return nfs4_encode_getattr(c, x, c->fh);
 	pick_owner(c);
 	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
 	a.claim.claim = CLAIM_FH;
@@ -132,8 +134,8 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 	return r->status ? nfs4_error(c, r->status) : 0;
 }
 
-/* Open from here on: whatever fails after this, the engine closes it. When it
- * was sent again, the owner is the same and the stateid a newer one. */
+/* Open from here on: whatever fails after this, the engine closes it, and what is
+ * sent again is sent without the OPEN. */
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
 	if (!c->open)
@@ -141,29 +143,31 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
+	atomic_store(&c->open->settled, true);
 	return 0;
 }
 
 static int decode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->step == STEP_GETATTR)
+		return nfs4_decode_getattr(c, x);
+	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
 	if (!rc)
 		rc = take_open(c, c->fh, &r);
-	if (!rc)
-		rc = nfs4_get_attr(c, x);
-	if (!rc)
-		atomic_store(&c->open->settled, true);
-	return rc;
+	if (rc)
+		return rc;
+	nfs4_goes_on_at(c, STEP_GETATTR);
+	return nfs4_get_attr(c, x);
 }
 
 /* stateid, change, flags, attrset, and a delegation should one come although
- * none is wanted: stateid, recall, limit, and an ACE with its name. */
-#define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + \
-		  4u + 16u + 4u + 12u + 12u + 4u + 1024u)
+ * none is wanted. */
+#define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
 static uint32_t open_max(const struct nfs_call *c)
 {
@@ -237,6 +241,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 
 	if (c->step == STEP_SETATTR)
 		return encode_set(c, x);
+	if (c->step == STEP_GETATTR)
+		return nfs4_encode_getattr(c, x, &c->out_fh);
 	pick_owner(c);
 	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
 	a.openhow.opentype = OPEN4_CREATE;
@@ -255,18 +261,35 @@ static int decode_set(struct nfs_call *c, XDR *x)
 
 	if (!rc && (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r)))
 		rc = -EBADMSG;
-	if (!rc)
-		rc = r.status ? nfs4_error(c, r.status) : nfs4_get_attr(c, x);
+	if (!rc && r.status)
+		rc = nfs4_error(c, r.status);
+	if (!rc) {
+		nfs4_goes_on_at(c, STEP_GETATTR);
+		rc = nfs4_get_attr(c, x);
+	}
 	return rc > 0 ? rc : 0;
 }
 
+/* GETATTR alone, behind the OPEN or behind the SETATTR, when there are some. */
+static int decode_rest(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_decode_getattr(c, x);
+
+	return rc < 0 && c->has_attr ? 0 : rc;
+}
+
+/* GETFH told to come later: the OPEN is sent again, by the same owner and with the
+ * same verifier. A LOOKUP of the name might find another file than the stateid's. */
 static int decode_create(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
+	bool set;
 	int rc;
 
 	if (c->step == STEP_SETATTR)
 		return decode_set(c, x);
+	if (c->step == STEP_GETATTR)
+		return decode_rest(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
@@ -274,17 +297,13 @@ static int decode_create(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_fh(c, x);
 	if (!rc)
 		rc = take_open(c, &c->out_fh, &r);
-	if (!rc)
-		rc = nfs4_get_attr(c, x);
 	if (rc)
 		return rc;
-	atomic_store(&c->open->settled, true);
 	c->file.created = exclusive(c);
-	if (exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset)) {
-		c->step = STEP_SETATTR;
-		return NFS_NEXT;
-	}
-	return 0;
+	set = exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset);
+	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
+	rc = nfs4_get_attr(c, x);
+	return rc ? rc : set ? NFS_NEXT : 0;
 }
 
 const struct nfs_opdef nfs4_op_create = {
