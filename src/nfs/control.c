@@ -8,6 +8,10 @@
  * lanes' parked calls go first. A lane that finds its state lost meanwhile
  * sets ctl->recover again, and the round is repeated.
  *
+ * A server that makes sessions and then rejects them, or fails at it: the tries
+ * get rare, one message says that they go on and one that they are over, and what
+ * fails or succeeds in between is not said.
+ *
  * The connection dies during recovery: control calls wait for the connector
  * like any other call. The mount ends during recovery: stopping makes
  * nfs_call_sync() return -ESHUTDOWN, and this thread is gone before the version
@@ -20,7 +24,12 @@
 #include "nfs/internal.h"
 
 #define TICK_MS 2000u
-#define RECOVER_RETRY_MS 500u
+/* Recoveries in a row that are begun at once: each call may find something else
+ * lost. Then come pauses, doubling to 6.4 s, until one has lasted so long. */
+#define AT_ONCE         3u
+#define PAUSE_FIRST_MS  100u
+#define PAUSE_SHIFT_MAX 6u
+#define LASTS_NS        5000000000ull
 
 void nfs_deadline(struct timespec *ts, unsigned ms)
 {
@@ -161,6 +170,8 @@ static void lane_hold(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
 	l->hold = true;
+	if (l->index == 0)
+		stat_add(&l->stats, STAT_RECOVERIES, 1);
 }
 
 static void lane_resume(struct nfs_lane *l, void *arg)
@@ -187,29 +198,65 @@ static void nap(struct nfs_control *ctl, unsigned ms)
 		;
 }
 
+/* The pause before one more recovery. */
+static void pace(struct nfs_client *cl)
+{
+	struct nfs_control *ctl = cl->control;
+	unsigned n = ctl->in_a_row++, shift = n - AT_ONCE;
+
+	if (n < AT_ONCE)
+		return;
+	if (!ctl->quiet)
+		log_warn("%s does not keep the state of this mount: trying again, with pauses of "
+			 "up to %u s", cl->cfg.server, (PAUSE_FIRST_MS << PAUSE_SHIFT_MAX) / 1000);
+	ctl->quiet = true;
+	pthread_mutex_lock(&ctl->mu);
+	nap(ctl, PAUSE_FIRST_MS << (shift < PAUSE_SHIFT_MAX ? shift : PAUSE_SHIFT_MAX));
+	pthread_mutex_unlock(&ctl->mu);
+}
+
+/* The last recovery has lasted? */
+static void note_time(struct nfs_client *cl)
+{
+	struct nfs_control *ctl = cl->control;
+
+	if (!ctl->in_a_row || mono_ns() - ctl->recovered_ns < LASTS_NS)
+		return;
+	if (ctl->quiet)
+		log_info("%s keeps the state of this mount again", cl->cfg.server);
+	ctl->in_a_row = 0;
+	ctl->quiet = false;
+}
+
 static void recover(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
 	int rc, before = 0;
 
+	note_time(cl);
 	nfs_each_lane(cl, lane_hold, NULL);
-	stat_add(&cl->lanes[0].stats, STAT_RECOVERIES, 1);
 	for (;;) {
+		pace(cl);
 		pthread_mutex_lock(&ctl->mu);
 		ctl->recover = false;
 		pthread_mutex_unlock(&ctl->mu);
 		rc = cl->cfg.version->recover(cl);
 		if (rc == 0 || rc == -ESHUTDOWN)
 			break;
-		if (rc != before)
+		if (rc != before && !ctl->quiet)
 			log_warn("recovery of the state on %s failed: %s; trying again",
 				 cl->cfg.server, strerror(-rc));
 		before = rc;
-		pthread_mutex_lock(&ctl->mu);
-		nap(ctl, RECOVER_RETRY_MS);
-		pthread_mutex_unlock(&ctl->mu);
 	}
+	ctl->recovered_ns = mono_ns();
 	nfs_each_lane(cl, lane_resume, NULL);
+}
+
+static void tick(struct nfs_client *cl)
+{
+	note_time(cl);
+	if (cl->cfg.version->tick)
+		cl->cfg.version->tick(cl);
 }
 
 static void control_main(struct nfs_client *cl)
@@ -228,8 +275,8 @@ static void control_main(struct nfs_client *cl)
 		pthread_mutex_unlock(&ctl->mu);
 		if (lost)
 			recover(cl);
-		else if (cl->cfg.version->tick)
-			cl->cfg.version->tick(cl);
+		else
+			tick(cl);
 		nfs_deadline(&ts, TICK_MS);
 		pthread_mutex_lock(&ctl->mu);
 	}

@@ -33,6 +33,11 @@ struct nfs_control {
 	pthread_cond_t cond;            /* CLOCK_MONOTONIC; for everything below */
 	bool stopping;                  /* control thread: end, and give up what it waits for */
 	bool recover;                   /* a lane has lost its state */
+	/* The control thread's own: */
+	unsigned in_a_row;              /* recoveries that did not last */
+	uint64_t recovered_ns;          /* when the last one ended */
+	bool quiet;                     /* it was said that this goes on: no more messages */
+
 	struct nfs_thread {
 		pthread_t tid;
 		bool started, ended;

@@ -27,7 +27,7 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 /* Rounds before the control thread takes a rest and calls again. */
-#define ROUNDS 20u
+#define ROUNDS 4u
 
 static bool no_reclaim(nfsstat4 status)
 {
@@ -116,7 +116,7 @@ static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
 		}
 		count += !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 	}
-	if (count)
+	if (count && !cl->control->quiet)
 		log_info("%u open files recovered on %s", count, cl->cfg.server);
 	return 0;
 }
@@ -201,7 +201,7 @@ int nfs4_recover(struct nfs_client *cl)
 
 	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++)
 		rc = round_of(cl, &n->forgotten);
-	if (rc == 0 && more_than_opens)
+	if (rc == 0 && more_than_opens && !cl->control->quiet)
 		log_info("state on %s recovered", cl->cfg.server);
 	return rc;
 }

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "nfs4_server.h"
+
+struct server4 server;
+
+static void note(char c)
+{
+	size_t n = strlen(server.log);
+
+	cr_assert_lt(n, sizeof(server.log) - 1, "no end: %s", server.log);
+	server.log[n] = c;
+}
+
+static void put_channel(void)
+{
+	puts_of(7, 0, 1 << 20, server.maxresp, 4096, server.maxops, server.slots, 0);
+}
+
+/* OPEN of a lane's, with GETATTR behind it. */
+static uint32_t lane_open(void)
+{
+	note('O');
+	return 0;
+}
+
+static uint32_t do_open(const uint32_t *w, uint32_t numops)
+{
+	uint32_t claim, which;
+
+	/* PUTFH: operation, length, handle of 4 bytes. */
+	which = ntohl(w[2]);
+	if (numops > 3)
+		return lane_open();
+	/* OPEN: seqid, access, deny, client id, owner of 8 bytes, no create, claim. */
+	claim = ntohl(w[3 + 10]);
+	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
+	if (claim == CLAIM_PREVIOUS)
+		return server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];
+	return server.complete ? server.open[which] : NFS4ERR_GRACE;
+}
+
+static void put_attrs(bool late)
+{
+	if (late)
+		puts_of(2, OP_GETATTR, NFS4ERR_DELAY);
+	else
+		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 1);
+}
+
+/* PUTFH and what comes with it. */
+static void on_file(const uint32_t *w, uint32_t numops)
+{
+	uint32_t op = ntohl(w[3]), status = 0;
+
+	if (op == OP_OPEN) {
+		status = do_open(w, numops);
+		puts_of(4, OP_PUTFH, 0, op, status);
+	} else if (op == OP_CLOSE) {
+		note('c');
+		puts_of(4, OP_PUTFH, 0, op, 0);
+		puts_of(4, 1, 0, 0, 0);
+		return;
+	} else {
+		note('g');
+		puts_of(2, OP_PUTFH, 0);
+	}
+	if (status)
+		return;
+	if (op == OP_OPEN) {
+		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
+		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
+	}
+	if (op == OP_GETATTR || numops > 3)
+		put_attrs(server.late_attrs && server.late_attrs--);
+}
+
+/* The operations behind SEQUENCE. */
+static void second(const uint32_t *w, uint32_t numops)
+{
+
+	switch (ntohl(w[0])) {
+	case OP_RECLAIM_COMPLETE:
+		note('C');
+		server.complete = true;
+		puts_of(2, OP_RECLAIM_COMPLETE, 0);
+		return;
+	case OP_PUTROOTFH:
+		note('R');
+		if (server.no_root) {
+			puts_of(2, OP_PUTROOTFH, NFS4ERR_ACCESS);
+			return;
+		}
+		puts_of(6, OP_PUTROOTFH, 0, OP_GETFH, 0, 4, 0x726f6f74);
+		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 2);
+		return;
+	case OP_PUTFH:
+		on_file(w, numops);
+		return;
+	default:
+		note('?');
+	}
+}
+
+/* One call: w is its COMPOUND. */
+static void execute(uint32_t proc, const uint32_t *w)
+{
+	unsigned head = nout;
+	uint32_t numops = ntohl(w[2]), op = ntohl(w[3]), status = 0;
+
+	cr_assert_eq(proc, NFSPROC4_COMPOUND);
+	puts_of(3, 0, 0, numops);
+	switch (op) {
+	case OP_EXCHANGE_ID:
+		note('X');
+		if (server.stale || !server.clientid)
+			server.clientid++;
+		server.stale = false;
+		server.complete = false;
+		puts_of(11, op, 0, 0, server.clientid, 1, 0, 0, 0, 0, 0, 0);
+		put(0);
+		break;
+	case OP_CREATE_SESSION:
+		note('S');
+		status = server.stale ? NFS4ERR_STALE_CLIENTID : 0;
+		puts_of(2, op, status);
+		if (status)
+			break;
+		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]), 0);
+		put_channel();
+		put_channel();
+		break;
+	case OP_SEQUENCE:
+		status = server.badsession ? NFS4ERR_BADSESSION : 0;
+		puts_of(2, op, status);
+		if (status) {
+			server.badsession--;
+			note('B');
+			break;
+		}
+		for (unsigned i = 0; i < 6; i++)
+			put(ntohl(w[4 + i]));
+		/* Session, sequence id and slot as they came; then ours. */
+		puts_of(3, server.slots - 1, server.slots - 1, 0);
+		second(w + 12, numops);
+		break;
+	case OP_DESTROY_SESSION:
+		note('D');
+		server.destroyed = ntohl(w[7]);
+		puts_of(2, op, 0);
+		break;
+	case OP_DESTROY_CLIENTID:
+		note('E');
+		puts_of(2, op, 0);
+		break;
+	default:
+		note('!');
+		puts_of(2, op, 0);
+	}
+	/* The failed operation is the last one. */
+	if (nout >= 2 && ntohl(out[nout - 1]) >= 10000 && ntohl(out[nout - 1]) < 10100)
+		out[head] = out[nout - 1];
+}
+
+/* ---- the client ---- */
+
+void server4_start(void)
+{
+	nfs4_end_timeout_ms = 10000;
+	fake_lane_start(&nfs_v41, execute);
+	server.slots = 8;
+	server.maxops = 16;
+	server.maxresp = 1 << 20;
+}
+
+void server4_stop(void)
+{
+	fake_lane_stop();
+	if (fake_cl.vdata)
+		nfs4_free(&fake_cl);
+}
+
+void have_open(unsigned i)
+{
+	struct nfs4_client *n = fake_cl.vdata;
+	struct nfs_open *o = calloc(1, sizeof(*o));
+
+	o->refs = 1;
+	atomic_init(&o->settled, true);
+	o->fh = (struct nfs_fh){ .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
+	o->access = OPEN4_SHARE_ACCESS_BOTH;
+	o->owner = i;
+	list_add_tail(&n->opens, &o->node);
+}
+
+struct nfs_open *open_nr(unsigned i)
+{
+	struct nfs4_client *n = fake_cl.vdata;
+	struct list *l = n->opens.next;
+
+	while (i--)
+		l = l->next;
+	return container_of(l, struct nfs_open, node);
+}
+
+void expect_open(unsigned i, bool lost)
+{
+	const struct nfs_open *o = open_nr(i);
+
+	cr_assert_eq(atomic_load(&o->lost), lost, "open %u", i);
+	cr_assert(!atomic_load(&o->reopen));
+	cr_assert_eq(o->stateid.seqid != 0, !lost);
+}
+
+void server4_mount(void)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_str_eq(server.log, "XSCR");
+	memset(server.log, 0, sizeof(server.log));
+	fake_ctl.mounted = true;
+}
+
+/* ---- calls ---- */
+
+static void *call_main(void *arg)
+{
+	struct one_call *o = arg;
+	bool leaked;
+
+	o->rc = nfs_call_sync(&fake_lanes[0], &o->c, 0, &leaked);
+	return NULL;
+}
+
+void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
+{
+	o->fh = (struct nfs_fh){ .len = 4 };
+	o->c = (struct nfs_call){ .op = op, .fh = &o->fh, .cred = &o->cred, .open = open };
+	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
+}
+
+static void lane_resume(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	l->hold = false;
+	list_splice_tail(&l->waiting, &l->parked);
+	nfs_lane_pump(l);
+}
+
+void resume(void)
+{
+	nfs_each_lane(&fake_cl, lane_resume, NULL);
+}
+
+void await(struct one_call *o, int rc)
+{
+	pthread_join(o->caller, NULL);
+	cr_assert_eq(o->rc, rc, "%d", o->rc);
+}
+
+static void see_log(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	*(_Atomic size_t *)arg = strlen(server.log);
+}
+
+static void see_sessions(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	*(_Atomic size_t *)arg = server.sessions;
+}
+
+/* Until what `see` looks at, on the server's thread, is n. */
+static void await_number(void (*see)(struct nfs_lane *l, void *arg), size_t n)
+{
+	_Atomic size_t is = 0;
+
+	while (is < n) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nfs_each_lane(&fake_cl, see, &is);
+	}
+}
+
+void server4_await(size_t n)
+{
+	await_number(see_log, n);
+}
+
+void server4_await_sessions(size_t n)
+{
+	await_number(see_sessions, n);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Opens that come and go while recovery is at work.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs4_server.h"
+
+TestSuite(nfs4_opens, .init = server4_start, .fini = server4_stop, .timeout = 20);
+
+static _Atomic unsigned all_gone;
+
+static void *coming_and_going(void *arg)
+{
+	struct nfs_client *c = arg;
+	struct nfs4_client *n = c->vdata;
+
+	for (unsigned i = 0; i < 200000; i++) {
+		struct nfs_open *o = calloc(1, sizeof(*o));
+
+		o->refs = 1;
+		atomic_init(&o->settled, true);
+		pthread_mutex_lock(&n->opens_mu);
+		list_add_tail(&n->opens, &o->node);
+		pthread_mutex_unlock(&n->opens_mu);
+		nfs4_open_put(c, o);
+	}
+	atomic_fetch_add(&all_gone, 1);
+	return NULL;
+}
+
+/* CLOSE ends, with the last reference, on a lane, while recovery is about to take
+ * the very same open: whoever comes second finds it gone, or keeps it. */
+Test(nfs4_opens, opens_go_while_recovery_walks)
+{
+	pthread_t lane[2];
+
+	server4_mount();
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&lane[i], NULL, coming_and_going, &fake_cl), 0);
+	while (atomic_load(&all_gone) < 2)
+		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(lane[i], NULL);
+	cr_assert(list_empty(&client4()->opens));
+	cr_assert_str_eq(server.log, "");
+}
+
+/* Opened anew it would be the server's for good: the CLOSE that waits has another
+ * stateid, and the caller is gone when it is through. */
+Test(nfs4_opens, what_is_being_closed_is_not_opened_again)
+{
+	struct one_call close = { 0 };
+
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	server.badsession = 1;
+	begin(&close, NFS_OP_CLOSE, open_nr(0));
+	server4_await(1);
+	server.complete = false;
+	atomic_store(&client4()->need_opens, true);
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "BSPC", "the other one only");
+	resume();
+	await(&close, 0);
+	cr_assert_str_eq(server.log, "BSPCc");
+	expect_open(0, false);
+}
+
+/* The OPEN has its reply, and is not sent again for the sake of attributes that
+ * come later: the open is recovery's business, as any other. */
+Test(nfs4_opens, what_is_opened_is_recovered_though_its_attributes_are_late)
+{
+	struct one_call open = { 0 };
+
+	server4_mount();
+	server.late_attrs = 1;
+	begin(&open, NFS_OP_OPEN, NULL);
+	server4_await(1);
+	server.complete = false;
+	atomic_store(&client4()->need_opens, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	resume();
+	await(&open, 0);
+	cr_assert_not_null(strchr(server.log, 'P'), "%s", server.log);
+	cr_assert(open.c.open && open.c.open->stateid.seqid == server.opens);
+	/* Now it is as any other. */
+	atomic_store(&open.c.open->reopen, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_not_null(strchr(server.log, 'F'));
+}
