@@ -87,6 +87,8 @@ static void close_open(struct fs_lane *fl, struct inode *ino, struct nfs_open *o
 
 	if (!r) {
 		log_err("a file could not be closed on the server: out of memory");
+		if (silly)
+			fs_remove_silly(fl, silly);
 		return;
 	}
 	r->silly = silly;
@@ -174,6 +176,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	r->fi = *fi;
 	r->call.file.flags = fi->flags;
 	r->call.file.exec = fi->flags & FMODE_EXEC;
+	fs_opening(r);
 	fs_req_start(r, NFS_OP_OPEN, open_done);
 }
 

@@ -99,12 +99,25 @@ struct fs_req {
 	struct rpc_cred cred;
 	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
 	struct file *file;              /* a reference */
+	bool opening;                   /* ino counts as open as long as this lives */
 	struct slab_buf *buf[2];        /* slab buffers, put back by fs_req_free() */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
 	char *spare;                    /* malloc'ed: where a parked WRITE lies */
-	struct silly *silly;            /* malloc'ed */
-	struct inode *victim;           /* a reference: the open file whose name goes */
+	struct silly *silly;            /* malloc'ed; nobody else's while it is here */
+	struct inode *victim;           /* a reference: the open file whose name goes... */
+	struct inode *home;             /* ...from there (ino or ino2)... */
+	const char *home_name;          /* ...and its name (name or name2) */
+	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
+	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
+	void (*after)(struct fs_req *r);        /* silly.c's: when it is back */
+	struct {                        /* silly.c's: until a directory is empty */
+		const struct inode *dir;        /* or NULL */
+		unsigned gone, left;            /* when the call was sent */
+		unsigned shift;
+		uint64_t until_ns;
+		void (*again)(struct fs_req *r);
+	} wait;
 	struct fuse_file_info fi;
 	size_t size, filled;            /* READ: wanted and there; WRITE: written */
 	unsigned tries;                 /* of the same piece, without getting on */
@@ -144,6 +157,9 @@ struct fs_req *fs_req_new(fuse_req_t req, struct inode *ino);
 struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino,
 				const struct rpc_cred *cred);
 void fs_req_free(struct fs_req *r);
+/* r opens r->ino: that counts as open already, or a call that takes its name could
+ * take it for closed. */
+void fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
@@ -200,13 +216,43 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
 void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi);
+/* silly.c */
+/* A silly name for r->victim, not given to it yet. NULL: no memory. */
+struct silly *fs_silly_new(struct fs_req *r, struct inode *dir);
+/* r->victim has the name r->silly now: it goes with the last close, or at once if
+ * that has been. old_gone: and no longer the one that it had (r->home). */
+void fs_silly_keep(struct fs_req *r, bool old_gone);
+/* r->victim has, or may have, that name, and does not need it: REMOVE. */
+void fs_silly_drop(struct fs_req *r);
+/* There is no such name on the server, or it is to stay there. */
+void fs_silly_forget(struct fs_req *r);
+/* LINKs r->victim as r->silly. */
+void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r));
+/* Removes what silly rename left of a file that nobody has open any more. */
+void fs_remove_silly(struct fs_lane *fl, struct silly *s);
+/* Does the status of a call that changes names leave open whether it did? */
+bool fs_maybe_done(int status);
+/*
+ * RENAME r->home_name -> r->silly may have happened, and what was to follow has
+ * failed with r->call.status: gives r->victim its name back. `after` finds that
+ * status, and no r->silly; or 0 and r->silly, if r->moved has taken the name.
+ */
+void fs_put_back(struct fs_req *r, void (*after)(struct fs_req *r));
+/* Before a call that needs `dir` (or NULL: not known) empty is sent. */
+void fs_silly_note(struct fs_req *r, const struct inode *dir);
+/* It has ended. True: the directory had silly names that may be gone soon; `again`
+ * comes when one is, or r is answered as it is. */
+bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r));
 /* remove.c */
 void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* RENAME as r's next call. moved: what is called `name`, or NULL. */
+void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, struct inode *to,
+		     const char *newname, const struct inode *moved,
+		     void (*done)(struct fs_req *r));
+/* rename.c */
 void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
 	       const char *newname, unsigned flags);
-/* Removes what silly rename left of a file that nobody has open any more. */
-void fs_remove_silly(struct fs_lane *fl, struct silly *s);
 /* file.c */
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);

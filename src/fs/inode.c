@@ -499,6 +499,15 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	return keep;
 }
 
+void inode_opening(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = shard_of(t, ino->hash);
+
+	pthread_mutex_lock(&s->mu);
+	atomic_fetch_add(&ino->nopen, 1);
+	pthread_mutex_unlock(&s->mu);
+}
+
 struct silly *inode_close(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
@@ -508,6 +517,8 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 	if (atomic_fetch_sub(&ino->nopen, 1) == 1) {
 		silly = ino->silly;
 		ino->silly = NULL;
+		if (silly)
+			silly_leaves(silly);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return silly;
@@ -517,40 +528,33 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 		     struct silly *silly)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
-	bool open;
+	bool take;
 
 	pthread_mutex_lock(&s->mu);
-	open = atomic_load(&ino->nopen) > 0;
-	remove_name(t, ino, parent, name);
-	if (open) {
+	take = atomic_load(&ino->nopen) > 0 && !ino->silly;
+	if (name)
+		remove_name(t, ino, parent, name);
+	if (take) {
 		ino->silly = silly;
 		add_name(t, ino, parent, silly->name, strlen(silly->name));
 	}
 	pthread_mutex_unlock(&s->mu);
-	return open;
+	return take;
 }
 
-struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino, uint64_t parent,
-				const char *name)
+void silly_leaves(struct silly *s)
 {
-	struct inode_shard *s = shard_of(t, ino->hash);
-	struct silly *silly;
-
-	pthread_mutex_lock(&s->mu);
-	silly = ino->silly;
-	ino->silly = NULL;
-	if (silly) {
-		remove_name(t, ino, parent, silly->name);
-		add_name(t, ino, parent, name, strlen(name));
-	}
-	pthread_mutex_unlock(&s->mu);
-	return silly;
+	if (!s->leaving && s->dir)
+		atomic_fetch_add(&s->dir->nleaving, 1);
+	s->leaving = true;
 }
 
 void silly_free(struct inode_table *t, struct silly *s)
 {
 	if (s && s->dir) {
+		atomic_fetch_sub(&s->dir->nleaving, s->leaving);
 		atomic_fetch_sub(&s->dir->nsilly, 1);
+		atomic_fetch_add(&s->dir->silly_gone, 1);       /* last: see fs_silly_note() */
 		inode_put(t, s->dir, 1);
 	}
 	free(s);

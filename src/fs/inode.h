@@ -35,8 +35,9 @@
 
 struct inode;
 
-struct silly {                          /* what is left of a name: see remove.c */
+struct silly {                          /* what is left of a name: see silly.c */
 	struct inode *dir;              /* a reference, counted in its nsilly; or NULL */
+	bool leaving;                   /* and in its nleaving */
 	char name[32];
 	struct rpc_cred cred;
 };
@@ -70,13 +71,15 @@ struct inode {
 	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
 	uint64_t cache_change;
 
-	_Atomic unsigned nopen;         /* open files; changed under [s] */
+	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
 	struct name *names;             /* [s] those it was seen under */
 	struct silly *silly;            /* [s] */
 
 	/* A directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
 	_Atomic unsigned nsilly;        /* silly names in it, not yet removed */
+	_Atomic unsigned nleaving;      /* those of them whose files have been closed */
+	_Atomic unsigned silly_gone;    /* how many there have been */
 };
 
 struct inode_shard {
@@ -148,6 +151,8 @@ bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_
 /* An open file more. attr are those that the open brought: true if the kernel
  * may keep the pages that it has. */
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+/* The same while nobody knows yet whether it will be one. */
+void inode_opening(struct inode_table *t, struct inode *ino);
 /* One less. At the last, what silly rename left is the caller's to remove and
  * free; otherwise NULL. */
 struct silly *inode_close(struct inode_table *t, struct inode *ino);
@@ -163,14 +168,13 @@ void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name);
 /* (from, name) is (to, newname) now, whatever that was before. */
 void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
 		   const char *newname);
-/* Its name (parent, name) was changed to s->name; s is the inode's from now on.
- * false: it is not open any more, and s stays the caller's. */
+/* It has the name (parent, s->name), and (parent, name) no longer if name is not NULL;
+ * s is the inode's from now on. false: it is not open any more, or has a silly name
+ * already, and s stays the caller's. */
 bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
 		     struct silly *s);
-/* Takes it back (the rename did not happen after all): it is (parent, name) again.
- * s is the caller's; NULL: there was none. */
-struct silly *inode_clear_silly(struct inode_table *t, struct inode *ino, uint64_t parent,
-				const char *name);
+/* Its file has been closed: it is on its way out. */
+void silly_leaves(struct silly *s);
 /* Frees s, and gives back what it has of its directory. */
 void silly_free(struct inode_table *t, struct silly *s);
 /* Has it a silly name? */

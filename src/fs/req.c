@@ -139,12 +139,28 @@ struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const str
 	return r;
 }
 
+void fs_opening(struct fs_req *r)
+{
+	inode_opening(&r->fl->fs->inodes, r->ino);
+	r->opening = true;
+}
+
+static void end_opening(struct fs_req *r)
+{
+	struct silly *s = inode_close(&r->fl->fs->inodes, r->ino);
+
+	if (s)
+		fs_remove_silly(r->fl, s);
+}
+
 void fs_req_free(struct fs_req *r)
 {
 	struct fs_lane *fl = r->fl;
 	struct inode_table *t = &fl->fs->inodes;
 	struct file *file = r->file;
 
+	if (r->opening)
+		end_opening(r);
 	for (unsigned i = 0; i < 2; i++)
 		if (r->buf[i])
 			slab_put(&fl->lane->slab, r->buf[i]);
@@ -154,6 +170,10 @@ void fs_req_free(struct fs_req *r)
 		inode_put(t, r->ino2, 1);
 	if (r->victim)
 		inode_put(t, r->victim, 1);
+	if (r->moved)
+		inode_put(t, r->moved, 1);
+	if (r->emptied)
+		inode_put(t, r->emptied, 1);
 	free(r->text);
 	free(r->spare);
 	silly_free(t, r->silly);

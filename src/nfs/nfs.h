@@ -118,7 +118,7 @@ enum nfs_op {
 	NFS_OP_MKNOD,           /* fh, name, sattr, type, rdev -> out_fh, attr */
 	NFS_OP_REMOVE,          /* fh, name: not a directory */
 	NFS_OP_RMDIR,           /* fh, name */
-	NFS_OP_RENAME,          /* fh, name, fh2, name2 */
+	NFS_OP_RENAME,          /* fh, name, fh2, name2, ren.moved */
 	NFS_OP_LINK,            /* fh: the file, fh2: directory, name -> attr */
 	NFS_OP_READDIR,         /* fh, cookie, verf, count, plus, entry() -> eof, verf */
 	NFS_OP_STATFS,          /* fh -> statfs */
@@ -169,6 +169,9 @@ struct nfs_call {
 			mode_t type;            /* MKNOD: S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK */
 			uint32_t major, minor;
 		} mk;
+		struct {
+			const struct nfs_fh *moved;     /* RENAME: of what is called `name`; or NULL */
+		} ren;
 		struct {
 			int mask;               /* R_OK | W_OK | X_OK, and the result */
 		} access;

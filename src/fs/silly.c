@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Silly names: a server forgets a file with its last name, but here a file that is
+ * open must live until the last close. When a name goes that belongs to a file that
+ * is open on this mount, the file gets another, .nfsXXXX in the same directory, and
+ * that is removed at the last close, as the kernel's NFS client does.
+ *
+ *   fs_silly_new      the request's: nobody else knows of it, or removes it
+ *        |
+ *        |  the calls that give the file that name and take the old one away
+ *        |
+ *        +-- done    --> fs_silly_keep: the inode's (inode_set_silly) ...
+ *        |                  ... last close: inode_close, CLOSE, fs_remove_silly
+ *        |               not open any more by now: fs_remove_silly at once
+ *        +-- not done -> the old name is there: fs_silly_drop
+ *        +-- unknown --> fs_put_back sees what there is, and gives the old name back;
+ *                        where it cannot, the file stays as .nfsXXXX and the log says so
+ *
+ * A directory counts the names in it (nsilly) and those that are on their way out
+ * (nleaving, from the last close to REMOVE's reply). close() does not wait for that,
+ * so what needs the directory empty does: fs_silly_note, fs_silly_wait.
+ *
+ * The daemon dies before the close: the .nfs file stays, as it would with any
+ * NFS client. The same for a lane that ends with a request in the middle.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/fs_impl.h"
+
+struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
+{
+	struct fs *fs = r->fl->fs;
+	struct silly *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	inode_ref(dir);
+	s->dir = dir;
+	atomic_fetch_add(&dir->nsilly, 1);
+	s->cred = r->cred;
+	snprintf(s->name, sizeof(s->name), ".nfs%016" PRIx64 "%08x", fs->silly_seed,
+		 atomic_fetch_add(&fs->silly_count, 1));
+	return s;
+}
+
+static void silly_removed(struct fs_req *r)
+{
+	if (r->call.status && r->call.status != -ENOENT)
+		log_warn("'%s' stays on the server: it could not be removed after its file was "
+			 "closed: %s", r->silly->name, strerror(-r->call.status));
+	fs_dir_changed(r->silly->dir);
+	fs_req_free(r);
+}
+
+void fs_remove_silly(struct fs_lane *fl, struct silly *s)
+{
+	struct fs_req *r = fs_req_new_quiet(fl, NULL, &s->cred);
+
+	silly_leaves(s);
+	if (!r) {
+		log_warn("'%s' stays on the server: out of memory", s->name);
+		silly_free(&fl->fs->inodes, s);
+		return;
+	}
+	r->silly = s;
+	r->call.fh = &s->dir->fh;
+	r->call.name = s->name;
+	fs_req_start(r, NFS_OP_REMOVE, silly_removed);
+}
+
+void fs_silly_keep(struct fs_req *r, bool old_gone)
+{
+	/* Closed meanwhile, or named so by another request: it is nobody's to remove. */
+	if (!inode_set_silly(&r->fl->fs->inodes, r->victim, r->home->id,
+			     old_gone ? r->home_name : NULL, r->silly))
+		fs_remove_silly(r->fl, r->silly);
+	r->silly = NULL;
+}
+
+void fs_silly_drop(struct fs_req *r)
+{
+	fs_remove_silly(r->fl, r->silly);
+	r->silly = NULL;
+}
+
+void fs_silly_forget(struct fs_req *r)
+{
+	silly_free(&r->fl->fs->inodes, r->silly);
+	r->silly = NULL;
+}
+
+bool fs_maybe_done(int status)
+{
+	switch (status) {
+	case -EIO:
+	case -ETIMEDOUT:
+	case -ESHUTDOWN:
+	case -ENOENT:           /* sent again, it did not find what it had moved */
+	case -ESTALE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- putting a file back ----
+ *
+ *   .nfs1 is not there   it was never moved
+ *   a is the file        it has both names: REMOVE .nfs1
+ *   a is what came       it was replaced, whatever the server said
+ *   a is not there       LINK .nfs1 as a, REMOVE .nfs1
+ *   a is another file    somebody has made it since: the file stays as .nfs1
+ */
+
+static void put_back_ends(struct fs_req *r)
+{
+	fs_dir_changed(r->home);
+	r->call.status = r->saved;
+	r->after(r);
+}
+
+/* What is left to do is to say where the data are. */
+static void kept(struct fs_req *r, const char *are)
+{
+	log_err("'%s' could not be given its name back: its data %s in the same directory as "
+		"'%s'", r->home_name, are, r->silly->name);
+	fs_silly_forget(r);
+	put_back_ends(r);
+}
+
+static void renamed_back(struct fs_req *r)
+{
+	if (r->call.status) {
+		kept(r, "are");
+		return;
+	}
+	/* RENAME between two names of one file does nothing, and another client may
+	 * have made the second. */
+	fs_silly_drop(r);
+	put_back_ends(r);
+}
+
+static void start_link(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
+{
+	r->call.fh = &r->victim->fh;
+	r->call.fh2 = &r->home->fh;
+	r->call.name = name;
+	fs_req_start(r, NFS_OP_LINK, done);
+}
+
+/* LINK, as RENAME would take the name from somebody who has made it meanwhile. */
+static void linked_back(struct fs_req *r)
+{
+	if (r->call.status == 0) {
+		fs_silly_drop(r);
+		put_back_ends(r);
+	} else if (r->call.status == -EEXIST || fs_maybe_done(r->call.status)) {
+		kept(r, "are");
+	} else {                /* a server that has no links */
+		fs_start_rename(r, r->home, r->silly->name, r->home, r->home_name, r->victim,
+				renamed_back);
+	}
+}
+
+static bool is(const struct fs_req *r, const struct inode *ino)
+{
+	return ino && r->call.out_fh.len == ino->fh.len &&
+	       !memcmp(r->call.out_fh.data, ino->fh.data, ino->fh.len);
+}
+
+static void home_looked(struct fs_req *r)
+{
+	if (r->call.status == -ENOENT) {
+		start_link(r, r->home_name, linked_back);
+	} else if (r->call.status == 0 && is(r, r->victim)) {
+		fs_silly_drop(r);
+		put_back_ends(r);
+	} else if (r->call.status == 0 && is(r, r->moved)) {
+		r->saved = 0;
+		put_back_ends(r);
+	} else {
+		kept(r, "are");
+	}
+}
+
+static void start_lookup(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
+{
+	r->call.fh = &r->home->fh;
+	r->call.name = name;
+	fs_req_start(r, NFS_OP_LOOKUP, done);
+}
+
+static void silly_looked(struct fs_req *r)
+{
+	if (r->call.status == 0) {
+		start_lookup(r, r->home_name, home_looked);
+	} else if (r->call.status == -ENOENT) {
+		fs_silly_forget(r);
+		put_back_ends(r);
+	} else {
+		kept(r, "may be");
+	}
+}
+
+void fs_put_back(struct fs_req *r, void (*after)(struct fs_req *r))
+{
+	r->saved = r->call.status;
+	r->after = after;
+	start_lookup(r, r->silly->name, silly_looked);
+}
+
+void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
+{
+	start_link(r, r->silly->name, done);
+}
+
+/* ---- waiting until they are gone ---- */
+
+#define WAIT_FIRST_MS 1u
+#define WAIT_SHIFT_MAX 4u
+/*
+ * The kernel tells of a close later than close() returns: a name whose file still
+ * seems to be open may be leaving as well. So long one waits for that.
+ */
+#define MAYBE_CLOSED_NS 1000000000ull
+
+void fs_silly_note(struct fs_req *r, const struct inode *dir)
+{
+	if (!dir)
+		return;
+	/* In this order, as silly_free() goes the other way. */
+	r->wait.gone = atomic_load(&dir->silly_gone);
+	r->wait.left = atomic_load(&dir->nsilly);
+	r->wait.dir = dir;
+}
+
+static void on_wait(struct loop_timer *t)
+{
+	struct fs_req *r = container_of(t, struct fs_req, call.timer);
+	const struct inode *dir = r->wait.dir;
+
+	if (!r->req) {                  /* interrupted */
+		fs_done_status(r);
+	} else if (atomic_load(&dir->silly_gone) != r->wait.gone) {
+		r->wait.again(r);
+	} else if (!atomic_load(&dir->nleaving) && mono_ns() > r->wait.until_ns) {
+		fs_done_status(r);      /* open, all of them */
+	} else {
+		loop_timer_set(r->fl->lane->loop, t, WAIT_FIRST_MS << r->wait.shift);
+		r->wait.shift += r->wait.shift < WAIT_SHIFT_MAX;
+	}
+}
+
+bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
+{
+	int rc = r->call.status;
+
+	/* Those that were there when the call was sent, whatever has become of them. */
+	if ((rc != -ENOTEMPTY && rc != -EEXIST) || !r->wait.dir || !r->wait.left || !r->req)
+		return false;
+	if (!r->wait.until_ns)
+		r->wait.until_ns = mono_ns() + MAYBE_CLOSED_NS;
+	r->wait.again = again;
+	r->wait.shift = 0;
+	loop_timer_init(&r->call.timer, on_wait);
+	on_wait(&r->call.timer);
+	return true;
+}

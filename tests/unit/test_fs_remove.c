@@ -1,0 +1,932 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Taking away names of files that are open, without a kernel and without a
+ * protocol: FUSE requests made by hand go in, and the version's operations work on
+ * a tree in this file. The test says when the server executes a call, when its
+ * reply comes, and whether that is lost. A rule is checked at each step: no file is
+ * without a name that is open, or that nobody wanted to go.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct nfs_version version;
+static struct fs fs;
+static struct fs_lane *fl;
+
+/* ---- the server's tree ---- */
+
+enum { ROOT, DIR1, DIR2, FILES, OBJS = FILES + 24 };    /* objects */
+#define ENTRIES 64u
+
+static struct {
+	struct { int dir, obj; char name[40]; } e[ENTRIES];
+	unsigned n;
+	int objs;
+	bool no_links;
+} tree;
+static bool killed;                     /* a process, with a call under way */
+
+/* What this machine makes of each object. */
+static struct {
+	unsigned opens;                 /* open(2) has returned, close(2) has not been called */
+	unsigned opening;               /* it has been called */
+	bool unwanted;                  /* its name was to go, or to be taken */
+	unsigned plain;                 /* calls that have found it closed, and take its name... */
+	bool raced;                     /* ...and it has been opened meanwhile: too late */
+} seen[OBJS];
+
+static int look(int dir, const char *name)
+{
+	for (unsigned i = 0; i < tree.n; i++)
+		if (tree.e[i].dir == dir && !strcmp(tree.e[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static int at(int dir, const char *name)
+{
+	int i = look(dir, name);
+
+	return i < 0 ? -1 : tree.e[i].obj;
+}
+
+static unsigned links(int obj)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < tree.n; i++)
+		n += tree.e[i].obj == obj;
+	return n;
+}
+
+static bool silly(const char *name)
+{
+	return !strncmp(name, ".nfs", 4);
+}
+
+static void put_entry(int dir, const char *name, int obj)
+{
+	cr_assert_lt(tree.n, ENTRIES);
+	tree.e[tree.n].dir = dir;
+	tree.e[tree.n].obj = obj;
+	snprintf(tree.e[tree.n++].name, sizeof(tree.e[0].name), "%s", name);
+}
+
+static void take_entry(int i)
+{
+	int obj = tree.e[i].obj;
+	char name[40];
+
+	strcpy(name, tree.e[i].name);
+	tree.e[i] = tree.e[--tree.n];
+	if (!silly(name))
+		seen[obj].unwanted = true;
+	if (obj < FILES || links(obj))
+		return;
+	cr_assert(seen[obj].unwanted, "file %d was lost with '%s'", obj, name);
+	cr_assert(!seen[obj].opens || seen[obj].raced, "file %d is open, and was lost with '%s'",
+		  obj, name);
+}
+
+static int new_file(int dir, const char *name)
+{
+	int obj = tree.objs++;
+
+	cr_assert_lt(obj, OBJS);
+	put_entry(dir, name, obj);
+	return obj;
+}
+
+/* ---- the server's operations ---- */
+
+static int obj_of(const struct nfs_fh *fh)
+{
+	return fh->data[0];
+}
+
+static struct nfs_fh fh_of(int obj)
+{
+	return (struct nfs_fh){ .len = 4, .data = { (uint8_t)obj, 'f', 'h', '!' } };
+}
+
+static struct nfs_attr attr_of(int obj)
+{
+	return (struct nfs_attr){ .mode = obj < FILES ? S_IFDIR | 0755 : S_IFREG | 0644,
+				  .fileid = (uint64_t)obj + 100, .nlink = 1 };
+}
+
+/* What the daemon believes that it takes the name from. */
+static int expected(const struct nfs_call *c)
+{
+	const struct fs_req *r = container_of(c, struct fs_req, call);
+
+	return r->victim ? obj_of(&r->victim->fh) : -1;
+}
+
+static int do_rename(const struct nfs_call *c)
+{
+	int from = look(obj_of(c->fh), c->name), to = look(obj_of(c->fh2), c->name2), obj;
+	bool back = silly(c->name);
+
+	if (from < 0)
+		return -ENOENT;
+	obj = tree.e[from].obj;
+	if (to >= 0 && tree.e[to].obj == obj)
+		return 0;
+	/* A call that a killed process has left meets what others have made of the
+	 * names since, and they what it has; as another client's would. */
+	if (killed && silly(c->name2) && obj != expected(c))
+		seen[obj].unwanted = seen[obj].raced = true;
+	if (killed && to >= 0 && tree.e[to].obj != expected(c))
+		seen[tree.e[to].obj].raced = true;
+	if (to >= 0 && obj < FILES) {
+		for (unsigned i = 0; i < tree.n; i++)
+			if (tree.e[i].dir == tree.e[to].obj)
+				return -ENOTEMPTY;
+	}
+	cr_assert(!back || to < 0, "'%s' was taken from file %d when '%s' came back", c->name2,
+		  tree.e[to].obj, c->name);
+	/* Not by take_entry(): this name is not lost. */
+	put_entry(obj_of(c->fh2), c->name2, obj);
+	tree.e[from] = tree.e[--tree.n];
+	if (to >= 0)
+		take_entry(to == (int)tree.n ? from : to);
+	return 0;
+}
+
+static int do_link(const struct nfs_call *c)
+{
+	int obj = obj_of(c->fh), dir = obj_of(c->fh2);
+
+	if (tree.no_links)
+		return -EOPNOTSUPP;
+	if (!links(obj))
+		return -ESTALE;
+	if (look(dir, c->name) >= 0)
+		return -EEXIST;
+	put_entry(dir, c->name, obj);
+	return 0;
+}
+
+static int do_remove(const struct nfs_call *c, bool dir)
+{
+	int i = look(obj_of(c->fh), c->name);
+
+	if (i < 0)
+		return -ENOENT;
+	for (unsigned k = 0; dir && k < tree.n; k++)
+		if (tree.e[k].dir == tree.e[i].obj)
+			return -ENOTEMPTY;
+	take_entry(i);
+	return 0;
+}
+
+/* ---- calls under way ---- */
+
+enum fate { WORKS, DENIED, LOST_BEFORE, LOST_AFTER };
+
+static struct sent {
+	struct nfs_call *c;
+	uint32_t xid;
+	enum nfs_op op;
+	bool executed;
+	int rc, obj;                    /* what the reply says */
+} sent[64];
+static unsigned nsent, executed;
+static char say[65536];                 /* the daemon's messages */
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	cr_assert_lt(nsent, 64);
+	sent[nsent++] = (struct sent){ .c = c, .xid = c->rr.xid, .op = c->op };
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int run_op(struct sent *s)
+{
+	const struct nfs_call *c = s->c;
+
+	switch (s->op) {
+	case NFS_OP_LOOKUP:
+		s->obj = at(obj_of(c->fh), c->name);
+		return s->obj < 0 ? -ENOENT : 0;
+	case NFS_OP_LINK:
+		s->obj = obj_of(c->fh);
+		return do_link(c);
+	case NFS_OP_OPEN:
+		s->obj = obj_of(c->fh);
+		return links(s->obj) ? 0 : -ESTALE;
+	case NFS_OP_RENAME:
+		return do_rename(c);
+	case NFS_OP_REMOVE:
+		return do_remove(c, false);
+	case NFS_OP_RMDIR:
+		return do_remove(c, true);
+	default:
+		return 0;
+	}
+}
+
+static void execute(struct sent *s, enum fate fate)
+{
+	executed++;
+	s->executed = true;
+	s->rc = fate == WORKS || fate == LOST_AFTER ? run_op(s) : 0;
+	if (fate != WORKS)
+		s->rc = fate == DENIED ? -EACCES : -EIO;
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0;
+	struct sent s;
+
+	(void)x;
+	while (sent[i].c != c || sent[i].xid != c->rr.xid)
+		cr_assert_lt(++i, nsent);
+	s = sent[i];
+	sent[i] = sent[--nsent];
+	if (s.rc)
+		return s.rc;
+	if (s.op == NFS_OP_LOOKUP || s.op == NFS_OP_LINK || s.op == NFS_OP_OPEN) {
+		c->out_fh = fh_of(s.obj);
+		c->attr = attr_of(s.obj);
+		c->has_attr = true;
+	}
+	if (s.op == NFS_OP_OPEN)
+		c->open = calloc(1, 8);
+	return 0;
+}
+
+static uint32_t small(const struct nfs_call *c)
+{
+	(void)c;
+	return 100;
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+};
+
+/* What is sent is with the server. */
+static void flush(void)
+{
+	while (fake.nsends) {
+		for (unsigned i = 0, n = fake.nsends; i < n; i++)
+			fake_complete(i);
+		fake.nsends = 0;
+	}
+}
+
+static void reply(struct sent *s)
+{
+	uint32_t w[13] = { 0 };
+
+	w[0] = w[7] = htonl(s->xid);
+	w[1] = w[8] = htonl(1);
+	w[2] = htonl(32);
+	fake_deliver(w, sizeof(w));
+	flush();
+}
+
+static struct sent *the_call(enum nfs_op op)
+{
+	for (unsigned i = 0; i < nsent; i++)
+		if (sent[i].op == op)
+			return &sent[i];
+	return NULL;
+}
+
+static void serve(enum fate fate)
+{
+	execute(&sent[0], fate);
+	reply(&sent[0]);
+}
+
+static void serve_all(void)
+{
+	while (nsent) {
+		if (!sent[0].executed)
+			execute(&sent[0], WORKS);
+		reply(&sent[0]);
+	}
+}
+
+/* ---- the kernel's side ---- */
+
+static struct ask {
+	uint64_t unique;
+	uint32_t opcode;
+	bool answered, counted;
+	bool names, plain;              /* takes a name away; of a file that is closed */
+	int error;
+	int from, to, obj, old;         /* directories; file at the name, and at the new one */
+	char name[8], newname[8];
+	uint64_t handle;
+} asks[256];
+static unsigned nasks;
+static struct fuse_entry_out found;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	ssize_t total = 0;
+
+	(void)fd;
+	(void)userdata;
+	for (int i = 0; i < count; i++)
+		total += (ssize_t)iov[i].iov_len;
+	for (unsigned i = 0; i < nasks; i++) {
+		struct ask *a = &asks[i];
+
+		if (a->unique != h->unique)
+			continue;
+		cr_assert_not(a->answered);
+		a->answered = true;
+		a->error = h->error;
+		if (a->names && (!a->error || a->error == -EINTR) && a->old >= 0)
+			seen[a->old].unwanted = true;
+		/* The kernel does not know when its name will change. */
+		if (a->names && a->error == -EINTR)
+			seen[a->obj].raced = true;
+		if (a->plain && a->error != -EINTR)
+			seen[a->old].plain--;
+		if (a->opcode == FUSE_LOOKUP && !h->error)
+			memcpy(&found, iov[1].iov_base, sizeof(found));
+		if (a->opcode == FUSE_OPEN && !h->error)
+			a->handle = ((struct fuse_open_out *)iov[1].iov_base)->fh;
+	}
+	return total;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
+{
+	static uint64_t unique = 1;
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + len), .opcode = opcode, .unique = unique++,
+		.nodeid = node,
+	};
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
+	struct ask *a = &asks[nasks++ % 256];
+
+	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
+	memcpy(buf.mem, &h, sizeof(h));
+	memcpy((char *)buf.mem + sizeof(h), body, len);
+	fuse_session_process_buf(fs.se, &buf);
+	flush();
+	return a;
+}
+
+static uint64_t dir_node[FILES];
+
+/* What the kernel has in its cache of names, or asks for first. Its node, or 0. */
+static uint64_t lookup(int dir, const char *name)
+{
+	unsigned before = nsent;
+	struct ask *a = ask(FUSE_LOOKUP, dir_node[dir], name, strlen(name) + 1);
+
+	cr_assert_eq(nsent, before + 1);
+	execute(&sent[before], WORKS);
+	reply(&sent[before]);
+	cr_assert(a->answered);
+	nasks--;
+	return a->error ? 0 : found.nodeid;
+}
+
+static struct ask *start_open(int dir, const char *name)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	int obj = at(dir, name);
+	uint64_t node = lookup(dir, name);
+	struct ask *a = ask(FUSE_OPEN, node, &in, sizeof(in));
+
+	a->obj = obj;
+	seen[obj].raced |= seen[obj].plain;
+	seen[obj].opening++;
+	return a;
+}
+
+/* close(2): RELEASE. */
+static void start_close(struct ask *opened)
+{
+	struct fuse_release_in in = { .fh = opened->handle };
+
+	seen[opened->obj].opens--;
+	opened->opcode = 0;
+	ask(FUSE_RELEASE, 1, &in, sizeof(in));
+	nasks--;
+}
+
+static void takes_name(struct ask *a)
+{
+	a->names = true;
+	a->plain = a->old >= 0 && !a->answered && !seen[a->old].opens && !seen[a->old].opening;
+	for (unsigned i = 0; a->old >= 0 && i < tree.n; i++)
+		a->plain |= !a->answered && tree.e[i].obj == a->old && silly(tree.e[i].name);
+	if (a->plain)
+		seen[a->old].plain++;
+}
+
+static struct ask *start_unlink(int dir, const char *name)
+{
+	int obj = at(dir, name);
+	struct ask *a;
+
+	lookup(dir, name);
+	a = ask(FUSE_UNLINK, dir_node[dir], name, strlen(name) + 1);
+	a->from = a->to = dir;
+	a->obj = a->old = obj;
+	strcpy(a->name, name);
+	strcpy(a->newname, name);
+	takes_name(a);
+	return a;
+}
+
+static struct ask *start_rename(int dir, const char *name, int newdir, const char *newname)
+{
+	struct fuse_rename_in in;
+	int obj = at(dir, name), old = at(newdir, newname);
+	char body[sizeof(in) + 80];
+	size_t len = sizeof(in);
+	struct ask *a;
+
+	lookup(dir, name);
+	lookup(newdir, newname);
+	in.newdir = dir_node[newdir];
+	memcpy(body, &in, len);
+	len += (size_t)sprintf(body + len, "%s", name) + 1;
+	len += (size_t)sprintf(body + len, "%s", newname) + 1;
+	a = ask(FUSE_RENAME, dir_node[dir], body, len);
+	a->from = dir;
+	a->to = newdir;
+	a->obj = obj;
+	a->old = old;
+	strcpy(a->name, name);
+	strcpy(a->newname, newname);
+	takes_name(a);
+	return a;
+}
+
+static struct ask *opened(int dir, const char *name)
+{
+	struct ask *a = start_open(dir, name);
+
+	serve_all();
+	cr_assert(a->answered && !a->error);
+	a->counted = true;
+	seen[a->obj].opening--;
+	seen[a->obj].opens++;
+	return a;
+}
+
+static void stop_loop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+static void run_loop(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(lane.loop, &t, ms);
+	loop_run(lane.loop);
+	flush();
+}
+
+/* ---- what the daemon says ---- */
+
+static int old_stderr, said;
+
+static bool was_said(const char *text)
+{
+	ssize_t n = pread(said, say, sizeof(say) - 1, 0);
+
+	say[n > 0 ? n : 0] = '\0';
+	return strstr(say, text);
+}
+
+/* ---- both ---- */
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	static const enum nfs_op ops[] = {
+		NFS_OP_LOOKUP, NFS_OP_OPEN, NFS_OP_CLOSE, NFS_OP_LINK, NFS_OP_RENAME,
+		NFS_OP_REMOVE, NFS_OP_RMDIR,
+	};
+	struct fuse_init_in init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
+	struct nfs_fh root = fh_of(ROOT);
+	struct nfs_attr attr = attr_of(ROOT);
+	char path[] = "/tmp/test_fs_remove.XXXXXX";
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	said = mkstemp(path);
+	unlink(path);
+	old_stderr = dup(2);
+	dup2(said, 2);
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1 };
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		version.ops[ops[i]] = &any_op;
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
+		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 32, .slab = { .n = { 40, 40, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	fl = &fs.lanes[0];
+	fs_lane_init(&fs, 0, -1);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
+	ask(FUSE_INIT, FUSE_ROOT_ID, &init, sizeof(init));
+	nasks = 0;
+	memset(&tree, 0, sizeof(tree));
+	memset(seen, 0, sizeof(seen));
+	tree.objs = FILES;
+	killed = false;
+	put_entry(ROOT, "d1", DIR1);
+	put_entry(ROOT, "d2", DIR2);
+	dir_node[ROOT] = FUSE_ROOT_ID;
+	dir_node[DIR1] = lookup(ROOT, "d1");
+	dir_node[DIR2] = lookup(ROOT, "d2");
+}
+
+static void teardown(void)
+{
+	cr_assert(list_empty(&fl->active), "a request was left");
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	free(fs.lanes);
+	nfs_lane_fini(&lane);
+	dup2(old_stderr, 2);
+	close(said);
+	close(old_stderr);
+}
+
+TestSuite(fs_remove, .timeout = 60);
+
+/* Names of ours that nobody was told of. */
+static void expect_nothing_of_ours(bool none_at_all)
+{
+	for (unsigned i = 0; i < tree.n; i++)
+		if (silly(tree.e[i].name))
+			cr_assert(!none_at_all && was_said(tree.e[i].name), "'%s' stays: file %d",
+				  tree.e[i].name, tree.e[i].obj);
+}
+
+/* ---- one failure, anywhere ---- */
+
+/*
+ * Over an open file, or of one: call number `which` fails in one way, and the file
+ * is closed before call number `closed` is executed, or before its reply comes. By
+ * name the old file is there afterwards, or the new one if the server has done it.
+ */
+static bool one_failure(bool is_unlink, bool no_links, unsigned which, enum fate fate,
+			unsigned closed, bool before_reply)
+{
+	struct ask *o, *a;
+	int old, new;
+	unsigned n = 0;
+	bool done;
+
+	setup();
+	tree.no_links = no_links;
+	old = new_file(DIR1, "a");
+	new = new_file(DIR2, "b");
+	o = opened(DIR1, "a");
+	a = is_unlink ? start_unlink(DIR1, "a") : start_rename(DIR2, "b", DIR1, "a");
+	for (; nsent; n++) {
+		if (n == closed && !before_reply)
+			start_close(o);
+		execute(&sent[0], n == which ? fate : WORKS);
+		if (n == closed && before_reply)
+			start_close(o);
+		reply(&sent[0]);
+		cr_assert_lt(n, 20);
+	}
+	if (o->opcode)
+		start_close(o);
+	serve_all();
+	cr_assert(a->answered);
+	done = at(DIR1, "a") != old;
+	if (is_unlink)
+		cr_assert(done == (at(DIR1, "a") < 0) && at(DIR2, "b") == new);
+	else
+		cr_assert_eq(done ? at(DIR1, "a") : at(DIR2, "b"), new);
+	cr_assert(done || a->error, "reported as done, and not done");
+	cr_assert(!done || !a->error || a->error == -EIO, "done, and error %d", a->error);
+	cr_assert(a->error || done);
+	cr_assert(which < n || !a->error);
+	expect_nothing_of_ours(which >= n);
+	teardown();
+	return which < n;
+}
+
+Test(fs_remove, one_failure_anywhere)
+{
+	static const enum fate fates[] = { DENIED, LOST_BEFORE, LOST_AFTER };
+
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned f = 0; f < 3; f++)
+			for (unsigned c = 0; c < 8; c++)
+				for (unsigned which = 0; which < 8; which++)
+					one_failure(k & 1, k & 2, which, fates[f], c / 2, c % 2);
+}
+
+/* What cannot be put back is said, and stays. */
+Test(fs_remove, kept_and_said, .init = setup, .fini = teardown)
+{
+	struct ask *o, *a;
+	int old = new_file(DIR1, "a");
+	char name[40] = "";
+
+	new_file(DIR2, "b");
+	tree.no_links = true;
+	o = opened(DIR1, "a");
+	a = start_rename(DIR2, "b", DIR1, "a");
+	serve(WORKS);                   /* LINK: not supported */
+	serve(WORKS);                   /* RENAME a -> .nfs */
+	cr_assert_lt(at(DIR1, "a"), 0);
+	serve(DENIED);                  /* RENAME b -> a */
+	start_close(o);
+	while (nsent) {
+		enum nfs_op op = sent[0].op;
+
+		serve(op == NFS_OP_RENAME ? DENIED : WORKS);
+	}
+	cr_assert(a->answered && a->error == -EACCES);
+	cr_assert_eq(links(old), 1);
+	for (unsigned i = 0; i < tree.n; i++)
+		if (tree.e[i].obj == old)
+			strcpy(name, tree.e[i].name);
+	cr_assert(silly(name) && was_said(name) && was_said("its data are"));
+}
+
+/* ---- any order ---- */
+
+static unsigned seed;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static const char *const names[] = { "a", "b", "c" };
+
+static bool locked(int dir)
+{
+	for (unsigned i = 0; i < nasks; i++)
+		if (!asks[i].answered && (asks[i].opcode == FUSE_UNLINK || asks[i].opcode == FUSE_RENAME) &&
+		    (asks[i].from == dir || asks[i].to == dir))
+			return true;
+	return false;
+}
+
+static void see_answers(void)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < nasks; i++) {
+		struct ask *a = &asks[i];
+
+		if (a->answered && a->opcode == FUSE_OPEN && !a->counted) {
+			a->counted = true;
+			seen[a->obj].opening--;
+			seen[a->obj].opens += !a->error;
+			if (a->error)
+				a->opcode = 0;
+		}
+		if (a->answered && a->names)
+			a->opcode = 0;
+		if (a->opcode)
+			asks[kept++] = *a;
+	}
+	nasks = kept;
+}
+
+static void some_request(bool others)
+{
+	int d1 = DIR1 + (int)roll(2), d2 = DIR1 + (int)roll(2);
+	const char *n1 = names[roll(3)], *n2 = names[roll(3)];
+
+	switch (roll(others ? 5 : 4)) {
+	case 0:
+		if (at(d1, n1) >= 0 && nasks < 30)
+			start_open(d1, n1);
+		return;
+	case 1:
+		for (unsigned i = 0; i < nasks; i++) {
+			if (asks[i].opcode == FUSE_OPEN && asks[i].counted) {
+				start_close(&asks[i]);
+				return;
+			}
+		}
+		return;
+	case 2:
+		if (at(d1, n1) >= 0 && !locked(d1))
+			start_unlink(d1, n1);
+		return;
+	case 3:
+		if (at(d1, n1) >= 0 && at(d1, n1) != at(d2, n2) && !locked(d1) && !locked(d2))
+			start_rename(d1, n1, d2, n2);
+		return;
+	default:                        /* another client */
+		if (at(d1, n1) < 0 && tree.objs < OBJS)
+			new_file(d1, n1);
+	}
+}
+
+static enum fate some_fate(unsigned failures, bool others, enum nfs_op op)
+{
+	if (roll(100) >= failures || (others && op == NFS_OP_LINK))
+		return WORKS;
+	return DENIED + roll(3);
+}
+
+static void some_kill(void)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (r->req && r->call.op != NFS_OP_OPEN && roll(2)) {
+			killed = true;
+			fs_reply_err(r, EINTR);
+			return;
+		}
+	}
+}
+
+static void any_order(unsigned which)
+{
+	bool others = which % 3 == 0, kills = which % 2;
+	unsigned failures = which % 5 * 8;
+
+	seed = which;
+	setup();
+	tree.no_links = !others && which % 7 < 3;
+	for (unsigned i = 0; i < 5; i++)
+		new_file(DIR1 + (int)(i % 2), names[i / 2]);
+	for (unsigned step = 0; step < 250; step++) {
+		struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
+
+		if (s && !s->executed && roll(2))
+			execute(s, some_fate(failures, others, s->op));
+		else if (s && s->executed && roll(2))
+			reply(s);
+		else if (kills && !roll(20))
+			some_kill();
+		else
+			some_request(others);
+		see_answers();
+	}
+	do {
+		serve_all();
+		see_answers();
+		for (unsigned i = 0; i < nasks; i++)
+			if (asks[i].opcode == FUSE_OPEN)
+				start_close(&asks[i]);
+		see_answers();
+	} while (nsent);
+	for (int obj = FILES; obj < tree.objs; obj++)
+		cr_assert(links(obj) || seen[obj].unwanted, "file %d is gone", obj);
+	expect_nothing_of_ours(failures == 0 && !others);
+	teardown();
+}
+
+Test(fs_remove, any_order)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		any_order(i);
+}
+
+/* ---- directories that are about to be empty ---- */
+
+/*
+ * The file is gone from the server when its REMOVE has been executed, and that is
+ * after RMDIR here; but its reply comes first.
+ */
+static void nearly_empty(bool by_rename, unsigned files)
+{
+	struct ask *o[3], *a;
+
+	for (unsigned i = 0; i < files; i++) {
+		new_file(DIR1, names[i]);
+		o[i] = opened(DIR1, names[i]);
+		start_unlink(DIR1, names[i]);
+		serve_all();
+	}
+	for (unsigned i = 0; i < files; i++)
+		start_close(o[i]);
+	while (the_call(NFS_OP_CLOSE)) {
+		execute(the_call(NFS_OP_CLOSE), WORKS);
+		reply(the_call(NFS_OP_CLOSE));
+	}
+	lookup(ROOT, "d1");
+	a = by_rename ? start_rename(ROOT, "d2", ROOT, "d1") :
+			ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+	for (unsigned i = 0; i < files; i++) {
+		enum nfs_op op = by_rename ? NFS_OP_RENAME : NFS_OP_RMDIR;
+
+		execute(the_call(op), WORKS);
+		execute(the_call(NFS_OP_REMOVE), WORKS);
+		if (i % 2) {
+			reply(the_call(op));
+			cr_assert_not(a->answered);
+			reply(the_call(NFS_OP_REMOVE));
+		} else {
+			reply(the_call(NFS_OP_REMOVE));
+			reply(the_call(op));
+		}
+		for (unsigned ms = 0; ms < 10000 && !the_call(op) && !a->answered; ms++)
+			run_loop(1);
+		cr_assert_not(a->answered, "error %d after %u of %u", a->error, i + 1, files);
+	}
+	serve_all();
+	cr_assert(a->answered && a->error == 0, "error %d", a->error);
+	cr_assert_eq(at(ROOT, "d1"), by_rename ? DIR2 : -1);
+}
+
+Test(fs_remove, rmdir_after_the_last_close, .init = setup, .fini = teardown)
+{
+	nearly_empty(false, 3);
+}
+
+Test(fs_remove, rename_onto_a_directory_after_the_last_close, .init = setup, .fini = teardown)
+{
+	nearly_empty(true, 3);
+}
+
+/* Of what is really there nobody waits. */
+Test(fs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
+{
+	struct ask *a;
+
+	new_file(DIR1, "a");
+	lookup(ROOT, "d1");
+	a = ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+	serve_all();
+	cr_assert(a->answered && a->error == -ENOTEMPTY);
+	cr_assert_eq(executed, 4, "one RMDIR");
+	/* A file that is open stays: that is found out in a second. */
+	opened(DIR1, "a");
+	start_unlink(DIR1, "a");
+	serve_all();
+	executed = 0;
+	a = ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+	for (unsigned ms = 0; ms < 500 && !a->answered; ms++) {
+		serve_all();
+		run_loop(10);
+	}
+	cr_assert(a->answered && a->error == -ENOTEMPTY);
+	cr_assert_eq(executed, 1, "and not by asking the server");
+	for (unsigned i = 0; i < nasks; i++)
+		if (asks[i].opcode == FUSE_OPEN)
+			start_close(&asks[i]);
+	serve_all();
+}
