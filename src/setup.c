@@ -133,6 +133,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.retrans = o->retrans,
 		.soft = o->soft,
 		.mountport = o->mountport,
+		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.params.timeout_ms = CONNECT_STEP_MS,
 		.params.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0),
 	};

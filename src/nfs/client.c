@@ -102,8 +102,10 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	cl->nlanes = cfg->lanes;
 	cl->control = control_new();
 	cl->lanes = calloc(cfg->lanes, sizeof(*cl->lanes));
+	if (cl->lanes && cfg->idmapper)
+		cl->idmap = nfs_idmap_new(cl, cfg->idmapper);
 	rpcmsg_init();
-	if (!cl->control || !cl->lanes)
+	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
 		rc = start(cl, eb);
@@ -162,6 +164,7 @@ void nfs_client_free(struct nfs_client *cl)
 		return;
 	if (cl->control && cl->lanes)
 		all = stop(cl);
+	all = nfs_idmap_stop(cl->idmap, STOP_MS) && all;
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_stop(&cl->lanes[i]);
 	if (!all)
@@ -172,6 +175,7 @@ void nfs_client_free(struct nfs_client *cl)
 		cl->cfg.version->free(cl);
 	if (cl->control)
 		control_free(cl->control);
+	nfs_idmap_free(cl->idmap);
 	free(cl->lanes);
 	free(cl);
 }

@@ -6,6 +6,7 @@
  *      ^  ^                                                 |
  *      |  +---- next step, again (at once) -----------------+
  *      |  +---- later: timer -------------------------------+
+ *      |  |                                  owners: idmap.h +--> done
  *      +------- parked until state is recovered ------------+
  *
  * All of it on the lane's thread. Each sending is encoded from the call's
@@ -53,6 +54,7 @@ static void drop_open(struct nfs_call *c)
 static void finish(struct nfs_call *c, int status)
 {
 	list_del(&c->run_node);
+	nfs_owner_drop(c);
 	c->status = c->undo ? c->undo : status;
 	if (c->open && c->op == NFS_OP_CLOSE)
 		drop_open(c);
@@ -181,11 +183,25 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	c->status = c->undo = 0;
 	c->rr.state = RR_CALL_IDLE;
 	memset(c->vdata, 0, sizeof(c->vdata));
+	c->owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->node);
 	list_init(&c->timer.node);
 	list_add_tail(&l->running, &c->run_node);
 	enqueue(l, c, false);
 	nfs_lane_pump(l);
+}
+
+void nfs_owner_done(struct nfs_call *c, bool send)
+{
+	struct nfs_lane *l = c->lane;
+
+	if (send)
+		enqueue(l, c, true);
+	else
+		finish(c, 0);
+	nfs_lane_pump(l);
+	if (l->buffers_freed)
+		l->buffers_freed(l);
 }
 
 /* ---- replies ---- */
@@ -361,6 +377,8 @@ static void on_reply(struct rr_call *rr, int status)
 	default:
 		if (rc > 0)
 			rc = -EIO;
+		if (rc == 0 && nfs_owner_wait(c))
+			break;
 		if (!undo_open(c, rc))
 			finish(c, rc);
 		break;

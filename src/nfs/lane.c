@@ -106,6 +106,7 @@ static void init_lists(struct nfs_lane *l)
 {
 	list_init(&l->waiting);
 	list_init(&l->parked);
+	list_init(&l->mapping);
 	list_init(&l->running);
 	loop_timer_init(&l->tick, on_tick);
 }

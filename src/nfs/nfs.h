@@ -35,6 +35,7 @@
 #include "base/loop.h"
 #include "base/slab.h"
 #include "base/stats.h"
+#include "nfs/idmap.h"
 #include "rpc/rpcmsg.h"
 #include "rpcrdma/conn.h"
 
@@ -75,6 +76,7 @@ struct nfs_sattr {
 	mode_t mode;            /* permission bits */
 	uid_t uid;
 	gid_t gid;
+	const char *owner, *group;      /* the ids in the server's words; NULL: as numbers */
 	uint64_t size;
 	struct timespec atime, mtime;
 };
@@ -201,7 +203,7 @@ struct nfs_call {
 	struct nfs_fh out_fh;
 
 	/* ---- machinery ---- */
-	struct list node;               /* in the lane's waiting or parked list */
+	struct list node;               /* in the lane's waiting, parked or mapping list */
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked to come back later */
 	struct nfs_lane *lane;
@@ -221,6 +223,7 @@ struct nfs_call {
 	bool cached, uncached;          /* v4.1: the server is to keep the reply; it cannot */
 	bool delayed;                   /* waits for its timer with all that it has, see NFS_DELAYED */
 	uint32_t msg_len;               /* of the message as it was encoded */
+	struct nfs_owner_wait owners;   /* idmap.c's */
 	uint64_t vdata[4];              /* the version's scratch: verifiers and such */
 };
 
@@ -293,6 +296,7 @@ struct nfs_config {
 	unsigned retrans;               /* soft: so many time-outs before EIO */
 	bool soft;
 	unsigned mountport;             /* v3: 0 = ask rpcbind */
+	const struct nfs_idmapper *idmapper;    /* v4: who knows owners' names; NULL: nobody */
 };
 
 /* A lane: loop, buffers and connection. fs keeps its own part in `fs`. */
@@ -309,6 +313,7 @@ struct nfs_lane {
 	unsigned active, window;        /* operations under way, and the most there may be */
 	struct list waiting;            /* operations that wait for a place or buffer */
 	struct list parked;             /* operations that wait for recovery */
+	struct list mapping;            /* operations that are done but for their owners' ids */
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* recovery: start only NFS_CALL_CONTROL */
 	bool slow;                      /* said that the server does not respond */
@@ -328,6 +333,7 @@ struct nfs_client {
 	uint64_t max_file_size;
 	void *vdata;                    /* the version's */
 	struct nfs_control *control;    /* client.c's */
+	struct nfs_idmap *idmap;        /* NULL: owners that are no numbers are nobody */
 };
 
 /*

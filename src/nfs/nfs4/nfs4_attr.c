@@ -5,16 +5,15 @@
  * attribute that we did not ask for cannot be skipped: it makes the reply
  * malformed.
  *
- * Owners are strings. With AUTH_SYS they are numbers in decimal (RFC 7530,
- * section 5.9); "name@domain" is not looked up: whoever it is, is nobody here.
+ * Owners are strings. With AUTH_SYS they are numbers in decimal (RFC 8881,
+ * section 5.9), and taken as such without asking anybody; "name@domain" is handed
+ * on as it is, for idmap.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "nfs/nfs4/nfs4_impl.h"
-
-#define NOBODY 65534u
 
 #define W0(n) (1u << (n))
 #define W1(n) (1u << ((n) - 32))
@@ -83,23 +82,30 @@ static bool_t get_mode(XDR *x, mode_t *mode)
 	return TRUE;
 }
 
-static bool_t get_id(XDR *x, uint32_t *id)
+static bool is_number(const struct nfs_ref *name, uint32_t *id)
 {
-	struct nfs_ref name;
 	uint64_t n = 0;
 
-	if (!xdr_nfs_ref1024(x, &name))
-		return FALSE;
-	*id = NOBODY;
-	if (name.len == 0 || name.len > 10)
-		return TRUE;
-	for (uint32_t i = 0; i < name.len; i++) {
-		if (name.data[i] < '0' || name.data[i] > '9')
-			return TRUE;
-		n = n * 10 + (uint64_t)(name.data[i] - '0');
+	if (name->len == 0 || name->len > 10)
+		return false;
+	for (uint32_t i = 0; i < name->len; i++) {
+		if (name->data[i] < '0' || name->data[i] > '9')
+			return false;
+		n = n * 10 + (uint64_t)(name->data[i] - '0');
 	}
-	if (n <= UINT32_MAX)
-		*id = (uint32_t)n;
+	if (n > UINT32_MAX)
+		return false;
+	*id = (uint32_t)n;
+	return true;
+}
+
+/* A name is left in `name`, with *id nobody; otherwise that stays empty. */
+static bool_t get_id(XDR *x, uint32_t *id, struct nfs_ref *name)
+{
+	if (!xdr_nfs_ref1024(x, name))
+		return FALSE;
+	if (is_number(name, id))
+		name->len = 0;
 	return TRUE;
 }
 
@@ -136,8 +142,8 @@ static bool_t get_one(XDR *x, unsigned n, struct nfs4_attrs *a)
 	case FATTR4_MAXWRITE:     return xdr_uint64_t(x, &a->maxwrite);
 	case FATTR4_MODE:         return get_mode(x, &a->attr.mode);
 	case FATTR4_NUMLINKS:     return xdr_uint32_t(x, &a->attr.nlink);
-	case FATTR4_OWNER:        return get_id(x, &a->attr.uid);
-	case FATTR4_OWNER_GROUP:  return get_id(x, &a->attr.gid);
+	case FATTR4_OWNER:        return get_id(x, &a->attr.uid, &a->owner);
+	case FATTR4_OWNER_GROUP:  return get_id(x, &a->attr.gid, &a->group);
 	case FATTR4_RAWDEV:       return xdr_uint32_t(x, &a->attr.rdev_major) &&
 					 xdr_uint32_t(x, &a->attr.rdev_minor);
 	case FATTR4_SPACE_AVAIL:  return xdr_uint64_t(x, &a->fs.abytes);
@@ -158,7 +164,7 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
-	out->attr.uid = out->attr.gid = NOBODY;
+	out->attr.uid = out->attr.gid = NFS_NOBODY;
 	/* xdrmem does not write through a decoding stream. */
 	xdrmem_create(&x, (char *)(uintptr_t)in->attr_vals.data, in->attr_vals.len, XDR_DECODE);
 	for (unsigned n = 0; ok && n < in->attrmask.len * 32; n++)
@@ -171,13 +177,13 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 
 /* ---- setting ---- */
 
-static bool_t put_id(XDR *x, uint32_t id)
+static bool_t put_id(XDR *x, uint32_t id, const char *name)
 {
 	char text[16];
 	struct nfs_ref ref;
 
 	snprintf(text, sizeof(text), "%u", id);
-	ref = nfs_ref_str(text);
+	ref = nfs_ref_str(name ? name : text);
 	return xdr_nfs_ref1024(x, &ref);
 }
 
@@ -209,11 +215,11 @@ static bool_t put_values(XDR *x, bitmap4 *mask, const struct nfs_sattr *in)
 	}
 	if (in->valid & NFS_SET_UID) {
 		bitmap4_set(mask, FATTR4_OWNER);
-		ok = ok && put_id(x, in->uid);
+		ok = ok && put_id(x, in->uid, in->owner);
 	}
 	if (in->valid & NFS_SET_GID) {
 		bitmap4_set(mask, FATTR4_OWNER_GROUP);
-		ok = ok && put_id(x, in->gid);
+		ok = ok && put_id(x, in->gid, in->group);
 	}
 	if (in->valid & (NFS_SET_ATIME | NFS_SET_ATIME_NOW)) {
 		bitmap4_set(mask, FATTR4_TIME_ACCESS_SET);

@@ -369,6 +369,10 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	c->attr = a.attr;
 	c->has_attr = true;
+	if (a.owner.len)
+		nfs_owner_of_call(c, false, a.owner.data, a.owner.len);
+	if (a.group.len)
+		nfs_owner_of_call(c, true, a.group.data, a.group.len);
 	return 0;
 }
 

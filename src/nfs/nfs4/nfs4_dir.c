@@ -308,6 +308,19 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	       xdr_READDIR4args(x, &a);
 }
 
+/* A listing does not wait for names that were never seen before: such an entry
+ * goes without attributes, and who wants them asks for the file's. */
+static bool know_owners(struct nfs_call *c, struct nfs4_attrs *a)
+{
+	struct nfs_client *cl = c->lane->client;
+	bool uid = !a->owner.len ||
+		   nfs_owner_known(cl, false, a->owner.data, a->owner.len, &a->attr.uid);
+	bool gid = !a->group.len ||
+		   nfs_owner_known(cl, true, a->group.data, a->group.len, &a->attr.gid);
+
+	return uid && gid;
+}
+
 /* 1: go on; 0: the caller has enough; or -EBADMSG. */
 static int pass_entry(struct nfs_call *c, const entry4 *ent)
 {
@@ -322,7 +335,7 @@ static int pass_entry(struct nfs_call *c, const entry4 *ent)
 	e.fileid = a.attr.fileid;
 	/* rdattr_error alone: the name is all that the server could read. */
 	if (c->dir.plus && bitmap4_isset(&a.got, FATTR4_TYPE) &&
-	    bitmap4_isset(&a.got, FATTR4_MODE))
+	    bitmap4_isset(&a.got, FATTR4_MODE) && know_owners(c, &a))
 		e.attr = &a.attr;
 	if (bitmap4_isset(&a.got, FATTR4_FILEHANDLE)) {
 		if (a.fh.len == 0 || a.fh.len > NFS_FH_MAX)

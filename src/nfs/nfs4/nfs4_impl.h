@@ -188,6 +188,7 @@ extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mas
 struct nfs4_attrs {
 	struct nfs_attr attr;
 	struct nfs_statfs fs;
+	struct nfs_ref owner, group;    /* names, for idmap.c; attr has nobody's ids then */
 	nfs_fh4 fh;
 	uint32_t rdattr_error, lease_s, maxname;
 	uint64_t maxread, maxwrite, maxfilesize;
@@ -198,7 +199,7 @@ struct nfs4_attrs {
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
 /* Encodes to `buf`, which out->attr_vals then refers to. */
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
-#define NFS4_SATTR_MAX 128u             /* what nfs4_put_fattr needs at most */
+#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* what nfs4_put_fattr needs at most */
 
 /* ---- nfs4_session.c ---- */
 

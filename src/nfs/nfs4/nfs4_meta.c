@@ -45,7 +45,9 @@ enum { STEP_SETATTR, STEP_GETATTR };
 
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
-	char buf[NFS4_SATTR_MAX];
+	char buf[NFS4_SATTR_MAX], owner[NFS_OWNER_MAX], group[NFS_OWNER_MAX];
+	struct nfs_client *cl = c->lane->client;
+	struct nfs_sattr s = c->sattr;
 	/* A stateid matters for the size only; the anonymous one serves else. */
 	SETATTR4args a = {
 		.stateid = nfs4_stateid(c->sattr.valid & NFS_SET_SIZE ? c->open : NULL),
@@ -53,7 +55,11 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 
 	if (c->step == STEP_GETATTR)
 		return nfs4_encode_getattr(c, x, c->fh);
-	return nfs4_put_fattr(&a.obj_attributes, &c->sattr, buf, sizeof(buf)) &&
+	if ((s.valid & NFS_SET_UID) && nfs_owner_name(cl, false, s.uid, owner))
+		s.owner = owner;
+	if ((s.valid & NFS_SET_GID) && nfs_owner_name(cl, true, s.gid, group))
+		s.group = group;
+	return nfs4_put_fattr(&a.obj_attributes, &s, buf, sizeof(buf)) &&
 	       nfs4_begin(c, x, 4, true, c->fh) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
 }
@@ -70,6 +76,9 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
 		return -EBADMSG;
+	/* Nothing was done: with names, once they are there. */
+	if (r.status == NFS4ERR_BADOWNER && nfs_owner_names(c))
+		return 0;
 	if (r.status)
 		return nfs4_error(c, r.status);
 	nfs4_goes_on_at(c, STEP_GETATTR);

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+#define FOUND_S     600u
+#define NONE_S      60u
+#define BUCKETS     256u
+#define ENTRIES_MAX 4096u
+#define NS_PER_S    1000000000ull
+
+enum { TO_ID, TO_NAME };
+
+unsigned nfs_owner_wait_ms = 5000;
+
+struct nfs_idmap_entry {
+	struct list node;               /* in its bucket */
+	struct list lru;                /* the least recently used is first */
+	struct list asked;              /* in the mapper's queue */
+	unsigned refs;                  /* calls that wait */
+	int way;
+	bool group;
+	bool queued;                    /* in the queue, or with the mapper */
+	bool answered, found;
+	uint64_t asked_ns, until_ns;
+	uint32_t id;
+	char name[NFS_OWNER_MAX];
+};
+
+/* A lane with calls that wait. */
+struct waiting_lane {
+	struct loop_msg m;
+	struct nfs_idmap *im;
+	struct nfs_lane *lane;
+	bool posted;                    /* m is the loop's */
+};
+
+struct nfs_idmap {
+	struct nfs_client *cl;
+	const struct nfs_idmapper *mapper;
+	pthread_mutex_t mu;             /* of all that follows */
+	pthread_cond_t cond;            /* asked is not empty, or stopping */
+	struct list bucket[BUCKETS];
+	struct list lru, asked;
+	unsigned entries;
+	bool stopping, started, joined, warned, names_wanted;
+	pthread_t tid;
+	struct waiting_lane lane[NFS_LANES_MAX];
+};
+
+/* ---- the table ---- */
+
+static unsigned bucket_of(int way, bool group, const char *name, uint32_t id)
+{
+	uint32_t h = 2166136261u ^ (uint32_t)(way * 2 + group);
+
+	if (way == TO_NAME)
+		return (h ^ id * 2654435761u) % BUCKETS;
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h % BUCKETS;
+}
+
+static struct nfs_idmap_entry *find(struct nfs_idmap *im, int way, bool group, const char *name,
+				    uint32_t id)
+{
+	list_for_each(n, &im->bucket[bucket_of(way, group, name, id)]) {
+		struct nfs_idmap_entry *e = container_of(n, struct nfs_idmap_entry, node);
+
+		if (e->way == way && e->group == group &&
+		    (way == TO_NAME ? e->id == id : !strcmp(e->name, name)))
+			return e;
+	}
+	return NULL;
+}
+
+/* Names come from the server, which may have many: the table does not grow with them. */
+static void make_room(struct nfs_idmap *im)
+{
+	list_for_each_safe(n, tmp, &im->lru) {
+		struct nfs_idmap_entry *e = container_of(n, struct nfs_idmap_entry, lru);
+
+		if (im->entries < ENTRIES_MAX)
+			return;
+		if (e->refs || e->queued)
+			continue;
+		list_del(&e->node);
+		list_del(&e->lru);
+		free(e);
+		im->entries--;
+	}
+}
+
+static struct nfs_idmap_entry *add(struct nfs_idmap *im, int way, bool group, const char *name,
+				   uint32_t id)
+{
+	struct nfs_idmap_entry *e;
+
+	make_room(im);
+	e = im->entries < ENTRIES_MAX ? calloc(1, sizeof(*e)) : NULL;
+	if (!e)
+		return NULL;
+	e->way = way;
+	e->group = group;
+	e->id = way == TO_ID ? NFS_NOBODY : id;
+	if (way == TO_ID)
+		memcpy(e->name, name, strlen(name) + 1);
+	list_add_tail(&im->bucket[bucket_of(way, group, name, id)], &e->node);
+	list_add_tail(&im->lru, &e->lru);
+	im->entries++;
+	return e;
+}
+
+/* ---- the mapper ---- */
+
+static bool is_nobody(const char *name)
+{
+	size_t n = strcspn(name, "@");
+
+	return (n == 6 && !memcmp(name, "nobody", 6)) || (n == 7 && !memcmp(name, "nogroup", 7));
+}
+
+static void warn_once(struct nfs_idmap *im, const struct nfs_idmap_entry *e)
+{
+	/* The server's own word for whom it does not know. */
+	if (im->warned || (e->way == TO_ID && is_nobody(e->name)))
+		return;
+	im->warned = true;
+	if (e->way == TO_ID)
+		log_warn("the server's %s '%s' is unknown here, its files belong to nobody: is Domain "
+			 "in /etc/idmapd.conf the server's, and the name known ('getent %s')? Others "
+			 "are not mentioned", e->group ? "group" : "user", e->name,
+			 e->group ? "group" : "passwd");
+	else
+		log_warn("the server wants names for owners, and %s %u has none here (idmapd.conf(5))",
+			 e->group ? "group" : "user", e->id);
+}
+
+static void on_answered(struct loop_msg *m);
+
+static void answer(struct nfs_idmap *im, struct nfs_idmap_entry *e,
+		   const struct nfs_idmap_entry *got, int rc)
+{
+	e->queued = false;
+	e->answered = true;
+	e->found = rc == 0;
+	e->until_ns = mono_ns() + (rc ? NONE_S : FOUND_S) * NS_PER_S;
+	if (e->way == TO_ID)
+		e->id = rc ? NFS_NOBODY : got->id;
+	else if (!rc)
+		memcpy(e->name, got->name, sizeof(e->name));
+	if (rc && !im->stopping)
+		warn_once(im, e);
+	for (unsigned i = 0; e->refs && !im->stopping && i < im->cl->nlanes; i++) {
+		struct waiting_lane *w = &im->lane[i];
+
+		if (w->posted)
+			continue;
+		w->posted = true;
+		loop_post(w->lane->loop, &w->m);
+	}
+}
+
+static void *mapper_main(void *arg)
+{
+	struct nfs_idmap *im = arg;
+	struct nfs_idmap_entry *e, q;
+	struct list *n;
+	int rc;
+
+	pthread_mutex_lock(&im->mu);
+	while (!im->stopping) {
+		n = list_pop(&im->asked);
+		if (!n) {
+			pthread_cond_wait(&im->cond, &im->mu);
+			continue;
+		}
+		/* queued keeps it in the table. */
+		e = container_of(n, struct nfs_idmap_entry, asked);
+		q = *e;
+		pthread_mutex_unlock(&im->mu);
+		rc = q.way == TO_ID ? im->mapper->to_id(q.group, q.name, &q.id) :
+		     im->mapper->to_name(q.group, q.id, q.name, sizeof(q.name));
+		pthread_mutex_lock(&im->mu);
+		answer(im, e, &q, rc);
+	}
+	pthread_mutex_unlock(&im->mu);
+	return NULL;
+}
+
+static bool start_mapper(struct nfs_idmap *im)
+{
+	sigset_t all, old;
+	int rc;
+
+	if (im->started)
+		return true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&im->tid, NULL, mapper_main, im);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		log_err("cannot start a thread for the owners' names: %s", strerror(rc));
+	im->started = rc == 0;
+	return im->started;
+}
+
+/* ---- asking; with the lock held ---- */
+
+static void ask(struct nfs_idmap *im, struct nfs_idmap_entry *e, uint64_t now)
+{
+	if (e->queued || im->stopping || !start_mapper(im))
+		return;
+	e->queued = true;
+	e->asked_ns = now;
+	list_add_tail(&im->asked, &e->asked);
+	pthread_cond_signal(&im->cond);
+}
+
+static struct nfs_idmap_entry *look_up(struct nfs_idmap *im, int way, bool group,
+				       const char *name, uint32_t id)
+{
+	struct nfs_idmap_entry *e = find(im, way, group, name, id);
+	uint64_t now = mono_ns();
+
+	if (!e)
+		e = add(im, way, group, name, id);
+	if (!e)
+		return NULL;
+	list_del(&e->lru);
+	list_add_tail(&im->lru, &e->lru);
+	if (now >= e->until_ns)
+		ask(im, e, now);
+	return e;
+}
+
+/* Is it worth waiting for? */
+static bool is_open(const struct nfs_idmap_entry *e)
+{
+	return e && e->queued && !e->answered && mono_ns() - e->asked_ns < nfs_owner_wait_ms * 1000000ull;
+}
+
+/* ---- for the version's codec ---- */
+
+/* What the library, and a log, may be given. */
+static bool is_sane(const char *name, uint32_t len, char out[NFS_OWNER_MAX])
+{
+	if (len == 0 || len >= NFS_OWNER_MAX)
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if ((uint8_t)name[i] < ' ' || name[i] == 0x7f)
+			return false;
+	memcpy(out, name, len);
+	out[len] = '\0';
+	return true;
+}
+
+static void set_owner(struct nfs_call *c, bool group, uint32_t id)
+{
+	if (group)
+		c->attr.gid = id;
+	else
+		c->attr.uid = id;
+}
+
+static void drop(struct nfs_call *c, bool group)
+{
+	struct nfs_idmap_entry *e = c->owners.of[group];
+
+	if (e)
+		e->refs--;
+	c->owners.of[group] = NULL;
+}
+
+void nfs_owner_of_call(struct nfs_call *c, bool group, const char *name, uint32_t len)
+{
+	struct nfs_idmap *im = c->lane->client->idmap;
+	struct nfs_idmap_entry *e;
+	char text[NFS_OWNER_MAX];
+
+	if (!im || !is_sane(name, len, text)) {
+		set_owner(c, group, NFS_NOBODY);
+		return;
+	}
+	pthread_mutex_lock(&im->mu);
+	drop(c, group);
+	e = look_up(im, TO_ID, group, text, 0);
+	set_owner(c, group, e ? e->id : NFS_NOBODY);
+	if (is_open(e)) {
+		e->refs++;
+		c->owners.of[group] = e;
+	}
+	pthread_mutex_unlock(&im->mu);
+}
+
+bool nfs_owner_known(struct nfs_client *cl, bool group, const char *name, uint32_t len,
+		     uint32_t *id)
+{
+	struct nfs_idmap *im = cl->idmap;
+	struct nfs_idmap_entry *e;
+	char text[NFS_OWNER_MAX];
+	bool known;
+
+	*id = NFS_NOBODY;
+	if (!im || !is_sane(name, len, text))
+		return true;
+	pthread_mutex_lock(&im->mu);
+	e = look_up(im, TO_ID, group, text, 0);
+	if (e)
+		*id = e->id;
+	known = !is_open(e);
+	pthread_mutex_unlock(&im->mu);
+	return known;
+}
+
+bool nfs_owner_names(struct nfs_call *c)
+{
+	struct nfs_idmap *im = c->lane->client->idmap;
+
+	if (!im || c->owners.by_name)
+		return false;
+	c->owners.by_name = c->owners.send = true;
+	pthread_mutex_lock(&im->mu);
+	im->names_wanted = true;
+	for (int group = 0; group < 2; group++) {
+		struct nfs_idmap_entry *e;
+
+		if (!(c->sattr.valid & (group ? NFS_SET_GID : NFS_SET_UID)))
+			continue;
+		e = look_up(im, TO_NAME, group, NULL, group ? c->sattr.gid : c->sattr.uid);
+		drop(c, group);
+		if (is_open(e)) {
+			e->refs++;
+			c->owners.of[group] = e;
+		}
+	}
+	pthread_mutex_unlock(&im->mu);
+	return true;
+}
+
+bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NFS_OWNER_MAX])
+{
+	struct nfs_idmap *im = cl->idmap;
+	struct nfs_idmap_entry *e;
+	bool found = false;
+
+	if (!im)
+		return false;
+	pthread_mutex_lock(&im->mu);
+	if (im->names_wanted) {
+		e = find(im, TO_NAME, group, NULL, id);
+		found = e && e->found;
+		if (found)
+			memcpy(name, e->name, NFS_OWNER_MAX);
+	}
+	pthread_mutex_unlock(&im->mu);
+	return found;
+}
+
+/* ---- calls that wait ---- */
+
+/* With the lock held: what is there goes to c; true: all of it. */
+static bool take_answers(struct nfs_call *c, bool late)
+{
+	bool all = true;
+
+	for (int group = 0; group < 2; group++) {
+		struct nfs_idmap_entry *e = c->owners.of[group];
+
+		if (!e)
+			continue;
+		if (!e->answered && !late) {
+			all = false;
+			continue;
+		}
+		if (e->way == TO_ID)
+			set_owner(c, group, e->id);
+		drop(c, group);
+	}
+	return all;
+}
+
+/* Off the lane's list, whose references are dropped. */
+static void go_on(struct nfs_call *c)
+{
+	bool send = c->owners.send;
+
+	c->owners.waits = c->owners.send = false;
+	loop_timer_clear(&c->timer);
+	list_del(&c->node);
+	nfs_owner_done(c, send);
+}
+
+static void on_late(struct loop_timer *t)
+{
+	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+	struct nfs_idmap *im = c->lane->client->idmap;
+
+	pthread_mutex_lock(&im->mu);
+	take_answers(c, true);
+	pthread_mutex_unlock(&im->mu);
+	go_on(c);
+}
+
+static void on_answered(struct loop_msg *m)
+{
+	struct waiting_lane *w = container_of(m, struct waiting_lane, m);
+	struct list ready;
+
+	list_init(&ready);
+	pthread_mutex_lock(&w->im->mu);
+	w->posted = false;
+	list_for_each_safe(n, tmp, &w->lane->mapping) {
+		struct nfs_call *c = container_of(n, struct nfs_call, node);
+
+		if (!take_answers(c, false))
+			continue;
+		list_del(n);
+		list_add_tail(&ready, n);
+	}
+	pthread_mutex_unlock(&w->im->mu);
+	/* One at a time: what follows may do anything to the others. */
+	while (!list_empty(&ready))
+		go_on(container_of(ready.next, struct nfs_call, node));
+}
+
+bool nfs_owner_wait(struct nfs_call *c)
+{
+	struct nfs_idmap *im = c->lane->client->idmap;
+	bool all;
+
+	if (!c->owners.of[0] && !c->owners.of[1] && !c->owners.send)
+		return false;
+	pthread_mutex_lock(&im->mu);
+	all = take_answers(c, false);
+	pthread_mutex_unlock(&im->mu);
+	if (all && !c->owners.send)
+		return false;
+	c->owners.waits = true;
+	loop_timer_init(&c->timer, on_late);
+	loop_timer_set(c->lane->loop, &c->timer, all ? 0 : nfs_owner_wait_ms);
+	list_add_tail(&c->lane->mapping, &c->node);
+	return true;
+}
+
+void nfs_owner_drop(struct nfs_call *c)
+{
+	struct nfs_idmap *im = c->lane->client->idmap;
+
+	if (!c->owners.of[0] && !c->owners.of[1] && !c->owners.send)
+		return;
+	if (c->owners.waits)
+		loop_timer_clear(&c->timer);
+	c->owners.waits = c->owners.send = false;
+	pthread_mutex_lock(&im->mu);
+	drop(c, false);
+	drop(c, true);
+	pthread_mutex_unlock(&im->mu);
+}
+
+/* ---- life ---- */
+
+struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m)
+{
+	struct nfs_idmap *im = calloc(1, sizeof(*im));
+
+	if (!im)
+		return NULL;
+	im->cl = cl;
+	im->mapper = m;
+	pthread_mutex_init(&im->mu, NULL);
+	pthread_cond_init(&im->cond, NULL);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		list_init(&im->bucket[i]);
+	list_init(&im->lru);
+	list_init(&im->asked);
+	for (unsigned i = 0; i < cl->nlanes; i++)
+		im->lane[i] = (struct waiting_lane){
+			.m.fn = on_answered, .im = im, .lane = &cl->lanes[i],
+		};
+	return im;
+}
+
+bool nfs_idmap_stop(struct nfs_idmap *im, unsigned timeout_ms)
+{
+	struct timespec ts;
+
+	if (!im)
+		return true;
+	pthread_mutex_lock(&im->mu);
+	im->stopping = true;
+	pthread_cond_signal(&im->cond);
+	pthread_mutex_unlock(&im->mu);
+	/* No other is started from now on. */
+	if (!im->started || im->joined)
+		return true;
+	nfs_deadline(&ts, timeout_ms);
+	im->joined = pthread_clockjoin_np(im->tid, NULL, CLOCK_MONOTONIC, &ts) == 0;
+	return im->joined;
+}
+
+void nfs_idmap_free(struct nfs_idmap *im)
+{
+	if (!im)
+		return;
+	list_for_each_safe(n, tmp, &im->lru)
+		free(container_of(n, struct nfs_idmap_entry, lru));
+	pthread_cond_destroy(&im->cond);
+	pthread_mutex_destroy(&im->mu);
+	free(im);
+}
