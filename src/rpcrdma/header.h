@@ -34,7 +34,7 @@ enum rr_errcode { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
  */
 #define RR_SEGS_MAX   16u       /* segments of one chunk */
 #define RR_READS_MAX  32u       /* segments of a Read list */
-#define RR_WRITES_MAX 4u        /* Write chunks of a Write list */
+#define RR_WRITES_MAX 16u       /* Write chunks of a Write list */
 
 #define RR_HDR_FIXED  16u       /* what every header begins with */
 #define RR_HDR_MIN    28u       /* three empty lists */

@@ -165,6 +165,14 @@ static bool hold(struct gw_call *k)
 	return true;
 }
 
+/* Not passed on, so not executed. */
+static void refuse(struct gw_call *k)
+{
+	k->answered = true;
+	reply_error(k->pair, k, k->h.xid, RR_ERR_CHUNK);
+	pair_call_done(k);
+}
+
 /* The record is complete. */
 static void pass_on(struct gw_call *k)
 {
@@ -172,9 +180,7 @@ static void pass_on(struct gw_call *k)
 	struct gw_pair *p = k->pair;
 
 	if (k->call_len < CALL_WORDS * 4 || gw_word(m) != k->h.xid) {
-		k->answered = true;
-		reply_error(p, k, k->h.xid, RR_ERR_CHUNK);
-		pair_call_done(k);
+		refuse(k);
 		return;
 	}
 	k->xid = k->h.xid;
@@ -182,6 +188,10 @@ static void pass_on(struct gw_call *k)
 		k->prog = gw_word(m + 12);
 		k->vers = gw_word(m + 16);
 		k->proc = gw_word(m + 20);
+		if (!args_reads_ok(k)) {
+			refuse(k);
+			return;
+		}
 	} else {
 		k->answered = true;     /* the answer to a call of the server's */
 	}

@@ -258,6 +258,12 @@ void call_received(struct gw_pair *p, const char *msg, uint32_t len);
 /* One of its RDMA Reads has completed. */
 void call_read_done(struct gw_call *k);
 
+/* ---- args.c ---- */
+
+/* The record is there: are its Read chunks where such may be, and as long as what
+ * they stand for? */
+bool args_reads_ok(const struct gw_call *k);
+
 /* ---- drc.c ---- */
 
 void drc_init(struct gw_drc *d);

@@ -6,8 +6,8 @@
  *     sent      | header, Write list | xid ... length | rest |
  *
  * The items that the call has Write chunks for are RDMA-Written there, the
- * first item to the first chunk and so on, and taken out of the message. What
- * is left goes inline, or if it is too long, into the Reply chunk.
+ * first item to the first chunk and so on, and taken out of the message. A chunk
+ * of no size leaves its item where it is (RFC 8166, section 4.4.6.2). What is left goes inline, or if it is too long, into the Reply chunk.
  */
 #include <errno.h>
 #include <string.h>
@@ -103,6 +103,9 @@ static int place(struct gw_call *k, struct rr_header *h, struct reduced *out)
 		struct chunk_pos pos = { 0, 0 };
 		uint32_t len = i < n ? items[i].len : 0;
 
+		/* A chunk without room says that its item is wanted inline. */
+		if (!rr_chunk_len(&h->writes[i]))
+			continue;
 		if (len > rr_chunk_len(&h->writes[i]))
 			return -EMSGSIZE;
 		if (len) {

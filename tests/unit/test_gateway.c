@@ -421,28 +421,11 @@ Test(gateway, refused_while_its_reads_are_under_way, .init = setup, .fini = tear
 {
 	/* The first chunk is right and is read; the record must go nowhere. */
 	for (unsigned i = 0; i < 50; i++) {
-		ASK(HEAD(0), 1, 40, SEG(60000, 0), 1, 41, SEG(8, 0), 0, 0, 0, NFS_CALL(3, 7));
+		ASK(HEAD(0), 1, 40, SEG(60000, 0), 1, 41, SEG(8, 0), 0, 0, 0, NFS_CALL(4, 1));
 		cr_assert(got(3) == RR_ERROR && got(4) == RR_ERR_CHUNK);
 	}
 	still_serves();
 	cr_assert_eq(srv.records, 1);
-}
-
-Test(gateway, read_chunk_of_many_segments, .init = setup, .fini = teardown)
-{
-	static const char want[] = "abcdefgh";
-
-	memcpy(cl.mem, "abc", 3);
-	memcpy(cl.mem + 100, "defgh", 5);
-	ANSWER(REPLY_OK);
-	ASK(HEAD(0), 1, 40, SEG(3, 0), 1, 40, SEG(0, 0), 1, 40, SEG(5, 100), 0, 0, 0,
-	    NFS_CALL(3, 7), 0x77);
-	cr_assert_eq(srv.len, 40 + 8 + 4);
-	cr_assert(!memcmp(srv.rec + 40, want, 8) && word_at(srv.rec, 12) == 0x77);
-	/* Five bytes, and their pad made up. */
-	ASK(HEAD(0), 1, 40, SEG(5, 100), 0, 0, 0, NFS_CALL(3, 7), 0x77);
-	cr_assert(srv.len == 40 + 8 + 4 && !memcmp(srv.rec + 40, "defgh\0\0\0", 8));
-	cr_assert_eq(word_at(srv.rec, 12), 0x77);
 }
 
 Test(gateway, long_call, .init = setup, .fini = teardown)
@@ -468,7 +451,7 @@ Test(gateway, reply_to_xid_zero, .init = setup, .fini = teardown)
 	/* A call whose data is still on its way has none yet, and not that one. */
 	cr_assert_eq(gw_faults_parse(&gw.faults, "stall-read@1=100", &eb), 0);
 	ANSWER(REPLY_OK);
-	cl_send(WORDS(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 7)));
+	cl_send(WORDS(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(4, 1)));
 	RUN_UNTIL(gw.ncalls == 1);
 	ASK(0, 1, 4, 0, 0, 0, 0, 0, 0, 2, 100003, 3, 0, 0, 0, 0, 0);
 	cr_assert(got(0) == 0 && got(7) == 0);
@@ -679,6 +662,51 @@ Test(gateway, late_call_outlives_its_connection, .init = setup, .fini = drc_tear
 	cr_assert(srv.records == 1 && got(13) == 17);
 }
 
+Test(gateway, read_chunk_of_many_segments, .init = setup, .fini = teardown)
+{
+	static const char want[] = "abcdefgh";
+
+	memcpy(cl.mem, "abc", 3);
+	memcpy(cl.mem + 100, "defgh", 5);
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 1, 40, SEG(3, 0), 1, 40, SEG(0, 0), 1, 40, SEG(5, 100), 0, 0, 0,
+	    NFS_CALL(4, 1), 0x77);
+	cr_assert_eq(srv.len, 40 + 8 + 4);
+	cr_assert(!memcmp(srv.rec + 40, want, 8) && word_at(srv.rec, 12) == 0x77);
+	/* Five bytes, and their pad made up. */
+	ASK(HEAD(0), 1, 40, SEG(5, 100), 0, 0, 0, NFS_CALL(4, 1), 0x77);
+	cr_assert(srv.len == 40 + 8 + 4 && !memcmp(srv.rec + 40, "defgh\0\0\0", 8));
+	cr_assert_eq(word_at(srv.rec, 12), 0x77);
+}
+
+/* A file handle of a word, then offset, count, stable, length: the data is at 68. */
+#define WRITE3(len) NFS_CALL(3, 7), 4, 0x66, 0, 0, len, 2, len
+/* A directory's handle, the name "ab", mode and mtime, length: the target at 96. */
+#define SYMLINK3(len) NFS_CALL(3, 10), 4, 0x66, 2, 0x61620000, 1, 0777, 0, 0, 0, 0, 2, 1, 2, len
+
+/* Version 3 has two items that may be in a Read chunk, and those are there. */
+Test(gateway, v3_read_chunks, .init = setup, .fini = drc_teardown)
+{
+	memcpy(cl.mem, "abcdef", 6);
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 1, 68, SEG(6, 0), 0, 0, 0, WRITE3(6));
+	cr_assert(srv.len == 68 + 8 && !memcmp(srv.rec + 68, "abcdef\0\0", 8));
+	ASK(HEAD(0), 1, 68, SEG(3, 0), 1, 68, SEG(5, 3), 0, 0, 0, WRITE3(7));
+	cr_assert(srv.len == 68 + 8 && srv.records == 2, "with its pad");
+	ASK(HEAD(0), 1, 96, SEG(5, 0), 0, 0, 0, SYMLINK3(5));
+	cr_assert(srv.len == 96 + 8 && !memcmp(srv.rec + 96, "abcde\0\0\0", 8));
+	/* Shorter or longer than it says; before, behind, or within; two of them. */
+	REFUSED(HEAD(0), 1, 68, SEG(5, 0), 0, 0, 0, WRITE3(6));
+	REFUSED(HEAD(0), 1, 68, SEG(9, 0), 0, 0, 0, WRITE3(6));
+	REFUSED(HEAD(0), 1, 64, SEG(4, 0), 0, 0, 0, WRITE3(6));
+	REFUSED(HEAD(0), 1, 64, SEG(6, 0), 0, 0, 0, WRITE3(6), 1, 2);
+	REFUSED(HEAD(0), 1, 64, SEG(4, 0), 1, 68, SEG(6, 0), 0, 0, 0, WRITE3(6));
+	/* Others have none: MKDIR, a call cut off, and MOUNT. */
+	REFUSED(HEAD(0), 1, 48, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 9), 4, 0x66, 4);
+	REFUSED(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 7));
+	REFUSED(HEAD(0), 1, 44, SEG(4, 0), 0, 0, 0, XID, 0, 2, 100005, 3, 1, 0, 0, 0, 0, 4);
+}
+
 /* ---- Write and Reply chunks ---- */
 
 /* status, no attributes, count, eof, length; then data. */
@@ -718,6 +746,20 @@ Test(gateway, read_of_nothing, .init = setup, .fini = teardown)
 	cr_assert(got(5) == 1 && got(8) == 0 && cl.len == 4 * (13 + 8));
 }
 
+/* Of no segments, or of empty ones: the data is wanted inline. */
+Test(gateway, write_chunk_of_no_size, .init = setup, .fini = teardown)
+{
+	ANSWER(READ3(8, 0x61626364, 0x65666768));
+	ASK(HEAD(0), 0, 1, 0, 0, 0, NFS_CALL(3, 6));
+	cr_assert(got(3) == RR_MSG && got(5) == 1 && got(6) == 0 && got(7) == 0 && got(8) == 0);
+	cr_assert(cl.len == 4 * (9 + 11 + 2) && got(20) == 0x61626364 && got(21) == 0x65666768);
+	ASK(HEAD(0), 0, 1, 2, SEG(0, 0), SEG(0, 8), 0, 0, NFS_CALL(3, 6));
+	cr_assert(got(3) == RR_MSG && got(6) == 2 && got(8) == 0 && got(12) == 0);
+	cr_assert(cl.len == 4 * (17 + 11 + 2) && got(28) == 0x61626364);
+	cr_assert_eq(srv.records, 2);
+	still_serves();
+}
+
 Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
 {
 #define READ4(len, ...) 25, 0, 1, len, __VA_ARGS__
@@ -732,6 +774,16 @@ Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
 	/* What is left has the three results, without their data. */
 	cr_assert_eq(cl.len, 4 * (25 + 6 + 5 + 3 * 4));
 	cr_assert(got(36) == 25 && got(39) == 1 && got(40) == 25 && got(43) == 6 && got(47) == 4);
+}
+
+Test(gateway, more_write_chunks_than_four, .init = setup, .fini = teardown)
+{
+#define ONE4(c) READ4(4, c * 0x01010101u)
+#define CHUNK(at) 1, 1, SEG(4, at)
+	ANSWER(REPLY_OK, 0, 0, 7, 22, 0, ONE4('a'), ONE4('b'), ONE4('c'), ONE4('d'), ONE4('e'), ONE4('f'));
+	ASK(HEAD(0), 0, CHUNK(0), CHUNK(4), CHUNK(8), CHUNK(12), CHUNK(16), CHUNK(20), 0, 0, NFS_CALL(4, 1));
+	cr_assert(!memcmp(cl.mem, "aaaabbbbccccddddeeeeffff\0", 25));
+	cr_assert_eq(cl.len, 4 * (7 + 6 * 6 + 6 + 5 + 6 * 4));
 }
 
 /* An item without bytes has a chunk as well. */
