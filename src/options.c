@@ -242,7 +242,7 @@ static const char *letter_arg(const char *rest, int argc, char *const *argv, int
 }
 
 /* One word that begins with '-' and is more than that. */
-static int take_letters(struct options *o, int argc, char *const *argv, int *i, bool helper,
+static int take_letters(struct options *o, int argc, char *const *argv, int *i,
 			struct errbuf *eb)
 {
 	const char *word = argv[*i];
@@ -260,7 +260,7 @@ static int take_letters(struct options *o, int argc, char *const *argv, int *i, 
 		switch (*c) {
 		case 'f':
 			/* mount(8)'s own -f, "fake", reaches its helpers. */
-			if (helper)
+			if (o->helper)
 				o->fake = true;
 			else
 				o->foreground = true;
@@ -347,12 +347,16 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 {
 	const char *name = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *source = NULL, *mountpoint = NULL;
-	bool words_only = false, helper;
+	bool words_only = false;
 	int err;
 
 	name = name ? name + 1 : argc > 0 ? argv[0] : "";
-	helper = strncmp(name, "mount.", 6) == 0;
 	set_defaults(o);
+	o->helper = strncmp(name, "mount.", 6) == 0;
+	/* mount(8) says nothing where its own defaults are wanted: not even "dev" and
+	 * "suid" get here when somebody has written them. */
+	if (o->helper && geteuid() == 0)
+		o->nosuid = o->nodev = false;
 	o->sloppy = has_sloppy(argc, argv);
 	for (int i = 1; i < argc; i++) {
 		const char *word = argv[i];
@@ -362,7 +366,7 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 			continue;
 		}
 		if (!words_only && word[0] == '-' && word[1]) {
-			err = take_letters(o, argc, argv, &i, helper, eb);
+			err = take_letters(o, argc, argv, &i, eb);
 			if (err || o->action != OPT_MOUNT)
 				return err;
 		} else if (!source) {

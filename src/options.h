@@ -32,6 +32,7 @@ struct options {
 	char *source;           /* SERVER:/EXPORT as given */
 	char *server;           /* the host in it, without brackets */
 	char *export;           /* the path in it; begins with '/' */
+	bool helper;            /* called by mount(8), as mount.nfsrdma */
 	char *mountpoint;       /* absolute; not checked for existence */
 	bool foreground;        /* -f, -d */
 	bool fake;              /* check everything, mount nothing */

@@ -14,7 +14,8 @@
  *   UINT    unsigned
  *   STRING  char *
  *   CHOICE  int     the number that belongs to the word; off SIZE_MAX: nowhere
- *   IGNORE  -       words that fstab and mount(8) have for themselves
+ *   IGNORE  -       words that fstab and mount(8) have for themselves; to mount(8)'s
+ *                   helper some of them mean something (apply)
  *   REFUSE  -       known from nfs(5), but not there yet: says so
  *
  * Later options override earlier ones. What depends on several options
@@ -44,7 +45,7 @@ struct row {
 	int value;              /* FLAG, TRI; CHOICE: the default */
 	const struct choice *choices;
 	const char *meta;       /* STRING, UINT: what --help writes after '=' */
-	/* STRING: checks the value; UINT: further fields to set. */
+	/* STRING: checks the value; UINT, IGNORE: further fields to set. */
 	int (*apply)(struct options *o, const struct row *r, const char *value,
 		     struct errbuf *eb);
 	const char *group;
@@ -88,6 +89,10 @@ int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
 		      struct errbuf *eb);
 int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
 			struct errbuf *eb);
+int opt_apply_group(struct options *o, const struct row *r, const char *value,
+		    struct errbuf *eb);
+int opt_apply_user(struct options *o, const struct row *r, const char *value,
+		   struct errbuf *eb);
 int opt_apply_path(struct options *o, const struct row *r, const char *value,
 		   struct errbuf *eb);
 

@@ -145,6 +145,27 @@ int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
 	return 0;
 }
 
+/* What mount(8) means by them: who is not root and may mount this must not bring
+ * set-user-ID programs and devices in, unless words behind say so. */
+int opt_apply_group(struct options *o, const struct row *r, const char *value,
+		    struct errbuf *eb)
+{
+	(void)r;
+	(void)value;
+	(void)eb;
+	if (o->helper)
+		o->nosuid = o->nodev = true;
+	return 0;
+}
+
+int opt_apply_user(struct options *o, const struct row *r, const char *value,
+		   struct errbuf *eb)
+{
+	if (o->helper)
+		o->noexec = true;
+	return opt_apply_group(o, r, value, eb);
+}
+
 static int store_uint(struct options *o, const struct row *r, const char *value,
 		      struct errbuf *eb)
 {
@@ -232,7 +253,7 @@ static int store(struct options *o, const struct row *r, const char *value, stru
 			return r->apply(o, r, value, eb);
 		return opt_store_string(opt_field(o, r), value) ? opt_no_memory(eb) : 0;
 	case IGNORE:
-		return 0;
+		return r->apply ? r->apply(o, r, value, eb) : 0;
 	case REFUSE:
 		return err_set(eb, -EINVAL, "option %s: %s", r->name, r->help);
 	}

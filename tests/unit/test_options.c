@@ -250,6 +250,32 @@ Test(options, mount_helper)
 	cr_assert_lt(parse("mount.nfsrdma", "srv:/e", "/mnt", "-s", "-o", "port=x", NULL), 0);
 }
 
+/* mount(8) has defaults of its own, and says only what is not its default. */
+Test(options, mount_helper_and_devices)
+{
+	static const struct { const char *opts; bool nosuid, nodev, noexec; } t[] = {
+		{ "rw", false, false, false }, { "rw,nosuid", true, false, false },
+		{ "rw,nodev", false, true, false }, { "rw,user", true, true, true },
+		{ "rw,users,exec", true, true, false }, { "rw,user=me,suid", false, true, true },
+		{ "rw,owner", true, true, false }, { "rw,group,dev", true, false, false },
+		{ "rw,noexec,nosuid,nodev,user=me", true, true, true },
+	};
+	bool root = geteuid() == 0;
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		cr_assert_eq(parse("/sbin/mount.nfsrdma", "srv:/e", "/mnt", "-o", t[i].opts, NULL), 0);
+		cr_assert_eq(o.noexec, t[i].noexec, "%s", t[i].opts);
+		/* Who is not root gets what fusermount3 gives him. */
+		if (root)
+			cr_assert(o.nosuid == t[i].nosuid && o.nodev == t[i].nodev, "%s", t[i].opts);
+		/* Said to the program itself, these mean nothing. */
+		cr_assert_eq(parse("nfsrdma-fuse", "srv:/e", "/mnt", "-o", "user,group", NULL), 0);
+		cr_assert(o.nosuid && o.nodev && !o.noexec);
+	}
+	cr_assert_eq(parse("/sbin/mount.nfsrdma", "srv:/e", "/mnt", NULL), 0);
+	cr_assert(o.nosuid == !root && o.nodev == !root);
+}
+
 /* As mount.fuse3 calls a file system: nfsrdma-fuse SOURCE DIR -o OPTS */
 Test(options, mount_fuse3)
 {

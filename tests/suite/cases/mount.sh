@@ -18,8 +18,8 @@ kill -0 "$pid" 2>/dev/null && fail "the daemon is still there 3 s after the unmo
 [[ -z $(ls -A "$MNT") ]] || fail "the mountpoint is not empty after the unmount"
 # SIGTERM unmounts, too.
 mount_up
-kill -TERM $DAEMON
-wait $DAEMON || fail "status $? after SIGTERM"
+kill -TERM "$DAEMON"
+wait "$DAEMON" || fail "status $? after SIGTERM"
 mountpoint -q "$MNT" && fail "still mounted after SIGTERM"
 # One lane and many lanes.
 mount_up lanes=1
@@ -31,6 +31,36 @@ mount_down
 # Read-only.
 mount_up ro
 expect_error "Read-only" touch "$WORK/b"
+mount_down
+# By mount(8), which says nothing of its own defaults, "dev" and "suid" among them.
+by_mount() {    # OPTIONS WANTED - WANTED: those of nosuid, nodev, noexec that are to be there
+	local got
+	mount -t nfsrdma -o "vers=$VERS,$MOUNT_OPTIONS${1:+,$1}" "$REMOTE" "$MNT" || fail "mount -o '$1': status $?"
+	got=$(grep " $MNT fuse" /proc/mounts | grep -oE 'nosuid|nodev|noexec' | tr '\n' ' ')
+	equal "${got% }" "$2" "mount -o '$1'"
+	umount "$MNT" || fail "umount after mount -o '$1'"
+}
+if [[ $(id -u) == 0 ]]; then
+	# This /sbin is the case's own.
+	mkdir -p "$TMPDIR/sbin" "$TMPDIR/work"
+	ln -s "$BIN" "$TMPDIR/sbin/mount.nfsrdma"
+	mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$TMPDIR/sbin,workdir=$TMPDIR/work" overlay /sbin ||
+		fail "no overlay on /sbin"
+	trap 'umount -l /sbin; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON 2>/dev/null' EXIT
+	by_mount '' ''
+	by_mount dev,suid ''
+	by_mount nosuid nosuid
+	by_mount nodev nodev
+	by_mount user 'nosuid nodev noexec'
+	by_mount user,suid 'nodev noexec'
+	echo "$REMOTE $MNT nfsrdma noauto,vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
+	mount -T "$TMPDIR/fstab" "$MNT" || fail "mount by fstab"
+	grep " $MNT fuse" /proc/mounts | grep -E 'nosuid|nodev' && fail "options by fstab"
+	umount "$MNT"
+fi
+# Called by its own name it is careful.
+mount_up
+grep " $MNT fuse" /proc/mounts | grep nosuid | grep -q nodev || fail "suid or dev without being asked for"
 mount_down
 equal "$(clients)" "$before" "clients that the server remembers after the unmount"
 exit 0
