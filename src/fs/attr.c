@@ -91,8 +91,7 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 	if (!ino)
 		return NULL;
 	memset(e, 0, sizeof(*e));
-	e->ino = (fuse_ino_t)(uintptr_t)ino;
-	e->generation = ino->id;
+	fs_entry_node(e, ino);
 	fs_stat(fs, &e->attr, &r->call.attr);
 	e->attr_timeout = inode_timeo(&fs->inodes, ino);
 	e->entry_timeout = fs_entry_timeo(fs, r->ino);

@@ -48,6 +48,7 @@ struct stream {
 	pthread_mutex_t mu;             /* guards busy and refs */
 	bool busy;
 	unsigned refs;
+	uint64_t handle;                /* fi->fh; in fs->dirs until FUSE's release */
 	struct inode *ino;              /* a reference */
 	uint64_t verf;
 	uint64_t first;                 /* cookie that the kept entries come after */
@@ -71,9 +72,16 @@ struct filler {
 	unsigned ngiven;
 };
 
-static struct stream *stream_of(const struct fuse_file_info *fi)
+static bool stream_ref(void *obj)
 {
-	return (struct stream *)(uintptr_t)fi->fh;
+	struct stream *s = obj;
+	bool live;
+
+	pthread_mutex_lock(&s->mu);
+	live = s->refs;
+	s->refs += live;
+	pthread_mutex_unlock(&s->mu);
+	return live;
 }
 
 static void stream_put(struct fs *fs, struct stream *s)
@@ -85,6 +93,7 @@ static void stream_put(struct fs *fs, struct stream *s)
 	pthread_mutex_unlock(&s->mu);
 	if (!last)
 		return;
+	handle_del(&fs->dirs, s->handle);       /* if nobody has got it */
 	inode_put(&fs->inodes, s->ino, 1);
 	pthread_mutex_destroy(&s->mu);
 	free(s->data);
@@ -233,8 +242,7 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 	if (ino) {
 		double old = age(s);
 
-		e.ino = (fuse_ino_t)(uintptr_t)ino;
-		e.generation = ino->id;
+		fs_entry_node(&e, ino);
 		e.attr_timeout = left(inode_timeo(&fs->inodes, ino), old);
 		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);
 	}
@@ -242,7 +250,7 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 	if (ino && ok)
 		f->given[f->ngiven++] = ino;
 	else if (ino)
-		inode_put(&fs->inodes, ino, 1);
+		inode_forget(&fs->inodes, ino, 1);
 	return ok;
 }
 
@@ -293,7 +301,7 @@ static void finish(struct fs_req *r, struct filler *f)
 	pthread_mutex_unlock(&s->mu);
 	if (f && fuse_reply_buf(r->req, f->buf, f->len))
 		for (unsigned i = 0; i < f->ngiven; i++)        /* the kernel did not get them */
-			inode_put(&fs->inodes, f->given[i], 1);
+			inode_forget(&fs->inodes, f->given[i], 1);
 	if (f)
 		r->req = NULL;
 	r->extra = NULL;
@@ -381,26 +389,37 @@ static void fetch_done(struct fs_req *r)
 
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct fs_req *r = fs_req_new(req, ino);
+	struct fs *fs = fs_of(req);
+	struct stream *s;
 
-	if (!s) {
-		fuse_reply_err(req, ENOMEM);
+	if (!r)
 		return;
+	s = calloc(1, sizeof(*s));
+	if (s) {
+		pthread_mutex_init(&s->mu, NULL);
+		s->refs = 1;
+		s->ino = r->ino;
+		inode_ref(s->ino);
+		fi->fh = s->handle = handle_new(&fs->dirs, s);
 	}
-	pthread_mutex_init(&s->mu, NULL);
-	s->refs = 1;
-	s->ino = fs_inode(fs_of(req), ino);
-	inode_ref(s->ino);
-	fi->fh = (uint64_t)(uintptr_t)s;
-	if (fuse_reply_open(req, fi))
-		stream_put(fs_this_lane->fs, s);
+	if (!s || !s->handle)
+		fs_reply_err(r, ENOMEM);
+	if (s && (!s->handle || fuse_reply_open(req, fi)))
+		stream_put(fs, s);
+	r->req = NULL;
+	fs_req_free(r);
 }
 
 void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct fs *fs = fs_of(req);
+	struct stream *s = handle_del(&fs->dirs, fi->fh);
+
 	(void)ino;
-	stream_put(fs_of(req), stream_of(fi));
-	fuse_reply_err(req, 0);
+	if (s)
+		stream_put(fs, s);
+	fuse_reply_err(req, s ? 0 : EBADF);
 }
 
 void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -413,18 +432,26 @@ void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_
 
 static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)
 {
-	struct stream *s = stream_of(fi);
-	struct fs_req *r = fs_req_new(req, s->ino);
+	struct fs *fs = fs_of(req);
+	struct stream *s = handle_get(&fs->dirs, fi->fh, stream_ref);
+	struct fs_req *r;
 	bool busy;
 
-	if (!r)
+	if (!s) {
+		fuse_reply_err(req, EBADF);
 		return;
+	}
+	r = fs_req_on(req, s->ino);
+	if (!r) {
+		stream_put(fs, s);
+		return;
+	}
 	pthread_mutex_lock(&s->mu);
 	busy = s->busy;
 	s->busy = true;
-	s->refs += !busy;
 	pthread_mutex_unlock(&s->mu);
 	if (busy) {                     /* an interrupted request still runs */
+		stream_put(fs, s);
 		fs_reply_err(r, EINTR);
 		fs_req_free(r);
 		return;

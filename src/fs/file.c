@@ -35,11 +35,6 @@
 /* The kernel's own flag of an open by execve(); open(2) cannot set it. */
 #define FMODE_EXEC 0x20
 
-static struct file *file_of(const struct fuse_file_info *fi)
-{
-	return (struct file *)(uintptr_t)fi->fh;
-}
-
 /* ---- open ---- */
 
 /*
@@ -59,14 +54,19 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 
 	if (!f)
 		return NULL;
-	atomic_init(&f->refs, 1);
+	f->handle = handle_new(&r->fl->fs->files, f);
+	if (!f->handle) {
+		free(f);
+		return NULL;
+	}
 	inode_ref(ino);
 	f->ino = ino;
 	f->open = r->call.open;
 	f->cred = r->cred;
-	fi->fh = (uint64_t)(uintptr_t)f;
+	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.attr);
 	fi->noflush = !may_dirty_pages(fi->flags);
+	atomic_store(&f->refs, 1);      /* from here on it may be found */
 	return f;
 }
 
@@ -102,10 +102,20 @@ void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 	close_open(fl, ino, open, cred, NULL);
 }
 
-void fs_file_ref(struct fs_req *r, struct file *f)
+static bool ref_live(void *obj)
 {
-	atomic_fetch_add(&f->refs, 1);
-	r->file = f;
+	struct file *f = obj;
+	unsigned have = atomic_load(&f->refs);
+
+	while (have)
+		if (atomic_compare_exchange_weak(&f->refs, &have, have + 1))
+			return true;
+	return false;
+}
+
+struct file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
+{
+	return handle_get(&fs->files, fi->fh, ref_live);
 }
 
 void fs_file_put(struct fs_lane *fl, struct file *f)
@@ -114,6 +124,7 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
+	handle_del(&fl->fs->files, f->handle);  /* if nobody has got it */
 	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
 	inode_put(t, f->ino, 1);
 	free(f);
@@ -135,7 +146,7 @@ static bool sync_attr(struct fs_req *r)
 
 	/* Offset -1: the attributes only; that waits for nothing. */
 	if (back || inode_differs(t, r->ino, &r->call.attr))
-		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, (fuse_ino_t)(uintptr_t)r->ino,
+		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
 						 -1, 0);
 	if (!back)
 		return true;
@@ -169,7 +180,7 @@ static void open_done(struct fs_req *r)
 
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	if (!r)
 		return;
@@ -182,9 +193,12 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct file *f = handle_del(&fs_of(req)->files, fi->fh);
+
 	(void)ino;
-	fs_file_put(fs_this_lane, file_of(fi));
-	fuse_reply_err(req, 0);
+	if (f)
+		fs_file_put(fs_this_lane, f);
+	fuse_reply_err(req, f ? 0 : EBADF);
 }
 
 /* ---- read ---- */
@@ -282,8 +296,7 @@ bool fs_retry_reads(struct fs_lane *fl)
 
 void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct file *f = file_of(fi);
-	struct fs_req *r = fs_req_new(req, f->ino);
+	struct fs_req *r = fs_req_file(req, fi);
 
 	(void)ino;
 	if (!r)
@@ -293,10 +306,8 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		fs_req_free(r);
 		return;
 	}
-	fs_file_ref(r, f);
-	r->cred = f->cred;
 	r->size = size;
-	r->call.open = f->open;
+	r->call.open = r->file->open;
 	r->call.io.offset = (uint64_t)off;
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
 		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
@@ -393,18 +404,15 @@ void fs_write_start(struct fs_req *r)
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi)
 {
-	struct file *f = file_of(fi);
-	struct fs_req *r = fs_req_new(req, f->ino);
+	struct fs_req *r = fs_req_file(req, fi);
 	size_t size = bufv->buf[0].size;
 
 	(void)ino;
 	if (!r)
 		return;
-	fs_file_ref(r, f);
 	r->fi = *fi;
-	r->cred = f->cred;
 	r->size = size;
-	r->call.open = f->open;
+	r->call.open = r->file->open;
 	r->call.io.offset = (uint64_t)off;
 	if (size == 0) {
 		fuse_reply_write(req, 0);

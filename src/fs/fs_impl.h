@@ -71,6 +71,7 @@ struct fs {
 	struct fs_lane *lanes;
 	unsigned nlanes;
 	struct inode_table inodes;
+	struct handles files, dirs;     /* fi->fh of open files, of directory streams */
 	struct inode *root;
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* unmounted, or asked to stop */
@@ -80,10 +81,11 @@ struct fs {
 	uint64_t silly_seed;
 };
 
-/* An open file: fi->fh. FUSE's open holds a reference, and each request on it:
+/* An open file. FUSE's open holds a reference, and each request on it:
  * one that was interrupted may live longer than the open. */
 struct file {
 	_Atomic unsigned refs;
+	uint64_t handle;                /* fi->fh; in fs->files until FUSE's release */
 	struct inode *ino;              /* a reference */
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of who opened it: READ and WRITE go by it */
@@ -150,9 +152,16 @@ bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 
 /* ---- req.c ---- */
 
-/* A request object with the caller's credentials; replies ENOMEM itself and
- * returns NULL if there is none. ino's reference is taken. */
-struct fs_req *fs_req_new(fuse_req_t req, struct inode *ino);
+/* A request object for that node, with the caller's credentials. NULL: there is no
+ * such node (ESTALE), or no memory; it has been answered. */
+struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node);
+/* The same for an inode that is at hand; takes a reference. */
+struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino);
+/* The same for an open file, with the credentials of who opened it. NULL also: fi is
+ * no open file's (EBADF). */
+struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi);
+/* r->ino2 is that node. false: there is none; answered, and r freed. */
+bool fs_req_ino2(struct fs_req *r, fuse_ino_t node);
 /* The same for work that no request waits for. */
 struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino,
 				const struct rpc_cred *cred);
@@ -171,7 +180,11 @@ void fs_reply_err(struct fs_req *r, int err);
 bool fs_dies(pid_t pid, bool unknown);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
-struct inode *fs_inode(struct fs *fs, fuse_ino_t ino);
+/* The number that the kernel knows it by. */
+fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino);
+/* e is for ino; one of ino's references becomes the kernel's, if the reply gets
+ * there: inode_forget() if not. */
+void fs_entry_node(struct fuse_entry_param *e, struct inode *ino);
 /* This mount has changed its entries, or tried to: see dir.c. */
 static inline void fs_dir_changed(struct inode *dir)
 {
@@ -264,7 +277,8 @@ void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 bool fs_retry_reads(struct fs_lane *fl);
 /* A file for an open or create that succeeded: sets fi. NULL: no memory. */
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
-void fs_file_ref(struct fs_req *r, struct file *f);
+/* The open file of fi, with one more reference; NULL: fi is no open file's. */
+struct file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi);
 /* Gives a reference back; with the last one CLOSE, and REMOVE of what silly
  * rename left. */
 void fs_file_put(struct fs_lane *fl, struct file *f);

@@ -57,7 +57,7 @@ int inode_table_init(struct inode_table *t)
 			list_init(&t->names[i].bucket[b]);
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 	}
-	atomic_init(&t->next_id, 1);
+	handles_init(&t->handles);
 	atomic_init(&t->count, 0);
 	return 0;
 }
@@ -86,6 +86,7 @@ void inode_table_fini(struct inode_table *t)
 		pthread_mutex_destroy(&t->shard[i].mu);
 		pthread_mutex_destroy(&t->names[i].mu);
 	}
+	handles_fini(&t->handles);
 }
 
 /* ---- names ---- */
@@ -175,9 +176,10 @@ static void add_name(struct inode_table *t, struct inode *ino, uint64_t parent,
 	keep_newest(t, ino);
 }
 
-/* Names shard held: an inode that is listed may be on its way out. */
-static bool ref_live(struct inode *ino)
+/* Names shard or handle held: an inode that is listed may be on its way out. */
+static bool ref_live(void *obj)
 {
+	struct inode *ino = obj;
 	uint64_t have = atomic_load(&ino->refs);
 
 	while (have)
@@ -385,7 +387,11 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 	ino->hash = hash;
 	ino->fh.len = fh->len;
 	memcpy(ino->fh.data, fh->data, fh->len);
-	ino->id = atomic_fetch_add(&t->next_id, 1);
+	ino->id = handle_new(&t->handles, ino);
+	if (!ino->id) {
+		free(ino);
+		return NULL;
+	}
 	ino->type = attr->mode & S_IFMT;
 	ino->hash_next = *b;
 	*b = ino;
@@ -476,10 +482,33 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 		unhash(t, s, ino);
 	pthread_mutex_unlock(&s->mu);
 	if (last) {
+		handle_del(&t->handles, ino->id);
 		while (ino->names)
 			drop_name(t, &ino->names);
 		inode_destroy(ino);
 	}
+}
+
+struct inode *inode_by_id(struct inode_table *t, uint64_t id)
+{
+	return handle_get(&t->handles, id, ref_live);
+}
+
+void inode_known(struct inode *ino)
+{
+	atomic_fetch_add(&ino->lookups, 1);
+}
+
+bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n)
+{
+	uint64_t have = atomic_load(&ino->lookups), take;
+
+	do
+		take = n < have ? n : have;
+	while (!atomic_compare_exchange_weak(&ino->lookups, &have, have - take));
+	if (take)
+		inode_put(t, ino, take);
+	return take == n;
 }
 
 /* ---- open files ---- */

@@ -2,10 +2,10 @@
 /*
  * The inode table: filehandle <-> node id.
  *
- * A node id that the kernel knows is the address of the struct inode; the
- * kernel's lookups, requests under way and open files hold references, and the
- * inode goes when the last one does. An address that is used again gets a new
- * generation.
+ * A node id that the kernel knows is a handle (handle.h), which never comes back:
+ * `id` is that, the root's excepted. The kernel's lookups, requests under way and
+ * open files hold references, and the inode goes when the last one does. What the
+ * kernel holds of them is counted by itself: it cannot give back more than it has.
  *
  * Locks: the table is cut into shards by the handle's hash, each with a mutex
  * that is held for a table access and never while anything waits. It also
@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/list.h"
+#include "fs/handle.h"
 #include "nfs/nfs.h"
 
 #define INODE_SHARDS  64u
@@ -57,6 +58,7 @@ struct inode {
 	struct nfs_fh fh;               /* constant */
 	uint64_t id;                    /* constant: never used twice */
 	_Atomic uint64_t refs;          /* falls to 0 only under the shard's lock */
+	_Atomic uint64_t lookups;       /* how many of them are the kernel's */
 
 	mode_t type;                    /* constant: S_IFMT */
 	uint64_t change;                /* [s] of the newest attributes */
@@ -100,7 +102,7 @@ struct sent_back {
 struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 	struct name_shard names[INODE_SHARDS];
-	_Atomic uint64_t next_id;
+	struct handles handles;
 	_Atomic uint64_t count;
 	struct sent_back back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
@@ -128,6 +130,13 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 /* One more reference to an inode that has at least one. */
 void inode_ref(struct inode *ino);
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n);
+/* The inode with that id, with one more reference; NULL: there is none. */
+struct inode *inode_by_id(struct inode_table *t, uint64_t id);
+/* One of its references is going to be the kernel's. */
+void inode_known(struct inode *ino);
+/* The kernel gives n back, or did not get it after all. false: it has not got so
+ * many, and none of those beyond is given back. */
+bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 
 /* New attributes, on their way to the kernel: returns for how many seconds they may be believed. */
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);

@@ -22,7 +22,7 @@ static void entry_done(struct fs_req *r)
 	if (!ino)
 		fs_reply_err(r, ENOMEM);
 	else if (fuse_reply_entry(r->req, &e))
-		inode_put(&fs->inodes, ino, 1);
+		inode_forget(&fs->inodes, ino, 1);
 	r->req = NULL;
 	fs_req_free(r);
 }
@@ -30,7 +30,7 @@ static void entry_done(struct fs_req *r)
 /* A request to make `name` in `parent`; NULL: answered. */
 static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), parent));
+	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return NULL;
@@ -112,26 +112,24 @@ static void link_done(struct fs_req *r)
 	inode_update(&fs->inodes, r->ino, &r->call.attr);
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* the kernel's, for this entry */
-	e.ino = (fuse_ino_t)(uintptr_t)r->ino;
-	e.generation = r->ino->id;
+	fs_entry_node(&e, r->ino);
 	fs_stat(fs, &e.attr, &r->call.attr);
 	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
 	e.entry_timeout = fs_entry_timeo(fs, r->ino2);
 	if (fuse_reply_entry(r->req, &e))
-		inode_put(&fs->inodes, r->ino, 1);
+		inode_forget(&fs->inodes, r->ino, 1);
 	r->req = NULL;
 	fs_req_free(r);
 }
 
 void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-	struct fs *fs = fs_of(req);
-	struct fs_req *r = fs_req_new(req, fs_inode(fs, ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
-	r->ino2 = fs_inode(fs, parent);
-	inode_ref(r->ino2);
+	if (!fs_req_ino2(r, parent))
+		return;
 	r->call.fh2 = &r->ino2->fh;
 	r->call.name = r->name;
 	fs_req_start(r, NFS_OP_LINK, link_done);
@@ -161,10 +159,10 @@ static void create_done(struct fs_req *r)
 		fs_reply_err(r, ENOMEM);
 	} else if (fuse_reply_create(r->req, &e, &r->fi)) {
 		fs_file_put(r->fl, f);
-		inode_put(&fs->inodes, ino, 1);
+		inode_forget(&fs->inodes, ino, 1);
 	}
 	if (!f && ino)
-		inode_put(&fs->inodes, ino, 1);
+		inode_forget(&fs->inodes, ino, 1);
 	r->req = NULL;
 	fs_req_free(r);
 }

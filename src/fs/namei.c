@@ -29,14 +29,14 @@ static void lookup_done(struct fs_req *r)
 	if (!ino)
 		fs_reply_err(r, ENOMEM);
 	else if (fuse_reply_entry(r->req, &e))
-		inode_put(&fs->inodes, ino, 1); /* the kernel did not get it */
+		inode_forget(&fs->inodes, ino, 1);      /* the kernel did not get it */
 	r->req = NULL;
 	fs_req_free(r);
 }
 
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), parent));
+	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
@@ -50,9 +50,21 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	struct inode *known;
+	bool ok;
+
 	stat_add(&fs_this_lane->lane->stats, STAT_FUSE_FORGETS, n);
-	if (ino != FUSE_ROOT_ID)
-		inode_put(&fs->inodes, fs_inode(fs, ino), n);
+	if (ino == FUSE_ROOT_ID)
+		return;
+	known = inode_by_id(&fs->inodes, ino);
+	ok = known && inode_forget(&fs->inodes, known, n);
+	if (known)
+		inode_put(&fs->inodes, known, 1);
+	if (!ok && !atomic_flag_test_and_set(&said))
+		log_warn("FUSE forgets node %llx, which it does not know; more of that is not "
+			 "reported: the server may have written to memory that is not its own",
+			 (unsigned long long)ino);
 }
 
 void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -114,7 +126,7 @@ static void attr_done(struct fs_req *r)
 
 void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	(void)fi;
 	if (r)
@@ -124,7 +136,7 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	if (!r)
 		return;
@@ -137,11 +149,14 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	}
 	/* ftruncate() was allowed at open, as write() is. */
 	if (fi && (r->call.sattr.valid & NFS_SET_SIZE)) {
-		struct file *f = (struct file *)(uintptr_t)fi->fh;
-
-		fs_file_ref(r, f);
-		r->call.open = f->open;
-		r->cred = f->cred;
+		r->file = fs_file_get(r->fl->fs, fi);
+		if (!r->file) {
+			fs_reply_err(r, EBADF);
+			fs_req_free(r);
+			return;
+		}
+		r->call.open = r->file->open;
+		r->cred = r->file->cred;
 	}
 	fs_req_start(r, NFS_OP_SETATTR, attr_done);
 }
@@ -167,7 +182,7 @@ static void readlink_done(struct fs_req *r)
 
 void fs_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	if (r)
 		fs_req_start(r, NFS_OP_READLINK, readlink_done);
@@ -182,7 +197,7 @@ static void access_done(struct fs_req *r)
 
 void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
-	struct fs_req *r = fs_req_new(req, fs_inode(fs_of(req), ino));
+	struct fs_req *r = fs_req_new(req, ino);
 
 	if (!r)
 		return;
@@ -243,8 +258,7 @@ void fs_late(struct fs_req *r)
 
 void fs_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct fs *fs = fs_of(req);
-	struct fs_req *r = fs_req_new(req, ino ? fs_inode(fs, ino) : fs->root);
+	struct fs_req *r = fs_req_new(req, ino ? ino : FUSE_ROOT_ID);
 
 	if (r)
 		start_patiently(r, NFS_OP_STATFS, statfs_done);

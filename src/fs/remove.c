@@ -49,7 +49,7 @@ static void unlink_done(struct fs_req *r)
 void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
-	struct fs_req *r = fs_req_new(req, fs_inode(fs, parent));
+	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
@@ -100,7 +100,7 @@ static void rmdir_done(struct fs_req *r)
 void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
-	struct fs_req *r = fs_req_new(req, fs_inode(fs, parent));
+	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;

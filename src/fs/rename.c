@@ -149,11 +149,11 @@ void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 		fuse_reply_err(req, EINVAL);
 		return;
 	}
-	r = fs_req_new(req, fs_inode(fs, parent));
+	r = fs_req_new(req, parent);
 	if (!r || !fs_req_name(r, r->name, name) || !fs_req_name(r, r->name2, newname))
 		return;
-	r->ino2 = fs_inode(fs, newparent);
-	inode_ref(r->ino2);
+	if (!fs_req_ino2(r, newparent))
+		return;
 	r->home = r->ino2;
 	r->home_name = r->name2;
 	r->moved = inode_find(&fs->inodes, r->ino->id, r->name);

@@ -106,24 +106,87 @@ static struct fs_req *take(struct fs_lane *fl)
 	return r;
 }
 
-struct inode *fs_inode(struct fs *fs, fuse_ino_t ino)
+/* Referenced; NULL: there is none. The kernel keeps to what it was told: other
+ * numbers come from where nobody should have been able to change them. */
+static struct inode *find_node(struct fs *fs, fuse_ino_t node)
 {
-	return ino == FUSE_ROOT_ID ? fs->root : (struct inode *)(uintptr_t)ino;
+	if (node != FUSE_ROOT_ID)
+		return inode_by_id(&fs->inodes, node);
+	inode_ref(fs->root);
+	return fs->root;
 }
 
-struct fs_req *fs_req_new(fuse_req_t req, struct inode *ino)
+/* With ino's reference, which is r's then, or given back. */
+static struct fs_req *req_with(fuse_req_t req, struct inode *ino)
 {
 	struct fs_req *r = take(fs_this_lane);
 
 	if (!r) {
+		inode_put(&fs_of(req)->inodes, ino, 1);
 		fuse_reply_err(req, ENOMEM);
 		return NULL;
 	}
 	r->req = req;
 	get_cred(r->fl, req, &r->cred);
-	inode_ref(ino);
 	r->ino = ino;
 	return r;
+}
+
+struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
+{
+	struct inode *ino = find_node(fs_of(req), node);
+
+	if (ino)
+		return req_with(req, ino);
+	fuse_reply_err(req, ESTALE);
+	return NULL;
+}
+
+struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino)
+{
+	inode_ref(ino);
+	return req_with(req, ino);
+}
+
+struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct file *f = fs_file_get(fs_of(req), fi);
+	struct fs_req *r;
+
+	if (!f) {
+		fuse_reply_err(req, EBADF);
+		return NULL;
+	}
+	r = fs_req_on(req, f->ino);
+	if (!r) {
+		fs_file_put(fs_this_lane, f);
+		return NULL;
+	}
+	r->file = f;
+	r->cred = f->cred;
+	return r;
+}
+
+bool fs_req_ino2(struct fs_req *r, fuse_ino_t node)
+{
+	r->ino2 = find_node(r->fl->fs, node);
+	if (r->ino2)
+		return true;
+	fs_reply_err(r, ESTALE);
+	fs_req_free(r);
+	return false;
+}
+
+fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino)
+{
+	return ino == fs->root ? FUSE_ROOT_ID : ino->id;
+}
+
+void fs_entry_node(struct fuse_entry_param *e, struct inode *ino)
+{
+	inode_known(ino);
+	e->ino = ino->id;
+	e->generation = ino->id;
 }
 
 struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const struct rpc_cred *cred)

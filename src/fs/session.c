@@ -318,6 +318,8 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	if (getrandom(&fs->silly_seed, sizeof(fs->silly_seed), 0) != sizeof(fs->silly_seed))
 		fs->silly_seed = mono_ns();
 	inode_table_init(&fs->inodes);
+	handles_init(&fs->files);
+	handles_init(&fs->dirs);
 	fs->inodes.acregmin = cfg->acregmin;
 	fs->inodes.acregmax = cfg->acregmax;
 	fs->inodes.acdirmin = cfg->acdirmin;
@@ -386,6 +388,8 @@ void fs_free(struct fs *fs)
 	if (fs->se)
 		fuse_session_destroy(fs->se);
 	inode_table_fini(&fs->inodes);
+	handles_fini(&fs->files);
+	handles_fini(&fs->dirs);
 	sem_destroy(&fs->ended);
 	sem_destroy(&fs->inited);
 	free(fs->lanes);

@@ -339,6 +339,7 @@ static void setup(void)
 	fs.lanes = calloc(1, sizeof(*fs.lanes));
 	sem_init(&fs.inited, 0, 0);
 	inode_table_init(&fs.inodes);
+	handles_init(&fs.files);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
@@ -366,6 +367,7 @@ static void teardown(void)
 	fs_lane_fini(fl);
 	fuse_session_destroy(fs.se);
 	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.files);
 	free(fs.lanes);
 	nfs_lane_fini(&lane);
 }

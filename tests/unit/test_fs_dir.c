@@ -187,6 +187,28 @@ static void ask(uint32_t opcode, const void *body, size_t len)
 	fuse_session_process_buf(fs.se, &buf);
 }
 
+/* The references of a node that the kernel knows; not counting the one that it
+ * takes to look. */
+static uint64_t refs_of(uint64_t node)
+{
+	struct inode *ino = inode_by_id(&fs.inodes, node);
+	uint64_t n;
+
+	cr_assert_not_null(ino);
+	n = atomic_load(&ino->refs);
+	inode_put(&fs.inodes, ino, 1);
+	return n - 1;
+}
+
+static void forget_node(uint64_t node)
+{
+	struct inode *ino = inode_by_id(&fs.inodes, node);
+
+	cr_assert_not_null(ino);
+	cr_assert(inode_forget(&fs.inodes, ino, 1));
+	inode_put(&fs.inodes, ino, 1);
+}
+
 /* The server answers what is waiting for it. */
 static void serve(void)
 {
@@ -272,6 +294,7 @@ static void setup(void)
 	fs.lanes = calloc(1, sizeof(*fs.lanes));
 	sem_init(&fs.inited, 0, 0);
 	inode_table_init(&fs.inodes);
+	handles_init(&fs.dirs);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
@@ -297,6 +320,7 @@ static void teardown(void)
 	fs_lane_fini(fl);
 	fuse_session_destroy(fs.se);
 	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.dirs);
 	free(fs.lanes);
 	nfs_lane_fini(&lane);
 }
@@ -359,7 +383,7 @@ static void forget(void)
 {
 	for (unsigned i = 0; i < got.n; i++)
 		if (got.e[i].node)
-			inode_put(&fs.inodes, (struct inode *)(uintptr_t)got.e[i].node, 1);
+			forget_node(got.e[i].node);
 }
 
 static void expect_listing(unsigned from)
@@ -673,10 +697,10 @@ Test(fs_dir, plus_brings_inodes)
 	cr_assert(!got.e[0].node && !got.e[1].node, "nor are there any of the dots");
 	cr_assert(got.e[2].node && !got.e[3].node && !got.e[4].node && !got.e[5].node);
 	cr_assert_eq(atomic_load(&fs.inodes.count), before + 1);
-	cr_assert_eq(atomic_load(&((struct inode *)(uintptr_t)got.e[2].node)->refs), 1);
+	cr_assert_eq(refs_of(got.e[2].node), 1);
 	/* Each time that the kernel gets it counts. */
 	read_from(true, 0, 4096);
-	cr_assert_eq(atomic_load(&((struct inode *)(uintptr_t)got.e[2].node)->refs), 2);
+	cr_assert_eq(refs_of(got.e[2].node), 2);
 	forget();
 	forget();
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);

@@ -69,7 +69,7 @@ static struct fuse_in_header header(uint32_t opcode, size_t body)
 {
 	return (struct fuse_in_header){
 		.len = (uint32_t)(sizeof(struct fuse_in_header) + body), .opcode = opcode,
-		.unique = unique++, .nodeid = (uint64_t)(uintptr_t)file->ino,
+		.unique = unique++, .nodeid = FUSE_ROOT_ID,
 	};
 }
 
@@ -134,8 +134,11 @@ static void setup(void)
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 
+	handles_init(&fs.files);
+	handles_init(&fs.dirs);
 	file = calloc(1, sizeof(*file));
 	atomic_init(&file->refs, 1);
+	file->handle = handle_new(&fs.files, file);
 	file->ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
 	fs.root = file->ino;
 	ask_init();
@@ -146,6 +149,8 @@ static void teardown(void)
 	fs_lane_fini(fl);
 	fuse_session_destroy(fs.se);
 	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.files);
+	handles_fini(&fs.dirs);
 	free(fs.lanes);
 	free(file);
 	nfs_lane_fini(&lane);
@@ -180,7 +185,7 @@ static void reply(const uint32_t *w, unsigned n)
 
 static void ask_read(uint64_t off, uint32_t size)
 {
-	struct fuse_read_in in = { .fh = (uint64_t)(uintptr_t)file, .offset = off, .size = size };
+	struct fuse_read_in in = { .fh = file->handle, .offset = off, .size = size };
 
 	ask(header(FUSE_READ, sizeof(in)), &in, sizeof(in));
 }
@@ -265,7 +270,7 @@ Test(zerocopy, short_read_goes_on, .init = setup, .fini = teardown)
 
 static void ask_write(uint64_t off, uint32_t size)
 {
-	struct fuse_write_in in = { .fh = (uint64_t)(uintptr_t)file, .offset = off, .size = size };
+	struct fuse_write_in in = { .fh = file->handle, .offset = off, .size = size };
 
 	ask(header(FUSE_WRITE, sizeof(in) + size), &in, sizeof(in));
 }
@@ -348,7 +353,7 @@ Test(zerocopy, write_error, .init = setup, .fini = teardown)
 static void half_written(uint32_t flags)
 {
 	struct fuse_write_in in = {
-		.fh = (uint64_t)(uintptr_t)file, .size = 100000, .write_flags = flags,
+		.fh = file->handle, .size = 100000, .write_flags = flags,
 	};
 	uint32_t xid;
 
@@ -397,9 +402,12 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	cr_assert(sizeof(msg) > FS_HEAD_BYTES + fl->rx.mid->size);
 	for (uint32_t i = 0; i < FORGETS; i++) {
 		struct nfs_fh fh = { .len = 8 };
+		struct inode *ino;
 
 		memcpy(fh.data, &i, sizeof(i));
-		msg.one[i].nodeid = (uint64_t)(uintptr_t)inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+		ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+		inode_known(ino);
+		msg.one[i].nodeid = ino->id;
 		msg.one[i].nlookup = 1;
 	}
 	msg.in.count = FORGETS;
@@ -422,6 +430,106 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	fl->fd = -1;
 	close(s[0]);
 	close(s[1]);
+}
+
+/* ---- numbers that the kernel was never told, or has given back ---- */
+
+static int error_of(uint32_t opcode, uint64_t node, const void *body, size_t len)
+{
+	struct fuse_in_header h = header(opcode, len);
+	unsigned sends = fake.nsends;
+
+	h.nodeid = node;
+	ask(h, body, len);
+	cr_assert_eq(answer.count, opcode != FUSE_FORGET, "one answer to opcode %u", opcode);
+	cr_assert_eq(fake.nsends, sends, "nothing for the server");
+	return answer.error;
+}
+
+static int stale(uint64_t node)
+{
+	static const char two_names[] = "a\0b";
+	const struct { struct fuse_rename2_in in; char names[4]; } rename = {
+		{ .newdir = node }, { 'a', 0, 'b', 0 }
+	};
+	const struct { struct fuse_link_in in; char name[4]; } link = {
+		{ .oldnodeid = FUSE_ROOT_ID }, "a"
+	};
+	const struct { struct fuse_mkdir_in in; char name[4]; } mkdir = { { 0 }, "a" };
+	static const char zeros[256];
+	int err = error_of(FUSE_GETATTR, node, zeros, sizeof(struct fuse_getattr_in));
+
+	cr_assert_eq(error_of(FUSE_LOOKUP, node, two_names, 2), err);
+	cr_assert_eq(error_of(FUSE_SETATTR, node, zeros, sizeof(struct fuse_setattr_in)), err);
+	cr_assert_eq(error_of(FUSE_READLINK, node, zeros, 0), err);
+	cr_assert_eq(error_of(FUSE_MKDIR, node, &mkdir, sizeof(mkdir)), err);
+	cr_assert_eq(error_of(FUSE_UNLINK, node, two_names, 2), err);
+	cr_assert_eq(error_of(FUSE_RMDIR, node, two_names, 2), err);
+	cr_assert_eq(error_of(FUSE_SYMLINK, node, two_names, sizeof(two_names)), err);
+	cr_assert_eq(error_of(FUSE_RENAME2, node, &rename, sizeof(rename)), err);
+	cr_assert_eq(error_of(FUSE_RENAME2, FUSE_ROOT_ID, &rename, sizeof(rename)), err);
+	cr_assert_eq(error_of(FUSE_LINK, node, &link, sizeof(link)), err);
+	cr_assert_eq(error_of(FUSE_OPEN, node, zeros, sizeof(struct fuse_open_in)), err);
+	cr_assert_eq(error_of(FUSE_OPENDIR, node, zeros, sizeof(struct fuse_open_in)), err);
+	cr_assert_eq(error_of(FUSE_STATFS, node, zeros, 0), err);
+	return err;
+}
+
+Test(zerocopy, no_such_node, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
+	struct nfs_fh fh = { .len = 4, .data = "next" };
+	struct fuse_forget_in forget = { .nlookup = 3 };
+	struct inode *ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+	uint64_t id = ino->id;
+
+	cr_assert_eq(stale(id + 1), -ESTALE);
+	cr_assert_eq(stale(id ^ 1ull << 40), -ESTALE);
+	cr_assert_eq(stale((uintptr_t)ino), -ESTALE, "no addresses");
+	cr_assert_eq(stale((uintptr_t)&fs), -ESTALE);
+	/* An open file has it; the kernel gives back more than it was given. */
+	inode_known(ino);
+	inode_ref(ino);
+	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
+	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
+	cr_assert_eq(atomic_load(&ino->refs), 1);
+	inode_put(&fs.inodes, ino, 1);
+	cr_assert_eq(stale(id), -ESTALE, "it is gone");
+	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
+	error_of(FUSE_FORGET, 0x4141414141414141, &forget, sizeof(forget));
+	error_of(FUSE_FORGET, FUSE_ROOT_ID, &forget, sizeof(forget));
+	cr_assert_eq(atomic_load(&fs.inodes.count), 1);
+}
+
+static void no_such_file(uint64_t fh, int err)
+{
+	struct fuse_read_in read = { .fh = fh, .size = 4096 };
+	struct fuse_write_in write = { .fh = fh, .size = 4096 };
+	struct fuse_release_in release = { .fh = fh };
+	struct fuse_setattr_in size = { .valid = FATTR_SIZE | FATTR_FH, .fh = fh };
+	struct fuse_in_header h;
+
+	cr_assert_eq(error_of(FUSE_READ, FUSE_ROOT_ID, &read, sizeof(read)), err);
+	h = header(FUSE_WRITE, sizeof(write) + write.size);
+	ask(h, &write, sizeof(write));
+	cr_assert(answer.count == 1 && answer.error == err && fake.nsends == 0);
+	cr_assert_not_null(fl->rx.mid, "nobody has its data");
+	cr_assert_eq(error_of(FUSE_SETATTR, FUSE_ROOT_ID, &size, sizeof(size)), err);
+	cr_assert_eq(error_of(FUSE_RELEASE, FUSE_ROOT_ID, &release, sizeof(release)), err);
+	cr_assert_eq(error_of(FUSE_READDIR, FUSE_ROOT_ID, &read, sizeof(read)), err);
+	cr_assert_eq(error_of(FUSE_READDIRPLUS, FUSE_ROOT_ID, &read, sizeof(read)), err);
+	cr_assert_eq(error_of(FUSE_RELEASEDIR, FUSE_ROOT_ID, &release, sizeof(release)), err);
+}
+
+Test(zerocopy, no_such_file, .init = setup, .fini = teardown)
+{
+	no_such_file(file->handle + 1, -EBADF);
+	no_such_file(file->handle ^ 1ull << 63, -EBADF);
+	no_such_file((uintptr_t)file, -EBADF);
+	no_such_file(0, -EBADF);
+	cr_assert_eq(handle_del(&fs.files, file->handle), file);
+	no_such_file(file->handle, -EBADF);
+	cr_assert_eq(atomic_load(&file->refs), 1);
 }
 
 /* ---- a lane without receive buffers ---- */
@@ -450,7 +558,7 @@ static void feed(int fd, struct fuse_in_header h, const void *body, size_t len, 
  * through, and a WRITE waits for a buffer and is what it was. */
 Test(zerocopy, starved, .init = setup, .fini = teardown)
 {
-	struct fuse_write_in in = { .fh = (uint64_t)(uintptr_t)file, .size = 100000 };
+	struct fuse_write_in in = { .fh = file->handle, .size = 100000 };
 	int s[2], room = 1 << 20;
 	struct slab_buf *held[16];
 	unsigned nheld = 0;
