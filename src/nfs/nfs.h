@@ -131,6 +131,21 @@ enum nfs_op {
 struct nfs_lane;
 struct nfs_client;
 
+/* v4.1: a call's place in a session: what its SEQUENCE says, and what came of it. */
+struct nfs_place {
+	char session[16];
+	uint32_t epoch;                 /* which of our sessions that is */
+	uint32_t slot, seqid;
+	uint32_t highest;               /* slot in use */
+	uint32_t max_cached;            /* longest reply that the server keeps */
+	uint32_t changes;               /* of how many slots are to be used, so far */
+	bool said;                      /* SEQUENCE was OK, and says how many: */
+	uint32_t said_highest, said_target;
+	uint8_t outcome;                /* of the sequence id */
+	bool used;                      /* it was on the wire before this sending */
+	bool replayed;                  /* ... and a reply to it was lost */
+};
+
 /* flags of a call */
 enum {
 	NFS_CALL_CONTROL = 1,   /* state recovery: passes while others are held */
@@ -213,11 +228,8 @@ struct nfs_call {
 	bool resent;                    /* its outcome may come from an earlier sending */
 	unsigned retries;
 	uint64_t start_ns;
-	uint32_t slot;                  /* v4.1 */
-	uint32_t epoch;                 /* v4.1: of the session that it was encoded for */
-	bool has_slot;
-	bool slot_used;                 /* v4.1: slot and sequence id were on the wire before this sending */
-	bool replayed;                  /* v4.1: ... and a reply to them was lost */
+	struct nfs_place place;         /* v4.1 */
+	bool has_slot;                  /* v4.1: place is one */
 	bool in_doubt;                  /* v4.1: may have been executed in a session that is no more */
 	bool had_effect;                /* v4.1: what has failed comes behind what has changed something */
 	bool cached, uncached;          /* v4.1: the server is to keep the reply; it cannot */

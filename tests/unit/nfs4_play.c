@@ -20,6 +20,7 @@ void play4_setup(void)
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
 	pthread_mutex_init(&n4.opens_mu, NULL);
+	pthread_mutex_init(&n4.slots.mu, NULL);
 	list_init(&n4.opens);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
@@ -35,8 +36,9 @@ void play4_setup(void)
 		lanes[i].client = &cl;
 		lanes[i].index = i;
 		cr_assert_eq(nfs4_lane_init(&lanes[i]), 0);
-		nfs4_install(&lanes[i], &n4);
+		lanes[i].loop = loop_new();
 	}
+	nfs4_slots_install(&cl);
 	open_file.refs = 1;
 	atomic_init(&open_file.settled, true);
 	open_file.fh = fh;
@@ -49,13 +51,39 @@ void play4_setup(void)
 void play4_teardown(void)
 {
 	cr_assert(list_empty(&n4.opens), "an open was not freed");
-	for (unsigned i = 0; i < NLANES; i++)
+	for (unsigned i = 0; i < NLANES; i++) {
 		nfs4_lane_fini(&lanes[i]);
+		loop_free(lanes[i].loop);
+	}
+}
+
+unsigned nfree4(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < n4.slots.nslots; i++)
+		n += n4.slots.free[i / 64] >> i % 64 & 1;
+	return n;
+}
+
+unsigned nretired4(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < n4.slots.nslots; i++)
+		n += !((n4.slots.free[i / 64] | n4.slots.busy[i / 64]) >> i % 64 & 1);
+	return n;
+}
+
+void new_session4(void)
+{
+	n4.epoch++;
+	nfs4_slots_install(&cl);
 }
 
 static void renew(struct nfs_call *c)
 {
-	nfs4_install(lane4(), &n4);
+	new_session4();
 	cr_assert(nfs4_acquire(lane4(), c));
 }
 
@@ -92,8 +120,8 @@ void m_seq_args(uint32_t n, bool cache)
 {
 	m_new();
 	M(0, 1, n);
-	/* Slot 0 of lane 1; of ten, all may be in use. */
-	M(53, SESSION_WORDS, 1, LANE, SLOTS - 1, cache);
+	/* Slot 0 is the only one in use. */
+	M(53, SESSION_WORDS, 1, 0, 0, cache);
 }
 
 void m_args(uint32_t n, bool cache)
@@ -128,7 +156,7 @@ void m_seq_res(void)
 	nops = 0;
 	M(0, 0, 0);
 	m_op(53);
-	M(SESSION_WORDS, 1, LANE, SLOTS - 1, SLOTS - 1, 0);
+	M(SESSION_WORDS, 1, 0, SLOTS - 1, SLOTS - 1, 0);
 }
 
 void m_res(void)

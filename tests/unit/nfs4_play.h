@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tests of version 4.1 share: a client of two lanes, whose second one has
- * half of a session's ten slots; and the beginnings of COMPOUNDs.
+ * What tests of version 4.1 share: a client of two lanes, the second of which is
+ * the test's, and a session of ten slots; and the beginnings of COMPOUNDs.
  */
 #ifndef TESTS_NFS4_PLAY_H
 #define TESTS_NFS4_PLAY_H
@@ -31,10 +31,15 @@ static inline struct nfs_lane *lane4(void)
 {
 	return &lanes[LANE];
 }
-static inline struct nfs4_lane *l4(void)
+static inline struct nfs4_slots *slots4(void)
 {
-	return lanes[LANE].vdata;
+	return &n4.slots;
 }
+/* Slots that are free, and those that will never be again. */
+unsigned nfree4(void);
+unsigned nretired4(void);
+/* A new session. */
+void new_session4(void);
 /* A call with a slot, if its operation takes one. */
 struct nfs_call call4(enum nfs_op op);
 /* A slot for a copied call in a session that starts anew; and what to free. */
@@ -44,7 +49,7 @@ extern const struct play_hooks hooks4;
 void m_seq_args(uint32_t nops, bool cache);
 void m_args(uint32_t nops, bool cache);
 
-/* Results: head, and SEQUENCE with slot 0 of the lane and sequence 1; PUTFH. */
+/* Results: head, and SEQUENCE with slot 0 and sequence 1; PUTFH. */
 void m_seq_res(void);
 void m_res(void);
 /* The next operation's number and its status: OK. */

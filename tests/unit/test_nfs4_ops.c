@@ -565,7 +565,7 @@ Test(nfs4, good_replies)
 
 		good_reply(c.op);
 		cr_assert_eq(play_reply(&c, d), 0, "%s", d->name);
-		cr_assert_eq(l4()->slot[0].outcome, NFS4_CONSUMED);
+		cr_assert_eq(c.place.outcome, NFS4_CONSUMED);
 		done_with(&c);
 		play_all_cuts(&pristine, d, &hooks4);
 		play_twists(&pristine, d, &hooks4);
@@ -977,7 +977,7 @@ Test(nfs4, compound_heads)
 		m_new();
 		M(0);
 		m_opaque(tag, len);
-		M(3, 53, 0, SESSION_WORDS, 1, LANE, 9, 9, 0, 22, 0, 9, 0);
+		M(3, 53, 0, SESSION_WORDS, 1, 0, 9, 9, 0, 22, 0, 9, 0);
 		m_stat_fattr();
 		cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), len <= 1024 ? 0 : -EBADMSG);
 	}
@@ -1390,18 +1390,18 @@ Test(nfs4, what_the_server_cannot_keep)
 {
 	struct nfs_call c = call(NFS_OP_REMOVE);
 
-	l4()->max_cached = RPC_REPLY_HDR_MIN + def_of(NFS_OP_REMOVE)->results_max(&c);
+	c.place.max_cached = RPC_REPLY_HDR_MIN + def_of(NFS_OP_REMOVE)->results_max(&c);
 	m_args(3, true);
 	M(28);
 	m_str("name");
 	ARGS(c);
-	l4()->max_cached--;
+	c.place.max_cached--;
 	m_args(3, false);
 	M(28);
 	m_str("name");
 	ARGS(c);
 	/* A delegation is not expected: Linux keeps 2128 bytes, and OPENs among them. */
-	l4()->max_cached = 2128;
+	c.place.max_cached = 2128;
 	for (unsigned i = 0; i < N_OPS; i++) {
 		static const enum nfs_op kept[] = {
 			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_CLOSE,
@@ -1411,7 +1411,7 @@ Test(nfs4, what_the_server_cannot_keep)
 		bool is_kept = false;
 
 		c = call(all_ops[i]);
-		l4()->max_cached = 2128;
+		c.place.max_cached = 2128;
 		for (unsigned k = 0; k < sizeof(kept) / sizeof(kept[0]); k++)
 			is_kept = is_kept || kept[k] == all_ops[i];
 		send_it(&c);
@@ -1443,7 +1443,7 @@ Test(nfs4, too_long_to_be_kept)
 
 /* ---- small inline thresholds ---- */
 
-Test(nfs4, default_inline_thresholds, .init = play4_setup, .fini = play4_teardown)
+Test(nfs4, default_inline_thresholds)
 {
 	static const enum nfs_op ops[] = {
 		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_ACCESS, NFS_OP_READLINK,

@@ -3,6 +3,7 @@
  * Sessions of version 4.1: slots and their sequence ids, what SEQUENCE's result
  * does to them, and the operations that make and end client ids and sessions.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -35,65 +36,56 @@ static int sequence(struct nfs_call *c, uint32_t seqid, uint32_t slotid)
 	return play_reply(c, def_of(c->op));
 }
 
-static uint32_t slot_id(const struct nfs_call *c)
-{
-	return LANE + c->slot * NLANES;
-}
-
 static int right_sequence(struct nfs_call *c)
 {
-	return sequence(c, l4()->slot[c->slot].seqid, slot_id(c));
+	return sequence(c, c->place.seqid, c->place.slot);
 }
 
 /* ---- slots ---- */
 
-Test(nfs4_session, slots_are_dealt_out)
+Test(nfs4_session, slots_of_a_session)
 {
-	static const struct { unsigned total, lanes, index, mine; } t[] = {
-		{ 1, 1, 0, 1 }, { 10, 1, 0, 10 }, { 10, 2, 0, 5 }, { 10, 2, 1, 5 }, { 11, 2, 0, 6 },
-		{ 11, 2, 1, 5 }, { 2, 2, 1, 1 }, { 7, 4, 0, 2 }, { 7, 4, 2, 2 }, { 7, 4, 3, 1 },
-		{ 256, 1, 0, 256 }, { 257, 1, 0, 256 }, { 100000, 4, 3, 256 },
-		/* Whatever a server says, nobody is left without. */
-		{ UINT32_MAX, 1, 0, 256 }, { UINT32_MAX, 2, 0, 256 }, { UINT32_MAX, 2, 1, 256 },
-		{ UINT32_MAX, 16, 0, 256 }, { UINT32_MAX, 16, 15, 256 },
-	};
+	static const uint32_t granted[] = { 1, 2, 10, 63, 64, 65, 128, 2047, 2048, 2049, UINT32_MAX };
 
-	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct nfs4_client n = { .nslots = t[i].total, .epoch = 5 + i };
-		struct nfs_client client = { .nlanes = t[i].lanes };
-		struct nfs_lane l = { .client = &client, .index = t[i].index };
-		struct nfs4_lane *v;
+	for (unsigned i = 0; i < sizeof(granted) / sizeof(granted[0]); i++) {
+		uint32_t n = granted[i] < NFS4_SLOTS_MAX ? granted[i] : NFS4_SLOTS_MAX;
+		struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4() };
 
-		cr_assert_eq(nfs4_lane_init(&l), 0);
-		nfs4_install(&l, &n);
-		v = l.vdata;
-		cr_assert_eq(v->nslots, t[i].mine, "row %u: %u slots", i, v->nslots);
-		cr_assert(v->nfree == v->nslots && v->retired == 0 && v->epoch == 5 + i);
-		for (unsigned s = 0; s < v->nslots; s++)
-			cr_assert_eq(v->slot[s].seqid, 1);
-		nfs4_lane_fini(&l);
+		n4.nslots = granted[i];
+		new_session4();
+		cr_assert(slots4()->nslots == n && nfree4() == n && nretired4() == 0);
+		for (uint32_t k = 0; k < n; k++) {
+			cr_assert(nfs4_acquire(lane4(), &c));
+			cr_assert(c.place.slot == k && c.place.seqid == 1 && c.place.highest == k);
+			cr_assert(c.has_slot && c.place.epoch == n4.epoch);
+		}
+		cr_assert_not(nfs4_acquire(lane4(), &c));
+		cr_assert_not(c.has_slot);
 	}
 }
 
+/* One lane has what the others leave. */
 Test(nfs4_session, low_slots_first_and_none_twice)
 {
-	struct nfs_call c[6];
+	struct nfs_call c[SLOTS + 1];
 
-	for (unsigned i = 0; i < 5; i++) {
-		c[i] = sent();
-		cr_assert_eq(c[i].slot, i);
-		cr_assert(c[i].has_slot && c[i].epoch == 1);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0] };
+		cr_assert(nfs4_acquire(c[i].lane, &c[i]));
+		c[i].rr.sends = 1;
+		cr_assert_eq(c[i].place.slot, i);
 	}
-	c[5] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
-	cr_assert_not(nfs4_acquire(lane4(), &c[5]));
-	cr_assert_not(c[5].has_slot);
+	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
+	cr_assert_not(nfs4_acquire(lane4(), &c[SLOTS]));
+	c[2].op = NFS_OP_NULL;
 	cr_assert_eq(right_sequence(&c[2]), 0);
-	nfs4_release(lane4(), &c[2]);
-	cr_assert(nfs4_acquire(lane4(), &c[5]));
-	cr_assert_eq(c[5].slot, 2);
+	nfs4_release(c[2].lane, &c[2]);
+	cr_assert(nfs4_acquire(lane4(), &c[SLOTS]));
+	cr_assert_eq(c[SLOTS].place.slot, 2);
+	cr_assert_eq(c[SLOTS].place.seqid, 2);
 	/* Twice released is once. */
-	nfs4_release(lane4(), &c[2]);
-	cr_assert_eq(l4()->nfree, 0);
+	nfs4_release(c[2].lane, &c[2]);
+	cr_assert_eq(nfree4(), 0);
 }
 
 Test(nfs4_session, what_takes_a_slot)
@@ -112,10 +104,10 @@ Test(nfs4_session, what_takes_a_slot)
 		cr_assert(nfs4_acquire(lane4(), &c));
 		cr_assert_eq(c.has_slot, t[i].slot, "row %u", i);
 		nfs4_release(lane4(), &c);
-		cr_assert_eq(l4()->nfree, 5);
+		cr_assert_eq(nfree4(), SLOTS);
 	}
 	/* These pass when there is no session, or none of its slots is free. */
-	l4()->nfree = 0;
+	memset(slots4()->free, 0, sizeof(slots4()->free));
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
 
@@ -129,12 +121,12 @@ Test(nfs4_session, sequence_ids_count)
 	static const uint32_t from[] = { 1, 77, 0x7fffffff, 0xfffffffe };
 
 	for (unsigned i = 0; i < 4; i++) {
-		l4()->slot[0].seqid = from[i];
+		slots4()->seqid[0] = from[i];
 		for (uint32_t n = 0; n < 5; n++) {
 			struct nfs_call c = sent();
 
-			cr_assert_eq(c.slot, 0);
-			cr_assert_eq(l4()->slot[0].seqid, from[i] + n);
+			cr_assert_eq(c.place.slot, 0);
+			cr_assert_eq(slots4()->seqid[0], from[i] + n);
 			cr_assert_eq(right_sequence(&c), 0);
 			nfs4_release(lane4(), &c);
 		}
@@ -147,13 +139,13 @@ Test(nfs4_session, replay_under_the_same_slot)
 {
 	struct nfs_call c = call4(NFS_OP_GETATTR);
 
-	l4()->slot[0].seqid = 6;
+	c.place.seqid = 6;
 	m_args(3, false);
 	m_set(12 + 4 + 16, 6);
 	M(9, STAT_MASK);
 	play_args(&c, def_of(c.op));
 	play_args(&c, def_of(c.op));
-	cr_assert_eq(l4()->slot[0].seqid, 6);
+	cr_assert_eq(c.place.seqid, 6);
 }
 
 enum after { NEXT, SAME, RETIRED };
@@ -161,13 +153,9 @@ enum after { NEXT, SAME, RETIRED };
 /* What became of slot 0, whose sequence id was 1. */
 static void expect_slot(enum after a, const char *what)
 {
-	unsigned free0 = 0;
-
-	for (unsigned i = 0; i < l4()->nfree; i++)
-		free0 += l4()->free[i] == 0;
-	cr_assert_eq(free0, a != RETIRED, "%s", what);
-	cr_assert_eq(l4()->slot[0].seqid, a == NEXT ? 2 : 1, "%s", what);
-	cr_assert_eq(l4()->retired, a == RETIRED, "%s", what);
+	cr_assert_eq(slots4()->free[0] & 1, a != RETIRED, "%s", what);
+	cr_assert_eq(slots4()->seqid[0], a == NEXT ? 2 : 1, "%s", what);
+	cr_assert_eq(nretired4(), a == RETIRED, "%s", what);
 }
 
 Test(nfs4_session, outcome_of_sequence)
@@ -202,7 +190,7 @@ Test(nfs4_session, outcome_of_sequence)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c;
 
-		nfs4_install(lane4(), &n4);
+		new_session4();
 		c = sent();
 		c.rr.sends = t[i].sends;
 		m_seq_res();
@@ -227,7 +215,7 @@ Test(nfs4_session, outcome_after_delay)
 	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c;
 
-		nfs4_install(lane4(), &n4);
+		new_session4();
 		c = sent();
 		/* Its reply was lost in the first round, or in none. */
 		for (unsigned n = 0; n < 3; n++) {
@@ -235,7 +223,7 @@ Test(nfs4_session, outcome_after_delay)
 			m_seq_res();
 			m_fail_at(0, 10008);
 			cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
-			cr_assert(c.has_slot && c.slot == 0 && l4()->slot[0].seqid == 1);
+			cr_assert(c.has_slot && c.place.slot == 0 && slots4()->seqid[0] == 1);
 		}
 		m_seq_res();
 		if (t[i / 2].status)
@@ -273,14 +261,14 @@ Test(nfs4_session, outcome_without_a_sequence)
 	expect_slot(RETIRED, "garbage");
 
 	/* Never sent: the server has not seen the number. */
-	nfs4_install(lane4(), &n4);
+	new_session4();
 	c = sent();
 	c.rr.sends = 0;
 	nfs4_release(lane4(), &c);
 	expect_slot(SAME, "not sent");
 
 	/* SEQUENCE was fine, what follows is not. */
-	nfs4_install(lane4(), &n4);
+	new_session4();
 	c = sent();
 	c.op = NFS_OP_GETATTR;
 	m_res();
@@ -296,14 +284,14 @@ Test(nfs4_session, sequence_of_something_else)
 	static const struct { const char *what; uint32_t at, value; } t[] = {
 		{ "session", 8, 0x39313233 }, { "session's end", 20, 0x63646567 },
 		{ "sequence", 24, 2 }, { "sequence before", 24, 0 },
-		{ "slot", 28, LANE + NLANES }, { "another lane's slot", 28, 0 },
+		{ "slot", 28, 1 },
 		{ "slot beyond", 28, 0xffffffff },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c;
 
-		nfs4_install(lane4(), &n4);
+		new_session4();
 		c = sent();
 		m_seq_res();
 		m_set(m_op_at(0) + t[i].at, t[i].value);
@@ -313,10 +301,10 @@ Test(nfs4_session, sequence_of_something_else)
 	}
 }
 
-/* When all slots of a lane are retired there must be another session. */
+/* When all slots are retired there must be another session. */
 Test(nfs4_session, all_retired)
 {
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < SLOTS; i++) {
 		struct nfs_call c = sent();
 
 		cr_assert_not(atomic_load(&n4.need_session));
@@ -324,10 +312,220 @@ Test(nfs4_session, all_retired)
 		nfs4_release(lane4(), &c);
 	}
 	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
-	cr_assert_eq(l4()->nfree, 0);
-	n4.epoch++;
-	nfs4_install(lane4(), &n4);
-	cr_assert(l4()->nfree == 5 && l4()->retired == 0);
+	cr_assert(nfree4() == 0 && nretired4() == SLOTS);
+	new_session4();
+	cr_assert(nfree4() == SLOTS && nretired4() == 0);
+}
+
+/* Also when those that are left are not to be used. */
+Test(nfs4_session, all_below_the_target_retired)
+{
+	struct nfs_call c = sent(), other;
+
+	m_seq_res();
+	m_set(m_op_at(0) + 36, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	nfs4_release(lane4(), &c);
+	other = sent();
+	nfs4_release(lane4(), &other);
+	cr_assert(atomic_load(&n4.need_session) && nfree4() == SLOTS - 1);
+}
+
+/* ---- how many of them are to be used ---- */
+
+/* A reply to it that names the highest slot that there is, and that is wanted. */
+static void replied(struct nfs_call *c, uint32_t highest, uint32_t target)
+{
+	m_seq_res();
+	m_set(m_op_at(0) + 24, c->place.seqid);
+	m_set(m_op_at(0) + 28, c->place.slot);
+	m_set(m_op_at(0) + 32, highest);
+	m_set(m_op_at(0) + 36, target);
+	cr_assert_eq(play_reply(c, def_of(c->op)), 0);
+	nfs4_release(lane4(), c);
+}
+
+static unsigned can_be_had(void)
+{
+	struct nfs_call c[SLOTS + 1];
+	unsigned n = 0;
+
+	for (;; n++) {
+		c[n] = (struct nfs_call){ .op = NFS_OP_NULL, .lane = lane4() };
+		if (!nfs4_acquire(lane4(), &c[n]))
+			break;
+	}
+	for (unsigned i = 0; i < n; i++)
+		nfs4_release(lane4(), &c[i]);
+	return n;
+}
+
+Test(nfs4_session, the_server_says_how_many)
+{
+	static const struct { uint32_t highest, target; unsigned n; } t[] = {
+		{ SLOTS - 1, SLOTS - 1, SLOTS }, { SLOTS - 1, 3, 4 }, { 3, SLOTS - 1, 4 }, { 5, 2, 3 },
+		/* One is always to be had; and never more than the session was made with. */
+		{ 0, 0, 1 }, { SLOTS, SLOTS, SLOTS }, { UINT32_MAX, UINT32_MAX, SLOTS },
+		{ UINT32_MAX, 0, 1 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = sent();
+
+		replied(&c, t[i].highest, t[i].target);
+		cr_assert_eq(can_be_had(), t[i].n, "row %u: %u", i, can_be_had());
+	}
+}
+
+/* What is in use above the limit stays until it comes back, and is told truly. */
+Test(nfs4_session, high_slots_are_retired_as_they_come_back)
+{
+	struct nfs_call c[4], next;
+
+	for (unsigned i = 0; i < 4; i++)
+		c[i] = sent();
+	replied(&c[0], SLOTS - 1, 1);
+	cr_assert_eq(can_be_had(), 1, "slot 0; 1 is in use");
+	next = sent();
+	cr_assert(next.place.slot == 0 && next.place.highest == 3);
+	replied(&c[3], SLOTS - 1, 1);
+	replied(&c[2], SLOTS - 1, 1);
+	replied(&c[1], SLOTS - 1, 1);
+	nfs4_release(lane4(), &next);
+	new_session4();
+	cr_assert_eq(can_be_had(), SLOTS, "another session, another number");
+}
+
+/* A reply that was under way when the number changed does not change it back. */
+Test(nfs4_session, what_was_said_before_is_old)
+{
+	struct nfs_call c = sent(), before = sent(), after;
+
+	replied(&c, SLOTS - 1, 4);
+	replied(&before, SLOTS - 1, SLOTS - 1);
+	cr_assert_eq(can_be_had(), 5);
+	after = sent();
+	replied(&after, SLOTS - 1, SLOTS - 1);
+	cr_assert_eq(can_be_had(), SLOTS);
+}
+
+/* A slot that the server has dropped begins anew when it has it again. */
+Test(nfs4_session, dropped_slots_begin_anew)
+{
+	struct nfs_call c[3], again;
+
+	for (unsigned i = 0; i < 3; i++)
+		c[i] = sent();
+	replied(&c[0], 0, 0);
+	replied(&c[1], SLOTS - 1, SLOTS - 1);           /* old */
+	cr_assert_eq(slots4()->seqid[1], 2, "2 is in use: the server cannot have dropped any");
+	nfs4_release(lane4(), &c[2]);                   /* and is retired */
+	again = sent();
+	replied(&again, 0, 0);
+	cr_assert_eq(slots4()->seqid[1], 1);
+	again = sent();
+	cr_assert_eq(again.place.seqid, 3, "0 goes on");
+	replied(&again, SLOTS - 1, SLOTS - 1);
+	cr_assert_eq(can_be_had(), SLOTS - 1);
+	cr_assert_eq(slots4()->seqid[2], 1);
+	cr_assert_eq(nretired4(), 1, "retired is retired");
+}
+
+/* ---- lanes that wait for a slot ---- */
+
+static unsigned pumped;
+
+static bool wants(struct nfs_call *c)
+{
+	*c = (struct nfs_call){ .op = NFS_OP_NULL, .lane = c->lane };
+	return nfs4_acquire(c->lane, c);
+}
+
+static void stop_loop(struct loop_timer *t)
+{
+	loop_stop(lanes[pumped].loop);
+	(void)t;
+}
+
+/* Lane i's mailbox is seen to. */
+static void mail(unsigned i)
+{
+	struct loop_timer t;
+
+	pumped = i;
+	list_init(&lanes[i].waiting);
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(lanes[i].loop, &t, 0);
+	cr_assert_eq(loop_run(lanes[i].loop), 0);
+}
+
+/* A busy lane, which would take it again at once, leaves it to the one that waits. */
+Test(nfs4_session, a_slot_is_kept_for_who_waits)
+{
+	struct nfs_call c[SLOTS], a = { .lane = &lanes[0] }, b = { .lane = &lanes[1] };
+
+	for (unsigned i = 0; i < SLOTS; i++)
+		c[i] = sent();
+	cr_assert_not(wants(&a));
+	replied(&c[4], SLOTS - 1, SLOTS - 1);
+	cr_assert_not(wants(&b), "it is lane 0's");
+	cr_assert(wants(&a));
+	cr_assert_eq(a.place.slot, 4);
+	mail(0);
+	/* Now lane 1 waits, and lane 0 does not. */
+	replied(&c[5], SLOTS - 1, SLOTS - 1);
+	cr_assert_not(wants(&a));
+	cr_assert(wants(&b));
+	/* Two for two. */
+	cr_assert_not(wants(&b));
+	replied(&c[6], SLOTS - 1, SLOTS - 1);
+	replied(&c[7], SLOTS - 1, SLOTS - 1);
+	cr_assert(wants(&a) && wants(&b));
+}
+
+/* What the woken one has no use for any more goes to the next. */
+Test(nfs4_session, a_slot_that_is_not_wanted_any_more)
+{
+	struct nfs_call c[SLOTS], a = { .lane = &lanes[0] }, b = { .lane = &lanes[1] };
+
+	for (unsigned i = 0; i < SLOTS; i++)
+		c[i] = sent();
+	cr_assert_not(wants(&a));
+	cr_assert_not(wants(&b));
+	replied(&c[1], SLOTS - 1, SLOTS - 1);
+	cr_assert_eq(slots4()->promised, 1);
+	cr_assert_eq(slots4()->woken, 1);
+	mail(0);                        /* has nothing to send */
+	cr_assert_eq(slots4()->woken, 2);
+	cr_assert_not(wants(&a));
+	mail(1);
+	cr_assert_eq(slots4()->woken, 1);
+	mail(0);
+	cr_assert(slots4()->woken == 0 && slots4()->promised == 0);
+	cr_assert(wants(&b));
+}
+
+/* More are to be used: all who wait are told; fewer: the promise is void. */
+Test(nfs4_session, waiting_while_the_number_changes)
+{
+	struct nfs_call c = sent(), held, a = { .lane = &lanes[0] }, b = { .lane = &lanes[1] };
+
+	replied(&c, SLOTS - 1, 0);
+	held = sent();
+	cr_assert_not(wants(&a));
+	cr_assert_not(wants(&b));
+	replied(&held, SLOTS - 1, 1);
+	cr_assert_eq(slots4()->woken, 3);
+	cr_assert(wants(&a));
+	a.rr.sends = 1;
+	replied(&a, SLOTS - 1, 0);
+	held = (struct nfs_call){ .lane = &lanes[0] };
+	cr_assert_not(wants(&held), "the only one is lane 1's");
+	cr_assert(wants(&b));
+	cr_assert(b.place.slot == 0 && slots4()->promised == 0);
+	/* A new session: who waits is told. */
+	new_session4();
+	cr_assert_eq(slots4()->woken, 1);
 }
 
 /* ---- a call of the session before ---- */
@@ -342,22 +540,27 @@ Test(nfs4_session, old_session)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = sent(), other;
 
+		m_seq_res();            /* as it comes, of the old session */
 		memcpy(n4.sessionid, i % 2 ? "newsessionnewses" : "NEWSESSIONNEWSES", 16);
-		n4.epoch++;
-		nfs4_install(lane4(), &n4);
+		new_session4();
 		other = sent();         /* has the same place in the new session */
-		cr_assert_eq(other.slot, c.slot);
-		cr_assert_eq(l4()->left, 1);
-		m_seq_res();
+		cr_assert_eq(other.place.slot, c.place.slot);
+		cr_assert_eq(nfs4_slots_left(slots4()), 1);
+		for (unsigned w = 0; w < 4; w++) {
+			uint32_t word;
+
+			memcpy(&word, c.place.session + 4 * w, 4);
+			m_set(m_op_at(0) + 8 + 4 * w, ntohl(word));
+		}
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "status %u", t[i].status);
 		nfs4_release(lane4(), &c);
 		/* The new session's slots are as they were. */
-		cr_assert(l4()->nfree == 4 && l4()->retired == 0 && l4()->left == 0);
-		cr_assert(l4()->slot[0].seqid == 1 && l4()->slot[0].outcome == NFS4_UNKNOWN);
+		cr_assert(nfree4() == SLOTS - 1 && nretired4() == 0 && !nfs4_slots_left(slots4()));
+		cr_assert(slots4()->seqid[0] == 1 && other.place.outcome == NFS4_UNKNOWN);
 		cr_assert_not(atomic_load(&n4.need_session), "there is a new one already");
-		l4()->slot[0].outcome = NFS4_NOT_CONSUMED;
+		other.place.outcome = NFS4_NOT_CONSUMED;
 		nfs4_release(lane4(), &other);
 	}
 }
@@ -383,7 +586,7 @@ Test(nfs4_session, status_flags)
 		c.flags = t[i].call_flags;
 		m_seq_res();
 		m_set(m_op_at(0) + 40, t[i].flags);
-		m_set(m_op_at(0) + 24, l4()->slot[c.slot].seqid);
+		m_set(m_op_at(0) + 24, c.place.seqid);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
 		cr_assert_eq(atomic_load(&n4.need_opens), t[i].recover);
@@ -409,7 +612,7 @@ static struct nfs4_ctl ctl_call(enum nfs_op op)
 {
 	struct nfs4_ctl k = { .c = { .op = op, .lane = lane4(), .flags = NFS_CALL_CONTROL } };
 
-	nfs4_install(lane4(), &n4);
+	new_session4();
 	cr_assert(nfs4_acquire(lane4(), &k.c));
 	return k;
 }

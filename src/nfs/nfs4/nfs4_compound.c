@@ -32,37 +32,28 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 	return xdr_compound4_args_head(x, &h);
 }
 
-/* In the session; c->slot is the lane's own number. */
-static slotid4 slot_id(const struct nfs_call *c)
-{
-	return c->lane->index + c->slot * c->lane->client->nlanes;
-}
-
 /* The delegation that none is wanted of is not what a reply is refused for. */
 static bool fits_cache(const struct nfs_call *c)
 {
-	const struct nfs4_lane *l4 = c->lane->vdata;
 	const struct nfs_opdef *def = c->lane->client->cfg.version->ops[c->op];
 	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
 	uint32_t n = RPC_REPLY_HDR_MIN + def->results_max(c) - (opens ? V4_DELEGATION_XDR : 0);
 
-	return n <= l4->max_cached && !c->uncached;
+	return n <= c->place.max_cached && !c->uncached;
 }
 
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
-	const struct nfs4_lane *l4 = c->lane->vdata;
 	SEQUENCE4args a = {
-		.sa_sequenceid = l4->slot[c->slot].seqid,
-		.sa_slotid = slot_id(c),
-		/* Other lanes use theirs without asking: any may be in use. */
-		.sa_highest_slotid = l4->total - 1,
+		.sa_sequenceid = c->place.seqid,
+		.sa_slotid = c->place.slot,
+		.sa_highest_slotid = c->place.highest,
 		.sa_cachethis = cache && fits_cache(c),
 	};
 
 	c->cached = a.sa_cachethis;
 	c->had_effect = false;
-	memcpy(a.sa_sessionid, l4->sessionid, sizeof(a.sa_sessionid));
+	memcpy(a.sa_sessionid, c->place.session, sizeof(a.sa_sessionid));
 	return nfs4_begin_bare(c, x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
 	       xdr_SEQUENCE4args(x, &a);
 }
@@ -149,10 +140,8 @@ int nfs4_errno(nfsstat4 status)
  * was executed. */
 static int session_lost(struct nfs_call *c)
 {
-	const struct nfs4_lane *l4 = c->lane->vdata;
-
-	c->in_doubt = c->in_doubt || c->replayed;
-	if (c->has_slot && c->epoch != l4->epoch)
+	c->in_doubt = c->in_doubt || c->place.replayed;
+	if (c->has_slot && !nfs4_is_current(c))
 		return NFS_AGAIN;
 	atomic_store(&nfs4_of(c)->need_session, true);
 	return NFS_RECOVER;
@@ -267,20 +256,10 @@ static void note_status_flags(struct nfs_call *c, uint32_t flags)
 
 /* Session, slot and sequence id come back as they were sent (RFC 8881, section
  * 18.46.3). Otherwise the reply is another call's. */
-static bool is_answer_to(const struct nfs_call *c, const SEQUENCE4resok *ok)
+static bool is_answer_to(const struct nfs_place *p, const SEQUENCE4resok *ok)
 {
-	const struct nfs4_lane *l4 = c->lane->vdata;
-
-	return !memcmp(ok->sr_sessionid, l4->sessionid, NFS4_SESSIONID_SIZE) &&
-	       ok->sr_slotid == slot_id(c) && ok->sr_sequenceid == l4->slot[c->slot].seqid;
-}
-
-static void settle(struct nfs_call *c, enum nfs4_outcome outcome)
-{
-	struct nfs4_lane *l4 = c->lane->vdata;
-
-	if (c->epoch == l4->epoch)
-		l4->slot[c->slot].outcome = outcome;
+	return !memcmp(ok->sr_sessionid, p->session, NFS4_SESSIONID_SIZE) &&
+	       ok->sr_slotid == p->slot && ok->sr_sequenceid == p->seqid;
 }
 
 /* Nothing of the COMPOUND was executed this time. */
@@ -290,12 +269,12 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 	/* The server may be at work on the first sending of a replay, and takes
 	 * what comes next in this slot with this number for the next try of it. */
 	case NFS4ERR_DELAY:
-		c->slot_used = true;
+		c->place.used = true;
 		return NFS_DELAYED;
 	/* Replayed, and the server has not kept the reply. It was executed, and
 	 * the number is used up. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
-		settle(c, NFS4_CONSUMED);
+		c->place.outcome = NFS4_CONSUMED;
 		c->in_doubt = true;
 		return NFS_AGAIN;
 	/* Whose number it is, is not clear: none that follows would be right. */
@@ -306,29 +285,34 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 		break;
 	/* Refused. The number is free, if it has never been refused otherwise. */
 	default:
-		if (!c->slot_used && !c->replayed)
-			settle(c, NFS4_NOT_CONSUMED);
+		if (!c->place.used && !c->place.replayed)
+			c->place.outcome = NFS4_NOT_CONSUMED;
 	}
 	return nfs4_error(c, status);
 }
 
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
-	const struct nfs4_lane *l4 = c->lane->vdata;
+	struct nfs_place *p = &c->place;
+	const SEQUENCE4resok *ok;
 	SEQUENCE4res r;
 	int rc = nfs4_check_bare(x);
 
-	c->replayed = c->replayed || c->rr.sends > 1;
+	p->replayed = p->replayed || c->rr.sends > 1;
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
 		return -EBADMSG;
 	if (r.sr_status)
 		return sequence_failed(c, r.sr_status);
-	if (c->epoch == l4->epoch && !is_answer_to(c, &r.SEQUENCE4res_u.sr_resok4))
+	ok = &r.SEQUENCE4res_u.sr_resok4;
+	if (!is_answer_to(p, ok))
 		return -EBADMSG;
-	settle(c, NFS4_CONSUMED);
-	note_status_flags(c, r.SEQUENCE4res_u.sr_resok4.sr_status_flags);
+	p->outcome = NFS4_CONSUMED;
+	p->said = true;
+	p->said_highest = ok->sr_highest_slotid;
+	p->said_target = ok->sr_target_highest_slotid;
+	note_status_flags(c, ok->sr_status_flags);
 	return 0;
 }
 

@@ -7,9 +7,8 @@
  *                        has made them; lanes do not look at it while they
  *                        work, but for the list of opens (its own mutex) and
  *                        the atomics.
- *   struct nfs4_lane     lane->vdata, the lane's: its copy of the session and
- *                        its share of the slots. Replaced on the lane's own
- *                        thread when there is a new session (epoch + 1).
+ *   struct nfs4_slots    of it: the session's slots, for all lanes, with a mutex.
+ *   struct nfs4_lane     lane->vdata: how the lane is told of a free slot.
  *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
  *                        recovery while it works on it, and a REOPEN that is
  *                        under way (nfs4_state.c).
@@ -23,7 +22,7 @@
 #include "nfs/nfs.h"
 #include "nfs4.h"
 
-#define NFS4_SLOTS_MAX 256u             /* of one lane */
+#define NFS4_SLOTS_MAX 2048u            /* NFS_LANES_MAX times the most credits */
 
 /* ---- XDR sizes of what replies are made of ---- */
 
@@ -48,21 +47,28 @@
 
 enum nfs4_outcome { NFS4_UNKNOWN, NFS4_CONSUMED, NFS4_NOT_CONSUMED };
 
-struct nfs4_slot {
-	uint32_t seqid;                 /* of the next or current use */
-	enum nfs4_outcome outcome;      /* of the current use */
-};
-
-struct nfs4_lane {
+/* nfs4_slots.c's. */
+struct nfs4_slots {
+	pthread_mutex_t mu;             /* for all of it, and nfs4_lane.posted */
 	uint32_t epoch;                 /* 0: no session yet */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	uint32_t max_cached;            /* longest reply that the server keeps */
-	unsigned total;                 /* slots of the whole session */
-	unsigned nslots;                /* ours: ids index, index + nlanes, ... */
-	struct nfs4_slot slot[NFS4_SLOTS_MAX];
-	uint16_t free[NFS4_SLOTS_MAX];
-	unsigned nfree, retired;
+	unsigned nslots;                /* as many as the session has and we can use */
+	unsigned limit;                 /* ids below this are to be used ... */
+	unsigned top;                   /* ... and those below this the server has */
+	uint32_t changes;               /* of limit */
 	unsigned left;                  /* calls in flight that belong to older sessions */
+	uint32_t waiting, woken;        /* lanes, a bit each */
+	unsigned promised;              /* free slots that are kept for woken lanes */
+	unsigned turn;                  /* the lane that is first to be woken */
+	uint64_t free[NFS4_SLOTS_MAX / 64], busy[NFS4_SLOTS_MAX / 64];
+	uint32_t seqid[NFS4_SLOTS_MAX]; /* of the next or current use */
+};
+
+struct nfs4_lane {
+	struct nfs_lane *lane;
+	struct loop_msg wake;           /* there is a slot for it */
+	bool posted;                    /* wake is on its way */
 };
 
 struct nfs4_client {
@@ -77,6 +83,7 @@ struct nfs4_client {
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t max_cached;
+	struct nfs4_slots slots;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -201,14 +208,22 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
 #define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* what nfs4_put_fattr needs at most */
 
-/* ---- nfs4_session.c ---- */
+/* ---- nfs4_slots.c ---- */
 
+/* nfs_version's. */
 bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c);
 void nfs4_release(struct nfs_lane *l, struct nfs_call *c);
-/* nfs_each_lane: takes the client's newest session over. */
-void nfs4_install(struct nfs_lane *l, void *client);
 int nfs4_lane_init(struct nfs_lane *l);
 void nfs4_lane_fini(struct nfs_lane *l);
+/* Is the session that the call has its place in the newest one? */
+bool nfs4_is_current(const struct nfs_call *c);
+/* Takes the client's newest session over. */
+void nfs4_slots_install(struct nfs_client *cl);
+/* Calls in flight that belong to sessions before that. */
+unsigned nfs4_slots_left(struct nfs4_slots *t);
+
+/* ---- nfs4_session.c ---- */
+
 extern const struct nfs_opdef nfs4_op_exchange_id, nfs4_op_create_session,
 	nfs4_op_destroy_session, nfs4_op_destroy_clientid, nfs4_op_reclaim_complete, nfs4_op_renew;
 

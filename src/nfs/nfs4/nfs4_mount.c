@@ -97,9 +97,9 @@ static int destroy_session(struct nfs_client *cl, const char *id, bool once, uns
 
 static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
 {
-	if (k->nslots < cl->nlanes) {
-		log_err("%s grants only %u slots, fewer than there are connections: mount with lanes=%u",
-			cl->cfg.server, k->nslots, k->nslots ? k->nslots : 1);
+	if (!k->nslots) {
+		log_err("%s grants a session without slots, in which nothing can be sent: try vers=3",
+			cl->cfg.server);
 		return -ENOSR;
 	}
 	if (k->maxops < NFS4_OPS_NEEDED) {
@@ -110,24 +110,15 @@ static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
 	return 0;
 }
 
-static void count_left(struct nfs_lane *l, void *arg)
-{
-	const struct nfs4_lane *l4 = l->vdata;
-
-	atomic_fetch_add((_Atomic unsigned *)arg, l4->left);
-}
-
 /* The session before this one, which the server has forgotten, or keeps for as
  * long as the client id lives; no call of it may be left. */
 static void destroy_old(struct nfs_client *cl)
 {
 	struct nfs4_client *n = cl->vdata;
-	_Atomic unsigned left = 0;
 
 	if (!atomic_load(&n->have_old))
 		return;
-	nfs_each_lane(cl, count_left, &left);
-	if (left || !atomic_exchange(&n->have_old, false))
+	if (nfs4_slots_left(&n->slots) || !atomic_exchange(&n->have_old, false))
 		return;
 	destroy_session(cl, n->old, true, nfs4_end_timeout_ms);
 }
@@ -152,7 +143,7 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	n->nslots = k->nslots;
 	n->max_cached = k->maxcached;
 	n->epoch++;
-	nfs_each_lane(cl, nfs4_install, n);
+	nfs4_slots_install(cl);
 	return 0;
 }
 
@@ -314,6 +305,7 @@ static int client_init(struct nfs_client *cl)
 	if (!n)
 		return -ENOMEM;
 	pthread_mutex_init(&n->opens_mu, NULL);
+	pthread_mutex_init(&n->slots.mu, NULL);
 	list_init(&n->opens);
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
@@ -332,6 +324,7 @@ void nfs4_free(struct nfs_client *cl)
 	/* Opens that never saw their CLOSE: the mount ended first. */
 	for (struct list *l; (l = list_pop(&n->opens)); )
 		free(container_of(l, struct nfs_open, node));
+	pthread_mutex_destroy(&n->slots.mu);
 	pthread_mutex_destroy(&n->opens_mu);
 	free(n);
 }

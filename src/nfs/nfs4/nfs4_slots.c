@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The session's slots, one table for all lanes.
+ *
+ *   free --acquire--> in use --reply--> SEQUENCE was OK:     seqid + 1, free
+ *                       ^               SEQUENCE says DELAY: +
+ *                       +---- the same message, later -------+
+ *                                       SEQUENCE failed:     the same seqid, free
+ *                                       no usable reply:     retired
+ *
+ * A slot and its sequence id belong to one request until that has its answer
+ * (RFC 8881, section 2.10.6.2): a server that is at work on a request whose reply
+ * was lost answers its replay with DELAY, and what comes next with the same
+ * numbers is that request to it, whatever it says. So neither is given to another
+ * call after DELAY: when the call is given up instead, the slot is retired.
+ *
+ * A retired slot is not used again in this session, as nobody knows which
+ * sequence id the server expects next; when none is left the session is made anew.
+ * The connection dying retires nothing: the transport sends the same call again,
+ * with the same slot and sequence id, and the server either executes it then or
+ * repeats its reply (RFC 8881, section 2.10.6).
+ *
+ * The table has a lock, held for as long as it takes to look at it. A call takes
+ * away a copy of all that its SEQUENCE says (struct nfs_place), so nobody looks at
+ * the table while encoding or decoding, and a new session replaces the old one in
+ * one moment. Calls that were sent in the old one find another epoch when they give
+ * their slot back: it is gone. The server may still have to repeat a reply to one
+ * of them, so the old session is destroyed when the last of them is through.
+ *
+ * A lane that finds no slot is noted as waiting. Whoever gives one back keeps it
+ * for the lane whose turn it is, and wakes that: a busy lane, which would have it
+ * again at once, does not get it. What the woken lane has no use for any more goes
+ * to the next one.
+ *
+ * The server says with each reply how many slots it would like to be used, and how
+ * many it has (RFC 8881, section 18.46.3). Those beyond are taken by nobody; when
+ * it has dropped them they begin with sequence id 1 should they come back. What a
+ * call says that had its slot before the last change is old.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define NONE UINT32_MAX
+#define WORD(id) ((id) / 64)
+#define BIT(id)  (1ull << ((id) % 64))
+
+/* EXCHANGE_ID ... DESTROY_CLIENTID stand alone (RFC 8881, section 2.10.2.1). */
+static bool takes_slot(const struct nfs_call *c)
+{
+	return c->op < NFS4_OP_EXCHANGE_ID || c->op > NFS4_OP_DESTROY_CLIENTID;
+}
+
+/* ---- the table; all with t->mu held ---- */
+
+/* The bits of word w that stand for ids below n. */
+static uint64_t below(unsigned w, unsigned n)
+{
+	if (n >= (w + 1) * 64)
+		return UINT64_MAX;
+	return n <= w * 64 ? 0 : BIT(n) - 1;
+}
+
+/* Low slots are kept busy, so that the server may have the high ones back. */
+static uint32_t first_free(const struct nfs4_slots *t)
+{
+	for (unsigned w = 0; w * 64 < t->limit; w++) {
+		uint64_t bits = t->free[w] & below(w, t->limit);
+
+		if (bits)
+			return w * 64 + (unsigned)__builtin_ctzll(bits);
+	}
+	return NONE;
+}
+
+static unsigned count_free(const struct nfs4_slots *t)
+{
+	unsigned n = 0;
+
+	for (unsigned w = 0; w * 64 < t->limit; w++)
+		n += (unsigned)__builtin_popcountll(t->free[w] & below(w, t->limit));
+	return n;
+}
+
+static unsigned count_busy(const struct nfs4_slots *t)
+{
+	unsigned n = 0;
+
+	for (unsigned w = 0; w * 64 < t->nslots; w++)
+		n += (unsigned)__builtin_popcountll(t->busy[w]);
+	return n;
+}
+
+/* The highest slot in use, plus 1; 0: none is. */
+static unsigned busy_end(const struct nfs4_slots *t)
+{
+	for (unsigned w = WORD(t->nslots + 63); w-- > 0; )
+		if (t->busy[w])
+			return (w + 1) * 64 - (unsigned)__builtin_clzll(t->busy[w]);
+	return 0;
+}
+
+/* Is there one that will ever be free? */
+static bool any_left(const struct nfs4_slots *t)
+{
+	for (unsigned w = 0; w * 64 < t->limit; w++)
+		if ((t->free[w] | t->busy[w]) & below(w, t->limit))
+			return true;
+	return false;
+}
+
+static uint32_t take(struct nfs4_slots *t, unsigned lane)
+{
+	uint32_t id = first_free(t), bit = 1u << lane;
+
+	if (t->woken & bit) {           /* what was kept for it */
+		t->woken &= ~bit;
+		t->promised--;
+	} else if (t->promised && count_free(t) <= t->promised) {
+		id = NONE;
+	}
+	if (id == NONE) {
+		t->waiting |= bit;
+		return NONE;
+	}
+	t->waiting &= ~bit;
+	t->free[WORD(id)] &= ~BIT(id);
+	t->busy[WORD(id)] |= BIT(id);
+	return id;
+}
+
+/* A highest id as a count of ids, at most `max`. */
+static unsigned clamp_count(uint32_t highest, unsigned max)
+{
+	return highest < max ? highest + 1 : max;
+}
+
+static void obey(struct nfs4_slots *t, const struct nfs_place *p)
+{
+	unsigned top = clamp_count(p->said_highest, t->nslots);
+	unsigned limit = clamp_count(p->said_target, top);
+
+	if (top < t->top && busy_end(t) <= top) {
+		for (unsigned id = top; id < t->top; id++)
+			t->seqid[id] = 1;
+		t->top = top;
+	} else if (top > t->top) {
+		t->top = top;
+	}
+	if (limit != t->limit) {
+		t->limit = limit;
+		t->changes++;
+	}
+}
+
+/* False: the slot was the last one. */
+static bool give(struct nfs4_slots *t, const struct nfs_place *p, bool on_wire)
+{
+	uint32_t id = p->slot;
+	bool ok = true;
+
+	t->busy[WORD(id)] &= ~BIT(id);
+	if (p->outcome == NFS4_UNKNOWN && on_wire) {
+		ok = any_left(t);
+	} else {
+		t->seqid[id] += p->outcome == NFS4_CONSUMED;
+		t->free[WORD(id)] |= BIT(id);
+	}
+	if (p->said && p->changes == t->changes)
+		obey(t, p);
+	return ok;
+}
+
+/* Keeps free slots for lanes that wait, one for each, as far as they go round.
+ * Returns the lanes whose thread must be told. */
+static uint32_t wake_some(struct nfs_client *cl, struct nfs4_slots *t)
+{
+	unsigned n = t->waiting ? count_free(t) : 0;
+	uint32_t tell = 0;
+
+	while (t->waiting && n > t->promised) {
+		unsigned lane = t->turn++ % cl->nlanes;
+		struct nfs4_lane *l4 = cl->lanes[lane].vdata;
+		uint32_t bit = 1u << lane;
+
+		if (!(t->waiting & bit))
+			continue;
+		t->waiting &= ~bit;
+		t->woken |= bit;
+		t->promised++;
+		if (!l4->posted)
+			tell |= bit;
+		l4->posted = true;
+	}
+	return tell;
+}
+
+/* ---- waking; without the lock ---- */
+
+static void post(struct nfs_client *cl, uint32_t lanes)
+{
+	for (unsigned i = 0; lanes >> i; i++) {
+		struct nfs4_lane *l4 = cl->lanes[i].vdata;
+
+		if (lanes >> i & 1)
+			loop_post(cl->lanes[i].loop, &l4->wake);
+	}
+}
+
+static void on_wake(struct loop_msg *m)
+{
+	struct nfs4_lane *l4 = container_of(m, struct nfs4_lane, wake);
+	struct nfs_client *cl = l4->lane->client;
+	struct nfs4_slots *t = &((struct nfs4_client *)cl->vdata)->slots;
+	uint32_t bit = 1u << l4->lane->index, tell = 0;
+
+	pthread_mutex_lock(&t->mu);
+	l4->posted = false;
+	pthread_mutex_unlock(&t->mu);
+	nfs_lane_pump(l4->lane);
+	pthread_mutex_lock(&t->mu);
+	if (t->woken & bit) {
+		t->woken &= ~bit;
+		t->promised--;
+		tell = wake_some(cl, t);
+	}
+	pthread_mutex_unlock(&t->mu);
+	post(cl, tell);
+}
+
+/* ---- calls ---- */
+
+bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
+{
+	struct nfs4_slots *t = &nfs4_of(c)->slots;
+	struct nfs_place *p = &c->place;
+	uint32_t id;
+
+	c->has_slot = false;
+	if (!takes_slot(c))
+		return true;
+	pthread_mutex_lock(&t->mu);
+	id = take(t, l->index);
+	if (id != NONE) {
+		*p = (struct nfs_place){
+			.epoch = t->epoch, .slot = id, .seqid = t->seqid[id],
+			.highest = busy_end(t) - 1, .max_cached = t->max_cached,
+			.changes = t->changes, .outcome = NFS4_UNKNOWN,
+		};
+		memcpy(p->session, t->sessionid, sizeof(p->session));
+		c->has_slot = true;
+	}
+	pthread_mutex_unlock(&t->mu);
+	return c->has_slot;
+}
+
+void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
+{
+	struct nfs4_client *n = nfs4_of(c);
+	struct nfs4_slots *t = &n->slots;
+	bool ok = true;
+	uint32_t tell;
+
+	if (!c->has_slot)
+		return;
+	c->has_slot = false;
+	pthread_mutex_lock(&t->mu);
+	if (c->place.epoch == t->epoch)
+		ok = give(t, &c->place, c->rr.sends || c->place.used);
+	else
+		t->left--;
+	tell = wake_some(l->client, t);
+	pthread_mutex_unlock(&t->mu);
+	post(l->client, tell);
+	if (!ok) {
+		atomic_store(&n->need_session, true);
+		nfs_control_recover(l->client);
+	}
+}
+
+bool nfs4_is_current(const struct nfs_call *c)
+{
+	struct nfs4_slots *t = &nfs4_of(c)->slots;
+	bool current;
+
+	pthread_mutex_lock(&t->mu);
+	current = c->place.epoch == t->epoch;
+	pthread_mutex_unlock(&t->mu);
+	return current;
+}
+
+/* ---- sessions ---- */
+
+void nfs4_slots_install(struct nfs_client *cl)
+{
+	const struct nfs4_client *n = cl->vdata;
+	struct nfs4_slots *t = &((struct nfs4_client *)cl->vdata)->slots;
+	uint32_t tell;
+
+	pthread_mutex_lock(&t->mu);
+	t->left += count_busy(t);
+	t->epoch = n->epoch;
+	memcpy(t->sessionid, n->sessionid, sizeof(t->sessionid));
+	t->max_cached = n->max_cached;
+	t->nslots = n->nslots < NFS4_SLOTS_MAX ? n->nslots : NFS4_SLOTS_MAX;
+	t->limit = t->top = t->nslots;
+	t->changes = 0;
+	t->woken = 0;
+	t->promised = 0;
+	memset(t->busy, 0, sizeof(t->busy));
+	for (unsigned w = 0; w < NFS4_SLOTS_MAX / 64; w++)
+		t->free[w] = below(w, t->nslots);
+	for (unsigned id = 0; id < t->nslots; id++)
+		t->seqid[id] = 1;
+	tell = wake_some(cl, t);
+	pthread_mutex_unlock(&t->mu);
+	post(cl, tell);
+}
+
+unsigned nfs4_slots_left(struct nfs4_slots *t)
+{
+	unsigned left;
+
+	pthread_mutex_lock(&t->mu);
+	left = t->left;
+	pthread_mutex_unlock(&t->mu);
+	return left;
+}
+
+/* ---- lanes ---- */
+
+int nfs4_lane_init(struct nfs_lane *l)
+{
+	struct nfs4_lane *l4 = calloc(1, sizeof(*l4));
+
+	if (!l4)
+		return -ENOMEM;
+	l4->lane = l;
+	l4->wake.fn = on_wake;
+	l->vdata = l4;
+	return 0;
+}
+
+void nfs4_lane_fini(struct nfs_lane *l)
+{
+	free(l->vdata);
+	l->vdata = NULL;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The slot table under fire: the engine and version 4.1 on several lanes, before a
+ * server that is a model of RFC 8881, section 2.10.6, and does at random what
+ * servers and connections do: answers late, not at all, with DELAY, lowers and
+ * raises the number of slots. The model checks each message: a slot and a sequence
+ * id never carry two different requests, and nothing is executed twice. In the end
+ * every call has ended, once; slots are short, so a lane that is not told of one
+ * would wait for ever.
+ *
+ * The lanes have no connection, so what they send stays in their transport's queue,
+ * where the test finds it: a "lost connection" is one that is looked at again.
+ * Each lane's thread is the server to its own calls; the model has a lock. So the
+ * order is the scheduler's as well as the random numbers'.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "nfs/internal.h"
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define LANES     6u
+#define CALLS     400u          /* of each lane */
+#define AT_ONCE   24u           /* of them, as FUSE would */
+#define SLOTS     12u
+#define MIN_SLOTS (LANES + 1)   /* each lane costs it one */
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs4_client n4;
+static struct nfs_lane lanes[LANES];
+static const struct nfs_fh dir = { .len = 4, .data = "dir" };
+
+/* ---- the server ---- */
+
+struct asked {
+	uint32_t slot, seqid, highest, call;
+	unsigned char session[16];
+};
+
+static struct {
+	pthread_mutex_t mu;
+	struct {
+		uint32_t seqid;         /* the newest that has come */
+		uint32_t call;          /* and what came with it */
+		bool running;           /* its reply is not there yet */
+		bool open;              /* its caller has no answer */
+	} slot[SLOTS];
+	unsigned executed[LANES * CALLS];
+	uint32_t target;                /* slots that are wanted */
+	unsigned delays, replays;
+} server;
+
+static uint32_t word(const uint32_t **w)
+{
+	return ntohl(*(*w)++);
+}
+
+/* Call header, COMPOUND, SEQUENCE, PUTFH, REMOVE of a name that is a number. */
+static struct asked read_call(const struct nfs_call *c)
+{
+	const uint32_t *w = (const uint32_t *)(const void *)((char *)c->rr.msg->mem + RR_HDR_ROOM);
+	struct asked a;
+	uint32_t len;
+	char name[16] = "";
+
+	cr_assert_eq(ntohl(w[0]), c->rr.xid);
+	w += 10 + 3;                    /* xid ... verifier; tag, minor version, count */
+	cr_assert_eq(word(&w), OP_SEQUENCE);
+	memcpy(a.session, w, 16);
+	w += 4;
+	a.seqid = word(&w);
+	a.slot = word(&w);
+	a.highest = word(&w);
+	w += 1 + 3;                     /* cachethis; PUTFH of four bytes */
+	cr_assert_eq(word(&w), OP_REMOVE);
+	len = word(&w);
+	cr_assert_lt(len, sizeof(name));
+	memcpy(name, w, len);
+	a.call = (uint32_t)atoi(name);
+	return a;
+}
+
+/* New, or what has come before: nothing else may be under these numbers. */
+static void arrives(const struct asked *a)
+{
+	cr_assert(a->slot <= a->highest && a->highest < SLOTS);
+	if (a->seqid == server.slot[a->slot].seqid + 1) {
+		cr_assert_not(server.slot[a->slot].open, "slot %u: call %u has no answer, and %u comes",
+			      a->slot, server.slot[a->slot].call, a->call);
+		server.slot[a->slot].seqid = a->seqid;
+		server.slot[a->slot].call = a->call;
+		server.slot[a->slot].running = true;
+		server.slot[a->slot].open = true;
+		return;
+	}
+	cr_assert_eq(a->seqid, server.slot[a->slot].seqid, "slot %u: %u, and %u came before",
+		     a->slot, a->seqid, server.slot[a->slot].seqid);
+	cr_assert_eq(a->call, server.slot[a->slot].call, "slot %u, sequence id %u: call %u, and now %u",
+		     a->slot, a->seqid, server.slot[a->slot].call, a->call);
+}
+
+static void execute(const struct asked *a)
+{
+	if (!server.slot[a->slot].running)
+		return;                 /* there is a reply to be repeated */
+	server.slot[a->slot].running = false;
+	cr_assert_eq(server.executed[a->call]++, 0, "call %u is executed again", a->call);
+}
+
+/* ---- a lane: calls, and the answers to them ---- */
+
+struct client_call {
+	struct nfs_call c;
+	char name[16];
+	unsigned dones;
+};
+
+static struct driver {
+	struct loop_timer timer;
+	struct nfs_lane *lane;
+	struct client_call calls[CALLS];
+	unsigned started, ended;
+	unsigned rand;
+	unsigned given_up;
+	bool begun;
+	_Atomic bool finished;
+} drivers[LANES];
+static _Atomic unsigned ready;          /* lanes whose threads run */
+
+static unsigned chance(struct driver *d, unsigned n)
+{
+	return (unsigned)rand_r(&d->rand) % n;
+}
+
+static void on_done(struct nfs_call *c)
+{
+	struct client_call *k = container_of(c, struct client_call, c);
+
+	k->dones++;
+	drivers[c->lane->index].ended++;
+}
+
+static void start_more(struct driver *d)
+{
+	while (d->started < CALLS && d->started - d->ended < AT_ONCE) {
+		struct client_call *k = &d->calls[d->started];
+
+		snprintf(k->name, sizeof(k->name), "%u", d->lane->index * CALLS + d->started);
+		k->c.op = NFS_OP_REMOVE;
+		k->c.fh = &dir;
+		k->c.name = k->name;
+		k->c.done = on_done;
+		d->started++;
+		nfs_start(d->lane, &k->c);
+	}
+}
+
+/* The reply: with SEQUENCE's status, or REMOVE's result. */
+static void reply(struct nfs_call *c, const struct asked *a, uint32_t status)
+{
+	uint32_t w[64], n = 0, target = server.target;
+	const uint32_t head[] = { c->rr.xid, 1, 0, 0, 0, 0, status, 0, status ? 1 : 3, OP_SEQUENCE, status };
+	const uint32_t rest[] = { OP_PUTFH, 0, OP_REMOVE, 0, 1, 0, 1, 0, 2 };
+
+	for (unsigned i = 0; i < sizeof(head) / 4; i++)
+		w[n++] = htonl(head[i]);
+	if (!status) {
+		const uint32_t seq[] = { a->seqid, a->slot, SLOTS - 1, target - 1, 0 };
+
+		memcpy(w + n, a->session, 16);
+		n += 4;
+		for (unsigned i = 0; i < 5; i++)
+			w[n++] = htonl(seq[i]);
+		for (unsigned i = 0; i < sizeof(rest) / 4; i++)
+			w[n++] = htonl(rest[i]);
+	}
+	c->rr.reply = w;
+	c->rr.reply_len = 4 * n;
+	/* Out of the queue, and as if that were its reply. */
+	rr_cancel(c->lane->conn, &c->rr, 0);
+}
+
+/* A call that the transport has: it is on the wire. */
+static void serve(struct driver *d, struct nfs_call *c)
+{
+	struct asked a = read_call(c);
+	unsigned what = chance(d, 16);
+	uint32_t status = 0;
+
+	c->rr.sends++;
+	pthread_mutex_lock(&server.mu);
+	arrives(&a);
+	server.replays += c->rr.sends > 1;
+	if (what < 3 && server.slot[a.slot].running) {  /* still at it; or no wish to begin */
+		status = NFS4ERR_DELAY;
+		server.delays++;
+	} else if (what < 6) {          /* the connection dies, before or after */
+		if (what == 5)
+			execute(&a);
+		pthread_mutex_unlock(&server.mu);
+		return;
+	} else {
+		execute(&a);
+		server.slot[a.slot].open = false;
+	}
+	if (chance(d, 32) == 0)
+		server.target = MIN_SLOTS + chance(d, SLOTS - MIN_SLOTS + 1);
+	pthread_mutex_unlock(&server.mu);
+	reply(c, &a, status);
+}
+
+static struct nfs_call *pick(struct driver *d, bool (*fits)(const struct nfs_call *c))
+{
+	struct nfs_call *found = NULL;
+	unsigned n = 0;
+
+	list_for_each(at, &d->lane->running) {
+		struct nfs_call *c = container_of(at, struct nfs_call, run_node);
+
+		if (fits(c) && chance(d, ++n) == 0)
+			found = c;
+	}
+	return found;
+}
+
+static bool is_sent(const struct nfs_call *c)
+{
+	return c->rr.state == RR_CALL_WAITING;
+}
+
+static bool is_delayed(const struct nfs_call *c)
+{
+	return c->delayed;
+}
+
+static void drive(struct loop_timer *t)
+{
+	struct driver *d = container_of(t, struct driver, timer);
+	struct nfs_call *c;
+
+	/* None may be through before the others have begun. */
+	if (!d->begun)
+		ready++;
+	d->begun = true;
+	if (ready < LANES) {
+		loop_timer_set(d->lane->loop, t, 1);
+		return;
+	}
+	start_more(d);
+	for (unsigned i = chance(d, 8); i-- > 0 && (c = pick(d, is_sent)); )
+		serve(d, c);
+	/* A soft mount's patience; a few, as each costs a slot. */
+	c = d->given_up < 1 ? pick(d, is_delayed) : NULL;
+	if (c) {
+		d->given_up++;
+		nfs_give_up(c, -EIO);
+	}
+	if (d->ended == CALLS)
+		atomic_store(&d->finished, true);
+	else
+		loop_timer_set(d->lane->loop, t, 0);
+}
+
+/* ---- all of it ---- */
+
+static void setup(void)
+{
+	struct errbuf eb = { "" };
+
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	pthread_mutex_init(&server.mu, NULL);
+	pthread_mutex_init(&n4.slots.mu, NULL);
+	memcpy(n4.sessionid, "0123456789abcdef", 16);
+	n4.nslots = SLOTS;
+	n4.max_cached = 4096;
+	n4.epoch = 1;
+	server.target = SLOTS;
+	nfs_later_first_ms = 0;
+	cl = (struct nfs_client){
+		.cfg = { .version = &nfs_v41, .fabric = &fabric_fake, .server = "server",
+			 .lanes = LANES, .credits = 16, .slab = { .n = { 4, 24, 4, 2 } },
+			 .timeo_ms = 60000 },
+		.lanes = lanes, .nlanes = LANES, .control = &ctl, .vdata = &n4,
+	};
+	for (unsigned i = 0; i < LANES; i++) {
+		cr_assert_eq(nfs_lane_init(&cl, i, &eb), 0, "%s", eb.text);
+		drivers[i].lane = &lanes[i];
+		drivers[i].rand = 4711 + i;
+		loop_timer_init(&drivers[i].timer, drive);
+		loop_timer_set(lanes[i].loop, &drivers[i].timer, 0);
+	}
+	nfs4_slots_install(&cl);
+}
+
+static void teardown(void)
+{
+	for (unsigned i = 0; i < LANES; i++)
+		nfs_lane_fini(&lanes[i]);
+}
+
+static void await_all(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	for (unsigned i = 0; i < LANES; i++)
+		while (!atomic_load(&drivers[i].finished))
+			nanosleep(&ms, NULL);
+}
+
+Test(nfs4_slots, no_two_requests_under_one_number, .init = setup, .fini = teardown, .timeout = 120)
+{
+	unsigned given_up = 0;
+
+	for (unsigned i = 0; i < LANES; i++)
+		cr_assert_eq(nfs_lane_start(&lanes[i]), 0);
+	await_all();
+	for (unsigned i = 0; i < LANES; i++)
+		nfs_lane_stop(&lanes[i]);
+	for (unsigned i = 0; i < LANES; i++) {
+		cr_assert(list_empty(&lanes[i].running) && lanes[i].active == 0);
+		given_up += drivers[i].given_up;
+		for (unsigned k = 0; k < CALLS; k++) {
+			const struct client_call *call = &drivers[i].calls[k];
+
+			cr_assert_eq(call->dones, 1, "call %u of lane %u ended %u times", k, i,
+				     call->dones);
+			if (call->c.status == 0)
+				cr_assert_eq(server.executed[i * CALLS + k], 1);
+		}
+	}
+	/* What was given up has retired its slot; everything else is back. */
+	cr_assert(server.delays && server.replays && given_up == LANES);
+	for (unsigned i = 0, n = 0; i < SLOTS; i++) {
+		n += !(n4.slots.free[0] >> i & 1);
+		cr_assert_eq(n4.slots.busy[0], 0);
+		if (i == SLOTS - 1)
+			cr_assert_eq(n, given_up);
+	}
+	cr_assert(n4.slots.promised == 0 && n4.slots.waiting == 0 && nfs4_slots_left(&n4.slots) == 0);
+}
