@@ -1058,13 +1058,15 @@ Test(nfs3, readdirplus_with_bad_extras)
 
 /* ---- sent again after a lost connection ---- */
 
+/* What somebody else may have done as well: the server's answer, or a look at what
+ * there is (test_nfs3_replay.c). */
 Test(nfs3, own_earlier_effect)
 {
 	static const struct { enum nfs_op op; uint32_t status; int once, resent; } t[] = {
-		{ NFS_OP_REMOVE, 2, -ENOENT, 0 }, { NFS_OP_RMDIR, 2, -ENOENT, 0 },
-		{ NFS_OP_RENAME, 2, -ENOENT, 0 }, { NFS_OP_LINK, 17, -EEXIST, NFS_NEXT },
-		{ NFS_OP_MKDIR, 17, -EEXIST, NFS_NEXT }, { NFS_OP_SYMLINK, 17, -EEXIST, NFS_NEXT },
-		{ NFS_OP_MKNOD, 17, -EEXIST, NFS_NEXT },
+		{ NFS_OP_REMOVE, 2, -ENOENT, -ENOENT }, { NFS_OP_RMDIR, 2, -ENOENT, -ENOENT },
+		{ NFS_OP_RENAME, 2, -ENOENT, NFS_NEXT }, { NFS_OP_LINK, 17, -EEXIST, NFS_NEXT },
+		{ NFS_OP_MKDIR, 17, -EEXIST, -EEXIST }, { NFS_OP_SYMLINK, 17, -EEXIST, -EEXIST },
+		{ NFS_OP_MKNOD, 17, -EEXIST, -EEXIST },
 		/* Its verifier tells the server; EEXIST is somebody else's file. */
 		{ NFS_OP_CREATE, 17, -EEXIST, -EEXIST },
 		{ NFS_OP_LOOKUP, 2, -ENOENT, -ENOENT },
@@ -1076,12 +1078,51 @@ Test(nfs3, own_earlier_effect)
 			struct nfs_call c = call(t[i].op);
 
 			c.resent = resent;
+			if (c.op == NFS_OP_RENAME)
+				c.ren.moved = &fh;
 			m_new();
 			M(t[i].status, 0, 0, 0, 0);
 			cr_assert_eq(play_cut(&c, def_of(c.op), m_len()),
 				     resent ? t[i].resent : t[i].once, "row %u", i);
 		}
 	}
+}
+
+/* The looks: what is sent, and their answers cut off and twisted. */
+Test(nfs3, looks_at_what_there_is)
+{
+	struct nfs_call c = call(NFS_OP_RENAME);
+
+	c.ren.moved = &fh;
+	c.step = 1;
+	m_new();
+	m_opaque("dir2", 4);
+	m_str("other");
+	ARGS(c, 3);
+	m_new();
+	M(0);
+	m_fh();
+	m_post_attr();
+	m_post_attr();
+	play_all_cuts(&c, def_of(c.op), NULL);
+	play_twists(&c, def_of(c.op), NULL);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+
+	c = call(NFS_OP_LINK);
+	c.step = 2;
+	m_new();
+	m_opaque("dir2", 4);
+	m_str("name");
+	ARGS(c, 3);
+	m_new();
+	M(0);
+	m_fh();
+	m_post_attr();
+	m_post_attr();
+	play_all_cuts(&c, def_of(c.op), NULL);
+	play_twists(&c, def_of(c.op), NULL);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	expect_attr(&c.attr);
 }
 
 /* ---- small inline thresholds ---- */

@@ -10,10 +10,8 @@
  * Exclusive CREATE carries a verifier instead of attributes, so that a repeated
  * CREATE finds its own file; mode, times and the rest follow in a SETATTR.
  *
- * A call that was sent again after a lost connection may find what its first
- * sending made, if the server's reply cache was lost with a restart. EEXIST is
- * then taken for our own success, as a
- * caller who asked once must not be told that his directory exists already.
+ * Exclusive CREATE may be sent again, whoever answers. With the others a second
+ * sending that meets a server without its reply cache ends in EEXIST: see nfs3_dir.c.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -166,8 +164,6 @@ static int decode_first(struct nfs_call *c, XDR *x)
 
 	if (!xdr_CREATE3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_EXIST && c->resent && c->op != NFS_OP_CREATE)
-		return go(c, STEP_LOOKUP);
 	if (r.status)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &ok->obj_attributes))

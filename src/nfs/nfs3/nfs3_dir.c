@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Changing directories, and reading them.
+ * Taking names away, moving them, and adding one.
  *
- * REMOVE, RMDIR and RENAME that were sent again after a lost connection may
- * find that their first sending did it already (see nfs3_create.c): ENOENT is
- * then success. LINK's EEXIST likewise.
+ * A call that was sent again after a lost connection (c->resent) is answered from
+ * the server's reply cache, or, if that was lost with a restart, may find what its
+ * first sending did. It may just as well find what somebody else did in between, and
+ * programs take names for locks: so the server's answer stands, as with the kernel's
+ * client, unless what is there proves that it is ours:
+ *
+ *   RENAME   ENOENT  success if the new name has the handle of what was to be moved.
+ *   LINK     EEXIST  success if the name is the file's: who takes a lock with
+ *                    link() has a file of his own for it.
+ *   REMOVE, RMDIR    ENOENT stays: a name that is not there tells nothing.
+ *   MKDIR, SYMLINK, MKNOD (nfs3_create.c)  EEXIST stays: what is there looks like
+ *                    ours and like anybody else's, a link's target included.
  */
 #include <string.h>
 #include "nfs/nfs3/nfs3_impl.h"
-#include "nfs_lists.h"
 
 /* ---- REMOVE, RMDIR ---- */
 
@@ -25,8 +33,6 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 
 	if (!xdr_REMOVE3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_NOENT && c->resent)
-		return 0;
 	return nfs3_error(r.status);
 }
 
@@ -47,198 +53,150 @@ const struct nfs_opdef nfs3_op_rmdir = {
 
 /* ---- RENAME ---- */
 
+enum { STEP_RENAME, STEP_IS_THERE };
+
+static bool same_fh(const struct nfs_fh *a, const struct nfs_fh *b)
+{
+	return a->len == b->len && !memcmp(a->data, b->data, a->len);
+}
+
+static uint32_t rename_proc(const struct nfs_call *c)
+{
+	return c->step == STEP_IS_THERE ? NFSPROC3_LOOKUP : NFSPROC3_RENAME;
+}
+
 static bool_t encode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME3args a = {
 		.from = nfs3_dirop(c->fh, c->name), .to = nfs3_dirop(c->fh2, c->name2),
 	};
 
-	return xdr_RENAME3args(x, &a);
+	return c->step == STEP_IS_THERE ? nfs3_encode_lookup(x, c->fh2, c->name2) :
+					  xdr_RENAME3args(x, &a);
+}
+
+/* What a look at the name has ended with, where the answer was `rc` without it. */
+static int doubt(int looked, int rc)
+{
+	return looked < 0 && looked != -EBADMSG ? rc : looked;
+}
+
+static int decode_is_there(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs3_decode_lookup(c, x);
+
+	if (!rc && !same_fh(&c->out_fh, c->ren.moved))
+		rc = -ENOENT;
+	return doubt(rc, -ENOENT);
 }
 
 static int decode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME3res r;
 
+	if (c->step == STEP_IS_THERE)
+		return decode_is_there(c, x);
 	if (!xdr_RENAME3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_NOENT && c->resent)
-		return 0;
+	if (r.status == NFS3ERR_NOENT && c->resent && c->ren.moved) {
+		c->step = STEP_IS_THERE;
+		return NFS_NEXT;
+	}
 	return nfs3_error(r.status);
 }
 
 static uint32_t rename_max(const struct nfs_call *c)
 {
-	(void)c;
-	return NFS3_STATUS_XDR + 2 * NFS3_WCC_XDR;
+	return NFS3_STATUS_XDR + (c->step == STEP_IS_THERE ? NFS3_FH_XDR + 2 * NFS3_ATTR_XDR :
+							     2 * NFS3_WCC_XDR);
 }
 
 const struct nfs_opdef nfs3_op_rename = {
 	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max = rename_max, .proc = NFSPROC3_RENAME,
+	.results_max = rename_max, .proc_of = rename_proc,
 };
 
 /* ---- LINK, then GETATTR ---- */
 
+enum { STEP_LINK, STEP_ATTR, STEP_WHOSE, STEP_IS_OURS };
+
 static uint32_t link_proc(const struct nfs_call *c)
 {
-	return c->step ? NFSPROC3_GETATTR : NFSPROC3_LINK;
+	return c->step == STEP_LINK ? NFSPROC3_LINK :
+	       c->step == STEP_WHOSE ? NFSPROC3_LOOKUP : NFSPROC3_GETATTR;
 }
 
 static bool_t encode_link(struct nfs_call *c, XDR *x)
 {
 	LINK3args a = { .file = nfs3_fh(c->fh), .link = nfs3_dirop(c->fh2, c->name) };
 
-	return c->step ? nfs3_encode_getattr(x, c->fh) : xdr_LINK3args(x, &a);
+	switch (c->step) {
+	case STEP_LINK:  return xdr_LINK3args(x, &a);
+	case STEP_WHOSE: return nfs3_encode_lookup(x, c->fh2, c->name);
+	default:         return nfs3_encode_getattr(x, c->fh);
+	}
+}
+
+static int go(struct nfs_call *c, uint8_t step)
+{
+	c->step = step;
+	return NFS_NEXT;
+}
+
+/* The file that has the name: the same by its handle, or by what GETATTR says of
+ * the one that was to be linked (a handle may tell of the directory, too). */
+static int decode_whose(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs3_decode_lookup(c, x);
+
+	if (rc)
+		return doubt(rc, -EEXIST);
+	if (same_fh(&c->out_fh, c->fh))
+		return c->has_attr ? 0 : go(c, STEP_ATTR);
+	if (!c->has_attr)
+		return -EEXIST;
+	c->has_attr = false;
+	c->vdata[0] = c->attr.fileid;
+	c->vdata[1] = c->attr.fsid_major;
+	return go(c, STEP_IS_OURS);
+}
+
+static int decode_is_ours(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs3_decode_getattr(c, x);
+
+	if (!rc && (c->attr.fileid != c->vdata[0] || c->attr.fsid_major != c->vdata[1]))
+		rc = -EEXIST;
+	return doubt(rc, -EEXIST);
 }
 
 static int decode_link(struct nfs_call *c, XDR *x)
 {
 	LINK3res r;
 
-	if (c->step)
-		return nfs3_decode_getattr(c, x);
+	switch (c->step) {
+	case STEP_ATTR:    return nfs3_decode_getattr(c, x);
+	case STEP_WHOSE:   return decode_whose(c, x);
+	case STEP_IS_OURS: return decode_is_ours(c, x);
+	}
 	if (!xdr_LINK3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_EXIST && c->resent) {
-		c->step = 1;
-		return NFS_NEXT;
-	}
+	if (r.status == NFS3ERR_EXIST && c->resent)
+		return go(c, STEP_WHOSE);
 	if (r.status)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.LINK3res_u.resok.file_attributes))
 		return -EBADMSG;
-	if (c->has_attr)
-		return 0;
-	c->step = 1;
-	return NFS_NEXT;
+	return c->has_attr ? 0 : go(c, STEP_ATTR);
 }
 
 static uint32_t link_max(const struct nfs_call *c)
 {
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR;
+	return NFS3_STATUS_XDR + NFS3_ATTR_XDR +
+	       (c->step == STEP_WHOSE ? NFS3_FH_XDR + NFS3_ATTR_XDR : NFS3_WCC_XDR);
 }
 
 const struct nfs_opdef nfs3_op_link = {
 	.name = "LINK", .encode = encode_link, .decode = decode_link,
 	.results_max = link_max, .proc_of = link_proc,
-};
-
-/* ---- READDIR, READDIRPLUS ---- */
-
-static uint32_t readdir_proc(const struct nfs_call *c)
-{
-	return c->dir.plus ? NFSPROC3_READDIRPLUS : NFSPROC3_READDIR;
-}
-
-static bool_t encode_readdir(struct nfs_call *c, XDR *x)
-{
-	READDIRPLUS3args p = {
-		/* dircount counts names only: never the limit that is met first. */
-		.dir = nfs3_fh(c->fh), .cookie = c->dir.cookie,
-		.dircount = c->dir.count, .maxcount = c->dir.count,
-	};
-	READDIR3args a = { .dir = p.dir, .cookie = c->dir.cookie, .count = c->dir.count };
-
-	memcpy(p.cookieverf, &c->dir.verf, sizeof(c->dir.verf));
-	memcpy(a.cookieverf, &c->dir.verf, sizeof(c->dir.verf));
-	return c->dir.plus ? xdr_READDIRPLUS3args(x, &p) : xdr_READDIR3args(x, &a);
-}
-
-static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
-{
-	c->dir.entries++;
-	return c->dir.entry(c, e);
-}
-
-static int decode_plus(struct nfs_call *c, XDR *x)
-{
-	READDIRPLUS3res r;
-	READDIRPLUS3resok *ok = &r.READDIRPLUS3res_u.resok;
-	struct nfs_cursor cur;
-	entryplus3 ent;
-	int rc;
-
-	if (!xdr_READDIRPLUS3res(x, &r))
-		return -EBADMSG;
-	if (r.status)
-		return nfs3_error(r.status);
-	memcpy(&c->dir.verf, ok->cookieverf, sizeof(c->dir.verf));
-	c->dir.eof = ok->reply.eof;
-	nfs_cursor_open(&cur, &ok->reply.entries);
-	while ((rc = nfs_entryplus3_next(&cur, &ent)) > 0) {
-		struct nfs_attr attr;
-		struct nfs_fh fh;
-		struct nfs_dirent e = {
-			.cookie = ent.cookie, .fileid = ent.fileid,
-			.name = ent.name.data, .namelen = ent.name.len,
-		};
-
-		if (!nfs_ref_is_name(&ent.name, 1024))
-			return -EBADMSG;
-		if (ent.name_attributes.attributes_follow &&
-		    nfs3_get_fattr(&attr, &ent.name_attributes.post_op_attr_u.attributes))
-			e.attr = &attr;
-		if (ent.name_handle.handle_follows &&
-		    nfs3_get_fh(&fh, &ent.name_handle.post_op_fh3_u.handle))
-			e.fh = &fh;
-		if (!pass(c, &e))
-			break;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-static int decode_plain(struct nfs_call *c, XDR *x)
-{
-	READDIR3res r;
-	READDIR3resok *ok = &r.READDIR3res_u.resok;
-	struct nfs_cursor cur;
-	entry3 ent;
-	int rc;
-
-	if (!xdr_READDIR3res(x, &r))
-		return -EBADMSG;
-	if (r.status)
-		return nfs3_error(r.status);
-	memcpy(&c->dir.verf, ok->cookieverf, sizeof(c->dir.verf));
-	c->dir.eof = ok->reply.eof;
-	nfs_cursor_open(&cur, &ok->reply.entries);
-	while ((rc = nfs_entry3_next(&cur, &ent)) > 0) {
-		struct nfs_dirent e = {
-			.cookie = ent.cookie, .fileid = ent.fileid,
-			.name = ent.name.data, .namelen = ent.name.len,
-		};
-
-		if (!nfs_ref_is_name(&ent.name, 1024))
-			return -EBADMSG;
-		if (!pass(c, &e))
-			break;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-static int decode_readdir(struct nfs_call *c, XDR *x)
-{
-	int rc;
-
-	c->dir.entries = 0;
-	rc = c->dir.plus ? decode_plus(c, x) : decode_plain(c, x);
-	if (!rc) {
-		stat_add(&c->lane->stats, STAT_DIR_RPCS, 1);
-		stat_add(&c->lane->stats, STAT_DIR_ENTRIES, c->dir.entries);
-	}
-	return rc;
-}
-
-/* count bounds the whole resok (RFC 1813, 3.3.16 and 3.3.17); some servers
- * leave the directory's attributes and the verifier out of that. */
-static uint32_t readdir_max(const struct nfs_call *c)
-{
-	return NFS3_STATUS_XDR + c->dir.count + NFS3_ATTR_XDR + NFS3_COOKIEVERFSIZE + 16;
-}
-
-const struct nfs_opdef nfs3_op_readdir = {
-	.name = "READDIR", .encode = encode_readdir, .decode = decode_readdir,
-	.results_max = readdir_max, .proc_of = readdir_proc,
 };

@@ -55,8 +55,9 @@ extern const struct nfs_opdef nfs3_op_read, nfs3_op_write, nfs3_op_commit,
 	nfs3_op_open;                                           /* nfs3_io.c */
 extern const struct nfs_opdef nfs3_op_create, nfs3_op_mkdir, nfs3_op_symlink,
 	nfs3_op_mknod;                                          /* nfs3_create.c */
-extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename, nfs3_op_link,
-	nfs3_op_readdir;                                        /* nfs3_dir.c */
+extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename,
+	nfs3_op_link;                                           /* nfs3_dir.c */
+extern const struct nfs_opdef nfs3_op_readdir;                  /* nfs3_readdir.c */
 
 /* Second steps that several operations take when a server left something out
  * of a reply, as it may. */
