@@ -17,7 +17,6 @@
  * what those calls belong to.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -25,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "daemon.h"
@@ -33,6 +31,7 @@
 #include "nfs/nfs.h"
 #include "options.h"
 #include "setup.h"
+#include "statfile.h"
 
 /* What a signal to end finds, and so what it does. */
 enum phase {
@@ -61,81 +60,25 @@ struct mount {
 
 /* ---- statistics ---- */
 
-/* What is there now, where stats_print() says what was done. Of the allocator's
- * bytes those that are in use: how much more it keeps of the system's is its own
- * affair. */
-static void write_state(FILE *f, const struct fs *fs)
+/* Behind what was done there is what is there now. Of the allocator's bytes those
+ * that are in use: how much more it keeps of the system's is its own affair. */
+static void print_stats(FILE *f, const void *arg)
 {
+	const struct mount *m = arg;
+	const struct stats *lanes[NFS_LANES_MAX];
 	struct mallinfo2 heap = mallinfo2();
 
-	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(fs),
-		heap.uordblks + heap.hblkhd);
-}
-
-/* Written beside and renamed, so that a reader never sees half of it. */
-static void write_stats(const struct mount *m)
-{
-	const struct stats *lanes[NFS_LANES_MAX];
-	char *tmp;
-	FILE *f;
-
-	if (!m->opt.stats)
-		return;
-	if (asprintf(&tmp, "%s.new", m->opt.stats) < 0)
-		return;
-	f = fopen(tmp, "we");
-	if (!f) {
-		log_err("cannot write statistics to '%s': %s", tmp, strerror(errno));
-		free(tmp);
-		return;
-	}
 	for (unsigned i = 0; i < m->client->nlanes; i++)
 		lanes[i] = &m->client->lanes[i].stats;
 	stats_print(f, lanes, m->client->nlanes);
-	write_state(f, m->fs);
-	if (fclose(f) || rename(tmp, m->opt.stats))
-		log_err("cannot write statistics to '%s': %s", m->opt.stats, strerror(errno));
-	free(tmp);
+	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(m->fs),
+		heap.uordblks + heap.hblkhd);
 }
 
-static int stats_error(const char *path, int err, const char *why, struct errbuf *eb)
+static void write_stats(const struct mount *m)
 {
-	return err_set(eb, err, "cannot write statistics to '%s': %s; name a file that can be "
-		       "written, in a directory that can be, with stats=", path, why);
-}
-
-/* What write_stats() will need, while there is somebody to tell. What is in the
- * file stays; one that is not there is not made. */
-static int check_stats(const struct mount *m, struct errbuf *eb)
-{
-	const char *path = m->opt.stats;
-	struct stat st;
-	char *tmp;
-	int fd, err = 0;
-
-	if (!path)
-		return 0;
-	/* A device would be replaced by a file. */
-	if (lstat(path, &st) == 0) {
-		if (!S_ISREG(st.st_mode))
-			return stats_error(path, -EINVAL, S_ISDIR(st.st_mode) ?
-					   "it is a directory" : "it is not a regular file", eb);
-		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0)
-			return stats_error(path, -errno, strerror(errno), eb);
-		close(fd);
-	}
-	if (asprintf(&tmp, "%s.new", path) < 0)
-		return err_set(eb, -ENOMEM, "out of memory");
-	fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		err = stats_error(tmp, -errno, strerror(errno), eb);
-	} else {
-		close(fd);
-		unlink(tmp);
-	}
-	free(tmp);
-	return err;
+	if (m->opt.stats)
+		statfile_write(m->opt.stats, print_stats, m);
 }
 
 /* ---- signals ---- */
@@ -352,7 +295,8 @@ static int check_and_run(struct mount *m)
 {
 	struct errbuf eb = { "" };
 
-	if (fs_check_mountpoint(m->opt.mountpoint, &eb) || check_stats(m, &eb)) {
+	if (fs_check_mountpoint(m->opt.mountpoint, &eb) ||
+	    (m->opt.stats && statfile_check(m->opt.stats, &eb))) {
 		log_err("%s", eb.text);
 		return EXIT_MOUNT;
 	}

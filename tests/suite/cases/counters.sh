@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # What the project promises about chunks and copies, by its counters.
+# Planted under the name that the file gets before it is complete.
+echo victim >"$TMPDIR/victim" && ln -s "$TMPDIR/victim" "$STATS.new"
 mount_up
 n=32
 dd if=/dev/zero of="$WORK/f" bs=1M count=$n oflag=direct status=none || fail write
 equal "$(stat_now write.requests)" $n "WRITEs of 1 MiB"
+equal "$(<"$TMPDIR/victim")" victim "a file that was linked to"
+[[ -f $STATS && ! -L $STATS ]] || fail "$STATS is not a file"
 equal "$(stat_last rdma.read_chunks)" $n "Read chunks: one for each"
 equal "$(stat_last write.chunk_bytes)" $(( n << 20 )) "bytes that the server pulled"
 equal "$(stat_last write.copied_bytes)" 0 write.copied_bytes
