@@ -22,7 +22,9 @@
  * buffers, nor what became of the call. So the link is given up, and the call
  * is sent again like the others: the server's reply cache, or the slot, makes
  * that the same call to it. Only when RR_BAD_MAX sendings were answered so does
- * it fail, and no sooner than its link is closed.
+ * it fail, and no sooner than its link is closed. A Send that invalidates something
+ * else than an STag of the call that it answers is no better: it may have taken
+ * away what another call waits for.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -264,13 +266,26 @@ static int take_error(struct rr_conn *c, const struct rr_header *h)
 	return -EREMOTEIO;
 }
 
-static void bad_reply(struct rr_conn *c, struct rr_call *call)
+static void bad_reply(struct rr_conn *c, struct rr_call *call, const char *what)
 {
 	call->bad++;
 	stat_add(c->st, STAT_RPC_BAD_REPLIES, 1);
-	log_debug("a malformed reply to call %08x, number %u", call->xid, call->bad);
-	rr_reset(c, -EBADMSG, "a malformed reply");
+	log_debug("%s: call %08x, number %u", what, call->xid, call->bad);
+	rr_reset(c, -EBADMSG, what);
 }
+
+/* Send With Invalidate: the server takes one of the segments that were offered with
+ * the call (RFC 8797), and nothing else. */
+static bool may_invalidate(const struct rr_call *call, uint32_t rkey)
+{
+	for (unsigned i = 0; i < call->nmrs; i++)
+		if (call->mrs[i].rkey == rkey)
+			return true;
+	return false;
+}
+
+static const char not_its_stag[] =
+	"a Send With Invalidate of what was not offered with the call that it answers";
 
 /* Nobody's: a reply that comes twice or too late. What has not even got an XID
  * may be anybody's, who would wait for it until his time is up. */
@@ -282,26 +297,45 @@ static void stray(struct rr_conn *c, uint32_t len, uint32_t xid)
 		rr_reset(c, -EBADMSG, "a message without a header");
 }
 
+/* The call that the message is a reply to; NULL: none, and nothing more is to be done
+ * about it. */
+static struct rr_call *call_of(struct rr_conn *c, const struct rr_header *h, uint32_t len,
+			       bool invalidated, uint32_t rkey)
+{
+	struct rr_call *call = find(c, h->xid);
+
+	if (!call || call->replied) {
+		stray(c, len, h->xid);
+		if (invalidated)
+			rr_reset(c, -EBADMSG, not_its_stag);
+		return NULL;
+	}
+	if (invalidated && !may_invalidate(call, rkey)) {
+		bad_reply(c, call, not_its_stag);
+		return NULL;
+	}
+	return call;
+}
+
 static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
 {
 	struct rr_conn *c = ctx;
 	struct slab_buf *b = cookie;
 	struct rr_header h;
 	struct rr_call *call;
+	uint8_t *msg;
 	int hlen;
 
-	(void)invalidated;
-	(void)rkey;
 	hlen = rr_header_decode(&h, b->mem, len);
-	if (hlen > 0 && is_back_call(&h, (uint8_t *)b->mem + hlen, len - (size_t)hlen)) {
+	msg = (uint8_t *)b->mem + (hlen > 0 ? hlen : 0);
+	if (!invalidated && hlen > 0 && is_back_call(&h, msg, len - (size_t)hlen)) {
 		/* None is expected: no session of ours asks for a back channel. */
 		stat_add(c->st, STAT_RPC_BACK_CALLS, 1);
 		repost(c, b);
 		return;
 	}
-	call = find(c, h.xid);
-	if (!call || call->replied) {
-		stray(c, len, h.xid);
+	call = call_of(c, &h, len, invalidated, rkey);
+	if (!call) {
 		repost(c, b);
 		return;
 	}
@@ -309,10 +343,10 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uin
 	if (hlen > 0) {
 		take_grant(c, h.credit);
 		call->status = h.proc == RR_ERROR ? take_error(c, &h) :
-			take_reply(call, &h, (uint8_t *)b->mem + hlen, len - (size_t)hlen);
+			take_reply(call, &h, msg, len - (size_t)hlen);
 	}
 	if (call->status == -EBADMSG) {
-		bad_reply(c, call);
+		bad_reply(c, call, "a malformed reply");
 		repost(c, b);
 		return;
 	}

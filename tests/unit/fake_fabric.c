@@ -9,6 +9,7 @@ uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;
 _Atomic int fake_connect_error;
 int fake_post_send_error;
+bool fake_reg_per_call;
 uint64_t fake_open_ns[FAKE_OPENS];
 _Atomic unsigned fake_opens;
 
@@ -32,6 +33,8 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 	memset(&fake, 0, sizeof(fake));
 	fake.open = true;
 	fake.rkey = next_rkey++;
+	fake.per_call = fake_reg_per_call;
+	fake.last_key = fake.rkey << 8;
 	*out = (struct fab_conn *)&fake;
 	return 0;
 }
@@ -53,7 +56,9 @@ static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
 static void fake_caps(const struct fab_conn *c, struct fab_caps *out)
 {
 	(void)c;
-	*out = (struct fab_caps){ .max_inline = 4096 };
+	*out = (struct fab_caps){
+		.max_inline = 4096, .reg_per_call = fake.per_call, .remote_inval = fake.per_call,
+	};
 }
 
 static const char *fake_describe(const struct fab_conn *c)
@@ -67,8 +72,18 @@ static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 {
 	(void)c;
 	(void)eb;
-	cr_assert(!access || access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE));
 	*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1 };
+	if (fake.per_call) {
+		cr_assert_neq(access, FAB_REMOTE_READ | FAB_REMOTE_WRITE);
+		out->rkey = access ? ++fake.last_key : 0;
+		fake.nsegs += access != 0;
+		if (!fake.local.base)
+			fake.local = *out;
+		else if (!access)
+			fake.data = *out;
+		return 0;
+	}
+	cr_assert(!access || access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE));
 	if (access) {
 		out->lkey = 2;
 		out->rkey = fake.rkey;
@@ -89,7 +104,7 @@ static bool in(const struct fab_mr *mr, const struct fab_sge *sge)
 static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
 {
 	(void)c;
-	(void)mr;
+	fake.nsegs -= mr->rkey != 0;
 }
 
 static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
@@ -156,7 +171,7 @@ const struct fabric fabric_fake = {
 	.poll = fake_poll, .close = fake_close,
 };
 
-void fake_deliver(const void *bytes, uint32_t len)
+static void deliver(const void *bytes, uint32_t len, bool inv, uint32_t rkey)
 {
 	void *cookie = fake.recvs[0].cookie;
 
@@ -165,7 +180,17 @@ void fake_deliver(const void *bytes, uint32_t len)
 	memcpy(fake.recvs[0].mem, bytes, len);
 	fake.nrecvs--;
 	memmove(&fake.recvs[0], &fake.recvs[1], fake.nrecvs * sizeof(fake.recvs[0]));
-	fake.ev->recv(fake.ctx, cookie, len, false, 0);
+	fake.ev->recv(fake.ctx, cookie, len, inv, rkey);
+}
+
+void fake_deliver(const void *bytes, uint32_t len)
+{
+	deliver(bytes, len, false, 0);
+}
+
+void fake_deliver_inv(const void *bytes, uint32_t len, uint32_t rkey)
+{
+	deliver(bytes, len, true, rkey);
 }
 
 void fake_complete(unsigned i)

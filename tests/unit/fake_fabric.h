@@ -27,6 +27,9 @@ struct fake_conn {
 	void *ctx;
 	struct fab_mr local, data;      /* registered without, and with remote rights */
 	uint32_t rkey;                  /* data's; changes with each connection */
+	bool per_call;                  /* data has none; each segment has one of its own */
+	uint32_t last_key;              /* the newest segment's */
+	unsigned nsegs;                 /* registered for calls now */
 	struct fake_send sends[FAKE_SENDS];
 	unsigned nsends;                /* since the connection was opened */
 	struct { void *mem; uint32_t len; void *cookie; } recvs[FAKE_RECVS];
@@ -44,9 +47,13 @@ extern _Atomic int fake_connect_error;  /* 0, or what connect returns */
 extern uint64_t fake_open_ns[FAKE_OPENS];
 extern _Atomic unsigned fake_opens;
 extern int fake_post_send_error;        /* 0, or what post_send returns */
+/* The next connection registers each segment for its call. */
+extern bool fake_reg_per_call;
 
 /* Delivers a message in the oldest posted receive. */
 void fake_deliver(const void *bytes, uint32_t len);
+/* The same by a Send With Invalidate. */
+void fake_deliver_inv(const void *bytes, uint32_t len, uint32_t rkey);
 /* Completes send i of this connection. */
 void fake_complete(unsigned i);
 /* The peer goes. */

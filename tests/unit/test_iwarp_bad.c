@@ -151,7 +151,7 @@ static void wr(uint32_t stag, uint64_t to, uint32_t len)
 static void stag_0(void) { wr(0, 0, 16); }
 static void stag_max(void) { wr(UINT32_MAX, 0, 16); }
 static void stag_key(void) { wr(mr_write.rkey ^ 1, 0, 16); }
-static void stag_index(void) { wr(mr_write.rkey ^ 0x4000, 0, 16); }
+static void stag_index(void) { wr(mr_write.rkey ^ 1u << 18, 0, 16); }
 static void stag_dead(void) { wr(mr_dead.rkey, 0, 16); }
 static void bounds_1(void) { wr(mr_write.rkey, REGION, 1); }
 static void bounds_2(void) { wr(mr_write.rkey, REGION - 100, 101); }

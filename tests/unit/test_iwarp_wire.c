@@ -428,30 +428,65 @@ Test(iwarp_stag, unknown)
 
 	cr_expect_eq(check(0, 0, 1, 0), STAG_INVALID);
 	cr_expect_eq(check(0xffffffff, 0, 1, 0), STAG_INVALID);
-	cr_expect_eq(check(1 << 8, 0, 1, 0), STAG_INVALID);
+	cr_expect_eq(check(1 << 18, 0, 1, 0), STAG_INVALID);
 	cr_assert_eq(stag_add(&table, mem, 100, 0, &s), 0);
 	cr_expect_eq(check(s ^ 1, 0, 1, 0), STAG_INVALID, "another key");
-	cr_expect_eq(check(s ^ 0x100, 0, 1, 0), STAG_INVALID, "another index");
+	cr_expect_eq(check(s ^ 1 << 18, 0, 1, 0), STAG_INVALID, "another index");
 	cr_expect(stag_del(&table, s));
 	cr_expect_not(stag_del(&table, s));
 	cr_expect_eq(check(s, 0, 1, 0), STAG_INVALID);
 }
 
-/* A tag comes back only after 256 lives of every index. */
+/* The tag that an index has had is not the next one that it gets. */
 Test(iwarp_stag, reuse)
 {
-	uint32_t first, s;
+	uint32_t last[4] = { 0 }, s;
 
-	cr_assert_eq(stag_add(&table, mem, 1, 0, &first), 0);
-	stag_del(&table, first);
 	for (int i = 1; i < 3 * 256; i++) {
 		cr_assert_eq(stag_add(&table, mem, 1, 0, &s), 0);
-		cr_assert_neq(s, first, "after %d", i);
+		cr_assert_neq(s, last[s >> 18], "after %d", i);
+		last[s >> 18] = s;
 		stag_del(&table, s);
+		cr_expect_eq(check(s, 0, 1, 0), STAG_INVALID);
 	}
 	cr_expect_eq(table.size, 4, "no growth");
-	cr_assert_eq(stag_add(&table, mem, 1, 0, &s), 0);
-	cr_expect_eq(s, first);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Who has seen some tags knows nothing of the next ones, nor of another table's. Of
+ * 1,000 keys of 18 bits about two are alike, and 4 steps or so. */
+Test(iwarp_stag, not_to_be_guessed)
+{
+	uint32_t key[1000], s, other;
+	struct stag_table second;
+	unsigned alike = 0, steps = 0;
+
+	cr_assert_eq(stag_init(&second, 4), 0);
+	for (int i = 0; i < 1000; i++) {
+		cr_assert_eq(stag_add(&table, mem, 1, 0, &s), 0);
+		cr_assert_eq(stag_add(&second, mem, 1, 0, &other), 0);
+		key[i] = s & 0x3ffff;
+		alike += s == other;
+		steps += i && key[i] - key[i - 1] + 64 <= 128;
+		if (i % 2) {
+			stag_del(&table, s);
+			stag_del(&second, other);
+		}
+	}
+	stag_fini(&second);
+	cr_expect_leq(alike, 5u, "%u of two tables", alike);
+	cr_expect_leq(steps, 20u, "%u are near to the one before", steps);
+	alike = 0;
+	qsort(key, 1000, sizeof(key[0]), by_value);
+	for (int i = 1; i < 1000; i++)
+		alike += key[i] == key[i - 1];
+	cr_expect_leq(alike, 20u, "%u of one table", alike);
 }
 
 Test(iwarp_stag, growth)

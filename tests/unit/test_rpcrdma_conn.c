@@ -849,3 +849,99 @@ Test(conn, refused_link, .init = setup, .fini = teardown)
 	cr_assert_eq(stat_get(&st, STAT_CONN_UPS), 2);
 	cr_assert_eq(stat_get(&st, STAT_CONN_DOWNS), 1);
 }
+
+/* ---- Send With Invalidate ---- */
+
+/* The reply to a READ of that XID, whose Write chunk has `key`, invalidates `inv`. */
+static void reply_inv(uint32_t xid, uint32_t key, uint32_t inv)
+{
+	uint32_t w[] = { xid, 1, 8, 0, 0, 1, 1, key, 8192, 0, 0, 0, 0, xid, 1 };
+
+	for (unsigned i = 0; i < sizeof(w) / 4; i++)
+		w[i] = htonl(w[i]);
+	fake_deliver_inv(w, sizeof(w), inv);
+}
+
+static void per_call(void)
+{
+	fake_break();
+	fake_reg_per_call = true;
+	up();
+	downs = 0;
+}
+
+Test(conn, invalidation_of_its_own, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a;
+
+	per_call();
+	a = submit_read(0, sink, 8192);
+	cr_assert_eq(fake.nsegs, 1);
+	fake_complete(0);
+	reply_inv(a->rr.xid, word(fake.sends[0].bytes, 7), word(fake.sends[0].bytes, 7));
+	cr_assert(a->dones == 1 && a->status == 0 && a->rr.placed_len == 8192);
+	spin_loop();
+	cr_assert(downs == 0 && fake.nsegs == 0);
+}
+
+/* The other call would go on as if its memory were still the server's to fill. */
+Test(conn, invalidation_of_another_calls, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a, *b;
+
+	per_call();
+	a = submit(0);
+	fake_complete(0);
+	reply(a, 8);
+	a = submit_read(0, sink, 8192);
+	b = submit_read(1, sink, 8192);
+	fake_complete(1);
+	reply_inv(a->rr.xid, word(fake.sends[1].bytes, 7), word(fake.sends[2].bytes, 7));
+	cr_assert(a->dones == 0 && b->dones == 0);
+	spin_loop();
+	cr_assert(downs == 1 && !fake.open && a->dones == 0 && b->dones == 0);
+	/* Both are sent again, and end. */
+	up();
+	fake_complete(0);
+	reply_inv(a->rr.xid, word(fake.sends[0].bytes, 7), word(fake.sends[0].bytes, 7));
+	cr_assert(a->dones == 1 && a->status == 0);
+	fake_complete(1);
+	reply_inv(b->rr.xid, word(fake.sends[1].bytes, 7), word(fake.sends[1].bytes, 7));
+	cr_assert(b->dones == 1 && b->status == 0);
+	cr_assert_eq(downs, 1);
+}
+
+/* Nobody's reply, which has nothing to invalidate. */
+Test(conn, invalidation_without_a_call, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a;
+	uint32_t key;
+
+	per_call();
+	a = submit_read(0, sink, 8192);
+	key = word(fake.sends[0].bytes, 7);
+	reply_inv(a->rr.xid + 2, key, key);
+	cr_assert_eq(a->dones, 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+}
+
+/* With one key for all of the data buffers it is never the server's to take. */
+Test(conn, invalidation_of_the_pools_key, .init = setup, .fini = teardown)
+{
+	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct test_call *a = submit_read(0, sink, 8192);
+
+	fake_complete(0);
+	reply_inv(a->rr.xid, fake.rkey, fake.rkey);
+	cr_assert_eq(a->dones, 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	fake_complete(0);
+	END(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 1000, 0, 0, 0, 0, a->rr.xid, 1);
+	cr_assert_eq(a->status, 0);
+}

@@ -5,6 +5,26 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#define KEY_MASK ((1u << STAG_KEY_BITS) - 1)
+
+/* getrandom() is whole for so few bytes once the system is up. */
+static int new_key(struct stag_table *t, uint32_t *key)
+{
+	uint32_t last = *key;
+
+	if (!t->nrandom) {
+		if (getrandom(t->random, sizeof(t->random), 0) != sizeof(t->random))
+			return -EIO;
+		t->nrandom = sizeof(t->random) / sizeof(t->random[0]);
+	}
+	*key = t->random[--t->nrandom] & KEY_MASK;
+	t->random[t->nrandom] = 0;
+	if (*key == last)
+		*key ^= 1;
+	return 0;
+}
 
 static void put_free(struct stag_table *t, uint32_t i)
 {
@@ -50,15 +70,18 @@ int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint3
 {
 	struct stag_entry *e;
 	uint32_t i;
+	int err;
 
 	if (!t->free_head) {
-		int err = grow(t, t->size * 2);
-
+		err = grow(t, t->size * 2);
 		if (err)
 			return err;
 	}
 	i = t->free_head;
 	e = &t->v[i];
+	err = new_key(t, &e->key);
+	if (err)
+		return err;
 	t->free_head = e->next;
 	if (!t->free_head)
 		t->free_tail = 0;
@@ -66,24 +89,24 @@ int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint3
 	e->len = len;
 	e->rights = (uint8_t)rights;
 	e->valid = true;
-	*stag = i << 8 | e->key;
+	*stag = i << STAG_KEY_BITS | e->key;
 	return 0;
 }
 
 const struct stag_entry *stag_find(const struct stag_table *t, uint32_t stag)
 {
-	uint32_t i = stag >> 8;
+	uint32_t i = stag >> STAG_KEY_BITS;
 	const struct stag_entry *e;
 
 	if (i >= t->size)
 		return NULL;
 	e = &t->v[i];
-	return e->valid && e->key == (stag & 0xff) ? e : NULL;
+	return e->valid && e->key == (stag & KEY_MASK) ? e : NULL;
 }
 
 bool stag_del(struct stag_table *t, uint32_t stag)
 {
-	uint32_t i = stag >> 8;
+	uint32_t i = stag >> STAG_KEY_BITS;
 	struct stag_entry *e;
 
 	if (!stag_find(t, stag))
@@ -91,7 +114,6 @@ bool stag_del(struct stag_table *t, uint32_t stag)
 	e = &t->v[i];
 	e->valid = false;
 	e->base = NULL;
-	e->key++;
 	put_free(t, i);
 	return true;
 }

@@ -3,12 +3,12 @@
  * Steering tags: the names under which a peer may reach memory. The table
  * belongs to one connection, so that a tag means nothing on any other one.
  *
- *     STag = | index 24 bits | key 8 bits |
+ *     STag = | index 14 bits | key 18 bits |
  *
- * The key changes whenever an index is used again, and the index that has been
- * free for longest is used first, so that the same tag does not come back
- * before 256 times the table's size of other registrations. Index 0 is never
- * used: no tag is 0.
+ * The key is random, and another one each time that an index is used again: from
+ * the tags that a peer was given it learns nothing of others. It has one guess: what
+ * is not valid ends the connection. The index that has been free for longest is used
+ * first. Index 0 is never used: no tag is 0.
  *
  * Offsets count from 0 at the start of the registered range: a peer learns
  * nothing of our addresses.
@@ -27,7 +27,7 @@ struct stag_entry {
 	uint8_t *base;
 	size_t len;
 	uint32_t next;          /* of the free list; 0 ends it */
-	uint8_t key;
+	uint32_t key;
 	uint8_t rights;         /* FAB_REMOTE_* */
 	bool valid;
 };
@@ -36,11 +36,14 @@ struct stag_table {
 	struct stag_entry *v;
 	uint32_t size;          /* entries, of which [0] is never used */
 	uint32_t free_head, free_tail;
+	uint32_t random[64];    /* for keys, of which so many are left */
+	unsigned nrandom;
 };
 
 enum stag_result { STAG_OK, STAG_INVALID, STAG_BOUNDS, STAG_WRAP, STAG_DENIED };
 
-#define STAG_MAX (1u << 24)     /* entries; what the index has bits for */
+#define STAG_KEY_BITS 18u
+#define STAG_MAX (1u << (32 - STAG_KEY_BITS))   /* entries; what the index has bits for */
 
 int stag_init(struct stag_table *t, uint32_t size);
 void stag_fini(struct stag_table *t);
