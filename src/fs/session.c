@@ -264,19 +264,25 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 
 /* ---- the root ---- */
 
+struct root_call {
+	struct nfs_call c;
+	struct rpc_cred cred;
+};
+
 static int root_init(struct fs *fs, struct errbuf *eb)
 {
-	struct rpc_cred cred = { .uid = geteuid(), .gid = getegid() };
-	struct nfs_call *c = calloc(1, sizeof(*c));
+	struct root_call *q = calloc(1, sizeof(*q));
+	struct nfs_call *c = &q->c;
 	bool leaked;
 	int rc;
 
-	if (!c)
+	if (!q)
 		return err_set(eb, -ENOMEM, "out of memory");
-	c->cred = &cred;
+	q->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	c->cred = &q->cred;
 	c->fh = &fs->cl->root_fh;
 	c->op = NFS_OP_GETATTR;
-	rc = nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked);
+	rc = nfs_call_any(fs->cl, c, 0, &leaked);
 	if (!rc && !S_ISDIR(c->attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
@@ -289,11 +295,11 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->attr);
 	c->op = NFS_OP_STATFS;
-	if (!rc && nfs_call_sync(&fs->cl->lanes[0], c, 0, &leaked) == 0)
+	if (!rc && nfs_call_any(fs->cl, c, 0, &leaked) == 0)
 		for (unsigned i = 0; i < fs->nlanes; i++)
 			fs_statfs_keep(&fs->lanes[i], &c->statfs);
 	if (!leaked)
-		free(c);
+		free(q);
 	if (rc)
 		return err_set(eb, rc, "cannot use '%s' on %s as a root directory: %s",
 			       fs->cl->cfg.export, fs->cl->cfg.server, strerror(-rc));
@@ -366,8 +372,8 @@ static void remove_silly(struct nfs_lane *l, void *arg)
 	struct fs *fs = arg;
 	struct silly *s;
 
-	while (l->index == 0 && (s = inode_take_silly(&fs->inodes)))
-		fs_remove_silly(&fs->lanes[0], s);
+	while (nfs_lane_up(l) && (s = inode_take_silly(&fs->inodes)))
+		fs_remove_silly(&fs->lanes[l->index], s);
 }
 
 void fs_wait(struct fs *fs)

@@ -48,7 +48,7 @@ static int connect_first(struct nfs_client *cl, struct errbuf *eb)
 		return rc;
 	log_debug("connection 0 to %s: %s", cl->cfg.server, rr_link_text(link));
 	/* Its thread does not run yet, so the lane is ours. */
-	rc = rr_up(l->conn, link);
+	rc = nfs_lane_connected(l, link);
 	if (rc)
 		return err_set(eb, rc, "cannot take the connection to %s into use: %s",
 			       cl->cfg.server, strerror(-rc));

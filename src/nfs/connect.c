@@ -29,7 +29,7 @@ static void on_up(struct loop_msg *m)
 
 	log_info("connection %u to %s: %s", l->index, l->client->cfg.server,
 		 rr_link_text(u->link));
-	rc = rr_up(l->conn, u->link);
+	rc = nfs_lane_connected(l, u->link);
 	free(u);
 	if (rc)
 		nfs_connect_request(l);

@@ -12,8 +12,8 @@
  * get rare, one message says that they go on and one that they are over, and what
  * fails or succeeds in between is not said.
  *
- * The connection dies during recovery: control calls wait for the connector
- * like any other call. The mount ends during recovery: stopping makes
+ * The connection dies during recovery: control calls go on on another lane, or wait
+ * for the connector when none has a connection. The mount ends during recovery: stopping makes
  * nfs_call_sync() return -ESHUTDOWN, and this thread is gone before the version
  * says farewell (internal.h has who may use the version's state, and when).
  */
@@ -24,6 +24,7 @@
 #include "nfs/internal.h"
 
 #define TICK_MS 2000u
+#define NS_PER_MS 1000000ull
 /* Recoveries in a row that are begun at once: each call may find something else
  * lost. Then come pauses, doubling to 6.4 s, until one has lasted so long. */
 #define AT_ONCE         3u
@@ -112,6 +113,35 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 		return rc;
 	free(s);
 	return c->status;
+}
+
+/* With no connection at all any lane will do: it gives the call back when another
+ * one comes up first. */
+static struct nfs_lane *any_lane(struct nfs_client *cl)
+{
+	for (unsigned i = 0; i < cl->nlanes; i++)
+		if (nfs_lane_up(&cl->lanes[i]))
+			return &cl->lanes[i];
+	return cl->lanes;
+}
+
+int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *leaked)
+{
+	uint64_t now, end = mono_ns() + timeout_ms * NS_PER_MS;
+	unsigned left = timeout_ms;
+	int rc;
+
+	c->flags |= NFS_CALL_ANY_LANE;
+	for (;;) {
+		rc = nfs_call_sync(any_lane(cl), c, left, leaked);
+		if (rc != -ENOTCONN)
+			return rc;
+		now = mono_ns();
+		if (timeout_ms && now >= end)
+			return -ETIMEDOUT;
+		if (timeout_ms)
+			left = (unsigned)((end - now) / NS_PER_MS) + 1;
+	}
 }
 
 struct each_lane {

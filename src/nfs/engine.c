@@ -319,7 +319,8 @@ static int transport_error(const struct nfs_call *c, int status)
 	/* A soft mount's: EIO is what it promises, and programs know. */
 	if (status == -ETIMEDOUT)
 		return -EIO;
-	if (status == -ESHUTDOWN)
+	/* Who waits takes another lane. */
+	if (status == -ESHUTDOWN || status == -ENOTCONN)
 		return status;
 	log_err("%s failed on %s: %s", opdef(c)->name, c->lane->client->cfg.server,
 		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :

@@ -59,6 +59,8 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
+/* Lane thread, or none yet: takes a connection into use. */
+int nfs_lane_connected(struct nfs_lane *l, struct rr_link *link);
 
 /* engine.c: lane thread: an operation that the transport does not have ends so: it
  * waits, is parked, or has been told to come later. */

@@ -8,6 +8,10 @@
  * and everything is replayed on a new one. That is what a hard mount does for
  * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
  * with EIO as soon as no live connection holds its buffers.
+ *
+ * A lane without a connection keeps its calls until it has one again. But those
+ * that may run anywhere (NFS_CALL_ANY_LANE: renewal, recovery, the end) are given
+ * back when another lane has a connection, at once or at the next tick.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,21 +26,62 @@
 
 /* ---- connection ---- */
 
+/* Any call that could run elsewhere; its list changes with each one given up. */
+static struct nfs_call *movable(const struct nfs_lane *l)
+{
+	list_for_each(n, &l->running) {
+		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
+
+		if ((c->flags & NFS_CALL_ANY_LANE) && c->rr.state != RR_CALL_INFLIGHT)
+			return c;
+	}
+	return NULL;
+}
+
+static void give_back_movable(struct nfs_lane *l)
+{
+	const struct nfs_client *cl = l->client;
+	struct nfs_call *c;
+	bool other = false;
+
+	for (unsigned i = 0; i < cl->nlanes && !other; i++)
+		other = i != l->index && nfs_lane_up(&cl->lanes[i]);
+	while (other && (c = movable(l))) {
+		if (c->rr.state == RR_CALL_WAITING)
+			rr_cancel(l->conn, &c->rr, -ENOTCONN);
+		else
+			nfs_give_up(c, -ENOTCONN);
+	}
+}
 
 static void on_conn_down(void *ctx, int err, const char *why)
 {
 	struct nfs_lane *l = ctx;
 
+	atomic_store(&l->up, false);
 	log_warn("connection %u to %s lost: %s (%s); reconnecting", l->index,
 		 l->client->cfg.server, why, strerror(-err));
 	nfs_connect_request(l);
+	give_back_movable(l);
 }
 
 static const struct rr_events lane_events = { .down = on_conn_down };
 
 bool nfs_lane_up(const struct nfs_lane *l)
 {
-	return rr_is_up(l->conn);
+	return atomic_load(&l->up);
+}
+
+int nfs_lane_connected(struct nfs_lane *l, struct rr_link *link)
+{
+	int rc;
+
+	/* Before the first reply can end the connection. */
+	atomic_store(&l->up, true);
+	rc = rr_up(l->conn, link);
+	if (rc)
+		atomic_store(&l->up, false);
+	return rc;
 }
 
 /* ---- clock ---- */
@@ -96,6 +141,8 @@ static void on_tick(struct loop_timer *t)
 	say_slow(l, now);
 	if (oldest && now - oldest > cfg->timeo_ms * NS_PER_MS)
 		rr_reset(l->conn, -ETIMEDOUT, "no reply within timeo");
+	if (!nfs_lane_up(l))
+		give_back_movable(l);
 	if (cfg->soft)
 		expire_soft(l, now);
 }

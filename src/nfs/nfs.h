@@ -149,6 +149,8 @@ struct nfs_place {
 /* flags of a call */
 enum {
 	NFS_CALL_CONTROL = 1,   /* state recovery: passes while others are held */
+	NFS_CALL_ANY_LANE = 2,  /* nfs_call_any's: ends with -ENOTCONN when its lane has
+				 * no connection and another one has */
 };
 
 struct nfs_call {
@@ -318,6 +320,7 @@ struct nfs_lane {
 	struct loop *loop;
 	struct slab slab;
 	struct rr_conn *conn;
+	_Atomic bool up;                /* the connection is */
 	struct stats stats;
 	void *fs;                       /* the front end's */
 	void *vdata;                    /* the version's */
@@ -366,9 +369,12 @@ void nfs_lane_pump(struct nfs_lane *l);
  * 0/-errno as c->status; -ETIMEDOUT after timeout_ms (0: no limit), c is then
  * abandoned to the lane and must be heap memory that stays (*leaked is set). */
 int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
+/* The same on a lane that has a connection, if there is one; and on another one
+ * when that loses it. For what does no harm if the server executes it twice. */
+int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
 /* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Lane thread: is the lane's connection up? */
+/* Any thread: is the lane's connection up? */
 bool nfs_lane_up(const struct nfs_lane *l);
 
 /* rsize or wsize: what was asked for, as far as the server goes along, in whole

@@ -14,6 +14,7 @@ _Atomic bool fake_lane_quiet;
 
 static struct loop_timer timer;
 static unsigned answered;       /* of fake.sends */
+static unsigned served;         /* the lane that has the connection */
 static void (*execute_call)(uint32_t proc, const uint32_t *w);
 
 void put(uint32_t w)
@@ -52,11 +53,11 @@ static void answer(unsigned i)
 
 static void serve(struct loop_timer *t)
 {
-	loop_timer_set(fake_lanes[0].loop, t, 1);
+	loop_timer_set(fake_lanes[served].loop, t, 1);
 	/* Without a connection the connector may be making the next one. */
 	if (answered > fake.nsends)
 		answered = 0;
-	while (!fake_lane_quiet && nfs_lane_up(&fake_lanes[0]) && answered < fake.nsends)
+	while (!fake_lane_quiet && nfs_lane_up(&fake_lanes[served]) && answered < fake.nsends)
 		answer(answered++);
 }
 
@@ -85,14 +86,54 @@ void fake_lane_start(const struct nfs_version *version,
 	};
 	cr_assert_eq(nfs_lane_init(&fake_cl, 0, &eb), 0, "%s", eb.text);
 	cr_assert_eq(rr_link_open(fake_lanes[0].conn, &link, &eb), 0);
-	cr_assert_eq(rr_up(fake_lanes[0].conn, link), 0);
+	cr_assert_eq(nfs_lane_connected(&fake_lanes[0], link), 0);
 	loop_timer_init(&timer, serve);
 	loop_timer_set(fake_lanes[0].loop, &timer, 1);
 	cr_assert_eq(nfs_lane_start(&fake_lanes[0]), 0);
 }
 
+void fake_lane_second(void)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs_lane_init(&fake_cl, 1, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_lane_start(&fake_lanes[1]), 0);
+	fake_cl.nlanes = 2;
+}
+
+static void lose(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	if (l->index != served)
+		return;
+	loop_timer_clear(&timer);
+	fake_break();
+}
+
+static void gain(struct nfs_lane *l, void *link)
+{
+	if (l->index != served)
+		return;
+	answered = 0;
+	cr_assert_eq(nfs_lane_connected(l, link), 0);
+	loop_timer_set(l->loop, &timer, 1);
+}
+
+void fake_lane_move(void)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	nfs_each_lane(&fake_cl, lose, NULL);
+	served = !served;
+	cr_assert_eq(rr_link_open(fake_lanes[served].conn, &link, &eb), 0, "%s", eb.text);
+	nfs_each_lane(&fake_cl, gain, link);
+}
+
 void fake_lane_stop(void)
 {
-	nfs_lane_stop(&fake_lanes[0]);
-	nfs_lane_fini(&fake_lanes[0]);
+	for (unsigned i = 0; i < fake_cl.nlanes; i++)
+		nfs_lane_stop(&fake_lanes[i]);
+	for (unsigned i = 0; i < fake_cl.nlanes; i++)
+		nfs_lane_fini(&fake_lanes[i]);
 }

@@ -12,7 +12,7 @@
 #include "nfs/nfs.h"
 
 extern struct nfs_client fake_cl;
-extern struct nfs_lane fake_lanes[2];   /* the second has neither thread nor connection */
+extern struct nfs_lane fake_lanes[2];   /* the second is not there until asked for */
 extern struct nfs_control fake_ctl;
 
 /* The reply that is being made, in network order. */
@@ -31,6 +31,10 @@ void puts_of(unsigned n, ...);
  */
 void fake_lane_start(const struct nfs_version *version,
 		     void (*execute)(uint32_t proc, const uint32_t *w));
+/* A second lane, without a connection: the made-up fabric has one at a time. */
+void fake_lane_second(void);
+/* The connection is lost, and the other lane gets one. */
+void fake_lane_move(void);
 /* What the version keeps in fake_cl.vdata is the test's to free, afterwards. */
 void fake_lane_stop(void);
 

@@ -131,7 +131,7 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	q->c.cred = &q->cred;
 	q->c.fh = &q->root;
 	q->c.version = &q->info;
-	rc = nfs_call_sync(&cl->lanes[0], &q->c, ASK_TIMEOUT_MS, &leaked);
+	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &leaked);
 	if (!leaked) {
 		*info = q->info;
 		free(q);

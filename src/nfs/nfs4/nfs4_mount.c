@@ -47,7 +47,7 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 	if (!timeout_ms && !cl->control->mounted)
 		timeout_ms = MOUNT_TIMEOUT_MS;
 	k->c.op = op;
-	rc = nfs_call_sync(&cl->lanes[0], &k->c, timeout_ms, &leaked);
+	rc = nfs_call_any(cl, &k->c, timeout_ms, &leaked);
 	if (keep)
 		*keep = leaked ? NULL : k;
 	else if (!leaked)

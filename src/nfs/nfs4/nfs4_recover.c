@@ -18,9 +18,10 @@
  * An open that cannot be had again is lost: I/O on it fails with EIO, and it is
  * said once.
  *
- * The server or the connection goes during this: control calls wait for a
- * connection; -EAGAIN from one of them means that the ground has shifted, and
- * everything starts from the top. -ESHUTDOWN: the mount ends.
+ * The server or the connection goes during this: control calls take any lane that
+ * has a connection, and wait for one otherwise; executed twice they do no harm.
+ * -EAGAIN from one of them means that the ground has shifted, and everything
+ * starts from the top. -ESHUTDOWN: the mount ends.
  */
 #include <stdlib.h>
 #include <string.h>

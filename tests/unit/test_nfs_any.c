@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Control calls take the lane that has a connection, and leave one that has lost
+ * its own when another has one.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include "fake_lane.h"
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w = 7;
+
+	(void)c;
+	return xdr_uint32_t(x, &w);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w;
+
+	(void)c;
+	return xdr_uint32_t(x, &w) && w == 49 ? 0 : -EBADMSG;
+}
+
+static uint32_t results_max(const struct nfs_call *c)
+{
+	(void)c;
+	return 4;
+}
+
+static const struct nfs_opdef square = {
+	.name = "SQUARE", .encode = encode, .decode = decode, .results_max = results_max, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &square },
+};
+
+static void execute(uint32_t proc, const uint32_t *w)
+{
+	(void)proc;
+	put(ntohl(w[0]) * ntohl(w[0]));
+}
+
+static void start(void)
+{
+	fake_lane_start(&version, execute);
+	fake_lane_second();
+}
+
+TestSuite(nfs_any, .init = start, .fini = fake_lane_stop, .timeout = 60);
+
+static const struct rpc_cred cred;
+static struct nfs_call call;
+static pthread_t caller;
+
+static void *call_main(void *status)
+{
+	bool leaked;
+
+	*(int *)status = nfs_call_any(&fake_cl, &call, 0, &leaked);
+	return NULL;
+}
+
+static void begin(int *status)
+{
+	call = (struct nfs_call){
+		.op = NFS_OP_GETATTR, .flags = NFS_CALL_CONTROL, .cred = &cred,
+	};
+	cr_assert_eq(pthread_create(&caller, NULL, call_main, status), 0);
+}
+
+static void see_sends(struct nfs_lane *l, void *arg)
+{
+	if (l->index == 0)
+		*(_Atomic unsigned *)arg = fake.nsends;
+}
+
+static void await_sent(void)
+{
+	_Atomic unsigned sends = 0;
+
+	while (!sends) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nfs_each_lane(&fake_cl, see_sends, &sends);
+	}
+}
+
+Test(nfs_any, takes_the_lane_that_is_up)
+{
+	int status = 1;
+
+	fake_lane_move();
+	begin(&status);
+	pthread_join(caller, NULL);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(call.lane->index, 1);
+}
+
+/* Sent, and then the connection goes, with the reply. */
+Test(nfs_any, leaves_a_lane_that_has_lost_its_connection)
+{
+	int status = 1;
+
+	fake_lane_quiet = true;
+	begin(&status);
+	await_sent();
+	fake_lane_move();
+	fake_lane_quiet = false;
+	pthread_join(caller, NULL);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(call.lane->index, 1);
+}
