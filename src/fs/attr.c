@@ -39,6 +39,17 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 	st->st_ctim = a->ctime;
 }
 
+void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
+		const struct nfs_attr *a)
+{
+	fs_stat(fs, st, a);
+	st->st_mtim.tv_nsec += atomic_load(&ino->mtime_ahead);
+	if (st->st_mtim.tv_nsec >= 1000000000) {
+		st->st_mtim.tv_nsec -= 1000000000;
+		st->st_mtim.tv_sec++;
+	}
+}
+
 void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set)
 {
 	memset(out, 0, sizeof(*out));
@@ -92,7 +103,7 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 		return NULL;
 	memset(e, 0, sizeof(*e));
 	fs_entry_node(e, ino);
-	fs_stat(fs, &e->attr, &r->call.attr);
+	fs_stat_of(fs, ino, &e->attr, &r->call.attr);
 	e->attr_timeout = inode_timeo(&fs->inodes, ino);
 	e->entry_timeout = fs_entry_timeo(fs, r->ino);
 	return ino;

@@ -125,6 +125,7 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
 	handle_del(&fl->fs->files, f->handle);  /* if nobody has got it */
+	atomic_fetch_sub(&f->ino->nfiles, 1);
 	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
 	inode_put(t, f->ino, 1);
 	free(f);
@@ -309,6 +310,8 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	r->size = size;
 	r->call.open = r->file->open;
 	r->call.io.offset = (uint64_t)off;
+	if (!(fi->flags & O_DIRECT))
+		inode_paged(r->ino);
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
 		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
 		list_add_tail(&r->fl->want_buf, &r->buf_node);
@@ -335,9 +338,26 @@ static void advance(struct nfs_call *c, uint32_t n)
 	}
 }
 
+/* Past the page cache: never so for what the kernel writes back from there. */
+static bool is_direct(const struct fuse_file_info *fi)
+{
+	return (fi->flags & O_DIRECT) && !fi->writepage;
+}
+
+/* Before the answer, so that whoever has seen the write through reads what it
+ * wrote. Offset -1: attributes only, see inode.h. To throw the pages away here
+ * would wait for those that are being read, by way of this very thread. */
+static void past_the_pages(struct fs_req *r)
+{
+	if (r->filled && is_direct(&r->fi) && inode_written_past(r->ino))
+		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
+						 -1, 0);
+}
+
 static void write_end(struct fs_req *r, int status)
 {
 	atomic_fetch_sub(&r->ino->writing, 1);
+	past_the_pages(r);
 	/* An error after a part was written: write() tells of that part, the
 	 * next one of the error. The kernel's write-back of mapped pages has no
 	 * next one, and takes any answer but an error for all of it. */
@@ -414,6 +434,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->size = size;
 	r->call.open = r->file->open;
 	r->call.io.offset = (uint64_t)off;
+	if (!is_direct(fi))
+		inode_paged(r->ino);
 	if (size == 0) {
 		fuse_reply_write(req, 0);
 		r->req = NULL;

@@ -198,6 +198,9 @@ static inline struct fs *fs_of(fuse_req_t req)
 /* ---- attr.c ---- */
 
 void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
+/* The same of an inode whose attributes the kernel is about to be told. */
+void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
+		const struct nfs_attr *a);
 void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set);
 /* Seconds that the directory's names may be believed. */
 double fs_entry_timeo(struct fs *fs, struct inode *dir);

@@ -296,10 +296,23 @@ static double note_attr(struct inode_table *t, struct inode *ino, const struct n
 	return ino->timeo;
 }
 
+/* Shard held: what it will take for the size, and throw pages away by. */
+static void tell_listed(struct inode *ino, const struct nfs_attr *attr)
+{
+	bool other = !same_time(&ino->told_mtime, &attr->mtime);
+
+	atomic_store(&ino->told_size, attr->size);
+	if (atomic_exchange(&ino->outdated, false) && !other)
+		atomic_fetch_add(&ino->mtime_ahead, 1);
+	else if (other)
+		atomic_store(&ino->mtime_ahead, 0);
+	ino->told_mtime = attr->mtime;
+}
+
 /* Shard held: the kernel is going to be told. */
 static void tell(struct inode *ino, const struct nfs_attr *attr)
 {
-	atomic_store(&ino->told_size, attr->size);
+	tell_listed(ino, attr);
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 
@@ -313,6 +326,25 @@ double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_a
 	tell(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
+}
+
+void inode_mtime_set(struct inode *ino)
+{
+	atomic_store(&ino->mtime_ahead, 0);
+}
+
+void inode_paged(struct inode *ino)
+{
+	if (!atomic_load(&ino->paged))
+		atomic_store(&ino->paged, true);
+}
+
+bool inode_written_past(struct inode *ino)
+{
+	if (!atomic_load(&ino->paged))
+		return false;
+	atomic_store(&ino->outdated, true);
+	return true;
 }
 
 void inode_wrote(struct inode *ino, uint64_t end)
@@ -456,7 +488,7 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
 		/* No newer than `since`: nothing else is outdated by it. */
-		atomic_store(&ino->told_size, attr->size);
+		tell_listed(ino, attr);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
@@ -523,6 +555,10 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	keep = ino->cache_valid && ino->cache_change == attr->change;
 	ino->cache_valid = true;
 	ino->cache_change = attr->change;
+	/* The first of all opens drops the pages: there are none but by a read or
+	 * write that follows. */
+	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)
+		atomic_store(&ino->paged, false);
 	atomic_fetch_add(&ino->nopen, 1);
 	pthread_mutex_unlock(&s->mu);
 	return keep;

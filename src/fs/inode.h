@@ -19,6 +19,13 @@
  * some, and extends the size by what it writes. `told_size` follows it there.
  * OPEN brings attributes that cannot be handed on; inode_differs() and
  * inode_send_back() say what has to be done about that.
+ *
+ * Its pages: a direct write that was asynchronous leaves those alone that readers
+ * brought in meanwhile, with the old bytes. The kernel throws a file's pages away when
+ * it hears of another mtime, and asks for that before each read() if it has been told
+ * to forget the attributes. So that is done after a direct write of a file that has
+ * pages, and if the server's clock has not moved since the last answer, the mtime in
+ * the next one is a nanosecond later (mtime_ahead).
  */
 #ifndef FS_INODE_H
 #define FS_INODE_H
@@ -69,6 +76,11 @@ struct inode {
 	_Atomic uint64_t fresh_ns;      /* when the kernel last learnt, or wrote, something */
 	_Atomic uint64_t told_size;     /* what the kernel takes for the size */
 	_Atomic unsigned writing;       /* WRITEs under way: it is going to be larger */
+	struct timespec told_mtime;     /* [s] as the server had it */
+	_Atomic uint32_t mtime_ahead;   /* nanoseconds that the kernel was told more; changed under [s] */
+	_Atomic unsigned nfiles;        /* struct files of it */
+	_Atomic bool paged;             /* the kernel may have pages of it */
+	_Atomic bool outdated;          /* a direct write went past them since it was told */
 
 	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
 	uint64_t cache_change;
@@ -142,6 +154,12 @@ bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* The same without new attributes. */
 double inode_timeo(struct inode_table *t, struct inode *ino);
+/* A file's mtime was set: that is what the kernel has to see. */
+void inode_mtime_set(struct inode *ino);
+/* The kernel reads or writes it through its page cache. */
+void inode_paged(struct inode *ino);
+/* A direct write has been executed: true if the kernel is to forget the attributes. */
+bool inode_written_past(struct inode *ino);
 /* The kernel is about to hear that it has written up to `end`. */
 void inode_wrote(struct inode *ino, uint64_t end);
 

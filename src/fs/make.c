@@ -113,7 +113,7 @@ static void link_done(struct fs_req *r)
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* the kernel's, for this entry */
 	fs_entry_node(&e, r->ino);
-	fs_stat(fs, &e.attr, &r->call.attr);
+	fs_stat_of(fs, r->ino, &e.attr, &r->call.attr);
 	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
 	e.entry_timeout = fs_entry_timeo(fs, r->ino2);
 	if (fuse_reply_entry(r->req, &e))

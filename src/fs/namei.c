@@ -113,9 +113,12 @@ static void attr_done(struct fs_req *r)
 	struct stat st;
 
 	if (r->call.status == 0 && r->req) {
-		double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
+		double timeo;
 
-		fs_stat(fs, &st, &r->call.attr);
+		if (r->call.sattr.valid & NFS_SET_MTIME)
+			inode_mtime_set(r->ino);
+		timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
+		fs_stat_of(fs, r->ino, &st, &r->call.attr);
 		if (r->ino == fs->root)
 			r->fl->root = st;
 		fuse_reply_attr(r->req, &st, timeo);

@@ -145,6 +145,14 @@ static int decode_open(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
+static int decode_getattr(struct nfs_call *c, XDR *x)
+{
+	(void)x;
+	c->attr = srv.attr;
+	c->has_attr = true;
+	return 0;
+}
+
 static uint32_t small(const struct nfs_call *c)
 {
 	(void)c;
@@ -158,6 +166,11 @@ static const struct nfs_opdef open_op = {
 	.name = "OPEN", .encode = encode_open, .decode = decode_open, .results_max = small, .proc = 2,
 };
 
+static const struct nfs_opdef getattr_op = {
+	.name = "GETATTR", .encode = encode_open, .decode = decode_getattr, .results_max = small,
+	.proc = 3,
+};
+
 /* ---- what FUSE gets ---- */
 
 static struct {
@@ -167,6 +180,21 @@ static struct {
 	size_t len;
 } answer;
 
+/* What it is told unasked, and how many answers had been given then. */
+static struct {
+	unsigned count, answers;
+	struct fuse_notify_inval_inode_out what;
+} notice;
+
+static void catch_notice(const struct fuse_out_header *h, const struct iovec *iov)
+{
+	cr_assert_eq(h->error, FUSE_NOTIFY_INVAL_INODE);
+	cr_assert_eq(iov->iov_len, sizeof(notice.what));
+	memcpy(&notice.what, iov->iov_base, sizeof(notice.what));
+	notice.count++;
+	notice.answers = answer.count;
+}
+
 static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	const struct fuse_out_header *h = iov[0].iov_base;
@@ -174,6 +202,10 @@ static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata
 
 	(void)fd;
 	(void)userdata;
+	if (!h->unique) {
+		catch_notice(h, &iov[1]);
+		return total + (ssize_t)iov[1].iov_len;
+	}
 	answer.count++;
 	answer.error = h->error;
 	answer.len = 0;
@@ -275,13 +307,20 @@ static void ask_read(uint64_t off, uint32_t size)
 	cr_assert_eq(srv.answered, srv.n, "all that was expected");
 }
 
-static void ask_write(uint64_t off, uint32_t size)
+static void ask_write_as(uint64_t off, uint32_t size, uint32_t flags, uint32_t write_flags)
 {
-	struct fuse_write_in in = { .fh = fh, .offset = off, .size = size };
+	struct fuse_write_in in = {
+		.fh = fh, .offset = off, .size = size, .flags = flags, .write_flags = write_flags,
+	};
 
 	ask_with(FUSE_WRITE, &in, sizeof(in), off, size);
 	cr_assert_eq(answer.count, 1, "one answer");
 	cr_assert_eq(srv.answered, srv.n, "all that was expected");
+}
+
+static void ask_write(uint64_t off, uint32_t size)
+{
+	ask_write_as(off, size, O_RDWR, 0);
 }
 
 static struct fuse_open_out open_file(uint32_t flags)
@@ -322,7 +361,8 @@ static void setup(void)
 	pthread_cond_init(&ctl.cond, NULL);
 	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1, .ops = {
 		[NFS_OP_READ] = &data_op, [NFS_OP_WRITE] = &data_op, [NFS_OP_COMMIT] = &data_op,
-		[NFS_OP_OPEN] = &open_op } };
+		[NFS_OP_OPEN] = &open_op, [NFS_OP_GETATTR] = &getattr_op,
+		[NFS_OP_SETATTR] = &getattr_op } };
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
 		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX,
@@ -354,6 +394,7 @@ static void setup(void)
 	ask(FUSE_INIT, &init, sizeof(init));
 	cr_assert(answer.count == 1 && answer.error == 0);
 	fh = open_file(O_RDWR).fh;
+	notice.count = 0;
 }
 
 static void teardown(void)
@@ -560,4 +601,128 @@ Test(fs_data, flush_is_not_asked_for_again)
 
 	ask(FUSE_FLUSH, &in, sizeof(in));
 	cr_assert(answer.count == 1 && answer.error == -ENOSYS);
+}
+
+/* ---- direct writes of a file that has pages ---- */
+
+static void write_direct(uint64_t off)
+{
+	expect_write(off, 4096, 4096, true, 1);
+	ask_write_as(off, 4096, O_RDWR | O_DIRECT, 0);
+	expect_written(4096);
+}
+
+/* Through the page cache. */
+static void read_cached(uint64_t off)
+{
+	expect_read(off, 4096, 4096, false);
+	ask_read(off, 4096);
+}
+
+/* The nanoseconds of the mtime that the kernel is told. */
+static uint32_t told_mtime(void)
+{
+	struct fuse_getattr_in in = { 0 };
+	struct fuse_attr_out out;
+
+	ask(FUSE_GETATTR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out.attr.mtimensec;
+}
+
+Test(fs_data, direct_write_past_pages)
+{
+	write_direct(0);
+	cr_assert_eq(notice.count, 0, "nobody has read it through the cache");
+	read_cached(0);
+	write_direct(0);
+	cr_assert_eq(notice.count, 1);
+	cr_assert_eq(notice.answers, 0, "before the answer");
+	cr_assert_eq(notice.what.off, -1, "nothing that waits for pages");
+	write_direct(8192);
+	cr_assert_eq(notice.count, 2);
+}
+
+Test(fs_data, buffered_write_makes_pages)
+{
+	expect_write(0, 100, 100, true, 1);
+	ask_write(0, 100);
+	cr_assert_eq(notice.count, 0);
+	write_direct(0);
+	cr_assert_eq(notice.count, 1);
+}
+
+/* A direct open's mapped pages: they are no direct writes. */
+Test(fs_data, written_back_is_not_past_pages)
+{
+	read_cached(0);
+	expect_write(0, 100, 100, true, 1);
+	ask_write_as(0, 100, O_RDWR | O_DIRECT, FUSE_WRITE_CACHE);
+	cr_assert_eq(notice.count, 0);
+}
+
+Test(fs_data, failed_direct_write)
+{
+	read_cached(0);
+	expect((struct step){ NFS_OP_WRITE, 0, 4096, .rc = -ENOSPC });
+	ask_write_as(0, 4096, O_RDWR | O_DIRECT, 0);
+	cr_assert_eq(answer.error, -ENOSPC);
+	cr_assert_eq(notice.count, 0, "nothing was written");
+}
+
+/* The kernel throws pages away when the mtime is another one than it knows. */
+Test(fs_data, mtime_differs_after_a_direct_write)
+{
+	srv.attr.mtime = (struct timespec){ 1000, 500 };
+	cr_assert_eq(told_mtime(), 500);
+	read_cached(0);
+	write_direct(0);
+	cr_assert_eq(told_mtime(), 501, "the server's clock has not moved");
+	cr_assert_eq(told_mtime(), 501, "nothing happened");
+	write_direct(0);
+	write_direct(0);
+	cr_assert_eq(told_mtime(), 502);
+	write_direct(0);
+	srv.attr.mtime.tv_nsec = 4000;
+	cr_assert_eq(told_mtime(), 4000, "it has moved");
+	cr_assert_eq(told_mtime(), 4000);
+	write_direct(0);
+	srv.attr.mtime.tv_nsec = 999999999;
+	cr_assert_eq(told_mtime(), 999999999);
+	write_direct(0);
+	cr_assert_eq(told_mtime(), 0, "the next second");
+}
+
+Test(fs_data, mtime_that_was_set)
+{
+	struct fuse_setattr_in in = { .valid = FATTR_MTIME, .mtime = 1000, .mtimensec = 500 };
+	struct fuse_attr_out out;
+
+	srv.attr.mtime = (struct timespec){ 1000, 500 };
+	told_mtime();
+	read_cached(0);
+	write_direct(0);
+	cr_assert_eq(told_mtime(), 501);
+	ask(FUSE_SETATTR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+	memcpy(&out, answer.data, sizeof(out));
+	cr_assert_eq(out.attr.mtimensec, 500);
+	cr_assert_eq(told_mtime(), 500);
+}
+
+/* The last close has let the pages be: the next open drops them, or keeps them. */
+Test(fs_data, pages_of_earlier_opens)
+{
+	read_cached(0);
+	close_file(fh);
+	fh = open_file(O_RDWR).fh;
+	write_direct(0);
+	cr_assert_eq(notice.count, 1, "kept, as the file is the same");
+	close_file(fh);
+	srv.attr.change++;
+	fh = open_file(O_RDWR).fh;
+	notice.count = 0;               /* of the open, whose attributes are others */
+	write_direct(0);
+	cr_assert_eq(notice.count, 0, "dropped");
 }
