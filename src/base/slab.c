@@ -54,7 +54,9 @@ static int map(struct slab_range *r)
 		r->base = NULL;
 		return -errno;
 	}
-	return madvise(r->base, r->len, MADV_DONTFORK) < 0 ? -errno : 0;
+	/* People's files have no business in a core dump, which others get to see. */
+	return madvise(r->base, r->len, MADV_DONTFORK) < 0 ||
+	       madvise(r->base, r->len, MADV_DONTDUMP) < 0 ? -errno : 0;
 }
 
 int slab_init(struct slab *s, const struct slab_counts *counts)

@@ -2,6 +2,8 @@
 /* Buffers lie inside the mapping, aligned, apart; plans keep their limits. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -200,4 +202,32 @@ Test(base_slab, plan_small_wishes)
 	cr_assert_eq(credits, 2);
 	credits = 64;
 	cr_assert_eq(slab_plan(&c, &credits, 1, 1 * MIB, NULL), -ENOMEM);
+}
+
+/* The kernel's flags of the mapping that begins at base. */
+static bool has_flag(const void *base, const char *flag)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[1024];
+	bool here = false, found = false;
+
+	cr_assert(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (strchr(line, '-') && strtoul(line, NULL, 16) > 0xffff)
+			here = strtoul(line, NULL, 16) == (unsigned long)base;
+		if (here && !strncmp(line, "VmFlags:", 8))
+			found = strstr(line, flag) != NULL;
+	}
+	fclose(f);
+	return found;
+}
+
+Test(base_slab, data_is_not_in_core_dumps)
+{
+	struct slab s;
+
+	cr_assert_eq(slab_init(&s, &few), 0);
+	cr_assert(has_flag(s.local.base, " dd"), "messages");
+	cr_assert(has_flag(s.data.base, " dd"), "data");
+	slab_fini(&s);
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # What the project promises about chunks and copies, by its counters.
+mount_up
 # Planted under the name that the file gets before it is complete.
 echo victim >"$TMPDIR/victim" && ln -s "$TMPDIR/victim" "$STATS.new"
-mount_up
 n=32
 dd if=/dev/zero of="$WORK/f" bs=1M count=$n oflag=direct status=none || fail write
 equal "$(stat_now write.requests)" $n "WRITEs of 1 MiB"
