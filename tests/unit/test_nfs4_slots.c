@@ -159,9 +159,9 @@ static void start_more(struct driver *d)
 }
 
 /* The reply: with SEQUENCE's status, or REMOVE's result. */
-static void reply(struct nfs_call *c, const struct asked *a, uint32_t status)
+static void reply(struct nfs_call *c, const struct asked *a, uint32_t status, uint32_t target)
 {
-	uint32_t w[64], n = 0, target = server.target;
+	uint32_t w[64], n = 0;
 	const uint32_t head[] = { c->rr.xid, 1, 0, 0, 0, 0, status, 0, status ? 1 : 3, OP_SEQUENCE, status };
 	const uint32_t rest[] = { OP_PUTFH, 0, OP_REMOVE, 0, 1, 0, 1, 0, 2 };
 
@@ -188,7 +188,7 @@ static void serve(struct driver *d, struct nfs_call *c)
 {
 	struct asked a = read_call(c);
 	unsigned what = chance(d, 16);
-	uint32_t status = 0;
+	uint32_t status = 0, target;
 
 	c->rr.sends++;
 	pthread_mutex_lock(&server.mu);
@@ -208,8 +208,9 @@ static void serve(struct driver *d, struct nfs_call *c)
 	}
 	if (chance(d, 32) == 0)
 		server.target = MIN_SLOTS + chance(d, SLOTS - MIN_SLOTS + 1);
+	target = server.target;
 	pthread_mutex_unlock(&server.mu);
-	reply(c, &a, status);
+	reply(c, &a, status, target);
 }
 
 static struct nfs_call *pick(struct driver *d, bool (*fits)(const struct nfs_call *c))
