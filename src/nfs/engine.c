@@ -101,6 +101,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = l->client->cfg.version;
 	const struct nfs_opdef *def = opdef(c);
+	int rc;
 
 	if (!def) {             /* nothing to tell the server in this version */
 		list_del(&c->node);
@@ -110,11 +111,16 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	c->rr.msg = slab_get(&l->slab, def->big_msg ? SLAB_MID : SLAB_MSG);
 	if (!c->rr.msg)
 		return NO_BUFFER;
-	if (v->acquire && !v->acquire(l, c)) {
+	rc = v->acquire ? v->acquire(l, c) : 1;
+	if (rc <= 0)
 		slab_put(&l->slab, c->rr.msg);
+	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
 		return NO_SLOT;
-	}
 	list_del(&c->node);
+	if (rc < 0) {
+		finish(c, rc);
+		return STARTED;
+	}
 	l->active++;
 	if (encode(l, c, def)) {
 		rr_submit(l->conn, &c->rr);
@@ -288,6 +294,7 @@ static bool undo_open(struct nfs_call *c, int status)
 	c->undo = status;
 	c->op = NFS_OP_CLOSE;
 	c->step = 0;
+	c->start_ns = mono_ns();        /* has a time of its own, on a soft mount */
 	enqueue(c->lane, c, true);
 	return true;
 }

@@ -281,9 +281,10 @@ struct nfs_version {
 	void (*free)(struct nfs_client *cl);
 	/* Lane thread: an open that nobody has any more, closed or not. NULL: free(). */
 	void (*open_free)(struct nfs_client *cl, struct nfs_open *o);
-	/* Lane thread. A place for the call: false when it must wait (the version
-	 * calls nfs_lane_pump() when there is one). NULL: always. */
-	bool (*acquire)(struct nfs_lane *l, struct nfs_call *c);
+	/* Lane thread. A place for the call: 1; 0 when it must wait (the version
+	 * calls nfs_lane_pump() when there is one); -errno: there will be none
+	 * until state is recovered, and a control call ends so. NULL: always. */
+	int (*acquire)(struct nfs_lane *l, struct nfs_call *c);
 	void (*release)(struct nfs_lane *l, struct nfs_call *c);
 	/* Control thread: after a decode returned NFS_RECOVER, and lanes hold. */
 	int (*recover)(struct nfs_client *cl);

@@ -84,7 +84,7 @@ void new_session4(void)
 static void renew(struct nfs_call *c)
 {
 	new_session4();
-	cr_assert(nfs4_acquire(lane4(), c));
+	cr_assert_eq(nfs4_acquire(lane4(), c), 1);
 }
 
 static void drop(struct nfs_call *c)

@@ -95,7 +95,7 @@ static void take_slot(struct nfs_lane *l, void *arg)
 	(void)arg;
 	in_flight.lane = l;
 	in_flight.op = NFS_OP_REMOVE;
-	cr_assert(nfs4_acquire(l, &in_flight));
+	cr_assert_eq(nfs4_acquire(l, &in_flight), 1);
 }
 
 static void give_slot(struct nfs_lane *l, void *arg)

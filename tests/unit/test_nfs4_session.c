@@ -22,7 +22,7 @@ static struct nfs_call sent(void)
 {
 	struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4() };
 
-	cr_assert(nfs4_acquire(lane4(), &c));
+	cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
 	c.rr.sends = 1;
 	return c;
 }
@@ -55,11 +55,11 @@ Test(nfs4_session, slots_of_a_session)
 		new_session4();
 		cr_assert(slots4()->nslots == n && nfree4() == n && nretired4() == 0);
 		for (uint32_t k = 0; k < n; k++) {
-			cr_assert(nfs4_acquire(lane4(), &c));
+			cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
 			cr_assert(c.place.slot == k && c.place.seqid == 1 && c.place.highest == k);
 			cr_assert(c.has_slot && c.place.epoch == n4.epoch);
 		}
-		cr_assert_not(nfs4_acquire(lane4(), &c));
+		cr_assert_eq(nfs4_acquire(lane4(), &c), 0);
 		cr_assert_not(c.has_slot);
 	}
 }
@@ -71,16 +71,16 @@ Test(nfs4_session, low_slots_first_and_none_twice)
 
 	for (unsigned i = 0; i < SLOTS; i++) {
 		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0] };
-		cr_assert(nfs4_acquire(c[i].lane, &c[i]));
+		cr_assert_eq(nfs4_acquire(c[i].lane, &c[i]), 1);
 		c[i].rr.sends = 1;
 		cr_assert_eq(c[i].place.slot, i);
 	}
 	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
-	cr_assert_not(nfs4_acquire(lane4(), &c[SLOTS]));
+	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 0);
 	c[2].op = NFS_OP_NULL;
 	cr_assert_eq(right_sequence(&c[2]), 0);
 	nfs4_release(c[2].lane, &c[2]);
-	cr_assert(nfs4_acquire(lane4(), &c[SLOTS]));
+	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 1);
 	cr_assert_eq(c[SLOTS].place.slot, 2);
 	cr_assert_eq(c[SLOTS].place.seqid, 2);
 	/* Twice released is once. */
@@ -101,7 +101,7 @@ Test(nfs4_session, what_takes_a_slot)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
 
-		cr_assert(nfs4_acquire(lane4(), &c));
+		cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
 		cr_assert_eq(c.has_slot, t[i].slot, "row %u", i);
 		nfs4_release(lane4(), &c);
 		cr_assert_eq(nfree4(), SLOTS);
@@ -111,7 +111,7 @@ Test(nfs4_session, what_takes_a_slot)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
 
-		cr_assert_eq(nfs4_acquire(lane4(), &c), !t[i].slot);
+		cr_assert_eq(nfs4_acquire(lane4(), &c), t[i].slot ? -EAGAIN : 1);
 	}
 }
 
@@ -352,7 +352,7 @@ static unsigned can_be_had(void)
 
 	for (;; n++) {
 		c[n] = (struct nfs_call){ .op = NFS_OP_NULL, .lane = lane4() };
-		if (!nfs4_acquire(lane4(), &c[n]))
+		if (nfs4_acquire(lane4(), &c[n]) <= 0)
 			break;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -438,7 +438,7 @@ static unsigned pumped;
 static bool wants(struct nfs_call *c)
 {
 	*c = (struct nfs_call){ .op = NFS_OP_NULL, .lane = c->lane };
-	return nfs4_acquire(c->lane, c);
+	return nfs4_acquire(c->lane, c) > 0;
 }
 
 static void stop_loop(struct loop_timer *t)
@@ -613,7 +613,7 @@ static struct nfs4_ctl ctl_call(enum nfs_op op)
 	struct nfs4_ctl k = { .c = { .op = op, .lane = lane4(), .flags = NFS_CALL_CONTROL } };
 
 	new_session4();
-	cr_assert(nfs4_acquire(lane4(), &k.c));
+	cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
 	return k;
 }
 

@@ -15,6 +15,8 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fake_fabric.h"
@@ -267,7 +269,7 @@ static void drive(struct loop_timer *t)
 
 /* ---- all of it ---- */
 
-static void setup(void)
+static void set_up(bool driven)
 {
 	struct errbuf eb = { "" };
 
@@ -293,9 +295,20 @@ static void setup(void)
 		drivers[i].lane = &lanes[i];
 		drivers[i].rand = 4711 + i;
 		loop_timer_init(&drivers[i].timer, drive);
-		loop_timer_set(lanes[i].loop, &drivers[i].timer, 0);
+		if (driven)
+			loop_timer_set(lanes[i].loop, &drivers[i].timer, 0);
 	}
 	nfs4_slots_install(&cl);
+}
+
+static void setup(void)
+{
+	set_up(true);
+}
+
+static void setup_still(void)
+{
+	set_up(false);
 }
 
 static void teardown(void)
@@ -343,4 +356,49 @@ Test(nfs4_slots, no_two_requests_under_one_number, .init = setup, .fini = teardo
 			cr_assert_eq(n, given_up);
 	}
 	cr_assert(n4.slots.promised == 0 && n4.slots.waiting == 0 && nfs4_slots_left(&n4.slots) == 0);
+}
+
+/* ---- none will come back ---- */
+
+static void stop_loop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lanes[1].loop);
+}
+
+/* The control thread waits for a call that waits for a slot, and the last one is
+ * retired: only the control thread can make another session. Who is no control call
+ * waits for that. */
+Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fini = teardown)
+{
+	struct client_call *all = drivers[0].calls, *control = drivers[1].calls, *other = control + 1;
+	struct loop_timer t;
+
+	for (unsigned i = 0; i < SLOTS; i++) {
+		all[i].c = (struct nfs_call){ .op = NFS_OP_REMOVE, .fh = &dir, .name = "a", .done = on_done };
+		nfs_start(&lanes[0], &all[i].c);
+		cr_assert(is_sent(&all[i].c));
+		all[i].c.rr.sends = 1;
+	}
+	other->c = (struct nfs_call){ .op = NFS_OP_REMOVE, .fh = &dir, .name = "b", .done = on_done };
+	nfs_start(&lanes[1], &other->c);
+	control->c = (struct nfs_call){
+		.op = NFS4_OP_RENEW, .flags = NFS_CALL_CONTROL, .done = on_done,
+	};
+	nfs_start(&lanes[1], &control->c);
+	cr_assert(!is_sent(&control->c) && !is_sent(&other->c));
+	for (unsigned i = 0; i < SLOTS; i++)
+		rr_cancel(lanes[0].conn, &all[i].c.rr, -ETIMEDOUT);
+	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(lanes[1].loop, &t, 0);
+	cr_assert_eq(loop_run(lanes[1].loop), 0);
+	cr_assert(control->dones == 1 && control->c.status == -EAGAIN);
+	cr_assert_eq(other->dones, 0);
+	/* There is a new session, and slots for all. */
+	n4.epoch++;
+	nfs4_slots_install(&cl);
+	loop_timer_set(lanes[1].loop, &t, 0);
+	cr_assert_eq(loop_run(lanes[1].loop), 0);
+	cr_assert(is_sent(&other->c));
 }

@@ -87,14 +87,14 @@ static const struct nfs_opdef broken = {
 	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = small, .proc = 3,
 };
 
-static bool acquire(struct nfs_lane *l, struct nfs_call *c)
+static int acquire(struct nfs_lane *l, struct nfs_call *c)
 {
 	(void)l;
 	if (acquired - released == slots)
-		return false;
+		return 0;
 	acquired++;
 	c->has_slot = true;
-	return true;
+	return 1;
 }
 
 static void release(struct nfs_lane *l, struct nfs_call *c)
@@ -326,6 +326,28 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	cr_assert(later->dones == 1 && later->c.status == -EIO);
 	cr_assert(delayed->dones == 1 && delayed->c.status == -EIO);
 	cr_assert_eq(fake.nsends, 3);
+}
+
+/* An OPEN that is given up is closed, and the CLOSE is as young as it is: it would
+ * cost the connection otherwise. */
+Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = teardown)
+{
+	struct op *o;
+
+	warm_up();
+	version.ops[NFS_OP_CLOSE] = &plain;
+	nfs_later_first_ms = 60000;
+	o = start(0, NFS_OP_OPEN, 0);
+	o->c.open = malloc(8);
+	answer(o, NFS_LATER, 0);
+	cl.cfg.soft = true;
+	cl.cfg.timeo_ms = 900;
+	while (fake.nsends < 3)
+		spin_loop(10);
+	spin_loop(10);
+	cr_assert(rr_is_up(lane.conn) && o->dones == 0);
+	answer(o, 0, 0);
+	cr_assert(o->dones == 1 && o->c.status == -EIO && !o->c.open);
 }
 
 Test(engine, again_does_not_spin, .init = setup, .fini = teardown)

@@ -211,7 +211,7 @@ bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t l
 /* ---- nfs4_slots.c ---- */
 
 /* nfs_version's. */
-bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c);
+int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c);
 void nfs4_release(struct nfs_lane *l, struct nfs_call *c);
 int nfs4_lane_init(struct nfs_lane *l);
 void nfs4_lane_fini(struct nfs_lane *l);

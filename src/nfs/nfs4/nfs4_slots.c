@@ -195,6 +195,23 @@ static uint32_t wake_some(struct nfs_client *cl, struct nfs4_slots *t)
 	return tell;
 }
 
+/* There will be no more in this session. The thread that would make another may be
+ * waiting for a control call that waits for a slot: that ends now. */
+static uint32_t wake_all(struct nfs_client *cl, struct nfs4_slots *t)
+{
+	uint32_t tell = 0;
+
+	for (unsigned i = 0; i < cl->nlanes; i++) {
+		struct nfs4_lane *l4 = cl->lanes[i].vdata;
+
+		if (!(t->waiting >> i & 1) || l4->posted)
+			continue;
+		l4->posted = true;
+		tell |= 1u << i;
+	}
+	return tell;
+}
+
 /* ---- waking; without the lock ---- */
 
 static void post(struct nfs_client *cl, uint32_t lanes)
@@ -230,15 +247,16 @@ static void on_wake(struct loop_msg *m)
 
 /* ---- calls ---- */
 
-bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
+int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 {
 	struct nfs4_slots *t = &nfs4_of(c)->slots;
 	struct nfs_place *p = &c->place;
 	uint32_t id;
+	int rc = 1;
 
 	c->has_slot = false;
 	if (!takes_slot(c))
-		return true;
+		return 1;
 	pthread_mutex_lock(&t->mu);
 	id = take(t, l->index);
 	if (id != NONE) {
@@ -249,9 +267,11 @@ bool nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 		};
 		memcpy(p->session, t->sessionid, sizeof(p->session));
 		c->has_slot = true;
+	} else {
+		rc = any_left(t) ? 0 : -EAGAIN;
 	}
 	pthread_mutex_unlock(&t->mu);
-	return c->has_slot;
+	return rc;
 }
 
 void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
@@ -269,13 +289,13 @@ void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
 		ok = give(t, &c->place, c->rr.sends || c->place.used);
 	else
 		t->left--;
-	tell = wake_some(l->client, t);
+	tell = ok ? wake_some(l->client, t) : wake_all(l->client, t);
 	pthread_mutex_unlock(&t->mu);
-	post(l->client, tell);
 	if (!ok) {
 		atomic_store(&n->need_session, true);
 		nfs_control_recover(l->client);
 	}
+	post(l->client, tell);
 }
 
 bool nfs4_is_current(const struct nfs_call *c)
