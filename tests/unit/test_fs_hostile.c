@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A server that writes to all the memory that it can reach, all the time: a thread
+ * fills the slab's data buffers with noise while FUSE's requests are read, passed on
+ * and answered. What is asked of the server is what FUSE has asked, and what comes
+ * back in messages is what the server sent; what lies in chunks may be anything, and
+ * does no harm.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+#define ROUNDS 200u
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct fs fs;
+static struct fs_lane *fl;
+static struct file *file;
+static int device[2];
+static atomic_bool stop_noise;
+static pthread_t noise;
+
+static struct {
+	unsigned count;
+	int error;
+	size_t len;
+} answer;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	ssize_t total = 0;
+
+	(void)fd;
+	(void)userdata;
+	answer.count++;
+	answer.error = ((const struct fuse_out_header *)iov[0].iov_base)->error;
+	for (int i = 0; i < count; i++)
+		total += (ssize_t)iov[i].iov_len;
+	answer.len = (size_t)total;
+	return total;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+/* Most often where buffers begin: there is what is read next. */
+static void *make_noise(void *arg)
+{
+	uint64_t x = 88172645463325252u, *mem = lane.slab.data.base;
+	size_t n = lane.slab.data.len / sizeof(*mem), page = SLAB_MID_SIZE / sizeof(*mem);
+
+	(void)arg;
+	while (!atomic_load(&stop_noise)) {
+		for (size_t at = 0; at < n; at += page) {
+			for (size_t i = at; i < at + 64 && i < n; i++) {
+				x ^= x << 13;
+				x ^= x >> 7;
+				x ^= x << 17;
+				mem[i] = x;
+			}
+		}
+	}
+	return NULL;
+}
+
+static void connect_lane(void)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+}
+
+static void start_fs(void)
+{
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct nfs_fh fh = { .len = 4, .data = "file" };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
+	struct errbuf eb = { "" };
+
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	handles_init(&fs.files);
+	handles_init(&fs.dirs);
+	file = calloc(1, sizeof(*file));
+	atomic_init(&file->refs, 1);
+	file->handle = handle_new(&fs.files, file);
+	file->ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+	fs.root = file->ino;
+	fl = &fs.lanes[0];
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, device), 0);
+	fs_lane_init(&fs, 0, device[0]);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	fs_lane_attach(&lane, &fs);
+}
+
+static void stop_fn(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+/* Until the request has been answered, or the server asked. */
+static void run_loop(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_fn);
+	for (unsigned i = 0; i < ms && !answer.count && !fake.nsends; i++) {
+		loop_timer_set(lane.loop, &t, 1);
+		loop_run(lane.loop);
+	}
+}
+
+/* A request with `data` bytes behind its body. */
+static void ask(uint32_t opcode, const void *body, size_t len, size_t data)
+{
+	static char msg[1 << 17];
+	static uint64_t unique = 1;
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + len + data), .opcode = opcode, .unique = unique++,
+		.nodeid = FUSE_ROOT_ID,
+	};
+
+	memcpy(msg, &h, sizeof(h));
+	memcpy(msg + sizeof(h), body, len);
+	memset(msg + sizeof(h) + len, 0x5a, data);
+	memset(&answer, 0, sizeof(answer));
+	fake.nsends = 0;
+	cr_assert_eq(send(device[1], msg, h.len, 0), (ssize_t)h.len);
+	run_loop(opcode == FUSE_BATCH_FORGET ? 5 : 2000);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	struct fuse_init_in init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
+	};
+	struct errbuf eb = { "" };
+
+#ifdef __SANITIZE_THREAD__
+	cr_skip("a race, and meant to be one");
+#endif
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
+		.wsize = NFS_IO_MAX, .name_max = 255,
+		.cfg = { .version = &nfs_v3, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	connect_lane();
+	start_fs();
+	ask(FUSE_INIT, &init, sizeof(init), 0);
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+static void teardown(void)
+{
+	if (!fs.cl)
+		return;
+	fs_lane_detach(&lane, &fs);
+	fs_lane_fini(fl);
+	close(device[1]);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.files);
+	handles_fini(&fs.dirs);
+	free(fs.lanes);
+	free(file);
+	nfs_lane_fini(&lane);
+}
+
+TestSuite(fs_hostile, .init = setup, .fini = teardown, .timeout = 120);
+
+static void start_noise(void)
+{
+	cr_assert_eq(pthread_create(&noise, NULL, make_noise, NULL), 0);
+}
+
+static void end_noise(void)
+{
+	atomic_store(&stop_noise, true);
+	pthread_join(noise, NULL);
+}
+
+/* ---- what the server does ---- */
+
+static uint32_t word(unsigned i)
+{
+	uint32_t v;
+
+	memcpy(&v, fake.sends[0].bytes + 4 * i, 4);
+	return ntohl(v);
+}
+
+static void reply(const uint32_t *w, unsigned n)
+{
+	uint32_t wire[64];
+
+	for (unsigned i = 0; i < n; i++)
+		wire[i] = htonl(w[i]);
+	wire[0] = htonl(word(0));
+	fake_complete(0);
+	fake.nsends = 0;
+	fake_deliver(wire, n * 4);
+}
+#define REPLY(...) reply((uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+
+/* ---- what lies in messages, and in front of a WRITE's data ---- */
+
+enum { GETATTR, LOOKUP, READ, WRITE, OPS };
+
+static void ask_op(unsigned op)
+{
+	struct fuse_getattr_in getattr = { 0 };
+	struct fuse_read_in rd = { .fh = file->handle, .offset = 123456789, .size = 65536 };
+	struct fuse_write_in wr = { .fh = file->handle, .offset = 987654321, .size = 70000 };
+
+	switch (op) {
+	case GETATTR:
+		ask(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
+		break;
+	case LOOKUP:
+		ask(FUSE_LOOKUP, "a name of less than 40 bytes", 29, 0);
+		break;
+	case READ:
+		ask(FUSE_READ, &rd, sizeof(rd), 0);
+		break;
+	case WRITE:
+		ask(FUSE_WRITE, &wr, sizeof(wr), wr.size);
+		break;
+	}
+	cr_assert(answer.count == 0 && fake.nsends == 1, "op %u: one RPC", op);
+}
+
+static void reply_op(unsigned op)
+{
+	uint32_t xid = word(0);
+
+	switch (op) {
+	case GETATTR:
+		REPLY(0, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 0,
+		      1, 0644, 1, 0, 0, 0, 77, 0, 77, 0, 0, 0, 1, 0, 2, 3, 0, 4, 0, 5, 0);
+		cr_assert_eq(answer.error, 0);
+		break;
+	case LOOKUP:
+		REPLY(0, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 13, 0);
+		cr_assert_eq(answer.error, -EACCES);
+		break;
+	case READ:
+		REPLY(0, 1, 16, 0, 0, 1, 1, word(7), 65536, word(9), word(10), 0, 0,
+		      xid, 1, 0, 0, 0, 0, 0, 0, 65536, 0, 65536);
+		cr_assert(answer.error == 0 && answer.len == sizeof(struct fuse_out_header) + 65536);
+		break;
+	case WRITE:
+		REPLY(0, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 0, 0, 0, 70000, 2, 7, 7);
+		cr_assert_eq(answer.error, 0);
+		break;
+	}
+	cr_assert_eq(answer.count, 1);
+}
+
+/* Where the RPC message begins. */
+static unsigned header_len(unsigned op)
+{
+	static const unsigned len[OPS] = { 28, 28, 28 + 24, 28 + 48 };
+
+	return len[op];
+}
+
+Test(fs_hostile, requests_and_replies_are_out_of_reach)
+{
+	static struct fake_send want[OPS];
+
+	for (unsigned op = 0; op < OPS; op++) {
+		ask_op(op);
+		want[op] = fake.sends[0];
+		reply_op(op);
+	}
+	start_noise();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		for (unsigned op = 0; op < OPS; op++) {
+			unsigned at = header_len(op) + 4;       /* but for the XID */
+
+			ask_op(op);
+			cr_assert_eq(fake.sends[0].len, want[op].len);
+			cr_assert_eq(memcmp(fake.sends[0].bytes + at, want[op].bytes + at,
+					    want[op].len - at), 0, "op %u: what FUSE asked", op);
+			reply_op(op);
+		}
+	}
+	end_noise();
+}
+
+/* ---- what comes through memory that the server reaches ---- */
+
+static void reply_link(void)
+{
+	void *chunk = (void *)(uintptr_t)((uint64_t)word(10) << 32 | word(11));
+	uint32_t xid = word(0), w[64] = { xid, 1, 0, 0, 0, 0, 0, 0, 200 };
+
+	cr_assert(word(6) == 1 && word(7) == 1, "a Reply chunk");
+	for (unsigned i = 0; i < 64; i++)
+		w[i] = htonl(i < 9 ? w[i] : 0x61626364);
+	memcpy(chunk, w, 236);
+	REPLY(0, 1, 16, 1, 0, 0, 1, 1, word(8), 236, word(10), word(11));
+}
+
+/* Long arguments and a reply in a chunk: whatever they are, there is one answer. */
+Test(fs_hostile, long_requests_and_replies)
+{
+	struct fuse_setattr_in setattr = { .valid = FATTR_MODE | FATTR_UID, .mode = 0600 };
+	static struct fuse_forget_one forget[3000];
+	static const char name[250] = { [0 ... 248] = 'n' };
+	struct fuse_batch_forget_in count = { .count = 3000 };
+	static char body[sizeof(count) + sizeof(forget)];
+
+	memcpy(body, &count, sizeof(count));
+	start_noise();
+	for (unsigned i = 0; i < ROUNDS / 3; i++) {
+		ask(FUSE_SETATTR, &setattr, sizeof(setattr), 0);
+		if (fake.nsends)
+			REPLY(0, 1, 16, 0, 0, 0, 0, word(0), 1, 0, 0, 0, 0, 13, 0, 0);
+		cr_assert_eq(answer.count, 1);
+		ask(FUSE_LOOKUP, name, sizeof(name), 0);
+		if (fake.nsends)
+			REPLY(0, 1, 16, 0, 0, 0, 0, word(0), 1, 0, 0, 0, 0, 13, 0);
+		cr_assert_eq(answer.count, 1);
+		ask(FUSE_READLINK, NULL, 0, 0);
+		for (unsigned tries = 0; tries < 4 && !answer.count; tries++) {
+			if (!rr_is_up(lane.conn)) {
+				run_loop(5);    /* closes it */
+				connect_lane();
+			}
+			reply_link();
+			run_loop(5);
+		}
+		cr_assert_eq(answer.count, 1);
+		if (i % 10 == 0) {
+			uint64_t had = stat_get(&lane.stats, STAT_FUSE_REQUESTS);
+
+			ask(FUSE_BATCH_FORGET, body, sizeof(body), 0);
+			for (unsigned n = 0; n < 400 && had == stat_get(&lane.stats, STAT_FUSE_REQUESTS); n++)
+				run_loop(5);
+			cr_assert_eq(answer.count, 0);
+		}
+	}
+	end_noise();
+	cr_assert_geq(atomic_load(&fs.root->refs), 1);
+}
