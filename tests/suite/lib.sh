@@ -18,6 +18,55 @@ SERVER_WORK=$EXPORT/$CASE
 
 : "${MOUNT_OPTIONS:=lanes=2}"
 
+# Limits are a guard against what never comes: on a busy machine anything takes its time.
+
+# gone PID - waits until a process has ended. False: not in a minute.
+gone() {
+	local i
+	for (( i = 0; i < 1200; i++ )); do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# until_true WHAT TEST... - waits until a command succeeds.
+until_true() {
+	local i what=$1
+	shift
+	for (( i = 0; i < 1200; i++ )); do
+		"$@" && return
+		sleep 0.1
+	done
+	fail "$what: not in two minutes"
+}
+
+# in_time SECONDS COMMAND... - a command that may wait in the kernel, where no signal
+# ends it: then the case fails and says for what, and who has RDMA devices. It holds
+# none of our files open, because who reads them would wait, too.
+in_time() {
+	local limit=$1 said=$TMPDIR/in_time pid i kind
+	shift
+	"$@" >"$said" 2>&1 & pid=$!
+	for (( i = 0; i < limit * 10; i++ )); do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	if ! kill -0 $pid 2>/dev/null; then
+		wait $pid || fail "'$*': status $?: $(<"$said")"
+		return
+	fi
+	for kind in cm_id qp pd; do rdma resource show $kind >"$said.$kind" 2>&1 & done
+	# shellcheck disable=SC2016 # of that shell
+	vm-root bash -c 'for task in /proc/[0-9]*; do
+			stack=$(cat "$task/stack" 2>/dev/null)
+			case $stack in *rdma*|*cma_*|*ib_*|*svc*) printf "%s %s:\n%s\n" "${task#/proc/}" "$(<"$task/comm")" "$stack" ;; esac
+		done
+		echo w >/proc/sysrq-trigger' >&2
+	grep -H . "$said".* >&2
+	fail "'$*' does not end in $limit s: it waits in the kernel, for what is said above"
+}
+
 # mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
 # child, so that its messages and its end can be seen.
 mount_up() {
@@ -25,12 +74,12 @@ mount_up() {
 		>>"$LOG" 2>&1 &
 	DAEMON=$!
 	local i
-	for (( i = 0; i < 200; i++ )); do
+	for (( i = 0; i < 1200; i++ )); do
 		mountpoint -q "$MNT" && break
 		kill -0 $DAEMON 2>/dev/null || { cat "$LOG" >&2; fail "the daemon ended before the mount was there"; }
 		sleep 0.1
 	done
-	mountpoint -q "$MNT" || fail "no mount after 20 s"
+	mountpoint -q "$MNT" || fail "no mount after two minutes"
 }
 
 unmount() {
@@ -39,13 +88,9 @@ unmount() {
 
 # mount_down - unmounts, and sees that the daemon ends well.
 mount_down() {
-	local i status
+	local status
 	unmount || fail "cannot unmount: $(vm-root fuser -vm "$MNT" 2>&1)"
-	for (( i = 0; i < 100; i++ )); do
-		kill -0 $DAEMON 2>/dev/null || break
-		sleep 0.05
-	done
-	kill -0 $DAEMON 2>/dev/null && { kill -ABRT $DAEMON; fail "the daemon still runs 5 s after the unmount"; }
+	gone $DAEMON || { kill -ABRT $DAEMON; fail "the daemon still runs a minute after the unmount"; }
 	wait $DAEMON; status=$?
 	DAEMON=
 	(( status == 0 )) || { cat "$LOG" >&2; fail "the daemon ended with status $status"; }
@@ -57,11 +102,10 @@ stat_now() {
 	local i
 	rm -f "$STATS"
 	kill -USR1 "$DAEMON"
-	for (( i = 0; i < 100; i++ )); do
+	for (( i = 0; i < 1200; i++ )); do
 		[[ -s $STATS ]] && break
 		sleep 0.05
 	done
-	sleep 0.05
 	stat_last "$1"
 }
 

@@ -18,10 +18,10 @@ perl -MIO::Socket::INET -MIO::Select -e '
 			for (my $at = 0; $at < $n; ) { $at += syswrite($to{$f}, $d, $n - $at, $at) // exit 1; }
 		}
 	}' $port "$NFSRDMA_SERVER" & proxy=$!
-sleep 1
+until_true "the proxy" bash -c "ss -tln | grep -q ':$port '"
 mount_up "port=$port"
 files=()
-for i in {1..40}; do timeout 10 touch "$WORK/f$i" & files+=($!); done
+for i in {1..40}; do timeout 120 touch "$WORK/f$i" & files+=($!); done
 for (( i = 0; i < 40; i++ )); do wait "${files[i]}" || fail "touch, number $i: it waited for a connection that cannot be made"; done
 equal "$(ls "$SERVER_WORK" | wc -l)" 40 "files"
 at_most "$(stat_now conn.ups)" 1 "connections"

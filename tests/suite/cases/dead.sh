@@ -13,7 +13,7 @@ kill -INT $reader 2>/dev/null
 start=$(date +%s%N)
 unmount -l 2>/dev/null || unmount -z || fail "lazy unmount"
 took=$(( ($(date +%s%N) - start) / 1000000 ))
-at_most $took 2000 "ms for a lazy unmount while a process waits"
+at_most $took 10000 "ms for a lazy unmount while a process waits"
 kill -KILL $DAEMON; wait $DAEMON 2>/dev/null
 vm-link up
 wait $reader 2>/dev/null
@@ -26,19 +26,19 @@ df "$MNT" >/dev/null || fail "df of a server that is gone"
 sleep 2         # what is known of the mount point is too old to be believed
 stat "$MNT" >/dev/null || fail "stat of the mount point"
 # By now it is known that the server is silent: nobody has to wait for it again.
-least=$(perl -MTime::HiRes=time,sleep -e 'my $least = 9;
-	for (1..3) {
+least=$(perl -MTime::HiRes=time,sleep -e 'my $least = 99;
+	for (1..5) {
 		sleep 1.2; my $t = time; stat $ARGV[0] or die; $t = time - $t;
 		$least = $t if $t < $least;
 	}
 	printf "%d\n", $least * 1000' "$MNT") || fail "stat of the mount point, again"
-at_most "$least" 300 "ms for stat of the mount point of a silent server"
+at_most "$least" 500 "ms for stat of the mount point of a silent server"
 start=$(date +%s%N)
 unmount || fail "unmount"
 took=$(( ($(date +%s%N) - start) / 1000000 ))
-at_most $took 2000 "ms for unmount"
-for (( i = 0; i < 40; i++ )); do kill -0 $DAEMON 2>/dev/null || break; sleep 0.1; done
+at_most $took 10000 "ms for unmount"
+gone $DAEMON; left=$?
 vm-link up
-kill -0 $DAEMON 2>/dev/null && fail "the daemon is still there 4 s after the unmount"
+(( left == 0 )) || fail "the daemon is still there a minute after the unmount"
 DAEMON=
 exit 0

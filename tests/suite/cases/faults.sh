@@ -7,18 +7,21 @@ verified() {
 		--ioengine=psync --verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none --time_based --runtime="$3" \
 		--group_reporting --output="$TMPDIR/fio.$1" || { cat "$TMPDIR/fio.$1"; fail "fio, $1"; }
 }
+# under_way - waits until the work has begun, however busy the machine is.
+more_writes() { (( $(stat_now write.requests) >= $1 )); }
+under_way() { until_true "writes" more_writes $(( $(stat_now write.requests) + 50 )); }
 mount_up
 cd "$TMPDIR" || fail cd         # for fio's own files
-verified link 1 30 & job=$!
-sleep 5
+verified link 1 25 & job=$!
+under_way
 vm-link flap 20
 wait $job || fail "link down for 20 s"
 rm -f "$WORK"/link*
 
 exec 6>"$WORK/held"; echo before >&6
 lost=$(stat_now conn.downs)
-verified restart 0 25 & job=$!
-sleep 8
+verified restart 0 20 & job=$!
+under_way
 vm-nfsd-restart 2 || fail "restart of knfsd"
 wait $job || fail "restart of knfsd"
 at_least "$(stat_now conn.downs)" $(( lost + 1 )) "connections lost when the server restarted"

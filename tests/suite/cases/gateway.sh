@@ -15,7 +15,7 @@ gateway_up() {
 	lines=$(grep -c 'listening on' "$said")
 	vm-root "$gateway" -v -l "$NFSRDMA_SERVER:$1" "$2" 2>>"$said" &
 	GATEWAY=$!
-	for (( i = 0; i < 100; i++ )); do
+	for (( i = 0; i < 1200; i++ )); do
 		(( $(grep -c 'listening on' "$said") > lines )) && return
 		[[ -d /proc/$GATEWAY ]] || break
 		sleep 0.05
@@ -59,17 +59,14 @@ equal "$(stat_last conn.downs)" 0 conn.downs
 
 # The gateway goes in the middle of a write, and comes back.
 dd if="$TMPDIR/src/3000001" of="$WORK/restart" bs=16k oflag=direct status=none & writer=$!
-sleep 0.2
+until_true "the first bytes" test -s "$SERVER_WORK/restart"
 gateway_down
 gateway_up 20050 "$NFSRDMA_SERVER"
 wait $writer || fail "a write while the gateway was restarted"
 same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
 at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
 mount_down
-for (( i = 0; i < 40; i++ )); do
-	(( $(grep -c 'connection [0-9]* ends: ' "$said") >= 1 )) && break
-	sleep 0.05
-done
+until_true "the client has gone" grep -q 'connection [0-9]* ends: ' "$said"
 grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$said" ||
 	fail "the gateway did not notice that the client has gone"
 gateway_down

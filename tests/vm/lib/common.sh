@@ -3,9 +3,10 @@
 # common.sh - messages, the cache folder, and the check for missing tools.
 
 # Exit status of the bench itself, as opposed to the command's: the values of
-# timeout(1) and of a guest that could not be started or that died.
+# timeout(1), of a guest that could not be started, of one that died, and of a test
+# that is skipped because this Debian has no such kernel.
 # shellcheck disable=SC2034 # used by the scripts that source this file
-readonly EXIT_TIMEOUT=124 EXIT_GUEST=125
+readonly EXIT_TIMEOUT=124 EXIT_GUEST=125 EXIT_DIED=123 EXIT_NO_KERNEL=77
 
 say()  { printf 'vm: %s\n' "$*" >&2; }
 note() { [[ ${VM_VERBOSE:-} ]] && say "$@"; return 0; }

@@ -5,8 +5,9 @@
 # norandmaps: an emulator keeps translated code by address; with addresses that
 # differ from process to process an exec takes three times as long (52 against
 # 17 ms). no_timer_check: on a busy host the timer seems not to work. An oops is
-# a panic: a half-dead guest would only waste the time limit.
-readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check'
+# a panic: a half-dead guest would only waste the time limit. So is a soft lock-up, if it
+# lasts for two minutes: tests of this bench stop a guest for half a minute.
+readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic softlockup_panic=1 watchdog_thresh=60 mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check'
 
 # erms, fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
 # byte by byte: a cp takes twice as long.
