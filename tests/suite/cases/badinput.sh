@@ -60,13 +60,30 @@ out=$("$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" 2>&1) && { fusermou
 echo "  $out"
 ls "$MNT" >/dev/null || fail "the first mount is gone"
 mount_down
-# No RDMA device. The server stops first: it is not what is tested, and removing a
-# device waits for whoever has it, or an identifier of a connection (in the kernel's
-# cma_remove_one()). We have none any more: what is left is the kernel's own.
-ours() { vm-root rdma resource show "$1" | grep -v 'comm \['; }
-for kind in cm_id qp pd mr; do
-	left=$(ours $kind) && fail "a $kind of a program that has ended is left: $left"
-done
+# nothing_ours - the kernel's RDMA has nothing of a program of ours. (Its own have
+# their names in brackets.)
+nothing_ours() {
+	local kind
+	for kind in cm_id qp pd mr; do
+		vm-root rdma resource show $kind | grep -v 'comm \[' && return 1
+	done
+	return 0
+}
+nothing_ours || fail "left in the kernel by programs that have ended"
+# The RDMA device is removed while it is in use. Removing waits for whoever has an
+# identifier of a connection (in the kernel's cma_remove_one()), and then, for
+# soft-RoCE, for the file that librdmacm keeps open until the process ends. All but
+# that file is given back at once; the mount can be left, and then the device is gone.
+mount_up
+ls "$MNT" >/dev/null
+nothing_ours >/dev/null && fail "the mount does without RDMA"
+( in_time 240 vm-root rdma link delete "${NFSRDMA_FABRIC}1" ) & removal=$!
+until_true "all is given back to the device that goes" nothing_ours
+grep -q "the RDMA device was removed" "$LOG" || fail "the daemon does not say so: $(<"$LOG")"
+mount_down
+wait $removal || fail "the device is not gone after the daemon has ended"
+# No RDMA device. The server, which has the other one, stops first: it is not what is
+# tested here.
 in_time 120 vm-root rpc.nfsd 0
-for link in "${NFSRDMA_FABRIC}1" "${NFSRDMA_FABRIC}0"; do in_time 120 vm-root rdma link delete "$link"; done
+in_time 120 vm-root rdma link delete "${NFSRDMA_FABRIC}0"
 refused 32 "no RDMA device" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS,retry=0"
