@@ -819,7 +819,9 @@ static const struct failure failures[] = {
 	/* Too large, for the session; never an errno that a caller could take for his own. */
 	{ 10064, -EIO, 0, 0 }, { 10065, -EIO, 0, 0 }, { 10070, -EIO, 0, 0 },
 	/* Depends on which operation says so, see outcome(). */
-	{ 10066, 0, 0, 0 }, { 10067, 0, 0, 0 }, { 10068, 0, 0, 0 }, { 10008, 0, 0, 0 },
+	{ 10066, 0, 0, 0 }, { 10067, 0, 0, 0 }, { 10008, 0, 0, 0 },
+	/* Executed, and the reply was not kept; Linux lets PUTFH say so. */
+	{ 10068, NFS_AGAIN, 0, 0 },
 	/* Wait. */
 	{ 10013, NFS_LATER, 0, 0 }, { 10012, NFS_LATER, 0, 0 },
 	/* The session is gone, or the client id. */
@@ -881,8 +883,6 @@ static int outcome(const struct nfs_call *c, unsigned at, const struct failure *
 		return at > effect_of(c->op) ? NFS_AGAIN : -EIO;
 	case 10067:
 		return c->cached ? NFS_AGAIN : -EIO;
-	case 10068:                     /* SEQUENCE's alone */
-		return at ? -EIO : NFS_AGAIN;
 	default:
 		return f->rc;
 	}
@@ -903,6 +903,7 @@ static void fail_one(enum nfs_op op, unsigned at, const struct failure *f)
 	cr_assert_eq(atomic_load(&n4.need_session), f->session);
 	cr_assert_eq(atomic_load(&n4.need_client), f->client);
 	cr_assert_not(c.has_attr);
+	cr_assert_eq(c.in_doubt, f->status == 10068);
 	expect_open(&c, at);
 	cr_assert_eq(seen.n, 0);
 	done_with(&c);

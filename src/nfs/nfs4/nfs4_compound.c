@@ -179,6 +179,11 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 		return stateid_lost(c);
+	/* Replayed, and the server has not kept the reply. Linux says so behind a
+	 * SEQUENCE that is OK, others with SEQUENCE. */
+	case NFS4ERR_RETRY_UNCACHED_REP:
+		c->in_doubt = true;
+		return NFS_AGAIN;
 	/* What was before the operation that says so has been executed, and the
 	 * operation has not (RFC 8881, section 2.10.6.4). */
 	case NFS4ERR_REP_TOO_BIG_TO_CACHE:
@@ -271,12 +276,10 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_DELAY:
 		c->place.used = true;
 		return NFS_DELAYED;
-	/* Replayed, and the server has not kept the reply. It was executed, and
-	 * the number is used up. */
+	/* The number is used up: it was executed. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
 		c->place.outcome = NFS4_CONSUMED;
-		c->in_doubt = true;
-		return NFS_AGAIN;
+		break;
 	/* Whose number it is, is not clear: none that follows would be right. */
 	case NFS4ERR_BADSLOT:
 	case NFS4ERR_BAD_HIGH_SLOT:
