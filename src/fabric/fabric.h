@@ -201,6 +201,10 @@ struct fabric {
 	int (*accept)(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
 	/* Answers, and closes c. */
 	void (*reject)(struct fab_conn *c, const void *priv, size_t privlen);
+	/* Both ends of a connection that was requested. NULL in a provider whose
+	 * addresses are not those of a socket. */
+	void (*addrs)(const struct fab_conn *c, struct sockaddr_storage *local,
+		      struct sockaddr_storage *peer);
 
 	/* May be NULL. */
 	void (*stats)(const struct fab_conn *c, struct fab_stats *out);

@@ -235,6 +235,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	gw = (struct gateway){ .loop = l, .fab = &fabric_fuzz, .credits = 4 };
 	list_init(&gw.pairs);
+	drc_init(&gw.drc);
+	memory_init(&gw.memory, 64u << 20);
 	ignored = false;
 	recv_head = recv_tail = nreads = nsends = closes = 0;
 	/* Bit 0: RFC 8797 private data, 4096 and R; else 1024 bytes. */

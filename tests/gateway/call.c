@@ -274,13 +274,37 @@ static bool stall(struct gw_call *k, const char *msg, uint32_t len)
 	return true;
 }
 
-void call_received(struct gw_pair *p, const char *msg, uint32_t len)
+/* There is memory for it. */
+static void begin(struct gw_call *k, const char *msg, uint32_t len)
+{
+	struct gw_pair *p = k->pair;
+
+	scribble_call(k);
+	if (p->ended)
+		return;
+	if (!stall(k, msg, len))
+		start(k, msg, len);
+}
+
+void call_resume(struct gw_call *k)
+{
+	struct gw_pair *p = k->pair;
+	struct gw_slot *slot = k->slot;
+
+	k->slot = NULL;
+	begin(k, slot->mem + k->msg_at, k->msg_len);
+	pair_recv_again(p, slot);
+}
+
+/* true: the message has to stay where it is. */
+static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 {
 	struct gw_call *k = pair_call(p);
+	const char *msg = slot->mem;
 	int hdr;
 
 	if (!k)
-		return;
+		return false;
 	hdr = rr_header_decode(&k->h, msg, len);
 	if (hdr < 0 || (k->h.proc != RR_MSG && k->h.proc != RR_NOMSG)) {
 		k->answered = true;
@@ -290,15 +314,26 @@ void call_received(struct gw_pair *p, const char *msg, uint32_t len)
 		else if (len >= RR_HDR_MIN && (hdr < 0 || k->h.proc != RR_ERROR))
 			reply_error(p, k, gw_word(msg), RR_ERR_CHUNK);
 		pair_call_done(k);
-		return;
+		return false;
 	}
 	if (gw_fault(&p->gw->faults, FAULT_DROP_BEFORE, k->number, NULL)) {
 		pair_end(p, "fault drop-before");
-		return;
+		return false;
 	}
-	scribble_call(k);
-	if (p->ended)
-		return;
-	if (!stall(k, msg + hdr, len - (uint32_t)hdr))
-		start(k, msg + hdr, len - (uint32_t)hdr);
+	/* Who waits already goes first. */
+	if (list_empty(&p->gw->memory.waiting) && memory_take_call(k)) {
+		begin(k, msg + hdr, len - (uint32_t)hdr);
+		return false;
+	}
+	k->slot = slot;
+	k->msg_at = (uint32_t)hdr;
+	k->msg_len = len - (uint32_t)hdr;
+	memory_wait(k);
+	return true;
+}
+
+void call_received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
+{
+	if (!received(p, slot, len))
+		pair_recv_again(p, slot);
 }

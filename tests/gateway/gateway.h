@@ -34,6 +34,7 @@
 #ifndef GATEWAY_H
 #define GATEWAY_H
 
+#include <stdio.h>
 #include <sys/socket.h>
 #include "base/list.h"
 #include "base/log.h"
@@ -48,6 +49,7 @@
 #define GW_MSG_MAX ((1u << 20) + (64u << 10))
 /* Room before a record in its buffer, for the record mark. */
 #define GW_MARK 4u
+#define GW_BUF_BYTES (GW_MARK + GW_MSG_MAX)
 /* Data items of one COMPOUND's reply that are placed. */
 #define GW_ITEMS_MAX RR_WRITES_MAX
 
@@ -59,7 +61,7 @@ struct gw_drc_entry;
 /* A registered piece of memory, made when first needed and kept by the pair. */
 struct gw_buf {
 	struct list node;       /* in pair->free, or unlinked */
-	char *mem;              /* GW_MARK + GW_MSG_MAX bytes */
+	char *mem;              /* GW_BUF_BYTES */
 	struct fab_mr mr;
 };
 
@@ -72,6 +74,9 @@ struct gw_slot {
 
 struct gw_call {
 	struct list node;       /* in pair->calls, in the order of arrival */
+	bool budgeted;          /* has memory dealt out to it */
+	struct gw_slot *slot;   /* it waits for that: its message is here */
+	uint32_t msg_at, msg_len;
 	struct gw_pair *pair;
 	struct rr_header h;     /* of the call: its chunks */
 	uint32_t xid, prog, vers, proc;
@@ -79,7 +84,7 @@ struct gw_call {
 	struct gw_buf *call;    /* the record on its way to the server */
 	uint32_t call_len;
 	uint32_t call_sent;     /* bytes that TCP has taken, mark included */
-	struct list out_node;   /* in pair->out */
+	struct list out_node;   /* in pair->out, or in memory.waiting */
 	struct gw_buf *reply;
 	uint32_t reply_len;
 	unsigned reads_left;    /* RDMA Reads that have not completed */
@@ -117,6 +122,10 @@ struct gw_pair {
 	struct list send_free;
 	struct list free;       /* gw_bufs */
 	unsigned nbufs;
+	size_t budget;          /* its share of the memory, without its calls' */
+
+	uint64_t busy_at;       /* when something came, mono_ns() */
+	struct loop_timer idle;
 
 	struct loop_watch tcp;
 	bool tcp_ready;         /* connected */
@@ -188,6 +197,20 @@ struct gw_drc {
 	unsigned n;
 };
 
+struct gw_memory {
+	size_t max, taken;      /* bytes; dealt out */
+	size_t bufs;            /* that are there */
+	struct list waiting;    /* gw_calls */
+	struct loop_msg wake;
+	bool waking;            /* it is posted */
+};
+
+struct gw_allow {
+	bool on;
+	unsigned uid;
+	FILE *lists[2];         /* /proc/net/tcp, tcp6 */
+};
+
 struct gateway {
 	struct loop *loop;
 	const struct fabric *fab;
@@ -198,6 +221,9 @@ struct gateway {
 	unsigned ids;
 	unsigned long ncalls;
 	struct list pairs;
+	struct gw_memory memory;
+	unsigned idle_ms;       /* 0: connections stay */
+	struct gw_allow allow;
 	struct gw_drc drc;
 	struct gw_faults faults;
 };
@@ -235,9 +261,6 @@ void pair_linger_check(struct gw_pair *p);
 /* Frees it now: when the loop has ended. */
 void pair_free(struct gw_pair *p);
 
-/* A buffer for a record; NULL: no memory, or more than the credits allow. */
-struct gw_buf *pair_buf(struct gw_pair *p);
-void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
 /* A call object in pair->calls; NULL: the pair has ended, as there is no memory
  * or the client has far more calls open than it was granted. */
 struct gw_call *pair_call(struct gw_pair *p);
@@ -251,10 +274,45 @@ void pair_call_done(struct gw_call *k);
 void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len,
 	       bool inval, uint32_t handle);
 
+/* The receive's message has been taken. */
+void pair_recv_again(struct gw_pair *p, struct gw_slot *slot);
+
+/* ---- memory.c ---- */
+
+void memory_init(struct gw_memory *a, size_t max);
+/* The pair's own share, with so many bytes of slots; false: there is no room. */
+bool memory_take_pair(struct gw_pair *p, size_t slots);
+void memory_give_pair(struct gw_pair *p);
+/* A call's share; false: not now. */
+bool memory_take_call(struct gw_call *k);
+/* call_resume(k) follows, unless its pair ends before. */
+void memory_wait(struct gw_call *k);
+void memory_give_call(struct gw_call *k);
+/* A buffer for a record, of what has been dealt out; NULL: no memory, or more than
+ * the credits allow. */
+struct gw_buf *pair_buf(struct gw_pair *p);
+void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
+/* All that it does not use. */
+void pair_bufs_free(struct gw_pair *p);
+
+/* ---- allow.c ---- */
+
+/* Opens the lists. 0 or -errno, eb set. */
+int allow_open(struct gw_allow *a, struct errbuf *eb);
+void allow_close(struct gw_allow *a);
+/* Is it a connection of that user's, between these addresses of this machine? Says
+ * so if not. */
+bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
+		const struct sockaddr_storage *peer);
+/* Enters the network name space of that process, for connections to the server. */
+int enter_server(const char *pid, struct errbuf *eb);
+
 /* ---- call.c: RDMA to TCP ---- */
 
-/* A message of the client's; its receive buffer is free again on return. */
-void call_received(struct gw_pair *p, const char *msg, uint32_t len);
+/* A message of the client's. */
+void call_received(struct gw_pair *p, struct gw_slot *slot, uint32_t len);
+/* There is memory for a call that waited for it. */
+void call_resume(struct gw_call *k);
 /* One of its RDMA Reads has completed. */
 void call_read_done(struct gw_call *k);
 

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,14 @@
 #define RDMA_PORT "20049"
 #define NFS_PORT  "2049"
 
+/* Room for some connections with all their credits open; and more than people need
+ * to come back from lunch. */
+#define MEMORY_MIB 512u
+#define IDLE_S     3600u
+
 struct settings {
-	const char *fabric, *listen, *server, *port_file;
-	unsigned credits;
+	const char *fabric, *listen, *server, *port_file, *enter;
+	unsigned credits, memory_mib, idle_s;
 	unsigned flags;
 };
 
@@ -35,6 +41,12 @@ static void help(void)
 	       "  -F, --fabric auto|verbs|iwarp  an RDMA device, or iWARP in user space over TCP\n"
 	       "                               (auto: a device if one has the address, else iWARP)\n"
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
+	       "  -M, --memory MIB             for the buffers of all connections; when it is used\n"
+	       "                               up, calls wait (%u)\n"
+	       "  -i, --idle SECONDS           close connections on which nothing comes for so long,\n"
+	       "                               clients come back; 0: never (%u)\n"
+	       "  -a, --allow UID              iwarp: only that user of this machine may connect\n"
+	       "  -e, --enter PID              reach SERVER from the network name space of a process\n"
 	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
 	       "  -m, --mss-fpdu               iwarp: frames fit TCP segments, as adapters want\n"
 	       "  -p, --port-file FILE         write the port to FILE when ready\n"
@@ -43,17 +55,18 @@ static void help(void)
 	       "  -h, --help\n  -V, --version\n\n"
 	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, calls of all\n"
 	       "connections counted from 1, and at each EVERY-th after it; with MOST a value\n"
-	       "by chance between the two:\n", GW_CREDITS);
+	       "by chance between the two:\n", GW_CREDITS, MEMORY_MIB, IDLE_S);
 	gw_faults_help();
 }
 
-static int parse_credits(const char *text, unsigned *out, struct errbuf *eb)
+static int parse_number(const char *name, const char *text, unsigned min, unsigned max,
+			unsigned *out, struct errbuf *eb)
 {
 	char *end;
-	long n = strtol(text, &end, 10);
+	long long n = strtoll(text, &end, 10);
 
-	if (*end || end == text || n < 1 || n > 256)
-		return err_set(eb, -EINVAL, "--credits: '%s' is not a number from 1 to 256", text);
+	if (*end || end == text || n < min || n > max)
+		return err_set(eb, -EINVAL, "--%s: '%s' is not a number from %u to %u", name, text, min, max);
 	*out = (unsigned)n;
 	return 0;
 }
@@ -63,6 +76,8 @@ static int parse(struct settings *s, int argc, char **argv, struct errbuf *eb)
 {
 	static const struct option longs[] = {
 		{ "listen", 1, NULL, 'l' }, { "fabric", 1, NULL, 'F' }, { "credits", 1, NULL, 'c' },
+		{ "memory", 1, NULL, 'M' }, { "idle", 1, NULL, 'i' },
+		{ "allow", 1, NULL, 'a' }, { "enter", 1, NULL, 'e' },
 		{ "crc", 0, NULL, 'C' }, { "mss-fpdu", 0, NULL, 'm' },
 		{ "port-file", 1, NULL, 'p' }, { "fault", 1, NULL, 'f' },
 		{ "verbose", 0, NULL, 'v' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' },
@@ -70,11 +85,18 @@ static int parse(struct settings *s, int argc, char **argv, struct errbuf *eb)
 	};
 	int c, rc = 0;
 
-	while (!rc && (c = getopt_long(argc, argv, "l:F:c:Cmp:f:vhV", longs, NULL)) != -1) {
+	while (!rc && (c = getopt_long(argc, argv, "l:F:c:M:i:a:e:Cmp:f:vhV", longs, NULL)) != -1) {
 		switch (c) {
 		case 'l': s->listen = optarg; break;
 		case 'F': s->fabric = optarg; break;
-		case 'c': rc = parse_credits(optarg, &s->credits, eb); break;
+		case 'c': rc = parse_number("credits", optarg, 1, 256, &s->credits, eb); break;
+		case 'M': rc = parse_number("memory", optarg, 8, 1u << 20, &s->memory_mib, eb); break;
+		case 'i': rc = parse_number("idle", optarg, 0, 1u << 20, &s->idle_s, eb); break;
+		case 'a':
+			rc = parse_number("allow", optarg, 0, UINT32_MAX - 1, &gateway.allow.uid, eb);
+			gateway.allow.on = true;
+			break;
+		case 'e': s->enter = optarg; break;
 		case 'C': s->flags |= FAB_CRC; break;
 		case 'm': s->flags |= FAB_MSS_FPDU; break;
 		case 'p': s->port_file = optarg; break;
@@ -138,12 +160,23 @@ static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb
 	if (rc)
 		return rc;
 	gw->credits = s->credits;
+	gw->idle_ms = s->idle_s * 1000;
+	memory_init(&gw->memory, (size_t)s->memory_mib << 20);
 	params.max_send = pair_max_send(gw);
 	params.max_recv = pair_max_recv(gw);
 	rc = gw_listen(gw, s->fabric, &params, eb);
 	if (rc)
 		return rc;
+	if (gw->allow.on) {
+		if (!gw->fab->addrs)
+			return err_set(eb, -EINVAL, "--allow: an RDMA device's connections have no user; use --fabric iwarp");
+		rc = allow_open(&gw->allow, eb);
+		if (rc)
+			return rc;
+	}
 	gw->fab->listen_addr(gw->listener, &at);
+	if (s->enter && (rc = enter_server(s->enter, eb)))
+		return rc;
 	announce(gw, &at, s->server);
 	return s->port_file ? write_port(s->port_file, port_of(&at), eb) : 0;
 }
@@ -156,7 +189,8 @@ static void on_signal(int sig)
 
 int main(int argc, char **argv)
 {
-	struct settings s = { .fabric = "auto", .listen = "127.0.0.1", .credits = GW_CREDITS };
+	struct settings s = { .fabric = "auto", .listen = "127.0.0.1", .credits = GW_CREDITS,
+			      .memory_mib = MEMORY_MIB, .idle_s = IDLE_S };
 	struct sigaction stop = { .sa_handler = on_signal };
 	struct errbuf eb = { "" };
 	int rc;
@@ -184,6 +218,7 @@ int main(int argc, char **argv)
 	while (!list_empty(&gateway.pairs))
 		pair_free(container_of(gateway.pairs.next, struct gw_pair, node));
 	drc_clear(&gateway.drc);
+	allow_close(&gateway.allow);
 	loop_free(gateway.loop);
 	return rc ? 1 : 0;
 }

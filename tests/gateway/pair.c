@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "gateway.h"
 
 /* Receives beyond the credits: replies to the server's own calls. */
@@ -42,46 +41,6 @@ unsigned pair_max_send(const struct gateway *gw)
 unsigned pair_max_recv(const struct gateway *gw)
 {
 	return nrecvs(gw);
-}
-
-/* ---- buffers ---- */
-
-struct gw_buf *pair_buf(struct gw_pair *p)
-{
-	struct list *n = list_pop(&p->free);
-	struct errbuf eb = { "" };
-	struct gw_buf *b;
-
-	if (n)
-		return container_of(n, struct gw_buf, node);
-	/* One for the call and one for the reply, and the record that TCP is
-	 * in the middle of. */
-	if (p->nbufs > 2 * p->gw->credits)
-		return NULL;
-	b = malloc(sizeof(*b));
-	if (!b)
-		return NULL;
-	b->mem = mmap(NULL, GW_MARK + GW_MSG_MAX, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (b->mem == MAP_FAILED) {
-		free(b);
-		return NULL;
-	}
-	if (p->fab->reg(p->conn, b->mem, GW_MARK + GW_MSG_MAX, 0, &b->mr, &eb)) {
-		log_err("connection %u: %s", p->id, eb.text);
-		munmap(b->mem, GW_MARK + GW_MSG_MAX);
-		free(b);
-		return NULL;
-	}
-	list_init(&b->node);
-	p->nbufs++;
-	return b;
-}
-
-void pair_buf_put(struct gw_pair *p, struct gw_buf *b)
-{
-	if (b)
-		list_add_head(&p->free, &b->node);
 }
 
 /* ---- calls ---- */
@@ -131,6 +90,7 @@ static void call_free(struct gw_call *k)
 	drc_gone(k);
 	pair_buf_put(k->pair, k->call);
 	pair_buf_put(k->pair, k->reply);
+	memory_give_call(k);
 	free(k);
 }
 
@@ -191,22 +151,24 @@ static int post_recv(struct gw_pair *p, struct gw_slot *slot)
 	return p->fab->post_recv(p->conn, &sge, slot);
 }
 
+void pair_recv_again(struct gw_pair *p, struct gw_slot *slot)
+{
+	int rc = p->ended ? 0 : post_recv(p, slot);
+
+	if (rc)
+		pair_end(p, strerror(-rc));
+}
+
 static void on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
 {
 	struct gw_pair *p = ctx;
-	struct gw_slot *slot = cookie;
-	int rc;
 
 	(void)invalidated;
 	(void)rkey;
 	if (p->ended)
 		return;
-	call_received(p, slot->mem, len);
-	if (p->ended)
-		return;
-	rc = post_recv(p, slot);
-	if (rc)
-		pair_end(p, strerror(-rc));
+	p->busy_at = mono_ns();
+	call_received(p, cookie, len);
 }
 
 static void on_written(void *ctx, void *cookie)
@@ -264,6 +226,7 @@ static void end_all(struct gw_pair *p)
 {
 	p->lingers = false;
 	loop_timer_clear(&p->linger);
+	loop_timer_clear(&p->idle);
 	list_for_each(n, &p->calls)
 		loop_timer_clear(&container_of(n, struct gw_call, node)->delay);
 	tcp_close(p);
@@ -294,6 +257,8 @@ static void end_calls(struct gw_pair *p)
 
 		if (!k->held)
 			loop_timer_clear(&k->delay);
+		if (k->slot)
+			list_del(&k->out_node);         /* it waits for memory */
 		if (!drc_runs(k))
 			drc_gone(k);
 	}
@@ -325,24 +290,19 @@ void pair_end(struct gw_pair *p, const char *why)
 
 void pair_free(struct gw_pair *p)
 {
-	struct list *n;
-
 	if (p->conn)
 		p->fab->close(p->conn);
 	p->conn = NULL;
 	p->ended = true;
 	loop_timer_clear(&p->linger);
+	loop_timer_clear(&p->idle);
 	tcp_close(p);
 	while (!list_empty(&p->calls))
 		call_free(container_of(p->calls.next, struct gw_call, node));
 	scribble_free(p);
 	pair_buf_put(p, p->in.buf);
-	while ((n = list_pop(&p->free))) {
-		struct gw_buf *b = container_of(n, struct gw_buf, node);
-
-		munmap(b->mem, GW_MARK + GW_MSG_MAX);
-		free(b);
-	}
+	pair_bufs_free(p);
+	memory_give_pair(p);
 	list_del(&p->node);
 	free(p->slots);
 	free(p->slot_mem);
@@ -356,6 +316,8 @@ static int make_slots(struct gw_pair *p, struct errbuf *eb)
 	unsigned n = nslots(p->gw);
 	int rc;
 
+	if (!memory_take_pair(p, (size_t)n * GW_INLINE))
+		return err_set(eb, -ENOMEM, "no room for one more connection (--memory)");
 	p->slots = calloc(n, sizeof(*p->slots));
 	p->slot_mem = aligned_alloc(4096, (size_t)n * GW_INLINE);
 	if (!p->slots || !p->slot_mem)
@@ -405,6 +367,26 @@ void pair_accept(struct gw_pair *p)
 		log_info("connection %u: %s", p->id, p->fab->describe(p->conn));
 }
 
+/* Whoever has nothing to say for long is let go; it comes back when it has. */
+static void on_idle(struct loop_timer *t)
+{
+	struct gw_pair *p = container_of(t, struct gw_pair, idle);
+	uint64_t since = (mono_ns() - p->busy_at) / 1000000;
+
+	if (p->ncalls || since < p->gw->idle_ms)
+		loop_timer_set(p->gw->loop, t, p->ncalls ? p->gw->idle_ms : p->gw->idle_ms - (unsigned)since);
+	else
+		pair_end(p, "it was idle for longer than --idle says");
+}
+
+static bool allowed(const struct gw_pair *p)
+{
+	struct sockaddr_storage local, peer;
+
+	p->fab->addrs(p->conn, &local, &peer);
+	return allow_peer(&p->gw->allow, &local, &peer);
+}
+
 void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privlen)
 {
 	struct gateway *gw = ctx;
@@ -421,11 +403,19 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	p->id = ++gw->ids;
 	p->tcp.fd = -1;
 	loop_timer_init(&p->linger, on_linger);
+	loop_timer_init(&p->idle, on_idle);
+	p->busy_at = mono_ns();
 	list_init(&p->send_free);
 	list_init(&p->free);
 	list_init(&p->out);
 	list_init(&p->calls);
 	list_add_tail(&gw->pairs, &p->node);
+	if (gw->allow.on && !allowed(p)) {
+		pair_end(p, NULL);
+		return;
+	}
+	if (gw->idle_ms)
+		loop_timer_set(gw->loop, &p->idle, gw->idle_ms);
 	if (start(p, priv, privlen, &eb))
 		pair_end(p, eb.text);
 }

@@ -215,6 +215,7 @@ static void open_all(bool r)
 	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
 	list_init(&gw.pairs);
 	drc_init(&gw.drc);
+	memory_init(&gw.memory, 64u << 20);
 	server_start(&gw.server);
 	((struct sockaddr_in *)(void *)&lp.local)->sin_family = AF_INET;
 	((struct sockaddr_in *)(void *)&lp.local)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -705,6 +706,122 @@ Test(gateway, v3_read_chunks, .init = setup, .fini = drc_teardown)
 	REFUSED(HEAD(0), 1, 48, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 9), 4, 0x66, 4);
 	REFUSED(HEAD(0), 1, 40, SEG(4, 0), 0, 0, 0, NFS_CALL(3, 7));
 	REFUSED(HEAD(0), 1, 44, SEG(4, 0), 0, 0, 0, XID, 0, 2, 100005, 3, 1, 0, 0, 0, 0, 4);
+}
+
+/* ---- Memory, idle connections, and whose they are ---- */
+
+/* Room for one call: the others wait, and each is served when its turn comes. */
+Test(gateway, calls_wait_for_memory, .init = setup, .fini = drc_teardown)
+{
+	const unsigned n = gw.credits;
+
+	gw.memory.max = gw.memory.taken + 2 * GW_BUF_BYTES;
+	srv.mute = true;
+	ANSWER(REPLY_OK);
+	for (unsigned i = 0; i < n; i++) {
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1), i));
+		RUN_UNTIL(gw.ncalls == i + 1);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		RUN_UNTIL(srv.records == i + 1);
+		cr_assert_eq(word_at(srv.rec, 10), i, "in their order");
+		cr_assert(cl.messages == i && cl.downs == 0);
+		cr_assert_leq(gw.memory.bufs * GW_BUF_BYTES, gw.memory.max);
+		srv_answer(&srv.conns[0]);
+		RUN_UNTIL(cl.messages == i + 1);
+	}
+	RUN_UNTIL(the_pair()->ncalls == 0);
+	cr_assert_eq(gw.memory.max - gw.memory.taken, 2 * GW_BUF_BYTES);
+	srv.mute = false;
+	still_serves();
+}
+
+/* Who goes while its calls wait leaves nothing behind. */
+Test(gateway, gone_while_calls_wait, .init = setup, .fini = drc_teardown)
+{
+	gw.memory.max = gw.memory.taken + 2 * GW_BUF_BYTES;
+	srv.mute = true;
+	for (unsigned i = 0; i < 3; i++) {
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1), i));
+		RUN_UNTIL(gw.ncalls == i + 1);
+	}
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert(gw.memory.taken == 0 && gw.memory.bufs == 0 && list_empty(&gw.memory.waiting));
+	srv.mute = false;
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	still_serves();
+}
+
+/* What one pair keeps and does not use another one gets. */
+Test(gateway, memory_goes_round, .init = setup, .fini = drc_teardown)
+{
+	struct fab_conn *first = cl.c;
+
+	still_serves();
+	RUN_UNTIL(the_pair()->ncalls == 0);
+	cr_assert_eq(gw.memory.bufs, 1);
+	cl.c = NULL;
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	gw.memory.max = gw.memory.taken + 2 * GW_BUF_BYTES;
+	gw.memory.bufs += gw.memory.max / GW_BUF_BYTES - 1;     /* as if there were no more */
+	still_serves();
+	RUN_UNTIL(container_of(gw.pairs.prev, struct gw_pair, node)->ncalls == 0);
+	cr_assert_eq(the_pair()->nbufs, 0);
+	gw.memory.bufs -= gw.memory.max / GW_BUF_BYTES - 1;
+	FAB->close(first);
+}
+
+Test(gateway, no_room_for_a_connection, .init = setup, .fini = drc_teardown)
+{
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	gw.memory.max = 4 * GW_BUF_BYTES;
+	cr_assert_eq(cl_dial(false), 0);
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	gw.memory.max = 3 * GW_BUF_BYTES;
+	cr_assert_eq(cl_dial(false), -ECONNREFUSED);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert_eq(gw.memory.taken, 0);
+}
+
+Test(gateway, idle_connections_end, .init = setup, .fini = drc_teardown)
+{
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	gw.idle_ms = 100;
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	/* A call that is under way holds it, however long it takes. */
+	srv.mute = true;
+	ANSWER(REPLY_OK);
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1)));
+	RUN_UNTIL(srv.records == 1);
+	for (uint64_t until = mono_ns() + 500000000; mono_ns() < until;)
+		RUN_UNTIL(true);
+	cr_assert_eq(cl.downs, 0);
+	srv_answer(&srv.conns[srv.nconns - 1]);
+	RUN_UNTIL(cl.messages == 1);
+	RUN_UNTIL(cl.downs == 1);
+	RUN_UNTIL(list_empty(&gw.pairs));
+}
+
+Test(gateway, one_user_only, .init = setup, .fini = drc_teardown)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(allow_open(&gw.allow, &eb), 0, "%s", eb.text);
+	gw.allow.on = true;
+	for (unsigned i = 0; i < 4; i++) {
+		FAB->close(cl.c);
+		RUN_UNTIL(list_empty(&gw.pairs));
+		gw.allow.uid = i % 2 ? geteuid() : geteuid() + 1;
+		cr_assert_eq(cl_dial(false), i % 2 ? 0 : -ECONNREFUSED, "%u", i);
+	}
+	allow_close(&gw.allow);
 }
 
 /* ---- Write and Reply chunks ---- */

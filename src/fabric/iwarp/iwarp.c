@@ -312,6 +312,7 @@ const struct fabric fabric_iwarp = {
 	.post_read = iw_post_read,
 	.listen = iw_listen,
 	.listen_addr = iw_listen_addr,
+	.addrs = iw_addrs,
 	.unlisten = iw_unlisten,
 	.accept = iw_accept,
 	.reject = iw_reject,

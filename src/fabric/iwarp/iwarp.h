@@ -286,5 +286,7 @@ void iw_listen_addr(const struct fab_listener *li, struct sockaddr_storage *out)
 void iw_unlisten(struct fab_listener *li);
 int iw_accept(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
 void iw_reject(struct fab_conn *c, const void *priv, size_t privlen);
+void iw_addrs(const struct fab_conn *c, struct sockaddr_storage *local,
+	      struct sockaddr_storage *peer);
 
 #endif

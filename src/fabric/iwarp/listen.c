@@ -257,6 +257,17 @@ void iw_listen_addr(const struct fab_listener *li, struct sockaddr_storage *out)
 	getsockname(li->watch.fd, (struct sockaddr *)out, &len);
 }
 
+void iw_addrs(const struct fab_conn *c, struct sockaddr_storage *local,
+	      struct sockaddr_storage *peer)
+{
+	socklen_t local_len = sizeof(*local), peer_len = sizeof(*peer);
+
+	memset(local, 0, sizeof(*local));
+	memset(peer, 0, sizeof(*peer));
+	getsockname(c->fd, (struct sockaddr *)local, &local_len);
+	getpeername(c->fd, (struct sockaddr *)peer, &peer_len);
+}
+
 void iw_unlisten(struct fab_listener *li)
 {
 	int fd = li->watch.fd;
