@@ -4,13 +4,15 @@
  *
  *   options.c  setup.c     what was asked for
  *   daemon.c               the background, and the result for the foreground
+ *   priv.c  sandbox.c  unmounter.c   what it may do, before the mount and after
  *   nfs/client.c           connections, session, export
  *   fs/                    the FUSE side; runs until it is unmounted
  *
- * Threads: this one does the set-up, waits for the end of the mount, and tears
- * down. Signals are taken by a thread of their own, from the start, so that
- * neither a mount point nor a resolver nor a dead server can keep anybody from
- * stopping us: enum phase says what they do. The file operations are the lanes'.
+ * Threads: this one mounts, waits for the end of the mount, and tears down. What
+ * talks to the server is set up on a thread that has no privileges. Signals are
+ * taken by a thread of their own, from the start, so that neither a mount point nor
+ * a resolver nor a dead server can keep anybody from stopping us: enum phase says
+ * what they do. The file operations are the lanes'.
  *
  * Order at the end: the mount first (fs_wait returns with no request left that
  * FUSE waits for), then the client, whose lanes may still complete calls, then
@@ -30,8 +32,11 @@
 #include "fs/fs.h"
 #include "nfs/nfs.h"
 #include "options.h"
+#include "priv.h"
+#include "sandbox.h"
 #include "setup.h"
 #include "statfile.h"
+#include "unmounter.h"
 
 /* What a signal to end finds, and so what it does. */
 enum phase {
@@ -56,6 +61,8 @@ struct mount {
 	int ended_by;           /* the signal that came while MOUNTING, or 0 */
 	bool stats_asked;       /* SIGUSR1 came before RUNNING */
 	int status;             /* ENDING: the command's */
+	uint64_t keep;          /* capabilities */
+	struct errbuf eb;       /* why it failed */
 };
 
 /* ---- statistics ---- */
@@ -90,6 +97,7 @@ static void our_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
+	sigaddset(set, SIGUSR2);        /* sandbox.c's */
 }
 
 static void say_given_up(const struct mount *m, int sig)
@@ -157,6 +165,8 @@ static void __attribute__((noreturn)) *signal_main(void *arg)
 			on_no_patience(m);
 		else if (sig == SIGUSR1)
 			on_stats_signal(m);
+		else if (sig == SIGUSR2)
+			sandbox_log();
 		else if (sig > 0)
 			on_end_signal(m, sig);
 		pthread_setcancelstate(state, NULL);
@@ -246,9 +256,23 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 			       FS_LOOKUPCACHE_NONE,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,
+		.unmount = unmounter_ask,
 	};
 
 	return fs_new(&cfg, m->client, &m->fs, eb);
+}
+
+/* From here on there is nothing to do that needs any. Where the kernel, or what
+ * this runs in, does not go along, the mount is worth more than the precaution. */
+static void give_up_privileges(struct mount *m)
+{
+	int rc = priv_drop(m->keep);
+
+	if (!rc)
+		rc = sandbox_enter();
+	if (rc)
+		log_warn("this process keeps privileges that it does not need: %s; the mount works "
+			 "all the same", strerror(-rc));
 }
 
 static int run(struct mount *m)
@@ -261,6 +285,7 @@ static int run(struct mount *m)
 		fs_wait(m->fs);
 		return EXIT_MOUNT;
 	}
+	give_up_privileges(m);
 	/* Nobody waits for the result any more: nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
@@ -272,52 +297,87 @@ static int run(struct mount *m)
 	return 0;
 }
 
-static int connect_and_run(struct mount *m)
-{
-	struct errbuf eb = { "" };
+struct step {
+	struct mount *m;
+	int (*fn)(struct mount *m);
 	int rc;
+};
 
-	rc = connect_server(m, &eb);
-	if (!rc)
-		rc = prepare_fs(m, &eb);
-	if (!rc) {
-		enter(m, MOUNTING);
-		rc = fs_mount(m->fs, &eb);
-	}
-	if (!rc)
-		return run(m);
-	log_err("%s", eb.text);
-	return EXIT_MOUNT;
+static void *step_main(void *arg)
+{
+	struct step *s = arg;
+	int rc = priv_drop(s->m->keep);
+
+	if (rc)
+		log_warn("cannot give up privileges: %s", strerror(-rc));
+	s->rc = s->fn(s->m);
+	return NULL;
+}
+
+/* Runs fn on a thread without privileges, and waits: what threads fn starts inherit
+ * that. 0 or -errno with m->eb set. */
+static int unprivileged(struct mount *m, int (*fn)(struct mount *m))
+{
+	struct step s = { .m = m, .fn = fn };
+	pthread_t t;
+
+	s.rc = -pthread_create(&t, NULL, step_main, &s);
+	if (s.rc)
+		return err_set(&m->eb, s.rc, "cannot start a thread: %s", strerror(-s.rc));
+	pthread_join(t, NULL);
+	return s.rc;
+}
+
+static int start_signals(struct mount *m)
+{
+	int rc = -pthread_create(&m->signals, NULL, signal_main, m);
+
+	return rc ? err_set(&m->eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
+}
+
+/* Whatever the server says is heard here. */
+static int set_up(struct mount *m)
+{
+	int rc = m->opt.stats ? statfile_check(m->opt.stats, &m->eb) : 0;
+
+	if (!rc && !m->opt.fake)
+		rc = connect_server(m, &m->eb);
+	if (!rc && !m->opt.fake)
+		rc = prepare_fs(m, &m->eb);
+	return rc;
 }
 
 /* With somebody there who takes signals: a directory may not answer. */
 static int check_and_run(struct mount *m)
 {
-	struct errbuf eb = { "" };
+	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
 
-	if (fs_check_mountpoint(m->opt.mountpoint, &eb) ||
-	    (m->opt.stats && statfile_check(m->opt.stats, &eb))) {
-		log_err("%s", eb.text);
-		return EXIT_MOUNT;
-	}
-	if (m->opt.fake)
+	if (!rc)
+		rc = unprivileged(m, set_up);
+	if (!rc && m->opt.fake)
 		return daemon_report(0) ? EXIT_SYSTEM : 0;
-	return connect_and_run(m);
+	if (!rc) {
+		enter(m, MOUNTING);
+		rc = fs_mount(m->fs, &m->eb);
+	}
+	if (!rc)
+		return run(m);
+	log_err("%s", m->eb.text);
+	return EXIT_MOUNT;
 }
 
-static int mount_and_run(struct mount *m)
+static int mount_and_run(struct mount *m, char **argv)
 {
-	struct errbuf eb = { "" };
-	int rc;
+	int rc = daemon_start(m->opt.foreground, &m->eb);
 
-	if (daemon_start(m->opt.foreground, &eb)) {
-		log_err("%s", eb.text);
-		return EXIT_SYSTEM;
-	}
+	m->keep = priv_needed(m->opt.vers == OPT_VERS_3);
+	if (!rc && !m->opt.fake)
+		rc = unmounter_start(m->opt.mountpoint, argv, &m->eb);
 	block_signals();
-	rc = -pthread_create(&m->signals, NULL, signal_main, m);
+	if (!rc)
+		rc = unprivileged(m, start_signals);
 	if (rc) {
-		log_err("cannot start a thread: %s", strerror(-rc));
+		log_err("%s", m->eb.text);
 		return EXIT_SYSTEM;
 	}
 	rc = enter_ending(m, check_and_run(m));
@@ -326,6 +386,7 @@ static int mount_and_run(struct mount *m)
 	/* Before what it says goes. */
 	pthread_cancel(m->signals);
 	pthread_join(m->signals, NULL);
+	unmounter_end();
 	return rc;
 }
 
@@ -349,7 +410,7 @@ int main(int argc, char **argv)
 	} else {
 		log_set_level(m.opt.debug ? LOG_LVL_DEBUG : m.opt.verbose || m.opt.foreground ?
 			      LOG_LVL_INFO : LOG_LVL_WARN);
-		rc = mount_and_run(&m);
+		rc = mount_and_run(&m, argv);
 	}
 	options_free(&m.opt);
 	return rc;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,10 +377,20 @@ static void remove_silly(struct nfs_lane *l, void *arg)
 		fs_remove_silly(&fs->lanes[l->index], s);
 }
 
+/* Unmounted already? Then whatever is at the mount point is another's. */
+static bool is_gone(struct fs *fs)
+{
+	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
+	if (!is_gone(fs) && fs->cfg.unmount() < 0)
+		log_debug("nobody could unmount '%s' for us", fs->cfg.mountpoint);
 	fuse_session_unmount(fs->se);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	nfs_each_lane(fs->cl, remove_silly, fs);

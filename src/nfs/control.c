@@ -347,6 +347,7 @@ static int start_thread(struct nfs_thread *t, void *(*fn)(void *), struct nfs_cl
 	int rc;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = -pthread_create(&t->tid, NULL, fn, cl);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

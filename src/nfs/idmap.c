@@ -199,6 +199,7 @@ static bool start_mapper(struct nfs_idmap *im)
 	if (im->started)
 		return true;
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&im->tid, NULL, mapper_main, im);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

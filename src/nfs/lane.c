@@ -214,6 +214,7 @@ int nfs_lane_start(struct nfs_lane *l)
 
 	/* Signals are the main thread's affair. */
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = -pthread_create(&l->thread->tid, NULL, lane_main, l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

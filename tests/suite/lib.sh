@@ -95,6 +95,8 @@ mount_down() {
 	DAEMON=
 	(( status == 0 )) || { cat "$LOG" >&2; fail "the daemon ended with status $status"; }
 	if grep -E 'ERROR: (Address|Leak|Thread)Sanitizer|runtime error' "$LOG" >&2; then fail "a sanitizer complained"; fi
+	# The program's list of system calls is kept by this: see src/sandbox.h.
+	if grep -E 'system call .* was refused|keeps privileges' "$LOG" >&2; then fail "the list of system calls"; fi
 }
 
 # stat_now NAME - a counter of the running daemon.

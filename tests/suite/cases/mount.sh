@@ -12,6 +12,12 @@ equal "$(cat "$WORK/a")" hello "our view"
 df "$MNT" >/dev/null || fail "df"
 equal "$(df --output=size "$MNT" | tail -1)" "$(vm-root df --output=size "$EXPORT" | tail -1)" "df size"
 pid=$(pgrep -f "^$BIN") || fail "no daemon"
+# What it may do now, each of its threads: registering memory, and privileged ports.
+field() { awk -v n="$2:" '$1 == n { print $2 }' "$1"; }
+for thread in /proc/"$pid"/task/*/status; do
+	equal "$(field "$thread" NoNewPrivs) $(field "$thread" Seccomp)" "1 2" "no_new_privs and seccomp of $thread"
+	(( (16#$(field "$thread" CapPrm) & ~16#4400) == 0 )) || fail "capabilities of $thread: $(field "$thread" CapPrm)"
+done
 unmount || fail "unmount"
 gone "$pid" || fail "the daemon is still there a minute after the unmount"
 [[ -z $(ls -A "$MNT") ]] || fail "the mountpoint is not empty after the unmount"

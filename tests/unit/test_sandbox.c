@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is left to the daemon once it is mounted: capabilities, system calls, and
+ * the process that unmounts for it. Each test in a process of its own, as there is
+ * no way back.
+ */
+#include "sandbox.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "priv.h"
+#include "unmounter.h"
+
+/* The tests' processes talk to Criterion when they end, and may not be able to any
+ * more: so each is one of its own, which says 0, or the line that was wrong. */
+#define CHECK(cond) do { if (!(cond)) _exit(__LINE__ % 250 + 1); } while (0)
+#define SKIP 251
+
+static void in_process(void (*body)(void))
+{
+	int wstatus;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		body();
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &wstatus, 0), pid);
+	cr_assert(WIFEXITED(wstatus), "killed by signal %d", WTERMSIG(wstatus));
+	if (WEXITSTATUS(wstatus) == SKIP)
+		cr_skip_test("not possible here");
+	cr_assert_eq(WEXITSTATUS(wstatus), 0, "near a line that is %d modulo 250",
+		     WEXITSTATUS(wstatus) - 1);
+}
+
+TestSuite(sandbox, .timeout = 60);
+
+/* ---- system calls ---- */
+
+static void enter(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	CHECK(sandbox_enter() == 0);
+}
+
+/* Was something noted since the last time? */
+static bool noted(void)
+{
+	const struct timespec none = { 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	return sigtimedwait(&set, NULL, &none) == SIGUSR2;
+}
+
+static void refuses(void)
+{
+	char path[] = "/bin/true", *argv[] = { path, NULL };
+
+	enter();
+	CHECK(execv(path, argv) < 0 && errno == EPERM && noted());
+	CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM && noted());
+	/* Once for each. */
+	CHECK(execv(path, argv) < 0 && errno == EPERM && !noted());
+	CHECK(mount("none", "/mnt", "tmpfs", 0, NULL) < 0 && errno == EPERM && noted());
+	CHECK(unshare(CLONE_NEWNS) < 0 && errno == EPERM && noted());
+	CHECK(kill(getppid(), 0) < 0 && errno == EPERM && noted());
+	/* Not worth a line. */
+	CHECK(umount2("/nowhere", MNT_DETACH) < 0 && errno == EPERM && !noted());
+#ifndef __SANITIZE_ADDRESS__
+	CHECK(fork() < 0 && errno == EPERM && !noted());
+#endif
+}
+
+Test(sandbox, refuses_what_is_not_on_the_list)
+{
+	in_process(refuses);
+}
+
+static void *other_main(void *arg)
+{
+	/* Its signal mask is a lane's. */
+	sem_wait(arg);
+	CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) < 0 || errno == EPERM);
+	CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EPERM);
+	return NULL;
+}
+
+static bool status_has(pid_t tid, const char *line)
+{
+	char path[64], text[4096];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+	fd = open(path, O_RDONLY);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return strstr(text, line) != NULL;
+}
+
+static void binds_all(void)
+{
+	sigset_t all, old;
+	pthread_t t;
+	sem_t go;
+
+	sem_init(&go, 0, 0);
+	sigfillset(&all);
+	sigdelset(&all, SIGSYS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	CHECK(pthread_create(&t, NULL, other_main, &go) == 0);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	enter();
+	sem_post(&go);
+	pthread_join(t, NULL);
+	CHECK(noted());
+	CHECK(status_has(getpid(), "NoNewPrivs:\t1") && status_has(getpid(), "Seccomp:\t2"));
+}
+
+Test(sandbox, binds_threads_that_were_there_before)
+{
+	in_process(binds_all);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void lets_work(void)
+{
+	char path[] = "/tmp/sandbox.XXXXXX";
+	pthread_t t;
+	FILE *f;
+	int fd;
+
+	enter();
+	CHECK(pthread_create(&t, NULL, nothing, NULL) == 0 && pthread_join(t, NULL) == 0);
+	fd = mkstemp(path);
+	CHECK(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0 && unlink(path) == 0);
+	f = fopen("/proc/self/status", "r");
+	CHECK(f && fgetc(f) == 'N' && fclose(f) == 0);
+	CHECK(getpwnam("root") && !getpwnam("no-such-user-here"));
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(fd >= 0 && close(fd) == 0);
+	CHECK(!noted());
+	sandbox_log();
+}
+
+Test(sandbox, lets_the_daemon_work)
+{
+	in_process(lets_work);
+}
+
+/* ---- capabilities ---- */
+
+static void *cap_main(void *arg)
+{
+	char want[64];
+
+	snprintf(want, sizeof(want), "CapPrm:\t%016llx\nCapEff:\t%016llx\n",
+		 (unsigned long long)(uintptr_t)arg, (unsigned long long)(uintptr_t)arg);
+	CHECK(status_has(gettid(), want));
+	CHECK(status_has(gettid(), "CapInh:\t0000000000000000") &&
+	      status_has(gettid(), "CapAmb:\t0000000000000000"));
+	return NULL;
+}
+
+static void drops(void)
+{
+	const uint64_t keep = 1ull << CAP_KILL, no_more = 1ull << CAP_KILL | 1ull << CAP_SYS_ADMIN;
+	void *has = (void *)(uintptr_t)(geteuid() == 0 ? keep : 0);
+	pthread_t t;
+
+	if (geteuid() == 0 && !status_has(getpid(), "CapEff:\t000001ffffffffff"))
+		_exit(SKIP);
+	CHECK(priv_drop(keep) == 0);
+	cap_main(has);
+	CHECK(pthread_create(&t, NULL, cap_main, has) == 0 && pthread_join(t, NULL) == 0);
+	/* There is no way back. */
+	CHECK(priv_drop(no_more) == 0);
+	cap_main(has);
+	if (geteuid() == 0)
+		CHECK(umount2("/proc", MNT_DETACH) < 0 && errno == EPERM);
+}
+
+Test(sandbox, capabilities_that_are_not_kept_are_gone)
+{
+	in_process(drops);
+	cr_assert_eq(priv_needed(true), priv_needed(false) | 1ull << CAP_NET_BIND_SERVICE);
+	cr_assert_eq(priv_needed(true) & (1ull << CAP_SYS_ADMIN | 1ull << CAP_DAC_OVERRIDE), 0);
+}
+
+/* ---- the unmounter ---- */
+
+static char argv_text[] = "/usr/bin/nfsrdma-fuse\0server:/export\0/mnt/point";
+static char *argv_play[] = { argv_text, argv_text + 22, argv_text + 37, NULL };
+
+static bool is_mountpoint(const char *dir)
+{
+	char up[128];
+	struct stat a, b;
+
+	snprintf(up, sizeof(up), "%s/..", dir);
+	CHECK(stat(dir, &a) == 0 && stat(up, &b) == 0);
+	return a.st_dev != b.st_dev;
+}
+
+static pid_t child(void)
+{
+	char text[64] = "";
+	FILE *f = fopen("/proc/thread-self/children", "r");
+
+	CHECK(f && fgets(text, sizeof(text), f));
+	fclose(f);
+	return (pid_t)atoi(text);
+}
+
+static void unmounts(void)
+{
+	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+	char dir[] = "/tmp/unmounter.XXXXXX", path[64], title[128] = "";
+	struct errbuf eb = { "" };
+	struct stat st;
+	int fd, out[2];
+	char byte;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		_exit(SKIP);
+	CHECK(mkdtemp(dir) && mount("none", dir, "tmpfs", 0, NULL) == 0 && is_mountpoint(dir));
+	CHECK(pipe(out) == 0);
+	CHECK(unmounter_start(dir, argv_play, &eb) == 0);
+	/* It holds nothing open that somebody may read to the end. */
+	close(out[1]);
+	CHECK(read(out[0], &byte, 1) == 0);
+	CHECK(priv_drop(0) == 0 && sandbox_enter() == 0);
+	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+		signal(sigs[i], SIG_IGN);
+	CHECK(umount2(dir, MNT_DETACH) < 0);
+	CHECK(is_mountpoint(dir) && unmounter_ask() == 0 && !is_mountpoint(dir));
+	/* It has shown that it is up: so these are from when it was. */
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)child());
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0 && read(fd, title, sizeof(title) - 1) > 0);
+	CHECK(strcmp(title, "nfsrdma-unmount\n") == 0);
+	/* The second time there is nothing to unmount. */
+	CHECK(unmounter_ask() < 0);
+	unmounter_end();
+	CHECK(stat(path, &st) < 0 && unmounter_ask() == -ENOTCONN);
+	rmdir(dir);
+}
+
+Test(sandbox, the_unmounter_unmounts_when_nobody_else_may)
+{
+	in_process(unmounts);
+}
+
+static void stays(void)
+{
+	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+	char dir[] = "/tmp/unmounter.XXXXXX";
+	struct errbuf eb = { "" };
+	pid_t pid;
+
+	CHECK(mkdtemp(dir) && unmounter_start(dir, argv_play, &eb) == 0);
+	/* Not mounted; but there is an answer, and so somebody there. */
+	CHECK(unmounter_ask() < 0 && unmounter_ask() != -ENOTCONN);
+	pid = child();
+	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+		CHECK(kill(pid, sigs[i]) == 0);
+	CHECK(unmounter_ask() < 0 && unmounter_ask() != -ENOTCONN);
+	CHECK(getsid(pid) == pid);
+	unmounter_end();
+	rmdir(dir);
+}
+
+Test(sandbox, the_unmounter_outlives_what_is_meant_for_the_daemon)
+{
+	in_process(stays);
+}
