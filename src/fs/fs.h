@@ -23,7 +23,8 @@ struct fs_config {
 	enum fs_lookupcache lookupcache;
 	bool rdirplus;
 	bool debug;                     /* libfuse prints each request */
-	/* Takes the mount away for a process that may not do so any more; 0 or -errno. */
+	/* Takes the mount away for a process that may not do so any more; 0 or -errno.
+	 * NULL: it may. */
 	int (*unmount)(void);
 };
 
