@@ -390,8 +390,8 @@ static void fetch_done(struct fs_req *r)
 
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs_req *r = fs_req_new(req, ino);
 	struct fs *fs = fs_of(req);
+	struct fs_req *r = fs_req_new(req, ino);
 	struct stream *s;
 
 	if (!r)
