@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fs/cookies.h"
 #include "fs/fs_impl.h"
 
 /* Answers larger than this serve nobody; kernels ask for 4 KiB, newer ones for more. */
@@ -52,7 +53,7 @@ struct stream {
 	struct inode *ino;              /* a reference */
 	uint64_t verf;
 	uint64_t first;                 /* cookie that the kept entries come after */
-	uint64_t last;                  /* cookie of the last entry received, kept or not */
+	struct cookies seq;             /* seq.last: of the last entry received, kept or not */
 	bool any, eof;                  /* a reply is kept; it was the last one */
 	uint64_t asked_ns, fetched_ns;  /* when the kept entries were */
 	char *data;
@@ -114,14 +115,10 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 	size_t size = (sizeof(struct dent) + e->namelen + 7) & ~(size_t)7;
 	struct dent *d;
 
-	/* Otherwise the listing would have no end. */
-	if (e->cookie == s->last && s->last) {
-		log_warn("the server lists one entry of a directory again and again: "
-			 "its directory cache may be at fault; giving that listing up");
+	if (!cookies_entry(&s->seq, e->cookie, e->name, e->namelen)) {
 		r->saved = -ELOOP;
 		return false;
 	}
-	s->last = e->cookie;
 	if (is_dot(e) || e->namelen > NFS_NAME_MAX)
 		return true;
 	if (s->len + size > s->cap) {
@@ -161,7 +158,7 @@ static void ask(struct fs_req *r, uint64_t cookie)
 
 	if (cookie == 0)
 		s->verf = 0;
-	s->last = cookie;
+	cookies_ask(&s->seq, cookie);
 	s->len = s->pos = 0;
 	s->any = false;
 	s->asked_ns = mono_ns();
@@ -342,16 +339,34 @@ static void go_on(struct fs_req *r)
 	}
 	serve(&f, s);
 	if (f.len == 0 && s->pos == s->len && !s->eof) {
-		fetch(r, s->last);      /* all that is kept was given out */
+		fetch(r, s->seq.last);  /* all that is kept was given out */
 		return;
 	}
 	finish(r, &f);
 }
 
+/* A listing without an end is worse than one that ends with an error. */
+static int no_end(void)
+{
+	log_warn("the server lists the same entries of a directory again and again (ELOOP): its "
+		 "directory cache may be at fault; giving that listing up");
+	return -EIO;
+}
+
+/* What has come of the reply: 0 or -errno. */
+static int reply_status(const struct fs_req *r, const struct stream *s)
+{
+	int rc = r->call.status ? r->call.status : r->saved;
+
+	if (!rc && !r->call.dir.eof && r->call.dir.entries && !cookies_advance(&s->seq))
+		rc = -ELOOP;
+	return rc;
+}
+
 static void fetch_done(struct fs_req *r)
 {
 	struct stream *s = r->extra;
-	int rc = r->call.status ? r->call.status : r->saved;
+	int rc = reply_status(r, s);
 
 	/* The place in the directory is gone, on the server. Starting over may
 	 * show an entry twice, an error would show none. */
@@ -363,7 +378,7 @@ static void fetch_done(struct fs_req *r)
 		return;
 	}
 	if (rc) {
-		r->call.status = rc == -NFS_ECOOKIE ? -EIO : rc;
+		r->call.status = rc == -NFS_ECOOKIE ? -EIO : rc == -ELOOP ? no_end() : rc;
 		s->len = 0;
 		s->any = false;
 		finish(r, NULL);
@@ -377,11 +392,11 @@ static void fetch_done(struct fs_req *r)
 	/* Nothing but dots and more to come: go on behind them. Nothing at all,
 	 * and not the end: that would repeat itself for ever. */
 	if (s->len == 0 && !s->eof) {
-		if (s->last != r->call.dir.cookie && r->req) {
-			ask(r, s->last);
+		if (r->call.dir.entries && r->req) {
+			ask(r, s->seq.last);
 			return;
 		}
-		s->eof = true;
+		s->eof = !r->call.dir.entries;
 	}
 	go_on(r);
 }

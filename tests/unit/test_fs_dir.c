@@ -38,6 +38,7 @@ static struct {
 	int fail;                       /* what the next replies return... */
 	unsigned fails;                 /* ...so many */
 	bool silent;                    /* no entries, and never the end */
+	unsigned turn, back;            /* what comes after entry `turn` is entry `back` */
 	unsigned rpcs;
 	uint64_t cookie, asked_verf;    /* of the last one */
 	bool plus;
@@ -108,14 +109,17 @@ static int decode(struct nfs_call *c, XDR *x)
 			i++;
 		if (i++ == dir.n)
 			return -NFS_ECOOKIE;
+		if (dir.turn && i > dir.turn)
+			i = dir.back;
 	}
 	c->dir.entries = 0;
 	c->dir.verf = dir.verf;
 	c->dir.eof = false;
 	if (dir.silent)
 		return 0;
-	for (end = i + dir.per_reply; i < end && i < dir.n && pass(c, i); i++)
-		;
+	for (end = dir.per_reply; end && i < dir.n && pass(c, i); end--, i++)
+		if (dir.turn && i == dir.turn)
+			i = dir.back - 1;
 	c->dir.eof = i == dir.n;
 	return 0;
 }
@@ -273,6 +277,7 @@ static void setup(void)
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
+	log_set_level(LOG_LVL_ERR);
 	rpcmsg_init();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
@@ -590,19 +595,77 @@ Test(fs_dir, nothing_and_not_the_end)
 	cr_assert(got.n == 2 && dir.rpcs == 1);
 }
 
+/* Reads the directory to its end, or to an error, which is returned. */
+static int read_until_error(uint32_t size)
+{
+	uint64_t off = 0;
+
+	got.n = 0;
+	for (unsigned i = 0; i < 10000; i++) {
+		ask_dir(false, off, size);
+		serve();
+		cr_assert_eq(answer.count, 1);
+		if (answer.error || !answer.len)
+			return answer.error;
+		got.n = 0;              /* how many there are does not matter */
+		off = take_answer(false);
+	}
+	cr_assert(false, "no end");
+	return 0;
+}
+
 /* The same entry over and over (seen with nfs-ganesha 4.3): a listing of it would
  * have no end. */
 Test(fs_dir, same_entry_again)
 {
 	add_many(20);
 	dir.per_reply = 10;
-	dir.e[5].cookie = dir.e[4].cookie;
-	cr_assert_eq(error_of(0), -ELOOP);
-	/* What comes after a cookie cannot be what it belongs to. */
+	dir.e[5] = dir.e[4];
+	cr_assert_eq(error_of(0), -EIO);
+	cr_assert_eq(dir.rpcs, 1);
+	/* It may come once more at the beginning of the next reply, but not for ever. */
 	dir.e[5].cookie = cookie_of(5);
-	dir.e[10].cookie = dir.e[9].cookie;
+	dir.e[10] = dir.e[9];
 	cr_assert_eq(error_of(0), 0);
-	cr_assert_eq(error_of(dir.e[9].cookie), -ELOOP);
+	cr_assert_eq(error_of(dir.e[9].cookie), 0);
+	dir.per_reply = 1;
+	cr_assert_eq(error_of(0), 0);
+	cr_assert_eq(error_of(dir.e[9].cookie), -EIO);
+}
+
+/* Cookies that are hashes: two names may have one. */
+Test(fs_dir, cookies_that_collide)
+{
+	add_many(40);
+	dir.e[5].cookie = dir.e[4].cookie;
+	dir.e[20].cookie = dir.e[21].cookie = dir.e[22].cookie;
+	for (uint32_t size = 200; size < 2000; size += 50) {
+		read_from(false, 0, size);
+		expect_listing(0);
+	}
+}
+
+/* From some entry on, back to an earlier one: of any size, in pieces of any size. */
+Test(fs_dir, cookies_in_a_circle)
+{
+	static const unsigned per_reply[] = { 1, 2, 7, 100 };
+
+	add_many(MANY);
+	for (unsigned size = 2; size < 60; size += 3) {
+		for (unsigned p = 0; p < 4; p++) {
+			dir.per_reply = per_reply[p];
+			dir.turn = 70;
+			dir.back = 70 - size;
+			dir.rpcs = 0;
+			cr_assert_eq(read_until_error(4096), -EIO);
+			cr_assert_leq(dir.rpcs * dir.per_reply, 70 + 10 * size + 200, "%u, %u: %u",
+				      size, dir.per_reply, dir.rpcs);
+		}
+	}
+	/* No longer: as good as any. */
+	dir.turn = 0;
+	read_from(false, 0, 4096);
+	expect_listing(0);
 }
 
 Test(fs_dir, one_request_at_a_time)
