@@ -53,6 +53,17 @@ static void put_attrs(bool late)
 		puts_of(6, OP_GETATTR, 0, 1, 1 << FATTR4_TYPE, 4, 1);
 }
 
+static void do_set(void)
+{
+	uint32_t status = server.set;
+
+	note('s');
+	server.set = 0;
+	puts_of(5, OP_PUTFH, 0, OP_SETATTR, status, 0);
+	if (!status)
+		put_attrs(false);
+}
+
 /* PUTFH and what comes with it. */
 static void on_file(const uint32_t *w, uint32_t numops)
 {
@@ -63,8 +74,12 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		puts_of(4, OP_PUTFH, 0, op, status);
 	} else if (op == OP_CLOSE) {
 		note('c');
-		puts_of(4, OP_PUTFH, 0, op, 0);
-		puts_of(4, 1, 0, 0, 0);
+		puts_of(4, OP_PUTFH, 0, op, server.close);
+		if (!server.close)
+			puts_of(4, 1, 0, 0, 0);
+		return;
+	} else if (op == OP_SETATTR) {
+		do_set();
 		return;
 	} else {
 		note('g');
@@ -80,9 +95,53 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		put_attrs(server.late_attrs && server.late_attrs--);
 }
 
+/* w: seqid, and the 12 bytes, of which the first is the open's number. */
+static uint32_t test_one(const uint32_t *w)
+{
+	uint8_t which = *(const uint8_t *)(w + 1);
+
+	server.tested++;
+	return which < SERVER_OPENS ? server.test[which] : 0;
+}
+
+static void do_test(const uint32_t *w)
+{
+	uint32_t n = ntohl(w[1]);
+
+	note('T');
+	if (server.cannot_test) {
+		puts_of(2, OP_TEST_STATEID, NFS4ERR_NOTSUPP);
+		return;
+	}
+	n -= server.tests_fewer;
+	puts_of(3, OP_TEST_STATEID, 0, n);
+	for (uint32_t i = 0; i < n; i++)
+		put(test_one(w + 2 + 4 * i));
+}
+
+static void do_free(const uint32_t *w)
+{
+	uint8_t which = *(const uint8_t *)(w + 2);
+	bool left = server.flags_stay;
+
+	note('f');
+	cr_assert_lt(which, SERVER_OPENS);
+	server.freed |= 1u << which;
+	server.test[which] = NFS4ERR_BAD_STATEID;
+	for (unsigned i = 0; i < SERVER_OPENS; i++)
+		left = left || nfs4_is_revoked(server.test[i]);
+	if (!left)
+		server.flags = 0;
+	puts_of(2, OP_FREE_STATEID, 0);
+}
+
 /* The operations behind SEQUENCE. */
 static void second(const uint32_t *w, uint32_t numops)
 {
+	if (numops == 1) {
+		note('n');
+		return;
+	}
 
 	switch (ntohl(w[0])) {
 	case OP_RECLAIM_COMPLETE:
@@ -101,6 +160,12 @@ static void second(const uint32_t *w, uint32_t numops)
 		return;
 	case OP_PUTFH:
 		on_file(w, numops);
+		return;
+	case OP_TEST_STATEID:
+		do_test(w);
+		return;
+	case OP_FREE_STATEID:
+		do_free(w);
 		return;
 	default:
 		note('?');
@@ -146,7 +211,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 		for (unsigned i = 0; i < 6; i++)
 			put(ntohl(w[4 + i]));
 		/* Session, sequence id and slot as they came; then ours. */
-		puts_of(3, server.slots - 1, server.slots - 1, 0);
+		puts_of(3, server.slots - 1, server.slots - 1, server.flags);
 		second(w + 12, numops);
 		break;
 	case OP_DESTROY_SESSION:
@@ -195,6 +260,7 @@ void have_open(unsigned i)
 	o->fh = (struct nfs_fh){ .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
 	o->access = OPEN4_SHARE_ACCESS_BOTH;
 	o->owner = i;
+	o->stateid.other[0] = (char)i;
 	list_add_tail(&n->opens, &o->node);
 }
 
@@ -241,7 +307,8 @@ static void *call_main(void *arg)
 void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
 {
 	o->fh = (struct nfs_fh){ .len = 4 };
-	o->c = (struct nfs_call){ .op = op, .fh = &o->fh, .cred = &o->cred, .open = open };
+	o->c = (struct nfs_call){ .op = op, .fh = &o->fh, .cred = &o->cred, .open = open,
+				  .sattr.valid = NFS_SET_SIZE };
 	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
 }
 

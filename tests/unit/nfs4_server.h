@@ -24,10 +24,18 @@ struct server4 {
 	uint32_t open[SERVER_OPENS];    /* and to CLAIM_FH afterwards */
 	_Atomic unsigned badsession;    /* SEQUENCEs that it refuses */
 	unsigned late_attrs;            /* GETATTRs behind an OPEN that it delays */
+	uint32_t flags;                 /* SEQUENCE's, until all that is revoked is freed */
+	bool flags_stay;                /* or for ever */
+	uint32_t test[SERVER_OPENS];    /* what it says to TEST_STATEID, of other[0] */
+	bool cannot_test, tests_fewer;  /* than it was asked for */
+	uint32_t close;                 /* and to CLOSE */
+	uint32_t set;                   /* and to one SETATTR */
+	uint32_t tested, freed;         /* how many; which, a bit each */
 	/*
 	 * A letter for each call: X EXCHANGE_ID, S CREATE_SESSION, D and E their ends,
 	 * B refused for its session, R the root, C RECLAIM_COMPLETE, P and F an OPEN
-	 * that reclaims and one by handle, O a lane's, c CLOSE, g GETATTR.
+	 * that reclaims and one by handle, O a lane's, c CLOSE, g GETATTR, T TEST_STATEID, f
+	 * FREE_STATEID, n SEQUENCE alone, s SETATTR.
 	 */
 	char log[256];
 	uint32_t opens;

@@ -747,7 +747,9 @@ Test(nfs4, second_step_may_fail)
 Test(nfs4, close_of_what_is_gone)
 {
 	static const struct { uint32_t status; int rc; } t[] = {
-		{ 10025, 0 }, { 10023, 0 }, { 10024, 0 }, { 10011, 0 }, { 10047, 0 },
+		{ 10025, 0 }, { 10023, 0 }, { 10024, 0 },
+		/* Revoked: FREE_STATEID comes next. */
+		{ 10011, NFS_NEXT }, { 10047, NFS_NEXT }, { 10087, NFS_NEXT },
 		{ 10008, NFS_LATER }, { 10006, -EIO }, { 13, -EACCES },
 	};
 

@@ -569,39 +569,47 @@ Test(nfs4_session, old_session)
 
 Test(nfs4_session, status_flags)
 {
-	static const struct { uint32_t flags; unsigned call_flags; bool recover; } t[] = {
-		{ 0, 0, false }, { 0x0001, 0, false },          /* CB_PATH_DOWN: we have none */
-		{ 0x0100, 0, true },                            /* RESTART_RECLAIM_NEEDED */
-		{ 0x0008, 0, true },                            /* EXPIRED_ALL_STATE_REVOKED */
-		{ 0x0100, NFS_CALL_CONTROL, false },            /* seen by who recovers */
-		{ 0xfffffe00 & ~0x108u, 0, false },
+	static const struct { uint32_t flags; unsigned call_flags; bool opens, test; } t[] = {
+		{ 0, 0, false, false },
+		{ 0x0001, 0, false, false },            /* CB_PATH_DOWN: we have none */
+		{ 0x0100, 0, true, false },             /* RESTART_RECLAIM_NEEDED */
+		{ 0x0008, 0, false, true },             /* EXPIRED_ALL_STATE_REVOKED: nothing to
+							 * reclaim, each has to be freed */
+		{ 0x0020, 0, false, true },             /* ADMIN_STATE_REVOKED */
+		{ 0x0120, 0, true, true },
+		{ 0x0100, NFS_CALL_CONTROL, false, false },     /* seen by who recovers */
+		{ 0xfffffe00, 0, false, false },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = sent();
+		bool recover = t[i].opens || t[i].test;
 
 		ctl.recover = false;
 		atomic_store(&n4.need_opens, false);
+		atomic_store(&n4.need_test, false);
 		atomic_store(&n4.said, 0);
 		c.flags = t[i].call_flags;
 		m_seq_res();
 		m_set(m_op_at(0) + 40, t[i].flags);
 		m_set(m_op_at(0) + 24, c.place.seqid);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
-		cr_assert_eq(atomic_load(&n4.need_opens), t[i].recover);
+		cr_assert_eq(ctl.recover, recover, "row %u", i);
+		cr_assert_eq(atomic_load(&n4.need_opens), t[i].opens);
+		cr_assert_eq(atomic_load(&n4.need_test), t[i].test);
 		cr_assert_not(atomic_load(&n4.need_client), "it is still good");
 		/* Said with each reply, even when it has been done. */
 		ctl.recover = false;
 		atomic_store(&n4.need_opens, false);
+		atomic_store(&n4.need_test, false);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_not(ctl.recover || atomic_load(&n4.need_opens));
+		cr_assert_not(ctl.recover || atomic_load(&n4.need_opens) || atomic_load(&n4.need_test));
 		/* No more, and then again: another restart. */
 		m_set(m_op_at(0) + 40, 0);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		m_set(m_op_at(0) + 40, t[i].flags);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_eq(ctl.recover, t[i].recover, "row %u", i);
+		cr_assert_eq(ctl.recover, recover, "row %u", i);
 		nfs4_release(lane4(), &c);
 	}
 }

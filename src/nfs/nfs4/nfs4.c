@@ -43,6 +43,8 @@
 		[NFS4_OP_RENEW]            = &nfs4_op_renew, \
 		[NFS4_OP_ROOT]             = &nfs4_op_root, \
 		[NFS4_OP_REOPEN]           = &nfs4_op_reopen, \
+		[NFS4_OP_TEST_STATEID]     = &nfs4_op_test_stateid, \
+		[NFS4_OP_FREE_STATEID]     = &nfs4_op_free_stateid, \
 	}, \
 	.mount = nfs4_mount, \
 	.umount = nfs4_umount, \

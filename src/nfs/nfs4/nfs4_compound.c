@@ -176,8 +176,12 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_BAD_STATEID:
 	case NFS4ERR_STALE_STATEID:
 	case NFS4ERR_OLD_STATEID:
+		return stateid_lost(c);
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
+	case NFS4ERR_DELEG_REVOKED:
+		/* The server wants to hear that we know. */
+		atomic_store(&nfs4_of(c)->need_test, true);
 		return stateid_lost(c);
 	/* Replayed, and the server has not kept the reply. Linux says so behind a
 	 * SEQUENCE that is OK, others with SEQUENCE. */
@@ -233,30 +237,6 @@ int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
 		return -EBADMSG;
 	return status ? nfs4_error(c, status) : 0;
-}
-
-#define OPENS_ARE_GONE (SEQ4_STATUS_RESTART_RECLAIM_NEEDED | \
-			SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED)
-
-/* The server says so in each reply until RECLAIM_COMPLETE, or for as long as
- * the session lasts: what counts is when it begins. The client id and the session
- * are as good as before. */
-static void note_status_flags(struct nfs_call *c, uint32_t flags)
-{
-	struct nfs4_client *n = nfs4_of(c);
-	uint32_t before;
-
-	if (c->flags & NFS_CALL_CONTROL)
-		return;
-	flags &= OPENS_ARE_GONE;
-	before = atomic_load(&n->said);
-	if (flags == before)
-		return;
-	before = atomic_exchange(&n->said, flags);
-	if (!(flags & ~before))
-		return;
-	atomic_store(&n->need_opens, true);
-	nfs_control_recover(c->lane->client);
 }
 
 /* Session, slot and sequence id come back as they were sent (RFC 8881, section
@@ -315,7 +295,7 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	p->said = true;
 	p->said_highest = ok->sr_highest_slotid;
 	p->said_target = ok->sr_target_highest_slotid;
-	note_status_flags(c, ok->sr_status_flags);
+	nfs4_note_flags(c, ok->sr_status_flags);
 	return 0;
 }
 

@@ -3,10 +3,10 @@
  * What the files of NFSv4.1 share.
  *
  * Who owns what:
- *   struct nfs4_client   cl->vdata. Identity and session as the control thread
- *                        has made them; lanes do not look at it while they
- *                        work, but for the list of opens (its own mutex) and
- *                        the atomics.
+ *   struct nfs4_client   cl->vdata. Identity and session as the control thread, or
+ *                        who mounts (nfs/internal.h), has made them; lanes do not
+ *                        look at it while they work, but for the list of opens
+ *                        (its own mutex) and the atomics.
  *   struct nfs4_slots    of it: the session's slots, for all lanes, with a mutex.
  *   struct nfs4_lane     lane->vdata: how the lane is told of a free slot.
  *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
@@ -88,7 +88,10 @@ struct nfs4_client {
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
 	_Atomic bool need_opens;        /* the server says that our opens are gone */
+	_Atomic bool need_test;         /* ... that some are, or may be */
 	_Atomic uint32_t said;          /* by which of SEQUENCE's flags, last time */
+	uint64_t tested_ns;             /* control thread: when the opens were tested */
+	bool moved;                     /* ... that LEASE_MOVED was said */
 	bool forgotten;                 /* control thread: opens are to be reclaimed */
 	_Atomic uint64_t next_owner;    /* open-owners: one for each open */
 	pthread_mutex_t opens_mu;
@@ -124,6 +127,9 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_RENEW            (NFS_OP_VERSION + 5)   /* SEQUENCE alone */
 #define NFS4_OP_ROOT             (NFS_OP_VERSION + 6)   /* PUTROOTFH, LOOKUP..., GETATTR */
 #define NFS4_OP_REOPEN           (NFS_OP_VERSION + 7)   /* c->open; reclaim: CLAIM_PREVIOUS */
+#define NFS4_OP_TEST_STATEID     (NFS_OP_VERSION + 8)   /* test, ntest -> found */
+#define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
+#define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
 /* LINK's COMPOUND, the longest but for the walk to the export. */
 #define NFS4_OPS_NEEDED 7u
@@ -145,6 +151,9 @@ struct nfs4_ctl {
 	const char *path;
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;
+	stateid4 test[NFS4_TEST_MAX];
+	nfsstat4 found[NFS4_TEST_MAX];
+	unsigned ntest;
 };
 
 /* ---- nfs4_compound.c ---- */
@@ -256,6 +265,25 @@ extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_client *cl);
+/* The next open after `o` (NULL: the first), referenced; o's reference goes. */
+struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o);
+/* To be had back: not what a lane is still opening, or closes. */
+bool nfs4_is_ours(const struct nfs_open *o);
+
+/* ---- nfs4_revoked.c ---- */
+
+/* Lane thread: SEQUENCE's flags of a reply. */
+void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
+/* Control thread: asks for the test, if a flag has stayed for a lease. */
+void nfs4_test_again(struct nfs_client *cl);
+/* Control thread, in recovery: frees what was revoked, and marks what is to be
+ * opened anew. */
+int nfs4_test_opens(struct nfs_client *cl);
+bool nfs4_is_revoked(nfsstat4 status);
+/* FREE_STATEID as a COMPOUND; and what decode returns for it. */
+bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);
+int nfs4_get_free(struct nfs_call *c, XDR *x);
+extern const struct nfs_opdef nfs4_op_test_stateid, nfs4_op_free_stateid;
 
 /* ---- the rest ---- */
 

@@ -456,6 +456,7 @@ void nfs4_tick(struct nfs_client *cl)
 	uint64_t now = mono_ns(), last = 0;
 
 	destroy_old(cl);
+	nfs4_test_again(cl);
 	for (unsigned i = 0; i < cl->nlanes; i++) {
 		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,
 						  memory_order_relaxed);

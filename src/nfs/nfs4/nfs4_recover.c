@@ -10,6 +10,7 @@
  *        | the server did not know us any more: restarted, or our lease ended
  *   opens lost       OPEN, CLAIM_PREVIOUS for each (in its grace period); those
  *        |           that it refuses to reclaim are marked; RECLAIM_COMPLETE
+ *   opens revoked    TEST_STATEID, FREE_STATEID; they are marked (nfs4_revoked.c)
  *   stateid lost     OPEN, CLAIM_FH for those that are marked
  *
  * In this order: before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE,
@@ -76,8 +77,7 @@ static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
 	return 0;
 }
 
-/* The next open after `o` (NULL: the first), referenced; o's reference goes. */
-static struct nfs_open *next_open(struct nfs_client *cl, struct nfs_open *o)
+struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o)
 {
 	struct nfs4_client *n = cl->vdata;
 	struct nfs_open *next = NULL;
@@ -95,8 +95,7 @@ static struct nfs_open *next_open(struct nfs_client *cl, struct nfs_open *o)
 	return next;
 }
 
-/* To be had back: not what a lane is still opening, or closes. */
-static bool is_ours(const struct nfs_open *o)
+bool nfs4_is_ours(const struct nfs_open *o)
 {
 	return atomic_load(&o->settled) && !atomic_load(&o->closing) && !atomic_load(&o->lost);
 }
@@ -107,8 +106,8 @@ static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
 	unsigned count = 0;
 	int rc;
 
-	while ((o = next_open(cl, o))) {
-		if (!is_ours(o) || !(all || atomic_load(&o->reopen)))
+	while ((o = nfs4_next_open(cl, o))) {
+		if (!nfs4_is_ours(o) || !(all || atomic_load(&o->reopen)))
 			continue;
 		rc = reopen(cl, o, reclaim);
 		if (rc) {
@@ -189,7 +188,9 @@ static int round_of(struct nfs_client *cl, bool *forgotten)
 			return rc;
 		*forgotten = false;
 	}
-	return reopen_all(cl, false, false);
+	if (atomic_load(&n->need_test))
+		rc = nfs4_test_opens(cl);
+	return rc ? rc : reopen_all(cl, false, false);
 }
 
 int nfs4_recover(struct nfs_client *cl)

@@ -313,10 +313,15 @@ const struct nfs_opdef nfs4_op_create = {
 
 /* ---- CLOSE ---- */
 
+/* FREE_STATEID: the server has revoked it, and keeps it until it hears that we know. */
+enum { STEP_CLOSE, STEP_FREE };
+
 static bool_t encode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4args a = { .open_stateid = nfs4_stateid(c->open) };
 
+	if (c->step == STEP_FREE)
+		return nfs4_put_free(c, x, &c->open->stateid);
 	atomic_store(&c->open->closing, true);
 	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_CLOSE) &&
 	       xdr_CLOSE4args(x, &a);
@@ -325,8 +330,11 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 static int decode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4res r;
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->step == STEP_FREE)
+		return nfs4_get_free(c, x);
+	rc = nfs4_check(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
@@ -336,9 +344,12 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	case NFS4ERR_BAD_STATEID:
 	case NFS4ERR_STALE_STATEID:
 	case NFS4ERR_OLD_STATEID:
+		return 0;
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
-		return 0;
+	case NFS4ERR_DELEG_REVOKED:
+		c->step = STEP_FREE;
+		return NFS_NEXT;
 	default:
 		return r.status ? nfs4_error(c, r.status) : 0;
 	}

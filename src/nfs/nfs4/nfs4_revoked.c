@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * State that the server has taken away, and says so in SEQUENCE's flags
+ * (RFC 8881, section 18.46.3), while client id and session are good:
+ *
+ *   EXPIRED_ALL, EXPIRED_SOME    our lease had run out
+ *   ADMIN_STATE_REVOKED          its administrator wanted a file system free
+ *   RECALLABLE_STATE_REVOKED     delegations and layouts; we have none
+ *   LEASE_MOVED                  state went to another server with its files, which
+ *                                answer MOVED from now on: that is said
+ *        |  all of them: which opens are meant?
+ *   TEST_STATEID of all opens    recovery, control thread, lanes hold
+ *        |-- good                nothing
+ *        |-- revoked             FREE_STATEID, or the server keeps it, and says so,
+ *        |                       for as long as the client id lives; opened anew
+ *        +-- not known           opened anew
+ *   RESTART_RECLAIM_NEEDED       all are reclaimed (nfs4_recover.c)
+ *
+ * Opened anew: an open gives us nothing that another client could have broken
+ * meanwhile. It denies nobody anything, locks are this machine's own, and there
+ * are no delegations; CLAIM_FH gets the same file, whatever its name is now, and
+ * the server looks at the permissions once more. If it refuses, this open is lost:
+ * its I/O fails with EIO, and no other's.
+ *
+ * A flag is acted upon when it appears. One that stays is about state that we do
+ * not know: the opens are tested again once in a lease, which finds what has been
+ * revoked later, and nothing is said.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define REVOKED_FLAGS (SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED | \
+		       SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED | \
+		       SEQ4_STATUS_ADMIN_STATE_REVOKED | \
+		       SEQ4_STATUS_RECALLABLE_STATE_REVOKED | SEQ4_STATUS_LEASE_MOVED)
+#define NS_PER_S 1000000000ull
+
+/* ---- the flags ---- */
+
+void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
+{
+	struct nfs4_client *n = nfs4_of(c);
+	uint32_t before, new;
+
+	/* Recovery knows. A renewal is all that a mount without work sends. */
+	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
+		return;
+	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	if (flags == atomic_load(&n->said))
+		return;
+	before = atomic_exchange(&n->said, flags);
+	new = flags & ~before;
+	if (new & SEQ4_STATUS_RESTART_RECLAIM_NEEDED)
+		atomic_store(&n->need_opens, true);
+	if (new & REVOKED_FLAGS)
+		atomic_store(&n->need_test, true);
+	if (new)
+		nfs_control_recover(c->lane->client);
+}
+
+void nfs4_test_again(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->vdata;
+
+	if (!(atomic_load(&n->said) & REVOKED_FLAGS) ||
+	    mono_ns() - n->tested_ns < n->lease_s * NS_PER_S)
+		return;
+	atomic_store(&n->need_test, true);
+	nfs_control_recover(cl);
+}
+
+/* ---- TEST_STATEID ---- */
+
+static bool_t encode_test(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->version;
+	TEST_STATEID4args a = {
+		.ts_stateids = { .ts_stateids_len = k->ntest, .ts_stateids_val = k->test },
+	};
+
+	return nfs4_begin_seq(c, x, 2, false) && nfs4_put_op(x, OP_TEST_STATEID) &&
+	       xdr_TEST_STATEID4args(x, &a);
+}
+
+static int take_results(struct nfs_call *c, const TEST_STATEID4res *r)
+{
+	struct nfs4_ctl *k = c->version;
+	const TEST_STATEID4resok *ok = &r->TEST_STATEID4res_u.tsr_resok4;
+
+	k->status = r->tsr_status;
+	if (r->tsr_status)
+		return nfs4_error(c, r->tsr_status);
+	if (ok->tsr_status_codes.tsr_status_codes_len != k->ntest)
+		return -EBADMSG;
+	memcpy(k->found, ok->tsr_status_codes.tsr_status_codes_val, k->ntest * sizeof(k->found[0]));
+	return 0;
+}
+
+static int decode_test(struct nfs_call *c, XDR *x)
+{
+	TEST_STATEID4res r;
+	int rc = nfs4_check_seq(c, x);
+
+	if (rc)
+		return rc;
+	memset(&r, 0, sizeof(r));
+	if (nfs4_get_op(x, OP_TEST_STATEID) || !xdr_TEST_STATEID4res(x, &r))
+		rc = -EBADMSG;
+	else
+		rc = take_results(c, &r);
+	xdr_free((xdrproc_t)xdr_TEST_STATEID4res, (char *)&r);
+	return rc;
+}
+
+static uint32_t test_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR + 4u + NFS4_TEST_MAX * 4u;
+}
+
+const struct nfs_opdef nfs4_op_test_stateid = {
+	.name = "TEST_STATEID", .encode = encode_test, .decode = decode_test,
+	.results_max = test_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- FREE_STATEID ---- */
+
+bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid)
+{
+	FREE_STATEID4args a = { .fsa_stateid = *stateid };
+
+	return nfs4_begin_seq(c, x, 2, true) && nfs4_put_op(x, OP_FREE_STATEID) &&
+	       xdr_FREE_STATEID4args(x, &a);
+}
+
+/* Gone before, or not to be had: there is nothing more that we could do. */
+int nfs4_get_free(struct nfs_call *c, XDR *x)
+{
+	FREE_STATEID4res r;
+	int rc = nfs4_check_seq(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_FREE_STATEID) || !xdr_FREE_STATEID4res(x, &r))
+		return -EBADMSG;
+	return r.fsr_status == NFS4ERR_DELAY ? NFS_LATER : 0;
+}
+
+static bool_t encode_free(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_ctl *k = c->version;
+
+	return nfs4_put_free(c, x, &k->test[0]);
+}
+
+static uint32_t free_max(const struct nfs_call *c)
+{
+	(void)c;
+	return V4_PREFIX_XDR + V4_OP_XDR;
+}
+
+const struct nfs_opdef nfs4_op_free_stateid = {
+	.name = "FREE_STATEID", .encode = encode_free, .decode = nfs4_get_free,
+	.results_max = free_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- the opens ---- */
+
+bool nfs4_is_revoked(nfsstat4 status)
+{
+	return status == NFS4ERR_EXPIRED || status == NFS4ERR_ADMIN_REVOKED ||
+	       status == NFS4ERR_DELEG_REVOKED;
+}
+
+static int free_stateid(struct nfs_client *cl, const stateid4 *stateid)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	if (!k)
+		return -ENOMEM;
+	k->test[0] = *stateid;
+	return nfs4_run(cl, k, NFS4_OP_FREE_STATEID, 0, NULL);
+}
+
+/* One that was tested: good, or to be opened anew. */
+static int settle(struct nfs_client *cl, struct nfs_open *o, nfsstat4 found, unsigned *gone)
+{
+	int rc;
+
+	if (nfs4_is_revoked(found)) {
+		rc = free_stateid(cl, &o->stateid);
+		if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
+			return rc;
+	} else if (found != NFS4ERR_BAD_STATEID && found != NFS4ERR_STALE_STATEID) {
+		return 0;       /* good, or of an older seqid than the server's */
+	}
+	if (!atomic_exchange(&o->reopen, true))
+		++*gone;
+	return 0;
+}
+
+/* The opens of one call, referenced. */
+struct batch {
+	struct nfs_open *open[NFS4_TEST_MAX];
+	unsigned n;
+};
+
+static int test_batch(struct nfs_client *cl, const struct batch *b, unsigned *gone)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	k->ntest = b->n;
+	for (unsigned i = 0; i < b->n; i++)
+		k->test[i] = b->open[i]->stateid;
+	rc = nfs4_run(cl, k, NFS4_OP_TEST_STATEID, 0, &k);
+	for (unsigned i = 0; i < b->n && !rc; i++)
+		rc = settle(cl, b->open[i], k->found[i], gone);
+	free(k);
+	return rc;
+}
+
+static void put_batch(struct nfs_client *cl, struct batch *b)
+{
+	while (b->n)
+		nfs4_open_put(cl, b->open[--b->n]);
+}
+
+static int test_all(struct nfs_client *cl, unsigned *gone)
+{
+	struct batch b = { .n = 0 };
+	struct nfs_open *o = NULL;
+	int rc = 0;
+
+	while (!rc && (o = nfs4_next_open(cl, o))) {
+		if (!nfs4_is_ours(o))
+			continue;
+		nfs4_open_get(cl, o);
+		b.open[b.n++] = o;
+		if (b.n == NFS4_TEST_MAX) {
+			rc = test_batch(cl, &b, gone);
+			put_batch(cl, &b);
+		}
+	}
+	if (o)
+		nfs4_open_put(cl, o);
+	if (!rc && b.n)
+		rc = test_batch(cl, &b, gone);
+	put_batch(cl, &b);
+	return rc;
+}
+
+static void say_gone(struct nfs_client *cl, unsigned gone)
+{
+	struct nfs4_client *n = cl->vdata;
+	uint32_t said = atomic_load(&n->said);
+
+	if (gone && !cl->control->quiet)
+		log_warn("%s does not know %u open files any more%s: opening them again",
+			 cl->cfg.server, gone, said & SEQ4_STATUS_ADMIN_STATE_REVOKED ?
+			 ", its administrator has revoked them" : "");
+	if (!(said & SEQ4_STATUS_LEASE_MOVED) || n->moved)
+		return;
+	n->moved = true;
+	log_warn("%s says that a file system has moved to another server, where this client does "
+		 "not follow: its files fail with EREMOTE; mount it from there", cl->cfg.server);
+}
+
+int nfs4_test_opens(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->vdata;
+	unsigned gone = 0;
+	int rc;
+
+	atomic_store(&n->need_test, false);
+	rc = test_all(cl, &gone);
+	n->tested_ns = mono_ns();
+	say_gone(cl, gone);
+	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM) {
+		atomic_store(&n->need_test, true);
+		return rc;
+	}
+	/* A server that cannot test: its answers to I/O tell, one by one. */
+	return 0;
+}

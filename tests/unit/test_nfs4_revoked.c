@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * State that the server takes away while it knows the client: what SEQUENCE's flags
+ * lead to, and which opens it is about.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include "nfs4_server.h"
+
+static void start(void)
+{
+	server4_start();
+	server4_mount();
+	client4()->lease_s = 90;
+}
+
+TestSuite(nfs4_revoked, .init = start, .fini = server4_stop, .timeout = 20);
+
+/* Any call of the mount, which sees the flags. */
+static void look(void)
+{
+	struct one_call call = { 0 };
+
+	begin(&call, NFS_OP_GETATTR, NULL);
+	await(&call, 0);
+}
+
+/* As the control thread does when it is asked to. */
+static unsigned recover_if_asked(void)
+{
+	bool asked;
+
+	pthread_mutex_lock(&fake_ctl.mu);
+	asked = fake_ctl.recover;
+	fake_ctl.recover = false;
+	pthread_mutex_unlock(&fake_ctl.mu);
+	if (asked)
+		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	return asked;
+}
+
+static void have_opens(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		have_open(i);
+}
+
+/* Which of them is meant is asked, what was revoked is freed, and the server takes
+ * its flag back; the others are not touched. */
+Test(nfs4_revoked, some_are_freed_and_opened_again)
+{
+	have_opens(4);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.test[1] = NFS4ERR_ADMIN_REVOKED;
+	server.test[2] = NFS4ERR_BAD_STATEID;
+	server.test[3] = NFS4ERR_OLD_STATEID;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTfFF");
+	cr_assert_eq(server.freed, 1 << 1, "what the server does not know is not freed");
+	cr_assert_eq(server.flags, 0);
+	expect_open(1, false);
+	expect_open(2, false);
+	cr_assert_eq(open_nr(0)->stateid.seqid, 0);
+	cr_assert_eq(open_nr(3)->stateid.seqid, 0);
+	look();
+	cr_assert_eq(recover_if_asked(), 0);
+}
+
+Test(nfs4_revoked, each_flag_is_acted_upon)
+{
+	static const uint32_t flags[] = {
+		SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED, SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED,
+		SEQ4_STATUS_ADMIN_STATE_REVOKED, SEQ4_STATUS_RECALLABLE_STATE_REVOKED,
+		SEQ4_STATUS_LEASE_MOVED,
+	};
+
+	have_open(0);
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		memset(server.log, 0, sizeof(server.log));
+		server.flags = flags[i];
+		look();
+		cr_assert_eq(recover_if_asked(), 1, "flag %#x", flags[i]);
+		cr_assert_str_eq(server.log, "gT");
+		server.flags = 0;
+		look();
+		cr_assert_eq(recover_if_asked(), 0);
+	}
+	memset(server.log, 0, sizeof(server.log));
+	server.flags = SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	server.complete = false;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gPC");
+}
+
+/* One that cannot be had again: the others are. */
+Test(nfs4_revoked, one_is_lost_by_itself)
+{
+	have_opens(3);
+	server.flags = SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED;
+	for (unsigned i = 0; i < 3; i++)
+		server.test[i] = NFS4ERR_EXPIRED;
+	server.open[1] = NFS4ERR_STALE;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTfffFFF");
+	expect_open(0, false);
+	expect_open(1, true);
+	expect_open(2, false);
+}
+
+/* More than go into one call. */
+Test(nfs4_revoked, many)
+{
+	for (unsigned i = 0; i < 2 * NFS4_TEST_MAX + 1; i++)
+		have_open(0);
+	server.flags = SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTTT");
+	cr_assert_eq(server.tested, 2 * NFS4_TEST_MAX + 1);
+}
+
+/* It is about what we do not know of. Once in a lease is often enough. */
+Test(nfs4_revoked, a_flag_that_stays)
+{
+	have_open(0);
+	server.flags = SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+	server.flags_stay = true;
+	for (unsigned i = 0; i < 20; i++) {
+		look();
+		cr_assert_eq(recover_if_asked(), i == 0);
+		nfs4_tick(&fake_cl);
+		cr_assert_eq(recover_if_asked(), 0);
+	}
+	/* What is revoked while it is up is found, too. */
+	server.test[0] = NFS4ERR_EXPIRED;
+	memset(server.log, 0, sizeof(server.log));
+	client4()->tested_ns = mono_ns() - 91000000000;
+	nfs4_tick(&fake_cl);
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "TfF");
+	expect_open(0, false);
+}
+
+/* A mount without work hears of it when it renews its lease. */
+Test(nfs4_revoked, a_renewal_sees_the_flags)
+{
+	have_open(0);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.test[0] = NFS4ERR_ADMIN_REVOKED;
+	client4()->lease_s = 0;         /* due now */
+	nfs4_tick(&fake_cl);
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "nTfF");
+	expect_open(0, false);
+}
+
+/* What was opened for nobody any more is not opened again, but freed. */
+Test(nfs4_revoked, close_frees)
+{
+	struct one_call close = { 0 };
+
+	have_open(0);
+	server.close = NFS4ERR_ADMIN_REVOKED;
+	begin(&close, NFS_OP_CLOSE, open_nr(0));
+	await(&close, 0);
+	cr_assert_str_eq(server.log, "cf");
+	cr_assert_eq(server.freed, 1);
+	cr_assert(list_empty(&client4()->opens));
+}
+
+/* I/O that fails by it: the server is told that we know, before the new open. */
+Test(nfs4_revoked, io_that_finds_it)
+{
+	struct one_call set = { 0 };
+
+	have_open(0);
+	server.set = NFS4ERR_EXPIRED;
+	server.test[0] = NFS4ERR_EXPIRED;
+	begin(&set, NFS_OP_SETATTR, open_nr(0));
+	server4_await(1);
+	while (!recover_if_asked())
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	cr_assert_str_eq(server.log, "sTfF");
+	resume();
+	await(&set, 0);
+	cr_assert_str_eq(server.log, "sTfFs");
+}
+
+/* Such servers are there; the answers to I/O tell, one by one. */
+Test(nfs4_revoked, a_server_that_cannot_test)
+{
+	have_opens(2);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.cannot_test = true;
+	server.flags_stay = true;
+	for (unsigned i = 0; i < 5; i++) {
+		look();
+		cr_assert_eq(recover_if_asked(), i == 0);
+	}
+	cr_assert_str_eq(server.log, "gTgggg");
+	cr_assert_not(atomic_load(&open_nr(0)->lost));
+}
+
+/* Whose status is which? None is believed. */
+Test(nfs4_revoked, fewer_results_than_stateids)
+{
+	have_opens(2);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.test[0] = NFS4ERR_ADMIN_REVOKED;
+	server.tests_fewer = true;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gT");
+	cr_assert_eq(server.freed, 0);
+}
