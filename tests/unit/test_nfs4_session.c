@@ -180,6 +180,8 @@ Test(nfs4_session, outcome_of_sequence)
 		{ "SEQ_FALSE_RETRY, replayed", 10076, 2, NFS_RECOVER, RETIRED, true },
 		{ "BADSESSION", 10052, 1, NFS_RECOVER, SAME, false },
 		{ "BADSESSION, replayed", 10052, 2, NFS_RECOVER, RETIRED, true },
+		{ "EXPIRED", 10011, 1, NFS_RECOVER, SAME, false },
+		{ "EXPIRED, replayed", 10011, 2, NFS_RECOVER, RETIRED, true },
 		{ "REQ_TOO_BIG", 10065, 1, -EIO, SAME, false },
 		{ "REQ_TOO_BIG, replayed", 10065, 2, -EIO, RETIRED, false },
 		/* It was executed before, so the next use has the next number;
@@ -200,6 +202,7 @@ Test(nfs4_session, outcome_of_sequence)
 		nfs4_release(lane4(), &c);
 		expect_slot(t[i].after, t[i].what);
 		cr_assert_eq(c.in_doubt, t[i].in_doubt, "%s", t[i].what);
+		cr_assert_eq(atomic_exchange(&n4.need_client, false), t[i].status == 10011);
 	}
 }
 

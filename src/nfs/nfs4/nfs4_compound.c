@@ -171,6 +171,7 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_SEQ_FALSE_RETRY:
 		return session_lost(c);
 	case NFS4ERR_STALE_CLIENTID:
+		c->in_doubt = c->in_doubt || c->place.replayed;
 		atomic_store(&nfs4_of(c)->need_client, true);
 		return NFS_RECOVER;
 	case NFS4ERR_BAD_STATEID:
@@ -271,6 +272,9 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 		if (!c->place.used && !c->place.replayed)
 			c->place.outcome = NFS4_NOT_CONSUMED;
 	}
+	/* No stateid's: nfs-ganesha says so of a client whose lease has ended. */
+	if (status == NFS4ERR_EXPIRED)
+		status = NFS4ERR_STALE_CLIENTID;
 	return nfs4_error(c, status);
 }
 
