@@ -135,13 +135,13 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
  * Close-to-open: what OPEN says of the file is newer than what the kernel
  * believes, and there is no place for it in the answer. So the kernel is made to
  * ask before it uses the size or the times again. It does not do that for an
- * append, so such an open is sent back to where the name is looked up.
- * false: it has been answered.
+ * append, so an open that may append, now or by fcntl() later, is sent back to
+ * where the name is looked up. false: it has been answered.
  */
 static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
-	bool back = (r->fi.flags & O_APPEND) &&
+	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
 		    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid,
 				    r->call.start_ns);
 

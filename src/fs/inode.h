@@ -166,11 +166,11 @@ void inode_wrote(struct inode *ino, uint64_t end);
 /* OPEN brought attr: are they other than what the kernel was told? */
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /*
- * An open for appending, answered by the server after `since`: the kernel appends
+ * An open for writing, answered by the server after `since`: the kernel appends
  * at the size that it knows, and only a LOOKUP or GETATTR changes that. True: the
  * size is another one, and not by our own doing; pid's open is to be sent back
  * (ESTALE) to look the name up again. Once it has, it is let through: somebody
- * else is appending right now.
+ * else is writing right now.
  */
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		     pid_t pid, uint64_t since);

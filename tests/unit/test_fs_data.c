@@ -603,6 +603,51 @@ Test(fs_data, flush_is_not_asked_for_again)
 	cr_assert(answer.count == 1 && answer.error == -ENOSYS);
 }
 
+/* ---- the size that the kernel appends at ---- */
+
+/* The nanoseconds of the mtime that the kernel is told. */
+static uint32_t told_mtime(void)
+{
+	struct fuse_getattr_in in = { 0 };
+	struct fuse_attr_out out;
+
+	ask(FUSE_GETATTR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out.attr.mtimensec;
+}
+
+static int try_open(uint32_t flags)
+{
+	struct fuse_open_in in = { .flags = flags };
+	struct fuse_open_out out;
+
+	ask(FUSE_OPEN, &in, sizeof(in));
+	cr_assert_eq(answer.count, 1);
+	if (!answer.error) {
+		memcpy(&out, answer.data, sizeof(out));
+		close_file(out.fh);
+	}
+	return answer.error;
+}
+
+/* Another client has made it longer: who may write is sent back to where the kernel
+ * learns the size, O_APPEND or not, as that can be set later. */
+Test(fs_data, open_of_what_has_grown)
+{
+	static const struct { uint32_t flags; bool back; } t[] = {
+		{ O_RDONLY, false }, { O_WRONLY, true }, { O_RDWR, true },
+		{ O_WRONLY | O_APPEND, true }, { O_RDONLY | O_APPEND, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		srv.attr.size += 1000;
+		cr_assert_eq(try_open(t[i].flags), t[i].back ? -ESTALE : 0, "row %u", i);
+		told_mtime();           /* GETATTR: the kernel knows it now */
+		cr_assert_eq(try_open(t[i].flags), 0, "row %u, known", i);
+	}
+}
+
 /* ---- direct writes of a file that has pages ---- */
 
 static void write_direct(uint64_t off)
@@ -617,18 +662,6 @@ static void read_cached(uint64_t off)
 {
 	expect_read(off, 4096, 4096, false);
 	ask_read(off, 4096);
-}
-
-/* The nanoseconds of the mtime that the kernel is told. */
-static uint32_t told_mtime(void)
-{
-	struct fuse_getattr_in in = { 0 };
-	struct fuse_attr_out out;
-
-	ask(FUSE_GETATTR, &in, sizeof(in));
-	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
-	memcpy(&out, answer.data, sizeof(out));
-	return out.attr.mtimensec;
 }
 
 Test(fs_data, direct_write_past_pages)

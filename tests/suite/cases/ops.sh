@@ -103,6 +103,10 @@ echo first >cto && cat cto >/dev/null && vm-root bash -c "echo second >'$SERVER_
 equal "$(cat cto)" second "close-to-open"
 echo one >log && stat log >/dev/null && vm-root bash -c "echo two >>'$SERVER_WORK/log'" && echo three >>log
 equal "$(tr '\n' ' ' <"$SERVER_WORK/log")" "one two three " "append to what others appended to"
+# O_APPEND that is set after the open: at the end that the file had at the open
+echo one >late && stat late >/dev/null && vm-root bash -c "echo two >>'$SERVER_WORK/late'"
+"${BIN%/src/*}/tests/vm-clients/append" late three || fail "append"
+equal "$(tr '\n' ' ' <"$SERVER_WORK/late")" "one two three" "O_APPEND set after the open"
 # a file that was renamed while nobody had it open is kept when its new name goes
 echo kept >tmp && mv tmp final && exec 7<final && rm final
 equal "$(cat <&7)" kept "open, renamed before, removed"
