@@ -165,7 +165,7 @@ static void ask(struct fs_req *r, uint64_t cookie)
 	r->call.dir.cookie = cookie;
 	r->call.dir.verf = s->verf;
 	r->call.dir.count = r->fl->fs->cl->dtsize;
-	r->call.dir.plus = r->fl->fs->cfg.rdirplus;
+	r->call.dir.plus = r->fl->fs->cfg.rdirplus && !atomic_load(&r->fl->fs->cl->no_plus);
 	r->call.dir.entry = keep_entry;
 	r->saved = 0;
 	fs_req_start(r, NFS_OP_READDIR, fetch_done);

@@ -347,6 +347,7 @@ struct nfs_client {
 	uint32_t rsize, wsize, dtsize;  /* as agreed with the server */
 	uint32_t name_max;
 	uint64_t max_file_size;
+	_Atomic bool no_plus;           /* READDIR: this server has no attributes to give along */
 	void *vdata;                    /* the version's */
 	struct nfs_control *control;    /* client.c's */
 	struct nfs_idmap *idmap;        /* NULL: owners that are no numbers are nobody */

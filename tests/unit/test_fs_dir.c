@@ -531,6 +531,10 @@ Test(fs_dir, verifier)
 	read_from(false, 0, 65536);
 	cr_assert(dir.rpcs == 2 && dir.cookie == dir.e[9].cookie && dir.asked_verf == 0x5e4f);
 	cr_assert(dir.plus, "asked with attributes, whatever the kernel wants of them");
+	atomic_store(&cl.no_plus, true);
+	read_from(true, 0, 65536);
+	cr_assert(!dir.plus && got.n == 22, "but not of a server that has none");
+	forget();
 }
 
 /* ---- failures ---- */

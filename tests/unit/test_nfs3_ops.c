@@ -1056,6 +1056,32 @@ Test(nfs3, readdirplus_with_bad_extras)
 	cr_assert(seen.n == 1 && !seen.e[0].attr && !seen.e[0].fh);
 }
 
+/* Some servers have READDIR only. */
+Test(nfs3, readdirplus_that_is_not_there)
+{
+	struct nfs_call c = call_plus();
+
+	m_new();
+	M(10004, 0);
+	play_all_cuts(&c, def_of(c.op), NULL);
+	cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), NFS_AGAIN);
+	cr_assert(!c.dir.plus && atomic_load(&cl.no_plus), "for this mount");
+	m_new();
+	m_fh();
+	M(0x11223344, 0x55667788);
+	M(0x76657269, 0x66696572, 8192);
+	ARGS(c, 16);
+	m_new();
+	good_dir(false, false);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	expect_entries(4);
+	/* Nor is READDIR: that is an error. */
+	m_new();
+	M(10004, 0);
+	cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), -EOPNOTSUPP);
+	atomic_store(&cl.no_plus, false);
+}
+
 /* ---- sent again after a lost connection ---- */
 
 /* What somebody else may have done as well: the server's answer, or a look at what

@@ -29,6 +29,19 @@ static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
 	return c->dir.entry(c, e);
 }
 
+/* A server may leave READDIRPLUS out (RFC 1813, section 3.3.17): the same by READDIR,
+ * and what this mount asks from now on. */
+static int without_plus(struct nfs_call *c)
+{
+	struct nfs_client *cl = c->lane->client;
+
+	if (!atomic_exchange(&cl->no_plus, true))
+		log_info("%s has no READDIRPLUS: directories are listed by READDIR, without "
+			 "attributes", cl->cfg.server);
+	c->dir.plus = false;
+	return NFS_AGAIN;
+}
+
 static int decode_plus(struct nfs_call *c, XDR *x)
 {
 	READDIRPLUS3res r;
@@ -39,6 +52,8 @@ static int decode_plus(struct nfs_call *c, XDR *x)
 
 	if (!xdr_READDIRPLUS3res(x, &r))
 		return -EBADMSG;
+	if (r.status == NFS3ERR_NOTSUPP)
+		return without_plus(c);
 	if (r.status)
 		return nfs3_error(r.status);
 	memcpy(&c->dir.verf, ok->cookieverf, sizeof(c->dir.verf));
