@@ -356,7 +356,7 @@ Test(fs_hostile, long_requests_and_replies)
 		if (fake.nsends)
 			REPLY(0, 1, 16, 0, 0, 0, 0, word(0), 1, 0, 0, 0, 0, 13, 0);
 		cr_assert_eq(answer.count, 1);
-		ask(FUSE_READLINK, NULL, 0, 0);
+		ask(FUSE_READLINK, "", 0, 0);
 		for (unsigned tries = 0; tries < 4 && !answer.count; tries++) {
 			if (!rr_is_up(lane.conn)) {
 				run_loop(5);    /* closes it */
