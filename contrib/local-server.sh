@@ -131,13 +131,17 @@ listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # ganesha_conf BACKEND PORT BIND
 ganesha_conf() {
-	local path=/
+	local path=/ flusher=''
 	[[ $1 == VFS ]] && path=$state/export
+	# Since version 6 it ends where root has no CAP_SYS_RESOURCE, as in a container,
+	# unless told not to; older ones do not know the word.
+	grep -qa allow_set_io_flusher_fail "$(command -v ganesha.nfsd)" && flusher='allow_set_io_flusher_fail = true;'
 	cat <<-END
 	NFS_CORE_PARAM {
 		Protocols = 4;           # version 3 would want rpcbind
 		NFS_Port = $2;
 		${3:+Bind_addr = 127.0.0.1;}
+		$flusher
 		Enable_UDP = false;
 		Enable_RQUOTA = false;
 		Enable_NLM = false;

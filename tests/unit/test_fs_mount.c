@@ -29,26 +29,62 @@ static int mounts;              /* made and not undone */
 
 /* ---- the steps ---- */
 
-struct fuse_session *__real_fuse_session_new(struct fuse_args *args,
-		const struct fuse_lowlevel_ops *op, size_t size, void *userdata);
-struct fuse_session *__wrap_fuse_session_new(struct fuse_args *args,
-		const struct fuse_lowlevel_ops *op, size_t size, void *userdata);
 int __wrap_fuse_session_mount(struct fuse_session *se, const char *path);
 void __wrap_fuse_session_unmount(struct fuse_session *se);
 int __wrap_fuse_session_fd(struct fuse_session *se);
-int __real_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd);
-int __wrap_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd);
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_sem_timedwait(sem_t *sem, const struct timespec *ts);
 
-struct fuse_session *__wrap_fuse_session_new(struct fuse_args *args,
+/* Of these two, what is linked has the library's version in its name. */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+#define SESSION_NEW(name) struct fuse_session *name(struct fuse_args *args, \
+		const struct fuse_lowlevel_ops *op, size_t size, struct libfuse_version *v, \
+		void *userdata)
+#define SESSION_CUSTOM_IO(name) int name(struct fuse_session *se, \
+		const struct fuse_custom_io *io, size_t size, int fd)
+
+SESSION_NEW(__real_fuse_session_new_versioned);
+SESSION_NEW(__wrap_fuse_session_new_versioned);
+SESSION_CUSTOM_IO(__real_fuse_session_custom_io_317);
+SESSION_CUSTOM_IO(__wrap_fuse_session_custom_io_317);
+
+SESSION_NEW(__wrap_fuse_session_new_versioned)
+{
+	return fails == SESSION ? NULL :
+		__real_fuse_session_new_versioned(args, op, size, v, userdata);
+}
+
+/* libfuse closes it with the session. */
+SESSION_CUSTOM_IO(__wrap_fuse_session_custom_io_317)
+{
+	return fails == CUSTOM_IO ? -EINVAL :
+		__real_fuse_session_custom_io_317(se, io, size, dup(fd));
+}
+#else
+#define SESSION_NEW(name) struct fuse_session *name(struct fuse_args *args, \
 		const struct fuse_lowlevel_ops *op, size_t size, void *userdata)
+#define SESSION_CUSTOM_IO(name) int name(struct fuse_session *se, \
+		const struct fuse_custom_io *io, int fd)
+
+SESSION_NEW(__real_fuse_session_new);
+SESSION_NEW(__wrap_fuse_session_new);
+SESSION_CUSTOM_IO(__real_fuse_session_custom_io);
+SESSION_CUSTOM_IO(__wrap_fuse_session_custom_io);
+
+SESSION_NEW(__wrap_fuse_session_new)
 {
 	return fails == SESSION ? NULL : __real_fuse_session_new(args, op, size, userdata);
 }
+
+/* The same. */
+SESSION_CUSTOM_IO(__wrap_fuse_session_custom_io)
+{
+	return fails == CUSTOM_IO ? -EINVAL : __real_fuse_session_custom_io(se, io, dup(fd));
+}
+#endif
 
 int __wrap_fuse_session_mount(struct fuse_session *se, const char *path)
 {
@@ -70,12 +106,6 @@ int __wrap_fuse_session_fd(struct fuse_session *se)
 {
 	(void)se;
 	return device[0];
-}
-
-/* libfuse closes it with the session. */
-int __wrap_fuse_session_custom_io(struct fuse_session *se, const struct fuse_custom_io *io, int fd)
-{
-	return fails == CUSTOM_IO ? -EINVAL : __real_fuse_session_custom_io(se, io, dup(fd));
 }
 
 int __wrap_open64(const char *path, int flags, ...)
