@@ -320,10 +320,10 @@ static int unprivileged(struct mount *m, int (*fn)(struct mount *m))
 {
 	struct step s = { .m = m, .fn = fn };
 	pthread_t t;
+	int rc = -pthread_create(&t, NULL, step_main, &s);
 
-	s.rc = -pthread_create(&t, NULL, step_main, &s);
-	if (s.rc)
-		return err_set(&m->eb, s.rc, "cannot start a thread: %s", strerror(-s.rc));
+	if (rc)
+		return err_set(&m->eb, rc, "cannot start a thread: %s", strerror(-rc));
 	pthread_join(t, NULL);
 	return s.rc;
 }

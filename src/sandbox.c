@@ -51,7 +51,7 @@ static const char *const allowed[] = {
 	"getrlimit", "ugetrlimit", "capget", "times",
 #ifdef SANITIZED
 	/* The leak checker stops all threads and looks at them. */
-	"clone", "clone3", "fork", "ptrace", "prctl", "process_vm_readv", "personality", "kill", "tkill",
+	"clone", "clone3", "fork", "ptrace", "prctl", "process_vm_readv", "personality", "tkill",
 	"waitid",
 #endif
 };

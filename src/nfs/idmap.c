@@ -42,11 +42,11 @@ struct nfs_idmap {
 	struct nfs_client *cl;
 	const struct nfs_idmapper *mapper;
 	pthread_mutex_t mu;             /* of all that follows */
-	pthread_cond_t cond;            /* asked is not empty, or stopping */
+	pthread_cond_t cond;            /* asked is not empty, stopping, or ended */
 	struct list bucket[BUCKETS];
 	struct list lru, asked;
 	unsigned entries;
-	bool stopping, started, joined, warned, names_wanted;
+	bool stopping, started, ended, joined, warned, names_wanted;
 	pthread_t tid;
 	struct waiting_lane lane[NFS_LANES_MAX];
 };
@@ -187,6 +187,8 @@ static void *mapper_main(void *arg)
 		pthread_mutex_lock(&im->mu);
 		answer(im, e, &q, rc);
 	}
+	im->ended = true;
+	pthread_cond_broadcast(&im->cond);
 	pthread_mutex_unlock(&im->mu);
 	return NULL;
 }
@@ -467,13 +469,17 @@ void nfs_owner_drop(struct nfs_call *c)
 struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m)
 {
 	struct nfs_idmap *im = calloc(1, sizeof(*im));
+	pthread_condattr_t attr;
 
 	if (!im)
 		return NULL;
 	im->cl = cl;
 	im->mapper = m;
 	pthread_mutex_init(&im->mu, NULL);
-	pthread_cond_init(&im->cond, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&im->cond, &attr);
+	pthread_condattr_destroy(&attr);
 	for (unsigned i = 0; i < BUCKETS; i++)
 		list_init(&im->bucket[i]);
 	list_init(&im->lru);
@@ -488,19 +494,25 @@ struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper
 bool nfs_idmap_stop(struct nfs_idmap *im, unsigned timeout_ms)
 {
 	struct timespec ts;
+	bool ended;
 
 	if (!im)
 		return true;
-	pthread_mutex_lock(&im->mu);
-	im->stopping = true;
-	pthread_cond_signal(&im->cond);
-	pthread_mutex_unlock(&im->mu);
-	/* No other is started from now on. */
-	if (!im->started || im->joined)
-		return true;
 	nfs_deadline(&ts, timeout_ms);
-	im->joined = pthread_clockjoin_np(im->tid, NULL, CLOCK_MONOTONIC, &ts) == 0;
-	return im->joined;
+	pthread_mutex_lock(&im->mu);
+	/* No mapper is started from now on. */
+	im->stopping = true;
+	pthread_cond_broadcast(&im->cond);
+	while (im->started && !im->ended &&
+	       pthread_cond_timedwait(&im->cond, &im->mu, &ts) != ETIMEDOUT)
+		;
+	ended = !im->started || im->ended;
+	pthread_mutex_unlock(&im->mu);
+	if (ended && im->started && !im->joined) {
+		pthread_join(im->tid, NULL);
+		im->joined = true;
+	}
+	return ended;
 }
 
 void nfs_idmap_free(struct nfs_idmap *im)
