@@ -45,6 +45,9 @@ static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
 	return seen.n != seen.stop_after;
 }
 
+/* What RENAME moves; m_getfh_res() has it. */
+static const struct nfs_fh moved = { .len = 10, .data = "new handle" };
+
 static struct nfs_call call(enum nfs_op op)
 {
 	struct nfs_call c = call4(op);
@@ -74,6 +77,9 @@ static struct nfs_call call(enum nfs_op op)
 		break;
 	case NFS_OP_ACCESS:
 		c.access.mask = R_OK | W_OK | X_OK;
+		break;
+	case NFS_OP_RENAME:
+		c.ren.moved = &moved;
 		break;
 	case NFS_OP_SYMLINK:
 		c.sattr.valid = 0;
@@ -1214,29 +1220,47 @@ Test(nfs4, own_earlier_effect)
 	}
 }
 
-/* Something is under the new name, or nothing is. */
+/* What is under the new name is what was to be moved, is another, or is nothing. */
 Test(nfs4, rename_in_doubt)
 {
-	static const struct { uint32_t status; int rc; } t[] = {
-		{ 0, 0 }, { 2, -ENOENT }, { 13, -ENOENT }, { 10008, NFS_LATER },
+	static const struct { unsigned at; uint32_t status; bool other; int rc; } t[] = {
+		{ 0, 0, false, 0 }, { 0, 0, true, -ENOENT }, { 2, 2, false, -ENOENT },
+		{ 2, 13, false, -ENOENT }, { 3, 70, false, -ENOENT }, { 2, 10008, false, NFS_LATER },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		static const struct nfs_fh other = { .len = 10, .data = "old handle" };
 		struct nfs_call c = call(NFS_OP_RENAME);
 
 		c.step = 1;
-		m_seq_args(3, false);
+		if (t[i].other)
+			c.ren.moved = &other;
+		m_seq_args(4, false);
 		M(22);
 		m_opaque("dir2", 4);
 		M(15);
 		m_str("other");
+		M(10);
 		ARGS(c);
 		m_res();
 		m_op(15);
+		m_getfh_res();
 		if (t[i].status)
-			m_fail_at(2, t[i].status);
+			m_fail_at(t[i].at, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
 	}
+}
+
+/* Nobody knows what it was: nothing would prove anything. */
+Test(nfs4, rename_of_what_is_not_known_in_doubt)
+{
+	struct nfs_call c = call(NFS_OP_RENAME);
+
+	c.ren.moved = NULL;
+	c.in_doubt = true;
+	good_reply(NFS_OP_RENAME);
+	m_fail_at(4, 2);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -ENOENT);
 }
 
 /* The name is our file's, or another's. */

@@ -7,7 +7,7 @@
  * lost before (c->in_doubt), may the call find its own earlier effect:
  *
  *   REMOVE   ENOENT  success: the name is gone, as was wanted.
- *   RENAME   ENOENT  success if there is something under the new name.
+ *   RENAME   ENOENT  success if the new name has the handle of what was to be moved.
  *   LINK     EEXIST  success if the name is the file's: who takes a lock with
  *                    link() has a file of his own for it.
  *   CREATE   EEXIST  stays: nothing tells our directory, link or device from
@@ -158,7 +158,8 @@ static bool_t encode_rename(struct nfs_call *c, XDR *x)
 	RENAME4args a = { .oldname = nfs_ref_str(c->name), .newname = nfs_ref_str(c->name2) };
 
 	if (c->step == STEP_IS_THERE)
-		return nfs4_begin(c, x, 3, false, c->fh2) && nfs4_put_name(x, OP_LOOKUP, c->name2);
+		return nfs4_begin(c, x, 4, false, c->fh2) &&
+		       nfs4_put_name(x, OP_LOOKUP, c->name2) && nfs4_put_op(x, OP_GETFH);
 	return nfs4_begin(c, x, 5, true, c->fh) && nfs4_put_op(x, OP_SAVEFH) &&
 	       nfs4_put_fh(x, c->fh2) && nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a);
 }
@@ -178,6 +179,11 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 
 	if (!rc)
 		rc = nfs4_get_status(c, x, OP_LOOKUP);
+	if (!rc)
+		rc = nfs4_get_fh(c, x);
+	if (!rc && (c->out_fh.len != c->ren.moved->len ||
+		    memcmp(c->out_fh.data, c->ren.moved->data, c->out_fh.len)))
+		rc = -ENOENT;
 	return rc < 0 && rc != -EBADMSG ? -ENOENT : rc;
 }
 
@@ -193,7 +199,7 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_RENAME) || !xdr_RENAME4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && c->in_doubt) {
+	if (r.status == NFS4ERR_NOENT && c->in_doubt && c->ren.moved) {
 		c->step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
@@ -202,7 +208,8 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 
 static uint32_t rename_max(const struct nfs_call *c)
 {
-	(void)c;
+	if (c->step == STEP_IS_THERE)
+		return V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR;
 	return V4_PREFIX_XDR + 3 * V4_OP_XDR + 2 * V4_CHANGE_XDR;
 }
 
