@@ -26,6 +26,7 @@ void play4_setup(void)
 	n4.clientid = 0xc11e2700000001;
 	n4.nslots = SLOTS;
 	n4.max_cached = 4096;
+	n4.maxops = 16;
 	n4.epoch = 1;
 	cl = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },

@@ -840,6 +840,7 @@ Test(nfs4_session, root)
 		cr_assert(k.c.out_fh.len == 4 && S_ISDIR(k.c.attr.mode));
 		cr_assert(k.lease_s == 90 && k.maxname == 143 && k.maxfilesize == 0x100000000 &&
 			  k.maxread == 65536 && k.maxwrite == NFS_IO_MAX);
+		k.at = NULL;
 		play_all_cuts(&k.c, d, &hooks4);
 		play_twists(&k.c, d, &hooks4);
 		for (unsigned at_op = 1; at_op < 2 + t[i].n; at_op++) {
@@ -850,6 +851,93 @@ Test(nfs4_session, root)
 			cr_assert_eq(play_reply(&f.c, d), -ENOENT);
 			cr_assert_eq(f.status, NFS4ERR_NOENT, "for the message");
 		}
+	}
+}
+
+static void m_root_end(uint32_t type)
+{
+	m_op(10);
+	m_opaque("here", 4);
+	m_op(9);
+	M(1, 0x2, 4, type);
+}
+
+/* A session takes so many operations at once: further from where the last has ended. */
+Test(nfs4_session, deep_root)
+{
+	static const struct { unsigned maxops, each; } t[] = {
+		{ 16, 12 }, { 7, 3 }, { 8, 4 }, { 100, 12 },
+	};
+	const struct nfs_opdef *d = def_of(NFS4_OP_ROOT);
+	char path[200] = "";
+
+	for (unsigned i = 0; i < 40; i++)
+		sprintf(path + strlen(path), "/d%u", i);
+	for (unsigned i = 0; i < 4; i++) {
+		CTL(k, NFS4_OP_ROOT);
+
+		n4.maxops = t[i].maxops;
+		k.path = path;
+		for (unsigned done = 0; done < 40; ) {
+			unsigned n = 40 - done < t[i].each ? 40 - done : t[i].each;
+			const char *at = k.at;
+
+			new_session4();
+			cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
+			m_seq_args(4 + n, false);
+			if (done) {
+				M(22);
+				m_opaque("here", 4);
+			} else {
+				M(24);
+			}
+			for (unsigned c = 0; c < n; c++) {
+				char name[8];
+
+				sprintf(name, "d%u", done + c);
+				M(15);
+				m_str(name);
+			}
+			M(10, 9, 2, 0xe810051a, 0x0030a23a);
+			play_args(&k.c, d);
+			m_seq_res();
+			m_op(done ? 22 : 24);
+			for (unsigned c = 0; c < n; c++)
+				m_op(15);
+			m_root_end(2);
+			play_all_cuts(&k.c, d, &hooks4);
+			cr_assert_eq(k.at, at, "what was cut off is asked for again");
+			done += n;
+			cr_assert_eq(play_reply(&k.c, d), done < 40 ? NFS_NEXT : 0);
+		}
+		cr_assert(k.at == path + strlen(path) && k.been == k.at);
+	}
+}
+
+/* What is no directory, and what of the way was found. */
+Test(nfs4_session, root_that_is_no_directory)
+{
+	static const struct { uint32_t type, lookup; int rc; uint32_t status; const char *been; } t[] = {
+		{ 5, 0, -ELOOP, NFS4ERR_SYMLINK, "/a/b" }, { 1, 0, -ENOTDIR, NFS4ERR_NOTDIR, "/a/b" },
+		{ 2, NFS4ERR_SYMLINK, -ELOOP, NFS4ERR_SYMLINK, "/a" },
+		{ 2, NFS4ERR_NOTDIR, -ENOTDIR, NFS4ERR_NOTDIR, "/a" },
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		CTL(k, NFS4_OP_ROOT);
+
+		k.path = "/a/b";
+		m_seq_res();
+		m_op(24);
+		m_op(15);
+		m_op(15);
+		if (t[i].lookup)
+			m_fail_at(3, t[i].lookup);
+		else
+			m_root_end(t[i].type);
+		cr_assert_eq(play_reply(&k.c, def_of(NFS4_OP_ROOT)), t[i].rc, "row %u", i);
+		cr_assert_eq(k.status, t[i].status);
+		cr_assert_eq((size_t)(k.been - k.path), strlen(t[i].been));
 	}
 }
 

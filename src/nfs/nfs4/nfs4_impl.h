@@ -83,6 +83,7 @@ struct nfs4_client {
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t max_cached;
+	uint32_t maxops;                /* in one COMPOUND */
 	struct nfs4_slots slots;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
@@ -125,13 +126,13 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_DESTROY_CLIENTID (NFS_OP_VERSION + 3)
 #define NFS4_OP_RECLAIM_COMPLETE (NFS_OP_VERSION + 4)
 #define NFS4_OP_RENEW            (NFS_OP_VERSION + 5)   /* SEQUENCE alone */
-#define NFS4_OP_ROOT             (NFS_OP_VERSION + 6)   /* PUTROOTFH, LOOKUP..., GETATTR */
+#define NFS4_OP_ROOT             (NFS_OP_VERSION + 6)   /* the walk to the export */
 #define NFS4_OP_REOPEN           (NFS_OP_VERSION + 7)   /* c->open; reclaim: CLAIM_PREVIOUS */
 #define NFS4_OP_TEST_STATEID     (NFS_OP_VERSION + 8)   /* test, ntest -> found */
 #define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
 #define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
-/* LINK's COMPOUND, the longest but for the walk to the export. */
+/* LINK's COMPOUND, the longest. The walk to the export makes do with what there is. */
 #define NFS4_OPS_NEEDED 7u
 
 /* A control call with all that it points to: heap memory of its own, as the
@@ -148,7 +149,9 @@ struct nfs4_ctl {
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
 	uint32_t maxreq, maxresp, maxcached, maxops;
-	const char *path;
+	const char *path;               /* the walk to the export: all of it, */
+	const char *at;                 /* where the next COMPOUND goes on, NULL: at the root, */
+	const char *been;               /* and behind the last component that was found */
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;
 	stateid4 test[NFS4_TEST_MAX];
@@ -251,6 +254,12 @@ void nfs4_tick(struct nfs_client *cl);
 /* For the end of a session or a client id: an answer is a courtesy, as the lease
  * ends it anyway. Not constant for the tests, which want the answer. */
 extern unsigned nfs4_end_timeout_ms;
+
+/* ---- nfs4_root.c ---- */
+
+/* In a session: finds the export, and sets root_fh and what the client is to know of
+ * its limits. */
+int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb);
 extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From nothing to a root handle, and back: client id, session, the export's
- * path, the lease. Runs on the thread that mounts, on the control thread, or on
+ * From nothing to a session, and back: client id, session, the lease. (The export's
+ * path: nfs4_root.c.) Runs on the thread that mounts, on the control thread, or on
  * the one that unmounts, never on two of them at a time (nfs/internal.h); all
  * may block.
  *
@@ -140,6 +140,7 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	atomic_store(&n->have_old, n->epoch && n->session_of == n->clientid);
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
 	n->session_of = n->clientid;
+	n->maxops = k->maxops;
 	n->nslots = k->nslots;
 	n->max_cached = k->maxcached;
 	n->epoch++;
@@ -184,115 +185,6 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 	free(k);
 	return rc;
 }
-
-/* ---- the root ---- */
-
-/* The next component of a path; false at its end. */
-static bool next_component(const char **path, const char **name, size_t *len)
-{
-	const char *p = *path;
-
-	while (*p == '/')
-		p++;
-	if (!*p)
-		return false;
-	*name = p;
-	*len = strcspn(p, "/");
-	*path = p + *len;
-	return true;
-}
-
-static uint32_t count_components(const char *path)
-{
-	const char *name;
-	uint32_t n = 0;
-	size_t len;
-
-	while (next_component(&path, &name, &len))
-		n++;
-	return n;
-}
-
-static bool_t encode_root(struct nfs_call *c, XDR *x)
-{
-	const struct nfs4_ctl *k = c->version;
-	const char *path = k->path, *name;
-	GETATTR4args a = { .attr_request = nfs4_root_mask };
-	size_t len;
-
-	if (!nfs4_begin_seq(c, x, 4 + count_components(path), false) ||
-	    !nfs4_put_op(x, OP_PUTROOTFH))
-		return FALSE;
-	while (next_component(&path, &name, &len)) {
-		component4 comp = { .len = (uint32_t)len, .data = name };
-
-		if (!nfs4_put_op(x, OP_LOOKUP) || !xdr_component4(x, &comp))
-			return FALSE;
-	}
-	return nfs4_put_op(x, OP_GETFH) && nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
-}
-
-static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
-{
-	struct nfs4_ctl *k = c->version;
-	nfsstat4 status;
-
-	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
-		return -EBADMSG;
-	k->status = status;
-	return status ? nfs4_error(c, status) : 0;
-}
-
-static int take_root_attrs(struct nfs_call *c, XDR *x)
-{
-	struct nfs4_ctl *k = c->version;
-	struct nfs4_attrs a;
-	GETATTR4res r;
-
-	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
-		return -EBADMSG;
-	k->status = r.status;
-	if (r.status)
-		return nfs4_error(c, r.status);
-	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
-		return -EBADMSG;
-	c->attr = a.attr;
-	/* Absent means "no limit of mine" (RFC 8881, section 5.8.2). */
-	k->maxread = a.maxread && a.maxread < NFS_IO_MAX ? (uint32_t)a.maxread : NFS_IO_MAX;
-	k->maxwrite = a.maxwrite && a.maxwrite < NFS_IO_MAX ? (uint32_t)a.maxwrite : NFS_IO_MAX;
-	k->maxname = a.maxname;
-	k->maxfilesize = a.maxfilesize;
-	k->lease_s = a.lease_s;
-	return 0;
-}
-
-static int decode_root(struct nfs_call *c, XDR *x)
-{
-	const struct nfs4_ctl *k = c->version;
-	uint32_t n = count_components(k->path);
-	int rc = nfs4_check_seq(c, x);
-
-	if (!rc)
-		rc = root_status(c, x, OP_PUTROOTFH);
-	while (!rc && n--)
-		rc = root_status(c, x, OP_LOOKUP);
-	if (!rc)
-		rc = nfs4_get_fh(c, x);
-	return rc ? rc : take_root_attrs(c, x);
-}
-
-static uint32_t root_max(const struct nfs_call *c)
-{
-	const struct nfs4_ctl *k = c->version;
-
-	return V4_PREFIX_XDR + count_components(k->path) * V4_OP_XDR + V4_FH_XDR +
-	       V4_GETATTR_XDR + 64;
-}
-
-const struct nfs_opdef nfs4_op_root = {
-	.name = "LOOKUP of the export", .encode = encode_root, .decode = decode_root,
-	.results_max = root_max, .proc = NFSPROC4_COMPOUND,
-};
 
 /* ---- mount ---- */
 
@@ -345,57 +237,6 @@ static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct er
 		       status ? " (see its log)" : "");
 }
 
-static int root_error(struct nfs_client *cl, int rc, nfsstat4 status, struct errbuf *eb)
-{
-	const char *server = cl->cfg.server, *export = cl->cfg.export;
-
-	switch (status) {
-	case NFS4ERR_NOENT:
-		return err_set(eb, -ENOENT, "%s has no export '%s': with NFSv4 the path starts at the "
-			       "server's root export (fsid=0), which is '/'", server, export);
-	case NFS4ERR_ACCESS:
-	case NFS4ERR_PERM:
-		return err_set(eb, -EACCES, "%s does not let this host mount '%s': check /etc/exports "
-			       "there", server, export);
-	case NFS4ERR_WRONGSEC:
-		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
-			       "this client speaks: add sec=sys to the export", server, export);
-	case NFS4ERR_NOTDIR:
-	case NFS4ERR_SYMLINK:
-		return err_set(eb, -ENOTDIR, "'%s' on %s is not a directory", export, server);
-	default:
-		return err_set(eb, rc, "%s cannot mount '%s': %s", server, export, strerror(-rc));
-	}
-}
-
-static int find_root(struct nfs_client *cl, struct errbuf *eb)
-{
-	struct nfs4_client *n = cl->vdata;
-	struct nfs4_ctl *k = nfs4_ctl_new();
-	int rc;
-
-	if (!k)
-		return err_set(eb, -ENOMEM, "out of memory");
-	k->path = cl->cfg.export;
-	rc = nfs4_run(cl, k, NFS4_OP_ROOT, 0, &k);
-	if (!k)
-		return err_set(eb, rc, "%s does not answer: %s", cl->cfg.server, strerror(-rc));
-	if (rc) {
-		rc = root_error(cl, rc, k->status, eb);
-	} else {
-		cl->root_fh = k->c.out_fh;
-		cl->rsize = nfs_clamp_size(cl->rsize, k->maxread);
-		cl->wsize = nfs_clamp_size(cl->wsize, k->maxwrite);
-		if (k->maxname && k->maxname < cl->name_max)
-			cl->name_max = k->maxname;
-		if (k->maxfilesize)
-			cl->max_file_size = k->maxfilesize;
-		n->lease_s = k->lease_s ? k->lease_s : 90;
-	}
-	free(k);
-	return rc;
-}
-
 /* In the session: the root. */
 static int enter(struct nfs_client *cl, struct errbuf *eb)
 {
@@ -404,7 +245,7 @@ static int enter(struct nfs_client *cl, struct errbuf *eb)
 	for (unsigned i = 0; ; i++) {
 		rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, 0);
 		if (!rc) {
-			rc = find_root(cl, eb);
+			rc = nfs4_find_root(cl, eb);
 			if (rc != -EAGAIN)
 				return rc;
 		}

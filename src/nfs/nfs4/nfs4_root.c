@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The way from the server's root to the export, component by component:
+ *
+ *   PUTROOTFH, LOOKUP a, LOOKUP b, ... GETFH, GETATTR
+ *                                        |
+ *   PUTFH <---- as long as there are more-+
+ *
+ * A session takes so many operations in one COMPOUND (ca_maxoperations) and no more.
+ * k->at is where the next one goes on; it moves when one has succeeded, so that one
+ * that has to be sent again is the same.
+ *
+ * Runs on the thread that mounts.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+/* More would fit few servers' limits, and not be faster to speak of. */
+#define LOOKUPS_MAX 12u
+
+/* The next component of a path; false at its end. */
+static bool next_component(const char **path, const char **name, size_t *len)
+{
+	const char *p = *path;
+
+	while (*p == '/')
+		p++;
+	if (!*p)
+		return false;
+	*name = p;
+	*len = strcspn(p, "/");
+	*path = p + *len;
+	return true;
+}
+
+/* Of which COMPOUND c is. */
+static const char *rest(const struct nfs_call *c)
+{
+	const struct nfs4_ctl *k = c->version;
+
+	return k->at ? k->at : k->path;
+}
+
+/* How many components it takes: what the session lets through besides SEQUENCE,
+ * PUTFH, GETFH and GETATTR. */
+static uint32_t lookups(const struct nfs_call *c)
+{
+	uint32_t most = nfs4_of(c)->maxops > 4 ? nfs4_of(c)->maxops - 4 : 1, n = 0;
+	const char *path = rest(c), *name;
+	size_t len;
+
+	most = most < LOOKUPS_MAX ? most : LOOKUPS_MAX;
+	while (n < most && next_component(&path, &name, &len))
+		n++;
+	return n;
+}
+
+static bool_t put_start(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_ctl *k = c->version;
+
+	return k->at ? nfs4_put_fh(x, &c->out_fh) : nfs4_put_op(x, OP_PUTROOTFH);
+}
+
+static bool_t encode_root(struct nfs_call *c, XDR *x)
+{
+	GETATTR4args a = { .attr_request = nfs4_root_mask };
+	uint32_t n = lookups(c);
+	const char *path = rest(c), *name;
+	size_t len;
+
+	if (!nfs4_begin_seq(c, x, 4 + n, false) || !put_start(c, x))
+		return FALSE;
+	while (n-- && next_component(&path, &name, &len)) {
+		component4 comp = { .len = (uint32_t)len, .data = name };
+
+		if (!nfs4_put_op(x, OP_LOOKUP) || !xdr_component4(x, &comp))
+			return FALSE;
+	}
+	return nfs4_put_op(x, OP_GETFH) && nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+}
+
+static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	struct nfs4_ctl *k = c->version;
+	nfsstat4 status;
+
+	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	k->status = status;
+	return status ? nfs4_error(c, status) : 0;
+}
+
+static int take_root_attrs(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->version;
+	struct nfs4_attrs a;
+	GETATTR4res r;
+
+	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+		return -EBADMSG;
+	k->status = r.status;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
+		return -EBADMSG;
+	c->attr = a.attr;
+	/* Absent means "no limit of mine" (RFC 8881, section 5.8.2). */
+	k->maxread = a.maxread && a.maxread < NFS_IO_MAX ? (uint32_t)a.maxread : NFS_IO_MAX;
+	k->maxwrite = a.maxwrite && a.maxwrite < NFS_IO_MAX ? (uint32_t)a.maxwrite : NFS_IO_MAX;
+	k->maxname = a.maxname;
+	k->maxfilesize = a.maxfilesize;
+	k->lease_s = a.lease_s;
+	return 0;
+}
+
+/* Is the end of the way something that can be mounted? */
+static int check_type(struct nfs_call *c)
+{
+	struct nfs4_ctl *k = c->version;
+
+	if (S_ISDIR(c->attr.mode))
+		return 0;
+	k->status = S_ISLNK(c->attr.mode) ? NFS4ERR_SYMLINK : NFS4ERR_NOTDIR;
+	return nfs4_errno(k->status);
+}
+
+static int decode_root(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->version;
+	uint32_t n = lookups(c);
+	const char *path = rest(c), *name;
+	int rc = nfs4_check_seq(c, x);
+	size_t len;
+
+	if (!rc)
+		rc = root_status(c, x, k->at ? OP_PUTFH : OP_PUTROOTFH);
+	k->been = path;
+	while (!rc && n-- && next_component(&path, &name, &len)) {
+		rc = root_status(c, x, OP_LOOKUP);
+		if (!rc)
+			k->been = path;
+	}
+	if (!rc)
+		rc = nfs4_get_fh(c, x);
+	if (!rc)
+		rc = take_root_attrs(c, x);
+	if (rc)
+		return rc;
+	k->at = path;
+	return lookups(c) ? NFS_NEXT : check_type(c);
+}
+
+static uint32_t root_max(const struct nfs_call *c)
+{
+	return V4_PREFIX_XDR + lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 64;
+}
+
+const struct nfs_opdef nfs4_op_root = {
+	.name = "LOOKUP of the export", .encode = encode_root, .decode = decode_root,
+	.results_max = root_max, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- for the mount ---- */
+
+static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, struct errbuf *eb)
+{
+	const char *server = cl->cfg.server, *export = cl->cfg.export;
+	/* The server has been there, and could not go on. */
+	int len = k->been > k->path ? (int)(k->been - k->path) : 1;
+	const char *been = k->been > k->path ? k->path : "/";
+
+	switch (k->status) {
+	case NFS4ERR_NOENT:
+		return err_set(eb, -ENOENT, "%s has no export '%s': with NFSv4 the path starts at the "
+			       "server's root export (fsid=0), which is '/'", server, export);
+	case NFS4ERR_ACCESS:
+	case NFS4ERR_PERM:
+		return err_set(eb, -EACCES, "%s does not let this host mount '%s': check /etc/exports "
+			       "there", server, export);
+	case NFS4ERR_WRONGSEC:
+		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
+			       "this client speaks: add sec=sys to the export", server, export);
+	case NFS4ERR_NOTDIR:
+		return err_set(eb, -ENOTDIR, "'%.*s' on %s is not a directory", len, been, server);
+	case NFS4ERR_SYMLINK:
+		return err_set(eb, -ELOOP, "'%.*s' on %s is a symbolic link, and on the way to an "
+			       "export those are not followed: name the directory that it leads to",
+			       len, been, server);
+	default:
+		return err_set(eb, rc, "%s cannot mount '%s': %s", server, export, strerror(-rc));
+	}
+}
+
+int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb)
+{
+	struct nfs4_client *n = cl->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return err_set(eb, -ENOMEM, "out of memory");
+	k->path = cl->cfg.export;
+	rc = nfs4_run(cl, k, NFS4_OP_ROOT, 0, &k);
+	if (!k)
+		return err_set(eb, rc, "%s does not answer: %s", cl->cfg.server, strerror(-rc));
+	if (rc) {
+		rc = root_error(cl, rc, k, eb);
+	} else {
+		cl->root_fh = k->c.out_fh;
+		cl->rsize = nfs_clamp_size(cl->rsize, k->maxread);
+		cl->wsize = nfs_clamp_size(cl->wsize, k->maxwrite);
+		if (k->maxname && k->maxname < cl->name_max)
+			cl->name_max = k->maxname;
+		if (k->maxfilesize)
+			cl->max_file_size = k->maxfilesize;
+		n->lease_s = k->lease_s ? k->lease_s : 90;
+	}
+	free(k);
+	return rc;
+}
