@@ -32,6 +32,8 @@
 
 /* Answers larger than this serve nobody; kernels ask for 4 KiB, newer ones for more. */
 #define REPLY_MAX 65536u
+/* In a listing, of what the server gives no number for: as libfuse has it. */
+#define NO_FILEID 0xffffffffu
 /* No entry takes less: fuse_entry_out and fuse_dirent are 128 + 24 bytes. */
 #define PLUS_ENTRY_MIN 152u
 
@@ -244,6 +246,10 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 		e.attr_timeout = left(inode_timeo(&fs->inodes, ino), old);
 		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);
 	}
+	/* Programs' readdir() leaves out what has the number 0, and a server that cannot
+	 * read an entry's attributes gives none. */
+	if (!e.attr.st_ino)
+		e.attr.st_ino = NO_FILEID;
 	ok = add(f, name, &e, &e.attr, d->cookie);
 	if (ino && ok)
 		f->given[f->ngiven++] = ino;

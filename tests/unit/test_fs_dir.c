@@ -38,6 +38,7 @@ static struct {
 	int fail;                       /* what the next replies return... */
 	unsigned fails;                 /* ...so many */
 	bool silent;                    /* no entries, and never the end */
+	bool no_fileids;
 	unsigned turn, back;            /* what comes after entry `turn` is entry `back` */
 	unsigned rpcs;
 	uint64_t cookie, asked_verf;    /* of the last one */
@@ -80,10 +81,11 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 
 static bool pass(struct nfs_call *c, unsigned i)
 {
-	struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = 5000 + i };
+	uint64_t fileid = dir.no_fileids ? 0 : 5000 + i;
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = fileid };
 	struct nfs_fh h = { .len = 4 };
 	struct nfs_dirent e = {
-		.cookie = dir.e[i].cookie, .fileid = 5000 + i, .name = dir.e[i].name,
+		.cookie = dir.e[i].cookie, .fileid = fileid, .name = dir.e[i].name,
 		.namelen = (uint32_t)strlen(dir.e[i].name),
 		.attr = dir.e[i].has & ATTR ? &attr : NULL,
 		.fh = dir.e[i].has & HANDLE ? &h : NULL,
@@ -471,6 +473,21 @@ Test(fs_dir, names_that_do_not_fit)
 	dir.per_reply = 1;
 	read_from(false, 0, 4096);
 	cr_assert_eq(got.n, 4);
+}
+
+/* What has the number 0 is taken for a removed entry, and not shown. */
+Test(fs_dir, entries_without_numbers)
+{
+	dir.no_fileids = true;
+	add("attributes", 10, BOTH);
+	add("none", 11, 0);
+	for (unsigned plus = 0; plus < 2; plus++) {
+		read_from(plus, 0, 4096);
+		cr_assert_eq(got.n, 4);
+		for (unsigned i = 0; i < 4; i++)
+			cr_assert_neq(got.e[i].ino, 0, "%s, plus %u", got.e[i].name, plus);
+	}
+	forget();
 }
 
 /* ---- offsets ---- */
