@@ -190,7 +190,6 @@ ganesha_conf() {
 		Enable_UDP = false;
 		Enable_RQUOTA = false;
 		Enable_NLM = false;
-		$flusher
 		MaxRPCSendBufferSize = 2097152;
 		MaxRPCRecvBufferSize = 2097152;
 	}
