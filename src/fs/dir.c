@@ -34,6 +34,8 @@
 #define REPLY_MAX 65536u
 /* In a listing, of what the server gives no number for: as libfuse has it. */
 #define NO_FILEID 0xffffffffu
+/* So often the same piece of a directory is asked for, see no_answer(). */
+#define TRIES_MAX 128u
 /* No entry takes less: fuse_entry_out and fuse_dirent are 128 + 24 bytes. */
 #define PLUS_ENTRY_MIN 152u
 
@@ -359,6 +361,29 @@ static int no_end(void)
 	return -EIO;
 }
 
+/*
+ * Is the reply none, so that another one may be better?
+ *
+ * ENOENT is not an error of READDIR's (RFC 8881, section 15.2; RFC 1813, section
+ * 3.3.16). nfs-ganesha ends with it when an entry is removed between its reading
+ * the name and its looking it up. Programs must not hear of it: to glibc's
+ * readdir() it is the end of the directory.
+ *
+ * Neither is no entry at all, and not the end.
+ */
+static bool no_answer(const struct fs_req *r, int rc)
+{
+	return rc == -ENOENT || (!rc && !r->call.dir.entries && !r->call.dir.eof);
+}
+
+static int never_an_answer(int rc)
+{
+	log_warn("the server does not list a directory: it was asked %u times, and %s; giving "
+		 "that listing up", TRIES_MAX, rc ? "says that there is no such file (ENOENT)" :
+		 "sends no entry, nor says that it is the end");
+	return -EIO;
+}
+
 /* What has come of the reply: 0 or -errno. */
 static int reply_status(const struct fs_req *r, const struct stream *s)
 {
@@ -383,6 +408,13 @@ static void fetch_done(struct fs_req *r)
 		ask(r, r->call.dir.cookie);
 		return;
 	}
+	if (no_answer(r, rc)) {
+		if (r->req && ++r->tries < TRIES_MAX) {
+			ask(r, r->call.dir.cookie);
+			return;
+		}
+		rc = r->req ? never_an_answer(rc) : -EINTR;
+	}
 	if (rc) {
 		r->call.status = rc == -NFS_ECOOKIE ? -EIO : rc == -ELOOP ? no_end() : rc;
 		s->len = 0;
@@ -395,16 +427,11 @@ static void fetch_done(struct fs_req *r)
 	s->eof = r->call.dir.eof;
 	s->any = true;
 	s->fetched_ns = mono_ns();
-	/* Nothing but dots and more to come: go on behind them. Nothing at all,
-	 * and not the end: that would repeat itself for ever. */
-	if (s->len == 0 && !s->eof) {
-		if (r->call.dir.entries && r->req) {
-			ask(r, s->seq.last);
-			return;
-		}
-		s->eof = !r->call.dir.entries;
-	}
-	go_on(r);
+	/* Nothing but dots and more to come: go on behind them. */
+	if (s->len == 0 && !s->eof && r->req)
+		ask(r, s->seq.last);
+	else
+		go_on(r);
 }
 
 /* ---- handlers ---- */

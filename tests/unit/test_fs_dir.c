@@ -37,7 +37,7 @@ static struct {
 	uint64_t verf;                  /* a cookie with another is refused, but for 0 */
 	int fail;                       /* what the next replies return... */
 	unsigned fails;                 /* ...so many */
-	bool silent;                    /* no entries, and never the end */
+	unsigned silent;                /* so many replies: no entries, and not the end */
 	bool no_fileids;
 	unsigned turn, back;            /* what comes after entry `turn` is entry `back` */
 	unsigned rpcs;
@@ -117,8 +117,10 @@ static int decode(struct nfs_call *c, XDR *x)
 	c->dir.entries = 0;
 	c->dir.verf = dir.verf;
 	c->dir.eof = false;
-	if (dir.silent)
+	if (dir.silent) {
+		dir.silent--;
 		return 0;
+	}
 	for (end = dir.per_reply; end && i < dir.n && pass(c, i); end--, i++)
 		if (dir.turn && i == dir.turn)
 			i = dir.back - 1;
@@ -608,12 +610,57 @@ Test(fs_dir, forgotten_verifier)
 	fh = first;
 }
 
-/* No entries, and not the end: some servers would say so for ever. */
+/*
+ * An entry was removed while the server read the directory, and it says so (seen
+ * with nfs-ganesha 4.3): it is asked again. ENOENT would be the end of the
+ * directory, to programs that ask by readdir().
+ */
+Test(fs_dir, entry_gone_meanwhile)
+{
+	add_many(20);
+	dir.per_reply = 10;
+	dir.fail = -ENOENT;
+	dir.fails = 1;
+	read_from(false, 0, 4096);
+	expect_listing(0);
+	cr_assert_eq(dir.rpcs, 3);
+	/* Later in the directory; by the same cookie and verifier. */
+	cr_assert_eq(error_of(0), 0);
+	dir.fails = 3;
+	read_from(false, dir.e[9].cookie, 4096);
+	expect_listing(11);
+	cr_assert(dir.rpcs == 8 && dir.cookie == dir.e[9].cookie && dir.asked_verf == 0x5e4f);
+	/* For ever. */
+	dir.fails = 1000000;
+	dir.rpcs = 0;
+	cr_assert_eq(error_of(0), -EIO);
+	cr_assert_lt(dir.rpcs, 1000);
+	dir.fails = 0;
+	read_from(false, 0, 4096);
+	expect_listing(0);
+}
+
+/* No entries, and not the end: asked again, but not for ever. A listing that ends
+ * there, without an error, would be a wrong one. */
 Test(fs_dir, nothing_and_not_the_end)
 {
-	dir.silent = true;
+	add_many(20);
+	dir.per_reply = 10;
+	dir.silent = 1;
 	read_from(false, 0, 4096);
-	cr_assert(got.n == 2 && dir.rpcs == 1);
+	expect_listing(0);
+	cr_assert_eq(error_of(0), 0);
+	dir.silent = 3;
+	read_from(false, dir.e[9].cookie, 4096);
+	expect_listing(11);
+	dir.silent = 1000000;
+	dir.rpcs = 0;
+	cr_assert_eq(error_of(0), -EIO);
+	cr_assert_lt(dir.rpcs, 1000);
+	cr_assert_eq(error_of(dir.e[9].cookie), -EIO);
+	dir.silent = 0;
+	read_from(false, 0, 4096);
+	expect_listing(0);
 }
 
 /* Reads the directory to its end, or to an error, which is returned. */
