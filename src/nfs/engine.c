@@ -359,6 +359,10 @@ static void on_reply(struct rr_call *rr, int status)
 	}
 	if (rc == NFS_DELAYED) {
 		delayed(c);
+		/* The transport has given its chunk's buffer back. */
+		nfs_lane_pump(l);
+		if (l->buffers_freed)
+			l->buffers_freed(l);
 		return;
 	}
 	give_place(c);

@@ -743,6 +743,7 @@ Test(nfs4, second_step_may_fail)
 		c.step = 1;
 		c.open = &open_file;
 		c.out_fh = fh2;
+		c.has_attr = true;      /* OPEN's */
 		good_reply(NFS_OP_SETATTR);
 		m_fail_at(t[i].at, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
@@ -1408,6 +1409,29 @@ Test(nfs4, what_had_no_effect_is_sent_again)
 	ARGS(c);
 	good_reply(NFS_OP_GETATTR);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	done_with(&c);
+}
+
+/* The SETATTR fails, and there are no attributes yet: nobody makes any up. */
+Test(nfs4, what_is_created_has_attributes)
+{
+	struct nfs_call c = call_create(O_RDWR | O_EXCL);
+
+	m_res();
+	m_open_res(0);
+	m_getfh_res();
+	m_getattr_res();
+	m_fail_at(4, 10008);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_LATER);
+	good_reply(NFS_OP_SETATTR);
+	m_fail_at(2, 69);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_NEXT);
+	cr_assert_not(c.has_attr);
+	m_rest_of_new();
+	ARGS(c);
+	good_reply(NFS_OP_GETATTR);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.has_attr);
 	done_with(&c);
 }
 

@@ -348,6 +348,17 @@ static void replied(struct nfs_call *c, uint32_t highest, uint32_t target)
 	nfs4_release(lane4(), c);
 }
 
+/* Those below what the server wants are retired: no SEQUENCE would ever be sent. */
+Test(nfs4_session, the_target_goes_below_what_is_left)
+{
+	struct nfs_call lost = sent(), c = sent();
+
+	nfs4_release(lane4(), &lost);
+	cr_assert(!atomic_load(&n4.need_session) && lost.place.slot == 0);
+	replied(&c, SLOTS - 1, 0);
+	cr_assert(atomic_load(&n4.need_session));
+}
+
 static unsigned can_be_had(void)
 {
 	struct nfs_call c[SLOTS + 1];
@@ -852,6 +863,42 @@ Test(nfs4_session, root)
 			cr_assert_eq(f.status, NFS4ERR_NOENT, "for the message");
 		}
 	}
+}
+
+/* GETFH has said where it ends, GETATTR is to come later: all of it is the same again. */
+Test(nfs4_session, deep_root_is_delayed)
+{
+	const struct nfs_opdef *d = def_of(NFS4_OP_ROOT);
+	CTL(k, NFS4_OP_ROOT);
+
+	n4.maxops = 5;
+	k.path = "/a/a";
+	new_session4();
+	cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		m_seq_args(5, false);
+		if (i) {
+			M(22);
+			m_opaque("one", 3);
+		} else {
+			M(24);
+		}
+		M(15);
+		m_str("a");
+		M(10, 9, 2, 0xe810051a, 0x0030a23a);
+		play_args(&k.c, d);
+		m_seq_res();
+		m_op(i ? 22 : 24);
+		m_op(15);
+		m_op(10);
+		m_opaque(i ? "two" : "one", 3);
+		m_op(9);
+		M(1, 0x2, 4, 2);
+		if (i == 1)
+			m_fail_at(4, 10008);
+		cr_assert_eq(play_reply(&k.c, d), i == 0 ? NFS_NEXT : i == 1 ? NFS_LATER : 0);
+	}
+	cr_assert(k.c.out_fh.len == 3 && !memcmp(k.c.out_fh.data, "two", 3));
 }
 
 static void m_root_end(uint32_t type)

@@ -151,6 +151,7 @@ struct nfs4_ctl {
 	uint32_t maxreq, maxresp, maxcached, maxops;
 	const char *path;               /* the walk to the export: all of it, */
 	const char *at;                 /* where the next COMPOUND goes on, NULL: at the root, */
+	struct nfs_fh from;             /* and whose handle that is */
 	const char *been;               /* and behind the last component that was found */
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;

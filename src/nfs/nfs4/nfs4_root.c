@@ -60,7 +60,7 @@ static bool_t put_start(struct nfs_call *c, XDR *x)
 {
 	const struct nfs4_ctl *k = c->version;
 
-	return k->at ? nfs4_put_fh(x, &c->out_fh) : nfs4_put_op(x, OP_PUTROOTFH);
+	return k->at ? nfs4_put_fh(x, &k->from) : nfs4_put_op(x, OP_PUTROOTFH);
 }
 
 static bool_t encode_root(struct nfs_call *c, XDR *x)
@@ -148,7 +148,9 @@ static int decode_root(struct nfs_call *c, XDR *x)
 		rc = take_root_attrs(c, x);
 	if (rc)
 		return rc;
+	/* Not before: what is told to come later is to start where it did. */
 	k->at = path;
+	k->from = c->out_fh;
 	return lookups(c) ? NFS_NEXT : check_type(c);
 }
 

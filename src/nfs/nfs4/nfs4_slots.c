@@ -153,22 +153,20 @@ static void obey(struct nfs4_slots *t, const struct nfs_place *p)
 	}
 }
 
-/* False: the slot was the last one. */
+/* False: none is left, because this was the last one, or because the server wants
+ * fewer used than have been retired below. */
 static bool give(struct nfs4_slots *t, const struct nfs_place *p, bool on_wire)
 {
 	uint32_t id = p->slot;
-	bool ok = true;
 
 	t->busy[WORD(id)] &= ~BIT(id);
-	if (p->outcome == NFS4_UNKNOWN && on_wire) {
-		ok = any_left(t);
-	} else {
+	if (p->outcome != NFS4_UNKNOWN || !on_wire) {
 		t->seqid[id] += p->outcome == NFS4_CONSUMED;
 		t->free[WORD(id)] |= BIT(id);
 	}
 	if (p->said && p->changes == t->changes)
 		obey(t, p);
-	return ok;
+	return any_left(t);
 }
 
 /* Keeps free slots for lanes that wait, one for each, as far as they go round.

@@ -253,7 +253,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 }
 
-/* The file is there and open: whatever this says, the create has succeeded. */
+/* The file is there and open: whatever this says, the create has succeeded, once
+ * there are attributes of the file, be they those from before. */
 static int decode_set(struct nfs_call *c, XDR *x)
 {
 	SETATTR4res r;
@@ -267,7 +268,10 @@ static int decode_set(struct nfs_call *c, XDR *x)
 		nfs4_goes_on_at(c, STEP_GETATTR);
 		rc = nfs4_get_attr(c, x);
 	}
-	return rc > 0 ? rc : 0;
+	if (rc > 0)
+		return rc;
+	c->step = STEP_GETATTR;
+	return c->has_attr ? 0 : NFS_NEXT;
 }
 
 /* GETATTR alone, behind the OPEN or behind the SETATTR, when there are some. */
