@@ -6,7 +6,6 @@
 #include <string.h>
 #include "nfs/internal.h"
 
-#define FOUND_S     600u
 #define NONE_S      60u
 #define BUCKETS     256u
 #define ENTRIES_MAX 4096u
@@ -15,6 +14,7 @@
 enum { TO_ID, TO_NAME };
 
 unsigned nfs_owner_wait_ms = 5000;
+unsigned nfs_owner_found_s = 600;
 
 struct nfs_idmap_entry {
 	struct list node;               /* in its bucket */
@@ -144,15 +144,18 @@ static void on_answered(struct loop_msg *m);
 static void answer(struct nfs_idmap *im, struct nfs_idmap_entry *e,
 		   const struct nfs_idmap_entry *got, int rc)
 {
+	/* Who could not be asked may still be who it was. */
+	bool keep = e->found && rc && rc != -ENOENT;
+
 	e->queued = false;
 	e->answered = true;
-	e->found = rc == 0;
-	e->until_ns = mono_ns() + (rc ? NONE_S : FOUND_S) * NS_PER_S;
-	if (e->way == TO_ID)
+	e->found = rc == 0 || keep;
+	e->until_ns = mono_ns() + (rc ? NONE_S : nfs_owner_found_s) * NS_PER_S;
+	if (e->way == TO_ID && !keep)
 		e->id = rc ? NFS_NOBODY : got->id;
 	else if (!rc)
 		memcpy(e->name, got->name, sizeof(e->name));
-	if (rc && !im->stopping)
+	if (!e->found && !im->stopping)
 		warn_once(im, e);
 	for (unsigned i = 0; e->refs && !im->stopping && i < im->cl->nlanes; i++) {
 		struct waiting_lane *w = &im->lane[i];
@@ -354,7 +357,8 @@ bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NF
 		return false;
 	pthread_mutex_lock(&im->mu);
 	if (im->names_wanted) {
-		e = find(im, TO_NAME, group, NULL, id);
+		/* Asked anew when it is old; that one is given once more meanwhile. */
+		e = look_up(im, TO_NAME, group, NULL, id);
 		found = e && e->found;
 		if (found)
 			memcpy(name, e->name, NFS_OWNER_MAX);

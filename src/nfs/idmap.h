@@ -67,6 +67,8 @@ struct nfs_owner_wait {
 
 /* How long a call waits for a name; a variable for the tests. */
 extern unsigned nfs_owner_wait_ms;
+/* How long what the mapper has found is believed; a variable for the tests. */
+extern unsigned nfs_owner_found_s;
 
 /* NULL: no memory. */
 struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m);

@@ -94,7 +94,10 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 	list_for_each(n, &l->running) {
 		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
 
-		if (now - c->start_ns < limit || (c->flags & NFS_CALL_CONTROL))
+		if (now < c->start_ns + limit || (c->flags & NFS_CALL_CONTROL))
+			continue;
+		/* The server has answered; what an owner's name takes is bounded. */
+		if (c->owners.waits)
 			continue;
 		if (c->rr.state == RR_CALL_INFLIGHT) {
 			rr_reset(l->conn, -ETIMEDOUT, "a call's time is up (soft)");

@@ -19,10 +19,14 @@ static sem_t gate;              /* "slow..." wait here */
 static sem_t asked;             /* one for each question */
 static _Atomic unsigned questions;
 
+static _Atomic bool down;       /* it cannot be asked */
+
 static int to_id(bool group, const char *name, uint32_t *id)
 {
 	questions++;
 	sem_post(&asked);
+	if (down)
+		return -ECONNREFUSED;
 	if (!strncmp(name, "slow", 4))
 		sem_wait(&gate);
 	if (strstr(name, "stranger"))
@@ -303,6 +307,46 @@ Test(idmap, a_server_that_wants_names)
 	/* Who has no name can own nothing there. */
 	cr_assert_eq(set_uid(5000), -EINVAL);
 	cr_assert_eq(sent_numbers, 3);
+}
+
+/* Names move to others: what is old is asked for again. */
+Test(idmap, what_is_known_gets_old)
+{
+	unsigned before;
+
+	nfs_owner_found_s = 0;
+	cr_assert_eq(set_uid(1000), 0);
+	attr_of("last@here", NULL);
+	before = questions;
+	cr_assert_eq(set_uid(1000), 0);
+	attr_of("last.too@here", NULL);
+	cr_assert_gt(questions, before + 1, "of them one for the name of 1000");
+}
+
+/* Who could not be asked for is still who it was. */
+Test(idmap, a_directory_that_is_down)
+{
+	nfs_owner_found_s = 0;
+	cr_assert_eq(attr_of("alice@here", NULL).uid, 1010);
+	down = true;
+	attr_of("alice@here", NULL);
+	attr_of(NULL, "last@here");
+	cr_assert_eq(questions, 3);
+	cr_assert_eq(attr_of("alice@here", NULL).uid, 1010);
+}
+
+/* A soft call whose answer is there does not fail because its owner's name is slow. */
+Test(idmap, a_soft_mount_waits_for_names)
+{
+	struct asking a;
+
+	nfs_owner_wait_ms = 1500;
+	fake_cl.cfg.soft = true;
+	fake_cl.cfg.timeo_ms = 100;
+	ask_beside(&a, "slow@here", NULL);
+	pthread_join(a.tid, NULL);
+	cr_assert_eq(a.c.status, 0);
+	cr_assert_eq(a.c.attr.uid, NFS_NOBODY);
 }
 
 Test(idmap, the_end_does_not_wait_for_the_mapper)
