@@ -142,8 +142,8 @@ static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
-		    inode_send_back(t, r->ino, &r->call.attr, fuse_req_ctx(r->req)->pid,
-				    r->call.start_ns);
+		    inode_send_back(t, r->ino, &r->call.attr, r->fi.flags & O_APPEND,
+				    fuse_req_ctx(r->req)->pid, r->call.start_ns);
 
 	/* Offset -1: the attributes only; that waits for nothing. */
 	if (back || inode_differs(t, r->ino, &r->call.attr))

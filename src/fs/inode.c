@@ -368,14 +368,14 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 }
 
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid, uint64_t since)
+		     bool append, pid_t pid, uint64_t since)
 {
 	struct sent_back *s = &t->back[(unsigned)pid % SENT_BACK];
 	uint64_t fresh = atomic_load(&ino->fresh_ns);
 	bool before = atomic_load(&s->id) == ino->id;
 
 	if (atomic_load(&ino->told_size) == attr->size || atomic_load(&ino->writing) ||
-	    fresh >= since || (before && atomic_load(&s->fresh_ns) != fresh)) {
+	    fresh >= since || (before && (!append || atomic_load(&s->fresh_ns) != fresh))) {
 		if (before)
 			atomic_store(&s->id, 0);
 		return false;

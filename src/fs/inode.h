@@ -170,10 +170,11 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
  * at the size that it knows, and only a LOOKUP or GETATTR changes that. True: the
  * size is another one, and not by our own doing; pid's open is to be sent back
  * (ESTALE) to look the name up again. Once it has, it is let through: somebody
- * else is writing right now.
+ * else is writing right now. What is opened without a name (/proc/self/fd/1) is not
+ * looked up: unless it is to append, which would overwrite, it is let through then.
  */
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid, uint64_t since);
+		     bool append, pid_t pid, uint64_t since);
 
 /* An open file more. attr are those that the open brought: true if the kernel
  * may keep the pages that it has. */
