@@ -19,6 +19,7 @@
  * what those calls belong to.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -144,9 +145,10 @@ static void on_stats_signal(struct mount *m)
 	pthread_mutex_lock(&m->mu);
 	running = m->phase == RUNNING;
 	m->stats_asked = m->phase < RUNNING;
-	pthread_mutex_unlock(&m->mu);
+	/* With the lock held: what it counts goes when the phase is ENDING. */
 	if (running)
 		write_stats(m);
+	pthread_mutex_unlock(&m->mu);
 }
 
 static void __attribute__((noreturn)) *signal_main(void *arg)
@@ -390,12 +392,26 @@ static int mount_and_run(struct mount *m, char **argv)
 	return rc;
 }
 
+/* Whoever was started without standard input, output or error gets /dev/null for
+ * it: what is opened next would have the number, and be closed with it. */
+static void fill_standard_files(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct mount m = { .mu = PTHREAD_MUTEX_INITIALIZER };
 	struct errbuf eb = { "" };
 	int rc;
 
+	fill_standard_files();
 	if (options_parse(&m.opt, argc, argv, &eb)) {
 		log_err("%s", eb.text);
 		options_free(&m.opt);

@@ -390,7 +390,8 @@ void fs_wait(struct fs *fs)
 	while (sem_wait(&fs->ended) < 0)
 		;
 	if (fs->cfg.unmount && !is_gone(fs) && fs->cfg.unmount() < 0)
-		log_debug("nobody could unmount '%s' for us", fs->cfg.mountpoint);
+		log_warn("'%s' could not be unmounted: its unmounter is gone; unmount it by hand",
+			 fs->cfg.mountpoint);
 	fuse_session_unmount(fs->se);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	nfs_each_lane(fs->cl, remove_silly, fs);

@@ -26,6 +26,14 @@ mount_up
 kill -TERM "$DAEMON"
 wait "$DAEMON" || fail "status $? after SIGTERM"
 mountpoint -q "$MNT" && fail "still mounted after SIGTERM"
+
+# Started without standard input, as some services are: what is opened in its place is
+# not lost when the daemon detaches.
+"$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" <&- || fail "no mount without standard input"
+DAEMON=$(pgrep -f "^$BIN $REMOTE $MNT") || fail "no daemon"
+kill -TERM "$DAEMON"
+gone "$DAEMON" || fail "the daemon still runs a minute after SIGTERM"
+grep -q " $MNT " /proc/self/mounts && fail "a dead mount is left of a daemon that was started without standard input"
 # One lane and many lanes.
 mount_up lanes=1
 equal "$(cat "$WORK/a")" hello "with one lane"
