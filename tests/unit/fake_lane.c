@@ -55,6 +55,8 @@ static void serve(struct loop_timer *t)
 {
 	loop_timer_set(fake_lanes[served].loop, t, 1);
 	/* Without a connection the connector may be making the next one. */
+	if (!nfs_lane_up(&fake_lanes[served]))
+		return;
 	if (answered > fake.nsends)
 		answered = 0;
 	while (!fake_lane_quiet && nfs_lane_up(&fake_lanes[served]) && answered < fake.nsends)

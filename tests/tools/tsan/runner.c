@@ -114,7 +114,7 @@ static void report(FILE *tap, const struct tsan_test *t, int wstatus)
 	bool ok = sig == t->opts.signal && code == t->opts.exit_code;
 
 	if (code == EXIT_SKIPPED)
-		fprintf(tap, "ok - %s::%s # SKIP\n", t->suite, t->name);
+		fprintf(tap, "ok - %s::%s # SKIP not with ThreadSanitizer, or not here\n", t->suite, t->name);
 	else if (sig && !ok)
 		fprintf(tap, "not ok - %s::%s: signal %d\n", t->suite, t->name, sig);
 	else
