@@ -188,8 +188,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	r->fi = *fi;
 	r->call.file.flags = fi->flags;
 	r->call.file.exec = fi->flags & FMODE_EXEC;
-	fs_opening(r);
-	fs_req_start(r, NFS_OP_OPEN, open_done);
+	fs_open_start(r, open_done);
 }
 
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -110,6 +110,7 @@ struct fs_req {
 	struct inode *victim;           /* a reference: the open file whose name goes... */
 	struct inode *home;             /* ...from there (ino or ino2)... */
 	const char *home_name;          /* ...and its name (name or name2) */
+	struct inode *pinned;           /* a reference: the closed file whose name goes */
 	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
 	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
 	void (*after)(struct fs_req *r);        /* silly.c's: when it is back */
@@ -167,8 +168,8 @@ struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino,
 				const struct rpc_cred *cred);
 void fs_req_free(struct fs_req *r);
 /* r opens r->ino: that counts as open already, or a call that takes its name could
- * take it for closed. */
-void fs_opening(struct fs_req *r);
+ * take it for closed. false: such a call is under way. */
+bool fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
@@ -242,6 +243,17 @@ void fs_silly_keep(struct fs_req *r, bool old_gone);
 void fs_silly_drop(struct fs_req *r);
 /* There is no such name on the server, or it is to stay there. */
 void fs_silly_forget(struct fs_req *r);
+/*
+ * r takes a name of `ino` (a reference, r's from now on, or NULL) away: plainly, and
+ * no open of it begins until fs_unpin(); or it has become r->victim, which is open
+ * and must have another name first.
+ */
+void fs_pin(struct fs_req *r, struct inode *ino);
+/* Before the answer: the next open need not wait. */
+void fs_unpin(struct fs_req *r);
+/* Counts r->ino as open, and starts OPEN; when no call that takes a name of it away
+ * is under way. */
+void fs_open_start(struct fs_req *r, void (*done)(struct fs_req *r));
 /* LINKs r->victim as r->silly. */
 void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r));
 /* Removes what silly rename left of a file that nobody has open any more. */

@@ -208,16 +208,6 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 	return found;
 }
 
-struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name)
-{
-	struct inode *ino = inode_find(t, parent, name);
-
-	if (!ino || atomic_load(&ino->nopen))
-		return ino;
-	inode_put(t, ino, 1);
-	return NULL;
-}
-
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
@@ -564,13 +554,45 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	return keep;
 }
 
-void inode_opening(struct inode_table *t, struct inode *ino)
+bool inode_opening(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = shard_of(t, ino->hash);
+	bool may;
+
+	pthread_mutex_lock(&s->mu);
+	may = !ino->pins;
+	atomic_fetch_add(&ino->nopen, may);
+	pthread_mutex_unlock(&s->mu);
+	return may;
+}
+
+bool inode_pin(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = shard_of(t, ino->hash);
+	bool may;
+
+	pthread_mutex_lock(&s->mu);
+	may = !atomic_load(&ino->nopen) || ino->silly;
+	ino->pins += may;
+	pthread_mutex_unlock(&s->mu);
+	return may;
+}
+
+void inode_unpin(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = shard_of(t, ino->hash);
 
 	pthread_mutex_lock(&s->mu);
-	atomic_fetch_add(&ino->nopen, 1);
+	ino->pins--;
 	pthread_mutex_unlock(&s->mu);
+}
+
+/* Shard held: silly is to be removed, and nobody has ino open. */
+static void pin_by(struct silly *silly, struct inode *ino)
+{
+	inode_ref(ino);
+	silly->pinned = ino;
+	ino->pins++;
 }
 
 struct silly *inode_close(struct inode_table *t, struct inode *ino)
@@ -582,8 +604,10 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 	if (atomic_fetch_sub(&ino->nopen, 1) == 1) {
 		silly = ino->silly;
 		ino->silly = NULL;
-		if (silly)
+		if (silly) {
 			silly_leaves(silly);
+			pin_by(silly, ino);
+		}
 	}
 	pthread_mutex_unlock(&s->mu);
 	return silly;
@@ -602,6 +626,8 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 	if (take) {
 		ino->silly = silly;
 		add_name(t, ino, parent, silly->name, strlen(silly->name));
+	} else if (!atomic_load(&ino->nopen)) {
+		pin_by(silly, ino);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return take;
@@ -616,6 +642,10 @@ void silly_leaves(struct silly *s)
 
 void silly_free(struct inode_table *t, struct silly *s)
 {
+	if (s && s->pinned) {
+		inode_unpin(t, s->pinned);
+		inode_put(t, s->pinned, 1);
+	}
 	if (s && s->dir) {
 		atomic_fetch_sub(&s->dir->nleaving, s->leaving);
 		atomic_fetch_sub(&s->dir->nsilly, 1);
@@ -632,17 +662,6 @@ bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name)
 
 	pthread_mutex_lock(&s->mu);
 	is = ino->silly && strcmp(ino->silly->name, name) == 0;
-	pthread_mutex_unlock(&s->mu);
-	return is;
-}
-
-bool inode_is_silly(struct inode_table *t, struct inode *ino)
-{
-	struct inode_shard *s = shard_of(t, ino->hash);
-	bool is;
-
-	pthread_mutex_lock(&s->mu);
-	is = ino->silly != NULL;
 	pthread_mutex_unlock(&s->mu);
 	return is;
 }

@@ -46,6 +46,7 @@ struct inode;
 struct silly {                          /* what is left of a name: see silly.c */
 	struct inode *dir;              /* a reference, counted in its nsilly; or NULL */
 	bool leaving;                   /* and in its nleaving */
+	struct inode *pinned;           /* a reference: whose last name it may be; or NULL */
 	char name[32];
 	struct rpc_cred cred;
 };
@@ -88,6 +89,7 @@ struct inode {
 	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
 	struct name *names;             /* [s] those it was seen under */
 	struct silly *silly;            /* [s] */
+	unsigned pins;                  /* [s] calls under way that take a name away plainly */
 
 	/* A directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
@@ -179,16 +181,19 @@ bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_
 /* An open file more. attr are those that the open brought: true if the kernel
  * may keep the pages that it has. */
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
-/* The same while nobody knows yet whether it will be one. */
-void inode_opening(struct inode_table *t, struct inode *ino);
+/* The same while nobody knows yet whether it will be one. false: it is pinned, and
+ * may be about to lose its last name; not counted. */
+bool inode_opening(struct inode_table *t, struct inode *ino);
+/* One of its names is to go, plainly: until inode_unpin() no open of it begins. false:
+ * it is open, and that name is all that it has for sure. */
+bool inode_pin(struct inode_table *t, struct inode *ino);
+void inode_unpin(struct inode_table *t, struct inode *ino);
 /* One less. At the last, what silly rename left is the caller's to remove and
- * free; otherwise NULL. */
+ * free, and pins the inode until then; otherwise NULL. */
 struct silly *inode_close(struct inode_table *t, struct inode *ino);
 
 /* The inode that was last seen as (parent, name), referenced; or NULL. */
 struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name);
-/* The same if it is open. */
-struct inode *inode_find_open(struct inode_table *t, uint64_t parent, const char *name);
 /* It has this name, too. */
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
 /* (parent, name) is gone. */
@@ -197,17 +202,15 @@ void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name);
 void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
 		   const char *newname);
 /* It has the name (parent, s->name), and (parent, name) no longer if name is not NULL;
- * s is the inode's from now on. false: it is not open any more, or has a silly name
- * already, and s stays the caller's. */
+ * s is the inode's from now on. false: it is not open any more (and s pins it), or has
+ * a silly name already, and s stays the caller's. */
 bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
 		     struct silly *s);
 /* Its file has been closed: it is on its way out. */
 void silly_leaves(struct silly *s);
 /* Frees s, and gives back what it has of its directory. */
 void silly_free(struct inode_table *t, struct silly *s);
-/* Has it a silly name? */
-bool inode_is_silly(struct inode_table *t, struct inode *ino);
-/* Is this it? */
+/* Is this its silly name? */
 bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name);
 /* The mount has ended: what silly rename left of any file that is still open, one
  * at a time; NULL: no more. The caller's to remove and free. */

@@ -43,6 +43,7 @@ static void unlink_done(struct fs_req *r)
 	fs_dir_changed(r->ino);
 	if (r->call.status == 0)
 		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
+	fs_unpin(r);
 	fs_done_status(r);
 }
 
@@ -54,14 +55,13 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
 	r->call.name = r->name;
-	r->victim = inode_find_open(&fs->inodes, r->ino->id, r->name);
-	if (r->victim && inode_silly_is(&fs->inodes, r->victim, r->name)) {
+	fs_pin(r, inode_find(&fs->inodes, r->ino->id, r->name));
+	if (r->pinned && inode_silly_is(&fs->inodes, r->pinned, r->name)) {
 		fs_reply_err(r, EBUSY); /* it goes with the last close */
 		fs_req_free(r);
 		return;
 	}
-	/* With a .nfs name already, a hard link of its own may go. */
-	if (!r->victim || inode_is_silly(&fs->inodes, r->victim)) {
+	if (!r->victim) {
 		fs_req_start(r, NFS_OP_REMOVE, unlink_done);
 		return;
 	}

@@ -38,6 +38,7 @@ static void rename_ends(struct fs_req *r)
 		 * and that name goes. */
 		inode_renamed(t, r->ino->id, r->name, r->ino2->id, r->name2);
 	}
+	fs_unpin(r);
 	fs_done_status(r);
 }
 
@@ -123,7 +124,7 @@ static void target_linked(struct fs_req *r)
 }
 
 /* Is the target another file than the source, and open? Then its name must
- * not simply be overwritten. */
+ * not simply be overwritten; and if it is not, it must not be opened meanwhile. */
 static void look_at_target(struct fs *fs, struct fs_req *r)
 {
 	struct inode *target = inode_find(&fs->inodes, r->ino2->id, r->name2);
@@ -132,9 +133,8 @@ static void look_at_target(struct fs *fs, struct fs_req *r)
 		return;
 	if (S_ISDIR(target->type))
 		r->emptied = target;
-	else if (target != r->moved && atomic_load(&target->nopen) &&
-		 !inode_is_silly(&fs->inodes, target))
-		r->victim = target;
+	else if (target != r->moved)
+		fs_pin(r, target);
 	else
 		inode_put(&fs->inodes, target, 1);
 }

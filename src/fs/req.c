@@ -202,10 +202,10 @@ struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const str
 	return r;
 }
 
-void fs_opening(struct fs_req *r)
+bool fs_opening(struct fs_req *r)
 {
-	inode_opening(&r->fl->fs->inodes, r->ino);
-	r->opening = true;
+	r->opening = inode_opening(&r->fl->fs->inodes, r->ino);
+	return r->opening;
 }
 
 static void end_opening(struct fs_req *r)
@@ -224,6 +224,7 @@ void fs_req_free(struct fs_req *r)
 
 	if (r->opening)
 		end_opening(r);
+	fs_unpin(r);
 	for (unsigned i = 0; i < 2; i++)
 		if (r->buf[i])
 			slab_put(&fl->lane->slab, r->buf[i]);

@@ -16,6 +16,24 @@
  *        +-- unknown --> fs_put_back sees what there is, and gives the old name back;
  *                        where it cannot, the file stays as .nfsXXXX and the log says so
  *
+ * A name that belongs to nobody's open file is taken away plainly; and so is .nfsXXXX
+ * after the last close, and a hard link of a file that has that name. Nobody here can
+ * say which name is a file's last. So such a call pins the file (inode_pin) until its
+ * reply, or an open could come between: the kernel does not keep open() away from a
+ * name that is being removed, and /proc/self/fd and other hard links need no name.
+ *
+ *   unlink(a), rename(b, a)                  open(a), on any lane
+ *     inode_pin: closed? yes, pinned           inode_opening: pinned? wait, and look again
+ *     REMOVE a ---> executed                     .
+ *     reply: inode_unpin                         OPEN: ESTALE, and the kernel looks a up
+ *                                                again; or there is another name
+ *
+ *     inode_pin: closed? no  <-----------------  inode_opening: not pinned: counted
+ *     LINK, RENAME as above                      OPEN
+ *
+ * Both decide under the inode's lock, so one of them is first. Removals do not wait for
+ * opens: no circle.
+ *
  * A directory counts the names in it (nsilly) and those that are on their way out
  * (nleaving, from the last close to REMOVE's reply). close() does not wait for that,
  * so what needs the directory empty does: fs_silly_note, fs_silly_wait.
@@ -217,10 +235,58 @@ void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
 	start_link(r, r->silly->name, done);
 }
 
-/* ---- waiting until they are gone ---- */
+/* ---- opens, and names that go without a silly one ---- */
 
 #define WAIT_FIRST_MS 1u
 #define WAIT_SHIFT_MAX 4u
+
+static void wait_more(struct fs_req *r)
+{
+	loop_timer_set(r->fl->lane->loop, &r->call.timer, WAIT_FIRST_MS << r->wait.shift);
+	r->wait.shift += r->wait.shift < WAIT_SHIFT_MAX;
+}
+
+void fs_pin(struct fs_req *r, struct inode *ino)
+{
+	if (ino && inode_pin(&r->fl->fs->inodes, ino))
+		r->pinned = ino;
+	else
+		r->victim = ino;
+}
+
+void fs_unpin(struct fs_req *r)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+
+	if (!r->pinned)
+		return;
+	inode_unpin(t, r->pinned);
+	inode_put(t, r->pinned, 1);
+	r->pinned = NULL;
+}
+
+static void on_open_wait(struct loop_timer *t)
+{
+	struct fs_req *r = container_of(t, struct fs_req, call.timer);
+
+	if (!r->req)                    /* interrupted */
+		fs_req_free(r);
+	else if (fs_opening(r))
+		fs_req_start(r, NFS_OP_OPEN, r->done);
+	else
+		wait_more(r);
+}
+
+void fs_open_start(struct fs_req *r, void (*done)(struct fs_req *r))
+{
+	r->done = done;
+	r->call.op = NFS_OP_OPEN;
+	loop_timer_init(&r->call.timer, on_open_wait);
+	on_open_wait(&r->call.timer);
+}
+
+/* ---- waiting until they are gone ---- */
+
 /*
  * The kernel tells of a close later than close() returns: a name whose file still
  * seems to be open may be leaving as well. So long one waits for that.
@@ -249,8 +315,7 @@ static void on_wait(struct loop_timer *t)
 	} else if (!atomic_load(&dir->nleaving) && mono_ns() > r->wait.until_ns) {
 		fs_done_status(r);      /* open, all of them */
 	} else {
-		loop_timer_set(r->fl->lane->loop, t, WAIT_FIRST_MS << r->wait.shift);
-		r->wait.shift += r->wait.shift < WAIT_SHIFT_MAX;
+		wait_more(r);
 	}
 }
 

@@ -41,6 +41,16 @@ static struct inode *get(unsigned n, uint64_t change, uint64_t parent, const cha
 	return inode_get(&t, &fh, &a, parent, name, name ? strlen(name) : 0);
 }
 
+static struct inode *find_open(struct inode_table *tab, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(tab, parent, name);
+
+	if (!ino || atomic_load(&ino->nopen))
+		return ino;
+	inode_put(tab, ino, 1);
+	return NULL;
+}
+
 Test(inode, one_for_each_handle, .init = setup, .fini = teardown)
 {
 	struct inode *a = get(1, 1, 7, "a"), *b = get(2, 1, 7, "b");
@@ -106,29 +116,29 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG };
 	struct inode *a = get(1, 1, 7, "a");
 
-	cr_assert_null(inode_find_open(&t, 7, "a"), "not open");
+	cr_assert_null(find_open(&t, 7, "a"), "not open");
 	inode_open(&t, a, &attr);
-	cr_assert_eq(inode_find_open(&t, 7, "a"), a);
+	cr_assert_eq(find_open(&t, 7, "a"), a);
 	inode_put(&t, a, 1);
-	cr_assert_null(inode_find_open(&t, 8, "a"), "another directory");
-	cr_assert_null(inode_find_open(&t, 7, "b"));
+	cr_assert_null(find_open(&t, 8, "a"), "another directory");
+	cr_assert_null(find_open(&t, 7, "b"));
 
 	inode_renamed(&t, 7, "a", 8, "b");
-	cr_assert_null(inode_find_open(&t, 7, "a"));
-	cr_assert_eq(inode_find_open(&t, 8, "b"), a);
+	cr_assert_null(find_open(&t, 7, "a"));
+	cr_assert_eq(find_open(&t, 8, "b"), a);
 	inode_put(&t, a, 1);
 
 	/* Looked up under another name: a hard link. */
 	inode_put(&t, get(1, 1, 9, "c"), 1);
-	cr_assert_eq(inode_find_open(&t, 9, "c"), a);
+	cr_assert_eq(find_open(&t, 9, "c"), a);
 	inode_put(&t, a, 1);
 
 	inode_open(&t, a, &attr);
 	cr_assert_null(inode_close(&t, a));
-	cr_assert_eq(inode_find_open(&t, 9, "c"), a, "still open once");
+	cr_assert_eq(find_open(&t, 9, "c"), a, "still open once");
 	inode_put(&t, a, 1);
 	cr_assert_null(inode_close(&t, a));
-	cr_assert_null(inode_find_open(&t, 9, "c"));
+	cr_assert_null(find_open(&t, 9, "c"));
 	inode_put(&t, a, 1);
 	cr_assert_eq(t.count, 0);
 }
@@ -145,13 +155,13 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	inode_renamed(&t, 7, "tmp", 7, "final");
 	cr_assert_null(inode_find(&t, 7, "tmp"));
 	inode_open(&t, a, &attr);
-	cr_assert_eq(inode_find_open(&t, 7, "final"), a);
+	cr_assert_eq(find_open(&t, 7, "final"), a);
 	inode_put(&t, a, 1);
 	/* The name is another's by now: the one seen last has it. */
 	b = get(2, 1, 7, "final");
 	cr_assert_eq(inode_find(&t, 7, "final"), b);
 	inode_put(&t, b, 1);
-	cr_assert_null(inode_find_open(&t, 7, "final"), "and that is not open");
+	cr_assert_null(find_open(&t, 7, "final"), "and that is not open");
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
@@ -169,7 +179,7 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	inode_open(&t, a, &attr);
 	inode_unnamed(&t, 7, "b");
 	cr_assert_null(inode_find(&t, 7, "b"));
-	cr_assert_eq(inode_find_open(&t, 7, "a"), a);
+	cr_assert_eq(find_open(&t, 7, "a"), a);
 	inode_put(&t, a, 1);
 	/* Renamed over: the name is the other's, and not in two places. */
 	b = get(2, 1, 9, "n");
@@ -201,11 +211,14 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 
 	strcpy(s->name, ".nfs1");
 	cr_assert(!inode_set_silly(&t, a, 7, "a", s), "not open: it stays the caller's");
+	cr_assert(!inode_opening(&t, a), "until it is gone");
+	silly_free(&t, s);
+	s = calloc(1, sizeof(*s));
+	strcpy(s->name, ".nfs1");
 	inode_open(&t, a, &attr);
 	cr_assert(inode_set_silly(&t, a, 7, "a", s));
-	cr_assert(inode_is_silly(&t, a));
 	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
-	cr_assert_eq(inode_find_open(&t, 7, ".nfs1"), a);
+	cr_assert_eq(find_open(&t, 7, ".nfs1"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(inode_find(&t, 7, "a"));
 	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
@@ -213,8 +226,14 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	cr_assert(inode_set_silly(&t, a, 7, "a", s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
 	inode_put(&t, get(1, 1, 7, "whatever"), 1);
+	cr_assert(inode_pin(&t, a), "it has the other name");
+	inode_unpin(&t, a);
 	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
-	free(s);
+	cr_assert(!inode_opening(&t, a), "and its name may be the last one");
+	silly_free(&t, s);
+	cr_assert(inode_opening(&t, a));
+	cr_assert(!inode_pin(&t, a), "open, without another name");
+	cr_assert_null(inode_close(&t, a));
 	inode_put(&t, a, 1);
 }
 
@@ -336,7 +355,7 @@ static void *worker(void *arg)
 		a = get(n, n, n % 3, name);
 		if (rand_r(&seed) % 4 == 0) {
 			inode_open(&t, a, &attr);
-			f = inode_find_open(&t, n % 3, name);
+			f = find_open(&t, n % 3, name);
 			if (f)
 				inode_put(&t, f, 1);
 			free(inode_close(&t, a));

@@ -41,10 +41,8 @@ static bool killed;                     /* a process, with a call under way */
 /* What this machine makes of each object. */
 static struct {
 	unsigned opens;                 /* open(2) has returned, close(2) has not been called */
-	unsigned opening;               /* it has been called */
 	bool unwanted;                  /* its name was to go, or to be taken */
-	unsigned plain;                 /* calls that have found it closed, and take its name... */
-	bool raced;                     /* ...and it has been opened meanwhile: too late */
+	bool raced;                     /* by what a killed process left: too late */
 } seen[OBJS];
 
 static int look(int dir, const char *name)
@@ -317,9 +315,28 @@ static void serve(enum fate fate)
 	reply(&sent[0]);
 }
 
+/* Opens that wait for what takes a name away look again, without the time that they
+ * would let pass. False: there are none. */
+static bool open_waits(void)
+{
+	list_for_each_safe(n, tmp, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (!r->req || r->call.op != NFS_OP_OPEN || r->opening)
+			continue;
+		loop_timer_clear(&r->call.timer);
+		r->call.timer.fn(&r->call.timer);
+		flush();
+		return true;
+	}
+	return false;
+}
+
 static void serve_all(void)
 {
-	while (nsent) {
+	while (nsent || open_waits()) {
+		if (!nsent)
+			continue;
 		if (!sent[0].executed)
 			execute(&sent[0], WORKS);
 		reply(&sent[0]);
@@ -332,7 +349,7 @@ static struct ask {
 	uint64_t unique;
 	uint32_t opcode;
 	bool answered, counted;
-	bool names, plain;              /* takes a name away; of a file that is closed */
+	bool names;                     /* takes a name away */
 	int error;
 	int from, to, obj, old;         /* directories; file at the name, and at the new one */
 	char name[8], newname[8];
@@ -363,8 +380,6 @@ static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata
 		/* The kernel does not know when its name will change. */
 		if (a->names && a->error == -EINTR)
 			seen[a->obj].raced = true;
-		if (a->plain && a->error != -EINTR)
-			seen[a->old].plain--;
 		if (a->opcode == FUSE_LOOKUP && !h->error)
 			memcpy(&found, iov[1].iov_base, sizeof(found));
 		if (a->opcode == FUSE_OPEN && !h->error)
@@ -424,8 +439,6 @@ static struct ask *start_open(int dir, const char *name)
 	struct ask *a = ask(FUSE_OPEN, node, &in, sizeof(in));
 
 	a->obj = obj;
-	seen[obj].raced |= seen[obj].plain;
-	seen[obj].opening++;
 	return a;
 }
 
@@ -440,16 +453,6 @@ static void start_close(struct ask *opened)
 	nasks--;
 }
 
-static void takes_name(struct ask *a)
-{
-	a->names = true;
-	a->plain = a->old >= 0 && !a->answered && !seen[a->old].opens && !seen[a->old].opening;
-	for (unsigned i = 0; a->old >= 0 && i < tree.n; i++)
-		a->plain |= !a->answered && tree.e[i].obj == a->old && silly(tree.e[i].name);
-	if (a->plain)
-		seen[a->old].plain++;
-}
-
 static struct ask *start_unlink(int dir, const char *name)
 {
 	int obj = at(dir, name);
@@ -461,7 +464,7 @@ static struct ask *start_unlink(int dir, const char *name)
 	a->obj = a->old = obj;
 	strcpy(a->name, name);
 	strcpy(a->newname, name);
-	takes_name(a);
+	a->names = true;
 	return a;
 }
 
@@ -486,7 +489,7 @@ static struct ask *start_rename(int dir, const char *name, int newdir, const cha
 	a->old = old;
 	strcpy(a->name, name);
 	strcpy(a->newname, newname);
-	takes_name(a);
+	a->names = true;
 	return a;
 }
 
@@ -497,7 +500,6 @@ static struct ask *opened(int dir, const char *name)
 	serve_all();
 	cr_assert(a->answered && !a->error);
 	a->counted = true;
-	seen[a->obj].opening--;
 	seen[a->obj].opens++;
 	return a;
 }
@@ -741,7 +743,6 @@ static void see_answers(void)
 
 		if (a->answered && a->opcode == FUSE_OPEN && !a->counted) {
 			a->counted = true;
-			seen[a->obj].opening--;
 			seen[a->obj].opens += !a->error;
 			if (a->error)
 				a->opcode = 0;
@@ -825,6 +826,8 @@ static void any_order(unsigned which)
 			reply(s);
 		else if (kills && !roll(20))
 			some_kill();
+		else if (!roll(20))
+			open_waits();
 		else
 			some_request(others);
 		see_answers();
@@ -847,6 +850,88 @@ Test(fs_remove, any_order)
 {
 	for (unsigned i = 0; i < 1000; i++)
 		any_order(i);
+}
+
+/* ---- opens that come while the name goes ---- */
+
+static uint64_t node_of(const struct ask *opened)
+{
+	struct fuse_file_info fi = { .fh = opened->handle };
+	struct file *f = fs_file_get(&fs, &fi);
+	uint64_t node = f->ino->id;
+
+	fs_file_put(fl, f);
+	return node;
+}
+
+static struct ask *open_node(uint64_t node, int obj)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	struct ask *a = ask(FUSE_OPEN, node, &in, sizeof(in));
+
+	a->obj = obj;
+	return a;
+}
+
+/* Nothing is sent before that call's reply; then OPEN finds no file. */
+static void open_is_late(enum nfs_op op, uint64_t node, int obj)
+{
+	struct ask *a = open_node(node, obj);
+
+	run_loop(3);
+	cr_assert(!the_call(NFS_OP_OPEN) && !a->answered, "OPEN is sent into what removes it");
+	execute(the_call(op), WORKS);
+	run_loop(3);
+	cr_assert_null(the_call(NFS_OP_OPEN));
+	reply(the_call(op));
+	serve_all();
+	cr_assert(a->answered);
+	cr_assert_eq(a->error, -ESTALE, "error %d", a->error);
+}
+
+Test(fs_remove, open_during_a_plain_removal, .init = setup, .fini = teardown)
+{
+	int obj = new_file(DIR1, "a"), target = new_file(DIR1, "c");
+	uint64_t node = lookup(DIR1, "a"), target_node = lookup(DIR1, "c");
+
+	start_unlink(DIR1, "a");
+	open_is_late(NFS_OP_REMOVE, node, obj);
+	new_file(DIR2, "b");
+	start_rename(DIR2, "b", DIR1, "c");
+	open_is_late(NFS_OP_RENAME, target_node, target);
+}
+
+/* What the last close removes is a name as any other. */
+Test(fs_remove, open_after_the_last_close, .init = setup, .fini = teardown)
+{
+	int obj = new_file(DIR1, "a");
+	struct ask *o = opened(DIR1, "a");
+	uint64_t node = node_of(o);
+
+	start_unlink(DIR1, "a");
+	serve_all();
+	start_close(o);
+	execute(the_call(NFS_OP_CLOSE), WORKS);
+	reply(the_call(NFS_OP_CLOSE));
+	open_is_late(NFS_OP_REMOVE, node, obj);
+}
+
+/* One that waits, and is killed, is nobody's. */
+Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
+{
+	int obj = new_file(DIR1, "a");
+	uint64_t node = lookup(DIR1, "a");
+
+	start_unlink(DIR1, "a");
+	open_node(node, obj);
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (r->call.op == NFS_OP_OPEN)
+			fs_reply_err(r, EINTR);
+	}
+	run_loop(20);
+	serve_all();
 }
 
 /* ---- directories that are about to be empty ---- */
