@@ -22,7 +22,7 @@ static void put_channel(void)
 	puts_of(7, 0, 1 << 20, server.maxresp, 4096, server.maxops, server.slots, 0);
 }
 
-/* OPEN of a lane's, with GETATTR behind it. */
+/* OPEN of a lane's, with ACCESS and GETATTR behind it. */
 static uint32_t lane_open(void)
 {
 	note('O');
@@ -87,10 +87,14 @@ static void on_file(const uint32_t *w, uint32_t numops)
 	}
 	if (status)
 		return;
+	if (op == OP_ACCESS)
+		puts_of(4, op, 0, 0x21, 0x21);
 	if (op == OP_OPEN) {
 		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
 		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
 	}
+	if (op == OP_OPEN && numops > 3)
+		puts_of(4, OP_ACCESS, 0, 0x21, 0x21);
 	if (op == OP_GETATTR || numops > 3)
 		put_attrs(server.late_attrs && server.late_attrs--);
 }

@@ -125,6 +125,13 @@ static void m_mode_only(void)
 	M(2, 0, 2, 4, 0640);
 }
 
+/* May it be read, may it be run: and what it is. */
+static void m_look(void)
+{
+	M(3, 0x21);
+	m_getattr();
+}
+
 static void m_open_args(uint32_t access)
 {
 	M(18, 0, access | 0x400, 0);            /* WANT_NO_DELEG */
@@ -283,28 +290,28 @@ Test(nfs4, arguments_of_open)
 		struct nfs_call c = call(NFS_OP_OPEN);
 
 		c.file.flags = t[i].flags;
-		m_args(4, true);
+		m_args(5, true);
 		m_open_args(t[i].access);
 		M(0, 4);                /* NOCREATE, CLAIM_FH */
-		m_getattr();
+		m_look();
 		ARGS(c);
 	}
-	m_args(5, true);
+	m_args(6, true);
 	m_open_args(3);
 	M(1, 0);                        /* CREATE, UNCHECKED */
 	m_mode_only();
 	M(0);                           /* CLAIM_NULL */
 	m_str("name");
 	M(10);
-	m_getattr();
+	m_look();
 	ARGS(call_create(O_RDWR));
 
-	m_args(5, true);
+	m_args(6, true);
 	m_open_args(3);
 	M(1, 0, 2, 0x10, 2, 12, 0, 0, 0640, 0);         /* with a size of 0 */
 	m_str("name");
 	M(10);
-	m_getattr();
+	m_look();
 	ARGS(call_create(O_RDWR | O_TRUNC));
 
 	m_args(5, true);
@@ -420,6 +427,13 @@ static void m_getattr_res(void)
 	m_stat_fattr();
 }
 
+static void m_look_res(uint32_t supported, uint32_t access)
+{
+	m_op(3);
+	M(supported, access);
+	m_getattr_res();
+}
+
 /* attrset's second word: what the server has set. */
 static void m_open_res(uint32_t set)
 {
@@ -502,12 +516,12 @@ static void good_reply(enum nfs_op op)
 		break;
 	case NFS_OP_OPEN:
 		m_open_res(0);
-		m_getattr_res();
+		m_look_res(0x21, 0x21);
 		break;
 	case NFS_OP_CREATE:
 		m_open_res(2);
 		m_getfh_res();
-		m_getattr_res();
+		m_look_res(0x21, 0x21);
 		break;
 	case NFS_OP_CLOSE:
 		m_op(4);
@@ -688,8 +702,79 @@ Test(nfs4, open_delegations)
 		m_open_res(0);
 		m_trunc(m_len() - 4);
 		m_words(t[i].w, t[i].n);
-		m_getattr_res();
+		m_look_res(0x21, 0x21);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+	}
+}
+
+/* What the server lets OPEN through for, and what is made of it. change_info says
+ * whether a create has made the file. */
+Test(nfs4, open_goes_by_access)
+{
+	static const struct {
+		int flags;
+		bool exec, create, same;
+		uint32_t supported, access;
+		int rc;
+	} t[] = {
+		{ O_RDONLY, 0, 0, 0, 0x21, 0x21, 0 }, { O_RDONLY, 0, 0, 0, 0x21, 0x01, 0 },
+		{ O_RDONLY, 0, 0, 0, 0x21, 0x20, -EACCES }, { O_RDONLY, 0, 0, 0, 0x21, 0, -EACCES },
+		{ O_RDWR, 0, 0, 0, 0x21, 0x20, -EACCES }, { O_WRONLY, 0, 0, 0, 0x21, 0x20, 0 },
+		{ O_WRONLY, 0, 0, 0, 0x21, 0, 0 },
+		{ O_RDONLY, 1, 0, 0, 0x21, 0x20, 0 }, { O_RDONLY, 1, 0, 0, 0x21, 0x01, -EACCES },
+		/* It cannot tell. */
+		{ O_RDONLY, 0, 0, 0, 0x20, 0x20, 0 }, { O_RDONLY, 1, 0, 0, 0, 0, 0 },
+		/* Just made, and of a mode that lets nobody in. */
+		{ O_RDWR, 0, 1, 0, 0x21, 0, 0 }, { O_RDWR, 0, 1, 0, 0x21, 0x20, 0 },
+		{ O_RDWR, 0, 1, 1, 0x21, 0, 0 },
+		/* It was there. */
+		{ O_RDWR, 0, 1, 1, 0x21, 0x20, -EACCES }, { O_RDWR, 0, 1, 1, 0x21, 0x21, 0 },
+		{ O_WRONLY, 0, 1, 1, 0x21, 0x20, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = t[i].create ? call_create(t[i].flags) : call(NFS_OP_OPEN);
+
+		c.file.flags = t[i].flags;
+		c.file.exec = t[i].exec;
+		m_res();
+		m_open_res(2);
+		/* change_info: after, its low word; behind it flags, attrset, delegation */
+		if (t[i].same)
+			m_set(m_len() - 6 * 4, 1);
+		if (t[i].create)
+			m_getfh_res();
+		m_look_res(t[i].supported, t[i].access);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		cr_assert(c.open, "refused or not, there is one to be closed");
+		done_with(&c);
+	}
+}
+
+/* It comes when it is asked for by itself, too. */
+Test(nfs4, open_goes_by_late_access)
+{
+	for (unsigned create = 0; create < 2; create++) {
+		struct nfs_call c = create ? call_create(O_RDWR) : call(NFS_OP_OPEN);
+
+		m_res();
+		m_open_res(2);
+		m_set(m_len() - 6 * 4, 1);
+		if (create)
+			m_getfh_res();
+		m_look_res(0x21, 0x21);
+		m_fail_at(3 + create, 10008);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_LATER);
+		m_seq_args(4, false);
+		M(22);
+		m_opaque(create ? "new handle" : "fhand", create ? 10 : 5);
+		m_look();
+		ARGS(c);
+		m_res();
+		m_look_res(0x21, 0x20);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EACCES);
+		cr_assert(c.open);
 		done_with(&c);
 	}
 }
@@ -1337,9 +1422,9 @@ static struct nfs_call interrupted(enum nfs_op op, unsigned at, uint32_t status)
 Test(nfs4, no_effect_twice)
 {
 	static const uint32_t statuses[] = { 10008, 10066, 10067 };
-	static const struct { enum nfs_op op; unsigned at; enum { LOOK, FILE_ATTR, NEW_ATTR } rest; } t[] = {
-		{ NFS_OP_SETATTR, 3, FILE_ATTR }, { NFS_OP_OPEN, 3, FILE_ATTR },
-		{ NFS_OP_CREATE, 4, NEW_ATTR },
+	static const struct { enum nfs_op op; unsigned at; enum { LOOK, FILE_ATTR, NEW_ATTR, MAY } rest; } t[] = {
+		{ NFS_OP_SETATTR, 3, FILE_ATTR }, { NFS_OP_OPEN, 3, MAY }, { NFS_OP_OPEN, 4, MAY },
+		{ NFS_OP_CREATE, 4, NEW_ATTR }, { NFS_OP_CREATE, 5, NEW_ATTR },
 		{ NFS_OP_MKDIR, 3, LOOK }, { NFS_OP_MKDIR, 4, NEW_ATTR },
 		{ NFS_OP_SYMLINK, 3, LOOK }, { NFS_OP_SYMLINK, 4, NEW_ATTR },
 		{ NFS_OP_MKNOD, 3, LOOK }, { NFS_OP_MKNOD, 4, NEW_ATTR },
@@ -1360,12 +1445,20 @@ Test(nfs4, no_effect_twice)
 		case NEW_ATTR:
 			m_rest_of_new();
 			break;
+		case MAY:
+			m_args(4, false);
+			m_look();
+			break;
 		}
 		ARGS(c);
 		good_reply(t[k].rest == LOOK ? NFS_OP_LOOKUP : NFS_OP_GETATTR);
+		if (t[k].rest == MAY) {
+			m_res();
+			m_look_res(0x21, 0x21);
+		}
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		expect_stat(&c.attr);
-		if (t[k].rest != FILE_ATTR)
+		if (t[k].rest == LOOK || t[k].rest == NEW_ATTR)
 			cr_assert(c.out_fh.len == 10 && !memcmp(c.out_fh.data, "new handle", 10));
 		done_with(&c);
 	}

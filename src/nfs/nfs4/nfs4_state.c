@@ -26,7 +26,7 @@
 #include <sys/random.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR };
+enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
 #define VERIFIER vdata[1]       /* of an exclusive create: one for all its sendings */
 #define OWNER    vdata[2]
 
@@ -115,16 +115,31 @@ static void pick_owner(struct nfs_call *c)
 		c->OWNER = atomic_fetch_add(&nfs4_of(c)->next_owner, 1) + 1;
 }
 
+/* Who may not write is refused by OPEN. Who may not read is let through if he may
+ * execute, as servers cannot tell what for (RFC 8881, section 6.2.1.3.1); that those
+ * bytes are for running only is the client's part, and ACCESS tells them apart. */
+static bool_t put_look(XDR *x)
+{
+	ACCESS4args a = { .access = ACCESS4_READ | ACCESS4_EXECUTE };
+
+	return nfs4_put_op(x, OP_ACCESS) && xdr_ACCESS4args(x, &a) && nfs4_put_getattr(x);
+}
+
+static bool_t encode_look(struct nfs_call *c, XDR *x, const struct nfs_fh *fh)
+{
+	return nfs4_begin(c, x, 4, false, fh) && put_look(x);
+}
+
 static bool_t encode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4args a;
 
-	if (c->step == STEP_GETATTR)
-		return nfs4_encode_getattr(c, x, c->fh);
+	if (c->step == STEP_ACCESS)
+		return encode_look(c, x, c->fh);
 	pick_owner(c);
 	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
 	a.claim.claim = CLAIM_FH;
-	return nfs4_begin(c, x, 4, true, c->fh) && put_open(x, &a) && nfs4_put_getattr(x);
+	return nfs4_begin(c, x, 5, true, c->fh) && put_open(x, &a) && put_look(x);
 }
 
 static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
@@ -147,13 +162,46 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	return 0;
 }
 
+static bool is_refused(const struct nfs_call *c, const ACCESS4resok *a)
+{
+	uint32_t wanted = c->file.exec ? ACCESS4_EXECUTE :
+			  (c->file.flags & O_ACCMODE) == O_WRONLY ? 0 : ACCESS4_READ;
+
+	/* A create may have made it, whatever change_info says: by a clock that is too
+	 * coarse, or by an earlier sending. So only what is there to be run is kept. */
+	if (c->op == NFS_OP_CREATE && !(a->access & ACCESS4_EXECUTE))
+		return false;
+	return wanted & a->supported & ~a->access;
+}
+
+/* created: its maker has it open for what he wanted, whatever mode he gave it. */
+static int get_look(struct nfs_call *c, XDR *x, bool created)
+{
+	ACCESS4res r;
+
+	if (nfs4_get_op(x, OP_ACCESS) || !xdr_ACCESS4res(x, &r))
+		return -EBADMSG;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	if (!created && is_refused(c, &r.ACCESS4res_u.resok4))
+		return -EACCES;
+	return nfs4_get_attr(c, x);
+}
+
+static int decode_look(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs4_check(c, x);
+
+	return rc ? rc : get_look(c, x, false);
+}
+
 static int decode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
 	int rc;
 
-	if (c->step == STEP_GETATTR)
-		return nfs4_decode_getattr(c, x);
+	if (c->step == STEP_ACCESS)
+		return decode_look(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
@@ -161,8 +209,8 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		rc = take_open(c, c->fh, &r);
 	if (rc)
 		return rc;
-	nfs4_goes_on_at(c, STEP_GETATTR);
-	return nfs4_get_attr(c, x);
+	nfs4_goes_on_at(c, STEP_ACCESS);
+	return get_look(c, x, false);
 }
 
 /* stateid, change, flags, attrset, and a delegation should one come although
@@ -172,7 +220,7 @@ static int decode_open(struct nfs_call *c, XDR *x)
 static uint32_t open_max(const struct nfs_call *c)
 {
 	(void)c;
-	return V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_GETATTR_XDR;
+	return V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR;
 }
 
 const struct nfs_opdef nfs4_op_open = {
@@ -243,14 +291,17 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 		return encode_set(c, x);
 	if (c->step == STEP_GETATTR)
 		return nfs4_encode_getattr(c, x, &c->out_fh);
+	if (c->step == STEP_ACCESS)
+		return encode_look(c, x, &c->out_fh);
 	pick_owner(c);
 	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
 	a.openhow.opentype = OPEN4_CREATE;
 	a.claim.claim = CLAIM_NULL;
 	a.claim.open_claim4_u.file = nfs_ref_str(c->name);
+	/* What an exclusive create opens is new, or ours. */
 	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
-	       nfs4_begin(c, x, 5, true, c->fh) && put_open(x, &a) &&
-	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+	       nfs4_begin(c, x, exclusive(c) ? 5 : 6, true, c->fh) && put_open(x, &a) &&
+	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x));
 }
 
 /* The file is there and open: whatever this says, the create has succeeded, once
@@ -282,18 +333,39 @@ static int decode_rest(struct nfs_call *c, XDR *x)
 	return rc < 0 && c->has_attr ? 0 : rc;
 }
 
+static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
+{
+	bool set = set_is_needed(c, &ok->attrset);
+	int rc;
+
+	c->file.created = true;
+	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
+	rc = nfs4_get_attr(c, x);
+	return rc ? rc : set ? NFS_NEXT : 0;
+}
+
+/* The name may be of a file that others have made meanwhile. */
+static int decode_unchecked(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
+{
+	bool created = ok->cinfo.before != ok->cinfo.after;
+
+	nfs4_goes_on_at(c, created ? STEP_GETATTR : STEP_ACCESS);
+	return get_look(c, x, created);
+}
+
 /* GETFH told to come later: the OPEN is sent again, by the same owner and with the
  * same verifier. A LOOKUP of the name might find another file than the stateid's. */
 static int decode_create(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
-	bool set;
 	int rc;
 
 	if (c->step == STEP_SETATTR)
 		return decode_set(c, x);
 	if (c->step == STEP_GETATTR)
 		return decode_rest(c, x);
+	if (c->step == STEP_ACCESS)
+		return decode_look(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
@@ -303,11 +375,8 @@ static int decode_create(struct nfs_call *c, XDR *x)
 		rc = take_open(c, &c->out_fh, &r);
 	if (rc)
 		return rc;
-	c->file.created = exclusive(c);
-	set = exclusive(c) && set_is_needed(c, &r.OPEN4res_u.resok4.attrset);
-	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
-	rc = nfs4_get_attr(c, x);
-	return rc ? rc : set ? NFS_NEXT : 0;
+	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
+			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
 }
 
 const struct nfs_opdef nfs4_op_create = {
