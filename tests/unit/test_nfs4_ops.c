@@ -856,6 +856,40 @@ Test(nfs4, close_of_what_is_gone)
 	}
 }
 
+/* GETFH fails behind an OPEN that has created: the engine makes a CLOSE of the call,
+ * and the file is found by its name. */
+Test(nfs4, close_of_what_has_no_handle)
+{
+	static const struct { unsigned at; uint32_t status; int rc; } t[] = {
+		{ 0, 0, 0 }, { 2, 2, -ENOENT }, { 2, 10008, NFS_LATER }, { 3, 10025, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_create(O_RDWR);
+
+		good_reply(NFS_OP_CREATE);
+		m_fail_at(3, 10006);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+		cr_assert_not_null(c.open);
+		cr_assert_not(nfs4_is_ours(c.open), "nothing that recovery could open");
+		c.op = NFS_OP_CLOSE;
+		c.step = 0;
+		m_args(4, true);
+		M(15);
+		m_str("name");
+		M(4, 0, 0, STATEID_WORDS);
+		ARGS(c);
+		m_res();
+		m_op(15);
+		m_op(4);
+		M(0xffffffff, 0, 0, 0);
+		if (t[i].at)
+			m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+	}
+}
+
 Test(nfs4, reopen)
 {
 	static const struct { uint32_t status; bool reclaim; int rc; } t[] = {
@@ -930,7 +964,7 @@ static const struct failure failures[] = {
 /* What OPEN has opened is there to be closed, whatever fails after it. */
 static void expect_open(const struct nfs_call *c, unsigned at)
 {
-	bool made = (c->op == NFS_OP_OPEN && at > 2) || (c->op == NFS_OP_CREATE && at > 3);
+	bool made = (c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE) && at > 2;
 
 	if (made)
 		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&n4.opens));
@@ -1417,6 +1451,19 @@ static struct nfs_call interrupted(enum nfs_op op, unsigned at, uint32_t status)
 	cr_assert_eq(play_reply(&c, def_of(op)), status == 10008 ? NFS_LATER : NFS_AGAIN,
 		     "%s, operation %u", def_of(op)->name, at);
 	return c;
+}
+
+/* Told to come later by GETFH: the OPEN that is sent again gets the same open. */
+Test(nfs4, an_open_that_is_late_for_its_handle)
+{
+	struct nfs_call c = interrupted(NFS_OP_CREATE, 3, 10008);
+	struct nfs_open *o = c.open;
+
+	cr_assert(o && !nfs4_is_ours(o) && c.step == 0);
+	good_reply(NFS_OP_CREATE);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.open == o && nfs4_is_ours(o) && o->fh.len == 10);
+	done_with(&c);
 }
 
 Test(nfs4, no_effect_twice)

@@ -5,7 +5,7 @@
  *
  * The opens of the mount are on one list for recovery:
  *
- *   OPEN's reply      listed, and settled when the lane has written the stateid:
+ *   OPEN's reply      listed, and settled when the lane has stateid and handle:
  *        |            recovery may have it, and write that while the lanes hold. No
  *        |            lane does from here on: what is missing of the COMPOUND is
  *        |            asked for without the OPEN
@@ -72,7 +72,8 @@ static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, ui
 	if (!o)
 		return NULL;
 	o->refs = 1;
-	o->fh = *fh;
+	if (fh)
+		o->fh = *fh;
 	o->cred = *c->cred;
 	o->access = access;
 	o->owner = c->OWNER;
@@ -149,8 +150,8 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 	return r->status ? nfs4_error(c, r->status) : 0;
 }
 
-/* Open from here on: whatever fails after this, the engine closes it, and what is
- * sent again is sent without the OPEN. */
+/* Open from here on: whatever fails after this, the engine closes it. fh NULL: what
+ * was opened is not known yet, and so nothing for recovery. */
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
 	if (!c->open)
@@ -158,7 +159,7 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
-	atomic_store(&c->open->settled, true);
+	atomic_store(&c->open->settled, fh != NULL);
 	return 0;
 }
 
@@ -370,11 +371,13 @@ static int decode_create(struct nfs_call *c, XDR *x)
 	if (!rc)
 		rc = get_open(c, x, &r);
 	if (!rc)
-		rc = nfs4_get_fh(c, x);
+		rc = take_open(c, NULL, &r);
 	if (!rc)
-		rc = take_open(c, &c->out_fh, &r);
+		rc = nfs4_get_fh(c, x);
 	if (rc)
 		return rc;
+	c->open->fh = c->out_fh;
+	atomic_store(&c->open->settled, true);
 	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
 			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
 }
@@ -389,6 +392,21 @@ const struct nfs_opdef nfs4_op_create = {
 /* FREE_STATEID: the server has revoked it, and keeps it until it hears that we know. */
 enum { STEP_CLOSE, STEP_FREE };
 
+/* An open without a handle: of a create that the server could not give one for, by
+ * whose directory and name it is found. If that is another file's by now, it says that
+ * the stateid is not that file's: then this open ends with the mount. */
+static bool is_nameless(const struct nfs_call *c)
+{
+	return c->open->fh.len == 0;
+}
+
+static bool_t put_file(struct nfs_call *c, XDR *x)
+{
+	return is_nameless(c) ? nfs4_begin(c, x, 4, true, c->fh) &&
+				nfs4_put_name(x, OP_LOOKUP, c->name) :
+				nfs4_begin(c, x, 3, true, &c->open->fh);
+}
+
 static bool_t encode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4args a = { .open_stateid = nfs4_stateid(c->open) };
@@ -396,8 +414,7 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 	if (c->step == STEP_FREE)
 		return nfs4_put_free(c, x, &c->open->stateid);
 	atomic_store(&c->open->closing, true);
-	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_CLOSE) &&
-	       xdr_CLOSE4args(x, &a);
+	return put_file(c, x) && nfs4_put_op(x, OP_CLOSE) && xdr_CLOSE4args(x, &a);
 }
 
 static int decode_close(struct nfs_call *c, XDR *x)
@@ -408,6 +425,8 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	if (c->step == STEP_FREE)
 		return nfs4_get_free(c, x);
 	rc = nfs4_check(c, x);
+	if (!rc && is_nameless(c))
+		rc = nfs4_get_status(c, x, OP_LOOKUP);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
@@ -431,7 +450,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 static uint32_t close_max(const struct nfs_call *c)
 {
 	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 16;
+	return V4_PREFIX_XDR + 2 * V4_OP_XDR + 16;
 }
 
 const struct nfs_opdef nfs4_op_close = {
