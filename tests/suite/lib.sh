@@ -20,6 +20,10 @@ SERVER_WORK=$EXPORT/$CASE
 
 # Limits are a guard against what never comes: on a busy machine anything takes its time.
 
+# amount HERE GUEST - sets REPLY to how much is to be done: in a guest, which is
+# emulated, everything takes ten times as long.
+amount() { case $NFSRDMA_FABRIC in rxe|siw) REPLY=$2 ;; *) REPLY=$1 ;; esac; }
+
 # gone PID - waits until a process has ended. False: not in a minute.
 gone() {
 	local i
