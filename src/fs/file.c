@@ -203,6 +203,13 @@ void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 /* ---- read ---- */
 
+/* Past the page cache: the kernel says then whose read it is. What a mapping reads
+ * comes by way of the pages, however the file was opened. */
+static bool reads_direct(const struct fuse_file_info *fi)
+{
+	return (fi->flags & O_DIRECT) && fi->lock_owner;
+}
+
 static void read_done(struct fs_req *r);
 
 static void read_more(struct fs_req *r)
@@ -309,7 +316,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	r->size = size;
 	r->call.open = r->file->open;
 	r->call.io.offset = (uint64_t)off;
-	if (!(fi->flags & O_DIRECT))
+	if (!reads_direct(fi))
 		inode_paged(r->ino);
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
 		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);

@@ -298,13 +298,21 @@ static void ask(uint32_t opcode, const void *body, size_t len)
 	ask_with(opcode, body, len, 0, 0);
 }
 
-static void ask_read(uint64_t off, uint32_t size)
+static void ask_read_as(uint64_t off, uint32_t size, uint32_t flags, uint64_t owner)
 {
-	struct fuse_read_in in = { .fh = fh, .offset = off, .size = size };
+	struct fuse_read_in in = {
+		.fh = fh, .offset = off, .size = size, .flags = flags, .lock_owner = owner,
+		.read_flags = owner ? FUSE_READ_LOCKOWNER : 0,
+	};
 
 	ask(FUSE_READ, &in, sizeof(in));
 	cr_assert_eq(answer.count, 1, "one answer");
 	cr_assert_eq(srv.answered, srv.n, "all that was expected");
+}
+
+static void ask_read(uint64_t off, uint32_t size)
+{
+	ask_read_as(off, size, 0, 0);
 }
 
 static void ask_write_as(uint64_t off, uint32_t size, uint32_t flags, uint32_t write_flags)
@@ -675,6 +683,19 @@ Test(fs_data, direct_write_past_pages)
 	cr_assert_eq(notice.what.off, -1, "nothing that waits for pages");
 	write_direct(8192);
 	cr_assert_eq(notice.count, 2);
+}
+
+/* read() of a direct open names its owner; a mapping of it has pages, and does not. */
+Test(fs_data, mapping_of_a_direct_open_makes_pages)
+{
+	expect_read(0, 4096, 4096, false);
+	ask_read_as(0, 4096, O_RDWR | O_DIRECT, 0x1234);
+	write_direct(0);
+	cr_assert_eq(notice.count, 0, "a direct read");
+	expect_read(0, 4096, 4096, false);
+	ask_read_as(0, 4096, O_RDWR | O_DIRECT, 0);
+	write_direct(0);
+	cr_assert_eq(notice.count, 1);
 }
 
 Test(fs_data, buffered_write_makes_pages)
