@@ -15,6 +15,13 @@ static struct ibv_sge to_ibv(const struct fab_sge *s)
 	return (struct ibv_sge){ .addr = (uintptr_t)s->mem, .length = s->len, .lkey = s->lkey };
 }
 
+/* An errno, as it should be, or its negative: some devices' libraries (libsiw) hand on
+ * what they have. */
+static int minus(int err)
+{
+	return err > 0 ? -err : err;
+}
+
 int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 {
 	struct ibv_sge s = to_ibv(sge);
@@ -24,7 +31,7 @@ int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 
 	if (c->down)
 		return -ENOTCONN;
-	return -ibv_post_recv(c->id->qp, &wr, &bad);
+	return minus(ibv_post_recv(c->id->qp, &wr, &bad));
 }
 
 /* The rest of wr is the caller's. */
@@ -44,7 +51,7 @@ static int post(struct fab_conn *c, struct ibv_send_wr *wr, const struct fab_sge
 	wr->sg_list = s;
 	wr->num_sge = (int)n;
 	wr->send_flags = IBV_SEND_SIGNALED;
-	return -ibv_post_send(c->id->qp, wr, &bad);
+	return minus(ibv_post_send(c->id->qp, wr, &bad));
 }
 
 int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)

@@ -162,6 +162,13 @@ static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_pl
 	return 0;
 }
 
+/* One piece, no longer than what was agreed: what a device does not take of that it
+ * would not take of another call either, but may on another connection. */
+static int of_the_connection(int rc)
+{
+	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT ? -EIO : rc;
+}
+
 static int try_send(struct rr_conn *c, struct rr_call *call)
 {
 	const struct rr_link *l = c->link;
@@ -206,7 +213,7 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 		.lkey = call->msg->cls == SLAB_MSG ? l->local.lkey : l->data.lkey,
 	};
 	call->sent = call->replied = false;
-	return l->fabric->post_send(l->fab, &sge, 1, call);
+	return of_the_connection(l->fabric->post_send(l->fab, &sge, 1, call));
 }
 
 int rr_send(struct rr_conn *c, struct rr_call *call)

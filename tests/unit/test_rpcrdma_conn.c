@@ -820,6 +820,27 @@ Test(conn, failed_post_resets, .init = setup, .fini = teardown)
 	cr_assert_eq(a->dones, 1);
 }
 
+/* A queue pair that is not ready says EINVAL: the next one takes the call. */
+Test(conn, post_that_is_not_taken_resets, .init = setup, .fini = teardown)
+{
+	static const int errs[] = { -EINVAL, -EMSGSIZE, -EFAULT, -ENOMEM };
+
+	for (unsigned i = 0; i < sizeof(errs) / sizeof(errs[0]); i++) {
+		struct test_call *a;
+
+		fake_post_send_error = errs[i];
+		a = submit(i);
+		cr_assert_eq(a->dones, 0, "%s ended the call", strerror(-errs[i]));
+		spin_loop();
+		cr_assert_eq(downs, i + 1);
+		fake_post_send_error = 0;
+		up();
+		fake_complete(0);
+		reply(a, 1);
+		cr_assert(a->dones == 1 && a->status == 0);
+	}
+}
+
 Test(conn, cancel, .init = setup, .fini = teardown)
 {
 	struct test_call *a = submit(0), *b = submit(1);
