@@ -29,6 +29,7 @@ struct fab_conn {
 	struct rdma_event_channel *chan;
 	struct rdma_cm_id *id;          /* id->qp: the queue pair */
 	bool connected;
+	bool established;               /* the other side knows as well */
 
 	/* Queues */
 	struct ibv_pd *pd;

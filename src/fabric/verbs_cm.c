@@ -409,7 +409,7 @@ int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 		return fail_wait(c, &a, "answer to the RDMA connection request", eb);
 	if (a.type != RDMA_CM_EVENT_ESTABLISHED)
 		return fail_connect(c, &a, eb);
-	c->connected = true;
+	c->connected = c->established = true;
 	memcpy(peer_priv, a.priv, a.privlen);
 	*peer_len = a.privlen;
 	return 0;
@@ -446,7 +446,19 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
  * old one and would only run into their retries. TIMEWAIT_EXIT follows a
  * DISCONNECTED that we then have missed. REJECTED, UNREACHABLE and
  * CONNECT_ERROR come to the passive side instead of ESTABLISHED, after accept.
+ * UNREACHABLE comes to both sides later, too: the neighbour that stands for the
+ * peer's address has another hardware address now.
  */
+static void not_reached(struct fab_conn *c)
+{
+	if (c->established)
+		verbs_down(c, -ENETUNREACH, "the network no longer reaches the other side the way "
+			   "that it did: its hardware address, or the way to it, has changed");
+	else
+		verbs_down(c, -ECONNABORTED, "the other side gave up before the connection was "
+			   "established: it did not wait, or our answer was lost");
+}
+
 static void cm_event(struct fab_conn *c, const struct cm_answer *a)
 {
 	switch (a->type) {
@@ -463,12 +475,13 @@ static void cm_event(struct fab_conn *c, const struct cm_answer *a)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		verbs_down(c, -ECONNABORTED, "the other side gave up before the connection was "
-			   "established: it did not wait, or our answer was lost");
+		not_reached(c);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED: /* passive side */
+		c->established = true;
 		break;
 	default:
-		/* ESTABLISHED (passive side), and nothing else that is expected or
-		 * would be fatal. */
+		/* Nothing that is expected or would be fatal. */
 		log_debug("%s: connection manager event %s, status %d", c->peer,
 			  rdma_event_str(a->type), a->status);
 		break;

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -121,6 +122,79 @@ Test(verbs, answers_that_are_refused)
 	c.answered = false;
 	cr_expect_eq(FAB->accept(&c, priv, sizeof(priv), &eb), -EMSGSIZE);
 	cr_expect_not_null(strstr(eb.text, "256 bytes"), "%s", eb.text);
+}
+
+/* ---- What the connection manager says later ---- */
+
+static enum rdma_cm_event_type next_event[3];
+static unsigned nevents;
+
+/* In librdmacm's place, for connections whose channel is ours. */
+static struct rdma_event_channel our_channel;
+
+int rdma_get_cm_event(struct rdma_event_channel *chan, struct rdma_cm_event **out)
+{
+	static struct rdma_cm_event ev;
+
+	if (chan != &our_channel) {
+		int (*real)(struct rdma_event_channel *, struct rdma_cm_event **);
+
+		*(void **)&real = dlsym(RTLD_NEXT, "rdma_get_cm_event");
+		return real(chan, out);
+	}
+	if (!nevents) {
+		errno = EAGAIN;
+		return -1;
+	}
+	ev = (struct rdma_cm_event){ .event = next_event[--nevents] };
+	*out = &ev;
+	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *ev)
+{
+	int (*real)(struct rdma_cm_event *);
+
+	if (!ev->id)
+		return 0;
+	*(void **)&real = dlsym(RTLD_NEXT, "rdma_ack_cm_event");
+	return real(ev);
+}
+
+static char said[200];
+static int said_err;
+
+static void note_why(void *ctx, int err, const char *why)
+{
+	(void)ctx;
+	said_err = err;
+	snprintf(said, sizeof(said), "%s", why);
+}
+
+/* The neighbour changes while it lasts; and before it was there. */
+Test(verbs, unreachable_now_and_before, .init = setup, .fini = teardown)
+{
+	static const struct fab_events ev = { .down = note_why };
+
+	for (unsigned established = 0; established < 2; established++) {
+		struct fab_conn c = {
+			.chan = &our_channel, .loop = loop, .ev = &ev, .passive = true,
+			.connected = true,
+		};
+
+		c.cm_watch.fd = c.comp_watch.fd = c.async_watch.fd = c.kick_watch.fd = -1;
+		list_init(&c.mrs);
+		list_init(&c.node);
+		nevents = 0;
+		next_event[nevents++] = RDMA_CM_EVENT_UNREACHABLE;
+		if (established)
+			next_event[nevents++] = RDMA_CM_EVENT_ESTABLISHED;
+		verbs_cm_events(&c);
+		cr_assert(c.down);
+		cr_expect_eq(said_err, established ? -ENETUNREACH : -ECONNABORTED);
+		cr_expect_not_null(strstr(said, established ? "no longer reaches" : "gave up before"),
+				   "%s", said);
+	}
 }
 
 /* ---- A completion queue that breaks ---- */
