@@ -232,7 +232,7 @@ static void nap(struct nfs_control *ctl, unsigned ms)
 static void pace(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
-	unsigned n = ctl->in_a_row++, shift = n - AT_ONCE;
+	unsigned n = ctl->in_a_row, shift = n - AT_ONCE;
 
 	if (n < AT_ONCE)
 		return;
@@ -270,7 +270,13 @@ static void recover(struct nfs_client *cl)
 		pthread_mutex_lock(&ctl->mu);
 		ctl->recover = false;
 		pthread_mutex_unlock(&ctl->mu);
+		ctl->counts = true;
 		rc = cl->cfg.version->recover(cl);
+		/* One that fails is repeated. */
+		if (rc || ctl->counts) {
+			ctl->in_a_row++;
+			ctl->recovered_ns = mono_ns();
+		}
 		if (rc == 0 || rc == -ESHUTDOWN)
 			break;
 		if (rc != before && !ctl->quiet)
@@ -278,7 +284,6 @@ static void recover(struct nfs_client *cl)
 				 cl->cfg.server, strerror(-rc));
 		before = rc;
 	}
-	ctl->recovered_ns = mono_ns();
 	nfs_each_lane(cl, lane_resume, NULL);
 }
 

@@ -34,7 +34,8 @@ struct nfs_control {
 	bool stopping;                  /* control thread: end, and give up what it waits for */
 	bool recover;                   /* a lane has lost its state */
 	/* The control thread's own: */
-	unsigned in_a_row;              /* recoveries that did not last */
+	unsigned in_a_row;              /* recoveries that did not last, if they count: */
+	bool counts;                    /* set by the version: of more than single opens */
 	uint64_t recovered_ns;          /* when the last one ended */
 	bool quiet;                     /* it was said that this goes on: no more messages */
 

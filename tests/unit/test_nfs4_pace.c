@@ -67,6 +67,27 @@ Test(nfs4_pace, tries_get_rare_and_messages_do_not_repeat)
 	cr_assert(nfs_control_stop(&fake_cl, 30000));
 }
 
+/* The server loses one stateid after another: that is no reason to make all wait. */
+Test(nfs4_pace, single_opens_do_not_count)
+{
+	uint64_t began = mono_ns();
+
+	listen_to_messages();
+	server.badsession = 0;
+	have_open(0);
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		struct one_call call = { 0 };
+
+		server.set = NFS4ERR_BAD_STATEID;
+		begin(&call, NFS_OP_SETATTR, open_nr(0));
+		await(&call, 0);
+	}
+	cr_expect_lt((mono_ns() - began) / 1000000, PAUSES_MS);
+	cr_expect_eq(lines_said("does not keep the state"), 0);
+	cr_assert(nfs_control_stop(&fake_cl, 30000));
+	cr_expect_str_eq(server.log, "sFssFssFssFssFssFssFs");
+}
+
 /* In a pause, and with a call that waits. */
 Test(nfs4_pace, the_mount_can_be_ended_meanwhile)
 {

@@ -96,6 +96,45 @@ Test(nfs4_revoked, each_flag_is_acted_upon)
 	cr_assert_str_eq(server.log, "gPC");
 }
 
+/* The server restarts again before anybody has seen it without the flag. */
+Test(nfs4_revoked, each_restart_is_noticed)
+{
+	have_open(0);
+	server.flags = SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	for (unsigned i = 0; i < 3; i++) {
+		memset(server.log, 0, sizeof(server.log));
+		server.complete = false;
+		look();
+		look();
+		cr_assert_eq(recover_if_asked(), 1, "restart %u", i);
+		cr_assert_str_eq(server.log, "ggPC");
+	}
+}
+
+static void note_late_reply(struct nfs_lane *l, void *arg)
+{
+	struct nfs_call c = { .op = NFS_OP_GETATTR, .lane = l, .start_ns = *(uint64_t *)arg };
+
+	nfs4_note_flags(&c, SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
+}
+
+/* A reply that was on its way while all was reclaimed says nothing new. */
+Test(nfs4_revoked, a_late_reply_is_no_restart)
+{
+	uint64_t before = mono_ns(), after;
+
+	have_open(0);
+	server.flags = SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	server.complete = false;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	nfs_each_lane(&fake_cl, note_late_reply, &before);
+	cr_assert_eq(recover_if_asked(), 0);
+	after = mono_ns();
+	nfs_each_lane(&fake_cl, note_late_reply, &after);
+	cr_assert(atomic_load(&client4()->need_opens));
+}
+
 /* One that cannot be had again: the others are. */
 Test(nfs4_revoked, one_is_lost_by_itself)
 {

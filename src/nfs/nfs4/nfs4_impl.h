@@ -91,6 +91,7 @@ struct nfs4_client {
 	_Atomic bool need_opens;        /* the server says that our opens are gone */
 	_Atomic bool need_test;         /* ... that some are, or may be */
 	_Atomic uint32_t said;          /* by which of SEQUENCE's flags, last time */
+	_Atomic uint64_t reclaimed_ns;  /* when all opens were, last time */
 	uint64_t tested_ns;             /* control thread: when the opens were tested */
 	bool moved;                     /* ... that LEASE_MOVED was said */
 	bool forgotten;                 /* control thread: opens are to be reclaimed */

@@ -187,22 +187,34 @@ static int round_of(struct nfs_client *cl, bool *forgotten)
 		if (rc)
 			return rc;
 		*forgotten = false;
+		/* It was said of this restart; of the next one it is news. */
+		atomic_store(&n->reclaimed_ns, mono_ns());
+		atomic_fetch_and(&n->said, ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
 	}
 	if (atomic_load(&n->need_test))
 		rc = nfs4_test_opens(cl);
 	return rc ? rc : reopen_all(cl, false, false);
 }
 
+static bool is_about_more(struct nfs4_client *n)
+{
+	return n->forgotten || atomic_load(&n->need_client) || atomic_load(&n->need_session) ||
+	       atomic_load(&n->need_opens);
+}
+
 int nfs4_recover(struct nfs_client *cl)
 {
 	/* Kept over calls: what was forgotten stays so until it is reclaimed. */
 	struct nfs4_client *n = cl->vdata;
-	bool more_than_opens = n->forgotten || atomic_load(&n->need_client) ||
-			       atomic_load(&n->need_session) || atomic_load(&n->need_opens);
+	bool more_than_opens = false;
 	int rc = -EAGAIN;
 
-	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++)
+	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++) {
+		more_than_opens = more_than_opens || is_about_more(n);
 		rc = round_of(cl, &n->forgotten);
+	}
+	/* How often single opens are lost is bounded by the calls that use them. */
+	cl->control->counts = more_than_opens;
 	if (rc == 0 && more_than_opens && !cl->control->quiet)
 		log_info("state on %s recovered", cl->cfg.server);
 	return rc;

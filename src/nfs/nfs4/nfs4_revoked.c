@@ -47,6 +47,9 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	/* Answered before that was done, perhaps. */
+	if (c->start_ns < atomic_load(&n->reclaimed_ns))
+		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	if (flags == atomic_load(&n->said))
 		return;
 	before = atomic_exchange(&n->said, flags);
