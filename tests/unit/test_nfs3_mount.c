@@ -81,7 +81,7 @@ static void *mountd_main(void *arg)
 /* ---- the server ---- */
 
 static struct {
-	uint32_t rtmax, wtmax, name_max, status;
+	uint32_t rtmax, wtmax, name_max, status, pathconf;
 	unsigned calls;
 } nfsd;
 
@@ -89,6 +89,10 @@ static void execute(uint32_t proc, const uint32_t *w)
 {
 	nfsd.calls++;
 	cr_assert(ntohl(w[0]) == 8 && ntohl(w[1]) == 0x726f6f74, "not the root's handle");
+	if (proc == NFSPROC3_PATHCONF && nfsd.pathconf) {
+		puts_of(2, nfsd.pathconf, 0);
+		return;
+	}
 	puts_of(2, nfsd.status, 0);
 	if (nfsd.status)
 		return;
@@ -239,6 +243,19 @@ Test(nfs3_mount, server_that_refuses)
 {
 	nfsd.status = 70;               /* NFS3ERR_STALE */
 	refused(-ESTALE, "answers MOUNT but not NFSv3");
+}
+
+/* It is about the length of names only. */
+Test(nfs3_mount, server_without_pathconf)
+{
+	static const uint32_t says[] = { 10004, 10006, 13 };    /* NOTSUPP, SERVERFAULT, ACCES */
+	struct errbuf eb = { "" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		nfsd.pathconf = says[i];
+		cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+		cr_assert_eq(fake_cl.name_max, 255);
+	}
 }
 
 /* ---- nobody there ---- */

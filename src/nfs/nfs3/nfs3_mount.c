@@ -142,6 +142,18 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	return 0;
 }
 
+/* Only names are about it: a server that answers, but not this, is mounted. */
+static int ask_pathconf(struct nfs_client *cl, struct nfs3_fsinfo *info, struct errbuf *eb)
+{
+	int rc = ask(cl, NFS3_OP_PATHCONF, info, eb);
+
+	if (!rc || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
+		return rc;
+	log_warn("%s does not say how long names may be ('%s', PATHCONF: %s): up to %u bytes are "
+		 "assumed", cl->cfg.server, cl->cfg.export, strerror(-rc), info->name_max);
+	return 0;
+}
+
 int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 {
 	struct nfs3_fsinfo info = { .name_max = NFS_NAME_MAX };
@@ -151,7 +163,7 @@ int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 	if (!rc)
 		rc = ask(cl, NFS3_OP_FSINFO, &info, eb);
 	if (!rc)
-		rc = ask(cl, NFS3_OP_PATHCONF, &info, eb);
+		rc = ask_pathconf(cl, &info, eb);
 	if (rc)
 		return rc;
 	if (info.rtmax < 4096 || info.wtmax < 4096)
