@@ -200,6 +200,7 @@ struct gw_drc {
 struct gw_memory {
 	size_t max, taken;      /* bytes; dealt out */
 	size_t bufs;            /* that are there */
+	size_t slots;           /* bytes of all pairs' slots */
 	struct list waiting;    /* gw_calls */
 	struct loop_msg wake;
 	bool waking;            /* it is posted */

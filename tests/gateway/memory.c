@@ -47,24 +47,6 @@ static void give(struct gateway *gw, size_t bytes)
 	loop_post(gw->loop, &a->wake);
 }
 
-bool memory_take_pair(struct gw_pair *p, size_t slots)
-{
-	struct gw_memory *a = &p->gw->memory;
-	size_t bytes = slots + GW_BUF_BYTES;
-
-	if (a->max - a->taken < bytes + CALL_BYTES)
-		return false;
-	a->taken += bytes;
-	p->budget = bytes;
-	return true;
-}
-
-void memory_give_pair(struct gw_pair *p)
-{
-	give(p->gw, p->budget);
-	p->budget = 0;
-}
-
 bool memory_take_call(struct gw_call *k)
 {
 	struct gw_memory *a = &k->pair->gw->memory;
@@ -101,8 +83,8 @@ static void buf_free(struct gw_pair *p, struct gw_buf *b)
 	p->gw->memory.bufs--;
 }
 
-/* One that another pair keeps. */
-static void reclaim(struct gateway *gw)
+/* One that a pair keeps and does not use. */
+static bool reclaim(struct gateway *gw)
 {
 	list_for_each(n, &gw->pairs) {
 		struct gw_pair *p = container_of(n, struct gw_pair, node);
@@ -110,9 +92,19 @@ static void reclaim(struct gateway *gw)
 
 		if (free) {
 			buf_free(p, container_of(free, struct gw_buf, node));
-			return;
+			return true;
 		}
 	}
+	return false;
+}
+
+/* For so many buffers more, beside those that are there and all slots. */
+static void make_room(struct gateway *gw, size_t more)
+{
+	const struct gw_memory *a = &gw->memory;
+
+	while ((a->bufs + more) * GW_BUF_BYTES + a->slots > a->max && reclaim(gw))
+		;
 }
 
 struct gw_buf *pair_buf(struct gw_pair *p)
@@ -128,8 +120,7 @@ struct gw_buf *pair_buf(struct gw_pair *p)
 	 * in the middle of. */
 	if (p->nbufs > 2 * p->gw->credits)
 		return NULL;
-	if ((a->bufs + 1) * GW_BUF_BYTES > a->max)
-		reclaim(p->gw);
+	make_room(p->gw, 1);
 	b = malloc(sizeof(*b));
 	if (!b)
 		return NULL;
@@ -163,4 +154,28 @@ void pair_bufs_free(struct gw_pair *p)
 
 	while ((n = list_pop(&p->free)))
 		buf_free(p, container_of(n, struct gw_buf, node));
+}
+
+/* ---- A pair's share ---- */
+
+bool memory_take_pair(struct gw_pair *p, size_t slots)
+{
+	struct gw_memory *a = &p->gw->memory;
+	size_t bytes = slots + GW_BUF_BYTES;
+
+	if (a->max - a->taken < bytes + CALL_BYTES)
+		return false;
+	a->taken += bytes;
+	a->slots += slots;
+	p->budget = bytes;
+	make_room(p->gw, 0);
+	return true;
+}
+
+void memory_give_pair(struct gw_pair *p)
+{
+	if (p->budget)
+		p->gw->memory.slots -= p->budget - GW_BUF_BYTES;
+	give(p->gw, p->budget);
+	p->budget = 0;
 }
