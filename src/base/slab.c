@@ -104,6 +104,24 @@ fail:
 	return err;
 }
 
+void *slab_undumped(size_t len)
+{
+	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return NULL;
+	if (madvise(mem, len, MADV_DONTDUMP) == 0)
+		return mem;
+	munmap(mem, len);
+	return NULL;
+}
+
+void slab_undumped_free(void *mem, size_t len)
+{
+	if (mem)
+		munmap(mem, len);
+}
+
 void slab_fini(struct slab *s)
 {
 	if (s->local.base)

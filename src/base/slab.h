@@ -83,6 +83,11 @@ void slab_put(struct slab *s, struct slab_buf *b);
  * next larger one when it is empty; NULL when neither has a buffer. */
 struct slab_buf *slab_get_data(struct slab *s, size_t size);
 
+/* Memory for people's data outside of any slab, which is not in a core dump either;
+ * whole pages, zeroed. NULL: there is none. */
+void *slab_undumped(size_t len);
+void slab_undumped_free(void *mem, size_t len);
+
 /*
  * Counts for one of `lanes` lanes so that all of them together pin at most
  * `limit` bytes (RLIMIT_MEMLOCK; SIZE_MAX for none), at most `credits` RPCs in

@@ -49,7 +49,7 @@ struct fs_lane {
 	struct fs_rx rx;
 	bool starved;                   /* not reading: no receive buffer */
 	uint64_t starved_ns;            /* since when */
-	char *spare;                    /* plain memory to read into meanwhile, or NULL */
+	char *spare;                    /* memory of no slab to read into meanwhile, or NULL */
 	struct list parked;             /* WRITEs in such memory (buf_node) */
 	unsigned nparked;
 	bool aside;                     /* not reading: others have a connection */
@@ -105,7 +105,7 @@ struct fs_req {
 	struct slab_buf *buf[2];        /* slab buffers, put back by fs_req_free() */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
-	char *spare;                    /* malloc'ed: where a parked WRITE lies */
+	char *spare;                    /* fs_spare_free(): where a parked WRITE lies */
 	struct silly *silly;            /* malloc'ed; nobody else's while it is here */
 	struct inode *victim;           /* a reference: the open file whose name goes... */
 	struct inode *home;             /* ...from there (ino or ino2)... */
@@ -150,6 +150,7 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
 /* The pieces of a WRITE's data in the receive buffers, which r then owns. False:
  * it is parked, and is started (fs_write_start) when there are buffers for it. */
 bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size);
+void fs_spare_free(struct fs_req *r);
 
 /* ---- req.c ---- */
 

@@ -98,6 +98,12 @@ bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 	return true;
 }
 
+void fs_spare_free(struct fs_req *r)
+{
+	slab_undumped_free(r->spare, SPARE_SIZE);
+	r->spare = NULL;
+}
+
 /* The parked WRITEs that there are buffers for; false: some are left. */
 static bool unpark(struct fs_lane *fl)
 {
@@ -114,8 +120,7 @@ static bool unpark(struct fs_lane *fl)
 		memcpy(fl->rx.mid->mem, data, first);
 		memcpy(fl->rx.big->mem, data + first, r->size - first);
 		stat_add(&fl->lane->stats, STAT_WRITE_COPIED_BYTES, r->size);
-		free(r->spare);
-		r->spare = NULL;
+		fs_spare_free(r);
 		take_buffers(fl, r, r->size);
 		fs_write_start(r);
 	}
@@ -167,6 +172,24 @@ static void gather(const struct fs_lane *fl, char *to, size_t n)
 	memcpy(to + FS_HEAD_BYTES + first, fl->rx.big->mem, rest - first);
 }
 
+/* The request that is in the head, and was not handed on. */
+static void no_memory(struct fs_lane *fl, size_t n)
+{
+	const struct fuse_in_header *h = (const void *)fl->rx.head;
+	struct fuse_out_header out = {
+		.len = sizeof(out), .error = -ENOMEM, .unique = h->unique,
+	};
+	struct iovec iov = { &out, sizeof(out) };
+
+	log_err("out of memory for a request of %zu bytes from FUSE (opcode %u)", n, h->opcode);
+	/* Nobody waits for these. */
+	if (h->opcode == FUSE_FORGET || h->opcode == FUSE_BATCH_FORGET ||
+	    h->opcode == FUSE_INTERRUPT)
+		return;
+	if (writev(fl->fd, &iov, 1) < 0 && errno != ENOENT)
+		log_err("cannot answer FUSE: %s", strerror(errno));
+}
+
 /* The n bytes in head and data buffers. */
 static void process(struct fs_lane *fl, size_t n)
 {
@@ -178,7 +201,7 @@ static void process(struct fs_lane *fl, size_t n)
 		if (n > FS_HEAD_ROOM) {
 			whole = malloc(n);
 			if (!whole) {
-				log_err("out of memory for a request of %zu bytes from FUSE", n);
+				no_memory(fl, n);
 				return;
 			}
 			buf.mem = memcpy(whole, fl->rx.head, FS_HEAD_BYTES);
@@ -242,7 +265,7 @@ static bool read_spare(struct fs_lane *fl)
 	ssize_t n;
 
 	if (!fl->spare && fl->nparked < PARKED_MAX)
-		fl->spare = malloc(SPARE_SIZE);
+		fl->spare = slab_undumped(SPARE_SIZE);
 	if (!fl->spare)
 		return false;
 	n = read(fl->fd, fl->spare, SPARE_SIZE);
@@ -423,11 +446,11 @@ void fs_lane_fini(struct fs_lane *fl)
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
 		free(r->text);
-		free(r->spare);
+		fs_spare_free(r);
 		free(r->silly);
 	}
 	free_reqs(&fl->active);
-	free(fl->spare);
+	slab_undumped_free(fl->spare, SPARE_SIZE);
 	free(fl->rx.head);
 	if (fl->fd >= 0)
 		close(fl->fd);

@@ -239,7 +239,7 @@ void fs_req_free(struct fs_req *r)
 	if (r->emptied)
 		inode_put(t, r->emptied, 1);
 	free(r->text);
-	free(r->spare);
+	fs_spare_free(r);
 	silly_free(t, r->silly);
 	list_del(&r->node);
 	list_add_head(&fl->idle, &r->node);

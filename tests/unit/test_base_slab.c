@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vmflags.h"
 #include "base/slab.h"
 
 #define MIB ((size_t)1048576)
@@ -204,30 +205,17 @@ Test(base_slab, plan_small_wishes)
 	cr_assert_eq(slab_plan(&c, &credits, 1, 1 * MIB, NULL), -ENOMEM);
 }
 
-/* The kernel's flags of the mapping that begins at base. */
-static bool has_flag(const void *base, const char *flag)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	char line[1024];
-	bool here = false, found = false;
-
-	cr_assert(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (strchr(line, '-') && strtoul(line, NULL, 16) > 0xffff)
-			here = strtoul(line, NULL, 16) == (unsigned long)base;
-		if (here && !strncmp(line, "VmFlags:", 8))
-			found = strstr(line, flag) != NULL;
-	}
-	fclose(f);
-	return found;
-}
-
 Test(base_slab, data_is_not_in_core_dumps)
 {
 	struct slab s;
+	char *mem;
 
 	cr_assert_eq(slab_init(&s, &few), 0);
 	cr_assert(has_flag(s.local.base, " dd"), "messages");
 	cr_assert(has_flag(s.data.base, " dd"), "data");
 	slab_fini(&s);
+	mem = slab_undumped(100000);
+	cr_assert(mem && !mem[0] && !mem[99999] && has_flag(mem, " dd"), "and beside the slab");
+	slab_undumped_free(mem, 100000);
+	slab_undumped_free(NULL, 100000);
 }

@@ -12,6 +12,7 @@
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "fake_fabric.h"
@@ -389,4 +390,39 @@ Test(fs_hostile, long_requests_and_replies)
 	}
 	end_noise();
 	cr_assert_geq(atomic_load(&fs.root->refs), 1);
+}
+
+/* ---- no memory ---- */
+
+/* Nothing of that size, nor of less, can be had any more. */
+static void use_up(size_t size)
+{
+	struct rlimit none = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	while (malloc(size))
+		;
+}
+
+/* A request that is longer than the lane has room for is answered all the same. */
+Test(fs_hostile, no_memory_for_a_long_request)
+{
+	struct fuse_setxattr_in in = { .size = 100000 };
+	struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+	struct fuse_out_header out = { 0 };
+	ssize_t n;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	cr_skip("memory does not end here");
+#endif
+	use_up(50000);
+	ask(FUSE_SETXATTR, &in, sizeof(in), 100000);
+	setrlimit(RLIMIT_AS, &all);
+	n = recv(device[1], &out, sizeof(out), MSG_DONTWAIT);
+	cr_assert_eq(n, (ssize_t)sizeof(out), "no answer");
+	cr_assert(out.error == -ENOMEM && out.len == sizeof(out) && out.unique);
+	use_up(50000);
+	ask(FUSE_BATCH_FORGET, &in, sizeof(in), 100000);
+	setrlimit(RLIMIT_AS, &all);
+	cr_assert_lt(recv(device[1], &out, sizeof(out), MSG_DONTWAIT), 0, "nobody waits for that");
 }

@@ -27,6 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/slab.h"
 
 /* STags to begin with; the table grows when more are in use at once. */
 #define STAGS 256u
@@ -46,11 +47,18 @@ void iw_enter(struct fab_conn *c)
 	c->depth++;
 }
 
+/* What those who have entered may still look at. */
+static void free_conn(struct fab_conn *c)
+{
+	slab_undumped_free(c->rx.stage, IW_STAGE);
+	free(c);
+}
+
 bool iw_leave(struct fab_conn *c)
 {
 	if (--c->depth || !c->closed)
 		return true;
-	free(c);
+	free_conn(c);
 	return false;
 }
 
@@ -235,7 +243,7 @@ void iw_close(struct fab_conn *c)
 	iw_tx_fini(c);
 	stag_fini(&c->stags);
 	if (!c->depth)
-		free(c);
+		free_conn(c);
 }
 
 /* ---- On the loop ---------------------------------------------------------- */

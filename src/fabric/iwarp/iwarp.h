@@ -99,7 +99,7 @@ struct iw_recv {
 enum iw_rx_state { IW_RX_HEADER, IW_RX_PAYLOAD, IW_RX_TRAILER };
 
 struct iw_rx {
-	uint8_t stage[IW_STAGE];
+	uint8_t *stage;         /* IW_STAGE bytes, as long as the connection is there */
 	unsigned pos, end;      /* not yet taken: stage[pos..end-1] */
 	bool bulk, bulk_seen;   /* large frames come; one came since the last Send */
 

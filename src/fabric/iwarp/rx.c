@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include "base/slab.h"
 
 /* System calls in one go, then the loop's other watches have their turn. */
 #define RX_BUDGET 32
@@ -46,7 +47,8 @@ int iw_rx_init(struct fab_conn *c)
 	while (n < rx->recv_limit)
 		n *= 2;
 	rx->recv = calloc(n, sizeof(*rx->recv));
-	if (!rx->recv)
+	rx->stage = slab_undumped(IW_STAGE);
+	if (!rx->recv || !rx->stage)
 		return -ENOMEM;
 	rx->recv_mask = n - 1;
 	for (int i = 0; i < DDP_QNS; i++)
