@@ -20,7 +20,7 @@
 #include <linux/fuse.h>
 #include <semaphore.h>
 #include "fs/fs.h"
-#include "fs/inode.h"
+#include "fs/known.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
 
@@ -128,6 +128,11 @@ struct fs_req {
 	void *extra;                    /* dir.c's stream */
 	unsigned step;
 	int saved;
+	uint64_t quiet;                 /* LOOKUP: of known_changes(), when it was sent */
+	struct {                        /* what the call changes: its fh, its fh2 */
+		struct inode *ino;      /* or NULL */
+		uint64_t nr;
+	} change[2];
 	struct nfs_call call;
 };
 
@@ -173,6 +178,8 @@ void fs_req_free(struct fs_req *r);
 bool fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
+/* The name is not there, says r->call, and nothing else may have made it. */
+void fs_name_gone(struct fs_req *r, const struct inode *dir, const char *name);
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fs/inode.h"
+#include "fs/known.h"
 
 static uint32_t fnv(const void *p, size_t len, uint32_t h)
 {
@@ -48,6 +48,11 @@ static struct list *names_bucket(struct name_shard *n, uint32_t hash)
 	return &n->bucket[hash / INODE_SHARDS % NAME_BUCKETS];
 }
 
+struct name_shard *inode_names_of(struct inode_table *t, uint64_t parent, const char *name)
+{
+	return names_of(t, name_hash(parent, name));
+}
+
 int inode_table_init(struct inode_table *t)
 {
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
@@ -55,6 +60,7 @@ int inode_table_init(struct inode_table *t)
 		pthread_mutex_init(&t->names[i].mu, NULL);
 		for (unsigned b = 0; b < NAME_BUCKETS; b++)
 			list_init(&t->names[i].bucket[b]);
+		memset(t->names[i].gone, 0, sizeof(t->names[i].gone));
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 	}
 	handles_init(&t->handles);
@@ -69,6 +75,7 @@ static void inode_destroy(struct inode *ino)
 		free(n);
 	}
 	free(ino->silly);
+	free(ino->after);
 	free(ino);
 }
 
@@ -172,6 +179,7 @@ static void add_name(struct inode_table *t, struct inode *ino, uint64_t parent,
 	pthread_mutex_lock(&s->mu);
 	list_del(&n->by_name);
 	list_add_head(names_bucket(s, n->hash), &n->by_name);
+	known_here_locked(s, parent, n->text);
 	pthread_mutex_unlock(&s->mu);
 	keep_newest(t, ino);
 }
@@ -283,6 +291,7 @@ static double note_attr(struct inode_table *t, struct inode *ino, const struct n
 	ino->change = attr->change;
 	ino->mtime = attr->mtime;
 	ino->size = attr->size;
+	known_check_locked(ino, attr);
 	return ino->timeo;
 }
 
@@ -303,6 +312,7 @@ static void tell_listed(struct inode *ino, const struct nfs_attr *attr)
 static void tell(struct inode *ino, const struct nfs_attr *attr)
 {
 	tell_listed(ino, attr);
+	known_told_locked(ino);
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 
@@ -352,7 +362,9 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	bool other;
 
 	pthread_mutex_lock(&s->mu);
-	other = differs(ino, attr);
+	/* What follows this mount's own change the kernel has not been told, and knows
+	 * that it has to ask. */
+	other = !known_check_locked(ino, attr) && differs(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }

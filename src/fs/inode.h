@@ -40,6 +40,8 @@
 #define INODE_BUCKETS 512u              /* of one shard */
 #define NAME_BUCKETS  512u
 #define SENT_BACK     1024u             /* threads, by their ids */
+#define GONE_NAMES    16u               /* of one shard */
+#define GONE_NAME     80u               /* longer ones are not remembered */
 
 struct inode;
 
@@ -91,6 +93,10 @@ struct inode {
 	struct silly *silly;            /* [s] */
 	unsigned pins;                  /* [s] calls under way that take a name away plainly */
 
+	unsigned changing;              /* [s] calls under way that change it: see known.h */
+	uint64_t changes;               /* [s] how many have begun */
+	struct after *after;            /* [s] what it was after the last one, or NULL */
+
 	/* A directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
 	_Atomic unsigned nsilly;        /* silly names in it, not yet removed */
@@ -103,9 +109,16 @@ struct inode_shard {
 	struct inode *bucket[INODE_BUCKETS];
 };
 
+struct gone {                           /* a name that is not there: see known.h */
+	uint64_t parent_id;
+	uint64_t until_ns;
+	char text[GONE_NAME];
+};
+
 struct name_shard {
 	pthread_mutex_t mu;
 	struct list bucket[NAME_BUCKETS];
+	struct gone gone[GONE_NAMES];
 };
 
 /* Of a thread's newest open that was sent back: it has one at a time. */
@@ -121,6 +134,13 @@ struct inode_table {
 	struct sent_back back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };
+
+static inline struct inode_shard *inode_shard_of(struct inode_table *t, const struct inode *ino)
+{
+	return &t->shard[ino->hash % INODE_SHARDS];
+}
+/* Where the name is listed. */
+struct name_shard *inode_names_of(struct inode_table *t, uint64_t parent, const char *name);
 
 int inode_table_init(struct inode_table *t);
 /* Frees what is left, whatever its references. */

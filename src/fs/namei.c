@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Looking things up, and attributes. One operation of the client for each. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 #include "fs/fs_impl.h"
 
 /* ---- lookup, forget ---- */
+
+/* For so many seconds. */
+static void reply_not_there(struct fs_req *r, double timeo)
+{
+	struct fuse_entry_param e = { .entry_timeout = timeo };
+
+	if (timeo <= 0 || !r->req)
+		return;
+	fuse_reply_entry(r->req, &e);
+	r->req = NULL;
+}
 
 static void lookup_done(struct fs_req *r)
 {
@@ -13,13 +25,10 @@ static void lookup_done(struct fs_req *r)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	if (r->call.status == -ENOENT && r->req) {
-		memset(&e, 0, sizeof(e));
-		e.entry_timeout = fs_negative_timeo(fs);
-		if (e.entry_timeout > 0) {
-			fuse_reply_entry(r->req, &e);
-			r->req = NULL;
-		}
+	if (r->call.status == -ENOENT) {
+		if (r->call.op == NFS_OP_LOOKUP && known_quiet(&fs->inodes, r->ino, r->quiet))
+			fs_name_gone(r, r->ino, r->name);
+		reply_not_there(r, fs_negative_timeo(fs));
 	}
 	if (r->call.status || !r->req) {
 		fs_done_status(r);
@@ -36,6 +45,7 @@ static void lookup_done(struct fs_req *r)
 
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+	struct inode_table *t = &fs_of(req)->inodes;
 	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
@@ -44,6 +54,12 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fs_req_start(r, NFS_OP_LOOKUPP, lookup_done);
 		return;
 	}
+	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
+	if (!r->req) {
+		fs_req_free(r);
+		return;
+	}
+	r->quiet = known_changes(t, r->ino);
 	r->call.name = r->name;
 	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
 }
@@ -107,22 +123,27 @@ static void start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struc
 	fs_req_start(r, op, done);
 }
 
-static void attr_done(struct fs_req *r)
+/* r->call.attr is what the kernel is told; known: for so long, if it is less than that
+ * may be believed from now on. */
+static void reply_attr(struct fs_req *r, double known)
 {
 	struct fs *fs = r->fl->fs;
+	double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
 	struct stat st;
 
-	if (r->call.status == 0 && r->req) {
-		double timeo;
+	fs_stat_of(fs, r->ino, &st, &r->call.attr);
+	if (r->ino == fs->root)
+		r->fl->root = st;
+	fuse_reply_attr(r->req, &st, known < timeo ? known : timeo);
+	r->req = NULL;
+}
 
+static void attr_done(struct fs_req *r)
+{
+	if (r->call.status == 0 && r->req) {
 		if (r->call.sattr.valid & NFS_SET_MTIME)
 			inode_mtime_set(r->ino);
-		timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
-		fs_stat_of(fs, r->ino, &st, &r->call.attr);
-		if (r->ino == fs->root)
-			r->fl->root = st;
-		fuse_reply_attr(r->req, &st, timeo);
-		r->req = NULL;
+		reply_attr(r, HUGE_VAL);
 	}
 	fs_done_status(r);
 }
@@ -130,10 +151,17 @@ static void attr_done(struct fs_req *r)
 void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_new(req, ino);
+	double timeo;
 
 	(void)fi;
-	if (r)
-		start_patiently(r, NFS_OP_GETATTR, attr_done);
+	if (!r)
+		return;
+	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.attr, &timeo)) {
+		reply_attr(r, timeo);
+		fs_req_free(r);
+		return;
+	}
+	start_patiently(r, NFS_OP_GETATTR, attr_done);
 }
 
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,

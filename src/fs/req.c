@@ -248,10 +248,112 @@ void fs_req_free(struct fs_req *r)
 		fs_file_put(fl, file);
 }
 
+/* ---- what a call changes, see known.h ---- */
+
+/* Handles of calls are those of inodes. */
+static struct inode *inode_of(const struct nfs_fh *fh)
+{
+	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
+}
+
+static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
+{
+	struct inode *ino = inode_of(fh);
+
+	r->change[i].ino = ino;
+	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
+}
+
+static void changes_begin(struct fs_req *r)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	const struct nfs_call *c = &r->call;
+
+	switch (c->op) {
+	case NFS_OP_CREATE:
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
+	case NFS_OP_MKNOD:
+		known_here(t, inode_of(c->fh)->id, c->name);
+		/* fall through */
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+	case NFS_OP_SETATTR:
+	case NFS_OP_WRITE:
+		begin(r, 0, c->fh);
+		return;
+	case NFS_OP_LINK:
+	case NFS_OP_RENAME:
+		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
+		if (c->fh != c->fh2)
+			begin(r, 0, c->fh);
+		begin(r, 1, c->fh2);
+		return;
+	default:
+		return;
+	}
+}
+
+/* True: of what r->change[i] was, nothing else has changed anything. */
+static bool end(struct fs_req *r, unsigned i)
+{
+	const struct nfs_call *c = &r->call;
+	const struct nfs_attr *a = c->has_dir_attr[i] ? &c->dir_attr[i] : NULL;
+	struct inode *ino = r->change[i].ino;
+
+	if (!ino)
+		return false;
+	r->change[i].ino = NULL;
+	if (c->op == NFS_OP_WRITE && c->has_attr)
+		a = &c->attr;
+	return known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
+				 c->status == 0 ? a : NULL, c->start_ns);
+}
+
+/* The name that the call takes away. */
+static void end_name(struct fs_req *r, bool alone)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	const struct nfs_call *c = &r->call;
+
+	known_changed(t, inode_of(c->fh)->id, c->name);
+	if (c->op == NFS_OP_RENAME)
+		known_changed(t, inode_of(c->fh2)->id, c->name2);
+	if (alone && c->status == 0)
+		fs_name_gone(r, inode_of(c->fh), c->name);
+}
+
+static void changes_end(struct fs_req *r)
+{
+	bool two = r->change[0].ino && r->change[1].ino;
+	bool first = end(r, 0), second = end(r, 1);
+
+	switch (r->call.op) {
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+		end_name(r, first);
+		return;
+	case NFS_OP_RENAME:
+		end_name(r, two ? first : second);
+		return;
+	default:
+		return;
+	}
+}
+
+void fs_name_gone(struct fs_req *r, const struct inode *dir, const char *name)
+{
+	struct fs *fs = r->fl->fs;
+
+	known_gone(&fs->inodes, dir->id, name,
+		   r->call.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
+}
+
 static void on_call_done(struct nfs_call *c)
 {
 	struct fs_req *r = container_of(c, struct fs_req, call);
 
+	changes_end(r);
 	r->done(r);
 }
 
@@ -263,6 +365,7 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 	r->call.cred = &r->cred;
 	if (!r->call.fh)
 		r->call.fh = &r->ino->fh;
+	changes_begin(r);
 	nfs_start(r->fl->lane, &r->call);
 }
 

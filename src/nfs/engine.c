@@ -185,7 +185,7 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	c->retries = 0;
 	c->start_ns = mono_ns();
 	c->has_slot = c->in_doubt = c->delayed = c->uncached = false;
-	c->has_attr = false;
+	c->has_attr = c->has_dir_attr[0] = c->has_dir_attr[1] = false;
 	c->status = c->undo = 0;
 	c->rr.state = RR_CALL_IDLE;
 	memset(c->vdata, 0, sizeof(c->vdata));

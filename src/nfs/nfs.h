@@ -218,6 +218,10 @@ struct nfs_call {
 	struct nfs_attr attr;                   /* valid if has_attr */
 	bool has_attr;
 	struct nfs_fh out_fh;
+	/* Of the directories fh and fh2 (RENAME, LINK) after the change, if the server
+	 * said so beside what was asked for. */
+	struct nfs_attr dir_attr[2];
+	bool has_dir_attr[2];
 
 	/* ---- machinery ---- */
 	struct list node;               /* in the lane's waiting, parked or mapping list */

@@ -641,6 +641,28 @@ Test(nfs3, results)
 		  info.max_file_size == 0x700000000 && info.name_max == 143);
 }
 
+/* What directories are after a change (wcc_data): for whom it was changed. */
+Test(nfs3, directories_after_a_change)
+{
+	static const struct { enum nfs_op op; bool dir[2]; } t[] = {
+		{ NFS_OP_CREATE, { true, false } }, { NFS_OP_MKDIR, { true, false } },
+		{ NFS_OP_SYMLINK, { true, false } }, { NFS_OP_MKNOD, { true, false } },
+		{ NFS_OP_REMOVE, { true, false } }, { NFS_OP_RMDIR, { true, false } },
+		{ NFS_OP_RENAME, { true, true } }, { NFS_OP_LINK, { false, true } },
+		{ NFS_OP_SETATTR, { false, false } }, { NFS_OP_WRITE, { false, false } },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = run(t[i].op);
+
+		for (unsigned k = 0; k < 2; k++) {
+			cr_assert_eq(c.has_dir_attr[k], t[i].dir[k], "operation %u", t[i].op);
+			if (t[i].dir[k])
+				expect_attr(&c.dir_attr[k]);
+		}
+	}
+}
+
 Test(nfs3, access_bits)
 {
 	static const struct { int ask; uint32_t got; int mask; } t[] = {

@@ -112,6 +112,16 @@ int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in)
 	return 0;
 }
 
+int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in)
+{
+	if (!in->after.attributes_follow)
+		return 0;
+	if (!nfs3_get_fattr(&c->dir_attr[i], &in->after.post_op_attr_u.attributes))
+		return -EBADMSG;
+	c->has_dir_attr[i] = true;
+	return 0;
+}
+
 /* 1970 to 2106: the nearest to what is outside of that. */
 static nfstime3 put_time(const struct timespec *t)
 {

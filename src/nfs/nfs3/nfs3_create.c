@@ -166,7 +166,7 @@ static int decode_first(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (nfs3_take_attr(c, &ok->obj_attributes))
+	if (nfs3_take_attr(c, &ok->obj_attributes) || nfs3_take_dir(c, 0, &ok->dir_wcc))
 		return -EBADMSG;
 	if (!ok->obj.handle_follows) {
 		c->has_attr = false;

@@ -33,7 +33,8 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 
 	if (!xdr_REMOVE3res(x, &r))
 		return -EBADMSG;
-	return nfs3_error(r.status);
+	return r.status ? nfs3_error(r.status) :
+			  nfs3_take_dir(c, 0, &r.REMOVE3res_u.resok.dir_wcc);
 }
 
 static uint32_t remove_max(const struct nfs_call *c)
@@ -102,7 +103,10 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 		c->step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
-	return nfs3_error(r.status);
+	if (r.status)
+		return nfs3_error(r.status);
+	return nfs3_take_dir(c, 0, &r.RENAME3res_u.resok.fromdir_wcc) ? -EBADMSG :
+	       nfs3_take_dir(c, 1, &r.RENAME3res_u.resok.todir_wcc);
 }
 
 static uint32_t rename_max(const struct nfs_call *c)
@@ -185,7 +189,8 @@ static int decode_link(struct nfs_call *c, XDR *x)
 		return go(c, STEP_WHOSE);
 	if (r.status)
 		return nfs3_error(r.status);
-	if (nfs3_take_attr(c, &r.LINK3res_u.resok.file_attributes))
+	if (nfs3_take_attr(c, &r.LINK3res_u.resok.file_attributes) ||
+	    nfs3_take_dir(c, 1, &r.LINK3res_u.resok.linkdir_wcc))
 		return -EBADMSG;
 	return c->has_attr ? 0 : go(c, STEP_ATTR);
 }

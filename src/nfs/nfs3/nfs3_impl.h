@@ -43,6 +43,8 @@ bool nfs3_get_fh(struct nfs_fh *out, const nfs_fh3 *in);
 bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in);
 /* Sets c->attr and c->has_attr, if there are any. -EBADMSG for bad ones. */
 int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in);
+/* The same for c->dir_attr[i]: what a directory is after the change. */
+int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in);
 void nfs3_sattr(sattr3 *out, const struct nfs_sattr *in);
 diropargs3 nfs3_dirop(const struct nfs_fh *dir, const char *name);
 

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See known.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "fs/known.h"
+
+struct after {
+	bool valid;
+	uint64_t since_ns;              /* nothing in attr is older */
+	struct nfs_attr attr;
+};
+
+/* ---- attributes ---- */
+
+static void drop(struct inode *ino)
+{
+	if (ino->after)
+		ino->after->valid = false;
+}
+
+uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	uint64_t nr;
+
+	pthread_mutex_lock(&s->mu);
+	nr = ++ino->changes;
+	if (ino->changing++)
+		nr = 0;
+	drop(ino);
+	pthread_mutex_unlock(&s->mu);
+	return nr;
+}
+
+/* Without memory for it the server is asked. */
+static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_ns)
+{
+	if (!ino->after)
+		ino->after = malloc(sizeof(*ino->after));
+	if (ino->after)
+		*ino->after = (struct after){ true, since_ns, *attr };
+}
+
+bool known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct nfs_attr *attr, uint64_t since_ns)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool alone;
+
+	pthread_mutex_lock(&s->mu);
+	ino->changing--;
+	alone = nr && nr == ino->changes;
+	if (alone && attr)
+		keep(ino, attr, since_ns);
+	pthread_mutex_unlock(&s->mu);
+	return alone;
+}
+
+void known_changed(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(t, parent, name);
+
+	if (!ino)
+		return;
+	known_change_ends(t, ino, known_change_begins(t, ino), NULL, 0);
+	inode_put(t, ino, 1);
+}
+
+uint64_t known_changes(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	uint64_t nr;
+
+	pthread_mutex_lock(&s->mu);
+	nr = ino->changing ? 0 : ino->changes + 1;
+	pthread_mutex_unlock(&s->mu);
+	return nr;
+}
+
+bool known_quiet(struct inode_table *t, struct inode *ino, uint64_t nr)
+{
+	return nr && known_changes(t, ino) == nr;
+}
+
+bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool dir = S_ISDIR(ino->type), known = false;
+
+	pthread_mutex_lock(&s->mu);
+	if (ino->after && ino->after->valid) {
+		/* It has just changed: the shortest time. */
+		*timeo = (dir ? t->acdirmin : t->acregmin) -
+			 (double)(mono_ns() - ino->after->since_ns) / 1e9;
+		*attr = ino->after->attr;
+		known = *timeo > 0;
+		drop(ino);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return known;
+}
+
+bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	const struct after *a = ino->after;
+
+	if (!a || !a->valid)
+		return false;
+	if (a->attr.change == attr->change && a->attr.size == attr->size &&
+	    a->attr.mtime.tv_sec == attr->mtime.tv_sec &&
+	    a->attr.mtime.tv_nsec == attr->mtime.tv_nsec)
+		return true;
+	drop(ino);
+	return false;
+}
+
+/* It may be older than what a call under way brings, and the kernel would not ask. */
+void known_told_locked(struct inode *ino)
+{
+	if (ino->changing)
+		ino->changes++;
+	drop(ino);
+}
+
+/* ---- names that are not there ---- */
+
+static struct gone *find(struct name_shard *s, uint64_t parent, const char *name)
+{
+	for (unsigned i = 0; i < GONE_NAMES; i++)
+		if (s->gone[i].parent_id == parent && strcmp(s->gone[i].text, name) == 0)
+			return &s->gone[i];
+	return NULL;
+}
+
+static struct gone *oldest(struct name_shard *s)
+{
+	struct gone *g = s->gone;
+
+	for (unsigned i = 1; i < GONE_NAMES; i++)
+		if (s->gone[i].until_ns < g->until_ns)
+			g = &s->gone[i];
+	return g;
+}
+
+void known_gone(struct inode_table *t, uint64_t parent, const char *name, uint64_t until_ns)
+{
+	struct name_shard *s = inode_names_of(t, parent, name);
+	struct gone *g;
+
+	if (strlen(name) >= GONE_NAME || until_ns <= mono_ns())
+		return;
+	pthread_mutex_lock(&s->mu);
+	g = find(s, parent, name);
+	if (!g)
+		g = oldest(s);
+	g->parent_id = parent;
+	g->until_ns = until_ns;
+	strcpy(g->text, name);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void known_here_locked(struct name_shard *s, uint64_t parent, const char *name)
+{
+	struct gone *g = find(s, parent, name);
+
+	if (g)
+		*g = (struct gone){ 0 };
+}
+
+void known_here(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct name_shard *s = inode_names_of(t, parent, name);
+
+	pthread_mutex_lock(&s->mu);
+	known_here_locked(s, parent, name);
+	pthread_mutex_unlock(&s->mu);
+}
+
+double known_is_gone(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct name_shard *s = inode_names_of(t, parent, name);
+	uint64_t now = mono_ns(), until;
+	struct gone *g;
+
+	pthread_mutex_lock(&s->mu);
+	g = find(s, parent, name);
+	until = g ? g->until_ns : 0;
+	pthread_mutex_unlock(&s->mu);
+	return until > now ? (double)(until - now) / 1e9 : 0;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is asked of the server after this mount's own changes, and what is not:
+ * FUSE requests made by hand go in, the calls are counted, and the test says in which
+ * order they are answered. The server's attributes have a number, one more with each
+ * call that changes something: in the size, and in the mtime.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "fs/fs_impl.h"
+#include "nfs/internal.h"
+
+static struct nfs_client cl;
+static struct nfs_control ctl;
+static struct nfs_lane lane;
+static struct nfs_version version;
+static struct fs fs;
+static struct fs_lane *fl;
+
+/* ---- the server ---- */
+
+static struct sent {
+	struct nfs_call *c;
+	uint32_t xid;
+	struct nfs_attr attr;           /* when it was executed */
+	int rc;
+} sent[16];
+static unsigned nsent, calls;
+static unsigned now;                    /* the attributes' number */
+static bool silent;                     /* about what directories are after a change */
+static int next_rc;
+
+static bool changes(enum nfs_op op)
+{
+	return op == NFS_OP_REMOVE || op == NFS_OP_RENAME || op == NFS_OP_MKDIR ||
+	       op == NFS_OP_WRITE || op == NFS_OP_LINK || op == NFS_OP_SETATTR;
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	cr_assert_lt(nsent, 16);
+	calls++;
+	now += changes(c->op);
+	sent[nsent] = (struct sent){ .c = c, .xid = c->rr.xid, .rc = next_rc };
+	sent[nsent++].attr = (struct nfs_attr){
+		.mode = c->fh->data[0] == 'f' && c->op != NFS_OP_LOOKUP ? S_IFREG | 0644 :
+									  S_IFDIR | 0755,
+		.nlink = 1, .size = now, .change = now, .mtime = { 1000, now },
+	};
+	next_rc = 0;
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0;
+	struct sent s;
+
+	(void)x;
+	while (sent[i].c != c || sent[i].xid != c->rr.xid)
+		cr_assert_lt(++i, nsent);
+	s = sent[i];
+	sent[i] = sent[--nsent];
+	c->attr = s.attr;
+	c->has_attr = s.rc == 0;
+	c->has_dir_attr[0] = c->has_dir_attr[1] = changes(c->op) && !silent && s.rc == 0;
+	c->dir_attr[0] = c->dir_attr[1] = s.attr;
+	c->out_fh = (struct nfs_fh){ .len = 4, .data = "new" };
+	if (c->op == NFS_OP_LOOKUP && c->name[0] == 'f')
+		c->out_fh = (struct nfs_fh){ .len = 4, .data = "f" };
+	if (c->op == NFS_OP_LOOKUP && c->name[0] == 'f')
+		c->attr.mode = S_IFREG | 0644;
+	if (c->op == NFS_OP_OPEN)
+		c->open = calloc(1, 8);
+	if (c->op == NFS_OP_WRITE) {
+		c->io.len = 100;
+		c->io.stable = true;
+	}
+	return s.rc;
+}
+
+static uint32_t small(const struct nfs_call *c)
+{
+	(void)c;
+	return 100;
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+};
+
+static void flush(void)
+{
+	while (fake.nsends) {
+		for (unsigned i = 0, n = fake.nsends; i < n; i++)
+			fake_complete(i);
+		fake.nsends = 0;
+	}
+}
+
+/* Of those that have no reply the one with that number. */
+static void reply(unsigned i)
+{
+	uint32_t w[13] = { 0 };
+
+	cr_assert_lt(i, nsent);
+	w[0] = w[7] = htonl(sent[i].xid);
+	w[1] = w[8] = htonl(1);
+	w[2] = htonl(32);
+	fake_deliver(w, sizeof(w));
+	flush();
+}
+
+/* ---- the kernel ---- */
+
+static struct {
+	unsigned count, notices;
+	int error;
+	char data[256];
+} answer;
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	size_t total = iov[0].iov_len;
+
+	(void)fd;
+	(void)userdata;
+	for (int i = 1; i < count; i++) {
+		if (h->unique && total - iov[0].iov_len + iov[i].iov_len <= sizeof(answer.data))
+			memcpy(answer.data + total - iov[0].iov_len, iov[i].iov_base,
+			       iov[i].iov_len);
+		total += iov[i].iov_len;
+	}
+	answer.error = h->error;
+	answer.count += h->unique != 0;
+	answer.notices += h->unique == 0;
+	return (ssize_t)total;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+static void ask(uint32_t opcode, uint64_t node, const void *body, size_t len, const char *more)
+{
+	static uint64_t unique = 1;
+	size_t n = more ? strlen(more) + 1 : 0;
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + len + n), .opcode = opcode, .unique = unique++,
+		.nodeid = node,
+	};
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
+
+	memcpy(buf.mem, &h, sizeof(h));
+	memcpy((char *)buf.mem + sizeof(h), body, len);
+	if (more)
+		memcpy((char *)buf.mem + sizeof(h) + len, more, n);
+	answer.count = 0;
+	fuse_session_process_buf(fs.se, &buf);
+	flush();
+}
+
+static void mkdir_(const char *name)
+{
+	struct fuse_mkdir_in in = { .mode = 0755 };
+
+	ask(FUSE_MKDIR, FUSE_ROOT_ID, &in, sizeof(in), name);
+}
+
+static void unlink_(const char *name)
+{
+	ask(FUSE_UNLINK, FUSE_ROOT_ID, name, strlen(name) + 1, NULL);
+}
+
+static void rename_(const char *name, const char *newname)
+{
+	struct fuse_rename_in in = { .newdir = FUSE_ROOT_ID };
+	char body[sizeof(in) + 32];
+
+	memcpy(body, &in, sizeof(in));
+	strcpy(body + sizeof(in), name);
+	ask(FUSE_RENAME, FUSE_ROOT_ID, body, sizeof(in) + strlen(name) + 1, newname);
+}
+
+static void ask_attr(uint64_t node)
+{
+	struct fuse_getattr_in in = { 0 };
+
+	ask(FUSE_GETATTR, node, &in, sizeof(in), NULL);
+}
+
+/* How many calls does it take? The answer's attributes have that number. */
+static unsigned getattr(uint64_t node)
+{
+	const struct fuse_attr_out *out = (const void *)answer.data;
+	unsigned before = calls;
+
+	ask_attr(node);
+	if (nsent)
+		reply(0);
+	cr_assert(answer.count == 1 && answer.error == 0);
+	cr_assert(out->attr.size == now && out->attr.mtimensec == now, "number %lu, not %u",
+		  (unsigned long)out->attr.size, now);
+	return calls - before;
+}
+
+static void ask_name(const char *name)
+{
+	ask(FUSE_LOOKUP, FUSE_ROOT_ID, name, strlen(name) + 1, NULL);
+}
+
+/* The same, for a name that is not there. */
+static unsigned not_there(const char *name)
+{
+	const struct fuse_entry_out *out = (const void *)answer.data;
+	unsigned before = calls;
+
+	next_rc = -ENOENT;
+	ask_name(name);
+	if (nsent)
+		reply(0);
+	next_rc = 0;
+	cr_assert(answer.count == 1);
+	if (answer.error == 0) {
+		cr_assert_eq(out->nodeid, 0);
+		cr_assert(out->entry_valid < 1 || (out->entry_valid == 1 && !out->entry_valid_nsec));
+	}
+	return calls - before;
+}
+
+static void done(void)
+{
+	while (nsent)
+		reply(0);
+}
+
+static uint64_t the_file(void)
+{
+	const struct fuse_entry_out *out = (const void *)answer.data;
+
+	ask_name("f");
+	done();
+	cr_assert(answer.error == 0 && out->nodeid);
+	return out->nodeid;
+}
+
+static uint64_t open_file(uint64_t node)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	const struct fuse_open_out *out = (const void *)answer.data;
+
+	ask(FUSE_OPEN, node, &in, sizeof(in), NULL);
+	done();
+	cr_assert_eq(answer.error, 0);
+	return out->fh;
+}
+
+static void write_file(uint64_t node, uint64_t fh)
+{
+	struct fuse_write_in in = { .fh = fh, .size = 100, .flags = O_RDWR };
+	char body[sizeof(in) + 100] = "";
+
+	if (!fl->rx.mid)
+		fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	memcpy(body, &in, sizeof(in));
+	ask(FUSE_WRITE, node, body, sizeof(body), NULL);
+}
+
+static void setup(void)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct fuse_init_in init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
+	struct nfs_fh root = { .len = 4, .data = "dir" };
+	struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpcmsg_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1 };
+	for (unsigned i = 0; i < NFS_OP_VERSION; i++)
+		version.ops[i] = &any_op;
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
+		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
+			 .lanes = 1, .credits = 32, .slab = { .n = { 40, 40, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.conn, link), 0);
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
+	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	handles_init(&fs.files);
+	handles_init(&fs.dirs);
+	fl = &fs.lanes[0];
+	fs_lane_init(&fs, 0, -1);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
+	ask(FUSE_INIT, FUSE_ROOT_ID, &init, sizeof(init), NULL);
+	getattr(1);                     /* until the first reply there is one credit */
+}
+
+static void teardown(void)
+{
+	cr_assert(list_empty(&fl->active), "a request was left");
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.files);
+	handles_fini(&fs.dirs);
+	free(fs.lanes);
+	nfs_lane_fini(&lane);
+}
+
+TestSuite(fs_known, .init = setup, .fini = teardown, .timeout = 60);
+
+/* ---- attributes of directories ---- */
+
+Test(fs_known, a_directory_after_a_change)
+{
+	mkdir_("a"), done();
+	cr_assert_eq(getattr(1), 0, "MKDIR's reply had them");
+	cr_assert_eq(getattr(1), 1, "once");
+	rename_("a", "b"), done();
+	cr_assert_eq(getattr(1), 0, "RENAME");
+	unlink_("b"), done();
+	cr_assert_eq(getattr(1), 0, "REMOVE");
+}
+
+Test(fs_known, a_server_that_does_not_say)
+{
+	silent = true;
+	mkdir_("a"), done();
+	cr_assert_eq(getattr(1), 1);
+	silent = false;
+	mkdir_("b");
+	sent[0].rc = -EEXIST;
+	done();
+	cr_assert_eq(getattr(1), 1, "a failure");
+}
+
+Test(fs_known, nothing_is_believed)
+{
+	fs.inodes.acdirmin = fs.inodes.acdirmax = fs.cfg.acdirmin = 0;
+	unlink_("a"), done();
+	cr_assert_eq(getattr(1), 1, "actimeo=0");
+	cr_assert_eq(not_there("a"), 1);
+	fs.cfg.acdirmin = 30;
+	fs.cfg.lookupcache = FS_LOOKUPCACHE_POS;
+	unlink_("b"), done();
+	cr_assert_eq(not_there("b"), 1, "lookupcache=positive");
+}
+
+/* Whose reply comes last is not who was executed last. */
+Test(fs_known, two_changes_at_once)
+{
+	static const char *const names[] = { "b", "c" };
+
+	for (unsigned last = 0; last < 2; last++) {
+		mkdir_("a");
+		unlink_(names[last]);
+		reply(last);
+		reply(0);
+		cr_assert_eq(getattr(1), 1, "order %u", last);
+		cr_assert_eq(not_there(names[last]), 1, "order %u", last);
+	}
+	mkdir_("a"), done();
+	mkdir_("b");
+	ask_attr(1);
+	cr_assert_eq(nsent, 2, "GETATTR while a change is under way");
+	done();
+}
+
+/* The kernel learns something while a change is under way, and would not ask again for
+ * what the change brings: that is not given for what an OPEN or GETATTR says later. */
+Test(fs_known, told_meanwhile)
+{
+	mkdir_("a");
+	ask_attr(1);
+	reply(1);
+	reply(0);
+	cr_assert_eq(getattr(1), 1);
+}
+
+/* ---- names that are not there ---- */
+
+Test(fs_known, names_that_are_gone)
+{
+	unlink_("a"), done();
+	cr_assert_eq(not_there("a"), 0, "removed");
+	cr_assert_eq(not_there("b"), 1, "never asked for");
+	cr_assert_eq(not_there("b"), 0, "not found a moment ago");
+	mkdir_("a"), done();
+	ask_name("a");
+	cr_assert_eq(nsent, 1, "made again");
+	done();
+	rename_("a", "b"), done();
+	cr_assert_eq(not_there("a"), 0, "renamed");
+	ask_name("b");
+	cr_assert_eq(nsent, 1, "renamed to");
+	done();
+}
+
+Test(fs_known, names_that_may_be_there)
+{
+	unlink_("a"), done();
+	mkdir_("a");
+	sent[0].rc = -EIO;
+	done();
+	cr_assert_eq(not_there("a"), 1, "nobody knows what became of it");
+	not_there("d");                 /* and another client makes it, and a listing has it */
+	inode_named(&fs.inodes, fs.root, fs.root->id, "d");
+	ask_name("d");
+	cr_assert_eq(nsent, 1);
+	done();
+	/* LOOKUP is executed, then MKDIR; LOOKUP's reply comes last. */
+	next_rc = -ENOENT;
+	ask_name("c");
+	mkdir_("c");
+	reply(1);
+	reply(0);
+	ask_name("c");
+	cr_assert_eq(nsent, 1, "made while it was looked for");
+	done();
+}
+
+/* ---- files ---- */
+
+Test(fs_known, a_file_that_was_written)
+{
+	uint64_t f = the_file(), fh = open_file(f), again;
+
+	write_file(f, fh), done();
+	cr_assert_eq(getattr(f), 0);
+	cr_assert_eq(getattr(f), 1);
+	write_file(f, fh);
+	write_file(f, fh), done();
+	cr_assert_eq(getattr(f), 1, "two at once");
+	write_file(f, fh), done();
+	answer.notices = 0;
+	again = open_file(f);
+	cr_assert_eq(answer.notices, 0, "the kernel asks anyway");
+	cr_assert_eq(getattr(f), 0, "OPEN has said the same");
+	write_file(f, fh), done();
+	now++;                          /* another client */
+	cr_assert_neq(open_file(f), again);
+	cr_assert_eq(answer.notices, 1);
+	cr_assert_eq(getattr(f), 1, "OPEN has said something else");
+}
+
+/* Its links are fewer, its ctime is another one. */
+Test(fs_known, a_file_whose_name_goes)
+{
+	uint64_t f = the_file(), fh = open_file(f);
+
+	write_file(f, fh), done();
+	unlink_("f"), done();           /* it is open: RENAME */
+	cr_assert_eq(getattr(f), 1);
+}
