@@ -690,8 +690,8 @@ Test(nfs4, open_delegations)
 		{ 2, { 3, 0 }, 0 },                             /* NONE_EXT: not wanted */
 		{ 3, { 3, 1, 1 }, 0 },                          /* contention, will push */
 		{ 3, { 3, 2, 0 }, 0 },                          /* resource, will not signal */
-		{ 10, { 1, 1, 2, 3, 4, 0, 0, 0, 0, 0 }, 0 },    /* READ, with its ACE */
-		{ 13, { 2, 1, 2, 3, 4, 0, 1, 0, 0, 0, 0, 0, 0 }, 0 },   /* WRITE */
+		{ 10, { 1, 1, 2, 3, 4, 0, 0, 0, 0, 0 }, NFS_NEXT },     /* READ, with its ACE */
+		{ 13, { 2, 1, 2, 3, 4, 0, 1, 0, 0, 0, 0, 0, 0 }, NFS_NEXT },    /* WRITE */
 		{ 1, { 4 }, -EBADMSG }, { 1, { 0xffffffff }, -EBADMSG },
 	};
 
@@ -704,6 +704,51 @@ Test(nfs4, open_delegations)
 		m_words(t[i].w, t[i].n);
 		m_look_res(0x21, 0x21);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+	}
+}
+
+/* It goes before anybody hears what became of the OPEN. */
+Test(nfs4, a_delegation_is_given_back)
+{
+	static const struct { enum nfs_op op; uint32_t access, at, status; int rc; } t[] = {
+		{ NFS_OP_OPEN, 0x21, 0, 0, 0 }, { NFS_OP_CREATE, 0x21, 0, 0, 0 },
+		{ NFS_OP_OPEN, 0x20, 0, 0, -EACCES }, { NFS_OP_OPEN, 0x21, 2, 10025, 0 },
+		{ NFS_OP_OPEN, 0x21, 2, 10008, NFS_LATER }, { NFS_OP_OPEN, 0x21, 1, 70, 0 },
+		{ NFS_OP_OPEN, 0x21, 1, 10052, NFS_RECOVER },
+		{ (enum nfs_op)NFS4_OP_REOPEN, 0x21, 0, 0, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		bool reopen = t[i].op == (enum nfs_op)NFS4_OP_REOPEN, create = t[i].op == NFS_OP_CREATE;
+		struct nfs4_ctl k = { .reclaim = true };
+		struct nfs_call c = call(t[i].op);
+
+		if (reopen) {
+			c.open = &open_file;
+			c.version = &k;
+		}
+		m_res();
+		m_open_res(0);
+		m_trunc(m_len() - 4);
+		M(1, 1, 2, 3, 4, 0, 0, 0, 0, 0);
+		if (create)
+			m_getfh_res();
+		if (!reopen)
+			m_look_res(0x21, t[i].access);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_NEXT, "row %u", i);
+		m_seq_args(3, true);
+		M(22);
+		m_opaque(create ? "new handle" : "fhand", create ? 10 : 5);
+		M(8, 0, 2, 3, 4);
+		ARGS(c);
+		m_res();
+		m_op(8);
+		if (t[i].status)
+			m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		cr_assert_eq(c.open->delegated, t[i].rc > 0, "row %u", i);
+		open_file.delegated = false;
 		done_with(&c);
 	}
 }

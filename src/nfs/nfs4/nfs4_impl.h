@@ -113,6 +113,8 @@ struct nfs_open {
 	uint64_t owner;
 	stateid4 stateid;               /* written by OPEN's lane until it is settled,
 					 * then by recovery while all lanes hold */
+	bool delegated;                 /* as stateid: there is one to be given back */
+	stateid4 delegation;
 };
 
 static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)

@@ -26,7 +26,8 @@
 #include <sys/random.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
+enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS, STEP_RETURN };
+#define RESULT   vdata[0]       /* of an OPEN whose delegation is given back */
 #define VERIFIER vdata[1]       /* of an exclusive create: one for all its sendings */
 #define OWNER    vdata[2]
 
@@ -83,6 +84,56 @@ static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, ui
 	return o;
 }
 
+/* ---- a delegation that nobody wanted ---- */
+
+/* Recalls would find nobody here, and others would wait for its revocation: it is
+ * given back before anybody hears of the open, or the open is closed. */
+static void note_delegation(struct nfs_open *o, const open_delegation4 *d)
+{
+	bool write = d->delegation_type == OPEN_DELEGATE_WRITE;
+
+	if (!write && d->delegation_type != OPEN_DELEGATE_READ)
+		return;
+	o->delegation = write ? d->open_delegation4_u.write.stateid :
+				d->open_delegation4_u.read.stateid;
+	o->delegation.seqid = 0;
+	o->delegated = true;
+}
+
+/* What decode returns for an OPEN that ends with rc. */
+static int give_back_first(struct nfs_call *c, int rc)
+{
+	if (rc > 0 || !c->open || !c->open->delegated || !c->open->fh.len)
+		return rc;
+	c->RESULT = (uint64_t)-rc;
+	c->step = STEP_RETURN;
+	return NFS_NEXT;
+}
+
+static bool_t encode_return(struct nfs_call *c, XDR *x)
+{
+	DELEGRETURN4args a = { .deleg_stateid = c->open->delegation };
+
+	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_DELEGRETURN) &&
+	       xdr_DELEGRETURN4args(x, &a);
+}
+
+/* One that the server does not know (any more) is as good as returned. */
+static int decode_return(struct nfs_call *c, XDR *x)
+{
+	DELEGRETURN4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc > 0)
+		return rc;
+	if (!rc && (nfs4_get_op(x, OP_DELEGRETURN) || !xdr_DELEGRETURN4res(x, &r)))
+		rc = -EBADMSG;
+	if (!rc && r.status == NFS4ERR_DELAY)
+		return NFS_LATER;
+	c->open->delegated = false;
+	return rc == -EBADMSG ? rc : -(int)c->RESULT;
+}
+
 /* ---- OPEN ---- */
 
 static uint32_t share_access(int flags)
@@ -135,6 +186,8 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4args a;
 
+	if (c->step == STEP_RETURN)
+		return encode_return(c, x);
 	if (c->step == STEP_ACCESS)
 		return encode_look(c, x, c->fh);
 	pick_owner(c);
@@ -159,6 +212,7 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
+	note_delegation(c->open, &r->OPEN4res_u.resok4.delegation);
 	atomic_store(&c->open->settled, fh != NULL);
 	return 0;
 }
@@ -196,7 +250,7 @@ static int decode_look(struct nfs_call *c, XDR *x)
 	return rc ? rc : get_look(c, x, false);
 }
 
-static int decode_open(struct nfs_call *c, XDR *x)
+static int decode_open_step(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
 	int rc;
@@ -212,6 +266,12 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		return rc;
 	nfs4_goes_on_at(c, STEP_ACCESS);
 	return get_look(c, x, false);
+}
+
+static int decode_open(struct nfs_call *c, XDR *x)
+{
+	return c->step == STEP_RETURN ? decode_return(c, x) :
+					give_back_first(c, decode_open_step(c, x));
 }
 
 /* stateid, change, flags, attrset, and a delegation should one come although
@@ -288,6 +348,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	char buf[NFS4_SATTR_MAX];
 	OPEN4args a;
 
+	if (c->step == STEP_RETURN)
+		return encode_return(c, x);
 	if (c->step == STEP_SETATTR)
 		return encode_set(c, x);
 	if (c->step == STEP_GETATTR)
@@ -356,7 +418,7 @@ static int decode_unchecked(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 
 /* GETFH told to come later: the OPEN is sent again, by the same owner and with the
  * same verifier. A LOOKUP of the name might find another file than the stateid's. */
-static int decode_create(struct nfs_call *c, XDR *x)
+static int decode_create_step(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
 	int rc;
@@ -380,6 +442,12 @@ static int decode_create(struct nfs_call *c, XDR *x)
 	atomic_store(&c->open->settled, true);
 	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
 			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
+}
+
+static int decode_create(struct nfs_call *c, XDR *x)
+{
+	return c->step == STEP_RETURN ? decode_return(c, x) :
+					give_back_first(c, decode_create_step(c, x));
 }
 
 const struct nfs_opdef nfs4_op_create = {
@@ -465,6 +533,8 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	const struct nfs4_ctl *k = c->version;
 	OPEN4args a;
 
+	if (c->step == STEP_RETURN)
+		return encode_return(c, x);
 	start_open(c, &a, &c->open->owner, c->open->access);
 	if (k->reclaim) {
 		a.claim.claim = CLAIM_PREVIOUS;
@@ -479,8 +549,11 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_ctl *k = c->version;
 	OPEN4res r;
-	int rc = nfs4_check(c, x);
+	int rc;
 
+	if (c->step == STEP_RETURN)
+		return decode_return(c, x);
+	rc = nfs4_check(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, &r))
@@ -492,7 +565,8 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;
 	atomic_store(&c->open->reopen, false);
-	return 0;
+	note_delegation(c->open, &r.OPEN4res_u.resok4.delegation);
+	return give_back_first(c, 0);
 }
 
 const struct nfs_opdef nfs4_op_reopen = {
