@@ -73,6 +73,9 @@ static bool user_of(FILE *list, bool v6, const struct sockaddr_storage *from,
 
 	address_text(from, v6, want_from, sizeof(want_from));
 	address_text(to, v6, want_to, sizeof(want_to));
+	/* What was read of the list as it was before, and not looked at, goes first: a
+	 * seek alone may stay within that. */
+	fflush(list);
 	rewind(list);
 	while (fgets(line, sizeof(line), list))
 		if (sscanf(line, " %*[0-9]: %47s %47s %x %*s %*s %*s %u %*s %lu",

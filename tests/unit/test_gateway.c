@@ -825,6 +825,41 @@ Test(gateway, one_user_only, .init = setup, .fini = drc_teardown)
 	allow_close(&gw.allow);
 }
 
+/* A list of two sockets, the second of them somebody else's. */
+static void list_sockets(int fd, unsigned port)
+{
+	char text[300];
+	int n = snprintf(text, sizeof(text),
+			 "   0: %08X:%04X %08X:%04X 01 0:0 0:0 0 %5u 0 4711\n"
+			 "   1: %08X:0001 %08X:0002 01 0:0 0:0 0 %5u 0 4712\n",
+			 htonl(INADDR_LOOPBACK), port, htonl(INADDR_LOOPBACK), 20049, 1000,
+			 htonl(INADDR_LOOPBACK), htonl(INADDR_LOOPBACK), 1001);
+
+	cr_assert_eq(pwrite(fd, text, (size_t)n, 0), n);
+}
+
+/* The list is read anew for each connection, however little of it was looked at for
+ * the one before. */
+Test(gateway, a_user_who_comes_again)
+{
+	struct gw_allow allow = { .on = true, .uid = 1000, .lists = { tmpfile(), NULL } };
+	struct sockaddr_storage local = { 0 }, peer = { 0 };
+	struct sockaddr_in *to = (void *)&local, *from = (void *)&peer;
+
+	cr_assert_not_null(allow.lists[0]);
+	*to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(20049),
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	*from = *to;
+	for (unsigned port = 1000; port < 1004; port++) {
+		list_sockets(fileno(allow.lists[0]), port);
+		from->sin_port = htons((uint16_t)port);
+		cr_assert(allow_peer(&allow, &local, &peer), "port %u", port);
+		from->sin_port = htons(999);
+		cr_assert(port % 2 || !allow_peer(&allow, &local, &peer), "port %u", port);
+	}
+	allow_close(&allow);
+}
+
 /* ---- Write and Reply chunks ---- */
 
 /* status, no attributes, count, eof, length; then data. */
