@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash disable=SC2034
-# What contrib/check and contrib/quickstart have in common: packages and builds.
+# What contrib/check, contrib/quickstart and the tests' benches have in common:
+# packages, builds and what nfs-ganesha exports.
 
 TOP=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd) || exit 2
 readonly TOP
@@ -81,3 +82,31 @@ configure_in() {
 }
 
 jobs_wanted() { nproc 2>/dev/null || echo 2; }
+
+# takes_tmpfs - does this nfs-ganesha export a tmpfs? Since version 5 the list of file
+# systems it makes from /etc/mtab has none of that type, and no setting brings them back.
+takes_tmpfs() {
+	[[ $(ganesha.nfsd -v 2>/dev/null) =~ V([0-9]+)\. ]] && (( BASH_REMATCH[1] < 5 ))
+}
+
+# mount_export DIRECTORY OPTION,... - a file system in memory, a tmpfs with these options,
+# that nfs-ganesha's VFS back end exports. If that does not take a tmpfs, it is the upper
+# layer of an overlay, which takes over its size limit and, by nfs_export=on, has file
+# handles. The lower layer is empty. Both are mounted there, one over the other.
+mount_export() {
+	mount -t tmpfs -o "$2" nfsrdma-export "$1" || return 1
+	! takes_tmpfs || return 0
+	mkdir "$1"/{lower,upper,work} && chmod --reference="$1" "$1/upper" &&
+		mount -t overlay -o "nosuid,nodev,lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work,index=on,nfs_export=on" \
+			nfsrdma-export "$1" && return 0
+	say "this nfs-ganesha exports no tmpfs, and no overlay can be laid on it: does this kernel have overlayfs?"
+	umount "$1"
+	return 1
+}
+
+# umount_export DIRECTORY
+umount_export() {
+	while grep -qF " $1 " /proc/self/mountinfo; do
+		umount "$1" || return 1
+	done
+}

@@ -20,9 +20,10 @@
 #
 # Back ends of nfs-ganesha:
 #   VFS  files of a directory, for root: file handles need CAP_DAC_READ_SEARCH,
-#        in the first user name space. The directory is a tmpfs of its own, of
-#        $export_size: who can talk to the server could otherwise make up handles of
-#        the whole file system behind it. (And overlayfs has no handles.)
+#        in the first user name space. The directory is a file system of its own, in
+#        memory, of $export_size (mount_export): who can talk to the server could
+#        otherwise make up handles of the whole file system behind it. (And a
+#        container's overlayfs has no handles.)
 #   MEM  for anybody else. Made for testing nfs-ganesha: of each file it keeps the
 #        first Inode_Size bytes, at most 2 MiB. Writing more succeeds, and what is
 #        read there later is not what was written.
@@ -130,7 +131,7 @@ local_unmount() {
 
 servers_stop() {
 	end_processes nfsrdma-gateway && end_processes ganesha.nfsd || return 1
-	if is_mounted "$state/export"; then umount "$state/export" || return 1; fi
+	umount_export "$state/export"
 }
 
 # local_stop [lazy] - nothing of it is left.
@@ -277,7 +278,7 @@ gateway_start() {
 # servers_start BACKEND GATEWAY-PROGRAM
 servers_start() {
 	if [[ $1 == VFS ]]; then
-		mount -t tmpfs -o mode=755,nosuid,nodev,size=$export_size nfsrdma-quickstart "$state/export" || return 1
+		mount_export "$state/export" "mode=755,nosuid,nodev,size=$export_size" || return 1
 	fi
 	ganesha_start "$1" && gateway_start "$2"
 }
