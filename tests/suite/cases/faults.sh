@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# A link that is down for 20 s (which a connection may survive), and a server that restarts, each in the middle
-# of verified writes: no error, no wrong byte.
+# A link that is down for 20 s (which a connection may survive), and a server that
+# restarts, each in the middle of verified writes: no error, no wrong byte.
 #
 # verified NAME DIRECT - writes and verifies, again and again until there is $TMPDIR/enough:
 # what is to happen meanwhile may take its time on a busy machine. fio begins anew now and
@@ -40,8 +40,13 @@ vm-nfsd-restart 2 || fail "restart of knfsd"
 touch "$TMPDIR/enough"
 wait $job || fail "restart of knfsd"
 at_least "$(stat_now conn.downs)" $(( lost + 1 )) "connections lost when the server restarted"
-at_least "$(stat_last rpc.replays)" 1 "calls sent again"
-[[ $VERS == 3 ]] || at_least "$(stat_last state.recoveries)" 1 "recoveries of state"
+# Version 4's calls may all be waiting for a recovery when the connection goes: the
+# gateway can be the one that tells them of the restart.
+if [[ $VERS == 3 ]]; then
+	at_least "$(stat_last rpc.replays)" 1 "calls sent again"
+else
+	at_least "$(stat_last state.recoveries)" 1 "recoveries of state"
+fi
 # A file that was open all the time is still open.
 echo after >&6 && exec 6>&- || fail "the open file is lost"
 equal "$(tr '\n' ' ' <"$SERVER_WORK/held")" "before after " "the file that was held open"
