@@ -178,8 +178,8 @@ void fs_req_free(struct fs_req *r);
 bool fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
-/* The name is not there, says r->call, and nothing else may have made it. */
-void fs_name_gone(struct fs_req *r, const struct inode *dir, const char *name);
+/* The name is not there, says r->call; nr: see known_gone(). */
+void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name);
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */

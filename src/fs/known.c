@@ -24,7 +24,7 @@ uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
 	uint64_t nr;
 
 	pthread_mutex_lock(&s->mu);
-	nr = ++ino->changes;
+	nr = ++ino->changes + 1;
 	if (ino->changing++)
 		nr = 0;
 	drop(ino);
@@ -41,19 +41,16 @@ static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_
 		*ino->after = (struct after){ true, since_ns, *attr };
 }
 
-bool known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 		       const struct nfs_attr *attr, uint64_t since_ns)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	bool alone;
 
 	pthread_mutex_lock(&s->mu);
 	ino->changing--;
-	alone = nr && nr == ino->changes;
-	if (alone && attr)
+	if (nr && nr == ino->changes + 1 && attr)
 		keep(ino, attr, since_ns);
 	pthread_mutex_unlock(&s->mu);
-	return alone;
 }
 
 void known_changed(struct inode_table *t, uint64_t parent, const char *name)
@@ -75,11 +72,6 @@ uint64_t known_changes(struct inode_table *t, struct inode *ino)
 	nr = ino->changing ? 0 : ino->changes + 1;
 	pthread_mutex_unlock(&s->mu);
 	return nr;
-}
-
-bool known_quiet(struct inode_table *t, struct inode *ino, uint64_t nr)
-{
-	return nr && known_changes(t, ino) == nr;
 }
 
 bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
@@ -142,13 +134,10 @@ static struct gone *oldest(struct name_shard *s)
 	return g;
 }
 
-void known_gone(struct inode_table *t, uint64_t parent, const char *name, uint64_t until_ns)
+static void remember(struct name_shard *s, uint64_t parent, const char *name, uint64_t until_ns)
 {
-	struct name_shard *s = inode_names_of(t, parent, name);
 	struct gone *g;
 
-	if (strlen(name) >= GONE_NAME || until_ns <= mono_ns())
-		return;
 	pthread_mutex_lock(&s->mu);
 	g = find(s, parent, name);
 	if (!g)
@@ -156,6 +145,19 @@ void known_gone(struct inode_table *t, uint64_t parent, const char *name, uint64
 	g->parent_id = parent;
 	g->until_ns = until_ns;
 	strcpy(g->text, name);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
+		uint64_t until_ns)
+{
+	struct inode_shard *s = inode_shard_of(t, dir);
+
+	if (strlen(name) >= GONE_NAME || until_ns <= mono_ns())
+		return;
+	pthread_mutex_lock(&s->mu);
+	if (nr && !dir->changing && nr == dir->changes + 1)
+		remember(inode_names_of(t, dir->id, name), dir->id, name, until_ns);
 	pthread_mutex_unlock(&s->mu);
 }
 

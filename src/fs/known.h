@@ -18,7 +18,9 @@
  * The kernel looks a name up before it makes, or renames to, what it was told a moment
  * ago is not there. A name that this mount has removed, or not found, with nothing that
  * changes the directory under way, is remembered as long as the kernel is told to
- * believe that (a second at most); whatever may make it forgets it before it is sent.
+ * believe that (a second at most). Whatever may make it is a change of the directory
+ * first, and then, before it is sent, forgets the name. Who remembers one looks once more,
+ * with the lock that changes are counted under, whether there has been any.
  *
  * The parts with "locked" in their names are inode.c's, under its locks.
  */
@@ -27,23 +29,23 @@
 
 #include "fs/inode.h"
 
-/* A call that changes ino is going to be sent: its number, 0 if there are others. */
+/* A call that changes ino is going to be sent: its number, 0 if there are others. That
+ * is for known_gone(), too. */
 uint64_t known_change_begins(struct inode_table *t, struct inode *ino);
-/* It has ended; attr (or NULL) is what ino was afterwards, since_ns when it was sent.
- * False: others have been under way. */
-bool known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+/* It has ended; attr (or NULL) is what ino was afterwards, since_ns when it was sent. */
+void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 		       const struct nfs_attr *attr, uint64_t since_ns);
 /* Something has changed the inode that has this name, if there is one. */
 void known_changed(struct inode_table *t, uint64_t parent, const char *name);
-/* A number for known_quiet(): how many changes of ino have begun; 0: some are under way. */
+/* A number for known_gone(): which change of ino was the last; 0: some are under way. */
 uint64_t known_changes(struct inode_table *t, struct inode *ino);
-/* Has nothing changed ino since? */
-bool known_quiet(struct inode_table *t, struct inode *ino, uint64_t nr);
 /* What ino is after the last change, and for how many seconds that may be believed. False:
  * the server has to be asked. */
 bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo);
 
-void known_gone(struct inode_table *t, uint64_t parent, const char *name, uint64_t until_ns);
+/* The name is not in dir; that is kept if no change of dir has begun since nr. */
+void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
+		uint64_t until_ns);
 /* It is there, or may be. */
 void known_here(struct inode_table *t, uint64_t parent, const char *name);
 /* For how many seconds the name is known not to be there; 0: it is not known. */

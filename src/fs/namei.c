@@ -26,8 +26,8 @@ static void lookup_done(struct fs_req *r)
 	struct inode *ino;
 
 	if (r->call.status == -ENOENT) {
-		if (r->call.op == NFS_OP_LOOKUP && known_quiet(&fs->inodes, r->ino, r->quiet))
-			fs_name_gone(r, r->ino, r->name);
+		if (r->call.op == NFS_OP_LOOKUP)
+			fs_name_gone(r, r->ino, r->quiet, r->name);
 		reply_not_there(r, fs_negative_timeo(fs));
 	}
 	if (r->call.status || !r->req) {

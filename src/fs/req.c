@@ -274,8 +274,9 @@ static void changes_begin(struct fs_req *r)
 	case NFS_OP_MKDIR:
 	case NFS_OP_SYMLINK:
 	case NFS_OP_MKNOD:
+		begin(r, 0, c->fh);
 		known_here(t, inode_of(c->fh)->id, c->name);
-		/* fall through */
+		return;
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
 	case NFS_OP_SETATTR:
@@ -284,34 +285,34 @@ static void changes_begin(struct fs_req *r)
 		return;
 	case NFS_OP_LINK:
 	case NFS_OP_RENAME:
-		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
 		if (c->fh != c->fh2)
 			begin(r, 0, c->fh);
 		begin(r, 1, c->fh2);
+		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
 		return;
 	default:
 		return;
 	}
 }
 
-/* True: of what r->change[i] was, nothing else has changed anything. */
-static bool end(struct fs_req *r, unsigned i)
+/* Of what r->change[i] was. */
+static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
 	const struct nfs_attr *a = c->has_dir_attr[i] ? &c->dir_attr[i] : NULL;
 	struct inode *ino = r->change[i].ino;
 
 	if (!ino)
-		return false;
+		return;
 	r->change[i].ino = NULL;
 	if (c->op == NFS_OP_WRITE && c->has_attr)
 		a = &c->attr;
-	return known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
-				 c->status == 0 ? a : NULL, c->start_ns);
+	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
+			  c->status == 0 ? a : NULL, c->start_ns);
 }
 
-/* The name that the call takes away. */
-static void end_name(struct fs_req *r, bool alone)
+/* The name that the call takes away; nr: of the change of its directory. */
+static void end_name(struct fs_req *r, uint64_t nr)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 	const struct nfs_call *c = &r->call;
@@ -319,33 +320,34 @@ static void end_name(struct fs_req *r, bool alone)
 	known_changed(t, inode_of(c->fh)->id, c->name);
 	if (c->op == NFS_OP_RENAME)
 		known_changed(t, inode_of(c->fh2)->id, c->name2);
-	if (alone && c->status == 0)
-		fs_name_gone(r, inode_of(c->fh), c->name);
+	if (c->status == 0)
+		fs_name_gone(r, inode_of(c->fh), nr, c->name);
 }
 
 static void changes_end(struct fs_req *r)
 {
 	bool two = r->change[0].ino && r->change[1].ino;
-	bool first = end(r, 0), second = end(r, 1);
 
+	end(r, 0);
+	end(r, 1);
 	switch (r->call.op) {
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
-		end_name(r, first);
+		end_name(r, r->change[0].nr);
 		return;
 	case NFS_OP_RENAME:
-		end_name(r, two ? first : second);
+		end_name(r, r->change[two ? 0 : 1].nr);
 		return;
 	default:
 		return;
 	}
 }
 
-void fs_name_gone(struct fs_req *r, const struct inode *dir, const char *name)
+void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name)
 {
 	struct fs *fs = r->fl->fs;
 
-	known_gone(&fs->inodes, dir->id, name,
+	known_gone(&fs->inodes, dir, nr, name,
 		   r->call.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
 }
 

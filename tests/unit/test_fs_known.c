@@ -487,3 +487,21 @@ Test(fs_known, a_file_whose_name_goes)
 	unlink_("f"), done();           /* it is open: RENAME */
 	cr_assert_eq(getattr(f), 1);
 }
+
+/* Between an ENOENT and its being remembered another thread can make the name. */
+Test(fs_known, made_before_it_is_remembered)
+{
+	uint64_t nr = known_changes(&fs.inodes, fs.root);
+
+	cr_assert_neq(nr, 0);
+	mkdir_("a"), done();
+	known_gone(&fs.inodes, fs.root, nr, "a", UINT64_MAX);
+	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "a"), 0, "made meanwhile");
+	known_gone(&fs.inodes, fs.root, known_changes(&fs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_gt(known_is_gone(&fs.inodes, fs.root->id, "b"), 0);
+	mkdir_("b");
+	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "b"), 0, "being made");
+	known_gone(&fs.inodes, fs.root, known_changes(&fs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "b"), 0, "a change is under way");
+	done();
+}
