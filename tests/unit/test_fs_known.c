@@ -124,7 +124,7 @@ static void reply(unsigned i)
 static struct {
 	unsigned count, notices;
 	int error;
-	char data[256];
+	_Alignas(8) char data[256];
 } answer;
 
 static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
