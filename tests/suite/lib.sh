@@ -87,7 +87,7 @@ mount_up() {
 }
 
 unmount() {
-	if [[ $(id -u) == 0 ]]; then umount "$@" "$MNT"; else fusermount3 -u "$@" "$MNT"; fi
+	if [[ $(id -u) == 0 ]]; then umount "$MNT"; else fusermount3 -u "$MNT"; fi
 }
 
 # mount_down - unmounts, and sees that the daemon ends well.

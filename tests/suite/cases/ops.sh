@@ -58,7 +58,7 @@ exec 5<&-
 # rmdir right after the last close of what was unlinked, or replaced, in it: as often
 # as it takes to meet the removal of the .nfs file that is under way: a client that did
 # not wait for it failed in one round of 50 in a guest, of 100 over iWARP
-amount 400 100
+amount 400 70
 rounds=$REPLY perl -e '
 	sub must { $_[0] or die "$_[1] number $i: $!\n" }
 	for $i (1..$ENV{rounds}) {
