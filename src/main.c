@@ -9,7 +9,9 @@
  *   fs/                    the FUSE side; runs until it is unmounted
  *
  * Threads: this one mounts, waits for the end of the mount, and tears down. What
- * talks to the server is set up on a thread that has no privileges. Signals are
+ * talks to the server is set up, and in the end taken down, on a thread that has no
+ * privileges: librdmacm's files may be used by the credentials that opened them only,
+ * and those are not equal to any that another thread has come by. Signals are
  * taken by a thread of their own, from the start, so that neither a mount point nor
  * a resolver nor a dead server can keep anybody from stopping us: enum phase says
  * what they do. The file operations are the lanes'.
@@ -23,6 +25,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +54,16 @@ enum phase {
  * the same: fusermount3 takes a mount back when nobody is there to get it. */
 #define MOUNTING_S 5
 
+/* The thread without privileges: set_up(), and in the end nfs_client_free(). */
+struct server {
+	pthread_t thread;
+	bool started;
+	sem_t is_up, may_end;
+	int rc;                 /* set_up()'s */
+};
+
 struct mount {
+	struct server server;
 	struct options opt;
 	struct nfs_config cfg;
 	struct nfs_client *client;
@@ -151,10 +163,9 @@ static void on_stats_signal(struct mount *m)
 	pthread_mutex_unlock(&m->mu);
 }
 
-static void __attribute__((noreturn)) *signal_main(void *arg)
+static void __attribute__((noreturn)) signal_main(struct mount *m)
 {
 	const struct timespec patience = { .tv_sec = MOUNTING_S };
-	struct mount *m = arg;
 	sigset_t set;
 	int sig, state;
 
@@ -299,42 +310,12 @@ static int run(struct mount *m)
 	return 0;
 }
 
-struct step {
-	struct mount *m;
-	int (*fn)(struct mount *m);
-	int rc;
-};
-
-static void *step_main(void *arg)
+static void drop_here(const struct mount *m)
 {
-	struct step *s = arg;
-	int rc = priv_drop(s->m->keep);
+	int rc = priv_drop(m->keep);
 
 	if (rc)
 		log_warn("cannot give up privileges: %s", strerror(-rc));
-	s->rc = s->fn(s->m);
-	return NULL;
-}
-
-/* Runs fn on a thread without privileges, and waits: what threads fn starts inherit
- * that. 0 or -errno with m->eb set. */
-static int unprivileged(struct mount *m, int (*fn)(struct mount *m))
-{
-	struct step s = { .m = m, .fn = fn };
-	pthread_t t;
-	int rc = -pthread_create(&t, NULL, step_main, &s);
-
-	if (rc)
-		return err_set(&m->eb, rc, "cannot start a thread: %s", strerror(-rc));
-	pthread_join(t, NULL);
-	return s.rc;
-}
-
-static int start_signals(struct mount *m)
-{
-	int rc = -pthread_create(&m->signals, NULL, signal_main, m);
-
-	return rc ? err_set(&m->eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
 /* Whatever the server says is heard here. */
@@ -349,13 +330,70 @@ static int set_up(struct mount *m)
 	return rc;
 }
 
+static void *server_main(void *arg)
+{
+	struct mount *m = arg;
+
+	drop_here(m);
+	m->server.rc = set_up(m);
+	sem_post(&m->server.is_up);
+	while (sem_wait(&m->server.may_end))
+		;
+	nfs_client_free(m->client);
+	return NULL;
+}
+
+static int no_thread(struct mount *m, int err)
+{
+	return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
+}
+
+/* What threads set_up() starts inherit that they have no privileges. 0 or -errno
+ * with m->eb set. */
+static int start_server(struct mount *m)
+{
+	struct server *s = &m->server;
+	int err;
+
+	sem_init(&s->is_up, 0, 0);
+	sem_init(&s->may_end, 0, 0);
+	err = pthread_create(&s->thread, NULL, server_main, m);
+	if (err)
+		return no_thread(m, err);
+	s->started = true;
+	while (sem_wait(&s->is_up))
+		;
+	return s->rc;
+}
+
+static void end_server(struct mount *m)
+{
+	if (!m->server.started)
+		return;
+	sem_post(&m->server.may_end);
+	pthread_join(m->server.thread, NULL);
+}
+
+static void *signals_main(void *arg)
+{
+	drop_here(arg);
+	signal_main(arg);
+}
+
+static int start_signals(struct mount *m)
+{
+	int err = pthread_create(&m->signals, NULL, signals_main, m);
+
+	return err ? no_thread(m, err) : 0;
+}
+
 /* With somebody there who takes signals: a directory may not answer. */
 static int check_and_run(struct mount *m)
 {
 	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
 
 	if (!rc)
-		rc = unprivileged(m, set_up);
+		rc = start_server(m);
 	if (!rc && m->opt.fake)
 		return daemon_report(0) ? EXIT_SYSTEM : 0;
 	if (!rc) {
@@ -377,13 +415,13 @@ static int mount_and_run(struct mount *m, char **argv)
 		rc = unmounter_start(m->opt.mountpoint, argv, &m->eb);
 	block_signals();
 	if (!rc)
-		rc = unprivileged(m, start_signals);
+		rc = start_signals(m);
 	if (rc) {
 		log_err("%s", m->eb.text);
 		return EXIT_SYSTEM;
 	}
 	rc = enter_ending(m, check_and_run(m));
-	nfs_client_free(m->client);
+	end_server(m);
 	fs_free(m->fs);
 	/* Before what it says goes. */
 	pthread_cancel(m->signals);

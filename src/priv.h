@@ -4,8 +4,9 @@
  *
  *   main thread     everything, until the kernel has the mount (mount(2) or
  *                   fusermount3); then priv_drop() and sandbox_enter()
- *   set-up thread   priv_drop() first, then all that talks to the server; every
- *                   lane and other thread is its child and inherits that
+ *   server thread   priv_drop() first, then all that talks to the server; every
+ *                   lane and other thread is its child and inherits that; it lives
+ *                   until it takes them down again
  *   unmounter.h     a process of its own keeps what unmounting needs
  *
  * What is kept, of what there is (an ordinary user has none of it):

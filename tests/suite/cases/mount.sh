@@ -75,5 +75,9 @@ fi
 mount_up
 grep " $MNT fuse" /proc/mounts | grep nosuid | grep -q nodev || fail "suid or dev without being asked for"
 mount_down
+# The kernel refuses librdmacm's files to other credentials than those that opened them.
+if [[ $NFSRDMA_FABRIC == rxe ]] && vm-root dmesg | grep 'changed security contexts'; then
+	fail "RDMA connections were ended by a thread that may not"
+fi
 equal "$(clients)" "$before" "clients that the server remembers after the unmount"
 exit 0
