@@ -12,21 +12,45 @@
 
 #define CAP(n) (1ull << (n))
 
+static bool has(const struct mntent *e, const char *opt, const char *const *values)
+{
+	const char *at = hasmntopt(e, opt), *end;
+
+	if (!at)
+		return false;
+	at += strlen(opt);
+	if (*at++ != '=')
+		return false;
+	end = at + strcspn(at, ",");
+	for (; *values; values++)
+		if (strlen(*values) == (size_t)(end - at) && !strncmp(at, *values, strlen(*values)))
+			return true;
+	return false;
+}
+
+bool priv_proc_is_hidden(const char *options)
+{
+	static const char *const off[] = { "0", "off", NULL }, *const ptraceable[] = {
+		"4", "ptraceable", NULL }, *const root[] = { "0", NULL };
+	const struct mntent e = { .mnt_opts = (char *)(uintptr_t)options };
+
+	if (!hasmntopt(&e, "hidepid") || has(&e, "hidepid", off))
+		return false;
+	/* Otherwise who is in that group sees all, and root is in group 0. */
+	return has(&e, "hidepid", ptraceable) || (hasmntopt(&e, "gid") && !has(&e, "gid", root));
+}
+
 static bool proc_hides_processes(void)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *e;
 	bool hides = false;
-	char *opt;
 
 	if (!f)
 		return false;
-	while ((e = getmntent(f))) {
-		if (strcmp(e->mnt_dir, "/proc") != 0)
-			continue;
-		opt = hasmntopt(e, "hidepid");
-		hides = opt && strncmp(opt, "hidepid=0", 9) && strncmp(opt, "hidepid=off", 11);
-	}
+	while ((e = getmntent(f)))
+		if (!strcmp(e->mnt_dir, "/proc"))
+			hides = priv_proc_is_hidden(e->mnt_opts);
 	endmntent(f);
 	return hides;
 }
