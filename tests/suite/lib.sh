@@ -86,8 +86,9 @@ mount_up() {
 	mountpoint -q "$MNT" || fail "no mount after two minutes"
 }
 
+# unmount [-l] - as the user can; -l: lazily.
 unmount() {
-	if [[ $(id -u) == 0 ]]; then umount "$MNT"; else fusermount3 -u "$MNT"; fi
+	if [[ $(id -u) == 0 ]]; then umount ${1:+-l} "$MNT"; else fusermount3 -u ${1:+-z} "$MNT"; fi
 }
 
 # mount_down - unmounts, and sees that the daemon ends well.

@@ -144,7 +144,7 @@ done
 (( call > 3 && call < 40 )) || fail "the mount was there with call $call: $(<"$out")"
 # The mount is through: the signal came too late, or there was none.
 mountpoint -q "$MNT" || fail "status 0 and no mount"
-vm-root umount -l "$MNT" || fail "cannot unmount"
+unmount -l || fail "cannot unmount"
 wait_gone() { ! pgrep -f "^$BIN" >/dev/null; }
 for (( i = 0; i < 400; i++ )); do wait_gone && break; sleep 0.05; done
 wait_gone || fail "the daemon is still there 20 s after the unmount"
