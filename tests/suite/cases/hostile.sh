@@ -72,7 +72,7 @@ sums() { vm-server bash -c 'cd "$1" && find still -type f | sort | xargs sha256s
 
 # storm VERS
 storm() {
-	local was jobs=() i
+	local was refused jobs=() i
 	VERS=$1
 	[[ $VERS == 3 ]] && REMOTE=$NFSRDMA_SERVER:${NFSRDMA_V3_PATH:-$NFSRDMA_EXPORT} || REMOTE=$NFSRDMA_SERVER:/
 	# Not while mounting: what fails then is the mount.
@@ -92,8 +92,10 @@ storm() {
 	touch "$TMPDIR/enough"
 	wait "${jobs[@]}"
 	kill -0 $DAEMON 2>/dev/null || { cat "$LOG" >&2; fail "the daemon has died"; }
-	# What it was sent is what the client wrote there.
-	equal "$(stat_last rdma.errors)" 0 "messages that the server could not understand"
+	# What it was sent is what the client wrote there, but for Long Calls, which the
+	# server fetches from where it has just scribbled.
+	refused=$(grep 'the server refused the transport header' "$LOG" | grep -vE 'CREATE \(link\)|SYMLINK')
+	[[ ! $refused ]] || fail "messages that the server could not understand: $refused"
 	gateway_down
 	: >"$said"
 	# And now the same mount with a server that behaves.
