@@ -274,7 +274,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 {
 	struct root_call *q = calloc(1, sizeof(*q));
 	struct nfs_call *c = &q->c;
-	bool leaked;
+	bool abandoned;
 	int rc;
 
 	if (!q)
@@ -283,7 +283,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	c->cred = &q->cred;
 	c->fh = &fs->cl->root_fh;
 	c->op = NFS_OP_GETATTR;
-	rc = nfs_call_any(fs->cl, c, 0, &leaked);
+	rc = nfs_call_any(fs->cl, c, 0, &abandoned);
 	if (!rc && !S_ISDIR(c->attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
@@ -296,10 +296,10 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->attr);
 	c->op = NFS_OP_STATFS;
-	if (!rc && nfs_call_any(fs->cl, c, 0, &leaked) == 0)
+	if (!rc && nfs_call_any(fs->cl, c, 0, &abandoned) == 0)
 		for (unsigned i = 0; i < fs->nlanes; i++)
 			fs_statfs_keep(&fs->lanes[i], &c->statfs);
-	if (!leaked)
+	if (!abandoned)
 		free(q);
 	if (rc)
 		return err_set(eb, rc, "cannot use '%s' on %s as a root directory: %s",

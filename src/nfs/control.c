@@ -50,7 +50,7 @@ struct sync_call {
 	struct nfs_lane *lane;
 	struct nfs_call *c;
 	bool done;              /* under ctl->mu */
-	bool abandoned;         /* under ctl->mu: the lane frees this */
+	bool abandoned;         /* under ctl->mu: the lane frees this, and the call */
 };
 
 static void sync_done(struct nfs_call *c)
@@ -64,8 +64,10 @@ static void sync_done(struct nfs_call *c)
 	abandoned = s->abandoned;
 	pthread_cond_broadcast(&ctl->cond);
 	pthread_mutex_unlock(&ctl->mu);
-	if (abandoned)
+	if (abandoned) {
+		free(c);
 		free(s);
+	}
 }
 
 static void sync_start(struct loop_msg *m)
@@ -75,14 +77,14 @@ static void sync_start(struct loop_msg *m)
 	nfs_start(s->lane, s->c);
 }
 
-int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked)
+int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
 {
 	struct nfs_control *ctl = l->client->control;
 	struct sync_call *s = calloc(1, sizeof(*s));
 	struct timespec ts;
 	int rc = 0;
 
-	*leaked = false;
+	*abandoned = false;
 	if (!s)
 		return -ENOMEM;
 	s->lane = l;
@@ -106,7 +108,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 		rc = 0;
 	} else {
 		s->abandoned = true;
-		*leaked = true;
+		*abandoned = true;
 	}
 	pthread_mutex_unlock(&ctl->mu);
 	if (rc)
@@ -125,7 +127,7 @@ static struct nfs_lane *any_lane(struct nfs_client *cl)
 	return cl->lanes;
 }
 
-int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *leaked)
+int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
 {
 	uint64_t now, end = mono_ns() + timeout_ms * NS_PER_MS;
 	unsigned left = timeout_ms;
@@ -133,7 +135,7 @@ int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms,
 
 	c->flags |= NFS_CALL_ANY_LANE;
 	for (;;) {
-		rc = nfs_call_sync(any_lane(cl), c, left, leaked);
+		rc = nfs_call_sync(any_lane(cl), c, left, abandoned);
 		if (rc != -ENOTCONN)
 			return rc;
 		now = mono_ns();

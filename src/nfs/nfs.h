@@ -372,12 +372,14 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c);
 /* Lane thread: starts what waits, as far as there is room. */
 void nfs_lane_pump(struct nfs_lane *l);
 /* Any thread but a lane's: runs the operation on that lane and waits for it;
- * 0/-errno as c->status; -ETIMEDOUT after timeout_ms (0: no limit), c is then
- * abandoned to the lane and must be heap memory that stays (*leaked is set). */
-int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
+ * 0/-errno as c->status. -ETIMEDOUT after timeout_ms (0: no limit) and -ESHUTDOWN when
+ * the mount ends abandon the call: *abandoned is set, and the lane, which may still be at
+ * it, passes c to free() when it ends. So c is the start of what malloc() gave, and what
+ * it points to is in there, too, or lives as long as the client. */
+int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* The same on a lane that has a connection, if there is one; and on another one
  * when that loses it. For what does no harm if the server executes it twice. */
-int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *leaked);
+int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
 /* Any thread: is the lane's connection up? */

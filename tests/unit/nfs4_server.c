@@ -302,17 +302,25 @@ void server4_mount(void)
 static void *call_main(void *arg)
 {
 	struct one_call *o = arg;
-	bool leaked;
+	bool abandoned;
 
-	o->rc = nfs_call_sync(&fake_lanes[0], &o->c, 0, &leaked);
+	o->rc = nfs_call_sync(&fake_lanes[0], &o->held->c, 0, &abandoned);
+	if (abandoned)
+		return NULL;
+	o->open = o->held->c.open;
+	free(o->held);
 	return NULL;
 }
 
 void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
 {
-	o->fh = (struct nfs_fh){ .len = 4 };
-	o->c = (struct nfs_call){ .op = op, .fh = &o->fh, .cred = &o->cred, .open = open,
+	struct held *h = calloc(1, sizeof(*h));
+
+	cr_assert_not_null(h);
+	h->fh.len = 4;
+	h->c = (struct nfs_call){ .op = op, .fh = &h->fh, .cred = &h->cred, .open = open,
 				  .sattr.valid = NFS_SET_SIZE };
+	o->held = h;
 	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
 }
 

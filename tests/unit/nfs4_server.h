@@ -64,11 +64,15 @@ void expect_open(unsigned i, bool lost);
 
 /* A file operation on a thread of its own, which waits for recovery if it must. */
 struct one_call {
-	struct nfs_call c;
-	struct rpc_cred cred;
-	struct nfs_fh fh;
+	struct held {           /* the lane's, once it is abandoned */
+		struct nfs_call c;
+		struct rpc_cred cred;
+		struct nfs_fh fh;
+	} *held;
 	pthread_t caller;
+	/* ---- results ---- */
 	int rc;
+	struct nfs_open *open;
 };
 void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open);
 /* Lets the lane go on, as after recovery. */

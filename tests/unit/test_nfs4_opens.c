@@ -87,9 +87,9 @@ Test(nfs4_opens, what_is_opened_is_recovered_though_its_attributes_are_late)
 	resume();
 	await(&open, 0);
 	cr_assert_not_null(strchr(server.log, 'P'), "%s", server.log);
-	cr_assert(open.c.open && open.c.open->stateid.seqid == server.opens);
+	cr_assert(open.open && open.open->stateid.seqid == server.opens);
 	/* Now it is as any other. */
-	atomic_store(&open.c.open->reopen, true);
+	atomic_store(&open.open->reopen, true);
 	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_not_null(strchr(server.log, 'F'));
 }

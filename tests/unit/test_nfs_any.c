@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "fake_lane.h"
@@ -59,9 +60,9 @@ static pthread_t caller;
 
 static void *call_main(void *status)
 {
-	bool leaked;
+	bool abandoned;
 
-	*(int *)status = nfs_call_any(&fake_cl, &call, 0, &leaked);
+	*(int *)status = nfs_call_any(&fake_cl, &call, 0, &abandoned);
 	return NULL;
 }
 
@@ -89,6 +90,22 @@ static void await_sent(void)
 	}
 }
 
+static void see_running(struct nfs_lane *l, void *arg)
+{
+	if (l->index == 0)
+		*(_Atomic bool *)arg = !list_empty(&l->running);
+}
+
+static void await_idle(void)
+{
+	_Atomic bool running = true;
+
+	while (running) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		nfs_each_lane(&fake_cl, see_running, &running);
+	}
+}
+
 Test(nfs_any, takes_the_lane_that_is_up)
 {
 	int status = 1;
@@ -98,6 +115,23 @@ Test(nfs_any, takes_the_lane_that_is_up)
 	pthread_join(caller, NULL);
 	cr_assert_eq(status, 0);
 	cr_assert_eq(call.lane->index, 1);
+}
+
+/* Its memory is the lane's, which is at it, and gives it back when the reply comes. */
+Test(nfs_any, an_abandoned_call_is_not_lost_memory)
+{
+	struct nfs_call *c = calloc(1, sizeof(*c));
+	bool abandoned = false;
+
+	cr_assert_not_null(c);
+	*c = (struct nfs_call){ .op = NFS_OP_GETATTR, .flags = NFS_CALL_CONTROL, .cred = &cred };
+	fake_lane_quiet = true;
+	cr_assert_eq(nfs_call_any(&fake_cl, c, 50, &abandoned), -ETIMEDOUT);
+	cr_assert(abandoned);
+	c = NULL;
+	await_sent();
+	fake_lane_quiet = false;
+	await_idle();
 }
 
 /* Sent, and then the connection goes, with the reply. */

@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "fake_fabric.h"
@@ -57,17 +58,23 @@ static const struct nfs_opdef silence = {
 	.name = "SILENCE", .encode = encode, .decode = decode, .results_max = results_max, .proc = 1,
 };
 
-static struct nfs_call unanswered[2];
+static struct nfs_call *unanswered[2]; /* who asked, or the lane, has them */
 static const struct rpc_cred cred;
 
 static int ask(struct nfs_client *cl, unsigned i, unsigned timeout_ms)
 {
-	bool leaked;
+	bool abandoned;
+	int rc;
 
-	unanswered[i] = (struct nfs_call){
+	unanswered[i] = calloc(1, sizeof(*unanswered[i]));
+	cr_assert_not_null(unanswered[i]);
+	*unanswered[i] = (struct nfs_call){
 		.op = NFS_OP_GETATTR, .cred = &cred, .flags = NFS_CALL_CONTROL,
 	};
-	return nfs_call_sync(&cl->lanes[0], &unanswered[i], timeout_ms, &leaked);
+	rc = nfs_call_sync(&cl->lanes[0], unanswered[i], timeout_ms, &abandoned);
+	if (!abandoned)
+		free(unanswered[i]);
+	return rc;
 }
 
 static void lose(struct nfs_lane *l, void *arg)

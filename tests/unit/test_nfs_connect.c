@@ -103,10 +103,10 @@ static unsigned gap_ms(unsigned i)
 static int call(void)
 {
 	struct nfs_call c = { .op = NFS_OP_GETATTR };
-	bool leaked;
-	int rc = nfs_call_sync(&fake_lanes[0], &c, 0, &leaked);
+	bool abandoned;
+	int rc = nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned);
 
-	cr_assert(!leaked);
+	cr_assert(!abandoned);
 	return rc;
 }
 

@@ -150,18 +150,18 @@ struct asking {
 static struct nfs_attr attr_of(const char *user, const char *group)
 {
 	struct nfs_call c = { .op = NFS_OP_GETATTR, .cred = &cred, .name = user, .name2 = group };
-	bool leaked;
+	bool abandoned;
 
-	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &c, 0, &leaked), 0);
+	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned), 0);
 	return c.attr;
 }
 
 static void *ask_main(void *arg)
 {
 	struct asking *a = arg;
-	bool leaked;
+	bool abandoned;
 
-	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &a->c, 0, &leaked), 0);
+	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &a->c, 0, &abandoned), 0);
 	return NULL;
 }
 
@@ -176,9 +176,9 @@ static int set_uid(uint32_t uid)
 	struct nfs_call c = {
 		.op = NFS_OP_SETATTR, .cred = &cred, .sattr = { .valid = NFS_SET_UID, .uid = uid },
 	};
-	bool leaked;
+	bool abandoned;
 
-	return nfs_call_sync(&fake_lanes[0], &c, 0, &leaked);
+	return nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned);
 }
 
 static uint32_t known(const char *name, bool *is)

@@ -107,7 +107,7 @@ static int get_root(struct nfs_client *cl, struct errbuf *eb)
 	return rc;
 }
 
-/* Heap memory of its own: when the answer does not come in time, the lane keeps it. */
+/* Heap memory of its own: when the answer does not come in time, it is the lane's. */
 struct question {
 	struct nfs_call c;
 	struct rpc_cred cred;
@@ -118,7 +118,7 @@ struct question {
 static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
 	struct question *q = calloc(1, sizeof(*q));
-	bool leaked;
+	bool abandoned;
 	int rc;
 
 	if (!q)
@@ -131,8 +131,8 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	q->c.cred = &q->cred;
 	q->c.fh = &q->root;
 	q->c.version = &q->info;
-	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &leaked);
-	if (!leaked) {
+	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &abandoned);
+	if (!abandoned) {
 		*info = q->info;
 		free(q);
 	}

@@ -40,17 +40,17 @@ struct nfs4_ctl *nfs4_ctl_new(void)
 int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep)
 {
-	bool leaked;
+	bool abandoned;
 	int rc;
 
 	/* A mount waits for ever for a server that it has been with, and for no other. */
 	if (!timeout_ms && !cl->control->mounted)
 		timeout_ms = MOUNT_TIMEOUT_MS;
 	k->c.op = op;
-	rc = nfs_call_any(cl, &k->c, timeout_ms, &leaked);
+	rc = nfs_call_any(cl, &k->c, timeout_ms, &abandoned);
 	if (keep)
-		*keep = leaked ? NULL : k;
-	else if (!leaked)
+		*keep = abandoned ? NULL : k;
+	else if (!abandoned)
 		free(k);
 	return rc;
 }

@@ -47,7 +47,7 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	k->cred = o->cred;
 	k->reclaim = reclaim;
 	k->c.open = o;
-	/* The call's own: a lane keeps it when the mount ends meanwhile. */
+	/* The call's own: a lane has it when the mount ends meanwhile. */
 	nfs4_open_get(cl, o);
 	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
 	if (!k)
