@@ -20,9 +20,9 @@ SERVER_WORK=$EXPORT/$CASE
 
 # Limits are a guard against what never comes: on a busy machine anything takes its time.
 
-# amount HERE GUEST - sets REPLY to how much is to be done: in a guest, which is
+# amount HERE GUEST - sets REPLY to how much is to be done: with a guest, which is
 # emulated, everything takes ten times as long.
-amount() { case $NFSRDMA_FABRIC in rxe|siw) REPLY=$2 ;; *) REPLY=$1 ;; esac; }
+amount() { case $NFSRDMA_KERNEL in ganesha) REPLY=$1 ;; *) REPLY=$2 ;; esac; }
 
 # gone PID - waits until a process has ended. False: not in a minute.
 gone() {

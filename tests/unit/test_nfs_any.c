@@ -117,8 +117,7 @@ Test(nfs_any, takes_the_lane_that_is_up)
 	cr_assert_eq(call.lane->index, 1);
 }
 
-/* Its memory is the lane's, which is at it, and gives it back when the reply comes. */
-Test(nfs_any, an_abandoned_call_is_not_lost_memory)
+static void abandon(void)
 {
 	struct nfs_call *c = calloc(1, sizeof(*c));
 	bool abandoned = false;
@@ -128,10 +127,17 @@ Test(nfs_any, an_abandoned_call_is_not_lost_memory)
 	fake_lane_quiet = true;
 	cr_assert_eq(nfs_call_any(&fake_cl, c, 50, &abandoned), -ETIMEDOUT);
 	cr_assert(abandoned);
-	c = NULL;
 	await_sent();
 	fake_lane_quiet = false;
 	await_idle();
+}
+
+/* Its memory is the lane's, which is at it, and gives it back when the reply comes. Not
+ * one call alone: pointers to the last ones stay where LeakSanitizer finds them. */
+Test(nfs_any, an_abandoned_call_is_not_lost_memory)
+{
+	for (unsigned i = 0; i < 8; i++)
+		abandon();
 }
 
 /* Sent, and then the connection goes, with the reply. */

@@ -7,14 +7,16 @@
 # what is to happen meanwhile may take its time on a busy machine. fio begins anew now and
 # then, so dd is beside it: there is always something in flight.
 verified() {
-	local steady
+	local steady size
+	amount 6m 2m
+	size=$REPLY
 	rm -f "$TMPDIR/enough"
 	while [[ ! -e $TMPDIR/enough ]]; do
 		dd if=/dev/zero of="$WORK/$1.steady" bs=16k count=100 oflag=direct conv=notrunc 2>"$TMPDIR/dd.$1" ||
 			{ cat "$TMPDIR/dd.$1"; fail "dd, $1"; }
 	done & steady=$!
 	while [[ ! -e $TMPDIR/enough ]]; do
-		fio --directory="$WORK" --name="$1" --rw=randwrite --bsrange=4k-128k --size=6m --numjobs=4 --direct="$2" \
+		fio --directory="$WORK" --name="$1" --rw=randwrite --bsrange=4k-128k --size="$size" --numjobs=4 --direct="$2" \
 			--ioengine=psync --verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none \
 			--group_reporting --output="$TMPDIR/fio.$1" || { cat "$TMPDIR/fio.$1"; fail "fio, $1"; }
 	done

@@ -6,6 +6,8 @@ before=$(clients)
 mountpoint -q "$MNT" || fail "the command returned, but there is no mount"
 grep -q " $MNT fuse.nfsrdma-fuse " /proc/mounts || fail "type in /proc/mounts: $(grep "$MNT" /proc/mounts)"
 grep -q "^$REMOTE " /proc/mounts || fail "source in /proc/mounts"
+# Called by its own name it is careful.
+grep " $MNT fuse" /proc/mounts | grep nosuid | grep -q nodev || fail "suid or dev without being asked for"
 echo hello >"$WORK/a" || fail "write"
 equal "$(vm-root cat "$SERVER_WORK/a")" hello "the server's view"
 equal "$(cat "$WORK/a")" hello "our view"
@@ -21,12 +23,6 @@ done
 unmount || fail "unmount"
 gone "$pid" || fail "the daemon is still there a minute after the unmount"
 [[ -z $(ls -A "$MNT") ]] || fail "the mountpoint is not empty after the unmount"
-# SIGTERM unmounts, too.
-mount_up
-kill -TERM "$DAEMON"
-wait "$DAEMON" || fail "status $? after SIGTERM"
-mountpoint -q "$MNT" && fail "still mounted after SIGTERM"
-
 # Started without standard input, as some services are: what is opened in its place is
 # not lost when the daemon detaches.
 "$BIN" "$REMOTE" "$MNT" -o "vers=$VERS,$MOUNT_OPTIONS" <&- || fail "no mount without standard input"
@@ -41,40 +37,13 @@ mount_down
 mount_up lanes=5
 equal "$(cat "$WORK/a")" hello "with five lanes"
 mount_down
-# Read-only.
+# Read-only. SIGTERM unmounts, too.
 mount_up ro
 expect_error "Read-only" touch "$WORK/b"
-mount_down
-# By mount(8), which says nothing of its own defaults, "dev" and "suid" among them.
-by_mount() {    # OPTIONS WANTED - WANTED: those of nosuid, nodev, noexec that are to be there
-	local got
-	mount -t nfsrdma -o "vers=$VERS,$MOUNT_OPTIONS${1:+,$1}" "$REMOTE" "$MNT" || fail "mount -o '$1': status $?"
-	got=$(grep " $MNT fuse" /proc/mounts | grep -oE 'nosuid|nodev|noexec' | tr '\n' ' ')
-	equal "${got% }" "$2" "mount -o '$1'"
-	umount "$MNT" || fail "umount after mount -o '$1'"
-}
-if [[ $(id -u) == 0 ]]; then
-	# This /sbin is the case's own.
-	mkdir -p "$TMPDIR/sbin" "$TMPDIR/work"
-	ln -s "$BIN" "$TMPDIR/sbin/mount.nfsrdma"
-	mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$TMPDIR/sbin,workdir=$TMPDIR/work" overlay /sbin ||
-		fail "no overlay on /sbin"
-	trap 'umount -l /sbin; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON 2>/dev/null' EXIT
-	by_mount '' ''
-	by_mount dev,suid ''
-	by_mount nosuid nosuid
-	by_mount nodev nodev
-	by_mount user 'nosuid nodev noexec'
-	by_mount user,suid 'nodev noexec'
-	echo "$REMOTE $MNT nfsrdma noauto,vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
-	mount -T "$TMPDIR/fstab" "$MNT" || fail "mount by fstab"
-	grep " $MNT fuse" /proc/mounts | grep -E 'nosuid|nodev' && fail "options by fstab"
-	umount "$MNT"
-fi
-# Called by its own name it is careful.
-mount_up
-grep " $MNT fuse" /proc/mounts | grep nosuid | grep -q nodev || fail "suid or dev without being asked for"
-mount_down
+kill -TERM "$DAEMON"
+wait "$DAEMON" || fail "status $? after SIGTERM"
+DAEMON=
+mountpoint -q "$MNT" && fail "still mounted after SIGTERM"
 # The kernel refuses librdmacm's files to other credentials than those that opened them.
 if [[ $NFSRDMA_FABRIC == rxe ]] && vm-root dmesg | grep 'changed security contexts'; then
 	fail "RDMA connections were ended by a thread that may not"

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# By mount(8), which says nothing of its own defaults, "dev" and "suid" among them.
+[[ $(id -u) == 0 ]] || skip "mount(8) takes root"
+by_mount() {    # OPTIONS WANTED - WANTED: those of nosuid, nodev, noexec that are to be there
+	local got
+	mount -t nfsrdma -o "vers=$VERS,$MOUNT_OPTIONS${1:+,$1}" "$REMOTE" "$MNT" || fail "mount -o '$1': status $?"
+	got=$(grep " $MNT fuse" /proc/mounts | grep -oE 'nosuid|nodev|noexec' | tr '\n' ' ')
+	equal "${got% }" "$2" "mount -o '$1'"
+	umount "$MNT" || fail "umount after mount -o '$1'"
+}
+# This /sbin is the case's own.
+mkdir -p "$TMPDIR/sbin" "$TMPDIR/work"
+ln -s "$BIN" "$TMPDIR/sbin/mount.nfsrdma"
+mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$TMPDIR/sbin,workdir=$TMPDIR/work" overlay /sbin ||
+	fail "no overlay on /sbin"
+trap 'umount -l /sbin; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON 2>/dev/null' EXIT
+by_mount '' ''
+by_mount dev,suid ''
+by_mount nosuid nosuid
+by_mount nodev nodev
+by_mount user 'nosuid nodev noexec'
+by_mount user,suid 'nodev noexec'
+echo "$REMOTE $MNT nfsrdma noauto,vers=$VERS,$MOUNT_OPTIONS 0 0" >"$TMPDIR/fstab"
+mount -T "$TMPDIR/fstab" "$MNT" || fail "mount by fstab"
+grep " $MNT fuse" /proc/mounts | grep -E 'nosuid|nodev' && fail "options by fstab"
+umount "$MNT" || fail "umount after the mount by fstab"
