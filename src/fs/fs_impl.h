@@ -189,6 +189,10 @@ void fs_reply_err(struct fs_req *r, int err);
 bool fs_dies(pid_t pid, bool unknown);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
+/* The same for a call that was to make a name. EIO leaves open whether it did, and the
+ * kernel may have been told just before that there is no such name: the answer waits
+ * until it does not believe that any more. */
+void fs_done_name(struct fs_req *r);
 /* The number that the kernel knows it by. */
 fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino);
 /* e is for ino; one of ino's references becomes the kernel's, if the reply gets

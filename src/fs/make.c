@@ -15,7 +15,7 @@ static void entry_done(struct fs_req *r)
 
 	fs_dir_changed(r->ino);
 	if (r->call.status || !r->req) {
-		fs_done_status(r);
+		fs_done_name(r);
 		return;
 	}
 	ino = fs_entry(r, r->name, &e);
@@ -106,7 +106,7 @@ static void link_done(struct fs_req *r)
 
 	fs_dir_changed(r->ino2);
 	if (r->call.status || !r->req) {
-		fs_done_status(r);
+		fs_done_name(r);
 		return;
 	}
 	inode_update(&fs->inodes, r->ino, &r->call.attr);
@@ -146,7 +146,7 @@ static void create_done(struct fs_req *r)
 
 	fs_dir_changed(r->ino);
 	if (r->call.status) {
-		fs_done_status(r);
+		fs_done_name(r);
 		return;
 	}
 	ino = fs_entry(r, r->name, &e);

@@ -18,6 +18,8 @@
 
 #define GROUPS_NS 500000000ull
 #define GROUPS_MAX 256
+/* What the kernel may take longer, as it counts in ticks of up to 10 ms. */
+#define JIFFIES_MS 20u
 
 static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 {
@@ -395,4 +397,23 @@ void fs_done_status(struct fs_req *r)
 {
 	fs_reply_err(r, r->call.status);
 	fs_req_free(r);
+}
+
+static void on_asks_again(struct loop_timer *t)
+{
+	fs_done_status(container_of(t, struct fs_req, call.timer));
+}
+
+/* The kernel asks for no name while one is being made in its directory: what it was
+ * told is older than this request. */
+void fs_done_name(struct fs_req *r)
+{
+	double left = fs_negative_timeo(r->fl->fs) - (double)(mono_ns() - r->start_ns) / 1e9;
+
+	if (r->call.status != -EIO || !r->req || left < 0) {
+		fs_done_status(r);
+		return;
+	}
+	loop_timer_init(&r->call.timer, on_asks_again);
+	loop_timer_set(r->fl->lane->loop, &r->call.timer, (unsigned)(left * 1e3) + JIFFIES_MS);
 }

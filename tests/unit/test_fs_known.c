@@ -248,6 +248,23 @@ static void done(void)
 		reply(0);
 }
 
+static void stop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+/* What waits for its time gets on. */
+static void pass_time(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop);
+	loop_timer_set(lane.loop, &t, ms);
+	cr_assert_eq(loop_run(lane.loop), 0);
+	flush();
+}
+
 static uint64_t the_file(void)
 {
 	const struct fuse_entry_out *out = (const void *)answer.data;
@@ -447,6 +464,7 @@ Test(fs_known, names_that_may_be_there)
 	sent[0].rc = -EIO;
 	done();
 	cr_assert_eq(not_there("a"), 1, "nobody knows what became of it");
+	pass_time(1100);
 	not_there("d");                 /* and another client makes it, and a listing has it */
 	inode_named(&fs.inodes, fs.root, fs.root->id, "d");
 	ask_name("d");
@@ -461,6 +479,31 @@ Test(fs_known, names_that_may_be_there)
 	ask_name("c");
 	cr_assert_eq(nsent, 1, "made while it was looked for");
 	done();
+}
+
+/* A call that was to make a name has failed with EIO, and may have made it: who is told so
+ * looks, and sees what is there, not what the kernel was told before. */
+Test(fs_known, an_error_comes_when_the_kernel_asks_again)
+{
+	uint64_t asked = mono_ns();
+
+	cr_assert_eq(not_there("a"), 1);
+	mkdir_("a");
+	sent[0].rc = -EIO;
+	done();
+	cr_assert_eq(answer.count, 0, "the kernel believes that there is no such name");
+	pass_time(1100);
+	cr_assert(answer.count == 1 && answer.error == -EIO);
+	cr_assert_geq(mono_ns() - asked, 1000000000u);
+	mkdir_("a");
+	sent[0].rc = -EEXIST;
+	done();
+	cr_assert(answer.count == 1 && answer.error == -EEXIST, "nothing is in doubt");
+	fs.cfg.lookupcache = FS_LOOKUPCACHE_POS;
+	mkdir_("a");
+	sent[0].rc = -EIO;
+	done();
+	cr_assert(answer.count == 1 && answer.error == -EIO, "it was not told to believe that");
 }
 
 /* ---- files ---- */
