@@ -27,7 +27,7 @@ static void teardown(void)
 	loop_free(loop);
 }
 
-TestSuite(base_loop, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(base_loop, .init = setup, .fini = teardown, .timeout = 300);
 
 static void stop_fn(struct loop_timer *t)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(daemon, .timeout = 20);
+TestSuite(daemon, .timeout = 300);
 
 /*
  * Runs daemon_start() in a process of its own, as a command would, and `body`

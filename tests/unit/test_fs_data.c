@@ -421,7 +421,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(fs_data, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(fs_data, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- WRITE, and what is not FILE_SYNC ---- */
 

@@ -334,7 +334,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- reading it ---- */
 

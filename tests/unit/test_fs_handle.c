@@ -17,7 +17,7 @@ static void teardown(void)
 	handles_fini(&h);
 }
 
-TestSuite(fs_handle, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(fs_handle, .init = setup, .fini = teardown, .timeout = 300);
 
 static unsigned refs;
 

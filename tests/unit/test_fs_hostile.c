@@ -218,7 +218,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(fs_hostile, .init = setup, .fini = teardown, .timeout = 120);
+TestSuite(fs_hostile, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- what the server does ---- */
 

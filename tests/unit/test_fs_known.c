@@ -368,7 +368,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(fs_known, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(fs_known, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- attributes of directories ---- */
 

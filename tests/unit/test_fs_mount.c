@@ -291,7 +291,7 @@ static void run(enum step step, int expect)
 	cr_assert_eq(descriptors(), before, "descriptors");
 }
 
-TestSuite(fs_mount, .timeout = 60);
+TestSuite(fs_mount, .timeout = 300);
 
 Test(fs_mount, good) { run(NONE, 0); }
 Test(fs_mount, the_root_is_no_directory) { run(ROOT, -ENOTDIR); }

@@ -615,7 +615,7 @@ static void teardown(void)
 	close(old_stderr);
 }
 
-TestSuite(fs_remove, .timeout = 60);
+TestSuite(fs_remove, .timeout = 300);
 
 /* Names of ours that nobody was told of. */
 static void expect_nothing_of_ours(bool none_at_all)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include "../gateway/gateway.h"
 
-TestSuite(gateway, .timeout = 120);
+TestSuite(gateway, .timeout = 300);
 
 #define FAB  (&fabric_iwarp)
 #define XID  0x1234u

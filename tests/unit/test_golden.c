@@ -10,7 +10,7 @@
 #include "rpcrdma/pdata.h"
 #include "test_iwarp.h"
 
-TestSuite(golden, .timeout = 120);
+TestSuite(golden, .timeout = 300);
 
 static const char *const files[] = { "siw-v3.hex", "siw-v41.hex", "siw-crc.hex" };
 #define NFILES (sizeof(files) / sizeof(files[0]))

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include "test_iwarp.h"
 
-TestSuite(iwarp_bad, .timeout = 120);
+TestSuite(iwarp_bad, .timeout = 300);
 
 #define REGION 4096u            /* of each right: nothing, all, write, read, nothing */
 #define RECV   1024u

@@ -4,7 +4,7 @@
 #include "vmflags.h"
 
 
-TestSuite(iwarp_conn, .timeout = 120);
+TestSuite(iwarp_conn, .timeout = 300);
 
 #define MIB (1u << 20)
 

@@ -10,7 +10,7 @@
 #include "fabric/iwarp/mpa.h"
 #include "fabric/iwarp/stag.h"
 
-TestSuite(iwarp_wire, .timeout = 60);
+TestSuite(iwarp_wire, .timeout = 300);
 
 /* ---- DDP and RDMAP ---- */
 
@@ -378,7 +378,7 @@ static void table_teardown(void)
 	stag_fini(&table);
 }
 
-TestSuite(iwarp_stag, .init = table_setup, .fini = table_teardown, .timeout = 60);
+TestSuite(iwarp_stag, .init = table_setup, .fini = table_teardown, .timeout = 300);
 
 static enum stag_result check(uint32_t stag, uint64_t to, uint64_t len, unsigned rights)
 {

@@ -142,7 +142,7 @@ static void stop(void)
 		mountd_ends();
 }
 
-TestSuite(nfs3_mount, .init = start, .fini = stop, .timeout = 30);
+TestSuite(nfs3_mount, .init = start, .fini = stop, .timeout = 300);
 
 /* Fails with `rc`, and the message has `words`. */
 static void refused(int rc, const char *words)

@@ -314,7 +314,7 @@ static void teardown(void)
 	nfs_lane_fini(&lane);
 }
 
-TestSuite(nfs3_replay, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(nfs3_replay, .init = setup, .fini = teardown, .timeout = 300);
 
 static void on_done(struct nfs_call *c)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "nfs4_server.h"
 
-TestSuite(nfs4_opens, .init = server4_start, .fini = server4_stop, .timeout = 20);
+TestSuite(nfs4_opens, .init = server4_start, .fini = server4_stop, .timeout = 300);
 
 static _Atomic unsigned all_gone;
 

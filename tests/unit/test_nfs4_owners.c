@@ -47,7 +47,7 @@ static void teardown(void)
 	nfs_idmap_free(cl.idmap);
 }
 
-TestSuite(nfs4_owners, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(nfs4_owners, .init = setup, .fini = teardown, .timeout = 300);
 
 static void wait_for_answers(unsigned n)
 {

@@ -25,7 +25,7 @@ static void start(void)
 	cr_assert_eq(nfs_control_start(&fake_cl), 0);
 }
 
-TestSuite(nfs4_pace, .init = start, .fini = server4_stop, .timeout = 60);
+TestSuite(nfs4_pace, .init = start, .fini = server4_stop, .timeout = 300);
 
 /* Standard error into a file that has a descriptor and no name. */
 static void listen_to_messages(void)

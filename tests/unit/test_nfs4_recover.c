@@ -8,7 +8,7 @@
 #include <string.h>
 #include "nfs4_server.h"
 
-TestSuite(nfs4_recover, .init = server4_start, .fini = server4_stop, .timeout = 20);
+TestSuite(nfs4_recover, .init = server4_start, .fini = server4_stop, .timeout = 300);
 
 /* ---- recovery ---- */
 

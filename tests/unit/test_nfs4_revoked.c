@@ -16,7 +16,7 @@ static void start(void)
 	client4()->lease_s = 90;
 }
 
-TestSuite(nfs4_revoked, .init = start, .fini = server4_stop, .timeout = 20);
+TestSuite(nfs4_revoked, .init = start, .fini = server4_stop, .timeout = 300);
 
 /* Any call of the mount, which sees the flags. */
 static void look(void)

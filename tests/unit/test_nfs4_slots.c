@@ -326,7 +326,7 @@ static void await_all(void)
 			nanosleep(&ms, NULL);
 }
 
-Test(nfs4_slots, no_two_requests_under_one_number, .init = setup, .fini = teardown, .timeout = 120)
+Test(nfs4_slots, no_two_requests_under_one_number, .init = setup, .fini = teardown, .timeout = 300)
 {
 	unsigned given_up = 0;
 

@@ -52,7 +52,7 @@ static void start(void)
 	fake_lane_second();
 }
 
-TestSuite(nfs_any, .init = start, .fini = fake_lane_stop, .timeout = 60);
+TestSuite(nfs_any, .init = start, .fini = fake_lane_stop, .timeout = 300);
 
 static const struct rpc_cred cred;
 static struct nfs_call call;

@@ -154,7 +154,7 @@ static void await(_Atomic bool *what)
 }
 
 /* A lane finds its session gone before the mount is there. */
-Test(nfs_client, recovery_waits_for_the_mount, .timeout = 60)
+Test(nfs_client, recovery_waits_for_the_mount, .timeout = 300)
 {
 	struct nfs_client *cl;
 
@@ -168,7 +168,7 @@ Test(nfs_client, recovery_waits_for_the_mount, .timeout = 60)
 }
 
 /* The mount ends while recovery waits for a server that does not answer. */
-Test(nfs_client, the_farewell_waits_for_recovery, .timeout = 60)
+Test(nfs_client, the_farewell_waits_for_recovery, .timeout = 300)
 {
 	struct nfs_client *cl;
 

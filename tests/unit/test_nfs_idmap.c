@@ -136,7 +136,7 @@ static void teardown(void)
 	nfs_idmap_free(fake_cl.idmap);
 }
 
-TestSuite(idmap, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(idmap, .init = setup, .fini = teardown, .timeout = 300);
 
 /* ---- calls ---- */
 

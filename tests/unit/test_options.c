@@ -63,7 +63,7 @@ static void expect_error(int err, const char *what, ...)
 
 #define BAD(opts, ...) expect_error(OPT(opts), opts, __VA_ARGS__, NULL)
 
-TestSuite(options, .fini = cleanup, .timeout = 20);
+TestSuite(options, .fini = cleanup, .timeout = 300);
 
 Test(options, defaults)
 {

@@ -262,7 +262,7 @@ Test(rpctcp, refused_replies)
 }
 
 /* The largest record that is taken. */
-Test(rpctcp, largest_record, .timeout = 20)
+Test(rpctcp, largest_record, .timeout = 300)
 {
 	static struct piece p[65536 / 40 + 3] = { P(LAST | 65536, OK_WORDS) };
 	unsigned left = 65536 - 32, i = 1;

@@ -53,7 +53,7 @@ static void in_process(void (*body)(void))
 		     WEXITSTATUS(wstatus) - 1);
 }
 
-TestSuite(sandbox, .timeout = 60);
+TestSuite(sandbox, .timeout = 300);
 
 /* ---- system calls ---- */
 

@@ -58,7 +58,7 @@ static void teardown(void)
 	cr_assert_eq(rmdir(dir), 0, "something is left in %s", dir);
 }
 
-TestSuite(statfile, .init = setup, .fini = teardown, .timeout = 20);
+TestSuite(statfile, .init = setup, .fini = teardown, .timeout = 300);
 
 static void print(FILE *f, const void *arg)
 {

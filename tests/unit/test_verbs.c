@@ -14,7 +14,7 @@
 #include "../gateway/gateway.h"
 #include "fabric/verbs.h"
 
-TestSuite(verbs, .timeout = 20);
+TestSuite(verbs, .timeout = 300);
 
 #define FAB (&fabric_verbs)
 
