@@ -69,6 +69,7 @@ struct mount {
 	struct nfs_client *client;
 	struct fs *fs;
 	pthread_t signals;
+	sem_t signals_ready;    /* its thread has given its privileges up */
 	pthread_mutex_t mu;     /* of what follows */
 	enum phase phase;
 	int ended_by;           /* the signal that came while MOUNTING, or 0 */
@@ -376,15 +377,26 @@ static void end_server(struct mount *m)
 
 static void *signals_main(void *arg)
 {
-	drop_here(arg);
-	signal_main(arg);
+	struct mount *m = arg;
+
+	drop_here(m);
+	sem_post(&m->signals_ready);
+	signal_main(m);
 }
 
+/* Returns when the thread has given its privileges up: on a busy machine the mount
+ * may be there before the thread has begun, and then the sandbox refuses it that. */
 static int start_signals(struct mount *m)
 {
-	int err = pthread_create(&m->signals, NULL, signals_main, m);
+	int err;
 
-	return err ? no_thread(m, err) : 0;
+	sem_init(&m->signals_ready, 0, 0);
+	err = pthread_create(&m->signals, NULL, signals_main, m);
+	if (err)
+		return no_thread(m, err);
+	while (sem_wait(&m->signals_ready))
+		;
+	return 0;
 }
 
 /* With somebody there who takes signals: a directory may not answer. */

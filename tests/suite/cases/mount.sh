@@ -16,10 +16,14 @@ equal "$(df --output=size "$MNT" | tail -1)" "$(vm-root df --output=size "$EXPOR
 pid=$(pgrep -f "^$BIN") || fail "no daemon"
 # What it may do now, each of its threads: registering memory, and privileged ports.
 field() { awk -v n="$2:" '$1 == n { print $2 }' "$1"; }
-for thread in /proc/"$pid"/task/*/status; do
-	equal "$(field "$thread" NoNewPrivs) $(field "$thread" Seccomp)" "1 2" "no_new_privs and seccomp of $thread"
-	(( (16#$(field "$thread" CapPrm) & ~16#4400) == 0 )) || fail "capabilities of $thread: $(field "$thread" CapPrm)"
-done
+no_privileges() {
+	local thread
+	for thread in /proc/"$1"/task/*/status; do
+		equal "$(field "$thread" NoNewPrivs) $(field "$thread" Seccomp)" "1 2" "no_new_privs and seccomp of $thread"
+		(( (16#$(field "$thread" CapPrm) & ~16#4400) == 0 )) || fail "capabilities of $thread: $(field "$thread" CapPrm)"
+	done
+}
+no_privileges "$pid"
 unmount || fail "unmount"
 gone "$pid" || fail "the daemon is still there a minute after the unmount"
 [[ -z $(ls -A "$MNT") ]] || fail "the mountpoint is not empty after the unmount"
@@ -30,6 +34,16 @@ DAEMON=$(pgrep -f "^$BIN $REMOTE $MNT") || fail "no daemon"
 kill -TERM "$DAEMON"
 gone "$DAEMON" || fail "the daemon still runs a minute after SIGTERM"
 grep -q " $MNT " /proc/self/mounts && fail "a dead mount is left of a daemon that was started without standard input"
+# On a busy machine a thread may begin when the others have made the mount. This
+# depends on neither server nor fabric.
+amount yes no
+if [[ $REPLY == yes ]]; then
+	gcc -shared -fPIC -o "$TMPDIR/late.so" "${BASH_SOURCE[0]%/*}/../late-thread.c" || fail "late-thread.c does not compile"
+	LD_PRELOAD=$TMPDIR/late.so mount_up
+	sleep 4
+	no_privileges "$DAEMON"
+	mount_down
+fi
 # One lane and many lanes.
 mount_up lanes=1
 equal "$(cat "$WORK/a")" hello "with one lane"
