@@ -50,7 +50,7 @@ static bool parse_one(struct gw_fault_rule *r, const char **s)
 			break;
 	*s += n;
 	r->every = r->value = r->most = 0;
-	r->fired = false;
+	r->seen = 0;
 	if (r->kind == FAULT_COUNT || *(*s)++ != '@' || !number(s, &r->first) || !r->first)
 		return false;
 	if (**s == '/') {
@@ -91,18 +91,21 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
 	}
 }
 
-/* Not every call has what these are about: they wait for the first that has. */
+/* Not every call has what these are about: they wait for the first that has, and count
+ * those calls only. */
 static bool waits(enum gw_fault kind)
 {
 	return kind == FAULT_SHORT_REPLY || kind == FAULT_STALL_READ || kind == FAULT_SCRIBBLE;
 }
 
-static bool due(const struct gw_fault_rule *r, unsigned long call)
+static bool due(struct gw_fault_rule *r, unsigned long call)
 {
 	if (call < r->first)
 		return false;
+	if (waits(r->kind))
+		return r->every ? r->seen++ % r->every == 0 : !r->seen++;
 	if (!r->every)
-		return waits(r->kind) ? !r->fired : call == r->first;
+		return call == r->first;
 	return (call - r->first) % r->every == 0;
 }
 
@@ -123,7 +126,6 @@ bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 
 		if (r->kind != kind || !due(r, call))
 			continue;
-		r->fired = true;
 		if (value)
 			*value = between(r->value, r->most);
 		log_info("fault %s at call %lu", names[kind].name, call);

@@ -166,7 +166,7 @@ struct gw_faults {
 		enum gw_fault kind;
 		unsigned long first, every;     /* every 0: once */
 		unsigned long value, most;      /* by chance between them */
-		bool fired;
+		unsigned long seen;     /* calls from `first` on that can have it, of few */
 	} rules[16];
 	unsigned n;
 	bool granting;          /* FAULT_CREDITS has happened */
@@ -178,8 +178,8 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb);
 /*
  * Is it to happen at this call? *value is set if it has one. To be asked only
  * for a call that it can happen to, and once: it is logged, and a fault that few
- * calls can have (short-reply, stall-read) comes once, at CALL or the first
- * after it.
+ * calls can have (short-reply, stall-read, scribble) comes at CALL or the first after
+ * it that can have it, and at every EVERY-th of those.
  */
 bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value);

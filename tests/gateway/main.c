@@ -54,8 +54,8 @@ static void help(void)
 	       "  -v, --verbose                say more; twice: each call\n"
 	       "  -h, --help\n  -V, --version\n\n"
 	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, calls of all\n"
-	       "connections counted from 1, and at each EVERY-th after it; with MOST a value\n"
-	       "by chance between the two:\n", GW_CREDITS, MEMORY_MIB, IDLE_S);
+	       "connections counted from 1, and at each EVERY-th after it (of those that can\n"
+	       "have it, where few can); with MOST a value by chance between the two:\n", GW_CREDITS, MEMORY_MIB, IDLE_S);
 	gw_faults_help();
 }
 

@@ -1010,3 +1010,28 @@ Test(gateway, invalidates_a_handle_of_the_call, .init = setup_r, .fini = teardow
 	cr_assert(!memcmp(cl.mem, "abcd", 4), "what was written before is there");
 	still_serves();
 }
+
+/* ---- when faults happen ---- */
+
+static unsigned long fault_calls(const char *spec, enum gw_fault kind, unsigned long step)
+{
+	struct gw_faults f = { .n = 0 };
+	struct errbuf eb = { "" };
+	unsigned long mask = 0;
+
+	cr_assert_eq(gw_faults_parse(&f, spec, &eb), 0, "%s", eb.text);
+	for (unsigned long call = 1; call < 60; call += step)
+		if (gw_fault(&f, kind, call, NULL))
+			mask |= 1ul << call;
+	return mask;
+}
+
+/* Which numbers the calls have that can have a fault, on a busy machine nobody knows. */
+Test(gateway, faults_that_few_calls_can_have_count_those)
+{
+	cr_assert_eq(fault_calls("short-reply@20", FAULT_SHORT_REPLY, 7), 1ul << 22);
+	cr_assert_eq(fault_calls("short-reply@20/3", FAULT_SHORT_REPLY, 7), 1ul << 22 | 1ul << 43);
+	cr_assert_eq(fault_calls("short-reply@20/3", FAULT_SHORT_REPLY, 5), 1ul << 21 | 1ul << 36 | 1ul << 51);
+	cr_assert_eq(fault_calls("drop-before@20/3", FAULT_DROP_BEFORE, 7), 1ul << 29 | 1ul << 50);
+	cr_assert_eq(fault_calls("drop-before@22", FAULT_DROP_BEFORE, 7), 1ul << 22);
+}
