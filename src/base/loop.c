@@ -2,7 +2,7 @@
 /*
  * One round of the loop:
  *
- *     poller -> mailbox -> due timers -> epoll_wait -> watches' callbacks
+ *     mailbox -> due timers -> epoll_wait -> watches' callbacks
  *
  * Removed watches. A callback may remove a watch whose event already lies in
  * the array that epoll_wait filled, and free its memory. loop_unwatch()
@@ -21,11 +21,6 @@
  * other: the loop finds the message, or the sender finds it sleeping. Of
  * several senders only one gets to write. loop_stop() works the same way with
  * its flag in place of the mailbox, and is safe in a signal handler.
- *
- * Spinning. After work the loop goes round without sleeping until spin_ns have
- * passed without more of it. A look at the poller's queue costs much less than
- * a system call, so it is looked at several times for each epoll_wait(0), which
- * takes about as long as those looks together.
  */
 #include "base/loop.h"
 
@@ -39,7 +34,6 @@
 #include <unistd.h>
 
 #define LOOP_EVENTS 64          /* fetched at once; the others come next round */
-#define LOOP_POLLS  8           /* looks at the poller per epoll_wait while spinning */
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
@@ -52,12 +46,6 @@ struct loop {
 	int nev, next;                  /* ev[next..nev-1] are still to be called */
 
 	struct list timers;             /* ordered by `when` */
-
-	unsigned (*poll)(void *arg);
-	void *poll_arg;
-	uint64_t spin_ns;
-	uint64_t awake_until;           /* mono_ns; spin until then */
-	bool last_poll;                 /* in the poller's last call before sleep */
 
 	_Atomic(struct loop_msg *) mailbox;     /* newest first */
 	atomic_bool sleeping;           /* a sender must write to the eventfd */
@@ -245,14 +233,14 @@ void loop_stop(struct loop *l)
 	wake(l);
 }
 
-static unsigned run_mailbox(struct loop *l)
+/* False: it was empty. */
+static bool run_mailbox(struct loop *l)
 {
 	struct loop_msg *m, *next, *in_order = NULL;
-	unsigned n = 0;
 
 	/* A load is cheaper than an exchange, and mostly there is nothing. */
 	if (!atomic_load(&l->mailbox))
-		return 0;
+		return false;
 	for (m = atomic_exchange(&l->mailbox, NULL); m; m = next) {
 		next = m->next;
 		m->next = in_order;
@@ -261,9 +249,8 @@ static unsigned run_mailbox(struct loop *l)
 	for (m = in_order; m; m = next) {
 		next = m->next;
 		m->fn(m);
-		n++;
 	}
-	return n;
+	return true;
 }
 
 /* ---- Running -------------------------------------------------------------- */
@@ -310,47 +297,6 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
-void loop_set_poller(struct loop *l, unsigned (*poll)(void *arg), void *arg)
-{
-	l->poll = poll;
-	l->poll_arg = arg;
-}
-
-void loop_set_spin(struct loop *l, uint64_t spin_ns)
-{
-	l->spin_ns = spin_ns;
-	if (!spin_ns)
-		l->awake_until = 0;
-}
-
-static void stay_awake(struct loop *l)
-{
-	if (l->spin_ns)
-		l->awake_until = mono_ns() + l->spin_ns;
-}
-
-static bool spinning(const struct loop *l)
-{
-	return l->awake_until && mono_ns() < l->awake_until;
-}
-
-bool loop_last_poll(const struct loop *l)
-{
-	return !l->poll || l->last_poll;
-}
-
-/* The poller may be changed by what it calls. */
-static unsigned run_poller(struct loop *l, bool spin)
-{
-	unsigned n = 0, times = spin ? LOOP_POLLS : 1;
-
-	l->last_poll = !spin;
-	while (l->poll && !n && times--)
-		n = l->poll(l->poll_arg);
-	l->last_poll = false;
-	return n;
-}
-
 /* How long epoll_wait may sleep, in ms, -1 for ever. A timer's time is rounded
  * up: waking before it is due would make the loop go round for nothing. */
 static int sleep_ms(struct loop *l)
@@ -395,23 +341,13 @@ int loop_run(struct loop *l)
 	int err = 0;
 
 	while (!atomic_load(&l->stop)) {
-		bool spin = spinning(l);
-		unsigned worked;
+		bool worked = run_mailbox(l);
 
-		worked = run_poller(l, spin);
-		worked += run_mailbox(l);
 		run_timers(l);
-		if (worked)
-			stay_awake(l);
-		/* After work of the poller's there may be more of it that will
-		 * not be announced, so it is asked again before sleeping. */
-		err = wait_events(l, !worked && !spin);
+		err = wait_events(l, !worked);
 		if (err)
 			break;
-		if (l->nev) {
-			stay_awake(l);
-			run_watches(l);
-		}
+		run_watches(l);
 	}
 	/* The next loop_run() is a new one; a stop before it must not be lost,
 	 * so the flag is cleared here and not there. */

@@ -58,19 +58,6 @@ void loop_timer_clear(struct loop_timer *t);
  * keep their order. m is owned by the loop until fn is called. */
 void loop_post(struct loop *l, struct loop_msg *m);
 
-/* Polled once in every round before sleeping, and repeatedly while spinning:
- * returns how many events it handled. At most one; NULL removes it. */
-void loop_set_poller(struct loop *l, unsigned (*poll)(void *arg), void *arg);
-/*
- * For a poller: will the loop sleep if this call returns 0? A source that has
- * to be armed to wake the loop needs it only then. True without a poller.
- * Every sleep is preceded by such a call of the poller, so what a watch's
- * callback leaves unarmed is armed there.
- */
-bool loop_last_poll(const struct loop *l);
-/* How long to poll before sleeping after the last work, in ns; 0 = sleep at once. */
-void loop_set_spin(struct loop *l, uint64_t spin_ns);
-
 /* Runs until loop_stop(); returns 0 or -errno of a failed epoll_wait. */
 int loop_run(struct loop *l);
 /* Any thread, also a signal handler: loop_run() returns after its round. */

@@ -14,8 +14,7 @@
  *   connect   private data both ways
  *                      ----- handed over ----->
  *                                             attach   events go to its loop
- *                                             post_recv, post_send, reg, dereg,
- *                                             poll
+ *                                             post_recv, post_send, reg, dereg
  *                                             close    QP gone, nothing in flight
  *
  * The passive side has all of it on loops. listen brings the connection requests
@@ -161,13 +160,8 @@ struct fabric {
 	 * each, unless the connection goes down first. */
 	int (*post_send)(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
 
-	/* From here on events are delivered from loop callbacks and poll(). */
+	/* From here on events are delivered from loop callbacks. */
 	int (*attach)(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx);
-	/* Handles what has completed, without sleeping; returns how many. If the
-	 * loop's poller calls this for a connection, it must keep doing so until
-	 * the connection is closed: completions are then not announced to the
-	 * loop until the poller's last call before it sleeps. */
-	unsigned (*poll)(struct fab_conn *c);
 	/* Any state, any time, once. */
 	void (*close)(struct fab_conn *c);
 

@@ -28,15 +28,10 @@
  *     armed  =>  a completion to come makes an event, or one is to be read
  *     after every arming the queue is polled again
  *
- * The queue is armed when it is made. poll() takes completions and leaves
- * `armed` as it is: the event of what it took is still to be read and leads to
- * comp_fn(), which finds nothing; that is harmless. comp_fn() reads the event
- * and polls; the queue is now unarmed. It is armed again, and then polled for
- * what came before that, either there at once or, if the loop has a poller
- * that looks after this connection, in the poller's last call before the loop
- * sleeps (loop_last_poll): while the lane is busy it never arms at all, which
- * is a system call on some devices. Either way the loop does not sleep while
- * the queue is unarmed or holds something.
+ * The queue is armed when it is made. comp_fn() reads the event, upon which the queue
+ * is unarmed, takes what has completed, arms the queue again, and takes what came
+ * before that. So the loop does not sleep while the queue is unarmed or holds
+ * something.
  */
 #include "fabric/verbs.h"
 
@@ -389,10 +384,9 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 }
 
 /* Takes all that has completed. The caller is inside verbs_enter(). */
-static unsigned drain(struct fab_conn *c)
+static void drain(struct fab_conn *c)
 {
 	struct ibv_wc wc[WC_BATCH];
-	unsigned total = 0;
 	int n;
 
 	do {
@@ -405,39 +399,22 @@ static unsigned drain(struct fab_conn *c)
 		}
 		for (int i = 0; i < n && !c->down; i++)
 			complete(c, &wc[i]);
-		total += (unsigned)n;
 	} while (n == WC_BATCH);
-	return total;
 }
 
-static unsigned arm_and_drain(struct fab_conn *c)
+static void arm_and_drain(struct fab_conn *c)
 {
 	int err;
 
 	if (c->down || c->armed)
-		return 0;
+		return;
 	err = ibv_req_notify_cq(c->cq, 0);
 	if (err) {
 		verbs_down(c, -err, "the completion queue cannot be armed");
-		return 0;
+		return;
 	}
 	c->armed = true;
-	return drain(c);
-}
-
-static unsigned verbs_poll(struct fab_conn *c)
-{
-	unsigned n;
-
-	if (c->down || !c->loop)
-		return 0;
-	c->polled = true;
-	verbs_enter(c);
-	n = drain(c);
-	if (!c->down && !n && loop_last_poll(c->loop))
-		n = arm_and_drain(c);
-	verbs_leave(c);
-	return n;
+	drain(c);
 }
 
 static void comp_fn(struct loop_watch *w, uint32_t revents)
@@ -456,8 +433,7 @@ static void comp_fn(struct loop_watch *w, uint32_t revents)
 			verbs_down(c, -EIO, "the RDMA device failed or was removed");
 	}
 	drain(c);
-	if (!c->down && !(c->polled && !loop_last_poll(c->loop)))
-		arm_and_drain(c);
+	arm_and_drain(c);
 	verbs_leave(c);
 }
 
@@ -515,7 +491,6 @@ const struct fabric fabric_verbs = {
 	.post_recv = verbs_post_recv,
 	.post_send = verbs_post_send,
 	.attach = verbs_attach,
-	.poll = verbs_poll,
 	.close = verbs_close,
 	.post_send_inv = verbs_post_send_inv,
 	.post_write = verbs_post_write,

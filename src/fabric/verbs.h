@@ -38,7 +38,6 @@ struct fab_conn {
 	unsigned cq_events;             /* taken and not yet acknowledged */
 	bool armed;                     /* the next completion makes an event, or
 					 * there is one to be taken */
-	bool polled;                    /* poll() has been called: it will be again */
 	uint32_t max_msg;
 	/* RDMA Reads outstanding at once, the peer's and ours: what the device
 	 * can do; and what was agreed, 0 before connect or accept. */

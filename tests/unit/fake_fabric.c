@@ -150,12 +150,6 @@ static int fake_attach(struct fab_conn *c, struct loop *l, const struct fab_even
 	return 0;
 }
 
-static unsigned fake_poll(struct fab_conn *c)
-{
-	(void)c;
-	return 0;
-}
-
 static void fake_close(struct fab_conn *c)
 {
 	(void)c;
@@ -168,7 +162,7 @@ const struct fabric fabric_fake = {
 	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
 	.describe = fake_describe, .reg = fake_reg, .dereg = fake_dereg,
 	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
-	.poll = fake_poll, .close = fake_close,
+	.close = fake_close,
 };
 
 static void deliver(const void *bytes, uint32_t len, bool inv, uint32_t rkey)

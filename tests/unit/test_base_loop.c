@@ -339,7 +339,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-static void many_senders(void)
+Test(base_loop, mailbox_many_senders)
 {
 	pthread_t th[SENDERS];
 
@@ -351,17 +351,6 @@ static void many_senders(void)
 	cr_assert_eq(received, SENDERS * MESSAGES);
 	for (int i = 0; i < SENDERS; i++)
 		cr_assert_eq(next_number[i], MESSAGES);
-}
-
-Test(base_loop, mailbox_many_senders)
-{
-	many_senders();
-}
-
-Test(base_loop, mailbox_many_senders_spinning)
-{
-	loop_set_spin(loop, 200000);
-	many_senders();
 }
 
 /* A loop that sleeps is woken by every single message: ping-pong of two. */
@@ -477,52 +466,4 @@ Test(base_loop, stop_before_run_is_kept_once)
 	start = mono_ns();
 	run_for(20);
 	cr_assert_geq(mono_ns() - start, 20000000u);
-}
-
-/* ---- Poller ---- */
-
-static unsigned polls, work_left;
-
-static unsigned poll_fn(void *arg)
-{
-	polls++;
-	if (work_left) {
-		work_left--;
-		return 1;
-	}
-	return 0;
-}
-
-Test(base_loop, poller_without_spin)
-{
-	work_left = 100;
-	loop_set_poller(loop, poll_fn, NULL);
-	run_for(50);
-	cr_assert_eq(work_left, 0);
-	/* Once per piece of work, then a few rounds, then asleep. */
-	cr_assert_lt(polls, 110);
-}
-
-Test(base_loop, poller_spins_after_work_and_then_sleeps)
-{
-	struct pipe_watch *p = new_watch(count_fn);
-	unsigned after;
-
-	loop_set_poller(loop, poll_fn, NULL);
-	loop_set_spin(loop, 5000000);
-	cr_assert_eq(loop_watch(loop, &p->w), 0);
-	poke(p);
-	run_for(30);
-	cr_assert_eq(p->calls, 1);
-	cr_assert_gt(polls, 100);
-	after = polls;
-	run_for(30);    /* no work: no spinning */
-	cr_assert_lt(polls - after, 10);
-	loop_set_poller(loop, NULL, NULL);
-	after = polls;
-	poke(p);
-	run_for(20);
-	cr_assert_eq(polls, after);
-	cr_assert_eq(p->calls, 2);
-	free(p);
 }

@@ -420,7 +420,6 @@ Test(iwarp_conn, posts_out_of_turn)
 	cr_expect_eq(FAB->post_send(p->a.c, &sge, 1, NULL), -ENOTCONN, "before attach");
 	cr_expect_eq(FAB->post_write(p->a.c, &sge, 1, 1, 0, NULL), -ENOTCONN);
 	cr_expect_eq(FAB->accept(p->a.c, NULL, 0, &eb), -EINVAL, "not the passive side");
-	cr_expect_eq(FAB->poll(p->a.c), 0);
 	FAB->close(p->a.c);
 	p->a.c = NULL;
 
@@ -483,28 +482,6 @@ Test(iwarp_conn, nudges)
 	RUN_UNTIL(p->loop, p->b.of[EV_RECV] == 2);
 	cr_expect(list_empty(&nudge->node));
 	cr_expect(list_empty(&p->b.c->nudge.node), "the passive side has none");
-	pair_free(p);
-}
-
-/* A poller sends what was posted; reading stays with epoll. */
-static unsigned poll_both(void *arg)
-{
-	struct pair *p = arg;
-
-	return FAB->poll(p->a.c) + FAB->poll(p->b.c);
-}
-
-Test(iwarp_conn, with_a_poller)
-{
-	struct pair *p = pair_up();
-
-	loop_set_poller(p->loop, poll_both, p);
-	loop_set_spin(p->loop, 1000000);
-	for (uint32_t len = 0; len < 4096; len += 100) {
-		one_send(p, &p->a, &p->b, len, 1);
-		one_send(p, &p->b, &p->a, len, 2);
-	}
-	loop_set_poller(p->loop, NULL, NULL);
 	pair_free(p);
 }
 

@@ -197,40 +197,6 @@ Test(verbs, unreachable_now_and_before, .init = setup, .fini = teardown)
 	}
 }
 
-/* ---- A completion queue that breaks ---- */
-
-static unsigned downs;
-
-static void note_down(void *ctx, int err, const char *why)
-{
-	(void)ctx, (void)why;
-	cr_expect_eq(err, -EIO);
-	downs++;
-}
-
-static int broken_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq, (void)n, (void)wc;
-	return -1;
-}
-
-/* `down` takes the connection off its loop: nothing is asked of that after. */
-Test(verbs, poll_of_a_broken_queue, .init = setup, .fini = teardown)
-{
-	static const struct fab_events ev = { .down = note_down };
-	struct ibv_context verbs = { .ops.poll_cq = broken_cq };
-	struct ibv_cq cq = { .context = &verbs };
-	struct fab_conn c = { .cq = &cq, .loop = loop, .ev = &ev };
-
-	c.comp_watch.fd = c.cm_watch.fd = c.async_watch.fd = c.kick_watch.fd = -1;
-	list_init(&c.node);
-	cr_expect_eq(FAB->poll(&c), 0);
-	cr_expect_eq(downs, 1);
-	cr_expect_null(c.loop);
-	cr_expect_eq(FAB->poll(&c), 0);
-	cr_expect_eq(downs, 1);
-}
-
 /* ---- The gateway's choice ---- */
 
 static struct gateway gateway(void)

@@ -213,10 +213,8 @@ static void on_stuck(struct loop_timer *t)
 {
 	struct client *c = container_of(t, struct client, stuck);
 
-	printf("FAIL %s: stuck: %u to send, %u sent, %u received, %u downs;", case_name,
+	printf("FAIL %s: stuck: %u to send, %u sent, %u received, %u downs\n", case_name,
 	       c->to_send, c->sends, c->recvs, c->downs);
-	/* Was there something that nobody told the loop? */
-	printf(" %u had not been announced\n", c->closed ? 0 : fabric->poll(c->conn));
 	exit(1);
 }
 
@@ -358,23 +356,13 @@ static int t_null(void)
 	return 0;
 }
 
-static unsigned poll_conn(void *arg)
-{
-	struct client *c = arg;
-
-	return c->closed ? 0 : fabric->poll(c->conn);
-}
-
-static int many(bool poller, unsigned spin_us)
+static int t_many(void)
 {
 	struct client c;
 	uint64_t start;
 
 	if (up_with_window(&c))
 		return 1;
-	if (poller)
-		loop_set_poller(c.loop, poll_conn, &c);
-	loop_set_spin(c.loop, spin_us * 1000ull);
 	/* One by one, with sleeps between: a lost event would show as stuck. */
 	c.window = 1;
 	start = mono_ns();
@@ -395,21 +383,6 @@ static int many(bool poller, unsigned spin_us)
 	return 0;
 }
 
-static int t_many(void)
-{
-	return many(false, 0);
-}
-
-static int t_many_poller(void)
-{
-	return many(true, 0);
-}
-
-static int t_many_spin(void)
-{
-	return many(true, 200);
-}
-
 /* The connection is closed in the middle of a batch of completions. */
 static int t_close_in_recv(void)
 {
@@ -418,8 +391,6 @@ static int t_close_in_recv(void)
 
 		if (up_with_window(&c))
 			return 1;
-		if (i % 2)
-			loop_set_poller(c.loop, poll_conn, &c);
 		c.close_after = 1 + i;
 		calls(&c, 200);
 		CHECK(c.closed && !c.downs, "%s", c.why);
@@ -450,7 +421,6 @@ static int t_long_message(void)
 			struct fab_sge sge = { c.slab.local.base, 16, c.mr.lkey };
 
 			CHECK(fabric->post_send(c.conn, &sge, 1, &c) == -ENOTCONN, "post after down");
-			CHECK(fabric->poll(c.conn) == 0, "poll after down");
 		}
 		run(&c, 20);
 		CHECK(c.downs == 1 && !c.late, "%u downs, %u late", c.downs, c.late);
@@ -755,8 +725,6 @@ static const struct {
 	{ "probe", t_probe, false },
 	{ "null", t_null, false },
 	{ "many", t_many, false },
-	{ "many_poller", t_many_poller, false },
-	{ "many_spin", t_many_spin, false },
 	{ "close_in_recv", t_close_in_recv, false },
 	{ "close_early", t_close_early, false },
 	{ "long_message", t_long_message, false },

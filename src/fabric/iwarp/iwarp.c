@@ -283,24 +283,6 @@ static int iw_attach(struct fab_conn *c, struct loop *l, const struct fab_events
 	return 0;
 }
 
-/*
- * Only sends what was posted. Looking at the socket here would cost a system
- * call each time, mostly for nothing; the loop's epoll, which it asks between
- * polls, knows for all connections at once when there is something to read.
- */
-static unsigned iw_poll(struct fab_conn *c)
-{
-	unsigned before = c->completed, n;
-
-	if (c->down || !c->loop || !iw_tx_wants(c))
-		return 0;
-	iw_enter(c);
-	iw_tx_run(c);
-	n = c->completed - before;
-	iw_leave(c);
-	return n;
-}
-
 const struct fabric fabric_iwarp = {
 	.name = "iwarp",
 	.probe = iw_probe,
@@ -313,7 +295,6 @@ const struct fabric fabric_iwarp = {
 	.post_recv = iw_post_recv,
 	.post_send = iw_post_send,
 	.attach = iw_attach,
-	.poll = iw_poll,
 	.close = iw_close,
 	.post_send_inv = iw_post_send_inv,
 	.post_write = iw_post_write,

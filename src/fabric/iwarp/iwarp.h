@@ -192,7 +192,6 @@ struct fab_conn {
 	struct loop_timer stall;        /* rx.c: half a frame, and then nothing */
 	struct loop_timer nudge;        /* post.c: the peer may not have woken up */
 	unsigned nudges;
-	unsigned completed;             /* events delivered, for poll() */
 
 	/* An event's callee may close the connection while one of our functions
 	 * is at work on it: the struct stays until the last one has left. */

@@ -91,7 +91,6 @@ void iw_tx_read_done(struct fab_conn *c)
 	void *cookie = ring_at(ring, ring->head)->cookie;
 
 	ring->head++;
-	c->completed++;
 	c->ev->read(c->ctx, cookie);
 }
 

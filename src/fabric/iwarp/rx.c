@@ -236,7 +236,6 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 	rx->recv_head++;
 	rx->bulk = rx->bulk_seen;
 	rx->bulk_seen = false;
-	c->completed++;
 	c->ev->recv(c->ctx, recv.cookie, rx->send_len, inval, inval ? h->stag : 0);
 }
 

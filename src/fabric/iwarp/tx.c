@@ -241,7 +241,6 @@ static void frame_sent(struct fab_conn *c, struct iw_frame *f)
 	f->ring->head++;
 	if (kind == IW_RESPONSE || own)
 		return;
-	c->completed++;
 	if (kind == IW_SEND)
 		c->ev->sent(c->ctx, cookie);
 	else
