@@ -77,7 +77,7 @@ bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state gone. */
 void nfs_control_recover(struct nfs_client *cl);
-/* connect.c: any thread: the lane's connection is lost. */
+/* connector.c: any thread: the lane's connection is lost. */
 void nfs_connect_request(struct nfs_lane *l);
 void nfs_connector(struct nfs_client *cl);
 /* Between the first attempts of an outage; a variable for the tests. */

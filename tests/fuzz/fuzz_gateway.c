@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include "fuzz.h"
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 #define READS 128u
 

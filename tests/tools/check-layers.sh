@@ -6,9 +6,10 @@
 # The layers stand in one direction:
 #
 #     fs -> nfs -> rpc -> rpcrdma -> fabric -> base
+#        gateway ---^
 #
 # A layer includes headers of its own and of layers to its right. Generated and
-# hand-written XDR (xdr/) belongs to what speaks protocols: nfs, rpc, rpcrdma.
+# hand-written XDR (xdr/) belongs to what speaks protocols: nfs, gateway, rpc, rpcrdma.
 # Headers of src/ itself (the program: options, daemon) are for no layer.
 #
 # The second test: each source file says its licence in an SPDX line.
@@ -16,15 +17,16 @@
 # The last ones plant violations in a copy and see that they are found.
 set -u
 
-layers="fs nfs rpc rpcrdma fabric base"
+layers="fs nfs rpc rpcrdma fabric base, gateway rpc ..."
 top=${1:-${srcdir:-.}}
 
 # Prints the lines of files below $1/src that break the rule.
 violations() # TOP
 {
-	allowed=
-	for layer in base fabric rpcrdma rpc nfs fs; do
-		allowed="$allowed $layer"
+	right=
+	for layer in base fabric rpcrdma rpc gateway nfs fs; do
+		allowed="$right $layer"
+		[ "$layer" = gateway ] || right=$allowed
 		[ -d "$1/src/$layer" ] || continue
 		find "$1/src/$layer" -name '*.[ch]' | sort | while read -r file; do
 			awk -v allowed="$allowed" -v layer="$layer" -v file="${file#"$1"/}" -v top="$1" '
@@ -40,7 +42,7 @@ violations() # TOP
 					} else if ((getline line < (top "/src/" inc)) >= 0) {
 						close(top "/src/" inc)
 						why = layer " may not use headers of the program"
-					} else if (layer !~ /^(nfs|rpc|rpcrdma)$/)
+					} else if (layer !~ /^(nfs|gateway|rpc|rpcrdma)$/)
 						why = layer " may not use xdr"
 					if (why != "") print file ":" FNR ": \"" inc "\": " why
 				}' "$file"
@@ -92,7 +94,7 @@ planted() # FILE LINE EXPECTED
 	fi
 }
 
-echo "1..11"
+echo "1..13"
 result "layers ($layers) include to the right only" "$(violations "$top")"
 result "every source file has an SPDX line" "$(unlicensed "$top")"
 planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
@@ -101,6 +103,8 @@ planted src/nfs/nfs4/a.c '#include "fs/fs.h"' '"fs/fs.h": nfs may not use fs'
 planted src/fs/a.c '#include "nfs3.h"' '"nfs3.h": fs may not use xdr'
 planted src/fs/a.c '#include "options.h"' '"options.h": fs may not use headers of the program'
 planted src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
+planted src/gateway/a.c '#include "nfs/nfs.h"' '"nfs/nfs.h": gateway may not use nfs'
+planted src/nfs/a.c '#include "gateway/gateway.h"' '"gateway/gateway.h": nfs may not use gateway'
 planted src/fs/a.c '#include "base/list.h"' ''
 planted src/nfs/nfs3/a.c '#include "nfs3.h"' ''
 

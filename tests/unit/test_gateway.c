@@ -16,7 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "../gateway/gateway.h"
+#include "gateway/gateway.h"
 
 TestSuite(gateway, .timeout = 300);
 

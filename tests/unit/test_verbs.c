@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../gateway/gateway.h"
+#include "gateway/gateway.h"
 #include "fabric/verbs.h"
 
 TestSuite(verbs, .timeout = 300);

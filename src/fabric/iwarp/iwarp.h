@@ -3,15 +3,15 @@
  * Private to the user-space iWARP provider: RDMAP over DDP over MPA over one TCP
  * socket (RFC 5040, 5041, 5044, 6581), wire-compatible with Linux siw.
  *
- *   ddp.c      bytes of a frame's header; what can be wrong with a frame
- *   mpa.c      bytes of connection set-up; rules of that
- *   stag.c     which memory the peer may reach
- *   connect.c  the active side's set-up (blocks, control thread)
- *   listen.c   the passive side's set-up (on a loop)
- *   rx.c       receiving: frames to placed data and completed messages
- *   post.c     work requests: rings of messages
- *   tx.c       sending: messages to frames
- *   iwarp.c    a connection's life, its end, and the table of operations
+ *   ddp.c         bytes of a frame's header; what can be wrong with a frame
+ *   mpa.c         bytes of connection set-up; rules of that
+ *   stag.c        which memory the peer may reach
+ *   iw_connect.c  the active side's set-up (blocks, control thread)
+ *   iw_listen.c   the passive side's set-up (on a loop)
+ *   rx.c          receiving: frames to placed data and completed messages
+ *   post.c        work requests: rings of messages
+ *   tx.c          sending: messages to frames
+ *   iwarp.c       a connection's life, its end, and the table of operations
  *
  * Everything belongs to one thread at a time: to the control thread until
  * attach, then to the loop's. There are no locks.
@@ -271,13 +271,13 @@ int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 int iw_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
 		 uint64_t addr, void *cookie);
 
-/* ---- connect.c: of fabric.h ---- */
+/* ---- iw_connect.c: of fabric.h ---- */
 
 int iw_probe(const struct fab_params *p, struct errbuf *eb);
 int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	       void *peer_priv, size_t *peer_len, struct errbuf *eb);
 
-/* ---- listen.c: of fabric.h ---- */
+/* ---- iw_listen.c: of fabric.h ---- */
 
 int iw_listen(const struct fab_params *p, struct loop *l, const struct fab_listen_events *ev,
 	      void *ctx, struct fab_listener **out, struct errbuf *eb);

@@ -2,7 +2,7 @@
 /*
  * MPA start-up (RFC 5044 section 7, RFC 6581): one Request from the side that
  * connected, one Reply, and from then on frames. Here are only the bytes and
- * the rules; who reads and writes them is connect.c and listen.c.
+ * the rules; who reads and writes them is iw_connect.c and iw_listen.c.
  *
  *     0                                16      17    18        20
  *     +--------------------------------+-------+-----+---------+---------

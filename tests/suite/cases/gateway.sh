@@ -4,7 +4,7 @@
 # side), between the client and knfsd's TCP port: data, long replies, a gateway
 # that is restarted, and one that has no server.
 [[ $NFSRDMA_FABRIC == rxe || $NFSRDMA_FABRIC == siw ]] || skip "no RDMA device here"
-gateway=${BIN%/src/*}/tests/gateway/nfsrdma-gateway
+gateway=${BIN%/src/*}/src/gateway/nfsrdma-gateway
 [[ -x $gateway ]] || skip "no $gateway"
 said=$TMPDIR/gateway.log
 : >"$said"

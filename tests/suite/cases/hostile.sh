@@ -8,7 +8,7 @@
 # what it is told once the server behaves, and nothing else on the server changes.
 # Versions 4.1 and 3, one after the other. NFSRDMA_ASAN: the program, built with ASan.
 [[ $NFSRDMA_FABRIC == rxe ]] || skip "no RDMA device on which one handle reaches so much"
-gateway=${BIN%/src/*}/tests/gateway/nfsrdma-gateway
+gateway=${BIN%/src/*}/src/gateway/nfsrdma-gateway
 [[ -x $gateway ]] || skip "no $gateway"
 BIN=${NFSRDMA_ASAN:-$BIN}
 said=$TMPDIR/gateway.log

@@ -3,7 +3,7 @@
 # SIGINT and SIGTERM before the mount is there: whoever falls silent, and at which
 # step, the command ends, says so, and leaves nothing behind. Each step has a peer
 # that is there and says nothing.
-gateway=${HOST_GATEWAY:-${BIN%/src/*}/tests/gateway/nfsrdma-gateway}
+gateway=${HOST_GATEWAY:-${BIN%/src/*}/src/gateway/nfsrdma-gateway}
 [[ -x $gateway ]] || skip "no $gateway"
 said=$TMPDIR/gateway.log out=$TMPDIR/said
 GATEWAY='' COMMAND=''

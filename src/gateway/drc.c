@@ -25,7 +25,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 #include "nfs3.h"
 
 #define DRC_MAX 1024u

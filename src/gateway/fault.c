@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 static const struct {
 	const char *name, *value, *text;

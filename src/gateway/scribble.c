@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 #define RING 64u
 #define NOISE 65536u            /* bytes at most in one Write */

@@ -10,7 +10,7 @@
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 /* ---- Addresses ---- */
 

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 #define TCP_ESTABLISHED_ 1u
 

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 /* Receives beyond the credits: replies to the server's own calls. */
 #define EXTRA_RECVS 8u

@@ -6,7 +6,7 @@
  *
  *     xid CALL rpcvers prog vers proc | credential | verifier | arguments
  */
-#include "gateway.h"
+#include "gateway/gateway.h"
 #include "nfs3.h"
 
 struct cursor {

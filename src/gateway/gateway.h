@@ -229,7 +229,7 @@ struct gateway {
 	struct gw_faults faults;
 };
 
-/* ---- listen.c ---- */
+/* ---- gw_listen.c ---- */
 
 /*
  * "ADDRESS", "ADDRESS:PORT", "[ADDRESS]", "[ADDRESS]:PORT", and ":PORT" if `any`

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "config.h"
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 #define RDMA_PORT "20049"
 #define NFS_PORT  "2049"

@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 #define CALL_BYTES (2 * GW_BUF_BYTES)
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 /* Records handled in one go before other connections get their turn. */
 #define BATCH 16u

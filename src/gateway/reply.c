@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 
 enum { CALL = 0, REPLY = 1 };
 

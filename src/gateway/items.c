@@ -5,7 +5,7 @@
  */
 #include <string.h>
 #include <rpc/rpc.h>
-#include "gateway.h"
+#include "gateway/gateway.h"
 #include "nfs3.h"
 #include "nfs4.h"
 #include "rpc/rpcmsg.h"
