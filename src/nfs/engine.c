@@ -74,7 +74,7 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	c->rr.nsend = 0;
 	c->rr.data_pos = 0;
 	c->rr.sends = 0;
-	c->rr.reply_max = RPC_REPLY_HDR_MAX + def->results_max(c);
+	c->rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
 	c->rr.sink = (struct rr_iov){ 0 };
 	if (c->op == NFS_OP_WRITE) {
 		c->rr.nsend = c->io.ndata;

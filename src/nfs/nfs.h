@@ -262,13 +262,20 @@ struct nfs_opdef {
 	bool_t (*encode)(struct nfs_call *c, XDR *x);
 	/* Results after the RPC header. */
 	int (*decode)(struct nfs_call *c, XDR *x);
-	/* Upper bound of the results, without READ data and RPC header. */
-	uint32_t (*results_max)(const struct nfs_call *c);
+	/* Upper bound of the results, without READ data and RPC header; what
+	 * results_max_of says where it depends on the call, and is not NULL. */
+	uint32_t results_max;
+	uint32_t (*results_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
 	bool big_msg;                   /* arguments may exceed the inline threshold */
 	/* The procedure of this step, where steps differ; NULL: proc. */
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };
+
+static inline uint32_t nfs_results_max(const struct nfs_opdef *def, const struct nfs_call *c)
+{
+	return def->results_max_of ? def->results_max_of(c) : def->results_max;
+}
 
 struct nfs_version {
 	const char *name;               /* "3", "4.1", "4.2" */

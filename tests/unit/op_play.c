@@ -118,10 +118,10 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 		.send_limit = 1024, .recv_limit = 1024, .msg_len = len,
 		.data_len = c->op == NFS_OP_WRITE ? NFS_IO_MAX : 0, .nsend = RR_SEND_IOV,
 		.sink_len = c->op == NFS_OP_READ ? NFS_IO_MAX : 0,
-		.reply_max = RPC_REPLY_HDR_MAX + def->results_max(&copy) }), 0, "%s", def->name);
+		.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, &copy) }), 0, "%s", def->name);
 	cr_assert_eq(plan.call == RR_CALL_READ_CHUNK, c->op == NFS_OP_WRITE);
 	cr_assert_eq(plan.reply == RR_REPLY_WRITE_CHUNK, c->op == NFS_OP_READ);
-	cr_assert_leq(RPC_REPLY_HDR_MAX + def->results_max(&copy), RR_REPLY_MAX, "%s", def->name);
+	cr_assert_leq(RPC_REPLY_HDR_MAX + nfs_results_max(def, &copy), RR_REPLY_MAX, "%s", def->name);
 }
 
 int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len)
@@ -144,7 +144,7 @@ int play_reply(struct nfs_call *c, const struct nfs_opdef *def)
 	uint32_t inline_data = c->op == NFS_OP_READ && !c->rr.placed ? (c->io.count + 3) & ~3u : 0;
 
 	if (!rc)
-		cr_assert_leq(msg.len, def->results_max(c) + inline_data,
+		cr_assert_leq(msg.len, nfs_results_max(def, c) + inline_data,
 			      "%s: a reply of %u bytes, more than results_max", def->name, msg.len);
 	return rc;
 }

@@ -153,21 +153,17 @@ static int decode_getattr(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t small(const struct nfs_call *c)
-{
-	(void)c;
-	return 100;
-}
+enum { SMALL_MAX = 100 };
 
 static const struct nfs_opdef data_op = {
-	.name = "data", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+	.name = "data", .encode = encode, .decode = decode, .results_max = SMALL_MAX, .proc = 1,
 };
 static const struct nfs_opdef open_op = {
-	.name = "OPEN", .encode = encode_open, .decode = decode_open, .results_max = small, .proc = 2,
+	.name = "OPEN", .encode = encode_open, .decode = decode_open, .results_max = SMALL_MAX, .proc = 2,
 };
 
 static const struct nfs_opdef getattr_op = {
-	.name = "GETATTR", .encode = encode_open, .decode = decode_getattr, .results_max = small,
+	.name = "GETATTR", .encode = encode_open, .decode = decode_getattr, .results_max = SMALL_MAX,
 	.proc = 3,
 };
 

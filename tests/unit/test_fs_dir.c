@@ -128,14 +128,8 @@ static int decode(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t small(const struct nfs_call *c)
-{
-	(void)c;
-	return 100;
-}
-
 static const struct nfs_opdef readdir_op = {
-	.name = "READDIR", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+	.name = "READDIR", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
 
 /* ---- what FUSE gets ---- */

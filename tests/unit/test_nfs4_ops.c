@@ -1626,7 +1626,7 @@ Test(nfs4, what_the_server_cannot_keep)
 {
 	struct nfs_call c = call(NFS_OP_REMOVE);
 
-	c.place.max_cached = RPC_REPLY_HDR_MIN + def_of(NFS_OP_REMOVE)->results_max(&c);
+	c.place.max_cached = RPC_REPLY_HDR_MIN + nfs_results_max(def_of(NFS_OP_REMOVE), &c);
 	m_args(3, true);
 	M(28);
 	m_str("name");

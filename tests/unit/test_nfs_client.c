@@ -48,14 +48,8 @@ static int decode(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t results_max(const struct nfs_call *c)
-{
-	(void)c;
-	return 4;
-}
-
 static const struct nfs_opdef silence = {
-	.name = "SILENCE", .encode = encode, .decode = decode, .results_max = results_max, .proc = 1,
+	.name = "SILENCE", .encode = encode, .decode = decode, .results_max = 4, .proc = 1,
 };
 
 static struct nfs_call *unanswered[2]; /* who asked, or the lane, has them */

@@ -59,32 +59,16 @@ static int decode(struct nfs_call *c, XDR *x)
 	return (int)outcome;
 }
 
-static uint32_t small(const struct nfs_call *c)
-{
-	(void)c;
-	return 100;
-}
-
-static uint32_t medium_max(const struct nfs_call *c)
-{
-	(void)c;
-	return 2000;
-}
-
-static uint32_t large(const struct nfs_call *c)
-{
-	(void)c;
-	return 50000;
-}
+enum { SMALL_MAX = 100 };
 
 static const struct nfs_opdef plain = {
-	.name = "PLAIN", .encode = encode, .decode = decode, .results_max = small, .proc = 1,
+	.name = "PLAIN", .encode = encode, .decode = decode, .results_max = SMALL_MAX, .proc = 1,
 };
 static const struct nfs_opdef longer = {
-	.name = "LONG", .encode = encode, .decode = decode, .results_max = large, .proc = 2,
+	.name = "LONG", .encode = encode, .decode = decode, .results_max = 50000, .proc = 2,
 };
 static const struct nfs_opdef broken = {
-	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = small, .proc = 3,
+	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = SMALL_MAX, .proc = 3,
 };
 
 static int acquire(struct nfs_lane *l, struct nfs_call *c)
@@ -579,7 +563,7 @@ static void reconnect(unsigned kib)
 Test(engine, other_inline_thresholds_after_a_reconnect, .init = setup, .fini = teardown)
 {
 	static const struct nfs_opdef medium = {
-		.name = "MEDIUM", .encode = encode, .decode = decode, .results_max = medium_max,
+		.name = "MEDIUM", .encode = encode, .decode = decode, .results_max = 2000,
 	};
 	struct op *a, *b;
 

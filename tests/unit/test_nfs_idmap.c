@@ -93,18 +93,14 @@ static int decode_set(struct nfs_call *c, XDR *x)
 	return named || nfs_owner_names(c) ? 0 : -EINVAL;
 }
 
-static uint32_t results_max(const struct nfs_call *c)
-{
-	(void)c;
-	return 4;
-}
+enum { RESULTS_MAX = 4 };
 
 static const struct nfs_opdef op_attr = {
-	.name = "ATTR", .encode = encode_attr, .decode = decode_attr, .results_max = results_max,
+	.name = "ATTR", .encode = encode_attr, .decode = decode_attr, .results_max = RESULTS_MAX,
 	.proc = 1,
 };
 static const struct nfs_opdef op_set = {
-	.name = "SET", .encode = encode_set, .decode = decode_set, .results_max = results_max,
+	.name = "SET", .encode = encode_set, .decode = decode_set, .results_max = RESULTS_MAX,
 	.proc = 2,
 };
 static const struct nfs_version version = {

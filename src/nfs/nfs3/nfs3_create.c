@@ -209,15 +209,11 @@ static int decode_make(struct nfs_call *c, XDR *x)
 }
 
 /* LOOKUP's, the largest of the steps, is smaller than this. */
-static uint32_t make_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_POST_FH_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR;
-}
+enum { MAKE_MAX = NFS3_STATUS_XDR + NFS3_POST_FH_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR };
 
 #define MAKE(text, big) { \
 	.name = text, .encode = encode_make, .decode = decode_make, \
-	.results_max = make_max, .proc_of = make_proc, .big_msg = big, \
+	.results_max = MAKE_MAX, .proc_of = make_proc, .big_msg = big, \
 }
 const struct nfs_opdef nfs3_op_create = MAKE("CREATE", false);
 const struct nfs_opdef nfs3_op_mkdir = MAKE("MKDIR", false);

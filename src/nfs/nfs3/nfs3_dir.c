@@ -37,19 +37,15 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 			  nfs3_take_dir(c, 0, &r.REMOVE3res_u.resok.dir_wcc);
 }
 
-static uint32_t remove_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_WCC_XDR;
-}
+enum { REMOVE_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR };
 
 const struct nfs_opdef nfs3_op_remove = {
 	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
-	.results_max = remove_max, .proc = NFSPROC3_REMOVE,
+	.results_max = REMOVE_MAX, .proc = NFSPROC3_REMOVE,
 };
 const struct nfs_opdef nfs3_op_rmdir = {
 	.name = "RMDIR", .encode = encode_remove, .decode = decode_remove,
-	.results_max = remove_max, .proc = NFSPROC3_RMDIR,
+	.results_max = REMOVE_MAX, .proc = NFSPROC3_RMDIR,
 };
 
 /* ---- RENAME ---- */
@@ -117,7 +113,7 @@ static uint32_t rename_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs3_op_rename = {
 	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max = rename_max, .proc_of = rename_proc,
+	.results_max_of = rename_max, .proc_of = rename_proc,
 };
 
 /* ---- LINK, then GETATTR ---- */
@@ -203,5 +199,5 @@ static uint32_t link_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs3_op_link = {
 	.name = "LINK", .encode = encode_link, .decode = decode_link,
-	.results_max = link_max, .proc_of = link_proc,
+	.results_max_of = link_max, .proc_of = link_proc,
 };

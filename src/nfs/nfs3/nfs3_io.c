@@ -53,15 +53,9 @@ static int decode_read(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t read_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + 4 + 4;
-}
-
 const struct nfs_opdef nfs3_op_read = {
 	.name = "READ", .encode = encode_read, .decode = decode_read,
-	.results_max = read_max, .proc = NFSPROC3_READ,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + 4 + 4, .proc = NFSPROC3_READ,
 };
 
 /* ---- WRITE ---- */
@@ -117,15 +111,11 @@ static int decode_write(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t write_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_WCC_XDR + 4 + 4 + NFS3_WRITEVERFSIZE;
-}
+enum { WRITE_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR + 4 + 4 + NFS3_WRITEVERFSIZE };
 
 const struct nfs_opdef nfs3_op_write = {
 	.name = "WRITE", .encode = encode_write, .decode = decode_write,
-	.results_max = write_max, .proc = NFSPROC3_WRITE,
+	.results_max = WRITE_MAX, .proc = NFSPROC3_WRITE,
 };
 
 /* ---- COMMIT ---- */
@@ -151,15 +141,11 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t commit_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_WCC_XDR + NFS3_WRITEVERFSIZE;
-}
+enum { COMMIT_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR + NFS3_WRITEVERFSIZE };
 
 const struct nfs_opdef nfs3_op_commit = {
 	.name = "COMMIT", .encode = encode_commit, .decode = decode_commit,
-	.results_max = commit_max, .proc = NFSPROC3_COMMIT,
+	.results_max = COMMIT_MAX, .proc = NFSPROC3_COMMIT,
 };
 
 /* ---- open ----
@@ -225,13 +211,7 @@ static int decode_open(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-static uint32_t open_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4;
-}
-
 const struct nfs_opdef nfs3_op_open = {
 	.name = "ACCESS (open)", .encode = encode_open, .decode = decode_open,
-	.results_max = open_max, .proc_of = open_proc,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc_of = open_proc,
 };

@@ -23,15 +23,9 @@ static int decode_null(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t null_max(const struct nfs_call *c)
-{
-	(void)c;
-	return 0;
-}
-
 const struct nfs_opdef nfs3_op_null = {
 	.name = "NULL", .encode = encode_null, .decode = decode_null,
-	.results_max = null_max, .proc = NFSPROC3_NULL,
+	.results_max = 0, .proc = NFSPROC3_NULL,
 };
 
 /* ---- GETATTR ---- */
@@ -62,15 +56,9 @@ static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 	return nfs3_encode_getattr(x, c->fh);
 }
 
-static uint32_t getattr_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR;
-}
-
 const struct nfs_opdef nfs3_op_getattr = {
 	.name = "GETATTR", .encode = encode_getattr, .decode = nfs3_decode_getattr,
-	.results_max = getattr_max, .proc = NFSPROC3_GETATTR,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR, .proc = NFSPROC3_GETATTR,
 };
 
 /* ---- SETATTR, then GETATTR if the reply had no attributes ---- */
@@ -108,15 +96,9 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-static uint32_t setattr_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_WCC_XDR;
-}
-
 const struct nfs_opdef nfs3_op_setattr = {
 	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
-	.results_max = setattr_max, .proc_of = setattr_proc,
+	.results_max = NFS3_STATUS_XDR + NFS3_WCC_XDR, .proc_of = setattr_proc,
 };
 
 /* ---- LOOKUP, then GETATTR ---- */
@@ -166,19 +148,15 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-static uint32_t lookup_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_FH_XDR + 2 * NFS3_ATTR_XDR;
-}
+enum { LOOKUP_MAX = NFS3_STATUS_XDR + NFS3_FH_XDR + 2 * NFS3_ATTR_XDR };
 
 const struct nfs_opdef nfs3_op_lookup = {
 	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = lookup_max, .proc_of = lookup_proc,
+	.results_max = LOOKUP_MAX, .proc_of = lookup_proc,
 };
 const struct nfs_opdef nfs3_op_lookupp = {
 	.name = "LOOKUP ..", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = lookup_max, .proc_of = lookup_proc,
+	.results_max = LOOKUP_MAX, .proc_of = lookup_proc,
 };
 
 /* ---- ACCESS ---- */
@@ -214,15 +192,9 @@ static int decode_access(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t access_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4;
-}
-
 const struct nfs_opdef nfs3_op_access = {
 	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
-	.results_max = access_max, .proc = NFSPROC3_ACCESS,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc = NFSPROC3_ACCESS,
 };
 
 /* ---- READLINK ---- */
@@ -249,15 +221,11 @@ static int decode_readlink(struct nfs_call *c, XDR *x)
 
 /* The path is DDP-eligible (RFC 8267), but rarely longer than the threshold,
  * and a Reply chunk serves as well. */
-static uint32_t readlink_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + NFS_PATH_MAX;
-}
+enum { READLINK_MAX = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + NFS_PATH_MAX };
 
 const struct nfs_opdef nfs3_op_readlink = {
 	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
-	.results_max = readlink_max, .proc = NFSPROC3_READLINK,
+	.results_max = READLINK_MAX, .proc = NFSPROC3_READLINK,
 };
 
 /* ---- FSSTAT ---- */
@@ -286,15 +254,9 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t statfs_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 6 * 8 + 4;
-}
-
 const struct nfs_opdef nfs3_op_statfs = {
 	.name = "FSSTAT", .encode = encode_statfs, .decode = decode_statfs,
-	.results_max = statfs_max, .proc = NFSPROC3_FSSTAT,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 6 * 8 + 4, .proc = NFSPROC3_FSSTAT,
 };
 
 /* ---- FSINFO and PATHCONF, for the mount ---- */
@@ -328,18 +290,14 @@ static int decode_pathconf(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t info_max(const struct nfs_call *c)
-{
-	(void)c;
-	return NFS3_STATUS_XDR + NFS3_ATTR_XDR + 64;
-}
+enum { INFO_MAX = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 64 };
 
 /* The arguments of all three are one file handle. */
 const struct nfs_opdef nfs3_op_fsinfo = {
 	.name = "FSINFO", .encode = encode_getattr, .decode = decode_fsinfo,
-	.results_max = info_max, .proc = NFSPROC3_FSINFO,
+	.results_max = INFO_MAX, .proc = NFSPROC3_FSINFO,
 };
 const struct nfs_opdef nfs3_op_pathconf = {
 	.name = "PATHCONF", .encode = encode_getattr, .decode = decode_pathconf,
-	.results_max = info_max, .proc = NFSPROC3_PATHCONF,
+	.results_max = INFO_MAX, .proc = NFSPROC3_PATHCONF,
 };

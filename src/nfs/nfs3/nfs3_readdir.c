@@ -132,5 +132,5 @@ static uint32_t readdir_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs3_op_readdir = {
 	.name = "READDIR", .encode = encode_readdir, .decode = decode_readdir,
-	.results_max = readdir_max, .proc_of = readdir_proc,
+	.results_max_of = readdir_max, .proc_of = readdir_proc,
 };

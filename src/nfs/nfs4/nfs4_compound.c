@@ -37,7 +37,7 @@ static bool fits_cache(const struct nfs_call *c)
 {
 	const struct nfs_opdef *def = c->lane->client->cfg.version->ops[c->op];
 	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
-	uint32_t n = RPC_REPLY_HDR_MIN + def->results_max(c) - (opens ? V4_DELEGATION_XDR : 0);
+	uint32_t n = RPC_REPLY_HDR_MIN + nfs_results_max(def, c) - (opens ? V4_DELEGATION_XDR : 0);
 
 	return n <= c->place.max_cached && !c->uncached;
 }

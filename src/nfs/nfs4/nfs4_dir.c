@@ -98,16 +98,14 @@ static int decode_create(struct nfs_call *c, XDR *x)
 	return nfs4_get_attr(c, x);
 }
 
-static uint32_t create_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_BITMAP_XDR + V4_FH_XDR +
-	       V4_GETATTR_XDR;
-}
+enum {
+	CREATE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_BITMAP_XDR +
+		V4_FH_XDR + V4_GETATTR_XDR,
+};
 
 #define CREATE(text, big) { \
 	.name = text, .encode = encode_create_step, .decode = decode_create, \
-	.results_max = create_max, .proc = NFSPROC4_COMPOUND, .big_msg = big, \
+	.results_max = CREATE_MAX, .proc = NFSPROC4_COMPOUND, .big_msg = big, \
 }
 const struct nfs_opdef nfs4_op_mkdir = CREATE("CREATE (directory)", false);
 const struct nfs_opdef nfs4_op_symlink = CREATE("CREATE (link)", true);
@@ -134,19 +132,15 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 	return r.status ? nfs4_error(c, r.status) : 0;
 }
 
-static uint32_t remove_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR;
-}
+enum { REMOVE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR };
 
 const struct nfs_opdef nfs4_op_remove = {
 	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
-	.results_max = remove_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_rmdir = {
 	.name = "REMOVE (directory)", .encode = encode_remove, .decode = decode_remove,
-	.results_max = remove_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- RENAME ---- */
@@ -215,7 +209,7 @@ static uint32_t rename_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs4_op_rename = {
 	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max = rename_max, .proc = NFSPROC4_COMPOUND,
+	.results_max_of = rename_max, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- LINK ---- */
@@ -296,7 +290,7 @@ static uint32_t link_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs4_op_link = {
 	.name = "LINK", .encode = encode_link_step, .decode = decode_link,
-	.results_max = link_max, .proc = NFSPROC4_COMPOUND,
+	.results_max_of = link_max, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- READDIR ---- */
@@ -393,5 +387,5 @@ static uint32_t readdir_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs4_op_readdir = {
 	.name = "READDIR", .encode = encode_readdir, .decode = decode_readdir,
-	.results_max = readdir_max, .proc = NFSPROC4_COMPOUND,
+	.results_max_of = readdir_max, .proc = NFSPROC4_COMPOUND,
 };

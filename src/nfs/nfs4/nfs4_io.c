@@ -50,15 +50,9 @@ static int decode_read(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t read_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 4 + 4;
-}
-
 const struct nfs_opdef nfs4_op_read = {
 	.name = "READ", .encode = encode_read, .decode = decode_read,
-	.results_max = read_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + 4, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- WRITE ---- */
@@ -115,15 +109,11 @@ static int decode_write(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t write_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 4 + 4 + NFS4_VERIFIER_SIZE;
-}
+enum { WRITE_MAX = V4_PREFIX_XDR + V4_OP_XDR + 4 + 4 + NFS4_VERIFIER_SIZE };
 
 const struct nfs_opdef nfs4_op_write = {
 	.name = "WRITE", .encode = encode_write, .decode = decode_write,
-	.results_max = write_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- COMMIT ---- */
@@ -153,5 +143,5 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_commit = {
 	.name = "COMMIT", .encode = encode_commit, .decode = decode_commit,
-	.results_max = write_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND,
 };

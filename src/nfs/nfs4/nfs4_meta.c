@@ -10,15 +10,9 @@ static bool_t encode_null(struct nfs_call *c, XDR *x)
 	return nfs4_begin_seq(c, x, 1, false);
 }
 
-static uint32_t null_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR;
-}
-
 const struct nfs_opdef nfs4_op_null = {
 	.name = "SEQUENCE", .encode = encode_null, .decode = nfs4_check_seq,
-	.results_max = null_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- GETATTR ---- */
@@ -28,15 +22,11 @@ static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 	return nfs4_encode_getattr(c, x, c->fh);
 }
 
-static uint32_t getattr_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_GETATTR_XDR;
-}
+enum { GETATTR_MAX = V4_PREFIX_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_getattr = {
 	.name = "GETATTR", .encode = encode_getattr, .decode = nfs4_decode_getattr,
-	.results_max = getattr_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- SETATTR ---- */
@@ -85,15 +75,11 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 	return nfs4_get_attr(c, x);
 }
 
-static uint32_t setattr_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR;
-}
+enum { SETATTR_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_setattr = {
 	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
-	.results_max = setattr_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = SETATTR_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- LOOKUP, LOOKUPP ---- */
@@ -118,19 +104,15 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 	return rc ? rc : nfs4_get_attr(c, x);
 }
 
-static uint32_t lookup_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR;
-}
+enum { LOOKUP_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_lookup = {
 	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = lookup_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_lookupp = {
 	.name = "LOOKUPP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = lookup_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- ACCESS ---- */
@@ -168,15 +150,9 @@ static int decode_access(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t access_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 8;
-}
-
 const struct nfs_opdef nfs4_op_access = {
 	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
-	.results_max = access_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 8, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- READLINK ---- */
@@ -202,15 +178,9 @@ static int decode_readlink(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-static uint32_t readlink_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX;
-}
-
 const struct nfs_opdef nfs4_op_readlink = {
 	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
-	.results_max = readlink_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- the file system's attributes ---- */
@@ -246,5 +216,5 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_statfs = {
 	.name = "GETATTR (file system)", .encode = encode_statfs, .decode = decode_statfs,
-	.results_max = getattr_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND,
 };

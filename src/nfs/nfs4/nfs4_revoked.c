@@ -116,15 +116,11 @@ static int decode_test(struct nfs_call *c, XDR *x)
 	return rc;
 }
 
-static uint32_t test_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR + 4u + NFS4_TEST_MAX * 4u;
-}
+enum { TEST_MAX = V4_PREFIX_XDR + V4_OP_XDR + 4u + NFS4_TEST_MAX * 4u };
 
 const struct nfs_opdef nfs4_op_test_stateid = {
 	.name = "TEST_STATEID", .encode = encode_test, .decode = decode_test,
-	.results_max = test_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = TEST_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- FREE_STATEID ---- */
@@ -157,15 +153,9 @@ static bool_t encode_free(struct nfs_call *c, XDR *x)
 	return nfs4_put_free(c, x, &k->test[0]);
 }
 
-static uint32_t free_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + V4_OP_XDR;
-}
-
 const struct nfs_opdef nfs4_op_free_stateid = {
 	.name = "FREE_STATEID", .encode = encode_free, .decode = nfs4_get_free,
-	.results_max = free_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- the opens ---- */

@@ -161,7 +161,7 @@ static uint32_t root_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs4_op_root = {
 	.name = "LOOKUP of the export", .encode = encode_root, .decode = decode_root,
-	.results_max = root_max, .proc = NFSPROC4_COMPOUND,
+	.results_max_of = root_max, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- for the mount ---- */

@@ -55,17 +55,11 @@ static int decode_exchange_id(struct nfs_call *c, XDR *x)
 	return rc;
 }
 
-static uint32_t control_max(const struct nfs_call *c)
-{
-	(void)c;
-	/* EXCHANGE_ID's is the largest: owner, scope and implementation name,
-	 * each up to 1024 (RFC 8881, section 18.35). */
-	return V4_HEAD_XDR + V4_OP_XDR + 24 + 3 * (4 + 1024) + 64;
-}
+enum { CONTROL_MAX = V4_HEAD_XDR + V4_OP_XDR + 24 + 3 * (4 + 1024) + 64 };
 
 const struct nfs_opdef nfs4_op_exchange_id = {
 	.name = "EXCHANGE_ID", .encode = encode_exchange_id, .decode = decode_exchange_id,
-	.results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- CREATE_SESSION ---- */
@@ -141,7 +135,7 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_create_session = {
 	.name = "CREATE_SESSION", .encode = encode_create_session,
-	.decode = decode_create_session, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_create_session, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- the end of both ---- */
@@ -188,11 +182,11 @@ static int decode_destroy_clientid(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_destroy_session = {
 	.name = "DESTROY_SESSION", .encode = encode_destroy_session,
-	.decode = decode_destroy_session, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy_session, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_destroy_clientid = {
 	.name = "DESTROY_CLIENTID", .encode = encode_destroy_clientid,
-	.decode = decode_destroy_clientid, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy_clientid, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- in the session ---- */
@@ -223,9 +217,9 @@ static bool_t encode_renew(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_reclaim_complete = {
 	.name = "RECLAIM_COMPLETE", .encode = encode_reclaim_complete,
-	.decode = decode_reclaim_complete, .results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_reclaim_complete, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_renew = {
 	.name = "SEQUENCE", .encode = encode_renew, .decode = nfs4_check_seq,
-	.results_max = control_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };

@@ -278,15 +278,11 @@ static int decode_open(struct nfs_call *c, XDR *x)
  * none is wanted. */
 #define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
-static uint32_t open_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR;
-}
+enum { OPEN_REPLY_MAX = V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_open = {
 	.name = "OPEN", .encode = encode_open, .decode = decode_open,
-	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- OPEN that creates ---- */
@@ -452,7 +448,7 @@ static int decode_create(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_create = {
 	.name = "OPEN (create)", .encode = encode_create, .decode = decode_create,
-	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- CLOSE ---- */
@@ -515,15 +511,9 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	}
 }
 
-static uint32_t close_max(const struct nfs_call *c)
-{
-	(void)c;
-	return V4_PREFIX_XDR + 2 * V4_OP_XDR + 16;
-}
-
 const struct nfs_opdef nfs4_op_close = {
 	.name = "CLOSE", .encode = encode_close, .decode = decode_close,
-	.results_max = close_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = V4_PREFIX_XDR + 2 * V4_OP_XDR + 16, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- getting an open back (recovery) ---- */
@@ -571,5 +561,5 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_reopen = {
 	.name = "OPEN (recovery)", .encode = encode_reopen, .decode = decode_reopen,
-	.results_max = open_max, .proc = NFSPROC4_COMPOUND,
+	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
