@@ -184,11 +184,11 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	c->resent = false;
 	c->retries = 0;
 	c->start_ns = mono_ns();
-	c->has_slot = c->in_doubt = c->delayed = c->uncached = false;
+	c->delayed = false;
 	c->has_attr = c->has_dir_attr[0] = c->has_dir_attr[1] = false;
 	c->status = c->undo = 0;
 	c->rr.state = RR_CALL_IDLE;
-	memset(c->vdata, 0, sizeof(c->vdata));
+	memset(c->version_data, 0, sizeof(c->version_data));
 	c->owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->node);
 	list_init(&c->timer.node);

@@ -44,6 +44,7 @@
 #define NFS_PATH_MAX 4096u
 #define NFS_IO_MAX   (1u << 20)
 #define NFS_LANES_MAX 16u
+#define NFS_CALL_VERSION 112u    /* bytes of a call that are its version's */
 /* READDIR: the server does not know the cookie or its verifier any more. */
 #define NFS_ECOOKIE  EL2NSYNC
 
@@ -130,21 +131,6 @@ enum nfs_op {
 
 struct nfs_lane;
 struct nfs_client;
-
-/* v4.1: a call's place in a session: what its SEQUENCE says, and what came of it. */
-struct nfs_place {
-	char session[16];
-	uint32_t epoch;                 /* which of our sessions that is */
-	uint32_t slot, seqid;
-	uint32_t highest;               /* slot in use */
-	uint32_t max_cached;            /* longest reply that the server keeps */
-	uint32_t changes;               /* of how many slots are to be used, so far */
-	bool said;                      /* SEQUENCE was OK, and says how many: */
-	uint32_t said_highest, said_target;
-	uint8_t outcome;                /* of the sequence id */
-	bool used;                      /* it was on the wire before this sending */
-	bool replayed;                  /* ... and a reply to it was lost */
-};
 
 /* flags of a call */
 enum {
@@ -234,15 +220,11 @@ struct nfs_call {
 	bool resent;                    /* its outcome may come from an earlier sending */
 	unsigned retries;
 	uint64_t start_ns;
-	struct nfs_place place;         /* v4.1 */
-	bool has_slot;                  /* v4.1: place is one */
-	bool in_doubt;                  /* v4.1: may have been executed in a session that is no more */
-	bool had_effect;                /* v4.1: what has failed comes behind what has changed something */
-	bool cached, uncached;          /* v4.1: the server is to keep the reply; it cannot */
 	bool delayed;                   /* waits for its timer with all that it has, see NFS_DELAYED */
 	uint32_t msg_len;               /* of the message as it was encoded */
 	struct nfs_owner_wait owners;   /* idmap.c's */
-	uint64_t vdata[4];              /* the version's scratch: verifiers and such */
+	/* The version's struct: nfs3_call(), nfs4_call(). Zeroes when the operation begins. */
+	_Alignas(8) unsigned char version_data[NFS_CALL_VERSION];
 };
 
 /* What a version's decode makes of a reply. 0 or -errno ends the operation. */

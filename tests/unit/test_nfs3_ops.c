@@ -126,7 +126,7 @@ static struct nfs_call call_create(int flags)
 	struct nfs_call c = call(NFS_OP_CREATE);
 
 	c.file.flags = flags;
-	c.vdata[1] = 0x0101010101010101;        /* an exclusive create's verifier */
+	nfs3_call(&c)->verifier = 0x0101010101010101;        /* an exclusive create's verifier */
 	return c;
 }
 
@@ -328,13 +328,13 @@ Test(nfs3, exclusive_verifier_stays)
 	char buf[256];
 	XDR x;
 
-	c.vdata[1] = 0;
+	nfs3_call(&c)->verifier = 0;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	verf = c.vdata[1];
+	verf = nfs3_call(&c)->verifier;
 	cr_assert_neq(verf, 0);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	cr_assert_eq(c.vdata[1], verf);
+	cr_assert_eq(nfs3_call(&c)->verifier, verf);
 }
 
 Test(nfs3, arguments_of_mknod_types)

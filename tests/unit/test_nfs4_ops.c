@@ -53,7 +53,7 @@ static struct nfs_call call(enum nfs_op op)
 	struct nfs_call c = call4(op);
 
 	memset(&seen, 0, sizeof(seen));
-	c.vdata[2] = owner_bytes;               /* an OPEN's owner: picked already */
+	nfs4_call(&c)->owner = owner_bytes;               /* an OPEN's owner: picked already */
 	switch ((int)op) {
 	case NFS_OP_READ:
 		c.open = &open_file;
@@ -108,7 +108,7 @@ static struct nfs_call call_create(int flags)
 	struct nfs_call c = call(NFS_OP_CREATE);
 
 	c.file.flags = flags;
-	c.vdata[1] = 0x0101010101010101;
+	nfs4_call(&c)->verifier = 0x0101010101010101;
 	return c;
 }
 
@@ -347,14 +347,14 @@ Test(nfs4, owners)
 	char buf[1024];
 	XDR x;
 
-	a.vdata[2] = b.vdata[2] = 0;
+	nfs4_call(&a)->owner = nfs4_call(&b)->owner = 0;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(a.op)->encode(&a, &x));
 	cr_assert(def_of(b.op)->encode(&b, &x));
-	first = a.vdata[2];
-	cr_assert(first && b.vdata[2] && first != b.vdata[2]);
+	first = nfs4_call(&a)->owner;
+	cr_assert(first && nfs4_call(&b)->owner && first != nfs4_call(&b)->owner);
 	cr_assert(def_of(a.op)->encode(&a, &x));
-	cr_assert_eq(a.vdata[2], first);
+	cr_assert_eq(nfs4_call(&a)->owner, first);
 }
 
 Test(nfs4, what_setattr_sets)
@@ -585,7 +585,7 @@ Test(nfs4, good_replies)
 
 		good_reply(c.op);
 		cr_assert_eq(play_reply(&c, d), 0, "%s", d->name);
-		cr_assert_eq(c.place.outcome, NFS4_CONSUMED);
+		cr_assert_eq(nfs4_call(&c)->place.outcome, NFS4_CONSUMED);
 		done_with(&c);
 		play_all_cuts(&pristine, d, &hooks4);
 		play_twists(&pristine, d, &hooks4);
@@ -1055,7 +1055,7 @@ static int outcome(const struct nfs_call *c, unsigned at, const struct failure *
 	case 10066:
 		return at > effect_of(c->op) ? NFS_AGAIN : -EIO;
 	case 10067:
-		return c->cached ? NFS_AGAIN : -EIO;
+		return nfs4_call(c)->cached ? NFS_AGAIN : -EIO;
 	default:
 		return f->rc;
 	}
@@ -1076,7 +1076,7 @@ static void fail_one(enum nfs_op op, unsigned at, const struct failure *f)
 	cr_assert_eq(atomic_load(&n4.need_session), f->session);
 	cr_assert_eq(atomic_load(&n4.need_client), f->client);
 	cr_assert_not(c.has_attr);
-	cr_assert_eq(c.in_doubt, f->status == 10068);
+	cr_assert_eq(nfs4_call(&c)->in_doubt, f->status == 10068);
 	expect_open(&c, at);
 	cr_assert_eq(seen.n, 0);
 	done_with(&c);
@@ -1376,7 +1376,7 @@ Test(nfs4, own_earlier_effect)
 			/* A replay in the same slot is answered with the truth. */
 			c.resent = true;
 			c.rr.sends = 2;
-			c.in_doubt = in_doubt;
+			nfs4_call(&c)->in_doubt = in_doubt;
 			good_reply(t[i].op);
 			m_fail_at(t[i].at, t[i].status);
 			cr_assert_eq(play_reply(&c, def_of(c.op)), in_doubt ? t[i].in_doubt : t[i].truth,
@@ -1422,7 +1422,7 @@ Test(nfs4, rename_of_what_is_not_known_in_doubt)
 	struct nfs_call c = call(NFS_OP_RENAME);
 
 	c.ren.moved = NULL;
-	c.in_doubt = true;
+	nfs4_call(&c)->in_doubt = true;
 	good_reply(NFS_OP_RENAME);
 	m_fail_at(4, 2);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -ENOENT);
@@ -1626,18 +1626,18 @@ Test(nfs4, what_the_server_cannot_keep)
 {
 	struct nfs_call c = call(NFS_OP_REMOVE);
 
-	c.place.max_cached = RPC_REPLY_HDR_MIN + nfs_results_max(def_of(NFS_OP_REMOVE), &c);
+	nfs4_call(&c)->place.max_cached = RPC_REPLY_HDR_MIN + nfs_results_max(def_of(NFS_OP_REMOVE), &c);
 	m_args(3, true);
 	M(28);
 	m_str("name");
 	ARGS(c);
-	c.place.max_cached--;
+	nfs4_call(&c)->place.max_cached--;
 	m_args(3, false);
 	M(28);
 	m_str("name");
 	ARGS(c);
 	/* A delegation is not expected: Linux keeps 2128 bytes, and OPENs among them. */
-	c.place.max_cached = 2128;
+	nfs4_call(&c)->place.max_cached = 2128;
 	for (unsigned i = 0; i < N_OPS; i++) {
 		static const enum nfs_op kept[] = {
 			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_CLOSE,
@@ -1647,11 +1647,11 @@ Test(nfs4, what_the_server_cannot_keep)
 		bool is_kept = false;
 
 		c = call(all_ops[i]);
-		c.place.max_cached = 2128;
+		nfs4_call(&c)->place.max_cached = 2128;
 		for (unsigned k = 0; k < sizeof(kept) / sizeof(kept[0]); k++)
 			is_kept = is_kept || kept[k] == all_ops[i];
 		send_it(&c);
-		cr_assert_eq(c.cached, is_kept, "%s", def_of(c.op)->name);
+		cr_assert_eq(nfs4_call(&c)->cached, is_kept, "%s", def_of(c.op)->name);
 	}
 }
 

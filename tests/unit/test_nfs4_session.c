@@ -38,7 +38,7 @@ static int sequence(struct nfs_call *c, uint32_t seqid, uint32_t slotid)
 
 static int right_sequence(struct nfs_call *c)
 {
-	return sequence(c, c->place.seqid, c->place.slot);
+	return sequence(c, nfs4_call(c)->place.seqid, nfs4_call(c)->place.slot);
 }
 
 /* ---- slots ---- */
@@ -56,11 +56,11 @@ Test(nfs4_session, slots_of_a_session)
 		cr_assert(slots4()->nslots == n && nfree4() == n && nretired4() == 0);
 		for (uint32_t k = 0; k < n; k++) {
 			cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
-			cr_assert(c.place.slot == k && c.place.seqid == 1 && c.place.highest == k);
-			cr_assert(c.has_slot && c.place.epoch == n4.epoch);
+			cr_assert(nfs4_call(&c)->place.slot == k && nfs4_call(&c)->place.seqid == 1 && nfs4_call(&c)->place.highest == k);
+			cr_assert(nfs4_call(&c)->has_slot && nfs4_call(&c)->place.epoch == n4.epoch);
 		}
 		cr_assert_eq(nfs4_acquire(lane4(), &c), 0);
-		cr_assert_not(c.has_slot);
+		cr_assert_not(nfs4_call(&c)->has_slot);
 	}
 }
 
@@ -73,7 +73,7 @@ Test(nfs4_session, low_slots_first_and_none_twice)
 		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0] };
 		cr_assert_eq(nfs4_acquire(c[i].lane, &c[i]), 1);
 		c[i].rr.sends = 1;
-		cr_assert_eq(c[i].place.slot, i);
+		cr_assert_eq(nfs4_call(&c[i])->place.slot, i);
 	}
 	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
 	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 0);
@@ -81,8 +81,8 @@ Test(nfs4_session, low_slots_first_and_none_twice)
 	cr_assert_eq(right_sequence(&c[2]), 0);
 	nfs4_release(c[2].lane, &c[2]);
 	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 1);
-	cr_assert_eq(c[SLOTS].place.slot, 2);
-	cr_assert_eq(c[SLOTS].place.seqid, 2);
+	cr_assert_eq(nfs4_call(&c[SLOTS])->place.slot, 2);
+	cr_assert_eq(nfs4_call(&c[SLOTS])->place.seqid, 2);
 	/* Twice released is once. */
 	nfs4_release(c[2].lane, &c[2]);
 	cr_assert_eq(nfree4(), 0);
@@ -102,7 +102,7 @@ Test(nfs4_session, what_takes_a_slot)
 		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
 
 		cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
-		cr_assert_eq(c.has_slot, t[i].slot, "row %u", i);
+		cr_assert_eq(nfs4_call(&c)->has_slot, t[i].slot, "row %u", i);
 		nfs4_release(lane4(), &c);
 		cr_assert_eq(nfree4(), SLOTS);
 	}
@@ -125,7 +125,7 @@ Test(nfs4_session, sequence_ids_count)
 		for (uint32_t n = 0; n < 5; n++) {
 			struct nfs_call c = sent();
 
-			cr_assert_eq(c.place.slot, 0);
+			cr_assert_eq(nfs4_call(&c)->place.slot, 0);
 			cr_assert_eq(slots4()->seqid[0], from[i] + n);
 			cr_assert_eq(right_sequence(&c), 0);
 			nfs4_release(lane4(), &c);
@@ -139,13 +139,13 @@ Test(nfs4_session, replay_under_the_same_slot)
 {
 	struct nfs_call c = call4(NFS_OP_GETATTR);
 
-	c.place.seqid = 6;
+	nfs4_call(&c)->place.seqid = 6;
 	m_args(3, false);
 	m_set(12 + 4 + 16, 6);
 	M(9, STAT_MASK);
 	play_args(&c, def_of(c.op));
 	play_args(&c, def_of(c.op));
-	cr_assert_eq(c.place.seqid, 6);
+	cr_assert_eq(nfs4_call(&c)->place.seqid, 6);
 }
 
 enum after { NEXT, SAME, RETIRED };
@@ -201,7 +201,7 @@ Test(nfs4_session, outcome_of_sequence)
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
 		nfs4_release(lane4(), &c);
 		expect_slot(t[i].after, t[i].what);
-		cr_assert_eq(c.in_doubt, t[i].in_doubt, "%s", t[i].what);
+		cr_assert_eq(nfs4_call(&c)->in_doubt, t[i].in_doubt, "%s", t[i].what);
 		cr_assert_eq(atomic_exchange(&n4.need_client, false), t[i].status == 10011);
 	}
 }
@@ -226,7 +226,7 @@ Test(nfs4_session, outcome_after_delay)
 			m_seq_res();
 			m_fail_at(0, 10008);
 			cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
-			cr_assert(c.has_slot && c.place.slot == 0 && slots4()->seqid[0] == 1);
+			cr_assert(nfs4_call(&c)->has_slot && nfs4_call(&c)->place.slot == 0 && slots4()->seqid[0] == 1);
 		}
 		m_seq_res();
 		if (t[i / 2].status)
@@ -235,7 +235,7 @@ Test(nfs4_session, outcome_after_delay)
 		nfs4_release(lane4(), &c);
 		expect_slot(t[i / 2].after, t[i / 2].what);
 		if (t[i / 2].status == 10052)
-			cr_assert_eq(c.in_doubt, i % 2, "the first reply may have been lost");
+			cr_assert_eq(nfs4_call(&c)->in_doubt, i % 2, "the first reply may have been lost");
 	}
 }
 
@@ -340,8 +340,8 @@ Test(nfs4_session, all_below_the_target_retired)
 static void replied(struct nfs_call *c, uint32_t highest, uint32_t target)
 {
 	m_seq_res();
-	m_set(m_op_at(0) + 24, c->place.seqid);
-	m_set(m_op_at(0) + 28, c->place.slot);
+	m_set(m_op_at(0) + 24, nfs4_call(c)->place.seqid);
+	m_set(m_op_at(0) + 28, nfs4_call(c)->place.slot);
 	m_set(m_op_at(0) + 32, highest);
 	m_set(m_op_at(0) + 36, target);
 	cr_assert_eq(play_reply(c, def_of(c->op)), 0);
@@ -354,7 +354,7 @@ Test(nfs4_session, the_target_goes_below_what_is_left)
 	struct nfs_call lost = sent(), c = sent();
 
 	nfs4_release(lane4(), &lost);
-	cr_assert(!atomic_load(&n4.need_session) && lost.place.slot == 0);
+	cr_assert(!atomic_load(&n4.need_session) && nfs4_call(&lost)->place.slot == 0);
 	replied(&c, SLOTS - 1, 0);
 	cr_assert(atomic_load(&n4.need_session));
 }
@@ -401,7 +401,7 @@ Test(nfs4_session, high_slots_are_retired_as_they_come_back)
 	replied(&c[0], SLOTS - 1, 1);
 	cr_assert_eq(can_be_had(), 1, "slot 0; 1 is in use");
 	next = sent();
-	cr_assert(next.place.slot == 0 && next.place.highest == 3);
+	cr_assert(nfs4_call(&next)->place.slot == 0 && nfs4_call(&next)->place.highest == 3);
 	replied(&c[3], SLOTS - 1, 1);
 	replied(&c[2], SLOTS - 1, 1);
 	replied(&c[1], SLOTS - 1, 1);
@@ -438,7 +438,7 @@ Test(nfs4_session, dropped_slots_begin_anew)
 	replied(&again, 0, 0);
 	cr_assert_eq(slots4()->seqid[1], 1);
 	again = sent();
-	cr_assert_eq(again.place.seqid, 3, "0 goes on");
+	cr_assert_eq(nfs4_call(&again)->place.seqid, 3, "0 goes on");
 	replied(&again, SLOTS - 1, SLOTS - 1);
 	cr_assert_eq(can_be_had(), SLOTS - 1);
 	cr_assert_eq(slots4()->seqid[2], 1);
@@ -484,7 +484,7 @@ Test(nfs4_session, a_slot_is_kept_for_who_waits)
 	replied(&c[4], SLOTS - 1, SLOTS - 1);
 	cr_assert_not(wants(&b), "it is lane 0's");
 	cr_assert(wants(&a));
-	cr_assert_eq(a.place.slot, 4);
+	cr_assert_eq(nfs4_call(&a)->place.slot, 4);
 	mail(0);
 	/* Now lane 1 waits, and lane 0 does not. */
 	replied(&c[5], SLOTS - 1, SLOTS - 1);
@@ -536,7 +536,7 @@ Test(nfs4_session, waiting_while_the_number_changes)
 	held = (struct nfs_call){ .lane = &lanes[0] };
 	cr_assert_not(wants(&held), "the only one is lane 1's");
 	cr_assert(wants(&b));
-	cr_assert(b.place.slot == 0 && slots4()->promised == 0);
+	cr_assert(nfs4_call(&b)->place.slot == 0 && slots4()->promised == 0);
 	/* A new session: who waits is told. */
 	new_session4();
 	cr_assert_eq(slots4()->woken, 1);
@@ -558,12 +558,12 @@ Test(nfs4_session, old_session)
 		memcpy(n4.sessionid, i % 2 ? "newsessionnewses" : "NEWSESSIONNEWSES", 16);
 		new_session4();
 		other = sent();         /* has the same place in the new session */
-		cr_assert_eq(other.place.slot, c.place.slot);
+		cr_assert_eq(nfs4_call(&other)->place.slot, nfs4_call(&c)->place.slot);
 		cr_assert_eq(nfs4_slots_left(slots4()), 1);
 		for (unsigned w = 0; w < 4; w++) {
 			uint32_t word;
 
-			memcpy(&word, c.place.session + 4 * w, 4);
+			memcpy(&word, nfs4_call(&c)->place.session + 4 * w, 4);
 			m_set(m_op_at(0) + 8 + 4 * w, ntohl(word));
 		}
 		if (t[i].status)
@@ -572,9 +572,9 @@ Test(nfs4_session, old_session)
 		nfs4_release(lane4(), &c);
 		/* The new session's slots are as they were. */
 		cr_assert(nfree4() == SLOTS - 1 && nretired4() == 0 && !nfs4_slots_left(slots4()));
-		cr_assert(slots4()->seqid[0] == 1 && other.place.outcome == NFS4_UNKNOWN);
+		cr_assert(slots4()->seqid[0] == 1 && nfs4_call(&other)->place.outcome == NFS4_UNKNOWN);
 		cr_assert_not(atomic_load(&n4.need_session), "there is a new one already");
-		other.place.outcome = NFS4_NOT_CONSUMED;
+		nfs4_call(&other)->place.outcome = NFS4_NOT_CONSUMED;
 		nfs4_release(lane4(), &other);
 	}
 }
@@ -606,7 +606,7 @@ Test(nfs4_session, status_flags)
 		c.flags = t[i].call_flags;
 		m_seq_res();
 		m_set(m_op_at(0) + 40, t[i].flags);
-		m_set(m_op_at(0) + 24, c.place.seqid);
+		m_set(m_op_at(0) + 24, nfs4_call(&c)->place.seqid);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert_eq(ctl.recover, recover, "row %u", i);
 		cr_assert_eq(atomic_load(&n4.need_opens), t[i].opens);

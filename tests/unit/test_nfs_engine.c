@@ -77,15 +77,15 @@ static int acquire(struct nfs_lane *l, struct nfs_call *c)
 	if (acquired - released == slots)
 		return 0;
 	acquired++;
-	c->has_slot = true;
+	c->version_data[0] = 1;         /* has one */
 	return 1;
 }
 
 static void release(struct nfs_lane *l, struct nfs_call *c)
 {
 	(void)l;
-	cr_assert(c->has_slot);
-	c->has_slot = false;
+	cr_assert(c->version_data[0]);
+	c->version_data[0] = 0;
 	released++;
 }
 

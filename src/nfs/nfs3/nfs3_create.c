@@ -45,15 +45,16 @@ static uint32_t make_proc(const struct nfs_call *c)
 
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
+	struct nfs3_call *v = nfs3_call(c);
 	CREATE3args a = { .where = nfs3_dirop(c->fh, c->name) };
 
 	if (exclusive(c)) {
 		/* One verifier for all sendings of this operation. */
-		if (!c->vdata[1] &&
-		    getrandom(&c->vdata[1], sizeof(c->vdata[1]), 0) != sizeof(c->vdata[1]))
-			c->vdata[1] = mono_ns();
+		if (!v->verifier &&
+		    getrandom(&v->verifier, sizeof(v->verifier), 0) != sizeof(v->verifier))
+			v->verifier = mono_ns();
 		a.how.mode = EXCLUSIVE;
-		memcpy(a.how.createhow3_u.verf, &c->vdata[1], NFS3_CREATEVERFSIZE);
+		memcpy(a.how.createhow3_u.verf, &v->verifier, NFS3_CREATEVERFSIZE);
 	} else {
 		struct nfs_sattr s = c->sattr;
 

@@ -156,8 +156,8 @@ static int decode_whose(struct nfs_call *c, XDR *x)
 	if (!c->has_attr)
 		return -EEXIST;
 	c->has_attr = false;
-	c->vdata[0] = c->attr.fileid;
-	c->vdata[1] = c->attr.fsid_major;
+	nfs3_call(c)->fileid = c->attr.fileid;
+	nfs3_call(c)->fsid = c->attr.fsid_major;
 	return go(c, STEP_IS_OURS);
 }
 
@@ -165,7 +165,7 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs3_decode_getattr(c, x);
 
-	if (!rc && (c->attr.fileid != c->vdata[0] || c->attr.fsid_major != c->vdata[1]))
+	if (!rc && (c->attr.fileid != nfs3_call(c)->fileid || c->attr.fsid_major != nfs3_call(c)->fsid))
 		rc = -EEXIST;
 	return doubt(rc, -EEXIST);
 }

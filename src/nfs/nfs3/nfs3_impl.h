@@ -32,6 +32,18 @@ struct nfs3_fsinfo {            /* c->version of both: results */
 	uint32_t name_max;
 };
 
+/* What a call has of this version. */
+struct nfs3_call {
+	uint64_t verifier;      /* of an exclusive create: one for all its sendings */
+	uint64_t fileid, fsid;  /* LINK: of what has the name already */
+};
+_Static_assert(sizeof(struct nfs3_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
+
+static inline struct nfs3_call *nfs3_call(struct nfs_call *c)
+{
+	return (struct nfs3_call *)c->version_data;
+}
+
 /* ---- nfs3_attr.c ---- */
 
 /* nfsstat3 to -errno, or NFS_LATER for JUKEBOX. */

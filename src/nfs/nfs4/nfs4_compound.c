@@ -14,7 +14,6 @@
 
 /* The same open refused so often although recovery said it was there. */
 #define STATE_TRIES 3u
-#define TRIES vdata[3]
 
 /* ---- sending ---- */
 
@@ -33,27 +32,29 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 }
 
 /* The delegation that none is wanted of is not what a reply is refused for. */
-static bool fits_cache(const struct nfs_call *c)
+static bool fits_cache(struct nfs_call *c)
 {
+	struct nfs4_call *v = nfs4_call(c);
 	const struct nfs_opdef *def = c->lane->client->cfg.version->ops[c->op];
 	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
 	uint32_t n = RPC_REPLY_HDR_MIN + nfs_results_max(def, c) - (opens ? V4_DELEGATION_XDR : 0);
 
-	return n <= c->place.max_cached && !c->uncached;
+	return n <= v->place.max_cached && !v->uncached;
 }
 
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
+	struct nfs4_call *v = nfs4_call(c);
 	SEQUENCE4args a = {
-		.sa_sequenceid = c->place.seqid,
-		.sa_slotid = c->place.slot,
-		.sa_highest_slotid = c->place.highest,
+		.sa_sequenceid = v->place.seqid,
+		.sa_slotid = v->place.slot,
+		.sa_highest_slotid = v->place.highest,
 		.sa_cachethis = cache && fits_cache(c),
 	};
 
-	c->cached = a.sa_cachethis;
-	c->had_effect = false;
-	memcpy(a.sa_sessionid, c->place.session, sizeof(a.sa_sessionid));
+	v->cached = a.sa_cachethis;
+	v->had_effect = false;
+	memcpy(a.sa_sessionid, v->place.session, sizeof(a.sa_sessionid));
 	return nfs4_begin_bare(c, x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
 	       xdr_SEQUENCE4args(x, &a);
 }
@@ -140,8 +141,10 @@ int nfs4_errno(nfsstat4 status)
  * was executed. */
 static int session_lost(struct nfs_call *c)
 {
-	c->in_doubt = c->in_doubt || c->place.replayed;
-	if (c->has_slot && !nfs4_is_current(c))
+	struct nfs4_call *v = nfs4_call(c);
+
+	v->in_doubt = v->in_doubt || v->place.replayed;
+	if (v->has_slot && !nfs4_is_current(c))
 		return NFS_AGAIN;
 	atomic_store(&nfs4_of(c)->need_session, true);
 	return NFS_RECOVER;
@@ -149,7 +152,7 @@ static int session_lost(struct nfs_call *c)
 
 static int stateid_lost(struct nfs_call *c)
 {
-	if (!c->open || atomic_load(&c->open->lost) || c->TRIES++ >= STATE_TRIES)
+	if (!c->open || atomic_load(&c->open->lost) || nfs4_call(c)->tries++ >= STATE_TRIES)
 		return -EIO;
 	atomic_store(&c->open->reopen, true);
 	return NFS_RECOVER;
@@ -157,6 +160,8 @@ static int stateid_lost(struct nfs_call *c)
 
 int nfs4_error(struct nfs_call *c, nfsstat4 status)
 {
+	struct nfs4_call *v = nfs4_call(c);
+
 	switch (status) {
 	case NFS4ERR_DELAY:
 	case NFS4ERR_GRACE:
@@ -171,7 +176,7 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_SEQ_FALSE_RETRY:
 		return session_lost(c);
 	case NFS4ERR_STALE_CLIENTID:
-		c->in_doubt = c->in_doubt || c->place.replayed;
+		v->in_doubt = v->in_doubt || v->place.replayed;
 		atomic_store(&nfs4_of(c)->need_client, true);
 		return NFS_RECOVER;
 	case NFS4ERR_BAD_STATEID:
@@ -187,17 +192,17 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	/* Replayed, and the server has not kept the reply. Linux says so behind a
 	 * SEQUENCE that is OK, others with SEQUENCE. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
-		c->in_doubt = true;
+		v->in_doubt = true;
 		return NFS_AGAIN;
 	/* What was before the operation that says so has been executed, and the
 	 * operation has not (RFC 8881, section 2.10.6.4). */
 	case NFS4ERR_REP_TOO_BIG_TO_CACHE:
-		if (!c->cached)
+		if (!v->cached)
 			return -EIO;
-		c->uncached = true;
+		v->uncached = true;
 		return NFS_AGAIN;
 	case NFS4ERR_REP_TOO_BIG:
-		return c->had_effect ? NFS_AGAIN : -EIO;
+		return v->had_effect ? NFS_AGAIN : -EIO;
 	default:
 		return nfs4_errno(status);
 	}
@@ -206,7 +211,7 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 void nfs4_goes_on_at(struct nfs_call *c, uint8_t step)
 {
 	c->step = step;
-	c->had_effect = true;
+	nfs4_call(c)->had_effect = true;
 }
 
 /* ---- receiving ---- */
@@ -242,7 +247,7 @@ int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 
 /* Session, slot and sequence id come back as they were sent (RFC 8881, section
  * 18.46.3). Otherwise the reply is another call's. */
-static bool is_answer_to(const struct nfs_place *p, const SEQUENCE4resok *ok)
+static bool is_answer_to(const struct nfs4_place *p, const SEQUENCE4resok *ok)
 {
 	return !memcmp(ok->sr_sessionid, p->session, NFS4_SESSIONID_SIZE) &&
 	       ok->sr_slotid == p->slot && ok->sr_sequenceid == p->seqid;
@@ -251,15 +256,17 @@ static bool is_answer_to(const struct nfs_place *p, const SEQUENCE4resok *ok)
 /* Nothing of the COMPOUND was executed this time. */
 static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 {
+	struct nfs4_call *v = nfs4_call(c);
+
 	switch (status) {
 	/* The server may be at work on the first sending of a replay, and takes
 	 * what comes next in this slot with this number for the next try of it. */
 	case NFS4ERR_DELAY:
-		c->place.used = true;
+		v->place.used = true;
 		return NFS_DELAYED;
 	/* The number is used up: it was executed. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
-		c->place.outcome = NFS4_CONSUMED;
+		v->place.outcome = NFS4_CONSUMED;
 		break;
 	/* Whose number it is, is not clear: none that follows would be right. */
 	case NFS4ERR_BADSLOT:
@@ -269,8 +276,8 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 		break;
 	/* Refused. The number is free, if it has never been refused otherwise. */
 	default:
-		if (!c->place.used && !c->place.replayed)
-			c->place.outcome = NFS4_NOT_CONSUMED;
+		if (!v->place.used && !v->place.replayed)
+			v->place.outcome = NFS4_NOT_CONSUMED;
 	}
 	/* No stateid's: nfs-ganesha says so of a client whose lease has ended. */
 	if (status == NFS4ERR_EXPIRED)
@@ -280,7 +287,7 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
-	struct nfs_place *p = &c->place;
+	struct nfs4_place *p = &nfs4_call(c)->place;
 	const SEQUENCE4resok *ok;
 	SEQUENCE4res r;
 	int rc = nfs4_check_bare(x);

@@ -4,7 +4,7 @@
  *
  * The session executes exactly once as long as it lives, and what it answers to
  * a replay is the truth. Only when it was lost with a call in it, whose reply was
- * lost before (c->in_doubt), may the call find its own earlier effect:
+ * lost before (in_doubt), may the call find its own earlier effect:
  *
  *   REMOVE   ENOENT  success: the name is gone, as was wanted.
  *   RENAME   ENOENT  success if the new name has the handle of what was to be moved.
@@ -127,7 +127,7 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_REMOVE) || !xdr_REMOVE4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && c->in_doubt)
+	if (r.status == NFS4ERR_NOENT && nfs4_call(c)->in_doubt)
 		return 0;
 	return r.status ? nfs4_error(c, r.status) : 0;
 }
@@ -193,7 +193,7 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_RENAME) || !xdr_RENAME4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && c->in_doubt && c->ren.moved) {
+	if (r.status == NFS4ERR_NOENT && nfs4_call(c)->in_doubt && c->ren.moved) {
 		c->step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
@@ -271,7 +271,7 @@ static int decode_link(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_LINK) || !xdr_LINK4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_EXIST && c->in_doubt) {
+	if (r.status == NFS4ERR_EXIST && nfs4_call(c)->in_doubt) {
 		c->step = STEP_IS_OURS;
 		return NFS_NEXT;
 	}

@@ -163,6 +163,45 @@ struct nfs4_ctl {
 	unsigned ntest;
 };
 
+/* ---- what a call has of this version ---- */
+
+/* A call's place in a session: what its SEQUENCE says, and what came of it. */
+struct nfs4_place {
+	char session[16];
+	uint32_t epoch;                 /* which of our sessions that is */
+	uint32_t slot, seqid;
+	uint32_t highest;               /* slot in use */
+	uint32_t max_cached;            /* longest reply that the server keeps */
+	uint32_t changes;               /* of how many slots are to be used, so far */
+	bool said;                      /* SEQUENCE was OK, and says how many: */
+	uint32_t said_highest, said_target;
+	uint8_t outcome;                /* of the sequence id */
+	bool used;                      /* it was on the wire before this sending */
+	bool replayed;                  /* ... and a reply to it was lost */
+};
+
+struct nfs4_call {
+	struct nfs4_place place;
+	bool has_slot;                  /* place is one */
+	bool in_doubt;                  /* may have been executed in a session that is no more */
+	bool had_effect;                /* what has failed comes behind what has changed something */
+	bool cached, uncached;          /* the server is to keep the reply; it cannot */
+	uint8_t tries;                  /* with stateids that were not taken */
+	int result;                     /* of an OPEN whose delegation is given back */
+	uint64_t verifier;              /* of an exclusive create: one for all its sendings */
+	uint64_t owner;                 /* an OPEN's; 0: not picked yet */
+};
+_Static_assert(sizeof(struct nfs4_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
+
+static inline struct nfs4_call *nfs4_call(struct nfs_call *c)
+{
+	return (struct nfs4_call *)c->version_data;
+}
+static inline const struct nfs4_call *nfs4_call_const(const struct nfs_call *c)
+{
+	return (const struct nfs4_call *)c->version_data;
+}
+
 /* ---- nfs4_compound.c ---- */
 
 /* The start of a COMPOUND of `nops` operations: SEQUENCE and PUTFH(fh) are two

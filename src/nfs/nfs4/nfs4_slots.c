@@ -21,7 +21,7 @@
  * repeats its reply (RFC 8881, section 2.10.6).
  *
  * The table has a lock, held for as long as it takes to look at it. A call takes
- * away a copy of all that its SEQUENCE says (struct nfs_place), so nobody looks at
+ * away a copy of all that its SEQUENCE says (struct nfs4_place), so nobody looks at
  * the table while encoding or decoding, and a new session replaces the old one in
  * one moment. Calls that were sent in the old one find another epoch when they give
  * their slot back: it is gone. The server may still have to repeat a reply to one
@@ -135,7 +135,7 @@ static unsigned clamp_count(uint32_t highest, unsigned max)
 	return highest < max ? highest + 1 : max;
 }
 
-static void obey(struct nfs4_slots *t, const struct nfs_place *p)
+static void obey(struct nfs4_slots *t, const struct nfs4_place *p)
 {
 	unsigned top = clamp_count(p->said_highest, t->nslots);
 	unsigned limit = clamp_count(p->said_target, top);
@@ -155,7 +155,7 @@ static void obey(struct nfs4_slots *t, const struct nfs_place *p)
 
 /* False: none is left, because this was the last one, or because the server wants
  * fewer used than have been retired below. */
-static bool give(struct nfs4_slots *t, const struct nfs_place *p, bool on_wire)
+static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 {
 	uint32_t id = p->slot;
 
@@ -248,23 +248,24 @@ static void on_wake(struct loop_msg *m)
 int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 {
 	struct nfs4_slots *t = &nfs4_of(c)->slots;
-	struct nfs_place *p = &c->place;
+	struct nfs4_call *v = nfs4_call(c);
+	struct nfs4_place *p = &v->place;
 	uint32_t id;
 	int rc = 1;
 
-	c->has_slot = false;
+	v->has_slot = false;
 	if (!takes_slot(c))
 		return 1;
 	pthread_mutex_lock(&t->mu);
 	id = take(t, l->index);
 	if (id != NONE) {
-		*p = (struct nfs_place){
+		*p = (struct nfs4_place){
 			.epoch = t->epoch, .slot = id, .seqid = t->seqid[id],
 			.highest = busy_end(t) - 1, .max_cached = t->max_cached,
 			.changes = t->changes, .outcome = NFS4_UNKNOWN,
 		};
 		memcpy(p->session, t->sessionid, sizeof(p->session));
-		c->has_slot = true;
+		v->has_slot = true;
 	} else {
 		rc = any_left(t) ? 0 : -EAGAIN;
 	}
@@ -274,17 +275,18 @@ int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 
 void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
 {
+	struct nfs4_call *v = nfs4_call(c);
 	struct nfs4_client *n = nfs4_of(c);
 	struct nfs4_slots *t = &n->slots;
 	bool ok = true;
 	uint32_t tell;
 
-	if (!c->has_slot)
+	if (!v->has_slot)
 		return;
-	c->has_slot = false;
+	v->has_slot = false;
 	pthread_mutex_lock(&t->mu);
-	if (c->place.epoch == t->epoch)
-		ok = give(t, &c->place, c->rr.sends || c->place.used);
+	if (v->place.epoch == t->epoch)
+		ok = give(t, &v->place, c->rr.sends || v->place.used);
 	else
 		t->left--;
 	tell = ok ? wake_some(l->client, t) : wake_all(l->client, t);
@@ -302,7 +304,7 @@ bool nfs4_is_current(const struct nfs_call *c)
 	bool current;
 
 	pthread_mutex_lock(&t->mu);
-	current = c->place.epoch == t->epoch;
+	current = nfs4_call_const(c)->place.epoch == t->epoch;
 	pthread_mutex_unlock(&t->mu);
 	return current;
 }

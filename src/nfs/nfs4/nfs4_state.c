@@ -27,9 +27,6 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS, STEP_RETURN };
-#define RESULT   vdata[0]       /* of an OPEN whose delegation is given back */
-#define VERIFIER vdata[1]       /* of an exclusive create: one for all its sendings */
-#define OWNER    vdata[2]
 
 stateid4 nfs4_stateid(const struct nfs_open *o)
 {
@@ -77,7 +74,7 @@ static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, ui
 		o->fh = *fh;
 	o->cred = *c->cred;
 	o->access = access;
-	o->owner = c->OWNER;
+	o->owner = nfs4_call(c)->owner;
 	pthread_mutex_lock(&n->opens_mu);
 	list_add_tail(&n->opens, &o->node);
 	pthread_mutex_unlock(&n->opens_mu);
@@ -105,7 +102,7 @@ static int give_back_first(struct nfs_call *c, int rc)
 {
 	if (rc > 0 || !c->open || !c->open->delegated || !c->open->fh.len)
 		return rc;
-	c->RESULT = (uint64_t)-rc;
+	nfs4_call(c)->result = rc;
 	c->step = STEP_RETURN;
 	return NFS_NEXT;
 }
@@ -131,7 +128,7 @@ static int decode_return(struct nfs_call *c, XDR *x)
 	if (!rc && r.status == NFS4ERR_DELAY)
 		return NFS_LATER;
 	c->open->delegated = false;
-	return rc == -EBADMSG ? rc : -(int)c->RESULT;
+	return rc == -EBADMSG ? rc : nfs4_call(c)->result;
 }
 
 /* ---- OPEN ---- */
@@ -163,8 +160,8 @@ static bool_t put_open(XDR *x, OPEN4args *a)
 
 static void pick_owner(struct nfs_call *c)
 {
-	if (!c->OWNER)
-		c->OWNER = atomic_fetch_add(&nfs4_of(c)->next_owner, 1) + 1;
+	if (!nfs4_call(c)->owner)
+		nfs4_call(c)->owner = atomic_fetch_add(&nfs4_of(c)->next_owner, 1) + 1;
 }
 
 /* Who may not write is refused by OPEN. Who may not read is let through if he may
@@ -191,7 +188,7 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	if (c->step == STEP_ACCESS)
 		return encode_look(c, x, c->fh);
 	pick_owner(c);
-	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->file.flags));
 	a.claim.claim = CLAIM_FH;
 	return nfs4_begin(c, x, 5, true, c->fh) && put_open(x, &a) && put_look(x);
 }
@@ -294,14 +291,15 @@ static bool exclusive(const struct nfs_call *c)
 
 static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 {
+	struct nfs4_call *v = nfs4_call(c);
 	struct nfs_sattr s = c->sattr;
 
 	if (exclusive(c)) {
-		if (!c->VERIFIER &&
-		    getrandom(&c->VERIFIER, sizeof(c->VERIFIER), 0) != sizeof(c->VERIFIER))
-			c->VERIFIER = mono_ns();
+		if (!v->verifier &&
+		    getrandom(&v->verifier, sizeof(v->verifier), 0) != sizeof(v->verifier))
+			v->verifier = mono_ns();
 		how->mode = EXCLUSIVE4_1;
-		memcpy(how->createhow4_u.ch_createboth.cva_verf, &c->VERIFIER, NFS4_VERIFIER_SIZE);
+		memcpy(how->createhow4_u.ch_createboth.cva_verf, &v->verifier, NFS4_VERIFIER_SIZE);
 		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
 				      NFS4_SATTR_MAX);
 	}
@@ -353,7 +351,7 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	if (c->step == STEP_ACCESS)
 		return encode_look(c, x, &c->out_fh);
 	pick_owner(c);
-	start_open(c, &a, &c->OWNER, share_access(c->file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->file.flags));
 	a.openhow.opentype = OPEN4_CREATE;
 	a.claim.claim = CLAIM_NULL;
 	a.claim.open_claim4_u.file = nfs_ref_str(c->name);
