@@ -113,6 +113,7 @@ struct fs_req {
 	struct inode *pinned;           /* a reference: the closed file whose name goes */
 	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
 	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
+	bool (*late)(struct fs_req *r); /* late.c's: answers without the server; or NULL */
 	void (*after)(struct fs_req *r);        /* silly.c's: when it is back */
 	struct {                        /* silly.c's: until a directory is empty */
 		const struct inode *dir;        /* or NULL */
@@ -178,15 +179,10 @@ void fs_req_free(struct fs_req *r);
 bool fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
-/* The name is not there, says r->call; nr: see known_gone(). */
-void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name);
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
 /* Answers (err >= 0 or -errno) if anybody waits. */
 void fs_reply_err(struct fs_req *r, int err);
-/* Has this thread a signal before it that ends its process? unknown: what to say
- * if it is gone, or not ours to know. */
-bool fs_dies(pid_t pid, bool unknown);
 /* Answers with r->call.status, and frees. */
 void fs_done_status(struct fs_req *r);
 /* The same for a call that was to make a name. EIO leaves open whether it did, and the
@@ -208,6 +204,30 @@ static inline struct fs *fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
+/* ---- cred.c ---- */
+
+/* uid, gid and groups of who asks. */
+void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
+/* Has this thread a signal before it that ends its process? unknown: what to say
+ * if it is gone, or not ours to know. */
+bool fs_dies(pid_t pid, bool unknown);
+
+/* ---- change.c: see known.h ---- */
+
+/* r->call is going to be sent; it has ended. */
+void fs_changes_begin(struct fs_req *r);
+void fs_changes_end(struct fs_req *r);
+/* The name is not there, says r->call; nr: see known_gone(). */
+void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name);
+
+/* ---- late.c ---- */
+
+/* fs_req_start() of what `late` can answer without the server: true if it has. */
+void fs_start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r),
+			bool (*late)(struct fs_req *r));
+/* r has been waiting for long: it is answered without the server, if it can be. */
+void fs_late(struct fs_req *r);
+
 /* ---- attr.c ---- */
 
 void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
@@ -224,20 +244,20 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 
 /* ---- handlers ---- */
 
-/* namei.c */
+/* lookup.c */
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
 void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f);
+void fs_readlink(fuse_req_t req, fuse_ino_t ino);
+/* getattr.c */
 void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi);
-void fs_readlink(fuse_req_t req, fuse_ino_t ino);
 void fs_access(fuse_req_t req, fuse_ino_t ino, int mask);
+/* statfs.c */
 void fs_statfs(fuse_req_t req, fuse_ino_t ino);
 /* Remembers s as the last known figures. */
 void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s);
-/* r has been waiting for long: answers from memory if that will do. */
-void fs_late(struct fs_req *r);
 /* make.c */
 void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
 void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);

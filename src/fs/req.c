@@ -1,91 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Request objects and who asks. A lane's objects are its own: taken and given
+ * Request objects. A lane's objects are its own: taken and given
  * back on its thread, kept for the next request, so that nothing is allocated
  * once a mount has warmed up.
- *
- * Credentials: uid and gid come with each request, the supplementary groups
- * have to be read from /proc. They are remembered for half a second per
- * (process, uid, gid): a process that changes its groups and nothing else is
- * believed its old ones for that long.
  */
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
-#define GROUPS_NS 500000000ull
-#define GROUPS_MAX 256
 /* What the kernel may take longer, as it counts in ticks of up to 10 ms. */
 #define JIFFIES_MS 20u
-
-static void read_groups(fuse_req_t req, struct rpc_cred *cred)
-{
-	gid_t all[GROUPS_MAX];
-	int n = fuse_req_getgroups(req, GROUPS_MAX, all);
-
-	/* The process may be gone already: then it has no groups. AUTH_SYS has
-	 * room for 16, whoever is in more is only in the first of them. */
-	if (n > GROUPS_MAX)
-		n = GROUPS_MAX;
-	cred->ngids = 0;
-	for (int i = 0; i < n && cred->ngids < RPC_GIDS_MAX; i++)
-		cred->gids[cred->ngids++] = all[i];
-}
-
-static void get_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out)
-{
-	const struct fuse_ctx *ctx = fuse_req_ctx(req);
-	struct fs_cred_slot *s = &fl->creds[(unsigned)ctx->pid & (FS_CRED_CACHE - 1)];
-	uint64_t now = mono_ns();
-
-	if (s->pid != ctx->pid || s->cred.uid != ctx->uid || s->cred.gid != ctx->gid ||
-	    now >= s->until_ns) {
-		s->pid = ctx->pid;
-		s->cred.uid = ctx->uid;
-		s->cred.gid = ctx->gid;
-		read_groups(req, &s->cred);
-		s->until_ns = now + GROUPS_NS;
-	}
-	*out = s->cred;
-}
-
-#define SIG(n) (1ull << ((n) - 1))
-/* What these do by default is not to end the process. */
-#define HARMLESS (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH) | SIG(SIGSTOP) | \
-		  SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU))
-
-static bool is_line(const char *line, const char *key, uint64_t *mask)
-{
-	size_t len = strlen(key);
-
-	if (strncmp(line, key, len) != 0)
-		return false;
-	*mask |= strtoull(line + len, NULL, 16);
-	return true;
-}
-
-bool fs_dies(pid_t pid, bool unknown)
-{
-	uint64_t pending = 0, other = HARMLESS;
-	char path[64], *line = NULL;
-	size_t size = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = pid ? fopen(path, "re") : NULL;
-	if (!f)
-		return unknown;
-	while (getline(&line, &size, f) > 0)
-		if (!is_line(line, "SigPnd:", &pending) && !is_line(line, "ShdPnd:", &pending) &&
-		    !is_line(line, "SigBlk:", &other) && !is_line(line, "SigIgn:", &other))
-			is_line(line, "SigCgt:", &other);
-	free(line);
-	fclose(f);
-	return pending & ~other;
-}
 
 /* Everything but the links is set anew; the call's machinery is nfs_start()'s. */
 static struct fs_req *take(struct fs_lane *fl)
@@ -129,7 +54,7 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino)
 		return NULL;
 	}
 	r->req = req;
-	get_cred(r->fl, req, &r->cred);
+	fs_cred(r->fl, req, &r->cred);
 	r->ino = ino;
 	return r;
 }
@@ -250,114 +175,11 @@ void fs_req_free(struct fs_req *r)
 		fs_file_put(fl, file);
 }
 
-/* ---- what a call changes, see known.h ---- */
-
-/* Handles of calls are those of inodes. */
-static struct inode *inode_of(const struct nfs_fh *fh)
-{
-	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
-}
-
-static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
-{
-	struct inode *ino = inode_of(fh);
-
-	r->change[i].ino = ino;
-	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
-}
-
-static void changes_begin(struct fs_req *r)
-{
-	struct inode_table *t = &r->fl->fs->inodes;
-	const struct nfs_call *c = &r->call;
-
-	switch (c->op) {
-	case NFS_OP_CREATE:
-	case NFS_OP_MKDIR:
-	case NFS_OP_SYMLINK:
-	case NFS_OP_MKNOD:
-		begin(r, 0, c->fh);
-		known_here(t, inode_of(c->fh)->id, c->name);
-		return;
-	case NFS_OP_REMOVE:
-	case NFS_OP_RMDIR:
-	case NFS_OP_SETATTR:
-	case NFS_OP_WRITE:
-		begin(r, 0, c->fh);
-		return;
-	case NFS_OP_LINK:
-	case NFS_OP_RENAME:
-		if (c->fh != c->fh2)
-			begin(r, 0, c->fh);
-		begin(r, 1, c->fh2);
-		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
-		return;
-	default:
-		return;
-	}
-}
-
-/* Of what r->change[i] was. */
-static void end(struct fs_req *r, unsigned i)
-{
-	const struct nfs_call *c = &r->call;
-	const struct nfs_attr *a = c->has_dir_attr[i] ? &c->dir_attr[i] : NULL;
-	struct inode *ino = r->change[i].ino;
-
-	if (!ino)
-		return;
-	r->change[i].ino = NULL;
-	if (c->op == NFS_OP_WRITE && c->has_attr)
-		a = &c->attr;
-	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
-			  c->status == 0 ? a : NULL, c->start_ns);
-}
-
-/* The name that the call takes away; nr: of the change of its directory. */
-static void end_name(struct fs_req *r, uint64_t nr)
-{
-	struct inode_table *t = &r->fl->fs->inodes;
-	const struct nfs_call *c = &r->call;
-
-	known_changed(t, inode_of(c->fh)->id, c->name);
-	if (c->op == NFS_OP_RENAME)
-		known_changed(t, inode_of(c->fh2)->id, c->name2);
-	if (c->status == 0)
-		fs_name_gone(r, inode_of(c->fh), nr, c->name);
-}
-
-static void changes_end(struct fs_req *r)
-{
-	bool two = r->change[0].ino && r->change[1].ino;
-
-	end(r, 0);
-	end(r, 1);
-	switch (r->call.op) {
-	case NFS_OP_REMOVE:
-	case NFS_OP_RMDIR:
-		end_name(r, r->change[0].nr);
-		return;
-	case NFS_OP_RENAME:
-		end_name(r, r->change[two ? 0 : 1].nr);
-		return;
-	default:
-		return;
-	}
-}
-
-void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name)
-{
-	struct fs *fs = r->fl->fs;
-
-	known_gone(&fs->inodes, dir, nr, name,
-		   r->call.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
-}
-
 static void on_call_done(struct nfs_call *c)
 {
 	struct fs_req *r = container_of(c, struct fs_req, call);
 
-	changes_end(r);
+	fs_changes_end(r);
 	r->done(r);
 }
 
@@ -369,7 +191,7 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 	r->call.cred = &r->cred;
 	if (!r->call.fh)
 		r->call.fh = &r->ino->fh;
-	changes_begin(r);
+	fs_changes_begin(r);
 	nfs_start(r->fl->lane, &r->call);
 }
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a call changes, of a request's: from its arguments to known.h. */
+#include "fs/fs_impl.h"
+
+/* Handles of calls are those of inodes. */
+static struct inode *inode_of(const struct nfs_fh *fh)
+{
+	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
+}
+
+static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
+{
+	struct inode *ino = inode_of(fh);
+
+	r->change[i].ino = ino;
+	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
+}
+
+void fs_changes_begin(struct fs_req *r)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	const struct nfs_call *c = &r->call;
+
+	switch (c->op) {
+	case NFS_OP_CREATE:
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
+	case NFS_OP_MKNOD:
+		begin(r, 0, c->fh);
+		known_here(t, inode_of(c->fh)->id, c->name);
+		return;
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+	case NFS_OP_SETATTR:
+	case NFS_OP_WRITE:
+		begin(r, 0, c->fh);
+		return;
+	case NFS_OP_LINK:
+	case NFS_OP_RENAME:
+		if (c->fh != c->fh2)
+			begin(r, 0, c->fh);
+		begin(r, 1, c->fh2);
+		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
+		return;
+	default:
+		return;
+	}
+}
+
+/* Of what r->change[i] was. */
+static void end(struct fs_req *r, unsigned i)
+{
+	const struct nfs_call *c = &r->call;
+	const struct nfs_attr *a = c->has_dir_attr[i] ? &c->dir_attr[i] : NULL;
+	struct inode *ino = r->change[i].ino;
+
+	if (!ino)
+		return;
+	r->change[i].ino = NULL;
+	if (c->op == NFS_OP_WRITE && c->has_attr)
+		a = &c->attr;
+	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
+			  c->status == 0 ? a : NULL, c->start_ns);
+}
+
+/* The name that the call takes away; nr: of the change of its directory. */
+static void end_name(struct fs_req *r, uint64_t nr)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	const struct nfs_call *c = &r->call;
+
+	known_changed(t, inode_of(c->fh)->id, c->name);
+	if (c->op == NFS_OP_RENAME)
+		known_changed(t, inode_of(c->fh2)->id, c->name2);
+	if (c->status == 0)
+		fs_name_gone(r, inode_of(c->fh), nr, c->name);
+}
+
+void fs_changes_end(struct fs_req *r)
+{
+	bool two = r->change[0].ino && r->change[1].ino;
+
+	end(r, 0);
+	end(r, 1);
+	switch (r->call.op) {
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+		end_name(r, r->change[0].nr);
+		return;
+	case NFS_OP_RENAME:
+		end_name(r, r->change[two ? 0 : 1].nr);
+		return;
+	default:
+		return;
+	}
+}
+
+void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name)
+{
+	struct fs *fs = r->fl->fs;
+
+	known_gone(&fs->inodes, dir, nr, name,
+		   r->call.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
+}

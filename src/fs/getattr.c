@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attributes that are asked for and set; access. */
+#include <errno.h>
+#include <math.h>
+#include <unistd.h>
+#include "fs/fs_impl.h"
+
+/* r->call.attr is what the kernel is told; known: for so long, if it is less than that
+ * may be believed from now on. */
+static void reply_attr(struct fs_req *r, double known)
+{
+	struct fs *fs = r->fl->fs;
+	double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
+	struct stat st;
+
+	fs_stat_of(fs, r->ino, &st, &r->call.attr);
+	if (r->ino == fs->root)
+		r->fl->root = st;
+	fuse_reply_attr(r->req, &st, known < timeo ? known : timeo);
+	r->req = NULL;
+}
+
+static void attr_done(struct fs_req *r)
+{
+	if (r->call.status == 0 && r->req) {
+		if (r->call.sattr.valid & NFS_SET_MTIME)
+			inode_mtime_set(r->ino);
+		reply_attr(r, HUGE_VAL);
+	}
+	fs_done_status(r);
+}
+
+/* How long such an answer is believed, in seconds. */
+#define LATE_ATTR_S 1.0
+
+static bool late_root(struct fs_req *r)
+{
+	if (r->ino != r->fl->fs->root)
+		return false;
+	fuse_reply_attr(r->req, &r->fl->root, LATE_ATTR_S);
+	r->req = NULL;
+	return true;
+}
+
+void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, ino);
+	double timeo;
+
+	(void)fi;
+	if (!r)
+		return;
+	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.attr, &timeo)) {
+		reply_attr(r, timeo);
+		fs_req_free(r);
+		return;
+	}
+	fs_start_patiently(r, NFS_OP_GETATTR, attr_done, late_root);
+}
+
+void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, ino);
+
+	if (!r)
+		return;
+	fs_sattr(&r->call.sattr, st, to_set);
+	/* The kernel's part of clearing set-id bits that the server clears. A server
+	 * may refuse even to change nothing. */
+	if (!r->call.sattr.valid) {
+		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+		return;
+	}
+	/* ftruncate() was allowed at open, as write() is. */
+	if (fi && (r->call.sattr.valid & NFS_SET_SIZE)) {
+		r->file = fs_file_get(r->fl->fs, fi);
+		if (!r->file) {
+			fs_reply_err(r, EBADF);
+			fs_req_free(r);
+			return;
+		}
+		r->call.open = r->file->open;
+		r->cred = r->file->cred;
+	}
+	fs_req_start(r, NFS_OP_SETATTR, attr_done);
+}
+
+/* ---- access ---- */
+
+static void access_done(struct fs_req *r)
+{
+	if (r->call.status == 0 && (r->call.access.mask & r->saved) != r->saved)
+		r->call.status = -EACCES;
+	fs_done_status(r);
+}
+
+void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct fs_req *r = fs_req_new(req, ino);
+
+	if (!r)
+		return;
+	r->saved = mask & (R_OK | W_OK | X_OK);
+	r->call.access.mask = r->saved;
+	fs_req_start(r, NFS_OP_ACCESS, access_done);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is answered for a server that does not answer. Before it does its work, umount
+ * looks at the mount point and asks for statfs; so does df. A silent server must not keep
+ * anybody from unmounting: when its answer does not come soon, the last known one is
+ * given. umount asks several such things one after the other, and waits once: as long as
+ * nothing has come from the server since, the next ones are answered at once. The calls
+ * are sent all the same, so that the server's next word ends this.
+ */
+#include "fs/fs_impl.h"
+
+/* Answered for the server, and nothing has come from it since. */
+static bool server_is_silent(const struct fs *fs)
+{
+	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
+
+	for (unsigned i = 0; since && i < fs->nlanes; i++)
+		if (atomic_load_explicit(&fs->cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
+			return false;
+	return since;
+}
+
+void fs_start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r),
+			bool (*late)(struct fs_req *r))
+{
+	r->late = late;
+	if (server_is_silent(r->fl->fs))
+		fs_late(r);
+	fs_req_start(r, op, done);
+}
+
+void fs_late(struct fs_req *r)
+{
+	if (r->req && r->late && r->late(r))
+		atomic_store_explicit(&r->fl->fs->late_ns, mono_ns(), memory_order_relaxed);
+}
