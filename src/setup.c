@@ -62,17 +62,17 @@ static size_t memlock_limit(void)
 static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	/* In user space nothing is pinned. */
-	size_t limit = cfg->fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
-	struct slab_counts full = { 0 };
+	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
+	struct arena_counts full = { 0 };
 	unsigned credits = o->credits;
 	int rc;
 
-	rc = slab_plan(&full, &credits, o->lanes, SIZE_MAX, &need);
+	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, &need);
 	if (rc)
 		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
 	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
 		cfg->credits = o->credits;
-		rc = slab_plan(&cfg->slab, &cfg->credits, cfg->lanes, limit, &need);
+		rc = arena_plan(&cfg->buffers, &cfg->credits, cfg->lanes, limit, &need);
 		if (rc == 0)
 			break;
 		if (cfg->lanes == 1)
@@ -81,11 +81,11 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
 				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
 				       limit / 1024, need / 1024 + 1, need / 1024 + 1);
 	}
-	if (cfg->lanes < o->lanes || slab_bytes(&cfg->slab) < slab_bytes(&full))
+	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
 			 "buffers each; 'ulimit -l %zu' would allow for all of them",
-			 limit / 1024, cfg->lanes, o->lanes, slab_bytes(&cfg->slab) / 1024,
-			 (slab_bytes(&full) + 65536) * o->lanes / 1024 + 1);
+			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
+			 (arena_bytes(&full) + 65536) * o->lanes / 1024 + 1);
 	return 0;
 }
 
@@ -97,19 +97,19 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
 #define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
 	"fabric=verbs insists on a device"
 
-static void choose_fabric(struct nfs_config *cfg, const struct options *o)
+static void choose_fabric(struct rr_path *path, const struct options *o)
 {
 	struct errbuf why = { "" };
 	int rc;
 
-	cfg->fabric = o->fabric == OPT_FABRIC_IWARP ? &fabric_iwarp : &fabric_verbs;
+	path->fabric = o->fabric == OPT_FABRIC_IWARP ? &fabric_iwarp : &fabric_verbs;
 	if (o->fabric != OPT_FABRIC_AUTO)
 		return;
-	rc = fabric_verbs.probe(&cfg->params, &why);
+	rc = fabric_verbs.probe(&path->params, &why);
 	if (rc == -ENODEV || rc == -EACCES || rc == -EPERM) {
-		cfg->fabric = &fabric_iwarp;
+		path->fabric = &fabric_iwarp;
 		/* Who has a device and expects it to be used must learn of this. */
-		cfg->params.hint = rc == -ENODEV ? "no RDMA device leads to the server, " TRIED :
+		path->params.hint = rc == -ENODEV ? "no RDMA device leads to the server, " TRIED :
 				   "this user may not use RDMA devices, " TRIED;
 		log_info("fabric=auto: using iWARP in user space, because %s", why.text);
 	} else {
@@ -120,6 +120,7 @@ static void choose_fabric(struct nfs_config *cfg, const struct options *o)
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	int family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC;
+	struct rr_path *path = &cfg->paths[0];
 	int rc;
 
 	*cfg = (struct nfs_config){
@@ -134,15 +135,16 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.soft = o->soft,
 		.mountport = o->mountport,
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
-		.params.timeout_ms = CONNECT_STEP_MS,
-		.params.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0),
+		.npaths = 1,
 	};
-	rc = lookup(o->server, o->port, family, 0, &cfg->params.server, eb);
+	path->params.timeout_ms = CONNECT_STEP_MS;
+	path->params.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0);
+	rc = lookup(o->server, o->port, family, 0, &path->params.server, eb);
 	if (!rc && o->localaddr)
-		rc = lookup(o->localaddr, 0, cfg->params.server.ss_family, AI_NUMERICHOST,
-			    &cfg->params.local, eb);
+		rc = lookup(o->localaddr, 0, path->params.server.ss_family, AI_NUMERICHOST,
+			    &path->params.local, eb);
 	if (rc)
 		return rc;
-	choose_fabric(cfg, o);
+	choose_fabric(path, o);
 	return plan_buffers(cfg, o, eb);
 }

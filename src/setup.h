@@ -8,7 +8,7 @@
 #include "options.h"
 
 /*
- * Fills cfg: addresses are looked up (blocks in the resolver), the slab is cut
+ * Fills cfg: addresses are looked up (blocks in the resolver), the buffers are counted
  * to RLIMIT_MEMLOCK. cfg points into o, which must outlive it. 0 or -errno.
  */
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);

@@ -2,7 +2,7 @@
 /*
  * Open files and their data.
  *
- * READ: the server places the data in a buffer of the slab (or sends it in the
+ * READ: the server places the data in a data buffer (or sends it in the
  * reply, if it is short), and that very memory goes to fuse_reply_iov(). The
  * buffer is the request's from the start of the READ until the reply is
  * written.
@@ -280,7 +280,7 @@ static void read_done(struct fs_req *r)
 
 static bool try_read(struct fs_req *r)
 {
-	r->buf[0] = slab_get_data(&r->fl->lane->slab, r->size);
+	r->buf[0] = magazine_get_data(&r->fl->lane->mag, r->size);
 	if (!r->buf[0])
 		return false;
 	read_more(r);

@@ -38,7 +38,7 @@ struct fs_cred_slot {
 /* Where the lane reads requests to. Handlers of WRITE may take the data buffers. */
 struct fs_rx {
 	char *head;                     /* FS_HEAD_ROOM of plain memory */
-	struct slab_buf *mid, *big;     /* what comes behind FS_HEAD_BYTES */
+	struct arena_buf *mid, *big;     /* what comes behind FS_HEAD_BYTES */
 };
 
 struct fs_lane {
@@ -49,7 +49,7 @@ struct fs_lane {
 	struct fs_rx rx;
 	bool starved;                   /* not reading: no receive buffer */
 	uint64_t starved_ns;            /* since when */
-	char *spare;                    /* memory of no slab to read into meanwhile, or NULL */
+	char *spare;                    /* memory outside of the arena to read into meanwhile, or NULL */
 	struct list parked;             /* WRITEs in such memory (buf_node) */
 	unsigned nparked;
 	bool aside;                     /* not reading: others have a connection */
@@ -102,7 +102,7 @@ struct fs_req {
 	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
 	struct file *file;              /* a reference */
 	bool opening;                   /* ino counts as open as long as this lives */
-	struct slab_buf *buf[2];        /* slab buffers, put back by fs_req_free() */
+	struct arena_buf *buf[2];       /* put back by fs_req_free() */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
 	char *spare;                    /* fs_spare_free(): where a parked WRITE lies */

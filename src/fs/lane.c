@@ -5,7 +5,7 @@
  *      readv(/dev/fuse)  -->  | head: 80 bytes | MID, 64 KiB | BIG, 1 MiB + 4 KiB |
  *
  * The head is plain memory; 80 bytes are all that comes before a WRITE's data. The
- * others are data buffers, which the server may read and write (base/slab.h). A
+ * others are data buffers, which the server may read and write (base/arena.h). A
  * WRITE takes those that it lies in (fs_lane_take_rx): the server fetches it from
  * there; the lane gets other buffers. Of every other request what is longer than
  * the head is copied behind it before anybody looks at it: so it was what FUSE sent
@@ -37,6 +37,7 @@
 #include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "base/undumped.h"
 #include "fs/fs_impl.h"
 
 /* Requests read in one go before other events get their turn. */
@@ -49,7 +50,7 @@
 #define SCAN_MS      250u
 /* Parked WRITEs of a lane, and so the MiB that they may take. */
 #define PARKED_MAX   64u
-#define SPARE_SIZE   (FS_HEAD_BYTES + SLAB_MID_SIZE + SLAB_BIG_SIZE)
+#define SPARE_SIZE   (FS_HEAD_BYTES + ARENA_MID_SIZE + ARENA_BIG_SIZE)
 
 _Thread_local struct fs_lane *fs_this_lane;
 
@@ -57,19 +58,19 @@ _Thread_local struct fs_lane *fs_this_lane;
 
 static bool have_rx(struct fs_lane *fl)
 {
-	struct slab *s = &fl->lane->slab;
+	struct magazine *m = &fl->lane->mag;
 
 	if (!fl->rx.mid)
-		fl->rx.mid = slab_get(s, SLAB_MID);
+		fl->rx.mid = magazine_get(m, ARENA_MID);
 	if (!fl->rx.big)
-		fl->rx.big = slab_get(s, SLAB_BIG);
+		fl->rx.big = magazine_get(m, ARENA_BIG);
 	return fl->rx.mid && fl->rx.big;
 }
 
 /* The first `size` bytes of what was read into the data buffers. */
 static void take_buffers(struct fs_lane *fl, struct fs_req *r, size_t size)
 {
-	struct slab_buf *mid = fl->rx.mid, *big = fl->rx.big;
+	struct arena_buf *mid = fl->rx.mid, *big = fl->rx.big;
 	size_t first = mid->size < size ? mid->size : size;
 
 	r->buf[0] = mid;
@@ -100,7 +101,7 @@ bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 
 void fs_spare_free(struct fs_req *r)
 {
-	slab_undumped_free(r->spare, SPARE_SIZE);
+	undumped_free(r->spare, SPARE_SIZE);
 	r->spare = NULL;
 }
 
@@ -265,7 +266,7 @@ static bool read_spare(struct fs_lane *fl)
 	ssize_t n;
 
 	if (!fl->spare && fl->nparked < PARKED_MAX)
-		fl->spare = slab_undumped(SPARE_SIZE);
+		fl->spare = undumped_alloc(SPARE_SIZE);
 	if (!fl->spare)
 		return false;
 	n = read(fl->fd, fl->spare, SPARE_SIZE);
@@ -450,7 +451,7 @@ void fs_lane_fini(struct fs_lane *fl)
 		free(r->silly);
 	}
 	free_reqs(&fl->active);
-	slab_undumped_free(fl->spare, SPARE_SIZE);
+	undumped_free(fl->spare, SPARE_SIZE);
 	free(fl->rx.head);
 	if (fl->fd >= 0)
 		close(fl->fd);

@@ -154,7 +154,7 @@ void fs_req_free(struct fs_req *r)
 	fs_unpin(r);
 	for (unsigned i = 0; i < 2; i++)
 		if (r->buf[i])
-			slab_put(&fl->lane->slab, r->buf[i]);
+			magazine_put(&fl->lane->mag, r->buf[i]);
 	if (r->ino)
 		inode_put(t, r->ino, 1);
 	if (r->ino2)

@@ -42,7 +42,7 @@ static int connect_first(struct nfs_client *cl, struct errbuf *eb)
 {
 	struct nfs_lane *l = &cl->lanes[0];
 	struct rr_link *link;
-	int rc = rr_link_open(l->conn, &link, eb);
+	int rc = rr_link_open(l->conn, 0, &link, eb);
 
 	if (rc)
 		return rc;
@@ -59,6 +59,9 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 {
 	int rc;
 
+	rc = nfs_buffers_init(cl);
+	if (rc)
+		return err_set(eb, rc, "no memory for buffers: %s", strerror(-rc));
 	for (unsigned i = 0; i < cl->nlanes; i++) {
 		rc = nfs_lane_init(cl, i, eb);
 		if (rc)
@@ -75,8 +78,9 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 	rc = nfs_connector_start(cl);
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
-	for (unsigned i = 1; i < cl->nlanes; i++)
-		nfs_connect_request(&cl->lanes[i]);
+	for (unsigned i = 0; i < cl->nlanes; i++)
+		for (unsigned p = i ? 0 : 1; p < cl->cfg.npaths; p++)
+			nfs_connect_request(&cl->lanes[i], p);
 	rc = cl->cfg.version->mount(cl, eb);
 	if (rc)
 		return rc;
@@ -96,7 +100,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
 	/* So that a directory reply with its headers fits a MID buffer. */
-	cl->dtsize = (uint32_t)SLAB_MID_SIZE - 4096;
+	cl->dtsize = (uint32_t)ARENA_MID_SIZE - 4096;
 	cl->name_max = NFS_NAME_MAX;
 	cl->max_file_size = INT64_MAX;
 	cl->nlanes = cfg->lanes;
@@ -176,6 +180,7 @@ void nfs_client_free(struct nfs_client *cl)
 	if (cl->control)
 		control_free(cl->control);
 	nfs_idmap_free(cl->idmap);
+	arena_fini(&cl->arena);
 	free(cl->lanes);
 	free(cl);
 }

@@ -2,7 +2,7 @@
 /*
  * The connector: one thread that sets lost connections up again. A lane asks
  * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
- * new link to the lane's loop. Attempts for one lane are 1 s apart at first,
+ * new link to the lane's loop. Attempts for one lane and path are 1 s apart at first,
  * doubling to 8 s; the first is made at once, unless the connection that was
  * lost has just been made.
  */
@@ -18,6 +18,7 @@ unsigned nfs_retry_first_ms = 1000;
 struct up_msg {
 	struct loop_msg m;
 	struct nfs_lane *lane;
+	unsigned path;
 	struct rr_link *link;
 };
 
@@ -25,6 +26,7 @@ static void on_up(struct loop_msg *m)
 {
 	struct up_msg *u = container_of(m, struct up_msg, m);
 	struct nfs_lane *l = u->lane;
+	unsigned path = u->path;
 	int rc;
 
 	log_info("connection %u to %s: %s", l->index, l->client->cfg.server,
@@ -32,64 +34,67 @@ static void on_up(struct loop_msg *m)
 	rc = nfs_lane_connected(l, u->link);
 	free(u);
 	if (rc)
-		nfs_connect_request(l);
+		nfs_connect_request(l, path);
 	else
 		nfs_lane_pump(l);
 }
 
-void nfs_connect_request(struct nfs_lane *l)
+void nfs_connect_request(struct nfs_lane *l, unsigned path)
 {
 	struct nfs_control *ctl = l->client->control;
 
 	pthread_mutex_lock(&ctl->mu);
-	l->thread->want_link = true;
+	l->thread->attempt[path].wanted = true;
 	pthread_cond_broadcast(&ctl->cond);
 	pthread_mutex_unlock(&ctl->mu);
 }
 
-static void attempt(struct nfs_lane *l)
+static void attempt(struct nfs_lane *l, unsigned path)
 {
+	struct nfs_attempt *a = &l->thread->attempt[path];
 	struct up_msg *u = calloc(1, sizeof(*u));
 	struct errbuf eb = { .text = "out of memory" };
 	unsigned ms;
 
-	if (u && rr_link_open(l->conn, &u->link, &eb) == 0) {
-		l->thread->failures = 0;
+	if (u && rr_link_open(l->conn, path, &u->link, &eb) == 0) {
+		a->failures = 0;
 		/* A connection that does not last is no reason to hurry. */
-		l->thread->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
+		a->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
 		u->lane = l;
+		u->path = path;
 		u->m.fn = on_up;
 		loop_post(l->loop, &u->m);
 		return;
 	}
 	free(u);
 	/* The reason once per outage, then only for those who debug. */
-	if (l->thread->failures == 0)
+	if (a->failures == 0)
 		log_warn("cannot reconnect yet: %s", eb.text);
 	else
-		log_debug("connection %u: attempt %u failed: %s", l->index,
-			  l->thread->failures + 1, eb.text);
-	ms = nfs_retry_first_ms << (l->thread->failures < RETRY_SHIFT_MAX ?
-				l->thread->failures : RETRY_SHIFT_MAX);
-	l->thread->failures++;
-	l->thread->retry_ns = mono_ns() + ms * NS_PER_MS;
-	nfs_connect_request(l);
+		log_debug("connection %u: attempt %u failed: %s", l->index, a->failures + 1,
+			  eb.text);
+	ms = nfs_retry_first_ms << (a->failures < RETRY_SHIFT_MAX ? a->failures : RETRY_SHIFT_MAX);
+	a->failures++;
+	a->retry_ns = mono_ns() + ms * NS_PER_MS;
+	nfs_connect_request(l, path);
 }
 
-/* With ctl->mu held: a lane that is due, or NULL and the ms until one is. */
-static struct nfs_lane *next_due(struct nfs_client *cl, unsigned *wait_ms)
+/* With ctl->mu held: a lane and path that are due, or NULL and the ms until some are. */
+static struct nfs_lane *next_due(struct nfs_client *cl, unsigned *path, unsigned *wait_ms)
 {
 	uint64_t now = mono_ns(), best = UINT64_MAX;
 
-	for (unsigned i = 0; i < cl->nlanes; i++) {
-		struct nfs_lane *l = &cl->lanes[i];
+	for (unsigned i = 0; i < cl->nlanes * cl->cfg.npaths; i++) {
+		struct nfs_lane *l = &cl->lanes[i % cl->nlanes];
+		const struct nfs_attempt *a = &l->thread->attempt[i / cl->nlanes];
 
-		if (!l->thread->want_link)
+		*path = i / cl->nlanes;
+		if (!a->wanted)
 			continue;
-		if (l->thread->retry_ns <= now)
+		if (a->retry_ns <= now)
 			return l;
-		if (l->thread->retry_ns < best)
-			best = l->thread->retry_ns;
+		if (a->retry_ns < best)
+			best = a->retry_ns;
 	}
 	*wait_ms = best == UINT64_MAX ? 60000 : (unsigned)((best - now) / NS_PER_MS) + 1;
 	return NULL;
@@ -102,17 +107,17 @@ void nfs_connector(struct nfs_client *cl)
 	pthread_mutex_lock(&ctl->mu);
 	while (!ctl->connector_stop) {
 		struct timespec ts;
-		unsigned ms = 0;
-		struct nfs_lane *l = next_due(cl, &ms);
+		unsigned ms = 0, path;
+		struct nfs_lane *l = next_due(cl, &path, &ms);
 
 		if (!l) {
 			nfs_deadline(&ts, ms);
 			pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
 			continue;
 		}
-		l->thread->want_link = false;
+		l->thread->attempt[path].wanted = false;
 		pthread_mutex_unlock(&ctl->mu);
-		attempt(l);
+		attempt(l, path);
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);

@@ -108,12 +108,12 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	c->rr.msg = slab_get(&l->slab, def->big_msg ? SLAB_MID : SLAB_MSG);
+	c->rr.msg = magazine_get(&l->mag, def->big_msg ? ARENA_MID : ARENA_MSG);
 	if (!c->rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(l, c) : 1;
 	if (rc <= 0)
-		slab_put(&l->slab, c->rr.msg);
+		magazine_put(&l->mag, c->rr.msg);
 	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
 		return NO_SLOT;
 	list_del(&c->node);
@@ -303,7 +303,7 @@ static bool undo_open(struct nfs_call *c, int status)
 void nfs_give_up(struct nfs_call *c, int status)
 {
 	struct nfs_lane *l = c->lane;
-	struct slab_buf *msg = c->rr.msg;
+	struct arena_buf *msg = c->rr.msg;
 	bool had_room = c->delayed;
 
 	list_del(&c->node);
@@ -315,7 +315,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 	if (!undo_open(c, status))
 		finish(c, status);
 	if (had_room)
-		slab_put(&l->slab, msg);
+		magazine_put(&l->mag, msg);
 	nfs_lane_pump(l);
 	if (l->buffers_freed)
 		l->buffers_freed(l);
@@ -341,7 +341,7 @@ static void on_reply(struct rr_call *rr, int status)
 {
 	struct nfs_call *c = container_of(rr, struct nfs_call, rr);
 	struct nfs_lane *l = c->lane;
-	struct slab_buf *msg = rr->msg;
+	struct arena_buf *msg = rr->msg;
 	int rc;
 
 	c->resent = c->resent || rr->sends > 1;
@@ -395,7 +395,7 @@ static void on_reply(struct rr_call *rr, int status)
 			finish(c, rc);
 		break;
 	}
-	slab_put(&l->slab, msg);
+	magazine_put(&l->mag, msg);
 	nfs_lane_pump(l);
 	if (l->buffers_freed)
 		l->buffers_freed(l);

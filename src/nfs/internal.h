@@ -3,7 +3,8 @@
  * What the files of src/nfs share. Not for the front end.
  *
  * Threads of a mount:
- *   lanes      one per connection: all file operations; never block
+ *   lanes      one per processor, with a connection on each path: all file operations;
+ *              never block
  *   connector  sets lost connections up again; blocks in rr_link_open()
  *   control    recovery of lost state, lease; blocks in nfs_call_sync()
  * The connector must not wait for the control thread or a lane's calls, as
@@ -50,12 +51,16 @@ struct nfs_control {
 struct nfs_lane_thread {
 	pthread_t tid;
 	bool started;
-	bool want_link;                 /* under control->mu: connector, connect me */
-	unsigned failures;              /* connector's: attempts in a row */
-	uint64_t retry_ns;              /* connector's: not before */
+	struct nfs_attempt {            /* of a connection on that path */
+		bool wanted;            /* under control->mu: connector, make it */
+		unsigned failures;      /* connector's: in a row */
+		uint64_t retry_ns;      /* connector's: not before */
+	} attempt[NFS_PATHS_MAX];
 };
 
 /* lane.c */
+/* The buffers of all lanes, before the first of them. 0 or -errno. */
+int nfs_buffers_init(struct nfs_client *cl);
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
@@ -77,8 +82,8 @@ bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state gone. */
 void nfs_control_recover(struct nfs_client *cl);
-/* connector.c: any thread: the lane's connection is lost. */
-void nfs_connect_request(struct nfs_lane *l);
+/* connector.c: any thread: the lane has no connection on that path. */
+void nfs_connect_request(struct nfs_lane *l, unsigned path);
 void nfs_connector(struct nfs_client *cl);
 /* Between the first attempts of an outage; a variable for the tests. */
 extern unsigned nfs_retry_first_ms;

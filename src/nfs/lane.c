@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A lane's life: loop, slab, connection, thread; and its clock, which once a
+ * A lane's life: loop, magazine, connection, thread; and its clock, which once a
  * second looks for calls that have waited too long.
  *
  * No reply for `timeo`: a call cannot be sent twice on one connection (its
@@ -54,15 +54,16 @@ static void give_back_movable(struct nfs_lane *l)
 	}
 }
 
-static void on_conn_down(void *ctx, int err, const char *why)
+static void on_conn_down(void *ctx, unsigned path, int err, const char *why)
 {
 	struct nfs_lane *l = ctx;
 
-	atomic_store(&l->up, false);
+	atomic_store(&l->up, rr_is_up(l->conn));
 	log_warn("connection %u to %s lost: %s (%s); reconnecting", l->index,
 		 l->client->cfg.server, why, strerror(-err));
-	nfs_connect_request(l);
-	give_back_movable(l);
+	nfs_connect_request(l, path);
+	if (!nfs_lane_up(l))
+		give_back_movable(l);
 }
 
 static const struct rr_events lane_events = { .down = on_conn_down };
@@ -80,7 +81,7 @@ int nfs_lane_connected(struct nfs_lane *l, struct rr_link *link)
 	atomic_store(&l->up, true);
 	rc = rr_up(l->conn, link);
 	if (rc)
-		atomic_store(&l->up, false);
+		atomic_store(&l->up, rr_is_up(l->conn));
 	return rc;
 }
 
@@ -100,7 +101,7 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 		if (c->owners.waits)
 			continue;
 		if (c->rr.state == RR_CALL_INFLIGHT) {
-			rr_reset(l->conn, -ETIMEDOUT, "a call's time is up (soft)");
+			rr_reset_link_of(&c->rr, -ETIMEDOUT, "a call's time is up (soft)");
 			continue;
 		}
 		/* Not with the transport: waiting for room, for its time, or for
@@ -138,12 +139,12 @@ static void on_tick(struct loop_timer *t)
 {
 	struct nfs_lane *l = container_of(t, struct nfs_lane, tick);
 	const struct nfs_config *cfg = &l->client->cfg;
-	uint64_t now = mono_ns(), oldest = rr_oldest(l->conn);
+	uint64_t now = mono_ns(), timeo = cfg->timeo_ms * NS_PER_MS;
 
 	loop_timer_set(l->loop, t, TICK_MS);
 	say_slow(l, now);
-	if (oldest && now - oldest > cfg->timeo_ms * NS_PER_MS)
-		rr_reset(l->conn, -ETIMEDOUT, "no reply within timeo");
+	if (now > timeo)
+		rr_expire(l->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
 	if (!nfs_lane_up(l))
 		give_back_movable(l);
 	if (cfg->soft)
@@ -161,13 +162,34 @@ static void init_lists(struct nfs_lane *l)
 	loop_timer_init(&l->tick, on_tick);
 }
 
+/* Another lane has put buffers back that this one was short of. */
+static void on_buffers(void *ctx)
+{
+	struct nfs_lane *l = ctx;
+
+	rr_retry(l->conn);
+	nfs_lane_pump(l);
+	if (l->buffers_freed)
+		l->buffers_freed(l);
+}
+
+int nfs_buffers_init(struct nfs_client *cl)
+{
+	struct arena_counts all = cl->cfg.buffers;
+
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		all.n[cls] *= cl->nlanes;
+	all.n[ARENA_RECV] *= cl->cfg.npaths;
+	return arena_init(&cl->arena, &all, cl->nlanes);
+}
+
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 {
 	const struct nfs_config *cfg = &cl->cfg;
 	struct nfs_lane *l = &cl->lanes[index];
 	struct rr_config rc = {
-		.fabric = cfg->fabric, .params = cfg->params, .credits = cfg->credits,
-		.lane = index, .nlanes = cfg->lanes,
+		.paths = cfg->paths, .credits = cfg->credits,
+		.recvs = cfg->buffers.n[ARENA_RECV], .lane = index, .nlanes = cfg->lanes,
 	};
 	int err = -ENOMEM;
 
@@ -180,10 +202,8 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	l->loop = loop_new();
 	if (!l->thread || !l->loop)
 		goto fail;
-	err = slab_init(&l->slab, &cfg->slab);
-	if (err)
-		goto fail;
-	l->conn = rr_conn_new(&rc, l->loop, &l->slab, &l->stats, &lane_events, l);
+	magazine_init(&l->mag, &cl->arena, l->loop, on_buffers, l);
+	l->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &lane_events, l);
 	if (!l->conn) {
 		err = -ENOMEM;
 		goto fail;
@@ -241,7 +261,7 @@ void nfs_lane_fini(struct nfs_lane *l)
 	rr_conn_free(l->conn);
 	if (l->vdata && l->client->cfg.version->lane_fini)
 		l->client->cfg.version->lane_fini(l);
-	slab_fini(&l->slab);
+	magazine_fini(&l->mag);
 	if (l->loop)
 		loop_free(l->loop);
 	free(l->thread);

@@ -33,7 +33,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "base/slab.h"
+#include "base/arena.h"
 #include "base/stats.h"
 #include "nfs/idmap.h"
 #include "rpc/rpcmsg.h"
@@ -44,6 +44,7 @@
 #define NFS_PATH_MAX 4096u
 #define NFS_IO_MAX   (1u << 20)
 #define NFS_LANES_MAX 16u
+#define NFS_PATHS_MAX 8u
 #define NFS_CALL_VERSION 112u    /* bytes of a call that are its version's */
 /* READDIR: the server does not know the cookie or its verifier any more. */
 #define NFS_ECOOKIE  EL2NSYNC
@@ -292,13 +293,13 @@ extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 
 struct nfs_config {
 	const struct nfs_version *version;
-	const struct fabric *fabric;
-	struct fab_params params;
+	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server */
+	unsigned npaths;
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;
 	unsigned credits;               /* per lane */
-	struct slab_counts slab;        /* per lane */
+	struct arena_counts buffers;    /* per lane */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	unsigned timeo_ms;              /* a call without a reply: the connection is dropped */
 	unsigned retrans;               /* soft: so many time-outs before EIO */
@@ -312,9 +313,9 @@ struct nfs_lane {
 	struct nfs_client *client;
 	unsigned index;
 	struct loop *loop;
-	struct slab slab;
+	struct magazine mag;
 	struct rr_conn *conn;
-	_Atomic bool up;                /* the connection is */
+	_Atomic bool up;                /* it has a connection */
 	struct stats stats;
 	void *fs;                       /* the front end's */
 	void *vdata;                    /* the version's */
@@ -334,6 +335,7 @@ struct nfs_lane {
 
 struct nfs_client {
 	struct nfs_config cfg;
+	struct arena arena;
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One lane's RPC-over-RDMA connection as a requester: calls go in with
- * rr_submit(), replies come out through call->done. What is below (which
- * chunks, how many credits, which connection carries it) is this module's
- * affair.
+ * A lane's RPC-over-RDMA requester: calls go in with rr_submit(), replies come out
+ * through call->done. What is below (which chunks, how many credits, which connection
+ * carries it) is this module's affair.
  *
- *   rr_submit --> waiting --credit--> in flight --reply and send completion--> done
+ *   rr_submit --> waiting --credit--> in flight on a link --reply, send completion--> done
  *                    ^                    |
- *                    +--- connection lost-+   (same XID, new header, new rkeys)
+ *                    +-- the link is lost-+   (same XID, new header, new rkeys)
  *
- * A call stays here until done is called: losing the connection only delays
- * it. Everything but rr_link_open() and rr_link_drop() runs on the lane's
- * thread. rr_link_open() runs on a thread that may block, while the lane has
- * no connection: it then is the only user of the slab's RECV buffers.
+ * A *path* is a way to the server: a fabric, and both ends' addresses. A *link* is one
+ * connection on a path. The requester has the queue, the XIDs and the calls; it may have
+ * several links, and a call goes to the one that has the fewest in flight. A call belongs
+ * to a link from sending to reply. A call that waits belongs to none, and neither does one
+ * whose link is lost: it is sent on whichever has room next.
+ *
+ * A call stays here until done is called: losing a link only delays it. Everything but
+ * rr_link_open() and rr_link_drop() runs on the lane's thread; those run on a thread that
+ * may block.
  *
  * How a call travels (inline or by chunks) is decided each time that it is sent,
- * as the next connection may have other inline thresholds (RFC 8797 section 4).
+ * as the next link may have other inline thresholds (RFC 8797 section 4).
  * So the caller gives what any way takes, and the buffer for a Reply chunk is
- * taken here, when there is to be one. Who finds none waits, and is passed by
- * those behind it that need none; one buffer is this module's own, so that
- * somebody can always be sent.
+ * taken here, when there is to be one. A call that finds none waits, and those behind
+ * it that need none pass it; one buffer is this module's own, so that there is always a
+ * call that can be sent.
  *
  * Buffers: call->msg, call->send and call->sink belong to the caller but must not
  * be touched, moved or put back between rr_submit() and done. call->reply points
@@ -30,7 +34,7 @@
 #define RPCRDMA_CONN_H
 
 #include "base/list.h"
-#include "base/slab.h"
+#include "base/arena.h"
 #include "base/stats.h"
 #include "fabric/fabric.h"
 #include "rpcrdma/header.h"
@@ -44,21 +48,23 @@
 /* Pieces of WRITE data: a FUSE request lies in up to two buffers. */
 #define RR_SEND_IOV   2u
 /* The longest reply that there is a Reply chunk for. */
-#define RR_REPLY_MAX  ((uint32_t)SLAB_MID_SIZE)
+#define RR_REPLY_MAX  ((uint32_t)ARENA_MID_SIZE)
 /* Sendings of a call that is answered with something malformed each time. */
 #define RR_BAD_MAX    3u
 /* Segments of a call: a Read chunk and a Write or Reply chunk. */
 #define RR_CALL_MRS (RR_SEND_IOV + 1u)
 
 struct rr_iov {
-	void *mem;              /* in one of the slab's data buffers */
+	void *mem;              /* in a data buffer */
 	uint32_t len;
 };
+
+struct rr_link;
 
 struct rr_call {
 	/* ---- set by the caller before rr_submit ---- */
 	uint32_t xid;           /* rr_xid(), also in the RPC message */
-	struct slab_buf *msg;   /* the RPC message begins at msg->mem + RR_HDR_ROOM */
+	struct arena_buf *msg;  /* the RPC message begins at msg->mem + RR_HDR_ROOM */
 	uint32_t msg_len;       /* without the data of `send` */
 	/* File data of a WRITE, which belongs into the message at data_pos
 	 * (right after its length word). Travels as a Read chunk, or is copied
@@ -92,6 +98,7 @@ struct rr_call {
 	/* ---- this module's ---- */
 	struct list node;
 	struct rr_call *hash_next;
+	struct rr_link *link;   /* in flight: on that */
 	enum rr_call_state {
 		RR_CALL_IDLE, RR_CALL_WAITING, RR_CALL_INFLIGHT,
 	} state;
@@ -99,58 +106,69 @@ struct rr_call {
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
 	bool data_inline;       /* `send` has been copied into msg, for this sending */
-	struct slab_buf *chunk; /* of this sending: a Reply chunk, a Long Call; or NULL */
+	struct arena_buf *chunk;        /* of this sending: a Reply chunk, a Long Call; or NULL */
 	uint32_t reply_room;    /* the Reply chunk's length */
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what is reachable for the peer */
 	unsigned nmrs;
-	struct slab_buf *recv;  /* the receive that holds the reply */
+	struct arena_buf *recv; /* the receive that holds the reply */
 	uint64_t posted_ns;     /* when it was last sent */
 };
 
 struct rr_conn;
-struct rr_link;                 /* a connection ready to be taken into use */
+
+/* A way to the server. */
+struct rr_path {
+	const struct fabric *fabric;
+	struct fab_params params;       /* server, local, timeout */
+};
 
 struct rr_events {
-	/* The connection is gone; calls are kept. The owner arranges for a new
-	 * link and rr_up(). why: for the log. */
-	void (*down)(void *ctx, int err, const char *why);
+	/* That path's link is gone; calls are kept, and go on by other links if there
+	 * are some. The owner arranges for a new link and rr_up(). why: for the log. */
+	void (*down)(void *ctx, unsigned path, int err, const char *why);
 };
 
 struct rr_config {
-	const struct fabric *fabric;
-	struct fab_params params;       /* server, local, timeout */
-	unsigned credits;               /* most calls in flight that we ask for */
+	const struct rr_path *paths;    /* the owner's, as long as the requester */
+	unsigned credits;               /* most calls in flight on a link that we ask for */
+	unsigned recvs;                 /* receives of a link: more than credits */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
 };
 
-/* s, st and ev are the lane's and outlive the connection. NULL and errno. */
-struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct slab *s,
+/* m, st and ev are the lane's and outlive the requester. NULL: no memory. */
+struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct magazine *m,
 			    struct stats *st, const struct rr_events *ev, void *ctx);
-/* Closes the link; calls that are still here are forgotten, not called. */
+/* Closes the links; calls that are still here are forgotten, not called. */
 void rr_conn_free(struct rr_conn *c);
 
 /*
- * Control thread: connects: memory registered, receives posted, private data
- * exchanged. 0 or -errno with eb set. The link belongs to the caller until
+ * A thread that may block: connects on that path: memory registered, receives posted,
+ * private data exchanged. 0 or -errno with eb set. The link belongs to the caller until
  * rr_up().
  */
-int rr_link_open(struct rr_conn *c, struct rr_link **out, struct errbuf *eb);
+int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct errbuf *eb);
 /* A link that was never handed to rr_up(). */
 void rr_link_drop(struct rr_link *link);
 /* Text about the link for the log: device, addresses, thresholds. */
 const char *rr_link_text(const struct rr_link *link);
 
-/* Lane: takes the link into use; calls of the lost one are sent first. */
+/* Lane: takes the link into use; calls that a lost one had are sent first. */
 int rr_up(struct rr_conn *c, struct rr_link *link);
+/* Is there a link? */
 bool rr_is_up(const struct rr_conn *c);
-/* Lane: gives the connection up, as if the peer had closed it; ev->down follows. */
-void rr_reset(struct rr_conn *c, int err, const char *why);
+/* Lane: gives up each link that has a call in flight which was sent before that
+ * (mono_ns), as if the peer had closed it; ev->down follows. */
+void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why);
+/* Lane: gives up the link that the call, which is in flight, was sent on. */
+void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
 
 /* Next XID: unique among the lanes of a mount. */
 uint32_t rr_xid(struct rr_conn *c);
 
 void rr_submit(struct rr_conn *c, struct rr_call *call);
+/* There may be buffers again for calls that had found none. */
+void rr_retry(struct rr_conn *c);
 
 /*
  * Takes a call back that is waiting, or in flight on a connection that is
@@ -159,8 +177,6 @@ void rr_submit(struct rr_conn *c, struct rr_call *call);
  */
 int rr_cancel(struct rr_conn *c, struct rr_call *call, int status);
 
-/* When the oldest call in flight was sent (mono_ns), 0 when there is none. */
-uint64_t rr_oldest(const struct rr_conn *c);
 /* Calls waiting or in flight. */
 unsigned rr_pending(const struct rr_conn *c);
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What conn.c, link.c and send.c share. Not for other modules.
+ * What the files of src/rpcrdma share. Not for other modules.
  *
- * Threads: rr_conn is the lane's. A control thread only runs rr_link_open(),
- * while c->link is NULL, and reads nothing of rr_conn but what never changes
- * after rr_conn_new(): cfg, slab, recvs.
+ *   conn.c    the queue, calls in flight, and which link takes the next
+ *   link.c    a connection's beginning and end
+ *   send.c    from a call to one Send
+ *   reply.c   from a receive to a call
+ *
+ * Threads: rr_conn is the lane's, and so is a link from rr_up() on. Before that a link
+ * belongs to who runs rr_link_open(), and that reads nothing of rr_conn but what never
+ * changes after rr_conn_new(): cfg, mag->arena.
  */
 #ifndef RPCRDMA_IMPL_H
 #define RPCRDMA_IMPL_H
@@ -16,53 +21,76 @@
 #define RR_HASH 256u            /* power of two; twice the largest credit limit */
 
 struct rr_link {
+	struct rr_conn *conn;
+	unsigned path;
 	const struct fabric *fabric;
 	struct fab_conn *fab;
-	struct fab_mr local, data;      /* the slab's two ranges */
+	struct fab_mr local, data;      /* the arena's two ranges */
 	const struct rr_memreg *memreg;
+	struct arena_buf **recvs;       /* all of its receives */
+	unsigned nrecvs;
 	uint32_t send_limit;            /* inline thresholds as agreed (RFC 8797) */
 	uint32_t recv_limit;
 	char text[256];
+
+	/* In use: */
+	struct list node;               /* in conn->links */
+	unsigned grant;                 /* calls that may be in flight now */
+	struct list inflight;           /* in order of sending */
+	unsigned ninflight;
+	struct loop_timer reset_timer;  /* a reset asked for from inside a callback */
+	int reset_err;                  /* != 0: the link is to be given up */
+	const char *reset_why;
 };
 
 struct rr_conn {
 	struct rr_config cfg;
 	struct loop *loop;
-	struct slab *slab;
+	struct magazine *mag;
 	struct stats *st;
 	const struct rr_events *ev;
 	void *ctx;
 
-	struct slab_buf **recvs;        /* every RECV buffer of the slab */
-	unsigned nrecvs;
-	struct slab_buf *spare;         /* for a chunk when the slab has none; or in use: NULL */
+	struct arena_buf *spare;        /* for a chunk when there is no other; or in use: NULL */
 	void *copy;                     /* RR_REPLY_MAX: where a Reply chunk is looked at,
 					 * as the peer may still write to the chunk */
 
-	struct rr_link *link;           /* NULL: not connected */
-	struct loop_timer reset_timer;  /* a reset asked for from inside a callback */
-	int reset_err;                  /* != 0: the link is to be given up */
-	const char *reset_why;
-
+	struct list links;              /* in use */
 	uint32_t next_xid;
-	unsigned grant;                 /* calls that may be in flight now */
-
 	struct list waiting;            /* in order of submission; replays first */
-	struct list inflight;           /* in order of sending */
 	unsigned nwaiting, ninflight;
 	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
 };
+
+/* conn.c */
+
+/* The call of that link with that XID; NULL: there is none. */
+struct rr_call *rr_find(const struct rr_link *link, uint32_t xid);
+/* The reply has been taken, and the Send has completed. */
+void rr_finish(struct rr_call *call);
+/*
+ * Gives the link up. May be called from inside a fabric callback, where closing is not
+ * allowed: the link is closed from a timer, and nothing is sent on it until then.
+ */
+void rr_reset(struct rr_link *link, int err, const char *why);
 
 enum { RR_NO_BUFFER = 1 };
 
 /* send.c: builds the transport header in front of the message and posts it.
  * 0; RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be
  * sent; else the link failed. Nothing is kept unless it is 0. */
-int rr_send(struct rr_conn *c, struct rr_call *call);
+int rr_send(struct rr_link *link, struct rr_call *call);
 /* Gives the sending's chunk back: no peer can reach it any more. */
 void rr_put_chunk(struct rr_conn *c, struct rr_call *call);
 
-/* link.c */
-void rr_link_close(struct rr_link *link);
+/* link.c: no peer reaches a buffer through it when this returns; then what it has had
+ * goes back. (rr_link_drop() does both.) */
+void rr_link_shut(struct rr_link *link);
+void rr_link_free(struct rr_link *link);
+
+/* reply.c */
+void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
+/* Posts the receive again. */
+void rr_repost(struct rr_link *link, struct arena_buf *b);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Setting a connection up, on a thread that may block: queues, registration
- * of the slab's two ranges, all receives posted, then private data both ways. If anything
+ * of the arena's two ranges, all receives posted, then private data both ways. If anything
  * fails, or the mount ends meanwhile, the half-made link is closed here and
  * nothing of it has been seen by the lane.
  */
@@ -10,16 +10,30 @@
 #include <stdlib.h>
 #include "rpcrdma/impl.h"
 
-void rr_link_close(struct rr_link *link)
+/* Sends in flight: one for each call. */
+#define SEND_SLACK 8u
+
+void rr_link_shut(struct rr_link *link)
 {
 	link->fabric->close(link->fab);
+	link->fab = NULL;
+}
+
+void rr_link_free(struct rr_link *link)
+{
+	for (unsigned i = 0; i < link->nrecvs; i++)
+		arena_give(link->conn->mag->arena, link->recvs[i]);
+	free(link->recvs);
 	free(link);
 }
 
 void rr_link_drop(struct rr_link *link)
 {
-	if (link)
-		rr_link_close(link);
+	if (!link)
+		return;
+	if (link->fab)
+		rr_link_shut(link);
+	rr_link_free(link);
 }
 
 const char *rr_link_text(const struct rr_link *link)
@@ -27,19 +41,32 @@ const char *rr_link_text(const struct rr_link *link)
 	return link->text;
 }
 
-static int post_receives(const struct rr_conn *c, struct rr_link *link, struct errbuf *eb)
+static int take_receives(struct rr_link *link, struct errbuf *eb)
 {
-	for (unsigned i = 0; i < c->nrecvs; i++) {
+	unsigned n = link->conn->cfg.recvs;
+
+	link->recvs = calloc(n, sizeof(struct arena_buf *));
+	for (; link->recvs && link->nrecvs < n; link->nrecvs++) {
+		link->recvs[link->nrecvs] = arena_take(link->conn->mag->arena, ARENA_RECV);
+		if (!link->recvs[link->nrecvs])
+			break;
+	}
+	return link->nrecvs == n ? 0 : err_set(eb, -ENOMEM, "no memory for a connection's receives");
+}
+
+static int post_receives(struct rr_link *link, struct errbuf *eb)
+{
+	for (unsigned i = 0; i < link->nrecvs; i++) {
 		struct fab_sge sge = {
-			.mem = c->recvs[i]->mem,
-			.len = (uint32_t)c->recvs[i]->size,
+			.mem = link->recvs[i]->mem,
+			.len = (uint32_t)link->recvs[i]->size,
 			.lkey = link->local.lkey,
 		};
-		int rc = link->fabric->post_recv(link->fab, &sge, c->recvs[i]);
+		int rc = link->fabric->post_recv(link->fab, &sge, link->recvs[i]);
 
 		if (rc)
 			return err_set(eb, rc, "cannot post receive %u of %u on %s: error %d",
-				       i + 1, c->nrecvs, link->fabric->describe(link->fab), -rc);
+				       i + 1, link->nrecvs, link->fabric->describe(link->fab), -rc);
 	}
 	return 0;
 }
@@ -69,33 +96,48 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
-int rr_link_open(struct rr_conn *c, struct rr_link **out, struct errbuf *eb)
+static int reg_arena(struct rr_link *link, struct errbuf *eb)
 {
-	struct rr_link *link = calloc(1, sizeof(*link));
+	const struct arena *a = link->conn->mag->arena;
 	struct fab_caps caps;
+	int rc;
+
+	link->fabric->caps(link->fab, &caps);
+	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
+	rc = link->fabric->reg(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
+	if (rc)
+		return rc;
+	return link->fabric->reg(link->fab, a->data.base, a->data.len, link->memreg->data_access,
+				 &link->data, eb);
+}
+
+int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct errbuf *eb)
+{
+	struct fab_params params = c->cfg.paths[path].params;
+	struct rr_link *link = calloc(1, sizeof(*link));
+	struct fab_conn *fab;
 	int rc;
 
 	if (!link)
 		return err_set(eb, -ENOMEM, "out of memory for a connection");
-	link->fabric = c->cfg.fabric;
-	rc = link->fabric->open(&c->cfg.params, &link->fab, eb);
-	if (rc) {
-		free(link);
-		return rc;
+	link->conn = c;
+	link->path = path;
+	link->fabric = c->cfg.paths[path].fabric;
+	params.max_recv = c->cfg.recvs;
+	params.max_send = c->cfg.credits + SEND_SLACK;
+	rc = take_receives(link, eb);
+	if (!rc)
+		rc = link->fabric->open(&params, &fab, eb);
+	if (!rc) {
+		link->fab = fab;
+		rc = reg_arena(link, eb);
 	}
-	link->fabric->caps(link->fab, &caps);
-	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
-	rc = link->fabric->reg(link->fab, c->slab->local.base, c->slab->local.len, 0,
-			       &link->local, eb);
 	if (!rc)
-		rc = link->fabric->reg(link->fab, c->slab->data.base, c->slab->data.len,
-				       link->memreg->data_access, &link->data, eb);
-	if (!rc)
-		rc = post_receives(c, link, eb);
+		rc = post_receives(link, eb);
 	if (!rc)
 		rc = exchange(link, eb);
 	if (rc) {
-		rr_link_close(link);
+		rr_link_drop(link);
 		return rc;
 	}
 	*out = link;

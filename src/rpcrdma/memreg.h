@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Registration strategies: how a piece of the slab becomes a segment that the
+ * Registration strategies: how a piece of a data buffer becomes a segment that the
  * peer may read or write.
  *
- *   pool   the slab's data buffers are registered once per connection; a segment
+ *   pool   the arena's data buffers are registered as a whole; a segment
  *          names them by the one long-lived rkey. Costs nothing per call; the
  *          server could read and write any of them at any time while connected
- *          (RFC 8166 section 8.1), so nothing is parsed there (base/slab.h): it can
+ *          (RFC 8166 section 8.1), so nothing is parsed there (base/arena.h): it can
  *          spoil data under way, and that is all. Remote invalidation must stay
  *          off: the peer would invalidate the buffers under everybody.
  *

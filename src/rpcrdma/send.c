@@ -75,7 +75,7 @@ static void withdraw_data(struct rr_call *call)
 
 static bool copies_call(const struct rr_call *call, const struct rr_plan *plan)
 {
-	return plan->call == RR_CALL_LONG && call->msg->cls == SLAB_MSG;
+	return plan->call == RR_CALL_LONG && call->msg->cls == ARENA_MSG;
 }
 
 static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan)
@@ -88,7 +88,7 @@ static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_p
 		return -EMSGSIZE;
 	if (!reply && !used)
 		return 0;
-	call->chunk = slab_get_data(c->slab, RR_REPLY_MAX);
+	call->chunk = magazine_get_data(c->mag, RR_REPLY_MAX);
 	if (!call->chunk) {
 		call->chunk = c->spare;
 		c->spare = NULL;
@@ -98,20 +98,20 @@ static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_p
 
 void rr_put_chunk(struct rr_conn *c, struct rr_call *call)
 {
-	if (call->chunk && !c->spare && call->chunk->cls == SLAB_MID)
+	if (call->chunk && !c->spare && call->chunk->cls == ARENA_MID)
 		c->spare = call->chunk;
 	else if (call->chunk)
-		slab_put(c->slab, call->chunk);
+		magazine_put(c->mag, call->chunk);
 	call->chunk = NULL;
 }
 
 /* ---- the header ---- */
 
-static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan,
+static int map_call(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		    struct rr_header *h)
 {
-	const struct rr_link *l = c->link;
 	uint8_t *msg = msg_at(call);
+	struct stats *st = l->conn->st;
 	int rc = 0;
 
 	if (plan->call == RR_CALL_LONG) {
@@ -121,7 +121,7 @@ static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_pla
 		h->proc = RR_NOMSG;
 		h->nreads = 1;
 		h->reads[0].position = 0;
-		stat_add(c->st, STAT_RDMA_LONG_CALLS, 1);
+		stat_add(st, STAT_RDMA_LONG_CALLS, 1);
 		return l->memreg->map(l, call, msg, call->msg_len, FAB_REMOTE_READ,
 				      &h->reads[0].seg);
 	}
@@ -133,29 +133,29 @@ static int map_call(struct rr_conn *c, struct rr_call *call, const struct rr_pla
 				    FAB_REMOTE_READ, &h->reads[i].seg);
 	}
 	h->nreads = call->nsend;
-	stat_add(c->st, STAT_RDMA_READ_CHUNKS, 1);
+	stat_add(st, STAT_RDMA_READ_CHUNKS, 1);
 	if (!call->sends)
-		stat_add(c->st, STAT_WRITE_CHUNK_BYTES, data_len(call));
+		stat_add(st, STAT_WRITE_CHUNK_BYTES, data_len(call));
 	return rc;
 }
 
-static int map_reply(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan,
+static int map_reply(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		     struct rr_header *h)
 {
-	const struct rr_link *l = c->link;
+	struct stats *st = l->conn->st;
 
 	call->placed = plan->reply == RR_REPLY_WRITE_CHUNK;
 	if (call->placed) {
 		h->nwrites = 1;
 		h->writes[0].nseg = 1;
-		stat_add(c->st, STAT_RDMA_WRITE_CHUNKS, 1);
+		stat_add(st, STAT_RDMA_WRITE_CHUNKS, 1);
 		return l->memreg->map(l, call, call->sink.mem, call->sink.len, FAB_REMOTE_WRITE,
 				      &h->writes[0].seg[0]);
 	}
 	if (plan->reply == RR_REPLY_CHUNK) {
 		h->has_reply = true;
 		h->reply.nseg = 1;
-		stat_add(c->st, STAT_RDMA_REPLY_CHUNKS, 1);
+		stat_add(st, STAT_RDMA_REPLY_CHUNKS, 1);
 		return l->memreg->map(l, call, call->chunk->mem, call->reply_room, FAB_REMOTE_WRITE,
 				      &h->reply.seg[0]);
 	}
@@ -169,9 +169,9 @@ static int of_the_connection(int rc)
 	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT ? -EIO : rc;
 }
 
-static int try_send(struct rr_conn *c, struct rr_call *call)
+static int try_send(struct rr_link *l, struct rr_call *call)
 {
-	const struct rr_link *l = c->link;
+	struct rr_conn *c = l->conn;
 	uint32_t dlen = data_len(call);
 	struct rr_plan plan;
 	struct rr_header h;
@@ -195,9 +195,9 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 	if (!rc && plan.call == RR_CALL_INLINE && dlen)
 		rc = insert_data(c, call, dlen);
 	if (!rc)
-		rc = map_call(c, call, &plan, &h);
+		rc = map_call(l, call, &plan, &h);
 	if (!rc)
-		rc = map_reply(c, call, &plan, &h);
+		rc = map_reply(l, call, &plan, &h);
 	if (rc)
 		return rc;
 
@@ -210,19 +210,19 @@ static int try_send(struct rr_conn *c, struct rr_call *call)
 	sge = (struct fab_sge){
 		.mem = msg_at(call) - hlen,
 		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
-		.lkey = call->msg->cls == SLAB_MSG ? l->local.lkey : l->data.lkey,
+		.lkey = call->msg->cls == ARENA_MSG ? l->local.lkey : l->data.lkey,
 	};
 	call->sent = call->replied = false;
 	return of_the_connection(l->fabric->post_send(l->fab, &sge, 1, call));
 }
 
-int rr_send(struct rr_conn *c, struct rr_call *call)
+int rr_send(struct rr_link *link, struct rr_call *call)
 {
-	int rc = try_send(c, call);
+	int rc = try_send(link, call);
 
 	if (rc) {
-		c->link->memreg->unmap(c->link, call);
-		rr_put_chunk(c, call);
+		link->memreg->unmap(link, call);
+		rr_put_chunk(link->conn, call);
 	}
 	return rc;
 }

@@ -13,20 +13,21 @@
 
 #define CALLS 3u
 
-static struct slab slab;
+static struct arena arena;
+static struct magazine mag;
 static struct stats st;
 static struct rr_call calls[CALLS];
 static unsigned dones;
-static const struct slab_buf *chunk;    /* the Reply chunk of the third */
+static const struct arena_buf *chunk;    /* the Reply chunk of the third */
 
-static void on_link_down(void *ctx, int err, const char *why)
+static void on_link_down(void *ctx, unsigned path, int err, const char *why)
 {
 	(void)ctx;
 	CHECK(err < 0 && why);
 }
 static const struct rr_events events = { .down = on_link_down };
 
-static bool inside(const struct slab_buf *b, const void *p, size_t len)
+static bool inside(const struct arena_buf *b, const void *p, size_t len)
 {
 	return b && (const char *)p >= (char *)b->mem && len <= b->size &&
 	       (size_t)((const char *)p - (char *)b->mem) <= b->size - len;
@@ -47,13 +48,13 @@ static void on_done(struct rr_call *rr, int status)
 	touch(rr->reply, rr->reply_len);
 }
 
-static void submit(struct rr_conn *conn, unsigned i, struct slab_buf *sink)
+static void submit(struct rr_conn *conn, unsigned i, struct arena_buf *sink)
 {
 	struct rr_call *rr = &calls[i];
 	uint32_t *msg;
 
 	memset(rr, 0, sizeof(*rr));
-	rr->msg = slab_get(&slab, SLAB_MSG);
+	rr->msg = magazine_get(&mag, ARENA_MSG);
 	CHECK(rr->msg);
 	rr->xid = rr_xid(conn);
 	rr->msg_len = 64;
@@ -72,7 +73,7 @@ static void link_up(struct rr_conn *conn)
 	struct rr_link *link;
 	struct errbuf eb = { "" };
 
-	CHECK(rr_link_open(conn, &link, &eb) == 0);
+	CHECK(rr_link_open(conn, 0, &link, &eb) == 0);
 	CHECK(rr_up(conn, link) == 0);
 }
 
@@ -113,23 +114,31 @@ static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
 	}
 }
 
+static const struct rr_path path = { .fabric = &fabric_fake };
+
+static void buffers_back(void *ctx)
+{
+	(void)ctx;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct slab_counts counts = { .n = { 8, 24, 4, 2 } };
-	struct rr_config cfg = { .fabric = &fabric_fake, .credits = 4, .nlanes = 1 };
-	static struct slab_buf *sink;
+	struct arena_counts counts = { .n = { 8, 24, 0, 4, 2 } };
+	struct rr_config cfg = { .paths = &path, .credits = 4, .recvs = 8, .nlanes = 1 };
+	static struct arena_buf *sink;
 	struct rr_conn *conn;
 
 	if (len > 4096)
 		return 0;
 	if (!sink) {
-		CHECK(slab_init(&slab, &counts) == 0);
-		sink = slab_get(&slab, SLAB_MID);
+		CHECK(arena_init(&arena, &counts, 1) == 0);
+		magazine_init(&mag, &arena, fuzz_loop(), buffers_back, NULL);
+		sink = magazine_get(&mag, ARENA_MID);
 		CHECK(sink);
 	}
 	fake_peer_priv_len = 0;
 	dones = 0;
-	conn = rr_conn_new(&cfg, fuzz_loop(), &slab, &st, &events, NULL);
+	conn = rr_conn_new(&cfg, fuzz_loop(), &mag, &st, &events, NULL);
 	CHECK(conn);
 	link_up(conn);
 	for (unsigned i = 0; i < CALLS; i++)
@@ -138,9 +147,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	CHECK(dones <= CALLS && dones + rr_pending(conn) == CALLS);
 	rr_conn_free(conn);
 	for (unsigned i = 0; i < CALLS; i++) {
-		slab_put(&slab, calls[i].msg);
+		magazine_put(&mag, calls[i].msg);
 		if (calls[i].chunk)
-			slab_put(&slab, calls[i].chunk);
+			magazine_put(&mag, calls[i].chunk);
 	}
 	return 0;
 }

@@ -4,12 +4,15 @@
 #include <string.h>
 #include "fake_fabric.h"
 
-struct fake_conn fake;
+struct fake_conn fake_conns[FAKE_CONNS];
+struct fake_conn *fake_used = fake_conns;
+unsigned fake_most = 1;
 uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;
 _Atomic int fake_connect_error;
 int fake_post_send_error;
 bool fake_reg_per_call;
+void (*fake_sending)(const struct fake_conn *f);
 uint64_t fake_open_ns[FAKE_OPENS];
 _Atomic unsigned fake_opens;
 
@@ -24,28 +27,33 @@ static int fake_probe(const struct fab_params *p, struct errbuf *eb)
 
 static int fake_open(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb)
 {
+	struct fake_conn *f = fake_conns;
+
 	(void)p;
 	(void)eb;
-	cr_assert(!fake.open, "the last connection was not closed");
+	while (f->open)
+		cr_assert_lt(++f, fake_conns + fake_most, "the last connection was not closed");
 	if (fake_opens < FAKE_OPENS)
 		fake_open_ns[fake_opens] = mono_ns();
 	fake_opens++;
-	memset(&fake, 0, sizeof(fake));
-	fake.open = true;
-	fake.rkey = next_rkey++;
-	fake.per_call = fake_reg_per_call;
-	fake.last_key = fake.rkey << 8;
-	*out = (struct fab_conn *)&fake;
+	memset(f, 0, sizeof(*f));
+	f->open = true;
+	f->rkey = next_rkey++;
+	f->per_call = fake_reg_per_call;
+	f->last_key = f->rkey << 8;
+	fake_used = f;
+	*out = (struct fab_conn *)f;
 	return 0;
 }
 
 static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
 			void *peer_priv, size_t *peer_len, struct errbuf *eb)
 {
-	(void)c;
+	struct fake_conn *f = (struct fake_conn *)c;
+
 	(void)priv;
 	cr_assert_eq(privlen, 8);
-	cr_assert_gt(fake.nrecvs, 0, "receives must be posted before connect");
+	cr_assert_gt(f->nrecvs, 0, "receives must be posted before connect");
 	if (fake_connect_error)
 		return err_set(eb, fake_connect_error, "fake error");
 	memcpy(peer_priv, fake_peer_priv, fake_peer_priv_len);
@@ -55,9 +63,10 @@ static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
 
 static void fake_caps(const struct fab_conn *c, struct fab_caps *out)
 {
-	(void)c;
+	const struct fake_conn *f = (const struct fake_conn *)c;
+
 	*out = (struct fab_caps){
-		.max_inline = 4096, .reg_per_call = fake.per_call, .remote_inval = fake.per_call,
+		.max_inline = 4096, .reg_per_call = f->per_call, .remote_inval = f->per_call,
 	};
 }
 
@@ -70,26 +79,27 @@ static const char *fake_describe(const struct fab_conn *c)
 static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		    struct fab_mr *out, struct errbuf *eb)
 {
-	(void)c;
+	struct fake_conn *f = (struct fake_conn *)c;
+
 	(void)eb;
 	*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1 };
-	if (fake.per_call) {
+	if (f->per_call) {
 		cr_assert_neq(access, FAB_REMOTE_READ | FAB_REMOTE_WRITE);
-		out->rkey = access ? ++fake.last_key : 0;
-		fake.nsegs += access != 0;
-		if (!fake.local.base)
-			fake.local = *out;
+		out->rkey = access ? ++f->last_key : 0;
+		f->nsegs += access != 0;
+		if (!f->local.base)
+			f->local = *out;
 		else if (!access)
-			fake.data = *out;
+			f->data = *out;
 		return 0;
 	}
 	cr_assert(!access || access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE));
 	if (access) {
 		out->lkey = 2;
-		out->rkey = fake.rkey;
-		fake.data = *out;
+		out->rkey = f->rkey;
+		f->data = *out;
 	} else {
-		fake.local = *out;
+		f->local = *out;
 	}
 	return 0;
 }
@@ -103,58 +113,64 @@ static bool in(const struct fab_mr *mr, const struct fab_sge *sge)
 
 static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
 {
-	(void)c;
-	fake.nsegs -= mr->rkey != 0;
+	struct fake_conn *f = (struct fake_conn *)c;
+
+	f->nsegs -= mr->rkey != 0;
 }
 
 static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 {
-	(void)c;
-	cr_assert(in(&fake.local, sge), "no peer may write to a receive");
-	cr_assert_lt(fake.nrecvs, FAKE_RECVS);
-	fake.recvs[fake.nrecvs].mem = sge->mem;
-	fake.recvs[fake.nrecvs].len = sge->len;
-	fake.recvs[fake.nrecvs].cookie = cookie;
-	fake.nrecvs++;
+	struct fake_conn *f = (struct fake_conn *)c;
+
+	cr_assert(in(&f->local, sge), "no peer may write to a receive");
+	cr_assert_lt(f->nrecvs, FAKE_RECVS);
+	f->recvs[f->nrecvs].mem = sge->mem;
+	f->recvs[f->nrecvs].len = sge->len;
+	f->recvs[f->nrecvs].cookie = cookie;
+	f->nrecvs++;
 	return 0;
 }
 
 static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
 {
-	struct fake_send *s = &fake.sends[fake.nsends];
+	struct fake_conn *f = (struct fake_conn *)c;
+	struct fake_send *s = &f->sends[f->nsends];
 
-	(void)c;
 	if (fake_post_send_error)
 		return fake_post_send_error;
-	cr_assert(fake.open && fake.attached);
-	cr_assert_lt(fake.nsends, FAKE_SENDS);
+	cr_assert(f->open && f->attached);
+	if (fake_sending)
+		fake_sending(f);
+	cr_assert_lt(f->nsends, FAKE_SENDS);
 	s->len = 0;
 	for (unsigned i = 0; i < n; i++) {
-		cr_assert(in(&fake.local, &sge[i]) || in(&fake.data, &sge[i]));
+		cr_assert(in(&f->local, &sge[i]) || in(&f->data, &sge[i]));
 		cr_assert_leq(s->len + sge[i].len, sizeof(s->bytes), "larger than the threshold");
 		memcpy(s->bytes + s->len, sge[i].mem, sge[i].len);
 		s->len += sge[i].len;
 	}
 	s->cookie = cookie;
-	fake.nsends++;
+	f->nsends++;
 	return 0;
 }
 
 static int fake_attach(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx)
 {
-	(void)c;
+	struct fake_conn *f = (struct fake_conn *)c;
+
 	(void)l;
-	fake.ev = ev;
-	fake.ctx = ctx;
-	fake.attached = true;
+	f->ev = ev;
+	f->ctx = ctx;
+	f->attached = true;
 	return 0;
 }
 
 static void fake_close(struct fab_conn *c)
 {
-	(void)c;
-	cr_assert(fake.open);
-	fake.open = fake.attached = false;
+	struct fake_conn *f = (struct fake_conn *)c;
+
+	cr_assert(f->open);
+	f->open = f->attached = false;
 }
 
 const struct fabric fabric_fake = {

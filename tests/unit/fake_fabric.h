@@ -20,7 +20,8 @@ struct fake_send {
 	void *cookie;
 };
 
-/* The one connection that is open; all zero when none is. */
+#define FAKE_CONNS 3u
+
 struct fake_conn {
 	bool open, attached;
 	const struct fab_events *ev;
@@ -36,7 +37,11 @@ struct fake_conn {
 	unsigned nrecvs;                /* posted and not yet used */
 };
 
-extern struct fake_conn fake;
+/* Connections; at most fake_most of them are open at a time, which is 1. What follows, and
+ * tests, mean the one that was opened last, or that fake_used was set to. */
+extern struct fake_conn fake_conns[FAKE_CONNS], *fake_used;
+extern unsigned fake_most;
+#define fake (*fake_used)
 extern const struct fabric fabric_fake;
 
 /* What the next connection's peer answers with. */
@@ -49,6 +54,9 @@ extern _Atomic unsigned fake_opens;
 extern int fake_post_send_error;        /* 0, or what post_send returns */
 /* The next connection registers each segment for its call. */
 extern bool fake_reg_per_call;
+
+/* Called for each Send that is posted, or NULL. */
+extern void (*fake_sending)(const struct fake_conn *f);
 
 /* Delivers a message in the oldest posted receive. */
 void fake_deliver(const void *bytes, uint32_t len);

@@ -82,12 +82,15 @@ void fake_lane_start(const struct nfs_version *version,
 	fake_cl = (struct nfs_client){
 		.control = &fake_ctl, .lanes = fake_lanes, .nlanes = 1, .name_max = 255,
 		.rsize = 1 << 20, .wsize = 1 << 20, .dtsize = 61440,
-		.cfg = { .version = version, .fabric = &fabric_fake, .server = "server",
-			 .export = "/", .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 4, 2 } },
+		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .export = "/", .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
+	fake_cl.nlanes = 2;             /* there may be a second one */
+	cr_assert_eq(nfs_buffers_init(&fake_cl), 0);
+	fake_cl.nlanes = 1;
 	cr_assert_eq(nfs_lane_init(&fake_cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(fake_lanes[0].conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(fake_lanes[0].conn, 0, &link, &eb), 0);
 	cr_assert_eq(nfs_lane_connected(&fake_lanes[0], link), 0);
 	loop_timer_init(&timer, serve);
 	loop_timer_set(fake_lanes[0].loop, &timer, 1);
@@ -128,7 +131,7 @@ void fake_lane_move(void)
 
 	nfs_each_lane(&fake_cl, lose, NULL);
 	served = !served;
-	cr_assert_eq(rr_link_open(fake_lanes[served].conn, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(fake_lanes[served].conn, 0, &link, &eb), 0, "%s", eb.text);
 	nfs_each_lane(&fake_cl, gain, link);
 }
 
@@ -138,4 +141,5 @@ void fake_lane_stop(void)
 		nfs_lane_stop(&fake_lanes[i]);
 	for (unsigned i = 0; i < fake_cl.nlanes; i++)
 		nfs_lane_fini(&fake_lanes[i]);
+	arena_fini(&fake_cl.arena);
 }

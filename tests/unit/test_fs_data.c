@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "buffers.h"
 #include "fake_fabric.h"
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
@@ -274,16 +275,16 @@ static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off
 	char *at;
 
 	if (!fl->rx.mid)
-		fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
 	buf.mem = fl->rx.head;
 	at = buf.mem;
 	memcpy(at, &h, sizeof(h));
 	memcpy(at + sizeof(h), body, len);
 	/* A WRITE's data lies elsewhere. */
-	cr_assert_leq(data, SLAB_MID_SIZE + SLAB_BIG_SIZE);
+	cr_assert_leq(data, ARENA_MID_SIZE + ARENA_BIG_SIZE);
 	for (size_t i = 0; i < data; i++)
-		((char *)(i < SLAB_MID_SIZE ? fl->rx.mid : fl->rx.big)->mem)
-			[i < SLAB_MID_SIZE ? i : i - SLAB_MID_SIZE] = byte_at(off + i);
+		((char *)(i < ARENA_MID_SIZE ? fl->rx.mid : fl->rx.big)->mem)
+			[i < ARENA_MID_SIZE ? i : i - ARENA_MID_SIZE] = byte_at(off + i);
 	answer.count = 0;
 	fuse_session_process_buf(fs.se, &buf);
 	serve();
@@ -370,12 +371,13 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
 		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX,
-		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
-			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 	fs.cl = &cl;
 	fs.cfg.fuse_opts = "fsname=test";
@@ -388,8 +390,8 @@ static void setup(void)
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
 	lane.fs = fl;
-	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
-	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
+	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 	memset(&srv, 0, sizeof(srv));
@@ -406,8 +408,8 @@ static void teardown(void)
 	close_file(fh);
 	cr_assert_eq(atomic_load(&fs.root->refs), 1, "open files hold it no more");
 	if (!fl->rx.mid)
-		fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
-	cr_assert(lane.slab.nfree[SLAB_MID] == 6 && lane.slab.nfree[SLAB_BIG] == 3,
+		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
+	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
 		  "every buffer is back");
 	fs_lane_fini(fl);
 	fuse_session_destroy(fs.se);
@@ -415,6 +417,7 @@ static void teardown(void)
 	handles_fini(&fs.files);
 	free(fs.lanes);
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 TestSuite(fs_data, .init = setup, .fini = teardown, .timeout = 300);

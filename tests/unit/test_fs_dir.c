@@ -283,12 +283,13 @@ static void setup(void)
 					.ops = { [NFS_OP_READDIR] = &readdir_op } };
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
-		.cfg = { .version = &version, .fabric = &fabric_fake, .server = "server",
-			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 	fs.cl = &cl;
 	fs.cfg.fuse_opts = "fsname=test";
@@ -302,8 +303,8 @@ static void setup(void)
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
 	lane.fs = fl;
-	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
-	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
+	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
@@ -326,6 +327,7 @@ static void teardown(void)
 	handles_fini(&fs.dirs);
 	free(fs.lanes);
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 300);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A server that writes to all the memory that it can reach, all the time: a thread
- * fills the slab's data buffers with noise while FUSE's requests are read, passed on
+ * fills the data buffers with noise while FUSE's requests are read, passed on
  * and answered. What is asked of the server is what FUSE has asked, and what comes
  * back in messages is what the server sent; what lies in chunks may be anything, and
  * does no harm.
@@ -64,8 +64,8 @@ static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 /* Most often where buffers begin: there is what is read next. */
 static void *make_noise(void *arg)
 {
-	uint64_t x = 88172645463325252u, *mem = lane.slab.data.base;
-	size_t n = lane.slab.data.len / sizeof(*mem), page = SLAB_MID_SIZE / sizeof(*mem);
+	uint64_t x = 88172645463325252u, *mem = cl.arena.data.base;
+	size_t n = cl.arena.data.len / sizeof(*mem), page = ARENA_MID_SIZE / sizeof(*mem);
 
 	(void)arg;
 	while (!atomic_load(&stop_noise)) {
@@ -101,7 +101,7 @@ static void connect_lane(void)
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0, "%s", eb.text);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 }
 
@@ -190,10 +190,11 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
 		.wsize = NFS_IO_MAX, .name_max = 255,
-		.cfg = { .version = &nfs_v3, .fabric = &fabric_fake, .server = "server",
-			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	connect_lane();
 	start_fs();
@@ -216,6 +217,7 @@ static void teardown(void)
 	free(fs.lanes);
 	free(file);
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 TestSuite(fs_hostile, .init = setup, .fini = teardown, .timeout = 300);

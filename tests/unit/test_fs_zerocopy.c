@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "buffers.h"
 #include "fake_fabric.h"
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
@@ -111,12 +112,13 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
 		.wsize = NFS_IO_MAX, .name_max = 255,
-		.cfg = { .version = &nfs_v3, .fabric = &fabric_fake, .server = "server",
-			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 8, 4 } },
+		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 
 	fs.cl = &cl;
@@ -129,8 +131,8 @@ static void setup(void)
 	fs_lane_init(&fs, 0, -1);
 	fs_this_lane = fl;
 	lane.fs = fl;
-	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
-	fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
+	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 
@@ -154,6 +156,7 @@ static void teardown(void)
 	free(fs.lanes);
 	free(file);
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 /* ---- what the server does ---- */
@@ -223,8 +226,8 @@ Test(zerocopy, read, .init = setup, .fini = teardown)
 	for (unsigned o = 0; o < 7; o++)
 		for (unsigned s = 0; s < 7; s++)
 			read_is_not_copied(offs[o], sizes[s]);
-	cr_assert_eq(lane.slab.nfree[SLAB_MID], 6, "every buffer is back");
-	cr_assert_eq(lane.slab.nfree[SLAB_BIG], 3);
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_MID), 6, "every buffer is back");
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_BIG), 3);
 }
 
 /* Small data comes in the reply message, and goes on from there. */
@@ -286,7 +289,7 @@ static void reply_write(unsigned s, uint32_t count)
 static void write_is_not_copied(uint64_t off, uint32_t size)
 {
 	char *mid = fl->rx.mid->mem, *big = fl->rx.big->mem;
-	uint32_t first = (uint32_t)SLAB_MID_SIZE, s = fake.nsends;
+	uint32_t first = (uint32_t)ARENA_MID_SIZE, s = fake.nsends;
 	bool two = size > first;
 
 	ask_write(off, size);
@@ -305,9 +308,9 @@ static void write_is_not_copied(uint64_t off, uint32_t size)
 	reply_write(s, size);
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
-	fl->rx.mid = slab_get(&lane.slab, SLAB_MID);
+	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
 	if (two)
-		fl->rx.big = slab_get(&lane.slab, SLAB_BIG);
+		fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
 }
 
 Test(zerocopy, write, .init = setup, .fini = teardown)
@@ -318,8 +321,8 @@ Test(zerocopy, write, .init = setup, .fini = teardown)
 	for (unsigned o = 0; o < 5; o++)
 		for (unsigned s = 0; s < 7; s++)
 			write_is_not_copied(offs[o], sizes[s]);
-	cr_assert_eq(lane.slab.nfree[SLAB_MID], 6, "every buffer is back");
-	cr_assert_eq(lane.slab.nfree[SLAB_BIG], 3);
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_MID), 6, "every buffer is back");
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_BIG), 3);
 }
 
 /* A server that writes a part: the rest is sent from where it lies. */
@@ -332,7 +335,7 @@ Test(zerocopy, short_write_goes_on, .init = setup, .fini = teardown)
 	cr_assert_eq(answer.count, 0);
 	cr_assert_eq(fake.nsends, 2);
 	cr_assert_eq(word(1, 7), 100000, "one piece is left, in the tail");
-	cr_assert_eq(address(1, 8), (uintptr_t)big + 100000 - SLAB_MID_SIZE);
+	cr_assert_eq(address(1, 8), (uintptr_t)big + 100000 - ARENA_MID_SIZE);
 	reply_write(1, 100000);
 	cr_assert(answer.count == 1 && answer.error == 0);
 }
@@ -345,7 +348,7 @@ Test(zerocopy, write_error, .init = setup, .fini = teardown)
 	xid = word(0, 0);
 	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 28, 0, 0 }, 16);
 	cr_assert(answer.count == 1 && answer.error == -ENOSPC);
-	cr_assert_eq(lane.slab.nfree[SLAB_MID], 7);
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_MID), 7);
 }
 
 /* Half of it is written, then there is no room: write() hears of the half. The
@@ -545,7 +548,7 @@ static void run_loop(unsigned ms)
 
 static void feed(int fd, struct fuse_in_header h, const void *body, size_t len, size_t data)
 {
-	static char msg[SLAB_BIG_SIZE];
+	static char msg[ARENA_BIG_SIZE];
 
 	memcpy(msg, &h, sizeof(h));
 	memcpy(msg + sizeof(h), body, len);
@@ -560,11 +563,11 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 {
 	struct fuse_write_in in = { .fh = file->handle, .size = 100000 };
 	int s[2], room = 1 << 20;
-	struct slab_buf *held[16];
+	struct arena_buf *held[16];
 	unsigned nheld = 0;
 
-	for (unsigned c = SLAB_MID; c <= SLAB_BIG; c++)
-		while ((held[nheld] = slab_get(&lane.slab, c)))
+	for (unsigned c = ARENA_MID; c <= ARENA_BIG; c++)
+		while ((held[nheld] = magazine_get(&lane.mag, c)))
 			nheld++;
 	held[nheld++] = fl->rx.mid;
 	held[nheld++] = fl->rx.big;
@@ -581,7 +584,7 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	cr_assert_eq(word(0, 12), 1, "GETATTR, and WRITE is not before it");
 	cr_assert(fl->starved && fl->nparked == 1);
 	while (nheld)
-		slab_put(&lane.slab, held[--nheld]);
+		magazine_put(&lane.mag, held[--nheld]);
 	reply((uint32_t[]){ word(0, 0), 1, 16, 0, 0, 0, 0, word(0, 0), 1, 0, 0, 0, 0, 70 }, 14);
 	cr_assert_eq(fake.nsends, 2);
 	cr_assert(!fl->starved && fl->nparked == 0);

@@ -1188,7 +1188,7 @@ Test(nfs3, default_inline_thresholds)
 		struct nfs_call c = call(ops[i]);
 
 		if (ops[i] == NFS_OP_READDIR)
-			c.dir.count = (uint32_t)SLAB_MID_SIZE - 4096;   /* nfs_client_new()'s */
+			c.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
 		play_default_limits(&c, def_of(ops[i]), 64);
 	}
 }

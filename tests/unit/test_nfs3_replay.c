@@ -284,7 +284,7 @@ static void connect_lane(void)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 }
 
@@ -301,10 +301,11 @@ static void setup(void)
 	pthread_cond_init(&ctl.cond, NULL);
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
-		.cfg = { .version = &nfs_v3, .fabric = &fabric_fake, .server = "server",
-			 .lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 4, 2 } },
+		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	connect_lane();
 }
@@ -312,6 +313,7 @@ static void setup(void)
 static void teardown(void)
 {
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 TestSuite(nfs3_replay, .init = setup, .fini = teardown, .timeout = 300);

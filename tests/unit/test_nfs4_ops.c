@@ -1055,7 +1055,7 @@ static int outcome(const struct nfs_call *c, unsigned at, const struct failure *
 	case 10066:
 		return at > effect_of(c->op) ? NFS_AGAIN : -EIO;
 	case 10067:
-		return nfs4_call(c)->cached ? NFS_AGAIN : -EIO;
+		return nfs4_call_const(c)->cached ? NFS_AGAIN : -EIO;
 	default:
 		return f->rc;
 	}
@@ -1692,7 +1692,7 @@ Test(nfs4, default_inline_thresholds)
 		struct nfs_call c = call(ops[i]);
 
 		if (ops[i] == NFS_OP_READDIR)
-			c.dir.count = (uint32_t)SLAB_MID_SIZE - 4096;   /* nfs_client_new()'s */
+			c.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
 		play_default_limits(&c, def_of(ops[i]), 128);
 	}
 }

@@ -285,11 +285,12 @@ static void set_up(bool driven)
 	server.target = SLOTS;
 	nfs_later_first_ms = 0;
 	cl = (struct nfs_client){
-		.cfg = { .version = &nfs_v41, .fabric = &fabric_fake, .server = "server",
-			 .lanes = LANES, .credits = 16, .slab = { .n = { 4, 24, 4, 2 } },
+		.cfg = { .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = LANES, .credits = 16, .buffers = { .n = { 4, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 		.lanes = lanes, .nlanes = LANES, .control = &ctl, .vdata = &n4,
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	for (unsigned i = 0; i < LANES; i++) {
 		cr_assert_eq(nfs_lane_init(&cl, i, &eb), 0, "%s", eb.text);
 		drivers[i].lane = &lanes[i];
@@ -315,6 +316,7 @@ static void teardown(void)
 {
 	for (unsigned i = 0; i < LANES; i++)
 		nfs_lane_fini(&lanes[i]);
+	arena_fini(&cl.arena);
 }
 
 static void await_all(void)

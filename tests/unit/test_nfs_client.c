@@ -127,8 +127,8 @@ static struct nfs_client *mount_it(void)
 {
 	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct nfs_config cfg = {
-		.version = &version, .fabric = &fabric_fake, .server = "server", .export = "/",
-		.lanes = 1, .credits = 16, .slab = { .n = { 24, 24, 4, 2 } },
+		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
+		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 		.rsize = 1 << 20, .wsize = 1 << 20, .timeo_ms = 60000,
 	};
 	struct nfs_client *cl = NULL;

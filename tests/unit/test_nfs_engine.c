@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "buffers.h"
 #include "fake_fabric.h"
 #include "nfs/internal.h"
 
@@ -116,12 +117,13 @@ static void setup(void)
 	cl.lanes = &lane;
 	cl.nlanes = 1;
 	cl.cfg = (struct nfs_config){
-		.version = &version, .fabric = &fabric_fake, .server = "server", .lanes = 1,
-		.credits = 16, .slab = { .n = { 24, 24, 4, 2 } }, .timeo_ms = 60000,
+		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
+		.credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } }, .timeo_ms = 60000,
 	};
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	lane.buffers_freed = hook;
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 }
 
@@ -129,13 +131,14 @@ static void teardown(void)
 {
 	/* Every buffer is back where it was. */
 	if (list_empty(&lane.running)) {
-		cr_assert_eq(lane.slab.nfree[SLAB_MSG], 24);
-		cr_assert_eq(lane.slab.nfree[SLAB_MID], 3, "one is the transport's");
-		cr_assert_eq(lane.slab.nfree[SLAB_BIG], 2);
+		cr_assert_eq(buffers_free(&lane.mag, ARENA_MSG), 24);
+		cr_assert_eq(buffers_free(&lane.mag, ARENA_MID), 3, "one is the transport's");
+		cr_assert_eq(buffers_free(&lane.mag, ARENA_BIG), 2);
 		cr_assert_eq(lane.active, 0);
 		cr_assert_eq(acquired, released);
 	}
 	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
 }
 
 static void on_done(struct nfs_call *c)
@@ -257,7 +260,7 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	answer(o, NFS_DELAYED, 0);
 	cr_assert(fake.nsends == 2 && o->dones == 0);
 	cr_assert_eq(acquired - released, 1, "its slot is not given back");
-	cr_assert(lane.active == 1 && lane.slab.nfree[SLAB_MSG] == 23);
+	cr_assert(lane.active == 1 && buffers_free(&lane.mag, ARENA_MSG) == 23);
 	lane.hold = true;
 	other = start(1, OP_PLAIN, 0);
 	/* Another encoding would show a step. */
@@ -287,7 +290,7 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 	spin_loop(150);
 	cr_assert(o->dones == 0 && o->c.rr.state == RR_CALL_WAITING);
 	cr_assert_eq(acquired - released, 1);
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
@@ -404,12 +407,12 @@ Test(engine, nothing_held_is_before_a_control_call, .init = setup, .fini = teard
  * those behind it. */
 Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = teardown)
 {
-	struct slab_buf *data[5];
+	struct arena_buf *data[5];
 	struct op *first, *blocked, *passes, *later;
 
 	warm_up();
 	for (unsigned i = 0; i < 5; i++)
-		data[i] = slab_get(&lane.slab, i < 3 ? SLAB_MID : SLAB_BIG);
+		data[i] = magazine_get(&lane.mag, i < 3 ? ARENA_MID : ARENA_BIG);
 	lane.hold = true;
 	first = start(0, OP_LONG, 0);
 	blocked = start(1, OP_LONG, 0);
@@ -421,7 +424,7 @@ Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = tear
 	answer(passes, 0, 0);
 	cr_assert_eq(fake.nsends, 4);
 	/* The first buffer that comes back is for the one that waits for it. */
-	slab_put(&lane.slab, data[0]);
+	magazine_put(&lane.mag, data[0]);
 	answer(later, 0, 0);
 	cr_assert_eq(fake.nsends, 5);
 	answer(blocked, 0, 0);
@@ -429,7 +432,7 @@ Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = tear
 	cr_assert(first->dones == 1 && blocked->dones == 1 && passes->dones == 1 &&
 		  later->dones == 1);
 	for (unsigned i = 1; i < 5; i++)
-		slab_put(&lane.slab, data[i]);
+		magazine_put(&lane.mag, data[i]);
 }
 
 /* OPEN has opened the file and fails after all: nobody would ever close it. */
@@ -478,7 +481,7 @@ Test(engine, slots_bound_what_is_sent, .init = setup, .fini = teardown)
 	a = start(0, OP_PLAIN, 0);
 	b = start(1, OP_PLAIN, 0);
 	cr_assert_eq(fake.nsends, 2);
-	cr_assert_eq(lane.slab.nfree[SLAB_MSG], 23, "the one that waits holds no buffer");
+	cr_assert_eq(buffers_free(&lane.mag, ARENA_MSG), 23, "the one that waits holds no buffer");
 	answer(a, 0, 0);
 	cr_assert_eq(fake.nsends, 3);
 	answer(b, 0, 0);
@@ -554,7 +557,7 @@ static void reconnect(unsigned kib)
 
 	fake_break();
 	fake_peer_priv[6] = fake_peer_priv[7] = (uint8_t)(kib - 1);
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 }
 
@@ -587,10 +590,10 @@ Test(engine, replay_is_told, .init = setup, .fini = teardown)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	lane.thread->want_link = false;
+	lane.thread->attempt[0].wanted = false;
 	fake_break();
-	cr_assert(lane.thread->want_link, "the connector is asked");
-	cr_assert_eq(rr_link_open(lane.conn, &link, &eb), 0);
+	cr_assert(lane.thread->attempt[0].wanted, "the connector is asked");
+	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.conn, link), 0);
 	answer(o, 0, 0);
 	cr_assert(o->dones == 1 && o->c.resent);

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include "buffers.h"
 #include "fake_fabric.h"
 #include "rpcrdma/conn.h"
 
@@ -14,7 +15,8 @@
 #define CREDITS 16u
 
 static struct loop *loop;
-static struct slab slab;
+static struct arena arena;
+static struct magazine mag;
 static struct stats st;
 static struct rr_conn *conn;
 static unsigned downs;
@@ -28,7 +30,7 @@ struct test_call {
 };
 static struct test_call calls[CALLS];
 
-static void on_down(void *ctx, int err, const char *why)
+static void on_down(void *ctx, unsigned path, int err, const char *why)
 {
 	(void)ctx;
 	(void)why;
@@ -62,23 +64,32 @@ static void up(void)
 	struct rr_link *link;
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(rr_link_open(conn, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(conn, 0, &link, &eb), 0, "%s", eb.text);
 	cr_assert_eq(rr_up(conn, link), 0);
+}
+
+static const struct rr_path path = { .fabric = &fabric_fake };
+
+static void buffers_back(void *ctx)
+{
+	(void)ctx;
+	rr_retry(conn);
 }
 
 static void setup(void)
 {
 	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	struct slab_counts counts = { .n = { 24, 24, 4, 2 } };
+	struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
 	struct rr_config cfg = {
-		.fabric = &fabric_fake, .credits = CREDITS, .lane = 1, .nlanes = 2,
+		.paths = &path, .credits = CREDITS, .recvs = 24, .lane = 1, .nlanes = 2,
 	};
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
 	loop = loop_new();
-	cr_assert_eq(slab_init(&slab, &counts), 0);
-	conn = rr_conn_new(&cfg, loop, &slab, &st, &events, NULL);
+	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
+	magazine_init(&mag, &arena, loop, buffers_back, NULL);
+	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
 	cr_assert_not_null(conn);
 	up();
 }
@@ -87,7 +98,8 @@ static void teardown(void)
 {
 	rr_conn_free(conn);
 	cr_assert(!fake.open);
-	slab_fini(&slab);
+	magazine_fini(&mag);
+	arena_fini(&arena);
 	loop_free(loop);
 }
 
@@ -114,7 +126,7 @@ static struct test_call *prepare(unsigned i, uint32_t len)
 	uint32_t *msg;
 
 	memset(t, 0, sizeof(*t));
-	t->rr.msg = slab_get(&slab, len > 4500 ? SLAB_MID : SLAB_MSG);
+	t->rr.msg = magazine_get(&mag, len > 4500 ? ARENA_MID : ARENA_MSG);
 	cr_assert_not_null(t->rr.msg);
 	t->rr.xid = rr_xid(conn);
 	t->rr.msg_len = len;
@@ -401,7 +413,7 @@ Test(conn, message_without_an_xid_is_not_waited_for, .init = setup, .fini = tear
 
 /* ---- chunks ---- */
 
-static struct test_call *submit_read(unsigned i, struct slab_buf *sink, uint32_t len)
+static struct test_call *submit_read(unsigned i, struct arena_buf *sink, uint32_t len)
 {
 	struct test_call *t = prepare(i, 128);
 
@@ -412,7 +424,7 @@ static struct test_call *submit_read(unsigned i, struct slab_buf *sink, uint32_t
 
 Test(conn, read_data_is_placed_in_the_sink, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a = submit_read(0, sink, 1u << 20);
 	const uint8_t *h = fake.sends[0].bytes;
 	uint64_t addr = (uint64_t)word(h, 9) << 32 | word(h, 10);
@@ -434,7 +446,7 @@ Test(conn, read_data_is_placed_in_the_sink, .init = setup, .fini = teardown)
 
 Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a = submit_read(0, sink, 8192);
 
 	BAD(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 8193, 0, 0, 0, 0, a->rr.xid, 1);
@@ -448,7 +460,7 @@ Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
 
 Test(conn, write_data_travels_in_a_read_chunk, .init = setup, .fini = teardown)
 {
-	struct slab_buf *head = slab_get(&slab, SLAB_MID), *tail = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *head = magazine_get(&mag, ARENA_MID), *tail = magazine_get(&mag, ARENA_BIG);
 	struct test_call *t = prepare(0, 136);
 	const uint8_t *h = fake.sends[0].bytes;
 
@@ -473,7 +485,7 @@ Test(conn, write_data_travels_in_a_read_chunk, .init = setup, .fini = teardown)
 
 Test(conn, small_write_data_goes_into_the_message, .init = setup, .fini = teardown)
 {
-	struct slab_buf *head = slab_get(&slab, SLAB_MID);
+	struct arena_buf *head = magazine_get(&mag, ARENA_MID);
 	struct test_call *t = prepare(0, 64);
 	const uint8_t *m = fake.sends[0].bytes + RR_HDR_MIN;
 
@@ -510,7 +522,7 @@ Test(conn, long_reply_in_a_reply_chunk, .init = setup, .fini = teardown)
 	t->rr.reply_max = 60000;
 	rr_submit(conn, &t->rr);
 	cr_assert(word(h, 4) == 0 && word(h, 5) == 0 && word(h, 6) == 1 && word(h, 7) == 1);
-	cr_assert_eq(word(h, 9), SLAB_MID_SIZE);
+	cr_assert_eq(word(h, 9), ARENA_MID_SIZE);
 	w[0] = htonl(t->rr.xid);
 	w[1] = htonl(1);
 	memcpy(chunk_at(0), w, 8);
@@ -526,7 +538,7 @@ Test(conn, long_reply_in_a_reply_chunk, .init = setup, .fini = teardown)
 	t->dones = 0;
 	t->rr.xid = rr_xid(conn);
 	rr_submit(conn, &t->rr);
-	BAD(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, (uint32_t)SLAB_MID_SIZE + 1, 0, 0);
+	BAD(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, (uint32_t)ARENA_MID_SIZE + 1, 0, 0);
 }
 
 Test(conn, long_call, .init = setup, .fini = teardown)
@@ -552,7 +564,7 @@ Test(conn, what_cannot_be_sent_fails_at_once, .init = setup, .fini = teardown)
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
 	t = prepare(1, 64);
-	t->rr.sink = (struct rr_iov){ foreign, sizeof(foreign) };       /* not in the slab */
+	t->rr.sink = (struct rr_iov){ foreign, sizeof(foreign) };       /* not in the arena */
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
 	b = submit(2);
@@ -596,7 +608,7 @@ Test(conn, calls_survive_the_connection, .init = setup, .fini = teardown)
 
 Test(conn, replay_names_the_new_key, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 
 	submit_read(0, sink, 65536);
 	cr_assert_eq(word(fake.sends[0].bytes, 7), fake.rkey);
@@ -630,17 +642,17 @@ Test(conn, reply_chunk_by_the_thresholds_of_the_day, .init = setup, .fini = tear
 {
 	const uint8_t *h = fake.sends[0].bytes;
 	struct test_call *t = prepare(0, 64);
-	unsigned mid = slab.nfree[SLAB_MID];
+	unsigned mid = buffers_free(&mag, ARENA_MID);
 	uint32_t w[3];
 
 	t->rr.reply_max = 2000;
 	rr_submit(conn, &t->rr);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_assert_eq(word(h, 6), 0, "inline");
-		cr_assert_eq(slab.nfree[SLAB_MID], mid);
+		cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
 		reconnect(1, 4);
 		cr_assert(chunk_at(0) && t->dones == 0);
-		cr_assert_eq(slab.nfree[SLAB_MID], mid - 1);
+		cr_assert_eq(buffers_free(&mag, ARENA_MID), mid - 1);
 		reconnect(4, 4);
 	}
 	reconnect(1, 1);
@@ -650,12 +662,12 @@ Test(conn, reply_chunk_by_the_thresholds_of_the_day, .init = setup, .fini = tear
 	memcpy(chunk_at(0), w, 12);
 	END(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, 12, 0, 0);
 	cr_assert(t->status == 0 && t->reply_len == 12 && word(t->reply, 2) == 77);
-	cr_assert_eq(slab.nfree[SLAB_MID], mid);
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
 }
 
 Test(conn, read_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_MID);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_MID);
 	const uint8_t *h = fake.sends[0].bytes;
 	struct test_call *t = submit_read(0, sink, 2000);
 
@@ -676,7 +688,7 @@ Test(conn, read_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
 }
 
 /* Data in two pieces, 5 + len bytes, with something before and behind it. */
-static struct test_call *submit_write(unsigned i, struct slab_buf *data, uint32_t len)
+static struct test_call *submit_write(unsigned i, struct arena_buf *data, uint32_t len)
 {
 	struct test_call *t = prepare(i, 64);
 
@@ -691,7 +703,7 @@ static struct test_call *submit_write(unsigned i, struct slab_buf *data, uint32_
 
 Test(conn, write_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
 {
-	struct slab_buf *data = slab_get(&slab, SLAB_MID);
+	struct arena_buf *data = magazine_get(&mag, ARENA_MID);
 	const uint8_t *h = fake.sends[0].bytes, *m = h + RR_HDR_MIN;
 	struct test_call *t = submit_write(0, data, 1496);
 
@@ -743,7 +755,7 @@ Test(conn, long_call_by_the_thresholds_of_the_day, .init = setup, .fini = teardo
  * that need none pass, and all end. */
 Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
 {
-	struct slab_buf *held[8];
+	struct arena_buf *held[8];
 	struct test_call *t[4];
 	unsigned n = 0;
 	uint32_t w[2] = { 0, htonl(1) };
@@ -751,8 +763,8 @@ Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
 	t[0] = submit(0);
 	fake_complete(0);
 	reply(t[0], 8);
-	for (int cls = SLAB_MID; cls <= SLAB_BIG; cls++)
-		while ((held[n] = slab_get(&slab, cls)))
+	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
+		while ((held[n] = magazine_get(&mag, cls)))
 			n++;
 	for (unsigned i = 1; i < 4; i++) {
 		t[i] = prepare(i, 64);
@@ -799,7 +811,7 @@ Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
 	cr_assert_eq(fake.nsends, 6);
 	cr_assert_eq(word(fake.sends[5].bytes, 0), t[1]->rr.xid);
 	while (n)
-		slab_put(&slab, held[--n]);
+		magazine_put(&mag, held[--n]);
 }
 
 Test(conn, failed_post_resets, .init = setup, .fini = teardown)
@@ -863,7 +875,7 @@ Test(conn, refused_link, .init = setup, .fini = teardown)
 
 	fake_break();
 	fake_connect_error = -ECONNREFUSED;
-	cr_assert_eq(rr_link_open(conn, &link, &eb), -ECONNREFUSED);
+	cr_assert_eq(rr_link_open(conn, 0, &link, &eb), -ECONNREFUSED);
 	cr_assert(!fake.open, "nothing of it is left");
 	fake_connect_error = 0;
 	up();
@@ -893,7 +905,7 @@ static void per_call(void)
 
 Test(conn, invalidation_of_its_own, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a;
 
 	per_call();
@@ -909,7 +921,7 @@ Test(conn, invalidation_of_its_own, .init = setup, .fini = teardown)
 /* The other call would go on as if its memory were still the server's to fill. */
 Test(conn, invalidation_of_another_calls, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a, *b;
 
 	per_call();
@@ -937,7 +949,7 @@ Test(conn, invalidation_of_another_calls, .init = setup, .fini = teardown)
 /* Nobody's reply, which has nothing to invalidate. */
 Test(conn, invalidation_without_a_call, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a;
 	uint32_t key;
 
@@ -953,7 +965,7 @@ Test(conn, invalidation_without_a_call, .init = setup, .fini = teardown)
 /* With one key for all of the data buffers it is never the server's to take. */
 Test(conn, invalidation_of_the_pools_key, .init = setup, .fini = teardown)
 {
-	struct slab_buf *sink = slab_get(&slab, SLAB_BIG);
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
 	struct test_call *a = submit_read(0, sink, 8192);
 
 	fake_complete(0);

@@ -26,7 +26,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/slab.h"
+#include "base/arena.h"
 #include "fabric/fabric.h"
 
 #define WINDOW    32u           /* calls in flight; knfsd grants 64 */
@@ -38,7 +38,7 @@ static const struct fabric *fabric;
 static struct fab_params params;
 
 struct slot {
-	struct slab_buf *buf;
+	struct arena_buf *buf;
 	uint32_t xid;
 	bool sent, replied, busy;
 };
@@ -46,7 +46,7 @@ struct slot {
 struct client {
 	struct loop *loop;
 	struct fab_conn *conn;
-	struct slab slab;
+	struct arena arena;
 	struct fab_mr mr;
 	struct slot slot[WINDOW];
 	struct loop_timer stuck, next;
@@ -154,7 +154,7 @@ static void on_sent(void *ctx, void *cookie)
 	slot_step(c, s);
 }
 
-static int post_recv(struct client *c, struct slab_buf *b)
+static int post_recv(struct client *c, struct arena_buf *b)
 {
 	struct fab_sge sge = { b->mem, c->recv_len, c->mr.lkey };
 
@@ -164,7 +164,7 @@ static int post_recv(struct client *c, struct slab_buf *b)
 static void on_recv(void *ctx, void *cookie, uint32_t len, bool inv, uint32_t rkey)
 {
 	struct client *c = ctx;
-	struct slab_buf *b = cookie;
+	struct arena_buf *b = cookie;
 	const char *m = b->mem;
 	struct slot *s = NULL;
 
@@ -237,14 +237,14 @@ static void run(struct client *c, unsigned ms)
 static void client_fini(struct client *c)
 {
 	loop_free(c->loop);
-	slab_fini(&c->slab);
+	arena_fini(&c->arena);
 }
 
 /* Opens, registers, posts, connects; not attached yet. 0 or -errno. */
 static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb)
 {
 	static const uint8_t priv[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct slab_counts counts = { .n = { RECVS, WINDOW, 1, 1 } };
+	static const struct arena_counts counts = { .n = { RECVS, WINDOW, 0, 1, 1 } };
 	int err;
 
 	memset(c, 0, sizeof(*c));
@@ -253,18 +253,18 @@ static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb
 	c->loop = loop_new();
 	loop_timer_init(&c->stuck, on_stuck);
 	loop_timer_init(&c->next, on_next);
-	err = slab_init(&c->slab, &counts);
+	err = arena_init(&c->arena, &counts, 1);
 	if (err)
-		return err_set(eb, err, "slab: %s", strerror(-err));
+		return err_set(eb, err, "buffers: %s", strerror(-err));
 	err = fabric->open(&params, &c->conn, eb);
 	if (err)
 		goto fail;
-	err = fabric->reg(c->conn, c->slab.local.base, c->slab.local.len,
+	err = fabric->reg(c->conn, c->arena.local.base, c->arena.local.len,
 			  FAB_REMOTE_READ | FAB_REMOTE_WRITE, &c->mr, eb);
 	for (unsigned i = 0; i < WINDOW; i++)
-		c->slot[i].buf = slab_get(&c->slab, SLAB_MSG);
+		c->slot[i].buf = arena_take(&c->arena, ARENA_MSG);
 	for (unsigned i = 0; !err && i < RECVS; i++)
-		err = post_recv(c, slab_get(&c->slab, SLAB_RECV));
+		err = post_recv(c, arena_take(&c->arena, ARENA_RECV));
 	if (!err)
 		err = fabric->connect(c->conn, priv, sizeof(priv), c->peer_priv, &c->peer_len, eb);
 	if (!err)
@@ -278,7 +278,7 @@ fail:
 static int client_up(struct client *c)
 {
 	struct errbuf eb = { "" };
-	int err = client_connect(c, SLAB_RECV_SIZE, &eb);
+	int err = client_connect(c, ARENA_RECV_SIZE, &eb);
 
 	if (!err)
 		err = fabric->attach(c->conn, c->loop, &events, c);
@@ -418,7 +418,7 @@ static int t_long_message(void)
 		CHECK(c.downs == 1 && (c.down_err == -EMSGSIZE || c.down_err == -EIO), "%u downs, %d %s", c.downs,
 		      c.down_err, c.why);
 		if (!i) {
-			struct fab_sge sge = { c.slab.local.base, 16, c.mr.lkey };
+			struct fab_sge sge = { c.arena.local.base, 16, c.mr.lkey };
 
 			CHECK(fabric->post_send(c.conn, &sge, 1, &c) == -ENOTCONN, "post after down");
 		}
@@ -447,7 +447,7 @@ static int t_close_early(void)
 	fabric->dereg(conn, &mr);       /* does no harm */
 	CHECK(fabric->reg(conn, page, sizeof(page), 0, &mr, &eb) == 0, "%s", eb.text);
 	fabric->close(conn);            /* with memory registered */
-	CHECK(client_connect(&c, SLAB_RECV_SIZE, &eb) == 0, "%s", eb.text);
+	CHECK(client_connect(&c, ARENA_RECV_SIZE, &eb) == 0, "%s", eb.text);
 	client_down(&c);
 	return 0;
 }
@@ -498,7 +498,7 @@ static int t_lanes(void)
 		pthread_create(&th[i], NULL, lane, NULL);
 	if (up_with_window(&a))
 		return 1;
-	CHECK(client_connect(&two, SLAB_RECV_SIZE, &eb) == 0, "%s", eb.text);
+	CHECK(client_connect(&two, ARENA_RECV_SIZE, &eb) == 0, "%s", eb.text);
 	CHECK(fabric->attach(two.conn, a.loop, &events, &two) == 0, "attach to a's loop");
 	two.to_send = 1;
 	pump(&two);
@@ -524,7 +524,7 @@ static int expect_failure(int want, unsigned most_ms)
 	unsigned ms;
 	int err;
 
-	err = client_connect(&c, SLAB_RECV_SIZE, &eb);
+	err = client_connect(&c, ARENA_RECV_SIZE, &eb);
 	ms = (unsigned)((mono_ns() - start) / 1000000);
 	CHECK(err < 0 && eb.text[0], "%d '%s'", err, eb.text);
 	printf("     after %u ms: %s\n", ms, eb.text);
@@ -640,7 +640,7 @@ static int t_server_stops(void)
 		for (bad = 1; bad && mono_ns() - start < 15000000000ull; ) {
 			struct errbuf eb = { "" };
 
-			bad = client_connect(&c, SLAB_RECV_SIZE, &eb);
+			bad = client_connect(&c, ARENA_RECV_SIZE, &eb);
 			if (bad)
 				usleep(200000);
 		}

@@ -27,7 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/slab.h"
+#include "base/undumped.h"
 
 /* STags to begin with; the table grows when more are in use at once. */
 #define STAGS 256u
@@ -50,7 +50,7 @@ void iw_enter(struct fab_conn *c)
 /* What those who have entered may still look at. */
 static void free_conn(struct fab_conn *c)
 {
-	slab_undumped_free(c->rx.stage, IW_STAGE);
+	undumped_free(c->rx.stage, IW_STAGE);
 	free(c);
 }
 

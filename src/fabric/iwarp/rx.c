@@ -31,7 +31,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include "base/slab.h"
+#include "base/undumped.h"
 
 /* System calls in one go, then the loop's other watches have their turn. */
 #define RX_BUDGET 32
@@ -47,7 +47,7 @@ int iw_rx_init(struct fab_conn *c)
 	while (n < rx->recv_limit)
 		n *= 2;
 	rx->recv = calloc(n, sizeof(*rx->recv));
-	rx->stage = slab_undumped(IW_STAGE);
+	rx->stage = undumped_alloc(IW_STAGE);
 	if (!rx->recv || !rx->stage)
 		return -ENOMEM;
 	rx->recv_mask = n - 1;

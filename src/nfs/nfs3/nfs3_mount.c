@@ -30,11 +30,11 @@ static int open_mountd(struct nfs_client *cl, struct rpctcp **out, unsigned time
 	struct sockaddr_storage ss;
 
 	if (!port)
-		port = rpcbind_tcp_port(&cl->cfg.params.server, MOUNT_PROGRAM, MOUNT_V3, "mountd",
+		port = rpcbind_tcp_port(&cl->cfg.paths[0].params.server, MOUNT_PROGRAM, MOUNT_V3, "mountd",
 					timeout_ms, eb);
 	if (port < 0)
 		return port;
-	ss = rpctcp_with_port(&cl->cfg.params.server, (unsigned)port);
+	ss = rpctcp_with_port(&cl->cfg.paths[0].params.server, (unsigned)port);
 	return rpctcp_open(out, &ss, "mountd", timeout_ms, eb);
 }
 

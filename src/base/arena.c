@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Buffers, magazines and the depot: see arena.h. (How many there are: arena_plan.c.)
+ *
+ * The mappings are anonymous and touched at once, so that running out of memory
+ * shows at start and not in the middle of a request. They are not inherited by
+ * children (MADV_DONTFORK): the device writes to the physical pages that were
+ * there at registration, and after a fork the first write of ours would get a
+ * copy of the page that the device knows nothing about.
+ *
+ * Free buffers are stacks: the one that was used last is still in the cache.
+ *
+ * Who waits is not forgotten. A lane that finds nothing enters the queue and sets
+ * `wanted`, then looks at the other magazines' counts; a lane that puts a buffer counts
+ * it, then looks at `wanted`:
+ *
+ *     waits:  wanted = true;  other's nfree > 0?  -> tell it to empty its magazine
+ *     puts:   nfree++;        wanted?             -> empty the magazine
+ *
+ * All four accesses are sequentially consistent, so at least one of both sees the
+ * other. A lane that was called and finds nothing, because another one was faster,
+ * enters the queue again; one that no longer needs what it was called for leaves it in
+ * the depot, and the next in the queue is called.
+ */
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE ((size_t)4096)
+#define HUGE ((size_t)2 << 20)
+
+static const struct {
+	size_t size;
+	unsigned fetch;         /* from the depot at once */
+	unsigned most;          /* in a magazine */
+} class[ARENA_CLASSES] = {
+	[ARENA_RECV]  = { ARENA_RECV_SIZE,  1,  0 },
+	[ARENA_MSG]   = { ARENA_MSG_SIZE,   8, 32 },
+	[ARENA_SMALL] = { ARENA_SMALL_SIZE, 8, 32 },
+	[ARENA_MID]   = { ARENA_MID_SIZE,   4, 16 },
+	[ARENA_BIG]   = { ARENA_BIG_SIZE,   1,  4 },
+};
+
+static bool is_data(int cls)
+{
+	return cls >= ARENA_SMALL;
+}
+
+/* Every class begins on a page; the sizes of data buffers are whole pages, so each of
+ * those does, too. */
+static size_t class_bytes(const struct arena_counts *counts, int cls)
+{
+	return (counts->n[cls] * class[cls].size + PAGE - 1) & ~(PAGE - 1);
+}
+
+size_t arena_bytes(const struct arena_counts *counts)
+{
+	size_t sum = 0;
+
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		sum += class_bytes(counts, cls);
+	return sum;
+}
+
+/* ---- memory ---- */
+
+/* len bytes that begin where a huge page can. */
+static void *map_aligned(size_t len)
+{
+	char *all = mmap(NULL, len + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	size_t before;
+
+	if (all == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)all & (HUGE - 1);
+	if (before)
+		munmap(all, before);
+	munmap(all + before + len, HUGE - before);
+	return all + before;
+}
+
+static int map(struct arena_range *r)
+{
+	if (!r->len)
+		return 0;
+	r->base = map_aligned(r->len);
+	if (!r->base)
+		return -errno;
+	/* A wish: there may be none. */
+	(void)madvise(r->base, r->len, MADV_HUGEPAGE);
+	/* People's files have no business in a core dump, which others get to see. */
+	if (madvise(r->base, r->len, MADV_DONTFORK) < 0 ||
+	    madvise(r->base, r->len, MADV_DONTDUMP) < 0 ||
+	    (madvise(r->base, r->len, MADV_POPULATE_WRITE) < 0 && errno != EINVAL))
+		return -errno;
+	/* Kernels before 5.14. */
+	for (size_t at = 0; at < r->len; at += PAGE)
+		((volatile char *)r->base)[at] = 0;
+	return 0;
+}
+
+static void unmap(const struct arena_range *r)
+{
+	if (r->base)
+		munmap(r->base, r->len);
+}
+
+/* ---- life ---- */
+
+static void cut(struct arena *a)
+{
+	struct arena_buf *b = a->bufs;
+	char *at = a->local.base;
+
+	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
+		if (cls == ARENA_SMALL)
+			at = a->data.base;
+		for (unsigned i = 0; i < a->counts.n[cls]; i++, b++) {
+			b->cls = (enum arena_class)cls;
+			b->size = class[cls].size;
+			b->mem = at + i * class[cls].size;
+			list_add_tail(&a->free[cls], &b->node);
+		}
+		at += class_bytes(&a->counts, cls);
+	}
+}
+
+int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmags)
+{
+	size_t total = 0;
+	int rc = -ENOMEM;
+
+	*a = (struct arena){ .counts = *counts };
+	pthread_mutex_init(&a->mu, NULL);
+	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
+		list_init(&a->free[cls]);
+		list_init(&a->waiting[cls]);
+		total += counts->n[cls];
+		*(is_data(cls) ? &a->data.len : &a->local.len) += class_bytes(counts, cls);
+	}
+	a->bufs = calloc(total, sizeof(*a->bufs));
+	a->mags = calloc(nmags, sizeof(*a->mags));
+	if (a->bufs && a->mags)
+		rc = map(&a->local);
+	if (!rc)
+		rc = map(&a->data);
+	if (rc)
+		arena_fini(a);
+	else
+		cut(a);
+	return rc;
+}
+
+void arena_fini(struct arena *a)
+{
+	unmap(&a->local);
+	unmap(&a->data);
+	free(a->bufs);
+	free(a->mags);
+	pthread_mutex_destroy(&a->mu);
+	*a = (struct arena){ 0 };
+}
+
+/* ---- the depot; its lock is held ---- */
+
+static struct arena_buf *pop(struct list *l)
+{
+	struct list *n = list_pop(l);
+
+	return n ? container_of(n, struct arena_buf, node) : NULL;
+}
+
+/* Each buffer that is there calls one of those that wait. */
+static void call_waiting(struct arena *a, int cls)
+{
+	struct list *n, *b = a->free[cls].next;
+
+	for (; b != &a->free[cls] && (n = list_pop(&a->waiting[cls])); b = b->next) {
+		struct magazine *m = container_of(n, struct magazine, wait[cls]);
+
+		if (!m->called_sent)
+			loop_post(m->loop, &m->called);
+		m->called_sent = true;
+	}
+	if (list_empty(&a->waiting[cls]))
+		atomic_store(&a->wanted[cls], false);
+}
+
+/* n of the magazine's buffers. */
+static void hand_over(struct magazine *m, int cls, unsigned n)
+{
+	unsigned have = atomic_load(&m->nfree[cls]);
+
+	for (; n && have; n--, have--)
+		list_add_head(&m->arena->free[cls], list_pop(&m->free[cls]));
+	atomic_store(&m->nfree[cls], have);
+	call_waiting(m->arena, cls);
+}
+
+static void wait_in_queue(struct magazine *m, int cls)
+{
+	struct arena *a = m->arena;
+
+	if (!list_empty(&m->wait[cls]))
+		return;
+	list_add_tail(&a->waiting[cls], &m->wait[cls]);
+	atomic_store(&a->wanted[cls], true);
+	for (unsigned i = 0; i < a->nmags; i++) {
+		struct magazine *other = a->mags[i];
+
+		if (other->empty_sent || !atomic_load(&other->nfree[cls]))
+			continue;
+		other->empty_sent = true;
+		loop_post(other->loop, &other->empty);
+	}
+}
+
+struct arena_buf *arena_take(struct arena *a, enum arena_class cls)
+{
+	struct arena_buf *b;
+
+	pthread_mutex_lock(&a->mu);
+	b = pop(&a->free[cls]);
+	pthread_mutex_unlock(&a->mu);
+	return b;
+}
+
+void arena_give(struct arena *a, struct arena_buf *b)
+{
+	pthread_mutex_lock(&a->mu);
+	list_add_head(&a->free[b->cls], &b->node);
+	call_waiting(a, b->cls);
+	pthread_mutex_unlock(&a->mu);
+}
+
+/* ---- magazines ---- */
+
+static void on_called(struct loop_msg *msg)
+{
+	struct magazine *m = container_of(msg, struct magazine, called);
+	struct arena *a = m->arena;
+
+	pthread_mutex_lock(&a->mu);
+	m->called_sent = false;
+	pthread_mutex_unlock(&a->mu);
+	m->freed(m->ctx);
+	/* What it has left is for the next. */
+	pthread_mutex_lock(&a->mu);
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		call_waiting(a, cls);
+	pthread_mutex_unlock(&a->mu);
+}
+
+static void on_empty(struct loop_msg *msg)
+{
+	struct magazine *m = container_of(msg, struct magazine, empty);
+	struct arena *a = m->arena;
+
+	pthread_mutex_lock(&a->mu);
+	m->empty_sent = false;
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		if (atomic_load(&a->wanted[cls]))
+			hand_over(m, cls, UINT32_MAX);
+	pthread_mutex_unlock(&a->mu);
+}
+
+void magazine_init(struct magazine *m, struct arena *a, struct loop *l,
+		   void (*freed)(void *ctx), void *ctx)
+{
+	*m = (struct magazine){
+		.arena = a, .loop = l, .freed = freed, .ctx = ctx,
+		.called.fn = on_called, .empty.fn = on_empty,
+	};
+	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
+		list_init(&m->free[cls]);
+		list_init(&m->wait[cls]);
+	}
+	pthread_mutex_lock(&a->mu);
+	a->mags[a->nmags++] = m;
+	pthread_mutex_unlock(&a->mu);
+}
+
+void magazine_fini(struct magazine *m)
+{
+	struct arena *a = m->arena;
+	unsigned i = 0;
+
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->mu);
+	while (a->mags[i] != m)
+		i++;
+	a->mags[i] = a->mags[--a->nmags];
+	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
+		list_del(&m->wait[cls]);
+		hand_over(m, cls, UINT32_MAX);
+	}
+	pthread_mutex_unlock(&a->mu);
+	m->arena = NULL;
+}
+
+static struct arena_buf *take(struct magazine *m, int cls)
+{
+	struct arena_buf *b = pop(&m->free[cls]);
+
+	if (b)
+		atomic_store_explicit(&m->nfree[cls],
+				      atomic_load_explicit(&m->nfree[cls], memory_order_relaxed) - 1,
+				      memory_order_relaxed);
+	return b;
+}
+
+/* Depot's lock held: one, and some for the next times if nobody waits for them. */
+static struct arena_buf *fetch(struct magazine *m, int cls)
+{
+	struct arena *a = m->arena;
+	struct arena_buf *b = pop(&a->free[cls]), *more;
+
+	for (unsigned n = 1; b && n < class[cls].fetch && !atomic_load(&a->wanted[cls]); n++) {
+		more = pop(&a->free[cls]);
+		if (!more)
+			break;
+		list_add_head(&m->free[cls], &more->node);
+		atomic_fetch_add(&m->nfree[cls], 1);
+	}
+	return b;
+}
+
+/* One of the classes first..last, the first that has one. */
+static struct arena_buf *get(struct magazine *m, int first, int last)
+{
+	struct arena_buf *b = first <= last ? take(m, first) : NULL;
+
+	if (b || first > last)
+		return b;
+	pthread_mutex_lock(&m->arena->mu);
+	for (int cls = first; cls <= last && !b; cls++) {
+		b = fetch(m, cls);
+		if (!b)
+			b = take(m, cls);
+	}
+	for (int cls = first; cls <= last && !b; cls++)
+		wait_in_queue(m, cls);
+	pthread_mutex_unlock(&m->arena->mu);
+	return b;
+}
+
+struct arena_buf *magazine_get(struct magazine *m, enum arena_class cls)
+{
+	return get(m, cls, cls);
+}
+
+struct arena_buf *magazine_get_data(struct magazine *m, size_t size)
+{
+	int first = ARENA_SMALL;
+
+	while (first <= ARENA_BIG && size > class[first].size)
+		first++;
+	return get(m, first, ARENA_BIG);
+}
+
+void magazine_put(struct magazine *m, struct arena_buf *b)
+{
+	enum arena_class cls = b->cls;
+	unsigned have = atomic_load_explicit(&m->nfree[cls], memory_order_relaxed) + 1;
+	bool wanted;
+
+	list_add_head(&m->free[cls], &b->node);
+	atomic_store(&m->nfree[cls], have);
+	wanted = atomic_load(&m->arena->wanted[cls]);
+	if (!wanted && have <= class[cls].most)
+		return;
+	pthread_mutex_lock(&m->arena->mu);
+	hand_over(m, cls, wanted ? UINT32_MAX : have / 2);
+	pthread_mutex_unlock(&m->arena->mu);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How many buffers. Without a limit, for each lane with 64 credits (what Linux grants):
+ *
+ *   RECV   credits + 8: a reply for each call, the server's own calls (it has
+ *          two credits), and some that the lane still looks at      72 x   4 KiB
+ *   MSG    credits + 8: a message per call, and answers to the
+ *          server's calls                                           72 x   5 KiB
+ *   SMALL  credits + 8: every credit may be a small READ            72 x   8 KiB
+ *   MID    credits + 8: every credit may be a WRITE with a buffer
+ *          of its own, the rest are under the FUSE read and for
+ *          chunks                                                   72 x  64 KiB
+ *   BIG    16: more requests of 1 MiB in flight only queue up, on
+ *          the wire and in the server's threads                     16 x 1028 KiB
+ *                                                                   = 21.8 MiB
+ *
+ * The least that works:
+ *
+ *   BIG 2    one under the FUSE read, one in flight
+ *   MID 4    one under the FUSE read, one for a chunk when there is none left
+ *            (conn.c), the others for READ and WRITE data
+ *   RECV, MSG  8 credits + 8
+ *                          16 x 9 KiB + 4 x 64 KiB + 2 x 1028 KiB = 2.4 MiB
+ *
+ * The usual limit of an ordinary user is 8 MiB. Two lanes then have 4 MiB each:
+ *
+ *   reserve                                             64 KiB
+ *   RECV and MSG for 64 credits        72 x 9 KiB =    648 KiB
+ *   BIG 2                                             2056 KiB
+ *   MID 18 and SMALL 22                               1328 KiB
+ *
+ * Three BIG would leave only 4 MID. That is the wrong way round: over soft-RoCE
+ * four large reads at a time are 1.1 times faster than one, but sixteen small
+ * ones are 4 times faster.
+ */
+#include "base/arena.h"
+
+#include <errno.h>
+
+#define CREDIT_SPARE 8u
+#define DATA_SPARE   8u
+#define BIG_MOST     16u
+#define CREDITS_LEAST 8u
+
+static const unsigned least[ARENA_CLASSES] = { [ARENA_MID] = 4, [ARENA_BIG] = 2 };
+static const size_t step[ARENA_CLASSES] = {
+	[ARENA_SMALL] = ARENA_SMALL_SIZE, [ARENA_MID] = ARENA_MID_SIZE, [ARENA_BIG] = ARENA_BIG_SIZE,
+};
+
+/* What a provider's queues pin in addition (hardware keeps them in the
+ * process's memory): about 72 + 72 work requests of up to 256 bytes, 144
+ * completions of 64 bytes, doorbells; 48 KiB. */
+#define LANE_RESERVE ((size_t)65536)
+
+static void set_credits(struct arena_counts *counts, unsigned credits)
+{
+	counts->n[ARENA_RECV] = credits + CREDIT_SPARE;
+	counts->n[ARENA_MSG] = credits + CREDIT_SPARE;
+}
+
+/* The data class that fits and is furthest from what it would have without a limit;
+ * ARENA_CLASSES: none fits. */
+static int poorest(const struct arena_counts *counts, const struct arena_counts *most, size_t room)
+{
+	int best = ARENA_CLASSES;
+
+	for (int cls = ARENA_SMALL; cls < ARENA_CLASSES; cls++) {
+		if (counts->n[cls] >= most->n[cls] || arena_bytes(counts) + step[cls] > room)
+			continue;
+		/* n / most < best's n / most */
+		if (best == ARENA_CLASSES ||
+		    counts->n[cls] * most->n[best] < counts->n[best] * most->n[cls])
+			best = cls;
+	}
+	return best;
+}
+
+/* Of one lane. */
+static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room, size_t *need)
+{
+	unsigned c = *credits ? *credits : 1, fewest = c < CREDITS_LEAST ? c : CREDITS_LEAST;
+	struct arena_counts most = { .n = {
+		[ARENA_SMALL] = c + DATA_SPARE, [ARENA_MID] = c + DATA_SPARE, [ARENA_BIG] = BIG_MOST,
+	} };
+
+	for (int cls = ARENA_SMALL; cls < ARENA_CLASSES; cls++)
+		counts->n[cls] = least[cls];
+	set_credits(counts, c);
+	while (arena_bytes(counts) > room && c > fewest)
+		set_credits(counts, --c);
+	if (arena_bytes(counts) > room) {
+		if (need)
+			*need = arena_bytes(counts) + LANE_RESERVE;
+		return -ENOMEM;
+	}
+	for (int cls; (cls = poorest(counts, &most, room)) != ARENA_CLASSES; )
+		counts->n[cls]++;
+	*credits = c;
+	return 0;
+}
+
+int arena_plan(struct arena_counts *counts, unsigned *credits, unsigned lanes,
+	       size_t limit, size_t *need)
+{
+	size_t room = limit == SIZE_MAX ? limit : limit / (lanes ? lanes : 1);
+
+	if (limit != SIZE_MAX)
+		room = room > LANE_RESERVE ? room - LANE_RESERVE : 0;
+	return plan_lane(counts, credits, room, need);
+}
