@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all providers share: their table, and addresses in words. */
+/* What all providers share: their table, domains, and addresses in words. */
 #include "fabric/fabric.h"
 
 #include <netdb.h>
@@ -18,6 +18,17 @@ const struct fabric *fabric_by_name(const char *name)
 		if (!strcmp(fabrics[i]->name, name))
 			return fabrics[i];
 	return NULL;
+}
+
+void fab_domain_init(struct fab_domain *d)
+{
+	pthread_mutex_init(&d->mu, NULL);
+	list_init(&d->devices);
+}
+
+void fab_domain_fini(struct fab_domain *d)
+{
+	pthread_mutex_destroy(&d->mu);
 }
 
 const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len)

@@ -29,10 +29,12 @@
 #ifndef FABRIC_FABRIC_H
 #define FABRIC_FABRIC_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
 
@@ -70,7 +72,20 @@ enum {
 	FAB_MSS_FPDU = 2,       /* iwarp: frames that fit a TCP segment (hardware peers) */
 };
 
+/*
+ * What connections of one owner share: with each device that they reach their servers
+ * through, what is registered by reg_shared. It outlives the connections that name it.
+ */
+struct fab_domain {
+	pthread_mutex_t mu;
+	struct list devices;    /* provider's own */
+};
+
+void fab_domain_init(struct fab_domain *d);
+void fab_domain_fini(struct fab_domain *d);
+
 struct fab_params {
+	struct fab_domain *domain;      /* NULL: the connection shares nothing */
 	struct sockaddr_storage server; /* not for listen */
 	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
@@ -154,6 +169,11 @@ struct fabric {
 	int (*reg)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		   struct fab_mr *out, struct errbuf *eb);
 	void (*dereg)(struct fab_conn *c, struct fab_mr *mr);
+	/* The same, for all connections of the domain on this device: registered by
+	 * the first that asks, until the last of them is closed. Not for dereg. Where
+	 * registering costs next to nothing it is reg. */
+	int (*reg_shared)(struct fab_conn *c, void *mem, size_t len, unsigned access,
+			  struct fab_mr *out, struct errbuf *eb);
 
 	int (*post_recv)(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
 	/* One Send of n <= FAB_SGE_MAX pieces. 0 or -errno; `sent` follows for

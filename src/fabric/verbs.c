@@ -2,8 +2,8 @@
 /*
  * The provider over libibverbs and librdmacm: InfiniBand, RoCE, kernel iWARP.
  *
- * A connection is an RC queue pair with a protection domain and one completion
- * queue of its own. One queue for both directions: a lane then arms once,
+ * A connection is an RC queue pair with a completion queue of its own; its protection
+ * domain may be that of others as well (verbs_domain.c). One queue for both directions: a lane then arms once,
  * reads one event and makes one round of polling, whatever has completed.
  * Every send is signalled, because its buffers go back to their owner one by
  * one. The completion queue holds max_send + max_recv entries, which is all
@@ -40,14 +40,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 
 #define WC_BATCH 16
-
-struct verbs_mr {
-	struct list node;
-	struct ibv_mr *mr;
-};
 
 int verbs_nonblock(int fd)
 {
@@ -78,13 +72,6 @@ static void detach(struct fab_conn *c)
 	c->loop = NULL;
 }
 
-static void free_mr(struct verbs_mr *m)
-{
-	list_del(&m->node);
-	ibv_dereg_mr(m->mr);
-	free(m);
-}
-
 /*
  * Errors are ignored: they mean that the device is gone, and the kernel has
  * then freed its part already. Nothing here waits for the peer: the request to
@@ -92,8 +79,6 @@ static void free_mr(struct verbs_mr *m)
  */
 void verbs_close(struct fab_conn *c)
 {
-	struct list *n;
-
 	c->down = c->closed = true;
 	detach(c);
 	if (c->connected)
@@ -107,11 +92,9 @@ void verbs_close(struct fab_conn *c)
 	}
 	if (c->comp)
 		ibv_destroy_comp_channel(c->comp);
-	while ((n = c->mrs.next) != &c->mrs)
-		free_mr(container_of(n, struct verbs_mr, node));
-	if (c->pd)
-		ibv_dealloc_pd(c->pd);
+	verbs_domain_leave(c);
 	verbs_cm_close(c);
+	fab_domain_fini(&c->alone);
 	if (!c->depth)
 		free(c);
 }
@@ -160,10 +143,10 @@ static int make_queues(struct fab_conn *c, struct errbuf *eb)
 		},
 	};
 	const char *what = "protection domain";
+	struct ibv_pd *pd = verbs_domain_enter(c);
 	int err;
 
-	c->pd = ibv_alloc_pd(c->id->verbs);
-	if (!c->pd)
+	if (!pd)
 		goto fail;
 	what = "completion channel";
 	c->comp = ibv_create_comp_channel(c->id->verbs);
@@ -187,7 +170,7 @@ static int make_queues(struct fab_conn *c, struct errbuf *eb)
 	c->armed = true;
 	what = "queue pair";
 	qp.send_cq = qp.recv_cq = c->cq;
-	if (rdma_create_qp(c->id, c->pd, &qp) < 0)
+	if (rdma_create_qp(c->id, pd, &qp) < 0)
 		goto fail;
 	return 0;
 fail:
@@ -210,6 +193,7 @@ struct fab_conn *verbs_new(const struct fab_params *p)
 	if (!c)
 		return NULL;
 	c->params = *p;
+	fab_domain_init(&c->alone);
 	list_init(&c->mrs);
 	return c;
 }
@@ -240,66 +224,6 @@ static void verbs_caps(const struct fab_conn *c, struct fab_caps *out)
 static const char *verbs_describe(const struct fab_conn *c)
 {
 	return c->text;
-}
-
-/* ---- Memory --------------------------------------------------------------- */
-
-static int reg_failed(struct fab_conn *c, int err, size_t len, struct errbuf *eb)
-{
-	struct rlimit lim;
-
-	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
-		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
-			       "limit of locked memory is %llu bytes, for all that this process "
-			       "registers; raise it with `ulimit -l`, 'memlock' in "
-			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
-			       len, c->text, (unsigned long long)lim.rlim_cur);
-	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
-		       len, c->text, strerror(-err));
-}
-
-/* iWARP devices let a Read's data in as they let a peer's Write in: memory that
- * is read into must be open for that, while a side that does not read must not
- * open it. */
-static bool reads_need_write(const struct fab_conn *c)
-{
-	return (c->passive || c->params.ord) &&
-	       c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-}
-
-static int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
-		     struct fab_mr *out, struct errbuf *eb)
-{
-	int flags = IBV_ACCESS_LOCAL_WRITE;
-	struct verbs_mr *m;
-
-	if (access & FAB_REMOTE_READ)
-		flags |= IBV_ACCESS_REMOTE_READ;
-	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
-		flags |= IBV_ACCESS_REMOTE_WRITE;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return err_set(eb, -ENOMEM, "no memory for a registration");
-	m->mr = ibv_reg_mr(c->pd, mem, len, flags);
-	if (!m->mr) {
-		int err = errno ? -errno : -ENOMEM;
-
-		free(m);
-		return reg_failed(c, err, len, eb);
-	}
-	list_add_tail(&c->mrs, &m->node);
-	*out = (struct fab_mr){
-		.base = mem, .len = len, .addr = (uintptr_t)mem,
-		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
-	};
-	return 0;
-}
-
-static void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
-{
-	if (mr->priv)
-		free_mr(mr->priv);
-	mr->priv = NULL;
 }
 
 /* ---- Completions ---------------------------------------------------------- */
@@ -487,6 +411,7 @@ const struct fabric fabric_verbs = {
 	.caps = verbs_caps,
 	.describe = verbs_describe,
 	.reg = verbs_reg,
+	.reg_shared = verbs_reg_shared,
 	.dereg = verbs_dereg,
 	.post_recv = verbs_post_recv,
 	.post_send = verbs_post_send,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Private to the verbs provider, which lies in five files:
+ * Private to the verbs provider, which lies in six files:
  *
  *   verbs_cm.c      the active side's set-up: address, route, request, answer;
  *                   and what the connection manager reports later, to both sides
  *   verbs_listen.c  the passive side's set-up: listening, requests, answers
- *   verbs.c         the queues: memory, completions, the end
+ *   verbs.c         the queues: completions, the end
+ *   verbs_domain.c  protection domains and memory
  *   verbs_post.c    work requests
  *   verbs_async.c   events of the device, which all its connections share
  */
@@ -32,7 +33,6 @@ struct fab_conn {
 	bool established;               /* the other side knows as well */
 
 	/* Queues */
-	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	unsigned cq_events;             /* taken and not yet acknowledged */
@@ -43,7 +43,11 @@ struct fab_conn {
 	 * can do; and what was agreed, 0 before connect or accept. */
 	unsigned max_ird, max_ord, ird, ord;
 	bool can_inval;                 /* the device has Send With Invalidate */
-	struct list mrs;                /* struct verbs_mr: what is registered */
+
+	/* Memory */
+	struct fab_domain alone;        /* if the owner has none */
+	struct verbs_domain *domain;    /* the part of it that is this device's */
+	struct list mrs;                /* what is registered for this connection only */
 
 	/* Lane; nothing of it before attach */
 	struct loop *loop;
@@ -84,6 +88,20 @@ struct fab_conn *verbs_new(const struct fab_params *p);
 int verbs_queues(struct fab_conn *c, struct errbuf *eb);
 /* Of fabric.h. */
 void verbs_close(struct fab_conn *c);
+
+/* ---- verbs_domain.c ---- */
+
+/* The protection domain that the connection is to have, of c->id's device; NULL and
+ * errno: none can be made. Left when the queue pair is gone, and with the last
+ * connection it goes. */
+struct ibv_pd *verbs_domain_enter(struct fab_conn *c);
+void verbs_domain_leave(struct fab_conn *c);
+/* Of fabric.h. */
+int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+	      struct fab_mr *out, struct errbuf *eb);
+int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		     struct fab_mr *out, struct errbuf *eb);
+void verbs_dereg(struct fab_conn *c, struct fab_mr *mr);
 
 /* ---- verbs_post.c: of fabric.h ---- */
 

@@ -97,6 +97,9 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	if (!cl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
+	fab_domain_init(&cl->domain);
+	for (unsigned i = 0; i < cfg->npaths; i++)
+		cl->cfg.paths[i].params.domain = &cl->domain;
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
 	/* So that a directory reply with its headers fits a MID buffer. */
@@ -181,6 +184,7 @@ void nfs_client_free(struct nfs_client *cl)
 		control_free(cl->control);
 	nfs_idmap_free(cl->idmap);
 	arena_fini(&cl->arena);
+	fab_domain_fini(&cl->domain);
 	free(cl->lanes);
 	free(cl);
 }

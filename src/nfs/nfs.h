@@ -336,6 +336,7 @@ struct nfs_lane {
 struct nfs_client {
 	struct nfs_config cfg;
 	struct arena arena;
+	struct fab_domain domain;       /* where the arena is registered */
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;

@@ -104,11 +104,11 @@ static int reg_arena(struct rr_link *link, struct errbuf *eb)
 
 	link->fabric->caps(link->fab, &caps);
 	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
-	rc = link->fabric->reg(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
+	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
 	if (rc)
 		return rc;
-	return link->fabric->reg(link->fab, a->data.base, a->data.len, link->memreg->data_access,
-				 &link->data, eb);
+	return link->fabric->reg_shared(link->fab, a->data.base, a->data.len,
+					link->memreg->data_access, &link->data, eb);
 }
 
 int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct errbuf *eb)

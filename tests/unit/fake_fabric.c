@@ -176,7 +176,7 @@ static void fake_close(struct fab_conn *c)
 const struct fabric fabric_fake = {
 	.name = "fake",
 	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
-	.describe = fake_describe, .reg = fake_reg, .dereg = fake_dereg,
+	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg, .dereg = fake_dereg,
 	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
 	.close = fake_close,
 };

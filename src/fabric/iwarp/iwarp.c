@@ -291,6 +291,7 @@ const struct fabric fabric_iwarp = {
 	.caps = iw_caps,
 	.describe = iw_describe,
 	.reg = iw_reg,
+	.reg_shared = iw_reg,
 	.dereg = iw_dereg,
 	.post_recv = iw_post_recv,
 	.post_send = iw_post_send,

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Protection domains and memory registrations.
+ *
+ *   struct fab_domain                  the owner's: what connections share
+ *       struct verbs_domain  mlx5_0    a device: its protection domain,
+ *           verbs_mr, verbs_mr ...     and what is registered there for all
+ *       struct verbs_domain  mlx5_1
+ *
+ * A connection without a domain of its owner has one of its own (fab_conn.alone).
+ *
+ * A device's part exists while a connection on that device does. It does not outlive
+ * the last one: librdmacm closes the device with its last identifier, and the
+ * protection domain goes with it.
+ *
+ * Threads: control threads enter and register, lanes leave, all of them at any time,
+ * under the domain's lock. A registration that one thread makes is waited for by
+ * others that want the same one: they would have to wait for their own as well.
+ */
+#include "fabric/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* One registration. */
+struct verbs_mr {
+	struct list node;       /* verbs_domain.mrs or fab_conn.mrs */
+	struct ibv_mr *mr;
+	int flags;              /* IBV_ACCESS_* */
+};
+
+struct verbs_domain {
+	struct list node;       /* fab_domain.devices */
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	unsigned conns;
+	struct list mrs;        /* for all of them */
+};
+
+static struct fab_domain *domain_of(struct fab_conn *c)
+{
+	return c->params.domain ? c->params.domain : &c->alone;
+}
+
+static void free_mr(struct verbs_mr *m)
+{
+	list_del(&m->node);
+	ibv_dereg_mr(m->mr);
+	free(m);
+}
+
+static void free_mrs(struct list *mrs)
+{
+	while (!list_empty(mrs))
+		free_mr(container_of(mrs->next, struct verbs_mr, node));
+}
+
+/* ---- entering and leaving ---- */
+
+static struct verbs_domain *find(const struct fab_domain *d, const struct ibv_context *verbs)
+{
+	list_for_each(n, &d->devices) {
+		struct verbs_domain *vd = container_of(n, struct verbs_domain, node);
+
+		if (vd->verbs == verbs)
+			return vd;
+	}
+	return NULL;
+}
+
+static struct verbs_domain *add(struct fab_domain *d, struct ibv_context *verbs)
+{
+	struct verbs_domain *vd = calloc(1, sizeof(*vd));
+
+	if (!vd)
+		return NULL;
+	vd->pd = ibv_alloc_pd(verbs);
+	if (!vd->pd) {
+		free(vd);
+		return NULL;
+	}
+	vd->verbs = verbs;
+	list_init(&vd->mrs);
+	list_add_tail(&d->devices, &vd->node);
+	return vd;
+}
+
+struct ibv_pd *verbs_domain_enter(struct fab_conn *c)
+{
+	struct fab_domain *d = domain_of(c);
+	struct verbs_domain *vd;
+
+	pthread_mutex_lock(&d->mu);
+	vd = find(d, c->id->verbs);
+	if (!vd)
+		vd = add(d, c->id->verbs);
+	if (vd)
+		vd->conns++;
+	c->domain = vd;
+	pthread_mutex_unlock(&d->mu);
+	return vd ? vd->pd : NULL;
+}
+
+void verbs_domain_leave(struct fab_conn *c)
+{
+	struct fab_domain *d = domain_of(c);
+	struct verbs_domain *vd = c->domain;
+
+	free_mrs(&c->mrs);
+	if (!vd)
+		return;
+	c->domain = NULL;
+	pthread_mutex_lock(&d->mu);
+	if (--vd->conns == 0) {
+		free_mrs(&vd->mrs);
+		ibv_dealloc_pd(vd->pd);
+		list_del(&vd->node);
+		free(vd);
+	}
+	pthread_mutex_unlock(&d->mu);
+}
+
+/* ---- memory ---- */
+
+static int reg_failed(const struct fab_conn *c, int err, size_t len, struct errbuf *eb)
+{
+	struct rlimit lim;
+
+	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
+			       "limit of locked memory is %llu bytes, for all that this process "
+			       "registers; raise it with `ulimit -l`, 'memlock' in "
+			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
+			       len, c->text, (unsigned long long)lim.rlim_cur);
+	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
+		       len, c->text, strerror(-err));
+}
+
+/* iWARP devices let a Read's data in as they let a peer's Write in: memory that
+ * is read into must be open for that, while a side that does not read must not
+ * open it. */
+static bool reads_need_write(const struct fab_conn *c)
+{
+	return (c->passive || c->params.ord) &&
+	       c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static int access_flags(const struct fab_conn *c, unsigned access)
+{
+	int flags = IBV_ACCESS_LOCAL_WRITE;
+
+	if (access & FAB_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	return flags;
+}
+
+/* NULL: *rc is set, and eb. */
+static struct verbs_mr *make_mr(const struct fab_conn *c, void *mem, size_t len, int flags,
+				struct list *mrs, int *rc, struct errbuf *eb)
+{
+	struct verbs_mr *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		*rc = err_set(eb, -ENOMEM, "no memory for a registration");
+		return NULL;
+	}
+	m->mr = ibv_reg_mr(c->domain->pd, mem, len, flags);
+	if (!m->mr) {
+		*rc = reg_failed(c, errno ? -errno : -ENOMEM, len, eb);
+		free(m);
+		return NULL;
+	}
+	m->flags = flags;
+	list_add_tail(mrs, &m->node);
+	return m;
+}
+
+static void describe(const struct verbs_mr *m, struct fab_mr *out)
+{
+	*out = (struct fab_mr){
+		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
+		.lkey = m->mr->lkey, .rkey = m->mr->rkey,
+	};
+}
+
+int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+	      struct fab_mr *out, struct errbuf *eb)
+{
+	int rc = 0;
+	struct verbs_mr *m = make_mr(c, mem, len, access_flags(c, access), &c->mrs, &rc, eb);
+
+	if (!m)
+		return rc;
+	describe(m, out);
+	out->priv = m;
+	return 0;
+}
+
+void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
+{
+	(void)c;
+	if (mr->priv)
+		free_mr(mr->priv);
+	mr->priv = NULL;
+}
+
+static struct verbs_mr *find_mr(const struct verbs_domain *vd, const void *mem, size_t len,
+				int flags)
+{
+	list_for_each(n, &vd->mrs) {
+		struct verbs_mr *m = container_of(n, struct verbs_mr, node);
+
+		if (m->mr->addr == mem && m->mr->length == len && m->flags == flags)
+			return m;
+	}
+	return NULL;
+}
+
+int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		     struct fab_mr *out, struct errbuf *eb)
+{
+	struct fab_domain *d = domain_of(c);
+	int flags = access_flags(c, access), rc = 0;
+	struct verbs_mr *m;
+
+	pthread_mutex_lock(&d->mu);
+	m = find_mr(c->domain, mem, len, flags);
+	if (!m)
+		m = make_mr(c, mem, len, flags, &c->domain->mrs, &rc, eb);
+	if (m)
+		describe(m, out);
+	pthread_mutex_unlock(&d->mu);
+	return rc;
+}
