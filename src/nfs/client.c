@@ -40,15 +40,15 @@ static void control_free(struct nfs_control *ctl)
 
 static int connect_first(struct nfs_client *cl, struct errbuf *eb)
 {
-	struct nfs_lane *l = &cl->lanes[0];
+	struct nfs_target *t = cl->server.targets[0];
 	struct rr_link *link;
-	int rc = rr_link_open(l->conn, 0, &link, eb);
+	int rc = rr_link_open(t->conn, 0, &link, eb);
 
 	if (rc)
 		return rc;
 	log_debug("connection 0 to %s: %s", cl->cfg.server, rr_link_text(link));
 	/* Its thread does not run yet, so the lane is ours. */
-	rc = nfs_lane_connected(l, link);
+	rc = nfs_target_connected(t, link);
 	if (rc)
 		return err_set(eb, rc, "cannot take the connection to %s into use: %s",
 			       cl->cfg.server, strerror(-rc));
@@ -80,8 +80,8 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	for (unsigned i = 0; i < cl->nlanes; i++)
 		for (unsigned p = i ? 0 : 1; p < cl->cfg.npaths; p++)
-			nfs_connect_request(&cl->lanes[i], p);
-	rc = cl->cfg.version->mount(cl, eb);
+			nfs_connect_request(cl->server.targets[i], p);
+	rc = cl->server.version->mount(cl, eb);
 	if (rc)
 		return rc;
 	cl->control->mounted = true;
@@ -100,6 +100,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	fab_domain_init(&cl->domain);
 	for (unsigned i = 0; i < cfg->npaths; i++)
 		cl->cfg.paths[i].params.domain = &cl->domain;
+	nfs_server_init(cl);
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
 	/* So that a directory reply with its headers fits a MID buffer. */
@@ -159,7 +160,7 @@ static bool stop(struct nfs_client *cl)
 	if (!nfs_control_stop(cl, STOP_MS))
 		return false;
 	if (mounted)
-		cl->cfg.version->umount(cl);
+		cl->server.version->umount(cl);
 	return nfs_connector_stop(cl, STOP_MS);
 }
 
@@ -178,8 +179,8 @@ void nfs_client_free(struct nfs_client *cl)
 		return;         /* a thread still uses it; the process ends soon */
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
-	if (cl->vdata && cl->cfg.version->free)
-		cl->cfg.version->free(cl);
+	if (cl->server.vdata && cl->server.version->free)
+		cl->server.version->free(cl);
 	if (cl->control)
 		control_free(cl->control);
 	nfs_idmap_free(cl->idmap);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connector: one thread that sets lost connections up again. A lane asks
+ * The connector: one thread that sets lost connections up again. A target asks
  * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
  * new link to the lane's loop. Attempts for one lane and path are 1 s apart at first,
  * doubling to 8 s; the first is made at once, unless the connection that was
@@ -17,7 +17,7 @@ unsigned nfs_retry_first_ms = 1000;
 
 struct up_msg {
 	struct loop_msg m;
-	struct nfs_lane *lane;
+	struct nfs_target *target;
 	unsigned path;
 	struct rr_link *link;
 };
@@ -25,45 +25,45 @@ struct up_msg {
 static void on_up(struct loop_msg *m)
 {
 	struct up_msg *u = container_of(m, struct up_msg, m);
-	struct nfs_lane *l = u->lane;
+	struct nfs_target *t = u->target;
 	unsigned path = u->path;
 	int rc;
 
-	log_info("connection %u to %s: %s", l->index, l->client->cfg.server,
+	log_info("connection %u to %s: %s", t->lane->index, t->server->name,
 		 rr_link_text(u->link));
-	rc = nfs_lane_connected(l, u->link);
+	rc = nfs_target_connected(t, u->link);
 	free(u);
 	if (rc)
-		nfs_connect_request(l, path);
+		nfs_connect_request(t, path);
 	else
-		nfs_lane_pump(l);
+		nfs_lane_pump(t->lane);
 }
 
-void nfs_connect_request(struct nfs_lane *l, unsigned path)
+void nfs_connect_request(struct nfs_target *t, unsigned path)
 {
-	struct nfs_control *ctl = l->client->control;
+	struct nfs_control *ctl = t->server->client->control;
 
 	pthread_mutex_lock(&ctl->mu);
-	l->thread->attempt[path].wanted = true;
+	t->attempt[path].wanted = true;
 	pthread_cond_broadcast(&ctl->cond);
 	pthread_mutex_unlock(&ctl->mu);
 }
 
-static void attempt(struct nfs_lane *l, unsigned path)
+static void attempt(struct nfs_target *t, unsigned path)
 {
-	struct nfs_attempt *a = &l->thread->attempt[path];
+	struct nfs_attempt *a = &t->attempt[path];
 	struct up_msg *u = calloc(1, sizeof(*u));
 	struct errbuf eb = { .text = "out of memory" };
 	unsigned ms;
 
-	if (u && rr_link_open(l->conn, path, &u->link, &eb) == 0) {
+	if (u && rr_link_open(t->conn, path, &u->link, &eb) == 0) {
 		a->failures = 0;
 		/* A connection that does not last is no reason to hurry. */
 		a->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
-		u->lane = l;
+		u->target = t;
 		u->path = path;
 		u->m.fn = on_up;
-		loop_post(l->loop, &u->m);
+		loop_post(t->lane->loop, &u->m);
 		return;
 	}
 	free(u);
@@ -71,28 +71,29 @@ static void attempt(struct nfs_lane *l, unsigned path)
 	if (a->failures == 0)
 		log_warn("cannot reconnect yet: %s", eb.text);
 	else
-		log_debug("connection %u: attempt %u failed: %s", l->index, a->failures + 1,
+		log_debug("connection %u: attempt %u failed: %s", t->lane->index, a->failures + 1,
 			  eb.text);
 	ms = nfs_retry_first_ms << (a->failures < RETRY_SHIFT_MAX ? a->failures : RETRY_SHIFT_MAX);
 	a->failures++;
 	a->retry_ns = mono_ns() + ms * NS_PER_MS;
-	nfs_connect_request(l, path);
+	nfs_connect_request(t, path);
 }
 
-/* With ctl->mu held: a lane and path that are due, or NULL and the ms until some are. */
-static struct nfs_lane *next_due(struct nfs_client *cl, unsigned *path, unsigned *wait_ms)
+/* With ctl->mu held: a target and path that are due, or NULL and the ms until some are. */
+static struct nfs_target *next_due(struct nfs_client *cl, unsigned *path, unsigned *wait_ms)
 {
+	const struct nfs_server *s = &cl->server;
 	uint64_t now = mono_ns(), best = UINT64_MAX;
 
-	for (unsigned i = 0; i < cl->nlanes * cl->cfg.npaths; i++) {
-		struct nfs_lane *l = &cl->lanes[i % cl->nlanes];
-		const struct nfs_attempt *a = &l->thread->attempt[i / cl->nlanes];
+	for (unsigned i = 0; i < cl->nlanes * s->npaths; i++) {
+		struct nfs_target *t = s->targets[i % cl->nlanes];
+		const struct nfs_attempt *a = &t->attempt[i / cl->nlanes];
 
 		*path = i / cl->nlanes;
 		if (!a->wanted)
 			continue;
 		if (a->retry_ns <= now)
-			return l;
+			return t;
 		if (a->retry_ns < best)
 			best = a->retry_ns;
 	}
@@ -108,16 +109,16 @@ void nfs_connector(struct nfs_client *cl)
 	while (!ctl->connector_stop) {
 		struct timespec ts;
 		unsigned ms = 0, path;
-		struct nfs_lane *l = next_due(cl, &path, &ms);
+		struct nfs_target *t = next_due(cl, &path, &ms);
 
-		if (!l) {
+		if (!t) {
 			nfs_deadline(&ts, ms);
 			pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
 			continue;
 		}
-		l->thread->attempt[path].wanted = false;
+		t->attempt[path].wanted = false;
 		pthread_mutex_unlock(&ctl->mu);
-		attempt(l, path);
+		attempt(t, path);
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);

@@ -273,7 +273,7 @@ static void recover(struct nfs_client *cl)
 		ctl->recover = false;
 		pthread_mutex_unlock(&ctl->mu);
 		ctl->counts = true;
-		rc = cl->cfg.version->recover(cl);
+		rc = cl->server.version->recover(cl);
 		/* One that fails is repeated. */
 		if (rc || ctl->counts) {
 			ctl->in_a_row++;
@@ -292,8 +292,8 @@ static void recover(struct nfs_client *cl)
 static void tick(struct nfs_client *cl)
 {
 	note_time(cl);
-	if (cl->cfg.version->tick)
-		cl->cfg.version->tick(cl);
+	if (cl->server.version->tick)
+		cl->server.version->tick(cl);
 }
 
 static void control_main(struct nfs_client *cl)

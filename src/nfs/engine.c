@@ -36,13 +36,13 @@ static void on_reply(struct rr_call *rr, int status);
 
 static const struct nfs_opdef *opdef(const struct nfs_call *c)
 {
-	return c->lane->client->cfg.version->ops[c->op];
+	return c->target->server->version->ops[c->op];
 }
 
 /* An open ends with CLOSE, whatever came of that. */
 static void drop_open(struct nfs_call *c)
 {
-	const struct nfs_version *v = c->lane->client->cfg.version;
+	const struct nfs_version *v = c->target->server->version;
 
 	if (v->open_free)
 		v->open_free(c->lane->client, c->open);
@@ -65,11 +65,11 @@ static void finish(struct nfs_call *c, int status)
 
 static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
 {
-	const struct nfs_version *v = l->client->cfg.version;
+	const struct nfs_version *v = c->target->server->version;
 	XDR x;
 	bool ok;
 
-	c->rr.xid = rr_xid(l->conn);
+	c->rr.xid = rr_xid(c->target->conn);
 	c->rr.done = on_reply;
 	c->rr.nsend = 0;
 	c->rr.data_pos = 0;
@@ -99,7 +99,7 @@ enum started { STARTED, NO_BUFFER, NO_SLOT };
 /* Other than STARTED: no room now, c is where it was. */
 static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
-	const struct nfs_version *v = l->client->cfg.version;
+	const struct nfs_version *v = c->target->server->version;
 	const struct nfs_opdef *def = opdef(c);
 	int rc;
 
@@ -111,7 +111,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	c->rr.msg = magazine_get(&l->mag, def->big_msg ? ARENA_MID : ARENA_MSG);
 	if (!c->rr.msg)
 		return NO_BUFFER;
-	rc = v->acquire ? v->acquire(l, c) : 1;
+	rc = v->acquire ? v->acquire(c->target, c) : 1;
 	if (rc <= 0)
 		magazine_put(&l->mag, c->rr.msg);
 	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
@@ -123,7 +123,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	}
 	l->active++;
 	if (encode(l, c, def)) {
-		rr_submit(l->conn, &c->rr);
+		rr_submit(c->target->conn, &c->rr);
 	} else {
 		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
 			c->rr.msg->size - RR_HDR_ROOM);
@@ -177,8 +177,11 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 	list_add_before(at, &c->node);
 }
 
-void nfs_start(struct nfs_lane *l, struct nfs_call *c)
+void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 {
+	struct nfs_lane *l = t->lane;
+
+	c->target = t;
 	c->lane = l;
 	c->step = 0;
 	c->resent = false;
@@ -195,6 +198,11 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c)
 	list_add_tail(&l->running, &c->run_node);
 	enqueue(l, c, false);
 	nfs_lane_pump(l);
+}
+
+void nfs_start(struct nfs_lane *l, struct nfs_call *c)
+{
+	nfs_start_at(&l->target, c);
 }
 
 void nfs_owner_done(struct nfs_call *c, bool send)
@@ -240,11 +248,11 @@ static void on_delayed(struct loop_timer *t)
 	struct nfs_call *c = container_of(t, struct nfs_call, timer);
 
 	c->delayed = false;
-	c->rr.xid = rr_xid(c->lane->conn);
+	c->rr.xid = rr_xid(c->target->conn);
 	/* The transport may have put the data behind it. */
 	c->rr.msg_len = c->msg_len;
 	rpcmsg_set_xid((char *)c->rr.msg->mem + RR_HDR_ROOM, c->rr.xid);
-	rr_submit(c->lane->conn, &c->rr);
+	rr_submit(c->target->conn, &c->rr);
 }
 
 static void delayed(struct nfs_call *c)
@@ -278,10 +286,10 @@ static int decode(struct nfs_call *c)
 static void give_place(struct nfs_call *c)
 {
 	struct nfs_lane *l = c->lane;
-	const struct nfs_version *v = l->client->cfg.version;
+	const struct nfs_version *v = c->target->server->version;
 
 	if (v->release)
-		v->release(l, c);
+		v->release(c->target, c);
 	l->active--;
 }
 
@@ -329,7 +337,7 @@ static int transport_error(const struct nfs_call *c, int status)
 	/* Who waits takes another lane. */
 	if (status == -ESHUTDOWN || status == -ENOTCONN)
 		return status;
-	log_err("%s failed on %s: %s", opdef(c)->name, c->lane->client->cfg.server,
+	log_err("%s failed on %s: %s", opdef(c)->name, c->target->server->name,
 		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
 		status == -EMSGSIZE ? "the call cannot be sent within the connection's limits" :
 		status == -EPROTONOSUPPORT ? "no common RPC-over-RDMA version" :
@@ -351,7 +359,7 @@ static void on_reply(struct rr_call *rr, int status)
 		atomic_store_explicit(&l->last_reply_ns, mono_ns(), memory_order_relaxed);
 		rc = decode(c);
 		if (rc == -EBADMSG || rc == -EREMOTEIO || rc == -EPROTONOSUPPORT) {
-			log_err("%s: bad reply from %s: %s", opdef(c)->name, l->client->cfg.server,
+			log_err("%s: bad reply from %s: %s", opdef(c)->name, c->target->server->name,
 				rc == -EBADMSG ? "malformed" : rc == -EREMOTEIO ?
 				"the server could not execute it" : "program or version unknown");
 			rc = -EIO;

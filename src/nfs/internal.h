@@ -10,7 +10,7 @@
  * The connector must not wait for the control thread or a lane's calls, as
  * those may be waiting for a connection.
  *
- * What the version keeps for the mount (cl->vdata: client id, session) has one
+ * What the version keeps for the mount (cl->server.vdata: client id, session) has one
  * user at a time, and so no lock:
  *
  *   nfs_client_new    who mounts      version->mount()
@@ -51,12 +51,20 @@ struct nfs_control {
 struct nfs_lane_thread {
 	pthread_t tid;
 	bool started;
-	struct nfs_attempt {            /* of a connection on that path */
-		bool wanted;            /* under control->mu: connector, make it */
-		unsigned failures;      /* connector's: in a row */
-		uint64_t retry_ns;      /* connector's: not before */
-	} attempt[NFS_PATHS_MAX];
 };
+
+/* target.c */
+/* The server that cl->cfg names. */
+void nfs_server_init(struct nfs_client *cl);
+/* Of a lane that has its loop and buffers. 0 or -errno; nfs_target_fini() in any case. */
+int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l);
+/* When the lane's thread has ended. */
+void nfs_target_fini(struct nfs_target *t);
+/* Lane thread, or none yet: takes a connection into use. */
+int nfs_target_connected(struct nfs_target *t, struct rr_link *link);
+/* Lane thread: another lane has a connection to the server and this one has none. Calls
+ * that may run on any lane are given back. */
+void nfs_target_give_back(struct nfs_target *t);
 
 /* lane.c */
 /* The buffers of all lanes, before the first of them. 0 or -errno. */
@@ -65,8 +73,6 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
-/* Lane thread, or none yet: takes a connection into use. */
-int nfs_lane_connected(struct nfs_lane *l, struct rr_link *link);
 
 /* engine.c: lane thread: an operation that the transport does not have ends so: it
  * waits, is parked, or has been told to come later. */
@@ -82,8 +88,8 @@ bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state gone. */
 void nfs_control_recover(struct nfs_client *cl);
-/* connector.c: any thread: the lane has no connection on that path. */
-void nfs_connect_request(struct nfs_lane *l, unsigned path);
+/* connector.c: any thread: the target has no connection on that path. */
+void nfs_connect_request(struct nfs_target *t, unsigned path);
 void nfs_connector(struct nfs_client *cl);
 /* Between the first attempts of an outage; a variable for the tests. */
 extern unsigned nfs_retry_first_ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A lane's life: loop, magazine, connection, thread; and its clock, which once a
+ * A lane's life: loop, magazine, thread; and its clock, which once a
  * second looks for calls that have waited too long.
  *
  * No reply for `timeo`: a call cannot be sent twice on one connection (its
@@ -9,9 +9,7 @@
  * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
  * with EIO as soon as no live connection holds its buffers.
  *
- * A lane without a connection keeps its calls until it has one again. But those
- * that may run anywhere (NFS_CALL_ANY_LANE: renewal, recovery, the end) are given
- * back when another lane has a connection, at once or at the next tick.
+ * (The lane's connections: target.c.)
  */
 #include <errno.h>
 #include <signal.h>
@@ -24,65 +22,9 @@
 /* "Not responding" is said when a call has waited so long. */
 #define SLOW_MS 5000u
 
-/* ---- connection ---- */
-
-/* Any call that could run elsewhere; its list changes with each one given up. */
-static struct nfs_call *movable(const struct nfs_lane *l)
-{
-	list_for_each(n, &l->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
-
-		if ((c->flags & NFS_CALL_ANY_LANE) && c->rr.state != RR_CALL_INFLIGHT)
-			return c;
-	}
-	return NULL;
-}
-
-static void give_back_movable(struct nfs_lane *l)
-{
-	const struct nfs_client *cl = l->client;
-	struct nfs_call *c;
-	bool other = false;
-
-	for (unsigned i = 0; i < cl->nlanes && !other; i++)
-		other = i != l->index && nfs_lane_up(&cl->lanes[i]);
-	while (other && (c = movable(l))) {
-		if (c->rr.state == RR_CALL_WAITING)
-			rr_cancel(l->conn, &c->rr, -ENOTCONN);
-		else
-			nfs_give_up(c, -ENOTCONN);
-	}
-}
-
-static void on_conn_down(void *ctx, unsigned path, int err, const char *why)
-{
-	struct nfs_lane *l = ctx;
-
-	atomic_store(&l->up, rr_is_up(l->conn));
-	log_warn("connection %u to %s lost: %s (%s); reconnecting", l->index,
-		 l->client->cfg.server, why, strerror(-err));
-	nfs_connect_request(l, path);
-	if (!nfs_lane_up(l))
-		give_back_movable(l);
-}
-
-static const struct rr_events lane_events = { .down = on_conn_down };
-
 bool nfs_lane_up(const struct nfs_lane *l)
 {
-	return atomic_load(&l->up);
-}
-
-int nfs_lane_connected(struct nfs_lane *l, struct rr_link *link)
-{
-	int rc;
-
-	/* Before the first reply can end the connection. */
-	atomic_store(&l->up, true);
-	rc = rr_up(l->conn, link);
-	if (rc)
-		atomic_store(&l->up, rr_is_up(l->conn));
-	return rc;
+	return atomic_load(&l->target.up);
 }
 
 /* ---- clock ---- */
@@ -107,7 +49,7 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 		/* Not with the transport: waiting for room, for its time, or for
 		 * recovery, which the server may have left half-way. */
 		if (c->rr.state == RR_CALL_WAITING)
-			rr_cancel(l->conn, &c->rr, -ETIMEDOUT);
+			rr_cancel(c->target->conn, &c->rr, -ETIMEDOUT);
 		else
 			nfs_give_up(c, -EIO);
 		/* The list has changed: the rest at the next tick. */
@@ -143,10 +85,13 @@ static void on_tick(struct loop_timer *t)
 
 	loop_timer_set(l->loop, t, TICK_MS);
 	say_slow(l, now);
-	if (now > timeo)
-		rr_expire(l->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
-	if (!nfs_lane_up(l))
-		give_back_movable(l);
+	list_for_each(n, &l->targets) {
+		struct nfs_target *to = container_of(n, struct nfs_target, node);
+
+		if (now > timeo)
+			rr_expire(to->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
+		nfs_target_give_back(to);
+	}
 	if (cfg->soft)
 		expire_soft(l, now);
 }
@@ -159,6 +104,7 @@ static void init_lists(struct nfs_lane *l)
 	list_init(&l->parked);
 	list_init(&l->mapping);
 	list_init(&l->running);
+	list_init(&l->targets);
 	loop_timer_init(&l->tick, on_tick);
 }
 
@@ -167,7 +113,8 @@ static void on_buffers(void *ctx)
 {
 	struct nfs_lane *l = ctx;
 
-	rr_retry(l->conn);
+	list_for_each(n, &l->targets)
+		rr_retry(container_of(n, struct nfs_target, node)->conn);
 	nfs_lane_pump(l);
 	if (l->buffers_freed)
 		l->buffers_freed(l);
@@ -187,10 +134,6 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 {
 	const struct nfs_config *cfg = &cl->cfg;
 	struct nfs_lane *l = &cl->lanes[index];
-	struct rr_config rc = {
-		.paths = cfg->paths, .credits = cfg->credits,
-		.recvs = cfg->buffers.n[ARENA_RECV], .lane = index, .nlanes = cfg->lanes,
-	};
 	int err = -ENOMEM;
 
 	l->client = cl;
@@ -203,16 +146,9 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	if (!l->thread || !l->loop)
 		goto fail;
 	magazine_init(&l->mag, &cl->arena, l->loop, on_buffers, l);
-	l->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &lane_events, l);
-	if (!l->conn) {
-		err = -ENOMEM;
+	err = nfs_target_init(&l->target, &cl->server, l);
+	if (err)
 		goto fail;
-	}
-	if (cfg->version->lane_init) {
-		err = cfg->version->lane_init(l);
-		if (err)
-			goto fail;
-	}
 	loop_timer_set(l->loop, &l->tick, TICK_MS);
 	return 0;
 fail:
@@ -258,9 +194,7 @@ void nfs_lane_fini(struct nfs_lane *l)
 {
 	if (!l->client)
 		return;
-	rr_conn_free(l->conn);
-	if (l->vdata && l->client->cfg.version->lane_fini)
-		l->client->cfg.version->lane_fini(l);
+	nfs_target_fini(&l->target);
 	magazine_fini(&l->mag);
 	if (l->loop)
 		loop_free(l->loop);

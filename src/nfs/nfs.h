@@ -132,6 +132,7 @@ enum nfs_op {
 
 struct nfs_lane;
 struct nfs_client;
+struct nfs_target;
 
 /* flags of a call */
 enum {
@@ -214,7 +215,8 @@ struct nfs_call {
 	struct list node;               /* in the lane's waiting, parked or mapping list */
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked to come back later */
-	struct nfs_lane *lane;
+	struct nfs_target *target;
+	struct nfs_lane *lane;          /* the target's */
 	struct rr_call rr;
 	uint8_t step;                   /* which RPC of an operation of several */
 	int undo;                       /* why an OPEN failed that is being closed again */
@@ -271,22 +273,22 @@ struct nfs_version {
 	/* Who unmounts, when the control thread has ended: gives server state back;
 	 * must not take long. */
 	void (*umount)(struct nfs_client *cl);
-	/* Any thread: what is left of cl->vdata, when all threads are gone. NULL ok. */
+	/* Any thread: what is left of the server's vdata, when all threads are gone. NULL ok. */
 	void (*free)(struct nfs_client *cl);
 	/* Lane thread: an open that nobody has any more, closed or not. NULL: free(). */
 	void (*open_free)(struct nfs_client *cl, struct nfs_open *o);
 	/* Lane thread. A place for the call: 1; 0 when it must wait (the version
 	 * calls nfs_lane_pump() when there is one); -errno: there will be none
 	 * until state is recovered, and a control call ends so. NULL: always. */
-	int (*acquire)(struct nfs_lane *l, struct nfs_call *c);
-	void (*release)(struct nfs_lane *l, struct nfs_call *c);
+	int (*acquire)(struct nfs_target *t, struct nfs_call *c);
+	void (*release)(struct nfs_target *t, struct nfs_call *c);
 	/* Control thread: after a decode returned NFS_RECOVER, and lanes hold. */
 	int (*recover)(struct nfs_client *cl);
 	/* Control thread, every few seconds: keep the lease. */
 	void (*tick)(struct nfs_client *cl);
-	/* Per lane data of the version; NULL ok. */
-	int (*lane_init)(struct nfs_lane *l);
-	void (*lane_fini)(struct nfs_lane *l);
+	/* What the version has for each lane and server; NULL ok. */
+	int (*target_init)(struct nfs_target *t);
+	void (*target_fini)(struct nfs_target *t);
 };
 
 extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
@@ -308,17 +310,51 @@ struct nfs_config {
 	const struct nfs_idmapper *idmapper;    /* v4: who knows owners' names; NULL: nobody */
 };
 
-/* A lane: loop, buffers and connection. fs keeps its own part in `fs`. */
+/*
+ * What calls go to. All lanes share the server; each has a target of its own there,
+ * with its connections.
+ *
+ *     struct nfs_server      targets[0]      targets[1]
+ *       version, session       |               |
+ *                            lane 0          lane 1
+ *
+ * A call says which target it goes to. So a second server is one more nfs_server, with
+ * a target in each lane: the engine, the transport and the connector know no other way.
+ */
+struct nfs_server {
+	struct nfs_client *client;
+	const char *name;               /* as the user wrote it */
+	const struct nfs_version *version;
+	const struct rr_path *paths;    /* ways to it */
+	unsigned npaths;
+	struct nfs_target *targets[NFS_LANES_MAX];
+	void *vdata;                    /* the version's: client id, session, opens */
+};
+
+struct nfs_target {
+	struct nfs_server *server;
+	struct nfs_lane *lane;
+	struct list node;               /* in the lane's */
+	struct rr_conn *conn;
+	_Atomic bool up;                /* there is a connection */
+	void *vdata;                    /* the version's */
+	struct nfs_attempt {            /* the connector's, for each path */
+		bool wanted;            /* make a connection; under control->mu */
+		unsigned failures;      /* in a row */
+		uint64_t retry_ns;      /* not before */
+	} attempt[NFS_PATHS_MAX];
+};
+
+/* A lane: loop, buffers and connections. fs keeps its own part in `fs`. */
 struct nfs_lane {
 	struct nfs_client *client;
 	unsigned index;
 	struct loop *loop;
 	struct magazine mag;
-	struct rr_conn *conn;
-	_Atomic bool up;                /* it has a connection */
+	struct nfs_target target;       /* the server that is mounted */
+	struct list targets;            /* that one, and others */
 	struct stats stats;
 	void *fs;                       /* the front end's */
-	void *vdata;                    /* the version's */
 
 	unsigned active, window;        /* operations under way, and the most there may be */
 	struct list waiting;            /* operations that wait for a place or buffer */
@@ -344,7 +380,7 @@ struct nfs_client {
 	uint32_t name_max;
 	uint64_t max_file_size;
 	_Atomic bool no_plus;           /* READDIR: this server has no attributes to give along */
-	void *vdata;                    /* the version's */
+	struct nfs_server server;       /* the one that is mounted */
 	struct nfs_control *control;    /* client.c's */
 	struct nfs_idmap *idmap;        /* NULL: owners that are no numbers are nobody */
 };
@@ -359,7 +395,9 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
  * seconds if the server does not answer. */
 void nfs_client_free(struct nfs_client *cl);
 
-/* Lane thread: starts an operation, or queues it. */
+/* The lane's thread: starts an operation, or queues it. */
+void nfs_start_at(struct nfs_target *t, struct nfs_call *c);
+/* The same at the server that is mounted. */
 void nfs_start(struct nfs_lane *l, struct nfs_call *c);
 /* Lane thread: starts what waits, as far as there is room. */
 void nfs_lane_pump(struct nfs_lane *l);
@@ -374,7 +412,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread: runs fn(lane, arg) on every lane's thread, and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Any thread: is the lane's connection up? */
+/* Any thread: has the lane a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
 
 /* rsize or wsize: what was asked for, as far as the server goes along, in whole

@@ -86,12 +86,13 @@ void fake_lane_start(const struct nfs_version *version,
 			 .export = "/", .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
+	nfs_server_init(&fake_cl);
 	fake_cl.nlanes = 2;             /* there may be a second one */
 	cr_assert_eq(nfs_buffers_init(&fake_cl), 0);
 	fake_cl.nlanes = 1;
 	cr_assert_eq(nfs_lane_init(&fake_cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(fake_lanes[0].conn, 0, &link, &eb), 0);
-	cr_assert_eq(nfs_lane_connected(&fake_lanes[0], link), 0);
+	cr_assert_eq(rr_link_open(fake_lanes[0].target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(nfs_target_connected(&fake_lanes[0].target, link), 0);
 	loop_timer_init(&timer, serve);
 	loop_timer_set(fake_lanes[0].loop, &timer, 1);
 	cr_assert_eq(nfs_lane_start(&fake_lanes[0]), 0);
@@ -120,7 +121,7 @@ static void gain(struct nfs_lane *l, void *link)
 	if (l->index != served)
 		return;
 	answered = 0;
-	cr_assert_eq(nfs_lane_connected(l, link), 0);
+	cr_assert_eq(nfs_target_connected(&l->target, link), 0);
 	loop_timer_set(l->loop, &timer, 1);
 }
 
@@ -131,7 +132,7 @@ void fake_lane_move(void)
 
 	nfs_each_lane(&fake_cl, lose, NULL);
 	served = !served;
-	cr_assert_eq(rr_link_open(fake_lanes[served].conn, 0, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_link_open(fake_lanes[served].target.conn, 0, &link, &eb), 0, "%s", eb.text);
 	nfs_each_lane(&fake_cl, gain, link);
 }
 

@@ -35,7 +35,7 @@ void fake_lane_start(const struct nfs_version *version,
 void fake_lane_second(void);
 /* The connection is lost, and the other lane gets one. */
 void fake_lane_move(void);
-/* What the version keeps in fake_cl.vdata is the test's to free, afterwards. */
+/* What the version keeps in fake_cl.server.vdata is the test's to free, afterwards. */
 void fake_lane_stop(void);
 
 #endif

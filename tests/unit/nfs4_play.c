@@ -30,13 +30,17 @@ void play4_setup(void)
 	n4.epoch = 1;
 	cl = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },
-		.lanes = lanes, .nlanes = NLANES, .control = &ctl, .vdata = &n4,
+		.lanes = lanes, .nlanes = NLANES, .control = &ctl,
 		.rsize = 1 << 20, .wsize = 1 << 19, .name_max = 255,
 	};
+	nfs_server_init(&cl);
+	cl.server.vdata = &n4;
 	for (unsigned i = 0; i < NLANES; i++) {
 		lanes[i].client = &cl;
 		lanes[i].index = i;
-		cr_assert_eq(nfs4_lane_init(&lanes[i]), 0);
+		lanes[i].target = (struct nfs_target){ .server = &cl.server, .lane = &lanes[i] };
+		cl.server.targets[i] = &lanes[i].target;
+		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
 		lanes[i].loop = loop_new();
 	}
 	nfs4_slots_install(&cl);
@@ -53,7 +57,7 @@ void play4_teardown(void)
 {
 	cr_assert(list_empty(&n4.opens), "an open was not freed");
 	for (unsigned i = 0; i < NLANES; i++) {
-		nfs4_lane_fini(&lanes[i]);
+		nfs4_target_fini(&lanes[i].target);
 		loop_free(lanes[i].loop);
 	}
 }
@@ -85,7 +89,7 @@ void new_session4(void)
 static void renew(struct nfs_call *c)
 {
 	new_session4();
-	cr_assert_eq(nfs4_acquire(lane4(), c), 1);
+	cr_assert_eq(nfs4_acquire(target4(), c), 1);
 }
 
 static void drop(struct nfs_call *c)
@@ -93,7 +97,7 @@ static void drop(struct nfs_call *c)
 	if (c->open && c->open != &open_file)
 		nfs4_open_put(&cl, c->open);
 	c->open = NULL;
-	nfs4_release(lane4(), c);
+	nfs4_release(target4(), c);
 	atomic_store(&open_file.reopen, false);
 	atomic_store(&n4.need_client, false);
 	atomic_store(&n4.need_session, false);
@@ -106,7 +110,7 @@ const struct play_hooks hooks4 = { .before = renew, .after = drop };
 struct nfs_call call4(enum nfs_op op)
 {
 	struct nfs_call c = {
-		.op = op, .lane = lane4(), .fh = &fh, .fh2 = &fh2, .name = "name",
+		.op = op, .lane = lane4(), .target = target4(), .fh = &fh, .fh2 = &fh2, .name = "name",
 		.name2 = "other", .cred = &cred,
 		.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};

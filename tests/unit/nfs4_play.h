@@ -31,6 +31,10 @@ static inline struct nfs_lane *lane4(void)
 {
 	return &lanes[LANE];
 }
+static inline struct nfs_target *target4(void)
+{
+	return &lanes[LANE].target;
+}
 static inline struct nfs4_slots *slots4(void)
 {
 	return &n4.slots;

@@ -250,13 +250,13 @@ void server4_start(void)
 void server4_stop(void)
 {
 	fake_lane_stop();
-	if (fake_cl.vdata)
+	if (fake_cl.server.vdata)
 		nfs4_free(&fake_cl);
 }
 
 void have_open(unsigned i)
 {
-	struct nfs4_client *n = fake_cl.vdata;
+	struct nfs4_client *n = fake_cl.server.vdata;
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
 	o->refs = 1;
@@ -270,7 +270,7 @@ void have_open(unsigned i)
 
 struct nfs_open *open_nr(unsigned i)
 {
-	struct nfs4_client *n = fake_cl.vdata;
+	struct nfs4_client *n = fake_cl.server.vdata;
 	struct list *l = n->opens.next;
 
 	while (i--)

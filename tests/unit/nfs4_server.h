@@ -49,7 +49,7 @@ void server4_mount(void);
 /* The test's client. */
 static inline struct nfs4_client *client4(void)
 {
-	return fake_cl.vdata;
+	return fake_cl.server.vdata;
 }
 /* Until the server has noted so many calls. */
 void server4_await(size_t n);

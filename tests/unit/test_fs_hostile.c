@@ -101,8 +101,8 @@ static void connect_lane(void)
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 }
 
 static void start_fs(void)
@@ -194,6 +194,7 @@ static void setup(void)
 			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	connect_lane();
@@ -348,7 +349,7 @@ static void reply_link(void)
 /* What the server wrote may have ended the connection, which closes in the loop. */
 static void reconnect(void)
 {
-	bool lost = !rr_is_up(lane.conn);
+	bool lost = !rr_is_up(lane.target.conn);
 
 	run_loop(5);
 	if (lost)

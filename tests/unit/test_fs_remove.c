@@ -561,10 +561,11 @@ static void setup(void)
 			 .lanes = 1, .credits = 32, .buffers = { .n = { 40, 40, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
+	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 	fs.cl = &cl;
 	fs.cfg.fuse_opts = "fsname=test";
 	fs.nlanes = 1;

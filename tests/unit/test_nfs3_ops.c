@@ -13,7 +13,8 @@
 #include "op_play.h"
 
 static struct nfs_client cl = { .name_max = 255 };
-static struct nfs_lane lane = { .client = &cl };
+static struct nfs_server server = { .client = &cl, .version = &nfs_v3 };
+static struct nfs_lane lane = { .client = &cl, .target = { .server = &server, .lane = &lane } };
 static const struct nfs_fh fh = { .len = 5, .data = "fhand" };
 static const struct nfs_fh fh2 = { .len = 4, .data = "dir2" };
 static struct nfs3_fsinfo info;
@@ -64,7 +65,7 @@ static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
 static struct nfs_call call(enum nfs_op op)
 {
 	struct nfs_call c = {
-		.op = op, .lane = &lane, .fh = &fh, .fh2 = &fh2, .name = "name", .name2 = "other",
+		.op = op, .lane = &lane, .target = &lane.target, .fh = &fh, .fh2 = &fh2, .name = "name", .name2 = "other",
 		.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};
 

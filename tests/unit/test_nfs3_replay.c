@@ -284,8 +284,8 @@ static void connect_lane(void)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 }
 
 static void setup(void)
@@ -305,6 +305,7 @@ static void setup(void)
 			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
+	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	connect_lane();

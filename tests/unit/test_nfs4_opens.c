@@ -15,7 +15,7 @@ static _Atomic unsigned all_gone;
 static void *coming_and_going(void *arg)
 {
 	struct nfs_client *c = arg;
-	struct nfs4_client *n = c->vdata;
+	struct nfs4_client *n = c->server.vdata;
 
 	for (unsigned i = 0; i < 200000; i++) {
 		struct nfs_open *o = calloc(1, sizeof(*o));

@@ -94,14 +94,15 @@ static void take_slot(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
 	in_flight.lane = l;
+	in_flight.target = &l->target;
 	in_flight.op = NFS_OP_REMOVE;
-	cr_assert_eq(nfs4_acquire(l, &in_flight), 1);
+	cr_assert_eq(nfs4_acquire(&l->target, &in_flight), 1);
 }
 
 static void give_slot(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
-	nfs4_release(l, &in_flight);
+	nfs4_release(&l->target, &in_flight);
 }
 
 /* Its slots are of no use any more, but the server may have to repeat the reply
@@ -203,7 +204,7 @@ Test(nfs4_recover, limits_of_the_session)
 		memset(server.log, 0, sizeof(server.log));
 		fake_cl.nlanes = 1;
 		nfs4_free(&fake_cl);
-		fake_cl.vdata = NULL;
+		fake_cl.server.vdata = NULL;
 	}
 }
 

@@ -20,9 +20,9 @@ static const struct nfs_opdef *def_of(enum nfs_op op)
 /* A call that has been sent. */
 static struct nfs_call sent(void)
 {
-	struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4() };
+	struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4(), .target = target4() };
 
-	cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
+	cr_assert_eq(nfs4_acquire(target4(), &c), 1);
 	c.rr.sends = 1;
 	return c;
 }
@@ -49,17 +49,17 @@ Test(nfs4_session, slots_of_a_session)
 
 	for (unsigned i = 0; i < sizeof(granted) / sizeof(granted[0]); i++) {
 		uint32_t n = granted[i] < NFS4_SLOTS_MAX ? granted[i] : NFS4_SLOTS_MAX;
-		struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4() };
+		struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4(), .target = target4() };
 
 		n4.nslots = granted[i];
 		new_session4();
 		cr_assert(slots4()->nslots == n && nfree4() == n && nretired4() == 0);
 		for (uint32_t k = 0; k < n; k++) {
-			cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
+			cr_assert_eq(nfs4_acquire(target4(), &c), 1);
 			cr_assert(nfs4_call(&c)->place.slot == k && nfs4_call(&c)->place.seqid == 1 && nfs4_call(&c)->place.highest == k);
 			cr_assert(nfs4_call(&c)->has_slot && nfs4_call(&c)->place.epoch == n4.epoch);
 		}
-		cr_assert_eq(nfs4_acquire(lane4(), &c), 0);
+		cr_assert_eq(nfs4_acquire(target4(), &c), 0);
 		cr_assert_not(nfs4_call(&c)->has_slot);
 	}
 }
@@ -70,21 +70,22 @@ Test(nfs4_session, low_slots_first_and_none_twice)
 	struct nfs_call c[SLOTS + 1];
 
 	for (unsigned i = 0; i < SLOTS; i++) {
-		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0] };
-		cr_assert_eq(nfs4_acquire(c[i].lane, &c[i]), 1);
+		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0],
+					  .target = &lanes[i % 3 == 0].target };
+		cr_assert_eq(nfs4_acquire(c[i].target, &c[i]), 1);
 		c[i].rr.sends = 1;
 		cr_assert_eq(nfs4_call(&c[i])->place.slot, i);
 	}
-	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4() };
-	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 0);
+	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4(), .target = target4() };
+	cr_assert_eq(nfs4_acquire(target4(), &c[SLOTS]), 0);
 	c[2].op = NFS_OP_NULL;
 	cr_assert_eq(right_sequence(&c[2]), 0);
-	nfs4_release(c[2].lane, &c[2]);
-	cr_assert_eq(nfs4_acquire(lane4(), &c[SLOTS]), 1);
+	nfs4_release(c[2].target, &c[2]);
+	cr_assert_eq(nfs4_acquire(target4(), &c[SLOTS]), 1);
 	cr_assert_eq(nfs4_call(&c[SLOTS])->place.slot, 2);
 	cr_assert_eq(nfs4_call(&c[SLOTS])->place.seqid, 2);
 	/* Twice released is once. */
-	nfs4_release(c[2].lane, &c[2]);
+	nfs4_release(c[2].target, &c[2]);
 	cr_assert_eq(nfree4(), 0);
 }
 
@@ -99,19 +100,19 @@ Test(nfs4_session, what_takes_a_slot)
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
+		struct nfs_call c = { .op = t[i].op, .lane = lane4(), .target = target4() };
 
-		cr_assert_eq(nfs4_acquire(lane4(), &c), 1);
+		cr_assert_eq(nfs4_acquire(target4(), &c), 1);
 		cr_assert_eq(nfs4_call(&c)->has_slot, t[i].slot, "row %u", i);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 		cr_assert_eq(nfree4(), SLOTS);
 	}
 	/* These pass when there is no session, or none of its slots is free. */
 	memset(slots4()->free, 0, sizeof(slots4()->free));
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct nfs_call c = { .op = t[i].op, .lane = lane4() };
+		struct nfs_call c = { .op = t[i].op, .lane = lane4(), .target = target4() };
 
-		cr_assert_eq(nfs4_acquire(lane4(), &c), t[i].slot ? -EAGAIN : 1);
+		cr_assert_eq(nfs4_acquire(target4(), &c), t[i].slot ? -EAGAIN : 1);
 	}
 }
 
@@ -128,7 +129,7 @@ Test(nfs4_session, sequence_ids_count)
 			cr_assert_eq(nfs4_call(&c)->place.slot, 0);
 			cr_assert_eq(slots4()->seqid[0], from[i] + n);
 			cr_assert_eq(right_sequence(&c), 0);
-			nfs4_release(lane4(), &c);
+			nfs4_release(target4(), &c);
 		}
 	}
 }
@@ -199,7 +200,7 @@ Test(nfs4_session, outcome_of_sequence)
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 		expect_slot(t[i].after, t[i].what);
 		cr_assert_eq(nfs4_call(&c)->in_doubt, t[i].in_doubt, "%s", t[i].what);
 		cr_assert_eq(atomic_exchange(&n4.need_client, false), t[i].status == 10011);
@@ -232,7 +233,7 @@ Test(nfs4_session, outcome_after_delay)
 		if (t[i / 2].status)
 			m_fail_at(0, t[i / 2].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i / 2].rc, "%s", t[i / 2].what);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 		expect_slot(t[i / 2].after, t[i / 2].what);
 		if (t[i / 2].status == 10052)
 			cr_assert_eq(nfs4_call(&c)->in_doubt, i % 2, "the first reply may have been lost");
@@ -248,7 +249,7 @@ Test(nfs4_session, given_up_after_delay)
 	m_fail_at(0, 10008);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
 	c.rr.sends = 0;
-	nfs4_release(lane4(), &c);
+	nfs4_release(target4(), &c);
 	expect_slot(RETIRED, "given up");
 }
 
@@ -260,14 +261,14 @@ Test(nfs4_session, outcome_without_a_sequence)
 	m_new();
 	M(0, 0, 1, 53);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
-	nfs4_release(lane4(), &c);
+	nfs4_release(target4(), &c);
 	expect_slot(RETIRED, "garbage");
 
 	/* Never sent: the server has not seen the number. */
 	new_session4();
 	c = sent();
 	c.rr.sends = 0;
-	nfs4_release(lane4(), &c);
+	nfs4_release(target4(), &c);
 	expect_slot(SAME, "not sent");
 
 	/* SEQUENCE was fine, what follows is not. */
@@ -276,7 +277,7 @@ Test(nfs4_session, outcome_without_a_sequence)
 	c.op = NFS_OP_GETATTR;
 	m_res();
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
-	nfs4_release(lane4(), &c);
+	nfs4_release(target4(), &c);
 	expect_slot(NEXT, "malformed later");
 }
 
@@ -299,7 +300,7 @@ Test(nfs4_session, sequence_of_something_else)
 		m_seq_res();
 		m_set(m_op_at(0) + t[i].at, t[i].value);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "%s", t[i].what);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 		expect_slot(RETIRED, t[i].what);
 	}
 }
@@ -312,7 +313,7 @@ Test(nfs4_session, all_retired)
 
 		cr_assert_not(atomic_load(&n4.need_session));
 		cr_assert_not(ctl.recover);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 	}
 	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
 	cr_assert(nfree4() == 0 && nretired4() == SLOTS);
@@ -328,9 +329,9 @@ Test(nfs4_session, all_below_the_target_retired)
 	m_seq_res();
 	m_set(m_op_at(0) + 36, 0);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	nfs4_release(lane4(), &c);
+	nfs4_release(target4(), &c);
 	other = sent();
-	nfs4_release(lane4(), &other);
+	nfs4_release(target4(), &other);
 	cr_assert(atomic_load(&n4.need_session) && nfree4() == SLOTS - 1);
 }
 
@@ -345,7 +346,7 @@ static void replied(struct nfs_call *c, uint32_t highest, uint32_t target)
 	m_set(m_op_at(0) + 32, highest);
 	m_set(m_op_at(0) + 36, target);
 	cr_assert_eq(play_reply(c, def_of(c->op)), 0);
-	nfs4_release(lane4(), c);
+	nfs4_release(target4(), c);
 }
 
 /* Those below what the server wants are retired: no SEQUENCE would ever be sent. */
@@ -353,7 +354,7 @@ Test(nfs4_session, the_target_goes_below_what_is_left)
 {
 	struct nfs_call lost = sent(), c = sent();
 
-	nfs4_release(lane4(), &lost);
+	nfs4_release(target4(), &lost);
 	cr_assert(!atomic_load(&n4.need_session) && nfs4_call(&lost)->place.slot == 0);
 	replied(&c, SLOTS - 1, 0);
 	cr_assert(atomic_load(&n4.need_session));
@@ -365,12 +366,12 @@ static unsigned can_be_had(void)
 	unsigned n = 0;
 
 	for (;; n++) {
-		c[n] = (struct nfs_call){ .op = NFS_OP_NULL, .lane = lane4() };
-		if (nfs4_acquire(lane4(), &c[n]) <= 0)
+		c[n] = (struct nfs_call){ .op = NFS_OP_NULL, .lane = lane4(), .target = target4() };
+		if (nfs4_acquire(target4(), &c[n]) <= 0)
 			break;
 	}
 	for (unsigned i = 0; i < n; i++)
-		nfs4_release(lane4(), &c[i]);
+		nfs4_release(target4(), &c[i]);
 	return n;
 }
 
@@ -405,7 +406,7 @@ Test(nfs4_session, high_slots_are_retired_as_they_come_back)
 	replied(&c[3], SLOTS - 1, 1);
 	replied(&c[2], SLOTS - 1, 1);
 	replied(&c[1], SLOTS - 1, 1);
-	nfs4_release(lane4(), &next);
+	nfs4_release(target4(), &next);
 	new_session4();
 	cr_assert_eq(can_be_had(), SLOTS, "another session, another number");
 }
@@ -433,7 +434,7 @@ Test(nfs4_session, dropped_slots_begin_anew)
 	replied(&c[0], 0, 0);
 	replied(&c[1], SLOTS - 1, SLOTS - 1);           /* old */
 	cr_assert_eq(slots4()->seqid[1], 2, "2 is in use: the server cannot have dropped any");
-	nfs4_release(lane4(), &c[2]);                   /* and is retired */
+	nfs4_release(target4(), &c[2]);                   /* and is retired */
 	again = sent();
 	replied(&again, 0, 0);
 	cr_assert_eq(slots4()->seqid[1], 1);
@@ -451,8 +452,8 @@ static unsigned pumped;
 
 static bool wants(struct nfs_call *c)
 {
-	*c = (struct nfs_call){ .op = NFS_OP_NULL, .lane = c->lane };
-	return nfs4_acquire(c->lane, c) > 0;
+	*c = (struct nfs_call){ .op = NFS_OP_NULL, .lane = c->lane, .target = &c->lane->target };
+	return nfs4_acquire(c->target, c) > 0;
 }
 
 static void stop_loop(struct loop_timer *t)
@@ -569,13 +570,13 @@ Test(nfs4_session, old_session)
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "status %u", t[i].status);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 		/* The new session's slots are as they were. */
 		cr_assert(nfree4() == SLOTS - 1 && nretired4() == 0 && !nfs4_slots_left(slots4()));
 		cr_assert(slots4()->seqid[0] == 1 && nfs4_call(&other)->place.outcome == NFS4_UNKNOWN);
 		cr_assert_not(atomic_load(&n4.need_session), "there is a new one already");
 		nfs4_call(&other)->place.outcome = NFS4_NOT_CONSUMED;
-		nfs4_release(lane4(), &other);
+		nfs4_release(target4(), &other);
 	}
 }
 
@@ -624,7 +625,7 @@ Test(nfs4_session, status_flags)
 		m_set(m_op_at(0) + 40, t[i].flags);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert_eq(ctl.recover, recover, "row %u", i);
-		nfs4_release(lane4(), &c);
+		nfs4_release(target4(), &c);
 	}
 }
 
@@ -632,10 +633,10 @@ Test(nfs4_session, status_flags)
 
 static struct nfs4_ctl ctl_call(enum nfs_op op)
 {
-	struct nfs4_ctl k = { .c = { .op = op, .lane = lane4(), .flags = NFS_CALL_CONTROL } };
+	struct nfs4_ctl k = { .c = { .op = op, .lane = lane4(), .target = target4(), .flags = NFS_CALL_CONTROL } };
 
 	new_session4();
-	cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
+	cr_assert_eq(nfs4_acquire(target4(), &k.c), 1);
 	return k;
 }
 
@@ -874,7 +875,7 @@ Test(nfs4_session, deep_root_is_delayed)
 	n4.maxops = 5;
 	k.path = "/a/a";
 	new_session4();
-	cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
+	cr_assert_eq(nfs4_acquire(target4(), &k.c), 1);
 	for (unsigned i = 0; i < 3; i++) {
 		m_seq_args(5, false);
 		if (i) {
@@ -930,7 +931,7 @@ Test(nfs4_session, deep_root)
 			const char *at = k.at;
 
 			new_session4();
-			cr_assert_eq(nfs4_acquire(lane4(), &k.c), 1);
+			cr_assert_eq(nfs4_acquire(target4(), &k.c), 1);
 			m_seq_args(4 + n, false);
 			if (done) {
 				M(22);

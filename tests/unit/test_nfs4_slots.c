@@ -182,7 +182,7 @@ static void reply(struct nfs_call *c, const struct asked *a, uint32_t status, ui
 	c->rr.reply = w;
 	c->rr.reply_len = 4 * n;
 	/* Out of the queue, and as if that were its reply. */
-	rr_cancel(c->lane->conn, &c->rr, 0);
+	rr_cancel(c->target->conn, &c->rr, 0);
 }
 
 /* A call that the transport has: it is on the wire. */
@@ -288,8 +288,10 @@ static void set_up(bool driven)
 		.cfg = { .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .lanes = LANES, .credits = 16, .buffers = { .n = { 4, 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
-		.lanes = lanes, .nlanes = LANES, .control = &ctl, .vdata = &n4,
+		.lanes = lanes, .nlanes = LANES, .control = &ctl,
 	};
+	nfs_server_init(&cl);
+	cl.server.vdata = &n4;
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	for (unsigned i = 0; i < LANES; i++) {
 		cr_assert_eq(nfs_lane_init(&cl, i, &eb), 0, "%s", eb.text);
@@ -390,7 +392,7 @@ Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fi
 	nfs_start(&lanes[1], &control->c);
 	cr_assert(!is_sent(&control->c) && !is_sent(&other->c));
 	for (unsigned i = 0; i < SLOTS; i++)
-		rr_cancel(lanes[0].conn, &all[i].c.rr, -ETIMEDOUT);
+		rr_cancel(lanes[0].target.conn, &all[i].c.rr, -ETIMEDOUT);
 	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
 	loop_timer_init(&t, stop_loop);
 	loop_timer_set(lanes[1].loop, &t, 0);

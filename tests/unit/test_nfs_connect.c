@@ -161,7 +161,7 @@ Test(connect, pauses_start_over, .init = setup, .fini = teardown)
 		await_opens(before + 4);
 		fake_connect_error = 0;
 		await_up();
-		cr_expect_eq(fake_lanes[0].thread->attempt[0].failures, 0);
+		cr_expect_eq(fake_lanes[0].target.attempt[0].failures, 0);
 		cr_assert_eq(call(), 0);
 	}
 }

@@ -72,9 +72,9 @@ static const struct nfs_opdef broken = {
 	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = SMALL_MAX, .proc = 3,
 };
 
-static int acquire(struct nfs_lane *l, struct nfs_call *c)
+static int acquire(struct nfs_target *t, struct nfs_call *c)
 {
-	(void)l;
+	(void)t;
 	if (acquired - released == slots)
 		return 0;
 	acquired++;
@@ -82,9 +82,9 @@ static int acquire(struct nfs_lane *l, struct nfs_call *c)
 	return 1;
 }
 
-static void release(struct nfs_lane *l, struct nfs_call *c)
+static void release(struct nfs_target *t, struct nfs_call *c)
 {
-	(void)l;
+	(void)t;
 	cr_assert(c->version_data[0]);
 	c->version_data[0] = 0;
 	released++;
@@ -120,11 +120,12 @@ static void setup(void)
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
 		.credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } }, .timeo_ms = 60000,
 	};
+	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	lane.buffers_freed = hook;
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 }
 
 static void teardown(void)
@@ -290,8 +291,8 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 	spin_loop(150);
 	cr_assert(o->dones == 0 && o->c.rr.state == RR_CALL_WAITING);
 	cr_assert_eq(acquired - released, 1);
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
 }
@@ -332,7 +333,7 @@ Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = tea
 	while (fake.nsends < 3)
 		spin_loop(10);
 	spin_loop(10);
-	cr_assert(rr_is_up(lane.conn) && o->dones == 0);
+	cr_assert(rr_is_up(lane.target.conn) && o->dones == 0);
 	answer(o, 0, 0);
 	cr_assert(o->dones == 1 && o->c.status == -EIO && !o->c.open);
 }
@@ -547,7 +548,7 @@ Test(engine, bad_messages, .init = setup, .fini = teardown)
 	w[7] = htonl(o->c.rr.xid + 1);
 	fake_complete(1);
 	fake_deliver(w, 15 * 4);
-	cr_assert(o->dones == 0 && !rr_is_up(lane.conn), "sent again on a new connection");
+	cr_assert(o->dones == 0 && !rr_is_up(lane.target.conn), "sent again on a new connection");
 }
 
 static void reconnect(unsigned kib)
@@ -557,8 +558,8 @@ static void reconnect(unsigned kib)
 
 	fake_break();
 	fake_peer_priv[6] = fake_peer_priv[7] = (uint8_t)(kib - 1);
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 }
 
 /* The next connection takes less, or more, in one message: what is under way goes
@@ -590,11 +591,11 @@ Test(engine, replay_is_told, .init = setup, .fini = teardown)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	lane.thread->attempt[0].wanted = false;
+	lane.target.attempt[0].wanted = false;
 	fake_break();
-	cr_assert(lane.thread->attempt[0].wanted, "the connector is asked");
-	cr_assert_eq(rr_link_open(lane.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.conn, link), 0);
+	cr_assert(lane.target.attempt[0].wanted, "the connector is asked");
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 	answer(o, 0, 0);
 	cr_assert(o->dones == 1 && o->c.resent);
 }

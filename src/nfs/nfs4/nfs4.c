@@ -54,8 +54,8 @@
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \
 	.tick = nfs4_tick, \
-	.lane_init = nfs4_lane_init, \
-	.lane_fini = nfs4_lane_fini, \
+	.target_init = nfs4_target_init, \
+	.target_fini = nfs4_target_fini, \
 }
 
 const struct nfs_version nfs_v41 = VERSION_4(1);

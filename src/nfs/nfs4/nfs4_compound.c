@@ -25,7 +25,7 @@ bool_t nfs4_put_op(XDR *x, nfs_opnum4 op)
 bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 {
 	compound4_args_head h = {
-		.minorversion = c->lane->client->cfg.version->minor, .numops = nops,
+		.minorversion = c->target->server->version->minor, .numops = nops,
 	};
 
 	return xdr_compound4_args_head(x, &h);
@@ -35,7 +35,7 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 static bool fits_cache(struct nfs_call *c)
 {
 	struct nfs4_call *v = nfs4_call(c);
-	const struct nfs_opdef *def = c->lane->client->cfg.version->ops[c->op];
+	const struct nfs_opdef *def = c->target->server->version->ops[c->op];
 	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
 	uint32_t n = RPC_REPLY_HDR_MIN + nfs_results_max(def, c) - (opens ? V4_DELEGATION_XDR : 0);
 

@@ -3,12 +3,12 @@
  * What the files of NFSv4.1 share.
  *
  * Who owns what:
- *   struct nfs4_client   cl->vdata. Identity and session as the control thread, or
+ *   struct nfs4_client   cl->server.vdata. Identity and session as the control thread, or
  *                        who mounts (nfs/internal.h), has made them; lanes do not
  *                        look at it while they work, but for the list of opens
  *                        (its own mutex) and the atomics.
  *   struct nfs4_slots    of it: the session's slots, for all lanes, with a mutex.
- *   struct nfs4_lane     lane->vdata: how the lane is told of a free slot.
+ *   struct nfs4_lane     a target's vdata: how its lane is told of a free slot.
  *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
  *                        recovery while it works on it, and a REOPEN that is
  *                        under way (nfs4_state.c).
@@ -66,7 +66,7 @@ struct nfs4_slots {
 };
 
 struct nfs4_lane {
-	struct nfs_lane *lane;
+	struct nfs_target *target;
 	struct loop_msg wake;           /* there is a slot for it */
 	bool posted;                    /* wake is on its way */
 };
@@ -119,7 +119,7 @@ struct nfs_open {
 
 static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 {
-	return c->lane->client->vdata;
+	return c->target->server->vdata;
 }
 
 /* The version's own operations, all control calls. c->version: struct nfs4_ctl. */
@@ -266,10 +266,10 @@ bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t l
 /* ---- nfs4_slots.c ---- */
 
 /* nfs_version's. */
-int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c);
-void nfs4_release(struct nfs_lane *l, struct nfs_call *c);
-int nfs4_lane_init(struct nfs_lane *l);
-void nfs4_lane_fini(struct nfs_lane *l);
+int nfs4_acquire(struct nfs_target *t, struct nfs_call *c);
+void nfs4_release(struct nfs_target *t, struct nfs_call *c);
+int nfs4_target_init(struct nfs_target *t);
+void nfs4_target_fini(struct nfs_target *t);
 /* Is the session that the call has its place in the newest one? */
 bool nfs4_is_current(const struct nfs_call *c);
 /* Takes the client's newest session over. */

@@ -65,7 +65,7 @@ static int run_simple(struct nfs_client *cl, enum nfs_op op, unsigned timeout_ms
 
 int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
@@ -114,7 +114,7 @@ static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
  * long as the client id lives; no call of it may be left. */
 static void destroy_old(struct nfs_client *cl)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 
 	if (!atomic_load(&n->have_old))
 		return;
@@ -126,7 +126,7 @@ static void destroy_old(struct nfs_client *cl)
 /* A session that is of no use goes at once: recovery may ask for many. */
 static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	int rc = check_session(cl, k);
 
 	n->sequence++;
@@ -164,7 +164,7 @@ static void clamp_sizes(struct nfs_client *cl, const struct nfs4_ctl *k)
 
 int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
@@ -205,13 +205,13 @@ static int client_init(struct nfs_client *cl)
 		unique = mono_ns();
 	snprintf(n->owner, sizeof(n->owner), "nfsrdma-fuse %s %d %016llx", host, (int)getpid(),
 		 (unsigned long long)unique);
-	cl->vdata = n;
+	cl->server.vdata = n;
 	return 0;
 }
 
 void nfs4_free(struct nfs_client *cl)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 
 	/* Opens that never saw their CLOSE: the mount ended first. */
 	for (struct list *l; (l = list_pop(&n->opens)); )
@@ -281,7 +281,7 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
 
 void nfs4_umount(struct nfs_client *cl)
 {
-	const struct nfs4_client *n = cl->vdata;
+	const struct nfs4_client *n = cl->server.vdata;
 
 	destroy_old(cl);
 	if (destroy_session(cl, n->sessionid, false, nfs4_end_timeout_ms) == -ETIMEDOUT)
@@ -293,7 +293,7 @@ void nfs4_umount(struct nfs_client *cl)
  * idle needs one for its own sake. */
 void nfs4_tick(struct nfs_client *cl)
 {
-	const struct nfs4_client *n = cl->vdata;
+	const struct nfs4_client *n = cl->server.vdata;
 	uint64_t now = mono_ns(), last = 0;
 
 	destroy_old(cl);

@@ -79,7 +79,7 @@ static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
 
 struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	struct nfs_open *next = NULL;
 	struct list *at;
 
@@ -130,7 +130,7 @@ static int reclaim_complete(struct nfs_client *cl)
 
 static int new_clientid(struct nfs_client *cl, bool *forgotten)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	nfsstat4 status = NFS4_OK;
 	bool confirmed = false;
 	int rc;
@@ -150,7 +150,7 @@ static int new_clientid(struct nfs_client *cl, bool *forgotten)
 
 static int new_session(struct nfs_client *cl)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	nfsstat4 status = NFS4_OK;
 	int rc;
 
@@ -169,7 +169,7 @@ static int new_session(struct nfs_client *cl)
 
 static int round_of(struct nfs_client *cl, bool *forgotten)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	int rc = 0;
 
 	if (atomic_load(&n->need_client))
@@ -205,7 +205,7 @@ static bool is_about_more(struct nfs4_client *n)
 int nfs4_recover(struct nfs_client *cl)
 {
 	/* Kept over calls: what was forgotten stays so until it is reclaimed. */
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	bool more_than_opens = false;
 	int rc = -EAGAIN;
 

@@ -64,7 +64,7 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 
 void nfs4_test_again(struct nfs_client *cl)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 
 	if (!(atomic_load(&n->said) & REVOKED_FLAGS) ||
 	    mono_ns() - n->tested_ns < n->lease_s * NS_PER_S)
@@ -248,7 +248,7 @@ static int test_all(struct nfs_client *cl, unsigned *gone)
 
 static void say_gone(struct nfs_client *cl, unsigned gone)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	uint32_t said = atomic_load(&n->said);
 
 	if (gone && !cl->control->quiet)
@@ -264,7 +264,7 @@ static void say_gone(struct nfs_client *cl, unsigned gone)
 
 int nfs4_test_opens(struct nfs_client *cl)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	unsigned gone = 0;
 	int rc;
 

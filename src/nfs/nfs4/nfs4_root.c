@@ -197,7 +197,7 @@ static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, s
 
 int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 

@@ -171,14 +171,14 @@ static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 
 /* Keeps free slots for lanes that wait, one for each, as far as they go round.
  * Returns the lanes whose thread must be told. */
-static uint32_t wake_some(struct nfs_client *cl, struct nfs4_slots *t)
+static uint32_t wake_some(const struct nfs_server *s, struct nfs4_slots *t)
 {
 	unsigned n = t->waiting ? count_free(t) : 0;
 	uint32_t tell = 0;
 
 	while (t->waiting && n > t->promised) {
-		unsigned lane = t->turn++ % cl->nlanes;
-		struct nfs4_lane *l4 = cl->lanes[lane].vdata;
+		unsigned lane = t->turn++ % s->client->nlanes;
+		struct nfs4_lane *l4 = s->targets[lane]->vdata;
 		uint32_t bit = 1u << lane;
 
 		if (!(t->waiting & bit))
@@ -195,12 +195,12 @@ static uint32_t wake_some(struct nfs_client *cl, struct nfs4_slots *t)
 
 /* There will be no more in this session. The thread that would make another may be
  * waiting for a control call that waits for a slot: that ends now. */
-static uint32_t wake_all(struct nfs_client *cl, struct nfs4_slots *t)
+static uint32_t wake_all(const struct nfs_server *s, const struct nfs4_slots *t)
 {
 	uint32_t tell = 0;
 
-	for (unsigned i = 0; i < cl->nlanes; i++) {
-		struct nfs4_lane *l4 = cl->lanes[i].vdata;
+	for (unsigned i = 0; i < s->client->nlanes; i++) {
+		struct nfs4_lane *l4 = s->targets[i]->vdata;
 
 		if (!(t->waiting >> i & 1) || l4->posted)
 			continue;
@@ -212,40 +212,41 @@ static uint32_t wake_all(struct nfs_client *cl, struct nfs4_slots *t)
 
 /* ---- waking; without the lock ---- */
 
-static void post(struct nfs_client *cl, uint32_t lanes)
+static void post(const struct nfs_server *s, uint32_t lanes)
 {
 	for (unsigned i = 0; lanes >> i; i++) {
-		struct nfs4_lane *l4 = cl->lanes[i].vdata;
+		struct nfs4_lane *l4 = s->targets[i]->vdata;
 
 		if (lanes >> i & 1)
-			loop_post(cl->lanes[i].loop, &l4->wake);
+			loop_post(l4->target->lane->loop, &l4->wake);
 	}
 }
 
 static void on_wake(struct loop_msg *m)
 {
 	struct nfs4_lane *l4 = container_of(m, struct nfs4_lane, wake);
-	struct nfs_client *cl = l4->lane->client;
-	struct nfs4_slots *t = &((struct nfs4_client *)cl->vdata)->slots;
-	uint32_t bit = 1u << l4->lane->index, tell = 0;
+	const struct nfs_server *s = l4->target->server;
+	struct nfs_lane *l = l4->target->lane;
+	struct nfs4_slots *t = &((struct nfs4_client *)s->vdata)->slots;
+	uint32_t bit = 1u << l->index, tell = 0;
 
 	pthread_mutex_lock(&t->mu);
 	l4->posted = false;
 	pthread_mutex_unlock(&t->mu);
-	nfs_lane_pump(l4->lane);
+	nfs_lane_pump(l);
 	pthread_mutex_lock(&t->mu);
 	if (t->woken & bit) {
 		t->woken &= ~bit;
 		t->promised--;
-		tell = wake_some(cl, t);
+		tell = wake_some(s, t);
 	}
 	pthread_mutex_unlock(&t->mu);
-	post(cl, tell);
+	post(s, tell);
 }
 
 /* ---- calls ---- */
 
-int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
+int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 {
 	struct nfs4_slots *t = &nfs4_of(c)->slots;
 	struct nfs4_call *v = nfs4_call(c);
@@ -257,7 +258,7 @@ int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 	if (!takes_slot(c))
 		return 1;
 	pthread_mutex_lock(&t->mu);
-	id = take(t, l->index);
+	id = take(t, to->lane->index);
 	if (id != NONE) {
 		*p = (struct nfs4_place){
 			.epoch = t->epoch, .slot = id, .seqid = t->seqid[id],
@@ -273,7 +274,7 @@ int nfs4_acquire(struct nfs_lane *l, struct nfs_call *c)
 	return rc;
 }
 
-void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
+void nfs4_release(struct nfs_target *to, struct nfs_call *c)
 {
 	struct nfs4_call *v = nfs4_call(c);
 	struct nfs4_client *n = nfs4_of(c);
@@ -289,13 +290,13 @@ void nfs4_release(struct nfs_lane *l, struct nfs_call *c)
 		ok = give(t, &v->place, c->rr.sends || v->place.used);
 	else
 		t->left--;
-	tell = ok ? wake_some(l->client, t) : wake_all(l->client, t);
+	tell = ok ? wake_some(to->server, t) : wake_all(to->server, t);
 	pthread_mutex_unlock(&t->mu);
 	if (!ok) {
 		atomic_store(&n->need_session, true);
-		nfs_control_recover(l->client);
+		nfs_control_recover(to->server->client);
 	}
-	post(l->client, tell);
+	post(to->server, tell);
 }
 
 bool nfs4_is_current(const struct nfs_call *c)
@@ -313,8 +314,8 @@ bool nfs4_is_current(const struct nfs_call *c)
 
 void nfs4_slots_install(struct nfs_client *cl)
 {
-	const struct nfs4_client *n = cl->vdata;
-	struct nfs4_slots *t = &((struct nfs4_client *)cl->vdata)->slots;
+	const struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_slots *t = &((struct nfs4_client *)cl->server.vdata)->slots;
 	uint32_t tell;
 
 	pthread_mutex_lock(&t->mu);
@@ -332,9 +333,9 @@ void nfs4_slots_install(struct nfs_client *cl)
 		t->free[w] = below(w, t->nslots);
 	for (unsigned id = 0; id < t->nslots; id++)
 		t->seqid[id] = 1;
-	tell = wake_some(cl, t);
+	tell = wake_some(&cl->server, t);
 	pthread_mutex_unlock(&t->mu);
-	post(cl, tell);
+	post(&cl->server, tell);
 }
 
 unsigned nfs4_slots_left(struct nfs4_slots *t)
@@ -347,22 +348,22 @@ unsigned nfs4_slots_left(struct nfs4_slots *t)
 	return left;
 }
 
-/* ---- lanes ---- */
+/* ---- targets ---- */
 
-int nfs4_lane_init(struct nfs_lane *l)
+int nfs4_target_init(struct nfs_target *t)
 {
 	struct nfs4_lane *l4 = calloc(1, sizeof(*l4));
 
 	if (!l4)
 		return -ENOMEM;
-	l4->lane = l;
+	l4->target = t;
 	l4->wake.fn = on_wake;
-	l->vdata = l4;
+	t->vdata = l4;
 	return 0;
 }
 
-void nfs4_lane_fini(struct nfs_lane *l)
+void nfs4_target_fini(struct nfs_target *t)
 {
-	free(l->vdata);
-	l->vdata = NULL;
+	free(t->vdata);
+	t->vdata = NULL;
 }

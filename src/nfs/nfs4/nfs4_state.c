@@ -41,7 +41,7 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 
 void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 
 	pthread_mutex_lock(&n->opens_mu);
 	o->refs++;
@@ -50,7 +50,7 @@ void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o)
 
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
 {
-	struct nfs4_client *n = cl->vdata;
+	struct nfs4_client *n = cl->server.vdata;
 	bool last;
 
 	pthread_mutex_lock(&n->opens_mu);

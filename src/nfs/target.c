@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A server as a lane has it: the connections there, and what the version keeps.
+ *
+ * The last connection dies right here: the target keeps its calls until the connector
+ * brings another one. But those that may run on any lane (NFS_CALL_ANY_LANE: renewal,
+ * recovery, the end) are given back when another lane has a connection to this server,
+ * at once or at the lane's next tick.
+ */
+#include <errno.h>
+#include <string.h>
+#include "nfs/internal.h"
+
+void nfs_server_init(struct nfs_client *cl)
+{
+	cl->server = (struct nfs_server){
+		.client = cl, .name = cl->cfg.server, .version = cl->cfg.version,
+		.paths = cl->cfg.paths, .npaths = cl->cfg.npaths,
+	};
+}
+
+/* ---- connections ---- */
+
+/* Any call that could run elsewhere; the lane's list changes with each one given up. */
+static struct nfs_call *movable(const struct nfs_target *t)
+{
+	list_for_each(n, &t->lane->running) {
+		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
+
+		if (c->target == t && (c->flags & NFS_CALL_ANY_LANE) &&
+		    c->rr.state != RR_CALL_INFLIGHT)
+			return c;
+	}
+	return NULL;
+}
+
+static bool another_is_up(const struct nfs_target *t)
+{
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++) {
+		const struct nfs_target *other = t->server->targets[i];
+
+		if (other && other != t && atomic_load(&other->up))
+			return true;
+	}
+	return false;
+}
+
+void nfs_target_give_back(struct nfs_target *t)
+{
+	struct nfs_call *c;
+
+	if (atomic_load(&t->up) || !another_is_up(t))
+		return;
+	while ((c = movable(t))) {
+		if (c->rr.state == RR_CALL_WAITING)
+			rr_cancel(t->conn, &c->rr, -ENOTCONN);
+		else
+			nfs_give_up(c, -ENOTCONN);
+	}
+}
+
+static void on_conn_down(void *ctx, unsigned path, int err, const char *why)
+{
+	struct nfs_target *t = ctx;
+
+	atomic_store(&t->up, rr_is_up(t->conn));
+	log_warn("connection %u to %s lost: %s (%s); reconnecting", t->lane->index,
+		 t->server->name, why, strerror(-err));
+	nfs_connect_request(t, path);
+	nfs_target_give_back(t);
+}
+
+int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
+{
+	int rc;
+
+	/* Before the first reply can end the connection. */
+	atomic_store(&t->up, true);
+	rc = rr_up(t->conn, link);
+	if (rc)
+		atomic_store(&t->up, rr_is_up(t->conn));
+	return rc;
+}
+
+/* ---- life ---- */
+
+static const struct rr_events events = { .down = on_conn_down };
+
+int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l)
+{
+	const struct nfs_config *cfg = &s->client->cfg;
+	const struct rr_config rc = {
+		.paths = s->paths, .credits = cfg->credits,
+		.recvs = cfg->buffers.n[ARENA_RECV], .lane = l->index, .nlanes = cfg->lanes,
+	};
+
+	*t = (struct nfs_target){ .server = s, .lane = l };
+	s->targets[l->index] = t;
+	list_add_tail(&l->targets, &t->node);
+	t->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &events, t);
+	if (!t->conn)
+		return -ENOMEM;
+	return s->version->target_init ? s->version->target_init(t) : 0;
+}
+
+void nfs_target_fini(struct nfs_target *t)
+{
+	if (!t->server)
+		return;
+	rr_conn_free(t->conn);
+	if (t->vdata && t->server->version->target_fini)
+		t->server->version->target_fini(t);
+	list_del(&t->node);
+	t->server->targets[t->lane->index] = NULL;
+}
