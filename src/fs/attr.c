@@ -96,14 +96,14 @@ double fs_negative_timeo(struct fs *fs)
 struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e)
 {
 	struct fs *fs = r->fl->fs;
-	struct inode *ino = inode_get(&fs->inodes, &r->call.out_fh, &r->call.attr, r->ino->id,
+	struct inode *ino = inode_get(&fs->inodes, &r->call.res.fh, &r->call.res.attr, r->ino->id,
 				      name, strlen(name));
 
 	if (!ino)
 		return NULL;
 	memset(e, 0, sizeof(*e));
 	fs_entry_node(e, ino);
-	fs_stat_of(fs, ino, &e->attr, &r->call.attr);
+	fs_stat_of(fs, ino, &e->attr, &r->call.res.attr);
 	e->attr_timeout = inode_timeo(&fs->inodes, ino);
 	e->entry_timeout = fs_entry_timeo(fs, r->ino);
 	return ino;

@@ -26,21 +26,21 @@ void fs_changes_begin(struct fs_req *r)
 	case NFS_OP_MKDIR:
 	case NFS_OP_SYMLINK:
 	case NFS_OP_MKNOD:
-		begin(r, 0, c->fh);
-		known_here(t, inode_of(c->fh)->id, c->name);
+		begin(r, 0, c->args.fh);
+		known_here(t, inode_of(c->args.fh)->id, c->args.name);
 		return;
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
 	case NFS_OP_SETATTR:
 	case NFS_OP_WRITE:
-		begin(r, 0, c->fh);
+		begin(r, 0, c->args.fh);
 		return;
 	case NFS_OP_LINK:
 	case NFS_OP_RENAME:
-		if (c->fh != c->fh2)
-			begin(r, 0, c->fh);
-		begin(r, 1, c->fh2);
-		known_here(t, inode_of(c->fh2)->id, c->op == NFS_OP_LINK ? c->name : c->name2);
+		if (c->args.fh != c->args.fh2)
+			begin(r, 0, c->args.fh);
+		begin(r, 1, c->args.fh2);
+		known_here(t, inode_of(c->args.fh2)->id, c->op == NFS_OP_LINK ? c->args.name : c->args.name2);
 		return;
 	default:
 		return;
@@ -51,16 +51,16 @@ void fs_changes_begin(struct fs_req *r)
 static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
-	const struct nfs_attr *a = c->has_dir_attr[i] ? &c->dir_attr[i] : NULL;
+	const struct nfs_attr *a = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
 	struct inode *ino = r->change[i].ino;
 
 	if (!ino)
 		return;
 	r->change[i].ino = NULL;
-	if (c->op == NFS_OP_WRITE && c->has_attr)
-		a = &c->attr;
+	if (c->op == NFS_OP_WRITE && c->res.has_attr)
+		a = &c->res.attr;
 	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
-			  c->status == 0 ? a : NULL, c->start_ns);
+			  c->res.status == 0 ? a : NULL, c->eng.start_ns);
 }
 
 /* The name that the call takes away; nr: of the change of its directory. */
@@ -69,11 +69,11 @@ static void end_name(struct fs_req *r, uint64_t nr)
 	struct inode_table *t = &r->fl->fs->inodes;
 	const struct nfs_call *c = &r->call;
 
-	known_changed(t, inode_of(c->fh)->id, c->name);
+	known_changed(t, inode_of(c->args.fh)->id, c->args.name);
 	if (c->op == NFS_OP_RENAME)
-		known_changed(t, inode_of(c->fh2)->id, c->name2);
-	if (c->status == 0)
-		fs_name_gone(r, inode_of(c->fh), nr, c->name);
+		known_changed(t, inode_of(c->args.fh2)->id, c->args.name2);
+	if (c->res.status == 0)
+		fs_name_gone(r, inode_of(c->args.fh), nr, c->args.name);
 }
 
 void fs_changes_end(struct fs_req *r)
@@ -100,5 +100,5 @@ void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *
 	struct fs *fs = r->fl->fs;
 
 	known_gone(&fs->inodes, dir, nr, name,
-		   r->call.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
+		   r->call.eng.start_ns + (uint64_t)(fs_negative_timeo(fs) * 1e9));
 }

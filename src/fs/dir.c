@@ -166,11 +166,11 @@ static void ask(struct fs_req *r, uint64_t cookie)
 	s->len = s->pos = 0;
 	s->any = false;
 	s->asked_ns = mono_ns();
-	r->call.dir.cookie = cookie;
-	r->call.dir.verf = s->verf;
-	r->call.dir.count = r->fl->fs->cl->dtsize;
-	r->call.dir.plus = r->fl->fs->cfg.rdirplus && !atomic_load(&r->fl->fs->cl->no_plus);
-	r->call.dir.entry = keep_entry;
+	r->call.args.dir.cookie = cookie;
+	r->call.args.dir.verf = s->verf;
+	r->call.args.dir.count = r->fl->fs->cl->dtsize;
+	r->call.args.dir.plus = r->fl->fs->cfg.rdirplus && !atomic_load(&r->fl->fs->cl->no_plus);
+	r->call.args.dir.entry = keep_entry;
 	r->saved = 0;
 	fs_req_start(r, NFS_OP_READDIR, fetch_done);
 }
@@ -330,7 +330,7 @@ static void go_on(struct fs_req *r)
 		finish(r, NULL);
 		return;
 	}
-	r->call.status = 0;
+	r->call.res.status = 0;
 	if (off == 0 && add_dot(&f, ".", 1))
 		off = 1;
 	if (off == 1 && add_dot(&f, "..", 2))
@@ -373,7 +373,7 @@ static int no_end(void)
  */
 static bool no_answer(const struct fs_req *r, int rc)
 {
-	return rc == -ENOENT || (!rc && !r->call.dir.entries && !r->call.dir.eof);
+	return rc == -ENOENT || (!rc && !r->call.res.dir.entries && !r->call.res.dir.eof);
 }
 
 static int never_an_answer(int rc)
@@ -387,9 +387,9 @@ static int never_an_answer(int rc)
 /* What has come of the reply: 0 or -errno. */
 static int reply_status(const struct fs_req *r, const struct stream *s)
 {
-	int rc = r->call.status ? r->call.status : r->saved;
+	int rc = r->call.res.status ? r->call.res.status : r->saved;
 
-	if (!rc && !r->call.dir.eof && r->call.dir.entries && !cookies_advance(&s->seq))
+	if (!rc && !r->call.res.dir.eof && r->call.res.dir.entries && !cookies_advance(&s->seq))
 		rc = -ELOOP;
 	return rc;
 }
@@ -401,30 +401,30 @@ static void fetch_done(struct fs_req *r)
 
 	/* The place in the directory is gone, on the server. Starting over may
 	 * show an entry twice, an error would show none. */
-	if (rc == -NFS_ECOOKIE && !s->restarted && r->call.dir.cookie) {
+	if (rc == -NFS_ECOOKIE && !s->restarted && r->call.args.dir.cookie) {
 		s->restarted = true;
 		s->verf = 0;
 		log_debug("the server forgot a directory cookie; reading the directory again");
-		ask(r, r->call.dir.cookie);
+		ask(r, r->call.args.dir.cookie);
 		return;
 	}
 	if (no_answer(r, rc)) {
 		if (r->req && ++r->tries < TRIES_MAX) {
-			ask(r, r->call.dir.cookie);
+			ask(r, r->call.args.dir.cookie);
 			return;
 		}
 		rc = r->req ? never_an_answer(rc) : -EINTR;
 	}
 	if (rc) {
-		r->call.status = rc == -NFS_ECOOKIE ? -EIO : rc == -ELOOP ? no_end() : rc;
+		r->call.res.status = rc == -NFS_ECOOKIE ? -EIO : rc == -ELOOP ? no_end() : rc;
 		s->len = 0;
 		s->any = false;
 		finish(r, NULL);
 		return;
 	}
 	s->restarted = false;
-	s->verf = r->call.dir.verf;
-	s->eof = r->call.dir.eof;
+	s->verf = r->call.res.dir.verf;
+	s->eof = r->call.res.dir.eof;
 	s->any = true;
 	s->fetched_ns = mono_ns();
 	/* Nothing but dots and more to come: go on behind them. */

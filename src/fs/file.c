@@ -64,7 +64,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	f->open = r->call.open;
 	f->cred = r->cred;
 	fi->fh = f->handle;
-	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.attr);
+	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
 	fi->noflush = !may_dirty_pages(fi->flags);
 	atomic_store(&f->refs, 1);      /* from here on it may be found */
 	return f;
@@ -72,8 +72,8 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 
 static void close_done(struct fs_req *r)
 {
-	if (r->call.status && r->call.status != -ESTALE)
-		log_debug("CLOSE: %s", strerror(-r->call.status));
+	if (r->call.res.status && r->call.res.status != -ESTALE)
+		log_debug("CLOSE: %s", strerror(-r->call.res.status));
 	if (r->silly)
 		fs_remove_silly(r->fl, r->silly);
 	r->silly = NULL;
@@ -142,11 +142,11 @@ static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
-		    inode_send_back(t, r->ino, &r->call.attr, r->fi.flags & O_APPEND,
-				    fuse_req_ctx(r->req)->pid, r->call.start_ns);
+		    inode_send_back(t, r->ino, &r->call.res.attr, r->fi.flags & O_APPEND,
+				    fuse_req_ctx(r->req)->pid, r->call.eng.start_ns);
 
 	/* Offset -1: the attributes only; that waits for nothing. */
-	if (back || inode_differs(t, r->ino, &r->call.attr))
+	if (back || inode_differs(t, r->ino, &r->call.res.attr))
 		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
 						 -1, 0);
 	if (!back)
@@ -160,7 +160,7 @@ static void open_done(struct fs_req *r)
 {
 	struct file *f;
 
-	if (r->call.status) {
+	if (r->call.res.status) {
 		fs_done_status(r);
 		return;
 	}
@@ -186,8 +186,8 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.file.flags = fi->flags;
-	r->call.file.exec = fi->flags & FMODE_EXEC;
+	r->call.args.file.flags = fi->flags;
+	r->call.args.file.exec = fi->flags & FMODE_EXEC;
 	fs_open_start(r, open_done);
 }
 
@@ -214,9 +214,9 @@ static void read_done(struct fs_req *r);
 
 static void read_more(struct fs_req *r)
 {
-	r->call.io.sink.mem = (char *)r->buf[0]->mem + r->filled;
-	r->call.io.count = (uint32_t)(r->size - r->filled);
-	r->call.io.sink.len = r->call.io.count;
+	r->call.args.io.sink.mem = (char *)r->buf[0]->mem + r->filled;
+	r->call.args.io.count = (uint32_t)(r->size - r->filled);
+	r->call.args.io.sink.len = r->call.args.io.count;
 	fs_req_start(r, NFS_OP_READ, read_done);
 }
 
@@ -227,19 +227,19 @@ static void gather(struct fs_req *r)
 	char *at = (char *)r->buf[0]->mem + r->filled;
 
 	/* Placed data is there already. */
-	if (c->io.len && c->io.ptr != at) {
-		memcpy(at, c->io.ptr, c->io.len);
-		stat_add(&r->fl->lane->stats, STAT_READ_COPIED_BYTES, c->io.len);
+	if (c->res.io.len && c->res.io.ptr != at) {
+		memcpy(at, c->res.io.ptr, c->res.io.len);
+		stat_add(&r->fl->lane->stats, STAT_READ_COPIED_BYTES, c->res.io.len);
 	}
-	r->filled += c->io.len;
-	c->io.offset += c->io.len;
+	r->filled += c->res.io.len;
+	c->args.io.offset += c->res.io.len;
 }
 
 /* No bytes, and not the end either: the kernel would take an empty answer for
  * the end, and fill pages with zeros. */
 static bool tried_enough(struct fs_req *r)
 {
-	if (r->call.io.len) {
+	if (r->call.res.io.len) {
 		r->tries = 0;
 		return false;
 	}
@@ -252,12 +252,12 @@ static void read_done(struct fs_req *r)
 	struct iovec iov;
 	bool more;
 
-	if (c->status || !r->req) {
+	if (c->res.status || !r->req) {
 		fs_done_status(r);
 		return;
 	}
-	iov = (struct iovec){ (void *)(uintptr_t)c->io.ptr, c->io.len };
-	more = !c->io.eof && r->filled + c->io.len < r->size;
+	iov = (struct iovec){ (void *)(uintptr_t)c->res.io.ptr, c->res.io.len };
+	more = !c->res.io.eof && r->filled + c->res.io.len < r->size;
 	if (more && tried_enough(r)) {
 		log_err("READ: %s answers without data, and not with the end of the file either: "
 			"EIO after %u times", r->fl->lane->client->cfg.server, r->tries);
@@ -315,7 +315,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	}
 	r->size = size;
 	r->call.open = r->file->open;
-	r->call.io.offset = (uint64_t)off;
+	r->call.args.io.offset = (uint64_t)off;
 	if (!reads_direct(fi))
 		inode_paged(r->ino);
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
@@ -329,17 +329,17 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 /* Moves the pieces on by what has been written. */
 static void advance(struct nfs_call *c, uint32_t n)
 {
-	c->io.offset += n;
-	while (n && c->io.ndata) {
-		struct rr_iov *d = &c->io.data[0];
+	c->args.io.offset += n;
+	while (n && c->args.io.ndata) {
+		struct rr_iov *d = &c->args.io.data[0];
 		uint32_t part = n < d->len ? n : d->len;
 
 		d->mem = (char *)d->mem + part;
 		d->len -= part;
 		n -= part;
 		if (d->len == 0) {
-			c->io.data[0] = c->io.data[1];
-			c->io.ndata--;
+			c->args.io.data[0] = c->args.io.data[1];
+			c->args.io.ndata--;
 		}
 	}
 }
@@ -380,7 +380,7 @@ static void written(struct fs_req *r, uint32_t n)
 {
 	r->filled += n;
 	r->tries = 0;
-	inode_wrote(r->ino, r->call.io.offset + n);
+	inode_wrote(r->ino, r->call.args.io.offset + n);
 	if (r->filled == r->size) {
 		write_end(r, 0);
 		return;
@@ -393,10 +393,10 @@ static void commit_done(struct fs_req *r)
 {
 	struct nfs_call *c = &r->call;
 
-	if (c->status) {
-		write_end(r, c->status);
-	} else if (c->io.verf == r->verf) {
-		written(r, c->io.count);
+	if (c->res.status) {
+		write_end(r, c->res.status);
+	} else if (c->res.io.verf == r->verf) {
+		written(r, c->args.io.count);
 	} else if (++r->tries > TRIES_MAX) {
 		log_err("WRITE: %s has another write verifier with each COMMIT, as if it had "
 			"restarted each time: EIO after %u times", r->fl->lane->client->cfg.server,
@@ -411,13 +411,13 @@ static void write_done(struct fs_req *r)
 {
 	struct nfs_call *c = &r->call;
 
-	if (c->status) {
-		write_end(r, c->status);
-	} else if (c->io.stable) {
-		written(r, c->io.len);
+	if (c->res.status) {
+		write_end(r, c->res.status);
+	} else if (c->res.io.stable) {
+		written(r, c->res.io.len);
 	} else {
-		r->verf = c->io.verf;
-		c->io.count = c->io.len;
+		r->verf = c->res.io.verf;
+		c->args.io.count = c->res.io.len;
 		fs_req_start(r, NFS_OP_COMMIT, commit_done);
 	}
 }
@@ -439,7 +439,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->fi = *fi;
 	r->size = size;
 	r->call.open = r->file->open;
-	r->call.io.offset = (uint64_t)off;
+	r->call.args.io.offset = (uint64_t)off;
 	if (!is_direct(fi))
 		inode_paged(r->ino);
 	if (size == 0) {

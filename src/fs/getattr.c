@@ -10,10 +10,10 @@
 static void reply_attr(struct fs_req *r, double known)
 {
 	struct fs *fs = r->fl->fs;
-	double timeo = inode_update(&fs->inodes, r->ino, &r->call.attr);
+	double timeo = inode_update(&fs->inodes, r->ino, &r->call.res.attr);
 	struct stat st;
 
-	fs_stat_of(fs, r->ino, &st, &r->call.attr);
+	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
 	if (r->ino == fs->root)
 		r->fl->root = st;
 	fuse_reply_attr(r->req, &st, known < timeo ? known : timeo);
@@ -22,8 +22,8 @@ static void reply_attr(struct fs_req *r, double known)
 
 static void attr_done(struct fs_req *r)
 {
-	if (r->call.status == 0 && r->req) {
-		if (r->call.sattr.valid & NFS_SET_MTIME)
+	if (r->call.res.status == 0 && r->req) {
+		if (r->call.args.sattr.valid & NFS_SET_MTIME)
 			inode_mtime_set(r->ino);
 		reply_attr(r, HUGE_VAL);
 	}
@@ -50,7 +50,7 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)fi;
 	if (!r)
 		return;
-	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.attr, &timeo)) {
+	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
 		return;
@@ -65,15 +65,15 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 
 	if (!r)
 		return;
-	fs_sattr(&r->call.sattr, st, to_set);
+	fs_sattr(&r->call.args.sattr, st, to_set);
 	/* The kernel's part of clearing set-id bits that the server clears. A server
 	 * may refuse even to change nothing. */
-	if (!r->call.sattr.valid) {
+	if (!r->call.args.sattr.valid) {
 		fs_req_start(r, NFS_OP_GETATTR, attr_done);
 		return;
 	}
 	/* ftruncate() was allowed at open, as write() is. */
-	if (fi && (r->call.sattr.valid & NFS_SET_SIZE)) {
+	if (fi && (r->call.args.sattr.valid & NFS_SET_SIZE)) {
 		r->file = fs_file_get(r->fl->fs, fi);
 		if (!r->file) {
 			fs_reply_err(r, EBADF);
@@ -90,8 +90,8 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 
 static void access_done(struct fs_req *r)
 {
-	if (r->call.status == 0 && (r->call.access.mask & r->saved) != r->saved)
-		r->call.status = -EACCES;
+	if (r->call.res.status == 0 && (r->call.res.access.mask & r->saved) != r->saved)
+		r->call.res.status = -EACCES;
 	fs_done_status(r);
 }
 
@@ -102,6 +102,6 @@ void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	if (!r)
 		return;
 	r->saved = mask & (R_OK | W_OK | X_OK);
-	r->call.access.mask = r->saved;
+	r->call.args.access.mask = r->saved;
 	fs_req_start(r, NFS_OP_ACCESS, access_done);
 }

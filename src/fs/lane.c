@@ -75,13 +75,13 @@ static void take_buffers(struct fs_lane *fl, struct fs_req *r, size_t size)
 
 	r->buf[0] = mid;
 	fl->rx.mid = NULL;
-	r->call.io.data[0] = (struct rr_iov){ mid->mem, (uint32_t)first };
-	r->call.io.ndata = 1;
+	r->call.args.io.data[0] = (struct rr_iov){ mid->mem, (uint32_t)first };
+	r->call.args.io.ndata = 1;
 	if (first < size) {
 		r->buf[1] = big;
 		fl->rx.big = NULL;
-		r->call.io.data[1] = (struct rr_iov){ big->mem, (uint32_t)(size - first) };
-		r->call.io.ndata = 2;
+		r->call.args.io.data[1] = (struct rr_iov){ big->mem, (uint32_t)(size - first) };
+		r->call.args.io.ndata = 2;
 	}
 }
 
@@ -90,7 +90,7 @@ bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, siz
 	if (fl->spare && (uintptr_t)data - (uintptr_t)fl->spare < SPARE_SIZE) {
 		r->spare = fl->spare;
 		fl->spare = NULL;
-		r->call.io.data[0].mem = (void *)(uintptr_t)data;
+		r->call.args.io.data[0].mem = (void *)(uintptr_t)data;
 		list_add_tail(&fl->parked, &r->buf_node);
 		fl->nparked++;
 		return false;
@@ -110,7 +110,7 @@ static bool unpark(struct fs_lane *fl)
 {
 	while (!list_empty(&fl->parked)) {
 		struct fs_req *r = container_of(fl->parked.next, struct fs_req, buf_node);
-		const char *data = r->call.io.data[0].mem;
+		const char *data = r->call.args.io.data[0].mem;
 		size_t first;
 
 		if (!have_rx(fl))

@@ -23,12 +23,12 @@ static void lookup_done(struct fs_req *r)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	if (r->call.status == -ENOENT) {
+	if (r->call.res.status == -ENOENT) {
 		if (r->call.op == NFS_OP_LOOKUP)
 			fs_name_gone(r, r->ino, r->quiet, r->name);
 		reply_not_there(r, fs_negative_timeo(fs));
 	}
-	if (r->call.status || !r->req) {
+	if (r->call.res.status || !r->req) {
 		fs_done_status(r);
 		return;
 	}
@@ -58,7 +58,7 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	}
 	r->quiet = known_changes(t, r->ino);
-	r->call.name = r->name;
+	r->call.args.name = r->name;
 	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
 }
 
@@ -100,12 +100,12 @@ static void readlink_done(struct fs_req *r)
 {
 	char target[NFS_PATH_MAX + 1];
 
-	if (r->call.status == 0 && r->req) {
-		if (r->call.link.len > NFS_PATH_MAX) {
+	if (r->call.res.status == 0 && r->req) {
+		if (r->call.res.link.len > NFS_PATH_MAX) {
 			fs_reply_err(r, ENAMETOOLONG);
 		} else {
-			memcpy(target, r->call.link.target, r->call.link.len);
-			target[r->call.link.len] = '\0';
+			memcpy(target, r->call.res.link.target, r->call.res.link.len);
+			target[r->call.res.link.len] = '\0';
 			fuse_reply_readlink(r->req, target);
 			r->req = NULL;
 		}

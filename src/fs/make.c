@@ -14,7 +14,7 @@ static void entry_done(struct fs_req *r)
 	struct inode *ino;
 
 	fs_dir_changed(r->ino);
-	if (r->call.status || !r->req) {
+	if (r->call.res.status || !r->req) {
 		fs_done_name(r);
 		return;
 	}
@@ -34,9 +34,9 @@ static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, 
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return NULL;
-	r->call.name = r->name;
-	r->call.sattr.valid = NFS_SET_MODE;
-	r->call.sattr.mode = mode & 07777;
+	r->call.args.name = r->name;
+	r->call.args.sattr.valid = NFS_SET_MODE;
+	r->call.args.sattr.mode = mode & 07777;
 	return r;
 }
 
@@ -60,16 +60,16 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 		fs_req_free(r);
 		return;
 	}
-	r->call.sattr.valid = 0;        /* the mode of a link means nothing */
-	r->call.mk.target = r->text;
+	r->call.args.sattr.valid = 0;        /* the mode of a link means nothing */
+	r->call.args.mk.target = r->text;
 	fs_req_start(r, NFS_OP_SYMLINK, entry_done);
 }
 
 /* mknod() of a regular file: made like any other, and nobody has it open. */
 static void regular_done(struct fs_req *r)
 {
-	if (r->call.status == 0) {
-		struct inode *ino = inode_get(&r->fl->fs->inodes, &r->call.out_fh, &r->call.attr,
+	if (r->call.res.status == 0) {
+		struct inode *ino = inode_get(&r->fl->fs->inodes, &r->call.res.fh, &r->call.res.attr,
 					      0, NULL, 0);
 
 		if (ino) {
@@ -87,13 +87,13 @@ void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, 
 	if (!r)
 		return;
 	if (S_ISREG(mode)) {
-		r->call.file.flags = O_RDWR | O_EXCL;
+		r->call.args.file.flags = O_RDWR | O_EXCL;
 		fs_req_start(r, NFS_OP_CREATE, regular_done);
 		return;
 	}
-	r->call.mk.type = mode & S_IFMT;
-	r->call.mk.major = major(rdev);
-	r->call.mk.minor = minor(rdev);
+	r->call.args.mk.type = mode & S_IFMT;
+	r->call.args.mk.major = major(rdev);
+	r->call.args.mk.minor = minor(rdev);
 	fs_req_start(r, NFS_OP_MKNOD, entry_done);
 }
 
@@ -105,15 +105,15 @@ static void link_done(struct fs_req *r)
 	struct fuse_entry_param e = { 0 };
 
 	fs_dir_changed(r->ino2);
-	if (r->call.status || !r->req) {
+	if (r->call.res.status || !r->req) {
 		fs_done_name(r);
 		return;
 	}
-	inode_update(&fs->inodes, r->ino, &r->call.attr);
+	inode_update(&fs->inodes, r->ino, &r->call.res.attr);
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* the kernel's, for this entry */
 	fs_entry_node(&e, r->ino);
-	fs_stat_of(fs, r->ino, &e.attr, &r->call.attr);
+	fs_stat_of(fs, r->ino, &e.attr, &r->call.res.attr);
 	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
 	e.entry_timeout = fs_entry_timeo(fs, r->ino2);
 	if (fuse_reply_entry(r->req, &e))
@@ -130,8 +130,8 @@ void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 		return;
 	if (!fs_req_ino2(r, parent))
 		return;
-	r->call.fh2 = &r->ino2->fh;
-	r->call.name = r->name;
+	r->call.args.fh2 = &r->ino2->fh;
+	r->call.args.name = r->name;
 	fs_req_start(r, NFS_OP_LINK, link_done);
 }
 
@@ -145,7 +145,7 @@ static void create_done(struct fs_req *r)
 	struct file *f = NULL;
 
 	fs_dir_changed(r->ino);
-	if (r->call.status) {
+	if (r->call.res.status) {
 		fs_done_name(r);
 		return;
 	}
@@ -175,6 +175,6 @@ void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.file.flags = fi->flags;
+	r->call.args.file.flags = fi->flags;
 	fs_req_start(r, NFS_OP_CREATE, create_done);
 }

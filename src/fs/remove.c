@@ -16,11 +16,11 @@ void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, str
 		     const char *newname, const struct inode *moved,
 		     void (*done)(struct fs_req *r))
 {
-	r->call.fh = &from->fh;
-	r->call.fh2 = &to->fh;
-	r->call.name = name;
-	r->call.name2 = newname;
-	r->call.ren.moved = moved ? &moved->fh : NULL;
+	r->call.args.fh = &from->fh;
+	r->call.args.fh2 = &to->fh;
+	r->call.args.name = name;
+	r->call.args.name2 = newname;
+	r->call.args.ren.moved = moved ? &moved->fh : NULL;
 	fs_req_start(r, NFS_OP_RENAME, done);
 }
 
@@ -29,9 +29,9 @@ void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, str
 static void unlink_silly_done(struct fs_req *r)
 {
 	fs_dir_changed(r->ino);
-	if (r->call.status == 0)
+	if (r->call.res.status == 0)
 		fs_silly_keep(r, true);
-	else if (r->silly && fs_maybe_done(r->call.status)) {
+	else if (r->silly && fs_maybe_done(r->call.res.status)) {
 		fs_put_back(r, fs_done_status);
 		return;
 	}
@@ -41,7 +41,7 @@ static void unlink_silly_done(struct fs_req *r)
 static void unlink_done(struct fs_req *r)
 {
 	fs_dir_changed(r->ino);
-	if (r->call.status == 0)
+	if (r->call.res.status == 0)
 		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
 	fs_unpin(r);
 	fs_done_status(r);
@@ -54,7 +54,7 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
-	r->call.name = r->name;
+	r->call.args.name = r->name;
 	fs_pin(r, inode_find(&fs->inodes, r->ino->id, r->name));
 	if (r->pinned && inode_silly_is(&fs->inodes, r->pinned, r->name)) {
 		fs_reply_err(r, EBUSY); /* it goes with the last close */
@@ -92,7 +92,7 @@ static void rmdir_done(struct fs_req *r)
 	fs_dir_changed(r->ino);
 	if (fs_silly_wait(r, start_rmdir))
 		return;
-	if (r->call.status == 0)
+	if (r->call.res.status == 0)
 		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
 	fs_done_status(r);
 }
@@ -104,7 +104,7 @@ void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
-	r->call.name = r->name;
+	r->call.args.name = r->name;
 	r->ino2 = inode_find(&fs->inodes, r->ino->id, r->name);
 	start_rmdir(r);
 }

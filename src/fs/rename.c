@@ -31,7 +31,7 @@ static void rename_ends(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 
-	if (r->call.status == 0) {
+	if (r->call.res.status == 0) {
 		if (r->silly)
 			fs_silly_keep(r, true);
 		/* It is to be found by the name that it has now, when it is open
@@ -50,12 +50,12 @@ static void rename_done(struct fs_req *r)
 	fs_dir_changed(r->ino2);
 	if (fs_silly_wait(r, start_rename))
 		return;
-	if (r->call.status && r->silly) {
+	if (r->call.res.status && r->silly) {
 		if (r->step == MOVED) {
 			fs_put_back(r, rename_ends);
 			return;
 		}
-		if (fs_maybe_done(r->call.status))
+		if (fs_maybe_done(r->call.res.status))
 			fs_silly_keep(r, false);
 		else
 			fs_silly_drop(r);
@@ -74,7 +74,7 @@ static void start_rename(struct fs_req *r)
 static void target_moved(struct fs_req *r)
 {
 	fs_dir_changed(r->ino2);
-	switch (r->call.status) {
+	switch (r->call.res.status) {
 	case 0:
 		start_rename(r);
 		return;
@@ -95,7 +95,7 @@ static void target_moved(struct fs_req *r)
 static void target_linked(struct fs_req *r)
 {
 	fs_dir_changed(r->ino2);
-	switch (r->call.status) {
+	switch (r->call.res.status) {
 	case 0:
 	case -EEXIST:           /* of this name there is one only: sent again */
 		start_rename(r);

@@ -22,10 +22,10 @@ static struct fs_req *take(struct fs_lane *fl)
 		return NULL;
 	memset(r, 0, offsetof(struct fs_req, call));
 	r->call.flags = 0;
-	r->call.fh = r->call.fh2 = NULL;
-	r->call.name = r->call.name2 = NULL;
+	r->call.args.fh = r->call.args.fh2 = NULL;
+	r->call.args.name = r->call.args.name2 = NULL;
 	r->call.open = NULL;
-	r->call.sattr.valid = 0;
+	r->call.args.sattr.valid = 0;
 	r->fl = fl;
 	r->start_ns = mono_ns();
 	list_init(&r->buf_node);
@@ -189,8 +189,8 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 	r->call.op = op;
 	r->call.done = on_call_done;
 	r->call.cred = &r->cred;
-	if (!r->call.fh)
-		r->call.fh = &r->ino->fh;
+	if (!r->call.args.fh)
+		r->call.args.fh = &r->ino->fh;
 	fs_changes_begin(r);
 	nfs_start(r->fl->lane, &r->call);
 }
@@ -217,13 +217,13 @@ void fs_reply_err(struct fs_req *r, int err)
 
 void fs_done_status(struct fs_req *r)
 {
-	fs_reply_err(r, r->call.status);
+	fs_reply_err(r, r->call.res.status);
 	fs_req_free(r);
 }
 
 static void on_asks_again(struct loop_timer *t)
 {
-	fs_done_status(container_of(t, struct fs_req, call.timer));
+	fs_done_status(container_of(t, struct fs_req, call.eng.timer));
 }
 
 /* The kernel asks for no name while one is being made in its directory: what it was
@@ -232,10 +232,10 @@ void fs_done_name(struct fs_req *r)
 {
 	double left = fs_negative_timeo(r->fl->fs) - (double)(mono_ns() - r->start_ns) / 1e9;
 
-	if (r->call.status != -EIO || !r->req || left < 0) {
+	if (r->call.res.status != -EIO || !r->req || left < 0) {
 		fs_done_status(r);
 		return;
 	}
-	loop_timer_init(&r->call.timer, on_asks_again);
-	loop_timer_set(r->fl->lane->loop, &r->call.timer, (unsigned)(left * 1e3) + JIFFIES_MS);
+	loop_timer_init(&r->call.eng.timer, on_asks_again);
+	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, (unsigned)(left * 1e3) + JIFFIES_MS);
 }

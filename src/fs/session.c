@@ -281,24 +281,24 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		return err_set(eb, -ENOMEM, "out of memory");
 	q->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	c->cred = &q->cred;
-	c->fh = &fs->cl->root_fh;
+	c->args.fh = &fs->cl->root_fh;
 	c->op = NFS_OP_GETATTR;
 	rc = nfs_call_any(fs->cl, c, 0, &abandoned);
-	if (!rc && !S_ISDIR(c->attr.mode))
+	if (!rc && !S_ISDIR(c->res.attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
-		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->attr, 0, NULL, 0);
+		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->res.attr, 0, NULL, 0);
 		rc = fs->root ? 0 : -ENOMEM;
-		fs->fsid_major = c->attr.fsid_major;
-		fs->fsid_minor = c->attr.fsid_minor;
+		fs->fsid_major = c->res.attr.fsid_major;
+		fs->fsid_minor = c->res.attr.fsid_minor;
 	}
 	/* For fs_late(). Who may not ask the server for statfs goes without. */
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
-		fs_stat(fs, &fs->lanes[i].root, &c->attr);
+		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
 	c->op = NFS_OP_STATFS;
 	if (!rc && nfs_call_any(fs->cl, c, 0, &abandoned) == 0)
 		for (unsigned i = 0; i < fs->nlanes; i++)
-			fs_statfs_keep(&fs->lanes[i], &c->statfs);
+			fs_statfs_keep(&fs->lanes[i], &c->res.statfs);
 	if (!abandoned)
 		free(q);
 	if (rc)

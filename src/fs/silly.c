@@ -66,9 +66,9 @@ struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
 
 static void silly_removed(struct fs_req *r)
 {
-	if (r->call.status && r->call.status != -ENOENT)
+	if (r->call.res.status && r->call.res.status != -ENOENT)
 		log_warn("'%s' stays on the server: it could not be removed after its file was "
-			 "closed: %s", r->silly->name, strerror(-r->call.status));
+			 "closed: %s", r->silly->name, strerror(-r->call.res.status));
 	fs_dir_changed(r->silly->dir);
 	fs_req_free(r);
 }
@@ -84,8 +84,8 @@ void fs_remove_silly(struct fs_lane *fl, struct silly *s)
 		return;
 	}
 	r->silly = s;
-	r->call.fh = &s->dir->fh;
-	r->call.name = s->name;
+	r->call.args.fh = &s->dir->fh;
+	r->call.args.name = s->name;
 	fs_req_start(r, NFS_OP_REMOVE, silly_removed);
 }
 
@@ -136,7 +136,7 @@ bool fs_maybe_done(int status)
 static void put_back_ends(struct fs_req *r)
 {
 	fs_dir_changed(r->home);
-	r->call.status = r->saved;
+	r->call.res.status = r->saved;
 	r->after(r);
 }
 
@@ -151,7 +151,7 @@ static void kept(struct fs_req *r, const char *are)
 
 static void renamed_back(struct fs_req *r)
 {
-	if (r->call.status) {
+	if (r->call.res.status) {
 		kept(r, "are");
 		return;
 	}
@@ -163,19 +163,19 @@ static void renamed_back(struct fs_req *r)
 
 static void start_link(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
 {
-	r->call.fh = &r->victim->fh;
-	r->call.fh2 = &r->home->fh;
-	r->call.name = name;
+	r->call.args.fh = &r->victim->fh;
+	r->call.args.fh2 = &r->home->fh;
+	r->call.args.name = name;
 	fs_req_start(r, NFS_OP_LINK, done);
 }
 
 /* LINK, as RENAME would take the name from somebody who has made it meanwhile. */
 static void linked_back(struct fs_req *r)
 {
-	if (r->call.status == 0) {
+	if (r->call.res.status == 0) {
 		fs_silly_drop(r);
 		put_back_ends(r);
-	} else if (r->call.status == -EEXIST || fs_maybe_done(r->call.status)) {
+	} else if (r->call.res.status == -EEXIST || fs_maybe_done(r->call.res.status)) {
 		kept(r, "are");
 	} else {                /* a server that has no links */
 		fs_start_rename(r, r->home, r->silly->name, r->home, r->home_name, r->victim,
@@ -185,18 +185,18 @@ static void linked_back(struct fs_req *r)
 
 static bool is(const struct fs_req *r, const struct inode *ino)
 {
-	return ino && r->call.out_fh.len == ino->fh.len &&
-	       !memcmp(r->call.out_fh.data, ino->fh.data, ino->fh.len);
+	return ino && r->call.res.fh.len == ino->fh.len &&
+	       !memcmp(r->call.res.fh.data, ino->fh.data, ino->fh.len);
 }
 
 static void home_looked(struct fs_req *r)
 {
-	if (r->call.status == -ENOENT) {
+	if (r->call.res.status == -ENOENT) {
 		start_link(r, r->home_name, linked_back);
-	} else if (r->call.status == 0 && is(r, r->victim)) {
+	} else if (r->call.res.status == 0 && is(r, r->victim)) {
 		fs_silly_drop(r);
 		put_back_ends(r);
-	} else if (r->call.status == 0 && is(r, r->moved)) {
+	} else if (r->call.res.status == 0 && is(r, r->moved)) {
 		r->saved = 0;
 		put_back_ends(r);
 	} else {
@@ -206,16 +206,16 @@ static void home_looked(struct fs_req *r)
 
 static void start_lookup(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
 {
-	r->call.fh = &r->home->fh;
-	r->call.name = name;
+	r->call.args.fh = &r->home->fh;
+	r->call.args.name = name;
 	fs_req_start(r, NFS_OP_LOOKUP, done);
 }
 
 static void silly_looked(struct fs_req *r)
 {
-	if (r->call.status == 0) {
+	if (r->call.res.status == 0) {
 		start_lookup(r, r->home_name, home_looked);
-	} else if (r->call.status == -ENOENT) {
+	} else if (r->call.res.status == -ENOENT) {
 		fs_silly_forget(r);
 		put_back_ends(r);
 	} else {
@@ -225,7 +225,7 @@ static void silly_looked(struct fs_req *r)
 
 void fs_put_back(struct fs_req *r, void (*after)(struct fs_req *r))
 {
-	r->saved = r->call.status;
+	r->saved = r->call.res.status;
 	r->after = after;
 	start_lookup(r, r->silly->name, silly_looked);
 }
@@ -242,7 +242,7 @@ void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
 
 static void wait_more(struct fs_req *r)
 {
-	loop_timer_set(r->fl->lane->loop, &r->call.timer, WAIT_FIRST_MS << r->wait.shift);
+	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, WAIT_FIRST_MS << r->wait.shift);
 	r->wait.shift += r->wait.shift < WAIT_SHIFT_MAX;
 }
 
@@ -267,7 +267,7 @@ void fs_unpin(struct fs_req *r)
 
 static void on_open_wait(struct loop_timer *t)
 {
-	struct fs_req *r = container_of(t, struct fs_req, call.timer);
+	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
 
 	if (!r->req)                    /* interrupted */
 		fs_req_free(r);
@@ -281,8 +281,8 @@ void fs_open_start(struct fs_req *r, void (*done)(struct fs_req *r))
 {
 	r->done = done;
 	r->call.op = NFS_OP_OPEN;
-	loop_timer_init(&r->call.timer, on_open_wait);
-	on_open_wait(&r->call.timer);
+	loop_timer_init(&r->call.eng.timer, on_open_wait);
+	on_open_wait(&r->call.eng.timer);
 }
 
 /* ---- waiting until they are gone ---- */
@@ -305,7 +305,7 @@ void fs_silly_note(struct fs_req *r, const struct inode *dir)
 
 static void on_wait(struct loop_timer *t)
 {
-	struct fs_req *r = container_of(t, struct fs_req, call.timer);
+	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
 	const struct inode *dir = r->wait.dir;
 
 	if (!r->req) {                  /* interrupted */
@@ -321,7 +321,7 @@ static void on_wait(struct loop_timer *t)
 
 bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
 {
-	int rc = r->call.status;
+	int rc = r->call.res.status;
 
 	/* Those that were there when the call was sent, whatever has become of them. */
 	if ((rc != -ENOTEMPTY && rc != -EEXIST) || !r->wait.dir || !r->wait.left || !r->req)
@@ -330,7 +330,7 @@ bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
 		r->wait.until_ns = mono_ns() + MAYBE_CLOSED_NS;
 	r->wait.again = again;
 	r->wait.shift = 0;
-	loop_timer_init(&r->call.timer, on_wait);
-	on_wait(&r->call.timer);
+	loop_timer_init(&r->call.eng.timer, on_wait);
+	on_wait(&r->call.eng.timer);
 	return true;
 }

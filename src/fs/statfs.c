@@ -26,8 +26,8 @@ void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s)
 
 static void statfs_done(struct fs_req *r)
 {
-	if (r->call.status == 0) {
-		fs_statfs_keep(r->fl, &r->call.statfs);
+	if (r->call.res.status == 0) {
+		fs_statfs_keep(r->fl, &r->call.res.statfs);
 		if (r->req)
 			reply(r);
 	}

@@ -114,7 +114,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	if (rc)
 		return rc;
 	free(s);
-	return c->status;
+	return c->res.status;
 }
 
 /* With no connection at all any lane will do: it gives the call back when another

@@ -53,9 +53,9 @@ static void drop_open(struct nfs_call *c)
 
 static void finish(struct nfs_call *c, int status)
 {
-	list_del(&c->run_node);
+	list_del(&c->eng.run_node);
 	nfs_owner_drop(c);
-	c->status = c->undo ? c->undo : status;
+	c->res.status = c->eng.undo ? c->eng.undo : status;
 	if (c->open && c->op == NFS_OP_CLOSE)
 		drop_open(c);
 	c->done(c);
@@ -69,27 +69,27 @@ static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opde
 	XDR x;
 	bool ok;
 
-	c->rr.xid = rr_xid(c->target->conn);
-	c->rr.done = on_reply;
-	c->rr.nsend = 0;
-	c->rr.data_pos = 0;
-	c->rr.sends = 0;
-	c->rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
-	c->rr.sink = (struct rr_iov){ 0 };
+	c->eng.rr.xid = rr_xid(c->target->conn);
+	c->eng.rr.done = on_reply;
+	c->eng.rr.nsend = 0;
+	c->eng.rr.data_pos = 0;
+	c->eng.rr.sends = 0;
+	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
+	c->eng.rr.sink = (struct rr_iov){ 0 };
 	if (c->op == NFS_OP_WRITE) {
-		c->rr.nsend = c->io.ndata;
-		for (uint32_t i = 0; i < c->io.ndata; i++)
-			c->rr.send[i] = c->io.data[i];
+		c->eng.rr.nsend = c->args.io.ndata;
+		for (uint32_t i = 0; i < c->args.io.ndata; i++)
+			c->eng.rr.send[i] = c->args.io.data[i];
 	} else if (c->op == NFS_OP_READ) {
-		c->rr.sink = c->io.sink;
-		c->rr.sink.len = c->io.count;
+		c->eng.rr.sink = c->args.io.sink;
+		c->eng.rr.sink.len = c->args.io.count;
 	}
-	xdrmem_create(&x, (char *)c->rr.msg->mem + RR_HDR_ROOM,
-		      (u_int)(c->rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->rr.xid, v->prog, v->vers,
+	xdrmem_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
+		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
+	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers,
 			 def->proc_of ? def->proc_of(c) : def->proc, c->cred) &&
 	     def->encode(c, &x);
-	c->rr.msg_len = c->msg_len = xdr_getpos(&x);
+	c->eng.rr.msg_len = c->eng.msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	return ok;
 }
@@ -104,30 +104,30 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	int rc;
 
 	if (!def) {             /* nothing to tell the server in this version */
-		list_del(&c->node);
+		list_del(&c->eng.node);
 		finish(c, 0);
 		return STARTED;
 	}
-	c->rr.msg = magazine_get(&l->mag, def->big_msg ? ARENA_MID : ARENA_MSG);
-	if (!c->rr.msg)
+	c->eng.rr.msg = magazine_get(&l->mag, def->big_msg ? ARENA_MID : ARENA_MSG);
+	if (!c->eng.rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
 	if (rc <= 0)
-		magazine_put(&l->mag, c->rr.msg);
+		magazine_put(&l->mag, c->eng.rr.msg);
 	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
 		return NO_SLOT;
-	list_del(&c->node);
+	list_del(&c->eng.node);
 	if (rc < 0) {
 		finish(c, rc);
 		return STARTED;
 	}
 	l->active++;
 	if (encode(l, c, def)) {
-		rr_submit(c->target->conn, &c->rr);
+		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
 		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
-			c->rr.msg->size - RR_HDR_ROOM);
-		on_reply(&c->rr, -EMSGSIZE);
+			c->eng.rr.msg->size - RR_HDR_ROOM);
+		on_reply(&c->eng.rr, -EMSGSIZE);
 	}
 	return STARTED;
 }
@@ -142,7 +142,7 @@ void nfs_lane_pump(struct nfs_lane *l)
 	struct list *n = l->waiting.next;
 
 	while (n != &l->waiting) {
-		struct nfs_call *c = container_of(n, struct nfs_call, node);
+		struct nfs_call *c = container_of(n, struct nfs_call, eng.node);
 		bool control = c->flags & NFS_CALL_CONTROL;
 
 		if (!control && (l->hold || l->active >= l->window))
@@ -168,13 +168,13 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 	struct list *at = l->waiting.next;
 
 	if (!first && !control) {
-		list_add_tail(&l->waiting, &c->node);
+		list_add_tail(&l->waiting, &c->eng.node);
 		return;
 	}
 	while (!control && at != &l->waiting &&
-	       (container_of(at, struct nfs_call, node)->flags & NFS_CALL_CONTROL))
+	       (container_of(at, struct nfs_call, eng.node)->flags & NFS_CALL_CONTROL))
 		at = at->next;
-	list_add_before(at, &c->node);
+	list_add_before(at, &c->eng.node);
 }
 
 void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
@@ -183,19 +183,19 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 
 	c->target = t;
 	c->lane = l;
-	c->step = 0;
-	c->resent = false;
-	c->retries = 0;
-	c->start_ns = mono_ns();
-	c->delayed = false;
-	c->has_attr = c->has_dir_attr[0] = c->has_dir_attr[1] = false;
-	c->status = c->undo = 0;
-	c->rr.state = RR_CALL_IDLE;
+	c->eng.step = 0;
+	c->eng.resent = false;
+	c->eng.retries = 0;
+	c->eng.start_ns = mono_ns();
+	c->eng.delayed = false;
+	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
+	c->res.status = c->eng.undo = 0;
+	c->eng.rr.state = RR_CALL_IDLE;
 	memset(c->version_data, 0, sizeof(c->version_data));
-	c->owners = (struct nfs_owner_wait){ 0 };
-	list_init(&c->node);
-	list_init(&c->timer.node);
-	list_add_tail(&l->running, &c->run_node);
+	c->eng.owners = (struct nfs_owner_wait){ 0 };
+	list_init(&c->eng.node);
+	list_init(&c->eng.timer.node);
+	list_add_tail(&l->running, &c->eng.run_node);
 	enqueue(l, c, false);
 	nfs_lane_pump(l);
 }
@@ -222,7 +222,7 @@ void nfs_owner_done(struct nfs_call *c, bool send)
 
 static void on_later(struct loop_timer *t)
 {
-	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+	struct nfs_call *c = container_of(t, struct nfs_call, eng.timer);
 
 	enqueue(c->lane, c, false);
 	nfs_lane_pump(c->lane);
@@ -230,12 +230,12 @@ static void on_later(struct loop_timer *t)
 
 static void wait_a_while(struct nfs_call *c, void (*fn)(struct loop_timer *t))
 {
-	unsigned shift = c->retries < LATER_SHIFT_MAX ? c->retries : LATER_SHIFT_MAX;
+	unsigned shift = c->eng.retries < LATER_SHIFT_MAX ? c->eng.retries : LATER_SHIFT_MAX;
 
-	c->retries++;
+	c->eng.retries++;
 	stat_add(&c->lane->stats, STAT_RPC_RETRIES, 1);
-	loop_timer_init(&c->timer, fn);
-	loop_timer_set(c->lane->loop, &c->timer, nfs_later_first_ms << shift);
+	loop_timer_init(&c->eng.timer, fn);
+	loop_timer_set(c->lane->loop, &c->eng.timer, nfs_later_first_ms << shift);
 }
 
 static void later(struct nfs_call *c)
@@ -245,25 +245,25 @@ static void later(struct nfs_call *c)
 
 static void on_delayed(struct loop_timer *t)
 {
-	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+	struct nfs_call *c = container_of(t, struct nfs_call, eng.timer);
 
-	c->delayed = false;
-	c->rr.xid = rr_xid(c->target->conn);
+	c->eng.delayed = false;
+	c->eng.rr.xid = rr_xid(c->target->conn);
 	/* The transport may have put the data behind it. */
-	c->rr.msg_len = c->msg_len;
-	rpcmsg_set_xid((char *)c->rr.msg->mem + RR_HDR_ROOM, c->rr.xid);
-	rr_submit(c->target->conn, &c->rr);
+	c->eng.rr.msg_len = c->eng.msg_len;
+	rpcmsg_set_xid((char *)c->eng.rr.msg->mem + RR_HDR_ROOM, c->eng.rr.xid);
+	rr_submit(c->target->conn, &c->eng.rr);
 }
 
 static void delayed(struct nfs_call *c)
 {
-	c->delayed = true;
+	c->eng.delayed = true;
 	wait_a_while(c, on_delayed);
 }
 
 static void again(struct nfs_call *c)
 {
-	if (++c->retries > AGAIN_MAX)
+	if (++c->eng.retries > AGAIN_MAX)
 		later(c);
 	else
 		enqueue(c->lane, c, true);
@@ -275,8 +275,8 @@ static int decode(struct nfs_call *c)
 	int rc;
 
 	/* xdrmem never writes through a decoding stream. */
-	xdrmem_create(&x, (char *)(uintptr_t)c->rr.reply, c->rr.reply_len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, c->rr.xid);
+	xdrmem_create(&x, (char *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
+	rc = rpcmsg_reply(&x, c->eng.rr.xid);
 	if (!rc)
 		rc = opdef(c)->decode(c, &x);
 	xdr_destroy(&x);
@@ -299,10 +299,10 @@ static bool undo_open(struct nfs_call *c, int status)
 {
 	if (!status || !c->open || (c->op != NFS_OP_OPEN && c->op != NFS_OP_CREATE))
 		return false;
-	c->undo = status;
+	c->eng.undo = status;
 	c->op = NFS_OP_CLOSE;
-	c->step = 0;
-	c->start_ns = mono_ns();        /* has a time of its own, on a soft mount */
+	c->eng.step = 0;
+	c->eng.start_ns = mono_ns();        /* has a time of its own, on a soft mount */
 	enqueue(c->lane, c, true);
 	return true;
 }
@@ -311,13 +311,13 @@ static bool undo_open(struct nfs_call *c, int status)
 void nfs_give_up(struct nfs_call *c, int status)
 {
 	struct nfs_lane *l = c->lane;
-	struct arena_buf *msg = c->rr.msg;
-	bool had_room = c->delayed;
+	struct arena_buf *msg = c->eng.rr.msg;
+	bool had_room = c->eng.delayed;
 
-	list_del(&c->node);
-	loop_timer_clear(&c->timer);
+	list_del(&c->eng.node);
+	loop_timer_clear(&c->eng.timer);
 	if (had_room) {
-		c->delayed = false;
+		c->eng.delayed = false;
 		give_place(c);
 	}
 	if (!undo_open(c, status))
@@ -347,12 +347,12 @@ static int transport_error(const struct nfs_call *c, int status)
 
 static void on_reply(struct rr_call *rr, int status)
 {
-	struct nfs_call *c = container_of(rr, struct nfs_call, rr);
+	struct nfs_call *c = container_of(rr, struct nfs_call, eng.rr);
 	struct nfs_lane *l = c->lane;
 	struct arena_buf *msg = rr->msg;
 	int rc;
 
-	c->resent = c->resent || rr->sends > 1;
+	c->eng.resent = c->eng.resent || rr->sends > 1;
 	if (status) {
 		rc = transport_error(c, status);
 	} else {
@@ -391,7 +391,7 @@ static void on_reply(struct rr_call *rr, int status)
 			finish(c, -EAGAIN);
 			break;
 		}
-		list_add_tail(&l->parked, &c->node);
+		list_add_tail(&l->parked, &c->eng.node);
 		l->hold = true;
 		break;
 	default:

@@ -267,18 +267,18 @@ static bool is_sane(const char *name, uint32_t len, char out[NFS_OWNER_MAX])
 static void set_owner(struct nfs_call *c, bool group, uint32_t id)
 {
 	if (group)
-		c->attr.gid = id;
+		c->res.attr.gid = id;
 	else
-		c->attr.uid = id;
+		c->res.attr.uid = id;
 }
 
 static void drop(struct nfs_call *c, bool group)
 {
-	struct nfs_idmap_entry *e = c->owners.of[group];
+	struct nfs_idmap_entry *e = c->eng.owners.of[group];
 
 	if (e)
 		e->refs--;
-	c->owners.of[group] = NULL;
+	c->eng.owners.of[group] = NULL;
 }
 
 void nfs_owner_of_call(struct nfs_call *c, bool group, const char *name, uint32_t len)
@@ -297,7 +297,7 @@ void nfs_owner_of_call(struct nfs_call *c, bool group, const char *name, uint32_
 	set_owner(c, group, e ? e->id : NFS_NOBODY);
 	if (is_open(e)) {
 		e->refs++;
-		c->owners.of[group] = e;
+		c->eng.owners.of[group] = e;
 	}
 	pthread_mutex_unlock(&im->mu);
 }
@@ -326,21 +326,21 @@ bool nfs_owner_names(struct nfs_call *c)
 {
 	struct nfs_idmap *im = c->lane->client->idmap;
 
-	if (!im || c->owners.by_name)
+	if (!im || c->eng.owners.by_name)
 		return false;
-	c->owners.by_name = c->owners.send = true;
+	c->eng.owners.by_name = c->eng.owners.send = true;
 	pthread_mutex_lock(&im->mu);
 	im->names_wanted = true;
 	for (int group = 0; group < 2; group++) {
 		struct nfs_idmap_entry *e;
 
-		if (!(c->sattr.valid & (group ? NFS_SET_GID : NFS_SET_UID)))
+		if (!(c->args.sattr.valid & (group ? NFS_SET_GID : NFS_SET_UID)))
 			continue;
-		e = look_up(im, TO_NAME, group, NULL, group ? c->sattr.gid : c->sattr.uid);
+		e = look_up(im, TO_NAME, group, NULL, group ? c->args.sattr.gid : c->args.sattr.uid);
 		drop(c, group);
 		if (is_open(e)) {
 			e->refs++;
-			c->owners.of[group] = e;
+			c->eng.owners.of[group] = e;
 		}
 	}
 	pthread_mutex_unlock(&im->mu);
@@ -375,7 +375,7 @@ static bool take_answers(struct nfs_call *c, bool late)
 	bool all = true;
 
 	for (int group = 0; group < 2; group++) {
-		struct nfs_idmap_entry *e = c->owners.of[group];
+		struct nfs_idmap_entry *e = c->eng.owners.of[group];
 
 		if (!e)
 			continue;
@@ -393,17 +393,17 @@ static bool take_answers(struct nfs_call *c, bool late)
 /* Off the lane's list, whose references are dropped. */
 static void go_on(struct nfs_call *c)
 {
-	bool send = c->owners.send;
+	bool send = c->eng.owners.send;
 
-	c->owners.waits = c->owners.send = false;
-	loop_timer_clear(&c->timer);
-	list_del(&c->node);
+	c->eng.owners.waits = c->eng.owners.send = false;
+	loop_timer_clear(&c->eng.timer);
+	list_del(&c->eng.node);
 	nfs_owner_done(c, send);
 }
 
 static void on_late(struct loop_timer *t)
 {
-	struct nfs_call *c = container_of(t, struct nfs_call, timer);
+	struct nfs_call *c = container_of(t, struct nfs_call, eng.timer);
 	struct nfs_idmap *im = c->lane->client->idmap;
 
 	pthread_mutex_lock(&im->mu);
@@ -421,7 +421,7 @@ static void on_answered(struct loop_msg *m)
 	pthread_mutex_lock(&w->im->mu);
 	w->posted = false;
 	list_for_each_safe(n, tmp, &w->lane->mapping) {
-		struct nfs_call *c = container_of(n, struct nfs_call, node);
+		struct nfs_call *c = container_of(n, struct nfs_call, eng.node);
 
 		if (!take_answers(c, false))
 			continue;
@@ -431,7 +431,7 @@ static void on_answered(struct loop_msg *m)
 	pthread_mutex_unlock(&w->im->mu);
 	/* One at a time: what follows may do anything to the others. */
 	while (!list_empty(&ready))
-		go_on(container_of(ready.next, struct nfs_call, node));
+		go_on(container_of(ready.next, struct nfs_call, eng.node));
 }
 
 bool nfs_owner_wait(struct nfs_call *c)
@@ -439,17 +439,17 @@ bool nfs_owner_wait(struct nfs_call *c)
 	struct nfs_idmap *im = c->lane->client->idmap;
 	bool all;
 
-	if (!c->owners.of[0] && !c->owners.of[1] && !c->owners.send)
+	if (!c->eng.owners.of[0] && !c->eng.owners.of[1] && !c->eng.owners.send)
 		return false;
 	pthread_mutex_lock(&im->mu);
 	all = take_answers(c, false);
 	pthread_mutex_unlock(&im->mu);
-	if (all && !c->owners.send)
+	if (all && !c->eng.owners.send)
 		return false;
-	c->owners.waits = true;
-	loop_timer_init(&c->timer, on_late);
-	loop_timer_set(c->lane->loop, &c->timer, all ? 0 : nfs_owner_wait_ms);
-	list_add_tail(&c->lane->mapping, &c->node);
+	c->eng.owners.waits = true;
+	loop_timer_init(&c->eng.timer, on_late);
+	loop_timer_set(c->lane->loop, &c->eng.timer, all ? 0 : nfs_owner_wait_ms);
+	list_add_tail(&c->lane->mapping, &c->eng.node);
 	return true;
 }
 
@@ -457,11 +457,11 @@ void nfs_owner_drop(struct nfs_call *c)
 {
 	struct nfs_idmap *im = c->lane->client->idmap;
 
-	if (!c->owners.of[0] && !c->owners.of[1] && !c->owners.send)
+	if (!c->eng.owners.of[0] && !c->eng.owners.of[1] && !c->eng.owners.send)
 		return;
-	if (c->owners.waits)
-		loop_timer_clear(&c->timer);
-	c->owners.waits = c->owners.send = false;
+	if (c->eng.owners.waits)
+		loop_timer_clear(&c->eng.timer);
+	c->eng.owners.waits = c->eng.owners.send = false;
 	pthread_mutex_lock(&im->mu);
 	drop(c, false);
 	drop(c, true);

@@ -35,21 +35,21 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 	uint64_t limit = (uint64_t)cfg->timeo_ms * (cfg->retrans + 1) * NS_PER_MS;
 
 	list_for_each(n, &l->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
+		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
 
-		if (now < c->start_ns + limit || (c->flags & NFS_CALL_CONTROL))
+		if (now < c->eng.start_ns + limit || (c->flags & NFS_CALL_CONTROL))
 			continue;
 		/* The server has answered; what an owner's name takes is bounded. */
-		if (c->owners.waits)
+		if (c->eng.owners.waits)
 			continue;
-		if (c->rr.state == RR_CALL_INFLIGHT) {
-			rr_reset_link_of(&c->rr, -ETIMEDOUT, "a call's time is up (soft)");
+		if (c->eng.rr.state == RR_CALL_INFLIGHT) {
+			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call's time is up (soft)");
 			continue;
 		}
 		/* Not with the transport: waiting for room, for its time, or for
 		 * recovery, which the server may have left half-way. */
-		if (c->rr.state == RR_CALL_WAITING)
-			rr_cancel(c->target->conn, &c->rr, -ETIMEDOUT);
+		if (c->eng.rr.state == RR_CALL_WAITING)
+			rr_cancel(c->target->conn, &c->eng.rr, -ETIMEDOUT);
 		else
 			nfs_give_up(c, -EIO);
 		/* The list has changed: the rest at the next tick. */
@@ -64,8 +64,8 @@ static void say_slow(struct nfs_lane *l, uint64_t now)
 	bool slow;
 
 	if (!list_empty(&l->running))
-		oldest = container_of(l->running.next, struct nfs_call, run_node);
-	slow = oldest && now - oldest->start_ns > SLOW_MS * NS_PER_MS &&
+		oldest = container_of(l->running.next, struct nfs_call, eng.run_node);
+	slow = oldest && now - oldest->eng.start_ns > SLOW_MS * NS_PER_MS &&
 	       now - atomic_load_explicit(&l->last_reply_ns, memory_order_relaxed) >
 	       SLOW_MS * NS_PER_MS;
 	if (slow == l->slow)

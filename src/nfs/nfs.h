@@ -141,35 +141,22 @@ enum {
 				 * no connection and another one has */
 };
 
-struct nfs_call {
-	/* ---- set by the caller ---- */
-	enum nfs_op op;
-	unsigned flags;
-	const struct rpc_cred *cred;
-	void (*done)(struct nfs_call *c);       /* results and c->status */
-	void *owner;                            /* the caller's own; not looked at */
-
+/* What is asked for. The caller's; unchanged until done(). */
+struct nfs_args {
 	const struct nfs_fh *fh, *fh2;
 	const char *name, *name2;               /* NUL-terminated, 1..255 bytes */
-	struct nfs_open *open;                  /* in and out */
+	struct nfs_sattr sattr;
 	union {
-		struct {
+		struct nfs_io_args {
 			uint64_t offset;
 			uint32_t count;
-			struct rr_iov sink;     /* READ: registered memory, len >= count */
+			struct rr_iov sink;     /* READ: in a data buffer, len >= count */
 			struct rr_iov data[RR_SEND_IOV];        /* WRITE */
 			uint32_t ndata;
-			/* results */
-			const void *ptr;        /* READ: the bytes: in sink or in the reply */
-			uint32_t len;           /* READ: bytes there; WRITE: bytes written */
-			bool eof;               /* READ */
-			bool stable;            /* WRITE: committed FILE_SYNC */
-			uint64_t verf;          /* WRITE, COMMIT: changes with a restart */
 		} io;
 		struct {
 			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
 			bool exec;              /* OPEN: to be run; the kernel reads it, nobody else */
-			bool created;           /* result of CREATE: known to be new */
 		} file;
 		struct {
 			const char *target;     /* SYMLINK: NUL-terminated */
@@ -180,43 +167,59 @@ struct nfs_call {
 			const struct nfs_fh *moved;     /* RENAME: of what is called `name`; or NULL */
 		} ren;
 		struct {
-			int mask;               /* R_OK | W_OK | X_OK, and the result */
+			int mask;               /* R_OK | W_OK | X_OK */
 		} access;
-		struct {
-			const char *target;     /* READLINK result, not terminated */
-			uint32_t len;
-		} link;
-		struct {
+		struct nfs_dir_args {
 			uint64_t cookie;        /* 0: from the start */
 			uint64_t verf;          /* from the previous reply; 0 at the start */
 			uint32_t count;         /* bytes of reply wanted (READDIR's maxcount) */
 			bool plus;              /* with attributes and filehandles */
 			/* Called for each entry while the reply is decoded; false ends it. */
 			bool (*entry)(struct nfs_call *c, const struct nfs_dirent *e);
-			bool eof;               /* result */
-			unsigned entries;       /* result: how many were passed to entry() */
 		} dir;
-		struct nfs_statfs statfs;       /* result */
 		void *version;                  /* the version's own operations */
 	};
-	struct nfs_sattr sattr;
+};
 
-	/* ---- results ---- */
+/* What came of it. */
+struct nfs_results {
 	int status;                             /* 0 or -errno */
 	struct nfs_attr attr;                   /* valid if has_attr */
 	bool has_attr;
-	struct nfs_fh out_fh;
-	/* Of the directories fh and fh2 (RENAME, LINK) after the change, if the server
-	 * said so beside what was asked for. */
+	struct nfs_fh fh;                       /* of what was found or made */
+	/* Of the directories args.fh and args.fh2 (RENAME, LINK) after the change, if the
+	 * server said so beside what was asked for. */
 	struct nfs_attr dir_attr[2];
 	bool has_dir_attr[2];
+	union {
+		struct nfs_io_results {
+			const void *ptr;        /* READ: the bytes: in the sink or in the reply */
+			uint32_t len;           /* READ: bytes there; WRITE: bytes written */
+			bool eof;               /* READ */
+			bool stable;            /* WRITE: committed FILE_SYNC */
+			uint64_t verf;          /* WRITE, COMMIT: changes with a restart */
+		} io;
+		struct {
+			int mask;               /* what is allowed of args.access.mask */
+		} access;
+		struct {
+			const char *target;     /* READLINK; not terminated */
+			uint32_t len;
+		} link;
+		struct nfs_dir_results {
+			uint64_t verf;
+			bool eof;
+			unsigned entries;       /* how many were passed to entry() */
+		} dir;
+		struct nfs_statfs statfs;
+	};
+};
 
-	/* ---- machinery ---- */
+/* The engine's, while the call is under way. */
+struct nfs_machinery {
 	struct list node;               /* in the lane's waiting, parked or mapping list */
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked to come back later */
-	struct nfs_target *target;
-	struct nfs_lane *lane;          /* the target's */
 	struct rr_call rr;
 	uint8_t step;                   /* which RPC of an operation of several */
 	int undo;                       /* why an OPEN failed that is being closed again */
@@ -226,6 +229,21 @@ struct nfs_call {
 	bool delayed;                   /* waits for its timer with all that it has, see NFS_DELAYED */
 	uint32_t msg_len;               /* of the message as it was encoded */
 	struct nfs_owner_wait owners;   /* idmap.c's */
+};
+
+struct nfs_call {
+	enum nfs_op op;
+	unsigned flags;
+	const struct rpc_cred *cred;
+	void (*done)(struct nfs_call *c);       /* args are the caller's again, res is valid */
+	void *owner;                            /* the caller's own; not looked at */
+	struct nfs_open *open;                  /* in and out */
+	struct nfs_args args;
+	struct nfs_results res;
+
+	struct nfs_target *target;      /* set by nfs_start(): where it was started */
+	struct nfs_lane *lane;          /* the target's */
+	struct nfs_machinery eng;
 	/* The version's struct: nfs3_call(), nfs4_call(). Zeroes when the operation begins. */
 	_Alignas(8) unsigned char version_data[NFS_CALL_VERSION];
 };

@@ -25,10 +25,10 @@ void nfs_server_init(struct nfs_client *cl)
 static struct nfs_call *movable(const struct nfs_target *t)
 {
 	list_for_each(n, &t->lane->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, run_node);
+		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
 
 		if (c->target == t && (c->flags & NFS_CALL_ANY_LANE) &&
-		    c->rr.state != RR_CALL_INFLIGHT)
+		    c->eng.rr.state != RR_CALL_INFLIGHT)
 			return c;
 	}
 	return NULL;
@@ -52,8 +52,8 @@ void nfs_target_give_back(struct nfs_target *t)
 	if (atomic_load(&t->up) || !another_is_up(t))
 		return;
 	while ((c = movable(t))) {
-		if (c->rr.state == RR_CALL_WAITING)
-			rr_cancel(t->conn, &c->rr, -ENOTCONN);
+		if (c->eng.rr.state == RR_CALL_WAITING)
+			rr_cancel(t->conn, &c->eng.rr, -ENOTCONN);
 		else
 			nfs_give_up(c, -ENOTCONN);
 	}

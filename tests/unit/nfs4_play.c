@@ -110,9 +110,9 @@ const struct play_hooks hooks4 = { .before = renew, .after = drop };
 struct nfs_call call4(enum nfs_op op)
 {
 	struct nfs_call c = {
-		.op = op, .lane = lane4(), .target = target4(), .fh = &fh, .fh2 = &fh2, .name = "name",
-		.name2 = "other", .cred = &cred,
-		.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
+		.op = op, .lane = lane4(), .target = target4(), .args.fh = &fh, .args.fh2 = &fh2, .args.name = "name",
+		.args.name2 = "other", .cred = &cred,
+		.args.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};
 
 	renew(&c);

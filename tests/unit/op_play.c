@@ -108,7 +108,7 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 	char buf[512];
 	XDR x;
 
-	copy.fh = copy.fh2 = &fh;
+	copy.args.fh = copy.args.fh2 = &fh;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &cred));
 	len = xdr_getpos(&x) + host;
@@ -141,7 +141,7 @@ int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len)
 int play_reply(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	int rc = play_cut(c, def, msg.len);
-	uint32_t inline_data = c->op == NFS_OP_READ && !c->rr.placed ? (c->io.count + 3) & ~3u : 0;
+	uint32_t inline_data = c->op == NFS_OP_READ && !c->eng.rr.placed ? (c->args.io.count + 3) & ~3u : 0;
 
 	if (!rc)
 		cr_assert_leq(msg.len, nfs_results_max(def, c) + inline_data,

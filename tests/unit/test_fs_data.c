@@ -71,9 +71,9 @@ static uint32_t count_of(const struct nfs_call *c)
 	uint32_t n = 0;
 
 	if (c->op != NFS_OP_WRITE)
-		return c->io.count;
-	for (uint32_t i = 0; i < c->io.ndata; i++)
-		n += c->io.data[i].len;
+		return c->args.io.count;
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		n += c->args.io.data[i].len;
 	return n;
 }
 
@@ -85,11 +85,11 @@ static char byte_at(uint64_t offset)
 
 static void check_data(const struct nfs_call *c)
 {
-	uint64_t at = c->io.offset;
+	uint64_t at = c->args.io.offset;
 
-	for (uint32_t i = 0; i < c->io.ndata; i++)
-		for (uint32_t b = 0; b < c->io.data[i].len; b++, at++)
-			cr_assert_eq(((char *)c->io.data[i].mem)[b], byte_at(at), "the byte at %lu",
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		for (uint32_t b = 0; b < c->args.io.data[i].len; b++, at++)
+			cr_assert_eq(((char *)c->args.io.data[i].mem)[b], byte_at(at), "the byte at %lu",
 				     (unsigned long)at);
 }
 
@@ -99,10 +99,10 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	uint32_t nothing = 0;
 
 	cr_assert_leq(srv.asked, srv.n, "operation %d at %lu of %u, when none was expected", c->op,
-		      (unsigned long)c->io.offset, count_of(c));
-	cr_assert(c->op == s->op && c->io.offset == s->offset && count_of(c) == s->count,
+		      (unsigned long)c->args.io.offset, count_of(c));
+	cr_assert(c->op == s->op && c->args.io.offset == s->offset && count_of(c) == s->count,
 		  "step %u: operation %d at %lu of %u", srv.asked, c->op,
-		  (unsigned long)c->io.offset, count_of(c));
+		  (unsigned long)c->args.io.offset, count_of(c));
 	if (c->op == NFS_OP_WRITE)
 		check_data(c);
 	return xdr_uint32_t(x, &nothing);
@@ -116,16 +116,16 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (s->rc)
 		return s->rc;
 	if (c->op == NFS_OP_READ) {
-		c->io.ptr = c->io.sink.mem;
-		c->io.eof = s->flag;
+		c->res.io.ptr = c->args.io.sink.mem;
+		c->res.io.eof = s->flag;
 		for (uint32_t i = 0; i < s->len; i++)
-			((char *)c->io.sink.mem)[i] = byte_at(c->io.offset + i);
+			((char *)c->args.io.sink.mem)[i] = byte_at(c->args.io.offset + i);
 	}
 	if (c->op != NFS_OP_COMMIT)
-		c->io.len = s->len;
+		c->res.io.len = s->len;
 	if (c->op == NFS_OP_WRITE)
-		c->io.stable = s->flag;
-	c->io.verf = s->verf;
+		c->res.io.stable = s->flag;
+	c->res.io.verf = s->verf;
 	return 0;
 }
 
@@ -140,8 +140,8 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 static int decode_open(struct nfs_call *c, XDR *x)
 {
 	(void)x;
-	c->attr = srv.attr;
-	c->has_attr = true;
+	c->res.attr = srv.attr;
+	c->res.has_attr = true;
 	c->open = calloc(1, 8);
 	return 0;
 }
@@ -149,8 +149,8 @@ static int decode_open(struct nfs_call *c, XDR *x)
 static int decode_getattr(struct nfs_call *c, XDR *x)
 {
 	(void)x;
-	c->attr = srv.attr;
-	c->has_attr = true;
+	c->res.attr = srv.attr;
+	c->res.has_attr = true;
 	return 0;
 }
 

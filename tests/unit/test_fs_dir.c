@@ -73,9 +73,9 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	uint32_t nothing = 0;
 
 	dir.rpcs++;
-	dir.cookie = c->dir.cookie;
-	dir.asked_verf = c->dir.verf;
-	dir.plus = c->dir.plus;
+	dir.cookie = c->args.dir.cookie;
+	dir.asked_verf = c->args.dir.verf;
+	dir.plus = c->args.dir.plus;
 	return xdr_uint32_t(x, &nothing);
 }
 
@@ -92,8 +92,8 @@ static bool pass(struct nfs_call *c, unsigned i)
 	};
 
 	memcpy(h.data, &i, 4);
-	c->dir.entries++;
-	return c->dir.entry(c, &e);
+	c->res.dir.entries++;
+	return c->args.dir.entry(c, &e);
 }
 
 static int decode(struct nfs_call *c, XDR *x)
@@ -104,19 +104,19 @@ static int decode(struct nfs_call *c, XDR *x)
 		dir.fails--;
 		return dir.fail;
 	}
-	if (c->dir.cookie && c->dir.verf && c->dir.verf != dir.verf)
+	if (c->args.dir.cookie && c->args.dir.verf && c->args.dir.verf != dir.verf)
 		return -NFS_ECOOKIE;
-	if (c->dir.cookie) {
-		while (i < dir.n && dir.e[i].cookie != c->dir.cookie)
+	if (c->args.dir.cookie) {
+		while (i < dir.n && dir.e[i].cookie != c->args.dir.cookie)
 			i++;
 		if (i++ == dir.n)
 			return -NFS_ECOOKIE;
 		if (dir.turn && i > dir.turn)
 			i = dir.back;
 	}
-	c->dir.entries = 0;
-	c->dir.verf = dir.verf;
-	c->dir.eof = false;
+	c->res.dir.entries = 0;
+	c->res.dir.verf = dir.verf;
+	c->res.dir.eof = false;
 	if (dir.silent) {
 		dir.silent--;
 		return 0;
@@ -124,7 +124,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	for (end = dir.per_reply; end && i < dir.n && pass(c, i); end--, i++)
 		if (dir.turn && i == dir.turn)
 			i = dir.back - 1;
-	c->dir.eof = i == dir.n;
+	c->res.dir.eof = i == dir.n;
 	return 0;
 }
 

@@ -49,9 +49,9 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	cr_assert_lt(nsent, 16);
 	calls++;
 	now += changes(c->op);
-	sent[nsent] = (struct sent){ .c = c, .xid = c->rr.xid, .rc = next_rc };
+	sent[nsent] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .rc = next_rc };
 	sent[nsent++].attr = (struct nfs_attr){
-		.mode = c->fh->data[0] == 'f' && c->op != NFS_OP_LOOKUP ? S_IFREG | 0644 :
+		.mode = c->args.fh->data[0] == 'f' && c->op != NFS_OP_LOOKUP ? S_IFREG | 0644 :
 									  S_IFDIR | 0755,
 		.nlink = 1, .size = now, .change = now, .mtime = { 1000, now },
 	};
@@ -65,24 +65,24 @@ static int decode(struct nfs_call *c, XDR *x)
 	struct sent s;
 
 	(void)x;
-	while (sent[i].c != c || sent[i].xid != c->rr.xid)
+	while (sent[i].c != c || sent[i].xid != c->eng.rr.xid)
 		cr_assert_lt(++i, nsent);
 	s = sent[i];
 	sent[i] = sent[--nsent];
-	c->attr = s.attr;
-	c->has_attr = s.rc == 0;
-	c->has_dir_attr[0] = c->has_dir_attr[1] = changes(c->op) && !silent && s.rc == 0;
-	c->dir_attr[0] = c->dir_attr[1] = s.attr;
-	c->out_fh = (struct nfs_fh){ .len = 4, .data = "new" };
-	if (c->op == NFS_OP_LOOKUP && c->name[0] == 'f')
-		c->out_fh = (struct nfs_fh){ .len = 4, .data = "f" };
-	if (c->op == NFS_OP_LOOKUP && c->name[0] == 'f')
-		c->attr.mode = S_IFREG | 0644;
+	c->res.attr = s.attr;
+	c->res.has_attr = s.rc == 0;
+	c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = changes(c->op) && !silent && s.rc == 0;
+	c->res.dir_attr[0] = c->res.dir_attr[1] = s.attr;
+	c->res.fh = (struct nfs_fh){ .len = 4, .data = "new" };
+	if (c->op == NFS_OP_LOOKUP && c->args.name[0] == 'f')
+		c->res.fh = (struct nfs_fh){ .len = 4, .data = "f" };
+	if (c->op == NFS_OP_LOOKUP && c->args.name[0] == 'f')
+		c->res.attr.mode = S_IFREG | 0644;
 	if (c->op == NFS_OP_OPEN)
 		c->open = calloc(1, 8);
 	if (c->op == NFS_OP_WRITE) {
-		c->io.len = 100;
-		c->io.stable = true;
+		c->res.io.len = 100;
+		c->res.io.stable = true;
 	}
 	return s.rc;
 }

@@ -208,9 +208,9 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (!xdr_uint32_t(x, &mode))
 		return -EBADMSG;
 	if (c->op == NFS_OP_GETATTR)
-		c->attr = (struct nfs_attr){ .mode = mode, .nlink = 2, .fileid = 1 };
+		c->res.attr = (struct nfs_attr){ .mode = mode, .nlink = 2, .fileid = 1 };
 	else
-		c->statfs = (struct nfs_statfs){ .tbytes = 1 << 20, .name_max = 255 };
+		c->res.statfs = (struct nfs_statfs){ .tbytes = 1 << 20, .name_max = 255 };
 	return 0;
 }
 

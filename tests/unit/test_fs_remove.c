@@ -135,8 +135,8 @@ static int expected(const struct nfs_call *c)
 
 static int do_rename(const struct nfs_call *c)
 {
-	int from = look(obj_of(c->fh), c->name), to = look(obj_of(c->fh2), c->name2), obj;
-	bool back = silly(c->name);
+	int from = look(obj_of(c->args.fh), c->args.name), to = look(obj_of(c->args.fh2), c->args.name2), obj;
+	bool back = silly(c->args.name);
 
 	if (from < 0)
 		return -ENOENT;
@@ -145,7 +145,7 @@ static int do_rename(const struct nfs_call *c)
 		return 0;
 	/* A call that a killed process has left meets what others have made of the
 	 * names since, and they what it has; as another client's would. */
-	if (killed && silly(c->name2) && obj != expected(c))
+	if (killed && silly(c->args.name2) && obj != expected(c))
 		seen[obj].unwanted = seen[obj].raced = true;
 	if (killed && to >= 0 && tree.e[to].obj != expected(c))
 		seen[tree.e[to].obj].raced = true;
@@ -154,10 +154,10 @@ static int do_rename(const struct nfs_call *c)
 			if (tree.e[i].dir == tree.e[to].obj)
 				return -ENOTEMPTY;
 	}
-	cr_assert(!back || to < 0, "'%s' was taken from file %d when '%s' came back", c->name2,
-		  tree.e[to].obj, c->name);
+	cr_assert(!back || to < 0, "'%s' was taken from file %d when '%s' came back", c->args.name2,
+		  tree.e[to].obj, c->args.name);
 	/* Not by take_entry(): this name is not lost. */
-	put_entry(obj_of(c->fh2), c->name2, obj);
+	put_entry(obj_of(c->args.fh2), c->args.name2, obj);
 	tree.e[from] = tree.e[--tree.n];
 	if (to >= 0)
 		take_entry(to == (int)tree.n ? from : to);
@@ -166,21 +166,21 @@ static int do_rename(const struct nfs_call *c)
 
 static int do_link(const struct nfs_call *c)
 {
-	int obj = obj_of(c->fh), dir = obj_of(c->fh2);
+	int obj = obj_of(c->args.fh), dir = obj_of(c->args.fh2);
 
 	if (tree.no_links)
 		return -EOPNOTSUPP;
 	if (!links(obj))
 		return -ESTALE;
-	if (look(dir, c->name) >= 0)
+	if (look(dir, c->args.name) >= 0)
 		return -EEXIST;
-	put_entry(dir, c->name, obj);
+	put_entry(dir, c->args.name, obj);
 	return 0;
 }
 
 static int do_remove(const struct nfs_call *c, bool dir)
 {
-	int i = look(obj_of(c->fh), c->name);
+	int i = look(obj_of(c->args.fh), c->args.name);
 
 	if (i < 0)
 		return -ENOENT;
@@ -210,7 +210,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	uint32_t nothing = 0;
 
 	cr_assert_lt(nsent, 64);
-	sent[nsent++] = (struct sent){ .c = c, .xid = c->rr.xid, .op = c->op };
+	sent[nsent++] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .op = c->op };
 	return xdr_uint32_t(x, &nothing);
 }
 
@@ -220,13 +220,13 @@ static int run_op(struct sent *s)
 
 	switch (s->op) {
 	case NFS_OP_LOOKUP:
-		s->obj = at(obj_of(c->fh), c->name);
+		s->obj = at(obj_of(c->args.fh), c->args.name);
 		return s->obj < 0 ? -ENOENT : 0;
 	case NFS_OP_LINK:
-		s->obj = obj_of(c->fh);
+		s->obj = obj_of(c->args.fh);
 		return do_link(c);
 	case NFS_OP_OPEN:
-		s->obj = obj_of(c->fh);
+		s->obj = obj_of(c->args.fh);
 		return links(s->obj) ? 0 : -ESTALE;
 	case NFS_OP_RENAME:
 		return do_rename(c);
@@ -254,16 +254,16 @@ static int decode(struct nfs_call *c, XDR *x)
 	struct sent s;
 
 	(void)x;
-	while (sent[i].c != c || sent[i].xid != c->rr.xid)
+	while (sent[i].c != c || sent[i].xid != c->eng.rr.xid)
 		cr_assert_lt(++i, nsent);
 	s = sent[i];
 	sent[i] = sent[--nsent];
 	if (s.rc)
 		return s.rc;
 	if (s.op == NFS_OP_LOOKUP || s.op == NFS_OP_LINK || s.op == NFS_OP_OPEN) {
-		c->out_fh = fh_of(s.obj);
-		c->attr = attr_of(s.obj);
-		c->has_attr = true;
+		c->res.fh = fh_of(s.obj);
+		c->res.attr = attr_of(s.obj);
+		c->res.has_attr = true;
 	}
 	if (s.op == NFS_OP_OPEN)
 		c->open = calloc(1, 8);
@@ -318,8 +318,8 @@ static bool open_waits(void)
 
 		if (!r->req || r->call.op != NFS_OP_OPEN || r->opening)
 			continue;
-		loop_timer_clear(&r->call.timer);
-		r->call.timer.fn(&r->call.timer);
+		loop_timer_clear(&r->call.eng.timer);
+		r->call.eng.timer.fn(&r->call.eng.timer);
 		flush();
 		return true;
 	}

@@ -65,48 +65,48 @@ static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
 static struct nfs_call call(enum nfs_op op)
 {
 	struct nfs_call c = {
-		.op = op, .lane = &lane, .target = &lane.target, .fh = &fh, .fh2 = &fh2, .name = "name", .name2 = "other",
-		.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
+		.op = op, .lane = &lane, .target = &lane.target, .args.fh = &fh, .args.fh2 = &fh2, .args.name = "name", .args.name2 = "other",
+		.args.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};
 
 	memset(&seen, 0, sizeof(seen));
 	switch ((int)op) {
 	case NFS_OP_READ:
-		c.io.offset = 0x123456789a;
-		c.io.count = 12;
-		c.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
+		c.args.io.offset = 0x123456789a;
+		c.args.io.count = 12;
+		c.args.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
 		break;
 	case NFS_OP_COMMIT:
-		c.io.offset = 0x123456789a;
-		c.io.count = 1023;
+		c.args.io.offset = 0x123456789a;
+		c.args.io.count = 1023;
 		break;
 	case NFS_OP_WRITE:
-		c.io.offset = 0x123456789a;
-		c.io.ndata = 2;
-		c.io.data[0].len = 1000;
-		c.io.data[1].len = 23;
+		c.args.io.offset = 0x123456789a;
+		c.args.io.ndata = 2;
+		c.args.io.data[0].len = 1000;
+		c.args.io.data[1].len = 23;
 		break;
 	case NFS_OP_ACCESS:
-		c.access.mask = R_OK | W_OK | X_OK;
+		c.args.access.mask = R_OK | W_OK | X_OK;
 		break;
 	case NFS_OP_SYMLINK:
-		c.sattr.valid = 0;
-		c.mk.target = "../to";
+		c.args.sattr.valid = 0;
+		c.args.mk.target = "../to";
 		break;
 	case NFS_OP_MKNOD:
-		c.mk.type = S_IFBLK;
-		c.mk.major = 8;
-		c.mk.minor = 1;
+		c.args.mk.type = S_IFBLK;
+		c.args.mk.major = 8;
+		c.args.mk.minor = 1;
 		break;
 	case NFS_OP_READDIR:
-		c.dir.cookie = 0x1122334455667788;
-		memcpy(&c.dir.verf, "verifier", 8);
-		c.dir.count = 8192;
-		c.dir.entry = on_entry;
+		c.args.dir.cookie = 0x1122334455667788;
+		memcpy(&c.args.dir.verf, "verifier", 8);
+		c.args.dir.count = 8192;
+		c.args.dir.entry = on_entry;
 		break;
 	case NFS3_OP_FSINFO:
 	case NFS3_OP_PATHCONF:
-		c.version = &info;
+		c.args.version = &info;
 		break;
 	default:
 		break;
@@ -118,7 +118,7 @@ static struct nfs_call call_plus(void)
 {
 	struct nfs_call c = call(NFS_OP_READDIR);
 
-	c.dir.plus = true;
+	c.args.dir.plus = true;
 	return c;
 }
 
@@ -126,7 +126,7 @@ static struct nfs_call call_create(int flags)
 {
 	struct nfs_call c = call(NFS_OP_CREATE);
 
-	c.file.flags = flags;
+	c.args.file.flags = flags;
 	nfs3_call(&c)->verifier = 0x0101010101010101;        /* an exclusive create's verifier */
 	return c;
 }
@@ -347,7 +347,7 @@ Test(nfs3, arguments_of_mknod_types)
 	for (unsigned i = 0; i < 4; i++) {
 		struct nfs_call c = call(NFS_OP_MKNOD);
 
-		c.mk.type = t[i].type;
+		c.args.mk.type = t[i].type;
 		m_new();
 		m_dirop();
 		M(t[i].wire);
@@ -374,7 +374,7 @@ Test(nfs3, what_setattr_sets)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_SETATTR);
 
-		c.sattr = (struct nfs_sattr){
+		c.args.sattr = (struct nfs_sattr){
 			.valid = t[i].valid, .mode = 0107640, .uid = 3, .gid = 4,
 			.size = 0x500000006, .atime = { 7, 8 }, .mtime = { 1ll << 32, 9 },
 		};
@@ -394,7 +394,7 @@ Test(nfs3, write_data_position)
 
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	cr_assert_eq(c.rr.data_pos, 12 + 8 + 4 + 4 + 4, "right behind its length");
+	cr_assert_eq(c.eng.rr.data_pos, 12 + 8 + 4 + 4 + 4, "right behind its length");
 }
 
 /* A name that is too long, or a handle: nothing is sent. */
@@ -406,14 +406,14 @@ Test(nfs3, arguments_out_of_bounds)
 	char buf[4096];
 	XDR x;
 
-	c.fh = &big;
+	c.args.fh = &big;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert_not(def_of(c.op)->encode(&c, &x));
 	big.len = 64;
 	cr_assert(def_of(c.op)->encode(&c, &x));
 	memset(name, 'n', sizeof(name) - 1);
 	c = call(NFS_OP_LOOKUP);
-	c.name = name;
+	c.args.name = name;
 	cr_assert_not(def_of(c.op)->encode(&c, &x));
 }
 
@@ -457,7 +457,7 @@ Test(nfs3, error_statuses)
 			rc = play_cut(&c, def_of(c.op), m_len());
 			cr_assert_eq(rc, t[i].rc, "%s, status %u: %d", def_of(c.op)->name,
 				     t[i].status, rc);
-			cr_assert(!c.has_attr && !c.open && seen.n == 0);
+			cr_assert(!c.res.has_attr && !c.open && seen.n == 0);
 		}
 		struct nfs_call c = call(all_ops[o].op);
 
@@ -561,7 +561,7 @@ static void good_reply(const struct nfs_call *c)
 		m_wcc();
 		break;
 	case NFS_OP_READDIR:
-		good_dir(c->dir.plus, false);
+		good_dir(c->args.dir.plus, false);
 		break;
 	case NFS_OP_STATFS:
 		M(0);
@@ -617,25 +617,25 @@ Test(nfs3, results)
 
 	for (unsigned i = 0; i < sizeof(with_attr) / sizeof(with_attr[0]); i++) {
 		c = run(with_attr[i]);
-		cr_assert(c.has_attr, "operation %u", with_attr[i]);
-		expect_attr(&c.attr);
+		cr_assert(c.res.has_attr, "operation %u", with_attr[i]);
+		expect_attr(&c.res.attr);
 	}
 	c = run(NFS_OP_LOOKUP);
-	cr_assert(c.out_fh.len == 64 && !memcmp(c.out_fh.data, "1234567890", 10));
+	cr_assert(c.res.fh.len == 64 && !memcmp(c.res.fh.data, "1234567890", 10));
 	c = run(NFS_OP_MKDIR);
-	cr_assert(c.out_fh.len == 10 && !memcmp(c.out_fh.data, "new handle", 10));
+	cr_assert(c.res.fh.len == 10 && !memcmp(c.res.fh.data, "new handle", 10));
 	c = run(NFS_OP_READLINK);
-	cr_assert(c.link.len == 10 && !memcmp(c.link.target, "over/there", 10));
+	cr_assert(c.res.link.len == 10 && !memcmp(c.res.link.target, "over/there", 10));
 	c = run(NFS_OP_READ);
-	cr_assert(c.io.len == 11 && c.io.eof && !memcmp(c.io.ptr, "hello world", 11));
+	cr_assert(c.res.io.len == 11 && c.res.io.eof && !memcmp(c.res.io.ptr, "hello world", 11));
 	c = run(NFS_OP_WRITE);
-	cr_assert(c.io.len == 1023 && c.io.stable && !memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	cr_assert(c.res.io.len == 1023 && c.res.io.stable && !memcmp(&c.res.io.verf, "\1\2\3\4\5\6\7\10", 8));
 	c = run(NFS_OP_COMMIT);
-	cr_assert(!memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	cr_assert(!memcmp(&c.res.io.verf, "\1\2\3\4\5\6\7\10", 8));
 	c = run(NFS_OP_STATFS);
-	cr_assert(c.statfs.tbytes == 1 && c.statfs.fbytes == 2 && c.statfs.abytes == 3 &&
-		  c.statfs.tfiles == 4 && c.statfs.ffiles == 5 && c.statfs.afiles == 0x100000006 &&
-		  c.statfs.name_max == 255);
+	cr_assert(c.res.statfs.tbytes == 1 && c.res.statfs.fbytes == 2 && c.res.statfs.abytes == 3 &&
+		  c.res.statfs.tfiles == 4 && c.res.statfs.ffiles == 5 && c.res.statfs.afiles == 0x100000006 &&
+		  c.res.statfs.name_max == 255);
 	run(NFS3_OP_FSINFO);
 	run(NFS3_OP_PATHCONF);
 	cr_assert(info.rtmax == 65536 && info.wtmax == 32768 && info.dtpref == 8192 &&
@@ -657,9 +657,9 @@ Test(nfs3, directories_after_a_change)
 		struct nfs_call c = run(t[i].op);
 
 		for (unsigned k = 0; k < 2; k++) {
-			cr_assert_eq(c.has_dir_attr[k], t[i].dir[k], "operation %u", t[i].op);
+			cr_assert_eq(c.res.has_dir_attr[k], t[i].dir[k], "operation %u", t[i].op);
 			if (t[i].dir[k])
-				expect_attr(&c.dir_attr[k]);
+				expect_attr(&c.res.dir_attr[k]);
 		}
 	}
 }
@@ -680,11 +680,11 @@ Test(nfs3, access_bits)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_ACCESS);
 
-		c.access.mask = t[i].ask;
+		c.args.access.mask = t[i].ask;
 		m_new();
 		M(0, 0, t[i].got);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_eq(c.access.mask, t[i].mask, "row %u", i);
+		cr_assert_eq(c.res.access.mask, t[i].mask, "row %u", i);
 	}
 }
 
@@ -703,8 +703,8 @@ Test(nfs3, open_goes_by_access)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_OPEN);
 
-		c.file.exec = t[i].flags == EXEC;
-		c.file.flags = c.file.exec ? O_RDONLY : t[i].flags;
+		c.args.file.exec = t[i].flags == EXEC;
+		c.args.file.flags = c.args.file.exec ? O_RDONLY : t[i].flags;
 		m_new();
 		M(0);
 		m_post_attr();
@@ -736,7 +736,7 @@ Test(nfs3, attributes_that_are_missing_are_fetched)
 		m_new();
 		m_words(t[i].w, t[i].n);
 		cr_assert_eq(play_reply(&c, d), NFS_NEXT, "%s", d->name);
-		cr_assert(!c.has_attr && !c.open);
+		cr_assert(!c.res.has_attr && !c.open);
 		m_new();
 		if (t[i].new_fh)
 			m_opaque("abcd", 4);
@@ -747,7 +747,7 @@ Test(nfs3, attributes_that_are_missing_are_fetched)
 		M(0);
 		m_attr(1);
 		cr_assert_eq(play_reply(&c, d), 0);
-		expect_attr(&c.attr);
+		expect_attr(&c.res.attr);
 		cr_assert_eq(c.open != NULL, c.op == NFS_OP_OPEN || c.op == NFS_OP_CREATE);
 		free_open(&c);
 	}
@@ -757,7 +757,7 @@ Test(nfs3, attributes_that_are_missing_are_fetched)
 	m_new();
 	M(0, 0, 0, 0, 0);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(!c.has_attr && c.io.len == 0 && !c.io.eof);
+	cr_assert(!c.res.has_attr && c.res.io.len == 0 && !c.res.io.eof);
 }
 
 /* A server need not say what it made: it is looked up by name. */
@@ -774,7 +774,7 @@ Test(nfs3, handle_that_is_missing_is_looked_up)
 		m_post_attr();          /* attributes without a handle: of what? */
 		M(0, 0);
 		cr_assert_eq(play_reply(&c, d), NFS_NEXT);
-		cr_assert_not(c.has_attr);
+		cr_assert_not(c.res.has_attr);
 		m_new();
 		m_dirop();
 		ARGS(c, 3);
@@ -783,7 +783,7 @@ Test(nfs3, handle_that_is_missing_is_looked_up)
 		m_post_attr();
 		M(0);
 		cr_assert_eq(play_reply(&c, d), 0);
-		cr_assert(c.has_attr && c.out_fh.len == 4);
+		cr_assert(c.res.has_attr && c.res.fh.len == 4);
 		free_open(&c);
 	}
 }
@@ -809,7 +809,7 @@ Test(nfs3, exclusive_create_sets_attributes)
 	M(0);
 	m_wcc();
 	cr_assert_eq(play_reply(&c, d), 0);
-	cr_assert(c.open && c.has_attr && c.file.created);
+	cr_assert(c.open && c.res.has_attr);
 	free_open(&c);
 }
 
@@ -854,7 +854,7 @@ Test(nfs3, bad_attributes)
 		M(0);
 		m_attr(types[i]);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "type %u", types[i]);
-		cr_assert_not(c.has_attr);
+		cr_assert_not(c.res.has_attr);
 		c = call(NFS_OP_SETATTR);
 		m_new();
 		M(0, 0, 1);
@@ -869,8 +869,8 @@ Test(nfs3, bad_attributes)
 		m_set(8, 0177777644);   /* a mode has twelve bits */
 		m_set(4 * 17, 1000000000);      /* and a second fewer nanoseconds */
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_eq(c.attr.mode, good[i].mode | 07644);
-		cr_assert(c.attr.atime.tv_sec == 100 && c.attr.atime.tv_nsec == 0);
+		cr_assert_eq(c.res.attr.mode, good[i].mode | 07644);
+		cr_assert(c.res.attr.atime.tv_sec == 100 && c.res.attr.atime.tv_nsec == 0);
 	}
 	/* A bool that is neither. */
 	c = call(NFS_OP_SETATTR);
@@ -896,8 +896,8 @@ Test(nfs3, read_counts)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_READ);
 
-		c.rr.placed = t[i].placed;
-		c.rr.placed_len = t[i].placed_len;
+		c.eng.rr.placed = t[i].placed;
+		c.eng.rr.placed_len = t[i].placed_len;
 		m_new();
 		M(0, 0, t[i].count, 0, t[i].len);
 		for (uint32_t b = 0; !t[i].placed && b < t[i].len; b += 4)
@@ -905,9 +905,9 @@ Test(nfs3, read_counts)
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
 		if (t[i].rc)
 			continue;
-		cr_assert_eq(c.io.len, t[i].len);
+		cr_assert_eq(c.res.io.len, t[i].len);
 		if (t[i].placed)
-			cr_assert_eq(c.io.ptr, (const void *)sink);
+			cr_assert_eq(c.res.io.ptr, (const void *)sink);
 	}
 }
 
@@ -916,7 +916,7 @@ Test(nfs3, read_of_nothing)
 {
 	struct nfs_call c = call(NFS_OP_READ);
 
-	c.io.count = 0;
+	c.args.io.count = 0;
 	m_new();
 	M(0, 0, 8, 0, 8, 0, 0);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
@@ -940,7 +940,7 @@ Test(nfs3, write_counts_and_verifiers)
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
 		if (t[i].rc)
 			continue;
-		cr_assert(c.io.len == t[i].count && c.io.stable == t[i].stable);
+		cr_assert(c.res.io.len == t[i].count && c.res.io.stable == t[i].stable);
 		/* COMMIT's verifier is the same bytes, and another's are not. */
 		before = i;
 		for (unsigned other = 0; other < 2; other++) {
@@ -949,7 +949,7 @@ Test(nfs3, write_counts_and_verifiers)
 			m_new();
 			M(0, 0, 0, before + other, ~i);
 			cr_assert_eq(play_reply(&k, def_of(k.op)), 0);
-			cr_assert_eq(k.io.verf == c.io.verf, other == 0);
+			cr_assert_eq(k.res.io.verf == c.res.io.verf, other == 0);
 		}
 	}
 }
@@ -971,7 +971,7 @@ Test(nfs3, link_targets)
 		m_opaque(path, t[i].len);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%u bytes", t[i].len);
 		if (!t[i].rc)
-			cr_assert_eq(c.link.len, t[i].len);
+			cr_assert_eq(c.res.link.len, t[i].len);
 	}
 }
 
@@ -999,8 +999,8 @@ Test(nfs3, readdir)
 			m_new();
 			good_dir(plus, bare);
 			cr_assert_eq(play_reply(&c, d), 0);
-			cr_assert(c.dir.eof && c.dir.entries == 4);
-			cr_assert(!memcmp(&c.dir.verf, "newverf!", 8));
+			cr_assert(c.res.dir.eof && c.res.dir.entries == 4);
+			cr_assert(!memcmp(&c.res.dir.verf, "newverf!", 8));
 			expect_entries(4);
 			for (unsigned i = 0; i < 4; i++) {
 				cr_assert_eq(seen.e[i].attr != NULL, plus && !bare);
@@ -1014,12 +1014,12 @@ Test(nfs3, readdir)
 			/* Not the end: the last word. */
 			m_set(m_len() - 4, 0);
 			cr_assert_eq(play_reply(&c, d), 0);
-			cr_assert_not(c.dir.eof);
+			cr_assert_not(c.res.dir.eof);
 			/* A caller that has enough. */
 			c = plus ? call_plus() : call(NFS_OP_READDIR);
 			seen.stop_after = 2;
 			cr_assert_eq(play_reply(&c, d), 0);
-			cr_assert_eq(c.dir.entries, 2);
+			cr_assert_eq(c.res.dir.entries, 2);
 			expect_entries(2);
 		}
 	}
@@ -1033,7 +1033,7 @@ Test(nfs3, readdir_without_entries)
 		m_new();
 		M(0, 0, 0, 0, 0, 1);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert(c.dir.eof && c.dir.entries == 0 && seen.n == 0);
+		cr_assert(c.res.dir.eof && c.res.dir.entries == 0 && seen.n == 0);
 	}
 }
 
@@ -1088,7 +1088,7 @@ Test(nfs3, readdirplus_that_is_not_there)
 	M(10004, 0);
 	play_all_cuts(&c, def_of(c.op), NULL);
 	cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), NFS_AGAIN);
-	cr_assert(!c.dir.plus && atomic_load(&cl.no_plus), "for this mount");
+	cr_assert(!c.args.dir.plus && atomic_load(&cl.no_plus), "for this mount");
 	m_new();
 	m_fh();
 	M(0x11223344, 0x55667788);
@@ -1126,9 +1126,9 @@ Test(nfs3, own_earlier_effect)
 		for (unsigned resent = 0; resent < 2; resent++) {
 			struct nfs_call c = call(t[i].op);
 
-			c.resent = resent;
+			c.eng.resent = resent;
 			if (c.op == NFS_OP_RENAME)
-				c.ren.moved = &fh;
+				c.args.ren.moved = &fh;
 			m_new();
 			M(t[i].status, 0, 0, 0, 0);
 			cr_assert_eq(play_cut(&c, def_of(c.op), m_len()),
@@ -1142,8 +1142,8 @@ Test(nfs3, looks_at_what_there_is)
 {
 	struct nfs_call c = call(NFS_OP_RENAME);
 
-	c.ren.moved = &fh;
-	c.step = 1;
+	c.args.ren.moved = &fh;
+	c.eng.step = 1;
 	m_new();
 	m_opaque("dir2", 4);
 	m_str("other");
@@ -1158,7 +1158,7 @@ Test(nfs3, looks_at_what_there_is)
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 
 	c = call(NFS_OP_LINK);
-	c.step = 2;
+	c.eng.step = 2;
 	m_new();
 	m_opaque("dir2", 4);
 	m_str("name");
@@ -1171,7 +1171,7 @@ Test(nfs3, looks_at_what_there_is)
 	play_all_cuts(&c, def_of(c.op), NULL);
 	play_twists(&c, def_of(c.op), NULL);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	expect_attr(&c.attr);
+	expect_attr(&c.res.attr);
 }
 
 /* ---- small inline thresholds ---- */
@@ -1189,7 +1189,7 @@ Test(nfs3, default_inline_thresholds)
 		struct nfs_call c = call(ops[i]);
 
 		if (ops[i] == NFS_OP_READDIR)
-			c.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
+			c.args.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
 		play_default_limits(&c, def_of(ops[i]), 64);
 	}
 }

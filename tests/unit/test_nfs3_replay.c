@@ -350,18 +350,18 @@ static void play(const struct row *t)
 	call.op = t->op;
 	call.cred = &cred;
 	call.done = on_done;
-	call.fh = t->op == NFS_OP_LINK ? &our_fh : &dir_fh;
-	call.fh2 = &dir_fh;
-	call.name = t->op == NFS_OP_RENAME ? "old" : "name";
-	call.name2 = "new";
+	call.args.fh = t->op == NFS_OP_LINK ? &our_fh : &dir_fh;
+	call.args.fh2 = &dir_fh;
+	call.args.name = t->op == NFS_OP_RENAME ? "old" : "name";
+	call.args.name2 = "new";
 	if (t->op == NFS_OP_RENAME)
-		call.ren.moved = &our_fh;
+		call.args.ren.moved = &our_fh;
 	else if (t->op == NFS_OP_CREATE)
-		call.file.flags = O_RDWR | O_EXCL;
+		call.args.file.flags = O_RDWR | O_EXCL;
 	else if (t->op == NFS_OP_SYMLINK)
-		call.mk.target = "me";
+		call.args.mk.target = "me";
 	else if (t->op == NFS_OP_MKNOD)
-		call.mk.type = S_IFIFO;
+		call.args.mk.type = S_IFIFO;
 	nfs_start(&lane, &call);
 	if (t->executed)
 		execute();
@@ -373,7 +373,7 @@ static void play(const struct row *t)
 		xid = execute();
 		reply(xid);
 	}
-	cr_assert_eq(call.status, t->status, "%s: %d, not %d", t->why, call.status, t->status);
+	cr_assert_eq(call.res.status, t->status, "%s: %d, not %d", t->why, call.res.status, t->status);
 	free(call.open);
 }
 

@@ -57,45 +57,45 @@ static struct nfs_call call(enum nfs_op op)
 	switch ((int)op) {
 	case NFS_OP_READ:
 		c.open = &open_file;
-		c.io.offset = 0x123456789a;
-		c.io.count = 12;
-		c.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
+		c.args.io.offset = 0x123456789a;
+		c.args.io.count = 12;
+		c.args.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
 		break;
 	case NFS_OP_COMMIT:
-		c.io.offset = 0x123456789a;
-		c.io.count = 1023;
+		c.args.io.offset = 0x123456789a;
+		c.args.io.count = 1023;
 		break;
 	case NFS_OP_WRITE:
 		c.open = &open_file;
-		c.io.offset = 0x123456789a;
-		c.io.ndata = 2;
-		c.io.data[0].len = 1000;
-		c.io.data[1].len = 23;
+		c.args.io.offset = 0x123456789a;
+		c.args.io.ndata = 2;
+		c.args.io.data[0].len = 1000;
+		c.args.io.data[1].len = 23;
 		break;
 	case NFS_OP_CLOSE:
 		c.open = &open_file;
 		break;
 	case NFS_OP_ACCESS:
-		c.access.mask = R_OK | W_OK | X_OK;
+		c.args.access.mask = R_OK | W_OK | X_OK;
 		break;
 	case NFS_OP_RENAME:
-		c.ren.moved = &moved;
+		c.args.ren.moved = &moved;
 		break;
 	case NFS_OP_SYMLINK:
-		c.sattr.valid = 0;
-		c.mk.target = "../to";
+		c.args.sattr.valid = 0;
+		c.args.mk.target = "../to";
 		break;
 	case NFS_OP_MKNOD:
-		c.mk.type = S_IFBLK;
-		c.mk.major = 8;
-		c.mk.minor = 1;
+		c.args.mk.type = S_IFBLK;
+		c.args.mk.major = 8;
+		c.args.mk.minor = 1;
 		break;
 	case NFS_OP_READDIR:
-		c.dir.cookie = 0x1122334455667788;
-		memcpy(&c.dir.verf, "verifier", 8);
-		c.dir.count = 8192;
-		c.dir.plus = true;
-		c.dir.entry = on_entry;
+		c.args.dir.cookie = 0x1122334455667788;
+		memcpy(&c.args.dir.verf, "verifier", 8);
+		c.args.dir.count = 8192;
+		c.args.dir.plus = true;
+		c.args.dir.entry = on_entry;
 		break;
 	default:
 		break;
@@ -107,7 +107,7 @@ static struct nfs_call call_create(int flags)
 {
 	struct nfs_call c = call(NFS_OP_CREATE);
 
-	c.file.flags = flags;
+	c.args.file.flags = flags;
 	nfs4_call(&c)->verifier = 0x0101010101010101;
 	return c;
 }
@@ -234,7 +234,7 @@ Test(nfs4, arguments_of_readdir)
 	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
 	M(2, 0x0018091a, 0x0030a23a);
 	ARGS(c);
-	c.dir.plus = false;
+	c.args.dir.plus = false;
 	m_args(3, false);
 	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
 	M(1, 0x00100802);
@@ -266,7 +266,7 @@ Test(nfs4, arguments_of_making)
 
 	for (unsigned i = 0; i < 4; i++) {
 		c = call(NFS_OP_MKNOD);
-		c.mk.type = t[i].type;
+		c.args.mk.type = t[i].type;
 		m_args(5, true);
 		M(6, t[i].wire);
 		if (t[i].dev)
@@ -289,7 +289,7 @@ Test(nfs4, arguments_of_open)
 	for (unsigned i = 0; i < 3; i++) {
 		struct nfs_call c = call(NFS_OP_OPEN);
 
-		c.file.flags = t[i].flags;
+		c.args.file.flags = t[i].flags;
 		m_args(5, true);
 		m_open_args(t[i].access);
 		M(0, 4);                /* NOCREATE, CLAIM_FH */
@@ -326,7 +326,7 @@ Test(nfs4, arguments_of_open)
 
 	/* Recovery: in the grace period, and without one. */
 	k.c.open = &open_file;
-	k.c.version = &k;
+	k.c.args.version = &k;
 	k.reclaim = true;
 	m_args(3, true);
 	m_open_args(3);
@@ -375,7 +375,7 @@ Test(nfs4, what_setattr_sets)
 		struct nfs_call c = call(NFS_OP_SETATTR);
 
 		c.open = &open_file;    /* matters for a size */
-		c.sattr = (struct nfs_sattr){
+		c.args.sattr = (struct nfs_sattr){
 			.valid = t[i].valid, .mode = 0107640, .uid = 4294967294, .gid = 7,
 			.size = 0x500000006, .atime = { 7, 8 }, .mtime = { -1, 9 },
 		};
@@ -405,7 +405,7 @@ Test(nfs4, write_data_position)
 
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	cr_assert_eq(c.rr.data_pos, xdr_getpos(&x), "right behind its length, and nothing follows");
+	cr_assert_eq(c.eng.rr.data_pos, xdr_getpos(&x), "right behind its length, and nothing follows");
 }
 
 /* ---- results ---- */
@@ -612,27 +612,27 @@ Test(nfs4, results)
 
 	for (unsigned i = 0; i < sizeof(with_attr) / sizeof(with_attr[0]); i++) {
 		c = run(with_attr[i]);
-		cr_assert(c.has_attr, "operation %u", with_attr[i]);
-		expect_stat(&c.attr);
+		cr_assert(c.res.has_attr, "operation %u", with_attr[i]);
+		expect_stat(&c.res.attr);
 		done_with(&c);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		c = run(with_fh[i]);
-		cr_assert(c.out_fh.len == 10 && !memcmp(c.out_fh.data, "new handle", 10));
+		cr_assert(c.res.fh.len == 10 && !memcmp(c.res.fh.data, "new handle", 10));
 		done_with(&c);
 	}
 	c = run(NFS_OP_READLINK);
-	cr_assert(c.link.len == 10 && !memcmp(c.link.target, "over/there", 10));
+	cr_assert(c.res.link.len == 10 && !memcmp(c.res.link.target, "over/there", 10));
 	c = run(NFS_OP_READ);
-	cr_assert(c.io.len == 11 && c.io.eof && !memcmp(c.io.ptr, "hello world", 11));
+	cr_assert(c.res.io.len == 11 && c.res.io.eof && !memcmp(c.res.io.ptr, "hello world", 11));
 	c = run(NFS_OP_WRITE);
-	cr_assert(c.io.len == 1023 && c.io.stable && !memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	cr_assert(c.res.io.len == 1023 && c.res.io.stable && !memcmp(&c.res.io.verf, "\1\2\3\4\5\6\7\10", 8));
 	c = run(NFS_OP_COMMIT);
-	cr_assert(!memcmp(&c.io.verf, "\1\2\3\4\5\6\7\10", 8));
+	cr_assert(!memcmp(&c.res.io.verf, "\1\2\3\4\5\6\7\10", 8));
 	c = run(NFS_OP_STATFS);
-	cr_assert(c.statfs.afiles == 1 && c.statfs.ffiles == 2 && c.statfs.tfiles == 3 &&
-		  c.statfs.abytes == 4 && c.statfs.fbytes == 5 && c.statfs.tbytes == 0x100000006 &&
-		  c.statfs.name_max == 143);
+	cr_assert(c.res.statfs.afiles == 1 && c.res.statfs.ffiles == 2 && c.res.statfs.tfiles == 3 &&
+		  c.res.statfs.abytes == 4 && c.res.statfs.fbytes == 5 && c.res.statfs.tbytes == 0x100000006 &&
+		  c.res.statfs.name_max == 143);
 }
 
 Test(nfs4, access_bits)
@@ -649,7 +649,7 @@ Test(nfs4, access_bits)
 		m_op(3);
 		M(0x3f, t[i].got);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert_eq(c.access.mask, t[i].mask, "row %u", i);
+		cr_assert_eq(c.res.access.mask, t[i].mask, "row %u", i);
 	}
 }
 
@@ -659,7 +659,7 @@ Test(nfs4, open_state)
 {
 	struct nfs_call c = call(NFS_OP_OPEN);
 
-	c.file.flags = O_RDWR;
+	c.args.file.flags = O_RDWR;
 	good_reply(NFS_OP_OPEN);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 	cr_assert(c.open && !list_empty(&n4.opens));
@@ -677,7 +677,7 @@ Test(nfs4, open_state)
 	c = call_create(O_WRONLY);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open->fh.len == 10 && c.open->access == 2 && !c.file.created);
+	cr_assert(c.open->fh.len == 10 && c.open->access == 2);
 	done_with(&c);
 	cr_assert_eq(nfs4_stateid(NULL).seqid, 0);
 }
@@ -726,7 +726,7 @@ Test(nfs4, a_delegation_is_given_back)
 
 		if (reopen) {
 			c.open = &open_file;
-			c.version = &k;
+			c.args.version = &k;
 		}
 		m_res();
 		m_open_res(0);
@@ -781,8 +781,8 @@ Test(nfs4, open_goes_by_access)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = t[i].create ? call_create(t[i].flags) : call(NFS_OP_OPEN);
 
-		c.file.flags = t[i].flags;
-		c.file.exec = t[i].exec;
+		c.args.file.flags = t[i].flags;
+		c.args.file.exec = t[i].exec;
 		m_res();
 		m_open_res(2);
 		/* change_info: after, its low word; behind it flags, attrset, delegation */
@@ -845,7 +845,7 @@ Test(nfs4, exclusive_create_sets_the_rest)
 		m_getfh_res();
 		m_getattr_res();
 		cr_assert_eq(play_reply(&c, d), t[i].rc, "row %u", i);
-		cr_assert(c.open && c.file.created);
+		cr_assert_not_null(c.open);
 		if (t[i].rc == NFS_NEXT) {
 			m_seq_args(4, true);
 			M(22);
@@ -870,10 +870,10 @@ Test(nfs4, second_step_may_fail)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call_create(O_RDWR | O_EXCL);
 
-		c.step = 1;
+		c.eng.step = 1;
 		c.open = &open_file;
-		c.out_fh = fh2;
-		c.has_attr = true;      /* OPEN's */
+		c.res.fh = fh2;
+		c.res.has_attr = true;      /* OPEN's */
 		good_reply(NFS_OP_SETATTR);
 		m_fail_at(t[i].at, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
@@ -918,7 +918,7 @@ Test(nfs4, close_of_what_has_no_handle)
 		cr_assert_not_null(c.open);
 		cr_assert_not(nfs4_is_ours(c.open), "nothing that recovery could open");
 		c.op = NFS_OP_CLOSE;
-		c.step = 0;
+		c.eng.step = 0;
 		m_args(4, true);
 		M(15);
 		m_str("name");
@@ -948,7 +948,7 @@ Test(nfs4, reopen)
 		struct nfs4_ctl k = { .c = call4(NFS4_OP_REOPEN), .reclaim = t[i].reclaim };
 
 		k.c.open = &open_file;
-		k.c.version = &k;
+		k.c.args.version = &k;
 		atomic_store(&open_file.reopen, true);
 		open_file.stateid.seqid = 9;
 		m_res();
@@ -1075,7 +1075,7 @@ static void fail_one(enum nfs_op op, unsigned at, const struct failure *f)
 	cr_assert_eq(rc, wanted, "%s, operation %u, status %u: %d", d->name, at, f->status, rc);
 	cr_assert_eq(atomic_load(&n4.need_session), f->session);
 	cr_assert_eq(atomic_load(&n4.need_client), f->client);
-	cr_assert_not(c.has_attr);
+	cr_assert_not(c.res.has_attr);
 	cr_assert_eq(nfs4_call(&c)->in_doubt, f->status == 10068);
 	expect_open(&c, at);
 	cr_assert_eq(seen.n, 0);
@@ -1219,8 +1219,8 @@ Test(nfs4, read_counts)
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		c = call(NFS_OP_READ);
-		c.rr.placed = t[i].placed;
-		c.rr.placed_len = t[i].placed_len;
+		c.eng.rr.placed = t[i].placed;
+		c.eng.rr.placed_len = t[i].placed_len;
 		m_res();
 		m_op(25);
 		M(0, t[i].len);
@@ -1228,13 +1228,13 @@ Test(nfs4, read_counts)
 			M(0);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
 		if (!t[i].rc)
-			cr_assert(c.io.len == t[i].len && !c.io.eof);
+			cr_assert(c.res.io.len == t[i].len && !c.res.io.eof);
 		if (!t[i].rc && t[i].placed)
-			cr_assert_eq(c.io.ptr, (const void *)sink);
+			cr_assert_eq(c.res.io.ptr, (const void *)sink);
 	}
 	/* Nothing asked for is not "no bound". */
 	c = call(NFS_OP_READ);
-	c.io.count = 0;
+	c.args.io.count = 0;
 	m_res();
 	m_op(25);
 	M(0, 4, 0);
@@ -1257,7 +1257,7 @@ Test(nfs4, write_counts)
 		M(t[i].count, t[i].committed, i, 0);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
 		if (!t[i].rc)
-			cr_assert(c.io.len == t[i].count && c.io.stable == t[i].stable);
+			cr_assert(c.res.io.len == t[i].count && c.res.io.stable == t[i].stable);
 	}
 }
 
@@ -1285,8 +1285,8 @@ Test(nfs4, readdir)
 {
 	struct nfs_call c = run(NFS_OP_READDIR);
 
-	cr_assert(c.dir.eof && c.dir.entries == 2 && seen.n == 2);
-	cr_assert(!memcmp(&c.dir.verf, "newverf!", 8));
+	cr_assert(c.res.dir.eof && c.res.dir.entries == 2 && seen.n == 2);
+	cr_assert(!memcmp(&c.res.dir.verf, "newverf!", 8));
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_str_eq(seen.name[i], i ? "bcdef" : "a");
 		cr_assert(seen.e[i].cookie == 0xff00000000u + i && seen.e[i].fileid == 7);
@@ -1298,10 +1298,10 @@ Test(nfs4, readdir)
 	c = call(NFS_OP_READDIR);
 	seen.stop_after = 1;
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(!c.dir.eof && c.dir.entries == 1 && seen.n == 1);
+	cr_assert(!c.res.dir.eof && c.res.dir.entries == 1 && seen.n == 1);
 	/* Plain: names and numbers are all that is used. */
 	c = call(NFS_OP_READDIR);
-	c.dir.plus = false;
+	c.args.dir.plus = false;
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 	cr_assert(seen.n == 2 && !seen.e[0].attr);
 	/* Empty. */
@@ -1310,7 +1310,7 @@ Test(nfs4, readdir)
 	M(0, 0, 0, 1);
 	c = call(NFS_OP_READDIR);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.dir.eof && seen.n == 0);
+	cr_assert(c.res.dir.eof && seen.n == 0);
 }
 
 Test(nfs4, readdir_entries)
@@ -1374,8 +1374,8 @@ Test(nfs4, own_earlier_effect)
 			struct nfs_call c = call(t[i].op);
 
 			/* A replay in the same slot is answered with the truth. */
-			c.resent = true;
-			c.rr.sends = 2;
+			c.eng.resent = true;
+			c.eng.rr.sends = 2;
 			nfs4_call(&c)->in_doubt = in_doubt;
 			good_reply(t[i].op);
 			m_fail_at(t[i].at, t[i].status);
@@ -1397,9 +1397,9 @@ Test(nfs4, rename_in_doubt)
 		static const struct nfs_fh other = { .len = 10, .data = "old handle" };
 		struct nfs_call c = call(NFS_OP_RENAME);
 
-		c.step = 1;
+		c.eng.step = 1;
 		if (t[i].other)
-			c.ren.moved = &other;
+			c.args.ren.moved = &other;
 		m_seq_args(4, false);
 		M(22);
 		m_opaque("dir2", 4);
@@ -1421,7 +1421,7 @@ Test(nfs4, rename_of_what_is_not_known_in_doubt)
 {
 	struct nfs_call c = call(NFS_OP_RENAME);
 
-	c.ren.moved = NULL;
+	c.args.ren.moved = NULL;
 	nfs4_call(&c)->in_doubt = true;
 	good_reply(NFS_OP_RENAME);
 	m_fail_at(4, 2);
@@ -1439,7 +1439,7 @@ Test(nfs4, link_in_doubt)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = call(NFS_OP_LINK);
 
-		c.step = 2;
+		c.eng.step = 2;
 		m_seq_args(6, false);
 		M(22);
 		m_opaque("dir2", 4);
@@ -1460,7 +1460,7 @@ Test(nfs4, link_in_doubt)
 		if (t[i].at)
 			m_fail_at(t[i].at, t[i].status);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
-		cr_assert_eq(c.has_attr, t[i].rc == 0 || t[i].fileid == 8, "row %u", i);
+		cr_assert_eq(c.res.has_attr, t[i].rc == 0 || t[i].fileid == 8, "row %u", i);
 	}
 }
 
@@ -1504,7 +1504,7 @@ Test(nfs4, an_open_that_is_late_for_its_handle)
 	struct nfs_call c = interrupted(NFS_OP_CREATE, 3, 10008);
 	struct nfs_open *o = c.open;
 
-	cr_assert(o && !nfs4_is_ours(o) && c.step == 0);
+	cr_assert(o && !nfs4_is_ours(o) && c.eng.step == 0);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 	cr_assert(c.open == o && nfs4_is_ours(o) && o->fh.len == 10);
@@ -1549,9 +1549,9 @@ Test(nfs4, no_effect_twice)
 			m_look_res(0x21, 0x21);
 		}
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		expect_stat(&c.attr);
+		expect_stat(&c.res.attr);
 		if (t[k].rest == LOOK || t[k].rest == NEW_ATTR)
-			cr_assert(c.out_fh.len == 10 && !memcmp(c.out_fh.data, "new handle", 10));
+			cr_assert(c.res.fh.len == 10 && !memcmp(c.res.fh.data, "new handle", 10));
 		done_with(&c);
 	}
 }
@@ -1577,7 +1577,7 @@ Test(nfs4, what_had_no_effect_is_sent_again)
 	good_reply(NFS_OP_MKDIR);
 	m_fail_at(2, 10008);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_LATER);
-	cr_assert_eq(c.step, 0);
+	cr_assert_eq(c.eng.step, 0);
 	/* An exclusive create that is to set more: the SETATTR is still to come. */
 	c = call_create(O_RDWR | O_EXCL);
 	m_res();
@@ -1586,7 +1586,7 @@ Test(nfs4, what_had_no_effect_is_sent_again)
 	m_getattr_res();
 	m_fail_at(4, 10008);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_LATER);
-	cr_assert_eq(c.step, 1);
+	cr_assert_eq(c.eng.step, 1);
 	good_reply(NFS_OP_SETATTR);
 	m_fail_at(3, 10008);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_LATER);
@@ -1611,12 +1611,12 @@ Test(nfs4, what_is_created_has_attributes)
 	good_reply(NFS_OP_SETATTR);
 	m_fail_at(2, 69);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_NEXT);
-	cr_assert_not(c.has_attr);
+	cr_assert_not(c.res.has_attr);
 	m_rest_of_new();
 	ARGS(c);
 	good_reply(NFS_OP_GETATTR);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.has_attr);
+	cr_assert(c.res.has_attr);
 	done_with(&c);
 }
 
@@ -1692,7 +1692,7 @@ Test(nfs4, default_inline_thresholds)
 		struct nfs_call c = call(ops[i]);
 
 		if (ops[i] == NFS_OP_READDIR)
-			c.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
+			c.args.dir.count = (uint32_t)ARENA_MID_SIZE - 4096;   /* nfs_client_new()'s */
 		play_default_limits(&c, def_of(ops[i]), 128);
 	}
 }

@@ -97,13 +97,13 @@ Test(nfs4_owners, names_of_a_file)
 {
 	struct nfs_call c = getattr("ann@here", "crew@here");
 
-	cr_assert(c.attr.uid == NFS_NOBODY && c.attr.gid == NFS_NOBODY, "not known yet");
+	cr_assert(c.res.attr.uid == NFS_NOBODY && c.res.attr.gid == NFS_NOBODY, "not known yet");
 	wait_for_answers(2);
 	c = getattr("ann@here", "crew@here");
-	cr_assert(c.attr.uid == 44 && c.attr.gid == 77);
+	cr_assert(c.res.attr.uid == 44 && c.res.attr.gid == 77);
 	/* Numbers need nobody. */
 	c = getattr("1234", "4294967295");
-	cr_assert(c.attr.uid == 1234 && c.attr.gid == UINT32_MAX);
+	cr_assert(c.res.attr.uid == 1234 && c.res.attr.gid == UINT32_MAX);
 	cr_assert_eq(questions, 2);
 }
 
@@ -124,9 +124,9 @@ static void list(void)
 {
 	struct nfs_call c = call4(NFS_OP_READDIR);
 
-	c.dir.plus = true;
-	c.dir.count = 8192;
-	c.dir.entry = on_entry;
+	c.args.dir.plus = true;
+	c.args.dir.count = 8192;
+	c.args.dir.entry = on_entry;
 	m_res();
 	m_op(26);
 	M(0, 0);
@@ -158,7 +158,7 @@ Test(nfs4_owners, a_server_that_refuses_numbers)
 {
 	struct nfs_call c = call4(NFS_OP_SETATTR);
 
-	c.sattr = (struct nfs_sattr){ .valid = NFS_SET_UID | NFS_SET_GID, .uid = 44, .gid = 77 };
+	c.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_UID | NFS_SET_GID, .uid = 44, .gid = 77 };
 	m_args(4, true);
 	M(34, 0, 0, 0, 0);
 	m_attrs("44", "77");
@@ -171,7 +171,7 @@ Test(nfs4_owners, a_server_that_refuses_numbers)
 	m_set(m_op_at(2) + 4, 10039);           /* NFS4ERR_BADOWNER */
 	m_set(0, 10039);
 	cr_assert_eq(play_reply(&c, nfs_v41.ops[c.op]), 0);
-	cr_assert(c.owners.send, "is to be sent again");
+	cr_assert(c.eng.owners.send, "is to be sent again");
 	wait_for_answers(2);
 
 	m_args(4, true);

@@ -113,7 +113,7 @@ Test(nfs4_revoked, each_restart_is_noticed)
 
 static void note_late_reply(struct nfs_lane *l, void *arg)
 {
-	struct nfs_call c = { .op = NFS_OP_GETATTR, .lane = l, .target = &l->target, .start_ns = *(uint64_t *)arg };
+	struct nfs_call c = { .op = NFS_OP_GETATTR, .lane = l, .target = &l->target, .eng.start_ns = *(uint64_t *)arg };
 
 	nfs4_note_flags(&c, SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
 }

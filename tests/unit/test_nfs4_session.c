@@ -23,7 +23,7 @@ static struct nfs_call sent(void)
 	struct nfs_call c = { .op = NFS_OP_NULL, .lane = lane4(), .target = target4() };
 
 	cr_assert_eq(nfs4_acquire(target4(), &c), 1);
-	c.rr.sends = 1;
+	c.eng.rr.sends = 1;
 	return c;
 }
 
@@ -73,7 +73,7 @@ Test(nfs4_session, low_slots_first_and_none_twice)
 		c[i] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = &lanes[i % 3 == 0],
 					  .target = &lanes[i % 3 == 0].target };
 		cr_assert_eq(nfs4_acquire(c[i].target, &c[i]), 1);
-		c[i].rr.sends = 1;
+		c[i].eng.rr.sends = 1;
 		cr_assert_eq(nfs4_call(&c[i])->place.slot, i);
 	}
 	c[SLOTS] = (struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4(), .target = target4() };
@@ -195,7 +195,7 @@ Test(nfs4_session, outcome_of_sequence)
 
 		new_session4();
 		c = sent();
-		c.rr.sends = t[i].sends;
+		c.eng.rr.sends = t[i].sends;
 		m_seq_res();
 		if (t[i].status)
 			m_fail_at(0, t[i].status);
@@ -223,7 +223,7 @@ Test(nfs4_session, outcome_after_delay)
 		c = sent();
 		/* Its reply was lost in the first round, or in none. */
 		for (unsigned n = 0; n < 3; n++) {
-			c.rr.sends = n == 0 ? 1 + i % 2 : 1;
+			c.eng.rr.sends = n == 0 ? 1 + i % 2 : 1;
 			m_seq_res();
 			m_fail_at(0, 10008);
 			cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
@@ -248,7 +248,7 @@ Test(nfs4_session, given_up_after_delay)
 	m_seq_res();
 	m_fail_at(0, 10008);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_DELAYED);
-	c.rr.sends = 0;
+	c.eng.rr.sends = 0;
 	nfs4_release(target4(), &c);
 	expect_slot(RETIRED, "given up");
 }
@@ -267,7 +267,7 @@ Test(nfs4_session, outcome_without_a_sequence)
 	/* Never sent: the server has not seen the number. */
 	new_session4();
 	c = sent();
-	c.rr.sends = 0;
+	c.eng.rr.sends = 0;
 	nfs4_release(target4(), &c);
 	expect_slot(SAME, "not sent");
 
@@ -532,7 +532,7 @@ Test(nfs4_session, waiting_while_the_number_changes)
 	replied(&held, SLOTS - 1, 1);
 	cr_assert_eq(slots4()->woken, 3);
 	cr_assert(wants(&a));
-	a.rr.sends = 1;
+	a.eng.rr.sends = 1;
 	replied(&a, SLOTS - 1, 0);
 	held = (struct nfs_call){ .lane = &lanes[0] };
 	cr_assert_not(wants(&held), "the only one is lane 1's");
@@ -642,7 +642,7 @@ static struct nfs4_ctl ctl_call(enum nfs_op op)
 
 #define CTL(k, op_) \
 	struct nfs4_ctl k = ctl_call(op_); \
-	k.c.version = &k
+	k.c.args.version = &k
 
 /* The first operation of a reply without SEQUENCE. */
 static void m_bare(uint32_t op)
@@ -849,7 +849,7 @@ Test(nfs4_session, root)
 		M(0, 2, 90, 1, 0, 143, 0, 65536, 0, 0x7fffffff);
 		m_end_opaque(at);
 		cr_assert_eq(play_reply(&k.c, d), 0, "'%s'", t[i].path);
-		cr_assert(k.c.out_fh.len == 4 && S_ISDIR(k.c.attr.mode));
+		cr_assert(k.c.res.fh.len == 4 && S_ISDIR(k.c.res.attr.mode));
 		cr_assert(k.lease_s == 90 && k.maxname == 143 && k.maxfilesize == 0x100000000 &&
 			  k.maxread == 65536 && k.maxwrite == NFS_IO_MAX);
 		k.at = NULL;
@@ -899,7 +899,7 @@ Test(nfs4_session, deep_root_is_delayed)
 			m_fail_at(4, 10008);
 		cr_assert_eq(play_reply(&k.c, d), i == 0 ? NFS_NEXT : i == 1 ? NFS_LATER : 0);
 	}
-	cr_assert(k.c.out_fh.len == 3 && !memcmp(k.c.out_fh.data, "two", 3));
+	cr_assert(k.c.res.fh.len == 3 && !memcmp(k.c.res.fh.data, "two", 3));
 }
 
 static void m_root_end(uint32_t type)
@@ -1022,9 +1022,9 @@ Test(nfs4_session, attribute_bitmaps)
 		m_op(9);
 		m_words(t[i].w, t[i].n);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%s", t[i].what);
-		cr_assert_eq(c.has_attr, t[i].rc == 0);
+		cr_assert_eq(c.res.has_attr, t[i].rc == 0);
 		if (!t[i].rc)
-			cr_assert(c.attr.uid == 65534 && c.attr.gid == 65534, "nobody, if not told");
+			cr_assert(c.res.attr.uid == 65534 && c.res.attr.gid == 65534, "nobody, if not told");
 	}
 }
 
@@ -1061,8 +1061,8 @@ Test(nfs4_session, owner_names)
 			continue;
 		}
 		cr_assert_eq(play_cut(&c, def_of(c.op), m_len()), 0);
-		cr_assert_eq(c.attr.uid, known ? t[i].id : 65534, "'%s': %u",
-			     known ? t[i].name : "longest", c.attr.uid);
+		cr_assert_eq(c.res.attr.uid, known ? t[i].id : 65534, "'%s': %u",
+			     known ? t[i].name : "longest", c.res.attr.uid);
 	}
 }
 
@@ -1081,6 +1081,6 @@ Test(nfs4_session, times)
 		m_op(9);
 		M(2, 0x2, 1 << 21, 16, 1, t[i].hi, t[i].lo, t[i].nsec);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-		cr_assert(c.attr.mtime.tv_sec == t[i].sec && c.attr.mtime.tv_nsec == t[i].got);
+		cr_assert(c.res.attr.mtime.tv_sec == t[i].sec && c.res.attr.mtime.tv_nsec == t[i].got);
 	}
 }

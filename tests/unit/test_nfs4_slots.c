@@ -63,12 +63,12 @@ static uint32_t word(const uint32_t **w)
 /* Call header, COMPOUND, SEQUENCE, PUTFH, REMOVE of a name that is a number. */
 static struct asked read_call(const struct nfs_call *c)
 {
-	const uint32_t *w = (const uint32_t *)(const void *)((char *)c->rr.msg->mem + RR_HDR_ROOM);
+	const uint32_t *w = (const uint32_t *)(const void *)((char *)c->eng.rr.msg->mem + RR_HDR_ROOM);
 	struct asked a;
 	uint32_t len;
 	char name[16] = "";
 
-	cr_assert_eq(ntohl(w[0]), c->rr.xid);
+	cr_assert_eq(ntohl(w[0]), c->eng.rr.xid);
 	w += 10 + 3;                    /* xid ... verifier; tag, minor version, count */
 	cr_assert_eq(word(&w), OP_SEQUENCE);
 	memcpy(a.session, w, 16);
@@ -152,8 +152,8 @@ static void start_more(struct driver *d)
 
 		snprintf(k->name, sizeof(k->name), "%u", d->lane->index * CALLS + d->started);
 		k->c.op = NFS_OP_REMOVE;
-		k->c.fh = &dir;
-		k->c.name = k->name;
+		k->c.args.fh = &dir;
+		k->c.args.name = k->name;
 		k->c.done = on_done;
 		d->started++;
 		nfs_start(d->lane, &k->c);
@@ -164,7 +164,7 @@ static void start_more(struct driver *d)
 static void reply(struct nfs_call *c, const struct asked *a, uint32_t status, uint32_t target)
 {
 	uint32_t w[64], n = 0;
-	const uint32_t head[] = { c->rr.xid, 1, 0, 0, 0, 0, status, 0, status ? 1 : 3, OP_SEQUENCE, status };
+	const uint32_t head[] = { c->eng.rr.xid, 1, 0, 0, 0, 0, status, 0, status ? 1 : 3, OP_SEQUENCE, status };
 	const uint32_t rest[] = { OP_PUTFH, 0, OP_REMOVE, 0, 1, 0, 1, 0, 2 };
 
 	for (unsigned i = 0; i < sizeof(head) / 4; i++)
@@ -179,10 +179,10 @@ static void reply(struct nfs_call *c, const struct asked *a, uint32_t status, ui
 		for (unsigned i = 0; i < sizeof(rest) / 4; i++)
 			w[n++] = htonl(rest[i]);
 	}
-	c->rr.reply = w;
-	c->rr.reply_len = 4 * n;
+	c->eng.rr.reply = w;
+	c->eng.rr.reply_len = 4 * n;
 	/* Out of the queue, and as if that were its reply. */
-	rr_cancel(c->target->conn, &c->rr, 0);
+	rr_cancel(c->target->conn, &c->eng.rr, 0);
 }
 
 /* A call that the transport has: it is on the wire. */
@@ -192,10 +192,10 @@ static void serve(struct driver *d, struct nfs_call *c)
 	unsigned what = chance(d, 16);
 	uint32_t status = 0, target;
 
-	c->rr.sends++;
+	c->eng.rr.sends++;
 	pthread_mutex_lock(&server.mu);
 	arrives(&a);
-	server.replays += c->rr.sends > 1;
+	server.replays += c->eng.rr.sends > 1;
 	if (what < 3 && server.slot[a.slot].running) {  /* still at it; or no wish to begin */
 		status = NFS4ERR_DELAY;
 		server.delays++;
@@ -221,7 +221,7 @@ static struct nfs_call *pick(struct driver *d, bool (*fits)(const struct nfs_cal
 	unsigned n = 0;
 
 	list_for_each(at, &d->lane->running) {
-		struct nfs_call *c = container_of(at, struct nfs_call, run_node);
+		struct nfs_call *c = container_of(at, struct nfs_call, eng.run_node);
 
 		if (fits(c) && chance(d, ++n) == 0)
 			found = c;
@@ -231,12 +231,12 @@ static struct nfs_call *pick(struct driver *d, bool (*fits)(const struct nfs_cal
 
 static bool is_sent(const struct nfs_call *c)
 {
-	return c->rr.state == RR_CALL_WAITING;
+	return c->eng.rr.state == RR_CALL_WAITING;
 }
 
 static bool is_delayed(const struct nfs_call *c)
 {
-	return c->delayed;
+	return c->eng.delayed;
 }
 
 static void drive(struct loop_timer *t)
@@ -347,7 +347,7 @@ Test(nfs4_slots, no_two_requests_under_one_number, .init = setup, .fini = teardo
 
 			cr_assert_eq(call->dones, 1, "call %u of lane %u ended %u times", k, i,
 				     call->dones);
-			if (call->c.status == 0)
+			if (call->c.res.status == 0)
 				cr_assert_eq(server.executed[i * CALLS + k], 1);
 		}
 	}
@@ -379,12 +379,12 @@ Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fi
 	struct loop_timer t;
 
 	for (unsigned i = 0; i < SLOTS; i++) {
-		all[i].c = (struct nfs_call){ .op = NFS_OP_REMOVE, .fh = &dir, .name = "a", .done = on_done };
+		all[i].c = (struct nfs_call){ .op = NFS_OP_REMOVE, .args.fh = &dir, .args.name = "a", .done = on_done };
 		nfs_start(&lanes[0], &all[i].c);
 		cr_assert(is_sent(&all[i].c));
-		all[i].c.rr.sends = 1;
+		all[i].c.eng.rr.sends = 1;
 	}
-	other->c = (struct nfs_call){ .op = NFS_OP_REMOVE, .fh = &dir, .name = "b", .done = on_done };
+	other->c = (struct nfs_call){ .op = NFS_OP_REMOVE, .args.fh = &dir, .args.name = "b", .done = on_done };
 	nfs_start(&lanes[1], &other->c);
 	control->c = (struct nfs_call){
 		.op = NFS4_OP_RENEW, .flags = NFS_CALL_CONTROL, .done = on_done,
@@ -392,12 +392,12 @@ Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fi
 	nfs_start(&lanes[1], &control->c);
 	cr_assert(!is_sent(&control->c) && !is_sent(&other->c));
 	for (unsigned i = 0; i < SLOTS; i++)
-		rr_cancel(lanes[0].target.conn, &all[i].c.rr, -ETIMEDOUT);
+		rr_cancel(lanes[0].target.conn, &all[i].c.eng.rr, -ETIMEDOUT);
 	cr_assert(atomic_load(&n4.need_session) && ctl.recover);
 	loop_timer_init(&t, stop_loop);
 	loop_timer_set(lanes[1].loop, &t, 0);
 	cr_assert_eq(loop_run(lanes[1].loop), 0);
-	cr_assert(control->dones == 1 && control->c.status == -EAGAIN);
+	cr_assert(control->dones == 1 && control->c.res.status == -EAGAIN);
 	cr_assert_eq(other->dones, 0);
 	/* There is a new session, and slots for all. */
 	n4.epoch++;

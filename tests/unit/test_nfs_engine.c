@@ -35,9 +35,9 @@ static struct op ops[64];
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	struct op *o = container_of(c, struct op, c);
-	uint32_t w = c->step;
+	uint32_t w = c->eng.step;
 
-	o->steps_seen |= (uint8_t)(1u << c->step);
+	o->steps_seen |= (uint8_t)(1u << c->eng.step);
 	return xdr_uint32_t(x, &w);
 }
 
@@ -56,7 +56,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (!xdr_uint32_t(x, &outcome) || !xdr_uint32_t(x, &o->value))
 		return -EBADMSG;
 	if (outcome == NFS_NEXT)
-		c->step++;
+		c->eng.step++;
 	return (int)outcome;
 }
 
@@ -162,13 +162,13 @@ static struct op *start(unsigned i, enum nfs_op op, unsigned flags)
 /* Answers a call that is in flight: accepted, then outcome and value. */
 static void answer(struct op *o, uint32_t outcome, uint32_t value)
 {
-	uint32_t xid = o->c.rr.xid;
+	uint32_t xid = o->c.eng.rr.xid;
 	uint32_t w[] = { xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, outcome, value };
 
 	for (unsigned i = 0; i < sizeof(w) / 4; i++)
 		w[i] = htonl(w[i]);
-	if (!o->c.rr.sent)
-		fake.ev->sent(fake.ctx, &o->c.rr);
+	if (!o->c.eng.rr.sent)
+		fake.ev->sent(fake.ctx, &o->c.eng.rr);
 	fake_deliver(w, sizeof(w));
 }
 
@@ -199,7 +199,7 @@ Test(engine, one_rpc, .init = setup, .fini = teardown)
 
 	cr_assert(fake.nsends == 1 && o->dones == 0);
 	answer(o, 0, 7);
-	cr_assert(o->dones == 1 && o->c.status == 0 && o->value == 7);
+	cr_assert(o->dones == 1 && o->c.res.status == 0 && o->value == 7);
 	cr_assert_eq(freed_hooks, 1);
 }
 
@@ -208,17 +208,17 @@ Test(engine, errors_end_the_operation, .init = setup, .fini = teardown)
 	struct op *o = start(0, OP_PLAIN, 0);
 
 	answer(o, (uint32_t)-ENOENT, 0);
-	cr_assert(o->dones == 1 && o->c.status == -ENOENT);
+	cr_assert(o->dones == 1 && o->c.res.status == -ENOENT);
 }
 
 Test(engine, steps, .init = setup, .fini = teardown)
 {
 	struct op *o = start(0, OP_PLAIN, 0);
-	uint32_t first = o->c.rr.xid;
+	uint32_t first = o->c.eng.rr.xid;
 
 	answer(o, NFS_NEXT, 0);
-	cr_assert(o->dones == 0 && o->c.step == 1 && o->steps_seen == 3);
-	cr_assert_neq(o->c.rr.xid, first, "another call of its own");
+	cr_assert(o->dones == 0 && o->c.eng.step == 1 && o->steps_seen == 3);
+	cr_assert_neq(o->c.eng.rr.xid, first, "another call of its own");
 	answer(o, 0, 9);
 	cr_assert(o->dones == 1 && o->value == 9);
 	cr_assert_eq(acquired, 2);
@@ -265,7 +265,7 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	lane.hold = true;
 	other = start(1, OP_PLAIN, 0);
 	/* Another encoding would show a step. */
-	o->c.step = 1;
+	o->c.eng.step = 1;
 	spin_loop(150);
 	cr_assert_eq(fake.nsends, 3);
 	expect_same_message(1, 2);
@@ -289,7 +289,7 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 	answer(o, NFS_DELAYED, 0);
 	fake_break();
 	spin_loop(150);
-	cr_assert(o->dones == 0 && o->c.rr.state == RR_CALL_WAITING);
+	cr_assert(o->dones == 0 && o->c.eng.rr.state == RR_CALL_WAITING);
 	cr_assert_eq(acquired - released, 1);
 	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.target.conn, link), 0);
@@ -311,8 +311,8 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	cl.cfg.soft = true;
 	cl.cfg.timeo_ms = 500;
 	spin_loop(1300);
-	cr_assert(later->dones == 1 && later->c.status == -EIO);
-	cr_assert(delayed->dones == 1 && delayed->c.status == -EIO);
+	cr_assert(later->dones == 1 && later->c.res.status == -EIO);
+	cr_assert(delayed->dones == 1 && delayed->c.res.status == -EIO);
 	cr_assert_eq(fake.nsends, 3);
 }
 
@@ -335,7 +335,7 @@ Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = tea
 	spin_loop(10);
 	cr_assert(rr_is_up(lane.target.conn) && o->dones == 0);
 	answer(o, 0, 0);
-	cr_assert(o->dones == 1 && o->c.status == -EIO && !o->c.open);
+	cr_assert(o->dones == 1 && o->c.res.status == -EIO && !o->c.open);
 }
 
 Test(engine, again_does_not_spin, .init = setup, .fini = teardown)
@@ -370,7 +370,7 @@ Test(engine, recovery_holds_all_but_control_calls, .init = setup, .fini = teardo
 	/* A control call that finds the state lost is not parked. */
 	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
 	answer(control, NFS_RECOVER, 0);
-	cr_assert(control->dones == 1 && control->c.status == -EAGAIN);
+	cr_assert(control->dones == 1 && control->c.res.status == -EAGAIN);
 	/* What lane_resume() does. */
 	lane.hold = false;
 	list_splice_tail(&lane.waiting, &lane.parked);
@@ -448,11 +448,11 @@ Test(engine, failed_open_is_closed, .init = setup, .fini = teardown)
 	answer(o, NFS_LATER, 0);
 	spin_loop(150);
 	answer(o, (uint32_t)-EIO, 0);
-	cr_assert(o->dones == 1 && o->c.status == -EACCES && !o->c.open, "why OPEN failed");
+	cr_assert(o->dones == 1 && o->c.res.status == -EACCES && !o->c.open, "why OPEN failed");
 	/* Nothing was opened: nothing is to be closed. */
 	o = start(1, NFS_OP_OPEN, 0);
 	answer(o, (uint32_t)-ENOENT, 0);
-	cr_assert(o->dones == 1 && o->c.status == -ENOENT && fake.nsends == 4);
+	cr_assert(o->dones == 1 && o->c.res.status == -ENOENT && fake.nsends == 4);
 }
 
 /* The server goes for good in the middle of recovery: soft is soft. */
@@ -468,8 +468,8 @@ Test(engine, soft_calls_do_not_wait_for_recovery, .init = setup, .fini = teardow
 	cl.cfg.soft = true;
 	cl.cfg.timeo_ms = 500;
 	spin_loop(1300);
-	cr_assert(parked->dones == 1 && parked->c.status == -EIO);
-	cr_assert(held->dones == 1 && held->c.status == -EIO);
+	cr_assert(parked->dones == 1 && parked->c.res.status == -EIO);
+	cr_assert(held->dones == 1 && held->c.res.status == -EIO);
 	cr_assert_eq(control->dones, 0, "recovery goes on");
 }
 
@@ -524,7 +524,7 @@ Test(engine, operation_without_rpc, .init = setup, .fini = teardown)
 
 	o->c = (struct nfs_call){ .op = NFS_OP_CLOSE, .done = on_done, .open = malloc(8) };
 	nfs_start(&lane, &o->c);
-	cr_assert(o->dones == 1 && o->c.status == 0 && o->c.open == NULL);
+	cr_assert(o->dones == 1 && o->c.res.status == 0 && o->c.open == NULL);
 	cr_assert_eq(fake.nsends, 0);
 }
 
@@ -533,19 +533,19 @@ Test(engine, bad_messages, .init = setup, .fini = teardown)
 	struct op *o = start(0, NFS_OP_ACCESS, 0);
 	uint32_t w[16];
 
-	cr_assert(o->dones == 1 && o->c.status == -EIO && fake.nsends == 0);
+	cr_assert(o->dones == 1 && o->c.res.status == -EIO && fake.nsends == 0);
 	/* A reply whose results are cut off. */
 	o = start(1, OP_PLAIN, 0);
 	memset(w, 0, sizeof(w));
-	w[0] = w[7] = htonl(o->c.rr.xid);
+	w[0] = w[7] = htonl(o->c.eng.rr.xid);
 	w[1] = w[2] = w[8] = htonl(1);
 	fake_complete(0);
 	fake_deliver(w, 14 * 4);
-	cr_assert(o->dones == 1 && o->c.status == -EIO);
+	cr_assert(o->dones == 1 && o->c.res.status == -EIO);
 	/* A message that is a reply to someone else. */
 	o = start(2, OP_PLAIN, 0);
-	w[0] = htonl(o->c.rr.xid);
-	w[7] = htonl(o->c.rr.xid + 1);
+	w[0] = htonl(o->c.eng.rr.xid);
+	w[7] = htonl(o->c.eng.rr.xid + 1);
 	fake_complete(1);
 	fake_deliver(w, 15 * 4);
 	cr_assert(o->dones == 0 && !rr_is_up(lane.target.conn), "sent again on a new connection");
@@ -581,8 +581,8 @@ Test(engine, other_inline_thresholds_after_a_reconnect, .init = setup, .fini = t
 	reconnect(1);
 	answer(a, 0, 1);
 	answer(b, 0, 2);
-	cr_assert(a->dones == 1 && a->c.status == 0 && a->value == 1);
-	cr_assert(b->dones == 1 && b->c.status == 0 && b->value == 2);
+	cr_assert(a->dones == 1 && a->c.res.status == 0 && a->value == 1);
+	cr_assert(b->dones == 1 && b->c.res.status == 0 && b->value == 2);
 }
 
 Test(engine, replay_is_told, .init = setup, .fini = teardown)
@@ -597,5 +597,5 @@ Test(engine, replay_is_told, .init = setup, .fini = teardown)
 	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
 	cr_assert_eq(rr_up(lane.target.conn, link), 0);
 	answer(o, 0, 0);
-	cr_assert(o->dones == 1 && o->c.resent);
+	cr_assert(o->dones == 1 && o->c.eng.resent);
 }

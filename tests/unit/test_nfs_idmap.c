@@ -62,11 +62,11 @@ static int decode_attr(struct nfs_call *c, XDR *x)
 
 	if (!xdr_uint32_t(x, &w))
 		return -EBADMSG;
-	memset(&c->attr, 0, sizeof(c->attr));
-	if (c->name)
-		nfs_owner_of_call(c, false, c->name, (uint32_t)strlen(c->name));
-	if (c->name2)
-		nfs_owner_of_call(c, true, c->name2, (uint32_t)strlen(c->name2));
+	memset(&c->res.attr, 0, sizeof(c->res.attr));
+	if (c->args.name)
+		nfs_owner_of_call(c, false, c->args.name, (uint32_t)strlen(c->args.name));
+	if (c->args.name2)
+		nfs_owner_of_call(c, true, c->args.name2, (uint32_t)strlen(c->args.name2));
 	return 0;
 }
 
@@ -76,7 +76,7 @@ static unsigned sent_numbers, sent_names;
 static bool_t encode_set(struct nfs_call *c, XDR *x)
 {
 	char name[NFS_OWNER_MAX] = "";
-	uint32_t w = nfs_owner_name(&fake_cl, false, c->sattr.uid, name);
+	uint32_t w = nfs_owner_name(&fake_cl, false, c->args.sattr.uid, name);
 
 	if (w)
 		cr_assert_str_eq(name, "u1000@here");
@@ -145,11 +145,11 @@ struct asking {
 
 static struct nfs_attr attr_of(const char *user, const char *group)
 {
-	struct nfs_call c = { .op = NFS_OP_GETATTR, .cred = &cred, .name = user, .name2 = group };
+	struct nfs_call c = { .op = NFS_OP_GETATTR, .cred = &cred, .args.name = user, .args.name2 = group };
 	bool abandoned;
 
 	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned), 0);
-	return c.attr;
+	return c.res.attr;
 }
 
 static void *ask_main(void *arg)
@@ -163,14 +163,14 @@ static void *ask_main(void *arg)
 
 static void ask_beside(struct asking *a, const char *user, const char *group)
 {
-	a->c = (struct nfs_call){ .op = NFS_OP_GETATTR, .cred = &cred, .name = user, .name2 = group };
+	a->c = (struct nfs_call){ .op = NFS_OP_GETATTR, .cred = &cred, .args.name = user, .args.name2 = group };
 	cr_assert_eq(pthread_create(&a->tid, NULL, ask_main, a), 0);
 }
 
 static int set_uid(uint32_t uid)
 {
 	struct nfs_call c = {
-		.op = NFS_OP_SETATTR, .cred = &cred, .sattr = { .valid = NFS_SET_UID, .uid = uid },
+		.op = NFS_OP_SETATTR, .cred = &cred, .args.sattr = { .valid = NFS_SET_UID, .uid = uid },
 	};
 	bool abandoned;
 
@@ -213,9 +213,9 @@ Test(idmap, only_the_call_that_needs_it_waits)
 	sem_post(&gate);
 	pthread_join(a.tid, NULL);
 	pthread_join(b.tid, NULL);
-	cr_assert_eq(a.c.attr.uid, 1009);
-	cr_assert_eq(a.c.attr.gid, 2013);
-	cr_assert_eq(b.c.attr.uid, 1009);
+	cr_assert_eq(a.c.res.attr.uid, 1009);
+	cr_assert_eq(a.c.res.attr.gid, 2013);
+	cr_assert_eq(b.c.res.attr.uid, 1009);
 	cr_assert_eq(questions, 2);
 }
 
@@ -341,8 +341,8 @@ Test(idmap, a_soft_mount_waits_for_names)
 	fake_cl.cfg.timeo_ms = 100;
 	ask_beside(&a, "slow@here", NULL);
 	pthread_join(a.tid, NULL);
-	cr_assert_eq(a.c.status, 0);
-	cr_assert_eq(a.c.attr.uid, NFS_NOBODY);
+	cr_assert_eq(a.c.res.status, 0);
+	cr_assert_eq(a.c.res.attr.uid, NFS_NOBODY);
 }
 
 Test(idmap, the_end_does_not_wait_for_the_mapper)

@@ -106,9 +106,9 @@ int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in)
 {
 	if (!in->attributes_follow)
 		return 0;
-	if (!nfs3_get_fattr(&c->attr, &in->post_op_attr_u.attributes))
+	if (!nfs3_get_fattr(&c->res.attr, &in->post_op_attr_u.attributes))
 		return -EBADMSG;
-	c->has_attr = true;
+	c->res.has_attr = true;
 	return 0;
 }
 
@@ -116,9 +116,9 @@ int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in)
 {
 	if (!in->after.attributes_follow)
 		return 0;
-	if (!nfs3_get_fattr(&c->dir_attr[i], &in->after.post_op_attr_u.attributes))
+	if (!nfs3_get_fattr(&c->res.dir_attr[i], &in->after.post_op_attr_u.attributes))
 		return -EBADMSG;
-	c->has_dir_attr[i] = true;
+	c->res.has_dir_attr[i] = true;
 	return 0;
 }
 

@@ -23,12 +23,12 @@ enum { STEP_MAKE, STEP_LOOKUP, STEP_SETATTR, STEP_GETATTR };
 
 static bool exclusive(const struct nfs_call *c)
 {
-	return c->op == NFS_OP_CREATE && (c->file.flags & O_EXCL);
+	return c->op == NFS_OP_CREATE && (c->args.file.flags & O_EXCL);
 }
 
 static uint32_t make_proc(const struct nfs_call *c)
 {
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_LOOKUP:  return NFSPROC3_LOOKUP;
 	case STEP_SETATTR: return NFSPROC3_SETATTR;
 	case STEP_GETATTR: return NFSPROC3_GETATTR;
@@ -46,7 +46,7 @@ static uint32_t make_proc(const struct nfs_call *c)
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	struct nfs3_call *v = nfs3_call(c);
-	CREATE3args a = { .where = nfs3_dirop(c->fh, c->name) };
+	CREATE3args a = { .where = nfs3_dirop(c->args.fh, c->args.name) };
 
 	if (exclusive(c)) {
 		/* One verifier for all sendings of this operation. */
@@ -56,9 +56,9 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 		a.how.mode = EXCLUSIVE;
 		memcpy(a.how.createhow3_u.verf, &v->verifier, NFS3_CREATEVERFSIZE);
 	} else {
-		struct nfs_sattr s = c->sattr;
+		struct nfs_sattr s = c->args.sattr;
 
-		if (c->file.flags & O_TRUNC) {
+		if (c->args.file.flags & O_TRUNC) {
 			s.valid |= NFS_SET_SIZE;
 			s.size = 0;
 		}
@@ -70,42 +70,42 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 
 static bool_t encode_mkdir(struct nfs_call *c, XDR *x)
 {
-	MKDIR3args a = { .where = nfs3_dirop(c->fh, c->name) };
+	MKDIR3args a = { .where = nfs3_dirop(c->args.fh, c->args.name) };
 
-	nfs3_sattr(&a.attributes, &c->sattr);
+	nfs3_sattr(&a.attributes, &c->args.sattr);
 	return xdr_MKDIR3args(x, &a);
 }
 
 static bool_t encode_symlink(struct nfs_call *c, XDR *x)
 {
 	SYMLINK3args a = {
-		.where = nfs3_dirop(c->fh, c->name),
-		.symlink.symlink_data = nfs_ref_str(c->mk.target),
+		.where = nfs3_dirop(c->args.fh, c->args.name),
+		.symlink.symlink_data = nfs_ref_str(c->args.mk.target),
 	};
 
-	nfs3_sattr(&a.symlink.symlink_attributes, &c->sattr);
+	nfs3_sattr(&a.symlink.symlink_attributes, &c->args.sattr);
 	return xdr_SYMLINK3args(x, &a);
 }
 
 static bool_t encode_mknod(struct nfs_call *c, XDR *x)
 {
-	MKNOD3args a = { .where = nfs3_dirop(c->fh, c->name) };
-	bool device = S_ISCHR(c->mk.type) || S_ISBLK(c->mk.type);
+	MKNOD3args a = { .where = nfs3_dirop(c->args.fh, c->args.name) };
+	bool device = S_ISCHR(c->args.mk.type) || S_ISBLK(c->args.mk.type);
 	sattr3 *s = device ? &a.what.mknoddata3_u.device.dev_attributes :
 			     &a.what.mknoddata3_u.pipe_attributes;
 
-	a.what.type = S_ISCHR(c->mk.type) ? NF3CHR : S_ISBLK(c->mk.type) ? NF3BLK :
-		      S_ISSOCK(c->mk.type) ? NF3SOCK : NF3FIFO;
-	nfs3_sattr(s, &c->sattr);
+	a.what.type = S_ISCHR(c->args.mk.type) ? NF3CHR : S_ISBLK(c->args.mk.type) ? NF3BLK :
+		      S_ISSOCK(c->args.mk.type) ? NF3SOCK : NF3FIFO;
+	nfs3_sattr(s, &c->args.sattr);
 	if (device)
-		a.what.mknoddata3_u.device.spec = (specdata3){ c->mk.major, c->mk.minor };
+		a.what.mknoddata3_u.device.spec = (specdata3){ c->args.mk.major, c->args.mk.minor };
 	return xdr_MKNOD3args(x, &a);
 }
 
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
-	SETATTR3args a = { .object = nfs3_fh(&c->out_fh) };
-	struct nfs_sattr s = c->sattr;
+	SETATTR3args a = { .object = nfs3_fh(&c->res.fh) };
+	struct nfs_sattr s = c->args.sattr;
 
 	/* Servers keep the verifier in the times (RFC 1813, section 3.3.8). */
 	if (!(s.valid & NFS_SET_ATIME))
@@ -118,10 +118,10 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 
 static bool_t encode_make(struct nfs_call *c, XDR *x)
 {
-	switch (c->step) {
-	case STEP_LOOKUP:  return nfs3_encode_lookup(x, c->fh, c->name);
+	switch (c->eng.step) {
+	case STEP_LOOKUP:  return nfs3_encode_lookup(x, c->args.fh, c->args.name);
 	case STEP_SETATTR: return encode_setattr(c, x);
-	case STEP_GETATTR: return nfs3_encode_getattr(x, &c->out_fh);
+	case STEP_GETATTR: return nfs3_encode_getattr(x, &c->res.fh);
 	}
 	switch (c->op) {
 	case NFS_OP_MKDIR:   return encode_mkdir(c, x);
@@ -135,24 +135,23 @@ static bool_t encode_make(struct nfs_call *c, XDR *x)
 
 static int go(struct nfs_call *c, uint8_t step)
 {
-	c->step = step;
+	c->eng.step = step;
 	return NFS_NEXT;
 }
 
 /* Handle and attributes are as far as they are: what is next? */
 static int proceed(struct nfs_call *c)
 {
-	if (exclusive(c) && c->step < STEP_SETATTR) {
-		c->has_attr = false;
+	if (exclusive(c) && c->eng.step < STEP_SETATTR) {
+		c->res.has_attr = false;
 		return go(c, STEP_SETATTR);
 	}
-	if (!c->has_attr)
+	if (!c->res.has_attr)
 		return go(c, STEP_GETATTR);
 	if (c->op == NFS_OP_CREATE) {
 		c->open = calloc(1, sizeof(*c->open));
 		if (!c->open)
 			return -ENOMEM;
-		c->file.created = exclusive(c);
 	}
 	return 0;
 }
@@ -170,10 +169,10 @@ static int decode_first(struct nfs_call *c, XDR *x)
 	if (nfs3_take_attr(c, &ok->obj_attributes) || nfs3_take_dir(c, 0, &ok->dir_wcc))
 		return -EBADMSG;
 	if (!ok->obj.handle_follows) {
-		c->has_attr = false;
+		c->res.has_attr = false;
 		return go(c, STEP_LOOKUP);
 	}
-	if (!nfs3_get_fh(&c->out_fh, &ok->obj.post_op_fh3_u.handle))
+	if (!nfs3_get_fh(&c->res.fh, &ok->obj.post_op_fh3_u.handle))
 		return -EBADMSG;
 	return proceed(c);
 }
@@ -195,7 +194,7 @@ static int decode_make(struct nfs_call *c, XDR *x)
 {
 	int rc;
 
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_LOOKUP:
 		rc = nfs3_decode_lookup(c, x);
 		return rc ? rc : proceed(c);

@@ -22,7 +22,7 @@
 
 static bool_t encode_remove(struct nfs_call *c, XDR *x)
 {
-	REMOVE3args a = { .object = nfs3_dirop(c->fh, c->name) };
+	REMOVE3args a = { .object = nfs3_dirop(c->args.fh, c->args.name) };
 
 	return xdr_REMOVE3args(x, &a);  /* RMDIR3args is the same */
 }
@@ -59,16 +59,16 @@ static bool same_fh(const struct nfs_fh *a, const struct nfs_fh *b)
 
 static uint32_t rename_proc(const struct nfs_call *c)
 {
-	return c->step == STEP_IS_THERE ? NFSPROC3_LOOKUP : NFSPROC3_RENAME;
+	return c->eng.step == STEP_IS_THERE ? NFSPROC3_LOOKUP : NFSPROC3_RENAME;
 }
 
 static bool_t encode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME3args a = {
-		.from = nfs3_dirop(c->fh, c->name), .to = nfs3_dirop(c->fh2, c->name2),
+		.from = nfs3_dirop(c->args.fh, c->args.name), .to = nfs3_dirop(c->args.fh2, c->args.name2),
 	};
 
-	return c->step == STEP_IS_THERE ? nfs3_encode_lookup(x, c->fh2, c->name2) :
+	return c->eng.step == STEP_IS_THERE ? nfs3_encode_lookup(x, c->args.fh2, c->args.name2) :
 					  xdr_RENAME3args(x, &a);
 }
 
@@ -82,7 +82,7 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs3_decode_lookup(c, x);
 
-	if (!rc && !same_fh(&c->out_fh, c->ren.moved))
+	if (!rc && !same_fh(&c->res.fh, c->args.ren.moved))
 		rc = -ENOENT;
 	return doubt(rc, -ENOENT);
 }
@@ -91,12 +91,12 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME3res r;
 
-	if (c->step == STEP_IS_THERE)
+	if (c->eng.step == STEP_IS_THERE)
 		return decode_is_there(c, x);
 	if (!xdr_RENAME3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_NOENT && c->resent && c->ren.moved) {
-		c->step = STEP_IS_THERE;
+	if (r.status == NFS3ERR_NOENT && c->eng.resent && c->args.ren.moved) {
+		c->eng.step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
 	if (r.status)
@@ -107,7 +107,7 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 
 static uint32_t rename_max(const struct nfs_call *c)
 {
-	return NFS3_STATUS_XDR + (c->step == STEP_IS_THERE ? NFS3_FH_XDR + 2 * NFS3_ATTR_XDR :
+	return NFS3_STATUS_XDR + (c->eng.step == STEP_IS_THERE ? NFS3_FH_XDR + 2 * NFS3_ATTR_XDR :
 							     2 * NFS3_WCC_XDR);
 }
 
@@ -122,24 +122,24 @@ enum { STEP_LINK, STEP_ATTR, STEP_WHOSE, STEP_IS_OURS };
 
 static uint32_t link_proc(const struct nfs_call *c)
 {
-	return c->step == STEP_LINK ? NFSPROC3_LINK :
-	       c->step == STEP_WHOSE ? NFSPROC3_LOOKUP : NFSPROC3_GETATTR;
+	return c->eng.step == STEP_LINK ? NFSPROC3_LINK :
+	       c->eng.step == STEP_WHOSE ? NFSPROC3_LOOKUP : NFSPROC3_GETATTR;
 }
 
 static bool_t encode_link(struct nfs_call *c, XDR *x)
 {
-	LINK3args a = { .file = nfs3_fh(c->fh), .link = nfs3_dirop(c->fh2, c->name) };
+	LINK3args a = { .file = nfs3_fh(c->args.fh), .link = nfs3_dirop(c->args.fh2, c->args.name) };
 
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_LINK:  return xdr_LINK3args(x, &a);
-	case STEP_WHOSE: return nfs3_encode_lookup(x, c->fh2, c->name);
-	default:         return nfs3_encode_getattr(x, c->fh);
+	case STEP_WHOSE: return nfs3_encode_lookup(x, c->args.fh2, c->args.name);
+	default:         return nfs3_encode_getattr(x, c->args.fh);
 	}
 }
 
 static int go(struct nfs_call *c, uint8_t step)
 {
-	c->step = step;
+	c->eng.step = step;
 	return NFS_NEXT;
 }
 
@@ -151,13 +151,13 @@ static int decode_whose(struct nfs_call *c, XDR *x)
 
 	if (rc)
 		return doubt(rc, -EEXIST);
-	if (same_fh(&c->out_fh, c->fh))
-		return c->has_attr ? 0 : go(c, STEP_ATTR);
-	if (!c->has_attr)
+	if (same_fh(&c->res.fh, c->args.fh))
+		return c->res.has_attr ? 0 : go(c, STEP_ATTR);
+	if (!c->res.has_attr)
 		return -EEXIST;
-	c->has_attr = false;
-	nfs3_call(c)->fileid = c->attr.fileid;
-	nfs3_call(c)->fsid = c->attr.fsid_major;
+	c->res.has_attr = false;
+	nfs3_call(c)->fileid = c->res.attr.fileid;
+	nfs3_call(c)->fsid = c->res.attr.fsid_major;
 	return go(c, STEP_IS_OURS);
 }
 
@@ -165,7 +165,7 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs3_decode_getattr(c, x);
 
-	if (!rc && (c->attr.fileid != nfs3_call(c)->fileid || c->attr.fsid_major != nfs3_call(c)->fsid))
+	if (!rc && (c->res.attr.fileid != nfs3_call(c)->fileid || c->res.attr.fsid_major != nfs3_call(c)->fsid))
 		rc = -EEXIST;
 	return doubt(rc, -EEXIST);
 }
@@ -174,27 +174,27 @@ static int decode_link(struct nfs_call *c, XDR *x)
 {
 	LINK3res r;
 
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_ATTR:    return nfs3_decode_getattr(c, x);
 	case STEP_WHOSE:   return decode_whose(c, x);
 	case STEP_IS_OURS: return decode_is_ours(c, x);
 	}
 	if (!xdr_LINK3res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS3ERR_EXIST && c->resent)
+	if (r.status == NFS3ERR_EXIST && c->eng.resent)
 		return go(c, STEP_WHOSE);
 	if (r.status)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.LINK3res_u.resok.file_attributes) ||
 	    nfs3_take_dir(c, 1, &r.LINK3res_u.resok.linkdir_wcc))
 		return -EBADMSG;
-	return c->has_attr ? 0 : go(c, STEP_ATTR);
+	return c->res.has_attr ? 0 : go(c, STEP_ATTR);
 }
 
 static uint32_t link_max(const struct nfs_call *c)
 {
 	return NFS3_STATUS_XDR + NFS3_ATTR_XDR +
-	       (c->step == STEP_WHOSE ? NFS3_FH_XDR + NFS3_ATTR_XDR : NFS3_WCC_XDR);
+	       (c->eng.step == STEP_WHOSE ? NFS3_FH_XDR + NFS3_ATTR_XDR : NFS3_WCC_XDR);
 }
 
 const struct nfs_opdef nfs3_op_link = {

@@ -16,7 +16,7 @@
 static bool_t encode_read(struct nfs_call *c, XDR *x)
 {
 	READ3args a = {
-		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = c->io.count,
+		.file = nfs3_fh(c->args.fh), .offset = c->args.io.offset, .count = c->args.io.count,
 	};
 
 	return xdr_READ3args(x, &a);
@@ -25,7 +25,7 @@ static bool_t encode_read(struct nfs_call *c, XDR *x)
 /* Old servers also place the XDR pad; more than that is not ours. */
 static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
 {
-	return c->rr.placed_len == len || c->rr.placed_len == ((len + 3) & ~3u);
+	return c->eng.rr.placed_len == len || c->eng.rr.placed_len == ((len + 3) & ~3u);
 }
 
 static int decode_read(struct nfs_call *c, XDR *x)
@@ -33,22 +33,22 @@ static int decode_read(struct nfs_call *c, XDR *x)
 	READ3res r;
 	READ3resok *ok = &r.READ3res_u.resok;
 
-	ok->data = (nfs_bulk){ .max = c->io.count, .placed = c->rr.placed };
+	ok->data = (nfs_bulk){ .max = c->args.io.count, .placed = c->eng.rr.placed };
 	if (!xdr_READ3res(x, &r))
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (ok->data.len != ok->count || ok->count > c->io.count)
+	if (ok->data.len != ok->count || ok->count > c->args.io.count)
 		return -EBADMSG;
-	if (c->rr.placed && !placed_len_ok(c, ok->data.len))
+	if (c->eng.rr.placed && !placed_len_ok(c, ok->data.len))
 		return -EBADMSG;
 	if (nfs3_take_attr(c, &ok->file_attributes))
 		return -EBADMSG;
-	c->io.ptr = c->rr.placed ? c->io.sink.mem : ok->data.data;
-	c->io.len = ok->data.len;
-	c->io.eof = ok->eof;
+	c->res.io.ptr = c->eng.rr.placed ? c->args.io.sink.mem : ok->data.data;
+	c->res.io.len = ok->data.len;
+	c->res.io.eof = ok->eof;
 	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
-	stat_add(&c->lane->stats, c->rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
+	stat_add(&c->lane->stats, c->eng.rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
 		 ok->data.len);
 	return 0;
 }
@@ -72,8 +72,8 @@ static uint32_t data_len(const struct nfs_call *c)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->io.ndata; i++)
-		n += c->io.data[i].len;
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		n += c->args.io.data[i].len;
 	return n;
 }
 
@@ -81,13 +81,13 @@ static bool_t encode_write(struct nfs_call *c, XDR *x)
 {
 	uint32_t len = data_len(c);
 	WRITE3args a = {
-		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = len,
+		.file = nfs3_fh(c->args.fh), .offset = c->args.io.offset, .count = len,
 		.stable = FILE_SYNC, .data.len = len,
 	};
 
 	if (!xdr_WRITE3args(x, &a))
 		return FALSE;
-	c->rr.data_pos = a.data.pos;
+	c->eng.rr.data_pos = a.data.pos;
 	return TRUE;
 }
 
@@ -104,9 +104,9 @@ static int decode_write(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (nfs3_take_attr(c, &ok->file_wcc.after))
 		return -EBADMSG;
-	c->io.len = ok->count;
-	c->io.stable = ok->committed == FILE_SYNC;
-	c->io.verf = get_verf(ok->verf);
+	c->res.io.len = ok->count;
+	c->res.io.stable = ok->committed == FILE_SYNC;
+	c->res.io.verf = get_verf(ok->verf);
 	stat_add(&c->lane->stats, STAT_WRITE_REQUESTS, 1);
 	return 0;
 }
@@ -123,7 +123,7 @@ const struct nfs_opdef nfs3_op_write = {
 static bool_t encode_commit(struct nfs_call *c, XDR *x)
 {
 	COMMIT3args a = {
-		.file = nfs3_fh(c->fh), .offset = c->io.offset, .count = c->io.count,
+		.file = nfs3_fh(c->args.fh), .offset = c->args.io.offset, .count = c->args.io.count,
 	};
 
 	return xdr_COMMIT3args(x, &a);
@@ -137,7 +137,7 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->io.verf = get_verf(r.COMMIT3res_u.resok.verf);
+	c->res.io.verf = get_verf(r.COMMIT3res_u.resok.verf);
 	return 0;
 }
 
@@ -155,17 +155,17 @@ const struct nfs_opdef nfs3_op_commit = {
 
 static uint32_t open_proc(const struct nfs_call *c)
 {
-	return c->step ? NFSPROC3_GETATTR : NFSPROC3_ACCESS;
+	return c->eng.step ? NFSPROC3_GETATTR : NFSPROC3_ACCESS;
 }
 
 static bool_t encode_open(struct nfs_call *c, XDR *x)
 {
 	ACCESS3args a = {
-		.object = nfs3_fh(c->fh),
+		.object = nfs3_fh(c->args.fh),
 		.access = ACCESS3_READ | ACCESS3_MODIFY | ACCESS3_EXTEND | ACCESS3_EXECUTE,
 	};
 
-	return c->step ? nfs3_encode_getattr(x, c->fh) : xdr_ACCESS3args(x, &a);
+	return c->eng.step ? nfs3_encode_getattr(x, c->args.fh) : xdr_ACCESS3args(x, &a);
 }
 
 /* Servers let READ through for who may only execute, as they cannot tell who reads
@@ -173,9 +173,9 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
  * part. */
 static bool may_open(const struct nfs_call *c, uint32_t got)
 {
-	int mode = c->file.flags & O_ACCMODE;
+	int mode = c->args.file.flags & O_ACCMODE;
 
-	if (c->file.exec)
+	if (c->args.file.exec)
 		return got & ACCESS3_EXECUTE;
 	if (mode != O_WRONLY && !(got & ACCESS3_READ))
 		return false;
@@ -193,7 +193,7 @@ static int decode_open(struct nfs_call *c, XDR *x)
 	ACCESS3res r;
 	int rc;
 
-	if (c->step) {
+	if (c->eng.step) {
 		rc = nfs3_decode_getattr(c, x);
 		return rc ? rc : make_open(c);
 	}
@@ -205,9 +205,9 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (!may_open(c, r.ACCESS3res_u.resok.access))
 		return -EACCES;
-	if (c->has_attr)
+	if (c->res.has_attr)
 		return make_open(c);
-	c->step = 1;
+	c->eng.step = 1;
 	return NFS_NEXT;
 }
 

@@ -45,15 +45,15 @@ int nfs3_decode_getattr(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (!nfs3_get_fattr(&c->attr, &r.GETATTR3res_u.resok.obj_attributes))
+	if (!nfs3_get_fattr(&c->res.attr, &r.GETATTR3res_u.resok.obj_attributes))
 		return -EBADMSG;
-	c->has_attr = true;
+	c->res.has_attr = true;
 	return 0;
 }
 
 static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 {
-	return nfs3_encode_getattr(x, c->fh);
+	return nfs3_encode_getattr(x, c->args.fh);
 }
 
 const struct nfs_opdef nfs3_op_getattr = {
@@ -65,16 +65,16 @@ const struct nfs_opdef nfs3_op_getattr = {
 
 static uint32_t setattr_proc(const struct nfs_call *c)
 {
-	return c->step ? NFSPROC3_GETATTR : NFSPROC3_SETATTR;
+	return c->eng.step ? NFSPROC3_GETATTR : NFSPROC3_SETATTR;
 }
 
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
-	SETATTR3args a = { .object = nfs3_fh(c->fh) };
+	SETATTR3args a = { .object = nfs3_fh(c->args.fh) };
 
-	if (c->step)
-		return nfs3_encode_getattr(x, c->fh);
-	nfs3_sattr(&a.new_attributes, &c->sattr);
+	if (c->eng.step)
+		return nfs3_encode_getattr(x, c->args.fh);
+	nfs3_sattr(&a.new_attributes, &c->args.sattr);
 	return xdr_SETATTR3args(x, &a);
 }
 
@@ -82,7 +82,7 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 {
 	SETATTR3res r;
 
-	if (c->step)
+	if (c->eng.step)
 		return nfs3_decode_getattr(c, x);
 	if (!xdr_SETATTR3res(x, &r))
 		return -EBADMSG;
@@ -90,9 +90,9 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.SETATTR3res_u.resok.obj_wcc.after))
 		return -EBADMSG;
-	if (c->has_attr)
+	if (c->res.has_attr)
 		return 0;
-	c->step = 1;
+	c->eng.step = 1;
 	return NFS_NEXT;
 }
 
@@ -118,33 +118,33 @@ int nfs3_decode_lookup(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (!nfs3_get_fh(&c->out_fh, &r.LOOKUP3res_u.resok.object))
+	if (!nfs3_get_fh(&c->res.fh, &r.LOOKUP3res_u.resok.object))
 		return -EBADMSG;
 	return nfs3_take_attr(c, &r.LOOKUP3res_u.resok.obj_attributes);
 }
 
 static uint32_t lookup_proc(const struct nfs_call *c)
 {
-	return c->step ? NFSPROC3_GETATTR : NFSPROC3_LOOKUP;
+	return c->eng.step ? NFSPROC3_GETATTR : NFSPROC3_LOOKUP;
 }
 
 static bool_t encode_lookup(struct nfs_call *c, XDR *x)
 {
-	if (c->step)
-		return nfs3_encode_getattr(x, &c->out_fh);
-	return nfs3_encode_lookup(x, c->fh, c->op == NFS_OP_LOOKUPP ? ".." : c->name);
+	if (c->eng.step)
+		return nfs3_encode_getattr(x, &c->res.fh);
+	return nfs3_encode_lookup(x, c->args.fh, c->op == NFS_OP_LOOKUPP ? ".." : c->args.name);
 }
 
 static int decode_lookup(struct nfs_call *c, XDR *x)
 {
 	int rc;
 
-	if (c->step)
+	if (c->eng.step)
 		return nfs3_decode_getattr(c, x);
 	rc = nfs3_decode_lookup(c, x);
-	if (rc || c->has_attr)
+	if (rc || c->res.has_attr)
 		return rc;
-	c->step = 1;
+	c->eng.step = 1;
 	return NFS_NEXT;
 }
 
@@ -163,13 +163,13 @@ const struct nfs_opdef nfs3_op_lookupp = {
 
 static bool_t encode_access(struct nfs_call *c, XDR *x)
 {
-	ACCESS3args a = { .object = nfs3_fh(c->fh) };
+	ACCESS3args a = { .object = nfs3_fh(c->args.fh) };
 
-	if (c->access.mask & R_OK)
+	if (c->args.access.mask & R_OK)
 		a.access |= ACCESS3_READ;
-	if (c->access.mask & W_OK)
+	if (c->args.access.mask & W_OK)
 		a.access |= ACCESS3_MODIFY | ACCESS3_EXTEND;
-	if (c->access.mask & X_OK)
+	if (c->args.access.mask & X_OK)
 		a.access |= ACCESS3_EXECUTE | ACCESS3_LOOKUP;
 	return xdr_ACCESS3args(x, &a);
 }
@@ -186,9 +186,10 @@ static int decode_access(struct nfs_call *c, XDR *x)
 	if (nfs3_take_attr(c, &r.ACCESS3res_u.resok.obj_attributes))
 		return -EBADMSG;
 	got = r.ACCESS3res_u.resok.access;
-	c->access.mask &= (got & ACCESS3_READ ? R_OK : 0) |
-			  (got & (ACCESS3_MODIFY | ACCESS3_EXTEND) ? W_OK : 0) |
-			  (got & (ACCESS3_EXECUTE | ACCESS3_LOOKUP) ? X_OK : 0);
+	c->res.access.mask = c->args.access.mask &
+			  ((got & ACCESS3_READ ? R_OK : 0) |
+			   (got & (ACCESS3_MODIFY | ACCESS3_EXTEND) ? W_OK : 0) |
+			   (got & (ACCESS3_EXECUTE | ACCESS3_LOOKUP) ? X_OK : 0));
 	return 0;
 }
 
@@ -201,7 +202,7 @@ const struct nfs_opdef nfs3_op_access = {
 
 static bool_t encode_readlink(struct nfs_call *c, XDR *x)
 {
-	READLINK3args a = { .symlink = nfs3_fh(c->fh) };
+	READLINK3args a = { .symlink = nfs3_fh(c->args.fh) };
 
 	return xdr_READLINK3args(x, &a);
 }
@@ -214,8 +215,8 @@ static int decode_readlink(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->link.target = r.READLINK3res_u.resok.data.data;
-	c->link.len = r.READLINK3res_u.resok.data.len;
+	c->res.link.target = r.READLINK3res_u.resok.data.data;
+	c->res.link.len = r.READLINK3res_u.resok.data.len;
 	return 0;
 }
 
@@ -232,7 +233,7 @@ const struct nfs_opdef nfs3_op_readlink = {
 
 static bool_t encode_statfs(struct nfs_call *c, XDR *x)
 {
-	FSSTAT3args a = { .fsroot = nfs3_fh(c->fh) };
+	FSSTAT3args a = { .fsroot = nfs3_fh(c->args.fh) };
 
 	return xdr_FSSTAT3args(x, &a);
 }
@@ -246,7 +247,7 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->statfs = (struct nfs_statfs){
+	c->res.statfs = (struct nfs_statfs){
 		.tbytes = ok->tbytes, .fbytes = ok->fbytes, .abytes = ok->abytes,
 		.tfiles = ok->tfiles, .ffiles = ok->ffiles, .afiles = ok->afiles,
 		.name_max = c->lane->client->name_max,
@@ -263,7 +264,7 @@ const struct nfs_opdef nfs3_op_statfs = {
 
 static int decode_fsinfo(struct nfs_call *c, XDR *x)
 {
-	struct nfs3_fsinfo *out = c->version;
+	struct nfs3_fsinfo *out = c->args.version;
 	FSINFO3res r;
 
 	if (!xdr_FSINFO3res(x, &r))
@@ -279,7 +280,7 @@ static int decode_fsinfo(struct nfs_call *c, XDR *x)
 
 static int decode_pathconf(struct nfs_call *c, XDR *x)
 {
-	struct nfs3_fsinfo *out = c->version;
+	struct nfs3_fsinfo *out = c->args.version;
 	PATHCONF3res r;
 
 	if (!xdr_PATHCONF3res(x, &r))

@@ -129,8 +129,8 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	q->c.op = op;
 	q->c.flags = NFS_CALL_CONTROL;
 	q->c.cred = &q->cred;
-	q->c.fh = &q->root;
-	q->c.version = &q->info;
+	q->c.args.fh = &q->root;
+	q->c.args.version = &q->info;
 	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &abandoned);
 	if (!abandoned) {
 		*info = q->info;

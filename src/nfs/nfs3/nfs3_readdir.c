@@ -6,27 +6,27 @@
 
 static uint32_t readdir_proc(const struct nfs_call *c)
 {
-	return c->dir.plus ? NFSPROC3_READDIRPLUS : NFSPROC3_READDIR;
+	return c->args.dir.plus ? NFSPROC3_READDIRPLUS : NFSPROC3_READDIR;
 }
 
 static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 {
 	READDIRPLUS3args p = {
 		/* dircount counts names only: never the limit that is met first. */
-		.dir = nfs3_fh(c->fh), .cookie = c->dir.cookie,
-		.dircount = c->dir.count, .maxcount = c->dir.count,
+		.dir = nfs3_fh(c->args.fh), .cookie = c->args.dir.cookie,
+		.dircount = c->args.dir.count, .maxcount = c->args.dir.count,
 	};
-	READDIR3args a = { .dir = p.dir, .cookie = c->dir.cookie, .count = c->dir.count };
+	READDIR3args a = { .dir = p.dir, .cookie = c->args.dir.cookie, .count = c->args.dir.count };
 
-	memcpy(p.cookieverf, &c->dir.verf, sizeof(c->dir.verf));
-	memcpy(a.cookieverf, &c->dir.verf, sizeof(c->dir.verf));
-	return c->dir.plus ? xdr_READDIRPLUS3args(x, &p) : xdr_READDIR3args(x, &a);
+	memcpy(p.cookieverf, &c->args.dir.verf, sizeof(c->args.dir.verf));
+	memcpy(a.cookieverf, &c->args.dir.verf, sizeof(c->args.dir.verf));
+	return c->args.dir.plus ? xdr_READDIRPLUS3args(x, &p) : xdr_READDIR3args(x, &a);
 }
 
 static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
 {
-	c->dir.entries++;
-	return c->dir.entry(c, e);
+	c->res.dir.entries++;
+	return c->args.dir.entry(c, e);
 }
 
 /* A server may leave READDIRPLUS out (RFC 1813, section 3.3.17): the same by READDIR,
@@ -38,7 +38,7 @@ static int without_plus(struct nfs_call *c)
 	if (!atomic_exchange(&cl->no_plus, true))
 		log_info("%s has no READDIRPLUS: directories are listed by READDIR, without "
 			 "attributes", cl->cfg.server);
-	c->dir.plus = false;
+	c->args.dir.plus = false;
 	return NFS_AGAIN;
 }
 
@@ -56,8 +56,8 @@ static int decode_plus(struct nfs_call *c, XDR *x)
 		return without_plus(c);
 	if (r.status)
 		return nfs3_error(r.status);
-	memcpy(&c->dir.verf, ok->cookieverf, sizeof(c->dir.verf));
-	c->dir.eof = ok->reply.eof;
+	memcpy(&c->res.dir.verf, ok->cookieverf, sizeof(c->res.dir.verf));
+	c->res.dir.eof = ok->reply.eof;
 	nfs_cursor_open(&cur, &ok->reply.entries);
 	while ((rc = nfs_entryplus3_next(&cur, &ent)) > 0) {
 		struct nfs_attr attr;
@@ -93,8 +93,8 @@ static int decode_plain(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	memcpy(&c->dir.verf, ok->cookieverf, sizeof(c->dir.verf));
-	c->dir.eof = ok->reply.eof;
+	memcpy(&c->res.dir.verf, ok->cookieverf, sizeof(c->res.dir.verf));
+	c->res.dir.eof = ok->reply.eof;
 	nfs_cursor_open(&cur, &ok->reply.entries);
 	while ((rc = nfs_entry3_next(&cur, &ent)) > 0) {
 		struct nfs_dirent e = {
@@ -114,11 +114,11 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 {
 	int rc;
 
-	c->dir.entries = 0;
-	rc = c->dir.plus ? decode_plus(c, x) : decode_plain(c, x);
+	c->res.dir.entries = 0;
+	rc = c->args.dir.plus ? decode_plus(c, x) : decode_plain(c, x);
 	if (!rc) {
 		stat_add(&c->lane->stats, STAT_DIR_RPCS, 1);
-		stat_add(&c->lane->stats, STAT_DIR_ENTRIES, c->dir.entries);
+		stat_add(&c->lane->stats, STAT_DIR_ENTRIES, c->res.dir.entries);
 	}
 	return rc;
 }
@@ -127,7 +127,7 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
  * leave the directory's attributes and the verifier out of that. */
 static uint32_t readdir_max(const struct nfs_call *c)
 {
-	return NFS3_STATUS_XDR + c->dir.count + NFS3_ATTR_XDR + NFS3_COOKIEVERFSIZE + 16;
+	return NFS3_STATUS_XDR + c->args.dir.count + NFS3_ATTR_XDR + NFS3_COOKIEVERFSIZE + 16;
 }
 
 const struct nfs_opdef nfs3_op_readdir = {

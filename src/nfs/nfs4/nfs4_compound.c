@@ -210,7 +210,7 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 
 void nfs4_goes_on_at(struct nfs_call *c, uint8_t step)
 {
-	c->step = step;
+	c->eng.step = step;
 	nfs4_call(c)->had_effect = true;
 }
 
@@ -292,7 +292,7 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	SEQUENCE4res r;
 	int rc = nfs4_check_bare(x);
 
-	p->replayed = p->replayed || c->rr.sends > 1;
+	p->replayed = p->replayed || c->eng.rr.sends > 1;
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
@@ -328,8 +328,8 @@ int nfs4_get_fh(struct nfs_call *c, XDR *x)
 		return nfs4_error(c, r.status);
 	if (fh->len == 0 || fh->len > NFS_FH_MAX)
 		return -EBADMSG;
-	c->out_fh.len = fh->len;
-	memcpy(c->out_fh.data, fh->data, fh->len);
+	c->res.fh.len = fh->len;
+	memcpy(c->res.fh.data, fh->data, fh->len);
 	return 0;
 }
 
@@ -345,8 +345,8 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes) ||
 	    !bitmap4_isset(&a.got, FATTR4_TYPE))
 		return -EBADMSG;
-	c->attr = a.attr;
-	c->has_attr = true;
+	c->res.attr = a.attr;
+	c->res.has_attr = true;
 	if (a.owner.len)
 		nfs_owner_of_call(c, false, a.owner.data, a.owner.len);
 	if (a.group.len)

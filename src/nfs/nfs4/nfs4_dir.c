@@ -31,39 +31,39 @@ static void set_type(const struct nfs_call *c, createtype4 *t)
 		return;
 	case NFS_OP_SYMLINK:
 		t->type = NF4LNK;
-		t->createtype4_u.linkdata = nfs_ref_str(c->mk.target);
+		t->createtype4_u.linkdata = nfs_ref_str(c->args.mk.target);
 		return;
 	default:
 		break;
 	}
-	if (S_ISCHR(c->mk.type) || S_ISBLK(c->mk.type)) {
-		t->type = S_ISCHR(c->mk.type) ? NF4CHR : NF4BLK;
-		t->createtype4_u.devdata = (specdata4){ c->mk.major, c->mk.minor };
+	if (S_ISCHR(c->args.mk.type) || S_ISBLK(c->args.mk.type)) {
+		t->type = S_ISCHR(c->args.mk.type) ? NF4CHR : NF4BLK;
+		t->createtype4_u.devdata = (specdata4){ c->args.mk.major, c->args.mk.minor };
 	} else {
-		t->type = S_ISSOCK(c->mk.type) ? NF4SOCK : NF4FIFO;
+		t->type = S_ISSOCK(c->args.mk.type) ? NF4SOCK : NF4FIFO;
 	}
 }
 
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
-	CREATE4args a = { .objname = nfs_ref_str(c->name) };
+	CREATE4args a = { .objname = nfs_ref_str(c->args.name) };
 
 	set_type(c, &a.objtype);
-	return nfs4_put_fattr(&a.createattrs, &c->sattr, buf, sizeof(buf)) &&
-	       nfs4_begin(c, x, 5, true, c->fh) && nfs4_put_op(x, OP_CREATE) &&
+	return nfs4_put_fattr(&a.createattrs, &c->args.sattr, buf, sizeof(buf)) &&
+	       nfs4_begin(c, x, 5, true, c->args.fh) && nfs4_put_op(x, OP_CREATE) &&
 	       xdr_CREATE4args(x, &a) && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 }
 
 /* It is made. What is missing: its handle too, or its attributes alone. */
 static bool_t encode_create_step(struct nfs_call *c, XDR *x)
 {
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_LOOKUP:
-		return nfs4_begin(c, x, 5, false, c->fh) && nfs4_put_name(x, OP_LOOKUP, c->name) &&
+		return nfs4_begin(c, x, 5, false, c->args.fh) && nfs4_put_name(x, OP_LOOKUP, c->args.name) &&
 		       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 	case STEP_GETATTR:
-		return nfs4_encode_getattr(c, x, &c->out_fh);
+		return nfs4_encode_getattr(c, x, &c->res.fh);
 	default:
 		return encode_create(c, x);
 	}
@@ -85,11 +85,11 @@ static int decode_create(struct nfs_call *c, XDR *x)
 {
 	int rc;
 
-	if (c->step == STEP_GETATTR)
+	if (c->eng.step == STEP_GETATTR)
 		return nfs4_decode_getattr(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
-		rc = c->step == STEP_LOOKUP ? nfs4_get_status(c, x, OP_LOOKUP) : get_create(c, x);
+		rc = c->eng.step == STEP_LOOKUP ? nfs4_get_status(c, x, OP_LOOKUP) : get_create(c, x);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
 	if (rc)
@@ -115,7 +115,7 @@ const struct nfs_opdef nfs4_op_mknod = CREATE("CREATE (special)", false);
 
 static bool_t encode_remove(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 3, true, c->fh) && nfs4_put_name(x, OP_REMOVE, c->name);
+	return nfs4_begin(c, x, 3, true, c->args.fh) && nfs4_put_name(x, OP_REMOVE, c->args.name);
 }
 
 static int decode_remove(struct nfs_call *c, XDR *x)
@@ -149,13 +149,13 @@ enum { STEP_RENAME, STEP_IS_THERE };
 
 static bool_t encode_rename(struct nfs_call *c, XDR *x)
 {
-	RENAME4args a = { .oldname = nfs_ref_str(c->name), .newname = nfs_ref_str(c->name2) };
+	RENAME4args a = { .oldname = nfs_ref_str(c->args.name), .newname = nfs_ref_str(c->args.name2) };
 
-	if (c->step == STEP_IS_THERE)
-		return nfs4_begin(c, x, 4, false, c->fh2) &&
-		       nfs4_put_name(x, OP_LOOKUP, c->name2) && nfs4_put_op(x, OP_GETFH);
-	return nfs4_begin(c, x, 5, true, c->fh) && nfs4_put_op(x, OP_SAVEFH) &&
-	       nfs4_put_fh(x, c->fh2) && nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a);
+	if (c->eng.step == STEP_IS_THERE)
+		return nfs4_begin(c, x, 4, false, c->args.fh2) &&
+		       nfs4_put_name(x, OP_LOOKUP, c->args.name2) && nfs4_put_op(x, OP_GETFH);
+	return nfs4_begin(c, x, 5, true, c->args.fh) && nfs4_put_op(x, OP_SAVEFH) &&
+	       nfs4_put_fh(x, c->args.fh2) && nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a);
 }
 
 static int check_two(struct nfs_call *c, XDR *x)
@@ -175,8 +175,8 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_status(c, x, OP_LOOKUP);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
-	if (!rc && (c->out_fh.len != c->ren.moved->len ||
-		    memcmp(c->out_fh.data, c->ren.moved->data, c->out_fh.len)))
+	if (!rc && (c->res.fh.len != c->args.ren.moved->len ||
+		    memcmp(c->res.fh.data, c->args.ren.moved->data, c->res.fh.len)))
 		rc = -ENOENT;
 	return rc < 0 && rc != -EBADMSG ? -ENOENT : rc;
 }
@@ -186,15 +186,15 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 	RENAME4res r;
 	int rc;
 
-	if (c->step == STEP_IS_THERE)
+	if (c->eng.step == STEP_IS_THERE)
 		return decode_is_there(c, x);
 	rc = check_two(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_RENAME) || !xdr_RENAME4res(x, &r))
 		return -EBADMSG;
-	if (r.status == NFS4ERR_NOENT && nfs4_call(c)->in_doubt && c->ren.moved) {
-		c->step = STEP_IS_THERE;
+	if (r.status == NFS4ERR_NOENT && nfs4_call(c)->in_doubt && c->args.ren.moved) {
+		c->eng.step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
 	return r.status ? nfs4_error(c, r.status) : 0;
@@ -202,7 +202,7 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 
 static uint32_t rename_max(const struct nfs_call *c)
 {
-	if (c->step == STEP_IS_THERE)
+	if (c->eng.step == STEP_IS_THERE)
 		return V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR;
 	return V4_PREFIX_XDR + 3 * V4_OP_XDR + 2 * V4_CHANGE_XDR;
 }
@@ -218,20 +218,20 @@ enum { STEP_LINK, STEP_ATTR, STEP_IS_OURS };
 
 static bool_t encode_link(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 7, true, c->fh) && nfs4_put_op(x, OP_SAVEFH) &&
-	       nfs4_put_fh(x, c->fh2) && nfs4_put_name(x, OP_LINK, c->name) &&
+	return nfs4_begin(c, x, 7, true, c->args.fh) && nfs4_put_op(x, OP_SAVEFH) &&
+	       nfs4_put_fh(x, c->args.fh2) && nfs4_put_name(x, OP_LINK, c->args.name) &&
 	       nfs4_put_op(x, OP_RESTOREFH) && nfs4_put_getattr(x);
 }
 
 static bool_t encode_link_step(struct nfs_call *c, XDR *x)
 {
-	switch (c->step) {
+	switch (c->eng.step) {
 	case STEP_ATTR:
-		return nfs4_encode_getattr(c, x, c->fh);
+		return nfs4_encode_getattr(c, x, c->args.fh);
 	case STEP_IS_OURS:
-		return nfs4_begin(c, x, 6, false, c->fh2) &&
-		       nfs4_put_name(x, OP_LOOKUP, c->name) && nfs4_put_getattr(x) &&
-		       nfs4_put_fh(x, c->fh) && nfs4_put_getattr(x);
+		return nfs4_begin(c, x, 6, false, c->args.fh2) &&
+		       nfs4_put_name(x, OP_LOOKUP, c->args.name) && nfs4_put_getattr(x) &&
+		       nfs4_put_fh(x, c->args.fh) && nfs4_put_getattr(x);
 	default:
 		return encode_link(c, x);
 	}
@@ -247,14 +247,14 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_status(c, x, OP_LOOKUP);
 	if (!rc)
 		rc = nfs4_get_attr(c, x);
-	there = c->attr;
-	c->has_attr = false;
+	there = c->res.attr;
+	c->res.has_attr = false;
 	if (!rc)
 		rc = nfs4_get_status(c, x, OP_PUTFH);
 	if (!rc)
 		rc = nfs4_get_attr(c, x);
-	if (!rc && (there.fileid != c->attr.fileid || there.fsid_major != c->attr.fsid_major ||
-		    there.fsid_minor != c->attr.fsid_minor))
+	if (!rc && (there.fileid != c->res.attr.fileid || there.fsid_major != c->res.attr.fsid_major ||
+		    there.fsid_minor != c->res.attr.fsid_minor))
 		rc = -EEXIST;
 	return rc < 0 && rc != -EBADMSG ? -EEXIST : rc;
 }
@@ -264,15 +264,15 @@ static int decode_link(struct nfs_call *c, XDR *x)
 	LINK4res r;
 	int rc;
 
-	if (c->step)
-		return c->step == STEP_ATTR ? nfs4_decode_getattr(c, x) : decode_is_ours(c, x);
+	if (c->eng.step)
+		return c->eng.step == STEP_ATTR ? nfs4_decode_getattr(c, x) : decode_is_ours(c, x);
 	rc = check_two(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_LINK) || !xdr_LINK4res(x, &r))
 		return -EBADMSG;
 	if (r.status == NFS4ERR_EXIST && nfs4_call(c)->in_doubt) {
-		c->step = STEP_IS_OURS;
+		c->eng.step = STEP_IS_OURS;
 		return NFS_NEXT;
 	}
 	if (r.status)
@@ -285,7 +285,7 @@ static int decode_link(struct nfs_call *c, XDR *x)
 static uint32_t link_max(const struct nfs_call *c)
 {
 	return V4_PREFIX_XDR + 4 * V4_OP_XDR + V4_CHANGE_XDR +
-	       (c->step == STEP_IS_OURS ? 2 : 1) * V4_GETATTR_XDR;
+	       (c->eng.step == STEP_IS_OURS ? 2 : 1) * V4_GETATTR_XDR;
 }
 
 const struct nfs_opdef nfs4_op_link = {
@@ -298,14 +298,14 @@ const struct nfs_opdef nfs4_op_link = {
 static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 {
 	READDIR4args a = {
-		.cookie = c->dir.cookie,
+		.cookie = c->args.dir.cookie,
 		/* dircount counts names only: never the limit that is met first. */
-		.dircount = c->dir.count, .maxcount = c->dir.count,
-		.attr_request = c->dir.plus ? nfs4_dir_mask : nfs4_names_mask,
+		.dircount = c->args.dir.count, .maxcount = c->args.dir.count,
+		.attr_request = c->args.dir.plus ? nfs4_dir_mask : nfs4_names_mask,
 	};
 
-	memcpy(a.cookieverf, &c->dir.verf, NFS4_VERIFIER_SIZE);
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_READDIR) &&
+	memcpy(a.cookieverf, &c->args.dir.verf, NFS4_VERIFIER_SIZE);
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READDIR) &&
 	       xdr_READDIR4args(x, &a);
 }
 
@@ -335,7 +335,7 @@ static int pass_entry(struct nfs_call *c, const entry4 *ent)
 		return -EBADMSG;
 	e.fileid = a.attr.fileid;
 	/* rdattr_error alone: the name is all that the server could read. */
-	if (c->dir.plus && bitmap4_isset(&a.got, FATTR4_TYPE) &&
+	if (c->args.dir.plus && bitmap4_isset(&a.got, FATTR4_TYPE) &&
 	    bitmap4_isset(&a.got, FATTR4_MODE) && know_owners(c, &a))
 		e.attr = &a.attr;
 	if (bitmap4_isset(&a.got, FATTR4_FILEHANDLE)) {
@@ -345,8 +345,8 @@ static int pass_entry(struct nfs_call *c, const entry4 *ent)
 		memcpy(fh.data, a.fh.data, a.fh.len);
 		e.fh = &fh;
 	}
-	c->dir.entries++;
-	return c->dir.entry(c, &e);
+	c->res.dir.entries++;
+	return c->args.dir.entry(c, &e);
 }
 
 static int decode_readdir(struct nfs_call *c, XDR *x)
@@ -363,9 +363,9 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	memcpy(&c->dir.verf, ok->cookieverf, NFS4_VERIFIER_SIZE);
-	c->dir.eof = ok->reply.eof;
-	c->dir.entries = 0;
+	memcpy(&c->res.dir.verf, ok->cookieverf, NFS4_VERIFIER_SIZE);
+	c->res.dir.eof = ok->reply.eof;
+	c->res.dir.entries = 0;
 	nfs_cursor_open(&cur, &ok->reply.entries);
 	while ((rc = nfs_entry4_next(&cur, &ent)) > 0) {
 		rc = pass_entry(c, &ent);
@@ -375,14 +375,14 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 	if (rc < 0)
 		return rc;
 	stat_add(&c->lane->stats, STAT_DIR_RPCS, 1);
-	stat_add(&c->lane->stats, STAT_DIR_ENTRIES, c->dir.entries);
+	stat_add(&c->lane->stats, STAT_DIR_ENTRIES, c->res.dir.entries);
 	return 0;
 }
 
 /* maxcount bounds the READDIR4resok (RFC 8881, section 18.23.3). */
 static uint32_t readdir_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + V4_OP_XDR + c->dir.count + NFS4_VERIFIER_SIZE + 16;
+	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16;
 }
 
 const struct nfs_opdef nfs4_op_readdir = {

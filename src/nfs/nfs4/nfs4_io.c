@@ -13,17 +13,17 @@
 static bool_t encode_read(struct nfs_call *c, XDR *x)
 {
 	READ4args a = {
-		.stateid = nfs4_stateid(c->open), .offset = c->io.offset, .count = c->io.count,
+		.stateid = nfs4_stateid(c->open), .offset = c->args.io.offset, .count = c->args.io.count,
 	};
 
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_READ) &&
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READ) &&
 	       xdr_READ4args(x, &a);
 }
 
 /* Old servers also place the XDR pad; more than that is not ours. */
 static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
 {
-	return c->rr.placed_len == len || c->rr.placed_len == ((len + 3) & ~3u);
+	return c->eng.rr.placed_len == len || c->eng.rr.placed_len == ((len + 3) & ~3u);
 }
 
 static int decode_read(struct nfs_call *c, XDR *x)
@@ -34,18 +34,18 @@ static int decode_read(struct nfs_call *c, XDR *x)
 
 	if (rc)
 		return rc;
-	ok->data = (nfs_bulk){ .max = c->io.count, .placed = c->rr.placed };
+	ok->data = (nfs_bulk){ .max = c->args.io.count, .placed = c->eng.rr.placed };
 	if (nfs4_get_op(x, OP_READ) || !xdr_READ4res(x, &r))
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	if (ok->data.len > c->io.count || (c->rr.placed && !placed_len_ok(c, ok->data.len)))
+	if (ok->data.len > c->args.io.count || (c->eng.rr.placed && !placed_len_ok(c, ok->data.len)))
 		return -EBADMSG;
-	c->io.ptr = c->rr.placed ? c->io.sink.mem : ok->data.data;
-	c->io.len = ok->data.len;
-	c->io.eof = ok->eof;
+	c->res.io.ptr = c->eng.rr.placed ? c->args.io.sink.mem : ok->data.data;
+	c->res.io.len = ok->data.len;
+	c->res.io.eof = ok->eof;
 	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
-	stat_add(&c->lane->stats, c->rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
+	stat_add(&c->lane->stats, c->eng.rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
 		 ok->data.len);
 	return 0;
 }
@@ -61,22 +61,22 @@ static uint32_t data_len(const struct nfs_call *c)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->io.ndata; i++)
-		n += c->io.data[i].len;
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		n += c->args.io.data[i].len;
 	return n;
 }
 
 static bool_t encode_write(struct nfs_call *c, XDR *x)
 {
 	WRITE4args a = {
-		.stateid = nfs4_stateid(c->open), .offset = c->io.offset,
+		.stateid = nfs4_stateid(c->open), .offset = c->args.io.offset,
 		.stable = FILE_SYNC4, .data.len = data_len(c),
 	};
 
-	if (!nfs4_begin(c, x, 3, true, c->fh) || !nfs4_put_op(x, OP_WRITE) ||
+	if (!nfs4_begin(c, x, 3, true, c->args.fh) || !nfs4_put_op(x, OP_WRITE) ||
 	    !xdr_WRITE4args(x, &a))
 		return FALSE;
-	c->rr.data_pos = a.data.pos;
+	c->eng.rr.data_pos = a.data.pos;
 	return TRUE;
 }
 
@@ -102,9 +102,9 @@ static int decode_write(struct nfs_call *c, XDR *x)
 		return nfs4_error(c, r.status);
 	if (ok->count == 0 || ok->count > data_len(c))
 		return -EBADMSG;
-	c->io.len = ok->count;
-	c->io.stable = ok->committed == FILE_SYNC4;
-	c->io.verf = get_verf(ok->writeverf);
+	c->res.io.len = ok->count;
+	c->res.io.stable = ok->committed == FILE_SYNC4;
+	c->res.io.verf = get_verf(ok->writeverf);
 	stat_add(&c->lane->stats, STAT_WRITE_REQUESTS, 1);
 	return 0;
 }
@@ -120,9 +120,9 @@ const struct nfs_opdef nfs4_op_write = {
 
 static bool_t encode_commit(struct nfs_call *c, XDR *x)
 {
-	COMMIT4args a = { .offset = c->io.offset, .count = c->io.count };
+	COMMIT4args a = { .offset = c->args.io.offset, .count = c->args.io.count };
 
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_COMMIT) &&
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_COMMIT) &&
 	       xdr_COMMIT4args(x, &a);
 }
 
@@ -137,7 +137,7 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	c->io.verf = get_verf(r.COMMIT4res_u.resok4.writeverf);
+	c->res.io.verf = get_verf(r.COMMIT4res_u.resok4.writeverf);
 	return 0;
 }
 

@@ -19,7 +19,7 @@ const struct nfs_opdef nfs4_op_null = {
 
 static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 {
-	return nfs4_encode_getattr(c, x, c->fh);
+	return nfs4_encode_getattr(c, x, c->args.fh);
 }
 
 enum { GETATTR_MAX = V4_PREFIX_XDR + V4_GETATTR_XDR };
@@ -37,20 +37,20 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX], owner[NFS_OWNER_MAX], group[NFS_OWNER_MAX];
 	struct nfs_client *cl = c->lane->client;
-	struct nfs_sattr s = c->sattr;
+	struct nfs_sattr s = c->args.sattr;
 	/* A stateid matters for the size only; the anonymous one serves else. */
 	SETATTR4args a = {
-		.stateid = nfs4_stateid(c->sattr.valid & NFS_SET_SIZE ? c->open : NULL),
+		.stateid = nfs4_stateid(c->args.sattr.valid & NFS_SET_SIZE ? c->open : NULL),
 	};
 
-	if (c->step == STEP_GETATTR)
-		return nfs4_encode_getattr(c, x, c->fh);
+	if (c->eng.step == STEP_GETATTR)
+		return nfs4_encode_getattr(c, x, c->args.fh);
 	if ((s.valid & NFS_SET_UID) && nfs_owner_name(cl, false, s.uid, owner))
 		s.owner = owner;
 	if ((s.valid & NFS_SET_GID) && nfs_owner_name(cl, true, s.gid, group))
 		s.group = group;
 	return nfs4_put_fattr(&a.obj_attributes, &s, buf, sizeof(buf)) &&
-	       nfs4_begin(c, x, 4, true, c->fh) && nfs4_put_op(x, OP_SETATTR) &&
+	       nfs4_begin(c, x, 4, true, c->args.fh) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
 }
 
@@ -59,7 +59,7 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 	SETATTR4res r;
 	int rc;
 
-	if (c->step == STEP_GETATTR)
+	if (c->eng.step == STEP_GETATTR)
 		return nfs4_decode_getattr(c, x);
 	rc = nfs4_check(c, x);
 	if (rc)
@@ -86,10 +86,10 @@ const struct nfs_opdef nfs4_op_setattr = {
 
 static bool_t encode_lookup(struct nfs_call *c, XDR *x)
 {
-	bool_t ok = nfs4_begin(c, x, 5, false, c->fh);
+	bool_t ok = nfs4_begin(c, x, 5, false, c->args.fh);
 
 	ok = ok && (c->op == NFS_OP_LOOKUPP ? nfs4_put_op(x, OP_LOOKUPP) :
-		    nfs4_put_name(x, OP_LOOKUP, c->name));
+		    nfs4_put_name(x, OP_LOOKUP, c->args.name));
 	return ok && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 }
 
@@ -121,13 +121,13 @@ static bool_t encode_access(struct nfs_call *c, XDR *x)
 {
 	ACCESS4args a = { 0 };
 
-	if (c->access.mask & R_OK)
+	if (c->args.access.mask & R_OK)
 		a.access |= ACCESS4_READ;
-	if (c->access.mask & W_OK)
+	if (c->args.access.mask & W_OK)
 		a.access |= ACCESS4_MODIFY | ACCESS4_EXTEND;
-	if (c->access.mask & X_OK)
+	if (c->args.access.mask & X_OK)
 		a.access |= ACCESS4_EXECUTE | ACCESS4_LOOKUP;
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_ACCESS) &&
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_ACCESS) &&
 	       xdr_ACCESS4args(x, &a);
 }
 
@@ -144,9 +144,10 @@ static int decode_access(struct nfs_call *c, XDR *x)
 	if (r.status)
 		return nfs4_error(c, r.status);
 	got = r.ACCESS4res_u.resok4.access;
-	c->access.mask &= (got & ACCESS4_READ ? R_OK : 0) |
-			  (got & (ACCESS4_MODIFY | ACCESS4_EXTEND) ? W_OK : 0) |
-			  (got & (ACCESS4_EXECUTE | ACCESS4_LOOKUP) ? X_OK : 0);
+	c->res.access.mask = c->args.access.mask &
+			  ((got & ACCESS4_READ ? R_OK : 0) |
+			   (got & (ACCESS4_MODIFY | ACCESS4_EXTEND) ? W_OK : 0) |
+			   (got & (ACCESS4_EXECUTE | ACCESS4_LOOKUP) ? X_OK : 0));
 	return 0;
 }
 
@@ -159,7 +160,7 @@ const struct nfs_opdef nfs4_op_access = {
 
 static bool_t encode_readlink(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_READLINK);
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READLINK);
 }
 
 static int decode_readlink(struct nfs_call *c, XDR *x)
@@ -173,8 +174,8 @@ static int decode_readlink(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	c->link.target = r.READLINK4res_u.resok4.link.data;
-	c->link.len = r.READLINK4res_u.resok4.link.len;
+	c->res.link.target = r.READLINK4res_u.resok4.link.data;
+	c->res.link.len = r.READLINK4res_u.resok4.link.len;
 	return 0;
 }
 
@@ -189,7 +190,7 @@ static bool_t encode_statfs(struct nfs_call *c, XDR *x)
 {
 	GETATTR4args a = { .attr_request = nfs4_fs_mask };
 
-	return nfs4_begin(c, x, 3, false, c->fh) && nfs4_put_op(x, OP_GETATTR) &&
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_GETATTR) &&
 	       xdr_GETATTR4args(x, &a);
 }
 
@@ -207,10 +208,10 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 		return nfs4_error(c, r.status);
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
 		return -EBADMSG;
-	c->statfs = a.fs;
-	c->statfs.name_max = c->lane->client->name_max;
-	if (a.maxname && a.maxname < c->statfs.name_max)
-		c->statfs.name_max = a.maxname;
+	c->res.statfs = a.fs;
+	c->res.statfs.name_max = c->lane->client->name_max;
+	if (a.maxname && a.maxname < c->res.statfs.name_max)
+		c->res.statfs.name_max = a.maxname;
 	return 0;
 }
 

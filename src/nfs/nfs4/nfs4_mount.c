@@ -33,7 +33,7 @@ struct nfs4_ctl *nfs4_ctl_new(void)
 	k->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	k->c.flags = NFS_CALL_CONTROL;
 	k->c.cred = &k->cred;
-	k->c.version = k;
+	k->c.args.version = k;
 	return k;
 }
 

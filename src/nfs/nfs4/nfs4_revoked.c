@@ -48,7 +48,7 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	/* Answered before that was done, perhaps. */
-	if (c->start_ns < atomic_load(&n->reclaimed_ns))
+	if (c->eng.start_ns < atomic_load(&n->reclaimed_ns))
 		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	if (flags == atomic_load(&n->said))
 		return;
@@ -77,7 +77,7 @@ void nfs4_test_again(struct nfs_client *cl)
 
 static bool_t encode_test(struct nfs_call *c, XDR *x)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	TEST_STATEID4args a = {
 		.ts_stateids = { .ts_stateids_len = k->ntest, .ts_stateids_val = k->test },
 	};
@@ -88,7 +88,7 @@ static bool_t encode_test(struct nfs_call *c, XDR *x)
 
 static int take_results(struct nfs_call *c, const TEST_STATEID4res *r)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	const TEST_STATEID4resok *ok = &r->TEST_STATEID4res_u.tsr_resok4;
 
 	k->status = r->tsr_status;
@@ -148,7 +148,7 @@ int nfs4_get_free(struct nfs_call *c, XDR *x)
 
 static bool_t encode_free(struct nfs_call *c, XDR *x)
 {
-	const struct nfs4_ctl *k = c->version;
+	const struct nfs4_ctl *k = c->args.version;
 
 	return nfs4_put_free(c, x, &k->test[0]);
 }

@@ -37,7 +37,7 @@ static bool next_component(const char **path, const char **name, size_t *len)
 /* Of which COMPOUND c is. */
 static const char *rest(const struct nfs_call *c)
 {
-	const struct nfs4_ctl *k = c->version;
+	const struct nfs4_ctl *k = c->args.version;
 
 	return k->at ? k->at : k->path;
 }
@@ -58,7 +58,7 @@ static uint32_t lookups(const struct nfs_call *c)
 
 static bool_t put_start(struct nfs_call *c, XDR *x)
 {
-	const struct nfs4_ctl *k = c->version;
+	const struct nfs4_ctl *k = c->args.version;
 
 	return k->at ? nfs4_put_fh(x, &k->from) : nfs4_put_op(x, OP_PUTROOTFH);
 }
@@ -83,7 +83,7 @@ static bool_t encode_root(struct nfs_call *c, XDR *x)
 
 static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	nfsstat4 status;
 
 	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
@@ -94,7 +94,7 @@ static int root_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 
 static int take_root_attrs(struct nfs_call *c, XDR *x)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	struct nfs4_attrs a;
 	GETATTR4res r;
 
@@ -105,7 +105,7 @@ static int take_root_attrs(struct nfs_call *c, XDR *x)
 		return nfs4_error(c, r.status);
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes))
 		return -EBADMSG;
-	c->attr = a.attr;
+	c->res.attr = a.attr;
 	/* Absent means "no limit of mine" (RFC 8881, section 5.8.2). */
 	k->maxread = a.maxread && a.maxread < NFS_IO_MAX ? (uint32_t)a.maxread : NFS_IO_MAX;
 	k->maxwrite = a.maxwrite && a.maxwrite < NFS_IO_MAX ? (uint32_t)a.maxwrite : NFS_IO_MAX;
@@ -118,17 +118,17 @@ static int take_root_attrs(struct nfs_call *c, XDR *x)
 /* Is the end of the way something that can be mounted? */
 static int check_type(struct nfs_call *c)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 
-	if (S_ISDIR(c->attr.mode))
+	if (S_ISDIR(c->res.attr.mode))
 		return 0;
-	k->status = S_ISLNK(c->attr.mode) ? NFS4ERR_SYMLINK : NFS4ERR_NOTDIR;
+	k->status = S_ISLNK(c->res.attr.mode) ? NFS4ERR_SYMLINK : NFS4ERR_NOTDIR;
 	return nfs4_errno(k->status);
 }
 
 static int decode_root(struct nfs_call *c, XDR *x)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	uint32_t n = lookups(c);
 	const char *path = rest(c), *name;
 	int rc = nfs4_check_seq(c, x);
@@ -150,7 +150,7 @@ static int decode_root(struct nfs_call *c, XDR *x)
 		return rc;
 	/* Not before: what is told to come later is to start where it did. */
 	k->at = path;
-	k->from = c->out_fh;
+	k->from = c->res.fh;
 	return lookups(c) ? NFS_NEXT : check_type(c);
 }
 
@@ -210,7 +210,7 @@ int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb)
 	if (rc) {
 		rc = root_error(cl, rc, k, eb);
 	} else {
-		cl->root_fh = k->c.out_fh;
+		cl->root_fh = k->c.res.fh;
 		cl->rsize = nfs_clamp_size(cl->rsize, k->maxread);
 		cl->wsize = nfs_clamp_size(cl->wsize, k->maxwrite);
 		if (k->maxname && k->maxname < cl->name_max)

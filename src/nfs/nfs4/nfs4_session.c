@@ -7,7 +7,7 @@
 
 static struct nfs4_ctl *ctl_of(const struct nfs_call *c)
 {
-	return c->version;
+	return c->args.version;
 }
 
 /* A failed control operation: its status is looked at by who waits for it. */

@@ -287,7 +287,7 @@ void nfs4_release(struct nfs_target *to, struct nfs_call *c)
 	v->has_slot = false;
 	pthread_mutex_lock(&t->mu);
 	if (v->place.epoch == t->epoch)
-		ok = give(t, &v->place, c->rr.sends || v->place.used);
+		ok = give(t, &v->place, c->eng.rr.sends || v->place.used);
 	else
 		t->left--;
 	tell = ok ? wake_some(to->server, t) : wake_all(to->server, t);

@@ -103,7 +103,7 @@ static int give_back_first(struct nfs_call *c, int rc)
 	if (rc > 0 || !c->open || !c->open->delegated || !c->open->fh.len)
 		return rc;
 	nfs4_call(c)->result = rc;
-	c->step = STEP_RETURN;
+	c->eng.step = STEP_RETURN;
 	return NFS_NEXT;
 }
 
@@ -183,14 +183,14 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 {
 	OPEN4args a;
 
-	if (c->step == STEP_RETURN)
+	if (c->eng.step == STEP_RETURN)
 		return encode_return(c, x);
-	if (c->step == STEP_ACCESS)
-		return encode_look(c, x, c->fh);
+	if (c->eng.step == STEP_ACCESS)
+		return encode_look(c, x, c->args.fh);
 	pick_owner(c);
-	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
 	a.claim.claim = CLAIM_FH;
-	return nfs4_begin(c, x, 5, true, c->fh) && put_open(x, &a) && put_look(x);
+	return nfs4_begin(c, x, 5, true, c->args.fh) && put_open(x, &a) && put_look(x);
 }
 
 static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
@@ -205,7 +205,7 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
 	if (!c->open)
-		c->open = open_new(c, fh, share_access(c->file.flags));
+		c->open = open_new(c, fh, share_access(c->args.file.flags));
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
@@ -216,8 +216,8 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 
 static bool is_refused(const struct nfs_call *c, const ACCESS4resok *a)
 {
-	uint32_t wanted = c->file.exec ? ACCESS4_EXECUTE :
-			  (c->file.flags & O_ACCMODE) == O_WRONLY ? 0 : ACCESS4_READ;
+	uint32_t wanted = c->args.file.exec ? ACCESS4_EXECUTE :
+			  (c->args.file.flags & O_ACCMODE) == O_WRONLY ? 0 : ACCESS4_READ;
 
 	/* A create may have made it, whatever change_info says: by a clock that is too
 	 * coarse, or by an earlier sending. So only what is there to be run is kept. */
@@ -252,13 +252,13 @@ static int decode_open_step(struct nfs_call *c, XDR *x)
 	OPEN4res r;
 	int rc;
 
-	if (c->step == STEP_ACCESS)
+	if (c->eng.step == STEP_ACCESS)
 		return decode_look(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
 	if (!rc)
-		rc = take_open(c, c->fh, &r);
+		rc = take_open(c, c->args.fh, &r);
 	if (rc)
 		return rc;
 	nfs4_goes_on_at(c, STEP_ACCESS);
@@ -267,7 +267,7 @@ static int decode_open_step(struct nfs_call *c, XDR *x)
 
 static int decode_open(struct nfs_call *c, XDR *x)
 {
-	return c->step == STEP_RETURN ? decode_return(c, x) :
+	return c->eng.step == STEP_RETURN ? decode_return(c, x) :
 					give_back_first(c, decode_open_step(c, x));
 }
 
@@ -286,13 +286,13 @@ const struct nfs_opdef nfs4_op_open = {
 
 static bool exclusive(const struct nfs_call *c)
 {
-	return c->file.flags & O_EXCL;
+	return c->args.file.flags & O_EXCL;
 }
 
 static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 {
 	struct nfs4_call *v = nfs4_call(c);
-	struct nfs_sattr s = c->sattr;
+	struct nfs_sattr s = c->args.sattr;
 
 	if (exclusive(c)) {
 		if (!v->verifier &&
@@ -303,7 +303,7 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
 				      NFS4_SATTR_MAX);
 	}
-	if (c->file.flags & O_TRUNC) {
+	if (c->args.file.flags & O_TRUNC) {
 		s.valid |= NFS_SET_SIZE;
 		s.size = 0;
 	}
@@ -315,7 +315,7 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
  * verifier in the times (RFC 8881, section 18.16.3). */
 static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
 {
-	return ((c->sattr.valid & NFS_SET_MODE) && !bitmap4_isset(attrset, FATTR4_MODE)) ||
+	return ((c->args.sattr.valid & NFS_SET_MODE) && !bitmap4_isset(attrset, FATTR4_MODE)) ||
 	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS) ||
 	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS_SET) ||
 	       bitmap4_isset(attrset, FATTR4_TIME_MODIFY) ||
@@ -326,14 +326,14 @@ static bool_t encode_set(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
 	SETATTR4args a = { .stateid = nfs4_stateid(c->open) };
-	struct nfs_sattr s = c->sattr;
+	struct nfs_sattr s = c->args.sattr;
 
 	if (!(s.valid & NFS_SET_ATIME))
 		s.valid |= NFS_SET_ATIME_NOW;
 	if (!(s.valid & NFS_SET_MTIME))
 		s.valid |= NFS_SET_MTIME_NOW;
 	return nfs4_put_fattr(&a.obj_attributes, &s, buf, sizeof(buf)) &&
-	       nfs4_begin(c, x, 4, true, &c->out_fh) && nfs4_put_op(x, OP_SETATTR) &&
+	       nfs4_begin(c, x, 4, true, &c->res.fh) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
 }
 
@@ -342,22 +342,22 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	char buf[NFS4_SATTR_MAX];
 	OPEN4args a;
 
-	if (c->step == STEP_RETURN)
+	if (c->eng.step == STEP_RETURN)
 		return encode_return(c, x);
-	if (c->step == STEP_SETATTR)
+	if (c->eng.step == STEP_SETATTR)
 		return encode_set(c, x);
-	if (c->step == STEP_GETATTR)
-		return nfs4_encode_getattr(c, x, &c->out_fh);
-	if (c->step == STEP_ACCESS)
-		return encode_look(c, x, &c->out_fh);
+	if (c->eng.step == STEP_GETATTR)
+		return nfs4_encode_getattr(c, x, &c->res.fh);
+	if (c->eng.step == STEP_ACCESS)
+		return encode_look(c, x, &c->res.fh);
 	pick_owner(c);
-	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
 	a.openhow.opentype = OPEN4_CREATE;
 	a.claim.claim = CLAIM_NULL;
-	a.claim.open_claim4_u.file = nfs_ref_str(c->name);
+	a.claim.open_claim4_u.file = nfs_ref_str(c->args.name);
 	/* What an exclusive create opens is new, or ours. */
 	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
-	       nfs4_begin(c, x, exclusive(c) ? 5 : 6, true, c->fh) && put_open(x, &a) &&
+	       nfs4_begin(c, x, exclusive(c) ? 5 : 6, true, c->args.fh) && put_open(x, &a) &&
 	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x));
 }
 
@@ -378,8 +378,8 @@ static int decode_set(struct nfs_call *c, XDR *x)
 	}
 	if (rc > 0)
 		return rc;
-	c->step = STEP_GETATTR;
-	return c->has_attr ? 0 : NFS_NEXT;
+	c->eng.step = STEP_GETATTR;
+	return c->res.has_attr ? 0 : NFS_NEXT;
 }
 
 /* GETATTR alone, behind the OPEN or behind the SETATTR, when there are some. */
@@ -387,7 +387,7 @@ static int decode_rest(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs4_decode_getattr(c, x);
 
-	return rc < 0 && c->has_attr ? 0 : rc;
+	return rc < 0 && c->res.has_attr ? 0 : rc;
 }
 
 static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
@@ -395,7 +395,6 @@ static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 	bool set = set_is_needed(c, &ok->attrset);
 	int rc;
 
-	c->file.created = true;
 	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
 	rc = nfs4_get_attr(c, x);
 	return rc ? rc : set ? NFS_NEXT : 0;
@@ -417,11 +416,11 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 	OPEN4res r;
 	int rc;
 
-	if (c->step == STEP_SETATTR)
+	if (c->eng.step == STEP_SETATTR)
 		return decode_set(c, x);
-	if (c->step == STEP_GETATTR)
+	if (c->eng.step == STEP_GETATTR)
 		return decode_rest(c, x);
-	if (c->step == STEP_ACCESS)
+	if (c->eng.step == STEP_ACCESS)
 		return decode_look(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc)
@@ -432,7 +431,7 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_fh(c, x);
 	if (rc)
 		return rc;
-	c->open->fh = c->out_fh;
+	c->open->fh = c->res.fh;
 	atomic_store(&c->open->settled, true);
 	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
 			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
@@ -440,7 +439,7 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 
 static int decode_create(struct nfs_call *c, XDR *x)
 {
-	return c->step == STEP_RETURN ? decode_return(c, x) :
+	return c->eng.step == STEP_RETURN ? decode_return(c, x) :
 					give_back_first(c, decode_create_step(c, x));
 }
 
@@ -464,8 +463,8 @@ static bool is_nameless(const struct nfs_call *c)
 
 static bool_t put_file(struct nfs_call *c, XDR *x)
 {
-	return is_nameless(c) ? nfs4_begin(c, x, 4, true, c->fh) &&
-				nfs4_put_name(x, OP_LOOKUP, c->name) :
+	return is_nameless(c) ? nfs4_begin(c, x, 4, true, c->args.fh) &&
+				nfs4_put_name(x, OP_LOOKUP, c->args.name) :
 				nfs4_begin(c, x, 3, true, &c->open->fh);
 }
 
@@ -473,7 +472,7 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4args a = { .open_stateid = nfs4_stateid(c->open) };
 
-	if (c->step == STEP_FREE)
+	if (c->eng.step == STEP_FREE)
 		return nfs4_put_free(c, x, &c->open->stateid);
 	atomic_store(&c->open->closing, true);
 	return put_file(c, x) && nfs4_put_op(x, OP_CLOSE) && xdr_CLOSE4args(x, &a);
@@ -484,7 +483,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	CLOSE4res r;
 	int rc;
 
-	if (c->step == STEP_FREE)
+	if (c->eng.step == STEP_FREE)
 		return nfs4_get_free(c, x);
 	rc = nfs4_check(c, x);
 	if (!rc && is_nameless(c))
@@ -502,7 +501,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 	case NFS4ERR_DELEG_REVOKED:
-		c->step = STEP_FREE;
+		c->eng.step = STEP_FREE;
 		return NFS_NEXT;
 	default:
 		return r.status ? nfs4_error(c, r.status) : 0;
@@ -518,10 +517,10 @@ const struct nfs_opdef nfs4_op_close = {
 
 static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 {
-	const struct nfs4_ctl *k = c->version;
+	const struct nfs4_ctl *k = c->args.version;
 	OPEN4args a;
 
-	if (c->step == STEP_RETURN)
+	if (c->eng.step == STEP_RETURN)
 		return encode_return(c, x);
 	start_open(c, &a, &c->open->owner, c->open->access);
 	if (k->reclaim) {
@@ -535,11 +534,11 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 
 static int decode_reopen(struct nfs_call *c, XDR *x)
 {
-	struct nfs4_ctl *k = c->version;
+	struct nfs4_ctl *k = c->args.version;
 	OPEN4res r;
 	int rc;
 
-	if (c->step == STEP_RETURN)
+	if (c->eng.step == STEP_RETURN)
 		return decode_return(c, x);
 	rc = nfs4_check(c, x);
 	if (rc)
