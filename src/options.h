@@ -19,6 +19,7 @@ enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
 enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_POOL };
+enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: not after parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: not after parsing */
@@ -45,7 +46,7 @@ struct options {
 	unsigned minorversion;  /* 1 for OPT_VERS_41, otherwise 0 */
 	enum opt_family family;
 	unsigned port, mountport;       /* mountport 0: ask rpcbind */
-	int sec;                /* sys is the only one */
+	int sec;                /* enum opt_sec */
 	unsigned rsize, wsize;
 	bool rdirplus;
 	bool nolock;            /* always */

@@ -64,9 +64,10 @@ static const struct choice memreg_words[] = {
 	{ NULL, 0, NULL },
 };
 
-static const char no_kerberos[] = "Kerberos is not there yet; sys is";
+static const char no_kerberos[] = "Kerberos is not there yet; sys and none are";
 static const struct choice sec_words[] = {
-	{ "sys", 0, NULL },
+	{ "sys", OPT_SEC_SYS, NULL },
+	{ "none", OPT_SEC_NONE, NULL },
 	{ "krb5", 0, no_kerberos },
 	{ "krb5i", 0, no_kerberos },
 	{ "krb5p", 0, no_kerberos },
@@ -109,8 +110,8 @@ const struct row opt_table[] = {
 	  .group = g_server, .help = "how mountd is asked, for vers=3" },
 	{ "tcp", REFUSE, .group = g_server, .help = not_rdma },
 	{ "udp", REFUSE, .group = g_server, .help = not_rdma },
-	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = 0,
-	  .group = g_server, .help = "security: sys sends the caller's uid, gid and groups" },
+	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = OPT_SEC_SYS,
+	  .group = g_server, .help = "sys sends uid, gid and groups, none nothing" },
 	{ "rsize", UINT, AT(rsize), .min = 4096, .max = 1048576, .def = 1048576,
 	  .multiple = 4096, .meta = "BYTES",
 	  .group = g_server, .help = "most bytes of one READ" },

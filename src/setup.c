@@ -126,6 +126,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	*cfg = (struct nfs_config){
 		.version = o->vers == OPT_VERS_3 ? &nfs_v3 :
 			   o->vers == OPT_VERS_42 ? &nfs_v42 : &nfs_v41,
+		.auth = o->sec == OPT_SEC_NONE ? &rpc_auth_none : &rpc_auth_sys,
 		.server = o->server,
 		.export = o->export,
 		.rsize = o->rsize,

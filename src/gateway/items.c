@@ -84,12 +84,13 @@ unsigned gw_items(const struct gw_call *k, const char *reply, uint32_t len,
 		  struct gw_item out[static GW_ITEMS_MAX])
 {
 	struct found f = { .reply = reply, .out = out };
+	uint32_t why;
 	XDR x;
 
 	if (k->prog != NFS_PROGRAM || !k->h.nwrites)
 		return 0;
 	xdrmem_create(&x, (char *)(uintptr_t)reply, len, XDR_DECODE);
-	if (rpcmsg_reply(&x, k->xid) == 0) {
+	if (rpcmsg_reply(&x, k->xid, NULL, &why) == 0) {
 		if (k->vers == NFS_V3)
 			items3(&f, k, &x);
 		else if (k->vers == NFS_V4 && k->proc == NFSPROC4_COMPOUND)

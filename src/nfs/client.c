@@ -103,6 +103,10 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	nfs_server_init(cl);
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
+	if (cl->server.auth->no_placement) {
+		cl->rsize = nfs_clamp_size(cl->rsize, NFS_INSIDE_MAX);
+		cl->wsize = nfs_clamp_size(cl->wsize, NFS_INSIDE_MAX);
+	}
 	/* So that a directory reply with its headers fits a MID buffer. */
 	cl->dtsize = (uint32_t)ARENA_MID_SIZE - 4096;
 	cl->name_max = NFS_NAME_MAX;
@@ -112,7 +116,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	cl->lanes = calloc(cfg->lanes, sizeof(*cl->lanes));
 	if (cl->lanes && cfg->idmapper)
 		cl->idmap = nfs_idmap_new(cl, cfg->idmapper);
-	rpcmsg_init();
+	rpc_auth_init();
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
@@ -181,6 +185,7 @@ void nfs_client_free(struct nfs_client *cl)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
 		cl->server.version->free(cl);
+	nfs_server_fini(cl);
 	if (cl->control)
 		control_free(cl->control);
 	nfs_idmap_free(cl->idmap);

@@ -63,32 +63,78 @@ static void finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
-static bool encode(struct nfs_lane *l, struct nfs_call *c, const struct nfs_opdef *def)
+static const struct rpc_auth *auth_of(const struct nfs_call *c)
+{
+	return c->cred ? c->target->server->auth : &rpc_auth_none;
+}
+
+/* Puts a WRITE's data where its XDR has it, as the flavor wraps it with the rest. */
+static bool_t put_data(struct nfs_call *c, XDR *x)
+{
+	struct rr_call *rr = &c->eng.rr;
+	uint32_t len = xdr_getpos(x), n = 0, padded;
+	char *msg = (char *)rr->msg->mem + RR_HDR_ROOM, *at = msg + rr->data_pos;
+
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		n += c->args.io.data[i].len;
+	padded = (n + 3) & ~3u;
+	if (len + (size_t)padded > rr->msg->size - RR_HDR_ROOM)
+		return FALSE;
+	memmove(at + padded, at, len - rr->data_pos);
+	memset(at + n, 0, padded - n);
+	for (uint32_t i = 0; i < c->args.io.ndata; i++) {
+		memcpy(at, c->args.io.data[i].mem, c->args.io.data[i].len);
+		at += c->args.io.data[i].len;
+	}
+	return xdr_setpos(x, len + padded);
+}
+
+static bool_t put_args(void *arg, XDR *x)
+{
+	struct nfs_call *c = arg;
+
+	return opdef(c)->encode(c, x) &&
+	       (c->op != NFS_OP_WRITE || !auth_of(c)->no_placement || put_data(c, x));
+}
+
+/* What goes past the message: where the peer reads and writes file data. */
+static void offer_data(struct nfs_call *c)
+{
+	struct rr_call *rr = &c->eng.rr;
+
+	rr->nsend = 0;
+	rr->sink = (struct rr_iov){ 0 };
+	if (auth_of(c)->no_placement) {
+		if (c->op == NFS_OP_READ)
+			rr->reply_max += (c->args.io.count + 3) & ~3u;
+	} else if (c->op == NFS_OP_WRITE) {
+		rr->nsend = c->args.io.ndata;
+		for (uint32_t i = 0; i < c->args.io.ndata; i++)
+			rr->send[i] = c->args.io.data[i];
+	} else if (c->op == NFS_OP_READ) {
+		rr->sink = c->args.io.sink;
+		rr->sink.len = c->args.io.count;
+	}
+}
+
+static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = c->target->server->version;
+	const struct rpc_auth *auth = auth_of(c);
 	XDR x;
 	bool ok;
 
 	c->eng.rr.xid = rr_xid(c->target->conn);
 	c->eng.rr.done = on_reply;
-	c->eng.rr.nsend = 0;
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
-	c->eng.rr.sink = (struct rr_iov){ 0 };
-	if (c->op == NFS_OP_WRITE) {
-		c->eng.rr.nsend = c->args.io.ndata;
-		for (uint32_t i = 0; i < c->args.io.ndata; i++)
-			c->eng.rr.send[i] = c->args.io.data[i];
-	} else if (c->op == NFS_OP_READ) {
-		c->eng.rr.sink = c->args.io.sink;
-		c->eng.rr.sink.len = c->args.io.count;
-	}
+	offer_data(c);
 	xdrmem_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers,
-			 def->proc_of ? def->proc_of(c) : def->proc, c->cred) &&
-	     def->encode(c, &x);
+			 def->proc_of ? def->proc_of(c) : def->proc, auth, c->cred) &&
+	     auth->wrap(auth, &x, put_args, c);
 	c->eng.rr.msg_len = c->eng.msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	return ok;
@@ -101,6 +147,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
 	const struct nfs_opdef *def = opdef(c);
+	bool big;
 	int rc;
 
 	if (!def) {             /* nothing to tell the server in this version */
@@ -108,7 +155,8 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	c->eng.rr.msg = magazine_get(&l->mag, def->big_msg ? ARENA_MID : ARENA_MSG);
+	big = def->big_msg || (c->op == NFS_OP_WRITE && auth_of(c)->no_placement);
+	c->eng.rr.msg = magazine_get(&l->mag, big ? ARENA_MID : ARENA_MSG);
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
@@ -122,7 +170,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		return STARTED;
 	}
 	l->active++;
-	if (encode(l, c, def)) {
+	if (encode(c, def)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
 		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
@@ -269,16 +317,27 @@ static void again(struct nfs_call *c)
 		enqueue(c->lane, c, true);
 }
 
+static int take_results(void *arg, XDR *x)
+{
+	struct nfs_call *c = arg;
+
+	return opdef(c)->decode(c, x);
+}
+
 static int decode(struct nfs_call *c)
 {
+	const struct rpc_auth *auth = auth_of(c);
+	uint32_t why;
 	XDR x;
 	int rc;
 
 	/* xdrmem never writes through a decoding stream. */
 	xdrmem_create(&x, (char *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, c->eng.rr.xid);
+	rc = rpcmsg_reply(&x, c->eng.rr.xid, auth, &why);
 	if (!rc)
-		rc = opdef(c)->decode(c, &x);
+		rc = auth->unwrap(auth, &x, take_results, c);
+	else if (rc == -EKEYREJECTED && !(rc = auth->refresh(auth, c->cred, why)))
+		rc = NFS_AGAIN;
 	xdr_destroy(&x);
 	return rc;
 }

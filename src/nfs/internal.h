@@ -56,6 +56,8 @@ struct nfs_lane_thread {
 /* target.c */
 /* The server that cl->cfg names. */
 void nfs_server_init(struct nfs_client *cl);
+/* No open is left. */
+void nfs_server_fini(struct nfs_client *cl);
 /* Of a lane that has its loop and buffers. 0 or -errno; nfs_target_fini() in any case. */
 int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l);
 /* When the lane's thread has ended. */

@@ -35,24 +35,21 @@
 #include "base/loop.h"
 #include "base/arena.h"
 #include "base/stats.h"
+#include "nfs/fh.h"
+#include "nfs/file.h"
 #include "nfs/idmap.h"
 #include "rpc/rpcmsg.h"
 #include "rpcrdma/conn.h"
 
-#define NFS_FH_MAX   128u       /* NFS4_FHSIZE; v3's limit is 64 */
 #define NFS_NAME_MAX 255u
 #define NFS_PATH_MAX 4096u
 #define NFS_IO_MAX   (1u << 20)
+#define NFS_INSIDE_MAX 32768u   /* bytes of file data in a message, without placement */
 #define NFS_LANES_MAX 16u
 #define NFS_PATHS_MAX 8u
 #define NFS_CALL_VERSION 112u    /* bytes of a call that are its version's */
 /* READDIR: the server does not know the cookie or its verifier any more. */
 #define NFS_ECOOKIE  EL2NSYNC
-
-struct nfs_fh {
-	uint32_t len;
-	uint8_t data[NFS_FH_MAX];
-};
 
 struct nfs_attr {
 	mode_t mode;            /* with the file type */
@@ -99,8 +96,8 @@ struct nfs_dirent {
 	const struct nfs_fh *fh;        /* NULL: the server sent none */
 };
 
-/* An open file of the client; the version's own (v3: no state, but the object
- * exists so that the caller need not know). */
+/* An open of a file; the version's own (v3: no state, but the object exists so that
+ * the caller need not know). */
 struct nfs_open;
 
 enum nfs_op {
@@ -234,7 +231,7 @@ struct nfs_machinery {
 struct nfs_call {
 	enum nfs_op op;
 	unsigned flags;
-	const struct rpc_cred *cred;
+	const struct rpc_cred *cred;            /* NULL: nobody's, AUTH_NONE */
 	void (*done)(struct nfs_call *c);       /* args are the caller's again, res is valid */
 	void *owner;                            /* the caller's own; not looked at */
 	struct nfs_open *open;                  /* in and out */
@@ -313,6 +310,7 @@ extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 
 struct nfs_config {
 	const struct nfs_version *version;
+	const struct rpc_auth *auth;            /* sec=; NULL: AUTH_SYS */
 	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server */
 	unsigned npaths;
 	const char *server;             /* as the user wrote it */
@@ -343,10 +341,12 @@ struct nfs_server {
 	struct nfs_client *client;
 	const char *name;               /* as the user wrote it */
 	const struct nfs_version *version;
+	const struct rpc_auth *auth;    /* of calls with a credential */
 	const struct rr_path *paths;    /* ways to it */
 	unsigned npaths;
 	struct nfs_target *targets[NFS_LANES_MAX];
-	void *vdata;                    /* the version's: client id, session, opens */
+	struct nfs_files files;
+	void *vdata;                    /* the version's: client id, session */
 };
 
 struct nfs_target {

@@ -15,8 +15,15 @@ void nfs_server_init(struct nfs_client *cl)
 {
 	cl->server = (struct nfs_server){
 		.client = cl, .name = cl->cfg.server, .version = cl->cfg.version,
+		.auth = cl->cfg.auth ? cl->cfg.auth : &rpc_auth_sys,
 		.paths = cl->cfg.paths, .npaths = cl->cfg.npaths,
 	};
+	nfs_files_init(&cl->server.files);
+}
+
+void nfs_server_fini(struct nfs_client *cl)
+{
+	nfs_files_fini(&cl->server.files);
 }
 
 /* ---- connections ---- */

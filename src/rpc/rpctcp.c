@@ -194,9 +194,11 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 	return (int)len;
 }
 
-static int exchange(struct rpctcp *t, uint32_t len, xdrproc_t res, void *resp)
+static int exchange(struct rpctcp *t, uint32_t len, const struct rpc_auth *auth,
+		    xdrproc_t res, void *resp)
 {
 	uint64_t deadline = mono_ns() + t->timeout_ms * 1000000ull;
+	uint32_t why;
 	XDR x;
 	int rc;
 
@@ -208,7 +210,9 @@ static int exchange(struct rpctcp *t, uint32_t len, xdrproc_t res, void *resp)
 	if (rc < 0)
 		return rc;
 	xdrmem_create(&x, (char *)t->buf, (u_int)rc, XDR_DECODE);
-	rc = rpcmsg_reply(&x, t->xid);
+	rc = rpcmsg_reply(&x, t->xid, auth, &why);
+	if (rc == -EKEYREJECTED)
+		rc = -EACCES;
 	if (!rc && !res(&x, resp, 0))
 		rc = -EBADMSG;
 	xdr_destroy(&x);
@@ -219,6 +223,7 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 		const struct rpc_cred *cred, xdrproc_t args, void *argp,
 		xdrproc_t res, void *resp, struct errbuf *eb)
 {
+	const struct rpc_auth *auth = cred ? &rpc_auth_sys : &rpc_auth_none;
 	uint32_t len;
 	XDR x;
 	bool ok;
@@ -226,12 +231,12 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 
 	t->xid++;
 	xdrmem_create(&x, (char *)(t->buf + 1), REC_MAX, XDR_ENCODE);
-	ok = rpcmsg_call(&x, t->xid, prog, vers, proc, cred) && args(&x, argp, 0);
+	ok = rpcmsg_call(&x, t->xid, prog, vers, proc, auth, cred) && args(&x, argp, 0);
 	len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	if (!ok)
 		return err_set(eb, -EMSGSIZE, "the arguments for %s at %s are too long", t->what, t->addr);
-	rc = exchange(t, len, res, resp);
+	rc = exchange(t, len, auth, res, resp);
 	if (rc)
 		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
 			rc == -ETIMEDOUT ? "no answer in time" :

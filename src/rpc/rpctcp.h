@@ -24,7 +24,8 @@ void rpctcp_close(struct rpctcp *t);
 
 /*
  * One call. The results are decoded by `res` from memory that stays valid
- * until the next call or rpctcp_close(). cred NULL: AUTH_NONE. 0 or -errno.
+ * until the next call or rpctcp_close(). With cred by AUTH_SYS, with NULL by AUTH_NONE.
+ * 0 or -errno.
  */
 int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 		const struct rpc_cred *cred, xdrproc_t args, void *argp,

@@ -74,7 +74,7 @@ void fake_lane_start(const struct nfs_version *version,
 	execute_call = execute;
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
-	rpcmsg_init();
+	rpc_auth_init();
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&fake_ctl.mu, NULL);

@@ -8,6 +8,7 @@ struct nfs_lane lanes[NLANES];
 struct nfs_control ctl;
 struct nfs4_client n4;
 struct nfs_open open_file;
+static struct nfs_file its_file;
 const struct nfs_fh fh = { .len = 5, .data = "fhand" };
 const struct nfs_fh fh2 = { .len = 4, .data = "dir2" };
 
@@ -19,9 +20,7 @@ void play4_setup(void)
 {
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
-	pthread_mutex_init(&n4.opens_mu, NULL);
 	pthread_mutex_init(&n4.slots.mu, NULL);
-	list_init(&n4.opens);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
 	n4.nslots = SLOTS;
@@ -44,9 +43,9 @@ void play4_setup(void)
 		lanes[i].loop = loop_new();
 	}
 	nfs4_slots_install(&cl);
-	open_file.refs = 1;
+	its_file.fh = fh;
+	open_file.ref = (struct nfs_open_ref){ .refs = 1, .file = &its_file };
 	atomic_init(&open_file.settled, true);
-	open_file.fh = fh;
 	open_file.access = 3;
 	open_file.owner = 0x4142434445464748;
 	open_file.stateid.seqid = 9;
@@ -55,7 +54,7 @@ void play4_setup(void)
 
 void play4_teardown(void)
 {
-	cr_assert(list_empty(&n4.opens), "an open was not freed");
+	cr_assert(list_empty(&cl.server.files.opens), "an open was not freed");
 	for (unsigned i = 0; i < NLANES; i++) {
 		nfs4_target_fini(&lanes[i].target);
 		loop_free(lanes[i].loop);

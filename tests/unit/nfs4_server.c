@@ -256,26 +256,24 @@ void server4_stop(void)
 
 void have_open(unsigned i)
 {
-	struct nfs4_client *n = fake_cl.server.vdata;
+	const struct nfs_fh file = { .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
-	o->refs = 1;
 	atomic_init(&o->settled, true);
-	o->fh = (struct nfs_fh){ .len = 4, .data = { 0, 0, 0, (uint8_t)i } };
 	o->access = OPEN4_SHARE_ACCESS_BOTH;
 	o->owner = i;
 	o->stateid.other[0] = (char)i;
-	list_add_tail(&n->opens, &o->node);
+	nfs_open_list(&fake_cl.server.files, &o->ref);
+	cr_assert_eq(nfs_open_of(&fake_cl.server.files, &o->ref, &file), 0);
 }
 
 struct nfs_open *open_nr(unsigned i)
 {
-	struct nfs4_client *n = fake_cl.server.vdata;
-	struct list *l = n->opens.next;
+	struct list *l = fake_cl.server.files.opens.next;
 
 	while (i--)
 		l = l->next;
-	return container_of(l, struct nfs_open, node);
+	return container_of(l, struct nfs_open, ref.node);
 }
 
 void expect_open(unsigned i, bool lost)

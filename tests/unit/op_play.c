@@ -110,7 +110,7 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 
 	copy.args.fh = copy.args.fh2 = &fh;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
-	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &cred));
+	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &rpc_auth_sys, &cred));
 	len = xdr_getpos(&x) + host;
 	xdr_destroy(&x);
 	len += (uint32_t)encode(&copy, def, sizeof(msg.w), NULL);

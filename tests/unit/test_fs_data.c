@@ -361,7 +361,7 @@ static void setup(void)
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
-	rpcmsg_init();
+	rpc_auth_init();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
 	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1, .ops = {

@@ -199,7 +199,14 @@ Test(nfs3_mount, flavors)
 	struct errbuf eb = { "" };
 
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 390003, 390004);
-	refused(-EACCES, "Kerberos");
+	refused(-EACCES, "sec=sys");
+	/* One list has what the mount asks for, the other has not. */
+	fake_cl.server.auth = &rpc_auth_none;
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 1, 1);
+	refused(-EACCES, "sec=none");
+	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 1, 0);
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	fake_cl.server.auth = &rpc_auth_sys;
 	/* Older servers say nothing of flavors. */
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 0);
 	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);

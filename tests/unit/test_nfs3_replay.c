@@ -296,7 +296,7 @@ static void setup(void)
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
 	log_set_level(LOG_LVL_ERR);
-	rpcmsg_init();
+	rpc_auth_init();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
 	cl = (struct nfs_client){

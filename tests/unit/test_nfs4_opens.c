@@ -15,16 +15,14 @@ static _Atomic unsigned all_gone;
 static void *coming_and_going(void *arg)
 {
 	struct nfs_client *c = arg;
-	struct nfs4_client *n = c->server.vdata;
+	const struct nfs_fh file = { .len = 4, .data = "file" };
 
 	for (unsigned i = 0; i < 200000; i++) {
 		struct nfs_open *o = calloc(1, sizeof(*o));
 
-		o->refs = 1;
+		nfs_open_list(&c->server.files, &o->ref);
+		cr_assert_eq(nfs_open_of(&c->server.files, &o->ref, &file), 0);
 		atomic_init(&o->settled, true);
-		pthread_mutex_lock(&n->opens_mu);
-		list_add_tail(&n->opens, &o->node);
-		pthread_mutex_unlock(&n->opens_mu);
 		nfs4_open_put(c, o);
 	}
 	atomic_fetch_add(&all_gone, 1);
@@ -44,7 +42,7 @@ Test(nfs4_opens, opens_go_while_recovery_walks)
 		cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(lane[i], NULL);
-	cr_assert(list_empty(&client4()->opens));
+	cr_assert(list_empty(&fake_cl.server.files.opens));
 	cr_assert_str_eq(server.log, "");
 }
 

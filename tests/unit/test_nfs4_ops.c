@@ -662,22 +662,22 @@ Test(nfs4, open_state)
 	c.args.file.flags = O_RDWR;
 	good_reply(NFS_OP_OPEN);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open && !list_empty(&n4.opens));
+	cr_assert(c.open && !list_empty(&cl.server.files.opens));
 	cr_assert(c.open->stateid.seqid == 4 && !memcmp(c.open->stateid.other, "opn1opn2opn3", 12));
 	cr_assert_eq(nfs4_stateid(c.open).seqid, 0);
 	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
-	cr_assert(c.open->fh.len == 5, "the file's own handle");
+	cr_assert(c.open->ref.file->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
-	nfs4_open_get(&cl, c.open);
+	nfs_open_get(&cl.server.files, &c.open->ref);
 	nfs4_open_put(&cl, c.open);
-	cr_assert_not(list_empty(&n4.opens));
+	cr_assert_not(list_empty(&cl.server.files.opens));
 	done_with(&c);
-	cr_assert(list_empty(&n4.opens));
+	cr_assert(list_empty(&cl.server.files.opens));
 
 	c = call_create(O_WRONLY);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open->fh.len == 10 && c.open->access == 2);
+	cr_assert(c.open->ref.file->fh.len == 10 && c.open->access == 2);
 	done_with(&c);
 	cr_assert_eq(nfs4_stateid(NULL).seqid, 0);
 }
@@ -1012,7 +1012,7 @@ static void expect_open(const struct nfs_call *c, unsigned at)
 	bool made = (c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE) && at > 2;
 
 	if (made)
-		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&n4.opens));
+		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&cl.server.files.opens));
 	else
 		cr_assert(!c->open || c->open == &open_file);
 }
@@ -1507,7 +1507,7 @@ Test(nfs4, an_open_that_is_late_for_its_handle)
 	cr_assert(o && !nfs4_is_ours(o) && c.eng.step == 0);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open == o && nfs4_is_ours(o) && o->fh.len == 10);
+	cr_assert(c.open == o && nfs4_is_ours(o) && o->ref.file->fh.len == 10);
 	done_with(&c);
 }
 

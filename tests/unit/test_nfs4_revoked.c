@@ -209,7 +209,7 @@ Test(nfs4_revoked, close_frees)
 	await(&close, 0);
 	cr_assert_str_eq(server.log, "cf");
 	cr_assert_eq(server.freed, 1);
-	cr_assert(list_empty(&client4()->opens));
+	cr_assert(list_empty(&fake_cl.server.files.opens));
 }
 
 /* I/O that fails by it: the server is told that we know, before the new open. */

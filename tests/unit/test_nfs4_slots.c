@@ -273,7 +273,7 @@ static void set_up(bool driven)
 {
 	struct errbuf eb = { "" };
 
-	rpcmsg_init();
+	rpc_auth_init();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
 	pthread_mutex_init(&server.mu, NULL);

@@ -104,7 +104,7 @@ static void setup(void)
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
-	rpcmsg_init();
+	rpc_auth_init();
 	slots = 100;
 	version = (struct nfs_version){
 		.name = "test", .prog = 1, .vers = 1, .acquire = acquire, .release = release,

@@ -450,7 +450,9 @@ Test(options, choices)
 
 	OK("sec=sys");
 	BAD("sec=krb5p", "sec", "'krb5p'", "not there yet", "sys");
-	BAD("sec=none", "'none'", "sys");
+	OK("sec=none");
+	cr_assert_eq(o.sec, OPT_SEC_NONE);
+	BAD("sec=ntlm", "'ntlm'", "sys or none");
 
 	OK("lookupcache=none");
 	cr_assert_eq(o.lookupcache, OPT_LOOKUP_NONE);

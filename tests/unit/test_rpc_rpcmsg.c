@@ -37,7 +37,7 @@ static uint32_t call(const struct rpc_cred *cred, uint32_t room)
 	XDR x;
 
 	xdrmem_create(&x, buf, room, XDR_ENCODE);
-	if (rpcmsg_call(&x, 0x1234, 100003, 3, 6, cred))
+	if (rpcmsg_call(&x, 0x1234, 100003, 3, 6, cred ? &rpc_auth_sys : &rpc_auth_none, cred))
 		len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	memcpy(sent, buf, len);
@@ -64,7 +64,7 @@ Test(rpcmsg, call_with_auth_sys)
 	struct rpc_cred cred = { .uid = 1000, .gid = 0xfffffffe, .ngids = 2, .gids = { 7, 9 } };
 
 	host_len = 5;
-	rpcmsg_init();
+	rpc_auth_init();
 	cr_assert_eq(call(&cred, 2048), 40 + 36);
 	/* Flavor, body length, stamp, the name with its pad, ids; no verifier. */
 	expect_words(6, WORDS(1, 36, 0, 5, 0x68686868, 0x68000000, 1000, 0xfffffffe, 2, 7, 9, 0, 0));
@@ -78,7 +78,7 @@ Test(rpcmsg, sixteen_groups_and_no_more)
 	struct rpc_cred cred = { .uid = 1 };
 
 	host_len = 4;
-	rpcmsg_init();
+	rpc_auth_init();
 	for (uint32_t i = 0; i < RPC_GIDS_MAX; i++)
 		cred.gids[i] = 100 + i;
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -105,7 +105,7 @@ Test(rpcmsg, machine_name_bounds)
 
 		host_len = t[i].have;
 		host_rc = t[i].rc;
-		rpcmsg_init();
+		rpc_auth_init();
 		cr_assert_eq(call(&cred, 2048), 40 + 20 + padded);
 		cr_assert_eq(sent[7], 20 + padded);
 		cr_assert_eq(sent[9], t[i].sent);
@@ -120,7 +120,7 @@ Test(rpcmsg, no_room)
 	uint32_t len;
 
 	host_len = 13;
-	rpcmsg_init();
+	rpc_auth_init();
 	len = call(&cred, 2048);
 	cr_assert_gt(len, 100);
 	for (uint32_t room = 0; room < len; room++)
@@ -133,7 +133,10 @@ Test(rpcmsg, no_room)
 /* ---- replies ---- */
 
 /* The first `len` bytes of the words, in memory of that size; *pos: how far it
- * was read. */
+ * was read. Nobody checks the verifier unless there is `auth`. */
+static const struct rpc_auth *auth;
+static uint32_t why;
+
 static int reply(const uint32_t *w, uint32_t len, uint32_t *pos)
 {
 	char *buf = malloc(len ? len : 1);
@@ -143,7 +146,7 @@ static int reply(const uint32_t *w, uint32_t len, uint32_t *pos)
 	for (uint32_t i = 0; i < len; i++)
 		buf[i] = (char)(w[i / 4] >> (24 - 8 * (i % 4)));
 	xdrmem_create(&x, buf, len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, 0x1234);
+	rc = rpcmsg_reply(&x, 0x1234, auth, &why);
 	if (pos)
 		*pos = xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -165,9 +168,9 @@ Test(rpcmsg, reply_statuses)
 		{ { 0x1234, 1, 0, 0, 0, 6 }, 6, -EREMOTEIO },                   /* no such status */
 		{ { 0x1234, 1, 0, 0, 0, 0xffffffff }, 6, -EREMOTEIO },
 		{ { 0x1234, 1, 1, 0, 2, 2 }, 6, -EPROTONOSUPPORT },             /* RPC_MISMATCH */
-		{ { 0x1234, 1, 1, 1, 1 }, 5, -EACCES },         /* AUTH_BADCRED */
-		{ { 0x1234, 1, 1, 1, 5 }, 5, -EACCES },         /* AUTH_TOOWEAK */
-		{ { 0x1234, 1, 1, 1, 14 }, 5, -EACCES },        /* RPCSEC_GSS_CTXPROBLEM */
+		{ { 0x1234, 1, 1, 1, 1 }, 5, -EKEYREJECTED },         /* AUTH_BADCRED */
+		{ { 0x1234, 1, 1, 1, 5 }, 5, -EKEYREJECTED },         /* AUTH_TOOWEAK */
+		{ { 0x1234, 1, 1, 1, 14 }, 5, -EKEYREJECTED },        /* RPCSEC_GSS_CTXPROBLEM */
 		{ { 0x1234, 1, 1, 2, 0 }, 5, -EBADMSG },        /* no such reject_stat */
 		{ { 0x1234, 1, 2, 0, 0, 0 }, 6, -EBADMSG },     /* neither accepted nor denied */
 		{ { 0x1234, 0, 0, 0, 0, 0 }, 6, -EBADMSG },     /* a call */
@@ -181,6 +184,34 @@ Test(rpcmsg, reply_statuses)
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++)
 		cr_assert_eq(reply(t[i].w, t[i].n * 4, NULL), t[i].rc, "row %u", i);
+}
+
+Test(rpcmsg, the_flavor_checks_the_verifier)
+{
+	static const struct { uint32_t flavor; bool none, sys; } t[] = {
+		{ RPC_AUTH_NONE, true, true }, { RPC_AUTH_SYS, false, true },
+		{ RPC_AUTH_SHORT, false, true }, { 6, false, false }, { UINT32_MAX, false, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		const uint32_t w[] = { 0x1234, 1, 0, t[i].flavor, 4, 0x61626364, 0 };
+
+		auth = &rpc_auth_none;
+		cr_assert_eq(reply(w, sizeof(w), NULL), t[i].none ? 0 : -EBADMSG, "row %u", i);
+		auth = &rpc_auth_sys;
+		cr_assert_eq(reply(w, sizeof(w), NULL), t[i].sys ? 0 : -EBADMSG, "row %u", i);
+	}
+}
+
+Test(rpcmsg, why_a_credential_was_refused)
+{
+	static const uint32_t w[] = { 0x1234, 1, 1, 1, 13 };
+	const struct rpc_cred cred = { .uid = 1000 };
+
+	auth = &rpc_auth_sys;
+	cr_assert_eq(reply(w, sizeof(w), NULL), -EKEYREJECTED);
+	cr_assert_eq(why, 13);
+	cr_assert_eq(auth->refresh(auth, &cred, why), -EACCES, "it would be the same again");
 }
 
 Test(rpcmsg, results_follow_the_header)

@@ -61,13 +61,13 @@ static int mount_error(struct nfs_client *cl, mountstat3 status, struct errbuf *
 	}
 }
 
-/* AUTH_SYS (1) or an empty list, which older servers send for it. */
-static bool auth_sys_offered(const mountres3_ok *ok)
+/* Older servers send an empty list for AUTH_SYS. */
+static bool is_offered(const mountres3_ok *ok, uint32_t flavor)
 {
 	for (u_int i = 0; i < ok->auth_flavors.auth_flavors_len; i++)
-		if (ok->auth_flavors.auth_flavors_val[i] == 1)
+		if (ok->auth_flavors.auth_flavors_val[i] == (int)flavor)
 			return true;
-	return ok->auth_flavors.auth_flavors_len == 0;
+	return ok->auth_flavors.auth_flavors_len == 0 && flavor == RPC_AUTH_SYS;
 }
 
 static int take_root(struct nfs_client *cl, const mountres3 *res, struct errbuf *eb)
@@ -76,10 +76,10 @@ static int take_root(struct nfs_client *cl, const mountres3 *res, struct errbuf 
 
 	if (res->fhs_status != MNT3_OK)
 		return mount_error(cl, res->fhs_status, eb);
-	if (!auth_sys_offered(ok))
-		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
-			       "this client speaks: add sec=sys to the export", cl->cfg.server,
-			       cl->cfg.export);
+	if (!is_offered(ok, cl->server.auth->flavor))
+		return err_set(eb, -EACCES, "%s does not export '%s' with sec=%s: add that to the "
+			       "export there; this client has no Kerberos yet", cl->cfg.server,
+			       cl->cfg.export, cl->server.auth->name);
 	if (!nfs3_get_fh(&cl->root_fh, &ok->fhandle))
 		return err_set(eb, -EBADMSG, "%s gave a malformed handle for '%s'", cl->cfg.server,
 			       cl->cfg.export);

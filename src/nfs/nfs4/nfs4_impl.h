@@ -5,11 +5,10 @@
  * Who owns what:
  *   struct nfs4_client   cl->server.vdata. Identity and session as the control thread, or
  *                        who mounts (nfs/internal.h), has made them; lanes do not
- *                        look at it while they work, but for the list of opens
- *                        (its own mutex) and the atomics.
+ *                        look at it while they work, but for the atomics.
  *   struct nfs4_slots    of it: the session's slots, for all lanes, with a mutex.
  *   struct nfs4_lane     a target's vdata: how its lane is told of a free slot.
- *   struct nfs_open      an open of ours: the caller of OPEN has a reference,
+ *   struct nfs_open      an open of ours (nfs/file.h): the caller of OPEN has a reference,
  *                        recovery while it works on it, and a REOPEN that is
  *                        under way (nfs4_state.c).
  */
@@ -96,18 +95,14 @@ struct nfs4_client {
 	bool moved;                     /* ... that LEASE_MOVED was said */
 	bool forgotten;                 /* control thread: opens are to be reclaimed */
 	_Atomic uint64_t next_owner;    /* open-owners: one for each open */
-	pthread_mutex_t opens_mu;
-	struct list opens;
 };
 
 struct nfs_open {
-	struct list node;               /* in nfs4_client.opens; under opens_mu */
-	unsigned refs;                  /* under opens_mu */
+	struct nfs_open_ref ref;
 	_Atomic bool settled;           /* OPEN has its reply: recovery may have it */
 	_Atomic bool closing;           /* its CLOSE is under way */
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* and would not give it back */
-	struct nfs_fh fh;
 	struct rpc_cred cred;
 	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
 	uint64_t owner;
@@ -309,8 +304,7 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: the open's, or the anonymous one. */
 stateid4 nfs4_stateid(const struct nfs_open *o);
-/* References of an open. The last one frees it. */
-void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o);
+/* One reference less. With the last one it is freed. */
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
 

@@ -196,9 +196,7 @@ static int client_init(struct nfs_client *cl)
 
 	if (!n)
 		return -ENOMEM;
-	pthread_mutex_init(&n->opens_mu, NULL);
 	pthread_mutex_init(&n->slots.mu, NULL);
-	list_init(&n->opens);
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
 	    getrandom(n->verifier, sizeof(n->verifier), 0) != sizeof(n->verifier))
@@ -212,12 +210,14 @@ static int client_init(struct nfs_client *cl)
 void nfs4_free(struct nfs_client *cl)
 {
 	struct nfs4_client *n = cl->server.vdata;
+	struct nfs_open_ref *o;
 
 	/* Opens that never saw their CLOSE: the mount ended first. */
-	for (struct list *l; (l = list_pop(&n->opens)); )
-		free(container_of(l, struct nfs_open, node));
+	while ((o = nfs_open_next(&cl->server.files, NULL))) {
+		o->refs = 1;
+		nfs4_open_put(cl, container_of(o, struct nfs_open, ref));
+	}
 	pthread_mutex_destroy(&n->slots.mu);
-	pthread_mutex_destroy(&n->opens_mu);
 	free(n);
 }
 

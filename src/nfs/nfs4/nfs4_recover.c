@@ -48,7 +48,7 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	k->reclaim = reclaim;
 	k->c.open = o;
 	/* The call's own: a lane has it when the mount ends meanwhile. */
-	nfs4_open_get(cl, o);
+	nfs_open_get(&cl->server.files, &o->ref);
 	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
 	if (!k)
 		return rc;
@@ -79,20 +79,11 @@ static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
 
 struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o)
 {
-	struct nfs4_client *n = cl->server.vdata;
-	struct nfs_open *next = NULL;
-	struct list *at;
+	struct nfs_open_ref *next = nfs_open_next(&cl->server.files, o ? &o->ref : NULL);
 
-	pthread_mutex_lock(&n->opens_mu);
-	at = o ? o->node.next : n->opens.next;
-	if (at != &n->opens) {
-		next = container_of(at, struct nfs_open, node);
-		next->refs++;
-	}
-	pthread_mutex_unlock(&n->opens_mu);
 	if (o)
 		nfs4_open_put(cl, o);
-	return next;
+	return next ? container_of(next, struct nfs_open, ref) : NULL;
 }
 
 bool nfs4_is_ours(const struct nfs_open *o)

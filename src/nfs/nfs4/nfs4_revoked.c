@@ -231,7 +231,7 @@ static int test_all(struct nfs_client *cl, unsigned *gone)
 	while (!rc && (o = nfs4_next_open(cl, o))) {
 		if (!nfs4_is_ours(o))
 			continue;
-		nfs4_open_get(cl, o);
+		nfs_open_get(&cl->server.files, &o->ref);
 		b.open[b.n++] = o;
 		if (b.n == NFS4_TEST_MAX) {
 			rc = test_batch(cl, &b, gone);

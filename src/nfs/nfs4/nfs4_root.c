@@ -182,8 +182,9 @@ static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, s
 		return err_set(eb, -EACCES, "%s does not let this host mount '%s': check /etc/exports "
 			       "there", server, export);
 	case NFS4ERR_WRONGSEC:
-		return err_set(eb, -EACCES, "%s exports '%s' with Kerberos only, and sec=sys is what "
-			       "this client speaks: add sec=sys to the export", server, export);
+		return err_set(eb, -EACCES, "%s does not export '%s' with sec=%s: add that to the "
+			       "export there; this client has no Kerberos yet", server, export,
+			       cl->server.auth->name);
 	case NFS4ERR_NOTDIR:
 		return err_set(eb, -ENOTDIR, "'%.*s' on %s is not a directory", len, been, server);
 	case NFS4ERR_SYMLINK:

@@ -39,46 +39,34 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 	return s;
 }
 
-void nfs4_open_get(struct nfs_client *cl, struct nfs_open *o)
-{
-	struct nfs4_client *n = cl->server.vdata;
-
-	pthread_mutex_lock(&n->opens_mu);
-	o->refs++;
-	pthread_mutex_unlock(&n->opens_mu);
-}
-
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
 {
-	struct nfs4_client *n = cl->server.vdata;
-	bool last;
-
-	pthread_mutex_lock(&n->opens_mu);
-	last = --o->refs == 0;
-	if (last)
-		list_del(&o->node);
-	pthread_mutex_unlock(&n->opens_mu);
-	if (last)
+	if (nfs_open_put(&cl->server.files, &o->ref))
 		free(o);
 }
 
-static struct nfs_open *open_new(struct nfs_call *c, const struct nfs_fh *fh, uint32_t access)
+static struct nfs_open *open_new(struct nfs_call *c, uint32_t access)
 {
-	struct nfs4_client *n = nfs4_of(c);
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return NULL;
-	o->refs = 1;
-	if (fh)
-		o->fh = *fh;
 	o->cred = *c->cred;
 	o->access = access;
 	o->owner = nfs4_call(c)->owner;
-	pthread_mutex_lock(&n->opens_mu);
-	list_add_tail(&n->opens, &o->node);
-	pthread_mutex_unlock(&n->opens_mu);
+	nfs_open_list(&c->target->server->files, &o->ref);
 	return o;
+}
+
+/* It has a handle: recovery may have it. */
+static int settle(struct nfs_call *c, const struct nfs_fh *fh)
+{
+	int rc = c->open->ref.file ? 0 :
+		 nfs_open_of(&c->target->server->files, &c->open->ref, fh);
+
+	if (!rc)
+		atomic_store(&c->open->settled, true);
+	return rc;
 }
 
 /* ---- a delegation that nobody wanted ---- */
@@ -100,7 +88,7 @@ static void note_delegation(struct nfs_open *o, const open_delegation4 *d)
 /* What decode returns for an OPEN that ends with rc. */
 static int give_back_first(struct nfs_call *c, int rc)
 {
-	if (rc > 0 || !c->open || !c->open->delegated || !c->open->fh.len)
+	if (rc > 0 || !c->open || !c->open->delegated || !c->open->ref.file)
 		return rc;
 	nfs4_call(c)->result = rc;
 	c->eng.step = STEP_RETURN;
@@ -111,7 +99,8 @@ static bool_t encode_return(struct nfs_call *c, XDR *x)
 {
 	DELEGRETURN4args a = { .deleg_stateid = c->open->delegation };
 
-	return nfs4_begin(c, x, 3, true, &c->open->fh) && nfs4_put_op(x, OP_DELEGRETURN) &&
+	return nfs4_begin(c, x, 3, true, &c->open->ref.file->fh) &&
+	       nfs4_put_op(x, OP_DELEGRETURN) &&
 	       xdr_DELEGRETURN4args(x, &a);
 }
 
@@ -205,13 +194,12 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
 	if (!c->open)
-		c->open = open_new(c, fh, share_access(c->args.file.flags));
+		c->open = open_new(c, share_access(c->args.file.flags));
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
 	note_delegation(c->open, &r->OPEN4res_u.resok4.delegation);
-	atomic_store(&c->open->settled, fh != NULL);
-	return 0;
+	return fh ? settle(c, fh) : 0;
 }
 
 static bool is_refused(const struct nfs_call *c, const ACCESS4resok *a)
@@ -429,10 +417,10 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 		rc = take_open(c, NULL, &r);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
+	if (!rc)
+		rc = settle(c, &c->res.fh);
 	if (rc)
 		return rc;
-	c->open->fh = c->res.fh;
-	atomic_store(&c->open->settled, true);
 	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
 			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
 }
@@ -458,14 +446,14 @@ enum { STEP_CLOSE, STEP_FREE };
  * the stateid is not that file's: then this open ends with the mount. */
 static bool is_nameless(const struct nfs_call *c)
 {
-	return c->open->fh.len == 0;
+	return !c->open->ref.file;
 }
 
 static bool_t put_file(struct nfs_call *c, XDR *x)
 {
 	return is_nameless(c) ? nfs4_begin(c, x, 4, true, c->args.fh) &&
 				nfs4_put_name(x, OP_LOOKUP, c->args.name) :
-				nfs4_begin(c, x, 3, true, &c->open->fh);
+				nfs4_begin(c, x, 3, true, &c->open->ref.file->fh);
 }
 
 static bool_t encode_close(struct nfs_call *c, XDR *x)
@@ -529,7 +517,7 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	} else {
 		a.claim.claim = CLAIM_FH;
 	}
-	return nfs4_begin(c, x, 3, true, &c->open->fh) && put_open(x, &a);
+	return nfs4_begin(c, x, 3, true, &c->open->ref.file->fh) && put_open(x, &a);
 }
 
 static int decode_reopen(struct nfs_call *c, XDR *x)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A file handle, of any version. */
+#ifndef NFS_FH_H
+#define NFS_FH_H
+
+#include <stdint.h>
+
+#define NFS_FH_MAX 128u         /* NFS4_FHSIZE; v3's limit is 64 */
+
+struct nfs_fh {
+	uint32_t len;
+	uint8_t data[NFS_FH_MAX];
+};
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* AUTH_NONE and AUTH_SYS (RFC 5531, section 8.2 and appendix A). Nothing here allocates. */
+#include "rpc/rpc_auth.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MACHINE_MAX 255u
+
+static char machine[MACHINE_MAX + 1] = "localhost";
+static uint32_t machine_len = 9;
+
+void rpc_auth_init(void)
+{
+	if (gethostname(machine, sizeof(machine)))
+		strcpy(machine, "localhost");
+	machine[MACHINE_MAX] = '\0';
+	machine_len = (uint32_t)strlen(machine);
+}
+
+static bool_t put(XDR *x, uint32_t v)
+{
+	return xdr_uint32_t(x, &v);
+}
+
+/* ---- shared ---- */
+
+static bool_t put_none(XDR *x)
+{
+	return put(x, RPC_AUTH_NONE) && put(x, 0);
+}
+
+bool_t rpc_auth_wrap_plain(const struct rpc_auth *a, XDR *x,
+			   bool_t (*encode)(void *arg, XDR *x), void *arg)
+{
+	(void)a;
+	return encode(arg, x);
+}
+
+int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+			  void *arg)
+{
+	(void)a;
+	return decode(arg, x);
+}
+
+/* There is only one credential for that user. */
+static int no_other(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why)
+{
+	(void)a;
+	(void)cred;
+	(void)why;
+	return -EACCES;
+}
+
+/* ---- AUTH_NONE ---- */
+
+static bool_t none_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred)
+{
+	(void)a;
+	(void)cred;
+	return put_none(x) && put_none(x);
+}
+
+static bool none_verify(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len)
+{
+	(void)a;
+	(void)body;
+	(void)len;
+	return flavor == RPC_AUTH_NONE;
+}
+
+const struct rpc_auth rpc_auth_none = {
+	.name = "none",
+	.flavor = RPC_AUTH_NONE,
+	.marshal = none_marshal,
+	.wrap = rpc_auth_wrap_plain,
+	.verify = none_verify,
+	.unwrap = rpc_auth_unwrap_plain,
+	.refresh = no_other,
+};
+
+/* ---- AUTH_SYS ---- */
+
+static bool_t sys_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred)
+{
+	uint32_t ngids = cred->ngids < RPC_GIDS_MAX ? cred->ngids : RPC_GIDS_MAX;
+	/* stamp, length of name, name, uid, gid, count, gids */
+	uint32_t body = 4 + 4 + ((machine_len + 3) & ~3u) + 4 + 4 + 4 + 4 * ngids;
+
+	(void)a;
+	if (!put(x, RPC_AUTH_SYS) || !put(x, body) || !put(x, 0) || !put(x, machine_len) ||
+	    !xdr_opaque(x, machine, machine_len) || !put(x, cred->uid) || !put(x, cred->gid) ||
+	    !put(x, ngids))
+		return FALSE;
+	for (uint32_t i = 0; i < ngids; i++)
+		if (!put(x, cred->gids[i]))
+			return FALSE;
+	return put_none(x);
+}
+
+/* A server may offer a short form of the credential, which nobody has to use. */
+static bool sys_verify(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len)
+{
+	(void)a;
+	(void)body;
+	(void)len;
+	return flavor == RPC_AUTH_NONE || flavor == RPC_AUTH_SYS || flavor == RPC_AUTH_SHORT;
+}
+
+const struct rpc_auth rpc_auth_sys = {
+	.name = "sys",
+	.flavor = RPC_AUTH_SYS,
+	.marshal = sys_marshal,
+	.wrap = rpc_auth_wrap_plain,
+	.verify = sys_verify,
+	.unwrap = rpc_auth_unwrap_plain,
+	.refresh = no_other,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flavors of authentication (RFC 5531, section 8): how a call says who makes it, and how
+ * the reply shows that it is the server's.
+ *
+ *   call:   marshal   the credential and the verifier, behind the procedure number
+ *           wrap      the arguments
+ *   reply:  verify    the verifier
+ *           unwrap    the results
+ *           refresh   the server has refused the credential
+ *
+ * A mount has one flavor (sec=). A call has the user that it is made for (rpc_cred), and
+ * the flavor makes of that what the server sees. Any thread may call any of the
+ * operations: a flavor that keeps something between calls locks it.
+ */
+#ifndef RPC_RPC_AUTH_H
+#define RPC_RPC_AUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+
+#define RPC_GIDS_MAX 16u                /* AUTH_SYS carries no more */
+
+/* Flavors (RFC 5531, section 8.2). */
+enum { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1, RPC_AUTH_SHORT = 2 };
+
+/* The user that a call is made for. */
+struct rpc_cred {
+	uid_t uid;
+	gid_t gid;
+	uint32_t ngids;
+	gid_t gids[RPC_GIDS_MAX];
+};
+
+struct rpc_auth {
+	const char *name;               /* as in sec= */
+	uint32_t flavor;                /* as in the MOUNT protocol's lists */
+	/* Encodes credential and verifier. FALSE: the stream is full. */
+	bool_t (*marshal)(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred);
+	/* Encodes the arguments, which encode(arg, x) writes. FALSE: the stream is full. */
+	bool_t (*wrap)(const struct rpc_auth *a, XDR *x, bool_t (*encode)(void *arg, XDR *x),
+		       void *arg);
+	/* The verifier of a reply: its flavor and `len` bytes of body. false: the reply
+	 * is not the server's. */
+	bool (*verify)(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len);
+	/* Decodes the results, which decode(arg, x) reads, and returns what that returns;
+	 * or -EBADMSG. */
+	int (*unwrap)(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+		      void *arg);
+	/* The server has refused cred; why: an auth_stat of RFC 5531. 0: the call may be sent
+	 * again, and will have another credential. Otherwise -errno for the caller. */
+	int (*refresh)(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why);
+	/* File data is wrapped with the rest of the message, so it cannot be placed: it
+	 * travels inside the message, in a Reply chunk or Long Call where that is long. */
+	bool no_placement;
+};
+
+/* uid, gid and groups, as they are. */
+extern const struct rpc_auth rpc_auth_sys;
+/* Nobody: for procedures that do not ask, and sec=none. */
+extern const struct rpc_auth rpc_auth_none;
+
+/* The machine name in AUTH_SYS credentials: this host's, cut to 255 bytes. Call it once
+ * before the first call is made. */
+void rpc_auth_init(void);
+
+/* wrap and unwrap of flavors that leave the message as it is. */
+bool_t rpc_auth_wrap_plain(const struct rpc_auth *a, XDR *x,
+			   bool_t (*encode)(void *arg, XDR *x), void *arg);
+int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+			  void *arg);
+
+#endif
