@@ -59,6 +59,10 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 {
 	int rc;
 
+	if (cl->server.auth->no_placement) {
+		cl->rsize = nfs_clamp_size(cl->rsize, NFS_INSIDE_MAX);
+		cl->wsize = nfs_clamp_size(cl->wsize, NFS_INSIDE_MAX);
+	}
 	rc = nfs_buffers_init(cl);
 	if (rc)
 		return err_set(eb, rc, "no memory for buffers: %s", strerror(-rc));
@@ -100,13 +104,8 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	fab_domain_init(&cl->domain);
 	for (unsigned i = 0; i < cfg->npaths; i++)
 		cl->cfg.paths[i].params.domain = &cl->domain;
-	nfs_server_init(cl);
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
-	if (cl->server.auth->no_placement) {
-		cl->rsize = nfs_clamp_size(cl->rsize, NFS_INSIDE_MAX);
-		cl->wsize = nfs_clamp_size(cl->wsize, NFS_INSIDE_MAX);
-	}
 	/* So that a directory reply with its headers fits a MID buffer. */
 	cl->dtsize = (uint32_t)ARENA_MID_SIZE - 4096;
 	cl->name_max = NFS_NAME_MAX;
@@ -114,6 +113,8 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	cl->nlanes = cfg->lanes;
 	cl->control = control_new();
 	cl->lanes = calloc(cfg->lanes, sizeof(*cl->lanes));
+	if (cl->control)
+		nfs_server_init(cl);
 	if (cl->lanes && cfg->idmapper)
 		cl->idmap = nfs_idmap_new(cl, cfg->idmapper);
 	rpc_auth_init();

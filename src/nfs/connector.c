@@ -80,22 +80,23 @@ static void attempt(struct nfs_target *t, unsigned path)
 }
 
 /* With ctl->mu held: a target and path that are due, or NULL and the ms until some are. */
-static struct nfs_target *next_due(struct nfs_client *cl, unsigned *path, unsigned *wait_ms)
+static struct nfs_target *next_due(const struct nfs_control *ctl, unsigned *path,
+				   unsigned *wait_ms)
 {
-	const struct nfs_server *s = &cl->server;
 	uint64_t now = mono_ns(), best = UINT64_MAX;
 
-	for (unsigned i = 0; i < cl->nlanes * s->npaths; i++) {
-		struct nfs_target *t = s->targets[i % cl->nlanes];
-		const struct nfs_attempt *a = &t->attempt[i / cl->nlanes];
+	for (*path = 0; *path < NFS_PATHS_MAX; ++*path) {
+		list_for_each(n, &ctl->targets) {
+			struct nfs_target *t = container_of(n, struct nfs_target, all);
+			const struct nfs_attempt *a = &t->attempt[*path];
 
-		*path = i / cl->nlanes;
-		if (!a->wanted)
-			continue;
-		if (a->retry_ns <= now)
-			return t;
-		if (a->retry_ns < best)
-			best = a->retry_ns;
+			if (!a->wanted)
+				continue;
+			if (a->retry_ns <= now)
+				return t;
+			if (a->retry_ns < best)
+				best = a->retry_ns;
+		}
 	}
 	*wait_ms = best == UINT64_MAX ? 60000 : (unsigned)((best - now) / NS_PER_MS) + 1;
 	return NULL;
@@ -109,7 +110,7 @@ void nfs_connector(struct nfs_client *cl)
 	while (!ctl->connector_stop) {
 		struct timespec ts;
 		unsigned ms = 0, path;
-		struct nfs_target *t = next_due(cl, &path, &ms);
+		struct nfs_target *t = next_due(ctl, &path, &ms);
 
 		if (!t) {
 			nfs_deadline(&ts, ms);

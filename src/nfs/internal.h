@@ -34,6 +34,7 @@ struct nfs_control {
 	pthread_cond_t cond;            /* CLOCK_MONOTONIC; for everything below */
 	bool stopping;                  /* control thread: end, and give up what it waits for */
 	bool recover;                   /* a lane has lost its state */
+	struct list targets;            /* all of all lanes (nfs_target.all) */
 	/* The control thread's own: */
 	unsigned in_a_row;              /* recoveries that did not last, if they count: */
 	bool counts;                    /* set by the version: of more than single opens */

@@ -353,6 +353,7 @@ struct nfs_target {
 	struct nfs_server *server;
 	struct nfs_lane *lane;
 	struct list node;               /* in the lane's */
+	struct list all;                /* in the control's */
 	struct rr_conn *conn;
 	_Atomic bool up;                /* there is a connection */
 	void *vdata;                    /* the version's */

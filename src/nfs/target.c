@@ -19,6 +19,7 @@ void nfs_server_init(struct nfs_client *cl)
 		.paths = cl->cfg.paths, .npaths = cl->cfg.npaths,
 	};
 	nfs_files_init(&cl->server.files);
+	list_init(&cl->control->targets);
 }
 
 void nfs_server_fini(struct nfs_client *cl)
@@ -93,6 +94,19 @@ int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
 
 static const struct rr_events events = { .down = on_conn_down };
 
+/* The connector finds it, or does not any more. */
+static void list_for_all(struct nfs_target *t, bool listed)
+{
+	struct nfs_control *ctl = t->server->client->control;
+
+	pthread_mutex_lock(&ctl->mu);
+	if (listed)
+		list_add_tail(&ctl->targets, &t->all);
+	else
+		list_del(&t->all);
+	pthread_mutex_unlock(&ctl->mu);
+}
+
 int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l)
 {
 	const struct nfs_config *cfg = &s->client->cfg;
@@ -104,6 +118,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	*t = (struct nfs_target){ .server = s, .lane = l };
 	s->targets[l->index] = t;
 	list_add_tail(&l->targets, &t->node);
+	list_for_all(t, true);
 	t->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &events, t);
 	if (!t->conn)
 		return -ENOMEM;
@@ -118,5 +133,6 @@ void nfs_target_fini(struct nfs_target *t)
 	if (t->vdata && t->server->version->target_fini)
 		t->server->version->target_fini(t);
 	list_del(&t->node);
+	list_for_all(t, false);
 	t->server->targets[t->lane->index] = NULL;
 }
