@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <rpc/rpc.h>
 #include "base/loop.h"
+#include "base/sock.h"
 #include "fabric/fabric.h"
 #include "rpc/rpctcp.h"
 #include "rpcb.h"
@@ -41,46 +42,6 @@ struct sockaddr_storage rpctcp_with_port(const struct sockaddr_storage *addr, un
 	return ss;
 }
 
-/* Waits until fd is ready or the deadline passes. */
-static int wait_fd(int fd, short events, uint64_t deadline)
-{
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = events };
-		uint64_t now = mono_ns();
-		int rc;
-
-		if (now >= deadline)
-			return -ETIMEDOUT;
-		rc = poll(&p, 1, (int)((deadline - now) / 1000000) + 1);
-		if (rc > 0)
-			return 0;
-		if (rc < 0 && errno != EINTR)
-			return -errno;
-	}
-}
-
-static socklen_t addr_len(const struct sockaddr_storage *ss)
-{
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-static int connect_fd(int fd, const struct sockaddr_storage *addr, uint64_t deadline)
-{
-	socklen_t len = sizeof(int);
-	int rc, err = 0;
-
-	if (connect(fd, (const struct sockaddr *)addr, addr_len(addr)) == 0)
-		return 0;
-	if (errno != EINPROGRESS)
-		return -errno;
-	rc = wait_fd(fd, POLLOUT, deadline);
-	if (rc)
-		return rc;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
-		return -errno;
-	return -err;
-}
-
 int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const char *what,
 		unsigned timeout_ms, struct errbuf *eb)
 {
@@ -105,7 +66,7 @@ int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const 
 		/* Best effort: an export may be `insecure`. */
 		bindresvport_sa(t->fd, (struct sockaddr *)&any);
 	}
-	rc = connect_fd(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
+	rc = sock_connect(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
 	if (rc) {
 		err_set(eb, rc, "cannot reach %s at %s: %s; is it running, and does a firewall let TCP through?",
 			what, t->addr, strerror(-rc));
@@ -139,7 +100,7 @@ static int send_all(struct rpctcp *t, const void *buf, size_t len, uint64_t dead
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		rc = wait_fd(t->fd, POLLOUT, deadline);
+		rc = sock_wait(t->fd, POLLOUT, deadline);
 		if (rc)
 			return rc;
 	}
@@ -163,7 +124,7 @@ static int recv_all(struct rpctcp *t, void *buf, size_t len, uint64_t deadline)
 			return -ECONNRESET;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		rc = wait_fd(t->fd, POLLIN, deadline);
+		rc = sock_wait(t->fd, POLLIN, deadline);
 		if (rc)
 			return rc;
 	}

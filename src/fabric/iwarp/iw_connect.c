@@ -20,11 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static socklen_t addr_len(const struct sockaddr_storage *ss)
-{
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
+#include "base/sock.h"
 
 /* " (HINT)", or nothing. Returns buf. */
 static const char *hint_text(const struct fab_params *p, char *buf, size_t len)
@@ -44,7 +40,7 @@ static int make_socket(const struct fab_params *p, int type, struct errbuf *eb)
 		return err_set(eb, err, "no TCP socket: %s", strerror(-err));
 	}
 	if (p->local.ss_family != AF_UNSPEC &&
-	    bind(fd, (const struct sockaddr *)&p->local, addr_len(&p->local)) < 0) {
+	    bind(fd, (const struct sockaddr *)&p->local, sock_addr_len(&p->local)) < 0) {
 		err = -errno;
 		close(fd);
 		return err_set(eb, err, "cannot use local address %s: %s",
@@ -62,31 +58,13 @@ int iw_probe(const struct fab_params *p, struct errbuf *eb)
 
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&p->server, addr_len(&p->server)) < 0) {
+	if (connect(fd, (const struct sockaddr *)&p->server, sock_addr_len(&p->server)) < 0) {
 		err = -errno;
 		err_set(eb, err, "no way to %s: %s",
 			fab_addr_text(&p->server, server, sizeof(server)), strerror(-err));
 	}
 	close(fd);
 	return err;
-}
-
-static int wait_for(int fd, short events, uint64_t until)
-{
-	struct pollfd pfd = { .fd = fd, .events = events };
-
-	for (;;) {
-		uint64_t now = mono_ns();
-		int n;
-
-		if (now >= until)
-			return -ETIMEDOUT;
-		n = poll(&pfd, 1, (int)((until - now) / 1000000) + 1);
-		if (n > 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
 }
 
 static int tcp_connect(struct fab_conn *c, struct errbuf *eb)
@@ -101,15 +79,7 @@ static int tcp_connect(struct fab_conn *c, struct errbuf *eb)
 		return fd;
 	c->fd = fd;
 	iw_tune(fd);
-	if (connect(fd, (const struct sockaddr *)&c->params.server, addr_len(&c->params.server)) < 0)
-		err = -errno;
-	if (err == -EINPROGRESS) {
-		socklen_t n = sizeof(err);
-
-		err = wait_for(fd, POLLOUT, until);
-		if (!err && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &n))
-			err = -err;
-	}
+	err = sock_connect(fd, &c->params.server, until);
 	if (err)
 		return err_set(eb, err, "cannot connect to %s over TCP: %s%s",
 			       fab_addr_text(&c->params.server, text, sizeof(text)), strerror(-err),
@@ -138,7 +108,7 @@ static int get_reply(struct fab_conn *c, uint8_t *buf, size_t *len, const char *
 			       "server, or no NFS over RDMA on this port?)";
 			return -ECONNRESET;
 		} else if (errno == EAGAIN) {
-			err = wait_for(c->fd, POLLIN, until);
+			err = sock_wait(c->fd, POLLIN, until);
 			if (err) {
 				*why = "it does not answer (MPA Reply)";
 				return err;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
 /* ---- READ ---- */
@@ -22,12 +23,6 @@ static bool_t encode_read(struct nfs_call *c, XDR *x)
 	return xdr_READ3args(x, &a);
 }
 
-/* Old servers also place the XDR pad; more than that is not ours. */
-static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
-{
-	return c->eng.rr.placed_len == len || c->eng.rr.placed_len == ((len + 3) & ~3u);
-}
-
 static int decode_read(struct nfs_call *c, XDR *x)
 {
 	READ3res r;
@@ -38,19 +33,9 @@ static int decode_read(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (ok->data.len != ok->count || ok->count > c->args.io.count)
+	if (ok->data.len != ok->count || nfs3_take_attr(c, &ok->file_attributes))
 		return -EBADMSG;
-	if (c->eng.rr.placed && !placed_len_ok(c, ok->data.len))
-		return -EBADMSG;
-	if (nfs3_take_attr(c, &ok->file_attributes))
-		return -EBADMSG;
-	c->res.io.ptr = c->eng.rr.placed ? c->args.io.sink.mem : ok->data.data;
-	c->res.io.len = ok->data.len;
-	c->res.io.eof = ok->eof;
-	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
-	stat_add(&c->lane->stats, c->eng.rr.placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
-		 ok->data.len);
-	return 0;
+	return nfs_take_read(c, &ok->data, ok->eof);
 }
 
 const struct nfs_opdef nfs3_op_read = {
@@ -60,26 +45,9 @@ const struct nfs_opdef nfs3_op_read = {
 
 /* ---- WRITE ---- */
 
-static uint64_t get_verf(const char *verf)
-{
-	uint64_t v;
-
-	memcpy(&v, verf, sizeof(v));
-	return v;
-}
-
-static uint32_t data_len(const struct nfs_call *c)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->args.io.ndata; i++)
-		n += c->args.io.data[i].len;
-	return n;
-}
-
 static bool_t encode_write(struct nfs_call *c, XDR *x)
 {
-	uint32_t len = data_len(c);
+	uint32_t len = nfs_write_len(c);
 	WRITE3args a = {
 		.file = nfs3_fh(c->args.fh), .offset = c->args.io.offset, .count = len,
 		.stable = FILE_SYNC, .data.len = len,
@@ -100,15 +68,9 @@ static int decode_write(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (ok->count == 0 || ok->count > data_len(c))
-		return -EBADMSG;
 	if (nfs3_take_attr(c, &ok->file_wcc.after))
 		return -EBADMSG;
-	c->res.io.len = ok->count;
-	c->res.io.stable = ok->committed == FILE_SYNC;
-	c->res.io.verf = get_verf(ok->verf);
-	stat_add(&c->lane->stats, STAT_WRITE_REQUESTS, 1);
-	return 0;
+	return nfs_take_write(c, ok->count, ok->committed == FILE_SYNC, ok->verf);
 }
 
 enum { WRITE_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR + 4 + 4 + NFS3_WRITEVERFSIZE };
@@ -137,7 +99,7 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->res.io.verf = get_verf(r.COMMIT3res_u.resok.verf);
+	c->res.io.verf = nfs_verifier(r.COMMIT3res_u.resok.verf);
 	return 0;
 }
 

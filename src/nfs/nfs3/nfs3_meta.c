@@ -5,6 +5,7 @@
  * a GETATTR follows as the next step.
  */
 #include <unistd.h>
+#include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
 /* ---- NULL ---- */
@@ -163,21 +164,16 @@ const struct nfs_opdef nfs3_op_lookupp = {
 
 static bool_t encode_access(struct nfs_call *c, XDR *x)
 {
-	ACCESS3args a = { .object = nfs3_fh(c->args.fh) };
+	ACCESS3args a = {
+		.object = nfs3_fh(c->args.fh), .access = nfs_access_bits(c->args.access.mask),
+	};
 
-	if (c->args.access.mask & R_OK)
-		a.access |= ACCESS3_READ;
-	if (c->args.access.mask & W_OK)
-		a.access |= ACCESS3_MODIFY | ACCESS3_EXTEND;
-	if (c->args.access.mask & X_OK)
-		a.access |= ACCESS3_EXECUTE | ACCESS3_LOOKUP;
 	return xdr_ACCESS3args(x, &a);
 }
 
 static int decode_access(struct nfs_call *c, XDR *x)
 {
 	ACCESS3res r;
-	uint32_t got;
 
 	if (!xdr_ACCESS3res(x, &r))
 		return -EBADMSG;
@@ -185,11 +181,8 @@ static int decode_access(struct nfs_call *c, XDR *x)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.ACCESS3res_u.resok.obj_attributes))
 		return -EBADMSG;
-	got = r.ACCESS3res_u.resok.access;
 	c->res.access.mask = c->args.access.mask &
-			  ((got & ACCESS3_READ ? R_OK : 0) |
-			   (got & (ACCESS3_MODIFY | ACCESS3_EXTEND) ? W_OK : 0) |
-			   (got & (ACCESS3_EXECUTE | ACCESS3_LOOKUP) ? X_OK : 0));
+			     nfs_access_mask(r.ACCESS3res_u.resok.access);
 	return 0;
 }
 

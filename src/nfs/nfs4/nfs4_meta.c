@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Operations on names and attributes that change nothing, and SETATTR. */
 #include <unistd.h>
+#include "nfs/common.h"
 #include "nfs/nfs4/nfs4_impl.h"
 
 /* ---- NULL ---- */
@@ -119,14 +120,8 @@ const struct nfs_opdef nfs4_op_lookupp = {
 
 static bool_t encode_access(struct nfs_call *c, XDR *x)
 {
-	ACCESS4args a = { 0 };
+	ACCESS4args a = { .access = nfs_access_bits(c->args.access.mask) };
 
-	if (c->args.access.mask & R_OK)
-		a.access |= ACCESS4_READ;
-	if (c->args.access.mask & W_OK)
-		a.access |= ACCESS4_MODIFY | ACCESS4_EXTEND;
-	if (c->args.access.mask & X_OK)
-		a.access |= ACCESS4_EXECUTE | ACCESS4_LOOKUP;
 	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_ACCESS) &&
 	       xdr_ACCESS4args(x, &a);
 }
@@ -134,7 +129,6 @@ static bool_t encode_access(struct nfs_call *c, XDR *x)
 static int decode_access(struct nfs_call *c, XDR *x)
 {
 	ACCESS4res r;
-	uint32_t got;
 	int rc = nfs4_check(c, x);
 
 	if (rc)
@@ -143,11 +137,8 @@ static int decode_access(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	got = r.ACCESS4res_u.resok4.access;
 	c->res.access.mask = c->args.access.mask &
-			  ((got & ACCESS4_READ ? R_OK : 0) |
-			   (got & (ACCESS4_MODIFY | ACCESS4_EXTEND) ? W_OK : 0) |
-			   (got & (ACCESS4_EXECUTE | ACCESS4_LOOKUP) ? X_OK : 0));
+			     nfs_access_mask(r.ACCESS4res_u.resok4.access);
 	return 0;
 }
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See common.h. */
+#include "nfs/common.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* RFC 1813, section 3.3.4; RFC 8881, section 18.1. */
+enum { BIT_READ = 1, BIT_LOOKUP = 2, BIT_MODIFY = 4, BIT_EXTEND = 8, BIT_EXECUTE = 32 };
+
+/* ---- file data ---- */
+
+uint32_t nfs_write_len(const struct nfs_call *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		n += c->args.io.data[i].len;
+	return n;
+}
+
+uint64_t nfs_verifier(const char verf[8])
+{
+	uint64_t v;
+
+	memcpy(&v, verf, sizeof(v));
+	return v;
+}
+
+/* Old servers also place the XDR pad; more than that is not ours. */
+static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
+{
+	uint32_t placed = c->eng.rr.placed_len;
+
+	return placed == len || placed == ((len + 3) & ~3u);
+}
+
+int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof)
+{
+	bool placed = c->eng.rr.placed;
+
+	if (data->len > c->args.io.count || (placed && !placed_len_ok(c, data->len)))
+		return -EBADMSG;
+	c->res.io.ptr = placed ? c->args.io.sink.mem : data->data;
+	c->res.io.len = data->len;
+	c->res.io.eof = eof;
+	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
+	stat_add(&c->lane->stats, placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
+		 data->len);
+	return 0;
+}
+
+int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char verf[8])
+{
+	if (count == 0 || count > nfs_write_len(c))
+		return -EBADMSG;
+	c->res.io.len = count;
+	c->res.io.stable = stable;
+	c->res.io.verf = nfs_verifier(verf);
+	stat_add(&c->lane->stats, STAT_WRITE_REQUESTS, 1);
+	return 0;
+}
+
+/* ---- permissions ---- */
+
+uint32_t nfs_access_bits(int mask)
+{
+	return (mask & R_OK ? BIT_READ : 0) | (mask & W_OK ? BIT_MODIFY | BIT_EXTEND : 0) |
+	       (mask & X_OK ? BIT_EXECUTE | BIT_LOOKUP : 0);
+}
+
+int nfs_access_mask(uint32_t bits)
+{
+	return (bits & BIT_READ ? R_OK : 0) | (bits & (BIT_MODIFY | BIT_EXTEND) ? W_OK : 0) |
+	       (bits & (BIT_EXECUTE | BIT_LOOKUP) ? X_OK : 0);
+}
