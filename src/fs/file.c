@@ -449,6 +449,6 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		return;
 	}
 	atomic_fetch_add(&r->ino->writing, 1);
-	if (fs_lane_take_rx(r->fl, r, bufv->buf[0].mem, size))
+	if (r->fl->dev->ops->take(r->fl->dev, r, bufv->buf[0].mem, size))
 		fs_write_start(r);
 }

@@ -19,6 +19,7 @@
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <semaphore.h>
+#include "fs/dev.h"
 #include "fs/fs.h"
 #include "fs/known.h"
 
@@ -35,24 +36,10 @@ struct fs_cred_slot {
 #define FS_HEAD_BYTES (sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in))
 #define FS_HEAD_ROOM  8192u
 
-/* Where the lane reads requests to. Handlers of WRITE may take the data buffers. */
-struct fs_rx {
-	char *head;                     /* FS_HEAD_ROOM of plain memory */
-	struct arena_buf *mid, *big;     /* what comes behind FS_HEAD_BYTES */
-};
-
 struct fs_lane {
 	struct fs *fs;
 	struct nfs_lane *lane;
-	struct loop_watch watch;        /* this lane's /dev/fuse; fd -1: detached */
-	int fd;
-	struct fs_rx rx;
-	bool starved;                   /* not reading: no receive buffer */
-	uint64_t starved_ns;            /* since when */
-	char *spare;                    /* memory outside of the arena to read into meanwhile, or NULL */
-	struct list parked;             /* WRITEs in such memory (buf_node) */
-	unsigned nparked;
-	bool aside;                     /* not reading: others have a connection */
+	struct fs_dev *dev;             /* from where requests come, and answers go to */
 	_Atomic bool up;                /* has a connection, at the last look */
 	uint64_t init;                  /* FUSE_INIT, not yet answered: its `unique` */
 	struct list idle;               /* fs_reqs */
@@ -105,7 +92,8 @@ struct fs_req {
 	struct arena_buf *buf[2];       /* put back by fs_req_free() */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
-	char *spare;                    /* fs_spare_free(): where a parked WRITE lies */
+	char *spare;                    /* fs_spare_free(): where a parked WRITE lies ... */
+	size_t spare_size;              /* ... and how long that is */
 	struct silly *silly;            /* malloc'ed; nobody else's while it is here */
 	struct inode *victim;           /* a reference: the open file whose name goes... */
 	struct inode *home;             /* ...from there (ino or ino2)... */
@@ -146,17 +134,22 @@ int fs_session_new(struct fs *fs, struct errbuf *eb);
 
 extern _Thread_local struct fs_lane *fs_this_lane;
 
-int fs_lane_init(struct fs *fs, unsigned index, int fd);
+/* Before the lane's thread gets it; its dev is the caller's to set. */
+void fs_lane_init(struct fs *fs, unsigned index);
 /* On the lane's thread. */
 void fs_lane_attach(struct nfs_lane *l, void *fs);
 void fs_lane_detach(struct nfs_lane *l, void *fs);
 void fs_lane_fini(struct fs_lane *fl);
-/* writev of libfuse: to the device clone that the request came from. */
+/* A provider's: a whole request, which handlers are called for. */
+void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf);
+/* writev of libfuse: to the device that the request came from. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
-/* The pieces of a WRITE's data in the receive buffers, which r then owns. False:
- * it is parked, and is started (fs_write_start) when there are buffers for it. */
-bool fs_lane_take_rx(struct fs_lane *fl, struct fs_req *r, const void *data, size_t size);
 void fs_spare_free(struct fs_req *r);
+
+/* ---- dev_clone.c ---- */
+
+/* Of a file that is a clone already; the provider's from now on. 0 or -ENOMEM. */
+int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out);
 
 /* ---- req.c ---- */
 

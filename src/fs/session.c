@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mount itself: what is asked of the kernel, a device clone for each lane,
+ * The mount itself: what is asked of the kernel, a device for each lane,
  * and the end.
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,32 +218,16 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 
 /* ---- lanes ---- */
 
-/* A clone of the device: requests that are read from it are answered on it. */
-static int clone_device(struct fs *fs, struct errbuf *eb)
-{
-	uint32_t master = (uint32_t)fuse_session_fd(fs->se);
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	int rc;
-
-	if (fd < 0)
-		return err_set(eb, -errno, "cannot open /dev/fuse: %s", strerror(errno));
-	if (ioctl(fd, FUSE_DEV_IOC_CLONE, &master) < 0) {
-		rc = err_set(eb, -errno, "cannot clone /dev/fuse: %s", strerror(errno));
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 static int lanes_init(struct fs *fs, struct errbuf *eb)
 {
 	for (unsigned i = 0; i < fs->nlanes; i++) {
-		int fd = clone_device(fs, eb);
+		struct fs_lane *fl = &fs->lanes[i];
+		int rc;
 
-		if (fd < 0)
-			return fd;
-		if (fs_lane_init(fs, i, fd))
-			return err_set(eb, -ENOMEM, "out of memory");
+		fs_lane_init(fs, i);
+		rc = fs_dev_clone.open(fl, fuse_session_fd(fs->se), &fl->dev, eb);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
