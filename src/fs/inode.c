@@ -60,7 +60,7 @@ int inode_table_init(struct inode_table *t)
 		pthread_mutex_init(&t->names[i].mu, NULL);
 		for (unsigned b = 0; b < NAME_BUCKETS; b++)
 			list_init(&t->names[i].bucket[b]);
-		memset(t->names[i].gone, 0, sizeof(t->names[i].gone));
+		t->names[i].gone = NULL;
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 	}
 	handles_init(&t->handles);
@@ -90,6 +90,7 @@ void inode_table_fini(struct inode_table *t)
 				inode_destroy(ino);
 			}
 		}
+		free(t->names[i].gone);
 		pthread_mutex_destroy(&t->shard[i].mu);
 		pthread_mutex_destroy(&t->names[i].mu);
 	}

@@ -40,8 +40,6 @@
 #define INODE_BUCKETS 512u              /* of one shard */
 #define NAME_BUCKETS  512u
 #define SENT_BACK     1024u             /* threads, by their ids */
-#define GONE_NAMES    16u               /* of one shard */
-#define GONE_NAME     80u               /* longer ones are not remembered */
 
 struct inode;
 
@@ -109,16 +107,10 @@ struct inode_shard {
 	struct inode *bucket[INODE_BUCKETS];
 };
 
-struct gone {                           /* a name that is not there: see known.h */
-	uint64_t parent_id;
-	uint64_t until_ns;
-	char text[GONE_NAME];
-};
-
 struct name_shard {
 	pthread_mutex_t mu;
 	struct list bucket[NAME_BUCKETS];
-	struct gone gone[GONE_NAMES];
+	struct gone *gone;              /* known.c's, or NULL */
 };
 
 /* Of a thread's newest open that was sent back: it has one at a time. */

@@ -4,10 +4,20 @@
 #include <string.h>
 #include "fs/known.h"
 
+#define GONE_NAMES 16u                  /* of one shard */
+#define GONE_NAME  80u                  /* longer ones are not remembered */
+
 struct after {
 	bool valid;
 	uint64_t since_ns;              /* nothing in attr is older */
 	struct nfs_attr attr;
+};
+
+/* A name that is not there. A shard that has any has an array of GONE_NAMES. */
+struct gone {
+	uint64_t parent_id;             /* 0: none */
+	uint64_t until_ns;
+	char text[GONE_NAME];
 };
 
 /* ---- attributes ---- */
@@ -118,17 +128,21 @@ void known_told_locked(struct inode *ino)
 
 static struct gone *find(struct name_shard *s, uint64_t parent, const char *name)
 {
-	for (unsigned i = 0; i < GONE_NAMES; i++)
+	for (unsigned i = 0; s->gone && i < GONE_NAMES; i++)
 		if (s->gone[i].parent_id == parent && strcmp(s->gone[i].text, name) == 0)
 			return &s->gone[i];
 	return NULL;
 }
 
+/* NULL: no memory; then the server is asked. */
 static struct gone *oldest(struct name_shard *s)
 {
-	struct gone *g = s->gone;
+	struct gone *g;
 
-	for (unsigned i = 1; i < GONE_NAMES; i++)
+	if (!s->gone)
+		s->gone = calloc(GONE_NAMES, sizeof(*s->gone));
+	g = s->gone;
+	for (unsigned i = 1; g && i < GONE_NAMES; i++)
 		if (s->gone[i].until_ns < g->until_ns)
 			g = &s->gone[i];
 	return g;
@@ -142,9 +156,11 @@ static void remember(struct name_shard *s, uint64_t parent, const char *name, ui
 	g = find(s, parent, name);
 	if (!g)
 		g = oldest(s);
-	g->parent_id = parent;
-	g->until_ns = until_ns;
-	strcpy(g->text, name);
+	if (g) {
+		g->parent_id = parent;
+		g->until_ns = until_ns;
+		strcpy(g->text, name);
+	}
 	pthread_mutex_unlock(&s->mu);
 }
 
