@@ -351,7 +351,7 @@ static bool is_direct(const struct fuse_file_info *fi)
 }
 
 /* Before the answer, so that whoever has seen the write through reads what it
- * wrote. Offset -1: attributes only, see inode.h. To throw the pages away here
+ * wrote. Offset -1: attributes only, see told.h. To throw the pages away here
  * would wait for those that are being read, by way of this very thread. */
 static void past_the_pages(struct fs_req *r)
 {

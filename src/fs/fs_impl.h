@@ -21,7 +21,9 @@
 #include <semaphore.h>
 #include "fs/dev.h"
 #include "fs/fs.h"
+#include "fs/inode.h"
 #include "fs/known.h"
+#include "fs/opens.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
 

@@ -2,6 +2,7 @@
 /* See known.h. */
 #include <stdlib.h>
 #include <string.h>
+#include "fs/inode_impl.h"
 #include "fs/known.h"
 
 #define GONE_NAMES 16u                  /* of one shard */
@@ -173,7 +174,7 @@ void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const cha
 		return;
 	pthread_mutex_lock(&s->mu);
 	if (nr && !dir->changing && nr == dir->changes + 1)
-		remember(inode_names_of(t, dir->id, name), dir->id, name, until_ns);
+		remember(names_shard_of(t, dir->id, name), dir->id, name, until_ns);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -187,7 +188,7 @@ void known_here_locked(struct name_shard *s, uint64_t parent, const char *name)
 
 void known_here(struct inode_table *t, uint64_t parent, const char *name)
 {
-	struct name_shard *s = inode_names_of(t, parent, name);
+	struct name_shard *s = names_shard_of(t, parent, name);
 
 	pthread_mutex_lock(&s->mu);
 	known_here_locked(s, parent, name);
@@ -196,7 +197,7 @@ void known_here(struct inode_table *t, uint64_t parent, const char *name)
 
 double known_is_gone(struct inode_table *t, uint64_t parent, const char *name)
 {
-	struct name_shard *s = inode_names_of(t, parent, name);
+	struct name_shard *s = names_shard_of(t, parent, name);
 	uint64_t now = mono_ns(), until;
 	struct gone *g;
 

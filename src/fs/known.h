@@ -22,7 +22,8 @@
  * first, and then, before it is sent, forgets the name. Who remembers one looks once more,
  * with the lock that changes are counted under, whether there has been any.
  *
- * The parts with "locked" in their names are inode.c's, under its locks.
+ * Any thread. What is kept of an inode is guarded by its shard (inode.h), a name by the
+ * shard that it is listed in (names.h), which is locked last.
  */
 #ifndef FS_KNOWN_H
 #define FS_KNOWN_H
@@ -50,11 +51,5 @@ void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const cha
 void known_here(struct inode_table *t, uint64_t parent, const char *name);
 /* For how many seconds the name is known not to be there; 0: it is not known. */
 double known_is_gone(struct inode_table *t, uint64_t parent, const char *name);
-
-void known_here_locked(struct name_shard *s, uint64_t parent, const char *name);
-/* The server has said attr: is it what is kept? What is not is thrown away. */
-bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);
-/* The kernel is told something now. */
-void known_told_locked(struct inode *ino);
 
 #endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See names.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "fs/inode_impl.h"
+
+/* Of one inode. Those that other clients have taken away stay until they are too
+ * many: nobody asks for them. */
+#define NAMES_MAX 16u
+
+static uint32_t name_hash(uint64_t parent, const char *name)
+{
+	return inode_hash(name, strlen(name), (uint32_t)parent * 2654435761u);
+}
+
+static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
+{
+	return &t->names[hash % NAME_SHARDS];
+}
+
+static struct list *bucket_of(struct name_shard *s, uint32_t hash)
+{
+	return &s->bucket[hash / NAME_SHARDS % NAME_BUCKETS];
+}
+
+struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name)
+{
+	return shard_at(t, name_hash(parent, name));
+}
+
+void names_init(struct inode_table *t)
+{
+	for (unsigned i = 0; i < NAME_SHARDS; i++) {
+		struct name_shard *s = &t->names[i];
+
+		pthread_mutex_init(&s->mu, NULL);
+		for (unsigned b = 0; b < NAME_BUCKETS; b++)
+			list_init(&s->bucket[b]);
+		s->gone = NULL;
+	}
+}
+
+void names_fini(struct inode_table *t)
+{
+	for (unsigned i = 0; i < NAME_SHARDS; i++) {
+		free(t->names[i].gone);
+		pthread_mutex_destroy(&t->names[i].mu);
+	}
+}
+
+/* ---- of one inode ---- */
+
+static void drop(struct inode_table *t, struct name **p)
+{
+	struct name *n = *p;
+	struct name_shard *s = shard_at(t, n->hash);
+
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	pthread_mutex_unlock(&s->mu);
+	*p = n->next;
+	free(n);
+}
+
+void names_drop(struct inode_table *t, struct inode *ino)
+{
+	while (ino->names)
+		drop(t, &ino->names);
+}
+
+/* Where it is in ino's list, or would be. */
+static struct name **place_of(struct inode *ino, uint64_t parent, const char *text, size_t len)
+{
+	struct name **p = &ino->names;
+
+	while (*p && ((*p)->parent_id != parent || strncmp((*p)->text, text, len) != 0 ||
+		      (*p)->text[len]))
+		p = &(*p)->next;
+	return p;
+}
+
+void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
+			 const char *text)
+{
+	struct name **p = place_of(ino, parent, text, strlen(text));
+
+	if (*p)
+		drop(t, p);
+}
+
+static struct name *make(struct inode *ino, uint64_t parent, const char *text, size_t len)
+{
+	struct name *n = malloc(sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	n->ino = ino;
+	n->parent_id = parent;
+	memcpy(n->text, text, len);
+	n->text[len] = '\0';
+	n->hash = name_hash(parent, n->text);
+	list_init(&n->by_name);
+	return n;
+}
+
+static void keep_newest(struct inode_table *t, struct inode *ino)
+{
+	struct name **p = &ino->names;
+
+	for (unsigned i = 0; *p && i < NAMES_MAX; i++)
+		p = &(*p)->next;
+	if (*p)
+		drop(t, p);
+}
+
+/* Without memory for it a removal removes the file, as if another client had done it. */
+void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
+		      const char *text, size_t len)
+{
+	struct name **p = place_of(ino, parent, text, len), *n = *p;
+	struct name_shard *s;
+
+	if (n)
+		*p = n->next;
+	else
+		n = make(ino, parent, text, len);
+	if (!n)
+		return;
+	n->next = ino->names;
+	ino->names = n;
+	s = shard_at(t, n->hash);
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	list_add_head(bucket_of(s, n->hash), &n->by_name);
+	known_here_locked(s, parent, n->text);
+	pthread_mutex_unlock(&s->mu);
+	keep_newest(t, ino);
+}
+
+/* ---- by name ---- */
+
+struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
+{
+	uint32_t hash = name_hash(parent, name);
+	struct name_shard *s = shard_at(t, hash);
+	struct inode *found = NULL;
+
+	pthread_mutex_lock(&s->mu);
+	list_for_each(l, bucket_of(s, hash)) {
+		struct name *n = container_of(l, struct name, by_name);
+
+		if (n->hash == hash && n->parent_id == parent && strcmp(n->text, name) == 0 &&
+		    inode_ref_live(n->ino)) {
+			found = n->ino;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&s->mu);
+	return found;
+}
+
+void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	names_add_locked(t, ino, parent, name, strlen(name));
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* Takes the name away, and returns whose it was, referenced. */
+static struct inode *unname(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(t, parent, name);
+	struct inode_shard *s;
+
+	if (!ino)
+		return NULL;
+	s = inode_shard_of(t, ino);
+	pthread_mutex_lock(&s->mu);
+	names_remove_locked(t, ino, parent, name);
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = unname(t, parent, name);
+
+	if (ino)
+		inode_put(t, ino, 1);
+}
+
+void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
+		   const char *newname)
+{
+	struct inode *moved = unname(t, from, name);
+
+	inode_unnamed(t, to, newname);
+	if (!moved)
+		return;
+	inode_named(t, moved, to, newname);
+	inode_put(t, moved, 1);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See opens.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "fs/inode_impl.h"
+#include "fs/opens.h"
+
+bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool keep;
+
+	pthread_mutex_lock(&s->mu);
+	told_note_locked(t, ino, attr);
+	keep = ino->cache_valid && ino->cache_change == attr->change;
+	ino->cache_valid = true;
+	ino->cache_change = attr->change;
+	/* The first of all opens drops the pages: there are none but by a read or
+	 * write that follows. */
+	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)
+		atomic_store(&ino->paged, false);
+	atomic_fetch_add(&ino->nopen, 1);
+	pthread_mutex_unlock(&s->mu);
+	return keep;
+}
+
+bool inode_opening(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool may;
+
+	pthread_mutex_lock(&s->mu);
+	may = !ino->pins;
+	atomic_fetch_add(&ino->nopen, may);
+	pthread_mutex_unlock(&s->mu);
+	return may;
+}
+
+/* Shard held: silly is to be removed, and nobody has ino open. */
+static void pin_by(struct silly *silly, struct inode *ino)
+{
+	inode_ref(ino);
+	silly->pinned = ino;
+	ino->pins++;
+}
+
+struct silly *inode_close(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	struct silly *silly = NULL;
+
+	pthread_mutex_lock(&s->mu);
+	if (atomic_fetch_sub(&ino->nopen, 1) == 1) {
+		silly = ino->silly;
+		ino->silly = NULL;
+		if (silly) {
+			silly_leaves(silly);
+			pin_by(silly, ino);
+		}
+	}
+	pthread_mutex_unlock(&s->mu);
+	return silly;
+}
+
+bool inode_pin(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool may;
+
+	pthread_mutex_lock(&s->mu);
+	may = !atomic_load(&ino->nopen) || ino->silly;
+	ino->pins += may;
+	pthread_mutex_unlock(&s->mu);
+	return may;
+}
+
+void inode_unpin(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	ino->pins--;
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* ---- silly names ---- */
+
+bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
+		     struct silly *silly)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool take;
+
+	pthread_mutex_lock(&s->mu);
+	take = atomic_load(&ino->nopen) > 0 && !ino->silly;
+	if (name)
+		names_remove_locked(t, ino, parent, name);
+	if (take) {
+		ino->silly = silly;
+		names_add_locked(t, ino, parent, silly->name, strlen(silly->name));
+	} else if (!atomic_load(&ino->nopen)) {
+		pin_by(silly, ino);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return take;
+}
+
+bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool is;
+
+	pthread_mutex_lock(&s->mu);
+	is = ino->silly && strcmp(ino->silly->name, name) == 0;
+	pthread_mutex_unlock(&s->mu);
+	return is;
+}
+
+static struct silly *take_silly_of(struct inode_shard *s)
+{
+	struct silly *silly;
+
+	for (unsigned b = 0; b < INODE_BUCKETS; b++) {
+		for (struct inode *ino = s->bucket[b]; ino; ino = ino->hash_next) {
+			silly = ino->silly;
+			ino->silly = NULL;
+			if (silly)
+				return silly;
+		}
+	}
+	return NULL;
+}
+
+struct silly *inode_take_silly(struct inode_table *t)
+{
+	struct silly *silly = NULL;
+
+	for (unsigned i = 0; i < INODE_SHARDS && !silly; i++) {
+		pthread_mutex_lock(&t->shard[i].mu);
+		silly = take_silly_of(&t->shard[i]);
+		pthread_mutex_unlock(&t->shard[i].mu);
+	}
+	return silly;
+}
+
+void silly_leaves(struct silly *s)
+{
+	if (!s->leaving && s->dir)
+		atomic_fetch_add(&s->dir->nleaving, 1);
+	s->leaving = true;
+}
+
+void silly_free(struct inode_table *t, struct silly *s)
+{
+	if (s && s->pinned) {
+		inode_unpin(t, s->pinned);
+		inode_put(t, s->pinned, 1);
+	}
+	if (s && s->dir) {
+		atomic_fetch_sub(&s->dir->nleaving, s->leaving);
+		atomic_fetch_sub(&s->dir->nsilly, 1);
+		atomic_fetch_add(&s->dir->silly_gone, 1);       /* last: see fs_silly_note() */
+		inode_put(t, s->dir, 1);
+	}
+	free(s);
+}
