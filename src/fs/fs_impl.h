@@ -108,10 +108,10 @@ struct fs_req {
 	struct {                        /* silly.c's: until a directory is empty */
 		const struct inode *dir;        /* or NULL */
 		unsigned gone, left;            /* when the call was sent */
-		unsigned shift;
 		uint64_t until_ns;
 		void (*again)(struct fs_req *r);
 	} wait;
+	unsigned wait_shift;            /* fs_wait_more()'s */
 	struct fuse_file_info fi;
 	size_t size, filled;            /* READ: wanted and there; WRITE: written */
 	unsigned tries;                 /* of the same piece, without getting on */
@@ -169,9 +169,6 @@ bool fs_req_ino2(struct fs_req *r, fuse_ino_t node);
 struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino,
 				const struct rpc_cred *cred);
 void fs_req_free(struct fs_req *r);
-/* r opens r->ino: that counts as open already, or a call that takes its name could
- * take it for closed. false: such a call is under way. */
-bool fs_opening(struct fs_req *r);
 /* Starts r->call as `op`, on r->ino's handle unless r->call.fh is set. */
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
@@ -184,6 +181,9 @@ void fs_done_status(struct fs_req *r);
  * kernel may have been told just before that there is no such name: the answer waits
  * until it does not believe that any more. */
 void fs_done_name(struct fs_req *r);
+/* Sets the call's timer, which the caller has made, while there is no call: to a
+ * millisecond, and to more each time, up to 16. */
+void fs_wait_more(struct fs_req *r);
 /* The number that the kernel knows it by. */
 fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino);
 /* e is for ino; one of ino's references becomes the kernel's, if the reply gets
@@ -278,9 +278,6 @@ void fs_silly_forget(struct fs_req *r);
 void fs_pin(struct fs_req *r, struct inode *ino);
 /* Before the answer: the next open need not wait. */
 void fs_unpin(struct fs_req *r);
-/* Counts r->ino as open, and starts OPEN; when no call that takes a name of it away
- * is under way. */
-void fs_open_start(struct fs_req *r, void (*done)(struct fs_req *r));
 /* LINKs r->victim as r->silly. */
 void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r));
 /* Removes what silly rename left of a file that nobody has open any more. */
@@ -308,15 +305,11 @@ void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, str
 /* rename.c */
 void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
 	       const char *newname, unsigned flags);
-/* file.c */
+/* open.c */
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
-		  struct fuse_file_info *fi);
-void fs_write_start(struct fs_req *r);
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-/* Tries READs that wait for a buffer; false: some still do. */
-bool fs_retry_reads(struct fs_lane *fl);
+/* r, which opens a file, ends: that counts as open no longer. */
+void fs_opening_ends(struct fs_req *r);
 /* A file for an open or create that succeeded: sets fi. NULL: no memory. */
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
 /* The open file of fi, with one more reference; NULL: fi is no open file's. */
@@ -327,6 +320,13 @@ void fs_file_put(struct fs_lane *fl, struct file *f);
 /* An open that nobody got: CLOSE. */
 void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 		  const struct rpc_cred *cred);
+/* data.c */
+void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
+		  struct fuse_file_info *fi);
+void fs_write_start(struct fs_req *r);
+/* Tries READs that wait for a buffer; false: some still do. */
+bool fs_retry_reads(struct fs_lane *fl);
 /* dir.c */
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);

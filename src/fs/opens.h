@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who has a file open, and who takes a name of it away: the counts by which one of them
- * waits for the other, and the silly name that an open file has got (see silly.c).
+ * Who has a file open, who takes a name of it away meanwhile, and the silly name that
+ * it has got then (silly.c).
  *
- *      inode_opening: no pins        counted in nopen
- *      inode_pin:     not open,      counted in pins
- *                     or it has a silly name
+ * A file that is open must not lose its last name, and nobody here can say which that is.
+ * The kernel does not keep open() away from a name that is being removed, and
+ * /proc/self/fd and other hard links need no name. So a call that takes a name away
+ * plainly pins the file until its reply, and opens wait for that:
+ *
+ *   unlink(a), rename(b, a)                  open(a), on any lane
+ *     inode_pin: closed? yes, pinned           inode_opening: pinned? wait, and look again
+ *     REMOVE a ---> executed                     .
+ *     reply: inode_unpin                         OPEN: ESTALE, and the kernel looks a up
+ *                                                again; or there is another name
+ *
+ *     inode_pin: closed? no  <-----------------  inode_opening: not pinned: counted
+ *     LINK, RENAME as in silly.c                 OPEN
  *
  * Any thread. Both decide under the lock of the inode's shard, so one of them is first.
- * A silly name is one owner's at a time: a request's, or the inode's, or of who removes it.
+ * Removals do not wait for opens: no circle.
+ *
+ * A silly name has one owner at a time: a request, then the inode, then who removes it.
  */
 #ifndef FS_OPENS_H
 #define FS_OPENS_H

@@ -11,6 +11,9 @@
 
 /* What the kernel may take longer, as it counts in ticks of up to 10 ms. */
 #define JIFFIES_MS 20u
+/* fs_wait_more() */
+#define WAIT_FIRST_MS 1u
+#define WAIT_SHIFT_MAX 4u
 
 /* Everything but the links is set anew; the call's machinery is nfs_start()'s. */
 static struct fs_req *take(struct fs_lane *fl)
@@ -129,28 +132,13 @@ struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const str
 	return r;
 }
 
-bool fs_opening(struct fs_req *r)
-{
-	r->opening = inode_opening(&r->fl->fs->inodes, r->ino);
-	return r->opening;
-}
-
-static void end_opening(struct fs_req *r)
-{
-	struct silly *s = inode_close(&r->fl->fs->inodes, r->ino);
-
-	if (s)
-		fs_remove_silly(r->fl, s);
-}
-
 void fs_req_free(struct fs_req *r)
 {
 	struct fs_lane *fl = r->fl;
 	struct inode_table *t = &fl->fs->inodes;
 	struct file *file = r->file;
 
-	if (r->opening)
-		end_opening(r);
+	fs_opening_ends(r);
 	fs_unpin(r);
 	for (unsigned i = 0; i < 2; i++)
 		if (r->buf[i])
@@ -219,6 +207,12 @@ void fs_done_status(struct fs_req *r)
 {
 	fs_reply_err(r, r->call.res.status);
 	fs_req_free(r);
+}
+
+void fs_wait_more(struct fs_req *r)
+{
+	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, WAIT_FIRST_MS << r->wait_shift);
+	r->wait_shift += r->wait_shift < WAIT_SHIFT_MAX;
 }
 
 static void on_asks_again(struct loop_timer *t)

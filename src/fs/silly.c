@@ -18,21 +18,8 @@
  *
  * A name that belongs to nobody's open file is taken away plainly; and so is .nfsXXXX
  * after the last close, and a hard link of a file that has that name. Nobody here can
- * say which name is a file's last. So such a call pins the file (inode_pin) until its
- * reply, or an open could come between: the kernel does not keep open() away from a
- * name that is being removed, and /proc/self/fd and other hard links need no name.
- *
- *   unlink(a), rename(b, a)                  open(a), on any lane
- *     inode_pin: closed? yes, pinned           inode_opening: pinned? wait, and look again
- *     REMOVE a ---> executed                     .
- *     reply: inode_unpin                         OPEN: ESTALE, and the kernel looks a up
- *                                                again; or there is another name
- *
- *     inode_pin: closed? no  <-----------------  inode_opening: not pinned: counted
- *     LINK, RENAME as above                      OPEN
- *
- * Both decide under the inode's lock, so one of them is first. Removals do not wait for
- * opens: no circle.
+ * say which name is a file's last. So such a call pins the file until its reply (fs_pin),
+ * or an open could come between: see opens.h.
  *
  * A directory counts the names in it (nsilly) and those that are on their way out
  * (nleaving, from the last close to REMOVE's reply). close() does not wait for that,
@@ -235,16 +222,7 @@ void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
 	start_link(r, r->silly->name, done);
 }
 
-/* ---- opens, and names that go without a silly one ---- */
-
-#define WAIT_FIRST_MS 1u
-#define WAIT_SHIFT_MAX 4u
-
-static void wait_more(struct fs_req *r)
-{
-	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, WAIT_FIRST_MS << r->wait.shift);
-	r->wait.shift += r->wait.shift < WAIT_SHIFT_MAX;
-}
+/* ---- names that go without a silly one ---- */
 
 void fs_pin(struct fs_req *r, struct inode *ino)
 {
@@ -263,26 +241,6 @@ void fs_unpin(struct fs_req *r)
 	inode_unpin(t, r->pinned);
 	inode_put(t, r->pinned, 1);
 	r->pinned = NULL;
-}
-
-static void on_open_wait(struct loop_timer *t)
-{
-	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
-
-	if (!r->req)                    /* interrupted */
-		fs_req_free(r);
-	else if (fs_opening(r))
-		fs_req_start(r, NFS_OP_OPEN, r->done);
-	else
-		wait_more(r);
-}
-
-void fs_open_start(struct fs_req *r, void (*done)(struct fs_req *r))
-{
-	r->done = done;
-	r->call.op = NFS_OP_OPEN;
-	loop_timer_init(&r->call.eng.timer, on_open_wait);
-	on_open_wait(&r->call.eng.timer);
 }
 
 /* ---- waiting until they are gone ---- */
@@ -315,7 +273,7 @@ static void on_wait(struct loop_timer *t)
 	} else if (!atomic_load(&dir->nleaving) && mono_ns() > r->wait.until_ns) {
 		fs_done_status(r);      /* open, all of them */
 	} else {
-		wait_more(r);
+		fs_wait_more(r);
 	}
 }
 
@@ -329,7 +287,7 @@ bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
 	if (!r->wait.until_ns)
 		r->wait.until_ns = mono_ns() + MAYBE_CLOSED_NS;
 	r->wait.again = again;
-	r->wait.shift = 0;
+	r->wait_shift = 0;
 	loop_timer_init(&r->call.eng.timer, on_wait);
 	on_wait(&r->call.eng.timer);
 	return true;

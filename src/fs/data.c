@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Open files and their data.
+ * Files' data.
  *
  * READ: the server places the data in a data buffer (or sends it in the
  * reply, if it is short), and that very memory goes to fuse_reply_iov(). The
@@ -24,182 +24,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
 /* What a server may answer in a row before it is an error: READs of no bytes that
  * are not the end of the file, and COMMITs with another verifier than WRITE's. */
 #define TRIES_MAX 8u
-
-/* The kernel's own flag of an open by execve(); open(2) cannot set it. */
-#define FMODE_EXEC 0x20
-
-/* ---- open ---- */
-
-/*
- * write() is through when it returns. What a mapping has dirtied is not, and the
- * kernel writes that in close() and tells of what went wrong, now or since the last
- * time. Whoever closes first hears of it: so nobody is asked to but those through
- * whom a mapping can be written.
- */
-static bool may_dirty_pages(int flags)
-{
-	return (flags & O_ACCMODE) == O_RDWR;
-}
-
-struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
-{
-	struct file *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return NULL;
-	f->handle = handle_new(&r->fl->fs->files, f);
-	if (!f->handle) {
-		free(f);
-		return NULL;
-	}
-	inode_ref(ino);
-	f->ino = ino;
-	f->open = r->call.open;
-	f->cred = r->cred;
-	fi->fh = f->handle;
-	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
-	fi->noflush = !may_dirty_pages(fi->flags);
-	atomic_store(&f->refs, 1);      /* from here on it may be found */
-	return f;
-}
-
-static void close_done(struct fs_req *r)
-{
-	if (r->call.res.status && r->call.res.status != -ESTALE)
-		log_debug("CLOSE: %s", strerror(-r->call.res.status));
-	if (r->silly)
-		fs_remove_silly(r->fl, r->silly);
-	r->silly = NULL;
-	fs_req_free(r);
-}
-
-static void close_open(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
-		       const struct rpc_cred *cred, struct silly *silly)
-{
-	struct fs_req *r = fs_req_new_quiet(fl, ino, cred);
-
-	if (!r) {
-		log_err("a file could not be closed on the server: out of memory");
-		if (silly)
-			fs_remove_silly(fl, silly);
-		return;
-	}
-	r->silly = silly;
-	r->call.open = open;
-	fs_req_start(r, NFS_OP_CLOSE, close_done);
-}
-
-void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
-		  const struct rpc_cred *cred)
-{
-	close_open(fl, ino, open, cred, NULL);
-}
-
-static bool ref_live(void *obj)
-{
-	struct file *f = obj;
-	unsigned have = atomic_load(&f->refs);
-
-	while (have)
-		if (atomic_compare_exchange_weak(&f->refs, &have, have + 1))
-			return true;
-	return false;
-}
-
-struct file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
-{
-	return handle_get(&fs->files, fi->fh, ref_live);
-}
-
-void fs_file_put(struct fs_lane *fl, struct file *f)
-{
-	struct inode_table *t = &fl->fs->inodes;
-
-	if (atomic_fetch_sub(&f->refs, 1) > 1)
-		return;
-	handle_del(&fl->fs->files, f->handle);  /* if nobody has got it */
-	atomic_fetch_sub(&f->ino->nfiles, 1);
-	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
-	inode_put(t, f->ino, 1);
-	free(f);
-}
-
-/*
- * Close-to-open: what OPEN says of the file is newer than what the kernel
- * believes, and there is no place for it in the answer. So the kernel is made to
- * ask before it uses the size or the times again. It does not do that for an
- * append, so an open that may append, now or by fcntl() later, is sent back to
- * where the name is looked up. false: it has been answered.
- */
-static bool sync_attr(struct fs_req *r)
-{
-	struct inode_table *t = &r->fl->fs->inodes;
-	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
-		    inode_send_back(t, r->ino, &r->call.res.attr, r->fi.flags & O_APPEND,
-				    fuse_req_ctx(r->req)->pid, r->call.eng.start_ns);
-
-	/* Offset -1: the attributes only; that waits for nothing. */
-	if (back || inode_differs(t, r->ino, &r->call.res.attr))
-		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
-						 -1, 0);
-	if (!back)
-		return true;
-	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
-	fs_reply_err(r, ESTALE);
-	return false;
-}
-
-static void open_done(struct fs_req *r)
-{
-	struct file *f;
-
-	if (r->call.res.status) {
-		fs_done_status(r);
-		return;
-	}
-	if (r->req && !sync_attr(r)) {
-		fs_req_free(r);
-		return;
-	}
-	f = r->req ? fs_file_new(r, r->ino, &r->fi) : NULL;
-	if (!f) {
-		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
-		fs_reply_err(r, ENOMEM);
-	} else if (fuse_reply_open(r->req, &r->fi)) {
-		fs_file_put(r->fl, f);
-	}
-	r->req = NULL;
-	fs_req_free(r);
-}
-
-void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct fs_req *r = fs_req_new(req, ino);
-
-	if (!r)
-		return;
-	r->fi = *fi;
-	r->call.args.file.flags = fi->flags;
-	r->call.args.file.exec = fi->flags & FMODE_EXEC;
-	fs_open_start(r, open_done);
-}
-
-void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct file *f = handle_del(&fs_of(req)->files, fi->fh);
-
-	(void)ino;
-	if (f)
-		fs_file_put(fs_this_lane, f);
-	fuse_reply_err(req, f ? 0 : EBADF);
-}
 
 /* ---- read ---- */
 
