@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of src/fs share.
+ * What the files of src/fs share; FUSE's handlers are in handlers.h.
  *
  * A request: the lane reads it from FUSE into its receive buffers, libfuse
  * takes it apart and calls the handler, on the lane's thread. The handler takes
@@ -15,12 +15,11 @@
 #ifndef FS_IMPL_H
 #define FS_IMPL_H
 
-#define FUSE_USE_VERSION 314
-#include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <semaphore.h>
 #include "fs/dev.h"
 #include "fs/fs.h"
+#include "fs/handlers.h"
 #include "fs/inode.h"
 #include "fs/known.h"
 #include "fs/opens.h"
@@ -237,30 +236,13 @@ double fs_negative_timeo(struct fs *fs);
  * reference in it is the kernel's, if the reply gets there. NULL: no memory. */
 struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e);
 
-/* ---- handlers ---- */
+/* ---- statfs.c ---- */
 
-/* lookup.c */
-void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
-void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f);
-void fs_readlink(fuse_req_t req, fuse_ino_t ino);
-/* getattr.c */
-void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
-		struct fuse_file_info *fi);
-void fs_access(fuse_req_t req, fuse_ino_t ino, int mask);
-/* statfs.c */
-void fs_statfs(fuse_req_t req, fuse_ino_t ino);
 /* Remembers s as the last known figures. */
 void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s);
-/* make.c */
-void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
-void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
-void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
-void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
-void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi);
-/* silly.c */
+
+/* ---- silly.c ---- */
+
 /* A silly name for r->victim, not given to it yet. NULL: no memory. */
 struct silly *fs_silly_new(struct fs_req *r, struct inode *dir);
 /* r->victim has the name r->silly now: it goes with the last close, or at once if
@@ -295,19 +277,16 @@ void fs_silly_note(struct fs_req *r, const struct inode *dir);
 /* It has ended. True: the directory had silly names that may be gone soon; `again`
  * comes when one is, or r is answered as it is. */
 bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r));
-/* remove.c */
-void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
-void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+
+/* ---- remove.c ---- */
+
 /* RENAME as r's next call. moved: what is called `name`, or NULL. */
 void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, struct inode *to,
 		     const char *newname, const struct inode *moved,
 		     void (*done)(struct fs_req *r));
-/* rename.c */
-void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-	       const char *newname, unsigned flags);
-/* open.c */
-void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+
+/* ---- open.c ---- */
+
 /* r, which opens a file, ends: that counts as open no longer. */
 void fs_opening_ends(struct fs_req *r);
 /* A file for an open or create that succeeded: sets fi. NULL: no memory. */
@@ -320,19 +299,11 @@ void fs_file_put(struct fs_lane *fl, struct file *f);
 /* An open that nobody got: CLOSE. */
 void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 		  const struct rpc_cred *cred);
-/* data.c */
-void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
-		  struct fuse_file_info *fi);
+
+/* ---- data.c ---- */
+
 void fs_write_start(struct fs_req *r);
 /* Tries READs that wait for a buffer; false: some still do. */
 bool fs_retry_reads(struct fs_lane *fl);
-/* dir.c */
-void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi);
-void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 
 #endif
