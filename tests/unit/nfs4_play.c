@@ -3,7 +3,7 @@
 #include <string.h>
 #include "nfs4_play.h"
 
-struct nfs_client cl;
+struct nfs_client cl4;
 struct nfs_lane lanes[NLANES];
 struct nfs_control ctl;
 struct nfs4_client n4;
@@ -27,22 +27,22 @@ void play4_setup(void)
 	n4.max_cached = 4096;
 	n4.maxops = 16;
 	n4.epoch = 1;
-	cl = (struct nfs_client){
+	cl4 = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },
 		.lanes = lanes, .nlanes = NLANES, .control = &ctl,
 		.rsize = 1 << 20, .wsize = 1 << 19, .name_max = 255,
 	};
-	nfs_server_init(&cl);
-	cl.server.vdata = &n4;
+	nfs_server_init(&cl4);
+	cl4.server.vdata = &n4;
 	for (unsigned i = 0; i < NLANES; i++) {
-		lanes[i].client = &cl;
+		lanes[i].client = &cl4;
 		lanes[i].index = i;
-		lanes[i].target = (struct nfs_target){ .server = &cl.server, .lane = &lanes[i] };
-		cl.server.targets[i] = &lanes[i].target;
+		lanes[i].target = (struct nfs_target){ .server = &cl4.server, .lane = &lanes[i] };
+		cl4.server.targets[i] = &lanes[i].target;
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
 		lanes[i].loop = loop_new();
 	}
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl4);
 	its_file.fh = fh;
 	open_file.ref = (struct nfs_open_ref){ .refs = 1, .file = &its_file };
 	atomic_init(&open_file.settled, true);
@@ -54,7 +54,7 @@ void play4_setup(void)
 
 void play4_teardown(void)
 {
-	cr_assert(list_empty(&cl.server.files.opens), "an open was not freed");
+	cr_assert(list_empty(&cl4.server.files.opens), "an open was not freed");
 	for (unsigned i = 0; i < NLANES; i++) {
 		nfs4_target_fini(&lanes[i].target);
 		loop_free(lanes[i].loop);
@@ -82,7 +82,7 @@ unsigned nretired4(void)
 void new_session4(void)
 {
 	n4.epoch++;
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl4);
 }
 
 static void renew(struct nfs_call *c)
@@ -94,7 +94,7 @@ static void renew(struct nfs_call *c)
 static void drop(struct nfs_call *c)
 {
 	if (c->open && c->open != &open_file)
-		nfs4_open_put(&cl, c->open);
+		nfs4_open_put(&cl4, c->open);
 	c->open = NULL;
 	nfs4_release(target4(), c);
 	atomic_store(&open_file.reopen, false);

@@ -18,7 +18,7 @@
 /* nfs4_stat_mask, and the values that m_stat_values() writes. */
 #define STAT_MASK 2, 0x0010011a, 0x0030a23a
 
-extern struct nfs_client cl;
+extern struct nfs_client cl4;
 extern struct nfs_lane lanes[NLANES];
 extern struct nfs_control ctl;
 extern struct nfs4_client n4;

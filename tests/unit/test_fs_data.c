@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file's data without a kernel and without a protocol: FUSE requests made by
- * hand go in, what would be written to the device comes out, and the version's
+ * A file's data without a kernel and without a protocol (fs_play.h): the version's
  * operations are answered from a list that a test writes beforehand. What is on
  * that list and is not asked for, and what is asked for and is not on it, is a
  * failure.
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "buffers.h"
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
+#include "fs_play.h"
 
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct nfs_version version;
-static struct fs fs;
-static struct fs_lane *fl;
 static uint64_t fh;                     /* of the open file */
 
 /* ---- the server ---- */
@@ -168,131 +156,35 @@ static const struct nfs_opdef getattr_op = {
 	.proc = 3,
 };
 
-/* ---- what FUSE gets ---- */
-
-static struct {
-	unsigned count;
-	int error;
-	char data[300000];
-	size_t len;
-} answer;
-
-/* What it is told unasked, and how many answers had been given then. */
-static struct {
-	unsigned count, answers;
-	struct fuse_notify_inval_inode_out what;
-} notice;
-
-static void catch_notice(const struct fuse_out_header *h, const struct iovec *iov)
-{
-	cr_assert_eq(h->error, FUSE_NOTIFY_INVAL_INODE);
-	cr_assert_eq(iov->iov_len, sizeof(notice.what));
-	memcpy(&notice.what, iov->iov_base, sizeof(notice.what));
-	notice.count++;
-	notice.answers = answer.count;
-}
-
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
-{
-	const struct fuse_out_header *h = iov[0].iov_base;
-	ssize_t total = (ssize_t)iov[0].iov_len;
-
-	(void)fd;
-	(void)userdata;
-	if (!h->unique) {
-		catch_notice(h, &iov[1]);
-		return total + (ssize_t)iov[1].iov_len;
-	}
-	answer.count++;
-	answer.error = h->error;
-	answer.len = 0;
-	for (int i = 1; i < count; i++) {
-		cr_assert_leq(answer.len + iov[i].iov_len, sizeof(answer.data));
-		memcpy(answer.data + answer.len, iov[i].iov_base, iov[i].iov_len);
-		answer.len += iov[i].iov_len;
-	}
-	return total + (ssize_t)answer.len;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
-}
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = {
+		[NFS_OP_READ] = &data_op, [NFS_OP_WRITE] = &data_op, [NFS_OP_COMMIT] = &data_op,
+		[NFS_OP_OPEN] = &open_op, [NFS_OP_GETATTR] = &getattr_op,
+		[NFS_OP_SETATTR] = &getattr_op,
+	},
+};
 
 /* ---- what FUSE asks ---- */
 
-/* The reply's headers; a Write chunk of one segment comes back as it was offered. */
-static uint32_t reply_to(const struct fake_send *s, uint32_t *w)
+static void ask(uint32_t opcode, const void *body, size_t len)
 {
-	uint32_t call[12], n = 4;
-
-	memcpy(call, s->bytes, sizeof(call));
-	memset(w, 0, 4 * 20);
-	memcpy(w, call, 8);
-	w[2] = htonl(16);
-	w[n++] = 0;
-	if (!call[4] && call[5]) {
-		memcpy(w + n, call + 5, 24);
-		n += 6;
-	}
-	n += 2;                         /* no more Write chunks, no Reply chunk */
-	w[n] = call[0];
-	w[n + 1] = htonl(1);
-	return 4 * (n + 6);
+	fs_play_ask(opcode, FUSE_ROOT_ID, body, len);
+	fs_play_serve();
 }
 
-/* The server answers what is waiting for it. */
-static void serve(void)
-{
-	static unsigned served;
-
-	if (served > fake.nsends)
-		served = 0;
-	while (served < fake.nsends) {
-		uint32_t w[20], len = reply_to(&fake.sends[served], w);
-
-		fake_complete(served++);
-		/* The fabric keeps only so many. */
-		if (fake.nsends == served)
-			fake.nsends = served = 0;
-		fake_deliver(w, len);
-	}
-}
-
-/* The head's and the body's bytes, and `data` of a file's at `off`. */
+/* The same with `data` bytes of a file's at `off`, which lie elsewhere. */
 static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off, size_t data)
 {
-	static uint64_t unique = 1;
-	struct fuse_in_header h = {
-		.len = (uint32_t)(sizeof(h) + len + data), .opcode = opcode, .unique = unique++,
-		.nodeid = FUSE_ROOT_ID,
-	};
-	struct fuse_buf buf = { .size = h.len };
-	char *at;
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
 
-	if (!fl->rx.mid)
-		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	buf.mem = fl->rx.head;
-	at = buf.mem;
-	memcpy(at, &h, sizeof(h));
-	memcpy(at + sizeof(h), body, len);
-	/* A WRITE's data lies elsewhere. */
 	cr_assert_leq(data, ARENA_MID_SIZE + ARENA_BIG_SIZE);
+	fs_play_buffers();
 	for (size_t i = 0; i < data; i++)
 		((char *)(i < ARENA_MID_SIZE ? fl->rx.mid : fl->rx.big)->mem)
 			[i < ARENA_MID_SIZE ? i : i - ARENA_MID_SIZE] = byte_at(off + i);
-	answer.count = 0;
-	fuse_session_process_buf(fs.se, &buf);
-	serve();
-}
-
-static void ask(uint32_t opcode, const void *body, size_t len)
-{
-	ask_with(opcode, body, len, 0, 0);
+	fs_play_request(&h, body, len);
+	fs_play_serve();
 }
 
 static void ask_read_as(uint64_t off, uint32_t size, uint32_t flags, uint64_t owner)
@@ -349,57 +241,10 @@ static void close_file(uint64_t which)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	struct fuse_init_in init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
-	};
-	struct nfs_fh root = { .len = 4, .data = "file" };
-	struct errbuf eb = { "" };
-	struct rr_link *link;
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1, .ops = {
-		[NFS_OP_READ] = &data_op, [NFS_OP_WRITE] = &data_op, [NFS_OP_COMMIT] = &data_op,
-		[NFS_OP_OPEN] = &open_op, [NFS_OP_GETATTR] = &getattr_op,
-		[NFS_OP_SETATTR] = &getattr_op } };
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
-		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX,
-		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	handles_init(&fs.files);
-	fl = &fs.lanes[0];
-	fs_lane_init(&fs, 0, -1);
-	fs_this_lane = fl;
-	lane.fs = fl;
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	memset(&srv, 0, sizeof(srv));
 	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .size = 1 << 20 };
-	fs.root = inode_get(&fs.inodes, &root, &srv.attr, 0, NULL, 0);
-	ask(FUSE_INIT, &init, sizeof(init));
-	cr_assert(answer.count == 1 && answer.error == 0);
+	fs_play_start(&version, &root, &srv.attr);
 	fh = open_file(O_RDWR).fh;
 	notice.count = 0;
 }
@@ -408,17 +253,9 @@ static void teardown(void)
 {
 	close_file(fh);
 	cr_assert_eq(atomic_load(&fs.root->refs), 1, "open files hold it no more");
-	if (!fl->rx.mid)
-		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
 	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
 		  "every buffer is back");
-	fs_lane_fini(fl);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.files);
-	free(fs.lanes);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
+	fs_play_end();
 }
 
 TestSuite(fs_data, .init = setup, .fini = teardown, .timeout = 300);

@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Directory streams without a kernel and without a protocol: FUSE requests made
- * by hand go in, what would be written to the device comes out, and the
- * version's only operation reads a made-up directory.
+ * Directory streams without a kernel and without a protocol (fs_play.h): the version's
+ * only operation reads a made-up directory.
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/fuse.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
+#include "fs_play.h"
 
 #define MANY 300u
 
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct nfs_version version;
-static struct fs fs;
-static struct fs_lane *fl;
 static uint64_t fh;                     /* of the open directory */
 
 /* ---- the directory on the server ---- */
@@ -131,62 +120,15 @@ static int decode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef readdir_op = {
 	.name = "READDIR", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
-
-/* ---- what FUSE gets ---- */
-
-static struct {
-	unsigned count;
-	int error;
-	char data[70000];
-	size_t len;
-	bool refuse;                    /* the kernel does not take it */
-} answer;
-
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
-{
-	const struct fuse_out_header *h = iov[0].iov_base;
-	ssize_t total = (ssize_t)iov[0].iov_len;
-
-	(void)fd;
-	(void)userdata;
-	if (answer.refuse) {
-		errno = ENOENT;
-		return -1;
-	}
-	answer.count++;
-	answer.error = h->error;
-	answer.len = 0;
-	for (int i = 1; i < count; i++) {
-		memcpy(answer.data + answer.len, iov[i].iov_base, iov[i].iov_len);
-		answer.len += iov[i].iov_len;
-	}
-	return total + (ssize_t)answer.len;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
-}
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_READDIR] = &readdir_op },
+};
 
 /* ---- what FUSE asks ---- */
 
 static void ask(uint32_t opcode, const void *body, size_t len)
 {
-	static uint64_t unique = 1;
-	struct fuse_in_header h = {
-		.len = (uint32_t)(sizeof(h) + len), .opcode = opcode, .unique = unique++,
-		.nodeid = FUSE_ROOT_ID,
-	};
-	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
-
-	memcpy(buf.mem, &h, sizeof(h));
-	memcpy((char *)buf.mem + sizeof(h), body, len);
-	answer.count = 0;
-	fuse_session_process_buf(fs.se, &buf);
+	fs_play_ask(opcode, FUSE_ROOT_ID, body, len);
 }
 
 /* The references of a node that the kernel knows; not counting the one that it
@@ -209,29 +151,6 @@ static void forget_node(uint64_t node)
 	cr_assert_not_null(ino);
 	cr_assert(inode_forget(&fs.inodes, ino, 1));
 	inode_put(&fs.inodes, ino, 1);
-}
-
-/* The server answers what is waiting for it. */
-static void serve(void)
-{
-	static unsigned served;
-
-	if (served > fake.nsends)
-		served = 0;
-	while (served < fake.nsends) {
-		const struct fake_send *s = &fake.sends[served];
-		uint32_t xid, w[13] = { 0 };
-
-		memcpy(&xid, s->bytes, 4);
-		w[0] = w[7] = xid;
-		w[1] = w[8] = htonl(1);
-		w[2] = htonl(16);
-		fake_complete(served++);
-		/* The fabric keeps only so many. */
-		if (fake.nsends == served)
-			fake.nsends = served = 0;
-		fake_deliver(w, sizeof(w));
-	}
 }
 
 static void ask_dir(bool plus, uint64_t off, uint32_t size)
@@ -262,56 +181,11 @@ static void close_dir(uint64_t which)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	struct fuse_init_in init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_DO_READDIRPLUS,
-	};
-	struct nfs_fh root = { .len = 4, .data = "root" };
-	struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
-	struct errbuf eb = { "" };
-	struct rr_link *link;
+	static const struct nfs_fh root = { .len = 4, .data = "root" };
+	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
 	log_set_level(LOG_LVL_ERR);
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1,
-					.ops = { [NFS_OP_READDIR] = &readdir_op } };
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
-		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
-	fs.cfg.rdirplus = true;
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	handles_init(&fs.dirs);
-	fl = &fs.lanes[0];
-	fs_lane_init(&fs, 0, -1);
-	fs_this_lane = fl;
-	lane.fs = fl;
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
-	ask(FUSE_INIT, &init, sizeof(init));
-	cr_assert(answer.count == 1 && answer.error == 0);
-
+	fs_play_start(&version, &root, &attr);
 	memset(&dir, 0, sizeof(dir));
 	dir.per_reply = 100;
 	dir.verf = 0x5e4f;
@@ -322,13 +196,7 @@ static void teardown(void)
 {
 	close_dir(fh);
 	cr_assert_eq(atomic_load(&fs.root->refs), 1, "streams hold the directory no more");
-	fs_lane_fini(fl);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.dirs);
-	free(fs.lanes);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
+	fs_play_end();
 }
 
 TestSuite(fs_dir, .init = setup, .fini = teardown, .timeout = 300);
@@ -369,7 +237,7 @@ static uint64_t take_answer(bool plus)
 static uint64_t read_some(bool plus, uint64_t off, uint32_t size)
 {
 	ask_dir(plus, off, size);
-	serve();
+	fs_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0, "error %d", answer.error);
 	cr_assert_leq(answer.len, size);
 	return take_answer(plus);
@@ -558,7 +426,7 @@ Test(fs_dir, verifier)
 static int error_of(uint64_t off)
 {
 	ask_dir(false, off, 4096);
-	serve();
+	fs_play_serve();
 	cr_assert_eq(answer.count, 1);
 	return answer.error;
 }
@@ -668,7 +536,7 @@ static int read_until_error(uint32_t size)
 	got.n = 0;
 	for (unsigned i = 0; i < 10000; i++) {
 		ask_dir(false, off, size);
-		serve();
+		fs_play_serve();
 		cr_assert_eq(answer.count, 1);
 		if (answer.error || !answer.len)
 			return answer.error;
@@ -741,7 +609,7 @@ Test(fs_dir, one_request_at_a_time)
 	ask_dir(false, 0, 4096);
 	cr_assert(answer.count == 1 && answer.error == -EINTR);
 	answer.count = 0;
-	serve();
+	fs_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0);
 	got.n = 0;
 	take_answer(false);
@@ -758,7 +626,7 @@ Test(fs_dir, closed_meanwhile)
 	ask_dir(false, 0, 4096);
 	close_dir(fh);
 	answer.count = 0;
-	serve();
+	fs_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0);
 	fh = first;
 }
@@ -844,9 +712,9 @@ Test(fs_dir, plus_not_taken)
 
 	add_many(10);
 	ask_dir(true, 0, 65536);
-	answer.refuse = true;
-	serve();
-	answer.refuse = false;
+	fs_play_refuse = true;
+	fs_play_serve();
+	fs_play_refuse = false;
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);
 }
 

@@ -9,57 +9,19 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
+#include "fs_play.h"
 
 #define ROUNDS 200u
 
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct fs fs;
-static struct fs_lane *fl;
 static struct file *file;
-static int device[2];
+static int device;                      /* the kernel's end */
 static atomic_bool stop_noise;
 static pthread_t noise;
 static bool noisy;
-
-static struct {
-	unsigned count;
-	int error;
-	size_t len;
-} answer;
-
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
-{
-	ssize_t total = 0;
-
-	(void)fd;
-	(void)userdata;
-	answer.count++;
-	answer.error = ((const struct fuse_out_header *)iov[0].iov_base)->error;
-	for (int i = 0; i < count; i++)
-		total += (ssize_t)iov[i].iov_len;
-	answer.len = (size_t)total;
-	return total;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
-}
 
 /* Most often where buffers begin: there is what is read next. */
 static void *make_noise(void *arg)
@@ -96,111 +58,39 @@ static void end_noise(void)
 	noisy = false;
 }
 
-static void connect_lane(void)
-{
-	struct errbuf eb = { "" };
-	struct rr_link *link;
-
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-}
-
-static void start_fs(void)
-{
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	struct nfs_fh fh = { .len = 4, .data = "file" };
-	struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
-	struct errbuf eb = { "" };
-
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	handles_init(&fs.files);
-	handles_init(&fs.dirs);
-	file = calloc(1, sizeof(*file));
-	atomic_init(&file->refs, 1);
-	file->handle = handle_new(&fs.files, file);
-	file->ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
-	fs.root = file->ino;
-	fl = &fs.lanes[0];
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, device), 0);
-	fs_lane_init(&fs, 0, device[0]);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs_lane_attach(&lane, &fs);
-}
-
-static void stop_fn(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
 /* Until the request has been answered, or the server asked. */
 static void run_loop(unsigned ms)
 {
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_fn);
-	for (unsigned i = 0; i < ms && !answer.count && !fake.nsends; i++) {
-		loop_timer_set(lane.loop, &t, 1);
-		loop_run(lane.loop);
-	}
+	for (unsigned i = 0; i < ms && !answer.count && !fake.nsends; i++)
+		fs_play_run(1);
 }
 
 /* A request with `data` bytes behind its body. */
 static void ask(uint32_t opcode, const void *body, size_t len, size_t data)
 {
 	static char msg[1 << 17];
-	static uint64_t unique = 1;
-	struct fuse_in_header h = {
-		.len = (uint32_t)(sizeof(h) + len + data), .opcode = opcode, .unique = unique++,
-		.nodeid = FUSE_ROOT_ID,
-	};
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
 
 	memcpy(msg, &h, sizeof(h));
 	memcpy(msg + sizeof(h), body, len);
 	memset(msg + sizeof(h) + len, 0x5a, data);
-	memset(&answer, 0, sizeof(answer));
+	answer.count = 0;
 	fake.nsends = 0;
-	cr_assert_eq(send(device[1], msg, h.len, 0), (ssize_t)h.len);
+	cr_assert_eq(send(device, msg, h.len, 0), (ssize_t)h.len);
 	run_loop(opcode == FUSE_BATCH_FORGET ? 5 : 2000);
 }
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	struct fuse_init_in init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
-	};
-	struct errbuf eb = { "" };
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	static const struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
 
 #ifdef __SANITIZE_THREAD__
 	cr_skip("a race, and meant to be one");
 #endif
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
-		.wsize = NFS_IO_MAX, .name_max = 255,
-		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	connect_lane();
-	start_fs();
-	ask(FUSE_INIT, &init, sizeof(init), 0);
-	cr_assert(answer.count == 1 && answer.error == 0);
+	fs_play_start(&nfs_v3, &root, &attr);
+	file = fs_play_file();
+	device = fs_play_attach();
 }
 
 static void teardown(void)
@@ -208,17 +98,9 @@ static void teardown(void)
 	if (!fs.cl)
 		return;
 	end_noise();    /* of a test that failed */
-	fs_lane_detach(&lane, &fs);
-	fs_lane_fini(fl);
-	close(device[1]);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.files);
-	handles_fini(&fs.dirs);
-	free(fs.lanes);
+	fs_play_detach();
+	fs_play_end();
 	free(file);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
 }
 
 TestSuite(fs_hostile, .init = setup, .fini = teardown, .timeout = 300);
@@ -290,7 +172,7 @@ static void reply_op(unsigned op)
 	case READ:
 		REPLY(0, 1, 16, 0, 0, 1, 1, word(7), 65536, word(9), word(10), 0, 0,
 		      xid, 1, 0, 0, 0, 0, 0, 0, 65536, 0, 65536);
-		cr_assert(answer.error == 0 && answer.len == sizeof(struct fuse_out_header) + 65536);
+		cr_assert(answer.error == 0 && answer.len == 65536);
 		break;
 	case WRITE:
 		REPLY(0, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 0, 0, 0, 70000, 2, 7, 7);
@@ -353,7 +235,7 @@ static void reconnect(void)
 
 	run_loop(5);
 	if (lost)
-		connect_lane();
+		fs_play_connect();
 }
 
 /* Long arguments and a reply in a chunk: whatever they are, there is one answer. */
@@ -421,11 +303,11 @@ Test(fs_hostile, no_memory_for_a_long_request)
 	use_up(50000);
 	ask(FUSE_SETXATTR, &in, sizeof(in), 100000);
 	setrlimit(RLIMIT_AS, &all);
-	n = recv(device[1], &out, sizeof(out), MSG_DONTWAIT);
+	n = recv(device, &out, sizeof(out), MSG_DONTWAIT);
 	cr_assert_eq(n, (ssize_t)sizeof(out), "no answer");
 	cr_assert(out.error == -ENOMEM && out.len == sizeof(out) && out.unique);
 	use_up(50000);
 	ask(FUSE_BATCH_FORGET, &in, sizeof(in), 100000);
 	setrlimit(RLIMIT_AS, &all);
-	cr_assert_lt(recv(device[1], &out, sizeof(out), MSG_DONTWAIT), 0, "nobody waits for that");
+	cr_assert_lt(recv(device, &out, sizeof(out), MSG_DONTWAIT), 0, "nobody waits for that");
 }

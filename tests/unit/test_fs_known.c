@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is asked of the server after this mount's own changes, and what is not:
- * FUSE requests made by hand go in, the calls are counted, and the test says in which
- * order they are answered. The server's attributes have a number, one more with each
- * call that changes something: in the size, and in the mtime.
+ * What is asked of the server after this mount's own changes, and what is not
+ * (fs_play.h): the calls are counted, and the test says in which order they are
+ * answered. The server's attributes have a number, one more with each call that changes
+ * something: in the size, and in the mtime.
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
-
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct nfs_version version;
-static struct fs fs;
-static struct fs_lane *fl;
+#include "fs_play.h"
 
 /* ---- the server ---- */
 
@@ -90,82 +79,30 @@ static int decode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef any_op = {
 	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
-
-static void flush(void)
-{
-	while (fake.nsends) {
-		for (unsigned i = 0, n = fake.nsends; i < n; i++)
-			fake_complete(i);
-		fake.nsends = 0;
-	}
-}
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
+};
 
 /* Of those that have no reply the one with that number. */
 static void reply(unsigned i)
 {
-	uint32_t w[13] = { 0 };
-
 	cr_assert_lt(i, nsent);
-	w[0] = w[7] = htonl(sent[i].xid);
-	w[1] = w[8] = htonl(1);
-	w[2] = htonl(32);
-	fake_deliver(w, sizeof(w));
-	flush();
+	fs_play_reply(sent[i].xid);
 }
 
 /* ---- the kernel ---- */
 
-static struct {
-	unsigned count, notices;
-	int error;
-	_Alignas(8) char data[256];
-} answer;
-
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
-{
-	const struct fuse_out_header *h = iov[0].iov_base;
-	size_t total = iov[0].iov_len;
-
-	(void)fd;
-	(void)userdata;
-	for (int i = 1; i < count; i++) {
-		if (h->unique && total - iov[0].iov_len + iov[i].iov_len <= sizeof(answer.data))
-			memcpy(answer.data + total - iov[0].iov_len, iov[i].iov_base,
-			       iov[i].iov_len);
-		total += iov[i].iov_len;
-	}
-	answer.error = h->error;
-	answer.count += h->unique != 0;
-	answer.notices += h->unique == 0;
-	return (ssize_t)total;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
-}
-
 static void ask(uint32_t opcode, uint64_t node, const void *body, size_t len, const char *more)
 {
-	static uint64_t unique = 1;
+	char bytes[512];
 	size_t n = more ? strlen(more) + 1 : 0;
-	struct fuse_in_header h = {
-		.len = (uint32_t)(sizeof(h) + len + n), .opcode = opcode, .unique = unique++,
-		.nodeid = node,
-	};
-	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
 
-	memcpy(buf.mem, &h, sizeof(h));
-	memcpy((char *)buf.mem + sizeof(h), body, len);
+	cr_assert_leq(len + n, sizeof(bytes));
+	memcpy(bytes, body, len);
 	if (more)
-		memcpy((char *)buf.mem + sizeof(h) + len, more, n);
-	answer.count = 0;
-	fuse_session_process_buf(fs.se, &buf);
-	flush();
+		memcpy(bytes + len, more, n);
+	fs_play_ask(opcode, node, bytes, len + n);
+	fs_play_flush();
 }
 
 static void mkdir_(const char *name)
@@ -242,21 +179,11 @@ static void done(void)
 		reply(0);
 }
 
-static void stop(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
 /* What waits for its time gets on. */
 static void pass_time(unsigned ms)
 {
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop);
-	loop_timer_set(lane.loop, &t, ms);
-	cr_assert_eq(loop_run(lane.loop), 0);
-	flush();
+	fs_play_run(ms);
+	fs_play_flush();
 }
 
 static uint64_t the_file(void)
@@ -294,75 +221,25 @@ static void write_file(uint64_t node, uint64_t fh)
 	struct fuse_write_in in = { .fh = fh, .size = 100, .flags = O_RDWR };
 	char body[sizeof(in) + 100] = "";
 
-	if (!fl->rx.mid)
-		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
 	memcpy(body, &in, sizeof(in));
 	ask(FUSE_WRITE, node, body, sizeof(body), NULL);
 }
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	struct fuse_init_in init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
-	struct nfs_fh root = { .len = 4, .data = "dir" };
-	struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
-	struct errbuf eb = { "" };
-	struct rr_link *link;
+	static const struct nfs_fh root = { .len = 4, .data = "dir" };
+	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1 };
-	for (unsigned i = 0; i < NFS_OP_VERSION; i++)
-		version.ops[i] = &any_op;
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
-		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 32, .buffers = { .n = { 40, 40, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
 	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
 	fs.inodes.acregmin = fs.inodes.acregmax = 30;
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	handles_init(&fs.files);
-	handles_init(&fs.dirs);
-	fl = &fs.lanes[0];
-	fs_lane_init(&fs, 0, -1);
-	fs_this_lane = fl;
-	lane.fs = fl;
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
-	ask(FUSE_INIT, FUSE_ROOT_ID, &init, sizeof(init), NULL);
+	fs_play_start(&version, &root, &attr);
 	getattr(1);                     /* until the first reply there is one credit */
 }
 
 static void teardown(void)
 {
 	cr_assert(list_empty(&fl->active), "a request was left");
-	fs_lane_fini(fl);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.files);
-	handles_fini(&fs.dirs);
-	free(fs.lanes);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
+	fs_play_end();
 }
 
 TestSuite(fs_known, .init = setup, .fini = teardown, .timeout = 300);
@@ -516,14 +393,14 @@ Test(fs_known, a_file_that_was_written)
 	write_file(f, fh), done();
 	cr_assert_eq(getattr(f), 1, "two at once");
 	write_file(f, fh), done();
-	answer.notices = 0;
+	notice.count = 0;
 	again = open_file(f);
-	cr_assert_eq(answer.notices, 0, "the kernel asks anyway");
+	cr_assert_eq(notice.count, 0, "the kernel asks anyway");
 	cr_assert_eq(getattr(f), 0, "OPEN has said the same");
 	write_file(f, fh), done();
 	now++;                          /* another client */
 	third = open_file(f);
-	cr_assert_eq(answer.notices, 1);
+	cr_assert_eq(notice.count, 1);
 	cr_assert_eq(getattr(f), 1, "OPEN has said something else");
 	close_file(f, third);
 	close_file(f, again);

@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Taking away names of files that are open, without a kernel and without a
- * protocol: FUSE requests made by hand go in, and the version's operations work on
- * a tree in this file. The test says when the server executes a call, when its
- * reply comes, and whether that is lost. A rule is checked at each step: no file is
- * without a name that is open, or that nobody wanted to go.
+ * Taking away names of files that are open, without a kernel and without a protocol
+ * (fs_play.h): the version's operations work on a tree in this file. The test says when
+ * the server executes a call, when its reply comes, and whether that is lost. A rule is
+ * checked at each step: no file is without a name that is open, or that nobody wanted
+ * to go.
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
-
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct nfs_version version;
-static struct fs fs;
-static struct fs_lane *fl;
+#include "fs_play.h"
 
 /* ---- the server's tree ---- */
 
@@ -273,26 +262,18 @@ static int decode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef any_op = {
 	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
-
-/* What is sent is with the server. */
-static void flush(void)
-{
-	while (fake.nsends) {
-		for (unsigned i = 0, n = fake.nsends; i < n; i++)
-			fake_complete(i);
-		fake.nsends = 0;
-	}
-}
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = {
+		[NFS_OP_LOOKUP] = &any_op, [NFS_OP_OPEN] = &any_op, [NFS_OP_CLOSE] = &any_op,
+		[NFS_OP_LINK] = &any_op, [NFS_OP_RENAME] = &any_op, [NFS_OP_REMOVE] = &any_op,
+		[NFS_OP_RMDIR] = &any_op,
+	},
+};
 
 static void reply(struct sent *s)
 {
-	uint32_t w[13] = { 0 };
-
-	w[0] = w[7] = htonl(s->xid);
-	w[1] = w[8] = htonl(1);
-	w[2] = htonl(32);
-	fake_deliver(w, sizeof(w));
-	flush();
+	fs_play_reply(s->xid);
 }
 
 static struct sent *the_call(enum nfs_op op)
@@ -320,7 +301,7 @@ static bool open_waits(void)
 			continue;
 		loop_timer_clear(&r->call.eng.timer);
 		r->call.eng.timer.fn(&r->call.eng.timer);
-		flush();
+		fs_play_flush();
 		return true;
 	}
 	return false;
@@ -352,15 +333,9 @@ static struct ask {
 static unsigned nasks;
 static struct fuse_entry_out found;
 
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+/* An answer has come: to which of them? */
+static void answered(const struct fuse_out_header *h)
 {
-	const struct fuse_out_header *h = iov[0].iov_base;
-	ssize_t total = 0;
-
-	(void)fd;
-	(void)userdata;
-	for (int i = 0; i < count; i++)
-		total += (ssize_t)iov[i].iov_len;
 	for (unsigned i = 0; i < nasks; i++) {
 		struct ask *a = &asks[i];
 
@@ -375,37 +350,20 @@ static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata
 		if (a->names && a->error == -EINTR)
 			seen[a->obj].raced = true;
 		if (a->opcode == FUSE_LOOKUP && !h->error)
-			memcpy(&found, iov[1].iov_base, sizeof(found));
+			memcpy(&found, answer.data, sizeof(found));
 		if (a->opcode == FUSE_OPEN && !h->error)
-			a->handle = ((struct fuse_open_out *)iov[1].iov_base)->fh;
+			a->handle = ((const struct fuse_open_out *)(const void *)answer.data)->fh;
 	}
-	return total;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
 }
 
 static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
 {
-	static uint64_t unique = 1;
-	struct fuse_in_header h = {
-		.len = (uint32_t)(sizeof(h) + len), .opcode = opcode, .unique = unique++,
-		.nodeid = node,
-	};
-	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
+	struct fuse_in_header h = fs_play_header(opcode, node, len);
 	struct ask *a = &asks[nasks++ % 256];
 
 	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
-	memcpy(buf.mem, &h, sizeof(h));
-	memcpy((char *)buf.mem + sizeof(h), body, len);
-	fuse_session_process_buf(fs.se, &buf);
-	flush();
+	fs_play_request(&h, body, len);
+	fs_play_flush();
 	return a;
 }
 
@@ -498,20 +456,10 @@ static struct ask *opened(int dir, const char *name)
 	return a;
 }
 
-static void stop_loop(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
 static void run_loop(unsigned ms)
 {
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_loop);
-	loop_timer_set(lane.loop, &t, ms);
-	loop_run(lane.loop);
-	flush();
+	fs_play_run(ms);
+	fs_play_flush();
 }
 
 /* ---- what the daemon says ---- */
@@ -530,60 +478,16 @@ static bool was_said(const char *text)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	static const enum nfs_op ops[] = {
-		NFS_OP_LOOKUP, NFS_OP_OPEN, NFS_OP_CLOSE, NFS_OP_LINK, NFS_OP_RENAME,
-		NFS_OP_REMOVE, NFS_OP_RMDIR,
-	};
-	struct fuse_init_in init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION };
 	struct nfs_fh root = fh_of(ROOT);
 	struct nfs_attr attr = attr_of(ROOT);
 	char path[] = "/tmp/test_fs_remove.XXXXXX";
-	struct errbuf eb = { "" };
-	struct rr_link *link;
 
 	said = mkstemp(path);
 	unlink(path);
 	old_stderr = dup(2);
 	dup2(said, 2);
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	version = (struct nfs_version){ .name = "test", .prog = 1, .vers = 1 };
-	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-		version.ops[ops[i]] = &any_op;
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255, .dtsize = 32768,
-		.cfg = { .version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 32, .buffers = { .n = { 40, 40, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	handles_init(&fs.files);
-	handles_init(&fs.dirs);
-	fl = &fs.lanes[0];
-	fs_lane_init(&fs, 0, -1);
-	fs_this_lane = fl;
-	lane.fs = fl;
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs.root = inode_get(&fs.inodes, &root, &attr, 0, NULL, 0);
-	ask(FUSE_INIT, FUSE_ROOT_ID, &init, sizeof(init));
+	fs_play_answered = answered;
+	fs_play_start(&version, &root, &attr);
 	nasks = 0;
 	memset(&tree, 0, sizeof(tree));
 	memset(seen, 0, sizeof(seen));
@@ -599,14 +503,7 @@ static void setup(void)
 static void teardown(void)
 {
 	cr_assert(list_empty(&fl->active), "a request was left");
-	fs_lane_fini(fl);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.files);
-	handles_fini(&fs.dirs);
-	free(fs.lanes);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
+	fs_play_end();
 	dup2(old_stderr, 2);
 	close(said);
 	close(old_stderr);

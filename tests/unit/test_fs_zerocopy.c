@@ -1,163 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * File data is not copied: the whole way down and up, without a kernel and
- * without a server. FUSE requests are made by hand and given to libfuse; the
- * transport's headers come out of the made-up fabric; the reply to FUSE is
- * caught as the iovec that would go to writev().
+ * without a server (fs_play.h). The transport's headers come out of the made-up
+ * fabric; the reply to FUSE is caught as the iovec that would go to writev().
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "buffers.h"
-#include "fake_fabric.h"
-#include "fs/fs_impl.h"
-#include "nfs/internal.h"
+#include "fs_play.h"
 
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct fs fs;
-static struct fs_lane *fl;
 static struct file *file;
-
-/* ---- what FUSE gets ---- */
-
-static struct {
-	unsigned count;
-	int error;
-	const void *data;
-	size_t len;
-	uint32_t word;          /* the data's first */
-} answer;
-
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
-{
-	const struct fuse_out_header *h = iov[0].iov_base;
-	ssize_t total = 0;
-
-	(void)fd;
-	(void)userdata;
-	answer.count++;
-	answer.error = h->error;
-	answer.data = count > 1 ? iov[1].iov_base : NULL;
-	answer.len = count > 1 ? iov[1].iov_len : 0;
-	if (answer.len >= sizeof(answer.word))
-		memcpy(&answer.word, answer.data, sizeof(answer.word));
-	for (int i = 0; i < count; i++)
-		total += (ssize_t)iov[i].iov_len;
-	return total;
-}
-
-static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
-{
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
-	return -1;
-}
-
-/* ---- what FUSE asks ---- */
-
-static uint64_t unique = 1;
 
 static struct fuse_in_header header(uint32_t opcode, size_t body)
 {
-	return (struct fuse_in_header){
-		.len = (uint32_t)(sizeof(struct fuse_in_header) + body), .opcode = opcode,
-		.unique = unique++, .nodeid = FUSE_ROOT_ID,
-	};
+	return fs_play_header(opcode, FUSE_ROOT_ID, body);
 }
 
 static void ask(struct fuse_in_header h, const void *body, size_t len)
 {
-	struct fuse_buf buf = { .mem = fl->rx.head, .size = h.len };
-
-	memcpy(buf.mem, &h, sizeof(h));
-	memcpy((char *)buf.mem + sizeof(h), body, len);
-	answer.count = 0;
-	fuse_session_process_buf(fs.se, &buf);
-}
-
-static void ask_init(void)
-{
-	struct fuse_init_in in = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = 131072, .flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES,
-	};
-
-	ask(header(FUSE_INIT, sizeof(in)), &in, sizeof(in));
-	cr_assert(answer.count == 1 && answer.error == 0);
+	fs_play_request(&h, body, len);
 }
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
-	struct nfs_fh fh = { .len = 4, .data = "file" };
-	struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
-	struct errbuf eb = { "" };
-	struct rr_link *link;
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	static const struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
-	rpc_auth_init();
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	cl = (struct nfs_client){
-		.control = &ctl, .lanes = &lane, .nlanes = 1, .rsize = NFS_IO_MAX,
-		.wsize = NFS_IO_MAX, .name_max = 255,
-		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 8, 4 } },
-			 .timeo_ms = 60000 },
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
-
-	fs.cl = &cl;
-	fs.cfg.fuse_opts = "fsname=test";
-	fs.nlanes = 1;
-	fs.lanes = calloc(1, sizeof(*fs.lanes));
-	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
-	fl = &fs.lanes[0];
-	fs_lane_init(&fs, 0, -1);
-	fs_this_lane = fl;
-	lane.fs = fl;
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
-	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-
-	handles_init(&fs.files);
-	handles_init(&fs.dirs);
-	file = calloc(1, sizeof(*file));
-	atomic_init(&file->refs, 1);
-	file->handle = handle_new(&fs.files, file);
-	file->ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
-	fs.root = file->ino;
-	ask_init();
+	fs_play_start(&nfs_v3, &root, &attr);
+	file = fs_play_file();
 }
 
 static void teardown(void)
 {
-	fs_lane_fini(fl);
-	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
-	handles_fini(&fs.files);
-	handles_fini(&fs.dirs);
-	free(fs.lanes);
+	fs_play_end();
 	free(file);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
 }
 
 /* ---- what the server does ---- */
@@ -214,7 +94,7 @@ static void read_is_not_copied(uint64_t off, uint32_t size)
 			    0, 0, size, 0, size }, 24); /* OK, no attributes, count, eof, length */
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert_eq(answer.len, size);
-	cr_assert_eq((uint64_t)(uintptr_t)answer.data, addr,
+	cr_assert_eq((uint64_t)(uintptr_t)answer.at, addr,
 		     "what the server wrote to is what FUSE gets");
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 }
@@ -242,7 +122,7 @@ Test(zerocopy, small_read_from_the_message, .init = setup, .fini = teardown)
 	reply((uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0,
 			    0, 0, 8, 1, 8, 0x61626364, 0x65666768 }, 20);
 	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == 8);
-	cr_assert(memcmp(answer.data, "abcdefgh", 8) == 0);
+	cr_assert(memcmp(answer.at, "abcdefgh", 8) == 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 }
 
@@ -266,7 +146,7 @@ Test(zerocopy, short_read_goes_on, .init = setup, .fini = teardown)
 	reply((uint32_t[]){ xid, 1, 16, 0, 0, 1, 1, word(1, 7), 100, word(1, 9), word(1, 10), 0, 0,
 			    xid, 1, 0, 0, 0, 0, 0, 0, 100, 1, 100 }, 24);
 	cr_assert(answer.count == 1 && answer.len == 4196);
-	cr_assert_eq((uint64_t)(uintptr_t)answer.data, addr);
+	cr_assert_eq((uint64_t)(uintptr_t)answer.at, addr);
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 }
 
@@ -309,9 +189,7 @@ static void write_is_not_copied(uint64_t off, uint32_t size)
 	reply_write(s, size);
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
-	fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	if (two)
-		fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
+	fs_play_buffers();
 }
 
 Test(zerocopy, write, .init = setup, .fini = teardown)
@@ -372,7 +250,8 @@ static void half_written(uint32_t flags)
 Test(zerocopy, half_written, .init = setup, .fini = teardown)
 {
 	half_written(0);
-	cr_assert(answer.error == 0 && answer.word == 50000);
+	cr_assert(answer.error == 0 && answer.len == sizeof(struct fuse_write_out));
+	cr_assert_eq(((const struct fuse_write_out *)(const void *)answer.data)->size, 50000);
 }
 
 Test(zerocopy, half_written_back, .init = setup, .fini = teardown)
@@ -385,12 +264,6 @@ Test(zerocopy, half_written_back, .init = setup, .fini = teardown)
 
 #define FORGETS 8000u
 
-static void stop_fn(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
 /* Dropping the kernel's caches makes one request of all that it forgets. */
 Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 {
@@ -400,8 +273,7 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 		struct fuse_forget_one one[FORGETS];
 	} msg;
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
-	int s[2], room = 1 << 20;
-	struct loop_timer stop;
+	int kernel;
 
 	cr_assert(sizeof(msg) > FS_HEAD_BYTES + fl->rx.mid->size);
 	for (uint32_t i = 0; i < FORGETS; i++) {
@@ -418,22 +290,13 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	msg.h = header(FUSE_BATCH_FORGET, sizeof(msg) - sizeof(msg.h));
 	cr_assert_eq(atomic_load(&fs.inodes.count), FORGETS + 1);
 
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, s), 0);
-	setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	cr_assert_eq(send(s[1], &msg, sizeof(msg), 0), (ssize_t)sizeof(msg));
-	fl->fd = s[0];
-	fs_lane_attach(&lane, &fs);
-	loop_timer_init(&stop, stop_fn);
-	for (int i = 0; i < 1000 && atomic_load(&fs.inodes.count) > 1; i++) {
-		loop_timer_set(lane.loop, &stop, 10);
-		loop_run(lane.loop);
-	}
+	kernel = fs_play_attach();
+	cr_assert_eq(send(kernel, &msg, sizeof(msg), 0), (ssize_t)sizeof(msg));
+	for (int i = 0; i < 1000 && atomic_load(&fs.inodes.count) > 1; i++)
+		fs_play_run(10);
 	cr_expect_eq(atomic_load(&fs.inodes.count), 1);
 	cr_expect_eq(stat_get(&lane.stats, STAT_FUSE_FORGETS), FORGETS);
-	fs_lane_detach(&lane, &fs);
-	fl->fd = -1;
-	close(s[0]);
-	close(s[1]);
+	fs_play_detach();
 }
 
 /* ---- numbers that the kernel was never told, or has given back ---- */
@@ -538,15 +401,6 @@ Test(zerocopy, no_such_file, .init = setup, .fini = teardown)
 
 /* ---- a lane without receive buffers ---- */
 
-static void run_loop(unsigned ms)
-{
-	struct loop_timer stop;
-
-	loop_timer_init(&stop, stop_fn);
-	loop_timer_set(lane.loop, &stop, ms);
-	loop_run(lane.loop);
-}
-
 static void feed(int fd, struct fuse_in_header h, const void *body, size_t len, size_t data)
 {
 	static char msg[ARENA_BIG_SIZE];
@@ -563,7 +417,7 @@ static void feed(int fd, struct fuse_in_header h, const void *body, size_t len, 
 Test(zerocopy, starved, .init = setup, .fini = teardown)
 {
 	struct fuse_write_in in = { .fh = file->handle, .size = 100000 };
-	int s[2], room = 1 << 20;
+	int kernel;
 	struct arena_buf *held[16];
 	unsigned nheld = 0;
 
@@ -573,14 +427,11 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	held[nheld++] = fl->rx.mid;
 	held[nheld++] = fl->rx.big;
 	fl->rx.mid = fl->rx.big = NULL;
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, s), 0);
-	setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	fl->fd = s[0];
-	feed(s[1], header(FUSE_WRITE, sizeof(in) + in.size), &in, sizeof(in), in.size);
-	feed(s[1], header(FUSE_GETATTR, sizeof(struct fuse_getattr_in)), &(struct fuse_getattr_in){ 0 },
+	kernel = fs_play_attach();
+	feed(kernel, header(FUSE_WRITE, sizeof(in) + in.size), &in, sizeof(in), in.size);
+	feed(kernel, header(FUSE_GETATTR, sizeof(struct fuse_getattr_in)), &(struct fuse_getattr_in){ 0 },
 	     sizeof(struct fuse_getattr_in), 0);
-	fs_lane_attach(&lane, &fs);
-	run_loop(1500);
+	fs_play_run(1500);
 	cr_assert_eq(fake.nsends, 1);
 	cr_assert_eq(word(0, 12), 1, "GETATTR, and WRITE is not before it");
 	cr_assert(fl->starved && fl->nparked == 1);
@@ -599,8 +450,5 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	answer.count = 0;
 	reply_write(1, in.size);
 	cr_assert(answer.count == 1 && answer.error == 0);
-	fs_lane_detach(&lane, &fs);
-	fl->fd = -1;
-	close(s[0]);
-	close(s[1]);
+	fs_play_detach();
 }

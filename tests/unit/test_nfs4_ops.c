@@ -662,17 +662,17 @@ Test(nfs4, open_state)
 	c.args.file.flags = O_RDWR;
 	good_reply(NFS_OP_OPEN);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open && !list_empty(&cl.server.files.opens));
+	cr_assert(c.open && !list_empty(&cl4.server.files.opens));
 	cr_assert(c.open->stateid.seqid == 4 && !memcmp(c.open->stateid.other, "opn1opn2opn3", 12));
 	cr_assert_eq(nfs4_stateid(c.open).seqid, 0);
 	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
 	cr_assert(c.open->ref.file->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
-	nfs_open_get(&cl.server.files, &c.open->ref);
-	nfs4_open_put(&cl, c.open);
-	cr_assert_not(list_empty(&cl.server.files.opens));
+	nfs_open_get(&cl4.server.files, &c.open->ref);
+	nfs4_open_put(&cl4, c.open);
+	cr_assert_not(list_empty(&cl4.server.files.opens));
 	done_with(&c);
-	cr_assert(list_empty(&cl.server.files.opens));
+	cr_assert(list_empty(&cl4.server.files.opens));
 
 	c = call_create(O_WRONLY);
 	good_reply(NFS_OP_CREATE);
@@ -1012,7 +1012,7 @@ static void expect_open(const struct nfs_call *c, unsigned at)
 	bool made = (c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE) && at > 2;
 
 	if (made)
-		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&cl.server.files.opens));
+		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&cl4.server.files.opens));
 	else
 		cr_assert(!c->open || c->open == &open_file);
 }

@@ -35,16 +35,16 @@ static void setup(void)
 {
 	sem_init(&go, 0, 0);
 	play4_setup();
-	cl.idmap = nfs_idmap_new(&cl, &mapper);
+	cl4.idmap = nfs_idmap_new(&cl4, &mapper);
 	/* No loops run here: nobody may be told. */
 	nfs_owner_wait_ms = 0;
 }
 
 static void teardown(void)
 {
-	cr_assert(nfs_idmap_stop(cl.idmap, 10000));
+	cr_assert(nfs_idmap_stop(cl4.idmap, 10000));
 	play4_teardown();
-	nfs_idmap_free(cl.idmap);
+	nfs_idmap_free(cl4.idmap);
 }
 
 TestSuite(nfs4_owners, .init = setup, .fini = teardown, .timeout = 300);
@@ -54,7 +54,7 @@ static void wait_for_answers(unsigned n)
 	while (questions < n)
 		sched_yield();
 	/* The answer follows. The mapper is through with it when it is stopped. */
-	cr_assert(nfs_idmap_stop(cl.idmap, 10000));
+	cr_assert(nfs_idmap_stop(cl4.idmap, 10000));
 }
 
 static void m_attrs(const char *user, const char *group)

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "fs_play.h"
+
+#define CREDITS 32u
+
+struct nfs_client cl;
+struct nfs_lane lane;
+struct fs fs;
+struct fs_lane *fl;
+struct fs_play_answer answer;
+struct fs_play_notice notice;
+bool fs_play_refuse;
+void (*fs_play_answered)(const struct fuse_out_header *h);
+
+static struct nfs_control ctl;
+static int device[2];
+
+/* ---- what the kernel gets ---- */
+
+static void catch_notice(const struct fuse_out_header *h, const struct iovec *iov)
+{
+	cr_assert_eq(h->error, FUSE_NOTIFY_INVAL_INODE);
+	cr_assert_eq(iov->iov_len, sizeof(notice.what));
+	memcpy(&notice.what, iov->iov_base, sizeof(notice.what));
+	notice.count++;
+	notice.answers = answer.count;
+}
+
+static void catch_answer(const struct fuse_out_header *h, const struct iovec *iov, int count)
+{
+	answer.count++;
+	answer.error = h->error;
+	answer.at = count ? iov[0].iov_base : NULL;
+	answer.len = 0;
+	for (int i = 0; i < count; i++) {
+		cr_assert_leq(answer.len + iov[i].iov_len, sizeof(answer.data));
+		memcpy(answer.data + answer.len, iov[i].iov_base, iov[i].iov_len);
+		answer.len += iov[i].iov_len;
+	}
+	if (fs_play_answered)
+		fs_play_answered(h);
+}
+
+static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+
+	(void)fd;
+	(void)userdata;
+	if (fs_play_refuse) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (h->unique)
+		catch_answer(h, iov + 1, count - 1);
+	else
+		catch_notice(h, iov + 1);
+	return (ssize_t)h->len;
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	return -1;
+}
+
+/* ---- what it asks ---- */
+
+void fs_play_buffers(void)
+{
+	if (!fl->rx.mid)
+		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
+	if (!fl->rx.big)
+		fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
+}
+
+struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
+{
+	static uint64_t unique = 1;
+
+	return (struct fuse_in_header){
+		.len = (uint32_t)(sizeof(struct fuse_in_header) + len), .opcode = opcode,
+		.unique = unique++, .nodeid = node,
+	};
+}
+
+void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len)
+{
+	struct fuse_buf buf = { .mem = fl->rx.head, .size = h->len };
+
+	fs_play_buffers();
+	cr_assert_leq(sizeof(*h) + len, FS_HEAD_ROOM);
+	memcpy(buf.mem, h, sizeof(*h));
+	if (len)
+		memcpy((char *)buf.mem + sizeof(*h), body, len);
+	answer.count = 0;
+	fuse_session_process_buf(fs.se, &buf);
+}
+
+void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
+{
+	struct fuse_in_header h = fs_play_header(opcode, node, len);
+
+	fs_play_request(&h, body, len);
+}
+
+static void ask_init(void)
+{
+	struct fuse_init_in in = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 131072,
+		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS,
+	};
+
+	fs_play_ask(FUSE_INIT, FUSE_ROOT_ID, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+int fs_play_attach(void)
+{
+	int room = 1 << 20;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, device), 0);
+	setsockopt(device[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	fl->fd = device[0];
+	fs_lane_attach(&lane, &fs);
+	return device[1];
+}
+
+void fs_play_detach(void)
+{
+	fs_lane_detach(&lane, &fs);
+	fl->fd = -1;
+	close(device[0]);
+	close(device[1]);
+}
+
+struct file *fs_play_file(void)
+{
+	struct file *f = calloc(1, sizeof(*f));
+
+	atomic_init(&f->refs, 1);
+	f->handle = handle_new(&fs.files, f);
+	f->ino = fs.root;
+	return f;
+}
+
+/* ---- the server ---- */
+
+/* The reply's headers; a Write chunk of one segment comes back as it was offered. */
+static uint32_t reply_to(const struct fake_send *s, uint32_t *w)
+{
+	uint32_t call[12], n = 4;
+
+	memcpy(call, s->bytes, sizeof(call));
+	memset(w, 0, 4 * 20);
+	memcpy(w, call, 8);
+	w[2] = htonl(CREDITS);
+	w[n++] = 0;
+	if (!call[4] && call[5]) {
+		memcpy(w + n, call + 5, 24);
+		n += 6;
+	}
+	n += 2;                         /* no more Write chunks, no Reply chunk */
+	w[n] = call[0];
+	w[n + 1] = htonl(1);
+	return 4 * (n + 6);
+}
+
+void fs_play_serve(void)
+{
+	static unsigned served;
+
+	if (served > fake.nsends)
+		served = 0;
+	while (served < fake.nsends) {
+		uint32_t w[20], len = reply_to(&fake.sends[served], w);
+
+		fake_complete(served++);
+		/* The fabric keeps only so many. */
+		if (fake.nsends == served)
+			fake.nsends = served = 0;
+		fake_deliver(w, len);
+	}
+}
+
+void fs_play_flush(void)
+{
+	while (fake.nsends) {
+		for (unsigned i = 0, n = fake.nsends; i < n; i++)
+			fake_complete(i);
+		fake.nsends = 0;
+	}
+}
+
+void fs_play_reply(uint32_t xid)
+{
+	uint32_t w[13] = { 0 };
+
+	w[0] = w[7] = htonl(xid);
+	w[1] = w[8] = htonl(1);
+	w[2] = htonl(CREDITS);
+	fake_deliver(w, sizeof(w));
+	fs_play_flush();
+}
+
+/* ---- life ---- */
+
+void fs_play_connect(void)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+}
+
+static void start_client(const struct nfs_version *version)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	struct errbuf eb = { "" };
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	rpc_auth_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
+		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX, .dtsize = 32768,
+		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+			 .lanes = 1, .credits = CREDITS, .buffers = { .n = { 40, 40, 0, 8, 4 } },
+			 .timeo_ms = 60000 },
+	};
+	nfs_server_init(&cl);
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	fs_play_connect();
+}
+
+void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
+		   const struct nfs_attr *attr)
+{
+	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	struct errbuf eb = { "" };
+
+	start_client(version);
+	fs.cl = &cl;
+	fs.cfg.fuse_opts = "fsname=test";
+	fs.cfg.rdirplus = true;
+	fs.nlanes = 1;
+	fs.lanes = calloc(1, sizeof(*fs.lanes));
+	sem_init(&fs.inited, 0, 0);
+	inode_table_init(&fs.inodes);
+	handles_init(&fs.files);
+	handles_init(&fs.dirs);
+	fl = &fs.lanes[0];
+	cr_assert_eq(fs_lane_init(&fs, 0, -1), 0);
+	fs_this_lane = fl;
+	lane.fs = fl;
+	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	fs.root = inode_get(&fs.inodes, root, attr, 0, NULL, 0);
+	ask_init();
+}
+
+void fs_play_end(void)
+{
+	fs_lane_fini(fl);
+	fuse_session_destroy(fs.se);
+	inode_table_fini(&fs.inodes);
+	handles_fini(&fs.files);
+	handles_fini(&fs.dirs);
+	free(fs.lanes);
+	nfs_lane_fini(&lane);
+	arena_fini(&cl.arena);
+}
+
+static void stop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(lane.loop);
+}
+
+void fs_play_run(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop);
+	loop_timer_set(lane.loop, &t, ms);
+	cr_assert_eq(loop_run(lane.loop), 0);
+}
