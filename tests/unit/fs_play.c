@@ -21,6 +21,7 @@ void (*fs_play_answered)(const struct fuse_out_header *h);
 
 static struct nfs_control ctl;
 static int device[2];
+static char head[FS_HEAD_ROOM];
 
 /* ---- what the kernel gets ---- */
 
@@ -78,11 +79,46 @@ static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 
 void fs_play_buffers(void)
 {
-	if (!fl->rx.mid)
-		fl->rx.mid = magazine_get(&lane.mag, ARENA_MID);
-	if (!fl->rx.big)
-		fl->rx.big = magazine_get(&lane.mag, ARENA_BIG);
+	if (!fs_play_dev.mid)
+		fs_play_dev.mid = magazine_get(&lane.mag, ARENA_MID);
+	if (!fs_play_dev.big)
+		fs_play_dev.big = magazine_get(&lane.mag, ARENA_BIG);
 }
+
+static bool play_take(struct fs_dev *d, struct fs_req *r, const void *data, size_t size)
+{
+	struct arena_buf *mid = fs_play_dev.mid, *big = fs_play_dev.big;
+	uint32_t first = (uint32_t)(size < mid->size ? size : mid->size);
+
+	(void)d;
+	(void)data;
+	r->buf[0] = mid;
+	r->call.args.io.data[0] = (struct rr_iov){ mid->mem, first };
+	r->call.args.io.ndata = 1;
+	fs_play_dev.mid = NULL;
+	if (first == size)
+		return true;
+	r->buf[1] = big;
+	r->call.args.io.data[1] = (struct rr_iov){ big->mem, (uint32_t)size - first };
+	r->call.args.io.ndata = 2;
+	fs_play_dev.big = NULL;
+	return true;
+}
+
+static void play_close(struct fs_dev *d)
+{
+	(void)d;
+}
+
+static void play_buffers_freed(struct fs_dev *d)
+{
+	(void)d;
+}
+
+static const struct fs_dev_ops play_ops = {
+	.take = play_take, .close = play_close, .buffers_freed = play_buffers_freed,
+};
+struct fs_play_dev fs_play_dev = { .dev = { .ops = &play_ops, .state = FS_DEV_READING } };
 
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 {
@@ -96,7 +132,7 @@ struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 
 void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len)
 {
-	struct fuse_buf buf = { .mem = fl->rx.head, .size = h->len };
+	struct fuse_buf buf = { .mem = head, .size = h->len };
 
 	fs_play_buffers();
 	cr_assert_leq(sizeof(*h) + len, FS_HEAD_ROOM);
@@ -132,7 +168,7 @@ int fs_play_attach(void)
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, device), 0);
 	setsockopt(device[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	fl->fd = device[0];
+	cr_assert_eq(fs_dev_clone_new(fl, device[0], &fl->dev), 0);
 	fs_lane_attach(&lane, &fs);
 	return device[1];
 }
@@ -140,8 +176,8 @@ int fs_play_attach(void)
 void fs_play_detach(void)
 {
 	fs_lane_detach(&lane, &fs);
-	fl->fd = -1;
-	close(device[0]);
+	fl->dev->ops->close(fl->dev);
+	fl->dev = &fs_play_dev.dev;
 	close(device[1]);
 }
 
@@ -265,7 +301,8 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	handles_init(&fs.files);
 	handles_init(&fs.dirs);
 	fl = &fs.lanes[0];
-	cr_assert_eq(fs_lane_init(&fs, 0, -1), 0);
+	fs_lane_init(&fs, 0);
+	fl->dev = &fs_play_dev.dev;
 	fs_this_lane = fl;
 	lane.fs = fl;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);

@@ -8,8 +8,8 @@
  *      answer, notice <-- libfuse <-- its `done`  <-- the version's decode <-- fs_play_serve
  *                                                                              fs_play_reply
  *
- * Requests are put where a lane reads them to, and given to libfuse. A test that is about
- * the reading itself has a device: fs_play_attach().
+ * Requests come by a provider of fs/dev.h that is made up like the rest. A test that is
+ * about the reading itself has the real one: fs_play_attach().
  */
 #ifndef TESTS_FS_PLAY_H
 #define TESTS_FS_PLAY_H
@@ -60,11 +60,16 @@ struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 /* len may be less than what the header says: a WRITE's data lies elsewhere. */
 void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len);
 void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len);
-/* The lane has data buffers to read into, as it has before each request. */
+/* The provider; a WRITE's data lies in mid and big, and it takes those. */
+extern struct fs_play_dev {
+	struct fs_dev dev;
+	struct arena_buf *mid, *big;
+} fs_play_dev;
+/* It has data buffers, as it has before each request. */
 void fs_play_buffers(void);
 
-/* The lane reads from a device now, in its loop: the kernel's end. fs_play_detach()
- * closes it. */
+/* The lane reads from a device now, in its loop, with buffers of its own: the kernel's
+ * end. fs_play_detach() closes it. */
 int fs_play_attach(void);
 void fs_play_detach(void);
 

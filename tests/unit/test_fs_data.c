@@ -181,7 +181,7 @@ static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off
 	cr_assert_leq(data, ARENA_MID_SIZE + ARENA_BIG_SIZE);
 	fs_play_buffers();
 	for (size_t i = 0; i < data; i++)
-		((char *)(i < ARENA_MID_SIZE ? fl->rx.mid : fl->rx.big)->mem)
+		((char *)(i < ARENA_MID_SIZE ? fs_play_dev.mid : fs_play_dev.big)->mem)
 			[i < ARENA_MID_SIZE ? i : i - ARENA_MID_SIZE] = byte_at(off + i);
 	fs_play_request(&h, body, len);
 	fs_play_serve();

@@ -169,7 +169,7 @@ static void reply_write(unsigned s, uint32_t count)
 
 static void write_is_not_copied(uint64_t off, uint32_t size)
 {
-	char *mid = fl->rx.mid->mem, *big = fl->rx.big->mem;
+	char *mid = fs_play_dev.mid->mem, *big = fs_play_dev.big->mem;
 	uint32_t first = (uint32_t)ARENA_MID_SIZE, s = fake.nsends;
 	bool two = size > first;
 
@@ -184,8 +184,8 @@ static void write_is_not_copied(uint64_t off, uint32_t size)
 		cr_assert_eq(address(s, 14), (uintptr_t)big);
 	}
 	cr_assert_eq(word(s, two ? 16 : 10), 0, "no more segments");
-	cr_assert_null(fl->rx.mid, "the request has the buffers now");
-	cr_assert_eq(fl->rx.big == NULL, two);
+	cr_assert_null(fs_play_dev.mid, "the request has the buffers now");
+	cr_assert_eq(fs_play_dev.big == NULL, two);
 	reply_write(s, size);
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
@@ -207,7 +207,7 @@ Test(zerocopy, write, .init = setup, .fini = teardown)
 /* A server that writes a part: the rest is sent from where it lies. */
 Test(zerocopy, short_write_goes_on, .init = setup, .fini = teardown)
 {
-	char *big = fl->rx.big->mem;
+	char *big = fs_play_dev.big->mem;
 
 	ask_write(1000, 200000);
 	reply_write(0, 100000);
@@ -275,7 +275,7 @@ Test(zerocopy, thousands_of_forgets, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
 	int kernel;
 
-	cr_assert(sizeof(msg) > FS_HEAD_BYTES + fl->rx.mid->size);
+	cr_assert(sizeof(msg) > FS_HEAD_BYTES + fs_play_dev.mid->size);
 	for (uint32_t i = 0; i < FORGETS; i++) {
 		struct nfs_fh fh = { .len = 8 };
 		struct inode *ino;
@@ -380,7 +380,7 @@ static void no_such_file(uint64_t fh, int err)
 	h = header(FUSE_WRITE, sizeof(write) + write.size);
 	ask(h, &write, sizeof(write));
 	cr_assert(answer.count == 1 && answer.error == err && fake.nsends == 0);
-	cr_assert_not_null(fl->rx.mid, "nobody has its data");
+	cr_assert_not_null(fs_play_dev.mid, "nobody has its data");
 	cr_assert_eq(error_of(FUSE_SETATTR, FUSE_ROOT_ID, &size, sizeof(size)), err);
 	cr_assert_eq(error_of(FUSE_RELEASE, FUSE_ROOT_ID, &release, sizeof(release)), err);
 	cr_assert_eq(error_of(FUSE_READDIR, FUSE_ROOT_ID, &read, sizeof(read)), err);
@@ -424,9 +424,9 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	for (unsigned c = ARENA_MID; c <= ARENA_BIG; c++)
 		while ((held[nheld] = magazine_get(&lane.mag, c)))
 			nheld++;
-	held[nheld++] = fl->rx.mid;
-	held[nheld++] = fl->rx.big;
-	fl->rx.mid = fl->rx.big = NULL;
+	held[nheld++] = fs_play_dev.mid;
+	held[nheld++] = fs_play_dev.big;
+	fs_play_dev.mid = fs_play_dev.big = NULL;
 	kernel = fs_play_attach();
 	feed(kernel, header(FUSE_WRITE, sizeof(in) + in.size), &in, sizeof(in), in.size);
 	feed(kernel, header(FUSE_GETATTR, sizeof(struct fuse_getattr_in)), &(struct fuse_getattr_in){ 0 },
@@ -434,12 +434,12 @@ Test(zerocopy, starved, .init = setup, .fini = teardown)
 	fs_play_run(1500);
 	cr_assert_eq(fake.nsends, 1);
 	cr_assert_eq(word(0, 12), 1, "GETATTR, and WRITE is not before it");
-	cr_assert(fl->starved && fl->nparked == 1);
+	cr_assert_eq(fl->dev->state, FS_DEV_PARKING);
 	while (nheld)
 		magazine_put(&lane.mag, held[--nheld]);
 	reply((uint32_t[]){ word(0, 0), 1, 16, 0, 0, 0, 0, word(0, 0), 1, 0, 0, 0, 0, 70 }, 14);
 	cr_assert_eq(fake.nsends, 2);
-	cr_assert(!fl->starved && fl->nparked == 0);
+	cr_assert_eq(fl->dev->state, FS_DEV_READING);
 	cr_assert_eq(word(1, 7) + word(1, 13), in.size, "two pieces");
 	for (uint32_t i = 0; i < in.size; i++) {
 		const char *piece = (const char *)(uintptr_t)(i < word(1, 7) ? address(1, 8) : address(1, 14));
