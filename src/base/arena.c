@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffers, magazines and the depot: see arena.h. (How many there are: arena_plan.c.)
+ * Buffers, magazines and the depot: see arena.h. (arena_plan.c plans how many there are.)
  *
- * The mappings are anonymous and touched at once, so that running out of memory
- * shows at start and not in the middle of a request. They are not inherited by
- * children (MADV_DONTFORK): the device writes to the physical pages that were
- * there at registration, and after a fork the first write of ours would get a
- * copy of the page that the device knows nothing about.
+ * The mappings are anonymous and touched at once, so that a lack of memory shows at the
+ * start and not in the middle of a request. Children do not inherit them (MADV_DONTFORK).
+ * The device writes to the physical pages that were there at registration. After a fork,
+ * our first write to a page would give us a copy that the device knows nothing about.
  *
- * Free buffers are stacks: the one that was used last is still in the cache.
+ * The free buffers are stacks, because the buffer that was used last is still in the cache.
  *
- * Who waits is not forgotten. A lane that finds nothing enters the queue and sets
- * `wanted`, then looks at the other magazines' counts; a lane that puts a buffer counts
- * it, then looks at `wanted`:
+ * No waiting lane is forgotten. A lane that finds nothing enters the queue, sets `wanted`,
+ * and then looks at the counts of the other magazines. A lane that puts a buffer counts it,
+ * and then looks at `wanted`:
  *
  *     waits:  wanted = true;  other's nfree > 0?  -> tell it to empty its magazine
  *     puts:   nfree++;        wanted?             -> empty the magazine
  *
- * All four accesses are sequentially consistent, so at least one of both sees the
- * other. A lane that was called and finds nothing, because another one was faster,
- * enters the queue again; one that no longer needs what it was called for leaves it in
- * the depot, and the next in the queue is called.
+ * All four accesses are sequentially consistent, so at least one of the two sees the other.
+ * A lane that was called but comes too late enters the queue again. A lane that no longer
+ * needs what it was called for leaves it in the depot, and the next in the queue is called.
  */
 #include "base/arena.h"
 
@@ -33,8 +31,8 @@
 
 static const struct {
 	size_t size;
-	unsigned fetch;         /* from the depot at once */
-	unsigned most;          /* in a magazine */
+	unsigned fetch;         /* fetched from the depot at a time */
+	unsigned most;          /* the most in a magazine */
 } class[ARENA_CLASSES] = {
 	[ARENA_RECV]  = { ARENA_RECV_SIZE,  1,  0 },
 	[ARENA_MSG]   = { ARENA_MSG_SIZE,   8, 32 },
@@ -48,8 +46,8 @@ static bool is_data(int cls)
 	return cls >= ARENA_SMALL;
 }
 
-/* Every class begins on a page; the sizes of data buffers are whole pages, so each of
- * those does, too. */
+/* Every class begins on a page. The sizes of data buffers are whole pages, so each data
+ * buffer begins on a page, too. */
 static size_t class_bytes(const struct arena_counts *counts, int cls)
 {
 	return (counts->n[cls] * class[cls].size + PAGE - 1) & ~(PAGE - 1);
@@ -66,7 +64,7 @@ size_t arena_bytes(const struct arena_counts *counts)
 
 /* ---- memory ---- */
 
-/* len bytes that begin where a huge page can. */
+/* Maps len bytes, aligned to a huge page. */
 static void *map_aligned(size_t len)
 {
 	char *all = mmap(NULL, len + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -89,14 +87,14 @@ static int map(struct arena_range *r)
 	r->base = map_aligned(r->len);
 	if (!r->base)
 		return -errno;
-	/* A wish: there may be none. */
+	/* Only a hint: there may be no huge pages. */
 	(void)madvise(r->base, r->len, MADV_HUGEPAGE);
-	/* People's files have no business in a core dump, which others get to see. */
+	/* Core dumps are shown to others, so people's file data must not be in them. */
 	if (madvise(r->base, r->len, MADV_DONTFORK) < 0 ||
 	    madvise(r->base, r->len, MADV_DONTDUMP) < 0 ||
 	    (madvise(r->base, r->len, MADV_POPULATE_WRITE) < 0 && errno != EINVAL))
 		return -errno;
-	/* Kernels before 5.14. */
+	/* For kernels before 5.14, which have no MADV_POPULATE_WRITE. */
 	for (size_t at = 0; at < r->len; at += PAGE)
 		((volatile char *)r->base)[at] = 0;
 	return 0;
@@ -173,7 +171,7 @@ static struct arena_buf *pop(struct list *l)
 	return n ? container_of(n, struct arena_buf, node) : NULL;
 }
 
-/* Each buffer that is there calls one of those that wait. */
+/* Calls one waiting magazine for each free buffer. */
 static void call_waiting(struct arena *a, int cls)
 {
 	struct list *n, *b = a->free[cls].next;
@@ -189,7 +187,7 @@ static void call_waiting(struct arena *a, int cls)
 		atomic_store(&a->wanted[cls], false);
 }
 
-/* n of the magazine's buffers. */
+/* Moves up to n of the magazine's buffers to the depot. */
 static void hand_over(struct magazine *m, int cls, unsigned n)
 {
 	unsigned have = atomic_load(&m->nfree[cls]);
@@ -247,7 +245,7 @@ static void on_called(struct loop_msg *msg)
 	m->called_sent = false;
 	pthread_mutex_unlock(&a->mu);
 	m->freed(m->ctx);
-	/* What it has left is for the next. */
+	/* What it left is for the next in the queue. */
 	pthread_mutex_lock(&a->mu);
 	for (int cls = 0; cls < ARENA_CLASSES; cls++)
 		call_waiting(a, cls);
@@ -313,7 +311,8 @@ static struct arena_buf *take(struct magazine *m, int cls)
 	return b;
 }
 
-/* Depot's lock held: one, and some for the next times if nobody waits for them. */
+/* With the depot's lock held: takes one, and stocks some for later if nobody waits for
+ * them. */
 static struct arena_buf *fetch(struct magazine *m, int cls)
 {
 	struct arena *a = m->arena;
@@ -329,7 +328,7 @@ static struct arena_buf *fetch(struct magazine *m, int cls)
 	return b;
 }
 
-/* One of the classes first..last, the first that has one. */
+/* Takes a buffer of the first class in first..last that has one. */
 static struct arena_buf *get(struct magazine *m, int first, int last)
 {
 	struct arena_buf *b = first <= last ? take(m, first) : NULL;

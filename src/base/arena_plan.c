@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many buffers. Without a limit, for each lane with 64 credits (what Linux grants):
+ * The number of buffers. Without a limit, for each lane with 64 credits (what Linux
+ * grants):
  *
  *   RECV   credits + 8: a reply for each call, the server's own calls (it has
  *          two credits), and some that the lane still looks at      72 x   4 KiB
@@ -29,9 +30,8 @@
  *   BIG 2                                             2056 KiB
  *   MID 18 and SMALL 22                               1328 KiB
  *
- * Three BIG would leave only 4 MID. That is the wrong way round: over soft-RoCE
- * four large reads at a time are 1.1 times faster than one, but sixteen small
- * ones are 4 times faster.
+ * Three BIG would leave only 4 MID, and that is worse: over soft-RoCE four large reads at a
+ * time are 1.1 times faster than one, but sixteen small reads are 4 times faster.
  */
 #include "base/arena.h"
 
@@ -47,9 +47,9 @@ static const size_t step[ARENA_CLASSES] = {
 	[ARENA_SMALL] = ARENA_SMALL_SIZE, [ARENA_MID] = ARENA_MID_SIZE, [ARENA_BIG] = ARENA_BIG_SIZE,
 };
 
-/* What a provider's queues pin in addition (hardware keeps them in the
- * process's memory): about 72 + 72 work requests of up to 256 bytes, 144
- * completions of 64 bytes, doorbells; 48 KiB. */
+/* Memory that a provider's queues pin in addition (hardware keeps them in the process's
+ * memory): about 72 + 72 work requests of up to 256 bytes, 144 completions of 64 bytes,
+ * doorbells; 48 KiB. */
 #define LANE_RESERVE ((size_t)65536)
 
 static void set_credits(struct arena_counts *counts, unsigned credits)
@@ -58,7 +58,7 @@ static void set_credits(struct arena_counts *counts, unsigned credits)
 	counts->n[ARENA_MSG] = credits + CREDIT_SPARE;
 }
 
-/* The data class that fits and is furthest from what it would have without a limit;
+/* Of the data classes that still fit, the one furthest below its count without a limit.
  * ARENA_CLASSES: none fits. */
 static int poorest(const struct arena_counts *counts, const struct arena_counts *most, size_t room)
 {
@@ -75,7 +75,7 @@ static int poorest(const struct arena_counts *counts, const struct arena_counts 
 	return best;
 }
 
-/* Of one lane. */
+/* The plan for one lane. */
 static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room, size_t *need)
 {
 	unsigned c = *credits ? *credits : 1, fewest = c < CREDITS_LEAST ? c : CREDITS_LEAST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Intrusive doubly linked list. A `struct list` is both the head and the node;
- * an unlinked node points to itself, so list_del() on it does nothing and
- * list_empty() tells whether a node is on a list.
+ * Intrusive doubly linked list. A `struct list` is both head and node. An unlinked node
+ * points to itself, so list_del() on it does nothing, and list_empty() tells whether a node
+ * is on a list.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -27,7 +27,7 @@ static inline bool list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/* Inserts n before `at`: at a head that means the list's tail. */
+/* Inserts n before `at`. If `at` is a head, that is the list's tail. */
 static inline void list_add_before(struct list *at, struct list *n)
 {
 	n->prev = at->prev;
@@ -54,7 +54,7 @@ static inline void list_del(struct list *n)
 	list_init(n);
 }
 
-/* The first node, taken off; NULL when the list is empty. */
+/* Takes the first node off; NULL when the list is empty. */
 static inline struct list *list_pop(struct list *head)
 {
 	struct list *n = head->next;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each message is put together in a buffer on the stack and leaves with one
- * write() (or one syslog() call): no lock, and lines of two threads never mix.
- * Texts may quote file names and what a server sent; control characters in
- * them are replaced, so that nobody but us begins a line or drives a terminal.
+ * Each message is put together in a buffer on the stack and leaves with one write() or one
+ * syslog() call. So no lock is needed, and lines of two threads never mix. Texts may quote
+ * file names and what a server sent. Control characters in them are replaced, so that
+ * nobody else can begin a line or control a terminal.
  */
 #include "base/log.h"
 
@@ -16,10 +16,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* What is printed of the program's name. */
+/* At most so much of the program's name is printed. */
 #define LOG_NAME_MAX 64
-/* The longest message: an errbuf's text with a path (PATH_MAX) before it is
- * cut, everything else fits. */
+/* The longest message is an errbuf's text with a path (PATH_MAX), and that is cut.
+ * Everything else fits. */
 #define LOG_LINE_MAX 2048
 
 static const char *_Atomic log_name = "nfsrdma-fuse";
@@ -57,10 +57,10 @@ void log_to_syslog(void)
 	atomic_store(&use_syslog, true);
 }
 
-/* The part of `text` (of cap bytes) from `from` on: printable, ended by \n\0. */
+/* Makes `text` (of cap bytes) printable from `from` on, and ends it with \n\0. */
 static size_t finish_line(char *text, size_t cap, size_t from, size_t len)
 {
-	/* Room for the two characters that end it. */
+	/* Keep room for the two characters that end it. */
 	if (len > cap - 2) {
 		len = cap - 2;
 		memcpy(text + len - 3, "...", 3);
@@ -101,7 +101,7 @@ void log_msg(enum log_level level, const char *fmt, ...)
 		syslog(levels[level].priority, "%s%.*s", levels[level].word,
 		       (int)(len - 1 - (size_t)from), line + from);
 	} else {
-		/* When nobody can read it there is nobody to tell. */
+		/* If standard error cannot be written, nobody can be told. */
 		while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
 			;
 	}

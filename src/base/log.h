@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages for people. Every message says what failed, on what (server, path,
- * option, device), why in words, and what to do about it.
+ * Messages for people. Every message says what failed, on what (server, path, option,
+ * device), why in words, and what to do about it.
  *
- * Output goes to standard error until log_to_syslog() is called; any thread
- * may log, a message is written with one write so lines never mix. Each begins
- * with the program's name.
+ * Output goes to standard error until log_to_syslog() is called. Any thread may log. A
+ * message leaves with one write, so lines never mix. Each begins with the program's name.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -18,8 +17,8 @@ enum log_level { LOG_LVL_ERR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
 void log_set_level(enum log_level max);
 enum log_level log_get_level(void);
 
-/* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied;
- * to be set before log_to_syslog(). */
+/* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied. Call
+ * this before log_to_syslog(). */
 void log_set_name(const char *name);
 
 /* From now on messages go to syslog (a daemon has no terminal). */
@@ -39,8 +38,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	} while (0)
 
 /*
- * Fixed-size text of one failure, filled at the depth where the reason is
- * known and printed once at the top. An empty text means "no failure yet".
+ * Text of one failure. It is filled where the reason is known, and printed once at the top.
+ * An empty text means "no failure yet".
  */
 struct errbuf {
 	char text[512];

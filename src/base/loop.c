@@ -4,23 +4,22 @@
  *
  *     mailbox -> due timers -> epoll_wait -> watches' callbacks
  *
- * Removed watches. A callback may remove a watch whose event already lies in
- * the array that epoll_wait filled, and free its memory. loop_unwatch()
- * therefore strikes the watch out of the rest of that array; the array is
- * short, so this costs less than a generation number in every event would.
+ * Removed watches. A callback may remove a watch, and free its memory, while the watch's
+ * event already lies in the array that epoll_wait filled. So loop_unwatch() strikes the
+ * watch out of the rest of that array. The array is short, so this costs less than a
+ * generation number in every event.
  *
- * Mailbox. Senders push onto a stack with compare-and-swap; the loop takes the
- * whole stack with one exchange and turns it round, so there is no ABA problem
- * and each sender's order is kept. A sender writes to the eventfd only when the
- * loop sleeps or is about to:
+ * Mailbox. Senders push onto a stack with compare-and-swap. The loop takes the whole stack
+ * with one exchange and reverses it, so there is no ABA problem, and each sender's order is
+ * kept. A sender writes to the eventfd only when the loop sleeps or is about to:
  *
  *     loop:   sleeping = true;  mailbox empty? -> epoll_wait
  *     sender: push;             sleeping, set to false? -> write eventfd
  *
- * All four accesses are sequentially consistent, so at least one side sees the
- * other: the loop finds the message, or the sender finds it sleeping. Of
- * several senders only one gets to write. loop_stop() works the same way with
- * its flag in place of the mailbox, and is safe in a signal handler.
+ * All four accesses are sequentially consistent, so at least one side sees the other: the
+ * loop finds the message, or the sender finds it sleeping. Of several senders only one
+ * writes. loop_stop() works the same way with its flag in place of the mailbox, and is safe
+ * in a signal handler.
  */
 #include "base/loop.h"
 
@@ -33,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOP_EVENTS 64          /* fetched at once; the others come next round */
+#define LOOP_EVENTS 64          /* fetched at once; the rest comes next round */
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
@@ -62,8 +61,8 @@ uint64_t mono_ns(void)
 
 /* ---- Watches -------------------------------------------------------------- */
 
-/* A watch that wants no events is taken out of the set: epoll reports errors
- * and hang-ups whether asked for or not, and would keep the loop awake. */
+/* A watch that wants no events is taken out of the set. epoll reports errors and
+ * hang-ups whether asked for or not, and would keep the loop awake. */
 static int watch_ctl(struct loop *l, struct loop_watch *w, uint32_t old, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = w };
@@ -75,7 +74,7 @@ static int watch_ctl(struct loop *l, struct loop_watch *w, uint32_t old, uint32_
 	return epoll_ctl(l->epfd, op, w->fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Forgets what has been fetched for w and was not delivered yet. */
+/* Drops events of w that were fetched but not delivered yet. */
 static void watch_strike(struct loop *l, struct loop_watch *w)
 {
 	for (int i = l->next; i < l->nev; i++)
@@ -111,8 +110,7 @@ void loop_unwatch(struct loop *l, struct loop_watch *w)
 {
 	if (w->fd < 0)
 		return;
-	/* Fails only if the file was closed first, and then it is out of the
-	 * set already. */
+	/* Fails only if the file was closed first; then it has left the set already. */
 	watch_ctl(l, w, w->events, 0);
 	watch_strike(l, w);
 	w->fd = -1;
@@ -127,7 +125,7 @@ static void run_watches(struct loop *l)
 
 		if (!w)
 			continue;
-		/* The wish may have changed since the event was fetched. */
+		/* The events wanted may have changed since this one was fetched. */
 		revents = ev->events & (w->events | EPOLLERR | EPOLLHUP);
 		if (revents)
 			w->fn(w, revents);
@@ -149,7 +147,7 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms)
 
 	list_del(&t->node);
 	t->when = mono_ns() + delay_ms * NS_PER_MS;
-	/* A lane has a handful of timers, and a new one is mostly the last. */
+	/* A lane has a handful of timers, and a new one is usually the last. */
 	while (at->prev != &l->timers &&
 	       container_of(at->prev, struct loop_timer, node)->when > t->when)
 		at = at->prev;
@@ -168,7 +166,7 @@ static struct loop_timer *first_timer(struct loop *l)
 	return container_of(l->timers.next, struct loop_timer, node);
 }
 
-/* Those that are due now move to a list of their own first: a timer that sets
+/* The timers that are due now move to a list of their own first. So a timer that sets
  * itself again with no delay runs once a round, not for ever. */
 static void run_timers(struct loop *l)
 {
@@ -200,7 +198,7 @@ static void wake(struct loop *l)
 
 	if (!atomic_exchange(&l->sleeping, false))
 		return;
-	/* Cannot fail but by a signal: at most one write per sleep. */
+	/* At most one write per sleep, so only a signal can make it fail. */
 	while (write(l->wake.fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	errno = saved;
@@ -211,7 +209,7 @@ static void wake_fn(struct loop_watch *w, uint32_t revents)
 	uint64_t n;
 
 	(void)revents;
-	/* Only empties it; what there is to do is in the mailbox. */
+	/* Only empties the eventfd; the work is in the mailbox. */
 	if (read(w->fd, &n, sizeof(n)) < 0)
 		return;
 }
@@ -238,7 +236,7 @@ static bool run_mailbox(struct loop *l)
 {
 	struct loop_msg *m, *next, *in_order = NULL;
 
-	/* A load is cheaper than an exchange, and mostly there is nothing. */
+	/* A load is cheaper than an exchange, and usually there is nothing. */
 	if (!atomic_load(&l->mailbox))
 		return false;
 	for (m = atomic_exchange(&l->mailbox, NULL); m; m = next) {
@@ -297,8 +295,8 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
-/* How long epoll_wait may sleep, in ms, -1 for ever. A timer's time is rounded
- * up: waking before it is due would make the loop go round for nothing. */
+/* How long epoll_wait may sleep, in ms; -1: for ever. A timer's time is rounded up,
+ * because waking before it is due would make the loop turn for nothing. */
 static int sleep_ms(struct loop *l)
 {
 	struct loop_timer *t = first_timer(l);
@@ -313,15 +311,15 @@ static int sleep_ms(struct loop *l)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-/* Fetches events; 0, or -errno. */
+/* Fetches events. 0 or -errno. */
 static int wait_events(struct loop *l, bool may_sleep)
 {
 	int timeout = 0;
 
 	if (may_sleep) {
 		atomic_store(&l->sleeping, true);
-		/* From here on a sender wakes us; look once more for those that
-		 * came before. */
+		/* From here on a sender wakes us. Look once more for messages that came
+		 * before. */
 		if (!atomic_load(&l->mailbox) && !atomic_load(&l->stop))
 			timeout = sleep_ms(l);
 	}
@@ -349,8 +347,8 @@ int loop_run(struct loop *l)
 			break;
 		run_watches(l);
 	}
-	/* The next loop_run() is a new one; a stop before it must not be lost,
-	 * so the flag is cleared here and not there. */
+	/* A stop before the next loop_run() must not be lost, so the flag is cleared
+	 * here and not at the start. */
 	atomic_store(&l->stop, false);
 	return err;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The event loop of a lane (and of the control thread): one epoll set with
- * file descriptor watches, timers, and a mailbox for messages from other
- * threads. All functions but loop_post() and loop_stop() belong to the thread
- * that runs the loop (before it runs: to its creator).
+ * The event loop of a lane or of the gateway, one epoll set: file descriptor watches,
+ * timers, and a mailbox for messages from other threads. Only loop_post() and loop_stop()
+ * may be called from any thread. All other functions belong to the thread that runs the
+ * loop (before it runs: to its creator).
  *
- * A callback may add, change and remove any watch or timer, its own included;
- * a watch that was removed is not called again, even if its event was already
- * fetched from the kernel in the same round.
+ * A callback may add, change and remove any watch or timer, its own included. A removed
+ * watch is not called again, even if its event was already fetched from the kernel in the
+ * same round.
  */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
@@ -38,24 +38,25 @@ struct loop_msg {
 
 /* Returns NULL and sets errno. The caller owns the loop. */
 struct loop *loop_new(void);
-/* Watches and timers still registered are forgotten, not called. */
+/* Forgets watches and timers that are still registered, without calling them. */
 void loop_free(struct loop *l);
 
-/* w is caller-owned and must stay until loop_unwatch(). Returns 0 or -errno. */
+/* w belongs to the caller and must stay until loop_unwatch(). 0 or -errno. */
 int loop_watch(struct loop *l, struct loop_watch *w);
-/* Changes the events of a registered watch; events 0 parks it. */
+/* Changes the events of a registered watch. With events 0 it stays registered but
+ * silent. */
 int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events);
 /* Does nothing if w is not registered (fd -1). Sets fd to -1, closes nothing. */
 void loop_unwatch(struct loop *l, struct loop_watch *w);
 
-/* (Re)arms t to fire once, delay_ms from now. t->fn and an initialised
- * (unlinked) node are the caller's to set up: loop_timer_init(). */
+/* loop_timer_set() arms t to fire once, delay_ms from now, and rearms it if it is set
+ * already. loop_timer_init() must have been called before. */
 void loop_timer_init(struct loop_timer *t, void (*fn)(struct loop_timer *t));
 void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms);
 void loop_timer_clear(struct loop_timer *t);
 
-/* Any thread: m->fn(m) will run on the loop's thread. Messages of one sender
- * keep their order. m is owned by the loop until fn is called. */
+/* Any thread: m->fn(m) will run on the loop's thread. Messages of one sender keep their
+ * order. m belongs to the loop until fn is called. */
 void loop_post(struct loop *l, struct loop_msg *m);
 
 /* Runs until loop_stop(); returns 0 or -errno of a failed epoll_wait. */

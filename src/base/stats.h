@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counters of one lane. Only the lane's thread writes them; any thread may
- * read them (a reader sees each counter whole, not all at one instant).
+ * Counters of one lane. Only the lane's thread writes them. Any thread may read them; each
+ * counter is read whole, but not all at the same instant.
  */
 #ifndef BASE_STATS_H
 #define BASE_STATS_H
@@ -13,14 +13,14 @@
 /* X(identifier, name in reports, what it counts) */
 #define STATS_TABLE(X) \
 	X(FUSE_REQUESTS,      "fuse.requests",       "requests read from the FUSE device") \
-	X(FUSE_FORGETS,       "fuse.forgets",        "lookups that the kernel gave back") \
+	X(FUSE_FORGETS,       "fuse.forgets",        "lookup counts that the kernel gave back") \
 	X(FUSE_WAITS,         "fuse.buffer_waits",   "requests that had to wait for a buffer") \
 	X(RPC_CALLS,          "rpc.calls",           "RPC calls sent for the first time") \
 	X(RPC_REPLIES,        "rpc.replies",         "RPC replies matched to a call") \
 	X(RPC_REPLAYS,        "rpc.replays",         "calls sent again after a lost connection") \
 	X(RPC_RETRIES,        "rpc.retries",         "calls the server asked to repeat later") \
 	X(RPC_BAD_REPLIES,    "rpc.bad_replies",     "replies dropped or failed as malformed") \
-	X(RPC_BACK_CALLS,     "rpc.back_calls",      "calls of the server on this connection") \
+	X(RPC_BACK_CALLS,     "rpc.back_calls",      "calls from the server (back channel)") \
 	X(RPC_CREDIT_WAITS,   "rpc.credit_waits",    "calls that waited for a credit") \
 	X(RDMA_READ_CHUNKS,   "rdma.read_chunks",    "calls with a Read chunk") \
 	X(RDMA_WRITE_CHUNKS,  "rdma.write_chunks",   "calls with a Write chunk") \
@@ -54,7 +54,7 @@ struct stats {
 
 static inline void stat_add(struct stats *s, enum stat_id id, uint64_t n)
 {
-	/* One writer: a plain add, made of two relaxed halves. */
+	/* There is one writer, so a relaxed load and store suffice for an add. */
 	uint64_t v = atomic_load_explicit(&s->v[id], memory_order_relaxed);
 
 	atomic_store_explicit(&s->v[id], v + n, memory_order_relaxed);
@@ -65,7 +65,7 @@ static inline uint64_t stat_get(const struct stats *s, enum stat_id id)
 	return atomic_load_explicit(&s->v[id], memory_order_relaxed);
 }
 
-/* One line "name value" per counter, summed over n lanes' counters. */
+/* Prints one line "name value" for each counter, summed over the n lanes. */
 void stats_print(FILE *f, const struct stats *const *lanes, unsigned n);
 
 #endif

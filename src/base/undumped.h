@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory for people's data outside of the arena, which is not in a core dump either. */
+/* Memory for people's data outside the arena. Like the arena, it is left out of core
+ * dumps. */
 #ifndef BASE_UNDUMPED_H
 #define BASE_UNDUMPED_H
 
 #include <stddef.h>
 
-/* Whole pages, zeroed. NULL: there is none. */
+/* Whole pages, zeroed. NULL: no memory. */
 void *undumped_alloc(size_t len);
-/* The same len. mem may be NULL. */
+/* len as given to undumped_alloc(). mem may be NULL. */
 void undumped_free(void *mem, size_t len);
 
 #endif
