@@ -45,7 +45,7 @@ int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *
 	return decode(arg, x);
 }
 
-/* There is only one credential for that user. */
+/* For flavors that have only one credential for each user. */
 static int no_other(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why)
 {
 	(void)a;
@@ -100,7 +100,7 @@ static bool_t sys_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cre
 	return put_none(x);
 }
 
-/* A server may offer a short form of the credential, which nobody has to use. */
+/* A server may offer a short form of the credential (AUTH_SHORT). Nobody has to use it. */
 static bool sys_verify(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len)
 {
 	(void)a;

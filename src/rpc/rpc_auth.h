@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Flavors of authentication (RFC 5531, section 8): how a call says who makes it, and how
- * the reply shows that it is the server's.
+ * Authentication flavors (RFC 5531, section 8): how a call says who makes it, and how a
+ * reply shows that it comes from the server.
  *
  *   call:   marshal   the credential and the verifier, behind the procedure number
  *           wrap      the arguments
@@ -9,9 +9,9 @@
  *           unwrap    the results
  *           refresh   the server has refused the credential
  *
- * A mount has one flavor (sec=). A call has the user that it is made for (rpc_cred), and
- * the flavor makes of that what the server sees. Any thread may call any of the
- * operations: a flavor that keeps something between calls locks it.
+ * A mount has one flavor (sec=). Each call names the user that it is made for (rpc_cred),
+ * and the flavor turns that into what the server sees. Any thread may call the operations,
+ * so a flavor that keeps state between calls must lock it.
  */
 #ifndef RPC_RPC_AUTH_H
 #define RPC_RPC_AUTH_H
@@ -43,31 +43,33 @@ struct rpc_auth {
 	/* Encodes the arguments, which encode(arg, x) writes. FALSE: the stream is full. */
 	bool_t (*wrap)(const struct rpc_auth *a, XDR *x, bool_t (*encode)(void *arg, XDR *x),
 		       void *arg);
-	/* The verifier of a reply: its flavor and `len` bytes of body. false: the reply
-	 * is not the server's. */
+	/* Checks the verifier of a reply, given its flavor and `len` bytes of body.
+	 * false: the reply does not come from the server. */
 	bool (*verify)(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len);
-	/* Decodes the results, which decode(arg, x) reads, and returns what that returns;
-	 * or -EBADMSG. */
+	/* Decodes the results by decode(arg, x), and returns what that returns, or
+	 * -EBADMSG. */
 	int (*unwrap)(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
 		      void *arg);
-	/* The server has refused cred; why: an auth_stat of RFC 5531. 0: the call may be sent
-	 * again, and will have another credential. Otherwise -errno for the caller. */
+	/* The server has refused cred; why is an auth_stat of RFC 5531. 0: the call may
+	 * be sent again, and will have a new credential. Otherwise -errno for the
+	 * caller. */
 	int (*refresh)(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why);
-	/* File data is wrapped with the rest of the message, so it cannot be placed: it
-	 * travels inside the message, in a Reply chunk or Long Call where that is long. */
+	/* File data is wrapped with the rest of the message, so it cannot be placed. It
+	 * travels inside the message; a long message travels as a Long Call or in a
+	 * Reply chunk. */
 	bool no_placement;
 };
 
-/* uid, gid and groups, as they are. */
+/* sec=sys: uid, gid and groups as they are. */
 extern const struct rpc_auth rpc_auth_sys;
-/* Nobody: for procedures that do not ask, and sec=none. */
+/* AUTH_NONE: for procedures that need no user, and for sec=none. */
 extern const struct rpc_auth rpc_auth_none;
 
-/* The machine name in AUTH_SYS credentials: this host's, cut to 255 bytes. Call it once
- * before the first call is made. */
+/* Sets the machine name in AUTH_SYS credentials: this host's name, cut to 255 bytes. To
+ * be called once before the first call is made. */
 void rpc_auth_init(void);
 
-/* wrap and unwrap of flavors that leave the message as it is. */
+/* wrap and unwrap for flavors that leave the message as it is. */
 bool_t rpc_auth_wrap_plain(const struct rpc_auth *a, XDR *x,
 			   bool_t (*encode)(void *arg, XDR *x), void *arg);
 int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See rpctcp.h. One buffer serves call and reply: what rpcbind and mountd say
- * is short, an answer that does not fit is an error.
+ * See rpctcp.h. One buffer serves call and reply. What rpcbind and mountd send is short, so
+ * a reply that does not fit is an error.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ struct rpctcp {
 	char addr[96];
 	unsigned timeout_ms;
 	uint32_t xid;
-	/* Aligned for XDR; the record mark goes in front of a call. */
+	/* Aligned for XDR. The record mark precedes a call. */
 	uint32_t buf[REC_MAX / 4 + 1];
 };
 
@@ -63,7 +63,7 @@ int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const 
 	if (geteuid() == 0) {
 		struct sockaddr_storage any = { .ss_family = addr->ss_family };
 
-		/* Best effort: an export may be `insecure`. */
+		/* Best effort: the export may be `insecure`. */
 		bindresvport_sa(t->fd, (struct sockaddr *)&any);
 	}
 	rc = sock_connect(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
@@ -131,14 +131,14 @@ static int recv_all(struct rpctcp *t, void *buf, size_t len, uint64_t deadline)
 	return 0;
 }
 
-/* All fragments of one record into buf; its length or -errno. */
+/* Receives all fragments of one record into buf. Returns its length or -errno. */
 static int recv_record(struct rpctcp *t, uint64_t deadline)
 {
 	uint32_t len = 0, mark;
 	int rc;
 
 	do {
-		/* Empty fragments could come for ever. */
+		/* Empty fragments may come for ever. */
 		if (mono_ns() >= deadline)
 			return -ETIMEDOUT;
 		rc = recv_all(t, &mark, sizeof(mark), deadline);
@@ -209,7 +209,8 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 
 /* ---- rpcbind ---- */
 
-/* Universal address "h.h.h.h.p1.p2" or "h:h::h.p1.p2": its last two numbers. */
+/* The port of a universal address "h.h.h.h.p1.p2" or "h:h::h.p1.p2": its last two
+ * numbers. */
 static int uaddr_port(const struct nfs_ref *ua)
 {
 	char text[129], *dot;

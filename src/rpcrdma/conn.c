@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The requester's queue, its calls in flight, and what becomes of them when a link goes.
+ * The requester's queue, the calls in flight, and what happens to them when a link is lost.
  *
  *     waiting:  a  b  c  d            link 0:  inflight  x  y      grant 2
  *               |                     link 1:  inflight  z         grant 8   <- a
  *               +-- to the link that has room and the fewest in flight
  *
- * A call is complete when its reply is here *and* its Send has completed:
- * only then is the message buffer free of the device. Either may come first.
+ * A call is complete when its reply is here *and* its Send has completed; only then is the
+ * device done with the message buffer. Either may come first.
  *
- * The link dies right here: the fabric connection is closed at once, after
- * which no buffer can be reached through it. Calls whose reply had come are completed;
- * the rest go back to the head of the queue in the order of their sending and
- * are sent again, with the same XID, on another link, or when the owner brings a new one
- * (rr_up). A call is never sent twice on one link. Its receives go back to the arena
- * last: the replies that are completed lie in them.
+ * When a link is lost, its fabric connection is closed at once. After that nobody can reach
+ * a buffer through it. Calls whose reply had come are completed. The rest go back to the
+ * head of the queue, in the order of their sending. They are sent again, with the same XID,
+ * on another link, or when the owner brings a new one (rr_up). A call is never sent twice
+ * on one link. The link's receives go back to the arena last, because the completed replies
+ * lie in them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void untrack(struct rr_call *call)
 	call->state = RR_CALL_IDLE;
 }
 
-/* The reply is here, or nobody can bring it any more. What is free now is put back before
- * the owner hears of it: it may have been waiting for a buffer. */
+/* The reply is here, or can no longer come. Buffers are put back before the owner is
+ * told, because it may be waiting for one. */
 static void end_call(struct rr_conn *c, struct rr_call *call)
 {
 	if (!call->status && call->chunk && call->reply == call->chunk->mem) {
@@ -82,8 +82,8 @@ static void end_call(struct rr_conn *c, struct rr_call *call)
 
 /* ---- giving a link up ---- */
 
-/* The calls that its link had go back to the queue; those that are answered, or are not to
- * be sent again, to `finished`. In the order of their sending, both. */
+/* Takes the link's calls back into the queue. Calls that are answered, or must not be
+ * sent again, go to `finished`. Both lists keep the order of sending. */
 static void take_back(struct rr_link *link, struct list *finished)
 {
 	struct rr_conn *c = link->conn;
@@ -92,7 +92,7 @@ static void take_back(struct rr_link *link, struct list *finished)
 		struct rr_call *call = container_of(link->inflight.prev, struct rr_call, node);
 
 		untrack(call);
-		call->nmrs = 0;         /* went with the link */
+		call->nmrs = 0;         /* gone with the link */
 		if (!call->replied)
 			rr_put_chunk(c, call);
 		if (!call->replied && call->bad >= RR_BAD_MAX) {
@@ -168,7 +168,7 @@ static void on_down(void *ctx, int err, const char *why)
 
 /* ---- completion ---- */
 
-/* What a call's owner does in done() may end a link. */
+/* The call's owner may have ended a link in done(). */
 static bool in_use(const struct rr_conn *c, const struct rr_link *link)
 {
 	list_for_each(n, &c->links)
@@ -211,7 +211,7 @@ static void unqueue(struct rr_conn *c, struct rr_call *call)
 	call->state = RR_CALL_IDLE;
 }
 
-/* The link that takes the next call; NULL: none has room. */
+/* The link for the next call; NULL: none has room. */
 static struct rr_link *pick(const struct rr_conn *c)
 {
 	struct rr_link *best = NULL;
@@ -241,7 +241,7 @@ static void pump(struct rr_conn *c)
 		unqueue(c, call);
 		if (rc == -EMSGSIZE || rc == -EFAULT || rc == -EINVAL) {
 			call->done(call, -EMSGSIZE);
-			n = c->waiting.next;    /* the list may be another one now */
+			n = c->waiting.next;    /* the list may have changed */
 			continue;
 		}
 		track(link, call);
@@ -269,7 +269,8 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	c->nwaiting++;
 	if (!list_empty(&c->links) && !pick(c))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
-	/* May complete the call, if it can never be sent: not to be touched after. */
+	/* This may complete the call, if it can never be sent. So do not touch it
+	 * afterwards. */
 	pump(c);
 }
 
@@ -336,8 +337,8 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 		rr_conn_free(c);
 		return NULL;
 	}
-	/* XIDs begin at random, so that a server's reply cache does not take
-	 * them for those of an earlier mount; lanes step in stripes. */
+	/* XIDs begin at random, so that a server's reply cache does not take them for
+	 * those of an earlier mount. Each lane uses every nlanes-th number. */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)mono_ns();
 	c->next_xid = seed - seed % (cfg->nlanes ? cfg->nlanes : 1) + cfg->lane;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Codec of the transport header. Both directions go through a cursor that
- * knows its end: a word that is not there, or has no room, sets `bad` and
- * every later access does nothing, so that the code below reads like the
- * format and is checked once at the end.
+ * Codec of the transport header. Both directions go through a cursor that knows its end. A
+ * word that is missing, or has no room, sets `bad`, and every later access does nothing. So
+ * the code below reads like the format, and `bad` is checked once at the end.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,7 +38,7 @@ static uint32_t get32(struct cursor *c)
 	return ntohl(v);
 }
 
-/* The discriminator of optional data: only 0 and 1 are XDR booleans. */
+/* The discriminator of optional data. Only 0 and 1 are XDR booleans. */
 static bool get_bool(struct cursor *c)
 {
 	uint32_t v = get32(c);
@@ -188,7 +187,7 @@ int rr_header_encode(const struct rr_header *h, void *buf, size_t cap)
 
 int rr_header_decode(struct rr_header *h, const void *buf, size_t len)
 {
-	/* The cursor is shared with the encoder; nothing is written through it. */
+	/* The encoder uses the same cursor; a decoder writes nothing through it. */
 	struct cursor c = { .p = (uint8_t *)(uintptr_t)buf };
 
 	c.end = c.p + len;
@@ -199,8 +198,8 @@ int rr_header_decode(struct rr_header *h, const void *buf, size_t len)
 	h->proc = get32(&c);
 	if (c.bad)
 		return -EBADMSG;
-	/* What follows is defined by the version, but for ERR_VERS, by which
-	 * a peer of another version tells us so. */
+	/* The version defines what follows. Only ERR_VERS is the same in all versions,
+	 * because a peer of another version uses it to say so. */
 	if (h->vers != RR_VERSION && h->proc != RR_ERROR)
 		return -EPROTONOSUPPORT;
 	switch (h->proc) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The RPC-over-RDMA version 1 transport header (RFC 8166, section 4): what
- * precedes the RPC message in every Send.
+ * The RPC-over-RDMA version 1 transport header (RFC 8166, section 4), which precedes the
+ * RPC message in every Send.
  *
  *     xid | vers | credit | proc | Read list | Write list | Reply chunk | message
  *
- * Decoding checks every count and length against the bytes that are there and
- * against the limits below before it stores anything.
+ * Decoding checks every count and length, against the bytes received and against the limits
+ * below, before it stores anything.
  */
 #ifndef RPCRDMA_HEADER_H
 #define RPCRDMA_HEADER_H
@@ -28,15 +28,15 @@ enum rr_proc {
 enum rr_errcode { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
 
 /*
- * Limits of what we accept and build. A requester of ours uses one Read chunk
- * of at most two segments and one Write or Reply chunk of one segment; the
- * room above that is for peers that split theirs.
+ * Limits of what we accept and build. Our requester uses one Read chunk of at most two
+ * segments, and one Write or Reply chunk of one segment. The room above that is for peers
+ * that split their chunks.
  */
 #define RR_SEGS_MAX   16u       /* segments of one chunk */
 #define RR_READS_MAX  32u       /* segments of a Read list */
 #define RR_WRITES_MAX 16u       /* Write chunks of a Write list */
 
-#define RR_HDR_FIXED  16u       /* what every header begins with */
+#define RR_HDR_FIXED  16u       /* xid, vers, credit, proc */
 #define RR_HDR_MIN    28u       /* three empty lists */
 #define RR_READ_SEG_BYTES   24u
 #define RR_SEG_BYTES        16u
@@ -72,20 +72,20 @@ struct rr_header {
 	uint32_t vers_low, vers_high;   /* RR_ERR_VERS */
 };
 
-/* Empty lists, version 1, proc RR_MSG. Only counts are set: the arrays are
- * large and have no meaning beyond their counts. */
+/* Empty lists, version 1, proc RR_MSG. Sets only the counts: the arrays are large, and
+ * mean nothing beyond their counts. */
 void rr_header_init(struct rr_header *h, uint32_t xid, uint32_t credit);
 
 /* Bytes that rr_header_encode() will write. */
 size_t rr_header_size(const struct rr_header *h);
 
-/* Returns the bytes written, or -EMSGSIZE when cap is too small, -EINVAL when
- * a count exceeds its limit. */
+/* Returns the bytes written; -EMSGSIZE when cap is too small; -EINVAL when a count
+ * exceeds its limit. */
 int rr_header_encode(const struct rr_header *h, void *buf, size_t cap);
 
 /*
- * Returns the header's length in buf (the RPC message starts there), or
- *   -EBADMSG          truncated, a bad discriminator, or a count beyond the limits
+ * Returns the length of the header in buf (the RPC message starts behind it), or
+ *   -EBADMSG          truncated, a bad discriminator, or a count beyond its limit
  *   -EPROTONOSUPPORT  not version 1: xid, vers and credit are set
  */
 int rr_header_decode(struct rr_header *h, const void *buf, size_t len);

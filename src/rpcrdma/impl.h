@@ -2,14 +2,14 @@
 /*
  * What the files of src/rpcrdma share. Not for other modules.
  *
- *   conn.c    the queue, calls in flight, and which link takes the next
- *   link.c    a connection's beginning and end
+ *   conn.c    the queue, the calls in flight, and which link takes the next call
+ *   link.c    how a connection begins and ends
  *   send.c    from a call to one Send
- *   reply.c   from a receive to a call
+ *   reply.c   from a receive to the call that it answers
  *
- * Threads: rr_conn is the lane's, and so is a link from rr_up() on. Before that a link
- * belongs to who runs rr_link_open(), and that reads nothing of rr_conn but what never
- * changes after rr_conn_new(): cfg, mag->arena.
+ * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
+ * link belongs to the thread in rr_link_open(). That thread reads only what never changes
+ * in rr_conn after rr_conn_new(): cfg and mag->arena.
  */
 #ifndef RPCRDMA_IMPL_H
 #define RPCRDMA_IMPL_H
@@ -38,8 +38,8 @@ struct rr_link {
 	unsigned grant;                 /* calls that may be in flight now */
 	struct list inflight;           /* in order of sending */
 	unsigned ninflight;
-	struct loop_timer reset_timer;  /* a reset asked for from inside a callback */
-	int reset_err;                  /* != 0: the link is to be given up */
+	struct loop_timer reset_timer;  /* for a reset that was asked for inside a callback */
+	int reset_err;                  /* != 0: the link will be given up */
 	const char *reset_why;
 };
 
@@ -51,9 +51,11 @@ struct rr_conn {
 	const struct rr_events *ev;
 	void *ctx;
 
-	struct arena_buf *spare;        /* for a chunk when there is no other; or in use: NULL */
-	void *copy;                     /* RR_REPLY_MAX: where a Reply chunk is looked at,
-					 * as the peer may still write to the chunk */
+	struct arena_buf *spare;        /* for a chunk when there is no other buffer; NULL: in
+					 * use */
+	void *copy;                     /* RR_REPLY_MAX bytes: a Reply chunk is copied here
+					 * before it is parsed, because the peer may still write
+					 * to the chunk */
 
 	struct list links;              /* in use */
 	uint32_t next_xid;
@@ -64,27 +66,27 @@ struct rr_conn {
 
 /* conn.c */
 
-/* The call of that link with that XID; NULL: there is none. */
+/* The call with that XID that is in flight on that link; NULL: there is none. */
 struct rr_call *rr_find(const struct rr_link *link, uint32_t xid);
-/* The reply has been taken, and the Send has completed. */
+/* To be called when the reply is here and the Send has completed. */
 void rr_finish(struct rr_call *call);
 /*
- * Gives the link up. May be called from inside a fabric callback, where closing is not
- * allowed: the link is closed from a timer, and nothing is sent on it until then.
+ * Gives the link up. May be called inside a fabric callback, where closing is not allowed:
+ * a timer closes the link, and nothing is sent on it until then.
  */
 void rr_reset(struct rr_link *link, int err, const char *why);
 
 enum { RR_NO_BUFFER = 1 };
 
-/* send.c: builds the transport header in front of the message and posts it.
- * 0; RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be
- * sent; else the link failed. Nothing is kept unless it is 0. */
+/* send.c: builds the transport header in front of the message and posts both. Returns 0;
+ * RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be sent;
+ * another error: the link failed. Nothing is kept unless it returns 0. */
 int rr_send(struct rr_link *link, struct rr_call *call);
-/* Gives the sending's chunk back: no peer can reach it any more. */
+/* Gives the chunk buffer of a sending back. No peer may be able to reach it any more. */
 void rr_put_chunk(struct rr_conn *c, struct rr_call *call);
 
-/* link.c: no peer reaches a buffer through it when this returns; then what it has had
- * goes back. (rr_link_drop() does both.) */
+/* link.c: after rr_link_shut() no peer reaches a buffer through the link. rr_link_free()
+ * then gives back what the link had. (rr_link_drop() does both.) */
 void rr_link_shut(struct rr_link *link);
 void rr_link_free(struct rr_link *link);
 

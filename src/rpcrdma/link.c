@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Setting a connection up, on a thread that may block: queues, registration
- * of the arena's two ranges, all receives posted, then private data both ways. If anything
- * fails, or the mount ends meanwhile, the half-made link is closed here and
- * nothing of it has been seen by the lane.
+ * Sets a connection up, on a thread that may block: makes the queues, registers the arena's
+ * two ranges, posts all receives, and exchanges private data. If anything fails, the
+ * half-made link is closed here, and the lane has seen nothing of it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "rpcrdma/impl.h"
 
-/* Sends in flight: one for each call. */
+/* Sends in flight beyond one for each call. */
 #define SEND_SLACK 8u
 
 void rr_link_shut(struct rr_link *link)
@@ -87,7 +86,7 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 	if (rc)
 		return rc;
 	rr_pdata_decode(&peer, theirs, len);
-	/* Each direction: what the one sends and the other receives. */
+	/* Each direction: what one end sends and the other receives. */
 	link->send_limit = peer.recv_size < RR_INLINE ? peer.recv_size : RR_INLINE;
 	link->recv_limit = peer.send_size < RR_INLINE ? peer.send_size : RR_INLINE;
 	snprintf(link->text, sizeof(link->text), "%s, inline %u/%u%s",

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include "rpcrdma/impl.h"
 
-/* A buffer of anyone else's would let the peer into memory that was never meant
- * for it: refuse rather than trust the caller. */
+/* Memory outside the data buffers was never meant for the peer. Refuse it rather than
+ * trust the caller. */
 static bool in_data(const struct fab_mr *data, const void *mem, uint32_t len)
 {
 	size_t at = (size_t)((const char *)mem - (char *)data->base);

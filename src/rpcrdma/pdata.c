@@ -37,8 +37,8 @@ void rr_pdata_decode(struct rr_pdata *p, const void *buf, size_t len)
 	for (size_t i = 0; i + RR_PDATA_BYTES <= len; i++) {
 		if (memcmp(b + i, pdata_magic, sizeof(pdata_magic)))
 			continue;
-		/* The identifier may also occur by chance in what another
-		 * layer put first: a wrong version is not the end of the search. */
+		/* The identifier may also occur by chance in another layer's data, so
+		 * the search goes on after a wrong version. */
 		if (b[i + 4] != PDATA_VERSION)
 			continue;
 		p->present = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The choice of chunks; see plan.h. */
+/* Chooses the chunks; see plan.h. */
 #include <errno.h>
 #include <stdbool.h>
 #include "rpcrdma/header.h"
@@ -15,7 +15,7 @@ static uint64_t round4(uint64_t n)
 	return (n + 3) & ~(uint64_t)3;
 }
 
-/* The reply carries the chunk back in its header, so it counts there, too. */
+/* The reply returns the chunk list in its header, so the chunk counts there, too. */
 static int plan_reply(struct rr_plan *out, const struct rr_plan_in *in)
 {
 	uint64_t rest = (uint64_t)RR_HDR_MIN + in->reply_max;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which chunks a call needs (RFC 8166 section 3.4, RFC 8267): a pure function
- * of sizes, so that it can be tested on its own.
+ * Decides which chunks a call needs (RFC 8166 section 3.4, RFC 8267): a pure function of
+ * sizes, so that it can be tested on its own.
  *
  *   reply   whole reply fits inline            no chunk
  *           READ data, the rest fits inline    one Write chunk
@@ -33,9 +33,9 @@ struct rr_plan {
 	enum rr_reply_plan reply;
 };
 
-/* 0, or -EMSGSIZE: WRITE data in a call whose other part does not fit inline
- * (a Position-Zero chunk would have to hold it), or READ data together with a
- * reply whose other part does not (servers differ on that combination). */
+/* 0, or -EMSGSIZE in two cases. WRITE data, and the rest of the call does not fit
+ * inline: a Position-Zero chunk would have to hold the data. READ data, and the rest of
+ * the reply does not fit inline: servers differ on that combination. */
 int rr_plan(struct rr_plan *out, const struct rr_plan_in *in);
 
 #endif

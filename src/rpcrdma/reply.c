@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Replies: from a receive to the call that it answers. Nothing of a message is believed
- * before it has been checked, and a reply is taken only by the link that its call was
- * sent on.
+ * Replies: from a receive to the call that it answers. Everything in a message is checked
+ * before it is used. Only the link that a call was sent on may take its reply.
  *
- * Credits (RFC 8166 section 3.3): one call until the first reply, from then on
- * what the newest reply grants, at most what we asked for. A grant of 0 is
- * illegal and taken as 1; a grant that falls below what is in flight only
- * stops new calls. RECV buffers number more than the credits, so each reply
- * finds one; a reply's buffer goes back before its credit is used again.
+ * Credits (RFC 8166 section 3.3): one call until the first reply. From then on the newest
+ * reply grants credits, and we use at most as many as we asked for. A grant of 0 is illegal
+ * and taken as 1. A grant below the number of calls in flight only stops new calls. There
+ * are more RECV buffers than credits, so each reply finds one. A reply's buffer is posted
+ * again before its credit is used again.
  *
- * A malformed reply does not tell whether the peer is done with the call's
- * buffers, nor what became of the call. So the link is given up, and the call
- * is sent again like the others: the server's reply cache, or the slot, makes
- * that the same call to it. Only when RR_BAD_MAX sendings were answered so does
- * it fail, and no sooner than its link is closed. A Send that invalidates something
- * else than an STag of the call that it answers is no better: it may have taken
- * away what another call waits for.
+ * A malformed reply does not tell whether the peer is done with the call's buffers, nor
+ * what became of the call. So the link is given up, and the call is sent again with the
+ * others. The server's reply cache or the slot makes it the same call to the server. A call
+ * fails only after RR_BAD_MAX sendings were answered so, and only when its link is closed.
+ * A Send that invalidates anything but an STag of the call that it answers is treated the
+ * same way: it may have taken away what another call needs.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,8 +34,8 @@ void rr_repost(struct rr_link *link, struct arena_buf *b)
 		rr_reset(link, rc, "a receive could not be posted");
 }
 
-/* RFC 8167: a Call of the server travels as RDMA_MSG without chunks, and its
- * second RPC word says CALL. Its XID means nothing on our side. */
+/* RFC 8167: a Call of the server travels as RDMA_MSG without chunks, and its second RPC
+ * word is CALL. Its XID is the server's and means nothing here. */
 static bool is_back_call(const struct rr_header *h, const uint8_t *msg, size_t len)
 {
 	uint32_t word[2];
@@ -48,7 +46,7 @@ static bool is_back_call(const struct rr_header *h, const uint8_t *msg, size_t l
 	return ntohl(word[0]) == h->xid && ntohl(word[1]) == 0;
 }
 
-/* The message must be the reply to the call that the header names. */
+/* The message must be the reply to the call that the transport header names. */
 static bool answers(const struct rr_call *call)
 {
 	uint32_t xid;
@@ -68,7 +66,7 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 		link->grant = most;
 }
 
-/* Lengths of the chunks that come back, against what was offered. */
+/* Checks the lengths of the returned chunks against what was offered. */
 static int take_reply(struct rr_call *call, const struct rr_header *h,
 		      const uint8_t *msg, size_t len)
 {
@@ -118,8 +116,8 @@ static void bad_reply(struct rr_link *link, struct rr_call *call, const char *wh
 	rr_reset(link, -EBADMSG, what);
 }
 
-/* Send With Invalidate: the server takes one of the segments that were offered with
- * the call (RFC 8797), and nothing else. */
+/* Send With Invalidate: the server may invalidate one of the segments that were offered
+ * with the call (RFC 8797), and nothing else. */
 static bool may_invalidate(const struct rr_call *call, uint32_t rkey)
 {
 	for (unsigned i = 0; i < call->nmrs; i++)
@@ -131,8 +129,9 @@ static bool may_invalidate(const struct rr_call *call, uint32_t rkey)
 static const char not_its_stag[] =
 	"a Send With Invalidate of what was not offered with the call that it answers";
 
-/* A reply that comes twice, or too late, belongs to no call. A message without an XID may
- * be any call's reply, and that call would wait for it until its time is up. */
+/* A reply that comes twice or too late belongs to no call. But a message without an XID
+ * may be the reply to any call, and that call would wait until it times out: the link is
+ * given up. */
 static void stray(struct rr_link *link, uint32_t len, uint32_t xid)
 {
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
@@ -141,8 +140,8 @@ static void stray(struct rr_link *link, uint32_t len, uint32_t xid)
 		rr_reset(link, -EBADMSG, "a message without a header");
 }
 
-/* The call that the message is a reply to; NULL: none, and nothing more is to be done
- * about it. */
+/* The call that the message answers. NULL: there is none, and the message has been dealt
+ * with. */
 static struct rr_call *call_of(struct rr_link *link, const struct rr_header *h, uint32_t len,
 			       bool invalidated, uint32_t rkey)
 {
@@ -174,7 +173,7 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 	hlen = rr_header_decode(&h, b->mem, len);
 	msg = (uint8_t *)b->mem + (hlen > 0 ? hlen : 0);
 	if (!invalidated && hlen > 0 && is_back_call(&h, msg, len - (size_t)hlen)) {
-		/* None is expected: no session of ours asks for a back channel. */
+		/* None is expected: our sessions ask for no back channel. */
 		stat_add(st, STAT_RPC_BACK_CALLS, 1);
 		rr_repost(link, b);
 		return;
@@ -196,7 +195,7 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 		return;
 	}
 	stat_add(st, STAT_RPC_REPLIES, 1);
-	/* From here on nobody but us touches its buffers. */
+	/* From here on nobody but us touches the call's buffers. */
 	link->memreg->unmap(link, call);
 	call->replied = true;
 	call->recv = b;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Marshalling: from a call and the link's thresholds to one Send.
+ * Marshalling: turns a call into one Send, by the link's thresholds.
  *
  *     msg buffer   |<------- RR_HDR_ROOM ------->|<---- msg_len ---->|
  *                  |        ...  transport header | RPC message       |
  *                                ^-- the Send starts here
  *
- * The header is written so that it ends where the message begins. It is made
- * anew for each sending, as rkeys and thresholds belong to the connection;
- * the RPC message stays as it is, so a replay is the same to the server. Only how
- * a WRITE's data travels may change: what was put into the message leaves it again
- * before the next sending is planned.
+ * The header is written so that it ends where the message begins. It is made anew for each
+ * sending, because rkeys and thresholds belong to the connection. The RPC message stays as
+ * it is, so the server sees a replay as the same call. Only the way of a WRITE's data may
+ * change: data that was put into the message is taken out again before the next sending is
+ * planned.
  *
  *     chunk buffer |<---- Reply chunk ---->|<---- Long Call ---->|
  *
- * A Long Call is copied to where the peer can read it: no peer gets at the message
- * buffers. (The few messages that are too long for those are made in a data buffer.)
+ * A Long Call is copied to where the peer can read it, because no peer reaches the message
+ * buffers. (The few messages that are too long for those are built in a data buffer.)
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
 	return 0;
 }
 
-/* The message is without its data again; that is still where call->send says. */
+/* Takes the data out of the message again. It is still where call->send says. */
 static void withdraw_data(struct rr_call *call)
 {
 	uint8_t *at = msg_at(call) + call->data_pos;
@@ -162,8 +162,8 @@ static int map_reply(const struct rr_link *l, struct rr_call *call, const struct
 	return 0;
 }
 
-/* One piece, no longer than what was agreed: what a device does not take of that it
- * would not take of another call either, but may on another connection. */
+/* The Send is one piece, no longer than agreed. If the device refuses it, it would
+ * refuse any other call's too; another connection may do better. */
 static int of_the_connection(int rc)
 {
 	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT ? -EIO : rc;
