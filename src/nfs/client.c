@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A client from connect to farewell. The first lane is connected here, by the
- * thread that mounts, so that what is wrong is told at once; the others are
- * the connector's work and may come later.
+ * A client from its first connection to its end. The mounting thread connects the first
+ * lane here, so that errors are reported at once. The connector makes the other
+ * connections, which may come later.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
 
-/* How long the end of a mount waits for threads that are blocked in a
- * connection attempt: the process is about to end, they cannot do harm. */
+/* How long the end of a mount waits for threads that are blocked in a connection
+ * attempt. The process is about to end, so they can do no harm. */
 #define STOP_MS 500u
-/* What the last close() began (CLOSE, removal of a .nfs file) gets so long. */
+/* How long calls that the last close() started may take (CLOSE, removal of a .nfs file). */
 #define DRAIN_MS 1000u
 #define DRAIN_STEP_MS 5u
 
@@ -47,7 +47,7 @@ static int connect_first(struct nfs_client *cl, struct errbuf *eb)
 	if (rc)
 		return rc;
 	log_debug("connection 0 to %s: %s", cl->cfg.server, rr_link_text(link));
-	/* Its thread does not run yet, so the lane is ours. */
+	/* The lane's thread does not run yet, so the lane is ours. */
 	rc = nfs_target_connected(t, link);
 	if (rc)
 		return err_set(eb, rc, "cannot take the connection to %s into use: %s",
@@ -106,7 +106,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 		cl->cfg.paths[i].params.domain = &cl->domain;
 	cl->rsize = cfg->rsize;
 	cl->wsize = cfg->wsize;
-	/* So that a directory reply with its headers fits a MID buffer. */
+	/* Lets a directory reply with its headers fit a MID buffer. */
 	cl->dtsize = (uint32_t)ARENA_MID_SIZE - 4096;
 	cl->name_max = NFS_NAME_MAX;
 	cl->max_file_size = INT64_MAX;
@@ -134,7 +134,7 @@ static void count_running(struct nfs_lane *l, void *arg)
 {
 	_Atomic bool *busy = arg;
 
-	/* Without a connection it is not a matter of a moment. */
+	/* Without a connection these calls would take too long. */
 	if (!list_empty(&l->running) && nfs_lane_up(l))
 		atomic_store(busy, true);
 }
@@ -153,13 +153,13 @@ static void drain(struct nfs_client *cl)
 	}
 }
 
-/* False: a thread still uses the client. */
+/* false: a thread still uses the client. */
 static bool stop(struct nfs_client *cl)
 {
 	bool mounted = cl->control->mounted;
 
-	/* Without a mount there is nobody to say farewell to; the server forgets
-	 * the client when its lease ends. */
+	/* If the mount was never made, the server is told nothing. It forgets the client
+	 * when its lease ends. */
 	if (mounted)
 		drain(cl);
 	if (!nfs_control_stop(cl, STOP_MS))

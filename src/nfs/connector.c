@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connector: one thread that sets lost connections up again. A target asks
- * (nfs_connect_request), the connector blocks in rr_link_open() and posts the
- * new link to the lane's loop. Attempts for one lane and path are 1 s apart at first,
- * doubling to 8 s; the first is made at once, unless the connection that was
- * lost has just been made.
+ * The connector: one thread that sets lost connections up again. A target asks for a
+ * connection (nfs_connect_request). The connector blocks in rr_link_open(), and posts the
+ * new link to the lane's loop. The first attempt for a lane and path is made at once,
+ * unless the lost connection was made less than a second ago. Further attempts are 1 s
+ * apart, doubling to 8 s.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void attempt(struct nfs_target *t, unsigned path)
 
 	if (u && rr_link_open(t->conn, path, &u->link, &eb) == 0) {
 		a->failures = 0;
-		/* A connection that does not last is no reason to hurry. */
+		/* If this connection does not last, the next attempt waits. */
 		a->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
 		u->target = t;
 		u->path = path;
@@ -67,7 +67,7 @@ static void attempt(struct nfs_target *t, unsigned path)
 		return;
 	}
 	free(u);
-	/* The reason once per outage, then only for those who debug. */
+	/* Log the reason once per outage, further ones for debugging only. */
 	if (a->failures == 0)
 		log_warn("cannot reconnect yet: %s", eb.text);
 	else

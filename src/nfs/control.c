@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The control thread: recovers state that the server has lost, and keeps the
- * lease. It may block: it runs calls on lanes and waits for them.
+ * The control thread: recovers state that the server has lost, and keeps the lease. It may
+ * block: it runs calls on lanes and waits for them.
  *
- * Recovery: all lanes hold (they finish what is in flight and start nothing
- * but control calls); the version's recover() runs until it succeeds; then the
- * lanes' parked calls go first. A lane that finds its state lost meanwhile
- * sets ctl->recover again, and the round is repeated.
+ * Recovery: all lanes hold, which means that they finish what is in flight and start only
+ * control calls. The version's recover() runs until it succeeds. Then the lanes start
+ * again, parked calls first. A lane that finds its state lost meanwhile sets ctl->recover
+ * again, and recovery is repeated.
  *
- * A server that makes sessions and then rejects them, or fails at it: the tries
- * get rare, one message says that they go on and one that they are over, and what
- * fails or succeeds in between is not said.
+ * Some servers make sessions and then reject them, or fail to make them. Then the attempts
+ * become rare. The log has one message when this begins and one when it is over, and
+ * nothing in between.
  *
- * The connection dies during recovery: control calls go on on another lane, or wait
- * for the connector when none has a connection. The mount ends during recovery: stopping makes
- * nfs_call_sync() return -ESHUTDOWN, and this thread is gone before the version
- * says farewell (internal.h has who may use the version's state, and when).
+ * If a connection is lost during recovery, control calls go on on another lane, or wait for
+ * the connector when no lane has a connection. If the mount ends during recovery,
+ * nfs_call_sync() returns -ESHUTDOWN, and this thread ends before the version takes its
+ * leave of the server (internal.h says who may use the version's state, and when).
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,8 +25,8 @@
 
 #define TICK_MS 2000u
 #define NS_PER_MS 1000000ull
-/* Recoveries in a row that are begun at once: each call may find something else
- * lost. Then come pauses, doubling to 6.4 s, until one has lasted so long. */
+/* So many recoveries in a row begin at once, because each call may find something else
+ * lost. Then come pauses, doubling to 6.4 s, until a recovery has lasted for LASTS_NS. */
 #define AT_ONCE         3u
 #define PAUSE_FIRST_MS  100u
 #define PAUSE_SHIFT_MAX 6u
@@ -50,7 +50,7 @@ struct sync_call {
 	struct nfs_lane *lane;
 	struct nfs_call *c;
 	bool done;              /* under ctl->mu */
-	bool abandoned;         /* under ctl->mu: the lane frees this, and the call */
+	bool abandoned;         /* under ctl->mu: the lane frees this and the call */
 };
 
 static void sync_done(struct nfs_call *c)
@@ -117,8 +117,8 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	return c->res.status;
 }
 
-/* With no connection at all any lane will do: it gives the call back when another
- * one comes up first. */
+/* If no lane has a connection, any lane will do: it gives the call back when another
+ * lane gets a connection first. */
 static struct nfs_lane *any_lane(struct nfs_client *cl)
 {
 	for (unsigned i = 0; i < cl->nlanes; i++)
@@ -179,7 +179,7 @@ void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *a
 		};
 		loop_post(cl->lanes[i].loop, &e[i].m);
 	}
-	/* A lane never blocks, so this ends; it must, as e is on our stack. */
+	/* A lane never blocks, so this ends. It must end, because e is on our stack. */
 	pthread_mutex_lock(&ctl->mu);
 	while (left)
 		pthread_cond_wait(&ctl->cond, &ctl->mu);
@@ -212,7 +212,7 @@ static void lane_resume(struct nfs_lane *l, void *arg)
 
 	(void)arg;
 	l->hold = false;
-	/* What had been sent before goes before what was only waiting. */
+	/* Calls that had been sent before go before calls that were only waiting. */
 	list_init(&rest);
 	list_splice_tail(&rest, &l->parked);
 	list_splice_tail(&rest, &l->waiting);
@@ -220,7 +220,7 @@ static void lane_resume(struct nfs_lane *l, void *arg)
 	nfs_lane_pump(l);
 }
 
-/* With ctl->mu held: sleeps, ended by stopping. */
+/* With ctl->mu held: sleeps; `stopping` ends the sleep. */
 static void nap(struct nfs_control *ctl, unsigned ms)
 {
 	struct timespec ts;
@@ -230,7 +230,7 @@ static void nap(struct nfs_control *ctl, unsigned ms)
 		;
 }
 
-/* The pause before one more recovery. */
+/* The pause before another recovery. */
 static void pace(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
@@ -247,7 +247,7 @@ static void pace(struct nfs_client *cl)
 	pthread_mutex_unlock(&ctl->mu);
 }
 
-/* The last recovery has lasted? */
+/* Has the last recovery lasted? */
 static void note_time(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
@@ -274,7 +274,7 @@ static void recover(struct nfs_client *cl)
 		pthread_mutex_unlock(&ctl->mu);
 		ctl->counts = true;
 		rc = cl->server.version->recover(cl);
-		/* One that fails is repeated. */
+		/* A recovery that fails is repeated, so it counts, too. */
 		if (rc || ctl->counts) {
 			ctl->in_a_row++;
 			ctl->recovered_ns = mono_ns();
@@ -306,7 +306,7 @@ static void control_main(struct nfs_client *cl)
 	while (!ctl->stopping) {
 		bool lost = ctl->recover;
 
-		/* Whoever else uses the condition, the tick's time comes. */
+		/* The tick comes even if others signal the condition. */
 		if (!lost && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
 			continue;
 		pthread_mutex_unlock(&ctl->mu);
@@ -372,7 +372,7 @@ int nfs_control_start(struct nfs_client *cl)
 	return start_thread(&cl->control->control, run_control, cl);
 }
 
-/* Sets *stop, and waits for t's end. */
+/* Sets *stop and waits until t has ended; false: it has not. */
 static bool stop_thread(struct nfs_control *ctl, struct nfs_thread *t, bool *stop,
 			unsigned timeout_ms)
 {
@@ -408,7 +408,7 @@ bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)
 
 	if (!stop_thread(ctl, &ctl->control, &ctl->stopping, timeout_ms))
 		return false;
-	/* Who unmounts has calls of his own. */
+	/* The unmounting thread makes calls of its own. */
 	ctl->stopping = false;
 	return true;
 }

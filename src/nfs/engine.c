@@ -9,27 +9,26 @@
  *      |  |                                  owners: idmap.h +--> done
  *      +------- parked until state is recovered ------------+
  *
- * All of it on the lane's thread. Each sending is encoded from the call's
- * arguments, so that new slots and stateids go in. The same bytes are sent twice
- * by the transport, which replays after a lost connection, and for a call whose
- * place in the session the server knows already (delayed): it waits with its slot
- * and its buffers, as if it were in flight, and neither a hold nor the queue is
- * between it and its next sending, as recovery may be waiting for its slot.
+ * All of it runs on the lane's thread. Each sending is encoded from the call's arguments,
+ * so that it has the new slot and stateids. The same bytes are sent twice in two cases
+ * only. The transport replays them after a lost connection. And NFS_DELAYED repeats them
+ * for a call whose slot is in use at the server: the call waits with slot and buffers, as
+ * if it were in flight. Neither a hold nor the queue delays its next sending, because
+ * recovery may be waiting for its slot.
  *
- * Buffers: the message is taken before the version is asked for a slot, and put
- * back when done() has returned. What a long reply goes to is the transport's
- * affair.
+ * Buffers: the message buffer is taken before the version is asked for a slot, and put back
+ * when done() has returned. The transport has the buffer for a long reply.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
 
-/* The server said "later": 100 ms, doubling to 3.2 s. */
+/* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
 unsigned nfs_later_first_ms = 100;
 #define LATER_SHIFT_MAX 5u
-/* NFS_AGAIN in a row before it is treated as "later": a server that keeps
- * answering with the same complaint must not make us spin. */
+/* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
+ * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
 
 static void on_reply(struct rr_call *rr, int status);
@@ -39,7 +38,7 @@ static const struct nfs_opdef *opdef(const struct nfs_call *c)
 	return c->target->server->version->ops[c->op];
 }
 
-/* An open ends with CLOSE, whatever came of that. */
+/* CLOSE frees the open, whatever its status. */
 static void drop_open(struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
@@ -68,7 +67,8 @@ static const struct rpc_auth *auth_of(const struct nfs_call *c)
 	return c->cred ? c->target->server->auth : &rpc_auth_none;
 }
 
-/* Puts a WRITE's data where its XDR has it, as the flavor wraps it with the rest. */
+/* Puts a WRITE's data into its place in the XDR, because the flavor wraps it with the
+ * rest. */
 static bool_t put_data(struct nfs_call *c, XDR *x)
 {
 	struct rr_call *rr = &c->eng.rr;
@@ -97,7 +97,7 @@ static bool_t put_args(void *arg, XDR *x)
 	       (c->op != NFS_OP_WRITE || !auth_of(c)->no_placement || put_data(c, x));
 }
 
-/* What goes past the message: where the peer reads and writes file data. */
+/* Data that travels outside the message: what the peer reads and writes. */
 static void offer_data(struct nfs_call *c)
 {
 	struct rr_call *rr = &c->eng.rr;
@@ -142,7 +142,7 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 
 enum started { STARTED, NO_BUFFER, NO_SLOT };
 
-/* Other than STARTED: no room now, c is where it was. */
+/* Unless it returns STARTED, there is no room now, and c is where it was. */
 static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
@@ -150,7 +150,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	bool big;
 	int rc;
 
-	if (!def) {             /* nothing to tell the server in this version */
+	if (!def) {             /* this version has nothing to tell the server */
 		list_del(&c->eng.node);
 		finish(c, 0);
 		return STARTED;
@@ -181,9 +181,9 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 }
 
 /*
- * Who finds no buffer for its message is passed by: those behind it may have all of
- * them, with data of theirs, and put them back only when they have run. It is
- * the first to get one then.
+ * A call that finds no message buffer is passed by the calls behind it. Those may have all
+ * the buffers, for their data, and put them back only when they have run. Then this call is
+ * the first to get one.
  */
 void nfs_lane_pump(struct nfs_lane *l)
 {
@@ -197,7 +197,7 @@ void nfs_lane_pump(struct nfs_lane *l)
 			return;
 		switch (start_one(l, c)) {
 		case STARTED:
-			n = l->waiting.next;    /* the list may be another one now */
+			n = l->waiting.next;    /* the list may have changed */
 			break;
 		case NO_BUFFER:
 			n = n->next;
@@ -208,8 +208,8 @@ void nfs_lane_pump(struct nfs_lane *l)
 	}
 }
 
-/* Control calls are before all others: what is held must not keep one from
- * running that others are held for. */
+/* Control calls go before all others, because the others may be held until they have
+ * run. */
 static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 {
 	bool control = c->flags & NFS_CALL_CONTROL;
@@ -352,8 +352,8 @@ static void give_place(struct nfs_call *c)
 	l->active--;
 }
 
-/* The server has opened the file, and what followed failed: closed again, or it
- * would stay open there as long as the mount lasts. */
+/* The server has opened the file, and a later step failed. CLOSE it, or it would stay
+ * open on the server as long as the mount lasts. */
 static bool undo_open(struct nfs_call *c, int status)
 {
 	if (!status || !c->open || (c->op != NFS_OP_OPEN && c->op != NFS_OP_CREATE))
@@ -361,12 +361,13 @@ static bool undo_open(struct nfs_call *c, int status)
 	c->eng.undo = status;
 	c->op = NFS_OP_CLOSE;
 	c->eng.step = 0;
-	c->eng.start_ns = mono_ns();        /* has a time of its own, on a soft mount */
+	c->eng.start_ns = mono_ns();        /* a soft mount gives CLOSE its own time */
 	enqueue(c->lane, c, true);
 	return true;
 }
 
-/* It waits for room, for recovery, or for its time; no connection has its buffers. */
+/* The call waits for room, for recovery, or for its timer; no connection has its
+ * buffers. */
 void nfs_give_up(struct nfs_call *c, int status)
 {
 	struct nfs_lane *l = c->lane;
@@ -390,10 +391,10 @@ void nfs_give_up(struct nfs_call *c, int status)
 
 static int transport_error(const struct nfs_call *c, int status)
 {
-	/* A soft mount's: EIO is what it promises, and programs know. */
+	/* A soft mount promises EIO, and programs know that. */
 	if (status == -ETIMEDOUT)
 		return -EIO;
-	/* Who waits takes another lane. */
+	/* The waiting thread tries another lane. */
 	if (status == -ESHUTDOWN || status == -ENOTCONN)
 		return status;
 	log_err("%s failed on %s: %s", opdef(c)->name, c->target->server->name,
@@ -426,7 +427,7 @@ static void on_reply(struct rr_call *rr, int status)
 	}
 	if (rc == NFS_DELAYED) {
 		delayed(c);
-		/* The transport has given its chunk's buffer back. */
+		/* The transport has given back the chunk's buffer. */
 		nfs_lane_pump(l);
 		if (l->buffers_freed)
 			l->buffers_freed(l);
@@ -445,7 +446,7 @@ static void on_reply(struct rr_call *rr, int status)
 		break;
 	case NFS_RECOVER:
 		nfs_control_recover(l->client);
-		/* A control call is waited for by the thread that recovers. */
+		/* The thread that recovers waits for this control call. */
 		if (c->flags & NFS_CALL_CONTROL) {
 			finish(c, -EAGAIN);
 			break;

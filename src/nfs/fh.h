@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A file handle, of any version. */
+/* A file handle of any version. */
 #ifndef NFS_FH_H
 #define NFS_FH_H
 

@@ -30,18 +30,18 @@ struct nfs_idmap_entry {
 	char name[NFS_OWNER_MAX];
 };
 
-/* A lane with calls that wait. */
+/* A lane, as the mapper tells it of answers. */
 struct waiting_lane {
 	struct loop_msg m;
 	struct nfs_idmap *im;
 	struct nfs_lane *lane;
-	bool posted;                    /* m is the loop's */
+	bool posted;                    /* m is in the loop's mailbox */
 };
 
 struct nfs_idmap {
 	struct nfs_client *cl;
 	const struct nfs_idmapper *mapper;
-	pthread_mutex_t mu;             /* of all that follows */
+	pthread_mutex_t mu;             /* for everything below */
 	pthread_cond_t cond;            /* asked is not empty, stopping, or ended */
 	struct list bucket[BUCKETS];
 	struct list lru, asked;
@@ -77,7 +77,7 @@ static struct nfs_idmap_entry *find(struct nfs_idmap *im, int way, bool group, c
 	return NULL;
 }
 
-/* Names come from the server, which may have many: the table does not grow with them. */
+/* Names come from the server, which may have many, so the table is bounded. */
 static void make_room(struct nfs_idmap *im)
 {
 	list_for_each_safe(n, tmp, &im->lru) {
@@ -125,7 +125,7 @@ static bool is_nobody(const char *name)
 
 static void warn_once(struct nfs_idmap *im, const struct nfs_idmap_entry *e)
 {
-	/* The server's own word for whom it does not know. */
+	/* This is the server's own word for an owner that it does not know. */
 	if (im->warned || (e->way == TO_ID && is_nobody(e->name)))
 		return;
 	im->warned = true;
@@ -144,7 +144,7 @@ static void on_answered(struct loop_msg *m);
 static void answer(struct nfs_idmap *im, struct nfs_idmap_entry *e,
 		   const struct nfs_idmap_entry *got, int rc)
 {
-	/* Who could not be asked may still be who it was. */
+	/* If the name could not be looked up, the old answer may still be right. */
 	bool keep = e->found && rc && rc != -ENOENT;
 
 	e->queued = false;
@@ -181,7 +181,7 @@ static void *mapper_main(void *arg)
 			pthread_cond_wait(&im->cond, &im->mu);
 			continue;
 		}
-		/* queued keeps it in the table. */
+		/* `queued` keeps e in the table. */
 		e = container_of(n, struct nfs_idmap_entry, asked);
 		q = *e;
 		pthread_mutex_unlock(&im->mu);
@@ -243,7 +243,7 @@ static struct nfs_idmap_entry *look_up(struct nfs_idmap *im, int way, bool group
 	return e;
 }
 
-/* Is it worth waiting for? */
+/* Is it worth waiting for the answer? */
 static bool is_open(const struct nfs_idmap_entry *e)
 {
 	return e && e->queued && !e->answered && mono_ns() - e->asked_ns < nfs_owner_wait_ms * 1000000ull;
@@ -251,7 +251,7 @@ static bool is_open(const struct nfs_idmap_entry *e)
 
 /* ---- for the version's codec ---- */
 
-/* What the library, and a log, may be given. */
+/* Only such names go to the library and into the log. */
 static bool is_sane(const char *name, uint32_t len, char out[NFS_OWNER_MAX])
 {
 	if (len == 0 || len >= NFS_OWNER_MAX)
@@ -357,7 +357,7 @@ bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NF
 		return false;
 	pthread_mutex_lock(&im->mu);
 	if (im->names_wanted) {
-		/* Asked anew when it is old; that one is given once more meanwhile. */
+		/* An old name is asked for again; meanwhile the old answer is used. */
 		e = look_up(im, TO_NAME, group, NULL, id);
 		found = e && e->found;
 		if (found)
@@ -369,7 +369,7 @@ bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NF
 
 /* ---- calls that wait ---- */
 
-/* With the lock held: what is there goes to c; true: all of it. */
+/* With the lock held: gives c the answers that are there. true: that was all of them. */
 static bool take_answers(struct nfs_call *c, bool late)
 {
 	bool all = true;
@@ -390,7 +390,7 @@ static bool take_answers(struct nfs_call *c, bool late)
 	return all;
 }
 
-/* Off the lane's list, whose references are dropped. */
+/* Takes c off the lane's list. Its references have been dropped. */
 static void go_on(struct nfs_call *c)
 {
 	bool send = c->eng.owners.send;
@@ -429,7 +429,7 @@ static void on_answered(struct loop_msg *m)
 		list_add_tail(&ready, n);
 	}
 	pthread_mutex_unlock(&w->im->mu);
-	/* One at a time: what follows may do anything to the others. */
+	/* One at a time, because what follows may change the rest of the list. */
 	while (!list_empty(&ready))
 		go_on(container_of(ready.next, struct nfs_call, eng.node));
 }
@@ -504,7 +504,7 @@ bool nfs_idmap_stop(struct nfs_idmap *im, unsigned timeout_ms)
 		return true;
 	nfs_deadline(&ts, timeout_ms);
 	pthread_mutex_lock(&im->mu);
-	/* No mapper is started from now on. */
+	/* From now on no mapper is started. */
 	im->stopping = true;
 	pthread_cond_broadcast(&im->cond);
 	while (im->started && !im->ended &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Owners: the server's "name@domain" to uid and gid, and back.
+ * Owners: maps the server's "name@domain" to uid and gid, and back.
  *
  *      lane                          idmap (table, one mutex)      mapper thread
  *      ----                          ------------------------      -------------
@@ -10,28 +10,26 @@
  *      are there; other calls go on
  *      done, or after 5 s     <---------------------------------   the answer
  *
- * Lanes never block: a call whose answer has a name that is asked for the first
- * time is kept back with its results, at most 5 s (nfs_owner_wait_ms), and is then
- * given "nobody".
- * A name that is still being asked after that time keeps nobody waiting any more.
- * What is known is believed for ten minutes, that a name means nobody here for
- * one; after that the old answer goes on being given while it is asked anew.
- * A directory's entries do not wait: they are given without attributes.
+ * Lanes never block. When a reply has a name that is asked for the first time, the call is
+ * kept back with its results for at most 5 s (nfs_owner_wait_ms). Then it gets "nobody". If
+ * the mapper is still busy with a name after that time, no further call waits for it. What
+ * was found is believed for ten minutes, and that a name is unknown here for one. After
+ * that the old answer is used while the mapper asks again. Directory entries do not wait:
+ * they are returned without attributes.
  *
- * The mapper is the only thread that calls the library (which keeps its state in
- * globals, reads files and loads modules), and is started with the first name. A
- * server that says numbers, as with AUTH_SYS most do, never starts it.
+ * Only the mapper thread calls the library, which keeps its state in globals, reads files
+ * and loads modules. The first name starts the thread. A server that sends numbers, as most
+ * do with AUTH_SYS, never starts it.
  *
- * The other way is needed by servers only that refuse numbers (NFS4ERR_BADOWNER):
- * the id's name is asked for, and the call is sent again with it.
+ * The other direction is only for servers that refuse numbers (NFS4ERR_BADOWNER). The
+ * mapper looks up the id's name, and the call is sent again with the name.
  *
- * Ownership: entries are the table's; a call that waits holds a reference. The
- * mapper works on a copy. The end: nfs_idmap_stop() before the lanes' loops go,
- * after that nothing is posted to them; a mapper that does not come back is left
- * alone with the table.
+ * Ownership: entries belong to the table. A waiting call holds a reference. The mapper
+ * works on a copy. nfs_idmap_stop() comes before the lanes' loops end, and nothing is
+ * posted to them afterwards. A mapper that does not come back is left behind together with
+ * the table.
  *
- * The connection dies meanwhile: calls that wait here have their results, it is
- * none of their business.
+ * A lost connection does not matter here: the calls that wait have their results.
  */
 #ifndef NFS_IDMAP_H
 #define NFS_IDMAP_H
@@ -41,7 +39,7 @@
 #include <stdint.h>
 
 #define NFS_NOBODY    65534u
-#define NFS_OWNER_MAX 256u              /* with its NUL; longer names are nobody's */
+#define NFS_OWNER_MAX 256u              /* with its NUL; a longer name is nobody */
 
 struct nfs_call;
 struct nfs_client;
@@ -49,7 +47,7 @@ struct nfs_lane;
 struct nfs_idmap;
 struct nfs_idmap_entry;
 
-/* Who knows. All of it is called on one thread, and may block. 0 or -errno. */
+/* Who knows the names. All of it is called on one thread and may block. 0 or -errno. */
 struct nfs_idmapper {
 	int (*to_id)(bool group, const char *name, uint32_t *id);
 	int (*to_name)(bool group, uint32_t id, char *name, size_t len);
@@ -61,38 +59,38 @@ extern const struct nfs_idmapper nfs_idmapper_lib;
 struct nfs_owner_wait {
 	struct nfs_idmap_entry *of[2];  /* references: user, group; NULL: nothing */
 	bool waits;                     /* in the lane's list, with a timer */
-	bool send;                      /* it is to be sent when they are there */
+	bool send;                      /* to be sent again when the names are there */
 	bool by_name;                   /* the server does not take numbers */
 };
 
 /* How long a call waits for a name; a variable for the tests. */
 extern unsigned nfs_owner_wait_ms;
-/* How long what the mapper has found is believed; a variable for the tests. */
+/* How long an answer of the mapper is believed; a variable for the tests. */
 extern unsigned nfs_owner_found_s;
 
 /* NULL: no memory. */
 struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m);
-/* False: the mapper is still at work, and the map must stay. */
+/* False: the mapper is still at work, and the map must not be freed. */
 bool nfs_idmap_stop(struct nfs_idmap *im, unsigned timeout_ms);
 void nfs_idmap_free(struct nfs_idmap *im);
 
 /* ---- on the lane's thread ---- */
 
-/* A name in c's results, that is to go to c->attr. Known: so it is; otherwise c
- * has something to wait for. */
+/* A name in c's results, for c->res.attr. If the id is known it is set at once;
+ * otherwise c has something to wait for. */
 void nfs_owner_of_call(struct nfs_call *c, bool group, const char *name, uint32_t len);
-/* The same for what cannot wait: false if it is not known yet. */
+/* The same for results that cannot wait. false: not known yet. */
 bool nfs_owner_known(struct nfs_client *cl, bool group, const char *name, uint32_t len,
 		     uint32_t *id);
-/* The server refuses the numbers of c->sattr: their names are asked for, and c is
- * to wait and be sent again. False: that has been done already. */
+/* The server refuses the numbers of c->args.sattr. Asks for their names; c is to wait,
+ * and to be sent again. false: that has been done already. */
 bool nfs_owner_names(struct nfs_call *c);
-/* The name of an id for a server that wants names; false: the number has to do. */
+/* The name of an id, for a server that wants names. false: send the number. */
 bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NFS_OWNER_MAX]);
 
-/* Has c to wait? Then it waits, and nfs_owner_done() is its end. */
+/* true: c waits, and nfs_owner_done() will end that. false: nothing to wait for. */
 bool nfs_owner_wait(struct nfs_call *c);
-/* engine.c's: results are complete; or (send) it is to be sent again. */
+/* Defined in engine.c: the results are complete, or (send) c is to be sent again. */
 void nfs_owner_done(struct nfs_call *c, bool send);
 /* c ends for another reason. */
 void nfs_owner_drop(struct nfs_call *c);

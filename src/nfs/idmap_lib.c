@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libnfsidmap, which nfs(5)'s own mapping is made of: /etc/idmapd.conf says the
- * domain and where to look, NSS by default. It keeps its state in globals and may
- * block in DNS for the domain, so all of it stays on the mapper's thread.
+ * libnfsidmap, the library behind the kernel client's own mapping (nfsidmap(8)).
+ * /etc/idmapd.conf says the domain and where to look; the default is NSS. It keeps its
+ * state in globals and may block in DNS for the domain, so all of it stays on the mapper's
+ * thread.
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
-/* Does not include what it needs. */
+/* This header does not include what it needs. */
 #include <nfsidmap.h>
 #include "base/log.h"
 #include "nfs/idmap.h"
@@ -57,7 +58,7 @@ static int to_id(bool group, const char *name, uint32_t *id)
 	if (rc)
 		return rc;
 	snprintf(copy, sizeof(copy), "%s", name);
-	/* Not owner_to_uid(), which says nobody for whom it does not know. */
+	/* Not owner_to_uid(), which returns nobody for an unknown name. */
 	rc = group ? nfs4_name_to_gid(copy, &gid) : nfs4_name_to_uid(copy, &uid);
 	*id = group ? gid : uid;
 	return rc;

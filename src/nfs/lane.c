@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A lane's life: loop, magazine, thread; and its clock, which once a
- * second looks for calls that have waited too long.
+ * A lane's life: loop, magazine and thread. Its clock looks once a second for calls that
+ * have waited too long.
  *
- * No reply for `timeo`: a call cannot be sent twice on one connection (its
- * credit and its buffers are with the server), so the connection is dropped
- * and everything is replayed on a new one. That is what a hard mount does for
- * ever; on a soft mount a call that is older than timeo * (retrans + 1) fails
- * with EIO as soon as no live connection holds its buffers.
+ * When there is no reply for `timeo`, the connection is dropped, because a call cannot be
+ * sent twice on one connection (its credit and its buffers are with the server). Everything
+ * is replayed on a new connection. A hard mount repeats that for ever. On a soft mount, a
+ * call older than timeo * (retrans + 1) fails with EIO as soon as no live connection holds
+ * its buffers.
  *
  * (The lane's connections: target.c.)
  */
@@ -19,7 +19,7 @@
 
 #define TICK_MS 1000u
 #define NS_PER_MS 1000000ull
-/* "Not responding" is said when a call has waited so long. */
+/* The log says "not responding" when a call has waited for so long. */
 #define SLOW_MS 5000u
 
 bool nfs_lane_up(const struct nfs_lane *l)
@@ -39,20 +39,20 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 
 		if (now < c->eng.start_ns + limit || (c->flags & NFS_CALL_CONTROL))
 			continue;
-		/* The server has answered; what an owner's name takes is bounded. */
+		/* The server has answered, and the wait for an owner's name is bounded. */
 		if (c->eng.owners.waits)
 			continue;
 		if (c->eng.rr.state == RR_CALL_INFLIGHT) {
 			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call's time is up (soft)");
 			continue;
 		}
-		/* Not with the transport: waiting for room, for its time, or for
-		 * recovery, which the server may have left half-way. */
+		/* The call is not in flight. It waits for a link, for room, for its
+		 * timer, or for recovery, which the server may have left half-done. */
 		if (c->eng.rr.state == RR_CALL_WAITING)
 			rr_cancel(c->target->conn, &c->eng.rr, -ETIMEDOUT);
 		else
 			nfs_give_up(c, -EIO);
-		/* The list has changed: the rest at the next tick. */
+		/* The list has changed, so the rest comes at the next tick. */
 		loop_timer_set(l->loop, &l->tick, 1);
 		return;
 	}
@@ -108,7 +108,7 @@ static void init_lists(struct nfs_lane *l)
 	loop_timer_init(&l->tick, on_tick);
 }
 
-/* Another lane has put buffers back that this one was short of. */
+/* Another lane has put back buffers that this one needed. */
 static void on_buffers(void *ctx)
 {
 	struct nfs_lane *l = ctx;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A server as a lane has it: the connections there, and what the version keeps.
+ * A target: what a lane has of a server, its connections and the version's data.
  *
- * The last connection dies right here: the target keeps its calls until the connector
- * brings another one. But those that may run on any lane (NFS_CALL_ANY_LANE: renewal,
- * recovery, the end) are given back when another lane has a connection to this server,
- * at once or at the lane's next tick.
+ * When the last connection is lost, the target keeps its calls until the connector brings
+ * another one. But calls that may run on any lane (NFS_CALL_ANY_LANE: renewal, recovery,
+ * unmount) end with -ENOTCONN when another lane has a connection to this server, at once or
+ * at the lane's next tick.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,7 +29,8 @@ void nfs_server_fini(struct nfs_client *cl)
 
 /* ---- connections ---- */
 
-/* Any call that could run elsewhere; the lane's list changes with each one given up. */
+/* A call that could run elsewhere; NULL: there is none. One at a time, because giving a
+ * call up changes the lane's list. */
 static struct nfs_call *movable(const struct nfs_target *t)
 {
 	list_for_each(n, &t->lane->running) {
@@ -82,7 +83,7 @@ int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
 {
 	int rc;
 
-	/* Before the first reply can end the connection. */
+	/* Set before the first reply can end the connection. */
 	atomic_store(&t->up, true);
 	rc = rr_up(t->conn, link);
 	if (rc)

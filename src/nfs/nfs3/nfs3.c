@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * NFS version 3 (RFC 1813) as a version of the client. It has no state on the
- * server: nothing to acquire, to renew or to recover. A restarted server is
- * just one that answers again.
+ * NFS version 3 (RFC 1813) as a version of the client. It has no state on the server, so
+ * there is nothing to acquire, to renew or to recover. A server that has restarted just
+ * answers again.
  */
 #include "nfs/nfs3/nfs3_impl.h"
 

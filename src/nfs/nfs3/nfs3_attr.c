@@ -96,7 +96,7 @@ bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in)
 		.atime = get_time(&in->atime),
 		.mtime = get_time(&in->mtime),
 		.ctime = get_time(&in->ctime),
-		/* The nearest thing to v4's change attribute. */
+		/* This comes nearest to v4's change attribute. */
 		.change = (uint64_t)in->ctime.seconds << 32 | in->ctime.nseconds,
 	};
 	return true;
@@ -122,7 +122,7 @@ int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in)
 	return 0;
 }
 
-/* 1970 to 2106: the nearest to what is outside of that. */
+/* Times before 1970 or after 2106 become the nearest possible one. */
 static nfstime3 put_time(const struct timespec *t)
 {
 	if (t->tv_sec < 0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Making things: CREATE, MKDIR, SYMLINK, MKNOD. All four answer alike, and all
- * may leave out the new handle or its attributes:
+ * CREATE, MKDIR, SYMLINK, MKNOD. All four have the same results, and all may leave out the
+ * new handle or its attributes:
  *
  *   MAKE --handle and attributes--> done
  *     |  \--handle only--> GETATTR --> done
  *     +--nothing--> LOOKUP --> (GETATTR) --> done
  *
- * Exclusive CREATE carries a verifier instead of attributes, so that a repeated
- * CREATE finds its own file; mode, times and the rest follow in a SETATTR.
+ * Exclusive CREATE carries a verifier instead of attributes, so that a repeated CREATE
+ * finds its own file. Mode, times and the rest follow in a SETATTR.
  *
- * Exclusive CREATE may be sent again, whoever answers. With the others a second
- * sending that meets a server without its reply cache ends in EEXIST: see nfs3_dir.c.
+ * So an exclusive CREATE may be sent again, even to a server without its reply cache. With
+ * the others a second sending then ends in EEXIST: see nfs3_dir.c.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ static int go(struct nfs_call *c, uint8_t step)
 	return NFS_NEXT;
 }
 
-/* Handle and attributes are as far as they are: what is next? */
+/* Handle and attributes are set as far as they came: chooses the next step. */
 static int proceed(struct nfs_call *c)
 {
 	if (exclusive(c) && c->eng.step < STEP_SETATTR) {
@@ -208,7 +208,7 @@ static int decode_make(struct nfs_call *c, XDR *x)
 	}
 }
 
-/* LOOKUP's, the largest of the steps, is smaller than this. */
+/* The largest other step, LOOKUP, has a smaller reply. */
 enum { MAKE_MAX = NFS3_STATUS_XDR + NFS3_POST_FH_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR };
 
 #define MAKE(text, big) { \

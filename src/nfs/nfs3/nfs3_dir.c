@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Taking names away, moving them, and adding one.
+ * REMOVE, RMDIR, RENAME and LINK.
  *
- * A call that was sent again after a lost connection (c->resent) is answered from
- * the server's reply cache, or, if that was lost with a restart, may find what its
- * first sending did. It may just as well find what somebody else did in between, and
- * programs take names for locks: so the server's answer stands, as with the kernel's
- * client, unless what is there proves that it is ours:
+ * When a call was sent again after a lost connection (c->eng.resent), the server answers
+ * from its reply cache. If a restart has cleared that, the call may find the effect of its
+ * first sending. But it may just as well find what somebody else did in between, and
+ * programs use names for locks. So the server's answer stands, as with the kernel's client,
+ * unless there is proof that the effect is ours:
  *
- *   RENAME   ENOENT  success if the new name has the handle of what was to be moved.
- *   LINK     EEXIST  success if the name is the file's: who takes a lock with
- *                    link() has a file of his own for it.
- *   REMOVE, RMDIR    ENOENT stays: a name that is not there tells nothing.
- *   MKDIR, SYMLINK, MKNOD (nfs3_create.c)  EEXIST stays: what is there looks like
- *                    ours and like anybody else's, a link's target included.
+ *   RENAME   ENOENT  success if the new name has the handle of the renamed object.
+ *   LINK     EEXIST  success if the name is a link to the file: programs that use
+ *                    link() for locks link a file of their own.
+ *   REMOVE, RMDIR    ENOENT stays: a missing name proves nothing.
+ *   MKDIR, SYMLINK, MKNOD (nfs3_create.c)  EEXIST stays: our object looks like
+ *                    anybody else's, even the target of a link.
  */
 #include <string.h>
 #include "nfs/nfs3/nfs3_impl.h"
@@ -72,7 +72,8 @@ static bool_t encode_rename(struct nfs_call *c, XDR *x)
 					  xdr_RENAME3args(x, &a);
 }
 
-/* What a look at the name has ended with, where the answer was `rc` without it. */
+/* The result of the check of a name. If it proves nothing the server's answer `rc`
+ * stands. */
 static int doubt(int looked, int rc)
 {
 	return looked < 0 && looked != -EBADMSG ? rc : looked;
@@ -143,8 +144,8 @@ static int go(struct nfs_call *c, uint8_t step)
 	return NFS_NEXT;
 }
 
-/* The file that has the name: the same by its handle, or by what GETATTR says of
- * the one that was to be linked (a handle may tell of the directory, too). */
+/* Is the name a link to the file? Yes if the handles are the same, or if GETATTR says so
+ * (a handle may also depend on the directory). */
 static int decode_whose(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs3_decode_lookup(c, x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of NFSv3 share: conversions, sizes, and the operations that
- * nfs3.c puts into the version's table.
+ * What the files of NFSv3 share: conversions, sizes, and the operations that nfs3.c puts
+ * into the version's table.
  */
 #ifndef NFS_NFS3_IMPL_H
 #define NFS_NFS3_IMPL_H
@@ -10,12 +10,12 @@
 #include "nfs/nfs.h"
 #include "nfs3.h"
 
-/* Version 3 has no open state; the object only tells "open" from "not". */
+/* Version 3 has no open state. The object only tells "open" from "not open". */
 struct nfs_open {
 	int unused;
 };
 
-/* XDR sizes of what replies are made of (RFC 1813, sections 2.5 and 2.6). */
+/* XDR sizes of the parts of replies (RFC 1813, sections 2.5 and 2.6). */
 #define NFS3_STATUS_XDR 4u
 #define NFS3_ATTR_XDR   (4u + 84u)              /* post_op_attr */
 #define NFS3_WCC_XDR    (4u + 24u + NFS3_ATTR_XDR)
@@ -26,16 +26,16 @@ struct nfs_open {
 #define NFS3_OP_FSINFO   (NFS_OP_VERSION + 0)
 #define NFS3_OP_PATHCONF (NFS_OP_VERSION + 1)
 
-struct nfs3_fsinfo {            /* c->version of both: results */
+struct nfs3_fsinfo {            /* args.version of both; gets the results */
 	uint32_t rtmax, wtmax, dtpref;
 	uint64_t max_file_size;
 	uint32_t name_max;
 };
 
-/* What a call has of this version. */
+/* The version's part of a call. */
 struct nfs3_call {
-	uint64_t verifier;      /* of an exclusive create: one for all its sendings */
-	uint64_t fileid, fsid;  /* LINK: of what has the name already */
+	uint64_t verifier;      /* of an exclusive create, the same in all sendings */
+	uint64_t fileid, fsid;  /* LINK: of the file that has the name already */
 };
 _Static_assert(sizeof(struct nfs3_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
 
@@ -49,13 +49,13 @@ static inline struct nfs3_call *nfs3_call(struct nfs_call *c)
 /* nfsstat3 to -errno, or NFS_LATER for JUKEBOX. */
 int nfs3_error(nfsstat3 status);
 nfs_fh3 nfs3_fh(const struct nfs_fh *fh);
-/* false: longer than a handle can be. */
+/* false: empty, or longer than a handle can be. */
 bool nfs3_get_fh(struct nfs_fh *out, const nfs_fh3 *in);
 /* false: a type that version 3 does not have. */
 bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in);
-/* Sets c->attr and c->has_attr, if there are any. -EBADMSG for bad ones. */
+/* Sets c->res.attr and has_attr, if there are attributes. -EBADMSG if they are bad. */
 int nfs3_take_attr(struct nfs_call *c, const post_op_attr *in);
-/* The same for c->dir_attr[i]: what a directory is after the change. */
+/* The same for c->res.dir_attr[i]: the directory's attributes after the change. */
 int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in);
 void nfs3_sattr(sattr3 *out, const struct nfs_sattr *in);
 diropargs3 nfs3_dirop(const struct nfs_fh *dir, const char *name);
@@ -73,12 +73,11 @@ extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename,
 	nfs3_op_link;                                           /* nfs3_dir.c */
 extern const struct nfs_opdef nfs3_op_readdir;                  /* nfs3_readdir.c */
 
-/* Second steps that several operations take when a server left something out
- * of a reply, as it may. */
+/* Second steps of several operations, for replies that left something out, as they may. */
 bool_t nfs3_encode_getattr(XDR *x, const struct nfs_fh *fh);
 int nfs3_decode_getattr(struct nfs_call *c, XDR *x);
 bool_t nfs3_encode_lookup(XDR *x, const struct nfs_fh *dir, const char *name);
-/* Fills out_fh and, if it is there, attr. */
+/* Sets c->res.fh and, if the reply has attributes, c->res.attr. */
 int nfs3_decode_lookup(struct nfs_call *c, XDR *x);
 
 /* ---- nfs3_mount.c ---- */

@@ -2,9 +2,9 @@
 /*
  * READ, WRITE, COMMIT, and what open() means in version 3.
  *
- * READ data is in the sink if the reply says it was placed there, otherwise in
- * the reply message itself; nothing is copied here. WRITE asks for FILE_SYNC,
- * as no copy is kept that could be sent again after a server restart.
+ * READ data is in the sink if it was placed there, otherwise in the reply message itself;
+ * nothing is copied here. WRITE asks for FILE_SYNC, because we keep no copy that could be
+ * sent again after a server restart.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -111,9 +111,9 @@ const struct nfs_opdef nfs3_op_commit = {
 };
 
 /* ---- open ----
- * There is no OPEN. ACCESS tells what the caller may do, so that open() fails
- * and not the first read(), and brings the attributes that close-to-open
- * needs; a GETATTR follows if it did not. */
+ * There is no OPEN. ACCESS tells what the caller may do, so that open() fails and not the
+ * first read(). It also brings the attributes that close-to-open needs; if it does not, a
+ * GETATTR follows. */
 
 static uint32_t open_proc(const struct nfs_call *c)
 {
@@ -130,9 +130,9 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	return c->eng.step ? nfs3_encode_getattr(x, c->args.fh) : xdr_ACCESS3args(x, &a);
 }
 
-/* Servers let READ through for who may only execute, as they cannot tell who reads
- * (RFC 1813, section 4.4): that those bytes are for running only is the client's
- * part. */
+/* Servers allow READ to users who may only execute, because they cannot tell the two
+ * apart (RFC 1813, section 4.4). The client must see to it that such a user only
+ * executes the file. */
 static bool may_open(const struct nfs_call *c, uint32_t got)
 {
 	int mode = c->args.file.flags & O_ACCMODE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Operations on names and attributes that change nothing, and SETATTR. Where a
- * server may leave attributes out of a reply (post_op_attr) and we need them,
- * a GETATTR follows as the next step.
+ * Operations on names and attributes that change nothing, and SETATTR. A server may leave
+ * attributes out of a reply (post_op_attr). Where we need them, a GETATTR follows as the
+ * next step.
  */
 #include <unistd.h>
 #include "nfs/common.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From an export's path to its handle: MOUNT over TCP, then FSINFO and PATHCONF
- * over the RDMA connection, which is up by then. Runs on the thread that
- * mounts, which may block. MOUNT never runs over RDMA: servers do not offer it.
+ * From an export's path to its handle: MOUNT over TCP, then FSINFO and PATHCONF over the
+ * RDMA connection, which is up by then. Runs on the mounting thread, which may block. MOUNT
+ * never runs over RDMA, because servers do not offer it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "rpc/rpctcp.h"
 
 #define MOUNT_TIMEOUT_MS 10000u
-/* As long as version 4.1 gives its server. */
+/* The same as version 4.1 gives its server. */
 #define ASK_TIMEOUT_MS   60000u
-/* At the end nobody depends on the answer: mountd only keeps a list. */
+/* Nobody depends on the answer to UMNT: mountd only keeps a list. */
 #define UMNT_TIMEOUT_MS  300u
 
 static struct rpc_cred own_cred(void)
@@ -107,7 +107,7 @@ static int get_root(struct nfs_client *cl, struct errbuf *eb)
 	return rc;
 }
 
-/* Heap memory of its own: when the answer does not come in time, it is the lane's. */
+/* Heap memory of its own: if the answer does not come in time, it belongs to the lane. */
 struct question {
 	struct nfs_call c;
 	struct rpc_cred cred;
@@ -142,7 +142,8 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	return 0;
 }
 
-/* Only names are about it: a server that answers, but not this, is mounted. */
+/* PATHCONF only tells how long names may be. If the server answers, but not this, it is
+ * mounted all the same. */
 static int ask_pathconf(struct nfs_client *cl, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
 	int rc = ask(cl, NFS3_OP_PATHCONF, info, eb);

@@ -12,7 +12,8 @@ static uint32_t readdir_proc(const struct nfs_call *c)
 static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 {
 	READDIRPLUS3args p = {
-		/* dircount counts names only: never the limit that is met first. */
+		/* dircount counts only names, so it is never the limit that is reached
+		 * first. */
 		.dir = nfs3_fh(c->args.fh), .cookie = c->args.dir.cookie,
 		.dircount = c->args.dir.count, .maxcount = c->args.dir.count,
 	};
@@ -29,8 +30,8 @@ static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
 	return c->args.dir.entry(c, e);
 }
 
-/* A server may leave READDIRPLUS out (RFC 1813, section 3.3.17): the same by READDIR,
- * and what this mount asks from now on. */
+/* A server need not support READDIRPLUS (RFC 1813, section 3.3.17). Then this call is
+ * sent again as READDIR, and later calls of this mount use READDIR at once. */
 static int without_plus(struct nfs_call *c)
 {
 	struct nfs_client *cl = c->lane->client;
@@ -123,8 +124,8 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 	return rc;
 }
 
-/* count bounds the whole resok (RFC 1813, 3.3.16 and 3.3.17); some servers
- * leave the directory's attributes and the verifier out of that. */
+/* count bounds the whole resok (RFC 1813, 3.3.16 and 3.3.17). Some servers do not count
+ * the directory's attributes and the verifier. */
 static uint32_t readdir_max(const struct nfs_call *c)
 {
 	return NFS3_STATUS_XDR + c->args.dir.count + NFS3_ATTR_XDR + NFS3_COOKIEVERFSIZE + 16;

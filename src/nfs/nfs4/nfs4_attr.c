@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fattr4: a bitmap of attribute numbers, and their values in that order in one
- * opaque (RFC 8881, section 3.3.7). Values have no length of their own, so an
- * attribute that we did not ask for cannot be skipped: it makes the reply
- * malformed.
+ * fattr4: a bitmap of attribute numbers, and the values in that order in one opaque (RFC
+ * 8881, section 3.3.7). Values carry no length of their own, so an attribute that we did
+ * not ask for cannot be skipped: it makes the reply malformed.
  *
- * Owners are strings. With AUTH_SYS they are numbers in decimal (RFC 8881,
- * section 5.9), and taken as such without asking anybody; "name@domain" is handed
- * on as it is, for idmap.c.
+ * Owners are strings. With AUTH_SYS they are decimal numbers (RFC 8881, section 5.9), which
+ * are used as they are. "name@domain" is passed on to idmap.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +97,7 @@ static bool is_number(const struct nfs_ref *name, uint32_t *id)
 	return true;
 }
 
-/* A name is left in `name`, with *id nobody; otherwise that stays empty. */
+/* If the owner is a name, `name` gets it and *id is nobody. Otherwise `name` is empty. */
 static bool_t get_id(XDR *x, uint32_t *id, struct nfs_ref *name)
 {
 	if (!xdr_nfs_ref1024(x, name))
@@ -120,7 +118,7 @@ static bool_t get_time(XDR *x, struct timespec *t)
 	return TRUE;
 }
 
-/* One attribute; FALSE also for a number that nobody asked for. */
+/* Reads one attribute. FALSE also for a number that we did not ask for. */
 static bool_t get_one(XDR *x, unsigned n, struct nfs4_attrs *a)
 {
 	switch (n) {
@@ -198,7 +196,7 @@ static bool_t put_time(XDR *x, bool now, const struct timespec *t)
 	return xdr_settime4(x, &s);
 }
 
-/* In the order of the attributes' numbers. */
+/* Values must be in the order of the attributes' numbers. */
 static bool_t put_values(XDR *x, bitmap4 *mask, const struct nfs_sattr *in)
 {
 	uint32_t mode = in->mode & 07777;

@@ -5,14 +5,14 @@
  *   call     tag | minor version | n | SEQUENCE | PUTFH | op | ...
  *   reply    status | tag | n | SEQUENCE result | PUTFH result | op result | ...
  *
- * Results are decoded in the order in which the operations were sent; the one
- * that failed is the last that is there. SEQUENCE's result settles what became
- * of the slot, whatever follows.
+ * Results are decoded in the order in which the operations were sent. The result of a
+ * failed operation is the last one. SEQUENCE's result decides about the slot, whatever
+ * follows it.
  */
 #include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-/* The same open refused so often although recovery said it was there. */
+/* So often may an open be refused although recovery said that it was there. */
 #define STATE_TRIES 3u
 
 /* ---- sending ---- */
@@ -31,7 +31,8 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 	return xdr_compound4_args_head(x, &h);
 }
 
-/* The delegation that none is wanted of is not what a reply is refused for. */
+/* A reply with a delegation, which we do not want, may be too long to be kept. So a
+ * delegation does not count here. */
 static bool fits_cache(struct nfs_call *c)
 {
 	struct nfs4_call *v = nfs4_call(c);
@@ -136,8 +137,8 @@ int nfs4_errno(nfsstat4 status)
 	}
 }
 
-/* The session is not the one that the call was sent in: try the new one. When
- * a reply to it was lost with its connection, nobody can say any more whether it
+/* The server does not know the session that the call was sent in: use the new one. If a
+ * reply to the call was lost with its connection, nobody can tell any more whether it
  * was executed. */
 static int session_lost(struct nfs_call *c)
 {
@@ -186,16 +187,16 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 	case NFS4ERR_DELEG_REVOKED:
-		/* The server wants to hear that we know. */
+		/* The server keeps it until it knows that we know. */
 		atomic_store(&nfs4_of(c)->need_test, true);
 		return stateid_lost(c);
-	/* Replayed, and the server has not kept the reply. Linux says so behind a
-	 * SEQUENCE that is OK, others with SEQUENCE. */
+	/* A replay, and the server has not kept the reply. Linux says so behind a
+	 * SEQUENCE that is OK, others in SEQUENCE. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
 		v->in_doubt = true;
 		return NFS_AGAIN;
-	/* What was before the operation that says so has been executed, and the
-	 * operation has not (RFC 8881, section 2.10.6.4). */
+	/* The operations before the one that says so have been executed, and that one
+	 * has not (RFC 8881, section 2.10.6.4). */
 	case NFS4ERR_REP_TOO_BIG_TO_CACHE:
 		if (!v->cached)
 			return -EIO;
@@ -222,7 +223,7 @@ int nfs4_check_bare(XDR *x)
 
 	if (!xdr_compound4_res_head(x, &h))
 		return -EBADMSG;
-	/* Failed before the first operation: there is no result to look at. */
+	/* It failed before the first operation, so there is no result. */
 	if (h.numres == 0)
 		return h.status == NFS4ERR_MINOR_VERS_MISMATCH ? -EPROTONOSUPPORT :
 		       h.status ? -EIO : -EBADMSG;
@@ -245,41 +246,42 @@ int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 	return status ? nfs4_error(c, status) : 0;
 }
 
-/* Session, slot and sequence id come back as they were sent (RFC 8881, section
- * 18.46.3). Otherwise the reply is another call's. */
+/* Session, slot and sequence id come back as they were sent (RFC 8881, section 18.46.3).
+ * If not, this is the reply to another call. */
 static bool is_answer_to(const struct nfs4_place *p, const SEQUENCE4resok *ok)
 {
 	return !memcmp(ok->sr_sessionid, p->session, NFS4_SESSIONID_SIZE) &&
 	       ok->sr_slotid == p->slot && ok->sr_sequenceid == p->seqid;
 }
 
-/* Nothing of the COMPOUND was executed this time. */
+/* SEQUENCE failed, so this time nothing of the COMPOUND was executed. */
 static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 {
 	struct nfs4_call *v = nfs4_call(c);
 
 	switch (status) {
-	/* The server may be at work on the first sending of a replay, and takes
-	 * what comes next in this slot with this number for the next try of it. */
+	/* The server may still be at work on the first sending. It takes whatever comes
+	 * next in this slot with this number for another try of that. */
 	case NFS4ERR_DELAY:
 		v->place.used = true;
 		return NFS_DELAYED;
-	/* The number is used up: it was executed. */
+	/* The number is used up: the call was executed. */
 	case NFS4ERR_RETRY_UNCACHED_REP:
 		v->place.outcome = NFS4_CONSUMED;
 		break;
-	/* Whose number it is, is not clear: none that follows would be right. */
+	/* Nobody knows which number the server expects, so none can follow. */
 	case NFS4ERR_BADSLOT:
 	case NFS4ERR_BAD_HIGH_SLOT:
 	case NFS4ERR_SEQ_MISORDERED:
 	case NFS4ERR_SEQ_FALSE_RETRY:
 		break;
-	/* Refused. The number is free, if it has never been refused otherwise. */
+	/* The call was refused. Its number is free, unless an earlier sending may have
+	 * used it. */
 	default:
 		if (!v->place.used && !v->place.replayed)
 			v->place.outcome = NFS4_NOT_CONSUMED;
 	}
-	/* No stateid's: nfs-ganesha says so of a client whose lease has ended. */
+	/* Not about a stateid: nfs-ganesha says this when the client's lease has ended. */
 	if (status == NFS4ERR_EXPIRED)
 		status = NFS4ERR_STALE_CLIENTID;
 	return nfs4_error(c, status);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Making things other than files, taking names away, reading directories.
+ * Creates everything but files, removes, renames and links names, and reads directories.
  *
- * The session executes exactly once as long as it lives, and what it answers to
- * a replay is the truth. Only when it was lost with a call in it, whose reply was
- * lost before (in_doubt), may the call find its own earlier effect:
+ * As long as the session lives, each call is executed exactly once, and the answer to a
+ * replay is true. Only if the session is lost with a call in it whose reply was lost before
+ * (in_doubt) may the repeated call find its own earlier effect:
  *
- *   REMOVE   ENOENT  success: the name is gone, as was wanted.
- *   RENAME   ENOENT  success if the new name has the handle of what was to be moved.
- *   LINK     EEXIST  success if the name is the file's: who takes a lock with
- *                    link() has a file of his own for it.
+ *   REMOVE   ENOENT  success: the name is gone, as wanted.
+ *   RENAME   ENOENT  success if the new name has the handle of the renamed object.
+ *   LINK     EEXIST  success if the name is a link to the file: programs that use
+ *                    link() for locks link a file of their own.
  *   CREATE   EEXIST  stays: nothing tells our directory, link or device from
- *                    another's. Programs take mkdir() and symlink() for locks, and
- *                    a lock that has two holders is worse than one that has none.
+ *                    another's. Programs use mkdir() and symlink() for locks, and a
+ *                    lock with two holders is worse than a lock with none.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -55,7 +55,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	       xdr_CREATE4args(x, &a) && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 }
 
-/* It is made. What is missing: its handle too, or its attributes alone. */
+/* The steps after CREATE fetch what is missing: handle and attributes, or attributes
+ * only. */
 static bool_t encode_create_step(struct nfs_call *c, XDR *x)
 {
 	switch (c->eng.step) {
@@ -237,7 +238,7 @@ static bool_t encode_link_step(struct nfs_call *c, XDR *x)
 	}
 }
 
-/* What the name is, and what the file is, whose attributes are the result. */
+/* Compares what the name refers to with the file, whose attributes are the result. */
 static int decode_is_ours(struct nfs_call *c, XDR *x)
 {
 	struct nfs_attr there;
@@ -299,7 +300,8 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 {
 	READDIR4args a = {
 		.cookie = c->args.dir.cookie,
-		/* dircount counts names only: never the limit that is met first. */
+		/* dircount counts only names, so it is never the limit that is reached
+		 * first. */
 		.dircount = c->args.dir.count, .maxcount = c->args.dir.count,
 		.attr_request = c->args.dir.plus ? nfs4_dir_mask : nfs4_names_mask,
 	};
@@ -309,8 +311,8 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	       xdr_READDIR4args(x, &a);
 }
 
-/* A listing does not wait for names that were never seen before: such an entry
- * goes without attributes, and who wants them asks for the file's. */
+/* A listing does not wait for owners that were never seen before. Such an entry has no
+ * attributes; if they are needed, a GETATTR gets them. */
 static bool know_owners(struct nfs_call *c, struct nfs4_attrs *a)
 {
 	struct nfs_client *cl = c->lane->client;
@@ -322,7 +324,7 @@ static bool know_owners(struct nfs_call *c, struct nfs4_attrs *a)
 	return uid && gid;
 }
 
-/* 1: go on; 0: the caller has enough; or -EBADMSG. */
+/* 1: go on; 0: the caller has enough; -EBADMSG: malformed. */
 static int pass_entry(struct nfs_call *c, const entry4 *ent)
 {
 	struct nfs4_attrs a;
@@ -334,7 +336,7 @@ static int pass_entry(struct nfs_call *c, const entry4 *ent)
 	if (!nfs_ref_is_name(&ent->name, 1024) || !nfs4_get_fattr(&a, &ent->attrs))
 		return -EBADMSG;
 	e.fileid = a.attr.fileid;
-	/* rdattr_error alone: the name is all that the server could read. */
+	/* With rdattr_error alone, the server could read only the name. */
 	if (c->args.dir.plus && bitmap4_isset(&a.got, FATTR4_TYPE) &&
 	    bitmap4_isset(&a.got, FATTR4_MODE) && know_owners(c, &a))
 		e.attr = &a.attr;

@@ -3,14 +3,14 @@
  * What the files of NFSv4.1 share.
  *
  * Who owns what:
- *   struct nfs4_client   cl->server.vdata. Identity and session as the control thread, or
- *                        who mounts (nfs/internal.h), has made them; lanes do not
- *                        look at it while they work, but for the atomics.
- *   struct nfs4_slots    of it: the session's slots, for all lanes, with a mutex.
- *   struct nfs4_lane     a target's vdata: how its lane is told of a free slot.
- *   struct nfs_open      an open of ours (nfs/file.h): the caller of OPEN has a reference,
- *                        recovery while it works on it, and a REOPEN that is
- *                        under way (nfs4_state.c).
+ *   struct nfs4_client   cl->server.vdata: identity and session. The control thread writes
+ *                        it, or the thread that (un)mounts (nfs/internal.h). Lanes look
+ *                        only at the atomics while they work.
+ *   struct nfs4_slots    part of that: the session's slots for all lanes, with a mutex.
+ *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
+ *   struct nfs_open      one open (nfs/file.h). References: the caller of OPEN has one,
+ *                        recovery while it works on it, and a REOPEN under way
+ *                        (nfs4_state.c).
  */
 #ifndef NFS_NFS4_IMPL_H
 #define NFS_NFS4_IMPL_H
@@ -23,7 +23,7 @@
 
 #define NFS4_SLOTS_MAX 2048u            /* NFS_LANES_MAX times the most credits */
 
-/* ---- XDR sizes of what replies are made of ---- */
+/* ---- XDR sizes of the parts of replies ---- */
 
 #define V4_HEAD_XDR   (4u + 4u + 4u)            /* status, our empty tag, count */
 #define V4_OP_XDR     (4u + 4u)                 /* operation, status */
@@ -31,11 +31,11 @@
 #define V4_PREFIX_XDR (V4_HEAD_XDR + V4_SEQ_XDR + V4_OP_XDR)    /* ... and PUTFH */
 #define V4_FH_XDR     (V4_OP_XDR + 4u + 128u)
 #define V4_BITMAP_XDR (4u + 3u * 4u)
-/* Owner and group are names of any length in theory; servers have bounds of
- * their own (Linux: 128). */
+/* In theory, owner and group are names of any length. Servers have bounds of their own
+ * (Linux: 128). */
 #define V4_OWNER_XDR  (4u + 512u)
-/* type 4, change 8, size 8, fsid 16, fileid 8, mode 4, numlinks 4, rawdev 8,
- * space_used 8, three times 12 each: 104; the two names. */
+/* type 4, change 8, size 8, fsid 16, fileid 8, mode 4, numlinks 4, rawdev 8, space_used
+ * 8, three times 12 each: 104; and the two names. */
 #define V4_ATTRS_XDR  (104u + 2u * V4_OWNER_XDR)
 #define V4_GETATTR_XDR (V4_OP_XDR + V4_BITMAP_XDR + 4u + V4_ATTRS_XDR)
 #define V4_CHANGE_XDR (4u + 8u + 8u)
@@ -46,27 +46,27 @@
 
 enum nfs4_outcome { NFS4_UNKNOWN, NFS4_CONSUMED, NFS4_NOT_CONSUMED };
 
-/* nfs4_slots.c's. */
+/* Belongs to nfs4_slots.c. */
 struct nfs4_slots {
-	pthread_mutex_t mu;             /* for all of it, and nfs4_lane.posted */
+	pthread_mutex_t mu;             /* for everything here, and nfs4_lane.posted */
 	uint32_t epoch;                 /* 0: no session yet */
 	char sessionid[NFS4_SESSIONID_SIZE];
-	uint32_t max_cached;            /* longest reply that the server keeps */
-	unsigned nslots;                /* as many as the session has and we can use */
-	unsigned limit;                 /* ids below this are to be used ... */
-	unsigned top;                   /* ... and those below this the server has */
-	uint32_t changes;               /* of limit */
+	uint32_t max_cached;            /* the longest reply that the server keeps */
+	unsigned nslots;                /* of the session, as far as we can use them */
+	unsigned limit;                 /* use only slot ids below this ... */
+	unsigned top;                   /* ... the server has only those below this */
+	uint32_t changes;               /* how often `limit` has changed */
 	unsigned left;                  /* calls in flight that belong to older sessions */
-	uint32_t waiting, woken;        /* lanes, a bit each */
-	unsigned promised;              /* free slots that are kept for woken lanes */
-	unsigned turn;                  /* the lane that is first to be woken */
+	uint32_t waiting, woken;        /* lanes, one bit each */
+	unsigned promised;              /* free slots reserved for woken lanes */
+	unsigned turn;                  /* whose turn it is to be woken first */
 	uint64_t free[NFS4_SLOTS_MAX / 64], busy[NFS4_SLOTS_MAX / 64];
-	uint32_t seqid[NFS4_SLOTS_MAX]; /* of the next or current use */
+	uint32_t seqid[NFS4_SLOTS_MAX]; /* of the slot's next or current use */
 };
 
 struct nfs4_lane {
 	struct nfs_target *target;
-	struct loop_msg wake;           /* there is a slot for it */
+	struct loop_msg wake;           /* tells the lane that a slot is free */
 	bool posted;                    /* wake is on its way */
 };
 
@@ -74,11 +74,11 @@ struct nfs4_client {
 	char owner[256];                /* co_ownerid: unique to this mount */
 	char verifier[NFS4_VERIFIER_SIZE];
 	clientid4 clientid;
-	sequenceid4 sequence;           /* of the next CREATE_SESSION */
+	sequenceid4 sequence;           /* for the next CREATE_SESSION */
 	char sessionid[NFS4_SESSIONID_SIZE];
-	clientid4 session_of;           /* whose session it is */
-	char old[NFS4_SESSIONID_SIZE];  /* its predecessor ... */
-	_Atomic bool have_old;          /* ... if it is still to be destroyed */
+	clientid4 session_of;           /* the client id of the session */
+	char old[NFS4_SESSIONID_SIZE];  /* the session before it ... */
+	_Atomic bool have_old;          /* ... which has still to be destroyed */
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t max_cached;
@@ -87,28 +87,28 @@ struct nfs4_client {
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
-	_Atomic bool need_opens;        /* the server says that our opens are gone */
-	_Atomic bool need_test;         /* ... that some are, or may be */
-	_Atomic uint32_t said;          /* by which of SEQUENCE's flags, last time */
-	_Atomic uint64_t reclaimed_ns;  /* when all opens were, last time */
-	uint64_t tested_ns;             /* control thread: when the opens were tested */
-	bool moved;                     /* ... that LEASE_MOVED was said */
-	bool forgotten;                 /* control thread: opens are to be reclaimed */
-	_Atomic uint64_t next_owner;    /* open-owners: one for each open */
+	_Atomic bool need_opens;        /* the server says that our opens are lost */
+	_Atomic bool need_test;         /* ... or that some are or may be */
+	_Atomic uint32_t said;          /* SEQUENCE's flags, as last seen */
+	_Atomic uint64_t reclaimed_ns;  /* when all opens were last reclaimed */
+	uint64_t tested_ns;             /* control thread: when the opens were last tested */
+	bool moved;                     /* control thread: the log mentions LEASE_MOVED */
+	bool forgotten;                 /* control thread: the opens must be reclaimed */
+	_Atomic uint64_t next_owner;    /* one open-owner for each open */
 };
 
 struct nfs_open {
 	struct nfs_open_ref ref;
-	_Atomic bool settled;           /* OPEN has its reply: recovery may have it */
+	_Atomic bool settled;           /* OPEN has its reply: recovery may use it */
 	_Atomic bool closing;           /* its CLOSE is under way */
 	_Atomic bool reopen;            /* the server does not know its stateid */
-	_Atomic bool lost;              /* and would not give it back */
+	_Atomic bool lost;              /* ... and would not open it again */
 	struct rpc_cred cred;
 	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
 	uint64_t owner;
-	stateid4 stateid;               /* written by OPEN's lane until it is settled,
-					 * then by recovery while all lanes hold */
-	bool delegated;                 /* as stateid: there is one to be given back */
+	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
+					 * recovery while all lanes hold */
+	bool delegated;                 /* as stateid: `delegation` must be returned */
 	stateid4 delegation;
 };
 
@@ -117,7 +117,8 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 	return c->target->server->vdata;
 }
 
-/* The version's own operations, all control calls. c->version: struct nfs4_ctl. */
+/* The version's own operations, all of them control calls. args.version: struct
+ * nfs4_ctl. */
 #define NFS4_OP_EXCHANGE_ID      (NFS_OP_VERSION + 0)
 #define NFS4_OP_CREATE_SESSION   (NFS_OP_VERSION + 1)
 #define NFS4_OP_DESTROY_SESSION  (NFS_OP_VERSION + 2)
@@ -130,27 +131,27 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
 #define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
-/* LINK's COMPOUND, the longest. The walk to the export makes do with what there is. */
+/* The longest COMPOUND is LINK's. The walk to the export adapts to the limit. */
 #define NFS4_OPS_NEEDED 7u
 
-/* A control call with all that it points to: heap memory of its own, as the
- * thread that waits may give up before the lane does. */
+/* A control call with everything that it points to. It is heap memory of its own,
+ * because the thread that waits may give up before the lane is done. */
 struct nfs4_ctl {
 	struct nfs_call c;
 	struct rpc_cred cred;
-	nfsstat4 status;                /* as the server said it */
+	nfsstat4 status;                /* as the server sent it */
 	bool reclaim;
-	bool once;                      /* "later" is an answer, too */
+	bool once;                      /* do not repeat the call when the server says "later" */
 	clientid4 clientid;
 	sequenceid4 sequence;
 	uint32_t flags;                 /* EXCHANGE_ID */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
 	uint32_t maxreq, maxresp, maxcached, maxops;
-	const char *path;               /* the walk to the export: all of it, */
-	const char *at;                 /* where the next COMPOUND goes on, NULL: at the root, */
-	struct nfs_fh from;             /* and whose handle that is */
-	const char *been;               /* and behind the last component that was found */
+	const char *path;               /* the walk to the export: the whole path */
+	const char *at;                 /* where the next COMPOUND starts; NULL: at the root */
+	struct nfs_fh from;             /* the handle of that place */
+	const char *been;               /* the end of the last component that was found */
 	uint32_t maxread, maxwrite, maxname, lease_s;
 	uint64_t maxfilesize;
 	stateid4 test[NFS4_TEST_MAX];
@@ -158,33 +159,33 @@ struct nfs4_ctl {
 	unsigned ntest;
 };
 
-/* ---- what a call has of this version ---- */
+/* ---- the version's part of a call ---- */
 
-/* A call's place in a session: what its SEQUENCE says, and what came of it. */
+/* A call's place in a session: what its SEQUENCE says, and the outcome. */
 struct nfs4_place {
 	char session[16];
-	uint32_t epoch;                 /* which of our sessions that is */
+	uint32_t epoch;                 /* numbers our sessions */
 	uint32_t slot, seqid;
-	uint32_t highest;               /* slot in use */
-	uint32_t max_cached;            /* longest reply that the server keeps */
-	uint32_t changes;               /* of how many slots are to be used, so far */
-	bool said;                      /* SEQUENCE was OK, and says how many: */
+	uint32_t highest;               /* the highest slot in use */
+	uint32_t max_cached;            /* the longest reply that the server keeps */
+	uint32_t changes;               /* nfs4_slots.changes when the slot was taken */
+	bool said;                      /* SEQUENCE was OK, and the server wants: */
 	uint32_t said_highest, said_target;
-	uint8_t outcome;                /* of the sequence id */
-	bool used;                      /* it was on the wire before this sending */
+	uint8_t outcome;                /* enum nfs4_outcome: was seqid used up? */
+	bool used;                      /* was sent before this sending */
 	bool replayed;                  /* ... and a reply to it was lost */
 };
 
 struct nfs4_call {
 	struct nfs4_place place;
-	bool has_slot;                  /* place is one */
-	bool in_doubt;                  /* may have been executed in a session that is no more */
-	bool had_effect;                /* what has failed comes behind what has changed something */
-	bool cached, uncached;          /* the server is to keep the reply; it cannot */
-	uint8_t tries;                  /* with stateids that were not taken */
-	int result;                     /* of an OPEN whose delegation is given back */
-	uint64_t verifier;              /* of an exclusive create: one for all its sendings */
-	uint64_t owner;                 /* an OPEN's; 0: not picked yet */
+	bool has_slot;                  /* place is valid */
+	bool in_doubt;                  /* may have been executed in a session that is lost */
+	bool had_effect;                /* an operation before the failed one had its effect */
+	bool cached, uncached;          /* we ask the server to keep the reply; it cannot */
+	uint8_t tries;                  /* how often its stateid was refused */
+	int result;                     /* the result of OPEN, while its delegation is returned */
+	uint64_t verifier;              /* of an exclusive create, the same in all sendings */
+	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
 };
 _Static_assert(sizeof(struct nfs4_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
 
@@ -199,12 +200,12 @@ static inline const struct nfs4_call *nfs4_call_const(const struct nfs_call *c)
 
 /* ---- nfs4_compound.c ---- */
 
-/* The start of a COMPOUND of `nops` operations: SEQUENCE and PUTFH(fh) are two
- * of them. cache: the server must be able to repeat the reply, if it keeps replies
- * of that size. Without it what was executed is not executed again either: a replay
- * is then answered with RETRY_UNCACHED_REP. */
+/* Starts a COMPOUND of `nops` operations, including SEQUENCE and PUTFH(fh). cache: the
+ * server shall keep the reply for a replay, if it keeps replies of that size. Without it
+ * a replay is not executed again either; the server then answers it with
+ * RETRY_UNCACHED_REP. */
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh);
-/* The same without PUTFH, and (bare) without SEQUENCE. */
+/* The same without PUTFH; _bare also without SEQUENCE. */
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
 bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops);
 bool_t nfs4_put_op(XDR *x, nfs_opnum4 op);
@@ -212,24 +213,24 @@ bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh);
 bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);
 
 /*
- * The counterparts. 0, or what decode is to return. nfs4_check: the compound's
- * head, SEQUENCE and PUTFH.
+ * The counterparts for replies. 0, or what decode() must return. nfs4_check() reads the
+ * compound's head, SEQUENCE and PUTFH.
  */
 int nfs4_check(struct nfs_call *c, XDR *x);
 int nfs4_check_seq(struct nfs_call *c, XDR *x);
 int nfs4_check_bare(XDR *x);
 /* The next result must be `op`'s. */
 int nfs4_get_op(XDR *x, nfs_opnum4 op);
-/* The next result is `op`'s and only a status. */
+/* The next result must be `op`'s, with a status and nothing else. */
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
-/* What decode returns for a status that is not NFS4_OK. */
+/* What decode() returns for a status other than NFS4_OK. */
 int nfs4_error(struct nfs_call *c, nfsstat4 status);
-/* decode has seen that an operation with an effect has succeeded: if what follows
- * it in this COMPOUND is to be asked for again, that is `step`, without the effect. */
+/* Called by decode() when an operation with an effect has succeeded. If the rest of this
+ * COMPOUND must be asked for again, `step` does so without the effect. */
 void nfs4_goes_on_at(struct nfs_call *c, uint8_t step);
 /* nfsstat4 to -errno. */
 int nfs4_errno(nfsstat4 status);
-/* GETFH into c->out_fh; GETATTR into c->attr. */
+/* GETFH into c->res.fh; GETATTR into c->res.attr. */
 bool_t nfs4_put_getattr(XDR *x);
 int nfs4_get_fh(struct nfs_call *c, XDR *x);
 int nfs4_get_attr(struct nfs_call *c, XDR *x);
@@ -245,31 +246,32 @@ extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mas
 struct nfs4_attrs {
 	struct nfs_attr attr;
 	struct nfs_statfs fs;
-	struct nfs_ref owner, group;    /* names, for idmap.c; attr has nobody's ids then */
+	struct nfs_ref owner, group;    /* names, for idmap.c; attr then has nobody's ids */
 	nfs_fh4 fh;
 	uint32_t rdattr_error, lease_s, maxname;
 	uint64_t maxread, maxwrite, maxfilesize;
 	bitmap4 got;
 };
 
-/* false: malformed, or attributes that nobody asked for. */
+/* false: malformed, or with attributes that we did not ask for. */
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
-/* Encodes to `buf`, which out->attr_vals then refers to. */
+/* Encodes into `buf`, which out->attr_vals then refers to. */
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
-#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* what nfs4_put_fattr needs at most */
+#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* the most that nfs4_put_fattr()
+								 * needs */
 
 /* ---- nfs4_slots.c ---- */
 
-/* nfs_version's. */
+/* Members of struct nfs_version. */
 int nfs4_acquire(struct nfs_target *t, struct nfs_call *c);
 void nfs4_release(struct nfs_target *t, struct nfs_call *c);
 int nfs4_target_init(struct nfs_target *t);
 void nfs4_target_fini(struct nfs_target *t);
-/* Is the session that the call has its place in the newest one? */
+/* Was the call sent in the newest session? */
 bool nfs4_is_current(const struct nfs_call *c);
-/* Takes the client's newest session over. */
+/* Switches to the client's newest session. */
 void nfs4_slots_install(struct nfs_client *cl);
-/* Calls in flight that belong to sessions before that. */
+/* How many calls are in flight that belong to earlier sessions? */
 unsigned nfs4_slots_left(struct nfs4_slots *t);
 
 /* ---- nfs4_session.c ---- */
@@ -279,7 +281,8 @@ extern const struct nfs_opdef nfs4_op_exchange_id, nfs4_op_create_session,
 
 /* ---- nfs4_mount.c ---- */
 
-/* Control thread: runs k->c and waits. k is freed unless `keep` gets it. */
+/* Control thread: runs k->c and waits. Frees k; if `keep` is set, *keep gets it instead
+ * (NULL if the call was abandoned). */
 int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep);
 struct nfs4_ctl *nfs4_ctl_new(void);
@@ -289,44 +292,44 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb);
 void nfs4_umount(struct nfs_client *cl);
 void nfs4_free(struct nfs_client *cl);
 void nfs4_tick(struct nfs_client *cl);
-/* For the end of a session or a client id: an answer is a courtesy, as the lease
- * ends it anyway. Not constant for the tests, which want the answer. */
+/* Time-out for the end of a session or a client id. An answer is not needed, because the
+ * lease ends them anyway. A variable for the tests, which want the answer. */
 extern unsigned nfs4_end_timeout_ms;
 
 /* ---- nfs4_root.c ---- */
 
-/* In a session: finds the export, and sets root_fh and what the client is to know of
- * its limits. */
+/* In a session: finds the export, and sets root_fh and the limits of the client. */
 int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb);
 extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */
 
-/* The stateid for I/O: the open's, or the anonymous one. */
+/* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
-/* One reference less. With the last one it is freed. */
+/* Drops a reference. The last one frees the open. */
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
 
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_client *cl);
-/* The next open after `o` (NULL: the first), referenced; o's reference goes. */
+/* The next open after `o` (NULL: the first), with a reference. Drops the reference to
+ * `o`. */
 struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o);
-/* To be had back: not what a lane is still opening, or closes. */
+/* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
 
 /* ---- nfs4_revoked.c ---- */
 
-/* Lane thread: SEQUENCE's flags of a reply. */
+/* Lane thread: looks at SEQUENCE's flags in a reply. */
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
-/* Control thread: asks for the test, if a flag has stayed for a lease. */
+/* Control thread: asks for a new test if a flag has stayed for a lease period. */
 void nfs4_test_again(struct nfs_client *cl);
-/* Control thread, in recovery: frees what was revoked, and marks what is to be
- * opened anew. */
+/* Control thread, in recovery: frees what was revoked, and marks the opens that must be
+ * opened again. */
 int nfs4_test_opens(struct nfs_client *cl);
 bool nfs4_is_revoked(nfsstat4 status);
-/* FREE_STATEID as a COMPOUND; and what decode returns for it. */
+/* FREE_STATEID as a COMPOUND, and its decode(). */
 bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);
 int nfs4_get_free(struct nfs_call *c, XDR *x);
 extern const struct nfs_opdef nfs4_op_test_stateid, nfs4_op_free_stateid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * READ, WRITE, COMMIT. READ data is in the sink if the reply says it was placed
- * there, otherwise in the reply itself; one READ per COMPOUND, so there is no
- * doubt which Write chunk is whose (RFC 8267, section 4.3). WRITE asks for
- * FILE_SYNC4: no copy is kept that could be sent again after a restart.
+ * READ, WRITE, COMMIT. READ data is in the sink if it was placed there, otherwise in the
+ * reply itself. There is one READ in a COMPOUND, so it is clear whose Write chunk it is
+ * (RFC 8267, section 4.3). WRITE asks for FILE_SYNC4, because we keep no copy that could be
+ * sent again after a server restart.
  */
 #include <string.h>
 #include "nfs/common.h"

@@ -39,7 +39,8 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 	char buf[NFS4_SATTR_MAX], owner[NFS_OWNER_MAX], group[NFS_OWNER_MAX];
 	struct nfs_client *cl = c->lane->client;
 	struct nfs_sattr s = c->args.sattr;
-	/* A stateid matters for the size only; the anonymous one serves else. */
+	/* Only a change of the size needs the open's stateid; otherwise the anonymous
+	 * one serves. */
 	SETATTR4args a = {
 		.stateid = nfs4_stateid(c->args.sattr.valid & NFS_SET_SIZE ? c->open : NULL),
 	};
@@ -67,7 +68,7 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
 		return -EBADMSG;
-	/* Nothing was done: with names, once they are there. */
+	/* Nothing was changed. Send it again with names, once they are known. */
 	if (r.status == NFS4ERR_BADOWNER && nfs_owner_names(c))
 		return 0;
 	if (r.status)

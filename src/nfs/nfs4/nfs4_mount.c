@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From nothing to a session, and back: client id, session, the lease. (The export's
- * path: nfs4_root.c.) Runs on the thread that mounts, on the control thread, or on
- * the one that unmounts, never on two of them at a time (nfs/internal.h); all
- * may block.
+ * From nothing to a session, and back: client id, session, lease. (nfs4_root.c walks to the
+ * export.) It runs on the mounting thread, on the control thread, or on the unmounting
+ * thread, never on two of them at a time (nfs/internal.h). All of them may block.
  *
- * The session goes before the mount is there: the calls of who mounts end with
- * -EAGAIN, and he makes another one, a few times.
+ * If the session is lost before the mount is done, the mounting thread's calls end with
+ * -EAGAIN, and it makes another session, a few times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 #define MOUNT_TIMEOUT_MS  60000u
-/* Sessions that a mount makes because the one before was lost. */
+/* How many sessions a mount makes because the one before was lost. */
 #define MOUNT_SESSIONS    3u
 #define NS_PER_S 1000000000ull
 
@@ -43,7 +42,8 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 	bool abandoned;
 	int rc;
 
-	/* A mount waits for ever for a server that it has been with, and for no other. */
+	/* A mount that is done waits for its server for ever. A mount that is being made
+	 * does not. */
 	if (!timeout_ms && !cl->control->mounted)
 		timeout_ms = MOUNT_TIMEOUT_MS;
 	k->c.op = op;
@@ -55,7 +55,7 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 	return rc;
 }
 
-/* One without arguments or results. */
+/* Runs a control call without arguments or results. */
 static int run_simple(struct nfs_client *cl, enum nfs_op op, unsigned timeout_ms)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
@@ -110,8 +110,8 @@ static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
 	return 0;
 }
 
-/* The session before this one, which the server has forgotten, or keeps for as
- * long as the client id lives; no call of it may be left. */
+/* Destroys the session before this one. The server has forgotten it, or else keeps it as
+ * long as the client id lives. No call of that session may be left. */
 static void destroy_old(struct nfs_client *cl)
 {
 	struct nfs4_client *n = cl->server.vdata;
@@ -123,7 +123,7 @@ static void destroy_old(struct nfs_client *cl)
 	destroy_session(cl, n->old, true, nfs4_end_timeout_ms);
 }
 
-/* A session that is of no use goes at once: recovery may ask for many. */
+/* A session that we cannot use is destroyed at once, because recovery may ask for many. */
 static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 {
 	struct nfs4_client *n = cl->server.vdata;
@@ -134,7 +134,7 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 		destroy_session(cl, k->sessionid, true, nfs4_end_timeout_ms);
 		return rc;
 	}
-	/* Recovery has no ticks in between: make room for this one. */
+	/* There are no ticks during recovery, so make room for this one here. */
 	destroy_old(cl);
 	memcpy(n->old, n->sessionid, sizeof(n->old));
 	atomic_store(&n->have_old, n->epoch && n->session_of == n->clientid);
@@ -148,7 +148,7 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	return 0;
 }
 
-/* What a session of these limits lets through. */
+/* Lowers the sizes to what the session's limits allow. */
 static void clamp_sizes(struct nfs_client *cl, const struct nfs4_ctl *k)
 {
 	uint32_t r = k->maxresp > 8192 ? k->maxresp - 1024 : 4096;
@@ -178,8 +178,8 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 	*status = k->status;
 	if (!rc)
 		rc = take_session(cl, k);
-	/* A later session of smaller limits would need smaller requests than
-	 * the kernel has been told; servers do not do that. */
+	/* A later session with smaller limits would need smaller requests than the
+	 * kernel has been told of. Servers do not do that. */
 	if (!rc && !cl->control->mounted)
 		clamp_sizes(cl, k);
 	free(k);
@@ -212,7 +212,7 @@ void nfs4_free(struct nfs_client *cl)
 	struct nfs4_client *n = cl->server.vdata;
 	struct nfs_open_ref *o;
 
-	/* Opens that never saw their CLOSE: the mount ended first. */
+	/* Opens without a CLOSE: the mount ended first. */
 	while ((o = nfs_open_next(&cl->server.files, NULL))) {
 		o->refs = 1;
 		nfs4_open_put(cl, container_of(o, struct nfs_open, ref));
@@ -237,7 +237,7 @@ static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct er
 		       status ? " (see its log)" : "");
 }
 
-/* In the session: the root. */
+/* Inside the session: RECLAIM_COMPLETE, then finds the root. */
 static int enter(struct nfs_client *cl, struct errbuf *eb)
 {
 	int rc;
@@ -289,8 +289,8 @@ void nfs4_umount(struct nfs_client *cl)
 	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
 }
 
-/* Any SEQUENCE renews the lease (RFC 8881, section 8.3): only a mount that is
- * idle needs one for its own sake. */
+/* Any SEQUENCE renews the lease (RFC 8881, section 8.3). Only an idle mount must send
+ * one for that. */
 void nfs4_tick(struct nfs_client *cl)
 {
 	const struct nfs4_client *n = cl->server.vdata;

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recovery of lost state (RFC 8881, section 8.4), on the control thread while all
- * lanes hold, so that nothing but this sends anything; or on the thread that
- * mounts, when there is nothing else yet.
+ * Recovery of lost state (RFC 8881, section 8.4). It runs on the control thread while all
+ * lanes hold, so that nobody else sends anything. During the mount it runs on the mounting
+ * thread, when there is nothing else yet.
  *
  *   session lost     CREATE_SESSION with the client id that we have
  *        | STALE_CLIENTID
  *   client id lost   EXCHANGE_ID, CREATE_SESSION
- *        | the server did not know us any more: restarted, or our lease ended
- *   opens lost       OPEN, CLAIM_PREVIOUS for each (in its grace period); those
- *        |           that it refuses to reclaim are marked; RECLAIM_COMPLETE
+ *        | the server no longer knew us: it restarted, or our lease ended
+ *   opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
+ *        |           server refuses to reclaim are marked; RECLAIM_COMPLETE
  *   opens revoked    TEST_STATEID, FREE_STATEID; they are marked (nfs4_revoked.c)
  *   stateid lost     OPEN, CLAIM_FH for those that are marked
  *
- * In this order: before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE,
- * even if there is none (RFC 8881, section 18.51.3), and would do so for ever.
+ * The order matters. Before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE, even if
+ * there is no grace period (RFC 8881, section 18.51.3), and would do so for ever.
  *
- * An open that cannot be had again is lost: I/O on it fails with EIO, and it is
- * said once.
+ * An open that cannot be opened again is lost: I/O on it fails with EIO, and the log says
+ * so once.
  *
- * The server or the connection goes during this: control calls take any lane that
- * has a connection, and wait for one otherwise; executed twice they do no harm.
- * -EAGAIN from one of them means that the ground has shifted, and everything
- * starts from the top. -ESHUTDOWN: the mount ends.
+ * If the server or the connection fails during this, control calls take any lane that has a
+ * connection, or wait for one. Executing them twice does no harm. -EAGAIN from one of them
+ * means that more state was lost, and everything starts from the top. -ESHUTDOWN: the mount
+ * ends.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-/* Rounds before the control thread takes a rest and calls again. */
+/* Rounds before nfs4_recover() returns; the control thread then pauses and calls it
+ * again. */
 #define ROUNDS 4u
 
 static bool no_reclaim(nfsstat4 status)
@@ -47,7 +48,8 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	k->cred = o->cred;
 	k->reclaim = reclaim;
 	k->c.open = o;
-	/* The call's own: a lane has it when the mount ends meanwhile. */
+	/* The call's own reference: if the mount ends meanwhile, a lane still uses the
+	 * open. */
 	nfs_open_get(&cl->server.files, &o->ref);
 	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
 	if (!k)
@@ -58,7 +60,7 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	return rc;
 }
 
-/* 0: the open is good again, or marked for later, or lost for good. */
+/* 0: the open is good again, marked for later, or lost for good. */
 static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
 {
 	nfsstat4 status = NFS4_OK;
@@ -132,7 +134,7 @@ static int new_clientid(struct nfs_client *cl, bool *forgotten)
 		atomic_store(&n->need_client, true);
 		return rc;
 	}
-	/* Confirmed: the server knows us, and our opens. */
+	/* Confirmed means that the server knows us and our opens. */
 	if (!confirmed)
 		*forgotten = true;
 	atomic_store(&n->need_session, true);
@@ -150,7 +152,7 @@ static int new_session(struct nfs_client *cl)
 	if (!rc)
 		return 0;
 	atomic_store(&n->need_session, true);
-	/* Either is cured by a new EXCHANGE_ID. */
+	/* A new EXCHANGE_ID cures either. */
 	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED) {
 		atomic_store(&n->need_client, true);
 		return -EAGAIN;
@@ -178,7 +180,8 @@ static int round_of(struct nfs_client *cl, bool *forgotten)
 		if (rc)
 			return rc;
 		*forgotten = false;
-		/* It was said of this restart; of the next one it is news. */
+		/* The flag was about this restart. If it comes again, it is about
+		 * another one. */
 		atomic_store(&n->reclaimed_ns, mono_ns());
 		atomic_fetch_and(&n->said, ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
 	}
@@ -195,7 +198,8 @@ static bool is_about_more(struct nfs4_client *n)
 
 int nfs4_recover(struct nfs_client *cl)
 {
-	/* Kept over calls: what was forgotten stays so until it is reclaimed. */
+	/* n->forgotten is kept from call to call: the opens must be reclaimed until that
+	 * has succeeded. */
 	struct nfs4_client *n = cl->server.vdata;
 	bool more_than_opens = false;
 	int rc = -EAGAIN;
@@ -204,7 +208,8 @@ int nfs4_recover(struct nfs_client *cl)
 		more_than_opens = more_than_opens || is_about_more(n);
 		rc = round_of(cl, &n->forgotten);
 	}
-	/* How often single opens are lost is bounded by the calls that use them. */
+	/* Single opens are lost only as often as calls use them, so that needs no
+	 * pauses. */
 	cl->control->counts = more_than_opens;
 	if (rc == 0 && more_than_opens && !cl->control->quiet)
 		log_info("state on %s recovered", cl->cfg.server);

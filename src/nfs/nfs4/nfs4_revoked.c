@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * State that the server has taken away, and says so in SEQUENCE's flags
- * (RFC 8881, section 18.46.3), while client id and session are good:
+ * State that the server has revoked. It says so in SEQUENCE's flags (RFC 8881, section
+ * 18.46.3), while client id and session are good:
  *
  *   EXPIRED_ALL, EXPIRED_SOME    our lease had run out
- *   ADMIN_STATE_REVOKED          its administrator wanted a file system free
+ *   ADMIN_STATE_REVOKED          the administrator wanted a file system free
  *   RECALLABLE_STATE_REVOKED     delegations and layouts; we have none
- *   LEASE_MOVED                  state went to another server with its files, which
- *                                answer MOVED from now on: that is said
+ *   LEASE_MOVED                  state has moved to another server with its files, which
+ *                                answer MOVED from now on; the log says so
  *        |  all of them: which opens are meant?
- *   TEST_STATEID of all opens    recovery, control thread, lanes hold
+ *   TEST_STATEID of all opens    recovery: control thread, lanes hold
  *        |-- good                nothing
- *        |-- revoked             FREE_STATEID, or the server keeps it, and says so,
- *        |                       for as long as the client id lives; opened anew
- *        +-- not known           opened anew
- *   RESTART_RECLAIM_NEEDED       all are reclaimed (nfs4_recover.c)
+ *        |-- revoked             FREE_STATEID, or else the server keeps it, and sets the
+ *        |                       flag, as long as the client id lives; opened again
+ *        +-- not known           opened again
+ *   RESTART_RECLAIM_NEEDED       all opens are reclaimed (nfs4_recover.c)
  *
- * Opened anew: an open gives us nothing that another client could have broken
- * meanwhile. It denies nobody anything, locks are this machine's own, and there
- * are no delegations; CLAIM_FH gets the same file, whatever its name is now, and
- * the server looks at the permissions once more. If it refuses, this open is lost:
- * its I/O fails with EIO, and no other's.
+ * Opening again is safe, because an open gives us nothing that another client could have
+ * broken meanwhile: it denies nobody anything, locks are local to this machine, and there
+ * are no delegations. CLAIM_FH opens the same file, whatever its name is now, and the
+ * server checks the permissions once more. If it refuses, this open is lost: its I/O fails
+ * with EIO, and that of no other.
  *
- * A flag is acted upon when it appears. One that stays is about state that we do
- * not know: the opens are tested again once in a lease, which finds what has been
- * revoked later, and nothing is said.
+ * A flag is acted upon when it appears. A flag that stays is about state that we do not
+ * know. Then the opens are tested again once in a lease period, to find what has been
+ * revoked later, and nothing is logged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +43,11 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 	struct nfs4_client *n = nfs4_of(c);
 	uint32_t before, new;
 
-	/* Recovery knows. A renewal is all that a mount without work sends. */
+	/* Recovery knows already. But a renewal is the only call of an idle mount. */
 	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
-	/* Answered before that was done, perhaps. */
+	/* The server may have answered before the opens were reclaimed. */
 	if (c->eng.start_ns < atomic_load(&n->reclaimed_ns))
 		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	if (flags == atomic_load(&n->said))
@@ -133,7 +133,7 @@ bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid)
 	       xdr_FREE_STATEID4args(x, &a);
 }
 
-/* Gone before, or not to be had: there is nothing more that we could do. */
+/* If it was freed before, or cannot be freed, there is nothing more to do. */
 int nfs4_get_free(struct nfs_call *c, XDR *x)
 {
 	FREE_STATEID4res r;
@@ -176,7 +176,7 @@ static int free_stateid(struct nfs_client *cl, const stateid4 *stateid)
 	return nfs4_run(cl, k, NFS4_OP_FREE_STATEID, 0, NULL);
 }
 
-/* One that was tested: good, or to be opened anew. */
+/* Settles one tested open: it is good, or must be opened again. */
 static int settle(struct nfs_client *cl, struct nfs_open *o, nfsstat4 found, unsigned *gone)
 {
 	int rc;
@@ -186,14 +186,14 @@ static int settle(struct nfs_client *cl, struct nfs_open *o, nfsstat4 found, uns
 		if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
 			return rc;
 	} else if (found != NFS4ERR_BAD_STATEID && found != NFS4ERR_STALE_STATEID) {
-		return 0;       /* good, or of an older seqid than the server's */
+		return 0;       /* good, or only its seqid is older than the server's */
 	}
 	if (!atomic_exchange(&o->reopen, true))
 		++*gone;
 	return 0;
 }
 
-/* The opens of one call, referenced. */
+/* The opens of one TEST_STATEID, with a reference to each. */
 struct batch {
 	struct nfs_open *open[NFS4_TEST_MAX];
 	unsigned n;
@@ -276,6 +276,6 @@ int nfs4_test_opens(struct nfs_client *cl)
 		atomic_store(&n->need_test, true);
 		return rc;
 	}
-	/* A server that cannot test: its answers to I/O tell, one by one. */
+	/* If the server cannot test stateids, its answers to I/O will tell, one by one. */
 	return 0;
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The way from the server's root to the export, component by component:
+ * The walk from the server's root to the export, component by component:
  *
  *   PUTROOTFH, LOOKUP a, LOOKUP b, ... GETFH, GETATTR
  *                                        |
  *   PUTFH <---- as long as there are more-+
  *
- * A session takes so many operations in one COMPOUND (ca_maxoperations) and no more.
- * k->at is where the next one goes on; it moves when one has succeeded, so that one
- * that has to be sent again is the same.
+ * A session limits the operations of one COMPOUND (ca_maxoperations). k->at is where the
+ * next COMPOUND starts. It moves only when one has succeeded, so that a repeated COMPOUND
+ * is the same.
  *
- * Runs on the thread that mounts.
+ * Runs on the mounting thread.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
-/* More would fit few servers' limits, and not be faster to speak of. */
+/* More would exceed most servers' limits, and would hardly be faster. */
 #define LOOKUPS_MAX 12u
 
-/* The next component of a path; false at its end. */
+/* Takes the next component of a path; false at its end. */
 static bool next_component(const char **path, const char **name, size_t *len)
 {
 	const char *p = *path;
@@ -34,7 +34,7 @@ static bool next_component(const char **path, const char **name, size_t *len)
 	return true;
 }
 
-/* Of which COMPOUND c is. */
+/* The part of the path that this COMPOUND starts with. */
 static const char *rest(const struct nfs_call *c)
 {
 	const struct nfs4_ctl *k = c->args.version;
@@ -42,7 +42,7 @@ static const char *rest(const struct nfs_call *c)
 	return k->at ? k->at : k->path;
 }
 
-/* How many components it takes: what the session lets through besides SEQUENCE,
+/* How many components this COMPOUND takes: what the session allows besides SEQUENCE,
  * PUTFH, GETFH and GETATTR. */
 static uint32_t lookups(const struct nfs_call *c)
 {
@@ -115,7 +115,7 @@ static int take_root_attrs(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-/* Is the end of the way something that can be mounted? */
+/* Can the end of the path be mounted? */
 static int check_type(struct nfs_call *c)
 {
 	struct nfs4_ctl *k = c->args.version;
@@ -148,7 +148,7 @@ static int decode_root(struct nfs_call *c, XDR *x)
 		rc = take_root_attrs(c, x);
 	if (rc)
 		return rc;
-	/* Not before: what is told to come later is to start where it did. */
+	/* Only now: a COMPOUND that is sent again must start where it did. */
 	k->at = path;
 	k->from = c->res.fh;
 	return lookups(c) ? NFS_NEXT : check_type(c);
@@ -169,7 +169,7 @@ const struct nfs_opdef nfs4_op_root = {
 static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, struct errbuf *eb)
 {
 	const char *server = cl->cfg.server, *export = cl->cfg.export;
-	/* The server has been there, and could not go on. */
+	/* How far the server came. */
 	int len = k->been > k->path ? (int)(k->been - k->path) : 1;
 	const char *been = k->been > k->path ? k->path : "/";
 

@@ -10,7 +10,7 @@ static struct nfs4_ctl *ctl_of(const struct nfs_call *c)
 	return c->args.version;
 }
 
-/* A failed control operation: its status is looked at by who waits for it. */
+/* A failed control operation: the thread that waits looks at the status. */
 static int control_status(struct nfs_call *c, nfsstat4 status)
 {
 	ctl_of(c)->status = status;
@@ -79,11 +79,11 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 	callback_sec_parms4 sec = { .cb_secflavor = 0 };        /* AUTH_NONE */
 	CREATE_SESSION4args a = {
 		.csa_clientid = k->clientid, .csa_sequence = k->sequence,
-		/* No back channel is asked for, so no delegations come; the
-		 * connection is RDMA already (not stepped up). */
+		/* We ask for no back channel, so no delegations come. The connection is
+		 * RDMA already (not stepped up). */
 		.csa_flags = 0,
 		.csa_fore_chan_attrs = {
-			/* Counts the whole call, data in chunks included. */
+			/* Counts the whole call, with data in chunks. */
 			.ca_maxrequestsize = cl->wsize + OVERHEAD,
 			.ca_maxresponsesize = cl->rsize + OVERHEAD,
 			.ca_maxresponsesize_cached = OVERHEAD,
@@ -206,7 +206,7 @@ static int decode_reclaim_complete(struct nfs_call *c, XDR *x)
 	if (rc)
 		return rc;
 	rc = decode_one_status(c, x, OP_RECLAIM_COMPLETE);
-	/* Said before: the reply was lost with a session. */
+	/* It was said before, and the reply was lost with a session. */
 	return ctl_of(c)->status == NFS4ERR_COMPLETE_ALREADY ? 0 : rc;
 }
 

@@ -8,34 +8,33 @@
  *                                       SEQUENCE failed:     the same seqid, free
  *                                       no usable reply:     retired
  *
- * A slot and its sequence id belong to one request until that has its answer
- * (RFC 8881, section 2.10.6.2): a server that is at work on a request whose reply
- * was lost answers its replay with DELAY, and what comes next with the same
- * numbers is that request to it, whatever it says. So neither is given to another
- * call after DELAY: when the call is given up instead, the slot is retired.
+ * A slot and its sequence id belong to one request until it has its answer (RFC 8881,
+ * section 2.10.6.2). A server that is still at work on a request whose reply was lost
+ * answers its replay with DELAY. Whatever comes next with the same numbers is that request
+ * to the server. So after DELAY neither slot nor number goes to another call. If the call
+ * is given up instead, the slot is retired.
  *
- * A retired slot is not used again in this session, as nobody knows which
- * sequence id the server expects next; when none is left the session is made anew.
- * The connection dying retires nothing: the transport sends the same call again,
- * with the same slot and sequence id, and the server either executes it then or
- * repeats its reply (RFC 8881, section 2.10.6).
+ * A retired slot is not used again in this session, because nobody knows which sequence id
+ * the server expects next. When no slot is left, a new session is made. A lost connection
+ * retires nothing: the transport sends the same call again, with the same slot and sequence
+ * id, and the server either executes it then or repeats its reply (RFC 8881, section
+ * 2.10.6).
  *
- * The table has a lock, held for as long as it takes to look at it. A call takes
- * away a copy of all that its SEQUENCE says (struct nfs4_place), so nobody looks at
- * the table while encoding or decoding, and a new session replaces the old one in
- * one moment. Calls that were sent in the old one find another epoch when they give
- * their slot back: it is gone. The server may still have to repeat a reply to one
- * of them, so the old session is destroyed when the last of them is through.
+ * The table has a lock, which is held only for a look at it. A call takes away a copy of
+ * everything that its SEQUENCE says (struct nfs4_place), so nobody looks at the table while
+ * encoding or decoding. So a new session replaces the old one in one moment. Calls that
+ * were sent in the old one find another epoch when they give their slot back; the slot is
+ * gone. The server may still have to repeat a reply to one of them, so the old session is
+ * destroyed when the last of them has ended.
  *
- * A lane that finds no slot is noted as waiting. Whoever gives one back keeps it
- * for the lane whose turn it is, and wakes that: a busy lane, which would have it
- * again at once, does not get it. What the woken lane has no use for any more goes
- * to the next one.
+ * A lane that finds no slot is noted as waiting. Whoever gives a slot back reserves it for
+ * the lane whose turn it is, and wakes that lane. A busy lane, which would take it again at
+ * once, does not get it. If the woken lane no longer needs the slot, the next lane gets it.
  *
- * The server says with each reply how many slots it would like to be used, and how
- * many it has (RFC 8881, section 18.46.3). Those beyond are taken by nobody; when
- * it has dropped them they begin with sequence id 1 should they come back. What a
- * call says that had its slot before the last change is old.
+ * With each reply the server says how many slots it wants us to use, and how many it has
+ * (RFC 8881, section 18.46.3). Slots beyond the first number are not taken. When the server
+ * drops slots and later has them again, they begin with sequence id 1. A reply is too old
+ * to count if its call took its slot before the last change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +44,8 @@
 #define WORD(id) ((id) / 64)
 #define BIT(id)  (1ull << ((id) % 64))
 
-/* EXCHANGE_ID ... DESTROY_CLIENTID stand alone (RFC 8881, section 2.10.2.1). */
+/* EXCHANGE_ID ... DESTROY_CLIENTID are sent without SEQUENCE (RFC 8881, section
+ * 2.10.2.1). */
 static bool takes_slot(const struct nfs_call *c)
 {
 	return c->op < NFS4_OP_EXCHANGE_ID || c->op > NFS4_OP_DESTROY_CLIENTID;
@@ -61,7 +61,7 @@ static uint64_t below(unsigned w, unsigned n)
 	return n <= w * 64 ? 0 : BIT(n) - 1;
 }
 
-/* Low slots are kept busy, so that the server may have the high ones back. */
+/* Prefers low slots, so that the server may take the high ones back. */
 static uint32_t first_free(const struct nfs4_slots *t)
 {
 	for (unsigned w = 0; w * 64 < t->limit; w++) {
@@ -91,7 +91,7 @@ static unsigned count_busy(const struct nfs4_slots *t)
 	return n;
 }
 
-/* The highest slot in use, plus 1; 0: none is. */
+/* The highest slot in use, plus 1; 0: no slot is in use. */
 static unsigned busy_end(const struct nfs4_slots *t)
 {
 	for (unsigned w = WORD(t->nslots + 63); w-- > 0; )
@@ -100,7 +100,7 @@ static unsigned busy_end(const struct nfs4_slots *t)
 	return 0;
 }
 
-/* Is there one that will ever be free? */
+/* Is any slot free, or will one ever be? */
 static bool any_left(const struct nfs4_slots *t)
 {
 	for (unsigned w = 0; w * 64 < t->limit; w++)
@@ -113,7 +113,7 @@ static uint32_t take(struct nfs4_slots *t, unsigned lane)
 {
 	uint32_t id = first_free(t), bit = 1u << lane;
 
-	if (t->woken & bit) {           /* what was kept for it */
+	if (t->woken & bit) {           /* a slot is reserved for it */
 		t->woken &= ~bit;
 		t->promised--;
 	} else if (t->promised && count_free(t) <= t->promised) {
@@ -153,8 +153,8 @@ static void obey(struct nfs4_slots *t, const struct nfs4_place *p)
 	}
 }
 
-/* False: none is left, because this was the last one, or because the server wants
- * fewer used than have been retired below. */
+/* false: no slot is left. Either this was the last one, or the server wants fewer used
+ * than have been retired below its limit. */
 static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 {
 	uint32_t id = p->slot;
@@ -169,8 +169,8 @@ static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 	return any_left(t);
 }
 
-/* Keeps free slots for lanes that wait, one for each, as far as they go round.
- * Returns the lanes whose thread must be told. */
+/* Reserves one free slot for each waiting lane, as far as they go round. Returns the
+ * lanes whose threads must be told. */
 static uint32_t wake_some(const struct nfs_server *s, struct nfs4_slots *t)
 {
 	unsigned n = t->waiting ? count_free(t) : 0;
@@ -193,8 +193,8 @@ static uint32_t wake_some(const struct nfs_server *s, struct nfs4_slots *t)
 	return tell;
 }
 
-/* There will be no more in this session. The thread that would make another may be
- * waiting for a control call that waits for a slot: that ends now. */
+/* This session has no slots left. The thread that would make another session may be
+ * waiting for a control call that waits for a slot, so that call must end now. */
 static uint32_t wake_all(const struct nfs_server *s, const struct nfs4_slots *t)
 {
 	uint32_t tell = 0;

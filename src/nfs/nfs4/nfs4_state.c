@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Open state. Each open() is an OPEN with an open-owner of its own, so it has a
- * stateid of its own, and CLOSE ends that open and no other.
+ * Open state. Each open() is an OPEN with an open-owner of its own. So it has a stateid of
+ * its own, and CLOSE ends that open and no other.
  *
- * The opens of the mount are on one list for recovery:
+ * The opens of the mount are on one list, for recovery:
  *
- *   OPEN's reply      listed, and settled when the lane has stateid and handle:
- *        |            recovery may have it, and write that while the lanes hold. No
- *        |            lane does from here on: what is missing of the COMPOUND is
+ *   OPEN's reply      listed. When the lane has stateid and handle the open is settled:
+ *        |            recovery may use it, and write those while the lanes hold. The
+ *        |            lane writes them no more: what is missing of the COMPOUND is
  *        |            asked for without the OPEN
- *   CLOSE is encoded  closing: recovery passes it by. It would open what the
- *        |            server closes, and nobody would close that again
- *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE;
- *                     with the last one the open leaves the list
+ *   CLOSE is encoded  closing: recovery leaves it alone. Otherwise it would open what
+ *        |            the server closes, and nobody would close that again
+ *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE. The
+ *                     last reference takes the open off the list
  *
- * References change, and the last of them takes the open off the list, under
- * one lock: an open on the list has at least one.
+ * References change under one lock, and so does the list. An open on the list has at least
+ * one reference.
  *
- * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section
- * 8.2.2): a call on another connection may overtake what changes the seqid.
+ * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section 8.2.2), because
+ * a call on another connection may overtake one that changes the seqid.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static struct nfs_open *open_new(struct nfs_call *c, uint32_t access)
 	return o;
 }
 
-/* It has a handle: recovery may have it. */
+/* The open has its handle, so recovery may use it. */
 static int settle(struct nfs_call *c, const struct nfs_fh *fh)
 {
 	int rc = c->open->ref.file ? 0 :
@@ -71,8 +71,9 @@ static int settle(struct nfs_call *c, const struct nfs_fh *fh)
 
 /* ---- a delegation that nobody wanted ---- */
 
-/* Recalls would find nobody here, and others would wait for its revocation: it is
- * given back before anybody hears of the open, or the open is closed. */
+/* Nobody here answers recalls, and others would wait until the server revokes the
+ * delegation. So it is returned before anybody hears of the open, and before the open is
+ * closed. */
 static void note_delegation(struct nfs_open *o, const open_delegation4 *d)
 {
 	bool write = d->delegation_type == OPEN_DELEGATE_WRITE;
@@ -85,7 +86,7 @@ static void note_delegation(struct nfs_open *o, const open_delegation4 *d)
 	o->delegated = true;
 }
 
-/* What decode returns for an OPEN that ends with rc. */
+/* What decode() returns for an OPEN that ends with rc. */
 static int give_back_first(struct nfs_call *c, int rc)
 {
 	if (rc > 0 || !c->open || !c->open->delegated || !c->open->ref.file)
@@ -104,7 +105,7 @@ static bool_t encode_return(struct nfs_call *c, XDR *x)
 	       xdr_DELEGRETURN4args(x, &a);
 }
 
-/* One that the server does not know (any more) is as good as returned. */
+/* If the server does not know the delegation (any more), it is as good as returned. */
 static int decode_return(struct nfs_call *c, XDR *x)
 {
 	DELEGRETURN4res r;
@@ -131,7 +132,8 @@ static uint32_t share_access(int flags)
 	}
 }
 
-/* What all OPENs have in common; the owner is the call's scratch number. */
+/* What all OPENs have in common. `owner` must stay valid until the arguments are
+ * encoded. */
 static void start_open(struct nfs_call *c, OPEN4args *a, const uint64_t *owner, uint32_t access)
 {
 	memset(a, 0, sizeof(*a));
@@ -153,9 +155,10 @@ static void pick_owner(struct nfs_call *c)
 		nfs4_call(c)->owner = atomic_fetch_add(&nfs4_of(c)->next_owner, 1) + 1;
 }
 
-/* Who may not write is refused by OPEN. Who may not read is let through if he may
- * execute, as servers cannot tell what for (RFC 8881, section 6.2.1.3.1); that those
- * bytes are for running only is the client's part, and ACCESS tells them apart. */
+/* OPEN refuses users who may not write. It lets users who may not read pass if they may
+ * execute, because the server cannot tell the two apart (RFC 8881, section 6.2.1.3.1).
+ * The client must see to it that such a user only executes the file, and ACCESS tells
+ * the rights. */
 static bool_t put_look(XDR *x)
 {
 	ACCESS4args a = { .access = ACCESS4_READ | ACCESS4_EXECUTE };
@@ -189,8 +192,8 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
 	return r->status ? nfs4_error(c, r->status) : 0;
 }
 
-/* Open from here on: whatever fails after this, the engine closes it. fh NULL: what
- * was opened is not known yet, and so nothing for recovery. */
+/* Open from here on: if anything fails after this, the engine closes it. fh NULL: the
+ * handle is not known yet, so recovery cannot use the open. */
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
 	if (!c->open)
@@ -207,14 +210,15 @@ static bool is_refused(const struct nfs_call *c, const ACCESS4resok *a)
 	uint32_t wanted = c->args.file.exec ? ACCESS4_EXECUTE :
 			  (c->args.file.flags & O_ACCMODE) == O_WRONLY ? 0 : ACCESS4_READ;
 
-	/* A create may have made it, whatever change_info says: by a clock that is too
-	 * coarse, or by an earlier sending. So only what is there to be run is kept. */
+	/* The call may have made the file even if change_info denies it: the server's
+	 * clock may be too coarse, or an earlier sending may have made it. So only a
+	 * file that may be executed but not read is refused. */
 	if (c->op == NFS_OP_CREATE && !(a->access & ACCESS4_EXECUTE))
 		return false;
 	return wanted & a->supported & ~a->access;
 }
 
-/* created: its maker has it open for what he wanted, whatever mode he gave it. */
+/* created: whoever made the file has it open as he wanted, whatever its mode. */
 static int get_look(struct nfs_call *c, XDR *x, bool created)
 {
 	ACCESS4res r;
@@ -259,8 +263,8 @@ static int decode_open(struct nfs_call *c, XDR *x)
 					give_back_first(c, decode_open_step(c, x));
 }
 
-/* stateid, change, flags, attrset, and a delegation should one come although
- * none is wanted. */
+/* stateid, change, flags, attrset, and a delegation in case one comes although we want
+ * none. */
 #define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
 enum { OPEN_REPLY_MAX = V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR };
@@ -299,7 +303,7 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 	return nfs4_put_fattr(&how->createhow4_u.createattrs, &s, buf, NFS4_SATTR_MAX);
 }
 
-/* Step two, only if the server set less than was asked for, or kept the
+/* The second step is needed only if the server set less than was asked for, or kept the
  * verifier in the times (RFC 8881, section 18.16.3). */
 static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
 {
@@ -343,14 +347,14 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	a.openhow.opentype = OPEN4_CREATE;
 	a.claim.claim = CLAIM_NULL;
 	a.claim.open_claim4_u.file = nfs_ref_str(c->args.name);
-	/* What an exclusive create opens is new, or ours. */
+	/* An exclusive create opens a new file or our own, so it needs no ACCESS. */
 	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
 	       nfs4_begin(c, x, exclusive(c) ? 5 : 6, true, c->args.fh) && put_open(x, &a) &&
 	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x));
 }
 
-/* The file is there and open: whatever this says, the create has succeeded, once
- * there are attributes of the file, be they those from before. */
+/* The file is there and open. So the create succeeds whatever SETATTR says, once there
+ * are attributes of the file, even old ones. */
 static int decode_set(struct nfs_call *c, XDR *x)
 {
 	SETATTR4res r;
@@ -370,7 +374,7 @@ static int decode_set(struct nfs_call *c, XDR *x)
 	return c->res.has_attr ? 0 : NFS_NEXT;
 }
 
-/* GETATTR alone, behind the OPEN or behind the SETATTR, when there are some. */
+/* GETATTR alone: of an OPEN or SETATTR that came without it. */
 static int decode_rest(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs4_decode_getattr(c, x);
@@ -388,7 +392,7 @@ static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 	return rc ? rc : set ? NFS_NEXT : 0;
 }
 
-/* The name may be of a file that others have made meanwhile. */
+/* The name may belong to a file that others have made meanwhile. */
 static int decode_unchecked(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 {
 	bool created = ok->cinfo.before != ok->cinfo.after;
@@ -397,8 +401,8 @@ static int decode_unchecked(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 	return get_look(c, x, created);
 }
 
-/* GETFH told to come later: the OPEN is sent again, by the same owner and with the
- * same verifier. A LOOKUP of the name might find another file than the stateid's. */
+/* If GETFH says "later", the OPEN is sent again, by the same owner and with the same
+ * verifier. A LOOKUP of the name might find another file than the stateid's. */
 static int decode_create_step(struct nfs_call *c, XDR *x)
 {
 	OPEN4res r;
@@ -438,12 +442,12 @@ const struct nfs_opdef nfs4_op_create = {
 
 /* ---- CLOSE ---- */
 
-/* FREE_STATEID: the server has revoked it, and keeps it until it hears that we know. */
+/* STEP_FREE: the server has revoked the stateid, and keeps it until we free it. */
 enum { STEP_CLOSE, STEP_FREE };
 
-/* An open without a handle: of a create that the server could not give one for, by
- * whose directory and name it is found. If that is another file's by now, it says that
- * the stateid is not that file's: then this open ends with the mount. */
+/* An open without a handle comes from a create that the server could not give one for.
+ * It is found by its directory and name. If the name is another file's by now, the
+ * server says that the stateid is not that file's. Then the open ends with the mount. */
 static bool is_nameless(const struct nfs_call *c)
 {
 	return !c->open->ref.file;
@@ -481,7 +485,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
 		return -EBADMSG;
 	switch (r.status) {
-	/* Nothing to close, or not any more: that is what was wanted. */
+	/* Nothing is open (any more), and that was wanted. */
 	case NFS4ERR_BAD_STATEID:
 	case NFS4ERR_STALE_STATEID:
 	case NFS4ERR_OLD_STATEID:
@@ -501,7 +505,7 @@ const struct nfs_opdef nfs4_op_close = {
 	.results_max = V4_PREFIX_XDR + 2 * V4_OP_XDR + 16, .proc = NFSPROC4_COMPOUND,
 };
 
-/* ---- getting an open back (recovery) ---- */
+/* ---- opening again (recovery) ---- */
 
 static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 {
