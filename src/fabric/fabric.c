@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all providers share: their table, domains, and addresses in words. */
+/* What all providers share: their table, domains, and addresses as text. */
 #include "fabric/fabric.h"
 
 #include <netdb.h>
@@ -47,7 +47,7 @@ const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t l
 		return buf;
 	}
 	snprintf(buf, len, "%s%s%s", v6 ? "[" : "", host, v6 ? "]" : "");
-	/* A local address mostly leaves the port to the system. */
+	/* A local address usually leaves the port to the system. */
 	if (strcmp(port, "0")) {
 		size_t at = strlen(buf);
 

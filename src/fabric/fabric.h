@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A fabric carries messages and places data: reliable connected Send/Receive
- * plus RDMA Read and Write against registered memory. Providers: verbs (rdma-core:
- * InfiniBand, RoCE, kernel iWARP) and iwarp (user space, over a TCP socket).
+ * A fabric carries messages and places data: reliable connected Send/Receive, plus RDMA
+ * Read and Write against registered memory. Providers: verbs (rdma-core: InfiniBand, RoCE,
+ * kernel iWARP) and iwarp (user space, over a TCP socket).
  *
  * Life of a connection, and which thread may call what:
  *
- *   control thread (may block)                lane thread (never blocks)
- *   --------------------------                --------------------------
+ *   connecting thread (may block)             lane thread (never blocks)
+ *   -----------------------------             --------------------------
  *   open      address, route, QP, CQ
  *   reg       memory
  *   post_recv all receives
@@ -17,14 +17,14 @@
  *                                             post_recv, post_send, reg, dereg
  *                                             close    QP gone, nothing in flight
  *
- * The passive side has all of it on loops. listen brings the connection requests
- * of peers as connections that are open; for each, the owner registers, posts
- * its receives, and calls accept (which does not wait) and attach, or reject. It
- * may do so on the loop of another thread, which then has the connection.
+ * On the passive side everything runs on loops. listen reports each connection request of a
+ * peer as a connection that is already open. For each, the owner registers memory, posts
+ * its receives, and calls accept (which does not wait) and attach, or else reject. It may
+ * do so on the loop of another thread, which then owns the connection.
  *
- * A connection that breaks reports `down` exactly once and posts nothing more
- * to its owner; the owner still has to close it. After close returns, neither
- * the peer nor the device can touch any buffer that was posted or registered.
+ * A connection that breaks reports `down` exactly once and calls its owner no more. The
+ * owner still has to close it. After close returns, neither the peer nor the device can
+ * touch any buffer that was posted or registered.
  */
 #ifndef FABRIC_FABRIC_H
 #define FABRIC_FABRIC_H
@@ -47,15 +47,15 @@ enum {
 #define FAB_PRIV_SEND_MAX 56
 #define FAB_PRIV_RECV_MAX 256
 
-struct fab_conn;                /* provider's own */
+struct fab_conn;                /* the provider's own */
 
-/* A registered range. addr as the peer must name it in a segment's offset. */
+/* A registered range. addr is how the peer names its start in a segment's offset. */
 struct fab_mr {
 	void *base;
 	size_t len;
 	uint64_t addr;
 	uint32_t lkey, rkey;
-	void *priv;             /* provider's own */
+	void *priv;             /* the provider's own */
 };
 
 /* A piece of registered local memory. */
@@ -69,16 +69,16 @@ struct fab_sge {
 
 enum {
 	FAB_CRC      = 1,       /* iwarp: ask for CRC32c on every frame */
-	FAB_MSS_FPDU = 2,       /* iwarp: frames that fit a TCP segment (hardware peers) */
+	FAB_MSS_FPDU = 2,       /* iwarp: frames that fit a TCP segment (for hardware peers) */
 };
 
 /*
- * What connections of one owner share: with each device that they reach their servers
- * through, what is registered by reg_shared. It outlives the connections that name it.
+ * What the connections of one owner share: the memory that reg_shared registered, for each
+ * device. A domain outlives the connections that name it.
  */
 struct fab_domain {
 	pthread_mutex_t mu;
-	struct list devices;    /* provider's own */
+	struct list devices;    /* the provider's own */
 };
 
 void fab_domain_init(struct fab_domain *d);
@@ -91,53 +91,53 @@ struct fab_params {
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
 	unsigned timeout_ms;            /* for each step of open, connect, listen */
 	unsigned flags;                 /* FAB_CRC ... */
-	/* RDMA Reads outstanding at once: the peer's on our memory, and ours;
-	 * the rest of ours waits. 0: 16 of the peer's; ours as many from the
-	 * passive side, none from the active one. */
+	/* RDMA Reads outstanding at once: ird are the peer's on our memory, ord are
+	 * ours; further ones of ours wait. ird 0: 16. ord 0: also 16 on the passive
+	 * side, none on the active side. */
 	unsigned ird, ord;
-	/* What to think of when no connection comes about, or NULL. Said along
-	 * with the reason, in brackets; must outlive the connection. */
+	/* What may be wrong when no connection comes about, or NULL. Messages give it in
+	 * brackets behind the reason. It must outlive the connection. */
 	const char *hint;
 };
 
 struct fab_events {
-	/* A Send arrived in the receive posted with `cookie`; len bytes are
-	 * valid. invalidated: it was a Send With Invalidate of rkey. */
+	/* A Send arrived in the receive posted with `cookie`; len bytes are valid.
+	 * invalidated: it was a Send With Invalidate of rkey. */
 	void (*recv)(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
-	/* The send posted with `cookie` left; its buffers are the owner's again. */
+	/* The Send posted with `cookie` has left; its buffers are the owner's again. */
 	void (*sent)(void *ctx, void *cookie);
-	/* May be NULL if post_write, post_read are not used. The write's data
-	 * left, its buffers are the owner's again (a Send posted later arrives
-	 * after it); the read's data is here. */
+	/* May be NULL if post_write and post_read are not used. written: the data has
+	 * left, and its buffers are the owner's again (a Send posted later arrives after
+	 * it). read: the data is here. */
 	void (*written)(void *ctx, void *cookie);
 	void (*read)(void *ctx, void *cookie);
-	/* The connection is lost: err is a negative errno, why a short text for
-	 * the log. The callee may close the connection from inside this call. */
+	/* The connection is lost. err is a negative errno, why a short text for the log.
+	 * The callee may close the connection inside this call. */
 	void (*down)(void *ctx, int err, const char *why);
 };
 
 /* What a provider can do; constant for the life of a connection. */
 struct fab_caps {
-	bool reg_per_call;      /* reg/dereg cost next to nothing: one per RPC */
-	bool remote_inval;      /* registrations may be invalidated by the peer */
-	uint32_t max_inline;    /* largest message one receive may take */
-	unsigned max_reads;     /* post_read: outstanding at once; 0: it is refused */
+	bool reg_per_call;      /* reg and dereg cost next to nothing: use them for each RPC */
+	bool remote_inval;      /* the peer may invalidate registrations */
+	uint32_t max_inline;    /* the longest message that one receive takes */
+	unsigned max_reads;     /* post_read: outstanding at once; 0: not supported */
 };
 
-/* For measuring, and for tests that count. */
+/* For measurements, and for tests that count. */
 struct fab_stats {
 	uint64_t send_calls, recv_calls;        /* system calls */
 	uint64_t tx_bytes, rx_bytes;            /* on the wire */
-	uint64_t rx_placed;     /* payload that the kernel put where it belongs */
-	uint64_t rx_copied;     /* payload copied there (small frames) */
+	uint64_t rx_placed;     /* payload that the kernel placed directly */
+	uint64_t rx_copied;     /* payload copied into place (small frames) */
 };
 
-struct fab_listener;            /* provider's own */
+struct fab_listener;            /* the provider's own */
 
 struct fab_listen_events {
-	/* A peer asks to be connected and says `priv` (FAB_PRIV_RECV_MAX at
-	 * most), valid during the call. c is open, the callee's, and has to be
-	 * answered with accept or reject, or closed; now or later. */
+	/* A peer asks for a connection and sends `priv` (at most FAB_PRIV_RECV_MAX
+	 * bytes), which is valid during the call. c is open and belongs to the callee.
+	 * Now or later the callee must accept, reject or close it. */
 	void (*request)(void *ctx, struct fab_conn *c, const void *priv, size_t privlen);
 };
 
@@ -145,78 +145,80 @@ struct fabric {
 	const char *name;       /* "verbs", "iwarp" */
 
 	/*
-	 * Is there a local device that reaches the server? 0 or -errno with the
-	 * reason. Blocks for at most timeout_ms.
+	 * Is there a local device that reaches the server? 0, or -errno with the reason in
+	 * eb. Blocks for timeout_ms at most.
 	 */
 	int (*probe)(const struct fab_params *p, struct errbuf *eb);
 
-	/* Resolves address and route and makes the queues. 0 or -errno, eb set. */
+	/* Resolves address and route, and makes the queues. 0, or -errno with eb set. */
 	int (*open)(const struct fab_params *p, struct fab_conn **out, struct errbuf *eb);
 	/*
-	 * Sends `priv` (at most FAB_PRIV_SEND_MAX) with the connection request,
-	 * waits for the answer; peer_priv (FAB_PRIV_RECV_MAX bytes) and *peer_len
-	 * are filled. All receives must have been posted. 0 or -errno:
-	 * -ECONNREFUSED nobody listens or the peer rejected us (iwarp: peer_priv
-	 * is what it said then), -ETIMEDOUT, -ENETUNREACH, ...
+	 * Sends `priv` (at most FAB_PRIV_SEND_MAX) with the connection request and waits
+	 * for the answer. Fills peer_priv (FAB_PRIV_RECV_MAX bytes) and *peer_len. All
+	 * receives must have been posted. 0 or -errno: -ECONNREFUSED if nobody listens or
+	 * the peer rejected us (iwarp: peer_priv then has its private data), -ETIMEDOUT,
+	 * -ENETUNREACH, ...
 	 */
 	int (*connect)(struct fab_conn *c, const void *priv, size_t privlen,
 		       void *peer_priv, size_t *peer_len, struct errbuf *eb);
 	void (*caps)(const struct fab_conn *c, struct fab_caps *out);
-	/* Name of the device and local address for messages; the connection's. */
+	/* Names the device and the local address for messages. The text belongs to the
+	 * connection. */
 	const char *(*describe)(const struct fab_conn *c);
 
 	/* access: FAB_REMOTE_*; local access is always given. 0 or -errno. */
 	int (*reg)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		   struct fab_mr *out, struct errbuf *eb);
 	void (*dereg)(struct fab_conn *c, struct fab_mr *mr);
-	/* The same, for all connections of the domain on this device: registered by
-	 * the first that asks, until the last of them is closed. Not for dereg. Where
-	 * registering costs next to nothing it is reg. */
+	/* The same for all connections of the domain on this device. The first that asks
+	 * registers the memory, and it stays registered until the last of them is
+	 * closed. Do not dereg it. Where registering costs next to nothing this is reg. */
 	int (*reg_shared)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 			  struct fab_mr *out, struct errbuf *eb);
 
 	int (*post_recv)(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
-	/* One Send of n <= FAB_SGE_MAX pieces. 0 or -errno; `sent` follows for
+	/* Posts one Send of n <= FAB_SGE_MAX pieces. 0 or -errno. `sent` follows for
 	 * each, unless the connection goes down first. */
 	int (*post_send)(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
 
-	/* From here on events are delivered from loop callbacks. */
+	/* From here on loop callbacks deliver the events. */
 	int (*attach)(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx);
-	/* Any state, any time, once. */
+	/* In any state, at any time, once. */
 	void (*close)(struct fab_conn *c);
 
-	/* What follows is for servers and gateways; NULL in a provider that
-	 * has only the active side. */
+	/* The rest is for servers and gateways. It is NULL in a provider that has only
+	 * the active side. */
 
-	/* post_send of a Send With Invalidate of the peer's rkey. -EOPNOTSUPP:
-	 * the device has no such thing. */
+	/* post_send, as a Send With Invalidate of the peer's rkey. -EOPNOTSUPP: the
+	 * device cannot do that. */
 	int (*post_send_inv)(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			     uint32_t rkey, void *cookie);
-	/* RDMA Write of all pieces to the peer's memory; `written` follows. */
+	/* RDMA Write of all pieces to the peer's memory. `written` follows. */
 	int (*post_write)(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			  uint32_t rkey, uint64_t addr, void *cookie);
-	/* RDMA Read of sge->len bytes of the peer's memory into sge, which must
-	 * be registered (access 0 will do); `read` follows. Reads are done in
-	 * the order of posting, in no order with sends and writes. */
+	/* RDMA Read of sge->len bytes of the peer's memory into sge, which must be
+	 * registered (access 0 will do). `read` follows. Reads are done in the order of
+	 * posting; there is no order between them and Sends or Writes. */
 	int (*post_read)(struct fab_conn *c, const struct fab_sge *sge,
 			 uint32_t rkey, uint64_t addr, void *cookie);
 
-	/* Listens on p->local; events come from l, and so do connections, with
-	 * p's limits. 0 or -errno, eb set. */
+	/* Listens on p->local. Connection requests come from loop l; the connections
+	 * have p's limits. 0, or -errno with eb set. */
 	int (*listen)(const struct fab_params *p, struct loop *l,
 		      const struct fab_listen_events *ev, void *ctx,
 		      struct fab_listener **out, struct errbuf *eb);
-	/* Where it listens: the port, if it was left to the system. */
+	/* The address it listens on, with the port that the system chose if none was
+	 * given. */
 	void (*listen_addr)(const struct fab_listener *li, struct sockaddr_storage *out);
-	/* Requests that were handed out stay with their owners. */
+	/* Connections that were handed out stay with their owners. */
 	void (*unlisten)(struct fab_listener *li);
-	/* Answers the request with priv. 0, and attach is next; or -errno, eb
-	 * set, and close is. All receives must have been posted. */
+	/* Accepts the request with priv. 0: call attach next. -errno with eb set: call
+	 * close. All receives must have been posted. */
 	int (*accept)(struct fab_conn *c, const void *priv, size_t privlen, struct errbuf *eb);
-	/* Answers, and closes c. */
+	/* Rejects the request with priv, and closes c. */
 	void (*reject)(struct fab_conn *c, const void *priv, size_t privlen);
-	/* Both ends of a connection that was requested. NULL in a provider whose
-	 * addresses are not those of a socket. */
+	/* Both addresses of a requested connection. NULL in a provider whose addresses
+	 * are not those of a socket. */
 	void (*addrs)(const struct fab_conn *c, struct sockaddr_storage *local,
 		      struct sockaddr_storage *peer);
 
@@ -227,11 +229,10 @@ struct fabric {
 extern const struct fabric fabric_verbs;
 extern const struct fabric fabric_iwarp;
 
-/* The provider of that name; NULL if unknown. */
+/* The provider of that name; NULL if there is none. */
 const struct fabric *fabric_by_name(const char *name);
 
-/* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages; port 0 is
- * left out. */
+/* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages. Port 0 is left out. */
 const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
 
 #endif

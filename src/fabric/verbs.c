@@ -2,36 +2,35 @@
 /*
  * The provider over libibverbs and librdmacm: InfiniBand, RoCE, kernel iWARP.
  *
- * A connection is an RC queue pair with a completion queue of its own; its protection
- * domain may be that of others as well (verbs_domain.c). One queue for both directions: a lane then arms once,
- * reads one event and makes one round of polling, whatever has completed.
- * Every send is signalled, because its buffers go back to their owner one by
- * one. The completion queue holds max_send + max_recv entries, which is all
- * that can be outstanding, so it cannot overrun.
+ * A connection is an RC queue pair with a completion queue of its own. Its protection
+ * domain may be shared with others (verbs_domain.c). There is one completion queue for both
+ * directions, so a lane arms once, reads one event and polls in one round, whatever has
+ * completed. Every send is signalled, because its buffers go back to their owner one by
+ * one. The completion queue has max_send + max_recv entries. No more can be outstanding, so
+ * it cannot overrun.
  *
- * Who owns what. Between post_recv and `recv`, post_send and `sent`, and so on,
- * the device has the buffer. When the connection goes down there are
- * no more of these calls: the device may write to receives until close(),
- * which destroys the queue pair; after that everything is the owner's again.
- * (Destroying is what ends the device's work: the kernel returns only when the
- * queue pair has stopped. Waiting for flushed completions would take longer
- * and prove nothing more.)
+ * Ownership. Between post_recv and `recv`, post_send and `sent`, and so on, the device has
+ * the buffer. When the connection goes down these events end. The device may write to
+ * receives until close() destroys the queue pair; after that everything is the owner's
+ * again. (Destroying the queue pair ends the device's work, because the kernel returns only
+ * when the queue pair has stopped. Waiting for flushed completions would take longer and
+ * prove nothing more.)
  *
- * When the connection dies right here. Whoever notices first (a completion
- * with an error, the connection manager, the device) calls verbs_down(): the
- * watches are taken away, `down` is set, and the owner is told once. The owner
- * may close from there: see `depth` in verbs.h.
+ * When the connection breaks, whoever notices first (a completion with an error, the
+ * connection manager, the device) calls verbs_down(): the watches are removed, `down` is
+ * set, and the owner is told once. The owner may close inside that call: see `depth` in
+ * verbs.h.
  *
- * No completion is lost. An armed completion queue announces the next
- * completion by an event on a file (comp), once. The invariant is
+ * No completion is lost. An armed completion queue announces the next completion once, by
+ * an event on a file (comp). The invariant is
  *
- *     armed  =>  a completion to come makes an event, or one is to be read
+ *     armed  =>  the next completion makes an event, or an event is there to be read
  *     after every arming the queue is polled again
  *
- * The queue is armed when it is made. comp_fn() reads the event, upon which the queue
- * is unarmed, takes what has completed, arms the queue again, and takes what came
- * before that. So the loop does not sleep while the queue is unarmed or holds
- * something.
+ * The queue is armed when it is made. comp_fn() reads the event, which leaves the queue
+ * unarmed, and polls the queue. Then it arms the queue again and polls once more for what
+ * came before that. So the loop never sleeps while the queue is unarmed or holds a
+ * completion.
  */
 #include "fabric/verbs.h"
 
@@ -73,9 +72,9 @@ static void detach(struct fab_conn *c)
 }
 
 /*
- * Errors are ignored: they mean that the device is gone, and the kernel has
- * then freed its part already. Nothing here waits for the peer: the request to
- * disconnect is sent and its answer not awaited.
+ * Errors are ignored: they mean that the device is gone, and then the kernel has freed its
+ * part already. Nothing here waits for the peer: the disconnect request is sent, and its
+ * answer is not awaited.
  */
 void verbs_close(struct fab_conn *c)
 {
@@ -86,7 +85,7 @@ void verbs_close(struct fab_conn *c)
 	if (c->id && c->id->qp)
 		rdma_destroy_qp(c->id);
 	if (c->cq) {
-		/* Otherwise destroying it waits for ever. */
+		/* Without this, destroying the queue waits for ever. */
 		ibv_ack_cq_events(c->cq, c->cq_events);
 		ibv_destroy_cq(c->cq);
 	}
@@ -99,7 +98,7 @@ void verbs_close(struct fab_conn *c)
 		free(c);
 }
 
-/* What the device can do against what is wanted. */
+/* Compares what the device can do with what is wanted. */
 static int check_device(struct fab_conn *c, struct errbuf *eb)
 {
 	const struct fab_params *p = &c->params;
@@ -112,7 +111,7 @@ static int check_device(struct fab_conn *c, struct errbuf *eb)
 	if (!err)
 		err = ibv_query_port(c->id->verbs, c->id->port_num, &port);
 	if (err)
-		return err_set(eb, -err, "RDMA device %s cannot be asked for its limits: %s",
+		return err_set(eb, -err, "cannot query the limits of RDMA device %s: %s",
 			       c->text, strerror(err));
 	c->max_msg = port.max_msg_sz;
 	c->max_ird = (unsigned)dev.max_qp_rd_atom;
@@ -121,7 +120,7 @@ static int check_device(struct fab_conn *c, struct errbuf *eb)
 	most = p->max_send > p->max_recv ? p->max_send : p->max_recv;
 	if (most > (unsigned)dev.max_qp_wr || p->max_send + p->max_recv > (unsigned)dev.max_cqe)
 		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d work requests per "
-			       "connection and %d completions, %u and %u are wanted: use fewer credits",
+			       "connection and %d completions, %u and %u are needed: use fewer credits",
 			       c->text, dev.max_qp_wr, dev.max_cqe, most,
 			       p->max_send + p->max_recv);
 	if (dev.max_sge < FAB_SGE_MAX)
@@ -237,7 +236,7 @@ void verbs_down(struct fab_conn *c, int err, const char *why)
 	c->ev->down(c->ctx, err, why);
 }
 
-/* Work failed. A flushed request only says that the connection is over; the
+/* A work request failed. A flushed one only says that the connection is over; the
  * connection manager may already know why. */
 static void work_failed(struct fab_conn *c, const struct ibv_wc *wc)
 {
@@ -300,14 +299,14 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 		break;
 	}
 	default:
-		/* RDMA Write With Immediate eats a receive and puts its data
-		 * elsewhere; RPC-over-RDMA has no use for it. */
-		verbs_down(c, -EPROTO, "the other side did something else than a Send to our receives");
+		/* RDMA Write With Immediate consumes a receive and puts its data
+		 * elsewhere. RPC-over-RDMA does not use it. */
+		verbs_down(c, -EPROTO, "the other side used our receives for something other than a Send");
 		break;
 	}
 }
 
-/* Takes all that has completed. The caller is inside verbs_enter(). */
+/* Handles all completions. The caller is inside verbs_enter(). */
 static void drain(struct fab_conn *c)
 {
 	struct ibv_wc wc[WC_BATCH];
@@ -368,8 +367,8 @@ static void cm_fn(struct loop_watch *w, uint32_t revents)
 	verbs_cm_events(container_of(w, struct fab_conn, cm_watch));
 }
 
-/* The queue was armed when it was made, so what has completed or happened since
- * waits in the files that are watched from now on. */
+/* The queue has been armed since it was made. So everything that has completed or
+ * happened waits in the files that are watched from now on. */
 static int verbs_attach(struct fab_conn *c, struct loop *l, const struct fab_events *ev, void *ctx)
 {
 	int err;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Private to the verbs provider, which lies in six files:
+ * Private to the verbs provider, which has six files:
  *
  *   verbs_cm.c      the active side's set-up: address, route, request, answer;
- *                   and what the connection manager reports later, to both sides
+ *                   and what the connection manager reports later to either side
  *   verbs_listen.c  the passive side's set-up: listening, requests, answers
  *   verbs.c         the queues: completions, the end
  *   verbs_domain.c  protection domains and memory
@@ -20,48 +20,48 @@
 
 struct fab_conn {
 	struct fab_params params;
-	char peer[96];                  /* the other side's address in words */
+	char peer[96];                  /* the other side's address as text */
 	char text[256];                 /* for describe() */
 	bool passive;                   /* it came from a listener */
 	bool answered;                  /* passive: accepted or rejected */
 
-	/* Connection manager. A channel of its own, so that no lane reads
-	 * another one's events. */
+	/* Connection manager. Each connection has a channel of its own, so that no lane
+	 * reads another one's events. */
 	struct rdma_event_channel *chan;
 	struct rdma_cm_id *id;          /* id->qp: the queue pair */
 	bool connected;
-	bool established;               /* the other side knows as well */
+	bool established;               /* the other side knows that it is connected */
 
 	/* Queues */
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	unsigned cq_events;             /* taken and not yet acknowledged */
-	bool armed;                     /* the next completion makes an event, or
-					 * there is one to be taken */
+	bool armed;                     /* the next completion makes an event, or an event is
+					 * there to be read */
 	uint32_t max_msg;
-	/* RDMA Reads outstanding at once, the peer's and ours: what the device
-	 * can do; and what was agreed, 0 before connect or accept. */
+	/* RDMA Reads outstanding at once, the peer's (ird) and ours (ord): what the
+	 * device can do, and what was agreed (0 before connect or accept). */
 	unsigned max_ird, max_ord, ird, ord;
 	bool can_inval;                 /* the device has Send With Invalidate */
 
 	/* Memory */
-	struct fab_domain alone;        /* if the owner has none */
-	struct verbs_domain *domain;    /* the part of it that is this device's */
-	struct list mrs;                /* what is registered for this connection only */
+	struct fab_domain alone;        /* used if the owner has no domain */
+	struct verbs_domain *domain;    /* this device's part of the domain */
+	struct list mrs;                /* registrations of this connection only */
 
-	/* Lane; nothing of it before attach */
+	/* For the lane; unused before attach. */
 	struct loop *loop;
 	const struct fab_events *ev;
 	void *ctx;
 	struct loop_watch cm_watch, comp_watch, async_watch;
 	struct loop_watch kick_watch;   /* an eventfd, written by verbs_kick() */
-	struct list node;               /* in verbs_async.c's list */
+	struct list node;               /* in the list of verbs_async.c */
 	_Atomic int device_event;       /* enum ibv_event_type + 1; 0: none */
 
 	/*
-	 * `down` and `recv` may close the connection while one of our functions
-	 * is still at work on it. close() then undoes everything but the struct
-	 * itself; whoever entered first frees it: verbs_enter(), verbs_leave().
+	 * `down` and `recv` may close the connection while one of our functions is still at
+	 * work on it. close() then undoes everything but the struct itself. The outermost
+	 * function frees that: verbs_enter(), verbs_leave().
 	 */
 	unsigned depth;
 	bool down, closed;
@@ -75,25 +75,24 @@ static inline void verbs_enter(struct fab_conn *c)
 /* False when c has been freed. */
 bool verbs_leave(struct fab_conn *c);
 
-/* No more callbacks after this one, which tells the owner. Only the first call
- * does anything. c may be closed afterwards. */
+/* Tells the owner that the connection is over, after which no callback follows. Only the
+ * first call does anything. c may be closed afterwards. */
 void verbs_down(struct fab_conn *c, int err, const char *why);
 
 /* ---- verbs.c ---- */
 
-/* A connection without anything; NULL: no memory. */
+/* An empty connection. NULL: no memory. */
 struct fab_conn *verbs_new(const struct fab_params *p);
-/* Protection domain, completion queue and queue pair, on the device that c->id
- * has. 0 or -errno; verbs_close() then. */
+/* Makes protection domain, completion queue and queue pair on c->id's device. 0 or
+ * -errno; call verbs_close() then. */
 int verbs_queues(struct fab_conn *c, struct errbuf *eb);
 /* Of fabric.h. */
 void verbs_close(struct fab_conn *c);
 
 /* ---- verbs_domain.c ---- */
 
-/* The protection domain that the connection is to have, of c->id's device; NULL and
- * errno: none can be made. Left when the queue pair is gone, and with the last
- * connection it goes. */
+/* Returns the protection domain for c on c->id's device; NULL and errno if there is
+ * none. Leave it when the queue pair is gone. It ends with its last connection. */
 struct ibv_pd *verbs_domain_enter(struct fab_conn *c);
 void verbs_domain_leave(struct fab_conn *c);
 /* Of fabric.h. */
@@ -116,22 +115,22 @@ int verbs_post_read(struct fab_conn *c, const struct fab_sge *sge,
 
 /* ---- verbs_cm.c ---- */
 
-/* RDMA Reads at once, unless params say otherwise: more than a server asks for
- * (Linux: 16), a power of two because svcrdma has trouble with others. */
+/* RDMA Reads at once, unless params say otherwise. At least what a server asks for
+ * (Linux: 16), and a power of two, because svcrdma has trouble with other numbers. */
 #define VERBS_READS 16u
 
-/* A channel of the connection manager, non-blocking; 0 or -errno. */
+/* Makes a channel of the connection manager, non-blocking. 0 or -errno. */
 int verbs_cm_channel(struct rdma_event_channel **out, struct errbuf *eb);
 const char *verbs_device_name(const struct rdma_cm_id *id);
-/* An address as librdmacm has it. */
+/* Copies an address as librdmacm gives it. */
 void verbs_addr(struct sockaddr_storage *out, const struct sockaddr *sa);
 
-/* A device, an address and a route, or -errno. */
+/* Finds device, address and route. 0 or -errno. */
 int verbs_cm_open(struct fab_conn *c, struct errbuf *eb);
 int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 		     void *peer_priv, size_t *peer_len, struct errbuf *eb);
 void verbs_cm_close(struct fab_conn *c);
-/* Takes what the connection manager has to say; may report `down`. */
+/* Handles the events of the connection manager; may report `down`. */
 void verbs_cm_events(struct fab_conn *c);
 int verbs_probe(const struct fab_params *p, struct errbuf *eb);
 
@@ -146,10 +145,10 @@ void verbs_reject(struct fab_conn *c, const void *priv, size_t privlen);
 
 /* ---- verbs_async.c ---- */
 
-/* From here to verbs_async_leave() events of c's device reach c. */
+/* Between verbs_async_join() and verbs_async_leave(), events of c's device reach c. */
 int verbs_async_join(struct fab_conn *c);
 void verbs_async_leave(struct fab_conn *c);
-/* Makes kick_watch call; any thread that keeps c from being closed. */
+/* Makes kick_watch fire. Any thread that keeps c from being closed. */
 void verbs_kick(struct fab_conn *c);
 
 /* ---- shared ---- */

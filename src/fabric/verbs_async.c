@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Events of the device: a queue pair or completion queue that broke, or the
- * device itself. librdmacm opens each device once in a process, so that all
- * connections on it share one file of such events, and whichever lane happens
- * to read an event must pass it on to the lane that it is for:
+ * Events of the device: a broken queue pair or completion queue, or the device itself.
+ * librdmacm opens each device once in a process, so all connections on it share one file of
+ * such events. Any lane may happen to read an event, and must pass it on to the lane that
+ * it concerns:
  *
  *     device --> any lane: device_event of each connection concerned = type
  *                          and a byte into its eventfd
  *     eventfd -> its lane: down
  *
- * The list of connections is behind a mutex, taken when a connection comes or
- * goes and when an event is there; never on the way of a request. Most such
- * errors also show as flushed completions or as a removal in the connection
- * manager, whichever comes first; an overrun completion queue shows only here.
+ * A mutex protects the list of connections. It is taken when a connection comes or goes and
+ * when an event is there, never on the way of a request. Most such errors also show as
+ * flushed completions or as a device removal in the connection manager, whichever comes
+ * first. An overrun completion queue shows only here.
  */
 #include "fabric/verbs.h"
 
@@ -42,8 +42,8 @@ static bool concerns(const struct fab_conn *c, const struct ibv_async_event *ev)
 	case IBV_EVENT_DEVICE_FATAL:
 		return true;
 	default:
-		/* Ports and addresses come and go; a connection survives what
-		 * does not outlast its retries. */
+		/* Ports and addresses come and go. A connection survives that unless its
+		 * retries run out. */
 		return false;
 	}
 }
@@ -73,12 +73,13 @@ static void async_fn(struct loop_watch *w, uint32_t revents)
 	while (ibv_get_async_event(verbs, &ev) == 0) {
 		log_debug("%s: device event: %s", c->text, ibv_event_type_str(ev.event_type));
 		pass_on(verbs, &ev);
-		/* Only now: until then nobody destroys what it is about. */
+		/* Not earlier: until it is acknowledged nobody destroys the object that
+		 * it is about. */
 		ibv_ack_async_event(&ev);
 		any = true;
 	}
 	if (!any && (revents & (EPOLLERR | EPOLLHUP))) {
-		/* The file is dead, and so is the device behind it. */
+		/* The file is dead, and so is its device. */
 		atomic_store(&c->device_event, IBV_EVENT_DEVICE_FATAL + 1);
 		verbs_kick(c);
 		loop_rewatch(c->loop, w, 0);
@@ -91,7 +92,7 @@ void verbs_kick(struct fab_conn *c)
 {
 	uint64_t one = 1;
 
-	/* Fails only when the counter is full, and then it is readable. */
+	/* Fails only when the counter is full, and then the file is readable. */
 	while (write(c->kick_watch.fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
@@ -121,7 +122,7 @@ static void kick_fn(struct loop_watch *w, uint32_t revents)
 	if (!type)
 		return;
 	verbs_enter(c);
-	/* The connection manager knows better than "fatal" what happened. */
+	/* The connection manager may know a better reason than "fatal". */
 	verbs_cm_events(c);
 	if (!c->closed)
 		device_down(c, type - 1);
@@ -141,8 +142,8 @@ int verbs_async_join(struct fab_conn *c)
 	if (err)
 		return err;
 	c->kick_watch.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	/* A number of our own for the shared file: an epoll set takes each
-	 * number once, and a loop may serve two connections of one device. */
+	/* A descriptor of our own for the shared file: an epoll set takes each
+	 * descriptor once, and a loop may serve two connections of one device. */
 	c->async_watch.fd = fcntl(c->id->verbs->async_fd, F_DUPFD_CLOEXEC, 0);
 	if (c->kick_watch.fd < 0 || c->async_watch.fd < 0) {
 		err = -errno;
@@ -173,7 +174,7 @@ static void leave_watch(struct loop *l, struct loop_watch *w)
 
 void verbs_async_leave(struct fab_conn *c)
 {
-	/* From here on no other lane finds c. */
+	/* After this no other lane finds c. */
 	pthread_mutex_lock(&lock);
 	list_del(&c->node);
 	pthread_mutex_unlock(&lock);

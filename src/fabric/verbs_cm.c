@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections through the RDMA connection manager: the active side. (The passive
- * one, verbs_listen.c, uses verbs_cm_events(), too.)
+ * The active side's connections through the RDMA connection manager. (The passive side,
+ * verbs_listen.c, uses verbs_cm_events(), too.)
  *
  *     us                          connection manager               server
  *     rdma_resolve_addr   ----->  which device? neighbour
@@ -13,10 +13,10 @@
  *                                                      REP <------ accept
  *            ESTABLISHED  <-----                       RTU ------>
  *
- * All of that runs on a thread that may block, each step with a time-out of
- * its own: the kernel's own patience (15 requests, some 4 s each) is longer
- * than a person's. After attach the lane takes events as they come
- * (verbs_cm_events), and every one of them means that the connection is over.
+ * All of this runs on a thread that may block. Each step has a time-out of its own, because
+ * the kernel waits longer (15 requests, some 4 s each) than a person would. After attach
+ * the lane handles events as they come (verbs_cm_events), and each means that the
+ * connection is over.
  */
 #include "fabric/verbs.h"
 
@@ -31,10 +31,10 @@
 
 #define STEP_MS_DEFAULT 10000u
 
-/* What one step was answered with. */
+/* The answer to one step. */
 struct cm_answer {
-	bool came;                      /* false: time is up, or see err */
-	int err;                        /* -errno of waiting */
+	bool came;                      /* false: see err */
+	int err;                        /* -errno of the wait; -ETIMEDOUT: time is up */
 	enum rdma_cm_event_type type;
 	int status;                     /* -errno, or the transport's reason */
 	uint8_t priv[FAB_PRIV_RECV_MAX];
@@ -43,7 +43,7 @@ struct cm_answer {
 
 /* ---- Waiting -------------------------------------------------------------- */
 
-/* Reads one event without blocking: 0, or -EAGAIN, or another -errno. */
+/* Reads one event without blocking. 0, -EAGAIN, or another -errno. */
 static int cm_take(struct fab_conn *c, struct cm_answer *a)
 {
 	struct rdma_cm_event *ev;
@@ -60,7 +60,7 @@ static int cm_take(struct fab_conn *c, struct cm_answer *a)
 			a->privlen = sizeof(a->priv);
 		memcpy(a->priv, ev->param.conn.private_data, a->privlen);
 	}
-	/* At once: rdma_destroy_id() waits until all events are acknowledged. */
+	/* Not later, because rdma_destroy_id() waits until all events are acknowledged. */
 	rdma_ack_cm_event(ev);
 	return 0;
 }
@@ -141,7 +141,7 @@ static int fail_channel(int err, struct errbuf *eb)
 	}
 }
 
-/* err: of rdma_resolve_addr() itself or of the event ADDR_ERROR. */
+/* err comes from rdma_resolve_addr() itself or from the event ADDR_ERROR. */
 static int fail_address(const struct fab_conn *c, int err, struct errbuf *eb)
 {
 	char local[96];
@@ -186,7 +186,7 @@ static int fail_route(const struct fab_conn *c, int err, struct errbuf *eb)
 		       strerror(-err));
 }
 
-/* Reasons of InfiniBand and RoCE to reject (IBTA 12.6.7.2) that people meet. */
+/* The reasons for rejection in InfiniBand and RoCE (IBTA 12.6.7.2) that people meet. */
 enum {
 	REJ_NO_QP = 1, REJ_NO_RESOURCES = 3, REJ_TIMEOUT = 4,
 	REJ_INVALID_SERVICE_ID = 8, REJ_STALE_CONN = 10, REJ_CONSUMER_DEFINED = 28,
@@ -196,7 +196,7 @@ static int fail_rejected(const struct fab_conn *c, int reason, struct errbuf *eb
 {
 	switch (reason) {
 	case REJ_INVALID_SERVICE_ID:
-	case -ECONNREFUSED:             /* iWARP: TCP's own answer */
+	case -ECONNREFUSED:             /* iWARP: the answer of TCP */
 		return err_set(eb, -ECONNREFUSED, "nobody listens on %s for RDMA: is 'rdma %u' in "
 			       "the server's /proc/fs/nfsd/portlist?", c->peer, server_port(c));
 	case REJ_CONSUMER_DEFINED:
@@ -209,10 +209,10 @@ static int fail_rejected(const struct fab_conn *c, int reason, struct errbuf *eb
 		return err_set(eb, -ECONNREFUSED, "%s has no room for another RDMA connection (reason "
 			       "%d); try fewer connections, or later", c->peer, reason);
 	case REJ_TIMEOUT:
-		return err_set(eb, -ETIMEDOUT, "%s took part of the connection request only: it gave "
-			       "up waiting; is %s's link lossy?", c->peer, device_name(c));
+		return err_set(eb, -ETIMEDOUT, "%s received only part of the connection request and "
+			       "gave up; is the link of %s lossy?", c->peer, device_name(c));
 	case REJ_STALE_CONN:
-		return err_set(eb, -ECONNRESET, "%s still has a connection of ours that is over; "
+		return err_set(eb, -ECONNRESET, "%s still holds an old connection of ours; "
 			       "try again in a moment", c->peer);
 	default:
 		return err_set(eb, -ECONNREFUSED, "%s turned the RDMA connection down, reason %d",
@@ -243,7 +243,7 @@ static int fail_connect(const struct fab_conn *c, const struct cm_answer *a, str
 	}
 }
 
-/* Waiting itself failed, or lasted too long: "what" did not happen. */
+/* The wait itself failed or timed out: `what` did not come. */
 static int fail_wait(const struct fab_conn *c, const struct cm_answer *a, const char *what,
 		     struct errbuf *eb)
 {
@@ -258,9 +258,9 @@ static int fail_wait(const struct fab_conn *c, const struct cm_answer *a, const 
 
 static void init_once(void)
 {
-	/* On kernels before 5.12 a fork (fusermount3 is a child) would take the
-	 * pages of the provider's queues away from the device; on newer ones
-	 * this does nothing. Must precede all other verbs. */
+	/* On kernels before 5.12 a fork (fusermount3 is a child) would take the pages of
+	 * the provider's queues away from the device. On newer kernels this does
+	 * nothing. It must precede all other verbs. */
 	ibv_fork_init();
 }
 
@@ -268,8 +268,7 @@ static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
 {
 	struct sockaddr *local = NULL;
 	struct cm_answer a;
-	/* The kernel's time-out comes a little before ours, so that its reason is
-	 * heard. */
+	/* The kernel's time-out comes a little before ours, so that we see its reason. */
 	int ms = (int)(step_ms(c) - step_ms(c) / 10);
 
 	if (c->params.local.ss_family != AF_UNSPEC) {
@@ -357,8 +356,8 @@ int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
 	return 0;
 }
 
-/* What we offer: a power of two, as many as are wanted and the device can do; at
- * least one, because svcrdma refuses a client that cannot be read from. */
+/* Reads to offer: a power of two, limited by what is wanted and what the device can do;
+ * at least one, because svcrdma refuses a client that it cannot read from. */
 static void offer_reads(struct fab_conn *c)
 {
 	unsigned want = c->params.ird ? c->params.ird : VERBS_READS;
@@ -371,15 +370,15 @@ static void offer_reads(struct fab_conn *c)
 }
 
 /*
- * retry_count 7, the most: how often our device sends a packet again that was
- * not acknowledged, with a pause that the route decides. The connection breaks
- * when that is used up; a replacement costs far more than a retry.
+ * retry_count: how often our device repeats a packet that was not acknowledged, with a
+ * pause that depends on the route. 7 is the most. When the retries are used up the
+ * connection breaks, and a new connection costs far more than a retry.
  *
- * rnr_retry_count 7 means for ever, and is what the server's device is told:
- * a Send of the server's finding no receive of ours would be an error in our
- * counting, and waiting for one costs a pause where breaking costs the
- * connection. If it really never comes, the RPC's own time-out notices. (What
- * our device does in the other direction is the server's choice.)
+ * rnr_retry_count: the same for the server's device, when a Send finds no receive of ours.
+ * 7 means for ever. That would be an error in our counting. Waiting for a receive then
+ * costs a pause, and breaking would cost the connection. If the receive really never comes,
+ * the RPC's time-out notices. (The server chooses what our device does in the other
+ * direction.)
  */
 int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 		     void *peer_priv, size_t *peer_len, struct errbuf *eb)
@@ -430,7 +429,7 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
 	struct fab_conn c = { .params = *p };
 	int err;
 
-	c.params.timeout_ms = step_ms(&c) / 2;  /* it takes two steps */
+	c.params.timeout_ms = step_ms(&c) / 2;  /* there are two steps */
 	err = verbs_cm_open(&c, eb);
 	if (!err)
 		log_debug("%s is reached through the RDMA device %s", c.peer, c.text);
@@ -441,22 +440,21 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
 /* ---- Afterwards ----------------------------------------------------------- */
 
 /*
- * ADDR_CHANGE (the hardware address below has moved to another port, as with
- * bonding) counts as the end, too: the connection's packets still carry the
- * old one and would only run into their retries. TIMEWAIT_EXIT follows a
- * DISCONNECTED that we then have missed. REJECTED, UNREACHABLE and
- * CONNECT_ERROR come to the passive side instead of ESTABLISHED, after accept.
- * UNREACHABLE comes to both sides later, too: the neighbour that stands for the
- * peer's address has another hardware address now.
+ * ADDR_CHANGE (the hardware address has moved to another port, as with bonding) counts as
+ * the end, too: the connection's packets still carry the old address and would only run
+ * into their retries. TIMEWAIT_EXIT follows a DISCONNECTED that we have missed. REJECTED,
+ * UNREACHABLE and CONNECT_ERROR come to the passive side after accept, instead of
+ * ESTABLISHED. UNREACHABLE also comes to both sides later, when the neighbour for the
+ * peer's address has another hardware address.
  */
 static void not_reached(struct fab_conn *c)
 {
 	if (c->established)
-		verbs_down(c, -ENETUNREACH, "the network no longer reaches the other side the way "
-			   "that it did: its hardware address, or the way to it, has changed");
+		verbs_down(c, -ENETUNREACH, "the network path to the other side has changed: its "
+			   "hardware address, or the route to it, is another one");
 	else
 		verbs_down(c, -ECONNABORTED, "the other side gave up before the connection was "
-			   "established: it did not wait, or our answer was lost");
+			   "established: it timed out, or our answer was lost");
 }
 
 static void cm_event(struct fab_conn *c, const struct cm_answer *a)
@@ -481,7 +479,7 @@ static void cm_event(struct fab_conn *c, const struct cm_answer *a)
 		c->established = true;
 		break;
 	default:
-		/* Nothing that is expected or would be fatal. */
+		/* Unexpected, but not fatal. */
 		log_debug("%s: connection manager event %s, status %d", c->peer,
 			  rdma_event_str(a->type), a->status);
 		break;

@@ -3,19 +3,19 @@
  * Protection domains and memory registrations.
  *
  *   struct fab_domain                  the owner's: what connections share
- *       struct verbs_domain  mlx5_0    a device: its protection domain,
- *           verbs_mr, verbs_mr ...     and what is registered there for all
+ *       struct verbs_domain  mlx5_0    one device: its protection domain,
+ *           verbs_mr, verbs_mr ...     and what is registered there for all of them
  *       struct verbs_domain  mlx5_1
  *
- * A connection without a domain of its owner has one of its own (fab_conn.alone).
+ * A connection whose owner gives no domain has one of its own (fab_conn.alone).
  *
- * A device's part exists while a connection on that device does. It does not outlive
- * the last one: librdmacm closes the device with its last identifier, and the
- * protection domain goes with it.
+ * A device's part exists while a connection on that device exists. It ends with the last
+ * one, because librdmacm closes the device with its last identifier, and the protection
+ * domain with it.
  *
- * Threads: control threads enter and register, lanes leave, all of them at any time,
- * under the domain's lock. A registration that one thread makes is waited for by
- * others that want the same one: they would have to wait for their own as well.
+ * Threads: connecting threads enter and register, lanes leave, all of them at any time,
+ * under the domain's lock. While one thread registers memory, others that want the same
+ * registration wait for it. They would have to wait for their own as well.
  */
 #include "fabric/verbs.h"
 
@@ -36,7 +36,7 @@ struct verbs_domain {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	unsigned conns;
-	struct list mrs;        /* for all of them */
+	struct list mrs;        /* shared by all of its connections */
 };
 
 static struct fab_domain *domain_of(struct fab_conn *c)
@@ -130,17 +130,16 @@ static int reg_failed(const struct fab_conn *c, int err, size_t len, struct errb
 
 	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
 		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
-			       "limit of locked memory is %llu bytes, for all that this process "
-			       "registers; raise it with `ulimit -l`, 'memlock' in "
+			       "limit of locked memory for the whole process is %llu bytes; "
+			       "raise it with `ulimit -l`, 'memlock' in "
 			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
 			       len, c->text, (unsigned long long)lim.rlim_cur);
 	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
 		       len, c->text, strerror(-err));
 }
 
-/* iWARP devices let a Read's data in as they let a peer's Write in: memory that
- * is read into must be open for that, while a side that does not read must not
- * open it. */
+/* iWARP devices treat a Read's data like a peer's Write. So memory that is read into
+ * must allow remote writes. A side that does not read must not allow them. */
 static bool reads_need_write(const struct fab_conn *c)
 {
 	return (c->passive || c->params.ord) &&
@@ -158,7 +157,7 @@ static int access_flags(const struct fab_conn *c, unsigned access)
 	return flags;
 }
 
-/* NULL: *rc is set, and eb. */
+/* NULL: *rc and eb are set. */
 static struct verbs_mr *make_mr(const struct fab_conn *c, void *mem, size_t len, int flags,
 				struct list *mrs, int *rc, struct errbuf *eb)
 {

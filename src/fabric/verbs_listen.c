@@ -10,28 +10,25 @@
  *     <------------ REJ  rdma_reject      <------   or reject  } choice
  *     RTU ------------>  ESTABLISHED      ------>   (verbs_cm_events)
  *
- * Who owns what. The listener owns its channel and the identifier that it
- * listens with. A request's identifier arrives on that channel and moves to one
- * of the connection's own before anybody hears of it: so from the `request`
- * event on nothing of the connection is the listener's, its owner may take it
- * to another thread's loop, and unlisten does not touch it. Nothing is limited
- * here: what is not answered the connection manager gives up itself, and so
- * does the client.
+ * Ownership. The listener owns its channel and the identifier that it listens with. A
+ * request's identifier arrives on that channel. It moves to a channel of the connection's
+ * own before anybody hears of it. So from the `request` event on, nothing of the connection
+ * belongs to the listener: its owner may take it to another thread's loop, and unlisten
+ * does not touch it. The number of requests is not limited here: the connection manager
+ * gives up requests that are not answered, and so does the client.
  *
- * When the connection dies right here. Before accept the connection manager
- * tells nobody (events of an identifier that was not accepted are dropped):
- * accept fails, or reject goes nowhere. After accept the queue pair can send
- * and receive, and what goes wrong comes as an event or a failed completion and
- * ends in `down`: REJECTED, UNREACHABLE or CONNECT_ERROR instead of ESTABLISHED,
- * later DISCONNECTED or DEVICE_REMOVAL. They wait in the channel until attach.
- * close refuses or disconnects, whatever is due: destroying the identifier of an
+ * If a connection breaks before accept, the connection manager tells nobody (it drops
+ * events of an identifier that was not accepted): accept fails, or reject has no effect.
+ * After accept the queue pair can send and receive. Whatever goes wrong then comes as an
+ * event or a failed completion and ends in `down`: REJECTED, UNREACHABLE or CONNECT_ERROR
+ * instead of ESTABLISHED, later DISCONNECTED or DEVICE_REMOVAL. Events wait in the channel
+ * until attach. close rejects or disconnects as needed: destroying the identifier of an
  * unanswered request rejects it.
  *
- * When the device goes, so does a listener on one of its addresses: its
- * identifier is destroyed, as removing the device waits for that, and a line in
- * the log says so. A listener on all addresses stays, for the other devices.
- * librdmacm (44) keeps a device open until the process ends, though, and for
- * soft-RoCE the kernel waits for that, too.
+ * When a device is removed, a listener on one of its addresses ends, and the log says so.
+ * Its identifier is destroyed, because the removal waits for that. A listener on all
+ * addresses stays, for the other devices. But librdmacm (44) keeps a device open until the
+ * process ends, and for soft-RoCE the kernel waits for that, too.
  */
 #include "fabric/verbs.h"
 
@@ -43,7 +40,7 @@
 #include <sys/epoll.h>
 
 #define BACKLOG 128
-/* What fits into InfiniBand's REP and REJ; iWARP takes more. */
+/* These fit into InfiniBand's REP and REJ; iWARP takes more. */
 #define REPLY_PRIV_MAX  196u
 #define REJECT_PRIV_MAX 148u
 
@@ -53,16 +50,16 @@ struct fab_listener {
 	const struct fab_listen_events *ev;
 	void *ctx;
 	struct rdma_event_channel *chan;
-	struct rdma_cm_id *id;          /* NULL: the device has gone */
+	struct rdma_cm_id *id;          /* NULL: the device is gone */
 	struct loop_watch watch;
 	struct sockaddr_storage at;
-	char text[96];                  /* `at` in words */
+	char text[96];                  /* `at` as text */
 };
 
-/* What a CONNECT_REQUEST says; the event itself is given back at once. */
+/* The contents of a CONNECT_REQUEST. The event itself is acknowledged at once. */
 struct request {
 	struct rdma_cm_id *id;
-	unsigned ird, ord;              /* at most, as the peer sees it */
+	unsigned ird, ord;              /* the most that the peer offers */
 	uint8_t priv[FAB_PRIV_RECV_MAX];
 	size_t privlen;
 };
@@ -86,7 +83,7 @@ static void read_request(struct request *rq, const struct rdma_cm_event *ev)
 		memcpy(rq->priv, p->private_data, rq->privlen);
 }
 
-/* No more than the peer offers, we want, and the device can do. */
+/* At most what the peer offers, what we want, and what the device can do. */
 static void agree_reads(struct fab_conn *c, const struct request *rq)
 {
 	unsigned ird = c->params.ird ? c->params.ird : VERBS_READS;
@@ -96,7 +93,7 @@ static void agree_reads(struct fab_conn *c, const struct request *rq)
 	c->ord = least(least(rq->ord, ord), c->max_ord);
 }
 
-/* The request's identifier becomes c's in any case. 0 or -errno. */
+/* c takes the request's identifier in any case. 0 or -errno. */
 static int take_over(struct fab_conn *c, const struct request *rq, struct errbuf *eb)
 {
 	int err;
@@ -109,7 +106,7 @@ static int take_over(struct fab_conn *c, const struct request *rq, struct errbuf
 		return err;
 	if (rdma_migrate_id(c->id, c->chan) < 0) {
 		err = -errno;
-		return err_set(eb, err, "the request cannot get a channel of its own: %s",
+		return err_set(eb, err, "cannot move the request to a channel of its own: %s",
 			       strerror(-err));
 	}
 	err = verbs_queues(c, eb);
@@ -157,8 +154,8 @@ static void release(struct fab_listener *li)
 
 static void gone(struct fab_listener *li, const char *why)
 {
-	log_err("RDMA: no more connections are taken on %s: %s; what is connected stays as long "
-		"as it can, and a new start listens again", li->text, why);
+	log_err("RDMA: cannot accept more connections on %s: %s; existing connections stay while "
+		"they can; restart to listen again", li->text, why);
 	release(li);
 }
 
@@ -180,10 +177,10 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	status = ev->status;
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		read_request(&rq, ev);
-	/* At once: rdma_destroy_id() waits until all events are acknowledged. */
+	/* Not later, because rdma_destroy_id() waits until all events are acknowledged. */
 	rdma_ack_cm_event(ev);
-	/* One for each call: the loop calls again while there are more. The
-	 * owner may unlisten from inside the request. */
+	/* One event for each call: the loop calls again while there are more. The owner
+	 * may unlisten inside `request`. */
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		hand_out(li, &rq);
 	else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
@@ -243,8 +240,8 @@ static int start(struct fab_listener *li, struct errbuf *eb)
 	}
 	if (rdma_bind_addr(li->id, sa) < 0)
 		return fail_listen(li, -errno, eb);
-	/* On all addresses there need not be a device yet; but then nobody could
-	 * connect, and that is worth an error. */
+	/* To listen on all addresses needs no device. But with none at all nobody could
+	 * connect, so that is an error. */
 	if (!li->id->verbs && !(is_any(&li->at) && any_device()))
 		return fail_listen(li, -ENODEV, eb);
 	if (rdma_listen(li->id, BACKLOG) < 0)
@@ -318,8 +315,8 @@ int verbs_accept(struct fab_conn *c, const void *priv, size_t privlen, struct er
 	if (rdma_accept(c->id, &cp) < 0) {
 		int err = -errno;
 
-		return err_set(eb, err, "%s: the connection cannot be accepted: %s; the client may "
-			       "have given up waiting", c->text, strerror(-err));
+		return err_set(eb, err, "%s: cannot accept the connection: %s; the client may "
+			       "have given up", c->text, strerror(-err));
 	}
 	c->connected = true;
 	return 0;

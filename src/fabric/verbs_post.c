@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests: from the fabric's words to the device's. Each is handed to the
- * device at once, so nothing is kept here; its completion comes with the cookie
- * (verbs.c). Sends, Writes and Reads share one send queue of max_send entries,
- * and the device starts them in the order of posting. Reads beyond what was
- * agreed wait in that queue, and what was posted later waits behind them.
+ * Work requests: translates the fabric's into the device's. Each is handed to the device at
+ * once, so nothing is kept here. Its completion brings the cookie back (verbs.c). Sends,
+ * Writes and Reads share one send queue of max_send entries, and the device starts them in
+ * the order of posting. Reads beyond the agreed number wait in that queue, and later
+ * requests wait behind them.
  */
 #include "fabric/verbs.h"
 
@@ -15,8 +15,7 @@ static struct ibv_sge to_ibv(const struct fab_sge *s)
 	return (struct ibv_sge){ .addr = (uintptr_t)s->mem, .length = s->len, .lkey = s->lkey };
 }
 
-/* An errno, as it should be, or its negative: some devices' libraries (libsiw) hand on
- * what they have. */
+/* The libraries return an errno, as they should, or its negative (libsiw). */
 static int minus(int err)
 {
 	return err > 0 ? -err : err;
@@ -34,7 +33,7 @@ int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 	return minus(ibv_post_recv(c->id->qp, &wr, &bad));
 }
 
-/* The rest of wr is the caller's. */
+/* The caller has filled in the rest of wr. */
 static int post(struct fab_conn *c, struct ibv_send_wr *wr, const struct fab_sge *sge,
 		unsigned n, void *cookie)
 {
@@ -61,8 +60,8 @@ int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, v
 	return post(c, &wr, sge, n, cookie);
 }
 
-/* libsiw (44 at least) takes the key from where RDMA Write has it; nobody else
- * looks there. */
+/* libsiw (44 at least) reads the key from RDMA Write's field. No other library looks
+ * there. */
 int verbs_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			uint32_t rkey, void *cookie)
 {

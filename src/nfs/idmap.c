@@ -130,9 +130,9 @@ static void warn_once(struct nfs_idmap *im, const struct nfs_idmap_entry *e)
 		return;
 	im->warned = true;
 	if (e->way == TO_ID)
-		log_warn("the server's %s '%s' is unknown here, its files belong to nobody: is Domain "
-			 "in /etc/idmapd.conf the server's, and the name known ('getent %s')? Others "
-			 "are not mentioned", e->group ? "group" : "user", e->name,
+		log_warn("the server's %s '%s' is unknown here, so its files belong to nobody: is Domain "
+			 "in /etc/idmapd.conf the server's, and does 'getent %s' know the name? Further "
+			 "names are not logged", e->group ? "group" : "user", e->name,
 			 e->group ? "group" : "passwd");
 	else
 		log_warn("the server wants names for owners, and %s %u has none here (idmapd.conf(5))",

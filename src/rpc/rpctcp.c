@@ -200,9 +200,9 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 	rc = exchange(t, len, auth, res, resp);
 	if (rc)
 		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
-			rc == -ETIMEDOUT ? "no answer in time" :
-			rc == -EBADMSG ? "its answer is malformed" :
-			rc == -EPROTONOSUPPORT ? "it does not speak the version that is needed" :
+			rc == -ETIMEDOUT ? "no reply in time" :
+			rc == -EBADMSG ? "malformed reply" :
+			rc == -EPROTONOSUPPORT ? "it does not support the version needed" :
 			rc == -EACCES ? "it refuses our credential (AUTH_SYS)" : strerror(-rc));
 	return rc;
 }

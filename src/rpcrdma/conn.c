@@ -248,7 +248,7 @@ static void pump(struct rr_conn *c)
 		call->posted_ns = mono_ns();
 		stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
 		if (rc)
-			rr_reset(link, rc, "a send could not be posted");
+			rr_reset(link, rc, "cannot post a send");
 	}
 }
 

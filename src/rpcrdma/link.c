@@ -50,7 +50,7 @@ static int take_receives(struct rr_link *link, struct errbuf *eb)
 		if (!link->recvs[link->nrecvs])
 			break;
 	}
-	return link->nrecvs == n ? 0 : err_set(eb, -ENOMEM, "no memory for a connection's receives");
+	return link->nrecvs == n ? 0 : err_set(eb, -ENOMEM, "no memory for the receives of a connection");
 }
 
 static int post_receives(struct rr_link *link, struct errbuf *eb)

@@ -31,7 +31,7 @@ void rr_repost(struct rr_link *link, struct arena_buf *b)
 	};
 	rc = link->fabric->post_recv(link->fab, &sge, b);
 	if (rc)
-		rr_reset(link, rc, "a receive could not be posted");
+		rr_reset(link, rc, "cannot post a receive");
 }
 
 /* RFC 8167: a Call of the server travels as RDMA_MSG without chunks, and its second RPC
@@ -112,7 +112,7 @@ static void bad_reply(struct rr_link *link, struct rr_call *call, const char *wh
 {
 	call->bad++;
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
-	log_debug("%s: call %08x, number %u", what, call->xid, call->bad);
+	log_debug("%s: call %08x, reply %u of this kind", what, call->xid, call->bad);
 	rr_reset(link, -EBADMSG, what);
 }
 
@@ -127,7 +127,7 @@ static bool may_invalidate(const struct rr_call *call, uint32_t rkey)
 }
 
 static const char not_its_stag[] =
-	"a Send With Invalidate of what was not offered with the call that it answers";
+	"a Send With Invalidate of an STag that was not offered with its call";
 
 /* A reply that comes twice or too late belongs to no call. But a message without an XID
  * may be the reply to any call, and that call would wait until it times out: the link is

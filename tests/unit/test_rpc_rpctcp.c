@@ -315,7 +315,7 @@ Test(rpctcp, time_limits)
 
 		cr_assert_eq(o.rc, -ETIMEDOUT, "row %u: %d", i, o.rc);
 		cr_assert(o.ms >= TIMEO_MS - 1 && o.ms < PATIENT_MS, "row %u: %u ms", i, o.ms);
-		cr_assert(strstr(o.eb.text, "no answer in time"), "%s", o.eb.text);
+		cr_assert(strstr(o.eb.text, "no reply in time"), "%s", o.eb.text);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Headers of a frame from and to bytes; the table of what can be wrong. */
+/* Encodes and decodes a frame's header; has the table of errors. */
 #include "fabric/iwarp/ddp.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The wire formats of a frame, and nothing else: MPA's FPDU (RFC 5044) around
- * one DDP segment (RFC 5041) with RDMAP's control byte (RFC 5040).
+ * The wire formats of a frame, and nothing else: an MPA FPDU (RFC 5044) around one DDP
+ * segment (RFC 5041) with RDMAP's control byte (RFC 5040).
  *
  *     0      2      4                          16 (tagged) / 20 (untagged)
  *     +------+------+--------------------------+---------+-----+-------+
@@ -10,9 +10,9 @@
  *     +------+------+--------------------------+---------+-----+-------+
  *            |<------------- ULPDU length ------------->|
  *
- * The pad makes the whole a multiple of 4. The CRC field is always there; it is
- * zero, and not looked at, unless the two sides agreed on CRC. Where header
- * sizes are counted here, the length word is part of the header.
+ * The pad makes the frame a multiple of 4. The CRC field is always there; it is zero and
+ * ignored unless both sides agreed on CRC. Header sizes in this file include the length
+ * word.
  */
 #ifndef IWARP_DDP_H
 #define IWARP_DDP_H
@@ -37,12 +37,12 @@ enum { DDP_QN_SEND, DDP_QN_READ, DDP_QN_TERM, DDP_QNS };
 #define DDP_CRC_BYTES    4u
 #define DDP_ULPDU_MAX    65535u
 
-/* First control byte */
+/* First control byte. */
 #define DDP_T  0x80u
 #define DDP_L  0x40u
 #define DDP_VERSION_MASK 0x03u
 #define DDP_VERSION      0x01u
-/* Second one */
+/* Second control byte. */
 #define RDMAP_VERSION_MASK 0xc0u
 #define RDMAP_VERSION      0x40u
 #define RDMAP_OP_MASK      0x0fu
@@ -51,7 +51,7 @@ struct ddp_hdr {
 	bool tagged, last;
 	enum rdmap_op op;
 	uint32_t payload;       /* bytes in this segment */
-	uint32_t stag;          /* tagged: where to; Send with Invalidate: that STag */
+	uint32_t stag;          /* tagged: the sink; Send with Invalidate: the STag */
 	uint64_t to;            /* tagged */
 	uint32_t qn, msn, mo;   /* untagged */
 };
@@ -61,7 +61,7 @@ struct ddp_read_req {
 	uint64_t sink_to, src_to;
 };
 
-/* What can be wrong with a frame by itself, or with what it asks for. */
+/* What can be wrong with a frame, or with what it asks for. */
 enum iw_error {
 	IW_OK,
 	IW_E_LENGTH, IW_E_CRC, IW_E_TAGGED_VERSION, IW_E_UNTAGGED_VERSION, IW_E_RDMAP_VERSION,
@@ -72,7 +72,7 @@ enum iw_error {
 	IW_ERRORS
 };
 
-/* How RFC 5040 section 4.8 names it in a Terminate, and how we tell people. */
+/* Its name in a Terminate (RFC 5040 section 4.8), and its text for people. */
 struct iw_error_info {
 	uint8_t where;          /* layer << 4 | error type */
 	uint8_t code;
@@ -121,9 +121,9 @@ static inline uint32_t ddp_pad(uint32_t ulpdu)
 }
 
 /*
- * CRC32c in pieces: start with DDP_CRC_INIT, end with ddp_crc_put(), which
- * stores it as iSCSI does, least significant byte first. ISA-L inverts neither
- * at the start nor at the end (and changes nothing for all its missing const).
+ * CRC32c in pieces: start with DDP_CRC_INIT, and end with ddp_crc_put(), which stores it
+ * like iSCSI, least significant byte first. ISA-L does not invert at the start or at the
+ * end. (It changes nothing in buf, although const is missing.)
  */
 #define DDP_CRC_INIT 0xffffffffu
 
@@ -138,10 +138,10 @@ static inline void ddp_crc_put(uint8_t *p, uint32_t crc)
 		p[i] = (uint8_t)(~crc >> 8 * i);
 }
 
-/* Writes the header for h; returns its size. */
+/* Writes the header of h; returns its size. */
 unsigned ddp_encode(const struct ddp_hdr *h, uint8_t *buf);
-/* Size of the header at buf with h filled in; 0 if `len` bytes are too few to
- * tell; *e is set, and 0 returned, if it cannot be one. */
+/* Decodes the header at buf into h and returns its size. 0 if `len` bytes are too few. 0
+ * with *e set if it cannot be a header. */
 unsigned ddp_decode(struct ddp_hdr *h, const uint8_t *buf, size_t len, enum iw_error *e);
 
 void ddp_read_encode(const struct ddp_read_req *r, uint8_t *buf);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The active side's set-up: TCP connection, MPA Request, MPA Reply. It runs on
- * a thread that may block, for timeout_ms in each step at most; the socket is
- * non-blocking from the start, so that poll() is the only place to wait in.
+ * The active side's set-up: TCP connection, MPA Request, MPA Reply. It runs on a thread
+ * that may block, for timeout_ms at most in each step. The socket is non-blocking from the
+ * start, so poll() is the only place to wait in.
  *
- * No byte more than the Reply is read here, since frames may follow it, and
- * nothing is sent behind the Request before the Reply is here: siw, for one,
- * gives up on a peer that does.
+ * Not a byte beyond the Reply is read here, because frames may follow it. Nothing is sent
+ * behind the Request before the Reply is here: siw, for one, gives up on a peer that does
+ * so.
  *
- * When the connection dies right here, connect fails and the owner closes;
- * nothing has been received into any buffer of its.
+ * If the connection breaks here, connect fails and the owner closes it. Nothing has been
+ * received into the owner's buffers.
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -29,7 +29,7 @@ static const char *hint_text(const struct fab_params *p, char *buf, size_t len)
 	return buf;
 }
 
-/* A socket, bound if params say to what. */
+/* Makes a socket, and binds it if params have a local address. */
 static int make_socket(const struct fab_params *p, int type, struct errbuf *eb)
 {
 	char local[96];
@@ -37,19 +37,19 @@ static int make_socket(const struct fab_params *p, int type, struct errbuf *eb)
 
 	if (fd < 0) {
 		err = -errno;
-		return err_set(eb, err, "no TCP socket: %s", strerror(-err));
+		return err_set(eb, err, "cannot make a socket: %s", strerror(-err));
 	}
 	if (p->local.ss_family != AF_UNSPEC &&
 	    bind(fd, (const struct sockaddr *)&p->local, sock_addr_len(&p->local)) < 0) {
 		err = -errno;
 		close(fd);
-		return err_set(eb, err, "cannot use local address %s: %s",
+		return err_set(eb, err, "cannot use the local address %s: %s",
 			       fab_addr_text(&p->local, local, sizeof(local)), strerror(-err));
 	}
 	return fd;
 }
 
-/* No device is needed, only a route; connecting a UDP socket looks it up and
+/* No device is needed, only a route. connect() of a UDP socket looks the route up and
  * sends nothing. */
 int iw_probe(const struct fab_params *p, struct errbuf *eb)
 {
@@ -60,7 +60,7 @@ int iw_probe(const struct fab_params *p, struct errbuf *eb)
 		return fd;
 	if (connect(fd, (const struct sockaddr *)&p->server, sock_addr_len(&p->server)) < 0) {
 		err = -errno;
-		err_set(eb, err, "no way to %s: %s",
+		err_set(eb, err, "no route to %s: %s",
 			fab_addr_text(&p->server, server, sizeof(server)), strerror(-err));
 	}
 	close(fd);
@@ -145,7 +145,7 @@ int iw_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	if (err)
 		return err;
 	len = mpa_encode(&req, buf);
-	/* A socket that is new takes that much at once. */
+	/* A new socket takes this at once. */
 	if (send(c->fd, buf, len, MSG_NOSIGNAL) != (ssize_t)len) {
 		err = errno ? -errno : -EIO;
 		why = strerror(-err);

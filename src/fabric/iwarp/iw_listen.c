@@ -6,14 +6,14 @@
  *                          Request       owner decides     Reply
  *                          in time
  *
- * A peer that connects is `pending` until its MPA Request is here. One that is
- * silent, sends something else, or more than the Request (RFC 5044 section
- * 7.1.2: nothing may follow before the Reply) is dropped with a line in the
- * log; one that asks for what we do not have is rejected with a Reply.
+ * A peer that connects is `pending` until its MPA Request is here. A peer that is silent,
+ * or sends something else or more than the Request (RFC 5044 section 7.1.2: nothing may
+ * follow before the Reply), is dropped with a line in the log. A peer that asks for what we
+ * do not have is rejected by a Reply.
  *
- * From the request event on the connection is its owner's; the listener knows
- * nothing of it any more. If the peer goes before the answer, accept or the
- * first look at the socket after attach finds out.
+ * From the request event on, the connection belongs to its owner, and the listener forgets
+ * it. If the peer disappears before the answer, accept notices, or the first read of the
+ * socket after attach.
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -27,11 +27,11 @@
 #include <unistd.h>
 
 #define BACKLOG 128
-/* Peers that have not said their Request yet, so that silent ones cannot eat up
- * the process's files. When there are more the oldest has to go: who means to
- * speak does so at once, and silent ones then keep nobody out. */
+/* The most peers without a Request, so that silent ones cannot use up the process's
+ * files. When one more comes, the oldest is dropped: a working peer sends its Request at
+ * once, so silent peers keep nobody out. */
 #define PENDING_MAX 64
-/* When there are no more files, how long not to look at the socket. */
+/* How long the socket is ignored when there are no more files. */
 #define RETRY_MS 100
 
 struct pending {
@@ -51,14 +51,14 @@ struct fab_listener {
 	void *ctx;
 	struct loop_watch watch;
 	struct loop_timer retry;
-	bool starved;           /* no files: has been said */
+	bool starved;           /* no files: the log says so already */
 	struct list pendings;
 	unsigned npending;
 };
 
 /* ---- One peer, until its Request is here ---------------------------------- */
 
-/* Forgets it; its socket is returned, open. */
+/* Forgets the peer. Returns its socket, which stays open. */
 static int pending_free(struct pending *p)
 {
 	int fd = p->watch.fd;
@@ -81,11 +81,11 @@ static void send_reply(int fd, const struct mpa_frame *rep)
 {
 	uint8_t buf[MPA_FRAME_MAX];
 
-	/* The socket is new: it takes this at once, or is broken. */
+	/* The socket is new: either it takes this at once, or it is broken. */
 	(void)!send(fd, buf, mpa_encode(rep, buf), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* More than the Request, or the end, is there. */
+/* Are there bytes behind the Request? */
 static bool more_came(int fd)
 {
 	char byte;
@@ -157,7 +157,7 @@ static void pending_fn(struct loop_watch *w, uint32_t revents)
 
 static void late_fn(struct loop_timer *t)
 {
-	turn_away(container_of(t, struct pending, timer), "its MPA Request did not come in time");
+	turn_away(container_of(t, struct pending, timer), "it did not send its MPA Request in time");
 }
 
 static void pending_new(struct fab_listener *li, int fd, const struct sockaddr_storage *from)
@@ -197,13 +197,13 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	int fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	(void)revents;
-	/* One for each call: the loop calls again while there are more. */
+	/* One connection for each call: the loop calls again while there are more. */
 	if (fd >= 0) {
 		li->starved = false;
 		pending_new(li, fd, &from);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 		if (!li->starved)
-			log_warn("iWARP: new connections have to wait: %s", strerror(errno));
+			log_warn("iWARP: new connections must wait: %s", strerror(errno));
 		li->starved = true;
 		loop_rewatch(li->loop, w, 0);
 		loop_timer_set(li->loop, &li->retry, RETRY_MS);

@@ -2,20 +2,19 @@
 /*
  * The life of a connection, and the provider's table of operations.
  *
- * Who owns what. Between post_recv and `recv`, post_send and `sent`, and so on,
- * the buffer is the connection's; when it goes down there are no more of these
- * calls, and nothing touches a buffer from then on, as the socket is not read
- * or written any more. close() returns everything.
+ * Ownership. Between post_recv and `recv`, post_send and `sent`, and so on, the connection
+ * has the buffer. When the connection goes down these events end. Nothing touches a buffer
+ * from then on, because the socket is no longer read or written. close() returns
+ * everything.
  *
- * When events happen. What is posted is put on a ring, and sent from the loop
- * by the `kick` timer, which is due at once: so all that one round of the loop
- * posts goes out with one system call. Socket events do the rest. No event is
- * delivered from inside a post, so an owner may post with its state half-made.
+ * When events happen. Posts go on a ring. The `kick` timer, which is due at once, sends
+ * them from the loop. So everything that one round of the loop posts leaves with one system
+ * call. Socket events do the rest. No event is delivered inside a post, so an owner may
+ * post while its own state is incomplete.
  *
- * When the connection dies right here. iw_down() takes the watch and the timers
- * away, sets `down`, and tells the owner, who may close at once. Each function
- * that called an owner looks at `down` before it goes on, and the outermost one
- * frees the struct: iw_enter(), iw_leave().
+ * When the connection breaks, iw_down() removes the watch and the timers, sets `down`, and
+ * tells the owner, who may close at once. Each function that called the owner looks at
+ * `down` before it goes on, and the outermost one frees the struct: iw_enter(), iw_leave().
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -29,17 +28,17 @@
 #include <unistd.h>
 #include "base/undumped.h"
 
-/* STags to begin with; the table grows when more are in use at once. */
+/* The first size of the table. It grows when more STags are in use at once. */
 #define STAGS 256u
 /* RDMA Reads at once, unless params say otherwise: what Linux clients offer. */
 #define DEPTH 16u
-/* A peer whose host is gone is noticed after IDLE + INTVL * CNT = 30 s without
- * traffic, or 30 s of unacknowledged data. */
+/* If a peer's host is gone, that is noticed after IDLE + INTVL * CNT = 30 s without
+ * traffic, or after 30 s of unacknowledged data. */
 #define KEEP_IDLE_S  10
 #define KEEP_INTVL_S 5
 #define KEEP_CNT     4
 #define USER_TIMEOUT_MS 30000
-/* Smaller than that no TCP segment is. */
+/* No TCP segment is smaller than that. */
 #define MSS_MIN 256
 
 void iw_enter(struct fab_conn *c)
@@ -47,7 +46,7 @@ void iw_enter(struct fab_conn *c)
 	c->depth++;
 }
 
-/* What those who have entered may still look at. */
+/* The functions still at work on c may look at these until now. */
 static void free_conn(struct fab_conn *c)
 {
 	undumped_free(c->rx.stage, IW_STAGE);
@@ -66,7 +65,7 @@ bool iw_leave(struct fab_conn *c)
 
 static void set_int(int fd, int level, int name, int value)
 {
-	/* None is vital, and a socket pair of a test has none of them. */
+	/* No option is vital, and the socket pair of a test has none of them. */
 	setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -84,7 +83,7 @@ unsigned iw_ird(const struct fab_params *p)
 {
 	unsigned want = p->ird ? p->ird : DEPTH, n = 1;
 
-	/* siw's peers round up to a power of two what they may have outstanding. */
+	/* siw's peers round the number of outstanding reads up to a power of two. */
 	while (n < want && n < MPA_DEPTH_MAX / 2)
 		n *= 2;
 	return n;
@@ -123,7 +122,7 @@ struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive)
 	return c;
 }
 
-/* Payload that a frame may carry so that it fits a TCP segment. */
+/* The payload of a frame that fits a TCP segment. */
 static uint32_t fit(uint32_t mss, uint32_t hdr)
 {
 	uint32_t n = (mss & ~3u) - hdr - DDP_CRC_BYTES;
@@ -193,7 +192,7 @@ static int iw_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	return 0;
 }
 
-/* Does nothing if the peer has invalidated it. */
+/* Does nothing if the peer has invalidated the STag. */
 static void iw_dereg(struct fab_conn *c, struct fab_mr *mr)
 {
 	stag_del(&c->stags, mr->rkey);
@@ -253,15 +252,15 @@ static void socket_fn(struct loop_watch *w, uint32_t revents)
 	struct fab_conn *c = container_of(w, struct fab_conn, watch);
 
 	iw_enter(c);
-	/* Reading first: it finds what an error or a hang-up means, after all
-	 * that came before it. */
+	/* Read first: that handles what came before an error or a hang-up, and finds its
+	 * reason. */
 	if (revents & (EPOLLIN | EPOLLERR | EPOLLHUP))
 		iw_rx_run(c);
 	if (!c->down && (revents & EPOLLOUT)) {
 		c->tx.blocked = false;
 		loop_rewatch(c->loop, w, EPOLLIN);
 	}
-	/* What the events have posted need not wait for the timer. */
+	/* Whatever the events have posted need not wait for the timer. */
 	if (!c->down && iw_tx_wants(c))
 		iw_tx_run(c);
 	iw_leave(c);

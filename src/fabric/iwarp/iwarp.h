@@ -4,21 +4,21 @@
  * socket (RFC 5040, 5041, 5044, 6581), wire-compatible with Linux siw.
  *
  *   ddp.c         bytes of a frame's header; what can be wrong with a frame
- *   mpa.c         bytes of connection set-up; rules of that
+ *   mpa.c         bytes and rules of connection set-up
  *   stag.c        which memory the peer may reach
- *   iw_connect.c  the active side's set-up (blocks, control thread)
+ *   iw_connect.c  the active side's set-up (blocks)
  *   iw_listen.c   the passive side's set-up (on a loop)
- *   rx.c          receiving: frames to placed data and completed messages
+ *   rx.c          receiving: from frames to placed data and completed messages
  *   post.c        work requests: rings of messages
- *   tx.c          sending: messages to frames
+ *   tx.c          sending: from messages to frames
  *   iwarp.c       a connection's life, its end, and the table of operations
  *
- * Everything belongs to one thread at a time: to the control thread until
- * attach, then to the loop's. There are no locks.
+ * Everything belongs to one thread at a time: to the connecting thread until attach, then
+ * to the loop's thread. There are no locks.
  *
- * The peer reaches memory only inside recvmsg() and sendmsg() calls of that
- * thread, and each is preceded by a check of the STag. That is why dereg and
- * close need not wait for anything: when they return, nobody will call again.
+ * The peer reaches memory only inside recvmsg() and sendmsg() calls of that thread, and the
+ * STag is checked before each. So dereg and close need not wait for anything: no such call
+ * follows once they return.
  */
 #ifndef IWARP_IWARP_H
 #define IWARP_IWARP_H
@@ -42,9 +42,9 @@ struct iw_op {
 	uint32_t len;           /* of the message */
 	uint32_t done;          /* bytes put into frames; READ: bytes arrived */
 	uint32_t msn;
-	bool sent;              /* READ: the request is the kernel's */
-	bool inval;             /* SEND: with Invalidate of stag */
-	bool own;               /* WRITE: nobody's but ours, no event */
+	bool sent;              /* READ: the kernel has taken the request */
+	bool inval;             /* SEND: With Invalidate of stag */
+	bool own;               /* WRITE: made by this provider; no event */
 	uint32_t stag;          /* the peer's: WRITE, READ, RESPONSE (its sink) */
 	uint64_t to;
 	uint32_t own_stag;      /* ours: READ's sink, RESPONSE's source */
@@ -53,13 +53,13 @@ struct iw_op {
 };
 
 /*
- * A ring of them, in the order of posting. Counters run freely.
+ * A ring of messages, in the order of posting. The counters run freely.
  *
  *     head        next         tail
  *      |  framed   |  to frame  |
  *
- * SEND, WRITE and RESPONSE leave at head when their last byte is the kernel's,
- * READ when its data has come.
+ * SEND, WRITE and RESPONSE leave at head when the kernel has taken their last byte, READ
+ * when its data has come.
  */
 struct iw_ring {
 	struct iw_op *v;
@@ -81,16 +81,15 @@ struct iw_recv {
 /* ---- Receiving (rx.c) ---- */
 
 /*
- * How much one recvmsg() reads ahead, behind the payload that it puts where it
- * belongs. Small frames are read many at a time and copied: in place, each
- * would take a system call of its own, which for those of a 1500-byte network
- * costs 3.5 times the CPU time of the copies (iwarp_bench -m). Among large
- * frames we want no more of the next payload here than comes with a short
- * message in front of it.
+ * How much one recvmsg() reads ahead, behind the payload that it puts into place. Small
+ * frames are read many at a time and copied. In place, each would take a system call of its
+ * own; for the frames of a 1500-byte network that costs 3.5 times the CPU time of the
+ * copies (iwarp_bench -m). With large frames, no more of the next payload should land here
+ * than comes with a short message before it.
  *
- * Scattering by a guess of where the next headers lie would save both, but the
- * bytes behind a message's end would go to memory behind the message, where
- * the peer may have written before.
+ * To scatter by a guess of where the next headers lie would save both. But the bytes behind
+ * a message's end would then go to memory behind the message, where the peer may have
+ * written before.
  */
 #define IW_STAGE      16384u
 #define IW_STAGE_BULK 512u
@@ -99,11 +98,11 @@ struct iw_recv {
 enum iw_rx_state { IW_RX_HEADER, IW_RX_PAYLOAD, IW_RX_TRAILER };
 
 struct iw_rx {
-	uint8_t *stage;         /* IW_STAGE bytes, as long as the connection is there */
-	unsigned pos, end;      /* not yet taken: stage[pos..end-1] */
-	bool bulk, bulk_seen;   /* large frames come; one came since the last Send */
+	uint8_t *stage;         /* IW_STAGE bytes, while the connection is up */
+	unsigned pos, end;      /* unread bytes: stage[pos..end-1] */
+	bool bulk, bulk_seen;   /* large frames come; one has come since the last Send */
 
-	/* The frame in progress */
+	/* The frame in progress. */
 	enum iw_rx_state state;
 	struct ddp_hdr h;
 	uint8_t raw[DDP_UNTAGGED_HDR];  /* its header, for a Terminate */
@@ -114,18 +113,18 @@ struct iw_rx {
 	uint8_t crc_field[DDP_CRC_BYTES];
 	uint8_t ctl[64];        /* payload of a Read Request or Terminate */
 
-	/* Messages in progress: one tagged and one untagged at most */
+	/* Messages in progress: at most one tagged and one untagged. */
 	bool in_tagged, in_untagged;
 	enum rdmap_op tagged_op, untagged_op;
 	uint32_t tagged_stag;
-	uint64_t tagged_to;     /* where the next segment has to go */
+	uint64_t tagged_to;     /* where the next segment must go */
 	uint32_t send_len;      /* bytes of a Send in earlier segments */
 	uint32_t msn[DDP_QNS];  /* expected */
 
 	struct iw_recv *recv;   /* ring of posted receives */
 	unsigned recv_mask, recv_limit, recv_head, recv_tail;
 
-	bool heard;             /* a frame came: the passive side may send */
+	bool heard;             /* a frame has come: now the passive side may send */
 	uint64_t stall_mark;    /* rx_bytes when the stall timer was set */
 };
 
@@ -133,8 +132,8 @@ struct iw_rx {
 
 #define IW_BATCH       64u              /* frames in one sendmsg() */
 #define IW_BATCH_BYTES (512u << 10)
-/* Frames as large as the length field allows, less the header, a multiple of
- * a cache line: 17 of them carry 1 MiB. */
+/* As large as the length field allows, less the header, and a multiple of a cache line.
+ * 17 such frames carry 1 MiB. */
 #define IW_PAYLOAD_MAX 65472u
 
 struct iw_frame {
@@ -143,7 +142,7 @@ struct iw_frame {
 	bool last;              /* of its message */
 	uint8_t hdr[DDP_UNTAGGED_HDR + DDP_READ_REQ];
 	uint8_t tail[3 + DDP_CRC_BYTES];
-	uint32_t left;          /* bytes of it that are not yet the kernel's */
+	uint32_t left;          /* bytes that the kernel has not taken yet */
 	uint32_t size;
 	uint32_t payload;
 	uint32_t own_stag;      /* RESPONSE: the memory that it is sent from */
@@ -159,8 +158,8 @@ struct iw_tx {
 	struct iw_ring ops;     /* sends and writes */
 	struct iw_ring reads;
 	struct iw_ring responses;
-	struct iw_ring *current;        /* its `next` is a message in progress */
-	bool turn;              /* responses, ops by turns */
+	struct iw_ring *current;        /* the ring whose `next` is in progress */
+	bool turn;              /* alternates between responses and ops */
 	uint32_t msn[DDP_QNS];  /* last used */
 	bool blocked;           /* the socket is full: wait for EPOLLOUT */
 };
@@ -171,7 +170,7 @@ struct fab_conn {
 	bool passive;
 	char text[160];         /* for describe() */
 
-	/* As agreed */
+	/* As agreed with the peer. */
 	bool crc;
 	unsigned ird, ord;
 	bool answered;          /* passive: accept() done */
@@ -183,7 +182,7 @@ struct fab_conn {
 	struct iw_tx tx;
 	struct fab_stats stats;
 
-	/* Nothing of it before attach */
+	/* Unused before attach. */
 	struct loop *loop;
 	const struct fab_events *ev;
 	void *ctx;
@@ -193,42 +192,41 @@ struct fab_conn {
 	struct loop_timer nudge;        /* post.c: the peer may not have woken up */
 	unsigned nudges;
 
-	/* An event's callee may close the connection while one of our functions
-	 * is at work on it: the struct stays until the last one has left. */
+	/* An event's callee may close the connection while one of our functions is still
+	 * at work on it. The struct stays until the last such function has returned. */
 	unsigned depth;
 	bool down, closed;
 };
 
 /* ---- iwarp.c ---- */
 
-/* A connection over fd, which it owns from then on; NULL without memory (then
- * fd is closed). */
+/* A connection over fd, which it then owns. NULL: no memory, and fd is closed. */
 struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive);
-/* After MPA: sizes of rings and frames. 0 or -errno. */
+/* After MPA: sets the sizes of rings and frames. 0 or -errno. */
 int iw_agreed(struct fab_conn *c, const struct mpa_terms *t);
-/* Of fabric.h; all memory goes, the struct when its last user has left. */
+/* fabric.h's close. Frees all memory; the struct goes when its last user has returned. */
 void iw_close(struct fab_conn *c);
 
-/* Around everything that may call the owner. */
+/* To be called around everything that may call the owner. */
 void iw_enter(struct fab_conn *c);
 /* False when c has been freed. */
 bool iw_leave(struct fab_conn *c);
 
 /* The connection is over: tells the owner, once. */
 void iw_down(struct fab_conn *c, int err, const char *why);
-/* The same for what the peer did wrong; it gets a Terminate if that can be. */
+/* The same after an error of the peer, which gets a Terminate if possible. */
 void iw_fail(struct fab_conn *c, enum iw_error e);
 
-/* Options of a TCP socket for this provider. */
+/* Sets the options of a TCP socket for this provider. */
 void iw_tune(int fd);
-/* IRD to offer: what p asks for, rounded up to a power of two. */
+/* The IRD to offer: what p asks for, rounded up to a power of two. */
 unsigned iw_ird(const struct fab_params *p);
 
 /* ---- rx.c ---- */
 
 int iw_rx_init(struct fab_conn *c);
 void iw_rx_fini(struct fab_conn *c);
-/* Reads and handles what there is, within a budget. */
+/* Reads and handles what has come, within a budget. */
 void iw_rx_run(struct fab_conn *c);
 /* The stall timer is due. */
 void iw_rx_stalled(struct loop_timer *t);
@@ -237,29 +235,30 @@ int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
 
 /* ---- tx.c ---- */
 
-/* Could iw_tx_run() do something now? */
+/* Is there something that iw_tx_run() could do now? */
 bool iw_tx_wants(struct fab_conn *c);
 /* Sends what is queued, as far as the socket takes it. */
 void iw_tx_run(struct fab_conn *c);
-/* Best effort, if the stream is between two frames. */
+/* Sends a Terminate, if the stream is between two frames. Best effort. */
 void iw_tx_terminate(struct fab_conn *c, enum iw_error e);
 
 /* ---- post.c ---- */
 
-/* Rings for what the owner posts; 0 or -ENOMEM. */
+/* Makes the rings for what the owner posts. 0 or -ENOMEM. */
 int iw_tx_init(struct fab_conn *c);
-/* Room for the Read Responses that were agreed on. */
+/* Makes room for the agreed number of Read Responses. */
 int iw_tx_agreed(struct fab_conn *c);
 void iw_tx_fini(struct fab_conn *c);
-/* iw_tx_run() will be called in the loop's next round. */
+/* Lets iw_tx_run() be called in the loop's next round. */
 void iw_tx_kick(struct fab_conn *c);
-/* Its timer, which runs on the active side when something was sent: see there. */
+/* Sets up the nudge timer, which runs on the active side when something was sent: see
+ * post.c. */
 void iw_nudge_init(struct fab_conn *c);
-/* A Read Request came; queued. */
+/* A Read Request came: queues the response. */
 enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r);
-/* The read whose data comes next; NULL if none is outstanding. */
+/* The read whose data comes next; NULL: none is outstanding. */
 struct iw_op *iw_tx_reading(struct fab_conn *c);
-/* All its data is here: forgets it, and tells the owner. */
+/* All data of that read is here: removes it, and tells the owner. */
 void iw_tx_read_done(struct fab_conn *c);
 
 /* Of fabric.h. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* MPA frames and what they are judged by; see mpa.h. */
+/* MPA frames, and the rules for them; see mpa.h. */
 #include "fabric/iwarp/mpa.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 static const char keys[2][KEY_BYTES + 1] = { "MPA ID Req Frame", "MPA ID Rep Frame" };
 
-/* Byte 16; RFC 5044 and, for S, RFC 6581. Others are reserved: sent as zero,
- * not looked at (siw has a private one). */
+/* Byte 16: RFC 5044 and, for S, RFC 6581. The other bits are reserved: sent as zero and
+ * ignored (siw has a private one). */
 #define MPA_M 0x80u
 #define MPA_C 0x40u
 #define MPA_R 0x20u
@@ -37,8 +37,8 @@ size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf)
 
 int mpa_size(const uint8_t *buf, size_t len, bool reply, const char **why)
 {
-	/* As soon as it can be told: a peer that speaks something else may
-	 * never send as much as a header. */
+	/* Check as early as possible: a peer that speaks something else may never send a
+	 * whole header. */
 	if (memcmp(buf, keys[reply], len < KEY_BYTES ? len : KEY_BYTES)) {
 		*why = "the peer does not speak iWARP (no MPA frame)";
 		return -EPROTO;
@@ -70,12 +70,12 @@ int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
 		.rev = buf[17],
 		.priv = buf + MPA_HDR, .privlen = len - MPA_HDR,
 	};
-	/* In revision 1 the bit is a reserved one. */
+	/* In revision 1 this bit is reserved. */
 	f->enhanced = f->rev >= 2 && (buf[16] & MPA_S);
 	if (!f->enhanced)
 		return 0;
 	if (f->privlen < MPA_DEPTHS) {
-		/* siw rejects with no private data at all, S set. */
+		/* siw rejects without any private data, but with S set. */
 		if (f->reject)
 			return 0;
 		*why = "the peer's enhanced MPA frame has no IRD and ORD";
@@ -98,7 +98,7 @@ static unsigned min_depth(unsigned own, unsigned peers)
 static int judge(const struct mpa_frame *f, const char **why)
 {
 	if (f->rev != 2) {
-		*why = f->rev == 1 ? "the peer speaks MPA revision 1, without RDMA Read depths; "
+		*why = f->rev == 1 ? "the peer speaks MPA revision 1, which has no RDMA Read depths; "
 				     "revision 2 (RFC 6581) is needed" :
 				     "the peer speaks an unknown revision of MPA";
 		return -EPROTONOSUPPORT;
@@ -108,7 +108,7 @@ static int judge(const struct mpa_frame *f, const char **why)
 		return -EPROTONOSUPPORT;
 	}
 	if (f->markers) {
-		*why = "the peer wants MPA markers, which this side does not have";
+		*why = "the peer wants MPA markers, which this side does not support";
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -121,16 +121,17 @@ int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
 
 	if (err)
 		return err;
-	/* RFC 5044 section 7.1: CRC is used if either side wants it. An
-	 * initiator that asks for more depth than it gets has to live with
-	 * the Reply, or go (RFC 6581 section 9.1). */
+	/* RFC 5044 section 7.1: CRC is used if either side wants it. An initiator that
+	 * gets less depth than it asked for must accept that or close (RFC 6581 section
+	 * 9.1). */
 	*agreed = (struct mpa_terms){
 		.crc = req->crc || own->crc,
 		.ird = min_depth(own->ird, req->ord),
 		.ord = min_depth(own->ord, req->ird),
 		.rtr = req->rtr & MPA_RTR_WRITE ? MPA_RTR_WRITE : req->rtr,
 	};
-	/* An RDMA Read is one, also of nothing, and from who means to do no other. */
+	/* An RTR that is an RDMA Read counts as a read, even of no bytes, and even if
+	 * the peer wants no others. */
 	if (agreed->rtr == MPA_RTR_READ && !agreed->ird)
 		agreed->ird = 1;
 	return 0;

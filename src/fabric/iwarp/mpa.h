@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * MPA start-up (RFC 5044 section 7, RFC 6581): one Request from the side that
- * connected, one Reply, and from then on frames. Here are only the bytes and
- * the rules; who reads and writes them is iw_connect.c and iw_listen.c.
+ * MPA start-up (RFC 5044 section 7, RFC 6581): one Request from the side that connected,
+ * one Reply, and from then on frames. This file has only the bytes and the rules;
+ * iw_connect.c and iw_listen.c read and write them.
  *
  *     0                                16      17    18        20
  *     +--------------------------------+-------+-----+---------+---------
  *     | "MPA ID Req Frame" / "... Rep" | M C R S| rev | PD len  | private data
  *     +--------------------------------+-------+-----+---------+---------
  *
- * Revision 2 with S set ("enhanced"): the private data begins with 16 bits of
- * IRD and 16 bits of ORD. NFS servers need it: without, they learn no IRD, and
- * a server that may not RDMA-Read cannot serve NFS.
+ * Revision 2 with S set ("enhanced"): the private data begins with 16 bits of IRD and 16
+ * bits of ORD. NFS servers need them: without, they learn no IRD, and a server that may not
+ * RDMA-Read cannot serve NFS.
  *
  *     0 1 2             16 17 18             32
  *     +-+-+--------------+-+-+--------------+
  *     |A|B|     IRD      |C|D|     ORD      |
  *     +-+-+--------------+-+-+--------------+
  *
- * A asks for peer-to-peer mode: the side that connected begins with a frame that
- * carries nothing ("RTR"), of a type that it offers in B (not even a DDP header,
- * which we do not take), C (RDMA Write) and D (RDMA Read), and that the Reply
- * chooses. An NFS client speaks first anyway, so our own Requests do not ask; but
- * adapters (irdma, cxgb4) do, and want to hear A in the Reply.
+ * A asks for peer-to-peer mode, in which the side that connected begins with an empty frame
+ * ("RTR"). It offers types for that frame, and the Reply chooses one: B (not even a DDP
+ * header, which we do not take), C (RDMA Write) or D (RDMA Read). An NFS client speaks
+ * first anyway, so our own Requests do not ask for this. But adapters (irdma, cxgb4) do,
+ * and want to see A in the Reply.
  */
 #ifndef IWARP_MPA_H
 #define IWARP_MPA_H
@@ -40,7 +40,7 @@
 #define MPA_DEPTH_MAX   0x3fffu /* 14 bits; all ones: unspecified */
 #define MPA_TIMEOUT_MS  10000u  /* for the peer's frame */
 
-/* Bits of peer-to-peer mode, that are not part of the depths. */
+/* Bits of peer-to-peer mode, which are not part of the depths. */
 #define MPA_P2P         0x8000u /* of the IRD: A */
 #define MPA_RTR_WRITE   0x8000u /* of the ORD: C */
 #define MPA_RTR_READ    0x4000u /* of the ORD: D */
@@ -56,10 +56,10 @@ struct mpa_frame {
 	size_t privlen;
 };
 
-/* What one side wants or allows, and what both agreed on. */
+/* What one side wants or allows, or what both have agreed on. */
 struct mpa_terms {
 	bool crc;
-	unsigned ird;           /* RDMA Reads the peer may have outstanding here */
+	unsigned ird;           /* RDMA Reads that the peer may have outstanding here */
 	unsigned ord;           /* ... and we over there */
 	uint16_t rtr;           /* agreed, at the passive side: MPA_RTR_WRITE,
 				 * MPA_RTR_READ, or 0: no peer-to-peer mode */
@@ -68,19 +68,19 @@ struct mpa_terms {
 /* Returns the size; buf has MPA_FRAME_MAX bytes, privlen is <= MPA_PRIV_MAX. */
 size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf);
 
-/* How many bytes the frame that begins with these `len` bytes has: more than
- * len if it is not complete. -EPROTO with a reason if it cannot be a frame. */
+/* The size of the frame that begins with these `len` bytes; more than len if it is not
+ * complete. -EPROTO with a reason if it cannot be a frame. */
 int mpa_size(const uint8_t *buf, size_t len, bool reply, const char **why);
 
-/* buf holds a whole frame. 0 or -EPROTO. */
+/* Decodes a whole frame in buf. 0 or -EPROTO. */
 int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
 	       const char **why);
 
-/* The passive side: can this Request be served? 0 and *agreed, or -errno with
- * the reason: it has to be rejected. */
+/* The passive side: can this Request be served? 0 and *agreed, or -errno with the
+ * reason: reject it. */
 int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
 		      struct mpa_terms *agreed, const char **why);
-/* The active side: what this Reply to a Request with our terms means. */
+/* The active side: what this Reply to our Request means. */
 int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
 		    struct mpa_terms *agreed, const char **why);
 

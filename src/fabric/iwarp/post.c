@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is to be sent: the rings of messages, filled by the owner's posts and by
- * the peer's Read Requests, emptied by tx.c. Nothing is sent from here: that
- * happens when the event that is being handled is through, or from a timer
- * that is due in the loop's next round.
+ * What is to be sent: the rings of messages. The owner's posts and the peer's Read Requests
+ * fill them, and tx.c empties them. Nothing is sent from here. It is sent when the current
+ * event has been handled, or by a timer in the loop's next round.
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -116,20 +115,20 @@ static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
 	op->nsge = n;
 	op->len = (uint32_t)len;
 	*ring_at(ring, ring->tail++) = *op;
-	/* Inside an event, whoever called it goes on to send. */
+	/* Inside an event, the function that called the owner sends afterwards. */
 	if (!c->depth)
 		iw_tx_kick(c);
 	return 0;
 }
 
 /*
- * Linux siw (up to 6.12 at least) sends its MPA Reply before it hands the socket
- * to the code that reads frames. A first frame that arrives in between stays in
- * the socket until another one comes, and the peer that waits for an answer to
- * it waits for ever. So while we have sent something and heard nothing, an RDMA
- * Write of no bytes follows now and then: it touches no memory and needs no STag
- * (RFC 5040 section 5.1), and RFC 6581 uses it for much the same purpose. The
- * timer runs from the first Send on, so that a lane that is idle sleeps.
+ * Linux siw (up to 6.12 at least) sends its MPA Reply before it hands the socket to the
+ * code that reads frames. If the first frame arrives in between, it stays in the socket
+ * until another one comes, and a peer that waits for an answer to it waits for ever. So
+ * while we have sent something and heard nothing, an empty RDMA Write follows every 40 ms.
+ * It touches no memory and needs no STag (RFC 5040 section 5.1), and RFC 6581 uses it for
+ * much the same purpose. The timer runs from the first Send on, so that an idle lane
+ * sleeps.
  */
 #define NUDGE_MS   40u
 #define NUDGES_MAX 50u
@@ -142,7 +141,7 @@ static void on_nudge(struct loop_timer *t)
 	if (c->rx.heard || c->nudges == NUDGES_MAX)
 		return;
 	loop_timer_set(c->loop, t, NUDGE_MS);
-	/* Not behind what is still under way: so the Send went before it. */
+	/* Only when all Sends have left, so that the Write follows them. */
 	if (c->tx.ops.head == c->tx.ops.tail && post(c, &c->tx.ops, &op, NULL, 0) == 0)
 		c->nudges++;
 }

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receiving. A frame goes through three states, whatever pieces TCP brings:
+ * Receiving. A frame goes through three states, whatever pieces TCP delivers:
  *
  *     HEADER  -->  PAYLOAD  -->  TRAILER  -->  (message complete?) --> HEADER
  *     staged       in place      staged
  *
- * One recvmsg() has two targets: the rest of the payload in progress, where it
- * belongs, and behind it the stage, for the trailer and what follows it. So a
- * large frame costs one system call, which also brings the next header, and
- * its payload is copied by the kernel only. Payload that comes into the stage
- * is copied from there: see IW_STAGE for how much that can be.
+ * One recvmsg() has two targets: first the place of the payload in progress, for the rest
+ * of it, and then the stage, for the trailer and what follows. So a large frame costs one
+ * system call, which also brings the next header, and only the kernel copies its payload.
+ * Payload that lands in the stage is copied from there: IW_STAGE says how much that can be.
  *
- * Where payload belongs is looked up for every piece and not once in a frame:
- * the owner may have deregistered the memory since the last one, or the peer
- * invalidated it. An STag that has gone ends the connection; the rest of the
- * payload is not read.
+ * The place of payload is looked up for every piece, not once per frame: since the last
+ * piece the owner may have deregistered the memory, or the peer invalidated it. An STag
+ * that is gone ends the connection, and the rest of the payload is not read.
  *
- * With CRC, payload is placed first and verified with its frame; a wrong CRC
- * ends the connection before anything is reported of the message. The memory
- * that a damaged header could name is still only what the peer may write to.
+ * With CRC, payload is placed first and verified with its frame. A wrong CRC ends the
+ * connection before anything of the message is reported. A damaged header can name only
+ * memory that the peer may write to anyway.
  *
- * The order of events is the order of frames: when a Send is reported, all that
- * was written before it is in place (RFC 5040 section 5.5).
+ * Events come in the order of frames: when a Send is reported, everything that was written
+ * before it is in place (RFC 5040 section 5.5).
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -33,9 +31,9 @@
 #include <sys/uio.h>
 #include "base/undumped.h"
 
-/* System calls in one go, then the loop's other watches have their turn. */
+/* System calls in a row; then the loop's other watches get their turn. */
 #define RX_BUDGET 32
-/* A frame of which nothing comes for that long will not be finished. */
+/* If nothing of a frame comes for so long, it will not be finished. */
 #define STALL_MS 30000
 
 int iw_rx_init(struct fab_conn *c)
@@ -80,15 +78,15 @@ static struct iw_recv *first_recv(struct iw_rx *rx)
 	return &rx->recv[rx->recv_head & rx->recv_mask];
 }
 
-/* ---- Judging a frame by its header ---------------------------------------- */
+/* ---- Checking a frame by its header ----------------------------------------- */
 
 static enum iw_error judge_tagged(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
 	const struct ddp_hdr *h = &rx->h;
 
-	/* Segments of one message follow each other without a gap, and tagged
-	 * messages one another (RFC 5041 section 5). */
+	/* The segments of a message follow each other without a gap, and so do tagged
+	 * messages (RFC 5041 section 5). */
 	if (rx->in_tagged) {
 		if (h->op != rx->tagged_op)
 			return IW_E_INTERSECT;
@@ -152,7 +150,7 @@ static enum iw_error judge_untagged(struct fab_conn *c)
 	return e;
 }
 
-/* Where the rest of this frame's payload goes, now. */
+/* Where the rest of this frame's payload goes, as of now. */
 static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
 {
 	static const enum iw_error errors[] = {
@@ -167,8 +165,8 @@ static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
 		return errors[stag_check(&c->stags, h->stag, h->to + rx->got,
 					 h->payload - rx->got, FAB_REMOTE_WRITE, dest)];
 	case RDMAP_READ_RESP:
-		/* It may go where the read said, and nowhere else: no right of
-		 * the peer's is needed, but the memory must still be there. */
+		/* It may go only where the read asked for it. The peer needs no right
+		 * for that, but the memory must still be registered. */
 		return errors[stag_check(&c->stags, h->stag, h->to + rx->got,
 					 h->payload - rx->got, 0, dest)];
 	case RDMAP_READ_REQ:
@@ -194,9 +192,8 @@ static void read_request(struct fab_conn *c)
 		iw_fail(c, e);
 }
 
-/* The codes of a Terminate in words. siw on little-endian hosts swaps the two
- * halves of the first byte, so that what they stand for is anyone's guess:
- * nothing depends on it. */
+/* Reports the codes of a Terminate. siw on little-endian hosts swaps the two halves of
+ * the first byte, so the meaning is uncertain, and nothing depends on it. */
 static void terminated(struct fab_conn *c)
 {
 	static const char *const layers[] = { "RDMAP", "DDP", "MPA" };
@@ -213,7 +210,7 @@ static void terminated(struct fab_conn *c)
 			name = layers[p[0] >> 4];
 	snprintf(why, sizeof(why), "the peer ended the connection: Terminate %02x %02x%s%s%s",
 		 p[0], p[1], name ? " (" : "", name ? name : "",
-		 name ? " did not like what we sent)" : "");
+		 name ? " error in what we sent)" : "");
 	iw_down(c, -ECONNABORTED, why);
 }
 
@@ -226,7 +223,7 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 	if (inval) {
 		const struct stag_entry *e = stag_find(&c->stags, h->stag);
 
-		/* What only we may use is not the peer's to invalidate. */
+		/* The peer may not invalidate memory that only we may use. */
 		if (!e || !e->rights) {
 			iw_fail(c, IW_E_INVALIDATE);
 			return;
@@ -239,7 +236,7 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 	c->ev->recv(c->ctx, recv.cookie, rx->send_len, inval, inval ? h->stag : 0);
 }
 
-/* All of a frame is here and its CRC is right. */
+/* The whole frame is here, and its CRC is right. */
 static void frame_done(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
@@ -272,9 +269,9 @@ static void frame_done(struct fab_conn *c)
 		message_arrived(c, &h);
 }
 
-/* ---- Taking what is staged ------------------------------------------------ */
+/* ---- Handling what is staged -------------------------------------------------- */
 
-/* Each returns whether it got all that it needs. */
+/* Each returns whether it got everything that it needs. */
 
 static bool take_header(struct fab_conn *c)
 {
@@ -400,23 +397,23 @@ static void hung_up(struct fab_conn *c, ssize_t n)
 	}
 }
 
-/* How much to have in the stage, at most. More than is in it already: that is
- * less than the longer of the headers, and nothing in the midst of a frame. */
+/* The most to have in the stage. That is more than it holds already: it holds less than
+ * the longer header, or nothing in the middle of a frame. */
 static unsigned read_ahead(const struct iw_rx *rx)
 {
 	bool in_frame = rx->state != IW_RX_HEADER;
 
 	if (!rx->bulk)
 		return IW_STAGE;
-	/* More of the same message comes: the next header, and not the payload
+	/* More of the same message follows: read the next header, and not the payload
 	 * behind it. */
 	if (rx->in_tagged && !(in_frame && rx->h.tagged && rx->h.last))
 		return in_frame ? rx->trailer + DDP_TAGGED_HDR : DDP_UNTAGGED_HDR;
 	return IW_STAGE_BULK;
 }
 
-/* Reads what the socket has, as far as it can be put somewhere; false when
- * there is no more for now. */
+/* Reads what the socket has, as far as there is a place for it. false: there is no more
+ * for now. */
 static bool fill(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
@@ -428,7 +425,7 @@ static bool fill(struct fab_conn *c)
 	uint8_t *dest;
 	ssize_t n;
 
-	/* Less than a header is left over. */
+	/* At most part of a header is left. */
 	memmove(rx->stage, rx->stage + rx->pos, rx->end - rx->pos);
 	rx->end -= rx->pos;
 	rx->pos = 0;
@@ -467,8 +464,7 @@ static bool fill(struct fab_conn *c)
 	} else {
 		rx->end += (unsigned)n;
 	}
-	/* Less than asked for means that there was no more: it need not be
-	 * asked for again to hear that. */
+	/* A short read means that the socket is empty, so there is no need to ask again. */
 	return (size_t)n == asked;
 }
 
@@ -491,7 +487,8 @@ void iw_rx_run(struct fab_conn *c)
 	}
 }
 
-/* The timer is not touched on the way of data: it looks back when it is due. */
+/* Data does not touch the timer. When the timer is due, it looks whether bytes have
+ * come. */
 void iw_rx_stalled(struct loop_timer *t)
 {
 	struct fab_conn *c = container_of(t, struct fab_conn, stall);
@@ -500,7 +497,7 @@ void iw_rx_stalled(struct loop_timer *t)
 	if (rx->state == IW_RX_HEADER && rx->pos == rx->end)
 		return;
 	if (rx->stall_mark == c->stats.rx_bytes) {
-		iw_down(c, -ETIMEDOUT, "the peer sent half a frame and then nothing for 30 s");
+		iw_down(c, -ETIMEDOUT, "the peer sent part of a frame and then nothing for 30 s");
 		return;
 	}
 	rx->stall_mark = c->stats.rx_bytes;

@@ -9,7 +9,7 @@
 
 #define KEY_MASK ((1u << STAG_KEY_BITS) - 1)
 
-/* getrandom() is whole for so few bytes once the system is up. */
+/* getrandom() returns so few bytes in one piece once the system is up. */
 static int new_key(struct stag_table *t, uint32_t *key)
 {
 	uint32_t last = *key;

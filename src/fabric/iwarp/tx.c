@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sending. Messages come from three rings: what the owner posts (sends and
- * writes, in order), its reads, and the answers to the peer's reads. They are
- * cut into frames, several frames make a batch, and one sendmsg() takes the
- * batch: headers and trailers from the batch, payload from where it is.
+ * Sending. Messages come from three rings: what the owner posts (Sends and Writes, in
+ * order), its reads, and the responses to the peer's reads. They are cut into frames,
+ * several frames make a batch, and one sendmsg() takes the batch: headers and trailers from
+ * the batch, payload from where it lies.
  *
  *     ops --------+
  *     reads ------+--> frame[0..n], iov[] --> sendmsg() --> completions
  *     responses --+
  *
- * A message is finished before the next one begins. That is more than RFC 5041
- * asks for, and does without rules for interleaving. Responses and ops take
- * turns; read requests are small and go first.
+ * A message is finished before the next one begins. RFC 5041 does not require that, but it
+ * needs no rules for interleaving. Responses and ops take turns. Read requests are small
+ * and go first.
  *
- * When the socket is full, the batch stays as it is and waits for EPOLLOUT.
- * Receiving goes on meanwhile: a peer that waits for us to read, before it
- * reads itself, is served. What that can queue here is bounded: a peer may have
- * `ird` reads outstanding and is terminated when it sends one more.
+ * When the socket is full, the batch stays as it is and waits for EPOLLOUT. Receiving goes
+ * on meanwhile, so a peer that does not read until we have read is served. The queue here
+ * is bounded: a peer may have `ird` reads outstanding, and is terminated when it sends one
+ * more.
  *
- * The source of a response is the peer's choice and ours to revoke: its STag is
- * checked when the frame is made and again before each sendmsg().
+ * The peer chooses the source of a response, and we may revoke it. So its STag is checked
+ * when the frame is made and again before each sendmsg().
  */
 #include "fabric/iwarp/iwarp.h"
 
@@ -29,7 +29,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* System calls in one go, then the loop's other watches have their turn. */
+/* System calls in a row; then the loop's other watches get their turn. */
 #define TX_BUDGET 8
 
 /* ---- What to send next ---------------------------------------------------- */
@@ -39,7 +39,7 @@ static bool waits(const struct iw_ring *r)
 	return r->next != r->tail;
 }
 
-/* The ring whose `next` message is to be framed; NULL: nothing to send. */
+/* The ring whose `next` message comes next; NULL: nothing to send. */
 static struct iw_ring *pick(struct fab_conn *c)
 {
 	struct iw_tx *tx = &c->tx;
@@ -71,7 +71,7 @@ static void add_iov(struct iw_tx *tx, struct iw_frame *f, void *mem, uint32_t le
 	f->size += len;
 }
 
-/* The next `len` bytes of a message that lies in pieces. */
+/* Adds the next `len` bytes of a message that lies in pieces. */
 static void add_pieces(struct iw_tx *tx, struct iw_frame *f, const struct iw_op *op, uint32_t len)
 {
 	uint32_t skip = op->done;
@@ -108,7 +108,8 @@ static enum iw_error add_source(struct fab_conn *c, struct iw_frame *f, const st
 	return IW_OK;
 }
 
-/* The header, its iov first; a Read Request's payload counts as part of it. */
+/* Adds the header as the first iov. A Read Request's payload counts as part of the
+ * header. */
 static void add_header(struct fab_conn *c, struct iw_frame *f, struct iw_op *op, uint32_t len)
 {
 	struct ddp_hdr h = { .last = f->last, .payload = len };
@@ -165,7 +166,7 @@ static void add_trailer(struct fab_conn *c, struct iw_frame *f, unsigned first_i
 	f->left = f->size;
 }
 
-/* Puts one frame more into the batch. */
+/* Adds one frame to the batch. */
 static enum iw_error add_frame(struct fab_conn *c, struct iw_ring *ring)
 {
 	struct iw_tx *tx = &c->tx;
@@ -201,7 +202,7 @@ static enum iw_error add_frame(struct fab_conn *c, struct iw_ring *ring)
 	return IW_OK;
 }
 
-/* False: nothing to send, or the connection is down. */
+/* false: nothing to send, or the connection is down. */
 static bool make_batch(struct fab_conn *c)
 {
 	struct iw_tx *tx = &c->tx;
@@ -212,7 +213,7 @@ static bool make_batch(struct fab_conn *c)
 	while (tx->nframes < IW_BATCH && bytes < IW_BATCH_BYTES && (ring = pick(c))) {
 		e = add_frame(c, ring);
 		if (e) {
-			/* What came last from the peer is not to blame. */
+			/* The last frame from the peer is not the reason. */
 			c->rx.have_raw = false;
 			iw_fail(c, e);
 			return false;
@@ -237,7 +238,7 @@ static void frame_sent(struct fab_conn *c, struct iw_frame *f)
 		op->sent = true;
 		return;
 	}
-	/* From here on the slot may be posted to again. */
+	/* From here on the ring's entry may be used again. */
 	f->ring->head++;
 	if (kind == IW_RESPONSE || own)
 		return;
@@ -296,7 +297,7 @@ static void send_failed(struct fab_conn *c, int err)
 {
 	char why[160];
 
-	/* What the peer said before it went may tell more. */
+	/* What the peer sent before it closed may tell more. */
 	iw_rx_run(c);
 	if (c->down)
 		return;
@@ -314,7 +315,7 @@ static void wait_for_room(struct fab_conn *c)
 		iw_down(c, err, "the socket cannot be watched");
 }
 
-/* One sendmsg(); whether the socket may take more. */
+/* One sendmsg(). Returns whether the socket may take more. */
 static bool send_batch(struct fab_conn *c)
 {
 	struct iw_tx *tx = &c->tx;
@@ -342,7 +343,7 @@ static bool send_batch(struct fab_conn *c)
 	}
 	if (c->down)
 		return false;
-	/* All of it, or the socket is full. */
+	/* Either everything was sent, or the socket is full. */
 	if (tx->nframes)
 		wait_for_room(c);
 	return !tx->nframes;
@@ -373,14 +374,14 @@ void iw_tx_terminate(struct fab_conn *c, enum iw_error e)
 	p[0] = iw_errors[e].where;
 	p[1] = iw_errors[e].code;
 	if (rx->have_raw) {
-		/* M and D: the offending segment's length and DDP header. */
+		/* M and D: length and DDP header of the offending segment. */
 		uint32_t n = (rx->h.tagged ? DDP_TAGGED_HDR : DDP_UNTAGGED_HDR);
 
 		p[2] = 0xc0;
 		memcpy(p + len, rx->raw, n);
 		len += n;
 		if (!rx->h.tagged && rx->h.op == RDMAP_READ_REQ && rx->got == DDP_READ_REQ) {
-			p[2] |= 0x20;   /* R: the Read Request's own header */
+			p[2] |= 0x20;   /* R: the header of the Read Request */
 			memcpy(p + len, rx->ctl, DDP_READ_REQ);
 			len += DDP_READ_REQ;
 		}
@@ -390,12 +391,12 @@ void iw_tx_terminate(struct fab_conn *c, enum iw_error e)
 	pad = -size & 3;
 	if (c->crc)
 		ddp_crc_put(buf + size + pad, ddp_crc(DDP_CRC_INIT, buf, size + pad));
-	/* In the middle of a frame it would be taken for payload. */
+	/* In the middle of a frame the peer would take it for payload. */
 	if (!tx->nframes || tx->frame[tx->first].left == tx->frame[tx->first].size)
 		(void)!send(c->fd, buf, size + pad + DDP_CRC_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT);
 	shutdown(c->fd, SHUT_WR);
-	/* Closing with unread data would send a reset, which may overtake the
-	 * Terminate in the peer. TCP throws data away without copying it. */
+	/* Closing with unread data would send a reset, which may reach the peer before
+	 * the Terminate. TCP discards data without copying it. */
 	for (int i = 0; i < 16; i++)
 		if (recv(c->fd, NULL, 1 << 20, MSG_TRUNC | MSG_DONTWAIT) <= 0)
 			break;

@@ -150,8 +150,8 @@ static int ask_pathconf(struct nfs_client *cl, struct nfs3_fsinfo *info, struct 
 
 	if (!rc || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
-	log_warn("%s does not say how long names may be ('%s', PATHCONF: %s): up to %u bytes are "
-		 "assumed", cl->cfg.server, cl->cfg.export, strerror(-rc), info->name_max);
+	log_warn("%s does not say how long names may be ('%s', PATHCONF: %s): assuming up to %u "
+		 "bytes", cl->cfg.server, cl->cfg.export, strerror(-rc), info->name_max);
 	return 0;
 }
 

@@ -252,14 +252,14 @@ static void say_gone(struct nfs_client *cl, unsigned gone)
 	uint32_t said = atomic_load(&n->said);
 
 	if (gone && !cl->control->quiet)
-		log_warn("%s does not know %u open files any more%s: opening them again",
+		log_warn("%s no longer knows %u open files%s: opening them again",
 			 cl->cfg.server, gone, said & SEQ4_STATUS_ADMIN_STATE_REVOKED ?
 			 ", its administrator has revoked them" : "");
 	if (!(said & SEQ4_STATUS_LEASE_MOVED) || n->moved)
 		return;
 	n->moved = true;
-	log_warn("%s says that a file system has moved to another server, where this client does "
-		 "not follow: its files fail with EREMOTE; mount it from there", cl->cfg.server);
+	log_warn("%s says that a file system has moved to another server; this client does not follow "
+		 "it: its files fail with EREMOTE; mount it from there", cl->cfg.server);
 }
 
 int nfs4_test_opens(struct nfs_client *cl)

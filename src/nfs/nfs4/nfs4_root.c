@@ -188,8 +188,8 @@ static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, s
 	case NFS4ERR_NOTDIR:
 		return err_set(eb, -ENOTDIR, "'%.*s' on %s is not a directory", len, been, server);
 	case NFS4ERR_SYMLINK:
-		return err_set(eb, -ELOOP, "'%.*s' on %s is a symbolic link, and on the way to an "
-			       "export those are not followed: name the directory that it leads to",
+		return err_set(eb, -ELOOP, "'%.*s' on %s is a symbolic link, which is not followed "
+			       "on the way to an export: name the directory that it leads to",
 			       len, been, server);
 	default:
 		return err_set(eb, rc, "%s cannot mount '%s': %s", server, export, strerror(-rc));
