@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --allow UID: only that user's connections, of this machine. The kernel lists TCP
- * sockets with the user who made each: the client's end of a connection is one of
- * them, if the client is in our network name space.
+ * --allow UID: only connections of that user of this machine. The kernel lists TCP sockets
+ * with the user who made each. The client's end of a connection is in the list, if the
+ * client is in our network name space.
  *
  *     sl  local_address rem_address   st tx_queue:rx_queue tr:when retrnsmt uid ... inode
  *      0: 0100007F:8124 0100007F:4E51 01 ...                                  1000   4711
  *
- * A socket that its user has closed has no user any more (the list says 0): it has
- * to be established, and to have an inode. Addresses are words in the machine's own
- * byte order.
+ * A socket that its user has closed has no user any more (the list says 0). So it must be
+ * established, and must have an inode. Addresses are words in the machine's own byte order.
  *
- * --enter PID: where the NFS server is. The files and the listener are opened
- * before, and stay with the name space they were opened in.
+ * --enter PID: the network name space of the NFS server. The lists and the listener are
+ * opened before, and stay in the name space in which they were opened.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +46,7 @@ void allow_close(struct gw_allow *a)
 	a->lists[0] = a->lists[1] = NULL;
 }
 
-/* As in the list. v6: an IPv4 address the way an IPv6 socket has it. */
+/* An address as in the list. v6: an IPv4 address as IPv6 sockets have it. */
 static void address_text(const struct sockaddr_storage *ss, bool v6, char *out, size_t cap)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)ss;
@@ -63,7 +62,7 @@ static void address_text(const struct sockaddr_storage *ss, bool v6, char *out, 
 		snprintf(out, cap, "%08" PRIX32 ":%04X", w[3], ntohs(in->sin_port));
 }
 
-/* The user of the socket from -> to. */
+/* Finds the user of the socket from -> to. */
 static bool user_of(FILE *list, bool v6, const struct sockaddr_storage *from,
 		    const struct sockaddr_storage *to, unsigned *uid)
 {
@@ -73,8 +72,8 @@ static bool user_of(FILE *list, bool v6, const struct sockaddr_storage *from,
 
 	address_text(from, v6, want_from, sizeof(want_from));
 	address_text(to, v6, want_to, sizeof(want_to));
-	/* What was read of the list as it was before, and not looked at, goes first: a
-	 * seek alone may stay within that. */
+	/* A seek alone may stay within stdio's buffer. So first discard what was read of
+	 * the list as it was before. */
 	fflush(list);
 	rewind(list);
 	while (fgets(line, sizeof(line), list))
@@ -100,7 +99,7 @@ bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
 		log_info("turned away %s: its user is %u, not %u (--allow)",
 			 fab_addr_text(peer, text, sizeof(text)), uid, a->uid);
 	} else {
-		log_info("turned away %s: its user is not known here (--allow)",
+		log_info("turned away %s: its user is unknown here (--allow)",
 			 fab_addr_text(peer, text, sizeof(text)));
 	}
 	return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What of a call may be in a Read chunk (RFC 8267, section 2.2): of version 3 the
- * data of WRITE and the target of SYMLINK, and nothing else. Version 4's COMPOUNDs
- * may have several such items, and are the server's to judge.
+ * Which parts of a call may be in a Read chunk (RFC 8267, section 2.2). In version 3 these
+ * are the data of WRITE and the target of SYMLINK, and nothing else. COMPOUNDs of version 4
+ * may have several such items; the server judges those.
  *
  *     xid CALL rpcvers prog vers proc | credential | verifier | arguments
  */
@@ -11,7 +11,7 @@
 
 struct cursor {
 	const char *m;
-	uint32_t len, at;       /* at > len: it has ended */
+	uint32_t len, at;       /* at > len: read past the end */
 };
 
 static uint32_t word(struct cursor *c)
@@ -40,7 +40,7 @@ static void skip_opaque(struct cursor *c)
 	skip(c, -n & 3u);
 }
 
-/* mode, uid, gid, size, atime, mtime: each set or not. */
+/* mode, uid, gid, size, atime, mtime: each is set or not. */
 static void skip_sattr(struct cursor *c)
 {
 	static const uint32_t bytes[] = { 4, 4, 4, 8 };
@@ -53,7 +53,7 @@ static void skip_sattr(struct cursor *c)
 			skip(c, 8);
 }
 
-/* Where the item's length is; behind the end: the call has none. */
+/* Moves to the item's length; past the end: the call has no item. */
 static void find_item(struct cursor *c, uint32_t proc)
 {
 	skip(c, 6 * 4);
@@ -79,7 +79,7 @@ bool args_reads_ok(const struct gw_call *k)
 	uint32_t i = 0, len;
 
 	while (i < k->h.nreads && k->h.reads[i].position == 0)
-		i++;            /* a Long Call's own */
+		i++;            /* the Long Call itself */
 	if (i == k->h.nreads || (k->prog == NFS_PROGRAM && k->vers != NFS_V3))
 		return true;
 	if (k->prog != NFS_PROGRAM)
@@ -91,6 +91,6 @@ bool args_reads_ok(const struct gw_call *k)
 			return false;
 		bytes += k->h.reads[i].seg.length;
 	}
-	/* With its pad or without it. */
+	/* Its pad may be there or not. */
 	return c.at <= c.len && (bytes == len || bytes == (uint64_t)len + (-len & 3u));
 }

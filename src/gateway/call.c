@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From a message of the client's to a record for the server. The record is
- * built in place, in one pass over the message:
+ * From a client's message to a record for the server. The record is built in place, in one
+ * pass over the message:
  *
  *     inline    | xid ... WRITE args | rest |         Read list: pos, segments
  *     record    | xid ... WRITE args | DATA DATA DATA | pad | rest |
  *                                    ^ pos: RDMA Read straight into here
  *
- * In a Long Call (RDMA_NOMSG) what is inline above is itself in memory of the
- * client's: the segments at position zero.
+ * In a Long Call (RDMA_NOMSG) the message itself is in the client's memory: the segments at
+ * position zero.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { CALL = 0, REPLY = 1 };
 /* xid, direction, rpcvers, prog, vers, proc */
 #define CALL_WORDS 6u
 
-/* The message without its reduced parts: inline bytes, or remote segments. */
+/* The message without the parts in chunks: inline bytes, or remote segments. */
 struct source {
 	const char *inl;
 	uint32_t left;          /* bytes, either way */
@@ -39,7 +39,7 @@ static int read_into(struct gw_call *k, uint32_t at, uint32_t len, uint32_t hand
 	return rc;
 }
 
-/* The next n bytes of the source to the record. */
+/* Moves the next n bytes of the source to the record. */
 static int take(struct gw_call *k, struct source *s, uint32_t n)
 {
 	int rc = 0;
@@ -69,7 +69,7 @@ static int take(struct gw_call *k, struct source *s, uint32_t n)
 	return rc;
 }
 
-/* All segments with the position of the i-th; moves i behind them. */
+/* Reads all segments with the position of the i-th; moves i behind them. */
 static int take_chunk(struct gw_call *k, uint32_t *i)
 {
 	uint32_t position = k->h.reads[*i].position, start = k->call_len;
@@ -119,7 +119,7 @@ static int build(struct gw_call *k, const char *msg, uint32_t len)
 	return rc ? rc : take(k, &s, s.left);
 }
 
-/* It has its time: to the server, unless that knows it. */
+/* Passes the call to the server, unless the cache knows it. */
 static void pass(struct gw_call *k)
 {
 	k->held = false;
@@ -132,7 +132,7 @@ static void on_late(struct loop_timer *t)
 	pass(container_of(t, struct gw_call, delay));
 }
 
-/* A fault: the call that came with this XID before us, and was held back, goes first. */
+/* A fault: an earlier call with this XID that was held back goes first. */
 static void pass_late(struct gateway *gw, uint32_t xid)
 {
 	list_for_each(n, &gw->pairs) {
@@ -148,7 +148,7 @@ static void pass_late(struct gateway *gw, uint32_t xid)
 	}
 }
 
-/* A fault: the server gets it some time later, even if its client is gone by then. */
+/* A fault: the server gets the call some time later, even if its client is gone by then. */
 static bool hold(struct gw_call *k)
 {
 	struct gateway *gw = k->pair->gw;
@@ -165,7 +165,7 @@ static bool hold(struct gw_call *k)
 	return true;
 }
 
-/* Not passed on, so not executed. */
+/* Refuses a call that was not passed on, so it was not executed. */
 static void refuse(struct gw_call *k)
 {
 	k->answered = true;
@@ -193,7 +193,7 @@ static void pass_on(struct gw_call *k)
 			return;
 		}
 	} else {
-		k->answered = true;     /* the answer to a call of the server's */
+		k->answered = true;     /* the answer to a call from the server */
 	}
 	log_debug("connection %u: call %lu, XID %08x, program %u version %u procedure %u, %u bytes",
 		  p->id, k->number, k->xid, k->prog, k->vers, k->proc, k->call_len);
@@ -205,7 +205,7 @@ void call_read_done(struct gw_call *k)
 {
 	if (--k->reads_left || k->pair->ended)
 		return;
-	if (k->answered)        /* refused when only a part had been asked for */
+	if (k->answered)        /* refused after some reads had been posted */
 		pair_call_done(k);
 	else
 		pass_on(k);
@@ -223,12 +223,12 @@ static void start(struct gw_call *k, const char *msg, uint32_t len)
 		pair_end(p, "no buffer: the client has more calls open than it was granted");
 		return;
 	}
-	/* One more than there are, so that no completion ends it before all
+	/* One more than are posted, so that no completion passes the call on before all
 	 * are posted. */
 	k->reads_left = 1;
 	rc = build(k, msg, len);
 	if (rc == -EBADMSG || rc == -EMSGSIZE) {
-		/* Reads that were posted still complete; the call stays for them. */
+		/* Reads that were posted still complete, so the call stays until then. */
 		k->answered = true;
 		k->reads_left--;
 		reply_error(p, k, k->h.xid, RR_ERR_CHUNK);
@@ -240,7 +240,7 @@ static void start(struct gw_call *k, const char *msg, uint32_t len)
 	}
 }
 
-/* A fault: the message waits in the buffer's second half until its time. */
+/* A fault: the message waits in the call's buffer until its time. */
 struct stalled {
 	uint32_t len;
 	char msg[GW_INLINE];
@@ -274,7 +274,7 @@ static bool stall(struct gw_call *k, const char *msg, uint32_t len)
 	return true;
 }
 
-/* There is memory for it. */
+/* The call has its memory. */
 static void begin(struct gw_call *k, const char *msg, uint32_t len)
 {
 	struct gw_pair *p = k->pair;
@@ -296,7 +296,7 @@ void call_resume(struct gw_call *k)
 	pair_recv_again(p, slot);
 }
 
-/* true: the message has to stay where it is. */
+/* true: the message must stay where it is. */
 static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 {
 	struct gw_call *k = pair_call(p);
@@ -308,7 +308,7 @@ static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 	hdr = rr_header_decode(&k->h, msg, len);
 	if (hdr < 0 || (k->h.proc != RR_MSG && k->h.proc != RR_NOMSG)) {
 		k->answered = true;
-		/* Who sends errors, or not even an XID, gets no answer. */
+		/* A peer that sends errors, or not even an XID, gets no answer. */
 		if (hdr == -EPROTONOSUPPORT)
 			reply_error(p, k, k->h.xid, RR_ERR_VERS);
 		else if (len >= RR_HDR_MIN && (hdr < 0 || k->h.proc != RR_ERROR))
@@ -320,7 +320,7 @@ static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 		pair_end(p, "fault drop-before");
 		return false;
 	}
-	/* Who waits already goes first. */
+	/* Calls that wait already go first. */
 	if (list_empty(&p->gw->memory.waiting) && memory_take_call(k)) {
 		begin(k, msg + hdr, len - (uint32_t)hdr);
 		return false;

@@ -2,25 +2,25 @@
 /*
  * The duplicate request cache for NFS version 3.
  *
- * A client whose connection broke sends its calls again on another one. A server's
- * own cache knows them by XID, checksum and the address that they come from, port
- * included; over RDMA a port means nothing, and servers leave it out. Over TCP they
- * do not: knfsd and nfs-ganesha take what comes through another connection of the
- * gateway's for a new call, and MKDIR says EEXIST to who has made the directory.
- * So it is here, where the calls of one client are seen together, for the
- * procedures whose repetition is not the same as their execution:
+ * A client whose connection broke sends its calls again on another one. A server's own
+ * cache knows calls by XID, checksum and source address, including the port. Over RDMA a
+ * port means nothing, so servers leave it out. Over TCP they do not: to knfsd and
+ * nfs-ganesha, a call through another connection of the gateway is a new call, and MKDIR
+ * says EEXIST to the client that made the directory. So the cache is here, where the calls
+ * of one client are seen together. It is for the procedures that must not be executed
+ * twice:
  *
- *     drc_take      not known: an entry that "runs", and the server gets the call
- *                   answered before: the same answer again, from here
- *                   still runs: the call waits for it; the newest one does
- *     drc_answered  the entry keeps the answer, and who waits gets it
- *     drc_gone      it will never be answered: who waits takes its place
+ *     drc_take      not known: makes an entry that "runs", and the server gets the call
+ *                   answered before: answers again from here
+ *                   still runs: the call waits for the answer; only the newest one does
+ *     drc_answered  the entry keeps the answer, and a waiting call gets it
+ *     drc_gone      the call will never be answered: a waiting call takes its place
  *
- * A call that runs holds its entry, and its pair stays with the server until it is
- * answered, connection or none (pair.c). Entries that are through are kept, the
- * newest DRC_MAX of them.
+ * A call that runs holds its entry, and its pair keeps the TCP connection until the call is
+ * answered, even without an RDMA connection (pair.c). Of the answered entries, the newest
+ * DRC_MAX are kept.
  *
- * Version 4.1 has sessions for it, which know nothing of connections.
+ * Version 4.1 needs no cache here: its sessions do not depend on connections.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -29,9 +29,10 @@
 #include "nfs3.h"
 
 #define DRC_MAX 1024u
-/* Of a call: more than any of them has without its data. */
+/* So many bytes of a call are summed: more than any of these calls has without its data. */
 #define SUMMED 512u
-/* Of a reply: the longest of those procedures, with all its attributes, has less. */
+/* The longest reply kept: the replies of these procedures are shorter, with all
+ * attributes. */
 #define REPLY_MAX 1024u
 
 struct gw_drc_entry {
@@ -40,7 +41,7 @@ struct gw_drc_entry {
 	uint32_t xid, len;
 	uint64_t sum;
 	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
-	struct gw_call *waits;  /* a later one that gets its answer, or NULL */
+	struct gw_call *waits;  /* a later call that gets the answer, or NULL */
 	uint32_t reply_len;
 	char reply[REPLY_MAX];
 };
@@ -79,7 +80,7 @@ static bool counts(const struct gw_call *k)
 		return false;
 	switch (k->proc) {
 	case NFSPROC3_SETATTR:
-	case NFSPROC3_WRITE:    /* a late one would undo what was written since */
+	case NFSPROC3_WRITE:    /* a late repetition would undo later writes */
 	case NFSPROC3_CREATE:
 	case NFSPROC3_MKDIR:
 	case NFSPROC3_SYMLINK:
@@ -94,7 +95,7 @@ static bool counts(const struct gw_call *k)
 	}
 }
 
-/* FNV-1a: the XID, the credential, the handles, names. */
+/* FNV-1a over the XID, the credential, the handles and names. */
 static uint64_t sum_of(const struct gw_call *k)
 {
 	const unsigned char *m = (const unsigned char *)k->call->mem + GW_MARK;
@@ -135,7 +136,7 @@ static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
 	make_room(d);
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return;         /* then it is a call like those that do not count */
+		return;         /* then the call is treated as not in the cache */
 	e->xid = k->xid;
 	e->len = k->call_len;
 	e->sum = sum;
@@ -162,14 +163,14 @@ bool drc_take(struct gw_call *k)
 		add(d, k, sum);
 		return false;
 	}
-	log_debug("connection %u: XID %08x again, and it %s", k->pair->id, k->xid,
+	log_debug("connection %u: XID %08x came again; the first one %s", k->pair->id, k->xid,
 		  e->runs ? "still runs" : "has been answered");
 	if (!e->runs) {
 		reply_repeat(k, e->reply, e->reply_len);
 		return true;
 	}
 	if (e->waits)
-		e->waits->drc = NULL;   /* its client has given up, or has it twice */
+		e->waits->drc = NULL;   /* its client has given up, or has sent it again */
 	e->waits = k;
 	k->drc = e;
 	return true;
@@ -182,7 +183,7 @@ void drc_answered(struct gw_call *k)
 
 	if (!e || e->runs != k)
 		return;
-	if (k->reply_len > REPLY_MAX) {         /* none of NFS's: pass on what comes again */
+	if (k->reply_len > REPLY_MAX) {         /* not an NFS reply: pass repetitions on */
 		drc_gone(k);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --fault: what goes wrong, at which call.
+ * --fault: which fault happens at which call.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct {
 	[FAULT_DROP_BEFORE] = { "drop-before", NULL, "break the connection before the call is passed on" },
 	[FAULT_DROP_AFTER] = { "drop-after", NULL, "break the connection when the server has answered" },
 	[FAULT_DELAY] = { "delay", "MS", "hold the reply back" },
-	[FAULT_LATE] = { "late", "MS", "pass the call on late, and when it comes again, before that" },
+	[FAULT_LATE] = { "late", "MS", "pass the call on late, or just before it comes again" },
 	[FAULT_SHORT_REPLY] = { "short-reply", NULL, "write half of the reply to the Reply chunk (the call must have one)" },
 	[FAULT_ERR_CHUNK] = { "err-chunk", NULL, "answer RDMA_ERROR, ERR_CHUNK" },
 	[FAULT_ERR_VERS] = { "err-vers", NULL, "answer RDMA_ERROR, ERR_VERS" },
@@ -25,10 +25,10 @@ static const struct {
 	[FAULT_TRUNCATE] = { "truncate", "BYTES", "cut the reply's message" },
 	[FAULT_INVAL_WRONG] = { "inval-wrong", NULL, "invalidate an STag that was not offered" },
 	[FAULT_STALL_READ] = { "stall-read", "MS", "start RDMA Reads late" },
-	[FAULT_SCRIBBLE] = { "scribble", "N", "RDMA-Write N times random bytes over what the client's handles reach, or do not" },
+	[FAULT_SCRIBBLE] = { "scribble", "N", "RDMA-Write random bytes N times over what the client's handles reach, and beyond" },
 };
 
-/* Digits at *s, which moves behind them. */
+/* Reads the digits at *s, which moves behind them. */
 static bool number(const char **s, unsigned long *out)
 {
 	char *end;
@@ -91,8 +91,8 @@ int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb)
 	}
 }
 
-/* Not every call has what these are about: they wait for the first that has, and count
- * those calls only. */
+/* Not every call can have these faults: they wait for the first one that can, and count
+ * only those that can. */
 static bool waits(enum gw_fault kind)
 {
 	return kind == FAULT_SHORT_REPLY || kind == FAULT_STALL_READ || kind == FAULT_SCRIBBLE;

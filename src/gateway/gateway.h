@@ -11,25 +11,25 @@
  *     | <- RDMA Write (READ data, long reply)                         |
  *     | <- Send: header + reply                                       |
  *
- * One TCP connection for each RDMA connection, a "pair": the server sees as
- * many connections as the client makes, NFSv4.1 sessions and their back
- * channels included, and when one half of a pair breaks, so does the other.
+ * There is one TCP connection for each RDMA connection; the two are a "pair". So the server
+ * sees as many connections as the client makes, with NFSv4.1 sessions and their back
+ * channels. When one half of a pair breaks, so does the other.
  *
  * Everything runs on one thread, on one loop; there are no locks.
  *
- * Buffers: a call and its reply are each one contiguous record in a gw_buf,
- * which is registered with the pair's connection. File data is never copied
- * here: RDMA Read puts it where the record needs it, RDMA Write takes it from
- * where TCP put it. A gw_buf belongs to the gw_call that holds it; the call is
- * freed when the TCP side and the RDMA side both are done with it.
+ * Buffers: a call and its reply are each one contiguous record in a gw_buf, which is
+ * registered with the pair's connection. File data is never copied here: RDMA Read puts it
+ * where the record needs it, and RDMA Write takes it from where TCP put it. A gw_buf
+ * belongs to the gw_call that holds it. The call is freed when both the TCP side and the
+ * RDMA side are done with it.
  *
- * The connection dies right here: `down` of the fabric, or an error or the end
- * of TCP, ends the pair (pair_end). It closes both connections, and only then
- * frees the calls: no peer reaches a buffer after close. What a client has not
- * got a reply for it sends again on its next connection. The server's session slot
- * tells it apart, or for version 3 our own cache (drc.c), which has to know what
- * became of it: a pair some of whose calls still run there keeps its TCP connection
- * until they are answered ("lingers"), for LINGER_MS at most.
+ * When `down` of the fabric, or an error or the end of TCP, ends the pair (pair_end), both
+ * connections are closed, and only then the calls are freed: no peer reaches a buffer after
+ * close. The client sends calls without a reply again on its next connection. The server
+ * recognizes them by the session slot, or for version 3 our own cache does (drc.c), which
+ * must know what became of them. So if some of the pair's calls still run on the server,
+ * the pair keeps its TCP connection until they are answered: it "lingers", for LINGER_MS at
+ * most.
  */
 #ifndef GATEWAY_H
 #define GATEWAY_H
@@ -45,12 +45,12 @@
 
 #define GW_INLINE  4096u                /* inline threshold, both directions */
 #define GW_CREDITS 32u                  /* default of --credits */
-/* The longest RPC message: 1 MiB of data and what goes around it. */
+/* The longest RPC message: 1 MiB of data and what surrounds it. */
 #define GW_MSG_MAX ((1u << 20) + (64u << 10))
-/* Room before a record in its buffer, for the record mark. */
+/* Room for the record mark before a record in its buffer. */
 #define GW_MARK 4u
 #define GW_BUF_BYTES (GW_MARK + GW_MSG_MAX)
-/* Data items of one COMPOUND's reply that are placed. */
+/* The most data items of one COMPOUND's reply that are placed. */
 #define GW_ITEMS_MAX RR_WRITES_MAX
 
 struct gateway;
@@ -58,7 +58,7 @@ struct gw_pair;
 struct gw_scribble;
 struct gw_drc_entry;
 
-/* A registered piece of memory, made when first needed and kept by the pair. */
+/* A registered buffer, made when first needed and kept by the pair. */
 struct gw_buf {
 	struct list node;       /* in pair->free, or unlinked */
 	char *mem;              /* GW_BUF_BYTES */
@@ -69,18 +69,18 @@ struct gw_buf {
 struct gw_slot {
 	struct list node;       /* slots for sending: in pair->send_free */
 	char *mem;              /* GW_INLINE bytes in the pair's slot memory */
-	struct gw_call *k;      /* that the Send answers, or NULL */
+	struct gw_call *k;      /* the call that the Send answers, or NULL */
 };
 
 struct gw_call {
 	struct list node;       /* in pair->calls, in the order of arrival */
-	bool budgeted;          /* has memory dealt out to it */
-	struct gw_slot *slot;   /* it waits for that: its message is here */
+	bool budgeted;          /* it has its share of the memory */
+	struct gw_slot *slot;   /* while it waits for memory: its message */
 	uint32_t msg_at, msg_len;
 	struct gw_pair *pair;
-	struct rr_header h;     /* of the call: its chunks */
+	struct rr_header h;     /* the call's transport header */
 	uint32_t xid, prog, vers, proc;
-	unsigned long number;   /* counts all calls of the gateway: for faults */
+	unsigned long number;   /* counts the calls of the gateway, for faults */
 	struct gw_buf *call;    /* the record on its way to the server */
 	uint32_t call_len;
 	uint32_t call_sent;     /* bytes that TCP has taken, mark included */
@@ -89,21 +89,21 @@ struct gw_call {
 	uint32_t reply_len;
 	unsigned reads_left;    /* RDMA Reads that have not completed */
 	unsigned sends_left;    /* RDMA Writes and Sends that have not */
-	bool passed;            /* the server has it, or will */
+	bool passed;            /* the server has it, or will get it */
 	bool answered;          /* nothing more will be posted for it */
-	bool late, held;        /* a fault: ... which will pass it on, and has not yet */
-	struct gw_drc_entry *drc;       /* that it runs for, or waits for */
-	struct loop_timer delay;        /* a fault */
+	bool late, held;        /* fault "late": hit by it; not passed on yet */
+	struct gw_drc_entry *drc;       /* the entry that it runs for or waits for */
+	struct loop_timer delay;        /* for faults */
 };
 
-/* Receiving records from TCP: mark, then bytes, for each fragment. */
+/* Receives records from TCP: for each fragment its mark, then its bytes. */
 struct gw_record_in {
 	unsigned char mark[GW_MARK];
-	uint32_t mark_have;     /* bytes of the mark that are there */
-	uint32_t left;          /* bytes of this fragment that are missing */
+	uint32_t mark_have;     /* bytes of the mark received */
+	uint32_t left;          /* bytes of this fragment still to come */
 	bool last;              /* this is the record's last fragment */
 	struct gw_buf *buf;
-	uint32_t have;          /* bytes of the record */
+	uint32_t have;          /* bytes of the record received */
 };
 
 struct gw_pair {
@@ -122,24 +122,24 @@ struct gw_pair {
 	struct list send_free;
 	struct list free;       /* gw_bufs */
 	unsigned nbufs;
-	size_t budget;          /* its share of the memory, without its calls' */
+	size_t budget;          /* its share of the memory, without that of its calls */
 
-	uint64_t busy_at;       /* when something came, mono_ns() */
+	uint64_t busy_at;       /* when a message last came, mono_ns() */
 	struct loop_timer idle;
 
 	struct loop_watch tcp;
 	bool tcp_ready;         /* connected */
-	bool tcp_full;          /* waits until it takes more */
-	struct list out;        /* gw_calls whose record has to be written */
+	bool tcp_full;          /* waits until the socket takes more */
+	struct list out;        /* gw_calls whose record must be written */
 	struct gw_record_in in;
 
 	struct list calls;
-	unsigned ncalls;        /* in it: open ones */
-	bool ended;             /* for the client */
-	bool lingers;           /* ended, and the server's connection is still there */
+	unsigned ncalls;        /* length of `calls` */
+	bool ended;             /* the client's connection has ended */
+	bool lingers;           /* ended, but the TCP connection is kept */
 	struct loop_timer linger;
-	struct loop_msg end_msg;        /* frees it, outside all callbacks */
-	struct gw_scribble *scribble;   /* a fault: NULL until it is wanted */
+	struct loop_msg end_msg;        /* frees the pair outside of all callbacks */
+	struct gw_scribble *scribble;   /* for fault "scribble"; NULL until needed */
 };
 
 /* ---- faults ---- */
@@ -147,15 +147,17 @@ struct gw_pair {
 enum gw_fault {
 	FAULT_DROP_BEFORE,      /* the connection breaks before the call is passed on */
 	FAULT_DROP_AFTER,       /* ... when the server has answered */
-	FAULT_DELAY,            /* the reply is late by value ms */
-	FAULT_LATE,             /* the call is passed on value ms late, its connection gone or not */
+	FAULT_DELAY,            /* the reply is sent value ms late */
+	FAULT_LATE,             /* the call is passed on value ms late, even if its client is
+				 * gone */
 	FAULT_SHORT_REPLY,      /* the Reply chunk gets only half of the reply */
 	FAULT_ERR_CHUNK, FAULT_ERR_VERS,        /* RDMA_ERROR instead of the reply */
-	FAULT_CREDITS,          /* the reply grants value credits, and those after it */
-	FAULT_WRONG_XID,        /* the reply's header has another XID; then the right one */
+	FAULT_CREDITS,          /* this reply and all later ones grant value credits */
+	FAULT_WRONG_XID,        /* the reply comes with a wrong XID, and then with the right one */
 	FAULT_DUP_REPLY,        /* the reply comes twice */
 	FAULT_TRUNCATE,         /* only value bytes of the reply's message are sent */
-	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered, R or not */
+	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered, even
+				 * with R clear */
 	FAULT_STALL_READ,       /* RDMA Reads start value ms late */
 	FAULT_SCRIBBLE,         /* value RDMA Writes of random bytes, see scribble.c */
 	FAULT_COUNT
@@ -165,7 +167,7 @@ struct gw_faults {
 	struct gw_fault_rule {
 		enum gw_fault kind;
 		unsigned long first, every;     /* every 0: once */
-		unsigned long value, most;      /* by chance between them */
+		unsigned long value, most;      /* a random number between them */
 		unsigned long seen;     /* calls from `first` on that can have it, of few */
 	} rules[16];
 	unsigned n;
@@ -173,19 +175,19 @@ struct gw_faults {
 	uint32_t grant;
 };
 
-/* Adds what --fault SPEC says: NAME@CALL[/EVERY][=VALUE[-MOST]][,...]. 0 or -EINVAL. */
+/* Adds the faults of --fault SPEC: NAME@CALL[/EVERY][=VALUE[-MOST]][,...]. 0 or -EINVAL. */
 int gw_faults_parse(struct gw_faults *f, const char *spec, struct errbuf *eb);
 /*
- * Is it to happen at this call? *value is set if it has one. To be asked only
- * for a call that it can happen to, and once: it is logged, and a fault that few
- * calls can have (short-reply, stall-read, scribble) comes at CALL or the first after
- * it that can have it, and at every EVERY-th of those.
+ * Must the fault happen at this call? *value is set if the fault has one. A fault that must
+ * happen is logged, so ask once, and only for a call that it can happen to. A fault that
+ * only few calls can have (short-reply, stall-read, scribble) happens at CALL or the first
+ * such call after it, and then at every EVERY-th of such calls.
  */
 bool gw_fault(struct gw_faults *f, enum gw_fault kind, unsigned long call,
 	      unsigned long *value);
-/* Is there such a rule? For what has to be kept from call to call. */
+/* Is there a rule for that fault? For state that must be kept from call to call. */
 bool gw_fault_wanted(const struct gw_faults *f, enum gw_fault kind);
-/* For --help: one line for each. */
+/* Prints one line for each fault, for --help. */
 void gw_faults_help(void);
 
 /* ---- gateway ---- */
@@ -198,12 +200,12 @@ struct gw_drc {
 };
 
 struct gw_memory {
-	size_t max, taken;      /* bytes; dealt out */
-	size_t bufs;            /* that are there */
+	size_t max, taken;      /* bytes that may be dealt out, and are */
+	size_t bufs;            /* buffers that exist */
 	size_t slots;           /* bytes of all pairs' slots */
 	struct list waiting;    /* gw_calls */
 	struct loop_msg wake;
-	bool waking;            /* it is posted */
+	bool waking;            /* wake is posted */
 };
 
 struct gw_allow {
@@ -217,7 +219,7 @@ struct gateway {
 	const struct fabric *fab;
 	struct fab_listener *listener;
 	struct sockaddr_storage server;
-	bool unreachable;       /* the server: has been said */
+	bool unreachable;       /* the log says so about the server */
 	unsigned credits;
 	unsigned ids;
 	unsigned long ncalls;
@@ -232,68 +234,70 @@ struct gateway {
 /* ---- gw_listen.c ---- */
 
 /*
- * "ADDRESS", "ADDRESS:PORT", "[ADDRESS]", "[ADDRESS]:PORT", and ":PORT" if `any`
- * is set: the address that then is meant. port: if none is given. 0 or -EINVAL.
+ * Parses "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT". If `any` is set,
+ * ":PORT" is allowed, too, and means that address. port: used if the text has none. 0 or
+ * -EINVAL.
  */
 int gw_address(const char *text, const char *port, const char *any,
 	       struct sockaddr_storage *out, struct errbuf *eb);
 
-/* Listens with the fabric of that name, or "auto": sets gw->fab and
- * gw->listener. 0 or -errno, eb set. */
+/* Listens with the fabric of that name, or "auto". Sets gw->fab and gw->listener. 0, or
+ * -errno with eb set. */
 int gw_listen(struct gateway *gw, const char *fabric, const struct fab_params *params,
 	      struct errbuf *eb);
 
 /* ---- pair.c ---- */
 
-/* For the listener: work requests outstanding at once on one connection. */
+/* For the listener: the most work requests outstanding on one connection. */
 unsigned pair_max_send(const struct gateway *gw);
 unsigned pair_max_recv(const struct gateway *gw);
 
 /* fab_listen_events: a client wants to connect. ctx is the gateway. */
 void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privlen);
-/* The server is connected: takes the client's connection. */
+/* The server is connected: accepts the client's connection. */
 void pair_accept(struct gw_pair *p);
-/* Ends it, and says why unless that is NULL. May be called from any callback;
- * the pair is freed later: when the server's connection has gone, or nothing of
- * its calls runs there. */
+/* Ends the pair; the log says why unless that is NULL. May be called from any callback.
+ * The pair is freed later: when the TCP connection is closed, or none of its calls runs
+ * on the server any more. */
 void pair_end(struct gw_pair *p, const char *why);
-/* The server has answered one of its calls: it need not linger for that any more. */
+/* The server has answered one of the pair's calls: ends the lingering if that was the
+ * last. */
 void pair_linger_check(struct gw_pair *p);
-/* Frees it now: when the loop has ended. */
+/* Frees the pair at once. For the time after the loop has ended. */
 void pair_free(struct gw_pair *p);
 
-/* A call object in pair->calls; NULL: the pair has ended, as there is no memory
- * or the client has far more calls open than it was granted. */
+/* Adds a call to pair->calls. NULL: the pair has ended, because there is no memory or
+ * because the client has far more calls open than it was granted. */
 struct gw_call *pair_call(struct gw_pair *p);
-/* Frees it if both sides are done with it. */
+/* Frees the call if both sides are done with it. */
 void pair_call_done(struct gw_call *k);
 
 /*
- * Sends len bytes as one message. k: the call that it answers, or NULL. inval:
- * with Invalidate of that handle. Ends the pair if that cannot be done.
+ * Sends len bytes as one message. k: the call that it answers, or NULL. inval: send With
+ * Invalidate of that handle. Ends the pair if the message cannot be sent.
  */
 void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len,
 	       bool inval, uint32_t handle);
 
-/* The receive's message has been taken. */
+/* Posts the receive again, whose message has been handled. */
 void pair_recv_again(struct gw_pair *p, struct gw_slot *slot);
 
 /* ---- memory.c ---- */
 
 void memory_init(struct gw_memory *a, size_t max);
-/* The pair's own share, with so many bytes of slots; false: there is no room. */
+/* Takes the pair's own share, with so many bytes of slots. false: there is no room. */
 bool memory_take_pair(struct gw_pair *p, size_t slots);
 void memory_give_pair(struct gw_pair *p);
-/* A call's share; false: not now. */
+/* Takes a call's share. false: not now. */
 bool memory_take_call(struct gw_call *k);
-/* call_resume(k) follows, unless its pair ends before. */
+/* Queues k for memory. call_resume(k) follows, unless the pair ends first. */
 void memory_wait(struct gw_call *k);
 void memory_give_call(struct gw_call *k);
-/* A buffer for a record, of what has been dealt out; NULL: no memory, or more than
- * the credits allow. */
+/* A buffer for a record, out of the shares. NULL: no memory, or more than the credits
+ * allow. */
 struct gw_buf *pair_buf(struct gw_pair *p);
 void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
-/* All that it does not use. */
+/* Frees all buffers that the pair does not use. */
 void pair_bufs_free(struct gw_pair *p);
 
 /* ---- allow.c ---- */
@@ -301,48 +305,49 @@ void pair_bufs_free(struct gw_pair *p);
 /* Opens the lists. 0 or -errno, eb set. */
 int allow_open(struct gw_allow *a, struct errbuf *eb);
 void allow_close(struct gw_allow *a);
-/* Is it a connection of that user's, between these addresses of this machine? Says
- * so if not. */
+/* Is this connection between two addresses of this machine the user's? If not, the log
+ * says so. */
 bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
 		const struct sockaddr_storage *peer);
-/* Enters the network name space of that process, for connections to the server. */
+/* Enters the network name space of that process. Connections to the server are made from
+ * there. */
 int enter_server(const char *pid, struct errbuf *eb);
 
 /* ---- call.c: RDMA to TCP ---- */
 
-/* A message of the client's. */
+/* A message from the client has come. */
 void call_received(struct gw_pair *p, struct gw_slot *slot, uint32_t len);
 /* There is memory for a call that waited for it. */
 void call_resume(struct gw_call *k);
-/* One of its RDMA Reads has completed. */
+/* One of the call's RDMA Reads has completed. */
 void call_read_done(struct gw_call *k);
 
 /* ---- args.c ---- */
 
-/* The record is there: are its Read chunks where such may be, and as long as what
- * they stand for? */
+/* The call's record is complete. Are its Read chunks at valid positions, and as long as
+ * the items that they replace? */
 bool args_reads_ok(const struct gw_call *k);
 
 /* ---- drc.c ---- */
 
 void drc_init(struct gw_drc *d);
-/* When no call is left. */
+/* Frees all entries. No call may be left. */
 void drc_clear(struct gw_drc *d);
 /*
- * A call is about to be passed on. true: it is not to be; it has its answer, and may
- * be gone, or gets it when the call that it repeats has.
+ * Looks up a call that is about to be passed on. true: do not pass it on. Either it has its
+ * answer, and may be gone, or it gets it together with the call that it repeats.
  */
 bool drc_take(struct gw_call *k);
-/* k->reply is there. */
+/* k->reply has come. */
 void drc_answered(struct gw_call *k);
-/* Is it one whose answer is to be kept? */
+/* Does the cache wait for the answer to this call? */
 bool drc_runs(const struct gw_call *k);
-/* It will not be answered, or needs no answer any more. */
+/* The call will not be answered, or needs no answer any more. */
 void drc_gone(struct gw_call *k);
 
 /* ---- tcp.c ---- */
 
-/* Starts to connect; if that cannot be, the pair has ended. */
+/* Starts to connect. If that fails, the pair has ended. */
 void tcp_open(struct gw_pair *p);
 void tcp_close(struct gw_pair *p);
 /* Queues k's record. */
@@ -350,40 +355,40 @@ void tcp_send(struct gw_call *k);
 
 /* ---- reply.c: TCP to RDMA ---- */
 
-/* The credits that replies grant. */
+/* How many credits do replies grant? */
 uint32_t reply_granted(const struct gateway *gw);
-/* A record of the server's: the callee puts b back or keeps it. */
+/* A record from the server has come. The callee puts b back or keeps it. */
 void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len);
-/* Answers k, which was not passed on, with this record. k may be gone. */
+/* Answers k, which was not passed on, with this record. k may be gone afterwards. */
 void reply_repeat(struct gw_call *k, const char *record, uint32_t len);
-/* RDMA_ERROR, for a call whose header is not usable (k NULL) or cannot be served. */
+/* Sends RDMA_ERROR for a call whose header is not usable (k NULL) or that cannot be
+ * served. */
 void reply_error(struct gw_pair *p, struct gw_call *k, uint32_t xid, uint32_t err);
 
 /* ---- scribble.c: a fault ---- */
 
-/* RDMA Writes of one pair that have not completed. */
+/* The most outstanding RDMA Writes of one pair. */
 #define SCRIBBLES_MAX 64u
 
-/* A call has come: keeps its handles, and scribbles if it is time. The pair may
- * have ended on return. */
+/* A call has come: remembers its handles, and scribbles if it is time. The pair may have
+ * ended afterwards. */
 void scribble_call(struct gw_call *k);
 /* The RDMA Write whose cookie was p->scribble has completed. */
 void scribble_written(struct gw_pair *p);
-/* After the connection's end. */
+/* Call this after the connection has ended. */
 void scribble_free(struct gw_pair *p);
 
 /* ---- items.c ---- */
 
-/* A result that may be placed: its bytes in the reply record. */
+/* A result that may be placed: where its bytes are in the reply record. */
 struct gw_item {
 	uint32_t pos, len;
 };
 
 /*
- * The data items of a reply that RFC 8267 lets be placed, in their order: the
- * data of READ, the link text of READLINK, of version 3 and of each operation
- * in a COMPOUND. Returns how many, at most GW_ITEMS_MAX; a reply that cannot be
- * understood has none.
+ * Finds the data items of a reply that RFC 8267 lets be placed, in their order: the data of
+ * READ and the link text of READLINK, in version 3 and in each operation of a COMPOUND.
+ * Returns how many, at most GW_ITEMS_MAX. A reply that cannot be parsed has none.
  */
 unsigned gw_items(const struct gw_call *k, const char *reply, uint32_t len,
 		  struct gw_item out[static GW_ITEMS_MAX]);

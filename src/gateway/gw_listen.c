@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where to listen, and with which fabric. "auto" asks the devices first: verbs it
- * is where one has the address, iWARP in user space where none has it or none may
- * be used. A port that is taken or an address of another machine is an error with either,
- * and no reason to try the other one.
+ * Where to listen, and with which fabric. "auto" asks the devices first: it is verbs if a
+ * device has the address, and iWARP in user space if none has it or none may be used. A
+ * port in use, or an address of another machine, is an error with either, and no reason to
+ * try the other one.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,8 +19,8 @@ static bool is_number(const char *text)
 	return *text && !text[strspn(text, "0123456789")];
 }
 
-/* A number, or a service by its name. getaddrinfo() takes any number, and then
- * only its last 16 bits. */
+/* A number, or the name of a service. getaddrinfo() accepts any number, and uses only
+ * its last 16 bits. */
 static bool port_ok(const char *port)
 {
 	if (is_number(port))
@@ -37,7 +37,7 @@ int gw_address(const char *text, const char *port, const char *any,
 	size_t len;
 	int rc;
 
-	/* It would be an address: 99999 is 0.1.134.159. */
+	/* A bare number would be taken for an address: 99999 is 0.1.134.159. */
 	if (is_number(text))
 		return err_set(eb, -EINVAL, "'%s' is not %s%s", text, form, any ? "; write :PORT" : "");
 	if (*text == '[') {

@@ -17,8 +17,8 @@
 #define RDMA_PORT "20049"
 #define NFS_PORT  "2049"
 
-/* Room for some connections with all their credits open; and more than people need
- * to come back from lunch. */
+/* Memory: room for some connections with all their credits open. Idle time: longer than
+ * a lunch. */
 #define MEMORY_MIB 512u
 #define IDLE_S     3600u
 
@@ -43,8 +43,8 @@ static void help(void)
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
 	       "  -M, --memory MIB             for the buffers of all connections; when it is used\n"
 	       "                               up, calls wait (%u)\n"
-	       "  -i, --idle SECONDS           close connections on which nothing comes for so long,\n"
-	       "                               clients come back; 0: never (%u)\n"
+	       "  -i, --idle SECONDS           close connections on which nothing comes for so long;\n"
+	       "                               clients connect again; 0: never (%u)\n"
 	       "  -a, --allow UID              iwarp: only that user of this machine may connect\n"
 	       "  -e, --enter PID              reach SERVER from the network name space of a process\n"
 	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
@@ -55,7 +55,8 @@ static void help(void)
 	       "  -h, --help\n  -V, --version\n\n"
 	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, calls of all\n"
 	       "connections counted from 1, and at each EVERY-th after it (of those that can\n"
-	       "have it, where few can); with MOST a value by chance between the two:\n", GW_CREDITS, MEMORY_MIB, IDLE_S);
+	       "have it, where few can); with MOST a random value between the two:\n",
+	       GW_CREDITS, MEMORY_MIB, IDLE_S);
 	gw_faults_help();
 }
 
@@ -71,7 +72,7 @@ static int parse_number(const char *name, const char *text, unsigned min, unsign
 	return 0;
 }
 
-/* 0: go on; 1: done; -EINVAL: eb. */
+/* 0: go on; 1: done; -EINVAL: eb is set. */
 static int parse(struct settings *s, int argc, char **argv, struct errbuf *eb)
 {
 	static const struct option longs[] = {
@@ -133,8 +134,8 @@ static int write_port(const char *path, unsigned port, struct errbuf *eb)
 	return 0;
 }
 
-/* Also without --verbose: clients have to know the port, and the fabric that
- * auto has taken. */
+/* Logged even without --verbose: clients need the port, and users the fabric that auto
+ * has chosen. */
 static void announce(const struct gateway *gw, const struct sockaddr_storage *at,
 		     const char *server)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where the data is in a reply. The reply is decoded with the XDR that the
- * client uses, which keeps pointers into the record instead of copies.
+ * Finds the data in a reply. The reply is decoded with the client's XDR, which keeps
+ * pointers into the record instead of copies.
  */
 #include <string.h>
 #include <rpc/rpc.h>
@@ -22,8 +22,8 @@ static void add(struct found *f, uint32_t pos, uint32_t len)
 		f->out[f->n++] = (struct gw_item){ pos, len };
 }
 
-/* An empty one, too: it has its chunk, and the next item the next one. What was
- * decoded points into the record, whatever its length. */
+/* An empty item counts, too: it uses up its chunk. Decoded items point into the record,
+ * even empty ones. */
 static void add_ref(struct found *f, const struct nfs_ref *ref)
 {
 	add(f, (uint32_t)(ref->data - f->reply), ref->len);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What all pairs together may have: --memory. It is dealt out before it is used:
+ * The memory of all pairs together: --memory. It is dealt out before it is used:
  *
- *     a pair        its slots, and the record that TCP is in the middle of
+ *     a pair        its slots, and the record that TCP is receiving
  *     a call        its record and its reply's
  *
- * A pair that would leave no room for a call is turned away. A call for which there
- * is none waits, in the receive where it came, until others are through: nothing is
- * dropped, and a client that has its credits open has to wait as well. What has been
- * dealt out is always there: pairs keep buffers that they do not use, and one that
- * needs one takes it from another.
+ * A pair that would leave no room for a call is turned away. A call for which there is no
+ * room waits in the receive where it came. Nothing is dropped, and a client with all its
+ * credits open must wait, too. What has been dealt out is always available: pairs keep
+ * unused buffers, and a pair that needs one takes it from another.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -83,7 +82,7 @@ static void buf_free(struct gw_pair *p, struct gw_buf *b)
 	p->gw->memory.bufs--;
 }
 
-/* One that a pair keeps and does not use. */
+/* Frees a buffer that a pair does not use. false: there is none. */
 static bool reclaim(struct gateway *gw)
 {
 	list_for_each(n, &gw->pairs) {
@@ -98,7 +97,7 @@ static bool reclaim(struct gateway *gw)
 	return false;
 }
 
-/* For so many buffers more, beside those that are there and all slots. */
+/* Makes room for `more` buffers, besides the existing ones and all slots. */
 static void make_room(struct gateway *gw, size_t more)
 {
 	const struct gw_memory *a = &gw->memory;
@@ -116,8 +115,8 @@ struct gw_buf *pair_buf(struct gw_pair *p)
 
 	if (n)
 		return container_of(n, struct gw_buf, node);
-	/* One for the call and one for the reply, and the record that TCP is
-	 * in the middle of. */
+	/* For each credit one for the call and one for the reply, and one for the record
+	 * that TCP is receiving. */
 	if (p->nbufs > 2 * p->gw->credits)
 		return NULL;
 	make_room(p->gw, 1);
@@ -129,7 +128,7 @@ struct gw_buf *pair_buf(struct gw_pair *p)
 		free(b);
 		return NULL;
 	}
-	/* A pair that lingers has no connection, and needs what it reads for drc.c. */
+	/* A lingering pair has no RDMA connection, but reads replies for drc.c. */
 	if (p->conn && p->fab->reg(p->conn, b->mem, GW_BUF_BYTES, 0, &b->mr, &eb)) {
 		log_err("connection %u: %s", p->id, eb.text);
 		munmap(b->mem, GW_BUF_BYTES);

@@ -3,23 +3,23 @@
  * A pair of connections: how it begins, its buffers, its calls, and its end.
  *
  *     request ---> pair made, receives posted, TCP starts to connect
- *     TCP is connected ---> accept; if it cannot: reject, so that the client
+ *     TCP is connected ---> accept; if that fails: reject, so that the client
  *                           knows at once that there is no server
  *     ...
- *     down, TCP's end, a fault ---> pair_end: both closed, freed by end_msg;
- *                           TCP later, if calls run there whose outcome counts
+ *     down, end of TCP, a fault ---> pair_end: closes both, end_msg frees the pair;
+ *                           TCP later, if calls whose outcome counts run there
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "gateway/gateway.h"
 
-/* Receives beyond the credits: replies to the server's own calls. */
+/* Receives beyond the credits, for replies to the server's own calls. */
 #define EXTRA_RECVS 8u
-/* Work requests of one call: a Write chunk's segments and the reply. A client
- * that cuts its memory finer than that for every call loses its connection. */
+/* Work requests of one call: the segments of a Write chunk, and the reply. A client that
+ * always cuts its memory finer than that loses its connection. */
 #define SENDS_PER_CALL 8u
-/* For a server that does not answer. */
+/* How long a pair waits for a server that does not answer. */
 #define LINGER_MS 60000u
 
 static unsigned nrecvs(const struct gateway *gw)
@@ -46,11 +46,11 @@ unsigned pair_max_recv(const struct gateway *gw)
 /* ---- calls ---- */
 
 /*
- * A call is open until the Send of its reply has completed, and the client may
- * have seen that before us and sent its next call: so up to twice the credits,
- * and what it answers to the server's own calls. A client that heeds its credits
- * never has more; one that does not would make us keep calls without end. A
- * fault that grants more is served, one that grants less not held against it.
+ * The most open calls of a pair. A call is open until the Send of its reply has completed.
+ * The client may see the reply before that and send its next call. So it may have up to
+ * twice its credits, and its answers to the server's own calls. A client that heeds its
+ * credits never has more; one that does not would make us keep calls without end. A fault
+ * that grants more is allowed for, and one that grants less is not held against the client.
  */
 static size_t calls_max(const struct gateway *gw)
 {
@@ -132,8 +132,8 @@ void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len
 	memcpy(slot->mem, msg, len);
 	sge = (struct fab_sge){ slot->mem, (uint32_t)len, p->slot_mr.lkey };
 	rc = inval ? p->fab->post_send_inv(p->conn, &sge, 1, handle, slot) : -EOPNOTSUPP;
-	/* Invalidating is an offer, and some devices cannot: the client does
-	 * itself what was not done. */
+	/* Invalidation is optional, and some devices cannot do it: then the client
+	 * invalidates itself. */
 	if (rc == -EOPNOTSUPP)
 		rc = p->fab->post_send(p->conn, &sge, 1, slot);
 	if (rc)
@@ -207,7 +207,7 @@ static void on_end(struct loop_msg *m)
 	pair_free(container_of(m, struct gw_pair, end_msg));
 }
 
-/* Has it calls whose outcome counts, and a server that may tell it? */
+/* Does it have calls whose outcome counts, and a server that may still tell it? */
 static bool has_to_linger(const struct gw_pair *p)
 {
 	if (p->tcp.fd < 0)
@@ -221,7 +221,7 @@ static bool has_to_linger(const struct gw_pair *p)
 	return false;
 }
 
-/* Both sides are through. */
+/* Both sides are done. */
 static void end_all(struct gw_pair *p)
 {
 	p->lingers = false;
@@ -238,7 +238,7 @@ static void on_linger(struct loop_timer *t)
 {
 	struct gw_pair *p = container_of(t, struct gw_pair, linger);
 
-	log_info("connection %u: the NFS server has not answered for %u s since its end", p->id,
+	log_info("connection %u has ended; the NFS server has not answered its calls for %u s", p->id,
 		 LINGER_MS / 1000);
 	end_all(p);
 }
@@ -249,7 +249,7 @@ void pair_linger_check(struct gw_pair *p)
 		end_all(p);
 }
 
-/* Nobody is there for its answers. */
+/* Nobody waits for the answers any more. */
 static void end_calls(struct gw_pair *p)
 {
 	list_for_each(n, &p->calls) {
@@ -367,7 +367,7 @@ void pair_accept(struct gw_pair *p)
 		log_info("connection %u: %s", p->id, p->fab->describe(p->conn));
 }
 
-/* Whoever has nothing to say for long is let go; it comes back when it has. */
+/* Ends a pair that has been idle for long. Its client connects again when it needs to. */
 static void on_idle(struct loop_timer *t)
 {
 	struct gw_pair *p = container_of(t, struct gw_pair, idle);
@@ -376,7 +376,7 @@ static void on_idle(struct loop_timer *t)
 	if (p->ncalls || since < p->gw->idle_ms)
 		loop_timer_set(p->gw->loop, t, p->ncalls ? p->gw->idle_ms : p->gw->idle_ms - (unsigned)since);
 	else
-		pair_end(p, "it was idle for longer than --idle says");
+		pair_end(p, "it was idle for longer than --idle allows");
 }
 
 static bool allowed(const struct gw_pair *p)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From a record of the server's to a message for the client.
+ * From a server's record to a message for the client.
  *
  *     record    | xid ... READ result, length | DATA DATA | pad | rest |
  *     sent      | header, Write list | xid ... length | rest |
  *
- * The items that the call has Write chunks for are RDMA-Written there, the
- * first item to the first chunk and so on, and taken out of the message. A chunk
- * of no size leaves its item where it is (RFC 8166, section 4.4.6.2). What is left goes inline, or if it is too long, into the Reply chunk.
+ * Items for which the call has Write chunks are RDMA-Written there, the first item to the
+ * first chunk and so on, and taken out of the message. A chunk of length zero leaves its
+ * item where it is (RFC 8166, section 4.4.6.2). The rest goes inline, or into the Reply
+ * chunk if it is too long.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 enum { CALL = 0, REPLY = 1 };
 
-/* The record without the items: pieces of it. */
+/* The record without the items, in pieces. */
 struct reduced {
 	struct { uint32_t at, len; } piece[GW_ITEMS_MAX + 1];
 	unsigned n;
@@ -51,7 +52,7 @@ void reply_error(struct gw_pair *p, struct gw_call *k, uint32_t xid, uint32_t er
 
 /* ---- writing ---- */
 
-/* len bytes of the record to the chunk, which has room for them. */
+/* Writes len bytes of the record to the chunk, which has room for them. */
 static int write_chunk(struct gw_call *k, const struct rr_chunk *to, struct chunk_pos *pos,
 		       uint32_t at, uint32_t len)
 {
@@ -79,7 +80,7 @@ static int write_chunk(struct gw_call *k, const struct rr_chunk *to, struct chun
 	return 0;
 }
 
-/* The chunk as it is returned: with the lengths that were written. */
+/* Sets the lengths of a returned chunk to what was written. */
 static void set_written(struct rr_chunk *c, uint32_t len)
 {
 	for (uint32_t i = 0; i < c->nseg; i++) {
@@ -89,7 +90,7 @@ static void set_written(struct rr_chunk *c, uint32_t len)
 	}
 }
 
-/* Writes the items and fills `out`. 0 or -errno; -EMSGSIZE: a chunk too small. */
+/* Writes the items and fills `out`. 0 or -errno; -EMSGSIZE: a chunk is too small. */
 static int place(struct gw_call *k, struct rr_header *h, struct reduced *out)
 {
 	struct gw_item items[GW_ITEMS_MAX];
@@ -103,7 +104,7 @@ static int place(struct gw_call *k, struct rr_header *h, struct reduced *out)
 		struct chunk_pos pos = { 0, 0 };
 		uint32_t len = i < n ? items[i].len : 0;
 
-		/* A chunk without room says that its item is wanted inline. */
+		/* A chunk of length zero means that its item is wanted inline. */
 		if (!rr_chunk_len(&h->writes[i]))
 			continue;
 		if (len > rr_chunk_len(&h->writes[i]))
@@ -119,7 +120,7 @@ static int place(struct gw_call *k, struct rr_header *h, struct reduced *out)
 		set_written(&h->writes[i], len);
 	}
 	if (from > k->reply_len)
-		from = k->reply_len;    /* a record without the last pad */
+		from = k->reply_len;    /* the record ends without the last pad */
 	out->piece[out->n].at = from;
 	out->piece[out->n++].len = k->reply_len - from;
 	for (unsigned i = 0; i < out->n; i++)
@@ -152,7 +153,7 @@ static int write_reply_chunk(struct gw_call *k, struct rr_header *h, const struc
 
 /* ---- sending ---- */
 
-/* A handle of the call's that the Send may invalidate; 0: none. */
+/* Finds a handle of the call that the Send may invalidate. false: there is none. */
 static bool to_invalidate(const struct gw_call *k, uint32_t *handle)
 {
 	if (!k->pair->remote_inval)
@@ -249,7 +250,7 @@ void reply_repeat(struct gw_call *k, const char *record, uint32_t len)
 {
 	struct gw_pair *p = k->pair;
 
-	if (p->ended) {         /* it came later than its repetition */
+	if (p->ended) {         /* it came after its repetition */
 		k->answered = true;
 		pair_call_done(k);
 		pair_linger_check(p);
@@ -272,7 +273,7 @@ static void on_delayed(struct loop_timer *t)
 
 /* ---- arrival ---- */
 
-/* A call of the server's: to the client as it is. */
+/* Passes a call from the server to the client as it is. */
 static void back_call(struct gw_pair *p, const char *m, uint32_t len)
 {
 	struct rr_header h;
@@ -282,7 +283,7 @@ static void back_call(struct gw_pair *p, const char *m, uint32_t len)
 	rr_header_init(&h, gw_word(m), 1);
 	n = rr_header_encode(&h, msg, sizeof(msg));
 	if (n < 0 || (uint32_t)n + len > p->inline_max) {
-		log_warn("connection %u: a call of the server's, %u bytes, does not fit inline; dropped",
+		log_warn("connection %u: dropped a call from the server: its %u bytes do not fit inline",
 			 p->id, len);
 		return;
 	}
@@ -315,7 +316,7 @@ void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len)
 	}
 	k = call_of(p, gw_word(m));
 	if (!k) {
-		log_warn("connection %u: a reply that nobody waits for, XID %08x; dropped", p->id, gw_word(m));
+		log_warn("connection %u: dropped a reply that no call waits for, XID %08x", p->id, gw_word(m));
 		pair_buf_put(p, b);
 		return;
 	}

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --fault scribble: a server that RDMA-Writes random bytes over whatever the
- * client's handles reach. Which handles they are the client has said itself, in
- * the chunks of its calls, Read chunks included; the newest are kept:
+ * --fault scribble: plays a server that RDMA-Writes random bytes over whatever the client's
+ * handles reach. The chunks of the client's calls tell the handles, Read chunks included.
+ * The newest are kept:
  *
  *     ring   handle, offset, length | ... | ...      of this connection
  *
- * Each time it does one of these, by chance, value times:
+ * Each time, it picks one of these at random and does it value times:
  *
- *     own    somewhere within a chunk that waits for its data
- *     ring   all of a segment, whose call may be through long ago
- *     walk   from a segment's end upwards, or from its beginning downwards, block by
- *            block, and the next time on from there, as long as the handle is in use
+ *     own    writes somewhere within a chunk that waits for its data
+ *     ring   writes over all of a segment, whose call may be over long ago
+ *     walk   from a segment's end upwards, or from its start downwards, block by block;
+ *            the next time goes on from there, as long as the handle is in use
  *
- * and it does so when the call arrives or some milliseconds later, whatever is
- * going on then. What the client has not opened for it ends the connection,
- * with the ring and the walk; the next connection begins with both anew.
+ * This happens when the call arrives or some milliseconds later, whatever goes on then. A
+ * Write to memory that the client has not opened ends the connection, with its ring and
+ * walk. The next connection begins anew.
  *
- * Writes over what waits for its data are posted before that data is, and so are
- * placed before: they do no harm, if the bounds are right.
+ * Writes over a chunk that waits for its data are posted, and so placed, before that data.
+ * They do no harm if the bounds are right.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #include "gateway/gateway.h"
 
 #define RING 64u
-#define NOISE 65536u            /* bytes at most in one Write */
+#define NOISE 65536u            /* the most bytes of one Write */
 #define LATER_MS 20u
 
 struct gw_scribble {
@@ -36,13 +36,13 @@ struct gw_scribble {
 	char *noise;
 	struct fab_mr mr;
 	struct rr_seg ring[RING];
-	unsigned nring;         /* all that were ever put in */
+	unsigned nring;         /* how many were ever put in */
 	struct {
-		uint32_t handle, step;  /* step 0: not begun */
+		uint32_t handle, step;  /* step 0: not started */
 		bool up;
-		uint64_t at;    /* up: first byte not written yet; down: last one that is */
+		uint64_t at;    /* up: first byte not yet written; down: last one written */
 	} walk;
-	unsigned posted;        /* that have not completed */
+	unsigned posted;        /* Writes that have not completed */
 	unsigned long times;    /* of the pending timer */
 	struct loop_timer later;
 };
@@ -72,7 +72,8 @@ static struct gw_scribble *scribble_new(struct gw_pair *p)
 		free(s);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < NOISE; i += 256)       /* getrandom's largest whole answer */
+	for (uint32_t i = 0; i < NOISE; i += 256)       /* the most that getrandom() returns
+							 * whole */
 		if (getrandom(s->noise + i, 256, 0) != 256)
 			memset(s->noise + i, 0xa5, 256);
 	if (p->fab->reg(p->conn, s->noise, NOISE, 0, &s->mr, &eb)) {
@@ -121,8 +122,8 @@ void scribble_written(struct gw_pair *p)
 	p->scribble->posted--;
 }
 
-/* A segment that its call's reply will be written to; NULL: the call has none, or
- * has been answered. */
+/* A segment that the reply will be written to. NULL: the call has none, or has been
+ * answered. */
 static const struct rr_seg *waiting_seg(const struct gw_call *k)
 {
 	if (k->answered)
@@ -178,11 +179,11 @@ static void scribble_walk(struct gw_scribble *s)
 		s->walk.at = seg->offset + (s->walk.up ? seg->length : 0);
 	}
 	if (!s->walk.up)
-		s->walk.at -= s->walk.step;     /* below 0, too: an offset like any other */
+		s->walk.at -= s->walk.step;     /* may wrap below 0: any offset will do */
 	write_noise(s, s->walk.handle, s->walk.at, s->walk.step);
 	if (s->walk.up)
 		s->walk.at += s->walk.step;
-	/* Slowly around the chunk, where it matters most, then all the rest. */
+	/* Small steps near the chunk, where it matters most, then larger ones. */
 	if (s->walk.step < NOISE)
 		s->walk.step *= 2;
 }
@@ -211,7 +212,8 @@ static void remember(struct gw_scribble *s, const struct rr_seg *seg)
 {
 	if (!seg->length)
 		return;
-	/* A handle of a call that is through does not come back. One for all calls does. */
+	/* A handle that belonged to one call does not come back. One that serves all
+	 * calls does. */
 	if (seg->handle != s->walk.handle)
 		s->walk.step = 0;
 	s->ring[s->nring++ % RING] = *seg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The TCP half of a pair: records (RFC 5531, section 11) out and in, without
- * ever waiting.
+ * The TCP half of a pair: sends and receives records (RFC 5531, section 11) and never
+ * waits.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include "gateway/gateway.h"
 
-/* Records handled in one go before other connections get their turn. */
+/* Reads in a row before other connections get their turn. */
 #define BATCH 16u
 #define LAST_FRAGMENT 0x80000000u
 
-/* The server's connection is of no use any more. */
+/* The server's connection is unusable. */
 static void broke(struct gw_pair *p, const char *why)
 {
 	tcp_close(p);
@@ -111,7 +111,7 @@ static void end_record(struct gw_pair *p)
 	reply_received(p, b, len);
 }
 
-/* What has come: first the rest of the fragment, then of the next mark. */
+/* n bytes have come: first the rest of the fragment, then part of the next mark. */
 static void took(struct gw_pair *p, uint32_t n)
 {
 	struct gw_record_in *in = &p->in;
@@ -127,7 +127,7 @@ static void took(struct gw_pair *p, uint32_t n)
 		end_record(p);  /* an empty one */
 }
 
-/* One look at the socket. false: nothing more now. */
+/* Reads the socket once. false: there is nothing more for now. */
 static bool read_in(struct gw_pair *p)
 {
 	struct gw_record_in *in = &p->in;
@@ -157,8 +157,8 @@ static bool read_in(struct gw_pair *p)
 	return (size_t)got == want;
 }
 
-/* Said once, loud: every client tries again, and all of them hear no more than
- * that they were refused. */
+/* Logged once at warning level. Every client tries again, and hears only that it was
+ * refused. */
 static void unreachable(struct gw_pair *p, int err)
 {
 	struct gateway *gw = p->gw;
@@ -191,7 +191,7 @@ static void on_tcp(struct loop_watch *w, uint32_t revents)
 			return;
 		p->gw->unreachable = false;
 		p->tcp_ready = true;
-		p->tcp_full = true;     /* as it was registered */
+		p->tcp_full = true;     /* EPOLLOUT is registered already */
 		pair_accept(p);
 		if (p->ended)
 			return;
