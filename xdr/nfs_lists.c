@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list types by entry type: all of them are nfs_list with its routines. */
+/* The list types, by type of entry: each is an nfs_list with its routines. */
 #include "nfs_lists.h"
 
 _Static_assert(NFS3_FHSIZE == 64 && FHSIZE3 == 64, "nfs_ref64 holds a v3 handle");
@@ -8,7 +8,7 @@ _Static_assert(MNTNAMLEN == 255, "nfs_ref255 holds a MOUNT name");
 _Static_assert(NFS4_OPAQUE_LIMIT == 1024 && MNTPATHLEN == 1024,
 	       "nfs_ref1024 holds owners and MOUNT paths");
 
-/* xdrproc_t takes any routine: (void (*)(void)) on the way avoids a warning. */
+/* xdrproc_t takes any routine; the detour over (void (*)(void)) avoids a warning. */
 #define LIST(list, next, entry)							\
 	bool_t xdr_##list(XDR *xdrs, list *l)					\
 	{									\

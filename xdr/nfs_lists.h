@@ -10,9 +10,9 @@
  *     while ((rc = nfs_entryplus3_next(&cur, &ent)) > 0)
  *             ...
  *
- * Each returns 1 and fills the entry, 0 behind the last entry, or -EBADMSG if
- * the bytes changed since they were decoded. Names, handles and attributes of
- * the entry point into the message and are valid as long as it is.
+ * Each returns 1 and fills the entry, 0 after the last entry, or -EBADMSG if the bytes have
+ * changed since they were decoded. Names, handles and attributes of the entry point into
+ * the message, and are valid as long as the message is.
  */
 #ifndef XDR_NFS_LISTS_H
 #define XDR_NFS_LISTS_H

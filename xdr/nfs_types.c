@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * Takes `len` bytes and their pad from a decode stream and returns where they
- * are, or NULL if the stream is too short or not 4-byte aligned. `len` itself
- * is compared first, so that adding the pad cannot wrap.
+ * Takes `len` bytes and their pad from a decode stream. Returns where they are, or NULL if
+ * the stream is too short or not 4-byte aligned. `len` is compared alone first, so that
+ * adding the pad cannot wrap.
  */
 static void *stream_take(XDR *xdrs, uint32_t len)
 {
@@ -130,8 +130,8 @@ bool_t xdr_bitmap4(XDR *xdrs, bitmap4 *map)
 }
 
 /*
- * The array, entry by entry, or the bytes of a list that was decoded earlier.
- * The bytes are whole XDR items, so they need no pad.
+ * Encodes the array, entry by entry, or the bytes of a list that was decoded earlier. Those
+ * bytes are whole XDR items, so they need no pad.
  */
 static bool_t list_encode(XDR *xdrs, struct nfs_list *list, xdrproc_t proc,
 			  size_t size)
@@ -149,7 +149,7 @@ static bool_t list_encode(XDR *xdrs, struct nfs_list *list, xdrproc_t proc,
 	return xdr_bool(xdrs, &more);
 }
 
-/* Ends, as each round takes bytes from a finite stream. */
+/* This ends, because each round takes bytes from a finite stream. */
 static bool_t list_decode(XDR *xdrs, struct nfs_list *list, xdrproc_t proc,
 			  void *item)
 {

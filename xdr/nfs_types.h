@@ -22,7 +22,7 @@
  *     stream before it is used. A routine returns TRUE, or FALSE for anything
  *     that does not fit; then the target's content is undefined.
  *   - A peer that holds a remote key of the buffer could change it after it was
- *     decoded. No routine here trusts an earlier look at the bytes: a cursor
+ *     decoded. So no routine relies on an earlier look at the bytes: a cursor
  *     checks each list entry again when it reads it.
  */
 #ifndef XDR_NFS_TYPES_H
@@ -43,9 +43,9 @@ static inline uint32_t nfs_xdr_pad(uint32_t len)
 /*
  * nfs_ref: counted bytes, "opaque x<N>" or "string x<N>".
  *
- * Decode points `data` into the stream; no terminating NUL. Encode writes the
- * bytes at `data` into the stream (`data` may be NULL when `len` is 0).
- * The types differ only in their bound N, which both directions enforce.
+ * Decode points `data` into the stream; there is no terminating NUL. Encode writes the
+ * bytes at `data` into the stream (`data` may be NULL when `len` is 0). The types differ
+ * only in their bound N, which both directions enforce.
  */
 struct nfs_ref {
 	uint32_t len;
@@ -80,26 +80,24 @@ struct nfs_ref nfs_ref_str(const char *s);
 bool nfs_ref_equal(const struct nfs_ref *a, const struct nfs_ref *b);
 
 /*
- * Can these bytes from a server be handed to a file system as one name? True
- * for 1 to `max` bytes without '/' and NUL. "." and ".." pass: READDIR may list
- * them.
+ * Can these bytes from a server be used as one name in a file system? True for 1 to `max`
+ * bytes without '/' and NUL. "." and ".." pass, because READDIR may list them.
  */
 bool nfs_ref_is_name(const struct nfs_ref *ref, uint32_t max);
 
 /*
- * nfs_bulk: the data of a READ result or a WRITE argument, the items that
- * RFC 8267 lets travel outside the XDR stream. File data never passes through
- * these routines.
+ * nfs_bulk: the data of a READ result or a WRITE argument. RFC 8267 lets these items travel
+ * outside the XDR stream. File data never passes through these routines.
  *
- * Encode writes the length word only and sets `pos` to the stream position
- * behind it, where the data belongs; what follows in XDR follows directly.
- * `pos` is the Position of a Read chunk if the stream starts at the XID, or the
- * place where the data and its pad are put into an inline message.
+ * Encode writes only the length word, and sets `pos` to the stream position behind it,
+ * where the data belongs. The next XDR item follows directly. `pos` is the Position of a
+ * Read chunk if the stream starts at the XID, or else the place for the data and its pad in
+ * an inline message.
  *
- * Decode reads the length. With `placed` set the data came by RDMA Write and
- * nothing of it is in the stream: `len` must be <= `max`. Otherwise `data`
- * points to it in the stream, `pos` is its position, and it and its pad are
- * skipped; `max` 0 then means no bound but the end of the stream.
+ * Decode reads the length. If `placed` is set, the data came by RDMA Write and nothing of
+ * it is in the stream: `len` must be <= `max`. Otherwise `data` points to it in the stream,
+ * `pos` is its position, and data and pad are skipped; then `max` 0 means no bound but the
+ * end of the stream.
  */
 struct nfs_bulk {
 	uint32_t len;   /* encode: in; decode: out */
@@ -114,19 +112,18 @@ typedef struct nfs_bulk nfs_bulk;
 bool_t xdr_nfs_bulk(XDR *xdrs, nfs_bulk *bulk);
 
 /*
- * Puts `n` bytes of data and their pad into an encoded message of `*len` bytes
- * at `pos`, moving what follows. For data that goes inline: the one place that
- * copies, and only below the inline threshold. Returns 0 and the new `*len`, or
- * -EMSGSIZE if that exceeds `cap`, or -EINVAL if `pos` lies outside; the message
- * is then unchanged.
+ * Puts `n` bytes of data and their pad into an encoded message of `*len` bytes at `pos`,
+ * and moves what follows. For data that goes inline: the only place that copies, and only
+ * below the inline threshold. Returns 0 and the new `*len`; -EMSGSIZE if that exceeds
+ * `cap`; -EINVAL if `pos` lies outside. On an error the message is unchanged.
  */
 int nfs_bulk_insert(void *msg, uint32_t *len, uint32_t cap, uint32_t pos,
 		    const void *data, uint32_t n);
 
 /*
  * bitmap4 (RFC 7530, section 2.2): attribute numbers, or operation numbers in
- * state_protect_ops4. Eight words hold 256 of them; the RFCs define 83. A longer
- * one is rejected. Decode clears the words beyond `len`.
+ * state_protect_ops4. Eight words hold 256 of them; the RFCs define 83. A longer bitmap is
+ * rejected. Decode clears the words beyond `len`.
  */
 enum { NFS4_BITMAP_WORDS = 8 };
 
@@ -188,8 +185,8 @@ bool_t xdr_mountlist3(XDR *xdrs, mountlist3 *list);
 bool_t xdr_rpcbmaplist(XDR *xdrs, rpcbmaplist *list);
 
 /*
- * The routine behind them: `proc` is the entry's XDR routine, `item` room for
- * one entry of `size` bytes that decode uses as scratch.
+ * The routine behind these. `proc` is the entry's XDR routine; decode uses `item`, room for
+ * one entry of `size` bytes, as scratch.
  */
 bool_t nfs_list_xdr(XDR *xdrs, struct nfs_list *list, xdrproc_t proc,
 		    void *item, size_t size);
@@ -200,12 +197,12 @@ struct nfs_cursor {
 	uint32_t left;  /* entries not read yet */
 };
 
-/* Stands the cursor before the first entry of a list that was decoded. */
+/* Puts the cursor before the first entry of a decoded list. */
 void nfs_cursor_open(struct nfs_cursor *cur, const struct nfs_list *list);
 
 /*
- * Reads the next entry into `item`, whose XDR routine is `proc`. Returns 1 for
- * an entry, 0 behind the last one, -EBADMSG if the bytes no longer decode.
+ * Reads the next entry into `item`, whose XDR routine is `proc`. Returns 1 for an entry, 0
+ * after the last one, and -EBADMSG if the bytes no longer decode.
  */
 int nfs_cursor_next(struct nfs_cursor *cur, xdrproc_t proc, void *item);
 
