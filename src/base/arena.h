@@ -84,8 +84,8 @@ struct magazine {
 	_Atomic unsigned nfree[ARENA_CLASSES];  /* changed by the lane, read by waiting lanes */
 	/* Under the depot's lock: */
 	struct list wait[ARENA_CLASSES];        /* in the depot's queue, or unlinked */
-	struct loop_msg called, empty;          /* posted to the lane: buffers are free; empty
-						 * your magazine */
+	struct loop_msg called, empty;          /* to the lane: buffers are free; empty your
+						 * stock */
 	bool called_sent, empty_sent;
 };
 

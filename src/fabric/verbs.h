@@ -36,8 +36,7 @@ struct fab_conn {
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	unsigned cq_events;             /* taken and not yet acknowledged */
-	bool armed;                     /* the next completion makes an event, or an event is
-					 * there to be read */
+	bool armed;                     /* a completion makes an event, or one is there */
 	uint32_t max_msg;
 	/* RDMA Reads outstanding at once, the peer's (ird) and ours (ord): what the
 	 * device can do, and what was agreed (0 before connect or accept). */

@@ -148,16 +148,14 @@ enum gw_fault {
 	FAULT_DROP_BEFORE,      /* the connection breaks before the call is passed on */
 	FAULT_DROP_AFTER,       /* ... when the server has answered */
 	FAULT_DELAY,            /* the reply is sent value ms late */
-	FAULT_LATE,             /* the call is passed on value ms late, even if its client is
-				 * gone */
+	FAULT_LATE,             /* the call is passed on value ms late, even without its client */
 	FAULT_SHORT_REPLY,      /* the Reply chunk gets only half of the reply */
 	FAULT_ERR_CHUNK, FAULT_ERR_VERS,        /* RDMA_ERROR instead of the reply */
 	FAULT_CREDITS,          /* this reply and all later ones grant value credits */
 	FAULT_WRONG_XID,        /* the reply comes with a wrong XID, and then with the right one */
 	FAULT_DUP_REPLY,        /* the reply comes twice */
 	FAULT_TRUNCATE,         /* only value bytes of the reply's message are sent */
-	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag that was not offered, even
-				 * with R clear */
+	FAULT_INVAL_WRONG,      /* Send With Invalidate of an STag not offered, R or not */
 	FAULT_STALL_READ,       /* RDMA Reads start value ms late */
 	FAULT_SCRIBBLE,         /* value RDMA Writes of random bytes, see scribble.c */
 	FAULT_COUNT

@@ -72,8 +72,7 @@ static struct gw_scribble *scribble_new(struct gw_pair *p)
 		free(s);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < NOISE; i += 256)       /* the most that getrandom() returns
-							 * whole */
+	for (uint32_t i = 0; i < NOISE; i += 256)       /* getrandom() returns this whole */
 		if (getrandom(s->noise + i, 256, 0) != 256)
 			memset(s->noise + i, 0xa5, 256);
 	if (p->fab->reg(p->conn, s->noise, NOISE, 0, &s->mr, &eb)) {

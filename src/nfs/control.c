@@ -12,7 +12,7 @@
  * become rare. The log has one message when this begins and one when it is over, and
  * nothing in between.
  *
- * If a connection is lost during recovery, control calls go on on another lane, or wait for
+ * If a connection is lost during recovery, control calls continue on another lane, or wait for
  * the connector when no lane has a connection. If the mount ends during recovery,
  * nfs_call_sync() returns -ESHUTDOWN, and this thread ends before the version takes its
  * leave of the server (internal.h says who may use the version's state, and when).

@@ -171,7 +171,7 @@ int nfs_lane_start(struct nfs_lane *l)
 	sigset_t all, old;
 	int rc;
 
-	/* Signals are the main thread's affair. */
+	/* Another thread takes signals (main.c). */
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -162,8 +162,7 @@ struct nfs_args {
 			uint32_t major, minor;
 		} mk;
 		struct {
-			const struct nfs_fh *moved;     /* RENAME: the handle of `name`; NULL:
-							 * unknown */
+			const struct nfs_fh *moved;     /* RENAME: handle of `name`, or NULL */
 		} ren;
 		struct {
 			int mask;               /* R_OK | W_OK | X_OK */
@@ -226,8 +225,7 @@ struct nfs_machinery {
 	bool resent;                    /* an earlier sending may have had the effect */
 	unsigned retries;
 	uint64_t start_ns;
-	bool delayed;                   /* waits for its timer with slot and buffers
-					 * (NFS_DELAYED) */
+	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
 	uint32_t msg_len;               /* of the message as it was encoded */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
@@ -329,8 +327,7 @@ struct nfs_config {
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
-	unsigned timeo_ms;              /* a call without a reply for so long drops its
-					 * connection */
+	unsigned timeo_ms;              /* a call this old drops the connection */
 	unsigned retrans;               /* soft mounts: time-outs before EIO */
 	bool soft;
 	unsigned mountport;             /* v3: 0: ask rpcbind */
@@ -395,8 +392,7 @@ struct nfs_lane {
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
 	bool slow;                      /* the log says that the server does not respond */
-	_Atomic uint64_t last_reply_ns; /* when the lane's newest reply came; other threads read
-					 * it */
+	_Atomic uint64_t last_reply_ns; /* when the newest reply came; any thread reads it */
 	struct loop_timer tick;
 	struct nfs_lane_thread *thread; /* belongs to lane.c */
 	void (*buffers_freed)(struct nfs_lane *l);      /* fs: try queued requests again */
@@ -412,8 +408,7 @@ struct nfs_client {
 	uint32_t rsize, wsize, dtsize;  /* as agreed with the server */
 	uint32_t name_max;
 	uint64_t max_file_size;
-	_Atomic bool no_plus;           /* READDIR: this server sends no attributes with the
-					 * entries */
+	_Atomic bool no_plus;           /* READDIR: the server sends no attributes */
 	struct nfs_server server;       /* the server that is mounted */
 	struct nfs_control *control;    /* belongs to client.c */
 	struct nfs_idmap *idmap;        /* NULL: owners that are not numbers are nobody */

@@ -51,8 +51,7 @@ struct rr_conn {
 	const struct rr_events *ev;
 	void *ctx;
 
-	struct arena_buf *spare;        /* for a chunk when there is no other buffer; NULL: in
-					 * use */
+	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
 	void *copy;                     /* RR_REPLY_MAX bytes: a Reply chunk is copied here
 					 * before it is parsed, because the peer may still write
 					 * to the chunk */

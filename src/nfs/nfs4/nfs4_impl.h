@@ -257,8 +257,7 @@ struct nfs4_attrs {
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
 /* Encodes into `buf`, which out->attr_vals then refers to. */
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
-#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* the most that nfs4_put_fattr()
-								 * needs */
+#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* for nfs4_put_fattr() */
 
 /* ---- nfs4_slots.c ---- */
 
