@@ -833,7 +833,7 @@ Test(iwarp_bad, no_files, .init = set_up_patient, .fini = tear_down)
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 		run_ms(honest->loop, 350);
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
-		cr_expect_eq(said(log[0], "have to wait: Too many open files"), 1, "round %d", round);
+		cr_expect_eq(said(log[0], "must wait: Too many open files"), 1, "round %d", round);
 		/* It is taken, heard and found wrong. */
 		cr_assert_eq(send(fd, &byte, 1, 0), 1);
 		RUN_UNTIL(honest->loop, gone(fd));
