@@ -28,7 +28,7 @@ uint64_t nfs_verifier(const char verf[8])
 	return v;
 }
 
-/* Old servers also place the XDR pad; more than that is not ours. */
+/* Some old servers place the XDR pad as well; nothing beyond that is valid. */
 static bool placed_len_ok(const struct nfs_call *c, uint32_t len)
 {
 	uint32_t placed = c->eng.rr.placed_len;

@@ -95,7 +95,7 @@ int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
 
 static const struct rr_events events = { .down = on_conn_down };
 
-/* The connector finds it, or does not any more. */
+/* Lists the target for the connector, or takes it off that list. */
 static void list_for_all(struct nfs_target *t, bool listed)
 {
 	struct nfs_control *ctl = t->server->client->control;
