@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is known of a file apart from any single open. There is one struct nfs_file for each
- * file handle of a server that has opens.
+ * What is known of a file apart from any single open: one struct nfs_file for each file
+ * handle of a server that this client has open.
  *
  *     nfs_server.files
  *       |  by handle                     in the order of opening

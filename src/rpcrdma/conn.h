@@ -47,7 +47,7 @@
 #define RR_SEND_IOV   2u
 /* The longest reply that a Reply chunk is offered for. */
 #define RR_REPLY_MAX  ((uint32_t)ARENA_MID_SIZE)
-/* Malformed replies to as many sendings fail the call. */
+/* A call fails after malformed replies to so many sendings. */
 #define RR_BAD_MAX    3u
 /* Segments of a call: a Read chunk, and a Write or Reply chunk. */
 #define RR_CALL_MRS (RR_SEND_IOV + 1u)

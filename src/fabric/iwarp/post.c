@@ -125,7 +125,7 @@ static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
  * Linux siw (up to 6.12 at least) sends its MPA Reply before it hands the socket to the
  * code that reads frames. If the first frame arrives in between, it stays in the socket
  * until another one comes, and a peer that waits for an answer to it waits for ever. So
- * while we have sent something and heard nothing, an empty RDMA Write follows every 40 ms.
+ * while we have sent something and heard nothing, an empty RDMA Write follows now and then.
  * It touches no memory and needs no STag (RFC 5040 section 5.1), and RFC 6581 uses it for
  * much the same purpose. The timer runs from the first Send on, so that an idle lane
  * sleeps.
