@@ -10,18 +10,18 @@
 
 #define CREDITS 32u
 
-struct nfs_client cl;
 struct nfs_lane lane;
 struct fs fs;
 struct fs_lane *fl;
+struct fs_play_dev fs_play_dev;
 struct fs_play_answer answer;
 struct fs_play_notice notice;
 bool fs_play_refuse;
 void (*fs_play_answered)(const struct fuse_out_header *h);
 
+static struct nfs_client cl;
 static struct nfs_control ctl;
 static int device[2];
-static char head[FS_HEAD_ROOM];
 
 /* ---- what the kernel gets ---- */
 
@@ -49,12 +49,11 @@ static void catch_answer(const struct fuse_out_header *h, const struct iovec *io
 		fs_play_answered(h);
 }
 
-static ssize_t catch_writev(int fd, struct iovec *iov, int count, void *userdata)
+static ssize_t play_answer(struct fs_dev *d, const struct iovec *iov, int count)
 {
 	const struct fuse_out_header *h = iov[0].iov_base;
 
-	(void)fd;
-	(void)userdata;
+	(void)d;
 	if (fs_play_refuse) {
 		errno = ENOENT;
 		return -1;
@@ -87,20 +86,20 @@ void fs_play_buffers(void)
 
 static bool play_take(struct fs_dev *d, struct fs_req *r, const void *data, size_t size)
 {
-	struct arena_buf *mid = fs_play_dev.mid, *big = fs_play_dev.big;
-	uint32_t first = (uint32_t)(size < mid->size ? size : mid->size);
+	struct nfs_io_args *io = &r->call.args.io;
+	size_t first = size < ARENA_MID_SIZE ? size : ARENA_MID_SIZE;
 
 	(void)d;
 	(void)data;
-	r->buf[0] = mid;
-	r->call.args.io.data[0] = (struct rr_iov){ mid->mem, first };
-	r->call.args.io.ndata = 1;
+	r->buf[0] = fs_play_dev.mid;
+	io->data[0] = (struct rr_iov){ fs_play_dev.mid->mem, (uint32_t)first };
+	io->ndata = 1;
 	fs_play_dev.mid = NULL;
 	if (first == size)
 		return true;
-	r->buf[1] = big;
-	r->call.args.io.data[1] = (struct rr_iov){ big->mem, (uint32_t)size - first };
-	r->call.args.io.ndata = 2;
+	r->buf[1] = fs_play_dev.big;
+	io->data[1] = (struct rr_iov){ fs_play_dev.big->mem, (uint32_t)(size - first) };
+	io->ndata = 2;
 	fs_play_dev.big = NULL;
 	return true;
 }
@@ -110,15 +109,10 @@ static void play_close(struct fs_dev *d)
 	(void)d;
 }
 
-static void play_buffers_freed(struct fs_dev *d)
-{
-	(void)d;
-}
-
+/* It is never attached, so that the loop has nothing to do with it. */
 static const struct fs_dev_ops play_ops = {
-	.take = play_take, .close = play_close, .buffers_freed = play_buffers_freed,
+	.close = play_close, .take = play_take, .answer = play_answer,
 };
-struct fs_play_dev fs_play_dev = { .dev = { .ops = &play_ops, .state = FS_DEV_READING } };
 
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 {
@@ -132,7 +126,7 @@ struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 
 void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len)
 {
-	struct fuse_buf buf = { .mem = head, .size = h->len };
+	struct fuse_buf buf = { .mem = fs_play_dev.head, .size = h->len };
 
 	fs_play_buffers();
 	cr_assert_leq(sizeof(*h) + len, FS_HEAD_ROOM);
@@ -140,7 +134,7 @@ void fs_play_request(const struct fuse_in_header *h, const void *body, size_t le
 	if (len)
 		memcpy((char *)buf.mem + sizeof(*h), body, len);
 	answer.count = 0;
-	fuse_session_process_buf(fs.se, &buf);
+	fs_lane_request(fl, &buf);
 }
 
 void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
@@ -164,11 +158,15 @@ static void ask_init(void)
 
 int fs_play_attach(void)
 {
+	static struct fs_dev_ops ops;
 	int room = 1 << 20;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, device), 0);
 	setsockopt(device[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	cr_assert_eq(fs_dev_clone_new(fl, device[0], &fl->dev), 0);
+	ops = fs_dev_clone;
+	ops.answer = play_answer;
+	fl->dev->ops = &ops;
 	fs_lane_attach(&lane, &fs);
 	return device[1];
 }
@@ -176,7 +174,7 @@ int fs_play_attach(void)
 void fs_play_detach(void)
 {
 	fs_lane_detach(&lane, &fs);
-	fl->dev->ops->close(fl->dev);
+	fl->dev->ops->close(fl->dev);   /* and device[0] */
 	fl->dev = &fs_play_dev.dev;
 	close(device[1]);
 }
@@ -250,6 +248,37 @@ void fs_play_reply(uint32_t xid)
 	fs_play_flush();
 }
 
+uint32_t sent_word(unsigned send, unsigned i)
+{
+	uint32_t v;
+
+	memcpy(&v, fake.sends[send].bytes + 4 * i, 4);
+	return ntohl(v);
+}
+
+uint64_t sent_address(unsigned send, unsigned i)
+{
+	return (uint64_t)sent_word(send, i) << 32 | sent_word(send, i + 1);
+}
+
+void reply_words(const uint32_t *w, unsigned n)
+{
+	uint32_t wire[64];
+
+	cr_assert_leq(n, 64);
+	for (unsigned i = 0; i < n; i++)
+		wire[i] = htonl(w[i]);
+	fake_complete(fake.nsends - 1);
+	fake_deliver(wire, n * 4);
+}
+
+void reply_write3(unsigned send, uint32_t count)
+{
+	uint32_t xid = sent_word(send, 0);
+
+	REPLY_WORDS(xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 0, 0, 0, count, 2, 7, 7);
+}
+
 /* ---- life ---- */
 
 void fs_play_connect(void)
@@ -287,7 +316,7 @@ static void start_client(const struct nfs_version *version)
 void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		   const struct nfs_attr *attr)
 {
-	static const struct fuse_custom_io io = { .writev = catch_writev, .read = no_read };
+	static const struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
 	struct errbuf eb = { "" };
 
 	start_client(version);
@@ -302,6 +331,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	handles_init(&fs.dirs);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);
+	fs_play_dev = (struct fs_play_dev){ .dev = { .ops = &play_ops, .fl = fl } };
 	fl->dev = &fs_play_dev.dev;
 	fs_this_lane = fl;
 	lane.fs = fl;

@@ -8,8 +8,8 @@
  *      answer, notice <-- libfuse <-- its `done`  <-- the version's decode <-- fs_play_serve
  *                                                                              fs_play_reply
  *
- * Requests come by a provider of fs/dev.h that is made up like the rest. A test that is
- * about the reading itself has the real one: fs_play_attach().
+ * The lane's device (fs/dev.h) is a played one, which hands a request on when the test
+ * has one. A test that is about the reading itself gets another: fs_play_attach().
  */
 #ifndef TESTS_FS_PLAY_H
 #define TESTS_FS_PLAY_H
@@ -18,10 +18,15 @@
 #include "fs/fs_impl.h"
 #include "nfs/internal.h"
 
-extern struct nfs_client cl;
 extern struct nfs_lane lane;
 extern struct fs fs;
 extern struct fs_lane *fl;              /* the only one */
+/* Where requests are, as the one that reads /dev/fuse has them. */
+extern struct fs_play_dev {
+	struct fs_dev dev;
+	char head[FS_HEAD_ROOM];
+	struct arena_buf *mid, *big;    /* a WRITE's data; NULL: a request has taken it */
+} fs_play_dev;
 
 /*
  * All of that, with a connection, and a root that the kernel knows. What a test has set
@@ -41,7 +46,7 @@ void fs_play_run(unsigned ms);
 extern struct fs_play_answer {
 	unsigned count;
 	int error;                      /* of the last one, as what follows */
-	const void *at;                 /* where its data lay that libfuse was given; or NULL */
+	const void *at;                 /* where its data lay that came from libfuse; or NULL */
 	size_t len;
 	_Alignas(8) char data[NFS_IO_MAX + 4096];
 } answer;
@@ -60,16 +65,11 @@ struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 /* len may be less than what the header says: a WRITE's data lies elsewhere. */
 void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len);
 void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len);
-/* The provider; a WRITE's data lies in mid and big, and it takes those. */
-extern struct fs_play_dev {
-	struct fs_dev dev;
-	struct arena_buf *mid, *big;
-} fs_play_dev;
-/* It has data buffers, as it has before each request. */
+/* fs_play_dev has both data buffers, as it has before each request. */
 void fs_play_buffers(void);
 
-/* The lane reads from a device now, in its loop, with buffers of its own: the kernel's
- * end. fs_play_detach() closes it. */
+/* The lane reads, in its loop, from a socket in the place of /dev/fuse: returns the other
+ * end, which fs_play_detach() closes. Answers come as they do otherwise. */
 int fs_play_attach(void);
 void fs_play_detach(void);
 
@@ -84,5 +84,15 @@ void fs_play_serve(void);
 void fs_play_flush(void);
 /* ...that call. */
 void fs_play_reply(uint32_t xid);
+
+/* Of a message that was sent: a word in host order, and two of them. */
+uint32_t sent_word(unsigned send, unsigned i);
+uint64_t sent_address(unsigned send, unsigned i);
+/* Answers the newest with n words, given in host order. */
+void reply_words(const uint32_t *w, unsigned n);
+#define REPLY_WORDS(...) \
+	reply_words((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+/* The same: a WRITE of version 3, all of it on stable storage. */
+void reply_write3(unsigned send, uint32_t count);
 
 #endif

@@ -5,11 +5,8 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "fs_play.h"
 
 #define MANY 300u
@@ -415,7 +412,7 @@ Test(fs_dir, verifier)
 	read_from(false, 0, 65536);
 	cr_assert(dir.rpcs == 2 && dir.cookie == dir.e[9].cookie && dir.asked_verf == 0x5e4f);
 	cr_assert(dir.plus, "asked with attributes, whatever the kernel wants of them");
-	atomic_store(&cl.no_plus, true);
+	atomic_store(&fs.cl->no_plus, true);
 	read_from(true, 0, 65536);
 	cr_assert(!dir.plus && got.n == 22, "but not of a server that has none");
 	forget();
@@ -716,58 +713,4 @@ Test(fs_dir, plus_not_taken)
 	fs_play_serve();
 	fs_play_refuse = false;
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);
-}
-
-/* Numbers that repeat in another file system of the server. */
-Test(fs_dir, inode_numbers)
-{
-	struct nfs_attr a = { .mode = S_IFREG, .fileid = 128, .fsid_major = 7, .fsid_minor = 1 };
-	struct stat st[3];
-
-	fs.fsid_major = 7;
-	fs.fsid_minor = 1;
-	fs_stat(&fs, &st[0], &a);
-	a.fsid_minor = 2;
-	fs_stat(&fs, &st[1], &a);
-	a.fsid_major = 8;
-	fs_stat(&fs, &st[2], &a);
-	cr_assert_eq(st[0].st_ino, 128);
-	cr_assert(st[1].st_ino != 128 && st[2].st_ino != 128 && st[1].st_ino != st[2].st_ino);
-	a.fileid = 129;
-	fs_stat(&fs, &st[1], &a);
-	cr_assert_eq(st[1].st_ino ^ st[2].st_ino, 1, "unique within each");
-}
-
-/* ---- interrupts ---- */
-
-static void caught(int sig)
-{
-	(void)sig;
-}
-
-/* A process that is stopped keeps its signals pending, as one that waits for us. */
-Test(fs_dir, which_signals_end_a_process)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		signal(SIGALRM, caught);
-		signal(SIGHUP, SIG_IGN);
-		raise(SIGSTOP);
-		_exit(0);
-	}
-	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-	cr_assert_not(fs_dies(pid, true));
-	kill(pid, SIGALRM);
-	kill(pid, SIGHUP);
-	kill(pid, SIGWINCH);
-	kill(pid, SIGTSTP);
-	cr_assert_not(fs_dies(pid, true));
-	kill(pid, SIGTERM);
-	cr_assert(fs_dies(pid, false));
-	kill(pid, SIGKILL);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert(fs_dies(pid, true) && !fs_dies(pid, false), "it is gone");
-	cr_assert(fs_dies(0, true) && !fs_dies(0, false), "not of our name space");
 }

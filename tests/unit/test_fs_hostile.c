@@ -26,8 +26,8 @@ static bool noisy;
 /* Most often where buffers begin: there is what is read next. */
 static void *make_noise(void *arg)
 {
-	uint64_t x = 88172645463325252u, *mem = cl.arena.data.base;
-	size_t n = cl.arena.data.len / sizeof(*mem), page = ARENA_MID_SIZE / sizeof(*mem);
+	uint64_t x = 88172645463325252u, *mem = fs.cl->arena.data.base;
+	size_t n = fs.cl->arena.data.len / sizeof(*mem), page = ARENA_MID_SIZE / sizeof(*mem);
 
 	(void)arg;
 	while (!atomic_load(&stop_noise)) {

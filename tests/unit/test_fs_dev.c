@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How requests come in: the provider that reads /dev/fuse (fs/dev_clone.c), from a socket
+ * in its place.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "buffers.h"
+#include "fs_play.h"
+
+static struct file *file;
+static int kernel;                      /* its end of the socket */
+
+static void setup(void)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	static const struct nfs_attr attr = { .mode = S_IFREG | 0644, .size = 1 << 30 };
+
+	fs_play_start(&nfs_v3, &root, &attr);
+	file = fs_play_file();
+	kernel = fs_play_attach();
+}
+
+static void teardown(void)
+{
+	fs_play_detach();
+	fs_play_end();
+	free(file);
+}
+
+TestSuite(fs_dev, .init = setup, .fini = teardown, .timeout = 300);
+
+/* The byte at that place of what is written here. */
+static char byte_at(uint32_t i)
+{
+	return (char)(i * 7 + i / 251);
+}
+
+static void feed(uint32_t opcode, const void *body, size_t len, uint32_t data)
+{
+	static char msg[1 << 18];
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
+
+	cr_assert_leq(h.len, sizeof(msg));
+	memcpy(msg, &h, sizeof(h));
+	memcpy(msg + sizeof(h), body, len);
+	for (uint32_t i = 0; i < data; i++)
+		msg[sizeof(h) + len + i] = byte_at(i);
+	cr_assert_eq(send(kernel, msg, h.len, 0), (ssize_t)h.len);
+}
+
+static void feed_write(uint32_t size)
+{
+	struct fuse_write_in in = { .fh = file->handle, .size = size };
+
+	feed(FUSE_WRITE, &in, sizeof(in), size);
+}
+
+static bool is_data_buffer(uint64_t addr, uint32_t len)
+{
+	uintptr_t base = (uintptr_t)fs.cl->arena.data.base;
+
+	return addr >= base && addr + len <= base + fs.cl->arena.data.len;
+}
+
+/* The Read chunk of a WRITE has those bytes, in buffers that the server may read. */
+static void expect_written(unsigned send, uint32_t size)
+{
+	bool two = size > ARENA_MID_SIZE;
+	uint32_t first = sent_word(send, 7), second = two ? sent_word(send, 13) : 0;
+	uint64_t at = sent_address(send, 8), at2 = two ? sent_address(send, 14) : 0;
+
+	cr_assert_eq(first, two ? ARENA_MID_SIZE : size);
+	cr_assert_eq(first + second, size);
+	cr_assert(is_data_buffer(at, first) && (!two || is_data_buffer(at2, second)));
+	for (uint32_t i = 0; i < size; i++) {
+		const char *piece = (const char *)(uintptr_t)(i < first ? at : at2);
+
+		cr_assert_eq(piece[i < first ? i : i - first], byte_at(i), "byte %u of %u", i, size);
+	}
+}
+
+/* A WRITE's data stays where it was read to. */
+Test(fs_dev, data_is_not_copied)
+{
+	static const uint32_t sizes[] = { 4096, 5001, 65535, 65536, 65537, 77777, 200000 };
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		feed_write(sizes[i]);
+		for (unsigned n = 0; n < 1000 && fake.nsends == i; n++)
+			fs_play_run(1);
+		cr_assert_eq(fake.nsends, i + 1, "one RPC");
+		expect_written(i, sizes[i]);
+		answer.count = 0;
+		reply_write3(i, sizes[i]);
+		cr_assert(answer.count == 1 && answer.error == 0);
+	}
+	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
+}
+
+/* ---- requests that do not fit the first buffer, and are not WRITEs ---- */
+
+#define FORGETS 8000u
+
+/* Dropping the kernel's caches makes one request of all that it forgets. */
+Test(fs_dev, thousands_of_forgets)
+{
+	static struct {
+		struct fuse_batch_forget_in in;
+		struct fuse_forget_one one[FORGETS];
+	} msg;
+	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
+
+	cr_assert(sizeof(msg) > FS_HEAD_BYTES + ARENA_MID_SIZE);
+	for (uint32_t i = 0; i < FORGETS; i++) {
+		struct nfs_fh fh = { .len = 8 };
+		struct inode *ino;
+
+		memcpy(fh.data, &i, sizeof(i));
+		ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+		inode_known(ino);
+		msg.one[i].nodeid = ino->id;
+		msg.one[i].nlookup = 1;
+	}
+	msg.in.count = FORGETS;
+	cr_assert_eq(atomic_load(&fs.inodes.count), FORGETS + 1);
+
+	feed(FUSE_BATCH_FORGET, &msg, sizeof(msg), 0);
+	for (int i = 0; i < 1000 && atomic_load(&fs.inodes.count) > 1; i++)
+		fs_play_run(10);
+	cr_expect_eq(atomic_load(&fs.inodes.count), 1);
+	cr_expect_eq(stat_get(&lane.stats, STAT_FUSE_FORGETS), FORGETS);
+}
+
+/* ---- no buffers ---- */
+
+/* All of them; how many. */
+static unsigned hold(struct arena_buf **held)
+{
+	unsigned n = 0;
+
+	for (unsigned c = ARENA_MID; c <= ARENA_BIG; c++)
+		while ((held[n] = magazine_get(&lane.mag, c)))
+			n++;
+	held[n++] = fs_play_dev.mid;
+	held[n++] = fs_play_dev.big;
+	fs_play_dev.mid = fs_play_dev.big = NULL;
+	return n;
+}
+
+/* All buffers are with a server that does not answer: what is not data gets
+ * through, and a WRITE waits for a buffer and is what it was. */
+Test(fs_dev, starved)
+{
+	struct fuse_getattr_in getattr = { 0 };
+	const uint32_t size = 100000;
+	struct arena_buf *held[16];
+	unsigned nheld = hold(held);
+	uint32_t xid;
+
+	feed_write(size);
+	feed(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
+	fs_play_run(1500);
+	cr_assert_eq(fake.nsends, 1);
+	cr_assert_eq(sent_word(0, 12), 1, "GETATTR, and WRITE is not before it");
+	cr_assert_eq(fl->dev->state, FS_DEV_PARKING);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 3, "INIT, and both");
+	while (nheld)
+		magazine_put(&lane.mag, held[--nheld]);
+	xid = sent_word(0, 0);
+	REPLY_WORDS(xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 70);
+	cr_assert_eq(fake.nsends, 2);
+	cr_assert_eq(fl->dev->state, FS_DEV_READING, "and nothing is parked");
+	expect_written(1, size);
+	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), size);
+	answer.count = 0;
+	reply_write3(1, size);
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
