@@ -104,6 +104,50 @@ mount_down() {
 	if grep -E 'system call .* was refused|keeps privileges' "$LOG" >&2; then fail "the list of system calls"; fi
 }
 
+# ---- A gateway of the case's own ----
+
+GATEWAY=''                              # the one that was started last
+GATEWAY_LOG=$TMPDIR/gateway.log         # what they say, one behind the other
+
+# has_gateway - or the case is skipped.
+has_gateway() {
+	GATEWAY_BIN=${HOST_GATEWAY:-${BIN%/src/*}/src/gateway/nfsrdma-gateway}
+	[[ -x $GATEWAY_BIN ]] || skip "no $GATEWAY_BIN"
+	: >"$GATEWAY_LOG"
+}
+
+# gateway_up PORT SERVER [ARG...] - it listens at that port of $NFSRDMA_SERVER. Root's,
+# who has no limit of locked memory.
+gateway_up() {
+	local i lines
+	lines=$(grep -c 'listening on' "$GATEWAY_LOG")
+	vm-root "$GATEWAY_BIN" -v -l "$NFSRDMA_SERVER:$1" "${@:3}" "$2" 2>>"$GATEWAY_LOG" &
+	GATEWAY=$!
+	for (( i = 0; i < 1200; i++ )); do
+		(( $(grep -c 'listening on' "$GATEWAY_LOG") > lines )) && return
+		[[ -d /proc/$GATEWAY ]] || break
+		sleep 0.05
+	done
+	fail "the gateway does not start: $(tail -n 3 "$GATEWAY_LOG")"
+}
+
+# gateway_down [KILL] - it ends well when it is told to; KILL: it may be stopped, and is
+# not asked.
+gateway_down() {
+	local status
+	vm-root kill -s "${1:-TERM}" "$GATEWAY"
+	wait "$GATEWAY" 2>/dev/null; status=$?
+	GATEWAY=
+	[[ ${1:-} == KILL ]] || (( status == 0 )) ||
+		fail "the gateway ended with status $status: $(tail -n 3 "$GATEWAY_LOG")"
+}
+
+# end_all - what the case has started, however it ends: for a trap on EXIT.
+end_all() {
+	[[ ! $GATEWAY ]] || vm-root kill -KILL "$GATEWAY" 2>/dev/null
+	[[ ! ${DAEMON:-} ]] || kill -KILL "$DAEMON" 2>/dev/null
+}
+
 # stat_now NAME - a counter of the running daemon.
 stat_now() {
 	local i

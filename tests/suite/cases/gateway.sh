@@ -4,36 +4,11 @@
 # side), between the client and knfsd's TCP port: data, long replies, a gateway
 # that is restarted, and one that has no server.
 [[ $NFSRDMA_FABRIC == rxe || $NFSRDMA_FABRIC == siw ]] || skip "no RDMA device here"
-gateway=${BIN%/src/*}/src/gateway/nfsrdma-gateway
-[[ -x $gateway ]] || skip "no $gateway"
-said=$TMPDIR/gateway.log
-: >"$said"
-
-# gateway_up PORT SERVER - root has no limit of locked memory.
-gateway_up() {
-	local i lines
-	lines=$(grep -c 'listening on' "$said")
-	vm-root "$gateway" -v -l "$NFSRDMA_SERVER:$1" "$2" 2>>"$said" &
-	GATEWAY=$!
-	for (( i = 0; i < 1200; i++ )); do
-		(( $(grep -c 'listening on' "$said") > lines )) && return
-		[[ -d /proc/$GATEWAY ]] || break
-		sleep 0.05
-	done
-	fail "the gateway does not start: $(tail -n 3 "$said")"
-}
-
-gateway_down() {
-	vm-root kill -TERM $GATEWAY
-	wait $GATEWAY || fail "the gateway ended with status $?: $(tail -n 3 "$said")"
-	GATEWAY=
-}
-
-GATEWAY=
-trap '[[ $GATEWAY ]] && vm-root kill -KILL $GATEWAY; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON; grep -h . "$said"' EXIT
+has_gateway
+trap 'end_all; grep -h . "$GATEWAY_LOG"' EXIT
 
 gateway_up 20050 "$NFSRDMA_SERVER"
-grep -q 'listening on .* port 20050, fabric verbs' "$said" || fail "it did not take the device"
+grep -q 'listening on .* port 20050, fabric verbs' "$GATEWAY_LOG" || fail "it did not take the device"
 mount_up port=20050
 mkdir "$TMPDIR/src"
 for s in 0 1 4097 65457 1048577 3000001; do random "$TMPDIR/src/$s" $s; done
@@ -66,8 +41,8 @@ wait $writer || fail "a write while the gateway was restarted"
 same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
 at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
 mount_down
-until_true "the client has gone" grep -q 'connection [0-9]* ends: ' "$said"
-grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$said" ||
+until_true "the client has gone" grep -q 'connection [0-9]* ends: ' "$GATEWAY_LOG"
+grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$GATEWAY_LOG" ||
 	fail "the gateway did not notice that the client has gone"
 gateway_down
 

@@ -8,42 +8,18 @@
 # what it is told once the server behaves, and nothing else on the server changes.
 # Versions 4.1 and 3, one after the other. NFSRDMA_ASAN: the program, built with ASan.
 [[ $NFSRDMA_FABRIC == rxe ]] || skip "no RDMA device on which one handle reaches so much"
-gateway=${BIN%/src/*}/src/gateway/nfsrdma-gateway
-[[ -x $gateway ]] || skip "no $gateway"
+has_gateway
 BIN=${NFSRDMA_ASAN:-$BIN}
-said=$TMPDIR/gateway.log
-: >"$said"
 long=$(printf '%0200d' 0)
 
-# gateway_up ARG...
-gateway_up() {
-	local i lines
-	lines=$(grep -c 'listening on' "$said")
-	vm-root "$gateway" -l "$NFSRDMA_SERVER:20050" "$@" "$NFSRDMA_SERVER" 2>>"$said" &
-	GATEWAY=$!
-	for (( i = 0; i < 100; i++ )); do
-		(( $(grep -c 'listening on' "$said") > lines )) && return
-		[[ -d /proc/$GATEWAY ]] || break
-		sleep 0.05
-	done
-	fail "the gateway does not start: $(tail -n 3 "$said")"
-}
-
-gateway_down() {
-	vm-root kill -TERM $GATEWAY
-	wait $GATEWAY || fail "the gateway ended with status $?: $(tail -n 3 "$said")"
-	GATEWAY=
-}
-
-GATEWAY=
-trap 'touch "$TMPDIR/enough"; [[ $GATEWAY ]] && vm-root kill -KILL $GATEWAY; [[ ${DAEMON:-} ]] && kill -KILL $DAEMON; grep -hv scribble "$said" | tail -n 20' EXIT
+trap 'touch "$TMPDIR/enough"; end_all; grep -hv scribble "$GATEWAY_LOG" | tail -n 20' EXIT
 
 # until_end COMMAND... - again and again, whatever becomes of it, until there is
 # $TMPDIR/enough: when it has gone on for 10 s, and much has happened in them.
 until_end() { while [[ ! -e $TMPDIR/enough ]]; do "$@"; done >/dev/null 2>&1; }
 much() {
 	kill -0 $DAEMON 2>/dev/null || return 0 # that is said below
-	(( $(grep -c 'scribble over' "$said") >= 300 && $(stat_now write.requests) >= 50 &&
+	(( $(grep -c 'scribble over' "$GATEWAY_LOG") >= 300 && $(stat_now write.requests) >= 50 &&
 	   $(stat_last read.requests) >= 50 ))
 }
 
@@ -76,7 +52,7 @@ storm() {
 	VERS=$1
 	[[ $VERS == 3 ]] && REMOTE=$NFSRDMA_SERVER:${NFSRDMA_V3_PATH:-$NFSRDMA_EXPORT} || REMOTE=$NFSRDMA_SERVER:/
 	# Not while mounting: what fails then is the mount.
-	gateway_up -v -v --fault scribble@100/2=4-24
+	gateway_up 20050 "$NFSRDMA_SERVER" -v --fault scribble@100/2=4-24
 	mount_up port=20050,soft,timeo=30,retrans=2
 	rm -f "$TMPDIR/enough"
 	until_end writes 1000 20 & jobs+=($!)
@@ -97,9 +73,9 @@ storm() {
 	refused=$(grep 'the server refused the transport header' "$LOG" | grep -vE 'CREATE \(link\)|SYMLINK')
 	[[ ! $refused ]] || fail "messages that the server could not understand: $refused"
 	gateway_down
-	: >"$said"
+	: >"$GATEWAY_LOG"
 	# And now the same mount with a server that behaves.
-	gateway_up -v
+	gateway_up 20050 "$NFSRDMA_SERVER"
 	for (( i = 0; i < 100; i++ )); do
 		stat "$WORK/still" >/dev/null 2>&1 && break
 		sleep 0.2

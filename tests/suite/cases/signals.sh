@@ -3,28 +3,17 @@
 # SIGINT and SIGTERM before the mount is there: whoever falls silent, and at which
 # step, the command ends, says so, and leaves nothing behind. Each step has a peer
 # that is there and says nothing.
-gateway=${HOST_GATEWAY:-${BIN%/src/*}/src/gateway/nfsrdma-gateway}
-[[ -x $gateway ]] || skip "no $gateway"
-said=$TMPDIR/gateway.log out=$TMPDIR/said
-GATEWAY='' COMMAND=''
-trap 'vm-root kill -KILL $GATEWAY $COMMAND 2>/dev/null' EXIT
+has_gateway
+out=$TMPDIR/said COMMAND=''
+trap 'end_all; [[ $COMMAND ]] && vm-root kill -KILL $COMMAND 2>/dev/null' EXIT
 
-# gateway_up [FAULT] - one for a step, at a port of its own.
-port=20100
-gateway_up() {
-	local i where=(-l "$NFSRDMA_SERVER:$(( ++port ))")
-	[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && where+=(--fabric iwarp)
-	: >"$said"
-	vm-root "$gateway" -v "${where[@]}" ${1:+--fault "$1"} "$NFSRDMA_SERVER" 2>>"$said" &
-	GATEWAY=$!
-	for (( i = 0; i < 100; i++ )); do
-		grep -q 'listening on' "$said" && return
-		[[ -d /proc/$GATEWAY ]] || break
-		sleep 0.05
-	done
-	fail "the gateway does not start: $(tail -n 3 "$said")"
+# next_gateway [FAULT] - one for a step, at a port of its own.
+port=20100 fabric=()
+[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
+next_gateway() {
+	: >"$GATEWAY_LOG"
+	gateway_up $(( ++port )) "$NFSRDMA_SERVER" "${fabric[@]}" ${1:+--fault "$1"}
 }
-gateway_down() { vm-root kill -KILL $GATEWAY; wait $GATEWAY 2>/dev/null; GATEWAY=; }
 
 # begin COMMAND... - as from a terminal: a shell's children in the background
 # ignore SIGINT.
@@ -100,36 +89,36 @@ fi
 # ---- The connection --------------------------------------------------------------
 
 for mode in '' -f; do
-	gateway_up
+	next_gateway
 	vm-root kill -STOP $GATEWAY
 	next_sig
 	begin "$BIN" $mode "$REMOTE" "$MNT" -o "$options,port=$port"
 	wait_until "connect" pgrep -f "^$BIN" >/dev/null
 	sleep 1
 	stopped "$sig" "a server that does not accept $mode"
-	gateway_down
+	gateway_down KILL
 done
 
 # ---- MOUNT over TCP --------------------------------------------------------------
 
 if [[ $VERS == 3 && $MOUNT_OPTIONS == *fabric=iwarp* ]]; then
-	gateway_up
+	next_gateway
 	mountd=$port silenced=$GATEWAY
 	vm-root kill -STOP $silenced
-	gateway_up
+	next_gateway
 	next_sig
 	begin "$BIN" "$REMOTE" "$MNT" -o "$options,port=$port,mountport=$mountd"
 	wait_until "mountd" asks tcp "$(printf '%04X' $mountd)" 01
 	stopped "$sig" "a mountd that is silent"
 	vm-root kill -KILL $silenced
-	gateway_down
+	gateway_down KILL
 fi
 
 # ---- Each call of the mount, from the first on -----------------------------------
 
-faulted() { grep -q 'fault delay at call' "$said" || [[ ! -d /proc/$COMMAND ]]; }
+faulted() { grep -q 'fault delay at call' "$GATEWAY_LOG" || [[ ! -d /proc/$COMMAND ]]; }
 for (( call = 1; call < 40; call++ )); do
-	gateway_up "delay@$call/1=3600000"
+	next_gateway "delay@$call/1=3600000"
 	next_sig
 	begin "$BIN" "$REMOTE" "$MNT" -o "$options,port=$port"
 	wait_until "call $call" faulted
@@ -139,7 +128,7 @@ for (( call = 1; call < 40; call++ )); do
 		wait $COMMAND || fail "call $call: $(<"$out")"
 		break
 	fi
-	gateway_down
+	gateway_down KILL
 done
 (( call > 3 && call < 40 )) || fail "the mount was there with call $call: $(<"$out")"
 # The mount is through: the signal came too late, or there was none.
@@ -148,7 +137,7 @@ unmount -l || fail "cannot unmount"
 wait_gone() { ! pgrep -f "^$BIN" >/dev/null; }
 for (( i = 0; i < 400; i++ )); do wait_gone && break; sleep 0.05; done
 wait_gone || fail "the daemon is still there 20 s after the unmount"
-gateway_down
+gateway_down KILL
 
 # ---- The mount itself ------------------------------------------------------------
 
@@ -158,7 +147,7 @@ if [[ $(id -u) == 0 && -x /usr/bin/fusermount3 ]]; then
 	chmod 755 "$TMPDIR" "$TMPDIR/fusermount3"
 	mkdir -p "$TMPDIR/mnt"
 	chown nobody "$TMPDIR/mnt"
-	gateway_up
+	next_gateway
 	next_sig
 	# shellcheck disable=SC2016
 	begin unshare --mount bash -c 'mount --bind "$1/fusermount3" /usr/bin/fusermount3 || exit 99; shift
@@ -167,6 +156,6 @@ if [[ $(id -u) == 0 && -x /usr/bin/fusermount3 ]]; then
 	wait_until "fusermount3" pgrep -f '^sleep 600$' >/dev/null
 	stopped "$sig" "a fusermount3 that hangs"
 	pkill -f '^sleep 600$'
-	gateway_down
+	gateway_down KILL
 fi
 exit 0
