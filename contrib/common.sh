@@ -32,6 +32,14 @@ as_root() {
 	fi
 }
 
+# tree PID... - these and what they have started, parents first: a shell that is killed
+# leaves what it waits for running.
+tree() {
+	local pid
+	# shellcheck disable=SC2046 # process numbers are words
+	for pid; do echo "$pid"; tree $(pgrep -P "$pid"); done
+}
+
 # The words of a package list file.
 listed_packages() { sed 's/#.*//' "$1"; }
 
