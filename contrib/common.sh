@@ -19,6 +19,9 @@ readonly TEST_PACKAGES=(
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 
+# What looks for faults in the sources.
+readonly LINT_PACKAGES=(shellcheck clang clang-tidy)
+
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 

@@ -140,6 +140,7 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 		*(is_data(cls) ? &a->data.len : &a->local.len) += class_bytes(counts, cls);
 	}
 	a->bufs = calloc(total, sizeof(*a->bufs));
+	/* Pointers are meant. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	a->mags = calloc(nmags, sizeof(*a->mags));
 	if (a->bufs && a->mags)
 		rc = map(&a->local);

@@ -74,7 +74,8 @@ int fs_check_mountpoint(const char *path, struct errbuf *eb)
 /* libfuse's own messages: the last one is the reason if mounting fails. */
 static _Thread_local struct errbuf fuse_said;
 
-static void on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+static void __attribute__((format(printf, 2, 0)))
+on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	char text[sizeof(fuse_said.text)];
 	size_t len;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2120 # for the cases
 # lib.sh - what every case has: a mount, comparisons that say what differs,
 # counters. Sourced by in-guest before the case.
 

@@ -31,7 +31,7 @@ Test(base_arena, buffers_do_not_overlap)
 	cr_assert_eq(s.local.len + s.data.len, arena_bytes(&few));
 	cr_assert_eq(((uintptr_t)s.local.base | (uintptr_t)s.data.base) % 4096, 0);
 	cr_assert_eq((s.local.len | s.data.len) % 4096, 0);
-	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
+	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++) {
 		for (unsigned i = 0; i < few.n[cls]; i++) {
 			struct arena_range *r = cls < ARENA_SMALL ? &s.local : &s.data;
 			struct arena_buf *b = arena_take(&s, cls);

@@ -178,6 +178,7 @@ static void tick(struct nfs_client *cl)
 Test(connect, ticks_come_whatever_else_happens)
 {
 	struct nfs_version ticking = version;
+	_Atomic bool up = false;
 
 	ticking.tick = tick;
 	fake_lane_start(&ticking, execute);
@@ -185,7 +186,7 @@ Test(connect, ticks_come_whatever_else_happens)
 	for (unsigned ms = 0; ms < 10000 && !ticks; ms++) {
 		nap();
 		if (ms % 50 == 0)
-			nfs_each_lane(&fake_cl, see_up, &(_Atomic bool){ false });
+			nfs_each_lane(&fake_cl, see_up, &up);
 	}
 	cr_assert_gt(ticks, 0);
 	cr_assert(nfs_control_stop(&fake_cl, 10000));
