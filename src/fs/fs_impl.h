@@ -131,7 +131,7 @@ struct fs_req {
 /* fs->se with our handlers, not mounted. 0 or -errno. */
 int fs_session_new(struct fs *fs, struct errbuf *eb);
 
-/* ---- lane.c ---- */
+/* ---- fs_lane.c ---- */
 
 extern _Thread_local struct fs_lane *fs_this_lane;
 

@@ -129,7 +129,7 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
 	/* Off: open and truncate are two steps here. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
-	/* The server does: see lane.c. */
+	/* The server does: see fs_lane.c. */
 	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
 	/* Off: locks are the kernel's, local to this machine. */
 	want(conn, FUSE_CAP_POSIX_LOCKS, false);

@@ -7,7 +7,7 @@
  *     | Send: header + call  ->   call.c                              |
  *     | <- RDMA Read (WRITE data, Long Call)                          |
  *     |                           record ----------------------> TCP  |
- *     |                           reply.c  <-------------------- TCP  |
+ *     |                        gw_reply.c  <-------------------- TCP  |
  *     | <- RDMA Write (READ data, long reply)                         |
  *     | <- Send: header + reply                                       |
  *
@@ -351,7 +351,7 @@ void tcp_close(struct gw_pair *p);
 /* Queues k's record. */
 void tcp_send(struct gw_call *k);
 
-/* ---- reply.c: TCP to RDMA ---- */
+/* ---- gw_reply.c: TCP to RDMA ---- */
 
 /* How many credits do replies grant? */
 uint32_t reply_granted(const struct gateway *gw);
