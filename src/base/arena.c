@@ -301,7 +301,7 @@ void magazine_fini(struct magazine *m)
 	m->arena = NULL;
 }
 
-static struct arena_buf *take(struct magazine *m, int cls)
+static inline struct arena_buf *take(struct magazine *m, int cls)
 {
 	struct arena_buf *b = pop(&m->free[cls]);
 
@@ -329,13 +329,11 @@ static struct arena_buf *fetch(struct magazine *m, int cls)
 	return b;
 }
 
-/* Takes a buffer of the first class in first..last that has one. */
-static struct arena_buf *get(struct magazine *m, int first, int last)
+/* With the depot: takes a buffer of the first class in first..last that has one. */
+static struct arena_buf *__attribute__((noinline)) get_slowly(struct magazine *m, int first, int last)
 {
-	struct arena_buf *b = first <= last ? take(m, first) : NULL;
+	struct arena_buf *b = NULL;
 
-	if (b || first > last)
-		return b;
 	pthread_mutex_lock(&m->arena->mu);
 	for (int cls = first; cls <= last && !b; cls++) {
 		b = fetch(m, cls);
@@ -346,6 +344,13 @@ static struct arena_buf *get(struct magazine *m, int first, int last)
 		wait_in_queue(m, cls);
 	pthread_mutex_unlock(&m->arena->mu);
 	return b;
+}
+
+static inline struct arena_buf *get(struct magazine *m, int first, int last)
+{
+	struct arena_buf *b = first <= last ? take(m, first) : NULL;
+
+	return b || first > last ? b : get_slowly(m, first, last);
 }
 
 struct arena_buf *magazine_get(struct magazine *m, enum arena_class cls)
@@ -362,18 +367,22 @@ struct arena_buf *magazine_get_data(struct magazine *m, size_t size)
 	return get(m, first, ARENA_BIG);
 }
 
+static void __attribute__((noinline)) put_slowly(struct magazine *m, int cls, unsigned n)
+{
+	pthread_mutex_lock(&m->arena->mu);
+	hand_over(m, cls, n);
+	pthread_mutex_unlock(&m->arena->mu);
+}
+
 void magazine_put(struct magazine *m, struct arena_buf *b)
 {
 	enum arena_class cls = b->cls;
 	unsigned have = atomic_load_explicit(&m->nfree[cls], memory_order_relaxed) + 1;
-	bool wanted;
 
 	list_add_head(&m->free[cls], &b->node);
 	atomic_store(&m->nfree[cls], have);
-	wanted = atomic_load(&m->arena->wanted[cls]);
-	if (!wanted && have <= class[cls].most)
-		return;
-	pthread_mutex_lock(&m->arena->mu);
-	hand_over(m, cls, wanted ? UINT32_MAX : have / 2);
-	pthread_mutex_unlock(&m->arena->mu);
+	if (atomic_load(&m->arena->wanted[cls]))
+		put_slowly(m, cls, UINT32_MAX);
+	else if (have > class[cls].most)
+		put_slowly(m, cls, have / 2);
 }

@@ -64,7 +64,7 @@ static void finish(struct nfs_call *c, int status)
 
 static const struct rpc_auth *auth_of(const struct nfs_call *c)
 {
-	return c->cred ? c->target->server->auth : &rpc_auth_none;
+	return c->eng.auth;
 }
 
 /* Puts a WRITE's data into its place in the XDR, because the flavor wraps it with the
@@ -231,6 +231,7 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 
 	c->target = t;
 	c->lane = l;
+	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
 	c->eng.step = 0;
 	c->eng.resent = false;
 	c->eng.retries = 0;

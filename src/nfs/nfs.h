@@ -220,6 +220,7 @@ struct nfs_machinery {
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked us to come back later */
 	struct rr_call rr;
+	const struct rpc_auth *auth;    /* of this call */
 	uint8_t step;                   /* which RPC, in an operation of several */
 	int undo;                       /* why OPEN failed, while CLOSE undoes the open */
 	bool resent;                    /* an earlier sending may have had the effect */

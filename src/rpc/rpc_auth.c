@@ -17,6 +17,8 @@ void rpc_auth_init(void)
 		strcpy(machine, "localhost");
 	machine[MACHINE_MAX] = '\0';
 	machine_len = (uint32_t)strlen(machine);
+	/* The XDR pad behind it is zeros. */
+	memset(machine + machine_len, 0, sizeof(machine) - machine_len);
 }
 
 static bool_t put(XDR *x, uint32_t v)
@@ -89,16 +91,25 @@ static bool_t sys_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cre
 	uint32_t ngids = cred->ngids < RPC_GIDS_MAX ? cred->ngids : RPC_GIDS_MAX;
 	/* stamp, length of name, name, uid, gid, count, gids */
 	uint32_t body = 4 + 4 + ((machine_len + 3) & ~3u) + 4 + 4 + 4 + 4 * ngids;
+	int32_t *at = XDR_INLINE(x, 4 * 4 + body);
 
 	(void)a;
-	if (!put(x, RPC_AUTH_SYS) || !put(x, body) || !put(x, 0) || !put(x, machine_len) ||
-	    !xdr_opaque(x, machine, machine_len) || !put(x, cred->uid) || !put(x, cred->gid) ||
-	    !put(x, ngids))
+	if (!at)
 		return FALSE;
+	IXDR_PUT_U_INT32(at, RPC_AUTH_SYS);
+	IXDR_PUT_U_INT32(at, body);
+	IXDR_PUT_U_INT32(at, 0);
+	IXDR_PUT_U_INT32(at, machine_len);
+	memcpy(at, machine, (machine_len + 3) & ~3u);
+	at += (machine_len + 3) / 4;
+	IXDR_PUT_U_INT32(at, cred->uid);
+	IXDR_PUT_U_INT32(at, cred->gid);
+	IXDR_PUT_U_INT32(at, ngids);
 	for (uint32_t i = 0; i < ngids; i++)
-		if (!put(x, cred->gids[i]))
-			return FALSE;
-	return put_none(x);
+		IXDR_PUT_U_INT32(at, cred->gids[i]);
+	IXDR_PUT_U_INT32(at, RPC_AUTH_NONE);
+	IXDR_PUT_U_INT32(at, 0);
+	return TRUE;
 }
 
 /* A server may offer a short form of the credential (AUTH_SHORT). Nobody has to use it. */

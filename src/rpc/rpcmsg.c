@@ -11,17 +11,20 @@ enum { STAT_ACCEPTED = 0, STAT_DENIED = 1 };
 enum { ACC_SUCCESS = 0, ACC_PROG_UNAVAIL = 1, ACC_PROG_MISMATCH = 2, ACC_PROC_UNAVAIL = 3 };
 enum { DENY_RPC_MISMATCH = 0, DENY_AUTH_ERROR = 1 };
 
-static bool_t put(XDR *x, uint32_t v)
-{
-	return xdr_uint32_t(x, &v);
-}
-
 bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32_t proc,
 		   const struct rpc_auth *auth, const struct rpc_cred *cred)
 {
-	return put(xdrs, xid) && put(xdrs, MSG_CALL) && put(xdrs, RPC_MSG_VERSION) &&
-	       put(xdrs, prog) && put(xdrs, vers) && put(xdrs, proc) &&
-	       auth->marshal(auth, xdrs, cred);
+	int32_t *at = XDR_INLINE(xdrs, 6 * BYTES_PER_XDR_UNIT);
+
+	if (!at)
+		return FALSE;
+	IXDR_PUT_U_INT32(at, xid);
+	IXDR_PUT_U_INT32(at, MSG_CALL);
+	IXDR_PUT_U_INT32(at, RPC_MSG_VERSION);
+	IXDR_PUT_U_INT32(at, prog);
+	IXDR_PUT_U_INT32(at, vers);
+	IXDR_PUT_U_INT32(at, proc);
+	return auth->marshal(auth, xdrs, cred);
 }
 
 void rpcmsg_set_xid(void *msg, uint32_t xid)
@@ -32,11 +35,16 @@ void rpcmsg_set_xid(void *msg, uint32_t xid)
 
 static bool check_verifier(XDR *x, const struct rpc_auth *auth)
 {
-	char body[RPC_VERIFIER_MAX];
+	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
 	uint32_t flavor, len;
+	const char *body;
 
-	if (!xdr_uint32_t(x, &flavor) || !xdr_uint32_t(x, &len) || len > sizeof(body) ||
-	    !xdr_opaque(x, body, len))
+	if (!at)
+		return false;
+	flavor = IXDR_GET_U_INT32(at);
+	len = IXDR_GET_U_INT32(at);
+	body = (const char *)at;
+	if (len > RPC_VERIFIER_MAX || (len && !XDR_INLINE(x, (len + 3) & ~3u)))
 		return false;
 	return !auth || auth->verify(auth, flavor, body, len);
 }
@@ -54,10 +62,15 @@ static int denied(XDR *x, uint32_t *why)
 
 int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t *why)
 {
+	int32_t *at = XDR_INLINE(xdrs, 3 * BYTES_PER_XDR_UNIT);
 	uint32_t got, type, stat;
 
-	if (!xdr_uint32_t(xdrs, &got) || got != xid || !xdr_uint32_t(xdrs, &type) ||
-	    type != MSG_REPLY || !xdr_uint32_t(xdrs, &stat))
+	if (!at)
+		return -EBADMSG;
+	got = IXDR_GET_U_INT32(at);
+	type = IXDR_GET_U_INT32(at);
+	stat = IXDR_GET_U_INT32(at);
+	if (got != xid || type != MSG_REPLY)
 		return -EBADMSG;
 	if (stat == STAT_DENIED)
 		return denied(xdrs, why);

@@ -226,12 +226,12 @@ static struct rr_link *pick(const struct rr_conn *c)
 	return best;
 }
 
-static void pump(struct rr_conn *c)
+/* On `link` first, if that is one. */
+static void pump_on(struct rr_conn *c, struct rr_link *link)
 {
 	struct list *n = c->waiting.next;
-	struct rr_link *link;
 
-	while (n != &c->waiting && (link = pick(c))) {
+	for (; n != &c->waiting && (link || (link = pick(c))); link = NULL) {
 		struct rr_call *call = container_of(n, struct rr_call, node);
 		int rc = rr_send(link, call);
 
@@ -252,8 +252,16 @@ static void pump(struct rr_conn *c)
 	}
 }
 
+static void pump(struct rr_conn *c)
+{
+	if (!list_empty(&c->waiting))
+		pump_on(c, NULL);
+}
+
 void rr_submit(struct rr_conn *c, struct rr_call *call)
 {
+	struct rr_link *link;
+
 	call->state = RR_CALL_WAITING;
 	call->sent = call->replied = call->data_inline = false;
 	call->sends = call->bad = 0;
@@ -267,11 +275,13 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	call->reply_len = 0;
 	list_add_tail(&c->waiting, &call->node);
 	c->nwaiting++;
-	if (!list_empty(&c->links) && !pick(c))
-		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
+	link = pick(c);
 	/* This may complete the call, if it can never be sent. So do not touch it
 	 * afterwards. */
-	pump(c);
+	if (link)
+		pump_on(c, link);
+	else if (!list_empty(&c->links))
+		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
 }
 
 void rr_retry(struct rr_conn *c)
