@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Does a listing ever end? A directory is read from cookie to cookie, and there are
- * servers whose cookies lead back to where one has been.
+ * Detects a listing that never ends. A directory is read from cookie to cookie, and some
+ * servers' cookies lead back to entries that were listed already.
  *
- * Nothing is to be had from their values: some count, others are hashes, and a hash
- * that two names share comes twice. So the entries themselves are watched, in the
- * order in which they come (Brent's algorithm): one of them is the mark, and it is
- * moved on to the 1st, 2nd, 4th, 8th ... entry. In a circle the mark comes again and
- * again once it lies in it and moves less often than the circle goes round. In a
- * directory that ends it does not come again, whoever changes it meanwhile, but for
- * an entry that is removed and made anew behind where the listing is: hence
+ * The cookies' values say nothing about that: some count, others are hashes, and two names
+ * with the same hash have the same cookie. So the entries themselves are watched, in the
+ * order in which they come (Brent's algorithm). One entry is the mark: the 1st, then the
+ * 2nd, 4th, 8th ... In a circle the mark comes again and again, once it lies in the circle
+ * and moves on less often than the circle turns. In a listing that ends the mark does not
+ * come again, even if the directory changes meanwhile, with one exception: an entry that is
+ * removed, and is created again ahead of the listing. So the mark has to come
  * COOKIES_TURNS times, with the same name.
  *
- * A listing that begins somewhere else (rewinddir, seekdir) begins anew here, too.
+ * A listing that goes on elsewhere (rewinddir, seekdir) is watched from there anew.
  */
 #ifndef FS_COOKIES_H
 #define FS_COOKIES_H
@@ -23,18 +23,20 @@
 #define COOKIES_TURNS 3u
 
 struct cookies {
-	uint64_t asked, last;           /* where the reply begins, and the newest entry's */
-	uint64_t last_name;             /* a hash; 0: none in this reply */
-	uint64_t mark, mark_name;
-	uint64_t entries, move_at;      /* how many there were, and when the mark moves */
+	uint64_t asked, last;           /* cookies: of the request, of the newest entry */
+	uint64_t last_name;             /* its name's hash; 0: no entry in this reply yet */
+	uint64_t mark, mark_name;       /* the mark's cookie and hash */
+	uint64_t entries, move_at;      /* entries so far; how many until the mark moves */
 	unsigned met;                   /* how often the mark has come again */
 };
 
-/* What comes next is asked for by `cookie`; it goes on if that is the newest entry's. */
+/* The next READDIR asks for what follows `cookie`. The watch goes on if that is the newest
+ * entry's cookie; otherwise it begins anew. */
 void cookies_ask(struct cookies *c, uint64_t cookie);
-/* An entry of the reply. False: they go in a circle. */
+/* The reply has this entry. false: the listing goes in a circle. */
 bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_t len);
-/* The reply had entries, and there are more: false if the next one would be the same. */
+/* The reply had entries but not the end. false: its last cookie is the one that was asked
+ * for, so the next reply would be the same. */
 bool cookies_advance(const struct cookies *c);
 
 #endif

@@ -5,30 +5,30 @@
  *      kernel --request--> provider --fs_lane_request()--> libfuse --> handler
  *      kernel <--answer--- provider <---------answer()---- libfuse <-- handler
  *
- * A provider has the memory in which requests arrive. A WRITE's data stays there: the
- * handler takes the buffers that it lies in (take), and the provider gets itself others.
+ * A provider owns the memory in which requests arrive. A WRITE's data stays there: the
+ * handler takes the buffers that hold it (take), and the provider gets other buffers.
  * There is one provider: dev_clone.c, which reads and writes a clone of /dev/fuse. A ring
- * that is shared with the kernel (FUSE over io_uring) is to be another; nothing outside
- * of the provider knows how a request arrived.
+ * that is shared with the kernel (FUSE over io_uring) is to be another. Nothing outside the
+ * provider knows how a request arrived.
  *
- * Receiving is in one of these states. The lane's thread changes them:
+ * Receiving has these states. Only the lane's thread changes them:
  *
  *                 no buffers                  for half a second
  *     READING ------------------> STARVED -----------------------> PARKING
  *      |   ^                         |                                |
  *      |   +--- buffers are back ----+--------------------------------+
  *      |   |
- *      |   +-------- it has one again, or nobody has one -------------- ASIDE
+ *      |   +-------- it has one again, or no lane has one ------------- ASIDE
  *      +------------ the lane has no connection, another lane has one --> ^
  *                    (from STARVED and PARKING as well)
  *
  *   CLOSED    before attach; after detach; when the mount has ended
- *   READING   requests come
- *   STARVED   all buffers are in use: other lanes take the requests
- *   PARKING   the server may be silent: now and then requests are read into plain memory,
+ *   READING   the lane reads requests
+ *   STARVED   all buffers are in use; other lanes take the requests
+ *   PARKING   the server may be silent. Now and then requests are read into plain memory,
  *             so that df, umount and kill do not wait behind data. A WRITE among them is
  *             parked there, and goes on when there are buffers again
- *   ASIDE     a connection that cannot be made costs the mount this lane and nothing else
+ *   ASIDE     other lanes take the requests, so a lane that cannot connect delays none
  */
 #ifndef FS_DEV_H
 #define FS_DEV_H
@@ -47,7 +47,7 @@ enum fs_dev_state {
 	FS_DEV_CLOSED, FS_DEV_READING, FS_DEV_STARVED, FS_DEV_PARKING, FS_DEV_ASIDE,
 };
 
-/* What a provider's own struct begins with. */
+/* The first member of a provider's own struct. */
 struct fs_dev {
 	const struct fs_dev_ops *ops;
 	struct fs_lane *fl;
@@ -56,27 +56,28 @@ struct fs_dev {
 };
 
 struct fs_dev_ops {
-	/* Who mounts. session_fd is libfuse's. 0 with *out, or -errno with eb set. */
+	/* Called by the mounting thread. session_fd is libfuse's. 0 with *out set, or -errno
+	 * with eb set. */
 	int (*open)(struct fs_lane *fl, int session_fd, struct fs_dev **out, struct errbuf *eb);
-	/* Any thread, when the lane's has ended. */
+	/* Any thread, when the lane's thread has ended. */
 	void (*close)(struct fs_dev *d);
 
-	/* The lane's thread, all of these. */
-	/* CLOSED to READING. 0 or -errno. */
+	/* Called on the lane's thread, all of these: */
+	/* Goes from CLOSED to READING. 0 or -errno. */
 	int (*attach)(struct fs_dev *d);
-	/* To CLOSED. Parked WRITEs are freed unanswered. */
+	/* Goes to CLOSED. Parked WRITEs are freed without an answer. */
 	void (*detach)(struct fs_dev *d);
-	/* To ASIDE, or back from there. */
+	/* Goes to ASIDE, or comes back from there. */
 	void (*step_aside)(struct fs_dev *d, bool aside);
 	/* Data buffers have been put back. */
 	void (*buffers_freed)(struct fs_dev *d);
 	/* Four times a second. */
 	void (*tick)(struct fs_dev *d, uint64_t now_ns);
-	/* `size` bytes at `data` are those of the WRITE that is being handed on: their
-	 * buffers are r's, and described in r->call.args.io. false: it is parked, and is started
-	 * (fs_write_start) when there are buffers for it. */
+	/* r is the WRITE that is being handed on; its data are `size` bytes at `data`. Makes
+	 * the buffers that hold them r's, and describes them in r->call.args.io. false: r is
+	 * parked, and the provider starts it (fs_write_start) when it has buffers. */
 	bool (*take)(struct fs_dev *d, struct fs_req *r, const void *data, size_t size);
-	/* An answer as writev(2) takes it, and what that returns. */
+	/* Sends an answer; takes and returns the same as writev(2). */
 	ssize_t (*answer)(struct fs_dev *d, const struct iovec *iov, int count);
 };
 

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Handles: the numbers by which FUSE knows what is ours (nodes, open files,
- * directory streams). They come back from outside, so none of them is followed
- * before it was found here.
+ * Handles: the numbers by which FUSE knows our nodes, open files and directory streams.
+ * They come back from outside, so each one is looked up here before it is used.
  *
  *     handle = | generation 32 bits | index 32 bits |
  *
  *     slot[index]:  generation, object
  *
- * A slot's generation changes with each object, and begins at random; the slot that
- * has been free for longest is used first. So a handle that has been given up, or
- * never was, is not taken for another one. None is 0 or FUSE_ROOT_ID.
+ * A slot's generation changes with each object, and begins at random. The slot that has
+ * been free for longest is used first. So a handle that was given up, or never existed, is
+ * not mistaken for another one. No handle is 0 or FUSE_ROOT_ID.
  *
- * Any thread. A slot is read and changed under one of a few locks, held for that
- * only: handle_get() takes its reference there, handle_del() ends the handle there.
- * Slots stay where they are until handles_fini(), so that there is no lock for all
- * but that of the list of free ones.
+ * Any thread. A slot is read and changed under one of a few locks, which is held for that
+ * only: handle_get() takes its reference under it, handle_del() ends the handle under it.
+ * Slots stay where they are until handles_fini(). So the only lock for the whole table is
+ * that of the list of free slots.
  */
 #ifndef FS_HANDLE_H
 #define FS_HANDLE_H
@@ -26,35 +25,36 @@
 #include <stdint.h>
 
 #define HANDLE_LOCKS  64u
-#define HANDLE_CHUNK  4096u             /* slots that are allocated at once */
+#define HANDLE_CHUNK  4096u             /* slots in one allocation */
 #define HANDLE_CHUNKS 16384u
 
 struct handle_slot {
 	void *obj;                      /* NULL: free */
 	uint32_t gen;
-	uint32_t next;                  /* free: the next free one, + 1; 0 ends the list */
+	uint32_t next;                  /* free: index of the next free slot + 1; 0: none */
 };
 
 struct handles {
-	pthread_mutex_t mu;             /* for the list of free slots, and growing */
-	uint32_t free_head, free_tail;  /* + 1 */
+	pthread_mutex_t mu;             /* for the list of free slots, and for growing */
+	uint32_t free_head, free_tail;  /* index + 1; 0: the list is empty */
 	uint32_t seed;
 	_Atomic uint32_t nslots;
-	pthread_mutex_t lock[HANDLE_LOCKS];     /* of the slots, by their indices */
+	pthread_mutex_t lock[HANDLE_LOCKS];     /* for the slots, by index */
 	struct handle_slot *_Atomic chunk[HANDLE_CHUNKS];
 };
 
 void handles_init(struct handles *h);
 void handles_fini(struct handles *h);
 
-/* A handle for obj, which is not NULL; 0: no memory. */
+/* Makes a handle for obj, which must not be NULL. 0: no memory. */
 uint64_t handle_new(struct handles *h, void *obj);
 /*
- * The handle's object, referenced: ref is called while it cannot be given up, and
- * says whether there was something left to refer to. NULL: no such handle.
+ * The handle's object, with a reference that `ref` has taken. While ref runs the handle
+ * cannot be given up. ref returns false if the object is about to be freed. NULL: there is
+ * no such handle, or ref returned false.
  */
 void *handle_get(struct handles *h, uint64_t handle, bool (*ref)(void *obj));
-/* Gives the handle up: its object; NULL if there is no such handle (any more). */
+/* Gives the handle up and returns its object. NULL: there is no such handle (any more). */
 void *handle_del(struct handles *h, uint64_t handle);
 
 #endif

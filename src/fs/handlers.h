@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A handler for each of FUSE's operations: session.c gives them to libfuse, which calls
- * them on the thread of the lane that has read the request. Each request gets
- * one answer, at once or when the server has answered: see fs_impl.h.
+ * The handlers of FUSE's operations. session.c gives them to libfuse, which calls them on
+ * the thread of the lane that has received the request. Each request gets one answer, at
+ * once or when the server has replied: see fs_impl.h.
  */
 #ifndef FS_HANDLERS_H
 #define FS_HANDLERS_H

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The inode table: filehandle <-> node id, and who refers to an inode.
+ * The inode table: filehandle <-> node id, and the references to an inode.
  *
  *      inode.h   the table, and references
  *      names.h   the names that inodes were seen under
- *      told.h    what the kernel was told of attributes, and believes
- *      opens.h   who has a file open, or takes a name of it away
- *      known.h   what is known after this mount's own changes, without asking
+ *      told.h    the attributes that the kernel was told, and believes
+ *      opens.h   who has a file open, and who removes a name of it
+ *      known.h   what is known after this mount's own changes, without asking the server
  *
- * A node id that the kernel knows is a handle (handle.h), which never comes back:
- * `id` is that, the root's excepted. The kernel's lookups, requests under way and
- * open files hold references, and the inode goes when the last one does. What the
- * kernel holds of them is counted by itself: it cannot give back more than it has.
+ * The node id that the kernel knows is `id`, a handle (handle.h) that is never used again;
+ * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
+ * and open files hold references. The inode is freed with the last one. The kernel's
+ * references are also counted separately, so that the kernel cannot give back more than it
+ * has.
  *
- * Threads: all of this is for any lane's, but for inode_table_init() and
- * inode_table_fini(), when there are no lanes. Nothing here waits but for locks.
+ * Threads: any lane may call these functions, except inode_table_init() and
+ * inode_table_fini(), which run while there are no lanes. Nothing here blocks except for
+ * locks.
  *
- * Locks: the table is cut into shards by the filehandle's hash, each with a mutex that
- * is held for a table access and never while anything waits. It also guards what is
- * marked [s] below. Under it the locks of names.h and handle.h are taken, and never the
- * other way round.
+ * Locks: the table is divided into shards by the filehandle's hash. Each shard has a mutex
+ * that is held for a table access, and never while waiting. It also guards the members that
+ * are marked [s] below. The locks of names.h and handle.h may be taken while it is held,
+ * never the other way round.
  */
 #ifndef FS_INODE_H
 #define FS_INODE_H
@@ -32,7 +34,7 @@
 #include "nfs/nfs.h"
 
 #define INODE_SHARDS  64u
-#define INODE_BUCKETS 512u              /* of one shard */
+#define INODE_BUCKETS 512u              /* in each shard */
 
 struct inode {
 	struct inode *hash_next;        /* [s] */
@@ -40,43 +42,43 @@ struct inode {
 	struct nfs_fh fh;               /* constant */
 	uint64_t id;                    /* constant: never used twice */
 	_Atomic uint64_t refs;          /* falls to 0 only under the shard's lock */
-	_Atomic uint64_t lookups;       /* how many of them are the kernel's */
+	_Atomic uint64_t lookups;       /* how many of these the kernel has */
 	mode_t type;                    /* constant: S_IFMT */
 
 	struct name *names;             /* [s] names.h: newest first */
 
 	/* told.h: */
-	uint64_t change;                /* [s] of the newest attributes */
-	struct timespec mtime;
-	uint64_t size;
+	uint64_t change;                /* [s] from the newest attributes */
+	struct timespec mtime;          /* [s] the same */
+	uint64_t size;                  /* [s] the same */
 	double timeo;                   /* [s] seconds that attributes are believed */
 	uint64_t timeo_ns;              /* [s] when that was set */
-	_Atomic uint64_t fresh_ns;      /* when the kernel last learnt, or wrote, something */
-	_Atomic uint64_t told_size;     /* what the kernel takes for the size */
-	_Atomic unsigned writing;       /* WRITEs under way: it is going to be larger */
+	_Atomic uint64_t fresh_ns;      /* when the kernel was last told attributes, or wrote */
+	_Atomic uint64_t told_size;     /* the size that the kernel believes */
+	_Atomic unsigned writing;       /* WRITEs under way: the file may grow */
 	struct timespec told_mtime;     /* [s] as the server had it */
-	_Atomic uint32_t mtime_ahead;   /* nanoseconds that the kernel was told more; changed under [s] */
+	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
 	_Atomic bool paged;             /* the kernel may have pages of it */
-	_Atomic bool outdated;          /* a direct write went past them since it was told */
+	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 
 	/* opens.h: */
 	_Atomic unsigned nfiles;        /* struct files of it */
 	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
 	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
-	uint64_t cache_change;
+	uint64_t cache_change;          /* [s] */
 	struct silly *silly;            /* [s] */
-	unsigned pins;                  /* [s] calls under way that take a name away plainly */
+	unsigned pins;                  /* [s] calls under way that remove a name plainly */
 
 	/* known.h: */
-	unsigned changing;              /* [s] calls under way that change it */
-	uint64_t changes;               /* [s] how many have begun */
-	struct after *after;            /* [s] what it was after the last one, or NULL */
+	unsigned changing;              /* [s] calls under way that change the inode */
+	uint64_t changes;               /* [s] how many such calls have begun */
+	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
-	/* A directory: */
+	/* For a directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
-	_Atomic unsigned nsilly;        /* silly names in it, not yet removed */
-	_Atomic unsigned nleaving;      /* those of them whose files have been closed */
-	_Atomic unsigned silly_gone;    /* how many there have been */
+	_Atomic unsigned nsilly;        /* silly names in it that are not removed yet */
+	_Atomic unsigned nleaving;      /* those of them whose files are closed */
+	_Atomic unsigned silly_gone;    /* how many silly names have gone */
 };
 
 struct inode_shard {
@@ -94,33 +96,34 @@ struct inode_table {
 };
 
 int inode_table_init(struct inode_table *t);
-/* Frees what is left, whatever its references. */
+/* Frees all inodes that are left, whatever their references. */
 void inode_table_fini(struct inode_table *t);
 
 /*
- * The inode of a handle, made if it is new, with one more reference. attr
- * updates what is remembered. parent 0: the name is not known. NULL: no memory.
+ * Finds or makes the inode of a filehandle, and takes a reference. Remembers attr, which
+ * is about to go to the kernel. parent 0: the name is not known. NULL: no memory.
  */
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			const struct nfs_attr *attr, uint64_t parent, const char *name,
 			size_t namelen);
 /*
- * The same for an entry of a listing that was asked for at `since`: NULL also if
- * the kernel may know newer attributes than these. It would believe them, and
- * append to a file where it ended then.
+ * The same for an entry of a listing that was requested at `since`. NULL also if the
+ * kernel may know newer attributes than these: it would believe the old ones, and append
+ * at the file's old end.
  */
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since);
-/* One more reference to an inode that has at least one. */
+/* Takes a reference. The caller must have one already. */
 void inode_ref(struct inode *ino);
+/* Drops n references. */
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n);
-/* The inode with that id, with one more reference; NULL: there is none. */
+/* The inode with that id, with one more reference. NULL: there is none. */
 struct inode *inode_by_id(struct inode_table *t, uint64_t id);
-/* One of its references is going to be the kernel's. */
+/* One of the caller's references becomes the kernel's. */
 void inode_known(struct inode *ino);
-/* The kernel gives n back, or did not get it after all. false: it has not got so
- * many, and none of those beyond is given back. */
+/* The kernel gives n references back, or did not get one after all. false: it has fewer
+ * than n; only those that it has are dropped. */
 bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 
 #endif

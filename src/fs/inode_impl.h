@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the files of the inode table share: inode.c, names.c, told.c, opens.c, known.c.
- * Whoever calls what is "locked" holds the lock of the inode's shard, if nothing else is
- * said.
+ * The caller of a function whose name ends with "locked" holds the lock of the inode's
+ * shard, unless the comment says otherwise.
  */
 #ifndef FS_INODE_IMPL_H
 #define FS_INODE_IMPL_H
@@ -16,7 +16,7 @@ static inline struct inode_shard *inode_shard_of(struct inode_table *t, const st
 	return &t->shard[ino->hash % INODE_SHARDS];
 }
 
-/* FNV-1a, from `h` on; the high half counts, too. */
+/* FNV-1a, starting with `h`. The high half is folded into the low one. */
 static inline uint32_t inode_hash(const void *p, size_t len, uint32_t h)
 {
 	const uint8_t *b = p;
@@ -26,8 +26,8 @@ static inline uint32_t inode_hash(const void *p, size_t len, uint32_t h)
 	return h ^ h >> 15;
 }
 
-/* One more reference for who has found it in a list, and holds that list's lock: it may
- * be on its way out. false: it is. */
+/* Takes a reference to an inode that the caller has found in a list whose lock it holds.
+ * false: the inode has no references any more and is about to be freed. */
 bool inode_ref_live(void *ino);
 
 /* ---- names.c ---- */
@@ -35,33 +35,35 @@ bool inode_ref_live(void *ino);
 void names_init(struct inode_table *t);
 /* When there are no inodes any more. */
 void names_fini(struct inode_table *t);
-/* Where the name is listed. */
+/* The shard that the name is listed in. */
 struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name);
-/* (parent, text) is the inode's newest name, and the name's newest inode. */
+/* (parent, text) becomes ino's newest name, and ino the newest inode with that name. */
 void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		      const char *text, size_t len);
-/* It has that name no longer, if it had. */
+/* Removes that name from ino, if it has it. */
 void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 			 const char *text);
-/* All of them; of an inode that has no references any more. */
+/* Removes all names of an inode that has no references any more. */
 void names_drop(struct inode_table *t, struct inode *ino);
 
 /* ---- told.c ---- */
 
-/* The server has said attr; for how many seconds they may be believed. */
+/* The server has sent attr. Returns for how many seconds they may be believed. */
 double told_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
-/* The kernel is going to be told. */
+/* attr are about to go to the kernel. */
 void told_locked(struct inode *ino, const struct nfs_attr *attr);
-/* The same by a listing, which is no newer than what it has been told. */
+/* The same for attributes from a listing. */
 void told_listed_locked(struct inode *ino, const struct nfs_attr *attr);
 
 /* ---- known.c ---- */
 
-/* The name is there: with its shard's lock (names_shard_of). */
+/* The name exists, or may. The caller holds the lock of the name's shard
+ * (names_shard_of()). */
 void known_here_locked(struct name_shard *s, uint64_t parent, const char *name);
-/* The server has said attr: is it what is kept? What is not is thrown away. */
+/* The server has sent attr. Are they the same as those that are kept? If not, the kept ones
+ * are dropped. */
 bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);
-/* The kernel is told something now. */
+/* Attributes of ino are about to go to the kernel. */
 void known_told_locked(struct inode *ino);
 
 #endif

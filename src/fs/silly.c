@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Silly names: a server forgets a file with its last name, but here a file that is
- * open must live until the last close. When a name goes that belongs to a file that
- * is open on this mount, the file gets another, .nfsXXXX in the same directory, and
- * that is removed at the last close, as the kernel's NFS client does.
+ * Silly names. A server frees a file when its last name is removed, but a file that is open
+ * here must exist until the last close. So when an open file loses a name, it gets another
+ * one, .nfsXXXX in the same directory. That is removed at the last close, as the kernel's
+ * NFS client does.
  *
- *   fs_silly_new      the request's: nobody else knows of it, or removes it
+ *   fs_silly_new      the request has the name: nobody else knows of it, or removes it
  *        |
- *        |  the calls that give the file that name and take the old one away
+ *        |  the calls that give the file that name and remove the old one
  *        |
- *        +-- done    --> fs_silly_keep: the inode's (inode_set_silly) ...
+ *        +-- done    --> fs_silly_keep: the inode has the name (inode_set_silly) ...
  *        |                  ... last close: inode_close, CLOSE, fs_remove_silly
- *        |               not open any more by now: fs_remove_silly at once
- *        +-- not done -> the old name is there: fs_silly_drop
- *        +-- unknown --> fs_put_back sees what there is, and gives the old name back;
- *                        where it cannot, the file stays as .nfsXXXX and the log says so
+ *        |               the file is closed already: fs_remove_silly at once
+ *        +-- not done -> the file has the old name: fs_silly_drop
+ *        +-- unknown --> fs_put_back looks, and gives the file its old name back;
+ *                        if it cannot, the file stays as .nfsXXXX and the log says so
  *
- * A name that belongs to nobody's open file is taken away plainly; and so is .nfsXXXX
- * after the last close, and a hard link of a file that has that name. Nobody here can
- * say which name is a file's last. So such a call pins the file until its reply (fs_pin),
- * or an open could come between: see opens.h.
+ * A name of a file that is not open is removed plainly. So is .nfsXXXX after the last
+ * close, and another hard link of a file that has such a name. Nobody here knows which name
+ * of a file is the last, and an open might come in between. So such a call pins the file
+ * until its reply (fs_pin): see opens.h.
  *
- * A directory counts the names in it (nsilly) and those that are on their way out
- * (nleaving, from the last close to REMOVE's reply). close() does not wait for that,
- * so what needs the directory empty does: fs_silly_note, fs_silly_wait.
+ * A directory counts the silly names in it (nsilly), and those that are being removed
+ * (nleaving: from the last close to REMOVE's reply). close() does not wait for the removal.
+ * A call that needs the directory empty does: fs_silly_note, fs_silly_wait.
  *
- * The daemon dies before the close: the .nfs file stays, as it would with any
- * NFS client. The same for a lane that ends with a request in the middle.
+ * If the daemon dies before the close, the .nfs file stays, as with any NFS client. The
+ * same goes for a lane that ends in the middle of such a request.
  */
 #include <errno.h>
 #include <inttypes.h>
