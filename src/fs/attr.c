@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes between NFS and FUSE, and for how long they are believed. */
+/* Translates attributes between NFS and FUSE; says for how long they are believed. */
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "fs/fs_impl.h"
 
-/* A name that is not there: believed for a second at most, as another client
- * that makes it has no way to tell us. */
+/* The kernel believes for a second at most that a name does not exist: another client that
+ * creates it cannot tell us. */
 #define NEGATIVE_MAX 1.0
 
-/* One mount has one st_dev, but may reach several of the server's file systems,
- * where inode numbers repeat: programs would see loops, and hard links between
- * files that have nothing in common. The root's file system keeps its numbers. */
+/* One mount has one st_dev, but may reach several file systems of the server, and their
+ * inode numbers repeat. Programs would see loops, and hard links between files that have
+ * nothing in common. So the fsid is mixed in. The root's file system keeps its numbers. */
 static uint64_t number(const struct fs *fs, const struct nfs_attr *a)
 {
 	uint64_t h = a->fsid_major * 0x9e3779b97f4a7c15u + a->fsid_minor;
@@ -32,7 +32,7 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 	st->st_rdev = makedev(a->rdev_major, a->rdev_minor);
 	st->st_size = a->size > INT64_MAX ? INT64_MAX : (off_t)a->size;
 	st->st_blocks = (blkcnt_t)((a->used + 511) / 512);
-	/* Programs size their buffers by this: the larger, the fewer RPCs. */
+	/* Programs choose their buffer size by this. Larger buffers take fewer RPCs. */
 	st->st_blksize = fs->cl->wsize;
 	st->st_atim = a->atime;
 	st->st_mtim = a->mtime;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a call changes, of a request's: from its arguments to known.h. */
+/* Tells known.h which inodes and names a request's call changes. */
 #include "fs/fs_impl.h"
 
-/* Handles of calls are those of inodes. */
+/* The handles in a request's call are those of inodes. */
 static struct inode *inode_of(const struct nfs_fh *fh)
 {
 	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
@@ -47,7 +47,7 @@ void fs_changes_begin(struct fs_req *r)
 	}
 }
 
-/* Of what r->change[i] was. */
+/* Ends r->change[i]. */
 static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
@@ -63,7 +63,7 @@ static void end(struct fs_req *r, unsigned i)
 			  c->res.status == 0 ? a : NULL, c->eng.start_ns);
 }
 
-/* The name that the call takes away; nr: of the change of its directory. */
+/* For a call that removes or moves a name. nr: the change of the name's directory. */
 static void end_name(struct fs_req *r, uint64_t nr)
 {
 	struct inode_table *t = &r->fl->fs->inodes;

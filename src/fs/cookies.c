@@ -26,7 +26,7 @@ bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_
 
 	c->last = cookie;
 	c->last_name = h;
-	if (again)              /* twice in a row, in one reply: no need for more of them */
+	if (again)              /* twice in a row in one reply: that is enough */
 		return false;
 	if (c->entries && cookie == c->mark && h == c->mark_name && ++c->met >= COOKIES_TURNS)
 		return false;

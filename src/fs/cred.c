@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who asks. uid and gid come with each request, the supplementary groups
- * have to be read from /proc. They are remembered for half a second per
- * (process, uid, gid): a process that changes its groups and nothing else is
- * believed its old ones for that long. And is who asks about to be killed?
+ * The process that makes a request: its credentials, and whether it is about to be killed.
+ * uid and gid come with each request, but the supplementary groups have to be read from
+ * /proc. They are remembered for half a second for each (process, uid, gid). So a process
+ * that changes only its groups keeps the old ones for that long.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 	gid_t all[GROUPS_MAX];
 	int n = fuse_req_getgroups(req, GROUPS_MAX, all);
 
-	/* The process may be gone already: then it has no groups. AUTH_SYS has
-	 * room for 16, whoever is in more is only in the first of them. */
+	/* If the process is gone already, it has no groups. AUTH_SYS has room for 16; further
+	 * ones are left out. */
 	if (n > GROUPS_MAX)
 		n = GROUPS_MAX;
 	cred->ngids = 0;
@@ -46,7 +46,7 @@ void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out)
 }
 
 #define SIG(n) (1ull << ((n) - 1))
-/* What these do by default is not to end the process. */
+/* By default these do not end the process. */
 #define HARMLESS (SIG(SIGCHLD) | SIG(SIGCONT) | SIG(SIGURG) | SIG(SIGWINCH) | SIG(SIGSTOP) | \
 		  SIG(SIGTSTP) | SIG(SIGTTIN) | SIG(SIGTTOU))
 

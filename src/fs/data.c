@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files' data.
+ * File data.
  *
- * READ: the server places the data in a data buffer (or sends it in the
- * reply, if it is short), and that very memory goes to fuse_reply_iov(). The
- * buffer is the request's from the start of the READ until the reply is
- * written.
+ * READ: the server places the data in a data buffer (or sends it in the reply, if it is
+ * short), and that memory goes to fuse_reply_iov(). The request owns the buffer from the
+ * start of the READ until the answer is written.
  *
- * WRITE: the data stays where FUSE put it; the request owns those receive
- * buffers until the server has answered. Each WRITE is FILE_SYNC, so that
- * nothing has to be sent again after a server restart:
+ * WRITE: the data stays in the buffers that the lane received it in, and the request owns
+ * them until the server has replied. Each WRITE asks for FILE_SYNC, so that nothing has to
+ * be sent again after a restart of the server:
  *
  *      WRITE --FILE_SYNC--------------------------> the next part, or answered
  *       ^  \                                  |
  *       |   less --> COMMIT --same verifier---+
- *       +-------------+ another one: the server has restarted in between
+ *       +-------------+ another verifier: the server has restarted in between
  *
- * A server that does less than FILE_SYNC has the data committed while the
- * request still owns it. So there is never anything that fsync() or close()
- * would have to do, and no state of an open or a file that could be forgotten.
+ * If a server does less than FILE_SYNC, COMMIT follows while the request still owns the
+ * data. So fsync() and close() never have anything to do, and no open or file has unwritten
+ * state that could be forgotten.
  *
- * A server may do less than was asked: the rest is asked for again.
+ * A server may read or write fewer bytes than it was asked to. Then we ask for the rest.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
-/* What a server may answer in a row before it is an error: READs of no bytes that
- * are not the end of the file, and COMMITs with another verifier than WRITE's. */
+/* So many useless replies in a row are allowed: READ with no bytes and not the end of the
+ * file, COMMIT with another verifier than WRITE. One more is an error. */
 #define TRIES_MAX 8u
 
 /* ---- read ---- */
 
-/* Past the page cache: the kernel says then whose read it is. What a mapping reads
- * comes by way of the pages, however the file was opened. */
+/* Does this read bypass the page cache? In a direct read the kernel says the lock owner.
+ * When it fills pages for a mapping it does not, even if the file has O_DIRECT. */
 static bool reads_direct(const struct fuse_file_info *fi)
 {
 	return (fi->flags & O_DIRECT) && fi->lock_owner;
@@ -50,7 +49,7 @@ static void read_more(struct fs_req *r)
 	fs_req_start(r, NFS_OP_READ, read_done);
 }
 
-/* What has arrived so far is in the buffer, in one piece. */
+/* Appends what has arrived to what is in the buffer. */
 static void gather(struct fs_req *r)
 {
 	struct nfs_call *c = &r->call;
@@ -65,8 +64,8 @@ static void gather(struct fs_req *r)
 	c->args.io.offset += c->res.io.len;
 }
 
-/* No bytes, and not the end either: the kernel would take an empty answer for
- * the end, and fill pages with zeros. */
+/* The reply has no bytes, but is not the end of the file. The kernel would take an empty
+ * answer for the end, and fill pages with zeros. */
 static bool tried_enough(struct fs_req *r)
 {
 	if (r->call.res.io.len) {
@@ -89,8 +88,8 @@ static void read_done(struct fs_req *r)
 	iov = (struct iovec){ (void *)(uintptr_t)c->res.io.ptr, c->res.io.len };
 	more = !c->res.io.eof && r->filled + c->res.io.len < r->size;
 	if (more && tried_enough(r)) {
-		log_err("READ: %s answers without data, and not with the end of the file either: "
-			"EIO after %u times", r->fl->lane->client->cfg.server, r->tries);
+		log_err("READ: %s sends neither data nor the end of the file: EIO after %u tries",
+			r->fl->lane->client->cfg.server, r->tries);
 		fs_reply_err(r, EIO);
 		fs_req_free(r);
 		return;
@@ -138,7 +137,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	(void)ino;
 	if (!r)
 		return;
-	if (size > NFS_IO_MAX) {        /* the kernel keeps to max_read */
+	if (size > NFS_IO_MAX) {        /* not from a kernel that obeys max_read */
 		fs_reply_err(r, EINVAL);
 		fs_req_free(r);
 		return;
@@ -156,7 +155,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 
 /* ---- write ---- */
 
-/* Moves the pieces on by what has been written. */
+/* Moves the pieces on by the n bytes that have been written. */
 static void advance(struct nfs_call *c, uint32_t n)
 {
 	c->args.io.offset += n;
@@ -174,15 +173,15 @@ static void advance(struct nfs_call *c, uint32_t n)
 	}
 }
 
-/* Past the page cache: never so for what the kernel writes back from there. */
+/* Does this write bypass the page cache? The kernel's own write-back never does. */
 static bool is_direct(const struct fuse_file_info *fi)
 {
 	return (fi->flags & O_DIRECT) && !fi->writepage;
 }
 
-/* Before the answer, so that whoever has seen the write through reads what it
- * wrote. Offset -1: attributes only, see told.h. To throw the pages away here
- * would wait for those that are being read, by way of this very thread. */
+/* Makes the kernel forget the attributes (offset -1), see told.h. That comes before the
+ * answer, so that a program reads what it has written. To drop the pages here would wait
+ * for pages that are being read, and this very thread may have to bring them. */
 static void past_the_pages(struct fs_req *r)
 {
 	if (r->filled && is_direct(&r->fi) && inode_written_past(r->ino))
@@ -194,9 +193,9 @@ static void write_end(struct fs_req *r, int status)
 {
 	atomic_fetch_sub(&r->ino->writing, 1);
 	past_the_pages(r);
-	/* An error after a part was written: write() tells of that part, the
-	 * next one of the error. The kernel's write-back of mapped pages has no
-	 * next one, and takes any answer but an error for all of it. */
+	/* If an error comes after a part was written, write() returns that part, and the next
+	 * write() the error. The kernel's write-back of mapped pages has no next one, and takes
+	 * any answer but an error for a complete write. */
 	if (r->req && (status == 0 || (r->filled && !r->fi.writepage))) {
 		fuse_reply_write(r->req, r->filled);
 		r->req = NULL;
@@ -205,7 +204,7 @@ static void write_end(struct fs_req *r, int status)
 	fs_req_free(r);
 }
 
-/* The first n bytes of what was left are on stable storage. */
+/* The next n bytes are on stable storage. */
 static void written(struct fs_req *r, uint32_t n)
 {
 	r->filled += n;
@@ -228,8 +227,8 @@ static void commit_done(struct fs_req *r)
 	} else if (c->res.io.verf == r->verf) {
 		written(r, c->args.io.count);
 	} else if (++r->tries > TRIES_MAX) {
-		log_err("WRITE: %s has another write verifier with each COMMIT, as if it had "
-			"restarted each time: EIO after %u times", r->fl->lane->client->cfg.server,
+		log_err("WRITE: %s sends another write verifier with each COMMIT, as if it had "
+			"restarted each time: EIO after %u tries", r->fl->lane->client->cfg.server,
 			r->tries);
 		write_end(r, -EIO);
 	} else {

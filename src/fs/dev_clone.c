@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Requests by reading a clone of /dev/fuse, answers by writing to it.
+ * The provider that reads requests from a clone of /dev/fuse, and writes answers to it.
  *
  *      readv(/dev/fuse)  -->  | head: 80 bytes | MID, 64 KiB | BIG, 1 MiB + 4 KiB |
  *
- * The head is plain memory; 80 bytes are all that comes before a WRITE's data. The
- * others are data buffers, which the server may read and write (base/arena.h). A
- * WRITE takes those that it lies in; the lane gets other buffers. Of every other request
- * what is longer than the head is copied behind it before anybody looks at it: so it was
- * what FUSE sent or, if the server meddled with it in that moment, something else, but it
- * stays what it was checked as.
+ * The head is plain memory; its 80 bytes are what comes before a WRITE's data. The other
+ * two are data buffers, which the server may read and write (base/arena.h). A WRITE takes
+ * the ones that its data lies in, and the lane gets other buffers. Any other request that
+ * is longer than the head is copied into plain memory before anybody looks at it. A server
+ * might have changed it before that, but it cannot change after it was checked.
  *
- * libfuse takes the request apart, from a buffer of ours (fuse_session_process_buf). It
- * does not look at a WRITE's data, so it does not matter that the data is elsewhere.
+ * libfuse parses the request from memory of ours (fuse_session_process_buf). It does not
+ * look at a WRITE's data, so that data may lie elsewhere.
  *
- * PARKING: the request is read into one piece of plain memory. A WRITE keeps that, and
- * its data is copied when there are buffers again. A piece that nobody kept is read into
- * again.
+ * PARKING: the request is read into one piece of plain memory. A WRITE keeps that memory,
+ * and its data is copied when there are buffers again. If nobody has kept the memory, the
+ * next request is read into it.
  *
- * The mount ends: reading fails with ENODEV on every clone; the first lane to see it
+ * When the mount ends, reading fails with ENODEV on every clone. Each lane that sees it
  * wakes fs_wait().
  */
 #include <errno.h>
@@ -31,11 +30,11 @@
 #include "base/undumped.h"
 #include "fs/fs_impl.h"
 
-/* Requests read in one go before other events get their turn. */
+/* So many requests are read before other events get their turn. */
 #define READ_BATCH 16u
-/* STARVED for so long is PARKING. */
+/* STARVED becomes PARKING after this time. */
 #define LATE_NS    500000000ull
-/* Parked WRITEs of a lane, and so the MiB that they may take. */
+/* The most parked WRITEs of a lane; each takes a good MiB. */
 #define PARKED_MAX 64u
 #define SPARE_SIZE (FS_HEAD_BYTES + ARENA_MID_SIZE + ARENA_BIG_SIZE)
 
@@ -43,10 +42,10 @@ struct clone {
 	struct fs_dev dev;
 	int fd;
 	struct loop_watch watch;
-	/* Where the next request is read to. */
+	/* The next request is read into these: */
 	char *head;                     /* FS_HEAD_ROOM of plain memory */
-	struct arena_buf *mid, *big;    /* what comes behind FS_HEAD_BYTES */
-	/* The same while PARKING. */
+	struct arena_buf *mid, *big;    /* what comes after FS_HEAD_BYTES */
+	/* The same while PARKING: */
 	char *spare;                    /* SPARE_SIZE of plain memory, or NULL */
 	struct list parked;             /* WRITEs in such memory (buf_node) */
 	unsigned nparked;
@@ -92,7 +91,7 @@ static bool have_buffers(struct clone *k)
 	return k->mid && k->big;
 }
 
-/* The first `size` bytes of what was read into the data buffers. */
+/* r takes the data buffers that hold its first `size` bytes of data. */
 static void take_buffers(struct clone *k, struct fs_req *r, size_t size)
 {
 	struct nfs_io_args *io = &r->call.args.io;
@@ -128,7 +127,7 @@ static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, siz
 	return true;
 }
 
-/* Starts the parked WRITEs that there are buffers for; false: some are left. */
+/* Starts the parked WRITEs that there are buffers for. false: some are left. */
 static bool unpark(struct clone *k)
 {
 	while (!list_empty(&k->parked)) {
@@ -163,7 +162,7 @@ static void clone_buffers_freed(struct fs_dev *d)
 
 /* ---- reading ---- */
 
-/* Behind the head at `to`: what of the n bytes lies in the data buffers. */
+/* Of a request of n bytes, copies what lies in the data buffers behind the head at `to`. */
 static void gather(const struct clone *k, char *to, size_t n)
 {
 	size_t rest = n - FS_HEAD_BYTES, size = k->mid->size;
@@ -173,7 +172,7 @@ static void gather(const struct clone *k, char *to, size_t n)
 	memcpy(to + FS_HEAD_BYTES + first, k->big->mem, rest - first);
 }
 
-/* The request that is in the head, and was not handed on. */
+/* Answers the request in the head, which cannot be handed on. */
 static void no_memory(const struct clone *k, size_t n)
 {
 	const struct fuse_in_header *h = (const void *)k->head;
@@ -191,7 +190,7 @@ static void no_memory(const struct clone *k, size_t n)
 		log_err("cannot answer FUSE: %s", strerror(errno));
 }
 
-/* The n bytes in head and data buffers. */
+/* Hands on the request of n bytes in head and data buffers. */
 static void hand_on(struct clone *k, size_t n)
 {
 	const struct fuse_in_header *h = (const void *)k->head;
@@ -213,7 +212,7 @@ static void hand_on(struct clone *k, size_t n)
 	free(whole);
 }
 
-/* Reading failed with errno. True: there may be more. */
+/* Reading failed with errno. true: there may be more requests. */
 static bool no_request(struct clone *k)
 {
 	if (errno == EINTR || errno == ENOENT)
@@ -227,7 +226,7 @@ static bool no_request(struct clone *k)
 	return false;
 }
 
-/* One request. false: nothing more to read now. */
+/* Reads one request. false: there is nothing more to read now. */
 static bool read_one(struct clone *k)
 {
 	struct iovec iov[3];
@@ -258,7 +257,7 @@ static void on_readable(struct loop_watch *w, uint32_t revents)
 			break;
 }
 
-/* One request, while PARKING. */
+/* Reads one request while PARKING. false: there is nothing more to read now. */
 static bool read_spare(struct clone *k)
 {
 	struct fuse_buf buf;

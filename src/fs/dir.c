@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Directory streams. The kernel asks for a page of entries at a time, a server
- * gives hundreds in one reply: an open directory keeps the entries of the
- * newest reply and serves from them.
+ * Directory streams. The kernel asks for a page of entries at a time, but a server sends
+ * hundreds in one reply. So an open directory keeps the entries of the newest reply, and
+ * answers from them.
  *
  *     offset  0    1     2    cookie ...
  *             "."  ".."  1st entry, 2nd, ...
  *
- * The offset that the kernel gets with an entry is the server's cookie, so it
- * stays true as long as the server's does, whoever asks and whenever. "." and
- * ".." are made here, with offsets 1 and 2, as version 4 does not send them and
- * reserves those cookies; what version 3 sends of them is skipped.
+ * The offset that the kernel gets with an entry is the server's cookie. So it stays valid
+ * for as long as the cookie does, for any request at any time. "." and ".." are made here,
+ * with offsets 1 and 2: version 4 does not send them and reserves these cookies. If version
+ * 3 sends them, they are skipped.
  *
- * Reading from offset 0 asks the server anew; so does an offset that is not
- * among the entries that are kept.
+ * Reading from offset 0 asks the server anew. So does an offset that is not among the
+ * entries that are kept.
  *
- * When this mount has changed the directory, what is kept may have names that are
- * gone: they are given as names only, so that the kernel asks before it believes
- * them. (Asking again from the same cookie would be worse: some servers' cookies
- * are positions, and those behind a removed entry move.)
+ * When this mount has changed the directory, the kept entries may include names that are
+ * gone. So they are returned without nodes and attributes, and the kernel looks a name up
+ * before it uses it. (Asking again from the same cookie would be worse: with some servers
+ * cookies are positions, and the entries behind a removed one move.)
  *
- * A stream is used by one request at a time: the kernel sees to that, but for
- * a request that was interrupted and still runs. `busy` and the references
- * keep that one from harming the next.
+ * One request at a time uses a stream. The kernel sees to that, except for a request that
+ * was interrupted and still runs. `busy` and the references keep such a request from
+ * harming the next one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,20 +30,20 @@
 #include "fs/cookies.h"
 #include "fs/fs_impl.h"
 
-/* Answers larger than this serve nobody; kernels ask for 4 KiB, newer ones for more. */
+/* Larger answers are of no use. Kernels ask for 4 KiB, newer ones for more. */
 #define REPLY_MAX 65536u
-/* In a listing, of what the server gives no number for: as libfuse has it. */
+/* The inode number in a listing if the server sends none; libfuse uses the same. */
 #define NO_FILEID 0xffffffffu
-/* So often the same piece of a directory is asked for, see no_answer(). */
+/* The same piece of a directory is asked for so often, see no_answer(). */
 #define TRIES_MAX 128u
-/* No entry takes less: fuse_entry_out and fuse_dirent are 128 + 24 bytes. */
+/* The least size of an entry: fuse_entry_out and fuse_dirent are 128 + 24 bytes. */
 #define PLUS_ENTRY_MIN 152u
 
 struct dent {                   /* in stream->data, 8-byte aligned, one after the other */
 	uint64_t cookie, fileid;
 	struct nfs_attr attr;
 	struct nfs_fh fh;
-	uint32_t size;          /* of this entry with its name */
+	uint32_t size;          /* of this entry, name included */
 	uint16_t namelen;
 	bool has_attr, has_fh;
 	char name[];
@@ -56,18 +56,18 @@ struct stream {
 	uint64_t handle;                /* fi->fh; in fs->dirs until FUSE's release */
 	struct inode *ino;              /* a reference */
 	uint64_t verf;
-	uint64_t first;                 /* cookie that the kept entries come after */
+	uint64_t first;                 /* the kept entries come after this cookie */
 	struct cookies seq;             /* seq.last: of the last entry received, kept or not */
-	bool any, eof;                  /* a reply is kept; it was the last one */
-	uint64_t asked_ns, fetched_ns;  /* when the kept entries were */
+	bool any, eof;                  /* a reply is kept; it had the end of the directory */
+	uint64_t asked_ns, fetched_ns;  /* when the kept entries were requested; received */
 	char *data;
 	size_t len, cap;
 	size_t pos;                     /* where the entry after pos_off begins */
 	uint64_t pos_off;
-	bool restarted;                 /* once per request: the cookie had gone stale */
+	bool restarted;                 /* the cookie was stale, and was tried once more */
 };
 
-/* What one request is collecting. */
+/* The answer that a request is filling. */
 struct filler {
 	struct fs_req *r;
 	bool plus;
@@ -98,7 +98,7 @@ static void stream_put(struct fs *fs, struct stream *s)
 	pthread_mutex_unlock(&s->mu);
 	if (!last)
 		return;
-	handle_del(&fs->dirs, s->handle);       /* if nobody has got it */
+	handle_del(&fs->dirs, s->handle);       /* if the kernel has not got it */
 	inode_put(&fs->inodes, s->ino, 1);
 	pthread_mutex_destroy(&s->mu);
 	free(s->data);
@@ -154,8 +154,8 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 
 static void fetch_done(struct fs_req *r);
 
-/* Asks for what comes after the cookie. What is kept then comes after `first`,
- * which lies before it if only entries that are not kept lie between. */
+/* Asks for the entries after the cookie. The entries that are kept then come after
+ * s->first. That may be an earlier cookie, if nothing between the two is kept. */
 static void ask(struct fs_req *r, uint64_t cookie)
 {
 	struct stream *s = r->extra;
@@ -195,7 +195,7 @@ static double left(double timeo, double old)
 	return timeo > old ? timeo - old : 0;
 }
 
-/* Adds one entry; false: no room. e NULL: without a node. */
+/* Adds one entry. false: there is no room for it. e is for READDIRPLUS, st for READDIR. */
 static bool add(struct filler *f, const char *name, const struct fuse_entry_param *e,
 		const struct stat *st, uint64_t off)
 {
@@ -217,7 +217,7 @@ static bool add_dot(struct filler *f, const char *name, uint64_t off)
 	struct fuse_entry_param e = { 0 };
 
 	e.attr.st_mode = S_IFDIR;
-	e.attr.st_ino = 1;      /* nobody can use it: getcwd asks the parent */
+	e.attr.st_ino = 1;      /* nobody can use the number: getcwd() asks the parent */
 	return add(f, name, &e, &e.attr, off);
 }
 
@@ -248,8 +248,8 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 		e.attr_timeout = left(inode_timeo(&fs->inodes, ino), old);
 		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);
 	}
-	/* Programs' readdir() leaves out what has the number 0, and a server that cannot
-	 * read an entry's attributes gives none. */
+	/* readdir() of the C library skips entries with the number 0, and a server that cannot
+	 * read an entry's attributes sends no number. */
 	if (!e.attr.st_ino)
 		e.attr.st_ino = NO_FILEID;
 	ok = add(f, name, &e, &e.attr, d->cookie);
@@ -260,7 +260,7 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 	return ok;
 }
 
-/* Puts pos behind the entry with that cookie. false: it is not kept. */
+/* Sets pos to the entry after the one with that cookie. false: that one is not kept. */
 static bool seek_to(struct stream *s, uint64_t off)
 {
 	if (!s->any)
@@ -306,7 +306,7 @@ static void finish(struct fs_req *r, struct filler *f)
 	s->busy = false;
 	pthread_mutex_unlock(&s->mu);
 	if (f && fuse_reply_buf(r->req, f->buf, f->len))
-		for (unsigned i = 0; i < f->ngiven; i++)        /* the kernel did not get them */
+		for (unsigned i = 0; i < f->ngiven; i++)        /* the answer did not arrive */
 			inode_forget(&fs->inodes, f->given[i], 1);
 	if (f)
 		r->req = NULL;
@@ -315,7 +315,7 @@ static void finish(struct fs_req *r, struct filler *f)
 	fs_done_status(r);
 }
 
-/* From r->call.dir's offset on: from what is kept, or fetching. */
+/* Answers from offset r->filled on, with the kept entries; or fetches others. */
 static void go_on(struct fs_req *r)
 {
 	struct stream *s = r->extra;
@@ -347,29 +347,29 @@ static void go_on(struct fs_req *r)
 	}
 	serve(&f, s);
 	if (f.len == 0 && s->pos == s->len && !s->eof) {
-		fetch(r, s->seq.last);  /* all that is kept was given out */
+		fetch(r, s->seq.last);  /* all kept entries were returned before */
 		return;
 	}
 	finish(r, &f);
 }
 
-/* A listing without an end is worse than one that ends with an error. */
+/* An endless listing is worse than an error. */
 static int no_end(void)
 {
-	log_warn("the server lists the same entries of a directory again and again (ELOOP): its "
-		 "directory cache may be at fault; giving that listing up");
+	log_warn("the server lists the same entries of a directory again and again (ELOOP); "
+		 "giving up that listing. The server's directory cache may be at fault");
 	return -EIO;
 }
 
 /*
- * Is the reply none, so that another one may be better?
+ * Is the reply useless, so that the request is to be sent again?
  *
- * ENOENT is not an error of READDIR's (RFC 8881, section 15.2; RFC 1813, section
- * 3.3.16). nfs-ganesha ends with it when an entry is removed between its reading
- * the name and its looking it up. Programs must not hear of it: to glibc's
- * readdir() it is the end of the directory.
+ * ENOENT is not an error of READDIR (RFC 8881, section 15.2; RFC 1813, section 3.3.16).
+ * nfs-ganesha sends it when an entry is removed after ganesha has read the name and before
+ * it looks the name up. Programs must not get it: glibc's readdir() takes it for the end of
+ * the directory.
  *
- * Neither is no entry at all, and not the end.
+ * A reply with no entry that is not the end is useless, too.
  */
 static bool no_answer(const struct fs_req *r, int rc)
 {
@@ -379,12 +379,12 @@ static bool no_answer(const struct fs_req *r, int rc)
 static int never_an_answer(int rc)
 {
 	log_warn("the server does not list a directory: it was asked %u times, and %s; giving "
-		 "that listing up", TRIES_MAX, rc ? "says that there is no such file (ENOENT)" :
-		 "sends no entry, nor says that it is the end");
+		 "up that listing", TRIES_MAX, rc ? "says that there is no such file (ENOENT)" :
+		 "sends neither an entry nor the end");
 	return -EIO;
 }
 
-/* What has come of the reply: 0 or -errno. */
+/* The result of the reply: 0 or -errno. */
 static int reply_status(const struct fs_req *r, const struct stream *s)
 {
 	int rc = r->call.res.status ? r->call.res.status : r->saved;
@@ -399,12 +399,12 @@ static void fetch_done(struct fs_req *r)
 	struct stream *s = r->extra;
 	int rc = reply_status(r, s);
 
-	/* The place in the directory is gone, on the server. Starting over may
-	 * show an entry twice, an error would show none. */
+	/* The server does not know the cookie any more. One more try without the verifier may
+	 * show an entry twice, but an error would show none. */
 	if (rc == -NFS_ECOOKIE && !s->restarted && r->call.args.dir.cookie) {
 		s->restarted = true;
 		s->verf = 0;
-		log_debug("the server forgot a directory cookie; reading the directory again");
+		log_debug("the server has forgotten a directory cookie; asking once more");
 		ask(r, r->call.args.dir.cookie);
 		return;
 	}
@@ -427,7 +427,7 @@ static void fetch_done(struct fs_req *r)
 	s->eof = r->call.res.dir.eof;
 	s->any = true;
 	s->fetched_ns = mono_ns();
-	/* Nothing but dots and more to come: go on behind them. */
+	/* The reply had only entries that are not kept, and is not the end: go on. */
 	if (s->len == 0 && !s->eof && r->req)
 		ask(r, s->seq.last);
 	else
@@ -476,7 +476,7 @@ void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_
 	(void)ino;
 	(void)datasync;
 	(void)fi;
-	fuse_reply_err(req, 0);         /* servers change directories at once and for good */
+	fuse_reply_err(req, 0);         /* a server replies when the change is stable */
 }
 
 static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_info *fi, bool plus)

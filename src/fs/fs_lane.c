@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The FUSE side of a lane: its requests, from when they are there (dev.h) to the answer.
+ * The FUSE side of a lane: its requests, from their arrival (dev.h) to the answer.
  *
- * Answers go out through fs_lane_writev(), on the device of the lane that gives them,
- * which is the one that brought the request.
+ * Answers go through fs_lane_writev() to the device of the lane that answers. That is the
+ * device that brought the request.
  *
- * A lane without a connection steps aside as long as another one has one. When none has
- * one, all take requests: what can be answered without the server is, and who is killed
- * is let go.
+ * A lane without a connection steps aside as long as another lane has one. When no lane has
+ * one, all lanes take requests. They answer what can be answered without the server, and
+ * the requests of processes that are killed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #include "base/undumped.h"
 #include "fs/fs_impl.h"
 
-/* A request that was interrupted is given up when it is so old: until then the
- * answer is on its way, and a read() that fails with EINTR is a surprise. */
+/* An interrupted request is given up at this age. Until then its answer is probably on its
+ * way, and programs do not expect read() to fail with EINTR. */
 #define INTERRUPT_NS 2000000000ull
-/* When fs_late() may answer. */
+/* fs_late() may answer a request of this age. */
 #define LATE_NS 500000000ull
 #define SCAN_MS      250u
 
@@ -28,11 +28,10 @@ _Thread_local struct fs_lane *fs_this_lane;
 /* ---- requests and answers ---- */
 
 /*
- * The server clears set-id bits when a file is written, for whom it should. The
- * kernel would do it before each write, by a change of the mode that the server
- * refuses to everybody but the owner. It leaves that to us with
- * FUSE_HANDLE_KILLPRIV, which libfuse 3.14 knows and does not hand on: so the
- * flag is put into the answer to INIT here.
+ * The server clears set-id bits when a file is written. The kernel would clear them itself
+ * before each write, by a change of the mode, which the server refuses to everybody but the
+ * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse 3.14 knows the flag
+ * but does not send it, so it is set in the answer to FUSE_INIT here.
  */
 static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
 {
@@ -64,7 +63,7 @@ void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 	fuse_session_process_buf(fl->fs->se, buf);
 }
 
-/* nfs_lane's hook: an operation has ended and put its buffers back. */
+/* nfs_lane.buffers_freed: an operation has ended and put its buffers back. */
 static void on_buffers_freed(struct nfs_lane *l)
 {
 	struct fs_lane *fl = l->fs;
@@ -95,10 +94,10 @@ static void step_aside(struct fs_lane *fl)
 }
 
 /* ---- interrupts ----
- * FUSE tells us of any signal. Programs do not expect that a file's read() or
- * write() fails because a child has ended or a window was resized; and a WRITE
- * that was given up goes on, and may overtake what the program writes there next.
- * So only who is about to die is let go. */
+ * FUSE interrupts a request for any signal. Programs do not expect read() or write() of a
+ * file to fail because a child has ended or a window was resized. And a WRITE that was given
+ * up goes on, and may overtake what the program writes there next. So only requests of
+ * processes that are about to die are given up. */
 
 static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r)
 {
@@ -106,7 +105,7 @@ static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r)
 
 	if (fuse_req_interrupted(r->req))
 		return fs_dies(pid, true);
-	/* A lane that does not read is not told. */
+	/* A lane that does not read gets no FUSE_INTERRUPT. */
 	return (fl->dev->state == FS_DEV_STARVED || fl->dev->state == FS_DEV_PARKING) &&
 	       fs_dies(pid, false);
 }
@@ -122,7 +121,7 @@ static void on_scan(struct loop_timer *t)
 	list_for_each(n, &fl->active) {
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
-		/* In order of age. */
+		/* The oldest come first. */
 		if (now - r->start_ns < LATE_NS)
 			break;
 		fs_late(r);
@@ -184,8 +183,8 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 
 	fl->dev->ops->detach(fl->dev);
 	loop_timer_clear(&fl->scan);
-	/* Nobody is there any more to be answered; this gives libfuse's part
-	 * of the requests back. What the calls do is still completed. */
+	/* Nobody waits for an answer any more. This makes libfuse free its part of the requests.
+	 * The calls are still completed. */
 	list_for_each(n, &fl->active)
 		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
 	free_waiting(&fl->want_buf);

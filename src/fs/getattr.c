@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes that are asked for and set; access. */
+/* getattr, setattr, access. */
 #include <errno.h>
 #include <math.h>
 #include <unistd.h>
 #include "fs/fs_impl.h"
 
-/* r->call.attr is what the kernel is told; known: for so long, if it is less than that
- * may be believed from now on. */
+/* Answers with r->call.res.attr. The kernel may believe them for `known` seconds at most. */
 static void reply_attr(struct fs_req *r, double known)
 {
 	struct fs *fs = r->fl->fs;
@@ -30,7 +29,7 @@ static void attr_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
-/* How long such an answer is believed, in seconds. */
+/* For so many seconds the kernel believes an answer that was given without the server. */
 #define LATE_ATTR_S 1.0
 
 static bool late_root(struct fs_req *r)
@@ -66,13 +65,13 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!r)
 		return;
 	fs_sattr(&r->call.args.sattr, st, to_set);
-	/* The kernel's part of clearing set-id bits that the server clears. A server
-	 * may refuse even to change nothing. */
+	/* The kernel asks for this when it leaves clearing set-id bits to the server. A server
+	 * may refuse even a SETATTR that changes nothing. */
 	if (!r->call.args.sattr.valid) {
 		fs_req_start(r, NFS_OP_GETATTR, attr_done);
 		return;
 	}
-	/* ftruncate() was allowed at open, as write() is. */
+	/* ftruncate() was allowed when the file was opened, like write(). */
 	if (fi && (r->call.args.sattr.valid & NFS_SET_SIZE)) {
 		r->file = fs_file_get(r->fl->fs, fi);
 		if (!r->file) {

@@ -16,7 +16,7 @@ static uint32_t gen_of(uint64_t handle)
 	return (uint32_t)(handle >> 32);
 }
 
-/* No handle is as small as FUSE_ROOT_ID. */
+/* With generation 0 a handle could be 0 or FUSE_ROOT_ID. */
 static uint32_t not_zero(uint32_t gen)
 {
 	return gen ? gen : 1;
@@ -41,7 +41,7 @@ void handles_fini(struct handles *h)
 	pthread_mutex_destroy(&h->mu);
 }
 
-/* i < nslots */
+/* i must be less than nslots. */
 static struct handle_slot *slot_at(struct handles *h, uint32_t i)
 {
 	return &atomic_load_explicit(&h->chunk[i / HANDLE_CHUNK], memory_order_acquire)
@@ -53,7 +53,7 @@ static pthread_mutex_t *lock_of(struct handles *h, uint32_t i)
 	return &h->lock[i % HANDLE_LOCKS];
 }
 
-/* mu held: a slot that was never used. */
+/* With mu held: a slot that was never used. */
 static struct handle_slot *grow(struct handles *h, uint32_t *index)
 {
 	uint32_t i = atomic_load(&h->nslots);
@@ -73,7 +73,7 @@ static struct handle_slot *grow(struct handles *h, uint32_t *index)
 	return slot_at(h, i);
 }
 
-/* mu held */
+/* With mu held. */
 static struct handle_slot *take_free(struct handles *h, uint32_t *index)
 {
 	struct handle_slot *s;
@@ -118,7 +118,7 @@ uint64_t handle_new(struct handles *h, void *obj)
 	return handle;
 }
 
-/* Its slot, locked; NULL: there is none. */
+/* The handle's slot, locked. NULL: there is no such handle. */
 static struct handle_slot *lock_slot(struct handles *h, uint64_t handle)
 {
 	uint32_t i = index_of(handle);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See inode.h for the picture. References are atomic so that most of them cost
- * no lock; only the step to zero is made under the shard's lock, where nobody
- * can find the inode at the same time.
+ * See inode.h. The reference count is atomic, so that most references need no lock. Only
+ * the step to zero is made under the shard's lock, so that nobody finds the inode by its
+ * handle at that moment.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *i
 	atomic_fetch_sub(&t->count, 1);
 }
 
-/* Shard held: one more reference, and what is known now. */
+/* With the shard's lock held: takes a reference, and remembers attributes and name. */
 static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		 uint64_t parent, const char *name, size_t namelen)
 {
@@ -151,7 +151,7 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 		ino = NULL;
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
-		/* No newer than `since`: nothing else is outdated by it. */
+		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
 		told_listed_locked(ino, attr);
 	}
 	pthread_mutex_unlock(&s->mu);

@@ -5,18 +5,18 @@
 #include "fs/inode_impl.h"
 #include "fs/known.h"
 
-#define GONE_NAMES 16u                  /* of one shard */
-#define GONE_NAME  80u                  /* longer ones are not remembered */
+#define GONE_NAMES 16u                  /* in each shard */
+#define GONE_NAME  80u                  /* with NUL; longer names are not remembered */
 
 struct after {
 	bool valid;
-	uint64_t since_ns;              /* nothing in attr is older */
+	uint64_t since_ns;              /* attr are no older than this */
 	struct nfs_attr attr;
 };
 
-/* A name that is not there. A shard that has any has an array of GONE_NAMES. */
+/* A name that does not exist. A shard's first one allocates an array of GONE_NAMES. */
 struct gone {
-	uint64_t parent_id;             /* 0: none */
+	uint64_t parent_id;             /* 0: this element is free */
 	uint64_t until_ns;
 	char text[GONE_NAME];
 };
@@ -43,7 +43,7 @@ uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
 	return nr;
 }
 
-/* Without memory for it the server is asked. */
+/* Without memory nothing is kept, and the server will be asked. */
 static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_ns)
 {
 	if (!ino->after)
@@ -92,7 +92,7 @@ bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 
 	pthread_mutex_lock(&s->mu);
 	if (ino->after && ino->after->valid) {
-		/* It has just changed: the shortest time. */
+		/* The shortest time, because the inode has just changed. */
 		*timeo = (dir ? t->acdirmin : t->acregmin) -
 			 (double)(mono_ns() - ino->after->since_ns) / 1e9;
 		*attr = ino->after->attr;
@@ -117,7 +117,8 @@ bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
 	return false;
 }
 
-/* It may be older than what a call under way brings, and the kernel would not ask. */
+/* What the kernel is told now may be older than what a call under way will bring. Counting
+ * another change keeps that call's attributes from being kept. */
 void known_told_locked(struct inode *ino)
 {
 	if (ino->changing)
@@ -125,7 +126,7 @@ void known_told_locked(struct inode *ino)
 	drop(ino);
 }
 
-/* ---- names that are not there ---- */
+/* ---- names that do not exist ---- */
 
 static struct gone *find(struct name_shard *s, uint64_t parent, const char *name)
 {
@@ -135,7 +136,7 @@ static struct gone *find(struct name_shard *s, uint64_t parent, const char *name
 	return NULL;
 }
 
-/* NULL: no memory; then the server is asked. */
+/* A free element, or the one that expires first. NULL: no memory, so the server is asked. */
 static struct gone *oldest(struct name_shard *s)
 {
 	struct gone *g;

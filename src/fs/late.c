@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is answered for a server that does not answer. Before it does its work, umount
- * looks at the mount point and asks for statfs; so does df. A silent server must not keep
- * anybody from unmounting: when its answer does not come soon, the last known one is
- * given. umount asks several such things one after the other, and waits once: as long as
- * nothing has come from the server since, the next ones are answered at once. The calls
- * are sent all the same, so that the server's next word ends this.
+ * Answers in place of a silent server. Before it unmounts, umount asks for the attributes
+ * of the mount point and for statfs; so does df. A silent server must not keep anybody from
+ * unmounting. So when its reply does not come soon, the last known answer is given. umount
+ * asks several such questions, but should wait only once: until something comes from the
+ * server, the next ones are answered at once. The calls are sent all the same, so that the
+ * server's next reply ends this.
  */
 #include "fs/fs_impl.h"
 
-/* Answered for the server, and nothing has come from it since. */
+/* We have answered for the server, and nothing has come from it since. */
 static bool server_is_silent(const struct fs *fs)
 {
 	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);

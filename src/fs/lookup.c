@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names and what they lead to: lookup, readlink; and nodes that the kernel forgets. */
+/* lookup, forget, readlink. */
 #include <errno.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
 /* ---- lookup, forget ---- */
 
-/* For so many seconds. */
+/* Answers that the name does not exist, to be believed for timeo seconds. Does nothing if
+ * timeo is 0. */
 static void reply_not_there(struct fs_req *r, double timeo)
 {
 	struct fuse_entry_param e = { .entry_timeout = timeo };
@@ -76,8 +77,8 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 	if (known)
 		inode_put(&fs->inodes, known, 1);
 	if (!ok && !atomic_flag_test_and_set(&said))
-		log_warn("FUSE forgets node %llx, which it does not know; more of that is not "
-			 "reported: the server may have written to memory that is not its own",
+		log_warn("FUSE forgets node %llx, which it was not given: the server may have "
+			 "written to memory that is not its own. Further cases are not reported",
 			 (unsigned long long)ino);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making files, directories, links and devices. */
+/* mkdir, symlink, mknod, link, create. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void entry_done(struct fs_req *r)
 	fs_req_free(r);
 }
 
-/* A request to make `name` in `parent`; NULL: answered. */
+/* A request object for creating `name` in `parent`. NULL: the request has been answered. */
 static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	struct fs_req *r = fs_req_new(req, parent);
@@ -65,7 +65,7 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 	fs_req_start(r, NFS_OP_SYMLINK, entry_done);
 }
 
-/* mknod() of a regular file: made like any other, and nobody has it open. */
+/* mknod() of a regular file. CREATE opens the file, so it is closed again. */
 static void regular_done(struct fs_req *r)
 {
 	if (r->call.res.status == 0) {
@@ -111,7 +111,7 @@ static void link_done(struct fs_req *r)
 	}
 	inode_update(&fs->inodes, r->ino, &r->call.res.attr);
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
-	inode_ref(r->ino);              /* the kernel's, for this entry */
+	inode_ref(r->ino);              /* becomes the kernel's, for this entry */
 	fs_entry_node(&e, r->ino);
 	fs_stat_of(fs, r->ino, &e.attr, &r->call.res.attr);
 	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
@@ -153,7 +153,7 @@ static void create_done(struct fs_req *r)
 	if (ino && r->req)
 		f = fs_file_new(r, ino, &r->fi);
 	if (!f) {
-		/* No memory, or nobody waits for the file that is open now. */
+		/* No memory, or nobody waits any more; but the server has the file open. */
 		if (ino)
 			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
 		fs_reply_err(r, ENOMEM);

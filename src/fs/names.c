@@ -4,8 +4,8 @@
 #include <string.h>
 #include "fs/inode_impl.h"
 
-/* Of one inode. Those that other clients have taken away stay until they are too
- * many: nobody asks for them. */
+/* The most names of one inode. Names that other clients have removed stay until there are
+ * too many: they do no harm, because nobody asks for them. */
 #define NAMES_MAX 16u
 
 static uint32_t name_hash(uint64_t parent, const char *name)
@@ -48,7 +48,7 @@ void names_fini(struct inode_table *t)
 	}
 }
 
-/* ---- of one inode ---- */
+/* ---- an inode's names ---- */
 
 static void drop(struct inode_table *t, struct name **p)
 {
@@ -68,7 +68,7 @@ void names_drop(struct inode_table *t, struct inode *ino)
 		drop(t, &ino->names);
 }
 
-/* Where it is in ino's list, or would be. */
+/* The link of ino's list that points to that name; or the last link. */
 static struct name **place_of(struct inode *ino, uint64_t parent, const char *text, size_t len)
 {
 	struct name **p = &ino->names;
@@ -113,7 +113,8 @@ static void keep_newest(struct inode_table *t, struct inode *ino)
 		drop(t, p);
 }
 
-/* Without memory for it a removal removes the file, as if another client had done it. */
+/* Without memory the name is not remembered. Then unlink() of that name while the file is
+ * open removes the file plainly, as if another client had done it. */
 void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		      const char *text, size_t len)
 {
@@ -168,7 +169,7 @@ void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, cons
 	pthread_mutex_unlock(&s->mu);
 }
 
-/* Takes the name away, and returns whose it was, referenced. */
+/* Removes the name. Returns the inode that had it, with a reference; or NULL. */
 static struct inode *unname(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct inode *ino = inode_find(t, parent, name);

@@ -2,14 +2,14 @@
 /*
  * Opening and closing files.
  *
- *   open     waits while a call is under way that takes a name of the file away, counts
- *            (opens.h), and OPEN is sent. What that says of the attributes is newer than
- *            what the kernel believes: see sync_attr().
- *   create   make.c's: the file is open with its being made.
- *   release  gives FUSE's reference back. With the last one, which may be a request's
- *            that was interrupted: CLOSE, and then REMOVE of what silly rename left.
+ *   open     waits while a call is under way that removes a name of the file. Then it counts
+ *            itself (opens.h), and sends OPEN. The attributes in the reply are newer than
+ *            those that the kernel believes: see sync_attr().
+ *   create   is in make.c. CREATE opens the file.
+ *   release  drops FUSE's reference. The last reference may belong to a request that was
+ *            interrupted. When it is dropped, CLOSE is sent, then REMOVE for a silly name.
  *
- * A request that opens runs on its lane; the open file (struct file) belongs to no lane.
+ * A request that opens runs on its lane. The open file (struct file) belongs to no lane.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@
 /* ---- open files ---- */
 
 /*
- * write() is through when it returns. What a mapping has dirtied is not, and the
- * kernel writes that in close() and tells of what went wrong, now or since the last
- * time. Whoever closes first hears of it: so nobody is asked to but those through
- * whom a mapping can be written.
+ * When write() returns the data is on the server. Pages that a mapping has dirtied may not
+ * be: the kernel writes them back in close(), which also returns the errors of earlier
+ * write-back. Whoever closes first gets them. So close() is to do this only for opens
+ * through which a mapping can be written.
  */
 static bool may_dirty_pages(int flags)
 {
@@ -51,7 +51,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
 	fi->noflush = !may_dirty_pages(fi->flags);
-	atomic_store(&f->refs, 1);      /* from here on it may be found */
+	atomic_store(&f->refs, 1);      /* from here on fs_file_get() may find it */
 	return f;
 }
 
@@ -109,7 +109,7 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
-	handle_del(&fl->fs->files, f->handle);  /* if nobody has got it */
+	handle_del(&fl->fs->files, f->handle);  /* if the kernel has not got it */
 	atomic_fetch_sub(&f->ino->nfiles, 1);
 	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
 	inode_put(t, f->ino, 1);
@@ -118,8 +118,8 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 
 /* ---- open ---- */
 
-/* r opens r->ino: that counts as open already, or a call that takes its name could
- * take it for closed. false: such a call is under way. */
+/* r is going to open r->ino. The file counts as open from now on, or a call that removes a
+ * name of it might take it for closed. false: such a call is under way. */
 static bool opening(struct fs_req *r)
 {
 	r->opening = inode_opening(&r->fl->fs->inodes, r->ino);
@@ -138,11 +138,11 @@ void fs_opening_ends(struct fs_req *r)
 }
 
 /*
- * Close-to-open: what OPEN says of the file is newer than what the kernel
- * believes, and there is no place for it in the answer. So the kernel is made to
- * ask before it uses the size or the times again. It does not do that for an
- * append, so an open that may append, now or by fcntl() later, is sent back to
- * where the name is looked up. false: it has been answered.
+ * Close-to-open: OPEN brings newer attributes than the kernel has, but the answer has no
+ * place for them. So the kernel is told to forget its attributes, and asks before it uses
+ * the size or the times again. For an append it does not ask. So if the size is another one,
+ * an open that may append, now or after fcntl(), is answered with ESTALE, and the kernel
+ * looks the name up again. false: r has been answered.
  */
 static bool sync_attr(struct fs_req *r)
 {
@@ -151,7 +151,7 @@ static bool sync_attr(struct fs_req *r)
 		    inode_send_back(t, r->ino, &r->call.res.attr, r->fi.flags & O_APPEND,
 				    fuse_req_ctx(r->req)->pid, r->call.eng.start_ns);
 
-	/* Offset -1: the attributes only; that waits for nothing. */
+	/* Offset -1 invalidates only the attributes, and does not block. */
 	if (back || inode_differs(t, r->ino, &r->call.res.attr))
 		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
 						 -1, 0);

@@ -15,8 +15,8 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	keep = ino->cache_valid && ino->cache_change == attr->change;
 	ino->cache_valid = true;
 	ino->cache_change = attr->change;
-	/* The first of all opens drops the pages: there are none but by a read or
-	 * write that follows. */
+	/* If this is the only open, and the kernel does not keep its pages, there are no pages
+	 * until the next read or write. */
 	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)
 		atomic_store(&ino->paged, false);
 	atomic_fetch_add(&ino->nopen, 1);
@@ -36,7 +36,7 @@ bool inode_opening(struct inode_table *t, struct inode *ino)
 	return may;
 }
 
-/* Shard held: silly is to be removed, and nobody has ino open. */
+/* With the shard's lock held: silly is going to be removed, and ino is not open. */
 static void pin_by(struct silly *silly, struct inode *ino)
 {
 	inode_ref(ino);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Taking names away: unlink, rmdir. The name of a file that is open is changed
- * instead (silly.c):
+ * unlink and rmdir. If the file is open, unlink renames it instead (silly.c):
  *
  *   unlink(a), a open:      RENAME a -> .nfs1               ... close: REMOVE .nfs1
  *
- *   rmdir(d), just after the last close of what was unlinked in d: close() does not
- *           wait for REMOVE .nfs1, so rmdir does (its request has a timer; when the
- *           mount ends meanwhile it goes with the lane)
+ *   rmdir(d), just after the last close of a file that was unlinked in d: close() does not
+ *           wait for REMOVE .nfs1, so rmdir does. Its request has a timer; if the mount
+ *           ends meanwhile, the request is freed with the lane.
  */
 #include <errno.h>
 #include "fs/fs_impl.h"
@@ -57,7 +56,7 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	r->call.args.name = r->name;
 	fs_pin(r, inode_find(&fs->inodes, r->ino->id, r->name));
 	if (r->pinned && inode_silly_is(&fs->inodes, r->pinned, r->name)) {
-		fs_reply_err(r, EBUSY); /* it goes with the last close */
+		fs_reply_err(r, EBUSY); /* the last close removes it */
 		fs_req_free(r);
 		return;
 	}

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rename. The name to take may be that of a file that is open here; it gets a second
- * one first (silly.c), and loses the first by being replaced:
+ * rename. The new name may belong to a file that is open here. That file gets a second name
+ * first (silly.c), and loses the old one when it is replaced:
  *
  *   rename(b, a), a open:   LINK a as .nfs1; RENAME b -> a   ... close: REMOVE .nfs1
- *                           (fails: REMOVE .nfs1, and a has never been away)
+ *                           (RENAME fails: REMOVE .nfs1; a was there all the time)
  *
- * A server that has no links, or does not want one more here:
+ * If the server has no hard links, or refuses this one:
  *
  *                           RENAME a -> .nfs1; RENAME b -> a
- *                           (fails: put back)
+ *                           (the second one fails: put a back)
  *
- * The .nfs name is the request's until the end: a close in between removes nothing,
- * and what is to become of it is decided once, by what has become of the RENAME.
- * When nobody can know (EIO), a that was linked keeps both names until its last
- * close: then whatever is called a is what should be.
+ * The request has the .nfs name until its end, so a close in between removes nothing. What
+ * becomes of the name is decided once, by the result of the RENAME. If that is not known
+ * (EIO), a file that was linked keeps both names until its last close. Then whatever is
+ * called a by that time is right.
  *
- * The kernel holds both directories meanwhile, so nobody on this machine sees a
- * gone. But a process that is killed does not wait: what others do then happens
- * between our calls.
+ * The kernel locks both directories meanwhile, so nobody on this machine sees a missing.
+ * But a process that is killed does not wait. Then others' operations may come between our
+ * calls.
  */
 #include <errno.h>
 #include "fs/fs_impl.h"
@@ -34,8 +34,8 @@ static void rename_ends(struct fs_req *r)
 	if (r->call.res.status == 0) {
 		if (r->silly)
 			fs_silly_keep(r, true);
-		/* It is to be found by the name that it has now, when it is open
-		 * and that name goes. */
+		/* If the moved file is open and loses its new name, it must be found by that
+		 * name. */
 		inode_renamed(t, r->ino->id, r->name, r->ino2->id, r->name2);
 	}
 	fs_unpin(r);
@@ -78,7 +78,7 @@ static void target_moved(struct fs_req *r)
 	case 0:
 		start_rename(r);
 		return;
-	case -ENOENT:           /* the name to take is free, and was so already */
+	case -ENOENT:           /* the new name was free already */
 		fs_silly_forget(r);
 		start_rename(r);
 		return;
@@ -97,11 +97,11 @@ static void target_linked(struct fs_req *r)
 	fs_dir_changed(r->ino2);
 	switch (r->call.res.status) {
 	case 0:
-	case -EEXIST:           /* of this name there is one only: sent again */
+	case -EEXIST:           /* nobody else makes this name: LINK was executed twice */
 		start_rename(r);
 		return;
 	case -ENOENT:
-	case -ESTALE:           /* the file is gone already, by another client's doing */
+	case -ESTALE:           /* another client has removed the file already */
 		fs_silly_forget(r);
 		start_rename(r);
 		return;
@@ -123,8 +123,8 @@ static void target_linked(struct fs_req *r)
 	}
 }
 
-/* Is the target another file than the source, and open? Then its name must
- * not simply be overwritten; and if it is not, it must not be opened meanwhile. */
+/* If the target is another file than the source, fs_pin() decides: if it is open it must
+ * not simply lose its name, and if it is closed it must not be opened meanwhile. */
 static void look_at_target(struct fs *fs, struct fs_req *r)
 {
 	struct inode *target = inode_find(&fs->inodes, r->ino2->id, r->name2);

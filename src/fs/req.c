@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Request objects. A lane's objects are its own: taken and given
- * back on its thread, kept for the next request, so that nothing is allocated
- * once a mount has warmed up.
+ * Request objects. Each lane has its own. They are taken and released on its thread, and
+ * kept for the next request. So once a mount has warmed up, none is allocated.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
-/* What the kernel may take longer, as it counts in ticks of up to 10 ms. */
+/* The kernel may believe an entry for so much longer: it counts in ticks of up to 10 ms. */
 #define JIFFIES_MS 20u
 /* fs_wait_more() */
 #define WAIT_FIRST_MS 1u
 #define WAIT_SHIFT_MAX 4u
 
-/* Everything but the links is set anew; the call's machinery is nfs_start()'s. */
+/* Clears what comes before the call, and the call's arguments. nfs_start() sets up the rest
+ * of the call. */
 static struct fs_req *take(struct fs_lane *fl)
 {
 	struct list *n = list_pop(&fl->idle);
@@ -36,8 +36,8 @@ static struct fs_req *take(struct fs_lane *fl)
 	return r;
 }
 
-/* Referenced; NULL: there is none. The kernel keeps to what it was told: other
- * numbers come from where nobody should have been able to change them. */
+/* The node's inode, with a reference. NULL: there is none. The kernel uses only node ids
+ * that it was given; any other one comes from memory that was tampered with. */
 static struct inode *find_node(struct fs *fs, fuse_ino_t node)
 {
 	if (node != FUSE_ROOT_ID)
@@ -46,7 +46,7 @@ static struct inode *find_node(struct fs *fs, fuse_ino_t node)
 	return fs->root;
 }
 
-/* With ino's reference, which is r's then, or given back. */
+/* Takes over the caller's reference to ino: it becomes r's, or is dropped. */
 static struct fs_req *req_with(fuse_req_t req, struct inode *ino)
 {
 	struct fs_req *r = take(fs_this_lane);
@@ -158,7 +158,7 @@ void fs_req_free(struct fs_req *r)
 	silly_free(t, r->silly);
 	list_del(&r->node);
 	list_add_head(&fl->idle, &r->node);
-	/* Last, as it may start a CLOSE, and r is free to be that one's. */
+	/* Last, because it may start a CLOSE, and r may become the request object of that. */
 	if (file)
 		fs_file_put(fl, file);
 }
@@ -220,8 +220,8 @@ static void on_asks_again(struct loop_timer *t)
 	fs_done_status(container_of(t, struct fs_req, call.eng.timer));
 }
 
-/* The kernel asks for no name while one is being made in its directory: what it was
- * told is older than this request. */
+/* While a name is being created the kernel looks up no name in that directory. So what it
+ * was told about this name is older than the request, and has expired when `left` is up. */
 void fs_done_name(struct fs_req *r)
 {
 	double left = fs_negative_timeo(r->fl->fs) - (double)(mono_ns() - r->start_ns) / 1e9;

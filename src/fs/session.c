@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mount itself: what is asked of the kernel, a device for each lane,
- * and the end.
+ * The mount: what we request from the kernel, a device for each lane, the root, and the
+ * end.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "fs/fs_impl.h"
 
 #define INIT_TIMEOUT_S 20
-/* Background requests (read-ahead, asynchronous direct I/O) that the kernel
- * keeps with us; its default of 12 would leave lanes idle. */
+/* So many background requests (read-ahead, asynchronous direct I/O) the kernel sends at
+ * once. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
 
 /* ---- before the mount ---- */
@@ -39,7 +39,7 @@ static bool is_empty(const char *path)
 	bool empty = true;
 
 	if (!d)
-		return true;    /* who may not look may still be allowed to mount */
+		return true;    /* a user who may not look may still be allowed to mount */
 	while (empty && (e = readdir(d)))
 		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
 	closedir(d);
@@ -59,7 +59,7 @@ int fs_check_mountpoint(const char *path, struct errbuf *eb)
 		return err_set(eb, -ENOTDIR, "cannot mount on '%s': it is not a directory", path);
 	if (is_mountpoint(path, &st))
 		return err_set(eb, -EBUSY, "cannot mount on '%s': it is busy, a file system is mounted "
-			       "there already; unmount that first, or use another directory", path);
+			       "there already; unmount it first, or use another directory", path);
 	if (!is_empty(path))
 		return err_set(eb, -ENOTEMPTY, "cannot mount on '%s': the directory is not empty, "
 			       "and its files would be hidden; use an empty one", path);
@@ -71,7 +71,7 @@ int fs_check_mountpoint(const char *path, struct errbuf *eb)
 
 /* ---- libfuse ---- */
 
-/* libfuse's own messages: the last one is the reason if mounting fails. */
+/* libfuse's last message. If mounting fails it says why. */
 static _Thread_local struct errbuf fuse_said;
 
 static void __attribute__((format(printf, 2, 0)))
@@ -96,7 +96,7 @@ static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 	(void)buf;
 	(void)len;
 	(void)userdata;
-	errno = ENOSYS;         /* lanes read for themselves */
+	errno = ENOSYS;         /* lanes read from their own clones */
 	return -1;
 }
 
@@ -116,27 +116,26 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_ASYNC_DIO, true);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
 	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
-	/* Without AUTO the kernel always asks for attributes: they come with
-	 * the names at no further cost, and stat() then costs nothing. */
+	/* Without AUTO the kernel always sends READDIRPLUS: attributes come with the names at
+	 * no further cost, and then stat() costs nothing. */
 	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
-	/* Pages go when the server's file turns out to have changed. */
+	/* The kernel drops a file's pages when it sees that the file has changed. */
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, true);
 	/* Off: the kernel would ignore the server's size and times. */
 	want(conn, FUSE_CAP_WRITEBACK_CACHE, false);
-	/* Off: data must land in registered memory. */
+	/* Off: data has to be in registered memory. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
 	want(conn, FUSE_CAP_SPLICE_MOVE, false);
-	/* Off: open and truncate are two steps here. */
+	/* Off: the kernel truncates by a SETATTR of its own after the open. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
-	/* The server does: see fs_lane.c. */
+	/* The server clears set-id bits: see fs_lane.c. */
 	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
-	/* Off: locks are the kernel's, local to this machine. */
+	/* Off: the kernel handles locks, local to this machine. */
 	want(conn, FUSE_CAP_POSIX_LOCKS, false);
 	want(conn, FUSE_CAP_FLOCK_LOCKS, false);
 	want(conn, FUSE_CAP_EXPORT_SUPPORT, false);
-	/* The server applies no umask to what we send; the kernel has applied
-	 * the caller's. */
+	/* Off: the kernel applies the caller's umask, and the server applies none. */
 	want(conn, FUSE_CAP_DONT_MASK, false);
 	conn->max_write = fs->cl->wsize;
 	conn->max_read = fs->cl->rsize;
@@ -168,8 +167,8 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.open = fs_open,
 	.read = fs_read,
 	.write_buf = fs_write_buf,
-	/* No flush and no fsync: libfuse says ENOSYS, and the kernel does its part,
-	 * which is writing back and looking for errors, without asking again. */
+	/* No flush and no fsync: libfuse answers ENOSYS. The kernel does not ask again, and does
+	 * its own part: it writes back and returns errors. */
 	.release = fs_release,
 	.opendir = fs_opendir,
 	.readdir = fs_readdir,
@@ -191,7 +190,7 @@ int fs_session_new(struct fs *fs, struct errbuf *eb)
 	    !fuse_opt_add_arg(&args, opts) &&
 	    (!fs->cfg.debug || !fuse_opt_add_arg(&args, "-d")))
 		fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
-	rc = fs->se ? 0 : err_set(eb, -EINVAL, "libfuse does not take the mount options '%s': %s",
+	rc = fs->se ? 0 : err_set(eb, -EINVAL, "libfuse refuses the mount options '%s': %s",
 				  opts, fuse_said.text);
 	fuse_opt_free_args(&args);
 	free(opts);
@@ -203,7 +202,7 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
 	int rc;
 
-	/* What mount(2) refuses is in fuse_said. fusermount3, which mounts for
+	/* If mount(2) has failed, the reason is in fuse_said. fusermount3, which mounts for
 	 * ordinary users, has written its reason to standard error itself. */
 	if (fuse_session_mount(fs->se, fs->cfg.mountpoint))
 		return err_set(eb, -EPERM, "cannot mount on '%s': %s", fs->cfg.mountpoint,
@@ -241,7 +240,7 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 	ts.tv_sec += INIT_TIMEOUT_S;
 	while (sem_timedwait(&fs->inited, &ts) < 0)
 		if (errno != EINTR)
-			return err_set(eb, -ETIMEDOUT, "the kernel does not take the mount on '%s' into use",
+			return err_set(eb, -ETIMEDOUT, "the kernel does not start to use the mount on '%s'",
 				       fs->cfg.mountpoint);
 	return 0;
 }
@@ -275,7 +274,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		fs->fsid_major = c->res.attr.fsid_major;
 		fs->fsid_minor = c->res.attr.fsid_minor;
 	}
-	/* For fs_late(). Who may not ask the server for statfs goes without. */
+	/* For fs_late(). If the server refuses STATFS we do without it. */
 	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
 	c->op = NFS_OP_STATFS;
@@ -350,7 +349,7 @@ uint64_t fs_inode_count(const struct fs *fs)
 	return atomic_load(&fs->inodes.count);
 }
 
-/* A close() just before the end may not have got to us. */
+/* We may not have heard of a close() just before the end. */
 static void remove_silly(struct nfs_lane *l, void *arg)
 {
 	struct fs *fs = arg;
@@ -360,7 +359,7 @@ static void remove_silly(struct nfs_lane *l, void *arg)
 		fs_remove_silly(&fs->lanes[l->index], s);
 }
 
-/* Unmounted already? Then whatever is at the mount point is another's. */
+/* Is the mount gone already? Then whatever is mounted there now is not ours. */
 static bool is_gone(struct fs *fs)
 {
 	struct pollfd p = { .fd = fuse_session_fd(fs->se) };

@@ -78,7 +78,8 @@ void fs_remove_silly(struct fs_lane *fl, struct silly *s)
 
 void fs_silly_keep(struct fs_req *r, bool old_gone)
 {
-	/* Closed meanwhile, or named so by another request: it is nobody's to remove. */
+	/* The file was closed meanwhile, or another request has given it a silly name. Then no
+	 * close will remove this one. */
 	if (!inode_set_silly(&r->fl->fs->inodes, r->victim, r->home->id,
 			     old_gone ? r->home_name : NULL, r->silly))
 		fs_remove_silly(r->fl, r->silly);
@@ -103,7 +104,7 @@ bool fs_maybe_done(int status)
 	case -EIO:
 	case -ETIMEDOUT:
 	case -ESHUTDOWN:
-	case -ENOENT:           /* sent again, it did not find what it had moved */
+	case -ENOENT:           /* a call that was sent twice does not find what it has moved */
 	case -ESTALE:
 		return true;
 	default:
@@ -113,11 +114,11 @@ bool fs_maybe_done(int status)
 
 /* ---- putting a file back ----
  *
- *   .nfs1 is not there   it was never moved
- *   a is the file        it has both names: REMOVE .nfs1
- *   a is what came       it was replaced, whatever the server said
- *   a is not there       LINK .nfs1 as a, REMOVE .nfs1
- *   a is another file    somebody has made it since: the file stays as .nfs1
+ *   .nfs1 does not exist     the file was never moved
+ *   a is the file            it has both names: REMOVE .nfs1
+ *   a is what RENAME moves   it has replaced the file, whatever the server said
+ *   a does not exist         LINK .nfs1 as a, REMOVE .nfs1
+ *   a is another file        somebody has created it since: the file stays as .nfs1
  */
 
 static void put_back_ends(struct fs_req *r)
@@ -127,7 +128,7 @@ static void put_back_ends(struct fs_req *r)
 	r->after(r);
 }
 
-/* What is left to do is to say where the data are. */
+/* The file stays under its silly name. The log says where its data is. */
 static void kept(struct fs_req *r, const char *are)
 {
 	log_err("'%s' could not be given its name back: its data %s in the same directory as "
@@ -142,8 +143,8 @@ static void renamed_back(struct fs_req *r)
 		kept(r, "are");
 		return;
 	}
-	/* RENAME between two names of one file does nothing, and another client may
-	 * have made the second. */
+	/* RENAME between two names of one file does nothing, and another client may have made
+	 * the second name. So the silly name may still exist. */
 	fs_silly_drop(r);
 	put_back_ends(r);
 }
@@ -156,7 +157,8 @@ static void start_link(struct fs_req *r, const char *name, void (*done)(struct f
 	fs_req_start(r, NFS_OP_LINK, done);
 }
 
-/* LINK, as RENAME would take the name from somebody who has made it meanwhile. */
+/* LINK comes first, because RENAME would replace a file that somebody has created under that
+ * name meanwhile. */
 static void linked_back(struct fs_req *r)
 {
 	if (r->call.res.status == 0) {
@@ -164,7 +166,7 @@ static void linked_back(struct fs_req *r)
 		put_back_ends(r);
 	} else if (r->call.res.status == -EEXIST || fs_maybe_done(r->call.res.status)) {
 		kept(r, "are");
-	} else {                /* a server that has no links */
+	} else {                /* the server has no hard links */
 		fs_start_rename(r, r->home, r->silly->name, r->home, r->home_name, r->victim,
 				renamed_back);
 	}
@@ -222,7 +224,7 @@ void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
 	start_link(r, r->silly->name, done);
 }
 
-/* ---- names that go without a silly one ---- */
+/* ---- names that are removed plainly ---- */
 
 void fs_pin(struct fs_req *r, struct inode *ino)
 {
@@ -243,11 +245,11 @@ void fs_unpin(struct fs_req *r)
 	r->pinned = NULL;
 }
 
-/* ---- waiting until they are gone ---- */
+/* ---- waiting until silly names are gone ---- */
 
 /*
- * The kernel tells of a close later than close() returns: a name whose file still
- * seems to be open may be leaving as well. So long one waits for that.
+ * FUSE's release may come after close() has returned. So a file that still seems to be open
+ * may be closed already, and its silly name about to go. That is waited for so long.
  */
 #define MAYBE_CLOSED_NS 1000000000ull
 
@@ -255,7 +257,7 @@ void fs_silly_note(struct fs_req *r, const struct inode *dir)
 {
 	if (!dir)
 		return;
-	/* In this order, as silly_free() goes the other way. */
+	/* In this order, because silly_free() changes them in the other order. */
 	r->wait.gone = atomic_load(&dir->silly_gone);
 	r->wait.left = atomic_load(&dir->nsilly);
 	r->wait.dir = dir;
@@ -271,7 +273,7 @@ static void on_wait(struct loop_timer *t)
 	} else if (atomic_load(&dir->silly_gone) != r->wait.gone) {
 		r->wait.again(r);
 	} else if (!atomic_load(&dir->nleaving) && mono_ns() > r->wait.until_ns) {
-		fs_done_status(r);      /* open, all of them */
+		fs_done_status(r);      /* all of these files are open */
 	} else {
 		fs_wait_more(r);
 	}
@@ -281,7 +283,7 @@ bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
 {
 	int rc = r->call.res.status;
 
-	/* Those that were there when the call was sent, whatever has become of them. */
+	/* wait.left counts the names at the time when the call was sent. They may be gone now. */
 	if ((rc != -ENOTEMPTY && rc != -EEXIST) || !r->wait.dir || !r->wait.left || !r->req)
 		return false;
 	if (!r->wait.until_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* statfs, whose last answer each lane keeps. */
+/* statfs. Each lane keeps the last answer for late.c. */
 #include "fs/fs_impl.h"
 
 static bool reply(struct fs_req *r)

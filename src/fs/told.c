@@ -13,8 +13,8 @@ static bool differs(const struct inode *ino, const struct nfs_attr *attr)
 	       ino->size != attr->size;
 }
 
-/* nfs(5): from acregmin the time doubles each time that the file is found unchanged
- * when it has run out, up to acregmax. */
+/* As in nfs(5): the time begins with acregmin. When it has run out and the file is found
+ * unchanged, it doubles, up to acregmax. */
 double told_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	bool dir = S_ISDIR(ino->type);
@@ -35,7 +35,8 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	return ino->timeo;
 }
 
-/* What it will take for the size, and throw pages away by. */
+/* Sets what the kernel believes from now on: the size, and the mtime by which it drops
+ * pages. */
 void told_listed_locked(struct inode *ino, const struct nfs_attr *attr)
 {
 	bool other = !same_time(&ino->told_mtime, &attr->mtime);
@@ -112,8 +113,8 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	bool other;
 
 	pthread_mutex_lock(&s->mu);
-	/* What follows this mount's own change the kernel has not been told, and knows
-	 * that it has to ask. */
+	/* Attributes after this mount's own change count as no difference: the kernel has not
+	 * been told them, and knows that it has to ask. */
 	other = !known_check_locked(ino, attr) && differs(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return other;
