@@ -11,8 +11,8 @@
  *                                      says so
  *   SIGINT, SIGTERM, SIGHUP ---------> gets them, too
  *
- * The fork comes before any thread, connection or registered memory exists:
- * none of them would survive it.
+ * The fork comes before any thread, connection or registered memory exists, because none
+ * of these would survive it.
  */
 #ifndef DAEMON_H
 #define DAEMON_H
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include "base/log.h"
 
-/* mount(8)'s exit codes; the program's as well. */
+/* The program's exit codes. They are the same as mount(8)'s. */
 enum {
 	EXIT_USAGE = 1,         /* the command line is wrong */
 	EXIT_SYSTEM = 2,        /* out of memory, cannot fork, ... */
@@ -28,20 +28,20 @@ enum {
 };
 
 /*
- * foreground: does nothing. Otherwise returns in the daemon only: 0, or a
- * negative errno (eb set) when there is none because the fork failed. Until
- * daemon_report() the daemon has the terminal of the command and dies with it.
+ * foreground: does nothing. Otherwise returns in the daemon only, with 0. If the fork fails
+ * there is no daemon: returns -errno with eb set. Until daemon_report() the daemon keeps the
+ * command's terminal, and is sent SIGTERM when the command dies.
  */
 int daemon_start(bool foreground, struct errbuf *eb);
 
 /*
- * The result of the mount, once. 0: the daemon detaches (own session,
- * directory "/", /dev/null for the standard streams, log to syslog), then the
- * foreground process exits with 0. Otherwise the foreground process waits for
- * the daemon to end and exits with `status`; the daemon has printed why.
+ * Reports the result of the mount, once. 0: the daemon detaches (own session, directory "/",
+ * /dev/null for the standard streams, log to syslog), then the foreground process exits with
+ * 0. Otherwise the foreground process waits for the daemon to end and exits with `status`;
+ * the daemon has printed why.
  *
- * Returns 0, or -EPIPE when nobody waits any more (the command was killed):
- * the daemon should then undo the mount and exit. In the foreground: 0.
+ * Returns 0, or -EPIPE if nobody waits any more (the command was killed). The daemon should
+ * then undo the mount and exit. In the foreground: 0.
  */
 int daemon_report(int status);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the options that a person gave to the configuration of the client. */
+/* Makes the client's configuration from the options. */
 #ifndef SETUP_H
 #define SETUP_H
 
@@ -8,8 +8,9 @@
 #include "options.h"
 
 /*
- * Fills cfg: addresses are looked up (blocks in the resolver), the buffers are counted
- * to RLIMIT_MEMLOCK. cfg points into o, which must outlive it. 0 or -errno.
+ * Fills cfg: looks up addresses (blocks in the resolver), chooses the fabric, and plans as
+ * many buffers as RLIMIT_MEMLOCK allows. cfg points into o, which must outlive it. 0, or
+ * -errno with eb set.
  */
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
 

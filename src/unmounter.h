@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who unmounts, when the daemon is told to end and may not do so any more: root's
- * has given its privileges up, and an ordinary user's cannot run fusermount3, which
- * is set-user-ID, after no_new_privs.
+ * The process that unmounts when the daemon is told to end. The daemon itself cannot do it
+ * any more: root's daemon has given up its privileges, and an ordinary user's cannot run
+ * fusermount3, which is set-user-ID, after no_new_privs.
  *
  *   daemon                                unmounter
  *   ------                                ---------
@@ -12,20 +12,22 @@
  *            <--------- one byte -------
  *   unmounter_end(), or death: EOF ---->  ends
  *
- * It can be asked for one thing, the mount point that it was born with. It ignores
- * the signals that people send to the daemon (by name, or from a terminal), or it
- * would be gone when it is needed. The fork comes before any thread, connection or
- * registered memory exists.
+ * It can do one thing only: unmount the mount point that it was started with. It ignores
+ * the signals that people send to the daemon (by name, or from a terminal), or it would be
+ * gone when it is needed. The fork comes before any thread, connection or registered memory
+ * exists.
  */
 #ifndef UNMOUNTER_H
 #define UNMOUNTER_H
 
 #include "base/log.h"
 
-/* argv: main's, for the new process's name in ps. 0 or -errno with eb set. */
+/* argv: main()'s, which is overwritten to give the new process its name in ps. 0 or -errno
+ * with eb set. */
 int unmounter_start(const char *mountpoint, char **argv, struct errbuf *eb);
-/* Unmounts, lazily. 0, or -errno when that failed, or nobody is there. */
+/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone. */
 int unmounter_ask(void);
+/* Ends the process, and waits for its end. */
 void unmounter_end(void);
 
 #endif
