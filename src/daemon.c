@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The daemon's end; -1: in the foreground, or the result is reported. A
- * socket, because a write to it can be told to raise no SIGPIPE. */
+/* The daemon's end of the socket; -1: in the foreground, or when the result is reported. It
+ * is a socket, because send() can be told to raise no SIGPIPE. */
 static int report_fd = -1;
 
-/* In the foreground process: the daemon, and the signals that it gets, too. */
+/* In the foreground process: the daemon, and the signals that are passed on to it. */
 static pid_t daemon_pid;
 static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP };
 
@@ -26,8 +26,8 @@ static void pass_on(int sig)
 }
 
 /*
- * Whoever stops the command stops the mount: the daemon says so and cleans up,
- * and its status becomes the command's. What is ignored (nohup) stays so.
+ * A signal that ends the command also ends the mount. The daemon logs it and cleans up, and
+ * its status becomes the command's. A signal that is ignored (nohup) stays ignored.
  */
 static void pass_signals_on(void)
 {
@@ -38,7 +38,7 @@ static void pass_signals_on(void)
 			sigaction(passed_on[i], &sa, NULL);
 }
 
-/* What the foreground process makes of the daemon's end. */
+/* The daemon has ended: the foreground process's exit status. */
 static int exit_status(int reported, int wstatus)
 {
 	if (WIFSIGNALED(wstatus)) {
@@ -56,7 +56,7 @@ static int exit_status(int reported, int wstatus)
 	return EXIT_MOUNT;
 }
 
-/* The foreground process: passes the result on. */
+/* The foreground process waits for the result and exits with it. */
 static void __attribute__((noreturn)) wait_for_daemon(int fd, pid_t pid)
 {
 	uint8_t status = 0;
@@ -100,7 +100,7 @@ int daemon_start(bool foreground, struct errbuf *eb)
 	}
 	close(fds[0]);
 	report_fd = fds[1];
-	/* Nobody would learn of a mount that outlives its command. */
+	/* If the command dies, nobody would know of the mount. So it dies, too. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(EXIT_MOUNT);

@@ -2,23 +2,22 @@
 /*
  * nfsrdma-fuse: options -> connect -> mount -> run -> tear down.
  *
- *   options.c  setup.c     what was asked for
+ *   options.c  setup.c     the options, and the configuration that they make
  *   daemon.c               the background, and the result for the foreground
- *   priv.c  sandbox.c  unmounter.c   what it may do, before the mount and after
+ *   priv.c  sandbox.c  unmounter.c   privileges, before the mount and after
  *   nfs/client.c           connections, session, export
  *   fs/                    the FUSE side; runs until it is unmounted
  *
- * Threads: this one mounts, waits for the end of the mount, and tears down. What
- * talks to the server is set up, and in the end taken down, on a thread that has no
- * privileges: librdmacm's files may be used by the credentials that opened them only,
- * and those are not equal to any that another thread has come by. Signals are
- * taken by a thread of their own, from the start, so that neither a mount point nor
- * a resolver nor a dead server can keep anybody from stopping us: enum phase says
- * what they do. The file operations are the lanes'.
+ * Threads: the main thread mounts, waits for the end of the mount, and tears down. What
+ * talks to the server is set up, and in the end taken down, on a thread without privileges.
+ * It has to be one thread, because the kernel lets librdmacm's files be used only with the
+ * very credentials that opened them, and another thread that drops the same privileges gets
+ * credentials of its own. A thread of its own takes signals from the start. So neither a
+ * mount point nor a resolver nor a dead server can keep anybody from stopping us; enum phase
+ * says what signals do. The lanes do the file operations.
  *
- * Order at the end: the mount first (fs_wait returns with no request left that
- * FUSE waits for), then the client, whose lanes may still complete calls, then
- * what those calls belong to.
+ * Order at the end: first the mount (after fs_wait() FUSE waits for no request), then the
+ * client, whose lanes may still complete calls, then the objects that those calls belong to.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,16 +41,16 @@
 #include "statfile.h"
 #include "unmounter.h"
 
-/* What a signal to end finds, and so what it does. */
+/* What SIGINT, SIGTERM and SIGHUP do depends on the phase. */
 enum phase {
-	CONNECTING,             /* nothing on this machine is to be undone: ends the process */
-	MOUNTING,               /* the kernel may have the mount: kept until that is known */
-	RUNNING,                /* unmounts */
-	ENDING,                 /* there is no mount any more: ends the process */
+	CONNECTING,             /* end the process: there is nothing to undo on this machine */
+	MOUNTING,               /* wait until it is known whether the kernel has the mount */
+	RUNNING,                /* unmount */
+	ENDING,                 /* end the process: there is no mount any more */
 };
-/* Mounting waits for nothing but this machine. When that takes so long after a
- * signal (fusermount3 hangs, as in a directory that does not answer), it ends all
- * the same: fusermount3 takes a mount back when nobody is there to get it. */
+/* Mounting waits for this machine only. If it takes so long after a signal (fusermount3
+ * hangs, for example in a directory that does not answer), the process ends all the same:
+ * fusermount3 undoes a mount when nobody is there to take it. */
 #define MOUNTING_S 5
 
 /* The thread without privileges: set_up(), and in the end nfs_client_free(). */
@@ -69,20 +68,20 @@ struct mount {
 	struct nfs_client *client;
 	struct fs *fs;
 	pthread_t signals;
-	sem_t signals_ready;    /* its thread has given its privileges up */
-	pthread_mutex_t mu;     /* of what follows */
+	sem_t signals_ready;    /* the signal thread has given up its privileges */
+	pthread_mutex_t mu;     /* for phase, ended_by, stats_asked, status */
 	enum phase phase;
 	int ended_by;           /* the signal that came while MOUNTING, or 0 */
 	bool stats_asked;       /* SIGUSR1 came before RUNNING */
-	int status;             /* ENDING: the command's */
-	uint64_t keep;          /* capabilities */
+	int status;             /* ENDING: the exit status */
+	uint64_t keep;          /* capabilities that are kept */
 	struct errbuf eb;       /* why it failed */
 };
 
 /* ---- statistics ---- */
 
-/* Behind what was done there is what is there now. Of the allocator's bytes those
- * that are in use: how much more it keeps of the system's is its own affair. */
+/* After the counters come values of this moment. heap_bytes are the bytes in use; the
+ * allocator may keep more of the system's memory. */
 static void print_stats(FILE *f, const void *arg)
 {
 	const struct mount *m = arg;
@@ -111,12 +110,12 @@ static void our_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
 	sigaddset(set, SIGUSR1);
-	sigaddset(set, SIGUSR2);        /* sandbox.c's */
+	sigaddset(set, SIGUSR2);        /* from sandbox.c */
 }
 
 static void say_given_up(const struct mount *m, int sig)
 {
-	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s came (%s)",
+	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s received (%s)",
 		m->opt.source, m->opt.mountpoint, sigabbrev_np(sig), strsignal(sig));
 }
 
@@ -126,7 +125,7 @@ static void on_end_signal(struct mount *m, int sig)
 	switch (m->phase) {
 	case CONNECTING:
 		say_given_up(m, sig);
-		/* With the lock held: no mount can come about any more. */
+		/* With the lock held, so that MOUNTING cannot begin. */
 		_exit(EXIT_MOUNT);
 	case MOUNTING:
 		m->ended_by = sig;
@@ -140,7 +139,7 @@ static void on_end_signal(struct mount *m, int sig)
 	pthread_mutex_unlock(&m->mu);
 }
 
-/* MOUNTING_S after the signal that is kept. */
+/* MOUNTING_S after a signal that came while MOUNTING. */
 static void on_no_patience(struct mount *m)
 {
 	pthread_mutex_lock(&m->mu);
@@ -158,7 +157,7 @@ static void on_stats_signal(struct mount *m)
 	pthread_mutex_lock(&m->mu);
 	running = m->phase == RUNNING;
 	m->stats_asked = m->phase < RUNNING;
-	/* With the lock held: what it counts goes when the phase is ENDING. */
+	/* With the lock held, because the counters are freed when the phase is ENDING. */
 	if (running)
 		write_stats(m);
 	pthread_mutex_unlock(&m->mu);
@@ -173,7 +172,8 @@ static void __attribute__((noreturn)) signal_main(struct mount *m)
 	our_signals(&set);
 	for (;;) {
 		sig = m->ended_by ? sigtimedwait(&set, NULL, &patience) : sigwaitinfo(&set, NULL);
-		/* Not with the lock held, or half a file written. */
+		/* The thread must not be cancelled with the lock held, or with half a file
+		 * written. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		if (sig < 0 && errno == EAGAIN)
 			on_no_patience(m);
@@ -194,7 +194,8 @@ static void enter(struct mount *m, enum phase phase)
 	pthread_mutex_unlock(&m->mu);
 }
 
-/* The signal that came while MOUNTING, or 0: then it is RUNNING. */
+/* Returns the signal that came while MOUNTING. If there was none the phase is RUNNING now:
+ * 0. */
 static int enter_running(struct mount *m)
 {
 	int sig;
@@ -209,7 +210,7 @@ static int enter_running(struct mount *m)
 	return sig;
 }
 
-/* What is left is to say farewell to the server, which may be silent. */
+/* From now on only the server has to be told, and it may be silent. */
 static int enter_ending(struct mount *m, int status)
 {
 	pthread_mutex_lock(&m->mu);
@@ -219,7 +220,7 @@ static int enter_ending(struct mount *m, int status)
 	return status;
 }
 
-/* Before any thread is made, so that all of them inherit the mask. */
+/* Call it before any thread is started, so that all threads inherit the mask. */
 static void block_signals(void)
 {
 	sigset_t set;
@@ -242,7 +243,7 @@ static int connect_server(struct mount *m, struct errbuf *eb)
 		return rc;
 	for (;;) {
 		rc = nfs_client_new(&m->cfg, &m->client, eb);
-		/* Only what time may mend is tried again. */
+		/* Only errors that may pass are tried again. */
 		if (rc != -ECONNREFUSED && rc != -ETIMEDOUT && rc != -EHOSTUNREACH &&
 		    rc != -ENETUNREACH)
 			return rc;
@@ -276,8 +277,8 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 	return fs_new(&cfg, m->client, &m->fs, eb);
 }
 
-/* From here on there is nothing to do that needs any. Where the kernel, or what
- * this runs in, does not go along, the mount is worth more than the precaution. */
+/* From here on nothing needs privileges. If the kernel or a container does not allow this,
+ * the mount is worth more than the precaution. */
 static void give_up_privileges(struct mount *m)
 {
 	int rc = priv_drop(m->keep);
@@ -286,7 +287,7 @@ static void give_up_privileges(struct mount *m)
 		rc = sandbox_enter();
 	if (rc)
 		log_warn("this process keeps privileges that it does not need: %s; the mount works "
-			 "all the same", strerror(-rc));
+			 "anyway", strerror(-rc));
 }
 
 static int run(struct mount *m)
@@ -300,10 +301,11 @@ static int run(struct mount *m)
 		return EXIT_MOUNT;
 	}
 	give_up_privileges(m);
-	/* Nobody waits for the result any more: nobody wants the mount. */
+	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
-	/* The terminal is spared what the system log is there for. */
+	/* Until now only -v and -f have shown these on the terminal; the system log gets them
+	 * always. */
 	if (log_get_level() < LOG_LVL_INFO)
 		log_set_level(LOG_LVL_INFO);
 	fs_wait(m->fs);
@@ -319,7 +321,7 @@ static void drop_here(const struct mount *m)
 		log_warn("cannot give up privileges: %s", strerror(-rc));
 }
 
-/* Whatever the server says is heard here. */
+/* Runs on the server thread: everything that waits for the server before the mount. */
 static int set_up(struct mount *m)
 {
 	int rc = m->opt.stats ? statfile_check(m->opt.stats, &m->eb) : 0;
@@ -349,8 +351,8 @@ static int no_thread(struct mount *m, int err)
 	return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
 }
 
-/* What threads set_up() starts inherit that they have no privileges. 0 or -errno
- * with m->eb set. */
+/* Runs set_up() on a thread without privileges; the threads that set_up() starts have none
+ * either. 0 or -errno with m->eb set. */
 static int start_server(struct mount *m)
 {
 	struct server *s = &m->server;
@@ -384,8 +386,8 @@ static void *signals_main(void *arg)
 	signal_main(m);
 }
 
-/* Returns when the thread has given its privileges up: on a busy machine the mount
- * may be there before the thread has begun, and then the sandbox refuses it that. */
+/* Returns when the thread has given up its privileges. Otherwise, on a busy machine, the
+ * mount might be there before the thread runs, and then the sandbox would not let it. */
 static int start_signals(struct mount *m)
 {
 	int err;
@@ -399,7 +401,7 @@ static int start_signals(struct mount *m)
 	return 0;
 }
 
-/* With somebody there who takes signals: a directory may not answer. */
+/* The signal thread must run already, because the mount point may not answer. */
 static int check_and_run(struct mount *m)
 {
 	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
@@ -435,15 +437,15 @@ static int mount_and_run(struct mount *m, char **argv)
 	rc = enter_ending(m, check_and_run(m));
 	end_server(m);
 	fs_free(m->fs);
-	/* Before what it says goes. */
+	/* The signal thread uses m, so it ends first. */
 	pthread_cancel(m->signals);
 	pthread_join(m->signals, NULL);
 	unmounter_end();
 	return rc;
 }
 
-/* Whoever was started without standard input, output or error gets /dev/null for
- * it: what is opened next would have the number, and be closed with it. */
+/* If we were started without standard input, output or error, /dev/null takes its place.
+ * Otherwise the next file that is opened would get its number, and detach() would close it. */
 static void fill_standard_files(void)
 {
 	int fd;

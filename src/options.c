@@ -78,13 +78,13 @@ static int take_source(struct options *o, const char *text, struct errbuf *eb)
 static int take_mountpoint(struct options *o, const char *text, struct errbuf *eb)
 {
 	if (!*text)
-		return err_set(eb, -EINVAL, "the mount point is an empty word");
-	/* What is not there is found out, and said, when it is to be mounted on. */
+		return err_set(eb, -EINVAL, "the mount point is an empty string");
+	/* fs_check_mountpoint() reports a mount point that does not exist. */
 	o->mountpoint = realpath(text, NULL);
 	if (!o->mountpoint)
 		o->mountpoint = opt_absolute(text);
 	if (!o->mountpoint)
-		return err_set(eb, -errno, "no absolute path for the mount point '%s': %s",
+		return err_set(eb, -errno, "cannot make the mount point '%s' an absolute path: %s",
 			       text, strerror(errno));
 	return 0;
 }
@@ -113,8 +113,8 @@ static int settle_version(struct options *o, struct errbuf *eb)
 }
 
 /*
- * One of a pair of cache times. A time that was not given keeps out of the way
- * of one that was: acregmax=1 alone lowers acregmin, too.
+ * Settles a pair of cache times. If only one was given, the default of the other one gives
+ * way: acregmax=1 alone lowers acregmin, too.
  */
 static int settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned def_max,
 			const char *kind, struct errbuf *eb)
@@ -151,7 +151,7 @@ static unsigned cpus(void)
 	return n < 1 ? 1 : n > OPT_LANES_MAX ? OPT_LANES_MAX : n;
 }
 
-/* The mount's options in libfuse's words. fsname needs its commas kept. */
+/* The argument of libfuse's -o. Commas in fsname are escaped. */
 static char *fuse_opts_text(const struct options *o)
 {
 	char *text = NULL;
@@ -233,7 +233,7 @@ static void set_defaults(struct options *o)
 	}
 }
 
-/* The argument of a letter: the rest of its word, or the next word. */
+/* The argument of an option letter: the rest of its word, or the next word. */
 static const char *letter_arg(const char *rest, int argc, char *const *argv, int *i)
 {
 	if (*rest)
@@ -241,7 +241,7 @@ static const char *letter_arg(const char *rest, int argc, char *const *argv, int
 	return *i + 1 < argc ? argv[++*i] : NULL;
 }
 
-/* One word that begins with '-' and is more than that. */
+/* Takes one word that begins with '-' and is longer than that. */
 static int take_letters(struct options *o, int argc, char *const *argv, int *i,
 			struct errbuf *eb)
 {
@@ -259,7 +259,7 @@ static int take_letters(struct options *o, int argc, char *const *argv, int *i,
 	for (const char *c = word + 1; *c; c++) {
 		switch (*c) {
 		case 'f':
-			/* mount(8)'s own -f, "fake", reaches its helpers. */
+			/* mount(8) passes on its own -f, which means "fake". */
 			if (o->helper)
 				o->fake = true;
 			else
@@ -303,7 +303,7 @@ static int take_letters(struct options *o, int argc, char *const *argv, int *i,
 	return 0;
 }
 
-/* Whether `word` is one of the options in the argument of a -o. */
+/* Is `word` one of the options in the argument of a -o? */
 static bool has_option(const char *list, const char *word)
 {
 	size_t len = strlen(word);
@@ -318,7 +318,7 @@ static bool has_option(const char *list, const char *word)
 	return false;
 }
 
-/* mount(8) puts -s behind: it has to be known before the first -o is read. */
+/* mount(8) puts -s at the end, but it has to be known before the first -o is read. */
 static bool has_sloppy(int argc, char *const *argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -353,8 +353,8 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 	name = name ? name + 1 : argc > 0 ? argv[0] : "";
 	set_defaults(o);
 	o->helper = strncmp(name, "mount.", 6) == 0;
-	/* mount(8) says nothing where its own defaults are wanted: not even "dev" and
-	 * "suid" get here when somebody has written them. */
+	/* mount(8) does not pass on options that are its own defaults: not even "dev" and
+	 * "suid", if somebody has written them. */
 	if (o->helper && geteuid() == 0)
 		o->nosuid = o->nodev = false;
 	o->sloppy = has_sloppy(argc, argv);
@@ -374,7 +374,7 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 		} else if (!mountpoint) {
 			mountpoint = word;
 		} else {
-			return err_set(eb, -EINVAL, "'%s' is one word too many; %s", word, opt_usage_line);
+			return err_set(eb, -EINVAL, "'%s' is one argument too many; %s", word, opt_usage_line);
 		}
 	}
 	if (!source)

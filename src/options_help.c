@@ -71,11 +71,11 @@ void options_help(FILE *out)
 		"  -d                    debug: -f, and log every step\n"
 		"  -v                    say what is going on\n"
 		"  -r, -w                the same as -o ro, -o rw\n"
-		"  -s                    ignore options that are not known\n"
+		"  -s                    ignore unknown options\n"
 		"  -n                    accepted without effect\n"
 		"  -V, --version         print the version\n"
 		"  -h, --help            print this\n"
-		"  -o OPTION[,OPTION...] options of the mount:\n", opt_usage_line);
+		"  -o OPTION[,OPTION...] mount options:\n", opt_usage_line);
 	for (size_t i = 0; i < opt_rows; i++) {
 		const struct row *r = &opt_table[i];
 		const char *g = opt_meaning(r)->group;

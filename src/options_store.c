@@ -12,8 +12,8 @@
 
 #include "config.h"
 
-/* Fewest insertions, deletions, replacements and swaps from a to b; both are
- * short (longer words are cut, which only makes a suggestion less apt). */
+/* The least number of insertions, deletions, replacements and swaps that make b of a. Words
+ * longer than MAX are cut, which only makes a suggestion less apt. */
 static unsigned distance(const char *a, const char *b)
 {
 	enum { MAX = 32 };
@@ -43,8 +43,8 @@ static unsigned distance(const char *a, const char *b)
 static const char *nearest(const char *name)
 {
 	const char *best = NULL;
-	/* A third of the letters may be wrong; more is not a slip of the finger.
-	 * Shorter words than three letters are then near to none. */
+	/* Up to a third of the letters may be wrong. With more it is not a typing error. So a
+	 * word of less than three letters gets no suggestion. */
 	unsigned best_d = (unsigned)strlen(name) / 3 + 1;
 
 	for (size_t i = 0; i < opt_rows; i++) {
@@ -98,7 +98,7 @@ int opt_apply_path(struct options *o, const struct row *r, const char *value,
 	char *abs = opt_absolute(value);
 
 	if (!abs)
-		return err_set(eb, -errno, "option %s: no absolute path for '%s': %s",
+		return err_set(eb, -errno, "option %s: cannot make '%s' an absolute path: %s",
 			       r->name, value, strerror(errno));
 	free(*at);
 	*at = abs;
@@ -139,14 +139,14 @@ int opt_apply_localaddr(struct options *o, const struct row *r, const char *valu
 int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
 			 struct errbuf *eb)
 {
-	unsigned sec = (unsigned)strtoul(value, NULL, 10);     /* has been checked */
+	unsigned sec = (unsigned)strtoul(value, NULL, 10);     /* store_uint() has checked it */
 
 	o->acregmin = o->acregmax = o->acdirmin = o->acdirmax = sec;
 	return 0;
 }
 
-/* What mount(8) means by them: who is not root and may mount this must not bring
- * set-user-ID programs and devices in, unless words behind say so. */
+/* As in mount(8): a user who is allowed to mount this must not bring in set-user-ID programs
+ * and devices, unless later options allow it. */
 int opt_apply_group(struct options *o, const struct row *r, const char *value,
 		    struct errbuf *eb)
 {
@@ -207,7 +207,7 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 		if (strcmp(c->word, value) != 0)
 			continue;
 		if (c->refuse && *c->refuse)
-			return err_set(eb, -EINVAL, "option %s: '%s' cannot be had: %s (allowed: %s)",
+			return err_set(eb, -EINVAL, "option %s: '%s' is not supported: %s (allowed: %s)",
 				       r->name, value, c->refuse, words);
 		if (r->off != SIZE_MAX)
 			*(int *)opt_field(o, r) = c->value;
@@ -217,7 +217,7 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 		       r->name, value, words);
 }
 
-/* value: NULL when there was no '='. */
+/* value: NULL if there was no '='. */
 static int store(struct options *o, const struct row *r, const char *value, struct errbuf *eb)
 {
 	bool wants_value = r->kind == UINT || r->kind == STRING || r->kind == CHOICE;
@@ -260,7 +260,7 @@ static int store(struct options *o, const struct row *r, const char *value, stru
 	return 0;
 }
 
-/* word: "name" or "name=value"; is taken apart in place. */
+/* word: "name" or "name=value"; it is modified. */
 static int take_option(struct options *o, char *word, struct errbuf *eb)
 {
 	char *value = strchr(word, '=');
@@ -268,14 +268,14 @@ static int take_option(struct options *o, char *word, struct errbuf *eb)
 	struct row named;
 	const char *hint;
 
-	/* What begins with x- is for programs that read fstab. */
+	/* Options that begin with x- are for programs that read fstab. */
 	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
 		return 0;
 	if (value)
 		*value++ = '\0';
 	r = opt_row_named(word);
 	if (r) {
-		/* The message names the option as the user did. */
+		/* Messages use the name that the user gave. */
 		named = *opt_meaning(r);
 		named.name = r->name;
 		return store(o, &named, value, eb);

@@ -10,14 +10,14 @@ static const struct choice vers_words[] = {
 	{ "4.1", OPT_VERS_41, NULL },
 	{ "4.2", OPT_VERS_42, NULL },
 	{ "3", OPT_VERS_3, NULL },
-	/* Taken only together with minorversion=. */
+	/* Allowed only together with minorversion=, so it is not listed. */
 	{ "4", OPT_VERS_4, "" },
 	{ "4.0", 0, "NFSv4.0 has no sessions, which this client needs" },
 	{ "2", 0, "NFSv2 is not supported" },
 	{ NULL, 0, NULL },
 };
 
-static const char not_rdma[] = "this client speaks RDMA only; for TCP use mount -t nfs";
+static const char not_rdma[] = "this client supports RDMA only; for TCP use mount -t nfs";
 static const struct choice proto_words[] = {
 	{ "rdma", OPT_FAMILY_ANY, NULL },
 	{ "rdma6", OPT_FAMILY_INET6, NULL },
@@ -28,8 +28,8 @@ static const struct choice proto_words[] = {
 	{ NULL, 0, NULL },
 };
 
-/* Both without a field: what they ask for is what there is. */
-static const char no_server_locks[] = "locks on the server are not there yet; nolock is";
+/* local_lock and mountproto have no field, because there is no choice. */
+static const char no_server_locks[] = "locks on the server are not supported yet; use nolock";
 static const struct choice local_lock_words[] = {
 	{ "all", 0, NULL },
 	{ "none", 0, no_server_locks },
@@ -38,7 +38,7 @@ static const struct choice local_lock_words[] = {
 	{ NULL, 0, NULL },
 };
 
-static const char mountd_tcp[] = "mountd is asked over TCP, and the mount itself is RDMA";
+static const char mountd_tcp[] = "mountd is asked over TCP only, and the mount itself is RDMA";
 static const struct choice mountproto_words[] = {
 	{ "tcp", 0, NULL },
 	{ "tcp6", 0, NULL },
@@ -55,7 +55,7 @@ static const struct choice fabric_words[] = {
 	{ NULL, 0, NULL },
 };
 
-static const char pool_only[] = "not there yet; pool is";
+static const char pool_only[] = "pool is the only strategy so far";
 static const struct choice memreg_words[] = {
 	{ "pool", OPT_MEMREG_POOL, NULL },
 	{ "mw", 0, pool_only },
@@ -64,7 +64,7 @@ static const struct choice memreg_words[] = {
 	{ NULL, 0, NULL },
 };
 
-static const char no_kerberos[] = "Kerberos is not there yet; sys and none are";
+static const char no_kerberos[] = "Kerberos is not supported yet; use sys or none";
 static const struct choice sec_words[] = {
 	{ "sys", OPT_SEC_SYS, NULL },
 	{ "none", OPT_SEC_NONE, NULL },
@@ -98,7 +98,7 @@ const struct row opt_table[] = {
 	{ "nfsvers", .same_as = "vers" },
 	{ "minorversion", UINT, AT(minorversion), .min = 1, .max = 2, .def = UINT_UNSET,
 	  .def_text = "1", .meta = "N",
-	  .group = g_server, .help = "minor version, whatever vers=4.x says" },
+	  .group = g_server, .help = "minor version; overrides the one in vers=4.x" },
 	{ "proto", CHOICE, AT(family), .choices = proto_words, .value = OPT_FAMILY_ANY,
 	  .group = g_server, .help = "transport; rdma6 takes IPv6 addresses only" },
 	{ "port", UINT, AT(port), .min = 1, .max = 65535, .def = 20049, .meta = "N",
@@ -111,7 +111,7 @@ const struct row opt_table[] = {
 	{ "tcp", REFUSE, .group = g_server, .help = not_rdma },
 	{ "udp", REFUSE, .group = g_server, .help = not_rdma },
 	{ "sec", CHOICE, AT(sec), .choices = sec_words, .value = OPT_SEC_SYS,
-	  .group = g_server, .help = "sys sends uid, gid and groups, none nothing" },
+	  .group = g_server, .help = "sys sends uid, gid and groups; none sends nothing" },
 	{ "rsize", UINT, AT(rsize), .min = 4096, .max = 1048576, .def = 1048576,
 	  .multiple = 4096, .meta = "BYTES",
 	  .group = g_server, .help = "most bytes of one READ" },
@@ -119,16 +119,16 @@ const struct row opt_table[] = {
 	  .multiple = 4096, .meta = "BYTES",
 	  .group = g_server, .help = "most bytes of one WRITE" },
 	{ "rdirplus", FLAG, AT(rdirplus), .value = true, .def = true,
-	  .group = g_server, .help = "read attributes along with directories" },
+	  .group = g_server, .help = "read attributes along with names" },
 	{ "nordirplus", FLAG, AT(rdirplus), .value = false,
 	  .group = g_server, .help = "read names only" },
 	{ "nolock", FLAG, AT(nolock), .value = true, .def = true,
 	  .group = g_server, .help = "file locks hold on this client only" },
 	{ "lock", REFUSE, .group = g_server, .help = no_server_locks },
 	{ "local_lock", CHOICE, .off = SIZE_MAX, .choices = local_lock_words,
-	  .group = g_server, .help = "which locks are as with nolock" },
+	  .group = g_server, .help = "which locks hold on this client only" },
 	{ "acl", REFUSE, .group = g_server,
-	  .help = "access control lists are not there yet; noacl is" },
+	  .help = "access control lists are not supported yet; use noacl" },
 
 	{ "fabric", CHOICE, AT(fabric), .choices = fabric_words, .value = OPT_FABRIC_AUTO,
 	  .group = g_rdma, .help = "what carries RDMA" },
@@ -160,9 +160,9 @@ const struct row opt_table[] = {
 	{ "soft", FLAG, AT(soft), .value = true,
 	  .group = g_time, .help = "fail with an I/O error after retrans time-outs" },
 	{ "softerr", REFUSE, .group = g_time,
-	  .help = "failing with ETIMEDOUT is not there yet; soft fails with EIO" },
+	  .help = "failing with ETIMEDOUT is not supported yet; soft fails with EIO" },
 	{ "bg", REFUSE, .group = g_time,
-	  .help = "going on in the background is not there; retry=MINUTES goes on in the "
+	  .help = "retrying in the background is not supported; retry=MINUTES retries in the "
 		  "foreground, and nofail lets a machine start without the mount" },
 	{ "retry", UINT, AT(retry), .min = 0, .max = 10000, .def = 0, .meta = "N",
 	  .group = g_time, .help = "minutes to go on trying to mount; 0: try once" },
@@ -187,7 +187,7 @@ const struct row opt_table[] = {
 	{ "noac", FLAG, AT(noac), .value = true,
 	  .group = g_cache, .help = "do not cache attributes" },
 	{ "nocto", REFUSE, .group = g_cache,
-	  .help = "consistency is always close-to-open; longer actimeo= saves calls as well" },
+	  .help = "consistency is always close-to-open; a longer actimeo= saves calls as well" },
 	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,
 	  .value = OPT_LOOKUP_ALL,
 	  .group = g_cache, .help = "which name look-ups are cached" },
@@ -200,9 +200,9 @@ const struct row opt_table[] = {
 	  .def_text = "when root mounts",
 	  .group = g_mount, .help = "all users may use the mount" },
 	{ "noallow_other", TRI, AT(allow_other), .value = OPT_NO,
-	  .group = g_mount, .help = "only the user who mounted may" },
+	  .group = g_mount, .help = "only the user who mounted may use it" },
 	{ "allow_root", FLAG, AT(allow_root), .value = true,
-	  .group = g_mount, .help = "that user and root may" },
+	  .group = g_mount, .help = "only that user and root may use it" },
 	{ "default_permissions", TRI, AT(default_permissions), .value = OPT_YES,
 	  .def_text = "with allow_other, allow_root",
 	  .group = g_mount, .help = "the kernel checks file modes as well" },
@@ -223,7 +223,7 @@ const struct row opt_table[] = {
 	{ "sync", FLAG, AT(sync), .value = true,
 	  .group = g_mount, .help = "every write is synchronous" },
 	{ "async", FLAG, AT(sync), .value = false, .def = true,
-	  .group = g_mount, .help = "it is not" },
+	  .group = g_mount, .help = "writes need not be synchronous" },
 	{ "dirsync", FLAG, AT(dirsync), .value = true,
 	  .group = g_mount, .help = "directory changes are synchronous" },
 	{ "noatime", FLAG, AT(noatime), .value = true,
@@ -231,7 +231,7 @@ const struct row opt_table[] = {
 	{ "atime", FLAG, AT(noatime), .value = false, .def = true,
 	  .group = g_mount, .help = "not shown as noatime" },
 	{ "remount", REFUSE, .group = g_mount,
-	  .help = "a mount cannot be changed while it is there; unmount it, and mount it again "
+	  .help = "the options of a mount cannot be changed; unmount it, and mount it again "
 		  "with the new options" },
 	{ "sloppy", FLAG, AT(sloppy), .value = true,
 	  .group = g_mount, .help = "the same as -s" },
@@ -240,7 +240,7 @@ const struct row opt_table[] = {
 
 	{ "stats", STRING, AT(stats), .meta = "FILE", .apply = opt_apply_path,
 	  .def_text = "none", .group = g_diag,
-	  .help = "write counters there on SIGUSR1 and when unmounted" },
+	  .help = "write counters to FILE on SIGUSR1 and when unmounted" },
 	{ "debug", FLAG, AT(debug), .value = true,
 	  .group = g_diag, .help = "log every step" },
 

@@ -36,7 +36,7 @@ bool priv_proc_is_hidden(const char *options)
 
 	if (!hasmntopt(&e, "hidepid") || has(&e, "hidepid", off))
 		return false;
-	/* Otherwise who is in that group sees all, and root is in group 0. */
+	/* With other values members of group gid= see all processes, and root is in group 0. */
 	return has(&e, "hidepid", ptraceable) || (hasmntopt(&e, "gid") && !has(&e, "gid", root));
 }
 
@@ -75,6 +75,6 @@ int priv_drop(uint64_t keep)
 		d[i].effective &= mask;
 		d[i].inheritable = 0;
 	}
-	/* Takes the ambient ones with it. */
+	/* The kernel drops ambient capabilities that are not inheritable any more. */
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }

@@ -56,7 +56,7 @@ static const char *const allowed[] = {
 #endif
 };
 
-/* By the value of one argument, under a mask. */
+/* Allowed only if one argument, under a mask, has this value. */
 static const struct {
 	const char *name;
 	unsigned arg;
@@ -66,18 +66,19 @@ static const struct {
 	{ "socket", 0, ~0ull, AF_UNIX }, { "socket", 0, ~0ull, AF_INET },
 	{ "socket", 0, ~0ull, AF_INET6 }, { "socket", 0, ~0ull, AF_NETLINK },
 	{ "prctl", 0, ~0ull, PR_SET_NAME }, { "prctl", 0, ~0ull, PR_GET_NAME },
-	/* libcap's, in some NSS modules */
+	/* for libcap, in some NSS modules */
 	{ "prctl", 0, ~0ull, PR_CAPBSET_READ }, { "prctl", 0, ~0ull, PR_GET_SECUREBITS },
 	{ "prctl", 0, ~0ull, PR_SET_PDEATHSIG }, { "prctl", 0, ~0ull, 0x53564d41 /* PR_SET_VMA */ },
 	{ "prlimit64", 0, ~0ull, 0 },
-	/* FUSE, RDMA, sockets; and of terminals what says that it is none. */
+	/* FUSE, RDMA, sockets; and the ioctl by which the C library sees that a file is no
+	 * terminal; FIONREAD and FIONBIO. */
 	{ "ioctl", 1, 0xff00, 0xe500 }, { "ioctl", 1, 0xff00, 0x1b00 }, { "ioctl", 1, 0xff00, 0x8900 },
 	{ "ioctl", 1, 0xffffffff, 0x5401 }, { "ioctl", 1, 0xffffffff, 0x541b },
 	{ "ioctl", 1, 0xffffffff, 0x5421 },
 };
 
-/* What is refused without a word. libfuse tries to unmount what the unmounter has
- * unmounted lazily; the C library tries clone3 before clone. */
+/* Refused without a line in the log. libfuse tries to unmount again after the unmounter has
+ * unmounted lazily, and the C library tries clone3 before clone. */
 static const struct {
 	const char *name;
 	int err;
@@ -118,7 +119,8 @@ static int take_sigsys(void)
 }
 #define REFUSE SCMP_ACT_TRAP
 #else
-/* Nobody has said here how a call's result is set: it fails without a line. */
+/* How to set a call's result is not known for this processor: the call fails without a line
+ * in the log. */
 static int take_sigsys(void)
 {
 	return 0;
@@ -135,8 +137,8 @@ void sandbox_log(void)
 		if (!atomic_compare_exchange_strong(&refused[nr], &new, LOGGED))
 			continue;
 		name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
-		log_err("the system call %s (%d) was refused: it is not on this program's list. If "
-			"nobody has broken into it this is a fault of the list; please report it",
+		log_err("the system call %s (%d) was refused: it is not on this program's list. Unless "
+			"somebody has broken into the program, the list is wrong; please report it",
 			name ? name : "?", nr);
 		free(name);
 	}
@@ -144,7 +146,8 @@ void sandbox_log(void)
 
 /* ---- the list ---- */
 
-/* -EDOM, -EFAULT, -EINVAL, ...: a name that this library or processor does not have. */
+/* A rule that cannot be added (-EDOM, -EFAULT, -EINVAL, ...) is for a call that this library
+ * or processor does not have, and is left out. */
 static void add_names(scmp_filter_ctx ctx)
 {
 	int nr;
@@ -191,9 +194,9 @@ int sandbox_enter(void)
 
 	if (!ctx)
 		return -ENOMEM;
-	/* no_new_privs is the library's default, and comes to all threads with it. */
+	/* The library sets no_new_privs by default, and TSYNC sets it for all threads. */
 	rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-	/* A tree: the list is long. Older kernels' libraries do without. */
+	/* A binary tree, because the list is long. Older libraries do not have that. */
 	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	add_names(ctx);
 	if (!rc)

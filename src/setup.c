@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names to addresses, and wishes to what the process may have. Runs in the
- * main thread before anything else exists.
+ * Makes the client's configuration from the options: looks up addresses, and plans buffers
+ * within the process's limits. Runs on the server thread (main.c), before the client exists.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "setup.h"
 
-/* Each step of setting a connection up: address, route, connect. */
+/* The time-out of each step of connection set-up: address, route, connect. */
 #define CONNECT_STEP_MS 5000u
 
 static int lookup(const char *host, unsigned port, int family, int flags,
@@ -47,7 +47,7 @@ static bool may_lock_all(void)
 	       (d[0].effective & (1u << CAP_IPC_LOCK));
 }
 
-/* Bytes that may be pinned; SIZE_MAX: no limit. */
+/* How many bytes may be pinned; SIZE_MAX: there is no limit. */
 static size_t memlock_limit(void)
 {
 	struct rlimit r;
@@ -57,11 +57,11 @@ static size_t memlock_limit(void)
 	return r.rlim_cur;
 }
 
-/* Registered memory counts against RLIMIT_MEMLOCK: fewer buffers, then fewer
- * lanes, until it fits; said once, with the remedy. */
+/* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
+ * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
 static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
-	/* In user space nothing is pinned. */
+	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
 	struct arena_counts full = { 0 };
 	unsigned credits = o->credits;
@@ -76,23 +76,23 @@ static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct 
 		if (rc == 0)
 			break;
 		if (cfg->lanes == 1)
-			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are too few, "
+			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are not enough, "
 				       "at least %zu KiB are needed: raise the limit with 'ulimit -l %zu', "
 				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
 				       limit / 1024, need / 1024 + 1, need / 1024 + 1);
 	}
 	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
-			 "buffers each; 'ulimit -l %zu' would allow for all of them",
+			 "buffers each; 'ulimit -l %zu' would allow all of them",
 			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
 			 (arena_bytes(&full) + 65536) * o->lanes / 1024 + 1);
 	return 0;
 }
 
 /*
- * auto: verbs if this machine has a device with a route to the server, iWARP
- * otherwise. A server that is only down does not turn verbs into iWARP: a retry
- * has to find it where it was.
+ * fabric=auto uses verbs if this machine has a device with a route to the server, otherwise
+ * iWARP in user space. If the server is merely down we stay with verbs, so that a retry uses
+ * the same fabric.
  */
 #define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
 	"fabric=verbs insists on a device"
@@ -108,7 +108,7 @@ static void choose_fabric(struct rr_path *path, const struct options *o)
 	rc = fabric_verbs.probe(&path->params, &why);
 	if (rc == -ENODEV || rc == -EACCES || rc == -EPERM) {
 		path->fabric = &fabric_iwarp;
-		/* Who has a device and expects it to be used must learn of this. */
+		/* A user who has a device, and expects it to be used, must learn of this. */
 		path->params.hint = rc == -ENODEV ? "no RDMA device leads to the server, " TRIED :
 				   "this user may not use RDMA devices, " TRIED;
 		log_info("fabric=auto: using iWARP in user space, because %s", why.text);

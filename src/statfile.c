@@ -11,7 +11,7 @@
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* NULL: it may be replaced; otherwise why not. */
+/* Why the file may not be replaced; NULL: it may. */
 static const char *not_ours(const char *path)
 {
 	struct stat st;
@@ -27,7 +27,7 @@ static const char *not_ours(const char *path)
 	return NULL;
 }
 
-/* The file beside it, which must be new. A descriptor or -errno. */
+/* Creates FILE.new, after removing an old one. A descriptor or -errno. */
 static int open_new(const char *tmp)
 {
 	int fd;
@@ -40,8 +40,8 @@ static int open_new(const char *tmp)
 
 static int refuse(const char *path, int err, const char *why, struct errbuf *eb)
 {
-	return err_set(eb, err, "cannot write statistics to '%s': %s; name a file of yours, "
-		       "in a directory that can be written, with stats=", path, why);
+	return err_set(eb, err, "cannot write statistics to '%s': %s; stats= must name a file of "
+		       "yours in a directory that you can write to", path, why);
 }
 
 int statfile_check(const char *path, struct errbuf *eb)

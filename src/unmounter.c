@@ -21,7 +21,7 @@ static pid_t pid;
 
 /* ---- the process ---- */
 
-/* Who looks for the daemon by its command line must not find two. */
+/* A search for the daemon by its command line must not find this process, too. */
 static void set_title(char **argv, const char *mountpoint)
 {
 	char *end = argv[0];
@@ -60,8 +60,8 @@ static int unmount(const char *mountpoint)
 	return geteuid() == 0 ? errno : by_fusermount(mountpoint);
 }
 
-/* Whatever else is open would be held open: the pipe of a shell that reads what the
- * command says, the socket by which it learns of the daemon's death. */
+/* Other files would be held open: the pipe of a shell that reads the command's output, or the
+ * socket by which the command learns of the daemon's death. */
 static void keep_only(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -91,7 +91,8 @@ static void __attribute__((noreturn)) serve(const char *mountpoint)
 	setsid();
 	if (chdir("/") < 0)
 		_exit(1);
-	/* Root's; paths may lead through directories that are not open to all. */
+	/* Only root has these. The path may lead through directories that others may not
+	 * search. */
 	priv_drop(1ull << CAP_SYS_ADMIN | 1ull << CAP_DAC_READ_SEARCH);
 	for (;;) {
 		n = recv(fd, &byte, 1, 0);

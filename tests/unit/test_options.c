@@ -446,10 +446,10 @@ Test(options, choices)
 	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
 	OK("memreg=pool");
-	BAD("memreg=mw", "memreg", "'mw'", "not there yet", "pool");
+	BAD("memreg=mw", "memreg", "'mw'", "not supported", "pool");
 
 	OK("sec=sys");
-	BAD("sec=krb5p", "sec", "'krb5p'", "not there yet", "sys");
+	BAD("sec=krb5p", "sec", "'krb5p'", "not supported", "sys");
 	OK("sec=none");
 	cr_assert_eq(o.sec, OPT_SEC_NONE);
 	BAD("sec=ntlm", "'ntlm'", "sys or none");
