@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A fabric without a peer: it keeps what is sent and lets a test play the
- * server, and it sees to it that what is sent and received lies where no peer can
- * write. Everything happens on the caller's thread, when the test says so.
+ * A fabric without a peer. It keeps what is sent, and lets a test play the server. It checks
+ * that messages are sent from, and received into, memory that no peer can write to.
+ * Everything happens on the caller's thread, when the test says so.
  */
 #ifndef TESTS_FAKE_FABRIC_H
 #define TESTS_FAKE_FABRIC_H
@@ -26,25 +26,25 @@ struct fake_conn {
 	bool open, attached;
 	const struct fab_events *ev;
 	void *ctx;
-	struct fab_mr local, data;      /* registered without, and with remote rights */
-	uint32_t rkey;                  /* data's; changes with each connection */
-	bool per_call;                  /* data has none; each segment has one of its own */
-	uint32_t last_key;              /* the newest segment's */
-	unsigned nsegs;                 /* registered for calls now */
+	struct fab_mr local, data;      /* registered without and with remote rights */
+	uint32_t rkey;                  /* of data; changes with each connection */
+	bool per_call;                  /* data has no rkey; each segment has its own */
+	uint32_t last_key;              /* rkey of the newest segment */
+	unsigned nsegs;                 /* segments that are registered for calls now */
 	struct fake_send sends[FAKE_SENDS];
 	unsigned nsends;                /* since the connection was opened */
 	struct { void *mem; uint32_t len; void *cookie; } recvs[FAKE_RECVS];
 	unsigned nrecvs;                /* posted and not yet used */
 };
 
-/* Connections; at most fake_most of them are open at a time, which is 1. What follows, and
- * tests, mean the one that was opened last, or that fake_used was set to. */
+/* Connections. At most fake_most of them, 1 by default, are open at a time. The functions
+ * below, and tests, use fake_used: the one that was opened last, unless a test has set it. */
 extern struct fake_conn fake_conns[FAKE_CONNS], *fake_used;
 extern unsigned fake_most;
 #define fake (*fake_used)
 extern const struct fabric fabric_fake;
 
-/* What the next connection's peer answers with. */
+/* The private data that the next connection's peer sends. */
 extern uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 extern size_t fake_peer_priv_len;
 extern _Atomic int fake_connect_error;  /* 0, or what connect returns */
@@ -64,7 +64,7 @@ void fake_deliver(const void *bytes, uint32_t len);
 void fake_deliver_inv(const void *bytes, uint32_t len, uint32_t rkey);
 /* Completes send i of this connection. */
 void fake_complete(unsigned i);
-/* The peer goes. */
+/* The peer breaks the connection. */
 void fake_break(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recorded connections (tests/golden): the file, and what is in it, frame by
- * frame, in the order in which the frames were complete on the link.
+ * Recorded connections (tests/golden): the file, and its contents frame by frame, in the
+ * order in which the frames were complete on the link.
  */
 #ifndef GOLDEN_H
 #define GOLDEN_H
@@ -19,7 +19,7 @@ struct golden_frame {
 	const uint8_t *bytes;           /* with length, pad and CRC */
 	uint32_t len;
 	struct ddp_hdr h;
-	unsigned hdr;                   /* its size */
+	unsigned hdr;                   /* size of h on the wire */
 	const uint8_t *payload;
 };
 
@@ -28,26 +28,26 @@ struct golden_send {
 	enum golden_side from;
 	uint8_t *bytes;
 	uint32_t len;
-	unsigned frame;                 /* its last one */
+	unsigned frame;                 /* index of its last frame */
 };
 
 struct golden {
 	struct {
-		uint8_t *bytes;         /* all that it said */
+		uint8_t *bytes;         /* all bytes that this side has sent */
 		uint32_t len;
-		uint32_t mpa_len;       /* the first of them: its MPA frame */
+		uint32_t mpa_len;       /* the MPA frame at the beginning: its length */
 		struct mpa_frame mpa;
-		uint32_t only_sends;    /* ... up to here there are Sends only */
-		unsigned nonly_sends;   /* so many */
+		uint32_t only_sends;    /* from there up to this offset there are only Sends... */
+		unsigned nonly_sends;   /* ...so many */
 	} side[SIDES];
-	bool crc;                       /* agreed on */
+	bool crc;                       /* the sides have agreed on it */
 	struct golden_frame *frames;
 	unsigned nframes;
 	struct golden_send *sends;
 	unsigned nsends;
 };
 
-/* Reads tests/golden/NAME. What is not as it should be fails the test. */
+/* Reads tests/golden/NAME. Any error in it fails the test. */
 struct golden *golden_read(const char *name);
 void golden_free(struct golden *g);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tests of version 4.1 share: a client of two lanes, the second of which is
- * the test's, and a session of ten slots; and the beginnings of COMPOUNDs.
+ * What tests of version 4.1 share: a client of two lanes, the second of which a test may
+ * use, with a session of ten slots; and the first operations of COMPOUNDs.
  */
 #ifndef TESTS_NFS4_PLAY_H
 #define TESTS_NFS4_PLAY_H
@@ -39,34 +39,35 @@ static inline struct nfs4_slots *slots4(void)
 {
 	return &n4.slots;
 }
-/* Slots that are free, and those that will never be again. */
+/* How many slots are free, and how many will never be used again. */
 unsigned nfree4(void);
 unsigned nretired4(void);
 /* A new session. */
 void new_session4(void);
 /* A call with a slot, if its operation takes one. */
 struct nfs_call call4(enum nfs_op op);
-/* A slot for a copied call in a session that starts anew; and what to free. */
+/* before: gives a copied call a slot in a new session. after: frees it. */
 extern const struct play_hooks hooks4;
 
-/* Arguments: up to SEQUENCE's, and PUTFH's. */
+/* Appends arguments: up to SEQUENCE's; up to PUTFH's. */
 void m_seq_args(uint32_t nops, bool cache);
 void m_args(uint32_t nops, bool cache);
 
-/* Results: head, and SEQUENCE with slot 0 and sequence 1; PUTFH. */
+/* Appends results: the COMPOUND's header, and SEQUENCE with slot 0 and sequence id 1; the
+ * same with PUTFH. */
 void m_seq_res(void);
 void m_res(void);
-/* The next operation's number and its status: OK. */
+/* Appends the next operation's number and the status OK. */
 void m_op(uint32_t op);
 unsigned m_nops(void);
 /* Where the result of operation k begins. */
 uint32_t m_op_at(unsigned k);
-/* The message as if operation k had failed. */
+/* Changes the message as if operation k had failed. */
 void m_fail_at(unsigned k, uint32_t status);
-/* GETATTR's fattr4. */
+/* Appends GETATTR's fattr4; only its values. */
 void m_stat_fattr(void);
 void m_stat_values(void);
-/* The length of an opaque that began at byte `at`, now that it is written. */
+/* Fills in the length of an opaque that begins at byte `at` and is complete now. */
 void m_end_opaque(uint32_t at);
 void expect_stat(const struct nfs_attr *a);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Encode and decode of one operation (struct nfs_opdef), without a transport:
- * a message is written by hand, word by word as the RFC has it, and either
- * compared with what encode makes or given to decode.
+ * Encode and decode of one operation (struct nfs_opdef), without a transport. A message is
+ * written by hand, word by word as in the RFC. Then it is compared with what encode makes,
+ * or given to decode.
  */
 #ifndef TESTS_OP_PLAY_H
 #define TESTS_OP_PLAY_H
@@ -27,29 +27,29 @@ uint32_t m_get(uint32_t at);
 
 /* ---- a call against it ---- */
 
-/* encode makes exactly the message, and fails when there is any less room. */
+/* Checks that encode makes exactly the message, and fails if there is less room. */
 void play_args(const struct nfs_call *c, const struct nfs_opdef *def);
-/* decode of the message's first len bytes, in memory of that size that stays
- * until the next call. */
+/* Decodes the message's first len bytes, in memory of that size, which exists until the next
+ * call. */
 int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len);
-/* decode of all of it; checks results_max when that is 0. */
+/* Decodes the whole message. If that returns 0, checks results_max. */
 int play_reply(struct nfs_call *c, const struct nfs_opdef *def);
 
-/* Between ends that know nothing of RFC 8797 (1,024 bytes inline both ways), with
- * the longest handle and credentials: READ and WRITE of 1 MiB have their data in
- * chunks of their own, and no reply is longer than a Reply chunk may be. */
+/* For ends without RFC 8797 (1,024 bytes inline both ways), with the longest handle and
+ * credentials: checks that READ and WRITE of 1 MiB have their data in chunks of their own,
+ * and that no reply is longer than a Reply chunk may be. */
 void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, uint32_t fh_len);
 
-/* What a test of many replies does before and after each; NULL: nothing. */
+/* A test of many replies calls these before and after each; or NULL. */
 struct play_hooks {
 	void (*before)(struct nfs_call *c);
 	void (*after)(struct nfs_call *c);      /* frees what decode made */
 };
-/* The message cut off after each number of bytes is malformed. */
+/* Checks that the message is malformed if it is cut off, at any byte. */
 void play_all_cuts(const struct nfs_call *c, const struct nfs_opdef *def,
 		   const struct play_hooks *h);
-/* Each word in turn replaced by values that hurt: whatever decode says, it must
- * not read or write where it should not. For the sanitizers. */
+/* Replaces each word in turn by harmful values. Whatever decode returns, it must not read or
+ * write out of bounds; the sanitizers would tell. */
 void play_twists(const struct nfs_call *c, const struct nfs_opdef *def,
 		 const struct play_hooks *h);
 

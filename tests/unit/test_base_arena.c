@@ -134,7 +134,7 @@ static void run(unsigned ms)
 	cr_assert_eq(loop_run(loop), 0);
 }
 
-/* What lies in the magazine of a lane that does nothing is given to who waits. */
+/* An idle lane's magazine gives its buffers to a lane that waits. */
 Test(base_arena_lane, nothing_lies_idle)
 {
 	struct arena_buf *held[4];
@@ -153,7 +153,7 @@ Test(base_arena_lane, nothing_lies_idle)
 	magazine_fini(&other);
 }
 
-/* Who was called and does not take it leaves it to the next. */
+/* If a lane is called and does not take the buffer, the next one gets it. */
 Test(base_arena_lane, the_next_is_called)
 {
 	struct arena_buf *held[4];
@@ -172,9 +172,9 @@ Test(base_arena_lane, the_next_is_called)
 }
 
 /*
- * More wishes than buffers: each lane wants a number of them at once, holds what it has
- * (there is one more than all of them can hold and still be short), hands some
- * to its neighbour, and begins again. All come to their end.
+ * The lanes want more buffers than there are. Each lane wants several at once, and holds
+ * those that it has until it has all. (There is one buffer more than all lanes can hold and
+ * still be short.) Then it hands some to its neighbour, and begins again. All lanes finish.
  */
 #define LANES  4u
 #define ROUNDS 3000u

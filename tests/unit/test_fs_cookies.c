@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listings that go in a circle are noticed soon, and others never. */
+/* A listing that goes in a circle is noticed soon. Other listings are never taken for one. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

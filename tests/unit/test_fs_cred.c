@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who asks: which of its signals end a process. */
+/* Which pending signals mean that a process is about to end. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@ static void caught(int sig)
 	(void)sig;
 }
 
-/* A process that is stopped keeps its signals pending, as one that waits for us. */
+/* A stopped process keeps its signals pending, like a process that waits for us. */
 Test(fs_cred, which_signals_end_a_process, .timeout = 300)
 {
 	int status;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file's data without a kernel and without a protocol (fs_play.h): the version's
- * operations are answered from a list that a test writes beforehand. What is on
- * that list and is not asked for, and what is asked for and is not on it, is a
- * failure.
+ * A file's data without a kernel and without a protocol (fs_play.h). The version's
+ * operations are answered from a list that a test writes beforehand. The test fails if an
+ * operation comes that is not on the list, or if one on the list does not come.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -279,7 +278,7 @@ Test(fs_data, stable_write)
 	expect_written(5000);
 }
 
-/* It is on stable storage before write() is told, and only what was written. */
+/* The data is on stable storage before write() is answered, and nothing else is committed. */
 Test(fs_data, unstable_write_is_committed)
 {
 	expect_write(1000, 5000, 5000, false, 1);
@@ -288,7 +287,7 @@ Test(fs_data, unstable_write_is_committed)
 	expect_written(5000);
 }
 
-/* The server has restarted between WRITE and COMMIT: what it had is gone. */
+/* The server has restarted between WRITE and COMMIT, and has lost the data. */
 Test(fs_data, restart_before_commit)
 {
 	expect_write(1000, 5000, 5000, false, 1);
@@ -299,7 +298,7 @@ Test(fs_data, restart_before_commit)
 	expect_written(5000);
 }
 
-/* Part by part, each of them by itself, and some of them stable. */
+/* The server writes part by part; each part is committed by itself, and some are stable. */
 Test(fs_data, unstable_parts)
 {
 	expect_write(1000, 5000, 2000, false, 1);
@@ -321,7 +320,7 @@ Test(fs_data, commit_fails)
 	cr_assert_eq(answer.error, -ENOSPC);
 }
 
-/* What is committed counts, what is not does not. */
+/* Only committed data counts as written. */
 Test(fs_data, commit_of_the_second_part_fails)
 {
 	expect_write(0, 5000, 3000, false, 1);
@@ -332,7 +331,7 @@ Test(fs_data, commit_of_the_second_part_fails)
 	expect_written(3000);
 }
 
-/* A server whose verifier is another one each time never says that it has the data. */
+/* A server that sends another verifier each time never confirms the data. */
 Test(fs_data, verifier_that_never_stays)
 {
 	for (unsigned i = 0; i < 9; i++) {

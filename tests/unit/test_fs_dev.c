@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How requests come in: the provider that reads /dev/fuse (fs/dev_clone.c), from a socket
- * in its place.
+ * How requests arrive: the provider that reads /dev/fuse (fs/dev_clone.c), with a socket in
+ * place of the device.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static bool is_data_buffer(uint64_t addr, uint32_t len)
 	return addr >= base && addr + len <= base + fs.cl->arena.data.len;
 }
 
-/* The Read chunk of a WRITE has those bytes, in buffers that the server may read. */
+/* Checks that a WRITE's Read chunk has those bytes, in buffers that the server may read. */
 static void expect_written(unsigned send, uint32_t size)
 {
 	bool two = size > ARENA_MID_SIZE;
@@ -82,7 +82,7 @@ static void expect_written(unsigned send, uint32_t size)
 	}
 }
 
-/* A WRITE's data stays where it was read to. */
+/* A WRITE's data stays in the buffers that it was read into. */
 Test(fs_dev, data_is_not_copied)
 {
 	static const uint32_t sizes[] = { 4096, 5001, 65535, 65536, 65537, 77777, 200000 };
@@ -104,7 +104,7 @@ Test(fs_dev, data_is_not_copied)
 
 #define FORGETS 8000u
 
-/* Dropping the kernel's caches makes one request of all that it forgets. */
+/* When the kernel drops its caches it forgets many nodes in one request. */
 Test(fs_dev, thousands_of_forgets)
 {
 	static struct {
@@ -150,8 +150,8 @@ static unsigned hold(struct arena_buf **held)
 	return n;
 }
 
-/* All buffers are with a server that does not answer: what is not data gets
- * through, and a WRITE waits for a buffer and is what it was. */
+/* All buffers are in use for a server that does not answer. Requests without data get
+ * through. A WRITE waits for a buffer, and its data is unchanged. */
 Test(fs_dev, starved)
 {
 	struct fuse_getattr_in getattr = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Directory streams without a kernel and without a protocol (fs_play.h): the version's
- * only operation reads a made-up directory.
+ * Directory streams without a kernel and without a protocol (fs_play.h). The version's only
+ * operation reads a directory in this file.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -339,7 +339,7 @@ Test(fs_dir, names_that_do_not_fit)
 	cr_assert_eq(got.n, 4);
 }
 
-/* What has the number 0 is taken for a removed entry, and not shown. */
+/* Programs take an entry with the number 0 for a removed one, and do not show it. */
 Test(fs_dir, entries_without_numbers)
 {
 	dir.no_fileids = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Handles: what was given up, or never was, is not found; and nothing is lost when
- * several threads do all of it at once. */
+/* Handles: one that was given up, or never existed, is not found. Nothing is lost when
+ * several threads use the table at once. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include "fs/handle.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A server that writes to all the memory that it can reach, all the time: a thread
- * fills the data buffers with noise while FUSE's requests are read, passed on
- * and answered. What is asked of the server is what FUSE has asked, and what comes
- * back in messages is what the server sent; what lies in chunks may be anything, and
- * does no harm.
+ * A server that writes to all the memory that it can reach, all the time. A thread fills the
+ * data buffers with noise while FUSE's requests are read, passed on and answered. The server
+ * still gets the calls that FUSE has asked for, and the replies in messages arrive as the
+ * server sent them. Data in chunks may be anything, but does no harm.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -23,7 +22,7 @@ static atomic_bool stop_noise;
 static pthread_t noise;
 static bool noisy;
 
-/* Most often where buffers begin: there is what is read next. */
+/* It writes mostly to the beginning of buffers, because the next request is read there. */
 static void *make_noise(void *arg)
 {
 	uint64_t x = 88172645463325252u, *mem = fs.cl->arena.data.base;
@@ -228,7 +227,7 @@ static void reply_link(void)
 	REPLY(0, 1, 16, 1, 0, 0, 1, 1, word(8), 236, word(10), word(11));
 }
 
-/* What the server wrote may have ended the connection, which closes in the loop. */
+/* The server's bytes may have ended the connection, which is closed in the loop. */
 static void reconnect(void)
 {
 	bool lost = !rr_is_up(lane.target.conn);
@@ -238,7 +237,7 @@ static void reconnect(void)
 		fs_play_connect();
 }
 
-/* Long arguments and a reply in a chunk: whatever they are, there is one answer. */
+/* Long arguments, and a reply in a chunk: whatever their bytes, there is one answer. */
 Test(fs_hostile, long_requests_and_replies)
 {
 	struct fuse_setattr_in setattr = { .valid = FATTR_MODE | FATTR_UID, .mode = 0600 };

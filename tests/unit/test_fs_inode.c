@@ -143,8 +143,8 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(t.count, 0);
 }
 
-/* Made under one name, moved to another, opened then: it is the new name by
- * which it has to be found when that goes. */
+/* A file is created under one name, moved to another, and then opened. It must be found by
+ * the new name when that is removed. */
 Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG };
@@ -168,7 +168,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_null(inode_find(&t, 7, "final"), "gone with the inode");
 }
 
-/* Whichever of its names goes, it is found; and the ones left still work. */
+/* The file is found by whichever of its names is removed, and the other names still work. */
 Test(inode, hard_links, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG };
@@ -260,8 +260,8 @@ static struct inode *listed(unsigned n, uint64_t size, uint64_t since)
 	return inode_get_listed(&t, &fh, &a, 7, "a", 1, since);
 }
 
-/* A listing from before a write would have the kernel append where the file
- * ended then. */
+/* With attributes from a listing before a write the kernel would append at the file's old
+ * end. */
 Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 {
 	uint64_t before = mono_ns(), after;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is asked of the server after this mount's own changes, and what is not
- * (fs_play.h): the calls are counted, and the test says in which order they are
- * answered. The server's attributes have a number, one more with each call that changes
- * something: in the size, and in the mtime.
+ * What the server is asked after this mount's own changes, and what is answered without it
+ * (fs_play.h). The calls are counted, and the test says in which order they are answered.
+ * The server's attributes have a number, in size and mtime, which each call that changes
+ * something increments.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -134,7 +134,7 @@ static void ask_attr(uint64_t node)
 	ask(FUSE_GETATTR, node, &in, sizeof(in), NULL);
 }
 
-/* How many calls does it take? The answer's attributes have that number. */
+/* Returns how many calls it takes. The answer's attributes have the newest number. */
 static unsigned getattr(uint64_t node)
 {
 	const struct fuse_attr_out *out = (const void *)answer.data;
@@ -281,7 +281,7 @@ Test(fs_known, nothing_is_believed)
 	cr_assert_eq(not_there("b"), 1, "lookupcache=positive");
 }
 
-/* Whose reply comes last is not who was executed last. */
+/* The call whose reply comes last need not be the one that was executed last. */
 Test(fs_known, two_changes_at_once)
 {
 	static const char *const names[] = { "b", "c" };
@@ -301,8 +301,8 @@ Test(fs_known, two_changes_at_once)
 	done();
 }
 
-/* The kernel learns something while a change is under way, and would not ask again for
- * what the change brings: that is not given for what an OPEN or GETATTR says later. */
+/* The kernel is told attributes while a change is under way. So those that the change brings
+ * must not be kept: the kernel would not ask for them. */
 Test(fs_known, told_meanwhile)
 {
 	mkdir_("a");
@@ -355,8 +355,8 @@ Test(fs_known, names_that_may_be_there)
 	done();
 }
 
-/* A call that was to make a name has failed with EIO, and may have made it: who is told so
- * looks, and sees what is there, not what the kernel was told before. */
+/* A call that creates a name has failed with EIO, and may have created it. A program that
+ * gets this error and looks must see the truth, not what the kernel was told before. */
 Test(fs_known, an_error_comes_when_the_kernel_asks_again)
 {
 	uint64_t asked = mono_ns();

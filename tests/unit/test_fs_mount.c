@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A mount that fails, at each of its steps. What has been done is undone: no
- * mount is left, no descriptor, no memory (with sanitizers); and what a lane has
- * begun it may end, as the lanes live longer than the attempt.
+ * A mount that fails at each of its steps. Everything is undone: no mount, no descriptor and
+ * no memory is left (the sanitizers check that). A lane may complete what it has begun,
+ * because the lanes live longer than the attempt.
  *
- * The steps are the linker's --wrap functions here (see Makefile.am). The device is
- * a socket whose other end is the test's, which plays the kernel.
+ * The linker's --wrap replaces the steps by functions here (see Makefile.am). The device is
+ * a socket. The test has its other end, and plays the kernel.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -38,7 +38,7 @@ int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_sem_timedwait(sem_t *sem, const struct timespec *ts);
 
-/* Of these two, what is linked has the library's version in its name. */
+/* The linked names of these two include the library's symbol version. */
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 #define SESSION_NEW(name) struct fuse_session *name(struct fuse_args *args, \
 		const struct fuse_lowlevel_ops *op, size_t size, struct libfuse_version *v, \
@@ -175,7 +175,7 @@ static void await_calls(bool some)
 	} while (are != some);
 }
 
-/* The kernel takes the mount into use, just too late, and a program is there at once. */
+/* The kernel starts to use the mount just too late, and a program uses it at once. */
 int __wrap_sem_timedwait(sem_t *sem, const struct timespec *ts)
 {
 	const struct fuse_init_in init = { .major = 7, .minor = 31 };

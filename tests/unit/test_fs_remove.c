@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Taking away names of files that are open, without a kernel and without a protocol
- * (fs_play.h): the version's operations work on a tree in this file. The test says when
- * the server executes a call, when its reply comes, and whether that is lost. A rule is
- * checked at each step: no file is without a name that is open, or that nobody wanted
- * to go.
+ * Removing names of files that are open, without a kernel and without a protocol
+ * (fs_play.h). The version's operations work on a tree in this file. The test says when the
+ * server executes a call, when the reply comes, and whether the reply is lost. Each step
+ * checks one rule: a file that is open, or that nobody wanted to remove, has a name.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -27,7 +26,7 @@ static struct {
 } tree;
 static bool killed;                     /* a process, with a call under way */
 
-/* What this machine makes of each object. */
+/* What this machine's programs have done with each object. */
 static struct {
 	unsigned opens;                 /* open(2) has returned, close(2) has not been called */
 	bool unwanted;                  /* its name was to go, or to be taken */
@@ -114,7 +113,7 @@ static struct nfs_attr attr_of(int obj)
 				  .fileid = (uint64_t)obj + 100, .nlink = 1 };
 }
 
-/* What the daemon believes that it takes the name from. */
+/* The object that the daemon takes the name from, as it believes. */
 static int expected(const struct nfs_call *c)
 {
 	const struct fs_req *r = container_of(c, struct fs_req, call);
@@ -290,8 +289,8 @@ static void serve(enum fate fate)
 	reply(&sent[0]);
 }
 
-/* Opens that wait for what takes a name away look again, without the time that they
- * would let pass. False: there are none. */
+/* Makes an open look again that waits for a call which removes a name, without letting its
+ * time pass. false: there is none. */
 static bool open_waits(void)
 {
 	list_for_each_safe(n, tmp, &fl->active) {
@@ -369,7 +368,7 @@ static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t 
 
 static uint64_t dir_node[FILES];
 
-/* What the kernel has in its cache of names, or asks for first. Its node, or 0. */
+/* The name's node, from the kernel's cache or by LOOKUP; or 0. */
 static uint64_t lookup(int dir, const char *name)
 {
 	unsigned before = nsent;
@@ -511,7 +510,7 @@ static void teardown(void)
 
 TestSuite(fs_remove, .timeout = 300);
 
-/* Names of ours that nobody was told of. */
+/* Checks that each silly name which is left was logged; or that there is none at all. */
 static void expect_nothing_of_ours(bool none_at_all)
 {
 	for (unsigned i = 0; i < tree.n; i++)
@@ -523,9 +522,9 @@ static void expect_nothing_of_ours(bool none_at_all)
 /* ---- one failure, anywhere ---- */
 
 /*
- * Over an open file, or of one: call number `which` fails in one way, and the file
- * is closed before call number `closed` is executed, or before its reply comes. By
- * name the old file is there afterwards, or the new one if the server has done it.
+ * unlink of an open file, or rename over it. Call number `which` fails in one way, and the
+ * file is closed before call number `closed` is executed, or before its reply comes.
+ * Afterwards the name belongs to the old file, or to the new one if the server has done it.
  */
 static bool one_failure(bool is_unlink, bool no_links, unsigned which, enum fate fate,
 			unsigned closed, bool before_reply)
@@ -579,7 +578,7 @@ Test(fs_remove, one_failure_anywhere)
 					one_failure(k & 1, k & 2, which, fates[f], c / 2, c % 2);
 }
 
-/* What cannot be put back is said, and stays. */
+/* A file that cannot be put back stays, and the log says so. */
 Test(fs_remove, kept_and_said, .init = setup, .fini = teardown)
 {
 	struct ask *o, *a;
@@ -795,7 +794,7 @@ Test(fs_remove, open_during_a_plain_removal, .init = setup, .fini = teardown)
 	open_is_late(NFS_OP_RENAME, target_node, target);
 }
 
-/* What the last close removes is a name as any other. */
+/* An open also waits for the removal of a silly name after the last close. */
 Test(fs_remove, open_after_the_last_close, .init = setup, .fini = teardown)
 {
 	int obj = new_file(DIR1, "a");
@@ -810,7 +809,7 @@ Test(fs_remove, open_after_the_last_close, .init = setup, .fini = teardown)
 	open_is_late(NFS_OP_REMOVE, node, obj);
 }
 
-/* One that waits, and is killed, is nobody's. */
+/* The opening process is killed while the open waits: the request is freed. */
 Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
 {
 	int obj = new_file(DIR1, "a");
@@ -885,7 +884,7 @@ Test(fs_remove, rename_onto_a_directory_after_the_last_close, .init = setup, .fi
 	nearly_empty(true, 3);
 }
 
-/* Of what is really there nobody waits. */
+/* rmdir of a directory fails if the directory has names that stay. */
 Test(fs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
 {
 	struct ask *a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers that the kernel was never told, or has given back: of nodes, of open files and
- * of directory streams.
+ * Numbers of nodes, open files and directory streams that the kernel never got, or has given
+ * back.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File data is not copied: the whole way down and up, without a kernel and without a
- * server (fs_play.h). The transport's headers come out of the made-up fabric; the reply
- * to FUSE is caught as the iovec that would go to the device.
+ * File data is not copied, on the whole way to the server and back, without a kernel and
+ * without a server (fs_play.h). The test reads the transport headers from the fake fabric,
+ * and the answer to FUSE from the iovec that would go to the device.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Calls of version 3 that are sent twice to a server without a reply cache: it has a
- * small directory, executes what comes, and its reply to the first sending is lost
- * with the connection, if that was executed at all. In between somebody else acts.
- * Whatever is answered must be true: no lock has two holders.
+ * Calls of version 3 that are sent twice to a server without a reply cache. It has a small
+ * directory, and executes what comes. The reply to the first sending is lost with the
+ * connection, if that was executed at all. Between the two another client acts. Whatever the
+ * client answers must be true: no lock has two holders.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -29,8 +29,8 @@ static void *coming_and_going(void *arg)
 	return NULL;
 }
 
-/* CLOSE ends, with the last reference, on a lane, while recovery is about to take
- * the very same open: whoever comes second finds it gone, or keeps it. */
+/* On a lane CLOSE ends and drops its reference, while recovery is about to take one to the
+ * same open. Either recovery finds the open gone, or it keeps the open. */
 Test(nfs4_opens, opens_go_while_recovery_walks)
 {
 	pthread_t lane[2];
@@ -46,8 +46,8 @@ Test(nfs4_opens, opens_go_while_recovery_walks)
 	cr_assert_str_eq(server.log, "");
 }
 
-/* Opened anew it would be the server's for good: the CLOSE that waits has another
- * stateid, and the caller is gone when it is through. */
+/* If it were opened again it would stay open on the server for good: the CLOSE that waits has
+ * another stateid, and nobody closes the open after that. */
 Test(nfs4_opens, what_is_being_closed_is_not_opened_again)
 {
 	struct one_call close = { 0 };
@@ -69,8 +69,8 @@ Test(nfs4_opens, what_is_being_closed_is_not_opened_again)
 	expect_open(0, false);
 }
 
-/* The OPEN has its reply, and is not sent again for the sake of attributes that
- * come later: the open is recovery's business, as any other. */
+/* The OPEN has its reply, and is not sent again because its attributes come later. So
+ * recovery has to recover the open like any other. */
 Test(nfs4_opens, what_is_opened_is_recovered_though_its_attributes_are_late)
 {
 	struct one_call open = { 0 };

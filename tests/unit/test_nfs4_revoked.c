@@ -47,8 +47,8 @@ static void have_opens(unsigned n)
 		have_open(i);
 }
 
-/* Which of them is meant is asked, what was revoked is freed, and the server takes
- * its flag back; the others are not touched. */
+/* The client asks which opens are meant, and frees the revoked ones. Then the server clears
+ * its flag. The other opens are not touched. */
 Test(nfs4_revoked, some_are_freed_and_opened_again)
 {
 	have_opens(4);
@@ -135,7 +135,7 @@ Test(nfs4_revoked, a_late_reply_is_no_restart)
 	cr_assert(atomic_load(&client4()->need_opens));
 }
 
-/* One that cannot be had again: the others are. */
+/* One open cannot be opened again, but the others can. */
 Test(nfs4_revoked, one_is_lost_by_itself)
 {
 	have_opens(3);
@@ -163,7 +163,7 @@ Test(nfs4_revoked, many)
 	cr_assert_eq(server.tested, 2 * NFS4_TEST_MAX + 1);
 }
 
-/* It is about what we do not know of. Once in a lease is often enough. */
+/* The flag is about state that we do not know. Asking once in a lease is enough. */
 Test(nfs4_revoked, a_flag_that_stays)
 {
 	have_open(0);
@@ -198,7 +198,7 @@ Test(nfs4_revoked, a_renewal_sees_the_flags)
 	expect_open(0, false);
 }
 
-/* What was opened for nobody any more is not opened again, but freed. */
+/* An open that nobody uses any more is freed, and not opened again. */
 Test(nfs4_revoked, close_frees)
 {
 	struct one_call close = { 0 };
@@ -212,7 +212,7 @@ Test(nfs4_revoked, close_frees)
 	cr_assert(list_empty(&fake_cl.server.files.opens));
 }
 
-/* I/O that fails by it: the server is told that we know, before the new open. */
+/* I/O fails because of it: the stateid is freed before the file is opened again. */
 Test(nfs4_revoked, io_that_finds_it)
 {
 	struct one_call set = { 0 };
@@ -230,7 +230,7 @@ Test(nfs4_revoked, io_that_finds_it)
 	cr_assert_str_eq(server.log, "sTfFs");
 }
 
-/* Such servers are there; the answers to I/O tell, one by one. */
+/* Some servers cannot test stateids. Then the replies to I/O tell, one by one. */
 Test(nfs4_revoked, a_server_that_cannot_test)
 {
 	have_opens(2);
@@ -245,7 +245,7 @@ Test(nfs4_revoked, a_server_that_cannot_test)
 	cr_assert_not(atomic_load(&open_nr(0)->lost));
 }
 
-/* Whose status is which? None is believed. */
+/* Too few results: nobody knows which belongs to which stateid, so none is believed. */
 Test(nfs4_revoked, fewer_results_than_stateids)
 {
 	have_opens(2);

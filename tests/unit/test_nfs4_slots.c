@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The slot table under fire: the engine and version 4.1 on several lanes, before a
- * server that is a model of RFC 8881, section 2.10.6, and does at random what
- * servers and connections do: answers late, not at all, with DELAY, lowers and
- * raises the number of slots. The model checks each message: a slot and a sequence
- * id never carry two different requests, and nothing is executed twice. In the end
- * every call has ended, once; slots are short, so a lane that is not told of one
- * would wait for ever.
+ * The slot table under stress: the engine and version 4.1 on several lanes, with a server
+ * that is a model of RFC 8881, section 2.10.6. At random it does what servers and
+ * connections do: it answers late, not at all, or with DELAY, and it lowers and raises the
+ * number of slots. The model checks each message: a slot and a sequence id never carry two
+ * different requests, and nothing is executed twice. In the end every call has ended, once.
+ * Slots are short, so a lane that is not told of a free slot would wait for ever.
  *
- * The lanes have no connection, so what they send stays in their transport's queue,
- * where the test finds it: a "lost connection" is one that is looked at again.
- * Each lane's thread is the server to its own calls; the model has a lock. So the
- * order is the scheduler's as well as the random numbers'.
+ * The lanes have no connection, so what they send stays in their transport's queue, and the
+ * test finds it there. After a "lost connection" the test reads the queue again. Each lane's
+ * thread plays the server for its own calls, and the model has a lock. So the order depends
+ * on the scheduler as well as on the random numbers.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -85,7 +84,7 @@ static struct asked read_call(const struct nfs_call *c)
 	return a;
 }
 
-/* New, or what has come before: nothing else may be under these numbers. */
+/* The request is new, or the same as before: no other one may have these numbers. */
 static void arrives(const struct asked *a)
 {
 	cr_assert(a->slot <= a->highest && a->highest < SLOTS);
@@ -370,9 +369,9 @@ static void stop_loop(struct loop_timer *t)
 	loop_stop(lanes[1].loop);
 }
 
-/* The control thread waits for a call that waits for a slot, and the last one is
- * retired: only the control thread can make another session. Who is no control call
- * waits for that. */
+/* The control thread waits for a call that waits for a slot, and the last slot is retired.
+ * Only the control thread can make another session, so its call fails. Other calls wait for
+ * the new session. */
 Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fini = teardown)
 {
 	struct client_call *all = drivers[0].calls, *control = drivers[1].calls, *other = control + 1;

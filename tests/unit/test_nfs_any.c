@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Control calls take the lane that has a connection, and leave one that has lost
- * its own when another has one.
+ * Control calls run on a lane that has a connection. If that lane loses it, they move to
+ * another one that has a connection.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

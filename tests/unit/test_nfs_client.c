@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who runs the version's functions, and when: mount, recovery, ticks and the
- * farewell share what the version keeps for the mount without a lock. The version
- * is the test's, and has a server that never answers.
+ * Which thread runs the version's functions, and when. Mount, recovery, ticks and unmount
+ * share the version's data for the mount without a lock. The version is defined in the test,
+ * and its server never answers.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connector: a lane's connection is lost, refused for a while, and set up
- * again; what was asked for meanwhile is answered then.
+ * The connector: a lane's connection is lost, refused for a while, and set up again. Then
+ * the calls that were made meanwhile are answered.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -174,7 +174,7 @@ static void tick(struct nfs_client *cl)
 	ticks++;
 }
 
-/* The lease is kept, however busy the threads are with telling each other things. */
+/* The lease is renewed, however often other threads signal the control thread. */
 Test(connect, ticks_come_whatever_else_happens)
 {
 	struct nfs_version ticking = version;

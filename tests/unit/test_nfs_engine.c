@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call engine with a made-up version behind the made-up fabric: one lane
- * on the test's own thread.
+ * The call engine with a fake version on the fake fabric. There is one lane, on the test's
+ * own thread.
  *
- * The version's operation sends one word and is answered with two: an outcome
- * for decode to return, and a value.
+ * The version's operation sends one word, and the reply has two: an outcome, which decode
+ * returns, and a value.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -249,8 +249,8 @@ static void expect_same_message(unsigned a, unsigned b)
 		  !memcmp(x->bytes + 32, y->bytes + 32, x->len - 32));
 }
 
-/* The place in the session belongs to this message: it waits with all that it
- * has, and goes out as it is, whatever is held or queued. */
+/* The slot belongs to this message. So the call waits with slot and buffers, and the message
+ * is sent again unchanged, past held and queued calls. */
 Test(engine, delayed, .init = setup, .fini = teardown)
 {
 	struct op *o, *other;
@@ -297,7 +297,7 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 	cr_assert_eq(o->dones, 1);
 }
 
-/* Soft is soft, for those who are told to come later, too. */
+/* A soft mount's time-out also ends calls that the server has told to come later. */
 Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 {
 	struct op *later, *delayed;
@@ -316,8 +316,8 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	cr_assert_eq(fake.nsends, 3);
 }
 
-/* An OPEN that is given up is closed, and the CLOSE is as young as it is: it would
- * cost the connection otherwise. */
+/* An OPEN that is given up is closed. The CLOSE has a time of its own, or it would drop the
+ * connection. */
 Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = teardown)
 {
 	struct op *o;
@@ -380,7 +380,7 @@ Test(engine, recovery_holds_all_but_control_calls, .init = setup, .fini = teardo
 	cr_assert(lost->dones == 1 && waits->dones == 1);
 }
 
-/* The recovery that everybody waits for must get the slot that becomes free. */
+/* All calls wait for recovery, so recovery must get the slot that becomes free. */
 Test(engine, nothing_held_is_before_a_control_call, .init = setup, .fini = teardown)
 {
 	struct op *a, *b, *control;

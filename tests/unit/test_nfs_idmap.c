@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Owners' names: a lane with its thread and a made-up version, and a mapper that
- * answers when the test lets it. The names of a call's answer are those that the
- * test puts into it.
+ * Owners' names: a lane with its thread, a fake version, and a mapper that answers when the
+ * test lets it. The test puts the names into a call's reply.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -319,7 +318,7 @@ Test(idmap, what_is_known_gets_old)
 	cr_assert_gt(questions, before + 1, "of them one for the name of 1000");
 }
 
-/* Who could not be asked for is still who it was. */
+/* If a name cannot be looked up, the old answer stays. */
 Test(idmap, a_directory_that_is_down)
 {
 	nfs_owner_found_s = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two servers on one lane: version, connections and slots are those of a call's target,
- * and what happens to one of them is nothing to the other.
+ * Two servers on one lane. A call uses the version, the connections and the slots of its
+ * target, and what happens to one target does not affect the other.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

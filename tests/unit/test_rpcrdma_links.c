@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One requester, two links: which call goes where, and what becomes of them when a link
- * dies. The test plays both servers.
+ * One requester with two links: which link a call uses, and what happens to calls when a
+ * link breaks. The test plays both servers.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

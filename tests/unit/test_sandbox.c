@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is left to the daemon once it is mounted: capabilities, system calls, and
- * the process that unmounts for it. Each test in a process of its own, as there is
- * no way back.
+ * What the daemon may still do once it has mounted: capabilities, system calls, and the
+ * process that unmounts for it. Each test runs in a process of its own, because privileges
+ * cannot be regained.
  */
 #include "sandbox.h"
 
@@ -29,8 +29,8 @@
 #include "priv.h"
 #include "unmounter.h"
 
-/* The tests' processes talk to Criterion when they end, and may not be able to any
- * more: so each is one of its own, which says 0, or the line that was wrong. */
+/* A test's process talks to Criterion when it ends, which the sandbox may prevent. So each
+ * test forks a child, whose status is 0 or the line that failed. */
 #define CHECK(cond) do { if (!(cond)) _exit(__LINE__ % 250 + 1); } while (0)
 #define SKIP 251
 
