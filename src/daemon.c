@@ -100,7 +100,7 @@ int daemon_start(bool foreground, struct errbuf *eb)
 	}
 	close(fds[0]);
 	report_fd = fds[1];
-	/* If the command dies, nobody would know of the mount. So it dies, too. */
+	/* If the command dies, nobody learns of the mount. So the daemon is to end, too. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(EXIT_MOUNT);

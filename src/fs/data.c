@@ -26,13 +26,13 @@
 #include <string.h>
 #include "fs/fs_impl.h"
 
-/* So many useless replies in a row are allowed: READ with no bytes and not the end of the
- * file, COMMIT with another verifier than WRITE. One more is an error. */
+/* The most useless replies in a row that are not an error: READs without data that are not
+ * the end of the file, and COMMITs with another verifier than the WRITE's. */
 #define TRIES_MAX 8u
 
 /* ---- read ---- */
 
-/* Does this read bypass the page cache? In a direct read the kernel says the lock owner.
+/* Does this read bypass the page cache? In a direct read the kernel sends the lock owner.
  * When it fills pages for a mapping it does not, even if the file has O_DIRECT. */
 static bool reads_direct(const struct fuse_file_info *fi)
 {

@@ -34,7 +34,7 @@
 #define READ_BATCH 16u
 /* STARVED becomes PARKING after this time. */
 #define LATE_NS    500000000ull
-/* The most parked WRITEs of a lane; each takes a good MiB. */
+/* The most parked WRITEs of a lane; each takes a little more than a MiB. */
 #define PARKED_MAX 64u
 #define SPARE_SIZE (FS_HEAD_BYTES + ARENA_MID_SIZE + ARENA_BIG_SIZE)
 
@@ -162,7 +162,8 @@ static void clone_buffers_freed(struct fs_dev *d)
 
 /* ---- reading ---- */
 
-/* Of a request of n bytes, copies what lies in the data buffers behind the head at `to`. */
+/* Copies the part of a request of n bytes that lies in the data buffers to `to`, behind the
+ * head there. */
 static void gather(const struct clone *k, char *to, size_t n)
 {
 	size_t rest = n - FS_HEAD_BYTES, size = k->mid->size;

@@ -143,7 +143,7 @@ void fs_lane_detach(struct nfs_lane *l, void *fs);
 void fs_lane_fini(struct fs_lane *fl);
 /* For the provider: a whole request has come; calls its handler. */
 void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf);
-/* libfuse's writev: sends the answer to the device of the calling lane. */
+/* libfuse's writev: sends the answer to the calling lane's device; outside lanes, to fd. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
 /* Frees r->spare, if there is one. */
 void fs_spare_free(struct fs_req *r);

@@ -65,8 +65,8 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!r)
 		return;
 	fs_sattr(&r->call.args.sattr, st, to_set);
-	/* The kernel asks for this when it leaves clearing set-id bits to the server. A server
-	 * may refuse even a SETATTR that changes nothing. */
+	/* The kernel sends this when it leaves clearing set-id bits to the server. GETATTR is
+	 * enough, and a server may refuse even a SETATTR that changes nothing. */
 	if (!r->call.args.sattr.valid) {
 		fs_req_start(r, NFS_OP_GETATTR, attr_done);
 		return;

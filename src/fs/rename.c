@@ -97,7 +97,7 @@ static void target_linked(struct fs_req *r)
 	fs_dir_changed(r->ino2);
 	switch (r->call.res.status) {
 	case 0:
-	case -EEXIST:           /* nobody else makes this name: LINK was executed twice */
+	case -EEXIST:           /* the name is ours alone: an earlier sending was executed */
 		start_rename(r);
 		return;
 	case -ENOENT:

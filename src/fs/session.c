@@ -16,8 +16,8 @@
 #include "fs/fs_impl.h"
 
 #define INIT_TIMEOUT_S 20
-/* So many background requests (read-ahead, asynchronous direct I/O) the kernel sends at
- * once. Its default of 12 would leave lanes idle. */
+/* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
+ * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
 
 /* ---- before the mount ---- */
@@ -349,7 +349,7 @@ uint64_t fs_inode_count(const struct fs *fs)
 	return atomic_load(&fs->inodes.count);
 }
 
-/* We may not have heard of a close() just before the end. */
+/* FUSE may not have told us of a close() just before the end. */
 static void remove_silly(struct nfs_lane *l, void *arg)
 {
 	struct fs *fs = arg;
