@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The gateway's own objects between a client that speaks the provider by hand
- * and an NFS server that is a few lines of TCP: headers and chunks, right and
- * wrong. All on one loop, but for connect, which blocks. After what is wrong the
- * server has seen nothing, and the connection still serves.
+ * The gateway's own objects between a client that uses the provider directly and an NFS
+ * server of a few lines on TCP: headers and chunks, right and wrong. Everything runs on one
+ * loop except connect, which blocks. After a wrong message the server has seen nothing, and
+ * the connection still works.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -312,7 +312,7 @@ static void refused(uint32_t err)
 	still_serves();
 }
 
-/* And the server has heard nothing of it. */
+/* Also checks that the server has got nothing. */
 #define REFUSED(...) \
 	do { \
 		unsigned heard_ = srv.records; \
@@ -736,7 +736,7 @@ Test(gateway, calls_wait_for_memory, .init = setup, .fini = drc_teardown)
 	still_serves();
 }
 
-/* Who goes while its calls wait leaves nothing behind. */
+/* A client that goes while its calls wait leaves nothing behind. */
 Test(gateway, gone_while_calls_wait, .init = setup, .fini = drc_teardown)
 {
 	gw.memory.max = gw.memory.taken + 2 * GW_BUF_BYTES;
@@ -754,7 +754,7 @@ Test(gateway, gone_while_calls_wait, .init = setup, .fini = drc_teardown)
 	still_serves();
 }
 
-/* What one pair keeps and does not use another one gets. */
+/* Memory that one pair keeps and does not use goes to another pair that needs it. */
 Test(gateway, memory_goes_round, .init = setup, .fini = drc_teardown)
 {
 	struct fab_conn *first = cl.c;
@@ -838,8 +838,8 @@ static void list_sockets(int fd, unsigned port)
 	cr_assert_eq(pwrite(fd, text, (size_t)n, 0), n);
 }
 
-/* The list is read anew for each connection, however little of it was looked at for
- * the one before. */
+/* The list is read from its beginning for each connection, even if only a part of it was read
+ * for the connection before. */
 Test(gateway, a_user_who_comes_again)
 {
 	struct gw_allow allow = { .on = true, .uid = 1000, .lists = { tmpfile(), NULL } };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What Linux itself said over siw (tests/golden), read with our code: every
- * frame and header by the codecs, each chunk against what was done with it, and
- * the live provider in both roles with Linux's bytes on its socket.
+ * What Linux itself has sent over siw (tests/golden), read with our code. The codecs decode
+ * each frame and header. Each chunk is compared with the RDMA operations on it. The live
+ * provider gets Linux's bytes on its socket, in both roles.
  */
 #include "golden.h"
 #include "rpc/rpcmsg.h"
@@ -26,7 +26,7 @@ static struct golden *next_file(struct golden *before)
 	return next < NFILES ? golden_read(files[next++]) : NULL;
 }
 
-/* Runs what follows for each file, with g being what is in it. */
+/* Runs the next statement for each file, with g as its contents. */
 #define EACH_FILE(g) \
 	for (struct golden *g = next_file(NULL); g; g = next_file(g))
 
@@ -310,7 +310,7 @@ static void play(int fd, const struct golden *g, enum golden_side s, uint32_t fr
 	}
 }
 
-/* What came out of the provider is what the side had said. */
+/* Checks that the provider delivers what that side has sent. */
 static void check_heard(const struct end *e, const struct golden *g, enum golden_side s)
 {
 	unsigned n = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * iWARP: peers that break the rules. Each attack is bytes on a raw socket; it
- * has to end its connection with the right words, once, and do nothing else:
- * memory around what the peer may write to stays as it was, and a connection
- * between two honest ends on the same loop goes on.
+ * iWARP: peers that violate the rules. Each attack is bytes on a raw socket. It has to end
+ * its connection once, with the right message, and do nothing else: memory around that which
+ * the peer may write to does not change, and a connection between two honest ends on the
+ * same loop goes on.
  */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -548,7 +548,7 @@ Test(iwarp_bad, attacks_in_pieces, .init = set_up, .fini = tear_down)
 	still_well();
 }
 
-/* What is right, and seldom seen. */
+/* Frames that are allowed but rare. */
 Test(iwarp_bad, odd_and_allowed, .init = set_up, .fini = tear_down)
 {
 	meet(false);
@@ -642,7 +642,7 @@ Test(iwarp_bad, ready_to_receive, .init = set_up, .fini = tear_down)
 	still_well();
 }
 
-/* The 30 s are not waited for: the timer is made due. */
+/* The test does not wait for 30 s: it makes the timer due. */
 Test(iwarp_bad, half_a_frame_and_silence, .init = set_up, .fini = tear_down)
 {
 	meet(false);
@@ -662,7 +662,8 @@ Test(iwarp_bad, half_a_frame_and_silence, .init = set_up, .fini = tear_down)
 	still_well();
 }
 
-/* Right frames with some bytes wrong: whatever happens, only where it may. */
+/* Right frames with some wrong bytes: whatever they do, only memory that is open to the peer
+ * may change. */
 Test(iwarp_bad, fuzz, .init = set_up, .fini = tear_down)
 {
 	unsigned seed = 1, survived = 0;
@@ -754,7 +755,7 @@ Test(iwarp_bad, requests, .init = set_up, .fini = tear_down)
 	still_well();
 }
 
-/* Silent ones cannot use up our files, and do not keep out who speaks later. */
+/* Silent peers cannot use up our files, and do not keep out a peer that speaks later. */
 Test(iwarp_bad, many_silent_peers, .init = set_up, .fini = tear_down)
 {
 	int fd[100];

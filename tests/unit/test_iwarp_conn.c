@@ -238,8 +238,8 @@ Test(iwarp_conn, read_1mib)
 	}
 }
 
-/* Both sides write and read all they can through sockets that hold next to
- * nothing: whoever waited for room before he reads would wait for ever. */
+/* Both sides write and read all they can through sockets that hold next to nothing. If
+ * receiving waited for room to send, both would wait for ever. */
 Test(iwarp_conn, no_deadlock)
 {
 	static uint8_t mem[4][MIB];
@@ -458,8 +458,8 @@ Test(iwarp_conn, passive_side_waits)
 	pair_free(p);
 }
 
-/* The active side wakes a peer that may have slept through its first Send; no
- * timer runs before that, nor when the peer has been heard. */
+/* The active side wakes a peer that may have missed its first Send. No timer runs before that
+ * Send, or after the peer has sent something. */
 Test(iwarp_conn, nudges)
 {
 	struct pair *p = pair_up();

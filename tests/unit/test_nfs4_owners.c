@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owners that are names in version 4.1's messages: what is made of them, and sent. */
+/* Owners that are names in version 4.1's messages: decoding, and encoding. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A server that makes sessions and rejects them at the first call, for ever or for
- * a while: how often the client tries, what it says, and that it can be ended.
+ * A server that creates sessions and rejects them at the first call, for ever or for a
+ * while: how often the client tries, what it logs, and that it can be stopped.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ Test(nfs4_pace, tries_get_rare_and_messages_do_not_repeat)
 	cr_assert(nfs_control_stop(&fake_cl, 30000));
 }
 
-/* The server loses one stateid after another: that is no reason to make all wait. */
+/* The server loses one stateid after another. Other calls need not wait for that. */
 Test(nfs4_pace, single_opens_do_not_count)
 {
 	uint64_t began = mono_ns();
@@ -88,7 +88,7 @@ Test(nfs4_pace, single_opens_do_not_count)
 	cr_expect_str_eq(server.log, "sFssFssFssFssFssFssFs");
 }
 
-/* In a pause, and with a call that waits. */
+/* The mount ends during a pause, and while a call waits. */
 Test(nfs4_pace, the_mount_can_be_ended_meanwhile)
 {
 	static struct one_call call;

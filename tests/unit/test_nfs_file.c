@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of files: which opens are of one file, and when a file goes. */
+/* The table of files: which opens belong to one file, and when a file is freed. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "nfs/file.h"
@@ -46,7 +46,7 @@ Test(nfs_file, opens_of_one_handle_are_of_one_file)
 	put_all();
 }
 
-/* One that was closed, and opened again, is not remembered. */
+/* A file that was closed, and is opened again, is a new one. */
 Test(nfs_file, a_file_goes_with_its_last_open)
 {
 	cr_assert_eq(nfs_open_of(&files, &o[0], &a), 0);
@@ -59,7 +59,7 @@ Test(nfs_file, a_file_goes_with_its_last_open)
 	cr_assert(nfs_open_put(&files, &o[2]) && nfs_open_put(&files, &o[3]), "of no file");
 }
 
-/* The walk goes on where it was, though what it stands on is closed meanwhile. */
+/* The walk goes on where it was, even if the open that it is at is closed meanwhile. */
 Test(nfs_file, opens_go_under_a_walk)
 {
 	struct nfs_open_ref *at = nfs_open_next(&files, NULL), *next;

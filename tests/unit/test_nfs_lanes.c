@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One lane reads data and another one answers it, from where the server has put it.
+ * One lane reads data, and another one answers with it, from the buffer that the server has
+ * written to.
  *
  *     lane 1   FUSE's READ comes            answers it from the buffer, puts it back
  *                  | asks                      ^ here it is
  *     lane 0       +-> a buffer, NFS READ -----+
  *                          ^ placed by the (played) server
  *
- * There are fewer buffers than rounds: what lane 1 puts back has to come to lane 0 again.
+ * There are fewer buffers than rounds, so those that lane 1 puts back have to return to
+ * lane 0.
  */
 #define FUSE_USE_VERSION 314
 #include <arpa/inet.h>

@@ -114,7 +114,7 @@ static void *server(void *arg)
 	return NULL;
 }
 
-/* Listens; false if that port cannot be had. */
+/* Listens; false if that port is not available. */
 static bool listen_on(uint32_t ip, uint16_t port)
 {
 	struct sockaddr_in in = {

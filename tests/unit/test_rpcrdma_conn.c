@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The requester against a played server: credits, matching, chunks as they
- * stand in the header, loss and replay, and replies that are wrong.
+ * The requester with a server that the test plays: credits, matching, chunks in the header,
+ * loss and replay, and wrong replies.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -317,15 +317,15 @@ static void deliver(struct test_call *a, const uint32_t *w, unsigned n)
 	deliver_to(a, w, n);
 }
 
-/* One that the call ends with. */
+/* Delivers a reply that ends the call. */
 static void end_reply(struct test_call *a, const uint32_t *w, unsigned n)
 {
 	deliver(a, w, n);
 	cr_assert_eq(a->dones, 1);
 }
 
-/* One that cannot be understood: the call is sent again on a new link, and fails
- * only with the third, when the peer cannot reach its buffers any more. */
+/* A reply that cannot be decoded: the call is sent again on a new link. It fails only after
+ * the third such reply, when the peer cannot reach its buffers any more. */
 static void bad_reply(struct test_call *a, const uint32_t *w, unsigned n)
 {
 	for (unsigned i = 1; i <= 3; i++) {
@@ -751,8 +751,8 @@ Test(conn, long_call_by_the_thresholds_of_the_day, .init = setup, .fini = teardo
 	cr_assert(t->dones == 1 && t->status == 0);
 }
 
-/* The chunks need more buffers than there are: one call at a time has one, those
- * that need none pass, and all end. */
+/* The chunks need more buffers than there are. One call at a time has one, calls that need
+ * none pass it, and all calls end. */
 Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
 {
 	struct arena_buf *held[8];
@@ -918,7 +918,8 @@ Test(conn, invalidation_of_its_own, .init = setup, .fini = teardown)
 	cr_assert(downs == 0 && fake.nsegs == 0);
 }
 
-/* The other call would go on as if its memory were still the server's to fill. */
+/* A reply that invalidates another call's segment: that call would go on as if the server
+ * could still write to its memory. */
 Test(conn, invalidation_of_another_calls, .init = setup, .fini = teardown)
 {
 	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The statistics file in a directory where somebody else has been before. */
+/* The statistics file in a directory where somebody else has made files before. */
 #include "statfile.h"
 
 #include <criterion/criterion.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The verbs provider as far as it goes without a device: what is refused before
- * a device is asked, and what is said when there is none. With a device it is
- * tried in the guest: tests/vm-clients, tests/suite.
+ * The verbs provider, as far as it can be tested without a device: what it refuses before it
+ * asks a device, and its messages if there is none. Tests with a device run in the guest:
+ * tests/vm-clients, tests/suite.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -233,8 +233,8 @@ Test(verbs, gateway_auto, .init = setup, .fini = teardown)
 	gw.fab->unlisten(gw.listener);
 }
 
-/* An address of another machine is no reason to try the other fabric; which
- * one says so depends on whether there is a device at all. */
+/* With another machine's address the gateway must not try the other fabric. Which fabric
+ * reports the error depends on whether there is a device at all. */
 Test(verbs, gateway_auto_wrong_address, .init = setup, .fini = teardown)
 {
 	struct fab_params p = params_of("192.0.2.1");
