@@ -342,7 +342,7 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	list_init(&c->links);
 	list_init(&c->waiting);
 	c->copy = malloc(RR_REPLY_MAX);
-	c->spare = arena_take(m->arena, ARENA_MID);
+	c->spare = magazine_get(m, ARENA_MID);
 	if (!c->copy || !c->spare) {
 		rr_conn_free(c);
 		return NULL;
@@ -366,7 +366,7 @@ void rr_conn_free(struct rr_conn *c)
 		rr_link_drop(link);
 	}
 	if (c->spare)
-		arena_give(c->mag->arena, c->spare);
+		magazine_put(c->mag, c->spare);
 	free(c->copy);
 	free(c);
 }

@@ -135,7 +135,8 @@ struct rr_config {
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
 };
 
-/* m, st and ev belong to the lane and outlive the requester. NULL: no memory. */
+/* m, st and ev belong to the lane and outlive the requester. NULL: no memory. It runs on
+ * the lane's thread, or before there is one. */
 struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct magazine *m,
 			    struct stats *st, const struct rr_events *ev, void *ctx);
 /* Closes the links. done() is not called for calls that are still here. */
