@@ -5,6 +5,15 @@
 
 #include "config.h"
 
+static const char *default_word(const struct row *r)
+{
+	const struct choice *c = r->choices;
+
+	while (c->refuse || c->value != r->value)
+		c++;
+	return c->word;
+}
+
 static void help_row(FILE *out, const struct row *named)
 {
 	const struct row *r = opt_meaning(named);
@@ -33,7 +42,7 @@ static void help_row(FILE *out, const struct row *named)
 		if (strcmp(words, r->choices[0].word) == 0)
 			fprintf(out, " (%s only)", words);
 		else
-			fprintf(out, " (%s; default %s)", words, r->choices[0].word);
+			fprintf(out, " (%s; default %s)", words, default_word(r));
 		break;
 	case UINT:
 		fprintf(out, " (%s", opt_range_text(r, range, sizeof(range)));

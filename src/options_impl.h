@@ -39,7 +39,7 @@ struct row {
 	const char *name;
 	enum kind kind;
 	size_t off;
-	unsigned min, max, def; /* UINT */
+	unsigned min, max, def; /* UINT; FLAG: def is true for the default of two */
 	unsigned multiple;      /* UINT: the value is rounded down to a multiple of this */
 	const char *def_text;   /* --help says this instead of def */
 	int value;              /* FLAG, TRI: what is stored; CHOICE: the default */

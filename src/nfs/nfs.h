@@ -284,6 +284,8 @@ static inline uint32_t nfs_results_max(const struct nfs_opdef *def, const struct
 struct nfs_version {
 	const char *name;               /* "3", "4.1", "4.2" */
 	uint32_t prog, vers, minor;
+	/* NULL: there is nothing to send. The call succeeds at once, and the caller takes
+	 * nothing from its results. */
 	const struct nfs_opdef *ops[NFS_OP_MAX];
 
 	/* Called by the mounting thread before there is a control thread; may block; one

@@ -74,7 +74,7 @@ struct rr_call {
 	 * the whole reply fits inline. */
 	struct rr_iov sink;
 	/* Upper bound of the RPC reply without the data for `sink`; at most
-	 * RR_REPLY_MAX. */
+	 * RR_REPLY_MAX, less the message if that is too long to be sent inline. */
 	uint32_t reply_max;
 	/*
 	 * Called once. status 0: `reply` is the RPC reply message. Otherwise
