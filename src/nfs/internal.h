@@ -76,6 +76,9 @@ int nfs_buffers_init(struct nfs_client *cl);
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
+/* The lane's thread: on a soft mount, ends calls whose time is up, or gives up the connection
+ * that they are in flight on. */
+void nfs_lane_expire(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
 
 /* engine.c, lane thread: ends an operation that is not with the transport: one that

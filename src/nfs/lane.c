@@ -29,15 +29,20 @@ bool nfs_lane_up(const struct nfs_lane *l)
 
 /* ---- clock ---- */
 
-static void expire_soft(struct nfs_lane *l, uint64_t now)
+static uint64_t soft_limit_ns(const struct nfs_config *cfg)
 {
-	const struct nfs_config *cfg = &l->client->cfg;
-	uint64_t limit = (uint64_t)cfg->timeo_ms * (cfg->retrans + 1) * NS_PER_MS;
+	return (uint64_t)cfg->timeo_ms * (cfg->retrans + 1) * NS_PER_MS;
+}
 
+/* Calls of a soft mount whose time is up. One that is in flight takes its connection with
+ * it, because the server may still reach its buffers; then its turn comes here again, at
+ * once. False: there is none that can end now. */
+static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
+{
 	list_for_each(n, &l->running) {
 		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
 
-		if (now < c->eng.start_ns + limit || (c->flags & NFS_CALL_CONTROL))
+		if (c->eng.start_ns > before_ns || (c->flags & NFS_CALL_CONTROL))
 			continue;
 		/* The server has answered, and the wait for an owner's name is bounded. */
 		if (c->eng.owners.waits)
@@ -52,10 +57,23 @@ static void expire_soft(struct nfs_lane *l, uint64_t now)
 			rr_cancel(c->target->conn, &c->eng.rr, -ETIMEDOUT);
 		else
 			nfs_give_up(c, -EIO);
-		/* The list has changed, so the rest comes at the next tick. */
-		loop_timer_set(l->loop, &l->tick, 1);
-		return;
+		return true;    /* and the list has changed */
 	}
+	return false;
+}
+
+void nfs_lane_expire(struct nfs_lane *l)
+{
+	uint64_t now = mono_ns(), limit = soft_limit_ns(&l->client->cfg);
+	unsigned most = 0;
+
+	if (!l->client->cfg.soft || now < limit)
+		return;
+	/* One that has to undo what it did goes on as another call. */
+	list_for_each(n, &l->running)
+		most++;
+	while (most-- && expire_one(l, now - limit))
+		;
 }
 
 static void say_slow(struct nfs_lane *l, uint64_t now)
@@ -92,8 +110,7 @@ static void on_tick(struct loop_timer *t)
 			rr_expire(to->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
 		nfs_target_give_back(to);
 	}
-	if (cfg->soft)
-		expire_soft(l, now);
+	nfs_lane_expire(l);
 }
 
 /* ---- life ---- */

@@ -369,6 +369,8 @@ struct nfs_target {
 	struct rr_conn *conn;
 	_Atomic bool up;                /* there is a connection */
 	void *vdata;                    /* the version's */
+	struct rr_call ping;            /* see target.c; not IDLE: it waits or is in flight */
+	bool timed_out;                 /* the last connection was lost for want of a reply */
 	struct nfs_attempt {            /* for each path; belongs to the connector */
 		bool wanted;            /* make a connection; under control->mu */
 		unsigned failures;      /* in a row */

@@ -6,6 +6,13 @@
  * another one. But calls that may run on any lane (NFS_CALL_ANY_LANE: renewal, recovery,
  * unmount) end with -ENOTCONN when another lane has a connection to this server, at once or
  * at the lane's next tick.
+ *
+ * A new connection has one credit until its first reply, and the calls of the lost one go
+ * first. If the server does not answer the first of them (its file system hangs, or it is
+ * busy with the first sending and silent to the second), that call would take the credit of
+ * each new connection, and all other calls of the lane would wait behind it. So when a call
+ * was without an answer for long, the first message on the new connection is a ping
+ * (procedure NULL), which any server answers. Its reply brings credits for the others.
  */
 #include <errno.h>
 #include <string.h>
@@ -68,21 +75,69 @@ void nfs_target_give_back(struct nfs_target *t)
 	}
 }
 
+/* ---- the ping ---- */
+
+/* A call that has waited so long for its reply may wait for ever. */
+#define SILENT_NS 1000000000ull
+
+static void ping_done(struct rr_call *rr, int status)
+{
+	struct nfs_target *t = container_of(rr, struct nfs_target, ping);
+
+	(void)status;           /* its credits count, nothing else */
+	magazine_put(&t->lane->mag, rr->msg);
+	rr->msg = NULL;
+}
+
+static bool needs_ping(const struct nfs_target *t)
+{
+	uint64_t sent = rr_first_replay_ns(t->conn);
+
+	return !t->ping.msg && sent && (t->timed_out || mono_ns() - sent >= SILENT_NS);
+}
+
+/* If there is no buffer for it, things go on as without one. */
+static void ping(struct nfs_target *t)
+{
+	const struct nfs_version *v = t->server->version;
+	struct rr_call *rr = &t->ping;
+	XDR x;
+
+	*rr = (struct rr_call){ .done = ping_done, .reply_max = RPC_REPLY_HDR_MAX };
+	rr->msg = magazine_get(&t->lane->mag, ARENA_MSG);
+	if (!rr->msg)
+		return;
+	rr->xid = rr_xid(t->conn);
+	xdrmem_create(&x, (char *)rr->msg->mem + RR_HDR_ROOM, (u_int)(rr->msg->size - RR_HDR_ROOM),
+		      XDR_ENCODE);
+	rpcmsg_call(&x, rr->xid, v->prog, v->vers, 0, &rpc_auth_none, NULL);
+	rr->msg_len = xdr_getpos(&x);
+	xdr_destroy(&x);
+	rr_submit_first(t->conn, rr);
+}
+
+/* ---- up and down ---- */
+
 static void on_conn_down(void *ctx, unsigned path, int err, const char *why)
 {
 	struct nfs_target *t = ctx;
 
+	t->timed_out = err == -ETIMEDOUT;
 	atomic_store(&t->up, rr_is_up(t->conn));
 	log_warn("connection %u to %s lost: %s (%s); reconnecting", t->lane->index,
 		 t->server->name, why, strerror(-err));
 	nfs_connect_request(t, path);
 	nfs_target_give_back(t);
+	/* Now, because on the next connection they are in flight again. */
+	nfs_lane_expire(t->lane);
 }
 
 int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
 {
 	int rc;
 
+	if (needs_ping(t))
+		ping(t);
 	/* Set before the first reply can end the connection. */
 	atomic_store(&t->up, true);
 	rc = rr_up(t->conn, link);
@@ -131,6 +186,8 @@ void nfs_target_fini(struct nfs_target *t)
 	if (!t->server)
 		return;
 	rr_conn_free(t->conn);
+	if (t->ping.msg)
+		ping_done(&t->ping, 0);
 	if (t->vdata && t->server->version->target_fini)
 		t->server->version->target_fini(t);
 	list_del(&t->node);

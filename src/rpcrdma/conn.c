@@ -258,10 +258,8 @@ static void pump(struct rr_conn *c)
 		pump_on(c, NULL);
 }
 
-void rr_submit(struct rr_conn *c, struct rr_call *call)
+static void reset_call(struct rr_call *call)
 {
-	struct rr_link *link;
-
 	call->state = RR_CALL_WAITING;
 	call->sent = call->replied = call->data_inline = false;
 	call->sends = call->bad = 0;
@@ -273,6 +271,13 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	call->status = 0;
 	call->reply = NULL;
 	call->reply_len = 0;
+}
+
+void rr_submit(struct rr_conn *c, struct rr_call *call)
+{
+	struct rr_link *link;
+
+	reset_call(call);
 	list_add_tail(&c->waiting, &call->node);
 	c->nwaiting++;
 	link = pick(c);
@@ -282,6 +287,14 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 		pump_on(c, link);
 	else if (!list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
+}
+
+void rr_submit_first(struct rr_conn *c, struct rr_call *call)
+{
+	reset_call(call);
+	list_add_head(&c->waiting, &call->node);
+	c->nwaiting++;
+	pump(c);
 }
 
 void rr_retry(struct rr_conn *c)
@@ -387,6 +400,16 @@ uint32_t rr_xid(struct rr_conn *c)
 
 	c->next_xid += c->cfg.nlanes ? c->cfg.nlanes : 1;
 	return xid;
+}
+
+uint64_t rr_first_replay_ns(const struct rr_conn *c)
+{
+	const struct rr_call *first;
+
+	if (list_empty(&c->waiting))
+		return 0;
+	first = container_of(c->waiting.next, struct rr_call, node);
+	return first->sends ? first->posted_ns : 0;
 }
 
 unsigned rr_pending(const struct rr_conn *c)

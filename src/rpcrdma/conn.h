@@ -167,6 +167,11 @@ void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
 uint32_t rr_xid(struct rr_conn *c);
 
 void rr_submit(struct rr_conn *c, struct rr_call *call);
+/* The same, before all calls that wait. */
+void rr_submit_first(struct rr_conn *c, struct rr_call *call);
+/* Of the calls that wait to be sent again, when the first one was last sent (mono_ns()). 0:
+ * there is none. */
+uint64_t rr_first_replay_ns(const struct rr_conn *c);
 /* Buffers may be free again for calls that found none. */
 void rr_retry(struct rr_conn *c);
 

@@ -11,6 +11,7 @@ struct nfs_control fake_ctl;
 uint32_t out[256];
 unsigned nout;
 _Atomic bool fake_lane_quiet;
+_Atomic uint32_t fake_lane_deaf;
 
 static struct loop_timer timer;
 static unsigned answered;       /* of fake.sends */
@@ -40,6 +41,10 @@ static void answer(unsigned i)
 
 	memcpy(w, s->bytes, s->len);
 	xid = ntohl(w[0]);
+	if (fake_lane_deaf && ntohl(w[7 + 5]) == fake_lane_deaf) {
+		fake_complete(i);
+		return;
+	}
 	nout = 0;
 	puts_of(7, xid, 1, 16, 0, 0, 0, 0);
 	puts_of(6, xid, 1, 0, 0, 0, 0);

@@ -20,6 +20,8 @@ extern uint32_t out[256];
 extern unsigned nout;
 /* true: the server does not answer. */
 extern _Atomic bool fake_lane_quiet;
+/* It does not answer this procedure. 0: none. */
+extern _Atomic uint32_t fake_lane_deaf;
 
 /* Appends a word, or n words, given in host order. */
 void put(uint32_t w);

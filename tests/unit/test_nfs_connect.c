@@ -30,14 +30,19 @@ static int decode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef square = {
 	.name = "SQUARE", .encode = encode, .decode = decode, .results_max = 4, .proc = 1,
 };
+#define HANGS 2u
+static const struct nfs_opdef hanging = {
+	.name = "HANGS", .encode = encode, .decode = decode, .results_max = 4, .proc = HANGS,
+};
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &square },
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = { [NFS_OP_GETATTR] = &square, [NFS_OP_READLINK] = &hanging },
 };
 
 static void execute(uint32_t proc, const uint32_t *w)
 {
-	(void)proc;
-	put(ntohl(w[0]) * ntohl(w[0]));
+	if (proc)
+		put(ntohl(w[0]) * ntohl(w[0]));
 }
 
 static void setup(void)
@@ -94,9 +99,9 @@ static unsigned gap_ms(unsigned i)
 	return (unsigned)((fake_open_ns[i] - fake_open_ns[i - 1]) / 1000000);
 }
 
-static int call(void)
+static int call_of(enum nfs_op op)
 {
-	struct nfs_call c = { .op = NFS_OP_GETATTR };
+	struct nfs_call c = { .op = op };
 	bool abandoned;
 	int rc = nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned);
 
@@ -104,10 +109,57 @@ static int call(void)
 	return rc;
 }
 
+static int call(void)
+{
+	return call_of(NFS_OP_GETATTR);
+}
+
 static void *call_main(void *arg)
 {
 	*(int *)arg = call();
 	return NULL;
+}
+
+static void *hang_main(void *arg)
+{
+	*(_Atomic int *)arg = call_of(NFS_OP_READLINK);
+	return NULL;
+}
+
+/* One call that the server does not answer, as with a file system that hangs. It is sent
+ * again on each new connection. Others go past it. */
+Test(connect, one_hangs_and_others_do_not, .init = setup, .fini = teardown)
+{
+	_Atomic int status = 1;
+	pthread_t caller;
+
+	fake_cl.cfg.timeo_ms = 200;
+	fake_lane_deaf = HANGS;
+	cr_assert_eq(pthread_create(&caller, NULL, hang_main, (void *)&status), 0);
+	for (unsigned n = 3; n < 6; n++) {
+		await_opens(n);
+		await_up();
+		cr_assert_eq(call(), 0, "connection %u", n);
+	}
+	cr_assert_eq(status, 1, "it has not been answered");
+	fake_lane_deaf = 0;
+	pthread_join(caller, NULL);
+	cr_assert_eq(status, 0);
+}
+
+/* A server that takes connections and answers nothing: a soft mount's call ends in time,
+ * and is not put off by the new connections. */
+Test(connect, soft_calls_end, .init = setup, .fini = teardown)
+{
+	uint64_t began = mono_ns();
+
+	fake_cl.cfg.timeo_ms = 300;
+	fake_cl.cfg.soft = true;
+	fake_lane_quiet = true;
+	cr_assert_eq(call(), -EIO);
+	cr_assert_lt(mono_ns() - began, 20000000000ull);
+	fake_lane_quiet = false;
+	cr_assert_eq(call(), 0);
 }
 
 Test(connect, refused_for_a_while, .init = setup, .fini = teardown)
