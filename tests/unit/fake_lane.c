@@ -15,6 +15,7 @@ _Atomic uint32_t fake_lane_deaf;
 
 static struct loop_timer timer;
 static unsigned answered;       /* of fake.sends */
+static unsigned answered_on;    /* which connection that is */
 static unsigned served;         /* the lane that has the connection */
 static void (*execute_call)(uint32_t proc, const uint32_t *w);
 
@@ -62,8 +63,9 @@ static void serve(struct loop_timer *t)
 	/* Without a connection the connector may be making the next one. */
 	if (!nfs_lane_up(&fake_lanes[served]))
 		return;
-	if (answered > fake.nsends)
+	if (answered_on != fake_opens)
 		answered = 0;
+	answered_on = fake_opens;
 	while (!fake_lane_quiet && nfs_lane_up(&fake_lanes[served]) && answered < fake.nsends)
 		answer(answered++);
 }
