@@ -450,14 +450,16 @@ enum { STEP_CLOSE, STEP_FREE };
  * server says that the stateid is not that file's. Then the open ends with the mount. */
 static bool is_nameless(const struct nfs_call *c)
 {
-	return !c->open->ref.file;
+	return !c->open->ref.file && c->args.name;
 }
 
 static bool_t put_file(struct nfs_call *c, XDR *x)
 {
-	return is_nameless(c) ? nfs4_begin(c, x, 4, true, c->args.fh) &&
-				nfs4_put_name(x, OP_LOOKUP, c->args.name) :
-				nfs4_begin(c, x, 3, true, &c->open->ref.file->fh);
+	if (is_nameless(c))
+		return nfs4_begin(c, x, 4, true, c->args.fh) &&
+		       nfs4_put_name(x, OP_LOOKUP, c->args.name);
+	/* An OPEN by handle that found no memory for the file is undone by that handle. */
+	return nfs4_begin(c, x, 3, true, c->open->ref.file ? &c->open->ref.file->fh : c->args.fh);
 }
 
 static bool_t encode_close(struct nfs_call *c, XDR *x)
