@@ -246,9 +246,11 @@ static void pump_on(struct rr_conn *c, struct rr_link *link)
 		}
 		track(link, call);
 		call->posted_ns = mono_ns();
-		stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
+		/* What was not posted has not been sent, and so the next one is no replay. */
 		if (rc)
 			rr_reset(link, rc, "cannot post a send");
+		else
+			stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
 	}
 }
 

@@ -979,3 +979,23 @@ Test(conn, invalidation_of_the_pools_key, .init = setup, .fini = teardown)
 	END(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 1000, 0, 0, 0, 0, a->rr.xid, 1);
 	cr_assert_eq(a->status, 0);
 }
+
+/* ---- a Send that cannot be posted ---- */
+
+Test(conn, what_was_not_posted_is_no_replay, .init = setup, .fini = teardown)
+{
+	struct test_call *a;
+
+	fake_post_send_error = -ENOMEM;
+	a = submit(0);
+	fake_post_send_error = 0;
+	cr_assert(a->dones == 0 && a->rr.sends == 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	cr_assert_eq(a->rr.sends, 1);
+	cr_assert_eq(stat_get(&st, STAT_RPC_REPLAYS), 0);
+	fake_complete(0);
+	reply(a, 4);
+	cr_assert_eq(a->dones, 1);
+}
