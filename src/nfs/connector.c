@@ -5,6 +5,9 @@
  * new link to the lane's loop. The first attempt for a lane and path is made at once,
  * unless the lost connection was made less than a second ago. Further attempts are 1 s
  * apart, doubling to 8 s.
+ *
+ * A link on its way to the lane is remembered in attempt[].coming, by pointers that the
+ * connector sets and the lane clears. If the lane ends first, nfs_connect_forget() drops it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +32,7 @@ static void on_up(struct loop_msg *m)
 	unsigned path = u->path;
 	int rc;
 
+	atomic_store(&t->attempt[path].coming, NULL);
 	log_info("connection %u to %s: %s", t->lane->index, t->server->name,
 		 rr_link_text(u->link));
 	rc = nfs_target_connected(t, u->link);
@@ -49,6 +53,17 @@ void nfs_connect_request(struct nfs_target *t, unsigned path)
 	pthread_mutex_unlock(&ctl->mu);
 }
 
+void nfs_connect_forget(struct nfs_target *t)
+{
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
+		struct up_msg *u = atomic_exchange(&t->attempt[path].coming, NULL);
+
+		if (u)
+			rr_link_drop(u->link);
+		free(u);
+	}
+}
+
 static void attempt(struct nfs_target *t, unsigned path)
 {
 	struct nfs_attempt *a = &t->attempt[path];
@@ -63,6 +78,7 @@ static void attempt(struct nfs_target *t, unsigned path)
 		u->target = t;
 		u->path = path;
 		u->m.fn = on_up;
+		atomic_store(&a->coming, u);
 		loop_post(t->lane->loop, &u->m);
 		return;
 	}

@@ -97,6 +97,8 @@ bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 void nfs_control_recover(struct nfs_client *cl);
 /* connector.c, any thread: the target has no connection on that path. */
 void nfs_connect_request(struct nfs_target *t, unsigned path);
+/* When connector and lane have ended: drops the links that the lane has not taken. */
+void nfs_connect_forget(struct nfs_target *t);
 void nfs_connector(struct nfs_client *cl);
 /* Pause between the first attempts of an outage; a variable for the tests. */
 extern unsigned nfs_retry_first_ms;

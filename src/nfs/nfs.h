@@ -361,6 +361,8 @@ struct nfs_server {
 	void *vdata;                    /* the version's: client id, session */
 };
 
+struct up_msg;
+
 struct nfs_target {
 	struct nfs_server *server;
 	struct nfs_lane *lane;
@@ -375,6 +377,7 @@ struct nfs_target {
 		bool wanted;            /* make a connection; under control->mu */
 		unsigned failures;      /* in a row */
 		uint64_t retry_ns;      /* no attempt before that */
+		_Atomic(struct up_msg *) coming;        /* a link on its way to the lane; NULL: none */
 	} attempt[NFS_PATHS_MAX];
 };
 

@@ -185,6 +185,7 @@ void nfs_target_fini(struct nfs_target *t)
 {
 	if (!t->server)
 		return;
+	nfs_connect_forget(t);
 	rr_conn_free(t->conn);
 	if (t->ping.msg)
 		ping_done(&t->ping, 0);

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <time.h>
 #include "fake_lane.h"
 
@@ -246,6 +247,45 @@ Test(connect, ticks_come_whatever_else_happens)
 }
 
 /* teardown: the connector does not wait for its pause. */
+static sem_t go;
+
+static void hold(struct loop_msg *m)
+{
+	(void)m;
+	sem_wait(&go);
+}
+
+static void *let_go(void *arg)
+{
+	(void)arg;
+	/* By then the lane has been told to stop. */
+	nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	sem_post(&go);
+	return NULL;
+}
+
+/* The lane is busy when its new connection comes, and then it ends. */
+Test(connect, end_before_the_lane_has_its_connection)
+{
+	static struct loop_msg m = { .fn = hold };
+	pthread_t letter;
+
+	setup();
+	sem_init(&go, 0, 0);
+	fake_connect_error = -ECONNREFUSED;
+	nfs_each_lane(&fake_cl, lose, NULL);
+	loop_post(fake_lanes[0].loop, &m);
+	fake_connect_error = 0;
+	for (unsigned i = 0; i < 20000 && !atomic_load(&fake_lanes[0].target.attempt[0].coming); i++)
+		nap();
+	cr_assert(nfs_connector_stop(&fake_cl, 20000));
+	cr_assert(fake.open);
+	cr_assert_eq(pthread_create(&letter, NULL, let_go, NULL), 0);
+	fake_lane_stop();
+	pthread_join(letter, NULL);
+	cr_assert(!fake.open, "nobody has closed it");
+}
+
 Test(connect, end_during_a_pause, .init = setup, .fini = teardown)
 {
 	nfs_retry_first_ms = 3600 * 1000;
