@@ -8,6 +8,25 @@ static struct inode *inode_of(const struct nfs_fh *fh)
 	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
 }
 
+bool fs_is_change(const struct nfs_call *c)
+{
+	switch (c->op) {
+	case NFS_OP_CREATE:
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
+	case NFS_OP_MKNOD:
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+	case NFS_OP_SETATTR:
+	case NFS_OP_WRITE:
+	case NFS_OP_LINK:
+	case NFS_OP_RENAME:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
 {
 	struct inode *ino = inode_of(fh);

@@ -7,9 +7,9 @@
  * nfs_call in it, and starts the call. `done` answers FUSE and releases everything with
  * fs_req_free(). Each path gives exactly one answer: r->req is NULL once it is given.
  *
- * r->req is also NULL when the kernel does not wait any more (interrupted, or unmounted).
+ * r->req is also NULL when the kernel does not wait any more (given up, or unmounted).
  * Then the operation goes on, its result is dropped, and a file that it has opened is
- * closed again.
+ * closed again. given_up.c says what becomes of a request that is given up.
  */
 #ifndef FS_IMPL_H
 #define FS_IMPL_H
@@ -110,6 +110,12 @@ struct fs_req {
 		void (*again)(struct fs_req *r);
 	} wait;
 	unsigned wait_shift;            /* for fs_wait_more() */
+	/* given_up.c: */
+	bool calling;                   /* `call` is under way */
+	bool given_up;                  /* its process is killed, and has its answer */
+	bool holds;                     /* counted in ino->held and ino2->held */
+	unsigned changes;               /* how many calls that change something have begun */
+	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
 	struct fuse_file_info fi;
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
 	unsigned tries;                 /* of the same piece, without progress */
@@ -209,7 +215,21 @@ void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
  * thread is gone, or if we cannot see it. */
 bool fs_dies(pid_t pid, bool unknown);
 
+/* ---- given_up.c ---- */
+
+/* Calls go(r) when no request that was given up holds r->ino or r->ino2: at once, or from a
+ * timer. No call of r may be under way. Do this before looking at names that r will change. */
+void fs_in_turn(struct fs_req *r, void (*go)(struct fs_req *r));
+/* r's process is killed: answers EINTR, or as far as the request has come. true: r has
+ * ended, and so may have others of this lane. */
+bool fs_give_up(struct fs_req *r);
+/* r ends. */
+void fs_hold_ends(struct fs_req *r);
+
 /* ---- change.c: see known.h ---- */
+
+/* Does this call change a file or a directory? */
+bool fs_is_change(const struct nfs_call *c);
 
 /* Before r->call is sent; after it has ended. */
 void fs_changes_begin(struct fs_req *r);

@@ -110,6 +110,22 @@ static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r)
 	       fs_dies(pid, false);
 }
 
+/* true: the list has changed, and is to be looked at again. */
+static bool look_at_old(struct fs_lane *fl, uint64_t now)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		/* The oldest come first. */
+		if (now - r->start_ns < LATE_NS)
+			break;
+		fs_late(r);
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r) && fs_give_up(r))
+			return true;
+	}
+	return false;
+}
+
 static void on_scan(struct loop_timer *t)
 {
 	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
@@ -118,16 +134,8 @@ static void on_scan(struct loop_timer *t)
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
 	step_aside(fl);
 	fl->dev->ops->tick(fl->dev, now);
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
-
-		/* The oldest come first. */
-		if (now - r->start_ns < LATE_NS)
-			break;
-		fs_late(r);
-		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r))
-			fs_reply_err(r, EINTR);
-	}
+	while (look_at_old(fl, now))
+		;
 }
 
 void fs_spare_free(struct fs_req *r)

@@ -74,6 +74,8 @@ struct inode {
 	uint64_t changes;               /* [s] how many such calls have begun */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
+	_Atomic unsigned held;          /* given_up.c: requests that hold it */
+
 	/* For a directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
 	_Atomic unsigned nsilly;        /* silly names in it that are not removed yet */

@@ -46,14 +46,10 @@ static void unlink_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
-void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void start_unlink(struct fs_req *r)
 {
-	struct fs *fs = fs_of(req);
-	struct fs_req *r = fs_req_new(req, parent);
+	struct fs *fs = r->fl->fs;
 
-	if (!r || !fs_req_name(r, r->name, name))
-		return;
-	r->call.args.name = r->name;
 	fs_pin(r, inode_find(&fs->inodes, r->ino->id, r->name));
 	if (r->pinned && inode_silly_is(&fs->inodes, r->pinned, r->name)) {
 		fs_reply_err(r, EBUSY); /* the last close removes it */
@@ -74,6 +70,16 @@ void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	fs_start_rename(r, r->ino, r->name, r->ino, r->silly->name, r->victim,
 			unlink_silly_done);
+}
+
+void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs_req *r = fs_req_new(req, parent);
+
+	if (!r || !fs_req_name(r, r->name, name))
+		return;
+	r->call.args.name = r->name;
+	fs_in_turn(r, start_unlink);
 }
 
 /* ---- rmdir ---- */

@@ -114,6 +114,7 @@ static void target_linked(struct fs_req *r)
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EROFS:
+	case -EINTR:            /* given up before it was sent */
 		fs_done_status(r);
 		return;
 	default:
@@ -139,23 +140,10 @@ static void look_at_target(struct fs *fs, struct fs_req *r)
 		inode_put(&fs->inodes, target, 1);
 }
 
-void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-	       const char *newname, unsigned flags)
+static void look_and_start(struct fs_req *r)
 {
-	struct fs *fs = fs_of(req);
-	struct fs_req *r;
+	struct fs *fs = r->fl->fs;
 
-	if (flags) {            /* RENAME_NOREPLACE, RENAME_EXCHANGE: NFS has neither */
-		fuse_reply_err(req, EINVAL);
-		return;
-	}
-	r = fs_req_new(req, parent);
-	if (!r || !fs_req_name(r, r->name, name) || !fs_req_name(r, r->name2, newname))
-		return;
-	if (!fs_req_ino2(r, newparent))
-		return;
-	r->home = r->ino2;
-	r->home_name = r->name2;
 	r->moved = inode_find(&fs->inodes, r->ino->id, r->name);
 	look_at_target(fs, r);
 	if (!r->victim) {
@@ -170,4 +158,23 @@ void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t n
 	}
 	r->step = LINKED;
 	fs_silly_link(r, target_linked);
+}
+
+void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+	       const char *newname, unsigned flags)
+{
+	struct fs_req *r;
+
+	if (flags) {            /* RENAME_NOREPLACE, RENAME_EXCHANGE: NFS has neither */
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	r = fs_req_new(req, parent);
+	if (!r || !fs_req_name(r, r->name, name) || !fs_req_name(r, r->name2, newname))
+		return;
+	if (!fs_req_ino2(r, newparent))
+		return;
+	r->home = r->ino2;
+	r->home_name = r->name2;
+	fs_in_turn(r, look_and_start);
 }

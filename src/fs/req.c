@@ -138,6 +138,7 @@ void fs_req_free(struct fs_req *r)
 	struct inode_table *t = &fl->fs->inodes;
 	struct file *file = r->file;
 
+	fs_hold_ends(r);
 	fs_opening_ends(r);
 	fs_unpin(r);
 	for (unsigned i = 0; i < 2; i++)
@@ -167,8 +168,25 @@ static void on_call_done(struct nfs_call *c)
 {
 	struct fs_req *r = container_of(c, struct fs_req, call);
 
+	r->calling = false;
 	fs_changes_end(r);
 	r->done(r);
+}
+
+/* A request that was given up before it has changed anything changes nothing any more. */
+static void start(struct fs_req *r)
+{
+	bool change = fs_is_change(&r->call);
+
+	if (change && r->given_up && !r->changes) {
+		r->call.res.status = -EINTR;
+		r->done(r);
+		return;
+	}
+	r->changes += change;
+	fs_changes_begin(r);
+	r->calling = true;
+	nfs_start(r->fl->lane, &r->call);
 }
 
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
@@ -179,8 +197,10 @@ void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *
 	r->call.cred = &r->cred;
 	if (!r->call.args.fh)
 		r->call.args.fh = &r->ino->fh;
-	fs_changes_begin(r);
-	nfs_start(r->fl->lane, &r->call);
+	if (fs_is_change(&r->call))
+		fs_in_turn(r, start);
+	else
+		start(r);
 }
 
 bool fs_req_name(struct fs_req *r, char *to, const char *name)

@@ -233,13 +233,14 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	c->lane = l;
 	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
 	c->eng.step = 0;
-	c->eng.resent = false;
+	c->eng.sent = c->eng.resent = false;
 	c->eng.retries = 0;
 	c->eng.start_ns = mono_ns();
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
 	c->res.status = c->eng.undo = 0;
 	c->eng.rr.state = RR_CALL_IDLE;
+	c->eng.rr.sends = 0;
 	memset(c->version_data, 0, sizeof(c->version_data));
 	c->eng.owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->eng.node);
@@ -390,13 +391,26 @@ void nfs_give_up(struct nfs_call *c, int status)
 		l->buffers_freed(l);
 }
 
+bool nfs_take_back(struct nfs_call *c, int status)
+{
+	struct rr_call *rr = &c->eng.rr;
+
+	if (c->eng.sent || rr->sends || rr->state == RR_CALL_INFLIGHT)
+		return false;
+	if (rr->state == RR_CALL_WAITING)
+		rr_cancel(c->target->conn, rr, status);
+	else
+		nfs_give_up(c, status);
+	return true;
+}
+
 static int transport_error(const struct nfs_call *c, int status)
 {
 	/* A soft mount promises EIO, and programs know that. */
 	if (status == -ETIMEDOUT)
 		return -EIO;
-	/* The waiting thread tries another lane. */
-	if (status == -ESHUTDOWN || status == -ENOTCONN)
+	/* The waiting thread tries another lane; or the call was taken back. */
+	if (status == -ESHUTDOWN || status == -ENOTCONN || status == -EINTR)
 		return status;
 	log_err("%s failed on %s: %s", opdef(c)->name, c->target->server->name,
 		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
@@ -413,6 +427,7 @@ static void on_reply(struct rr_call *rr, int status)
 	struct arena_buf *msg = rr->msg;
 	int rc;
 
+	c->eng.sent = c->eng.sent || rr->sends;
 	c->eng.resent = c->eng.resent || rr->sends > 1;
 	if (status) {
 		rc = transport_error(c, status);

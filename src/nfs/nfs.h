@@ -223,6 +223,7 @@ struct nfs_machinery {
 	const struct rpc_auth *auth;    /* of this call */
 	uint8_t step;                   /* which RPC, in an operation of several */
 	int undo;                       /* why OPEN failed, while CLOSE undoes the open */
+	bool sent;                      /* a message of this operation went out */
 	bool resent;                    /* an earlier sending may have had the effect */
 	unsigned retries;
 	uint64_t start_ns;
@@ -436,6 +437,9 @@ void nfs_client_free(struct nfs_client *cl);
 void nfs_start_at(struct nfs_target *t, struct nfs_call *c);
 /* The same, at the server that is mounted. */
 void nfs_start(struct nfs_lane *l, struct nfs_call *c);
+/* Lane thread: ends an operation of which nothing has been sent yet; done() runs inside, with
+ * that status. false: something has been sent, and the operation goes on. */
+bool nfs_take_back(struct nfs_call *c, int status);
 /* Lane thread: starts waiting calls as far as there is room. */
 void nfs_lane_pump(struct nfs_lane *l);
 /* Any thread but a lane's: runs the operation on that lane and waits for it. Returns

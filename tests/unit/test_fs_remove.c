@@ -24,13 +24,11 @@ static struct {
 	int objs;
 	bool no_links;
 } tree;
-static bool killed;                     /* a process, with a call under way */
 
 /* What this machine's programs have done with each object. */
 static struct {
 	unsigned opens;                 /* open(2) has returned, close(2) has not been called */
 	bool unwanted;                  /* its name was to go, or to be taken */
-	bool raced;                     /* by what a killed process left: too late */
 } seen[OBJS];
 
 static int look(int dir, const char *name)
@@ -82,7 +80,7 @@ static void take_entry(int i)
 	if (obj < FILES || links(obj))
 		return;
 	cr_assert(seen[obj].unwanted, "file %d was lost with '%s'", obj, name);
-	cr_assert(!seen[obj].opens || seen[obj].raced, "file %d is open, and was lost with '%s'",
+	cr_assert(!seen[obj].opens, "file %d is open, and was lost with '%s'",
 		  obj, name);
 }
 
@@ -113,14 +111,6 @@ static struct nfs_attr attr_of(int obj)
 				  .fileid = (uint64_t)obj + 100, .nlink = 1 };
 }
 
-/* The object that the daemon takes the name from, as it believes. */
-static int expected(const struct nfs_call *c)
-{
-	const struct fs_req *r = container_of(c, struct fs_req, call);
-
-	return r->victim ? obj_of(&r->victim->fh) : -1;
-}
-
 static int do_rename(const struct nfs_call *c)
 {
 	int from = look(obj_of(c->args.fh), c->args.name), to = look(obj_of(c->args.fh2), c->args.name2), obj;
@@ -131,12 +121,6 @@ static int do_rename(const struct nfs_call *c)
 	obj = tree.e[from].obj;
 	if (to >= 0 && tree.e[to].obj == obj)
 		return 0;
-	/* A call that a killed process has left meets what others have made of the
-	 * names since, and they what it has; as another client's would. */
-	if (killed && silly(c->args.name2) && obj != expected(c))
-		seen[obj].unwanted = seen[obj].raced = true;
-	if (killed && to >= 0 && tree.e[to].obj != expected(c))
-		seen[tree.e[to].obj].raced = true;
 	if (to >= 0 && obj < FILES) {
 		for (unsigned i = 0; i < tree.n; i++)
 			if (tree.e[i].dir == tree.e[to].obj)
@@ -179,6 +163,21 @@ static int do_remove(const struct nfs_call *c, bool dir)
 	return 0;
 }
 
+/* ---- what the kernel has asked ---- */
+
+static struct ask {
+	uint64_t unique;
+	uint32_t opcode;
+	bool answered, counted;
+	bool names;                     /* takes a name away */
+	int error;
+	int from, to, obj, old;         /* directories; file at the name, and at the new one */
+	char name[8], newname[8];
+	uint64_t handle;
+	const struct fs_req *r;         /* until it is answered */
+} asks[256];
+static unsigned nasks;
+
 /* ---- calls under way ---- */
 
 enum fate { WORKS, DENIED, LOST_BEFORE, LOST_AFTER };
@@ -193,10 +192,25 @@ static struct sent {
 static unsigned nsent, executed;
 static char say[65536];                 /* the daemon's messages */
 
+/* A request may have waited for another one. What it finds at its names counts when it
+ * sends its first call. */
+static void look_at_names(const struct fs_req *r)
+{
+	for (unsigned i = 0; i < nasks; i++) {
+		struct ask *a = &asks[i];
+
+		if (a->r != r || a->answered || !a->names || r->changes != 1)
+			continue;
+		a->obj = at(a->from, a->name);
+		a->old = at(a->to, a->newname);
+	}
+}
+
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
+	look_at_names(container_of(c, struct fs_req, call));
 	cr_assert_lt(nsent, 64);
 	sent[nsent++] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .op = c->op };
 	return xdr_uint32_t(x, &nothing);
@@ -289,14 +303,23 @@ static void serve(enum fate fate)
 	reply(&sent[0]);
 }
 
-/* Makes an open look again that waits for a call which removes a name, without letting its
- * time pass. false: there is none. */
-static bool open_waits(void)
+/* Does the request wait for another one: an open for a call that removes a name, or a
+ * change for one that was given up? */
+static bool waits(const struct fs_req *r)
 {
-	list_for_each_safe(n, tmp, &fl->active) {
+	if (r->call.op == NFS_OP_OPEN)
+		return r->req && !r->opening;
+	return r->go && !r->calling && !r->changes;
+}
+
+/* Makes a request that waits look again, without letting its time pass. false: there is
+ * none. */
+static bool look_again(void)
+{
+	list_for_each(n, &fl->active) {
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
-		if (!r->req || r->call.op != NFS_OP_OPEN || r->opening)
+		if (!waits(r))
 			continue;
 		loop_timer_clear(&r->call.eng.timer);
 		r->call.eng.timer.fn(&r->call.eng.timer);
@@ -308,7 +331,7 @@ static bool open_waits(void)
 
 static void serve_all(void)
 {
-	while (nsent || open_waits()) {
+	while (nsent || look_again()) {
 		if (!nsent)
 			continue;
 		if (!sent[0].executed)
@@ -319,17 +342,6 @@ static void serve_all(void)
 
 /* ---- the kernel's side ---- */
 
-static struct ask {
-	uint64_t unique;
-	uint32_t opcode;
-	bool answered, counted;
-	bool names;                     /* takes a name away */
-	int error;
-	int from, to, obj, old;         /* directories; file at the name, and at the new one */
-	char name[8], newname[8];
-	uint64_t handle;
-} asks[256];
-static unsigned nasks;
 static struct fuse_entry_out found;
 
 /* An answer has come: to which of them? */
@@ -343,11 +355,8 @@ static void answered(const struct fuse_out_header *h)
 		cr_assert_not(a->answered);
 		a->answered = true;
 		a->error = h->error;
-		if (a->names && (!a->error || a->error == -EINTR) && a->old >= 0)
+		if (a->names && a->old >= 0 && (!a->error || (a->error == -EINTR && a->r->changes)))
 			seen[a->old].unwanted = true;
-		/* The kernel does not know when its name will change. */
-		if (a->names && a->error == -EINTR)
-			seen[a->obj].raced = true;
 		if (a->opcode == FUSE_LOOKUP && !h->error)
 			memcpy(&found, answer.data, sizeof(found));
 		if (a->opcode == FUSE_OPEN && !h->error)
@@ -362,6 +371,7 @@ static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t 
 
 	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
 	fs_play_request(&h, body, len);
+	a->r = list_empty(&fl->active) ? NULL : container_of(fl->active.prev, struct fs_req, node);
 	fs_play_flush();
 	return a;
 }
@@ -491,7 +501,6 @@ static void setup(void)
 	memset(&tree, 0, sizeof(tree));
 	memset(seen, 0, sizeof(seen));
 	tree.objs = FILES;
-	killed = false;
 	put_entry(ROOT, "d1", DIR1);
 	put_entry(ROOT, "d2", DIR2);
 	dir_node[ROOT] = FUSE_ROOT_ID;
@@ -693,8 +702,7 @@ static void some_kill(void)
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
 		if (r->req && r->call.op != NFS_OP_OPEN && roll(2)) {
-			killed = true;
-			fs_reply_err(r, EINTR);
+			fs_give_up(r);
 			return;
 		}
 	}
@@ -720,7 +728,7 @@ static void any_order(unsigned which)
 		else if (kills && !roll(20))
 			some_kill();
 		else if (!roll(20))
-			open_waits();
+			look_again();
 		else
 			some_request(others);
 		see_answers();
