@@ -77,6 +77,13 @@ void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set)
 	out->mtime = st->st_mtim;
 }
 
+void fs_forget_attr(struct fs_req *r)
+{
+	inode_forgotten(r->ino);
+	/* Offset -1 invalidates only the attributes, and does not block. */
+	fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino), -1, 0);
+}
+
 double fs_entry_timeo(struct fs *fs, struct inode *dir)
 {
 	if (fs->cfg.lookupcache == FS_LOOKUPCACHE_NONE)
@@ -97,7 +104,7 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 {
 	struct fs *fs = r->fl->fs;
 	struct inode *ino = inode_get(&fs->inodes, &r->call.res.fh, &r->call.res.attr, r->ino->id,
-				      name, strlen(name));
+				      name, strlen(name), r->start_ns);
 
 	if (!ino)
 		return NULL;

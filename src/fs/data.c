@@ -23,6 +23,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include "fs/fs_impl.h"
 
@@ -102,6 +103,8 @@ static void read_done(struct fs_req *r)
 		}
 		iov = (struct iovec){ r->buf[0]->mem, r->filled };
 	}
+	if (iov.iov_len < r->size)
+		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov.iov_len, r->start_ns);
 	fuse_reply_iov(r->req, &iov, iov.iov_len ? 1 : 0);
 	r->req = NULL;
 	fs_req_free(r);
@@ -144,7 +147,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	}
 	r->size = size;
 	r->call.open = r->file->open;
-	r->call.args.io.offset = (uint64_t)off;
+	r->start = r->call.args.io.offset = (uint64_t)off;
 	if (!reads_direct(fi))
 		inode_paged(r->ino);
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
@@ -179,14 +182,13 @@ static bool is_direct(const struct fuse_file_info *fi)
 	return (fi->flags & O_DIRECT) && !fi->writepage;
 }
 
-/* Makes the kernel forget the attributes (offset -1), see told.h. That comes before the
- * answer, so that a program reads what it has written. To drop the pages here would wait
- * for pages that are being read, and this very thread may have to bring them. */
+/* Makes the kernel forget the attributes, see told.h. That comes before the answer, so that
+ * a program reads what it has written. To drop the pages here would wait for pages that are
+ * being read, and this very thread may have to bring them. */
 static void past_the_pages(struct fs_req *r)
 {
-	if (r->filled && is_direct(&r->fi) && inode_written_past(r->ino))
-		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
-						 -1, 0);
+	if (r->filled && is_direct(&r->fi) && inode_written_past(r->ino) && r->req)
+		fs_forget_attr(r);
 }
 
 static void write_end(struct fs_req *r, int status)
@@ -199,6 +201,8 @@ static void write_end(struct fs_req *r, int status)
 	if (r->req && (status == 0 || (r->filled && !r->fi.writepage))) {
 		fuse_reply_write(r->req, r->filled);
 		r->req = NULL;
+	} else if (r->filled) {
+		inode_untold(r->ino);   /* the kernel does not hear how far it came */
 	}
 	fs_reply_err(r, status);
 	fs_req_free(r);
@@ -256,6 +260,20 @@ void fs_write_start(struct fs_req *r)
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }
 
+/* An append that would overwrite data. The kernel asks for the attributes when a program does,
+ * or when the file is opened again. true: r has been answered. */
+static bool is_stale(struct fs_req *r, uint64_t offset)
+{
+	if (r->fi.writepage || offset >= atomic_load(&r->file->end.end))
+		return false;
+	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s has been longer "
+		 "since it was opened; open it again", offset, r->fl->fs->cl->cfg.server);
+	fs_forget_attr(r);
+	fs_reply_err(r, ESTALE);
+	fs_req_free(r);
+	return true;
+}
+
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi)
 {
@@ -277,6 +295,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		fs_req_free(r);
 		return;
 	}
+	if ((fi->flags & O_APPEND) && is_stale(r, (uint64_t)off))
+		return;
 	atomic_fetch_add(&r->ino->writing, 1);
 	if (r->fl->dev->ops->take(r->fl->dev, r, bufv->buf[0].mem, size))
 		fs_write_start(r);

@@ -76,6 +76,7 @@ struct file {
 	struct inode *ino;              /* a reference */
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
+	struct open_end end;
 };
 
 struct fs_req {
@@ -117,6 +118,7 @@ struct fs_req {
 	unsigned changes;               /* how many calls that change something have begun */
 	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
 	struct fuse_file_info fi;
+	uint64_t start;                 /* READ: the offset */
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
 	unsigned tries;                 /* of the same piece, without progress */
 	uint64_t verf;                  /* WRITE's verifier, which COMMIT's has to equal */
@@ -254,6 +256,9 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
 void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
 		const struct nfs_attr *a);
 void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set);
+/* Tells the kernel to forget the attributes of r->ino. Only while the kernel waits for r:
+ * otherwise it may be dropping the inode, and wait for an answer from this very thread. */
+void fs_forget_attr(struct fs_req *r);
 /* For how many seconds the kernel may believe that a name of dir exists, and that a name
  * does not exist. */
 double fs_entry_timeo(struct fs *fs, struct inode *dir);

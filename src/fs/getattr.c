@@ -9,7 +9,8 @@
 static void reply_attr(struct fs_req *r, double known)
 {
 	struct fs *fs = r->fl->fs;
-	double timeo = inode_update(&fs->inodes, r->ino, &r->call.res.attr);
+	double timeo = (r->call.op == NFS_OP_SETATTR ? inode_set : inode_update)
+			(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
 	struct stat st;
 
 	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);

@@ -88,6 +88,7 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 		free(ino);
 		return NULL;
 	}
+	list_init(&ino->ends);
 	ino->type = attr->mode & S_IFMT;
 	ino->hash_next = *b;
 	*b = ino;
@@ -117,7 +118,7 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			const struct nfs_attr *attr, uint64_t parent, const char *name,
-			size_t namelen)
+			size_t namelen, uint64_t since)
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
@@ -129,7 +130,7 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
-		told_locked(ino, attr);
+		told_locked(ino, attr, since);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
@@ -147,12 +148,12 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	ino = find(s, hash, fh);
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
-	else if (atomic_load(&ino->fresh_ns) >= since)
+	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since)
 		ino = NULL;
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
 		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
-		told_listed_locked(ino, attr);
+		told_listed_locked(ino, attr, since);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;

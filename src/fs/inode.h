@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 #include "fs/handle.h"
 #include "fs/names.h"
+#include "base/list.h"
 #include "fs/told.h"
 #include "nfs/nfs.h"
 
@@ -54,8 +55,12 @@ struct inode {
 	double timeo;                   /* [s] seconds that attributes are believed */
 	uint64_t timeo_ns;              /* [s] when that was set */
 	_Atomic uint64_t fresh_ns;      /* when the kernel was last told attributes, or wrote */
-	_Atomic uint64_t told_size;     /* the size that the kernel believes */
-	_Atomic unsigned writing;       /* WRITEs under way: the file may grow */
+	_Atomic uint64_t news_ns;       /* when it last got anything by which it ignores what it
+					 * asked for before */
+	_Atomic uint64_t told_size;     /* the size that the kernel believes, or NOBODY_KNOWS */
+	_Atomic unsigned writing;       /* WRITEs under way */
+	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR */
+	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
 	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
 	_Atomic bool paged;             /* the kernel may have pages of it */
@@ -103,11 +108,12 @@ void inode_table_fini(struct inode_table *t);
 
 /*
  * Finds or makes the inode of a filehandle, and takes a reference. Remembers attr, which
- * is about to go to the kernel. parent 0: the name is not known. NULL: no memory.
+ * is about to go to the kernel, as for inode_update(). parent 0: the name is not known. NULL:
+ * no memory.
  */
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			const struct nfs_attr *attr, uint64_t parent, const char *name,
-			size_t namelen);
+			size_t namelen, uint64_t since);
 /*
  * The same for an entry of a listing that was requested at `since`. NULL also if the
  * kernel may know newer attributes than these: it would believe the old ones, and append

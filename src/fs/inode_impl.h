@@ -50,10 +50,10 @@ void names_drop(struct inode_table *t, struct inode *ino);
 
 /* The server has sent attr. Returns for how many seconds they may be believed. */
 double told_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
-/* attr are about to go to the kernel. */
-void told_locked(struct inode *ino, const struct nfs_attr *attr);
+/* attr are about to go to the kernel, which has asked at `since`. */
+void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 /* The same for attributes from a listing. */
-void told_listed_locked(struct inode *ino, const struct nfs_attr *attr);
+void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 
 /* ---- known.c ---- */
 
@@ -63,6 +63,8 @@ void known_here_locked(struct name_shard *s, uint64_t parent, const char *name);
 /* The server has sent attr. Are they the same as those that are kept? If not, the kept ones
  * are dropped. */
 bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);
+/* The server has sent attributes of ino that a change under way may be older than. */
+void known_newer_locked(struct inode *ino);
 /* Attributes of ino are about to go to the kernel. */
 void known_told_locked(struct inode *ino);
 

@@ -117,12 +117,18 @@ bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
 	return false;
 }
 
-/* What the kernel is told now may be older than what a call under way will bring. Counting
- * another change keeps that call's attributes from being kept. */
-void known_told_locked(struct inode *ino)
+/* Counting another change keeps the attributes that a call under way brings from being
+ * kept. */
+void known_newer_locked(struct inode *ino)
 {
 	if (ino->changing)
 		ino->changes++;
+}
+
+/* What the kernel is told now may be older than what a call under way will bring. */
+void known_told_locked(struct inode *ino)
+{
+	known_newer_locked(ino);
 	drop(ino);
 }
 

@@ -70,9 +70,10 @@ static void regular_done(struct fs_req *r)
 {
 	if (r->call.res.status == 0) {
 		struct inode *ino = inode_get(&r->fl->fs->inodes, &r->call.res.fh, &r->call.res.attr,
-					      0, NULL, 0);
+					      0, NULL, 0, r->start_ns);
 
 		if (ino) {
+			inode_untold(ino);
 			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
 			inode_put(&r->fl->fs->inodes, ino, 1);
 		}
@@ -109,7 +110,7 @@ static void link_done(struct fs_req *r)
 		fs_done_name(r);
 		return;
 	}
-	inode_update(&fs->inodes, r->ino, &r->call.res.attr);
+	inode_update(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* becomes the kernel's, for this entry */
 	fs_entry_node(&e, r->ino);
@@ -154,8 +155,10 @@ static void create_done(struct fs_req *r)
 		f = fs_file_new(r, ino, &r->fi);
 	if (!f) {
 		/* No memory, or nobody waits any more; but the server has the file open. */
-		if (ino)
+		if (ino) {
+			inode_untold(ino);
 			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
+		}
 		fs_reply_err(r, ENOMEM);
 	} else if (fuse_reply_create(r->req, &e, &r->fi)) {
 		fs_file_put(r->fl, f);

@@ -50,6 +50,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	f->cred = r->cred;
 	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
+	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
 	fi->noflush = !may_dirty_pages(fi->flags);
 	atomic_store(&f->refs, 1);      /* from here on fs_file_get() may find it */
 	return f;
@@ -110,6 +111,7 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
 	handle_del(&fl->fs->files, f->handle);  /* if the kernel has not got it */
+	inode_end_ends(t, f->ino, &f->end);
 	atomic_fetch_sub(&f->ino->nfiles, 1);
 	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
 	inode_put(t, f->ino, 1);
@@ -149,12 +151,10 @@ static bool sync_attr(struct fs_req *r)
 	struct inode_table *t = &r->fl->fs->inodes;
 	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
 		    inode_send_back(t, r->ino, &r->call.res.attr, r->fi.flags & O_APPEND,
-				    fuse_req_ctx(r->req)->pid, r->call.eng.start_ns);
+				    fuse_req_ctx(r->req)->pid);
 
-	/* Offset -1 invalidates only the attributes, and does not block. */
 	if (back || inode_differs(t, r->ino, &r->call.res.attr))
-		fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino),
-						 -1, 0);
+		fs_forget_attr(r);
 	if (!back)
 		return true;
 	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);

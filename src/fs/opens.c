@@ -12,6 +12,9 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 
 	pthread_mutex_lock(&s->mu);
 	told_note_locked(t, ino, attr);
+	known_newer_locked(ino);
+	/* What was asked for before now may be older than attr. */
+	atomic_store(&ino->fresh_ns, mono_ns());
 	keep = ino->cache_valid && ino->cache_change == attr->change;
 	ino->cache_valid = true;
 	ino->cache_change = attr->change;

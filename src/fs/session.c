@@ -269,7 +269,8 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	if (!rc && !S_ISDIR(c->res.attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
-		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->res.attr, 0, NULL, 0);
+		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->res.attr, 0, NULL, 0,
+				     mono_ns());
 		rc = fs->root ? 0 : -ENOMEM;
 		fs->fsid_major = c->res.attr.fsid_major;
 		fs->fsid_minor = c->res.attr.fsid_minor;

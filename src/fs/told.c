@@ -35,13 +35,90 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	return ino->timeo;
 }
 
+/* ---- the size that the kernel believes ---- */
+
+/* For everything by which the kernel ignores answers to what it asked for earlier. Before the
+ * size is changed: see told_size_locked(). */
+static void news(struct inode *ino)
+{
+	atomic_store(&ino->news_ns, mono_ns());
+}
+
+/*
+ * An answer that is older than an OPEN says nothing about what was cut since. If it was asked
+ * for before OPEN's reply came, the change attribute decides. RFC 8881 lets a server count
+ * that as it likes, but servers count upwards.
+ */
+static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64_t asked)
+{
+	list_for_each(n, &ino->ends) {
+		struct open_end *e = container_of(n, struct open_end, node);
+
+		if (size < atomic_load(&e->end) && (e->since < asked || e->change <= change))
+			atomic_store(&e->end, size);
+	}
+}
+
+/* WRITEs change the size without the lock. They count as under way, or have left news, before
+ * they do. */
+static void told_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+{
+	bool taken = !atomic_load(&ino->writing) && atomic_load(&ino->news_ns) < since;
+
+	cut_locked(ino, attr->size, attr->change, since);
+	news(ino);
+	if (taken)
+		atomic_store(&ino->told_size, attr->size);
+	else if (atomic_load(&ino->told_size) != attr->size)
+		atomic_store(&ino->told_size, NOBODY_KNOWS);
+}
+
+void inode_untold(struct inode *ino)
+{
+	atomic_store(&ino->told_size, NOBODY_KNOWS);
+	atomic_store(&ino->fresh_ns, mono_ns());
+}
+
+void inode_forgotten(struct inode *ino)
+{
+	news(ino);
+}
+
+/* NOBODY_KNOWS is greater than any end, and stays. */
+void inode_wrote(struct inode *ino, uint64_t end)
+{
+	uint64_t was;
+
+	news(ino);
+	was = atomic_load(&ino->told_size);
+	while (was < end && !atomic_compare_exchange_weak(&ino->told_size, &was, end))
+		;
+	atomic_store(&ino->fresh_ns, mono_ns());
+}
+
+/* The kernel takes `end` for the size if it believes more, unless it ignores this. */
+void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	if (end >= atomic_load(&ino->told_size))
+		return;
+	pthread_mutex_lock(&s->mu);
+	cut_locked(ino, end, 0, since);
+	news(ino);
+	atomic_store(&ino->told_size, NOBODY_KNOWS);
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* ---- attributes for the kernel ---- */
+
 /* Sets what the kernel believes from now on: the size, and the mtime by which it drops
  * pages. */
-void told_listed_locked(struct inode *ino, const struct nfs_attr *attr)
+void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
 	bool other = !same_time(&ino->told_mtime, &attr->mtime);
 
-	atomic_store(&ino->told_size, attr->size);
+	told_size_locked(ino, attr, since);
 	if (atomic_exchange(&ino->outdated, false) && !other)
 		atomic_fetch_add(&ino->mtime_ahead, 1);
 	else if (other)
@@ -49,21 +126,39 @@ void told_listed_locked(struct inode *ino, const struct nfs_attr *attr)
 	ino->told_mtime = attr->mtime;
 }
 
-void told_locked(struct inode *ino, const struct nfs_attr *attr)
+void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
-	told_listed_locked(ino, attr);
+	told_listed_locked(ino, attr, since);
 	known_told_locked(ino);
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 
-double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
 
 	pthread_mutex_lock(&s->mu);
 	timeo = told_note_locked(t, ino, attr);
-	told_locked(ino, attr);
+	told_locked(ino, attr, since);
+	pthread_mutex_unlock(&s->mu);
+	return timeo;
+}
+
+/* The kernel takes the answer to SETATTR in any case. */
+double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		 uint64_t since)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+
+	pthread_mutex_lock(&s->mu);
+	timeo = told_note_locked(t, ino, attr);
+	told_locked(ino, attr, since);
+	if (!atomic_load(&ino->writing))
+		atomic_store(&ino->told_size, attr->size);
+	ino->set_change = attr->change;
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
 }
@@ -98,14 +193,7 @@ bool inode_written_past(struct inode *ino)
 	return true;
 }
 
-void inode_wrote(struct inode *ino, uint64_t end)
-{
-	uint64_t was = atomic_load(&ino->told_size);
-
-	while (was < end && !atomic_compare_exchange_weak(&ino->told_size, &was, end))
-		;
-	atomic_store(&ino->fresh_ns, mono_ns());
-}
+/* ---- opens ---- */
 
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
@@ -121,14 +209,14 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 }
 
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     bool append, pid_t pid, uint64_t since)
+		     bool append, pid_t pid)
 {
 	struct sent_back *s = &t->back[(unsigned)pid % SENT_BACK];
-	uint64_t fresh = atomic_load(&ino->fresh_ns);
+	uint64_t fresh = atomic_load(&ino->fresh_ns), told = atomic_load(&ino->told_size);
 	bool before = atomic_load(&s->id) == ino->id;
 
-	if (atomic_load(&ino->told_size) == attr->size || atomic_load(&ino->writing) ||
-	    fresh >= since || (before && (!append || atomic_load(&s->fresh_ns) != fresh))) {
+	if ((told == attr->size && told != NOBODY_KNOWS) ||
+	    (before && (!append || atomic_load(&s->fresh_ns) != fresh))) {
 		if (before)
 			atomic_store(&s->id, 0);
 		return false;
@@ -136,4 +224,27 @@ bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_
 	atomic_store(&s->id, ino->id);
 	atomic_store(&s->fresh_ns, fresh);
 	return true;
+}
+
+void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
+		      const struct nfs_attr *attr)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	e->since = mono_ns();
+	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already. */
+	atomic_store(&e->end, attr->change >= ino->set_change ? attr->size : 0);
+	e->change = attr->change;
+	list_add_tail(&ino->ends, &e->node);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void inode_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	list_del(&e->node);
+	pthread_mutex_unlock(&s->mu);
 }

@@ -2,9 +2,22 @@
 /*
  * Attributes: what the kernel was told, and for how long it believes that.
  *
- * The kernel takes the attributes from every answer that has some, and extends the size
- * when it writes. `told_size` follows the kernel's size. OPEN brings attributes that its
- * answer has no place for; inode_differs() and inode_send_back() say what to do about them.
+ * `told_size` follows the size that the kernel believes. These change it:
+ *
+ *   an answer with attributes      the kernel takes its size; but it ignores the answer if
+ *                                  it got anything newer since it sent the request, or if a
+ *                                  WRITE is under way
+ *   the answer to a WRITE          extends it, if the kernel hears the answer
+ *   a READ that ends early         cuts it
+ *
+ * The kernel does not say whether it has ignored an answer. If it had a reason to when the
+ * answer was given, the size is NOBODY_KNOWS, which equals no size, until another answer
+ * comes. A reason may also come between the answer and the moment when the kernel looks at
+ * it. So told_size may be wrong, and decides only what is tried first.
+ *
+ * OPEN brings attributes that its answer has no place for; inode_differs() and
+ * inode_send_back() say what to do about them. If the kernel still appends at an old size,
+ * open_end.end tells.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
@@ -23,6 +36,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/list.h"
 
 #define SENT_BACK 1024u                 /* threads, by their ids */
 
@@ -35,8 +49,31 @@ struct sent_back {
 	_Atomic uint64_t id, fresh_ns;  /* the inode, and its fresh_ns at that time */
 };
 
-/* attr go to the kernel. Returns for how many seconds they may be believed. */
-double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+/*
+ * What an open file may append behind. `end` is the size that OPEN brought, or less if the
+ * kernel has heard of less since. If it appends below that, it has never got that size: it
+ * takes an old end for the end, and would overwrite data.
+ */
+struct open_end {
+	struct list node;               /* in ino->ends, under the inode's shard */
+	_Atomic uint64_t end;           /* 0: not known */
+	uint64_t since, change;         /* when OPEN's reply came, and its change attribute */
+};
+
+/* told_size: nobody knows what the kernel believes. */
+#define NOBODY_KNOWS UINT64_MAX
+
+/* attr go to the kernel, which has asked at `since` (mono_ns()). Returns for how many seconds
+ * they may be believed. */
+double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since);
+/* The same for the answer to SETATTR. */
+double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		 uint64_t since);
+/* The last attributes, or a WRITE's answer, will not reach the kernel. */
+void inode_untold(struct inode *ino);
+/* The kernel has been told to forget the attributes. */
+void inode_forgotten(struct inode *ino);
 /* For how many seconds the newest attributes may be believed. */
 double inode_timeo(struct inode_table *t, struct inode *ino);
 /* The file's mtime was set. The kernel has to see exactly that time. */
@@ -45,21 +82,28 @@ void inode_mtime_set(struct inode *ino);
 void inode_paged(struct inode *ino);
 /* A direct write has been executed. true: the kernel is to forget the attributes. */
 bool inode_written_past(struct inode *ino);
-/* The kernel is about to hear that the file is written up to `end`. */
+/* The file is written up to `end`. The kernel hears of that soon; if it does not after all,
+ * inode_untold() follows. */
 void inode_wrote(struct inode *ino, uint64_t end);
+/* The kernel is about to hear that a READ, which it asked for at `since`, found the file's
+ * end at `end`. */
+void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since);
 
 /* OPEN brought attr. Do they differ from what the kernel was told? */
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /*
- * For an open for writing, whose OPEN was sent at `since` and brought attr. The kernel
- * appends at the size that it believes, and only LOOKUP and GETATTR change that size. true:
- * the server has another size, and not by our own writes. Then pid's open is to be answered
- * with ESTALE, and the kernel looks the name up again. When it has done that the open is
- * let through, because somebody else is writing right now. A file that is opened without a
- * name (/proc/self/fd/1) is not looked up. Its open is let through the second time, unless
- * it appends: that would overwrite data.
+ * For an open for writing, whose OPEN brought attr. The kernel appends at the size that it
+ * believes, and only LOOKUP and GETATTR change that size. true: the server has another size.
+ * Then pid's open is to be answered with ESTALE, and the kernel looks the name up again. When
+ * it has done that the open is let through, because somebody is writing right now. A file
+ * that is opened without a name (/proc/self/fd/1) is not looked up. Its open is let through
+ * the second time, unless it appends: that would overwrite data.
  */
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     bool append, pid_t pid, uint64_t since);
+		     bool append, pid_t pid);
+/* OPEN brought attr. */
+void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
+		      const struct nfs_attr *attr);
+void inode_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e);
 
 #endif

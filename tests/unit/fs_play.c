@@ -337,7 +337,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	lane.fs = fl;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs.root = inode_get(&fs.inodes, root, attr, 0, NULL, 0);
+	fs.root = inode_get(&fs.inodes, root, attr, 0, NULL, 0, mono_ns());
 	ask_init();
 }
 

@@ -492,6 +492,41 @@ Test(fs_data, open_of_what_has_grown)
 	}
 }
 
+/*
+ * The kernel may believe an old size all the same (told.h). An append there would overwrite
+ * data. It is refused, until the kernel has heard of a smaller size.
+ */
+Test(fs_data, append_at_an_old_end)
+{
+	struct fuse_open_out o;
+
+	srv.attr.size = 5000;
+	srv.attr.change++;
+	cr_assert_eq(try_open(O_WRONLY), -ESTALE);
+	told_mtime();
+	o = open_file(O_WRONLY | O_APPEND);
+	close_file(fh);
+	fh = o.fh;
+	notice.count = 0;
+	ask_write_as(4999, 100, O_WRONLY | O_APPEND, 0);
+	cr_assert(answer.error == -ESTALE && notice.count == 1, "error %d", answer.error);
+	expect_write(4999, 100, 100, true, 1);
+	ask_write_as(4999, 100, O_WRONLY, 0);
+	expect_written(100);
+	expect_write(5099, 100, 100, true, 1);
+	ask_write_as(5099, 100, O_WRONLY | O_APPEND, 0);
+	expect_written(100);
+	/* Pages that are written back are where they belong. */
+	expect_write(0, 100, 100, true, 1);
+	ask_write_as(0, 100, O_WRONLY | O_APPEND, FUSE_WRITE_CACHE);
+	expect_written(100);
+	srv.attr.size = 10;
+	told_mtime();
+	expect_write(10, 100, 100, true, 1);
+	ask_write_as(10, 100, O_WRONLY | O_APPEND, 0);
+	expect_written(100);
+}
+
 /* ---- direct writes of a file that has pages ---- */
 
 static void write_direct(uint64_t off)
@@ -519,6 +554,25 @@ Test(fs_data, direct_write_past_pages)
 	cr_assert_eq(notice.what.off, -1, "nothing that waits for pages");
 	write_direct(8192);
 	cr_assert_eq(notice.count, 2);
+}
+
+/* The kernel waits for a notification to be handled, and may be dropping the inode if nobody
+ * waits for the answer. */
+Test(fs_data, direct_write_of_a_killed_process)
+{
+	struct fuse_write_in in = { .fh = fh, .size = 4096, .flags = O_RDWR | O_DIRECT };
+	struct fuse_in_header h = fs_play_header(FUSE_WRITE, FUSE_ROOT_ID, sizeof(in) + 4096);
+
+	read_cached(0);
+	expect_write(0, 4096, 4096, true, 1);
+	for (unsigned i = 0; i < 4096; i++)
+		((char *)fs_play_dev.mid->mem)[i] = byte_at(i);
+	fs_play_request(&h, &in, sizeof(in));
+	cr_assert_not(fs_give_up(container_of(fl->active.prev, struct fs_req, node)));
+	fs_play_serve();
+	cr_assert_eq(srv.answered, srv.n);
+	cr_assert_eq(notice.count, 0);
+	cr_assert(atomic_load(&fs.root->outdated), "the next answer makes the kernel drop its pages");
 }
 
 /* read() of a direct open names its owner; a mapping of it has pages, and does not. */

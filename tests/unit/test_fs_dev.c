@@ -119,7 +119,7 @@ Test(fs_dev, thousands_of_forgets)
 		struct inode *ino;
 
 		memcpy(fh.data, &i, sizeof(i));
-		ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+		ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
 		inode_known(ino);
 		msg.one[i].nodeid = ino->id;
 		msg.one[i].nlookup = 1;

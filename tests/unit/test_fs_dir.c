@@ -636,7 +636,7 @@ Test(fs_dir, nothing_outdated)
 {
 	struct nfs_fh h = { .len = 4, .data = { 40 } };
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
-	struct inode *written = inode_get(&fs.inodes, &h, &attr, 0, NULL, 0);
+	struct inode *written = inode_get(&fs.inodes, &h, &attr, 0, NULL, 0, mono_ns());
 	uint64_t off;
 
 	add_many(60);

@@ -38,7 +38,7 @@ static struct inode *get(unsigned n, uint64_t change, uint64_t parent, const cha
 	struct nfs_fh fh = fh_of(n);
 	struct nfs_attr a = { .mode = S_IFREG | 0644, .change = change };
 
-	return inode_get(&t, &fh, &a, parent, name, name ? strlen(name) : 0);
+	return inode_get(&t, &fh, &a, parent, name, name ? strlen(name) : 0, mono_ns());
 }
 
 static struct inode *find_open(struct inode_table *tab, uint64_t parent, const char *name)
@@ -280,8 +280,8 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 }
 
-#define BACK(pid) inode_send_back(&t, a, &attr, true, pid, UINT64_MAX)
-#define BACK_AT_FIRST(pid) inode_send_back(&t, a, &attr, false, pid, UINT64_MAX)
+#define BACK(pid) inode_send_back(&t, a, &attr, true, pid)
+#define BACK_AT_FIRST(pid) inode_send_back(&t, a, &attr, false, pid)
 Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
@@ -300,43 +300,96 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	attr.size = 6;
 	inode_open(&t, a, &attr);
 	cr_assert(BACK(10) && BACK(11) && BACK(11), "until it has been told");
-	inode_update(&t, a, &attr);
+	inode_update(&t, a, &attr, mono_ns());
 	cr_assert(!BACK(10) && !BACK(11));
 	/* Told, and it has changed again meanwhile: that goes on for ever. */
 	attr.size = 7;
 	cr_assert(BACK(10) && BACK(11));
-	inode_update(&t, a, &attr);
+	inode_update(&t, a, &attr, mono_ns());
 	attr.size = 8;
 	cr_assert(!BACK(10) && !BACK(11));
 	cr_assert(BACK(10), "the next open");
-	/* What may come from a write of ours proves nothing. */
-	atomic_fetch_add(&a->writing, 1);
-	cr_assert_not(BACK(12));
-	atomic_fetch_sub(&a->writing, 1);
-	cr_assert_not(inode_send_back(&t, a, &attr, true, 12, 1), "told after the server had answered");
 	/* Opened without a name, nothing is looked up: that is no reason to fail for ever. */
 	cr_assert(BACK_AT_FIRST(13) && !BACK_AT_FIRST(13) && BACK_AT_FIRST(13));
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+}
+
+/* What the kernel may have ignored, or has not heard of, is no size that it knows. */
+Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5, .size = 10 };
+	struct inode *a = get(1, 5, 7, "a");
+	uint64_t before = mono_ns();
+
+	inode_open(&t, a, &attr);
+	inode_update(&t, a, &attr, mono_ns());
+	cr_assert_not(BACK(10));
+	/* Asked for before something newer came; and again, with nothing between. */
+	attr.size = 20;
+	inode_update(&t, a, &attr, before);
+	cr_assert(BACK(11));
+	inode_update(&t, a, &attr, mono_ns());
+	cr_assert_not(BACK(12));
+	/* While a WRITE is under way. */
+	attr.size = 30;
+	atomic_fetch_add(&a->writing, 1);
+	inode_update(&t, a, &attr, mono_ns());
+	atomic_fetch_sub(&a->writing, 1);
+	cr_assert(BACK(13));
+	/* SETATTR's answer counts in any case. */
+	inode_set(&t, a, &attr, before);
+	cr_assert_not(BACK(14));
+	/* The writer was killed. */
+	inode_wrote(a, 40);
+	inode_untold(a);
+	attr.size = 40;
+	cr_assert(BACK(15));
+	inode_update(&t, a, &attr, mono_ns());
+	cr_assert_not(BACK(16));
+	/* READ has found another end. */
+	inode_read_short(&t, a, 40, mono_ns());
+	cr_assert_not(BACK(17));
+	inode_read_short(&t, a, 39, mono_ns());
+	cr_assert(BACK(18));
+	/* Even a server whose file has that size does not make it known. */
+	attr.size = NOBODY_KNOWS;
+	cr_assert(BACK(19));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }
 #undef BACK
 #undef BACK_AT_FIRST
 
+/* An OPEN's attributes are newer than those of a listing that was asked for before. */
+Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
+{
+	struct nfs_attr old = { .mode = S_IFREG, .change = 5, .size = 10 }, attr = old;
+	struct inode *a = get(1, 5, 7, "a");
+	uint64_t asked = mono_ns();
+
+	attr.change = 6;
+	inode_open(&t, a, &attr);
+	cr_assert_null(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, asked));
+	inode_close(&t, a);
+	inode_put(&t, a, 1);
+}
+
 Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert_eq(inode_update(&t, a, &attr), 3);
-	cr_assert_eq(inode_update(&t, a, &attr), 3, "its time has not passed");
+	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3);
+	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3, "its time has not passed");
 	for (double want = 6; want < 60; want *= 2) {
 		a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-		cr_assert_eq(inode_update(&t, a, &attr), want);
+		cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), want);
 	}
 	a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-	cr_assert_eq(inode_update(&t, a, &attr), 60, "acregmax");
+	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 60, "acregmax");
 	attr.change = 6;
-	cr_assert_eq(inode_update(&t, a, &attr), 3, "changed: from the start");
+	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3, "changed: from the start");
 	inode_put(&t, a, 1);
 }
 

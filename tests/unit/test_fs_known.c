@@ -312,6 +312,18 @@ Test(fs_known, told_meanwhile)
 	cr_assert_eq(getattr(1), 1);
 }
 
+/* The same with an OPEN's attributes, which are newer than the kernel's. */
+Test(fs_known, opened_meanwhile)
+{
+	struct nfs_attr newer = { .mode = S_IFDIR | 0755, .change = 99 };
+
+	mkdir_("a");
+	inode_open(&fs.inodes, fs.root, &newer);
+	done();
+	cr_assert_eq(getattr(1), 1);
+	inode_close(&fs.inodes, fs.root);
+}
+
 /* ---- names that are not there ---- */
 
 Test(fs_known, names_that_are_gone)

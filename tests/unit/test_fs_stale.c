@@ -72,7 +72,7 @@ Test(fs_stale, no_such_node)
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
 	struct nfs_fh fh = { .len = 4, .data = "next" };
 	struct fuse_forget_in forget = { .nlookup = 3 };
-	struct inode *ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0);
+	struct inode *ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
 	uint64_t id = ino->id;
 
 	cr_assert_eq(stale(id + 1), -ESTALE);

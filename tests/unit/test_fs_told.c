@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Appending (told.h), against a model of the kernel's and the server's sizes. The model's
+ * kernel does what Linux does: it takes a version when it asks, and ignores attributes if the
+ * version has changed since; it locks the file for a WRITE or a SETATTR; it appends at the
+ * size that it believes. Everything takes its time: a request is executed, answered and
+ * taken in at any later step. Other clients append and truncate.
+ *
+ * The rule: an append never overwrites what was in the file when it was opened and has not
+ * been cut off since.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/inode.h"
+#include "fs/opens.h"
+
+#define TASKS 6u
+#define FILES 3u
+
+static struct inode_table table;
+static struct inode *ino;
+static uint64_t server, change;         /* the file there: its size, and its change attribute */
+static struct {
+	uint64_t size, version;
+	bool locked, unstable;
+} kernel;
+
+static struct file {
+	bool open;
+	struct open_end end;
+	uint64_t promised;              /* what an append must not touch */
+} files[FILES];
+
+static struct task {
+	enum { IDLE, ASKED, EXECUTED, ANSWERED } state;
+	enum { GETATTR, SETATTR, WRITE, READ, OPEN } what;
+	struct file *f;
+	uint64_t version, since;        /* at the question */
+	uint64_t size;                  /* SETATTR: what is set */
+	struct nfs_attr attr;           /* what the server said */
+	uint64_t offset, end;           /* WRITE, READ */
+	bool killed, looking;           /* OPEN: the kernel looks the name up */
+} tasks[TASKS];
+static unsigned refused, appended, sent_back;
+static bool cutting;                    /* other clients truncate as well */
+static unsigned seed;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+/* ---- the server ---- */
+
+static struct nfs_attr attr_of(uint64_t size)
+{
+	return (struct nfs_attr){ .mode = S_IFREG | 0644, .size = size, .change = change };
+}
+
+static void resize(uint64_t size)
+{
+	server = size;
+	change++;
+	for (unsigned i = 0; i < FILES; i++)
+		if (files[i].promised > size)
+			files[i].promised = size;
+	for (unsigned i = 0; i < TASKS; i++)
+		if (tasks[i].what == OPEN && tasks[i].state == EXECUTED && tasks[i].end > size)
+			tasks[i].end = size;
+}
+
+static void grow(uint64_t size)
+{
+	server = size;
+	change++;
+}
+
+static void execute(struct task *t)
+{
+	t->state = EXECUTED;
+	if (t->what == SETATTR)
+		resize(t->size);
+	if (t->what == WRITE)
+		grow(t->end > server ? t->end : server);
+	if (t->what == READ)
+		t->end = t->end < server ? t->end : server > t->offset ? server : t->offset;
+	if (t->what == OPEN)
+		t->end = server;        /* what is left of it at the reply */
+	t->attr = attr_of(server);
+}
+
+/* ---- the daemon ---- */
+
+static void tell_to_forget(void)
+{
+	inode_forgotten(ino);
+	kernel.version++;
+}
+
+static void answer_open(struct task *t)
+{
+	if (inode_send_back(&table, ino, &t->attr, true, (pid_t)(t - tasks))) {
+		tell_to_forget();
+		sent_back++;
+		t->what = GETATTR;
+		t->looking = true;
+		t->state = ASKED;
+		t->version = kernel.version;
+		t->since = mono_ns();
+		return;
+	}
+	inode_open(&table, ino, &t->attr);
+	inode_end_begins(&table, ino, &t->f->end, &t->attr);
+	t->f->open = true;
+	t->f->promised = t->end;
+	t->state = IDLE;
+}
+
+static void answer(struct task *t)
+{
+	t->state = ANSWERED;
+	switch (t->what) {
+	case GETATTR:
+		inode_update(&table, ino, &t->attr, t->since);
+		return;
+	case SETATTR:
+		inode_set(&table, ino, &t->attr, t->since);
+		return;
+	case WRITE:
+		inode_wrote(ino, t->end);
+		atomic_fetch_sub(&ino->writing, 1);
+		if (t->killed) {
+			inode_untold(ino);
+			kernel.locked = false;  /* given_up.c holds the file so long */
+			t->state = IDLE;
+		}
+		return;
+	case READ:
+		if (t->end < t->offset + 10)
+			inode_read_short(&table, ino, t->end, t->since);
+		return;
+	case OPEN:
+		answer_open(t);
+	}
+}
+
+/* ---- the kernel ---- */
+
+static void start(struct task *t, int what)
+{
+	*t = (struct task){
+		.state = ASKED, .what = what, .version = kernel.version, .since = mono_ns(),
+	};
+}
+
+static void start_open(struct task *t, struct file *f)
+{
+	start(t, OPEN);
+	t->f = f;
+}
+
+static void start_write(struct task *t, struct file *f)
+{
+	start(t, WRITE);
+	t->offset = kernel.size;
+	t->end = t->offset + 1 + roll(10);
+	if (t->offset < atomic_load(&f->end.end)) {
+		cr_assert(cutting || t->offset < f->promised, "refused at %lu, and %lu was promised",
+			  (unsigned long)t->offset, (unsigned long)f->promised);
+		tell_to_forget();
+		refused++;
+		t->state = IDLE;
+		return;
+	}
+	cr_assert_geq(t->offset, f->promised, "an append at %lu overwrites, %lu was promised, end is %lu",
+		      (unsigned long)t->offset, (unsigned long)f->promised,
+		      (unsigned long)atomic_load(&f->end.end));
+	appended++;
+	kernel.locked = kernel.unstable = true;
+	atomic_fetch_add(&ino->writing, 1);
+}
+
+static void take_in(struct task *t)
+{
+	bool newest = t->version == kernel.version && !kernel.unstable;
+
+	t->state = IDLE;
+	switch (t->what) {
+	case GETATTR:
+		if (newest) {
+			kernel.size = t->attr.size;
+			kernel.version++;
+		}
+		if (t->looking)
+			start_open(t, &files[t - tasks]);
+		return;
+	case SETATTR:
+		kernel.size = t->attr.size;
+		kernel.version++;
+		kernel.locked = false;
+		return;
+	case WRITE:
+		if (kernel.size < t->end)
+			kernel.size = t->end;
+		kernel.version++;
+		kernel.locked = kernel.unstable = false;
+		return;
+	case READ:
+		if (newest && t->end < t->offset + 10 && t->end < kernel.size) {
+			kernel.size = t->end;
+			kernel.version++;
+		}
+		return;
+	case OPEN:
+		return;
+	}
+}
+
+static void kill_writer(struct task *t)
+{
+	if (t->what != WRITE || t->killed || t->state == ANSWERED)
+		return;
+	t->killed = true;
+	kernel.unstable = false;
+}
+
+/* ---- any order ---- */
+
+static void some_start(struct task *t)
+{
+	struct file *f = &files[roll(FILES)];
+
+	switch (roll(6)) {
+	case 0:
+		start(t, GETATTR);
+		return;
+	case 1:
+		start(t, READ);
+		t->offset = roll(100);
+		t->end = t->offset + 10;
+		return;
+	case 2:
+		if (kernel.locked)
+			return;
+		start(t, SETATTR);
+		t->size = roll(100);
+		kernel.locked = true;
+		return;
+	case 3:
+		if (!kernel.locked && f->open)
+			start_write(t, f);
+		return;
+	case 4:
+		if (!f->open)
+			return;
+		inode_end_ends(&table, ino, &f->end);
+		inode_close(&table, ino);
+		atomic_fetch_sub(&ino->nfiles, 1);
+		*f = (struct file){ 0 };
+		return;
+	default:
+		/* Each file is opened by a task of its own. */
+		if (t < tasks + FILES && !files[t - tasks].open)
+			start_open(t, &files[t - tasks]);
+	}
+}
+
+static void go_on(struct task *t)
+{
+	if (t->state == IDLE)
+		some_start(t);
+	else if (!roll(20))
+		kill_writer(t);
+	else if (t->state == ASKED)
+		execute(t);
+	else if (t->state == EXECUTED)
+		answer(t);
+	else
+		take_in(t);
+}
+
+static void any_order(unsigned which)
+{
+	struct nfs_fh fh = { .len = 4, .data = "file" };
+	struct nfs_attr attr;
+
+	seed = which;
+	cutting = which % 2;
+	memset(tasks, 0, sizeof(tasks));
+	memset(files, 0, sizeof(files));
+	memset(&kernel, 0, sizeof(kernel));
+	server = change = 0;
+	attr = attr_of(0);
+	inode_table_init(&table);
+	ino = inode_get(&table, &fh, &attr, 0, NULL, 0, mono_ns());
+	for (unsigned step = 0; step < 500; step++) {
+		if (!roll(15))
+			grow(server + 1 + roll(10));    /* another client appends */
+		else if (cutting && !roll(40))
+			resize(roll(100));
+		else
+			go_on(&tasks[roll(TASKS)]);
+	}
+	inode_table_fini(&table);
+}
+
+Test(fs_told, appends_overwrite_nothing, .timeout = 120)
+{
+	for (unsigned i = 0; i < 5000; i++)
+		any_order(i);
+	cr_assert(refused > 100 && appended > 10000 && sent_back > 1000,
+		  "refused %u, appended %u, sent back %u", refused, appended, sent_back);
+}
