@@ -16,9 +16,25 @@
  *     drc_answered  the entry keeps the answer, and a waiting call gets it
  *     drc_gone      the call will never be answered: a waiting call takes its place
  *
+ * What keeps an entry, and until when:
+ *
+ *     busy      the server has the call, or a reply to it is being sent. Never evicted. There
+ *               are no more than open calls, which credits and memory bound (pair.c, memory.c)
+ *     recent    its Send has completed. Over iWARP that means only that TCP has the reply, so
+ *               the client may still lose it. But replies arrive in their order, and a client
+ *               has no more calls without a reply than credits. So the newest replies of each
+ *               pair, as many as credits, are not evicted: what is older has arrived
+ *     lost      the connection has ended: these are what clients ask for again. The newest
+ *               LOST_MAX, which is enough for hundreds of connections that end together
+ *     old       has arrived. A copy of the call may still come, from a connection that its
+ *               client gave up before. The newest OLD_MAX
+ *
+ * So what one client does never evicts what another one that is connected may need. If all
+ * entries are busy the cache grows with the calls; a call that finds no memory is passed on
+ * without an entry.
+ *
  * A call that runs holds its entry, and its pair keeps the TCP connection until the call is
- * answered, even without an RDMA connection (pair.c). Of the answered entries, the newest
- * DRC_MAX are kept.
+ * answered, even without an RDMA connection (pair.c).
  *
  * Version 4.1 needs no cache here: its sessions do not depend on connections.
  */
@@ -28,7 +44,8 @@
 #include "gateway/gateway.h"
 #include "nfs3.h"
 
-#define DRC_MAX 1024u
+#define LOST_MAX 8192u
+#define OLD_MAX  1024u
 /* So many bytes of a call are summed: more than any of these calls has without its data. */
 #define SUMMED 512u
 /* The longest reply kept: the replies of these procedures are shorter, with all
@@ -36,40 +53,122 @@
 #define REPLY_MAX 1024u
 
 struct gw_drc_entry {
-	struct list node;       /* in drc->lru, newest first */
+	struct list node;       /* in at->list, newest first; or in drc->busy */
+	struct gw_drc_kept *at; /* NULL: busy */
 	struct list chain;      /* in drc->hash */
 	uint32_t xid, len;
 	uint64_t sum;
 	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
+	struct gw_call *sends;  /* the newest call that the reply is being sent to, or NULL */
 	struct gw_call *waits;  /* a later call that gets the answer, or NULL */
 	uint32_t reply_len;
 	char reply[REPLY_MAX];
 };
 
+void drc_kept_init(struct gw_drc_kept *l)
+{
+	list_init(&l->list);
+	l->n = 0;
+}
+
 void drc_init(struct gw_drc *d)
 {
-	list_init(&d->lru);
-	d->n = 0;
+	list_init(&d->busy);
+	drc_kept_init(&d->lost);
+	drc_kept_init(&d->old);
 	for (unsigned i = 0; i < GW_DRC_HASH; i++)
 		list_init(&d->hash[i]);
 }
 
-static void entry_free(struct gw_drc *d, struct gw_drc_entry *e)
+static struct gw_drc_entry *entry_at(struct list *n)
+{
+	return container_of(n, struct gw_drc_entry, node);
+}
+
+/* Takes the entry off its list. */
+static void leave(struct gw_drc_entry *e)
+{
+	list_del(&e->node);
+	if (e->at)
+		e->at->n--;
+	e->at = NULL;
+}
+
+static void entry_free(struct gw_drc_entry *e)
 {
 	if (e->runs)
 		e->runs->drc = NULL;
+	if (e->sends)
+		e->sends->drc = NULL;
 	if (e->waits)
 		e->waits->drc = NULL;
-	list_del(&e->node);
+	leave(e);
 	list_del(&e->chain);
-	d->n--;
 	free(e);
+}
+
+static void free_all(struct list *l)
+{
+	while (!list_empty(l))
+		entry_free(entry_at(l->next));
 }
 
 void drc_clear(struct gw_drc *d)
 {
-	while (!list_empty(&d->lru))
-		entry_free(d, container_of(d->lru.next, struct gw_drc_entry, node));
+	free_all(&d->busy);
+	free_all(&d->lost.list);
+	free_all(&d->old.list);
+}
+
+/* ---- What is kept ---- */
+
+static void keep(struct gw_drc_entry *e, struct gw_drc_kept *l)
+{
+	leave(e);
+	list_add_head(&l->list, &e->node);
+	e->at = l;
+	l->n++;
+}
+
+static void keep_newest(struct gw_drc_entry *e, struct gw_drc_kept *l, unsigned max)
+{
+	keep(e, l);
+	while (l->n > max)
+		entry_free(entry_at(l->list.prev));
+}
+
+static void keep_recent(struct gw_pair *p, struct gw_drc_entry *e)
+{
+	keep(e, &p->recent);
+	while (p->recent.n > pair_credits(p->gw))
+		keep_newest(entry_at(p->recent.list.prev), &p->gw->drc.old, OLD_MAX);
+}
+
+/* The reply is sent, or cannot be sent any more. */
+static void sending_ends(struct gw_call *k, struct gw_drc_entry *e)
+{
+	e->sends = NULL;
+	if (k->pair->ended)
+		keep_newest(e, &k->pair->gw->drc.lost, LOST_MAX);
+	else
+		keep_recent(k->pair, e);
+}
+
+/* k gets the reply: the entry is busy until that is sent. */
+static void sending(struct gw_drc *d, struct gw_drc_entry *e, struct gw_call *k)
+{
+	if (e->sends)
+		e->sends->drc = NULL;
+	e->sends = k;
+	k->drc = e;
+	leave(e);
+	list_add_head(&d->busy, &e->node);
+}
+
+void drc_pair_ends(struct gw_pair *p)
+{
+	while (p->recent.n)     /* the oldest first, so that they stay in their order */
+		keep_newest(entry_at(p->recent.list.prev), &p->gw->drc.lost, LOST_MAX);
 }
 
 /* ---- Which calls ---- */
@@ -118,23 +217,10 @@ static struct gw_drc_entry *find(const struct gw_drc *d, const struct gw_call *k
 	return NULL;
 }
 
-static void make_room(struct gw_drc *d)
-{
-	for (struct list *n = d->lru.prev; d->n >= DRC_MAX && n != &d->lru;) {
-		struct gw_drc_entry *e = container_of(n, struct gw_drc_entry, node);
-
-		n = n->prev;
-		if (!e->runs)
-			entry_free(d, e);
-	}
-}
-
 static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
 {
-	struct gw_drc_entry *e;
+	struct gw_drc_entry *e = calloc(1, sizeof(*e));
 
-	make_room(d);
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return;         /* then the call is treated as not in the cache */
 	e->xid = k->xid;
@@ -142,9 +228,8 @@ static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
 	e->sum = sum;
 	e->runs = k;
 	k->drc = e;
-	list_add_head(&d->lru, &e->node);
+	list_add_head(&d->busy, &e->node);
 	list_add_head(&d->hash[k->xid % GW_DRC_HASH], &e->chain);
-	d->n++;
 }
 
 /* ---- The three steps ---- */
@@ -166,6 +251,7 @@ bool drc_take(struct gw_call *k)
 	log_debug("connection %u: XID %08x came again; the first one %s", k->pair->id, k->xid,
 		  e->runs ? "still runs" : "has been answered");
 	if (!e->runs) {
+		sending(d, e, k);
 		reply_repeat(k, e->reply, e->reply_len);
 		return true;
 	}
@@ -191,9 +277,9 @@ void drc_answered(struct gw_call *k)
 	e->reply_len = k->reply_len;
 	waits = e->waits;
 	e->runs = e->waits = NULL;
-	k->drc = NULL;
-	if (waits) {
-		waits->drc = NULL;
+	sending(&k->pair->gw->drc, e, k);
+	if (waits) {                    /* then k's client has given k up */
+		sending(&k->pair->gw->drc, e, waits);
 		reply_repeat(waits, e->reply, e->reply_len);
 	}
 }
@@ -210,7 +296,9 @@ void drc_gone(struct gw_call *k)
 	if (!e)
 		return;
 	k->drc = NULL;
-	if (e->waits == k) {
+	if (e->sends == k) {
+		sending_ends(k, e);
+	} else if (e->waits == k) {
 		e->waits = NULL;
 	} else if (e->waits) {
 		e->runs = e->waits;
@@ -218,6 +306,6 @@ void drc_gone(struct gw_call *k)
 		tcp_send(e->runs);
 	} else {
 		e->runs = NULL;
-		entry_free(&k->pair->gw->drc, e);
+		entry_free(e);
 	}
 }

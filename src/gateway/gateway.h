@@ -92,7 +92,8 @@ struct gw_call {
 	bool passed;            /* the server has it, or will get it */
 	bool answered;          /* nothing more will be posted for it */
 	bool late, held;        /* fault "late": hit by it; not passed on yet */
-	struct gw_drc_entry *drc;       /* the entry that it runs for or waits for */
+	struct gw_drc_entry *drc;       /* the entry that it runs for, waits for, or whose
+					 * reply it is sent */
 	struct loop_timer delay;        /* for faults */
 };
 
@@ -104,6 +105,12 @@ struct gw_record_in {
 	bool last;              /* this is the record's last fragment */
 	struct gw_buf *buf;
 	uint32_t have;          /* bytes of the record received */
+};
+
+/* Replies that the duplicate request cache keeps (drc.c). */
+struct gw_drc_kept {
+	struct list list;       /* of gw_drc_entry, newest first */
+	unsigned n;
 };
 
 struct gw_pair {
@@ -136,6 +143,7 @@ struct gw_pair {
 	struct list calls;
 	unsigned ncalls;        /* length of `calls` */
 	bool ended;             /* the client's connection has ended */
+	struct gw_drc_kept recent;      /* replies that the client may not have got */
 	bool lingers;           /* ended, but the TCP connection is kept */
 	struct loop_timer linger;
 	struct loop_msg end_msg;        /* frees the pair outside of all callbacks */
@@ -193,8 +201,8 @@ void gw_faults_help(void);
 #define GW_DRC_HASH 256u
 
 struct gw_drc {
-	struct list lru, hash[GW_DRC_HASH];     /* of gw_drc_entry */
-	unsigned n;
+	struct list busy, hash[GW_DRC_HASH];    /* of gw_drc_entry */
+	struct gw_drc_kept lost, old;
 };
 
 struct gw_memory {
@@ -264,6 +272,8 @@ void pair_linger_check(struct gw_pair *p);
 /* Frees the pair at once. For the time after the loop has ended. */
 void pair_free(struct gw_pair *p);
 
+/* The most calls that a client may have without a reply. */
+unsigned pair_credits(const struct gateway *gw);
 /* Adds a call to pair->calls. NULL: the pair has ended, because there is no memory or
  * because the client has far more calls open than it was granted. */
 struct gw_call *pair_call(struct gw_pair *p);
@@ -329,7 +339,8 @@ bool args_reads_ok(const struct gw_call *k);
 /* ---- drc.c ---- */
 
 void drc_init(struct gw_drc *d);
-/* Frees all entries. No call may be left. */
+void drc_kept_init(struct gw_drc_kept *l);
+/* Frees all entries. No pair may be left. */
 void drc_clear(struct gw_drc *d);
 /*
  * Looks up a call that is about to be passed on. true: do not pass it on. Either it has its
@@ -340,8 +351,10 @@ bool drc_take(struct gw_call *k);
 void drc_answered(struct gw_call *k);
 /* Does the cache wait for the answer to this call? */
 bool drc_runs(const struct gw_call *k);
-/* The call will not be answered, or needs no answer any more. */
+/* The call has been answered, or will not be answered, or needs no answer any more. */
 void drc_gone(struct gw_call *k);
+/* The client's connection has ended, and it may ask again for the newest replies. */
+void drc_pair_ends(struct gw_pair *p);
 
 /* ---- tcp.c ---- */
 

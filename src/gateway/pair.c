@@ -45,6 +45,13 @@ unsigned pair_max_recv(const struct gateway *gw)
 
 /* ---- calls ---- */
 
+unsigned pair_credits(const struct gateway *gw)
+{
+	unsigned granted = reply_granted(gw);
+
+	return granted > gw->credits ? granted : gw->credits;
+}
+
 /*
  * The most open calls of a pair. A call is open until the Send of its reply has completed.
  * The client may see the reply before that and send its next call. So it may have up to
@@ -54,9 +61,7 @@ unsigned pair_max_recv(const struct gateway *gw)
  */
 static size_t calls_max(const struct gateway *gw)
 {
-	size_t granted = reply_granted(gw);
-
-	return 2 * (granted > gw->credits ? granted : gw->credits) + EXTRA_RECVS;
+	return 2 * (size_t)pair_credits(gw) + EXTRA_RECVS;
 }
 
 struct gw_call *pair_call(struct gw_pair *p)
@@ -262,6 +267,7 @@ static void end_calls(struct gw_pair *p)
 		if (!drc_runs(k))
 			drc_gone(k);
 	}
+	drc_pair_ends(p);
 }
 
 void pair_end(struct gw_pair *p, const char *why)
@@ -299,6 +305,7 @@ void pair_free(struct gw_pair *p)
 	tcp_close(p);
 	while (!list_empty(&p->calls))
 		call_free(container_of(p->calls.next, struct gw_call, node));
+	drc_pair_ends(p);
 	scribble_free(p);
 	pair_buf_put(p, p->in.buf);
 	pair_bufs_free(p);
@@ -409,6 +416,7 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	list_init(&p->free);
 	list_init(&p->out);
 	list_init(&p->calls);
+	drc_kept_init(&p->recent);
 	list_add_tail(&gw->pairs, &p->node);
 	if (gw->allow.on && !allowed(p)) {
 		pair_end(p, NULL);

@@ -53,7 +53,7 @@ static void srv_answer(const struct loop_watch *conn)
 	uint32_t be = htonl(0x80000000u | srv.reply_len);
 
 	memcpy(srv.reply, srv.rec, 4);
-	cr_assert_eq(send(conn->fd, &be, 4, MSG_NOSIGNAL), 4);
+	cr_assert_eq(send(conn->fd, &be, 4, MSG_NOSIGNAL | MSG_MORE), 4);
 	cr_assert_eq(send(conn->fd, srv.reply, srv.reply_len, MSG_NOSIGNAL), srv.reply_len);
 }
 
@@ -616,6 +616,78 @@ Test(gateway, v3_call_that_still_runs, .init = setup, .fini = drc_teardown)
 	FAB->close(cl.c);
 	RUN_UNTIL(list_empty(&gw.pairs));
 	cr_assert_eq(cl_dial(false), 0);
+}
+
+#define MKDIR_OF(n) HEAD(0), 0, 0, 0, NFS_CALL(3, 9), 4, n
+
+/* More calls than the cache keeps for those who have their replies. */
+static void many_others(void)
+{
+	for (unsigned i = 0; i < 1100; i++)
+		ASK(MKDIR_OF(0x1000 + i));
+}
+
+/* However many calls go by, a reply that has not been sent is there when its call comes
+ * again. */
+Test(gateway, v3_reply_that_is_not_sent_yet, .init = setup, .fini = drc_teardown)
+{
+	faults("delay@1=600000");
+	ANSWER(REPLY_OK, 17);
+	cl_send(WORDS(MKDIR9));
+	RUN_UNTIL(srv.records == 1);
+	many_others();
+	cl_redial();
+	ANSWER(REPLY_OK, 99);
+	ASK(MKDIR9);
+	cr_assert(srv.records == 1101 && got(13) == 17);
+}
+
+/* A client may have lost its newest replies. What others do meanwhile does not evict them,
+ * neither while it is connected nor afterwards. */
+static void others_call(bool connected)
+{
+	struct fab_conn *first = cl.c;
+
+	ANSWER(REPLY_OK, 17);
+	ASK(MKDIR9);
+	if (!connected) {
+		FAB->close(cl.c);
+		RUN_UNTIL(list_empty(&gw.pairs));
+	}
+	cl.c = NULL;
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	many_others();
+	if (connected)
+		FAB->close(first);
+	cl_redial();
+	ANSWER(REPLY_OK, 99);
+	ASK(MKDIR9);
+	cr_assert(srv.records == 1101 && got(13) == 17);
+}
+
+Test(gateway, v3_reply_of_a_connected_client, .init = setup, .fini = drc_teardown)
+{
+	others_call(true);
+}
+
+Test(gateway, v3_reply_of_a_client_that_is_gone, .init = setup, .fini = drc_teardown)
+{
+	others_call(false);
+}
+
+/* What has arrived makes room: it is older than as many replies as the client has credits. */
+Test(gateway, v3_replies_that_have_arrived_are_bounded, .init = setup, .fini = drc_teardown)
+{
+	ANSWER(REPLY_OK, 17);
+	ASK(MKDIR9);
+	many_others();
+	cr_assert(gw.drc.old.n == 1024 && the_pair()->recent.n <= gw.credits);
+	cl_redial();
+	RUN_UNTIL(gw.pairs.next->next == &gw.pairs);
+	cr_assert_eq(gw.drc.lost.n, gw.credits);
+	ASK(MKDIR9);
+	cr_assert_eq(srv.records, 1102);
 }
 
 Test(gateway, v3_call_whose_server_is_gone, .init = setup, .fini = drc_teardown)
