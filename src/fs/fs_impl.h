@@ -117,6 +117,7 @@ struct fs_req {
 	bool holds;                     /* counted in ino->held and ino2->held */
 	unsigned changes;               /* how many calls that change something have begun */
 	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
+	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	struct fuse_file_info fi;
 	uint64_t start;                 /* READ: the offset */
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */

@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mkdir, symlink, mknod, link, create. */
+/*
+ * mkdir, symlink, mknod, link, create.
+ *
+ * What has the name may be something else than was asked for. An UNCHECKED CREATE of version
+ * 3 succeeds for a fifo that another client has made just before, and where a reply has no
+ * handle, the LOOKUP after it may find what came later. The kernel takes such an answer for
+ * EIO, and gives back neither the node nor the open file that it was given. So everything is
+ * undone, and the answer is ESTALE: the kernel looks the name up once more, without what it
+ * knows, and goes on with what is there. open() then opens the fifo, as with the kernel's
+ * own NFS client, and mkdir() fails with EEXIST.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "fs/fs_impl.h"
+
+/* Is it of another type than was asked for? The name is known to exist from here on (see
+ * known.h), so the kernel's next LOOKUP of it is not answered without the server. */
+static bool is_another(const struct fs_req *r, const struct fuse_entry_param *e)
+{
+	return (e->attr.st_mode & S_IFMT) != r->type;
+}
 
 static void entry_done(struct fs_req *r)
 {
@@ -19,21 +36,28 @@ static void entry_done(struct fs_req *r)
 		return;
 	}
 	ino = fs_entry(r, r->name, &e);
-	if (!ino)
+	if (!ino) {
 		fs_reply_err(r, ENOMEM);
-	else if (fuse_reply_entry(r->req, &e))
+	} else if (is_another(r, &e)) {
+		fs_reply_err(r, ESTALE);
 		inode_forget(&fs->inodes, ino, 1);
+	} else if (fuse_reply_entry(r->req, &e)) {
+		inode_forget(&fs->inodes, ino, 1);
+	}
 	r->req = NULL;
 	fs_req_free(r);
 }
 
-/* A request object for creating `name` in `parent`. NULL: the request has been answered. */
-static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+/* A request object for creating `name` in `parent`, of that type. NULL: the request has been
+ * answered. */
+static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t type,
+			   mode_t mode)
 {
 	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return NULL;
+	r->type = type;
 	r->call.args.name = r->name;
 	r->call.args.sattr.valid = NFS_SET_MODE;
 	r->call.args.sattr.mode = mode & 07777;
@@ -42,7 +66,7 @@ static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, 
 
 void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct fs_req *r = make(req, parent, name, mode);
+	struct fs_req *r = make(req, parent, name, S_IFDIR, mode);
 
 	if (r)
 		fs_req_start(r, NFS_OP_MKDIR, entry_done);
@@ -50,7 +74,7 @@ void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 
 void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	struct fs_req *r = make(req, parent, name, 0777);
+	struct fs_req *r = make(req, parent, name, S_IFLNK, 0777);
 
 	if (!r)
 		return;
@@ -83,7 +107,7 @@ static void regular_done(struct fs_req *r)
 
 void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-	struct fs_req *r = make(req, parent, name, mode);
+	struct fs_req *r = make(req, parent, name, mode & S_IFMT, mode);
 
 	if (!r)
 		return;
@@ -144,6 +168,7 @@ static void create_done(struct fs_req *r)
 	struct fuse_entry_param e;
 	struct inode *ino;
 	struct file *f = NULL;
+	bool another;
 
 	fs_dir_changed(r->ino);
 	if (r->call.res.status) {
@@ -151,15 +176,17 @@ static void create_done(struct fs_req *r)
 		return;
 	}
 	ino = fs_entry(r, r->name, &e);
-	if (ino && r->req)
+	another = ino && is_another(r, &e);
+	if (ino && r->req && !another)
 		f = fs_file_new(r, ino, &r->fi);
 	if (!f) {
-		/* No memory, or nobody waits any more; but the server has the file open. */
+		/* Another type, no memory, or nobody waits any more; but the server may have it
+		 * open. */
 		if (ino) {
 			inode_untold(ino);
 			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
 		}
-		fs_reply_err(r, ENOMEM);
+		fs_reply_err(r, another ? ESTALE : ENOMEM);
 	} else if (fuse_reply_create(r->req, &e, &r->fi)) {
 		fs_file_put(r->fl, f);
 		inode_forget(&fs->inodes, ino, 1);
@@ -173,7 +200,7 @@ static void create_done(struct fs_req *r)
 void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi)
 {
-	struct fs_req *r = make(req, parent, name, mode);
+	struct fs_req *r = make(req, parent, name, S_IFREG, mode);
 
 	if (!r)
 		return;
