@@ -220,14 +220,16 @@ static void lane_resume(struct nfs_lane *l, void *arg)
 	nfs_lane_pump(l);
 }
 
-/* With ctl->mu held: sleeps; `stopping` ends the sleep. */
-static void nap(struct nfs_control *ctl, unsigned ms)
+void nfs_control_nap(struct nfs_client *cl, unsigned ms)
 {
+	struct nfs_control *ctl = cl->control;
 	struct timespec ts;
 
 	nfs_deadline(&ts, ms);
+	pthread_mutex_lock(&ctl->mu);
 	while (!ctl->stopping && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) == 0)
 		;
+	pthread_mutex_unlock(&ctl->mu);
 }
 
 /* The pause before another recovery. */
@@ -242,9 +244,7 @@ static void pace(struct nfs_client *cl)
 		log_warn("%s does not keep the state of this mount: trying again, with pauses of "
 			 "up to %u s", cl->cfg.server, (PAUSE_FIRST_MS << PAUSE_SHIFT_MAX) / 1000);
 	ctl->quiet = true;
-	pthread_mutex_lock(&ctl->mu);
-	nap(ctl, PAUSE_FIRST_MS << (shift < PAUSE_SHIFT_MAX ? shift : PAUSE_SHIFT_MAX));
-	pthread_mutex_unlock(&ctl->mu);
+	nfs_control_nap(cl, PAUSE_FIRST_MS << (shift < PAUSE_SHIFT_MAX ? shift : PAUSE_SHIFT_MAX));
 }
 
 /* Has the last recovery lasted? */

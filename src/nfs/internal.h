@@ -95,6 +95,8 @@ bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state lost. */
 void nfs_control_recover(struct nfs_client *cl);
+/* The thread that recovers: sleeps; the end of the mount ends the sleep. */
+void nfs_control_nap(struct nfs_client *cl, unsigned ms);
 /* connector.c, any thread: the target has no connection on that path. */
 void nfs_connect_request(struct nfs_target *t, unsigned path);
 /* When connector and lane have ended: drops the links that the lane has not taken. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include "nfs4_server.h"
+#include "rpcrdma/header.h"
 
 struct server4 server;
 
@@ -176,6 +177,26 @@ static void second(const uint32_t *w, uint32_t numops)
 	}
 }
 
+/* The reply is there, and is not what the client gets. */
+static void spoil(void)
+{
+	if (server.err_chunk) {
+		server.err_chunk--;
+		nout = 1;               /* the XID */
+		puts_of(4, 1, 16, RR_ERROR, RR_ERR_CHUNK);
+	} else if (server.cut) {
+		server.cut--;
+		nout -= 5;
+	}
+}
+
+static bool reopens(void)
+{
+	char last = server.log[0] ? server.log[strlen(server.log) - 1] : 0;
+
+	return last == 'P' || last == 'F';
+}
+
 /* One call: w is its COMPOUND. */
 static void execute(uint32_t proc, const uint32_t *w)
 {
@@ -234,6 +255,8 @@ static void execute(uint32_t proc, const uint32_t *w)
 	/* The failed operation is the last one. */
 	if (nout >= 2 && ntohl(out[nout - 1]) >= 10000 && ntohl(out[nout - 1]) < 10100)
 		out[head] = out[nout - 1];
+	if (op == OP_SEQUENCE && reopens())
+		spoil();
 }
 
 /* ---- the client ---- */

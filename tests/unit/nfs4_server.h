@@ -23,6 +23,8 @@ struct server4 {
 	uint32_t reclaim[SERVER_OPENS]; /* status of CLAIM_PREVIOUS, by fh[0] */
 	uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
+	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
+					 * answers with half a reply; with ERR_CHUNK */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
 	uint32_t flags;                 /* SEQUENCE's, until all revoked state is freed... */
 	bool flags_stay;                /* ...or for ever */

@@ -86,6 +86,67 @@ Test(nfs4_recover, one_stateid)
 	expect_open(1, false);
 }
 
+/* A reply that is no answer says nothing about the open: it is asked for again. */
+static void no_answers(unsigned cut, unsigned err_chunk, const char *log)
+{
+	nfs_later_first_ms = 1;
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	have_open(2);
+	server.reclaim[1] = NFS4ERR_NO_GRACE;
+	server.reclaim[2] = 10001;      /* BADHANDLE: that is an answer */
+	server.stale = true;
+	server.cut = cut;
+	server.err_chunk = err_chunk;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, log);
+	cr_assert(server.cut == 0 && server.err_chunk == 0);
+	expect_open(0, false);
+	expect_open(1, false);
+	expect_open(2, true);
+}
+
+Test(nfs4_recover, a_reply_that_is_cut)
+{
+	no_answers(1, 0, "SXSPPPPCF");
+}
+
+Test(nfs4_recover, the_transport_refuses_a_reply)
+{
+	no_answers(0, 4, "SXSPPPPPPPCF");
+}
+
+/* Of an open that is not reclaimed, but opened again by its handle. */
+Test(nfs4_recover, a_reply_that_is_cut_after_the_grace_period)
+{
+	nfs_later_first_ms = 1;
+	server4_mount();
+	have_open(0);
+	atomic_store(&open_nr(0)->reopen, true);
+	server.cut = 3;
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "FFFF");
+	expect_open(0, false);
+}
+
+/* ... but not for ever, and the next one has its chances, too. */
+Test(nfs4_recover, replies_that_are_always_cut)
+{
+	nfs_later_first_ms = 1;
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	server.complete = false;
+	server.cut = 8;
+	atomic_store(&client4()->need_opens, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "PPPPPPPPPC");
+	cr_assert(atomic_load(&open_nr(0)->lost));
+	expect_open(1, false);
+}
+
 /* ---- a session that lives on ---- */
 
 static struct nfs_call in_flight;

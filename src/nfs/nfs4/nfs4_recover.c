@@ -16,8 +16,12 @@
  * The order matters. Before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE, even if
  * there is no grace period (RFC 8881, section 18.51.3), and would do so for ever.
  *
- * An open that cannot be opened again is lost: I/O on it fails with EIO, and the log says
- * so once.
+ * An open that the server does not open again is lost: I/O on it fails with EIO, and the log
+ * says so once. A reply that is no answer (cut, garbled, or ERR_CHUNK in its place) does not
+ * say that. Then the OPEN is sent again, TRIES times in all, with pauses: it has the same
+ * owner, so it does no harm that the server may have executed it. When all tries of one open
+ * were in vain the server does this always, and the others have theirs without pauses,
+ * because all lanes hold meanwhile.
  *
  * If the server or the connection fails during this, control calls take any lane that has a
  * connection, or wait for one. Executing them twice does no harm. -EAGAIN from one of them
@@ -31,6 +35,8 @@
 /* Rounds before nfs4_recover() returns; the control thread then pauses and calls it
  * again. */
 #define ROUNDS 4u
+/* How often an OPEN is sent that gets no answer. */
+#define TRIES  5u
 
 static bool no_reclaim(nfsstat4 status)
 {
@@ -60,11 +66,36 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	return rc;
 }
 
-/* 0: the open is good again, marked for later, or lost for good. */
-static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim)
+/* The call has come to its end without the server's answer to the OPEN. */
+static bool no_answer(int rc, nfsstat4 status)
 {
-	nfsstat4 status = NFS4_OK;
-	int rc = reopen_as(cl, o, reclaim, &status);
+	return rc == -EIO && status == NFS4_OK;
+}
+
+static int reopen_tries(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool *in_vain,
+			nfsstat4 *status)
+{
+	int rc;
+
+	for (unsigned i = 1;; i++) {
+		*status = NFS4_OK;
+		rc = reopen_as(cl, o, reclaim, status);
+		if (!no_answer(rc, *status))
+			return rc;
+		if (i == TRIES)
+			break;
+		if (!*in_vain)
+			nfs_control_nap(cl, nfs_later_first_ms << (i - 1));
+	}
+	*in_vain = true;
+	return rc;
+}
+
+/* 0: the open is good again, marked for later, or lost for good. */
+static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool *in_vain)
+{
+	nfsstat4 status;
+	int rc = reopen_tries(cl, o, reclaim, in_vain, &status);
 
 	if (rc && reclaim && no_reclaim(status)) {
 		atomic_store(&o->reopen, true);
@@ -96,13 +127,14 @@ bool nfs4_is_ours(const struct nfs_open *o)
 static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
 {
 	struct nfs_open *o = NULL;
+	bool in_vain = false;
 	unsigned count = 0;
 	int rc;
 
 	while ((o = nfs4_next_open(cl, o))) {
 		if (!nfs4_is_ours(o) || !(all || atomic_load(&o->reopen)))
 			continue;
-		rc = reopen(cl, o, reclaim);
+		rc = reopen(cl, o, reclaim, &in_vain);
 		if (rc) {
 			nfs4_open_put(cl, o);
 			return rc;
