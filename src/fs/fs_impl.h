@@ -315,6 +315,14 @@ bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r));
 
 /* ---- remove.c ---- */
 
+/*
+ * Whose name is (dir, name)? false: *ino's (a reference), or nobody's here (NULL). true: that
+ * is not known, and LOOKUP of it is r's next call. If that has succeeded, done() gets the
+ * same answer from fs_name_found().
+ */
+bool fs_name_asked(struct fs_req *r, struct inode *dir, const char *name, struct inode **ino,
+		   void (*done)(struct fs_req *r));
+struct inode *fs_name_found(struct fs_req *r, struct inode *dir, const char *name);
 /* Starts RENAME as r's next call. moved: the file that is called `name`, or NULL. */
 void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, struct inode *to,
 		     const char *newname, const struct inode *moved,

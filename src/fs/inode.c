@@ -32,6 +32,7 @@ int inode_table_init(struct inode_table *t)
 	names_init(t);
 	handles_init(&t->handles);
 	atomic_init(&t->count, 0);
+	atomic_init(&t->names_missing, 0);
 	return 0;
 }
 
@@ -155,6 +156,20 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
 		told_listed_locked(ino, attr, since);
 	}
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (ino)
+		inode_ref(ino);
 	pthread_mutex_unlock(&s->mu);
 	return ino;
 }

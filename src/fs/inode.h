@@ -47,6 +47,7 @@ struct inode {
 	mode_t type;                    /* constant: S_IFMT */
 
 	struct name *names;             /* [s] names.h: newest first */
+	bool names_missing;             /* [s] not all of them are there */
 
 	/* told.h: */
 	uint64_t change;                /* [s] from the newest attributes */
@@ -98,6 +99,7 @@ struct inode_table {
 	struct name_shard names[NAME_SHARDS];
 	struct handles handles;
 	_Atomic uint64_t count;
+	_Atomic uint64_t names_missing; /* inodes with names_missing */
 	struct sent_back back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };
@@ -122,6 +124,8 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since);
+/* The inode of a filehandle, with one more reference. NULL: there is none. */
+struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh);
 /* Takes a reference. The caller must have one already. */
 void inode_ref(struct inode *ino);
 /* Drops n references. */

@@ -5,7 +5,8 @@
 #include "fs/inode_impl.h"
 
 /* The most names of one inode. Names that other clients have removed stay until there are
- * too many: they do no harm, because nobody asks for them. */
+ * too many: they do no harm, because nobody asks for them. Most files with more names have
+ * far more. */
 #define NAMES_MAX 16u
 
 static uint32_t name_hash(uint64_t parent, const char *name)
@@ -66,6 +67,9 @@ void names_drop(struct inode_table *t, struct inode *ino)
 {
 	while (ino->names)
 		drop(t, &ino->names);
+	if (ino->names_missing)
+		atomic_fetch_sub(&t->names_missing, 1);
+	ino->names_missing = false;
 }
 
 /* The link of ino's list that points to that name; or the last link. */
@@ -103,18 +107,54 @@ static struct name *make(struct inode *ino, uint64_t parent, const char *text, s
 	return n;
 }
 
+static void note_missing(struct inode_table *t, struct inode *ino)
+{
+	if (!ino->names_missing)
+		atomic_fetch_add(&t->names_missing, 1);
+	ino->names_missing = true;
+}
+
+static bool same_name(const struct name *a, const struct name *b)
+{
+	return a->hash == b->hash && a->parent_id == b->parent_id && strcmp(a->text, b->text) == 0;
+}
+
+/* The entries of other inodes behind n: the name was theirs before. Without n they would be
+ * found. They stay with their inodes. */
+static void hide_older(struct inode_table *t, struct name *n)
+{
+	struct name_shard *s = shard_at(t, n->hash);
+	struct list *end = bucket_of(s, n->hash), *l, *next;
+
+	pthread_mutex_lock(&s->mu);
+	/* Where nobody finds n nobody finds what is behind it. */
+	for (l = list_empty(&n->by_name) ? end : n->by_name.next; l != end; l = next) {
+		next = l->next;
+		if (same_name(container_of(l, struct name, by_name), n))
+			list_del(l);
+	}
+	pthread_mutex_unlock(&s->mu);
+}
+
 static void keep_newest(struct inode_table *t, struct inode *ino)
 {
 	struct name **p = &ino->names;
 
 	for (unsigned i = 0; *p && i < NAMES_MAX; i++)
 		p = &(*p)->next;
-	if (*p)
-		drop(t, p);
+	if (!*p)
+		return;
+	note_missing(t, ino);
+	hide_older(t, *p);
+	drop(t, p);
 }
 
-/* Without memory the name is not remembered. Then unlink() of that name while the file is
- * open removes the file plainly, as if another client had done it. */
+bool inode_names_missing(struct inode_table *t)
+{
+	return atomic_load(&t->names_missing) > 0;
+}
+
+/* Without memory the name is missing. */
 void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		      const char *text, size_t len)
 {
@@ -125,8 +165,10 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		*p = n->next;
 	else
 		n = make(ino, parent, text, len);
-	if (!n)
+	if (!n) {
+		note_missing(t, ino);
 		return;
+	}
 	n->next = ino->names;
 	ino->names = n;
 	s = shard_at(t, n->hash);

@@ -10,6 +10,13 @@
  * The newest entry says to which file a name belongs. The kernel's own cache has the same:
  * the kernel never removes or moves a name without having looked it up.
  *
+ * The kernel does not say when it forgets a name, and nobody says when another client removes
+ * one. So an inode keeps its newest names only, or an open file that others rename again and
+ * again would take memory without end. A name that is not here may then belong to a file that
+ * is open. As long as there is such an inode, inode_names_missing() says so, and whoever
+ * removes or replaces a name that is not here asks the server first whose it is
+ * (fs_name_found()).
+ *
  * Any thread. Each shard has a mutex for its lists. An inode's own list is guarded by the
  * inode's shard (inode.h), which is locked first.
  */
@@ -17,6 +24,7 @@
 #define FS_NAMES_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/list.h"
 
@@ -43,6 +51,8 @@ struct name_shard {
 
 /* The inode that was last seen as (parent, name), with one more reference; or NULL. */
 struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name);
+/* Some names of some inode have not been kept: what inode_find() does not find may be one. */
+bool inode_names_missing(struct inode_table *t);
 /* ino has this name, too. */
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
 /* The name has been removed. */

@@ -23,6 +23,33 @@ void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, str
 	fs_req_start(r, NFS_OP_RENAME, done);
 }
 
+/* ---- a name that is not remembered ---- */
+
+bool fs_name_asked(struct fs_req *r, struct inode *dir, const char *name, struct inode **ino,
+		   void (*done)(struct fs_req *r))
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+
+	*ino = inode_find(t, dir->id, name);
+	if (*ino || !inode_names_missing(t))
+		return false;
+	r->call.args.fh = &dir->fh;
+	r->call.args.name = name;
+	fs_req_start(r, NFS_OP_LOOKUP, done);
+	return true;
+}
+
+/* A file that is not in the table is not open. */
+struct inode *fs_name_found(struct fs_req *r, struct inode *dir, const char *name)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	struct inode *ino = inode_by_fh(t, &r->call.res.fh);
+
+	if (ino)
+		inode_named(t, ino, dir->id, name);
+	return ino;
+}
+
 /* ---- unlink ---- */
 
 static void unlink_silly_done(struct fs_req *r)
@@ -46,12 +73,12 @@ static void unlink_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
-static void start_unlink(struct fs_req *r)
+/* ino: a reference, or NULL. */
+static void unlink_name_of(struct fs_req *r, struct inode *ino)
 {
-	struct fs *fs = r->fl->fs;
-
-	fs_pin(r, inode_find(&fs->inodes, r->ino->id, r->name));
-	if (r->pinned && inode_silly_is(&fs->inodes, r->pinned, r->name)) {
+	r->call.args.name = r->name;
+	fs_pin(r, ino);
+	if (r->pinned && inode_silly_is(&r->fl->fs->inodes, r->pinned, r->name)) {
 		fs_reply_err(r, EBUSY); /* the last close removes it */
 		fs_req_free(r);
 		return;
@@ -72,14 +99,28 @@ static void start_unlink(struct fs_req *r)
 			unlink_silly_done);
 }
 
+static void unlink_looked(struct fs_req *r)
+{
+	if (r->call.res.status)
+		fs_done_status(r);
+	else
+		unlink_name_of(r, fs_name_found(r, r->ino, r->name));
+}
+
+static void start_unlink(struct fs_req *r)
+{
+	struct inode *ino;
+
+	if (!fs_name_asked(r, r->ino, r->name, &ino, unlink_looked))
+		unlink_name_of(r, ino);
+}
+
 void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs_req *r = fs_req_new(req, parent);
 
-	if (!r || !fs_req_name(r, r->name, name))
-		return;
-	r->call.args.name = r->name;
-	fs_in_turn(r, start_unlink);
+	if (r && fs_req_name(r, r->name, name))
+		fs_in_turn(r, start_unlink);
 }
 
 /* ---- rmdir ---- */

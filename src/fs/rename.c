@@ -126,10 +126,8 @@ static void target_linked(struct fs_req *r)
 
 /* If the target is another file than the source, fs_pin() decides: if it is open it must
  * not simply lose its name, and if it is closed it must not be opened meanwhile. */
-static void look_at_target(struct fs *fs, struct fs_req *r)
+static void look_at_target(struct fs_req *r, struct inode *target)
 {
-	struct inode *target = inode_find(&fs->inodes, r->ino2->id, r->name2);
-
 	if (!target)
 		return;
 	if (S_ISDIR(target->type))
@@ -137,15 +135,13 @@ static void look_at_target(struct fs *fs, struct fs_req *r)
 	else if (target != r->moved)
 		fs_pin(r, target);
 	else
-		inode_put(&fs->inodes, target, 1);
+		inode_put(&r->fl->fs->inodes, target, 1);
 }
 
-static void look_and_start(struct fs_req *r)
+/* target: a reference to what has the new name; or NULL. */
+static void rename_onto(struct fs_req *r, struct inode *target)
 {
-	struct fs *fs = r->fl->fs;
-
-	r->moved = inode_find(&fs->inodes, r->ino->id, r->name);
-	look_at_target(fs, r);
+	look_at_target(r, target);
 	if (!r->victim) {
 		start_rename(r);
 		return;
@@ -158,6 +154,25 @@ static void look_and_start(struct fs_req *r)
 	}
 	r->step = LINKED;
 	fs_silly_link(r, target_linked);
+}
+
+static void target_looked(struct fs_req *r)
+{
+	if (r->call.res.status == -ENOENT)
+		rename_onto(r, NULL);
+	else if (r->call.res.status)
+		fs_done_status(r);
+	else
+		rename_onto(r, fs_name_found(r, r->ino2, r->name2));
+}
+
+static void look_and_start(struct fs_req *r)
+{
+	struct inode *target;
+
+	r->moved = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
+	if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked))
+		rename_onto(r, target);
 }
 
 void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,

@@ -189,7 +189,8 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	inode_put(&t, b, 1);
 	inode_unnamed(&t, 7, "a");
 	cr_assert_null(inode_find(&t, 7, "a"));
-	/* No end of names: the newest are kept. */
+	/* No end of names: the newest are kept, and the table knows that there are more. */
+	cr_assert(!inode_names_missing(&t));
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "%u", i);
 		inode_named(&t, a, 7, name);
@@ -197,10 +198,43 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	cr_assert_eq(inode_find(&t, 7, "99"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(inode_find(&t, 7, "0"));
+	cr_assert(inode_names_missing(&t));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 	cr_assert_eq(t.count, 0);
+	cr_assert(!inode_names_missing(&t), "not any more");
+}
+
+/* A name that was forgotten does not become again what it was before. */
+Test(inode, a_forgotten_name_belongs_to_nobody, .init = setup, .fini = teardown)
+{
+	struct inode *before = get(1, 1, 7, "a"), *a = get(2, 1, 7, "a");
+	char name[16];
+
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		inode_named(&t, a, 7, name);
+	}
+	cr_assert_null(inode_find(&t, 7, "a"));
+	/* It may be seen again. */
+	inode_named(&t, before, 7, "a");
+	cr_assert_eq(inode_find(&t, 7, "a"), before);
+	inode_put(&t, before, 2);
+	cr_assert_null(inode_find(&t, 7, "a"));
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+Test(inode, by_handle, .init = setup, .fini = teardown)
+{
+	struct nfs_fh one = fh_of(1), two = fh_of(2);
+	struct inode *a = get(1, 1, 7, "a");
+
+	cr_assert_eq(inode_by_fh(&t, &one), a);
+	cr_assert_null(inode_by_fh(&t, &two));
+	inode_put(&t, a, 2);
+	cr_assert_null(inode_by_fh(&t, &one));
 }
 
 Test(inode, silly_names, .init = setup, .fini = teardown)

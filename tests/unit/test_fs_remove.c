@@ -835,6 +835,115 @@ Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
 	serve_all();
 }
 
+/* ---- a file with more names than are remembered ---- */
+
+#define LINKS 20u
+
+/* The kernel knows all names of the file, and has it open. Other clients have removed all
+ * but the first one. */
+static struct ask *first_of_many_names(void)
+{
+	int obj = new_file(DIR1, "l0");
+	struct ask *o;
+	char name[8];
+
+	for (unsigned i = 0; i < LINKS; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		if (i)
+			put_entry(DIR1, name, obj);
+		cr_assert_neq(lookup(DIR1, name), 0);
+	}
+	o = opened(DIR1, name);
+	for (unsigned i = 1; i < LINKS; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		take_entry(look(DIR1, name));
+	}
+	return o;
+}
+
+static void still_there(struct ask *o)
+{
+	serve_all();
+	cr_assert_eq(links(o->obj), 1, "under its silly name");
+	start_close(o);
+	serve_all();
+	expect_nothing_of_ours(true);
+}
+
+/* The kernel has the name in its cache, and does not look it up before. */
+static struct ask *unlink_at_once(const char *name)
+{
+	struct ask *a = ask(FUSE_UNLINK, dir_node[DIR1], name, strlen(name) + 1);
+
+	a->old = -1;
+	return a;
+}
+
+Test(fs_remove, unlink_of_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
+{
+	struct ask *o = first_of_many_names(), *a;
+
+	a = unlink_at_once("l0");
+	serve_all();
+	cr_assert(a->answered && !a->error, "%d", a->error);
+	cr_assert_lt(look(DIR1, "l0"), 0);
+	still_there(o);
+}
+
+static struct ask *rename_at_once(const char *name, const char *newname)
+{
+	struct fuse_rename_in in = { .newdir = dir_node[DIR1] };
+	char body[sizeof(in) + 80];
+	size_t len = sizeof(in);
+	struct ask *a;
+
+	memcpy(body, &in, len);
+	len += (size_t)sprintf(body + len, "%s", name) + 1;
+	len += (size_t)sprintf(body + len, "%s", newname) + 1;
+	a = ask(FUSE_RENAME, dir_node[DIR1], body, len);
+	a->old = -1;
+	return a;
+}
+
+Test(fs_remove, rename_onto_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
+{
+	struct ask *o = first_of_many_names(), *a;
+	int b = new_file(DIR1, "b");
+
+	lookup(DIR1, "b");
+	a = rename_at_once("b", "l0");
+	serve_all();
+	cr_assert(a->answered && !a->error, "%d", a->error);
+	cr_assert_eq(at(DIR1, "l0"), b);
+	still_there(o);
+}
+
+/* The server is asked for the file. If it does not say, nothing is removed. */
+Test(fs_remove, what_a_name_is_cannot_be_found_out, .init = setup, .fini = teardown)
+{
+	static const enum fate fates[] = { DENIED, LOST_BEFORE };
+	struct ask *o = first_of_many_names(), *a;
+
+	new_file(DIR1, "b");
+	lookup(DIR1, "b");
+	for (unsigned i = 0; i < 4; i++) {
+		a = i % 2 ? unlink_at_once("l0") : rename_at_once("b", "l0");
+		serve(fates[i / 2]);
+		cr_assert(a->answered, "%u", i);
+		cr_assert_eq(a->error, i / 2 ? -EIO : -EACCES, "%u: %d", i, a->error);
+		cr_assert_eq(at(DIR1, "l0"), o->obj);
+	}
+	/* A name that is not there is no target. */
+	a = rename_at_once("b", "new");
+	serve_all();
+	cr_assert(a->answered && !a->error && at(DIR1, "new") >= 0);
+	a = unlink_at_once("none");
+	serve_all();
+	cr_assert(a->answered && a->error == -ENOENT);
+	start_close(o);
+	serve_all();
+}
+
 /* ---- directories that are about to be empty ---- */
 
 /*
