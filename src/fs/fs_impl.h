@@ -276,6 +276,8 @@ void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s);
 
 /* ---- silly.c ---- */
 
+/* Is it a silly name of this mount, whatever became of it? */
+bool fs_silly_is_ours(const struct fs *fs, const char *name);
 /* Makes a silly name in dir. No file has the name yet. NULL: no memory. */
 struct silly *fs_silly_new(struct fs_req *r, struct inode *dir);
 /* r->victim has the name r->silly now. The name is removed at the last close, or at once if

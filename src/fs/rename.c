@@ -166,13 +166,31 @@ static void target_looked(struct fs_req *r)
 		rename_onto(r, fs_name_found(r, r->ino2, r->name2));
 }
 
+/* Would this take a silly name from its file, or put another file in its place? See silly.c.
+ * If nobody knows whose name it is, it may be in use. */
+static bool silly_in_use(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+
+	if (fs_silly_is_ours(fs, r->name2))
+		return true;
+	if (!fs_silly_is_ours(fs, r->name))
+		return false;
+	return r->moved ? inode_silly_is(&fs->inodes, r->moved, r->name) :
+			  inode_names_missing(&fs->inodes);
+}
+
 static void look_and_start(struct fs_req *r)
 {
 	struct inode *target;
 
 	r->moved = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
-	if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked))
+	if (silly_in_use(r)) {
+		fs_reply_err(r, EBUSY);
+		fs_req_free(r);
+	} else if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked)) {
 		rename_onto(r, target);
+	}
 }
 
 void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,

@@ -21,6 +21,19 @@
  * of a file is the last, and an open might come in between. So such a call pins the file
  * until its reply (fs_pin): see opens.h.
  *
+ * Users see these names, and may use them in calls of their own. What would take the name from
+ * the file, or the file from the name, fails with EBUSY:
+ *
+ *   unlink(.nfs1)      the last close does it (the kernel's NFS client says EBUSY, too)
+ *   rename(b, .nfs1)   the file would be gone, and the last close would remove b (the same)
+ *   rename(.nfs1, b)   b could then be removed plainly, because the file seems to have another
+ *                      name. The kernel's client allows it, and then loses sight of the file
+ *   link(.nfs1, b)     is allowed: the file has one name more. So can a user have it back
+ *
+ * A name stays busy as a target for ever, because it may be about to be made or removed. As a
+ * source it is busy as long as the inode has it: what was left as .nfs1, and the log says so,
+ * can be renamed.
+ *
  * A directory counts the silly names in it (nsilly), and those that are being removed
  * (nleaving: from the last close to REMOVE's reply). close() does not wait for the removal.
  * A call that needs the directory empty does: fs_silly_note, fs_silly_wait.
@@ -35,6 +48,16 @@
 #include <string.h>
 #include "fs/fs_impl.h"
 
+#define NAME_FORMAT ".nfs%016" PRIx64
+
+bool fs_silly_is_ours(const struct fs *fs, const char *name)
+{
+	char start[32];
+	int n = snprintf(start, sizeof(start), NAME_FORMAT, fs->silly_seed);
+
+	return strncmp(name, start, (size_t)n) == 0;
+}
+
 struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
 {
 	struct fs *fs = r->fl->fs;
@@ -46,7 +69,7 @@ struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
 	s->dir = dir;
 	atomic_fetch_add(&dir->nsilly, 1);
 	s->cred = r->cred;
-	snprintf(s->name, sizeof(s->name), ".nfs%016" PRIx64 "%08x", fs->silly_seed,
+	snprintf(s->name, sizeof(s->name), NAME_FORMAT "%08x", fs->silly_seed,
 		 atomic_fetch_add(&fs->silly_count, 1));
 	return s;
 }

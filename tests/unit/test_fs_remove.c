@@ -944,6 +944,114 @@ Test(fs_remove, what_a_name_is_cannot_be_found_out, .init = setup, .fini = teard
 	serve_all();
 }
 
+/* ---- silly names in calls of users ---- */
+
+/* The only silly name that there is. */
+static const char *the_silly(void)
+{
+	for (unsigned i = 0; i < tree.n; i++)
+		if (silly(tree.e[i].name))
+			return tree.e[i].name;
+	cr_assert(false, "there is no silly name");
+	return NULL;
+}
+
+static void busy(struct ask *a)
+{
+	cr_assert(a->answered && a->error == -EBUSY, "%d", a->error);
+	cr_assert_eq(nsent, 0, "and the server has not been asked");
+}
+
+static struct ask *link_at_once(uint64_t node, const char *newname)
+{
+	struct fuse_link_in in = { .oldnodeid = node };
+	char body[sizeof(in) + 40];
+
+	memcpy(body, &in, sizeof(in));
+	strcpy(body + sizeof(in), newname);
+	return ask(FUSE_LINK, dir_node[DIR1], body, sizeof(in) + strlen(newname) + 1);
+}
+
+/* Renamed, the file could be removed by its new name while it is open; replaced, it is gone,
+ * and the last close removes what has replaced it. */
+Test(fs_remove, a_silly_name_is_busy, .init = setup, .fini = teardown)
+{
+	int a = new_file(DIR1, "a"), b = new_file(DIR1, "b");
+	struct ask *o = opened(DIR1, "a");
+	char name[40];
+
+	lookup(DIR1, "b");
+	start_unlink(DIR1, "a");
+	serve_all();
+	strcpy(name, the_silly());
+	lookup(DIR1, name);
+	busy(rename_at_once(name, "c"));
+	busy(rename_at_once("b", name));
+	busy(unlink_at_once(name));
+	cr_assert(at(DIR1, name) == a && at(DIR1, "b") == b);
+	/* A second name is harmless, and so has a user the file back. */
+	link_at_once(node_of(o), "c");
+	serve_all();
+	cr_assert(at(DIR1, "c") == a && at(DIR1, name) == a);
+	/* The last close removes the name whatever it belongs to by then. */
+	start_close(o);
+	execute(the_call(NFS_OP_CLOSE), WORKS);
+	reply(the_call(NFS_OP_CLOSE));
+	cr_assert_not_null(the_call(NFS_OP_REMOVE));
+	cr_assert_eq(rename_at_once("b", name)->error, -EBUSY);
+	serve_all();
+	cr_assert(at(DIR1, "b") == b && at(DIR1, "c") == a);
+	expect_nothing_of_ours(true);
+}
+
+/* The name is not remembered either. */
+Test(fs_remove, a_silly_name_that_was_not_remembered_is_busy, .init = setup, .fini = teardown)
+{
+	int a = new_file(DIR1, "a");
+	struct ask *o = opened(DIR1, "a");
+	char silly_name[40], name[8];
+
+	start_unlink(DIR1, "a");
+	serve_all();
+	strcpy(silly_name, the_silly());
+	for (unsigned i = 0; i < LINKS; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		put_entry(DIR1, name, a);
+		lookup(DIR1, name);
+	}
+	busy(rename_at_once(silly_name, "c"));
+	busy(rename_at_once("l1", silly_name));
+	unlink_at_once(silly_name);
+	serve_all();
+	cr_assert_eq(at(DIR1, silly_name), a);
+	start_close(o);
+	serve_all();
+	expect_nothing_of_ours(true);
+}
+
+/* What the daemon has given up is the users'. */
+Test(fs_remove, a_silly_name_that_was_left_is_not_busy, .init = setup, .fini = teardown)
+{
+	int a = new_file(DIR1, "a"), c;
+	struct ask *o = opened(DIR1, "a");
+	char name[40];
+
+	start_unlink(DIR1, "a");
+	execute(&sent[0], LOST_AFTER);
+	reply(&sent[0]);
+	serve(WORKS);                   /* the silly name is there */
+	c = new_file(DIR1, "a");        /* and another client's file in the old place */
+	serve_all();
+	strcpy(name, the_silly());
+	cr_assert(was_said(name));
+	lookup(DIR1, name);
+	rename_at_once(name, "back");
+	serve_all();
+	cr_assert(at(DIR1, "back") == a && at(DIR1, "a") == c);
+	start_close(o);
+	serve_all();
+}
+
 /* ---- directories that are about to be empty ---- */
 
 /*
