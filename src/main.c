@@ -234,26 +234,9 @@ static void block_signals(void)
 
 static int connect_server(struct mount *m, struct errbuf *eb)
 {
-	time_t end = time(NULL) + (time_t)m->opt.retry * 60;
-	bool said = false;
-	int rc;
+	int rc = setup_client(&m->cfg, &m->opt, eb);
 
-	rc = setup_client(&m->cfg, &m->opt, eb);
-	if (rc)
-		return rc;
-	for (;;) {
-		rc = nfs_client_new(&m->cfg, &m->client, eb);
-		/* Only errors that may pass are tried again. */
-		if (rc != -ECONNREFUSED && rc != -ETIMEDOUT && rc != -EHOSTUNREACH &&
-		    rc != -ENETUNREACH)
-			return rc;
-		if (time(NULL) >= end)
-			return rc;
-		if (!said)
-			log_warn("%s; trying for %u minutes (retry=)", eb->text, m->opt.retry);
-		said = true;
-		sleep(2);
-	}
+	return rc ? rc : nfs_client_retry(&m->cfg, m->opt.retry * 60, &m->client, eb);
 }
 
 static int prepare_fs(struct mount *m, struct errbuf *eb)

@@ -3,18 +3,28 @@
  * A client from its first connection to its end. The mounting thread connects the first
  * lane here, so that errors are reported at once. The connector makes the other
  * connections, which may come later.
+ *
+ * If the mount fails then, because the server has fallen silent, the connector may be blocked
+ * in another lane's connection attempt, with the arena registered and receives posted in it.
+ * Nothing of the client can be freed before that attempt ends, and retry= must not begin the
+ * next one as long: memory would pile up. So the client is handed back unfinished, and
+ * nfs_client_free() is called until it is free, or the time of retry= is up. Signals end the
+ * process meanwhile (src/main.c, CONNECTING).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
 
-/* How long the end of a mount waits for threads that are blocked in a connection
- * attempt. The process is about to end, so they can do no harm. */
+/* How long nfs_client_free() waits for threads that are blocked in a connection attempt. At
+ * the end of a mount the process is about to end, so they can do no harm. */
 #define STOP_MS 500u
 /* How long calls that the last close() started may take (CLOSE, removal of a .nfs file). */
 #define DRAIN_MS 1000u
 #define DRAIN_STEP_MS 5u
+#define NS_PER_S 1000000000ull
+
+unsigned nfs_client_pause_ms = 2000;
 
 static struct nfs_control *control_new(void)
 {
@@ -98,6 +108,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	struct nfs_client *cl = calloc(1, sizeof(*cl));
 	int rc;
 
+	*out = NULL;
 	if (!cl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
@@ -122,13 +133,51 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
 		rc = start(cl, eb);
-	if (rc) {
-		nfs_client_free(cl);
-		return rc;
-	}
-	*out = cl;
-	return 0;
+	*out = rc && nfs_client_free(cl) ? NULL : cl;
+	return rc;
 }
+
+/* ---- more attempts than one ---- */
+
+static bool may_pass(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ETIMEDOUT || rc == -EHOSTUNREACH || rc == -ENETUNREACH;
+}
+
+/* false: it cannot be freed until then. */
+static bool free_until(struct nfs_client *cl, uint64_t end_ns)
+{
+	while (!nfs_client_free(cl))
+		if (mono_ns() >= end_ns)
+			return false;
+	return true;
+}
+
+int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
+		     struct errbuf *eb)
+{
+	const struct timespec pause = {
+		.tv_sec = nfs_client_pause_ms / 1000,
+		.tv_nsec = (long)(nfs_client_pause_ms % 1000) * 1000000,
+	};
+	uint64_t end = mono_ns() + seconds * NS_PER_S;
+	bool said = false;
+	int rc;
+
+	for (;;) {
+		rc = nfs_client_new(cfg, out, eb);
+		if (!may_pass(rc) || mono_ns() >= end)
+			return rc;
+		if (!said)
+			log_warn("%s; trying for %u minutes (retry=)", eb->text, seconds / 60);
+		said = true;
+		nanosleep(&pause, NULL);
+		if (!free_until(*out, end))
+			return rc;
+	}
+}
+
+/* ---- the end ---- */
 
 static void count_running(struct nfs_lane *l, void *arg)
 {
@@ -153,11 +202,13 @@ static void drain(struct nfs_client *cl)
 	}
 }
 
-/* false: a thread still uses the client. */
+/* false: a thread still uses the client. When it is called again the lanes have ended, so
+ * there is nobody who could tell the server anything. */
 static bool stop(struct nfs_client *cl)
 {
-	bool mounted = cl->control->mounted;
+	bool mounted = cl->control->mounted && !cl->ending;
 
+	cl->ending = true;
 	/* If the mount was never made, the server is told nothing. It forgets the client
 	 * when its lease ends. */
 	if (mounted)
@@ -169,19 +220,19 @@ static bool stop(struct nfs_client *cl)
 	return nfs_connector_stop(cl, STOP_MS);
 }
 
-void nfs_client_free(struct nfs_client *cl)
+bool nfs_client_free(struct nfs_client *cl)
 {
 	bool all = true;
 
 	if (!cl)
-		return;
+		return true;
 	if (cl->control && cl->lanes)
 		all = stop(cl);
 	all = nfs_idmap_stop(cl->idmap, STOP_MS) && all;
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_stop(&cl->lanes[i]);
 	if (!all)
-		return;         /* a thread still uses it; the process ends soon */
+		return false;
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
@@ -194,4 +245,5 @@ void nfs_client_free(struct nfs_client *cl)
 	fab_domain_fini(&cl->domain);
 	free(cl->lanes);
 	free(cl);
+	return true;
 }

@@ -47,6 +47,8 @@ void nfs_deadline(struct timespec *ts, unsigned ms)
 
 struct sync_call {
 	struct loop_msg m;
+	struct list node;       /* in ctl->calls, under ctl->mu */
+	bool started;           /* lane thread: the lane has got it */
 	struct nfs_lane *lane;
 	struct nfs_call *c;
 	bool done;              /* under ctl->mu */
@@ -62,6 +64,8 @@ static void sync_done(struct nfs_call *c)
 	pthread_mutex_lock(&ctl->mu);
 	s->done = true;
 	abandoned = s->abandoned;
+	if (abandoned)
+		list_del(&s->node);
 	pthread_cond_broadcast(&ctl->cond);
 	pthread_mutex_unlock(&ctl->mu);
 	if (abandoned) {
@@ -74,7 +78,25 @@ static void sync_start(struct loop_msg *m)
 {
 	struct sync_call *s = container_of(m, struct sync_call, m);
 
+	s->started = true;
 	nfs_start(s->lane, s->c);
+}
+
+void nfs_calls_forget(struct nfs_lane *l)
+{
+	list_for_each_safe(n, tmp, &l->client->control->calls) {
+		struct sync_call *s = container_of(n, struct sync_call, node);
+
+		if (s->lane != l)
+			continue;
+		if (s->started) {
+			list_del(&s->c->eng.run_node);
+			list_del(&s->c->eng.node);
+			loop_timer_clear(&s->c->eng.timer);
+			nfs_owner_drop(s->c);
+		}
+		sync_done(s->c);
+	}
 }
 
 int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
@@ -92,6 +114,9 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	s->m.fn = sync_start;
 	c->owner = s;
 	c->done = sync_done;
+	pthread_mutex_lock(&ctl->mu);
+	list_add_tail(&ctl->calls, &s->node);
+	pthread_mutex_unlock(&ctl->mu);
 	loop_post(l->loop, &s->m);
 
 	nfs_deadline(&ts, timeout_ms);
@@ -106,6 +131,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	}
 	if (s->done) {
 		rc = 0;
+		list_del(&s->node);
 	} else {
 		s->abandoned = true;
 		*abandoned = true;

@@ -35,6 +35,7 @@ struct nfs_control {
 	bool stopping;                  /* control thread: end, and give up waiting */
 	bool recover;                   /* a lane has lost its state */
 	struct list targets;            /* all targets of all lanes (nfs_target.all) */
+	struct list calls;              /* of nfs_call_sync(), as long as they exist */
 	/* Only the control thread uses these: */
 	unsigned in_a_row;              /* recoveries that did not last */
 	bool counts;                    /* set by the version: this recovery counts in in_a_row */
@@ -97,6 +98,9 @@ bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 void nfs_control_recover(struct nfs_client *cl);
 /* The thread that recovers: sleeps; the end of the mount ends the sleep. */
 void nfs_control_nap(struct nfs_client *cl, unsigned ms);
+/* When the lane's thread and its connections have ended: frees its calls of nfs_call_sync(),
+ * which nobody waits for any more. */
+void nfs_calls_forget(struct nfs_lane *l);
 /* connector.c, any thread: the target has no connection on that path. */
 void nfs_connect_request(struct nfs_target *t, unsigned path);
 /* When connector and lane have ended: drops the links that the lane has not taken. */

@@ -212,6 +212,7 @@ void nfs_lane_fini(struct nfs_lane *l)
 	if (!l->client)
 		return;
 	nfs_target_fini(&l->target);
+	nfs_calls_forget(l);
 	magazine_fini(&l->mag);
 	if (l->loop)
 		loop_free(l->loop);

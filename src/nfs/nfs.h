@@ -420,18 +420,32 @@ struct nfs_client {
 	_Atomic bool no_plus;           /* READDIR: the server sends no attributes */
 	struct nfs_server server;       /* the server that is mounted */
 	struct nfs_control *control;    /* belongs to client.c */
+	bool ending;                    /* nfs_client_free() has been called */
 	struct nfs_idmap *idmap;        /* NULL: owners that are not numbers are nobody */
 };
 
 /*
  * Connects the lanes and mounts the export. Blocks. Lane 0 must get its connection; the
  * other connections may come later. Returns 0 with *out, or -errno with eb set. The lanes
- * run on their own threads from then on.
+ * run on their own threads from then on. After an error *out is NULL, or what could not be
+ * freed yet: for nfs_client_free().
  */
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
-/* Stops and frees the client after the calls under way have ended. Blocks for about two
- * seconds at most if the server does not answer. */
-void nfs_client_free(struct nfs_client *cl);
+/*
+ * The same, again for so many seconds while the error may pass. An attempt begins when the
+ * one before is freed, so all attempts together never have more memory than one.
+ */
+int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
+		     struct errbuf *eb);
+/* The pause between two attempts; a variable for the tests. */
+extern unsigned nfs_client_pause_ms;
+/*
+ * Stops and frees the client after the calls under way have ended. Blocks for about two
+ * seconds at most if the server does not answer. false: a thread is still blocked, in a
+ * connection attempt for example, and uses the client. Then either the process ends, or this
+ * has to be called again: it waits for half a second more. cl may be NULL.
+ */
+bool nfs_client_free(struct nfs_client *cl);
 
 /* Lane thread: starts an operation, or queues it. */
 void nfs_start_at(struct nfs_target *t, struct nfs_call *c);

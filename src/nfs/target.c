@@ -27,6 +27,7 @@ void nfs_server_init(struct nfs_client *cl)
 	};
 	nfs_files_init(&cl->server.files);
 	list_init(&cl->control->targets);
+	list_init(&cl->control->calls);
 }
 
 void nfs_server_fini(struct nfs_client *cl)

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include "fake_fabric.h"
 
 struct fake_conn fake_conns[FAKE_CONNS];
@@ -10,6 +11,7 @@ unsigned fake_most = 1;
 uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;
 _Atomic int fake_connect_error;
+_Atomic unsigned fake_hangs_from;
 int fake_post_send_error;
 bool fake_reg_per_call;
 void (*fake_sending)(const struct fake_conn *f);
@@ -54,6 +56,8 @@ static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	(void)priv;
 	cr_assert_eq(privlen, 8);
 	cr_assert_gt(f->nrecvs, 0, "receives must be posted before connect");
+	while (fake_hangs_from && fake_opens >= fake_hangs_from)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (fake_connect_error)
 		return err_set(eb, fake_connect_error, "fake error");
 	memcpy(peer_priv, fake_peer_priv, fake_peer_priv_len);

@@ -48,6 +48,8 @@ extern const struct fabric fabric_fake;
 extern uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 extern size_t fake_peer_priv_len;
 extern _Atomic int fake_connect_error;  /* 0, or what connect returns */
+/* From this connection on, counted from 1, connect does not return. 0: it does. */
+extern _Atomic unsigned fake_hangs_from;
 /* When a connection was opened, by mono_ns(); the count is written last. */
 extern uint64_t fake_open_ns[FAKE_OPENS];
 extern _Atomic unsigned fake_opens;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which thread runs the version's functions, and when. Mount, recovery, ticks and unmount
- * share the version's data for the mount without a lock. The version is defined in the test,
- * and its server never answers.
+ * share the version's data for the mount without a lock. And mounts that fail: what an
+ * attempt has left ends before the next one begins. The version is defined in the test, and
+ * its server never answers.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +18,9 @@ static _Atomic unsigned users, together;        /* of the version's data, now; e
 static _Atomic unsigned recoveries, farewells;
 static _Atomic bool recovering;
 static bool lose_while_mounting, stuck;
+static unsigned fails;                  /* so many mounts, while a thread connects... */
+static bool fails_late;                 /* ...or when a call of theirs has got no answer */
+static _Atomic unsigned mounts, arenas; /* tried; of these, attempts that still exist */
 
 static void nap(unsigned ms)
 {
@@ -52,22 +57,21 @@ static const struct nfs_opdef silence = {
 	.name = "SILENCE", .encode = encode, .decode = decode, .results_max = 4, .proc = 1,
 };
 
-static struct nfs_call *unanswered[2]; /* who asked, or the lane, has them */
 static const struct rpc_cred cred;
 
-static int ask(struct nfs_client *cl, unsigned i, unsigned timeout_ms)
+static int ask(struct nfs_client *cl, unsigned timeout_ms)
 {
+	struct nfs_call *c = calloc(1, sizeof(*c));
 	bool abandoned;
 	int rc;
 
-	unanswered[i] = calloc(1, sizeof(*unanswered[i]));
-	cr_assert_not_null(unanswered[i]);
-	*unanswered[i] = (struct nfs_call){
+	cr_assert_not_null(c);
+	*c = (struct nfs_call){
 		.op = NFS_OP_GETATTR, .cred = &cred, .flags = NFS_CALL_CONTROL,
 	};
-	rc = nfs_call_sync(&cl->lanes[0], unanswered[i], timeout_ms, &abandoned);
+	rc = nfs_call_sync(&cl->lanes[0], c, timeout_ms, &abandoned);
 	if (!abandoned)
-		free(unanswered[i]);
+		free(c);
 	return rc;
 }
 
@@ -79,8 +83,19 @@ static void lose(struct nfs_lane *l, void *arg)
 
 static int do_mount(struct nfs_client *cl, struct errbuf *eb)
 {
-	(void)eb;
 	enter();
+	atomic_fetch_add(&mounts, 1);
+	atomic_fetch_add(&arenas, 1);
+	cl->server.vdata = malloc(1);
+	if (fails) {
+		fails--;
+		if (fails_late)
+			cr_expect_eq(ask(cl, 2), -ETIMEDOUT);
+		for (unsigned ms = 0; ms < 20000 && !fails_late && fake_opens < 2 * mounts; ms++)
+			nap(1);
+		leave();
+		return err_set(eb, -ETIMEDOUT, "the server is silent");
+	}
 	if (lose_while_mounting) {
 		nfs_each_lane(cl, lose, NULL);
 		nap(200);
@@ -96,7 +111,7 @@ static int do_recover(struct nfs_client *cl)
 	enter();
 	atomic_store(&recovering, true);
 	if (stuck)
-		rc = ask(cl, 0, 0);
+		rc = ask(cl, 0);
 	leave();
 	atomic_fetch_add(&recoveries, 1);
 	return rc;
@@ -113,29 +128,43 @@ static void do_umount(struct nfs_client *cl)
 {
 	enter();
 	/* Its own calls have their time. */
-	cr_expect_eq(ask(cl, 1, 20), -ETIMEDOUT);
+	cr_expect_eq(ask(cl, 20), -ETIMEDOUT);
 	leave();
 	atomic_fetch_add(&farewells, 1);
+}
+
+/* With the rest of the client. */
+static void do_free(struct nfs_client *cl)
+{
+	free(cl->server.vdata);
+	atomic_fetch_sub(&arenas, 1);
 }
 
 static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &silence },
 	.mount = do_mount, .umount = do_umount, .recover = do_recover, .tick = do_tick,
+	.free = do_free,
 };
 
-static struct nfs_client *mount_it(void)
+static struct nfs_config config(void)
 {
 	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	struct nfs_config cfg = {
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	return (struct nfs_config){
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
 		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
 		.rsize = 1 << 20, .wsize = 1 << 20, .timeo_ms = 60000,
 	};
+}
+
+static struct nfs_client *mount_it(void)
+{
+	struct nfs_config cfg = config();
 	struct nfs_client *cl = NULL;
 	struct errbuf eb = { "" };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
 	return cl;
 }
@@ -174,4 +203,119 @@ Test(nfs_client, the_farewell_waits_for_recovery, .timeout = 300)
 	cr_expect_eq(recoveries, 1);
 	cr_expect_eq(farewells, 1);
 	cr_assert_eq(together, 0);
+}
+
+/* ---- attempts that fail ---- */
+
+/* Two lanes, of which the second one's connection hangs. */
+static struct nfs_config two_lanes(void)
+{
+	struct nfs_config cfg = config();
+
+	cfg.lanes = 2;
+	fake_most = 2;
+	fake_hangs_from = 2;
+	return cfg;
+}
+
+/* The server falls silent when the first lane has its connection. */
+Test(nfs_client, what_cannot_be_freed_yet_is_handed_back, .timeout = 300)
+{
+	struct nfs_config cfg = two_lanes();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+	bool freed = false;
+
+	fails = 1;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_str_eq(eb.text, "the server is silent");
+	cr_assert(cl && arenas == 1, "a thread still uses it");
+	cr_assert(!nfs_client_free(cl) && arenas == 1);
+	fake_hangs_from = 0;
+	for (unsigned i = 0; i < 100 && !freed; i++)
+		freed = nfs_client_free(cl);
+	cr_assert(freed && arenas == 0);
+	cr_assert_eq(farewells, 0, "there was no mount");
+	cr_assert(nfs_client_free(NULL));
+}
+
+static void *end_hanging(void *arg)
+{
+	(void)arg;
+	nap(900);
+	cr_expect_eq(mounts, 1, "the next attempt waits for the end of the first one");
+	fake_hangs_from = 0;
+	return NULL;
+}
+
+Test(nfs_client, one_attempt_at_a_time, .timeout = 300)
+{
+	struct nfs_config cfg = two_lanes();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+	pthread_t thread;
+
+	fails = 1;
+	nfs_client_pause_ms = 10;
+	cr_assert_eq(pthread_create(&thread, NULL, end_hanging, NULL), 0);
+	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
+	cr_assert(mounts == 2 && arenas == 1);
+	pthread_join(thread, NULL);
+	cr_assert(nfs_client_free(cl));
+}
+
+/* It hangs for longer than the mount is tried: that is not waited for. */
+Test(nfs_client, attempts_end_with_their_time, .timeout = 300)
+{
+	struct nfs_config cfg = two_lanes();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	fails = 10;
+	nfs_client_pause_ms = 10;
+	cr_assert_eq(nfs_client_retry(&cfg, 2, &cl, &eb), -ETIMEDOUT);
+	cr_assert_str_eq(eb.text, "the server is silent");
+	cr_assert(mounts == 1 && arenas == 1 && cl);
+	fake_hangs_from = 0;
+	while (!nfs_client_free(cl))
+		;
+}
+
+/* The lane has a call that nobody waits for any more. It ends with the lane. */
+Test(nfs_client, attempts_leave_no_memory, .timeout = 300)
+{
+	struct nfs_config cfg = config();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+	size_t before = 0, after;
+
+	fails_late = true;
+	for (unsigned i = 0; i < 30; i++) {
+		if (i == 10)
+			before = mallinfo2().uordblks;
+		fails = 1;
+		cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+		cr_assert_null(cl);
+	}
+	after = mallinfo2().uordblks;
+	cr_assert(after < before + 10 * sizeof(struct nfs_call), "%zu, before %zu", after, before);
+}
+
+/* Only what may pass is tried again. */
+Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
+{
+	static const int t[][2] = { { -EACCES, 1 }, { -ECONNREFUSED, 3 } };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct nfs_config cfg = config();
+		struct nfs_client *cl = NULL;
+		struct errbuf eb = { "" };
+		unsigned before = fake_opens;
+
+		nfs_client_pause_ms = 600;
+		fake_connect_error = t[i][0];
+		cr_assert_eq(nfs_client_retry(&cfg, 1, &cl, &eb), t[i][0]);
+		cr_assert_eq(fake_opens - before, (unsigned)t[i][1]);
+		cr_assert_null(cl);
+	}
 }
