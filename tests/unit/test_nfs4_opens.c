@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opens that come and go while recovery is at work.
+ * Opens that come and go while recovery is at work, or that there is no memory for.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs4_server.h"
 
 TestSuite(nfs4_opens, .init = server4_start, .fini = server4_stop, .timeout = 300);
+
+/* In place of nfs_open_of(), by the linker. */
+int __real_nfs_open_of(struct nfs_files *t, struct nfs_open_ref *o, const struct nfs_fh *fh);
+int __wrap_nfs_open_of(struct nfs_files *t, struct nfs_open_ref *o, const struct nfs_fh *fh);
+
+static _Atomic bool no_memory;
+
+int __wrap_nfs_open_of(struct nfs_files *t, struct nfs_open_ref *o, const struct nfs_fh *fh)
+{
+	return no_memory ? -ENOMEM : __real_nfs_open_of(t, o, fh);
+}
 
 static _Atomic unsigned all_gone;
 
@@ -90,4 +102,24 @@ Test(nfs4_opens, what_is_opened_is_recovered_though_its_attributes_are_late)
 	atomic_store(&open.open->reopen, true);
 	cr_assert_eq(nfs4_recover(&fake_cl), 0);
 	cr_assert_not_null(strchr(server.log, 'F'));
+}
+
+/* The server has opened the file. Without a file of ours the open is closed by the handle that
+ * it was opened by. It has no name: that is an open by CREATE only. */
+Test(nfs4_opens, an_open_without_memory_is_closed_by_its_handle)
+{
+	struct one_call open = { 0 };
+
+	server4_mount();
+	no_memory = true;
+	begin(&open, NFS_OP_OPEN, NULL);
+	await(&open, -ENOMEM);
+	cr_assert_str_eq(server.log, "Oc");
+	cr_assert_null(open.open);
+	cr_assert(list_empty(&fake_cl.server.files.opens));
+	/* Then all is as before. */
+	no_memory = false;
+	begin(&open, NFS_OP_OPEN, NULL);
+	await(&open, 0);
+	cr_assert_str_eq(server.log, "OcO");
 }
