@@ -47,6 +47,8 @@ extern const struct fabric fabric_fake;
 /* The private data that the next connection's peer sends. */
 extern uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 extern size_t fake_peer_priv_len;
+/* Sets that to what knfsd sends (RFC 8797): 4,096 bytes inline both ways, and R = 0. */
+void fake_peer_is_knfsd(void);
 extern _Atomic int fake_connect_error;  /* 0, or what connect returns */
 /* From this connection on, counted from 1, connect does not return. 0: it does. */
 extern _Atomic unsigned fake_hangs_from;

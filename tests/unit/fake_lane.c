@@ -73,14 +73,12 @@ static void serve(struct loop_timer *t)
 void fake_lane_start(const struct nfs_version *version,
 		     void (*execute)(uint32_t proc, const uint32_t *w))
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	pthread_condattr_t attr;
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
 	execute_call = execute;
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	rpc_auth_init();
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

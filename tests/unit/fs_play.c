@@ -292,11 +292,9 @@ void fs_play_connect(void)
 
 static void start_client(const struct nfs_version *version)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct errbuf eb = { "" };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	rpc_auth_init();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);

@@ -148,10 +148,7 @@ static const struct nfs_version version = {
 
 static struct nfs_config config(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	return (struct nfs_config){
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
 		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },

@@ -98,12 +98,10 @@ static void hook(struct nfs_lane *l)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	rpc_auth_init();
 	slots = 100;
 	version = (struct nfs_version){

@@ -154,12 +154,10 @@ static struct arena_buf *buf;
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	version = (struct nfs_version){
 		.prog = 1, .vers = 1,
 		.ops = { [NFS_OP_READ] = &read_def, [NFS_OP_WRITE] = &write_def },

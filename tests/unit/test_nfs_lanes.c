@@ -231,12 +231,10 @@ static void on_start(struct nfs_lane *l, void *arg)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
 	sem_init(&round_is_over, 0, 0);

@@ -87,11 +87,9 @@ static void connect_to(struct nfs_target *t)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct errbuf eb = { "" };
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	fake_most = 2;
 	for (unsigned i = 0; i < 2; i++)
 		versions[i] = (struct nfs_version){

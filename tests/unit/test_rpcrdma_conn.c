@@ -78,14 +78,12 @@ static void buffers_back(void *ctx)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
 	struct rr_config cfg = {
 		.paths = &path, .credits = CREDITS, .recvs = 24, .lane = 1, .nlanes = 2,
 	};
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	loop = loop_new();
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, buffers_back, NULL);

@@ -58,7 +58,6 @@ static void up(unsigned path)
 
 static void setup(void)
 {
-	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
 	static const struct rr_path paths[2] = { { .fabric = &fabric_fake }, { .fabric = &fabric_fake } };
 	static const struct arena_counts counts = { .n = { 48, 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
@@ -66,8 +65,7 @@ static void setup(void)
 		.paths = paths, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1,
 	};
 
-	memcpy(fake_peer_priv, knfsd, 8);
-	fake_peer_priv_len = 8;
+	fake_peer_is_knfsd();
 	fake_most = 2;
 	loop = loop_new();
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
