@@ -5,7 +5,7 @@
 
 #include "config.h"
 
-static const char *default_word(const struct row *r)
+const char *opt_default_word(const struct row *r)
 {
 	const struct choice *c = r->choices;
 
@@ -42,7 +42,7 @@ static void help_row(FILE *out, const struct row *named)
 		if (strcmp(words, r->choices[0].word) == 0)
 			fprintf(out, " (%s only)", words);
 		else
-			fprintf(out, " (%s; default %s)", words, default_word(r));
+			fprintf(out, " (%s; default %s)", words, opt_default_word(r));
 		break;
 	case UINT:
 		fprintf(out, " (%s", opt_range_text(r, range, sizeof(range)));

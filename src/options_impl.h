@@ -66,6 +66,8 @@ const struct row *opt_meaning(const struct row *r);
 
 /* "3 or 4.1": the words that are allowed. Returns buf. */
 const char *opt_words_text(const struct row *r, char *buf, size_t len);
+/* The word of a CHOICE that has the default's value. */
+const char *opt_default_word(const struct row *r);
 /* "4096 to 1048576 in steps of 4096". Returns buf. */
 const char *opt_range_text(const struct row *r, char *buf, size_t len);
 

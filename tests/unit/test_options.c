@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "options.h"
+#include "options_impl.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -692,6 +692,85 @@ Test(options, help_lists_the_table)
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		cr_assert_leq(strlen(line), 100, "too long: %s", line);
 	free(text);
+}
+
+/* The options whose value is one of a few words. */
+static const struct {
+	const char *name, *def;
+	size_t at;                      /* an enum in struct options; 0: there is none */
+} choices[] = {
+	{ "vers", "4.1", offsetof(struct options, vers) },
+	{ "nfsvers", NULL, 0 },         /* its line says that it is the same as another */
+	{ "proto", "rdma", offsetof(struct options, family) },
+	{ "mountproto", "tcp", 0 },
+	{ "sec", "sys", offsetof(struct options, sec) },
+	{ "local_lock", NULL, 0 },      /* one word only */
+	{ "fabric", "auto", offsetof(struct options, fabric) },
+	{ "memreg", NULL, 0 },
+	{ "lookupcache", "all", offsetof(struct options, lookupcache) },
+};
+#define N_CHOICES (sizeof(choices) / sizeof(choices[0]))
+
+static int value_at(size_t at)
+{
+	int v;
+
+	memcpy(&v, (const char *)&o + at, sizeof(v));
+	return v;
+}
+
+/* The default that --help names is what the option is without being given. */
+static void default_of_choice(const char *line, size_t i)
+{
+	const char *at = strstr(line, "; default ");
+	char word[32] = "", opt[64];
+	int without;
+
+	cr_assert_eq(!at, !choices[i].def, "%s", line);
+	if (!at)
+		return;
+	cr_assert_eq(sscanf(at, "; default %31[^)])", word), 1, "%s", line);
+	cr_assert_str_eq(word, choices[i].def, "%s", line);
+	if (!choices[i].at)
+		return;
+	cr_assert_eq(PARSE("srv:/e", "/mnt"), 0);
+	without = value_at(choices[i].at);
+	snprintf(opt, sizeof(opt), "%s=%s", choices[i].name, word);
+	OK(opt);
+	cr_assert_eq(value_at(choices[i].at), without, "%s", opt);
+}
+
+Test(options, help_names_the_default_of_a_choice)
+{
+	char *text = text_of(options_help), *rest;
+	size_t n = 0;
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *value = strstr(line, "=WORD");
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		cr_assert(n < N_CHOICES && !strcmp(line + strspn(line, " "), choices[n].name),
+			  "'%s' is not in the test's list, or not at that place", line);
+		default_of_choice(value, n++);
+	}
+	cr_assert_eq(n, N_CHOICES);
+	free(text);
+}
+
+/* Not because it is the first of its words, or the first with that value. */
+Test(options, the_default_of_a_choice_is_its_value)
+{
+	const struct choice words[] = {
+		{ "no", 2, "not supported" }, { "one", 1, NULL }, { "two", 2, NULL },
+		{ NULL, 0, NULL },
+	};
+	struct row r = { .name = "n", .kind = CHOICE, .choices = words, .value = 2 };
+
+	cr_assert_str_eq(opt_default_word(&r), "two");
+	r.value = 1;
+	cr_assert_str_eq(opt_default_word(&r), "one");
 }
 
 Test(options, usage_has_the_letters_of_help)
