@@ -106,6 +106,16 @@ static void drop(struct nfs_call *c)
 
 const struct play_hooks hooks4 = { .before = renew, .after = drop };
 
+static const struct nfs_version *version_of(enum nfs_op op)
+{
+	return nfs_v41.ops[op] ? &nfs_v41 : &nfs_v42;
+}
+
+const struct nfs_opdef *def4(enum nfs_op op)
+{
+	return version_of(op)->ops[op];
+}
+
 struct nfs_call call4(enum nfs_op op)
 {
 	struct nfs_call c = {
@@ -114,6 +124,7 @@ struct nfs_call call4(enum nfs_op op)
 		.args.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};
 
+	cl4.server.version = version_of(op);
 	renew(&c);
 	return c;
 }
@@ -126,6 +137,11 @@ void m_seq_args(uint32_t n, bool cache)
 	M(0, 1, n);
 	/* Slot 0 is the only one in use. */
 	M(53, SESSION_WORDS, 1, 0, 0, cache);
+}
+
+void m_minor(void)
+{
+	m_set(4, cl4.server.version->minor);    /* behind the tag, which is empty */
 }
 
 void m_args(uint32_t n, bool cache)

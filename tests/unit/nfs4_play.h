@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tests of version 4.1 share: a client of two lanes, the second of which a test may
+ * What tests of versions 4.1 and 4.2 share: a client of two lanes, the second of which a test may
  * use, with a session of ten slots; and the first operations of COMPOUNDs.
  */
 #ifndef TESTS_NFS4_PLAY_H
@@ -44,14 +44,19 @@ unsigned nfree4(void);
 unsigned nretired4(void);
 /* A new session. */
 void new_session4(void);
-/* A call with a slot, if its operation takes one. */
+/* The operation's row: of version 4.1, or of 4.2 if only that has it. */
+const struct nfs_opdef *def4(enum nfs_op op);
+/* A call with a slot, if its operation takes one. From here on the client has the version
+ * that def4() takes the row from. */
 struct nfs_call call4(enum nfs_op op);
 /* before: gives a copied call a slot in a new session. after: frees it. */
 extern const struct play_hooks hooks4;
 
-/* Appends arguments: up to SEQUENCE's; up to PUTFH's. */
+/* Appends arguments: up to SEQUENCE's; up to PUTFH's. The minor version is 1. */
 void m_seq_args(uint32_t nops, bool cache);
 void m_args(uint32_t nops, bool cache);
+/* Makes it the one of the newest call. */
+void m_minor(void);
 
 /* Appends results: the COMPOUND's header, and SEQUENCE with slot 0 and sequence id 1; the
  * same with PUTFH. */

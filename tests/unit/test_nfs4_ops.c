@@ -17,7 +17,7 @@ static uint64_t owner_bytes = 0x4142434445464748;
 
 static const struct nfs_opdef *def_of(enum nfs_op op)
 {
-	return nfs_v41.ops[op];
+	return def4(op);
 }
 
 static struct {
@@ -141,6 +141,7 @@ static void m_open_args(uint32_t access)
 
 #define ARGS(call_) do { \
 	struct nfs_call c_ = (call_); \
+	m_minor(); \
 	play_args(&c_, def_of(c_.op)); \
 	cr_assert_eq(def_of(c_.op)->proc, 1); \
 } while (0)
