@@ -13,6 +13,7 @@
 /* X(identifier, name in reports, what it counts) */
 #define STATS_TABLE(X) \
 	X(FUSE_REQUESTS,      "fuse.requests",       "requests read from the FUSE device") \
+	X(FUSE_EMPTY_READS,   "fuse.empty_reads",    "reads of the FUSE device that found no request") \
 	X(FUSE_FORGETS,       "fuse.forgets",        "lookup counts that the kernel gave back") \
 	X(FUSE_WAITS,         "fuse.buffer_waits",   "requests that had to wait for a buffer") \
 	X(RPC_CALLS,          "rpc.calls",           "RPC calls sent for the first time") \
@@ -26,6 +27,10 @@
 	X(RDMA_WRITE_CHUNKS,  "rdma.write_chunks",   "calls with a Write chunk") \
 	X(RDMA_REPLY_CHUNKS,  "rdma.reply_chunks",   "calls with a Reply chunk") \
 	X(RDMA_LONG_CALLS,    "rdma.long_calls",     "calls sent as a Position-Zero Read chunk") \
+	X(RDMA_REGISTRATIONS, "rdma.registrations",  "registrations made for calls") \
+	X(RDMA_BINDINGS,      "rdma.bindings",       "memory windows bound for calls") \
+	X(RDMA_LOCAL_INVALS,  "rdma.local_invals",   "memory windows that the client unbound") \
+	X(RDMA_REMOTE_INVALS, "rdma.remote_invals",  "segments that the server invalidated by its reply") \
 	X(RDMA_ERRORS,        "rdma.errors",         "RDMA_ERROR messages received") \
 	X(READ_REQUESTS,      "read.requests",       "READ procedures completed") \
 	X(READ_PLACED_BYTES,  "read.placed_bytes",   "file bytes the server placed by RDMA Write") \

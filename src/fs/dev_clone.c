@@ -32,6 +32,10 @@
 
 /* So many requests are read before other events get their turn. */
 #define READ_BATCH 16u
+/* After so many turns in which there was one request at a time, a second read in one turn
+ * is only tried in each ALONE_TRY-th one. */
+#define ALONE_TURNS 4u
+#define ALONE_TRY   16u
 /* STARVED becomes PARKING after this time. */
 #define LATE_NS    500000000ull
 /* The most parked WRITEs of a lane; each takes a little more than a MiB. */
@@ -42,6 +46,7 @@ struct clone {
 	struct fs_dev dev;
 	int fd;
 	struct loop_watch watch;
+	unsigned alone;                 /* turns in a row with one request */
 	/* The next request is read into these: */
 	char *head;                     /* FS_HEAD_ROOM of plain memory */
 	struct arena_buf *mid, *big;    /* what comes after FS_HEAD_BYTES */
@@ -221,7 +226,9 @@ static bool no_request(struct clone *k)
 	if (errno == ENODEV) {
 		close_it(k);
 		sem_post(&k->dev.fl->fs->ended);
-	} else if (errno != EAGAIN) {
+	} else if (errno == EAGAIN) {
+		stat_add(&lane_of(k)->stats, STAT_FUSE_EMPTY_READS, 1);
+	} else {
 		log_err("cannot read from /dev/fuse: %s", strerror(errno));
 	}
 	return false;
@@ -248,14 +255,26 @@ static bool read_one(struct clone *k)
 	return true;
 }
 
+/*
+ * With one request at a time, a second read finds nothing and costs a system call. With
+ * many, it saves a turn of the loop. So what was lately tells what to do. If it is wrong,
+ * the device is still readable, and the next turn comes at once.
+ */
+static bool expects_more(const struct clone *k)
+{
+	return k->alone < ALONE_TURNS || k->alone % ALONE_TRY == 0;
+}
+
 static void on_readable(struct loop_watch *w, uint32_t revents)
 {
 	struct clone *k = container_of(w, struct clone, watch);
+	unsigned n = 0;
 
 	(void)revents;
-	for (unsigned i = 0; i < READ_BATCH && k->dev.state == FS_DEV_READING; i++)
-		if (!read_one(k))
-			break;
+	while (n < READ_BATCH && k->dev.state == FS_DEV_READING && (!n || expects_more(k)) &&
+	       read_one(k))
+		n++;
+	k->alone = n > 1 ? 0 : k->alone + 1;
 }
 
 /* Reads one request while PARKING. false: there is nothing more to read now. */

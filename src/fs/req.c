@@ -46,8 +46,9 @@ static struct inode *find_node(struct fs *fs, fuse_ino_t node)
 	return fs->root;
 }
 
-/* Takes over the caller's reference to ino: it becomes r's, or is dropped. */
-static struct fs_req *req_with(fuse_req_t req, struct inode *ino)
+/* Takes over the caller's reference to ino: it becomes r's, or is dropped. cred: on whose
+ * behalf; NULL: the caller's of the request. */
+static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct rpc_cred *cred)
 {
 	struct fs_req *r = take(fs_this_lane);
 
@@ -57,7 +58,10 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino)
 		return NULL;
 	}
 	r->req = req;
-	fs_cred(r->fl, req, &r->cred);
+	if (cred)
+		r->cred = *cred;
+	else
+		fs_cred(r->fl, req, &r->cred);
 	r->ino = ino;
 	return r;
 }
@@ -67,7 +71,7 @@ struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
 	struct inode *ino = find_node(fs_of(req), node);
 
 	if (ino)
-		return req_with(req, ino);
+		return req_with(req, ino, NULL);
 	fuse_reply_err(req, ESTALE);
 	return NULL;
 }
@@ -75,7 +79,7 @@ struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
 struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino)
 {
 	inode_ref(ino);
-	return req_with(req, ino);
+	return req_with(req, ino, NULL);
 }
 
 struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi)
@@ -87,13 +91,15 @@ struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi)
 		fuse_reply_err(req, EBADF);
 		return NULL;
 	}
-	r = fs_req_on(req, f->ino);
+	/* The opener's rights count, as with a local file. So nobody reads the caller's
+	 * groups from /proc for each READ and WRITE. */
+	inode_ref(f->ino);
+	r = req_with(req, f->ino, &f->cred);
 	if (!r) {
 		fs_file_put(fs_this_lane, f);
 		return NULL;
 	}
 	r->file = f;
-	r->cred = f->cred;
 	return r;
 }
 

@@ -100,6 +100,67 @@ Test(fs_dev, data_is_not_copied)
 	cr_assert_eq(stat_get(&lane.stats, STAT_WRITE_COPIED_BYTES), 0);
 }
 
+/* Waits for n sendings, and answers the last `now` of them. */
+static void serve_writes(unsigned n, unsigned now)
+{
+	for (unsigned i = 0; i < 1000 && fake.nsends < n; i++)
+		fs_play_run(1);
+	cr_assert_eq(fake.nsends, n);
+	while (now)
+		reply_write3(n - now--, 4096);
+}
+
+/* One at a time: hardly a read finds nothing. */
+Test(fs_dev, as_many_reads_as_requests)
+{
+	uint64_t empty, before = stat_get(&lane.stats, STAT_FUSE_REQUESTS);
+
+	for (unsigned i = 0; i < 50; i++) {
+		feed_write(4096);
+		serve_writes(i + 1, 1);
+	}
+	empty = stat_get(&lane.stats, STAT_FUSE_EMPTY_READS);
+	cr_assert(empty > 0 && empty <= 8, "%u of 50", (unsigned)empty);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS) - before, 50);
+}
+
+/* The groups in /proc are not read: the opener's credential counts. */
+Test(fs_dev, whose_rights)
+{
+	unsigned said = 0;
+
+	file->cred.uid = 4711;
+	feed_write(4096);
+	serve_writes(1, 1);
+	for (unsigned i = 0; i < FS_CRED_CACHE; i++)
+		cr_assert_eq(fl->creds[i].until_ns, 0);
+	for (unsigned i = 0; i < 40; i++)
+		said += sent_word(0, i) == 4711;
+	cr_assert_eq(said, 1, "the opener's uid");
+}
+
+/* Many at once show that it is worth while to look for more. */
+Test(fs_dev, bursts)
+{
+	static const struct fuse_forget_in forget = { .nlookup = 1 };
+	uint64_t seen = stat_get(&lane.stats, STAT_FUSE_FORGETS), empty;
+
+	for (unsigned i = 0; i < 20; i++) {
+		feed_write(4096);
+		serve_writes(i + 1, 1);
+	}
+	for (unsigned i = 0; i < 40; i++)
+		feed(FUSE_FORGET, &forget, sizeof(forget), 0);
+	for (unsigned i = 0; i < 1000 && stat_get(&lane.stats, STAT_FUSE_FORGETS) - seen < 40; i++)
+		fs_play_run(1);
+	empty = stat_get(&lane.stats, STAT_FUSE_EMPTY_READS);
+	for (unsigned i = 20; i < 23; i++) {
+		feed_write(4096);
+		serve_writes(i + 1, 1);
+	}
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_EMPTY_READS) - empty, 3);
+}
+
 /* ---- requests that do not fit the first buffer, and are not WRITEs ---- */
 
 #define FORGETS 8000u
