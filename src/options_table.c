@@ -55,12 +55,14 @@ static const struct choice fabric_words[] = {
 	{ NULL, 0, NULL },
 };
 
-static const char pool_only[] = "pool is the only strategy so far";
 static const struct choice memreg_words[] = {
 	{ "pool", OPT_MEMREG_POOL, NULL },
-	{ "mw", 0, pool_only },
-	{ "dynamic", 0, pool_only },
-	{ "cache", 0, pool_only },
+	{ "call", OPT_MEMREG_CALL, NULL },
+	{ "mw", OPT_MEMREG_MW, NULL },
+	{ "cache", OPT_MEMREG_CACHE, NULL },
+	{ "dynamic", 0, "the word here is call" },
+	{ "fast", 0, "the word here is mw" },
+	{ "all-physical", 0, "only a kernel can do that" },
 	{ NULL, 0, NULL },
 };
 
@@ -147,7 +149,7 @@ const struct row opt_table[] = {
 	{ "nomssfpdu", FLAG, AT(mss_fpdu), .value = false, .def = true,
 	  .group = g_rdma, .help = "iwarp: frames of up to 64 KiB" },
 	{ "memreg", CHOICE, AT(memreg), .choices = memreg_words, .value = OPT_MEMREG_POOL,
-	  .group = g_rdma, .help = "how memory is registered" },
+	  .group = g_rdma, .help = "how a device's memory is registered" },
 	{ "localaddr", STRING, AT(localaddr), .meta = "ADDR", .apply = opt_apply_localaddr,
 	  .def_text = "any", .group = g_rdma, .help = "local address to connect from" },
 

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "rpcrdma/memreg.h"
 #include "setup.h"
 
 /* The time-out of each step of connection set-up: address, route, connect. */
@@ -57,35 +58,58 @@ static size_t memlock_limit(void)
 	return r.rlim_cur;
 }
 
+/* How often a buffer may be registered at once. Each time counts. Without windows mw becomes
+ * call; the cache may have registered buffers that are not in use, and others are. */
+static unsigned times_locked(const struct nfs_config *cfg)
+{
+	return cfg->memreg == &rr_memreg_pool ? 1 : cfg->memreg == &rr_memreg_cache ? 3 : 2;
+}
+
+/* What the queues of a connection with 64 credits pin, where the hardware keeps them in the
+ * process's memory: work requests of up to 256 bytes, completions of 64, doorbells. Windows
+ * take places in them. */
+#define QUEUE_BYTES  ((size_t)65536)
+#define WINDOW_BYTES ((size_t)65536)
+
+static size_t queue_bytes(const struct nfs_config *cfg, unsigned credits)
+{
+	size_t bytes = QUEUE_BYTES + (cfg->memreg == &rr_memreg_mw ? WINDOW_BYTES : 0);
+
+	return bytes * ((credits + 63) / 64);
+}
+
 /* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
  * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
 static int plan_buffers(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
+	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };
+	size_t queues = queue_bytes(cfg, o->credits);
 	unsigned credits = o->credits;
 	int rc;
 
-	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, &need);
+	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, queues, &need);
 	if (rc)
 		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
 	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
 		cfg->credits = o->credits;
-		rc = arena_plan(&cfg->buffers, &cfg->credits, cfg->lanes, limit, &need);
+		rc = arena_plan(&cfg->buffers, &cfg->credits, cfg->lanes,
+				limit == SIZE_MAX ? limit : limit / times, queues, &need);
 		if (rc == 0)
 			break;
 		if (cfg->lanes == 1)
 			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are not enough, "
 				       "at least %zu KiB are needed: raise the limit with 'ulimit -l %zu', "
 				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
-				       limit / 1024, need / 1024 + 1, need / 1024 + 1);
+				       limit / 1024, need * times / 1024 + 1, need * times / 1024 + 1);
 	}
 	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections with %zu KiB of "
 			 "buffers each; 'ulimit -l %zu' would allow all of them",
 			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
-			 (arena_bytes(&full) + 65536) * o->lanes / 1024 + 1);
+			 (arena_bytes(&full) + queues) * o->lanes * times / 1024 + 1);
 	return 0;
 }
 
@@ -117,6 +141,13 @@ static void choose_fabric(struct rr_path *path, const struct options *o)
 	}
 }
 
+static const struct rr_memreg *const memregs[] = {
+	[OPT_MEMREG_POOL] = &rr_memreg_pool,
+	[OPT_MEMREG_CALL] = &rr_memreg_call,
+	[OPT_MEMREG_MW] = &rr_memreg_mw,
+	[OPT_MEMREG_CACHE] = &rr_memreg_cache,
+};
+
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	int family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC;
@@ -135,6 +166,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.retrans = o->retrans,
 		.soft = o->soft,
 		.mountport = o->mountport,
+		.memreg = memregs[o->memreg],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.npaths = 1,
 	};

@@ -17,10 +17,10 @@
  * MID    READ data up to 64 KiB, WRITE data, Long Calls, Reply chunks.
  * BIG    READ data, and the tail of large FUSE writes.
  *
- * If one registration serves all calls (rpcrdma/memreg.h), a peer may write to any of
- * `data` at any time. So nothing there is parsed or followed as a pointer: file data is
- * handed on as it is, and a message is copied out before anybody looks at it. What the
- * arena itself knows of its buffers lies outside both mappings.
+ * With memreg=pool (rpcrdma/memreg.h) one registration serves all calls, and a peer may
+ * write to any of `data` at any time. So nothing there is parsed or followed as a pointer:
+ * file data is handed on as it is, and a message is copied out before anybody looks at it.
+ * What the arena itself knows of its buffers lies outside both mappings.
  *
  * A buffer belongs to whoever has taken it, on any thread, and may be handed to another
  * thread: what one lane has read another may send or answer. It is put back when no peer
@@ -137,11 +137,12 @@ void magazine_put(struct magazine *m, struct arena_buf *b);
 /*
  * Plans the counts for one lane so that `lanes` of them together pin at most `limit` bytes
  * (RLIMIT_MEMLOCK; SIZE_MAX: no limit), with at most *credits RPCs in flight on each.
+ * `reserve` bytes of the limit are left to each lane for other things.
  * Shrinks the data classes before RECV and MSG. Returns 0, or -ENOMEM when not even the
  * minimum (2 BIG, 4 MID, 8 credits) fits; *need is then the limit that the minimum of one
  * lane takes.
  */
 int arena_plan(struct arena_counts *counts, unsigned *credits, unsigned lanes,
-	       size_t limit, size_t *need);
+	       size_t limit, size_t reserve, size_t *need);
 
 #endif

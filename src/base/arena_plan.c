@@ -47,11 +47,6 @@ static const size_t step[ARENA_CLASSES] = {
 	[ARENA_SMALL] = ARENA_SMALL_SIZE, [ARENA_MID] = ARENA_MID_SIZE, [ARENA_BIG] = ARENA_BIG_SIZE,
 };
 
-/* Memory that a provider's queues pin in addition (hardware keeps them in the process's
- * memory): about 72 + 72 work requests of up to 256 bytes, 144 completions of 64 bytes,
- * doorbells; 48 KiB. */
-#define LANE_RESERVE ((size_t)65536)
-
 static void set_credits(struct arena_counts *counts, unsigned credits)
 {
 	counts->n[ARENA_RECV] = credits + CREDIT_SPARE;
@@ -76,7 +71,8 @@ static int poorest(const struct arena_counts *counts, const struct arena_counts 
 }
 
 /* The plan for one lane. */
-static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room, size_t *need)
+static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room,
+		     size_t reserve, size_t *need)
 {
 	unsigned c = *credits ? *credits : 1, fewest = c < CREDITS_LEAST ? c : CREDITS_LEAST;
 	struct arena_counts most = { .n = {
@@ -90,7 +86,7 @@ static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room
 		set_credits(counts, --c);
 	if (arena_bytes(counts) > room) {
 		if (need)
-			*need = arena_bytes(counts) + LANE_RESERVE;
+			*need = arena_bytes(counts) + reserve;
 		return -ENOMEM;
 	}
 	for (int cls; (cls = poorest(counts, &most, room)) != ARENA_CLASSES; )
@@ -100,11 +96,11 @@ static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room
 }
 
 int arena_plan(struct arena_counts *counts, unsigned *credits, unsigned lanes,
-	       size_t limit, size_t *need)
+	       size_t limit, size_t reserve, size_t *need)
 {
 	size_t room = limit == SIZE_MAX ? limit : limit / (lanes ? lanes : 1);
 
 	if (limit != SIZE_MAX)
-		room = room > LANE_RESERVE ? room - LANE_RESERVE : 0;
-	return plan_lane(counts, credits, room, need);
+		room = room > reserve ? room - reserve : 0;
+	return plan_lane(counts, credits, room, reserve, need);
 }

@@ -41,6 +41,7 @@
 enum {
 	FAB_REMOTE_READ  = 1,   /* the peer may RDMA-Read it */
 	FAB_REMOTE_WRITE = 2,   /* the peer may RDMA-Write it */
+	FAB_WINDOWS      = 4,   /* windows may be bound to it */
 };
 
 /* Largest private data that connect takes and returns (RDMA CM, RoCE: 56 / 196). */
@@ -89,6 +90,7 @@ struct fab_params {
 	struct sockaddr_storage server; /* not for listen */
 	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
+	unsigned windows;               /* memory windows wanted; 0: none */
 	unsigned timeout_ms;            /* for each step of open, connect, listen */
 	unsigned flags;                 /* FAB_CRC ... */
 	/* RDMA Reads outstanding at once: ird are the peer's on our memory, ord are
@@ -111,6 +113,9 @@ struct fab_events {
 	 * it). read: the data is here. */
 	void (*written)(void *ctx, void *cookie);
 	void (*read)(void *ctx, void *cookie);
+	/* The windows that were unbound with `cookie` are free. May be NULL if bind is not
+	 * used. */
+	void (*unbound)(void *ctx, void *cookie);
 	/* The connection is lost. err is a negative errno, why a short text for the log.
 	 * The callee may close the connection inside this call. */
 	void (*down)(void *ctx, int err, const char *why);
@@ -119,7 +124,10 @@ struct fab_events {
 /* What a provider can do; constant for the life of a connection. */
 struct fab_caps {
 	bool reg_per_call;      /* reg and dereg cost next to nothing: use them for each RPC */
-	bool remote_inval;      /* the peer may invalidate registrations */
+	bool silent_sends;      /* post_send needs no cookie */
+	bool remote_inval;      /* the peer may invalidate what reg has registered */
+	bool windows;           /* there are as many as params wanted; the peer may
+				 * invalidate them */
 	uint32_t max_inline;    /* the longest message that one receive takes */
 	unsigned max_reads;     /* post_read: outstanding at once; 0: not supported */
 };
@@ -176,9 +184,41 @@ struct fabric {
 	int (*reg_shared)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 			  struct fab_mr *out, struct errbuf *eb);
 
+	/*
+	 * Memory windows (type 2): the peer's right to a piece of registered memory, given
+	 * and taken back by work requests, without a system call. NULL in a provider whose
+	 * caps.windows is never true.
+	 *
+	 *     free --bind--> queued --post_send--> bound --unbind--> ending --unbound--> free
+	 *      ^                |                    |
+	 *      +----unbind------+   +----unbind------+  (the peer has invalidated it)
+	 *      +--------------------+
+	 */
+	/* Binds a free window to mem..mem+len, which lies in `in`; that was registered with
+	 * FAB_WINDOWS. The peer gets `access` (FAB_REMOTE_*). Each binding has a new rkey.
+	 * The work request leaves with the next post_send, in front of it. -EAGAIN: no
+	 * window is free. */
+	int (*bind)(struct fab_conn *c, const struct fab_mr *in, void *mem, size_t len,
+		    unsigned access, struct fab_mr *out);
+	/* Ends the peer's rights to n windows. 1: `unbound` follows, and the rights last
+	 * until then. 0: nothing was left to be done, because each was still queued, or
+	 * the peer has invalidated it: *by_peer is that one's rkey (NULL: none).
+	 * -errno: the rights last until close. */
+	int (*unbind)(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
+		      const uint32_t *by_peer, void *cookie);
+
 	int (*post_recv)(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
-	/* Posts one Send of n <= FAB_SGE_MAX pieces. 0 or -errno. `sent` follows for
-	 * each, unless the connection goes down first. */
+	/*
+	 * Posts one Send of n <= FAB_SGE_MAX pieces. 0 or -errno. `sent` follows for
+	 * each, unless the connection goes down first.
+	 *
+	 * With caps.silent_sends the cookie may be NULL, which saves a completion: `sent`
+	 * does not follow, and the pieces are the owner's again when the peer has answered
+	 * the message. (A peer that answers what it has not received may get what the owner
+	 * puts there next. So pieces that a Send was posted from must not be used for another
+	 * peer while the connection lasts.) -EAGAIN: too many are under way; `sent` with a NULL cookie follows
+	 * when there is room.
+	 */
 	int (*post_send)(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
 
 	/* From here on loop callbacks deliver the events. */

@@ -5,9 +5,10 @@
  * A connection is an RC queue pair with a completion queue of its own. Its protection
  * domain may be shared with others (verbs_domain.c). There is one completion queue for both
  * directions, so a lane arms once, reads one event and polls in one round, whatever has
- * completed. Every send is signalled, because its buffers go back to their owner one by
- * one. The completion queue has max_send + max_recv entries. No more can be outstanding, so
- * it cannot overrun.
+ * completed. A send with a cookie is signalled, because its buffers go back to their owner
+ * when it has completed. A send without one is not, except now and then (verbs_post.c). The
+ * completion queue has an entry for each work request that can be posted. When a queue pair
+ * fails, those that are not signalled complete as well.
  *
  * Ownership. Between post_recv and `recv`, post_send and `sent`, and so on, the device has
  * the buffer. When the connection goes down these events end. The device may write to
@@ -41,6 +42,9 @@
 #include <sys/epoll.h>
 
 #define WC_BATCH 16
+
+/* ibv_device_attr.vendor_id of soft-RoCE. */
+#define RXE_VENDOR 0xffffffu
 
 int verbs_nonblock(int fd)
 {
@@ -82,6 +86,9 @@ void verbs_close(struct fab_conn *c)
 	detach(c);
 	if (c->connected)
 		rdma_disconnect(c->id);
+	/* Before the queue pair: rxe keeps a reference to it for each bound window, and
+	 * frees it all the same after a while. It starts no work request any more. */
+	verbs_windows_free(c);
 	if (c->id && c->id->qp)
 		rdma_destroy_qp(c->id);
 	if (c->cq) {
@@ -94,17 +101,18 @@ void verbs_close(struct fab_conn *c)
 	verbs_domain_leave(c);
 	verbs_cm_close(c);
 	fab_domain_fini(&c->alone);
+	free(c->signalled);
 	if (!c->depth)
 		free(c);
 }
 
-/* Compares what the device can do with what is wanted. */
-static int check_device(struct fab_conn *c, struct errbuf *eb)
+/* Compares what the device can do with what is wanted. *windows: how many it may have. */
+static int check_device(struct fab_conn *c, unsigned *windows, struct errbuf *eb)
 {
 	const struct fab_params *p = &c->params;
 	struct ibv_device_attr dev;
 	struct ibv_port_attr port;
-	unsigned most;
+	unsigned most, sq;
 	int err;
 
 	err = ibv_query_device(c->id->verbs, &dev);
@@ -117,25 +125,33 @@ static int check_device(struct fab_conn *c, struct errbuf *eb)
 	c->max_ird = (unsigned)dev.max_qp_rd_atom;
 	c->max_ord = (unsigned)dev.max_qp_init_rd_atom;
 	c->can_inval = dev.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
-	most = p->max_send > p->max_recv ? p->max_send : p->max_recv;
-	if (most > (unsigned)dev.max_qp_wr || p->max_send + p->max_recv > (unsigned)dev.max_cqe)
+	/* The kernel's rxe gives user space its own flag for this, which has another
+	 * meaning there (and none for a reliable connection). */
+	c->inv_flags = IBV_WC_WITH_INV | (dev.vendor_id == RXE_VENDOR ? IBV_WC_IP_CSUM_OK : 0);
+	*windows = verbs_windows_fit(p, &dev);
+	if (*windows && dev.vendor_id == RXE_VENDOR)
+		log_warn("memreg=mw with soft-RoCE (%s) is for tests: its driver crashes the kernel if a "
+			 "server invalidates a memory window twice", c->text);
+	sq = verbs_sq_entries(p, c->passive, 0);
+	most = sq > p->max_recv ? sq : p->max_recv;
+	if (most > (unsigned)dev.max_qp_wr || sq + p->max_recv > (unsigned)dev.max_cqe)
 		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d work requests per "
 			       "connection and %d completions, %u and %u are needed: use fewer credits",
 			       c->text, dev.max_qp_wr, dev.max_cqe, most,
-			       p->max_send + p->max_recv);
+			       sq + p->max_recv);
 	if (dev.max_sge < FAB_SGE_MAX)
 		return err_set(eb, -EINVAL, "RDMA device %s takes at most %d pieces in a message, %d "
 			       "are needed", c->text, dev.max_sge, FAB_SGE_MAX);
 	return 0;
 }
 
-static int make_queues(struct fab_conn *c, struct errbuf *eb)
+static int make_queues(struct fab_conn *c, unsigned windows, struct errbuf *eb)
 {
+	unsigned sq = verbs_sq_entries(&c->params, c->passive, windows);
 	struct ibv_qp_init_attr qp = {
 		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
 		.cap = {
-			.max_send_wr = c->params.max_send,
+			.max_send_wr = sq,
 			.max_recv_wr = c->params.max_recv,
 			.max_send_sge = FAB_SGE_MAX,
 			.max_recv_sge = 1,
@@ -147,6 +163,7 @@ static int make_queues(struct fab_conn *c, struct errbuf *eb)
 
 	if (!pd)
 		goto fail;
+	verbs_windows_make(c, pd, windows);
 	what = "completion channel";
 	c->comp = ibv_create_comp_channel(c->id->verbs);
 	if (!c->comp)
@@ -157,8 +174,7 @@ static int make_queues(struct fab_conn *c, struct errbuf *eb)
 		goto fail;
 	}
 	what = "completion queue";
-	c->cq = ibv_create_cq(c->id->verbs, (int)(c->params.max_send + c->params.max_recv),
-			      c, c->comp, 0);
+	c->cq = ibv_create_cq(c->id->verbs, (int)(sq + c->params.max_recv), c, c->comp, 0);
 	if (!c->cq)
 		goto fail;
 	err = ibv_req_notify_cq(c->cq, 0);
@@ -167,6 +183,11 @@ static int make_queues(struct fab_conn *c, struct errbuf *eb)
 		goto fail;
 	}
 	c->armed = true;
+	err = verbs_sq_init(c, qp.cap.max_send_wr);
+	if (err) {
+		errno = -err;
+		goto fail;
+	}
 	what = "queue pair";
 	qp.send_cq = qp.recv_cq = c->cq;
 	if (rdma_create_qp(c->id, pd, &qp) < 0)
@@ -180,9 +201,10 @@ fail:
 
 int verbs_queues(struct fab_conn *c, struct errbuf *eb)
 {
-	int err = check_device(c, eb);
+	unsigned windows;
+	int err = check_device(c, &windows, eb);
 
-	return err ? err : make_queues(c, eb);
+	return err ? err : make_queues(c, windows, eb);
 }
 
 struct fab_conn *verbs_new(const struct fab_params *p)
@@ -194,6 +216,7 @@ struct fab_conn *verbs_new(const struct fab_params *p)
 	c->params = *p;
 	fab_domain_init(&c->alone);
 	list_init(&c->mrs);
+	verbs_windows_init(c);
 	return c;
 }
 
@@ -217,7 +240,10 @@ static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct 
 
 static void verbs_caps(const struct fab_conn *c, struct fab_caps *out)
 {
-	*out = (struct fab_caps){ .max_inline = c->max_msg, .max_reads = c->ord };
+	*out = (struct fab_caps){
+		.max_inline = c->max_msg, .max_reads = c->ord, .windows = c->nwindows > 0,
+		.silent_sends = true,
+	};
 }
 
 static const char *verbs_describe(const struct fab_conn *c)
@@ -255,6 +281,7 @@ static void work_failed(struct fab_conn *c, const struct ibv_wc *wc)
 		  "the other side's device refused access to its memory" },
 		{ IBV_WC_REM_INV_REQ_ERR, -EREMOTEIO,
 		  "the other side's device refused a message (longer than its receives?)" },
+		{ IBV_WC_MW_BIND_ERR, -EIO, "the device refused to bind a memory window" },
 		{ IBV_WC_REM_OP_ERR, -EREMOTEIO, "the other side's device failed on a message" },
 		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET,
 		  "the connection was closed by the other side or the network" },
@@ -282,9 +309,14 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 		work_failed(c, wc);
 		return;
 	}
+	if (!(wc->opcode & IBV_WC_RECV))
+		verbs_sq_done(c);
+	if (c->down)
+		return;
 	switch (wc->opcode) {
 	case IBV_WC_SEND:
-		c->ev->sent(c->ctx, cookie);
+		if (cookie)
+			c->ev->sent(c->ctx, cookie);
 		break;
 	case IBV_WC_RDMA_WRITE:
 		c->ev->written(c->ctx, cookie);
@@ -292,8 +324,11 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 	case IBV_WC_RDMA_READ:
 		c->ev->read(c->ctx, cookie);
 		break;
+	case IBV_WC_LOCAL_INV:
+		verbs_unbound(c, cookie);
+		break;
 	case IBV_WC_RECV: {
-		bool inv = wc->wc_flags & IBV_WC_WITH_INV;
+		bool inv = wc->wc_flags & c->inv_flags;
 
 		c->ev->recv(c->ctx, cookie, wc->byte_len, inv, inv ? wc->invalidated_rkey : 0);
 		break;
@@ -412,6 +447,8 @@ const struct fabric fabric_verbs = {
 	.reg = verbs_reg,
 	.reg_shared = verbs_reg_shared,
 	.dereg = verbs_dereg,
+	.bind = verbs_bind,
+	.unbind = verbs_unbind,
 	.post_recv = verbs_post_recv,
 	.post_send = verbs_post_send,
 	.attach = verbs_attach,

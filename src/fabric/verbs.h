@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Private to the verbs provider, which has six files:
+ * Private to the verbs provider, which has seven files:
  *
  *   verbs_cm.c      the active side's set-up: address, route, request, answer;
  *                   and what the connection manager reports later to either side
  *   verbs_listen.c  the passive side's set-up: listening, requests, answers
  *   verbs.c         the queues: completions, the end
  *   verbs_domain.c  protection domains and memory
- *   verbs_post.c    work requests
+ *   verbs_window.c  memory windows
+ *   verbs_post.c    the other work requests
  *   verbs_async.c   events of the device, which all its connections share
  */
 #ifndef FABRIC_VERBS_H
@@ -37,16 +38,29 @@ struct fab_conn {
 	struct ibv_cq *cq;
 	unsigned cq_events;             /* taken and not yet acknowledged */
 	bool armed;                     /* a completion makes an event, or one is there */
+	/* The send queue: entries in all, work requests posted and known to be done since
+	 * the connection began. Of each signalled one that is under way: its number. */
+	uint32_t sq_size, sq_posted, sq_done;
+	uint32_t *signalled;            /* a ring of sq_size */
+	uint32_t first_signalled, nsignalled;
+	unsigned silent;                /* posted after the last signalled one */
+	bool sq_waits;                  /* post_send said -EAGAIN */
 	uint32_t max_msg;
 	/* RDMA Reads outstanding at once, the peer's (ird) and ours (ord): what the
 	 * device can do, and what was agreed (0 before connect or accept). */
 	unsigned max_ird, max_ord, ird, ord;
 	bool can_inval;                 /* the device has Send With Invalidate */
+	unsigned inv_flags;             /* of a completion: it was one */
 
 	/* Memory */
 	struct fab_domain alone;        /* used if the owner has no domain */
 	struct verbs_domain *domain;    /* this device's part of the domain */
 	struct list mrs;                /* registrations of this connection only */
+	struct verbs_window *windows;   /* all of them; NULL: none */
+	unsigned nwindows;
+	struct list free_windows;
+	struct list ending;             /* invalidated by us, in order of posting */
+	struct ibv_send_wr *queued, **queued_end;       /* bindings for the next post_send */
 
 	/* For the lane; unused before attach. */
 	struct loop *loop;
@@ -80,6 +94,13 @@ void verbs_down(struct fab_conn *c, int err, const char *why);
 
 /* ---- verbs.c ---- */
 
+/* Entries of the send queue. The active side's Sends are silent: half as many again need not
+ * be waited for. A window takes two, for its binding and for the end of that. */
+static inline unsigned verbs_sq_entries(const struct fab_params *p, bool passive, unsigned windows)
+{
+	return p->max_send + (passive ? 0 : p->max_send / 2) + 2 * windows;
+}
+
 /* An empty connection. NULL: no memory. */
 struct fab_conn *verbs_new(const struct fab_params *p);
 /* Makes protection domain, completion queue and queue pair on c->id's device. 0 or
@@ -101,8 +122,47 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 		     struct fab_mr *out, struct errbuf *eb);
 void verbs_dereg(struct fab_conn *c, struct fab_mr *mr);
 
-/* ---- verbs_post.c: of fabric.h ---- */
+/* The registration that reg or reg_shared has described. */
+struct ibv_mr *verbs_mr_of(const struct fab_mr *mr);
 
+/* ---- verbs_window.c ---- */
+
+/* How many windows a connection of the active side may have: as many as wanted, or none. */
+unsigned verbs_windows_fit(const struct fab_params *p, const struct ibv_device_attr *dev);
+void verbs_windows_init(struct fab_conn *c);
+/* Makes n windows, or none if the device has no room: c->nwindows says so. */
+void verbs_windows_make(struct fab_conn *c, struct ibv_pd *pd, unsigned n);
+/* When the queue pair has stopped, before that and what they are bound to go. */
+void verbs_windows_free(struct fab_conn *c);
+/* How many bindings are queued. */
+unsigned verbs_nqueued(const struct fab_conn *c);
+/* Puts the queued bindings in front of wr and returns the first of them, or wr. When they
+ * have been posted, verbs_bindings_posted() follows; otherwise verbs_bindings_kept(). */
+struct ibv_send_wr *verbs_with_bindings(struct fab_conn *c, struct ibv_send_wr *wr);
+void verbs_bindings_posted(struct fab_conn *c, const struct ibv_send_wr *wr);
+/* The device has refused. Part of them may have been posted: close follows. */
+void verbs_bindings_kept(struct fab_conn *c);
+/* The invalidation posted with `cookie` has completed. Reports it. */
+void verbs_unbound(struct fab_conn *c, void *cookie);
+/* Of fabric.h. */
+int verbs_bind(struct fab_conn *c, const struct fab_mr *in, void *mem, size_t len,
+	       unsigned access, struct fab_mr *out);
+int verbs_unbind(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
+		 const uint32_t *by_peer, void *cookie);
+
+/* ---- verbs_post.c ---- */
+
+/* The account of the send queue, for a queue with that many entries. 0 or -ENOMEM. */
+int verbs_sq_init(struct fab_conn *c, uint32_t size);
+/* n work requests have been posted; the last one is signalled or not. */
+void verbs_sq_posted(struct fab_conn *c, uint32_t n, bool signalled);
+/* The oldest signalled work request has completed, and all before it. If post_send said
+ * -EAGAIN, reports that there is room. */
+void verbs_sq_done(struct fab_conn *c);
+
+/* The libraries return an errno, as they should, or its negative (libsiw). -errno. */
+int verbs_minus(int err);
+/* Of fabric.h. */
 int verbs_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
 int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
 int verbs_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,

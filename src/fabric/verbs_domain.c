@@ -26,8 +26,8 @@
 
 /* One registration. */
 struct verbs_mr {
+	struct ibv_mr *mr;      /* first: tests have one without the rest */
 	struct list node;       /* verbs_domain.mrs or fab_conn.mrs */
-	struct ibv_mr *mr;
 	int flags;              /* IBV_ACCESS_* */
 };
 
@@ -154,6 +154,8 @@ static int access_flags(const struct fab_conn *c, unsigned access)
 		flags |= IBV_ACCESS_REMOTE_READ;
 	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
 		flags |= IBV_ACCESS_REMOTE_WRITE;
+	if (access & FAB_WINDOWS)
+		flags |= IBV_ACCESS_MW_BIND;
 	return flags;
 }
 
@@ -178,12 +180,17 @@ static struct verbs_mr *make_mr(const struct fab_conn *c, void *mem, size_t len,
 	return m;
 }
 
-static void describe(const struct verbs_mr *m, struct fab_mr *out)
+static void describe(struct verbs_mr *m, struct fab_mr *out)
 {
 	*out = (struct fab_mr){
 		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
-		.lkey = m->mr->lkey, .rkey = m->mr->rkey,
+		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
 	};
+}
+
+struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
+{
+	return ((struct verbs_mr *)mr->priv)->mr;
 }
 
 int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
@@ -195,7 +202,6 @@ int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	if (!m)
 		return rc;
 	describe(m, out);
-	out->priv = m;
 	return 0;
 }
 

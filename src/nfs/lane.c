@@ -109,6 +109,8 @@ static void on_tick(struct loop_timer *t)
 		if (now > timeo)
 			rr_expire(to->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
 		nfs_target_give_back(to);
+		/* The device may have room now for what a call registers. */
+		rr_retry(to->conn);
 	}
 	nfs_lane_expire(l);
 }

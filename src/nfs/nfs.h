@@ -330,6 +330,7 @@ struct nfs_config {
 	unsigned lanes;
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
+	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	unsigned timeo_ms;              /* a call this old drops the connection */
 	unsigned retrans;               /* soft mounts: time-outs before EIO */

@@ -170,6 +170,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	const struct rr_config rc = {
 		.paths = s->paths, .credits = cfg->credits,
 		.recvs = cfg->buffers.n[ARENA_RECV], .lane = l->index, .nlanes = cfg->lanes,
+		.memreg = cfg->memreg,
 	};
 
 	*t = (struct nfs_target){ .server = s, .lane = l };

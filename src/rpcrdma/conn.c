@@ -6,8 +6,10 @@
  *               |                     link 1:  inflight  z         grant 8   <- a
  *               +-- to the link that has room and the fewest in flight
  *
- * A call is complete when its reply is here *and* its Send has completed; only then is the
- * device done with the message buffer. Either may come first.
+ * A call is complete when three things are true, in whatever order they become so: its
+ * reply is here; its Send has completed, so that the device is done with the message
+ * buffer (where a completion would cost a wake-up, the reply is taken for that: a peer that
+ * answers has received the message); the peer's rights to its buffers have ended (memreg.h).
  *
  * When a link is lost, its fabric connection is closed at once. After that nobody can reach
  * a buffer through it. Calls whose reply had come are completed. The rest go back to the
@@ -93,6 +95,7 @@ static void take_back(struct rr_link *link, struct list *finished)
 
 		untrack(call);
 		call->nmrs = 0;         /* gone with the link */
+		call->unmapping = false;
 		if (!call->replied)
 			rr_put_chunk(c, call);
 		if (!call->replied && call->bad >= RR_BAD_MAX) {
@@ -177,7 +180,7 @@ static bool in_use(const struct rr_conn *c, const struct rr_link *link)
 	return false;
 }
 
-void rr_finish(struct rr_call *call)
+static void finish(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
 	struct rr_conn *c = link->conn;
@@ -192,14 +195,23 @@ void rr_finish(struct rr_call *call)
 	pump(c);
 }
 
+void rr_progress(struct rr_call *call)
+{
+	if (call->sent && call->replied && !call->unmapping)
+		finish(call);
+}
+
 static void on_sent(void *ctx, void *cookie)
 {
+	const struct rr_link *link = ctx;
 	struct rr_call *call = cookie;
 
-	(void)ctx;
+	if (!call) {
+		pump(link->conn);
+		return;
+	}
 	call->sent = true;
-	if (call->replied)
-		rr_finish(call);
+	rr_progress(call);
 }
 
 /* ---- sending ---- */
@@ -239,7 +251,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *link)
 		if (rc == RR_NO_BUFFER)
 			continue;
 		unqueue(c, call);
-		if (rc == -EMSGSIZE || rc == -EFAULT || rc == -EINVAL) {
+		if (rr_unsendable(rc)) {
 			call->done(call, -EMSGSIZE);
 			n = c->waiting.next;    /* the list may have changed */
 			continue;
@@ -263,7 +275,7 @@ static void pump(struct rr_conn *c)
 static void reset_call(struct rr_call *call)
 {
 	call->state = RR_CALL_WAITING;
-	call->sent = call->replied = call->data_inline = false;
+	call->sent = call->replied = call->unmapping = call->data_inline = false;
 	call->sends = call->bad = 0;
 	call->placed = false;
 	call->placed_len = 0;
@@ -320,6 +332,7 @@ int rr_cancel(struct rr_conn *c, struct rr_call *call, int status)
 static const struct fab_events fab_events = {
 	.recv = rr_on_recv,
 	.sent = on_sent,
+	.unbound = rr_unmapped,
 	.down = on_down,
 };
 
@@ -349,6 +362,8 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	if (!c)
 		return NULL;
 	c->cfg = *cfg;
+	if (!c->cfg.memreg)
+		c->cfg.memreg = &rr_memreg_pool;
 	c->loop = l;
 	c->mag = m;
 	c->st = st;

@@ -58,6 +58,7 @@ struct rr_iov {
 };
 
 struct rr_link;
+struct rr_memreg;
 
 struct rr_call {
 	/* ---- set by the caller before rr_submit ---- */
@@ -101,6 +102,7 @@ struct rr_call {
 		RR_CALL_IDLE, RR_CALL_WAITING, RR_CALL_INFLIGHT,
 	} state;
 	bool sent, replied;     /* the Send has completed; the reply is here */
+	bool unmapping;         /* the peer may still reach what is in mrs */
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
 	bool data_inline;       /* `send` has been copied into msg for this sending */
@@ -133,6 +135,7 @@ struct rr_config {
 	unsigned credits;               /* the most calls in flight on a link that we ask for */
 	unsigned recvs;                 /* receives of a link; more than credits */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
+	const struct rr_memreg *memreg; /* the registration strategy (memreg.h); NULL: pool */
 };
 
 /* m, st and ev belong to the lane and outlive the requester. NULL: no memory. It runs on

@@ -9,13 +9,14 @@
  *
  * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
  * link belongs to the thread in rr_link_open(). That thread reads only what never changes
- * in rr_conn after rr_conn_new(): cfg and mag->arena.
+ * in rr_conn after rr_conn_new(): cfg, st and mag->arena.
  */
 #ifndef RPCRDMA_IMPL_H
 #define RPCRDMA_IMPL_H
 
 #include "rpcrdma/conn.h"
 #include "rpcrdma/memreg.h"
+#include "rpcrdma/mrcache.h"
 #include "rpcrdma/pdata.h"
 
 #define RR_HASH 256u            /* power of two; twice the largest credit limit */
@@ -27,6 +28,9 @@ struct rr_link {
 	struct fab_conn *fab;
 	struct fab_mr local, data;      /* the arena's two ranges */
 	const struct rr_memreg *memreg;
+	struct rr_mrcache *cache;       /* NULL: the strategy has none */
+	bool remote_inval;              /* R of RFC 8797, as we said it */
+	bool silent;                    /* a reply is all that says that a Send has left */
 	struct arena_buf **recvs;       /* all of its receives */
 	unsigned nrecvs;
 	uint32_t send_limit;            /* inline thresholds as agreed (RFC 8797) */
@@ -51,6 +55,9 @@ struct rr_conn {
 	const struct rr_events *ev;
 	void *ctx;
 
+	bool told;                      /* which strategy it is, if it is not the one wanted;
+					 * for the thread that opens links */
+	bool no_room;                   /* a registration had to wait, which was said */
 	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
 	void *copy;                     /* RR_REPLY_MAX bytes: a Reply chunk is copied here
 					 * before it is parsed, because the peer may still write
@@ -67,8 +74,9 @@ struct rr_conn {
 
 /* The call with that XID that is in flight on that link; NULL: there is none. */
 struct rr_call *rr_find(const struct rr_link *link, uint32_t xid);
-/* To be called when the reply is here and the Send has completed. */
-void rr_finish(struct rr_call *call);
+/* The reply is here, the Send has completed, or nobody reaches the call's buffers any
+ * more. The call is finished when all three are true. */
+void rr_progress(struct rr_call *call);
 /*
  * Gives the link up. May be called inside a fabric callback, where closing is not allowed:
  * a timer closes the link, and nothing is sent on it until then.
@@ -78,9 +86,12 @@ void rr_reset(struct rr_link *link, int err, const char *why);
 enum { RR_NO_BUFFER = 1 };
 
 /* send.c: builds the transport header in front of the message and posts both. Returns 0;
- * RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be sent;
- * another error: the link failed. Nothing is kept unless it returns 0. */
+ * RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be sent. Then
+ * nothing is kept. Another error: the link failed, and the call keeps what it has on it
+ * until the link is closed, because part of it may have been posted. */
 int rr_send(struct rr_link *link, struct rr_call *call);
+/* Is that result the call's own fault? */
+bool rr_unsendable(int rc);
 /* Gives the chunk buffer of a sending back. No peer may be able to reach it any more. */
 void rr_put_chunk(struct rr_conn *c, struct rr_call *call);
 
@@ -91,6 +102,8 @@ void rr_link_free(struct rr_link *link);
 
 /* reply.c */
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
+/* The call's windows are unbound. */
+void rr_unmapped(void *ctx, void *cookie);
 /* Posts the receive again. */
 void rr_repost(struct rr_link *link, struct arena_buf *b);
 

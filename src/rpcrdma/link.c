@@ -16,6 +16,10 @@ void rr_link_shut(struct rr_link *link)
 {
 	link->fabric->close(link->fab);
 	link->fab = NULL;
+	if (link->cache)
+		rr_mrcache_fini(link->cache);
+	free(link->cache);
+	link->cache = NULL;
 }
 
 void rr_link_free(struct rr_link *link)
@@ -78,7 +82,7 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 	int rc;
 
 	rr_pdata_encode(&(struct rr_pdata){
-		.remote_inval = link->memreg->remote_inval,
+		.remote_inval = link->remote_inval,
 		.send_size = RR_INLINE,
 		.recv_size = RR_INLINE,
 	}, mine);
@@ -95,14 +99,39 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
+/* Which strategy it is, and what that needs. */
+static int set_memreg(struct rr_link *link, struct errbuf *eb)
+{
+	struct rr_conn *c = link->conn;
+	struct fab_caps caps;
+	const char *why;
+
+	link->fabric->caps(link->fab, &caps);
+	link->memreg = rr_memreg_for(c->cfg.memreg, &caps, &why);
+	link->remote_inval = link->memreg->remote_inval(&caps);
+	link->silent = caps.silent_sends;
+	if (why && !c->told) {
+		log_warn("memreg=%s cannot be used by lane %u with %s: %s. memreg=%s is used instead",
+			 c->cfg.memreg->name, c->cfg.lane, link->fabric->describe(link->fab), why,
+			 link->memreg->name);
+		c->told = true;
+	}
+	if (!link->memreg->cached)
+		return 0;
+	link->cache = malloc(sizeof(*link->cache));
+	if (!link->cache)
+		return err_set(eb, -ENOMEM, "no memory for a cache of registrations");
+	/* All lanes together: as much as there are buffers. */
+	rr_mrcache_init(link->cache, link->fabric, link->fab,
+			c->mag->arena->data.len / (c->cfg.nlanes ? c->cfg.nlanes : 1), c->st);
+	return 0;
+}
+
 static int reg_arena(struct rr_link *link, struct errbuf *eb)
 {
 	const struct arena *a = link->conn->mag->arena;
-	struct fab_caps caps;
 	int rc;
 
-	link->fabric->caps(link->fab, &caps);
-	link->memreg = caps.reg_per_call ? &rr_memreg_call : &rr_memreg_pool;
 	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
 	if (rc)
 		return rc;
@@ -124,13 +153,17 @@ int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct 
 	link->fabric = c->cfg.paths[path].fabric;
 	params.max_recv = c->cfg.recvs;
 	params.max_send = c->cfg.credits + SEND_SLACK;
+	/* A call needs one mostly. One that finds too few waits for others to end. */
+	params.windows = c->cfg.memreg->windows ? c->cfg.credits + RR_CALL_MRS : 0;
 	rc = take_receives(link, eb);
 	if (!rc)
 		rc = link->fabric->open(&params, &fab, eb);
 	if (!rc) {
 		link->fab = fab;
-		rc = reg_arena(link, eb);
+		rc = set_memreg(link, eb);
 	}
+	if (!rc)
+		rc = reg_arena(link, eb);
 	if (!rc)
 		rc = post_receives(link, eb);
 	if (!rc)

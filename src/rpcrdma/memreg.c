@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Registration strategies; see memreg.h. */
 #include <errno.h>
+#include <string.h>
 #include "rpcrdma/impl.h"
 
 /* Memory outside the data buffers was never meant for the peer. Refuse it rather than
@@ -12,6 +13,35 @@ static bool in_data(const struct fab_mr *data, const void *mem, uint32_t len)
 	return (const char *)mem >= (char *)data->base && at <= data->len && len <= data->len - at;
 }
 
+static void name_segment(struct rr_seg *out, const struct fab_mr *mr, const void *mem, uint32_t len)
+{
+	out->handle = mr->rkey;
+	out->length = len;
+	out->offset = mr->addr + (size_t)((const char *)mem - (char *)mr->base);
+}
+
+/*
+ * The device has no room for a registration, or may lock no more memory. What other calls
+ * have registered, on this lane or another one, ends with them. So the call waits. (The
+ * lane tries again at each tick, because nobody else may tell it.)
+ */
+static int no_room(const struct rr_link *l, uint32_t len, int rc)
+{
+	if (rc != -ENOMEM && rc != -EAGAIN && rc != -ENOSPC)
+		return rc;
+	if (!l->conn->no_room)
+		log_warn("cannot register %u bytes with %s now (%s): calls wait until others have ended",
+			 len, l->fabric->describe(l->fab), strerror(-rc));
+	l->conn->no_room = true;
+	return RR_NO_BUFFER;
+}
+
+static bool never(const struct fab_caps *caps)
+{
+	(void)caps;
+	return false;
+}
+
 /* ---- pool ---- */
 
 static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
@@ -21,27 +51,32 @@ static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 	(void)access;
 	if (!in_data(&l->data, mem, len))
 		return -EFAULT;
-	out->handle = l->data.rkey;
-	out->length = len;
-	out->offset = l->data.addr + (size_t)((char *)mem - (char *)l->data.base);
+	name_segment(out, &l->data, mem, len);
 	return 0;
 }
 
-static void pool_unmap(const struct rr_link *l, struct rr_call *call)
+static int pool_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
 {
 	(void)l;
 	(void)call;
+	(void)by_peer;
+	return 0;
 }
 
 const struct rr_memreg rr_memreg_pool = {
 	.name = "pool",
-	.remote_inval = false,
+	.remote_inval = never,
 	.data_access = FAB_REMOTE_READ | FAB_REMOTE_WRITE,
 	.map = pool_map,
 	.unmap = pool_unmap,
 };
 
 /* ---- call ---- */
+
+static bool call_remote_inval(const struct fab_caps *caps)
+{
+	return caps->remote_inval;
+}
 
 static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		    unsigned access, struct rr_seg *out)
@@ -53,24 +88,128 @@ static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 		return -EFAULT;
 	rc = l->fabric->reg(l->fab, mem, len, access, mr, NULL);
 	if (rc)
-		return rc;
+		return no_room(l, len, rc);
+	stat_add(l->conn->st, STAT_RDMA_REGISTRATIONS, 1);
 	call->nmrs++;
-	out->handle = mr->rkey;
-	out->length = len;
-	out->offset = mr->addr;
+	name_segment(out, mr, mem, len);
 	return 0;
 }
 
-static void call_unmap(const struct rr_link *l, struct rr_call *call)
+static int call_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
 {
+	if (by_peer)
+		stat_add(l->conn->st, STAT_RDMA_REMOTE_INVALS, 1);
 	while (call->nmrs)
 		l->fabric->dereg(l->fab, &call->mrs[--call->nmrs]);
+	return 0;
 }
 
 const struct rr_memreg rr_memreg_call = {
 	.name = "call",
-	.remote_inval = true,
-	.data_access = 0,
+	.remote_inval = call_remote_inval,
 	.map = call_map,
 	.unmap = call_unmap,
 };
+
+/* ---- mw ---- */
+
+static bool mw_remote_inval(const struct fab_caps *caps)
+{
+	(void)caps;
+	return true;
+}
+
+static int mw_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
+		  unsigned access, struct rr_seg *out)
+{
+	struct fab_mr *mr = &call->mrs[call->nmrs];
+	int rc;
+
+	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
+		return -EFAULT;
+	rc = l->fabric->bind(l->fab, &l->data, mem, len, access, mr);
+	if (rc)
+		return rc == -EAGAIN ? RR_NO_BUFFER : rc;
+	call->nmrs++;
+	name_segment(out, mr, mem, len);
+	return 0;
+}
+
+static int mw_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
+{
+	unsigned n = call->nmrs;
+	int rc;
+
+	if (!n)
+		return 0;
+	call->nmrs = 0;
+	rc = l->fabric->unbind(l->fab, call->mrs, n, by_peer, call);
+	if (by_peer)
+		stat_add(l->conn->st, STAT_RDMA_REMOTE_INVALS, 1);
+	if (rc <= 0)
+		return rc;
+	stat_add(l->conn->st, STAT_RDMA_LOCAL_INVALS, by_peer ? n - 1 : n);
+	return RR_UNMAPPING;
+}
+
+const struct rr_memreg rr_memreg_mw = {
+	.name = "mw",
+	.windows = true,
+	.data_access = FAB_WINDOWS,
+	.remote_inval = mw_remote_inval,
+	.map = mw_map,
+	.unmap = mw_unmap,
+};
+
+/* ---- cache ---- */
+
+/* The call's own copy of the registration has the cache's entry as its priv. */
+static int cache_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
+		     unsigned access, struct rr_seg *out)
+{
+	struct fab_mr *mr = &call->mrs[call->nmrs];
+	struct rr_mrcache_entry *e;
+	int rc;
+
+	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
+		return -EFAULT;
+	rc = rr_mrcache_get(l->cache, mem, len, access, &e);
+	if (rc)
+		return no_room(l, len, rc);
+	*mr = *rr_mrcache_mr(e);
+	mr->priv = e;
+	call->nmrs++;
+	name_segment(out, mr, mem, len);
+	return 0;
+}
+
+static int cache_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
+{
+	(void)by_peer;
+	while (call->nmrs)
+		rr_mrcache_put(l->cache, call->mrs[--call->nmrs].priv);
+	return 0;
+}
+
+const struct rr_memreg rr_memreg_cache = {
+	.name = "cache",
+	.cached = true,
+	.remote_inval = never,
+	.map = cache_map,
+	.unmap = cache_unmap,
+};
+
+/* ---- choosing ---- */
+
+const struct rr_memreg *rr_memreg_for(const struct rr_memreg *wanted, const struct fab_caps *caps,
+				      const char **why)
+{
+	*why = NULL;
+	if (caps->reg_per_call)
+		return &rr_memreg_call;
+	if (wanted->windows && !caps->windows) {
+		*why = "the device has not enough memory windows of type 2";
+		return &rr_memreg_call;
+	}
+	return wanted;
+}

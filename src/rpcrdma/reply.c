@@ -117,9 +117,11 @@ static void bad_reply(struct rr_link *link, struct rr_call *call, const char *wh
 }
 
 /* Send With Invalidate: the server may invalidate one of the segments that were offered
- * with the call (RFC 8797), and nothing else. */
+ * with the call, if we have said R (RFC 8797), and nothing else. */
 static bool may_invalidate(const struct rr_call *call, uint32_t rkey)
 {
+	if (!call->link->remote_inval)
+		return false;
 	for (unsigned i = 0; i < call->nmrs; i++)
 		if (call->mrs[i].rkey == rkey)
 			return true;
@@ -160,6 +162,32 @@ static struct rr_call *call_of(struct rr_link *link, const struct rr_header *h, 
 	return call;
 }
 
+/* When this is through, or rr_unmapped() later, nobody but us touches the call's buffers. */
+static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by_peer)
+{
+	int rc;
+
+	/* Closing the link ends everything. Until then it is not used: who knows what
+	 * the peer has invalidated. */
+	if (link->reset_err) {
+		call->unmapping = true;
+		return;
+	}
+	rc = link->memreg->unmap(link, call, by_peer);
+	call->unmapping = rc != 0;
+	if (rc < 0)
+		rr_reset(link, rc, "cannot take the peer's rights to memory back");
+}
+
+void rr_unmapped(void *ctx, void *cookie)
+{
+	struct rr_call *call = cookie;
+
+	(void)ctx;
+	call->unmapping = false;
+	rr_progress(call);
+}
+
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
 {
 	struct rr_link *link = ctx;
@@ -195,10 +223,8 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 		return;
 	}
 	stat_add(st, STAT_RPC_REPLIES, 1);
-	/* From here on nobody but us touches the call's buffers. */
-	link->memreg->unmap(link, call);
 	call->replied = true;
 	call->recv = b;
-	if (call->sent)
-		rr_finish(call);
+	unmap(link, call, invalidated ? &rkey : NULL);
+	rr_progress(call);
 }

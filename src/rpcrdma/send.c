@@ -37,7 +37,7 @@ static uint32_t data_len(const struct rr_call *call)
 }
 
 /* Puts the data of a small WRITE into the message, with its XDR pad. */
-static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
+static int insert_data(struct rr_call *call, uint32_t len)
 {
 	uint8_t *msg = msg_at(call), *at = msg + call->data_pos;
 	uint32_t padded = (len + 3) & ~3u, done = 0;
@@ -53,8 +53,6 @@ static int insert_data(struct rr_conn *c, struct rr_call *call, uint32_t len)
 	memset(at + len, 0, padded - len);
 	call->msg_len += padded;
 	call->data_inline = true;
-	if (!call->sends)
-		stat_add(c->st, STAT_WRITE_INLINE_BYTES, len);
 	return 0;
 }
 
@@ -111,7 +109,6 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 		    struct rr_header *h)
 {
 	uint8_t *msg = msg_at(call);
-	struct stats *st = l->conn->st;
 	int rc = 0;
 
 	if (plan->call == RR_CALL_LONG) {
@@ -121,7 +118,6 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 		h->proc = RR_NOMSG;
 		h->nreads = 1;
 		h->reads[0].position = 0;
-		stat_add(st, STAT_RDMA_LONG_CALLS, 1);
 		return l->memreg->map(l, call, msg, call->msg_len, FAB_REMOTE_READ,
 				      &h->reads[0].seg);
 	}
@@ -133,40 +129,58 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 				    FAB_REMOTE_READ, &h->reads[i].seg);
 	}
 	h->nreads = call->nsend;
-	stat_add(st, STAT_RDMA_READ_CHUNKS, 1);
-	if (!call->sends)
-		stat_add(st, STAT_WRITE_CHUNK_BYTES, data_len(call));
 	return rc;
 }
 
 static int map_reply(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		     struct rr_header *h)
 {
-	struct stats *st = l->conn->st;
-
 	call->placed = plan->reply == RR_REPLY_WRITE_CHUNK;
 	if (call->placed) {
 		h->nwrites = 1;
 		h->writes[0].nseg = 1;
-		stat_add(st, STAT_RDMA_WRITE_CHUNKS, 1);
 		return l->memreg->map(l, call, call->sink.mem, call->sink.len, FAB_REMOTE_WRITE,
 				      &h->writes[0].seg[0]);
 	}
 	if (plan->reply == RR_REPLY_CHUNK) {
 		h->has_reply = true;
 		h->reply.nseg = 1;
-		stat_add(st, STAT_RDMA_REPLY_CHUNKS, 1);
 		return l->memreg->map(l, call, call->chunk->mem, call->reply_room, FAB_REMOTE_WRITE,
 				      &h->reply.seg[0]);
 	}
 	return 0;
 }
 
+bool rr_unsendable(int rc)
+{
+	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT;
+}
+
+/* Chunks are counted for each sending, a WRITE's bytes for the first. */
+static void count(const struct rr_link *l, const struct rr_call *call, const struct rr_plan *plan)
+{
+	struct stats *st = l->conn->st;
+
+	if (l->memreg->windows)
+		stat_add(st, STAT_RDMA_BINDINGS, call->nmrs);
+	stat_add(st, STAT_RDMA_LONG_CALLS, plan->call == RR_CALL_LONG);
+	stat_add(st, STAT_RDMA_READ_CHUNKS, plan->call == RR_CALL_READ_CHUNK);
+	stat_add(st, STAT_RDMA_WRITE_CHUNKS, plan->reply == RR_REPLY_WRITE_CHUNK);
+	stat_add(st, STAT_RDMA_REPLY_CHUNKS, plan->reply == RR_REPLY_CHUNK);
+	if (call->nsend && !call->sends)
+		stat_add(st, call->data_inline ? STAT_WRITE_INLINE_BYTES : STAT_WRITE_CHUNK_BYTES,
+			 data_len(call));
+}
+
 /* The Send is one piece, no longer than agreed. If the device refuses it, it would
  * refuse any other call's too; another connection may do better. */
-static int of_the_connection(int rc)
+static int of_the_connection(const struct rr_link *l, int rc)
 {
-	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT ? -EIO : rc;
+	/* The send queue is full. Replies say that there is room again. If none is awaited,
+	 * the peer has answered what it has not acknowledged: it takes nothing more. */
+	if (rc == -EAGAIN)
+		return l->ninflight ? RR_NO_BUFFER : -ENOBUFS;
+	return rr_unsendable(rc) ? -EIO : rc;
 }
 
 static int try_send(struct rr_link *l, struct rr_call *call)
@@ -193,7 +207,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	if (!rc)
 		rc = take_chunk(c, call, &plan);
 	if (!rc && plan.call == RR_CALL_INLINE && dlen)
-		rc = insert_data(c, call, dlen);
+		rc = insert_data(call, dlen);
 	if (!rc)
 		rc = map_call(l, call, &plan, &h);
 	if (!rc)
@@ -212,16 +226,21 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
 		.lkey = call->msg->cls == ARENA_MSG ? l->local.lkey : l->data.lkey,
 	};
-	call->sent = call->replied = false;
-	return of_the_connection(l->fabric->post_send(l->fab, &sge, 1, call));
+	call->sent = l->silent;
+	call->replied = false;
+	rc = l->fabric->post_send(l->fab, &sge, 1, l->silent ? NULL : call);
+	if (!rc)
+		count(l, call, &plan);
+	return of_the_connection(l, rc);
 }
 
 int rr_send(struct rr_link *link, struct rr_call *call)
 {
 	int rc = try_send(link, call);
 
-	if (rc) {
-		link->memreg->unmap(link, call);
+	if (rc == RR_NO_BUFFER || rr_unsendable(rc)) {
+		/* Nothing has been posted, so this ends at once. */
+		link->memreg->unmap(link, call, NULL);
 		rr_put_chunk(link->conn, call);
 	}
 	return rc;

@@ -2,14 +2,17 @@
 /*
  * The client's side: messages of a server while three calls are in flight (one
  * plain, one with a Write chunk, one with a Reply chunk).
- *     input: messages, each behind 1 byte: its length / 4, and which call's XID
- *            is put into it (bits 6, 7; 3: none)
+ *     input: 1 byte, whose lowest bit says whether memory windows are used; then
+ *            messages, each behind 1 byte: its length / 4, and which call's XID
+ *            is put into it (bits 6, 7; 3: none). The credits' first bit says that
+ *            the message invalidates something, the second that this is not the call's
  */
 #include <errno.h>
 #include <string.h>
 #include "fake_fabric.h"
 #include "fuzz.h"
 #include "rpcrdma/conn.h"
+#include "rpcrdma/memreg.h"
 
 #define CALLS 3u
 
@@ -40,6 +43,8 @@ static void on_done(struct rr_call *rr, int status)
 	      status == -EPROTONOSUPPORT);
 	/* Nobody else has its buffers: either answered, or the link is gone. */
 	CHECK(status != -EBADMSG || !fake.open);
+	for (unsigned i = 0; fake.open && i < fake.nwindows; i++)
+		CHECK(fake.windows[i].state == FAKE_FREE || fake.windows[i].mem != rr->sink.mem);
 	if (status)
 		return;
 	CHECK(rr->reply_len >= 4 && rr->placed_len <= rr->sink.len);
@@ -77,6 +82,15 @@ static void link_up(struct rr_conn *conn)
 	CHECK(rr_up(conn, link) == 0);
 }
 
+/* Something that the call has offered, or not. */
+static uint32_t inval_of(unsigned who, const uint8_t *msg)
+{
+	uint32_t rkey;
+
+	memcpy(&rkey, msg + 4, 4);
+	return who < CALLS && calls[who].nmrs && !(msg[8] & 0x40) ? calls[who].mrs[0].rkey : rkey;
+}
+
 static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
 {
 	uint8_t msg[256];
@@ -102,7 +116,12 @@ static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
 				memcpy(calls[who].chunk->mem, &xid, 4);
 			chunk = calls[2].chunk;
 		}
-		fake_deliver(msg, (uint32_t)n);
+		if (n >= 12 && (msg[8] & 0x80))
+			fake_deliver_inv(msg, (uint32_t)n, inval_of(who, msg));
+		else
+			fake_deliver(msg, (uint32_t)n);
+		if (n & 4)
+			fake_unbound();
 		if (sent < fake.nsends)
 			fake_complete(sent++);
 		if (!rr_is_up(conn)) {
@@ -125,11 +144,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct arena_counts counts = { .n = { 8, 24, 0, 4, 2 } };
 	struct rr_config cfg = { .paths = &path, .credits = 4, .recvs = 8, .nlanes = 1 };
+	bool windows = len && (data[0] & 1);
 	static struct arena_buf *sink;
 	struct rr_conn *conn;
 
 	if (len > 4096)
 		return 0;
+	fake_has_windows = windows;
+	cfg.memreg = windows ? &rr_memreg_mw : &rr_memreg_pool;
 	if (!sink) {
 		CHECK(arena_init(&arena, &counts, 1) == 0);
 		magazine_init(&mag, &arena, fuzz_loop(), buffers_back, NULL);
@@ -143,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	link_up(conn);
 	for (unsigned i = 0; i < CALLS; i++)
 		submit(conn, i, sink);
-	play(conn, data, len);
+	play(conn, data + (len > 0), len - (len > 0));
 	CHECK(dones <= CALLS && dones + rr_pending(conn) == CALLS);
 	rr_conn_free(conn);
 	for (unsigned i = 0; i < CALLS; i++) {

@@ -14,6 +14,8 @@ _Atomic int fake_connect_error;
 _Atomic unsigned fake_hangs_from;
 int fake_post_send_error;
 bool fake_reg_per_call;
+bool fake_has_windows, fake_silent_sends;
+int fake_reg_error, fake_bind_error, fake_unbind_error;
 void (*fake_sending)(const struct fake_conn *f);
 uint64_t fake_open_ns[FAKE_OPENS];
 _Atomic unsigned fake_opens;
@@ -40,7 +42,6 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 {
 	struct fake_conn *f = fake_conns;
 
-	(void)p;
 	(void)eb;
 	while (f->open)
 		cr_assert_lt(++f, fake_conns + fake_most, "the last connection was not closed");
@@ -51,7 +52,12 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 	f->open = true;
 	f->rkey = next_rkey++;
 	f->per_call = fake_reg_per_call;
+	f->silent = fake_silent_sends;
 	f->last_key = f->rkey << 8;
+	f->nwindows = fake_has_windows ? p->windows : 0;
+	cr_assert_leq(f->nwindows, FAKE_WINDOWS);
+	for (unsigned i = 0; i < f->nwindows; i++)
+		f->windows[i].rkey = (f->rkey << 16) + (i << 8);
 	fake_used = f;
 	*out = (struct fab_conn *)f;
 	return 0;
@@ -62,8 +68,8 @@ static int fake_connect(struct fab_conn *c, const void *priv, size_t privlen,
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
-	(void)priv;
 	cr_assert_eq(privlen, 8);
+	memcpy(f->priv, priv, 8);
 	cr_assert_gt(f->nrecvs, 0, "receives must be posted before connect");
 	while (fake_hangs_from && fake_opens >= fake_hangs_from)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -80,6 +86,7 @@ static void fake_caps(const struct fab_conn *c, struct fab_caps *out)
 
 	*out = (struct fab_caps){
 		.max_inline = 4096, .reg_per_call = f->per_call, .remote_inval = f->per_call,
+		.windows = f->nwindows > 0, .silent_sends = f->silent,
 	};
 }
 
@@ -94,25 +101,26 @@ static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
-	(void)eb;
 	*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 1 };
-	if (f->per_call) {
-		cr_assert_neq(access, FAB_REMOTE_READ | FAB_REMOTE_WRITE);
-		out->rkey = access ? ++f->last_key : 0;
-		f->nsegs += access != 0;
-		if (!f->local.base)
-			f->local = *out;
-		else if (!access)
-			f->data = *out;
-		return 0;
-	}
-	cr_assert(!access || access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE));
-	if (access) {
+	if (access == (FAB_REMOTE_READ | FAB_REMOTE_WRITE)) {
+		cr_assert(!f->per_call);
 		out->lkey = 2;
 		out->rkey = f->rkey;
 		f->data = *out;
-	} else {
+	} else if (access == FAB_WINDOWS) {
+		cr_assert_gt(f->nwindows, 0);
+		out->lkey = 2;
+		f->data = *out;
+	} else if (access) {
+		if (fake_reg_error)
+			return err_set(eb, fake_reg_error, "fake error");
+		out->rkey = ++f->last_key;
+		f->nsegs++;
+		f->nregs++;
+	} else if (!f->local.base) {
 		f->local = *out;
+	} else {
+		f->data = *out;
 	}
 	return 0;
 }
@@ -129,6 +137,60 @@ static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
 	struct fake_conn *f = (struct fake_conn *)c;
 
 	f->nsegs -= mr->rkey != 0;
+}
+
+static int fake_bind(struct fab_conn *c, const struct fab_mr *data, void *mem, size_t len,
+		     unsigned access, struct fab_mr *out)
+{
+	struct fake_conn *f = (struct fake_conn *)c;
+
+	cr_assert(data->base == f->data.base && data->lkey == 2);
+	cr_assert(access == FAB_REMOTE_READ || access == FAB_REMOTE_WRITE);
+	if (fake_bind_error)
+		return fake_bind_error;
+	for (unsigned i = 0; i < f->nwindows; i++) {
+		struct fake_window *w = &f->windows[i];
+
+		if (w->state != FAKE_FREE)
+			continue;
+		w->state = FAKE_QUEUED;
+		w->rkey = (w->rkey & ~0xffu) | ((w->rkey + 1) & 0xff);
+		w->mem = mem;
+		w->len = len;
+		w->access = access;
+		*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .rkey = w->rkey, .priv = w };
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+static int fake_unbind(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
+		       const uint32_t *by_peer, void *cookie)
+{
+	struct fake_conn *f = (struct fake_conn *)c;
+	struct fake_window *last = NULL;
+
+	cr_assert_gt(n, 0);
+	if (fake_unbind_error)
+		return fake_unbind_error;
+	for (unsigned i = 0; i < n; i++) {
+		struct fake_window *w = mrs[i].priv;
+
+		cr_assert(w->state == FAKE_QUEUED || w->state == FAKE_BOUND);
+		cr_assert_eq(w->rkey, mrs[i].rkey);
+		if (w->state == FAKE_QUEUED || (by_peer && *by_peer == w->rkey)) {
+			w->state = FAKE_FREE;
+			continue;
+		}
+		w->state = FAKE_ENDING;
+		w->order = ++f->unbinds;
+		w->cookie = NULL;
+		last = w;
+	}
+	if (!last)
+		return 0;
+	last->cookie = cookie;
+	return 1;
 }
 
 static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
@@ -152,6 +214,7 @@ static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigne
 	if (fake_post_send_error)
 		return fake_post_send_error;
 	cr_assert(f->open && f->attached);
+	cr_assert_eq(!cookie, f->silent);
 	if (fake_sending)
 		fake_sending(f);
 	cr_assert_lt(f->nsends, FAKE_SENDS);
@@ -164,6 +227,9 @@ static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigne
 	}
 	s->cookie = cookie;
 	f->nsends++;
+	for (unsigned i = 0; i < f->nwindows; i++)
+		if (f->windows[i].state == FAKE_QUEUED)
+			f->windows[i].state = FAKE_BOUND;
 	return 0;
 }
 
@@ -190,6 +256,7 @@ const struct fabric fabric_fake = {
 	.name = "fake",
 	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
 	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg, .dereg = fake_dereg,
+	.bind = fake_bind, .unbind = fake_unbind,
 	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
 	.close = fake_close,
 };
@@ -220,6 +287,42 @@ void fake_complete(unsigned i)
 {
 	cr_assert_lt(i, fake.nsends);
 	fake.ev->sent(fake.ctx, fake.sends[i].cookie);
+}
+
+unsigned fake_in_state(enum fake_window_state state)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < fake.nwindows; i++)
+		n += fake.windows[i].state == state;
+	return n;
+}
+
+static struct fake_window *oldest_ending(void)
+{
+	struct fake_window *oldest = NULL;
+
+	for (unsigned i = 0; i < fake.nwindows; i++) {
+		struct fake_window *w = &fake.windows[i];
+
+		if (w->state == FAKE_ENDING && (!oldest || w->order < oldest->order))
+			oldest = w;
+	}
+	return oldest;
+}
+
+bool fake_unbound(void)
+{
+	struct fake_window *w = oldest_ending();
+	void *cookie = NULL;
+
+	for (; w && !cookie; w = oldest_ending()) {
+		cookie = w->cookie;
+		w->state = FAKE_FREE;
+	}
+	if (cookie)
+		fake.ev->unbound(fake.ctx, cookie);
+	return cookie != NULL;
 }
 
 void fake_break(void)

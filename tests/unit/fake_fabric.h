@@ -21,6 +21,19 @@ struct fake_send {
 };
 
 #define FAKE_CONNS 3u
+#define FAKE_WINDOWS 32u
+
+enum fake_window_state { FAKE_FREE, FAKE_QUEUED, FAKE_BOUND, FAKE_ENDING };
+
+struct fake_window {
+	enum fake_window_state state;
+	uint32_t rkey;
+	const void *mem;
+	size_t len;
+	unsigned access;
+	unsigned order;                 /* of its unbinding */
+	void *cookie;                   /* ending: that is reported; NULL: with a later one */
+};
 
 struct fake_conn {
 	bool open, attached;
@@ -28,9 +41,15 @@ struct fake_conn {
 	void *ctx;
 	struct fab_mr local, data;      /* registered without and with remote rights */
 	uint32_t rkey;                  /* of data; changes with each connection */
+	bool silent;                    /* caps.silent_sends */
 	bool per_call;                  /* data has no rkey; each segment has its own */
 	uint32_t last_key;              /* rkey of the newest segment */
 	unsigned nsegs;                 /* segments that are registered for calls now */
+	unsigned nregs;                 /* registrations of segments ever */
+	struct fake_window windows[FAKE_WINDOWS];
+	unsigned nwindows;
+	unsigned unbinds;               /* local invalidations ever */
+	uint8_t priv[8];                /* what this side has sent */
 	struct fake_send sends[FAKE_SENDS];
 	unsigned nsends;                /* since the connection was opened */
 	struct { void *mem; uint32_t len; void *cookie; } recvs[FAKE_RECVS];
@@ -58,6 +77,12 @@ extern _Atomic unsigned fake_opens;
 extern int fake_post_send_error;        /* 0, or what post_send returns */
 /* The next connection registers each segment for its call. */
 extern bool fake_reg_per_call;
+/* The next connection need not be told of each Send that has left. */
+extern bool fake_silent_sends;
+/* The next connection has as many memory windows as it wants. */
+extern bool fake_has_windows;
+/* 0, or what reg returns for a segment, what bind returns, and unbind. */
+extern int fake_reg_error, fake_bind_error, fake_unbind_error;
 
 /* Called for each Send that is posted, or NULL. */
 extern void (*fake_sending)(const struct fake_conn *f);
@@ -68,6 +93,10 @@ void fake_deliver(const void *bytes, uint32_t len);
 void fake_deliver_inv(const void *bytes, uint32_t len, uint32_t rkey);
 /* Completes send i of this connection. */
 void fake_complete(unsigned i);
+/* Windows in that state. */
+unsigned fake_in_state(enum fake_window_state s);
+/* The oldest local invalidation has completed. False: there is none. */
+bool fake_unbound(void);
 /* The peer breaks the connection. */
 void fake_break(void);
 

@@ -308,12 +308,14 @@ Test(base_arena, not_inherited)
 	arena_fini(&s);
 }
 
+#define RESERVE ((size_t)65536)
+
 Test(base_arena, plan_without_limit)
 {
 	struct arena_counts c;
 	unsigned credits = 64;
 
-	cr_assert_eq(arena_plan(&c, &credits, 8, SIZE_MAX, NULL), 0);
+	cr_assert_eq(arena_plan(&c, &credits, 8, SIZE_MAX, RESERVE, NULL), 0);
 	cr_assert_eq(credits, 64);
 	cr_assert_eq(c.n[ARENA_RECV], 72);
 	cr_assert_eq(c.n[ARENA_MSG], 72);
@@ -330,12 +332,12 @@ Test(base_arena, plan_two_lanes_in_8_mib)
 	unsigned credits = 64;
 	size_t need = 0;
 
-	cr_assert_eq(arena_plan(&c, &credits, 2, 8 * MIB, &need), 0);
+	cr_assert_eq(arena_plan(&c, &credits, 2, 8 * MIB, RESERVE, &need), 0);
 	cr_assert_eq(credits, 64);
 	cr_assert_eq(c.n[ARENA_SMALL], 22);
 	cr_assert_eq(c.n[ARENA_MID], 18);
 	cr_assert_eq(c.n[ARENA_BIG], 2);
-	cr_assert(arena_bytes(&c) <= 4 * MIB - 65536);
+	cr_assert(arena_bytes(&c) <= 4 * MIB - RESERVE);
 }
 
 /* For every limit: it is kept, the minimum is kept, more room never gives less
@@ -351,10 +353,10 @@ Test(base_arena, plan_properties)
 			unsigned credits = 64;
 			size_t need = 0, all;
 
-			if (arena_plan(&c, &credits, lanes, limit, &need) < 0) {
+			if (arena_plan(&c, &credits, lanes, limit, RESERVE, &need) < 0) {
 				cr_assert_gt(need, limit / lanes);
 				credits = 64;
-				cr_assert_eq(arena_plan(&c, &credits, lanes, need * lanes, &need), 0);
+				cr_assert_eq(arena_plan(&c, &credits, lanes, need * lanes, RESERVE, &need), 0);
 				cr_assert_eq(credits, 8);
 				continue;
 			}
@@ -369,7 +371,7 @@ Test(base_arena, plan_properties)
 			if (credits < 64)
 				cr_assert(c.n[ARENA_MID] == 4 && c.n[ARENA_BIG] == 2);
 			if (c.n[ARENA_MID] < 72 && credits == 64)
-				cr_assert_lt(limit / lanes - 65536 - arena_bytes(&c),
+				cr_assert_lt(limit / lanes - RESERVE - arena_bytes(&c),
 					     c.n[ARENA_SMALL] < 72 ? ARENA_SMALL_SIZE : ARENA_MID_SIZE);
 			if (lanes == 1) {
 				cr_assert_geq(credits, last_credits);
@@ -384,13 +386,13 @@ Test(base_arena, plan_small_wishes)
 	struct arena_counts c;
 	unsigned credits = 0;
 
-	cr_assert_eq(arena_plan(&c, &credits, 1, SIZE_MAX, NULL), 0);
+	cr_assert_eq(arena_plan(&c, &credits, 1, SIZE_MAX, RESERVE, NULL), 0);
 	cr_assert_eq(credits, 1);
 	credits = 2;
-	cr_assert_eq(arena_plan(&c, &credits, 0, 3 * MIB, NULL), 0);
+	cr_assert_eq(arena_plan(&c, &credits, 0, 3 * MIB, RESERVE, NULL), 0);
 	cr_assert_eq(credits, 2);
 	credits = 64;
-	cr_assert_eq(arena_plan(&c, &credits, 1, 1 * MIB, NULL), -ENOMEM);
+	cr_assert_eq(arena_plan(&c, &credits, 1, 1 * MIB, RESERVE, NULL), -ENOMEM);
 }
 
 Test(base_arena, data_is_not_in_core_dumps)

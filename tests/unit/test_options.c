@@ -446,7 +446,16 @@ Test(options, choices)
 	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
 	OK("memreg=pool");
-	BAD("memreg=mw", "memreg", "'mw'", "not supported", "pool");
+	cr_expect_eq(o.memreg, OPT_MEMREG_POOL);
+	OK("memreg=call");
+	cr_expect_eq(o.memreg, OPT_MEMREG_CALL);
+	OK("memreg=mw");
+	cr_expect_eq(o.memreg, OPT_MEMREG_MW);
+	OK("memreg=cache");
+	cr_expect_eq(o.memreg, OPT_MEMREG_CACHE);
+	BAD("memreg=dynamic", "memreg", "'dynamic'", "call");
+	BAD("memreg=all-physical", "memreg", "'all-physical'", "kernel");
+	BAD("memreg=fmr", "memreg", "'fmr'", "pool");
 
 	OK("sec=sys");
 	BAD("sec=krb5p", "sec", "'krb5p'", "not supported", "sys");

@@ -997,3 +997,74 @@ Test(conn, what_was_not_posted_is_no_replay, .init = setup, .fini = teardown)
 	reply(a, 4);
 	cr_assert_eq(a->dones, 1);
 }
+
+/* ---- Sends that nobody reports ---- */
+
+static void silent(void)
+{
+	setup();
+	fake_break();
+	fake_silent_sends = true;
+	up();
+	downs = 0;
+}
+
+/* A peer that answers a message has received it. */
+Test(conn, a_reply_says_that_the_send_has_left, .init = silent, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	reply(a, 4);
+	cr_assert(a->dones == 1 && a->status == 0);
+}
+
+Test(conn, full_send_queue, .init = silent, .fini = teardown)
+{
+	struct test_call *a, *b;
+
+	a = submit(0);
+	reply(a, 8);
+	submit(3);
+	fake_post_send_error = -EAGAIN;
+	a = submit(1);
+	b = submit(2);
+	cr_assert(fake.nsends == 2 && a->dones == 0 && b->dones == 0);
+	spin_loop();
+	cr_assert_eq(downs, 0, "it is no fault");
+	fake_post_send_error = 0;
+	fake.ev->sent(fake.ctx, NULL);
+	cr_assert_eq(fake.nsends, 4);
+	reply(b, 8);
+	reply(a, 8);
+	cr_assert(a->dones == 1 && b->dones == 1);
+}
+
+/* The peer answers, and does not acknowledge: nothing will ever make room. */
+Test(conn, send_queue_that_stays_full, .init = silent, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	reply(a, 8);
+	fake_post_send_error = -EAGAIN;
+	a = submit(1);
+	fake_post_send_error = 0;
+	cr_assert_eq(a->dones, 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	reply(a, 8);
+	cr_assert_eq(a->dones, 1);
+}
+
+/* What was sent without a word is sent again when the connection is lost. */
+Test(conn, silent_sends_are_replayed, .init = silent, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	fake_break();
+	cr_assert_eq(a->dones, 0);
+	up();
+	cr_assert_eq(a->rr.sends, 2);
+	reply(a, 4);
+	cr_assert_eq(a->dones, 1);
+}

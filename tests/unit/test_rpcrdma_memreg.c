@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Registration strategies: when the peer's rights begin and end, by what a fake device has
+ * seen of it. The test plays the device and the server.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "buffers.h"
+#include "fake_fabric.h"
+#include "rpcrdma/conn.h"
+#include "rpcrdma/memreg.h"
+#include "rpcrdma/mrcache.h"
+
+#define CALLS 24u
+#define CREDITS 16u
+
+static struct loop *loop;
+static struct arena arena;
+static struct magazine mag;
+static struct stats st;
+static struct rr_conn *conn;
+static unsigned downs;
+static struct arena_buf *file;          /* where all calls have their data */
+
+static struct test_call {
+	struct rr_call rr;
+	unsigned dones;
+	int status;
+} calls[CALLS];
+
+static void on_down(void *ctx, unsigned path, int err, const char *why)
+{
+	(void)ctx, (void)path, (void)err, (void)why;
+	downs++;
+}
+
+static void on_buffers(void *ctx)
+{
+	(void)ctx;
+	rr_retry(conn);
+}
+
+static void on_done(struct rr_call *rr, int status)
+{
+	struct test_call *t = container_of(rr, struct test_call, rr);
+
+	t->dones++;
+	t->status = status;
+}
+
+static struct test_call *prepare(unsigned i)
+{
+	struct test_call *t = &calls[i];
+	struct arena_buf *msg = t->rr.msg;
+	uint32_t *words;
+
+	memset(t, 0, sizeof(*t));
+	t->rr.msg = msg ? msg : magazine_get(&mag, ARENA_MSG);
+	t->rr.xid = rr_xid(conn);
+	t->rr.msg_len = 64;
+	t->rr.reply_max = 100;
+	t->rr.done = on_done;
+	words = (uint32_t *)(void *)((char *)t->rr.msg->mem + RR_HDR_ROOM);
+	memset(words, 0, 64);
+	words[0] = htonl(t->rr.xid);
+	return t;
+}
+
+/* The reply, with a Write chunk of `placed` bytes if that is not 0. inv: 0, or the rkey that
+ * it invalidates. */
+static void reply(const struct test_call *t, uint32_t placed, uint32_t inv)
+{
+	uint32_t xid = t->rr.xid, w[16] = { xid, 1, CREDITS, 0, 0 }, n = 5;
+
+	if (placed) {
+		w[n++] = 1;
+		w[n++] = 1;
+		n++;
+		w[n++] = placed;
+		n += 2;
+	}
+	n += 2;
+	w[n++] = xid;
+	w[n++] = 1;
+	for (unsigned i = 0; i < n; i++)
+		w[i] = htonl(w[i]);
+	if (inv)
+		fake_deliver_inv(w, n * 4, inv);
+	else
+		fake_deliver(w, n * 4);
+}
+
+static int try_up(struct errbuf *eb)
+{
+	struct rr_link *link;
+	int rc = rr_link_open(conn, 0, &link, eb);
+
+	return rc ? rc : rr_up(conn, link);
+}
+
+static void sent(void)
+{
+	for (unsigned i = 0; i < fake.nsends; i++)
+		fake_complete(i);
+	fake.nsends = 0;
+}
+
+/* Brings a link up. If no call is there to be sent again, a first one gets all credits. */
+static void up(void)
+{
+	bool again = rr_pending(conn);
+	struct errbuf eb = { "" };
+	struct test_call *t;
+
+	cr_assert_eq(try_up(&eb), 0, "%s", eb.text);
+	if (!again) {
+		t = prepare(CALLS - 1);
+		rr_submit(conn, &t->rr);
+		reply(t, 0, 0);
+	}
+	sent();
+}
+
+static void begin(const struct rr_memreg *memreg)
+{
+	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
+	static const struct rr_path path = { .fabric = &fabric_fake };
+	static const struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
+	static const struct rr_events events = { .down = on_down };
+	struct rr_config cfg = {
+		.paths = &path, .credits = CREDITS, .recvs = 24, .nlanes = 1, .memreg = memreg,
+	};
+
+	memcpy(fake_peer_priv, knfsd, 8);
+	fake_peer_priv_len = 8;
+	loop = loop_new();
+	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
+	magazine_init(&mag, &arena, loop, on_buffers, NULL);
+	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
+	cr_assert_not_null(conn);
+	file = magazine_get(&mag, ARENA_BIG);
+}
+
+static void end(void)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		if (calls[i].rr.msg)
+			magazine_put(&mag, calls[i].rr.msg);
+	magazine_put(&mag, file);
+	rr_conn_free(conn);
+	cr_assert(!fake.open);
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), 4);
+	cr_assert_eq(buffers_free(&mag, ARENA_RECV), 24);
+	magazine_fini(&mag);
+	arena_fini(&arena);
+	loop_free(loop);
+}
+
+static void stop_loop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(loop);
+}
+
+/* Lets timers that are due run. */
+static void spin_loop(void)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_loop);
+	loop_timer_set(loop, &t, 5);
+	cr_assert_eq(loop_run(loop), 0);
+}
+
+/* A READ of 8 KiB at a place of its own. */
+static struct test_call *read_call(unsigned i)
+{
+	struct test_call *t = prepare(i);
+
+	t->rr.sink = (struct rr_iov){ (char *)file->mem + i * 16384, 8192 };
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+/* A WRITE of two pieces. */
+static struct test_call *write_call(unsigned i)
+{
+	struct test_call *t = prepare(i);
+
+	t->rr.send[0] = (struct rr_iov){ (char *)file->mem + i * 16384, 4096 };
+	t->rr.send[1] = (struct rr_iov){ (char *)file->mem + i * 16384 + 8192, 4096 };
+	t->rr.nsend = 2;
+	t->rr.data_pos = 64;
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+static bool says_r(void)
+{
+	return fake.priv[5] & 1;
+}
+
+/* ---- memory windows ---- */
+
+static void with_windows(void)
+{
+	fake_has_windows = true;
+	begin(&rr_memreg_mw);
+	up();
+}
+
+Test(memreg, mw_offers_remote_invalidation, .init = with_windows, .fini = end)
+{
+	cr_assert(says_r());
+	cr_assert_eq(fake_in_state(FAKE_FREE), CREDITS + RR_CALL_MRS);
+}
+
+Test(memreg, mw_reply_that_invalidates, .init = with_windows, .fini = end)
+{
+	struct test_call *t = read_call(0);
+	const struct fake_window *w = t->rr.mrs[0].priv;
+
+	cr_assert_eq(fake_in_state(FAKE_BOUND), 1);
+	cr_assert(w->access == FAB_REMOTE_WRITE && w->mem == t->rr.sink.mem && w->len == 8192);
+	sent();
+	reply(t, 8192, w->rkey);
+	cr_assert(t->dones == 1 && t->status == 0);
+	cr_assert(fake.unbinds == 0 && fake_in_state(FAKE_FREE) == fake.nwindows);
+	cr_assert_eq(stat_get(&st, STAT_RDMA_REMOTE_INVALS), 1);
+}
+
+/* The server may invalidate, and need not. */
+Test(memreg, mw_reply_that_does_not, .init = with_windows, .fini = end)
+{
+	struct test_call *t = read_call(0);
+
+	sent();
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 0, "the server can still write to the buffer");
+	cr_assert_eq(fake_in_state(FAKE_ENDING), 1);
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 0, "a second reply changes nothing");
+	cr_assert(fake_unbound());
+	cr_assert(t->dones == 1 && t->status == 0);
+	cr_assert_eq(stat_get(&st, STAT_RDMA_LOCAL_INVALS), 1);
+	spin_loop();
+	cr_assert_eq(downs, 0);
+}
+
+/* Whatever comes last. */
+Test(memreg, mw_send_completes_last, .init = with_windows, .fini = end)
+{
+	struct test_call *t = read_call(0);
+
+	reply(t, 8192, 0);
+	cr_assert(fake_unbound());
+	cr_assert_eq(t->dones, 0, "the device still has the message");
+	sent();
+	cr_assert_eq(t->dones, 1);
+}
+
+Test(memreg, mw_one_of_two_is_invalidated, .init = with_windows, .fini = end)
+{
+	struct test_call *t = write_call(0);
+	const struct fake_window *w = t->rr.mrs[1].priv;
+
+	cr_assert(fake_in_state(FAKE_BOUND) == 2 && w->access == FAB_REMOTE_READ);
+	sent();
+	reply(t, 0, w->rkey);
+	cr_assert(t->dones == 0 && w->state == FAKE_FREE && fake_in_state(FAKE_ENDING) == 1);
+	cr_assert(fake_unbound());
+	cr_assert_eq(t->dones, 1);
+}
+
+/* What the server invalidates must have been offered with the call that it answers. */
+Test(memreg, mw_another_calls_window, .init = with_windows, .fini = end)
+{
+	struct test_call *a = read_call(0), *b = read_call(1);
+
+	sent();
+	reply(a, 8192, b->rr.mrs[0].rkey);
+	/* b's own reply is there as well. Nobody knows what it has still bound. */
+	reply(b, 8192, 0);
+	cr_assert(a->dones == 0 && b->dones == 0 && fake.unbinds == 0);
+	spin_loop();
+	cr_assert(downs == 1 && !fake.open);
+	cr_assert(b->dones == 1 && b->status == 0, "answered, and out of the server's reach");
+	cr_assert_eq(a->dones, 0);
+	up();
+	a = &calls[0];
+	cr_assert_eq(a->rr.sends, 2);
+	reply(a, 8192, a->rr.mrs[0].rkey);
+	cr_assert_eq(a->dones, 1);
+}
+
+/* More is wanted than there are windows: calls wait for each other, and all end. */
+Test(memreg, mw_too_few_windows, .init = with_windows, .fini = end)
+{
+	unsigned ended = 0;
+
+	for (unsigned i = 0; i < CREDITS; i++)
+		write_call(i);
+	cr_assert_eq(fake.nsends, fake.nwindows / 2, "two for each");
+	for (unsigned round = 0; ended < CREDITS; round++) {
+		cr_assert_lt(round, CREDITS);
+		sent();
+		for (unsigned i = 0; i < CREDITS; i++)
+			if (!calls[i].dones && calls[i].rr.state == RR_CALL_INFLIGHT)
+				reply(&calls[i], 0, 0);
+		while (fake_unbound())
+			;
+		ended = 0;
+		for (unsigned i = 0; i < CREDITS; i++)
+			ended += calls[i].dones;
+	}
+	cr_assert(downs == 0 && fake_in_state(FAKE_FREE) == fake.nwindows);
+}
+
+/* The connection dies with a call under way, and one whose windows end. */
+Test(memreg, mw_connection_dies, .init = with_windows, .fini = end)
+{
+	struct test_call *a = read_call(0), *b = read_call(1);
+	uint32_t old = a->rr.mrs[0].rkey;
+
+	sent();
+	reply(b, 8192, 0);
+	cr_assert_eq(b->dones, 0);
+	fake_break();
+	cr_assert(b->dones == 1 && b->status == 0, "its connection is closed");
+	cr_assert_eq(a->dones, 0);
+	up();
+	cr_assert(a->rr.sends == 2 && a->rr.mrs[0].rkey != old);
+	cr_assert_eq(((struct fake_window *)a->rr.mrs[0].priv)->state, FAKE_BOUND);
+	reply(a, 8192, a->rr.mrs[0].rkey);
+	cr_assert_eq(a->dones, 1);
+}
+
+/* A binding or an invalidation that the device refuses ends the connection, not the call. */
+Test(memreg, mw_device_refuses, .init = with_windows, .fini = end)
+{
+	struct test_call *t;
+
+	fake_bind_error = -ENOMEM;
+	t = read_call(0);
+	cr_assert(fake.nsends == 0 && t->dones == 0);
+	fake_bind_error = 0;
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	cr_assert_eq(fake_in_state(FAKE_BOUND), 1);
+	fake_unbind_error = -EIO;
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 0);
+	spin_loop();
+	cr_assert(downs == 2 && !fake.open);
+	cr_assert(t->dones == 1 && t->status == 0, "the end of the connection is the end of its rights");
+	fake_unbind_error = 0;
+}
+
+/* The bindings of a Send that cannot be posted may have been. */
+Test(memreg, mw_send_is_refused, .init = with_windows, .fini = end)
+{
+	struct test_call *t;
+
+	fake_post_send_error = -EIO;
+	t = read_call(0);
+	fake_post_send_error = 0;
+	cr_assert(t->dones == 0 && fake.unbinds == 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	cr_assert_eq(t->rr.sends, 1);
+	reply(t, 8192, t->rr.mrs[0].rkey);
+	cr_assert_eq(t->dones, 1);
+}
+
+/* The second piece cannot be bound: the first one's binding is not posted. */
+Test(memreg, mw_half_a_call, .init = with_windows, .fini = end)
+{
+	struct test_call *t = prepare(0);
+
+	t->rr.send[0] = (struct rr_iov){ file->mem, 4096 };
+	t->rr.send[1] = (struct rr_iov){ t->rr.msg->mem, 4096 };
+	t->rr.nsend = 2;
+	t->rr.data_pos = 64;
+	rr_submit(conn, &t->rr);
+	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
+	cr_assert_eq(fake_in_state(FAKE_FREE), fake.nwindows);
+	cr_assert_eq(downs, 0);
+}
+
+Test(memreg, mw_without_windows, .fini = end)
+{
+	begin(&rr_memreg_mw);
+	up();
+	cr_assert(!says_r());
+	read_call(0);
+	cr_assert_eq(fake.nsegs, 1, "registered for the call");
+}
+
+/* ---- call, on a device ---- */
+
+static void by_call(void)
+{
+	begin(&rr_memreg_call);
+	up();
+}
+
+Test(memreg, call_registers_what_it_uses, .init = by_call, .fini = end)
+{
+	struct test_call *t = write_call(0);
+
+	cr_assert(!says_r() && fake.nsegs == 2);
+	sent();
+	reply(t, 0, 0);
+	cr_assert(t->dones == 1 && fake.nsegs == 0);
+	t = read_call(0);
+	cr_assert_eq(fake.nsegs, 1);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert(t->dones == 1 && fake.nsegs == 0);
+	cr_assert_eq(stat_get(&st, STAT_RDMA_REGISTRATIONS), 3);
+}
+
+/* RLIMIT_MEMLOCK: with others under way it is a matter of waiting. */
+Test(memreg, call_waits_for_room, .init = by_call, .fini = end)
+{
+	struct test_call *a = read_call(0), *b;
+
+	fake_reg_error = -ENOMEM;
+	b = write_call(1);
+	cr_assert(fake.nsends == 1 && b->dones == 0 && fake.nsegs == 1);
+	fake_reg_error = 0;
+	sent();
+	reply(a, 8192, 0);
+	cr_assert(a->dones == 1 && fake.nsends == 1 && fake.nsegs == 2);
+	sent();
+	reply(b, 0, 0);
+	cr_assert(b->dones == 1 && downs == 0);
+}
+
+/* Another lane may have all of it. Its calls end without telling this lane, which tries
+ * again by the clock. */
+Test(memreg, call_without_any_room, .init = by_call, .fini = end)
+{
+	struct test_call *t;
+
+	fake_reg_error = -ENOMEM;
+	t = read_call(0);
+	rr_retry(conn);
+	spin_loop();
+	cr_assert(t->dones == 0 && fake.nsends == 0 && downs == 0);
+	fake_reg_error = 0;
+	rr_retry(conn);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 1);
+}
+
+/* What is not a matter of room ends the connection. */
+Test(memreg, call_device_refuses, .init = by_call, .fini = end)
+{
+	fake_reg_error = -EIO;
+	read_call(0);
+	fake_reg_error = 0;
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	cr_assert_eq(fake.nsegs, 1);
+}
+
+Test(memreg, call_outside_of_the_data_buffers, .init = by_call, .fini = end)
+{
+	struct test_call *t = prepare(0);
+
+	t->rr.sink = (struct rr_iov){ (char *)arena.data.base + arena.data.len - 4096, 8192 };
+	rr_submit(conn, &t->rr);
+	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsegs == 0);
+}
+
+/* ---- cache ---- */
+
+static void by_cache(void)
+{
+	begin(&rr_memreg_cache);
+	up();
+}
+
+Test(memreg, cache_keeps_registrations, .init = by_cache, .fini = end)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		struct test_call *t = read_call(0);
+
+		sent();
+		reply(t, 8192, 0);
+		cr_assert_eq(t->dones, 1);
+	}
+	cr_assert(!says_r() && fake.nregs == 1 && fake.nsegs == 1);
+	cr_assert_eq(stat_get(&st, STAT_RDMA_REGISTRATIONS), 1);
+}
+
+/* The next call that uses it would go on with a key that is no more. */
+Test(memreg, cache_is_not_the_servers_to_invalidate, .init = by_cache, .fini = end)
+{
+	struct test_call *t = read_call(0);
+
+	sent();
+	reply(t, 8192, t->rr.mrs[0].rkey);
+	cr_assert_eq(t->dones, 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+}
+
+Test(memreg, cache_without_room, .init = by_cache, .fini = end)
+{
+	struct test_call *t;
+
+	fake_reg_error = -ENOMEM;
+	t = read_call(0);
+	cr_assert(t->dones == 0 && fake.nsends == 0);
+	fake_reg_error = 0;
+	rr_retry(conn);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert(t->dones == 1 && downs == 0);
+}
+
+Test(memreg, cache_starts_anew_with_a_connection, .init = by_cache, .fini = end)
+{
+	struct test_call *t = read_call(0);
+
+	sent();
+	fake_break();
+	up();
+	cr_assert_eq(fake.nregs, 1);
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 1);
+}
+
+/* ---- the cache by itself ---- */
+
+static struct rr_mrcache cache;
+
+static void small_cache(void)
+{
+	begin(&rr_memreg_pool);
+	up();
+	rr_mrcache_init(&cache, &fabric_fake, (struct fab_conn *)fake_used, 3 * 4096, &st);
+}
+
+static void small_end(void)
+{
+	rr_mrcache_fini(&cache);
+	end();
+}
+
+/* NULL: no room. */
+static struct rr_mrcache_entry *get_bytes(unsigned at, unsigned len, unsigned access)
+{
+	struct rr_mrcache_entry *e = NULL;
+	int rc = rr_mrcache_get(&cache, (char *)file->mem + at, len, access, &e);
+
+	cr_assert_eq(rc, e ? 0 : fake_reg_error);
+	return e;
+}
+
+static struct rr_mrcache_entry *get(unsigned page, unsigned pages)
+{
+	return get_bytes(page * 4096, pages * 4096, FAB_REMOTE_WRITE);
+}
+
+Test(mrcache, ranges, .init = small_cache, .fini = small_end)
+{
+	struct rr_mrcache_entry *a = get(0, 2), *b;
+
+	cr_assert_eq(rr_mrcache_mr(a)->len, 8192);
+	rr_mrcache_put(&cache, a);
+	cr_assert_eq(get(0, 1), a, "the first page of it");
+	rr_mrcache_put(&cache, a);
+	b = get_bytes(100, 8000, FAB_REMOTE_WRITE);
+	cr_assert_eq(b, a, "inside of it");
+	cr_assert_eq(fake.nregs, 1);
+	b = get_bytes(0, 4096, FAB_REMOTE_READ);
+	cr_assert(b != a && fake.nregs == 2, "another right");
+	b = get_bytes(100, 8192, FAB_REMOTE_WRITE);
+	cr_assert(b != a && rr_mrcache_mr(b)->len == 3 * 4096, "longer than it");
+}
+
+Test(mrcache, least_lately_used_goes, .init = small_cache, .fini = small_end)
+{
+	struct rr_mrcache_entry *e[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		e[i] = get(i, 1);
+	for (unsigned i = 0; i < 3; i++)
+		rr_mrcache_put(&cache, e[i]);
+	rr_mrcache_put(&cache, get(0, 1));
+	rr_mrcache_put(&cache, get(5, 1));
+	cr_assert(fake.nsegs == 3 && fake.nregs == 4);
+	cr_assert_eq(get(0, 1), e[0], "it was used lately");
+	cr_assert_eq(get(2, 1), e[2]);
+	cr_assert_eq(fake.nregs, 4);
+	get(1, 1);
+	cr_assert_eq(fake.nregs, 5, "that one had gone");
+}
+
+/* What is in use stays, even if that is more than the limit. */
+Test(mrcache, in_use, .init = small_cache, .fini = small_end)
+{
+	struct rr_mrcache_entry *e[5];
+
+	for (unsigned i = 0; i < 5; i++)
+		e[i] = get(i, 1);
+	cr_assert_eq(fake.nsegs, 5);
+	rr_mrcache_put(&cache, e[4]);
+	get(6, 1);
+	cr_assert_eq(fake.nsegs, 5, "the idle one went");
+	cr_assert_eq(get(0, 1), e[0]);
+	rr_mrcache_put(&cache, e[0]);
+	rr_mrcache_put(&cache, e[0]);
+	cr_assert_eq(fake.nsegs, 4, "it is given up when nobody uses it any more");
+}
+
+/* That another one is idle does not make this one possible. */
+Test(mrcache, device_refuses, .init = small_cache, .fini = small_end)
+{
+	rr_mrcache_put(&cache, get(0, 1));
+	fake_reg_error = -EINVAL;
+	cr_assert_null(get(1, 1));
+	cr_assert_eq(fake.nsegs, 1);
+}
+
+Test(mrcache, device_is_full, .init = small_cache, .fini = small_end)
+{
+	struct rr_mrcache_entry *e = get(0, 1);
+
+	fake_reg_error = -ENOMEM;
+	cr_assert_null(get(1, 1));
+	cr_assert_eq(fake.nsegs, 1);
+	rr_mrcache_put(&cache, e);
+	cr_assert_null(get(1, 1));
+	cr_assert_eq(fake.nsegs, 0, "all that was idle was given up first");
+	fake_reg_error = 0;
+	cr_assert_not_null(get(1, 1));
+}
