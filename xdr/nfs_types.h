@@ -33,6 +33,7 @@
 #include <stdint.h>
 #include <rpc/types.h>
 #include <rpc/xdr.h>
+#include "xdr_msg.h"
 
 /* The pad that XDR appends to `len` bytes: 0 to 3 (RFC 4506, section 3). */
 static inline uint32_t nfs_xdr_pad(uint32_t len)

@@ -91,7 +91,6 @@ struct fs_req {
 	struct file *file;              /* a reference */
 	bool opening;                   /* ino counts as open as long as r exists */
 	struct arena_buf *buf[2];       /* put back by fs_req_free() */
-	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	char *text;                     /* malloc'ed: a symlink's target */
 	char *spare;                    /* the memory of a parked WRITE (fs_spare_free())... */
 	size_t spare_size;              /* ...and its size */
@@ -131,7 +130,9 @@ struct fs_req {
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
 	} change[2];
+	/* take() does not clear these: */
 	struct nfs_call call;
+	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 };
 
 /* ---- session.c ---- */

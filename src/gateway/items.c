@@ -89,7 +89,7 @@ unsigned gw_items(const struct gw_call *k, const char *reply, uint32_t len,
 
 	if (k->prog != NFS_PROGRAM || !k->h.nwrites)
 		return 0;
-	xdrmem_create(&x, (char *)(uintptr_t)reply, len, XDR_DECODE);
+	xdr_msg_create(&x, (void *)(uintptr_t)reply, len, XDR_DECODE);
 	if (rpcmsg_reply(&x, k->xid, NULL, &why) == 0) {
 		if (k->vers == NFS_V3)
 			items3(&f, k, &x);

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
+#include "xdr_msg.h"
 
 /* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
 unsigned nfs_later_first_ms = 100;
@@ -130,7 +131,7 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	c->eng.rr.sends = 0;
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
 	offer_data(c);
-	xdrmem_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
+	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers,
 			 def->proc_of ? def->proc_of(c) : def->proc, auth, c->cred) &&
@@ -333,8 +334,8 @@ static int decode(struct nfs_call *c)
 	XDR x;
 	int rc;
 
-	/* xdrmem never writes through a decoding stream. */
-	xdrmem_create(&x, (char *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
+	/* An XDR_DECODE stream is never written through. */
+	xdr_msg_create(&x, (void *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
 	rc = rpcmsg_reply(&x, c->eng.rr.xid, auth, &why);
 	if (!rc)
 		rc = auth->unwrap(auth, &x, take_results, c);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include "nfs/internal.h"
+#include "xdr_msg.h"
 
 void nfs_server_init(struct nfs_client *cl)
 {
@@ -109,7 +110,7 @@ static void ping(struct nfs_target *t)
 	if (!rr->msg)
 		return;
 	rr->xid = rr_xid(t->conn);
-	xdrmem_create(&x, (char *)rr->msg->mem + RR_HDR_ROOM, (u_int)(rr->msg->size - RR_HDR_ROOM),
+	xdr_msg_create(&x, (char *)rr->msg->mem + RR_HDR_ROOM, (u_int)(rr->msg->size - RR_HDR_ROOM),
 		      XDR_ENCODE);
 	rpcmsg_call(&x, rr->xid, v->prog, v->vers, 0, &rpc_auth_none, NULL);
 	rr->msg_len = xdr_getpos(&x);

@@ -3,7 +3,7 @@
  * ONC RPC messages (RFC 5531) over a transport that keeps record boundaries: the headers of
  * calls and replies. The credential and the verifier in them belong to the flavor
  * (rpc_auth.h).
- * A stream is xdrmem's, on memory that is aligned to four bytes (XDR_INLINE).
+ * A stream lies in memory that is aligned to four bytes (xdr_msg.h).
  */
 #ifndef RPC_RPCMSG_H
 #define RPC_RPCMSG_H

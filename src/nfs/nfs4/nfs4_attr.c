@@ -163,8 +163,8 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
-	/* xdrmem does not write through a decoding stream. */
-	xdrmem_create(&x, (char *)(uintptr_t)in->attr_vals.data, in->attr_vals.len, XDR_DECODE);
+	/* A decoding stream is only read. */
+	xdr_msg_create(&x, (void *)(uintptr_t)in->attr_vals.data, in->attr_vals.len, XDR_DECODE);
 	for (unsigned n = 0; ok && n < in->attrmask.len * 32; n++)
 		if (bitmap4_isset(&in->attrmask, n))
 			ok = get_one(&x, n, out);
@@ -236,7 +236,7 @@ bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t l
 	XDR x;
 
 	memset(out, 0, sizeof(*out));
-	xdrmem_create(&x, buf, (u_int)len, XDR_ENCODE);
+	xdr_msg_create(&x, buf, (u_int)len, XDR_ENCODE);
 	ok = put_values(&x, &out->attrmask, in);
 	out->attr_vals = (attrlist4){ .len = xdr_getpos(&x), .data = buf };
 	xdr_destroy(&x);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An XDR stream in memory, and routines for words that know it.
+ *
+ * A COMPOUND has some thirty words. libtirpc's routine for one calls another one through the
+ * stream's table, and both are in another library. That was a seventh of what a small READ
+ * costs. Here the words of this stream are copied in place. Everything else, other streams
+ * included, goes to libtirpc's routine of the same name:
+ *
+ *      xdr_uint32_t(xdrs, &v)  --a macro--> xdr_msg_word: this stream, and room? copy
+ *                                                         otherwise (xdr_uint32_t)(xdrs, &v)
+ *
+ * The macros take the place of calls only. A routine whose address is taken is libtirpc's,
+ * and works with this stream as with any other.
+ */
+#ifndef XDR_MSG_H
+#define XDR_MSG_H
+
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <string.h>
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+
+extern const struct xdr_ops xdr_msg_ops;
+
+/* A stream in the `len` bytes at mem, like xdrmem_create(): XDR_ENCODE fills them, XDR_DECODE
+ * only reads. There is nothing to destroy. */
+void xdr_msg_create(XDR *x, void *mem, uint32_t len, enum xdr_op op);
+
+/* The next n bytes of this stream; NULL: it is another stream, or there are fewer. */
+static inline char *xdr_msg_take(XDR *x, uint32_t n)
+{
+	char *at = x->x_private;
+
+	if (x->x_ops != &xdr_msg_ops || x->x_handy < n)
+		return NULL;
+	x->x_private = at + n;
+	x->x_handy -= n;
+	return at;
+}
+
+static inline bool_t xdr_msg_word(XDR *x, uint32_t *v)
+{
+	char *at = x->x_op == XDR_FREE ? NULL : xdr_msg_take(x, 4);
+	uint32_t w;
+
+	if (!at)
+		return xdr_uint32_t(x, v);
+	if (x->x_op == XDR_ENCODE) {
+		w = htonl(*v);
+		memcpy(at, &w, 4);
+	} else {
+		memcpy(&w, at, 4);
+		*v = ntohl(w);
+	}
+	return TRUE;
+}
+
+static inline bool_t xdr_msg_long(XDR *x, uint64_t *v)
+{
+	char *at = x->x_op == XDR_FREE ? NULL : xdr_msg_take(x, 8);
+	uint32_t w[2];
+
+	if (!at)
+		return xdr_uint64_t(x, v);
+	if (x->x_op == XDR_ENCODE) {
+		w[0] = htonl((uint32_t)(*v >> 32));
+		w[1] = htonl((uint32_t)*v);
+		memcpy(at, w, 8);
+	} else {
+		memcpy(w, at, 8);
+		*v = (uint64_t)ntohl(w[0]) << 32 | ntohl(w[1]);
+	}
+	return TRUE;
+}
+
+/* Any word but 0 is TRUE, as libtirpc has it. */
+static inline bool_t xdr_msg_bool(XDR *x, bool_t *v)
+{
+	uint32_t w = x->x_op == XDR_ENCODE && *v;
+
+	if (!xdr_msg_word(x, &w))
+		return FALSE;
+	if (x->x_op == XDR_DECODE)
+		*v = w != 0;
+	return TRUE;
+}
+
+/* Bytes of a fixed length, which is a multiple of 4. */
+static inline bool_t xdr_msg_opaque(XDR *x, char *mem, u_int len)
+{
+	char *at = x->x_op == XDR_FREE || len & 3 ? NULL : xdr_msg_take(x, len);
+
+	if (!at)
+		return xdr_opaque(x, mem, len);
+	if (len)
+		memcpy(x->x_op == XDR_ENCODE ? at : mem, x->x_op == XDR_ENCODE ? mem : at, len);
+	return TRUE;
+}
+
+#define xdr_uint32_t(xdrs, v) xdr_msg_word(xdrs, v)
+#define xdr_enum(xdrs, v)     xdr_msg_word(xdrs, (uint32_t *)(v))
+#define xdr_uint64_t(xdrs, v) xdr_msg_long(xdrs, v)
+#define xdr_bool(xdrs, v)     xdr_msg_bool(xdrs, v)
+#define xdr_opaque(xdrs, mem, len) xdr_msg_opaque(xdrs, mem, len)
+
+#endif
