@@ -13,8 +13,8 @@
  * RECV   posted receives of a connection (inline threshold).
  * MSG    an outgoing message: room for the largest transport header, then the RPC
  *        message, so that one contiguous Send carries both.
- * SMALL  READ data up to 8 KiB, short Reply chunks, long messages.
- * MID    READ data up to 64 KiB, WRITE data, Long Calls, Reply chunks.
+ * SMALL  READ data up to 8 KiB, the text of links, Long Calls.
+ * MID    READ data up to 64 KiB, WRITE data, Reply chunks.
  * BIG    READ data, and the tail of large FUSE writes.
  *
  * With memreg=pool (rpcrdma/memreg.h) one registration serves all calls, and a peer may

@@ -70,16 +70,31 @@ static void untrack(struct rr_call *call)
 	call->state = RR_CALL_IDLE;
 }
 
+/* What the peer has placed in the call's chunk is copied: a Reply chunk, or data that is
+ * parsed. A reply has one of them. Both lengths have been checked (reply.c). */
+static void copy_chunk(struct rr_conn *c, struct rr_call *call)
+{
+	if (call->reply == call->chunk->mem)
+		call->reply = memcpy(c->copy, call->chunk->mem, call->reply_len);
+	else if (call->placed && call->data == call->chunk->mem)
+		call->data = memcpy(c->copy, call->chunk->mem, call->placed_len);
+}
+
+/* The owner may submit the message again, and gets it as it was. */
+static void tell_owner(struct rr_call *call, int status)
+{
+	rr_withdraw_data(call);
+	call->done(call, status);
+}
+
 /* The reply is here, or can no longer come. Buffers are put back before the owner is
  * told, because it may be waiting for one. */
 static void end_call(struct rr_conn *c, struct rr_call *call)
 {
-	if (!call->status && call->chunk && call->reply == call->chunk->mem) {
-		memcpy(c->copy, call->reply, call->reply_len);
-		call->reply = c->copy;
-	}
+	if (!call->status && call->chunk)
+		copy_chunk(c, call);
 	rr_put_chunk(c, call);
-	call->done(call, call->status);
+	tell_owner(call, call->status);
 }
 
 /* ---- giving a link up ---- */
@@ -252,7 +267,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *link)
 			continue;
 		unqueue(c, call);
 		if (rr_unsendable(rc)) {
-			call->done(call, -EMSGSIZE);
+			tell_owner(call, -EMSGSIZE);
 			n = c->waiting.next;    /* the list may have changed */
 			continue;
 		}
@@ -322,7 +337,7 @@ int rr_cancel(struct rr_conn *c, struct rr_call *call, int status)
 		return -EBUSY;
 	if (call->state == RR_CALL_WAITING) {
 		unqueue(c, call);
-		call->done(call, status);
+		tell_owner(call, status);
 	}
 	return 0;
 }

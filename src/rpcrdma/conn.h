@@ -20,8 +20,8 @@
  *
  * Each sending decides anew how a call travels, inline or in chunks, because the next link
  * may have other inline thresholds (RFC 8797 section 4). So the caller gives what either
- * way needs, and this module takes the buffer for a Reply chunk or a Long Call when one is
- * needed. A call that finds no buffer waits, and calls behind it that need none pass it.
+ * way needs, and this module takes the buffer for a Reply chunk, a Long Call or the text of a
+ * link when one is needed. A call that finds no buffer waits, and calls behind it that need none pass it.
  * The module keeps one spare buffer, so that there is always a call that can be sent.
  *
  * Buffers: call->msg, call->send and call->sink belong to the caller, who must not touch,
@@ -43,7 +43,7 @@
 #define RR_HDR_ROOM   512u
 /* Size of our receives, and the longest message that we send. */
 #define RR_INLINE     4096u
-/* Pieces of WRITE data: a FUSE request lies in up to two buffers. */
+/* Pieces of a call's data: a WRITE of FUSE lies in up to two buffers. */
 #define RR_SEND_IOV   2u
 /* The longest reply that a Reply chunk is offered for. */
 #define RR_REPLY_MAX  ((uint32_t)ARENA_MID_SIZE)
@@ -64,15 +64,19 @@ struct rr_call {
 	/* ---- set by the caller before rr_submit ---- */
 	uint32_t xid;           /* rr_xid(), also in the RPC message */
 	struct arena_buf *msg;  /* the RPC message begins at msg->mem + RR_HDR_ROOM */
-	uint32_t msg_len;       /* without the data of `send` */
-	/* File data of a WRITE. In the RPC message it comes at data_pos, right after its
-	 * length word. It travels as a Read chunk, or is copied into the message when
-	 * all of it fits inline. nsend 0: none. */
+	uint32_t msg_len;       /* without the data of `send`; so it is again in done() */
+	/* The call's data: a WRITE's, or the target of a link. In the RPC message it comes
+	 * at data_pos, right after its length word. It travels as a Read chunk, or is
+	 * copied into the message when all of it fits inline. nsend 0: none. */
 	struct rr_iov send[RR_SEND_IOV];
 	uint32_t nsend;
 	uint32_t data_pos;
-	/* Where to place READ data (sink.len 0: none). Placed by a Write chunk unless
-	 * the whole reply fits inline. */
+	bool send_copied;       /* it is short, and lies in plain memory: a Read chunk is made
+				 * of a copy */
+	/* Where to place the reply's data (sink.len 0: there is none). It is placed by a
+	 * Write chunk, unless the whole reply fits inline. sink.mem NULL: the data is
+	 * parsed, so it is placed in a buffer of this module, and copied from there when
+	 * nobody can write to it any more. sink.len is then at most RR_REPLY_MAX. */
 	struct rr_iov sink;
 	/* Upper bound of the RPC reply without the data for `sink`; at most
 	 * RR_REPLY_MAX, less the message if that is too long to be sent inline. */
@@ -91,8 +95,9 @@ struct rr_call {
 	/* ---- results, for done ---- */
 	const void *reply;
 	uint32_t reply_len;
-	bool placed;            /* a Write chunk was offered: the data is not in the message */
-	uint32_t placed_len;    /* bytes placed in sink */
+	bool placed;            /* the data is not in the message: it came in the Write chunk */
+	const void *data;       /* placed: where it is, in sink or in memory of this module */
+	uint32_t placed_len;    /* bytes there */
 
 	/* ---- internal to this module ---- */
 	struct list node;
@@ -106,8 +111,9 @@ struct rr_call {
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
 	bool data_inline;       /* `send` has been copied into msg for this sending */
-	struct arena_buf *chunk;        /* this sending's Reply chunk or Long Call; or NULL */
-	uint32_t reply_room;    /* length of the Reply chunk */
+	struct arena_buf *chunk;        /* what this sending's chunks need (send.c); or NULL */
+	uint32_t chunk_room;    /* bytes of it that the peer may write */
+	bool write_chunk, reply_chunk;  /* what this sending has offered */
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what the peer can reach */
 	unsigned nmrs;

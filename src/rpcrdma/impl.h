@@ -59,9 +59,9 @@ struct rr_conn {
 					 * for the thread that opens links */
 	bool no_room;                   /* a registration had to wait, which was said */
 	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
-	void *copy;                     /* RR_REPLY_MAX bytes: a Reply chunk is copied here
-					 * before it is parsed, because the peer may still write
-					 * to the chunk */
+	void *copy;                     /* RR_REPLY_MAX bytes: what the peer has written, and
+					 * is parsed, is copied here first, because the peer may
+					 * still write to the chunk */
 
 	struct list links;              /* in use */
 	uint32_t next_xid;
@@ -90,6 +90,9 @@ enum { RR_NO_BUFFER = 1 };
  * nothing is kept. Another error: the link failed, and the call keeps what it has on it
  * until the link is closed, because part of it may have been posted. */
 int rr_send(struct rr_link *link, struct rr_call *call);
+/* Takes data that was copied into the message out of it again. It is still where call->send
+ * says. */
+void rr_withdraw_data(struct rr_call *call);
 /* Is that result the call's own fault? */
 bool rr_unsendable(int rc);
 /* Gives the chunk buffer of a sending back. No peer may be able to reach it any more. */

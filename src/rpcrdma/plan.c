@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Chooses the chunks; see plan.h. */
 #include <errno.h>
-#include <stdbool.h>
 #include "rpcrdma/header.h"
 #include "rpcrdma/plan.h"
 
@@ -34,7 +33,7 @@ static int plan_reply(struct rr_plan *out, const struct rr_plan_in *in)
 
 int rr_plan(struct rr_plan *out, const struct rr_plan_in *in)
 {
-	uint64_t hdr = RR_HDR_MIN;
+	uint64_t hdr = RR_HDR_MIN, rest;
 	int rc = plan_reply(out, in);
 
 	if (rc)
@@ -44,15 +43,14 @@ int rr_plan(struct rr_plan *out, const struct rr_plan_in *in)
 	else if (out->reply == RR_REPLY_CHUNK)
 		hdr += REPLY_CHUNK_BYTES;
 
-	if (hdr + in->msg_len + round4(in->data_len) <= in->send_limit) {
+	rest = hdr + in->msg_len;
+	if (rest + round4(in->data_len) <= in->send_limit)
 		out->call = RR_CALL_INLINE;
-	} else if (in->data_len) {
-		hdr += (uint64_t)RR_READ_SEG_BYTES * in->nsend;
-		if (hdr + in->msg_len > in->send_limit)
-			return -EMSGSIZE;
+	else if (in->data_len && rest + (uint64_t)RR_READ_SEG_BYTES * in->nsend <= in->send_limit)
 		out->call = RR_CALL_READ_CHUNK;
-	} else {
+	else if (!in->data_len || in->data_short)
 		out->call = RR_CALL_LONG;
-	}
+	else
+		return -EMSGSIZE;
 	return 0;
 }

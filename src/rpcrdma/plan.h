@@ -4,15 +4,18 @@
  * sizes, so that it can be tested on its own.
  *
  *   reply   whole reply fits inline            no chunk
- *           READ data, the rest fits inline    one Write chunk
+ *           data, and the rest fits inline     one Write chunk
  *           otherwise                          Reply chunk
  *   call    everything fits inline             RDMA_MSG
- *           WRITE data, the rest fits inline   RDMA_MSG + Read chunk at data_pos
+ *           data, and the rest fits inline     RDMA_MSG + Read chunk at data_pos
  *           otherwise                          RDMA_NOMSG + Position-Zero Read chunk
+ *
+ * data: what RFC 8267 lets be placed: file data, and the text of a symbolic link.
  */
 #ifndef RPCRDMA_PLAN_H
 #define RPCRDMA_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum rr_call_plan  { RR_CALL_INLINE, RR_CALL_READ_CHUNK, RR_CALL_LONG };
@@ -22,9 +25,10 @@ struct rr_plan_in {
 	uint32_t send_limit;    /* inline threshold client to server */
 	uint32_t recv_limit;    /* inline threshold server to client */
 	uint32_t msg_len;       /* RPC call without its data */
-	uint32_t data_len;      /* WRITE data, 0 for none */
+	uint32_t data_len;      /* the call's data, 0 for none */
 	uint32_t nsend;         /* pieces of that data */
-	uint32_t sink_len;      /* READ data wanted, 0 for none */
+	bool data_short;        /* the data may be a part of a Long Call */
+	uint32_t sink_len;      /* the most data wanted, 0 for none */
 	uint32_t reply_max;     /* RPC reply without that data */
 };
 
@@ -33,9 +37,9 @@ struct rr_plan {
 	enum rr_reply_plan reply;
 };
 
-/* 0, or -EMSGSIZE in two cases. WRITE data, and the rest of the call does not fit
- * inline: a Position-Zero chunk would have to hold the data. READ data, and the rest of
- * the reply does not fit inline: servers differ on that combination. */
+/* 0, or -EMSGSIZE in two cases. Long data, and the rest of the call does not fit inline: a
+ * Position-Zero chunk would have to hold the data. Data wanted, and the rest of the reply
+ * does not fit inline: servers differ on that combination. */
 int rr_plan(struct rr_plan *out, const struct rr_plan_in *in);
 
 #endif

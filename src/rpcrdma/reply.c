@@ -66,29 +66,35 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 		link->grant = most;
 }
 
+/* The Write chunk as it was returned. If it is empty it was not used: then there is no data,
+ * or the message has it. */
+static bool take_placed(struct rr_call *call, const struct rr_header *h)
+{
+	uint64_t n = h->nwrites ? rr_chunk_len(&h->writes[0]) : 0;
+
+	if (h->nwrites != call->write_chunk || n > call->sink.len)
+		return false;
+	call->placed = n != 0;
+	call->placed_len = (uint32_t)n;
+	call->data = call->sink.mem || !n ? call->sink.mem : call->chunk->mem;
+	return true;
+}
+
 /* Checks the lengths of the returned chunks against what was offered. */
 static int take_reply(struct rr_call *call, const struct rr_header *h,
 		      const uint8_t *msg, size_t len)
 {
 	uint64_t n;
 
-	if (h->nreads || h->nwrites > 1 || (h->nwrites && !call->placed) ||
-	    (call->placed && !h->nwrites) || (h->has_reply && !call->chunk))
+	if (h->nreads || !take_placed(call, h) || (h->has_reply && !call->reply_chunk))
 		return -EBADMSG;
-	call->placed_len = 0;
-	if (call->placed) {
-		n = rr_chunk_len(&h->writes[0]);
-		if (n > call->sink.len)
-			return -EBADMSG;
-		call->placed_len = (uint32_t)n;
-	}
 	if (h->proc == RR_MSG) {
 		call->reply = msg;
 		call->reply_len = (uint32_t)len;
 		return answers(call) ? 0 : -EBADMSG;
 	}
 	n = h->has_reply ? rr_chunk_len(&h->reply) : 0;
-	if (!n || n > call->reply_room)
+	if (!n || n > call->chunk_room)
 		return -EBADMSG;
 	call->reply = call->chunk->mem;
 	call->reply_len = (uint32_t)n;

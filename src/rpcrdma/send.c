@@ -8,14 +8,18 @@
  *
  * The header is written so that it ends where the message begins. It is made anew for each
  * sending, because rkeys and thresholds belong to the connection. The RPC message stays as
- * it is, so the server sees a replay as the same call. Only the way of a WRITE's data may
+ * it is, so the server sees a replay as the same call. Only the way of a call's data may
  * change: data that was put into the message is taken out again before the next sending is
  * planned.
  *
- *     chunk buffer |<---- Reply chunk ---->|<---- Long Call ---->|
+ *     chunk buffer |<-------- chunk_room -------->|<-------- copy -------->|
+ *                   Reply chunk, or Write chunk    Long Call, or Read chunk
+ *                   for the text of a link         with the target of a link
  *
- * A Long Call is copied to where the peer can read it, because no peer reaches the message
- * buffers. (The few messages that are too long for those are built in a data buffer.)
+ * The peer reads a copy, because no peer reaches the message buffers, nor what else is plain
+ * memory. (Messages that flavors wrap may be too long for those buffers. They are built in a
+ * data buffer.) The buffer is the sending's own: when a link is lost, it is given back after
+ * the link is closed, and the next sending takes another one, or needs none.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,28 +40,35 @@ static uint32_t data_len(const struct rr_call *call)
 	return n;
 }
 
-/* Puts the data of a small WRITE into the message, with its XDR pad. */
+/* Writes the data with its XDR pad. */
+static void put_data(const struct rr_call *call, uint8_t *at)
+{
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < call->nsend; i++) {
+		memcpy(at + done, call->send[i].mem, call->send[i].len);
+		done += call->send[i].len;
+	}
+	memset(at + done, 0, -done & 3u);
+}
+
+/* Puts short data into the message. */
 static int insert_data(struct rr_call *call, uint32_t len)
 {
 	uint8_t *msg = msg_at(call), *at = msg + call->data_pos;
-	uint32_t padded = (len + 3) & ~3u, done = 0;
+	uint32_t padded = (len + 3) & ~3u;
 
 	if (call->data_pos > call->msg_len ||
 	    RR_HDR_ROOM + call->msg_len + (size_t)padded > call->msg->size)
 		return -EMSGSIZE;
 	memmove(at + padded, at, call->msg_len - call->data_pos);
-	for (uint32_t i = 0; i < call->nsend; i++) {
-		memcpy(at + done, call->send[i].mem, call->send[i].len);
-		done += call->send[i].len;
-	}
-	memset(at + len, 0, padded - len);
+	put_data(call, at);
 	call->msg_len += padded;
 	call->data_inline = true;
 	return 0;
 }
 
-/* Takes the data out of the message again. It is still where call->send says. */
-static void withdraw_data(struct rr_call *call)
+void rr_withdraw_data(struct rr_call *call)
 {
 	uint8_t *at = msg_at(call) + call->data_pos;
 	uint32_t padded = (data_len(call) + 3) & ~3u;
@@ -73,20 +84,33 @@ static void withdraw_data(struct rr_call *call)
 
 static bool copies_call(const struct rr_call *call, const struct rr_plan *plan)
 {
-	return plan->call == RR_CALL_LONG && call->msg->cls == ARENA_MSG;
+	return plan->call == RR_CALL_LONG && (call->msg->cls == ARENA_MSG || call->nsend);
+}
+
+/* Bytes that the peer reads from a copy. */
+static uint64_t copy_len(const struct rr_call *call, const struct rr_plan *plan)
+{
+	uint64_t data = ((uint64_t)data_len(call) + 3) & ~(uint64_t)3;
+
+	if (copies_call(call, plan))
+		return call->msg_len + data;
+	return plan->call == RR_CALL_READ_CHUNK && call->send_copied ? data : 0;
 }
 
 static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_plan *plan)
 {
-	uint32_t used = copies_call(call, plan) ? (call->msg_len + 7) & ~7u : 0;
+	uint64_t copy = (copy_len(call, plan) + 7) & ~(uint64_t)7;
 	bool reply = plan->reply == RR_REPLY_CHUNK;
+	bool sink = plan->reply == RR_REPLY_WRITE_CHUNK && !call->sink.mem;
+	uint32_t least = reply ? call->reply_max : sink ? call->sink.len : 0;
 
-	call->reply_room = RR_REPLY_MAX - used;
-	if (reply && call->reply_max > call->reply_room)
+	if (copy + least > RR_REPLY_MAX)
 		return -EMSGSIZE;
-	if (!reply && !used)
+	if (!copy && !reply && !sink)
 		return 0;
-	call->chunk = magazine_get_data(c->mag, RR_REPLY_MAX);
+	/* A server may want more than reply_max: a Reply chunk gets all there is. */
+	call->chunk_room = reply ? RR_REPLY_MAX - (uint32_t)copy : (least + 7) & ~7u;
+	call->chunk = magazine_get_data(c->mag, call->chunk_room + copy);
 	if (!call->chunk) {
 		call->chunk = c->spare;
 		c->spare = NULL;
@@ -105,47 +129,72 @@ void rr_put_chunk(struct rr_conn *c, struct rr_call *call)
 
 /* ---- the header ---- */
 
+static int map_read(const struct rr_link *l, struct rr_call *call, uint32_t position, void *mem,
+		    uint32_t len, struct rr_header *h)
+{
+	struct rr_read_seg *r = &h->reads[h->nreads++];
+
+	r->position = position;
+	return l->memreg->map(l, call, mem, len, FAB_REMOTE_READ, &r->seg);
+}
+
+/* Copies the message, with the data in its place. Returns its length. */
+static uint32_t copy_call(const struct rr_call *call, uint8_t *to)
+{
+	uint32_t head = call->nsend ? call->data_pos : call->msg_len;
+	uint32_t data = (data_len(call) + 3) & ~3u;
+
+	memcpy(to, msg_at(call), head);
+	put_data(call, to + head);
+	memcpy(to + head + data, msg_at(call) + head, call->msg_len - head);
+	return call->msg_len + data;
+}
+
+static int map_long(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
+		    uint8_t *copy, struct rr_header *h)
+{
+	h->proc = RR_NOMSG;
+	if (copies_call(call, plan))
+		return map_read(l, call, 0, copy, copy_call(call, copy), h);
+	return map_read(l, call, 0, msg_at(call), call->msg_len, h);
+}
+
 static int map_call(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		    struct rr_header *h)
 {
-	uint8_t *msg = msg_at(call);
+	uint8_t *copy = call->chunk ? (uint8_t *)call->chunk->mem + call->chunk_room : NULL;
 	int rc = 0;
 
-	if (plan->call == RR_CALL_LONG) {
-		if (copies_call(call, plan))
-			msg = memcpy((uint8_t *)call->chunk->mem + call->reply_room, msg,
-				     call->msg_len);
-		h->proc = RR_NOMSG;
-		h->nreads = 1;
-		h->reads[0].position = 0;
-		return l->memreg->map(l, call, msg, call->msg_len, FAB_REMOTE_READ,
-				      &h->reads[0].seg);
-	}
+	if (call->nsend && call->data_pos > call->msg_len)
+		return -EINVAL;
+	if (plan->call == RR_CALL_LONG)
+		return map_long(l, call, plan, copy, h);
 	if (plan->call != RR_CALL_READ_CHUNK)
 		return 0;
-	for (uint32_t i = 0; i < call->nsend && !rc; i++) {
-		h->reads[i].position = call->data_pos;
-		rc = l->memreg->map(l, call, call->send[i].mem, call->send[i].len,
-				    FAB_REMOTE_READ, &h->reads[i].seg);
+	if (call->send_copied) {
+		put_data(call, copy);
+		return map_read(l, call, call->data_pos, copy, data_len(call), h);
 	}
-	h->nreads = call->nsend;
+	for (uint32_t i = 0; i < call->nsend && !rc; i++)
+		rc = map_read(l, call, call->data_pos, call->send[i].mem, call->send[i].len, h);
 	return rc;
 }
 
 static int map_reply(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		     struct rr_header *h)
 {
-	call->placed = plan->reply == RR_REPLY_WRITE_CHUNK;
-	if (call->placed) {
+	call->write_chunk = plan->reply == RR_REPLY_WRITE_CHUNK;
+	call->reply_chunk = plan->reply == RR_REPLY_CHUNK;
+	if (call->write_chunk) {
 		h->nwrites = 1;
 		h->writes[0].nseg = 1;
-		return l->memreg->map(l, call, call->sink.mem, call->sink.len, FAB_REMOTE_WRITE,
-				      &h->writes[0].seg[0]);
+		return l->memreg->map(l, call, call->sink.mem ? call->sink.mem : call->chunk->mem,
+				      call->sink.len, FAB_REMOTE_WRITE, &h->writes[0].seg[0]);
 	}
-	if (plan->reply == RR_REPLY_CHUNK) {
+	if (call->reply_chunk) {
 		h->has_reply = true;
 		h->reply.nseg = 1;
-		return l->memreg->map(l, call, call->chunk->mem, call->reply_room, FAB_REMOTE_WRITE,
+		return l->memreg->map(l, call, call->chunk->mem, call->chunk_room, FAB_REMOTE_WRITE,
 				      &h->reply.seg[0]);
 	}
 	return 0;
@@ -156,7 +205,8 @@ bool rr_unsendable(int rc)
 	return rc == -EINVAL || rc == -EMSGSIZE || rc == -EFAULT;
 }
 
-/* Chunks are counted for each sending, a WRITE's bytes for the first. */
+/* Chunks are counted for each sending, a WRITE's bytes for the first. (The target of a link
+ * is no file data.) */
 static void count(const struct rr_link *l, const struct rr_call *call, const struct rr_plan *plan)
 {
 	struct stats *st = l->conn->st;
@@ -167,7 +217,7 @@ static void count(const struct rr_link *l, const struct rr_call *call, const str
 	stat_add(st, STAT_RDMA_READ_CHUNKS, plan->call == RR_CALL_READ_CHUNK);
 	stat_add(st, STAT_RDMA_WRITE_CHUNKS, plan->reply == RR_REPLY_WRITE_CHUNK);
 	stat_add(st, STAT_RDMA_REPLY_CHUNKS, plan->reply == RR_REPLY_CHUNK);
-	if (call->nsend && !call->sends)
+	if (call->nsend && !call->send_copied && !call->sends)
 		stat_add(st, call->data_inline ? STAT_WRITE_INLINE_BYTES : STAT_WRITE_CHUNK_BYTES,
 			 data_len(call));
 }
@@ -193,13 +243,14 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	size_t hlen;
 	int rc;
 
-	withdraw_data(call);
+	rr_withdraw_data(call);
 	rc = rr_plan(&plan, &(struct rr_plan_in){
 		.send_limit = l->send_limit,
 		.recv_limit = l->recv_limit,
 		.msg_len = call->msg_len,
 		.data_len = dlen,
-		.nsend = call->nsend,
+		.nsend = call->send_copied ? 1 : call->nsend,
+		.data_short = call->send_copied,
 		.sink_len = call->sink.len,
 		.reply_max = call->reply_max,
 	});

@@ -2,8 +2,8 @@
 /*
  * The client's side: messages of a server while three calls are in flight (one
  * plain, one with a Write chunk, one with a Reply chunk).
- *     input: 1 byte, whose lowest bit says whether memory windows are used; then
- *            messages, each behind 1 byte: its length / 4, and which call's XID
+ *     input: 1 byte: bit 0: with memory windows; bit 1: what is placed by the Write
+ *            chunk is parsed, and the first call has data of its own; then messages, each behind 1 byte: its length / 4, and which call's XID
  *            is put into it (bits 6, 7; 3: none). The credits' first bit says that
  *            the message invalidates something, the second that this is not the call's
  */
@@ -22,6 +22,7 @@ static struct stats st;
 static struct rr_call calls[CALLS];
 static unsigned dones;
 static const struct arena_buf *chunk;    /* the Reply chunk of the third */
+static bool links;                       /* bit 1 */
 
 static void on_link_down(void *ctx, unsigned path, int err, const char *why)
 {
@@ -51,10 +52,20 @@ static void on_done(struct rr_call *rr, int status)
 	CHECK(rr->reply_len <= RR_INLINE || (rr == &calls[2] && rr->reply_len <= RR_REPLY_MAX));
 	CHECK(!inside(chunk, rr->reply, 1));
 	touch(rr->reply, rr->reply_len);
+	CHECK(rr->placed == (rr->placed_len != 0) && (!rr->placed || rr == &calls[1]));
+	CHECK(rr->msg_len == 64);
+	if (!rr->placed)
+		return;
+	/* What is parsed lies where no peer can change it. */
+	CHECK(links ? (const char *)rr->data < (char *)arena.data.base ||
+		      (const char *)rr->data >= (char *)arena.data.base + arena.data.len :
+		      rr->data == rr->sink.mem);
+	touch(rr->data, rr->placed_len);
 }
 
 static void submit(struct rr_conn *conn, unsigned i, struct arena_buf *sink)
 {
+	static char text[3900];
 	struct rr_call *rr = &calls[i];
 	uint32_t *msg;
 
@@ -66,7 +77,13 @@ static void submit(struct rr_conn *conn, unsigned i, struct arena_buf *sink)
 	rr->done = on_done;
 	rr->reply_max = i == 2 ? 60000 : 500;
 	if (i == 1)
-		rr->sink = (struct rr_iov){ sink->mem, 65536 };
+		rr->sink = links ? (struct rr_iov){ NULL, 4096 } : (struct rr_iov){ sink->mem, 65536 };
+	if (i == 0 && links) {
+		rr->send[0] = (struct rr_iov){ text, sizeof(text) };
+		rr->nsend = 1;
+		rr->send_copied = true;
+		rr->data_pos = 40;
+	}
 	msg = (uint32_t *)(void *)((char *)rr->msg->mem + RR_HDR_ROOM);
 	memset(msg, 0, 64);
 	msg[0] = __builtin_bswap32(rr->xid);
@@ -151,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (len > 4096)
 		return 0;
 	fake_has_windows = windows;
+	links = len && (data[0] & 2);
 	cfg.memreg = windows ? &rr_memreg_mw : &rr_memreg_pool;
 	if (!sink) {
 		CHECK(arena_init(&arena, &counts, 1) == 0);

@@ -439,7 +439,7 @@ Test(conn, read_data_is_placed_in_the_sink, .init = setup, .fini = teardown)
 	fake_complete(0);
 	END(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 1000, 0, 0, 0, 0, a->rr.xid, 1);
 	cr_assert_eq(a->status, 0);
-	cr_assert(a->rr.placed && a->rr.placed_len == 1000);
+	cr_assert(a->rr.placed && a->rr.placed_len == 1000 && a->rr.data == sink->mem);
 }
 
 Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
@@ -454,6 +454,18 @@ Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
 	a = submit_read(2, sink, 8192);
 	/* The offered chunk must come back. */
 	BAD(a, 0, 1, 8, 0, 0, 0, 0, a->rr.xid, 1);
+}
+
+/* A server that does not use the chunk gives it back empty, and the data may be in the
+ * message. */
+Test(conn, read_data_in_the_message_although_there_is_a_sink, .init = setup, .fini = teardown)
+{
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
+	struct test_call *a = submit_read(0, sink, 8192);
+
+	END(a, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 0, 0, 0, 0, 0, a->rr.xid, 1, 0xda7a);
+	cr_assert(a->status == 0 && !a->rr.placed && a->rr.placed_len == 0);
+	cr_assert(a->reply_len == 12 && word(a->reply, 2) == 0xda7a);
 }
 
 Test(conn, write_data_travels_in_a_read_chunk, .init = setup, .fini = teardown)
@@ -553,6 +565,257 @@ Test(conn, long_call, .init = setup, .fini = teardown)
 	cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + RR_READ_SEG_BYTES, "no message follows");
 }
 
+/* ---- the text of links ---- */
+
+static void reconnect(unsigned send, unsigned recv)
+{
+	fake_break();
+	peer_inline(send, recv);
+	up();
+	cr_assert_eq(fake.nsends, 1, "sent again");
+}
+
+/* What a segment names. */
+static uint8_t *segment(const uint8_t *h, unsigned at)
+{
+	return (uint8_t *)(uintptr_t)((uint64_t)word(h, at + 2) << 32 | word(h, at + 3));
+}
+
+/* A READLINK: up to 4,096 bytes, for which this module has a buffer. */
+static struct test_call *submit_readlink(unsigned i)
+{
+	struct test_call *t = prepare(i, 64);
+
+	t->rr.reply_max = 120;
+	t->rr.sink.len = 4096;
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+static bool among_data_buffers(const void *p)
+{
+	return (const char *)p >= (char *)arena.data.base &&
+	       (const char *)p < (char *)arena.data.base + arena.data.len;
+}
+
+Test(conn, text_of_a_link_is_placed_and_copied, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes;
+	unsigned mid = buffers_free(&mag, ARENA_MID);
+	struct test_call *t = submit_readlink(0);
+
+	cr_assert(word(h, 4) == 0 && word(h, 5) == 1 && word(h, 6) == 1 && word(h, 11) == 0);
+	cr_assert_eq(word(h, 12), 0, "no Reply chunk");
+	cr_assert_eq(word(h, 8), 4096, "and no more than that can be written");
+	cr_assert(among_data_buffers(segment(h, 7)));
+	memcpy(segment(h, 7), "over/there", 10);
+	END(t, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 10, 0, 0, 0, 0, t->rr.xid, 1, 10);
+	cr_assert(t->status == 0 && t->rr.placed && t->rr.placed_len == 10);
+	cr_assert(!memcmp(t->rr.data, "over/there", 10));
+	cr_assert(!among_data_buffers(t->rr.data), "where no peer can change it");
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
+}
+
+Test(conn, text_of_a_link_that_is_not_placed, .init = setup, .fini = teardown)
+{
+	unsigned mid = buffers_free(&mag, ARENA_MID);
+	struct test_call *t = submit_readlink(0);
+
+	END(t, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 0, 0, 0, 0, 0, t->rr.xid, 1, 70);
+	cr_assert(t->status == 0 && !t->rr.placed && t->reply_len == 12 && word(t->reply, 2) == 70);
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
+}
+
+Test(conn, text_of_a_link_that_is_too_long, .init = setup, .fini = teardown)
+{
+	struct test_call *t = submit_readlink(0);
+
+	BAD(t, 0, 1, 8, 0, 0, 1, 1, fake.rkey, 4097, 0, 0, 0, 0, t->rr.xid, 1);
+	t = submit_readlink(1);
+	BAD(t, 0, 1, 8, 0, 0, 1, 2, 1, 0xffffffff, 0, 0, 1, 2, 0, 0, 0, 0, t->rr.xid, 1);
+	t = submit_readlink(2);
+	BAD(t, 0, 1, 8, 0, 0, 0, 0, t->rr.xid, 1);
+	cr_assert_eq(stat_get(&st, STAT_RPC_BAD_REPLIES), 9);
+}
+
+/* A server that says the reply is in the chunk that was offered for the text alone. */
+Test(conn, reply_in_the_chunk_for_a_text, .init = setup, .fini = teardown)
+{
+	struct test_call *t = submit_readlink(0);
+	uint32_t w[3];
+
+	for (unsigned i = 1; i <= 3; i++) {
+		w[0] = htonl(t->rr.xid);
+		w[1] = htonl(1);
+		memcpy(segment(fake.sends[0].bytes, 7), w, 8);
+		deliver(t, WORDS(0, 1, 8, 1, 0, 1, 1, fake.rkey, 0, 0, 0, 0, 1, 1, fake.rkey, 8, 0, 0));
+		spin_loop();
+		cr_assert_eq(t->dones, i == 3);
+		up();
+	}
+	cr_assert_eq(t->status, -EBADMSG);
+}
+
+/* Each connection has a buffer of its own: the server of the first one may have been about
+ * to write. */
+Test(conn, text_of_a_link_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes;
+	unsigned mid = buffers_free(&mag, ARENA_MID);
+	struct test_call *t = submit_readlink(0);
+
+	for (unsigned i = 0; i < 2; i++) {
+		fake_break();
+		cr_assert_eq(buffers_free(&mag, ARENA_MID), mid, "given back with the connection");
+		peer_inline(1, 1);
+		up();
+		cr_assert(word(h, 5) == 1 && word(h, 8) == 4096 && t->dones == 0);
+	}
+	t->rr.sink.len = 100;           /* as if it fitted inline */
+	fake_break();
+	up();
+	cr_assert_eq(word(h, 5), 0);
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
+	END(t, 0, 1, 8, 0, 0, 0, 0, t->rr.xid, 1, 10);
+	cr_assert(t->status == 0 && !t->rr.placed);
+}
+
+static const char plain_memory[] = "0123456789abcdefghijklmnopqrstuvwxyz/ABCDEFGHIJKLMNOPQRSTUVWXYZ.";
+
+/* A SYMLINK of version 4: something comes behind the target. */
+static struct test_call *submit_symlink(unsigned i, uint32_t msg_len, uint32_t len)
+{
+	static char target[4096];
+	struct test_call *t = prepare(i, msg_len);
+
+	for (unsigned n = 0; n < sizeof(target); n++)
+		target[n] = plain_memory[n % 64];
+	t->rr.nsend = 1;
+	t->rr.send[0] = (struct rr_iov){ target, len };
+	t->rr.send_copied = true;
+	t->rr.data_pos = 40;
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+/* The message at m, in which there are so many bytes of data, with their pad. */
+static void expect_message(const uint8_t *m, uint32_t msg_len, uint32_t len)
+{
+	uint32_t padded = (len + 3) & ~3u;
+
+	for (unsigned w = 2; w < 10; w++)
+		cr_assert_eq(word(m, w), w);
+	for (unsigned n = 0; n < padded; n++)
+		cr_assert_eq(m[40 + n], n < len ? (uint8_t)plain_memory[n % 64] : 0, "byte %u", n);
+	for (unsigned w = 10; w < msg_len / 4; w++)
+		cr_assert_eq(word(m, w + padded / 4), w);
+}
+
+Test(conn, target_of_a_link_travels_in_a_read_chunk, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes, *data;
+	unsigned mid = buffers_free(&mag, ARENA_MID);
+	struct test_call *t = submit_symlink(0, 400, 4095);
+
+	cr_assert(word(h, 3) == RR_MSG && word(h, 4) == 1 && word(h, 5) == 40 && word(h, 10) == 0);
+	cr_assert_eq(word(h, 7), 4095, "without its pad");
+	cr_assert_eq(fake.sends[0].len, 52 + 400);
+	expect_message(h + 52, 400, 0);
+	data = segment(h, 6);
+	cr_assert(among_data_buffers(data), "a copy");
+	cr_assert(!memcmp(data, t->rr.send[0].mem, 4095) && data[4095] == 0);
+	cr_assert_eq(stat_get(&st, STAT_WRITE_CHUNK_BYTES), 0, "no file data");
+	fake_complete(0);
+	reply(t, 8);
+	cr_assert(t->dones == 1 && t->status == 0);
+	cr_assert_eq(buffers_free(&mag, ARENA_MID), mid);
+}
+
+/* It needs a Reply chunk as well: they share a buffer, and do not overlap. */
+Test(conn, target_of_a_link_beside_a_reply_chunk, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes;
+	struct test_call *t;
+
+	fake_break();
+	peer_inline(1, 1);
+	up();
+	t = submit_symlink(0, 400, 3001);
+	t->rr.reply_max = 1500;
+	fake_break();
+	up();
+	cr_assert(word(h, 4) == 1 && word(h, 7) == 3001 && word(h, 10) == 0 && word(h, 11) == 0);
+	cr_assert(word(h, 12) == 1 && word(h, 13) == 1);
+	cr_assert_eq(word(h, 15), RR_REPLY_MAX - 3008);
+	cr_assert_eq(segment(h, 14) + word(h, 15), segment(h, 6));
+	memset(segment(h, 14), 0xff, word(h, 15));
+	cr_assert(!memcmp(segment(h, 6), t->rr.send[0].mem, 3001));
+}
+
+Test(conn, target_of_a_link_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
+{
+	const uint8_t *h = fake.sends[0].bytes, *m = h + RR_HDR_MIN;
+	struct test_call *t = submit_symlink(0, 400, 1501), *u;
+
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(fake.sends[0].len, RR_HDR_MIN + 400 + 1504, "inline");
+		expect_message(m, 400, 1501);
+		reconnect(4, 1);
+		cr_assert(word(h, 4) == 1 && word(h, 5) == 40 && word(h, 7) == 1501, "a Read chunk");
+		expect_message(h + 52, 400, 0);
+		cr_assert(!memcmp(segment(h, 6), t->rr.send[0].mem, 1501));
+		reconnect(4, 4);
+	}
+	fake_complete(0);
+	reply(t, 8);
+	cr_assert(t->dones == 1 && t->status == 0);
+	/* The rest alone is too long for a small peer: a Long Call with all of it. */
+	u = submit_symlink(1, 1200, 1501);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(fake.sends[i ? 0 : 1].len, RR_HDR_MIN + 1200 + 1504, "inline");
+		reconnect(4, 1);
+		cr_assert(word(h, 3) == RR_NOMSG && word(h, 4) == 1 && word(h, 5) == 0);
+		cr_assert_eq(word(h, 7), 1200 + 1504);
+		expect_message(segment(h, 6), 1200, 1501);
+		reconnect(4, 4);
+	}
+	fake_complete(0);
+	reply(u, 8);
+	cr_assert(u->dones == 1 && u->status == 0);
+}
+
+/* The owner gets its message back as it was, whatever has become of the data. */
+Test(conn, message_is_as_it_was, .init = setup, .fini = teardown)
+{
+	struct test_call *t = submit_symlink(0, 400, 777);
+
+	fake_complete(0);
+	reply(t, 8);
+	cr_assert(t->dones == 1 && t->rr.msg_len == 400);
+	expect_message((uint8_t *)t->rr.msg->mem + RR_HDR_ROOM, 400, 0);
+	/* Lost while it waited with the data in it, and taken back. */
+	t = submit_symlink(1, 400, 777);
+	fake_break();
+	cr_assert_eq(rr_cancel(conn, &t->rr, -ETIMEDOUT), 0);
+	cr_assert(t->dones == 1 && t->status == -ETIMEDOUT && t->rr.msg_len == 400);
+	expect_message((uint8_t *)t->rr.msg->mem + RR_HDR_ROOM, 400, 0);
+}
+
+Test(conn, data_at_an_impossible_place, .init = setup, .fini = teardown)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint32_t lens[] = { 5, 4000, 4000 };
+		struct test_call *t = prepare(i, i == 2 ? 4068 : 64);
+
+		t->rr.nsend = 1;
+		t->rr.send[0] = (struct rr_iov){ (void *)(uintptr_t)plain_memory, lens[i] };
+		t->rr.send_copied = true;
+		t->rr.data_pos = t->rr.msg_len + 4;
+		rr_submit(conn, &t->rr);
+		cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
+	}
+}
+
 Test(conn, what_cannot_be_sent_fails_at_once, .init = setup, .fini = teardown)
 {
 	struct test_call *t = prepare(0, 64), *b;
@@ -627,14 +890,6 @@ Test(conn, thresholds_may_shrink, .init = setup, .fini = teardown)
 	cr_assert_eq(word(fake.sends[0].bytes, 3), RR_NOMSG, "now it is a Long Call");
 }
 
-static void reconnect(unsigned send, unsigned recv)
-{
-	fake_break();
-	peer_inline(send, recv);
-	up();
-	cr_assert_eq(fake.nsends, 1, "sent again");
-}
-
 /* How a GETATTR's or LOOKUP's reply comes: of 2,000 bytes at most. */
 Test(conn, reply_chunk_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
 {
@@ -671,10 +926,9 @@ Test(conn, read_by_the_thresholds_of_the_day, .init = setup, .fini = teardown)
 
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(word(h, 5), 0, "inline");
-		cr_assert(!t->rr.placed);
 		reconnect(1, 4);
 		cr_assert(word(h, 5) == 1 && word(h, 8) == 2000, "a Write chunk");
-		cr_assert(t->rr.placed && word(h, 12) == 0);
+		cr_assert_eq(word(h, 12), 0);
 		reconnect(4, 1);
 	}
 	END(t, 0, 1, 8, 0, 0, 0, 0, t->rr.xid, 1, 5);

@@ -197,6 +197,16 @@ static struct test_call *write_call(unsigned i)
 	return t;
 }
 
+/* A READLINK: the transport has the buffer for the text. */
+static struct test_call *readlink_call(unsigned i)
+{
+	struct test_call *t = prepare(i);
+
+	t->rr.sink.len = 4096;
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
 static bool says_r(void)
 {
 	return fake.priv[5] & 1;
@@ -247,6 +257,40 @@ Test(memreg, mw_reply_that_does_not, .init = with_windows, .fini = end)
 	cr_assert_eq(stat_get(&st, STAT_RDMA_LOCAL_INVALS), 1);
 	spin_loop();
 	cr_assert_eq(downs, 0);
+}
+
+/* The text of a link is parsed. What the server writes until its window has ended is in the
+ * copy, and what it writes later is not. */
+Test(memreg, mw_text_is_copied_when_its_window_has_ended, .init = with_windows, .fini = end)
+{
+	struct test_call *t = readlink_call(0);
+	const struct fake_window *w = t->rr.mrs[0].priv;
+	char *placed = (char *)(uintptr_t)w->mem;
+
+	cr_assert(w->access == FAB_REMOTE_WRITE && w->len == 4096);
+	sent();
+	memcpy(placed, "first", 5);
+	reply(t, 5, 0);
+	memcpy(placed, "later", 5);
+	cr_assert_eq(t->dones, 0);
+	cr_assert(fake_unbound());
+	cr_assert(t->dones == 1 && t->status == 0 && t->rr.placed && t->rr.placed_len == 5);
+	memcpy(placed, "never", 5);
+	cr_assert(!memcmp(t->rr.data, "later", 5));
+}
+
+/* The connection dies while the window is being ended: the reply is here, and counts. */
+Test(memreg, mw_text_and_the_connection_dies, .init = with_windows, .fini = end)
+{
+	struct test_call *t = readlink_call(0);
+	char *placed = (char *)(uintptr_t)((const struct fake_window *)t->rr.mrs[0].priv)->mem;
+
+	sent();
+	memcpy(placed, "first", 5);
+	reply(t, 5, 0);
+	cr_assert_eq(t->dones, 0);
+	fake_break();
+	cr_assert(t->dones == 1 && t->status == 0 && !memcmp(t->rr.data, "first", 5));
 }
 
 /* Whatever comes last. */

@@ -74,6 +74,28 @@ Test(plan, write_data)
 					       .nsend = 2 }).call, RR_CALL_READ_CHUNK);
 }
 
+/* The target of a link: inline, as a Read chunk, or in a Long Call if the rest is too long. */
+Test(plan, short_data)
+{
+	struct rr_plan_in in = { .send_limit = 1024, .msg_len = 400, .data_short = true };
+
+	for (in.data_len = 0; in.data_len <= 596; in.data_len++)
+		cr_assert_eq(plan(in).call, RR_CALL_INLINE, "%u bytes", in.data_len);
+	cr_assert_eq(plan(in).call, RR_CALL_READ_CHUNK);
+	in.data_len = 4095;
+	in.msg_len = 1024 - 28 - 24;
+	cr_assert_eq(plan(in).call, RR_CALL_READ_CHUNK);
+	in.msg_len += 4;
+	cr_assert_eq(plan(in).call, RR_CALL_LONG);
+	/* With a Reply chunk there is less room. */
+	in.msg_len = 1024 - 28 - 24 - 20;
+	in.recv_limit = 1024;
+	in.reply_max = 2000;
+	cr_assert(plan(in).call == RR_CALL_READ_CHUNK && plan(in).reply == RR_REPLY_CHUNK);
+	in.msg_len += 4;
+	cr_assert_eq(plan(in).call, RR_CALL_LONG);
+}
+
 Test(plan, what_cannot_be_sent)
 {
 	struct rr_plan out;
