@@ -752,6 +752,29 @@ Test(gateway, read_chunk_of_many_segments, .init = setup, .fini = teardown)
 	cr_assert_eq(word_at(srv.rec, 12), 0x77);
 }
 
+/* WRITE+WRITE and the like: one chunk for each, their positions counted as if all data were
+ * in the message. */
+Test(gateway, two_read_chunks_in_one_compound, .init = setup, .fini = teardown)
+{
+	memcpy(cl.mem, "abcde", 5);
+	memcpy(cl.mem + 100, "fghijkl", 7);
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 1, 44, SEG(5, 0), 1, 56, SEG(3, 100), 1, 56, SEG(4, 103), 0, 0, 0,
+	    NFS_CALL(4, 1), 5, 7, 0x77);
+	cr_assert_eq(srv.len, 44 + 8 + 4 + 8 + 4);
+	cr_assert(word_at(srv.rec, 10) == 5 && !memcmp(srv.rec + 44, "abcde\0\0\0", 8));
+	cr_assert(word_at(srv.rec, 13) == 7 && !memcmp(srv.rec + 56, "fghijkl\0", 8));
+	cr_assert_eq(word_at(srv.rec, 16), 0x77);
+	/* One behind the other, one of nothing, and with the pad in it. */
+	ASK(HEAD(0), 1, 44, SEG(8, 0), 1, 52, SEG(0, 0), 1, 56, SEG(4, 100), 0, 0, 0,
+	    NFS_CALL(4, 1), 5, 0, 0x77);
+	cr_assert(srv.len == 44 + 8 + 4 + 4 + 4 && !memcmp(srv.rec + 56, "fghi", 4));
+	cr_assert(word_at(srv.rec, 13) == 0 && word_at(srv.rec, 15) == 0x77);
+	/* In another order, or where the first one's data is. */
+	REFUSED(HEAD(0), 1, 56, SEG(7, 100), 1, 44, SEG(5, 0), 0, 0, 0, NFS_CALL(4, 1), 5, 7, 0x77);
+	REFUSED(HEAD(0), 1, 44, SEG(5, 0), 1, 48, SEG(7, 100), 0, 0, 0, NFS_CALL(4, 1), 5, 7, 0x77);
+}
+
 /* A file handle of a word, then offset, count, stable, length: the data is at 68. */
 #define WRITE3(len) NFS_CALL(3, 7), 4, 0x66, 0, 0, len, 2, len
 /* A directory's handle, the name "ab", mode and mtime, length: the target at 96. */
@@ -999,6 +1022,80 @@ Test(gateway, three_reads_in_one_compound, .init = setup, .fini = teardown)
 	/* What is left has the three results, without their data. */
 	cr_assert_eq(cl.len, 4 * (25 + 6 + 5 + 3 * 4));
 	cr_assert(got(36) == 25 && got(39) == 1 && got(40) == 25 && got(43) == 6 && got(47) == 4);
+}
+
+/* A COMPOUND ends with the first operation that fails. The chunks behind it come back empty. */
+Test(gateway, second_read_fails, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 10026, 0, 3, 22, 0, READ4(6, 0x42424242, 0x42420000), 25, 10026);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 2, SEG(600, 1000), SEG(400, 1600), 0, 0, NFS_CALL(4, 1));
+	cr_assert(!memcmp(cl.mem, "BBBBBB\0", 7) && cl.mem[1000] == 0);
+	cr_assert(got(5) == 1 && got(6) == 1 && got(8) == 6, "the first one");
+	cr_assert(got(11) == 1 && got(12) == 2 && got(14) == 0 && got(18) == 0, "the second one");
+	cr_assert(got(21) == 0 && got(22) == 0 && got(23) == XID);
+	cr_assert_eq(cl.len, 4 * (23 + 6 + 5 + 4 + 2));
+	cr_assert(got(37) == 6 && got(38) == 25 && got(39) == 10026, "nothing between the results");
+	/* The first one fails. */
+	ANSWER(REPLY_OK, 70, 0, 2, 22, 0, 25, 70);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 0 && got(14) == 0 && cl.len == 4 * (19 + 6 + 5 + 2));
+	still_serves();
+}
+
+/* At the end of the file: the chunk of the READ that has found nothing is its own. */
+Test(gateway, first_read_of_nothing, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, 25, 0, 1, 0, READ4(4, 0x43434343));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 0 && got(14) == 4);
+	cr_assert(cl.mem[0] == 0 && !memcmp(cl.mem + 1000, "CCCC\0", 5));
+	cr_assert_eq(cl.len, 4 * (19 + 6 + 5 + 2 * 4));
+	/* Both. */
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, 25, 0, 1, 0, 25, 0, 1, 0);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 0 && got(14) == 0 && cl.len == 4 * (19 + 6 + 5 + 2 * 4));
+}
+
+/* An empty chunk says that its own item is wanted inline, and not that there is none. */
+Test(gateway, one_of_two_reads_inline, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 3, 22, 0, READ4(5, 0x41414141, 0x41000000), READ4(4, 0x42424242));
+	ASK(HEAD(0), 0, 1, 0, 1, 1, SEG(1000, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(5) == 1 && got(6) == 0 && got(7) == 1 && got(8) == 1 && got(10) == 4);
+	cr_assert(cl.mem[0] == 0 && !memcmp(cl.mem + 1000, "BBBB\0", 5));
+	cr_assert_eq(cl.len, 4 * (15 + 6 + 5 + 6 + 4));
+	cr_assert(got(29) == 5 && got(30) == 0x41414141 && got(31) == 0x41000000 && got(32) == 25);
+	memset(cl.mem, 0, 2000);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(0, 1000), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 5 && got(14) == 0 && !memcmp(cl.mem, "AAAAA\0", 6) && cl.mem[1000] == 0);
+	cr_assert_eq(cl.len, 4 * (19 + 6 + 5 + 4 + 5));
+	cr_assert_eq(got(38), 0x42424242);
+	/* Fewer chunks than READs: what has none is inline, too. */
+	memset(cl.mem, 0, 2000);
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 5 && !memcmp(cl.mem, "AAAAA\0", 6));
+	cr_assert(cl.len == 4 * (13 + 6 + 5 + 4 + 5) && got(32) == 0x42424242);
+	/* More chunks than READs. */
+	ANSWER(REPLY_OK, 0, 0, 2, 22, 0, READ4(4, 0x44444444));
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 1, 0, 0, 0, NFS_CALL(4, 1));
+	cr_assert(got(8) == 4 && got(14) == 0 && got(17) == 1 && got(18) == 0 && got(19) == 0);
+	cr_assert_eq(cl.len, 4 * (21 + 6 + 5 + 4));
+}
+
+/* What remains of the results when the data is gone is still too long to be sent inline. */
+Test(gateway, two_reads_and_a_reply_chunk, .init = setup, .fini = teardown)
+{
+	ANSWER(REPLY_OK, 0, 0, 4, 22, 0, READ4(4, 0x41414141), READ4(2, 0x42420000), 9, 0, 0, 5000);
+	for (unsigned at = srv.reply_len; at < srv.reply_len + 5000; at += 4)
+		memcpy(srv.reply + at, "attr", 4);
+	srv.reply_len += 5000;
+	ASK(HEAD(0), 0, 1, 1, SEG(1000, 0), 1, 1, SEG(1000, 1000), 0, 1, 1, SEG(10000, 2000), NFS_CALL(4, 1));
+	cr_assert(got(3) == RR_NOMSG && got(8) == 4 && got(14) == 2);
+	cr_assert(got(18) == 1 && got(19) == 1 && got(21) == 4 * (6 + 5 + 2 * 4 + 4) + 5000);
+	cr_assert(cl.len == 4 * 24 && !memcmp(cl.mem, "AAAA\0", 5) && !memcmp(cl.mem + 1000, "BB\0", 3));
+	cr_assert(word_at(cl.mem + 2000, 14) == 4 && word_at(cl.mem + 2000, 15) == 25);
+	cr_assert(word_at(cl.mem + 2000, 18) == 2 && word_at(cl.mem + 2000, 19) == 9);
+	cr_assert(!memcmp(cl.mem + 2000 + got(21) - 4, "attr\0", 5));
 }
 
 Test(gateway, more_write_chunks_than_four, .init = setup, .fini = teardown)
