@@ -57,7 +57,6 @@ typedef struct nfs_ref nfs_ref64;       /* NFSv3 file handle */
 typedef struct nfs_ref nfs_ref128;      /* NFSv4 file handle, netid, uaddr */
 typedef struct nfs_ref nfs_ref255;      /* MOUNT host name */
 typedef struct nfs_ref nfs_ref1024;     /* names, owners, tags */
-typedef struct nfs_ref nfs_ref4096;     /* paths, link targets */
 typedef struct nfs_ref nfs_ref64k;      /* xattr values, pNFS bodies */
 typedef struct nfs_ref nfs_ref128k;     /* attribute values with an ACL */
 typedef struct nfs_ref nfs_ref16m;      /* READ_PLUS data */
@@ -66,7 +65,6 @@ bool_t xdr_nfs_ref64(XDR *xdrs, nfs_ref64 *ref);
 bool_t xdr_nfs_ref128(XDR *xdrs, nfs_ref128 *ref);
 bool_t xdr_nfs_ref255(XDR *xdrs, nfs_ref255 *ref);
 bool_t xdr_nfs_ref1024(XDR *xdrs, nfs_ref1024 *ref);
-bool_t xdr_nfs_ref4096(XDR *xdrs, nfs_ref4096 *ref);
 bool_t xdr_nfs_ref64k(XDR *xdrs, nfs_ref64k *ref);
 bool_t xdr_nfs_ref128k(XDR *xdrs, nfs_ref128k *ref);
 bool_t xdr_nfs_ref16m(XDR *xdrs, nfs_ref16m *ref);
@@ -87,8 +85,9 @@ bool nfs_ref_equal(const struct nfs_ref *a, const struct nfs_ref *b);
 bool nfs_ref_is_name(const struct nfs_ref *ref, uint32_t max);
 
 /*
- * nfs_bulk: the data of a READ result or a WRITE argument. RFC 8267 lets these items travel
- * outside the XDR stream. File data never passes through these routines.
+ * nfs_bulk: the data of a READ result or a WRITE argument, and the text of a symbolic link
+ * in READLINK's result and in the arguments of SYMLINK and CREATE. RFC 8267 lets these items
+ * travel outside the XDR stream. What is in them never passes through these routines.
  *
  * Encode writes only the length word, and sets `pos` to the stream position behind it,
  * where the data belongs. The next XDR item follows directly. `pos` is the Position of a

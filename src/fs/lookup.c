@@ -102,7 +102,8 @@ static void readlink_done(struct fs_req *r)
 	char target[NFS_PATH_MAX + 1];
 
 	if (r->call.res.status == 0 && r->req) {
-		if (r->call.res.link.len > NFS_PATH_MAX) {
+		/* The kernel takes a page, less a NUL. */
+		if (r->call.res.link.len >= NFS_PATH_MAX) {
 			fs_reply_err(r, ENAMETOOLONG);
 		} else {
 			memcpy(target, r->call.res.link.target, r->call.res.link.len);

@@ -11,22 +11,15 @@
 #include "rpc/rpcmsg.h"
 
 struct found {
-	const char *reply;
 	struct gw_item *out;
 	unsigned n;
 };
 
-static void add(struct found *f, uint32_t pos, uint32_t len)
+/* An empty item counts, too: it uses up its chunk. */
+static void add(struct found *f, const nfs_bulk *item)
 {
 	if (f->n < GW_ITEMS_MAX)
-		f->out[f->n++] = (struct gw_item){ pos, len };
-}
-
-/* An empty item counts, too: it uses up its chunk. Decoded items point into the record,
- * even empty ones. */
-static void add_ref(struct found *f, const struct nfs_ref *ref)
-{
-	add(f, (uint32_t)(ref->data - f->reply), ref->len);
+		f->out[f->n++] = (struct gw_item){ item->pos, item->len };
 }
 
 static void items3(struct found *f, const struct gw_call *k, XDR *x)
@@ -35,12 +28,12 @@ static void items3(struct found *f, const struct gw_call *k, XDR *x)
 		READ3res r = { 0 };
 
 		if (xdr_READ3res(x, &r) && r.status == NFS3_OK)
-			add(f, r.READ3res_u.resok.data.pos, r.READ3res_u.resok.data.len);
+			add(f, &r.READ3res_u.resok.data);
 	} else if (k->proc == NFSPROC3_READLINK) {
 		READLINK3res r = { 0 };
 
 		if (xdr_READLINK3res(x, &r) && r.status == NFS3_OK)
-			add_ref(f, &r.READLINK3res_u.resok.data);
+			add(f, &r.READLINK3res_u.resok.data);
 	}
 }
 
@@ -50,12 +43,12 @@ static void item4(struct found *f, const nfs_resop4 *r)
 		const READ4res *read = &r->nfs_resop4_u.opread;
 
 		if (read->status == NFS4_OK)
-			add(f, read->READ4res_u.resok4.data.pos, read->READ4res_u.resok4.data.len);
+			add(f, &read->READ4res_u.resok4.data);
 	} else if (r->resop == OP_READLINK) {
 		const READLINK4res *l = &r->nfs_resop4_u.opreadlink;
 
 		if (l->status == NFS4_OK)
-			add_ref(f, &l->READLINK4res_u.resok4.link);
+			add(f, &l->READLINK4res_u.resok4.link);
 	}
 }
 
@@ -83,7 +76,7 @@ static void items4(struct found *f, XDR *x)
 unsigned gw_items(const struct gw_call *k, const char *reply, uint32_t len,
 		  struct gw_item out[static GW_ITEMS_MAX])
 {
-	struct found f = { .reply = reply, .out = out };
+	struct found f = { .out = out };
 	uint32_t why;
 	XDR x;
 

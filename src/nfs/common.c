@@ -42,13 +42,24 @@ int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof)
 
 	if (data->len > c->args.io.count || (placed && !placed_len_ok(c, data->len)))
 		return -EBADMSG;
-	c->res.io.ptr = placed ? c->args.io.sink.mem : data->data;
+	c->res.io.ptr = placed ? c->eng.rr.data : data->data;
 	c->res.io.len = data->len;
 	c->res.io.eof = eof;
 	stat_add(&c->lane->stats, STAT_READ_REQUESTS, 1);
 	stat_add(&c->lane->stats, placed ? STAT_READ_PLACED_BYTES : STAT_READ_INLINE_BYTES,
 		 data->len);
 	return 0;
+}
+
+int nfs_take_link(struct nfs_call *c, const nfs_bulk *text)
+{
+	bool placed = c->eng.rr.placed;
+
+	if (placed && !placed_len_ok(c, text->len))
+		return -EBADMSG;
+	c->res.link.target = placed ? c->eng.rr.data : text->data;
+	c->res.link.len = text->len;
+	return memchr(c->res.link.target, '\0', text->len) ? -EBADMSG : 0;
 }
 
 int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char verf[8])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What versions 3 and 4 do in the same way with the results that each has decoded: file
- * data, verifiers, permissions.
+ * data, the text of links, verifiers, permissions.
  */
 #ifndef NFS_COMMON_H
 #define NFS_COMMON_H
@@ -17,6 +17,9 @@ uint64_t nfs_verifier(const char verf[8]);
 /* Takes over READ's results. 0, or -EBADMSG: more data than was asked for, or another
  * length than was placed. */
 int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof);
+/* Takes over READLINK's results. 0, or -EBADMSG: another length than was placed, or a NUL in
+ * the text, which would make it another link for whoever reads it as a string. */
+int nfs_take_link(struct nfs_call *c, const nfs_bulk *text);
 /* Takes over WRITE's results. 0, or -EBADMSG: no bytes written, or more than were sent. */
 int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char verf[8]);
 

@@ -68,53 +68,78 @@ static const struct rpc_auth *auth_of(const struct nfs_call *c)
 	return c->eng.auth;
 }
 
-/* Puts a WRITE's data into its place in the XDR, because the flavor wraps it with the
- * rest. */
+static bool has_data(const struct nfs_call *c)
+{
+	return c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK;
+}
+
+/* The data of the arguments, which encode() leaves out of the message. Returns how many
+ * pieces it has. */
+static uint32_t data_of(const struct nfs_call *c, struct rr_iov out[RR_SEND_IOV])
+{
+	if (c->op == NFS_OP_SYMLINK) {
+		/* It is only read. */
+		out[0].mem = (char *)(uintptr_t)c->args.mk.target;
+		out[0].len = (uint32_t)strlen(c->args.mk.target);
+		return 1;
+	}
+	for (uint32_t i = 0; i < c->args.io.ndata; i++)
+		out[i] = c->args.io.data[i];
+	return c->args.io.ndata;
+}
+
+/* Puts the data into its place in the XDR, because the flavor wraps it with the rest. */
 static bool_t put_data(struct nfs_call *c, XDR *x)
 {
 	struct rr_call *rr = &c->eng.rr;
-	uint32_t len = xdr_getpos(x), n = 0, padded;
+	uint32_t len = xdr_getpos(x), n = 0, padded, pieces;
 	char *msg = (char *)rr->msg->mem + RR_HDR_ROOM, *at = msg + rr->data_pos;
+	struct rr_iov data[RR_SEND_IOV];
 
-	for (uint32_t i = 0; i < c->args.io.ndata; i++)
-		n += c->args.io.data[i].len;
+	pieces = data_of(c, data);
+	for (uint32_t i = 0; i < pieces; i++)
+		n += data[i].len;
 	padded = (n + 3) & ~3u;
 	if (len + (size_t)padded > rr->msg->size - RR_HDR_ROOM)
 		return FALSE;
 	memmove(at + padded, at, len - rr->data_pos);
 	memset(at + n, 0, padded - n);
-	for (uint32_t i = 0; i < c->args.io.ndata; i++) {
-		memcpy(at, c->args.io.data[i].mem, c->args.io.data[i].len);
-		at += c->args.io.data[i].len;
+	for (uint32_t i = 0; i < pieces; i++) {
+		memcpy(at, data[i].mem, data[i].len);
+		at += data[i].len;
 	}
 	return xdr_setpos(x, len + padded);
 }
 
+/* encode() sets data_pos if this step has data. */
 static bool_t put_args(void *arg, XDR *x)
 {
 	struct nfs_call *c = arg;
 
 	return opdef(c)->encode(c, x) &&
-	       (c->op != NFS_OP_WRITE || !auth_of(c)->no_placement || put_data(c, x));
+	       (!c->eng.rr.data_pos || !auth_of(c)->no_placement || put_data(c, x));
 }
 
 /* Data that travels outside the message: what the peer reads and writes. */
-static void offer_data(struct nfs_call *c)
+static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	struct rr_call *rr = &c->eng.rr;
+	bool inside = auth_of(c)->no_placement;
 
 	rr->nsend = 0;
+	rr->send_copied = c->op == NFS_OP_SYMLINK;
 	rr->sink = (struct rr_iov){ 0 };
-	if (auth_of(c)->no_placement) {
-		if (c->op == NFS_OP_READ)
-			rr->reply_max += (c->args.io.count + 3) & ~3u;
-	} else if (c->op == NFS_OP_WRITE) {
-		rr->nsend = c->args.io.ndata;
-		for (uint32_t i = 0; i < c->args.io.ndata; i++)
-			rr->send[i] = c->args.io.data[i];
-	} else if (c->op == NFS_OP_READ) {
+	if (rr->data_pos && !inside)
+		rr->nsend = data_of(c, rr->send);
+	if (c->op == NFS_OP_READ) {
 		rr->sink = c->args.io.sink;
 		rr->sink.len = c->args.io.count;
+	} else if (def->placed_text) {
+		rr->sink.len = NFS_PATH_MAX;
+	}
+	if (inside) {
+		rr->reply_max += (rr->sink.len + 3) & ~3u;
+		rr->sink.len = 0;
 	}
 }
 
@@ -130,14 +155,14 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
-	offer_data(c);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers,
 			 def->proc_of ? def->proc_of(c) : def->proc, auth, c->cred) &&
 	     auth->wrap(auth, &x, put_args, c);
-	c->eng.rr.msg_len = c->eng.msg_len = xdr_getpos(&x);
+	c->eng.rr.msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);
+	offer_data(c, def);
 	return ok;
 }
 
@@ -148,7 +173,6 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
 	const struct nfs_opdef *def = opdef(c);
-	bool big;
 	int rc;
 
 	if (!def) {             /* this version has nothing to tell the server */
@@ -156,8 +180,8 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	big = def->big_msg || (c->op == NFS_OP_WRITE && auth_of(c)->no_placement);
-	c->eng.rr.msg = magazine_get(&l->mag, big ? ARENA_MID : ARENA_MSG);
+	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && auth_of(c)->no_placement ?
+				     ARENA_MID : ARENA_MSG);
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
@@ -300,8 +324,6 @@ static void on_delayed(struct loop_timer *t)
 
 	c->eng.delayed = false;
 	c->eng.rr.xid = rr_xid(c->target->conn);
-	/* The transport may have put the data behind it. */
-	c->eng.rr.msg_len = c->eng.msg_len;
 	rpcmsg_set_xid((char *)c->eng.rr.msg->mem + RR_HDR_ROOM, c->eng.rr.xid);
 	rr_submit(c->target->conn, &c->eng.rr);
 }

@@ -202,7 +202,7 @@ struct nfs_results {
 			int mask;               /* which bits of args.access.mask are allowed */
 		} access;
 		struct {
-			const char *target;     /* READLINK; not terminated */
+			const char *target;     /* READLINK; not terminated, no NUL in it */
 			uint32_t len;
 		} link;
 		struct nfs_dir_results {
@@ -228,7 +228,6 @@ struct nfs_machinery {
 	unsigned retries;
 	uint64_t start_ns;
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
-	uint32_t msg_len;               /* of the message as it was encoded */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
 
@@ -267,12 +266,12 @@ struct nfs_opdef {
 	bool_t (*encode)(struct nfs_call *c, XDR *x);
 	/* Reads the results behind the RPC header. */
 	int (*decode)(struct nfs_call *c, XDR *x);
-	/* Upper bound of the results without READ data and RPC header. If it depends on
-	 * the call, results_max_of is set and gives it. */
+	/* Upper bound of the results without data that may be placed, and RPC header. If
+	 * it depends on the call, results_max_of is set and gives it. */
 	uint32_t results_max;
 	uint32_t (*results_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
-	bool big_msg;                   /* arguments may exceed the inline threshold */
+	bool placed_text;               /* READLINK: the text may come in a Write chunk */
 	/* The procedure of this step, where the steps differ; NULL: proc. */
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };

@@ -188,7 +188,7 @@ PLAY(READLINK3res)
 		return;
 	}
 	play_post_op_attr(p, &v->READLINK3res_u.resok.symlink_attributes);
-	STR(v->READLINK3res_u.resok.data, play_len(p, 4096));
+	LINK3(v->READLINK3res_u.resok.data, play_len(p, 4096));
 }
 
 PLAY(READ3args)
@@ -263,7 +263,7 @@ PLAY(SYMLINK3args)
 {
 	play_diropargs3(p, &v->where);
 	play_sattr3(p, &v->symlink.symlink_attributes);
-	STR(v->symlink.symlink_data, play_len(p, 4096));
+	LINK3(v->symlink.symlink_data, play_len(p, 4096));
 }
 
 PLAY_NEW_RES(SYMLINK3res)

@@ -34,7 +34,7 @@ PLAY_ARG4(CREATE, opcreate)
 
 	I(v->objtype.type, types[p->variant]);
 	if (v->objtype.type == NF4LNK)
-		UTF8(v->objtype.createtype4_u.linkdata, play_len(p, 4096));
+		LINK4(v->objtype.createtype4_u.linkdata, play_len(p, 4096));
 	if (v->objtype.type == NF4BLK || v->objtype.type == NF4CHR) {
 		I(v->objtype.createtype4_u.devdata.specdata1, 8);
 		I(v->objtype.createtype4_u.devdata.specdata2, 1);
@@ -165,7 +165,7 @@ PLAY_ARG4_VOID(READLINK)
 PLAY_RES4(READLINK, opreadlink)
 {
 	if (v->status == NFS4_OK)
-		UTF8(v->READLINK4res_u.resok4.link, play_len(p, 4096));
+		LINK4(v->READLINK4res_u.resok4.link, play_len(p, 4096));
 }
 
 PLAY_ARG4(REMOVE, opremove)

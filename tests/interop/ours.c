@@ -6,11 +6,11 @@
 
 #include "cases.h"
 
-/* Encodes what was played, and puts the bulk data where it belongs. */
+/* Encodes what was played, and puts the bulk data where it belongs: the last one first, so
+ * that the others' positions stay what they are. */
 static uint32_t encode_obj(const struct play_case *c, const struct play *p,
 			   void *obj, void *buf, uint32_t cap)
 {
-	nfs_bulk *bulk = p->bulk;
 	uint32_t len;
 	XDR xdrs;
 
@@ -18,9 +18,12 @@ static uint32_t encode_obj(const struct play_case *c, const struct play *p,
 	if (!c->codec(&xdrs, obj))
 		return 0;
 	len = XDR_GETPOS(&xdrs);
-	if (bulk != NULL && nfs_bulk_insert(buf, &len, cap, bulk->pos,
-					    p->bulk_data, p->bulk_len) != 0)
-		return 0;
+	for (unsigned i = p->nbulks; i-- > 0; ) {
+		const nfs_bulk *bulk = p->bulks[i].bulk;
+
+		if (nfs_bulk_insert(buf, &len, cap, bulk->pos, p->bulks[i].data, p->bulks[i].len) != 0)
+			return 0;
+	}
 	return len;
 }
 

@@ -34,9 +34,12 @@ struct play {
 	bool check;             /* compare instead of set */
 	unsigned variant;
 	const char *wrong;      /* first value that differed */
-	void *bulk;             /* our side: the nfs_bulk that was played */
-	const void *bulk_data;
-	uint32_t bulk_len;
+	struct {                /* our side: each nfs_bulk that was played, in their order */
+		void *bulk;
+		const void *data;
+		uint32_t len;
+	} bulks[8];
+	unsigned nbulks;
 };
 
 /* One structure with its value sets, as one side implements it. */

@@ -67,6 +67,8 @@ PLAY_ATTR static inline void side_bitmap(struct play *p, bitmap4 *map, uint32_t 
 #define ATTRLIST(lv, n) PAIR(lv, attrlist4, n)
 #define OPAQUE(lv, member, n) PAIR((lv).member, member, n)
 #define BULK(lv, n) PAIR(lv, data, n)
+#define LINK3(lv, n) STR(lv, n)
+#define LINK4(lv, n) UTF8(lv, n)
 #define BITMAP(lv, n) side_bitmap(p, &(lv), n, __LINE__)
 
 #define ARM_GUARDED g_obj_attributes

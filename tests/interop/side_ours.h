@@ -33,9 +33,13 @@ static inline void side_bulk(struct play *p, nfs_bulk *bulk, uint32_t n, unsigne
 	} else if (bulk->len != n || memcmp(bulk->data, bytes, n) != 0) {
 		play_wrong(p, "bulk");
 	}
-	p->bulk = bulk;
-	p->bulk_data = bulk->data;
-	p->bulk_len = bulk->len;
+	if (p->nbulks == sizeof(p->bulks) / sizeof(p->bulks[0])) {
+		play_wrong(p, "too many bulks");
+		return;
+	}
+	p->bulks[p->nbulks].bulk = bulk;
+	p->bulks[p->nbulks].data = bulk->data;
+	p->bulks[p->nbulks++].len = bulk->len;
 }
 
 static inline void side_bitmap(struct play *p, bitmap4 *map, uint32_t n, unsigned seed)
@@ -55,6 +59,8 @@ static inline void side_bitmap(struct play *p, bitmap4 *map, uint32_t n, unsigne
 #define ATTRLIST(lv, n) REF(lv, n)
 #define OPAQUE(lv, member, n) REF((lv).member, n)
 #define BULK(lv, n) side_bulk(p, &(lv), n, __LINE__)
+#define LINK3(lv, n) BULK(lv, n)
+#define LINK4(lv, n) BULK(lv, n)
 #define BITMAP(lv, n) side_bitmap(p, &(lv), n, __LINE__)
 
 /* The RFC has one arm for two discriminants where libnfs has two. */

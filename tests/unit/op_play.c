@@ -116,11 +116,12 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 	len += (uint32_t)encode(&copy, def, sizeof(msg.w), NULL);
 	cr_assert_eq(rr_plan(&plan, &(struct rr_plan_in){
 		.send_limit = 1024, .recv_limit = 1024, .msg_len = len,
-		.data_len = c->op == NFS_OP_WRITE ? NFS_IO_MAX : 0, .nsend = RR_SEND_IOV,
-		.sink_len = c->op == NFS_OP_READ ? NFS_IO_MAX : 0,
+		.data_len = c->op == NFS_OP_WRITE ? NFS_IO_MAX : c->op == NFS_OP_SYMLINK ? NFS_PATH_MAX : 0,
+		.nsend = RR_SEND_IOV, .data_short = c->op == NFS_OP_SYMLINK,
+		.sink_len = c->op == NFS_OP_READ ? NFS_IO_MAX : def->placed_text ? NFS_PATH_MAX : 0,
 		.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, &copy) }), 0, "%s", def->name);
-	cr_assert_eq(plan.call == RR_CALL_READ_CHUNK, c->op == NFS_OP_WRITE);
-	cr_assert_eq(plan.reply == RR_REPLY_WRITE_CHUNK, c->op == NFS_OP_READ);
+	cr_assert_eq(plan.call == RR_CALL_READ_CHUNK, c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK);
+	cr_assert_eq(plan.reply == RR_REPLY_WRITE_CHUNK, c->op == NFS_OP_READ || def->placed_text);
 	cr_assert_leq(RPC_REPLY_HDR_MAX + nfs_results_max(def, &copy), RR_REPLY_MAX, "%s", def->name);
 }
 
@@ -141,7 +142,8 @@ int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len)
 int play_reply(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	int rc = play_cut(c, def, msg.len);
-	uint32_t inline_data = c->op == NFS_OP_READ && !c->eng.rr.placed ? (c->args.io.count + 3) & ~3u : 0;
+	uint32_t data = c->op == NFS_OP_READ ? (c->args.io.count + 3) & ~3u : def->placed_text ? NFS_PATH_MAX : 0;
+	uint32_t inline_data = c->eng.rr.placed ? 0 : data;
 
 	if (!rc)
 		cr_assert_leq(msg.len, nfs_results_max(def, c) + inline_data,

@@ -36,8 +36,8 @@ int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len);
 int play_reply(struct nfs_call *c, const struct nfs_opdef *def);
 
 /* For ends without RFC 8797 (1,024 bytes inline both ways), with the longest handle and
- * credentials: checks that READ and WRITE of 1 MiB have their data in chunks of their own,
- * and that no reply is longer than a Reply chunk may be. */
+ * credentials: checks that READ and WRITE of 1 MiB, and the longest links, have their data in
+ * chunks of their own, and that no reply is longer than a Reply chunk may be. */
 void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, uint32_t fh_len);
 
 /* A test of many replies calls these before and after each; or NULL. */

@@ -215,16 +215,20 @@ Test(fs_hostile, requests_and_replies_are_out_of_reach)
 
 /* ---- what comes through memory that the server reaches ---- */
 
-static void reply_link(void)
+/* So many letters in the Write chunk, which somebody else may write to. Returns where. */
+static char *reply_link(uint32_t len)
 {
-	void *chunk = (void *)(uintptr_t)((uint64_t)word(10) << 32 | word(11));
-	uint32_t xid = word(0), w[64] = { xid, 1, 0, 0, 0, 0, 0, 0, 200 };
+	char *chunk = (char *)(uintptr_t)((uint64_t)word(9) << 32 | word(10));
 
-	cr_assert(word(6) == 1 && word(7) == 1, "a Reply chunk");
-	for (unsigned i = 0; i < 64; i++)
-		w[i] = htonl(i < 9 ? w[i] : 0x61626364);
-	memcpy(chunk, w, 236);
-	REPLY(0, 1, 16, 1, 0, 0, 1, 1, word(8), 236, word(10), word(11));
+	cr_assert(word(5) == 1 && word(6) == 1 && word(8) == 4096, "a Write chunk");
+	memset(chunk, 'a', len);
+	return chunk;
+}
+
+static void send_link(uint32_t len)
+{
+	REPLY(0, 1, 16, 0, 0, 1, 1, word(7), len, word(9), word(10), 0, 0,
+	      word(0), 1, 0, 0, 0, 0, 0, 0, len);
 }
 
 /* The server's bytes may have ended the connection, which is closed in the loop. */
@@ -237,7 +241,7 @@ static void reconnect(void)
 		fs_play_connect();
 }
 
-/* Long arguments, and a reply in a chunk: whatever their bytes, there is one answer. */
+/* Long arguments, and text in a chunk: whatever their bytes, there is one answer. */
 Test(fs_hostile, long_requests_and_replies)
 {
 	struct fuse_setattr_in setattr = { .valid = FATTR_MODE | FATTR_UID, .mode = 0600 };
@@ -259,7 +263,8 @@ Test(fs_hostile, long_requests_and_replies)
 		cr_assert_eq(answer.count, 1);
 		ask(FUSE_READLINK, "", 0, 0);
 		for (unsigned tries = 0; tries < 4 && !answer.count; tries++) {
-			reply_link();
+			reply_link(200);
+			send_link(200);
 			reconnect();
 		}
 		cr_assert_eq(answer.count, 1);
@@ -274,6 +279,24 @@ Test(fs_hostile, long_requests_and_replies)
 	}
 	end_noise();
 	cr_assert_geq(atomic_load(&fs.root->refs), 1);
+}
+
+/* What the kernel cannot take, or would take for another link, is an error. */
+Test(fs_hostile, texts_of_links)
+{
+	static const uint32_t lens[] = { 0, 1, 4095, 4096 };
+
+	for (unsigned i = 0; i < 4; i++) {
+		ask(FUSE_READLINK, "", 0, 0);
+		reply_link(lens[i]);
+		send_link(lens[i]);
+		cr_assert(answer.count == 1 && answer.error == (i == 3 ? -ENAMETOOLONG : 0));
+		cr_assert(i == 3 || (answer.len == lens[i] && strspn(answer.data, "a") >= lens[i]));
+	}
+	ask(FUSE_READLINK, "", 0, 0);
+	reply_link(300)[299] = '\0';
+	send_link(300);
+	cr_assert(answer.count == 1 && answer.error == -EIO);
 }
 
 /* ---- no memory ---- */

@@ -266,8 +266,7 @@ Test(nfs3, arguments_of_the_rest)
 
 	m_new();
 	m_dirop();
-	M(0, 0, 0, 0, 0, 0);
-	m_str("../to");
+	M(0, 0, 0, 0, 0, 0, 5);         /* the transport adds the text */
 	ARGS(call(NFS_OP_SYMLINK), 10);
 
 	m_new();
@@ -395,6 +394,17 @@ Test(nfs3, write_data_position)
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
 	cr_assert_eq(c.eng.rr.data_pos, 12 + 8 + 4 + 4 + 4, "right behind its length");
+}
+
+Test(nfs3, link_text_position)
+{
+	struct nfs_call c = call(NFS_OP_SYMLINK);
+	char buf[256];
+	XDR x;
+
+	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
+	cr_assert(def_of(c.op)->encode(&c, &x));
+	cr_assert_eq(c.eng.rr.data_pos, xdr_getpos(&x), "right behind its length, and nothing follows");
 }
 
 /* A name that is too long, or a handle: nothing is sent. */
@@ -897,6 +907,7 @@ Test(nfs3, read_counts)
 		struct nfs_call c = call(NFS_OP_READ);
 
 		c.eng.rr.placed = t[i].placed;
+		c.eng.rr.data = sink;
 		c.eng.rr.placed_len = t[i].placed_len;
 		m_new();
 		M(0, 0, t[i].count, 0, t[i].len);
@@ -972,6 +983,66 @@ Test(nfs3, link_targets)
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%u bytes", t[i].len);
 		if (!t[i].rc)
 			cr_assert_eq(c.res.link.len, t[i].len);
+	}
+}
+
+Test(nfs3, link_targets_that_are_placed)
+{
+	static const struct { uint32_t len, placed_len; int rc; } t[] = {
+		{ 1, 1, 0 }, { 5, 5, 0 }, { 5, 8, 0 }, { 4096, 4096, 0 },
+		{ 5, 4, -EBADMSG }, { 5, 9, -EBADMSG }, { 8, 12, -EBADMSG }, { 0, 4, -EBADMSG },
+		{ 4097, 4096, -EBADMSG }, { 4097, 4100, -EBADMSG }, { 0xffffffff, 4096, -EBADMSG },
+		{ 0xfffffffd, 0, -EBADMSG },
+	};
+	static char text[4100];
+
+	memset(text, 'p', sizeof(text));
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_READLINK);
+
+		c.eng.rr.placed = true;
+		c.eng.rr.placed_len = t[i].placed_len;
+		c.eng.rr.data = text;
+		m_new();
+		M(0);
+		m_post_attr();
+		M(t[i].len);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		if (!t[i].rc)
+			cr_assert(c.res.link.len == t[i].len && c.res.link.target == text);
+	}
+	/* An error: whatever was placed is not looked at. */
+	for (unsigned placed = 0; placed < 2; placed++) {
+		struct nfs_call c = call(NFS_OP_READLINK);
+
+		c.eng.rr.placed = placed;
+		c.eng.rr.placed_len = placed ? 4096 : 0;
+		m_new();
+		M(70, 0);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -ESTALE);
+	}
+}
+
+/* As a string it would be another link. */
+Test(nfs3, link_target_with_a_nul)
+{
+	for (unsigned placed = 0; placed < 2; placed++) {
+		for (uint32_t at = 0; at < 5; at++) {
+			struct nfs_call c = call(NFS_OP_READLINK);
+			char text[] = "abcde";
+
+			text[at] = '\0';
+			c.eng.rr.placed = placed;
+			c.eng.rr.placed_len = 5;
+			c.eng.rr.data = text;
+			m_new();
+			M(0, 0);
+			if (placed)
+				M(5);
+			else
+				m_opaque(text, 5);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+		}
 	}
 }
 

@@ -258,8 +258,7 @@ Test(nfs4, arguments_of_making)
 	ARGS(c);
 
 	m_args(5, true);
-	M(6, 5);
-	m_str("../to");
+	M(6, 5, 5);                     /* the transport adds the text */
 	m_str("name");
 	M(0, 0, 10);
 	m_getattr();
@@ -407,6 +406,35 @@ Test(nfs4, write_data_position)
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
 	cr_assert_eq(c.eng.rr.data_pos, xdr_getpos(&x), "right behind its length, and nothing follows");
+}
+
+Test(nfs4, link_text_position)
+{
+	static const enum nfs_op others[] = { NFS_OP_MKDIR, NFS_OP_MKNOD };
+	struct nfs_call c = call(NFS_OP_SYMLINK);
+	uint32_t buf[128];
+	XDR x;
+
+	xdrmem_create(&x, (char *)buf, sizeof(buf), XDR_ENCODE);
+	cr_assert(def_of(c.op)->encode(&c, &x));
+	cr_assert_eq(c.eng.rr.data_pos % 4, 0);
+	cr_assert_eq(ntohl(buf[c.eng.rr.data_pos / 4 - 1]), 5, "right behind its length");
+	cr_assert_eq(ntohl(buf[c.eng.rr.data_pos / 4 - 2]), 5, "which is behind NF4LNK");
+	cr_assert_eq(ntohl(buf[c.eng.rr.data_pos / 4]), 4, "before the name");
+	/* The steps that follow have none, nor have other kinds. */
+	for (uint8_t step = 1; step < 3; step++) {
+		c = call(NFS_OP_SYMLINK);
+		c.eng.step = step;
+		xdr_setpos(&x, 0);
+		cr_assert(def_of(c.op)->encode(&c, &x));
+		cr_assert_eq(c.eng.rr.data_pos, 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		c = call(others[i]);
+		xdr_setpos(&x, 0);
+		cr_assert(def_of(c.op)->encode(&c, &x));
+		cr_assert_eq(c.eng.rr.data_pos, 0);
+	}
 }
 
 /* ---- results ---- */
@@ -1221,6 +1249,7 @@ Test(nfs4, read_counts)
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		c = call(NFS_OP_READ);
 		c.eng.rr.placed = t[i].placed;
+		c.eng.rr.data = sink;
 		c.eng.rr.placed_len = t[i].placed_len;
 		m_res();
 		m_op(25);
@@ -1278,6 +1307,24 @@ Test(nfs4, link_targets)
 		m_opaque(path, t[i].len);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "%u bytes", t[i].len);
 	}
+	path[77] = '\0';                /* as a string it would be another link */
+	for (uint32_t len = 77; len < 79; len++) {
+		struct nfs_call c = call(NFS_OP_READLINK);
+
+		m_res();
+		m_op(27);
+		m_opaque(path, len);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), len == 77 ? 0 : -EBADMSG);
+	}
+}
+
+/* Linux's knfsd places the wrong bytes. */
+Test(nfs4, link_text_is_not_to_be_placed)
+{
+	const struct nfs_opdef *d = def_of(NFS_OP_READLINK);
+
+	cr_assert_not(d->placed_text);
+	cr_assert_geq(d->results_max, 4096);
 }
 
 /* ---- directories ---- */

@@ -72,6 +72,21 @@ static const struct nfs_opdef broken = {
 	.name = "BROKEN", .encode = encode_fails, .decode = decode, .results_max = SMALL_MAX, .proc = 3,
 };
 
+/* As CREATE of version 4: something comes behind the text. */
+static bool_t encode_link(struct nfs_call *c, XDR *x)
+{
+	uint32_t len = (uint32_t)strlen(c->args.mk.target), tail = 0x7a11;
+
+	if (!xdr_uint32_t(x, &len))
+		return FALSE;
+	c->eng.rr.data_pos = xdr_getpos(x);
+	return xdr_uint32_t(x, &tail);
+}
+
+static const struct nfs_opdef symlink_def = {
+	.name = "SYMLINK", .encode = encode_link, .decode = decode, .results_max = SMALL_MAX, .proc = 4,
+};
+
 static int acquire(struct nfs_target *t, struct nfs_call *c)
 {
 	(void)t;
@@ -107,7 +122,7 @@ static void setup(void)
 	version = (struct nfs_version){
 		.name = "test", .prog = 1, .vers = 1, .acquire = acquire, .release = release,
 		.ops = { [OP_PLAIN] = &plain, [OP_LONG] = &longer, [NFS_OP_ACCESS] = &broken,
-			 [NFS_OP_OPEN] = &plain },
+			 [NFS_OP_OPEN] = &plain, [NFS_OP_SYMLINK] = &symlink_def },
 	};
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
@@ -276,6 +291,26 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	lane.hold = false;
 	nfs_lane_pump(&lane);
 	answer(other, 0, 0);
+}
+
+/* The transport has put the text into the message. */
+Test(engine, delayed_link, .init = setup, .fini = teardown)
+{
+	struct op *o = &ops[0];
+
+	warm_up();
+	o->c = (struct nfs_call){ .op = NFS_OP_SYMLINK, .done = on_done };
+	o->c.args.mk.target = "over/there";
+	nfs_start(&lane, &o->c);
+	cr_assert(!memcmp(fake.sends[1].bytes + fake.sends[1].len - 16, "over/there\0\0\0\0\x7a\x11", 16));
+	for (unsigned i = 1; i < 4; i++) {
+		answer(o, NFS_DELAYED, 0);
+		spin_loop(50 + 100u * (1u << (i - 1)));
+		cr_assert_eq(fake.nsends, 2 + i);
+		expect_same_message(1, 1 + i);
+	}
+	answer(o, 0, 0);
+	cr_assert_eq(o->dones, 1);
 }
 
 Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)

@@ -137,6 +137,48 @@ static int decode_write(struct nfs_call *c, XDR *x)
 	return xdr_uint32_t(x, &c->res.io.len) ? 0 : -EBADMSG;
 }
 
+static bool_t encode_link(struct nfs_call *c, XDR *x)
+{
+	nfs_bulk text = { .len = (uint32_t)strlen(c->args.mk.target) };
+
+	if (!xdr_nfs_bulk(x, &text))
+		return FALSE;
+	c->eng.rr.data_pos = text.pos;
+	return put(x, 0x626568);
+}
+
+static int decode_link(struct nfs_call *c, XDR *x)
+{
+	(void)c;
+	(void)x;
+	return 0;
+}
+
+static int decode_text(struct nfs_call *c, XDR *x)
+{
+	nfs_bulk text = { .max = NFS_PATH_MAX, .placed = c->eng.rr.placed };
+
+	if (!xdr_nfs_bulk(x, &text))
+		return -EBADMSG;
+	c->res.link.len = text.len;
+	memcpy(c->owner, text.data, text.len);
+	return 0;
+}
+
+static bool_t encode_nothing(struct nfs_call *c, XDR *x)
+{
+	(void)c;
+	(void)x;
+	return TRUE;
+}
+
+static const struct nfs_opdef readlink_def = {
+	.name = "READLINK", .encode = encode_nothing, .decode = decode_text, .results_max = 8,
+	.placed_text = true, .proc = 5,
+};
+static const struct nfs_opdef symlink_def = {
+	.name = "SYMLINK", .encode = encode_link, .decode = decode_link, .results_max = 8, .proc = 10,
+};
 static const struct nfs_opdef read_def = {
 	.name = "READ", .encode = encode_read, .decode = decode_read, .results_max = 8, .proc = 6,
 };
@@ -149,7 +191,7 @@ static const struct nfs_opdef write_def = {
 static struct nfs_call call;
 static struct rpc_cred cred = { .uid = 1000 };
 static unsigned dones;
-static char bytes[8192], got[8192];
+static char bytes[8192], got[8192], target[4097];
 static struct arena_buf *buf;
 
 static void setup(void)
@@ -160,7 +202,8 @@ static void setup(void)
 	fake_peer_is_knfsd();
 	version = (struct nfs_version){
 		.prog = 1, .vers = 1,
-		.ops = { [NFS_OP_READ] = &read_def, [NFS_OP_WRITE] = &write_def },
+		.ops = { [NFS_OP_READ] = &read_def, [NFS_OP_WRITE] = &write_def,
+			 [NFS_OP_READLINK] = &readlink_def, [NFS_OP_SYMLINK] = &symlink_def },
 	};
 	pthread_mutex_init(&ctl.mu, NULL);
 	pthread_cond_init(&ctl.cond, NULL);
@@ -205,6 +248,10 @@ static void start(enum nfs_op op, uint32_t count)
 	call.args.io.data[0] = (struct rr_iov){ buf->mem, count / 3 };
 	call.args.io.data[1] = (struct rr_iov){ (char *)buf->mem + count / 3, count - count / 3 };
 	call.args.io.ndata = 2;
+	if (op == NFS_OP_SYMLINK) {
+		memset(target, 'x', count);
+		call.args.mk.target = target;
+	}
 	nfs_start(&lane, &call);
 }
 
@@ -339,6 +386,46 @@ Test(flavor, data_of_a_long_write_is_wrapped_with_the_rest)
 	check_write(8190);
 	reply(SECRET, &n, 4);
 	cr_assert(dones == 1 && call.res.status == 0 && call.res.io.len == 8190);
+}
+
+/* The target of a link as well, which may be longer than a message buffer. */
+Test(flavor, text_of_a_link_is_wrapped_with_the_rest)
+{
+	static const uint32_t lens[] = { 10, 4095 };
+	struct rr_header h;
+	const uint8_t *msg;
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t padded = (lens[i] + 3) & ~3u;
+
+		start(NFS_OP_SYMLINK, lens[i]);
+		msg = sent(&h);
+		cr_assert_eq(h.proc, i ? RR_NOMSG : RR_MSG);
+		cr_assert_eq(word(msg, 12), 4 + padded + 4);
+		cr_assert_eq(~word(msg, 13), lens[i]);
+		for (uint32_t b = 0; b < padded; b++)
+			cr_assert_eq((uint8_t)~msg[56 + b], b < lens[i] ? 'x' : 0, "byte %u", b);
+		cr_assert_eq(~word(msg, 14 + padded / 4), 0x626568);
+		reply(SECRET, "", 0);
+		cr_assert(dones == i + 1 && call.res.status == 0);
+	}
+}
+
+/* It comes inside the reply, which may need a Reply chunk for that. */
+Test(flavor, text_of_a_link_is_not_placed)
+{
+	static uint8_t results[4100];
+	uint32_t len = htonl(4095);
+	struct rr_header h;
+
+	memcpy(results, &len, 4);
+	memcpy(results + 4, bytes, 4095);
+	start(NFS_OP_READLINK, 0);
+	sent(&h);
+	cr_assert(h.has_reply);
+	reply(SECRET, results, 4100);
+	cr_assert(dones == 1 && call.res.status == 0 && call.res.link.len == 4095);
+	cr_assert(!memcmp(got, bytes, 4095));
 }
 
 /* Whoever it was, it is not believed. */

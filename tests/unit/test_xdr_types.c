@@ -73,7 +73,6 @@ Test(xdr_ref, bounds)
 	check_bound("nfs_ref128", xdr_nfs_ref128, 128);
 	check_bound("nfs_ref255", xdr_nfs_ref255, 255);
 	check_bound("nfs_ref1024", xdr_nfs_ref1024, 1024);
-	check_bound("nfs_ref4096", xdr_nfs_ref4096, 4096);
 	check_bound("nfs_ref64k", xdr_nfs_ref64k, 65536);
 	check_bound("nfs_ref128k", xdr_nfs_ref128k, 131072);
 	check_bound("nfs_ref16m", xdr_nfs_ref16m, 16777216);
@@ -458,7 +457,7 @@ Test(xdr_hot, decoding_does_not_allocate)
 	const entry4 ents4[2] = { { 1, { 1, "a" }, attrs }, { 2, { 1, "b" }, attrs } };
 
 	CHECK_NO_MALLOC(LOOKUP3res, .LOOKUP3res_u.resok.object = fh3);
-	CHECK_NO_MALLOC(READLINK3res, .READLINK3res_u.resok.data = { 3, "abc" });
+	CHECK_NO_MALLOC(READLINK3res, .READLINK3res_u.resok.data.len = 0);
 	CHECK_NO_MALLOC(CREATE3res, .CREATE3res_u.resok.obj = { 1, { fh3 } });
 	CHECK_NO_MALLOC(READDIRPLUS3res, .READDIRPLUS3res_u.resok.reply.entries =
 			{ .count = 2, .array = ents3 });

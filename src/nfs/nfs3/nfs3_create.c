@@ -80,11 +80,14 @@ static bool_t encode_symlink(struct nfs_call *c, XDR *x)
 {
 	SYMLINK3args a = {
 		.where = nfs3_dirop(c->args.fh, c->args.name),
-		.symlink.symlink_data = nfs_ref_str(c->args.mk.target),
+		.symlink.symlink_data.len = (uint32_t)strlen(c->args.mk.target),
 	};
 
 	nfs3_sattr(&a.symlink.symlink_attributes, &c->args.sattr);
-	return xdr_SYMLINK3args(x, &a);
+	if (!xdr_SYMLINK3args(x, &a))
+		return FALSE;
+	c->eng.rr.data_pos = a.symlink.symlink_data.pos;
+	return TRUE;
 }
 
 static bool_t encode_mknod(struct nfs_call *c, XDR *x)
@@ -211,11 +214,11 @@ static int decode_make(struct nfs_call *c, XDR *x)
 /* The largest other step, LOOKUP, has a smaller reply. */
 enum { MAKE_MAX = NFS3_STATUS_XDR + NFS3_POST_FH_XDR + NFS3_ATTR_XDR + NFS3_WCC_XDR };
 
-#define MAKE(text, big) { \
+#define MAKE(text) { \
 	.name = text, .encode = encode_make, .decode = decode_make, \
-	.results_max = MAKE_MAX, .proc_of = make_proc, .big_msg = big, \
+	.results_max = MAKE_MAX, .proc_of = make_proc, \
 }
-const struct nfs_opdef nfs3_op_create = MAKE("CREATE", false);
-const struct nfs_opdef nfs3_op_mkdir = MAKE("MKDIR", false);
-const struct nfs_opdef nfs3_op_symlink = MAKE("SYMLINK", true);
-const struct nfs_opdef nfs3_op_mknod = MAKE("MKNOD", false);
+const struct nfs_opdef nfs3_op_create = MAKE("CREATE");
+const struct nfs_opdef nfs3_op_mkdir = MAKE("MKDIR");
+const struct nfs_opdef nfs3_op_symlink = MAKE("SYMLINK");
+const struct nfs_opdef nfs3_op_mknod = MAKE("MKNOD");

@@ -203,23 +203,20 @@ static bool_t encode_readlink(struct nfs_call *c, XDR *x)
 static int decode_readlink(struct nfs_call *c, XDR *x)
 {
 	READLINK3res r;
+	nfs_bulk *text = &r.READLINK3res_u.resok.data;
 
+	*text = (nfs_bulk){ .max = NFS_PATH_MAX, .placed = c->eng.rr.placed };
 	if (!xdr_READLINK3res(x, &r))
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->res.link.target = r.READLINK3res_u.resok.data.data;
-	c->res.link.len = r.READLINK3res_u.resok.data.len;
-	return 0;
+	return nfs_take_link(c, text);
 }
-
-/* The path is DDP-eligible (RFC 8267), but rarely longer than the threshold,
- * and a Reply chunk serves as well. */
-enum { READLINK_MAX = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + NFS_PATH_MAX };
 
 const struct nfs_opdef nfs3_op_readlink = {
 	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
-	.results_max = READLINK_MAX, .proc = NFSPROC3_READLINK,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc = NFSPROC3_READLINK,
+	.placed_text = true,
 };
 
 /* ---- FSSTAT ---- */

@@ -31,7 +31,7 @@ static void set_type(const struct nfs_call *c, createtype4 *t)
 		return;
 	case NFS_OP_SYMLINK:
 		t->type = NF4LNK;
-		t->createtype4_u.linkdata = nfs_ref_str(c->args.mk.target);
+		t->createtype4_u.linkdata.len = (uint32_t)strlen(c->args.mk.target);
 		return;
 	default:
 		break;
@@ -44,6 +44,13 @@ static void set_type(const struct nfs_call *c, createtype4 *t)
 	}
 }
 
+static bool_t put_data_pos(struct nfs_call *c, const createtype4 *t)
+{
+	if (t->type == NF4LNK)
+		c->eng.rr.data_pos = t->createtype4_u.linkdata.pos;
+	return TRUE;
+}
+
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
@@ -52,7 +59,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	set_type(c, &a.objtype);
 	return nfs4_put_fattr(&a.createattrs, &c->args.sattr, buf, sizeof(buf)) &&
 	       nfs4_begin(c, x, 5, true, c->args.fh) && nfs4_put_op(x, OP_CREATE) &&
-	       xdr_CREATE4args(x, &a) && nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+	       xdr_CREATE4args(x, &a) && put_data_pos(c, &a.objtype) &&
+	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 }
 
 /* The steps after CREATE fetch what is missing: handle and attributes, or attributes
@@ -104,13 +112,13 @@ enum {
 		V4_FH_XDR + V4_GETATTR_XDR,
 };
 
-#define CREATE(text, big) { \
+#define CREATE(text) { \
 	.name = text, .encode = encode_create_step, .decode = decode_create, \
-	.results_max = CREATE_MAX, .proc = NFSPROC4_COMPOUND, .big_msg = big, \
+	.results_max = CREATE_MAX, .proc = NFSPROC4_COMPOUND, \
 }
-const struct nfs_opdef nfs4_op_mkdir = CREATE("CREATE (directory)", false);
-const struct nfs_opdef nfs4_op_symlink = CREATE("CREATE (link)", true);
-const struct nfs_opdef nfs4_op_mknod = CREATE("CREATE (special)", false);
+const struct nfs_opdef nfs4_op_mkdir = CREATE("CREATE (directory)");
+const struct nfs_opdef nfs4_op_symlink = CREATE("CREATE (link)");
+const struct nfs_opdef nfs4_op_mknod = CREATE("CREATE (special)");
 
 /* ---- REMOVE ---- */
 

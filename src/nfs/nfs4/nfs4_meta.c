@@ -158,19 +158,26 @@ static bool_t encode_readlink(struct nfs_call *c, XDR *x)
 static int decode_readlink(struct nfs_call *c, XDR *x)
 {
 	READLINK4res r;
+	nfs_bulk *text = &r.READLINK4res_u.resok4.link;
 	int rc = nfs4_check(c, x);
 
 	if (rc)
 		return rc;
+	*text = (nfs_bulk){ .max = NFS_PATH_MAX };
 	if (nfs4_get_op(x, OP_READLINK) || !xdr_READLINK4res(x, &r))
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	c->res.link.target = r.READLINK4res_u.resok4.link.data;
-	c->res.link.len = r.READLINK4res_u.resok4.link.len;
-	return 0;
+	return nfs_take_link(c, text);
 }
 
+/*
+ * The text may be placed (RFC 8267), but it comes in a Reply chunk with the rest. Linux's
+ * knfsd takes the wrong bytes if it is offered a Write chunk for it: it writes the length
+ * word and the text without its last four bytes, and these are in the message where the
+ * length should be. (Seen with 6.1 and 6.12, soft-RoCE. Version 3 does it right.) Nothing
+ * tells servers apart that do.
+ */
 const struct nfs_opdef nfs4_op_readlink = {
 	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
 	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX, .proc = NFSPROC4_COMPOUND,
