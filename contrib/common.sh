@@ -19,6 +19,12 @@ readonly TEST_PACKAGES=(
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 
+# PROGRAM=PACKAGE: to measure, besides what is needed to build and the guest's own.
+readonly BENCH_PROGRAMS=(
+	fio=fio gnuplot=gnuplot-nox git=git sqlite3=sqlite3 mount.nfs=nfs-common
+	nfs-cp=libnfs-utils ganesha.nfsd=nfs-ganesha-vfs rpcbind=rpcbind
+)
+
 # What looks for faults in the sources.
 readonly LINT_PACKAGES=(shellcheck clang clang-tidy)
 

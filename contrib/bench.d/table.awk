@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# table.awk - of report.csv: the table of one row and unit, in Markdown or, with -v
+# plain=1, what gnuplot reads: median, min and max of each client.
+#   -v row= unit= base= words= clients="NAME ..." in the order of columns
+#   -v only= a regular expression of variants
+# Prints nothing if there is nothing of that unit.
+
+# Three digits or so, which is more than most of these figures have.
+function short(x) {
+	if (x >= 100) return sprintf("%.0f", x)
+	if (x >= 10) return sprintf("%.1f", x)
+	if (x >= 0.1 || x == 0) return sprintf("%.2f", x)
+	return sprintf("%.4f", x)
+}
+
+function with_spread(n, middle, low, high) {
+	return short(middle) (n > 1 ? " (" short(low) ".." short(high) ")" : "")
+}
+
+function cell(variant, client,   at, text, fails) {
+	at = variant SUBSEP client
+	fails = failed[at]
+	if (!(at in middle))
+		return fails ? "failed" : "-"
+	text = with_spread(n[at], middle[at], low[at], high[at])
+	return fails ? text ", " fails " failed" : text
+}
+
+function markdown(   i, v, line, rule) {
+	line = "| " words
+	rule = "|---"
+	for (i = 1; i <= columns; i++) {
+		line = line " | " column[i]
+		rule = rule "|---"
+	}
+	for (i = 1; i <= ratios; i++) {
+		line = line " | " ours[i] " : " base
+		rule = rule "|---"
+	}
+	print line " |\n" rule "|"
+	for (v = 1; v <= variants; v++) {
+		line = "| " variant[v]
+		for (i = 1; i <= columns; i++)
+			line = line " | " cell(variant[v], column[i])
+		for (i = 1; i <= ratios; i++)
+			line = line " | " (((variant[v], ours[i]) in ratio) ? ratio[variant[v], ours[i]] : "-")
+		print line " |"
+	}
+}
+
+function for_gnuplot(   i, v, at, line) {
+	for (v = 1; v <= variants; v++) {
+		line = "\"" variant[v] "\" " last_word[v]
+		for (i = 1; i <= columns; i++) {
+			at = variant[v] SUBSEP column[i]
+			line = line ((at in middle) ? " " middle[at] " " low[at] " " high[at] : " - - -")
+		}
+		print line
+	}
+}
+
+BEGIN {
+	FS = ","
+	if (only == "")
+		only = "."
+}
+
+$1 != row || $2 !~ only { next }
+$4 == "FAILED" { failed[$2, $3] = $5 }
+# Who has failed at all has a column, but not where the kernel's clients have no figures.
+$4 == unit || ($4 == "FAILED" && !($3 ~ /^kernel/ && unit ~ /^cpu|call$/)) { has_client[$3] = 1 }
+# A variant is of a unit if anybody has a figure of it.
+$4 == unit {
+	if (!($2 in has_variant)) {
+		has_variant[$2] = 1
+		variant[++variants] = $2
+		last_word[variants] = $2
+		sub(/.* /, "", last_word[variants])
+	}
+	n[$2, $3] = $5
+	middle[$2, $3] = $6
+	low[$2, $3] = $7
+	high[$2, $3] = $8
+	if ($9 != "") {
+		ratio[$2, $3] = with_spread($5, $9, $10, $11)
+		has_ratio[$3] = 1
+	}
+}
+
+END {
+	if (!variants)
+		exit
+	k = split(clients, name, " ")
+	for (i = 1; i <= k; i++) {
+		if (!(name[i] in has_client))
+			continue
+		column[++columns] = name[i]
+		if (name[i] ~ /^ours/ && name[i] in has_ratio)
+			ours[++ratios] = name[i]
+	}
+	if (plain)
+		for_gnuplot()
+	else
+		markdown()
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# check-bench.sh [SOURCE-DIRECTORY] - contrib/bench without anything that is measured: its
+# plan, what it refuses, and, with a made-up tests/vm/run that says figures, how results
+# are kept, resumed and reported.
+#
+# Made-up figures: of client number C, in round R, 100 * C + R MB/s. So the median of three
+# rounds is 100 * C + 2.
+[ "${BASH_VERSION:-}" ] || exec bash "$0" "$@"      # automake has its own shell
+set -u
+
+top=$(cd "${1:-${srcdir:-.}}" && pwd) || exit 1
+tree=$(mktemp -d) || exit 1
+trap 'rm -rf "$tree"' EXIT
+bench=$tree/contrib/bench
+out=$tree/out
+
+mkdir -p "$tree"/{contrib,tests/vm,bin,build/src} && cp -r "$top"/contrib/{bench,bench.d,common.sh} "$tree/contrib" &&
+	chmod -R u+w "$tree/contrib" && : >"$tree/tests/vm/packages" || exit 1
+# gnuplot is a stub like the others: it may not be there, and takes more time than all of this.
+for program in gnuplot fio git sqlite3 mount.nfs nfs-cp ganesha.nfsd rpcbind; do
+	printf '#!/bin/sh\n[ $# = 0 ] || echo made-up\n' >"$tree/bin/$program"
+done
+: >"$tree/build/src/nfsrdma-fuse"
+chmod 755 "$tree/bin"/* "$tree/build/src/nfsrdma-fuse"
+export PATH=$tree/bin:$PATH
+
+# It says what inside would say, of the plan that it is given. $DIES_AT: the number of the
+# measurement in which it ends; $FAILS: the client that fails in round 1.
+cat >"$tree/tests/vm/run" <<'END'
+#!/bin/bash
+[[ $1 != --prepare ]] || exit 0
+plan=${*: -3:1}
+printf 'about\temulated\tyes\nabout\trun oltp mixed\tfio --made-up\n'
+while IFS=$'\t' read -r row variant client round; do
+	case $client in kernel-rdma) c=1 cpu=- ;; kernel-tcp) c=2 cpu=- ;; *) c=3 cpu=1.5 ;; esac
+	key=$row$'\t'$variant$'\t'$client$'\t'$round
+	printf 'begin\t%s\n' "$key"
+	if [[ ${FAILS:-} == "$client" && $round == 1 ]]; then
+		printf 'result\t%s\tFAILED\tmade-up reason\t-\nend\tFAILED\n' "$key"
+		continue
+	fi
+	printf "result\t%s\t%s\t%s\t$cpu\n" "$key" $(( 100 * c + round )) MB/s
+	(( ++done != ${DIES_AT:-0} )) || exit 123
+	printf "result\t%s\t%s\t%s\t$cpu\n" "$key" 500 MB "$key" 3 busy-s "$key" 2 run-s
+	printf 'end\tok\n'
+done <"$plan"
+END
+chmod 755 "$tree/tests/vm/run"
+
+n=0
+# result NAME COMMAND... - passes if the command succeeds.
+result() {
+	local name=$1
+	shift
+	(( ++n ))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' <<<"$said"
+	fi
+}
+# run ARG... - sets said and status.
+run() {
+	said=$("$bench" --no-install --build "$tree/build" --out "$out" --only oltp \
+		--clients kernel,ours-pool --rounds 3 "$@" 2>&1)
+	status=$?
+}
+# refused WORDS ARG...
+refused() {
+	said=$("$bench" --out "$out" --no-install "${@:2}" 2>&1) && return 1
+	(( $? == 2 )) && [[ $said == *"$1"* && ! -e $out ]]
+}
+says() { [[ $said == *"$1"* ]]; }
+ended() { (( status == $1 )); }
+raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
+reported() { grep -qF -- "$1" "$out/report.md"; }
+
+echo 1..21
+said=''
+result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
+result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
+result "a number of rounds that is none is refused" refused "from 1 to 99" --rounds 0
+result "a kernel that is not there is refused" refused "6.1 or 6.12" --kernel 5.4
+result "a server that is none is refused" refused "SERVER:/EXPORT" --server foo
+result "a build that is not there is refused" refused "run make there" --build /nowhere
+
+run --dry-run
+result "clients take turns" says "mixed	kernel-rdma	1
+oltp	mixed	kernel-tcp	1
+oltp	mixed	ours-pool	1
+oltp	mixed	kernel-tcp	2"
+
+run
+result "a run succeeds" ended 0
+result "all is kept" raw_lines 36
+result "medians, spread and ratios" reported "| mixed | 102 (101..103) | 202 (201..203) | 302 (301..303) | 2.96 (2.94..2.98) |"
+result "processor time of the daemon" reported "| mixed | 3.00 (3.00..3.00) |"
+result "a plot" [ -s "$out/oltp.png" ]
+result "the command line" reported 'fio --made-up'
+result "what emulation means" reported 'emulated processors'
+result "figures for other programs" grep -q '^oltp,mixed,ours-pool,MB/s,3,302,301,303,' "$out/report.csv"
+run
+result "results are not overwritten" says "there are results in"
+
+DIES_AT=5 run --resume
+result "nothing is done twice" raw_lines 36
+rm -rf "$out"
+DIES_AT=5 run
+result "a guest that dies is a failure" ended 1
+result "and is told" reported 'ended with status 123'
+run --resume
+result "what failed is done again" raw_lines 36
+rm -rf "$out"
+FAILS=ours-pool run
+result "a failure is told, the other rounds count" reported '302 (302..303), 1 failed'
