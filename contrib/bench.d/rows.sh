@@ -85,7 +85,6 @@ clients_of() {
 	[[ ! $3 ]] || case $1 in
 	strategies) may=$of ;;
 	lanes) may='ours-pool ours-call ours-mw ours-cache' ;;
-	lanes-quick) sets_of read 4k 16 1,2; sets_of read 1m 4 1,2 ;;
 	iwarp) may=$of ;;
 	*) may=$CLIENTS ;;
 	esac
@@ -144,7 +143,6 @@ shown() {
 	iops) echo 'IOPS us-p50 us-p99 busy cpu-%' ;;
 	everyday) echo 's busy cpu-%' ;;
 	lanes) echo 'IOPS MB/s busy cpu-%' ;;
-	lanes-quick) sets_of read 4k 16 1,2; sets_of read 1m 4 1,2 ;;
 	iwarp) echo 'MB/s busy-s/GB cpu-s/GB' ;;
 	esac
 }
