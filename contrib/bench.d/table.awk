@@ -2,7 +2,9 @@
 # table.awk - of report.csv: the table of one row and unit, in Markdown or, with -v
 # plain=1, what gnuplot reads: median, min and max of each client.
 #   -v row= unit= base= words= clients="NAME ..." in the order of columns
-#   -v only= a regular expression of variants
+#   -v ratios=1     ratios to the base alone
+#   -v only=        a regular expression of variants
+#   -v names=1      only the names of the columns
 # Prints nothing if there is nothing of that unit.
 
 # Three digits or so, which is more than most of these figures have.
@@ -26,6 +28,11 @@ function cell(variant, client,   at, text, fails) {
 	return fails ? text ", " fails " failed" : text
 }
 
+function shown_ratio(variant, client,   at) {
+	at = variant SUBSEP client
+	return with_spread(n[at], ratio[at], ratio_low[at], ratio_high[at])
+}
+
 function markdown(   i, v, line, rule) {
 	line = "| " words
 	rule = "|---"
@@ -33,7 +40,7 @@ function markdown(   i, v, line, rule) {
 		line = line " | " column[i]
 		rule = rule "|---"
 	}
-	for (i = 1; i <= ratios; i++) {
+	for (i = 1; i <= compared; i++) {
 		line = line " | " ours[i] " : " base
 		rule = rule "|---"
 	}
@@ -42,8 +49,8 @@ function markdown(   i, v, line, rule) {
 		line = "| " variant[v]
 		for (i = 1; i <= columns; i++)
 			line = line " | " cell(variant[v], column[i])
-		for (i = 1; i <= ratios; i++)
-			line = line " | " (((variant[v], ours[i]) in ratio) ? ratio[variant[v], ours[i]] : "-")
+		for (i = 1; i <= compared; i++)
+			line = line " | " (((variant[v], ours[i]) in ratio) ? shown_ratio(variant[v], ours[i]) : "-")
 		print line " |"
 	}
 }
@@ -53,7 +60,10 @@ function for_gnuplot(   i, v, at, line) {
 		line = "\"" variant[v] "\" " last_word[v]
 		for (i = 1; i <= columns; i++) {
 			at = variant[v] SUBSEP column[i]
-			line = line ((at in middle) ? " " middle[at] " " low[at] " " high[at] : " - - -")
+			if (ratios)
+				line = line ((at in ratio) ? " " ratio[at] " " ratio_low[at] " " ratio_high[at] : " - - -")
+			else
+				line = line ((at in middle) ? " " middle[at] " " low[at] " " high[at] : " - - -")
 		}
 		print line
 	}
@@ -81,8 +91,10 @@ $4 == unit {
 	middle[$2, $3] = $6
 	low[$2, $3] = $7
 	high[$2, $3] = $8
-	if ($9 != "") {
-		ratio[$2, $3] = with_spread($5, $9, $10, $11)
+	if ($9 == base && $10 != "") {
+		ratio[$2, $3] = $10
+		ratio_low[$2, $3] = $11
+		ratio_high[$2, $3] = $12
 		has_ratio[$3] = 1
 	}
 }
@@ -94,11 +106,17 @@ END {
 	for (i = 1; i <= k; i++) {
 		if (!(name[i] in has_client))
 			continue
-		column[++columns] = name[i]
 		if (name[i] ~ /^ours/ && name[i] in has_ratio)
-			ours[++ratios] = name[i]
+			ours[++compared] = name[i]
+		if (!ratios || (plain && name[i] in has_ratio))
+			column[++columns] = name[i]
 	}
-	if (plain)
+	if (ratios && !(plain ? columns : compared))
+		exit
+	if (names)
+		for (i = 1; i <= columns; i++)
+			print column[i]
+	else if (plain)
 		for_gnuplot()
 	else
 		markdown()
