@@ -19,10 +19,11 @@ readonly TEST_PACKAGES=(
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
 
-# PROGRAM=PACKAGE: to measure, besides what is needed to build and the guest's own.
+# PROGRAM=PACKAGE, or HEADER=PACKAGE: to measure, besides what is needed to build and the
+# guest's own.
 readonly BENCH_PROGRAMS=(
 	fio=fio gnuplot=gnuplot-nox git=git sqlite3=sqlite3 mount.nfs=nfs-common
-	nfs-cp=libnfs-utils ganesha.nfsd=nfs-ganesha-vfs rpcbind=rpcbind
+	nfs-cp=libnfs-utils nfsc/libnfs.h=libnfs-dev cc=gcc ganesha.nfsd=nfs-ganesha-vfs rpcbind=rpcbind
 )
 
 # What looks for faults in the sources.

@@ -34,8 +34,19 @@ make_tree() {
 make_repository() {
 	quietly git init -q "$1" && cp -r "$TMP/tree" "$1/tree" &&
 		find "$1/tree" -type f -exec touch -d "1 minute ago" {} + &&
-		quietly git -C "$1" add . && quietly git -C "$1" commit -q -m 'a thousand files' ||
-		fail "git: $REASON"
+		quietly git -C "$1" symbolic-ref HEAD refs/heads/one &&
+		quietly git -C "$1" add . && quietly git -C "$1" commit -q -m 'a thousand files' &&
+		quietly git -C "$1" checkout -q -b other && add_line "$1/tree" &&
+		quietly git -C "$1" commit -q -a -m 'a fifth of them changed' &&
+		quietly git -C "$1" checkout -q one || fail "git: $REASON"
+}
+
+# add_line DIRECTORY - to each fifth of the files.
+add_line() {
+	local i
+	for (( i = 0; i < TREE_FILES; i += 5 )); do
+		echo "another line" >>"$1/$(( i / 50 ))/file.$i" || { fail "no room"; return; }
+	done
 }
 
 # make_source DIRECTORY - a program of four files and a header.
@@ -75,8 +86,13 @@ check_cp() { cmp -s "$TMP/random" "$1/random" || fail "the copy is not what was 
 # 32 MiB in blocks of 64 KiB, 16 MiB in blocks of 4 KiB.
 blocks() { if [[ $1 == 64k ]]; then REPLY=512; else REPLY=4096; fi; }
 ready_dd_write() { rm -f "$1/dd"; }
-work_dd_write() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY" conv=fsync; }
+work_dd_write() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY"; }
 check_dd_write() { if [[ $2 == 64k ]]; then size_is "$1/dd" 32; else size_is "$1/dd" 16; fi; }
+
+# dd-write leaves the rest to close(), as most programs do.
+ready_dd_fsync() { ready_dd_write "$@"; }
+work_dd_fsync() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY" conv=fsync; }
+check_dd_fsync() { check_dd_write "$@"; }
 
 ready_dd_read() { blocks "$2"; dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY" status=none || fail "no room"; }
 work_dd_read() { limited dd if="$1/dd" of="/dev/null" bs="$2"; }
@@ -90,9 +106,17 @@ work_untar() { limited tar -C "$1/untar" -xf "$TMP/tree.tar"; }
 check_untar() { quietly tar -C "$1/untar" -df "$TMP/tree.tar" && files_are "$1/untar" $TREE_FILES; }
 
 # The index is to know the files by what they look like now.
-ready_git_status() { quietly git -C "$1/repository" update-index -q --refresh; }
+ready_git_status() { quietly git -C "$1/repository" checkout -q one && quietly git -C "$1/repository" update-index -q --refresh; }
 work_git_status() { limited git -C "$1/repository" status --porcelain; }
 check_git_status() { [[ ! -s $TMP/said ]] || fail "git status says: $(head -n 2 "$TMP/said")"; }
+
+# 200 files are written, and the index.
+ready_git_checkout() { ready_git_status "$@"; }
+work_git_checkout() { limited git -C "$1/repository" checkout -q other; }
+check_git_checkout() {
+	quietly git -C "$1/repository" diff --quiet other && (( $(grep -rl 'another line' "$1/repository/tree" | wc -l) == 200 )) ||
+		fail "git checkout has not changed a fifth of the files"
+}
 
 work_ls_lR() { limited ls -lR "$1/tree"; }
 check_ls_lR() { (( $(grep -c ' file\.' "$TMP/said") == TREE_FILES )) || fail "ls has not listed $TREE_FILES files"; }

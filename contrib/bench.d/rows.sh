@@ -9,8 +9,10 @@ readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
 #   PLACE     guest: a Linux server, in the guest or behind --server; host: tests/host/run
-#   SECONDS   that a measurement takes in an emulated guest, for the first estimates
-#   BASE      the client that ratios refer to
+#   SECONDS   that a measurement takes in an emulated guest besides fio's, for the first
+#             estimates
+#   BASE      the clients that ratios refer to: the first one in each table, the others
+#             in tables of their own
 #   WORDS     what the words of a variant's name mean
 declare -A row_place row_seconds row_base row_clients row_words row_sentence
 row_names=''
@@ -19,14 +21,14 @@ while IFS='|' read -r name place seconds base members words sentence; do
 	row_place[$name]=$place row_seconds[$name]=$seconds row_base[$name]=$base
 	row_clients[$name]=$members row_words[$name]=$words row_sentence[$name]=$sentence
 done <<END
-iozone|guest|8|kernel-rdma|$CLIENTS|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
-strategies|guest|8|kernel-rdma|kernel-rdma ours-pool ours-call ours-mw ours-cache|operation, block|random reads and writes, O_DIRECT, queue depth 8, by registration strategy, and what was registered
-oltp|guest|8|kernel-rdma|$CLIENTS|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
-clients|guest|10|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mounts of one server, sequential reads of 1 MiB in each, all together
-iops|guest|8|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
-everyday|guest|12|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people do with files, by the clock: cp, dd, tar, git status, ls -lR, rm -r, make, sqlite3
-lanes|guest|8|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
-iwarp|host|5|libnfs-tcp|$IWARP_CLIENTS|direction, MiB|on this machine, without a guest: copies by this client over iWARP in user space and the gateway, beside libnfs's nfs-cp over TCP, to one nfs-ganesha
+iozone|guest|2|kernel-rdma|$CLIENTS|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
+strategies|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-call ours-mw ours-cache|operation, block, queue depth|random reads and writes, O_DIRECT, libaio, by registration strategy, and what was registered
+oltp|guest|3|kernel-rdma|$CLIENTS|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
+clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mounts of one server, sequential reads of 1 MiB in each, all together
+iops|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
+everyday|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people do with files, by the clock: cp, dd, tar, git status and checkout, ls -lR, rm -r, make, sqlite3
+lanes|guest|2|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
+iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
 END
 
 # sets_of ROW VALUES... - variants are combinations, the first word's values outermost.
@@ -40,37 +42,34 @@ sets_of() {
 	done
 }
 
-# Of a run without --only.
-rows_by_default() { if [[ $1 ]]; then echo iozone strategies oltp iops everyday; else echo "$row_names"; fi; }
-
 # variants ROW QUICK - a line each; fewer, if QUICK is not empty.
 variants() {
 	case $1${2:+-quick} in
 	iozone) sets_of read,write 128k,256k,512k,1m 1,2,4,8 ;;
-	iozone-quick) sets_of read,write 1m 1,4 ;;
-	strategies) sets_of read,write 4k,64k,1m ;;
-	strategies-quick) sets_of read 4k; sets_of write 64k ;;
+	iozone-quick) sets_of read,write 1m 4 ;;
+	strategies) sets_of read,write 4k 1,16,64; sets_of read,write 64k 8; sets_of read,write 1m 1,4 ;;
+	strategies-quick) sets_of read 4k 1,16,64; sets_of read 1m 1,4; sets_of write 1m 4 ;;
 	oltp|oltp-quick) echo mixed ;;
 	clients) sets_of 1,2,4,8 ;;
-	clients-quick) sets_of 1,4 ;;
+	clients-quick) sets_of 4 ;;
 	iops) sets_of read,write 1,4,16,64 ;;
-	iops-quick) sets_of read 1,16; sets_of write 16 ;;
+	iops-quick) sets_of read,write 16 ;;
 	everyday)
-		printf '%s\n' 'cp 64m' 'dd-write 64k' 'dd-write 4k' 'dd-read 64k' 'dd-read 4k' \
-			untar git-status ls-lR rm-r compile
+		printf '%s\n' 'cp 64m' 'dd-write 64k' 'dd-write 4k' 'dd-fsync 64k' 'dd-read 64k' 'dd-read 4k' \
+			untar git-status git-checkout ls-lR rm-r compile
 		! command -v sqlite3 >/dev/null || echo sqlite3 ;;
 	everyday-quick) printf '%s\n' 'cp 64m' 'dd-read 64k' ls-lR ;;
 	lanes) sets_of read,write 4k 16 1,2,4,8; sets_of read,write 1m 4 1,2,4,8 ;;
-	lanes-quick) sets_of read 4k 16 1,2; sets_of read 1m 4 1,2 ;;
-	iwarp) sets_of in,out 256 ;;
-	iwarp-quick) sets_of in,out 64 ;;
+	lanes-quick) sets_of read 4k 16 1,2 ;;
+	iwarp) sets_of in,out 256; sets_of read 4k 1,16,64; sets_of read 1m 4 ;;
+	iwarp-quick) sets_of in,out 256; sets_of read 4k 16 ;;
 	esac
 }
 
 # Strategies are compared with less in a quick run.
 quick_clients() {
 	case $1 in
-	strategies) echo "${row_clients[$1]}" ;;
+	strategies|lanes|iwarp) echo "${row_clients[$1]}" ;;
 	*) echo kernel-rdma kernel-tcp ours-pool ;;
 	esac
 }
@@ -128,40 +127,53 @@ units() {
 	busy|processors that were busy on average: client, server and load together
 	cpu-%|user and system time of the client's program, in percent of one processor
 	registrations/call|registrations for each RPC call
-	local-invals/call|calls whose windows the client unbound, for each RPC call
-	remote-invals/call|calls whose memory the server invalidated, for each RPC call
+	bindings/call|memory windows bound for each RPC call
+	local-invals/call|memory windows that the client unbound, for each RPC call
+	remote-invals/call|memory windows that the server invalidated, for each RPC call
 	END
 }
 
-# ROW UNIT... - what the report shows of each row, in tables of its own.
+# ROW UNIT... - what the report shows of each row, in tables of its own. UNIT:CLIENT is a
+# table of the ratios to that client.
 shown() {
 	case $1 in
 	iozone) echo 'MB/s busy-s/GB cpu-s/GB' ;;
-	strategies) echo 'MB/s busy-s/GB cpu-s/GB registrations/call local-invals/call remote-invals/call' ;;
+	strategies) echo 'MB/s MB/s:ours-pool busy-s/GB cpu-s/GB registrations/call bindings/call local-invals/call remote-invals/call' ;;
 	oltp) echo 'MB/s log-writes/s us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	clients) echo 'MB/s busy-s/GB cpu-s/GB' ;;
 	iops) echo 'IOPS us-p50 us-p99 busy cpu-%' ;;
 	everyday) echo 's busy cpu-%' ;;
 	lanes) echo 'IOPS MB/s busy cpu-%' ;;
-	iwarp) echo 'MB/s busy-s/GB cpu-s/GB' ;;
+	iwarp) echo 'MB/s IOPS us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	esac
 }
 
 # FILE|KIND|ROW|UNIT|VARIANTS|TITLE - the plots. VARIANTS is an extended regular
 # expression. bars: a group for each variant, a bar for each client. logbars: the same,
-# over several powers of ten. lines: over the variants' last word.
+# over several powers of ten. lines: over the variants' last word. ratios:CLIENT: bars of
+# the ratios to that client, which is a line at 1.
 plots() {
 	cat <<-'END'
-	iozone-read|bars|iozone|MB/s|^read |sequential reads: record size, threads
-	iozone-write|bars|iozone|MB/s|^write |sequential writes: record size, threads
-	strategies|bars|strategies|MB/s|.|random reads and writes by registration strategy
-	oltp|bars|oltp|MB/s|.|data base: 70 % reads around 128 KiB
-	clients|lines|clients|MB/s|.|sequential reads: mounts
-	iops-read|lines|iops|IOPS|^read |random 4 KiB reads: queue depth
-	iops-write|lines|iops|IOPS|^write |random 4 KiB writes: queue depth
-	everyday|logbars|everyday|s|.|everyday work: less is better
-	lanes-4k|bars|lanes|IOPS|.|4 KiB at queue depth 16: lanes
-	lanes-1m|bars|lanes|MB/s|.|1 MiB at queue depth 4: lanes
-	iwarp|bars|iwarp|MB/s|.|copies on this machine
+	iozone-read|bars|iozone|MB/s|^read |Sequential reads, O_DIRECT
+	iozone-write|bars|iozone|MB/s|^write |Sequential writes, O_DIRECT
+	iozone-ratio|ratios:kernel-rdma|iozone|MB/s|.|Sequential reads and writes, beside the kernel's client
+	strategies-4k|bars|strategies|MB/s| 4k |Registration strategies: random 4 KiB
+	strategies-64k|bars|strategies|MB/s| 64k |Registration strategies: random 64 KiB
+	strategies-1m|bars|strategies|MB/s| 1m |Registration strategies: random 1 MiB
+	strategies-ratio|ratios:kernel-rdma|strategies|MB/s|.|Registration strategies, beside the kernel's client
+	strategies-pool|ratios:ours-pool|strategies|MB/s|.|Registration strategies, beside memreg=pool
+	oltp|bars|oltp|MB/s|.|Data base: 70 % reads around 128 KiB, beside a log
+	clients|lines|clients|MB/s|.|Sequential reads by several mounts
+	iops-read|lines|iops|IOPS|^read |Random 4 KiB reads
+	iops-write|lines|iops|IOPS|^write |Random 4 KiB writes
+	iops-read-p99|lines|iops|us-p99|^read |Random 4 KiB reads: how long 99 % of them take at most
+	iops-write-p99|lines|iops|us-p99|^write |Random 4 KiB writes: how long 99 % of them take at most
+	iops-ratio|ratios:kernel-rdma|iops|IOPS|.|Random 4 KiB, beside the kernel's client
+	everyday|logbars|everyday|s|.|Everyday work
+	everyday-ratio|ratios:kernel-rdma|everyday|s|.|Everyday work, beside the kernel's client
+	lanes-4k|bars|lanes|IOPS|.|Connections of one mount: random 4 KiB
+	lanes-1m|bars|lanes|MB/s|.|Connections of one mount: random 1 MiB
+	iwarp-copies|bars|iwarp|MB/s|^[io]|Copies over iWARP and TCP
+	iwarp-random|bars|iwarp|IOPS|^read |Random reads over iWARP and TCP
 	END
 }

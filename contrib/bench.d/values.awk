@@ -32,6 +32,7 @@ $6 != "run-s" { next }
 	}
 	if (v["calls"] > 0) {
 		tell("registrations/call", v["registrations"] / v["calls"])
+		tell("bindings/call", v["bindings"] / v["calls"])
 		tell("local-invals/call", v["local_invals"] / v["calls"])
 		tell("remote-invals/call", v["remote_invals"] / v["calls"])
 	}
