@@ -78,7 +78,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..21
+echo 1..25
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -101,7 +101,7 @@ result "processor time of the daemon" reported "| mixed | 3.00 (3.00..3.00) |"
 result "a plot" [ -s "$out/oltp.png" ]
 result "the command line" reported 'fio --made-up'
 result "what emulation means" reported 'emulated processors'
-result "figures for other programs" grep -q '^oltp,mixed,ours-pool,MB/s,3,302,301,303,' "$out/report.csv"
+result "figures for other programs" grep -q '^oltp,mixed,ours-pool,MB/s,3,302,301,303,kernel-rdma,2.96' "$out/report.csv"
 run
 result "results are not overwritten" says "there are results in"
 
@@ -113,6 +113,15 @@ result "a guest that dies is a failure" ended 1
 result "and is told" reported 'ended with status 123'
 run --resume
 result "what failed is done again" raw_lines 36
+rm -rf "$out"
+BENCH_QUICK_SECONDS=0 run --quick
+result "behind the twelve minutes the first round is ended" raw_lines 16
+result "and what is left out is told" says "5 of 9 measurements are left out"
+run --only strategies --clients ours-pool,ours-mw --rounds 1 --out "$out.2"
+out+=.2
+result "a row may have ratios to several clients" reported "| operation, block, queue depth | ours-mw : ours-pool |"
+result "and their plots" [ -s "$out/strategies-pool.png" ]
+out=${out%.2}
 rm -rf "$out"
 FAILS=ours-pool run
 result "a failure is told, the other rounds count" reported '302 (302..303), 1 failed'
