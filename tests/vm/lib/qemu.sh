@@ -9,12 +9,17 @@
 # lasts for two minutes: tests of this bench stop a guest for half a minute.
 readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic softlockup_panic=1 watchdog_thresh=60 mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check'
 
+# icount: 8 ns for each instruction, which is about what an emulator on an idle machine
+# needs. So guests are as long in the boot as with tcg.
+readonly ICOUNT_SHIFT=3
+
 # erms, fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
 # byte by byte: a cp takes twice as long.
 qemu_accel() {
 	case $1 in
 	tcg) printf '%s\n' -accel tcg,thread=multi -cpu max,la57=off,erms=off,fsrm=off ;;
 	kvm) printf '%s\n' -accel kvm -cpu host ;;
+	icount) printf '%s\n' -accel tcg,thread=single -icount "shift=$ICOUNT_SHIFT" -cpu max,la57=off,erms=off,fsrm=off ;;
 	esac
 }
 
