@@ -78,12 +78,13 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..25
+echo 1..26
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
 result "a number of rounds that is none is refused" refused "from 1 to 99" --rounds 0
 result "a kernel that is not there is refused" refused "6.1 or 6.12" --kernel 5.4
+result "a clock that is not there is refused" refused "time or instructions" --clock foo
 result "a server that is none is refused" refused "SERVER:/EXPORT" --server foo
 result "a build that is not there is refused" refused "run make there" --build /nowhere
 
@@ -114,7 +115,7 @@ result "and is told" reported 'ended with status 123'
 run --resume
 result "what failed is done again" raw_lines 36
 rm -rf "$out"
-BENCH_QUICK_SECONDS=0 run --quick
+BENCH_QUICK_SECONDS=0 run --quick --rounds 3
 result "behind the twelve minutes the first round is ended" raw_lines 16
 result "and what is left out is told" says "5 of 9 measurements are left out"
 run --only strategies --clients ours-pool,ours-mw --rounds 1 --out "$out.2"
