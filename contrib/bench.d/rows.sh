@@ -21,7 +21,7 @@ while IFS='|' read -r name place seconds base members words sentence; do
 	row_place[$name]=$place row_seconds[$name]=$seconds row_base[$name]=$base
 	row_clients[$name]=$members row_words[$name]=$words row_sentence[$name]=$sentence
 done <<END
-iozone|guest|2|kernel-rdma|$CLIENTS|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
+iozone|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
 strategies|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-call ours-mw ours-cache|operation, block, queue depth|random reads and writes, O_DIRECT, libaio, by registration strategy, and what was registered
 oltp|guest|3|kernel-rdma|$CLIENTS|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
 clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mounts of one server, sequential reads of 1 MiB in each, all together
