@@ -56,6 +56,7 @@ static const struct choice fabric_words[] = {
 };
 
 static const struct choice memreg_words[] = {
+	{ "auto", OPT_MEMREG_AUTO, NULL },
 	{ "pool", OPT_MEMREG_POOL, NULL },
 	{ "call", OPT_MEMREG_CALL, NULL },
 	{ "mw", OPT_MEMREG_MW, NULL },
@@ -148,8 +149,8 @@ const struct row opt_table[] = {
 	  .group = g_rdma, .help = "iwarp: frames fit TCP segments, as adapters want" },
 	{ "nomssfpdu", FLAG, AT(mss_fpdu), .value = false, .def = true,
 	  .group = g_rdma, .help = "iwarp: frames of up to 64 KiB" },
-	{ "memreg", CHOICE, AT(memreg), .choices = memreg_words, .value = OPT_MEMREG_POOL,
-	  .group = g_rdma, .help = "how a device's memory is registered" },
+	{ "memreg", CHOICE, AT(memreg), .choices = memreg_words, .value = OPT_MEMREG_AUTO,
+	  .group = g_rdma, .help = "how memory is registered" },
 	{ "localaddr", STRING, AT(localaddr), .meta = "ADDR", .apply = opt_apply_localaddr,
 	  .def_text = "any", .group = g_rdma, .help = "local address to connect from" },
 

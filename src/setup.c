@@ -58,11 +58,14 @@ static size_t memlock_limit(void)
 	return r.rlim_cur;
 }
 
-/* How often a buffer may be registered at once. Each time counts. Without windows mw becomes
- * call; the cache may have registered buffers that are not in use, and others are. */
+/* How often a buffer may be registered at once. Each time counts. Without windows auto becomes
+ * pool, and mw becomes call; the cache may have registered buffers that are not in use, and
+ * others are. */
 static unsigned times_locked(const struct nfs_config *cfg)
 {
-	return cfg->memreg == &rr_memreg_pool ? 1 : cfg->memreg == &rr_memreg_cache ? 3 : 2;
+	if (cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto)
+		return 1;
+	return cfg->memreg == &rr_memreg_cache ? 3 : 2;
 }
 
 /* What the queues of a connection with 64 credits pin, where the hardware keeps them in the
@@ -73,7 +76,7 @@ static unsigned times_locked(const struct nfs_config *cfg)
 
 static size_t queue_bytes(const struct nfs_config *cfg, unsigned credits)
 {
-	size_t bytes = QUEUE_BYTES + (cfg->memreg == &rr_memreg_mw ? WINDOW_BYTES : 0);
+	size_t bytes = QUEUE_BYTES + (cfg->memreg->windows ? WINDOW_BYTES : 0);
 
 	return bytes * ((credits + 63) / 64);
 }
@@ -142,6 +145,7 @@ static void choose_fabric(struct rr_path *path, const struct options *o)
 }
 
 static const struct rr_memreg *const memregs[] = {
+	[OPT_MEMREG_AUTO] = &rr_memreg_auto,
 	[OPT_MEMREG_POOL] = &rr_memreg_pool,
 	[OPT_MEMREG_CALL] = &rr_memreg_call,
 	[OPT_MEMREG_MW] = &rr_memreg_mw,

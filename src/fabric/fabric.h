@@ -91,6 +91,7 @@ struct fab_params {
 	struct sockaddr_storage local;  /* ss_family AF_UNSPEC: any */
 	unsigned max_send, max_recv;    /* work requests outstanding at once */
 	unsigned windows;               /* memory windows wanted; 0: none */
+	bool windows_sound;             /* none from a driver that is known to fail with them */
 	unsigned timeout_ms;            /* for each step of open, connect, listen */
 	unsigned flags;                 /* FAB_CRC ... */
 	/* RDMA Reads outstanding at once: ird are the peer's on our memory, ord are

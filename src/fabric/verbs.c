@@ -129,7 +129,9 @@ static int check_device(struct fab_conn *c, unsigned *windows, struct errbuf *eb
 	 * meaning there (and none for a reliable connection). */
 	c->inv_flags = IBV_WC_WITH_INV | (dev.vendor_id == RXE_VENDOR ? IBV_WC_IP_CSUM_OK : 0);
 	*windows = verbs_windows_fit(p, &dev);
-	if (*windows && dev.vendor_id == RXE_VENDOR)
+	if (dev.vendor_id == RXE_VENDOR && p->windows_sound)
+		*windows = 0;
+	else if (*windows && dev.vendor_id == RXE_VENDOR)
 		log_warn("memreg=mw with soft-RoCE (%s) is for tests: its driver crashes the kernel if a "
 			 "server invalidates a memory window twice", c->text);
 	sq = verbs_sq_entries(p, c->passive, 0);

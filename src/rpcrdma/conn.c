@@ -127,6 +127,19 @@ static void take_back(struct rr_link *link, struct list *finished)
 	}
 }
 
+/* The connection ends at the first call that has a window. A driver may say that it has
+ * windows, and fail to bind them. */
+static void doubt_windows(struct rr_link *link)
+{
+	struct rr_conn *c = link->conn;
+
+	if (c->cfg.memreg != &rr_memreg_auto || !link->memreg->windows || !link->mapped ||
+	    c->windows_work || atomic_exchange(&c->no_windows, true))
+		return;
+	log_warn("the first connection with memory windows was lost before they were seen to work "
+		 "(%s): memreg=pool is used from now on; memreg=mw insists on windows", link->text);
+}
+
 static void lose_link(struct rr_link *link, int err, const char *why)
 {
 	struct rr_conn *c = link->conn;
@@ -135,6 +148,7 @@ static void lose_link(struct rr_link *link, int err, const char *why)
 
 	list_del(&link->node);
 	loop_timer_clear(&link->reset_timer);
+	doubt_windows(link);
 	rr_link_shut(link);
 	stat_add(c->st, STAT_CONN_DOWNS, 1);
 	list_init(&finished);

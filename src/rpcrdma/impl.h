@@ -42,6 +42,7 @@ struct rr_link {
 	unsigned grant;                 /* calls that may be in flight now */
 	struct list inflight;           /* in order of sending */
 	unsigned ninflight;
+	bool mapped;                    /* a call with a segment was sent */
 	struct loop_timer reset_timer;  /* for a reset that was asked for inside a callback */
 	int reset_err;                  /* != 0: the link will be given up */
 	const char *reset_why;
@@ -57,6 +58,8 @@ struct rr_conn {
 
 	bool told;                      /* which strategy it is, if it is not the one wanted;
 					 * for the thread that opens links */
+	bool windows_work;              /* a call that had one has its reply */
+	_Atomic bool no_windows;        /* memreg=auto: they did not work */
 	bool no_room;                   /* a registration had to wait, which was said */
 	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
 	void *copy;                     /* RR_REPLY_MAX bytes: what the peer has written, and

@@ -154,7 +154,9 @@ int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct 
 	params.max_recv = c->cfg.recvs;
 	params.max_send = c->cfg.credits + SEND_SLACK;
 	/* A call needs one mostly. One that finds too few waits for others to end. */
-	params.windows = c->cfg.memreg->windows ? c->cfg.credits + RR_CALL_MRS : 0;
+	if (c->cfg.memreg->windows && !atomic_load(&c->no_windows))
+		params.windows = c->cfg.credits + RR_CALL_MRS;
+	params.windows_sound = c->cfg.memreg == &rr_memreg_auto;
 	rc = take_receives(link, eb);
 	if (!rc)
 		rc = link->fabric->open(&params, &fab, eb);

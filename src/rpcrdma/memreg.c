@@ -201,12 +201,16 @@ const struct rr_memreg rr_memreg_cache = {
 
 /* ---- choosing ---- */
 
+const struct rr_memreg rr_memreg_auto = { .name = "auto", .windows = true };
+
 const struct rr_memreg *rr_memreg_for(const struct rr_memreg *wanted, const struct fab_caps *caps,
 				      const char **why)
 {
 	*why = NULL;
 	if (caps->reg_per_call)
 		return &rr_memreg_call;
+	if (wanted == &rr_memreg_auto)
+		return caps->windows ? &rr_memreg_mw : &rr_memreg_pool;
 	if (wanted->windows && !caps->windows) {
 		*why = "the device has not enough memory windows of type 2";
 		return &rr_memreg_call;

@@ -69,6 +69,9 @@ struct rr_memreg {
 	int (*unmap)(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer);
 };
 
+/* Not a strategy: stands for mw where the device has windows and its driver is sound, and
+ * for pool elsewhere. */
+extern const struct rr_memreg rr_memreg_auto;
 extern const struct rr_memreg rr_memreg_pool;
 extern const struct rr_memreg rr_memreg_call;
 extern const struct rr_memreg rr_memreg_mw;

@@ -179,6 +179,7 @@ static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by
 		call->unmapping = true;
 		return;
 	}
+	link->conn->windows_work |= call->nmrs && link->memreg->windows;
 	rc = link->memreg->unmap(link, call, by_peer);
 	call->unmapping = rc != 0;
 	if (rc < 0)

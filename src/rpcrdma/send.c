@@ -265,6 +265,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 		rc = map_reply(l, call, &plan, &h);
 	if (rc)
 		return rc;
+	l->mapped |= call->nmrs > 0;
 
 	hlen = rr_header_size(&h);
 	if (hlen > RR_HDR_ROOM)

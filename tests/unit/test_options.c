@@ -89,7 +89,7 @@ Test(options, defaults)
 	cr_assert(o.rdirplus);
 	cr_assert(o.nolock);
 	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
-	cr_assert_eq(o.memreg, OPT_MEMREG_POOL);
+	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_null(o.localaddr);
 	cr_assert_eq(o.timeo, 600);
@@ -445,6 +445,8 @@ Test(options, choices)
 	BAD("fabric=tcp", "fabric", "'tcp'", "auto, verbs or iwarp");
 	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
+	OK("memreg=auto");
+	cr_expect_eq(o.memreg, OPT_MEMREG_AUTO);
 	OK("memreg=pool");
 	cr_expect_eq(o.memreg, OPT_MEMREG_POOL);
 	OK("memreg=call");
@@ -715,7 +717,7 @@ static const struct {
 	{ "sec", "sys", offsetof(struct options, sec) },
 	{ "local_lock", NULL, 0 },      /* one word only */
 	{ "fabric", "auto", offsetof(struct options, fabric) },
-	{ "memreg", NULL, 0 },
+	{ "memreg", "auto", offsetof(struct options, memreg) },
 	{ "lookupcache", "all", offsetof(struct options, lookupcache) },
 };
 #define N_CHOICES (sizeof(choices) / sizeof(choices[0]))

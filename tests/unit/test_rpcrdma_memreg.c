@@ -212,6 +212,58 @@ static bool says_r(void)
 	return fake.priv[5] & 1;
 }
 
+/* ---- the default ---- */
+
+static void by_itself(void)
+{
+	begin(&rr_memreg_auto);
+}
+
+Test(memreg, auto_uses_windows, .init = by_itself, .fini = end)
+{
+	struct test_call *t;
+
+	fake_has_windows = true;
+	up();
+	cr_assert(says_r());
+	t = read_call(0);
+	sent();
+	reply(t, 8192, t->rr.mrs[0].rkey);
+	cr_assert_eq(t->dones, 1);
+	/* They work: a connection that is lost later has other reasons. */
+	read_call(0);
+	fake_break();
+	up();
+	cr_assert(says_r());
+}
+
+Test(memreg, auto_without_windows, .init = by_itself, .fini = end)
+{
+	up();
+	cr_assert_not(says_r());
+	cr_assert_eq(read_call(0)->rr.nmrs, 0, "the one rkey of all buffers");
+}
+
+/* A driver that has windows, and ends the connection when one is bound. */
+Test(memreg, auto_when_windows_do_not_work, .init = by_itself, .fini = end)
+{
+	struct test_call *t;
+
+	fake_has_windows = true;
+	up();
+	fake_break();
+	up();
+	cr_assert(says_r(), "none was bound");
+	t = read_call(0);
+	fake_break();
+	cr_assert_eq(t->dones, 0);
+	up();
+	cr_assert_not(says_r());
+	cr_assert_eq(t->rr.nmrs, 0);
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 1);
+}
+
 /* ---- memory windows ---- */
 
 static void with_windows(void)
