@@ -3,6 +3,63 @@
  * the first one. */
 #include "xdr_msg.h"
 
+/* ---- words ---- */
+
+static char *room(XDR *x, uint32_t n)
+{
+	return x->x_op == XDR_ENCODE ? xdr_msg_take(x, n) : NULL;
+}
+
+bool_t xdr_msg_put_word(XDR *x, uint32_t *v)
+{
+	char *at = room(x, 4);
+	uint32_t w;
+
+	if (!at)
+		return (xdr_uint32_t)(x, v);
+	w = htonl(*v);
+	memcpy(at, &w, 4);
+	return TRUE;
+}
+
+bool_t xdr_msg_put_long(XDR *x, uint64_t *v)
+{
+	char *at = room(x, 8);
+	uint32_t w[2];
+
+	if (!at)
+		return (xdr_uint64_t)(x, v);
+	w[0] = htonl((uint32_t)(*v >> 32));
+	w[1] = htonl((uint32_t)*v);
+	memcpy(at, w, 8);
+	return TRUE;
+}
+
+bool_t xdr_msg_put_bool(XDR *x, bool_t *v)
+{
+	char *at = room(x, 4);
+	uint32_t w;
+
+	if (!at)
+		return (xdr_bool)(x, v);
+	w = htonl(*v != FALSE);
+	memcpy(at, &w, 4);
+	return TRUE;
+}
+
+bool_t xdr_msg_put_opaque(XDR *x, char *mem, u_int len)
+{
+	char *at = len % 4 == 0 ? room(x, len) : NULL;
+
+	if (!at)
+		return (xdr_opaque)(x, mem, len);
+	if (len)
+		memcpy(at, mem, len);
+	return TRUE;
+}
+
+/* ---- the stream ---- */
+
 static bool_t get_long(XDR *x, long *v)
 {
 	char *at = xdr_msg_take(x, 4);

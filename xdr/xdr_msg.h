@@ -7,8 +7,9 @@
  * costs. Here the words of this stream are copied in place. Everything else, other streams
  * included, goes to libtirpc's routine of the same name:
  *
- *      xdr_uint32_t(xdrs, &v)  --a macro--> xdr_msg_word: this stream, and room? copy
- *                                                         otherwise (xdr_uint32_t)(xdrs, &v)
+ *      xdr_uint32_t(xdrs, &v)  --a macro--> xdr_msg_word: decoding this stream? copy in place
+ *                                           xdr_msg_put_word: encoding it? copy
+ *                                           otherwise (xdr_uint32_t)(xdrs, &v)
  *
  * The macros take the place of calls only. A routine whose address is taken is libtirpc's,
  * and works with this stream as with any other.
@@ -40,62 +41,58 @@ static inline char *xdr_msg_take(XDR *x, uint32_t n)
 	return at;
 }
 
+/* XDR_ENCODE, and what has no room. */
+bool_t xdr_msg_put_word(XDR *x, uint32_t *v);
+bool_t xdr_msg_put_long(XDR *x, uint64_t *v);
+bool_t xdr_msg_put_bool(XDR *x, bool_t *v);
+bool_t xdr_msg_put_opaque(XDR *x, char *mem, u_int len);
+
 static inline bool_t xdr_msg_word(XDR *x, uint32_t *v)
 {
-	char *at = x->x_op == XDR_FREE ? NULL : xdr_msg_take(x, 4);
+	const char *at = x->x_op == XDR_DECODE ? xdr_msg_take(x, 4) : NULL;
 	uint32_t w;
 
 	if (!at)
-		return xdr_uint32_t(x, v);
-	if (x->x_op == XDR_ENCODE) {
-		w = htonl(*v);
-		memcpy(at, &w, 4);
-	} else {
-		memcpy(&w, at, 4);
-		*v = ntohl(w);
-	}
+		return xdr_msg_put_word(x, v);
+	memcpy(&w, at, 4);
+	*v = ntohl(w);
 	return TRUE;
 }
 
 static inline bool_t xdr_msg_long(XDR *x, uint64_t *v)
 {
-	char *at = x->x_op == XDR_FREE ? NULL : xdr_msg_take(x, 8);
+	const char *at = x->x_op == XDR_DECODE ? xdr_msg_take(x, 8) : NULL;
 	uint32_t w[2];
 
 	if (!at)
-		return xdr_uint64_t(x, v);
-	if (x->x_op == XDR_ENCODE) {
-		w[0] = htonl((uint32_t)(*v >> 32));
-		w[1] = htonl((uint32_t)*v);
-		memcpy(at, w, 8);
-	} else {
-		memcpy(w, at, 8);
-		*v = (uint64_t)ntohl(w[0]) << 32 | ntohl(w[1]);
-	}
+		return xdr_msg_put_long(x, v);
+	memcpy(w, at, 8);
+	*v = (uint64_t)ntohl(w[0]) << 32 | ntohl(w[1]);
 	return TRUE;
 }
 
 /* Any word but 0 is TRUE, as libtirpc has it. */
 static inline bool_t xdr_msg_bool(XDR *x, bool_t *v)
 {
-	uint32_t w = x->x_op == XDR_ENCODE && *v;
+	const char *at = x->x_op == XDR_DECODE ? xdr_msg_take(x, 4) : NULL;
+	uint32_t w;
 
-	if (!xdr_msg_word(x, &w))
-		return FALSE;
-	if (x->x_op == XDR_DECODE)
-		*v = w != 0;
+	if (!at)
+		return xdr_msg_put_bool(x, v);
+	memcpy(&w, at, 4);
+	*v = w != 0;
 	return TRUE;
 }
 
-/* Bytes of a fixed length, which is a multiple of 4. */
+/* Bytes of a fixed length. */
 static inline bool_t xdr_msg_opaque(XDR *x, char *mem, u_int len)
 {
-	char *at = x->x_op == XDR_FREE || len & 3 ? NULL : xdr_msg_take(x, len);
+	const char *at = x->x_op == XDR_DECODE && len % 4 == 0 ? xdr_msg_take(x, len) : NULL;
 
 	if (!at)
-		return xdr_opaque(x, mem, len);
+		return xdr_msg_put_opaque(x, mem, len);
 	if (len)
-		memcpy(x->x_op == XDR_ENCODE ? at : mem, x->x_op == XDR_ENCODE ? mem : at, len);
+		memcpy(mem, at, len);
 	return TRUE;
 }
 

@@ -195,7 +195,7 @@ int verbs_unbind(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
 		list_add_tail(&c->ending, &w->node);
 		posted++;
 	}
-	if (!first)
+	if (!w)
 		return 0;
 	w->last = true;
 	w->wr.wr_id = (uintptr_t)cookie;
@@ -209,11 +209,13 @@ int verbs_unbind(struct fab_conn *c, struct fab_mr *mrs, unsigned n,
 
 void verbs_unbound(struct fab_conn *c, void *cookie)
 {
-	struct verbs_window *w;
+	bool last = false;
 
-	do {
-		w = container_of(list_pop(&c->ending), struct verbs_window, node);
+	for (struct list *n; !last && (n = list_pop(&c->ending)); ) {
+		struct verbs_window *w = container_of(n, struct verbs_window, node);
+
 		list_add_tail(&c->free_windows, &w->node);
-	} while (!w->last);
+		last = w->last;
+	}
 	c->ev->unbound(c->ctx, cookie);
 }
