@@ -147,6 +147,20 @@ Test(nfs4_recover, replies_that_are_always_cut)
 	expect_open(1, false);
 }
 
+/* Each of them costs a slot, and the session has fewer slots than there are tries. */
+Test(nfs4_recover, the_transport_always_refuses_and_few_slots)
+{
+	nfs_later_first_ms = 1;
+	server.slots = 2;
+	server4_mount();
+	have_open(0);
+	server.complete = false;
+	server.err_chunk = 1000;
+	atomic_store(&client4()->need_opens, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert(atomic_load(&open_nr(0)->lost));
+}
+
 /* ---- a session that lives on ---- */
 
 static struct nfs_call in_flight;

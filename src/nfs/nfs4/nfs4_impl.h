@@ -106,6 +106,7 @@ struct nfs_open {
 	struct rpc_cred cred;
 	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
 	uint64_t owner;
+	unsigned unanswered;            /* recovery: OPENs in a row that got no answer */
 	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
 					 * recovery while all lanes hold */
 	bool delegated;                 /* as stateid: `delegation` must be returned */

@@ -77,16 +77,20 @@ static int reopen_tries(struct nfs_client *cl, struct nfs_open *o, bool reclaim,
 {
 	int rc;
 
-	for (unsigned i = 1;; i++) {
+	/* Each OPEN without an answer costs a slot. When the session has none left, recovery
+	 * begins again with another session, and the count goes on. */
+	do {
+		if (o->unanswered && !*in_vain)
+			nfs_control_nap(cl, nfs_later_first_ms << (o->unanswered - 1));
 		*status = NFS4_OK;
 		rc = reopen_as(cl, o, reclaim, status);
-		if (!no_answer(rc, *status))
+		if (!no_answer(rc, *status)) {
+			if (rc == 0 || *status != NFS4_OK)
+				o->unanswered = 0;
 			return rc;
-		if (i == TRIES)
-			break;
-		if (!*in_vain)
-			nfs_control_nap(cl, nfs_later_first_ms << (i - 1));
-	}
+		}
+	} while (++o->unanswered < TRIES);
+	o->unanswered = 0;
 	*in_vain = true;
 	return rc;
 }
