@@ -127,17 +127,21 @@ static void take_back(struct rr_link *link, struct list *finished)
 	}
 }
 
-/* The connection ends at the first call that has a window. A driver may say that it has
- * windows, and fail to bind them. */
+#define WINDOWS_LOST_MAX 2u
+
+/* A driver may say that it has windows, and break the connection at the first call that has
+ * one. Any connection may be lost once; the second in a row is a reason to do without. */
 static void doubt_windows(struct rr_link *link)
 {
 	struct rr_conn *c = link->conn;
 
 	if (c->cfg.memreg != &rr_memreg_auto || !link->memreg->windows || !link->mapped ||
-	    c->windows_work || atomic_exchange(&c->no_windows, true))
+	    c->windows_work || ++c->windows_lost < WINDOWS_LOST_MAX ||
+	    atomic_exchange(&c->no_windows, true))
 		return;
-	log_warn("the first connection with memory windows was lost before they were seen to work "
-		 "(%s): memreg=pool is used from now on; memreg=mw insists on windows", link->text);
+	log_warn("%u connections with memory windows were lost before any was seen to work (%s): "
+		 "memreg=pool is used from now on; memreg=mw insists on windows",
+		 c->windows_lost, link->text);
 }
 
 static void lose_link(struct rr_link *link, int err, const char *why)

@@ -58,7 +58,8 @@ struct rr_conn {
 
 	bool told;                      /* which strategy it is, if it is not the one wanted;
 					 * for the thread that opens links */
-	bool windows_work;              /* a call that had one has its reply */
+	bool windows_work;              /* the peer has used one */
+	unsigned windows_lost;          /* connections lost before that */
 	_Atomic bool no_windows;        /* memreg=auto: they did not work */
 	bool no_room;                   /* a registration had to wait, which was said */
 	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */

@@ -179,7 +179,9 @@ static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by
 		call->unmapping = true;
 		return;
 	}
-	link->conn->windows_work |= call->nmrs && link->memreg->windows;
+	/* A window that was offered and not used says nothing. */
+	link->conn->windows_work |= link->memreg->windows && call->nmrs && !call->status &&
+				    (by_peer || call->placed_len || call->nsend);
 	rc = link->memreg->unmap(link, call, by_peer);
 	call->unmapping = rc != 0;
 	if (rc < 0)

@@ -244,6 +244,9 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	int rc;
 
 	rr_withdraw_data(call);
+	/* What is not sent after all has offered nothing. */
+	call->write_chunk = call->reply_chunk = false;
+	call->chunk_room = 0;
 	rc = rr_plan(&plan, &(struct rr_plan_in){
 		.send_limit = l->send_limit,
 		.recv_limit = l->recv_limit,

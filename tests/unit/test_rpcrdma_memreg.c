@@ -212,6 +212,40 @@ static bool says_r(void)
 	return fake.priv[5] & 1;
 }
 
+/* ---- a call that could not be sent ---- */
+
+static void each_call(void)
+{
+	begin(&rr_memreg_call);
+	up();
+}
+
+/* The registration of its data fails, so nothing was offered, and the connection ends soon.
+ * Before that the peer guesses its XID, and answers in a Reply chunk. The request object has
+ * had one before. */
+Test(memreg, reply_to_what_was_not_sent, .init = each_call, .fini = end)
+{
+	struct test_call *t = prepare(0);
+	uint32_t w[13] = { htonl(t->rr.xid), htonl(1), htonl(16), htonl(RR_NOMSG), 0, 0, htonl(1),
+			   htonl(1), htonl(5), htonl(64) };
+
+	t->rr.reply_chunk = true;
+	t->rr.chunk_room = 65536;
+	t->rr.send[0] = (struct rr_iov){ file->mem, 8192 };
+	t->rr.nsend = 1;
+	t->rr.data_pos = 64;
+	fake_reg_error = -EIO;
+	rr_submit(conn, &t->rr);
+	fake_reg_error = 0;
+	fake_deliver(w, 48);
+	cr_assert_eq(t->dones, 0);
+	spin_loop();
+	cr_assert_eq(downs, 1);
+	up();
+	reply(t, 0, 0);
+	cr_assert_eq(t->dones, 1);
+}
+
 /* ---- the default ---- */
 
 static void by_itself(void)
@@ -255,6 +289,9 @@ Test(memreg, auto_when_windows_do_not_work, .init = by_itself, .fini = end)
 	up();
 	cr_assert(says_r(), "none was bound");
 	t = read_call(0);
+	fake_break();
+	up();
+	cr_assert(says_r(), "a connection may be lost");
 	fake_break();
 	cr_assert_eq(t->dones, 0);
 	up();
