@@ -213,7 +213,10 @@ static void written(struct fs_req *r, uint32_t n)
 {
 	r->filled += n;
 	r->tries = 0;
-	inode_wrote(r->ino, r->call.args.io.offset + n);
+	if (r->req)
+		inode_wrote(r->ino, r->call.args.io.offset + n);
+	else
+		inode_untold(r->ino);
 	if (r->filled == r->size) {
 		write_end(r, 0);
 		return;
@@ -269,9 +272,18 @@ static bool is_stale(struct fs_req *r, uint64_t offset)
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s has been longer "
 		 "since it was opened; open it again", offset, r->fl->fs->cl->cfg.server);
 	fs_forget_attr(r);
+	if (is_direct(&r->fi))
+		atomic_store(&r->file->refused, offset + 1);
 	fs_reply_err(r, ESTALE);
 	fs_req_free(r);
 	return true;
+}
+
+bool fs_is_roll_back(struct file *f, uint64_t size)
+{
+	uint64_t refused = size + 1;
+
+	return atomic_compare_exchange_strong(&f->refused, &refused, 0);
 }
 
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,

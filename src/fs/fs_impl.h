@@ -77,6 +77,7 @@ struct file {
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;
+	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 };
 
 struct fs_req {
@@ -348,6 +349,10 @@ void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 /* ---- data.c ---- */
 
 void fs_write_start(struct fs_req *r);
+/* The kernel truncates a file to the size that it believes when a direct write failed that
+ * would have made it longer. Is setting this size such a truncation, after an append that was
+ * refused because that size is old? */
+bool fs_is_roll_back(struct file *f, uint64_t size);
 /* Starts READs that wait for a buffer. false: some still wait. */
 bool fs_retry_reads(struct fs_lane *fl);
 

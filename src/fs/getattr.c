@@ -50,6 +50,7 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)fi;
 	if (!r)
 		return;
+	r->call.op = NFS_OP_GETATTR;
 	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
@@ -77,6 +78,11 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		r->file = fs_file_get(r->fl->fs, fi);
 		if (!r->file) {
 			fs_reply_err(r, EBADF);
+			fs_req_free(r);
+			return;
+		}
+		if (fs_is_roll_back(r->file, r->call.args.sattr.size)) {
+			fs_reply_err(r, ESTALE);
 			fs_req_free(r);
 			return;
 		}

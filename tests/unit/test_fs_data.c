@@ -492,6 +492,17 @@ Test(fs_data, open_of_what_has_grown)
 	}
 }
 
+/* ftruncate(). The server's file stays as it is. */
+static int set_size(uint64_t size)
+{
+	struct fuse_setattr_in in = { .valid = FATTR_SIZE | FATTR_FH, .fh = fh, .size = size };
+	uint64_t was = srv.attr.size;
+
+	ask(FUSE_SETATTR, &in, sizeof(in));
+	cr_assert(answer.count == 1 && srv.attr.size == was);
+	return answer.error;
+}
+
 /*
  * The kernel may believe an old size all the same (told.h). An append there would overwrite
  * data. It is refused, until the kernel has heard of a smaller size.
@@ -510,6 +521,12 @@ Test(fs_data, append_at_an_old_end)
 	notice.count = 0;
 	ask_write_as(4999, 100, O_WRONLY | O_APPEND, 0);
 	cr_assert(answer.error == -ESTALE && notice.count == 1, "error %d", answer.error);
+	cr_assert_eq(set_size(4999), 0, "a program's own truncation");
+	/* When a direct write fails, the kernel truncates the file to where it began. */
+	ask_write_as(4998, 100, O_WRONLY | O_APPEND | O_DIRECT, 0);
+	cr_assert_eq(answer.error, -ESTALE);
+	cr_assert_eq(set_size(4998), -ESTALE, "others' data would be cut off");
+	cr_assert_eq(set_size(4998), 0);
 	expect_write(4999, 100, 100, true, 1);
 	ask_write_as(4999, 100, O_WRONLY, 0);
 	expect_written(100);
