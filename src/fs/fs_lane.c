@@ -129,12 +129,12 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 static void on_scan(struct loop_timer *t)
 {
 	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
-	uint64_t now = mono_ns();
 
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
 	step_aside(fl);
-	fl->dev->ops->tick(fl->dev, now);
-	while (look_at_old(fl, now))
+	fl->dev->ops->tick(fl->dev, mono_ns());
+	/* tick() may have read requests. */
+	while (look_at_old(fl, mono_ns()))
 		;
 }
 

@@ -100,7 +100,8 @@ struct inode_table {
 	struct handles handles;
 	_Atomic uint64_t count;
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
-	struct sent_back back[SENT_BACK];
+	/* For each thread: the inode of its newest open that was sent back (told.h). */
+	_Atomic uint64_t back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };
 

@@ -39,6 +39,7 @@ static void entry_done(struct fs_req *r)
 	if (!ino) {
 		fs_reply_err(r, ENOMEM);
 	} else if (is_another(r, &e)) {
+		inode_untold(ino);
 		fs_reply_err(r, ESTALE);
 		inode_forget(&fs->inodes, ino, 1);
 	} else if (fuse_reply_entry(r->req, &e)) {

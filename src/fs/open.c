@@ -150,8 +150,7 @@ static bool sync_attr(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
-		    inode_send_back(t, r->ino, &r->call.res.attr, r->fi.flags & O_APPEND,
-				    fuse_req_ctx(r->req)->pid);
+		    inode_send_back(t, r->ino, &r->call.res.attr, fuse_req_ctx(r->req)->pid);
 
 	if (back || inode_differs(t, r->ino, &r->call.res.attr))
 		fs_forget_attr(r);

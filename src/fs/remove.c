@@ -143,14 +143,18 @@ static void rmdir_done(struct fs_req *r)
 	fs_done_status(r);
 }
 
+static void find_and_rmdir(struct fs_req *r)
+{
+	r->ino2 = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
+	start_rmdir(r);
+}
+
 void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fs *fs = fs_of(req);
 	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
 	r->call.args.name = r->name;
-	r->ino2 = inode_find(&fs->inodes, r->ino->id, r->name);
-	start_rmdir(r);
+	fs_in_turn(r, find_and_rmdir);
 }

@@ -209,20 +209,18 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 }
 
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     bool append, pid_t pid)
+		     pid_t pid)
 {
-	struct sent_back *s = &t->back[(unsigned)pid % SENT_BACK];
-	uint64_t fresh = atomic_load(&ino->fresh_ns), told = atomic_load(&ino->told_size);
-	bool before = atomic_load(&s->id) == ino->id;
+	_Atomic uint64_t *back = &t->back[(unsigned)pid % SENT_BACK];
+	uint64_t told = atomic_load(&ino->told_size);
+	bool before = atomic_load(back) == ino->id;
 
-	if ((told == attr->size && told != NOBODY_KNOWS) ||
-	    (before && (!append || atomic_load(&s->fresh_ns) != fresh))) {
+	if ((told == attr->size && told != NOBODY_KNOWS) || before) {
 		if (before)
-			atomic_store(&s->id, 0);
+			atomic_store(back, 0);
 		return false;
 	}
-	atomic_store(&s->id, ino->id);
-	atomic_store(&s->fresh_ns, fresh);
+	atomic_store(back, ino->id);
 	return true;
 }
 
@@ -233,8 +231,9 @@ void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end 
 
 	pthread_mutex_lock(&s->mu);
 	e->since = mono_ns();
-	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already. */
-	atomic_store(&e->end, attr->change >= ino->set_change ? attr->size : 0);
+	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
+	 * Version 3's change attribute is a time, which may be the same for both. */
+	atomic_store(&e->end, attr->change > ino->set_change ? attr->size : 0);
 	e->change = attr->change;
 	list_add_tail(&ino->ends, &e->node);
 	pthread_mutex_unlock(&s->mu);

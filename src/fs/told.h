@@ -44,11 +44,6 @@ struct inode;
 struct inode_table;
 struct nfs_attr;
 
-/* A thread's newest open that was sent back (inode_send_back()). */
-struct sent_back {
-	_Atomic uint64_t id, fresh_ns;  /* the inode, and its fresh_ns at that time */
-};
-
 /*
  * What an open file may append behind. `end` is the size that OPEN brought, or less if the
  * kernel has heard of less since. If it appends below that, it has never got that size: it
@@ -94,13 +89,12 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 /*
  * For an open for writing, whose OPEN brought attr. The kernel appends at the size that it
  * believes, and only LOOKUP and GETATTR change that size. true: the server has another size.
- * Then pid's open is to be answered with ESTALE, and the kernel looks the name up again. When
- * it has done that the open is let through, because somebody is writing right now. A file
- * that is opened without a name (/proc/self/fd/1) is not looked up. Its open is let through
- * the second time, unless it appends: that would overwrite data.
+ * Then pid's open is to be answered with ESTALE, and the kernel looks the name up again. The
+ * second time the open is let through: somebody is writing right now, or the file is opened
+ * without a name (/proc/self/fd/1), which is not looked up. open_end.end guards its appends.
  */
 bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     bool append, pid_t pid);
+		     pid_t pid);
 /* OPEN brought attr. */
 void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
 		      const struct nfs_attr *attr);

@@ -100,7 +100,7 @@ static void tell_to_forget(void)
 
 static void answer_open(struct task *t)
 {
-	if (inode_send_back(&table, ino, &t->attr, true, (pid_t)(t - tasks))) {
+	if (inode_send_back(&table, ino, &t->attr, (pid_t)(t - tasks))) {
 		tell_to_forget();
 		sent_back++;
 		t->what = GETATTR;
