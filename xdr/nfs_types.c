@@ -194,7 +194,7 @@ void nfs_cursor_open(struct nfs_cursor *cur, const struct nfs_list *list)
 
 int nfs_cursor_next(struct nfs_cursor *cur, xdrproc_t proc, void *item)
 {
-	bool_t more = FALSE;
+	bool_t more;
 
 	if (cur->left == 0)
 		return 0;

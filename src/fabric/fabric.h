@@ -217,8 +217,8 @@ struct fabric {
 	 * does not follow, and the pieces are the owner's again when the peer has answered
 	 * the message. (A peer that answers what it has not received may get what the owner
 	 * puts there next. So pieces that a Send was posted from must not be used for another
-	 * peer while the connection lasts.) -EAGAIN: too many are under way; `sent` with a NULL cookie follows
-	 * when there is room.
+	 * peer while the connection lasts.) -EAGAIN: too many are under way; `sent` with a
+	 * NULL cookie follows when there is room.
 	 */
 	int (*post_send)(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie);
 

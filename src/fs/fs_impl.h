@@ -76,7 +76,7 @@ struct file {
 	struct inode *ino;              /* a reference */
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
-	struct open_end end;
+	struct open_end end;            /* where it may append: told.h */
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 };
 

@@ -30,7 +30,6 @@
 #include <stdatomic.h>
 #include "fs/handle.h"
 #include "fs/names.h"
-#include "base/list.h"
 #include "fs/told.h"
 #include "nfs/nfs.h"
 

@@ -133,8 +133,9 @@ void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 
-double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		    uint64_t since)
+/* set: the answer is SETATTR's, which the kernel takes in any case. */
+static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		     uint64_t since, bool set)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
@@ -142,25 +143,24 @@ double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_a
 	pthread_mutex_lock(&s->mu);
 	timeo = told_note_locked(t, ino, attr);
 	told_locked(ino, attr, since);
+	if (set && !atomic_load(&ino->writing))
+		atomic_store(&ino->told_size, attr->size);
+	if (set)
+		ino->set_change = attr->change;
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
 }
 
-/* The kernel takes the answer to SETATTR in any case. */
+double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since)
+{
+	return update(t, ino, attr, since, false);
+}
+
 double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		 uint64_t since)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-	double timeo;
-
-	pthread_mutex_lock(&s->mu);
-	timeo = told_note_locked(t, ino, attr);
-	told_locked(ino, attr, since);
-	if (!atomic_load(&ino->writing))
-		atomic_store(&ino->told_size, attr->size);
-	ino->set_change = attr->change;
-	pthread_mutex_unlock(&s->mu);
-	return timeo;
+	return update(t, ino, attr, since, true);
 }
 
 double inode_timeo(struct inode_table *t, struct inode *ino)

@@ -21,8 +21,9 @@
  * Each sending decides anew how a call travels, inline or in chunks, because the next link
  * may have other inline thresholds (RFC 8797 section 4). So the caller gives what either
  * way needs, and this module takes the buffer for a Reply chunk, a Long Call or the text of a
- * link when one is needed. A call that finds no buffer waits, and calls behind it that need none pass it.
- * The module keeps one spare buffer, so that there is always a call that can be sent.
+ * link when one is needed. A call that finds no buffer waits, and calls behind it that need
+ * none pass it. The module keeps one spare buffer, so that there is always a call that can be
+ * sent.
  *
  * Buffers: call->msg, call->send and call->sink belong to the caller, who must not touch,
  * move or put them back between rr_submit() and done(). call->reply points into a receive

@@ -9,7 +9,8 @@
  *
  * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
  * link belongs to the thread in rr_link_open(). That thread reads only what never changes
- * in rr_conn after rr_conn_new(): cfg, st and mag->arena.
+ * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and no_windows, which is atomic.
+ * `told` is its own.
  */
 #ifndef RPCRDMA_IMPL_H
 #define RPCRDMA_IMPL_H

@@ -62,7 +62,7 @@ static mode_t type_mode(uint32_t type)
 
 static bool_t get_type(XDR *x, mode_t *mode)
 {
-	uint32_t type = 0;
+	uint32_t type;
 
 	if (!xdr_uint32_t(x, &type) || !type_mode(type))
 		return FALSE;
@@ -72,7 +72,7 @@ static bool_t get_type(XDR *x, mode_t *mode)
 
 static bool_t get_mode(XDR *x, mode_t *mode)
 {
-	uint32_t bits = 0;
+	uint32_t bits;
 
 	if (!xdr_uint32_t(x, &bits))
 		return FALSE;

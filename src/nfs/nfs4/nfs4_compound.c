@@ -232,7 +232,7 @@ int nfs4_check_bare(XDR *x)
 
 int nfs4_get_op(XDR *x, nfs_opnum4 op)
 {
-	uint32_t got = 0;
+	uint32_t got;
 
 	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
 }
