@@ -252,6 +252,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
 			       FS_LOOKUPCACHE_NONE,
+		.write_behind = o->noac || o->sync ? 0 : o->writebehind,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,
 		.unmount = unmounter_ask,

@@ -68,6 +68,7 @@ struct options {
 	/* Caches; seconds */
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 	bool noac;
+	unsigned writebehind;   /* percent */
 	enum opt_lookupcache lookupcache;
 
 	/* The mount itself */

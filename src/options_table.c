@@ -191,6 +191,8 @@ const struct row opt_table[] = {
 	  .group = g_cache, .help = "do not cache attributes" },
 	{ "nocto", REFUSE, .group = g_cache,
 	  .help = "consistency is always close-to-open; a longer actimeo= saves calls as well" },
+	{ "writebehind", UINT, AT(writebehind), .min = 0, .max = 75, .def = 25, .meta = "PERCENT",
+	  .group = g_cache, .help = "share of the buffers for data that write() does not wait for" },
 	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,
 	  .value = OPT_LOOKUP_ALL,
 	  .group = g_cache, .help = "which name look-ups are cached" },

@@ -40,6 +40,9 @@
 	X(WRITE_CHUNK_BYTES,  "write.chunk_bytes",   "file bytes the server pulled by RDMA Read") \
 	X(WRITE_INLINE_BYTES, "write.inline_bytes",  "file bytes sent inside a call message") \
 	X(WRITE_COPIED_BYTES, "write.copied_bytes",  "file bytes copied in the daemon while writing, above the inline threshold") \
+	X(BEHIND_BYTES,       "behind.bytes",        "file bytes answered before they were sent") \
+	X(BEHIND_GATHERED,    "behind.gathered_bytes", "of these, bytes copied into an earlier WRITE") \
+	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
 	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \
 	X(CONN_UPS,           "conn.ups",            "connections set up") \

@@ -6,9 +6,10 @@
  * short), and that memory goes to fuse_reply_iov(). The request owns the buffer from the
  * start of the READ until the answer is written.
  *
- * WRITE: the data stays in the buffers that the lane received it in, and the request owns
- * them until the server has replied. Each WRITE asks for FILE_SYNC, so that nothing has to
- * be sent again after a restart of the server:
+ * WRITE: the data stays in the buffers that the lane received it in. Mostly it goes to
+ * write-behind (behind.h). The rest (direct, O_SYNC, noac, no room at all) goes through: the
+ * request owns the buffers until the server has replied, and asks for FILE_SYNC, so that
+ * nothing has to be sent again after a restart of the server:
  *
  *      WRITE --FILE_SYNC--------------------------> the next part, or answered
  *       ^  \                                  |
@@ -16,8 +17,7 @@
  *       +-------------+ another verifier: the server has restarted in between
  *
  * If a server does less than FILE_SYNC, COMMIT follows while the request still owns the
- * data. So fsync() and close() never have anything to do, and no open or file has unwritten
- * state that could be forgotten.
+ * data.
  *
  * A server may read or write fewer bytes than it was asked to. Then we ask for the rest.
  */
@@ -76,6 +76,16 @@ static bool tried_enough(struct fs_req *r)
 	return ++r->tries > TRIES_MAX;
 }
 
+/* What was written before may not have been on the server yet when it read. Then the file has
+ * no end here. */
+static void read_again(struct fs_req *r)
+{
+	r->reread = true;
+	r->call.args.io.offset = r->start;
+	r->filled = 0;
+	fs_settle(r, r->ino, true, read_more);
+}
+
 static void read_done(struct fs_req *r)
 {
 	struct nfs_call *c = &r->call;
@@ -102,6 +112,10 @@ static void read_done(struct fs_req *r)
 			return;
 		}
 		iov = (struct iovec){ r->buf[0]->mem, r->filled };
+	}
+	if (iov.iov_len < r->size && !r->reread && behind_since(r->ino, r->call.eng.start_ns)) {
+		read_again(r);
+		return;
 	}
 	if (iov.iov_len < r->size)
 		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov.iov_len, r->start_ns);
@@ -133,6 +147,14 @@ bool fs_retry_reads(struct fs_lane *fl)
 	return true;
 }
 
+static void read_start(struct fs_req *r)
+{
+	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
+		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
+		list_add_tail(&r->fl->want_buf, &r->buf_node);
+	}
+}
+
 void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_file(req, fi);
@@ -150,10 +172,10 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	r->start = r->call.args.io.offset = (uint64_t)off;
 	if (!reads_direct(fi))
 		inode_paged(r->ino);
-	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
-		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
-		list_add_tail(&r->fl->want_buf, &r->buf_node);
-	}
+	if (behind_holds_bytes(r->ino, r->start, size))
+		fs_settle(r, r->ino, true, read_start);
+	else
+		read_start(r);
 }
 
 /* ---- write ---- */
@@ -222,7 +244,7 @@ static void written(struct fs_req *r, uint32_t n)
 		return;
 	}
 	advance(&r->call, n);
-	fs_write_start(r);
+	fs_write_through(r);
 }
 
 static void commit_done(struct fs_req *r)
@@ -239,7 +261,7 @@ static void commit_done(struct fs_req *r)
 			r->tries);
 		write_end(r, -EIO);
 	} else {
-		fs_write_start(r);
+		fs_write_through(r);
 	}
 }
 
@@ -258,9 +280,18 @@ static void write_done(struct fs_req *r)
 	}
 }
 
+void fs_write_through(struct fs_req *r)
+{
+	r->call.args.io.unstable = false;
+	fs_req_start(r, NFS_OP_WRITE, write_done);
+}
+
 void fs_write_start(struct fs_req *r)
 {
-	fs_req_start(r, NFS_OP_WRITE, write_done);
+	if (fs_behind_takes(r))
+		fs_behind_write(r);
+	else
+		fs_settle(r, r->ino, true, fs_write_through);
 }
 
 /* An append that would overwrite data. The kernel asks for the attributes when a program does,
@@ -285,6 +316,41 @@ bool fs_is_roll_back(struct file *f, uint64_t size)
 
 	return atomic_compare_exchange_strong(&f->refused, &refused, 0);
 }
+
+/* ---- fsync, close ---- */
+
+static void flushed(struct fs_req *r)
+{
+	int err = fs_behind_error(r->file);
+
+	if (err && r->req)
+		fs_forget_attr(r);
+	fs_reply_err(r, err);
+	fs_req_free(r);
+}
+
+static void flush(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_file(req, fi);
+
+	if (r)
+		fs_settle(r, r->ino, true, flushed);
+}
+
+void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	flush(req, fi);
+}
+
+void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	flush(req, fi);
+}
+
+/* ---- a new write ---- */
 
 void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_t off,
 		  struct fuse_file_info *fi)

@@ -21,6 +21,7 @@ struct fs_config {
 	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
 	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
 	enum fs_lookupcache lookupcache;
+	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
 	bool rdirplus;
 	bool debug;                     /* libfuse logs each request */
 	/* Unmounts, for a process that may not do so itself any more; 0 or -errno. NULL: the

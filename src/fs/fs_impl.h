@@ -16,6 +16,7 @@
 
 #include <linux/fuse.h>
 #include <semaphore.h>
+#include "fs/behind.h"
 #include "fs/dev.h"
 #include "fs/fs.h"
 #include "fs/handlers.h"
@@ -45,6 +46,9 @@ struct fs_lane {
 	struct list idle;               /* free fs_reqs */
 	struct list active;             /* fs_reqs between handler and fs_req_free() */
 	struct list want_buf;           /* READs that wait for a buffer (buf_node) */
+	struct list held;               /* behind.h: WRITEs of this lane (held.lane_node) */
+	struct loop_msg room_msg;       /* to this lane: writers wait for room */
+	_Atomic bool room_wanted;       /* it is on its way */
 	struct loop_timer scan;         /* looks for old and interrupted requests */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
@@ -60,6 +64,7 @@ struct fs {
 	struct inode_table inodes;
 	struct handles files, dirs;     /* fi->fh of open files, of directory streams */
 	struct inode *root;
+	struct behind_pool behind;
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
@@ -78,6 +83,7 @@ struct file {
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;            /* where it may append: told.h */
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
+	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
 
 struct fs_req {
@@ -126,7 +132,10 @@ struct fs_req {
 	void *extra;                    /* dir.c: the stream */
 	unsigned step;
 	int saved;
+	bool reread;                    /* READ: has been sent again for its end */
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
+	struct held held;               /* behind.h: a WRITE that has its answer */
+	struct settle settle;           /* behind.h: waits for such WRITEs */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
@@ -348,7 +357,10 @@ void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 
 /* ---- data.c ---- */
 
+/* The data of r, a WRITE, is in its buffers. */
 void fs_write_start(struct fs_req *r);
+/* Writes it with FILE_SYNC, and answers then. */
+void fs_write_through(struct fs_req *r);
 /* The kernel truncates a file to the size that it believes when a direct write failed that
  * would have made it longer. Is setting this size such a truncation, after an append that was
  * refused because that size is old? */

@@ -133,6 +133,7 @@ static void on_scan(struct loop_timer *t)
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
 	step_aside(fl);
 	fl->dev->ops->tick(fl->dev, mono_ns());
+	fs_behind_tick(fl, mono_ns());
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
 		;
@@ -155,6 +156,8 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	list_init(&fl->idle);
 	list_init(&fl->active);
 	list_init(&fl->want_buf);
+	list_init(&fl->held);
+	fl->room_msg.fn = fs_behind_on_room;
 	loop_timer_init(&fl->scan, on_scan);
 }
 

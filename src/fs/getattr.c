@@ -9,10 +9,13 @@
 static void reply_attr(struct fs_req *r, double known)
 {
 	struct fs *fs = r->fl->fs;
-	double timeo = (r->call.op == NFS_OP_SETATTR ? inode_set : inode_update)
-			(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
+	double timeo;
 	struct stat st;
 
+	if (r->call.op == NFS_OP_GETATTR)
+		behind_size(r->ino, &r->call.res.attr, r->call.eng.start_ns);
+	timeo = (r->call.op == NFS_OP_SETATTR ? inode_set : inode_update)
+			(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
 	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
 	if (r->ino == fs->root)
 		r->fl->root = st;
@@ -42,21 +45,28 @@ static bool late_root(struct fs_req *r)
 	return true;
 }
 
-void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+/* What was written is on the server. */
+static void ask(struct fs_req *r)
 {
-	struct fs_req *r = fs_req_new(req, ino);
 	double timeo;
 
-	(void)fi;
-	if (!r)
-		return;
 	r->call.op = NFS_OP_GETATTR;
+	r->call.eng.start_ns = mono_ns();
 	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
 		return;
 	}
 	fs_start_patiently(r, NFS_OP_GETATTR, attr_done, late_root);
+}
+
+void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs_req *r = fs_req_new(req, ino);
+
+	(void)fi;
+	if (r)
+		fs_settle(r, r->ino, false, ask);
 }
 
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,

@@ -65,7 +65,7 @@ static void count(struct fs_req *r, int n)
 bool fs_give_up(struct fs_req *r)
 {
 	r->given_up = true;
-	if (take_back(r))
+	if (fs_behind_give_up(r) || take_back(r))
 		return true;
 	if (r->changes && !r->holds) {
 		r->holds = true;

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "fs/behind.h"
 #include "fs/inode_impl.h"
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
@@ -41,6 +42,7 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 	names_drop(t, ino);
 	free(ino->silly);
 	free(ino->after);
+	behind_free(atomic_load(&ino->behind));
 	free(ino);
 }
 
@@ -117,9 +119,8 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 		names_add_locked(t, ino, parent, name, namelen);
 }
 
-struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
-			const struct nfs_attr *attr, uint64_t parent, const char *name,
-			size_t namelen, uint64_t since)
+struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
+			uint64_t parent, const char *name, size_t namelen, uint64_t since)
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
@@ -130,6 +131,7 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
+		behind_size(ino, attr, since);
 		take(t, ino, attr, parent, name, namelen);
 		told_locked(ino, attr, since);
 	}
@@ -149,7 +151,8 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	ino = find(s, hash, fh);
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
-	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since)
+	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
+		 behind_since(ino, since))
 		ino = NULL;
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);

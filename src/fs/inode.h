@@ -80,6 +80,7 @@ struct inode {
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
 	_Atomic unsigned held;          /* given_up.c: requests that hold it */
+	struct behind *_Atomic behind;  /* behind.h; NULL: it was never written to */
 
 	/* For a directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */
@@ -110,11 +111,12 @@ void inode_table_fini(struct inode_table *t);
 
 /*
  * Finds or makes the inode of a filehandle, and takes a reference. Remembers attr, which
- * is about to go to the kernel, as for inode_update(). parent 0: the name is not known. NULL:
+ * is about to go to the kernel, as for inode_update(), after setting the size that the file
+ * will have when write-behind has sent everything. parent 0: the name is not known. NULL:
  * no memory.
  */
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
-			const struct nfs_attr *attr, uint64_t parent, const char *name,
+			struct nfs_attr *attr, uint64_t parent, const char *name,
 			size_t namelen, uint64_t since);
 /*
  * The same for an entry of a listing that was requested at `since`. NULL also if the

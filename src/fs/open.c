@@ -22,15 +22,11 @@
 
 /* ---- open files ---- */
 
-/*
- * When write() returns the data is on the server. Pages that a mapping has dirtied may not
- * be: the kernel writes them back in close(), which also returns the errors of earlier
- * write-back. Whoever closes first gets them. So close() is to do this only for opens
- * through which a mapping can be written.
- */
-static bool may_dirty_pages(int flags)
+/* close() sends what was written, waits for that and reports errors, its own and those of the
+ * kernel's write-back of mapped pages. */
+static bool may_write(int flags)
 {
-	return (flags & O_ACCMODE) == O_RDWR;
+	return (flags & O_ACCMODE) != O_RDONLY;
 }
 
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
@@ -51,7 +47,8 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
-	fi->noflush = !may_dirty_pages(fi->flags);
+	fi->noflush = !may_write(fi->flags);
+	fs_behind_opened(f);
 	atomic_store(&f->refs, 1);      /* from here on fs_file_get() may find it */
 	return f;
 }

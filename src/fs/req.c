@@ -195,18 +195,27 @@ static void start(struct fs_req *r)
 	nfs_start(r->fl->lane, &r->call);
 }
 
+static void in_turn(struct fs_req *r)
+{
+	if (fs_is_change(&r->call))
+		fs_in_turn(r, start);
+	else
+		start(r);
+}
+
 void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
 {
+	struct inode *settles;
+	bool stable = false;
+
 	r->done = done;
 	r->call.op = op;
 	r->call.done = on_call_done;
 	r->call.cred = &r->cred;
 	if (!r->call.args.fh)
 		r->call.args.fh = &r->ino->fh;
-	if (fs_is_change(&r->call))
-		fs_in_turn(r, start);
-	else
-		start(r);
+	settles = fs_settles(r, &stable);
+	fs_settle(r, settles, stable, in_turn);
 }
 
 bool fs_req_name(struct fs_req *r, char *to, const char *name)

@@ -167,8 +167,8 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.open = fs_open,
 	.read = fs_read,
 	.write_buf = fs_write_buf,
-	/* No flush and no fsync: libfuse answers ENOSYS. The kernel does not ask again, and does
-	 * its own part: it writes back and returns errors. */
+	.flush = fs_flush,
+	.fsync = fs_fsync,
 	.release = fs_release,
 	.opendir = fs_opendir,
 	.readdir = fs_readdir,
@@ -314,6 +314,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	fs->inodes.acregmax = cfg->acregmax;
 	fs->inodes.acdirmin = cfg->acdirmin;
 	fs->inodes.acdirmax = cfg->acdirmax;
+	behind_pool_init(&fs->behind, &cl->arena, cfg->write_behind);
 	fs->nlanes = cl->nlanes;
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
 	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
@@ -376,6 +377,7 @@ void fs_wait(struct fs *fs)
 		log_warn("'%s' could not be unmounted: its unmounter is gone; unmount it by hand",
 			 fs->cfg.mountpoint);
 	fuse_session_unmount(fs->se);
+	fs_behind_drain(fs);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	nfs_each_lane(fs->cl, remove_silly, fs);
 }
@@ -391,6 +393,7 @@ void fs_free(struct fs *fs)
 	inode_table_fini(&fs->inodes);
 	handles_fini(&fs->files);
 	handles_fini(&fs->dirs);
+	behind_pool_fini(&fs->behind);
 	sem_destroy(&fs->ended);
 	sem_destroy(&fs->inited);
 	free(fs->lanes);

@@ -151,6 +151,7 @@ struct nfs_args {
 			struct rr_iov sink;     /* READ: a piece of a data buffer, len >= count */
 			struct rr_iov data[RR_SEND_IOV];        /* WRITE */
 			uint32_t ndata;
+			bool unstable;          /* WRITE: COMMIT follows; else FILE_SYNC */
 		} io;
 		struct {
 			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */

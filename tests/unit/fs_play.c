@@ -316,6 +316,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 {
 	static const struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
 	struct errbuf eb = { "" };
+	struct nfs_attr mine = *attr;
 
 	start_client(version);
 	fs.cl = &cl;
@@ -335,7 +336,8 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	lane.fs = fl;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	fs.root = inode_get(&fs.inodes, root, attr, 0, NULL, 0, mono_ns());
+	behind_pool_init(&fs.behind, &cl.arena, fs.cfg.write_behind);
+	fs.root = inode_get(&fs.inodes, root, &mine, 0, NULL, 0, mono_ns());
 	ask_init();
 }
 

@@ -3,8 +3,8 @@
  * READ, WRITE, COMMIT, and what open() means in version 3.
  *
  * READ data is in the sink if it was placed there, otherwise in the reply message itself;
- * nothing is copied here. WRITE asks for FILE_SYNC, because we keep no copy that could be
- * sent again after a server restart.
+ * nothing is copied here. WRITE asks for FILE_SYNC, unless the caller keeps the data and can
+ * send it again after a restart of the server.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool_t encode_write(struct nfs_call *c, XDR *x)
 	uint32_t len = nfs_write_len(c);
 	WRITE3args a = {
 		.file = nfs3_fh(c->args.fh), .offset = c->args.io.offset, .count = len,
-		.stable = FILE_SYNC, .data.len = len,
+		.stable = c->args.io.unstable ? UNSTABLE : FILE_SYNC, .data.len = len,
 	};
 
 	if (!xdr_WRITE3args(x, &a))

@@ -2,8 +2,8 @@
 /*
  * READ, WRITE, COMMIT. READ data is in the sink if it was placed there, otherwise in the
  * reply itself. There is one READ in a COMPOUND, so it is clear whose Write chunk it is
- * (RFC 8267, section 4.3). WRITE asks for FILE_SYNC4, because we keep no copy that could be
- * sent again after a server restart.
+ * (RFC 8267, section 4.3). WRITE asks for FILE_SYNC4, unless the caller keeps the data and can
+ * send it again after a restart of the server.
  */
 #include <string.h>
 #include "nfs/common.h"
@@ -48,7 +48,7 @@ static bool_t encode_write(struct nfs_call *c, XDR *x)
 {
 	WRITE4args a = {
 		.stateid = nfs4_stateid(c->open), .offset = c->args.io.offset,
-		.stable = FILE_SYNC4, .data.len = nfs_write_len(c),
+		.stable = c->args.io.unstable ? UNSTABLE4 : FILE_SYNC4, .data.len = nfs_write_len(c),
 	};
 
 	if (!nfs4_begin(c, x, 3, true, c->args.fh) || !nfs4_put_op(x, OP_WRITE) ||

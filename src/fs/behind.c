@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Write-behind: room, gathering, and the answer. See behind.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs/behind_impl.h"
+
+/* A write of at most so many bytes is copied into a WRITE that it continues or changes. More
+ * bytes stay where FUSE has put them: a call costs less than the copy. */
+#define GATHER_MAX 131072u
+/* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
+#define OPEN_ENDS 4u
+/* Of the room for all, what one file may have. */
+#define FILE_SHARE(n) ((n) - (n) / 4)
+
+/* ---- life ---- */
+
+void behind_pool_init(struct behind_pool *p, const struct arena *a, unsigned share)
+{
+	pthread_mutex_init(&p->mu, NULL);
+	list_init(&p->waiting);
+	p->most[ARENA_MID] = a->counts.n[ARENA_MID] * share / 100;
+	p->most[ARENA_BIG] = a->counts.n[ARENA_BIG] * share / 100;
+}
+
+void behind_pool_fini(struct behind_pool *p)
+{
+	pthread_mutex_destroy(&p->mu);
+}
+
+void behind_free(struct behind *b)
+{
+	if (b)
+		pthread_mutex_destroy(&b->mu);
+	free(b);
+}
+
+/* The file's struct behind, made if there is none. NULL: no memory. */
+static struct behind *make(struct inode *ino)
+{
+	struct behind *b = behind_of(ino), *none = NULL;
+
+	if (b)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	pthread_mutex_init(&b->mu, NULL);
+	list_init(&b->writes);
+	list_init(&b->waits);
+	if (atomic_compare_exchange_strong(&ino->behind, &none, b))
+		return b;
+	behind_free(b);                 /* another lane was faster */
+	return none;
+}
+
+/* ---- room ---- */
+
+static bool take_one_locked(struct behind_pool *p, struct behind *b, enum arena_class cls)
+{
+	unsigned of_file = FILE_SHARE(p->most[cls]);
+
+	if (p->taken[cls] >= p->most[cls] || b->taken[cls] >= (of_file ? of_file : 1))
+		return false;
+	p->taken[cls]++;
+	b->taken[cls]++;
+	return true;
+}
+
+static void give_one_locked(struct behind_pool *p, struct behind *b, enum arena_class cls)
+{
+	p->taken[cls]--;
+	b->taken[cls]--;
+}
+
+/* Takes room for r's buffers. With the pool's lock. */
+static bool take_room_locked(struct behind_pool *p, struct fs_req *r)
+{
+	struct behind *b = behind_of(r->ino);
+
+	if (!take_one_locked(p, b, r->buf[0]->cls))
+		return false;
+	if (!r->buf[1] || take_one_locked(p, b, r->buf[1]->cls))
+		return true;
+	give_one_locked(p, b, r->buf[0]->cls);
+	return false;
+}
+
+/* Takes room for one more buffer. */
+static bool take_more(struct behind_pool *p, struct behind *b, enum arena_class cls)
+{
+	bool got;
+
+	pthread_mutex_lock(&p->mu);
+	got = list_empty(&p->waiting) && take_one_locked(p, b, cls);
+	pthread_mutex_unlock(&p->mu);
+	return got;
+}
+
+/* Room has become free: as many of those that wait as fit get it. */
+static void pass_on_locked(struct behind_pool *p)
+{
+	list_for_each_safe(n, tmp, &p->waiting) {
+		struct fs_req *r = held_of(n);
+
+		if (!take_room_locked(p, r)) {
+			if (p->taken[ARENA_MID] >= p->most[ARENA_MID])
+				return;
+			continue;
+		}
+		list_del(n);
+		atomic_fetch_sub(&p->nwaiting, 1);
+		r->held.posted = true;
+		loop_post(r->fl->lane->loop, &r->held.msg);
+	}
+}
+
+static void give_room(struct fs_req *r)
+{
+	struct behind_pool *p = &r->fl->fs->behind;
+	struct behind *b = behind_of(r->ino);
+
+	pthread_mutex_lock(&p->mu);
+	for (unsigned i = 0; i < 2; i++)
+		if (r->buf[i])
+			give_one_locked(p, b, r->buf[i]->cls);
+	pass_on_locked(p);
+	pthread_mutex_unlock(&p->mu);
+}
+
+void behind_end(struct fs_req *r)
+{
+	atomic_fetch_sub(&r->fl->fs->behind.bytes, r->held.len);
+	give_room(r);
+	list_del(&r->held.lane_node);
+	r->held.state = HELD_NOT;
+	fs_req_free(r);
+}
+
+/* ---- gathering ---- */
+
+/* Where a WRITE that begins at offset has to end: WRITEs end at multiples of wsize. */
+static uint64_t limit_of(const struct fs_req *w)
+{
+	uint64_t size = w->fl->fs->cl->wsize;
+
+	return (w->held.offset / size + 1) * size;
+}
+
+static size_t room_of(const struct fs_req *w)
+{
+	return w->buf[0]->size + (w->buf[1] ? w->buf[1]->size : 0);
+}
+
+/* Copies r's data into w, `at` bytes behind w's beginning. */
+static void copy(struct fs_req *w, size_t at, const struct fs_req *r)
+{
+	const struct nfs_io_args *io = &r->call.args.io;
+	size_t first = w->buf[0]->size;
+
+	for (uint32_t i = 0; i < io->ndata; i++) {
+		const char *from = io->data[i].mem;
+
+		for (uint32_t left = io->data[i].len, n; left; left -= n, at += n, from += n) {
+			bool in_first = at < first;
+			char *to = in_first ? (char *)w->buf[0]->mem + at :
+					      (char *)w->buf[1]->mem + (at - first);
+
+			n = in_first && left > first - at ? (uint32_t)(first - at) : left;
+			memcpy(to, from, n);
+		}
+	}
+}
+
+/* Makes room in w for its first n bytes. */
+static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
+{
+	struct behind_pool *p = &r->fl->fs->behind;
+	struct behind *b = behind_of(r->ino);
+
+	if (n <= room_of(w))
+		return true;
+	if (w->buf[1] || !take_more(p, b, ARENA_BIG))
+		return false;
+	w->buf[1] = magazine_get(&r->fl->lane->mag, ARENA_BIG);
+	if (w->buf[1])
+		return n <= room_of(w);
+	pthread_mutex_lock(&p->mu);
+	give_one_locked(p, b, ARENA_BIG);
+	pthread_mutex_unlock(&p->mu);
+	return false;
+}
+
+/* The WRITE that r's data can be copied into: the one WRITE that it changes, or one that it
+ * continues. NULL: there is none. */
+static struct fs_req *find_host_locked(struct behind *b, const struct fs_req *r)
+{
+	uint64_t from = r->call.args.io.offset, to = from + r->size;
+	struct fs_req *changed = NULL, *continued = NULL;
+
+	list_for_each(n, &b->writes) {
+		struct fs_req *w = held_of(n);
+
+		if (held_overlaps(w, from, to)) {
+			if (changed)
+				return NULL;
+			changed = w;
+		} else if (held_end(w) == from && w->held.state == HELD && w->file == r->file) {
+			continued = w;
+		}
+	}
+	if (!changed)
+		return continued;
+	return changed->held.state == HELD && changed->file == r->file &&
+	       changed->held.offset <= from ? changed : NULL;
+}
+
+/* Is r's data in another WRITE now? */
+static bool gather_locked(struct behind *b, const struct fs_req *r)
+{
+	uint64_t from = r->call.args.io.offset, to = from + r->size;
+	struct fs_req *w = r->size <= GATHER_MAX ? find_host_locked(b, r) : NULL;
+
+	if (!w || to > limit_of(w) || !grows(w, r, (size_t)(to - w->held.offset)))
+		return false;
+	copy(w, (size_t)(from - w->held.offset), r);
+	stat_add(&r->fl->lane->stats, STAT_BEHIND_GATHERED, r->size);
+	if (to > held_end(w)) {
+		atomic_fetch_add(&r->fl->fs->behind.bytes, to - held_end(w));
+		w->held.len = (uint32_t)(to - w->held.offset);
+	}
+	if (to == limit_of(w))
+		behind_want_locked(w);
+	return true;
+}
+
+/* ---- the answer ---- */
+
+static void raise_end(struct behind *b, uint64_t end)
+{
+	if (end > atomic_load(&b->end))
+		atomic_store(&b->end, end);
+}
+
+static void answer(struct fs_req *r)
+{
+	uint64_t end = r->call.args.io.offset + r->size;
+
+	stat_add(&r->fl->lane->stats, STAT_BEHIND_BYTES, r->size);
+	if (r->req)
+		inode_wrote(r->ino, end);
+	else
+		inode_untold(r->ino);
+	atomic_fetch_sub(&r->ino->writing, 1);
+	if (r->req)
+		fuse_reply_write(r->req, r->size);
+	r->req = NULL;
+}
+
+/* What r continues, or what has been waiting for longest, will hardly grow any more. */
+static void want_others_locked(struct behind *b, const struct fs_req *r)
+{
+	struct fs_req *oldest = NULL;
+	unsigned open = 0;
+
+	list_for_each(n, &b->writes) {
+		struct fs_req *w = held_of(n);
+
+		if (w == r || w->held.state != HELD || w->held.wanted)
+			continue;
+		if (held_end(w) == r->held.offset) {
+			behind_want_locked(w);
+			continue;
+		}
+		open++;
+		if (!oldest)
+			oldest = w;
+	}
+	if (open >= OPEN_ENDS)
+		behind_want_locked(oldest);
+}
+
+/* r has room: from now on it is a WRITE that is held. */
+static void hold(struct fs_req *r)
+{
+	struct behind *b = behind_of(r->ino);
+
+	r->held.state = HELD;
+	r->held.offset = r->call.args.io.offset;
+	r->held.len = (uint32_t)r->size;
+	r->held.since_ns = mono_ns();
+	r->held.msg.fn = behind_on_msg;
+	list_add_tail(&r->fl->held, &r->held.lane_node);
+	atomic_fetch_add(&r->fl->fs->behind.bytes, r->size);
+	pthread_mutex_lock(&b->mu);
+	r->held.seq = ++b->seq;
+	list_add_tail(&b->writes, &r->held.node);
+	if (atomic_load(&b->count) == 0)
+		atomic_store(&b->end, 0);
+	raise_end(b, held_end(r));
+	b->nheld++;
+	atomic_fetch_add(&b->count, 1);
+	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
+		behind_want_locked(r);
+	want_others_locked(b, r);
+	pthread_mutex_unlock(&b->mu);
+	answer(r);
+	behind_progress(r->ino);
+}
+
+/* ---- a new WRITE ---- */
+
+static void fail(struct fs_req *r, int err)
+{
+	atomic_fetch_sub(&r->ino->writing, 1);
+	fs_reply_err(r, err);
+	fs_req_free(r);
+}
+
+/* r has waited for room, and has it now. */
+static void on_room(struct loop_msg *m)
+{
+	struct fs_req *r = container_of(m, struct fs_req, held.msg);
+
+	r->held.posted = false;
+	r->held.state = HELD_NOT;
+	if (r->req) {
+		hold(r);
+		return;
+	}
+	give_room(r);                   /* given up meanwhile */
+	fail(r, 0);
+}
+
+/* Every lane sends what it holds, so that there will be room. */
+static void want_room(struct fs *fs)
+{
+	for (unsigned i = 0; i < fs->nlanes; i++)
+		if (!atomic_exchange(&fs->lanes[i].room_wanted, true))
+			loop_post(fs->lanes[i].lane->loop, &fs->lanes[i].room_msg);
+}
+
+static bool has_room(struct fs_req *r)
+{
+	struct behind_pool *p = &r->fl->fs->behind;
+	bool got;
+
+	pthread_mutex_lock(&p->mu);
+	got = take_room_locked(p, r);
+	if (!got) {
+		r->held.state = HELD_WAITS;
+		r->held.msg.fn = on_room;
+		list_add_tail(&p->waiting, &r->held.node);
+		atomic_fetch_add(&p->nwaiting, 1);
+	}
+	pthread_mutex_unlock(&p->mu);
+	if (!got)
+		want_room(r->fl->fs);
+	return got;
+}
+
+/* Sends r like a file system that has no write-behind. */
+static void through(struct fs_req *r)
+{
+	fs_settle(r, r->ino, true, fs_write_through);
+}
+
+void fs_behind_write(struct fs_req *r)
+{
+	struct behind *b = make(r->ino);
+	int err = b ? fs_behind_error(r->file) : 0;
+	bool gathered;
+
+	if (!b) {
+		through(r);
+		return;
+	}
+	if (err) {
+		fs_forget_attr(r);
+		fail(r, err);
+		return;
+	}
+	pthread_mutex_lock(&b->mu);
+	gathered = gather_locked(b, r);
+	if (gathered)
+		raise_end(b, r->call.args.io.offset + r->size);
+	pthread_mutex_unlock(&b->mu);
+	if (gathered) {
+		answer(r);
+		behind_progress(r->ino);
+		fs_req_free(r);
+	} else if (has_room(r)) {
+		hold(r);
+	}
+}
+
+bool fs_behind_takes(const struct fs_req *r)
+{
+	const struct behind_pool *p = &r->fl->fs->behind;
+
+	/* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */
+	return p->most[ARENA_MID] && (!r->buf[1] || p->most[ARENA_BIG]) &&
+	       (r->fi.writepage || !(r->fi.flags & (O_DSYNC | O_DIRECT)));
+}
+
+bool fs_behind_give_up(struct fs_req *r)
+{
+	struct behind_pool *p = &r->fl->fs->behind;
+	bool mine = false;
+
+	if (r->held.state != HELD_WAITS)
+		return false;
+	pthread_mutex_lock(&p->mu);
+	if (!r->held.posted) {
+		list_del(&r->held.node);
+		atomic_fetch_sub(&p->nwaiting, 1);
+		mine = true;
+	}
+	pthread_mutex_unlock(&p->mu);
+	if (mine)
+		fail(r, EINTR);
+	return mine;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Write-behind: a WRITE is answered when its data is in the arena, and goes to the server
+ * later.
+ *
+ *   fs_write_buf, the data is in data buffers
+ *     |
+ *     +-- continues or changes a WRITE that is HELD: copied there, answered, freed
+ *     |
+ *     +-- room? no: waits, unanswered, until other WRITEs have gone
+ *     |
+ *     +-- yes: answered. The request itself stays, with its buffers, and is the WRITE that
+ *         the server gets:
+ *
+ *         HELD ---sent---> SENDING ---FILE_SYNC---------------------------> gone
+ *          ^                 |                                               ^
+ *          |                 +------UNSTABLE---> LOOSE ---COMMIT, the same --+
+ *          |                                       |      verifier
+ *          +------- another verifier: the server --+
+ *                   has restarted, and lost it
+ *
+ * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
+ * write could not be gathered), when somebody has to see its effect (fs_settle), when other
+ * writers wait for room, and when it is a second old. COMMIT follows when fsync() or close()
+ * asks for it, when a file's LOOSE WRITEs take half of its room, when writers wait, and after
+ * some seconds. If all that is held of a file is one WRITE, and somebody asks, it is sent with
+ * FILE_SYNC: that is one call instead of two.
+ *
+ * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
+ * a MiB if it is longer. What is gathered is copied into these, and the second one is added
+ * when the first is full. They are kept until the data is on stable storage. Of each class a
+ * share is for write-behind (a quarter, or what the option says), and one file may have three
+ * quarters of that. So lanes always have buffers to read requests into.
+ *
+ * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
+ * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all
+ * of them, and say that they are wanted. The file's `mu` guards that. Nobody waits while
+ * holding it; `behind_pool.mu` may be taken while it is held, not the other way round. Lanes
+ * tell each other by messages.
+ *
+ *     lane 0: fsync --wanted, post--> lane 1: sends its WRITE ... reply, gone
+ *                                          --post--> lane 0: fsync goes on
+ *
+ * Who else can act in between, and why nothing is lost or reordered:
+ *
+ *   a newer write to the same bytes   It is copied into the older WRITE only if that is HELD
+ *        and nothing else overlaps. Otherwise it is a WRITE of its own with a higher `seq`. A
+ *        WRITE is not sent while an older one that overlaps it is HELD or SENDING.
+ *   the server restarts               The verifier of COMMIT differs from that of a WRITE.
+ *        That is sent again, and so is every newer one that overlaps it, or the old data
+ *        would replace the new. The second time it is sent with FILE_SYNC.
+ *   a READ, GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is
+ *        held is on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the
+ *        size that the file will have (behind_size).
+ *   the connection dies               The engine sends the call again.
+ *   the writer is killed              What was answered goes on. What waits for room is freed.
+ *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
+ *        WRITE has gone, because each one has a reference to its open file.
+ *   an error                          The data is dropped. Each open of the file reports the
+ *        error once: to the next write(), fsync() or close(). So a full disk is noticed while
+ *        a program is still writing. The kernel is made to drop its pages then.
+ *   the mount ends                    fs_behind_drain() sends everything. If the server does
+ *        not answer, the log says how much was given up.
+ */
+#ifndef FS_BEHIND_H
+#define FS_BEHIND_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/loop.h"
+
+struct file;
+struct fs;
+struct fs_lane;
+struct fs_req;
+struct inode;
+struct nfs_attr;
+
+/* What one file holds. It is made at the file's first write, and freed with the inode. */
+struct behind {
+	pthread_mutex_t mu;             /* for everything here that is not atomic */
+	struct list writes;             /* fs_req.held.node, by seq */
+	struct list waits;              /* fs_req.settle.node */
+	uint64_t seq;                   /* of the newest WRITE */
+	unsigned nheld, nsending, nloose;
+	size_t loose_bytes;
+	bool committing;                /* COMMIT is under way */
+	bool commit_wanted;
+	_Atomic unsigned count;         /* of `writes` */
+	_Atomic uint64_t gone_ns;       /* when `count` last became 0 */
+	_Atomic uint64_t end;           /* the highest end of a WRITE since count was 0 */
+	_Atomic uint64_t errors;        /* how many WRITEs have failed */
+	int error;                      /* the newest of these, -errno */
+	unsigned taken[ARENA_CLASSES];  /* buffers; under behind_pool.mu */
+};
+
+/* The room for all files together. */
+struct behind_pool {
+	pthread_mutex_t mu;
+	unsigned most[ARENA_CLASSES];   /* buffers; all 0: no write-behind */
+	unsigned taken[ARENA_CLASSES];
+	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
+	_Atomic unsigned nwaiting;
+	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
+};
+
+enum held_state { HELD_NOT, HELD_WAITS, HELD, HELD_SENDING, HELD_LOOSE, HELD_GONE };
+
+/* A request's part. */
+struct held {
+	struct list node;               /* in behind.writes, or in behind_pool.waiting */
+	struct list lane_node;          /* in fs_lane.held */
+	struct loop_msg msg;
+	enum held_state state;
+	uint64_t seq, offset, since_ns;
+	uint32_t len;
+	bool posted;                    /* msg is on its way */
+	bool wanted;                    /* to be sent as soon as nothing is before it */
+	bool stable;                    /* to be sent with FILE_SYNC */
+	bool again;                     /* SENDING: to be sent once more after the reply */
+	bool loose;                     /* of this sending, some bytes are not stable */
+	bool mixed;                     /* ...and were written before and after a restart */
+	bool in_commit;                 /* LOOSE: the COMMIT under way is for it as well */
+	bool lost;                      /* used while COMMIT's reply is looked at */
+	unsigned tries;                 /* how often the server has lost it */
+	uint64_t verf;
+};
+
+struct settle {
+	struct list node;
+	struct loop_msg msg;
+	struct behind *on;
+	uint64_t upto;                  /* the newest WRITE that it waits for */
+	bool stable;
+	void (*go)(struct fs_req *r);
+};
+
+/* Before there are lanes. share: of each class of data buffers, in percent; 0: none. */
+void behind_pool_init(struct behind_pool *p, const struct arena *a, unsigned share);
+void behind_pool_fini(struct behind_pool *p);
+/* With the inode. Nothing is held. */
+void behind_free(struct behind *b);
+
+/* May r, a WRITE, be answered before the server has the data? */
+bool fs_behind_takes(const struct fs_req *r);
+/* Its data is in its buffers. Answers, now or when there is room. */
+void fs_behind_write(struct fs_req *r);
+/* r waits for room, and its process is killed: frees it. false: it does not. */
+bool fs_behind_give_up(struct fs_req *r);
+
+/*
+ * Calls go(r) when the server has executed everything that was written to ino before now;
+ * stable: when that is on stable storage. At once, or from the lane's loop. ino is an inode
+ * that r has a reference to, or NULL. Errors are for those who wrote.
+ */
+void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r));
+/* What r's call must not overtake: NULL, or an inode for fs_settle(), and *stable for it. */
+struct inode *fs_settles(const struct fs_req *r, bool *stable);
+/* Is something held of the file? Of these bytes? */
+bool behind_holds(const struct inode *ino);
+bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
+/* Was something held at `since` or later? Then attributes and file data that were asked for
+ * at `since` may lack it. */
+bool behind_since(const struct inode *ino, uint64_t since);
+/* Sets attr's size to what it will be when everything is on the server. attr was asked for at
+ * `since`. */
+void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since);
+
+/* The error of a WRITE that this open has not reported yet, -errno, which counts as reported
+ * now; or 0. */
+int fs_behind_error(struct file *f);
+/* A new open reports errors from now on. */
+void fs_behind_opened(struct file *f);
+
+/* Lane thread, four times a second: sends what is old. */
+void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
+/* fs_lane.room_msg: writers wait for room. */
+void fs_behind_on_room(struct loop_msg *m);
+/* After the mount has ended; not a lane's thread. Sends everything, and waits for that while
+ * there is progress. */
+void fs_behind_drain(struct fs *fs);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of write-behind share: behind.c (room, gathering, answers), behind_send.c
+ * (WRITE and COMMIT), behind_wait.c (who waits for what; errors). A function whose name ends
+ * with "locked" needs behind.mu.
+ */
+#ifndef FS_BEHIND_IMPL_H
+#define FS_BEHIND_IMPL_H
+
+#include "fs/fs_impl.h"
+
+/* COMMITs in a row that a WRITE is lost in, before that is an error. */
+#define BEHIND_TRIES_MAX 8u
+
+static inline struct fs_req *held_of(struct list *n)
+{
+	return container_of(n, struct fs_req, held.node);
+}
+
+static inline uint64_t held_end(const struct fs_req *r)
+{
+	return r->held.offset + r->held.len;
+}
+
+static inline bool held_overlaps(const struct fs_req *r, uint64_t offset, uint64_t end)
+{
+	return r->held.offset < end && offset < held_end(r);
+}
+
+static inline struct behind *behind_of(const struct inode *ino)
+{
+	return atomic_load_explicit(&ino->behind, memory_order_acquire);
+}
+
+/* ---- behind.c ---- */
+
+/* r, which was answered or failed, has ended: gives its room to others, and frees it. On its
+ * lane. */
+void behind_end(struct fs_req *r);
+
+/* ---- behind_send.c ---- */
+
+/* Something has changed: sends what is to be sent now, starts a COMMIT if one is due, wakes
+ * who has waited for this. On a lane; the caller has a reference to ino. */
+void behind_progress(struct inode *ino);
+/* The WRITE is to be sent. */
+void behind_want_locked(struct fs_req *r);
+/* r has got a message. */
+void behind_on_msg(struct loop_msg *m);
+
+/* ---- behind_wait.c ---- */
+
+/* Wakes those whose wait is over. true: one of the others waits for a COMMIT that could be
+ * sent now. */
+bool behind_wake_locked(struct behind *b);
+/* A WRITE of the file has failed with this status, or a COMMIT. */
+void behind_failed_locked(struct behind *b, struct inode *ino, int status);
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Write-behind: WRITE and COMMIT. See behind.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include "fs/behind_impl.h"
+
+void behind_want_locked(struct fs_req *r)
+{
+	r->held.wanted = true;
+}
+
+/* ---- WRITE ---- */
+
+static void write_done(struct fs_req *r);
+
+/* Sends what has not been written yet. */
+static void send_rest(struct fs_req *r)
+{
+	struct nfs_io_args *io = &r->call.args.io;
+	size_t at = r->filled, left = r->held.len - at;
+
+	io->offset = r->held.offset + at;
+	io->unstable = !r->held.stable;
+	io->ndata = 0;
+	for (unsigned i = 0; i < 2 && left; i++) {
+		size_t size = r->buf[i]->size, n;
+
+		if (at >= size) {
+			at -= size;
+			continue;
+		}
+		n = left < size - at ? left : size - at;
+		io->data[io->ndata++] = (struct rr_iov){ (char *)r->buf[i]->mem + at, (uint32_t)n };
+		left -= n;
+		at = 0;
+	}
+	fs_req_start(r, NFS_OP_WRITE, write_done);
+}
+
+/* Off the file's list: the data is on stable storage, or lost. */
+static void leave_locked(struct behind *b, struct fs_req *r)
+{
+	list_del(&r->held.node);
+	if (atomic_load(&b->count) == 1)
+		atomic_store(&b->gone_ns, mono_ns());   /* before it is 0: behind_since() */
+	atomic_fetch_sub(&b->count, 1);
+}
+
+/* The server has all of it. true: on stable storage. */
+static bool written_locked(struct behind *b, struct fs_req *r)
+{
+	struct held *h = &r->held;
+
+	b->nsending--;
+	if (h->again) {
+		h->again = false;
+		h->state = HELD;
+		b->nheld++;
+	} else if (h->loose) {
+		h->state = HELD_LOOSE;
+		b->nloose++;
+		b->loose_bytes += h->len;
+	} else {
+		leave_locked(b, r);
+		return true;
+	}
+	return false;
+}
+
+static void end_sending(struct fs_req *r, int status)
+{
+	struct inode *ino = r->ino;
+	struct behind *b = behind_of(ino);
+	bool over = true;
+
+	inode_ref(ino);
+	pthread_mutex_lock(&b->mu);
+	if (status) {
+		b->nsending--;
+		behind_failed_locked(b, ino, status);
+		leave_locked(b, r);
+	} else {
+		over = written_locked(b, r);
+	}
+	pthread_mutex_unlock(&b->mu);
+	if (over)
+		behind_end(r);
+	behind_progress(ino);
+	inode_put(&fs_this_lane->fs->inodes, ino, 1);
+}
+
+static void write_done(struct fs_req *r)
+{
+	const struct nfs_io_results *res = &r->call.res.io;
+
+	if (r->call.res.status) {
+		end_sending(r, r->call.res.status);
+		return;
+	}
+	if (!res->stable) {
+		r->held.mixed |= r->held.loose && res->verf != r->held.verf;
+		r->held.loose = true;
+		r->held.verf = res->verf;
+	}
+	r->filled += res->len;
+	if (r->filled < r->held.len)
+		send_rest(r);
+	else
+		end_sending(r, 0);
+}
+
+/* Must an older one be written first? */
+static bool is_blocked_locked(const struct behind *b, const struct fs_req *r)
+{
+	list_for_each(n, &b->writes) {
+		const struct fs_req *w = held_of(n);
+
+		if (w == r)
+			return false;
+		if (w->held.state != HELD_LOOSE && held_overlaps(w, r->held.offset, held_end(r)))
+			return true;
+	}
+	return false;
+}
+
+/* Tells other lanes to send theirs. Returns one of this lane, which is SENDING now; NULL:
+ * there is none. */
+static struct fs_req *next_locked(struct behind *b)
+{
+	list_for_each(n, &b->writes) {
+		struct fs_req *r = held_of(n);
+
+		if (r->held.state != HELD || !r->held.wanted || is_blocked_locked(b, r))
+			continue;
+		if (r->fl == fs_this_lane) {
+			r->held.state = HELD_SENDING;
+			b->nheld--;
+			b->nsending++;
+			return r;
+		}
+		if (!r->held.posted)
+			loop_post(r->fl->lane->loop, &r->held.msg);
+		r->held.posted = true;
+	}
+	return NULL;
+}
+
+/* ---- COMMIT ---- */
+
+/* What the server has lost is sent again, and whatever is newer and overlaps it. */
+static void find_lost_locked(struct behind *b, uint64_t verf)
+{
+	list_for_each(n, &b->writes) {
+		struct fs_req *r = held_of(n);
+		struct held *h = &r->held;
+
+		h->lost = h->in_commit && (h->mixed || h->verf != verf);
+		list_for_each(o, &b->writes) {
+			const struct fs_req *older = held_of(o);
+
+			if (older == r || h->lost)
+				break;
+			h->lost = older->held.lost &&
+				  held_overlaps(older, h->offset, held_end(r));
+		}
+	}
+}
+
+/* true: r is to be sent by progress. */
+static bool send_again_locked(struct behind *b, struct fs_req *r)
+{
+	struct held *h = &r->held;
+
+	if (h->state == HELD_SENDING)
+		h->again = true;
+	if (h->state != HELD_LOOSE)
+		return false;
+	b->nloose--;
+	b->loose_bytes -= h->len;
+	b->nheld++;
+	h->state = HELD;
+	h->in_commit = false;
+	h->wanted = h->stable = true;
+	h->tries++;
+	return true;
+}
+
+/* r goes to `gone`. It stays LOOSE until its lane may free it. */
+static void take_out_locked(struct behind *b, struct fs_req *r, struct list *gone)
+{
+	b->nloose--;
+	b->loose_bytes -= r->held.len;
+	r->held.in_commit = false;
+	leave_locked(b, r);
+	list_add_tail(gone, &r->held.node);
+}
+
+/* COMMIT has ended with this status: is r, which it was for, done with? */
+static bool is_over_locked(struct behind *b, const struct fs_req *q, const struct fs_req *r)
+{
+	if (!r->held.in_commit)
+		return false;
+	if (q->call.res.status || !r->held.lost)
+		return true;
+	if (r->held.tries < BEHIND_TRIES_MAX)
+		return false;
+	log_err("WRITE: %s sends another write verifier with each COMMIT, as if it had restarted "
+		"each time: EIO after %u tries", q->fl->fs->cl->cfg.server, r->held.tries);
+	behind_failed_locked(b, q->ino, -EIO);
+	return true;
+}
+
+static void sort_out_locked(struct behind *b, const struct fs_req *q, struct list *gone)
+{
+	int status = q->call.res.status;
+	unsigned again = 0;
+
+	if (status)
+		behind_failed_locked(b, q->ino, status);
+	else
+		find_lost_locked(b, q->call.res.io.verf);
+	list_for_each_safe(n, tmp, &b->writes) {
+		struct fs_req *r = held_of(n);
+
+		if (is_over_locked(b, q, r))
+			take_out_locked(b, r, gone);
+		else if (!status && r->held.lost)
+			again += send_again_locked(b, r);
+	}
+	if (again)
+		log_info("server %s has restarted: %u WRITEs of a file are sent again",
+			 q->fl->fs->cl->cfg.server, again);
+}
+
+/* Closes the files of WRITEs that have gone, before anybody hears that they have. Then their
+ * lanes may free them. */
+static void let_go(struct behind *b, struct list *gone)
+{
+	list_for_each(n, gone) {
+		struct fs_req *r = held_of(n);
+		struct file *f = r->file;
+
+		r->file = NULL;
+		fs_file_put(fs_this_lane, f);
+	}
+	pthread_mutex_lock(&b->mu);
+	for (struct list *n; (n = list_pop(gone)); ) {
+		struct fs_req *r = held_of(n);
+
+		r->held.state = HELD_GONE;
+		if (!r->held.posted)
+			loop_post(r->fl->lane->loop, &r->held.msg);
+		r->held.posted = true;
+	}
+	pthread_mutex_unlock(&b->mu);
+}
+
+static void commit_done(struct fs_req *q)
+{
+	struct inode *ino = q->ino;
+	struct behind *b = behind_of(ino);
+	struct list gone;
+
+	list_init(&gone);
+	pthread_mutex_lock(&b->mu);
+	b->committing = false;
+	sort_out_locked(b, q, &gone);
+	pthread_mutex_unlock(&b->mu);
+	let_go(b, &gone);
+	behind_progress(ino);
+	fs_req_free(q);
+}
+
+/* Is a COMMIT to be sent now? */
+static bool commit_is_due_locked(const struct behind *b, const struct behind_pool *p, bool waits)
+{
+	size_t most = p->most[ARENA_BIG] * ARENA_BIG_SIZE + p->most[ARENA_MID] * ARENA_MID_SIZE;
+
+	if (b->committing || !b->nloose)
+		return false;
+	/* One COMMIT for all that is on its way. */
+	return waits || b->loose_bytes >= most / 3 || (b->commit_wanted && !b->nsending);
+}
+
+/* COMMIT of the whole file covers what is LOOSE now. Returns the credentials for it. */
+static const struct rpc_cred *begin_commit_locked(struct behind *b)
+{
+	const struct rpc_cred *cred = NULL;
+
+	b->committing = true;
+	b->commit_wanted = false;
+	list_for_each(n, &b->writes) {
+		struct fs_req *r = held_of(n);
+
+		r->held.in_commit = r->held.state == HELD_LOOSE;
+		if (r->held.in_commit)
+			cred = &r->cred;
+	}
+	return cred;
+}
+
+static void send_commit(struct inode *ino, const struct rpc_cred *cred)
+{
+	struct behind *b = behind_of(ino);
+	struct fs_req *q = fs_req_new_quiet(fs_this_lane, ino, cred);
+
+	if (!q) {               /* no memory; the clock tries again */
+		pthread_mutex_lock(&b->mu);
+		b->committing = false;
+		b->commit_wanted = true;
+		pthread_mutex_unlock(&b->mu);
+		return;
+	}
+	q->call.args.io.offset = 0;
+	q->call.args.io.count = 0;
+	stat_add(&q->fl->lane->stats, STAT_BEHIND_COMMITS, 1);
+	fs_req_start(q, NFS_OP_COMMIT, commit_done);
+}
+
+/* ---- progress ---- */
+
+void behind_progress(struct inode *ino)
+{
+	struct fs *fs = fs_this_lane->fs;
+	struct behind *b = behind_of(ino);
+	struct rpc_cred cred;
+	struct fs_req *r;
+	bool commit;
+
+	inode_ref(ino);
+	do {
+		pthread_mutex_lock(&b->mu);
+		r = next_locked(b);
+		commit = !r && commit_is_due_locked(b, &fs->behind, behind_wake_locked(b));
+		if (commit)
+			cred = *begin_commit_locked(b);
+		pthread_mutex_unlock(&b->mu);
+		if (r) {
+			r->filled = 0;
+			r->held.loose = r->held.mixed = false;
+			send_rest(r);
+		}
+	} while (r);
+	if (commit)
+		send_commit(ino, &cred);
+	inode_put(&fs->inodes, ino, 1);
+}
+
+void behind_on_msg(struct loop_msg *m)
+{
+	struct fs_req *r = container_of(m, struct fs_req, held.msg);
+	struct behind *b = behind_of(r->ino);
+	bool gone;
+
+	pthread_mutex_lock(&b->mu);
+	r->held.posted = false;
+	gone = r->held.state == HELD_GONE;
+	pthread_mutex_unlock(&b->mu);
+	if (gone)
+		behind_end(r);
+	else
+		behind_progress(r->ino);
+}

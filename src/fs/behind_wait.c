@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Write-behind: who waits for it, what fails, and the end. See behind.h. */
+#include <errno.h>
+#include <unistd.h>
+#include "fs/behind_impl.h"
+
+/* A WRITE that is held is sent at this age, a LOOSE one is committed at that age. */
+#define SEND_NS   1000000000ull
+#define COMMIT_NS 4000000000ull
+/* After the mount has ended, so long without progress means that the server is silent. */
+#define DRAIN_MS  3000u
+#define DRAIN_STEP_MS 20u
+
+/* ---- waiting ---- */
+
+/* What does a wait for everything up to `upto` still wait for? */
+static void look_locked(const struct behind *b, uint64_t upto, bool *unsent, bool *loose)
+{
+	*unsent = *loose = false;
+	list_for_each(n, &b->writes) {
+		const struct fs_req *r = held_of(n);
+
+		if (r->held.seq > upto)
+			return;
+		*(r->held.state == HELD_LOOSE ? loose : unsent) = true;
+	}
+}
+
+bool behind_wake_locked(struct behind *b)
+{
+	bool commit = false;
+
+	list_for_each_safe(n, tmp, &b->waits) {
+		struct fs_req *r = container_of(n, struct fs_req, settle.node);
+		bool unsent, loose;
+
+		look_locked(b, r->settle.upto, &unsent, &loose);
+		if (!unsent && !(loose && r->settle.stable)) {
+			list_del(n);
+			loop_post(r->fl->lane->loop, &r->settle.msg);
+		}
+		commit |= !unsent && loose && r->settle.stable;
+	}
+	return commit;
+}
+
+static void on_settled(struct loop_msg *m)
+{
+	struct fs_req *r = container_of(m, struct fs_req, settle.msg);
+
+	r->settle.go(r);
+}
+
+/* Everything is to be sent. If it is a single WRITE, COMMIT can be saved. */
+static void want_all_locked(struct behind *b)
+{
+	bool single = atomic_load(&b->count) == 1;
+
+	list_for_each(n, &b->writes) {
+		struct fs_req *r = held_of(n);
+
+		if (r->held.state != HELD)
+			continue;
+		r->held.stable |= single;
+		behind_want_locked(r);
+	}
+}
+
+void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r))
+{
+	struct behind *b = ino ? behind_of(ino) : NULL;
+	bool unsent, loose;
+
+	if (!b || !atomic_load(&b->count)) {
+		go(r);
+		return;
+	}
+	pthread_mutex_lock(&b->mu);
+	look_locked(b, b->seq, &unsent, &loose);
+	if (!unsent && !(loose && stable)) {
+		pthread_mutex_unlock(&b->mu);
+		go(r);
+		return;
+	}
+	r->settle = (struct settle){ .upto = b->seq, .stable = stable, .go = go, .msg.fn = on_settled };
+	list_add_tail(&b->waits, &r->settle.node);
+	want_all_locked(b);
+	pthread_mutex_unlock(&b->mu);
+	behind_progress(ino);
+}
+
+struct inode *fs_settles(const struct fs_req *r, bool *stable)
+{
+	/* A WRITE that is held itself; a call in the middle of a change that has begun. */
+	if (r->held.state != HELD_NOT || r->changes)
+		return NULL;
+	/* After a restart of the server a WRITE that is sent again must not follow these. */
+	*stable = r->call.op == NFS_OP_SETATTR || r->call.op == NFS_OP_RENAME;
+	switch (r->call.op) {
+	case NFS_OP_GETATTR:
+	case NFS_OP_OPEN:
+	case NFS_OP_SETATTR:
+	case NFS_OP_LINK:
+		return r->ino;
+	case NFS_OP_REMOVE:
+		return r->pinned;
+	case NFS_OP_RENAME:
+		return r->moved;
+	default:
+		return NULL;
+	}
+}
+
+/* ---- what others see ---- */
+
+bool behind_holds(const struct inode *ino)
+{
+	const struct behind *b = behind_of(ino);
+
+	return b && atomic_load(&b->count);
+}
+
+bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len)
+{
+	struct behind *b = behind_of(ino);
+	bool holds = false;
+
+	if (!b || !atomic_load(&b->count))
+		return false;
+	pthread_mutex_lock(&b->mu);
+	list_for_each(n, &b->writes)
+		holds |= held_overlaps(held_of(n), offset, offset + len);
+	pthread_mutex_unlock(&b->mu);
+	return holds;
+}
+
+bool behind_since(const struct inode *ino, uint64_t since)
+{
+	const struct behind *b = behind_of(ino);
+
+	return b && (atomic_load(&b->count) || atomic_load(&b->gone_ns) >= since);
+}
+
+void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
+{
+	const struct behind *b = behind_of(ino);
+
+	if (behind_since(ino, since) && attr->size < atomic_load(&b->end))
+		attr->size = atomic_load(&b->end);
+}
+
+/* ---- errors ---- */
+
+void behind_failed_locked(struct behind *b, struct inode *ino, int status)
+{
+	b->error = status;
+	atomic_fetch_add(&b->errors, 1);
+	/* The kernel has pages that the server does not have. */
+	inode_untold(ino);
+	inode_written_past(ino);
+}
+
+int fs_behind_error(struct file *f)
+{
+	struct behind *b = behind_of(f->ino);
+	uint64_t errors = b ? atomic_load(&b->errors) : 0;
+	int error;
+
+	if (atomic_exchange(&f->errors_seen, errors) == errors)
+		return 0;
+	pthread_mutex_lock(&b->mu);
+	error = b->error;
+	pthread_mutex_unlock(&b->mu);
+	return error;
+}
+
+void fs_behind_opened(struct file *f)
+{
+	const struct behind *b = behind_of(f->ino);
+
+	atomic_store(&f->errors_seen, b ? atomic_load(&b->errors) : 0);
+}
+
+/* ---- time ---- */
+
+/* Of what this lane holds: everything as old as that is to be sent, or committed. */
+static void want_old(struct fs_lane *fl, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
+{
+	list_for_each(n, &fl->held) {
+		struct fs_req *r = container_of(n, struct fs_req, held.lane_node);
+		struct behind *b = behind_of(r->ino);
+		uint64_t age = now - r->held.since_ns;
+
+		if (age < send_ns)
+			continue;
+		pthread_mutex_lock(&b->mu);
+		if (r->held.state == HELD)
+			behind_want_locked(r);
+		b->commit_wanted |= r->held.state == HELD_LOOSE && age >= commit_ns;
+		if (!r->held.posted)
+			loop_post(fl->lane->loop, &r->held.msg);
+		r->held.posted = true;
+		pthread_mutex_unlock(&b->mu);
+	}
+}
+
+void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns)
+{
+	want_old(fl, now_ns, SEND_NS, COMMIT_NS);
+}
+
+void fs_behind_on_room(struct loop_msg *m)
+{
+	struct fs_lane *fl = container_of(m, struct fs_lane, room_msg);
+
+	atomic_store(&fl->room_wanted, false);
+	want_old(fl, mono_ns(), 0, 0);
+}
+
+/* ---- the end ---- */
+
+static void want_everything(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+
+	want_old(&fs->lanes[l->index], mono_ns(), 0, 0);
+}
+
+void fs_behind_drain(struct fs *fs)
+{
+	size_t left = atomic_load(&fs->behind.bytes), before = left;
+
+	for (unsigned idle = 0; left && idle < DRAIN_MS; ) {
+		nfs_each_lane(fs->cl, want_everything, fs);
+		usleep(DRAIN_STEP_MS * 1000);
+		left = atomic_load(&fs->behind.bytes);
+		idle = left < before ? 0 : idle + DRAIN_STEP_MS;
+		before = left;
+	}
+	if (left)
+		log_err("%zu bytes that programs have written were given up: %s does not take them",
+			left, fs->cl->cfg.server);
+}
