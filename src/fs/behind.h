@@ -48,7 +48,8 @@
  *        WRITE is not sent while an older one that overlaps it is HELD or SENDING.
  *   the server restarts               The verifier of COMMIT differs from that of a WRITE.
  *        That is sent again, and so is every newer one that overlaps it, or the old data
- *        would replace the new. The second time it is sent with FILE_SYNC.
+ *        would replace the new. So a newer one stays as long as the older one, even if it is
+ *        on stable storage itself. The second time it is sent with FILE_SYNC.
  *   a READ, GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is
  *        held is on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the
  *        size that the file will have (behind_size).
@@ -125,6 +126,7 @@ struct held {
 	bool again;                     /* SENDING: to be sent once more after the reply */
 	bool loose;                     /* of this sending, some bytes are not stable */
 	bool mixed;                     /* ...and were written before and after a restart */
+	bool firm;                      /* LOOSE: is on stable storage, but follows one that is not */
 	bool in_commit;                 /* LOOSE: the COMMIT under way is for it as well */
 	bool lost;                      /* used while COMMIT's reply is looked at */
 	unsigned tries;                 /* how often the server has lost it */

@@ -46,6 +46,21 @@ static void leave_locked(struct behind *b, struct fs_req *r)
 	atomic_fetch_sub(&b->count, 1);
 }
 
+/* Is an older WRITE of some of the same bytes LOOSE? If the server loses that, it is sent
+ * again, and then r has to follow it once more. */
+static bool covers_loose_locked(const struct behind *b, const struct fs_req *r)
+{
+	list_for_each(n, &b->writes) {
+		const struct fs_req *w = held_of(n);
+
+		if (w == r)
+			break;
+		if (w->held.state == HELD_LOOSE && held_overlaps(w, r->held.offset, held_end(r)))
+			return true;
+	}
+	return false;
+}
+
 /* The server has all of it. true: on stable storage. */
 static bool written_locked(struct behind *b, struct fs_req *r)
 {
@@ -56,7 +71,8 @@ static bool written_locked(struct behind *b, struct fs_req *r)
 		h->again = false;
 		h->state = HELD;
 		b->nheld++;
-	} else if (h->loose) {
+	} else if (h->loose || covers_loose_locked(b, r)) {
+		h->firm = !h->loose;
 		h->state = HELD_LOOSE;
 		b->nloose++;
 		b->loose_bytes += h->len;
@@ -67,11 +83,21 @@ static bool written_locked(struct behind *b, struct fs_req *r)
 	return false;
 }
 
+/* Closes r's file, if r was the last that used it: whoever hears next that r has gone must
+ * not find the file open. */
+static void close_file(struct fs_req *r)
+{
+	struct file *f = r->file;
+
+	r->file = NULL;
+	fs_file_put(fs_this_lane, f);
+}
+
 static void end_sending(struct fs_req *r, int status)
 {
 	struct inode *ino = r->ino;
 	struct behind *b = behind_of(ino);
-	bool over = true;
+	bool over = true, now;
 
 	inode_ref(ino);
 	pthread_mutex_lock(&b->mu);
@@ -82,8 +108,13 @@ static void end_sending(struct fs_req *r, int status)
 	} else {
 		over = written_locked(b, r);
 	}
+	if (over)
+		r->held.state = HELD_GONE;
+	now = !r->held.posted;          /* otherwise when that message is here */
 	pthread_mutex_unlock(&b->mu);
 	if (over)
+		close_file(r);
+	if (over && now)
 		behind_end(r);
 	behind_progress(ino);
 	inode_put(&fs_this_lane->fs->inodes, ino, 1);
@@ -154,7 +185,7 @@ static void find_lost_locked(struct behind *b, uint64_t verf)
 		struct fs_req *r = held_of(n);
 		struct held *h = &r->held;
 
-		h->lost = h->in_commit && (h->mixed || h->verf != verf);
+		h->lost = h->in_commit && !h->firm && (h->mixed || h->verf != verf);
 		list_for_each(o, &b->writes) {
 			const struct fs_req *older = held_of(o);
 
@@ -232,17 +263,11 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 			 q->fl->fs->cl->cfg.server, again);
 }
 
-/* Closes the files of WRITEs that have gone, before anybody hears that they have. Then their
- * lanes may free them. */
+/* WRITEs that have gone may be freed by their lanes. */
 static void let_go(struct behind *b, struct list *gone)
 {
-	list_for_each(n, gone) {
-		struct fs_req *r = held_of(n);
-		struct file *f = r->file;
-
-		r->file = NULL;
-		fs_file_put(fs_this_lane, f);
-	}
+	list_for_each(n, gone)
+		close_file(held_of(n));
 	pthread_mutex_lock(&b->mu);
 	for (struct list *n; (n = list_pop(gone)); ) {
 		struct fs_req *r = held_of(n);

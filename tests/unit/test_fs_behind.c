@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Write-behind, without a kernel and without a protocol (fs_play.h), against a model.
+ *
+ * The test plays programs with two opens of one file. As the kernel does, it has one write
+ * or truncation under way at a time, beside write-back of mapped pages, which touches no
+ * bytes that another one is about. It plays a server that has the file in memory and on disk,
+ * and executes what it has got at any time before the reply, in pieces if it likes. A restart
+ * of the server loses what is in memory only. Connections are lost at any time.
+ *
+ *     now[]      what the programs have written
+ *     disk[]     what the server has on stable storage      memory[]   what READ returns
+ *
+ * Rules: a READ returns what was written before it was asked for. What fsync() or close() has
+ * promised is on the disk, and stays there. When all is over, disk and programs agree.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs_play.h"
+
+enum { UNIT = 3000, UNITS = 40, SIZE = UNIT * UNITS, NASKS = 2048 };
+
+static unsigned seed;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+/* ---- the programs' view ---- */
+
+static struct {
+	uint8_t b[SIZE];
+	uint64_t size;
+} now;
+/* When each byte was last written, and the file last cut or made longer without a write. */
+#define UNDER_WAY UINT32_MAX
+static uint32_t changed[SIZE];
+static uint32_t resized;
+static uint32_t tick;
+static bool unknown;                    /* a writer was killed: the model does not know */
+/* Up to this ask, everything is promised to be on the disk. */
+static uint32_t promised;
+
+static struct ask {
+	uint64_t unique;
+	uint32_t opcode, at;            /* at: `tick` when it was asked */
+	uint64_t offset, from;          /* from: the first byte that the WRITE changes */
+	uint32_t len;
+	bool page, answered;
+	int error;
+} asks[NASKS];
+static unsigned nasks;
+static struct { unsigned restarts, lost, promises, reads, waits, killed; } seen;
+
+/* ---- the server ---- */
+
+struct copy {
+	uint8_t b[SIZE];
+	uint64_t size;
+};
+static struct copy disk, memory;
+static uint64_t verf;
+static bool plain;                      /* it does just what it is asked for */
+static int full;                        /* WRITEs that it has not executed fail with this status */
+static bool forgetful;                  /* nothing is stable, and each call has another verifier */
+static struct { unsigned writes, stable, commits; uint32_t longest; } did;
+
+static struct sent {
+	struct nfs_call *c;
+	uint32_t xid, len;              /* len: WRITE and READ: what the reply says */
+	bool executed, stable, eof;
+	int status;
+	uint64_t verf, size;
+} sent[64];
+static unsigned nsent;
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	cr_assert_lt(nsent, 64);
+	sent[nsent++] = (struct sent){ .c = c, .xid = c->eng.rr.xid };
+	return xdr_uint32_t(x, &nothing);
+}
+
+static void put_bytes(struct copy *to, uint64_t at, const void *from, uint32_t n)
+{
+	if (at > to->size)
+		memset(to->b + to->size, 0, at - to->size);
+	memcpy(to->b + at, from, n);
+	if (at + n > to->size)
+		to->size = at + n;
+}
+
+static void execute_write(struct sent *s)
+{
+	const struct nfs_io_args *io = &s->c->args.io;
+	uint32_t all = 0, left;
+	uint64_t at = io->offset;
+
+	if (full) {
+		s->status = full;
+		return;
+	}
+	for (uint32_t i = 0; i < io->ndata; i++)
+		all += io->data[i].len;
+	s->len = plain || roll(5) ? all : 1 + roll(all);
+	s->stable = !forgetful && (!io->unstable || (!plain && !roll(4)));
+	s->verf = forgetful ? ++verf : verf;
+	did.writes++;
+	did.stable += !io->unstable;
+	did.longest = all > did.longest ? all : did.longest;
+	left = s->len;
+	for (uint32_t i = 0; i < io->ndata && left; i++) {
+		uint32_t n = io->data[i].len < left ? io->data[i].len : left;
+
+		put_bytes(&memory, at, io->data[i].mem, n);
+		if (s->stable)
+			put_bytes(&disk, at, io->data[i].mem, n);
+		at += n;
+		left -= n;
+	}
+}
+
+static void execute_read(struct sent *s)
+{
+	const struct nfs_io_args *io = &s->c->args.io;
+	uint64_t left = io->offset < memory.size ? memory.size - io->offset : 0;
+
+	s->len = left < io->count ? (uint32_t)left : io->count;
+	s->eof = io->offset + s->len >= memory.size;
+	memcpy(io->sink.mem, memory.b + io->offset, s->len);
+}
+
+static void execute(struct sent *s)
+{
+	s->executed = true;
+	switch (s->c->op) {
+	case NFS_OP_WRITE:
+		execute_write(s);
+		return;
+	case NFS_OP_READ:
+		execute_read(s);
+		return;
+	case NFS_OP_COMMIT:
+		disk = memory;
+		did.commits++;
+		s->verf = forgetful ? ++verf : verf;
+		return;
+	case NFS_OP_SETATTR:
+		if (s->c->args.sattr.size > memory.size)
+			memset(memory.b + memory.size, 0, s->c->args.sattr.size - memory.size);
+		memory.size = s->c->args.sattr.size;
+		disk = memory;
+		break;
+	default:
+		break;
+	}
+	s->size = memory.size;
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0;
+	struct sent s;
+
+	(void)x;
+	while (sent[i].c != c || sent[i].xid != c->eng.rr.xid)
+		cr_assert_lt(++i, nsent);
+	s = sent[i];
+	sent[i] = sent[--nsent];
+	if (s.status)
+		return s.status;
+	if (c->op == NFS_OP_WRITE || c->op == NFS_OP_COMMIT || c->op == NFS_OP_READ) {
+		c->res.io = (struct nfs_io_results){ .len = s.len, .stable = s.stable, .eof = s.eof,
+						     .verf = s.verf };
+		if (c->op == NFS_OP_READ)
+			c->res.io.ptr = c->args.io.sink.mem;
+		return 0;
+	}
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .fileid = 100, .nlink = 1,
+					 .size = s.size };
+	c->res.has_attr = true;
+	return 0;
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = {
+		[NFS_OP_READ] = &any_op, [NFS_OP_WRITE] = &any_op, [NFS_OP_COMMIT] = &any_op,
+		[NFS_OP_SETATTR] = &any_op, [NFS_OP_GETATTR] = &any_op,
+	},
+};
+
+/* What was promised, and not changed since, is on the disk. */
+static void check_promise(void)
+{
+	for (uint32_t i = 0; i < SIZE && !unknown; i++) {
+		if (i >= now.size || changed[i] > promised || resized > promised)
+			continue;
+		cr_assert(i < disk.size && disk.b[i] == now.b[i],
+			  "byte %u is promised, but not on the disk (%d)", i, i < disk.size);
+	}
+}
+
+static void restart(void)
+{
+	seen.restarts++;
+	seen.lost += memcmp(&disk, &memory, sizeof(disk)) != 0;
+	memory = disk;
+	verf++;
+	check_promise();
+}
+
+/* ---- the kernel ---- */
+
+static void check_read(const struct ask *a)
+{
+	const uint8_t *got = (const uint8_t *)answer.data;
+
+	seen.reads++;
+	for (uint32_t i = 0; i < a->len; i++) {
+		uint64_t at = a->offset + i;
+
+		if (changed[at] > a->at || resized > a->at)
+			continue;       /* either is right */
+		if (at < now.size)
+			cr_assert(i < answer.len && got[i] == now.b[at], "READ at %lu: byte %lu, %zu read",
+				  (unsigned long)a->offset, (unsigned long)at, answer.len);
+		else
+			cr_assert_geq(i, answer.len, "READ returns more than there is");
+	}
+}
+
+static void check_attr(const struct ask *a)
+{
+	struct fuse_attr_out out;
+
+	memcpy(&out, answer.data, sizeof(out));
+	if (resized <= a->at && now.size)
+		cr_assert(out.attr.size >= now.size || changed[now.size - 1] > a->at,
+			  "GETATTR says %lu of %lu", (unsigned long)out.attr.size,
+			  (unsigned long)now.size);
+}
+
+/* Whoever has asked meanwhile may see either. */
+static void change_ends(const struct ask *a)
+{
+	if (a->opcode == FUSE_SETATTR)
+		resized = ++tick;
+	if (a->opcode != FUSE_WRITE)
+		return;
+	tick++;
+	for (uint64_t i = a->from; i < a->offset + a->len; i++)
+		changed[i] = tick;
+}
+
+static void answered(const struct fuse_out_header *h)
+{
+	for (unsigned i = 0; i < nasks; i++) {
+		struct ask *a = &asks[i];
+
+		if (a->unique != h->unique)
+			continue;
+		cr_assert_not(a->answered);
+		a->answered = true;
+		change_ends(a);
+		a->error = h->error;
+		if (h->error || unknown)
+			return;
+		if (a->opcode == FUSE_READ)
+			check_read(a);
+		else if (a->opcode == FUSE_GETATTR)
+			check_attr(a);
+		else if (a->opcode == FUSE_FSYNC || a->opcode == FUSE_FLUSH) {
+			promised = a->at > promised ? a->at : promised;
+			seen.promises++;
+			check_promise();
+		}
+	}
+}
+
+static void ask(uint32_t opcode, const void *body, size_t len, size_t data, bool page)
+{
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
+	struct ask *a = &asks[nasks++];
+
+	cr_assert_leq(nasks, NASKS);
+	*a = (struct ask){ .unique = h.unique, .opcode = opcode, .at = ++tick, .from = a->from,
+			   .page = page };
+	if (data)
+		a->offset = ((const struct fuse_write_in *)body)->offset;
+	else if (opcode == FUSE_READ)
+		a->offset = ((const struct fuse_read_in *)body)->offset;
+	a->len = opcode == FUSE_READ ? ((const struct fuse_read_in *)body)->size : (uint32_t)data;
+	fs_play_request(&h, body, len);
+}
+
+static struct file *files[2];
+
+/* What a program writes; the model takes it as written from now on. */
+static void ask_write(unsigned open, uint64_t offset, uint32_t n, bool page, uint32_t flags)
+{
+	struct fuse_write_in in = {
+		.fh = files[open]->handle, .offset = offset, .size = n, .flags = O_RDWR | flags,
+		.write_flags = page ? FUSE_WRITE_CACHE : 0,
+	};
+	static uint8_t salt;
+	uint32_t first = n < ARENA_MID_SIZE ? n : ARENA_MID_SIZE;
+
+	salt++;
+	asks[nasks].from = offset < now.size ? offset : now.size;
+	for (uint64_t i = now.size; i < offset; i++) {
+		now.b[i] = 0;
+		changed[i] = UNDER_WAY;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		now.b[offset + i] = (uint8_t)(salt * 31 + i * 7 + i / 256);
+		changed[offset + i] = UNDER_WAY;
+	}
+	if (offset + n > now.size)
+		now.size = offset + n;
+	fs_play_buffers();
+	memcpy(fs_play_dev.mid->mem, now.b + offset, first);
+	memcpy(fs_play_dev.big->mem, now.b + offset + first, n - first);
+	ask(FUSE_WRITE, &in, sizeof(in), n, page);
+}
+
+static void ask_read(uint64_t offset, uint32_t n)
+{
+	struct fuse_read_in in = { .fh = files[0]->handle, .offset = offset, .size = n, .flags = O_RDWR };
+
+	ask(FUSE_READ, &in, sizeof(in), 0, false);
+}
+
+static void ask_truncate(uint64_t size)
+{
+	struct fuse_setattr_in in = { .valid = FATTR_SIZE, .size = size };
+
+	if (size > now.size)
+		memset(now.b + now.size, 0, size - now.size);
+	now.size = size;
+	resized = UNDER_WAY;
+	ask(FUSE_SETATTR, &in, sizeof(in), 0, false);
+}
+
+static void ask_getattr(void)
+{
+	struct fuse_getattr_in in = { 0 };
+
+	ask(FUSE_GETATTR, &in, sizeof(in), 0, false);
+}
+
+static void ask_flush(unsigned open, bool close)
+{
+	struct fuse_fsync_in sync = { .fh = files[open]->handle };
+	struct fuse_flush_in flush = { .fh = files[open]->handle };
+
+	if (close)
+		ask(FUSE_FLUSH, &flush, sizeof(flush), 0, false);
+	else
+		ask(FUSE_FSYNC, &sync, sizeof(sync), 0, false);
+}
+
+/* Holds a program the file's lock? Then nobody else writes. With pages: is any WRITE or
+ * truncation under way? */
+static bool locked(bool pages)
+{
+	for (unsigned i = 0; i < nasks; i++) {
+		const struct ask *a = &asks[i];
+
+		if (!a->answered && (a->opcode == FUSE_SETATTR ||
+				     (a->opcode == FUSE_WRITE && (pages || !a->page))))
+			return true;
+	}
+	return false;
+}
+
+static bool is_written(uint64_t from, uint64_t to)
+{
+	for (unsigned i = 0; i < nasks; i++) {
+		const struct ask *a = &asks[i];
+
+		if (!a->answered && a->opcode == FUSE_WRITE && from < a->offset + a->len && a->offset < to)
+			return true;
+	}
+	return false;
+}
+
+/* ---- any order ---- */
+
+static bool up;
+static uint64_t stream;                 /* where the next sequential write goes */
+
+static void some_write(void)
+{
+	uint32_t n = roll(3) ? UNIT / (1 + roll(4)) : 1 + roll(roll(3) ? 2 * UNIT : 30 * UNIT);
+	uint64_t at = roll(4) ? stream : roll(SIZE);
+	bool page = !roll(5);
+
+	if (at + n > SIZE) {
+		at = 0;
+		n = n > SIZE ? SIZE : n;
+	}
+	/* A lane without buffers does not read. */
+	fs_play_buffers();
+	if (!fs_play_dev.mid || !fs_play_dev.big)
+		return;
+	if (page ? at + n > now.size || is_written(at, at + n) || locked(false) : locked(true))
+		return;
+	stream = at + n;
+	ask_write(roll(2), at, n, page, roll(8) ? 0 : roll(2) ? O_DSYNC : O_DIRECT);
+}
+
+static void some_request(void)
+{
+	unsigned open = 0;
+
+	for (unsigned i = 0; i < nasks; i++)
+		open += !asks[i].answered;
+	if (open > 5)
+		return;
+	switch (roll(12)) {
+	case 0:
+		ask_read(roll(SIZE - UNIT), 1 + roll(UNIT));
+		return;
+	case 1:
+		ask_getattr();
+		return;
+	case 2:
+		ask_flush(roll(2), roll(2));
+		return;
+	case 3:
+		if (!roll(3) && !locked(true))
+			ask_truncate(roll(2) ? roll(SIZE) : 0);
+		return;
+	default:
+		some_write();
+	}
+}
+
+static void some_kill(void)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (!r->req || r->held.state != HELD_WAITS || !roll(2))
+			continue;
+		unknown = true;
+		seen.killed += fs_give_up(r);
+		return;
+	}
+}
+
+static void some_progress(void)
+{
+	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
+
+	if (!s || !s->c->eng.rr.sends)
+		return;
+	if (!s->executed)
+		execute(s);
+	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
+		fs_play_reply(s->xid);
+}
+
+static void some_connection(void)
+{
+	if (up)
+		fake_break();
+	else
+		fs_play_connect();
+	up = !up;
+}
+
+static void settle(void)
+{
+	fs_play_flush();
+	fs_play_run(0);
+	fs_play_flush();
+}
+
+/* Until nothing is under way. */
+static void finish(void)
+{
+	if (!up)
+		some_connection();
+	for (unsigned i = 0; !list_empty(&fl->active); i++) {
+		cr_assert_lt(i, 20000, "something is stuck");
+		fs_behind_tick(fl, mono_ns() + 10000000000ull);
+		fs_retry_reads(fl);
+		settle();
+		some_progress();
+	}
+}
+
+static void begin(unsigned which, unsigned share)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "root" };
+	static const struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = 100, .nlink = 1 };
+
+	seed = which;
+	nasks = nsent = 0;
+	tick = promised = resized = 0;
+	full = 0;
+	plain = forgetful = false;
+	memset(&did, 0, sizeof(did));
+	unknown = false;
+	stream = 0;
+	memset(changed, 0, sizeof(changed));
+	memset(&now, 0, sizeof(now));
+	memset(&disk, 0, sizeof(disk));
+	memory = disk;
+	log_set_level(LOG_LVL_ERR);
+	fs_play_answered = answered;
+	fs.cfg.write_behind = share;
+	fs_play_start(&version, &root, &attr);
+	fs.cl->wsize = 24 * 4096;       /* more than the first buffer of a WRITE */
+	for (unsigned i = 0; i < 2; i++)
+		files[i] = fs_play_file();
+	up = true;
+}
+
+static void end(void)
+{
+	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++)
+		cr_assert_eq(fs.behind.taken[cls], 0);
+	cr_assert_eq(atomic_load(&fs.behind.bytes), 0);
+	cr_assert_eq(atomic_load(&fs.behind.nwaiting), 0);
+	cr_assert_eq(atomic_load(&fs.root->writing), 0);
+	fs_play_end();
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(atomic_load(&files[i]->refs), 1);
+		free(files[i]);
+	}
+}
+
+static void any_order(unsigned which, bool kills)
+{
+	bool restarts = which % 3;
+
+	begin(which, which % 5 ? 60 : 26);
+	for (unsigned step = 0; step < 250; step++) {
+		switch (roll(9)) {
+		case 0:
+		case 1:
+		case 2:
+			some_request();
+			break;
+		case 3:
+			if (restarts && !roll(3))
+				restart();
+			break;
+		case 4:
+			if (up ? !roll(5) : !roll(2))
+				some_connection();
+			break;
+		case 5:
+			if (!roll(4))
+				fs_behind_tick(fl, mono_ns() + (roll(2) ? 2000000000u : 5000000000u));
+			if (kills && !roll(2))
+				some_kill();
+			break;
+		default:
+			some_progress();
+		}
+		seen.waits += atomic_load(&fs.behind.nwaiting);
+		fs_retry_reads(fl);
+		settle();
+	}
+	finish();
+	ask_flush(0, false);
+	settle();
+	finish();
+	for (unsigned i = 0; i < nasks; i++)
+		cr_assert(!asks[i].error || (kills && asks[i].error == -EINTR), "%d", asks[i].error);
+	cr_assert(unknown || (disk.size == now.size && !memcmp(disk.b, now.b, now.size)),
+		  "the file differs in the end: %lu and %lu bytes", (unsigned long)disk.size,
+		  (unsigned long)now.size);
+	end();
+}
+
+Test(fs_behind, nothing_is_lost_or_reordered, .timeout = 300)
+{
+	for (unsigned i = 0; i < 600; i++)
+		any_order(i, false);
+	cr_assert(seen.restarts > 300 && seen.lost > 100 && seen.promises > 300 && seen.reads > 300 &&
+		  seen.waits > 30, "restarts %u, %u of them with loss, promises %u, reads %u, waits %u",
+		  seen.restarts, seen.lost, seen.promises, seen.reads, seen.waits);
+}
+
+Test(fs_behind, writers_without_room_can_be_killed, .timeout = 300)
+{
+	for (unsigned i = 0; i < 300; i++)
+		any_order(i, true);
+	cr_assert_gt(seen.killed, 20);
+}
+
+/* ---- what is sent ---- */
+
+static void begin_plain(unsigned share)
+{
+	begin(1, share);
+	plain = true;
+}
+
+static int last_error(void)
+{
+	cr_assert(asks[nasks - 1].answered);
+	return asks[nasks - 1].error;
+}
+
+static void write_at(uint64_t offset, uint32_t n)
+{
+	ask_write(0, offset, n, false, 0);
+	settle();
+}
+
+static void close_file(void)
+{
+	ask_flush(0, true);
+	settle();
+	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
+		some_progress();
+		settle();
+	}
+}
+
+Test(fs_behind, small_writes_leave_in_one_piece)
+{
+	begin_plain(60);
+	for (uint32_t i = 0; i < 24; i++) {
+		write_at(i * 4096, 4096);
+		cr_assert_eq(last_error(), 0);
+		cr_assert(i == 23 || nsent == 0, "sent before it is as long as wsize");
+	}
+	close_file();
+	cr_assert(did.writes == 1 && did.longest == 24 * 4096 && did.commits == 1);
+	end();
+}
+
+/* CREATE, WRITE, CLOSE: there is no COMMIT. */
+Test(fs_behind, a_small_file_is_one_stable_write)
+{
+	begin_plain(60);
+	write_at(0, 100);
+	write_at(100, 2000);
+	write_at(50, 10);
+	cr_assert_eq(nsent, 0);
+	close_file();
+	cr_assert(did.writes == 1 && did.stable == 1 && did.commits == 0 && did.longest == 2100);
+	close_file();
+	cr_assert(did.writes == 1 && did.commits == 0, "nothing is left for the second close()");
+	end();
+}
+
+/* What is not continued any more does not wait for close(). */
+Test(fs_behind, what_is_old_is_sent)
+{
+	begin_plain(60);
+	write_at(0, 100);
+	fs_behind_tick(fl, mono_ns() + 500000000);
+	settle();
+	cr_assert_eq(nsent, 0);
+	fs_behind_tick(fl, mono_ns() + 1100000000);
+	settle();
+	cr_assert_eq(nsent, 1);
+	finish();
+	end();
+}
+
+Test(fs_behind, synchronous_writes_wait)
+{
+	static const uint32_t flags[] = { O_DSYNC, O_SYNC, O_DIRECT };
+
+	begin_plain(60);
+	for (unsigned i = 0; i < 3; i++) {
+		ask_write(0, 0, 1000, false, flags[i]);
+		settle();
+		cr_assert_not(asks[nasks - 1].answered);
+		finish();
+		cr_assert(did.stable == i + 1 && last_error() == 0);
+	}
+	end();
+}
+
+/* Dirty pages of a mapping are written when fsync() says so, even if the file is O_SYNC. */
+Test(fs_behind, pages_do_not_wait)
+{
+	begin_plain(60);
+	ask_write(0, 0, 1000, true, O_SYNC);
+	cr_assert_eq(last_error(), 0);
+	close_file();
+	end();
+}
+
+Test(fs_behind, no_share_of_the_buffers_means_through)
+{
+	begin_plain(0);
+	write_at(0, 100);
+	cr_assert_not(asks[nasks - 1].answered);
+	finish();
+	cr_assert(did.writes == 1 && did.stable == 1);
+	end();
+}
+
+/* ---- errors ---- */
+
+/* The first call after it says so, once for each open; the kernel forgets what it knows. */
+Test(fs_behind, an_error_is_reported_once_by_each_open)
+{
+	begin_plain(60);
+	unknown = true;
+	full = -ENOSPC;
+	write_at(0, 24 * 4096);         /* is sent at once */
+	cr_assert_eq(last_error(), 0);
+	some_progress();
+	some_progress();
+	settle();
+	full = 0;
+	notice.count = 0;
+	write_at(24 * 4096, 100);
+	cr_assert(last_error() == -ENOSPC && notice.count == 1);
+	write_at(24 * 4096, 100);
+	cr_assert_eq(last_error(), 0);
+	close_file();
+	cr_assert_eq(last_error(), 0);
+	ask_flush(1, false);
+	cr_assert_eq(last_error(), -ENOSPC);
+	ask_flush(1, true);
+	cr_assert_eq(last_error(), 0);
+	end();
+}
+
+Test(fs_behind, close_reports_an_error)
+{
+	begin_plain(60);
+	unknown = true;
+	full = -EDQUOT;
+	write_at(0, 100);
+	close_file();
+	cr_assert_eq(last_error(), -EDQUOT);
+	close_file();
+	cr_assert_eq(last_error(), 0);
+	end();
+}
+
+Test(fs_behind, a_server_that_never_stores_is_an_error)
+{
+	begin_plain(60);
+	unknown = forgetful = true;
+	write_at(0, 100);
+	close_file();
+	cr_assert_eq(last_error(), -EIO);
+	cr_assert_leq(did.commits, 9);
+	end();
+}
