@@ -399,6 +399,8 @@ bool fs_behind_takes(const struct fs_req *r)
 {
 	const struct behind_pool *p = &r->fl->fs->behind;
 
+	if (!r->req)
+		return false;           /* its process was killed while it was parked */
 	/* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */
 	return p->most[ARENA_MID] && (!r->buf[1] || p->most[ARENA_BIG]) &&
 	       (r->fi.writepage || !(r->fi.flags & (O_DSYNC | O_DIRECT)));

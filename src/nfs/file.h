@@ -11,16 +11,17 @@
  *     nfs_file, fh ---- in_file ---> nfs_open <--+     the version's
  *
  * A file exists as long as something is known of it; today that is its opens. A delegation,
- * byte-range locks, a layout, and ranges that are not on stable storage belong here as
- * well, beside `opens`. Nobody else has to know how they are found.
+ * byte-range locks and a layout belong here as well, beside `opens`. Nobody else has to know how
+ * they are found. (What is written and not on stable storage yet is in fs/behind.h, because
+ * its buffers and waiting programs are.)
  *
  * Threads. Lanes and the control thread add, list and release opens under the table's lock.
  * Nobody holds that lock while waiting for anything. A file's handle never changes. An open
  * belongs to the lane that works on it; nfs4/nfs4_state.c says until when, and what
  * recovery may change.
  *
- * State that several lanes change while calls are under way (there is none yet) gets no
- * lock. It gets a home: the lane whose number is `hash` modulo the number of lanes. Only
+ * Protocol state that several lanes change while calls are under way (there is none yet) gets
+ * no lock. It gets a home: the lane whose number is `hash` modulo the number of lanes. Only
  * that lane's thread changes it. Another lane sends the home's loop a message (loop_post)
  * that says what is wanted, and goes on. The answer is the same message, posted back to its
  * own loop. Neither lane waits.
