@@ -86,6 +86,19 @@ install_packages() {
 	return "$status"
 }
 
+# debian_mirror - where this machine has its Debian from.
+debian_mirror() {
+	local uri suite component id='' codename=''
+	eval "$(grep -E '^(ID|VERSION_CODENAME)=' /etc/os-release | sed 's/^ID=/id=/; s/^VERSION_CODENAME=/codename=/')"
+	# shellcheck disable=SC2016 # apt-get's
+	while read -r uri suite component; do
+		[[ $id == debian && $component == main && ( $suite == "$codename" || $suite == stable || $suite == testing ) ]] || continue
+		printf '%s\n' "$uri"
+		return
+	done < <(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' 2>/dev/null)
+	echo http://deb.debian.org/debian
+}
+
 # Makes ./configure, unless there is one that is up to date.
 make_configure() {
 	if [[ ! -x $TOP/configure || $TOP/configure.ac -nt $TOP/configure ||
