@@ -83,7 +83,7 @@ said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
 result "a number of rounds that is none is refused" refused "from 1 to 99" --rounds 0
-result "a kernel that is not there is refused" refused "6.1 or 6.12" --kernel 5.4
+result "a kernel that is not there is refused" refused "6.1, 6.12 or 7.3" --kernel 5.4
 result "a clock that is not there is refused" refused "time or instructions" --clock foo
 result "a server that is none is refused" refused "SERVER:/EXPORT" --server foo
 result "a build that is not there is refused" refused "run make there" --build /nowhere
