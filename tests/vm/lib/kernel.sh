@@ -80,22 +80,6 @@ kernel_path() {
 	printf '%s/kernel-%s-%s\n' "$(cache_root)" "$1" "$(hash_of "${files[@]}")"
 }
 
-# kernel_known SERIES - is it in the cache, or a package of this Debian? False: sets REPLY
-# to why not. Without package lists nobody knows, and fetching it says so.
-kernel_known() {
-	local newest
-	[[ ! -e $(kernel_path "$1")/release ]] || return 0
-	REPLY="this Debian has no Linux $1"
-	if in_backports "$1"; then
-		need apt-get=apt apt-cache=apt
-		backports_update || { REPLY="there is no Linux $1: $REPLY"; return 1; }
-		newest=$(backports_releases | head -n 1)
-		REPLY="$BACKPORTS has no Linux $1, nor a later 7.x; its newest is ${newest:-unknown}"
-	fi
-	[[ $(kernel_packages "$1") ]] && return
-	! in_backports "$1" && ! apt-cache pkgnames linux-image | grep -q .
-}
-
 # kernel_dir SERIES - prints the folder; fetches the kernel the first time.
 # What is cached is used as it is: a run must not depend on the network.
 kernel_dir() {
