@@ -188,6 +188,7 @@ static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
 		return n <= room_of(w);
 	pthread_mutex_lock(&p->mu);
 	give_one_locked(p, b, ARENA_BIG);
+	pass_on_locked(p);
 	pthread_mutex_unlock(&p->mu);
 	return false;
 }
@@ -236,12 +237,6 @@ static bool gather_locked(struct behind *b, const struct fs_req *r)
 }
 
 /* ---- the answer ---- */
-
-static void raise_end(struct behind *b, uint64_t end)
-{
-	if (end > atomic_load(&b->end))
-		atomic_store(&b->end, end);
-}
 
 static void answer(struct fs_req *r)
 {
@@ -296,9 +291,6 @@ static void hold(struct fs_req *r)
 	pthread_mutex_lock(&b->mu);
 	r->held.seq = ++b->seq;
 	list_add_tail(&b->writes, &r->held.node);
-	if (atomic_load(&b->count) == 0)
-		atomic_store(&b->end, 0);
-	raise_end(b, held_end(r));
 	b->nheld++;
 	atomic_fetch_add(&b->count, 1);
 	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
@@ -369,7 +361,8 @@ static void through(struct fs_req *r)
 void fs_behind_write(struct fs_req *r)
 {
 	struct behind *b = make(r->ino);
-	int err = b ? fs_behind_error(r->file) : 0;
+	/* What a mapping has changed is written in any case. */
+	int err = b && !r->fi.writepage ? fs_behind_error(r->file, true) : 0;
 	bool gathered;
 
 	if (!b) {
@@ -383,8 +376,6 @@ void fs_behind_write(struct fs_req *r)
 	}
 	pthread_mutex_lock(&b->mu);
 	gathered = gather_locked(b, r);
-	if (gathered)
-		raise_end(b, r->call.args.io.offset + r->size);
 	pthread_mutex_unlock(&b->mu);
 	if (gathered) {
 		answer(r);
@@ -402,7 +393,7 @@ bool fs_behind_takes(const struct fs_req *r)
 	if (!r->req)
 		return false;           /* its process was killed while it was parked */
 	/* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */
-	return p->most[ARENA_MID] && (!r->buf[1] || p->most[ARENA_BIG]) &&
+	return p->most[ARENA_MID] && !atomic_load(&p->closed) && (!r->buf[1] || p->most[ARENA_BIG]) &&
 	       (r->fi.writepage || !(r->fi.flags & (O_DSYNC | O_DIRECT)));
 }
 

@@ -57,8 +57,11 @@
  *   the writer is killed              What was answered goes on. What waits for room is freed.
  *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
  *        WRITE has gone, because each one has a reference to its open file.
+ *   O_CREAT | O_TRUNC of a name that the kernel does not know, but whose file is open here by
+ *        another name        It is not known before that this is the file, so what is held
+ *        is not sent before.
  *   an error                          The data is dropped. Each open of the file reports the
- *        error once: to the next write(), fsync() or close(). So a full disk is noticed while
+ *        error once, to the next write() or fsync(); until then each close() does. So a full disk is noticed while
  *        a program is still writing. The kernel is made to drop its pages then.
  *   the mount ends                    fs_behind_drain() sends everything. If the server does
  *        not answer, the log says how much was given up.
@@ -93,8 +96,8 @@ struct behind {
 	bool committing;                /* COMMIT is under way */
 	bool commit_wanted;
 	_Atomic unsigned count;         /* of `writes` */
-	_Atomic uint64_t gone_ns;       /* when `count` last became 0 */
-	_Atomic uint64_t end;           /* the highest end of a WRITE since count was 0 */
+	_Atomic uint64_t left_ns;       /* when a WRITE last left `writes` */
+	uint64_t left_end;              /* the highest end of those that the server has, of late */
 	_Atomic uint64_t errors;        /* how many WRITEs have failed */
 	int error;                      /* the newest of these, -errno */
 	unsigned taken[ARENA_CLASSES];  /* buffers; under behind_pool.mu */
@@ -108,6 +111,7 @@ struct behind_pool {
 	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
 	_Atomic unsigned nwaiting;
 	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
+	_Atomic bool closed;            /* the mount ends: WRITEs go through */
 };
 
 enum held_state { HELD_NOT, HELD_WAITS, HELD, HELD_SENDING, HELD_LOOSE, HELD_GONE };
@@ -136,7 +140,8 @@ struct held {
 struct settle {
 	struct list node;
 	struct loop_msg msg;
-	struct behind *on;
+	struct inode *ino;
+	bool help;                      /* woken to send COMMIT, not because the wait is over */
 	uint64_t upto;                  /* the newest WRITE that it waits for */
 	bool stable;
 	void (*go)(struct fs_req *r);
@@ -173,9 +178,12 @@ bool behind_since(const struct inode *ino, uint64_t since);
  * `since`. */
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since);
 
-/* The error of a WRITE that this open has not reported yet, -errno, which counts as reported
- * now; or 0. */
-int fs_behind_error(struct file *f);
+/*
+ * The error of a WRITE that this open has not reported yet, -errno; or 0. seen: it counts as
+ * reported now. For close() it does not: the kernel also asks for each close() of a child that
+ * has inherited the open file, and nobody hears the answer.
+ */
+int fs_behind_error(struct file *f, bool seen);
 /* A new open reports errors from now on. */
 void fs_behind_opened(struct file *f);
 
@@ -186,5 +194,7 @@ void fs_behind_on_room(struct loop_msg *m);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that while
  * there is progress. */
 void fs_behind_drain(struct fs *fs);
+/* When no lane takes requests any more: the log says how much was given up. */
+void fs_behind_say_lost(struct fs *fs);
 
 #endif

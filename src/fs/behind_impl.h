@@ -53,6 +53,9 @@ void behind_on_msg(struct loop_msg *m);
 /* Wakes those whose wait is over. true: one of the others waits for a COMMIT that could be
  * sent now. */
 bool behind_wake_locked(struct behind *b);
+/* COMMIT is due, but this lane has no connection. true: one that waits for it, on a lane that
+ * has a connection, will send it. */
+bool behind_ask_for_help_locked(struct behind *b);
 /* A WRITE of the file has failed with this status, or a COMMIT. */
 void behind_failed_locked(struct behind *b, struct inode *ino, int status);
 

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include "fs/behind_impl.h"
 
+/* A LOOKUP that was sent before a WRITE left is answered within this time, nearly always. */
+#define LATE_REPLY_NS 60000000000ull
+
 void behind_want_locked(struct fs_req *r)
 {
 	r->held.wanted = true;
@@ -37,12 +40,22 @@ static void send_rest(struct fs_req *r)
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }
 
-/* Off the file's list: the data is on stable storage, or lost. */
-static void leave_locked(struct behind *b, struct fs_req *r)
+/* Off the file's list. */
+static void drop_locked(struct behind *b, struct fs_req *r)
 {
 	list_del(&r->held.node);
-	if (atomic_load(&b->count) == 1)
-		atomic_store(&b->gone_ns, mono_ns());   /* before it is 0: behind_since() */
+	atomic_fetch_sub(&b->count, 1);
+}
+
+/* The same, because the data is on stable storage. */
+static void leave_locked(struct behind *b, struct fs_req *r)
+{
+	uint64_t now = mono_ns();
+
+	list_del(&r->held.node);
+	if (b->left_end < held_end(r) || now - atomic_load(&b->left_ns) > LATE_REPLY_NS)
+		b->left_end = held_end(r);
+	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
 	atomic_fetch_sub(&b->count, 1);
 }
 
@@ -83,8 +96,8 @@ static bool written_locked(struct behind *b, struct fs_req *r)
 	return false;
 }
 
-/* Closes r's file, if r was the last that used it: whoever hears next that r has gone must
- * not find the file open. */
+/* Closes r's file, if r was the last that used it. Whoever is told that r has gone should not
+ * find the file open: unlink() would give it a silly name. */
 static void close_file(struct fs_req *r)
 {
 	struct file *f = r->file;
@@ -104,7 +117,7 @@ static void end_sending(struct fs_req *r, int status)
 	if (status) {
 		b->nsending--;
 		behind_failed_locked(b, ino, status);
-		leave_locked(b, r);
+		drop_locked(b, r);
 	} else {
 		over = written_locked(b, r);
 	}
@@ -217,12 +230,15 @@ static bool send_again_locked(struct behind *b, struct fs_req *r)
 }
 
 /* r goes to `gone`. It stays LOOSE until its lane may free it. */
-static void take_out_locked(struct behind *b, struct fs_req *r, struct list *gone)
+static void take_out_locked(struct behind *b, struct fs_req *r, bool failed, struct list *gone)
 {
 	b->nloose--;
 	b->loose_bytes -= r->held.len;
 	r->held.in_commit = false;
-	leave_locked(b, r);
+	if (failed)
+		drop_locked(b, r);
+	else
+		leave_locked(b, r);
 	list_add_tail(gone, &r->held.node);
 }
 
@@ -254,7 +270,7 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 		struct fs_req *r = held_of(n);
 
 		if (is_over_locked(b, q, r))
-			take_out_locked(b, r, gone);
+			take_out_locked(b, r, status || r->held.lost, gone);
 		else if (!status && r->held.lost)
 			again += send_again_locked(b, r);
 	}
@@ -304,7 +320,8 @@ static bool commit_is_due_locked(const struct behind *b, const struct behind_poo
 	if (b->committing || !b->nloose)
 		return false;
 	/* One COMMIT for all that is on its way. */
-	return waits || b->loose_bytes >= most / 3 || (b->commit_wanted && !b->nsending);
+	return waits || b->loose_bytes >= most / 3 ||
+	       ((b->commit_wanted || atomic_load(&p->nwaiting)) && !b->nsending);
 }
 
 /* COMMIT of the whole file covers what is LOOSE now. Returns the credentials for it. */
@@ -342,6 +359,24 @@ static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 	fs_req_start(q, NFS_OP_COMMIT, commit_done);
 }
 
+/* This lane has no connection: another one sends COMMIT, if there is one that can. */
+static bool passed_on_locked(struct behind *b)
+{
+	if (nfs_lane_up(fs_this_lane->lane))
+		return false;
+	list_for_each(n, &b->writes) {
+		struct fs_req *r = held_of(n);
+
+		if (!atomic_load(&r->fl->up))
+			continue;
+		if (!r->held.posted)
+			loop_post(r->fl->lane->loop, &r->held.msg);
+		r->held.posted = true;
+		return true;
+	}
+	return behind_ask_for_help_locked(b);
+}
+
 /* ---- progress ---- */
 
 void behind_progress(struct inode *ino)
@@ -356,7 +391,8 @@ void behind_progress(struct inode *ino)
 	do {
 		pthread_mutex_lock(&b->mu);
 		r = next_locked(b);
-		commit = !r && commit_is_due_locked(b, &fs->behind, behind_wake_locked(b));
+		commit = !r && commit_is_due_locked(b, &fs->behind, behind_wake_locked(b)) &&
+			 !passed_on_locked(b);
 		if (commit)
 			cred = *begin_commit_locked(b);
 		pthread_mutex_unlock(&b->mu);

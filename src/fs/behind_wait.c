@@ -7,8 +7,10 @@
 /* A WRITE that is held is sent at this age, a LOOSE one is committed at that age. */
 #define SEND_NS   1000000000ull
 #define COMMIT_NS 4000000000ull
-/* After the mount has ended, so long without progress means that the server is silent. */
-#define DRAIN_MS  3000u
+/* After the mount has ended, so long without a reply means that the server is silent. It may
+ * take its time for COMMIT, but not without a connection. */
+#define DRAIN_MS      10000u
+#define DRAIN_DOWN_MS 3000u
 #define DRAIN_STEP_MS 20u
 
 /* ---- waiting ---- */
@@ -47,8 +49,27 @@ bool behind_wake_locked(struct behind *b)
 static void on_settled(struct loop_msg *m)
 {
 	struct fs_req *r = container_of(m, struct fs_req, settle.msg);
+	struct settle *s = &r->settle;
 
-	r->settle.go(r);
+	if (s->help)
+		fs_settle(r, s->ino, s->stable, s->go);
+	else
+		s->go(r);
+}
+
+bool behind_ask_for_help_locked(struct behind *b)
+{
+	list_for_each(n, &b->waits) {
+		struct fs_req *r = container_of(n, struct fs_req, settle.node);
+
+		if (!atomic_load(&r->fl->up))
+			continue;
+		list_del(n);
+		r->settle.help = true;
+		loop_post(r->fl->lane->loop, &r->settle.msg);
+		return true;
+	}
+	return false;
 }
 
 /* Everything is to be sent. If it is a single WRITE, COMMIT can be saved. */
@@ -82,7 +103,8 @@ void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(stru
 		go(r);
 		return;
 	}
-	r->settle = (struct settle){ .upto = b->seq, .stable = stable, .go = go, .msg.fn = on_settled };
+	r->settle = (struct settle){ .ino = ino, .upto = b->seq, .stable = stable, .go = go,
+				     .msg.fn = on_settled };
 	list_add_tail(&b->waits, &r->settle.node);
 	want_all_locked(b);
 	pthread_mutex_unlock(&b->mu);
@@ -94,8 +116,8 @@ struct inode *fs_settles(const struct fs_req *r, bool *stable)
 	/* A WRITE that is held itself; a call in the middle of a change that has begun. */
 	if (r->held.state != HELD_NOT || r->changes)
 		return NULL;
-	/* After a restart of the server a WRITE that is sent again must not follow these. */
-	*stable = r->call.op == NFS_OP_SETATTR || r->call.op == NFS_OP_RENAME;
+	/* After a restart of the server a WRITE that is sent again must not follow this. */
+	*stable = r->call.op == NFS_OP_SETATTR;
 	switch (r->call.op) {
 	case NFS_OP_GETATTR:
 	case NFS_OP_OPEN:
@@ -104,8 +126,6 @@ struct inode *fs_settles(const struct fs_req *r, bool *stable)
 		return r->ino;
 	case NFS_OP_REMOVE:
 		return r->pinned;
-	case NFS_OP_RENAME:
-		return r->moved;
 	default:
 		return NULL;
 	}
@@ -138,15 +158,24 @@ bool behind_since(const struct inode *ino, uint64_t since)
 {
 	const struct behind *b = behind_of(ino);
 
-	return b && (atomic_load(&b->count) || atomic_load(&b->gone_ns) >= since);
+	return b && (atomic_load(&b->count) || atomic_load(&b->left_ns) >= since);
 }
 
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
 {
-	const struct behind *b = behind_of(ino);
+	struct behind *b = behind_of(ino);
+	uint64_t end;
 
-	if (behind_since(ino, since) && attr->size < atomic_load(&b->end))
-		attr->size = atomic_load(&b->end);
+	if (!behind_since(ino, since))
+		return;
+	pthread_mutex_lock(&b->mu);
+	end = atomic_load(&b->left_ns) >= since ? b->left_end : 0;
+	list_for_each(n, &b->writes)
+		if (held_end(held_of(n)) > end)
+			end = held_end(held_of(n));
+	pthread_mutex_unlock(&b->mu);
+	if (attr->size < end)
+		attr->size = end;
 }
 
 /* ---- errors ---- */
@@ -160,14 +189,16 @@ void behind_failed_locked(struct behind *b, struct inode *ino, int status)
 	inode_written_past(ino);
 }
 
-int fs_behind_error(struct file *f)
+int fs_behind_error(struct file *f, bool seen)
 {
 	struct behind *b = behind_of(f->ino);
 	uint64_t errors = b ? atomic_load(&b->errors) : 0;
 	int error;
 
-	if (atomic_exchange(&f->errors_seen, errors) == errors)
+	if (atomic_load(&f->errors_seen) == errors)
 		return 0;
+	if (seen)
+		atomic_store(&f->errors_seen, errors);
 	pthread_mutex_lock(&b->mu);
 	error = b->error;
 	pthread_mutex_unlock(&b->mu);
@@ -226,17 +257,33 @@ static void want_everything(struct nfs_lane *l, void *arg)
 	want_old(&fs->lanes[l->index], mono_ns(), 0, 0);
 }
 
+static bool any_up(const struct fs *fs)
+{
+	for (unsigned i = 0; i < fs->nlanes; i++)
+		if (nfs_lane_up(fs->lanes[i].lane))
+			return true;
+	return false;
+}
+
 void fs_behind_drain(struct fs *fs)
 {
 	size_t left = atomic_load(&fs->behind.bytes), before = left;
 
-	for (unsigned idle = 0; left && idle < DRAIN_MS; ) {
+	/* Programs may still be writing: a mount can be taken away from them. */
+	atomic_store(&fs->behind.closed, true);
+	for (unsigned idle = 0; left && idle < (any_up(fs) ? DRAIN_MS : DRAIN_DOWN_MS); ) {
 		nfs_each_lane(fs->cl, want_everything, fs);
 		usleep(DRAIN_STEP_MS * 1000);
 		left = atomic_load(&fs->behind.bytes);
 		idle = left < before ? 0 : idle + DRAIN_STEP_MS;
 		before = left;
 	}
+}
+
+void fs_behind_say_lost(struct fs *fs)
+{
+	size_t left = atomic_load(&fs->behind.bytes);
+
 	if (left)
 		log_err("%zu bytes that programs have written were given up: %s does not take them",
 			left, fs->cl->cfg.server);

@@ -319,9 +319,9 @@ bool fs_is_roll_back(struct file *f, uint64_t size)
 
 /* ---- fsync, close ---- */
 
-static void flushed(struct fs_req *r)
+static void report(struct fs_req *r, bool seen)
 {
-	int err = r->req ? fs_behind_error(r->file) : 0;        /* nobody would hear of it */
+	int err = r->req ? fs_behind_error(r->file, seen) : 0;  /* nobody would hear of it */
 
 	if (err)
 		fs_forget_attr(r);
@@ -329,25 +329,35 @@ static void flushed(struct fs_req *r)
 	fs_req_free(r);
 }
 
-static void flush(fuse_req_t req, const struct fuse_file_info *fi)
+static void flushed(struct fs_req *r)
+{
+	report(r, false);
+}
+
+static void synced(struct fs_req *r)
+{
+	report(r, true);
+}
+
+static void flush(fuse_req_t req, const struct fuse_file_info *fi, void (*done)(struct fs_req *r))
 {
 	struct fs_req *r = fs_req_file(req, fi);
 
 	if (r)
-		fs_settle(r, r->ino, true, flushed);
+		fs_settle(r, r->ino, true, done);
 }
 
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	flush(req, fi);
+	flush(req, fi, flushed);
 }
 
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	(void)ino;
 	(void)datasync;
-	flush(req, fi);
+	flush(req, fi, synced);
 }
 
 /* ---- a new write ---- */

@@ -50,6 +50,10 @@ static void ask(struct fs_req *r)
 {
 	double timeo;
 
+	if (!r->req) {                  /* given up meanwhile */
+		fs_req_free(r);
+		return;
+	}
 	r->call.op = NFS_OP_GETATTR;
 	r->call.eng.start_ns = mono_ns();
 	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {

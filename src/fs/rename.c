@@ -180,16 +180,24 @@ static bool silly_in_use(struct fs_req *r)
 			  inode_names_missing(&fs->inodes);
 }
 
-static void look_and_start(struct fs_req *r)
+static void find_target(struct fs_req *r)
 {
 	struct inode *target;
 
+	if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked))
+		rename_onto(r, target);
+}
+
+/* What was written to the file that is moved comes before that: a program that replaces a file
+ * by a new one expects the new data under the name. */
+static void look_and_start(struct fs_req *r)
+{
 	r->moved = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
 	if (silly_in_use(r)) {
 		fs_reply_err(r, EBUSY);
 		fs_req_free(r);
-	} else if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked)) {
-		rename_onto(r, target);
+	} else {
+		fs_settle(r, r->moved, true, find_target);
 	}
 }
 

@@ -379,6 +379,7 @@ void fs_wait(struct fs *fs)
 	fuse_session_unmount(fs->se);
 	fs_behind_drain(fs);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
+	fs_behind_say_lost(fs);
 	nfs_each_lane(fs->cl, remove_silly, fs);
 }
 
