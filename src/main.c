@@ -253,6 +253,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
 			       FS_LOOKUPCACHE_NONE,
 		.write_behind = o->noac || o->sync ? 0 : o->writebehind,
+		.readahead = o->readahead,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,
 		.unmount = unmounter_ask,

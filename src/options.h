@@ -48,6 +48,7 @@ struct options {
 	unsigned port, mountport;       /* mountport 0: ask rpcbind */
 	int sec;                /* enum opt_sec */
 	unsigned rsize, wsize;
+	unsigned readahead;     /* bytes; 0: off */
 	bool rdirplus;
 	bool nolock;            /* always true */
 

@@ -343,6 +343,8 @@ static struct arena_buf *__attribute__((noinline)) get_slowly(struct magazine *m
 	for (int cls = first; cls <= last && !b; cls++)
 		wait_in_queue(m, cls);
 	pthread_mutex_unlock(&m->arena->mu);
+	if (!b && m->shortage)
+		m->shortage(m->ctx, (enum arena_class)first, (enum arena_class)last);
 	return b;
 }
 
@@ -358,13 +360,36 @@ struct arena_buf *magazine_get(struct magazine *m, enum arena_class cls)
 	return get(m, cls, cls);
 }
 
+static int smallest(size_t size)
+{
+	int cls = ARENA_SMALL;
+
+	while (cls <= ARENA_BIG && size > class[cls].size)
+		cls++;
+	return cls;
+}
+
 struct arena_buf *magazine_get_data(struct magazine *m, size_t size)
 {
-	int first = ARENA_SMALL;
+	return get(m, smallest(size), ARENA_BIG);
+}
 
-	while (first <= ARENA_BIG && size > class[first].size)
-		first++;
-	return get(m, first, ARENA_BIG);
+struct arena_buf *magazine_get_spare(struct magazine *m, size_t size)
+{
+	struct arena *a = m->arena;
+	int cls = smallest(size);
+	struct arena_buf *b = NULL;
+
+	if (cls > ARENA_BIG || atomic_load(&a->wanted[cls]))
+		return NULL;
+	b = take(m, cls);
+	if (b)
+		return b;
+	pthread_mutex_lock(&a->mu);
+	if (!atomic_load(&a->wanted[cls]))
+		b = fetch(m, cls);
+	pthread_mutex_unlock(&a->mu);
+	return b;
 }
 
 static void __attribute__((noinline)) put_slowly(struct magazine *m, int cls, unsigned n)

@@ -79,6 +79,9 @@ struct magazine {
 	struct arena *arena;
 	struct loop *loop;
 	void (*freed)(void *ctx);
+	/* Called when no buffer of these classes was found, without any lock. It may put some
+	 * back. Or NULL; the lane's thread may set it. */
+	void (*shortage)(void *ctx, enum arena_class first, enum arena_class last);
 	void *ctx;
 	struct list free[ARENA_CLASSES];
 	_Atomic unsigned nfree[ARENA_CLASSES];  /* changed by the lane, read by waiting lanes */
@@ -131,6 +134,9 @@ struct arena_buf *magazine_get(struct magazine *m, enum arena_class cls);
 /* The same from the smallest data class that holds `size`, or a larger one if that is
  * empty. */
 struct arena_buf *magazine_get_data(struct magazine *m, size_t size);
+/* The same for a use that can be left out: a buffer of the smallest class that holds `size`, if
+ * one is free and no lane waits for one. The lane does not wait. */
+struct arena_buf *magazine_get_spare(struct magazine *m, size_t size);
 /* The loop's thread. The buffer may have been taken here or elsewhere. */
 void magazine_put(struct magazine *m, struct arena_buf *b);
 

@@ -36,6 +36,10 @@
 	X(READ_PLACED_BYTES,  "read.placed_bytes",   "file bytes the server placed by RDMA Write") \
 	X(READ_INLINE_BYTES,  "read.inline_bytes",   "file bytes that came inside a reply message") \
 	X(READ_COPIED_BYTES,  "read.copied_bytes",   "file bytes copied in the daemon while reading") \
+	X(AHEAD_READS,        "ahead.reads",         "READ procedures sent before the kernel asked") \
+	X(AHEAD_HITS,         "ahead.hits",          "requests answered from what was read ahead") \
+	X(AHEAD_WAITS,        "ahead.waits",         "requests that waited for a READ that was under way already") \
+	X(AHEAD_WASTED,       "ahead.wasted_bytes",  "file bytes read ahead that no request wanted") \
 	X(WRITE_REQUESTS,     "write.requests",      "WRITE procedures completed") \
 	X(WRITE_CHUNK_BYTES,  "write.chunk_bytes",   "file bytes the server pulled by RDMA Read") \
 	X(WRITE_INLINE_BYTES, "write.inline_bytes",  "file bytes sent inside a call message") \

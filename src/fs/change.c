@@ -27,11 +27,18 @@ bool fs_is_change(const struct nfs_call *c)
 	}
 }
 
+static bool changes_data(const struct nfs_call *c)
+{
+	return c->op == NFS_OP_WRITE || c->op == NFS_OP_SETATTR;
+}
+
 static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
 {
 	struct inode *ino = inode_of(fh);
 
 	r->change[i].ino = ino;
+	if (changes_data(&r->call))
+		ahead_change_begins(ino);
 	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
 }
 
@@ -76,6 +83,8 @@ static void end(struct fs_req *r, unsigned i)
 	if (!ino)
 		return;
 	r->change[i].ino = NULL;
+	if (changes_data(c))
+		ahead_change_ends(ino);
 	if (c->op == NFS_OP_WRITE && c->res.has_attr)
 		a = &c->res.attr;
 	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,

@@ -147,12 +147,21 @@ bool fs_retry_reads(struct fs_lane *fl)
 	return true;
 }
 
-static void read_start(struct fs_req *r)
+void fs_read_start(struct fs_req *r)
 {
 	if (!list_empty(&r->fl->want_buf) || !try_read(r)) {
 		stat_add(&r->fl->lane->stats, STAT_FUSE_WAITS, 1);
 		list_add_tail(&r->fl->want_buf, &r->buf_node);
 	}
+}
+
+/* What was written is on the server. */
+static void read_now(struct fs_req *r)
+{
+	if (r->fl->fs->ahead.window && !reads_direct(&r->fi))
+		ahead_read(r);
+	else
+		fs_read_start(r);
 }
 
 void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -167,15 +176,16 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		fs_req_free(r);
 		return;
 	}
+	r->fi = *fi;
 	r->size = size;
 	r->call.open = r->file->open;
 	r->start = r->call.args.io.offset = (uint64_t)off;
 	if (!reads_direct(fi))
 		inode_paged(r->ino);
 	if (behind_holds_bytes(r->ino, r->start, size))
-		fs_settle(r, r->ino, true, read_start);
+		fs_settle(r, r->ino, true, read_now);
 	else
-		read_start(r);
+		read_now(r);
 }
 
 /* ---- write ---- */

@@ -22,6 +22,7 @@ struct fs_config {
 	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
 	enum fs_lookupcache lookupcache;
 	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
+	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
 	bool rdirplus;
 	bool debug;                     /* libfuse logs each request */
 	/* Unmounts, for a process that may not do so itself any more; 0 or -errno. NULL: the

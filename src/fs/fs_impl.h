@@ -16,6 +16,7 @@
 
 #include <linux/fuse.h>
 #include <semaphore.h>
+#include "fs/ahead.h"
 #include "fs/behind.h"
 #include "fs/dev.h"
 #include "fs/fs.h"
@@ -49,6 +50,8 @@ struct fs_lane {
 	struct list held;               /* behind.h: WRITEs of this lane (held.lane_node) */
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
+	struct list woken;              /* READs that have waited for a piece (buf_node) */
+	bool waking;                    /* these are being looked at */
 	struct loop_timer scan;         /* looks for old and interrupted requests */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
@@ -63,6 +66,7 @@ struct fs {
 	unsigned nlanes;
 	struct inode_table inodes;
 	struct handles files, dirs;     /* fi->fh of open files, of directory streams */
+	struct fs_ahead ahead;
 	struct inode *root;
 	struct behind_pool behind;
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
@@ -82,13 +86,14 @@ struct file {
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;            /* where it may append: told.h */
+	struct ahead ahead;
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
 
 struct fs_req {
 	struct list node;               /* idle, or active */
-	struct list buf_node;           /* in want_buf, or parked */
+	struct list buf_node;           /* in want_buf, woken, a piece's waiters; or parked */
 	struct fs_lane *fl;
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
 	void (*done)(struct fs_req *r); /* the call has ended with r->call.res.status */
@@ -133,6 +138,11 @@ struct fs_req {
 	unsigned step;
 	int saved;
 	bool reread;                    /* READ: has been sent again for its end */
+	struct {                        /* ahead.c: */
+		struct ahead_piece *piece;      /* r waits for it; under fs_ahead.mu */
+		unsigned times;                 /* how often it has waited */
+		struct loop_msg msg;            /* to r's lane: look again */
+	} ahead;
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
 	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct settle settle;           /* behind.h: waits for such WRITEs */
@@ -357,6 +367,8 @@ void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 
 /* ---- data.c ---- */
 
+/* Sends a READ for r, or lets it wait for a buffer. */
+void fs_read_start(struct fs_req *r);
 /* The data of r, a WRITE, is in its buffers. */
 void fs_write_start(struct fs_req *r);
 /* Writes it with FILE_SYNC, and answers then. */

@@ -72,6 +72,15 @@ static void on_buffers_freed(struct nfs_lane *l)
 		fl->dev->ops->buffers_freed(fl->dev);
 }
 
+/* magazine.shortage */
+static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
+{
+	struct fs_lane *fl = ((struct nfs_lane *)lane)->fs;
+
+	if (fl)
+		ahead_give_way(fl, (int)first, (int)last);
+}
+
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	(void)userdata;
@@ -120,6 +129,8 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 		if (now - r->start_ns < LATE_NS)
 			break;
 		fs_late(r);
+		if (ahead_leave(r))
+			return true;
 		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r) && fs_give_up(r))
 			return true;
 	}
@@ -134,6 +145,7 @@ static void on_scan(struct loop_timer *t)
 	step_aside(fl);
 	fl->dev->ops->tick(fl->dev, mono_ns());
 	fs_behind_tick(fl, mono_ns());
+	ahead_sweep(fl);
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
 		;
@@ -158,6 +170,7 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	list_init(&fl->want_buf);
 	list_init(&fl->held);
 	fl->room_msg.fn = fs_behind_on_room;
+	list_init(&fl->woken);
 	loop_timer_init(&fl->scan, on_scan);
 }
 
@@ -170,6 +183,7 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	fs_this_lane = fl;
 	l->fs = fl;
 	l->buffers_freed = on_buffers_freed;
+	l->mag.shortage = on_shortage;
 	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
 	rc = fl->dev->ops->attach(fl->dev);
 	if (rc)
@@ -200,6 +214,7 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
 	free_waiting(&fl->want_buf);
 	l->buffers_freed = NULL;
+	l->mag.shortage = NULL;
 }
 
 static void free_reqs(struct list *l)

@@ -74,6 +74,10 @@ struct inode {
 	struct silly *silly;            /* [s] */
 	unsigned pins;                  /* [s] calls under way that remove a name plainly */
 
+	/* ahead.h: */
+	_Atomic uint64_t data_nr;       /* what was fetched at another number is outdated */
+	_Atomic unsigned data_busy;     /* changes of the data that are under way */
+
 	/* known.h: */
 	unsigned changing;              /* [s] calls under way that change the inode */
 	uint64_t changes;               /* [s] how many such calls have begun */

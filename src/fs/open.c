@@ -44,6 +44,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	f->ino = ino;
 	f->open = r->call.open;
 	f->cred = r->cred;
+	ahead_open(f);
 	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
@@ -108,6 +109,7 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
 	handle_del(&fl->fs->files, f->handle);  /* if the kernel has not got it */
+	ahead_close(fl, f);
 	inode_end_ends(t, f->ino, &f->end);
 	atomic_fetch_sub(&f->ino->nfiles, 1);
 	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));

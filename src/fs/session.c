@@ -315,6 +315,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	fs->inodes.acdirmin = cfg->acdirmin;
 	fs->inodes.acdirmax = cfg->acdirmax;
 	behind_pool_init(&fs->behind, &cl->arena, cfg->write_behind);
+	ahead_init(fs, cfg->readahead);
 	fs->nlanes = cl->nlanes;
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
 	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
@@ -391,6 +392,7 @@ void fs_free(struct fs *fs)
 		fs_lane_fini(&fs->lanes[i]);
 	if (fs->se)
 		fuse_session_destroy(fs->se);
+	ahead_fini(fs);
 	inode_table_fini(&fs->inodes);
 	handles_fini(&fs->files);
 	handles_fini(&fs->dirs);

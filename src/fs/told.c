@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See told.h. */
+#include "fs/ahead.h"
 #include "fs/inode_impl.h"
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -21,6 +22,8 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
 	uint64_t now = mono_ns();
 
+	if (differs(ino, attr))
+		ahead_outdated(ino);
 	if (differs(ino, attr) || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;

@@ -186,6 +186,7 @@ struct file *fs_play_file(void)
 	atomic_init(&f->refs, 1);
 	f->handle = handle_new(&fs.files, f);
 	f->ino = fs.root;
+	ahead_open(f);
 	return f;
 }
 
