@@ -1,0 +1,828 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Read-ahead without a kernel and without a protocol (fs_play.h). One rule: a read never
+ * returns data that is older than what close-to-open and this mount's own changes allow.
+ *
+ * The played server numbers all changes of the one file, whoever makes them. Each block of
+ * the file has the number of the change that wrote it, and the file's attributes have the
+ * number of the newest change. So each block that a READ returns says from when to when it
+ * was in the file: from its own number to that of the block's next change. A request notes,
+ * when the kernel makes it, how new each block has to be at least:
+ *
+ *   what an own change has written, that was answered before
+ *   what an own change has written, that an answer before has shown
+ *   the file as it was when the server executed an OPEN, GETATTR or SETATTR that was
+ *   answered before
+ *
+ * The server executes what it has got at any time before the reply, and replies in any
+ * order. Another client changes the file at any time.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "buffers.h"
+#include "fs/ahead_impl.h"
+#include "fs_play.h"
+
+#define BLOCK   4096u
+#define BLOCKS  64u
+#define CHANGES 4096u
+#define OPENS   3u
+
+static unsigned seed, current;
+static struct { unsigned reads, hits, fresh, old; } seen;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+/* ---- the file at the server ---- */
+
+static uint32_t now;                            /* the newest change */
+static uint32_t block[BLOCKS];                  /* the change that wrote it */
+static uint32_t nblocks;                        /* the size */
+/* The change that replaced what this one has written to that block; 0: none. */
+static uint32_t next[CHANGES][BLOCKS];
+/* The size after that change. */
+static uint32_t size_at[CHANGES];
+static bool own[CHANGES];
+
+static void begin_change(bool ours)
+{
+	cr_assert_lt(++now, CHANGES);
+	own[now] = ours;
+	memset(next[now], 0, sizeof(next[now]));
+}
+
+static void set_block(uint32_t b)
+{
+	next[block[b]][b] = now;
+	block[b] = now;
+}
+
+/* Also what lies between the old end and the new one. */
+static void change(uint32_t first, uint32_t n, bool ours)
+{
+	begin_change(ours);
+	for (uint32_t b = nblocks < first ? nblocks : first; b < first + n; b++)
+		set_block(b);
+	if (first + n > nblocks)
+		nblocks = first + n;
+	size_at[now] = nblocks;
+}
+
+static void truncate_to(uint32_t n, bool ours)
+{
+	begin_change(ours);
+	for (uint32_t b = nblocks < n ? nblocks : n; b < BLOCKS; b++)
+		set_block(b);
+	nblocks = n;
+	size_at[now] = n;
+}
+
+static struct nfs_attr attr_now(void)
+{
+	return (struct nfs_attr){
+		.mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .size = nblocks * BLOCK,
+		.change = now, .mtime.tv_sec = now, .ctime.tv_sec = now,
+	};
+}
+
+/* ---- what the kernel has asked for ---- */
+
+static struct ask {
+	uint64_t unique;                /* 0: answered */
+	uint32_t opcode;
+	uint32_t first, n;              /* READ, WRITE: blocks; SETATTR: the size */
+	uint32_t at_least[BLOCKS];      /* READ: no block may have been replaced by then */
+	uint32_t size_since;            /* READ: an end of the file was there later */
+	bool killed;
+} asks[16];
+static uint32_t known[BLOCKS], known_size;      /* what the next READ has to respect */
+
+static unsigned waiting(uint32_t opcode)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 16; i++)
+		n += asks[i].unique && (!opcode || asks[i].opcode == opcode);
+	return n;
+}
+
+static void knows(uint32_t first, uint32_t n, uint32_t change_nr)
+{
+	for (uint32_t b = first; b < first + n && b < BLOCKS; b++)
+		if (known[b] < change_nr)
+			known[b] = change_nr;
+}
+
+/* Was the file no longer than that after this change, or after a later one? An answer may be
+ * made of several READs. */
+static bool was_so_short(uint32_t n, uint32_t from)
+{
+	for (uint32_t i = from; i <= now; i++)
+		if (size_at[i] <= n)
+			return true;
+	return false;
+}
+
+static void check_block(const struct ask *a, uint32_t b, const uint32_t *w)
+{
+	uint32_t v = w[0], gone;
+
+	cr_assert(v <= now && w[1] == b && w[BLOCK / 4 - 1] == v, "block %u of another place", b);
+	gone = next[v][b];
+	cr_assert(!gone || gone > a->at_least[b],
+		  "run %u: block %u is of change %u, replaced by %u, and has to be as new as %u",
+		  current, b, v, gone, a->at_least[b]);
+	if (own[v])
+		knows(b, 1, v);
+	seen.fresh += v == block[b];
+	seen.old += v != block[b];
+}
+
+static void check_read(const struct ask *a)
+{
+	uint32_t n = (uint32_t)(answer.len / BLOCK);
+
+	cr_assert_eq(answer.error, 0);
+	cr_assert(answer.len % BLOCK == 0 && n <= a->n);
+	for (uint32_t i = 0; i < n; i++)
+		check_block(a, a->first + i, (const uint32_t *)(const void *)(answer.data + i * BLOCK));
+	if (n < a->n)
+		cr_assert(was_so_short(a->first + n, a->size_since), "run %u: an end at %u", current,
+			  a->first + n);
+	seen.reads++;
+}
+
+/* ---- the server ---- */
+
+static struct sent {
+	struct nfs_call *c;
+	uint32_t xid;
+	uint64_t unique;                /* 0: read ahead */
+	uint32_t chunk[6];              /* the Write chunk as it was offered last, or zeros */
+	bool executed, fails, eof;
+	uint32_t at;                    /* `now` after it was executed */
+	uint32_t n, what[BLOCKS];       /* READ: blocks */
+	struct nfs_attr attr;
+} sent[64];
+static unsigned nsent, nreads;          /* nreads: READs ever */
+static bool calm;                       /* each READ brings what it asks for */
+
+static struct ask *ask_of(uint64_t unique)
+{
+	for (unsigned i = 0; i < 16; i++)
+		if (unique && asks[i].unique == unique)
+			return &asks[i];
+	return NULL;
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	const struct fs_req *r = container_of(c, struct fs_req, call);
+	uint32_t nothing = 0;
+
+	cr_assert_lt(nsent, 64);
+	nreads += c->op == NFS_OP_READ;
+	sent[nsent++] = (struct sent){
+		.c = c, .xid = c->eng.rr.xid, .unique = r->req ? fuse_req_ctx(r->req)->pid : 0,
+	};
+	return xdr_uint32_t(x, &nothing);
+}
+
+/* Takes what was sent. */
+static void take_calls(void)
+{
+	uint32_t w[11];
+
+	for (unsigned i = 0; i < fake.nsends; i++) {
+		memcpy(w, fake.sends[i].bytes, sizeof(w));
+		for (unsigned k = 0; k < nsent; k++)
+			if (sent[k].xid == ntohl(w[0]))
+				memcpy(sent[k].chunk, w + 5, w[4] || !w[5] ? 0 : sizeof(sent[k].chunk));
+	}
+	fs_play_flush();
+}
+
+static void reply(const struct sent *s)
+{
+	uint32_t w[24] = { htonl(s->xid), htonl(1), htonl(32) }, n = 5;
+
+	if (s->chunk[0]) {
+		memcpy(w + n, s->chunk, sizeof(s->chunk));
+		n += 6;
+	}
+	n += 2;
+	w[n] = htonl(s->xid);
+	w[n + 1] = htonl(1);
+	fake_deliver(w, 4 * (n + 6));
+	take_calls();
+}
+
+static void execute_read(struct sent *s)
+{
+	uint32_t first = (uint32_t)(s->c->args.io.offset / BLOCK), n = s->c->args.io.count / BLOCK;
+
+	for (s->n = 0; s->n < n && first + s->n < nblocks; s->n++)
+		s->what[s->n] = block[first + s->n];
+	/* Nobody hears of an error of read-ahead. */
+	s->eof = s->n < n;
+	if (calm)
+		return;
+	s->fails = !s->unique && roll(16) == 0;
+	if (s->n > 1 && roll(16) == 0) {
+		s->n--;
+		s->eof = false;
+	}
+}
+
+static void execute(struct sent *s)
+{
+	const struct nfs_args *a = &s->c->args;
+
+	s->executed = true;
+	if (s->c->op == NFS_OP_READ)
+		execute_read(s);
+	else if (s->c->op == NFS_OP_WRITE)
+		change((uint32_t)(a->io.offset / BLOCK), a->io.data[0].len / BLOCK, true);
+	else if (s->c->op == NFS_OP_SETATTR)
+		truncate_to((uint32_t)(a->sattr.size / BLOCK), true);
+	s->attr = attr_now();
+	s->at = now;
+}
+
+static void put_data(struct nfs_call *c, const struct sent *s)
+{
+	uint32_t *w = c->args.io.sink.mem, first = (uint32_t)(c->args.io.offset / BLOCK);
+
+	for (uint32_t i = 0; i < s->n; i++, w += BLOCK / 4) {
+		w[0] = w[BLOCK / 4 - 1] = s->what[i];
+		w[1] = first + i;
+	}
+	c->res.io.ptr = c->args.io.sink.mem;
+	c->res.io.len = s->n * BLOCK;
+	c->res.io.eof = s->eof;
+}
+
+static uint32_t executed_at;            /* of the call that is being answered */
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0;
+	struct sent s;
+
+	(void)x;
+	while (sent[i].c != c || sent[i].xid != c->eng.rr.xid)
+		cr_assert_lt(++i, nsent);
+	s = sent[i];
+	sent[i] = sent[--nsent];
+	executed_at = s.at;
+	if (s.fails)
+		return -EIO;
+	if (c->op == NFS_OP_READ) {
+		put_data(c, &s);
+	} else if (c->op == NFS_OP_WRITE) {
+		c->res.io.len = c->args.io.data[0].len;
+		c->res.io.stable = true;
+	} else {
+		c->res.attr = s.attr;
+		c->res.has_attr = true;
+	}
+	if (c->op == NFS_OP_OPEN)
+		c->open = calloc(1, 8);
+	return 0;
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = {
+		[NFS_OP_READ] = &any_op, [NFS_OP_WRITE] = &any_op, [NFS_OP_SETATTR] = &any_op,
+		[NFS_OP_OPEN] = &any_op, [NFS_OP_GETATTR] = &any_op,
+	},
+};
+
+/* ---- the kernel ---- */
+
+static uint64_t fh[OPENS];              /* 0: not open */
+static uint32_t cursor[OPENS];          /* where its reader is */
+
+static void opened(void)
+{
+	const struct fuse_open_out *out = (const void *)answer.data;
+
+	for (unsigned i = 0; i < OPENS; i++) {
+		if (fh[i])
+			continue;
+		fh[i] = out->fh;
+		cursor[i] = 0;
+		return;
+	}
+	cr_assert_fail("too many opens");
+}
+
+static void answered(const struct fuse_out_header *h)
+{
+	struct ask *a = ask_of(h->unique);
+
+	if (!a)
+		return;
+	a->unique = 0;
+	if (a->killed) {
+		cr_assert_eq(answer.error, -EINTR);
+	} else if (a->opcode == FUSE_READ) {
+		check_read(a);
+	} else if (answer.error == 0 && a->opcode == FUSE_WRITE) {
+		knows(a->first, a->n, executed_at);
+	} else if (answer.error == 0) {
+		knows(0, BLOCKS, executed_at);
+		known_size = executed_at;
+	}
+	if (a->opcode == FUSE_WRITE && answer.error == 0 && known_size < executed_at)
+		known_size = executed_at;
+	if (a->opcode == FUSE_OPEN && answer.error == 0)
+		opened();
+}
+
+static void ask(uint32_t opcode, const void *body, size_t len, size_t data, uint32_t first,
+		uint32_t n)
+{
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
+	struct ask *a = asks;
+
+	while (a->unique)
+		a++;
+	cr_assert_lt(a - asks, 16);
+	*a = (struct ask){
+		.unique = h.unique, .opcode = opcode, .first = first, .n = n, .size_since = known_size,
+	};
+	memcpy(a->at_least, known, sizeof(known));
+	/* This is how a call is known to be the request's. */
+	h.pid = (uint32_t)h.unique;
+	fs_play_request(&h, body, len);
+	take_calls();
+}
+
+static void ask_read(unsigned which, uint32_t first, uint32_t n, bool direct)
+{
+	struct fuse_read_in in = {
+		.fh = fh[which], .offset = (uint64_t)first * BLOCK, .size = n * BLOCK,
+		.flags = direct ? O_DIRECT : 0, .lock_owner = direct,
+		.read_flags = direct ? FUSE_READ_LOCKOWNER : 0,
+	};
+
+	ask(FUSE_READ, &in, sizeof(in), 0, first, n);
+}
+
+/* Most readers read on; some jump. */
+static void some_read(void)
+{
+	unsigned which = roll(OPENS);
+	uint32_t n = 1 + roll(2);
+
+	if (!fh[which] || waiting(FUSE_READ) >= 4)
+		return;
+	if (roll(16) == 0 || cursor[which] + n > nblocks)
+		cursor[which] = roll(BLOCKS - 4);
+	ask_read(which, cursor[which], n, roll(16) == 0);
+	cursor[which] += which == 2 ? 5 : n;
+}
+
+/* One at a time: the kernel locks the file. */
+static void some_change(void)
+{
+	struct fuse_write_in in = { .flags = O_RDWR };
+	struct fuse_setattr_in set = { .valid = FATTR_SIZE };
+	uint32_t first = roll(BLOCKS - 4), n = 1 + roll(3);
+	unsigned which = roll(OPENS);
+
+	if (!fh[which] || waiting(FUSE_WRITE) || waiting(FUSE_SETATTR))
+		return;
+	if (roll(4)) {
+		in.fh = fh[which];
+		in.offset = (uint64_t)first * BLOCK;
+		in.size = n * BLOCK;
+		ask(FUSE_WRITE, &in, sizeof(in), in.size, first, n);
+	} else {
+		set.size = (uint64_t)(32 + roll(BLOCKS - 32)) * BLOCK;
+		ask(FUSE_SETATTR, &set, sizeof(set), 0, 0, 0);
+	}
+}
+
+static void some_look(void)
+{
+	static const struct fuse_getattr_in get;
+	static const struct fuse_open_in in = { .flags = O_RDONLY };
+	unsigned n = waiting(FUSE_OPEN), which = roll(OPENS);
+	struct fuse_release_in out = { .fh = fh[which] };
+
+	for (unsigned i = 0; i < OPENS; i++)
+		n += fh[i] != 0;
+	if (roll(3) == 0 && waiting(FUSE_GETATTR) < 2) {
+		ask(FUSE_GETATTR, &get, sizeof(get), 0, 0, 0);
+	} else if (n < OPENS) {
+		ask(FUSE_OPEN, &in, sizeof(in), 0, 0, 0);
+	} else if (fh[which] && !waiting(FUSE_READ) && !waiting(FUSE_WRITE)) {
+		fh[which] = 0;
+		fs_play_ask(FUSE_RELEASE, FUSE_ROOT_ID, &out, sizeof(out));
+		take_calls();
+	}
+}
+
+static void some_kill(void)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+		struct ask *a = r->req ? ask_of((uint64_t)fuse_req_ctx(r->req)->pid) : NULL;
+
+		if (!a || a->opcode != FUSE_READ || (r->calling && !r->call.eng.rr.sends))
+			continue;
+		a->killed = true;
+		fs_give_up(r);
+		return;
+	}
+}
+
+static void other_client(void)
+{
+	if (now + 64 > CHANGES)
+		return;
+	if (roll(4))
+		change(roll(BLOCKS - 4), 1 + roll(3), false);
+	else
+		truncate_to(32 + roll(BLOCKS - 32), false);
+}
+
+static bool up;
+
+static void some_connection(void)
+{
+	if (up)
+		fake_break();
+	else
+		fs_play_connect();
+	up = !up;
+	atomic_store(&lane.target.up, up);
+	take_calls();
+}
+
+static void memory(void)
+{
+	if (roll(4) == 0)
+		ahead_give_way(fl, ARENA_SMALL, ARENA_BIG);
+	ahead_sweep(fl);
+	/* A second has passed. */
+	atomic_store(&fs.ahead.pause_ns, 0);
+	fs_retry_reads(fl);
+	take_calls();
+}
+
+static void some_progress(void)
+{
+	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
+
+	if (!s || !s->c->eng.rr.sends)
+		return;
+	if (!s->executed)
+		execute(s);
+	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
+		reply(s);
+	take_calls();
+}
+
+/* ---- life ---- */
+
+static void start(unsigned acregmin)
+{
+	struct nfs_fh root = { .len = 4, .data = "file" };
+	struct nfs_attr attr;
+
+	now = nsent = known_size = 0;
+	memset(known, 0, sizeof(known));
+	memset(next[0], 0, sizeof(next[0]));
+	memset(block, 0, sizeof(block));
+	memset(asks, 0, sizeof(asks));
+	memset(fh, 0, sizeof(fh));
+	size_at[0] = nblocks = BLOCKS;
+	attr = attr_now();
+	log_set_level(LOG_LVL_ERR);
+	fs_play_answered = answered;
+	fs.inodes.acregmin = fs.inodes.acregmax = acregmin;
+	fs_play_start(&version, &root, &attr);
+	ahead_init(&fs, 16 * BLOCK);
+	fs.ahead.most = 3 * ARENA_MID_SIZE;
+	fs.ahead.piece = 6 * BLOCK;
+	up = true;
+	atomic_store(&lane.target.up, up);
+}
+
+/* Executes and answers all that is there. */
+static void finish(void)
+{
+	if (!up)
+		some_connection();
+	for (unsigned i = 0; !list_empty(&fl->active); i++) {
+		cr_assert_lt(i, 100000, "a request has no end");
+		some_progress();
+		fs_retry_reads(fl);
+		take_calls();
+	}
+}
+
+static void stop(void)
+{
+	finish();
+	for (unsigned i = 0; i < OPENS; i++) {
+		struct fuse_release_in out = { .fh = fh[i] };
+
+		if (fh[i])
+			fs_play_ask(FUSE_RELEASE, FUSE_ROOT_ID, &out, sizeof(out));
+	}
+	finish();
+	cr_assert(list_empty(&fs.ahead.all) && fs.ahead.used == 0, "no piece is left");
+	cr_assert_eq(atomic_load(&fs.root->refs), 1);
+	cr_assert_eq(atomic_load(&fs.root->data_busy), 0);
+	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
+		  "every buffer is back");
+	ahead_fini(&fs);
+	fs_play_end();
+}
+
+static void open_one(void)
+{
+	static const struct fuse_open_in in = { .flags = O_RDONLY };
+
+	ask(FUSE_OPEN, &in, sizeof(in), 0, 0, 0);
+	finish();
+}
+
+static void any_order(unsigned which)
+{
+	seed = current = which;
+	start(1000);
+	open_one();
+	for (unsigned step = 0; step < 600; step++) {
+		switch (roll(32)) {
+		case 0:
+			some_look();
+			break;
+		case 1:
+			if (!roll(2))
+				some_change();
+			break;
+		case 2:
+			if (!roll(2))
+				other_client();
+			break;
+		case 3:
+			if (up ? !roll(16) : !roll(2))
+				some_connection();
+			break;
+		case 4:
+			memory();
+			break;
+		case 5:
+			if (!roll(4))
+				some_kill();
+			break;
+		case 6 ... 14:
+			some_read();
+			break;
+		default:
+			some_progress();
+		}
+	}
+	stop();
+}
+
+Test(fs_ahead, never_older_than_allowed, .timeout = 300)
+{
+	for (unsigned i = 1; i <= 3000; i++)
+		any_order(i);
+	/* The test means something. */
+	seen.hits = (unsigned)stat_get(&lane.stats, STAT_AHEAD_HITS);
+	cr_assert_gt(seen.hits, seen.reads / 20, "%u of %u reads", seen.hits, seen.reads);
+	cr_assert_gt(seen.old, 100);
+}
+
+/* ---- one thing at a time ---- */
+
+static unsigned hits(void)
+{
+	return (unsigned)stat_get(&lane.stats, STAT_AHEAD_HITS);
+}
+
+static void begin(unsigned acregmin)
+{
+	calm = true;
+	memset(&lane.stats, 0, sizeof(lane.stats));
+	start(acregmin);
+	open_one();
+	nreads = 0;
+}
+
+static void read_now(uint32_t first, uint32_t n)
+{
+	ask_read(0, first, n, false);
+	finish();
+}
+
+/* A request is answered from memory that the READ ahead was placed in; and two of them from the
+ * same. */
+Test(fs_ahead, is_not_copied)
+{
+	const char *at;
+
+	begin(1000);
+	read_now(0, 1);
+	cr_assert_eq(nreads, 1, "nothing is known of the reader yet");
+	read_now(1, 1);
+	cr_assert(nreads == 4 && hits() == 0, "%u READs: what is ahead is fetched in two pieces", nreads);
+	read_now(2, 1);
+	at = answer.at;
+	read_now(3, 1);
+	cr_assert_eq((const char *)answer.at, at + BLOCK);
+	cr_assert_eq(hits(), 2);
+	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
+	read_now(5, 2);
+	cr_assert(hits() == 3 && answer.len == 2 * BLOCK, "from two pieces");
+	stop();
+}
+
+Test(fs_ahead, waits_for_what_is_on_its_way)
+{
+	unsigned before;
+
+	begin(1000);
+	read_now(0, 1);
+	ask_read(0, 1, 1, false);
+	before = nreads;
+	cr_assert_eq(nsent, 3);
+	ask_read(0, 2, 1, false);
+	ask_read(0, 3, 1, false);
+	cr_assert_eq(waiting(FUSE_READ), 3);
+	cr_assert_eq(nreads, before, "no second READ of the same");
+	finish();
+	cr_assert_eq(hits(), 2);
+	cr_assert_eq(stat_get(&lane.stats, STAT_AHEAD_WAITS), 2);
+	stop();
+}
+
+/* Who waits for a READ that fails is told what becomes of his own. */
+Test(fs_ahead, errors_are_not_reported)
+{
+	begin(1000);
+	read_now(0, 1);
+	ask_read(0, 1, 1, false);
+	ask_read(0, 2, 1, false);
+	while (nsent) {
+		struct sent *s = &sent[0];
+
+		execute(s);
+		s->fails = !s->unique;
+		reply(s);
+	}
+	cr_assert_eq(waiting(FUSE_READ), 0);
+	cr_assert_eq(hits(), 0);
+	stop();
+}
+
+Test(fs_ahead, random_reads_fetch_nothing)
+{
+	static const uint32_t at[] = { 40, 3, 17, 60, 9, 31, 50, 22, 5, 44, 13, 56 };
+
+	begin(1000);
+	for (unsigned i = 0; i < 12; i++)
+		read_now(at[i], 1);
+	cr_assert_eq(nreads, 12);
+	stop();
+}
+
+static void read_direct(uint32_t first)
+{
+	ask_read(0, first, 1, true);
+	finish();
+}
+
+Test(fs_ahead, direct_reads_get_nothing)
+{
+	begin(1000);
+	read_now(0, 1);
+	read_now(1, 1);
+	for (unsigned i = 2; i < 6; i++)
+		read_direct(i);
+	cr_assert_eq(hits(), 0);
+	stop();
+}
+
+/* Forwards and backwards. */
+Test(fs_ahead, strides)
+{
+	begin(1000);
+	for (unsigned i = 0; i < 4; i++)
+		read_now(i * 10, 3);
+	cr_assert_eq(hits(), 1, "the fourth one");
+	stop();
+	begin(1000);
+	for (unsigned i = 0; i < 8; i++)
+		read_now(60 - i * 7, 3);
+	cr_assert_gt(hits(), 3);
+	stop();
+}
+
+Test(fs_ahead, what_is_old_is_not_given_out)
+{
+	const struct timespec second = { 1, 50000000 };
+
+	begin(1);
+	read_now(0, 1);
+	read_now(1, 1);
+	read_now(2, 1);
+	cr_assert_eq(hits(), 1);
+	nanosleep(&second, NULL);
+	read_now(3, 1);
+	cr_assert_eq(hits(), 1);
+	stop();
+	begin(0);
+	for (unsigned i = 0; i < 8; i++)
+		read_now(i, 1);
+	cr_assert_eq(nreads, 8, "noac");
+	stop();
+}
+
+/* A lane needs a buffer: what nobody waits for is free at once, and nothing is fetched for a
+ * second. */
+Test(fs_ahead, gives_way)
+{
+	begin(1000);
+	read_now(0, 1);
+	read_now(1, 1);
+	cr_assert_gt(fs.ahead.used, 0);
+	ahead_give_way(fl, ARENA_SMALL, ARENA_SMALL);
+	cr_assert_gt(fs.ahead.used, 0, "another class");
+	ahead_give_way(fl, ARENA_SMALL, ARENA_BIG);
+	cr_assert_eq(fs.ahead.used, 0);
+	nreads = 0;
+	read_now(2, 1);
+	read_now(3, 1);
+	cr_assert_eq(nreads, 2);
+	cr_assert_gt(stat_get(&lane.stats, STAT_AHEAD_WASTED), 0);
+	stop();
+}
+
+/* The lane that reads ahead has no connection, and the reader's has one. */
+Test(fs_ahead, nobody_waits_for_a_dead_connection)
+{
+	static struct nfs_lane dead;
+	static struct fs_lane other = { .lane = &dead };
+	struct fs_req *r;
+
+	begin(1000);
+	read_now(0, 1);
+	ask_read(0, 1, 1, false);
+	ask_read(0, 2, 1, false);
+	r = container_of(fl->active.prev, struct fs_req, node);
+	cr_assert_not(ahead_leave(r));
+	container_of(fs.ahead.all.next, struct ahead_piece, all)->fl = &other;
+	cr_assert(ahead_leave(r));
+	cr_assert_not(ahead_leave(r));
+	finish();
+	cr_assert_eq(hits(), 0);
+	stop();
+}
+
+/* ---- the window ---- */
+
+/* A reader of `rate` bytes a second, and READs of `ns`; for five seconds. */
+static struct ahead_window window_of(uint64_t rate, uint64_t ns)
+{
+	struct ahead_window w = { 0 };
+	uint64_t t = 1, request = 128 << 10;
+
+	for (; t < 5000000000ull; t += request * 1000000000 / rate) {
+		ahead_window_read(&w, request, 64 << 20, 1 << 20, t);
+		ahead_window_latency(&w, ns, t);
+	}
+	return w;
+}
+
+Test(fs_ahead, window_is_twice_the_product)
+{
+	struct ahead_window w = window_of(1 << 30, 5000000);
+
+	cr_assert(w.size > 10 << 20 && w.size < 13 << 20, "%lu", w.size);
+	w = window_of(100 << 20, 200000);
+	cr_assert(w.size >= 1 << 20 && w.size < 2 << 20, "%lu", w.size);
+	w = window_of(300 << 10, 200000);
+	cr_assert(w.piece <= 300 << 10 && w.size <= 512 << 10, "a slow reader: %lu of %lu", w.size, w.piece);
+	w = window_of(1ull << 34, 1000000000);
+	cr_assert_eq(w.size, 64 << 20, "no more than is allowed");
+}
