@@ -243,8 +243,6 @@ bool ahead_leave(struct fs_req *r)
 	struct fs_ahead *a = &r->fl->fs->ahead;
 	bool leave;
 
-	if (!a->window)
-		return false;
 	pthread_mutex_lock(&a->mu);
 	leave = r->ahead.piece && r->req && !nfs_lane_up(r->ahead.piece->fl->lane) &&
 		nfs_lane_up(r->fl->lane);
@@ -264,8 +262,6 @@ void ahead_give_way(struct fs_lane *fl, int first, int last)
 {
 	struct fs_ahead *a = &fl->fs->ahead;
 
-	if (!a->window)
-		return;
 	atomic_store(&a->pause_ns, mono_ns() + PAUSE_NS);
 	pthread_mutex_lock(&a->mu);
 	list_for_each_safe(n, tmp, &a->all) {
@@ -283,8 +279,6 @@ void ahead_sweep(struct fs_lane *fl)
 	struct fs_ahead *a = &fl->fs->ahead;
 	uint64_t now = mono_ns();
 
-	if (!a->window)
-		return;
 	pthread_mutex_lock(&a->mu);
 	list_for_each_safe(n, tmp, &a->all) {
 		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
@@ -312,6 +306,11 @@ void ahead_init(struct fs *fs, uint64_t window)
 		a->piece = a->piece < ARENA_MID_SIZE ? a->piece : ARENA_MID_SIZE;
 	}
 	a->window = fs->inodes.acregmin && a->most ? window : 0;
+}
+
+void ahead_kernel_does(struct fs *fs)
+{
+	atomic_store(&fs->ahead.window, 0);
 }
 
 void ahead_fini(struct fs *fs)

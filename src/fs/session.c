@@ -19,6 +19,8 @@
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
+/* How far the kernel reads ahead, if we may tell it. */
+#define KERNEL_AHEAD_KIB 2048u
 
 /* ---- before the mount ---- */
 
@@ -290,6 +292,29 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	return 0;
 }
 
+/* ---- read-ahead ---- */
+
+static void nothing(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+}
+
+/* Lets the kernel read ahead by itself, if this process may. */
+static void let_kernel_read_ahead(struct fs *fs)
+{
+	int rc;
+
+	if (!fs->cfg.readahead)
+		return;
+	/* Then FUSE_INIT has been answered. */
+	nfs_each_lane(fs->cl, nothing, NULL);
+	rc = fs_bdi_set(fs->cfg.mountpoint, KERNEL_AHEAD_KIB);
+	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
+	if (!rc)
+		ahead_kernel_does(fs);
+}
+
 /* ---- life ---- */
 
 int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
@@ -339,6 +364,8 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 	}
 	if (rc)
 		fuse_session_unmount(fs->se);
+	else
+		let_kernel_read_ahead(fs);
 	return rc;
 }
 

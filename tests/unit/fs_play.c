@@ -329,6 +329,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	inode_table_init(&fs.inodes);
 	handles_init(&fs.files);
 	handles_init(&fs.dirs);
+	ahead_init(&fs, 0);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);
 	fs_play_dev = (struct fs_play_dev){ .dev = { .ops = &play_ops, .fl = fl } };
@@ -345,6 +346,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 void fs_play_end(void)
 {
 	fs_lane_fini(fl);
+	ahead_fini(&fs);
 	fuse_session_destroy(fs.se);
 	inode_table_fini(&fs.inodes);
 	handles_fini(&fs.files);

@@ -552,7 +552,6 @@ static void stop(void)
 	cr_assert_eq(atomic_load(&fs.root->data_busy), 0);
 	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
 		  "every buffer is back");
-	ahead_fini(&fs);
 	fs_play_end();
 }
 

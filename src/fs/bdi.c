@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How far the kernel reads ahead by itself: read_ahead_kb of the mount's "backing device". FUSE
+ * begins with 128 KiB, whatever the daemon says. Only root may change it, and only with all of
+ * his privileges. So this is done when the mount is there, before they are dropped (priv.h).
+ *
+ * The kernel takes a new value as it is, but with the answer to FUSE_INIT it lowers it to what
+ * it has asked for. So that answer comes first.
+ *
+ * The mount's number is asked for without asking the file system (AT_STATX_DONT_SYNC): the
+ * server may be silent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "fs/fs_impl.h"
+
+int fs_bdi_set(const char *mountpoint, unsigned kib)
+{
+	char path[64], text[16];
+	struct statx st;
+	int fd, len;
+	ssize_t n;
+
+	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
+		 st.stx_dev_minor);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = snprintf(text, sizeof(text), "%u\n", kib);
+	n = write(fd, text, (size_t)len);
+	len = n < 0 ? -errno : 0;
+	close(fd);
+	return len;
+}
