@@ -291,7 +291,8 @@ void ahead_sweep(struct fs_lane *fl)
 
 /* ---- life ---- */
 
-/* If the quarter is less than two large buffers, pieces are in smaller ones. */
+/* One large buffer is worth it, too: most of what is asked for comes from there. But two have to
+ * be left, one under the FUSE read and one for a READ. */
 void ahead_init(struct fs *fs, uint64_t window)
 {
 	const struct arena_counts *c = &fs->cl->arena.counts;
@@ -300,17 +301,9 @@ void ahead_init(struct fs *fs, uint64_t window)
 	pthread_mutex_init(&a->mu, NULL);
 	list_init(&a->all);
 	a->piece = fs->cl->rsize;
-	a->most = c->n[ARENA_BIG] / 4 * ARENA_BIG_SIZE;
-	if (a->most < 2 * ARENA_BIG_SIZE) {
-		a->most = c->n[ARENA_MID] / 4 * ARENA_MID_SIZE;
-		a->piece = a->piece < ARENA_MID_SIZE ? a->piece : ARENA_MID_SIZE;
-	}
+	a->most = (c->n[ARENA_BIG] < 3 ? 0 : c->n[ARENA_BIG] < 8 ? 1 : c->n[ARENA_BIG] / 4) *
+		  ARENA_BIG_SIZE;
 	a->window = fs->inodes.acregmin && a->most ? window : 0;
-}
-
-void ahead_kernel_does(struct fs *fs)
-{
-	atomic_store(&fs->ahead.window, 0);
 }
 
 void ahead_fini(struct fs *fs)

@@ -59,7 +59,7 @@
  *   the process is killed   Its request is answered, and leaves when the piece comes
  *                           (given_up.c)
  *   the file is closed      What is under way holds the open file until it has come
- *   memory is short         Read-ahead has a quarter of the data buffers at most. If a lane
+ *   memory is short         Read-ahead has a quarter of the large buffers at most. If a lane
  *                           finds no buffer, what nobody waits for or answers from is freed at
  *                           once, and for a second nothing is read ahead
  *
@@ -92,15 +92,13 @@ struct fs_ahead {
 	pthread_mutex_t mu;
 	struct list all;                /* all pieces */
 	size_t used, most;              /* bytes of their buffers, and the most there may be */
-	_Atomic uint64_t window;        /* the most of one open file; 0: read-ahead is off */
+	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
 	_Atomic uint64_t pause_ns;      /* buffers are short: nothing before that time */
 	uint64_t piece;                 /* the most bytes of a piece */
 };
 
 /* Before the lanes serve the mount. window: the most bytes ahead of one reader; 0: off. */
 void ahead_init(struct fs *fs, uint64_t window);
-/* Any thread: the kernel reads far enough ahead by itself. */
-void ahead_kernel_does(struct fs *fs);
 /* When no lane runs any more. */
 void ahead_fini(struct fs *fs);
 void ahead_open(struct file *f);

@@ -19,8 +19,6 @@
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
-/* How far the kernel reads ahead, if we may tell it. */
-#define KERNEL_AHEAD_KIB 2048u
 
 /* ---- before the mount ---- */
 
@@ -300,7 +298,7 @@ static void nothing(struct nfs_lane *l, void *arg)
 	(void)arg;
 }
 
-/* Lets the kernel read ahead by itself, if this process may. */
+/* Lets the kernel read a whole READ ahead, if this process may. */
 static void let_kernel_read_ahead(struct fs *fs)
 {
 	int rc;
@@ -309,10 +307,8 @@ static void let_kernel_read_ahead(struct fs *fs)
 		return;
 	/* Then FUSE_INIT has been answered. */
 	nfs_each_lane(fs->cl, nothing, NULL);
-	rc = fs_bdi_set(fs->cfg.mountpoint, KERNEL_AHEAD_KIB);
+	rc = fs_bdi_set(fs->cfg.mountpoint, fs->cl->rsize / 1024);
 	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
-	if (!rc)
-		ahead_kernel_does(fs);
 }
 
 /* ---- life ---- */

@@ -18,6 +18,12 @@ at_most "$(stat_now read.requests)" $(( n + 1 )) "READs of 1 MiB"
 at_most $(( $(stat_last rdma.write_chunks) - before )) $(( n + 1 )) "Write chunks: one for each"
 equal "$(stat_last read.placed_bytes)" $(( n << 20 )) "bytes that the server placed"
 equal "$(stat_last read.copied_bytes)" 0 read.copied_bytes
+# Read ahead of the kernel, which asks for less at a time: no copy, and hardly a byte twice.
+before=$(stat_last read.placed_bytes)
+dd if="$WORK/f" of=/dev/null bs=1M status=none || fail "read through the page cache"
+(( $(stat_now ahead.hits) > 0 )) || fail "nothing was read ahead"
+at_most $(( $(stat_last read.placed_bytes) + $(stat_last read.inline_bytes) - before )) $(( (n + 4) << 20 )) "bytes read"
+equal "$(stat_last read.copied_bytes)" 0 "read.copied_bytes, read ahead"
 # No copy either where offsets and sizes are odd.
 dd if="$WORK/f" of=/dev/null bs=77777 iflag=direct status=none || fail "odd reads"
 dd if=/dev/zero of="$WORK/g" bs=77777 count=100 oflag=direct status=none || fail "odd writes"
