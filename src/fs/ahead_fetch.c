@@ -218,6 +218,12 @@ static uint64_t size_of(struct inode_table *t, struct inode *ino)
 	return size;
 }
 
+/* There is a buffer for one piece only. */
+static bool is_scarce(const struct fs_ahead *a)
+{
+	return a->most < 2 * ARENA_BIG_SIZE;
+}
+
 static void fetch(struct fs_lane *fl, struct file *f, uint64_t bytes, struct ahead_hint *h)
 {
 	struct fs_ahead *a = &fl->fs->ahead;
@@ -229,7 +235,7 @@ static void fetch(struct fs_lane *fl, struct file *f, uint64_t bytes, struct ahe
 	pthread_mutex_lock(&a->mu);
 	ahead_purge(fl, f, pl.now);
 	ahead_window_read(&f->ahead.window, bytes, a->window, a->piece, pl.now);
-	if (h->kind == AHEAD_SEQUENTIAL)
+	if (h->kind == AHEAD_SEQUENTIAL && !is_scarce(a))
 		catch_up(&f->ahead, h);
 	drop_passed(&pl, h);
 	if (h->kind == AHEAD_SEQUENTIAL)
@@ -242,6 +248,20 @@ static void fetch(struct fs_lane *fl, struct file *f, uint64_t bytes, struct ahe
 		fs_req_start(container_of(n, struct fs_req, buf_node), NFS_OP_READ, fetched);
 	}
 	ahead_run_woken(fl);
+}
+
+/* Nothing has r's data. If buffers are scarce, a READ of r's own would take the one that a piece
+ * needs. So it becomes a piece, which begins with what r wants. */
+static void read_missing(struct fs_req *r, struct ahead_hint *hint)
+{
+	if (hint->kind == AHEAD_SEQUENTIAL && is_scarce(&r->fl->fs->ahead)) {
+		hint->end = r->start;
+		fetch(r->fl, r->file, r->size, hint);
+		hint->kind = AHEAD_NONE;
+		if (ahead_serve(r))
+			return;
+	}
+	fs_read_start(r);
 }
 
 /* The answer first. f is kept, because r may be gone then. */
@@ -259,7 +279,7 @@ void ahead_read(struct fs_req *r)
 	}
 	atomic_fetch_add(&f->refs, 1);
 	if (!atomic_load(&f->ahead.npieces) || !ahead_serve(r))
-		fs_read_start(r);
+		read_missing(r, &hint);
 	if (hint.kind != AHEAD_NONE)
 		fetch(fl, f, bytes, &hint);
 	else

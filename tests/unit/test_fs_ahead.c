@@ -500,6 +500,8 @@ static void some_progress(void)
 
 /* ---- life ---- */
 
+static bool scarce;                     /* there is a buffer for one piece */
+
 static void start(unsigned acregmin)
 {
 	struct nfs_fh root = { .len = 4, .data = "file" };
@@ -518,7 +520,7 @@ static void start(unsigned acregmin)
 	fs.inodes.acregmin = fs.inodes.acregmax = acregmin;
 	fs_play_start(&version, &root, &attr);
 	ahead_init(&fs, 16 * BLOCK);
-	fs.ahead.most = 3 * ARENA_MID_SIZE;
+	fs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
 	fs.ahead.piece = 6 * BLOCK;
 	up = true;
 	atomic_store(&lane.target.up, up);
@@ -604,8 +606,10 @@ static void any_order(unsigned which)
 
 Test(fs_ahead, never_older_than_allowed, .timeout = 300)
 {
-	for (unsigned i = 1; i <= 3000; i++)
+	for (unsigned i = 1; i <= 3000; i++) {
+		scarce = i % 3 == 0;
 		any_order(i);
+	}
 	/* The test means something. */
 	seen.hits = (unsigned)stat_get(&lane.stats, STAT_AHEAD_HITS);
 	cr_assert_gt(seen.hits, seen.reads / 20, "%u of %u reads", seen.hits, seen.reads);
@@ -672,6 +676,18 @@ Test(fs_ahead, waits_for_what_is_on_its_way)
 	finish();
 	cr_assert_eq(hits(), 2);
 	cr_assert_eq(stat_get(&lane.stats, STAT_AHEAD_WAITS), 2);
+	stop();
+}
+
+/* The buffer for a READ of its own would be the piece's. */
+Test(fs_ahead, one_buffer)
+{
+	scarce = true;
+	begin(1000);
+	for (unsigned i = 0; i < 12; i++)
+		read_now(i, 1);
+	cr_assert_leq(nreads, 5, "%u READs", nreads);
+	cr_assert_gt(hits(), 8);
 	stop();
 }
 
