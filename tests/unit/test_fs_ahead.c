@@ -837,7 +837,8 @@ Test(fs_ahead, window_is_twice_the_product)
 	w = window_of(100 << 20, 200000);
 	cr_assert(w.size >= 1 << 20 && w.size < 2 << 20, "%lu", w.size);
 	w = window_of(300 << 10, 200000);
-	cr_assert(w.piece <= 300 << 10 && w.size <= 512 << 10, "a slow reader: %lu of %lu", w.size, w.piece);
+	cr_assert(w.piece <= 300 << 10 && w.size <= 512 << 10, "a slow reader: %lu of %lu", w.size,
+		  w.piece);
 	w = window_of(1ull << 34, 1000000000);
 	cr_assert_eq(w.size, 64 << 20, "no more than is allowed");
 }
