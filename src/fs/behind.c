@@ -288,6 +288,7 @@ static void hold(struct fs_req *r)
 	r->held.msg.fn = behind_on_msg;
 	list_add_tail(&r->fl->held, &r->held.lane_node);
 	atomic_fetch_add(&r->fl->fs->behind.bytes, r->size);
+	ahead_change_begins(r->ino);
 	pthread_mutex_lock(&b->mu);
 	r->held.seq = ++b->seq;
 	list_add_tail(&b->writes, &r->held.node);
@@ -325,9 +326,10 @@ static void on_room(struct loop_msg *m)
 	fail(r, 0);
 }
 
-/* Every lane sends what it holds, so that there will be room. */
-static void want_room(struct fs *fs)
+void fs_behind_want_room(struct fs *fs)
 {
+	if (!atomic_load(&fs->behind.bytes))
+		return;
 	for (unsigned i = 0; i < fs->nlanes; i++)
 		if (!atomic_exchange(&fs->lanes[i].room_wanted, true))
 			loop_post(fs->lanes[i].lane->loop, &fs->lanes[i].room_msg);
@@ -348,7 +350,7 @@ static bool has_room(struct fs_req *r)
 	}
 	pthread_mutex_unlock(&p->mu);
 	if (!got)
-		want_room(r->fl->fs);
+		fs_behind_want_room(r->fl->fs);
 	return got;
 }
 

@@ -189,7 +189,9 @@ void fs_behind_opened(struct file *f);
 
 /* Lane thread, four times a second: sends what is old. */
 void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
-/* fs_lane.room_msg: writers wait for room. */
+/* Buffers are short: every lane sends what it holds, and COMMIT follows. */
+void fs_behind_want_room(struct fs *fs);
+/* fs_lane.room_msg: that is wanted. */
 void fs_behind_on_room(struct loop_msg *m);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that while
  * there is progress. */

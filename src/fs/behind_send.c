@@ -45,6 +45,7 @@ static void drop_locked(struct behind *b, struct fs_req *r)
 {
 	list_del(&r->held.node);
 	atomic_fetch_sub(&b->count, 1);
+	ahead_change_ends(r->ino);
 }
 
 /* The same, because the data is on stable storage. */
@@ -52,11 +53,10 @@ static void leave_locked(struct behind *b, struct fs_req *r)
 {
 	uint64_t now = mono_ns();
 
-	list_del(&r->held.node);
 	if (b->left_end < held_end(r) || now - atomic_load(&b->left_ns) > LATE_REPLY_NS)
 		b->left_end = held_end(r);
 	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
-	atomic_fetch_sub(&b->count, 1);
+	drop_locked(b, r);
 }
 
 /* Is an older WRITE of some of the same bytes LOOSE? If the server loses that, it is sent
