@@ -91,6 +91,7 @@ static void print_stats(FILE *f, const void *arg)
 	for (unsigned i = 0; i < m->client->nlanes; i++)
 		lanes[i] = &m->client->lanes[i].stats;
 	stats_print(f, lanes, m->client->nlanes);
+	nfs_print_calls(f, m->client);
 	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(m->fs),
 		heap.uordblks + heap.hblkhd);
 }

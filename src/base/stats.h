@@ -60,21 +60,35 @@ enum stat_id {
 	STAT_COUNT
 };
 
+/* How many kinds of RPC calls are counted by themselves (nfs/nfs.h). */
+#define STAT_KINDS 64u
+
 struct stats {
 	_Atomic uint64_t v[STAT_COUNT];
+	_Atomic uint64_t kind[STAT_KINDS];
 };
+
+static inline void stat_add_to(_Atomic uint64_t *to, uint64_t n)
+{
+	/* There is one writer, so a relaxed load and store suffice for an add. */
+	uint64_t v = atomic_load_explicit(to, memory_order_relaxed);
+
+	atomic_store_explicit(to, v + n, memory_order_relaxed);
+}
 
 static inline void stat_add(struct stats *s, enum stat_id id, uint64_t n)
 {
-	/* There is one writer, so a relaxed load and store suffice for an add. */
-	uint64_t v = atomic_load_explicit(&s->v[id], memory_order_relaxed);
+	stat_add_to(&s->v[id], n);
+}
 
-	atomic_store_explicit(&s->v[id], v + n, memory_order_relaxed);
+static inline uint64_t stat_get_from(const _Atomic uint64_t *from)
+{
+	return atomic_load_explicit(from, memory_order_relaxed);
 }
 
 static inline uint64_t stat_get(const struct stats *s, enum stat_id id)
 {
-	return atomic_load_explicit(&s->v[id], memory_order_relaxed);
+	return stat_get_from(&s->v[id]);
 }
 
 /* Prints one line "name value" for each counter, summed over the n lanes. */

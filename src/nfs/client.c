@@ -12,6 +12,7 @@
  * process meanwhile (src/main.c, CONNECTING).
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
@@ -246,4 +247,37 @@ bool nfs_client_free(struct nfs_client *cl)
 	free(cl->lanes);
 	free(cl);
 	return true;
+}
+
+/* ---- statistics ---- */
+
+static const char *kind_name(const struct nfs_version *v, unsigned kind)
+{
+	if (v->procs)
+		return kind < v->nprocs ? v->procs[kind] : NULL;
+	return kind < NFS_OP_MAX && v->ops[kind] ? v->ops[kind]->name : NULL;
+}
+
+/* A line has two words. */
+static void print_word(FILE *f, const char *name)
+{
+	for (; *name; name++)
+		if (*name != ' ')
+			fputc(*name, f);
+}
+
+void nfs_print_calls(FILE *f, const struct nfs_client *cl)
+{
+	for (unsigned kind = 0; kind < STAT_KINDS; kind++) {
+		const char *name = kind_name(cl->server.version, kind);
+		uint64_t sum = 0;
+
+		for (unsigned i = 0; i < cl->nlanes; i++)
+			sum += stat_get_from(&cl->lanes[i].stats.kind[kind]);
+		if (!name || !sum)
+			continue;
+		fputs("rpc.", f);
+		print_word(f, name);
+		fprintf(f, " %" PRIu64 "\n", sum);
+	}
 }

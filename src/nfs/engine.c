@@ -32,6 +32,8 @@ unsigned nfs_later_first_ms = 100;
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
 
+_Static_assert(NFS_OP_MAX <= STAT_KINDS, "operations are counted by kinds");
+
 static void on_reply(struct rr_call *rr, int status);
 
 static const struct nfs_opdef *opdef(const struct nfs_call *c)
@@ -147,6 +149,7 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = c->target->server->version;
 	const struct rpc_auth *auth = auth_of(c);
+	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
 	XDR x;
 	bool ok;
 
@@ -157,9 +160,9 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers,
-			 def->proc_of ? def->proc_of(c) : def->proc, auth, c->cred) &&
+	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth, c->cred) &&
 	     auth->wrap(auth, &x, put_args, c);
+	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
 	c->eng.rr.msg_len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	offer_data(c, def);

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
@@ -288,6 +289,10 @@ struct nfs_version {
 	/* NULL: there is nothing to send. The call succeeds at once, and the caller takes
 	 * nothing from its results. */
 	const struct nfs_opdef *ops[NFS_OP_MAX];
+	/* The names of procedures, by which calls are counted. NULL: they are counted by
+	 * operations, because all are COMPOUNDs. */
+	const char *const *procs;
+	unsigned nprocs;
 
 	/* Called by the mounting thread before there is a control thread; may block; one
 	 * connection is up. Sets root_fh and the sizes. An error leaves nothing on the
@@ -468,6 +473,9 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread but a lane's: runs fn(lane, arg) on every lane's thread and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
+/* Any thread: prints how many calls of each kind were sent for the first time, a line
+ * "rpc.KIND N" each. */
+void nfs_print_calls(FILE *f, const struct nfs_client *cl);
 /* Any thread: does the lane have a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
 

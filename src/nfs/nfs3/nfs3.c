@@ -6,6 +6,19 @@
  */
 #include "nfs/nfs3/nfs3_impl.h"
 
+static const char *const procs[] = {
+	[NFSPROC3_NULL] = "NULL", [NFSPROC3_GETATTR] = "GETATTR", [NFSPROC3_SETATTR] = "SETATTR",
+	[NFSPROC3_LOOKUP] = "LOOKUP", [NFSPROC3_ACCESS] = "ACCESS",
+	[NFSPROC3_READLINK] = "READLINK", [NFSPROC3_READ] = "READ", [NFSPROC3_WRITE] = "WRITE",
+	[NFSPROC3_CREATE] = "CREATE", [NFSPROC3_MKDIR] = "MKDIR",
+	[NFSPROC3_SYMLINK] = "SYMLINK", [NFSPROC3_MKNOD] = "MKNOD",
+	[NFSPROC3_REMOVE] = "REMOVE", [NFSPROC3_RMDIR] = "RMDIR",
+	[NFSPROC3_RENAME] = "RENAME", [NFSPROC3_LINK] = "LINK",
+	[NFSPROC3_READDIR] = "READDIR", [NFSPROC3_READDIRPLUS] = "READDIRPLUS",
+	[NFSPROC3_FSSTAT] = "FSSTAT", [NFSPROC3_FSINFO] = "FSINFO",
+	[NFSPROC3_PATHCONF] = "PATHCONF", [NFSPROC3_COMMIT] = "COMMIT",
+};
+
 const struct nfs_version nfs_v3 = {
 	.name = "3",
 	.prog = NFS_PROGRAM,
@@ -36,6 +49,8 @@ const struct nfs_version nfs_v3 = {
 		[NFS3_OP_FSINFO]  = &nfs3_op_fsinfo,
 		[NFS3_OP_PATHCONF] = &nfs3_op_pathconf,
 	},
+	.procs = procs,
+	.nprocs = sizeof(procs) / sizeof(procs[0]),
 	.mount = nfs3_mount,
 	.umount = nfs3_umount,
 };
