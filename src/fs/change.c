@@ -77,7 +77,7 @@ void fs_changes_begin(struct fs_req *r)
 static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
-	const struct nfs_attr *a = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
+	struct known_after a = { .since_ns = c->eng.start_ns };
 	struct inode *ino = r->change[i].ino;
 
 	if (!ino)
@@ -85,10 +85,15 @@ static void end(struct fs_req *r, unsigned i)
 	r->change[i].ino = NULL;
 	if (changes_data(c))
 		ahead_change_ends(ino);
-	if (c->op == NFS_OP_WRITE && c->res.has_attr)
-		a = &c->res.attr;
-	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr,
-			  c->res.status == 0 ? a : NULL, c->eng.start_ns);
+	if (c->res.status == 0 && c->op == NFS_OP_WRITE && c->res.has_attr) {
+		a.attr = &c->res.attr;
+	} else if (c->res.status == 0) {
+		/* RENAME within one directory is its one change, the second. */
+		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
+		a.no_owner = c->res.dir_no_owner;
+		a.change = &c->res.dir_change[i];
+	}
+	known_change_ends(&r->fl->fs->inodes, ino, r->change[i].nr, &a);
 }
 
 /* For a call that removes or moves a name. nr: the change of the name's directory. */

@@ -79,6 +79,10 @@ struct inode {
 	_Atomic unsigned data_busy;     /* changes of the data that are under way */
 
 	/* known.h: */
+	bool seen;                      /* [s] what follows is valid */
+	uint64_t seen_change;           /* [s] the newest change attribute; own changes follow */
+	uid_t uid;                      /* [s] at seen_change */
+	gid_t gid;                      /* [s] the same */
 	unsigned changing;              /* [s] calls under way that change the inode */
 	uint64_t changes;               /* [s] how many such calls have begun */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */

@@ -60,6 +60,8 @@ void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t
 /* The name exists, or may. The caller holds the lock of the name's shard
  * (names_shard_of()). */
 void known_here_locked(struct name_shard *s, uint64_t parent, const char *name);
+/* The server has sent attr, with owners. */
+void known_seen_locked(struct inode *ino, const struct nfs_attr *attr);
 /* The server has sent attr. Are they the same as those that are kept? If not, the kept ones
  * are dropped. */
 bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);

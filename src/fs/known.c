@@ -52,15 +52,38 @@ static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_
 		*ino->after = (struct after){ true, since_ns, *attr };
 }
 
+/* false: nobody knows the owner. */
+static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_owner)
+{
+	if (!no_owner)
+		return true;
+	attr->uid = ino->uid;
+	attr->gid = ino->gid;
+	return ino->seen && attr->change == ino->seen_change;
+}
+
+static void end_locked(struct inode *ino, uint64_t nr, const struct known_after *after)
+{
+	const struct nfs_dir_change *c = after->change;
+	struct nfs_attr attr;
+
+	ino->changing--;
+	if (c && c->known && ino->seen && c->before == ino->seen_change)
+		ino->seen_change = c->after;
+	if (!nr || nr != ino->changes + 1 || !after->attr)
+		return;
+	attr = *after->attr;
+	if (has_owner(ino, &attr, after->no_owner))
+		keep(ino, &attr, after->since_ns);
+}
+
 void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct nfs_attr *attr, uint64_t since_ns)
+		       const struct known_after *after)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 
 	pthread_mutex_lock(&s->mu);
-	ino->changing--;
-	if (nr && nr == ino->changes + 1 && attr)
-		keep(ino, attr, since_ns);
+	end_locked(ino, nr, after);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -70,7 +93,7 @@ void known_changed(struct inode_table *t, uint64_t parent, const char *name)
 
 	if (!ino)
 		return;
-	known_change_ends(t, ino, known_change_begins(t, ino), NULL, 0);
+	known_change_ends(t, ino, known_change_begins(t, ino), &(struct known_after){ 0 });
 	inode_put(t, ino, 1);
 }
 
@@ -101,6 +124,14 @@ bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 	}
 	pthread_mutex_unlock(&s->mu);
 	return known;
+}
+
+void known_seen_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	ino->seen = true;
+	ino->seen_change = attr->change;
+	ino->uid = attr->uid;
+	ino->gid = attr->gid;
 }
 
 bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)

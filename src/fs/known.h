@@ -4,7 +4,7 @@
  *
  * The kernel forgets a directory's attributes when a name in it changes, and a file's when
  * the file is written. Then it asks for them. The server's reply to the change had them
- * (version 3: wcc_data), but our answer to the kernel has no place for them. So they are
+ * (version 3: wcc_data; version 4: GETATTR behind the change), but our answer to the kernel has no place for them. So they are
  * kept for the one question that follows:
  *
  *      REMOVE sent ... reply, attributes ... kernel: GETATTR -> answered from here
@@ -13,6 +13,11 @@
  * other call that changes the inode was under way at any moment, and the kernel was told no
  * attributes. They count as old as the sending of the call, and are believed for acregmin
  * or acdirmin seconds from then. An OPEN that brings other attributes drops them.
+ *
+ * Version 4's replies have the attributes without owner and group (nfs4_impl.h), and
+ * change_info4. Owner and group are those of an earlier reply if nobody else has changed the
+ * directory since, which the change attributes say: each of this mount's changes begins
+ * where the one before has ended.
  *
  * The kernel looks a name up before it creates it, or renames something to it, even if it
  * was told a moment ago that the name does not exist. So a name is remembered if this mount
@@ -33,10 +38,16 @@
 /* A call that changes ino is going to be sent. Returns the change's number, for
  * known_change_ends() and known_gone(); 0: other changes of ino are under way. */
 uint64_t known_change_begins(struct inode_table *t, struct inode *ino);
-/* The call has ended. attr: ino's attributes after it, or NULL. since_ns: when it was
- * sent. */
+/* What a reply says of ino after the change. All members may be 0. */
+struct known_after {
+	const struct nfs_attr *attr;
+	bool no_owner;                  /* attr is without uid and gid */
+	const struct nfs_dir_change *change;    /* if its `known` is set */
+	uint64_t since_ns;              /* when the call was sent */
+};
+/* The call has ended. */
 void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct nfs_attr *attr, uint64_t since_ns);
+		       const struct known_after *after);
 /* The inode with this name, if we know one, has been changed. */
 void known_changed(struct inode_table *t, uint64_t parent, const char *name);
 /* The number of ino's last change, for known_gone(); 0: changes are under way. */

@@ -34,6 +34,7 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	ino->change = attr->change;
 	ino->mtime = attr->mtime;
 	ino->size = attr->size;
+	known_seen_locked(ino, attr);
 	known_check_locked(ino, attr);
 	return ino->timeo;
 }

@@ -18,11 +18,14 @@ static struct sent {
 	struct nfs_call *c;
 	uint32_t xid;
 	struct nfs_attr attr;           /* when it was executed */
+	uint64_t before;                /* the change attribute right before that */
 	int rc;
 } sent[16];
 static unsigned nsent, calls;
 static unsigned now;                    /* the attributes' number */
 static bool silent;                     /* about what directories are after a change */
+static bool no_owner;                   /* its replies to changes are without owners */
+static uid_t owner;                     /* of everything */
 static int next_rc;
 
 static bool changes(enum nfs_op op)
@@ -39,10 +42,11 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	calls++;
 	now += changes(c->op);
 	sent[nsent] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .rc = next_rc };
+	sent[nsent].before = now - changes(c->op);
 	sent[nsent++].attr = (struct nfs_attr){
 		.mode = c->args.fh->data[0] == 'f' && c->op != NFS_OP_LOOKUP ? S_IFREG | 0644 :
 									  S_IFDIR | 0755,
-		.nlink = 1, .size = now, .change = now, .mtime = { 1000, now },
+		.nlink = 1, .size = now, .change = now, .mtime = { 1000, now }, .uid = owner,
 	};
 	next_rc = 0;
 	return xdr_uint32_t(x, &nothing);
@@ -62,6 +66,12 @@ static int decode(struct nfs_call *c, XDR *x)
 	c->res.has_attr = s.rc == 0;
 	c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = changes(c->op) && !silent && s.rc == 0;
 	c->res.dir_attr[0] = c->res.dir_attr[1] = s.attr;
+	c->res.dir_no_owner = no_owner;
+	if (no_owner)
+		c->res.dir_attr[0].uid = c->res.dir_attr[1].uid = 65534;
+	c->res.dir_change[0] = c->res.dir_change[1] = (struct nfs_dir_change){
+		c->res.has_dir_attr[0], s.before, s.before + 1,
+	};
 	c->res.fh = (struct nfs_fh){ .len = 4, .data = "new" };
 	if (c->op == NFS_OP_LOOKUP && c->args.name[0] == 'f')
 		c->res.fh = (struct nfs_fh){ .len = 4, .data = "f" };
@@ -146,6 +156,7 @@ static unsigned getattr(uint64_t node)
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert(out->attr.size == now && out->attr.mtimensec == now, "number %lu, not %u",
 		  (unsigned long)out->attr.size, now);
+	cr_assert_eq(out->attr.uid, owner);
 	return calls - before;
 }
 
@@ -267,6 +278,41 @@ Test(fs_known, a_server_that_does_not_say)
 	sent[0].rc = -EEXIST;
 	done();
 	cr_assert_eq(getattr(1), 1, "a failure");
+}
+
+/* Version 4. Without other changes in between the owner is that of an earlier reply. */
+Test(fs_known, replies_without_owners)
+{
+	no_owner = true;
+	mkdir_("a"), done();
+	cr_assert_eq(getattr(1), 0);
+	mkdir_("b"), done();
+	rename_("b", "c"), done();
+	cr_assert_eq(getattr(1), 0, "of the second change the kernel has not asked for the first");
+	/* Another client gives the directory away: before, and right behind the change. */
+	now++, owner = 7;
+	mkdir_("d"), done();
+	cr_assert_eq(getattr(1), 1);
+	cr_assert_eq(getattr(1), 1);
+	mkdir_("e");
+	now++, owner = 8;
+	sent[0].attr.change = now;
+	done();
+	cr_assert_eq(getattr(1), 1);
+	unlink_("e"), done();
+	cr_assert_eq(getattr(1), 0);
+	owner = 0;
+}
+
+/* The reply says that the file system cannot say what was before, or has it otherwise. */
+Test(fs_known, changes_that_are_not_atomic)
+{
+	no_owner = true;
+	mkdir_("a");
+	sent[0].before--;
+	done();
+	cr_assert_eq(getattr(1), 1);
+	no_owner = false;
 }
 
 Test(fs_known, nothing_is_believed)

@@ -76,6 +76,12 @@ static mode_t type_mode(ftype3 type)
 	}
 }
 
+/* This comes nearest to v4's change attribute. */
+static uint64_t change_of(const nfstime3 *ctime)
+{
+	return (uint64_t)ctime->seconds << 32 | ctime->nseconds;
+}
+
 bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in)
 {
 	mode_t type = type_mode(in->type);
@@ -96,8 +102,7 @@ bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in)
 		.atime = get_time(&in->atime),
 		.mtime = get_time(&in->mtime),
 		.ctime = get_time(&in->ctime),
-		/* This comes nearest to v4's change attribute. */
-		.change = (uint64_t)in->ctime.seconds << 32 | in->ctime.nseconds,
+		.change = change_of(&in->ctime),
 	};
 	return true;
 }
@@ -119,6 +124,10 @@ int nfs3_take_dir(struct nfs_call *c, unsigned i, const wcc_data *in)
 	if (!nfs3_get_fattr(&c->res.dir_attr[i], &in->after.post_op_attr_u.attributes))
 		return -EBADMSG;
 	c->res.has_dir_attr[i] = true;
+	if (in->before.attributes_follow)
+		c->res.dir_change[i] = (struct nfs_dir_change){
+			true, change_of(&in->before.pre_op_attr_u.attributes.ctime), c->res.dir_attr[i].change,
+		};
 	return 0;
 }
 

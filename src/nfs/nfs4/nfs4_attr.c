@@ -23,6 +23,10 @@
 		 W1(FATTR4_TIME_ACCESS) | W1(FATTR4_TIME_METADATA) | W1(FATTR4_TIME_MODIFY))
 
 const bitmap4 nfs4_stat_mask = { .len = 2, .words = { STAT_W0, STAT_W1 } };
+const bitmap4 nfs4_after_mask = {
+	.len = 2,
+	.words = { STAT_W0, STAT_W1 & ~(W1(FATTR4_OWNER) | W1(FATTR4_OWNER_GROUP)) },
+};
 const bitmap4 nfs4_dir_mask = {
 	.len = 2,
 	.words = { STAT_W0 | W0(FATTR4_RDATTR_ERROR) | W0(FATTR4_FILEHANDLE), STAT_W1 },

@@ -362,3 +362,64 @@ int nfs4_decode_getattr(struct nfs_call *c, XDR *x)
 
 	return rc ? rc : nfs4_get_attr(c, x);
 }
+
+/* ---- directories ---- */
+
+bool_t nfs4_put_dir(XDR *x)
+{
+	GETATTR4args a = { .attr_request = nfs4_after_mask };
+
+	return nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+}
+
+bool_t nfs4_put_dir_fh(XDR *x, const struct nfs_fh *fh)
+{
+	return nfs4_put_fh(x, fh) && nfs4_put_dir(x);
+}
+
+int nfs4_get_dir(struct nfs_call *c, XDR *x, unsigned i, bool *ends)
+{
+	struct nfs4_attrs a;
+	GETATTR4res r;
+
+	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+		return -EBADMSG;
+	*ends = r.status;
+	if (r.status)
+		return 0;
+	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes) ||
+	    !bitmap4_isset(&a.got, FATTR4_TYPE))
+		return -EBADMSG;
+	/* Whoever uses them relies on it that these are the same as before. */
+	if (!bitmap4_isset(&a.got, FATTR4_CHANGE))
+		return 0;
+	c->res.dir_attr[i] = a.attr;
+	c->res.has_dir_attr[i] = true;
+	c->res.dir_no_owner = true;
+	return 0;
+}
+
+static int get_after(struct nfs_call *c, XDR *x, nfs_opnum4 op, unsigned i)
+{
+	nfsstat4 status;
+	bool ends;
+
+	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	return status ? 0 : nfs4_get_dir(c, x, i, &ends);
+}
+
+int nfs4_get_dir_fh(struct nfs_call *c, XDR *x, unsigned i)
+{
+	return get_after(c, x, OP_PUTFH, i);
+}
+
+int nfs4_get_dir_saved(struct nfs_call *c, XDR *x, unsigned i)
+{
+	return get_after(c, x, OP_RESTOREFH, i);
+}
+
+void nfs4_take_change(struct nfs_call *c, unsigned i, const change_info4 *info)
+{
+	c->res.dir_change[i] = (struct nfs_dir_change){ info->atomic, info->before, info->after };
+}

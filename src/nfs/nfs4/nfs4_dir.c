@@ -58,9 +58,9 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 
 	set_type(c, &a.objtype);
 	return nfs4_put_fattr(&a.createattrs, &c->args.sattr, buf, sizeof(buf)) &&
-	       nfs4_begin(c, x, 5, true, c->args.fh) && nfs4_put_op(x, OP_CREATE) &&
+	       nfs4_begin(c, x, 7, true, c->args.fh) && nfs4_put_op(x, OP_CREATE) &&
 	       xdr_CREATE4args(x, &a) && put_data_pos(c, &a.objtype) &&
-	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
+	       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x) && nfs4_put_dir_fh(x, c->args.fh);
 }
 
 /* The steps after CREATE fetch what is missing: handle and attributes, or attributes
@@ -86,12 +86,14 @@ static int get_create(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
+	nfs4_take_change(c, 0, &r.CREATE4res_u.resok4.cinfo);
 	nfs4_goes_on_at(c, STEP_LOOKUP);
 	return 0;
 }
 
 static int decode_create(struct nfs_call *c, XDR *x)
 {
+	bool first = c->eng.step == STEP_CREATE;
 	int rc;
 
 	if (c->eng.step == STEP_GETATTR)
@@ -104,12 +106,13 @@ static int decode_create(struct nfs_call *c, XDR *x)
 	if (rc)
 		return rc;
 	nfs4_goes_on_at(c, STEP_GETATTR);
-	return nfs4_get_attr(c, x);
+	rc = nfs4_get_attr(c, x);
+	return rc || !first ? rc : nfs4_get_dir_fh(c, x, 0);
 }
 
 enum {
 	CREATE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_BITMAP_XDR +
-		V4_FH_XDR + V4_GETATTR_XDR,
+		V4_FH_XDR + V4_GETATTR_XDR + V4_DIR_FH_XDR,
 };
 
 #define CREATE(text) { \
@@ -124,12 +127,14 @@ const struct nfs_opdef nfs4_op_mknod = CREATE("CREATE (special)");
 
 static bool_t encode_remove(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 3, true, c->args.fh) && nfs4_put_name(x, OP_REMOVE, c->args.name);
+	return nfs4_begin(c, x, 4, true, c->args.fh) &&
+	       nfs4_put_name(x, OP_REMOVE, c->args.name) && nfs4_put_dir(x);
 }
 
 static int decode_remove(struct nfs_call *c, XDR *x)
 {
 	REMOVE4res r;
+	bool ends;
 	int rc = nfs4_check(c, x);
 
 	if (rc)
@@ -138,10 +143,13 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status == NFS4ERR_NOENT && nfs4_call(c)->in_doubt)
 		return 0;
-	return r.status ? nfs4_error(c, r.status) : 0;
+	if (r.status)
+		return nfs4_error(c, r.status);
+	nfs4_take_change(c, 0, &r.REMOVE4res_u.resok4.cinfo);
+	return nfs4_get_dir(c, x, 0, &ends);
 }
 
-enum { REMOVE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR };
+enum { REMOVE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_DIR_XDR };
 
 const struct nfs_opdef nfs4_op_remove = {
 	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
@@ -156,6 +164,11 @@ const struct nfs_opdef nfs4_op_rmdir = {
 
 enum { STEP_RENAME, STEP_IS_THERE };
 
+static bool within_one(const struct nfs_call *c)
+{
+	return c->args.fh == c->args.fh2;
+}
+
 static bool_t encode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME4args a = { .oldname = nfs_ref_str(c->args.name), .newname = nfs_ref_str(c->args.name2) };
@@ -163,8 +176,10 @@ static bool_t encode_rename(struct nfs_call *c, XDR *x)
 	if (c->eng.step == STEP_IS_THERE)
 		return nfs4_begin(c, x, 4, false, c->args.fh2) &&
 		       nfs4_put_name(x, OP_LOOKUP, c->args.name2) && nfs4_put_op(x, OP_GETFH);
-	return nfs4_begin(c, x, 5, true, c->args.fh) && nfs4_put_op(x, OP_SAVEFH) &&
-	       nfs4_put_fh(x, c->args.fh2) && nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a);
+	return nfs4_begin(c, x, within_one(c) ? 6 : 8, true, c->args.fh) &&
+	       nfs4_put_op(x, OP_SAVEFH) && nfs4_put_fh(x, c->args.fh2) &&
+	       nfs4_put_op(x, OP_RENAME) && xdr_RENAME4args(x, &a) && nfs4_put_dir(x) &&
+	       (within_one(c) || (nfs4_put_op(x, OP_RESTOREFH) && nfs4_put_dir(x)));
 }
 
 static int check_two(struct nfs_call *c, XDR *x)
@@ -190,6 +205,17 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 	return rc < 0 && rc != -EBADMSG ? -ENOENT : rc;
 }
 
+static int take_renamed(struct nfs_call *c, XDR *x, const RENAME4resok *ok)
+{
+	bool ends;
+	int rc;
+
+	nfs4_take_change(c, 0, &ok->source_cinfo);
+	nfs4_take_change(c, 1, &ok->target_cinfo);
+	rc = nfs4_get_dir(c, x, 1, &ends);
+	return rc || ends || within_one(c) ? rc : nfs4_get_dir_saved(c, x, 0);
+}
+
 static int decode_rename(struct nfs_call *c, XDR *x)
 {
 	RENAME4res r;
@@ -206,14 +232,14 @@ static int decode_rename(struct nfs_call *c, XDR *x)
 		c->eng.step = STEP_IS_THERE;
 		return NFS_NEXT;
 	}
-	return r.status ? nfs4_error(c, r.status) : 0;
+	return r.status ? nfs4_error(c, r.status) : take_renamed(c, x, &r.RENAME4res_u.resok4);
 }
 
 static uint32_t rename_max(const struct nfs_call *c)
 {
 	if (c->eng.step == STEP_IS_THERE)
 		return V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR;
-	return V4_PREFIX_XDR + 3 * V4_OP_XDR + 2 * V4_CHANGE_XDR;
+	return V4_PREFIX_XDR + 3 * V4_OP_XDR + 2 * V4_CHANGE_XDR + V4_DIR_XDR + V4_DIR_FH_XDR;
 }
 
 const struct nfs_opdef nfs4_op_rename = {
@@ -227,9 +253,9 @@ enum { STEP_LINK, STEP_ATTR, STEP_IS_OURS };
 
 static bool_t encode_link(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 7, true, c->args.fh) && nfs4_put_op(x, OP_SAVEFH) &&
+	return nfs4_begin(c, x, 8, true, c->args.fh) && nfs4_put_op(x, OP_SAVEFH) &&
 	       nfs4_put_fh(x, c->args.fh2) && nfs4_put_name(x, OP_LINK, c->args.name) &&
-	       nfs4_put_op(x, OP_RESTOREFH) && nfs4_put_getattr(x);
+	       nfs4_put_dir(x) && nfs4_put_op(x, OP_RESTOREFH) && nfs4_put_getattr(x);
 }
 
 static bool_t encode_link_step(struct nfs_call *c, XDR *x)
@@ -271,6 +297,7 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 static int decode_link(struct nfs_call *c, XDR *x)
 {
 	LINK4res r;
+	bool ends;
 	int rc;
 
 	if (c->eng.step)
@@ -286,14 +313,18 @@ static int decode_link(struct nfs_call *c, XDR *x)
 	}
 	if (r.status)
 		return nfs4_error(c, r.status);
+	nfs4_take_change(c, 1, &r.LINK4res_u.resok4.cinfo);
 	nfs4_goes_on_at(c, STEP_ATTR);
+	rc = nfs4_get_dir(c, x, 1, &ends);
+	if (rc || ends)
+		return rc ? rc : NFS_NEXT;
 	rc = nfs4_get_status(c, x, OP_RESTOREFH);
 	return rc ? rc : nfs4_get_attr(c, x);
 }
 
 static uint32_t link_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + 4 * V4_OP_XDR + V4_CHANGE_XDR +
+	return V4_PREFIX_XDR + 4 * V4_OP_XDR + V4_CHANGE_XDR + V4_DIR_XDR +
 	       (c->eng.step == STEP_IS_OURS ? 2 : 1) * V4_GETATTR_XDR;
 }
 
@@ -315,8 +346,9 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	};
 
 	memcpy(a.cookieverf, &c->args.dir.verf, NFS4_VERIFIER_SIZE);
-	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READDIR) &&
-	       xdr_READDIR4args(x, &a);
+	return nfs4_begin(c, x, c->args.dir.whose ? 4 : 3, false, c->args.fh) &&
+	       nfs4_put_op(x, OP_READDIR) && xdr_READDIR4args(x, &a) &&
+	       (!c->args.dir.whose || nfs4_put_dir(x));
 }
 
 /* A listing does not wait for owners that were never seen before. Such an entry has no
@@ -365,6 +397,7 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 	READDIR4resok *ok = &r.READDIR4res_u.resok4;
 	struct nfs_cursor cur;
 	entry4 ent;
+	bool ends;
 	int rc = nfs4_check(c, x);
 
 	if (rc)
@@ -373,6 +406,8 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
+	if (c->args.dir.whose && nfs4_get_dir(c, x, 0, &ends))
+		return -EBADMSG;
 	memcpy(&c->res.dir.verf, ok->cookieverf, NFS4_VERIFIER_SIZE);
 	c->res.dir.eof = ok->reply.eof;
 	c->res.dir.entries = 0;
@@ -392,7 +427,7 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 /* maxcount bounds the READDIR4resok (RFC 8881, section 18.23.3). */
 static uint32_t readdir_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16;
+	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16 + V4_DIR_XDR;
 }
 
 const struct nfs_opdef nfs4_op_readdir = {

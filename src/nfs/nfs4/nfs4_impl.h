@@ -39,6 +39,9 @@
 #define V4_ATTRS_XDR  (104u + 2u * V4_OWNER_XDR)
 #define V4_GETATTR_XDR (V4_OP_XDR + V4_BITMAP_XDR + 4u + V4_ATTRS_XDR)
 #define V4_CHANGE_XDR (4u + 8u + 8u)
+/* A directory after a change, without owners; PUTFH or RESTOREFH before that. */
+#define V4_DIR_XDR    (V4_OP_XDR + V4_BITMAP_XDR + 4u + 104u)
+#define V4_DIR_FH_XDR (V4_OP_XDR + V4_DIR_XDR)
 /* Stateid, recall, limit, and an ACE with its name. */
 #define V4_DELEGATION_XDR (16u + 4u + 12u + 12u + 4u + 1024u)
 
@@ -132,8 +135,8 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
 #define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
-/* The longest COMPOUND is LINK's. The walk to the export adapts to the limit. */
-#define NFS4_OPS_NEEDED 7u
+/* The longest COMPOUNDs are LINK's and CREATE's. The walk to the export adapts to the limit. */
+#define NFS4_OPS_NEEDED 8u
 
 /* A control call with everything that it points to. It is heap memory of its own,
  * because the thread that waits may give up before the lane is done. */
@@ -239,9 +242,27 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x);
 bool_t nfs4_encode_getattr(struct nfs_call *c, XDR *x, const struct nfs_fh *fh);
 int nfs4_decode_getattr(struct nfs_call *c, XDR *x);
 
+/*
+ * GETATTR of a directory behind what has changed it, into c->res.dir_attr[i]. Without owners:
+ * their names may be long, and servers keep only short replies for a replay. _fh: PUTFH
+ * first.
+ *
+ * nfs4_get_dir() never fails the call, because the change has had its effect: -EBADMSG, or 0
+ * with or without attributes. *ends: the COMPOUND ends with this operation, which has failed.
+ */
+bool_t nfs4_put_dir(XDR *x);
+bool_t nfs4_put_dir_fh(XDR *x, const struct nfs_fh *fh);
+int nfs4_get_dir(struct nfs_call *c, XDR *x, unsigned i, bool *ends);
+int nfs4_get_dir_fh(struct nfs_call *c, XDR *x, unsigned i);
+/* The same behind RESTOREFH. */
+int nfs4_get_dir_saved(struct nfs_call *c, XDR *x, unsigned i);
+/* Keeps what a change said of directory i. */
+void nfs4_take_change(struct nfs_call *c, unsigned i, const change_info4 *info);
+
 /* ---- nfs4_attr.c ---- */
 
-extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mask, nfs4_root_mask;
+extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mask, nfs4_root_mask,
+	nfs4_after_mask;
 
 /* Everything that any of the masks asks for. */
 struct nfs4_attrs {

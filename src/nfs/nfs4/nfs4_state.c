@@ -267,7 +267,10 @@ static int decode_open(struct nfs_call *c, XDR *x)
  * none. */
 #define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
-enum { OPEN_REPLY_MAX = V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR };
+enum {
+	OPEN_REPLY_MAX = V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR +
+		V4_DIR_FH_XDR,
+};
 
 const struct nfs_opdef nfs4_op_open = {
 	.name = "OPEN", .encode = encode_open, .decode = decode_open,
@@ -349,8 +352,9 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	a.claim.open_claim4_u.file = nfs_ref_str(c->args.name);
 	/* An exclusive create opens a new file or our own, so it needs no ACCESS. */
 	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
-	       nfs4_begin(c, x, exclusive(c) ? 5 : 6, true, c->args.fh) && put_open(x, &a) &&
-	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x));
+	       nfs4_begin(c, x, exclusive(c) ? 7 : 8, true, c->args.fh) && put_open(x, &a) &&
+	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x)) &&
+	       nfs4_put_dir_fh(x, c->args.fh);
 }
 
 /* The file is there and open. So the create succeeds whatever SETATTR says, once there
@@ -389,6 +393,8 @@ static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 
 	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
 	rc = nfs4_get_attr(c, x);
+	if (!rc)
+		rc = nfs4_get_dir_fh(c, x, 0);
 	return rc ? rc : set ? NFS_NEXT : 0;
 }
 
@@ -396,9 +402,11 @@ static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 static int decode_unchecked(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 {
 	bool created = ok->cinfo.before != ok->cinfo.after;
+	int rc;
 
 	nfs4_goes_on_at(c, created ? STEP_GETATTR : STEP_ACCESS);
-	return get_look(c, x, created);
+	rc = get_look(c, x, created);
+	return rc ? rc : nfs4_get_dir_fh(c, x, 0);
 }
 
 /* If GETFH says "later", the OPEN is sent again, by the same owner and with the same
@@ -419,6 +427,8 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 		rc = get_open(c, x, &r);
 	if (!rc)
 		rc = take_open(c, NULL, &r);
+	if (!rc)
+		nfs4_take_change(c, 0, &r.OPEN4res_u.resok4.cinfo);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
 	if (!rc)
