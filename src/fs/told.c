@@ -8,7 +8,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static bool differs(const struct inode *ino, const struct nfs_attr *attr)
+bool told_differs_locked(const struct inode *ino, const struct nfs_attr *attr)
 {
 	return ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
 	       ino->size != attr->size;
@@ -22,9 +22,14 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
 	uint64_t now = mono_ns();
 
-	if (differs(ino, attr))
+	bool other = told_differs_locked(ino, attr);
+
+	/* The kernel may have the text of the link as it was. */
+	if (S_ISLNK(ino->type) && ino->timeo_ns && other)
+		ino->other = true;
+	if (other)
 		ahead_outdated(ino);
-	if (differs(ino, attr) || !ino->timeo_ns) {
+	if (other || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;
 	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
@@ -207,7 +212,7 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	pthread_mutex_lock(&s->mu);
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
-	other = !known_check_locked(ino, attr) && differs(ino, attr);
+	other = !known_check_locked(ino, attr) && told_differs_locked(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }
