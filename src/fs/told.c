@@ -21,7 +21,6 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	bool dir = S_ISDIR(ino->type);
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
 	uint64_t now = mono_ns();
-
 	bool other = told_differs_locked(ino, attr);
 
 	/* The kernel may have the text of the link as it was. */
