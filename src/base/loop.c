@@ -31,6 +31,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/sys.h"
 
 #define LOOP_EVENTS 64          /* fetched at once; the rest comes next round */
 
@@ -45,6 +46,7 @@ struct loop {
 	int nev, next;                  /* ev[next..nev-1] are still to be called */
 
 	struct list timers;             /* ordered by `when` */
+	uint64_t now;                   /* when this round's events came; 0: no round */
 
 	_Atomic(struct loop_msg *) mailbox;     /* newest first */
 	atomic_bool sleeping;           /* a sender must write to the eventfd */
@@ -57,6 +59,11 @@ uint64_t mono_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t loop_now(const struct loop *l)
+{
+	return l->now ? l->now : mono_ns();
 }
 
 /* ---- Watches -------------------------------------------------------------- */
@@ -146,7 +153,8 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms)
 	struct list *at = &l->timers;
 
 	list_del(&t->node);
-	t->when = mono_ns() + delay_ms * NS_PER_MS;
+	/* Due at once is what connections use for each message: that needs no clock. */
+	t->when = delay_ms ? mono_ns() + delay_ms * NS_PER_MS : 0;
 	/* A lane has a handful of timers, and a new one is usually the last. */
 	while (at->prev != &l->timers &&
 	       container_of(at->prev, struct loop_timer, node)->when > t->when)
@@ -167,7 +175,8 @@ static struct loop_timer *first_timer(struct loop *l)
 }
 
 /* The timers that are due now move to a list of their own first. So a timer that sets
- * itself again with no delay runs once a round, not for ever. */
+ * itself again with no delay runs once a round, not for ever. What became due during the
+ * round is seen in the next one, which then comes without a sleep. */
 static void run_timers(struct loop *l)
 {
 	struct loop_timer *t = first_timer(l);
@@ -177,7 +186,7 @@ static void run_timers(struct loop *l)
 
 	if (!t)
 		return;
-	now = mono_ns();
+	now = loop_now(l);
 	list_init(&due);
 	while ((t = first_timer(l)) && t->when <= now) {
 		list_del(&t->node);
@@ -304,6 +313,8 @@ static int sleep_ms(struct loop *l)
 
 	if (!t)
 		return -1;
+	if (!t->when)
+		return 0;
 	now = mono_ns();
 	if (t->when <= now)
 		return 0;
@@ -324,7 +335,8 @@ static int wait_events(struct loop *l, bool may_sleep)
 			timeout = sleep_ms(l);
 	}
 	l->next = 0;
-	l->nev = epoll_wait(l->epfd, l->ev, LOOP_EVENTS, timeout);
+	l->nev = sys_epoll_wait(l->epfd, l->ev, LOOP_EVENTS, timeout);
+	l->now = mono_ns();
 	if (may_sleep)
 		atomic_store(&l->sleeping, false);
 	if (l->nev < 0) {
@@ -350,5 +362,6 @@ int loop_run(struct loop *l)
 	/* A stop before the next loop_run() must not be lost, so the flag is cleared
 	 * here and not at the start. */
 	atomic_store(&l->stop, false);
+	l->now = 0;
 	return err;
 }

@@ -30,7 +30,7 @@ static struct fs_req *take(struct fs_lane *fl)
 	r->call.open = NULL;
 	r->call.args.sattr.valid = 0;
 	r->fl = fl;
-	r->start_ns = mono_ns();
+	r->start_ns = loop_now(fl->lane->loop);
 	list_init(&r->buf_node);
 	list_add_tail(&fl->active, &r->node);
 	return r;

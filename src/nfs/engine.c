@@ -263,7 +263,7 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
 	c->eng.retries = 0;
-	c->eng.start_ns = mono_ns();
+	c->eng.start_ns = loop_now(l->loop);
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
 	c->res.dir_no_owner = c->res.dir_change[0].known = c->res.dir_change[1].known = false;
@@ -459,7 +459,7 @@ static void on_reply(struct rr_call *rr, int status)
 	if (status) {
 		rc = transport_error(c, status);
 	} else {
-		atomic_store_explicit(&l->last_reply_ns, mono_ns(), memory_order_relaxed);
+		atomic_store_explicit(&l->last_reply_ns, loop_now(l->loop), memory_order_relaxed);
 		rc = decode(c);
 		if (rc == -EBADMSG || rc == -EREMOTEIO || rc == -EPROTONOSUPPORT) {
 			log_err("%s: bad reply from %s: %s", opdef(c)->name, c->target->server->name,

@@ -290,7 +290,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *link)
 			continue;
 		}
 		track(link, call);
-		call->posted_ns = mono_ns();
+		call->posted_ns = loop_now(c->loop);
 		/* What was not posted has not been sent, and so the next one is no replay. */
 		if (rc)
 			rr_reset(link, rc, "cannot post a send");

@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include "base/sys.h"
 #include "base/undumped.h"
 
 /* System calls in a row; then the loop's other watches get their turn. */
@@ -443,7 +444,7 @@ static bool fill(struct fab_conn *c)
 	asked = left + limit - rx->end;
 
 	do {
-		n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
+		n = sys_recvmsg(c->fd, &msg, MSG_DONTWAIT);
 		c->stats.recv_calls++;
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)

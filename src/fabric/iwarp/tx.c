@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "base/sys.h"
 
 /* System calls in a row; then the loop's other watches get their turn. */
 #define TX_BUDGET 8
@@ -330,7 +331,7 @@ static bool send_batch(struct fab_conn *c)
 		return false;
 	}
 	do {
-		n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sys_sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 		c->stats.send_calls++;
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN) {
