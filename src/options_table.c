@@ -195,7 +195,7 @@ const struct row opt_table[] = {
 	{ "nocto", REFUSE, .group = g_cache,
 	  .help = "consistency is always close-to-open; a longer actimeo= saves calls as well" },
 	{ "writebehind", UINT, AT(writebehind), .min = 0, .max = 75, .def = 25, .meta = "PERCENT",
-	  .group = g_cache, .help = "share of the buffers for data that write() does not wait for" },
+	  .group = g_cache, .help = "share of the buffers that write-behind may use" },
 	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,
 	  .value = OPT_LOOKUP_ALL,
 	  .group = g_cache, .help = "which name look-ups are cached" },

@@ -324,11 +324,9 @@ static bool commit_is_due_locked(const struct behind *b, const struct behind_poo
 	       ((b->commit_wanted || atomic_load(&p->nwaiting)) && !b->nsending);
 }
 
-/* COMMIT of the whole file covers what is LOOSE now. Returns the credentials for it. */
-static const struct rpc_cred *begin_commit_locked(struct behind *b)
+/* COMMIT of the whole file covers what is LOOSE now. Its credentials are those of a WRITE. */
+static void begin_commit_locked(struct behind *b, struct rpc_cred *cred)
 {
-	const struct rpc_cred *cred = NULL;
-
 	b->committing = true;
 	b->commit_wanted = false;
 	list_for_each(n, &b->writes) {
@@ -336,9 +334,8 @@ static const struct rpc_cred *begin_commit_locked(struct behind *b)
 
 		r->held.in_commit = r->held.state == HELD_LOOSE;
 		if (r->held.in_commit)
-			cred = &r->cred;
+			*cred = r->cred;
 	}
-	return cred;
 }
 
 static void send_commit(struct inode *ino, const struct rpc_cred *cred)
@@ -394,7 +391,7 @@ void behind_progress(struct inode *ino)
 		commit = !r && commit_is_due_locked(b, &fs->behind, behind_wake_locked(b)) &&
 			 !passed_on_locked(b);
 		if (commit)
-			cred = *begin_commit_locked(b);
+			begin_commit_locked(b, &cred);
 		pthread_mutex_unlock(&b->mu);
 		if (r) {
 			r->filled = 0;
