@@ -162,8 +162,15 @@ static void let_go(struct fs_lane *fl, struct parts *x)
 {
 	pthread_mutex_lock(&fl->fs->ahead.mu);
 	for (unsigned i = 0; i < x->n; i++) {
-		x->piece[i]->refs--;
-		maybe_free(fl, x->piece[i]);
+		struct ahead_piece *p = x->piece[i];
+
+		p->refs--;
+		/* A lane was short of buffers, and could not have this one then. */
+		if (p->file && !p->flying && !p->refs &&
+		    mono_ns() < atomic_load(&fl->fs->ahead.pause_ns))
+			ahead_drop(fl, p);
+		else
+			maybe_free(fl, p);
 	}
 	pthread_mutex_unlock(&fl->fs->ahead.mu);
 }

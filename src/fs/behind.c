@@ -183,7 +183,7 @@ static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
 		return true;
 	if (w->buf[1] || !take_more(p, b, ARENA_BIG))
 		return false;
-	w->buf[1] = magazine_get(&r->fl->lane->mag, ARENA_BIG);
+	w->buf[1] = magazine_get_spare(&r->fl->lane->mag, ARENA_BIG_SIZE);
 	if (w->buf[1])
 		return n <= room_of(w);
 	pthread_mutex_lock(&p->mu);

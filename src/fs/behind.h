@@ -97,7 +97,9 @@ struct behind {
 	bool commit_wanted;
 	_Atomic unsigned count;         /* of `writes` */
 	_Atomic uint64_t left_ns;       /* when a WRITE last left `writes` */
-	uint64_t left_end;              /* the highest end of those that the server has, of late */
+	/* The highest end of those that the server has: since left_from_ns, and in the minute
+	 * before that. */
+	uint64_t left_end, left_end_before, left_from_ns;
 	_Atomic uint64_t errors;        /* how many WRITEs have failed */
 	int error;                      /* the newest of these, -errno */
 	unsigned taken[ARENA_CLASSES];  /* buffers; under behind_pool.mu */
@@ -174,6 +176,8 @@ bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
 /* Was something held at `since` or later? Then attributes and file data that were asked for
  * at `since` may lack it. */
 bool behind_since(const struct inode *ino, uint64_t since);
+/* A SETATTR that sets the size has ended, or may have been executed. */
+void behind_cut(struct inode *ino, uint64_t size);
 /* Sets attr's size to what it will be when everything is on the server. attr was asked for at
  * `since`. */
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since);

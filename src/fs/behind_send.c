@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include "fs/behind_impl.h"
 
-/* A LOOKUP that was sent before a WRITE left is answered within this time, nearly always. */
+/* A LOOKUP that was sent before a WRITE left is answered within this time, nearly always. If
+ * another client cuts the file, we stop believing the old size after twice as long. */
 #define LATE_REPLY_NS 60000000000ull
 
 void behind_want_locked(struct fs_req *r)
@@ -53,7 +54,12 @@ static void leave_locked(struct behind *b, struct fs_req *r)
 {
 	uint64_t now = mono_ns();
 
-	if (b->left_end < held_end(r) || now - atomic_load(&b->left_ns) > LATE_REPLY_NS)
+	if (now - b->left_from_ns > LATE_REPLY_NS) {
+		b->left_end_before = b->left_end;
+		b->left_end = 0;
+		b->left_from_ns = now;
+	}
+	if (b->left_end < held_end(r))
 		b->left_end = held_end(r);
 	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
 	drop_locked(b, r);
@@ -364,7 +370,7 @@ static bool passed_on_locked(struct behind *b)
 	list_for_each(n, &b->writes) {
 		struct fs_req *r = held_of(n);
 
-		if (!atomic_load(&r->fl->up))
+		if (r->fl == fs_this_lane || !nfs_lane_up(r->fl->lane))
 			continue;
 		if (!r->held.posted)
 			loop_post(r->fl->lane->loop, &r->held.msg);

@@ -50,11 +50,17 @@ static void on_settled(struct loop_msg *m)
 {
 	struct fs_req *r = container_of(m, struct fs_req, settle.msg);
 	struct settle *s = &r->settle;
+	struct behind *b = behind_of(s->ino);
 
-	if (s->help)
-		fs_settle(r, s->ino, s->stable, s->go);
-	else
+	if (!s->help) {
 		s->go(r);
+		return;
+	}
+	pthread_mutex_lock(&b->mu);
+	s->help = false;
+	list_add_tail(&b->waits, &s->node);
+	pthread_mutex_unlock(&b->mu);
+	behind_progress(s->ino);
 }
 
 bool behind_ask_for_help_locked(struct behind *b)
@@ -62,7 +68,7 @@ bool behind_ask_for_help_locked(struct behind *b)
 	list_for_each(n, &b->waits) {
 		struct fs_req *r = container_of(n, struct fs_req, settle.node);
 
-		if (!atomic_load(&r->fl->up))
+		if (r->fl == fs_this_lane || !nfs_lane_up(r->fl->lane))
 			continue;
 		list_del(n);
 		r->settle.help = true;
@@ -164,18 +170,34 @@ bool behind_since(const struct inode *ino, uint64_t since)
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
 {
 	struct behind *b = behind_of(ino);
-	uint64_t end;
+	uint64_t end = 0;
 
 	if (!behind_since(ino, since))
 		return;
 	pthread_mutex_lock(&b->mu);
-	end = atomic_load(&b->left_ns) >= since ? b->left_end : 0;
+	if (atomic_load(&b->left_ns) >= since)
+		end = b->left_end > b->left_end_before ? b->left_end : b->left_end_before;
 	list_for_each(n, &b->writes)
 		if (held_end(held_of(n)) > end)
 			end = held_end(held_of(n));
 	pthread_mutex_unlock(&b->mu);
 	if (attr->size < end)
 		attr->size = end;
+}
+
+/* Everything older is on stable storage, so nothing makes the file longer again. */
+void behind_cut(struct inode *ino, uint64_t size)
+{
+	struct behind *b = behind_of(ino);
+
+	if (!b)
+		return;
+	pthread_mutex_lock(&b->mu);
+	if (b->left_end > size)
+		b->left_end = size;
+	if (b->left_end_before > size)
+		b->left_end_before = size;
+	pthread_mutex_unlock(&b->mu);
 }
 
 /* ---- errors ---- */

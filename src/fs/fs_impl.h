@@ -132,6 +132,7 @@ struct fs_req {
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	struct fuse_file_info fi;
 	uint64_t start;                 /* READ: the offset */
+	uint64_t asked_ns;              /* GETATTR: when what was written was on the server */
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
 	unsigned tries;                 /* of the same piece, without progress */
 	uint64_t verf;                  /* WRITE's verifier, which COMMIT's has to equal */

@@ -94,10 +94,11 @@ static void on_shortage(void *lane, enum arena_class first, enum arena_class las
 {
 	struct fs_lane *fl = ((struct nfs_lane *)lane)->fs;
 
-	if (!fl)
+	if (!fl || last < ARENA_SMALL)
 		return;
 	ahead_give_way(fl, (int)first, (int)last);
-	fs_behind_want_room(fl->fs);
+	if (last >= ARENA_MID)
+		fs_behind_want_room(fl->fs);
 }
 
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)

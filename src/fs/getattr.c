@@ -13,7 +13,7 @@ static void reply_attr(struct fs_req *r, double known)
 	struct stat st;
 
 	if (r->call.op == NFS_OP_GETATTR)
-		behind_size(r->ino, &r->call.res.attr, r->call.eng.start_ns);
+		behind_size(r->ino, &r->call.res.attr, r->asked_ns);
 	timeo = (r->call.op == NFS_OP_SETATTR ? inode_set : inode_update)
 			(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
 	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
@@ -25,6 +25,9 @@ static void reply_attr(struct fs_req *r, double known)
 
 static void attr_done(struct fs_req *r)
 {
+	if (r->call.op == NFS_OP_SETATTR && (r->call.args.sattr.valid & NFS_SET_SIZE) &&
+	    (!r->call.res.status || fs_maybe_done(r->call.res.status)))
+		behind_cut(r->ino, r->call.args.sattr.size);
 	if (r->call.res.status == 0 && r->req) {
 		if (r->call.args.sattr.valid & NFS_SET_MTIME)
 			inode_mtime_set(r->ino);
@@ -55,7 +58,7 @@ static void ask(struct fs_req *r)
 		return;
 	}
 	r->call.op = NFS_OP_GETATTR;
-	r->call.eng.start_ns = mono_ns();
+	r->asked_ns = mono_ns();
 	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
@@ -84,6 +87,7 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	/* The kernel sends this when it leaves clearing set-id bits to the server. GETATTR is
 	 * enough, and a server may refuse even a SETATTR that changes nothing. */
 	if (!r->call.args.sattr.valid) {
+		r->asked_ns = mono_ns();
 		fs_req_start(r, NFS_OP_GETATTR, attr_done);
 		return;
 	}

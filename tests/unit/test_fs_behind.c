@@ -751,6 +751,33 @@ Test(fs_behind, killed_while_it_waits)
 	end();
 }
 
+/* What the file had before it was cut is no size that it will have. */
+Test(fs_behind, the_size_after_a_truncation)
+{
+	struct fuse_attr_out out;
+
+	begin_plain(60);
+	write_at(0, 90000);
+	close_file();
+	ask_truncate(0);
+	finish();
+	write_at(0, 10);
+	write_at(5000, 10);
+	/* As if a LOOKUP that was sent before had its reply now, with the server's old size. */
+	finish();
+	ask_getattr();
+	list_for_each(n, &fl->active)
+		container_of(n, struct fs_req, node)->asked_ns = 0;
+	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
+		some_progress();
+		settle();
+	}
+	memcpy(&out, answer.data, sizeof(out));
+	cr_assert(asks[nasks - 1].answered);
+	cr_assert_eq(out.attr.size, 5010);
+	end();
+}
+
 /* ---- errors ---- */
 
 /* The first call after it says so, once for each open; the kernel forgets what it knows. */
