@@ -255,21 +255,11 @@ void brood_add(struct brood *b, const struct nfs_dirent *d)
 	memcpy(e->name, d->name, d->namelen);
 }
 
-/* It is kept for longer than it is made. */
-static void fit(struct brood *b)
-{
-	struct entry *less = b->n ? realloc(b->entry, b->n * sizeof(*less)) : NULL;
-
-	if (less)
-		b->entry = less;
-}
-
 void siblings_take(struct inode_table *t, struct inode *dir, struct brood *b)
 {
 	struct inode_shard *shard = inode_shard_of(t, dir);
 	struct siblings *s;
 
-	fit(b);
 	pthread_mutex_lock(&shard->mu);
 	s = lock(t, dir->id);
 	/* This mount may have changed the directory meanwhile: nobody knows what the reply
