@@ -75,7 +75,7 @@ static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs
 	struct inode *ino = *bucket_of(s, hash);
 
 	for (; ino; ino = ino->hash_next)
-		if (ino->hash == hash && !ino->other && ino->fh.len == fh->len &&
+		if (ino->hash == hash && ino->fh.len == fh->len &&
 		    memcmp(ino->fh.data, fh->data, fh->len) == 0)
 			break;
 	return ino;
@@ -124,14 +124,6 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 		names_add_locked(t, ino, parent, name, namelen);
 }
 
-/* NFS cannot change the text of a link. But a server may give a handle to another one. */
-static struct inode *same_link(struct inode *ino, const struct nfs_attr *attr)
-{
-	if (ino && S_ISLNK(ino->type) && told_differs_locked(ino, attr))
-		ino->other = true;
-	return ino && ino->other ? NULL : ino;
-}
-
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
 			uint64_t parent, const char *name, size_t namelen, uint64_t since)
 {
@@ -140,7 +132,7 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct n
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = same_link(find(s, hash, fh), attr);
+	ino = find(s, hash, fh);
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
@@ -168,15 +160,14 @@ static struct inode *get_listed(struct inode_table *t, const struct nfs_fh *fh,
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
-	struct inode *known, *ino = NULL;
+	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	known = find(s, hash, fh);
-	if (!known || !is_newer(known, since, sibling)) {
-		ino = same_link(known, attr);
-		if (!ino && (!sibling || atomic_load(&t->lost_ns) < since))
-			ino = insert(t, s, hash, fh, attr);
-	}
+	ino = find(s, hash, fh);
+	if (ino)
+		ino = is_newer(ino, since, sibling) ? NULL : ino;
+	else if (!sibling || atomic_load(&t->lost_ns) < since)
+		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
 		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */

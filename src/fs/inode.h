@@ -45,7 +45,6 @@ struct inode {
 	_Atomic uint64_t refs;          /* falls to 0 only under the shard's lock */
 	_Atomic uint64_t lookups;       /* how many of these the kernel has */
 	mode_t type;                    /* constant: S_IFMT */
-	bool other;                     /* [s] the handle is another link's by now */
 
 	struct name *names;             /* [s] names.h: newest first */
 	bool names_missing;             /* [s] not all of them are there */
@@ -126,12 +125,9 @@ int inode_table_init(struct inode_table *t);
 void inode_table_fini(struct inode_table *t);
 
 /*
- * Finds or makes the inode of a filehandle, and takes a reference. The kernel keeps the text
- * of a symbolic link as long as it knows the node. So a link that is not as it was is another
- * one: the node of the old one is not found any more, and the new one gets a node of its own.
- * Remembers attr, which is about to go to the kernel, as for inode_update(), after setting the
- * size that the file will have when write-behind has sent everything. parent 0: the name is
- * not known. NULL:
+ * Finds or makes the inode of a filehandle, and takes a reference. Remembers attr, which
+ * is about to go to the kernel, as for inode_update(), after setting the size that the file
+ * will have when write-behind has sent everything. parent 0: the name is not known. NULL:
  * no memory.
  */
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,

@@ -50,8 +50,6 @@ void names_drop(struct inode_table *t, struct inode *ino);
 
 /* The server has sent attr. Returns for how many seconds they may be believed. */
 double told_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
-/* Do attr differ from the newest ones? */
-bool told_differs_locked(const struct inode *ino, const struct nfs_attr *attr);
 /* attr are about to go to the kernel, which has asked at `since`. */
 void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 /* The same for attributes from a listing. */

@@ -123,8 +123,6 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA, true);
 	/* Off: the kernel would ignore the server's size and times. */
 	want(conn, FUSE_CAP_WRITEBACK_CACHE, false);
-	/* A link that is not as it was gets another node: see inode_get(). */
-	want(conn, FUSE_CAP_CACHE_SYMLINKS, true);
 	/* Off: data has to be in registered memory. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);

@@ -8,7 +8,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-bool told_differs_locked(const struct inode *ino, const struct nfs_attr *attr)
+static bool differs(const struct inode *ino, const struct nfs_attr *attr)
 {
 	return ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
 	       ino->size != attr->size;
@@ -21,14 +21,10 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	bool dir = S_ISDIR(ino->type);
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
 	uint64_t now = mono_ns();
-	bool other = told_differs_locked(ino, attr);
 
-	/* The kernel may have the text of the link as it was. */
-	if (S_ISLNK(ino->type) && ino->timeo_ns && other)
-		ino->other = true;
-	if (other)
+	if (differs(ino, attr))
 		ahead_outdated(ino);
-	if (other || !ino->timeo_ns) {
+	if (differs(ino, attr) || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;
 	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
@@ -211,7 +207,7 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	pthread_mutex_lock(&s->mu);
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
-	other = !known_check_locked(ino, attr) && told_differs_locked(ino, attr);
+	other = !known_check_locked(ino, attr) && differs(ino, attr);
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }

@@ -28,10 +28,9 @@ extern struct fs_play_dev {
 	struct arena_buf *mid, *big;    /* a WRITE's data; NULL: a request has taken it */
 } fs_play_dev;
 
-extern uint32_t fs_play_wsize;          /* the client's; NFS_IO_MAX */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
- * the test has set in fs.cfg and fs.inodes before. `answer` is that of FUSE_INIT.
+ * the test has set in fs.cfg and fs.inodes before.
  */
 void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		   const struct nfs_attr *attr);

@@ -51,40 +51,6 @@ static struct inode *find_open(struct inode_table *tab, uint64_t parent, const c
 	return NULL;
 }
 
-static struct inode *get_link(unsigned n, uint64_t change, uint64_t size)
-{
-	struct nfs_fh fh = fh_of(n);
-	struct nfs_attr a = { .mode = S_IFLNK | 0777, .change = change, .size = size };
-
-	return inode_get(&t, &fh, &a, 7, "link", 4, mono_ns());
-}
-
-/* The kernel keeps the text of a link with its node. */
-Test(inode, a_link_that_has_changed_is_another, .init = setup, .fini = teardown)
-{
-	struct inode *a = get_link(1, 1, 5), *b, *c;
-	struct nfs_attr later = { .mode = S_IFLNK | 0777, .change = 3, .size = 5 };
-	struct nfs_fh fh = fh_of(1);
-
-	cr_assert_eq(get_link(1, 1, 5), a);
-	b = get_link(1, 2, 5);
-	cr_assert(b != a && b->id != a->id);
-	cr_assert_eq(get_link(1, 2, 5), b, "the old one is not found any more");
-	cr_assert_eq(inode_find(&t, 7, "link"), b);
-	inode_put(&t, b, 1);
-	/* GETATTR tells first: the node has what it had until the name is looked up. */
-	inode_update(&t, b, &later, mono_ns());
-	c = get_link(1, 3, 5);
-	cr_assert(c != b && c != a);
-	/* An older listing does not bring an old one back. */
-	cr_assert_null(inode_get_listed(&t, &fh, &later, 7, "link", 4, 1));
-	cr_assert_eq(get_link(1, 3, 5), c);
-	inode_put(&t, a, 2);
-	inode_put(&t, b, 2);
-	inode_put(&t, c, 2);
-	cr_assert_eq(t.count, 0);
-}
-
 Test(inode, one_for_each_handle, .init = setup, .fini = teardown)
 {
 	struct inode *a = get(1, 1, 7, "a"), *b = get(2, 1, 7, "b");
