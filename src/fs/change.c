@@ -42,20 +42,9 @@ static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
 	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
 }
 
-/* The call may make this name. */
-static void makes(struct fs_req *r, const struct nfs_fh *dir, const char *name)
-{
-	known_here(&r->fl->fs->inodes, inode_of(dir)->id, name);
-	siblings_touch(&r->fl->fs->inodes, inode_of(dir)->id, name);
-}
-
-static void removes(struct fs_req *r, const struct nfs_fh *dir, const char *name)
-{
-	siblings_touch(&r->fl->fs->inodes, inode_of(dir)->id, name);
-}
-
 void fs_changes_begin(struct fs_req *r)
 {
+	struct inode_table *t = &r->fl->fs->inodes;
 	const struct nfs_call *c = &r->call;
 
 	switch (c->op) {
@@ -64,13 +53,10 @@ void fs_changes_begin(struct fs_req *r)
 	case NFS_OP_SYMLINK:
 	case NFS_OP_MKNOD:
 		begin(r, 0, c->args.fh);
-		makes(r, c->args.fh, c->args.name);
+		known_here(t, inode_of(c->args.fh)->id, c->args.name);
 		return;
 	case NFS_OP_REMOVE:
 	case NFS_OP_RMDIR:
-		begin(r, 0, c->args.fh);
-		removes(r, c->args.fh, c->args.name);
-		return;
 	case NFS_OP_SETATTR:
 	case NFS_OP_WRITE:
 		begin(r, 0, c->args.fh);
@@ -80,9 +66,7 @@ void fs_changes_begin(struct fs_req *r)
 		if (c->args.fh != c->args.fh2)
 			begin(r, 0, c->args.fh);
 		begin(r, 1, c->args.fh2);
-		makes(r, c->args.fh2, c->op == NFS_OP_LINK ? c->args.name : c->args.name2);
-		if (c->op == NFS_OP_RENAME)
-			removes(r, c->args.fh, c->args.name);
+		known_here(t, inode_of(c->args.fh2)->id, c->op == NFS_OP_LINK ? c->args.name : c->args.name2);
 		return;
 	default:
 		return;

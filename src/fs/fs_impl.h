@@ -24,7 +24,6 @@
 #include "fs/inode.h"
 #include "fs/known.h"
 #include "fs/opens.h"
-#include "fs/siblings.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
 
@@ -148,7 +147,6 @@ struct fs_req {
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
 	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct settle settle;           /* behind.h: waits for such WRITEs */
-	struct brood *brood;            /* LOOKUP: the listing that it makes */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;

@@ -238,7 +238,6 @@ void fs_lane_fini(struct fs_lane *fl)
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
 		free(r->text);
-		brood_free(r->brood);
 		fs_spare_free(r);
 		free(r->silly);
 	}

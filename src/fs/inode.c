@@ -8,7 +8,6 @@
 #include <string.h>
 #include "fs/behind.h"
 #include "fs/inode_impl.h"
-#include "fs/siblings.h"
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
 {
@@ -33,9 +32,6 @@ int inode_table_init(struct inode_table *t)
 	}
 	names_init(t);
 	handles_init(&t->handles);
-	siblings_init(t);
-	atomic_init(&t->stale_ns, 0);
-	atomic_init(&t->lost_ns, 0);
 	atomic_init(&t->count, 0);
 	atomic_init(&t->names_missing, 0);
 	return 0;
@@ -64,7 +60,6 @@ void inode_table_fini(struct inode_table *t)
 		pthread_mutex_destroy(&t->shard[i].mu);
 	}
 	names_fini(t);
-	siblings_fini(t);
 	handles_fini(&t->handles);
 }
 
@@ -144,19 +139,9 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct n
 	return ino;
 }
 
-/* May the kernel know, or this mount have made, anything newer? */
-static bool is_newer(struct inode *ino, uint64_t since, bool sibling)
-{
-	if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
-	    behind_since(ino, since))
-		return true;
-	return sibling && (ino->changing || ino->changed_ns >= since ||
-			   atomic_load(&ino->writing));
-}
-
-static struct inode *get_listed(struct inode_table *t, const struct nfs_fh *fh,
-				const struct nfs_attr *attr, uint64_t parent, const char *name,
-				size_t namelen, uint64_t since, bool sibling)
+struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr, uint64_t parent, const char *name,
+			       size_t namelen, uint64_t since)
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
@@ -164,10 +149,11 @@ static struct inode *get_listed(struct inode_table *t, const struct nfs_fh *fh,
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
-	if (ino)
-		ino = is_newer(ino, since, sibling) ? NULL : ino;
-	else if (!sibling || atomic_load(&t->lost_ns) < since)
+	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
+	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
+		 behind_since(ino, since))
+		ino = NULL;
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
 		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
@@ -175,20 +161,6 @@ static struct inode *get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
-}
-
-struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
-			       const struct nfs_attr *attr, uint64_t parent, const char *name,
-			       size_t namelen, uint64_t since)
-{
-	return get_listed(t, fh, attr, parent, name, namelen, since, false);
-}
-
-struct inode *inode_get_sibling(struct inode_table *t, const struct nfs_fh *fh,
-				const struct nfs_attr *attr, uint64_t parent, const char *name,
-				size_t namelen, uint64_t since)
-{
-	return get_listed(t, fh, attr, parent, name, namelen, since, true);
 }
 
 struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
@@ -223,17 +195,6 @@ bool inode_ref_live(void *obj)
 	return false;
 }
 
-/* What was known of ino is known no more: an old listing may say otherwise. */
-static void note_lost(struct inode_table *t, const struct inode *ino)
-{
-	uint64_t at = atomic_load(&ino->fresh_ns), lost = atomic_load(&t->lost_ns);
-
-	if (ino->changed_ns > at)
-		at = ino->changed_ns;
-	while (ino->names && lost < at && !atomic_compare_exchange_weak(&t->lost_ns, &lost, at))
-		;
-}
-
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
@@ -245,10 +206,8 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 			return;
 	pthread_mutex_lock(&s->mu);
 	last = atomic_fetch_sub(&ino->refs, n) == n;
-	if (last) {
-		note_lost(t, ino);
+	if (last)
 		unhash(t, s, ino);
-	}
 	pthread_mutex_unlock(&s->mu);
 	if (last) {
 		handle_del(&t->handles, ino->id);

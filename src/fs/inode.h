@@ -7,7 +7,6 @@
  *      told.h    the attributes that the kernel was told, and believes
  *      opens.h   who has a file open, and who removes a name of it
  *      known.h   what is known after this mount's own changes, without asking the server
- *      siblings.h  files of a directory, for LOOKUPs that follow one another
  *
  * The node id that the kernel knows is `id`, a handle (handle.h) that is never used again;
  * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
@@ -21,7 +20,7 @@
  *
  * Locks: the table is divided into shards by the filehandle's hash. Each shard has a mutex
  * that is held for a table access, and never while waiting. It also guards the members that
- * are marked [s] below. The locks of names.h, siblings.h and handle.h may be taken while it is held,
+ * are marked [s] below. The locks of names.h and handle.h may be taken while it is held,
  * never the other way round.
  */
 #ifndef FS_INODE_H
@@ -86,7 +85,6 @@ struct inode {
 	gid_t gid;                      /* [s] the same */
 	unsigned changing;              /* [s] calls under way that change the inode */
 	uint64_t changes;               /* [s] how many such calls have begun */
-	uint64_t changed_ns;            /* [s] when one has begun or ended */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
 	_Atomic unsigned held;          /* given_up.c: requests that hold it */
@@ -113,11 +111,6 @@ struct inode_table {
 	/* For each thread: the inode of its newest open that was sent back (told.h). */
 	_Atomic uint64_t back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
-	struct siblings *siblings;      /* for siblings.c */
-	_Atomic uint64_t stale_ns;      /* when the kernel was last told ESTALE */
-	/* When an inode that is forgotten, and may still have a name, was last changed, or told to
-	 * the kernel. */
-	_Atomic uint64_t lost_ns;
 };
 
 int inode_table_init(struct inode_table *t);
@@ -141,12 +134,6 @@ struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since);
-/* The same for a listing that answers LOOKUPs (siblings.h), which is as old as `since` when
- * LOOKUP comes. NULL also while this mount changes the file, or if it was known and changed
- * after `since`. */
-struct inode *inode_get_sibling(struct inode_table *t, const struct nfs_fh *fh,
-				const struct nfs_attr *attr, uint64_t parent, const char *name,
-				size_t namelen, uint64_t since);
 /* The inode of a filehandle, with one more reference. NULL: there is none. */
 struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh);
 /* Takes a reference. The caller must have one already. */

@@ -36,7 +36,6 @@ uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
 
 	pthread_mutex_lock(&s->mu);
 	nr = ++ino->changes + 1;
-	ino->changed_ns = mono_ns();
 	if (ino->changing++)
 		nr = 0;
 	drop(ino);
@@ -69,7 +68,6 @@ static void end_locked(struct inode *ino, uint64_t nr, const struct known_after 
 	struct nfs_attr attr;
 
 	ino->changing--;
-	ino->changed_ns = mono_ns();
 	if (c && c->known && ino->seen && c->before == ino->seen_change)
 		ino->seen_change = c->after;
 	if (!nr || nr != ino->changes + 1 || !after->attr)

@@ -24,8 +24,6 @@ static void lookup_done(struct fs_req *r)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	if (r->call.op == NFS_OP_LOOKUP && !r->call.res.status)
-		siblings_found(&fs->inodes, r->ino, &r->cred);
 	if (r->call.res.status == -ENOENT) {
 		if (r->call.op == NFS_OP_LOOKUP)
 			fs_name_gone(r, r->ino, r->quiet, r->name);
@@ -44,101 +42,9 @@ static void lookup_done(struct fs_req *r)
 	fs_req_free(r);
 }
 
-/* For how many seconds an entry that was asked for at `since` may be believed. */
-static double entry_left(struct fs_req *r, uint64_t since)
-{
-	struct fs *fs = r->fl->fs;
-	double timeo = fs_entry_timeo(fs, r->ino);
-
-	if (fs->inodes.acregmin < timeo)
-		timeo = fs->inodes.acregmin;
-	if (fs->inodes.acdirmin < timeo)
-		timeo = fs->inodes.acdirmin;
-	return timeo - (double)(mono_ns() - since) / 1e9;
-}
-
-/* Answers with what a listing says of the name, if there is one (siblings.h). */
-static void reply_listed(struct fs_req *r)
-{
-	struct inode_table *t = &r->fl->fs->inodes;
-	struct fuse_entry_param e = { 0 };
-	struct inode *ino;
-	struct nfs_attr attr;
-	struct nfs_fh fh;
-	uint64_t since;
-
-	if (!r->req || !siblings_here(t, r->ino, &r->cred, r->name, &fh, &attr, &since))
-		return;
-	e.attr_timeout = e.entry_timeout = entry_left(r, since);
-	if (e.entry_timeout <= 0)
-		return;
-	ino = inode_get_sibling(t, &fh, &attr, r->ino->id, r->name, strlen(r->name), since);
-	if (!ino)
-		return;
-	fs_entry_node(&e, ino);
-	fs_stat_of(r->fl->fs, ino, &e.attr, &attr);
-	if (fuse_reply_entry(r->req, &e))
-		inode_forget(t, ino, 1);
-	r->req = NULL;
-}
-
-/* Answers what is known without the server. true: that was all; r is freed. */
-static bool is_known(struct fs_req *r)
-{
-	reply_not_there(r, known_is_gone(&r->fl->fs->inodes, r->ino->id, r->name));
-	reply_listed(r);
-	if (r->req)
-		return false;
-	fs_req_free(r);
-	return true;
-}
-
-static void ask_name(struct fs_req *r)
-{
-	r->quiet = known_changes(&r->fl->fs->inodes, r->ino);
-	r->call.args.name = r->name;
-	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
-}
-
-static bool take_entry(struct nfs_call *c, const struct nfs_dirent *e)
-{
-	brood_add(container_of(c, struct fs_req, call)->brood, e);
-	return true;
-}
-
-static void list_done(struct fs_req *r)
-{
-	struct inode_table *t = &r->fl->fs->inodes;
-	struct brood *b = r->brood;
-
-	r->brood = NULL;
-	if (r->call.res.status)
-		siblings_failed(t, r->ino, b);
-	else
-		siblings_take(t, r->ino, b);
-	if (!is_known(r))
-		ask_name(r);
-}
-
-/* Is this LOOKUP to make a listing? */
-static bool lists(struct fs_req *r)
-{
-	struct fs *fs = r->fl->fs;
-
-	if (!fs->cfg.rdirplus || atomic_load(&fs->cl->no_plus) || entry_left(r, mono_ns()) <= 0)
-		return false;
-	r->brood = siblings_wanted(&fs->inodes, r->ino, &r->cred);
-	if (!r->brood)
-		return false;
-	r->call.args.dir.cookie = r->call.args.dir.verf = 0;
-	r->call.args.dir.count = fs->cl->dtsize;
-	r->call.args.dir.plus = true;
-	r->call.args.dir.entry = take_entry;
-	return true;
-}
-
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+	struct inode_table *t = &fs_of(req)->inodes;
 	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
@@ -147,12 +53,14 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fs_req_start(r, NFS_OP_LOOKUPP, lookup_done);
 		return;
 	}
-	if (is_known(r))
+	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
+	if (!r->req) {
+		fs_req_free(r);
 		return;
-	if (lists(r))
-		fs_req_start(r, NFS_OP_READDIR, list_done);
-	else
-		ask_name(r);
+	}
+	r->quiet = known_changes(t, r->ino);
+	r->call.args.name = r->name;
+	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
 }
 
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)

@@ -161,7 +161,6 @@ void fs_req_free(struct fs_req *r)
 	if (r->emptied)
 		inode_put(t, r->emptied, 1);
 	free(r->text);
-	brood_free(r->brood);
 	fs_spare_free(r);
 	silly_free(t, r->silly);
 	list_del(&r->node);
@@ -234,8 +233,6 @@ bool fs_req_name(struct fs_req *r, char *to, const char *name)
 
 void fs_reply_err(struct fs_req *r, int err)
 {
-	if (err == ESTALE || err == -ESTALE)
-		atomic_store(&r->fl->fs->inodes.stale_ns, mono_ns());
 	if (r->req)
 		fuse_reply_err(r->req, err < 0 ? -err : err);
 	r->req = NULL;

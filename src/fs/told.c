@@ -225,8 +225,6 @@ bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_
 		return false;
 	}
 	atomic_store(back, ino->id);
-	/* The LOOKUP that follows is to ask the server. */
-	atomic_store(&ino->fresh_ns, mono_ns());
 	return true;
 }
 

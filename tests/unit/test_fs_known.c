@@ -244,7 +244,6 @@ static void setup(void)
 	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
 	fs.inodes.acregmin = fs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
-	siblings_fini(&fs.inodes);      /* they would ask other things */
 	getattr(1);                     /* until the first reply there is one credit */
 }
 

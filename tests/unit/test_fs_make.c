@@ -85,7 +85,6 @@ static void setup(void)
 
 	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
 	fs_play_start(&version, &root, &attr);
-	siblings_fini(&fs.inodes);      /* they would ask other things */
 }
 
 static void teardown(void)
