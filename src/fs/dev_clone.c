@@ -27,6 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "base/sys.h"
 #include "base/undumped.h"
 #include "fs/fs_impl.h"
 
@@ -248,7 +249,7 @@ static bool read_one(struct clone *k)
 	iov[0] = (struct iovec){ k->head, FS_HEAD_BYTES };
 	iov[1] = (struct iovec){ k->mid->mem, k->mid->size };
 	iov[2] = (struct iovec){ k->big->mem, k->big->size };
-	n = readv(k->fd, iov, 3);
+	n = sys_readv(k->fd, iov, 3);
 	if (n < 0)
 		return no_request(k);
 	hand_on(k, (size_t)n);
@@ -308,7 +309,7 @@ static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 
 static ssize_t clone_answer(struct fs_dev *d, const struct iovec *iov, int count)
 {
-	return writev(clone_of(d)->fd, iov, count);
+	return sys_writev(clone_of(d)->fd, iov, count);
 }
 
 /* ---- life ---- */
