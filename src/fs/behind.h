@@ -22,7 +22,7 @@
  * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
  * write could not be gathered), when somebody has to see its effect (fs_settle), when other
  * writers wait for room, and when it is a second old. COMMIT follows when fsync() or close()
- * asks for it, when a file's LOOSE WRITEs take half of its room, when writers wait, and after
+ * asks for it, when a file's LOOSE WRITEs take a third of all room, when writers wait, and after
  * some seconds. If all that is held of a file is one WRITE, and somebody asks, it is sent with
  * FILE_SYNC: that is one call instead of two.
  *
@@ -61,8 +61,9 @@
  *        another name        It is not known before that this is the file, so what is held
  *        is not sent before.
  *   an error                          The data is dropped. Each open of the file reports the
- *        error once, to the next write() or fsync(); until then each close() does. So a full disk is noticed while
- *        a program is still writing. The kernel is made to drop its pages then.
+ *        error once, to the next write() or fsync(); until then each close() does. So a full
+ *        disk is noticed while a program is still writing. The kernel is made to drop its
+ *        pages then.
  *   the mount ends                    fs_behind_drain() sends everything. If the server does
  *        not answer, the log says how much was given up.
  */
