@@ -174,7 +174,6 @@ struct nfs_args {
 			uint64_t verf;          /* from the previous reply; 0 at the start */
 			uint32_t count;         /* bytes of reply wanted (maxcount) */
 			bool plus;              /* with attributes and filehandles */
-			bool whose;             /* with the directory's own attributes */
 			/* Called for each entry while the reply is decoded; false ends
 			 * the decoding. */
 			bool (*entry)(struct nfs_call *c, const struct nfs_dirent *e);
@@ -190,7 +189,7 @@ struct nfs_results {
 	bool has_attr;
 	struct nfs_fh fh;                       /* of the object that was found or made */
 	/* Attributes of the directories args.fh and args.fh2 (RENAME, LINK) after the
-	 * change, if the server sent them along. READDIR: of the directory, after it was read. */
+	 * change, if the server sent them along. */
 	struct nfs_attr dir_attr[2];
 	bool has_dir_attr[2];
 	bool dir_no_owner;                      /* they are without uid and gid */

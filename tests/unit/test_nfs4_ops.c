@@ -260,12 +260,6 @@ Test(nfs4, arguments_of_readdir)
 	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
 	M(1, 0x00100802);
 	ARGS(c);
-	c.args.dir.whose = true;
-	m_args(4, false);
-	M(26, 0x11223344, 0x55667788, 0x76657269, 0x66696572, 8192, 8192);
-	M(1, 0x00100802);
-	m_dir_after();
-	ARGS(c);
 }
 
 Test(nfs4, arguments_of_rename_within_one_directory)

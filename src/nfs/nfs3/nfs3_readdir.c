@@ -24,14 +24,6 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	return c->args.dir.plus ? xdr_READDIRPLUS3args(x, &p) : xdr_READDIR3args(x, &a);
 }
 
-static bool take_whose(struct nfs_call *c, const post_op_attr *in)
-{
-	if (!in->attributes_follow)
-		return true;
-	c->res.has_dir_attr[0] = true;
-	return nfs3_get_fattr(&c->res.dir_attr[0], &in->post_op_attr_u.attributes);
-}
-
 static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
 {
 	c->res.dir.entries++;
@@ -65,8 +57,6 @@ static int decode_plus(struct nfs_call *c, XDR *x)
 		return without_plus(c);
 	if (r.status)
 		return nfs3_error(r.status);
-	if (!take_whose(c, &ok->dir_attributes))
-		return -EBADMSG;
 	memcpy(&c->res.dir.verf, ok->cookieverf, sizeof(c->res.dir.verf));
 	c->res.dir.eof = ok->reply.eof;
 	nfs_cursor_open(&cur, &ok->reply.entries);
@@ -104,8 +94,6 @@ static int decode_plain(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	if (!take_whose(c, &ok->dir_attributes))
-		return -EBADMSG;
 	memcpy(&c->res.dir.verf, ok->cookieverf, sizeof(c->res.dir.verf));
 	c->res.dir.eof = ok->reply.eof;
 	nfs_cursor_open(&cur, &ok->reply.entries);

@@ -346,9 +346,8 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	};
 
 	memcpy(a.cookieverf, &c->args.dir.verf, NFS4_VERIFIER_SIZE);
-	return nfs4_begin(c, x, c->args.dir.whose ? 4 : 3, false, c->args.fh) &&
-	       nfs4_put_op(x, OP_READDIR) && xdr_READDIR4args(x, &a) &&
-	       (!c->args.dir.whose || nfs4_put_dir(x));
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READDIR) &&
+	       xdr_READDIR4args(x, &a);
 }
 
 /* A listing does not wait for owners that were never seen before. Such an entry has no
@@ -397,7 +396,6 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 	READDIR4resok *ok = &r.READDIR4res_u.resok4;
 	struct nfs_cursor cur;
 	entry4 ent;
-	bool ends;
 	int rc = nfs4_check(c, x);
 
 	if (rc)
@@ -406,8 +404,6 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	if (c->args.dir.whose && nfs4_get_dir(c, x, 0, &ends))
-		return -EBADMSG;
 	memcpy(&c->res.dir.verf, ok->cookieverf, NFS4_VERIFIER_SIZE);
 	c->res.dir.eof = ok->reply.eof;
 	c->res.dir.entries = 0;
@@ -427,7 +423,7 @@ static int decode_readdir(struct nfs_call *c, XDR *x)
 /* maxcount bounds the READDIR4resok (RFC 8881, section 18.23.3). */
 static uint32_t readdir_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16 + V4_DIR_XDR;
+	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16;
 }
 
 const struct nfs_opdef nfs4_op_readdir = {
