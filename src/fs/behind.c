@@ -292,7 +292,6 @@ static void hold(struct fs_req *r)
 	pthread_mutex_lock(&b->mu);
 	r->held.seq = ++b->seq;
 	list_add_tail(&b->writes, &r->held.node);
-	b->nheld++;
 	atomic_fetch_add(&b->count, 1);
 	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
 		behind_want_locked(r);

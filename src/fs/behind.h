@@ -92,7 +92,7 @@ struct behind {
 	struct list writes;             /* fs_req.held.node, by seq */
 	struct list waits;              /* fs_req.settle.node */
 	uint64_t seq;                   /* of the newest WRITE */
-	unsigned nheld, nsending, nloose;
+	unsigned nsending, nloose;
 	size_t loose_bytes;
 	bool committing;                /* COMMIT is under way */
 	bool commit_wanted;
@@ -171,8 +171,7 @@ bool fs_behind_give_up(struct fs_req *r);
 void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r));
 /* What r's call must not overtake: NULL, or an inode for fs_settle(), and *stable for it. */
 struct inode *fs_settles(const struct fs_req *r, bool *stable);
-/* Is something held of the file? Of these bytes? */
-bool behind_holds(const struct inode *ino);
+/* Is something held of these bytes? */
 bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
 /* Was something held at `since` or later? Then attributes and file data that were asked for
  * at `since` may lack it. */

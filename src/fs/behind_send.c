@@ -89,7 +89,6 @@ static bool written_locked(struct behind *b, struct fs_req *r)
 	if (h->again) {
 		h->again = false;
 		h->state = HELD;
-		b->nheld++;
 	} else if (h->loose || covers_loose_locked(b, r)) {
 		h->firm = !h->loose;
 		h->state = HELD_LOOSE;
@@ -184,7 +183,6 @@ static struct fs_req *next_locked(struct behind *b)
 			continue;
 		if (r->fl == fs_this_lane) {
 			r->held.state = HELD_SENDING;
-			b->nheld--;
 			b->nsending++;
 			return r;
 		}
@@ -227,7 +225,6 @@ static bool send_again_locked(struct behind *b, struct fs_req *r)
 		return false;
 	b->nloose--;
 	b->loose_bytes -= h->len;
-	b->nheld++;
 	h->state = HELD;
 	h->in_commit = false;
 	h->wanted = h->stable = true;

@@ -139,13 +139,6 @@ struct inode *fs_settles(const struct fs_req *r, bool *stable)
 
 /* ---- what others see ---- */
 
-bool behind_holds(const struct inode *ino)
-{
-	const struct behind *b = behind_of(ino);
-
-	return b && atomic_load(&b->count);
-}
-
 bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len)
 {
 	struct behind *b = behind_of(ino);
