@@ -29,11 +29,11 @@ dd if="$WORK/f" of=/dev/null bs=77777 iflag=direct status=none || fail "odd read
 dd if=/dev/zero of="$WORK/g" bs=77777 count=100 oflag=direct status=none || fail "odd writes"
 equal "$(stat_now read.copied_bytes)" 0 "read.copied_bytes, odd sizes"
 # What a change costs: the call that makes it, and nothing that asks for what its reply has
-# said.
+# said. What nfs-ganesha says of a directory's change is not atomic with version 4.
 before=$(stat_last rpc.calls)
 # shellcheck disable=SC2016 # perl's
 perl -e 'chdir $ARGV[0] or die; mkdir "a" or die; for (1 .. 20) { rename "a", "b" or die; rename "b", "a" or die; rmdir "a" or die; mkdir "a" or die }' "$WORK" || fail "changes"
-at_most $(( $(stat_now rpc.calls) - before )) 100 "calls for 81 changes of names"
+at_most $(( $(stat_now rpc.calls) - before )) "$([[ $VERS != 3 && $NFSRDMA_KERNEL == ganesha ]] && echo 200 || echo 100)" "calls for 81 changes of names"
 equal "$(stat_last write.copied_bytes)" 0 "write.copied_bytes, odd sizes"
 equal "$(stat_last rpc.bad_replies)" 0 rpc.bad_replies
 equal "$(stat_last rdma.errors)" 0 rdma.errors
