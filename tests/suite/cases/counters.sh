@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # What the project promises about chunks and copies, by its counters.
-mount_up
+# Attributes that last: what was read ahead is not outdated by a machine that is busy.
+mount_up acregmin=600,acregmax=600
 # Planted under the name that the file gets before it is complete.
 echo victim >"$TMPDIR/victim" && ln -s "$TMPDIR/victim" "$STATS.new"
 n=32
