@@ -79,15 +79,22 @@ files_are() {
 	(( n == $2 )) || fail "${1##*/} has $n files, not $2"
 }
 
-ready_cp() { rm -f "$1/random"; }
-work_cp() { limited cp "$TMP/random" "$1/random"; }
-check_cp() { cmp -s "$TMP/random" "$1/random" || fail "the copy is not what was copied"; }
+ready_cp_in() { rm -f "$1/random"; }
+work_cp_in() { limited cp "$TMP/random" "$1/random"; }
+check_cp_in() { cmp -s "$TMP/random" "$1/random" || fail "the copy is not what was copied"; }
 
-# 32 MiB in blocks of 64 KiB, 16 MiB in blocks of 4 KiB.
-blocks() { if [[ $1 == 64k ]]; then REPLY=512; else REPLY=4096; fi; }
+ready_cp_out() { rm -f "$TMP/copy" && cp "$TMP/random" "$1/random" || fail "no room"; }
+work_cp_out() { limited cp "$1/random" "$TMP/copy"; }
+check_cp_out() {
+	cmp -s "$TMP/random" "$TMP/copy" || fail "the copy is not what was copied"
+	rm -f "$TMP/copy"
+}
+
+# 64 MiB in blocks of 1 MiB, 32 MiB of 64 KiB, 16 MiB of 4 KiB.
+blocks() { case $1 in 1m) REPLY=64 ;; 64k) REPLY=512 ;; *) REPLY=4096 ;; esac; }
 ready_dd_write() { rm -f "$1/dd"; }
 work_dd_write() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY"; }
-check_dd_write() { if [[ $2 == 64k ]]; then size_is "$1/dd" 32; else size_is "$1/dd" 16; fi; }
+check_dd_write() { case $2 in 1m) size_is "$1/dd" 64 ;; 64k) size_is "$1/dd" 32 ;; *) size_is "$1/dd" 16 ;; esac; }
 
 # dd-write leaves the rest to close(), as most programs do.
 ready_dd_fsync() { ready_dd_write "$@"; }
@@ -99,6 +106,21 @@ work_dd_read() { limited dd if="$1/dd" of="/dev/null" bs="$2"; }
 check_dd_read() {
 	blocks "$2"
 	grep -q "^$REPLY+0 records in" "$TMP/said" || fail "dd has not read all: $(<"$TMP/said")"
+}
+
+# 300 files of 1 KiB in one folder.
+ready_create() { rm -rf "$1/created" && mkdir "$1/created"; }
+# shellcheck disable=SC2016 # perl's
+work_create() {
+	limited perl -e 'my $x = "x" x 1024;
+		for (1 .. 300) { open my $f, ">", "$ARGV[0]/$_" or die $!; syswrite $f, $x or die $!; close $f or die $! }' "$1/created"
+}
+check_create() { (( $(find "$1/created" -type f -size 1k | wc -l) == 300 )) || fail "not all of the 300 files have 1 KiB"; }
+
+work_read_small() { limited find "$1/tree" -type f -exec cat {} +; }
+# The order of files is the file system's.
+check_read_small() {
+	(( $(wc -c <"$TMP/said") == $(find "$1/tree" -type f -printf '%s + ') 0 )) || fail "not all bytes were read"
 }
 
 ready_untar() { rm -rf "$1/untar" && mkdir "$1/untar"; }

@@ -48,17 +48,20 @@ variants() {
 	iozone) sets_of read,write 128k,256k,512k,1m 1,2,4,8 ;;
 	iozone-quick) sets_of read 1m 4 ;;
 	strategies) sets_of read,write 4k 1,16,64; sets_of read,write 64k 8; sets_of read,write 1m 1,4 ;;
-	strategies-quick) sets_of read 4k 1,16,64; sets_of read 1m 1,4; sets_of write 1m 4 ;;
+	strategies-quick) sets_of read 4k 16; sets_of read,write 1m 1,4 ;;
 	oltp|oltp-quick) echo mixed ;;
 	clients) sets_of 1,2,4,8 ;;
 	clients-quick) sets_of 4 ;;
 	iops) sets_of read,write 1,4,16,64 ;;
-	iops-quick) sets_of write 16 ;;
+	iops-quick) sets_of read,write 1,16,64 ;;
 	everyday)
-		printf '%s\n' 'cp 64m' 'dd-write 64k' 'dd-write 4k' 'dd-fsync 64k' 'dd-read 64k' 'dd-read 4k' \
-			untar git-status git-checkout ls-lR rm-r compile
+		printf '%s\n' 'cp-in 64m' 'cp-out 64m' 'dd-write 64k' 'dd-write 4k' 'dd-fsync 1m' 'dd-fsync 64k' \
+			'dd-fsync 4k' 'dd-read 1m' 'dd-read 64k' 'dd-read 4k' create untar read-small \
+			git-status git-checkout ls-lR rm-r compile
 		! command -v sqlite3 >/dev/null || echo sqlite3 ;;
-	everyday-quick) printf '%s\n' 'cp 64m' 'dd-read 64k' ls-lR ;;
+	everyday-quick)
+		printf '%s\n' 'cp-out 64m' 'dd-read 1m' 'dd-fsync 1m' 'dd-fsync 64k' 'dd-fsync 4k' create untar \
+			read-small ls-lR git-status git-checkout rm-r ;;
 	lanes) sets_of read,write 4k 16 1,2,4,8; sets_of read,write 1m 4 1,2,4,8 ;;
 	lanes-quick) sets_of read 4k 16 1,2 ;;
 	iwarp) sets_of in,out 256; sets_of read 4k 1,16,64; sets_of read 1m 4 ;;
@@ -66,11 +69,12 @@ variants() {
 	esac
 }
 
-# Strategies are compared with less in a quick run.
+# Fewer are compared in a quick run.
 quick_clients() {
 	case $1 in
-	strategies|lanes|iwarp) echo "${row_clients[$1]}" ;;
-	*) echo kernel-rdma kernel-tcp ours-pool ;;
+	strategies) echo kernel-rdma ours-pool ours-mw ;;
+	lanes|iwarp) echo "${row_clients[$1]}" ;;
+	*) echo kernel-rdma ours-pool ;;
 	esac
 }
 
@@ -110,6 +114,35 @@ plan() {
 			done < <(variants "$row" "$2")
 		done
 	done
+}
+
+# ROW|UNIT|VARIANT|AT LEAST|WORK - what our client is to reach beside the kernel's
+# proto=rdma: a ratio of rates.
+targets() {
+	cat <<-'END'
+	everyday|s|cp-out 64m|1.0|buffered sequential read
+	everyday|s|dd-read 1m|1.0|buffered sequential read
+	everyday|s|dd-fsync 1m|1.0|buffered sequential write, fsync
+	everyday|s|dd-fsync 64k|1.0|buffered sequential write, fsync
+	everyday|s|dd-fsync 4k|0.5|buffered sequential write, fsync
+	everyday|s|untar|0.8|1,000 small files unpacked
+	everyday|s|create|0.8|small files: create, write, close
+	everyday|s|read-small|1.0|small files read
+	everyday|s|ls-lR|1.0|a listing of 1,000 files
+	everyday|s|git-status|1.0|git status
+	everyday|s|git-checkout|1.0|git checkout
+	everyday|s|rm-r|1.0|1,000 small files removed
+	strategies|MB/s|read 1m 1|1.0|O_DIRECT, 1 MiB
+	strategies|MB/s|read 1m 4|1.0|O_DIRECT, 1 MiB
+	strategies|MB/s|write 1m 1|1.0|O_DIRECT, 1 MiB
+	strategies|MB/s|write 1m 4|1.0|O_DIRECT, 1 MiB
+	iops|IOPS|read 16|1.0|O_DIRECT, random 4 KiB
+	iops|IOPS|write 16|1.0|O_DIRECT, random 4 KiB
+	iops|IOPS|read 64|0.9|O_DIRECT, random 4 KiB
+	iops|IOPS|write 64|0.9|O_DIRECT, random 4 KiB
+	iops|IOPS|read 1|0.8|O_DIRECT, random 4 KiB: latency
+	iops|IOPS|write 1|0.8|O_DIRECT, random 4 KiB: latency
+	END
 }
 
 # UNIT|TITLE - the tables of a row are in this order. The last ones are computed from

@@ -78,7 +78,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..26
+echo 1..29
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -126,3 +126,17 @@ out=${out%.2}
 rm -rf "$out"
 FAILS=ours-pool run
 result "a failure is told, the other rounds count" reported '302 (302..303), 1 failed'
+
+# Work that takes 2 s with the kernel's client and 4 s with ours, which may be half as fast in
+# blocks of 4 KiB only.
+mkdir -p "$out.3"
+for block in 64k 4k; do
+	for client in kernel-rdma=2 ours-pool=4; do
+		printf 'everyday\tdd-fsync %s\t%s\t1\t%s\n' "$block" "${client%=*}" "${client#*=}"$'\ts\t1' "$block" "${client%=*}" "1"$'\trun-s\t1'
+	done
+done >"$out.3/raw.tsv"
+out+=.3
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "a target that is missed" reported 'everyday: dd-fsync 64k | 1.0 | 0.50 | missed |'
+result "a target that is reached" reported 'everyday: dd-fsync 4k | 0.5 | 0.50 | reached |'
+result "a target that was not measured" reported 'everyday: untar | 0.8 | - | not measured |'
