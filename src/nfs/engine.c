@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
+#include "nfs/rider.h"
 #include "xdr_msg.h"
 
 /* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
@@ -158,6 +159,8 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
+	if (c->eng.rider)
+		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.rider), c->eng.rider);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth, c->cred) &&
@@ -198,6 +201,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		return STARTED;
 	}
 	l->active++;
+	rider_take(l, c);
 	if (encode(c, def)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
@@ -274,7 +278,13 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	c->eng.owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->eng.node);
 	list_init(&c->eng.timer.node);
+	c->eng.rider = NULL;
+	c->eng.aboard = false;
 	list_add_tail(&l->running, &c->eng.run_node);
+	if (rider_waits(l, c))
+		return;
+	if (!opdef(c) || !opdef(c)->carries)
+		riders_go(l);
 	enqueue(l, c, false);
 	nfs_lane_pump(l);
 }
@@ -395,6 +405,20 @@ static bool undo_open(struct nfs_call *c, int status)
 	return true;
 }
 
+/* What became of the CLOSE that c has carried. */
+static void drop_rider(struct nfs_call *c)
+{
+	bool closed;
+	struct nfs_call *r = rider_leave(c, &closed);
+
+	if (!r)
+		return;
+	if (closed)
+		finish(r, 0);
+	else
+		enqueue(c->lane, r, true);
+}
+
 /* The call waits for room, for recovery, or for its timer; no connection has its
  * buffers. */
 void nfs_give_up(struct nfs_call *c, int status)
@@ -405,6 +429,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 
 	list_del(&c->eng.node);
 	loop_timer_clear(&c->eng.timer);
+	drop_rider(c);
 	if (had_room) {
 		c->eng.delayed = false;
 		give_place(c);
@@ -422,7 +447,7 @@ bool nfs_take_back(struct nfs_call *c, int status)
 {
 	struct rr_call *rr = &c->eng.rr;
 
-	if (c->eng.sent || rr->sends || rr->state == RR_CALL_INFLIGHT)
+	if (c->eng.sent || c->eng.aboard || rr->sends || rr->state == RR_CALL_INFLIGHT)
 		return false;
 	if (rr->state == RR_CALL_WAITING)
 		rr_cancel(c->target->conn, rr, status);
@@ -477,6 +502,7 @@ static void on_reply(struct rr_call *rr, int status)
 		return;
 	}
 	give_place(c);
+	drop_rider(c);
 	switch (rc) {
 	case NFS_NEXT:
 		enqueue(l, c, true);

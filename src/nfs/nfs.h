@@ -237,6 +237,9 @@ struct nfs_machinery {
 	unsigned retries;
 	uint64_t start_ns;
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
+	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */
+	bool rider_closed;              /* decode(): that CLOSE is done */
+	bool aboard;                    /* this is the rider of another call */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
 
@@ -281,6 +284,9 @@ struct nfs_opdef {
 	uint32_t (*results_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
 	bool placed_text;               /* READLINK: the text may come in a Write chunk */
+	/* See rider.h. May this call ride, or carry one in its first step? NULL: never. */
+	bool (*rides)(const struct nfs_call *c);
+	bool (*carries)(const struct nfs_call *c);
 	/* The procedure of this step, where the steps differ; NULL: proc. */
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };
@@ -411,6 +417,8 @@ struct nfs_lane {
 	struct list waiting;            /* operations that wait for a place, a slot or a buffer */
 	struct list parked;             /* operations that wait for recovery */
 	struct list mapping;            /* operations that are done but for the ids of owners */
+	struct list riders;             /* operations that wait for one that carries them */
+	struct loop_timer riders_timer; /* ... until then */
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
 	bool slow;                      /* the log says that the server does not respond */

@@ -33,14 +33,27 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 
 /* A reply with a delegation, which we do not want, may be too long to be kept. So a
  * delegation does not count here. */
-static bool fits_cache(struct nfs_call *c)
+static bool fits_cache(const struct nfs_call *c, bool rider)
 {
-	struct nfs4_call *v = nfs4_call(c);
+	const struct nfs4_call *v = nfs4_call_const(c);
 	const struct nfs_opdef *def = c->target->server->version->ops[c->op];
 	bool opens = c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE || c->op == NFS4_OP_REOPEN;
 	uint32_t n = RPC_REPLY_HDR_MIN + nfs_results_max(def, c) - (opens ? V4_DELEGATION_XDR : 0);
 
+	if (rider)
+		n += V4_RIDER_XDR;
 	return n <= v->place.max_cached && !v->uncached;
+}
+
+bool nfs4_carries(const struct nfs_call *c)
+{
+	(void)c;
+	return true;
+}
+
+bool nfs4_carries_kept(const struct nfs_call *c)
+{
+	return fits_cache(c, true) || !fits_cache(c, false);
 }
 
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
@@ -50,7 +63,7 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 		.sa_sequenceid = v->place.seqid,
 		.sa_slotid = v->place.slot,
 		.sa_highest_slotid = v->place.highest,
-		.sa_cachethis = cache && fits_cache(c),
+		.sa_cachethis = cache && fits_cache(c, c->eng.rider),
 	};
 
 	v->cached = a.sa_cachethis;
@@ -69,7 +82,10 @@ bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
 
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh)
 {
-	return nfs4_begin_seq(c, x, nops, cache) && nfs4_put_fh(x, fh);
+	if (!c->eng.rider)
+		return nfs4_begin_seq(c, x, nops, cache) && nfs4_put_fh(x, fh);
+	return nfs4_begin_seq(c, x, nops + NFS4_RIDER_OPS, cache) && nfs4_put_rider(c, x) &&
+	       nfs4_put_fh(x, fh);
 }
 
 bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name)
@@ -316,6 +332,8 @@ int nfs4_check(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs4_check_seq(c, x);
 
+	if (!rc && c->eng.rider)
+		rc = nfs4_get_rider(c, x);
 	return rc ? rc : nfs4_get_status(c, x, OP_PUTFH);
 }
 

@@ -137,6 +137,7 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 
 /* The longest COMPOUNDs are LINK's and CREATE's. The walk to the export adapts to the limit. */
 #define NFS4_OPS_NEEDED 8u
+_Static_assert(5 + 2 <= NFS4_OPS_NEEDED, "LOOKUP with a rider");
 
 /* A control call with everything that it points to. It is heap memory of its own,
  * because the thread that waits may give up before the lane is done. */
@@ -327,6 +328,16 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
+/* PUTFH and CLOSE of the call's rider (nfs/rider.h), and their results: 0, -EBADMSG, or
+ * NFS_AGAIN if CLOSE has failed, and ended the COMPOUND. */
+#define NFS4_RIDER_OPS 2u
+#define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
+bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
+int nfs4_get_rider(struct nfs_call *c, XDR *x);
+/* nfs_opdef.carries: always; and unless the reply would then be too long for the server to keep
+ * it for a replay. */
+bool nfs4_carries(const struct nfs_call *c);
+bool nfs4_carries_kept(const struct nfs_call *c);
 /* Drops a reference. The last one frees the open. */
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;

@@ -26,7 +26,7 @@ static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 enum { GETATTR_MAX = V4_PREFIX_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_getattr = {
-	.name = "GETATTR", .encode = encode_getattr, .decode = nfs4_decode_getattr,
+	.name = "GETATTR", .encode = encode_getattr, .decode = nfs4_decode_getattr, .carries = nfs4_carries,
 	.results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
@@ -109,7 +109,7 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 enum { LOOKUP_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_lookup = {
-	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
+	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup, .carries = nfs4_carries,
 	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_lookupp = {
@@ -144,7 +144,7 @@ static int decode_access(struct nfs_call *c, XDR *x)
 }
 
 const struct nfs_opdef nfs4_op_access = {
-	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
+	.name = "ACCESS", .encode = encode_access, .decode = decode_access, .carries = nfs4_carries,
 	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 8, .proc = NFSPROC4_COMPOUND,
 };
 

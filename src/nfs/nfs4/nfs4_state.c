@@ -273,7 +273,7 @@ enum {
 };
 
 const struct nfs_opdef nfs4_op_open = {
-	.name = "OPEN", .encode = encode_open, .decode = decode_open,
+	.name = "OPEN", .encode = encode_open, .decode = decode_open, .carries = nfs4_carries_kept,
 	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
@@ -482,6 +482,13 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 	return put_file(c, x) && nfs4_put_op(x, OP_CLOSE) && xdr_CLOSE4args(x, &a);
 }
 
+/* Nothing is open any more, or was, and that was wanted. */
+static bool is_closed(nfsstat4 status)
+{
+	return !status || status == NFS4ERR_BAD_STATEID || status == NFS4ERR_STALE_STATEID ||
+	       status == NFS4ERR_OLD_STATEID;
+}
+
 static int decode_close(struct nfs_call *c, XDR *x)
 {
 	CLOSE4res r;
@@ -496,24 +503,52 @@ static int decode_close(struct nfs_call *c, XDR *x)
 		return rc;
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
 		return -EBADMSG;
-	switch (r.status) {
-	/* Nothing is open (any more), and that was wanted. */
-	case NFS4ERR_BAD_STATEID:
-	case NFS4ERR_STALE_STATEID:
-	case NFS4ERR_OLD_STATEID:
+	if (is_closed(r.status))
 		return 0;
+	switch (r.status) {
 	case NFS4ERR_EXPIRED:
 	case NFS4ERR_ADMIN_REVOKED:
 	case NFS4ERR_DELEG_REVOKED:
 		c->eng.step = STEP_FREE;
 		return NFS_NEXT;
 	default:
-		return r.status ? nfs4_error(c, r.status) : 0;
+		return nfs4_error(c, r.status);
 	}
 }
 
+static bool rides(const struct nfs_call *c)
+{
+	return c->open->ref.file;
+}
+
+bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
+{
+	struct nfs_open *o = c->eng.rider->open;
+	CLOSE4args a = { .open_stateid = nfs4_stateid(o) };
+
+	atomic_store(&o->closing, true);
+	return nfs4_put_fh(x, &o->ref.file->fh) && nfs4_put_op(x, OP_CLOSE) &&
+	       xdr_CLOSE4args(x, &a);
+}
+
+/* What is wrong with CLOSE is found out when it is sent by itself. */
+int nfs4_get_rider(struct nfs_call *c, XDR *x)
+{
+	nfsstat4 status;
+	CLOSE4res r;
+
+	if (nfs4_get_op(x, OP_PUTFH) || !xdr_nfsstat4(x, &status))
+		return -EBADMSG;
+	if (status)
+		return NFS_AGAIN;
+	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
+		return -EBADMSG;
+	c->eng.rider_closed = is_closed(r.status);
+	return r.status ? NFS_AGAIN : 0;
+}
+
 const struct nfs_opdef nfs4_op_close = {
-	.name = "CLOSE", .encode = encode_close, .decode = decode_close,
+	.name = "CLOSE", .encode = encode_close, .decode = decode_close, .rides = rides,
 	.results_max = V4_PREFIX_XDR + 2 * V4_OP_XDR + 16, .proc = NFSPROC4_COMPOUND,
 };
 

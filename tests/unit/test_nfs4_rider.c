@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CLOSE in the COMPOUND of another call, as messages (nfs/rider.h). test_nfs_rider has what the
+ * engine makes of it.
+ */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include "nfs4_play.h"
+
+static struct nfs_call rider;
+
+/* A call that carries the CLOSE of open_file. */
+static struct nfs_call carrier(enum nfs_op op)
+{
+	struct nfs_call c = call4(op);
+
+	rider = (struct nfs_call){ .op = NFS_OP_CLOSE, .open = &open_file };
+	c.eng.rider = &rider;
+	c.eng.rider_closed = false;
+	return c;
+}
+
+static void m_rider_args(uint32_t nops, bool cache)
+{
+	m_args(nops, cache);
+	M(4, 0, 0, STATEID_WORDS);
+	M(22);
+	m_opaque("fhand", 5);
+}
+
+static void m_rider_res(void)
+{
+	m_res();
+	m_op(4);
+	M(1, 0, 0, 0);
+	m_op(22);
+}
+
+static void m_access_res(void)
+{
+	m_rider_res();
+	m_op(3);
+	M(0x3f, 0x3f);
+}
+
+TestSuite(rider4, .init = play4_setup, .fini = play4_teardown);
+
+Test(rider4, arguments)
+{
+	struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+	c.args.access.mask = 4;
+	m_rider_args(5, false);
+	M(3, 0x1);
+	play_args(&c, def4(NFS_OP_ACCESS));
+	cr_assert(atomic_load(&open_file.closing), "recovery leaves it alone");
+	atomic_store(&open_file.closing, false);
+	hooks4.after(&c);
+}
+
+Test(rider4, both_succeed)
+{
+	struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+	c.args.access.mask = 4;
+	m_access_res();
+	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), 0);
+	cr_assert(c.eng.rider_closed && (c.res.access.mask & 4));
+	hooks4.after(&c);
+}
+
+/* CLOSE has had its effect, whatever follows. */
+Test(rider4, the_carrier_fails)
+{
+	struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+	m_access_res();
+	m_fail_at(4, 13);
+	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), -EACCES);
+	cr_assert(c.eng.rider_closed);
+	hooks4.after(&c);
+}
+
+/* The COMPOUND ends there, so the carrier is sent again. What is not open any more is closed;
+ * everything else is for a CLOSE by itself. */
+Test(rider4, close_fails)
+{
+	static const struct { unsigned at; uint32_t status; bool closed; } t[] = {
+		{ 1, 70, false }, { 1, 10008, false }, { 2, 10025, true }, { 2, 10023, true }, { 2, 10024, true },
+		{ 2, 10011, false }, { 2, 10047, false }, { 2, 10087, false }, { 2, 10008, false },
+		{ 2, 10006, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+		m_access_res();
+		m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_AGAIN, "row %u", i);
+		cr_assert_eq(c.eng.rider_closed, t[i].closed, "row %u", i);
+		cr_assert_not(atomic_load(&open_file.reopen));
+		hooks4.after(&c);
+	}
+}
+
+/* SEQUENCE fails: nobody has looked at CLOSE. */
+Test(rider4, the_session_is_lost)
+{
+	struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+	m_access_res();
+	m_fail_at(0, 10052);
+	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_RECOVER);
+	cr_assert_not(c.eng.rider_closed);
+	hooks4.after(&c);
+}
+
+Test(rider4, malformed)
+{
+	struct nfs_call c = carrier(NFS_OP_ACCESS);
+
+	m_access_res();
+	play_all_cuts(&c, def4(NFS_OP_ACCESS), &hooks4);
+	m_access_res();
+	play_twists(&c, def4(NFS_OP_ACCESS), &hooks4);
+	hooks4.after(&c);
+}
+
+/* An OPEN is executed once because the server keeps its reply. It carries nothing that makes
+ * the reply too long for that. */
+Test(rider4, open_carries_what_leaves_its_reply_short)
+{
+	const struct nfs_opdef *def = def4(NFS_OP_OPEN);
+	struct nfs_call c = call4(NFS_OP_OPEN);
+	uint32_t *most = &nfs4_call(&c)->place.max_cached;
+
+	*most = RPC_REPLY_HDR_MIN + nfs_results_max(def, &c) - V4_DELEGATION_XDR;
+	cr_assert_not(def->carries(&c));
+	*most += V4_RIDER_XDR;
+	cr_assert(def->carries(&c));
+	*most = 2128;                   /* Linux */
+	cr_assert(def->carries(&c));
+	/* It is not kept anyway. */
+	*most = 100;
+	cr_assert(def->carries(&c));
+	hooks4.after(&c);
+}
