@@ -93,6 +93,9 @@ static void close_open(struct fs_lane *fl, struct inode *ino, struct nfs_open *o
 	}
 	r->silly = silly;
 	r->call.open = open;
+	/* Opens of the file wait until its silly name is removed. */
+	if (silly)
+		r->call.flags |= NFS_CALL_NOW;
 	fs_req_start(r, NFS_OP_CLOSE, close_done);
 }
 

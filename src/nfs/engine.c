@@ -279,7 +279,7 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	list_init(&c->eng.node);
 	list_init(&c->eng.timer.node);
 	c->eng.rider = NULL;
-	c->eng.aboard = false;
+	c->eng.aboard = c->eng.alone = false;
 	list_add_tail(&l->running, &c->eng.run_node);
 	if (rider_waits(l, c))
 		return;
@@ -509,6 +509,10 @@ static void on_reply(struct rr_call *rr, int status)
 		break;
 	case NFS_AGAIN:
 		again(c);
+		break;
+	case NFS_ALONE:
+		c->eng.alone = true;
+		enqueue(l, c, true);
 		break;
 	case NFS_LATER:
 		later(c);

@@ -138,6 +138,7 @@ enum {
 	NFS_CALL_CONTROL = 1,   /* a control call: recovery of state; passes calls that are held */
 	NFS_CALL_ANY_LANE = 2,  /* started by nfs_call_any(): ends with -ENOTCONN when its lane
 				 * has no connection and another lane has one */
+	NFS_CALL_NOW = 4,       /* CLOSE: does not wait for a call that carries it */
 };
 
 /* What is asked for. The caller's; must not change before done(). */
@@ -239,6 +240,7 @@ struct nfs_machinery {
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
 	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */
 	bool rider_closed;              /* decode(): that CLOSE is done */
+	bool alone;                     /* after NFS_ALONE: carries nothing any more */
 	bool aboard;                    /* this is the rider of another call */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
@@ -270,6 +272,8 @@ enum {
 	NFS_AGAIN = 4,          /* send the same again at once (decode has mended the state) */
 	NFS_DELAYED = 5,        /* send the very same message again after a delay; the call keeps
 				 * its slot and counts as in flight */
+	NFS_ALONE = 6,          /* CLOSE, which it carried, has failed before it: send it again at
+				 * once, and by itself (rider.h) */
 };
 
 struct nfs_opdef {

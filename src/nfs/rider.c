@@ -26,7 +26,7 @@ bool rider_waits(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_opdef *def = def_of(c);
 
-	if (!def || !def->rides || !def->rides(c))
+	if ((c->flags & NFS_CALL_NOW) || !def || !def->rides || !def->rides(c))
 		return false;
 	if (list_empty(&l->riders))
 		loop_timer_set(l->loop, &l->riders_timer, RIDER_MS);
@@ -51,7 +51,9 @@ static bool same_user(const struct rpc_cred *a, const struct rpc_cred *b)
 
 void rider_take(struct nfs_lane *l, struct nfs_call *c)
 {
-	if (list_empty(&l->riders) || c->eng.step || !def_of(c)->carries || !def_of(c)->carries(c))
+	const struct nfs_opdef *def = def_of(c);
+
+	if (list_empty(&l->riders) || c->eng.step || c->eng.alone || !def->carries || !def->carries(c))
 		return;
 	list_for_each(n, &l->riders) {
 		struct nfs_call *r = container_of(n, struct nfs_call, eng.node);

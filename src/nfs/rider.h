@@ -17,7 +17,8 @@
  * CLOSE fails, the server has done nothing: both calls are sent again, each by itself. The same
  * happens if the carrier ends without an answer to CLOSE (its connection is lost, its session,
  * its time is up). The server may have executed CLOSE by then. It answers the second one that
- * there is no such stateid, which is what was wanted. An OPEN carries only what leaves its reply
+ * there is no such stateid, which is what was wanted. What was sent again carries nothing any
+ * more, or many CLOSEs that fail would hold it up. An OPEN carries only what leaves its reply
  * short enough for the server to keep.
  *
  * Who else acts meanwhile:
@@ -27,7 +28,9 @@
  *   a soft mount     leaves the rider to its carrier, whose time is up as well, and which
  *                    puts the rider back.
  *   other calls      on this lane start after CLOSE. Those of other lanes could always pass
- *                    it; now they can for RIDER_MS.
+ *                    it; now they can for RIDER_MS. A server that does not remove what is
+ *                    open then answers FILE_OPEN; Linux removes it.
+ *   who waits for the end of CLOSE (a silly name is removed after it) says NFS_CALL_NOW.
  *   the unmount      waits for calls of the lane (client.c), and so for the timer.
  *
  * Lane thread, all of it.
@@ -38,7 +41,7 @@
 #include "nfs/nfs.h"
 
 /* How long CLOSE waits for a call that carries it. */
-#define RIDER_MS 5u
+#define RIDER_MS 20u
 
 void riders_init(struct nfs_lane *l);
 /* c has just been started, and is in no list. true: it waits for a carrier. */

@@ -96,11 +96,22 @@ Test(rider4, close_fails)
 
 		m_access_res();
 		m_fail_at(t[i].at, t[i].status);
-		cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_AGAIN, "row %u", i);
+		cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_ALONE, "row %u", i);
 		cr_assert_eq(c.eng.rider_closed, t[i].closed, "row %u", i);
 		cr_assert_not(atomic_load(&open_file.reopen));
 		hooks4.after(&c);
 	}
+}
+
+/* It would only hold up what carries it. */
+Test(rider4, what_is_lost_does_not_ride)
+{
+	struct nfs_call c = { .op = NFS_OP_CLOSE, .open = &open_file };
+
+	cr_assert(def4(NFS_OP_CLOSE)->rides(&c));
+	atomic_store(&open_file.lost, true);
+	cr_assert_not(def4(NFS_OP_CLOSE)->rides(&c));
+	atomic_store(&open_file.lost, false);
 }
 
 /* SEQUENCE fails: nobody has looked at CLOSE. */

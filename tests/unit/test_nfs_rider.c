@@ -66,7 +66,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (c->eng.rider) {
 		c->eng.rider_closed = w[0] != REFUSED;
 		if (w[0] != CLOSED)
-			return NFS_AGAIN;
+			return NFS_ALONE;
 	}
 	cr_assert_eq(w[2], nr_of(c), "the reply to another call");
 	return (int)w[1];
@@ -313,6 +313,36 @@ Test(rider, what_is_refused_is_sent_by_itself)
 	answer(false, 0);
 	answer(false, 0);
 	cr_assert(c->dones == 1 && l->dones == 1);
+}
+
+/* Each of them would cost the LOOKUP another round, and after some it would be told to wait. */
+Test(rider, many_that_are_refused_hold_nobody_up)
+{
+	struct op *l;
+
+	warm_up();
+	for (unsigned i = 0; i < 12; i++)
+		start(i, NFS_OP_CLOSE, &user);
+	l = start(12, NFS_OP_LOOKUP, &user);
+	answer(true, 0);
+	cr_assert(asked(0)[0] == NOBODY && asked(0)[2] == 12);
+	answer(false, 0);
+	cr_assert_eq(l->dones, 1);
+	pass(RIDER_MS + 20);
+	for (unsigned i = 0; i < 12; i++)
+		answer(false, 0);
+}
+
+Test(rider, what_others_wait_for_goes_at_once)
+{
+	struct op *o = &ops[0];
+
+	warm_up();
+	memset(o, 0, sizeof(*o));
+	o->c = (struct nfs_call){ .op = NFS_OP_CLOSE, .flags = NFS_CALL_NOW, .done = on_done, .cred = &user };
+	nfs_start(&lane, &o->c);
+	cr_assert_eq(fake.nsends, 1);
+	answer(false, 0);
 }
 
 /* The time of both is up while they are in flight in one message. The connection goes with

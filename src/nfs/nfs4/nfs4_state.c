@@ -516,9 +516,10 @@ static int decode_close(struct nfs_call *c, XDR *x)
 	}
 }
 
+/* The server does not know what is lost: that CLOSE fails. */
 static bool rides(const struct nfs_call *c)
 {
-	return c->open->ref.file;
+	return c->open->ref.file && !atomic_load(&c->open->lost);
 }
 
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
@@ -540,11 +541,11 @@ int nfs4_get_rider(struct nfs_call *c, XDR *x)
 	if (nfs4_get_op(x, OP_PUTFH) || !xdr_nfsstat4(x, &status))
 		return -EBADMSG;
 	if (status)
-		return NFS_AGAIN;
+		return NFS_ALONE;
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
 		return -EBADMSG;
 	c->eng.rider_closed = is_closed(r.status);
-	return r.status ? NFS_AGAIN : 0;
+	return r.status ? NFS_ALONE : 0;
 }
 
 const struct nfs_opdef nfs4_op_close = {
