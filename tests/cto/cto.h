@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cto: random operations by two processes in each of two mounts of one directory, against a
+ * model of close-to-open.
+ *
+ *     main --- op ---> worker 0, 1: processes in mount A      main decides what is done, by a
+ *          <-- answer  worker 2, 3: processes in mount B      seed, and knows what each answer
+ *                                                             may be (model.c)
+ *
+ * What is demanded:
+ *
+ *   - Within a mount POSIX holds: what a process has written, cut or made, each process of
+ *     that mount finds at once, by read() and by a mapping.
+ *   - What one mount has written and closed, synchronized, or written with O_SYNC or
+ *     O_DIRECT, is what the other mount finds after its next open() of the file.
+ *   - Before that each byte which the other mount finds is what it was at its last open(), or
+ *     anything that was written since. It is nothing else.
+ *
+ * Two mounts that write the same bytes without such an order get what they deserve, so the
+ * model does not let them: a file, or half a file, is written by one mount, until that has
+ * closed and the other one has opened it. Names are changed by the mount that they belong to.
+ * How soon the other one sees that is no question of close-to-open.
+ *
+ * An operation that is not allowed any more, because those that led to it are left out, is
+ * skipped. So a sequence can be cut to pieces, and what is left still means something
+ * (shrink.c).
+ *
+ * An operation may be begun before the answer to the one before it is there (`along`).
+ * Processes that do so do not write the same bytes.
+ */
+#ifndef CTO_H
+#define CTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MOUNTS = 2, WORKERS = 4, SLOTS = 3, NAMES = 3, IO_MAX = 384 * 1024 };
+
+enum what {
+	OPEN, MAKE, CLOSE, READ, WRITE, FTRUNCATE, TRUNCATE, MAP, UNMAP, PEEK, POKE, MSYNC, FSYNC,
+	FSTAT, STAT, UNLINK, RENAME, LINK, SERVER, EVENT, PAUSE, MKDIR, RMDIR, NWHATS
+};
+
+/* OPEN: O_*. MAKE: a new file of the greatest size, of which each mount writes one half. PEEK
+ * and POKE: by the mapping. SERVER: what the server has, without a mount. EVENT: a command,
+ * which is not waited for. */
+struct op {
+	uint8_t what, worker, slot;
+	uint8_t name, name2;            /* below NAMES: mount A's */
+	bool along;
+	int flags;
+	uint32_t off, len;              /* off: TRUNCATE: the size; PAUSE: ms; EVENT: which */
+	uint32_t id;                    /* says which bytes are written, see byte_of(); MKDIR: name */
+};
+
+struct answer {
+	int64_t rc;
+	int err;
+	uint64_t ino, size, nlink;
+};
+
+struct config {
+	const char *dirs[MOUNTS];       /* both may be one mount */
+	const char *server;             /* or NULL */
+	const char *events[8];
+	unsigned nevents, every;        /* an event each so many seconds */
+	unsigned mounts;                /* 1: all processes are in one */
+	uint32_t size;                  /* of the largest file */
+	unsigned steps;
+	unsigned files;                 /* names of each mount that are used */
+	uint64_t seed;
+	long seconds;
+	unsigned tries;                 /* when shrinking, of each candidate */
+};
+extern struct config cfg;
+
+/* A byte of what is written with this number; never 0. */
+static inline uint8_t byte_of(uint32_t id, uint32_t pos)
+{
+	uint32_t x = id * 0x9e3779b1u + pos * 0x85ebca77u;
+
+	x = (x ^ x >> 15) * 0x2c1b3c6du;
+	return (uint8_t)(x >> 24 | 1);
+}
+
+static inline unsigned mount_of(const struct op *o)
+{
+	return cfg.mounts == 1 ? 0 : o->worker / (WORKERS / MOUNTS);
+}
+
+/* ---- worker.c ---- */
+
+/* Processes for one episode. */
+void workers_start(void);
+void workers_end(void);
+void worker_begin(const struct op *o);
+/* The answer to what it was asked last. data: what it has read. false: none comes. */
+bool worker_answer(unsigned worker, struct answer *a, const uint8_t **data);
+
+/* ---- model.c ---- */
+
+void model_start(void);
+/* May it be done now? With other operations under way? */
+bool model_allows(const struct op *o);
+void model_begins(struct op *o);
+/* All that was begun has been answered: is it as it has to be? false: `why` says what not. */
+bool model_check(const struct op *o, const struct answer *a, const uint8_t *data, char *why,
+		 size_t size);
+void model_ended(void);
+/* Is something under way? */
+bool model_busy(void);
+uint32_t model_size(unsigned worker, unsigned slot);
+bool model_has(unsigned name);
+
+/* ---- main.c ---- */
+
+uint32_t chance(uint32_t n);
+void chance_seed(uint64_t seed);
+/* Does these, in a directory of their own. false: there is a difference. n may be reduced to
+ * where it was found. */
+bool episode(const struct op *ops, unsigned *n, char *why, size_t size);
+void print_op(const struct op *o);
+double now_seconds(void);
+
+/* ---- generate.c ---- */
+
+/* What comes next; the model allows it. */
+struct op generate(void);
+
+/* ---- shrink.c ---- */
+
+/* Leaves out what is not needed for a difference. */
+void shrink(struct op *ops, unsigned *n, char *why, size_t size);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ *   cto [OPTION...] DIR [DIR]    each DIR: a directory, as one mount has it. See cto.h.
+ *
+ *   --seed N      what happens is decided by that, but for how fast it goes (the time)
+ *   --seconds N   so long (20)
+ *   --steps N     operations of one episode, which has a directory and files of its own (400)
+ *   --size N      of the largest file (1 MiB)
+ *   --files N     of each mount (3)
+ *   --server DIR  the same directory without a mount
+ *   --event CMD   done now and then, meanwhile; may be given several times
+ *   --every N     that often: seconds (15)
+ *   --tries N     of each candidate, when operations are left out (3); 0: they are not
+ *
+ * Exit status 0: no difference. 1: one, and the operations that show it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "cto.h"
+
+struct config cfg = {
+	.every = 15, .size = 1 << 20, .steps = 400, .files = NAMES, .seconds = 20, .tries = 3,
+};
+static unsigned nepisodes, first;       /* the first one's number, for its directory */
+static unsigned long ndone, nevents;
+static pid_t event_pid;
+
+double now_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- Chance: xorshift64* ---- */
+
+static uint64_t state = 1;
+
+void chance_seed(uint64_t seed)
+{
+	state = seed * 0x9e3779b97f4a7c15u + 1;
+}
+
+uint32_t chance(uint32_t n)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (uint32_t)((state * 0x2545f4914f6cdd1du >> 32) % n);
+}
+
+/* ---- what is printed ---- */
+
+static const char *const verbs[NWHATS] = {
+	"open", "make", "close", "read", "write", "ftruncate", "truncate", "mmap", "munmap", "peek", "poke",
+	"msync", "fsync", "fstat", "stat", "unlink", "rename", "link", "server", "event", "pause", "mkdir", "rmdir",
+};
+
+static void print_flags(int f)
+{
+	static const struct { int bit; const char *name; } bits[] = {
+		{ O_CREAT, "CREAT" }, { O_EXCL, "EXCL" }, { O_TRUNC, "TRUNC" }, { O_APPEND, "APPEND" },
+		{ O_DIRECT, "DIRECT" }, { O_SYNC, "SYNC" }, { O_DSYNC, "DSYNC" },
+	};
+	static const char *const access[] = { "RDONLY", "WRONLY", "RDWR" };
+
+	printf(" %s", access[(f & O_ACCMODE) % 3]);
+	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+		if ((f & bits[i].bit) != bits[i].bit)
+			continue;
+		printf("|%s", bits[i].name);
+		f &= ~bits[i].bit;
+	}
+}
+
+void print_op(const struct op *o)
+{
+	printf("    #%-6u %s %c%u %-9s", o->id, o->along ? "+" : " ", "AB"[mount_of(o)], o->worker, verbs[o->what]);
+	switch (o->what) {
+	case OPEN: printf(" %c%u as %u", "ab"[o->name / NAMES], o->name % NAMES, o->slot); print_flags(o->flags); break;
+	case READ: case WRITE: case PEEK: case POKE: case MSYNC:
+		printf(" %u [%u, +%u)", o->slot, o->off, o->len);
+		break;
+	case FTRUNCATE: printf(" %u to %u", o->slot, o->off); break;
+	case CLOSE: case MAP: case UNMAP: case FSYNC: case FSTAT: printf(" %u", o->slot); break;
+	case RENAME: case LINK:
+		printf(" %c%u %c%u", "ab"[o->name / NAMES], o->name % NAMES, "ab"[o->name2 / NAMES], o->name2 % NAMES);
+		break;
+	case MAKE: case STAT: case UNLINK: case SERVER: printf(" %c%u", "ab"[o->name / NAMES], o->name % NAMES); break;
+	case TRUNCATE: printf(" %c%u to %u", "ab"[o->name / NAMES], o->name % NAMES, o->off); break;
+	case EVENT: printf(" %s", cfg.events[o->off]); break;
+	case PAUSE: printf(" %u ms", o->off); break;
+	default: break;
+	}
+	printf("\n");
+}
+
+/* ---- an episode ---- */
+
+static struct op under_way[WORKERS];
+static bool busy[WORKERS];
+
+/* All answers. */
+static bool drain(char *why, size_t size)
+{
+	struct answer a[WORKERS];
+	const uint8_t *data[WORKERS];
+
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (busy[i] && !worker_answer(i, &a[i], &data[i])) {
+			print_op(&under_way[i]);
+			snprintf(why, size, "no answer, or the process is dead");
+			return false;
+		}
+	for (unsigned i = 0; i < WORKERS; i++) {
+		if (!busy[i])
+			continue;
+		busy[i] = false;
+		ndone++;
+		if (model_check(&under_way[i], &a[i], data[i], why, size))
+			continue;
+		snprintf(why + strlen(why), size - strlen(why), " (at #%u)", under_way[i].id);
+		return false;
+	}
+	return true;
+}
+
+static void event(const struct op *o)
+{
+	if (event_pid && !waitpid(event_pid, NULL, WNOHANG))
+		return;                 /* the last one is not over */
+	event_pid = fork();
+	if (event_pid)
+		nevents++;
+	else
+		execl("/bin/sh", "sh", "-c", cfg.events[o->off], (char *)NULL);
+}
+
+static bool step(struct op *o, char *why, size_t size)
+{
+	if (o->what == EVENT) {
+		event(o);
+		return true;
+	}
+	if (model_busy() && !(o->along && model_allows(o)) && !drain(why, size))
+		return false;
+	if (!model_allows(o))
+		return true;
+	model_begins(o);
+	under_way[o->worker] = *o;
+	busy[o->worker] = true;
+	worker_begin(o);
+	return true;
+}
+
+static bool step_alone(struct op o, char *why, size_t size)
+{
+	return step(&o, why, size) && drain(why, size);
+}
+
+static bool begin_all(char *why, size_t size)
+{
+	nepisodes++;
+	why[0] = 0;
+	memset(busy, 0, sizeof(busy));
+	workers_start();
+	model_start();
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (!step_alone((struct op){ .what = MKDIR, .worker = (uint8_t)i, .id = first + nepisodes }, why, size))
+			return false;
+	return true;
+}
+
+/* Closes everything, and both mounts find the same. */
+static bool look_at_all(char *why, size_t size)
+{
+	if (!drain(why, size))
+		return false;
+	for (unsigned i = 0; i < WORKERS * SLOTS; i++)
+		if (!step_alone((struct op){ .what = CLOSE, .worker = (uint8_t)(i / SLOTS), .slot = (uint8_t)(i % SLOTS) }, why, size))
+			return false;
+	for (unsigned i = 0; i < WORKERS * MOUNTS * NAMES; i++) {
+		struct op o = { .worker = (uint8_t)(i / (MOUNTS * NAMES)), .name = i % (MOUNTS * NAMES), .len = cfg.size };
+
+		if (!model_has(o.name))
+			continue;
+		for (unsigned k = 0; k < 4; k++) {
+			static const enum what what[] = { OPEN, READ, FSTAT, CLOSE };
+
+			o.what = what[k];
+			if (!step_alone(o, why, size))
+				return false;
+		}
+		o.what = SERVER;
+		if (cfg.server && !step_alone(o, why, size))
+			return false;
+	}
+	return true;
+}
+
+static void clean_up(void)
+{
+	char why[256];
+
+	for (unsigned i = 0; i < MOUNTS * NAMES; i++)
+		if (model_has(i))
+			step_alone((struct op){ .what = UNLINK, .name = (uint8_t)i,
+				.worker = (uint8_t)(i / NAMES * (WORKERS / MOUNTS)) }, why, sizeof(why));
+	step_alone((struct op){ .what = RMDIR, .id = first + nepisodes }, why, sizeof(why));
+}
+
+/* ops: in the order in which they are done; NULL: by chance, and they are recorded. */
+static bool play(const struct op *ops, struct op *record, unsigned *n, char *why, size_t size)
+{
+	double end = now_seconds() + (double)cfg.seconds;
+	unsigned i = 0, most = ops ? *n : cfg.steps;
+	bool good = begin_all(why, size);
+
+	for (; good && i < most && (ops || now_seconds() < end); i++) {
+		struct op o;
+
+		if (!ops && chance(3) && !drain(why, size)) {
+			good = false;
+			break;
+		}
+		o = ops ? ops[i] : generate();
+		if (record)
+			record[i] = o;
+		good = step(&o, why, size);
+	}
+	*n = i;
+	good = good && look_at_all(why, size);
+	if (good)
+		clean_up();
+	model_ended();
+	workers_end();
+	return good;
+}
+
+bool episode(const struct op *ops, unsigned *n, char *why, size_t size)
+{
+	return play(ops, NULL, n, why, size);
+}
+
+/* ---- all of it ---- */
+
+static int differs(struct op *record, unsigned n, char *why, size_t size)
+{
+	printf("a difference, with --seed %llu, in episode %u, after %u operations: %s\n",
+	       (unsigned long long)cfg.seed, nepisodes, n, why);
+	if (cfg.tries)
+		shrink(record, &n, why, size);
+	printf("%s\n", why);
+	for (unsigned i = 0; i < n; i++)
+		print_op(&record[i]);
+	return 1;
+}
+
+static int run(void)
+{
+	double end = now_seconds() + (double)cfg.seconds;
+	struct op *record = calloc(cfg.steps, sizeof(*record));
+	char why[512];
+	unsigned n;
+
+	if (!record)
+		return 2;
+	chance_seed(cfg.seed);
+	while (now_seconds() < end) {
+		n = 0;
+		if (play(NULL, record, &n, why, sizeof(why)))
+			continue;
+		n = (unsigned)differs(record, n, why, sizeof(why));
+		free(record);
+		return (int)n;
+	}
+	if (event_pid)
+		waitpid(event_pid, NULL, 0);
+	printf("no difference: %lu operations in %u episodes, %lu events, --seed %llu\n", ndone, nepisodes,
+	       nevents, (unsigned long long)cfg.seed);
+	free(record);
+	return 0;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
+		"           [--event CMD]... [--every N] [--tries N] DIR [DIR]\n");
+	return 2;
+}
+
+static bool parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "steps", 1, NULL, 'n' },
+		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
+		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' }, { 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's': cfg.seed = strtoull(optarg, NULL, 10); break;
+		case 't': cfg.seconds = atol(optarg); break;
+		case 'n': cfg.steps = (unsigned)atoi(optarg); break;
+		case 'z': cfg.size = (uint32_t)atoi(optarg); break;
+		case 'f': cfg.files = (unsigned)atoi(optarg); break;
+		case 'd': cfg.server = optarg; break;
+		case 'e': cfg.events[cfg.nevents++ % 8] = optarg; break;
+		case 'v': cfg.every = (unsigned)atoi(optarg); break;
+		case 'r': cfg.tries = (unsigned)atoi(optarg); break;
+		default: return false;
+		}
+	}
+	if (argc - optind < 1 || argc - optind > 2 || !cfg.files || cfg.files > NAMES || !cfg.steps ||
+	    cfg.size < 65536 || cfg.nevents > 8)
+		return false;
+	cfg.mounts = (unsigned)(argc - optind);
+	cfg.dirs[0] = argv[optind];
+	cfg.dirs[1] = argv[argc - 1];
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	first = (unsigned)getpid() * 10000;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGPIPE, SIG_IGN);
+	cfg.seed = (uint64_t)time(NULL);
+	if (!parse(argc, argv))
+		return usage();
+	printf("--seed %llu\n", (unsigned long long)cfg.seed);
+	return run();
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The processes that do it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "cto.h"
+
+/* So long without an answer: a server that restarts takes its time. */
+#define SILENCE_MS 180000
+
+static struct worker {
+	pid_t pid;
+	int to, from;
+	uint8_t *data;                  /* what it has read, shared with it */
+} workers[WORKERS];
+
+/* ---- in the worker ---- */
+
+static struct { int fd; uint8_t *map; } slots[SLOTS];
+static uint8_t *data;
+static char folder[64];
+
+static const char *path_of(const struct op *o, unsigned name, const char *dir, char path[4096])
+{
+	snprintf(path, 4096, "%s/%s/%c%u", dir, folder, "ab"[name / NAMES], name % NAMES);
+	(void)o;
+	return path;
+}
+
+/* Its number, without asking anybody for newer attributes. */
+static void identify(int fd, struct answer *a)
+{
+	struct statx st;
+
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st))
+		a->ino = st.stx_ino;
+}
+
+static int open_file(const struct op *o, const char *path, struct answer *a)
+{
+	int fd = open(path, o->flags, 0644);
+
+	if (fd < 0)
+		return -1;
+	identify(fd, a);
+	slots[o->slot].fd = fd;
+	return 0;
+}
+
+static int make_file(const char *path, struct answer *a)
+{
+	int fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0644);
+
+	if (fd < 0)
+		return -1;
+	identify(fd, a);
+	if (ftruncate(fd, cfg.size)) {
+		close(fd);
+		return -1;
+	}
+	return close(fd);
+}
+
+static int close_file(unsigned slot)
+{
+	int fd = slots[slot].fd;
+
+	if (slots[slot].map)
+		munmap(slots[slot].map, cfg.size);
+	slots[slot].map = NULL;
+	slots[slot].fd = -1;
+	return close(fd);
+}
+
+static ssize_t write_file(const struct op *o, int fd)
+{
+	for (uint32_t i = 0; i < o->len; i++)
+		data[i] = byte_of(o->id, i);
+	return o->flags & O_APPEND ? write(fd, data, o->len) : pwrite(fd, data, o->len, o->off);
+}
+
+/* As often as it takes: a read may end early where a page of the cache ends. */
+static ssize_t read_file(const struct op *o, int fd)
+{
+	ssize_t n, all = 0;
+
+	do {
+		n = pread(fd, data + all, o->len - (size_t)all, o->off + all);
+		all += n > 0 ? n : 0;
+	} while (n > 0 && (size_t)all < o->len);
+	return n < 0 ? -1 : all;
+}
+
+static int map_file(const struct op *o, int fd)
+{
+	int how = (o->flags & O_ACCMODE) == O_RDWR ? PROT_READ | PROT_WRITE : PROT_READ;
+	void *at = mmap(NULL, cfg.size, how, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -1;
+	slots[o->slot].map = at;
+	return 0;
+}
+
+static int sync_map(const struct op *o)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), from = o->off / page * page;
+
+	return msync(slots[o->slot].map + from, o->off + o->len - from, MS_SYNC);
+}
+
+static int look(int rc, const struct stat *st, struct answer *a)
+{
+	if (!rc) {
+		a->ino = st->st_ino;
+		a->size = (uint64_t)st->st_size;
+		a->nlink = st->st_nlink;
+	}
+	return rc;
+}
+
+static ssize_t read_server(const struct op *o)
+{
+	struct op all = *o;
+	char path[4096];
+	int fd = open(path_of(o, o->name, cfg.server, path), O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	n = read_file(&all, fd);
+	close(fd);
+	return n;
+}
+
+static int folders(const struct op *o, const char *dir)
+{
+	char path[4096];
+	int rc;
+
+	snprintf(folder, sizeof(folder), "e%u", o->id);
+	snprintf(path, sizeof(path), "%s/%s", dir, folder);
+	if (o->worker)
+		return 0;
+	rc = o->what == MKDIR ? mkdir(path, 0755) : rmdir(path);
+	return o->what == MKDIR ? rc : 0;
+}
+
+static int64_t execute(const struct op *o, struct answer *a)
+{
+	const char *dir = cfg.dirs[mount_of(o)];
+	char path[4096], path2[4096];
+	int fd = slots[o->slot].fd;
+	uint8_t *map = slots[o->slot].map;
+	struct stat st;
+
+	path_of(o, o->name, dir, path);
+	path_of(o, o->name2, dir, path2);
+	switch (o->what) {
+	case MKDIR: case RMDIR: return folders(o, dir);
+	case OPEN: return open_file(o, path, a);
+	case MAKE: return make_file(path, a);
+	case CLOSE: return close_file(o->slot);
+	case READ: return read_file(o, fd);
+	case WRITE: return write_file(o, fd);
+	case FTRUNCATE: return ftruncate(fd, o->off);
+	case TRUNCATE: return truncate(path, o->off);
+	case MAP: return map_file(o, fd);
+	case UNMAP: slots[o->slot].map = NULL; return munmap(map, cfg.size);
+	case PEEK: memcpy(data, map + o->off, o->len); return o->len;
+	case POKE:
+		for (uint32_t i = 0; i < o->len; i++)
+			map[o->off + i] = byte_of(o->id, i);
+		return o->len;
+	case MSYNC: return sync_map(o);
+	case FSYNC: return o->len ? fdatasync(fd) : fsync(fd);
+	case FSTAT: return look(fstat(fd, &st), &st, a);
+	case STAT: return look(stat(path, &st), &st, a);
+	case UNLINK: return unlink(path);
+	case RENAME: return rename(path, path2);
+	case LINK: return link(path, path2);
+	case SERVER: return read_server(o);
+	case PAUSE: return usleep(o->off * 1000);
+	default: errno = ENOSYS; return -1;
+	}
+}
+
+static _Noreturn void work(int from, int to)
+{
+	struct op o;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (unsigned i = 0; i < SLOTS; i++)
+		slots[i].fd = -1;
+	while (read(from, &o, sizeof(o)) == sizeof(o)) {
+		struct answer a = { 0 };
+
+		a.rc = execute(&o, &a);
+		a.err = a.rc < 0 ? errno : 0;
+		if (write(to, &a, sizeof(a)) != sizeof(a))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- in main ---- */
+
+static void start(struct worker *w)
+{
+	int to[2], from[2];
+
+	if (!w->data)
+		w->data = mmap(NULL, cfg.size > IO_MAX ? cfg.size : IO_MAX, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (w->data == MAP_FAILED || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC)) {
+		perror("a worker's pipes");
+		exit(2);
+	}
+	data = w->data;
+	w->pid = fork();
+	if (w->pid < 0) {
+		perror("fork");
+		exit(2);
+	}
+	if (!w->pid) {
+		close(to[1]);
+		close(from[0]);
+		work(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	w->to = to[1];
+	w->from = from[0];
+}
+
+void workers_start(void)
+{
+	for (unsigned i = 0; i < WORKERS; i++)
+		start(&workers[i]);
+}
+
+void workers_end(void)
+{
+	for (unsigned i = 0; i < WORKERS; i++) {
+		struct worker *w = &workers[i];
+
+		close(w->to);
+		close(w->from);
+		kill(w->pid, SIGKILL);
+		waitpid(w->pid, NULL, 0);
+	}
+}
+
+void worker_begin(const struct op *o)
+{
+	if (write(workers[o->worker].to, o, sizeof(*o)) != sizeof(*o)) {
+		perror("a worker");
+		exit(2);
+	}
+}
+
+bool worker_answer(unsigned worker, struct answer *a, const uint8_t **read_data)
+{
+	struct pollfd p = { .fd = workers[worker].from, .events = POLLIN };
+
+	*read_data = workers[worker].data;
+	return poll(&p, 1, SILENCE_MS) == 1 && read(p.fd, a, sizeof(*a)) == sizeof(*a);
+}
