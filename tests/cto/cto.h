@@ -125,6 +125,8 @@ double now_seconds(void);
 
 /* ---- generate.c ---- */
 
+/* A new episode. */
+void generate_start(void);
 /* What comes next; the model allows it. */
 struct op generate(void);
 

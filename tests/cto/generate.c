@@ -5,14 +5,18 @@
 
 /* In the order of enum what. */
 static const unsigned char weights[NWHATS] = {
-	[OPEN] = 16, [MAKE] = 1, [CLOSE] = 8, [READ] = 30, [WRITE] = 36, [FTRUNCATE] = 3, [TRUNCATE] = 1,
-	[MAP] = 4, [UNMAP] = 2, [PEEK] = 6, [POKE] = 6, [MSYNC] = 2, [FSYNC] = 4, [FSTAT] = 6, [STAT] = 4,
+	[OPEN] = 16, [MAKE] = 3, [CLOSE] = 8, [READ] = 30, [WRITE] = 36, [FTRUNCATE] = 3, [TRUNCATE] = 1,
+	[MAP] = 4, [UNMAP] = 2, [PEEK] = 10, [POKE] = 6, [MSYNC] = 2, [FSYNC] = 4, [FSTAT] = 6, [STAT] = 4,
 	[UNLINK] = 2, [RENAME] = 2, [LINK] = 1, [SERVER] = 3,
 };
 
 static uint32_t at[WORKERS][SLOTS];     /* where the last one ended */
 static uint32_t serial;
 static double last_event;
+/* Of this episode. */
+static unsigned nfiles;                 /* of each mount */
+static bool maps;                       /* nobody reads or looks otherwise, and so tells the kernel */
+static bool streams;                    /* who reads goes on reading */
 
 static unsigned pick_what(void)
 {
@@ -70,23 +74,35 @@ static uint32_t pick_off(const struct op *o)
 
 static uint8_t pick_name(unsigned mount)
 {
-	return (uint8_t)(mount * NAMES + chance(cfg.files));
+	return (uint8_t)(mount * NAMES + chance(nfiles));
 }
 
 static struct op pick(void)
 {
-	struct op o = { .what = (uint8_t)pick_what(), .worker = (uint8_t)chance(WORKERS), .slot = (uint8_t)chance(SLOTS) };
-	unsigned own = cfg.mounts == 1 ? chance(MOUNTS) : mount_of(&o);
+	static struct op o;
+	unsigned own;
 
+	/* One of three is more of the same: streams, which are read ahead and gathered. */
+	if ((o.what != READ && o.what != WRITE) || chance(3))
+		o = (struct op){ .what = (uint8_t)pick_what(), .worker = (uint8_t)chance(WORKERS), .slot = (uint8_t)chance(SLOTS) };
+	own = cfg.mounts == 1 ? chance(MOUNTS) : mount_of(&o);
+	if (maps && (o.what == READ || o.what == FSTAT || o.what == STAT))
+		o.what = chance(3) ? PEEK : MAP;
 	o.along = model_busy();
 	o.id = ++serial;
 	o.name = pick_name(o.what == OPEN || o.what == SERVER ? chance(MOUNTS) : own);
 	o.name2 = pick_name(own);
 	o.len = pick_len();
 	o.off = pick_off(&o);
+	if (streams && o.what == READ && chance(8)) {
+		o.len = 4096 * (1 + chance(8));
+		o.off = at[o.worker][o.slot];
+	}
 	if (o.off > cfg.size)
 		o.off = 0;
-	if (o.what == OPEN) {
+	if (o.what == OPEN && o.name / NAMES == own && !model_has(o.name) && chance(2)) {
+		o.what = MAKE;
+	} else if (o.what == OPEN) {
 		o.flags = pick_flags();
 		if (cfg.mounts > 1 && o.name / NAMES != mount_of(&o))
 			o.flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
@@ -113,6 +129,13 @@ static void fit(struct op *o)
 		o->off = end ? chance(end) : 0;
 	if (o->len > end - o->off)
 		o->len = end - o->off;
+}
+
+void generate_start(void)
+{
+	nfiles = 1 + chance(cfg.files);
+	maps = !chance(4);
+	streams = !chance(4);
 }
 
 struct op generate(void)

@@ -6,7 +6,7 @@
  *   --seconds N   so long (20)
  *   --steps N     operations of one episode, which has a directory and files of its own (400)
  *   --size N      of the largest file (1 MiB)
- *   --files N     of each mount (3)
+ *   --files N     of each mount, at most (3)
  *   --server DIR  the same directory without a mount
  *   --event CMD   done now and then, meanwhile; may be given several times
  *   --every N     that often: seconds (15)
@@ -225,6 +225,8 @@ static bool play(const struct op *ops, struct op *record, unsigned *n, char *why
 	unsigned i = 0, most = ops ? *n : cfg.steps;
 	bool good = begin_all(why, size);
 
+	if (!ops)
+		generate_start();
 	for (; good && i < most && (ops || now_seconds() < end); i++) {
 		struct op o;
 
