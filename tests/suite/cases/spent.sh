@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Write-behind when there is no room at the first, the hundredth and the last WRITE, when a
+# quota is used up there (in a guest, as a user), and when the writer is killed: who writes is
+# told, and what fsync() had promised is there. (A file system without room: see "full".)
+spent=${BIN%/src/*}/tests/vm-clients/spent
+[[ -x $spent ]] || skip "no $spent"
+
+# with_fs OPTIONS - on knfsd, a file system of the case's own. False: the kernel cannot.
+with_fs() {
+	# shellcheck disable=SC2016 # the server's
+	vm-server bash -c 'fs=$NFSRDMA_EXPORT/spent/fs
+		mkdir -p "$fs" && mount -t tmpfs -o "mode=1777,$1" spent "$fs" 2>/dev/null &&
+		exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=79 "*:$fs"' - "$1"
+}
+without_fs() {
+	# shellcheck disable=SC2016
+	vm-server bash -c 'fs=$NFSRDMA_EXPORT/spent/fs; exportfs -u "*:$fs"; exportfs -f; umount -l "$fs"'
+}
+
+# leave ROOM - so many pages.
+leave() {
+	dd if=/dev/zero of="$MNT/filler" bs=4k oflag=direct,append conv=notrunc status=none 2>/dev/null
+	truncate -s $(( $(stat -c %s "$MNT/filler") - $1 * 4096 )) "$MNT/filler" || fail "truncate"
+}
+
+# told WHAT TEXT ROOM HOW - there is one block too much.
+told() {
+	local promised=$(( $3 < 50 ? 0 : 50 )) said
+	leave "$3"
+	said=$("$spent" "$MNT/file" $(( $3 + 1 )) $promised "$4" 2>&1) || fail "$1 for $3 blocks, $4: $said"
+	at_least "$(grep -c ": $2" <<<"$said")" 1 "$1 for $3 blocks, $4: who was told '$2': $said"
+	[[ $said == *"promised: there"*"others: sound" ]] || fail "$1 for $3 blocks, $4: $said"
+	# Once for each open.
+	[[ $said != *again* ]] || fail "$1 for $3 blocks: fsync() tells it twice: $said"
+	rm "$MNT/file" || fail "rm"
+}
+
+# runs_out WHAT TEXT - WRITEs of a page, then those that are usual.
+runs_out() {
+	local options room how
+	for options in wsize=4096 ''; do
+		mount_up $options
+		for room in 0 99 199; do
+			for how in fsync close; do told "$1" "$2" $room $how; done
+		done
+		rm "$MNT/filler" || fail "rm"
+		mount_down
+	done
+}
+
+# late - many times as much as there is room for: the writer hears of it before it has
+# written another half of all buffers.
+late() {
+	local said taken
+	mount_up
+	said=$("$spent" "$MNT/file" 100000 100 fsync 2>&1) || fail "much too much: $said"
+	taken=$(sed -n 's/^taken: //p' <<<"$said")
+	[[ $said == *"promised: there"*"others: sound" ]] || fail "much too much: $said"
+	at_most "$taken" $(( 256 + $1 / 4096 )) "blocks written, of which there was room for 256"
+	rm "$MNT/file" || fail "rm"
+	mount_down
+}
+
+all=$REMOTE
+case $NFSRDMA_KERNEL in
+ganesha) REMOTE=${REMOTE%/}/small ;;    # tests/host/run has made it
+*) with_fs size=1m || fail "no small file system"
+	trap 'end_all; without_fs' EXIT
+	REMOTE=${REMOTE%/}/spent/fs ;;
+esac
+runs_out "no room" "No space left on device"
+late 33554432
+if [[ $NFSRDMA_KERNEL != ganesha ]]; then
+	without_fs
+	# Not for root, who has no quota. Linux 6.1 has none on a tmpfs.
+	if [[ $(id -u) != 0 ]] && with_fs usrquota,usrquota_block_hardlimit=1m; then
+		runs_out "no quota" "Disk quota exceeded"
+		without_fs
+	fi
+	trap end_all EXIT
+fi
+
+# Writers are killed: with a server, and without one, when they wait for room.
+REMOTE=$all
+mount_up timeo=50
+for link in up down; do
+	"$spent" "$WORK/killed" 100000 50 fsync >/dev/null 2>&1 & writer=$!
+	bigger() { (( $(stat -c %s "$SERVER_WORK/killed" 2>/dev/null || echo 0) > 1000000 )); }
+	until_true "the writer's first blocks" bigger
+	[[ $link == up ]] || { vm-link down; sleep 1; }
+	kill -KILL $writer
+	gone $writer || fail "the writer is still there a minute after SIGKILL, link $link"
+	wait $writer 2>/dev/null
+	vm-link up
+	said=$("$spent" "$WORK/killed" 100000 50 look) || fail "$said"
+	[[ $said == *"promised: there"*"others: sound" ]] || fail "killed, link $link: $said"
+	rm "$WORK/killed" || fail "rm"
+done
+mount_down
+exit 0
