@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # Write-behind when there is no room at the first, the hundredth and the last WRITE, when a
-# quota is used up there (in a guest, as a user), and when the writer is killed: who writes is
-# told, and what fsync() had promised is there. (A file system without room: see "full".)
+# quota is used up there (in a guest, as a user), when the writer is killed, and when there are
+# hardly any buffers: who writes is told, and what fsync() had promised is there. (A file system without room: see "full".)
 spent=${BIN%/src/*}/tests/vm-clients/spent
 [[ -x $spent ]] || skip "no $spent"
 
@@ -74,7 +74,8 @@ late 33554432
 if [[ $NFSRDMA_KERNEL != ganesha ]]; then
 	without_fs
 	# Not for root, who has no quota. Linux 6.1 has none on a tmpfs.
-	if [[ $(id -u) != 0 ]] && with_fs usrquota,usrquota_block_hardlimit=1m; then
+	if [[ $(id -u) != 0 && $NFSRDMA_KERNEL != 6.1 ]]; then
+		with_fs usrquota,usrquota_block_hardlimit=1m || fail "no quota on a tmpfs"
 		runs_out "no quota" "Disk quota exceeded"
 		without_fs
 	fi
@@ -98,4 +99,14 @@ for link in up down; do
 	rm "$WORK/killed" || fail "rm"
 done
 mount_down
+
+# Too little memory for buffers to spare. (With iWARP in user space there is no limit.)
+if [[ $(id -u) != 0 && $MOUNT_OPTIONS == *verbs* ]]; then
+	ulimit -S -l 4096
+	mount_up lanes=1
+	ulimit -S -l "$(ulimit -H -l)"
+	equal "$("$spent" "$WORK/little" 2000 50 fsync 2>&1 | tr '\n' ,)" "taken: 2000,promised: there,others: sound," \
+		"with 4 MiB of locked memory"
+	mount_down
+fi
 exit 0
