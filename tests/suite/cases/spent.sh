@@ -6,12 +6,28 @@
 spent=${BIN%/src/*}/tests/vm-clients/spent
 [[ -x $spent ]] || skip "no $spent"
 
-# with_fs OPTIONS - on knfsd, a file system of the case's own. False: the kernel cannot.
+# On knfsd, a file system of the case's own.
 with_fs() {
 	# shellcheck disable=SC2016 # the server's
 	vm-server bash -c 'fs=$NFSRDMA_EXPORT/spent/fs
-		mkdir -p "$fs" && mount -t tmpfs -o "mode=1777,$1" spent "$fs" 2>/dev/null &&
-		exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=79 "*:$fs"' - "$1"
+		mkdir "$fs" && mount -t tmpfs -o mode=1777,size=1m spent "$fs" &&
+		exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=79 "*:$fs"'
+}
+# The same with room, and a quota of 1 MiB for one user. Debian has no quota on a tmpfs.
+with_quota() {
+	# shellcheck disable=SC2016 # the server's
+	vm-server bash -ec 'fs=$NFSRDMA_EXPORT/spent/fs
+		modprobe -a ext4 loop quota_v2
+		truncate -s 16M "$fs.image"
+		mkfs.ext4 -q -F -O quota -E quotatype=usrquota "$fs.image"
+		mount -o loop,usrquota "$fs.image" "$fs"
+		chmod 1777 "$fs"
+		perl -e '"'"'my ($of, $user) = @ARGV;
+			my $limits = pack("Q8L2", 1024, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+			# quotactl(QCMD(Q_SETQUOTA, USRQUOTA), ...), QIF_BLIMITS: in KiB
+			syscall(179, 0x800008 << 8, $of, $user + 0, $limits) == 0
+				or die "quotactl: $!\n"'"'"' "$(findmnt -no SOURCE "$fs")" "$1"
+		exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=79 "*:$fs"' - "$(id -u)"
 }
 without_fs() {
 	# shellcheck disable=SC2016
@@ -42,7 +58,11 @@ runs_out() {
 	for options in wsize=4096 ''; do
 		mount_up $options
 		for room in 0 99 199; do
-			for how in fsync close; do told "$1" "$2" $room $how; done
+			# In a guest, one of the two with each.
+			for how in fsync close; do
+				amount "$how" "$([[ $options ]] && echo fsync || echo close)"
+				[[ $how != "$REPLY" ]] || told "$1" "$2" $room $how
+			done
 		done
 		rm "$MNT/filler" || fail "rm"
 		mount_down
@@ -65,7 +85,7 @@ late() {
 all=$REMOTE
 case $NFSRDMA_KERNEL in
 ganesha) REMOTE=${REMOTE%/}/small ;;    # tests/host/run has made it
-*) with_fs size=1m || fail "no small file system"
+*) with_fs || fail "no small file system"
 	trap 'end_all; without_fs' EXIT
 	REMOTE=${REMOTE%/}/spent/fs ;;
 esac
@@ -73,9 +93,9 @@ runs_out "no room" "No space left on device"
 late 33554432
 if [[ $NFSRDMA_KERNEL != ganesha ]]; then
 	without_fs
-	# Not for root, who has no quota. Linux 6.1 has none on a tmpfs.
-	if [[ $(id -u) != 0 && $NFSRDMA_KERNEL != 6.1 ]]; then
-		with_fs usrquota,usrquota_block_hardlimit=1m || fail "no quota on a tmpfs"
+	# Not for root, who has no quota.
+	if [[ $(id -u) != 0 ]]; then
+		with_quota || fail "no file system with a quota"
 		runs_out "no quota" "Disk quota exceeded"
 		without_fs
 	fi

@@ -4,7 +4,7 @@
 # transaction, and with a write-ahead log, whose index is memory that they share by a mapping.
 command -v sqlite3 >/dev/null || skip "no sqlite3"
 mount_up
-amount 40 12
+amount 40 10
 each=$REPLY
 for mode in delete wal; do
 	db=$WORK/$mode.db
