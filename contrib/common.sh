@@ -14,7 +14,7 @@ readonly BUILD_PACKAGES=(
 )
 # To run the tests on top of that; the guest's own are in tests/vm/packages.
 readonly TEST_PACKAGES=(
-	libnfs-dev libcriterion-dev diffutils fio git xz-utils
+	libnfs-dev libcriterion-dev diffutils fio git sqlite3 xz-utils
 	clang libclang-rt-dev valgrind strace openssl gawk debootstrap debian-archive-keyring
 	nfs-ganesha nfs-ganesha-vfs nfs-ganesha-mem nfs-common rpcbind iproute2 util-linux fuse3 procps psmisc
 )
