@@ -277,9 +277,10 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 		else if (!status && r->held.lost)
 			again += send_again_locked(b, r);
 	}
+	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
-		log_info("server %s has restarted: %u WRITEs of a file are sent again",
-			 q->fl->fs->cl->cfg.server, again);
+		log_info("server %s has restarted, or could not write to its disk: %u WRITEs of a "
+			 "file are sent again", q->fl->fs->cl->cfg.server, again);
 }
 
 /* WRITEs that have gone may be freed by their lanes. */
