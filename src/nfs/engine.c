@@ -279,7 +279,7 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	list_init(&c->eng.node);
 	list_init(&c->eng.timer.node);
 	c->eng.rider = NULL;
-	c->eng.aboard = c->eng.alone = false;
+	c->eng.rider_closed = c->eng.aboard = c->eng.alone = false;
 	list_add_tail(&l->running, &c->eng.run_node);
 	if (rider_waits(l, c))
 		return;
