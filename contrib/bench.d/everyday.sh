@@ -93,16 +93,16 @@ check_cp_out() {
 # 64 MiB in blocks of 1 MiB, 32 MiB of 64 KiB, 16 MiB of 4 KiB.
 blocks() { case $1 in 1m) REPLY=64 ;; 64k) REPLY=512 ;; *) REPLY=4096 ;; esac; }
 ready_dd_write() { rm -f "$1/dd"; }
-work_dd_write() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY"; }
+work_dd_write() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="${2^^}" count="$REPLY"; }
 check_dd_write() { case $2 in 1m) size_is "$1/dd" 64 ;; 64k) size_is "$1/dd" 32 ;; *) size_is "$1/dd" 16 ;; esac; }
 
 # dd-write leaves the rest to close(), as most programs do.
 ready_dd_fsync() { ready_dd_write "$@"; }
-work_dd_fsync() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY" conv=fsync; }
+work_dd_fsync() { blocks "$2"; limited dd if=/dev/zero of="$1/dd" bs="${2^^}" count="$REPLY" conv=fsync; }
 check_dd_fsync() { check_dd_write "$@"; }
 
-ready_dd_read() { blocks "$2"; dd if=/dev/zero of="$1/dd" bs="$2" count="$REPLY" status=none || fail "no room"; }
-work_dd_read() { limited dd if="$1/dd" of="/dev/null" bs="$2"; }
+ready_dd_read() { blocks "$2"; dd if=/dev/zero of="$1/dd" bs="${2^^}" count="$REPLY" status=none || fail "no room"; }
+work_dd_read() { limited dd if="$1/dd" of="/dev/null" bs="${2^^}"; }
 check_dd_read() {
 	blocks "$2"
 	grep -q "^$REPLY+0 records in" "$TMP/said" || fail "dd has not read all: $(<"$TMP/said")"
