@@ -137,7 +137,6 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 
 /* The longest COMPOUNDs are LINK's and CREATE's. The walk to the export adapts to the limit. */
 #define NFS4_OPS_NEEDED 8u
-_Static_assert(5 + 2 <= NFS4_OPS_NEEDED, "LOOKUP with a rider");
 
 /* A control call with everything that it points to. It is heap memory of its own,
  * because the thread that waits may give up before the lane is done. */
@@ -331,6 +330,7 @@ stateid4 nfs4_stateid(const struct nfs_open *o);
 /* PUTFH and CLOSE of the call's rider (nfs/rider.h), and their results: 0, -EBADMSG, or
  * NFS_ALONE if CLOSE has failed, and ended the COMPOUND. */
 #define NFS4_RIDER_OPS 2u
+_Static_assert(5 + NFS4_RIDER_OPS <= NFS4_OPS_NEEDED, "LOOKUP and OPEN have five without it");
 #define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
 int nfs4_get_rider(struct nfs_call *c, XDR *x);
