@@ -5,7 +5,7 @@
  *
  *     main --- op ---> worker 0, 1: processes in mount A      main decides what is done, by a
  *          <-- answer  worker 2, 3: processes in mount B      seed, and knows what each answer
- *                                                             may be (model.c)
+ *                                                             may be (model.h)
  *
  * What is demanded:
  *
@@ -98,7 +98,7 @@ void worker_begin(const struct op *o);
 /* The answer to what it was asked last. data: what it has read. false: none comes. */
 bool worker_answer(unsigned worker, struct answer *a, const uint8_t **data);
 
-/* ---- model.c ---- */
+/* ---- model.c, allow.c, answer.c ---- */
 
 void model_start(void);
 /* May it be done now? With other operations under way? */

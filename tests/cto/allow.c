@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* May an operation be done now? See model.h. */
+#include "model.h"
+
+static bool overlaps(const struct begun *b, const struct file *f, const struct op *o)
+{
+	uint32_t from = b->op.off / PAGE * PAGE, to = b->op.off + b->op.len;
+	bool pages = b->op.what == POKE || o->what == POKE;
+
+	if (b->file != f || (b->op.what != WRITE && b->op.what != POKE))
+		return false;
+	/* Direct writes beside changed pages of a mapping: POSIX says nothing. */
+	if (pages && (b->op.flags | o->flags) & O_DIRECT)
+		return true;
+	return o->off < to && o->off + o->len > from;
+}
+
+/* Is it one of those that others may be beside? */
+static bool is_social(const struct file *f, const struct op *o)
+{
+	switch (o->what) {
+	case WRITE: return !(o->flags & O_APPEND) && f && o->off + o->len <= f->size;
+	case OPEN: return !(o->flags & (O_CREAT | O_TRUNC));
+	case CLOSE: case READ: case PEEK: case POKE: case FSYNC: case MSYNC: case FSTAT: return true;
+	default: return false;
+	}
+}
+
+static bool fits_beside(const struct file *f, const struct op *o)
+{
+	if (!is_social(f, o))
+		return false;
+	for (unsigned i = 0; i < WORKERS; i++) {
+		const struct begun *b = &model.begun[i];
+
+		if (b->on && (!is_social(b->file, &b->op) || b->longer ||
+			      ((o->what == WRITE || o->what == POKE) && overlaps(b, f, o))))
+			return false;
+	}
+	return true;
+}
+
+/* An open that only reads does not tell the kernel where the file ends. */
+static bool knows_end(const struct file *f, unsigned mount)
+{
+	for (uint32_t i = f->wfloor[mount]; i < f->nevents; i++)
+		if (f->events[i].mount != mount)
+			return false;
+	return true;
+}
+
+static bool allows_write(const struct op *o, const struct slot *s)
+{
+	struct file *f = s->file;
+	unsigned mount = mount_of(o), half = half_of(f, o->off);
+	uint32_t off = s->flags & O_APPEND ? f->size : o->off;
+
+	if (!writes(s->flags) || !o->len || off + o->len > cfg.size ||
+	    half_of(f, off + o->len - 1) != half || !may_write(f, mount, half))
+		return false;
+	return !(s->flags & O_APPEND) || (!f->split && knows_end(f, mount));
+}
+
+static bool allows_slot(const struct op *o, const struct slot *s)
+{
+	const struct file *f = s->file;
+
+	switch (o->what) {
+	case CLOSE: case FSYNC: case FSTAT: return true;
+	case READ: return reads(s->flags) && o->len;
+	case WRITE: return allows_write(o, s);
+	case FTRUNCATE:
+		return writes(s->flags) && !f->split && o->off <= cfg.size &&
+		       may_write(s->file, mount_of(o), 0);
+	case MAP: return reads(s->flags) && !s->mapped && !(s->flags & O_DIRECT);
+	case UNMAP: return s->mapped;
+	/* Nobody else may cut it: reading behind the end is SIGBUS. */
+	case PEEK:
+		return s->mapped && !f->wild && o->off + o->len <= f->size &&
+		       (f->split || (f->owner[0] == mount_of(o) && !f->gone && knows_end(f, mount_of(o))));
+	case POKE:
+		return s->mapped && (s->flags & O_ACCMODE) == O_RDWR && !f->wild &&
+		       o->off + o->len <= f->size && f->owner[half_of(f, o->off)] == mount_of(o) &&
+		       half_of(f, o->off + o->len - 1) == half_of(f, o->off) && !f->gone &&
+		       (f->split || knows_end(f, mount_of(o)));
+	case MSYNC: return s->mapped && o->off + o->len <= f->size;
+	default: return false;
+	}
+}
+
+static bool allows_name(const struct op *o)
+{
+	const struct name *n = &model.names[o->name];
+	bool own = cfg.mounts == 1 || o->name / NAMES == mount_of(o);
+
+	switch (o->what) {
+	case OPEN:
+		if (model.slots[o->worker][o->slot].file)
+			return false;
+		/* O_EXCL alone means nothing; O_TRUNC without write access neither. */
+		if (o->flags & O_TRUNC && (!writes(o->flags) || (n->file && (n->file->split ||
+		    !may_write(n->file, mount_of(o), 0)))))
+			return false;
+		return own || !(o->flags & (O_CREAT | O_TRUNC));
+	case MAKE: return own && !n->file;
+	case TRUNCATE:
+		return own && n->file && !n->file->split && o->off <= cfg.size &&
+		       may_write(n->file, mount_of(o), 0);
+	case STAT: return own;
+	case UNLINK: return own;
+	case RENAME: case LINK:
+		return own && o->name / NAMES == o->name2 / NAMES;
+	case SERVER:
+		return cfg.server && n->file && !n->file->wild &&
+		       published_to(n->file, 0) == n->file->nevents &&
+		       published_to(n->file, 1) == n->file->nevents;
+	default: return true;
+	}
+}
+
+bool is_slotted(const struct op *o)
+{
+	switch (o->what) {
+	case CLOSE: case READ: case WRITE: case FTRUNCATE: case MAP: case UNMAP: case PEEK: case POKE:
+	case MSYNC: case FSYNC: case FSTAT: return true;
+	default: return false;
+	}
+}
+
+bool model_allows(const struct op *o)
+{
+	const struct slot *s = &model.slots[o->worker][o->slot];
+	bool slotted = is_slotted(o);
+	struct op whole = *o;
+
+	if (model.begun[o->worker].on ||
+	    (model.nfiles == FILES_MAX && (o->what == OPEN || o->what == MAKE)))
+		return false;
+	if (slotted)
+		whole.flags = s->flags;
+	if (slotted && (!s->file || !allows_slot(o, s)))
+		return false;
+	if (!slotted && !allows_name(o))
+		return false;
+	return !model.nbegun || fits_beside(slotted ? s->file : model.names[o->name].file, &whole);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What each answer may be. See cto.h. Who has what:
+ *
+ *     model.c     what is, and what an operation makes of it when it begins
+ *     allow.c     may an operation be done?
+ *     answer.c    is an answer right, and what does it tell?
+ *
+ * A file is a list of events: writes and truncations, in the order in which they were begun.
+ * `now` is what it is after all of them. For each mount and each half of the file there is a
+ * floor: the events up to there have to be seen. What one mount finds is checked byte by
+ * byte: it is what the byte was at the floor, or what a later event has made of it.
+ *
+ *     events of a half   w1  w2  w3  w4  w5          owner: A
+ *                                 ^       ^
+ *                  published, B has      floor of A: its own, ended
+ *                  opened: floor of B
+ */
+#ifndef CTO_MODEL_H
+#define CTO_MODEL_H
+
+#include <fcntl.h>
+#include "cto.h"
+
+enum { FILES_MAX = 512, HALVES = 2, PAGE = 4096 };
+
+struct event {
+	bool cuts;                      /* a truncation to `size`; otherwise a write */
+	bool published;
+	uint8_t mount, half;
+	uint32_t off, len, id, size;    /* size: the file's, afterwards */
+	uint32_t done;                  /* at that tick; 0: it is under way */
+};
+
+struct file {
+	uint64_t ino;
+	bool split;                     /* each mount writes a half of it */
+	bool gone;                      /* its names are, by `remover` */
+	bool wild;                      /* nobody can say what is in it */
+	unsigned remover, names;
+	uint32_t size;
+	uint8_t *now;
+	struct event *events;
+	uint32_t nevents;
+	unsigned owner[HALVES];
+	uint32_t floors[MOUNTS][HALVES];
+	uint32_t wfloor[MOUNTS];        /* the floor by opens for writing: a mount may append */
+};
+
+struct slot {
+	struct file *file;
+	int flags;
+	bool mapped;
+};
+
+/* Which file a name is, and which it has been. */
+struct name {
+	struct file *file;
+	bool had[FILES_MAX], missed;    /* missed: at some time there was none */
+};
+
+struct begun {
+	bool on;
+	struct op op;
+	struct file *file;
+	uint32_t event;                 /* its own + 1; 0: none */
+	uint32_t tick, floors[HALVES];
+	uint32_t published[HALVES], size;
+	bool longer;                    /* it has made the file longer */
+};
+
+extern struct model {
+	struct file files[FILES_MAX];
+	unsigned nfiles;
+	struct slot slots[WORKERS][SLOTS];
+	struct name names[MOUNTS * NAMES];
+	struct begun begun[WORKERS];
+	unsigned nbegun;
+	uint32_t tick;
+} model;
+
+/* Does the flag of open() say so? */
+static inline bool reads(int flags)
+{
+	return (flags & O_ACCMODE) != O_WRONLY;
+}
+
+static inline bool writes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* ---- model.c ---- */
+
+unsigned half_of(const struct file *f, uint32_t off);
+struct file *file_new(unsigned mount, bool split);
+/* The name is that file now; NULL: it is gone. */
+void name_is(unsigned n, struct file *f);
+/* The events of a half up to there are published. */
+uint32_t published_to(const struct file *f, unsigned half);
+/* A mount sees its own writes that have ended. */
+void raise_own(struct file *f, unsigned mount, unsigned half);
+bool may_write(struct file *f, unsigned mount, unsigned half);
+
+/* ---- allow.c ---- */
+
+/* Is it about an open file? */
+bool is_slotted(const struct op *o);
+
+#endif
