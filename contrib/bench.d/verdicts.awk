@@ -1,38 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # verdicts.awk - the targets (rows.sh) beside what report.csv says, in Markdown.
-#   awk -v client=NAME -v base=NAME -f verdicts.awk TARGETS report.csv
+#   awk -v client=NAME -v base=NAME -f verdicts.awk TARGETS [BEFORE.csv] report.csv
+# BEFORE.csv is the report.csv of an earlier version: its ratios stand beside.
+#   -v plain=1      data for gnuplot, of what was measured then and now: "WORK" THEN NOW
 # A ratio is that of rates: 1.1 is faster by a tenth. Prints nothing if none was measured.
 
-FNR == NR {
+BEGIN { FS = "," }
+FNR == 1 { file++ }
+
+file == 1 {
 	split($0, field, "|")
 	at[++n] = field[1] "," field[3] "," client "," field[2]
-	text[n] = field[5] " | " field[1] ": " field[3]
+	name[n] = field[1] ": " field[3]
+	text[n] = field[5]
 	least[n] = field[4]
 	next
 }
 
-BEGIN { FS = "," }
-
 # row,variant,client,unit,rounds,median,min,max,base,ratio,ratio_min,ratio_max
 $9 == base && $10 > 0 {
 	slow = $4 == "s"
-	ratio[$1 "," $2 "," $3 "," $4] = slow ? 1 / $10 : $10
+	ratio[file, $1 "," $2 "," $3 "," $4] = slow ? 1 / $10 : $10
 }
 
 function verdict(i,   have) {
-	if (!(at[i] in ratio))
+	if (!((file, at[i]) in ratio))
 		return "- | not measured"
-	have = ratio[at[i]]
+	have = ratio[file, at[i]]
 	return sprintf("%.2f | %s", have, have >= least[i] ? "reached" : "missed")
 }
 
+function earlier(i) { return (2, at[i]) in ratio ? sprintf("%.2f", ratio[2, at[i]]) : "-" }
+
 END {
 	for (i = 1; i <= n; i++)
-		some += at[i] in ratio
+		some += (file, at[i]) in ratio
 	if (!some)
 		exit
-	print "| work | measured as | at least | " client " : " base " | |"
-	print "|---|---|---|---|---|"
+	for (i = 1; i <= n && plain; i++)
+		if ((file, at[i]) in ratio && earlier(i) != "-")
+			printf "\"%s\" %s %.2f\n", name[i], earlier(i), ratio[file, at[i]]
+	if (plain)
+		exit
+	print "| work | measured as | at least |" (file == 3 ? " before |" : "") " " client " : " base " | |"
+	print "|---|---|---|---|---|" (file == 3 ? "---|" : "")
 	for (i = 1; i <= n; i++)
-		print "| " text[i] " | " least[i] " | " verdict(i) " |"
+		print "| " text[i] " | " name[i] " | " least[i] " | " (file == 3 ? earlier(i) " | " : "") verdict(i) " |"
 }

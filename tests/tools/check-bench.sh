@@ -139,4 +139,11 @@ out+=.3
 said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
 result "a target that is missed" reported 'everyday: dd-fsync 64k | 1.0 | 0.50 | missed |'
 result "a target that is reached" reported 'everyday: dd-fsync 4k | 0.5 | 0.50 | reached |'
-result "a target that was not measured" reported 'everyday: untar | 0.8 | - | not measured |'
+printf '%s\n' row,variant,client,unit,rounds,median,min,max,base,ratio,ratio_min,ratio_max \
+	'everyday,dd-fsync 64k,ours-pool,s,1,8,8,8,kernel-rdma,4,4,4' \
+	'everyday,dd-fsync 4k,ours-pool,s,1,8,8,8,kernel-tcp,4,4,4' >"$out/before.csv"
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "before and now" reported 'everyday: dd-fsync 64k | 1.0 | 0.25 | 0.50 | missed |'
+result "a ratio to another client is not compared" reported 'everyday: dd-fsync 4k | 0.5 | - | 0.50 | reached |'
+result "and their plot" [ -s "$out/before.png" ]
+result "a target that was not measured" reported 'everyday: untar | 0.8 | - | - | not measured |'
