@@ -2,18 +2,13 @@
 /*
  * One round of the loop:
  *
- *     mailbox -> due timers -> epoll_wait -> watches' callbacks
- *
- * Removed watches. A callback may remove a watch, and free its memory, while the watch's
- * event already lies in the array that epoll_wait filled. So loop_unwatch() strikes the
- * watch out of the rest of that array. The array is short, so this costs less than a
- * generation number in every event.
+ *     mailbox -> due timers -> write what is queued, and wait -> watches' callbacks
  *
  * Mailbox. Senders push onto a stack with compare-and-swap. The loop takes the whole stack
  * with one exchange and reverses it, so there is no ABA problem, and each sender's order is
  * kept. A sender writes to the eventfd only when the loop sleeps or is about to:
  *
- *     loop:   sleeping = true;  mailbox empty? -> epoll_wait
+ *     loop:   sleeping = true;  mailbox empty? -> wait
  *     sender: push;             sleeping, set to false? -> write eventfd
  *
  * All four accesses are sequentially consistent, so at least one side sees the other: the
@@ -21,37 +16,19 @@
  * writes. loop_stop() works the same way with its flag in place of the mailbox, and is safe
  * in a signal handler.
  */
-#include "base/loop.h"
+#include "base/loop_impl.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/sys.h"
-
-#define LOOP_EVENTS 64          /* fetched at once; the rest comes next round */
+#include "base/log.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
-
-struct loop {
-	int epfd;
-	struct loop_watch wake;         /* the mailbox's eventfd */
-
-	struct epoll_event ev[LOOP_EVENTS];
-	int nev, next;                  /* ev[next..nev-1] are still to be called */
-
-	struct list timers;             /* ordered by `when` */
-	uint64_t now;                   /* when this round's events came; 0: no round */
-
-	_Atomic(struct loop_msg *) mailbox;     /* newest first */
-	atomic_bool sleeping;           /* a sender must write to the eventfd */
-	atomic_bool stop;
-};
 
 uint64_t mono_ns(void)
 {
@@ -66,34 +43,13 @@ uint64_t loop_now(const struct loop *l)
 	return l->now ? l->now : mono_ns();
 }
 
-/* ---- Watches -------------------------------------------------------------- */
-
-/* A watch that wants no events is taken out of the set. epoll reports errors and
- * hang-ups whether asked for or not, and would keep the loop awake. */
-static int watch_ctl(struct loop *l, struct loop_watch *w, uint32_t old, uint32_t events)
-{
-	struct epoll_event ev = { .events = events, .data.ptr = w };
-	int op;
-
-	if (!old && !events)
-		return 0;
-	op = !old ? EPOLL_CTL_ADD : !events ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
-	return epoll_ctl(l->epfd, op, w->fd, &ev) < 0 ? -errno : 0;
-}
-
-/* Drops events of w that were fetched but not delivered yet. */
-static void watch_strike(struct loop *l, struct loop_watch *w)
-{
-	for (int i = l->next; i < l->nev; i++)
-		if (l->ev[i].data.ptr == w)
-			l->ev[i].data.ptr = NULL;
-}
+/* ---- Files ---------------------------------------------------------------- */
 
 int loop_watch(struct loop *l, struct loop_watch *w)
 {
 	if (w->fd < 0)
 		return -EBADF;
-	return watch_ctl(l, w, 0, w->events);
+	return l->kind->watch(l, w);
 }
 
 int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
@@ -104,39 +60,29 @@ int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
 		return -EBADF;
 	if (events == w->events)
 		return 0;
-	err = watch_ctl(l, w, w->events, events);
-	if (err)
-		return err;
-	w->events = events;
-	if (!events)
-		watch_strike(l, w);
-	return 0;
+	err = l->kind->rewatch(l, w, events);
+	if (!err)
+		w->events = events;
+	return err;
 }
 
 void loop_unwatch(struct loop *l, struct loop_watch *w)
 {
 	if (w->fd < 0)
 		return;
-	/* Fails only if the file was closed first; then it has left the set already. */
-	watch_ctl(l, w, w->events, 0);
-	watch_strike(l, w);
+	l->kind->unwatch(l, w);
 	w->fd = -1;
 }
 
-static void run_watches(struct loop *l)
+bool loop_writev(struct loop *l, struct loop_op *op, int fd, const struct iovec *iov, unsigned n)
 {
-	while (l->next < l->nev) {
-		struct epoll_event *ev = &l->ev[l->next++];
-		struct loop_watch *w = ev->data.ptr;
-		uint32_t revents;
+	return l->kind->writev && l->kind->writev(l, op, fd, iov, n);
+}
 
-		if (!w)
-			continue;
-		/* The events wanted may have changed since this one was fetched. */
-		revents = ev->events & (w->events | EPOLLERR | EPOLLHUP);
-		if (revents)
-			w->fn(w, revents);
-	}
+void loop_flush(struct loop *l)
+{
+	if (l->kind->flush)
+		l->kind->flush(l);
 }
 
 /* ---- Timers --------------------------------------------------------------- */
@@ -262,103 +208,98 @@ static bool run_mailbox(struct loop *l)
 
 /* ---- Running -------------------------------------------------------------- */
 
-struct loop *loop_new(void)
+int loop_init(struct loop *l)
 {
-	struct loop *l = calloc(1, sizeof(*l));
 	int err;
 
-	if (!l)
-		return NULL;
 	list_init(&l->timers);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
-	l->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (l->epfd < 0)
-		goto fail;
 	l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (l->wake.fd < 0)
-		goto fail;
+		return -errno;
 	err = loop_watch(l, &l->wake);
 	if (err) {
-		errno = -err;
-		goto fail;
+		close(l->wake.fd);
+		l->wake.fd = -1;
 	}
-	return l;
-fail:
-	err = errno;
-	loop_free(l);
-	errno = err;
-	return NULL;
+	return err;
+}
+
+struct loop *loop_new(void)
+{
+	static atomic_bool said;
+	struct loop *l = loop_new_ring();
+
+	if (l)
+		return l;
+	if (!atomic_exchange(&said, true))
+		log_info("no io_uring (%s): epoll takes its place, with more system calls for each "
+			 "operation", strerror(errno));
+	return loop_new_epoll();
 }
 
 void loop_free(struct loop *l)
 {
+	int wake;
+
 	if (!l)
 		return;
+	wake = l->wake.fd;
 	/* A timer's owner may still clear it afterwards. */
 	while (list_pop(&l->timers))
 		;
-	if (l->wake.fd >= 0)
-		close(l->wake.fd);
-	if (l->epfd >= 0)
-		close(l->epfd);
-	free(l);
+	l->kind->free(l);
+	close(wake);
 }
 
-/* How long epoll_wait may sleep, in ms; -1: for ever. A timer's time is rounded up,
- * because waking before it is due would make the loop turn for nothing. */
-static int sleep_ms(struct loop *l)
+/* How long a wait may sleep; UINT64_MAX: for ever. */
+static uint64_t sleep_ns(struct loop *l)
 {
 	struct loop_timer *t = first_timer(l);
-	uint64_t now, ms;
+	uint64_t now;
 
 	if (!t)
-		return -1;
+		return UINT64_MAX;
 	if (!t->when)
 		return 0;
 	now = mono_ns();
-	if (t->when <= now)
-		return 0;
-	ms = (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
-	return ms > INT_MAX ? INT_MAX : (int)ms;
+	return t->when <= now ? 0 : t->when - now;
 }
 
 /* Fetches events. 0 or -errno. */
 static int wait_events(struct loop *l, bool may_sleep)
 {
-	int timeout = 0;
+	uint64_t ns = 0;
+	int err;
 
 	if (may_sleep) {
 		atomic_store(&l->sleeping, true);
 		/* From here on a sender wakes us. Look once more for messages that came
 		 * before. */
 		if (!atomic_load(&l->mailbox) && !atomic_load(&l->stop))
-			timeout = sleep_ms(l);
+			ns = sleep_ns(l);
 	}
-	l->next = 0;
-	l->nev = sys_epoll_wait(l->epfd, l->ev, LOOP_EVENTS, timeout);
+	err = l->kind->wait(l, ns);
 	l->now = mono_ns();
 	if (may_sleep)
 		atomic_store(&l->sleeping, false);
-	if (l->nev < 0) {
-		l->nev = 0;
-		return errno == EINTR ? 0 : -errno;
-	}
-	return 0;
+	return err == -EINTR ? 0 : err;
 }
 
 int loop_run(struct loop *l)
 {
-	int err = 0;
+	int err = l->kind->begin ? l->kind->begin(l) : 0;
 
-	while (!atomic_load(&l->stop)) {
+	while (!err && !atomic_load(&l->stop)) {
 		bool worked = run_mailbox(l);
 
 		run_timers(l);
 		err = wait_events(l, !worked);
-		if (err)
-			break;
-		run_watches(l);
+		if (!err)
+			l->kind->call(l);
 	}
+	if (l->kind->end)
+		l->kind->end(l);
 	/* A stop before the next loop_run() must not be lost, so the flag is cleared
 	 * here and not at the start. */
 	atomic_store(&l->stop, false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event loop: order, removal inside callbacks, wake-ups, spinning. */
+/* The event loop on io_uring and on epoll: order, removal inside callbacks, wake-ups, spinning.
+ * Files and writes: test_base_loop_files.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,22 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/loop.h"
-
-static struct loop *loop;
-
-static void setup(void)
-{
-	loop = loop_new();
-	cr_assert_not_null(loop);
-}
-
-static void teardown(void)
-{
-	loop_free(loop);
-}
-
-TestSuite(base_loop, .init = setup, .fini = teardown, .timeout = 300);
+#include "both_loops.h"
 
 static void stop_fn(struct loop_timer *t)
 {
@@ -58,7 +44,7 @@ static void numbered_fn(struct loop_timer *t)
 	order[norder++] = container_of(t, struct numbered, t)->number;
 }
 
-Test(base_loop, timers_fire_in_order)
+BOTH(timers_fire_in_order)
 {
 	static const unsigned delay[] = { 30, 10, 20, 0, 10, 40 };
 	static const int want[] = { 3, 1, 4, 2, 0 };
@@ -104,7 +90,7 @@ static void zero_delay_first(struct loop_timer *t)
 	repeat_fn(t);
 }
 
-Test(base_loop, timer_sets_itself_again)
+BOTH(timer_sets_itself_again)
 {
 	struct loop_timer t;
 
@@ -123,7 +109,7 @@ static void clear_other(struct loop_timer *t)
 	loop_timer_clear(t == &pair[0] ? &pair[1] : &pair[0]);
 }
 
-Test(base_loop, timer_clears_one_that_is_due_too)
+BOTH(timer_clears_one_that_is_due_too)
 {
 	for (int i = 0; i < 2; i++) {
 		loop_timer_init(&pair[i], clear_other);
@@ -133,7 +119,7 @@ Test(base_loop, timer_clears_one_that_is_due_too)
 	cr_assert_eq(norder, 1);
 }
 
-Test(base_loop, timer_outlives_loop)
+BOTH(timer_outlives_loop)
 {
 	struct loop_timer t;
 
@@ -141,7 +127,7 @@ Test(base_loop, timer_outlives_loop)
 	loop_timer_set(loop, &t, 10000);
 	loop_free(loop);
 	loop_timer_clear(&t);
-	loop = loop_new();
+	loop = loop_again();
 }
 
 /* ---- Watches ---- */
@@ -182,7 +168,7 @@ static void count_fn(struct loop_watch *w, uint32_t revents)
 		loop_unwatch(loop, w);
 }
 
-Test(base_loop, watch_is_called)
+BOTH(watch_is_called)
 {
 	struct pipe_watch *p = new_watch(count_fn);
 
@@ -201,7 +187,7 @@ Test(base_loop, watch_is_called)
 	free(p);
 }
 
-Test(base_loop, parked_watch_is_silent_even_on_hangup)
+BOTH(parked_watch_is_silent_even_on_hangup)
 {
 	struct pipe_watch *p = new_watch(count_fn);
 
@@ -218,7 +204,7 @@ Test(base_loop, parked_watch_is_silent_even_on_hangup)
 	free(p);
 }
 
-Test(base_loop, watch_of_a_bad_file)
+BOTH(watch_of_a_bad_file)
 {
 	struct loop_watch w = { .fd = -1, .events = EPOLLIN, .fn = count_fn };
 
@@ -254,7 +240,7 @@ static void free_others(struct loop_watch *w, uint32_t revents)
 	loop_stop(loop);
 }
 
-Test(base_loop, removed_watch_is_not_called_in_the_same_round)
+BOTH(removed_watch_is_not_called_in_the_same_round)
 {
 	for (int i = 0; i < CROWD; i++) {
 		crowd[i] = new_watch(free_others);
@@ -275,7 +261,7 @@ static void park_others(struct loop_watch *w, uint32_t revents)
 		cr_assert_eq(loop_rewatch(loop, &crowd[i]->w, 0), 0);
 }
 
-Test(base_loop, parked_watch_is_not_called_in_the_same_round)
+BOTH(parked_watch_is_not_called_in_the_same_round)
 {
 	for (int i = 0; i < CROWD; i++) {
 		crowd[i] = new_watch(park_others);
@@ -339,7 +325,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-Test(base_loop, mailbox_many_senders)
+BOTH(mailbox_many_senders)
 {
 	pthread_t th[SENDERS];
 
@@ -381,11 +367,11 @@ static void *play(void *arg)
 	return (void *)(intptr_t)loop_run(p->l);
 }
 
-Test(base_loop, mailbox_ping_pong)
+BOTH(mailbox_ping_pong)
 {
 	struct player p[2] = {
-		{ .l = loop_new(), .other = &p[1], .ball.fn = ball_fn },
-		{ .l = loop_new(), .other = &p[0], .ball.fn = ball_fn },
+		{ .l = loop_again(), .other = &p[1], .ball.fn = ball_fn },
+		{ .l = loop_again(), .other = &p[0], .ball.fn = ball_fn },
 	};
 	pthread_t th[2];
 
@@ -412,7 +398,7 @@ static void chain_fn(struct loop_msg *m)
 		loop_stop(loop);
 }
 
-Test(base_loop, mailbox_post_from_callback)
+BOTH(mailbox_post_from_callback)
 {
 	static const int want[] = { 0, 1, 2 };
 
@@ -432,7 +418,7 @@ static void on_alarm(int sig)
 	loop_stop(loop);
 }
 
-Test(base_loop, stop_from_signal_handler)
+BOTH(stop_from_signal_handler)
 {
 	struct itimerval it = { .it_value.tv_usec = 20000 };
 
@@ -448,7 +434,7 @@ static void *stop_later(void *arg)
 	return NULL;
 }
 
-Test(base_loop, stop_from_thread)
+BOTH(stop_from_thread)
 {
 	pthread_t th;
 
@@ -457,7 +443,7 @@ Test(base_loop, stop_from_thread)
 	pthread_join(th, NULL);
 }
 
-Test(base_loop, stop_before_run_is_kept_once)
+BOTH(stop_before_run_is_kept_once)
 {
 	uint64_t start;
 

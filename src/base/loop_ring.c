@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The loop on io_uring: one system call gives the kernel everything that is queued and waits.
+ *
+ *     queue:  writes (loop_writev), polls to remove, polls to arm  --io_uring_enter-->  kernel
+ *     round:  slots that are ready, writes that are done           <--completions----
+ *
+ * Watches. Each has a slot here, which outlives it:
+ *
+ *             before each wait             an event
+ *     `arm` ------------------> armed --------------------> `ready`
+ *       ^                         |                            |
+ *       |                         | POLL_REMOVE                | call
+ *       +-------------------------+-- rewatch <----------------+
+ *
+ * A poll reports once. It looks at the file when it is armed, and it is armed again before
+ * the next sleep, so watches are level-triggered. The kernel holds the file, not the number,
+ * from arming to the report or the removal; so a removal leaves before the round ends, or at
+ * once outside loop_run(). What the kernel still says of a poll that was removed names the
+ * slot and the generation that it had. It is ignored, and touches no watch.
+ *
+ * An armed poll with EPOLLEXCLUSIVE takes a wake-up even when this thread is busy. Who stops
+ * watching such a file has to see to it that somebody else looks (fs/dev_clone.c).
+ *
+ * Writes. They go to files that do not block, so the kernel has done them when it has taken
+ * them. Each reports in any case, and so a wait is one for all that are under way, and for one
+ * report more. If one was done later all the same, its memory stays until then.
+ *
+ * More reports than the queue holds are kept by the kernel, which hands them out at the next
+ * wait (IORING_FEAT_NODROP).
+ *
+ * Privileges. What a ring does is not seen by seccomp. So it is restricted, for good, to the
+ * operations in restrict_ring() before it is enabled. The loop's creator makes it, and the
+ * thread that runs it enables it. From then on no other thread can submit (SINGLE_ISSUER),
+ * and the kernel works for it only inside its calls (DEFER_TASKRUN, Linux 6.1).
+ */
+#include "base/loop_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define SUBMISSIONS 64u
+#define COMPLETIONS 256u
+#define NS_PER_S 1000000000ull
+
+struct ring_slot {
+	struct loop_watch *w;
+	struct list node;       /* in `arm`, `ready`, `calling` or `unused`; or unlinked */
+	uint32_t index, gen;
+	uint32_t revents;       /* while ready */
+	bool armed;             /* the kernel will report this generation */
+};
+
+struct ring_loop {
+	struct loop loop;
+	struct io_uring ring;
+	bool enabled, running;
+	pthread_t owner;        /* who has enabled it */
+	unsigned ops;           /* writes between loop_writev() and `done` */
+	struct ring_slot **slots;
+	unsigned nslots;
+	struct list unused, arm, ready, calling;
+};
+
+static struct ring_loop *of(struct loop *l)
+{
+	return container_of(l, struct ring_loop, loop);
+}
+
+/* ---- What the kernel says --------------------------------------------------- */
+
+/* An op's is its address, which is even. 0: nobody cares. */
+static uint64_t name_of(const struct ring_slot *s)
+{
+	return (uint64_t)s->gen << 32 | s->index << 1 | 1;
+}
+
+static void polled(struct ring_loop *r, uint64_t name, int res)
+{
+	struct ring_slot *s = r->slots[(uint32_t)name >> 1];
+
+	if (s->gen != name >> 32)
+		return;
+	s->armed = false;
+	if (res == -EBADF)
+		return;                 /* was closed first, and is silent, as with epoll */
+	s->revents = res < 0 ? EPOLLERR : (uint32_t)res;
+	list_add_tail(&r->ready, &s->node);
+}
+
+static void written(struct ring_loop *r, struct loop_op *op, int res)
+{
+	r->ops--;
+	op->busy = false;
+	op->done(op, res);
+}
+
+static void reap(struct ring_loop *r)
+{
+	struct io_uring_cqe *cqe;
+	unsigned head, n = 0;
+
+	io_uring_for_each_cqe(&r->ring, head, cqe) {
+		uint64_t name = cqe->user_data;
+
+		if (name & 1)
+			polled(r, name, cqe->res);
+		else if (name)
+			written(r, (struct loop_op *)(uintptr_t)name, cqe->res);
+		n++;
+	}
+	io_uring_cq_advance(&r->ring, n);
+}
+
+/* ---- What the kernel is told ------------------------------------------------- */
+
+static bool for_now(int err)
+{
+	return err == -EINTR || err == -EAGAIN || err == -EBUSY;
+}
+
+/* Gives the kernel what is queued, without waiting. */
+static int submit(struct ring_loop *r)
+{
+	int rc = 0;
+
+	while (io_uring_sq_ready(&r->ring)) {
+		rc = io_uring_submit_and_get_events(&r->ring);
+		if (rc < 0 && !for_now(rc))
+			return rc;
+		/* It takes no more while too much is unread. */
+		if (rc < 0)
+			reap(r);
+	}
+	return 0;
+}
+
+static struct io_uring_sqe *get_sqe(struct ring_loop *r)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+
+	if (!sqe && !submit(r))
+		sqe = io_uring_get_sqe(&r->ring);
+	return sqe;
+}
+
+/* Whatever comes of the armed poll is ignored from now on. If the thread that armed it has
+ * ended, it has taken its polls along. */
+static void disarm(struct ring_loop *r, struct ring_slot *s)
+{
+	uint64_t name = name_of(s);
+	struct io_uring_sqe *sqe;
+
+	if (!s->armed)
+		return;
+	s->armed = false;
+	s->gen++;
+	if (!pthread_equal(r->owner, pthread_self()))
+		return;
+	sqe = get_sqe(r);
+	if (!sqe)
+		return;
+	io_uring_prep_poll_remove(sqe, name);
+	io_uring_sqe_set_flags(sqe, IOSQE_CQE_SKIP_SUCCESS);
+	io_uring_sqe_set_data64(sqe, 0);
+	if (!r->running)
+		submit(r);
+}
+
+static int arm_all(struct ring_loop *r)
+{
+	struct list *n;
+
+	while ((n = list_pop(&r->arm))) {
+		struct ring_slot *s = container_of(n, struct ring_slot, node);
+		struct io_uring_sqe *sqe = get_sqe(r);
+
+		if (!sqe) {
+			list_add_head(&r->arm, n);
+			return -EBUSY;
+		}
+		io_uring_prep_poll_add(sqe, s->w->fd, s->w->events);
+		io_uring_sqe_set_data64(sqe, name_of(s));
+		s->armed = true;
+	}
+	return 0;
+}
+
+/* ---- Watches ------------------------------------------------------------------ */
+
+static struct ring_slot *more_slots(struct ring_loop *r)
+{
+	struct ring_slot **v = realloc(r->slots, (r->nslots + 1) * sizeof(*v));
+	struct ring_slot *s;
+
+	if (!v)
+		return NULL;
+	r->slots = v;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->index = r->nslots;
+	list_init(&s->node);
+	v[r->nslots++] = s;
+	return s;
+}
+
+static int ring_watch(struct loop *l, struct loop_watch *w)
+{
+	struct ring_loop *r = of(l);
+	struct list *n;
+
+	if (fcntl(w->fd, F_GETFD) < 0)
+		return -errno;
+	n = list_pop(&r->unused);
+	w->slot = n ? container_of(n, struct ring_slot, node) : more_slots(r);
+	if (!w->slot)
+		return -ENOMEM;
+	w->slot->w = w;
+	if (w->events)
+		list_add_tail(&r->arm, &w->slot->node);
+	return 0;
+}
+
+/* A fetched event stays, and ring_call() looks whether it is still wanted. */
+static int ring_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
+{
+	struct ring_loop *r = of(l);
+	struct ring_slot *s = w->slot;
+
+	if (!events) {
+		disarm(r, s);
+		list_del(&s->node);
+		return 0;
+	}
+	if (s->armed || list_empty(&s->node)) {
+		disarm(r, s);
+		list_add_tail(&r->arm, &s->node);
+	}
+	return 0;
+}
+
+static void ring_unwatch(struct loop *l, struct loop_watch *w)
+{
+	struct ring_loop *r = of(l);
+	struct ring_slot *s = w->slot;
+
+	disarm(r, s);
+	list_del(&s->node);
+	list_add_tail(&r->unused, &s->node);
+	s->w = NULL;
+	w->slot = NULL;
+}
+
+static void ring_call(struct loop *l)
+{
+	struct ring_loop *r = of(l);
+	struct list *n;
+
+	/* What a flush finds ready meanwhile has its turn in the next round. */
+	list_splice_tail(&r->calling, &r->ready);
+	while ((n = list_pop(&r->calling))) {
+		struct ring_slot *s = container_of(n, struct ring_slot, node);
+		struct loop_watch *w = s->w;
+		uint32_t revents = s->revents & (w->events | EPOLLERR | EPOLLHUP);
+
+		/* The callback may remove it again. */
+		list_add_tail(&r->arm, &s->node);
+		if (revents)
+			w->fn(w, revents);
+	}
+}
+
+/* ---- Writes --------------------------------------------------------------------- */
+
+static bool ring_writev(struct loop *l, struct loop_op *op, int fd, const struct iovec *iov,
+			unsigned n)
+{
+	struct ring_loop *r = of(l);
+	struct io_uring_sqe *sqe = r->running ? get_sqe(r) : NULL;
+
+	if (!sqe)
+		return false;
+	io_uring_prep_writev(sqe, fd, iov, n, 0);
+	io_uring_sqe_set_data(sqe, op);
+	op->busy = true;
+	r->ops++;
+	return true;
+}
+
+static void ring_flush(struct loop *l)
+{
+	struct ring_loop *r = of(l);
+	int rc = 0;
+
+	if (!r->running || !r->ops)
+		return;
+	rc = submit(r);
+	reap(r);
+	while (r->ops && (rc >= 0 || for_now(rc))) {
+		rc = io_uring_submit_and_wait(&r->ring, 1);
+		reap(r);
+	}
+}
+
+/* liburing 2.3 has functions for these, but does not export them. */
+static int register_with(struct io_uring *ring, unsigned what, void *arg, unsigned n)
+{
+	int rc = io_uring_register((unsigned)ring->ring_fd, what, arg, n);
+
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- Running ---------------------------------------------------------------------- */
+
+static int ring_begin(struct loop *l)
+{
+	struct ring_loop *r = of(l);
+	int rc;
+
+	if (!r->enabled) {
+		rc = register_with(&r->ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		if (rc < 0)
+			return rc;
+		r->enabled = true;
+		r->owner = pthread_self();
+	}
+	r->running = true;
+	return 0;
+}
+
+static void ring_end(struct loop *l)
+{
+	struct ring_loop *r = of(l);
+
+	if (!r->running)
+		return;
+	ring_flush(l);
+	submit(r);
+	r->running = false;
+}
+
+static int ring_wait(struct loop *l, uint64_t ns)
+{
+	struct ring_loop *r = of(l);
+	struct __kernel_timespec ts = {
+		.tv_sec = (long long)(ns / NS_PER_S), .tv_nsec = (long long)(ns % NS_PER_S),
+	};
+	struct io_uring_cqe *cqe;
+	int rc = arm_all(r);
+
+	if (rc)
+		return rc;
+	if (!ns || !list_empty(&r->ready))
+		rc = io_uring_submit_and_get_events(&r->ring);
+	else
+		rc = io_uring_submit_and_wait_timeout(&r->ring, &cqe, r->ops + 1,
+						      ns == UINT64_MAX ? NULL : &ts, NULL);
+	reap(r);
+	return rc < 0 && rc != -ETIME && !for_now(rc) ? rc : 0;
+}
+
+static void ring_free(struct loop *l)
+{
+	struct ring_loop *r = of(l);
+
+	io_uring_queue_exit(&r->ring);
+	for (unsigned i = 0; i < r->nslots; i++)
+		free(r->slots[i]);
+	free(r->slots);
+	free(r);
+}
+
+static const struct loop_kind kind = {
+	.begin = ring_begin,
+	.end = ring_end,
+	.watch = ring_watch,
+	.rewatch = ring_rewatch,
+	.unwatch = ring_unwatch,
+	.wait = ring_wait,
+	.call = ring_call,
+	.writev = ring_writev,
+	.flush = ring_flush,
+	.free = ring_free,
+};
+
+static int restrict_ring(struct io_uring *ring)
+{
+	struct io_uring_restriction allow[] = {
+		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_ADD },
+		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_REMOVE },
+		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_WRITEV },
+		{ .opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED, .sqe_flags = IOSQE_CQE_SKIP_SUCCESS },
+	};
+
+	return register_with(ring, IORING_REGISTER_RESTRICTIONS, allow,
+			     sizeof(allow) / sizeof(allow[0]));
+}
+
+static int make_ring(struct io_uring *ring)
+{
+	struct io_uring_params p = {
+		.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER |
+			 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE,
+		.cq_entries = COMPLETIONS,
+	};
+	int rc = io_uring_queue_init_params(SUBMISSIONS, ring, &p);
+
+	if (rc < 0)
+		return rc;
+	rc = restrict_ring(ring);
+	if (rc < 0)
+		io_uring_queue_exit(ring);
+	return rc;
+}
+
+struct loop *loop_new_ring(void)
+{
+	struct ring_loop *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return NULL;
+	list_init(&r->unused);
+	list_init(&r->arm);
+	list_init(&r->ready);
+	list_init(&r->calling);
+	r->loop.kind = &kind;
+	err = make_ring(&r->ring);
+	if (err < 0) {
+		free(r);
+		errno = -err;
+		return NULL;
+	}
+	err = loop_init(&r->loop);
+	if (!err)
+		return &r->loop;
+	ring_free(&r->loop);
+	errno = -err;
+	return NULL;
+}

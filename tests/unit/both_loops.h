@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests that hold for both kinds of loops. */
+#ifndef TESTS_BOTH_LOOPS_H
+#define TESTS_BOTH_LOOPS_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "base/loop.h"
+
+static struct loop *loop;
+static struct loop *(*loop_again)(void);        /* makes one of the same kind */
+
+static void begin_ring(void)
+{
+	loop_again = loop_new_ring;
+	loop = loop_new_ring();
+	if (!loop)
+		cr_skip_test("no io_uring: %s", strerror(errno));
+}
+
+static void begin_epoll(void)
+{
+	loop_again = loop_new_epoll;
+	loop = loop_new_epoll();
+	cr_assert_not_null(loop);
+}
+
+static void end_loop(void)
+{
+	if (loop)
+		loop_free(loop);
+}
+
+TestSuite(ring, .init = begin_ring, .fini = end_loop, .timeout = 300);
+TestSuite(epoll, .init = begin_epoll, .fini = end_loop, .timeout = 300);
+
+#define BOTH(name) \
+	static void name(void); \
+	Test(ring, name) { name(); } \
+	Test(epoll, name) { name(); } \
+	static void name(void)
+
+#endif
