@@ -47,6 +47,7 @@
 #define SUBMISSIONS 64u
 #define COMPLETIONS 256u
 #define NS_PER_S 1000000000ull
+#define DAY_NS (86400 * NS_PER_S)
 
 struct ring_slot {
 	struct loop_watch *w;
@@ -345,22 +346,24 @@ static void ring_end(struct loop *l)
 	r->running = false;
 }
 
+/* There is always a limit: without one, liburing waits again by itself after a signal. */
 static int ring_wait(struct loop *l, uint64_t ns)
 {
 	struct ring_loop *r = of(l);
-	struct __kernel_timespec ts = {
-		.tv_sec = (long long)(ns / NS_PER_S), .tv_nsec = (long long)(ns % NS_PER_S),
-	};
+	struct __kernel_timespec ts;
 	struct io_uring_cqe *cqe;
 	int rc = arm_all(r);
 
 	if (rc)
 		return rc;
+	if (ns > DAY_NS)
+		ns = DAY_NS;
+	ts.tv_sec = (long long)(ns / NS_PER_S);
+	ts.tv_nsec = (long long)(ns % NS_PER_S);
 	if (!ns || !list_empty(&r->ready))
 		rc = io_uring_submit_and_get_events(&r->ring);
 	else
-		rc = io_uring_submit_and_wait_timeout(&r->ring, &cqe, r->ops + 1,
-						      ns == UINT64_MAX ? NULL : &ts, NULL);
+		rc = io_uring_submit_and_wait_timeout(&r->ring, &cqe, r->ops + 1, &ts, NULL);
 	reap(r);
 	return rc < 0 && rc != -ETIME && !for_now(rc) ? rc : 0;
 }
