@@ -248,8 +248,11 @@ static void answer(struct fs_req *r)
 	else
 		inode_untold(r->ino);
 	atomic_fetch_sub(&r->ino->writing, 1);
-	if (r->req)
+	if (r->req) {
+		fs_unhurried(r, true, NULL);
 		fuse_reply_write(r->req, r->size);
+		fs_unhurried(r, false, NULL);
+	}
 	r->req = NULL;
 }
 

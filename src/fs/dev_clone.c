@@ -17,6 +17,13 @@
  * and its data is copied when there are buffers again. If nobody has kept the memory, the
  * next request is read into it.
  *
+ * An answer that may wait does (answers.h). Nothing waits behind a large request that is read.
+ *
+ * WAKE-UPS. Of the lanes that wait, a request wakes one (EPOLLEXCLUSIVE). A lane that was
+ * woken, or may have been, and does not read tells the others to look (fs_lanes_look()).
+ * Otherwise the request would lie there until the next one comes, and its process might be the
+ * only one.
+ *
  * When the mount ends, reading fails with ENODEV on every clone. Each lane that sees it
  * wakes fs_wait().
  */
@@ -29,10 +36,13 @@
 #include <unistd.h>
 #include "base/sys.h"
 #include "base/undumped.h"
+#include "fs/answers.h"
 #include "fs/fs_impl.h"
 
 /* So many requests are read before other events get their turn. */
 #define READ_BATCH 16u
+/* The kernel takes a while to copy a request of this size. */
+#define LARGE      65536u
 /* After so many turns in which there was one request at a time, a second read in one turn
  * is only tried in each ALONE_TRY-th one. */
 #define ALONE_TURNS 4u
@@ -55,6 +65,7 @@ struct clone {
 	char *spare;                    /* SPARE_SIZE of plain memory, or NULL */
 	struct list parked;             /* WRITEs in such memory (buf_node) */
 	unsigned nparked;
+	struct answers answers;
 };
 
 static struct clone *clone_of(struct fs_dev *d)
@@ -193,8 +204,8 @@ static void no_memory(const struct clone *k, size_t n)
 	if (h->opcode == FUSE_FORGET || h->opcode == FUSE_BATCH_FORGET ||
 	    h->opcode == FUSE_INTERRUPT)
 		return;
-	if (writev(k->fd, &iov, 1) < 0 && errno != ENOENT)
-		log_err("cannot answer FUSE: %s", strerror(errno));
+	if (writev(k->fd, &iov, 1) < 0)
+		answer_failed(-errno);
 }
 
 /* Hands on the request of n bytes in head and data buffers. */
@@ -204,6 +215,8 @@ static void hand_on(struct clone *k, size_t n)
 	struct fuse_buf buf = { .mem = k->head, .size = n };
 	char *whole = NULL;
 
+	if (n > LARGE)
+		answers_flush(&k->answers);
 	if (n > FS_HEAD_BYTES && h->opcode != FUSE_WRITE) {
 		if (n > FS_HEAD_ROOM) {
 			whole = malloc(n);
@@ -276,6 +289,14 @@ static void on_readable(struct loop_watch *w, uint32_t revents)
 	       read_one(k))
 		n++;
 	k->alone = n > 1 ? 0 : k->alone + 1;
+	if (!n && k->dev.state == FS_DEV_STARVED)
+		fs_lanes_look(k->dev.fl);
+}
+
+static void clone_look(struct fs_dev *d)
+{
+	if (d->state == FS_DEV_READING)
+		on_readable(&clone_of(d)->watch, EPOLLIN);
 }
 
 /* Reads one request while PARKING. false: there is nothing more to read now. */
@@ -309,7 +330,18 @@ static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 
 static ssize_t clone_answer(struct fs_dev *d, const struct iovec *iov, int count)
 {
-	return sys_writev(clone_of(d)->fd, iov, count);
+	struct clone *k = clone_of(d);
+	ssize_t n = 0;
+
+	if (!d->unhurried) {
+		answers_flush(&k->answers);
+		return sys_writev(k->fd, iov, count);
+	}
+	if (!answers_take(&k->answers, iov, count, d->lend))
+		return sys_writev(k->fd, iov, count);
+	for (int i = 0; i < count; i++)
+		n += (ssize_t)iov[i].iov_len;
+	return n;
 }
 
 /* ---- life ---- */
@@ -353,6 +385,7 @@ int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out)
 		.fd = -1, .events = EPOLLIN | EPOLLEXCLUSIVE, .fn = on_readable,
 	};
 	list_init(&k->parked);
+	answers_init(&k->answers, &fl->lane->mag, fd);
 	k->head = malloc(FS_HEAD_ROOM);
 	if (!k->head) {
 		free(k);
@@ -394,6 +427,7 @@ static void clone_detach(struct fs_dev *d)
 	struct clone *k = clone_of(d);
 
 	close_it(k);
+	answers_end(&k->answers);
 	list_for_each_safe(n, tmp, &k->parked) {
 		struct fs_req *r = container_of(n, struct fs_req, buf_node);
 
@@ -410,6 +444,7 @@ static void clone_step_aside(struct fs_dev *d, bool aside)
 		return;
 	if (aside) {
 		enter(k, FS_DEV_ASIDE);
+		fs_lanes_look(d->fl);
 		return;
 	}
 	enter(k, FS_DEV_STARVED);
@@ -424,6 +459,7 @@ const struct fs_dev_ops fs_dev_clone = {
 	.step_aside = clone_step_aside,
 	.buffers_freed = clone_buffers_freed,
 	.tick = clone_tick,
+	.look = clone_look,
 	.take = clone_take,
 	.answer = clone_answer,
 };

@@ -50,6 +50,8 @@ struct fs_lane {
 	struct list held;               /* behind.h: WRITEs of this lane (held.lane_node) */
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
+	struct loop_msg look;           /* to this lane: a request may lie there unseen */
+	_Atomic bool looking;           /* it is on its way */
 	struct list woken;              /* READs that have waited for a piece (buf_node) */
 	bool waking;                    /* these are being looked at */
 	struct loop_timer scan;         /* looks for old and interrupted requests */
@@ -182,6 +184,11 @@ void fs_lane_fini(struct fs_lane *fl);
 void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf);
 /* libfuse's writev: sends the answer to the calling lane's device; outside lanes, to fd. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
+/* Before and after the answer to r: may it wait for the end of the loop's round (dev.h)? Only
+ * if nothing depends on what libfuse's reply returns. */
+void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend);
+/* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
+void fs_lanes_look(struct fs_lane *fl);
 /* Frees r->spare, if there is one. */
 void fs_spare_free(struct fs_req *r);
 

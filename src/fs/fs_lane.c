@@ -93,7 +93,32 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 			      writev(fd, iov, count);
 }
 
+void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend)
+{
+	r->fl->dev->unhurried = may_wait;
+	r->fl->dev->lend = lend;
+}
+
 /* ---- connections ---- */
+
+static void on_look(struct loop_msg *m)
+{
+	struct fs_lane *fl = container_of(m, struct fs_lane, look);
+
+	atomic_store(&fl->looking, false);
+	if (fl->dev->ops->look)
+		fl->dev->ops->look(fl->dev);
+}
+
+void fs_lanes_look(struct fs_lane *fl)
+{
+	for (unsigned i = 0; i < fl->fs->nlanes; i++) {
+		struct fs_lane *other = &fl->fs->lanes[i];
+
+		if (other != fl && !atomic_exchange(&other->looking, true))
+			loop_post(other->lane->loop, &other->look);
+	}
+}
 
 static void step_aside(struct fs_lane *fl)
 {
@@ -173,6 +198,7 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	list_init(&fl->want_buf);
 	list_init(&fl->held);
 	fl->room_msg.fn = fs_behind_on_room;
+	fl->look.fn = on_look;
 	list_init(&fl->woken);
 	loop_timer_init(&fl->scan, on_scan);
 }

@@ -233,8 +233,11 @@ bool fs_req_name(struct fs_req *r, char *to, const char *name)
 
 void fs_reply_err(struct fs_req *r, int err)
 {
-	if (r->req)
+	if (r->req) {
+		fs_unhurried(r, true, NULL);
 		fuse_reply_err(r->req, err < 0 ? -err : err);
+		fs_unhurried(r, false, NULL);
+	}
 	r->req = NULL;
 }
 

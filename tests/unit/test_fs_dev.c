@@ -4,6 +4,7 @@
  * place of the device.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -239,4 +240,177 @@ Test(fs_dev, starved)
 	answer.count = 0;
 	reply_write3(1, size);
 	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+/* ---- another lane may have to look ---- */
+
+static unsigned looks;
+
+static void count_look(struct fs_dev *d)
+{
+	(void)d;
+	looks++;
+}
+
+static struct nfs_lane two[2];
+
+/* A second lane, which only counts. */
+static void other_lane(void)
+{
+	static const struct fs_dev_ops ops = { .look = count_look };
+	static struct fs_dev dev = { .ops = &ops };
+
+	two[1].loop = loop_new();
+	fs.cl->lanes = two;
+	fs_lane_init(&fs, 1);
+	fs.cl->lanes = &lane;
+	fs.lanes[1].dev = &dev;
+	fs.nlanes = 2;
+}
+
+static void stop_other(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(two[1].loop);
+}
+
+static unsigned looked(void)
+{
+	struct loop_timer t;
+	unsigned n;
+
+	loop_timer_init(&t, stop_other);
+	loop_timer_set(two[1].loop, &t, 1);
+	cr_assert_eq(loop_run(two[1].loop), 0);
+	n = looks;
+	looks = 0;
+	return n;
+}
+
+/* A request has woken this lane only, which has no buffers. */
+Test(fs_dev, starved_lane_passes_the_wake_up_on)
+{
+	struct arena_buf *held[16];
+	unsigned nheld = hold(held);
+
+	other_lane();
+	feed_write(4096);
+	fs_play_run(20);
+	cr_assert_eq(fl->dev->state, FS_DEV_STARVED);
+	cr_assert_eq(looked(), 1);
+	fs_play_run(20);
+	cr_assert_eq(looked(), 0);
+	while (nheld)
+		magazine_put(&lane.mag, held[--nheld]);
+	fs.nlanes = 1;
+	loop_free(two[1].loop);
+}
+
+Test(fs_dev, lane_that_steps_aside_passes_the_wake_up_on)
+{
+	other_lane();
+	fs_dev_clone.step_aside(fl->dev, true);
+	cr_assert_eq(looked(), 1);
+	fs_dev_clone.step_aside(fl->dev, true);
+	cr_assert_eq(looked(), 0);
+	fs_dev_clone.step_aside(fl->dev, false);
+	fs.nlanes = 1;
+	loop_free(two[1].loop);
+}
+
+static void look_here(struct loop_timer *t)
+{
+	(void)t;
+	fs_dev_clone.look(fl->dev);
+}
+
+static void run_with(void (*fn)(struct loop_timer *t))
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, fn);
+	loop_timer_set(lane.loop, &t, 0);
+	fs_play_run(20);
+	loop_timer_clear(&t);
+}
+
+/* And the lane that looks reads it, unless it is aside itself. */
+Test(fs_dev, looks)
+{
+	fs_dev_clone.look(fl->dev);
+	feed_write(4096);
+	fs_dev_clone.look(fl->dev);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 2);
+	fs_dev_clone.step_aside(fl->dev, true);
+	feed_write(4096);
+	run_with(look_here);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 2);
+	fs_dev_clone.step_aside(fl->dev, false);
+	fs_play_run(20);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 3);
+}
+
+/* ---- the order of answers ---- */
+
+static void answer_with(uint64_t unique, bool unhurried)
+{
+	struct fuse_out_header h = { .len = sizeof(h), .unique = unique };
+	struct iovec iov = { &h, sizeof(h) };
+
+	fl->dev->unhurried = unhurried;
+	cr_assert_eq(fs_dev_clone.answer(fl->dev, &iov, 1), (ssize_t)sizeof(h));
+	fl->dev->unhurried = false;
+}
+
+/* UINT64_MAX: nothing has come. */
+static uint64_t comes(void)
+{
+	struct fuse_out_header h;
+
+	return recv(kernel, &h, sizeof(h), MSG_DONTWAIT) == (ssize_t)sizeof(h) ? h.unique : UINT64_MAX;
+}
+
+static bool queues;
+
+static void answer_and_notify(struct loop_timer *t)
+{
+	(void)t;
+	answer_with(71, true);
+	queues = comes() == UINT64_MAX;
+	if (!queues)
+		return;
+	answer_with(0, false);          /* a notification */
+	answer_with(72, true);
+}
+
+/* A notification does not overtake the answer before it. */
+Test(fs_dev, notification_comes_after_the_answer_before_it)
+{
+	run_with(answer_and_notify);
+	if (!queues)
+		cr_skip_test("no io_uring");
+	cr_assert_eq(comes(), 71);
+	cr_assert_eq(comes(), 0);
+	cr_assert_eq(comes(), 72);
+}
+
+static void answer_and_read(struct loop_timer *t)
+{
+	answer_with(71, true);
+	look_here(t);
+	if (comes() != 71)
+		queues = true;
+}
+
+/* Nothing waits behind a large request; a small one is no reason to hurry. */
+Test(fs_dev, large_request_hurries)
+{
+	feed_write(100000);
+	run_with(answer_and_read);
+	cr_assert_not(queues);
+	feed_write(4096);
+	run_with(answer_and_read);
+	if (!queues)
+		cr_skip_test("no io_uring");
+	cr_assert_eq(comes(), 71);
 }
