@@ -44,7 +44,8 @@
 /* The kernel takes a while to copy a request of this size. */
 #define LARGE      65536u
 /* After so many turns in which there was one request at a time, a second read in one turn
- * is only tried in each ALONE_TRY-th one. */
+ * is only tried in each ALONE_TRY-th one, and not then if that request is the only one under
+ * way, because its process waits. */
 #define ALONE_TURNS 4u
 #define ALONE_TRY   16u
 /* STARVED becomes PARKING after this time. */
@@ -276,7 +277,10 @@ static bool read_one(struct clone *k)
  */
 static bool expects_more(const struct clone *k)
 {
-	return k->alone < ALONE_TURNS || k->alone % ALONE_TRY == 0;
+	const struct list *active = &k->dev.fl->active;
+	bool only_one = !list_empty(active) && active->next->next == active;
+
+	return k->alone < ALONE_TURNS || (k->alone % ALONE_TRY == 0 && !only_one);
 }
 
 static void on_readable(struct loop_watch *w, uint32_t revents)

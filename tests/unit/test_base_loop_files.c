@@ -352,6 +352,7 @@ Test(ring, writes_leave_with_the_wait)
 }
 
 static unsigned waits;
+static struct io_uring *the_ring;
 
 int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
 					    unsigned n, struct __kernel_timespec *ts,
@@ -363,6 +364,7 @@ int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uri
 					    unsigned n, struct __kernel_timespec *ts, sigset_t *mask)
 {
 	waits++;
+	the_ring = ring;
 	return __real_io_uring_submit_and_wait_timeout(ring, cqe, n, ts, mask);
 }
 
@@ -474,6 +476,31 @@ Test(ring, writes_leave_before_the_loop_ends)
 	cr_assert_eq(loop_run(loop), 0);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert(notes[i].done == 1 && notes[i].res == 1);
+}
+
+static void try_more(struct loop_timer *t)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(the_ring);
+	struct io_uring_cqe *cqe;
+
+	(void)t;
+	io_uring_prep_openat(sqe, AT_FDCWD, "/", O_RDONLY, 0);
+	io_uring_sqe_set_data64(sqe, 0);
+	cr_assert_eq(io_uring_submit_and_wait(the_ring, 1), 1);
+	cr_assert_eq(io_uring_peek_cqe(the_ring, &cqe), 0);
+	cr_assert_eq(cqe->res, -EACCES);
+	cr_assert(io_uring_register_files_sparse(the_ring, 1) < 0);
+}
+
+/* seccomp does not see what a ring does: so it can do nothing else. */
+Test(ring, does_nothing_else)
+{
+	struct loop_timer t;
+
+	run_for(1);
+	loop_timer_init(&t, try_more);
+	loop_timer_set(loop, &t, 0);
+	run_for(5);
 }
 
 /* Nobody would give it to the kernel. */

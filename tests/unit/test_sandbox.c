@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/loop.h"
 #include "priv.h"
 #include "unmounter.h"
 
@@ -95,6 +96,34 @@ static void refuses(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	CHECK(fork() < 0 && errno == EPERM && !noted());
 #endif
+}
+
+static struct loop *loop;
+
+static void stop(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(loop);
+}
+
+/* Rings that were made before go on, and none can be made. */
+static void rings(void)
+{
+	struct loop_timer t;
+
+	loop = loop_new_ring();
+	if (!loop)
+		_exit(SKIP);
+	enter();
+	loop_timer_init(&t, stop);
+	loop_timer_set(loop, &t, 1);
+	CHECK(loop_run(loop) == 0 && !noted());
+	CHECK(!loop_new_ring() && errno == EPERM && noted());
+}
+
+Test(sandbox, rings_that_were_made_before)
+{
+	in_process(rings);
 }
 
 Test(sandbox, refuses_what_is_not_on_the_list)
