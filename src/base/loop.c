@@ -75,9 +75,14 @@ void loop_unwatch(struct loop *l, struct loop_watch *w)
 	w->fd = -1;
 }
 
+bool loop_queues(const struct loop *l)
+{
+	return l->kind->writev;
+}
+
 bool loop_writev(struct loop *l, struct loop_op *op, int fd, const struct iovec *iov, unsigned n)
 {
-	return l->kind->writev && l->kind->writev(l, op, fd, iov, n);
+	return loop_queues(l) && l->kind->writev(l, op, fd, iov, n);
 }
 
 void loop_flush(struct loop *l)

@@ -78,6 +78,8 @@ void loop_timer_clear(struct loop_timer *t);
  * order. m belongs to the loop until fn is called. */
 void loop_post(struct loop *l, struct loop_msg *m);
 
+/* Does this kind of loop queue writes? */
+bool loop_queues(const struct loop *l);
 /*
  * Queues a write to a file that does not block. op, iov and all that iov names must stay until
  * op->done(). It leaves at the end of the round, with what was queued before, in that order,

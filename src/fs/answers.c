@@ -31,7 +31,7 @@ static void on_done(struct loop_op *op, int res)
 
 void answers_init(struct answers *a, struct magazine *mag, int fd)
 {
-	*a = (struct answers){ .mag = mag, .fd = fd };
+	*a = (struct answers){ .mag = mag, .fd = fd, .ended = !loop_queues(mag->loop) };
 	for (unsigned i = 0; i < ANSWERS; i++) {
 		a->v[i].of = a;
 		a->v[i].op.done = on_done;

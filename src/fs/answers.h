@@ -49,7 +49,7 @@ struct answer {
 struct answers {
 	struct magazine *mag;           /* the lane's; its loop takes the writes */
 	int fd;
-	bool ended;
+	bool ended;                     /* nothing waits (any more) */
 	struct answer v[ANSWERS];
 	unsigned used;                  /* v[0..used-1] have been taken... */
 	unsigned busy;                  /* ...and so many of them are not written yet */
