@@ -196,7 +196,7 @@ static int arm_all(struct ring_loop *r)
 
 static struct ring_slot *more_slots(struct ring_loop *r)
 {
-	struct ring_slot **v = realloc(r->slots, (r->nslots + 1) * sizeof(*v));
+	struct ring_slot **v = realloc(r->slots, (r->nslots + 1) * sizeof(void *));
 	struct ring_slot *s;
 
 	if (!v)
