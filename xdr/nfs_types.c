@@ -17,16 +17,32 @@ static void *stream_take(XDR *xdrs, uint32_t len)
 	return XDR_INLINE(xdrs, len + nfs_xdr_pad(len));
 }
 
+/* The length, the bytes and the pad in one piece, if this stream has it. */
+static bool_t ref_encode(XDR *xdrs, struct nfs_ref *ref)
+{
+	uint32_t size = ref->len + nfs_xdr_pad(ref->len), n = htonl(ref->len);
+	char *at = xdr_msg_take(xdrs, 4 + size);
+
+	/* XDR_ENCODE only reads; its prototype lacks the const. */
+	if (at == NULL)
+		return xdr_uint32_t(xdrs, &ref->len) &&
+		       (ref->len == 0 || xdr_opaque(xdrs, (char *)ref->data, ref->len));
+	memcpy(at, &n, 4);
+	if (ref->len == 0)
+		return TRUE;
+	memset(at + size, 0, 4);
+	memcpy(at + 4, ref->data, ref->len);
+	return TRUE;
+}
+
 bool_t nfs_ref_xdr(XDR *xdrs, struct nfs_ref *ref, uint32_t max)
 {
 	if (xdrs->x_op == XDR_FREE)
 		return TRUE;
-	if (!xdr_uint32_t(xdrs, &ref->len) || ref->len > max)
-		return FALSE;
-	if (xdrs->x_op == XDR_DECODE)
-		return (ref->data = stream_take(xdrs, ref->len)) != NULL;
-	/* XDR_ENCODE only reads; its prototype lacks the const. */
-	return ref->len == 0 || xdr_opaque(xdrs, (char *)ref->data, ref->len);
+	if (xdrs->x_op == XDR_ENCODE)
+		return ref->len <= max && ref_encode(xdrs, ref);
+	return xdr_uint32_t(xdrs, &ref->len) && ref->len <= max &&
+	       (ref->data = stream_take(xdrs, ref->len)) != NULL;
 }
 
 /* The bounds as the .x files spell them. */
@@ -113,18 +129,32 @@ int nfs_bulk_insert(void *msg, uint32_t *len, uint32_t cap, uint32_t pos,
 	return 0;
 }
 
+static bool_t bitmap_decode(XDR *xdrs, bitmap4 *map)
+{
+	const int32_t *at;
+
+	if (!xdr_uint32_t(xdrs, &map->len) || map->len > NFS4_BITMAP_WORDS)
+		return FALSE;
+	at = XDR_INLINE(xdrs, map->len * BYTES_PER_XDR_UNIT);
+	if (at == NULL)
+		return FALSE;
+	memset(map->words, 0, sizeof(map->words));
+	for (uint32_t i = 0; i < map->len; i++)
+		map->words[i] = IXDR_GET_U_INT32(at);
+	return TRUE;
+}
+
 bool_t xdr_bitmap4(XDR *xdrs, bitmap4 *map)
 {
 	if (xdrs->x_op == XDR_FREE)
 		return TRUE;
-	if (!xdr_uint32_t(xdrs, &map->len) || map->len > NFS4_BITMAP_WORDS)
+	if (xdrs->x_op == XDR_DECODE)
+		return bitmap_decode(xdrs, map);
+	if (map->len > NFS4_BITMAP_WORDS || !xdr_uint32_t(xdrs, &map->len))
 		return FALSE;
 	for (uint32_t i = 0; i < map->len; i++)
 		if (!xdr_uint32_t(xdrs, &map->words[i]))
 			return FALSE;
-	if (xdrs->x_op == XDR_DECODE)
-		memset(map->words + map->len, 0,
-		       (NFS4_BITMAP_WORDS - map->len) * sizeof(map->words[0]));
 	return TRUE;
 }
 

@@ -105,28 +105,15 @@ static bool_t put_bytes(XDR *x, const char *from, u_int len)
 	return TRUE;
 }
 
-static u_int get_pos(XDR *x)
-{
-	return (u_int)((char *)x->x_private - x->x_base);
-}
-
 static bool_t set_pos(XDR *x, u_int pos)
 {
-	u_int size = get_pos(x) + x->x_handy;
+	u_int size = xdr_msg_pos(x) + x->x_handy;
 
 	if (pos > size)
 		return FALSE;
 	x->x_private = x->x_base + pos;
 	x->x_handy = size - pos;
 	return TRUE;
-}
-
-/* Its user reads words there. */
-static int32_t *take_words(XDR *x, u_int len)
-{
-	if ((uintptr_t)x->x_private % sizeof(int32_t))
-		return NULL;
-	return (int32_t *)(void *)xdr_msg_take(x, len);
 }
 
 static void destroy(XDR *x)
@@ -147,9 +134,9 @@ const struct xdr_ops xdr_msg_ops = {
 	.x_putlong = put_long,
 	.x_getbytes = get_bytes,
 	.x_putbytes = put_bytes,
-	.x_getpostn = get_pos,
+	.x_getpostn = xdr_msg_pos,
 	.x_setpostn = set_pos,
-	.x_inline = take_words,
+	.x_inline = xdr_msg_words,
 	.x_destroy = destroy,
 	.x_control = control,
 };

@@ -10,6 +10,7 @@
  *      xdr_uint32_t(xdrs, &v)  --a macro--> xdr_msg_word: decoding this stream? copy in place
  *                                           xdr_msg_put_word: encoding it? copy
  *                                           otherwise (xdr_uint32_t)(xdrs, &v)
+ *      XDR_INLINE(xdrs, n) --a macro--> xdr_msg_words: the next n bytes, to be read or filled
  *
  * The macros take the place of calls only. A routine whose address is taken is libtirpc's,
  * and works with this stream as with any other.
@@ -39,6 +40,24 @@ static inline char *xdr_msg_take(XDR *x, uint32_t n)
 	x->x_private = at + n;
 	x->x_handy -= n;
 	return at;
+}
+
+/* XDR_INLINE() and xdr_getpos() of any stream. */
+static inline int32_t *xdr_msg_words(XDR *x, u_int len)
+{
+	if (x->x_ops != &xdr_msg_ops)
+		return x->x_ops->x_inline(x, len);
+	/* Its user reads words there. */
+	if ((uintptr_t)x->x_private % sizeof(int32_t))
+		return NULL;
+	return (int32_t *)(void *)xdr_msg_take(x, len);
+}
+
+static inline u_int xdr_msg_pos(XDR *x)
+{
+	if (x->x_ops != &xdr_msg_ops)
+		return x->x_ops->x_getpostn(x);
+	return (u_int)((char *)x->x_private - x->x_base);
 }
 
 /* XDR_ENCODE, and what has no room. */
@@ -101,5 +120,12 @@ static inline bool_t xdr_msg_opaque(XDR *x, char *mem, u_int len)
 #define xdr_uint64_t(xdrs, v) xdr_msg_long(xdrs, v)
 #define xdr_bool(xdrs, v)     xdr_msg_bool(xdrs, v)
 #define xdr_opaque(xdrs, mem, len) xdr_msg_opaque(xdrs, mem, len)
+
+#undef XDR_INLINE
+#undef XDR_GETPOS
+#undef xdr_getpos
+#define XDR_INLINE(xdrs, len) xdr_msg_words(xdrs, len)
+#define XDR_GETPOS(xdrs)      xdr_msg_pos(xdrs)
+#define xdr_getpos(xdrs)      xdr_msg_pos(xdrs)
 
 #endif

@@ -167,7 +167,6 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	     auth->wrap(auth, &x, put_args, c);
 	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
 	c->eng.rr.msg_len = xdr_getpos(&x);
-	xdr_destroy(&x);
 	offer_data(c, def);
 	return ok;
 }
@@ -377,7 +376,6 @@ static int decode(struct nfs_call *c)
 		rc = auth->unwrap(auth, &x, take_results, c);
 	else if (rc == -EKEYREJECTED && !(rc = auth->refresh(auth, c->cred, why)))
 		rc = NFS_AGAIN;
-	xdr_destroy(&x);
 	return rc;
 }
 

@@ -7,6 +7,7 @@
  * Owners are strings. With AUTH_SYS they are decimal numbers (RFC 8881, section 5.9), which
  * are used as they are. "name@domain" is passed on to idmap.c.
  */
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 
 #define W0(n) (1u << (n))
 #define W1(n) (1u << ((n) - 32))
+
+/* The longest name of an owner that is passed on. */
+#define OWNER_MAX 1024u
 
 #define STAT_W0 (W0(FATTR4_TYPE) | W0(FATTR4_CHANGE) | W0(FATTR4_SIZE) | W0(FATTR4_FSID) | \
 		 W0(FATTR4_FILEID))
@@ -64,26 +68,6 @@ static mode_t type_mode(uint32_t type)
 	}
 }
 
-static bool_t get_type(XDR *x, mode_t *mode)
-{
-	uint32_t type;
-
-	if (!xdr_uint32_t(x, &type) || !type_mode(type))
-		return FALSE;
-	*mode |= type_mode(type);
-	return TRUE;
-}
-
-static bool_t get_mode(XDR *x, mode_t *mode)
-{
-	uint32_t bits;
-
-	if (!xdr_uint32_t(x, &bits))
-		return FALSE;
-	*mode |= bits & 07777;
-	return TRUE;
-}
-
 static bool is_number(const struct nfs_ref *name, uint32_t *id)
 {
 	uint64_t n = 0;
@@ -101,80 +85,130 @@ static bool is_number(const struct nfs_ref *name, uint32_t *id)
 	return true;
 }
 
+/* What is left of the values. One that is not all there sets `bad`, and is 0. This is not an
+ * XDR stream because a GETATTR has some thirty words, and a listing that many per entry. */
+struct values {
+	const char *at;
+	uint32_t left;
+	bool bad;
+};
+
+static inline const char *take(struct values *v, uint32_t n)
+{
+	static const char none[8];
+	const char *at = v->at;
+
+	if (v->left < n) {
+		v->bad = true;
+		return none;
+	}
+	v->at += n;
+	v->left -= n;
+	return at;
+}
+
+static inline uint32_t word(struct values *v)
+{
+	uint32_t w;
+
+	memcpy(&w, take(v, sizeof(w)), sizeof(w));
+	return ntohl(w);
+}
+
+static inline uint64_t dword(struct values *v)
+{
+	uint64_t w;
+
+	memcpy(&w, take(v, sizeof(w)), sizeof(w));
+	return be64toh(w);
+}
+
+static struct nfs_ref counted(struct values *v, uint32_t max)
+{
+	uint32_t len = word(v);
+	const char *at;
+
+	v->bad |= len > max;
+	at = take(v, v->bad ? 0 : len + nfs_xdr_pad(len));
+	return (struct nfs_ref){ .len = v->bad ? 0 : len, .data = at };
+}
+
+static void get_type(struct values *v, mode_t *mode)
+{
+	mode_t type = type_mode(word(v));
+
+	v->bad |= !type;
+	*mode |= type;
+}
+
 /* If the owner is a name, `name` gets it and *id is nobody. Otherwise `name` is empty. */
-static bool_t get_id(XDR *x, uint32_t *id, struct nfs_ref *name)
+static void get_id(struct values *v, uint32_t *id, struct nfs_ref *name)
 {
-	if (!xdr_nfs_ref1024(x, name))
-		return FALSE;
-	if (is_number(name, id))
-		name->len = 0;
-	return TRUE;
+	struct nfs_ref ref = counted(v, OWNER_MAX);
+
+	if (!v->bad && !is_number(&ref, id))
+		*name = ref;
 }
 
-static bool_t get_time(XDR *x, struct timespec *t)
+static inline void get_time(struct values *v, struct timespec *t)
 {
-	nfstime4 v;
+	uint32_t ns;
 
-	if (!xdr_nfstime4(x, &v))
-		return FALSE;
-	t->tv_sec = v.seconds;
-	t->tv_nsec = v.nseconds < 1000000000 ? (long)v.nseconds : 0;
-	return TRUE;
+	t->tv_sec = (time_t)dword(v);
+	ns = word(v);
+	t->tv_nsec = ns < 1000000000 ? (long)ns : 0;
 }
 
-/* Reads one attribute. FALSE also for a number that we did not ask for. */
-static bool_t get_one(XDR *x, unsigned n, struct nfs4_attrs *a)
+/* Reads one attribute. false: a number that we did not ask for. */
+static bool get_one(struct values *v, unsigned n, struct nfs4_attrs *a)
 {
 	switch (n) {
-	case FATTR4_TYPE:         return get_type(x, &a->attr.mode);
-	case FATTR4_CHANGE:       return xdr_uint64_t(x, &a->attr.change);
-	case FATTR4_SIZE:         return xdr_uint64_t(x, &a->attr.size);
-	case FATTR4_FSID:         return xdr_uint64_t(x, &a->attr.fsid_major) &&
-					 xdr_uint64_t(x, &a->attr.fsid_minor);
-	case FATTR4_LEASE_TIME:   return xdr_uint32_t(x, &a->lease_s);
-	case FATTR4_RDATTR_ERROR: return xdr_uint32_t(x, &a->rdattr_error);
-	case FATTR4_FILEHANDLE:   return xdr_nfs_fh4(x, &a->fh);
-	case FATTR4_FILEID:       return xdr_uint64_t(x, &a->attr.fileid);
-	case FATTR4_FILES_AVAIL:  return xdr_uint64_t(x, &a->fs.afiles);
-	case FATTR4_FILES_FREE:   return xdr_uint64_t(x, &a->fs.ffiles);
-	case FATTR4_FILES_TOTAL:  return xdr_uint64_t(x, &a->fs.tfiles);
-	case FATTR4_MAXFILESIZE:  return xdr_uint64_t(x, &a->maxfilesize);
-	case FATTR4_MAXNAME:      return xdr_uint32_t(x, &a->maxname);
-	case FATTR4_MAXREAD:      return xdr_uint64_t(x, &a->maxread);
-	case FATTR4_MAXWRITE:     return xdr_uint64_t(x, &a->maxwrite);
-	case FATTR4_MODE:         return get_mode(x, &a->attr.mode);
-	case FATTR4_NUMLINKS:     return xdr_uint32_t(x, &a->attr.nlink);
-	case FATTR4_OWNER:        return get_id(x, &a->attr.uid, &a->owner);
-	case FATTR4_OWNER_GROUP:  return get_id(x, &a->attr.gid, &a->group);
-	case FATTR4_RAWDEV:       return xdr_uint32_t(x, &a->attr.rdev_major) &&
-					 xdr_uint32_t(x, &a->attr.rdev_minor);
-	case FATTR4_SPACE_AVAIL:  return xdr_uint64_t(x, &a->fs.abytes);
-	case FATTR4_SPACE_FREE:   return xdr_uint64_t(x, &a->fs.fbytes);
-	case FATTR4_SPACE_TOTAL:  return xdr_uint64_t(x, &a->fs.tbytes);
-	case FATTR4_SPACE_USED:   return xdr_uint64_t(x, &a->attr.used);
-	case FATTR4_TIME_ACCESS:  return get_time(x, &a->attr.atime);
-	case FATTR4_TIME_METADATA: return get_time(x, &a->attr.ctime);
-	case FATTR4_TIME_MODIFY:  return get_time(x, &a->attr.mtime);
-	default:                  return FALSE;
+	case FATTR4_TYPE:         get_type(v, &a->attr.mode); break;
+	case FATTR4_CHANGE:       a->attr.change = dword(v); break;
+	case FATTR4_SIZE:         a->attr.size = dword(v); break;
+	case FATTR4_FSID:         a->attr.fsid_major = dword(v);
+				  a->attr.fsid_minor = dword(v); break;
+	case FATTR4_LEASE_TIME:   a->lease_s = word(v); break;
+	case FATTR4_RDATTR_ERROR: a->rdattr_error = word(v); break;
+	case FATTR4_FILEHANDLE:   a->fh = counted(v, NFS4_FHSIZE); break;
+	case FATTR4_FILEID:       a->attr.fileid = dword(v); break;
+	case FATTR4_FILES_AVAIL:  a->fs.afiles = dword(v); break;
+	case FATTR4_FILES_FREE:   a->fs.ffiles = dword(v); break;
+	case FATTR4_FILES_TOTAL:  a->fs.tfiles = dword(v); break;
+	case FATTR4_MAXFILESIZE:  a->maxfilesize = dword(v); break;
+	case FATTR4_MAXNAME:      a->maxname = word(v); break;
+	case FATTR4_MAXREAD:      a->maxread = dword(v); break;
+	case FATTR4_MAXWRITE:     a->maxwrite = dword(v); break;
+	case FATTR4_MODE:         a->attr.mode |= word(v) & 07777; break;
+	case FATTR4_NUMLINKS:     a->attr.nlink = word(v); break;
+	case FATTR4_OWNER:        get_id(v, &a->attr.uid, &a->owner); break;
+	case FATTR4_OWNER_GROUP:  get_id(v, &a->attr.gid, &a->group); break;
+	case FATTR4_RAWDEV:       a->attr.rdev_major = word(v);
+				  a->attr.rdev_minor = word(v); break;
+	case FATTR4_SPACE_AVAIL:  a->fs.abytes = dword(v); break;
+	case FATTR4_SPACE_FREE:   a->fs.fbytes = dword(v); break;
+	case FATTR4_SPACE_TOTAL:  a->fs.tbytes = dword(v); break;
+	case FATTR4_SPACE_USED:   a->attr.used = dword(v); break;
+	case FATTR4_TIME_ACCESS:  get_time(v, &a->attr.atime); break;
+	case FATTR4_TIME_METADATA: get_time(v, &a->attr.ctime); break;
+	case FATTR4_TIME_MODIFY:  get_time(v, &a->attr.mtime); break;
+	default:                  return false;
 	}
+	return true;
 }
 
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 {
-	bool ok = true;
-	XDR x;
+	struct values v = { .at = in->attr_vals.data, .left = in->attr_vals.len };
 
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
-	/* A decoding stream is only read. */
-	xdr_msg_create(&x, (void *)(uintptr_t)in->attr_vals.data, in->attr_vals.len, XDR_DECODE);
-	for (unsigned n = 0; ok && n < in->attrmask.len * 32; n++)
-		if (bitmap4_isset(&in->attrmask, n))
-			ok = get_one(&x, n, out);
-	ok = ok && xdr_getpos(&x) == in->attr_vals.len;
-	xdr_destroy(&x);
-	return ok;
+	for (unsigned w = 0; w < in->attrmask.len; w++)
+		for (uint32_t bits = in->attrmask.words[w]; bits; bits &= bits - 1)
+			if (!get_one(&v, w * 32 + (unsigned)__builtin_ctz(bits), out) || v.bad)
+				return false;
+	return v.left == 0;
 }
 
 /* ---- setting ---- */

@@ -19,7 +19,9 @@
 
 bool_t nfs4_put_op(XDR *x, nfs_opnum4 op)
 {
-	return xdr_nfs_opnum4(x, &op);
+	uint32_t word = op;
+
+	return xdr_uint32_t(x, &word);
 }
 
 bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
@@ -56,6 +58,27 @@ bool nfs4_carries_kept(const struct nfs_call *c)
 	return fits_cache(c, true) || !fits_cache(c, false);
 }
 
+/* All calls begin with this, so it is written in one piece: tag, minor version, number of
+ * operations, and SEQUENCE. */
+static bool_t put_head(XDR *x, uint32_t minor, uint32_t nops, const SEQUENCE4args *a)
+{
+	int32_t *at = XDR_INLINE(x, 8 * BYTES_PER_XDR_UNIT + NFS4_SESSIONID_SIZE);
+
+	if (!at)
+		return FALSE;
+	IXDR_PUT_U_INT32(at, 0);
+	IXDR_PUT_U_INT32(at, minor);
+	IXDR_PUT_U_INT32(at, nops);
+	IXDR_PUT_U_INT32(at, OP_SEQUENCE);
+	memcpy(at, a->sa_sessionid, NFS4_SESSIONID_SIZE);
+	at += NFS4_SESSIONID_SIZE / BYTES_PER_XDR_UNIT;
+	IXDR_PUT_U_INT32(at, a->sa_sequenceid);
+	IXDR_PUT_U_INT32(at, a->sa_slotid);
+	IXDR_PUT_U_INT32(at, a->sa_highest_slotid);
+	IXDR_PUT_U_INT32(at, a->sa_cachethis);
+	return TRUE;
+}
+
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	struct nfs4_call *v = nfs4_call(c);
@@ -69,15 +92,14 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 	v->cached = a.sa_cachethis;
 	v->had_effect = false;
 	memcpy(a.sa_sessionid, v->place.session, sizeof(a.sa_sessionid));
-	return nfs4_begin_bare(c, x, nops) && nfs4_put_op(x, OP_SEQUENCE) &&
-	       xdr_SEQUENCE4args(x, &a);
+	return put_head(x, c->target->server->version->minor, nops, &a);
 }
 
 bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
 {
-	PUTFH4args a = { .object = { .len = fh->len, .data = (const char *)fh->data } };
+	nfs_fh4 object = { .len = fh->len, .data = (const char *)fh->data };
 
-	return nfs4_put_op(x, OP_PUTFH) && xdr_PUTFH4args(x, &a);
+	return nfs4_put_op(x, OP_PUTFH) && xdr_nfs_fh4(x, &object);
 }
 
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh)
@@ -253,11 +275,21 @@ int nfs4_get_op(XDR *x, nfs_opnum4 op)
 	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
 }
 
+bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
+{
+	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
+
+	if (!at || IXDR_GET_U_INT32(at) != (uint32_t)op)
+		return false;
+	*status = (nfsstat4)IXDR_GET_U_INT32(at);
+	return true;
+}
+
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 {
 	nfsstat4 status;
 
-	if (nfs4_get_op(x, op) || !xdr_nfsstat4(x, &status))
+	if (!nfs4_get_result(x, op, &status))
 		return -EBADMSG;
 	return status ? nfs4_error(c, status) : 0;
 }
@@ -268,6 +300,23 @@ static bool is_answer_to(const struct nfs4_place *p, const SEQUENCE4resok *ok)
 {
 	return !memcmp(ok->sr_sessionid, p->session, NFS4_SESSIONID_SIZE) &&
 	       ok->sr_slotid == p->slot && ok->sr_sequenceid == p->seqid;
+}
+
+/* SEQUENCE's result, in one piece, because every reply has it. */
+static bool get_sequence(XDR *x, SEQUENCE4resok *ok)
+{
+	int32_t *at = XDR_INLINE(x, NFS4_SESSIONID_SIZE + 5 * BYTES_PER_XDR_UNIT);
+
+	if (!at)
+		return false;
+	memcpy(ok->sr_sessionid, at, NFS4_SESSIONID_SIZE);
+	at += NFS4_SESSIONID_SIZE / BYTES_PER_XDR_UNIT;
+	ok->sr_sequenceid = IXDR_GET_U_INT32(at);
+	ok->sr_slotid = IXDR_GET_U_INT32(at);
+	ok->sr_highest_slotid = IXDR_GET_U_INT32(at);
+	ok->sr_target_highest_slotid = IXDR_GET_U_INT32(at);
+	ok->sr_status_flags = IXDR_GET_U_INT32(at);
+	return true;
 }
 
 /* SEQUENCE failed, so this time nothing of the COMPOUND was executed. */
@@ -306,25 +355,24 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_place *p = &nfs4_call(c)->place;
-	const SEQUENCE4resok *ok;
-	SEQUENCE4res r;
+	SEQUENCE4resok ok;
+	nfsstat4 status;
 	int rc = nfs4_check_bare(x);
 
 	p->replayed = p->replayed || c->eng.rr.sends > 1;
 	if (rc)
 		return rc;
-	if (nfs4_get_op(x, OP_SEQUENCE) || !xdr_SEQUENCE4res(x, &r))
+	if (!nfs4_get_result(x, OP_SEQUENCE, &status))
 		return -EBADMSG;
-	if (r.sr_status)
-		return sequence_failed(c, r.sr_status);
-	ok = &r.SEQUENCE4res_u.sr_resok4;
-	if (!is_answer_to(p, ok))
+	if (status)
+		return sequence_failed(c, status);
+	if (!get_sequence(x, &ok) || !is_answer_to(p, &ok))
 		return -EBADMSG;
 	p->outcome = NFS4_CONSUMED;
 	p->said = true;
-	p->said_highest = ok->sr_highest_slotid;
-	p->said_target = ok->sr_target_highest_slotid;
-	nfs4_note_flags(c, ok->sr_status_flags);
+	p->said_highest = ok.sr_highest_slotid;
+	p->said_target = ok.sr_target_highest_slotid;
+	nfs4_note_flags(c, ok.sr_status_flags);
 	return 0;
 }
 
@@ -339,31 +387,31 @@ int nfs4_check(struct nfs_call *c, XDR *x)
 
 int nfs4_get_fh(struct nfs_call *c, XDR *x)
 {
-	GETFH4res r;
-	const nfs_fh4 *fh = &r.GETFH4res_u.resok4.object;
+	nfsstat4 status;
+	nfs_fh4 fh;
 
-	if (nfs4_get_op(x, OP_GETFH) || !xdr_GETFH4res(x, &r))
+	if (!nfs4_get_result(x, OP_GETFH, &status))
 		return -EBADMSG;
-	if (r.status)
-		return nfs4_error(c, r.status);
-	if (fh->len == 0 || fh->len > NFS_FH_MAX)
+	if (status)
+		return nfs4_error(c, status);
+	if (!xdr_nfs_fh4(x, &fh) || fh.len == 0 || fh.len > NFS_FH_MAX)
 		return -EBADMSG;
-	c->res.fh.len = fh->len;
-	memcpy(c->res.fh.data, fh->data, fh->len);
+	c->res.fh.len = fh.len;
+	memcpy(c->res.fh.data, fh.data, fh.len);
 	return 0;
 }
 
 int nfs4_get_attr(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_attrs a;
-	GETATTR4res r;
+	nfsstat4 status;
+	fattr4 in;
 
-	if (nfs4_get_op(x, OP_GETATTR) || !xdr_GETATTR4res(x, &r))
+	if (!nfs4_get_result(x, OP_GETATTR, &status))
 		return -EBADMSG;
-	if (r.status)
-		return nfs4_error(c, r.status);
-	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes) ||
-	    !bitmap4_isset(&a.got, FATTR4_TYPE))
+	if (status)
+		return nfs4_error(c, status);
+	if (!xdr_fattr4(x, &in) || !nfs4_get_fattr(&a, &in) || !bitmap4_isset(&a.got, FATTR4_TYPE))
 		return -EBADMSG;
 	c->res.attr = a.attr;
 	c->res.has_attr = true;

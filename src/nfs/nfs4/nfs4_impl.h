@@ -225,6 +225,8 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x);
 int nfs4_check_bare(XDR *x);
 /* The next result must be `op`'s. */
 int nfs4_get_op(XDR *x, nfs_opnum4 op);
+/* The same, and its status. false: it is another one's, or the reply ends. */
+bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status);
 /* The next result must be `op`'s, with a status and nothing else. */
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* What decode() returns for a status other than NFS4_OK. */

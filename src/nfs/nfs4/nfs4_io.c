@@ -9,32 +9,48 @@
 #include "nfs/common.h"
 #include "nfs/nfs4/nfs4_impl.h"
 
+/* READ's and WRITE's arguments begin alike: in one piece, as SEQUENCE. `last` is READ's count,
+ * or WRITE's stable. */
+static bool_t put_io(const struct nfs_call *c, XDR *x, nfs_opnum4 op, uint32_t last)
+{
+	int32_t *at = XDR_INLINE(x, 5 * BYTES_PER_XDR_UNIT + NFS4_OTHER_SIZE);
+	stateid4 s = nfs4_stateid(c->open);
+
+	if (!at)
+		return FALSE;
+	IXDR_PUT_U_INT32(at, op);
+	IXDR_PUT_U_INT32(at, s.seqid);
+	memcpy(at, s.other, NFS4_OTHER_SIZE);
+	at += NFS4_OTHER_SIZE / BYTES_PER_XDR_UNIT;
+	IXDR_PUT_U_INT32(at, c->args.io.offset >> 32);
+	IXDR_PUT_U_INT32(at, c->args.io.offset);
+	IXDR_PUT_U_INT32(at, last);
+	return TRUE;
+}
+
 /* ---- READ ---- */
 
 static bool_t encode_read(struct nfs_call *c, XDR *x)
 {
-	READ4args a = {
-		.stateid = nfs4_stateid(c->open), .offset = c->args.io.offset, .count = c->args.io.count,
-	};
-
-	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_READ) &&
-	       xdr_READ4args(x, &a);
+	return nfs4_begin(c, x, 3, false, c->args.fh) && put_io(c, x, OP_READ, c->args.io.count);
 }
 
 static int decode_read(struct nfs_call *c, XDR *x)
 {
-	READ4res r;
-	READ4resok *ok = &r.READ4res_u.resok4;
+	nfs_bulk data = { .max = c->args.io.count, .placed = c->eng.rr.placed };
 	int rc = nfs4_check(c, x);
+	nfsstat4 status;
+	bool_t eof;
 
 	if (rc)
 		return rc;
-	ok->data = (nfs_bulk){ .max = c->args.io.count, .placed = c->eng.rr.placed };
-	if (nfs4_get_op(x, OP_READ) || !xdr_READ4res(x, &r))
+	if (!nfs4_get_result(x, OP_READ, &status))
 		return -EBADMSG;
-	if (r.status)
-		return nfs4_error(c, r.status);
-	return nfs_take_read(c, &ok->data, ok->eof);
+	if (status)
+		return nfs4_error(c, status);
+	if (!xdr_bool(x, &eof) || !xdr_nfs_bulk(x, &data))
+		return -EBADMSG;
+	return nfs_take_read(c, &data, eof);
 }
 
 const struct nfs_opdef nfs4_op_read = {
@@ -46,15 +62,13 @@ const struct nfs_opdef nfs4_op_read = {
 
 static bool_t encode_write(struct nfs_call *c, XDR *x)
 {
-	WRITE4args a = {
-		.stateid = nfs4_stateid(c->open), .offset = c->args.io.offset,
-		.stable = c->args.io.unstable ? UNSTABLE4 : FILE_SYNC4, .data.len = nfs_write_len(c),
-	};
+	nfs_bulk data = { .len = nfs_write_len(c) };
 
-	if (!nfs4_begin(c, x, 3, true, c->args.fh) || !nfs4_put_op(x, OP_WRITE) ||
-	    !xdr_WRITE4args(x, &a))
+	if (!nfs4_begin(c, x, 3, true, c->args.fh) ||
+	    !put_io(c, x, OP_WRITE, c->args.io.unstable ? UNSTABLE4 : FILE_SYNC4) ||
+	    !xdr_nfs_bulk(x, &data))
 		return FALSE;
-	c->eng.rr.data_pos = a.data.pos;
+	c->eng.rr.data_pos = data.pos;
 	return TRUE;
 }
 
