@@ -105,10 +105,15 @@ unsigned ddp_decode(struct ddp_hdr *h, const uint8_t *buf, size_t len, enum iw_e
 	h->op = (enum rdmap_op)op;
 	h->payload = ulpdu - (size - DDP_LEN_BYTES);
 	h->stag = get32(buf + 4);
-	h->to = h->tagged ? get64(buf + 8) : 0;
-	h->qn = h->tagged ? 0 : get32(buf + 8);
-	h->msn = h->tagged ? 0 : get32(buf + 12);
-	h->mo = h->tagged ? 0 : get32(buf + 16);
+	h->to = 0;
+	h->qn = h->msn = h->mo = 0;
+	if (h->tagged) {
+		h->to = get64(buf + 8);
+	} else {
+		h->qn = get32(buf + 8);
+		h->msn = get32(buf + 12);
+		h->mo = get32(buf + 16);
+	}
 	return size;
 }
 

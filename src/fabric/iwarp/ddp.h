@@ -17,10 +17,12 @@
 #ifndef IWARP_DDP_H
 #define IWARP_DDP_H
 
+#include <endian.h>
 #include <isa-l/crc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum rdmap_op {
 	RDMAP_WRITE, RDMAP_READ_REQ, RDMAP_READ_RESP, RDMAP_SEND, RDMAP_SEND_INV,
@@ -34,6 +36,7 @@ enum { DDP_QN_SEND, DDP_QN_READ, DDP_QN_TERM, DDP_QNS };
 #define DDP_TAGGED_HDR   16u
 #define DDP_UNTAGGED_HDR 20u
 #define DDP_READ_REQ     28u    /* payload of a Read Request */
+#define DDP_PAD_MAX      3u
 #define DDP_CRC_BYTES    4u
 #define DDP_ULPDU_MAX    65535u
 
@@ -83,35 +86,45 @@ extern const struct iw_error_info iw_errors[IW_ERRORS];
 
 static inline void put16(uint8_t *p, uint32_t v)
 {
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
+	uint16_t w = htobe16((uint16_t)v);
+
+	memcpy(p, &w, sizeof(w));
 }
 
 static inline void put32(uint8_t *p, uint32_t v)
 {
-	put16(p, v >> 16);
-	put16(p + 2, v & 0xffff);
+	v = htobe32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void put64(uint8_t *p, uint64_t v)
 {
-	put32(p, (uint32_t)(v >> 32));
-	put32(p + 4, (uint32_t)v);
+	v = htobe64(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline uint32_t get16(const uint8_t *p)
 {
-	return (uint32_t)p[0] << 8 | p[1];
+	uint16_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return be16toh(w);
 }
 
 static inline uint32_t get32(const uint8_t *p)
 {
-	return get16(p) << 16 | get16(p + 2);
+	uint32_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return be32toh(w);
 }
 
 static inline uint64_t get64(const uint8_t *p)
 {
-	return (uint64_t)get32(p) << 32 | get32(p + 4);
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return be64toh(w);
 }
 
 /* Bytes of padding behind a segment of that ULPDU length. */

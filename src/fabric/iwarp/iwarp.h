@@ -110,7 +110,7 @@ struct iw_rx {
 	uint32_t got;           /* bytes of payload placed */
 	uint32_t trailer;       /* bytes of pad and CRC still to come */
 	uint32_t crc;
-	uint8_t crc_field[DDP_CRC_BYTES];
+	uint8_t tail[DDP_PAD_MAX + DDP_CRC_BYTES];      /* both, at its end; with CRC only */
 	uint8_t ctl[64];        /* payload of a Read Request or Terminate */
 
 	/* Messages in progress: at most one tagged and one untagged. */

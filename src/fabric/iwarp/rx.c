@@ -241,36 +241,43 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 static void frame_done(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
-	const struct ddp_hdr h = rx->h;
+	const struct ddp_hdr *h = &rx->h;
 
 	rx->state = IW_RX_HEADER;
 	rx->heard = true;
-	if (h.op == RDMAP_TERMINATE) {
+	if (h->op == RDMAP_TERMINATE) {
 		terminated(c);
 		return;
 	}
-	if (h.tagged) {
-		rx->in_tagged = !h.last;
-		if (h.op == RDMAP_READ_RESP) {
-			iw_tx_reading(c)->done += h.payload;
-			if (h.last)
+	if (h->tagged) {
+		rx->in_tagged = !h->last;
+		if (h->op == RDMAP_READ_RESP) {
+			iw_tx_reading(c)->done += h->payload;
+			if (h->last)
 				iw_tx_read_done(c);
 		}
 		return;
 	}
-	rx->in_untagged = !h.last;
-	if (h.op != RDMAP_READ_REQ)
-		rx->send_len += h.payload;
-	if (!h.last)
+	rx->in_untagged = !h->last;
+	if (h->op != RDMAP_READ_REQ)
+		rx->send_len += h->payload;
+	if (!h->last)
 		return;
-	rx->msn[h.qn]++;
-	if (h.op == RDMAP_READ_REQ)
+	rx->msn[h->qn]++;
+	if (h->op == RDMAP_READ_REQ)
 		read_request(c);
 	else
-		message_arrived(c, &h);
+		message_arrived(c, h);
 }
 
 /* ---- Handling what is staged -------------------------------------------------- */
+
+static uint32_t trailer_of(const struct ddp_hdr *h)
+{
+	uint32_t size = h->tagged ? DDP_TAGGED_HDR : DDP_UNTAGGED_HDR;
+
+	return ddp_pad(size - DDP_LEN_BYTES + h->payload) + DDP_CRC_BYTES;
+}
 
 /* Each returns whether it got everything that it needs. */
 
@@ -283,7 +290,11 @@ static bool take_header(struct fab_conn *c)
 
 	rx->have_raw = false;
 	if (size) {
-		memcpy(rx->raw, at, size);
+		/* Of a fixed length, which is cheap. */
+		memcpy(rx->raw, at, DDP_TAGGED_HDR);
+		if (!rx->h.tagged)
+			memcpy(rx->raw + DDP_TAGGED_HDR, at + DDP_TAGGED_HDR,
+			       DDP_UNTAGGED_HDR - DDP_TAGGED_HDR);
 		rx->have_raw = true;
 		e = rx->h.tagged ? judge_tagged(c) : judge_untagged(c);
 	}
@@ -293,7 +304,7 @@ static bool take_header(struct fab_conn *c)
 		return false;
 	rx->pos += size;
 	rx->got = 0;
-	rx->trailer = ddp_pad(size - DDP_LEN_BYTES + rx->h.payload) + DDP_CRC_BYTES;
+	rx->trailer = trailer_of(&rx->h);
 	if (c->crc)
 		rx->crc = ddp_crc(DDP_CRC_INIT, at, size);
 	if (rx->h.payload >= IW_BULK_FRAME)
@@ -333,27 +344,32 @@ static bool take_payload(struct fab_conn *c)
 	return true;
 }
 
+/* Does the CRC agree? The trailer is here, and the pad is part of what the CRC is for. */
+static bool crc_right(struct iw_rx *rx, uint32_t pad)
+{
+	const uint8_t *field = rx->tail + sizeof(rx->tail) - DDP_CRC_BYTES;
+	uint8_t want[DDP_CRC_BYTES];
+
+	ddp_crc_put(want, ddp_crc(rx->crc, field - pad, pad));
+	return !memcmp(want, field, sizeof(want));
+}
+
 static bool take_trailer(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
-	uint8_t want[DDP_CRC_BYTES];
+	uint32_t n = rx->trailer;
 
-	for (; rx->trailer && rx->pos < rx->end; rx->trailer--) {
-		const uint8_t *p = rx->stage + rx->pos++;
-
-		if (rx->trailer <= DDP_CRC_BYTES)
-			rx->crc_field[DDP_CRC_BYTES - rx->trailer] = *p;
-		else if (c->crc)
-			rx->crc = ddp_crc(rx->crc, p, 1);
-	}
+	if (n > rx->end - rx->pos)
+		n = rx->end - rx->pos;
+	if (c->crc)
+		memcpy(rx->tail + sizeof(rx->tail) - rx->trailer, rx->stage + rx->pos, n);
+	rx->pos += n;
+	rx->trailer -= n;
 	if (rx->trailer)
 		return false;
-	if (c->crc) {
-		ddp_crc_put(want, rx->crc);
-		if (memcmp(want, rx->crc_field, sizeof(want))) {
-			iw_fail(c, IW_E_CRC);
-			return false;
-		}
+	if (c->crc && !crc_right(rx, trailer_of(&rx->h) - DDP_CRC_BYTES)) {
+		iw_fail(c, IW_E_CRC);
+		return false;
 	}
 	frame_done(c);
 	return true;
@@ -361,21 +377,13 @@ static bool take_trailer(struct fab_conn *c)
 
 static void take_all(struct fab_conn *c)
 {
-	bool more = true;
+	struct iw_rx *rx = &c->rx;
 
-	while (more && !c->down) {
-		switch (c->rx.state) {
-		case IW_RX_HEADER:
-			more = take_header(c);
-			break;
-		case IW_RX_PAYLOAD:
-			more = take_payload(c);
-			break;
-		case IW_RX_TRAILER:
-			more = take_trailer(c);
-			break;
-		}
-	}
+	while (!c->down &&
+	       (rx->state != IW_RX_HEADER || take_header(c)) &&
+	       (rx->state != IW_RX_PAYLOAD || take_payload(c)) &&
+	       take_trailer(c))
+		;
 }
 
 /* ---- Reading the socket --------------------------------------------------- */
