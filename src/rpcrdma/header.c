@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Codec of the transport header. Both directions go through a cursor that knows its end. A
- * word that is missing, or has no room, sets `bad`, and every later access does nothing. So
- * the code below reads like the format, and `bad` is checked once at the end.
+ * Codec of the transport header. Both directions go through a cursor that knows its end. What
+ * is missing, or has no room, sets `bad`. So the code below reads like the format, and `bad`
+ * is checked once at the end.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,28 +14,46 @@ struct cursor {
 	bool bad;
 };
 
-static void put32(struct cursor *c, uint32_t v)
+/* The next n bytes; NULL: there are fewer. */
+static inline uint8_t *take(struct cursor *c, size_t n)
 {
-	if (c->end - c->p < 4) {
+	uint8_t *at = c->p;
+
+	if ((size_t)(c->end - at) < n) {
 		c->bad = true;
-		return;
+		return NULL;
 	}
-	v = htonl(v);
-	memcpy(c->p, &v, 4);
-	c->p += 4;
+	c->p = at + n;
+	return at;
 }
 
-static uint32_t get32(struct cursor *c)
+static inline void set32(uint8_t *at, uint32_t v)
+{
+	v = htonl(v);
+	memcpy(at, &v, 4);
+}
+
+static inline uint32_t at32(const uint8_t *at)
 {
 	uint32_t v;
 
-	if (c->end - c->p < 4) {
-		c->bad = true;
-		return 0;
-	}
-	memcpy(&v, c->p, 4);
-	c->p += 4;
+	memcpy(&v, at, 4);
 	return ntohl(v);
+}
+
+static inline void put32(struct cursor *c, uint32_t v)
+{
+	uint8_t *at = take(c, 4);
+
+	if (at)
+		set32(at, v);
+}
+
+static inline uint32_t get32(struct cursor *c)
+{
+	const uint8_t *at = take(c, 4);
+
+	return at ? at32(at) : 0;
 }
 
 /* The discriminator of optional data. Only 0 and 1 are XDR booleans. */
@@ -48,20 +66,27 @@ static bool get_bool(struct cursor *c)
 	return v == 1 && !c->bad;
 }
 
-static void put_seg(struct cursor *c, const struct rr_seg *s)
+static inline void put_seg(struct cursor *c, const struct rr_seg *s)
 {
-	put32(c, s->handle);
-	put32(c, s->length);
-	put32(c, (uint32_t)(s->offset >> 32));
-	put32(c, (uint32_t)s->offset);
+	uint8_t *at = take(c, RR_SEG_BYTES);
+
+	if (!at)
+		return;
+	set32(at, s->handle);
+	set32(at + 4, s->length);
+	set32(at + 8, (uint32_t)(s->offset >> 32));
+	set32(at + 12, (uint32_t)s->offset);
 }
 
-static void get_seg(struct cursor *c, struct rr_seg *s)
+static inline void get_seg(struct cursor *c, struct rr_seg *s)
 {
-	s->handle = get32(c);
-	s->length = get32(c);
-	s->offset = (uint64_t)get32(c) << 32;
-	s->offset |= get32(c);
+	const uint8_t *at = take(c, RR_SEG_BYTES);
+
+	if (!at)
+		return;
+	s->handle = at32(at);
+	s->length = at32(at + 4);
+	s->offset = (uint64_t)at32(at + 8) << 32 | at32(at + 12);
 }
 
 static void put_chunk(struct cursor *c, const struct rr_chunk *ch)
@@ -166,13 +191,17 @@ static void get_lists(struct cursor *c, struct rr_header *h)
 int rr_header_encode(const struct rr_header *h, void *buf, size_t cap)
 {
 	struct cursor c = { .p = buf, .end = (uint8_t *)buf + cap };
+	uint8_t *at;
 
 	if (!counts_ok(h))
 		return -EINVAL;
-	put32(&c, h->xid);
-	put32(&c, h->vers);
-	put32(&c, h->credit);
-	put32(&c, h->proc);
+	at = take(&c, RR_HDR_FIXED);
+	if (!at)
+		return -EMSGSIZE;
+	set32(at, h->xid);
+	set32(at + 4, h->vers);
+	set32(at + 8, h->credit);
+	set32(at + 12, h->proc);
 	if (h->proc == RR_ERROR) {
 		put32(&c, h->err);
 		if (h->err == RR_ERR_VERS) {
@@ -190,14 +219,18 @@ int rr_header_decode(struct rr_header *h, const void *buf, size_t len)
 	/* The encoder uses the same cursor; a decoder writes nothing through it. */
 	struct cursor c = { .p = (uint8_t *)(uintptr_t)buf };
 
+	const uint8_t *at;
+
 	c.end = c.p + len;
 	rr_header_init(h, 0, 0);
-	h->xid = get32(&c);
-	h->vers = get32(&c);
-	h->credit = get32(&c);
-	h->proc = get32(&c);
-	if (c.bad)
+	at = take(&c, RR_HDR_FIXED);
+	/* What there is of it may name the call. */
+	h->xid = len >= 4 ? at32(buf) : 0;
+	if (!at)
 		return -EBADMSG;
+	h->vers = at32(at + 4);
+	h->credit = at32(at + 8);
+	h->proc = at32(at + 12);
 	/* The version defines what follows. Only ERR_VERS is the same in all versions,
 	 * because a peer of another version uses it to say so. */
 	if (h->vers != RR_VERSION && h->proc != RR_ERROR)
