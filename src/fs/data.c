@@ -3,7 +3,7 @@
  * File data.
  *
  * READ: the server places the data in a data buffer (or sends it in the reply, if it is
- * short), and that memory goes to fuse_reply_iov(). The request owns the buffer from the
+ * short), and that memory goes to fuse_reply_buf(). The request owns the buffer from the
  * start of the READ until the answer is written, or until the lane's device takes it to write
  * the answer later (answers.h).
  *
@@ -121,7 +121,7 @@ static void read_done(struct fs_req *r)
 	if (iov.iov_len < r->size)
 		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov.iov_len, r->start_ns);
 	fs_unhurried(r, true, &r->buf[0]);
-	fuse_reply_iov(r->req, &iov, iov.iov_len ? 1 : 0);
+	fuse_reply_buf(r->req, iov.iov_base, iov.iov_len);
 	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 	fs_req_free(r);
