@@ -108,7 +108,6 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 
 	if (!ino)
 		return NULL;
-	memset(e, 0, sizeof(*e));
 	fs_entry_node(e, ino);
 	fs_stat_of(fs, ino, &e->attr, &r->call.res.attr);
 	e->attr_timeout = inode_timeo(&fs->inodes, ino);

@@ -77,11 +77,12 @@ void fs_changes_begin(struct fs_req *r)
 static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
-	struct known_after a = { .since_ns = c->eng.start_ns };
 	struct inode *ino = r->change[i].ino;
+	struct known_after a;
 
 	if (!ino)
 		return;
+	a = (struct known_after){ .since_ns = c->eng.start_ns };
 	r->change[i].ino = NULL;
 	if (changes_data(c))
 		ahead_change_ends(ino);

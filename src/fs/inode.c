@@ -11,7 +11,7 @@
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
 {
-	return inode_hash(fh->data, fh->len, 2166136261u);
+	return inode_hash(fh->data, fh->len, 0);
 }
 
 static struct inode_shard *shard_at(struct inode_table *t, uint32_t hash)

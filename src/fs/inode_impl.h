@@ -7,6 +7,7 @@
 #ifndef FS_INODE_IMPL_H
 #define FS_INODE_IMPL_H
 
+#include <string.h>
 #include "fs/inode.h"
 
 /* ---- inode.c ---- */
@@ -16,14 +17,21 @@ static inline struct inode_shard *inode_shard_of(struct inode_table *t, const st
 	return &t->shard[ino->hash % INODE_SHARDS];
 }
 
-/* FNV-1a, starting with `h`. The high half is folded into the low one. */
-static inline uint32_t inode_hash(const void *p, size_t len, uint32_t h)
+/* Mixes eight bytes at a time into `h`. The high half is folded into the low one. */
+static inline uint32_t inode_hash(const void *p, size_t len, uint64_t h)
 {
 	const uint8_t *b = p;
+	uint64_t w;
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ b[i]) * 16777619u;
-	return h ^ h >> 15;
+	for (; len >= sizeof(w); len -= sizeof(w), b += sizeof(w)) {
+		memcpy(&w, b, sizeof(w));
+		h = (h ^ w) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 32;
+	}
+	for (w = len; len; len--)
+		w = w << 8 | *b++;
+	h = (h ^ w) * 0x9e3779b97f4a7c15u;
+	return (uint32_t)(h ^ h >> 32);
 }
 
 /* Takes a reference to an inode that the caller has found in a list whose lock it holds.

@@ -236,12 +236,15 @@ void known_here(struct inode_table *t, uint64_t parent, const char *name)
 double known_is_gone(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct name_shard *s = names_shard_of(t, parent, name);
-	uint64_t now = mono_ns(), until;
+	uint64_t now, until;
 	struct gone *g;
 
 	pthread_mutex_lock(&s->mu);
 	g = find(s, parent, name);
 	until = g ? g->until_ns : 0;
 	pthread_mutex_unlock(&s->mu);
+	if (!until)
+		return 0;
+	now = mono_ns();
 	return until > now ? (double)(until - now) / 1e9 : 0;
 }

@@ -10,10 +10,11 @@
  * timeo is 0. */
 static void reply_not_there(struct fs_req *r, double timeo)
 {
-	struct fuse_entry_param e = { .entry_timeout = timeo };
+	struct fuse_entry_param e;
 
 	if (timeo <= 0 || !r->req)
 		return;
+	e = (struct fuse_entry_param){ .entry_timeout = timeo };
 	fuse_reply_entry(r->req, &e);
 	r->req = NULL;
 }

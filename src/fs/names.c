@@ -9,9 +9,9 @@
  * far more. */
 #define NAMES_MAX 16u
 
-static uint32_t name_hash(uint64_t parent, const char *name)
+static uint32_t name_hash(uint64_t parent, const char *name, size_t len)
 {
-	return inode_hash(name, strlen(name), (uint32_t)parent * 2654435761u);
+	return inode_hash(name, len, parent);
 }
 
 static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
@@ -26,7 +26,7 @@ static struct list *bucket_of(struct name_shard *s, uint32_t hash)
 
 struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name)
 {
-	return shard_at(t, name_hash(parent, name));
+	return shard_at(t, name_hash(parent, name, strlen(name)));
 }
 
 void names_init(struct inode_table *t)
@@ -102,7 +102,7 @@ static struct name *make(struct inode *ino, uint64_t parent, const char *text, s
 	n->parent_id = parent;
 	memcpy(n->text, text, len);
 	n->text[len] = '\0';
-	n->hash = name_hash(parent, n->text);
+	n->hash = name_hash(parent, text, len);
 	list_init(&n->by_name);
 	return n;
 }
@@ -184,7 +184,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 
 struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
 {
-	uint32_t hash = name_hash(parent, name);
+	uint32_t hash = name_hash(parent, name, strlen(name));
 	struct name_shard *s = shard_at(t, hash);
 	struct inode *found = NULL;
 

@@ -175,7 +175,8 @@ static void on_call_done(struct nfs_call *c)
 	struct fs_req *r = container_of(c, struct fs_req, call);
 
 	r->calling = false;
-	fs_changes_end(r);
+	if (r->change[0].ino || r->change[1].ino)
+		fs_changes_end(r);
 	r->done(r);
 }
 
@@ -189,8 +190,10 @@ static void start(struct fs_req *r)
 		r->done(r);
 		return;
 	}
-	r->changes += change;
-	fs_changes_begin(r);
+	if (change) {
+		r->changes++;
+		fs_changes_begin(r);
+	}
 	r->calling = true;
 	nfs_start(r->fl->lane, &r->call);
 }

@@ -216,7 +216,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
  * the buffers, for their data, and put them back only when they have run. Then this call is
  * the first to get one.
  */
-void nfs_lane_pump(struct nfs_lane *l)
+static void pump(struct nfs_lane *l)
 {
 	struct list *n = l->waiting.next;
 
@@ -237,6 +237,12 @@ void nfs_lane_pump(struct nfs_lane *l)
 			return;
 		}
 	}
+}
+
+void nfs_lane_pump(struct nfs_lane *l)
+{
+	if (!list_empty(&l->waiting))
+		pump(l);
 }
 
 /* Control calls go before all others, because the others may be held until they have

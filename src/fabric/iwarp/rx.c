@@ -435,7 +435,8 @@ static bool fill(struct fab_conn *c)
 	ssize_t n;
 
 	/* At most part of a header is left. */
-	memmove(rx->stage, rx->stage + rx->pos, rx->end - rx->pos);
+	if (rx->pos != rx->end)
+		memmove(rx->stage, rx->stage + rx->pos, rx->end - rx->pos);
 	rx->end -= rx->pos;
 	rx->pos = 0;
 	if (rx->state == IW_RX_PAYLOAD) {

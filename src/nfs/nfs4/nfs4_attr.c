@@ -123,7 +123,7 @@ static inline uint64_t dword(struct values *v)
 	return be64toh(w);
 }
 
-static struct nfs_ref counted(struct values *v, uint32_t max)
+static inline struct nfs_ref counted(struct values *v, uint32_t max)
 {
 	uint32_t len = word(v);
 	const char *at;
@@ -133,7 +133,7 @@ static struct nfs_ref counted(struct values *v, uint32_t max)
 	return (struct nfs_ref){ .len = v->bad ? 0 : len, .data = at };
 }
 
-static void get_type(struct values *v, mode_t *mode)
+static inline void get_type(struct values *v, mode_t *mode)
 {
 	mode_t type = type_mode(word(v));
 
@@ -142,7 +142,7 @@ static void get_type(struct values *v, mode_t *mode)
 }
 
 /* If the owner is a name, `name` gets it and *id is nobody. Otherwise `name` is empty. */
-static void get_id(struct values *v, uint32_t *id, struct nfs_ref *name)
+static inline void get_id(struct values *v, uint32_t *id, struct nfs_ref *name)
 {
 	struct nfs_ref ref = counted(v, OWNER_MAX);
 
