@@ -60,11 +60,13 @@ static inline u_int xdr_msg_pos(XDR *x)
 	return (u_int)((char *)x->x_private - x->x_base);
 }
 
-/* XDR_ENCODE, and what has no room. */
-bool_t xdr_msg_put_word(XDR *x, uint32_t *v);
-bool_t xdr_msg_put_long(XDR *x, uint64_t *v);
-bool_t xdr_msg_put_bool(XDR *x, bool_t *v);
-bool_t xdr_msg_put_opaque(XDR *x, char *mem, u_int len);
+/* XDR_ENCODE, and what has no room. They are never inlined: a compiler that optimizes across
+ * files would otherwise warn that what is to be decoded into is used uninitialized. */
+#define XDR_MSG_PUT __attribute__((noinline)) bool_t
+XDR_MSG_PUT xdr_msg_put_word(XDR *x, uint32_t *v);
+XDR_MSG_PUT xdr_msg_put_long(XDR *x, uint64_t *v);
+XDR_MSG_PUT xdr_msg_put_bool(XDR *x, bool_t *v);
+XDR_MSG_PUT xdr_msg_put_opaque(XDR *x, char *mem, u_int len);
 
 static inline bool_t xdr_msg_word(XDR *x, uint32_t *v)
 {
