@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "xdr_msg.h"
 
 #define MACHINE_MAX 255u
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "rpc/rpcmsg.h"
+#include "xdr_msg.h"
 
 /* RFC 5531, section 9. */
 enum { MSG_CALL = 0, MSG_REPLY = 1, RPC_MSG_VERSION = 2 };
