@@ -159,8 +159,9 @@ static inline void get_time(struct values *v, struct timespec *t)
 	t->tv_nsec = ns < 1000000000 ? (long)ns : 0;
 }
 
-/* Reads one attribute. false: a number that we did not ask for. */
-static bool get_one(struct values *v, unsigned n, struct nfs4_attrs *a)
+/* Reads one attribute. false: a number that we did not ask for. With a constant n only that
+ * number's line is left. */
+static inline __attribute__((always_inline)) bool get_one(struct values *v, unsigned n, struct nfs4_attrs *a)
 {
 	switch (n) {
 	case FATTR4_TYPE:         get_type(v, &a->attr.mode); break;
@@ -197,18 +198,53 @@ static bool get_one(struct values *v, unsigned n, struct nfs4_attrs *a)
 	return true;
 }
 
+static bool has_stat(const bitmap4 *m)
+{
+	return m->len == 2 && m->words[0] == STAT_W0 && m->words[1] == STAT_W1;
+}
+
+/* All attributes of nfs4_stat_mask, and no other: what servers answer to nearly every GETATTR. */
+static void get_stat(struct values *v, struct nfs4_attrs *a)
+{
+	get_one(v, FATTR4_TYPE, a);
+	get_one(v, FATTR4_CHANGE, a);
+	get_one(v, FATTR4_SIZE, a);
+	get_one(v, FATTR4_FSID, a);
+	get_one(v, FATTR4_FILEID, a);
+	get_one(v, FATTR4_MODE, a);
+	get_one(v, FATTR4_NUMLINKS, a);
+	get_one(v, FATTR4_OWNER, a);
+	get_one(v, FATTR4_OWNER_GROUP, a);
+	get_one(v, FATTR4_RAWDEV, a);
+	get_one(v, FATTR4_SPACE_USED, a);
+	get_one(v, FATTR4_TIME_ACCESS, a);
+	get_one(v, FATTR4_TIME_METADATA, a);
+	get_one(v, FATTR4_TIME_MODIFY, a);
+}
+
+/* Those of any other mask, in the order of their numbers. */
+static bool get_masked(struct values *v, const bitmap4 *mask, struct nfs4_attrs *a)
+{
+	for (unsigned w = 0; w < mask->len; w++)
+		for (uint32_t bits = mask->words[w]; bits; bits &= bits - 1)
+			if (!get_one(v, w * 32 + (unsigned)__builtin_ctz(bits), a) || v->bad)
+				return false;
+	return true;
+}
+
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 {
 	struct values v = { .at = in->attr_vals.data, .left = in->attr_vals.len };
+	bool known = true;
 
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
-	for (unsigned w = 0; w < in->attrmask.len; w++)
-		for (uint32_t bits = in->attrmask.words[w]; bits; bits &= bits - 1)
-			if (!get_one(&v, w * 32 + (unsigned)__builtin_ctz(bits), out) || v.bad)
-				return false;
-	return v.left == 0;
+	if (has_stat(&in->attrmask))
+		get_stat(&v, out);
+	else
+		known = get_masked(&v, &in->attrmask, out);
+	return known && !v.bad && v.left == 0;
 }
 
 /* ---- setting ---- */

@@ -119,9 +119,15 @@ bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name)
 
 bool_t nfs4_put_getattr(XDR *x)
 {
-	GETATTR4args a = { .attr_request = nfs4_stat_mask };
+	int32_t *at = XDR_INLINE(x, 4 * BYTES_PER_XDR_UNIT);
 
-	return nfs4_put_op(x, OP_GETATTR) && xdr_GETATTR4args(x, &a);
+	if (!at)
+		return FALSE;
+	IXDR_PUT_U_INT32(at, OP_GETATTR);
+	IXDR_PUT_U_INT32(at, nfs4_stat_mask.len);
+	IXDR_PUT_U_INT32(at, nfs4_stat_mask.words[0]);
+	IXDR_PUT_U_INT32(at, nfs4_stat_mask.words[1]);
+	return TRUE;
 }
 
 bool_t nfs4_encode_getattr(struct nfs_call *c, XDR *x, const struct nfs_fh *fh)
