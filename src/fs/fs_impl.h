@@ -100,7 +100,6 @@ struct fs_req {
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
 	void (*done)(struct fs_req *r); /* the call has ended with r->call.res.status */
 	uint64_t start_ns;
-	struct rpc_cred cred;
 	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
 	struct file *file;              /* a reference */
 	bool opening;                   /* ino counts as open as long as r exists */
@@ -148,13 +147,14 @@ struct fs_req {
 	} ahead;
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
 	struct held held;               /* behind.h: a WRITE that has its answer */
-	struct settle settle;           /* behind.h: waits for such WRITEs */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
 	} change[2];
 	/* take() does not clear these: */
 	struct nfs_call call;
+	struct rpc_cred cred;
+	struct settle settle;           /* behind.h: waits for such WRITEs */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 };
 
