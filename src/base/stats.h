@@ -46,6 +46,8 @@
 	X(WRITE_COPIED_BYTES, "write.copied_bytes",  "file bytes copied in the daemon while writing, above the inline threshold") \
 	X(BEHIND_BYTES,       "behind.bytes",        "file bytes answered before they were sent") \
 	X(BEHIND_GATHERED,    "behind.gathered_bytes", "of these, bytes copied into an earlier WRITE") \
+	X(BEHIND_READS,       "behind.reads",        "READs answered from what was held, without the server") \
+	X(YOUNG_ATTRS,        "young.attrs",         "attributes for read() given without the server") \
 	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
 	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \

@@ -243,10 +243,12 @@ static void answer(struct fs_req *r)
 	uint64_t end = r->call.args.io.offset + r->size;
 
 	stat_add(&r->fl->lane->stats, STAT_BEHIND_BYTES, r->size);
-	if (r->req)
+	if (r->req) {
 		inode_wrote(r->ino, end);
-	else
+		young_wrote(r->ino, end, fuse_req_ctx(r->req)->pid);
+	} else {
 		inode_untold(r->ino);
+	}
 	atomic_fetch_sub(&r->ino->writing, 1);
 	if (r->req) {
 		fs_unhurried(r, true, NULL);

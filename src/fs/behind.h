@@ -50,9 +50,11 @@
  *        That is sent again, and so is every newer one that overlaps it, or the old data
  *        would replace the new. So a newer one stays as long as the older one, even if it is
  *        on stable storage itself. The second time it is sent with FILE_SYNC.
- *   a READ, GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is
- *        held is on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the
- *        size that the file will have (behind_size).
+ *   a GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is held is
+ *        on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the size that
+ *        the file will have (behind_size).
+ *   a READ            It is answered with what is held, if that is not older than what this
+ *        mount has seen of the server (behind_read.c). Otherwise it waits, too.
  *   the connection dies               The engine sends the call again.
  *   the writer is killed              What was answered goes on. What waits for room is freed.
  *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
@@ -126,6 +128,7 @@ struct held {
 	struct loop_msg msg;
 	enum held_state state;
 	uint64_t seq, offset, since_ns;
+	uint64_t sent_ns;               /* when it was last sent */
 	uint32_t len;
 	bool posted;                    /* msg is on its way */
 	bool wanted;                    /* to be sent as soon as nothing is before it */
@@ -171,6 +174,16 @@ bool fs_behind_give_up(struct fs_req *r);
 void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r));
 /* What r's call must not overtake: NULL, or an inode for fs_settle(), and *stable for it. */
 struct inode *fs_settles(const struct fs_req *r, bool *stable);
+/*
+ * READs (behind_read.c). r reads through the page cache: may it be answered with what is held?
+ * Then its buffer comes next, and
+ *   fs_behind_serve    answers and frees it, if no READ is needed; otherwise READ follows, and
+ *   fs_behind_lay      lays what is held over the *len bytes that have come. false: READ has to
+ *                      be sent again after fs_settle().
+ */
+bool fs_behind_reads(struct fs_req *r);
+bool fs_behind_serve(struct fs_req *r);
+bool fs_behind_lay(struct fs_req *r, size_t *len);
 /* Is something held of these bytes? */
 bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
 /* Was something held at `since` or later? Then attributes and file data that were asked for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the files of write-behind share: behind.c (room, gathering, answers), behind_send.c
- * (WRITE and COMMIT), behind_wait.c (who waits for what; errors). A function whose name ends
+ * (WRITE and COMMIT), behind_read.c (READs), behind_wait.c (who waits for what; errors). A function whose name ends
  * with "locked" needs behind.mu.
  */
 #ifndef FS_BEHIND_IMPL_H

@@ -61,6 +61,7 @@ static void leave_locked(struct behind *b, struct fs_req *r)
 	}
 	if (b->left_end < held_end(r))
 		b->left_end = held_end(r);
+	young_there(r->ino, held_end(r));
 	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
 	drop_locked(b, r);
 }
@@ -183,6 +184,7 @@ static struct fs_req *next_locked(struct behind *b)
 			continue;
 		if (r->fl == fs_this_lane) {
 			r->held.state = HELD_SENDING;
+			r->held.sent_ns = mono_ns();
 			b->nsending++;
 			return r;
 		}

@@ -82,9 +82,30 @@ static bool tried_enough(struct fs_req *r)
 static void read_again(struct fs_req *r)
 {
 	r->reread = true;
+	r->lays = false;
 	r->call.args.io.offset = r->start;
 	r->filled = 0;
 	fs_settle(r, r->ino, true, read_more);
+}
+
+/* All that the server has sent for r is there. */
+static void read_end(struct fs_req *r, struct iovec *iov)
+{
+	bool again = r->lays ? !fs_behind_lay(r, &iov->iov_len) :
+		     iov->iov_len < r->size && !r->reread &&
+		     behind_since(r->ino, r->call.eng.start_ns);
+
+	if (again) {
+		read_again(r);
+		return;
+	}
+	if (iov->iov_len < r->size)
+		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov->iov_len, r->start_ns);
+	fs_unhurried(r, true, &r->buf[0]);
+	fuse_reply_buf(r->req, iov->iov_base, iov->iov_len);
+	fs_unhurried(r, false, NULL);
+	r->req = NULL;
+	fs_req_free(r);
 }
 
 static void read_done(struct fs_req *r)
@@ -106,7 +127,7 @@ static void read_done(struct fs_req *r)
 		fs_req_free(r);
 		return;
 	}
-	if (more || r->filled) {
+	if (more || r->filled || r->lays) {
 		gather(r);
 		if (more) {
 			read_more(r);
@@ -114,17 +135,7 @@ static void read_done(struct fs_req *r)
 		}
 		iov = (struct iovec){ r->buf[0]->mem, r->filled };
 	}
-	if (iov.iov_len < r->size && !r->reread && behind_since(r->ino, r->call.eng.start_ns)) {
-		read_again(r);
-		return;
-	}
-	if (iov.iov_len < r->size)
-		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov.iov_len, r->start_ns);
-	fs_unhurried(r, true, &r->buf[0]);
-	fuse_reply_buf(r->req, iov.iov_base, iov.iov_len);
-	fs_unhurried(r, false, NULL);
-	r->req = NULL;
-	fs_req_free(r);
+	read_end(r, &iov);
 }
 
 static bool try_read(struct fs_req *r)
@@ -132,7 +143,8 @@ static bool try_read(struct fs_req *r)
 	r->buf[0] = magazine_get_data(&r->fl->lane->mag, r->size);
 	if (!r->buf[0])
 		return false;
-	read_more(r);
+	if (!r->lays || !fs_behind_serve(r))
+		read_more(r);
 	return true;
 }
 
@@ -183,9 +195,14 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	r->size = size;
 	r->call.open = r->file->open;
 	r->start = r->call.args.io.offset = (uint64_t)off;
-	if (!reads_direct(fi))
+	if (!reads_direct(fi)) {
 		inode_paged(r->ino);
-	if (behind_holds_bytes(r->ino, r->start, size))
+		young_read(r->ino, fuse_req_ctx(req)->pid);
+	}
+	r->lays = !reads_direct(fi) && fs_behind_reads(r);
+	if (r->lays)
+		fs_read_start(r);
+	else if (behind_holds_bytes(r->ino, r->start, size))
 		fs_settle(r, r->ino, true, read_now);
 	else
 		read_now(r);
@@ -250,10 +267,13 @@ static void written(struct fs_req *r, uint32_t n)
 {
 	r->filled += n;
 	r->tries = 0;
-	if (r->req)
+	young_there(r->ino, r->call.args.io.offset + n);
+	if (r->req) {
 		inode_wrote(r->ino, r->call.args.io.offset + n);
-	else
+		young_wrote(r->ino, r->call.args.io.offset + n, fuse_req_ctx(r->req)->pid);
+	} else {
 		inode_untold(r->ino);
+	}
 	if (r->filled == r->size) {
 		write_end(r, 0);
 		return;

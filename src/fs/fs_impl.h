@@ -24,6 +24,7 @@
 #include "fs/inode.h"
 #include "fs/known.h"
 #include "fs/opens.h"
+#include "fs/young.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
 
@@ -132,7 +133,8 @@ struct fs_req {
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	struct fuse_file_info fi;
 	uint64_t start;                 /* READ: the offset */
-	uint64_t asked_ns;              /* GETATTR: when what was written was on the server */
+	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the
+					 * server */
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
 	unsigned tries;                 /* of the same piece, without progress */
 	uint64_t verf;                  /* WRITE's verifier, which COMMIT's has to equal */
@@ -140,6 +142,8 @@ struct fs_req {
 	unsigned step;
 	int saved;
 	bool reread;                    /* READ: has been sent again for its end */
+	bool lays;                      /* READ: what is held is laid over it... */
+	uint64_t laid_ns;               /* ...if it was held then */
 	struct {                        /* ahead.c: */
 		struct ahead_piece *piece;      /* r waits for it; under fs_ahead.mu */
 		unsigned times;                 /* how often it has waited */

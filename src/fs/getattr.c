@@ -14,13 +14,17 @@ static void reply_attr(struct fs_req *r, double known)
 
 	if (r->call.op == NFS_OP_GETATTR)
 		behind_size(r->ino, &r->call.res.attr, r->asked_ns);
-	timeo = (r->call.op == NFS_OP_SETATTR ? inode_set : inode_update)
-			(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
+	if (r->call.op == NFS_OP_SETATTR)
+		timeo = inode_set(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns, r->asked_ns);
+	else
+		timeo = inode_answer(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns, r->asked_ns,
+				     known);
+	young_asked(r->ino, fuse_req_ctx(r->req)->pid);
 	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
 	if (r->ino == fs->root)
 		r->fl->root = st;
 	fs_unhurried(r, true, NULL);
-	fuse_reply_attr(r->req, &st, known < timeo ? known : timeo);
+	fuse_reply_attr(r->req, &st, timeo);
 	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 }
@@ -34,6 +38,8 @@ static void attr_done(struct fs_req *r)
 		if (r->call.args.sattr.valid & NFS_SET_MTIME)
 			inode_mtime_set(r->ino);
 		reply_attr(r, HUGE_VAL);
+	} else if (r->call.op == NFS_OP_SETATTR) {
+		young_spoil(r->ino);    /* the kernel does not hear of it */
 	}
 	fs_done_status(r);
 }
@@ -69,12 +75,32 @@ static void ask(struct fs_req *r)
 	fs_start_patiently(r, NFS_OP_GETATTR, attr_done, late_root);
 }
 
+/* true: r is answered, see young.h. */
+static bool is_young(struct fs_req *r, bool stat)
+{
+	struct nfs_attr attr;
+	struct stat st;
+	double timeo;
+
+	if (!young_attr(&r->fl->fs->inodes, r->ino, &attr, &timeo, r->start_ns, stat))
+		return false;
+	fs_stat_of(r->fl->fs, r->ino, &st, &attr);
+	fuse_reply_attr(r->req, &st, timeo);
+	r->req = NULL;
+	stat_add(&r->fl->lane->stats, STAT_YOUNG_ATTRS, 1);
+	return true;
+}
+
+/* fi: the kernel has sent an open file, because of a read() or an lseek(). */
 void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_new(req, ino);
 
-	(void)fi;
-	if (r)
+	if (!r)
+		return;
+	if (is_young(r, !fi))
+		fs_req_free(r);
+	else
 		fs_settle(r, r->ino, false, ask);
 }
 

@@ -42,6 +42,7 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 	names_drop(t, ino);
 	free(ino->silly);
 	free(ino->after);
+	free(atomic_load(&ino->young));
 	behind_free(atomic_load(&ino->behind));
 	free(ino);
 }
@@ -119,24 +120,44 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 		names_add_locked(t, ino, parent, name, namelen);
 }
 
-struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
-			uint64_t parent, const char *name, size_t namelen, uint64_t since)
+static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
+			 uint64_t parent, const char *name, size_t namelen, uint64_t since,
+			 bool created)
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
 	struct inode *ino;
+	bool keep;
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
 	if (!ino)
 		ino = insert(t, s, hash, fh, attr);
 	if (ino) {
+		if (created && S_ISREG(ino->type))
+			young_begin_locked(ino);
+		keep = young_takes_locked(ino, since) && !behind_since(ino, since);
 		behind_size(ino, attr, since);
 		take(t, ino, attr, parent, name, namelen);
 		told_locked(ino, attr, since);
+		if (keep)
+			young_keep_locked(t, ino, attr, since, UINT64_MAX);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
+}
+
+struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
+			uint64_t parent, const char *name, size_t namelen, uint64_t since)
+{
+	return get(t, fh, attr, parent, name, namelen, since, false);
+}
+
+struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
+				struct nfs_attr *attr, uint64_t parent, const char *name,
+				size_t namelen, uint64_t since)
+{
+	return get(t, fh, attr, parent, name, namelen, since, true);
 }
 
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,

@@ -7,6 +7,7 @@
  *      told.h    the attributes that the kernel was told, and believes
  *      opens.h   who has a file open, and who removes a name of it
  *      known.h   what is known after this mount's own changes, without asking the server
+ *      young.h   attributes for read(), although this mount has written since
  *
  * The node id that the kernel knows is `id`, a handle (handle.h) that is never used again;
  * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
@@ -74,6 +75,12 @@ struct inode {
 	struct silly *silly;            /* [s] */
 	unsigned pins;                  /* [s] calls under way that remove a name plainly */
 
+	/* young.h: */
+	struct young *_Atomic young;    /* NULL: it was never opened */
+	_Atomic uint64_t spoilt_ns;     /* attributes that were asked for before are not kept */
+	_Atomic uint64_t noted_ns;      /* when the server's newest attributes came */
+	_Atomic bool atime_old;         /* the kernel has read since it was told attributes */
+
 	/* ahead.h: */
 	_Atomic uint64_t data_nr;       /* what was fetched at another number is outdated */
 	_Atomic unsigned data_busy;     /* changes of the data that are under way */
@@ -126,8 +133,12 @@ void inode_table_fini(struct inode_table *t);
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh,
 			struct nfs_attr *attr, uint64_t parent, const char *name,
 			size_t namelen, uint64_t since);
+/* The same after CREATE, which has opened the file: attr are kept for young.h. */
+struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
+				struct nfs_attr *attr, uint64_t parent, const char *name,
+				size_t namelen, uint64_t since);
 /*
- * The same for an entry of a listing that was requested at `since`. NULL also if the
+ * As inode_get(), for an entry of a listing that was requested at `since`. NULL also if the
  * kernel may know newer attributes than these: it would believe the old ones, and append
  * at the file's old end.
  */

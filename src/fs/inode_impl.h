@@ -63,6 +63,24 @@ void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 /* The same for attributes from a listing. */
 void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 
+/* The kernel is told attributes of young.h at a GETATTR of `since`, which were asked for at
+ * `asked`. */
+void told_young_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+		       uint64_t asked);
+
+/* ---- young.c ---- */
+
+/* ino is opened. Without memory nothing is kept. */
+void young_begin_locked(struct inode *ino);
+/* The kernel is told something else. */
+void young_drop_locked(struct inode *ino);
+/* Attributes were asked for at `asked`. May they be kept? To be called before the kernel is
+ * told them, which drops what was kept; then they are kept by the second function, and
+ * believed until `until` at most. */
+bool young_takes_locked(const struct inode *ino, uint64_t asked);
+void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		       uint64_t asked, uint64_t until);
+
 /* ---- known.c ---- */
 
 /* The name exists, or may. The caller holds the lock of the name's shard

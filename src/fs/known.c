@@ -4,6 +4,7 @@
 #include <string.h>
 #include "fs/inode_impl.h"
 #include "fs/known.h"
+#include "fs/young.h"
 
 #define GONE_NAMES 16u                  /* in each shard */
 #define GONE_NAME  80u                  /* with NUL; longer names are not remembered */
@@ -94,6 +95,7 @@ void known_changed(struct inode_table *t, uint64_t parent, const char *name)
 	if (!ino)
 		return;
 	known_change_ends(t, ino, known_change_begins(t, ino), &(struct known_after){ 0 });
+	young_spoil(ino);
 	inode_put(t, ino, 1);
 }
 

@@ -4,7 +4,7 @@
  *
  *   open     waits while a call is under way that removes a name of the file. Then it counts
  *            itself (opens.h), and sends OPEN. The attributes in the reply are newer than
- *            those that the kernel believes: see sync_attr().
+ *            those that the kernel believes: see is_sent_back().
  *   create   is in make.c. CREATE opens the file.
  *   release  drops FUSE's reference. The last reference may belong to a request that was
  *            interrupted. When it is dropped, CLOSE is sent, then REMOVE for a silly name.
@@ -46,7 +46,9 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	f->cred = r->cred;
 	ahead_open(f);
 	fi->fh = f->handle;
-	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr);
+	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr,
+				    r->call.op == NFS_OP_OPEN ? r->asked_ns : 0);
+	young_asked(ino, fuse_req_ctx(r->req)->pid);
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
 	fi->noflush = !may_write(fi->flags);
 	fs_behind_opened(f);
@@ -146,21 +148,29 @@ void fs_opening_ends(struct fs_req *r)
  * place for them. So the kernel is told to forget its attributes, and asks before it uses
  * the size or the times again. For an append it does not ask. So if the size is another one,
  * an open that may append, now or after fcntl(), is answered with ESTALE, and the kernel
- * looks the name up again. false: r has been answered.
+ * looks the name up again. true: r has been answered.
  */
-static bool sync_attr(struct fs_req *r)
+static bool is_sent_back(struct fs_req *r)
 {
-	struct inode_table *t = &r->fl->fs->inodes;
-	bool back = (r->fi.flags & O_ACCMODE) != O_RDONLY &&
-		    inode_send_back(t, r->ino, &r->call.res.attr, fuse_req_ctx(r->req)->pid);
-
-	if (back || inode_differs(t, r->ino, &r->call.res.attr))
-		fs_forget_attr(r);
-	if (!back)
-		return true;
+	if ((r->fi.flags & O_ACCMODE) == O_RDONLY ||
+	    !inode_send_back(&r->fl->fs->inodes, r->ino, &r->call.res.attr, fuse_req_ctx(r->req)->pid))
+		return false;
+	fs_forget_attr(r);
 	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
 	fs_reply_err(r, ESTALE);
-	return false;
+	return true;
+}
+
+/* The open file for OPEN's reply; NULL: no memory. */
+static struct file *opened(struct fs_req *r)
+{
+	bool differs = inode_differs(&r->fl->fs->inodes, r->ino, &r->call.res.attr);
+	struct file *f = fs_file_new(r, r->ino, &r->fi);
+
+	/* After the attributes were kept (young.h): the kernel may be told those. */
+	if (differs)
+		fs_forget_attr(r);
+	return f;
 }
 
 static void open_done(struct fs_req *r)
@@ -171,11 +181,11 @@ static void open_done(struct fs_req *r)
 		fs_done_status(r);
 		return;
 	}
-	if (r->req && !sync_attr(r)) {
+	if (r->req && is_sent_back(r)) {
 		fs_req_free(r);
 		return;
 	}
-	f = r->req ? fs_file_new(r, r->ino, &r->fi) : NULL;
+	f = r->req ? opened(r) : NULL;
 	if (!f) {
 		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
 		fs_reply_err(r, ENOMEM);

@@ -5,12 +5,19 @@
 #include "fs/inode_impl.h"
 #include "fs/opens.h"
 
-bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		uint64_t asked)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool keep;
 
 	pthread_mutex_lock(&s->mu);
+	if (S_ISREG(ino->type))
+		young_begin_locked(ino);
+	if (asked && young_takes_locked(ino, asked))
+		young_keep_locked(t, ino, attr, asked, UINT64_MAX);
+	else if (asked)
+		young_drop_locked(ino);
 	told_note_locked(t, ino, attr);
 	known_newer_locked(ino);
 	/* What was asked for before now may be older than attr. */

@@ -36,8 +36,10 @@ struct silly {                          /* a silly name: see silly.c */
 	struct rpc_cred cred;
 };
 
-/* Counts another open file. attr are from its OPEN. true: the kernel may keep its pages. */
-bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+/* Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
+ * and the kernel was told them. true: the kernel may keep its pages. */
+bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		uint64_t asked);
 /* Counts an open whose OPEN has no reply yet. false: not counted, because the file is
  * pinned and may be about to lose its last name. */
 bool inode_opening(struct inode_table *t, struct inode *ino);

@@ -194,6 +194,8 @@ static void start(struct fs_req *r)
 		r->changes++;
 		fs_changes_begin(r);
 	}
+	if (r->call.op == NFS_OP_OPEN || r->call.op == NFS_OP_SETATTR)
+		r->asked_ns = mono_ns();
 	r->calling = true;
 	nfs_start(r->fl->lane, &r->call);
 }

@@ -2,6 +2,7 @@
 /* See told.h. */
 #include "fs/ahead.h"
 #include "fs/inode_impl.h"
+#include "fs/young.h"
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
 {
@@ -34,6 +35,7 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 	ino->change = attr->change;
 	ino->mtime = attr->mtime;
 	ino->size = attr->size;
+	atomic_store(&ino->noted_ns, now);
 	known_seen_locked(ino, attr);
 	known_check_locked(ino, attr);
 	return ino->timeo;
@@ -64,12 +66,13 @@ static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64
 }
 
 /* WRITEs change the size without the lock. They count as under way, or have left news, before
- * they do. */
-static void told_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+ * they do. The kernel has asked at `since`, and the server was asked at `asked`. */
+static void told_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+			     uint64_t asked)
 {
 	bool taken = !atomic_load(&ino->writing) && atomic_load(&ino->news_ns) < since;
 
-	cut_locked(ino, attr->size, attr->change, since);
+	cut_locked(ino, attr->size, attr->change, asked);
 	news(ino);
 	if (taken)
 		atomic_store(&ino->told_size, attr->size);
@@ -81,6 +84,7 @@ void inode_untold(struct inode *ino)
 {
 	atomic_store(&ino->told_size, NOBODY_KNOWS);
 	atomic_store(&ino->fresh_ns, mono_ns());
+	young_spoil(ino);
 }
 
 void inode_forgotten(struct inode *ino)
@@ -110,6 +114,7 @@ void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, ui
 	pthread_mutex_lock(&s->mu);
 	cut_locked(ino, end, 0, since);
 	news(ino);
+	young_spoil(ino);
 	atomic_store(&ino->told_size, NOBODY_KNOWS);
 	pthread_mutex_unlock(&s->mu);
 }
@@ -122,7 +127,9 @@ void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t
 {
 	bool other = !same_time(&ino->told_mtime, &attr->mtime);
 
-	told_size_locked(ino, attr, since);
+	told_size_locked(ino, attr, since, since);
+	atomic_store(&ino->atime_old, false);
+	young_drop_locked(ino);
 	if (atomic_exchange(&ino->outdated, false) && !other)
 		atomic_fetch_add(&ino->mtime_ahead, 1);
 	else if (other)
@@ -137,16 +144,35 @@ void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 
+void told_young_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+		       uint64_t asked)
+{
+	told_size_locked(ino, attr, since, asked);
+	atomic_store(&ino->atime_old, false);
+	ino->told_mtime = attr->mtime;
+	atomic_store(&ino->fresh_ns, mono_ns());
+}
+
+struct times {
+	uint64_t since;                 /* the kernel has asked */
+	uint64_t asked;                 /* the server was asked; 0: not to be kept */
+	uint64_t until;                 /* to be kept until then at most */
+};
+
 /* set: the answer is SETATTR's, which the kernel takes in any case. */
 static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     uint64_t since, bool set)
+		     const struct times *when, bool set)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
+	bool keep;
 
 	pthread_mutex_lock(&s->mu);
+	keep = young_takes_locked(ino, when->asked);
 	timeo = told_note_locked(t, ino, attr);
-	told_locked(ino, attr, since);
+	told_locked(ino, attr, when->since);
+	if (keep)
+		young_keep_locked(t, ino, attr, when->asked, when->until);
 	if (set && !atomic_load(&ino->writing))
 		atomic_store(&ino->told_size, attr->size);
 	if (set)
@@ -158,13 +184,22 @@ static double update(struct inode_table *t, struct inode *ino, const struct nfs_
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since)
 {
-	return update(t, ino, attr, since, false);
+	return update(t, ino, attr, &(struct times){ .since = since }, false);
+}
+
+double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since, uint64_t asked, double known)
+{
+	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
+	double timeo = update(t, ino, attr, &(struct times){ since, asked, until }, false);
+
+	return known < timeo ? known : timeo;
 }
 
 double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		 uint64_t since)
+		 uint64_t since, uint64_t asked)
 {
-	return update(t, ino, attr, since, true);
+	return update(t, ino, attr, &(struct times){ since, asked, UINT64_MAX }, true);
 }
 
 double inode_timeo(struct inode_table *t, struct inode *ino)
@@ -191,6 +226,7 @@ void inode_paged(struct inode *ino)
 
 bool inode_written_past(struct inode *ino)
 {
+	young_spoil(ino);
 	if (!atomic_load(&ino->paged))
 		return false;
 	atomic_store(&ino->outdated, true);

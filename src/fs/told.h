@@ -62,9 +62,13 @@ struct open_end {
  * they may be believed. */
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since);
+/* The same for an answer that may be kept (young.h): the server was asked at `asked`, when it
+ * had everything that was written. For `known` seconds at most they are believed. */
+double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since, uint64_t asked, double known);
 /* The same for the answer to SETATTR. */
 double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		 uint64_t since);
+		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
 void inode_untold(struct inode *ino);
 /* The kernel has been told to forget the attributes. */

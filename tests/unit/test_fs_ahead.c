@@ -270,7 +270,8 @@ static void put_data(struct nfs_call *c, const struct sent *s)
 	c->res.io.eof = s->eof;
 }
 
-static uint32_t executed_at;            /* of the call that is being answered */
+/* Of the call that is being answered; 0: there was none, and nothing new was learned. */
+static uint32_t executed_at;
 
 static int decode(struct nfs_call *c, XDR *x)
 {
@@ -342,7 +343,7 @@ static void answered(const struct fuse_out_header *h)
 		check_read(a);
 	} else if (answer.error == 0 && a->opcode == FUSE_WRITE) {
 		knows(a->first, a->n, executed_at);
-	} else if (answer.error == 0) {
+	} else if (answer.error == 0 && executed_at) {
 		knows(0, BLOCKS, executed_at);
 		known_size = executed_at;
 	}
@@ -367,6 +368,7 @@ static void ask(uint32_t opcode, const void *body, size_t len, size_t data, uint
 	memcpy(a->at_least, known, sizeof(known));
 	/* This is how a call is known to be the request's. */
 	h.pid = (uint32_t)h.unique;
+	executed_at = 0;
 	fs_play_request(&h, body, len);
 	take_calls();
 }

@@ -117,7 +117,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	struct inode *a = get(1, 1, 7, "a");
 
 	cr_assert_null(find_open(&t, 7, "a"), "not open");
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "a"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(find_open(&t, 8, "a"), "another directory");
@@ -133,7 +133,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(find_open(&t, 9, "c"), a);
 	inode_put(&t, a, 1);
 
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert_null(inode_close(&t, a));
 	cr_assert_eq(find_open(&t, 9, "c"), a, "still open once");
 	inode_put(&t, a, 1);
@@ -154,7 +154,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 	inode_renamed(&t, 7, "tmp", 7, "final");
 	cr_assert_null(inode_find(&t, 7, "tmp"));
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "final"), a);
 	inode_put(&t, a, 1);
 	/* The name is another's by now: the one seen last has it. */
@@ -176,7 +176,7 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	char name[16];
 
 	inode_named(&t, a, 7, "b");
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	inode_unnamed(&t, 7, "b");
 	cr_assert_null(inode_find(&t, 7, "b"));
 	cr_assert_eq(find_open(&t, 7, "a"), a);
@@ -249,7 +249,7 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	silly_free(&t, s);
 	s = calloc(1, sizeof(*s));
 	strcpy(s->name, ".nfs1");
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert(inode_set_silly(&t, a, 7, "a", s));
 	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
 	cr_assert_eq(find_open(&t, 7, ".nfs1"), a);
@@ -276,12 +276,12 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert(!inode_open(&t, a, &attr), "nothing is known at first");
+	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "nothing is known at first");
 	inode_close(&t, a);
-	cr_assert(inode_open(&t, a, &attr), "unchanged");
+	cr_assert(inode_open(&t, a, &attr, mono_ns()), "unchanged");
 	inode_close(&t, a);
 	attr.change = 6;
-	cr_assert(!inode_open(&t, a, &attr), "changed by somebody");
+	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "changed by somebody");
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }
@@ -331,7 +331,7 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	cr_assert_not(BACK(10));
 	/* Somebody else's are not, and an open does not change that. */
 	attr.size = 6;
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert(BACK(10) && BACK(11));
 	inode_update(&t, a, &attr, mono_ns());
 	cr_assert(!BACK(10) && !BACK(11));
@@ -355,7 +355,7 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 	struct inode *a = get(1, 5, 7, "a");
 	uint64_t before = mono_ns();
 
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	inode_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(10));
 	/* Asked for before something newer came; and again, with nothing between. */
@@ -371,7 +371,7 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 	atomic_fetch_sub(&a->writing, 1);
 	cr_assert(BACK(13));
 	/* SETATTR's answer counts in any case. */
-	inode_set(&t, a, &attr, before);
+	inode_set(&t, a, &attr, before, before);
 	cr_assert_not(BACK(14));
 	/* The writer was killed. */
 	inode_wrote(a, 40);
@@ -401,7 +401,7 @@ Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 	uint64_t asked = mono_ns();
 
 	attr.change = 6;
-	inode_open(&t, a, &attr);
+	inode_open(&t, a, &attr, mono_ns());
 	cr_assert_null(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, asked));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
@@ -439,7 +439,7 @@ static void *worker(void *arg)
 		snprintf(name, sizeof(name), "n%u", (unsigned)rand_r(&seed) % 4);
 		a = get(n, n, n % 3, name);
 		if (rand_r(&seed) % 4 == 0) {
-			inode_open(&t, a, &attr);
+			inode_open(&t, a, &attr, mono_ns());
 			f = find_open(&t, n % 3, name);
 			if (f)
 				inode_put(&t, f, 1);

@@ -364,7 +364,7 @@ Test(fs_known, opened_meanwhile)
 	struct nfs_attr newer = { .mode = S_IFDIR | 0755, .change = 99 };
 
 	mkdir_("a");
-	inode_open(&fs.inodes, fs.root, &newer);
+	inode_open(&fs.inodes, fs.root, &newer, mono_ns());
 	done();
 	cr_assert_eq(getattr(1), 1);
 	inode_close(&fs.inodes, fs.root);
