@@ -10,7 +10,7 @@
  * bytes stay where FUSE has put them: a call costs less than the copy. */
 #define GATHER_MAX 131072u
 /* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
-#define OPEN_ENDS 4u
+#define OPEN_ENDS 16u
 /* Of the room for all, what one file may have. */
 #define FILE_SHARE(n) ((n) - (n) / 4)
 
