@@ -83,7 +83,9 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 		       o->off + o->len <= f->size && f->owner[half_of(f, o->off)] == mount_of(o) &&
 		       half_of(f, o->off + o->len - 1) == half_of(f, o->off) && !f->gone &&
 		       (f->split || knows_end(f, mount_of(o)));
-	case MSYNC: return s->mapped && o->off + o->len <= f->size;
+	/* msync() of a mapping that cannot be written to does nothing. */
+	case MSYNC:
+		return s->mapped && (s->flags & O_ACCMODE) == O_RDWR && o->off + o->len <= f->size;
 	default: return false;
 	}
 }
