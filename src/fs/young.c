@@ -122,7 +122,7 @@ void young_there(struct inode *ino, uint64_t end)
 
 static bool is_good(const struct young *y, uint64_t now)
 {
-	return y && atomic_load(&y->valid) && now < y->until_ns;
+	return atomic_load(&y->valid) && now < y->until_ns;
 }
 
 void young_read(struct inode *ino, pid_t tid)
@@ -138,25 +138,26 @@ void young_read(struct inode *ino, pid_t tid)
 		atomic_store(&y->valid, false);
 }
 
-/* A stat() has to see everything that was written, and asks without a reason of its own only
- * if the kernel has read. */
+/* A stat() has to see everything that was written. */
 static bool is_for_stat(const struct inode *ino, const struct young *y)
 {
-	return atomic_load(&ino->atime_old) && !atomic_load(&y->there) &&
-	       !behind_since(ino, UINT64_MAX);
+	return !atomic_load(&y->there) && !behind_since(ino, UINT64_MAX);
 }
 
 bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
 		uint64_t since, bool stat)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	struct young *y;
-	uint64_t wrote, now = mono_ns();
+	struct young *y = young_of(ino);
+	uint64_t wrote, now;
 	bool ok;
 
+	/* A stat() that the kernel has no reason for. */
+	if (!y || (stat && !atomic_load(&ino->atime_old)))
+		return false;
+	now = mono_ns();
 	pthread_mutex_lock(&s->mu);
-	y = young_of(ino);
-	wrote = y ? atomic_load(&y->wrote) : 0;
+	wrote = atomic_load(&y->wrote);
 	ok = is_good(y, now) && (!stat || is_for_stat(ino, y)) &&
 	     (!wrote || atomic_fetch_add(&y->given, 1) < GIVEN_MOST);
 	if (ok) {
