@@ -195,7 +195,8 @@ static void drain(struct nfs_client *cl)
 	_Atomic bool busy;
 
 	for (unsigned ms = 0; ms < DRAIN_MS; ms += DRAIN_STEP_MS) {
-		atomic_store(&busy, false);
+		/* Those that ride will be sent on one of the lanes before long. */
+		atomic_store(&busy, atomic_load(&cl->server.riders.nwaiting) > 0);
 		nfs_each_lane(cl, count_running, &busy);
 		if (!atomic_load(&busy))
 			return;

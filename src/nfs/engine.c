@@ -42,13 +42,12 @@ static const struct nfs_opdef *opdef(const struct nfs_call *c)
 	return c->target->server->version->ops[c->op];
 }
 
-/* CLOSE frees the open, whatever its status. */
-static void drop_open(struct nfs_call *c)
+void nfs_open_drop(struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
 
 	if (v->open_free)
-		v->open_free(c->lane->client, c->open);
+		v->open_free(c->target->server->client, c->open);
 	else
 		free(c->open);
 	c->open = NULL;
@@ -60,7 +59,7 @@ static void finish(struct nfs_call *c, int status)
 	nfs_owner_drop(c);
 	c->res.status = c->eng.undo ? c->eng.undo : status;
 	if (c->open && c->op == NFS_OP_CLOSE)
-		drop_open(c);
+		nfs_open_drop(c);
 	c->done(c);
 }
 
@@ -200,7 +199,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		return STARTED;
 	}
 	l->active++;
-	rider_take(l, c);
+	rider_take(c);
 	if (encode(c, def)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
@@ -262,7 +261,7 @@ static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 	list_add_before(at, &c->eng.node);
 }
 
-void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
+void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 {
 	struct nfs_lane *l = t->lane;
 
@@ -284,14 +283,24 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 	list_init(&c->eng.node);
 	list_init(&c->eng.timer.node);
 	c->eng.rider = NULL;
-	c->eng.rider_closed = c->eng.aboard = c->eng.alone = false;
+	c->eng.rider_closed = c->eng.alone = false;
 	list_add_tail(&l->running, &c->eng.run_node);
-	if (rider_waits(l, c))
-		return;
-	if (!opdef(c) || !opdef(c)->carries)
-		riders_go(l);
 	enqueue(l, c, false);
-	nfs_lane_pump(l);
+}
+
+void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
+{
+	const struct nfs_opdef *def = t->server->version->ops[c->op];
+
+	if (c->op == NFS_OP_CLOSE && rider_waits(t, c)) {
+		c->res.status = 0;
+		c->done(c);
+		return;
+	}
+	if (def && def->unnames)
+		riders_go(t);
+	nfs_begin(t, c);
+	nfs_lane_pump(t->lane);
 }
 
 void nfs_start(struct nfs_lane *l, struct nfs_call *c)
@@ -409,20 +418,6 @@ static bool undo_open(struct nfs_call *c, int status)
 	return true;
 }
 
-/* What became of the CLOSE that c has carried. */
-static void drop_rider(struct nfs_call *c)
-{
-	bool closed;
-	struct nfs_call *r = rider_leave(c, &closed);
-
-	if (!r)
-		return;
-	if (closed)
-		finish(r, 0);
-	else
-		enqueue(c->lane, r, true);
-}
-
 /* The call waits for room, for recovery, or for its timer; no connection has its
  * buffers. */
 void nfs_give_up(struct nfs_call *c, int status)
@@ -433,7 +428,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 
 	list_del(&c->eng.node);
 	loop_timer_clear(&c->eng.timer);
-	drop_rider(c);
+	rider_leave(c);
 	if (had_room) {
 		c->eng.delayed = false;
 		give_place(c);
@@ -451,7 +446,7 @@ bool nfs_take_back(struct nfs_call *c, int status)
 {
 	struct rr_call *rr = &c->eng.rr;
 
-	if (c->eng.sent || c->eng.aboard || rr->sends || rr->state == RR_CALL_INFLIGHT)
+	if (c->eng.sent || rr->sends || rr->state == RR_CALL_INFLIGHT)
 		return false;
 	if (rr->state == RR_CALL_WAITING)
 		rr_cancel(c->target->conn, rr, status);
@@ -506,7 +501,7 @@ static void on_reply(struct rr_call *rr, int status)
 		return;
 	}
 	give_place(c);
-	drop_rider(c);
+	rider_leave(c);
 	switch (rc) {
 	case NFS_NEXT:
 		enqueue(l, c, true);

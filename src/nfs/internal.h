@@ -85,6 +85,10 @@ void nfs_lane_fini(struct nfs_lane *l);
 /* engine.c, lane thread: ends an operation that is not with the transport: one that
  * waits, is parked, or was told to come later. */
 void nfs_give_up(struct nfs_call *c, int status);
+/* The same as nfs_start_at(), but c never rides, and waits for the next nfs_lane_pump(). */
+void nfs_begin(struct nfs_target *t, struct nfs_call *c);
+/* Any thread: CLOSE frees its open, whatever came of it. */
+void nfs_open_drop(struct nfs_call *c);
 /* First wait after "come later"; a variable for the tests. */
 extern unsigned nfs_later_first_ms;
 

@@ -45,9 +45,8 @@ static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
 
 		if (c->eng.start_ns > before_ns || (c->flags & NFS_CALL_CONTROL))
 			continue;
-		/* The server has answered, and the wait for an owner's name is bounded. Or it
-		 * is in the message of another call, which is older by a moment at most. */
-		if (c->eng.owners.waits || c->eng.aboard)
+		/* The server has answered, and the wait for an owner's name is bounded. */
+		if (c->eng.owners.waits)
 			continue;
 		if (c->eng.rr.state == RR_CALL_INFLIGHT) {
 			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call's time is up (soft)");
@@ -125,7 +124,7 @@ static void init_lists(struct nfs_lane *l)
 	list_init(&l->parked);
 	list_init(&l->mapping);
 	list_init(&l->running);
-	riders_init(l);
+	riders_lane_init(l);
 	list_init(&l->targets);
 	loop_timer_init(&l->tick, on_tick);
 }

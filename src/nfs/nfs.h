@@ -115,7 +115,8 @@ enum nfs_op {
 	NFS_OP_COMMIT,          /* fh, io.offset, count -> io.verf */
 	NFS_OP_OPEN,            /* fh of the file, file.flags -> open, attr */
 	NFS_OP_CREATE,          /* fh of the directory, name, file.flags, sattr -> open, fh, attr */
-	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status */
+	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status. Without NFS_CALL_NOW
+				 * it may be done before the server is told (rider.h) */
 	NFS_OP_MKDIR,           /* fh, name, sattr -> fh, attr */
 	NFS_OP_SYMLINK,         /* fh, name, mk.target, sattr -> fh, attr */
 	NFS_OP_MKNOD,           /* fh, name, sattr, mk.type, major, minor -> fh, attr */
@@ -138,7 +139,8 @@ enum {
 	NFS_CALL_CONTROL = 1,   /* a control call: recovery of state; passes calls that are held */
 	NFS_CALL_ANY_LANE = 2,  /* started by nfs_call_any(): ends with -ENOTCONN when its lane
 				 * has no connection and another lane has one */
-	NFS_CALL_NOW = 4,       /* CLOSE: does not wait for a call that carries it */
+	NFS_CALL_NOW = 4,       /* CLOSE: does not wait for a call that carries it, and ends when
+				 * the server has answered */
 };
 
 /* What is asked for. The caller's; must not change before done(). */
@@ -241,7 +243,6 @@ struct nfs_machinery {
 	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */
 	bool rider_closed;              /* decode(): that CLOSE is done */
 	bool alone;                     /* after NFS_ALONE: carries nothing any more */
-	bool aboard;                    /* this is the rider of another call */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
 
@@ -291,6 +292,7 @@ struct nfs_opdef {
 	/* See rider.h. May this call ride, or carry one in its first step? NULL: never. */
 	bool (*rides)(const struct nfs_call *c);
 	bool (*carries)(const struct nfs_call *c);
+	bool unnames;                   /* takes a name away: starts after all that would ride */
 	/* The procedure of this step, where the steps differ; NULL: proc. */
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };
@@ -361,6 +363,16 @@ struct nfs_config {
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
 };
 
+/* CLOSEs that travel with other calls: rider.h. */
+struct nfs_riders {
+	pthread_mutex_t mu;             /* for everything here */
+	struct list waiting;            /* oldest first */
+	_Atomic unsigned nwaiting;      /* any thread reads it */
+	struct list away;               /* aboard another call, or sent by themselves */
+	struct list idle;
+	unsigned nidle;
+};
+
 /*
  * The server that calls go to. All lanes share it. Each lane has one target there: its
  * connections to that server, and what the version keeps for them.
@@ -382,6 +394,7 @@ struct nfs_server {
 	unsigned npaths;
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_files files;
+	struct nfs_riders riders;
 	void *vdata;                    /* the version's: client id, session */
 };
 
@@ -421,8 +434,7 @@ struct nfs_lane {
 	struct list waiting;            /* operations that wait for a place, a slot or a buffer */
 	struct list parked;             /* operations that wait for recovery */
 	struct list mapping;            /* operations that are done but for the ids of owners */
-	struct list riders;             /* operations that wait for one that carries them */
-	struct loop_timer riders_timer; /* ... until then */
+	struct loop_timer riders_timer; /* this lane's CLOSEs wait no longer for a carrier */
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
 	bool slow;                      /* the log says that the server does not respond */

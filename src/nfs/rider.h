@@ -3,15 +3,28 @@
  * CLOSE in the COMPOUND of the next call, which saves its round trip.
  *
  * A program that works on many files closes one and at once looks up or opens the next. So a CLOSE
- * waits for a moment, for a call that carries it (nfs_opdef.carries):
+ * waits for a moment, for a call that carries it (nfs_opdef.carries). The kernel tells of a close()
+ * later, and in parallel to what the program does next. So the call that carries it is often
+ * another lane's, and what waits is the server's, not a lane's:
  *
- *   nfs_start(CLOSE) --> lane->riders ----+-- LOOKUP of the same user is sent
- *                                         |     SEQUENCE PUTFH CLOSE PUTFH LOOKUP ...
- *                                         |     reply: closed? ----> CLOSE is done
- *                                         |            not closed -> lane->waiting
- *                                         |
- *                                         +-- any other call starts, or RIDER_MS have
- *                                             passed: lane->waiting, before that call
+ *   nfs_start(CLOSE)    its caller hears that it is done, and is out of this
+ *        |
+ *        v              a rider: the open, the user's credential, a call for later
+ *   riders.waiting ------+-- LOOKUP of the same user is sent, on any lane
+ *                        |     SEQUENCE PUTFH CLOSE PUTFH LOOKUP ...
+ *                        |     reply: closed? ----> the open is freed
+ *                        |            not closed -> nfs_begin() on the lane of that LOOKUP
+ *                        |
+ *                        +-- a call that takes a name away starts (nfs_opdef.unnames):
+ *                        |     nfs_begin() on its lane, before it
+ *                        |
+ *                        +-- RIDER_MS have passed: nfs_begin() on the lane that CLOSE was
+ *                              started on
+ *
+ * Who takes a rider off the list, with the lock held, has it alone. So the timer of one lane, a
+ * LOOKUP on the second and a REMOVE on the third cannot send the same CLOSE twice, and nobody has
+ * to tell another lane anything. A timer that finds its riders gone does nothing. The lock is held
+ * for a look at the oldest few, never while anything is sent or freed that has locks of its own.
  *
  * CLOSE stands before what carries it, because LOOKUP may well fail, and ends the COMPOUND. If
  * CLOSE fails, the server has done nothing: both calls are sent again, each by itself. The same
@@ -21,19 +34,24 @@
  * more, or many CLOSEs that fail would hold it up. An OPEN carries only what leaves its reply
  * short enough for the server to keep.
  *
+ * What is begun by itself is an ordinary call of that lane, and never rides again. Its time on a
+ * soft mount begins then.
+ *
  * Who else acts meanwhile:
  *   the same open    has no other user: CLOSE is its last call.
- *   recovery         opens the file again if the call has not been encoded, as with any CLOSE
- *                    that waits (nfs_open.closing).
- *   a soft mount     leaves the rider to its carrier, whose time is up as well, and which
- *                    puts the rider back.
- *   other calls      on this lane start after CLOSE. Those of other lanes could always pass
- *                    it; now they can for RIDER_MS. A server that does not remove what is
- *                    open then answers FILE_OPEN; Linux removes it.
+ *   recovery         opens the file again if CLOSE has not been encoded, as with any CLOSE that
+ *                    waits (nfs_open.closing). It writes the stateid while all lanes hold, and
+ *                    a lane that holds encodes neither CLOSE nor what carries it.
+ *   a lost connection  the carrier waits on its lane for the next one, with its rider. Riders
+ *                    that wait are carried by other lanes meanwhile.
+ *   a soft mount     ends the carrier, and the rider is begun by itself.
+ *   other calls      may pass it, as those of other lanes always could. Only what takes a name
+ *                    away comes after it, because there are servers that do not remove or
+ *                    replace what is open (FILE_OPEN), or keep a name of it in the directory.
  *   who waits for the end of CLOSE (a silly name is removed after it) says NFS_CALL_NOW.
- *   the unmount      waits for calls of the lane (client.c), and so for the timer.
+ *   the unmount      waits until none waits here, and for calls of the lanes (client.c).
  *
- * Lane thread, all of it.
+ * No memory for a rider: CLOSE is sent at once, as its caller's call.
  */
 #ifndef NFS_RIDER_H
 #define NFS_RIDER_H
@@ -43,15 +61,21 @@
 /* How long CLOSE waits for a call that carries it. */
 #define RIDER_MS 20u
 
-void riders_init(struct nfs_lane *l);
-/* c has just been started, and is in no list. true: it waits for a carrier. */
-bool rider_waits(struct nfs_lane *l, struct nfs_call *c);
-/* All that wait for a carrier go to the end of lane->waiting. */
-void riders_go(struct nfs_lane *l);
+void riders_init(struct nfs_riders *rs);
+/* The lanes have ended. The version frees the opens. */
+void riders_fini(struct nfs_riders *rs);
+void riders_lane_init(struct nfs_lane *l);
+
+/* The rest is for lane threads, and t is one of the lane's targets. */
+
+/* c is about to be started. true: its open waits for a carrier, and c is done. */
+bool rider_waits(struct nfs_target *t, struct nfs_call *c);
+/* All that wait are begun on t, by themselves. */
+void riders_go(struct nfs_target *t);
 /* c is about to be encoded: takes a rider along, if there is one for it. */
-void rider_take(struct nfs_lane *l, struct nfs_call *c);
-/* The carrier's reply has been decoded, or there will be none. Returns its rider, or NULL.
- * *closed: it is done; else it has to be sent by itself. */
-struct nfs_call *rider_leave(struct nfs_call *c, bool *closed);
+void rider_take(struct nfs_call *c);
+/* The carrier's reply has been decoded, or there will be none: its rider is done, or begun by
+ * itself. */
+void rider_leave(struct nfs_call *c);
 
 #endif

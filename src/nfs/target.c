@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include "nfs/internal.h"
+#include "nfs/rider.h"
 #include "xdr_msg.h"
 
 void nfs_server_init(struct nfs_client *cl)
@@ -27,12 +28,14 @@ void nfs_server_init(struct nfs_client *cl)
 		.paths = cl->cfg.paths, .npaths = cl->cfg.npaths,
 	};
 	nfs_files_init(&cl->server.files);
+	riders_init(&cl->server.riders);
 	list_init(&cl->control->targets);
 	list_init(&cl->control->calls);
 }
 
 void nfs_server_fini(struct nfs_client *cl)
 {
+	riders_fini(&cl->server.riders);
 	nfs_files_fini(&cl->server.files);
 }
 

@@ -6,7 +6,7 @@
 #include "fake_fabric.h"
 
 struct fake_conn fake_conns[FAKE_CONNS];
-struct fake_conn *fake_used = fake_conns;
+_Thread_local struct fake_conn *fake_used = fake_conns;
 unsigned fake_most = 1;
 uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;

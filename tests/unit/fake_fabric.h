@@ -57,8 +57,10 @@ struct fake_conn {
 };
 
 /* Connections. At most fake_most of them, 1 by default, are open at a time. The functions
- * below, and tests, use fake_used: the one that was opened last, unless a test has set it. */
-extern struct fake_conn fake_conns[FAKE_CONNS], *fake_used;
+ * below, and tests, use fake_used: the one that the thread has opened last, or that the test has
+ * set for it. */
+extern struct fake_conn fake_conns[FAKE_CONNS];
+extern _Thread_local struct fake_conn *fake_used;
 extern unsigned fake_most;
 #define fake (*fake_used)
 extern const struct fabric fabric_fake;

@@ -141,6 +141,25 @@ void fake_lane_move(void)
 	nfs_each_lane(&fake_cl, gain, link);
 }
 
+struct pause {
+	struct loop_timer timer;
+	struct loop *loop;
+};
+
+static void on_pause(struct loop_timer *t)
+{
+	loop_stop(container_of(t, struct pause, timer)->loop);
+}
+
+void fake_pass(struct nfs_lane *l, unsigned ms)
+{
+	struct pause p = { .loop = l->loop };
+
+	loop_timer_init(&p.timer, on_pause);
+	loop_timer_set(l->loop, &p.timer, ms);
+	cr_assert_eq(loop_run(l->loop), 0);
+}
+
 void fake_lane_stop(void)
 {
 	for (unsigned i = 0; i < fake_cl.nlanes; i++)

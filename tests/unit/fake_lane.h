@@ -37,6 +37,8 @@ void fake_lane_start(const struct nfs_version *version,
 void fake_lane_second(void);
 /* The connection is lost, and the other lane gets one. */
 void fake_lane_move(void);
+/* Runs the loop of a lane that has no thread, on this one. */
+void fake_pass(struct nfs_lane *l, unsigned ms);
 /* The test has to free fake_cl.server.vdata afterwards. */
 void fake_lane_stop(void);
 

@@ -340,7 +340,7 @@ void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
 	cr_assert_not_null(h);
 	h->fh.len = 4;
 	h->c = (struct nfs_call){ .op = op, .args.fh = &h->fh, .cred = &h->cred, .open = open,
-				  .args.sattr.valid = NFS_SET_SIZE };
+				  .args.sattr.valid = NFS_SET_SIZE, .flags = NFS_CALL_NOW };
 	o->held = h;
 	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
 }

@@ -156,3 +156,26 @@ Test(rider4, open_carries_what_leaves_its_reply_short)
 	cr_assert(def->carries(&c));
 	hooks4.after(&c);
 }
+
+/* So does a create. It is one of the longest COMPOUNDs, and sessions may allow no longer ones. */
+Test(rider4, create_carries_what_the_session_allows)
+{
+	const struct nfs_opdef *def = def4(NFS_OP_CREATE);
+	struct nfs_call c = call4(NFS_OP_CREATE);
+
+	nfs4_call(&c)->place.max_cached = 2128;
+	nfs4_of(&c)->maxops = NFS4_OPS_NEEDED + NFS4_RIDER_OPS;
+	cr_assert(def->carries(&c));
+	nfs4_of(&c)->maxops--;
+	cr_assert_not(def->carries(&c));
+	nfs4_of(&c)->maxops = 16;
+	nfs4_call(&c)->place.max_cached = RPC_REPLY_HDR_MIN + nfs_results_max(def, &c) - V4_DELEGATION_XDR;
+	cr_assert_not(def->carries(&c));
+	hooks4.after(&c);
+}
+
+/* A server may refuse to remove or replace what is open, or keep a name of it. */
+Test(rider4, what_takes_a_name_away_comes_after)
+{
+	cr_assert(def4(NFS_OP_REMOVE)->unnames && def4(NFS_OP_RMDIR)->unnames && def4(NFS_OP_RENAME)->unnames);
+}

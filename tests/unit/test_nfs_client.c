@@ -57,6 +57,16 @@ static const struct nfs_opdef silence = {
 	.name = "SILENCE", .encode = encode, .decode = decode, .results_max = 4, .proc = 1,
 };
 
+static bool always(const struct nfs_call *c)
+{
+	(void)c;
+	return true;
+}
+
+static const struct nfs_opdef close_def = {
+	.name = "CLOSE", .encode = encode, .decode = decode, .results_max = 4, .proc = 1, .rides = always,
+};
+
 static const struct rpc_cred cred;
 
 static int ask(struct nfs_client *cl, unsigned timeout_ms)
@@ -127,6 +137,8 @@ static void do_tick(struct nfs_client *cl)
 static void do_umount(struct nfs_client *cl)
 {
 	enter();
+	/* It says good-bye behind all that waited. */
+	cr_expect_eq(atomic_load(&cl->server.riders.nwaiting), 0);
 	/* Its own calls have their time. */
 	cr_expect_eq(ask(cl, 20), -ETIMEDOUT);
 	leave();
@@ -141,7 +153,7 @@ static void do_free(struct nfs_client *cl)
 }
 
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &silence },
+	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &silence, [NFS_OP_CLOSE] = &close_def },
 	.mount = do_mount, .umount = do_umount, .recover = do_recover, .tick = do_tick,
 	.free = do_free,
 };
@@ -200,6 +212,32 @@ Test(nfs_client, the_farewell_waits_for_recovery, .timeout = 300)
 	cr_expect_eq(recoveries, 1);
 	cr_expect_eq(farewells, 1);
 	cr_assert_eq(together, 0);
+}
+
+static void no_done(struct nfs_call *c)
+{
+	(void)c;
+}
+
+static void close_it(struct nfs_lane *l, void *arg)
+{
+	static struct nfs_call c;
+
+	c = (struct nfs_call){ .op = NFS_OP_CLOSE, .cred = &cred, .done = no_done, .open = arg };
+	nfs_start(l, &c);
+}
+
+/* The last close() before it waits for a call that carries it (nfs/rider.h). */
+Test(nfs_client, the_farewell_waits_for_riders, .timeout = 300)
+{
+	struct nfs_client *cl = mount_it();
+	void *open = malloc(1);         /* CLOSE has no answer, so nobody frees it */
+
+	nfs_each_lane(cl, close_it, open);
+	cr_assert_eq(atomic_load(&cl->server.riders.nwaiting), 1);
+	nfs_client_free(cl);
+	free(open);
+	cr_expect_eq(farewells, 1);
 }
 
 /* ---- attempts that fail ---- */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "buffers.h"
 #include "fake_fabric.h"
+#include "fake_lane.h"
 #include "nfs/internal.h"
 
 #define OP_PLAIN NFS_OP_GETATTR
@@ -191,21 +192,6 @@ static void warm_up(void)
 	answer(start(60, OP_PLAIN, 0), 0, 0);
 }
 
-static void stop_loop(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
-static void spin_loop(unsigned ms)
-{
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_loop);
-	loop_timer_set(lane.loop, &t, ms);
-	cr_assert_eq(loop_run(lane.loop), 0);
-}
-
 Test(engine, one_rpc, .init = setup, .fini = teardown)
 {
 	struct op *o = start(0, OP_PLAIN, 0);
@@ -244,7 +230,7 @@ Test(engine, later, .init = setup, .fini = teardown)
 	answer(o, NFS_LATER, 0);
 	cr_assert(fake.nsends == 1 && o->dones == 0);
 	cr_assert_eq(acquired, released, "no slot is held while it waits");
-	spin_loop(150);
+	fake_pass(&lane, 150);
 	cr_assert_eq(fake.nsends, 2);
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
@@ -279,11 +265,11 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	other = start(1, OP_PLAIN, 0);
 	/* Another encoding would show a step. */
 	o->c.eng.step = 1;
-	spin_loop(150);
+	fake_pass(&lane, 150);
 	cr_assert_eq(fake.nsends, 3);
 	expect_same_message(1, 2);
 	answer(o, NFS_DELAYED, 0);
-	spin_loop(250);
+	fake_pass(&lane, 250);
 	cr_assert_eq(fake.nsends, 4);
 	expect_same_message(1, 3);
 	answer(o, 0, 5);
@@ -305,7 +291,7 @@ Test(engine, delayed_link, .init = setup, .fini = teardown)
 	cr_assert(!memcmp(fake.sends[1].bytes + fake.sends[1].len - 16, "over/there\0\0\0\0\x7a\x11", 16));
 	for (unsigned i = 1; i < 4; i++) {
 		answer(o, NFS_DELAYED, 0);
-		spin_loop(50 + 100u * (1u << (i - 1)));
+		fake_pass(&lane, 50 + 100u * (1u << (i - 1)));
 		cr_assert_eq(fake.nsends, 2 + i);
 		expect_same_message(1, 1 + i);
 	}
@@ -321,7 +307,7 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 
 	answer(o, NFS_DELAYED, 0);
 	fake_break();
-	spin_loop(150);
+	fake_pass(&lane, 150);
 	cr_assert(o->dones == 0 && o->c.eng.rr.state == RR_CALL_WAITING);
 	cr_assert_eq(acquired - released, 1);
 	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
@@ -343,7 +329,7 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	answer(delayed, NFS_DELAYED, 0);
 	cl.cfg.soft = true;
 	cl.cfg.timeo_ms = 500;
-	spin_loop(1300);
+	fake_pass(&lane, 1300);
 	cr_assert(later->dones == 1 && later->c.res.status == -EIO);
 	cr_assert(delayed->dones == 1 && delayed->c.res.status == -EIO);
 	cr_assert_eq(fake.nsends, 3);
@@ -364,8 +350,8 @@ Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = tea
 	cl.cfg.soft = true;
 	cl.cfg.timeo_ms = 900;
 	while (fake.nsends < 3)
-		spin_loop(10);
-	spin_loop(10);
+		fake_pass(&lane, 10);
+	fake_pass(&lane, 10);
 	cr_assert(rr_is_up(lane.target.conn) && o->dones == 0);
 	answer(o, 0, 0);
 	cr_assert(o->dones == 1 && o->c.res.status == -EIO && !o->c.open);
@@ -380,7 +366,7 @@ Test(engine, again_does_not_spin, .init = setup, .fini = teardown)
 	cr_assert_eq(fake.nsends, 9);
 	answer(o, NFS_AGAIN, 0);
 	cr_assert_eq(fake.nsends, 9, "after that it takes its time");
-	spin_loop(3500);
+	fake_pass(&lane, 3500);
 	cr_assert_eq(fake.nsends, 10);
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
@@ -479,7 +465,7 @@ Test(engine, failed_open_is_closed, .init = setup, .fini = teardown)
 	answer(o, (uint32_t)-EACCES, 0);
 	cr_assert(o->dones == 0 && fake.nsends == 2, "CLOSE");
 	answer(o, NFS_LATER, 0);
-	spin_loop(150);
+	fake_pass(&lane, 150);
 	answer(o, (uint32_t)-EIO, 0);
 	cr_assert(o->dones == 1 && o->c.res.status == -EACCES && !o->c.open, "why OPEN failed");
 	/* Nothing was opened: nothing is to be closed. */
@@ -500,7 +486,7 @@ Test(engine, soft_calls_do_not_wait_for_recovery, .init = setup, .fini = teardow
 	control = start(2, OP_PLAIN, NFS_CALL_CONTROL);
 	cl.cfg.soft = true;
 	cl.cfg.timeo_ms = 500;
-	spin_loop(1300);
+	fake_pass(&lane, 1300);
 	cr_assert(parked->dones == 1 && parked->c.res.status == -EIO);
 	cr_assert(held->dones == 1 && held->c.res.status == -EIO);
 	cr_assert_eq(control->dones, 0, "recovery goes on");

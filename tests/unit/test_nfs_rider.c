@@ -1,318 +1,160 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CLOSE in the message of another call (nfs/rider.h), on the fake fabric. There is one lane,
- * on the test's own thread.
- *
- * The version has a CLOSE that rides, a LOOKUP that carries it, and a REMOVE that does
- * neither. A message says which file its CLOSE is of, and what else it asks for. The server
- * keeps which files are open. In a random order it executes messages, refuses them, loses
- * connections before and after that, and lets time pass.
+ * CLOSE in the message of another call (nfs/rider.h), by rider_play.h: what each rule says, on
+ * the test's own thread, and all of it in random orders, on one thread and on one for each lane.
+ * Then the server executes messages, refuses them, loses connections before and after that, and
+ * lets time pass.
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include "buffers.h"
-#include "fake_fabric.h"
-#include "nfs/internal.h"
-#include "nfs/rider.h"
+#include <time.h>
+#include "rider_play.h"
 
-enum { CLOSED = 1, NOT_OPEN, REFUSED };         /* what the server says of a CLOSE */
-#define NOBODY 0xffffffffu
-#define FILES  400u
-
-static struct nfs_client cl;
-static struct nfs_control ctl;
-static struct nfs_lane lane;
-static struct nfs_version version;
-static const struct rpc_cred user = { .uid = 1 }, other_user = { .uid = 2 };
-
-struct op {
-	struct nfs_call c;
-	uint32_t nr;
-	unsigned dones;
-};
-static struct op ops[FILES];
-static bool open_there[FILES];          /* on the server */
-static bool removed[FILES];
-
-/* ---- the version: | CLOSE of, or NOBODY | main operation | of | ---- */
-
-static uint32_t nr_of(const struct nfs_call *c)
+/* All that has happened is on lane 0 unless it says otherwise. */
+static struct op *start(uint32_t nr, enum nfs_op op, const struct rpc_cred *cred)
 {
-	return container_of(c, struct op, c)->nr;
-}
-
-static bool_t encode(struct nfs_call *c, XDR *x)
-{
-	uint32_t w[3] = { c->eng.rider ? nr_of(c->eng.rider) : NOBODY, (uint32_t)c->op, nr_of(c) };
-
-	return xdr_uint32_t(x, &w[0]) && xdr_uint32_t(x, &w[1]) && xdr_uint32_t(x, &w[2]);
-}
-
-static bool delayed;            /* SEQUENCE says so, before anything is executed */
-
-/* | what became of the rider | result | whose | */
-static int decode(struct nfs_call *c, XDR *x)
-{
-	uint32_t w[3];
-
-	for (unsigned i = 0; i < 3; i++)
-		if (!xdr_uint32_t(x, &w[i]))
-			return -EBADMSG;
-	if (delayed)
-		return NFS_DELAYED;
-	if (c->eng.rider) {
-		c->eng.rider_closed = w[0] != REFUSED;
-		if (w[0] != CLOSED)
-			return NFS_ALONE;
-	}
-	cr_assert_eq(w[2], nr_of(c), "the reply to another call");
-	return (int)w[1];
-}
-
-static bool always(const struct nfs_call *c)
-{
-	(void)c;
-	return true;
-}
-
-static const struct nfs_opdef
-	close_def = { .name = "CLOSE", .encode = encode, .decode = decode, .rides = always, .results_max = 12 },
-	lookup_def = { .name = "LOOKUP", .encode = encode, .decode = decode, .carries = always, .results_max = 12 },
-	remove_def = { .name = "REMOVE", .encode = encode, .decode = decode, .results_max = 12 };
-
-/* ---- the server ---- */
-
-static uint32_t close_there(uint32_t nr)
-{
-	bool was = open_there[nr];
-
-	cr_assert_lt(nr, FILES);
-	open_there[nr] = false;
-	return was ? CLOSED : NOT_OPEN;
-}
-
-/* What send i has asked for. */
-static const uint32_t *asked(unsigned i)
-{
-	static uint32_t w[256];
-	const struct fake_send *s = &fake.sends[i];
-
-	memcpy(w, s->bytes, s->len);
-	for (unsigned k = 0; k < s->len / 4; k++)
-		w[k] = ntohl(w[k]);
-	/* Both headers, credential, verifier. */
-	return w + 7 + 6 + 2 + (w[7 + 7] + 3) / 4 + 2;
-}
-
-static unsigned answered;       /* sends of this connection */
-
-/* Executes send i, whose CLOSE is refused if `refuse` is set, and whose main operation then
- * has that outcome. */
-static void execute(unsigned i, bool refuse, int outcome, uint32_t reply[3])
-{
-	const uint32_t *w = asked(i);
-
-	memset(reply, 0, 12);
-	if (delayed)
-		return;
-	reply[0] = w[0] == NOBODY ? 0 : refuse ? REFUSED : close_there(w[0]);
-	reply[1] = (uint32_t)outcome;
-	reply[2] = w[2];
-	if (w[0] != NOBODY && reply[0] != CLOSED)
-		return;                 /* the COMPOUND has ended */
-	if (w[1] == NFS_OP_CLOSE && outcome == 0)
-		close_there(w[2]);
-	if (w[1] == NFS_OP_REMOVE && outcome == 0)
-		removed[w[2]] = true;
-}
-
-static void reply_to(unsigned i, const uint32_t reply[3])
-{
-	uint32_t xid, w[16];
-
-	memcpy(&xid, fake.sends[i].bytes, 4);
-	xid = ntohl(xid);
-	memcpy(w, (uint32_t[]){ xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0 }, 52);
-	memcpy(w + 13, reply, 12);
-	for (unsigned k = 0; k < 16; k++)
-		w[k] = htonl(w[k]);
-	fake_complete(i);
-	if (answered == fake.nsends)
-		fake.nsends = answered = 0;
-	fake_deliver(w, sizeof(w));
+	return start_on(0, nr, op, cred);
 }
 
 static void answer(bool refuse, int outcome)
 {
-	uint32_t reply[3];
-	unsigned i = answered++;
-
-	cr_assert_lt(i, fake.nsends);
-	if (asked(i)[1] == NFS_OP_CLOSE && outcome < 0)
-		outcome = 0;
-	execute(i, refuse, outcome, reply);
-	reply_to(i, reply);
+	answer_on(0, refuse, outcome);
 }
 
-static void connect_again(void)
+static const uint32_t *asked(unsigned i)
 {
-	struct rr_link *link;
-	struct errbuf eb;
-
-	answered = 0;
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(nfs_target_connected(&lane.target, link), 0);
+	return asked_on(0, i);
 }
 
-/* ---- the client ---- */
-
-static void setup(void)
+static bool is_close_of(unsigned lane, unsigned i, uint32_t nr)
 {
-	struct errbuf eb = { "" };
-
-	fake_peer_is_knfsd();
-	rpc_auth_init();
-	version = (struct nfs_version){
-		.name = "test", .prog = 1, .vers = 1,
-		.ops = { [NFS_OP_NULL] = &remove_def, [NFS_OP_CLOSE] = &close_def,
-			 [NFS_OP_LOOKUP] = &lookup_def, [NFS_OP_REMOVE] = &remove_def },
-	};
-	pthread_mutex_init(&ctl.mu, NULL);
-	pthread_cond_init(&ctl.cond, NULL);
-	cl.control = &ctl;
-	cl.lanes = &lane;
-	cl.nlanes = 1;
-	cl.cfg = (struct nfs_config){
-		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
-		.credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } }, .timeo_ms = 60000,
-		.retrans = 2, .soft = true,
-	};
-	nfs_server_init(&cl);
-	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	connect_again();
+	return asked_on(lane, i)[1] == NFS_OP_CLOSE && asked_on(lane, i)[2] == nr;
 }
-
-static void teardown(void)
-{
-	cr_assert(list_empty(&lane.running) && list_empty(&lane.riders));
-	cr_assert_eq(buffers_free(&lane.mag, ARENA_MSG), 24);
-	cr_assert_eq(lane.active, 0);
-	nfs_lane_fini(&lane);
-	arena_fini(&cl.arena);
-}
-
-static void on_done(struct nfs_call *c)
-{
-	struct op *o = container_of(c, struct op, c);
-
-	o->dones++;
-	if (c->op == NFS_OP_CLOSE && c->res.status == 0)
-		cr_assert(!open_there[o->nr], "file %u is still open there", o->nr);
-}
-
-static struct op *start(uint32_t nr, enum nfs_op op, const struct rpc_cred *cred)
-{
-	struct op *o = &ops[nr];
-
-	memset(o, 0, sizeof(*o));
-	o->nr = nr;
-	o->c = (struct nfs_call){ .op = op, .done = on_done, .cred = cred };
-	if (op == NFS_OP_CLOSE) {
-		o->c.open = calloc(1, 64);      /* the version has no open_free() */
-		open_there[nr] = true;
-	}
-	nfs_start(&lane, &o->c);
-	return o;
-}
-
-static void stop_loop(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(lane.loop);
-}
-
-static void pass(unsigned ms)
-{
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_loop);
-	loop_timer_set(lane.loop, &t, ms);
-	cr_assert_eq(loop_run(lane.loop), 0);
-}
-
-TestSuite(rider, .init = setup, .fini = teardown);
 
 /* The first reply brings the credits. */
-static void warm_up(void)
+static void setup(void)
 {
-	start(FILES - 1, NFS_OP_REMOVE, &user);
-	answer(false, 0);
+	play_setup();
+	for (unsigned i = 0; i < LANES; i++) {
+		start_on(i, FILES - 1, NFS_OP_COMMIT, &user);
+		answer_on(i, false, 0);
+	}
 }
+
+TestSuite(rider, .init = setup, .fini = play_teardown);
 
 Test(rider, close_travels_with_the_next_lookup)
 {
 	struct op *c, *l;
 
-	warm_up();
 	c = start(0, NFS_OP_CLOSE, &user);
-	cr_assert_eq(fake.nsends, 0, "it waits");
+	cr_assert(c->dones == 1 && c->c.res.status == 0, "nobody waits for it");
+	cr_assert_eq(unanswered(0), 0, "it waits");
 	l = start(1, NFS_OP_LOOKUP, &user);
-	cr_assert_eq(fake.nsends, 1);
+	cr_assert_eq(unanswered(0), 1);
 	cr_assert_eq(asked(0)[0], 0);
 	answer(false, -ENOENT);
-	cr_assert(c->dones == 1 && c->c.res.status == 0);
 	cr_assert(l->dones == 1 && l->c.res.status == -ENOENT);
+	cr_assert_not(open_there[0]);
+}
+
+/* The kernel tells of close() on one lane, and of the next lookup on another one. */
+Test(rider, close_travels_with_another_lanes_lookup)
+{
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_LOOKUP, &user);
+	cr_assert_eq(asked_on(1, 0)[0], 0);
+	pass_on(0, RIDER_MS + 20);
+	cr_assert_eq(unanswered(0), 0, "it has left");
+	answer_on(1, false, 0);
+	cr_assert_not(open_there[0]);
+}
+
+Test(rider, what_another_lane_is_refused_is_sent_there)
+{
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_LOOKUP, &user);
+	answer_on(1, true, 0);
+	cr_assert_eq(unanswered(0), 0);
+	cr_assert_eq(unanswered(1), 2);
+	cr_assert(asked_on(1, 0)[0] == NOBODY && asked_on(1, 1)[0] == NOBODY);
+	answer_on(1, false, 0);
+	answer_on(1, false, 0);
+	cr_assert(!open_there[0] && ops[1].dones == 1);
 }
 
 Test(rider, close_does_not_wait_for_ever)
 {
-	struct op *c;
-
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
-	pass(RIDER_MS + 20);
-	cr_assert_eq(fake.nsends, 1);
-	answer(false, 0);
-	cr_assert_eq(c->dones, 1);
+	start(0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_CLOSE, &user);
+	pass_on(0, RIDER_MS + 20);
+	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 0), "the other one is the other lane's");
+	pass_on(1, 5);
+	cr_assert(unanswered(1) == 1 && is_close_of(1, 0, 1));
+	answer_on(0, false, 0);
+	answer_on(1, false, 0);
 }
 
-/* What does not carry it starts after it. So does what another user wants to know, in a message
- * of his own. */
+/* The lane's timer runs for the first of them, which has left meanwhile. */
+Test(rider, each_one_has_its_time)
+{
+	start(0, NFS_OP_CLOSE, &user);
+	pass_on(0, RIDER_MS / 2);
+	start_on(1, 1, NFS_OP_LOOKUP, &user);
+	start(2, NFS_OP_CLOSE, &user);
+	pass_on(0, RIDER_MS / 2 + 2);
+	cr_assert_eq(unanswered(0), 0, "it has time left");
+	pass_on(0, RIDER_MS);
+	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 2));
+	answer_on(0, false, 0);
+	answer_on(1, false, 0);
+}
+
+/* What neither carries it nor takes a name away passes it. So does what another user wants to
+ * know, in a message of his own. */
 Test(rider, others_do_not_carry)
 {
-	warm_up();
 	start(0, NFS_OP_CLOSE, &user);
-	start(1, NFS_OP_REMOVE, &user);
-	cr_assert(asked(0)[1] == NFS_OP_CLOSE && asked(0)[2] == 0);
-	cr_assert_eq(asked(1)[1], NFS_OP_REMOVE);
-	start(2, NFS_OP_CLOSE, &user);
-	start(3, NFS_OP_LOOKUP, &other_user);
-	cr_assert_eq(asked(2)[0], NOBODY);
-	cr_assert_eq(fake.nsends, 3);
-	pass(RIDER_MS + 20);
-	cr_assert_eq(fake.nsends, 4);
-	for (unsigned i = 0; i < 4; i++)
+	start(1, NFS_OP_COMMIT, &user);
+	start(2, NFS_OP_LOOKUP, &other_user);
+	cr_assert_eq(unanswered(0), 2);
+	cr_assert(asked(0)[0] == NOBODY && asked(1)[0] == NOBODY);
+	start(3, NFS_OP_LOOKUP, &user);
+	cr_assert_eq(asked(2)[0], 0);
+	for (unsigned i = 0; i < 3; i++)
 		answer(false, 0);
+}
+
+/* There are servers that do not remove what is open. */
+Test(rider, names_are_taken_away_behind_it)
+{
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_CLOSE, &other_user);
+	start_on(2, 2, NFS_OP_REMOVE, &user);
+	cr_assert_eq(unanswered(2), 3);
+	cr_assert(is_close_of(2, 0, 0) && is_close_of(2, 1, 1));
+	cr_assert_eq(asked_on(2, 2)[1], NFS_OP_REMOVE);
+	for (unsigned i = 0; i < 3; i++)
+		answer_on(2, false, 0);
+	for (unsigned i = 0; i < 2; i++)
+		pass_on(i, RIDER_MS + 20);
+	cr_assert(unanswered(0) == 0 && unanswered(1) == 0);
 }
 
 Test(rider, what_is_refused_is_sent_by_itself)
 {
-	struct op *c, *l;
+	struct op *l;
 
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
+	start(0, NFS_OP_CLOSE, &user);
 	l = start(1, NFS_OP_LOOKUP, &user);
 	answer(true, 0);
-	cr_assert(!c->dones && !l->dones);
-	cr_assert_eq(fake.nsends, 2);
+	cr_assert(!l->dones && open_there[0]);
+	cr_assert_eq(unanswered(0), 2);
 	cr_assert(asked(0)[0] == NOBODY && asked(1)[0] == NOBODY);
 	answer(false, 0);
 	answer(false, 0);
-	cr_assert(c->dones == 1 && l->dones == 1);
+	cr_assert(!open_there[0] && l->dones == 1);
 }
 
 /* Each of them would cost the LOOKUP another round, and after some it would be told to wait. */
@@ -320,177 +162,271 @@ Test(rider, many_that_are_refused_hold_nobody_up)
 {
 	struct op *l;
 
-	warm_up();
 	for (unsigned i = 0; i < 12; i++)
 		start(i, NFS_OP_CLOSE, &user);
 	l = start(12, NFS_OP_LOOKUP, &user);
 	answer(true, 0);
-	cr_assert(asked(0)[0] == NOBODY && asked(0)[2] == 12);
-	answer(false, 0);
-	cr_assert_eq(l->dones, 1);
-	pass(RIDER_MS + 20);
-	for (unsigned i = 0; i < 12; i++)
+	while (!l->dones) {
+		cr_assert_eq(asked(0)[0], NOBODY);
 		answer(false, 0);
+	}
+	pass_on(0, RIDER_MS + 20);
+	while (unanswered(0))
+		answer(false, 0);
+}
+
+/* A program that works as another user has closed many files. */
+Test(rider, a_carrier_does_not_look_for_ever)
+{
+	for (unsigned i = 0; i < 40; i++)
+		start(i, NFS_OP_CLOSE, &other_user);
+	start(40, NFS_OP_CLOSE, &user);
+	start(41, NFS_OP_LOOKUP, &user);
+	cr_assert_eq(asked(0)[0], NOBODY);
+	answer(false, 0);
+	pass_on(0, RIDER_MS + 20);
+	while (unanswered(0))
+		answer(false, 0);
+	for (unsigned i = 0; i < 41; i++)
+		cr_assert_not(open_there[i]);
 }
 
 Test(rider, what_others_wait_for_goes_at_once)
 {
-	struct op *o = &ops[0];
+	struct op *c = start(0, NFS_OP_MAX, &user);
 
-	warm_up();
-	memset(o, 0, sizeof(*o));
-	o->c = (struct nfs_call){ .op = NFS_OP_CLOSE, .flags = NFS_CALL_NOW, .done = on_done, .cred = &user };
-	nfs_start(&lane, &o->c);
-	cr_assert_eq(fake.nsends, 1);
+	cr_assert(!c->dones && unanswered(0) == 1);
 	answer(false, 0);
+	cr_assert(c->dones == 1 && !open_there[0]);
 }
 
-/* The time of both is up while they are in flight in one message. The connection goes with
- * them, and CLOSE does not end before the one that carries it. */
+/* The time of the carrier is up. The connection goes with it, and CLOSE has its own time. */
 Test(rider, time_is_up)
 {
-	struct op *c, *l;
+	struct op *l;
 
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
+	start(0, NFS_OP_CLOSE, &user);
 	l = start(1, NFS_OP_LOOKUP, &user);
-	c->c.eng.start_ns = l->c.eng.start_ns = 1;
-	nfs_lane_expire(&lane);
-	pass(5);
+	l->c.eng.start_ns = 1;
+	nfs_lane_expire(&play_lanes[0]);
+	pass_on(0, 5);
 	cr_assert(l->dones == 1 && l->c.res.status == -EIO);
-	cr_assert(c->dones == 1 && c->c.res.status == -EIO);
-}
-
-/* CLOSE is older than what carries it. It ends with that, not before. */
-Test(rider, time_is_up_for_close)
-{
-	struct op *c, *l;
-
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
-	l = start(1, NFS_OP_LOOKUP, &user);
-	c->c.eng.start_ns = 1;
-	nfs_lane_expire(&lane);
-	pass(5);
-	cr_assert(!c->dones && !l->dones);
+	cr_assert(!list_empty(&play_lanes[0].running), "CLOSE waits for a connection");
+	connect_lane(0);
+	cr_assert(is_close_of(0, 0, 0));
 	answer(false, 0);
-	cr_assert(c->dones == 1 && c->c.res.status == 0 && l->dones == 1);
+	cr_assert_not(open_there[0]);
 }
 
 /* The server wants the message again later, and until then the time is up. */
 Test(rider, time_is_up_between_two_sendings)
 {
-	struct op *c, *l;
+	struct op *l;
 
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
+	start(0, NFS_OP_CLOSE, &user);
 	l = start(1, NFS_OP_LOOKUP, &user);
 	delayed = true;
 	answer(false, 0);
 	delayed = false;
-	cr_assert(!c->dones && !l->dones);
+	cr_assert(!l->dones);
 	l->c.eng.start_ns = 1;
-	nfs_lane_expire(&lane);
+	nfs_lane_expire(&play_lanes[0]);
 	cr_assert(l->dones == 1 && l->c.res.status == -EIO);
-	cr_assert_eq(asked(0)[1], NFS_OP_CLOSE);
+	cr_assert(is_close_of(0, 0, 0));
 	answer(false, 0);
-	cr_assert(c->dones == 1 && c->c.res.status == 0);
 }
 
-Test(rider, what_travels_is_not_taken_back)
+/* Lanes hold while lost state is recovered. Nothing that rides is encoded then. */
+Test(rider, lanes_that_hold_carry_nothing)
 {
-	struct op *c, *l;
+	play_lanes[0].hold = play_lanes[1].hold = true;
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_LOOKUP, &user);
+	pass_on(0, RIDER_MS + 20);
+	cr_assert(unanswered(0) == 0 && unanswered(1) == 0);
+	play_lanes[0].hold = play_lanes[1].hold = false;
+	for (unsigned i = 0; i < 2; i++) {
+		nfs_lane_pump(&play_lanes[i]);
+		cr_assert_eq(unanswered(i), 1);
+		answer_on(i, false, 0);
+	}
+}
 
-	warm_up();
-	c = start(0, NFS_OP_CLOSE, &user);
-	l = start(1, NFS_OP_LOOKUP, &user);
-	cr_assert(!nfs_take_back(&c->c, -EINTR));
-	answer(false, 0);
-	cr_assert(c->dones == 1 && l->dones == 1);
-	c = start(2, NFS_OP_CLOSE, &user);
-	cr_assert(nfs_take_back(&c->c, -EINTR));
-	cr_assert_eq(c->dones, 1);
-	l = start(3, NFS_OP_LOOKUP, &user);
-	cr_assert_eq(asked(0)[0], NOBODY);
-	answer(false, 0);
+/* Its lane is without a connection. Others carry it. */
+Test(rider, a_lane_without_a_connection)
+{
+	disconnect_lane(0);
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_LOOKUP, &user);
+	cr_assert_eq(asked_on(1, 0)[0], 0);
+	answer_on(1, false, 0);
+	connect_lane(0);
 }
 
 /* ---- all of it in random orders ---- */
 
-static unsigned seed;
+static struct driver {
+	struct loop_timer timer;
+	unsigned lane, seed;
+	uint32_t next, end;             /* the lane's files */
+	bool losses;
+	_Atomic bool finished;
+} drivers[LANES];
 
-static unsigned any(unsigned n)
+static unsigned any(struct driver *d, unsigned n)
 {
-	seed = seed * 1103515245 + 12345;
-	return (seed >> 16) % n;
+	d->seed = d->seed * 1103515245 + 12345;
+	return (d->seed >> 16) % n;
 }
 
-static bool is_busy(void)
+static bool half(void *d)
+{
+	return any(d, 2);
+}
+
+static bool is_busy(const struct driver *d)
 {
 	unsigned n = 0;
 
-	list_for_each(at, &lane.running)
+	list_for_each(at, &play_lanes[d->lane].running)
 		n++;
-	return n > 12;
+	return n > 12 || unanswered(d->lane) > 24;
 }
 
-static void something_happens(uint32_t *next)
+/* false: time should pass. */
+static bool something_happens(struct driver *d)
 {
 	static const int outcomes[] = { 0, 0, 0, -ENOENT, NFS_AGAIN };
-	uint32_t reply[3];
+	static const enum nfs_op kinds[] = {
+		NFS_OP_LOOKUP, NFS_OP_LOOKUP, NFS_OP_LOOKUP, NFS_OP_COMMIT, NFS_OP_REMOVE,
+	};
+	unsigned what = is_busy(d) || d->next == d->end ? 9 : any(d, 10);
 
-	switch (is_busy() ? 9 : any(10)) {
-	case 0: case 1: case 2:
-		if (*next < FILES - 1)
-			start((*next)++, NFS_OP_CLOSE, any(8) ? &user : &other_user);
-		return;
-	case 3: case 4:
-		if (*next < FILES - 1)
-			start((*next)++, any(4) ? NFS_OP_LOOKUP : NFS_OP_REMOVE, &user);
-		return;
-	case 5:
-		if (any(8))
-			return;
-		/* The connection is lost; the server may have executed what nobody hears of. */
-		for (unsigned i = answered; i < fake.nsends; i++)
-			if (any(2))
-				execute(i, any(8) == 0, 0, reply);
-		fake_break();
-		connect_again();
-		return;
-	case 6:
-		if (any(8) == 0)
-			pass(any(2 * RIDER_MS));
-		return;
-	default:
-		if (answered < fake.nsends)
-			answer(any(8) == 0, outcomes[any(5)]);
-		else if (is_busy())
-			pass(1);
+	if (what < 3) {
+		start_on(d->lane, d->next++, NFS_OP_CLOSE, any(d, 8) ? &user : &other_user);
+	} else if (what < 5) {
+		start_on(d->lane, d->next++, kinds[any(d, 5)], &user);
+	} else if (what == 5) {
+		if (d->losses && any(d, 8) == 0)
+			lose(d->lane, half, d);
+	} else if (what == 6) {
+		return any(d, 8) > 0;
+	} else if (unanswered(d->lane)) {
+		answer_on(d->lane, any(d, 8) == 0, outcomes[any(d, 5)]);
+	} else {
+		return d->next < d->end && !is_busy(d);
+	}
+	return true;
+}
+
+static bool is_over(const struct driver *d)
+{
+	return d->next == d->end && list_empty(&play_lanes[d->lane].running) && all_closed();
+}
+
+static void prepare(unsigned lane, unsigned seed, bool losses)
+{
+	struct driver *d = &drivers[lane];
+
+	d->lane = lane;
+	d->seed = seed * LANES + lane + 1;
+	d->next = lane * (FILES / LANES);
+	d->end = d->next + FILES / LANES - 1;
+	d->losses = losses;
+	atomic_store(&d->finished, false);
+}
+
+/* Without a loss each file is closed once. */
+static void check(unsigned round, bool losses)
+{
+	for (unsigned lane = 0; lane < LANES; lane++) {
+		for (uint32_t i = lane * (FILES / LANES); i < drivers[lane].end; i++) {
+			cr_assert_eq(ops[i].dones, 1, "round %u, call %u", round, i);
+			cr_assert(!open_there[i], "round %u, file %u", round, i);
+			cr_assert(losses || !in_vain[i], "round %u: file %u is closed twice", round, i);
+		}
+	}
+}
+
+static void one_thread(bool losses)
+{
+	for (unsigned round = 0; round < 30; round++) {
+		bool over = false;
+
+		for (unsigned i = 0; i < LANES; i++)
+			prepare(i, round, losses);
+		while (!over) {
+			over = true;
+			for (unsigned i = 0; i < LANES; i++) {
+				if (!something_happens(&drivers[i]))
+					pass_on(i, any(&drivers[i], RIDER_MS / 4));
+				over = over && is_over(&drivers[i]);
+			}
+		}
+		check(round, losses);
 	}
 }
 
 Test(rider, nothing_stays_open, .timeout = 120)
 {
-	for (unsigned round = 0; round < 60; round++) {
-		uint32_t next = 0;
+	one_thread(true);
+}
 
-		seed = round + 1;
-		while (next < FILES - 1) {
-			something_happens(&next);
-			/* The fabric's list of what was sent is short. */
-			while (fake.nsends > 32)
-				answer(false, 0);
+Test(rider, nothing_is_closed_twice, .timeout = 120)
+{
+	one_thread(false);
+}
+
+static void drive(struct loop_timer *t)
+{
+	struct driver *d = container_of(t, struct driver, timer);
+	unsigned ms = 0;
+
+	for (unsigned i = 0; i < 20 && !ms; i++)
+		ms = something_happens(d) ? 0 : 1;
+	if (is_over(d))
+		atomic_store(&d->finished, true);
+	/* It may have to send another lane's yet. */
+	loop_timer_set(play_lanes[d->lane].loop, t, ms);
+}
+
+static bool all_finished(void)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < LANES; i++)
+		all = all && atomic_load(&drivers[i].finished);
+	return all;
+}
+
+static void many_threads(bool losses)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < LANES; i++) {
+			prepare(i, round, losses);
+			loop_timer_init(&drivers[i].timer, drive);
+			loop_timer_set(play_lanes[i].loop, &drivers[i].timer, 0);
 		}
-		while (!list_empty(&lane.running)) {
-			if (answered < fake.nsends)
-				answer(false, 0);
-			else
-				pass(1);
+		for (unsigned i = 0; i < LANES; i++)
+			cr_assert_eq(nfs_lane_start(&play_lanes[i]), 0);
+		while (!all_finished())
+			nanosleep(&ms, NULL);
+		for (unsigned i = 0; i < LANES; i++) {
+			nfs_lane_stop(&play_lanes[i]);
+			loop_timer_clear(&drivers[i].timer);
 		}
-		for (uint32_t i = 0; i < next; i++) {
-			cr_assert_eq(ops[i].dones, 1, "round %u, call %u", round, i);
-			cr_assert(!open_there[i], "round %u, file %u", round, i);
-		}
+		check(round, losses);
 	}
+}
+
+Test(rider, nothing_stays_open_on_threads, .timeout = 120)
+{
+	many_threads(true);
+}
+
+Test(rider, nothing_is_closed_twice_on_threads, .timeout = 120)
+{
+	many_threads(false);
 }

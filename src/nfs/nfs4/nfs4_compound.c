@@ -58,6 +58,13 @@ bool nfs4_carries_kept(const struct nfs_call *c)
 	return fits_cache(c, true) || !fits_cache(c, false);
 }
 
+bool nfs4_carries_long(const struct nfs_call *c)
+{
+	const struct nfs4_client *n = c->target->server->vdata;
+
+	return n->maxops >= NFS4_OPS_NEEDED + NFS4_RIDER_OPS && nfs4_carries_kept(c);
+}
+
 /* All calls begin with this, so it is written in one piece: tag, minor version, number of
  * operations, and SEQUENCE. */
 static bool_t put_head(XDR *x, uint32_t minor, uint32_t nops, const SEQUENCE4args *a)

@@ -153,11 +153,11 @@ enum { REMOVE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_DIR_XDR };
 
 const struct nfs_opdef nfs4_op_remove = {
 	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true,
 };
 const struct nfs_opdef nfs4_op_rmdir = {
 	.name = "REMOVE (directory)", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true,
 };
 
 /* ---- RENAME ---- */
@@ -244,7 +244,7 @@ static uint32_t rename_max(const struct nfs_call *c)
 
 const struct nfs_opdef nfs4_op_rename = {
 	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max_of = rename_max, .proc = NFSPROC4_COMPOUND,
+	.results_max_of = rename_max, .proc = NFSPROC4_COMPOUND, .unnames = true,
 };
 
 /* ---- LINK ---- */

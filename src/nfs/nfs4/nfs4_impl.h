@@ -336,10 +336,11 @@ _Static_assert(5 + NFS4_RIDER_OPS <= NFS4_OPS_NEEDED, "LOOKUP and OPEN have five
 #define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
 int nfs4_get_rider(struct nfs_call *c, XDR *x);
-/* nfs_opdef.carries: always; and unless the reply would then be too long for the server to keep
- * it for a replay. */
+/* nfs_opdef.carries: always; unless the reply would then be too long for the server to keep it
+ * for a replay; and for COMPOUNDs that are long already. */
 bool nfs4_carries(const struct nfs_call *c);
 bool nfs4_carries_kept(const struct nfs_call *c);
+bool nfs4_carries_long(const struct nfs_call *c);
 /* Drops a reference. The last one frees the open. */
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;

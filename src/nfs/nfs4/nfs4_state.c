@@ -447,7 +447,7 @@ static int decode_create(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_create = {
 	.name = "OPEN (create)", .encode = encode_create, .decode = decode_create,
-	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
+	.carries = nfs4_carries_long, .results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- CLOSE ---- */
