@@ -34,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "chance.h"
 
 enum { MOUNTS = 2, WORKERS = 4, SLOTS = 3, NAMES = 3, IO_MAX = 384 * 1024 };
 
@@ -115,8 +116,6 @@ bool model_has(unsigned name);
 
 /* ---- main.c ---- */
 
-uint32_t chance(uint32_t n);
-void chance_seed(uint64_t seed);
 /* Does these, in a directory of their own. false: there is a difference. n may be reduced to
  * where it was found. */
 bool episode(const struct op *ops, unsigned *n, char *why, size_t size);

@@ -16,12 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "../../cto/chance.h"
 
 /* Prints what is wrong; after a few of them the process ends with status 1. */
 void wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* By chance: less than n. The caller has seeded it. */
-void chance_seed(uint64_t seed);
-uint32_t chance(uint32_t n);
 /* Is the result of a call what has to be? rc < 0: errno says. want: 0 or an errno. */
 bool expect(int rc, int want, const char *what, const char *path);
 
