@@ -23,6 +23,7 @@
 #include "fs/handlers.h"
 #include "fs/inode.h"
 #include "fs/known.h"
+#include "fs/links.h"
 #include "fs/opens.h"
 #include "fs/young.h"
 
@@ -149,6 +150,7 @@ struct fs_req {
 		unsigned times;                 /* how often it has waited */
 		struct loop_msg msg;            /* to r's lane: look again */
 	} ahead;
+	struct link_ask link_ask;       /* READLINK */
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
 	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct {                        /* what the call changes: its fh, its fh2 */

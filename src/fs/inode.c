@@ -43,6 +43,7 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 	free(ino->silly);
 	free(ino->after);
 	free(atomic_load(&ino->young));
+	free(ino->link);
 	behind_free(atomic_load(&ino->behind));
 	free(ino);
 }

@@ -6,6 +6,7 @@
  *      names.h   the names that inodes were seen under
  *      told.h    the attributes that the kernel was told, and believes
  *      opens.h   who has a file open, and who removes a name of it
+ *      links.h   the texts of symbolic links
  *      known.h   what is known after this mount's own changes, without asking the server
  *      young.h   attributes for read(), although this mount has written since
  *
@@ -84,6 +85,8 @@ struct inode {
 	/* ahead.h: */
 	_Atomic uint64_t data_nr;       /* what was fetched at another number is outdated */
 	_Atomic unsigned data_busy;     /* changes of the data that are under way */
+
+	struct link_text *link;         /* [s] links.h; NULL: it is not known */
 
 	/* known.h: */
 	bool seen;                      /* [s] what follows is valid */

@@ -102,6 +102,9 @@ static void readlink_done(struct fs_req *r)
 {
 	char target[NFS_PATH_MAX + 1];
 
+	if (r->call.res.status == 0)
+		link_keep(&r->fl->fs->inodes, r->ino, &r->link_ask, r->call.res.link.target,
+			  r->call.res.link.len);
 	if (r->call.res.status == 0 && r->req) {
 		/* The kernel takes a page, less a NUL. */
 		if (r->call.res.link.len >= NFS_PATH_MAX) {
@@ -119,7 +122,16 @@ static void readlink_done(struct fs_req *r)
 void fs_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct fs_req *r = fs_req_new(req, ino);
+	char target[NFS_PATH_MAX];
 
-	if (r)
-		fs_req_start(r, NFS_OP_READLINK, readlink_done);
+	if (!r)
+		return;
+	if (link_get(&r->fl->fs->inodes, r->ino, target)) {
+		fuse_reply_readlink(req, target);
+		r->req = NULL;
+		fs_req_free(r);
+		return;
+	}
+	r->link_ask = link_ask(r->ino);
+	fs_req_start(r, NFS_OP_READLINK, readlink_done);
 }

@@ -42,8 +42,11 @@ static void entry_done(struct fs_req *r)
 		inode_untold(ino);
 		fs_reply_err(r, ESTALE);
 		inode_forget(&fs->inodes, ino, 1);
-	} else if (fuse_reply_entry(r->req, &e)) {
-		inode_forget(&fs->inodes, ino, 1);
+	} else {
+		if (r->type == S_IFLNK && !r->call.res.found)
+			link_made(&fs->inodes, ino, r->call.res.attr.change, r->start_ns, r->text);
+		if (fuse_reply_entry(r->req, &e))
+			inode_forget(&fs->inodes, ino, 1);
 	}
 	r->req = NULL;
 	fs_req_free(r);

@@ -275,6 +275,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
 	c->res.dir_no_owner = c->res.dir_change[0].known = c->res.dir_change[1].known = false;
+	c->res.found = false;
 	c->res.status = c->eng.undo = 0;
 	c->eng.rr.state = RR_CALL_IDLE;
 	c->eng.rr.sends = 0;

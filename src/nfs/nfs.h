@@ -191,6 +191,8 @@ struct nfs_results {
 	struct nfs_attr attr;                   /* valid if has_attr */
 	bool has_attr;
 	struct nfs_fh fh;                       /* of the object that was found or made */
+	bool found;                             /* MKDIR, SYMLINK, MKNOD: by a LOOKUP of the name,
+						 * which may be another object's by then */
 	/* Attributes of the directories args.fh and args.fh2 (RENAME, LINK) after the
 	 * change, if the server sent them along. */
 	struct nfs_attr dir_attr[2];

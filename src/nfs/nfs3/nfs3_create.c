@@ -122,7 +122,9 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 static bool_t encode_make(struct nfs_call *c, XDR *x)
 {
 	switch (c->eng.step) {
-	case STEP_LOOKUP:  return nfs3_encode_lookup(x, c->args.fh, c->args.name);
+	case STEP_LOOKUP:
+		c->res.found = true;
+		return nfs3_encode_lookup(x, c->args.fh, c->args.name);
 	case STEP_SETATTR: return encode_setattr(c, x);
 	case STEP_GETATTR: return nfs3_encode_getattr(x, &c->res.fh);
 	}

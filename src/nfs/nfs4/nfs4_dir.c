@@ -69,6 +69,7 @@ static bool_t encode_create_step(struct nfs_call *c, XDR *x)
 {
 	switch (c->eng.step) {
 	case STEP_LOOKUP:
+		c->res.found = true;
 		return nfs4_begin(c, x, 5, false, c->args.fh) && nfs4_put_name(x, OP_LOOKUP, c->args.name) &&
 		       nfs4_put_op(x, OP_GETFH) && nfs4_put_getattr(x);
 	case STEP_GETATTR:
