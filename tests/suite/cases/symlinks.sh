@@ -28,7 +28,8 @@ links() {
 		print $n' "$1" "$WORK" "$SERVER_WORK" "$step" "$dense" || fail "links made $1"
 }
 
-mount_up
+# Each text comes from the server: none is believed for any time.
+mount_up acregmin=0,acregmax=0
 made=$(links here) || exit
 equal "$(stat_now rdma.long_calls)" 0 "Long Calls for links"
 at_least "$(stat_last rdma.read_chunks)" 100 "targets that were pulled"
@@ -45,4 +46,17 @@ if readlink "$WORK/gone"; then fail "that link is gone"; fi
 equal "$(stat_now rpc.bad_replies)" 0 rpc.bad_replies
 equal "$(stat_last rdma.errors)" 0 rdma.errors
 equal "$(stat_last conn.downs)" 0 conn.downs
+mount_down
+
+# A text is read once, and not at all if the link was made here.
+texts() {
+	for (( i = 0; i < 3; i++ )); do equal "$(readlink "$WORK/$1")" "$2" "text of $1"; done
+}
+vm-root ln -s there "$SERVER_WORK/seen" || fail "no link on the server"
+mount_up acregmin=600,acregmax=600
+texts seen there
+equal "$(stat_now rpc.READLINK)" 1 "READLINKs of one link"
+ln -s mine "$WORK/mine" || fail "no link"
+texts mine mine
+equal "$(stat_now rpc.READLINK)" 1 "READLINKs, with a link that was made here"
 mount_down
