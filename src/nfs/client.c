@@ -184,8 +184,11 @@ static void count_running(struct nfs_lane *l, void *arg)
 {
 	_Atomic bool *busy = arg;
 
-	/* Without a connection these calls would take too long. */
-	if (!list_empty(&l->running) && nfs_lane_up(l))
+	/* Without a connection these calls would take too long. Riders will be sent on one of
+	 * the lanes before long. They are looked at here, on the lane: a call of this lane that
+	 * leaves a rider behind is in `running` until it has. */
+	if ((!list_empty(&l->running) && nfs_lane_up(l)) ||
+	    atomic_load(&l->client->server.riders.nwaiting))
 		atomic_store(busy, true);
 }
 
@@ -195,8 +198,7 @@ static void drain(struct nfs_client *cl)
 	_Atomic bool busy;
 
 	for (unsigned ms = 0; ms < DRAIN_MS; ms += DRAIN_STEP_MS) {
-		/* Those that ride will be sent on one of the lanes before long. */
-		atomic_store(&busy, atomic_load(&cl->server.riders.nwaiting) > 0);
+		atomic_store(&busy, false);
 		nfs_each_lane(cl, count_running, &busy);
 		if (!atomic_load(&busy))
 			return;
@@ -239,9 +241,10 @@ bool nfs_client_free(struct nfs_client *cl)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
 		cl->server.version->free(cl);
-	nfs_server_fini(cl);
-	if (cl->control)
+	if (cl->control) {
+		nfs_server_fini(cl);
 		control_free(cl->control);
+	}
 	nfs_idmap_free(cl->idmap);
 	arena_fini(&cl->arena);
 	fab_domain_fini(&cl->domain);

@@ -298,7 +298,7 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 		c->done(c);
 		return;
 	}
-	if (def && def->unnames)
+	if (def && (def->unnames || (c->flags & NFS_CALL_NOW)))
 		riders_go(t);
 	nfs_begin(t, c);
 	nfs_lane_pump(t->lane);

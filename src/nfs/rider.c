@@ -171,7 +171,7 @@ void riders_go(struct nfs_target *t)
 
 	if (nobody(rs))
 		return;
-	take_all(rs, NULL, UINT64_MAX, &all);
+	take_all(rs, atomic_load(&t->up) ? NULL : t, UINT64_MAX, &all);
 	begin_all(t, &all);
 }
 
@@ -234,7 +234,10 @@ void rider_take(struct nfs_call *c)
 	struct nfs_riders *rs = &c->target->server->riders;
 	struct rider *r;
 
-	if (nobody(rs) || c->eng.step || c->eng.alone || !c->cred || !def->carries || !def->carries(c))
+	/* What has no connection would keep it from lanes that have one. */
+	if (nobody(rs) || !atomic_load(&c->target->up))
+		return;
+	if (c->eng.step || c->eng.alone || !c->cred || !def->carries || !def->carries(c))
 		return;
 	r = take_one(rs, c->cred);
 	if (!r)

@@ -15,8 +15,8 @@
  *                        |     reply: closed? ----> the open is freed
  *                        |            not closed -> nfs_begin() on the lane of that LOOKUP
  *                        |
- *                        +-- a call that takes a name away starts (nfs_opdef.unnames):
- *                        |     nfs_begin() on its lane, before it
+ *                        +-- a call that takes a name away starts (nfs_opdef.unnames), or a
+ *                        |     CLOSE that is waited for: nfs_begin() on its lane, before it
  *                        |
  *                        +-- RIDER_MS have passed: nfs_begin() on the lane that CLOSE was
  *                              started on
@@ -43,12 +43,14 @@
  *                    waits (nfs_open.closing). It writes the stateid while all lanes hold, and
  *                    a lane that holds encodes neither CLOSE nor what carries it.
  *   a lost connection  the carrier waits on its lane for the next one, with its rider. Riders
- *                    that wait are carried by other lanes meanwhile.
+ *                    that wait are carried by other lanes meanwhile: a lane without a connection
+ *                    takes none, and of those that wait it begins its own only.
  *   a soft mount     ends the carrier, and the rider is begun by itself.
  *   other calls      may pass it, as those of other lanes always could. Only what takes a name
  *                    away comes after it, because there are servers that do not remove or
  *                    replace what is open (FILE_OPEN), or keep a name of it in the directory.
- *   who waits for the end of CLOSE (a silly name is removed after it) says NFS_CALL_NOW.
+ *   who waits for the end of CLOSE (a silly name is removed after it) says NFS_CALL_NOW. Another
+ *                    open of that file may wait here: it is closed no later.
  *   the unmount      waits until none waits here, and for calls of the lanes (client.c).
  *
  * No memory for a rider: CLOSE is sent at once, as its caller's call.
@@ -70,7 +72,7 @@ void riders_lane_init(struct nfs_lane *l);
 
 /* c is about to be started. true: its open waits for a carrier, and c is done. */
 bool rider_waits(struct nfs_target *t, struct nfs_call *c);
-/* All that wait are begun on t, by themselves. */
+/* All that wait are begun on t, by themselves; without a connection only those started on t. */
 void riders_go(struct nfs_target *t);
 /* c is about to be encoded: takes a rider along, if there is one for it. */
 void rider_take(struct nfs_call *c);

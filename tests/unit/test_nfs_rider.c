@@ -263,6 +263,38 @@ Test(rider, a_lane_without_a_connection)
 	connect_lane(0);
 }
 
+/* Of a silly name all opens are closed before the last one is: the name goes with that one's
+ * reply, and no other may be on its way then. */
+Test(rider, others_go_before_what_is_waited_for)
+{
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	start_on(1, 1, NFS_OP_MAX, &user);
+	cr_assert_eq(unanswered(1), 2);
+	cr_assert(is_close_of(1, 0, 0) && is_close_of(1, 1, 1));
+	answer_on(1, false, 0);
+	answer_on(1, false, 0);
+	pass_on(0, RIDER_MS + 20);
+	cr_assert_eq(unanswered(0), 0);
+}
+
+/* What a lane without a connection starts leaves the CLOSEs of others to lanes that have one. */
+Test(rider, a_lane_without_a_connection_takes_none)
+{
+	start_on(0, 0, NFS_OP_CLOSE, &user);
+	disconnect_lane(1);
+	start_on(1, 1, NFS_OP_CLOSE, &user);
+	start_on(1, 2, NFS_OP_LOOKUP, &user);
+	start_on(1, 3, NFS_OP_REMOVE, &user);
+	pass_on(0, RIDER_MS + 20);
+	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 0));
+	answer_on(0, false, 0);
+	connect_lane(1);
+	while (unanswered(1))
+		answer_on(1, false, 0);
+	cr_assert(!open_there[0] && !open_there[1]);
+	cr_assert(ops[2].dones == 1 && ops[3].dones == 1);
+}
+
 /* ---- all of it in random orders ---- */
 
 static struct driver {
