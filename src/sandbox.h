@@ -16,7 +16,7 @@
  * reconnect), NSS (sockets, files, modules), and the C library.
  *
  * What an io_uring does is not seen here. Each lane's was made before, and can only wait for
- * files and write to them (base/loop_ring.c). No other can be made.
+ * files and write to them (base/ring.h). No other can be made.
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H

@@ -28,11 +28,6 @@
  *
  * More reports than the queue holds are kept by the kernel, which hands them out at the next
  * wait (IORING_FEAT_NODROP).
- *
- * Privileges. What a ring does is not seen by seccomp. So it is restricted, for good, to the
- * operations in restrict_ring() before it is enabled. The loop's creator makes it, and the
- * thread that runs it enables it. From then on no other thread can submit (SINGLE_ISSUER),
- * and the kernel works for it only inside its calls (DEFER_TASKRUN, Linux 6.1).
  */
 #include "base/loop_impl.h"
 
@@ -43,9 +38,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "base/ring.h"
 
-#define SUBMISSIONS 64u
-#define COMPLETIONS 256u
 #define NS_PER_S 1000000000ull
 #define DAY_NS (86400 * NS_PER_S)
 
@@ -309,14 +303,6 @@ static void ring_flush(struct loop *l)
 	}
 }
 
-/* liburing 2.3 has functions for these, but does not export them. */
-static int register_with(struct io_uring *ring, unsigned what, void *arg, unsigned n)
-{
-	int rc = io_uring_register((unsigned)ring->ring_fd, what, arg, n);
-
-	return rc < 0 ? rc : 0;
-}
-
 /* ---- Running ---------------------------------------------------------------------- */
 
 static int ring_begin(struct loop *l)
@@ -325,7 +311,7 @@ static int ring_begin(struct loop *l)
 	int rc;
 
 	if (!r->enabled) {
-		rc = register_with(&r->ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		rc = ring_enable(&r->ring);
 		if (rc < 0)
 			return rc;
 		r->enabled = true;
@@ -392,36 +378,6 @@ static const struct loop_kind kind = {
 	.free = ring_free,
 };
 
-static int restrict_ring(struct io_uring *ring)
-{
-	struct io_uring_restriction allow[] = {
-		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_ADD },
-		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_REMOVE },
-		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_WRITEV },
-		{ .opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED, .sqe_flags = IOSQE_CQE_SKIP_SUCCESS },
-	};
-
-	return register_with(ring, IORING_REGISTER_RESTRICTIONS, allow,
-			     sizeof(allow) / sizeof(allow[0]));
-}
-
-static int make_ring(struct io_uring *ring)
-{
-	struct io_uring_params p = {
-		.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER |
-			 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE,
-		.cq_entries = COMPLETIONS,
-	};
-	int rc = io_uring_queue_init_params(SUBMISSIONS, ring, &p);
-
-	if (rc < 0)
-		return rc;
-	rc = restrict_ring(ring);
-	if (rc < 0)
-		io_uring_queue_exit(ring);
-	return rc;
-}
-
 struct loop *loop_new_ring(void)
 {
 	struct ring_loop *r = calloc(1, sizeof(*r));
@@ -434,7 +390,7 @@ struct loop *loop_new_ring(void)
 	list_init(&r->ready);
 	list_init(&r->calling);
 	r->loop.kind = &kind;
-	err = make_ring(&r->ring);
+	err = ring_make(&r->ring);
 	if (err < 0) {
 		free(r);
 		errno = -err;
