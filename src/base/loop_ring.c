@@ -53,7 +53,7 @@ struct ring_slot {
 
 struct ring_loop {
 	struct loop loop;
-	struct ring ring;
+	struct io_uring ring;
 	bool enabled, running;
 	pthread_t owner;        /* who has enabled it */
 	unsigned ops;           /* writes between loop_writev() and `done` */
@@ -100,7 +100,7 @@ static void reap(struct ring_loop *r)
 	struct io_uring_cqe *cqe;
 	unsigned head, n = 0;
 
-	io_uring_for_each_cqe(&r->ring.u, head, cqe) {
+	io_uring_for_each_cqe(&r->ring, head, cqe) {
 		uint64_t name = cqe->user_data;
 
 		if (name & 1)
@@ -109,7 +109,7 @@ static void reap(struct ring_loop *r)
 			written(r, (struct loop_op *)(uintptr_t)name, cqe->res);
 		n++;
 	}
-	io_uring_cq_advance(&r->ring.u, n);
+	io_uring_cq_advance(&r->ring, n);
 }
 
 /* ---- What the kernel is told ------------------------------------------------- */
@@ -124,8 +124,8 @@ static int submit(struct ring_loop *r)
 {
 	int rc = 0;
 
-	while (io_uring_sq_ready(&r->ring.u)) {
-		rc = io_uring_submit_and_get_events(&r->ring.u);
+	while (io_uring_sq_ready(&r->ring)) {
+		rc = io_uring_submit_and_get_events(&r->ring);
 		if (rc < 0 && !for_now(rc))
 			return rc;
 		/* It takes no more while too much is unread. */
@@ -137,10 +137,10 @@ static int submit(struct ring_loop *r)
 
 static struct io_uring_sqe *get_sqe(struct ring_loop *r)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring.u);
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
 
 	if (!sqe && !submit(r))
-		sqe = io_uring_get_sqe(&r->ring.u);
+		sqe = io_uring_get_sqe(&r->ring);
 	return sqe;
 }
 
@@ -298,7 +298,7 @@ static void ring_flush(struct loop *l)
 	rc = submit(r);
 	reap(r);
 	while (r->ops && (rc >= 0 || for_now(rc))) {
-		rc = io_uring_submit_and_wait(&r->ring.u, 1);
+		rc = io_uring_submit_and_wait(&r->ring, 1);
 		reap(r);
 	}
 }
@@ -332,25 +332,33 @@ static void ring_end(struct loop *l)
 	r->running = false;
 }
 
+/* There is always a limit: without one, liburing waits again by itself after a signal. */
 static int ring_wait(struct loop *l, uint64_t ns)
 {
 	struct ring_loop *r = of(l);
+	struct __kernel_timespec ts;
+	struct io_uring_cqe *cqe;
 	int rc = arm_all(r);
 
 	if (rc)
 		return rc;
-	if (!list_empty(&r->ready))
-		ns = 0;
-	rc = ring_wait_for(&r->ring, r->ops + 1, ns < DAY_NS ? ns : DAY_NS);
+	if (ns > DAY_NS)
+		ns = DAY_NS;
+	ts.tv_sec = (long long)(ns / NS_PER_S);
+	ts.tv_nsec = (long long)(ns % NS_PER_S);
+	if (!ns || !list_empty(&r->ready))
+		rc = io_uring_submit_and_get_events(&r->ring);
+	else
+		rc = io_uring_submit_and_wait_timeout(&r->ring, &cqe, r->ops + 1, &ts, NULL);
 	reap(r);
-	return rc < 0 && !for_now(rc) ? rc : 0;
+	return rc < 0 && rc != -ETIME && !for_now(rc) ? rc : 0;
 }
 
 static void ring_free(struct loop *l)
 {
 	struct ring_loop *r = of(l);
 
-	ring_exit(&r->ring);
+	io_uring_queue_exit(&r->ring);
 	for (unsigned i = 0; i < r->nslots; i++)
 		free(r->slots[i]);
 	free(r->slots);

@@ -5,15 +5,12 @@
  */
 #include <fcntl.h>
 #include <liburing.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "both_loops.h"
@@ -376,40 +373,6 @@ Test(ring, writes_do_not_wake)
 {
 	run_with(take_three);
 	cr_assert_eq(waits, 1, "until the timer that stops, and not %u", waits);
-}
-
-static long slept_in;           /* the system call that the loop's thread is in */
-static pid_t loop_tid;
-
-static void *look_at_loop(void *arg)
-{
-	char path[64];
-	FILE *f;
-
-	(void)arg;
-	usleep(100000);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)loop_tid);
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%ld", &slept_in) != 1)
-		slept_in = -1;
-	if (f)
-		fclose(f);
-	loop_stop(loop);
-	return NULL;
-}
-
-/* Who waits in io_uring_enter() is iowait to Linux, and an idle mount has no part in that. */
-Test(ring, idle_is_no_iowait)
-{
-	pthread_t looker;
-
-	loop_tid = gettid();
-	pthread_create(&looker, NULL, look_at_loop, NULL);
-	cr_assert_eq(loop_run(loop), 0);
-	pthread_join(looker, NULL);
-	if (slept_in < 0)
-		cr_skip_test("/proc does not say where a thread waits");
-	cr_assert_neq(slept_in, SYS_io_uring_enter);
 }
 
 static void flush_three(struct loop_timer *t)
