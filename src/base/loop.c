@@ -231,28 +231,21 @@ int loop_init(struct loop *l)
 	return err;
 }
 
-/* valgrind 3.19 lets no other thread run while one waits in io_uring_enter, so who runs a
- * program under it sets NFSRDMA_LOOP=epoll. */
-static struct loop *ring_if_wanted(void)
-{
-	const char *want = getenv("NFSRDMA_LOOP");
-
-	if (!want || strcmp(want, "epoll") != 0)
-		return loop_new_ring();
-	errno = ECANCELED;
-	return NULL;
-}
-
 struct loop *loop_new(void)
 {
 	static atomic_bool said;
-	struct loop *l = ring_if_wanted();
+	const char *want = getenv("NFSRDMA_LOOP");
+	struct loop *l;
 
+	if (!want || strcmp(want, "io_uring") != 0)
+		return loop_new_epoll();
+	l = loop_new_ring();
 	if (l)
 		return l;
 	if (!atomic_exchange(&said, true))
-		log_info("no io_uring (%s): epoll takes its place, with more system calls for each "
-			 "operation", errno == ECANCELED ? "NFSRDMA_LOOP" : strerror(errno));
+		log_warn("NFSRDMA_LOOP=io_uring: no io_uring (%s; it needs Linux 6.1, and that "
+			 "kernel.io_uring_disabled or a container do not forbid it); using epoll",
+			 strerror(errno));
 	return loop_new_epoll();
 }
 

@@ -52,8 +52,10 @@ struct loop_op {
 	void (*done)(struct loop_op *op, int res);
 };
 
-/* Return NULL and set errno. The caller owns the loop. loop_new() makes one on io_uring if it
- * can. */
+/* Return NULL and set errno. The caller owns the loop. loop_new() makes one on epoll, or on
+ * io_uring if NFSRDMA_LOOP=io_uring is in the environment and the kernel has it: Linux counts
+ * a thread that sleeps in io_uring_enter() as iowait, so an idle mount would look like a disk
+ * that is busy. */
 struct loop *loop_new(void);
 struct loop *loop_new_ring(void);
 struct loop *loop_new_epoll(void);

@@ -33,6 +33,14 @@ static void teardown(void)
 
 TestSuite(fs_dev, .init = setup, .fini = teardown, .timeout = 300);
 
+static void setup_ring(void)
+{
+	setenv("NFSRDMA_LOOP", "io_uring", 1);
+	setup();
+}
+
+TestSuite(fs_dev_ring, .init = setup_ring, .fini = teardown, .timeout = 300);
+
 /* The byte at that place of what is written here. */
 static char byte_at(uint32_t i)
 {
@@ -384,7 +392,7 @@ static void answer_and_notify(struct loop_timer *t)
 }
 
 /* A notification does not overtake the answer before it. */
-Test(fs_dev, notification_comes_after_the_answer_before_it)
+Test(fs_dev_ring, notification_comes_after_the_answer_before_it)
 {
 	run_with(answer_and_notify);
 	if (!queues)
@@ -403,7 +411,7 @@ static void answer_and_read(struct loop_timer *t)
 }
 
 /* Nothing waits behind a large request; a small one is no reason to hurry. */
-Test(fs_dev, large_request_hurries)
+Test(fs_dev_ring, large_request_hurries)
 {
 	feed_write(100000);
 	run_with(answer_and_read);
