@@ -131,6 +131,8 @@ static void reply(const uint32_t *w, unsigned n)
 
 enum { GETATTR, LOOKUP, READ, WRITE, OPS };
 
+static void reply_op(unsigned op);
+
 static void ask_op(unsigned op)
 {
 	struct fuse_getattr_in getattr = { 0 };
@@ -140,6 +142,12 @@ static void ask_op(unsigned op)
 	switch (op) {
 	case GETATTR:
 		ask(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
+		/* If this machine stands still for half a second, the daemon has answered for the
+		 * server (late.c). */
+		while (answer.count == 1 && fake.nsends == 1) {
+			reply_op(op);
+			ask(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
+		}
 		break;
 	case LOOKUP:
 		ask(FUSE_LOOKUP, "a name of less than 40 bytes", 29, 0);
