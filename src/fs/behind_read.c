@@ -63,12 +63,12 @@ static bool may_lay_locked(const struct behind *b, const struct fs_req *r, uint6
 	return true;
 }
 
-/* The first byte at or after `at` that is not held. */
-static uint64_t held_from_locked(const struct behind *b, uint64_t at)
+/* The first byte at or after `at` that is not held; or one behind `stop`. */
+static uint64_t held_from_locked(const struct behind *b, uint64_t at, uint64_t stop)
 {
 	bool on = true;
 
-	while (on) {
+	while (on && at < stop) {
 		on = false;
 		list_for_each(n, &b->writes) {
 			const struct fs_req *w = held_of(n);
@@ -157,7 +157,7 @@ bool fs_behind_serve(struct fs_req *r)
 	if (stop > end)
 		stop = end;
 	pthread_mutex_lock(&b->mu);
-	known = held_from_locked(b, r->start);
+	known = held_from_locked(b, r->start, stop);
 	all = (known >= stop || known >= there) && atomic_load(&b->left_ns) < r->laid_ns;
 	if (all && stop > r->start) {
 		len = (size_t)(stop - r->start);

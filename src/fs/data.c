@@ -246,6 +246,8 @@ static void past_the_pages(struct fs_req *r)
 static void write_end(struct fs_req *r, int status)
 {
 	atomic_fetch_sub(&r->ino->writing, 1);
+	if (status)
+		young_spoil(r->ino);    /* the server may have executed it */
 	past_the_pages(r);
 	/* If an error comes after a part was written, write() returns that part, and the next
 	 * write() the error. The kernel's write-back of mapped pages has no next one, and takes

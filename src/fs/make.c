@@ -135,6 +135,7 @@ static void link_done(struct fs_req *r)
 
 	fs_dir_changed(r->ino2);
 	if (r->call.res.status || !r->req) {
+		young_spoil(r->ino);    /* it may have the name all the same */
 		fs_done_name(r);
 		return;
 	}

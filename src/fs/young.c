@@ -87,13 +87,20 @@ static void raise_to(_Atomic uint64_t *end, uint64_t to)
 		;
 }
 
+/* FUSE names a thread that this process cannot see (another container's) 0, as it does who writes
+ * mapped pages back: nobody knows whether that is one thread. */
+static bool is_same(pid_t known, pid_t tid)
+{
+	return tid > 0 && known == tid;
+}
+
 void young_asked(struct inode *ino, pid_t tid)
 {
 	struct young *y = young_of(ino);
 	pid_t none = NOT_YET;
 
 	if (y)
-		atomic_compare_exchange_strong(&y->tid, &none, tid);
+		atomic_compare_exchange_strong(&y->tid, &none, tid > 0 ? tid : SEVERAL);
 }
 
 /* young_read() of another thread sees this end, or this sees SEVERAL. */
@@ -106,7 +113,7 @@ void young_wrote(struct inode *ino, uint64_t end, pid_t tid)
 	atomic_store(&ino->spoilt_ns, mono_ns());
 	raise_to(&y->wrote, end);
 	atomic_store(&y->given, 0);
-	if (atomic_load(&y->tid) != tid)
+	if (!is_same(atomic_load(&y->tid), tid))
 		atomic_store(&y->valid, false);
 }
 
@@ -131,17 +138,18 @@ void young_read(struct inode *ino, pid_t tid)
 
 	if (!atomic_load(&ino->atime_old))
 		atomic_store(&ino->atime_old, true);
-	if (!y || atomic_load(&y->tid) == tid)
+	if (!y || is_same(atomic_load(&y->tid), tid))
 		return;
 	atomic_store(&y->tid, SEVERAL);
 	if (atomic_load(&y->wrote))
 		atomic_store(&y->valid, false);
 }
 
-/* A stat() has to see everything that was written. */
+/* A stat() has to see everything that was written. What write-behind does not hold any more has
+ * raised `there` before, so that is looked at last. */
 static bool is_for_stat(const struct inode *ino, const struct young *y)
 {
-	return !atomic_load(&y->there) && !behind_since(ino, UINT64_MAX);
+	return !behind_since(ino, UINT64_MAX) && !atomic_load(&y->there);
 }
 
 bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,

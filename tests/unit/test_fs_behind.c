@@ -299,6 +299,7 @@ static void ask(uint32_t opcode, const void *body, size_t len, size_t data, bool
 	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
 	struct ask *a = &asks[nasks++];
 
+	h.pid = (uint32_t)getpid();     /* one program does it all */
 	cr_assert_leq(nasks, NASKS);
 	*a = (struct ask){ .unique = h.unique, .opcode = opcode, .at = ++tick, .from = a->from,
 			   .young = a->young, .page = page };

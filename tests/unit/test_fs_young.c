@@ -489,6 +489,20 @@ Test(fs_young, stat_after_a_write_that_getattr_did_not_see)
 
 /* ---- several threads ---- */
 
+/* Of another container, say: FUSE names them all 0. */
+Test(fs_young, threads_that_cannot_be_told_apart)
+{
+	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
+
+	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	young_asked(ino, 0);
+	tid = 0;
+	write_at(0, 'a', 100);
+	cr_assert_neq(look(100), 0, "the server is asked");
+	inode_put(&fs.inodes, ino, 1);
+}
+
 Test(fs_young, another_thread_reads_while_one_writes)
 {
 	write_at(0, 'a', 100);
