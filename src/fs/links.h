@@ -9,9 +9,9 @@
  *        v      inode.link: the text, and inode.data_nr at the time when the call was sent
  *   readlink()  answered with that, if it may still be believed
  *
- * The kernel could keep the texts in its page cache (FUSE_CACHE_SYMLINKS). But many kernels (6.12
- * before 6.12.16, for example) end a text in that cache at the size that they were told last, and
- * a server may tell a size that is too small, or 0. Nothing here depends on a size. And a text in
+ * The kernel could keep the texts in its page cache (FUSE_CACHE_SYMLINKS). But kernels before 6.14
+ * end a text in that cache at the size that they were told last, and a server may tell a size
+ * that is too small, or 0. Nothing here depends on a size. And a text in
  * that cache stays however the link changes: only a notification removes it, which waits for
  * READLINKs that are under way.
  *

@@ -32,6 +32,23 @@ static void end_loop(void)
 		loop_free(loop);
 }
 
+static void stop_fn(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(loop);
+}
+
+/* Runs the loop for that long. */
+static void run_for(unsigned ms)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, stop_fn);
+	loop_timer_set(loop, &t, ms);
+	cr_assert_eq(loop_run(loop), 0);
+	loop_timer_clear(&t);
+}
+
 TestSuite(ring, .init = begin_ring, .fini = end_loop, .timeout = 300);
 TestSuite(epoll, .init = begin_epoll, .fini = end_loop, .timeout = 300);
 

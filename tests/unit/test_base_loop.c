@@ -15,21 +15,6 @@
 
 #include "both_loops.h"
 
-static void stop_fn(struct loop_timer *t)
-{
-	loop_stop(loop);
-}
-
-/* Runs the loop for that long. */
-static void run_for(unsigned ms)
-{
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_fn);
-	loop_timer_set(loop, &t, ms);
-	cr_assert_eq(loop_run(loop), 0);
-}
-
 /* ---- Timers ---- */
 
 static int order[16], norder;

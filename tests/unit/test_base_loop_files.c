@@ -15,22 +15,6 @@
 
 #include "both_loops.h"
 
-static void stop_fn(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(loop);
-}
-
-static void run_for(unsigned ms)
-{
-	struct loop_timer t;
-
-	loop_timer_init(&t, stop_fn);
-	loop_timer_set(loop, &t, ms);
-	cr_assert_eq(loop_run(loop), 0);
-	loop_timer_clear(&t);
-}
-
 /* ---- Watches ---- */
 
 struct end {
