@@ -121,20 +121,26 @@ void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, ui
 
 /* ---- attributes for the kernel ---- */
 
-/* Sets what the kernel believes from now on: the size, and the mtime by which it drops
- * pages. */
-void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+/* The mtime by which the kernel drops pages. It has to see another one if a direct write has
+ * bypassed them. */
+static void told_mtime_locked(struct inode *ino, const struct nfs_attr *attr)
 {
 	bool other = !same_time(&ino->told_mtime, &attr->mtime);
 
-	told_size_locked(ino, attr, since, since);
-	atomic_store(&ino->atime_old, false);
-	young_drop_locked(ino);
 	if (atomic_exchange(&ino->outdated, false) && !other)
 		atomic_fetch_add(&ino->mtime_ahead, 1);
 	else if (other)
 		atomic_store(&ino->mtime_ahead, 0);
 	ino->told_mtime = attr->mtime;
+}
+
+/* Sets what the kernel believes from now on: the size and the mtime. */
+void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+{
+	told_size_locked(ino, attr, since, since);
+	atomic_store(&ino->atime_old, false);
+	young_drop_locked(ino);
+	told_mtime_locked(ino, attr);
 }
 
 void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
@@ -149,7 +155,7 @@ void told_young_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t 
 {
 	told_size_locked(ino, attr, since, asked);
 	atomic_store(&ino->atime_old, false);
-	ino->told_mtime = attr->mtime;
+	told_mtime_locked(ino, attr);
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 

@@ -642,6 +642,22 @@ Test(fs_young, a_direct_write_in_the_same_tick)
 	cr_assert_eq(attr_out()->attr.mtimensec, file.nr + 1);
 }
 
+/* The same, and an OPEN comes before the next answer: what that brought is told with a later
+ * mtime as well. */
+Test(fs_young, a_direct_write_in_the_same_tick_and_open)
+{
+	another(500);
+	open_again(O_RDONLY);
+	cr_assert_eq(look(500), 0);
+	read_at(0, 100);
+	write_with(0, 'b', 500, O_DIRECT);
+	done();
+	file.nr--;
+	open_again(O_RDONLY);
+	cr_assert_eq(look(500), 0);
+	cr_assert_eq(attr_out()->attr.mtimensec, file.nr + 1);
+}
+
 Test(fs_young, a_write_that_fails)
 {
 	write_at(0, 'a', 100);
