@@ -68,14 +68,14 @@ static void m_attrs(const char *user, const char *group)
 	m_end_opaque(at);
 }
 
-/* mode, and owners */
+/* Type, change, size and fsid, which every server has; mode, and owners. */
 static void m_file(const char *user, const char *group)
 {
 	uint32_t at;
 
-	M(2, 2, 0x32);
+	M(2, 0x11a, 0x32);
 	at = m_len();
-	M(0, 1, 0644);
+	M(0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0644);
 	m_str(user);
 	m_str(group);
 	m_end_opaque(at);

@@ -991,28 +991,36 @@ Test(nfs4_session, root_that_is_no_directory)
 
 /* ---- attributes ---- */
 
+/* What every server has: type, change, size, fsid. As a mask; length and values, up to the type
+ * and behind it. */
+#define REQ       0x11a
+#define REQ_REST  0, 1, 0, 0, 0, 1, 0, 1
+#define REQ_BYTES 36
+
 Test(nfs4_session, attribute_bitmaps)
 {
 	static const struct { const char *what; unsigned n; uint32_t w[24]; int rc; } t[] = {
-		{ "type alone", 4, { 1, 0x2, 4, 1 }, 0 },
-		{ "words of zeros behind", 11, { 8, 0x2, 0, 0, 0, 0, 0, 0, 0, 4, 1 }, 0 },
-		{ "nine words", 12, { 9, 0x2, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1 }, -EBADMSG },
-		{ "words without end", 4, { 0xffffffff, 0x2, 4, 1 }, -EBADMSG },
-		{ "no type", 3, { 1, 0, 0 }, -EBADMSG },
+		{ "what every server has", 12, { 1, REQ, REQ_BYTES, 1, REQ_REST }, 0 },
+		{ "type alone", 4, { 1, 0x2, 4, 1 }, -EBADMSG },
+		{ "words of zeros behind", 19, { 8, REQ, 0, 0, 0, 0, 0, 0, 0, REQ_BYTES, 1, REQ_REST }, 0 },
+		{ "nine words", 20, { 9, REQ, 0, 0, 0, 0, 0, 0, 0, 0, REQ_BYTES, 1, REQ_REST }, -EBADMSG },
+		{ "words without end", 12, { 0xffffffff, REQ, REQ_BYTES, 1, REQ_REST }, -EBADMSG },
+		{ "no type", 11, { 1, REQ & ~2u, REQ_BYTES - 4, REQ_REST }, -EBADMSG },
 		{ "no words", 2, { 0, 0 }, -EBADMSG },
 		/* Values have no length: what was not asked for cannot be skipped. */
-		{ "mandatory, not asked for", 5, { 1, 0x3, 8, 0, 2 }, -EBADMSG },
-		{ "unknown number", 7, { 3, 0x2, 0, 0x80000000, 8, 1, 0 }, -EBADMSG },
-		{ "unknown number without a value", 6, { 3, 0x2, 0, 0x80000000, 4, 1 }, -EBADMSG },
-		{ "the highest number", 13, { 8, 0x2, 0, 0, 0, 0, 0, 0, 0x80000000, 8, 1, 0, 0 }, -EBADMSG },
-		{ "one bit", 4, { 1, 0xffffffff, 4, 1 }, -EBADMSG },
-		{ "value too short", 4, { 1, 0x12, 4, 1 }, -EBADMSG },
-		{ "value too long", 5, { 1, 0x2, 8, 1, 0 }, -EBADMSG },
-		{ "cut in a word", 4, { 1, 0x2, 2, 0 }, -EBADMSG },
-		{ "length beyond the message", 4, { 1, 0x2, 0x7fffffff, 1 }, -EBADMSG },
-		{ "type 0", 4, { 1, 0x2, 4, 0 }, -EBADMSG },
-		{ "type 8, an attribute directory", 4, { 1, 0x2, 4, 8 }, 0 },
-		{ "type 10", 4, { 1, 0x2, 4, 10 }, -EBADMSG },
+		{ "mandatory, not asked for", 13, { 1, REQ | 1, REQ_BYTES + 4, 0, 1, REQ_REST }, -EBADMSG },
+		{ "unknown number", 15, { 3, REQ, 0, 0x80000000, REQ_BYTES + 4, 1, REQ_REST, 0 }, -EBADMSG },
+		{ "unknown number without a value", 14, { 3, REQ, 0, 0x80000000, REQ_BYTES, 1, REQ_REST }, -EBADMSG },
+		{ "the highest number", 20, { 8, REQ, 0, 0, 0, 0, 0, 0, 0x80000000, REQ_BYTES + 4, 1, REQ_REST, 0 },
+		  -EBADMSG },
+		{ "one bit", 12, { 1, 0xffffffff, REQ_BYTES, 1, REQ_REST }, -EBADMSG },
+		{ "value too short", 11, { 1, REQ, REQ_BYTES - 4, 1, 0, 1, 0, 0, 0, 1, 0 }, -EBADMSG },
+		{ "value too long", 13, { 1, REQ, REQ_BYTES + 4, 1, REQ_REST, 0 }, -EBADMSG },
+		{ "cut in a word", 12, { 1, REQ, REQ_BYTES - 2, 1, REQ_REST }, -EBADMSG },
+		{ "length beyond the message", 12, { 1, REQ, 0x7fffffff, 1, REQ_REST }, -EBADMSG },
+		{ "type 0", 12, { 1, REQ, REQ_BYTES, 0, REQ_REST }, -EBADMSG },
+		{ "type 8, an attribute directory", 12, { 1, REQ, REQ_BYTES, 8, REQ_REST }, 0 },
+		{ "type 10", 12, { 1, REQ, REQ_BYTES, 10, REQ_REST }, -EBADMSG },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -1051,9 +1059,9 @@ Test(nfs4_session, owner_names)
 			longest[1024] = 'x';
 		m_res();
 		m_op(9);
-		M(2, 0x2, 0x10);
+		M(2, REQ, 0x10);
 		at = m_len();
-		M(0, 1);
+		M(0, 1, REQ_REST);
 		m_str(known ? t[i].name : longest);
 		m_end_opaque(at);
 		if (i > sizeof(t) / sizeof(t[0])) {
@@ -1079,7 +1087,7 @@ Test(nfs4_session, times)
 
 		m_res();
 		m_op(9);
-		M(2, 0x2, 1 << 21, 16, 1, t[i].hi, t[i].lo, t[i].nsec);
+		M(2, REQ, 1 << 21, REQ_BYTES + 12, 1, REQ_REST, t[i].hi, t[i].lo, t[i].nsec);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert(c.res.attr.mtime.tv_sec == t[i].sec && c.res.attr.mtime.tv_nsec == t[i].got);
 	}

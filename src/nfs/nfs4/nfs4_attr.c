@@ -26,6 +26,9 @@
 		 W1(FATTR4_OWNER_GROUP) | W1(FATTR4_RAWDEV) | W1(FATTR4_SPACE_USED) | \
 		 W1(FATTR4_TIME_ACCESS) | W1(FATTR4_TIME_METADATA) | W1(FATTR4_TIME_MODIFY))
 
+/* RFC 8881, section 5.6. */
+#define REQUIRED_W0 (W0(FATTR4_TYPE) | W0(FATTR4_CHANGE) | W0(FATTR4_SIZE) | W0(FATTR4_FSID))
+
 const bitmap4 nfs4_stat_mask = { .len = 2, .words = { STAT_W0, STAT_W1 } };
 const bitmap4 nfs4_after_mask = {
 	.len = 2,
@@ -240,11 +243,17 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
+	out->attr.nlink = 1;
 	if (has_stat(&in->attrmask))
 		get_stat(&v, out);
 	else
 		known = get_masked(&v, &in->attrmask, out);
 	return known && !v.bad && v.left == 0;
+}
+
+bool nfs4_has_required(const struct nfs4_attrs *a)
+{
+	return a->got.len && (a->got.words[0] & REQUIRED_W0) == REQUIRED_W0;
 }
 
 /* ---- setting ---- */

@@ -424,7 +424,7 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (status)
 		return nfs4_error(c, status);
-	if (!xdr_fattr4(x, &in) || !nfs4_get_fattr(&a, &in) || !bitmap4_isset(&a.got, FATTR4_TYPE))
+	if (!xdr_fattr4(x, &in) || !nfs4_get_fattr(&a, &in) || !nfs4_has_required(&a))
 		return -EBADMSG;
 	c->res.attr = a.attr;
 	c->res.has_attr = true;
@@ -469,8 +469,7 @@ int nfs4_get_dir(struct nfs_call *c, XDR *x, unsigned i, bool *ends)
 	if (!nfs4_get_fattr(&a, &r.GETATTR4res_u.resok4.obj_attributes) ||
 	    !bitmap4_isset(&a.got, FATTR4_TYPE))
 		return -EBADMSG;
-	/* Whoever uses them relies on it that these are the same as before. */
-	if (!bitmap4_isset(&a.got, FATTR4_CHANGE))
+	if (!nfs4_has_required(&a))
 		return 0;
 	c->res.dir_attr[i] = a.attr;
 	c->res.has_dir_attr[i] = true;

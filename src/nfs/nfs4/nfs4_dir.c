@@ -273,6 +273,13 @@ static bool_t encode_link_step(struct nfs_call *c, XDR *x)
 	}
 }
 
+/* Servers need not number their files. Then nothing proves that two are one. */
+static bool is_same(const struct nfs_attr *a, const struct nfs_attr *b)
+{
+	return a->fileid && a->fileid == b->fileid && a->fsid_major == b->fsid_major &&
+	       a->fsid_minor == b->fsid_minor;
+}
+
 /* Compares what the name refers to with the file, whose attributes are the result. */
 static int decode_is_ours(struct nfs_call *c, XDR *x)
 {
@@ -289,8 +296,7 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_status(c, x, OP_PUTFH);
 	if (!rc)
 		rc = nfs4_get_attr(c, x);
-	if (!rc && (there.fileid != c->res.attr.fileid || there.fsid_major != c->res.attr.fsid_major ||
-		    there.fsid_minor != c->res.attr.fsid_minor))
+	if (!rc && !is_same(&there, &c->res.attr))
 		rc = -EEXIST;
 	return rc < 0 && rc != -EBADMSG ? -EEXIST : rc;
 }
@@ -376,8 +382,8 @@ static int pass_entry(struct nfs_call *c, const entry4 *ent)
 	if (!nfs_ref_is_name(&ent->name, 1024) || !nfs4_get_fattr(&a, &ent->attrs))
 		return -EBADMSG;
 	e.fileid = a.attr.fileid;
-	/* With rdattr_error alone, the server could read only the name. */
-	if (c->args.dir.plus && bitmap4_isset(&a.got, FATTR4_TYPE) &&
+	/* Besides rdattr_error there is what the server could read: often nothing. */
+	if (c->args.dir.plus && nfs4_has_required(&a) &&
 	    bitmap4_isset(&a.got, FATTR4_MODE) && know_owners(c, &a))
 		e.attr = &a.attr;
 	if (bitmap4_isset(&a.got, FATTR4_FILEHANDLE)) {

@@ -279,6 +279,9 @@ struct nfs4_attrs {
 
 /* false: malformed, or with attributes that we did not ask for. */
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
+/* Are those there that every server has: type, change, size, file system? What is missing is
+ * 0, and must not be taken for an empty file, or for one that has not changed. */
+bool nfs4_has_required(const struct nfs4_attrs *a);
 /* Encodes into `buf`, which out->attr_vals then refers to. */
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
 #define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* for nfs4_put_fattr() */
