@@ -41,5 +41,5 @@ bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_
 
 bool cookies_advance(const struct cookies *c)
 {
-	return c->last != c->asked;
+	return c->last && c->last != c->asked;
 }

@@ -36,7 +36,7 @@ void cookies_ask(struct cookies *c, uint64_t cookie);
 /* The reply has this entry. false: the listing goes in a circle. */
 bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_t len);
 /* The reply had entries but not the end. false: its last cookie is the one that was asked
- * for, so the next reply would be the same. */
+ * for, so the next reply would be the same; or 0, the beginning. */
 bool cookies_advance(const struct cookies *c);
 
 #endif

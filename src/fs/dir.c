@@ -10,7 +10,8 @@
  * The offset that the kernel gets with an entry is the server's cookie. So it stays valid
  * for as long as the cookie does, for any request at any time. "." and ".." are made here,
  * with offsets 1 and 2: version 4 does not send them and reserves these cookies. If version
- * 3 sends them, they are skipped.
+ * 3 sends them, they are skipped. It reserves only cookie 0. An entry with a dot's offset is
+ * told from the dot by where the stream is.
  *
  * Reading from offset 0 asks the server anew. So does an offset that is not among the
  * entries that are kept.
@@ -125,6 +126,11 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 	}
 	if (is_dot(e) || e->namelen > NFS_NAME_MAX)
 		return true;
+	/* From there on everything would come again. */
+	if (!e->cookie) {
+		r->saved = -ELOOP;
+		return false;
+	}
 	if (s->len + size > s->cap) {
 		size_t cap = s->cap ? s->cap * 2 : 65536;
 		char *data = realloc(s->data, cap);
@@ -320,6 +326,7 @@ static void go_on(struct fs_req *r)
 {
 	struct stream *s = r->extra;
 	uint64_t off = r->filled;
+	bool behind_entry = off && s->any && s->pos_off == off;
 	static _Thread_local char buf[REPLY_MAX];
 	struct filler f = {
 		.r = r, .plus = r->step, .buf = buf,
@@ -333,13 +340,13 @@ static void go_on(struct fs_req *r)
 	r->call.res.status = 0;
 	if (off == 0 && add_dot(&f, ".", 1))
 		off = 1;
-	if (off == 1 && add_dot(&f, "..", 2))
+	if (off == 1 && !behind_entry && add_dot(&f, "..", 2))
 		off = 2;
-	if (off < 2) {
+	if (off < 2 && !behind_entry) {
 		finish(r, &f);
 		return;
 	}
-	if (off == 2)
+	if (off == 2 && !behind_entry)
 		off = 0;                /* the server's beginning */
 	if (!seek_to(s, off)) {
 		fetch(r, off);

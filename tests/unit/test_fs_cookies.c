@@ -125,6 +125,8 @@ Test(fs_cookies, standing_still)
 	cr_assert(number(9, 2) && !cookies_advance(&seq));
 	cookies_ask(&seq, 0);
 	cr_assert(number(0, 1) && !cookies_advance(&seq), "that would be from the start");
+	cookies_ask(&seq, 9);
+	cr_assert(number(0, 1) && !cookies_advance(&seq), "so would that");
 	cookies_ask(&seq, 0);
 	cr_assert(number(9, 1) && !number(9, 1), "twice in one reply");
 }

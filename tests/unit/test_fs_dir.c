@@ -575,6 +575,37 @@ Test(fs_dir, cookies_that_collide)
 	}
 }
 
+/* Version 3 reserves only 0. Entries may have the offsets of our dots, wherever a request or a
+ * reply ends. */
+Test(fs_dir, cookies_of_the_dots)
+{
+	static const uint64_t rows[][4] = { { 2 }, { 1 }, { 1, 2 }, { 2, 1, 7 }, { 7, 1, 2 }, { 1, 2, 3, 4 } };
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		dir.n = 0;
+		for (unsigned i = 0; i < 4 && rows[r][i]; i++)
+			add((const char[]){ (char)('a' + i), '\0' }, rows[r][i], BOTH);
+		for (dir.per_reply = 1; dir.per_reply < 5; dir.per_reply++) {
+			for (uint32_t size = 32; size < 300; size += 32) {
+				read_from(false, 0, size);
+				expect_listing(0);
+			}
+		}
+	}
+}
+
+/* 0 is the beginning: whoever goes on from there lists everything again. */
+Test(fs_dir, cookie_of_the_beginning)
+{
+	for (unsigned at = 0; at < 20; at++) {
+		dir.n = 0;
+		add_many(20);
+		dir.e[at].cookie = 0;
+		for (dir.per_reply = 1; dir.per_reply < 30; dir.per_reply += 7)
+			cr_assert_eq(read_until_error(220), -EIO, "entry %u", at);
+	}
+}
+
 /* From some entry on, back to an earlier one: of any size, in pieces of any size. */
 Test(fs_dir, cookies_in_a_circle)
 {
