@@ -6,6 +6,7 @@
 #include <string.h>
 #include "op_play.h"
 #include "rpcrdma/plan.h"
+#include "xdr_msg.h"
 
 static struct {
 	uint32_t w[32768];
@@ -74,7 +75,7 @@ static int encode(const struct nfs_call *proto, const struct nfs_opdef *def, uin
 	int len = -1;
 	XDR x;
 
-	xdrmem_create(&x, buf, room, XDR_ENCODE);
+	xdr_msg_create(&x, buf, room, XDR_ENCODE);
 	if (def->encode(&c, &x))
 		len = (int)xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -133,7 +134,7 @@ int play_cut(struct nfs_call *c, const struct nfs_opdef *def, uint32_t len)
 	free(last);
 	last = malloc(len ? len : 1);
 	memcpy(last, msg.w, len);
-	xdrmem_create(&x, last, len, XDR_DECODE);
+	xdr_msg_create(&x, last, len, XDR_DECODE);
 	rc = def->decode(c, &x);
 	xdr_destroy(&x);
 	return rc;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "rpc/rpcmsg.h"
+#include "xdr_msg.h"
 
 #define WORDS(...) (const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4
 
@@ -36,7 +37,7 @@ static uint32_t call(const struct rpc_cred *cred, uint32_t room)
 	uint32_t len = 0;
 	XDR x;
 
-	xdrmem_create(&x, buf, room, XDR_ENCODE);
+	xdr_msg_create(&x, buf, room, XDR_ENCODE);
 	if (rpcmsg_call(&x, 0x1234, 100003, 3, 6, cred ? &rpc_auth_sys : &rpc_auth_none, cred))
 		len = xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -145,7 +146,7 @@ static int reply(const uint32_t *w, uint32_t len, uint32_t *pos)
 
 	for (uint32_t i = 0; i < len; i++)
 		buf[i] = (char)(w[i / 4] >> (24 - 8 * (i % 4)));
-	xdrmem_create(&x, buf, len, XDR_DECODE);
+	xdr_msg_create(&x, buf, len, XDR_DECODE);
 	rc = rpcmsg_reply(&x, 0x1234, auth, &why);
 	if (pos)
 		*pos = xdr_getpos(&x);
