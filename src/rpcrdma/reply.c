@@ -66,11 +66,18 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 		link->grant = most;
 }
 
+/* Bytes in a chunk that came back. We offer one segment (send.c), and what is in it begins at its
+ * start. More segments than that are as bad as too many bytes. */
+static uint64_t returned(const struct rr_chunk *chunk)
+{
+	return chunk->nseg > 1 ? UINT64_MAX : rr_chunk_len(chunk);
+}
+
 /* The Write chunk as it was returned. If it is empty it was not used: then there is no data,
  * or the message has it. */
 static bool take_placed(struct rr_call *call, const struct rr_header *h)
 {
-	uint64_t n = h->nwrites ? rr_chunk_len(&h->writes[0]) : 0;
+	uint64_t n = h->nwrites ? returned(&h->writes[0]) : 0;
 
 	if (h->nwrites != call->write_chunk || n > call->sink.len)
 		return false;
@@ -93,7 +100,7 @@ static int take_reply(struct rr_call *call, const struct rr_header *h,
 		call->reply_len = (uint32_t)len;
 		return answers(call) ? 0 : -EBADMSG;
 	}
-	n = h->has_reply ? rr_chunk_len(&h->reply) : 0;
+	n = h->has_reply ? returned(&h->reply) : 0;
 	if (!n || n > call->chunk_room)
 		return -EBADMSG;
 	call->reply = call->chunk->mem;

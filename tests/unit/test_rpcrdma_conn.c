@@ -456,6 +456,16 @@ Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
 	BAD(a, 0, 1, 8, 0, 0, 0, 0, a->rr.xid, 1);
 }
 
+/* One segment was offered: what would the second be? The sum says nothing about what lies in the
+ * first. */
+Test(conn, more_segments_than_were_offered, .init = setup, .fini = teardown)
+{
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
+	struct test_call *a = submit_read(0, sink, 8192);
+
+	BAD(a, 0, 1, 8, 0, 0, 1, 2, fake.rkey, 4096, 0, 0, 1, 4096, 0, 0, 0, 0, a->rr.xid, 1);
+}
+
 /* A server that does not use the chunk gives it back empty, and the data may be in the
  * message. */
 Test(conn, read_data_in_the_message_although_there_is_a_sink, .init = setup, .fini = teardown)
@@ -549,6 +559,13 @@ Test(conn, long_reply_in_a_reply_chunk, .init = setup, .fini = teardown)
 	t->rr.xid = rr_xid(conn);
 	rr_submit(conn, &t->rr);
 	BAD(t, 0, 1, 8, 1, 0, 0, 1, 1, fake.rkey, (uint32_t)ARENA_MID_SIZE + 1, 0, 0);
+	/* Two segments. */
+	t->dones = 0;
+	t->rr.xid = rr_xid(conn);
+	rr_submit(conn, &t->rr);
+	w[0] = htonl(t->rr.xid);
+	memcpy(chunk_at(0), w, 8);
+	BAD(t, 0, 1, 8, 1, 0, 0, 1, 2, fake.rkey, 4, 0, 0, fake.rkey, 4, 0, 4);
 }
 
 Test(conn, long_call, .init = setup, .fini = teardown)
