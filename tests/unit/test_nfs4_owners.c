@@ -107,6 +107,29 @@ Test(nfs4_owners, names_of_a_file)
 	cr_assert_eq(questions, 2);
 }
 
+/* An operation of two steps: the mapper's answer about the first reply's owner must not take the
+ * place of the second reply's number. */
+Test(nfs4_owners, a_number_after_a_name)
+{
+	struct nfs_call c = call4(NFS_OP_GETATTR);
+
+	nfs_owner_wait_ms = 50000;
+	held = true;
+	for (unsigned i = 0; i < 2; i++) {
+		m_res();
+		m_op(9);
+		m_file(i ? "1234" : "ann@here", i ? "77" : "crew@here");
+		cr_assert_eq(play_reply(&c, nfs_v41.ops[c.op]), 0);
+		cr_assert_eq(c.eng.owners.of[0] != NULL, i == 0);
+		cr_assert_eq(c.eng.owners.of[1] != NULL, i == 0);
+	}
+	cr_assert(c.res.attr.uid == 1234 && c.res.attr.gid == 77);
+	hooks4.after(&c);
+	held = false;
+	sem_post(&go);
+	wait_for_answers(2);
+}
+
 static unsigned entries, with_attrs;
 
 static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
