@@ -65,6 +65,7 @@ struct inode {
 	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
 	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
+	bool doubt;                     /* [s] it may have ignored the newest answer */
 	_Atomic bool paged;             /* the kernel may have pages of it */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 

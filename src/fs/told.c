@@ -74,6 +74,7 @@ static void told_size_locked(struct inode *ino, const struct nfs_attr *attr, uin
 
 	cut_locked(ino, attr->size, attr->change, asked);
 	news(ino);
+	ino->doubt = !taken;
 	if (taken)
 		atomic_store(&ino->told_size, attr->size);
 	else if (atomic_load(&ino->told_size) != attr->size)
@@ -181,8 +182,10 @@ static double update(struct inode_table *t, struct inode *ino, const struct nfs_
 		young_keep_locked(t, ino, attr, when->asked, when->until);
 	if (set && !atomic_load(&ino->writing))
 		atomic_store(&ino->told_size, attr->size);
-	if (set)
+	if (set) {
 		ino->set_change = attr->change;
+		ino->doubt = false;
+	}
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
 }
@@ -249,7 +252,7 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	pthread_mutex_lock(&s->mu);
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
-	other = !known_check_locked(ino, attr) && differs(ino, attr);
+	other = !known_check_locked(ino, attr) && (ino->doubt || differs(ino, attr));
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }

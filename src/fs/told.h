@@ -15,6 +15,9 @@
  * comes. A reason may also come between the answer and the moment when the kernel looks at
  * it. So told_size may be wrong, and decides only what is tried first.
  *
+ * The other attributes in such an answer are in `doubt`, too: the kernel may go on believing
+ * older ones for as long as it was told with those.
+ *
  * OPEN brings attributes that its answer has no place for; inode_differs() and
  * inode_send_back() say what to do about them. If the kernel still appends at an old size,
  * open_end.end tells.
@@ -88,7 +91,7 @@ void inode_wrote(struct inode *ino, uint64_t end);
  * end at `end`. */
 void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since);
 
-/* OPEN brought attr. Do they differ from what the kernel was told? */
+/* OPEN brought attr. May they differ from what the kernel believes? */
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /*
  * For an open for writing, whose OPEN brought attr. The kernel appends at the size that it

@@ -393,6 +393,27 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 }
 #undef BACK
 
+/* A GETATTR is overtaken by a listing with older attributes. The kernel believes these. */
+Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teardown)
+{
+	struct nfs_attr old = { .mode = S_IFREG, .change = 5, .size = 10 }, attr = old;
+	struct inode *a = get(1, 5, 7, "a");
+	uint64_t getattr = mono_ns();
+
+	cr_assert_eq(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, mono_ns() + 1), a);
+	attr.change = 6;
+	inode_update(&t, a, &attr, getattr);
+	cr_assert(inode_differs(&t, a, &attr));
+	inode_update(&t, a, &attr, mono_ns() + 1);
+	cr_assert_not(inode_differs(&t, a, &attr));
+	/* SETATTR's answer counts in any case. */
+	attr.change = 7;
+	inode_update(&t, a, &attr, getattr);
+	inode_set(&t, a, &attr, getattr, getattr);
+	cr_assert_not(inode_differs(&t, a, &attr));
+	inode_put(&t, a, 2);
+}
+
 /* An OPEN's attributes are newer than those of a listing that was asked for before. */
 Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 {
