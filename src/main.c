@@ -231,6 +231,17 @@ static void block_signals(void)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* libfuse allocates its object for each request, with calloc(), which takes none of what a
+ * thread has cached. Pieces up to this size are kept as they are when they are freed, and not
+ * merged with what lies beside them: that is 60 instructions less for each. */
+static void tune_heap(void)
+{
+#ifdef M_MXFAST
+	/* The most that the C library takes. If it takes less, nothing is lost. */
+	mallopt(M_MXFAST, 80 * sizeof(size_t) / 4);
+#endif
+}
+
 /* ---- steps ---- */
 
 static int connect_server(struct mount *m, struct errbuf *eb)
@@ -450,6 +461,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	fill_standard_files();
+	tune_heap();
 	if (options_parse(&m.opt, argc, argv, &eb)) {
 		log_err("%s", eb.text);
 		options_free(&m.opt);
