@@ -14,6 +14,8 @@ TestSuite(iwarp_bad, .timeout = 300);
 #define REGION 4096u            /* of each right: nothing, all, write, read, nothing */
 #define RECV   1024u
 #define RECVS  2
+/* The longest memory that frames are guessed for, and some that is longer. */
+#define AREA   9000u
 
 enum { PAD1, WRITABLE, PAD2, READABLE, PAD3, SINK, PAD4, REGIONS };
 
@@ -575,6 +577,149 @@ Test(iwarp_bad, odd_and_allowed, .init = set_up, .fini = tear_down)
 	memory_unharmed("odd", false);
 	FAB->close(victim.c);
 	close(raw);
+}
+
+/* ---- Guesses (guess.c) ---- */
+
+/* What came of a message has to be what was sent. */
+static struct {
+	uint8_t text[64][RECV], is[AREA], known[AREA], read[REGION];
+	uint32_t len[64];
+	unsigned sent, got;
+} model;
+
+static void model_recv(struct end *e, struct event *ev)
+{
+	struct fab_sge again = { .mem = ev->cookie, .len = RECV };
+	unsigned i = model.got;
+
+	if (ev->kind != EV_RECV)
+		return;
+	model.got++;
+	cr_assert_lt(i, model.sent);
+	cr_assert_eq(ev->len, model.len[i]);
+	cr_assert_arr_eq(ev->cookie, model.text[i], ev->len);
+	cr_assert_eq(FAB->post_recv(e->c, &again, ev->cookie), 0);
+}
+
+static void random_bytes(uint8_t *p, uint32_t n, unsigned *seed)
+{
+	while (n--)
+		*p++ = (uint8_t)rand_r(seed);
+}
+
+static void model_send(unsigned *seed)
+{
+	unsigned i = model.sent++;
+
+	model.len[i] = (uint32_t)rand_r(seed) % RECV;
+	random_bytes(model.text[i], model.len[i], seed);
+	emit((struct ddp_hdr){ .op = RDMAP_SEND, .msn = out.msn++, .payload = model.len[i],
+			       .last = true }, model.text[i]);
+}
+
+/* A Write to a part of the memory, mostly to its start, in one or two segments. */
+static void model_write(uint32_t stag, uint32_t size, unsigned *seed)
+{
+	uint32_t at = rand_r(seed) % 3 ? 0 : (uint32_t)rand_r(seed) % size;
+	uint32_t len = rand_r(seed) % 2 ? size - at : (uint32_t)rand_r(seed) % (size - at + 1);
+	uint32_t first = rand_r(seed) % 2 ? len : (uint32_t)rand_r(seed) % (len + 1);
+
+	random_bytes(model.is + at, len, seed);
+	memset(model.known + at, 1, len);
+	emit((struct ddp_hdr){ .tagged = true, .op = RDMAP_WRITE, .stag = stag, .to = at,
+			       .payload = first, .last = first == len }, model.is + at);
+	if (first < len)
+		emit((struct ddp_hdr){ .tagged = true, .op = RDMAP_WRITE, .stag = stag,
+				       .to = at + first, .payload = len - first, .last = true },
+		     model.is + at + first);
+}
+
+/* The victim reads, and this is the answer. Returns how long it is. */
+static uint32_t model_read(unsigned *seed)
+{
+	uint64_t calls = victim.c->stats.send_calls;
+	struct fab_sge sge = {
+		.mem = mem + SINK * REGION, .len = 1 + (uint32_t)rand_r(seed) % REGION,
+		.lkey = mr_local.lkey,
+	};
+
+	cr_assert_eq(FAB->post_read(victim.c, &sge, 0x700, 0, NULL), 0);
+	RUN_UNTIL(honest->loop, victim.c->stats.send_calls > calls);
+	random_bytes(model.read, sge.len, seed);
+	emit((struct ddp_hdr){ .tagged = true, .op = RDMAP_READ_RESP, .stag = mr_local.rkey,
+			       .payload = sge.len, .last = true }, model.read);
+	return sge.len;
+}
+
+/* Sends what is there, in pieces that recvmsg() may or may not see as such. */
+static void push_in_pieces(unsigned *seed)
+{
+	unsigned done = 0;
+
+	while (done < out.n) {
+		unsigned most = rand_r(seed) % 2 ? 64 : 20000, n = 1 + (unsigned)rand_r(seed) % most;
+
+		if (n > out.n - done)
+			n = out.n - done;
+		cr_assert_eq(send(raw, out.b + done, n, MSG_NOSIGNAL), (ssize_t)n);
+		done += n;
+		if (rand_r(seed) % 2) {
+			loop_stop(honest->loop);
+			loop_run(honest->loop);
+		}
+	}
+	out.n = 0;
+}
+
+/* Whatever comes, in whatever order: the messages are right, all that was written is there,
+ * and nothing is written beside the memory. */
+static void one_guess(unsigned *seed)
+{
+	uint32_t size = 1 + (uint32_t)rand_r(seed) % (rand_r(seed) % 2 ? 200 : AREA), stag, reads = 0;
+	struct fab_mr mr;
+	struct errbuf eb;
+
+	memset(model.known, 0, sizeof(model.known));
+	model.sent = model.got = 0;
+	memset(big, 0xee, 2 * AREA);
+	cr_assert_eq(FAB->reg(victim.c, big, size, FAB_REMOTE_WRITE, &mr, &eb), 0);
+	stag = mr.rkey;
+	if (rand_r(seed) % 4 == 0 && victim.of[EV_RECV])
+		reads = model_read(seed);
+	for (int i = rand_r(seed) % 5; i > 0; i--)
+		if (rand_r(seed) % 2)
+			model_send(seed);
+		else
+			model_write(stag, size, seed);
+	model_send(seed);
+	push_in_pieces(seed);
+	RUN_UNTIL(honest->loop, model.got == model.sent || victim.of[EV_DOWN]);
+	cr_assert_eq(victim.of[EV_DOWN], 0, "%s", victim.why);
+	for (uint32_t i = 0; i < 2 * AREA; i++)
+		cr_assert(i < size ? !model.known[i] || big[i] == model.is[i] : big[i] == 0xee,
+			  "byte %u of %u", i, size);
+	cr_assert_arr_eq(mem + SINK * REGION, model.read, reads);
+	FAB->dereg(victim.c, &mr);
+}
+
+Test(iwarp_bad, guesses, .init = set_up, .fini = tear_down)
+{
+	unsigned seed = 1;
+
+	for (int crc = 0; crc < 2; crc++) {
+		meet(crc);
+		victim.hook = model_recv;
+		FAB->dereg(victim.c, &mr_write);
+		FAB->dereg(victim.c, &mr_big);
+		for (int i = 0; i < 1500; i++)
+			one_guess(&seed);
+		memset(mem + SINK * REGION, 0xee, REGION);
+		memory_unharmed("guesses", false);
+		cr_expect_gt(victim.c->stats.rx_placed, 1500u);
+		FAB->close(victim.c);
+		close(raw);
+	}
 }
 
 /* Peer-to-peer mode: the frame that says "ready" carries nothing, moves nothing,

@@ -161,6 +161,8 @@ static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
 	struct iw_rx *rx = &c->rx;
 	const struct ddp_hdr *h = &rx->h;
 
+	if (h->tagged)
+		c->stags.only = 0;
 	switch (h->op) {
 	case RDMAP_WRITE:
 		return errors[stag_check(&c->stags, h->stag, h->to + rx->got,
@@ -331,12 +333,15 @@ static bool take_payload(struct fab_conn *c)
 		}
 	}
 	if (n) {
-		memcpy(dest, rx->stage + rx->pos, n);
+		if (n > rx->placed)
+			memcpy(dest + rx->placed, rx->stage + rx->pos + rx->placed, n - rx->placed);
 		if (c->crc)
 			rx->crc = ddp_crc(rx->crc, dest, n);
 		rx->pos += n;
 		rx->got += n;
-		c->stats.rx_copied += n;
+		c->stats.rx_copied += n - rx->placed;
+		c->stats.rx_placed += rx->placed;
+		rx->placed = 0;
 	}
 	if (rx->got < rx->h.payload)
 		return false;
@@ -426,10 +431,11 @@ static unsigned read_ahead(const struct iw_rx *rx)
 static bool fill(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
-	struct iovec iov[2];
+	const struct stag_entry *guess;
+	struct iovec iov[3];
 	struct msghdr msg = { .msg_iov = iov };
 	uint32_t left = 0;
-	size_t asked, limit;
+	size_t asked, limit, at, hole = 0;
 	enum iw_error e;
 	uint8_t *dest;
 	ssize_t n;
@@ -449,8 +455,15 @@ static bool fill(struct fab_conn *c)
 		iov[msg.msg_iovlen++] = (struct iovec){ dest, left };
 	}
 	limit = read_ahead(rx);
-	iov[msg.msg_iovlen++] = (struct iovec){ rx->stage + rx->end, limit - rx->end };
 	asked = left + limit - rx->end;
+	guess = iw_guess(c);
+	if (guess) {
+		iov[msg.msg_iovlen++] = (struct iovec){ rx->stage, DDP_TAGGED_HDR };
+		iov[msg.msg_iovlen++] = (struct iovec){ guess->base, guess->len };
+		hole = DDP_TAGGED_HDR + guess->len;
+	}
+	at = rx->end + hole;
+	iov[msg.msg_iovlen++] = (struct iovec){ rx->stage + at, limit - at };
 
 	do {
 		n = sys_recvmsg(c->fd, &msg, MSG_DONTWAIT);
@@ -473,6 +486,8 @@ static bool fill(struct fab_conn *c)
 		rx->end += (unsigned)((size_t)n - direct);
 	} else {
 		rx->end += (unsigned)n;
+		if (guess)
+			iw_guess_check(c, guess, (size_t)n);
 	}
 	/* A short read means that the socket is empty, so there is no need to ask again. */
 	return (size_t)n == asked;

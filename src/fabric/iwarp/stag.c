@@ -90,6 +90,8 @@ int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint3
 	e->rights = (uint8_t)rights;
 	e->valid = true;
 	*stag = i << STAG_KEY_BITS | e->key;
+	if (rights & FAB_REMOTE_WRITE)
+		t->only = t->nwritable++ ? 0 : *stag;
 	return 0;
 }
 
@@ -112,6 +114,7 @@ bool stag_del(struct stag_table *t, uint32_t stag)
 	if (!stag_find(t, stag))
 		return false;
 	e = &t->v[i];
+	t->nwritable -= (e->rights & FAB_REMOTE_WRITE) != 0;
 	e->valid = false;
 	e->base = NULL;
 	put_free(t, i);

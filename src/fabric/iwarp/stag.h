@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "fabric/fabric.h"
 
 struct stag_entry {
 	uint8_t *base;
@@ -36,6 +37,9 @@ struct stag_table {
 	struct stag_entry *v;
 	uint32_t size;          /* entries; [0] is never used */
 	uint32_t free_head, free_tail;
+	unsigned nwritable;     /* entries that the peer may write to */
+	uint32_t only;          /* the one that was added when there was no other, if nothing has
+				 * come for any since then; 0: none. It may be gone */
 	uint32_t random[64];    /* unused keys; nrandom are left */
 	unsigned nrandom;
 };
@@ -48,7 +52,7 @@ enum stag_result { STAG_OK, STAG_INVALID, STAG_BOUNDS, STAG_WRAP, STAG_DENIED };
 int stag_init(struct stag_table *t, uint32_t size);
 void stag_fini(struct stag_table *t);
 
-/* 0 or -errno. mem stays the caller's, and must exist until stag_del(). */
+/* 0 or -errno. rights are FAB_REMOTE_*. mem stays the caller's, and must exist until stag_del(). */
 int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint32_t *stag);
 /* false: it was not valid. */
 bool stag_del(struct stag_table *t, uint32_t stag);
