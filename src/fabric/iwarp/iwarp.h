@@ -156,6 +156,8 @@ struct iw_tx {
 	unsigned first, nframes;
 	struct iovec iov[IW_BATCH * (FAB_SGE_MAX + 2)];
 	unsigned iov_first, niov;
+	size_t left;            /* bytes of frame[first..], which the kernel has not taken yet */
+	bool checks;            /* some of them are from memory that we may revoke: RESPONSE */
 
 	struct iw_ring ops;     /* sends and writes */
 	struct iw_ring reads;

@@ -95,30 +95,38 @@ void iw_tx_read_done(struct fab_conn *c)
 
 /* ---- Posting -------------------------------------------------------------- */
 
-static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
-		const struct fab_sge *sge, unsigned n)
+/* Adds a message, of which the caller says the rest. NULL with *rc set: it cannot be posted. */
+static struct iw_op *post(struct fab_conn *c, struct iw_ring *ring, enum iw_op_kind kind,
+			  const struct fab_sge *sge, unsigned n, void *cookie, int *rc)
 {
+	struct iw_op *op = ring_at(ring, ring->tail);
 	uint64_t len = 0;
 
-	if (c->down || !c->loop)
-		return -ENOTCONN;
-	if (n > FAB_SGE_MAX)
-		return -EINVAL;
-	if (ring->tail - ring->head >= ring->limit)
-		return -ENOMEM;
+	*rc = c->down || !c->loop ? -ENOTCONN : n > FAB_SGE_MAX ? -EINVAL :
+	      ring->tail - ring->head >= ring->limit ? -ENOMEM : 0;
+	if (*rc)
+		return NULL;
 	for (unsigned i = 0; i < n; i++) {
 		op->sge[i] = sge[i];
 		len += sge[i].len;
 	}
-	if (len > UINT32_MAX)
-		return -EMSGSIZE;
+	if (len > UINT32_MAX) {
+		*rc = -EMSGSIZE;
+		return NULL;
+	}
+	op->kind = kind;
 	op->nsge = n;
 	op->len = (uint32_t)len;
-	*ring_at(ring, ring->tail++) = *op;
+	op->done = op->msn = 0;
+	op->sent = op->inval = op->own = false;
+	op->stag = op->own_stag = 0;
+	op->to = op->own_to = 0;
+	op->cookie = cookie;
+	ring->tail++;
 	/* Inside an event, the function that called the owner sends afterwards. */
 	if (!c->depth)
 		iw_tx_kick(c);
-	return 0;
+	return op;
 }
 
 /*
@@ -136,14 +144,20 @@ static int post(struct fab_conn *c, struct iw_ring *ring, struct iw_op *op,
 static void on_nudge(struct loop_timer *t)
 {
 	struct fab_conn *c = container_of(t, struct fab_conn, nudge);
-	struct iw_op op = { .kind = IW_WRITE, .own = true };
+	struct iw_op *op;
+	int rc;
 
 	if (c->rx.heard || c->nudges == NUDGES_MAX)
 		return;
 	loop_timer_set(c->loop, t, NUDGE_MS);
 	/* Only when all Sends have left, so that the Write follows them. */
-	if (c->tx.ops.head == c->tx.ops.tail && post(c, &c->tx.ops, &op, NULL, 0) == 0)
+	if (c->tx.ops.head != c->tx.ops.tail)
+		return;
+	op = post(c, &c->tx.ops, IW_WRITE, NULL, 0, NULL, &rc);
+	if (op) {
+		op->own = true;
 		c->nudges++;
+	}
 }
 
 void iw_nudge_init(struct fab_conn *c)
@@ -151,53 +165,70 @@ void iw_nudge_init(struct fab_conn *c)
 	loop_timer_init(&c->nudge, on_nudge);
 }
 
-static int post_send(struct fab_conn *c, struct iw_op *op, const struct fab_sge *sge, unsigned n)
+static struct iw_op *post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
+			       void *cookie, int *rc)
 {
-	int rc = post(c, &c->tx.ops, op, sge, n);
+	struct iw_op *op = post(c, &c->tx.ops, IW_SEND, sge, n, cookie, rc);
 
-	if (!rc && !c->passive && !c->rx.heard && c->nudges < NUDGES_MAX &&
+	if (op && !c->passive && !c->rx.heard && c->nudges < NUDGES_MAX &&
 	    list_empty(&c->nudge.node))
 		loop_timer_set(c->loop, &c->nudge, NUDGE_MS);
-	return rc;
+	return op;
 }
 
 int iw_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, void *cookie)
 {
-	struct iw_op op = { .kind = IW_SEND, .cookie = cookie };
+	int rc;
 
-	return post_send(c, &op, sge, n);
+	post_send(c, sge, n, cookie, &rc);
+	return rc;
 }
 
 int iw_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 		     uint32_t rkey, void *cookie)
 {
-	struct iw_op op = { .kind = IW_SEND, .inval = true, .stag = rkey, .cookie = cookie };
+	int rc;
+	struct iw_op *op = post_send(c, sge, n, cookie, &rc);
 
-	return post_send(c, &op, sge, n);
+	if (op) {
+		op->inval = true;
+		op->stag = rkey;
+	}
+	return rc;
 }
 
 int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 		  uint32_t rkey, uint64_t addr, void *cookie)
 {
-	struct iw_op op = { .kind = IW_WRITE, .stag = rkey, .to = addr, .cookie = cookie };
+	int rc;
+	struct iw_op *op = post(c, &c->tx.ops, IW_WRITE, sge, n, cookie, &rc);
 
-	return post(c, &c->tx.ops, &op, sge, n);
+	if (op) {
+		op->stag = rkey;
+		op->to = addr;
+	}
+	return rc;
 }
 
 int iw_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
 		 uint64_t addr, void *cookie)
 {
-	struct iw_op op = {
-		.kind = IW_READ, .stag = rkey, .to = addr, .own_stag = sge->lkey, .cookie = cookie,
-	};
 	const struct stag_entry *e = stag_find(&c->stags, sge->lkey);
 	uint8_t *mem = sge->mem;
+	struct iw_op *op;
+	int rc;
 
 	if (!c->ord)
 		return -EOPNOTSUPP;
 	if (!e || mem < e->base || (size_t)(mem - e->base) > e->len ||
 	    sge->len > e->len - (size_t)(mem - e->base))
 		return -EFAULT;
-	op.own_to = (uint64_t)(mem - e->base);
-	return post(c, &c->tx.reads, &op, sge, 1);
+	op = post(c, &c->tx.reads, IW_READ, sge, 1, cookie, &rc);
+	if (op) {
+		op->stag = rkey;
+		op->to = addr;
+		op->own_stag = sge->lkey;
+		op->own_to = (uint64_t)(mem - e->base);
+	}
+	return rc;
 }

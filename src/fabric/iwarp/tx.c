@@ -96,6 +96,7 @@ static void add_pieces(struct iw_tx *tx, struct iw_frame *f, const struct iw_op 
 static enum iw_error add_source(struct fab_conn *c, struct iw_frame *f, const struct iw_op *op,
 				uint32_t len)
 {
+	struct iw_tx *tx = &c->tx;
 	uint8_t *mem;
 
 	f->own_stag = op->own_stag;
@@ -103,9 +104,10 @@ static enum iw_error add_source(struct fab_conn *c, struct iw_frame *f, const st
 	f->payload = len;
 	if (!len)
 		return IW_OK;
+	tx->checks = true;
 	if (stag_check(&c->stags, f->own_stag, f->own_to, len, FAB_REMOTE_READ, &mem))
 		return IW_E_READ_STAG;
-	add_iov(&c->tx, f, mem, len);
+	add_iov(tx, f, mem, len);
 	return IW_OK;
 }
 
@@ -165,6 +167,7 @@ static void add_trailer(struct fab_conn *c, struct iw_frame *f, unsigned first_i
 	}
 	add_iov(tx, f, f->tail, pad + DDP_CRC_BYTES);
 	f->left = f->size;
+	tx->left += f->size;
 }
 
 /* Adds one frame to the batch. */
@@ -249,21 +252,28 @@ static void frame_sent(struct fab_conn *c, struct iw_frame *f)
 		c->ev->written(c->ctx, cookie);
 }
 
-static void advance(struct fab_conn *c, size_t n)
+/* Takes n bytes, of more that there are, off the front of the iovs. */
+static void skip_iov(struct iw_tx *tx, size_t n)
 {
-	struct iw_tx *tx = &c->tx;
-	size_t left = n;
-
-	while (left) {
+	while (n) {
 		struct iovec *v = &tx->iov[tx->iov_first];
-		size_t k = left < v->iov_len ? left : v->iov_len;
+		size_t k = n < v->iov_len ? n : v->iov_len;
 
 		v->iov_base = (uint8_t *)v->iov_base + k;
 		v->iov_len -= k;
-		left -= k;
+		n -= k;
 		if (!v->iov_len)
 			tx->iov_first++;
 	}
+}
+
+static void advance(struct fab_conn *c, size_t n)
+{
+	struct iw_tx *tx = &c->tx;
+
+	if (n < tx->left)
+		skip_iov(tx, n);
+	tx->left -= n;
 	while (n && !c->down) {
 		struct iw_frame *f = &tx->frame[tx->first];
 		uint32_t k = n < f->left ? (uint32_t)n : f->left;
@@ -275,8 +285,10 @@ static void advance(struct fab_conn *c, size_t n)
 			frame_sent(c, f);
 		}
 	}
-	if (tx->first == tx->nframes)
+	if (tx->first == tx->nframes) {
 		tx->first = tx->nframes = tx->iov_first = tx->niov = 0;
+		tx->checks = false;
+	}
 }
 
 static bool sources_valid(const struct fab_conn *c)
@@ -284,7 +296,7 @@ static bool sources_valid(const struct fab_conn *c)
 	const struct iw_tx *tx = &c->tx;
 	uint8_t *mem;
 
-	for (unsigned i = tx->first; i < tx->nframes; i++) {
+	for (unsigned i = tx->first; tx->checks && i < tx->nframes; i++) {
 		const struct iw_frame *f = &tx->frame[i];
 
 		if (f->ring == &tx->responses && f->payload &&
