@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Codec of the transport header. Both directions go through a cursor that knows its end. What
- * is missing, or has no room, sets `bad`. So the code below reads like the format, and `bad`
- * is checked once at the end.
+ * Codec of the transport header. Decoding goes through a cursor that knows its end. What is
+ * missing sets `bad`. So the code below reads like the format, and `bad` is checked once at
+ * the end. Encoding knows before how long the header is, and checks that once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include "rpcrdma/header.h"
 
 struct cursor {
-	uint8_t *p, *end;
+	const uint8_t *p, *end;
 	bool bad;
 };
 
 /* The next n bytes; NULL: there are fewer. */
-static inline uint8_t *take(struct cursor *c, size_t n)
+static inline const uint8_t *take(struct cursor *c, size_t n)
 {
-	uint8_t *at = c->p;
+	const uint8_t *at = c->p;
 
 	if ((size_t)(c->end - at) < n) {
 		c->bad = true;
@@ -27,10 +27,12 @@ static inline uint8_t *take(struct cursor *c, size_t n)
 	return at;
 }
 
-static inline void set32(uint8_t *at, uint32_t v)
+/* Writes a word; returns what follows it. */
+static inline uint8_t *put32(uint8_t *at, uint32_t v)
 {
 	v = htonl(v);
 	memcpy(at, &v, 4);
+	return at + 4;
 }
 
 static inline uint32_t at32(const uint8_t *at)
@@ -39,14 +41,6 @@ static inline uint32_t at32(const uint8_t *at)
 
 	memcpy(&v, at, 4);
 	return ntohl(v);
-}
-
-static inline void put32(struct cursor *c, uint32_t v)
-{
-	uint8_t *at = take(c, 4);
-
-	if (at)
-		set32(at, v);
 }
 
 static inline uint32_t get32(struct cursor *c)
@@ -66,16 +60,12 @@ static bool get_bool(struct cursor *c)
 	return v == 1 && !c->bad;
 }
 
-static inline void put_seg(struct cursor *c, const struct rr_seg *s)
+static inline uint8_t *put_seg(uint8_t *at, const struct rr_seg *s)
 {
-	uint8_t *at = take(c, RR_SEG_BYTES);
-
-	if (!at)
-		return;
-	set32(at, s->handle);
-	set32(at + 4, s->length);
-	set32(at + 8, (uint32_t)(s->offset >> 32));
-	set32(at + 12, (uint32_t)s->offset);
+	at = put32(at, s->handle);
+	at = put32(at, s->length);
+	at = put32(at, (uint32_t)(s->offset >> 32));
+	return put32(at, (uint32_t)s->offset);
 }
 
 static inline void get_seg(struct cursor *c, struct rr_seg *s)
@@ -89,11 +79,12 @@ static inline void get_seg(struct cursor *c, struct rr_seg *s)
 	s->offset = (uint64_t)at32(at + 8) << 32 | at32(at + 12);
 }
 
-static void put_chunk(struct cursor *c, const struct rr_chunk *ch)
+static inline uint8_t *put_chunk(uint8_t *at, const struct rr_chunk *ch)
 {
-	put32(c, ch->nseg);
+	at = put32(at, ch->nseg);
 	for (uint32_t i = 0; i < ch->nseg; i++)
-		put_seg(c, &ch->seg[i]);
+		at = put_seg(at, &ch->seg[i]);
+	return at;
 }
 
 static void get_chunk(struct cursor *c, struct rr_chunk *ch)
@@ -147,22 +138,65 @@ static bool counts_ok(const struct rr_header *h)
 	return !h->has_reply || h->reply.nseg <= RR_SEGS_MAX;
 }
 
-static void put_lists(struct cursor *c, const struct rr_header *h)
+static inline void put_lists(uint8_t *at, const struct rr_header *h)
 {
 	for (uint32_t i = 0; i < h->nreads; i++) {
-		put32(c, 1);
-		put32(c, h->reads[i].position);
-		put_seg(c, &h->reads[i].seg);
+		at = put32(at, 1);
+		at = put32(at, h->reads[i].position);
+		at = put_seg(at, &h->reads[i].seg);
 	}
-	put32(c, 0);
-	for (uint32_t i = 0; i < h->nwrites; i++) {
-		put32(c, 1);
-		put_chunk(c, &h->writes[i]);
-	}
-	put32(c, 0);
-	put32(c, h->has_reply);
+	at = put32(at, 0);
+	for (uint32_t i = 0; i < h->nwrites; i++)
+		at = put_chunk(put32(at, 1), &h->writes[i]);
+	at = put32(at, 0);
+	at = put32(at, h->has_reply);
 	if (h->has_reply)
-		put_chunk(c, &h->reply);
+		put_chunk(at, &h->reply);
+}
+
+/* There is room for rr_header_size(). */
+static inline void put(const struct rr_header *h, uint8_t *at)
+{
+	at = put32(at, h->xid);
+	at = put32(at, h->vers);
+	at = put32(at, h->credit);
+	at = put32(at, h->proc);
+	if (h->proc != RR_ERROR) {
+		put_lists(at, h);
+		return;
+	}
+	at = put32(at, h->err);
+	if (h->err == RR_ERR_VERS)
+		put32(put32(at, h->vers_low), h->vers_high);
+}
+
+/* rr_header_size(), if that is right and there is room. */
+static int checked_size(const struct rr_header *h, size_t room)
+{
+	size_t n;
+
+	if (!counts_ok(h))
+		return -EINVAL;
+	n = rr_header_size(h);
+	return n > room ? -EMSGSIZE : (int)n;
+}
+
+int rr_header_encode(const struct rr_header *h, void *buf, size_t cap)
+{
+	int n = checked_size(h, cap);
+
+	if (n > 0)
+		put(h, buf);
+	return n;
+}
+
+int rr_header_before(const struct rr_header *h, void *end, size_t room)
+{
+	int n = checked_size(h, room);
+
+	if (n > 0)
+		put(h, (uint8_t *)end - n);
+	return n;
 }
 
 static void get_lists(struct cursor *c, struct rr_header *h)
@@ -188,37 +222,9 @@ static void get_lists(struct cursor *c, struct rr_header *h)
 		get_chunk(c, &h->reply);
 }
 
-int rr_header_encode(const struct rr_header *h, void *buf, size_t cap)
-{
-	struct cursor c = { .p = buf, .end = (uint8_t *)buf + cap };
-	uint8_t *at;
-
-	if (!counts_ok(h))
-		return -EINVAL;
-	at = take(&c, RR_HDR_FIXED);
-	if (!at)
-		return -EMSGSIZE;
-	set32(at, h->xid);
-	set32(at + 4, h->vers);
-	set32(at + 8, h->credit);
-	set32(at + 12, h->proc);
-	if (h->proc == RR_ERROR) {
-		put32(&c, h->err);
-		if (h->err == RR_ERR_VERS) {
-			put32(&c, h->vers_low);
-			put32(&c, h->vers_high);
-		}
-	} else {
-		put_lists(&c, h);
-	}
-	return c.bad ? -EMSGSIZE : (int)(c.p - (uint8_t *)buf);
-}
-
 int rr_header_decode(struct rr_header *h, const void *buf, size_t len)
 {
-	/* The encoder uses the same cursor; a decoder writes nothing through it. */
-	struct cursor c = { .p = (uint8_t *)(uintptr_t)buf };
-
+	struct cursor c = { .p = buf };
 	const uint8_t *at;
 
 	c.end = c.p + len;

@@ -82,6 +82,8 @@ size_t rr_header_size(const struct rr_header *h);
 /* Returns the bytes written; -EMSGSIZE when cap is too small; -EINVAL when a count
  * exceeds its limit. */
 int rr_header_encode(const struct rr_header *h, void *buf, size_t cap);
+/* The same, so that the header ends at `end`; room is what there is before that. */
+int rr_header_before(const struct rr_header *h, void *end, size_t room);
 
 /*
  * Returns the length of the header in buf (the RPC message starts behind it), or

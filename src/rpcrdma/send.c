@@ -240,8 +240,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	struct rr_plan plan;
 	struct rr_header h;
 	struct fab_sge sge;
-	size_t hlen;
-	int rc;
+	int hlen, rc;
 
 	rr_withdraw_data(call);
 	/* What is not sent after all has offered nothing. */
@@ -270,12 +269,9 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 		return rc;
 	l->mapped |= call->nmrs > 0;
 
-	hlen = rr_header_size(&h);
-	if (hlen > RR_HDR_ROOM)
-		return -EMSGSIZE;
-	rc = rr_header_encode(&h, msg_at(call) - hlen, hlen);
-	if (rc < 0)
-		return rc;
+	hlen = rr_header_before(&h, msg_at(call), RR_HDR_ROOM);
+	if (hlen < 0)
+		return hlen;
 	sge = (struct fab_sge){
 		.mem = msg_at(call) - hlen,
 		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
