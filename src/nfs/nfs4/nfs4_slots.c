@@ -166,16 +166,20 @@ static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 	}
 	if (p->said && p->changes == t->changes)
 		obey(t, p);
-	return any_left(t);
+	/* Mostly it is this one. */
+	return (id < t->limit && (t->free[WORD(id)] & BIT(id))) || any_left(t);
 }
 
 /* Reserves one free slot for each waiting lane, as far as they go round. Returns the
  * lanes whose threads must be told. */
 static uint32_t wake_some(const struct nfs_server *s, struct nfs4_slots *t)
 {
-	unsigned n = t->waiting ? count_free(t) : 0;
 	uint32_t tell = 0;
+	unsigned n;
 
+	if (!t->waiting)
+		return 0;
+	n = count_free(t);
 	while (t->waiting && n > t->promised) {
 		unsigned lane = t->turn++ % s->client->nlanes;
 		struct nfs4_lane *l4 = s->targets[lane]->vdata;
