@@ -34,36 +34,31 @@ void rpcmsg_set_xid(void *msg, uint32_t xid)
 	memcpy(msg, &xid, sizeof(xid));
 }
 
-static bool check_verifier(XDR *x, const struct rpc_auth *auth)
+/* The rest of a verifier, of which `at` is the head. */
+static bool check_verifier(XDR *x, const int32_t *at, const struct rpc_auth *auth)
 {
-	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
-	uint32_t flavor, len;
-	const char *body;
+	uint32_t flavor = IXDR_GET_U_INT32(at), len = IXDR_GET_U_INT32(at);
 
-	if (!at)
-		return false;
-	flavor = IXDR_GET_U_INT32(at);
-	len = IXDR_GET_U_INT32(at);
-	body = (const char *)at;
 	if (len > RPC_VERIFIER_MAX || (len && !XDR_INLINE(x, (len + 3) & ~3u)))
 		return false;
-	return !auth || auth->verify(auth, flavor, body, len);
+	return !auth || auth->verify(auth, flavor, at, len);
 }
 
-static int denied(XDR *x, uint32_t *why)
+/* `at` are the two words behind that. */
+static int denied(const int32_t *at, uint32_t *why)
 {
-	uint32_t stat;
+	uint32_t stat = IXDR_GET_U_INT32(at);
 
-	if (!xdr_uint32_t(x, &stat))
-		return -EBADMSG;
-	if (stat == DENY_AUTH_ERROR)
-		return xdr_uint32_t(x, why) ? -EKEYREJECTED : -EBADMSG;
-	return stat == DENY_RPC_MISMATCH ? -EPROTONOSUPPORT : -EBADMSG;
+	*why = IXDR_GET_U_INT32(at);
+	return stat == DENY_AUTH_ERROR ? -EKEYREJECTED :
+	       stat == DENY_RPC_MISMATCH ? -EPROTONOSUPPORT : -EBADMSG;
 }
 
 int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t *why)
 {
-	int32_t *at = XDR_INLINE(xdrs, 3 * BYTES_PER_XDR_UNIT);
+	/* No reply is shorter. What comes behind the third word is the head of a verifier, or
+	 * says why the call was denied. */
+	int32_t *at = XDR_INLINE(xdrs, 5 * BYTES_PER_XDR_UNIT);
 	uint32_t got, type, stat;
 
 	if (!at)
@@ -74,8 +69,8 @@ int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t 
 	if (got != xid || type != MSG_REPLY)
 		return -EBADMSG;
 	if (stat == STAT_DENIED)
-		return denied(xdrs, why);
-	if (stat != STAT_ACCEPTED || !check_verifier(xdrs, auth) || !xdr_uint32_t(xdrs, &stat))
+		return denied(at, why);
+	if (stat != STAT_ACCEPTED || !check_verifier(xdrs, at, auth) || !xdr_uint32_t(xdrs, &stat))
 		return -EBADMSG;
 	switch (stat) {
 	case ACC_SUCCESS:

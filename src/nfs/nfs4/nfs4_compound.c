@@ -14,6 +14,8 @@
 
 /* So often may an open be refused although recovery said that it was there. */
 #define STATE_TRIES 3u
+/* The longest tag of a reply that is looked at (utf8str_cs). */
+#define TAG_MAX 1024u
 
 /* ---- sending ---- */
 
@@ -104,9 +106,17 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 
 bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
 {
-	nfs_fh4 object = { .len = fh->len, .data = (const char *)fh->data };
+	uint32_t padded = (fh->len + 3) & ~3u;
+	int32_t *at = fh->len <= NFS_FH_MAX ? XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT + padded) : NULL;
 
-	return nfs4_put_op(x, OP_PUTFH) && xdr_nfs_fh4(x, &object);
+	if (!at)
+		return FALSE;
+	IXDR_PUT_U_INT32(at, OP_PUTFH);
+	IXDR_PUT_U_INT32(at, fh->len);
+	if (padded)
+		at[padded / BYTES_PER_XDR_UNIT - 1] = 0;
+	memcpy(at, fh->data, fh->len);
+	return TRUE;
 }
 
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh)
@@ -270,14 +280,20 @@ void nfs4_goes_on_at(struct nfs_call *c, uint8_t step)
 
 int nfs4_check_bare(XDR *x)
 {
-	compound4_res_head h;
+	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
+	uint32_t status, tag, numres;
 
-	if (!xdr_compound4_res_head(x, &h))
+	if (!at)
+		return -EBADMSG;
+	status = IXDR_GET_U_INT32(at);
+	/* Ours was empty. */
+	tag = IXDR_GET_U_INT32(at);
+	if (tag > TAG_MAX || (tag && !XDR_INLINE(x, (tag + 3) & ~3u)) || !xdr_uint32_t(x, &numres))
 		return -EBADMSG;
 	/* It failed before the first operation, so there is no result. */
-	if (h.numres == 0)
-		return h.status == NFS4ERR_MINOR_VERS_MISMATCH ? -EPROTONOSUPPORT :
-		       h.status ? -EIO : -EBADMSG;
+	if (numres == 0)
+		return status == NFS4ERR_MINOR_VERS_MISMATCH ? -EPROTONOSUPPORT :
+		       status ? -EIO : -EBADMSG;
 	return 0;
 }
 
@@ -286,16 +302,6 @@ int nfs4_get_op(XDR *x, nfs_opnum4 op)
 	uint32_t got;
 
 	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
-}
-
-bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
-{
-	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
-
-	if (!at || IXDR_GET_U_INT32(at) != (uint32_t)op)
-		return false;
-	*status = (nfsstat4)IXDR_GET_U_INT32(at);
-	return true;
 }
 
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)

@@ -226,7 +226,16 @@ int nfs4_check_bare(XDR *x);
 /* The next result must be `op`'s. */
 int nfs4_get_op(XDR *x, nfs_opnum4 op);
 /* The same, and its status. false: it is another one's, or the reply ends. */
-bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status);
+static inline bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
+{
+	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
+
+	if (!at || IXDR_GET_U_INT32(at) != (uint32_t)op)
+		return false;
+	*status = (nfsstat4)IXDR_GET_U_INT32(at);
+	return true;
+}
+
 /* The next result must be `op`'s, with a status and nothing else. */
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* What decode() returns for a status other than NFS4_OK. */
