@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Codec of the transport header. Decoding goes through a cursor that knows its end. What is
- * missing sets `bad`. So the code below reads like the format, and `bad` is checked once at
- * the end. Encoding knows before how long the header is, and checks that once.
+ * Codec of the transport header. Encoding knows before how long the header is, and checks that
+ * once. Decoding checks before each element that there are as many bytes as it takes, together
+ * with the least that has to follow it: the discriminators of the lists that come then. So a
+ * discriminator needs no check of its own.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include "rpcrdma/header.h"
 
-struct cursor {
-	const uint8_t *p, *end;
-	bool bad;
-};
-
-/* The next n bytes; NULL: there are fewer. */
-static inline const uint8_t *take(struct cursor *c, size_t n)
-{
-	const uint8_t *at = c->p;
-
-	if ((size_t)(c->end - at) < n) {
-		c->bad = true;
-		return NULL;
-	}
-	c->p = at + n;
-	return at;
-}
+/* Three empty lists. */
+#define LISTS_BYTES (RR_HDR_MIN - RR_HDR_FIXED)
 
 /* Writes a word; returns what follows it. */
 static inline uint8_t *put32(uint8_t *at, uint32_t v)
@@ -43,23 +29,6 @@ static inline uint32_t at32(const uint8_t *at)
 	return ntohl(v);
 }
 
-static inline uint32_t get32(struct cursor *c)
-{
-	const uint8_t *at = take(c, 4);
-
-	return at ? at32(at) : 0;
-}
-
-/* The discriminator of optional data. Only 0 and 1 are XDR booleans. */
-static bool get_bool(struct cursor *c)
-{
-	uint32_t v = get32(c);
-
-	if (v > 1)
-		c->bad = true;
-	return v == 1 && !c->bad;
-}
-
 static inline uint8_t *put_seg(uint8_t *at, const struct rr_seg *s)
 {
 	at = put32(at, s->handle);
@@ -68,12 +37,9 @@ static inline uint8_t *put_seg(uint8_t *at, const struct rr_seg *s)
 	return put32(at, (uint32_t)s->offset);
 }
 
-static inline void get_seg(struct cursor *c, struct rr_seg *s)
+/* There are RR_SEG_BYTES. */
+static inline void get_seg(const uint8_t *at, struct rr_seg *s)
 {
-	const uint8_t *at = take(c, RR_SEG_BYTES);
-
-	if (!at)
-		return;
 	s->handle = at32(at);
 	s->length = at32(at + 4);
 	s->offset = (uint64_t)at32(at + 8) << 32 | at32(at + 12);
@@ -87,15 +53,20 @@ static inline uint8_t *put_chunk(uint8_t *at, const struct rr_chunk *ch)
 	return at;
 }
 
-static void get_chunk(struct cursor *c, struct rr_chunk *ch)
+/* A chunk of 4 bytes at least, and `after` bytes have to follow it. Returns what follows; NULL:
+ * there is less, or there are too many segments. */
+static const uint8_t *get_chunk(const uint8_t *at, const uint8_t *end, size_t after,
+				struct rr_chunk *ch)
 {
-	uint32_t n = get32(c);
+	uint32_t n = at32(at);
 
-	ch->nseg = 0;
-	if (n > RR_SEGS_MAX)
-		c->bad = true;
-	for (uint32_t i = 0; i < n && !c->bad; i++)
-		get_seg(c, &ch->seg[ch->nseg++]);
+	at += 4;
+	if (n > RR_SEGS_MAX || (size_t)(end - at) < n * RR_SEG_BYTES + after)
+		return NULL;
+	ch->nseg = n;
+	for (uint32_t i = 0; i < n; i++, at += RR_SEG_BYTES)
+		get_seg(at, &ch->seg[i]);
+	return at;
 }
 
 void rr_header_init(struct rr_header *h, uint32_t xid, uint32_t credit)
@@ -199,66 +170,93 @@ int rr_header_before(const struct rr_header *h, void *end, size_t room)
 	return n;
 }
 
-static void get_lists(struct cursor *c, struct rr_header *h)
+/* Returns what follows the Read list; NULL: it is not right. Discriminators, here and below, are
+ * XDR booleans, 0 or 1. */
+static const uint8_t *get_reads(const uint8_t *at, const uint8_t *end, struct rr_header *h)
 {
-	while (get_bool(c)) {
-		if (h->nreads == RR_READS_MAX) {
-			c->bad = true;
-			return;
-		}
-		h->reads[h->nreads].position = get32(c);
-		get_seg(c, &h->reads[h->nreads].seg);
-		h->nreads++;
+	uint32_t more;
+
+	for (; (more = at32(at)) == 1; at += RR_READ_SEG_BYTES) {
+		if (h->nreads == RR_READS_MAX || (size_t)(end - at) < RR_READ_SEG_BYTES + LISTS_BYTES)
+			return NULL;
+		h->reads[h->nreads].position = at32(at + 4);
+		get_seg(at + 8, &h->reads[h->nreads++].seg);
 	}
-	while (get_bool(c)) {
-		if (h->nwrites == RR_WRITES_MAX) {
-			c->bad = true;
-			return;
-		}
-		get_chunk(c, &h->writes[h->nwrites++]);
+	return more ? NULL : at + 4;
+}
+
+static const uint8_t *get_writes(const uint8_t *at, const uint8_t *end, struct rr_header *h)
+{
+	uint32_t more;
+
+	while ((more = at32(at)) == 1) {
+		if (h->nwrites == RR_WRITES_MAX)
+			return NULL;
+		/* What had to follow the discriminator is the count, if not more. */
+		at = get_chunk(at + 4, end, LISTS_BYTES - 4, &h->writes[h->nwrites]);
+		if (!at)
+			return NULL;
+		h->nwrites++;
 	}
-	h->has_reply = get_bool(c);
-	if (h->has_reply)
-		get_chunk(c, &h->reply);
+	return more ? NULL : at + 4;
+}
+
+/* The three lists. `end - at` is at least LISTS_BYTES. */
+static const uint8_t *get_lists(const uint8_t *at, const uint8_t *end, struct rr_header *h)
+{
+	uint32_t more;
+
+	at = get_reads(at, end, h);
+	if (at)
+		at = get_writes(at, end, h);
+	if (!at)
+		return NULL;
+	more = at32(at);
+	at += 4;
+	h->has_reply = more == 1;
+	if (!more)
+		return at;
+	return more == 1 && end - at >= 4 ? get_chunk(at, end, 0, &h->reply) : NULL;
+}
+
+static const uint8_t *get_error(const uint8_t *at, const uint8_t *end, struct rr_header *h)
+{
+	if (end - at < 4)
+		return NULL;
+	h->err = at32(at);
+	if (h->err == RR_ERR_CHUNK)
+		return at + 4;
+	if (h->err != RR_ERR_VERS || end - at < 12)
+		return NULL;
+	h->vers_low = at32(at + 4);
+	h->vers_high = at32(at + 8);
+	return at + 12;
 }
 
 int rr_header_decode(struct rr_header *h, const void *buf, size_t len)
 {
-	struct cursor c = { .p = buf };
-	const uint8_t *at;
+	const uint8_t *at = buf, *end = at + len;
 
-	c.end = c.p + len;
 	rr_header_init(h, 0, 0);
-	at = take(&c, RR_HDR_FIXED);
 	/* What there is of it may name the call. */
-	h->xid = len >= 4 ? at32(buf) : 0;
-	if (!at)
+	h->xid = len >= 4 ? at32(at) : 0;
+	if (len < RR_HDR_FIXED)
 		return -EBADMSG;
 	h->vers = at32(at + 4);
 	h->credit = at32(at + 8);
 	h->proc = at32(at + 12);
+	at += RR_HDR_FIXED;
 	/* The version defines what follows. Only ERR_VERS is the same in all versions,
 	 * because a peer of another version uses it to say so. */
 	if (h->vers != RR_VERSION && h->proc != RR_ERROR)
 		return -EPROTONOSUPPORT;
-	switch (h->proc) {
-	case RR_MSG:
-	case RR_NOMSG:
-		get_lists(&c, h);
-		break;
-	case RR_ERROR:
-		h->err = get32(&c);
-		if (h->err == RR_ERR_VERS) {
-			h->vers_low = get32(&c);
-			h->vers_high = get32(&c);
-		} else if (h->err != RR_ERR_CHUNK) {
-			c.bad = true;
-		}
-		break;
-	default:
-		return -EBADMSG;
-	}
-	return c.bad ? -EBADMSG : (int)(c.p - (const uint8_t *)buf);
+	if (h->proc == RR_ERROR)
+		at = get_error(at, end, h);
+	else if ((h->proc == RR_MSG || h->proc == RR_NOMSG) && len >= RR_HDR_MIN)
+		at = get_lists(at, end, h);
+	else
+		at = NULL;
+	return at ? (int)(at - (const uint8_t *)buf) : -EBADMSG;
 }
 
 uint64_t rr_chunk_len(const struct rr_chunk *c)
