@@ -100,21 +100,21 @@ static void put_free(struct handles *h, uint32_t index)
 	pthread_mutex_unlock(&h->mu);
 }
 
+/* Nobody has the handle yet: its generation is another one than that of all handles that were
+ * given out for this slot, and changes only in handle_del(). So this needs no lock of the slot. */
 uint64_t handle_new(struct handles *h, void *obj)
 {
 	struct handle_slot *s;
-	uint64_t handle;
+	uint64_t handle = 0;
 	uint32_t i;
 
 	pthread_mutex_lock(&h->mu);
 	s = take_free(h, &i);
+	if (s) {
+		handle = (uint64_t)s->gen << 32 | i;
+		atomic_store_explicit(&s->obj, obj, memory_order_release);
+	}
 	pthread_mutex_unlock(&h->mu);
-	if (!s)
-		return 0;
-	pthread_mutex_lock(lock_of(h, i));
-	s->obj = obj;
-	handle = (uint64_t)s->gen << 32 | i;
-	pthread_mutex_unlock(lock_of(h, i));
 	return handle;
 }
 

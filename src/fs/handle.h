@@ -13,6 +13,7 @@
  *
  * Any thread. A slot is read and changed under one of a few locks, which is held for that
  * only: handle_get() takes its reference under it, handle_del() ends the handle under it.
+ * handle_new() sets the object of a slot that no handle names yet, without it.
  * Slots stay where they are until handles_fini(). So the only lock for the whole table is
  * that of the list of free slots.
  */
@@ -29,7 +30,7 @@
 #define HANDLE_CHUNKS 16384u
 
 struct handle_slot {
-	void *obj;                      /* NULL: free */
+	void *_Atomic obj;              /* NULL: free */
 	uint32_t gen;
 	uint32_t next;                  /* free: index of the next free slot + 1; 0: none */
 };
