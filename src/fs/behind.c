@@ -371,6 +371,7 @@ void fs_behind_write(struct fs_req *r)
 	int err = b && !r->fi.writepage ? fs_behind_error(r->file, true) : 0;
 	bool gathered;
 
+	r->held = (struct held){ .state = HELD_NOT };
 	if (!b) {
 		through(r);
 		return;

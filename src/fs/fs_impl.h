@@ -132,7 +132,6 @@ struct fs_req {
 	unsigned changes;               /* how many calls that change something have begun */
 	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
-	struct fuse_file_info fi;
 	uint64_t start;                 /* READ: the offset */
 	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the
 					 * server */
@@ -150,14 +149,15 @@ struct fs_req {
 		unsigned times;                 /* how often it has waited */
 		struct loop_msg msg;            /* to r's lane: look again */
 	} ahead;
-	struct link_ask link_ask;       /* READLINK */
 	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
-	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
 	} change[2];
-	/* take() does not clear these: */
+	/* take() does not clear these, but for held.state: */
+	struct held held;               /* behind.h: a WRITE that has its answer */
+	struct link_ask link_ask;       /* READLINK */
+	struct fuse_file_info fi;       /* READ, WRITE, OPEN, CREATE */
 	struct nfs_call call;
 	struct rpc_cred cred;
 	struct settle settle;           /* behind.h: waits for such WRITEs */

@@ -14,8 +14,8 @@
 #define WAIT_FIRST_MS 1u
 #define WAIT_SHIFT_MAX 4u
 
-/* Clears what comes before the call, and the call's arguments. nfs_start() sets up the rest
- * of the call. */
+/* Clears what comes before `held`, and the call's arguments. nfs_start() sets up the rest of the
+ * call. */
 static struct fs_req *take(struct fs_lane *fl)
 {
 	struct list *n = list_pop(&fl->idle);
@@ -23,7 +23,8 @@ static struct fs_req *take(struct fs_lane *fl)
 
 	if (!r)
 		return NULL;
-	memset(r, 0, offsetof(struct fs_req, call));
+	memset(r, 0, offsetof(struct fs_req, held));
+	r->held.state = HELD_NOT;
 	r->call.flags = 0;
 	r->call.args.fh = r->call.args.fh2 = NULL;
 	r->call.args.name = r->call.args.name2 = NULL;

@@ -213,10 +213,12 @@ static void count(const struct rr_link *l, const struct rr_call *call, const str
 
 	if (l->memreg->windows)
 		stat_add(st, STAT_RDMA_BINDINGS, call->nmrs);
-	stat_add(st, STAT_RDMA_LONG_CALLS, plan->call == RR_CALL_LONG);
-	stat_add(st, STAT_RDMA_READ_CHUNKS, plan->call == RR_CALL_READ_CHUNK);
-	stat_add(st, STAT_RDMA_WRITE_CHUNKS, plan->reply == RR_REPLY_WRITE_CHUNK);
-	stat_add(st, STAT_RDMA_REPLY_CHUNKS, plan->reply == RR_REPLY_CHUNK);
+	if (plan->call != RR_CALL_INLINE)
+		stat_add(st, plan->call == RR_CALL_LONG ? STAT_RDMA_LONG_CALLS :
+			 STAT_RDMA_READ_CHUNKS, 1);
+	if (plan->reply != RR_REPLY_INLINE)
+		stat_add(st, plan->reply == RR_REPLY_CHUNK ? STAT_RDMA_REPLY_CHUNKS :
+			 STAT_RDMA_WRITE_CHUNKS, 1);
 	if (call->nsend && !call->send_copied && !call->sends)
 		stat_add(st, call->data_inline ? STAT_WRITE_INLINE_BYTES : STAT_WRITE_CHUNK_BYTES,
 			 data_len(call));
