@@ -70,11 +70,13 @@ static int insert_data(struct rr_call *call, uint32_t len)
 
 void rr_withdraw_data(struct rr_call *call)
 {
-	uint8_t *at = msg_at(call) + call->data_pos;
-	uint32_t padded = (data_len(call) + 3) & ~3u;
+	uint32_t padded;
+	uint8_t *at;
 
 	if (!call->data_inline)
 		return;
+	at = msg_at(call) + call->data_pos;
+	padded = (data_len(call) + 3) & ~3u;
 	call->msg_len -= padded;
 	memmove(at, at + padded, call->msg_len - call->data_pos);
 	call->data_inline = false;

@@ -162,6 +162,7 @@ struct iw_tx {
 	struct iw_ring ops;     /* sends and writes */
 	struct iw_ring reads;
 	struct iw_ring responses;
+	unsigned waiting;       /* messages in the rings that are not framed, or not all of them */
 	struct iw_ring *current;        /* the ring whose `next` is in progress */
 	bool turn;              /* alternates between responses and ops */
 	uint32_t msn[DDP_QNS];  /* last used */

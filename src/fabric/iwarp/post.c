@@ -73,6 +73,7 @@ enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r)
 		.kind = IW_RESPONSE, .len = r->len, .stag = r->sink_stag, .to = r->sink_to,
 		.own_stag = r->src_stag, .own_to = r->src_to,
 	};
+	c->tx.waiting++;
 	return IW_OK;
 }
 
@@ -123,6 +124,7 @@ static struct iw_op *post(struct fab_conn *c, struct iw_ring *ring, enum iw_op_k
 	op->to = op->own_to = 0;
 	op->cookie = cookie;
 	ring->tail++;
+	c->tx.waiting++;
 	/* Inside an event, the function that called the owner sends afterwards. */
 	if (!c->depth)
 		iw_tx_kick(c);

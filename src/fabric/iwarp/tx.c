@@ -46,7 +46,7 @@ static struct iw_ring *pick(struct fab_conn *c)
 	struct iw_tx *tx = &c->tx;
 
 	/* RFC 5044 section 7.1.2: the passive side waits for the first frame. */
-	if (c->passive && !c->rx.heard)
+	if (!tx->waiting || (c->passive && !c->rx.heard))
 		return NULL;
 	if (tx->current)
 		return tx->current;
@@ -201,6 +201,7 @@ static enum iw_error add_frame(struct fab_conn *c, struct iw_ring *ring)
 	tx->current = f->last ? NULL : ring;
 	if (f->last) {
 		ring->next++;
+		tx->waiting--;
 		tx->turn = ring == &tx->ops;
 	}
 	return IW_OK;
