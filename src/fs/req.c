@@ -163,7 +163,8 @@ void fs_req_free(struct fs_req *r)
 		inode_put(t, r->emptied, 1);
 	free(r->text);
 	fs_spare_free(r);
-	silly_free(t, r->silly);
+	if (r->silly)
+		silly_free(t, r->silly);
 	list_del(&r->node);
 	list_add_head(&fl->idle, &r->node);
 	/* Last, because it may start a CLOSE, and r may become the request object of that. */

@@ -315,6 +315,19 @@ static bool take_header(struct fab_conn *c)
 	return true;
 }
 
+/* The first of n bytes of payload are in place already (guess.c). */
+static void take_placed(struct fab_conn *c, uint8_t *dest, uint32_t n)
+{
+	struct iw_rx *rx = &c->rx;
+	uint32_t there = rx->placed;
+
+	if (n > there)
+		memcpy(dest + there, rx->stage + rx->pos + there, n - there);
+	c->stats.rx_placed += there;
+	c->stats.rx_copied += n - there;
+	rx->placed = 0;
+}
+
 static bool take_payload(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
@@ -333,15 +346,16 @@ static bool take_payload(struct fab_conn *c)
 		}
 	}
 	if (n) {
-		if (n > rx->placed)
-			memcpy(dest + rx->placed, rx->stage + rx->pos + rx->placed, n - rx->placed);
+		if (!rx->placed) {
+			memcpy(dest, rx->stage + rx->pos, n);
+			c->stats.rx_copied += n;
+		} else {
+			take_placed(c, dest, n);
+		}
 		if (c->crc)
 			rx->crc = ddp_crc(rx->crc, dest, n);
 		rx->pos += n;
 		rx->got += n;
-		c->stats.rx_copied += n - rx->placed;
-		c->stats.rx_placed += rx->placed;
-		rx->placed = 0;
 	}
 	if (rx->got < rx->h.payload)
 		return false;

@@ -69,7 +69,8 @@ bool nfs4_carries_long(const struct nfs_call *c)
 
 /* All calls begin with this, so it is written in one piece: tag, minor version, number of
  * operations, and SEQUENCE. */
-static bool_t put_head(XDR *x, uint32_t minor, uint32_t nops, const SEQUENCE4args *a)
+static bool_t put_head(XDR *x, uint32_t minor, uint32_t nops, const struct nfs4_place *p,
+		       bool cache)
 {
 	int32_t *at = XDR_INLINE(x, 8 * BYTES_PER_XDR_UNIT + NFS4_SESSIONID_SIZE);
 
@@ -79,29 +80,22 @@ static bool_t put_head(XDR *x, uint32_t minor, uint32_t nops, const SEQUENCE4arg
 	IXDR_PUT_U_INT32(at, minor);
 	IXDR_PUT_U_INT32(at, nops);
 	IXDR_PUT_U_INT32(at, OP_SEQUENCE);
-	memcpy(at, a->sa_sessionid, NFS4_SESSIONID_SIZE);
+	memcpy(at, p->session, NFS4_SESSIONID_SIZE);
 	at += NFS4_SESSIONID_SIZE / BYTES_PER_XDR_UNIT;
-	IXDR_PUT_U_INT32(at, a->sa_sequenceid);
-	IXDR_PUT_U_INT32(at, a->sa_slotid);
-	IXDR_PUT_U_INT32(at, a->sa_highest_slotid);
-	IXDR_PUT_U_INT32(at, a->sa_cachethis);
+	IXDR_PUT_U_INT32(at, p->seqid);
+	IXDR_PUT_U_INT32(at, p->slot);
+	IXDR_PUT_U_INT32(at, p->highest);
+	IXDR_PUT_U_INT32(at, cache);
 	return TRUE;
 }
 
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	struct nfs4_call *v = nfs4_call(c);
-	SEQUENCE4args a = {
-		.sa_sequenceid = v->place.seqid,
-		.sa_slotid = v->place.slot,
-		.sa_highest_slotid = v->place.highest,
-		.sa_cachethis = cache && fits_cache(c, c->eng.rider),
-	};
 
-	v->cached = a.sa_cachethis;
+	v->cached = cache && fits_cache(c, c->eng.rider);
 	v->had_effect = false;
-	memcpy(a.sa_sessionid, v->place.session, sizeof(a.sa_sessionid));
-	return put_head(x, c->target->server->version->minor, nops, &a);
+	return put_head(x, c->target->server->version->minor, nops, &v->place, v->cached);
 }
 
 bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
@@ -313,28 +307,22 @@ int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 	return status ? nfs4_error(c, status) : 0;
 }
 
-/* Session, slot and sequence id come back as they were sent (RFC 8881, section 18.46.3).
- * If not, this is the reply to another call. */
-static bool is_answer_to(const struct nfs4_place *p, const SEQUENCE4resok *ok)
-{
-	return !memcmp(ok->sr_sessionid, p->session, NFS4_SESSIONID_SIZE) &&
-	       ok->sr_slotid == p->slot && ok->sr_sequenceid == p->seqid;
-}
-
-/* SEQUENCE's result, in one piece, because every reply has it. */
-static bool get_sequence(XDR *x, SEQUENCE4resok *ok)
+/* SEQUENCE's result, in one piece, because every reply has it. Session, slot and sequence id come
+ * back as they were sent (RFC 8881, section 18.46.3). If not, this is the reply to another call:
+ * false. */
+static bool get_sequence(XDR *x, struct nfs4_place *p, uint32_t *flags)
 {
 	int32_t *at = XDR_INLINE(x, NFS4_SESSIONID_SIZE + 5 * BYTES_PER_XDR_UNIT);
 
-	if (!at)
+	if (!at || memcmp(at, p->session, NFS4_SESSIONID_SIZE))
 		return false;
-	memcpy(ok->sr_sessionid, at, NFS4_SESSIONID_SIZE);
 	at += NFS4_SESSIONID_SIZE / BYTES_PER_XDR_UNIT;
-	ok->sr_sequenceid = IXDR_GET_U_INT32(at);
-	ok->sr_slotid = IXDR_GET_U_INT32(at);
-	ok->sr_highest_slotid = IXDR_GET_U_INT32(at);
-	ok->sr_target_highest_slotid = IXDR_GET_U_INT32(at);
-	ok->sr_status_flags = IXDR_GET_U_INT32(at);
+	if (IXDR_GET_U_INT32(at) != p->seqid || IXDR_GET_U_INT32(at) != p->slot)
+		return false;
+	p->said_highest = IXDR_GET_U_INT32(at);
+	p->said_target = IXDR_GET_U_INT32(at);
+	*flags = IXDR_GET_U_INT32(at);
+	p->said = true;
 	return true;
 }
 
@@ -374,8 +362,8 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 int nfs4_check_seq(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_place *p = &nfs4_call(c)->place;
-	SEQUENCE4resok ok;
 	nfsstat4 status;
+	uint32_t flags;
 	int rc = nfs4_check_bare(x);
 
 	p->replayed = p->replayed || c->eng.rr.sends > 1;
@@ -385,13 +373,10 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (status)
 		return sequence_failed(c, status);
-	if (!get_sequence(x, &ok) || !is_answer_to(p, &ok))
+	if (!get_sequence(x, p, &flags))
 		return -EBADMSG;
 	p->outcome = NFS4_CONSUMED;
-	p->said = true;
-	p->said_highest = ok.sr_highest_slotid;
-	p->said_target = ok.sr_target_highest_slotid;
-	nfs4_note_flags(c, ok.sr_status_flags);
+	nfs4_note_flags(c, flags);
 	return 0;
 }
 
