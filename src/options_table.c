@@ -55,6 +55,13 @@ static const struct choice fabric_words[] = {
 	{ NULL, 0, NULL },
 };
 
+static const struct choice loop_words[] = {
+	{ "auto", OPT_LOOP_AUTO, NULL },
+	{ "io_uring", OPT_LOOP_RING, NULL },
+	{ "epoll", OPT_LOOP_EPOLL, NULL },
+	{ NULL, 0, NULL },
+};
+
 static const struct choice memreg_words[] = {
 	{ "auto", OPT_MEMREG_AUTO, NULL },
 	{ "pool", OPT_MEMREG_POOL, NULL },
@@ -142,6 +149,8 @@ const struct row opt_table[] = {
 	  .def_text = "one per CPU", .group = g_rdma,
 	  .help = "connections, each with a thread of its own" },
 	{ "lanes", .same_as = "nconnect" },
+	{ "loop", CHOICE, AT(loop), .choices = loop_words, .value = OPT_LOOP_AUTO,
+	  .group = g_rdma, .help = "how such a thread waits" },
 	{ "credits", UINT, AT(credits), .min = 2, .max = 128, .def = 64, .meta = "N",
 	  .group = g_rdma, .help = "most calls in flight on one connection" },
 	{ "mpacrc", FLAG, AT(mpa_crc), .value = true,

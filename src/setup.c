@@ -152,6 +152,10 @@ static const struct rr_memreg *const memregs[] = {
 	[OPT_MEMREG_CACHE] = &rr_memreg_cache,
 };
 
+static const enum loop_want loops[] = {
+	[OPT_LOOP_AUTO] = LOOP_AUTO, [OPT_LOOP_RING] = LOOP_RING, [OPT_LOOP_EPOLL] = LOOP_EPOLL,
+};
+
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	int family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC;
@@ -171,6 +175,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.soft = o->soft,
 		.mountport = o->mountport,
 		.memreg = memregs[o->memreg],
+		.loop = loops[o->loop],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.npaths = 1,
 	};

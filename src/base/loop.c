@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -214,38 +213,35 @@ static bool run_mailbox(struct loop *l)
 
 /* ---- Running -------------------------------------------------------------- */
 
-int loop_init(struct loop *l)
+struct loop *loop_made(struct loop *l)
 {
 	int err;
 
 	list_init(&l->timers);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
 	l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (l->wake.fd < 0)
-		return -errno;
-	err = loop_watch(l, &l->wake);
-	if (err) {
+	err = l->wake.fd < 0 ? -errno : loop_watch(l, &l->wake);
+	if (!err)
+		return l;
+	if (l->wake.fd >= 0)
 		close(l->wake.fd);
-		l->wake.fd = -1;
-	}
-	return err;
+	l->kind->free(l);
+	errno = -err;
+	return NULL;
 }
 
-struct loop *loop_new(void)
+struct loop *loop_new(enum loop_want want)
 {
 	static atomic_bool said;
-	const char *want = getenv("NFSRDMA_LOOP");
 	struct loop *l;
 
-	if (!want || strcmp(want, "io_uring") != 0)
+	if (want == LOOP_EPOLL)
 		return loop_new_epoll();
 	l = loop_new_ring();
-	if (l)
+	if (l || want == LOOP_RING)
 		return l;
 	if (!atomic_exchange(&said, true))
-		log_warn("NFSRDMA_LOOP=io_uring: no io_uring (%s; it needs Linux 6.1, and that "
-			 "kernel.io_uring_disabled or a container do not forbid it); using epoll",
-			 strerror(errno));
+		log_debug("no io_uring (%s), waiting by epoll", strerror(errno));
 	return loop_new_epoll();
 }
 

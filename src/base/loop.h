@@ -52,11 +52,11 @@ struct loop_op {
 	void (*done)(struct loop_op *op, int res);
 };
 
-/* Return NULL and set errno. The caller owns the loop. loop_new() makes one on epoll, or on
- * io_uring if NFSRDMA_LOOP=io_uring is in the environment and the kernel has it: Linux counts
- * a thread that sleeps in io_uring_enter() as iowait, so an idle mount would look like a disk
- * that is busy. */
-struct loop *loop_new(void);
+enum loop_want { LOOP_AUTO, LOOP_RING, LOOP_EPOLL };
+
+/* Return NULL and set errno. The caller owns the loop. LOOP_AUTO: on io_uring if it can be had,
+ * otherwise on epoll. */
+struct loop *loop_new(enum loop_want want);
 struct loop *loop_new_ring(void);
 struct loop *loop_new_epoll(void);
 /* Forgets watches and timers that are still registered, without calling them. */

@@ -130,7 +130,6 @@ static const struct loop_kind kind = {
 struct loop *loop_new_epoll(void)
 {
 	struct epoll_loop *e = calloc(1, sizeof(*e));
-	int err;
 
 	if (!e)
 		return NULL;
@@ -140,10 +139,5 @@ struct loop *loop_new_epoll(void)
 		free(e);
 		return NULL;
 	}
-	err = loop_init(&e->loop);
-	if (!err)
-		return &e->loop;
-	epoll_free(&e->loop);
-	errno = -err;
-	return NULL;
+	return loop_made(&e->loop);
 }

@@ -41,7 +41,8 @@ struct loop {
 	atomic_bool stop;
 };
 
-/* What is common; l->kind is set. 0 or -errno. */
-int loop_init(struct loop *l);
+/* The last step of making a loop: what is common. l->kind is set. NULL: it is freed again, and
+ * errno is set. */
+struct loop *loop_made(struct loop *l);
 
 #endif

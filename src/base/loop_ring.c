@@ -40,9 +40,6 @@
 #include <sys/epoll.h>
 #include "base/ring.h"
 
-#define NS_PER_S 1000000000ull
-#define DAY_NS (86400 * NS_PER_S)
-
 struct ring_slot {
 	struct loop_watch *w;
 	struct list node;       /* in `arm`, `ready`, `calling` or `unused`; or unlinked */
@@ -53,7 +50,7 @@ struct ring_slot {
 
 struct ring_loop {
 	struct loop loop;
-	struct io_uring ring;
+	struct ring ring;
 	bool enabled, running;
 	pthread_t owner;        /* who has enabled it */
 	unsigned ops;           /* writes between loop_writev() and `done` */
@@ -100,7 +97,7 @@ static void reap(struct ring_loop *r)
 	struct io_uring_cqe *cqe;
 	unsigned head, n = 0;
 
-	io_uring_for_each_cqe(&r->ring, head, cqe) {
+	io_uring_for_each_cqe(&r->ring.u, head, cqe) {
 		uint64_t name = cqe->user_data;
 
 		if (name & 1)
@@ -109,7 +106,7 @@ static void reap(struct ring_loop *r)
 			written(r, (struct loop_op *)(uintptr_t)name, cqe->res);
 		n++;
 	}
-	io_uring_cq_advance(&r->ring, n);
+	io_uring_cq_advance(&r->ring.u, n);
 }
 
 /* ---- What the kernel is told ------------------------------------------------- */
@@ -122,10 +119,11 @@ static bool for_now(int err)
 /* Gives the kernel what is queued, without waiting. */
 static int submit(struct ring_loop *r)
 {
+	uint64_t left;
 	int rc = 0;
 
-	while (io_uring_sq_ready(&r->ring)) {
-		rc = io_uring_submit_and_get_events(&r->ring);
+	while (io_uring_sq_ready(&r->ring.u)) {
+		rc = ring_enter(&r->ring, 0, 0, &left);
 		if (rc < 0 && !for_now(rc))
 			return rc;
 		/* It takes no more while too much is unread. */
@@ -137,10 +135,10 @@ static int submit(struct ring_loop *r)
 
 static struct io_uring_sqe *get_sqe(struct ring_loop *r)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring);
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->ring.u);
 
 	if (!sqe && !submit(r))
-		sqe = io_uring_get_sqe(&r->ring);
+		sqe = io_uring_get_sqe(&r->ring.u);
 	return sqe;
 }
 
@@ -291,14 +289,15 @@ static bool ring_writev(struct loop *l, struct loop_op *op, int fd, const struct
 static void ring_flush(struct loop *l)
 {
 	struct ring_loop *r = of(l);
-	int rc = 0;
+	uint64_t left;
+	int rc;
 
 	if (!r->running || !r->ops)
 		return;
 	rc = submit(r);
 	reap(r);
-	while (r->ops && (rc >= 0 || for_now(rc))) {
-		rc = io_uring_submit_and_wait(&r->ring, 1);
+	while (r->ops && (!rc || for_now(rc))) {
+		rc = ring_enter(&r->ring, 1, UINT64_MAX, &left);
 		reap(r);
 	}
 }
@@ -332,33 +331,30 @@ static void ring_end(struct loop *l)
 	r->running = false;
 }
 
-/* There is always a limit: without one, liburing waits again by itself after a signal. */
 static int ring_wait(struct loop *l, uint64_t ns)
 {
 	struct ring_loop *r = of(l);
-	struct __kernel_timespec ts;
-	struct io_uring_cqe *cqe;
+	uint64_t left;
 	int rc = arm_all(r);
 
 	if (rc)
 		return rc;
-	if (ns > DAY_NS)
-		ns = DAY_NS;
-	ts.tv_sec = (long long)(ns / NS_PER_S);
-	ts.tv_nsec = (long long)(ns % NS_PER_S);
-	if (!ns || !list_empty(&r->ready))
-		rc = io_uring_submit_and_get_events(&r->ring);
-	else
-		rc = io_uring_submit_and_wait_timeout(&r->ring, &cqe, r->ops + 1, &ts, NULL);
+	if (!list_empty(&r->ready))
+		ns = 0;
+	rc = ring_enter(&r->ring, r->ops + 1, ns, &left);
 	reap(r);
-	return rc < 0 && rc != -ETIME && !for_now(rc) ? rc : 0;
+	if (left && list_empty(&r->ready)) {
+		ring_sleep(&r->ring, left);
+		reap(r);
+	}
+	return for_now(rc) ? 0 : rc;
 }
 
 static void ring_free(struct loop *l)
 {
 	struct ring_loop *r = of(l);
 
-	io_uring_queue_exit(&r->ring);
+	ring_exit(&r->ring);
 	for (unsigned i = 0; i < r->nslots; i++)
 		free(r->slots[i]);
 	free(r->slots);
@@ -391,15 +387,9 @@ struct loop *loop_new_ring(void)
 	list_init(&r->calling);
 	r->loop.kind = &kind;
 	err = ring_make(&r->ring);
-	if (err < 0) {
-		free(r);
-		errno = -err;
-		return NULL;
-	}
-	err = loop_init(&r->loop);
 	if (!err)
-		return &r->loop;
-	ring_free(&r->loop);
+		return loop_made(&r->loop);
+	free(r);
 	errno = -err;
 	return NULL;
 }

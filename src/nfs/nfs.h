@@ -354,6 +354,7 @@ struct nfs_config {
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;
+	enum loop_want loop;            /* how they wait */
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */

@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests that hold for both kinds of loops. */
+/* Tests that hold for both kinds of loops, and for rings of kernels with and without
+ * IORING_FEAT_NO_IOWAIT (base/ring.h). */
 #ifndef TESTS_BOTH_LOOPS_H
 #define TESTS_BOTH_LOOPS_H
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <liburing.h>
 #include <string.h>
 #include "base/loop.h"
 
 static struct loop *loop;
 static struct loop *(*loop_again)(void);        /* makes one of the same kind */
+static bool old_kernel;                         /* does it without that feature */
+
+/* The test is linked with --wrap for this. */
+int __real_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p);
+int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p)
+{
+	int rc = __real_io_uring_queue_init_params(n, ring, p);
+
+	if (old_kernel)
+		p->features &= ~(1u << 17);
+	return rc;
+}
 
 static void begin_ring(void)
 {
@@ -17,6 +32,12 @@ static void begin_ring(void)
 	loop = loop_new_ring();
 	if (!loop)
 		cr_skip_test("no io_uring: %s", strerror(errno));
+}
+
+static void begin_ring_old(void)
+{
+	old_kernel = true;
+	begin_ring();
 }
 
 static void begin_epoll(void)
@@ -50,11 +71,19 @@ static void run_for(unsigned ms)
 }
 
 TestSuite(ring, .init = begin_ring, .fini = end_loop, .timeout = 300);
+TestSuite(ring_old, .init = begin_ring_old, .fini = end_loop, .timeout = 300);
 TestSuite(epoll, .init = begin_epoll, .fini = end_loop, .timeout = 300);
+
+#define RINGS(name) \
+	static void name(void); \
+	Test(ring, name) { name(); } \
+	Test(ring_old, name) { name(); } \
+	static void name(void)
 
 #define BOTH(name) \
 	static void name(void); \
 	Test(ring, name) { name(); } \
+	Test(ring_old, name) { name(); } \
 	Test(epoll, name) { name(); } \
 	static void name(void)
 

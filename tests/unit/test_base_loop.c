@@ -372,6 +372,82 @@ BOTH(mailbox_ping_pong)
 		loop_free(p[i].l);
 }
 
+/* Many threads wake a loop from all depths of its sleep: each posts one message when its last
+ * one has come, so a wake-up that is lost stops that thread for ever. While a file
+ * is ready now and then, too. */
+struct waker {
+	struct loop_msg m;
+	pthread_mutex_t mu;
+	pthread_cond_t came;
+	bool here;
+	unsigned number;
+};
+
+#define WAKERS 8
+#define WAKES  4000
+
+static unsigned woken;
+
+static void woken_fn(struct loop_msg *m)
+{
+	struct waker *w = container_of(m, struct waker, m);
+
+	woken++;
+	pthread_mutex_lock(&w->mu);
+	w->here = true;
+	pthread_cond_signal(&w->came);
+	pthread_mutex_unlock(&w->mu);
+}
+
+static void *waker(void *arg)
+{
+	struct waker *w = arg;
+	unsigned x = w->number * 7919 + 1;
+
+	for (unsigned i = 0; i < WAKES; i++) {
+		w->here = false;
+		loop_post(loop, &w->m);
+		pthread_mutex_lock(&w->mu);
+		while (!w->here)
+			pthread_cond_wait(&w->came, &w->mu);
+		pthread_mutex_unlock(&w->mu);
+		x = x * 1103515245 + 12345;
+		/* Around the end of a ring's short waits, or much longer, or not at all. */
+		if (x >> 16 & 1)
+			usleep((x >> 17 & 255) + (x >> 25 & 1) * 200);
+		else if ((x >> 16 & 63) == 2)
+			usleep(2000);
+	}
+	return NULL;
+}
+
+static void *wake_all(void *arg)
+{
+	static struct waker w[WAKERS];
+	pthread_t th[WAKERS];
+
+	for (unsigned i = 0; i < WAKERS; i++) {
+		w[i] = (struct waker){ .m.fn = woken_fn, .number = i };
+		pthread_mutex_init(&w[i].mu, NULL);
+		pthread_cond_init(&w[i].came, NULL);
+		cr_assert_eq(pthread_create(&th[i], NULL, waker, &w[i]), 0);
+	}
+	for (int i = 0; i < WAKERS; i++)
+		pthread_join(th[i], NULL);
+	loop_stop(loop);
+	return arg;
+}
+
+BOTH(no_wake_up_is_lost)
+{
+	pthread_t th;
+
+	cr_assert_eq(pthread_create(&th, NULL, wake_all, NULL), 0);
+	cr_assert_eq(loop_run(loop), 0);
+	pthread_join(th, NULL);
+	cr_assert_eq(woken, WAKERS * WAKES);
+}
+
 static struct loop_msg chain[3];
 
 static void chain_fn(struct loop_msg *m)

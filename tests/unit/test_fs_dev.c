@@ -33,13 +33,6 @@ static void teardown(void)
 
 TestSuite(fs_dev, .init = setup, .fini = teardown, .timeout = 300);
 
-static void setup_ring(void)
-{
-	setenv("NFSRDMA_LOOP", "io_uring", 1);
-	setup();
-}
-
-TestSuite(fs_dev_ring, .init = setup_ring, .fini = teardown, .timeout = 300);
 
 /* The byte at that place of what is written here. */
 static char byte_at(uint32_t i)
@@ -268,7 +261,7 @@ static void other_lane(void)
 	static const struct fs_dev_ops ops = { .look = count_look };
 	static struct fs_dev dev = { .ops = &ops };
 
-	two[1].loop = loop_new();
+	two[1].loop = loop_new(LOOP_AUTO);
 	fs.cl->lanes = two;
 	fs_lane_init(&fs, 1);
 	fs.cl->lanes = &lane;
@@ -392,7 +385,7 @@ static void answer_and_notify(struct loop_timer *t)
 }
 
 /* A notification does not overtake the answer before it. */
-Test(fs_dev_ring, notification_comes_after_the_answer_before_it)
+Test(fs_dev, notification_comes_after_the_answer_before_it)
 {
 	run_with(answer_and_notify);
 	if (!queues)
@@ -411,7 +404,7 @@ static void answer_and_read(struct loop_timer *t)
 }
 
 /* Nothing waits behind a large request; a small one is no reason to hurry. */
-Test(fs_dev_ring, large_request_hurries)
+Test(fs_dev, large_request_hurries)
 {
 	feed_write(100000);
 	run_with(answer_and_read);
