@@ -47,8 +47,8 @@ struct loop_msg {
 /* A write that leaves later. */
 struct loop_op {
 	bool busy;              /* between loop_writev() and `done` */
-	/* res: as from writev(2), or -errno. May be called inside loop_flush(), so it must not
-	 * call anybody who may queue more. */
+	/* res: as from writev(2), or -errno. May be called inside loop_flush(), and inside
+	 * loop_writev() of another one, so it must not call anybody who may queue more. */
 	void (*done)(struct loop_op *op, int res);
 };
 

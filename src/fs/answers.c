@@ -12,6 +12,13 @@ void answer_failed(int err)
 		log_err("cannot answer FUSE: %s", strerror(-err));
 }
 
+/* All slots together become free, so that a slot is found without a search. */
+static void free_slot(struct answers *a)
+{
+	if (--a->busy == 0)
+		a->used = 0;
+}
+
 /* May be called inside a flush: puts back, and starts nothing. Whoever waits for such a buffer
  * hears of it by a message (base/arena.h). */
 static void on_done(struct loop_op *op, int res)
@@ -24,9 +31,7 @@ static void on_done(struct loop_op *op, int res)
 	if (s->buf)
 		magazine_put(a->mag, s->buf);
 	s->buf = NULL;
-	/* All slots together become free, so that a slot is found without a search. */
-	if (--a->busy == 0)
-		a->used = 0;
+	free_slot(a);
 }
 
 void answers_init(struct answers *a, struct magazine *mag, int fd)
@@ -91,14 +96,17 @@ static bool take(struct answers *a, const struct iovec *iov, int count, struct a
 		return false;
 	if (data)
 		s->iov[1] = iov[count - 1];
-	if (!loop_writev(a->mag->loop, &s->op, a->fd, s->iov, data ? 2 : 1))
+	/* First, because others may be done while this one is queued. */
+	a->used++;
+	a->busy++;
+	if (!loop_writev(a->mag->loop, &s->op, a->fd, s->iov, data ? 2 : 1)) {
+		free_slot(a);
 		return false;
+	}
 	if (data) {
 		s->buf = *lend;
 		*lend = NULL;
 	}
-	a->used++;
-	a->busy++;
 	return true;
 }
 

@@ -283,24 +283,35 @@ static bool expects_more(const struct clone *k)
 	return k->alone < ALONE_TURNS || (k->alone % ALONE_TRY == 0 && !only_one);
 }
 
-static void on_readable(struct loop_watch *w, uint32_t revents)
+static unsigned read_some(struct clone *k)
 {
-	struct clone *k = container_of(w, struct clone, watch);
 	unsigned n = 0;
 
-	(void)revents;
 	while (n < READ_BATCH && k->dev.state == FS_DEV_READING && (!n || expects_more(k)) &&
 	       read_one(k))
 		n++;
 	k->alone = n > 1 ? 0 : k->alone + 1;
-	if (!n && k->dev.state == FS_DEV_STARVED)
+	return n;
+}
+
+static void on_readable(struct loop_watch *w, uint32_t revents)
+{
+	struct clone *k = container_of(w, struct clone, watch);
+
+	(void)revents;
+	if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
 		fs_lanes_look(k->dev.fl);
 }
 
+/* Here the watch has not been called: a poll that is armed (base/loop_ring.c) may have taken the
+ * wake-up of a request besides those that are read now. */
 static void clone_look(struct fs_dev *d)
 {
-	if (d->state == FS_DEV_READING)
-		on_readable(&clone_of(d)->watch, EPOLLIN);
+	if (d->state != FS_DEV_READING)
+		return;
+	read_some(clone_of(d));
+	if (d->state == FS_DEV_STARVED)
+		fs_lanes_look(d->fl);
 }
 
 /* Reads one request while PARKING. false: there is nothing more to read now. */

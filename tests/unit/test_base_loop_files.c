@@ -337,6 +337,7 @@ RINGS(writes_leave_with_the_wait)
 }
 
 static unsigned waits;
+static int no_enter;                    /* a filter of system calls says this */
 
 int __real_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
 			   size_t size);
@@ -346,6 +347,8 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags
 			   size_t size)
 {
 	waits += min > 0;
+	if (no_enter)
+		return no_enter;
 	return __real_io_uring_enter2(fd, n, min, flags, sig, size);
 }
 
@@ -479,6 +482,27 @@ Test(files, rings_do_nothing_else)
 	cr_assert_eq(cqe->res, -EACCES);
 	cr_assert(io_uring_register_files_sparse(&r.u, 1) < 0);
 	ring_exit(&r);
+}
+
+/* Where there is none: epoll, unless somebody wants nothing else. */
+Test(files, no_ring)
+{
+	struct loop *l;
+
+	no_enter = -EPERM;
+	errno = 0;
+	cr_assert_null(loop_new(LOOP_RING));
+	cr_assert_eq(errno, EPERM);
+	l = loop_new(LOOP_AUTO);
+	cr_assert(l && !loop_queues(l));
+	loop_free(l);
+	no_enter = 0;
+	l = loop_new(LOOP_EPOLL);
+	cr_assert(l && !loop_queues(l));
+	loop_free(l);
+	l = loop_new(LOOP_RING);
+	cr_assert(!l || loop_queues(l));
+	loop_free(l);
 }
 
 /* Nobody would give it to the kernel. */

@@ -56,6 +56,22 @@ static void end(void)
 	arena_fini(&arena);
 }
 
+static unsigned refused;                /* so many calls of the kernel */
+
+int __real_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
+			   size_t size);
+int __wrap_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
+			   size_t size);
+int __wrap_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
+			   size_t size)
+{
+	if (refused) {
+		refused--;
+		return -EAGAIN;
+	}
+	return __real_io_uring_enter2(fd, n, min, flags, sig, size);
+}
+
 TestSuite(answers, .init = begin_ring, .fini = end, .timeout = 60);
 TestSuite(answers_epoll, .init = begin_epoll, .fini = end, .timeout = 60);
 
@@ -168,6 +184,72 @@ Test(answers, more_than_there_are_slots)
 	run_with(many);
 	for (uint64_t i = 1; i <= 3 * ANSWERS + 1; i++)
 		cr_assert_eq(next(), i);
+}
+
+#define QUEUE 64u                       /* base/ring.c */
+
+static struct loop_op others[2 * QUEUE];
+static unsigned others_done;
+
+static void other_done(struct loop_op *op, int res)
+{
+	cr_assert(op >= others && res == 1);
+	others_done++;
+}
+
+static void fill_queue(struct loop_op *op, unsigned n)
+{
+	static struct iovec byte = { (void *)(uintptr_t)"x", 1 };
+
+	while (n--) {
+		op->done = other_done;
+		cr_assert(loop_writev(loop, op++, dev[1], &byte, 1));
+	}
+}
+
+/* The first one is written when others fill the queue, and is heard of when there is no place
+ * for the second one at once. */
+static void crowded(struct loop_timer *t)
+{
+	(void)t;
+	cr_assert(give(1, NULL, 0, NULL));
+	fill_queue(others, QUEUE);
+	fill_queue(others + QUEUE, QUEUE - 1);
+	refused = 1;
+	cr_assert(give(2, NULL, 0, NULL));
+	cr_assert_eq(refused, 0);
+	cr_assert_eq(others_done, QUEUE - 1);
+	cr_assert(give(3, NULL, 0, NULL));
+}
+
+Test(answers, one_is_done_while_another_is_queued)
+{
+	run_with(crowded);
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(next(), i);
+	cr_assert_eq(others_done, 2 * QUEUE - 1);
+	cr_assert(answers.busy == 0 && answers.used == 0);
+}
+
+/* Nobody can be given more while the kernel takes nothing, and no answer is lost. */
+static void interrupted(struct loop_timer *t)
+{
+	three(t);
+	refused = 5;
+	answers_flush(&answers);
+	cr_assert_eq(refused, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(next(), i);
+	three(t);
+	refused = 1;                    /* the round's wait */
+}
+
+Test(answers, kernel_takes_them_later)
+{
+	run_with(interrupted);
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(next(), i);
+	cr_assert_eq(next(), 0);
 }
 
 /* ---- data ---- */

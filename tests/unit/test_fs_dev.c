@@ -319,6 +319,51 @@ Test(fs_dev, lane_that_steps_aside_passes_the_wake_up_on)
 	loop_free(two[1].loop);
 }
 
+static struct arena_buf *held_here[16];
+static unsigned nheld_here;
+
+/* The lane hears of a request while it waits for others. That takes its last buffers, and
+ * whoever else woke it meanwhile has to hear of that. */
+static void look_and_starve(struct loop_timer *t)
+{
+	uint64_t before = stat_get(&lane.stats, STAT_FUSE_REQUESTS);
+	bool mid = false, big = false;
+
+	(void)t;
+	nheld_here = hold(held_here);
+	for (unsigned i = 0; i < nheld_here; i++) {
+		struct arena_buf *b = held_here[i];
+		bool *one = b->size == ARENA_MID_SIZE ? &mid : &big;
+
+		if (*one)
+			continue;
+		*one = true;
+		magazine_put(&lane.mag, b);
+		held_here[i] = held_here[--nheld_here];
+		i--;
+	}
+	feed_write(4096);
+	feed_write(4096);
+	fs_dev_clone.look(fl->dev);
+	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), before + 1);
+	cr_assert_eq(fl->dev->state, FS_DEV_STARVED);
+}
+
+Test(fs_dev, lane_that_looks_and_starves_passes_the_wake_up_on)
+{
+	struct loop_timer t;
+
+	other_lane();
+	loop_timer_init(&t, look_and_starve);
+	loop_timer_set(lane.loop, &t, 5);
+	fs_play_run(20);
+	cr_assert_eq(looked(), 1);
+	while (nheld_here)
+		magazine_put(&lane.mag, held_here[--nheld_here]);
+	fs.nlanes = 1;
+	loop_free(two[1].loop);
+}
+
 static void look_here(struct loop_timer *t)
 {
 	(void)t;
