@@ -60,12 +60,29 @@ static void stop_fn(struct loop_timer *t)
 }
 
 /* Runs the loop for that long. */
-static void run_for(unsigned ms)
+static inline void run_for(unsigned ms)
 {
 	struct loop_timer t;
 
 	loop_timer_init(&t, stop_fn);
 	loop_timer_set(loop, &t, ms);
+	cr_assert_eq(loop_run(loop), 0);
+	loop_timer_clear(&t);
+}
+
+static void too_late(struct loop_timer *t)
+{
+	(void)t;
+	cr_assert_fail("the loop slept");
+}
+
+/* Runs the loop until somebody stops it, who does not have to wait for a timer. */
+static inline void run_awake(void)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, too_late);
+	loop_timer_set(loop, &t, 10000);
 	cr_assert_eq(loop_run(loop), 0);
 	loop_timer_clear(&t);
 }

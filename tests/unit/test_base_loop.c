@@ -372,6 +372,30 @@ BOTH(mailbox_ping_pong)
 		loop_free(p[i].l);
 }
 
+static void stop_msg(struct loop_msg *m)
+{
+	(void)m;
+	loop_stop(loop);
+}
+
+static void post_from_timer(struct loop_timer *t)
+{
+	static struct loop_msg m = { .fn = stop_msg };
+
+	(void)t;
+	loop_post(loop, &m);
+}
+
+/* A message that comes between the look into the mailbox and the sleep. */
+BOTH(mailbox_is_looked_into_before_sleep)
+{
+	struct loop_timer t;
+
+	loop_timer_init(&t, post_from_timer);
+	loop_timer_set(loop, &t, 0);
+	run_awake();
+}
+
 /* Many threads wake a loop from all depths of its sleep: each posts one message when its last
  * one has come, so a wake-up that is lost stops that thread for ever. While a file
  * is ready now and then, too. */

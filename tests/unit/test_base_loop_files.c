@@ -337,7 +337,9 @@ RINGS(writes_leave_with_the_wait)
 }
 
 static unsigned waits;
+static uint64_t disk_ns;                /* so long at most they look like waits for a disk */
 static int no_enter;                    /* a filter of system calls says this */
+static bool take_less;                  /* the kernel does, once */
 
 int __real_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
 			   size_t size);
@@ -346,9 +348,21 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags
 int __wrap_io_uring_enter2(unsigned fd, unsigned n, unsigned min, unsigned flags, sigset_t *sig,
 			   size_t size)
 {
-	waits += min > 0;
+	const struct io_uring_getevents_arg *arg = (const void *)sig;
+
 	if (no_enter)
 		return no_enter;
+	if (take_less && n > 1) {
+		take_less = false;
+		return __real_io_uring_enter2(fd, n - 1, 0, flags, sig, size);
+	}
+	if (min) {
+		const struct __kernel_timespec *ts = (const void *)(uintptr_t)arg->ts;
+
+		waits++;
+		if (!(flags & 1u << 7))
+			disk_ns += (uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec;
+	}
 	return __real_io_uring_enter2(fd, n, min, flags, sig, size);
 }
 
@@ -357,6 +371,14 @@ RINGS(writes_do_not_wake)
 {
 	run_with(take_three);
 	cr_assert_eq(waits, 1, "until the timer that stops, and not %u", waits);
+}
+
+/* Linux counts who waits in io_uring_enter() as iowait, unless it is told not to. */
+RINGS(idle_is_no_iowait)
+{
+	run_for(50);
+	cr_assert(waits > 0 && waits <= 3, "%u waits", waits);
+	cr_assert_leq(disk_ns, 1000000);
 }
 
 static void flush_three(struct loop_timer *t)
@@ -382,6 +404,19 @@ static void count_and_stop(struct loop_watch *w, uint32_t revents)
 {
 	count_fn(w, revents);
 	loop_stop(loop);
+}
+
+/* What the kernel has not taken is given to it again before the loop sleeps. */
+RINGS(kernel_takes_less_than_it_is_given)
+{
+	struct end e[2];
+
+	open_end(&e[0], count_fn);
+	open_end(&e[1], count_and_stop);
+	poke(&e[1]);
+	take_less = true;
+	run_awake();
+	cr_assert(!take_less && e[0].calls == 0 && e[1].calls == 1);
 }
 
 static void flush_in_call(struct loop_watch *w, uint32_t revents)
