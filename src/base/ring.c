@@ -27,9 +27,11 @@ static int register_with(struct io_uring *u, unsigned what, void *arg, unsigned 
 	return rc < 0 ? rc : 0;
 }
 
+/* Linux 7.3 registers anything if nothing at all is said about that. */
 static int restrict_it(struct io_uring *u)
 {
 	struct io_uring_restriction allow[] = {
+		{ .opcode = IORING_RESTRICTION_REGISTER_OP, .register_op = IORING_REGISTER_ENABLE_RINGS },
 		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_ADD },
 		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_POLL_REMOVE },
 		{ .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_WRITEV },

@@ -35,6 +35,12 @@ static void count_fn(struct loop_watch *w, uint32_t revents)
 		loop_unwatch(loop, w);
 }
 
+static void count_and_stop(struct loop_watch *w, uint32_t revents)
+{
+	count_fn(w, revents);
+	loop_stop(loop);
+}
+
 static void open_end(struct end *e, void (*fn)(struct loop_watch *w, uint32_t revents))
 {
 	int fd[2];
@@ -258,11 +264,11 @@ BOTH(crowd_is_dismissed)
 	gather_crowd();
 	loop_timer_init(&t, dismiss);
 	loop_timer_set(loop, &t, 10);
-	open_end(&e, count_fn);
+	open_end(&e, count_and_stop);
 	run_for(30);
 	cr_assert_eq(crowd_called, 0);
 	poke(&e);
-	run_for(10);
+	run_awake();
 	cr_assert_eq(e.calls, 1);
 }
 
@@ -399,12 +405,6 @@ RINGS(writes_leave_with_a_flush)
 }
 
 static struct end flushed;
-
-static void count_and_stop(struct loop_watch *w, uint32_t revents)
-{
-	count_fn(w, revents);
-	loop_stop(loop);
-}
 
 /* What the kernel has not taken is given to it again before the loop sleeps. */
 RINGS(kernel_takes_less_than_it_is_given)
