@@ -19,7 +19,7 @@ enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
 enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW, OPT_MEMREG_CACHE };
-enum opt_loop { OPT_LOOP_AUTO, OPT_LOOP_RING, OPT_LOOP_EPOLL };
+enum opt_loop { OPT_LOOP_EPOLL, OPT_LOOP_RING };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */

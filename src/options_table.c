@@ -56,9 +56,8 @@ static const struct choice fabric_words[] = {
 };
 
 static const struct choice loop_words[] = {
-	{ "auto", OPT_LOOP_AUTO, NULL },
-	{ "io_uring", OPT_LOOP_RING, NULL },
 	{ "epoll", OPT_LOOP_EPOLL, NULL },
+	{ "io_uring", OPT_LOOP_RING, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -149,7 +148,7 @@ const struct row opt_table[] = {
 	  .def_text = "one per CPU", .group = g_rdma,
 	  .help = "connections, each with a thread of its own" },
 	{ "lanes", .same_as = "nconnect" },
-	{ "loop", CHOICE, AT(loop), .choices = loop_words, .value = OPT_LOOP_AUTO,
+	{ "loop", CHOICE, AT(loop), .choices = loop_words, .value = OPT_LOOP_EPOLL,
 	  .group = g_rdma, .help = "how such a thread waits" },
 	{ "credits", UINT, AT(credits), .min = 2, .max = 128, .def = 64, .meta = "N",
 	  .group = g_rdma, .help = "most calls in flight on one connection" },

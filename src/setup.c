@@ -153,7 +153,7 @@ static const struct rr_memreg *const memregs[] = {
 };
 
 static const enum loop_want loops[] = {
-	[OPT_LOOP_AUTO] = LOOP_AUTO, [OPT_LOOP_RING] = LOOP_RING, [OPT_LOOP_EPOLL] = LOOP_EPOLL,
+	[OPT_LOOP_EPOLL] = LOOP_EPOLL, [OPT_LOOP_RING] = LOOP_RING,
 };
 
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)

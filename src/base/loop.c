@@ -232,17 +232,7 @@ struct loop *loop_made(struct loop *l)
 
 struct loop *loop_new(enum loop_want want)
 {
-	static atomic_bool said;
-	struct loop *l;
-
-	if (want == LOOP_EPOLL)
-		return loop_new_epoll();
-	l = loop_new_ring();
-	if (l || want == LOOP_RING)
-		return l;
-	if (!atomic_exchange(&said, true))
-		log_debug("no io_uring (%s), waiting by epoll", strerror(errno));
-	return loop_new_epoll();
+	return want == LOOP_RING ? loop_new_ring() : loop_new_epoll();
 }
 
 void loop_free(struct loop *l)

@@ -28,7 +28,9 @@ struct ring_slot;
 struct loop_watch {
 	int fd;                 /* -1: not registered */
 	uint32_t events;        /* EPOLLIN ..., as registered */
-	/* revents: EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP */
+	/* revents: EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP. 0, with EPOLLEXCLUSIVE only and also
+	 * after events were set to 0: this watch may have taken a wake-up that it has no use for, so
+	 * that it must be made sure that somebody looks at fd. */
 	void (*fn)(struct loop_watch *w, uint32_t revents);
 	struct ring_slot *slot; /* the loop's, while it is registered */
 };
@@ -52,10 +54,9 @@ struct loop_op {
 	void (*done)(struct loop_op *op, int res);
 };
 
-enum loop_want { LOOP_AUTO, LOOP_RING, LOOP_EPOLL };
+enum loop_want { LOOP_EPOLL, LOOP_RING };
 
-/* Return NULL and set errno. The caller owns the loop. LOOP_AUTO: on io_uring if it can be had,
- * otherwise on epoll. */
+/* Return NULL and set errno. The caller owns the loop. */
 struct loop *loop_new(enum loop_want want);
 struct loop *loop_new_ring(void);
 struct loop *loop_new_epoll(void);

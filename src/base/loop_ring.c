@@ -19,8 +19,11 @@
  * once outside loop_run(). What the kernel still says of a poll that was removed names the
  * slot and the generation that it had. It is ignored, and touches no watch.
  *
- * An armed poll with EPOLLEXCLUSIVE takes a wake-up even when this thread is busy. Who stops
- * watching such a file has to see to it that somebody else looks (fs/dev_clone.c).
+ * An armed poll with EPOLLEXCLUSIVE takes a wake-up even when this thread is busy, and others
+ * that wait for the file sleep on. It may do so until its removal has reached the kernel. If it
+ * is just being woken then, the kernel even arms it again, and it takes a wake-up much later.
+ * So a report of such a poll that was removed is passed on as no event (loop.h): somebody has to
+ * look at the file.
  *
  * Writes. They go to files that do not block, so the kernel has done them when it has taken
  * them. Each reports in any case, and so a wait is one for all that are under way, and for one
@@ -43,9 +46,11 @@
 struct ring_slot {
 	struct loop_watch *w;
 	struct list node;       /* in `arm`, `ready`, `calling` or `unused`; or unlinked */
+	struct list late_node;  /* in `late`, or unlinked */
 	uint32_t index, gen;
 	uint32_t revents;       /* while ready */
 	bool armed;             /* the kernel will report this generation */
+	bool exclusive;         /* it was armed with EPOLLEXCLUSIVE */
 };
 
 struct ring_loop {
@@ -57,6 +62,7 @@ struct ring_loop {
 	struct ring_slot **slots;
 	unsigned nslots;
 	struct list unused, arm, ready, calling;
+	struct list late;       /* a poll that was removed has taken a wake-up */
 };
 
 static struct ring_loop *of(struct loop *l)
@@ -76,8 +82,11 @@ static void polled(struct ring_loop *r, uint64_t name, int res)
 {
 	struct ring_slot *s = r->slots[(uint32_t)name >> 1];
 
-	if (s->gen != name >> 32)
+	if (s->gen != name >> 32) {
+		if (res > 0 && s->w && s->exclusive && list_empty(&s->late_node))
+			list_add_tail(&r->late, &s->late_node);
 		return;
+	}
 	s->armed = false;
 	if (res == -EBADF)
 		return;                 /* was closed first, and is silent, as with epoll */
@@ -142,7 +151,7 @@ static struct io_uring_sqe *get_sqe(struct ring_loop *r)
 	return sqe;
 }
 
-/* Whatever comes of the armed poll is ignored from now on. If the thread that armed it has
+/* Whatever comes of the armed poll is no event of the watch from now on. If the thread that armed it has
  * ended, it has taken its polls along. */
 static void disarm(struct ring_loop *r, struct ring_slot *s)
 {
@@ -180,6 +189,7 @@ static int arm_all(struct ring_loop *r)
 		io_uring_prep_poll_add(sqe, s->w->fd, s->w->events);
 		io_uring_sqe_set_data64(sqe, name_of(s));
 		s->armed = true;
+		s->exclusive = s->w->events & EPOLLEXCLUSIVE;
 	}
 	return 0;
 }
@@ -199,6 +209,7 @@ static struct ring_slot *more_slots(struct ring_loop *r)
 		return NULL;
 	s->index = r->nslots;
 	list_init(&s->node);
+	list_init(&s->late_node);
 	v[r->nslots++] = s;
 	return s;
 }
@@ -214,6 +225,7 @@ static int ring_watch(struct loop *l, struct loop_watch *w)
 	w->slot = n ? container_of(n, struct ring_slot, node) : more_slots(r);
 	if (!w->slot)
 		return -ENOMEM;
+	w->slot->exclusive = false;
 	w->slot->w = w;
 	if (w->events)
 		list_add_tail(&r->arm, &w->slot->node);
@@ -245,9 +257,21 @@ static void ring_unwatch(struct loop *l, struct loop_watch *w)
 
 	disarm(r, s);
 	list_del(&s->node);
+	list_del(&s->late_node);
 	list_add_tail(&r->unused, &s->node);
 	s->w = NULL;
 	w->slot = NULL;
+}
+
+static void call_late(struct ring_loop *r)
+{
+	struct list *n;
+
+	while ((n = list_pop(&r->late))) {
+		struct loop_watch *w = container_of(n, struct ring_slot, late_node)->w;
+
+		w->fn(w, 0);
+	}
 }
 
 static void ring_call(struct loop *l)
@@ -255,6 +279,7 @@ static void ring_call(struct loop *l)
 	struct ring_loop *r = of(l);
 	struct list *n;
 
+	call_late(r);
 	/* What a flush finds ready meanwhile has its turn in the next round. */
 	list_splice_tail(&r->calling, &r->ready);
 	while ((n = list_pop(&r->calling))) {
@@ -331,6 +356,11 @@ static void ring_end(struct loop *l)
 	r->running = false;
 }
 
+static bool has_calls(const struct ring_loop *r)
+{
+	return !list_empty(&r->ready) || !list_empty(&r->late);
+}
+
 static int ring_wait(struct loop *l, uint64_t ns)
 {
 	struct ring_loop *r = of(l);
@@ -339,11 +369,11 @@ static int ring_wait(struct loop *l, uint64_t ns)
 
 	if (rc)
 		return rc;
-	if (!list_empty(&r->ready))
+	if (has_calls(r))
 		ns = 0;
 	rc = ring_enter(&r->ring, r->ops + 1, ns, &left);
 	reap(r);
-	if (left && list_empty(&r->ready)) {
+	if (left && !has_calls(r)) {
 		ring_sleep(&r->ring, left);
 		reap(r);
 	}
@@ -385,6 +415,7 @@ struct loop *loop_new_ring(void)
 	list_init(&r->arm);
 	list_init(&r->ready);
 	list_init(&r->calling);
+	list_init(&r->late);
 	r->loop.kind = &kind;
 	err = ring_make(&r->ring);
 	if (!err)

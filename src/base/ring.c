@@ -99,8 +99,10 @@ int ring_enable(struct ring *r)
  * how many the kernel has not taken yet. */
 static unsigned publish(struct io_uring_sq *sq)
 {
-	for (; sq->sqe_head != sq->sqe_tail; sq->sqe_head++)
+	/* From liburing 2.6 on there is no array where Linux can do without (6.6). */
+	for (; sq->sqe_head != sq->sqe_tail && sq->array; sq->sqe_head++)
 		sq->array[sq->sqe_head & sq->ring_mask] = sq->sqe_head & sq->ring_mask;
+	sq->sqe_head = sq->sqe_tail;
 	io_uring_smp_store_release(sq->ktail, sq->sqe_tail);
 	return sq->sqe_tail - *sq->khead;
 }

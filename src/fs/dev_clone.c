@@ -299,7 +299,10 @@ static void on_readable(struct loop_watch *w, uint32_t revents)
 	struct clone *k = container_of(w, struct clone, watch);
 
 	(void)revents;
-	if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
+	/* A poll that was removed has taken a wake-up (base/loop.h). */
+	if (k->dev.state != FS_DEV_READING)
+		fs_lanes_look(k->dev.fl);
+	else if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
 		fs_lanes_look(k->dev.fl);
 }
 
@@ -332,10 +335,19 @@ static bool read_spare(struct clone *k)
 	return true;
 }
 
+/* A lane that waits by io_uring and is busy keeps the wake-ups of all others to itself
+ * (base/loop_ring.c). If it is busy for long, they find the requests here. */
+static void look_besides(struct clone *k)
+{
+	if (k->dev.state == FS_DEV_READING && loop_queues(lane_of(k)->loop))
+		clone_look(&k->dev);
+}
+
 static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 {
 	struct clone *k = clone_of(d);
 
+	look_besides(k);
 	if (d->state == FS_DEV_STARVED && now_ns - d->since_ns >= LATE_NS)
 		d->state = FS_DEV_PARKING;
 	for (unsigned i = 0; i < PARKED_MAX && d->state == FS_DEV_PARKING; i++)

@@ -8,18 +8,41 @@
 #include <errno.h>
 #include <liburing.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "base/loop.h"
 
 static struct loop *loop;
 static struct loop *(*loop_again)(void);        /* makes one of the same kind */
 static bool old_kernel;                         /* does it without that feature */
+static bool no_array;                           /* as liburing 2.6 and later do it */
 
 /* The test is linked with --wrap for this. */
 int __real_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p);
 int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p);
+/* As later versions of liburing set it up; earlier ones write to an array in any case. */
+static int init_without_array(unsigned n, struct io_uring *ring, struct io_uring_params *p)
+{
+	int rc, fd;
+
+	p->flags |= 1u << 16;           /* IORING_SETUP_NO_SQARRAY */
+	fd = (int)syscall(SYS_io_uring_setup, n, p);
+	if (fd < 0)
+		return -errno;
+	rc = io_uring_queue_mmap(fd, p, ring);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	ring->features = p->features;
+	ring->sq.array = NULL;
+	return 0;
+}
+
 int __wrap_io_uring_queue_init_params(unsigned n, struct io_uring *ring, struct io_uring_params *p)
 {
-	int rc = __real_io_uring_queue_init_params(n, ring, p);
+	int rc = no_array ? init_without_array(n, ring, p) :
+		 __real_io_uring_queue_init_params(n, ring, p);
 
 	if (old_kernel)
 		p->features &= ~(1u << 17);
@@ -37,6 +60,13 @@ static void begin_ring(void)
 static void begin_ring_old(void)
 {
 	old_kernel = true;
+	begin_ring();
+}
+
+/* On Linux 6.6 and later. */
+static void begin_ring_no_array(void)
+{
+	no_array = true;
 	begin_ring();
 }
 
@@ -89,11 +119,13 @@ static inline void run_awake(void)
 
 TestSuite(ring, .init = begin_ring, .fini = end_loop, .timeout = 300);
 TestSuite(ring_old, .init = begin_ring_old, .fini = end_loop, .timeout = 300);
+TestSuite(ring_no_array, .init = begin_ring_no_array, .fini = end_loop, .timeout = 300);
 TestSuite(epoll, .init = begin_epoll, .fini = end_loop, .timeout = 300);
 
 #define RINGS(name) \
 	static void name(void); \
 	Test(ring, name) { name(); } \
+	Test(ring_no_array, name) { name(); } \
 	Test(ring_old, name) { name(); } \
 	static void name(void)
 

@@ -28,6 +28,9 @@ extern struct fs_play_dev {
 	struct arena_buf *mid, *big;    /* a WRITE's data; NULL: a request has taken it */
 } fs_play_dev;
 
+/* How the lane waits; for tests that ask, because a ring cannot be had everywhere. */
+extern enum loop_want fs_play_loop;
+
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
  * the test has set in fs.cfg and fs.inodes before.

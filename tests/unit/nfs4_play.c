@@ -40,7 +40,7 @@ void play4_setup(void)
 		lanes[i].target = (struct nfs_target){ .server = &cl4.server, .lane = &lanes[i] };
 		cl4.server.targets[i] = &lanes[i].target;
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
-		lanes[i].loop = loop_new(LOOP_AUTO);
+		lanes[i].loop = loop_new(LOOP_EPOLL);
 	}
 	nfs4_slots_install(&cl4);
 	its_file.fh = fh;

@@ -55,6 +55,46 @@ static void poke(struct end *e)
 	cr_assert_eq(write(e->other, "x", 1), 1);
 }
 
+static struct end exclusive;
+static unsigned late;
+
+static void late_fn(struct loop_watch *w, uint32_t revents)
+{
+	(void)w;
+	if (revents)
+		exclusive.calls++;
+	else
+		late++;
+}
+
+static void stop_watching(struct loop_timer *t)
+{
+	(void)t;
+	cr_assert_eq(loop_rewatch(loop, &exclusive.w, 0), 0);
+	poke(&exclusive);
+}
+
+/* Of those that wait the kernel wakes one. If that one does not watch any more, somebody else
+ * has to be told. */
+RINGS(wake_up_of_an_exclusive_watch_that_was_removed)
+{
+	struct loop_timer t;
+
+	open_end(&exclusive, late_fn);
+	cr_assert_eq(loop_rewatch(loop, &exclusive.w, EPOLLIN | EPOLLEXCLUSIVE), 0);
+	run_for(1);
+	loop_timer_init(&t, stop_watching);
+	loop_timer_set(loop, &t, 0);
+	run_for(5);
+	cr_assert(late == 1 && !exclusive.calls);
+	run_for(5);
+	cr_assert(late == 1 && !exclusive.calls);
+	cr_assert_eq(loop_rewatch(loop, &exclusive.w, EPOLLIN | EPOLLEXCLUSIVE), 0);
+	run_for(1);
+	cr_assert(late == 1 && exclusive.calls);
+	loop_unwatch(loop, &exclusive.w);
+}
+
 /* What is not read is reported again, in each round. */
 static void leave_it(struct loop_watch *w, uint32_t revents)
 {
@@ -528,7 +568,7 @@ Test(files, no_ring)
 	errno = 0;
 	cr_assert_null(loop_new(LOOP_RING));
 	cr_assert_eq(errno, EPERM);
-	l = loop_new(LOOP_AUTO);
+	l = loop_new(LOOP_EPOLL);
 	cr_assert(l && !loop_queues(l));
 	loop_free(l);
 	no_enter = 0;

@@ -833,7 +833,7 @@ Test(iwarp_conn, served_by_another_thread)
 	struct errbuf eb;
 	pthread_t t, s;
 
-	server.loop = server.end.loop = loop_new(LOOP_AUTO);
+	server.loop = server.end.loop = loop_new(LOOP_EPOLL);
 	cr_assert_eq(pthread_create(&s, NULL, server_main, NULL), 0);
 	cr_assert_eq(FAB->listen(&p->pb, p->loop, &hand, p, &p->li, &eb), 0);
 	FAB->listen_addr(p->li, &p->pa.server);

@@ -90,7 +90,7 @@ Test(options, defaults)
 	cr_assert(o.nolock);
 	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
-	cr_assert_eq(o.loop, OPT_LOOP_AUTO);
+	cr_assert_eq(o.loop, OPT_LOOP_EPOLL);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_null(o.localaddr);
 	cr_assert_eq(o.timeo, 600);
@@ -446,13 +446,11 @@ Test(options, choices)
 	BAD("fabric=tcp", "fabric", "'tcp'", "auto, verbs or iwarp");
 	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
-	OK("loop=auto");
-	cr_assert_eq(o.loop, OPT_LOOP_AUTO);
 	OK("loop=io_uring");
 	cr_assert_eq(o.loop, OPT_LOOP_RING);
 	OK("loop=epoll");
 	cr_assert_eq(o.loop, OPT_LOOP_EPOLL);
-	BAD("loop=select", "loop", "'select'", "auto, io_uring or epoll");
+	BAD("loop=select", "loop", "'select'", "epoll or io_uring");
 	OK("memreg=auto");
 	cr_expect_eq(o.memreg, OPT_MEMREG_AUTO);
 	OK("memreg=pool");
@@ -725,7 +723,7 @@ static const struct {
 	{ "sec", "sys", offsetof(struct options, sec) },
 	{ "local_lock", NULL, 0 },      /* one word only */
 	{ "fabric", "auto", offsetof(struct options, fabric) },
-	{ "loop", "auto", offsetof(struct options, loop) },
+	{ "loop", "epoll", offsetof(struct options, loop) },
 	{ "memreg", "auto", offsetof(struct options, memreg) },
 	{ "lookupcache", "all", offsetof(struct options, lookupcache) },
 };

@@ -84,7 +84,7 @@ static void setup(void)
 	};
 
 	fake_peer_is_knfsd();
-	loop = loop_new(LOOP_AUTO);
+	loop = loop_new(LOOP_EPOLL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, buffers_back, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);

@@ -22,7 +22,7 @@ static struct loop *loop;
 
 static void setup(void)
 {
-	loop = loop_new(LOOP_AUTO);
+	loop = loop_new(LOOP_EPOLL);
 	cr_assert_not_null(loop);
 }
 
