@@ -34,6 +34,8 @@ static int init_without_array(unsigned n, struct io_uring *ring, struct io_uring
 		close(fd);
 		return rc;
 	}
+	ring->ring_fd = ring->enter_ring_fd = fd;
+	ring->flags = p->flags;
 	ring->features = p->features;
 	ring->sq.array = NULL;
 	return 0;
