@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The loop on an epoll set, for where io_uring cannot be had, and for the gateway.
+ * The loop on an epoll set.
  *
  * Removed watches. A callback may remove a watch, and free its memory, while the watch's
  * event already lies in the array that epoll_wait filled. So it is struck out of the rest of

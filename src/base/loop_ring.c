@@ -17,7 +17,7 @@
  * the next sleep, so watches are level-triggered. The kernel holds the file, not the number,
  * from arming to the report or the removal; so a removal leaves before the round ends, or at
  * once outside loop_run(). What the kernel still says of a poll that was removed names the
- * slot and the generation that it had. It is ignored, and touches no watch.
+ * slot and the generation that it had. It is no event of any watch.
  *
  * An armed poll with EPOLLEXCLUSIVE takes a wake-up even when this thread is busy, and others
  * that wait for the file sleep on. It may do so until its removal has reached the kernel. If it
@@ -151,8 +151,8 @@ static struct io_uring_sqe *get_sqe(struct ring_loop *r)
 	return sqe;
 }
 
-/* Whatever comes of the armed poll is no event of the watch from now on. If the thread that armed it has
- * ended, it has taken its polls along. */
+/* Whatever comes of the armed poll is no event of the watch from now on. If the thread that
+ * armed it has ended, it has taken its polls along. */
 static void disarm(struct ring_loop *r, struct ring_slot *s)
 {
 	uint64_t name = name_of(s);
