@@ -349,8 +349,13 @@ extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 struct nfs_config {
 	const struct nfs_version *version;
 	const struct rpc_auth *auth;            /* from sec=; NULL: AUTH_SYS */
-	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server */
+	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first that connects
+						 * is used to mount */
 	unsigned npaths;
+	enum rr_policy policy;          /* which connection takes a call */
+	unsigned mdconnect;             /* further connections on each path and lane, for calls
+					 * without file data */
+	unsigned heartbeat_s;           /* a connection that is silent for so long is dead */
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;

@@ -124,6 +124,16 @@ struct rr_call {
 
 struct rr_conn;
 
+/* How a call is given to one of several links that have room. */
+enum rr_policy {
+	RR_MIN_INFLIGHT,        /* the one with the fewest calls in flight */
+	RR_ROUND_ROBIN,         /* each in turn */
+	RR_MIN_LATENCY,         /* the one that has answered fastest of late */
+};
+
+/* Latencies are counted by powers of two of microseconds. */
+#define RR_LATENCY_BUCKETS 24u
+
 /* A way to the server. */
 struct rr_path {
 	const struct fabric *fabric;
