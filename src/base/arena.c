@@ -80,7 +80,7 @@ static void *map_aligned(size_t len)
 	return all + before;
 }
 
-static int map(struct arena_range *r)
+int arena_map(struct arena_range *r)
 {
 	if (!r->len)
 		return 0;
@@ -100,7 +100,7 @@ static int map(struct arena_range *r)
 	return 0;
 }
 
-static void unmap(const struct arena_range *r)
+void arena_unmap(const struct arena_range *r)
 {
 	if (r->base)
 		munmap(r->base, r->len);
@@ -143,9 +143,9 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 	/* Pointers are meant. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	a->mags = calloc(nmags, sizeof(*a->mags));
 	if (a->bufs && a->mags)
-		rc = map(&a->local);
+		rc = arena_map(&a->local);
 	if (!rc)
-		rc = map(&a->data);
+		rc = arena_map(&a->data);
 	if (rc)
 		arena_fini(a);
 	else
@@ -155,8 +155,8 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 
 void arena_fini(struct arena *a)
 {
-	unmap(&a->local);
-	unmap(&a->data);
+	arena_unmap(&a->local);
+	arena_unmap(&a->data);
 	free(a->bufs);
 	free(a->mags);
 	pthread_mutex_destroy(&a->mu);

@@ -116,6 +116,11 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 /* Frees the memory. No magazine may be left, and no buffer may be in use. */
 void arena_fini(struct arena *a);
 
+/* Maps r->len bytes (0: none), zeroed and touched, in huge pages if possible; neither children
+ * nor core dumps get them. 0 or -errno; in either case arena_unmap() undoes it. */
+int arena_map(struct arena_range *r);
+void arena_unmap(const struct arena_range *r);
+
 /* Any thread. Takes and gives past the magazines: for buffers that are taken rarely, as
  * a connection's receives are. NULL: none is free. */
 struct arena_buf *arena_take(struct arena *a, enum arena_class cls);

@@ -49,21 +49,48 @@ static void control_free(struct nfs_control *ctl)
 	free(ctl);
 }
 
-static int connect_first(struct nfs_client *cl, struct errbuf *eb)
+static int connect_on(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 {
-	struct nfs_target *t = cl->server.targets[0];
+	struct nfs_connection *k = &cl->server.targets[0]->conns[path][0];
 	struct rr_link *link;
-	int rc = rr_link_open(t->conn, 0, &link, eb);
+	int rc = nfs_connection_open(k, &link, eb);
 
 	if (rc)
 		return rc;
-	log_debug("connection 0 to %s: %s", cl->cfg.server, rr_link_text(link));
 	/* The lane's thread does not run yet, so the lane is ours. */
-	rc = nfs_target_connected(t, link);
-	if (rc)
-		return err_set(eb, rc, "cannot take the connection to %s into use: %s",
-			       cl->cfg.server, strerror(-rc));
+	nfs_connection_up(k, link);
+	if (!k->up)
+		return err_set(eb, -EIO, "cannot take the connection to %s into use", cl->cfg.server);
+	cl->server.first = path;
 	return 0;
+}
+
+/* The first path that connects will do. If none does, the message is about the first one. */
+static int connect_first(struct nfs_client *cl, struct errbuf *eb)
+{
+	struct errbuf other;
+	int rc = connect_on(cl, 0, eb);
+
+	for (unsigned path = 1; rc && path < cl->cfg.npaths; path++) {
+		log_warn("%s; trying the next address", path == 1 ? eb->text : other.text);
+		if (connect_on(cl, path, &other) == 0)
+			return 0;
+	}
+	return rc;
+}
+
+/* The connections of all lanes. Those on other paths are checked, so they need a mount first. */
+static int start_connectors(struct nfs_client *cl)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&cl->control->mu);
+	for (unsigned path = 0; path < cl->cfg.npaths && !rc; path++)
+		rc = nfs_connector_start(&cl->server.path[path]);
+	pthread_mutex_unlock(&cl->control->mu);
+	if (!rc)
+		nfs_connect_all(cl, cl->server.first);
+	return rc;
 }
 
 static int start(struct nfs_client *cl, struct errbuf *eb)
@@ -90,16 +117,17 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 		if (rc)
 			return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	}
-	rc = nfs_connector_start(cl);
+	rc = start_connectors(cl);
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
-	for (unsigned i = 0; i < cl->nlanes; i++)
-		for (unsigned p = i ? 0 : 1; p < cl->cfg.npaths; p++)
-			nfs_connect_request(cl->server.targets[i], p);
 	rc = cl->server.version->mount(cl, eb);
 	if (rc)
 		return rc;
 	cl->control->mounted = true;
+	cl->server.checks = true;
+	for (unsigned path = 0; path < cl->cfg.npaths; path++)
+		if (path != cl->server.first)
+			nfs_connect_all(cl, path);
 	rc = nfs_control_start(cl);
 	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
@@ -221,7 +249,7 @@ static bool stop(struct nfs_client *cl)
 		return false;
 	if (mounted)
 		cl->server.version->umount(cl);
-	return nfs_connector_stop(cl, STOP_MS);
+	return nfs_connectors_stop(cl, STOP_MS);
 }
 
 bool nfs_client_free(struct nfs_client *cl)

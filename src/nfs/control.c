@@ -348,7 +348,7 @@ static void control_main(struct nfs_client *cl)
 
 /* ---- life ---- */
 
-static void ended(struct nfs_control *ctl, struct nfs_thread *t)
+void nfs_thread_ended(struct nfs_control *ctl, struct nfs_thread *t)
 {
 	pthread_mutex_lock(&ctl->mu);
 	t->ended = true;
@@ -356,25 +356,16 @@ static void ended(struct nfs_control *ctl, struct nfs_thread *t)
 	pthread_mutex_unlock(&ctl->mu);
 }
 
-static void *run_connector(void *client)
-{
-	struct nfs_client *cl = client;
-
-	nfs_connector(cl);
-	ended(cl->control, &cl->control->connector);
-	return NULL;
-}
-
 static void *run_control(void *client)
 {
 	struct nfs_client *cl = client;
 
 	control_main(cl);
-	ended(cl->control, &cl->control->control);
+	nfs_thread_ended(cl->control, &cl->control->control);
 	return NULL;
 }
 
-static int start_thread(struct nfs_thread *t, void *(*fn)(void *), struct nfs_client *cl)
+int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg)
 {
 	sigset_t all, old;
 	int rc;
@@ -382,25 +373,19 @@ static int start_thread(struct nfs_thread *t, void *(*fn)(void *), struct nfs_cl
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&t->tid, NULL, fn, cl);
+	rc = -pthread_create(&t->tid, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	t->started = rc == 0;
 	return rc;
 }
 
-int nfs_connector_start(struct nfs_client *cl)
-{
-	return start_thread(&cl->control->connector, run_connector, cl);
-}
-
 int nfs_control_start(struct nfs_client *cl)
 {
-	return start_thread(&cl->control->control, run_control, cl);
+	return nfs_thread_start(&cl->control->control, run_control, cl);
 }
 
-/* Sets *stop and waits until t has ended; false: it has not. */
-static bool stop_thread(struct nfs_control *ctl, struct nfs_thread *t, bool *stop,
-			unsigned timeout_ms)
+bool nfs_thread_stop(struct nfs_control *ctl, struct nfs_thread *t, bool *stop,
+		     unsigned timeout_ms)
 {
 	struct timespec ts;
 	bool ok;
@@ -421,18 +406,11 @@ static bool stop_thread(struct nfs_control *ctl, struct nfs_thread *t, bool *sto
 	return ok;
 }
 
-bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms)
-{
-	struct nfs_control *ctl = cl->control;
-
-	return stop_thread(ctl, &ctl->connector, &ctl->connector_stop, timeout_ms);
-}
-
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)
 {
 	struct nfs_control *ctl = cl->control;
 
-	if (!stop_thread(ctl, &ctl->control, &ctl->stopping, timeout_ms))
+	if (!nfs_thread_stop(ctl, &ctl->control, &ctl->stopping, timeout_ms))
 		return false;
 	/* The unmounting thread makes calls of its own. */
 	ctl->stopping = false;

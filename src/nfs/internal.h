@@ -5,9 +5,10 @@
  * Threads of a mount:
  *   lanes      one per processor, with a connection on each path: all file operations;
  *              never block
- *   connector  sets lost connections up again; blocks in rr_link_open()
+ *   connectors one for each path: they make connections, at first and when one is lost; block
+ *              in rr_link_open(). So a path that does not answer does not delay another one
  *   control    recovery of lost state, lease; blocks in nfs_call_sync()
- * The connector must not wait for the control thread or for a lane's calls, because those
+ * A connector must not wait for the control thread or for a lane's calls, because those
  * may be waiting for a connection.
  *
  * The version's data for the mount (cl->server.vdata: client id, session) has one user at a
@@ -34,7 +35,6 @@ struct nfs_control {
 	pthread_cond_t cond;            /* CLOCK_MONOTONIC; for everything below */
 	bool stopping;                  /* control thread: end, and give up waiting */
 	bool recover;                   /* a lane has lost its state */
-	struct list targets;            /* all targets of all lanes (nfs_target.all) */
 	struct list calls;              /* of nfs_call_sync(), as long as they exist */
 	/* Only the control thread uses these: */
 	unsigned in_a_row;              /* recoveries that did not last */
@@ -42,11 +42,8 @@ struct nfs_control {
 	uint64_t recovered_ns;          /* when the last one ended */
 	bool quiet;                     /* the log already says that recoveries go on */
 
-	struct nfs_thread {
-		pthread_t tid;
-		bool started, ended;
-	} connector, control;
-	bool connector_stop;
+	struct nfs_thread control;
+	bool connector_stop;            /* for all of them */
 	bool mounted;                   /* (un)mounting thread: version->mount() has succeeded */
 };
 
@@ -65,8 +62,44 @@ void nfs_server_fini(struct nfs_client *cl);
 int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l);
 /* After the lane's thread has ended. */
 void nfs_target_fini(struct nfs_target *t);
-/* Lane thread, or before it starts: takes a connection into use. */
-int nfs_target_connected(struct nfs_target *t, struct rr_link *link);
+/* Lane thread: how many connections there are, and what waits for them, has changed. */
+void nfs_target_changed(struct nfs_target *t, int err);
+/* Lane thread: before a connection that is not checked is taken into use. */
+void nfs_target_expects(struct nfs_target *t);
+
+/* connection.c */
+void nfs_connections_init(struct nfs_target *t);
+/* A thread that may block: connects. 0, or -errno with eb set. */
+int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct errbuf *eb);
+/* Lane thread, or before it starts: takes the link into use, or on trial. If that fails, or the
+ * path is being removed, the link is dropped. */
+void nfs_connection_up(struct nfs_connection *k, struct rr_link *link);
+/* Lane thread: rr_events.down. */
+void nfs_connection_down(void *target, void *connection, int err, const char *why);
+/* Lane thread: sends a call of the version's NULL procedure on this connection, if that is
+ * possible now, and if none is under way. */
+void nfs_connection_ask(struct nfs_connection *k);
+/* When lane and connections have ended: gives the buffers of calls back. */
+void nfs_connections_fini(struct nfs_target *t);
+
+/* heart.c, lane thread */
+void nfs_heart_start(struct nfs_target *t);
+
+/* paths.c */
+/* The paths that the configuration names. */
+void nfs_paths_init(struct nfs_server *s);
+/* How many connections each lane has on each path. */
+unsigned nfs_conns_of(const struct nfs_client *cl);
+/* The connection's path. */
+struct nfs_path *nfs_path_of(const struct nfs_connection *k);
+/* Lane thread. The link is here. false: nobody wants it any more. *check: it has to be checked;
+ * *may_move: see struct nfs_check. */
+bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move);
+/* Lane thread: the connection takes calls from now on. */
+void nfs_path_joined(struct nfs_connection *k);
+/* There is no link: it was lost, or could not be made. was_up: nfs_path_joined() had been called.
+ * err 0: it may be tried at once; -EXDEV: the path leads to another server. why may be NULL. */
+void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why);
 /* Lane thread: if this target has no connection and another lane has one to the same
  * server, ends the calls that may run on any lane with -ENOTCONN. */
 void nfs_target_give_back(struct nfs_target *t);
@@ -93,10 +126,15 @@ void nfs_open_drop(struct nfs_call *c);
 extern unsigned nfs_later_first_ms;
 
 /* control.c */
-int nfs_connector_start(struct nfs_client *cl);
 int nfs_control_start(struct nfs_client *cl);
-/* They return false if the thread is still blocked; it then keeps the client alive. */
-bool nfs_connector_stop(struct nfs_client *cl, unsigned timeout_ms);
+/* Starts fn(arg) with all signals blocked. 0 or -errno. */
+int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg);
+/* The last that such a thread does. */
+void nfs_thread_ended(struct nfs_control *ctl, struct nfs_thread *t);
+/* Sets *stop and waits until t has ended; false: it has not. */
+bool nfs_thread_stop(struct nfs_control *ctl, struct nfs_thread *t, bool *stop, unsigned timeout_ms);
+/* They return false if a thread is still blocked; it then keeps the client alive. */
+bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state lost. */
 void nfs_control_recover(struct nfs_client *cl);
@@ -105,11 +143,12 @@ void nfs_control_nap(struct nfs_client *cl, unsigned ms);
 /* When the lane's thread and its connections have ended: frees its calls of nfs_call_sync(),
  * which nobody waits for any more. */
 void nfs_calls_forget(struct nfs_lane *l);
-/* connector.c, any thread: the target has no connection on that path. */
-void nfs_connect_request(struct nfs_target *t, unsigned path);
-/* When connector and lane have ended: drops the links that the lane has not taken. */
+/* connector.c, with control->mu held: a thread for that path, unless it has one. 0 or -errno. */
+int nfs_connector_start(struct nfs_path *p);
+/* Any thread: all lanes want their connections on that path. */
+void nfs_connect_all(struct nfs_client *cl, unsigned path);
+/* When connectors and lane have ended: drops the links that the lane has not taken. */
 void nfs_connect_forget(struct nfs_target *t);
-void nfs_connector(struct nfs_client *cl);
 /* Pause between the first attempts of an outage; a variable for the tests. */
 extern unsigned nfs_retry_first_ms;
 /* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */

@@ -47,7 +47,8 @@
 #define NFS_IO_MAX   (1u << 20)
 #define NFS_INSIDE_MAX 32768u   /* file data in one message, for flavors that forbid chunks */
 #define NFS_LANES_MAX 16u
-#define NFS_PATHS_MAX 8u
+#define NFS_PATHS_MAX RR_PATHS_MAX
+#define NFS_CONNS_MAX 5u         /* of one lane on one path: one, and mdconnect= more */
 #define NFS_CALL_VERSION 112u    /* bytes of a call that belong to its version */
 /* READDIR: the server no longer knows the cookie or its verifier. */
 #define NFS_ECOOKIE  EL2NSYNC
@@ -304,6 +305,16 @@ static inline uint32_t nfs_results_max(const struct nfs_opdef *def, const struct
 	return def->results_max_of ? def->results_max_of(c) : def->results_max;
 }
 
+/* A new connection is being checked, by calls of the version, one after the other, on that
+ * connection. */
+struct nfs_check {
+	unsigned step;          /* which call; 0 at first */
+	bool may_move;          /* no other connection is there, and this path has led to the server
+				 * before: another identity means that the server has moved */
+	uint64_t word[4];       /* the version's own, from step to step */
+	struct errbuf why;      /* what was wrong */
+};
+
 struct nfs_version {
 	const char *name;               /* "3", "4.1", "4.2" */
 	uint32_t prog, vers, minor;
@@ -339,6 +350,17 @@ struct nfs_version {
 	int (*recover)(struct nfs_client *cl);
 	/* Control thread, every few seconds: keeps the lease. */
 	void (*tick)(struct nfs_client *cl);
+	/*
+	 * Lane thread: does a new connection lead to the server that is mounted, and may it
+	 * carry the mount's calls? NULL: there is nothing to check. encode writes the arguments
+	 * of k->step behind the RPC header (the daemon's own credential). decode: 0: it may be
+	 * used. NFS_NEXT: the next call (it has advanced step). NFS_LATER: the same again, after
+	 * a delay. -EXDEV: another server; k->why says how that is known. Another -errno: it
+	 * cannot be used now; k->why says why.
+	 */
+	uint32_t (*check_proc)(const struct nfs_check *k);
+	bool_t (*check_encode)(struct nfs_target *t, struct nfs_check *k, XDR *x);
+	int (*check_decode)(struct nfs_target *t, struct nfs_check *k, XDR *x);
 	/* The version's part of each target. May be NULL. */
 	int (*target_init)(struct nfs_target *t);
 	void (*target_fini)(struct nfs_target *t);
@@ -355,7 +377,7 @@ struct nfs_config {
 	enum rr_policy policy;          /* which connection takes a call */
 	unsigned mdconnect;             /* further connections on each path and lane, for calls
 					 * without file data */
-	unsigned heartbeat_s;           /* a connection that is silent for so long is dead */
+	unsigned heartbeat_ms;          /* a connection that is silent for so long is dead; 0: none is */
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;
@@ -381,6 +403,24 @@ struct nfs_riders {
 	unsigned nidle;
 };
 
+struct nfs_thread {
+	pthread_t tid;
+	bool started, ended;
+};
+
+/* A way to the server, and the thread that connects there: paths.h. Under control->mu, but for
+ * `way`, which does not change while the place is in use. */
+struct nfs_path {
+	bool used, removing, refused;
+	bool known;                     /* it has led to the server that is mounted */
+	uint32_t generation;
+	struct rr_path way;
+	unsigned up;                    /* connections in use, of all lanes */
+	struct errbuf why;              /* why there is none */
+	struct nfs_server *server;
+	struct nfs_thread connector;
+};
+
 /*
  * The server that calls go to. All lanes share it. Each lane has one target there: its
  * connections to that server, and what the version keeps for them.
@@ -398,8 +438,11 @@ struct nfs_server {
 	const char *name;               /* as the user wrote it */
 	const struct nfs_version *version;
 	const struct rpc_auth *auth;    /* for calls with a credential */
-	const struct rr_path *paths;    /* ways to it */
-	unsigned npaths;
+	struct nfs_path path[NFS_PATHS_MAX];    /* ways to it; belongs to paths.c */
+	unsigned first;                 /* the path that the mount was made on */
+	unsigned up;                    /* connections in use, of all lanes; under control->mu */
+	_Atomic bool checks;            /* new connections are checked: the mount is made */
+	_Atomic enum rr_policy policy;
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_files files;
 	struct nfs_riders riders;
@@ -408,22 +451,40 @@ struct nfs_server {
 
 struct up_msg;
 
+/* One connection of a lane: its place on a path, whether there is a link or not. */
+struct nfs_connection {
+	struct nfs_target *target;
+	unsigned path, index;           /* index 0: for file data, and for all if it is the only one */
+	/* Under control->mu: */
+	bool wanted;                    /* make it */
+	bool busy;                      /* it is being made, or there is a link */
+	unsigned failures;              /* attempts in a row that came to nothing */
+	uint64_t retry_ns;              /* no attempt before that */
+	_Atomic(struct up_msg *) coming;        /* a link on its way to the lane; NULL: none */
+	/* The lane's (connection.c): */
+	struct rr_link *link;           /* NULL: there is none */
+	bool up;                        /* it takes any call; else it is on trial */
+	struct nfs_check check;
+	struct rr_call rr;              /* a call of the check, or a heartbeat */
+	bool asked;                     /* rr is under way */
+	uint64_t asked_ns;              /* since then */
+	struct loop_timer again;        /* the server asked the check to come back later */
+	uint64_t drain_until_ns;        /* its path is being removed; 0: it is not */
+	int fault;                      /* why the link was given up, if the check said so; else 0 */
+};
+
 struct nfs_target {
 	struct nfs_server *server;
 	struct nfs_lane *lane;
 	struct list node;               /* in lane->targets */
-	struct list all;                /* in control->targets */
 	struct rr_conn *conn;
 	_Atomic bool up;                /* there is a connection */
 	void *vdata;                    /* the version's */
 	struct rr_call ping;            /* see target.c; not IDLE: it waits or is in flight */
 	bool timed_out;                 /* the last connection was lost for want of a reply */
-	struct nfs_attempt {            /* for each path; belongs to the connector */
-		bool wanted;            /* make a connection; under control->mu */
-		unsigned failures;      /* in a row */
-		uint64_t retry_ns;      /* no attempt before that */
-		_Atomic(struct up_msg *) coming;        /* a link on its way to the lane; NULL: none */
-	} attempt[NFS_PATHS_MAX];
+	struct nfs_connection conns[NFS_PATHS_MAX][NFS_CONNS_MAX];
+	struct rr_path_stats path_stats[NFS_PATHS_MAX];
+	struct loop_timer heart;        /* see heart.c */
 };
 
 /* A lane: one thread with its loop, buffers and connections. src/fs keeps its own part

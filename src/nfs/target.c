@@ -25,11 +25,10 @@ void nfs_server_init(struct nfs_client *cl)
 	cl->server = (struct nfs_server){
 		.client = cl, .name = cl->cfg.server, .version = cl->cfg.version,
 		.auth = cl->cfg.auth ? cl->cfg.auth : &rpc_auth_sys,
-		.paths = cl->cfg.paths, .npaths = cl->cfg.npaths,
 	};
+	nfs_paths_init(&cl->server);
 	nfs_files_init(&cl->server.files);
 	riders_init(&cl->server.riders);
-	list_init(&cl->control->targets);
 	list_init(&cl->control->calls);
 }
 
@@ -123,67 +122,46 @@ static void ping(struct nfs_target *t)
 
 /* ---- up and down ---- */
 
-static void on_conn_down(void *ctx, unsigned path, int err, const char *why)
+void nfs_target_expects(struct nfs_target *t)
 {
-	struct nfs_target *t = ctx;
-
-	t->timed_out = err == -ETIMEDOUT;
-	atomic_store(&t->up, rr_is_up(t->conn));
-	log_warn("connection %u to %s lost: %s (%s); reconnecting", t->lane->index,
-		 t->server->name, why, strerror(-err));
-	nfs_connect_request(t, path);
-	nfs_target_give_back(t);
-	/* Now, because on the next connection they are in flight again. */
-	nfs_lane_expire(t->lane);
-}
-
-int nfs_target_connected(struct nfs_target *t, struct rr_link *link)
-{
-	int rc;
-
 	if (needs_ping(t))
 		ping(t);
-	/* Set before the first reply can end the connection. */
 	atomic_store(&t->up, true);
-	rc = rr_up(t->conn, link);
-	if (rc)
-		atomic_store(&t->up, rr_is_up(t->conn));
-	return rc;
+}
+
+void nfs_target_changed(struct nfs_target *t, int err)
+{
+	if (err)
+		t->timed_out = err == -ETIMEDOUT;
+	atomic_store(&t->up, rr_is_up(t->conn));
+	nfs_target_give_back(t);
+	/* Now, because on the next connection they are in flight again. */
+	if (err)
+		nfs_lane_expire(t->lane);
+	nfs_lane_pump(t->lane);
 }
 
 /* ---- life ---- */
 
-static const struct rr_events events = { .down = on_conn_down };
-
-/* Lists the target for the connector, or takes it off that list. */
-static void list_for_all(struct nfs_target *t, bool listed)
-{
-	struct nfs_control *ctl = t->server->client->control;
-
-	pthread_mutex_lock(&ctl->mu);
-	if (listed)
-		list_add_tail(&ctl->targets, &t->all);
-	else
-		list_del(&t->all);
-	pthread_mutex_unlock(&ctl->mu);
-}
+static const struct rr_events events = { .down = nfs_connection_down };
 
 int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l)
 {
 	const struct nfs_config *cfg = &s->client->cfg;
 	const struct rr_config rc = {
-		.paths = s->paths, .credits = cfg->credits,
+		.policy = cfg->policy, .path_stats = t->path_stats, .credits = cfg->credits,
 		.recvs = cfg->buffers.n[ARENA_RECV], .lane = l->index, .nlanes = cfg->lanes,
 		.memreg = cfg->memreg,
 	};
 
 	*t = (struct nfs_target){ .server = s, .lane = l };
+	nfs_connections_init(t);
 	s->targets[l->index] = t;
 	list_add_tail(&l->targets, &t->node);
-	list_for_all(t, true);
 	t->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &events, t);
 	if (!t->conn)
 		return -ENOMEM;
+	nfs_heart_start(t);
 	return s->version->target_init ? s->version->target_init(t) : 0;
 }
 
@@ -192,12 +170,13 @@ void nfs_target_fini(struct nfs_target *t)
 	if (!t->server)
 		return;
 	nfs_connect_forget(t);
+	loop_timer_clear(&t->heart);
 	rr_conn_free(t->conn);
+	nfs_connections_fini(t);
 	if (t->ping.msg)
 		ping_done(&t->ping, 0);
 	if (t->vdata && t->server->version->target_fini)
 		t->server->version->target_fini(t);
 	list_del(&t->node);
-	list_for_all(t, false);
 	t->server->targets[t->lane->index] = NULL;
 }

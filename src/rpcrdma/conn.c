@@ -4,7 +4,7 @@
  *
  *     waiting:  a  b  c  d            link 0:  inflight  x  y      grant 2
  *               |                     link 1:  inflight  z         grant 8   <- a
- *               +-- to the link that has room and the fewest in flight
+ *               +-- to the link that rr_choose() says
  *
  * A call is complete when three things are true, in whatever order they become so: its
  * reply is here; its Send has completed, so that the device is done with the message
@@ -15,8 +15,8 @@
  * a buffer through it. Calls whose reply had come are completed. The rest go back to the
  * head of the queue, in the order of their sending. They are sent again, with the same XID,
  * on another link, or when the owner brings a new one (rr_up). A call is never sent twice
- * on one link. The link's receives go back to the arena last, because the completed replies
- * lie in them.
+ * on one link. The link's receives are freed last, because the completed replies
+ * lie in them. A call that names its link (rr_submit_on) ends with it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -113,13 +113,14 @@ static void take_back(struct rr_link *link, struct list *finished)
 		call->unmapping = false;
 		if (!call->replied)
 			rr_put_chunk(c, call);
-		if (!call->replied && call->bad >= RR_BAD_MAX) {
-			call->status = -EBADMSG;
+		if (!call->replied && (call->pinned || call->bad >= RR_BAD_MAX)) {
+			call->status = call->pinned ? -ENOTCONN : -EBADMSG;
 			call->replied = true;
 		}
 		if (call->replied) {
 			list_add_head(finished, &call->node);
 		} else {
+			stat_add_to(&link->ps->failovers, 1);
 			call->state = RR_CALL_WAITING;
 			list_add_head(&c->waiting, &call->node);
 			c->nwaiting++;
@@ -147,10 +148,11 @@ static void doubt_windows(struct rr_link *link)
 static void lose_link(struct rr_link *link, int err, const char *why)
 {
 	struct rr_conn *c = link->conn;
-	unsigned path = link->path;
+	void *owner = link->owner;
 	struct list finished;
 
 	list_del(&link->node);
+	rr_sort_links(c);
 	loop_timer_clear(&link->reset_timer);
 	doubt_windows(link);
 	rr_link_shut(link);
@@ -160,7 +162,7 @@ static void lose_link(struct rr_link *link, int err, const char *why)
 	for (struct list *n; (n = list_pop(&finished)); )
 		end_call(c, container_of(n, struct rr_call, node));
 	rr_link_free(link);
-	c->ev->down(c->ctx, path, err, why);
+	c->ev->down(c->ctx, owner, err, why);
 	pump(c);
 }
 
@@ -171,19 +173,20 @@ static void on_reset(struct loop_timer *t)
 	lose_link(link, link->reset_err, link->reset_why);
 }
 
-void rr_reset(struct rr_link *link, int err, const char *why)
+void rr_link_reset(struct rr_link *link, int err, const char *why)
 {
 	if (link->reset_err)
 		return;
 	link->reset_err = err;
 	link->reset_why = why;
+	rr_sort_links(link->conn);
 	loop_timer_set(link->conn->loop, &link->reset_timer, 0);
 }
 
 void rr_reset_link_of(const struct rr_call *call, int err, const char *why)
 {
 	if (call->link)
-		rr_reset(call->link, err, why);
+		rr_link_reset(call->link, err, why);
 }
 
 void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why)
@@ -193,7 +196,7 @@ void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why)
 
 		if (!list_empty(&link->inflight) &&
 		    container_of(link->inflight.next, struct rr_call, node)->posted_ns < before_ns)
-			rr_reset(link, err, why);
+			rr_link_reset(link, err, why);
 	}
 }
 
@@ -213,6 +216,12 @@ static bool in_use(const struct rr_conn *c, const struct rr_link *link)
 	return false;
 }
 
+static void end_if_drained(struct rr_link *link)
+{
+	if (link->draining && !link->ninflight)
+		rr_link_reset(link, -ESHUTDOWN, "its path is being removed");
+}
+
 static void finish(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
@@ -223,8 +232,11 @@ static void finish(struct rr_call *call)
 	call->recv = NULL;
 	end_call(c, call);
 	/* The reply was in there until now. */
-	if (recv && in_use(c, link))
-		rr_repost(link, recv);
+	if (in_use(c, link)) {
+		if (recv)
+			rr_repost(link, recv);
+		end_if_drained(link);
+	}
 	pump(c);
 }
 
@@ -256,31 +268,40 @@ static void unqueue(struct rr_conn *c, struct rr_call *call)
 	call->state = RR_CALL_IDLE;
 }
 
-/* The link for the next call; NULL: none has room. */
-static struct rr_link *pick(const struct rr_conn *c)
+/* What rr_send() said: the call is in flight, or will be again with what else the link had. */
+static void posted(struct rr_link *link, struct rr_call *call, int rc)
 {
-	struct rr_link *best = NULL;
+	struct rr_conn *c = link->conn;
 
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
-		if (!link->reset_err && link->ninflight < link->grant &&
-		    (!best || link->ninflight < best->ninflight))
-			best = link;
+	track(link, call);
+	call->posted_ns = loop_now(c->loop);
+	/* What was not posted has not been sent, and so the next one is no replay. */
+	if (rc) {
+		rr_link_reset(link, rc, "cannot post a send");
+		return;
 	}
-	return best;
+	stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
+	stat_add_to(&link->ps->calls, 1);
 }
 
-/* On `link` first, if that is one. */
-static void pump_on(struct rr_conn *c, struct rr_link *link)
+/* A call that finds no link with room is passed by calls of the other kind. `on`: the link of
+ * the first call. */
+static void pump_on(struct rr_conn *c, struct rr_link *on)
 {
 	struct list *n = c->waiting.next;
+	bool full[2] = { false, false };
 
-	for (; n != &c->waiting && (link || (link = pick(c))); link = NULL) {
+	for (; n != &c->waiting && !(full[0] && full[1]); on = NULL) {
 		struct rr_call *call = container_of(n, struct rr_call, node);
-		int rc = rr_send(link, call);
+		struct rr_link *link = on ? on : full[rr_is_bulk(call)] ? NULL : rr_choose(c, call);
+		int rc;
 
 		n = n->next;
+		if (!link) {
+			full[rr_is_bulk(call)] = true;
+			continue;
+		}
+		rc = rr_send(link, call);
 		if (rc == RR_NO_BUFFER)
 			continue;
 		unqueue(c, call);
@@ -289,13 +310,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *link)
 			n = c->waiting.next;    /* the list may have changed */
 			continue;
 		}
-		track(link, call);
-		call->posted_ns = loop_now(c->loop);
-		/* What was not posted has not been sent, and so the next one is no replay. */
-		if (rc)
-			rr_reset(link, rc, "cannot post a send");
-		else
-			stat_add(c->st, call->sends++ ? STAT_RPC_REPLAYS : STAT_RPC_CALLS, 1);
+		posted(link, call, rc);
 	}
 }
 
@@ -308,6 +323,7 @@ static void pump(struct rr_conn *c)
 static void reset_call(struct rr_call *call)
 {
 	call->state = RR_CALL_WAITING;
+	call->pinned = false;
 	call->sent = call->replied = call->unmapping = call->data_inline = false;
 	call->sends = call->bad = 0;
 	call->placed = false;
@@ -322,18 +338,38 @@ static void reset_call(struct rr_call *call)
 
 void rr_submit(struct rr_conn *c, struct rr_call *call)
 {
-	struct rr_link *link;
+	bool first = list_empty(&c->waiting);
+	struct rr_link *link = first ? rr_choose(c, call) : NULL;
+	bool room = link || (!first && rr_has_room(c, call));
 
 	reset_call(call);
 	list_add_tail(&c->waiting, &call->node);
 	c->nwaiting++;
-	link = pick(c);
 	/* This may complete the call, if it can never be sent. So do not touch it
 	 * afterwards. */
-	if (link)
+	if (room)
 		pump_on(c, link);
 	else if (!list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
+}
+
+int rr_submit_on(struct rr_link *link, struct rr_call *call)
+{
+	int rc;
+
+	if (link->reset_err)
+		return -ENOTCONN;
+	if (link->ninflight >= link->grant)
+		return -EAGAIN;
+	reset_call(call);
+	call->pinned = true;
+	rc = rr_send(link, call);
+	if (rc == RR_NO_BUFFER || rr_unsendable(rc)) {
+		call->state = RR_CALL_IDLE;
+		return rc == RR_NO_BUFFER ? -EAGAIN : -EMSGSIZE;
+	}
+	posted(link, call, rc);
+	return 0;
 }
 
 void rr_submit_first(struct rr_conn *c, struct rr_call *call)
@@ -369,7 +405,7 @@ static const struct fab_events fab_events = {
 	.down = on_down,
 };
 
-int rr_up(struct rr_conn *c, struct rr_link *link)
+int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
 {
 	int rc = link->fabric->attach(link->fab, c->loop, &fab_events, link);
 
@@ -380,10 +416,32 @@ int rr_up(struct rr_conn *c, struct rr_link *link)
 	loop_timer_init(&link->reset_timer, on_reset);
 	list_init(&link->inflight);
 	link->grant = 1;
+	link->trial = trial;
+	link->heard_ns = loop_now(c->loop);
 	list_add_tail(&c->links, &link->node);
+	rr_sort_links(c);
 	stat_add(c->st, STAT_CONN_UPS, 1);
 	pump(c);
 	return 0;
+}
+
+void rr_admit(struct rr_link *link)
+{
+	link->trial = false;
+	rr_sort_links(link->conn);
+	pump(link->conn);
+}
+
+void rr_drain(struct rr_link *link)
+{
+	link->draining = true;
+	rr_sort_links(link->conn);
+	end_if_drained(link);
+}
+
+void rr_set_policy(struct rr_conn *c, enum rr_policy policy)
+{
+	c->cfg.policy = policy;
 }
 
 struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct magazine *m,
@@ -438,10 +496,15 @@ void rr_conn_free(struct rr_conn *c)
 
 bool rr_is_up(const struct rr_conn *c)
 {
-	list_for_each(n, &c->links)
-		if (!container_of(n, struct rr_link, node)->reset_err)
-			return true;
-	return false;
+	return c->sets[0].n > 0;
+}
+
+struct rr_link_now rr_link_now(const struct rr_link *link)
+{
+	return (struct rr_link_now){
+		.in_flight = link->ninflight, .credits = link->grant,
+		.heard_ns = link->heard_ns, .answered_ns = link->answered_ns,
+	};
 }
 
 uint32_t rr_xid(struct rr_conn *c)

@@ -10,9 +10,12 @@
  *
  * A *path* is a way to the server: a fabric and the addresses of both ends. A *link* is one
  * connection on a path. The requester has the queue, the XIDs and the calls. It may have
- * several links, and a call goes to the link with the fewest calls in flight. A call
+ * several links, and a policy says which of them takes a call (choose.c). A call
  * belongs to a link from its sending to its reply. A waiting call belongs to none. When a
  * link is lost, its calls wait again, and go to any link that has room.
+ *
+ * A link may be *on trial*: it takes only calls that name it (rr_submit_on()), until
+ * rr_admit(). It may *drain*: it takes no further calls, and ends with its last one.
  *
  * A call stays here until done() is called; losing a link only delays it. Everything runs
  * on the lane's thread, except rr_link_open() and rr_link_drop(). Those run on a thread
@@ -89,6 +92,7 @@ struct rr_call {
 	 *   -EBADMSG    malformed replies to all of RR_BAD_MAX sendings
 	 *   -EMSGSIZE   cannot be sent: reply_max or the part that must be inline is
 	 *               too long
+	 *   -ENOTCONN   of rr_submit_on(): its link was lost
 	 * or what was given to rr_cancel().
 	 */
 	void (*done)(struct rr_call *c, int status);
@@ -108,6 +112,7 @@ struct rr_call {
 		RR_CALL_IDLE, RR_CALL_WAITING, RR_CALL_INFLIGHT,
 	} state;
 	bool sent, replied;     /* the Send has completed; the reply is here */
+	bool pinned;            /* to its link: rr_submit_on() */
 	bool unmapping;         /* the peer may still reach what is in mrs */
 	unsigned sends;         /* how often it went on the wire; > 1: a replay */
 	unsigned bad;           /* malformed replies to it */
@@ -133,6 +138,8 @@ enum rr_policy {
 
 /* Latencies are counted by powers of two of microseconds. */
 #define RR_LATENCY_BUCKETS 24u
+#define RR_PATHS_MAX 8u
+#define RR_LINKS_MAX 64u        /* of one requester */
 
 /* A way to the server. */
 struct rr_path {
@@ -140,15 +147,31 @@ struct rr_path {
 	struct fab_params params;       /* server, local, timeout */
 };
 
+/* What one lane has done on a path. The lane writes it, and any thread may read it. */
+struct rr_path_stats {
+	_Atomic uint64_t calls;         /* sent, again ones included */
+	_Atomic uint64_t tx_bytes;      /* RPC messages and data */
+	_Atomic uint64_t rx_bytes;
+	_Atomic uint64_t failovers;     /* calls that lost their link before the reply */
+	_Atomic uint64_t registrations; /* segments made accessible for calls */
+	_Atomic uint64_t latency_ns;    /* moving average over short calls; 0: none yet */
+	_Atomic uint64_t histogram[RR_LATENCY_BUCKETS];
+	/* The owner's: */
+	_Atomic uint64_t in_flight, credits;    /* as of the last look */
+	_Atomic uint64_t ups;           /* connections that came into use */
+	_Atomic uint64_t heartbeats, missed;
+};
+
 struct rr_events {
-	/* The link of that path is gone. Its calls are kept, and continue on other links
-	 * if there are any. The owner arranges for a new link and rr_up(). why: for the
-	 * log. */
-	void (*down)(void *ctx, unsigned path, int err, const char *why);
+	/* A link is gone, and `owner` is what rr_link_open() was given for it. Its calls are
+	 * kept, and continue on other links if there are any. The owner arranges for a new
+	 * link and rr_up(). why: for the log. */
+	void (*down)(void *ctx, void *owner, int err, const char *why);
 };
 
 struct rr_config {
-	const struct rr_path *paths;    /* the owner's; must outlive the requester */
+	enum rr_policy policy;
+	struct rr_path_stats *path_stats;       /* for each path; the owner's, must outlive it */
 	unsigned credits;               /* the most calls in flight on a link that we ask for */
 	unsigned recvs;                 /* receives of a link; more than credits */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
@@ -162,21 +185,50 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 /* Closes the links. done() is not called for calls that are still here. */
 void rr_conn_free(struct rr_conn *c);
 
+/* Where a link leads, and what it is for. */
+struct rr_way {
+	const struct rr_path *path;     /* need not outlive rr_link_open() */
+	unsigned number;                /* of the path, below RR_PATHS_MAX: for counters */
+	bool metadata;                  /* for calls without file data, as long as there are other
+					 * links for those with data */
+	void *owner;                    /* for ev->down */
+};
 /*
- * A thread that may block: connects on that path. Registers memory, posts receives and
+ * A thread that may block: connects. Registers memory, posts receives and
  * exchanges private data. 0, or -errno with eb set. The link belongs to the caller until
- * rr_up().
+ * rr_up(). Several threads may do this at once.
  */
-int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct errbuf *eb);
+int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,
+		 struct errbuf *eb);
 /* Frees a link that was never handed to rr_up(). */
 void rr_link_drop(struct rr_link *link);
 /* Describes the link for the log: device, addresses, thresholds. */
 const char *rr_link_text(const struct rr_link *link);
 
-/* Lane: takes the link into use. Calls of a lost link are sent first. */
-int rr_up(struct rr_conn *c, struct rr_link *link);
-/* Is there a link? */
+/* Lane: takes the link into use, or on trial. Calls of a lost link are sent first. 0, or
+ * -errno: then the link is gone, and ev->down is not called. */
+int rr_up(struct rr_conn *c, struct rr_link *link, bool trial);
+/* Lane: the trial is over, and the link takes any call. */
+void rr_admit(struct rr_link *link);
+/* Lane: the link takes no further calls. It is given up when it has none in flight, now or
+ * later. */
+void rr_drain(struct rr_link *link);
+/* Lane: gives the link up, also inside a callback: a timer closes it, nothing is sent on it
+ * until then, and ev->down follows. why must stay that long. */
+void rr_link_reset(struct rr_link *link, int err, const char *why);
+/* Lane: how calls are given to links from now on. */
+void rr_set_policy(struct rr_conn *c, enum rr_policy policy);
+/* Is there a link that takes any call? */
 bool rr_is_up(const struct rr_conn *c);
+
+/* What a lane may ask of its links. */
+struct rr_link_now {
+	unsigned in_flight, credits;
+	uint64_t heard_ns;              /* when the newest reply came, or when the link was made */
+	uint64_t answered_ns;           /* when the newest call that was answered had been sent; 0:
+					 * none was */
+};
+struct rr_link_now rr_link_now(const struct rr_link *link);
 /* Lane: gives up each link with a call in flight that was last sent before before_ns
  * (mono_ns), as if the peer had closed it. ev->down follows. */
 void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why);
@@ -187,6 +239,12 @@ void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
 uint32_t rr_xid(struct rr_conn *c);
 
 void rr_submit(struct rr_conn *c, struct rr_call *call);
+/*
+ * Sends the call on that link now, or not at all: 0; -EAGAIN: no credit or no buffer is free;
+ * -ENOTCONN: the link is about to end. If the link is lost before the reply, done() gets
+ * -ENOTCONN, and the call is not sent again.
+ */
+int rr_submit_on(struct rr_link *link, struct rr_call *call);
 /* The same, before all calls that wait. */
 void rr_submit_first(struct rr_conn *c, struct rr_call *call);
 /* Of the calls that wait to be sent again, when the first one was last sent (mono_ns()). 0:

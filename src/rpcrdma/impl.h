@@ -2,15 +2,16 @@
 /*
  * What the files of src/rpcrdma share. Not for other modules.
  *
- *   conn.c    the queue, the calls in flight, and which link takes the next call
+ *   conn.c    the queue, and the calls in flight
+ *   choose.c  which link takes the next call
  *   link.c    how a connection begins and ends
  *   send.c    from a call to one Send
  *   reply.c   from a receive to the call that it answers
  *
  * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
  * link belongs to the thread in rr_link_open(). That thread reads only what never changes
- * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and no_windows, which is atomic.
- * `told` is its own.
+ * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and no_windows and told, which are
+ * atomic.
  */
 #ifndef RPCRDMA_IMPL_H
 #define RPCRDMA_IMPL_H
@@ -25,6 +26,9 @@
 struct rr_link {
 	struct rr_conn *conn;
 	unsigned path;
+	bool metadata;                  /* see struct rr_way */
+	void *owner;
+	struct rr_path_stats *ps;
 	const struct fabric *fabric;
 	struct fab_conn *fab;
 	struct fab_mr local, data;      /* the arena's two ranges */
@@ -32,8 +36,9 @@ struct rr_link {
 	struct rr_mrcache *cache;       /* NULL: the strategy has none */
 	bool remote_inval;              /* R of RFC 8797, as we said it */
 	bool silent;                    /* a reply is all that says that a Send has left */
-	struct arena_buf **recvs;       /* all of its receives */
-	unsigned nrecvs;
+	struct arena_range recv_range;  /* the memory of its receives ... */
+	struct fab_mr recv_mr;          /* ... as registered */
+	struct arena_buf *recvs;        /* all of its receives */
 	uint32_t send_limit;            /* inline thresholds as agreed (RFC 8797) */
 	uint32_t recv_limit;
 	char text[256];
@@ -43,6 +48,9 @@ struct rr_link {
 	unsigned grant;                 /* calls that may be in flight now */
 	struct list inflight;           /* in order of sending */
 	unsigned ninflight;
+	bool trial, draining;
+	uint64_t heard_ns, answered_ns; /* see struct rr_link_now */
+	uint64_t latency_ns;            /* moving average over short calls; 0: none yet */
 	bool mapped;                    /* a call with a segment was sent */
 	struct loop_timer reset_timer;  /* for a reset that was asked for inside a callback */
 	int reset_err;                  /* != 0: the link will be given up */
@@ -57,8 +65,7 @@ struct rr_conn {
 	const struct rr_events *ev;
 	void *ctx;
 
-	bool told;                      /* which strategy it is, if it is not the one wanted;
-					 * for the thread that opens links */
+	_Atomic bool told;              /* which strategy it is, if it is not the one wanted */
 	bool windows_work;              /* the peer has used one */
 	unsigned windows_lost;          /* connections lost before that */
 	_Atomic bool no_windows;        /* memreg=auto: they did not work */
@@ -68,12 +75,41 @@ struct rr_conn {
 					 * is parsed, is copied here first, because the peer may
 					 * still write to the chunk */
 
-	struct list links;              /* in use */
+	struct list links;              /* attached; on trial and draining ones, too */
+	struct rr_set {                 /* those that take calls without file data [0], with it [1] */
+		struct rr_link *link[RR_LINKS_MAX];
+		unsigned n;
+		unsigned turn;          /* round-robin: who is next */
+	} sets[2];
+	unsigned reserve;               /* credits of each link that only rr_submit_on() uses */
 	uint32_t next_xid;
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned nwaiting, ninflight;
 	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
 };
+
+/* choose.c */
+
+/* Which links take calls has changed. */
+void rr_sort_links(struct rr_conn *c);
+/* The link for that call; NULL: none has room. */
+struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call);
+/* Has one? */
+bool rr_has_room(const struct rr_conn *c, const struct rr_call *call);
+/* Has the call file data, which travels in chunks? */
+static inline bool rr_is_bulk(const struct rr_call *call)
+{
+	return call->sink.mem || (call->nsend && !call->send_copied);
+}
+
+static inline uint32_t rr_data_len(const struct rr_call *call)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < call->nsend; i++)
+		n += call->send[i].len;
+	return n;
+}
 
 /* conn.c */
 
@@ -82,12 +118,6 @@ struct rr_call *rr_find(const struct rr_link *link, uint32_t xid);
 /* The reply is here, the Send has completed, or nobody reaches the call's buffers any
  * more. The call is finished when all three are true. */
 void rr_progress(struct rr_call *call);
-/*
- * Gives the link up. May be called inside a fabric callback, where closing is not allowed:
- * a timer closes the link, and nothing is sent on it until then.
- */
-void rr_reset(struct rr_link *link, int err, const char *why);
-
 enum { RR_NO_BUFFER = 1 };
 
 /* send.c: builds the transport header in front of the message and posts both. Returns 0;

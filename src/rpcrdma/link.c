@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Sets a connection up, on a thread that may block: makes the queues, registers the arena's
- * two ranges, posts all receives, and exchanges private data. If anything fails, the
+ * two ranges and the memory of the receives, posts these, and exchanges private data. If anything fails, the
  * half-made link is closed here, and the lane has seen nothing of it.
  */
 #include <errno.h>
@@ -24,8 +24,7 @@ void rr_link_shut(struct rr_link *link)
 
 void rr_link_free(struct rr_link *link)
 {
-	for (unsigned i = 0; i < link->nrecvs; i++)
-		arena_give(link->conn->mag->arena, link->recvs[i]);
+	arena_unmap(&link->recv_range);
 	free(link->recvs);
 	free(link);
 }
@@ -44,32 +43,41 @@ const char *rr_link_text(const struct rr_link *link)
 	return link->text;
 }
 
-static int take_receives(struct rr_link *link, struct errbuf *eb)
+/* Each link has memory of its own for its receives, because links come and go while the mount
+ * is in use. Its pages are locked as long as the link is there. */
+static int make_receives(struct rr_link *link, struct errbuf *eb)
 {
 	unsigned n = link->conn->cfg.recvs;
+	int rc;
 
-	link->recvs = calloc(n, sizeof(struct arena_buf *));
-	for (; link->recvs && link->nrecvs < n; link->nrecvs++) {
-		link->recvs[link->nrecvs] = arena_take(link->conn->mag->arena, ARENA_RECV);
-		if (!link->recvs[link->nrecvs])
-			break;
-	}
-	return link->nrecvs == n ? 0 : err_set(eb, -ENOMEM, "no memory for the receives of a connection");
+	link->recv_range.len = n * ARENA_RECV_SIZE;
+	link->recvs = calloc(n, sizeof(*link->recvs));
+	rc = link->recvs ? arena_map(&link->recv_range) : -ENOMEM;
+	if (rc)
+		return err_set(eb, rc, "no memory for the receives of a connection");
+	for (unsigned i = 0; i < n; i++)
+		link->recvs[i] = (struct arena_buf){
+			.size = ARENA_RECV_SIZE,
+			.mem = (char *)link->recv_range.base + i * ARENA_RECV_SIZE,
+		};
+	return 0;
 }
 
 static int post_receives(struct rr_link *link, struct errbuf *eb)
 {
-	for (unsigned i = 0; i < link->nrecvs; i++) {
+	unsigned n = link->conn->cfg.recvs;
+
+	for (unsigned i = 0; i < n; i++) {
 		struct fab_sge sge = {
-			.mem = link->recvs[i]->mem,
-			.len = (uint32_t)link->recvs[i]->size,
-			.lkey = link->local.lkey,
+			.mem = link->recvs[i].mem,
+			.len = (uint32_t)link->recvs[i].size,
+			.lkey = link->recv_mr.lkey,
 		};
-		int rc = link->fabric->post_recv(link->fab, &sge, link->recvs[i]);
+		int rc = link->fabric->post_recv(link->fab, &sge, &link->recvs[i]);
 
 		if (rc)
 			return err_set(eb, rc, "cannot post receive %u of %u on %s: error %d",
-				       i + 1, link->nrecvs, link->fabric->describe(link->fab), -rc);
+				       i + 1, n, link->fabric->describe(link->fab), -rc);
 	}
 	return 0;
 }
@@ -110,11 +118,10 @@ static int set_memreg(struct rr_link *link, struct errbuf *eb)
 	link->memreg = rr_memreg_for(c->cfg.memreg, &caps, &why);
 	link->remote_inval = link->memreg->remote_inval(&caps);
 	link->silent = caps.silent_sends;
-	if (why && !c->told) {
+	if (why && !atomic_exchange(&c->told, true)) {
 		log_warn("memreg=%s cannot be used by lane %u with %s: %s. memreg=%s is used instead",
 			 c->cfg.memreg->name, c->cfg.lane, link->fabric->describe(link->fab), why,
 			 link->memreg->name);
-		c->told = true;
 	}
 	if (!link->memreg->cached)
 		return 0;
@@ -127,11 +134,15 @@ static int set_memreg(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
-static int reg_arena(struct rr_link *link, struct errbuf *eb)
+static int reg_memory(struct rr_link *link, struct errbuf *eb)
 {
 	const struct arena *a = link->conn->mag->arena;
 	int rc;
 
+	rc = link->fabric->reg(link->fab, link->recv_range.base, link->recv_range.len, 0,
+			       &link->recv_mr, eb);
+	if (rc)
+		return rc;
 	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
 	if (rc)
 		return rc;
@@ -139,9 +150,10 @@ static int reg_arena(struct rr_link *link, struct errbuf *eb)
 					link->memreg->data_access, &link->data, eb);
 }
 
-int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct errbuf *eb)
+int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,
+		 struct errbuf *eb)
 {
-	struct fab_params params = c->cfg.paths[path].params;
+	struct fab_params params = way->path->params;
 	struct rr_link *link = calloc(1, sizeof(*link));
 	struct fab_conn *fab;
 	int rc;
@@ -149,15 +161,18 @@ int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct 
 	if (!link)
 		return err_set(eb, -ENOMEM, "out of memory for a connection");
 	link->conn = c;
-	link->path = path;
-	link->fabric = c->cfg.paths[path].fabric;
+	link->path = way->number;
+	link->metadata = way->metadata;
+	link->owner = way->owner;
+	link->ps = &c->cfg.path_stats[way->number];
+	link->fabric = way->path->fabric;
 	params.max_recv = c->cfg.recvs;
 	params.max_send = c->cfg.credits + SEND_SLACK;
 	/* A call needs one mostly. One that finds too few waits for others to end. */
 	if (c->cfg.memreg->windows && !atomic_load(&c->no_windows))
 		params.windows = c->cfg.credits + RR_CALL_MRS;
 	params.windows_sound = c->cfg.memreg == &rr_memreg_auto;
-	rc = take_receives(link, eb);
+	rc = make_receives(link, eb);
 	if (!rc)
 		rc = link->fabric->open(&params, &fab, eb);
 	if (!rc) {
@@ -165,7 +180,7 @@ int rr_link_open(struct rr_conn *c, unsigned path, struct rr_link **out, struct 
 		rc = set_memreg(link, eb);
 	}
 	if (!rc)
-		rc = reg_arena(link, eb);
+		rc = reg_memory(link, eb);
 	if (!rc)
 		rc = post_receives(link, eb);
 	if (!rc)

@@ -27,11 +27,11 @@ void rr_repost(struct rr_link *link, struct arena_buf *b)
 	int rc;
 
 	sge = (struct fab_sge){
-		.mem = b->mem, .len = (uint32_t)b->size, .lkey = link->local.lkey,
+		.mem = b->mem, .len = (uint32_t)b->size, .lkey = link->recv_mr.lkey,
 	};
 	rc = link->fabric->post_recv(link->fab, &sge, b);
 	if (rc)
-		rr_reset(link, rc, "cannot post a receive");
+		rr_link_reset(link, rc, "cannot post a receive");
 }
 
 /* RFC 8167: a Call of the server travels as RDMA_MSG without chunks, and its second RPC
@@ -126,7 +126,7 @@ static void bad_reply(struct rr_link *link, struct rr_call *call, const char *wh
 	call->bad++;
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
 	log_debug("%s: call %08x, reply %u of this kind", what, call->xid, call->bad);
-	rr_reset(link, -EBADMSG, what);
+	rr_link_reset(link, -EBADMSG, what);
 }
 
 /* Send With Invalidate: the server may invalidate one of the segments that were offered
@@ -152,7 +152,7 @@ static void stray(struct rr_link *link, uint32_t len, uint32_t xid)
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
 	log_debug("dropped a message of %u bytes: no call %08x is in flight", len, xid);
 	if (len < RR_HDR_FIXED)
-		rr_reset(link, -EBADMSG, "a message without a header");
+		rr_link_reset(link, -EBADMSG, "a message without a header");
 }
 
 /* The call that the message answers. NULL: there is none, and the message has been dealt
@@ -165,7 +165,7 @@ static struct rr_call *call_of(struct rr_link *link, const struct rr_header *h, 
 	if (!call || call->replied) {
 		stray(link, len, h->xid);
 		if (invalidated)
-			rr_reset(link, -EBADMSG, not_its_stag);
+			rr_link_reset(link, -EBADMSG, not_its_stag);
 		return NULL;
 	}
 	if (invalidated && !may_invalidate(call, rkey)) {
@@ -192,7 +192,7 @@ static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by
 	rc = link->memreg->unmap(link, call, by_peer);
 	call->unmapping = rc != 0;
 	if (rc < 0)
-		rr_reset(link, rc, "cannot take the peer's rights to memory back");
+		rr_link_reset(link, rc, "cannot take the peer's rights to memory back");
 }
 
 void rr_unmapped(void *ctx, void *cookie)
@@ -202,6 +202,35 @@ void rr_unmapped(void *ctx, void *cookie)
 	(void)ctx;
 	call->unmapping = false;
 	rr_progress(call);
+}
+
+/* Without much data, a call's time is the path's and the server's, and not that of the data. */
+#define SHORT_BYTES 8192u
+/* The moving average takes 1/8 of each new value. */
+#define AVERAGE_SHIFT 3
+
+static void average(struct rr_link *link, uint64_t ns)
+{
+	uint64_t old = link->latency_ns;
+
+	link->latency_ns = old ? old - (old >> AVERAGE_SHIFT) + (ns >> AVERAGE_SHIFT) : ns;
+	atomic_store_explicit(&link->ps->latency_ns, link->latency_ns, memory_order_relaxed);
+}
+
+/* The call that the reply answers has taken so long, and so much came with it. */
+static void measure(struct rr_link *link, const struct rr_call *call)
+{
+	uint64_t now = loop_now(link->conn->loop), ns = now - call->posted_ns;
+	uint64_t us = ns / 1000;
+	unsigned bucket = us ? 63 - (unsigned)__builtin_clzll(us) : 0;
+
+	link->heard_ns = now;
+	if (call->posted_ns > link->answered_ns)
+		link->answered_ns = call->posted_ns;
+	if (call->sink.len + (rr_is_bulk(call) ? rr_data_len(call) : 0) <= SHORT_BYTES)
+		average(link, ns);
+	stat_add_to(&link->ps->rx_bytes, call->reply_len + call->placed_len);
+	stat_add_to(&link->ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);
 }
 
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)
@@ -239,6 +268,7 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 		return;
 	}
 	stat_add(st, STAT_RPC_REPLIES, 1);
+	measure(link, call);
 	call->replied = true;
 	call->recv = b;
 	unmap(link, call, invalidated ? &rkey : NULL);

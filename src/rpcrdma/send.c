@@ -31,15 +31,6 @@ static uint8_t *msg_at(const struct rr_call *call)
 	return (uint8_t *)call->msg->mem + RR_HDR_ROOM;
 }
 
-static uint32_t data_len(const struct rr_call *call)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < call->nsend; i++)
-		n += call->send[i].len;
-	return n;
-}
-
 /* Writes the data with its XDR pad. */
 static void put_data(const struct rr_call *call, uint8_t *at)
 {
@@ -76,7 +67,7 @@ void rr_withdraw_data(struct rr_call *call)
 	if (!call->data_inline)
 		return;
 	at = msg_at(call) + call->data_pos;
-	padded = (data_len(call) + 3) & ~3u;
+	padded = (rr_data_len(call) + 3) & ~3u;
 	call->msg_len -= padded;
 	memmove(at, at + padded, call->msg_len - call->data_pos);
 	call->data_inline = false;
@@ -92,7 +83,7 @@ static bool copies_call(const struct rr_call *call, const struct rr_plan *plan)
 /* Bytes that the peer reads from a copy. */
 static uint64_t copy_len(const struct rr_call *call, const struct rr_plan *plan)
 {
-	uint64_t data = ((uint64_t)data_len(call) + 3) & ~(uint64_t)3;
+	uint64_t data = ((uint64_t)rr_data_len(call) + 3) & ~(uint64_t)3;
 
 	if (copies_call(call, plan))
 		return call->msg_len + data;
@@ -144,7 +135,7 @@ static int map_read(const struct rr_link *l, struct rr_call *call, uint32_t posi
 static uint32_t copy_call(const struct rr_call *call, uint8_t *to)
 {
 	uint32_t head = call->nsend ? call->data_pos : call->msg_len;
-	uint32_t data = (data_len(call) + 3) & ~3u;
+	uint32_t data = (rr_data_len(call) + 3) & ~3u;
 
 	memcpy(to, msg_at(call), head);
 	put_data(call, to + head);
@@ -175,7 +166,7 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 		return 0;
 	if (call->send_copied) {
 		put_data(call, copy);
-		return map_read(l, call, call->data_pos, copy, data_len(call), h);
+		return map_read(l, call, call->data_pos, copy, rr_data_len(call), h);
 	}
 	for (uint32_t i = 0; i < call->nsend && !rc; i++)
 		rc = map_read(l, call, call->data_pos, call->send[i].mem, call->send[i].len, h);
@@ -213,6 +204,8 @@ static void count(const struct rr_link *l, const struct rr_call *call, const str
 {
 	struct stats *st = l->conn->st;
 
+	stat_add_to(&l->ps->tx_bytes, call->msg_len + (call->data_inline ? 0 : rr_data_len(call)));
+	stat_add_to(&l->ps->registrations, call->nmrs);
 	if (l->memreg->windows)
 		stat_add(st, STAT_RDMA_BINDINGS, call->nmrs);
 	if (plan->call != RR_CALL_INLINE)
@@ -223,7 +216,7 @@ static void count(const struct rr_link *l, const struct rr_call *call, const str
 			 STAT_RDMA_WRITE_CHUNKS, 1);
 	if (call->nsend && !call->send_copied && !call->sends)
 		stat_add(st, call->data_inline ? STAT_WRITE_INLINE_BYTES : STAT_WRITE_CHUNK_BYTES,
-			 data_len(call));
+			 rr_data_len(call));
 }
 
 /* The Send is one piece, no longer than agreed. If the device refuses it, it would
@@ -240,7 +233,7 @@ static int of_the_connection(const struct rr_link *l, int rc)
 static int try_send(struct rr_link *l, struct rr_call *call)
 {
 	struct rr_conn *c = l->conn;
-	uint32_t dlen = data_len(call);
+	uint32_t dlen = rr_data_len(call);
 	struct rr_plan plan;
 	struct rr_header h;
 	struct fab_sge sge;

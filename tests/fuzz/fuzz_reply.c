@@ -24,9 +24,14 @@ static unsigned dones;
 static const struct arena_buf *chunk;    /* the Reply chunk of the third */
 static bool links;                       /* bit 1 */
 
-static void on_link_down(void *ctx, unsigned path, int err, const char *why)
+static const struct rr_path path = { .fabric = &fabric_fake };
+static const struct rr_way way = { .path = &path };
+static struct rr_path_stats path_stats[RR_PATHS_MAX];
+
+static void on_link_down(void *ctx, void *owner, int err, const char *why)
 {
 	(void)ctx;
+	(void)owner;
 	CHECK(err < 0 && why);
 }
 static const struct rr_events events = { .down = on_link_down };
@@ -95,8 +100,8 @@ static void link_up(struct rr_conn *conn)
 	struct rr_link *link;
 	struct errbuf eb = { "" };
 
-	CHECK(rr_link_open(conn, 0, &link, &eb) == 0);
-	CHECK(rr_up(conn, link) == 0);
+	CHECK(rr_link_open(conn, &way, &link, &eb) == 0);
+	CHECK(rr_up(conn, link, false) == 0);
 }
 
 /* Something that the call has offered, or not. */
@@ -150,8 +155,6 @@ static void play(struct rr_conn *conn, const uint8_t *data, size_t len)
 	}
 }
 
-static const struct rr_path path = { .fabric = &fabric_fake };
-
 static void buffers_back(void *ctx)
 {
 	(void)ctx;
@@ -160,7 +163,7 @@ static void buffers_back(void *ctx)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct arena_counts counts = { .n = { 8, 24, 0, 4, 2 } };
-	struct rr_config cfg = { .paths = &path, .credits = 4, .recvs = 8, .nlanes = 1 };
+	struct rr_config cfg = { .path_stats = path_stats, .credits = 4, .recvs = 8, .nlanes = 1 };
 	bool windows = len && (data[0] & 1);
 	static struct arena_buf *sink;
 	struct rr_conn *conn;

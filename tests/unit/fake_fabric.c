@@ -96,8 +96,8 @@ static const char *fake_describe(const struct fab_conn *c)
 	return "fake";
 }
 
-static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
-		    struct fab_mr *out, struct errbuf *eb)
+static int fake_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
+			   struct fab_mr *out, struct errbuf *eb)
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
@@ -122,6 +122,19 @@ static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	} else {
 		f->data = *out;
 	}
+	return 0;
+}
+
+static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+		    struct fab_mr *out, struct errbuf *eb)
+{
+	struct fake_conn *f = (struct fake_conn *)c;
+
+	if (access)
+		return fake_reg_shared(c, mem, len, access, out, eb);
+	/* A connection's own memory that no peer may reach is for its receives. */
+	*out = (struct fab_mr){ .base = mem, .len = len, .addr = (uintptr_t)mem, .lkey = 3 };
+	f->recv = *out;
 	return 0;
 }
 
@@ -197,7 +210,7 @@ static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *c
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
-	cr_assert(in(&f->local, sge), "no peer may write to a receive");
+	cr_assert(in(&f->recv, sge), "no peer may write to a receive");
 	cr_assert_lt(f->nrecvs, FAKE_RECVS);
 	f->recvs[f->nrecvs].mem = sge->mem;
 	f->recvs[f->nrecvs].len = sge->len;
@@ -255,7 +268,7 @@ static void fake_close(struct fab_conn *c)
 const struct fabric fabric_fake = {
 	.name = "fake",
 	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
-	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg, .dereg = fake_dereg,
+	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg_shared, .dereg = fake_dereg,
 	.bind = fake_bind, .unbind = fake_unbind,
 	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
 	.close = fake_close,

@@ -96,8 +96,8 @@ void fake_lane_start(const struct nfs_version *version,
 	cr_assert_eq(nfs_buffers_init(&fake_cl), 0);
 	fake_cl.nlanes = 1;
 	cr_assert_eq(nfs_lane_init(&fake_cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(fake_lanes[0].target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(nfs_target_connected(&fake_lanes[0].target, link), 0);
+	cr_assert_eq(nfs_connection_open(&fake_lanes[0].target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&fake_lanes[0].target.conns[0][0], link);
 	loop_timer_init(&timer, serve);
 	loop_timer_set(fake_lanes[0].loop, &timer, 1);
 	cr_assert_eq(nfs_lane_start(&fake_lanes[0]), 0);
@@ -126,7 +126,7 @@ static void gain(struct nfs_lane *l, void *link)
 	if (l->index != served)
 		return;
 	answered = 0;
-	cr_assert_eq(nfs_target_connected(&l->target, link), 0);
+	nfs_connection_up(&l->target.conns[0][0], link);
 	loop_timer_set(l->loop, &timer, 1);
 }
 
@@ -137,7 +137,7 @@ void fake_lane_move(void)
 
 	nfs_each_lane(&fake_cl, lose, NULL);
 	served = !served;
-	cr_assert_eq(rr_link_open(fake_lanes[served].target.conn, 0, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_connection_open(&fake_lanes[served].target.conns[0][0], &link, &eb), 0, "%s", eb.text);
 	nfs_each_lane(&fake_cl, gain, link);
 }
 

@@ -288,8 +288,8 @@ void fs_play_connect(void)
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 }
 
 static void start_client(const struct nfs_version *version)

@@ -160,10 +160,10 @@ void connect_lane(unsigned lane)
 
 	answered[lane] = 0;
 	pthread_mutex_lock(&fabric_mu);
-	cr_assert_eq(rr_link_open(play_lanes[lane].target.conn, 0, &link, &eb), 0);
+	cr_assert_eq(nfs_connection_open(&play_lanes[lane].target.conns[0][0], &link, &eb), 0);
 	conns[lane] = fake_used;
 	pthread_mutex_unlock(&fabric_mu);
-	cr_assert_eq(nfs_target_connected(&play_lanes[lane].target, link), 0);
+	nfs_connection_up(&play_lanes[lane].target.conns[0][0], link);
 }
 
 void disconnect_lane(unsigned lane)

@@ -122,7 +122,7 @@ static void start(void)
 	fake_lane_start(&nfs_v3, execute);
 	fake_cl.cfg.export = "/export";
 	fake_cl.cfg.mountport = ntohs(in.sin_port);
-	memcpy(&fake_cl.cfg.paths[0].params.server, &in, sizeof(in));
+	memcpy(&fake_cl.server.path[0].way.params.server, &in, sizeof(in));
 	/* A handle of 8 bytes, for AUTH_NONE and AUTH_SYS. */
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 0, 1);
 }

@@ -284,8 +284,8 @@ static void connect_lane(void)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 }
 
 static void setup(void)

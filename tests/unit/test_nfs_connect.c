@@ -50,12 +50,12 @@ static void setup(void)
 {
 	nfs_retry_first_ms = FIRST_MS;
 	fake_lane_start(&version, execute);
-	cr_assert_eq(nfs_connector_start(&fake_cl), 0);
+	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);
 }
 
 static void teardown(void)
 {
-	cr_assert(nfs_connector_stop(&fake_cl, 20000));
+	cr_assert(nfs_connectors_stop(&fake_cl, 20000));
 	fake_lane_stop();
 }
 
@@ -214,7 +214,7 @@ Test(connect, pauses_start_over, .init = setup, .fini = teardown)
 		await_opens(before + 4);
 		fake_connect_error = 0;
 		await_up();
-		cr_expect_eq(fake_lanes[0].target.attempt[0].failures, 0);
+		cr_expect_eq(fake_lanes[0].target.conns[0][0].failures, 0);
 		cr_assert_eq(call(), 0);
 	}
 }
@@ -276,9 +276,9 @@ Test(connect, end_before_the_lane_has_its_connection)
 	nfs_each_lane(&fake_cl, lose, NULL);
 	loop_post(fake_lanes[0].loop, &m);
 	fake_connect_error = 0;
-	for (unsigned i = 0; i < 20000 && !atomic_load(&fake_lanes[0].target.attempt[0].coming); i++)
+	for (unsigned i = 0; i < 20000 && !atomic_load(&fake_lanes[0].target.conns[0][0].coming); i++)
 		nap();
-	cr_assert(nfs_connector_stop(&fake_cl, 20000));
+	cr_assert(nfs_connectors_stop(&fake_cl, 20000));
 	cr_assert(fake.open);
 	cr_assert_eq(pthread_create(&letter, NULL, let_go, NULL), 0);
 	fake_lane_stop();

@@ -138,8 +138,8 @@ static void setup(void)
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	lane.buffers_freed = hook;
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 }
 
 static void teardown(void)
@@ -310,8 +310,8 @@ Test(engine, delayed_and_the_connection_dies, .init = setup, .fini = teardown)
 	fake_pass(&lane, 150);
 	cr_assert(o->dones == 0 && o->c.eng.rr.state == RR_CALL_WAITING);
 	cr_assert_eq(acquired - released, 1);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
 }
@@ -577,8 +577,8 @@ static void reconnect(unsigned kib)
 
 	fake_break();
 	fake_peer_priv[6] = fake_peer_priv[7] = (uint8_t)(kib - 1);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 }
 
 /* The next connection takes less, or more, in one message: what is under way goes
@@ -610,11 +610,11 @@ Test(engine, replay_is_told, .init = setup, .fini = teardown)
 	struct rr_link *link;
 	struct errbuf eb;
 
-	lane.target.attempt[0].wanted = false;
+	lane.target.conns[0][0].wanted = false;
 	fake_break();
-	cr_assert(lane.target.attempt[0].wanted, "the connector is asked");
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0);
-	cr_assert_eq(rr_up(lane.target.conn, link), 0);
+	cr_assert(lane.target.conns[0][0].wanted, "the connector is asked");
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 	answer(o, 0, 0);
 	cr_assert(o->dones == 1 && o->c.eng.resent);
 }

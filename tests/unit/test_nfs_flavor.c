@@ -216,8 +216,8 @@ static void setup(void)
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lane.target.conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(nfs_target_connected(&lane.target, link), 0);
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&lane.target.conns[0][0], link);
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 7 + i / 256);
 	buf = magazine_get(&lane.mag, ARENA_MID);

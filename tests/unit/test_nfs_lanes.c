@@ -248,8 +248,8 @@ static void setup(void)
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(nfs_lane_init(&cl, i, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_link_open(lanes[0].target.conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(nfs_target_connected(&lanes[0].target, link), 0);
+	cr_assert_eq(nfs_connection_open(&lanes[0].target.conns[0][0], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&lanes[0].target.conns[0][0], link);
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(nfs_lane_start(&lanes[i]), 0);
 	nfs_each_lane(&cl, on_start, NULL);

@@ -81,8 +81,8 @@ static void connect_to(struct nfs_target *t)
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	cr_assert_eq(rr_link_open(t->conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(nfs_target_connected(t, link), 0);
+	cr_assert_eq(nfs_connection_open(&t->conns[0][0], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&t->conns[0][0], link);
 }
 
 static void setup(void)
@@ -110,8 +110,8 @@ static void setup(void)
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	other = (struct nfs_server){
 		.client = &cl, .name = "second", .version = &versions[1], .auth = &rpc_auth_none,
-		.paths = cl.cfg.paths, .npaths = 1,
 	};
+	nfs_paths_init(&other);
 	cr_assert_eq(nfs_target_init(&second, &other, &lane), 0);
 	connect_to(&lane.target);
 	connect_to(&second);
@@ -121,7 +121,7 @@ static void teardown(void)
 {
 	nfs_target_fini(&second);
 	nfs_lane_fini(&lane);
-	cr_assert(list_empty(&ctl.targets));
+	cr_assert(!cl.server.targets[0] && !other.targets[0]);
 	arena_fini(&cl.arena);
 }
 
@@ -203,7 +203,7 @@ Test(nfs_target, one_server_is_lost)
 	fake_used = &fake_conns[1];
 	fake_break();
 	cr_assert(!atomic_load(&second.up) && nfs_lane_up(&lane));
-	cr_assert(second.attempt[0].wanted && !lane.target.attempt[0].wanted);
+	cr_assert(second.conns[0][0].wanted && !lane.target.conns[0][0].wanted);
 	answer(0, a);
 	cr_assert(a->dones == 1 && b->dones == 0);
 	connect_to(&second);

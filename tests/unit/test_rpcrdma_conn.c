@@ -30,9 +30,10 @@ struct test_call {
 };
 static struct test_call calls[CALLS];
 
-static void on_down(void *ctx, unsigned path, int err, const char *why)
+static void on_down(void *ctx, void *owner, int err, const char *why)
 {
 	(void)ctx;
+	(void)owner;
 	(void)why;
 	cr_assert_lt(err, 0);
 	downs++;
@@ -59,16 +60,18 @@ static void peer_inline(unsigned send, unsigned recv)
 	fake_peer_priv_len = 8;
 }
 
+static const struct rr_path path = { .fabric = &fabric_fake };
+static const struct rr_way way = { .path = &path };
+static struct rr_path_stats path_stats[RR_PATHS_MAX];
+
 static void up(void)
 {
 	struct rr_link *link;
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(rr_link_open(conn, 0, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_up(conn, link), 0);
+	cr_assert_eq(rr_link_open(conn, &way, &link, &eb), 0, "%s", eb.text);
+	cr_assert_eq(rr_up(conn, link, false), 0);
 }
-
-static const struct rr_path path = { .fabric = &fabric_fake };
 
 static void buffers_back(void *ctx)
 {
@@ -80,7 +83,7 @@ static void setup(void)
 {
 	struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
 	struct rr_config cfg = {
-		.paths = &path, .credits = CREDITS, .recvs = 24, .lane = 1, .nlanes = 2,
+		.path_stats = path_stats, .credits = CREDITS, .recvs = 24, .lane = 1, .nlanes = 2,
 	};
 
 	fake_peer_is_knfsd();
@@ -1144,7 +1147,7 @@ Test(conn, refused_link, .init = setup, .fini = teardown)
 
 	fake_break();
 	fake_connect_error = -ECONNREFUSED;
-	cr_assert_eq(rr_link_open(conn, 0, &link, &eb), -ECONNREFUSED);
+	cr_assert_eq(rr_link_open(conn, &way, &link, &eb), -ECONNREFUSED);
 	cr_assert(!fake.open, "nothing of it is left");
 	fake_connect_error = 0;
 	up();

@@ -19,6 +19,8 @@ static struct magazine mag;
 static struct stats st;
 static struct rr_conn *conn;
 static unsigned downs, down_path;
+static struct rr_link *links[2];
+static struct rr_path_stats path_stats[RR_PATHS_MAX];
 
 static struct test_call {
 	struct rr_call rr;
@@ -26,11 +28,11 @@ static struct test_call {
 	int status;
 } calls[CALLS];
 
-static void on_down(void *ctx, unsigned path, int err, const char *why)
+static void on_down(void *ctx, void *owner, int err, const char *why)
 {
 	(void)ctx, (void)err, (void)why;
 	downs++;
-	down_path = path;
+	down_path = *(const unsigned *)owner;
 }
 
 static void on_buffers(void *ctx)
@@ -47,22 +49,32 @@ static void on_done(struct rr_call *rr, int status)
 	t->status = status;
 }
 
-static void up(unsigned path)
+static struct rr_link *open_on(unsigned path, bool metadata)
 {
+	static const struct rr_path paths[2] = { { .fabric = &fabric_fake }, { .fabric = &fabric_fake } };
+	static unsigned numbers[2] = { 0, 1 };
+	const struct rr_way way = {
+		.path = &paths[path], .number = path, .metadata = metadata, .owner = &numbers[path],
+	};
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	cr_assert_eq(rr_link_open(conn, path, &link, &eb), 0, "%s", eb.text);
-	cr_assert_eq(rr_up(conn, link), 0);
+	cr_assert_eq(rr_link_open(conn, &way, &link, &eb), 0, "%s", eb.text);
+	return link;
+}
+
+static void up(unsigned path)
+{
+	links[path] = open_on(path, false);
+	cr_assert_eq(rr_up(conn, links[path], false), 0);
 }
 
 static void setup(void)
 {
-	static const struct rr_path paths[2] = { { .fabric = &fabric_fake }, { .fabric = &fabric_fake } };
 	static const struct arena_counts counts = { .n = { 48, 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
-		.paths = paths, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1,
+		.path_stats = path_stats, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1,
 	};
 
 	fake_peer_is_knfsd();

@@ -30,9 +30,9 @@ static struct test_call {
 	int status;
 } calls[CALLS];
 
-static void on_down(void *ctx, unsigned path, int err, const char *why)
+static void on_down(void *ctx, void *owner, int err, const char *why)
 {
-	(void)ctx, (void)path, (void)err, (void)why;
+	(void)ctx, (void)owner, (void)err, (void)why;
 	downs++;
 }
 
@@ -92,12 +92,16 @@ static void reply(const struct test_call *t, uint32_t placed, uint32_t inv)
 		fake_deliver(w, n * 4);
 }
 
+static const struct rr_path path = { .fabric = &fabric_fake };
+static const struct rr_way way = { .path = &path };
+static struct rr_path_stats path_stats[RR_PATHS_MAX];
+
 static int try_up(struct errbuf *eb)
 {
 	struct rr_link *link;
-	int rc = rr_link_open(conn, 0, &link, eb);
+	int rc = rr_link_open(conn, &way, &link, eb);
 
-	return rc ? rc : rr_up(conn, link);
+	return rc ? rc : rr_up(conn, link, false);
 }
 
 static void sent(void)
@@ -126,11 +130,10 @@ static void up(void)
 static void begin(const struct rr_memreg *memreg)
 {
 	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct rr_path path = { .fabric = &fabric_fake };
 	static const struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
-		.paths = &path, .credits = CREDITS, .recvs = 24, .nlanes = 1, .memreg = memreg,
+		.path_stats = path_stats, .credits = CREDITS, .recvs = 24, .nlanes = 1, .memreg = memreg,
 	};
 
 	memcpy(fake_peer_priv, knfsd, 8);

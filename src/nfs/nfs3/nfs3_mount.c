@@ -23,6 +23,12 @@ static struct rpc_cred own_cred(void)
 	return (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 }
 
+/* Where the mount was made: another path of the mount may not answer. */
+static const struct sockaddr_storage *server_addr(const struct nfs_client *cl)
+{
+	return &cl->server.path[cl->server.first].way.params.server;
+}
+
 static int open_mountd(struct nfs_client *cl, struct rpctcp **out, unsigned timeout_ms,
 		       struct errbuf *eb)
 {
@@ -30,11 +36,11 @@ static int open_mountd(struct nfs_client *cl, struct rpctcp **out, unsigned time
 	struct sockaddr_storage ss;
 
 	if (!port)
-		port = rpcbind_tcp_port(&cl->cfg.paths[0].params.server, MOUNT_PROGRAM, MOUNT_V3, "mountd",
+		port = rpcbind_tcp_port(server_addr(cl), MOUNT_PROGRAM, MOUNT_V3, "mountd",
 					timeout_ms, eb);
 	if (port < 0)
 		return port;
-	ss = rpctcp_with_port(&cl->cfg.paths[0].params.server, (unsigned)port);
+	ss = rpctcp_with_port(server_addr(cl), (unsigned)port);
 	return rpctcp_open(out, &ss, "mountd", timeout_ms, eb);
 }
 

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One connection of a lane, from the connector's thread to its end.
+ *
+ *     connector's thread                 lane
+ *     open ----------- link -----------> on trial --check--> up ----> down
+ *                                          |                           |
+ *                                          +---- check has failed -----+--> nfs_path_lost():
+ *                                                                           the connector again
+ *
+ * On trial the link carries only the calls of the check: does it lead to the server that is
+ * mounted (RFC 8881, section 2.10.5)? Otherwise calls that are sent again after a fail-over
+ * would be executed a second time by a stranger. While the mount is being made there is nothing
+ * to compare with, and when there is only one path, nothing to mix up: then the link is up at
+ * once.
+ *
+ * The check's calls and the heartbeats are not operations: they have no slot, they are sent on
+ * this connection or not at all, and end with it. There is one of them at a time (rr, asked).
+ *
+ * When the connection dies, rr_events.down comes from the loop. A call of the check ends before
+ * that with -ENOTCONN, and must not touch the link any more. Everything here but
+ * nfs_connection_open() runs on the lane.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "nfs/internal.h"
+#include "xdr_msg.h"
+
+#define LATER_MS 200u
+
+unsigned nfs_conns_of(const struct nfs_client *cl)
+{
+	return 1 + cl->cfg.mdconnect;
+}
+
+int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct errbuf *eb)
+{
+	struct nfs_path *p = nfs_path_of(k);
+	const struct rr_way way = {
+		.path = &p->way, .number = k->path, .metadata = k->index > 0, .owner = k,
+	};
+
+	return rr_link_open(k->target->conn, &way, out, eb);
+}
+
+/* ---- calls on this connection ---- */
+
+static const struct rpc_cred *own_cred(void)
+{
+	static _Thread_local struct rpc_cred cred;
+
+	cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	return &cred;
+}
+
+static void put_message(struct nfs_connection *k)
+{
+	magazine_put(&k->target->lane->mag, k->rr.msg);
+	k->rr.msg = NULL;
+	k->asked = false;
+}
+
+struct question {
+	uint32_t proc, reply_max;
+	const struct rpc_auth *auth;
+	const struct rpc_cred *cred;
+	bool_t (*args)(void *arg, XDR *x);
+	void (*done)(struct rr_call *rr, int status);
+};
+
+/* 0: it is on its way. -errno: it is not, and nothing is kept. */
+static int ask(struct nfs_connection *k, const struct question *q)
+{
+	struct nfs_target *t = k->target;
+	const struct nfs_version *v = t->server->version;
+	XDR x;
+	int rc;
+
+	k->rr = (struct rr_call){ .done = q->done, .reply_max = RPC_REPLY_HDR_MAX + q->reply_max };
+	k->rr.msg = magazine_get(&t->lane->mag, ARENA_MSG);
+	if (!k->rr.msg)
+		return -EAGAIN;
+	k->rr.xid = rr_xid(t->conn);
+	xdr_msg_create(&x, (char *)k->rr.msg->mem + RR_HDR_ROOM,
+		       (u_int)(k->rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
+	rc = rpcmsg_call(&x, k->rr.xid, v->prog, v->vers, q->proc, q->auth, q->cred) &&
+	     q->auth->wrap(q->auth, &x, q->args, k) ? 0 : -EMSGSIZE;
+	k->rr.msg_len = xdr_getpos(&x);
+	if (!rc)
+		rc = rr_submit_on(k->link, &k->rr);
+	k->asked = rc == 0;
+	k->asked_ns = loop_now(t->lane->loop);
+	if (rc)
+		put_message(k);
+	return rc;
+}
+
+/* ---- heartbeats ---- */
+
+static void heartbeat_done(struct rr_call *rr, int status)
+{
+	/* Any reply is a sign of life, and rr_link_now() has seen it. */
+	(void)status;
+	put_message(container_of(rr, struct nfs_connection, rr));
+}
+
+static bool_t no_args(void *arg, XDR *x)
+{
+	(void)arg;
+	(void)x;
+	return TRUE;
+}
+
+void nfs_connection_ask(struct nfs_connection *k)
+{
+	const struct question q = {
+		.auth = &rpc_auth_none, .args = no_args, .done = heartbeat_done,
+	};
+
+	if (!k->asked && ask(k, &q) == 0)
+		stat_add_to(&k->target->path_stats[k->path].heartbeats, 1);
+}
+
+/* ---- the check ---- */
+
+/* Results of any call of a check: a server's names, or attributes. */
+#define CHECK_RESULTS_MAX 3072u
+
+static void check_on(struct nfs_connection *k);
+
+/* The link ends, and nfs_connection_down() says why. */
+static void fail(struct nfs_connection *k, int err)
+{
+	k->fault = err;
+	rr_link_reset(k->link, err, k->check.why.text[0] ? k->check.why.text : strerror(-err));
+}
+
+static void join(struct nfs_connection *k)
+{
+	k->up = true;
+	nfs_path_joined(k);
+	rr_admit(k->link);
+	nfs_target_changed(k->target, 0);
+}
+
+static void on_again(struct loop_timer *t)
+{
+	check_on(container_of(t, struct nfs_connection, again));
+}
+
+static void later(struct nfs_connection *k)
+{
+	loop_timer_set(k->target->lane->loop, &k->again, LATER_MS);
+}
+
+static int take_check(void *arg, XDR *x)
+{
+	struct nfs_connection *k = arg;
+
+	return k->target->server->version->check_decode(k->target, &k->check, x);
+}
+
+static int decode_check(struct nfs_connection *k)
+{
+	const struct rpc_auth *auth = k->target->server->auth;
+	uint32_t why;
+	XDR x;
+	int rc;
+
+	xdr_msg_create(&x, (void *)(uintptr_t)k->rr.reply, k->rr.reply_len, XDR_DECODE);
+	rc = rpcmsg_reply(&x, k->rr.xid, auth, &why);
+	if (!rc)
+		rc = auth->unwrap(auth, &x, take_check, k);
+	else
+		err_set(&k->check.why, rc, "it does not answer as an NFS server: %s", strerror(-rc));
+	return rc;
+}
+
+static void check_done(struct rr_call *rr, int status)
+{
+	struct nfs_connection *k = container_of(rr, struct nfs_connection, rr);
+	int rc = status ? status : decode_check(k);
+
+	put_message(k);
+	switch (rc) {
+	case 0:
+		join(k);
+		break;
+	case NFS_NEXT:
+		check_on(k);
+		break;
+	case NFS_LATER:
+		later(k);
+		break;
+	case -ENOTCONN:         /* the link is gone already */
+		break;
+	default:
+		fail(k, rc < 0 ? rc : -EIO);
+		break;
+	}
+}
+
+static bool_t put_check(void *arg, XDR *x)
+{
+	struct nfs_connection *k = arg;
+
+	return k->target->server->version->check_encode(k->target, &k->check, x);
+}
+
+static void check_on(struct nfs_connection *k)
+{
+	const struct nfs_server *s = k->target->server;
+	const struct question q = {
+		.proc = s->version->check_proc(&k->check), .reply_max = CHECK_RESULTS_MAX,
+		.auth = s->auth, .cred = own_cred(), .args = put_check, .done = check_done,
+	};
+	int rc = ask(k, &q);
+
+	if (rc == -EAGAIN)
+		later(k);
+	else if (rc && rc != -ENOTCONN)
+		fail(k, rc);
+}
+
+/* ---- up and down ---- */
+
+void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
+{
+	struct nfs_target *t = k->target;
+	bool check, may_move;
+	int rc;
+
+	if (!nfs_path_arrives(k, &check, &may_move)) {
+		rr_link_drop(link);
+		nfs_path_lost(k, false, 0, NULL);
+		return;
+	}
+	log_info("connection %u to %s: %s", t->lane->index, t->server->name, rr_link_text(link));
+	k->link = link;
+	k->up = !check;
+	k->fault = 0;
+	k->drain_until_ns = 0;
+	k->asked = false;
+	k->asked_ns = loop_now(t->lane->loop);
+	k->check = (struct nfs_check){ .may_move = may_move };
+	/* Before the first reply can end the connection. */
+	if (k->up) {
+		nfs_path_joined(k);
+		nfs_target_expects(t);
+	}
+	rc = rr_up(t->conn, link, check);
+	if (rc) {
+		k->link = NULL;
+		nfs_path_lost(k, k->up, rc, "it cannot be taken into use");
+		k->up = false;
+	} else if (check) {
+		check_on(k);
+	}
+	nfs_target_changed(t, 0);
+}
+
+void nfs_connection_down(void *target, void *connection, int err, const char *why)
+{
+	struct nfs_connection *k = connection;
+	struct nfs_target *t = target;
+	bool was_up = k->up;
+
+	loop_timer_clear(&k->again);
+	k->link = NULL;
+	k->up = false;
+	nfs_path_lost(k, was_up, was_up ? 0 : k->fault ? k->fault : err, why);
+	nfs_target_changed(t, err);
+}
+
+/* ---- life ---- */
+
+void nfs_connections_init(struct nfs_target *t)
+{
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+			struct nfs_connection *k = &t->conns[path][i];
+
+			k->target = t;
+			k->path = path;
+			k->index = i;
+			loop_timer_init(&k->again, on_again);
+		}
+}
+
+void nfs_connections_fini(struct nfs_target *t)
+{
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+			struct nfs_connection *k = &t->conns[path][i];
+
+			loop_timer_clear(&k->again);
+			if (k->asked)
+				put_message(k);
+		}
+}

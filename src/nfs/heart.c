@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Heartbeats: is a connection that says nothing dead?
+ *
+ *     last reply            H/2               3H/4               H = heartbeat=
+ *        |-------------------|-----------------|------------------|
+ *                         heartbeat         the lane's other    still nothing: dead, if one of
+ *                         on it             paths are asked     the conditions below is true
+ *
+ * A connection that has heard nothing for half of the time sends a call of procedure NULL. For
+ * that each connection keeps a credit (choose.c), because calls without answers have the others.
+ *
+ * A server whose threads all wait for a disk answers nothing on any connection. To break
+ * connections then would make it worse: all calls would come a second time. So silence alone is
+ * not enough. One of these must be true as well:
+ *
+ *   - another path has answered a call that was sent after this heartbeat: then it is the path
+ *     and not the server;
+ *   - nothing but the heartbeat is in flight: then there is nothing to send again;
+ *   - the connection is on trial: nobody needs it yet.
+ *
+ * Otherwise `timeo` decides (lane.c), or the fabric, which breaks a connection by itself when
+ * nothing is acknowledged for long.
+ *
+ * The lane's thread runs this, each for its own connections. The same clock ends connections of
+ * a path that is being removed, when their calls do not end by themselves.
+ */
+#include <errno.h>
+#include "nfs/internal.h"
+
+#define NS_PER_MS 1000000ull
+#define TICK_MIN_MS 20u
+#define TICK_MAX_MS 500u
+/* So many ticks in the time of a heartbeat. */
+#define TICKS 8u
+
+static uint64_t heartbeat_ns(const struct nfs_target *t)
+{
+	return (uint64_t)t->server->client->cfg.heartbeat_ms * NS_PER_MS;
+}
+
+/* Has a connection of another path answered what was sent after this heartbeat? */
+static bool others_answer(const struct nfs_connection *k)
+{
+	const struct nfs_target *t = k->target;
+
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+			const struct nfs_connection *o = &t->conns[path][i];
+
+			if (path != k->path && o->link && o->up &&
+			    rr_link_now(o->link).answered_ns > k->asked_ns)
+				return true;
+		}
+	return false;
+}
+
+static void ask_others(const struct nfs_connection *k)
+{
+	struct nfs_target *t = k->target;
+
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+			struct nfs_connection *o = &t->conns[path][i];
+
+			if (path != k->path && o->link && o->up &&
+			    rr_link_now(o->link).answered_ns <= k->asked_ns)
+				nfs_connection_ask(o);
+		}
+}
+
+static void give_up(struct nfs_connection *k)
+{
+	stat_add_to(&k->target->path_stats[k->path].missed, 1);
+	rr_link_reset(k->link, -ETIMEDOUT, "no answer to a heartbeat");
+}
+
+static void look(struct nfs_connection *k, uint64_t now)
+{
+	struct rr_link_now l = rr_link_now(k->link);
+	uint64_t whole = heartbeat_ns(k->target), silent = now - l.heard_ns;
+
+	if (k->drain_until_ns && now >= k->drain_until_ns) {
+		rr_link_reset(k->link, -ESHUTDOWN, "its path is being removed");
+		return;
+	}
+	if (!whole || silent < whole / 2)
+		return;
+	if (!k->up) {
+		if (silent >= whole)
+			give_up(k);
+		return;
+	}
+	if (!k->asked) {
+		nfs_connection_ask(k);
+		return;
+	}
+	if (silent >= whole && (l.in_flight == 1 || others_answer(k)))
+		give_up(k);
+	else if (silent >= whole / 4 * 3)
+		ask_others(k);
+}
+
+static void on_beat(struct loop_timer *timer)
+{
+	struct nfs_target *t = container_of(timer, struct nfs_target, heart);
+	uint64_t now = loop_now(t->lane->loop);
+
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++)
+			if (t->conns[path][i].link)
+				look(&t->conns[path][i], now);
+	nfs_heart_start(t);
+}
+
+void nfs_heart_start(struct nfs_target *t)
+{
+	unsigned beat = t->server->client->cfg.heartbeat_ms, ms = beat ? beat / TICKS : TICK_MAX_MS;
+
+	if (!t->heart.fn)
+		loop_timer_init(&t->heart, on_beat);
+	loop_timer_set(t->lane->loop, &t->heart,
+		       ms < TICK_MIN_MS ? TICK_MIN_MS : ms > TICK_MAX_MS ? TICK_MAX_MS : ms);
+}

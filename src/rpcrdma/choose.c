@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which link takes the next call.
+ *
+ *     links:  path 0: L0 (data)  M0 (metadata)      path 1: L1 (data)  M1 (on trial)
+ *
+ *     sets[1], calls with file data:     L0 L1
+ *     sets[0], all others:               M0          (L0 L1, if no metadata link is left)
+ *
+ * The sets are made when a link comes, goes, or changes, so that a call costs a look at the
+ * links that may take it and nothing else. With one link there is nothing to choose.
+ *
+ * The latency that RR_MIN_LATENCY compares is that of short calls: a megabyte takes its time
+ * on the best path. A path that is not chosen gets no calls to measure. Its heartbeats are
+ * measured instead, so it is found out when a slow path has become fast. A link that was never
+ * measured is tried at once.
+ */
+#include "rpcrdma/impl.h"
+
+/* A credit of each link is kept for calls that name their link, so that a heartbeat can be
+ * sent on a link whose other calls get no answer. Of very few credits none can be spared. */
+#define RESERVE_FROM 4u
+
+static bool has_room(const struct rr_conn *c, const struct rr_link *link)
+{
+	return link->ninflight + (link->grant >= RESERVE_FROM ? c->reserve : 0) < link->grant;
+}
+
+static void add(struct rr_set *s, struct rr_link *link)
+{
+	if (s->n < RR_LINKS_MAX)
+		s->link[s->n++] = link;
+}
+
+void rr_sort_links(struct rr_conn *c)
+{
+	struct rr_set *meta = &c->sets[0], *bulk = &c->sets[1];
+	unsigned nmeta = 0, nbulk = 0;
+
+	list_for_each(n, &c->links) {
+		struct rr_link *link = container_of(n, struct rr_link, node);
+
+		if (link->trial || link->draining || link->reset_err)
+			continue;
+		*(link->metadata ? &nmeta : &nbulk) += 1;
+	}
+	meta->n = bulk->n = 0;
+	list_for_each(n, &c->links) {
+		struct rr_link *link = container_of(n, struct rr_link, node);
+
+		if (link->trial || link->draining || link->reset_err)
+			continue;
+		if (link->metadata || !nmeta)
+			add(meta, link);
+		if (!link->metadata || !nbulk)
+			add(bulk, link);
+	}
+	/* With one link there is nobody to fail over to, and a silent peer costs nothing but
+	 * time. */
+	c->reserve = nmeta + nbulk > 1;
+}
+
+static struct rr_link *round_robin(const struct rr_conn *c, struct rr_set *s)
+{
+	unsigned at = s->turn < s->n ? s->turn : 0;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct rr_link *link = s->link[at];
+
+		at = at + 1 < s->n ? at + 1 : 0;
+		if (has_room(c, link)) {
+			s->turn = at;
+			return link;
+		}
+	}
+	return NULL;
+}
+
+static struct rr_link *min_inflight(const struct rr_conn *c, const struct rr_set *s)
+{
+	struct rr_link *best = NULL;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct rr_link *link = s->link[i];
+
+		if (has_room(c, link) && (!best || link->ninflight < best->ninflight))
+			best = link;
+	}
+	return best;
+}
+
+static struct rr_link *min_latency(const struct rr_conn *c, const struct rr_set *s)
+{
+	struct rr_link *best = NULL;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		struct rr_link *link = s->link[i];
+
+		if (has_room(c, link) && (!best || link->latency_ns < best->latency_ns))
+			best = link;
+	}
+	return best;
+}
+
+bool rr_has_room(const struct rr_conn *c, const struct rr_call *call)
+{
+	const struct rr_set *s = &c->sets[rr_is_bulk(call)];
+
+	for (unsigned i = 0; i < s->n; i++)
+		if (has_room(c, s->link[i]))
+			return true;
+	return false;
+}
+
+struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call)
+{
+	struct rr_set *s = &c->sets[rr_is_bulk(call)];
+
+	if (s->n <= 1)
+		return s->n && has_room(c, s->link[0]) ? s->link[0] : NULL;
+	switch (c->cfg.policy) {
+	case RR_ROUND_ROBIN:
+		return round_robin(c, s);
+	case RR_MIN_LATENCY:
+		return min_latency(c, s);
+	case RR_MIN_INFLIGHT:
+		break;
+	}
+	return min_inflight(c, s);
+}
