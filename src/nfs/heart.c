@@ -87,7 +87,7 @@ static void look(struct nfs_connection *k, uint64_t now)
 	if (!whole || silent < whole / 2)
 		return;
 	if (!k->up) {
-		if (silent >= whole)
+		if (silent >= whole && k->asked)
 			give_up(k);
 		return;
 	}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections of a lane on two paths: the check of a new one, and heartbeats. Everything runs
+ * on one thread. The test plays the connector, and two servers behind the fake fabric, which
+ * may fall silent, as a whole or on one path.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "fake_fabric.h"
+#include "fake_lane.h"
+#include "nfs/paths.h"
+
+#define BEAT_MS 160u
+#define OP NFS_OP_GETATTR
+enum { PLAIN = 1, CHECK = 50, STEPS = 3 };
+
+static struct nfs_client cl;
+static struct nfs_lane lane;
+static struct nfs_control ctl;
+static struct loop_timer timer;
+
+/* What is behind each connection of the fake fabric. */
+static struct played {
+	bool mute;              /* nothing is answered */
+	bool busy;              /* of its calls, only pings and checks are answered */
+	uint32_t is;            /* the answer to the last call of a check */
+	unsigned calls, pings, checks;
+	unsigned seen;          /* of fake_conns[].sends */
+} played[FAKE_CONNS];
+/* The answers to the next calls of a check: 0: go on. */
+static int check_says[8];
+static unsigned nsays, said;
+static bool may_move;
+
+struct op {
+	struct nfs_call c;
+	unsigned dones;
+	int status;
+};
+static struct op ops[32];
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w = 7;
+
+	(void)c;
+	return xdr_uint32_t(x, &w);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	uint32_t w;
+
+	(void)c;
+	return xdr_uint32_t(x, &w) ? 0 : -EBADMSG;
+}
+
+static uint32_t check_proc(const struct nfs_check *k)
+{
+	return CHECK + k->step;
+}
+
+static bool_t check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x)
+{
+	uint32_t w = k->step;
+
+	cr_assert_eq(t, &lane.target);
+	return xdr_uint32_t(x, &w);
+}
+
+/* Three calls; the last one says which server it is. */
+static int check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x)
+{
+	uint32_t w;
+
+	(void)t;
+	may_move = k->may_move;
+	if (!xdr_uint32_t(x, &w))
+		return err_set(&k->why, -EBADMSG, "it says nothing");
+	if (said < nsays && check_says[said++])
+		return check_says[said - 1];
+	if (++k->step < STEPS)
+		return NFS_NEXT;
+	if (w != 1 && !k->may_move)
+		return err_set(&k->why, -EXDEV, "it is server %u", w);
+	return 0;
+}
+
+static const struct nfs_opdef plain = {
+	.name = "PLAIN", .encode = encode, .decode = decode, .results_max = 4, .proc = PLAIN,
+};
+static struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [OP] = &plain },
+	.check_proc = check_proc, .check_encode = check_encode, .check_decode = check_decode,
+};
+
+/* ---- the servers ---- */
+
+static void answer(struct fake_conn *f, struct played *p)
+{
+	uint32_t w[1024], r[15], proc;
+	const struct fake_send *s = &f->sends[p->seen];
+
+	memcpy(w, s->bytes, s->len < sizeof(w) ? s->len : sizeof(w));
+	proc = ntohl(w[7 + 5]);
+	p->pings += proc == 0;
+	p->calls += proc == PLAIN;
+	p->checks += proc >= CHECK;
+	fake_used = f;
+	fake_complete(p->seen++);
+	if (p->mute || (p->busy && proc == PLAIN))
+		return;
+	memcpy(r, (uint32_t[15]){ ntohl(w[0]), 1, 8, 0, 0, 0, 0, ntohl(w[0]), 1, 0, 0, 0, 0, p->is }, sizeof(r));
+	for (unsigned i = 0; i < 15; i++)
+		r[i] = htonl(r[i]);
+	fake_used = f;
+	fake_deliver(r, sizeof(r));
+}
+
+static void serve(struct loop_timer *t)
+{
+	loop_timer_set(lane.loop, t, 1);
+	for (unsigned i = 0; i < FAKE_CONNS; i++) {
+		struct fake_conn *f = &fake_conns[i];
+
+		while (f->open && f->attached && played[i].seen < f->nsends) {
+			answer(f, &played[i]);
+			if (played[i].seen == f->nsends)
+				played[i].seen = f->nsends = 0;
+		}
+	}
+}
+
+/* ---- the connector ---- */
+
+static struct nfs_connection *conn_of(unsigned path)
+{
+	return &lane.target.conns[path][0];
+}
+
+/* Connects on that path. Returns which connection of the fake fabric it is. */
+static unsigned arrive(unsigned path, uint32_t is)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+	unsigned i;
+
+	conn_of(path)->wanted = false;
+	conn_of(path)->busy = true;
+	cr_assert_eq(nfs_connection_open(conn_of(path), &link, &eb), 0, "%s", eb.text);
+	i = (unsigned)(fake_used - fake_conns);
+	played[i] = (struct played){ .is = is };
+	nfs_connection_up(conn_of(path), link);
+	return i;
+}
+
+static void setup(void)
+{
+	struct errbuf eb = { "" };
+
+	fake_peer_is_knfsd();
+	fake_most = FAKE_CONNS;
+	rpc_auth_init();
+	pthread_mutex_init(&ctl.mu, NULL);
+	pthread_cond_init(&ctl.cond, NULL);
+	cl = (struct nfs_client){
+		.control = &ctl, .lanes = &lane, .nlanes = 1,
+		.cfg = { .version = &version, .npaths = 2, .server = "server", .lanes = 1, .credits = 16,
+			 .heartbeat_ms = BEAT_MS, .buffers = { .n = { 24, 40, 0, 4, 2 } }, .timeo_ms = 60000 },
+	};
+	for (unsigned i = 0; i < 2; i++) {
+		struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001 + i) };
+
+		cl.cfg.paths[i].fabric = &fabric_fake;
+		memcpy(&cl.cfg.paths[i].params.server, &in, sizeof(in));
+	}
+	nfs_server_init(&cl);
+	cr_assert_eq(nfs_buffers_init(&cl), 0);
+	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
+	loop_timer_init(&timer, serve);
+	loop_timer_set(lane.loop, &timer, 1);
+	cr_assert_eq(arrive(0, 1), 0);
+	cr_assert(conn_of(0)->up, "there is nothing to compare with while the mount is made");
+	cl.server.checks = true;
+}
+
+static void teardown(void)
+{
+	nfs_lane_fini(&lane);
+	for (unsigned i = 0; i < FAKE_CONNS; i++)
+		cr_assert(!fake_conns[i].open);
+	arena_fini(&cl.arena);
+}
+
+TestSuite(connection, .init = setup, .fini = teardown, .timeout = 60);
+
+static void on_done(struct nfs_call *c)
+{
+	struct op *o = container_of(c, struct op, c);
+
+	o->dones++;
+	o->status = c->res.status;
+}
+
+static struct op *start(unsigned i)
+{
+	struct op *o = &ops[i];
+
+	memset(o, 0, sizeof(*o));
+	o->c.op = OP;
+	o->c.done = on_done;
+	nfs_start(&lane, &o->c);
+	return o;
+}
+
+static enum nfs_path_state state(unsigned path)
+{
+	const struct nfs_path *p = &cl.server.path[path];
+
+	return p->refused ? NFS_PATH_REFUSED : p->up ? NFS_PATH_CONNECTED :
+	       p->known ? NFS_PATH_RECONNECTING : NFS_PATH_CONNECTING;
+}
+
+/* ---- the check ---- */
+
+Test(connection, checked_before_it_is_used)
+{
+	unsigned b = arrive(1, 1);
+
+	cr_assert(!conn_of(1)->up && conn_of(1)->link);
+	for (unsigned i = 0; i < 4; i++)
+		start(i);
+	cr_assert_eq(state(1), NFS_PATH_CONNECTING);
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->up && state(1) == NFS_PATH_CONNECTED);
+	cr_assert(played[b].checks == STEPS && played[b].calls == 0);
+	for (unsigned i = 0; i < 8; i++)
+		start(8 + i);
+	fake_pass(&lane, 10);
+	cr_assert_eq(played[b].calls, 4);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert(ops[i].dones == 1 && ops[8 + i].dones == 1);
+	cr_assert(!may_move, "the other path has a connection");
+}
+
+Test(connection, another_server_is_refused)
+{
+	unsigned b = arrive(1, 2);
+
+	fake_pass(&lane, 20);
+	cr_assert(!fake_conns[b].open && state(1) == NFS_PATH_REFUSED);
+	cr_assert_str_eq(cl.server.path[1].why.text, "it is server 2");
+	cr_assert(!conn_of(1)->wanted, "it is not tried again by itself");
+	cr_assert_eq(played[b].calls, 0);
+	for (unsigned i = 0; i < 4; i++)
+		start(i);
+	fake_pass(&lane, 10);
+	cr_assert_eq(ops[3].dones, 1, "the mount goes on");
+}
+
+/* Not another server, but not usable: tried again, and rarer and rarer. */
+Test(connection, check_that_fails)
+{
+	uint64_t first;
+
+	check_says[0] = -EACCES;
+	nsays = 1;
+	arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(state(1) == NFS_PATH_CONNECTING && conn_of(1)->wanted && conn_of(1)->failures == 1);
+	first = conn_of(1)->retry_ns - mono_ns();
+	said = 0;
+	arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->failures == 2 && conn_of(1)->retry_ns - mono_ns() > first);
+	said = nsays = 0;
+	arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(state(1) == NFS_PATH_CONNECTED && conn_of(1)->failures == 0);
+}
+
+Test(connection, server_that_checks_later)
+{
+	unsigned b;
+
+	check_says[1] = NFS_LATER;
+	nsays = 2;
+	b = arrive(1, 1);
+	fake_pass(&lane, 50);
+	cr_assert(!conn_of(1)->up && played[b].checks == 2);
+	fake_pass(&lane, 250);
+	cr_assert(conn_of(1)->up && played[b].checks == STEPS + 1);
+}
+
+Test(connection, lost_during_the_check)
+{
+	unsigned b = arrive(1, 1);
+
+	played[b].mute = true;
+	fake_pass(&lane, 5);
+	fake_used = &fake_conns[b];
+	fake_break();
+	cr_assert(!conn_of(1)->link && conn_of(1)->wanted && !conn_of(1)->asked);
+	fake_pass(&lane, 5);
+	arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->up);
+}
+
+Test(connection, lost_while_it_is_to_come_back_later)
+{
+	unsigned b;
+
+	check_says[0] = NFS_LATER;
+	nsays = 1;
+	b = arrive(1, 1);
+	fake_pass(&lane, 10);
+	fake_used = &fake_conns[b];
+	fake_break();
+	fake_pass(&lane, 300);
+	cr_assert(!conn_of(1)->link && played[b].checks == 1);
+}
+
+/* Silent already: it does not stay on trial for ever. */
+Test(connection, silent_on_trial)
+{
+	unsigned b = arrive(1, 1);
+
+	played[b].mute = true;
+	fake_pass(&lane, BEAT_MS * 3 / 2);
+	cr_assert(!fake_conns[b].open && conn_of(1)->wanted);
+	cr_assert_eq(atomic_load(&lane.target.path_stats[1].missed), 1);
+}
+
+/* All is lost, and the first path that had been used before leads to another server: a server
+ * has moved. A path that has never led to the server does not get that chance. */
+Test(connection, who_may_have_moved)
+{
+	unsigned b = arrive(1, 2);
+
+	fake_pass(&lane, 20);
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	cl.server.path[1].refused = false;      /* as if somebody asked for it */
+	fake_used = &fake_conns[0];
+	fake_break();
+	b = arrive(1, 2);
+	fake_pass(&lane, 20);
+	cr_assert(!may_move && !fake_conns[b].open && state(1) == NFS_PATH_REFUSED);
+	arrive(0, 2);
+	fake_pass(&lane, 20);
+	cr_assert(may_move && conn_of(0)->up);
+}
+
+/* ---- heartbeats ---- */
+
+static unsigned both_up(void)
+{
+	unsigned b = arrive(1, 1);
+
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->up);
+	/* Their first replies bring credits. */
+	start(30);
+	start(31);
+	fake_pass(&lane, 10);
+	cr_assert(ops[30].dones == 1 && ops[31].dones == 1);
+	played[0].calls = played[b].calls = 0;
+	return b;
+}
+
+Test(connection, idle_ones_are_asked)
+{
+	unsigned b = both_up();
+
+	fake_pass(&lane, BEAT_MS * 4);
+	cr_assert(played[0].pings >= 3 && played[0].pings <= 9, "%u", played[0].pings);
+	cr_assert(played[b].pings >= 3 && played[b].pings <= 9, "%u", played[b].pings);
+	cr_assert(conn_of(0)->up && conn_of(1)->up);
+	cr_assert_eq(atomic_load(&lane.target.path_stats[0].missed), 0);
+}
+
+/* In use, they are not. */
+Test(connection, no_heartbeat_while_there_are_replies)
+{
+	unsigned b = both_up(), pings;
+
+	pings = played[0].pings + played[b].pings;
+	for (unsigned i = 0; i < 30; i++) {
+		start(0);
+		start(1);
+		fake_pass(&lane, 10);
+		cr_assert(ops[0].dones == 1 && ops[1].dones == 1);
+	}
+	cr_assert_eq(played[0].pings + played[b].pings, pings);
+}
+
+/* Its calls go to the other path, within the time of a heartbeat and what the clock is off. */
+Test(connection, silent_path)
+{
+	unsigned b = both_up();
+	uint64_t began;
+
+	played[0].mute = true;
+	began = mono_ns();
+	for (unsigned i = 0; i < 6; i++)
+		start(i);
+	cr_assert_eq(lane.target.timed_out, false);
+	while (conn_of(0)->link)
+		fake_pass(&lane, 5);
+	cr_assert_leq(mono_ns() - began, 2ull * BEAT_MS * 1000000);
+	fake_pass(&lane, 5);
+	for (unsigned i = 0; i < 6; i++)
+		cr_assert(ops[i].dones == 1 && ops[i].status == 0);
+	cr_assert_eq(played[b].calls, 6);
+	cr_assert_eq(atomic_load(&lane.target.path_stats[0].failovers), 3);
+	cr_assert_eq(atomic_load(&lane.target.path_stats[0].missed), 1);
+	cr_assert(state(0) == NFS_PATH_RECONNECTING && conn_of(0)->wanted && !fake_conns[0].open);
+}
+
+/* A silent server is no silent path. To send everything again would make it worse. */
+Test(connection, silent_server)
+{
+	unsigned b = both_up();
+
+	for (unsigned i = 0; i < 6; i++)
+		start(i);
+	played[0].mute = played[b].mute = true;
+	for (unsigned i = 6; i < 12; i++)
+		start(i);
+	fake_pass(&lane, BEAT_MS * 4);
+	cr_assert(conn_of(0)->up && conn_of(1)->up, "both have calls");
+	cr_assert_eq(atomic_load(&lane.target.path_stats[0].failovers), 0);
+}
+
+/* It answers, but not these calls: a file system that hangs. */
+Test(connection, busy_server)
+{
+	unsigned b = both_up();
+
+	played[0].busy = true;
+	for (unsigned i = 0; i < 6; i++)
+		start(i);
+	fake_pass(&lane, BEAT_MS * 4);
+	cr_assert(conn_of(0)->up && conn_of(1)->up);
+	cr_assert_eq(ops[0].dones + ops[1].dones + ops[2].dones + ops[3].dones + ops[4].dones + ops[5].dones, 3);
+	cr_assert_geq(played[0].pings, 3);
+	(void)b;
+}
+
+/* All threads of the server hang at once, and the other path's last reply came right before
+ * that: it says nothing about now. */
+Test(connection, reply_from_before)
+{
+	unsigned b = both_up();
+
+	fake_pass(&lane, BEAT_MS);
+	for (unsigned i = 0; i < 4; i++)
+		start(i);
+	played[0].mute = true;
+	/* Until the first path's heartbeat is about to be sent. */
+	for (unsigned i = 0; i < 20 && !(conn_of(0)->asked && lane.target.conns[0][0].rr.sends); i++) {
+		start(8);
+		start(9);
+		fake_pass(&lane, 4);
+		if (!ops[8].dones || !ops[9].dones)
+			break;
+	}
+	played[b].mute = true;
+	start(10);
+	start(11);
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(conn_of(0)->up && conn_of(1)->up);
+}
+
+/* Nothing but the heartbeat is in flight: there is nothing to send again. */
+Test(connection, idle_and_silent)
+{
+	unsigned b = both_up();
+
+	played[0].mute = played[b].mute = true;
+	fake_pass(&lane, BEAT_MS * 2);
+	cr_assert(!conn_of(0)->link && !conn_of(1)->link);
+	cr_assert(conn_of(0)->wanted && conn_of(1)->wanted);
+}
+
+/* Every credit is in use, and yet there is a heartbeat. */
+Test(connection, heartbeat_of_a_full_connection)
+{
+	unsigned b = both_up();
+
+	played[0].mute = true;
+	for (unsigned i = 0; i < 24; i++)
+		start(i);
+	fake_pass(&lane, BEAT_MS * 2);
+	cr_assert(!conn_of(0)->link);
+	for (unsigned i = 0; i < 24; i++)
+		cr_assert_eq(ops[i].dones, 1);
+	cr_assert_eq(played[b].calls, 24);
+}
