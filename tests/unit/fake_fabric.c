@@ -21,6 +21,8 @@ uint64_t fake_open_ns[FAKE_OPENS];
 _Atomic unsigned fake_opens;
 
 static uint32_t next_rkey = FAKE_RKEY;
+/* Several threads may open and close. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 void fake_peer_is_knfsd(void)
 {
@@ -43,6 +45,7 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 	struct fake_conn *f = fake_conns;
 
 	(void)eb;
+	pthread_mutex_lock(&opening);
 	while (f->open)
 		cr_assert_lt(++f, fake_conns + fake_most, "the last connection was not closed");
 	if (fake_opens < FAKE_OPENS)
@@ -58,6 +61,7 @@ static int fake_open(const struct fab_params *p, struct fab_conn **out, struct e
 	cr_assert_leq(f->nwindows, FAKE_WINDOWS);
 	for (unsigned i = 0; i < f->nwindows; i++)
 		f->windows[i].rkey = (f->rkey << 16) + (i << 8);
+	pthread_mutex_unlock(&opening);
 	fake_used = f;
 	*out = (struct fab_conn *)f;
 	return 0;
@@ -261,8 +265,10 @@ static void fake_close(struct fab_conn *c)
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
+	pthread_mutex_lock(&opening);
 	cr_assert(f->open);
 	f->open = f->attached = false;
+	pthread_mutex_unlock(&opening);
 }
 
 const struct fabric fabric_fake = {

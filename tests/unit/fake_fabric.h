@@ -20,7 +20,7 @@ struct fake_send {
 	void *cookie;
 };
 
-#define FAKE_CONNS 3u
+#define FAKE_CONNS 12u
 #define FAKE_WINDOWS 32u
 
 enum fake_window_state { FAKE_FREE, FAKE_QUEUED, FAKE_BOUND, FAKE_ENDING };
