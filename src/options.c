@@ -196,6 +196,8 @@ static int settle(struct options *o, struct errbuf *eb)
 
 	if (!err)
 		err = settle_caching(o, eb);
+	if (!err)
+		err = opt_settle_paths(o, eb);
 	if (err)
 		return err;
 	if (o->allow_root && o->allow_other == OPT_YES)
@@ -398,7 +400,7 @@ void options_free(struct options *o)
 	free(o->mountpoint);
 	free(o->fuse_opts);
 	for (size_t i = 0; i < opt_rows; i++)
-		if (opt_table[i].kind == STRING && !opt_table[i].same_as)
+		if (opt_table[i].kind == STRING && !opt_table[i].same_as && opt_table[i].off != SIZE_MAX)
 			free(*(char **)opt_field(o, &opt_table[i]));
 	memset(o, 0, sizeof(*o));
 }

@@ -20,12 +20,23 @@ enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
 enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW, OPT_MEMREG_CACHE };
 enum opt_loop { OPT_LOOP_EPOLL, OPT_LOOP_RING };
+enum opt_policy { OPT_POLICY_INFLIGHT, OPT_POLICY_ROBIN, OPT_POLICY_LATENCY };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while parsing */
 
 #define OPT_LANES_MAX 16u
+#define OPT_PATHS_MAX 8u
+/* Room for a numeric address with the interface it is on, and the NUL: 45 + 1 + 15 + 1. */
+#define OPT_END_SIZE 64u
+
+/* Ends of paths, in the order given: numeric addresses without brackets; of localports= also
+ * names of network interfaces. n 0: the option was not given. */
+struct opt_ends {
+	unsigned n;
+	char text[OPT_PATHS_MAX][OPT_END_SIZE];
+};
 
 struct options {
 	enum opt_action action; /* unless OPT_MOUNT, nothing else is filled in */
@@ -62,6 +73,15 @@ struct options {
 	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
 	char *localaddr;        /* numeric address, or NULL: any */
 
+	/* Paths. At most one of addr and remoteports is given, and of localports and
+	 * localaddr. */
+	char *addr[OPT_PATHS_MAX];      /* addr=, addr2= ..: names, or numeric addresses without
+					 * brackets; NULL: not given */
+	struct opt_ends remoteports, localports;
+	enum opt_policy policy;
+	unsigned mdconnect;
+	unsigned heartbeat;     /* seconds */
+
 	/* Time */
 	unsigned timeo;         /* tenths of a second */
 	unsigned retrans;
@@ -95,6 +115,10 @@ void options_free(struct options *o);
 
 void options_help(FILE *out);
 void options_version(FILE *out);
+
+/* Is this a numeric IPv4 or IPv6 address, maybe in brackets, maybe with an interface
+ * ("fe80::1%eth0")? Then out has it without brackets. The interface need not exist. */
+bool options_numeric(const char *text, char out[OPT_END_SIZE]);
 
 /* "3" or "4.1". */
 const char *options_vers_text(const struct options *o);

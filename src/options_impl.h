@@ -4,10 +4,12 @@
  *
  *   options_table.c   the table, and texts about its rows
  *   options_store.c   stores one option from -o
+ *   options_paths.c   the options that name ends of paths
  *   options_help.c    --help, and the table as the test of the man page sees it
  *   options.c         the command line; what depends on several options
  *
- * A row stores its value at `off`; the type depends on its kind. off SIZE_MAX: nowhere.
+ * A row stores its value at `off`; the type depends on its kind. off SIZE_MAX: nowhere, but
+ * `apply` may store it.
  *
  *   FLAG    bool    `value`, which the name stands for; no "=value"
  *   TRI     int     the same, for an option whose default depends on others
@@ -91,13 +93,24 @@ char *opt_absolute(const char *path);
 /* Functions for rows' `apply`. */
 int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
 		      struct errbuf *eb);
-int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
-			struct errbuf *eb);
 int opt_apply_group(struct options *o, const struct row *r, const char *value,
 		    struct errbuf *eb);
 int opt_apply_user(struct options *o, const struct row *r, const char *value,
 		   struct errbuf *eb);
 int opt_apply_path(struct options *o, const struct row *r, const char *value,
 		   struct errbuf *eb);
+
+/* ---- options_paths.c ---- */
+
+int opt_apply_addr(struct options *o, const struct row *r, const char *value,
+		   struct errbuf *eb);
+int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
+			struct errbuf *eb);
+int opt_apply_remoteports(struct options *o, const struct row *r, const char *value,
+			  struct errbuf *eb);
+int opt_apply_localports(struct options *o, const struct row *r, const char *value,
+			 struct errbuf *eb);
+/* settle(): what excludes what, and the heartbeat's default. 0 or -errno with eb set. */
+int opt_settle_paths(struct options *o, struct errbuf *eb);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options_impl.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <net/if.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,37 +101,6 @@ int opt_apply_path(struct options *o, const struct row *r, const char *value,
 	free(*at);
 	*at = abs;
 	return 0;
-}
-
-int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
-			   struct errbuf *eb)
-{
-	char **at = opt_field(o, r);
-	char host[INET6_ADDRSTRLEN + 1 + IF_NAMESIZE];
-	unsigned char addr[sizeof(struct in6_addr)];
-	size_t len = strlen(value);
-	char *scope;
-
-	if (len >= 2 && value[0] == '[' && value[len - 1] == ']') {
-		value++;
-		len -= 2;
-	}
-	if (len < sizeof(host)) {
-		memcpy(host, value, len);
-		host[len] = '\0';
-		if (inet_pton(AF_INET, host, addr) == 1)
-			return opt_store_string(at, host) ? opt_no_memory(eb) : 0;
-		scope = strchr(host, '%');
-		if (scope)
-			*scope = '\0';
-		if (inet_pton(AF_INET6, host, addr) == 1 && (!scope || scope[1])) {
-			if (scope)
-				*scope = '%';
-			return opt_store_string(at, host) ? opt_no_memory(eb) : 0;
-		}
-	}
-	return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address of this host",
-		       r->name, (int)len, value);
 }
 
 int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,

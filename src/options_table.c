@@ -73,6 +73,13 @@ static const struct choice memreg_words[] = {
 	{ NULL, 0, NULL },
 };
 
+static const struct choice policy_words[] = {
+	{ "round-robin", OPT_POLICY_ROBIN, NULL },
+	{ "min-inflight", OPT_POLICY_INFLIGHT, NULL },
+	{ "min-latency", OPT_POLICY_LATENCY, NULL },
+	{ NULL, 0, NULL },
+};
+
 static const char no_kerberos[] = "Kerberos is not supported yet; use sys or none";
 static const struct choice sec_words[] = {
 	{ "sys", OPT_SEC_SYS, NULL },
@@ -93,8 +100,13 @@ static const struct choice lookupcache_words[] = {
 
 #define AT(field) .off = offsetof(struct options, field)
 
+#define FURTHER(name, field, text) \
+	{ name, STRING, AT(field), .meta = "ADDR", .apply = opt_apply_addr, .group = g_paths, \
+	  .help = text }
+
 static const char g_server[] = "Server and protocol";
 static const char g_rdma[]   = "RDMA";
+static const char g_paths[]  = "Several paths";
 static const char g_time[]   = "Time-outs";
 static const char g_cache[]  = "Caching";
 static const char g_mount[]  = "The mount";
@@ -146,7 +158,7 @@ const struct row opt_table[] = {
 	  .group = g_rdma, .help = "what carries RDMA" },
 	{ "nconnect", UINT, AT(lanes), .min = 1, .max = OPT_LANES_MAX, .def = 0, .meta = "N",
 	  .def_text = "one per CPU", .group = g_rdma,
-	  .help = "connections, each with a thread of its own" },
+	  .help = "threads, each with a connection on each path" },
 	{ "lanes", .same_as = "nconnect" },
 	{ "loop", CHOICE, AT(loop), .choices = loop_words, .value = OPT_LOOP_EPOLL,
 	  .group = g_rdma, .help = "how such a thread waits" },
@@ -164,6 +176,27 @@ const struct row opt_table[] = {
 	  .group = g_rdma, .help = "how memory is registered" },
 	{ "localaddr", STRING, AT(localaddr), .meta = "ADDR", .apply = opt_apply_localaddr,
 	  .def_text = "any", .group = g_rdma, .help = "local address to connect from" },
+
+	{ "addr", STRING, AT(addr[0]), .meta = "ADDR", .apply = opt_apply_addr,
+	  .def_text = "SERVER's", .group = g_paths, .help = "the server's address on the first path" },
+	FURTHER("addr2", addr[1], "the same on the second path"),
+	FURTHER("addr3", addr[2], "the same on the third path"),
+	FURTHER("addr4", addr[3], "the same on the fourth path"),
+	FURTHER("addr5", addr[4], "the same on the fifth path"),
+	FURTHER("addr6", addr[5], "the same on the sixth path"),
+	FURTHER("addr7", addr[6], "the same on the seventh path"),
+	FURTHER("addr8", addr[7], "the same on the eighth path"),
+	{ "remoteports", STRING, .off = SIZE_MAX, .meta = "A-B~C", .apply = opt_apply_remoteports,
+	  .group = g_paths, .help = "the server's addresses, as ranges" },
+	{ "localports", STRING, .off = SIZE_MAX, .meta = "A-B~C", .apply = opt_apply_localports,
+	  .group = g_paths, .help = "local addresses to connect from, or interfaces" },
+	{ "mp_policy", CHOICE, AT(policy), .choices = policy_words, .value = OPT_POLICY_INFLIGHT,
+	  .group = g_paths, .help = "which path" },
+	{ "mdconnect", UINT, AT(mdconnect), .min = 0, .max = 4, .def = 0, .meta = "N",
+	  .group = g_paths, .help = "further connections for calls without file data" },
+	{ "heartbeat", UINT, AT(heartbeat), .min = 1, .max = 3600, .def = UINT_UNSET,
+	  .def_text = "5", .meta = "SEC",
+	  .group = g_paths, .help = "a connection silent for so long is dead" },
 
 	{ "timeo", UINT, AT(timeo), .min = 1, .max = 36000, .def = 600, .meta = "N",
 	  .group = g_time, .help = "tenths of a second to wait for a reply" },

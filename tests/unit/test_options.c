@@ -93,6 +93,12 @@ Test(options, defaults)
 	cr_assert_eq(o.loop, OPT_LOOP_EPOLL);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_null(o.localaddr);
+	for (unsigned i = 0; i < OPT_PATHS_MAX; i++)
+		cr_assert_null(o.addr[i]);
+	cr_assert_eq(o.remoteports.n + o.localports.n, 0);
+	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
+	cr_assert_eq(o.mdconnect, 0);
+	cr_assert_eq(o.heartbeat, 5);
 	cr_assert_eq(o.timeo, 600);
 	cr_assert_eq(o.retrans, 2);
 	cr_assert_not(o.soft);
@@ -446,6 +452,14 @@ Test(options, choices)
 	BAD("fabric=tcp", "fabric", "'tcp'", "auto, verbs or iwarp");
 	BAD("fabric=ib", "'ib'", "auto, verbs or iwarp");
 
+	OK("mp_policy=round-robin");
+	cr_assert_eq(o.policy, OPT_POLICY_ROBIN);
+	OK("mp_policy=min-latency");
+	cr_assert_eq(o.policy, OPT_POLICY_LATENCY);
+	OK("mp_policy=min-inflight");
+	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
+	BAD("mp_policy=fastest", "mp_policy", "'fastest'", "round-robin, min-inflight or min-latency");
+
 	OK("loop=io_uring");
 	cr_assert_eq(o.loop, OPT_LOOP_RING);
 	OK("loop=epoll");
@@ -539,6 +553,11 @@ Test(options, numbers)
 	OK("lanes=16");
 	cr_assert_eq(o.lanes, 16);
 	BAD("lanes=17", "lanes", "'17'", "1 to 16");
+	OK("mdconnect=2,heartbeat=60");
+	cr_assert_eq(o.mdconnect, 2);
+	cr_assert_eq(o.heartbeat, 60);
+	BAD("mdconnect=5", "mdconnect", "'5'", "0 to 4");
+	BAD("heartbeat=0", "heartbeat", "'0'", "1 to 3600");
 	BAD("port=0", "port", "'0'", "1 to 65535");
 	BAD("credits=1", "'1'", "2 to 128");
 }
@@ -725,6 +744,7 @@ static const struct {
 	{ "fabric", "auto", offsetof(struct options, fabric) },
 	{ "loop", "epoll", offsetof(struct options, loop) },
 	{ "memreg", "auto", offsetof(struct options, memreg) },
+	{ "mp_policy", "min-inflight", offsetof(struct options, policy) },
 	{ "lookupcache", "all", offsetof(struct options, lookupcache) },
 };
 #define N_CHOICES (sizeof(choices) / sizeof(choices[0]))

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How many buffers a mount has: as many as RLIMIT_MEMLOCK allows. Runs on the server thread
+ * (main.c), before the client exists. Paths that are added later are not planned for.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "rpcrdma/memreg.h"
+#include "setup_impl.h"
+
+/* arena_plan() plans for no fewer, unless the user wants fewer. */
+#define CREDITS_LEAST 8u
+
+static bool may_lock_all(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return syscall(SYS_capget, &h, d) == 0 &&
+	       (d[0].effective & (1u << CAP_IPC_LOCK));
+}
+
+/* How many bytes may be pinned; SIZE_MAX: there is no limit. */
+static size_t memlock_limit(void)
+{
+	struct rlimit r;
+
+	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX;
+	return r.rlim_cur;
+}
+
+/* How often a buffer may be registered at once. Each time counts. Without windows auto becomes
+ * pool, and mw becomes call; the cache may have registered buffers that are not in use, and
+ * others are. */
+static unsigned times_locked(const struct nfs_config *cfg)
+{
+	if (cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto)
+		return 1;
+	return cfg->memreg == &rr_memreg_cache ? 3 : 2;
+}
+
+/* What the queues of a connection with 64 credits pin, where the hardware keeps them in the
+ * process's memory: work requests of up to 256 bytes, completions of 64, doorbells. Windows
+ * take places in them. */
+#define QUEUE_BYTES  ((size_t)65536)
+#define WINDOW_BYTES ((size_t)65536)
+
+static size_t queue_bytes(const struct nfs_config *cfg, unsigned credits)
+{
+	size_t bytes = QUEUE_BYTES + (cfg->memreg->windows ? WINDOW_BYTES : 0);
+
+	return bytes * ((credits + 63) / 64);
+}
+
+/* The connections of a lane. */
+static unsigned connections(const struct nfs_config *cfg)
+{
+	return cfg->npaths * (1 + cfg->mdconnect);
+}
+
+/*
+ * What the connections of a lane pin besides its buffers: each has its queues, and receives in
+ * memory of its own. The receives of one of them are in the plan of the arena already.
+ */
+static size_t connection_bytes(const struct nfs_config *cfg, unsigned credits)
+{
+	unsigned n = connections(cfg);
+	struct arena_counts all = { 0 };
+
+	arena_plan(&all, &credits, 1, SIZE_MAX, 0, NULL);
+	return n * queue_bytes(cfg, credits) + (n - 1) * all.n[ARENA_RECV] * ARENA_RECV_SIZE;
+}
+
+/*
+ * Plans so many lanes within the limit, with as many credits as possible. The fewer credits,
+ * the fewer receives have to be kept back for the connections, so each number of credits has a
+ * plan of its own. Returns 0, or -ENOMEM with what one lane needs at least in *need.
+ */
+static int plan_lanes(struct nfs_config *cfg, unsigned most, size_t limit, size_t *need)
+{
+	for (unsigned c = most; ; c--) {
+		size_t reserve = connection_bytes(cfg, c);
+		int rc;
+
+		cfg->credits = c;
+		rc = arena_plan(&cfg->buffers, &cfg->credits, cfg->lanes, limit, reserve, need);
+		if (rc ? c <= CREDITS_LEAST : cfg->credits == c)
+			return rc;
+	}
+}
+
+/* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
+ * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
+int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+{
+	/* iWARP in user space pins nothing. */
+	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
+	unsigned times = times_locked(cfg);
+	struct arena_counts full = { 0 };
+	unsigned credits = o->credits;
+	int rc;
+
+	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, 0, &need);
+	if (rc)
+		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
+	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
+		rc = plan_lanes(cfg, o->credits, limit == SIZE_MAX ? limit : limit / times, &need);
+		if (rc == 0)
+			break;
+		if (cfg->lanes == 1)
+			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are not enough, "
+				       "at least %zu KiB are needed%s: raise the limit with 'ulimit -l %zu', "
+				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
+				       limit / 1024, need * times / 1024 + 1,
+				       connections(cfg) > 1 ? " for so many paths and connections" : "",
+				       need * times / 1024 + 1);
+	}
+	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
+		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections on each path with %zu KiB "
+			 "of buffers each; 'ulimit -l %zu' would allow all of them",
+			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
+			 (arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times /
+			 1024 + 1);
+	return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The addresses of the paths.
+ *
+ *     servers   remoteports=, or addr= addr2= .., or all addresses of SERVER
+ *     locals    localports=, or localaddr=, or any
+ *     path i    from locals[i mod their number] to servers[i mod their number]
+ *
+ * A name or an interface that could be of either family gets the one of the other end. Runs on
+ * the server thread (main.c), before the client exists; setup_path() also afterwards, on the
+ * thread that answers control commands.
+ */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/sock.h"
+#include "setup_impl.h"
+
+_Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
+
+struct addrs {
+	struct sockaddr_storage at[NFS_PATHS_MAX];
+	unsigned n;
+};
+
+static const char *family_name(int family)
+{
+	return family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+static struct in6_addr *v6(struct sockaddr_storage *ss)
+{
+	return &((struct sockaddr_in6 *)ss)->sin6_addr;
+}
+
+/* Of numeric addresses, which have no bytes that mean nothing. */
+static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* ---- One address ------------------------------------------------------------ */
+
+static void set_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
+{
+	struct sockaddr_storage ss = { .ss_family = sa->sa_family };
+
+	memcpy(&ss, sa, sock_addr_len(&ss));
+	*out = ss;
+}
+
+/* false: text is not a numeric address. Else *rc is 0, or -errno with eb set. */
+static bool numeric(const char *text, unsigned port, struct sockaddr_storage *out, int *rc,
+		    struct errbuf *eb)
+{
+	struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+	}, *ai;
+	char addr[OPT_END_SIZE], service[16];
+
+	if (!options_numeric(text, addr))
+		return false;
+	snprintf(service, sizeof(service), "%u", port);
+	*rc = getaddrinfo(addr, service, &hints, &ai);
+	if (*rc) {
+		*rc = err_set(eb, *rc == EAI_MEMORY ? -ENOMEM : -EINVAL,
+			      "cannot use the address '%s': %s; is the interface there?", addr,
+			      gai_strerror(*rc));
+		return true;
+	}
+	set_addr(out, ai->ai_addr);
+	freeaddrinfo(ai);
+	return true;
+}
+
+/* The first address of an interface for a connection to that server. Link-local addresses
+ * are for link-local servers only. */
+static int interface_addr(const char *name, const struct sockaddr_storage *server,
+			  struct sockaddr_storage *out, struct errbuf *eb)
+{
+	struct sockaddr_storage to = *server, ss;
+	int family = to.ss_family;
+	bool link = family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(v6(&to)), exists = false, found = false;
+	struct ifaddrs *all;
+	char text[96];
+
+	if (getifaddrs(&all) < 0)
+		return err_set(eb, -errno, "cannot list this host's network interfaces: %s",
+			       strerror(errno));
+	for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+		if (strcmp(i->ifa_name, name) != 0)
+			continue;
+		exists = true;
+		if (!i->ifa_addr || i->ifa_addr->sa_family != family)
+			continue;
+		set_addr(&ss, i->ifa_addr);
+		found = family == AF_INET || IN6_IS_ADDR_LINKLOCAL(v6(&ss)) == link;
+	}
+	freeifaddrs(all);
+	if (!exists)
+		return err_set(eb, -ENODEV, "this host has no network interface '%.20s' (`ip addr` lists "
+			       "them)", name);
+	if (!found)
+		return err_set(eb, -ENODEV, "the network interface '%.20s' has no %s address%s, and the "
+			       "server's is %s", name, family_name(family),
+			       family == AF_INET ? "" : link ? " of link scope" : " beyond link scope",
+			       fab_addr_text(server, text, sizeof(text)));
+	*out = ss;
+	return 0;
+}
+
+/* The end on this host: a numeric address or an interface. NULL: any. */
+static int local_end(const char *text, const struct sockaddr_storage *server,
+		     struct sockaddr_storage *out, struct errbuf *eb)
+{
+	char from[96], to[96];
+	int rc = 0;
+
+	if (!text)
+		return 0;
+	if (!numeric(text, 0, out, &rc, eb))
+		return interface_addr(text, server, out, eb);
+	if (rc || out->ss_family == server->ss_family)
+		return rc;
+	return err_set(eb, -EINVAL, "there is no path from %s to %s: both ends must be IPv4, or both "
+		       "IPv6", fab_addr_text(out, from, sizeof(from)),
+		       fab_addr_text(server, to, sizeof(to)));
+}
+
+int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,
+	       const char *local, unsigned port, struct errbuf *eb)
+{
+	const struct sockaddr_storage *first = &cfg->paths[0].params.server;
+	struct rr_path p = cfg->paths[0];
+	int rc = 0;
+
+	if (port > 65535)
+		return err_set(eb, -EINVAL, "port %u is out of range (allowed: 1 to 65535)", port);
+	if (!port)
+		port = ntohs(first->ss_family == AF_INET6 ?
+			     ((const struct sockaddr_in6 *)first)->sin6_port :
+			     ((const struct sockaddr_in *)first)->sin_port);
+	memset(&p.params.local, 0, sizeof(p.params.local));
+	if (!numeric(server, port, &p.params.server, &rc, eb))
+		return err_set(eb, -EINVAL, "'%.100s' is not a numeric IPv4 or IPv6 address of the server",
+			       server);
+	if (!rc)
+		rc = local_end(local, &p.params.server, &p.params.local, eb);
+	if (!rc)
+		*out = p;
+	return rc;
+}
+
+/* ---- The server's addresses ------------------------------------------------- */
+
+/* Which local end path i has. NULL: any. */
+static const char *local_text(const struct options *o, unsigned i)
+{
+	return o->localports.n ? o->localports.text[i % o->localports.n] : o->localaddr;
+}
+
+/* The family that a name has to have for path i. */
+static int wanted_family(const struct options *o, unsigned i)
+{
+	struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
+	const char *local = local_text(o, i);
+	struct errbuf ignored;
+	int rc;
+
+	if (o->family == OPT_FAMILY_INET6)
+		return AF_INET6;
+	if (local)
+		numeric(local, 0, &ss, &rc, &ignored);
+	return ss.ss_family;
+}
+
+/* Adds addresses of a name, `most` at most: those of the family of the first. So localhost,
+ * which has one of each, is one path. */
+static int add_name(struct addrs *to, const char *host, const struct options *o, unsigned most,
+		    struct errbuf *eb)
+{
+	struct addrinfo hints = {
+		.ai_family = wanted_family(o, to->n), .ai_socktype = SOCK_STREAM,
+	}, *ai;
+	unsigned begin = to->n, found = 0;
+	char service[16];
+	int rc;
+
+	snprintf(service, sizeof(service), "%u", o->port);
+	rc = getaddrinfo(host, service, &hints, &ai);
+	if (rc)
+		return err_set(eb, rc == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH,
+			       "cannot find an %saddress for '%s': %s; check the name and the resolver",
+			       hints.ai_family == AF_INET6 ? "IPv6 " :
+			       hints.ai_family == AF_INET ? "IPv4 " : "",
+			       host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+	for (struct addrinfo *a = ai; a; a = a->ai_next) {
+		struct sockaddr_storage ss;
+		unsigned i = begin;
+
+		if (a->ai_family != ai->ai_family)
+			continue;
+		set_addr(&ss, a->ai_addr);
+		while (i < to->n && !same(&to->at[i], &ss))
+			i++;
+		if (i < to->n)
+			continue;
+		if (found++ < most)
+			to->at[to->n++] = ss;
+	}
+	freeaddrinfo(ai);
+	if (most > 1 && found > most)
+		log_info("'%s' has %u addresses; only the first %u are used, because a mount has no more "
+			 "paths", host, found, most);
+	return 0;
+}
+
+/* Adds a numeric address, or addresses of a name. */
+static int add_server(struct addrs *to, const char *host, const struct options *o, unsigned most,
+		      struct errbuf *eb)
+{
+	struct sockaddr_storage *at = &to->at[to->n];
+	int rc = 0;
+
+	if (!numeric(host, o->port, at, &rc, eb))
+		return add_name(to, host, o, most, eb);
+	if (rc)
+		return rc;
+	if (o->family == OPT_FAMILY_INET6 && at->ss_family != AF_INET6)
+		return err_set(eb, -EINVAL, "'%s' is not an IPv6 address, and proto=rdma6 allows no "
+			       "others", host);
+	to->n++;
+	return 0;
+}
+
+static int find_servers(struct addrs *to, const struct options *o, struct errbuf *eb)
+{
+	bool further = false;
+	int rc = 0;
+
+	for (unsigned i = 0; i < o->remoteports.n && !rc; i++)
+		rc = add_server(to, o->remoteports.text[i], o, 1, eb);
+	if (o->remoteports.n)
+		return rc;
+	for (unsigned i = 1; i < OPT_PATHS_MAX; i++)
+		further |= o->addr[i] != NULL;
+	rc = add_server(to, o->addr[0] ? o->addr[0] : o->server, o,
+			o->addr[0] || further ? 1 : NFS_PATHS_MAX, eb);
+	for (unsigned i = 1; i < OPT_PATHS_MAX && !rc; i++)
+		if (o->addr[i])
+			rc = add_server(to, o->addr[i], o, 1, eb);
+	return rc;
+}
+
+/* ---- Pairs ------------------------------------------------------------------ */
+
+static int refuse_twins(const struct nfs_config *cfg, unsigned n, struct errbuf *eb)
+{
+	const struct fab_params *b = &cfg->paths[n].params;
+	char from[96], to[96];
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct fab_params *a = &cfg->paths[i].params;
+
+		if (same(&a->server, &b->server) && same(&a->local, &b->local))
+			return err_set(eb, -EINVAL, "paths %u and %u are the same: both go from %s to %s; "
+				       "leave one out", i, n,
+				       fab_addr_text(&b->local, from, sizeof(from)),
+				       fab_addr_text(&b->server, to, sizeof(to)));
+	}
+	return 0;
+}
+
+int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+{
+	struct addrs servers = { .n = 0 };
+	char from[96], to[96];
+	int rc = find_servers(&servers, o, eb);
+
+	if (rc)
+		return rc;
+	cfg->npaths = o->localports.n > servers.n ? o->localports.n : servers.n;
+	for (unsigned i = 0; i < cfg->npaths; i++) {
+		struct fab_params *p = &cfg->paths[i].params;
+
+		p->server = servers.at[i % servers.n];
+		rc = local_end(local_text(o, i), &p->server, &p->local, eb);
+		if (!rc)
+			rc = refuse_twins(cfg, i, eb);
+		if (rc)
+			return rc;
+		if (cfg->npaths > 1)
+			log_info("path %u goes from %s to %s", i,
+				 fab_addr_text(&p->local, from, sizeof(from)),
+				 fab_addr_text(&p->server, to, sizeof(to)));
+	}
+	return 0;
+}
