@@ -26,6 +26,7 @@ command_prepare() {
 		NFSRDMA_SERVER=10.0.0.1 NFSRDMA_MNT=/run/vm/mnt NFSRDMA_EXPORT="$SERVER_EXPORT"
 		NFSRDMA_FABRIC="$JOB_FABRIC" NFSRDMA_KERNEL="$JOB_KERNEL"
 	)
+	[[ $JOB_PATHS == 1 ]] || COMMAND_ENV+=(NFSRDMA_PATHS="10.0.0.1 10.0.1.1")
 }
 
 # command_exec COMMAND... - with the job's environment, folder, user and limits.

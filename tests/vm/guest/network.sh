@@ -6,6 +6,9 @@
 #   client 10.0.0.2  v1 ======== v0  10.0.0.1 server
 #             (rxe1)    veth      (rxe0)        or siw1, siw0
 #
+# With --paths there are more of the kind, path N between 10.0.N.2 and 10.0.N.1: v3 and v2
+# (rxe3, rxe2) are path 1.
+#
 # Both ends are in one network name space, because rxe works in no other. Left
 # alone, the kernel would see that 10.0.0.1 is its own address and use a short
 # cut inside one device: no packet could be captured, lost or delayed. So the
@@ -13,8 +16,35 @@
 # to the other end takes the link. Without a route there (the link is down)
 # packets must not fall back to the short cut: hence the unreachable routes.
 
+# network_end N server|client - sets NET_DEV, OWN and OTHER to that end of path N.
+network_end() {
+	case $2 in
+	server) NET_DEV=v$(( 2 * $1 )) OWN=10.0.$1.1 OTHER=10.0.$1.2 ;;
+	client) NET_DEV=v$(( 2 * $1 + 1 )) OWN=10.0.$1.2 OTHER=10.0.$1.1 ;;
+	esac
+}
+
+# network_route N server|client - it goes when the device does.
+network_route() {
+	network_end "$1" "$2"
+	echo "route replace $OTHER dev $NET_DEV src $OWN table $(( 101 + ${NET_DEV#v} ))"
+}
+
+# network_link N - for "ip -batch".
+network_link() {
+	local end
+	echo "link add v$(( 2 * $1 )) mtu 4500 type veth peer name v$(( 2 * $1 + 1 )) mtu 4500"
+	for end in server client; do
+		network_end "$1" $end
+		echo "addr add $OWN/24 dev $NET_DEV"
+		echo "link set $NET_DEV up"
+		echo "rule add pref $(( 10 + ${NET_DEV#v} )) iif lo to $OTHER lookup $(( 101 + ${NET_DEV#v} ))"
+	done
+	for end in server client; do network_route "$1" $end; done
+}
+
 network_up() {
-	local net_if
+	local net_if n
 	ip link set lo up || return 1
 	# Packets arrive with one of the machine's own addresses as source.
 	for net_if in all default; do
@@ -22,20 +52,14 @@ network_up() {
 		echo 1 >/proc/sys/net/ipv4/conf/$net_if/accept_local
 	done
 	# 4500 bytes let rxe use its largest MTU, 4096.
-	loaded veth && ip -batch - <<-END || return 1
-	link add v0 mtu 4500 type veth peer name v1 mtu 4500
-	addr add 10.0.0.1/24 dev v0
-	addr add 10.0.0.2/24 dev v1
-	link set v0 up
-	link set v1 up
-	rule add pref 10 iif lo to 10.0.0.1 lookup 101
-	rule add pref 11 iif lo to 10.0.0.2 lookup 102
-	rule add pref 100 lookup local
-	rule del pref 0
-	route add 10.0.0.1 dev v1 src 10.0.0.2 table 101
-	route add 10.0.0.2 dev v0 src 10.0.0.1 table 102
-	END
-	network_rdma "${JOB_FABRIC}0" v0 && network_rdma "${JOB_FABRIC}1" v1 || return 1
+	loaded veth && {
+		echo "rule add pref 100 lookup local"
+		for (( n = 0; n < JOB_PATHS; n++ )); do network_link $n; done
+		echo "rule del pref 0"
+	} >/run/vm/links && ip -batch /run/vm/links || return 1
+	for (( n = 0; n < 2 * JOB_PATHS; n++ )); do
+		network_rdma "$JOB_FABRIC$n" "v$n" || return 1
+	done
 	if [[ $JOB_HOSTFWD ]]; then network_host || return 1; fi
 	# What udev does on a real system.
 	chmod 0666 /dev/fuse /dev/infiniband/*
