@@ -2,9 +2,9 @@
 /*
  * What is in a directory, one line for each name:
  *
- *     PATH dir
- *     PATH link TARGET
- *     PATH file SIZE SUM LINKS
+ *     PATH INODE dir
+ *     PATH INODE link TARGET
+ *     PATH INODE file SIZE SUM LINKS
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int list_file(const char *path, const char *name, const struct stat *st)
 	ssize_t n = fd < 0 || !data ? -1 : read(fd, data, (size_t)st->st_size + 1);
 
 	if (n == st->st_size)
-		printf("%s file %zd %016llx %lu\n", name, n,
+		printf("%s %llu file %zd %016llx %lu\n", name, (unsigned long long)st->st_ino, n,
 		       (unsigned long long)list_sum(data, (size_t)n), (unsigned long)st->st_nlink);
 	else
 		fprintf(stderr, "cannot read %s: %s\n", path, n < 0 ? strerror(errno) : "its size changes");
@@ -64,12 +64,13 @@ static int list_in(const char *dir, const char *prefix)
 			perror(path);
 			bad = 1;
 		} else if (S_ISDIR(st.st_mode)) {
-			printf("%s dir\n", name);
+			printf("%s %llu dir\n", name, (unsigned long long)st.st_ino);
 			strncat(name, "/", sizeof(name) - strlen(name) - 1);
 			bad |= list_in(path, name);
 		} else if (S_ISLNK(st.st_mode)) {
 			len = readlink(path, target, sizeof(target));
-			printf("%s link %.*s\n", name, (int)(len < 0 ? 0 : len), target);
+			printf("%s %llu link %.*s\n", name, (unsigned long long)st.st_ino,
+			       (int)(len < 0 ? 0 : len), target);
 		} else {
 			bad |= list_file(path, name, &st);
 		}

@@ -2,6 +2,8 @@
 /*
  *   tree work DIR SECONDS SEED OUT   two processes in DIR; OUT.a, OUT.b: what has
  *                                    to be in DIR/a, DIR/b
+ *   tree storm DIR FILE SEED OUT N   N processes in DIR, which share nothing, until there is
+ *                                    FILE; OUT.a, OUT.b ...: what has to be in DIR/a ...
  *   tree list DIR                    what is there, in the same words
  */
 #include <errno.h>
@@ -15,7 +17,8 @@
 #include <unistd.h>
 #include "tree.h"
 
-#define WRONGS_MAX 5u
+#define WRONGS_MAX    5u
+#define PROCESSES_MAX 16
 
 static char who = '-';
 static unsigned wrongs;
@@ -47,41 +50,59 @@ bool expect(int rc, int want, const char *what, const char *path)
 
 /* ---- The work ---- */
 
-static int process(unsigned me, const char *dir, long seconds, uint64_t seed, const char *out)
+struct job {
+	const char *dir, *out;
+	const char *until;      /* NULL: for `seconds`, with locks */
+	long seconds;
+	uint64_t seed;
+};
+
+static bool over(const struct job *j, const struct timespec *end)
 {
-	struct timespec now, end;
+	struct timespec now;
+
+	if (j->until)
+		return access(j->until, F_OK) == 0;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec >= end->tv_sec;
+}
+
+static int process(unsigned me, const struct job *j)
+{
+	unsigned holds = 0, records = 0;
 	unsigned long steps = 0;
-	unsigned holds, records;
+	struct timespec end;
 	char path[4096];
 
 	who = (char)('a' + me);
-	chance_seed(seed * 2 + me);
-	snprintf(path, sizeof(path), "%s/%c", dir, who);
+	chance_seed(j->seed * 16 + me);
+	snprintf(path, sizeof(path), "%s/%c", j->dir, who);
 	model_start(path);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += seconds;
+	end.tv_sec += j->seconds;
 	do {
-		if (chance(4))
+		if (j->until || chance(4))
 			model_step();
 		else
 			locks_step(me);
 		steps++;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < end.tv_sec);
-	locks_end(me, &holds, &records);
-	snprintf(path, sizeof(path), "%s.%c", out, who);
+	} while (!over(j, &end));
+	if (!j->until)
+		locks_end(me, &holds, &records);
+	snprintf(path, sizeof(path), "%s.%c", j->out, who);
 	model_end(path);
 	printf("%c: %lu operations, %u locks held, %u records\n", who, steps, holds, records);
 	return wrongs != 0;
 }
 
-static int work(const char *dir, long seconds, uint64_t seed, const char *out)
+static int work(const struct job *j, unsigned processes)
 {
 	int status, bad = 0;
 
-	locks_make(dir);
+	if (!j->until)
+		locks_make(j->dir);
 	fflush(stdout);
-	for (unsigned me = 0; me < 2; me++) {
+	for (unsigned me = 0; me < processes; me++) {
 		pid_t pid = fork();
 
 		if (pid < 0) {
@@ -89,7 +110,7 @@ static int work(const char *dir, long seconds, uint64_t seed, const char *out)
 			return 1;
 		}
 		if (!pid)
-			exit(process(me, dir, seconds, seed, out));
+			exit(process(me, j));
 	}
 	while (wait(&status) > 0)
 		bad |= status != 0;
@@ -98,11 +119,24 @@ static int work(const char *dir, long seconds, uint64_t seed, const char *out)
 
 int main(int argc, char **argv)
 {
+	struct job j = { 0 };
+	int n;
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 6 && !strcmp(argv[1], "work"))
-		return work(argv[2], atol(argv[3]), strtoull(argv[4], NULL, 10), argv[5]);
+	if (argc >= 6) {
+		j = (struct job){ .dir = argv[2], .seed = strtoull(argv[4], NULL, 10), .out = argv[5] };
+		if (argc == 6 && !strcmp(argv[1], "work")) {
+			j.seconds = atol(argv[3]);
+			return work(&j, 2);
+		}
+		n = argc == 7 ? atoi(argv[6]) : 0;
+		if (!strcmp(argv[1], "storm") && n > 0 && n <= PROCESSES_MAX) {
+			j.until = argv[3];
+			return work(&j, (unsigned)n);
+		}
+	}
 	if (argc == 3 && !strcmp(argv[1], "list"))
 		return list(argv[2]);
-	fprintf(stderr, "usage: tree work DIR SECONDS SEED OUT | tree list DIR\n");
+	fprintf(stderr, "usage: tree work DIR SECONDS SEED OUT | tree storm DIR FILE SEED OUT N | tree list DIR\n");
 	return 2;
 }

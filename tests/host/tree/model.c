@@ -28,18 +28,20 @@ enum kind { NONE, DIRECTORY, SYMLINK, FILE_ };
 
 struct object {
 	unsigned links, opens;
+	unsigned silly;         /* names taken away while it was open: each may be there by another name */
 	uint32_t size;
 	char data[SIZE_MAX_];
 };
 
 struct slot {
 	enum kind kind;
+	uint64_t ino;           /* stays, whatever it is called */
 	struct object *file;
 	char target[32];
 };
 
 static char where[4096];
-static struct slot slots[DIRS][NAMES];
+static struct slot slots[DIRS][NAMES], tops[DIRS];
 static unsigned serial;
 static struct { int fd; struct object *file; } held = { -1, NULL };
 
@@ -62,6 +64,7 @@ static void clear(struct slot *s)
 {
 	if (s->kind == FILE_) {
 		s->file->links--;
+		s->file->silly += s->file->opens;
 		put(s->file);
 	}
 	s->kind = NONE;
@@ -69,6 +72,15 @@ static void clear(struct slot *s)
 }
 
 /* ---- Names ---- */
+
+/* Something was made there: which one it is. */
+static void made(struct slot *s, enum kind kind, const char *path)
+{
+	struct stat st;
+
+	s->kind = kind;
+	s->ino = expect(lstat(path, &st), 0, "lstat", path) ? st.st_ino : 0;
+}
 
 static void create(struct slot *s)
 {
@@ -78,7 +90,7 @@ static void create(struct slot *s)
 	if (!expect(fd, s->kind == NONE ? 0 : EEXIST, "create", path) || fd < 0)
 		return;
 	expect(close(fd), 0, "close", path);
-	s->kind = FILE_;
+	made(s, FILE_, path);
 	s->file = calloc(1, sizeof(*s->file));
 	if (!s->file)
 		exit(2);
@@ -90,7 +102,7 @@ static void make_dir(struct slot *s)
 	PATH(path, s);
 
 	if (expect(mkdir(path, 0755), s->kind == NONE ? 0 : EEXIST, "mkdir", path) && s->kind == NONE)
-		s->kind = DIRECTORY;
+		made(s, DIRECTORY, path);
 }
 
 static void make_symlink(struct slot *s)
@@ -101,7 +113,7 @@ static void make_symlink(struct slot *s)
 	snprintf(target, sizeof(target), "to.%u", serial++);
 	if (!expect(symlink(target, path), s->kind == NONE ? 0 : EEXIST, "symlink", path) || s->kind != NONE)
 		return;
-	s->kind = SYMLINK;
+	made(s, SYMLINK, path);
 	memcpy(s->target, target, sizeof(target));
 }
 
@@ -117,6 +129,7 @@ static void make_link(struct slot *from, struct slot *to)
 	if (!expect(link(old, new), want, "link to", new) || want)
 		return;
 	to->kind = FILE_;
+	to->ino = from->ino;
 	to->file = from->file;
 	to->file->links++;
 }
@@ -286,6 +299,11 @@ static void look(struct slot *s)
 		return;
 	if ((st.st_mode & S_IFMT) != want)
 		wrong("lstat %s: mode %o", path, st.st_mode);
+	if (st.st_ino != s->ino)
+		wrong("lstat %s: inode %llu, not %llu", path, (unsigned long long)st.st_ino,
+		      (unsigned long long)s->ino);
+	if (s->kind == FILE_ && (st.st_nlink < s->file->links || st.st_nlink > s->file->links + s->file->silly))
+		wrong("lstat %s: %lu links, not %u", path, (unsigned long)st.st_nlink, s->file->links);
 	if (s->kind != SYMLINK)
 		return;
 	n = readlink(path, target, sizeof(target));
@@ -327,6 +345,7 @@ void model_start(const char *dir)
 	for (unsigned d = 0; d < DIRS; d++) {
 		snprintf(path, sizeof(path), "%s/d%u", where, d);
 		expect(mkdir(path, 0755), 0, "mkdir", path);
+		made(&tops[d], DIRECTORY, path);
 	}
 }
 
@@ -351,14 +370,16 @@ void model_step(void)
 
 static void describe(FILE *f, const struct slot *s, unsigned d, unsigned n)
 {
-	switch (s->kind) {
-	case NONE: break;
-	case DIRECTORY: fprintf(f, "d%u/n%u dir\n", d, n); break;
-	case SYMLINK: fprintf(f, "d%u/n%u link %s\n", d, n, s->target); break;
-	case FILE_:
-		fprintf(f, "d%u/n%u file %u %016llx %u\n", d, n, s->file->size,
+	if (s->kind == NONE)
+		return;
+	fprintf(f, "d%u/n%u %llu ", d, n, (unsigned long long)s->ino);
+	if (s->kind == DIRECTORY)
+		fprintf(f, "dir\n");
+	else if (s->kind == SYMLINK)
+		fprintf(f, "link %s\n", s->target);
+	else
+		fprintf(f, "file %u %016llx %u\n", s->file->size,
 			(unsigned long long)list_sum(s->file->data, s->file->size), s->file->links);
-	}
 }
 
 void model_end(const char *out)
@@ -372,7 +393,7 @@ void model_end(const char *out)
 	if (held.fd >= 0)
 		expect(close(held.fd), 0, "close", "(open)");
 	for (unsigned d = 0; d < DIRS; d++) {
-		fprintf(f, "d%u dir\n", d);
+		fprintf(f, "d%u %llu dir\n", d, (unsigned long long)tops[d].ino);
 		for (unsigned n = 0; n < NAMES; n++)
 			describe(f, &slots[d][n], d, n);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tree: two processes at work in one mount, and what every answer promised.
+ * tree: two processes at work in one mount, and what every answer promised. (Or more of
+ * them, with nothing shared.)
  *
  *     DIR/a  DIR/b      one for each process: random operations. A model knows
  *                       what each has to say, and in the end what is there.
