@@ -228,15 +228,31 @@ void iw_fail(struct fab_conn *c, enum iw_error e)
 	if (c->down)
 		return;
 	iw_tx_terminate(c, e);
+	c->terminated = true;
 	iw_down(c, iw_errors[e].err, iw_errors[e].why);
+}
+
+/*
+ * What TCP has not delivered yet goes with the connection. The owner sends its calls again on
+ * another one, and the old ones must not come to the server after these, when the way is free
+ * again. Only an answer, or the reason for the end, may still be under way.
+ */
+static void discard_unsent(const struct fab_conn *c)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	if (!c->passive && !c->terminated)
+		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
 void iw_close(struct fab_conn *c)
 {
 	c->down = c->closed = true;
 	detach(c);
-	if (c->fd >= 0)
+	if (c->fd >= 0) {
+		discard_unsent(c);
 		close(c->fd);
+	}
 	c->fd = -1;
 	iw_rx_fini(c);
 	iw_tx_fini(c);
