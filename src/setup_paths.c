@@ -187,7 +187,8 @@ static int add_name(struct addrs *to, const char *host, const struct options *o,
 	struct addrinfo hints = {
 		.ai_family = wanted_family(o, to->n), .ai_socktype = SOCK_STREAM,
 	}, *ai;
-	unsigned begin = to->n, found = 0;
+	unsigned begin = to->n;
+	bool more = false;
 	char service[16];
 	int rc;
 
@@ -210,13 +211,15 @@ static int add_name(struct addrs *to, const char *host, const struct options *o,
 			i++;
 		if (i < to->n)
 			continue;
-		if (found++ < most)
+		if (to->n - begin < most)
 			to->at[to->n++] = ss;
+		else
+			more = true;
 	}
 	freeaddrinfo(ai);
-	if (most > 1 && found > most)
-		log_info("'%s' has %u addresses; only the first %u are used, because a mount has no more "
-			 "paths", host, found, most);
+	if (most > 1 && more)
+		log_info("'%s' has more than %u addresses; only the first %u are used, because a mount "
+			 "has no more paths", host, most, most);
 	return 0;
 }
 

@@ -243,10 +243,16 @@ Test(setup, a_name_with_too_many_addresses)
 	fflush(stderr);
 	err = cr_get_redirected_stderr();
 	cr_assert(fgets(line, sizeof(line), err));
-	cr_expect_str_eq(line, "nfsrdma-fuse: 'ten' has 10 addresses; only the first 8 are used, because "
-			 "a mount has no more paths\n");
+	cr_expect_str_eq(line, "nfsrdma-fuse: 'ten' has more than 8 addresses; only the first 8 are used, "
+			 "because a mount has no more paths\n");
 	cr_assert(fgets(line, sizeof(line), err));
 	cr_expect_str_eq(line, "nfsrdma-fuse: path 0 goes from any address to 10.1.0.1 port 20049\n");
+	/* Where one address was asked for, or there are no more, there is nothing to say. */
+	PAIRS("nobody", "addr=three,fabric=iwarp", "*>10.1.0.1");
+	PAIRS("twice", "fabric=iwarp", "*>10.1.0.1 *>10.1.0.2");
+	fflush(stderr);
+	while (fgets(line, sizeof(line), err))
+		cr_expect_null(strstr(line, "more than"), "%s", line);
 }
 
 Test(setup, addresses_one_by_one)
