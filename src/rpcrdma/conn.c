@@ -189,6 +189,21 @@ void rr_reset_link_of(const struct rr_call *call, int err, const char *why)
 		rr_link_reset(call->link, err, why);
 }
 
+/* The call's owner may have ended a link in done(). */
+static bool in_use(const struct rr_conn *c, const struct rr_link *link)
+{
+	list_for_each(n, &c->links)
+		if (container_of(n, struct rr_link, node) == link)
+			return true;
+	return false;
+}
+
+void rr_reset_answering(struct rr_conn *c, int err, const char *why)
+{
+	if (c->answering && in_use(c, c->answering))
+		rr_link_reset(c->answering, err, why);
+}
+
 void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why)
 {
 	list_for_each(n, &c->links) {
@@ -207,15 +222,6 @@ static void on_down(void *ctx, int err, const char *why)
 
 /* ---- completion ---- */
 
-/* The call's owner may have ended a link in done(). */
-static bool in_use(const struct rr_conn *c, const struct rr_link *link)
-{
-	list_for_each(n, &c->links)
-		if (container_of(n, struct rr_link, node) == link)
-			return true;
-	return false;
-}
-
 static void end_if_drained(struct rr_link *link)
 {
 	if (link->draining && !link->ninflight)
@@ -226,11 +232,14 @@ static void finish(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
 	struct rr_conn *c = link->conn;
+	struct rr_link *before = c->answering;
 	struct arena_buf *recv = call->recv;
 
 	untrack(call);
 	call->recv = NULL;
+	c->answering = link;
 	end_call(c, call);
+	c->answering = before;
 	/* The reply was in there until now. */
 	if (in_use(c, link)) {
 		if (recv)

@@ -234,6 +234,9 @@ struct rr_link_now rr_link_now(const struct rr_link *link);
 void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why);
 /* Lane: gives up the link that this call is in flight on. */
 void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
+/* Inside done(): gives up the link that the reply has come on. It is not in flight there any
+ * more. */
+void rr_reset_answering(struct rr_conn *c, int err, const char *why);
 
 /* Next XID: unique among the lanes of a mount. */
 uint32_t rr_xid(struct rr_conn *c);

@@ -82,6 +82,7 @@ struct rr_conn {
 		unsigned turn;          /* round-robin: who is next */
 	} sets[2];
 	unsigned reserve;               /* credits of each link that only rr_submit_on() uses */
+	struct rr_link *answering;      /* while done() runs: where the reply came from; or NULL */
 	uint32_t next_xid;
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned nwaiting, ninflight;

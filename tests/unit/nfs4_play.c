@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "nfs4_play.h"
+#include "rpcrdma/impl.h"
 
 struct nfs_client cl4;
 struct nfs_lane lanes[NLANES];
@@ -12,6 +13,7 @@ static struct nfs_file its_file;
 const struct nfs_fh fh = { .len = 5, .data = "fhand" };
 const struct nfs_fh fh2 = { .len = 4, .data = "dir2" };
 
+static struct rr_conn no_links[NLANES];         /* requesters that never send */
 static const struct rpc_cred cred = { .uid = 1000 };
 static uint32_t op_at[32];
 static unsigned nops;
@@ -37,7 +39,9 @@ void play4_setup(void)
 	for (unsigned i = 0; i < NLANES; i++) {
 		lanes[i].client = &cl4;
 		lanes[i].index = i;
-		lanes[i].target = (struct nfs_target){ .server = &cl4.server, .lane = &lanes[i] };
+		lanes[i].target = (struct nfs_target){
+			.server = &cl4.server, .lane = &lanes[i], .conn = &no_links[i],
+		};
 		cl4.server.targets[i] = &lanes[i].target;
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
 		lanes[i].loop = loop_new(LOOP_EPOLL);

@@ -1127,13 +1127,13 @@ static const struct failure failures[] = {
 	/* Too large, for the session; never an errno that a caller could take for his own. */
 	{ 10064, -EIO, 0, 0 }, { 10065, -EIO, 0, 0 }, { 10070, -EIO, 0, 0 },
 	/* Depends on which operation says so, see outcome(). */
-	{ 10066, 0, 0, 0 }, { 10067, 0, 0, 0 }, { 10008, 0, 0, 0 },
+	{ 10066, 0, 0, 0 }, { 10067, 0, 0, 0 }, { 10008, 0, 0, 0 }, { 10055, 0, 0, 0 },
 	/* Executed, and the reply was not kept; Linux lets PUTFH say so. */
 	{ 10068, NFS_AGAIN, 0, 0 },
 	/* Wait. */
 	{ 10013, NFS_LATER, 0, 0 }, { 10012, NFS_LATER, 0, 0 },
 	/* The session is gone, or the client id. */
-	{ 10052, NFS_RECOVER, 1, 0 }, { 10078, NFS_RECOVER, 1, 0 }, { 10055, NFS_RECOVER, 1, 0 },
+	{ 10052, NFS_RECOVER, 1, 0 }, { 10078, NFS_RECOVER, 1, 0 },
 	{ 10053, NFS_RECOVER, 1, 0 }, { 10077, NFS_RECOVER, 1, 0 }, { 10063, NFS_RECOVER, 1, 0 },
 	{ 10076, NFS_RECOVER, 1, 0 }, { 10022, NFS_RECOVER, 0, 1 },
 	/* Unknown numbers. */
@@ -1187,6 +1187,8 @@ static int outcome(const struct nfs_call *c, unsigned at, const struct failure *
 	switch (f->status) {
 	case 10008:                     /* SEQUENCE's keeps the slot */
 		return at ? NFS_LATER : NFS_DELAYED;
+	case 10055:                     /* only SEQUENCE can say so */
+		return at ? -EIO : NFS_DELAYED;
 	case 10066:
 		return at > effect_of(c->op) ? NFS_AGAIN : -EIO;
 	case 10067:

@@ -183,6 +183,9 @@ Test(nfs4_session, outcome_of_sequence)
 		{ "BADSESSION, replayed", 10052, 2, NFS_RECOVER, RETIRED, true },
 		{ "EXPIRED", 10011, 1, NFS_RECOVER, SAME, false },
 		{ "EXPIRED, replayed", 10011, 2, NFS_RECOVER, RETIRED, true },
+		/* Its connection goes, and the same message is sent on the next one. */
+		{ "CONN_NOT_BOUND_TO_SESSION", 10055, 1, NFS_DELAYED, RETIRED, false },
+		{ "CONN_NOT_BOUND_TO_SESSION, replayed", 10055, 2, NFS_DELAYED, RETIRED, false },
 		{ "REQ_TOO_BIG", 10065, 1, -EIO, SAME, false },
 		{ "REQ_TOO_BIG, replayed", 10065, 2, -EIO, RETIRED, false },
 		/* It was executed before, so the next use has the next number;

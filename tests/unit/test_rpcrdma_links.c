@@ -105,6 +105,35 @@ Test(links, no_buffer_is_used_again_before_its_link_is_closed)
 	cr_assert_eq(rr_cancel(conn, &calls[0].rr, -EIO), 0);
 }
 
+static void reset_answering(struct rr_call *rr, int status)
+{
+	on_done(rr, status);
+	cr_assert_null(rr->link, "it is not in flight any more");
+	rr_reset_answering(conn, -ENOTCONN, "test");
+	cr_assert_eq(downs, 0, "not inside a fabric callback");
+}
+
+/* Only the link that brought it, and only while it is answered. */
+Test(links, a_reply_ends_its_link)
+{
+	struct test_call *a, *b;
+
+	warm_up(8, 8);
+	rr_reset_answering(conn, -ENOTCONN, "no reply is being answered");
+	a = submit(0, 500);
+	b = submit(1, 500);
+	cr_assert(xid_on(0, 0) == a->rr.xid && xid_on(1, 0) == b->rr.xid);
+	b->rr.done = reset_answering;
+	sent_on(0);
+	sent_on(1);
+	reply_on(1, b, 8);
+	rr_reset_answering(conn, -ENOTCONN, "nor now");
+	run_loop();
+	cr_assert(b->dones == 1 && downs == 1 && down_path == 1 && rr_is_up(conn));
+	reply_on(0, a, 8);
+	cr_assert_eq(a->dones, 1);
+}
+
 /* Too old, on one link: the other is not given up. */
 Test(links, one_link_is_silent)
 {

@@ -225,7 +225,6 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 		return NFS_LATER;
 	case NFS4ERR_BADSESSION:
 	case NFS4ERR_DEADSESSION:
-	case NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
 	case NFS4ERR_BADSLOT:
 	case NFS4ERR_BAD_HIGH_SLOT:
 	case NFS4ERR_SEQ_MISORDERED:
@@ -335,6 +334,13 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 	/* The server may still be at work on the first sending. It takes whatever comes
 	 * next in this slot with this number for another try of that. */
 	case NFS4ERR_DELAY:
+		v->place.used = true;
+		return NFS_DELAYED;
+	/* The session is good, and the connection has not joined it. The next one will
+	 * (nfs4_check.c). It takes the same message, which may be the replay of one that was
+	 * executed. */
+	case NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+		rr_reset_answering(c->target->conn, -ENOTCONN, "it has not joined the session");
 		v->place.used = true;
 		return NFS_DELAYED;
 	/* The number is used up: the call was executed. */
