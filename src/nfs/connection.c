@@ -124,9 +124,6 @@ void nfs_connection_ask(struct nfs_connection *k)
 
 /* ---- the check ---- */
 
-/* Results of any call of a check: a server's names, or attributes. */
-#define CHECK_RESULTS_MAX 3072u
-
 static void check_on(struct nfs_connection *k);
 
 /* The link ends, and nfs_connection_down() says why. */
@@ -212,7 +209,7 @@ static void check_on(struct nfs_connection *k)
 {
 	const struct nfs_server *s = k->target->server;
 	const struct question q = {
-		.proc = s->version->check_proc(&k->check), .reply_max = CHECK_RESULTS_MAX,
+		.proc = s->version->check_proc(&k->check), .reply_max = NFS_CHECK_RESULTS_MAX,
 		.auth = s->auth, .cred = own_cred(), .args = put_check, .done = check_done,
 	};
 	int rc = ask(k, &q);

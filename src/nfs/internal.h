@@ -100,6 +100,9 @@ void nfs_path_joined(struct nfs_connection *k);
 /* There is no link: it was lost, or could not be made. was_up: nfs_path_joined() had been called.
  * err 0: it may be tried at once; -EXDEV: the path leads to another server. why may be NULL. */
 void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why);
+/* Any thread: has any lane a connection to this server? One that is being checked does not
+ * count. */
+bool nfs_server_is_up(const struct nfs_server *s);
 /* Lane thread: if this target has no connection and another lane has one to the same
  * server, ends the calls that may run on any lane with -ENOTCONN. */
 void nfs_target_give_back(struct nfs_target *t);

@@ -305,15 +305,23 @@ static inline uint32_t nfs_results_max(const struct nfs_opdef *def, const struct
 	return def->results_max_of ? def->results_max_of(c) : def->results_max;
 }
 
-/* A new connection is being checked, by calls of the version, one after the other, on that
- * connection. */
+/*
+ * A new connection is being checked before calls go there: is the server at its other end the
+ * one that is mounted, and may the connection join the session? The check is some calls of the
+ * version, one after the other, on that connection. They take no slot, and are sent while state
+ * is recovered, too. If the connection is lost, the check ends with it, and leaves nothing.
+ */
 struct nfs_check {
 	unsigned step;          /* which call; 0 at first */
-	bool may_move;          /* no other connection is there, and this path has led to the server
-				 * before: another identity means that the server has moved */
+	bool may_move;          /* in: no other connection is there, and this path has led to the
+				 * server before: another identity means that the server has
+				 * moved */
 	uint64_t word[4];       /* the version's own, from step to step */
 	struct errbuf why;      /* what was wrong */
 };
+
+/* The results of such a call are no longer. */
+#define NFS_CHECK_RESULTS_MAX 3500u
 
 struct nfs_version {
 	const char *name;               /* "3", "4.1", "4.2" */
@@ -351,12 +359,17 @@ struct nfs_version {
 	/* Control thread, every few seconds: keeps the lease. */
 	void (*tick)(struct nfs_client *cl);
 	/*
-	 * Lane thread: does a new connection lead to the server that is mounted, and may it
-	 * carry the mount's calls? NULL: there is nothing to check. encode writes the arguments
-	 * of k->step behind the RPC header (the daemon's own credential). decode: 0: it may be
-	 * used. NFS_NEXT: the next call (it has advanced step). NFS_LATER: the same again, after
-	 * a delay. -EXDEV: another server; k->why says how that is known. Another -errno: it
-	 * cannot be used now; k->why says why.
+	 * Lane thread: a new connection of that target is being checked, when the mount is done.
+	 * All NULL: there is nothing to check. Until the check is over the connection does not
+	 * count in target->up of any lane, which tells whether others are there.
+	 *
+	 * encode writes the arguments behind the RPC header of step's call, each time that it is
+	 * sent; FALSE when the stream is full. The credential is the daemon's own, or none.
+	 *
+	 * decode reads the results behind the RPC header. 0: the connection may be used.
+	 * NFS_NEXT: the next call (it has advanced step). NFS_LATER: the same again, after a delay.
+	 * -EXDEV: another server, why says how that is known. Another -errno: the connection
+	 * cannot be used now, why says why.
 	 */
 	uint32_t (*check_proc)(const struct nfs_check *k);
 	bool_t (*check_encode)(struct nfs_target *t, struct nfs_check *k, XDR *x);

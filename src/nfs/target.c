@@ -54,14 +54,11 @@ static struct nfs_call *movable(const struct nfs_target *t)
 	return NULL;
 }
 
-static bool another_is_up(const struct nfs_target *t)
+bool nfs_server_is_up(const struct nfs_server *s)
 {
-	for (unsigned i = 0; i < NFS_LANES_MAX; i++) {
-		const struct nfs_target *other = t->server->targets[i];
-
-		if (other && other != t && atomic_load(&other->up))
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++)
+		if (s->targets[i] && atomic_load(&s->targets[i]->up))
 			return true;
-	}
 	return false;
 }
 
@@ -69,7 +66,7 @@ void nfs_target_give_back(struct nfs_target *t)
 {
 	struct nfs_call *c;
 
-	if (atomic_load(&t->up) || !another_is_up(t))
+	if (atomic_load(&t->up) || !nfs_server_is_up(t->server))
 		return;
 	while ((c = movable(t))) {
 		if (c->eng.rr.state == RR_CALL_WAITING)

@@ -7,6 +7,7 @@
 #include <time.h>
 #include "nfs4_server.h"
 #include "rpcrdma/header.h"
+#include "xdr_msg.h"
 
 struct server4 server;
 
@@ -198,6 +199,69 @@ static bool reopens(void)
 	return last == 'P' || last == 'F';
 }
 
+/* Length, bytes, pad. */
+static void put_str(const char *s)
+{
+	uint32_t len = (uint32_t)strlen(s), w = 0;
+
+	put(len);
+	for (uint32_t i = 0; i < len; i += 4) {
+		w = 0;
+		memcpy(&w, s + i, len - i < 4 ? len - i : 4);
+		put(ntohl(w));
+	}
+}
+
+/* The client ids of checks have owners of their own, and begin at PROBE. */
+#define PROBE 0x1000u
+
+/* w: behind the operation's number. */
+static void exchange_id(const uint32_t *w)
+{
+	const char *owner = (const char *)(w + 3);
+	uint32_t len = ntohl(w[2]), id;
+	bool probe = len > 7 && !memcmp(owner + len - 7, " path ", 6);
+
+	if (probe) {
+		note('x');
+		id = PROBE + server.probes++;
+		server.probes_left++;
+	} else {
+		note('X');
+		if (server.stale || !server.clientid)
+			server.clientid++;
+		server.stale = false;
+		server.complete = false;
+		id = server.clientid;
+	}
+	puts_of(9, OP_EXCHANGE_ID, 0, 0, id, 1, 0, 0, 0, 0);
+	put_str(server.name);
+	put_str(server.scope);
+	put(0);
+}
+
+static void destroy_clientid(const uint32_t *w)
+{
+	bool probe = ntohl(w[1]) >= PROBE;
+
+	note(probe ? 'e' : 'E');
+	server.probes_left -= probe;
+	puts_of(2, OP_DESTROY_CLIENTID, 0);
+}
+
+static void bind_conn(const uint32_t *w)
+{
+	bool known = ntohl(w[3]) == server.sessions && !server.badsession && !server.stale;
+
+	note(known ? 'J' : 'j');
+	puts_of(2, OP_BIND_CONN_TO_SESSION, known ? 0 : NFS4ERR_BADSESSION);
+	if (!known)
+		return;
+	for (unsigned i = 0; i < 4; i++)
+		put(ntohl(w[i]));
+	puts_of(2, CDFS4_FORE, 0);
+}
+
 /* One call: w is its COMPOUND. */
 static void execute(uint32_t proc, const uint32_t *w)
 {
@@ -208,13 +272,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 	puts_of(3, 0, 0, numops);
 	switch (op) {
 	case OP_EXCHANGE_ID:
-		note('X');
-		if (server.stale || !server.clientid)
-			server.clientid++;
-		server.stale = false;
-		server.complete = false;
-		puts_of(11, op, 0, 0, server.clientid, 1, 0, 0, 0, 0, 0, 0);
-		put(0);
+		exchange_id(w + 4);
 		break;
 	case OP_CREATE_SESSION:
 		note('S');
@@ -227,8 +285,14 @@ static void execute(uint32_t proc, const uint32_t *w)
 		put_channel();
 		break;
 	case OP_SEQUENCE:
-		status = server.badsession ? NFS4ERR_BADSESSION : 0;
+		status = server.unbound ? NFS4ERR_CONN_NOT_BOUND_TO_SESSION :
+			 server.badsession ? NFS4ERR_BADSESSION : 0;
 		puts_of(2, op, status);
+		if (status == NFS4ERR_CONN_NOT_BOUND_TO_SESSION) {
+			server.unbound--;
+			note('u');
+			break;
+		}
 		if (status) {
 			server.badsession--;
 			note('B');
@@ -246,8 +310,10 @@ static void execute(uint32_t proc, const uint32_t *w)
 		puts_of(2, op, 0);
 		break;
 	case OP_DESTROY_CLIENTID:
-		note('E');
-		puts_of(2, op, 0);
+		destroy_clientid(w + 4);
+		break;
+	case OP_BIND_CONN_TO_SESSION:
+		bind_conn(w + 4);
 		break;
 	default:
 		note('!');
@@ -269,6 +335,8 @@ void server4_start(void)
 	server.slots = 8;
 	server.maxops = 16;
 	server.maxresp = 1 << 20;
+	server.name = "server";
+	server.scope = "scope";
 }
 
 void server4_stop(void)
@@ -317,6 +385,41 @@ void server4_mount(void)
 	cr_assert_str_eq(server.log, "XSCR");
 	memset(server.log, 0, sizeof(server.log));
 	fake_ctl.mounted = true;
+}
+
+/* ---- checks ---- */
+
+struct check_call {
+	struct nfs_check *k;
+	bool alone;
+	int rc;
+};
+
+static void check_call(struct nfs_lane *l, void *arg)
+{
+	struct nfs_target *t = &l->target;
+	const struct nfs_version *v = t->server->version;
+	struct check_call *call = arg;
+	bool up = atomic_load(&t->up);
+	uint32_t w[256];
+	XDR x;
+
+	atomic_store(&t->up, up && !call->alone);
+	xdr_msg_create(&x, (char *)w, sizeof(w), XDR_ENCODE);
+	cr_assert(v->check_encode(t, call->k, &x));
+	nout = 0;
+	execute(v->check_proc(call->k), w);
+	xdr_msg_create(&x, (char *)out, nout * 4, XDR_DECODE);
+	call->rc = v->check_decode(t, call->k, &x);
+	atomic_store(&t->up, up);
+}
+
+int server4_check(struct nfs_check *k, bool alone)
+{
+	struct check_call call = { .k = k, .alone = alone };
+
+	nfs_each_lane(&fake_cl, check_call, &call);
+	return call.rc;
 }
 
 /* ---- calls ---- */

@@ -23,6 +23,8 @@ struct server4 {
 	uint32_t reclaim[SERVER_OPENS]; /* status of CLAIM_PREVIOUS, by fh[0] */
 	uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
+	_Atomic unsigned unbound;       /* how many it refuses because of their connection */
+	const char *name, *scope;       /* who it says it is */
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
@@ -38,10 +40,13 @@ struct server4 {
 	 * E DESTROY_CLIENTID, B any call that is refused for its session, R the root,
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
-	 * s SETATTR.
+	 * s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
+	 * e DESTROY_CLIENTID, J BIND_CONN_TO_SESSION, j the same for a session that it does not
+	 * know.
 	 */
 	char log[256];
 	uint32_t opens;
+	uint32_t probes, probes_left;   /* client ids that checks have got; and not given back */
 };
 extern struct server4 server;
 
@@ -54,6 +59,9 @@ static inline struct nfs4_client *client4(void)
 {
 	return fake_cl.server.vdata;
 }
+/* Runs a check's next call, on the lane's thread. alone: as if no lane were connected. Returns
+ * what check_decode() says. */
+int server4_check(struct nfs_check *k, bool alone);
 /* Waits until the server has noted so many calls. */
 void server4_await(size_t n);
 /* Waits until it has made so many sessions. */

@@ -684,6 +684,8 @@ Test(nfs4_session, exchange_id)
 	m_exchange_id();
 	cr_assert_eq(play_reply(&k.c, d), 0);
 	cr_assert(k.clientid == 0x1122334455667788 && k.sequence == 7 && k.flags == 0x80000000);
+	cr_assert(k.names.minor == 3 && k.names.major_len == 12 && k.names.scope_len == 5);
+	cr_assert(!memcmp(k.names.major, "server owner", 12) && !memcmp(k.names.scope, "scope", 5));
 	cr_assert_eq(k.status, NFS4_OK);
 	play_all_cuts(&k.c, d, NULL);
 	play_twists(&k.c, d, NULL);

@@ -2,8 +2,8 @@
 /*
  * NFS versions 4.1 (RFC 8881) and 4.2 (RFC 7862) as versions of the client. Both use the
  * same operations. nfs4_impl.h says who owns what. nfs4_session.c makes and ends sessions,
- * nfs4_slots.c has their slots, nfs4_state.c the opens, and nfs4_recover.c what happens
- * when the server has lost any of that.
+ * nfs4_slots.c has their slots, nfs4_check.c looks at new connections, nfs4_state.c has the
+ * opens, and nfs4_recover.c what happens when the server has lost any of that.
  */
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -54,6 +54,9 @@
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \
 	.tick = nfs4_tick, \
+	.check_proc = nfs4_check_proc, \
+	.check_encode = nfs4_check_encode, \
+	.check_decode = nfs4_check_decode, \
 	.target_init = nfs4_target_init, \
 	.target_fini = nfs4_target_fini, \
 }

@@ -6,6 +6,7 @@
  *   struct nfs4_client   cl->server.vdata: identity and session. The control thread writes
  *                        it, or the thread that (un)mounts (nfs/internal.h). Lanes look
  *                        only at the atomics while they work.
+ *   struct nfs4_identity part of that: who the server is, with a mutex.
  *   struct nfs4_slots    part of that: the session's slots for all lanes, with a mutex.
  *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
  *   struct nfs_open      one open (nfs/file.h). References: the caller of OPEN has one,
@@ -73,6 +74,25 @@ struct nfs4_lane {
 	bool posted;                    /* wake is on its way */
 };
 
+/* Who a server says it is (RFC 8881, section 2.10.4). */
+struct nfs4_names {
+	uint64_t minor;                 /* so_minor_id */
+	uint32_t major_len, scope_len;
+	char major[NFS4_OPAQUE_LIMIT];  /* so_major_id */
+	char scope[NFS4_OPAQUE_LIMIT];  /* eir_server_scope */
+};
+
+/* The mounted server's. Belongs to nfs4_identity.c. */
+struct nfs4_identity {
+	pthread_mutex_t mu;             /* for everything here; lanes and control thread */
+	bool known;                     /* it has said it */
+	struct nfs4_seen {
+		uint64_t changes;       /* how often it has become another one, from the first on */
+		uint64_t joins;         /* how many connections were found to lead there */
+	} now;
+	struct nfs4_names names;
+};
+
 struct nfs4_client {
 	char owner[256];                /* co_ownerid: unique to this mount */
 	char verifier[NFS4_VERIFIER_SIZE];
@@ -87,6 +107,7 @@ struct nfs4_client {
 	uint32_t max_cached;
 	uint32_t maxops;                /* in one COMPOUND */
 	struct nfs4_slots slots;
+	struct nfs4_identity identity;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -149,6 +170,7 @@ struct nfs4_ctl {
 	clientid4 clientid;
 	sequenceid4 sequence;
 	uint32_t flags;                 /* EXCHANGE_ID */
+	struct nfs4_names names;        /* the same: the server's */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
 	uint32_t maxreq, maxresp, maxcached, maxops;
@@ -306,6 +328,8 @@ void nfs4_target_fini(struct nfs_target *t);
 bool nfs4_is_current(const struct nfs_call *c);
 /* Switches to the client's newest session. */
 void nfs4_slots_install(struct nfs_client *cl);
+/* The newest session's id. false: there is none yet. */
+bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE]);
 /* How many calls are in flight that belong to earlier sessions? */
 unsigned nfs4_slots_left(struct nfs4_slots *t);
 
@@ -313,6 +337,39 @@ unsigned nfs4_slots_left(struct nfs4_slots *t);
 
 extern const struct nfs_opdef nfs4_op_exchange_id, nfs4_op_create_session,
 	nfs4_op_destroy_session, nfs4_op_destroy_clientid, nfs4_op_reclaim_complete, nfs4_op_renew;
+
+/* The longest results of these, and of BIND_CONN_TO_SESSION. */
+enum { NFS4_CONTROL_MAX = V4_HEAD_XDR + V4_OP_XDR + 24 + 3 * (4 + 1024) + 64 };
+
+/* ---- nfs4_identity.c ---- */
+
+void nfs4_identity_init(struct nfs4_identity *id);
+void nfs4_identity_fini(struct nfs4_identity *id);
+/* What EXCHANGE_ID's result says of the server. */
+void nfs4_names_of(struct nfs4_names *out, const EXCHANGE_ID4resok *ok);
+/* Control thread: the mounted server has said who it is. */
+void nfs4_identity_set(struct nfs4_identity *id, const struct nfs4_names *names);
+/*
+ * Lane: the check of a connection looks first, asks the server for its names, compares them,
+ * and joins in the end.
+ *
+ * compare: 0: it is the mounted server, or that one is not known yet, or it has become the
+ * mounted one, because `moves` allows that (server: for the log). -EXDEV: it is another one, why
+ * says so. -EAGAIN: it must not become the mounted one, because another lane has moved or joined
+ * since *seen. *seen is as at that moment.
+ *
+ * join: 0, or -EAGAIN: it has become another server since it was compared.
+ */
+struct nfs4_seen nfs4_identity_look(struct nfs4_identity *id);
+int nfs4_identity_compare(struct nfs4_identity *id, const struct nfs4_names *its, bool moves,
+			  struct nfs4_seen *seen, const char *server, struct errbuf *why);
+int nfs4_identity_join(struct nfs4_identity *id, uint64_t changes, struct errbuf *why);
+
+/* ---- nfs4_check.c: members of struct nfs_version ---- */
+
+uint32_t nfs4_check_proc(const struct nfs_check *k);
+bool_t nfs4_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x);
+int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
 /* ---- nfs4_mount.c ---- */
 

@@ -79,6 +79,7 @@ int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 		n->clientid = k->clientid;
 		n->sequence = k->sequence;
 		*confirmed = k->flags & EXCHGID4_FLAG_CONFIRMED_R;
+		nfs4_identity_set(&n->identity, &k->names);
 	}
 	free(k);
 	return rc;
@@ -197,6 +198,7 @@ static int client_init(struct nfs_client *cl)
 	if (!n)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
+	nfs4_identity_init(&n->identity);
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
 	    getrandom(n->verifier, sizeof(n->verifier), 0) != sizeof(n->verifier))
@@ -217,6 +219,7 @@ void nfs4_free(struct nfs_client *cl)
 		o->refs = 1;
 		nfs4_open_put(cl, container_of(o, struct nfs_open, ref));
 	}
+	nfs4_identity_fini(&n->identity);
 	pthread_mutex_destroy(&n->slots.mu);
 	free(n);
 }

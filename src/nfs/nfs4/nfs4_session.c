@@ -50,16 +50,15 @@ static int decode_exchange_id(struct nfs_call *c, XDR *x)
 		k->clientid = r.EXCHANGE_ID4res_u.eir_resok4.eir_clientid;
 		k->sequence = r.EXCHANGE_ID4res_u.eir_resok4.eir_sequenceid;
 		k->flags = r.EXCHANGE_ID4res_u.eir_resok4.eir_flags;
+		nfs4_names_of(&k->names, &r.EXCHANGE_ID4res_u.eir_resok4);
 	}
 	xdr_free((xdrproc_t)xdr_EXCHANGE_ID4res, (char *)&r);
 	return rc;
 }
 
-enum { CONTROL_MAX = V4_HEAD_XDR + V4_OP_XDR + 24 + 3 * (4 + 1024) + 64 };
-
 const struct nfs_opdef nfs4_op_exchange_id = {
 	.name = "EXCHANGE_ID", .encode = encode_exchange_id, .decode = decode_exchange_id,
-	.results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- CREATE_SESSION ---- */
@@ -135,7 +134,7 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_create_session = {
 	.name = "CREATE_SESSION", .encode = encode_create_session,
-	.decode = decode_create_session, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_create_session, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- the end of both ---- */
@@ -182,11 +181,11 @@ static int decode_destroy_clientid(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_destroy_session = {
 	.name = "DESTROY_SESSION", .encode = encode_destroy_session,
-	.decode = decode_destroy_session, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy_session, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_destroy_clientid = {
 	.name = "DESTROY_CLIENTID", .encode = encode_destroy_clientid,
-	.decode = decode_destroy_clientid, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy_clientid, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- in the session ---- */
@@ -217,9 +216,9 @@ static bool_t encode_renew(struct nfs_call *c, XDR *x)
 
 const struct nfs_opdef nfs4_op_reclaim_complete = {
 	.name = "RECLAIM_COMPLETE", .encode = encode_reclaim_complete,
-	.decode = decode_reclaim_complete, .results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_reclaim_complete, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_renew = {
 	.name = "SEQUENCE", .encode = encode_renew, .decode = nfs4_check_seq,
-	.results_max = CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };

@@ -342,6 +342,17 @@ void nfs4_slots_install(struct nfs_client *cl)
 	post(&cl->server, tell);
 }
 
+bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE])
+{
+	bool there;
+
+	pthread_mutex_lock(&t->mu);
+	there = t->epoch != 0;
+	memcpy(id, t->sessionid, NFS4_SESSIONID_SIZE);
+	pthread_mutex_unlock(&t->mu);
+	return there;
+}
+
 unsigned nfs4_slots_left(struct nfs4_slots *t)
 {
 	unsigned left;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * New connections of a mount of version 4.1: all calls of a check, against a server that has
+ * restarted or moved, with the recovery that follows; and a connection that has not joined.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include "nfs4_server.h"
+
+TestSuite(nfs4_check_mount, .init = server4_start, .fini = server4_stop, .timeout = 300);
+
+/* To its end. */
+static int check(bool may_move, bool alone, const char *letters)
+{
+	struct nfs_check c = { .may_move = may_move };
+	size_t before = strlen(server.log);
+	int rc;
+
+	do
+		rc = server4_check(&c, alone);
+	while (rc == NFS_NEXT);
+	cr_assert_str_eq(server.log + before, letters);
+	cr_assert_eq(server.probes_left, 0, "something is left on the server");
+	return rc;
+}
+
+Test(nfs4_check_mount, another_connection)
+{
+	server4_mount();
+	cr_assert_eq(check(false, false, "xeJ"), 0);
+	cr_assert_eq(check(false, false, "xeJ"), 0);
+	server.name = "other";
+	cr_assert_eq(check(false, false, "xe"), -EXDEV);
+	cr_assert_eq(check(true, false, "xe"), -EXDEV, "the old one is still there");
+	server.name = "server";
+	server.scope = "other";
+	cr_assert_eq(check(false, true, "xe"), -EXDEV);
+	cr_assert_eq(client4()->identity.now.changes, 1);
+}
+
+Test(nfs4_check_mount, restarted_server)
+{
+	server4_mount();
+	have_open(0);
+	server.stale = true;
+	cr_assert_eq(check(false, true, "xej"), 0);
+	cr_assert(fake_ctl.recover, "nobody else may find it");
+	cr_assert_eq(check(false, true, "xe"), 0, "recovery goes first");
+	cr_assert_eq(check(false, false, "xej"), NFS_LATER);
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "SXSPC");
+	expect_open(0, false);
+	cr_assert_eq(check(false, false, "xeJ"), 0);
+	cr_assert_eq(client4()->identity.now.changes, 1);
+}
+
+/* Fail-over of a whole server. */
+Test(nfs4_check_mount, server_has_moved)
+{
+	server4_mount();
+	have_open(0);
+	server.stale = true;
+	server.name = "standby";
+	cr_assert_eq(check(false, true, "xe"), -EXDEV, "this path has not led there before");
+	cr_assert_eq(check(true, true, "xej"), 0);
+	cr_assert_eq(client4()->identity.now.changes, 2);
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_str_eq(server.log, "SXSPC");
+	expect_open(0, false);
+	cr_assert_eq(check(false, false, "xeJ"), 0);
+	cr_assert_eq(client4()->identity.now.changes, 2);
+}
+
+/* ---- a connection that has not joined ---- */
+
+/* The session is good: nothing is recovered. Each such connection goes, and the call is sent again
+ * on the next one, in its slot. */
+Test(nfs4_check_mount, sequence_on_a_connection_that_has_not_joined)
+{
+	struct one_call o;
+	uint32_t seqid;
+	unsigned opens;
+
+	nfs_retry_first_ms = 1;
+	server4_mount();
+	cr_assert_eq(nfs_connector_start(&fake_cl), 0);
+	opens = fake_opens;
+	seqid = client4()->slots.seqid[0];
+	server.unbound = 3;
+	begin(&o, NFS_OP_GETATTR, NULL);
+	await(&o, 0);
+	cr_assert_str_eq(server.log, "uuug");
+	cr_assert_eq(fake_opens, opens + 3, "a connection was kept");
+	cr_assert_not(fake_ctl.recover || atomic_load(&client4()->need_session));
+	cr_assert_eq(client4()->slots.seqid[0], seqid + 1, "not the same slot");
+	cr_assert(nfs_connector_stop(&fake_cl, 20000));
+}
