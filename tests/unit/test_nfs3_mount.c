@@ -12,6 +12,7 @@
 #include "fake_lane.h"
 #include "mount3.h"
 #include "nfs/nfs3/nfs3_impl.h"
+#include "xdr_msg.h"
 
 #define LAST 0x80000000u
 #define WORDS 40
@@ -81,22 +82,41 @@ static void *mountd_main(void *arg)
 /* ---- the server ---- */
 
 static struct {
-	uint32_t rtmax, wtmax, name_max, status, pathconf;
+	uint32_t rtmax, wtmax, name_max, status, pathconf, getattr;
+	bool tells;                     /* FSINFO comes with attributes */
+	uint32_t type;                  /* in those */
 	unsigned calls;
+	uint32_t last;                  /* the last call's procedure */
 } nfsd;
+
+static void put_attr(uint32_t type, uint32_t fileid)
+{
+	puts_of(5, type, 0755, 2, 0, 0);
+	puts_of(10, 0, 4096, 0, 4096, 0, 0, 0, 77, 0, fileid);
+	puts_of(6, 1, 0, 2, 0, 3, 0);
+}
 
 static void execute(uint32_t proc, const uint32_t *w)
 {
 	nfsd.calls++;
+	nfsd.last = proc;
 	cr_assert(ntohl(w[0]) == 8 && ntohl(w[1]) == 0x726f6f74, "not the root's handle");
 	if (proc == NFSPROC3_PATHCONF && nfsd.pathconf) {
 		puts_of(2, nfsd.pathconf, 0);
 		return;
 	}
-	puts_of(2, nfsd.status, 0);
+	if (proc == NFSPROC3_GETATTR) {
+		put(nfsd.getattr);
+		if (!nfsd.getattr)
+			put_attr(2, 99);
+		return;
+	}
+	puts_of(2, nfsd.status, nfsd.tells && proc == NFSPROC3_FSINFO);
 	if (nfsd.status)
 		return;
 	if (proc == NFSPROC3_FSINFO) {
+		if (nfsd.tells)
+			put_attr(nfsd.type, 88);
 		puts_of(7, nfsd.rtmax, nfsd.rtmax, 4096, nfsd.wtmax, nfsd.wtmax, 4096, 65536);
 		puts_of(5, 0x7fffffff, 0xffffffff, 0, 1, 0x1b);
 	} else {
@@ -118,6 +138,7 @@ static void start(void)
 	cr_assert_eq(getsockname(mountd.listener, (struct sockaddr *)&in, &len), 0);
 	cr_assert_eq(pthread_create(&mountd.thread, NULL, mountd_main, NULL), 0);
 	nfsd.rtmax = nfsd.wtmax = 1 << 20;
+	nfsd.type = 2;
 	nfsd.name_max = 255;
 	fake_lane_start(&nfs_v3, execute);
 	fake_cl.cfg.export = "/export";
@@ -140,6 +161,8 @@ static void stop(void)
 	fake_lane_stop();
 	if (mountd.listener >= 0)
 		mountd_ends();
+	if (fake_cl.server.vdata)
+		nfs3_free(&fake_cl);
 }
 
 TestSuite(nfs3_mount, .init = start, .fini = stop, .timeout = 300);
@@ -162,7 +185,7 @@ Test(nfs3_mount, what_is_asked_and_kept)
 	nfsd.name_max = 100;
 	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
 	cr_assert(mountd.prog == MOUNT_PROGRAM && mountd.vers == MOUNT_V3);
-	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_MNT && nfsd.calls == 2);
+	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_MNT && nfsd.calls == 3);
 	cr_assert_str_eq(mountd.path, "/export");
 	cr_assert(fake_cl.root_fh.len == 8 && !memcmp(fake_cl.root_fh.data, "rootfh33", 8));
 	cr_assert_eq(fake_cl.rsize, 65536, "whole pages");
@@ -263,6 +286,53 @@ Test(nfs3_mount, server_without_pathconf)
 		cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
 		cr_assert_eq(fake_cl.name_max, 255);
 	}
+}
+
+/* ---- what the root is ---- */
+
+/* Is this the mounted root to the check of a connection? */
+static bool is_root(uint32_t fileid)
+{
+	struct nfs_check k = { 0 };
+	XDR x;
+
+	nout = 0;
+	put(0);
+	put_attr(2, fileid);
+	xdr_msg_create(&x, (char *)out, nout * 4, XDR_DECODE);
+	return nfs3_check_decode(&fake_lanes[0].target, &k, &x) == 0;
+}
+
+Test(nfs3_mount, root_from_getattr)
+{
+	struct errbuf eb = { "" };
+
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(nfsd.last == NFSPROC3_GETATTR && is_root(99) && !is_root(88));
+}
+
+Test(nfs3_mount, root_from_fsinfo)
+{
+	struct errbuf eb = { "" };
+
+	nfsd.tells = true;
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(nfsd.last == NFSPROC3_PATHCONF && is_root(88) && !is_root(99));
+	/* Attributes of no type are none. */
+	nfsd.type = 8;
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(nfsd.last == NFSPROC3_GETATTR && is_root(99) && !is_root(88));
+}
+
+/* It is mounted all the same, and any directory is its root. */
+Test(nfs3_mount, root_is_not_told)
+{
+	struct errbuf eb = { "" };
+
+	nfsd.getattr = 13;              /* ACCES */
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert(is_root(88) && is_root(99));
+	cr_assert_null(fake_cl.server.vdata);
 }
 
 /* ---- nobody there ---- */

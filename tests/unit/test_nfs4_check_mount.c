@@ -86,7 +86,7 @@ Test(nfs4_check_mount, sequence_on_a_connection_that_has_not_joined)
 
 	nfs_retry_first_ms = 1;
 	server4_mount();
-	cr_assert_eq(nfs_connector_start(&fake_cl), 0);
+	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);
 	opens = fake_opens;
 	seqid = client4()->slots.seqid[0];
 	server.unbound = 3;
@@ -96,5 +96,5 @@ Test(nfs4_check_mount, sequence_on_a_connection_that_has_not_joined)
 	cr_assert_eq(fake_opens, opens + 3, "a connection was kept");
 	cr_assert_not(fake_ctl.recover || atomic_load(&client4()->need_session));
 	cr_assert_eq(client4()->slots.seqid[0], seqid + 1, "not the same slot");
-	cr_assert(nfs_connector_stop(&fake_cl, 20000));
+	cr_assert(nfs_connectors_stop(&fake_cl, 20000));
 }

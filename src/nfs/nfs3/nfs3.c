@@ -53,4 +53,8 @@ const struct nfs_version nfs_v3 = {
 	.nprocs = sizeof(procs) / sizeof(procs[0]),
 	.mount = nfs3_mount,
 	.umount = nfs3_umount,
+	.free = nfs3_free,
+	.check_proc = nfs3_check_proc,
+	.check_encode = nfs3_check_encode,
+	.check_decode = nfs3_check_decode,
 };

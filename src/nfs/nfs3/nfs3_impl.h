@@ -7,6 +7,7 @@
 #define NFS_NFS3_IMPL_H
 
 #include <errno.h>
+#include <pthread.h>
 #include "nfs/nfs.h"
 #include "nfs3.h"
 
@@ -30,6 +31,8 @@ struct nfs3_fsinfo {            /* args.version of both; gets the results */
 	uint32_t rtmax, wtmax, dtpref;
 	uint64_t max_file_size;
 	uint32_t name_max;
+	bool has_root;          /* FSINFO came with the root's attributes */
+	struct nfs_attr root;
 };
 
 /* The version's part of a call. */
@@ -79,6 +82,16 @@ int nfs3_decode_getattr(struct nfs_call *c, XDR *x);
 bool_t nfs3_encode_lookup(XDR *x, const struct nfs_fh *dir, const char *name);
 /* Sets c->res.fh and, if the reply has attributes, c->res.attr. */
 int nfs3_decode_lookup(struct nfs_call *c, XDR *x);
+
+/* ---- nfs3_check.c ---- */
+
+/* Mounting thread: what the mounted root is. 0 or -ENOMEM. */
+int nfs3_root_set(struct nfs_client *cl, const struct nfs_attr *a);
+/* Members of struct nfs_version. */
+void nfs3_free(struct nfs_client *cl);
+uint32_t nfs3_check_proc(const struct nfs_check *k);
+bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x);
+int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
 /* ---- nfs3_mount.c ---- */
 

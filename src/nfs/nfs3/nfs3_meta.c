@@ -256,6 +256,7 @@ static int decode_fsinfo(struct nfs_call *c, XDR *x)
 {
 	struct nfs3_fsinfo *out = c->args.version;
 	FSINFO3res r;
+	const post_op_attr *root = &r.FSINFO3res_u.resok.obj_attributes;
 
 	if (!xdr_FSINFO3res(x, &r))
 		return -EBADMSG;
@@ -265,6 +266,8 @@ static int decode_fsinfo(struct nfs_call *c, XDR *x)
 	out->wtmax = r.FSINFO3res_u.resok.wtmax;
 	out->dtpref = r.FSINFO3res_u.resok.dtpref;
 	out->max_file_size = r.FSINFO3res_u.resok.maxfilesize;
+	out->has_root = root->attributes_follow &&
+			nfs3_get_fattr(&out->root, &root->post_op_attr_u.attributes);
 	return 0;
 }
 

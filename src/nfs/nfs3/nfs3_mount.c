@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From an export's path to its handle: MOUNT over TCP, then FSINFO and PATHCONF over the
- * RDMA connection, which is up by then. Runs on the mounting thread, which may block. MOUNT
- * never runs over RDMA, because servers do not offer it.
+ * From an export's path to its handle: MOUNT over TCP, then FSINFO, PATHCONF and, if need be,
+ * GETATTR over the RDMA connection, which is up by then. Runs on the mounting thread, which
+ * may block. MOUNT never runs over RDMA, because servers do not offer it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +140,10 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &abandoned);
 	if (!abandoned) {
 		*info = q->info;
+		if (q->c.res.has_attr) {        /* GETATTR */
+			info->has_root = true;
+			info->root = q->c.res.attr;
+		}
 		free(q);
 	}
 	if (rc)
@@ -161,6 +165,22 @@ static int ask_pathconf(struct nfs_client *cl, struct nfs3_fsinfo *info, struct 
 	return 0;
 }
 
+/* What the root is, for the check of later connections. FSINFO may have told. If the server
+ * answers, but not this, it is mounted all the same. */
+static int ask_root(struct nfs_client *cl, struct nfs3_fsinfo *info, struct errbuf *eb)
+{
+	int rc = info->has_root ? 0 : ask(cl, NFS_OP_GETATTR, info, eb);
+
+	if (rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
+		return rc;
+	if (rc) {
+		log_debug("%s does not say what the root of '%s' is (GETATTR: %s): other servers on later "
+			  "connections may not be noticed", cl->cfg.server, cl->cfg.export, strerror(-rc));
+		return 0;
+	}
+	return nfs3_root_set(cl, &info->root) ? err_set(eb, -ENOMEM, "out of memory") : 0;
+}
+
 int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 {
 	struct nfs3_fsinfo info = { .name_max = NFS_NAME_MAX };
@@ -171,6 +191,8 @@ int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 		rc = ask(cl, NFS3_OP_FSINFO, &info, eb);
 	if (!rc)
 		rc = ask_pathconf(cl, &info, eb);
+	if (!rc)
+		rc = ask_root(cl, &info, eb);
 	if (rc)
 		return rc;
 	if (info.rtmax < 4096 || info.wtmax < 4096)

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Is the server at the other end of a new connection the one that is mounted? A server of
+ * version 3 has no name. So it is asked for the attributes of the mounted root, by its handle:
+ * another server does not know that handle, or means another directory by it.
+ *
+ * Who owns what: struct nfs3_root, which is cl->server.vdata, says what the root is. The mounting
+ * thread writes it, and later a lane that finds that the server has moved. A mutex guards it. It
+ * is read and changed only for a moment.
+ *
+ * A server that has restarted may not have mounted its disk yet, or count its disks in another
+ * order, and then has another fsid, or does not know the handle for a while. So if no other
+ * connection says otherwise, and this path has led to the server before, whatever is there is
+ * taken, and calls may find that the handle is stale.
+ *
+ * There is nothing on the server that a lost connection could leave.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/internal.h"
+#include "nfs/nfs3/nfs3_impl.h"
+
+_Static_assert(NFS3_STATUS_XDR + NFS3_ATTR_XDR <= NFS_CHECK_RESULTS_MAX, "the reply is longer");
+
+struct nfs3_root {
+	pthread_mutex_t mu;
+	uint64_t fsid, fileid;
+};
+
+int nfs3_root_set(struct nfs_client *cl, const struct nfs_attr *a)
+{
+	struct nfs3_root *r = cl->server.vdata;
+
+	if (!r) {
+		r = calloc(1, sizeof(*r));
+		if (!r)
+			return -ENOMEM;
+		pthread_mutex_init(&r->mu, NULL);
+		cl->server.vdata = r;
+	}
+	r->fsid = a->fsid_major;
+	r->fileid = a->fileid;
+	return 0;
+}
+
+void nfs3_free(struct nfs_client *cl)
+{
+	struct nfs3_root *r = cl->server.vdata;
+
+	pthread_mutex_destroy(&r->mu);
+	free(r);
+	cl->server.vdata = NULL;
+}
+
+uint32_t nfs3_check_proc(const struct nfs_check *k)
+{
+	(void)k;
+	return NFSPROC3_GETATTR;
+}
+
+bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x)
+{
+	(void)k;
+	return nfs3_encode_getattr(x, &t->server->client->root_fh);
+}
+
+static bool moves(const struct nfs_target *t, const struct nfs_check *k)
+{
+	return k->may_move && !nfs_server_is_up(t->server);
+}
+
+/* -EXDEV, or 0 if whatever is there is taken. */
+static int another(const struct nfs_target *t, struct nfs_check *k, const char *why)
+{
+	if (!moves(t, k))
+		return err_set(&k->why, -EXDEV, "it is another server (%s)", why);
+	log_warn("%s has changed while there was no connection (%s): its files are used as they are now",
+		 t->server->name, why);
+	return 0;
+}
+
+static int compare(const struct nfs_target *t, struct nfs_check *k, const struct nfs_attr *a)
+{
+	struct nfs3_root *r = t->server->vdata;
+	bool same;
+
+	if (!S_ISDIR(a->mode))
+		return err_set(&k->why, -EXDEV,
+			       "it is another server (the root of this mount is no directory there)");
+	if (!r)                 /* the mounted server did not say */
+		return 0;
+	pthread_mutex_lock(&r->mu);
+	same = r->fsid == a->fsid_major && r->fileid == a->fileid;
+	if (!same && moves(t, k)) {
+		r->fsid = a->fsid_major;
+		r->fileid = a->fileid;
+	}
+	pthread_mutex_unlock(&r->mu);
+	return same ? 0 : another(t, k, "the root of this mount is another directory there");
+}
+
+static int not_ok(const struct nfs_target *t, struct nfs_check *k, nfsstat3 status)
+{
+	int rc = nfs3_error(status);
+
+	switch (status) {
+	case NFS3ERR_JUKEBOX:
+		return NFS_LATER;
+	case NFS3ERR_STALE:
+	case NFS3ERR_BADHANDLE:
+		return another(t, k, "it does not know the root of this mount");
+	case NFS3ERR_ACCES:
+	case NFS3ERR_PERM:
+		return err_set(&k->why, -EACCES, "the server does not let the local address of this path "
+			       "in: check /etc/exports there");
+	default:
+		/* -EXDEV would say that it is another server. */
+		return err_set(&k->why, rc == -EXDEV ? -EIO : rc, "it refuses GETATTR of the root of "
+			       "this mount: %s (status %d)", strerror(-rc), (int)status);
+	}
+}
+
+int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x)
+{
+	struct nfs_attr a;
+	GETATTR3res r;
+
+	if (!xdr_GETATTR3res(x, &r))
+		return err_set(&k->why, -EBADMSG, "its answer to GETATTR is malformed");
+	if (r.status)
+		return not_ok(t, k, r.status);
+	if (!nfs3_get_fattr(&a, &r.GETATTR3res_u.resok.obj_attributes))
+		return err_set(&k->why, -EBADMSG, "its answer to GETATTR is malformed");
+	return compare(t, k, &a);
+}
