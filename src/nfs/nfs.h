@@ -477,6 +477,7 @@ struct nfs_connection {
 	/* The lane's (connection.c): */
 	struct rr_link *link;           /* NULL: there is none */
 	bool up;                        /* it takes any call; else it is on trial */
+	bool unbound;                   /* the last link had not joined the session, says the server */
 	struct nfs_check check;
 	struct rr_call rr;              /* a call of the check, or a heartbeat */
 	bool asked;                     /* rr is under way */

@@ -15,15 +15,17 @@
  * measured instead, so it is found out when a slow path has become fast. A link that was never
  * measured is tried at once.
  */
+#include <limits.h>
 #include "rpcrdma/impl.h"
 
 /* A credit of each link is kept for calls that name their link, so that a heartbeat can be
  * sent on a link whose other calls get no answer. Of very few credits none can be spared. */
 #define RESERVE_FROM 4u
 
-static bool has_room(const struct rr_conn *c, const struct rr_link *link)
+void rr_set_grant(struct rr_link *link, unsigned grant)
 {
-	return link->ninflight + (link->grant >= RESERVE_FROM ? c->reserve : 0) < link->grant;
+	link->grant = grant;
+	link->room = grant - (grant >= RESERVE_FROM ? link->conn->reserve : 0);
 }
 
 static void add(struct rr_set *s, struct rr_link *link)
@@ -58,9 +60,14 @@ void rr_sort_links(struct rr_conn *c)
 	/* With one link there is nobody to fail over to, and a silent peer costs nothing but
 	 * time. */
 	c->reserve = nmeta + nbulk > 1;
+	list_for_each(n, &c->links) {
+		struct rr_link *link = container_of(n, struct rr_link, node);
+
+		rr_set_grant(link, link->grant);
+	}
 }
 
-static struct rr_link *round_robin(const struct rr_conn *c, struct rr_set *s)
+static struct rr_link *round_robin(struct rr_set *s)
 {
 	unsigned at = s->turn < s->n ? s->turn : 0;
 
@@ -68,7 +75,7 @@ static struct rr_link *round_robin(const struct rr_conn *c, struct rr_set *s)
 		struct rr_link *link = s->link[at];
 
 		at = at + 1 < s->n ? at + 1 : 0;
-		if (has_room(c, link)) {
+		if (link->ninflight < link->room) {
 			s->turn = at;
 			return link;
 		}
@@ -76,28 +83,32 @@ static struct rr_link *round_robin(const struct rr_conn *c, struct rr_set *s)
 	return NULL;
 }
 
-static struct rr_link *min_inflight(const struct rr_conn *c, const struct rr_set *s)
+static struct rr_link *min_inflight(const struct rr_set *s)
 {
 	struct rr_link *best = NULL;
+	unsigned least = UINT_MAX;
 
-	for (unsigned i = 0; i < s->n; i++) {
-		struct rr_link *link = s->link[i];
+	for (struct rr_link *const *p = s->link; p < s->link + s->n; p++) {
+		unsigned n = (*p)->ninflight;
 
-		if (has_room(c, link) && (!best || link->ninflight < best->ninflight))
-			best = link;
+		if (n < least && n < (*p)->room) {
+			least = n;
+			best = *p;
+		}
 	}
 	return best;
 }
 
-static struct rr_link *min_latency(const struct rr_conn *c, const struct rr_set *s)
+static struct rr_link *min_latency(const struct rr_set *s)
 {
 	struct rr_link *best = NULL;
+	uint64_t least = UINT64_MAX;
 
-	for (unsigned i = 0; i < s->n; i++) {
-		struct rr_link *link = s->link[i];
-
-		if (has_room(c, link) && (!best || link->latency_ns < best->latency_ns))
-			best = link;
+	for (struct rr_link *const *p = s->link; p < s->link + s->n; p++) {
+		if ((*p)->latency_ns < least && (*p)->ninflight < (*p)->room) {
+			least = (*p)->latency_ns;
+			best = *p;
+		}
 	}
 	return best;
 }
@@ -107,7 +118,7 @@ bool rr_has_room(const struct rr_conn *c, const struct rr_call *call)
 	const struct rr_set *s = &c->sets[rr_is_bulk(call)];
 
 	for (unsigned i = 0; i < s->n; i++)
-		if (has_room(c, s->link[i]))
+		if (s->link[i]->ninflight < s->link[i]->room)
 			return true;
 	return false;
 }
@@ -116,15 +127,13 @@ struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call)
 {
 	struct rr_set *s = &c->sets[rr_is_bulk(call)];
 
-	if (s->n <= 1)
-		return s->n && has_room(c, s->link[0]) ? s->link[0] : NULL;
 	switch (c->cfg.policy) {
 	case RR_ROUND_ROBIN:
-		return round_robin(c, s);
+		return round_robin(s);
 	case RR_MIN_LATENCY:
-		return min_latency(c, s);
+		return min_latency(s);
 	case RR_MIN_INFLIGHT:
 		break;
 	}
-	return min_inflight(c, s);
+	return min_inflight(s);
 }

@@ -45,7 +45,8 @@ struct rr_link {
 
 	/* In use: */
 	struct list node;               /* in conn->links */
-	unsigned grant;                 /* calls that may be in flight now */
+	unsigned grant;                 /* calls that may be in flight now, ... */
+	unsigned room;                  /* ... without the one that is kept for rr_submit_on() */
 	struct list inflight;           /* in order of sending */
 	unsigned ninflight;
 	bool trial, draining;
@@ -93,6 +94,8 @@ struct rr_conn {
 
 /* Which links take calls has changed. */
 void rr_sort_links(struct rr_conn *c);
+/* The peer grants so many credits. */
+void rr_set_grant(struct rr_link *link, unsigned grant);
 /* The link for that call; NULL: none has room. */
 struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call);
 /* Has one? */

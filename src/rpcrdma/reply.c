@@ -61,9 +61,11 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 {
 	unsigned most = link->conn->cfg.credits;
 
-	link->grant = credit ? credit : 1;
-	if (link->grant > most)
-		link->grant = most;
+	credit = credit ? credit : 1;
+	if (credit > most)
+		credit = most;
+	if (credit != link->grant)
+		rr_set_grant(link, credit);
 }
 
 /* Bytes in a chunk that came back. We offer one segment (send.c), and what is in it begins at its
