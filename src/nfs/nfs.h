@@ -471,6 +471,7 @@ struct nfs_connection {
 	/* Under control->mu: */
 	bool wanted;                    /* make it */
 	bool busy;                      /* it is being made, or there is a link */
+	uint32_t generation;            /* of the path, when it was last in use */
 	unsigned failures;              /* attempts in a row that came to nothing */
 	uint64_t retry_ns;              /* no attempt before that */
 	_Atomic(struct up_msg *) coming;        /* a link on its way to the lane; NULL: none */

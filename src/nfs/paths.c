@@ -125,8 +125,11 @@ void nfs_path_joined(struct nfs_connection *k)
 {
 	struct nfs_server *s = k->target->server;
 	struct nfs_path *p = nfs_path_of(k);
+	bool again;
 
 	pthread_mutex_lock(&control_of(k)->mu);
+	again = k->generation == p->generation;
+	k->generation = p->generation;
 	p->up++;
 	s->up++;
 	p->known = true;
@@ -136,7 +139,7 @@ void nfs_path_joined(struct nfs_connection *k)
 	/* If this connection does not last, the next attempt waits. */
 	k->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
 	pthread_mutex_unlock(&control_of(k)->mu);
-	stat_add_to(&k->target->path_stats[k->path].ups, 1);
+	stat_add_to(&k->target->path_stats[k->path].reconnects, again);
 }
 
 /* What the log says, once for each outage of a path. */
@@ -273,7 +276,7 @@ static void lane_gauges(struct nfs_lane *l, void *arg)
 
 static void add_stats(struct nfs_path_info *out, const struct rr_path_stats *st, unsigned *nlat)
 {
-	uint64_t latency = stat_get_from(&st->latency_ns), ups = stat_get_from(&st->ups);
+	uint64_t latency = stat_get_from(&st->latency_ns);
 
 	out->calls += stat_get_from(&st->calls);
 	out->tx_bytes += stat_get_from(&st->tx_bytes);
@@ -284,7 +287,7 @@ static void add_stats(struct nfs_path_info *out, const struct rr_path_stats *st,
 	out->heartbeats += stat_get_from(&st->heartbeats);
 	out->missed += stat_get_from(&st->missed);
 	out->registrations += stat_get_from(&st->registrations);
-	out->connected += ups;
+	out->reconnects += stat_get_from(&st->reconnects);
 	out->latency_ns += latency;
 	*nlat += latency != 0;
 	for (unsigned i = 0; i < RR_LATENCY_BUCKETS; i++)

@@ -55,7 +55,7 @@ struct nfs_path_info {
 	uint64_t tx_bytes, rx_bytes;    /* RPC messages and file data */
 	uint64_t in_flight;             /* now */
 	uint64_t credits;               /* granted by the server, now */
-	uint64_t connected;             /* connections that came into use: the first ones and new ones */
+	uint64_t reconnects;            /* connections that came into use again */
 	uint64_t failovers;             /* calls that left it for another path, or were sent again
 					 * on it */
 	uint64_t heartbeats, missed;    /* sent, and without an answer in time */

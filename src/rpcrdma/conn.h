@@ -158,7 +158,7 @@ struct rr_path_stats {
 	_Atomic uint64_t histogram[RR_LATENCY_BUCKETS];
 	/* The owner's: */
 	_Atomic uint64_t in_flight, credits;    /* as of the last look */
-	_Atomic uint64_t ups;           /* connections that came into use */
+	_Atomic uint64_t reconnects;    /* connections that came into use again */
 	_Atomic uint64_t heartbeats, missed;
 };
 
