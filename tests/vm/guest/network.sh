@@ -24,9 +24,10 @@ network_end() {
 	esac
 }
 
-# network_route N server|client - it goes when the device does.
+# network_route N server|client - it goes when the device does, and the unreachable one stays.
 network_route() {
 	network_end "$1" "$2"
+	echo "route replace unreachable $OTHER metric 4000 table $(( 101 + ${NET_DEV#v} ))"
 	echo "route replace $OTHER dev $NET_DEV src $OWN table $(( 101 + ${NET_DEV#v} ))"
 }
 
