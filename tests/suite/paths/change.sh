@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# change.sh - paths that do not come about, that lead elsewhere, and that come and go.
+
+# no_answer - an address that says nothing when it is mounted, and does later.
+no_answer() {
+	local began=$SECONDS
+	path cut 1 drop
+	mount_up "$BOTH"
+	tell "mounted after $(( SECONDS - began )) s"
+	at_most $(( SECONDS - began )) 20 "seconds until it is mounted"
+	echo x >"$WORK/f" || fail "a write over the one path"
+	equal "$(path_value 1 connections)" 0 "connections of a path that does not answer"
+	path heal 1
+	began=$SECONDS
+	soon 60 connected 1 || fail "path 1 is not connected 60 s after it answers: $(ctl paths)"
+	tell "connected $(( SECONDS - began )) s after it answers"
+	mount_down
+}
+
+# elsewhere - an address of another server: it says why, and no call is sent there.
+elsewhere() {
+	local other=10.77.0.9
+	[[ $NFSRDMA_KERNEL == ganesha ]] || skip "there is one server only"
+	has_gateway
+	vm-root ip addr add $other/32 dev lo || fail "no address $other"
+	trap 'end_all; end_part; vm-root ip addr del $other/32 dev lo; vm-root host-ganesha stop other' EXIT
+	vm-root host-ganesha start other || fail "the other server does not start"
+	gateway_up 20049 127.0.0.1:2050 -l $other:20049
+	mount_up "addr=${ADDRS[0]},addr2=$other,heartbeat=1"
+	until_true "a verdict about path 1" bash -c '"$1" ctl "$2" paths | grep -q refused' - "$BIN" "$MNT"
+	tell "$(ctl paths --json | grep -oP '"why":"\K[^"]+' | tail -n 1)"
+	for i in {1..100}; do mkdir "$WORK/d$i" || fail mkdir; done
+	equal "$(ls "$SERVER_WORK" | wc -l)" 100 "directories on the server"
+	equal "$(path_value 1 connections)" 0 "connections to another server"
+	ctl remove-path $other || fail "remove-path"
+	expect_error "server" ctl add-path $other
+	mount_down
+	gateway_down
+}
+
+# last - the last path is not removed without force.
+last() {
+	mount_up "$BOTH"
+	both_up
+	ctl remove-path 0 || fail "remove-path 0"
+	echo x >"$WORK/f" || fail "a write over path 1"
+	expect_error "--force" ctl remove-path 1
+	echo y >"$WORK/f" || fail "a write after what was refused"
+	ctl add-path "${ADDRS[0]}" || fail "add-path"
+	ctl remove-path "${ADDRS[1]}" || fail "remove-path, by address"
+	echo z >"$WORK/f" || fail "a write over the path that was added"
+	equal "$(<"$SERVER_WORK/f")" z "the file on the server"
+	ctl remove-path "${ADDRS[0]}" --force || fail "remove-path --force"
+	ctl add-path "${ADDRS[1]}" || fail "add-path where there is none"
+	echo w >"$WORK/f" || fail "a write after there was no path"
+	mount_down
+}
+
+files_open() { vm-root ls "/proc/$DAEMON/fd" | wc -l; }
+queue_pairs() { vm-root rdma res show qp 2>/dev/null | grep -c "pid $DAEMON "; }
+
+# leak_free WHAT BEFORE NOW SLACK
+leak_free() { at_most "$3" $(( $2 + $4 )) "$1 now, $2 before"; }
+
+# cycles - a path is removed and added again, under load. What is used is compared after
+# some of them, when every buffer that is kept has been there.
+cycles() {
+	local n=${NFSRDMA_CYCLES:-200} first=$(( ${NFSRDMA_CYCLES:-200} / 10 )) i stalls heap=0 fds=0 qps=0 began now
+	mount_up "$BOTH,mp_policy=round-robin"
+	both_up
+	mkdir "$WORK/load" || fail mkdir
+	"$STALLS" -t 3 "$WORK/load" 100000 >"$TMPDIR/stalls" 2>&1 & stalls=$!
+	began=${EPOCHREALTIME/./}
+	for (( i = 0; i < n; i++ )); do
+		ctl remove-path "${ADDRS[1]}" >/dev/null || fail "remove-path, cycle $i"
+		ctl add-path "${ADDRS[1]}" >/dev/null || fail "add-path, cycle $i"
+		kill -0 $stalls 2>/dev/null || fail "the load has ended: $(<"$TMPDIR/stalls")"
+		(( i == first )) || continue
+		both_up
+		heap=$(stat_now now.heap_bytes) fds=$(files_open) qps=$(queue_pairs)
+	done
+	now=${EPOCHREALTIME/./}
+	both_up
+	tell "$n cycles, $(( (now - began) / n / 1000 )) ms each"
+	tell "heap $heap, $(stat_now now.heap_bytes); files $fds, $(files_open); queue pairs $qps, $(queue_pairs)"
+	leak_free "bytes of heap" "$heap" "$(stat_now now.heap_bytes)" 1000000
+	leak_free "open files" "$fds" "$(files_open)" 0
+	leak_free "queue pairs" "$qps" "$(queue_pairs)" 0
+	! grep -q '^wrong' "$TMPDIR/stalls" || fail "$(<"$TMPDIR/stalls")"
+	kill $stalls; wait $stalls 2>/dev/null
+	mount_down
+}
+
+change() {
+	part "no answer" no_answer
+	part "another server" elsewhere
+	part "the last path" last
+	part "remove and add" cycles
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# cuts.sh - one path fails under verified work: no error, and how long programs wait.
+
+STALL_MS=200                                            # told at once
+SILENT_MS=$(( (HEARTBEAT + 1) * 1000 ))                 # found by a heartbeat
+
+verified() {
+	( cd "$TMPDIR" && fio --directory="$WORK" --name=verify --rw=randwrite --bs=16k --size=8m --iodepth=16 --direct=1 \
+		--ioengine=libaio --verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none --time_based --runtime="$1" \
+		--output="$TMPDIR/fio.out" ) || { cat "$TMPDIR/fio.out"; return 1; }
+}
+
+# one_cut KIND N - after 2 s, for 3 s.
+one_cut() {
+	local kind=$1 n=$2 limit=$STALL_MS fio stalls longest
+	silently "$kind" && limit=$SILENT_MS
+	mount_up "$BOTH,mp_policy=round-robin"
+	both_up
+	mkdir "$WORK/stalls" || fail mkdir
+	verified 8 & fio=$!
+	"$STALLS" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
+	sleep 2
+	path cut "$n" "$kind"
+	sleep 3
+	path heal "$n"
+	wait $stalls || fail "stalls: $(<"$TMPDIR/stalls")"
+	wait $fio || fail "fio"
+	longest=$(awk '$1 == "longest_ms" { print $2 }' "$TMPDIR/stalls")
+	tell "longest stall $longest ms of $limit"
+	tell "$(awk '$1 == "operations" { print $2 }' "$TMPDIR/stalls") operations"
+	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
+	both_up
+	tell "reconnects $(path_value "$n" reconnects), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
+	mount_down
+	awk -v l="$longest" -v m="$limit" 'BEGIN { exit !(l <= m) }' ||
+		fail "an operation took $longest ms, more than $limit: $(<"$TMPDIR/stalls")"
+}
+
+# throughput DIRECTORY - MB/s of direct reads and writes by four, for a second.
+throughput() {
+	( cd "$TMPDIR" && fio --directory="$1" --name=speed --rw=randrw --bs=256k --size=16m --numjobs=4 --iodepth=4 --direct=1 \
+		--ioengine=libaio --fallocate=none --time_based --runtime=1 --group_reporting --output-format=terse ) >"$TMPDIR/speed" ||
+		fail "fio: $(<"$TMPDIR/speed")"
+	awk -F ';' '{ print ($7 + $48) / 1024 }' "$TMPDIR/speed"
+}
+
+# after_cut KIND - with one path left it is as fast as a mount that never had another. In
+# turns, because the machine's speed changes.
+after_cut() {
+	local kind=$1 i other=$TMPDIR/other other_daemon one=() two=() a b
+	mkdir -p "$other"
+	mount_up "$BOTH"
+	both_up
+	"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS,addr=${ADDRS[0]}" >>"$LOG" 2>&1 & other_daemon=$!
+	until_true "the second mount" mountpoint -q "$other"
+	path cut 1 "$kind"
+	sleep $(( HEARTBEAT + 2 ))
+	for (( i = 0; i < 7; i++ )); do
+		one+=("$(throughput "$other/$CASE")")
+		two+=("$(throughput "$WORK")")
+	done
+	path heal 1
+	a=$(printf '%s\n' "${one[@]}" | median) b=$(printf '%s\n' "${two[@]}" | median)
+	tell "$b MB/s, a mount with one path $a MB/s"
+	if [[ $(id -u) == 0 ]]; then umount "$other"; else fusermount3 -u "$other"; fi
+	gone $other_daemon || fail "the second daemon still runs"
+	mount_down
+	awk -v a="$a" -v b="$b" 'BEGIN { exit !(b >= 0.9 * a) }' || fail "after a cut $b MB/s, less than 90 % of $a: one ${one[*]}, two ${two[*]}"
+}
+
+cuts() {
+	local kind n=0
+	for kind in "${KINDS[@]}"; do
+		part "$kind, path $n" one_cut "$kind" "$n"
+		n=$(( !n ))
+	done
+	[[ $NFSRDMA_KERNEL != ganesha ]] || part "speed after listener" after_cut listener
+	[[ $NFSRDMA_KERNEL != ganesha ]] || part "speed after drop" after_cut drop
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# storms.sh - connections are cut again and again: everything is done exactly once, and in
+# the end nothing is different, stuck or left.
+#
+# NFSRDMA_FAILOVERS: how many (30); NFSRDMA_CHAOS: for how many seconds (20).
+
+SEED=${NFSRDMA_SEED:-$RANDOM}
+
+# same_trees DIRECTORY N - what each process of the storm has made, as the server has it.
+same_trees() {
+	local w i=0
+	for w in {a..p}; do
+		(( i++ < $2 )) || break
+		vm-server "$TREE" list "$1/$w" >"$TMPDIR/there" || fail "cannot list what the server has of $w"
+		LC_ALL=C sort "$TMPDIR/model.$w" >"$TMPDIR/want"
+		LC_ALL=C sort "$TMPDIR/there" | diff "$TMPDIR/want" - >"$TMPDIR/diff" ||
+			fail "the server has another tree of $w: $(head -n 5 "$TMPDIR/diff")"
+	done
+}
+
+exactly_once() {
+	local n=4 storm
+	[[ $VERS != 3 ]] || skip "version 3 has no sessions: a server knows a call again by the address that it comes from"
+	mount_up "$BOTH,mp_policy=round-robin"
+	both_up
+	mkdir "$WORK/storm" || fail mkdir
+	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
+	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_FAILOVERS:-30}" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
+		fail "seed $SEED: $(<"$TMPDIR/cuts")"
+	tell "$(<"$TMPDIR/cuts")"
+	touch "$TMPDIR/enough"
+	wait $storm || fail "seed $SEED: $(<"$TMPDIR/storm")"
+	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
+	mount_down
+	same_trees "$SERVER_WORK/storm" $n
+}
+
+# git_work - clones, changes and packs, again and again.
+git_work() {
+	local i=0
+	export GIT_CONFIG_GLOBAL=$TMPDIR/gitconfig GIT_CONFIG_NOSYSTEM=1
+	git config --global user.name tester && git config --global user.email tester@example.org &&
+		git config --global init.defaultBranch main && git config --global --add safe.directory '*' || return
+	mkdir "$WORK/git" && cd "$WORK/git" && git init -q one || return
+	until [[ -e $TMPDIR/enough ]]; do
+		(( i++ ))
+		echo "$i" >"one/f$i" && mkdir -p one/d && echo "$i" >one/d/all && git -C one add . && git -C one commit -qm "$i" || return
+		(( i % 5 )) || { rm -rf two && git clone -q --no-hardlinks one two && git -C two fsck --full --strict && git -C one repack -qad; } || return
+	done
+	git -C one fsck --full --strict || return
+	[[ $(git -C one rev-list --count HEAD) == "$i" && ! $(git -C one status --porcelain) ]] && echo "$i commits"
+}
+
+fio_work() {
+	until [[ -e $TMPDIR/enough ]]; do
+		( cd "$TMPDIR" && fio --directory="$WORK" --name=chaos --rw=randwrite --bsrange=4k-64k --size=2m --numjobs=2 --iodepth=8 --direct=1 \
+			--ioengine=libaio --verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none --output="$TMPDIR/fio.out" ) ||
+			{ cat "$TMPDIR/fio.out"; return 1; }
+	done
+}
+
+nothing_in_flight() { [[ $(path_value 0 in_flight) == 0 && $(path_value 1 in_flight) == 0 ]]; }
+
+chaos() {
+	local n=2 storm git fio fds
+	[[ $VERS != 3 ]] || skip "version 3 has no sessions: a server knows a call again by the address that it comes from"
+	rm -f "$TMPDIR/enough"
+	mount_up "$BOTH,mp_policy=round-robin"
+	both_up
+	fds=$(files_open)
+	mkdir "$WORK/storm" || fail mkdir
+	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
+	git_work >"$TMPDIR/git" 2>&1 & git=$!
+	fio_work >"$TMPDIR/chaos" 2>&1 & fio=$!
+	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_CHAOS:-20}s" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
+		fail "seed $SEED: $(<"$TMPDIR/cuts")"
+	tell "$(<"$TMPDIR/cuts")"
+	touch "$TMPDIR/enough"
+	wait $storm || fail "seed $SEED: $(<"$TMPDIR/storm")"
+	wait $git || fail "seed $SEED: git: $(<"$TMPDIR/git")"
+	wait $fio || fail "seed $SEED: $(<"$TMPDIR/chaos")"
+	tell "$(tail -n 1 "$TMPDIR/git"), $(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations"
+	until_true "the end of all calls" nothing_in_flight
+	leak_free "open files" "$fds" "$(files_open)" 0
+	mount_down
+	same_trees "$SERVER_WORK/storm" $n
+	equal "$(vm-server git -c safe.directory='*' -C "$SERVER_WORK/git/one" rev-list --count HEAD) commits" "$(tail -n 1 "$TMPDIR/git")" "commits, as the server has them"
+}
+
+storms() {
+	part "exactly once" exactly_once
+	part "chaos" chaos
+}
