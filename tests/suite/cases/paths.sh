@@ -14,5 +14,6 @@ for program in "$STALLS" "$TREE"; do [[ -x $program ]] || skip "no $program"; do
 for piece in ${NFSRDMA_PARTS:-cuts share change storms}; do "$piece"; done
 echo "# the parts of $CASE, vers=$VERS:"
 sed 's/^/# /' "$TABLE"
+# shellcheck disable=SC2154 # of lib.sh
 (( failures == 0 )) || fail "$failures parts failed"
 exit 0
