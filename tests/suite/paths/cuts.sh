@@ -13,10 +13,11 @@ verified() {
 
 # one_cut KIND N - after 2 s, for 3 s.
 one_cut() {
-	local kind=$1 n=$2 limit=$STALL_MS fio stalls longest
+	local kind=$1 n=$2 limit=$STALL_MS fio stalls longest made
 	silently "$kind" && limit=$SILENT_MS
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
+	made=$(path_value "$n" connected)
 	mkdir "$WORK/stalls" || fail mkdir
 	verified 8 & fio=$!
 	"$STALLS" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
@@ -31,8 +32,10 @@ one_cut() {
 	tell "$(awk '$1 == "operations" { print $2 }' "$TMPDIR/stalls") operations"
 	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
 	both_up
-	tell "reconnects $(path_value "$n" reconnects), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
+	made=$(( $(path_value "$n" connected) - made ))
+	tell "$made new connections, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
 	mount_down
+	at_least "$made" 1 "connections made anew: the cut was not noticed"
 	awk -v l="$longest" -v m="$limit" 'BEGIN { exit !(l <= m) }' ||
 		fail "an operation took $longest ms, more than $limit: $(<"$TMPDIR/stalls")"
 }
