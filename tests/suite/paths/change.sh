@@ -73,7 +73,7 @@ cycles() {
 	"$STALLS" -t 3 "$WORK/load" 100000 >"$TMPDIR/stalls" 2>&1 & stalls=$!
 	began=${EPOCHREALTIME/./}
 	for (( i = 0; i < n; i++ )); do
-		ctl remove-path "${ADDRS[1]}" >/dev/null || fail "remove-path, cycle $i"
+		ctl remove-path 1 >/dev/null || fail "remove-path, cycle $i"
 		ctl add-path "${ADDRS[1]}" >/dev/null || fail "add-path, cycle $i"
 		kill -0 $stalls 2>/dev/null || fail "the load has ended: $(<"$TMPDIR/stalls")"
 		(( i == first )) || continue
