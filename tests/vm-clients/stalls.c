@@ -8,6 +8,7 @@
  * on the file, the block and how often that was written; a name's operation done twice
  * fails the second time. Prints
  *
+ *     begins                          the files are there
  *     operations N      errors N      bytes N
  *     longest_ms X WHAT at MS         one operation
  *     gap_ms X at MS                  in which no thread's operation ended
@@ -312,6 +313,7 @@ int main(int argc, char **argv)
 	}
 	for (unsigned i = 0; i < threads; i++)
 		prepare(&all[i], i, argv[optind]);
+	printf("begins\n");
 	seen.last = began = now();
 	until = began + number(argv[optind + 1], 1, 1000000) * 1000000000ull;
 	for (unsigned i = 0; i < threads; i++) {
