@@ -7,6 +7,7 @@
  *   priv.c  sandbox.c  unmounter.c   privileges, before the mount and after
  *   nfs/client.c           connections, session, export
  *   fs/                    the FUSE side; runs until it is unmounted
+ *   ctl/                   control while it runs; the command ctl
  *
  * Threads: the main thread mounts, waits for the end of the mount, and tears down. What
  * talks to the server is set up, and in the end taken down, on a thread without privileges.
@@ -31,6 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "ctl/ctl.h"
 #include "daemon.h"
 #include "fs/fs.h"
 #include "nfs/nfs.h"
@@ -67,6 +69,7 @@ struct mount {
 	struct nfs_config cfg;
 	struct nfs_client *client;
 	struct fs *fs;
+	struct ctl *ctl;        /* NULL: the mount cannot be controlled */
 	pthread_t signals;
 	sem_t signals_ready;    /* the signal thread has given up its privileges */
 	pthread_mutex_t mu;     /* for phase, ended_by, stats_asked, status */
@@ -92,6 +95,7 @@ static void print_stats(FILE *f, const void *arg)
 		lanes[i] = &m->client->lanes[i].stats;
 	stats_print(f, lanes, m->client->nlanes);
 	nfs_print_calls(f, m->client);
+	ctl_print_paths(f, m->client);
 	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(m->fs),
 		heap.uordblks + heap.hblkhd);
 }
@@ -274,6 +278,32 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 	return fs_new(&cfg, m->client, &m->fs, eb);
 }
 
+/* Runs on the server thread, because what the command thread starts talks to the server. The
+ * mount is worth more than its control. */
+static void prepare_control(struct mount *m)
+{
+	const struct ctl_config cfg = {
+		.client = m->client,
+		.mountpoint = m->opt.mountpoint,
+		.source = m->opt.source,
+		.make_path = setup_path,
+		.print_stats = print_stats,
+		.arg = m,
+	};
+	struct errbuf eb;
+
+	if (ctl_new(&cfg, &m->ctl, &eb))
+		log_warn("this mount cannot be controlled: %s", eb.text);
+}
+
+static void start_control(struct mount *m)
+{
+	struct errbuf eb;
+
+	if (m->ctl && ctl_listen(m->ctl, &eb))
+		log_warn("the mount on '%s' cannot be controlled: %s", m->opt.mountpoint, eb.text);
+}
+
 /* From here on nothing needs privileges. If the kernel or a container does not allow this,
  * the mount is worth more than the precaution. */
 static void give_up_privileges(struct mount *m)
@@ -297,6 +327,7 @@ static int run(struct mount *m)
 		fs_wait(m->fs);
 		return EXIT_MOUNT;
 	}
+	start_control(m);
 	give_up_privileges(m);
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
@@ -327,6 +358,8 @@ static int set_up(struct mount *m)
 		rc = connect_server(m, &m->eb);
 	if (!rc && !m->opt.fake)
 		rc = prepare_fs(m, &m->eb);
+	if (!rc && !m->opt.fake)
+		prepare_control(m);
 	return rc;
 }
 
@@ -432,6 +465,8 @@ static int mount_and_run(struct mount *m, char **argv)
 		return EXIT_SYSTEM;
 	}
 	rc = enter_ending(m, check_and_run(m));
+	/* What it is asked needs the client and the objects of the mount. */
+	ctl_free(m->ctl);
 	end_server(m);
 	fs_free(m->fs);
 	/* The signal thread uses m, so it ends first. */
@@ -461,6 +496,9 @@ int main(int argc, char **argv)
 	int rc;
 
 	fill_standard_files();
+	/* The source of a mount has a ':'. */
+	if (argc > 1 && strcmp(argv[1], "ctl") == 0)
+		return ctl_main(argc - 1, argv + 1);
 	tune_heap();
 	if (options_parse(&m.opt, argc, argv, &eb)) {
 		log_err("%s", eb.text);

@@ -44,7 +44,7 @@ static const char *const allowed[] = {
 	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "eventfd2",
 	"io_uring_enter",
-	"timerfd_create", "timerfd_settime", "bind", "connect", "sendto", "sendmsg", "sendmmsg",
+	"timerfd_create", "timerfd_settime", "accept4", "bind", "connect", "sendto", "sendmsg", "sendmmsg",
 	"recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64", "send", "recv", "shutdown",
 	"getsockopt", "setsockopt", "getsockname", "getpeername", "socketpair",
 	/* who and where we are */

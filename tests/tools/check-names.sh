@@ -20,7 +20,7 @@ missing() # TEXT TOP
 			grep -qE "[ *]$name\\(" /usr/include/fuse3/fuse_lowlevel.h ||
 			echo "$1: no function $name()"
 	done
-	grep -oE '`(src|fs|nfs|rpc|rpcrdma|fabric|base|gateway|tests|iwarp)/[a-z0-9_/.-]*\.(c|h|sh)`' "$1" |
+	grep -oE '`(src|ctl|fs|nfs|rpc|rpcrdma|fabric|base|gateway|tests|iwarp)/[a-z0-9_/.-]*\.(c|h|sh)`' "$1" |
 		tr -d '`' | sort -u | while read -r file; do
 		[ -e "$2/$file" ] || [ -e "$2/src/$file" ] || [ -e "$2/src/fabric/$file" ] ||
 			echo "$1: no file $file"

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command: finds the daemon of a mount, and asks it. */
+#ifndef CTL_CLIENT_H
+#define CTL_CLIENT_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include "ctl/where.h"
+
+#define CTL_REPLY_MAX (1u << 20)
+
+/* How long to wait: longer than any command takes. A variable for the tests. */
+extern unsigned ctl_answer_s;
+
+struct ctl_peer {
+	struct ctl_mount mount;
+	char *mountpoint;       /* absolute */
+};
+
+/* Finds the mount. Touches neither it nor the daemon. CTL_OK, CTL_REFUSED or CTL_GONE with eb
+ * set; ctl_peer_free() in any case. */
+int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb);
+void ctl_peer_free(struct ctl_peer *p);
+/*
+ * Sends the request and waits for the reply. Nothing is sent to a peer that is neither the
+ * mount's owner nor root, and nothing is taken from the daemon of another mount. CTL_OK: *reply
+ * is the caller's. CTL_REFUSED: eb has the daemon's error, and *reply may be there, too.
+ * CTL_GONE.
+ */
+int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
+	    struct errbuf *eb);
+
+#endif

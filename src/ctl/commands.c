@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What clients ask for. nfs/paths.h returns at once, so add-path and remove-path look every
+ * 50 ms what has come of it. Between two looks others may change the same path: another client
+ * removes it, its place is used again, its connection comes about just when it is given up. So
+ * a path is known by its place and generation. One that has failed is removed without force: if
+ * it has become the only one that is connected, that is refused, and the next look finds it
+ * connected.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/impl.h"
+
+/* ---- replies ---- */
+
+static void add_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+struct json_object *ctl_reply_new(const struct ctl *ctl)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (o) {
+		add_text(o, "mountpoint", ctl->cfg.mountpoint);
+		add_text(o, "source", ctl->cfg.source);
+	}
+	return o;
+}
+
+void ctl_refuse(struct ctl_client *c, const char *fmt, ...)
+{
+	struct json_object *o = ctl_reply_new(c->ctl);
+	char text[sizeof(struct errbuf) + 512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (o)
+		add_text(o, "error", text);
+	ctl_reply(c, o);
+}
+
+static void reply_paths(struct ctl_client *c, int id)
+{
+	struct json_object *o = ctl_reply_new(c->ctl);
+
+	if (o) {
+		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
+		json_object_object_add(o, "paths", ctl_paths_json(c->ctl->cfg.client, id));
+	}
+	ctl_reply(c, o);
+}
+
+/* ---- which path ---- */
+
+static unsigned all_paths(const struct ctl_client *c, struct nfs_path_info out[NFS_PATHS_MAX])
+{
+	unsigned n = nfs_paths_info(c->ctl->cfg.client, out, NFS_PATHS_MAX);
+
+	return n < NFS_PATHS_MAX ? n : NFS_PATHS_MAX;
+}
+
+static bool same_address(const char *a, const char *b)
+{
+	unsigned char x[sizeof(struct in6_addr)], y[sizeof(x)];
+
+	if (strcasecmp(a, b) == 0)
+		return true;
+	return inet_pton(AF_INET6, a, x) == 1 && inet_pton(AF_INET6, b, y) == 1 &&
+	       memcmp(x, y, sizeof(x)) == 0;
+}
+
+/* A number, or the address of a server. A path that is being removed is meant only if there is
+ * no other one. */
+static int find_path(const struct ctl_client *c, const char *text, struct nfs_path_info *out,
+		     struct errbuf *eb)
+{
+	struct nfs_path_info p[NFS_PATHS_MAX];
+	unsigned n = all_paths(c, p), found = 0, removing = 0;
+	char *end;
+	unsigned long id = strtoul(text, &end, 10);
+	bool by_id = text[strspn(text, "0123456789")] == '\0';
+
+	for (unsigned i = 0; i < n; i++) {
+		if (by_id ? p[i].id != id : !same_address(p[i].server, text))
+			continue;
+		if (p[i].state == NFS_PATH_REMOVING)
+			removing++;
+		else
+			found++;
+		if (p[i].state != NFS_PATH_REMOVING || !found)
+			*out = p[i];
+	}
+	if (found > 1)
+		return err_set(eb, -EINVAL, "%u paths lead to %s: say which by its number", found, text);
+	if (!found && !removing)
+		return err_set(eb, -ENOENT, by_id ? "there is no path %s" : "no path leads to %s", text);
+	return 0;
+}
+
+/* What the client waits for, by place and generation. */
+static bool still_there(const struct ctl_client *c, struct nfs_path_info *out)
+{
+	struct nfs_path_info p[NFS_PATHS_MAX];
+	unsigned n = all_paths(c, p);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (p[i].id == c->wait.id && p[i].generation == c->wait.generation &&
+		    p[i].state != NFS_PATH_NONE) {
+			*out = p[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static void wait_for(struct ctl_client *c, bool adds, unsigned id, uint32_t generation,
+		     const char *server)
+{
+	c->wait.waiting = true;
+	c->wait.adds = adds;
+	c->wait.id = id;
+	c->wait.generation = generation;
+	snprintf(c->wait.server, sizeof(c->wait.server), "%s", server);
+	/* The first look comes at once. */
+	loop_timer_set(c->ctl->loop, &c->timer, 0);
+}
+
+/* ---- add-path ---- */
+
+static void add_path(struct ctl_client *c, const struct ctl_request *q)
+{
+	const struct ctl_config *cfg = &c->ctl->cfg;
+	struct rr_path path = { 0 };
+	char local[CTL_WORD_MAX];
+	struct errbuf eb = { "" };
+	uint32_t generation;
+	unsigned id;
+	int rc = ctl_local_address(q->local, q->server, local, &eb);
+
+	if (!rc)
+		rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *local ? local : NULL, q->port,
+				    &eb);
+	if (!rc)
+		rc = nfs_path_add(cfg->client, &path, &id, &generation, &eb);
+	if (rc) {
+		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));
+		return;
+	}
+	log_info("control: uid %u adds path %u to %s", c->uid, id, q->server);
+	wait_for(c, true, id, generation, q->server);
+}
+
+static void not_added(struct ctl_client *c, const char *what, const char *why)
+{
+	log_warn("control: path %u to %s is removed again: %s%s%s", c->wait.id, c->wait.server, what,
+		 *why ? ": " : "", why);
+	ctl_refuse(c, "the path to %s was not added: %s%s%s", c->wait.server, what, *why ? ": " : "",
+		   why);
+}
+
+static void look_at_added(struct ctl_client *c)
+{
+	struct nfs_client *cl = c->ctl->cfg.client;
+	struct nfs_path_info p;
+	struct errbuf eb;
+	char late[64];
+
+	if (!still_there(c, &p) || p.state == NFS_PATH_REMOVING) {
+		ctl_refuse(c, "the path to %s was removed before it was connected", c->wait.server);
+	} else if (p.state == NFS_PATH_CONNECTED) {
+		reply_paths(c, (int)p.id);
+	} else if (p.state == NFS_PATH_REFUSED) {
+		if (nfs_path_remove(cl, p.id, false, &eb) != -EBUSY)
+			not_added(c, p.why[0] ? p.why : "another server is there", "");
+	} else if (mono_ns() >= c->wait.until_ns) {
+		snprintf(late, sizeof(late), "no connection came about within %u ms", ctl_wait_ms);
+		if (nfs_path_remove(cl, p.id, false, &eb) != -EBUSY)
+			not_added(c, late, p.why[0] ? p.why : "the server does not answer");
+	}
+}
+
+/* ---- remove-path, reconnect ---- */
+
+static void remove_path(struct ctl_client *c, const struct ctl_request *q)
+{
+	struct nfs_path_info p = { 0 };
+	struct errbuf eb = { "" };
+	int rc = find_path(c, q->path, &p, &eb);
+
+	if (!rc && p.state != NFS_PATH_REMOVING) {
+		rc = nfs_path_remove(c->ctl->cfg.client, p.id, q->force, &eb);
+		if (!rc)
+			log_info("control: uid %u removes path %u to %s", c->uid, p.id, p.server);
+	}
+	if (rc)
+		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));
+	else
+		wait_for(c, false, p.id, p.generation, p.server);
+}
+
+static void look_at_removed(struct ctl_client *c)
+{
+	struct nfs_path_info p;
+
+	if (!still_there(c, &p))
+		reply_paths(c, -1);
+	else if (mono_ns() >= c->wait.until_ns)
+		ctl_refuse(c, "path %u to %s is not removed yet after %u ms: calls are still under way",
+			   p.id, c->wait.server, ctl_wait_ms);
+}
+
+void ctl_waiting(struct ctl_client *c)
+{
+	if (c->wait.adds)
+		look_at_added(c);
+	else
+		look_at_removed(c);
+}
+
+static void reconnect(struct ctl_client *c, const struct ctl_request *q)
+{
+	struct nfs_path_info p[NFS_PATHS_MAX];
+	struct errbuf eb = { "" };
+	bool all = strcmp(q->path, "all") == 0;
+	int rc = all ? 0 : find_path(c, q->path, &p[0], &eb);
+	unsigned n = all ? all_paths(c, p) : 1;
+
+	for (unsigned i = 0; i < n && !rc; i++) {
+		rc = nfs_path_reconnect(c->ctl->cfg.client, p[i].id, &eb);
+		if (!rc)
+			log_info("control: uid %u reconnects path %u to %s", c->uid, p[i].id, p[i].server);
+		/* One that ends just now is none of "all". */
+		if (all && rc == -ENOENT)
+			rc = 0;
+	}
+	if (rc)
+		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));
+	else
+		reply_paths(c, -1);
+}
+
+/* ---- policy, stats ---- */
+
+static void set_policy(struct ctl_client *c, const struct ctl_request *q)
+{
+	enum rr_policy policy;
+
+	if (*q->policy && !nfs_policy_named(q->policy, &policy)) {
+		ctl_refuse(c, "there is no policy \"%s\": %s, %s and %s are allowed", q->policy,
+			   nfs_policy_name(RR_MIN_INFLIGHT), nfs_policy_name(RR_ROUND_ROBIN),
+			   nfs_policy_name(RR_MIN_LATENCY));
+		return;
+	}
+	if (*q->policy) {
+		nfs_paths_set_policy(c->ctl->cfg.client, policy);
+		log_info("control: uid %u sets the policy %s", c->uid, q->policy);
+	}
+	reply_paths(c, -1);
+}
+
+/* Of lines "name value". */
+static struct json_object *counters(const struct ctl_config *cfg)
+{
+	struct json_object *o = json_object_new_object();
+	char *text = NULL, *save, *space;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return o;
+	cfg->print_stats(f, cfg->arg);
+	if (fclose(f) == 0 && o) {
+		for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+			space = strchr(l, ' ');
+			if (!space)
+				continue;
+			*space = '\0';
+			json_object_object_add(o, l, json_object_new_uint64(strtoull(space + 1, NULL,
+										     10)));
+		}
+	}
+	free(text);
+	return o;
+}
+
+static void stats(struct ctl_client *c)
+{
+	struct json_object *o = ctl_reply_new(c->ctl);
+
+	if (o) {
+		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
+		json_object_object_add(o, "paths", ctl_paths_json(c->ctl->cfg.client, -1));
+		json_object_object_add(o, "stats", counters(&c->ctl->cfg));
+	}
+	ctl_reply(c, o);
+}
+
+void ctl_command(struct ctl_client *c, const struct ctl_request *q)
+{
+	switch (q->command) {
+	case CTL_PATHS:
+		reply_paths(c, -1);
+		break;
+	case CTL_ADD:
+		add_path(c, q);
+		break;
+	case CTL_REMOVE:
+		remove_path(c, q);
+		break;
+	case CTL_POLICY:
+		set_policy(c, q);
+		break;
+	case CTL_RECONNECT:
+		reconnect(c, q);
+		break;
+	default:
+		stats(c);
+	}
+}

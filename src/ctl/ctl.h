@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Control of a mount while it runs: nfsrdma-fuse ctl MOUNTPOINT COMMAND.
+ *
+ *   command (ctl_client.c)                    daemon (ctl_server.c)
+ *   ------------------                        -----------------
+ *   mount point -> device number, owner
+ *     -> DIR/MAJOR:MINOR (where.c)
+ *   connects; is the peer the owner? -------> accepts; is the peer the owner?
+ *   {"command":"paths"}\n ------------------> parses (proto.c), does it (commands.c)
+ *   shows it (text.c, top.c) <--------------- {"mountpoint":...,"paths":[...]}\n, closes
+ *
+ * One line with a JSON object goes each way, the request has CTL_LINE_MAX bytes at most, and
+ * what follows its line is ignored. doc/control.md lists the members.
+ *
+ * The command never touches the mount itself, because that may wait for a dead server.
+ * Neither does the daemon, which would ask itself. Both find the device number in
+ * /proc/self/mountinfo.
+ *
+ * Who may: root and the user who mounted. Directory (0700) and socket (0600) keep others out,
+ * and both ends look at who the peer is (SO_PEERCRED).
+ *
+ * Threads of the daemon: one with a loop of its own serves all clients. It is started by the
+ * thread that talks to the server, because a connection of a path that is added may be used
+ * only with that thread's credentials (src/main.c). The socket is made later, by the main
+ * thread, when the kernel has the mount and privileges are still there. The thread blocks for
+ * nobody: at most CTL_CLIENTS clients are served at once, one more is told so, and each has
+ * five seconds to send its line and to take the answer.
+ *
+ * A command that has begun goes on when its client hangs up. A path that was added stays if it
+ * gets connected, and is removed again if not, whether or not anybody waits for the answer.
+ * When the mount ends all clients are told, and nothing is undone.
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include <stdio.h>
+#include "base/log.h"
+#include "nfs/nfs.h"
+
+#define CTL_LINE_MAX 4096u      /* with the newline */
+#define CTL_CLIENTS  32u
+
+struct ctl;
+
+struct ctl_config {
+	struct nfs_client *client;
+	const char *mountpoint;         /* absolute */
+	const char *source;
+	/* Command thread: a path to the numeric address `server`. local is numeric or NULL: any.
+	 * port 0: the mount's. 0, or -errno with eb set. */
+	int (*make_path)(struct rr_path *out, const struct nfs_config *cfg, const char *server,
+			 const char *local, unsigned port, struct errbuf *eb);
+	/* Any thread: prints lines "name value". */
+	void (*print_stats)(FILE *f, const void *arg);
+	const void *arg;
+};
+
+/*
+ * Starts the command thread, with the calling thread's credentials; nobody can reach it yet.
+ * What cfg points to must outlive it. 0, or -errno with eb set.
+ */
+int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb);
+/*
+ * The main thread, with the mount in place: makes the socket, and the command thread begins to
+ * answer. 0, or -errno with eb set.
+ */
+int ctl_listen(struct ctl *ctl, struct errbuf *eb);
+/* The main thread: removes the socket and ends the thread. ctl may be NULL. */
+void ctl_free(struct ctl *ctl);
+
+/* Any thread: prints "path.N.NAME VALUE" lines, for each path in use. */
+void ctl_print_paths(FILE *f, struct nfs_client *cl);
+
+/* Exit statuses of the command. */
+enum {
+	CTL_OK = 0,
+	CTL_REFUSED = 1,        /* by the daemon, or the user may not */
+	CTL_USAGE = 2,
+	CTL_GONE = 3,           /* no such mount, or no daemon that answers for it */
+};
+
+/* The command; argv[0] is "ctl". Returns the exit status. */
+int ctl_main(int argc, char **argv);
+
+/* In milliseconds; variables for the tests. How long a client may take for its line or for the
+ * answer, and how long a path may take to be connected or removed. */
+extern unsigned ctl_line_ms, ctl_wait_ms;
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ctl/client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "ctl/text.h"
+
+unsigned ctl_answer_s = 30;
+
+/* ---- which mount ---- */
+
+static int refuse(struct errbuf *eb, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(struct errbuf *eb, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(eb->text, sizeof(eb->text), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb)
+{
+	bool found;
+	FILE *f;
+
+	*p = (struct ctl_peer){ .mountpoint = ctl_where_resolve(mountpoint) };
+	if (!p->mountpoint)
+		return refuse(eb, CTL_GONE, "'%s': %s", mountpoint, strerror(errno));
+	f = fopen(ctl_mountinfo, "re");
+	if (!f)
+		return refuse(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
+	found = ctl_where_find(f, p->mountpoint, &p->mount);
+	fclose(f);
+	if (!found)
+		return refuse(eb, CTL_GONE, "nothing is mounted on '%s'", p->mountpoint);
+	if (!p->mount.ours)
+		return refuse(eb, CTL_GONE, "what is mounted on '%s' is not of this program's type, "
+			      "fuse.nfsrdma-fuse", p->mountpoint);
+	if (geteuid() != 0 && geteuid() != p->mount.owner)
+		return refuse(eb, CTL_REFUSED, "only uid %u, who mounted '%s', and root may control it",
+			      p->mount.owner, p->mountpoint);
+	return CTL_OK;
+}
+
+void ctl_peer_free(struct ctl_peer *p)
+{
+	free(p->mountpoint);
+	p->mountpoint = NULL;
+}
+
+/* ---- the socket ---- */
+
+static int connect_to(const char *name)
+{
+	const struct timeval tv = { .tv_sec = ctl_answer_s };
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", name);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	/* That is also how long connect() waits for a place in the daemon's queue. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* The directory of the mount's owner says who could have made the socket, but its owner may
+ * have put a link there to somebody else's. So it counts who listens. */
+static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return refuse(eb, CTL_GONE, "cannot tell whose the control socket of '%s' is: %s",
+			      p->mountpoint, strerror(errno));
+	if (peer.uid == 0 || peer.uid == p->mount.owner)
+		return CTL_OK;
+	return refuse(eb, CTL_GONE, "the control socket of '%s' is served by uid %u, but uid %u mounted "
+		      "it: not used", p->mountpoint, peer.uid, p->mount.owner);
+}
+
+/* Tries the places where the socket may be. */
+static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
+{
+	char dirs[CTL_DIRS][CTL_DIR_MAX], name[CTL_DIR_MAX + 24];
+	unsigned n = ctl_where_dirs(p->mount.owner, dirs);
+	int rc = -ENOENT;
+
+	for (unsigned i = 0; i < n && (rc == -ENOENT || rc == -ECONNREFUSED); i++) {
+		rc = ctl_where_check(dirs[i], p->mount.owner, eb);
+		if (rc == -EPERM)
+			return CTL_GONE;
+		snprintf(name, sizeof(name), "%s/%u:%u", dirs[i], p->mount.major, p->mount.minor);
+		if (!rc)
+			rc = *fd = connect_to(name);
+	}
+	if (rc >= 0)
+		return CTL_OK;
+	if (rc == -ENOENT)
+		return refuse(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or "
+			      "could not make one (its log says why)", p->mountpoint);
+	if (rc == -ECONNREFUSED)
+		return refuse(eb, CTL_GONE, "nobody answers at '%s': the daemon of '%s' has ended; unmount "
+			      "it (fusermount3 -u)", name, p->mountpoint);
+	return refuse(eb, CTL_GONE, "cannot connect to '%s': %s", name, strerror(-rc));
+}
+
+/* ---- request and reply ---- */
+
+/* If the daemon has closed already, it has said why. */
+static void send_line(int fd, struct json_object *request)
+{
+	char *line;
+	int n = asprintf(&line, "%s\n", json_object_to_json_string_ext(request,
+								       JSON_C_TO_STRING_PLAIN));
+
+	if (n < 0)
+		return;
+	for (int sent = 0; sent < n; ) {
+		ssize_t k = send(fd, line + sent, (size_t)(n - sent), MSG_NOSIGNAL);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			break;
+		sent += (int)k;
+	}
+	free(line);
+}
+
+/* Reads up to the newline. Its length without that, or -errno; *text is the caller's. */
+static ssize_t read_reply(int fd, char **text)
+{
+	char *buf = malloc(CTL_REPLY_MAX), *end;
+	size_t len = 0;
+	ssize_t n;
+
+	*text = buf;
+	if (!buf)
+		return -ENOMEM;
+	for (;;) {
+		n = recv(fd, buf + len, CTL_REPLY_MAX - len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		end = memchr(buf + len, '\n', (size_t)n);
+		len += (size_t)n;
+		if (end)
+			return end - buf;
+		if (n == 0)
+			return -ECONNRESET;
+		if (len == CTL_REPLY_MAX)
+			return -EMSGSIZE;
+	}
+}
+
+static bool serves(const struct ctl_peer *p, const char *mountpoint)
+{
+	FILE *f = fopen(ctl_mountinfo, "re");
+	bool yes = f && ctl_where_mounted(f, &p->mount, mountpoint);
+
+	if (f)
+		fclose(f);
+	return yes;
+}
+
+static int check_reply(const struct ctl_peer *p, struct json_object *o, struct errbuf *eb)
+{
+	const char *mountpoint = ctl_text_of(o, "mountpoint"), *error = ctl_text_of(o, "error");
+
+	if (!json_object_is_type(o, json_type_object))
+		return refuse(eb, CTL_GONE, "what answers for '%s' is not a daemon of this program",
+			      p->mountpoint);
+	/* Who is turned away is not told the mount point. */
+	if ((*mountpoint || !*error) && !serves(p, mountpoint))
+		return refuse(eb, CTL_GONE, "the daemon that answers for '%s' serves '%.200s': not used",
+			      p->mountpoint, mountpoint);
+	return *error ? refuse(eb, CTL_REFUSED, "%s", error) : CTL_OK;
+}
+
+static int take_reply(int fd, const struct ctl_peer *p, struct json_object **reply,
+		      struct errbuf *eb)
+{
+	struct json_tokener *t = json_tokener_new();
+	char *text;
+	ssize_t n = read_reply(fd, &text);
+	int status;
+
+	if (n == -EAGAIN)
+		status = refuse(eb, CTL_GONE, "the daemon of '%s' has not answered for %u s",
+				p->mountpoint, ctl_answer_s);
+	else if (n == -ECONNRESET || n == -EPIPE)
+		status = refuse(eb, CTL_GONE, "the daemon of '%s' has ended", p->mountpoint);
+	else if (n < 0 || !t)
+		status = refuse(eb, CTL_GONE, "no reply from the daemon of '%s': %s", p->mountpoint,
+				strerror(t ? (int)-n : ENOMEM));
+	else {
+		*reply = json_tokener_parse_ex(t, text, (int)n);
+		status = check_reply(p, *reply, eb);
+	}
+	if (t)
+		json_tokener_free(t);
+	free(text);
+	ctl_clean(eb->text);
+	return status;
+}
+
+int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
+	    struct errbuf *eb)
+{
+	int fd, status = open_socket(p, &fd, eb);
+
+	*reply = NULL;
+	if (status)
+		return status;
+	status = check_peer(fd, p, eb);
+	if (!status) {
+		send_line(fd, request);
+		status = take_reply(fd, p, reply, eb);
+	}
+	close(fd);
+	return status;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The clients of the control socket. A client reads its line, waits if its command does, and
+ * writes its reply:
+ *
+ *     accept --> reading --line--> ctl_command() --ctl_reply()--> writing --> closed
+ *                   |                   |              ^             |
+ *                   +-- 5 s, no line    +-- waiting ---+             +-- 5 s, not taken
+ *
+ * A socket is never waited for. What a client sends after its line stays unread, and while a
+ * command waits its socket is not looked at: a client that hangs up keeps its place for the
+ * wait's 15 s at most.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/impl.h"
+
+#define LOOK_MS 50u             /* between two looks at what a command waits for */
+#define ACCEPTS 64              /* at once, before clients get their turn */
+#define PAUSE_MS 500u           /* when there are no descriptors */
+#define TURN_MS 10              /* between two tries to lock the directory */
+#define TURNS 100
+
+unsigned ctl_line_ms = 5000, ctl_wait_ms = 15000;
+
+/* ---- one client ---- */
+
+static void client_free(struct ctl_client *c)
+{
+	int fd = c->watch.fd;
+
+	loop_timer_clear(&c->timer);
+	if (fd >= 0) {
+		loop_unwatch(c->ctl->loop, &c->watch);
+		close(fd);
+	}
+	list_del(&c->node);
+	c->ctl->nclients--;
+	free(c->reply);
+	free(c);
+}
+
+/* Sends what there is room for. */
+static void write_reply(struct ctl_client *c)
+{
+	ssize_t n = send(c->watch.fd, c->reply + c->sent, c->reply_len - c->sent,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n > 0)
+		c->sent += (size_t)n;
+	if (c->sent == c->reply_len || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+	    loop_rewatch(c->ctl->loop, &c->watch, EPOLLOUT))
+		client_free(c);
+}
+
+void ctl_reply(struct ctl_client *c, struct json_object *o)
+{
+	const char *text = o ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
+							      JSON_C_TO_STRING_NOSLASHESCAPE) : NULL;
+	int n = text ? asprintf(&c->reply, "%s\n", text) : -1;
+
+	json_object_put(o);
+	c->wait.waiting = false;
+	if (n < 0) {
+		c->reply = NULL;
+		client_free(c);
+		return;
+	}
+	c->reply_len = (size_t)n;
+	loop_timer_set(c->ctl->loop, &c->timer, ctl_line_ms);
+	write_reply(c);
+}
+
+static void on_line(struct ctl_client *c, size_t len)
+{
+	struct ctl_request q;
+	struct errbuf eb;
+
+	loop_rewatch(c->ctl->loop, &c->watch, 0);
+	if (ctl_request_parse(c->line, len, &q, &eb)) {
+		ctl_refuse(c, "%s", eb.text);
+		return;
+	}
+	c->wait.until_ns = mono_ns() + ctl_wait_ms * 1000000ull;
+	ctl_command(c, &q);
+}
+
+/* True: the line is not complete. Otherwise it has been dealt with, and the client may be gone. */
+static bool read_line(struct ctl_client *c)
+{
+	ssize_t n = recv(c->watch.fd, c->line + c->len, sizeof(c->line) - c->len, MSG_DONTWAIT);
+	char *end;
+
+	if (n < 0) {
+		if (errno == EAGAIN || errno == EINTR)
+			return true;
+		client_free(c);
+		return false;
+	}
+	end = memchr(c->line + c->len, '\n', (size_t)n);
+	c->len += (size_t)n;
+	if (end)
+		on_line(c, (size_t)(end - c->line));
+	else if (c->len == sizeof(c->line))
+		ctl_refuse(c, "the line is longer than %u bytes", CTL_LINE_MAX);
+	else if (n == 0)
+		ctl_refuse(c, "the line has no end: a newline is missing");
+	else
+		return true;
+	return false;
+}
+
+static void on_socket(struct loop_watch *w, uint32_t revents)
+{
+	struct ctl_client *c = container_of(w, struct ctl_client, watch);
+
+	(void)revents;
+	if (c->reply)
+		write_reply(c);
+	else
+		read_line(c);
+}
+
+static void on_timer(struct loop_timer *t)
+{
+	struct ctl_client *c = container_of(t, struct ctl_client, timer);
+
+	if (c->wait.waiting) {
+		loop_timer_set(c->ctl->loop, t, LOOK_MS);
+		ctl_waiting(c);
+	} else if (c->reply) {
+		client_free(c);
+	} else if (read_line(c)) {
+		/* It was read once more, because this thread may have been away for so long. */
+		ctl_refuse(c, "no line came within %u ms", ctl_line_ms);
+	}
+}
+
+/* ---- accepting ---- */
+
+/* For who gets no place: a socket that is new has room for so little. */
+static void turn_away(int fd, const char *error)
+{
+	char line[128];
+	int n = snprintf(line, sizeof(line), "{\"error\":\"%s\"}\n", error);
+
+	if (send(fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_debug("control: %s", strerror(errno));
+	close(fd);
+}
+
+static bool may_control(int fd, uid_t *uid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	*uid = peer.uid;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+static void take_client(struct ctl *ctl, int fd)
+{
+	struct ctl_client *c;
+	uid_t uid;
+
+	if (!may_control(fd, &uid)) {
+		turn_away(fd, "permission denied: only root and the user who mounted may control it");
+		return;
+	}
+	if (ctl->nclients >= CTL_CLIENTS) {
+		turn_away(fd, "too many control connections");
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		turn_away(fd, "out of memory");
+		return;
+	}
+	c->ctl = ctl;
+	c->uid = uid;
+	c->watch = (struct loop_watch){ .fd = fd, .events = EPOLLIN, .fn = on_socket };
+	loop_timer_init(&c->timer, on_timer);
+	if (loop_watch(ctl->loop, &c->watch)) {
+		free(c);
+		turn_away(fd, "out of memory");
+		return;
+	}
+	list_add_tail(&ctl->clients, &c->node);
+	ctl->nclients++;
+	loop_timer_set(ctl->loop, &c->timer, ctl_line_ms);
+}
+
+static void on_pause_over(struct loop_timer *t)
+{
+	struct ctl *ctl = container_of(t, struct ctl, pause);
+
+	loop_rewatch(ctl->loop, &ctl->listener, EPOLLIN);
+}
+
+static void on_listener(struct loop_watch *w, uint32_t revents)
+{
+	struct ctl *ctl = container_of(w, struct ctl, listener);
+
+	(void)revents;
+	for (int i = 0; i < ACCEPTS; i++) {
+		int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			take_client(ctl, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+			loop_rewatch(ctl->loop, w, 0);
+			loop_timer_set(ctl->loop, &ctl->pause, PAUSE_MS);
+		}
+		return;
+	}
+}
+
+/* Command thread: the main thread has made the socket. */
+static void on_hand_over(struct loop_msg *m)
+{
+	struct ctl *ctl = container_of(m, struct ctl, hand_over);
+
+	ctl->listener = (struct loop_watch){
+		.fd = ctl->listen_fd, .events = EPOLLIN, .fn = on_listener,
+	};
+	if (loop_watch(ctl->loop, &ctl->listener))
+		log_warn("the control socket is not served: out of memory");
+}
+
+/* ---- the socket's file ---- */
+
+/*
+ * Other daemons of this user replace and remove files in the directory, too. The lock is never
+ * held for long; if it is, somebody else holds it, and the file is made all the same.
+ */
+static int lock_directory(const char *dir)
+{
+	const struct timespec step = { .tv_nsec = TURN_MS * 1000000 };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < TURNS; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			break;
+		nanosleep(&step, NULL);
+	}
+	return fd;
+}
+
+static void unlock_directory(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The device number of our own mount. */
+static int find_mount(const struct ctl *ctl, struct ctl_mount *m, struct errbuf *eb)
+{
+	FILE *f = fopen(ctl_mountinfo, "re");
+	bool found;
+
+	if (!f)
+		return err_set(eb, -errno, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
+	found = ctl_where_find(f, ctl->cfg.mountpoint, m) && m->ours && m->owner == geteuid();
+	fclose(f);
+	return found ? 0 : err_set(eb, -ENOENT, "'%s' is not in %s, or something else is mounted "
+				   "over it", ctl->cfg.mountpoint, ctl_mountinfo);
+}
+
+static int bind_to(struct ctl *ctl, int fd, const char *name)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct stat st;
+	int rc;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", name);
+	/* Before bind() this is the most that the file's mode will allow. */
+	if (fchmod(fd, 0600) < 0 || (unlink(name) < 0 && errno != ENOENT) ||
+	    bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return -errno;
+	if (lstat(name, &st) == 0 && listen(fd, SOMAXCONN) == 0) {
+		ctl->dev = st.st_dev;
+		ctl->ino = st.st_ino;
+		return 0;
+	}
+	rc = -errno;
+	unlink(name);
+	return rc;
+}
+
+static int make_socket(struct ctl *ctl, const char *dir, struct errbuf *eb)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), lock, rc;
+
+	if (fd < 0)
+		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
+	lock = lock_directory(dir);
+	rc = bind_to(ctl, fd, ctl->name);
+	unlock_directory(lock);
+	if (rc) {
+		close(fd);
+		return err_set(eb, rc, "cannot make the socket '%s': %s", ctl->name, strerror(-rc));
+	}
+	ctl->listen_fd = fd;
+	return 0;
+}
+
+int ctl_listen(struct ctl *ctl, struct errbuf *eb)
+{
+	char dir[CTL_DIR_MAX];
+	struct ctl_mount m;
+	int rc = find_mount(ctl, &m, eb);
+
+	if (!rc)
+		rc = ctl_where_make(dir, eb);
+	if (rc)
+		return rc;
+	snprintf(ctl->name, sizeof(ctl->name), "%s/%u:%u", dir, m.major, m.minor);
+	rc = make_socket(ctl, dir, eb);
+	if (rc)
+		return rc;
+	ctl->hand_over.fn = on_hand_over;
+	loop_post(ctl->loop, &ctl->hand_over);
+	return 0;
+}
+
+/* Removes the file if it is still ours: the device number may be another mount's by now. */
+static void remove_socket(struct ctl *ctl)
+{
+	char dir[sizeof(ctl->name)];
+	struct stat st;
+	int lock;
+
+	memcpy(dir, ctl->name, sizeof(dir));
+	*strrchr(dir, '/') = '\0';
+	lock = lock_directory(dir);
+	if (lstat(ctl->name, &st) == 0 && st.st_dev == ctl->dev && st.st_ino == ctl->ino &&
+	    unlink(ctl->name) < 0)
+		log_warn("cannot remove '%s': %s", ctl->name, strerror(errno));
+	unlock_directory(lock);
+}
+
+/* ---- life ---- */
+
+static void *thread_main(void *arg)
+{
+	struct ctl *ctl = arg;
+	int rc = loop_run(ctl->loop);
+
+	if (rc)
+		log_err("the control socket is not served any more: %s", strerror(-rc));
+	return NULL;
+}
+
+int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
+{
+	struct ctl *ctl = calloc(1, sizeof(*ctl));
+	int err;
+
+	*out = NULL;
+	if (!ctl)
+		return err_set(eb, -ENOMEM, "out of memory");
+	ctl->cfg = *cfg;
+	ctl->listen_fd = ctl->listener.fd = -1;
+	list_init(&ctl->clients);
+	loop_timer_init(&ctl->pause, on_pause_over);
+	ctl->loop = loop_new_epoll();
+	err = ctl->loop ? pthread_create(&ctl->thread, NULL, thread_main, ctl) : errno;
+	if (err) {
+		if (ctl->loop)
+			loop_free(ctl->loop);
+		free(ctl);
+		return err_set(eb, -err, "cannot start the command thread: %s", strerror(err));
+	}
+	*out = ctl;
+	return 0;
+}
+
+void ctl_free(struct ctl *ctl)
+{
+	if (!ctl)
+		return;
+	if (ctl->listen_fd >= 0)
+		remove_socket(ctl);
+	loop_stop(ctl->loop);
+	pthread_join(ctl->thread, NULL);
+	while (!list_empty(&ctl->clients)) {
+		struct ctl_client *c = container_of(ctl->clients.next, struct ctl_client, node);
+		bool answered = c->reply;
+		int fd = c->watch.fd;
+
+		loop_unwatch(ctl->loop, &c->watch);
+		client_free(c);
+		if (answered)
+			close(fd);
+		else
+			turn_away(fd, "the mount ends");
+	}
+	if (ctl->listen_fd >= 0)
+		close(ctl->listen_fd);
+	loop_free(ctl->loop);
+	free(ctl);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The daemon's side, between ctl_server.c (clients, their lines) and commands.c (what they ask
+ * for). All of it belongs to the command thread. */
+#ifndef CTL_IMPL_H
+#define CTL_IMPL_H
+
+#include <json-c/json.h>
+#include <pthread.h>
+#include "base/list.h"
+#include "base/loop.h"
+#include "ctl/ctl.h"
+#include "ctl/proto.h"
+#include "ctl/where.h"
+#include "nfs/paths.h"
+
+struct ctl_client {
+	struct ctl *ctl;
+	struct list node;               /* in ctl->clients */
+	struct loop_watch watch;        /* its socket */
+	struct loop_timer timer;        /* the end of its time; while `waiting`, the next look */
+	uid_t uid;
+	char line[CTL_LINE_MAX];
+	size_t len;
+	struct ctl_wait {               /* for what add-path and remove-path have begun */
+		bool waiting, adds;
+		unsigned id;
+		uint32_t generation;
+		uint64_t until_ns;
+		char server[CTL_WORD_MAX];
+	} wait;
+	char *reply;                    /* with its newline, or NULL: there is none so far */
+	size_t reply_len, sent;
+};
+
+struct ctl {
+	struct ctl_config cfg;
+	struct loop *loop;
+	pthread_t thread;
+	struct list clients;
+	unsigned nclients;
+	struct loop_watch listener;
+	struct loop_timer pause;        /* of accepting, when there are no descriptors */
+	/* The main thread's. */
+	struct loop_msg hand_over;      /* listen_fd */
+	int listen_fd;                  /* -1: none */
+	char name[CTL_DIR_MAX + 24];    /* of the socket */
+	dev_t dev;                      /* which file it is */
+	ino_t ino;
+};
+
+/* ---- ctl_server.c ---- */
+
+/* Sends the object, which it takes over, and closes the client when that has left or its time
+ * is up. The client may be gone when it returns. */
+void ctl_reply(struct ctl_client *c, struct json_object *o);
+
+/* ---- commands.c ---- */
+
+/* Does what is asked, and replies, or begins to wait. */
+void ctl_command(struct ctl_client *c, const struct ctl_request *q);
+/* Looks at what the client waits for. */
+void ctl_waiting(struct ctl_client *c);
+/* An object with what each reply has. NULL: no memory. */
+struct json_object *ctl_reply_new(const struct ctl *ctl);
+/* Replies with an error. */
+void ctl_refuse(struct ctl_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- ifname.c ---- */
+
+/*
+ * What `local` means: a numeric address is left as it is; an interface's name becomes its
+ * address of the server's family. 0, or -errno with eb set.
+ */
+int ctl_local_address(const char *local, const char *server, char out[CTL_WORD_MAX],
+		      struct errbuf *eb);
+
+/* ---- paths_out.c ---- */
+
+/* All paths as an array of objects; only the one with this id if it is not negative. */
+struct json_object *ctl_paths_json(struct nfs_client *cl, int id);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ctl/proto.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdint.h>
+#include <string.h>
+
+/* An object in an object is an error already. */
+#define DEPTH 2
+
+static const char *const names[CTL_COMMANDS] = {
+	[CTL_PATHS] = "paths", [CTL_ADD] = "add-path", [CTL_REMOVE] = "remove-path",
+	[CTL_POLICY] = "policy", [CTL_RECONNECT] = "reconnect", [CTL_STATS] = "stats",
+};
+
+#define BIT(command) (1u << (command))
+
+/* The members besides "command": which commands have them, and which cannot do without. */
+static const struct member {
+	const char *name;
+	enum { WORD, PORT, YES } kind;
+	size_t off;
+	unsigned of, needed;
+} members[] = {
+	{ "server", WORD, offsetof(struct ctl_request, server), BIT(CTL_ADD), BIT(CTL_ADD) },
+	{ "local", WORD, offsetof(struct ctl_request, local), BIT(CTL_ADD), 0 },
+	{ "port", PORT, offsetof(struct ctl_request, port), BIT(CTL_ADD), 0 },
+	{ "path", WORD, offsetof(struct ctl_request, path), BIT(CTL_REMOVE) | BIT(CTL_RECONNECT),
+	  BIT(CTL_REMOVE) | BIT(CTL_RECONNECT) },
+	{ "force", YES, offsetof(struct ctl_request, force), BIT(CTL_REMOVE), 0 },
+	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
+};
+
+const char *ctl_command_name(enum ctl_command c)
+{
+	return names[c];
+}
+
+bool ctl_command_named(const char *name, enum ctl_command *out)
+{
+	for (unsigned i = 0; i < CTL_COMMANDS; i++) {
+		if (strcmp(names[i], name) == 0) {
+			*out = (enum ctl_command)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Letters that a text for people can be made of. */
+static bool is_plain(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	return true;
+}
+
+static int take_word(const char *name, struct json_object *v, char *to, struct errbuf *eb)
+{
+	const char *text = json_object_get_string(v);
+	size_t len = (size_t)json_object_get_string_len(v);
+
+	if (!json_object_is_type(v, json_type_string) || !len)
+		return err_set(eb, -EINVAL, "\"%s\" must be a string that is not empty", name);
+	if (len >= CTL_WORD_MAX)
+		return err_set(eb, -EINVAL, "\"%s\" is longer than %u bytes", name, CTL_WORD_MAX - 1);
+	if (!is_plain(text, len))
+		return err_set(eb, -EINVAL, "\"%s\" has characters other than printable ASCII", name);
+	memcpy(to, text, len + 1);
+	return 0;
+}
+
+static int take_member(const struct member *m, struct json_object *v, struct ctl_request *q,
+		       struct errbuf *eb)
+{
+	char *to = (char *)q + m->off;
+	int64_t port;
+
+	switch (m->kind) {
+	case WORD:
+		return take_word(m->name, v, to, eb);
+	case PORT:
+		port = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
+		if (port < 1 || port > 65535)
+			return err_set(eb, -EINVAL, "\"%s\" must be a number from 1 to 65535", m->name);
+		*(unsigned *)(void *)to = (unsigned)port;
+		return 0;
+	default:
+		if (!json_object_is_type(v, json_type_boolean))
+			return err_set(eb, -EINVAL, "\"%s\" must be true or false", m->name);
+		*(bool *)to = json_object_get_boolean(v);
+		return 0;
+	}
+}
+
+static int take_command(struct json_object *o, struct ctl_request *q, struct errbuf *eb)
+{
+	struct json_object *v = NULL;
+	char name[CTL_WORD_MAX];
+	int rc;
+
+	if (!json_object_object_get_ex(o, "command", &v))
+		return err_set(eb, -EINVAL, "\"command\" is missing");
+	rc = take_word("command", v, name, eb);
+	if (!rc && !ctl_command_named(name, &q->command))
+		return err_set(eb, -EINVAL, "there is no command \"%s\"", name);
+	return rc;
+}
+
+static const struct member *member_of(const char *name, unsigned bit)
+{
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if ((members[i].of & bit) && strcmp(members[i].name, name) == 0)
+			return &members[i];
+	return NULL;
+}
+
+static int take_object(struct json_object *o, struct ctl_request *q, struct errbuf *eb)
+{
+	int rc = take_command(o, q, eb);
+	unsigned bit = BIT(q->command);
+
+	if (rc)
+		return rc;
+	json_object_object_foreach(o, name, value) {
+		const struct member *m = member_of(name, bit);
+
+		if (strcmp(name, "command") == 0)
+			continue;
+		if (!m)
+			return err_set(eb, -EINVAL, "%s has no member \"%.40s\"", names[q->command],
+				       is_plain(name, strlen(name)) ? name : "?");
+		rc = take_member(m, value, q, eb);
+		if (rc)
+			return rc;
+	}
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if ((members[i].needed & bit) && !json_object_object_get_ex(o, members[i].name, NULL))
+			return err_set(eb, -EINVAL, "%s needs \"%s\"", names[q->command],
+				       members[i].name);
+	return 0;
+}
+
+int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, struct errbuf *eb)
+{
+	struct json_tokener *t;
+	struct json_object *o;
+	int rc;
+
+	*out = (struct ctl_request){ 0 };
+	if (memchr(line, '\0', len))
+		return err_set(eb, -EINVAL, "the line has a NUL in it");
+	t = json_tokener_new_ex(DEPTH);
+	if (!t)
+		return err_set(eb, -EINVAL, "out of memory");
+	json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	o = json_tokener_parse_ex(t, line, (int)len);
+	if (json_tokener_get_error(t) == json_tokener_continue)
+		rc = err_set(eb, -EINVAL, "the JSON object is not complete");
+	else if (json_tokener_get_error(t) != json_tokener_success)
+		rc = err_set(eb, -EINVAL, "the line is not a JSON object: %s at byte %zu",
+			     json_tokener_error_desc(json_tokener_get_error(t)),
+			     json_tokener_get_parse_end(t));
+	else if (!json_object_is_type(o, json_type_object))
+		rc = err_set(eb, -EINVAL, "the line is not a JSON object");
+	else if (json_tokener_get_parse_end(t) != len)
+		rc = err_set(eb, -EINVAL, "something follows the JSON object");
+	else
+		rc = take_object(o, out, eb);
+	json_object_put(o);
+	json_tokener_free(t);
+	return rc;
+}

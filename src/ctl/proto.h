@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a client may ask for: one line with a JSON object. */
+#ifndef CTL_PROTO_H
+#define CTL_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "base/log.h"
+
+enum ctl_command {
+	CTL_PATHS, CTL_ADD, CTL_REMOVE, CTL_POLICY, CTL_RECONNECT, CTL_STATS,
+	CTL_COMMANDS
+};
+
+#define CTL_WORD_MAX 80u
+
+struct ctl_request {
+	enum ctl_command command;
+	char server[CTL_WORD_MAX];      /* "": not given, and so are the others */
+	char local[CTL_WORD_MAX];       /* an address or an interface */
+	char path[CTL_WORD_MAX];        /* a number, the server's address, or "all" */
+	char policy[CTL_WORD_MAX];
+	unsigned port;                  /* 0: not given */
+	bool force;
+};
+
+/* "add-path" ... */
+const char *ctl_command_name(enum ctl_command c);
+/* false: there is none of that name. */
+bool ctl_command_named(const char *name, enum ctl_command *out);
+
+/*
+ * Reads a line of `len` bytes without its newline. Members that the command does not have are
+ * refused, and so is everything that is not exactly one object. 0, or -EINVAL with eb set to a
+ * text for the client.
+ */
+int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, struct errbuf *eb);
+
+#endif

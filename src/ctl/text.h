@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command: texts for people. */
+#ifndef CTL_TEXT_H
+#define CTL_TEXT_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Members of an object that the daemon sent; "" and 0 if there is none of that type. */
+const char *ctl_text_of(struct json_object *o, const char *name);
+uint64_t ctl_number_of(struct json_object *o, const char *name);
+double ctl_double_of(struct json_object *o, const char *name);
+struct json_object *ctl_member_of(struct json_object *o, const char *name, enum json_type type);
+
+/* Replaces what a terminal may take for a command, and what is not UTF-8, by '?': control
+ * characters, also U+0080 to U+009F. */
+void ctl_clean(char *text);
+/* The same, of a copy, to a file. */
+void ctl_put(FILE *f, const char *text);
+
+#define CTL_UNIT_MAX 16u
+/* "999", "12.3k", "4.5M": at most six characters. Returns out. */
+const char *ctl_count_text(double n, char out[CTL_UNIT_MAX]);
+/* "999", "12.3K", "4.5G": the same by 1,024. */
+const char *ctl_bytes_text(double n, char out[CTL_UNIT_MAX]);
+/* "-" for 0, "999us", "12.3ms", "4.5s". */
+const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX]);
+
+/* ---- tables ---- */
+
+#define CTL_ROWS 16u
+#define CTL_COLS 14u
+#define CTL_CELL 80u
+#define CTL_WIDTH 119u
+
+struct ctl_table {
+	unsigned rows, cols;            /* row 0 has the titles */
+	unsigned left;                  /* bits: the columns that are words */
+	unsigned moved;                 /* bits: columns that go below their row if it is too long */
+	char cell[CTL_ROWS][CTL_COLS][CTL_CELL];
+	const char *below[CTL_ROWS];    /* a line under the row, or NULL */
+};
+
+/* Appends a row. false: there is no room. */
+bool ctl_table_row(struct ctl_table *t);
+/* Appends a cell to the last row. */
+void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Columns in `moved` leave their rows, the last one first, until the rows are no longer than
+ * `width`. */
+void ctl_table_print(FILE *f, const struct ctl_table *t, unsigned width);
+
+/* Of a reply's "paths". */
+void ctl_print_path_table(FILE *f, struct json_object *paths);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command top: what the mount does, again and again. */
+#ifndef CTL_TOP_H
+#define CTL_TOP_H
+
+#include "ctl/client.h"
+
+/*
+ * What has happened between two replies to "stats", per second:
+ *
+ *     {"seconds":S, "calls":N, "read_bytes":N, "written_bytes":N, "kinds":{"READ":N, ...},
+ *      "policy":..., "paths":[{"id":..., "server":..., "state":..., "connections":...,
+ *      "wanted":..., "in_flight":..., "credits":..., "latency_ns":..., "calls":N,
+ *      "rx_bytes":N, "tx_bytes":N}, ...]}
+ *
+ * N are doubles. A path that is new counts from zero. The caller's; NULL: no memory.
+ */
+struct json_object *ctl_rates(struct json_object *before, struct json_object *after, double seconds);
+/* Prints that for people, no line longer than `width` and no more lines than `height`. */
+void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigned height);
+
+/* Until there is an error, or `count` times (0: no end). json: a line for each time. Returns an
+ * exit status, with eb set unless it is CTL_OK. */
+int ctl_top(const struct ctl_peer *p, unsigned interval_ms, unsigned count, bool json,
+	    struct errbuf *eb);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which socket belongs to which mount.
+ *
+ *     DIR/MAJOR:MINOR     the device number of the mount, as in /proc/self/mountinfo
+ *
+ *     DIR     /run/nfsrdma-fuse             root's mounts
+ *             /run/user/UID/nfsrdma-fuse    others', if they have a /run/user/UID
+ *             /tmp/nfsrdma-fuse-UID         otherwise
+ *
+ * The kernel gives a device number to one mount at a time, so the daemon whose mount has it may
+ * replace whatever is there: the socket of a daemon that was killed, or of one whose mount has
+ * just gone and that has not ended yet.
+ *
+ * In /tmp anybody may have made something of that name before. So a directory is used only if
+ * it is one, not a link, belongs to the owner, and is closed to all others. Nobody but the owner
+ * and root can replace it then.
+ */
+#ifndef CTL_WHERE_H
+#define CTL_WHERE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include "base/log.h"
+
+/* Variables for the tests. */
+extern struct ctl_roots {
+	const char *run, *run_user, *tmp;
+} ctl_roots;
+extern const char *ctl_mountinfo;
+
+#define CTL_DIRS 2u             /* places where a user's sockets may be */
+#define CTL_DIR_MAX 88u         /* a socket's name has 108 bytes */
+
+struct ctl_mount {
+	unsigned major, minor;
+	uid_t owner;            /* user_id= */
+	bool ours;              /* its type is fuse.nfsrdma-fuse */
+};
+
+/* Reads mountinfo. Is anything mounted on the absolute path `mountpoint`? The last one, which
+ * hides the others, goes to *out. */
+bool ctl_where_find(FILE *mountinfo, const char *mountpoint, struct ctl_mount *out);
+/* Reads mountinfo. Is that mount's device mounted on `mountpoint`, too (a bind mount)? */
+bool ctl_where_mounted(FILE *mountinfo, const struct ctl_mount *m, const char *mountpoint);
+/*
+ * The absolute path of a mount point, without touching what is mounted there: only the
+ * directories above are looked at, and the last component if it is a link. NULL: errno says
+ * why. The caller frees it.
+ */
+char *ctl_where_resolve(const char *path);
+
+/* The user's directories, those that are preferred first. Returns how many. */
+unsigned ctl_where_dirs(uid_t uid, char out[CTL_DIRS][CTL_DIR_MAX]);
+/* May this directory be used? 0; -ENOENT: there is none; -EPERM: no; eb is set. */
+int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb);
+/* Chooses this process's directory, and makes it if need be. 0, or -errno with eb set. */
+int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb);
+
+#endif
