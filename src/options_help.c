@@ -75,7 +75,8 @@ void options_help(FILE *out)
 
 	fprintf(out, "%s\n\n"
 		"Mounts an NFS export over RDMA. Unmount with: umount MOUNTPOINT (root) or\n"
-		"fusermount3 -u MOUNTPOINT.\n\n"
+		"fusermount3 -u MOUNTPOINT. Look at a mount that runs, and change it, with:\n"
+		PACKAGE_NAME " ctl MOUNTPOINT COMMAND (see " PACKAGE_NAME " ctl --help).\n\n"
 		"  -f                    stay in the foreground\n"
 		"  -d                    debug: -f, and log every step\n"
 		"  -v                    say what is going on\n"

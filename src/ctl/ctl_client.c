@@ -61,7 +61,7 @@ void ctl_peer_free(struct ctl_peer *p)
 
 /* ---- the socket ---- */
 
-static int connect_to(const char *name)
+static int connect_to(const char name[CTL_NAME_MAX])
 {
 	const struct timeval tv = { .tv_sec = ctl_answer_s };
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -69,7 +69,7 @@ static int connect_to(const char *name)
 
 	if (fd < 0)
 		return -errno;
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", name);
+	memcpy(un.sun_path, name, sizeof(un.sun_path));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	/* That is also how long connect() waits for a place in the daemon's queue. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
@@ -99,7 +99,7 @@ static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
 /* Tries the places where the socket may be. */
 static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 {
-	char dirs[CTL_DIRS][CTL_DIR_MAX], name[CTL_DIR_MAX + 24];
+	char dirs[CTL_DIRS][CTL_DIR_MAX], name[CTL_NAME_MAX] = "";
 	unsigned n = ctl_where_dirs(p->mount.owner, dirs);
 	int rc = -ENOENT;
 
@@ -107,7 +107,7 @@ static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 		rc = ctl_where_check(dirs[i], p->mount.owner, eb);
 		if (rc == -EPERM)
 			return CTL_GONE;
-		snprintf(name, sizeof(name), "%s/%u:%u", dirs[i], p->mount.major, p->mount.minor);
+		ctl_where_name(dirs[i], &p->mount, name);
 		if (!rc)
 			rc = *fd = connect_to(name);
 	}

@@ -280,13 +280,14 @@ static int find_mount(const struct ctl *ctl, struct ctl_mount *m, struct errbuf 
 				   "over it", ctl->cfg.mountpoint, ctl_mountinfo);
 }
 
-static int bind_to(struct ctl *ctl, int fd, const char *name)
+static int bind_to(struct ctl *ctl, int fd, const char name[CTL_NAME_MAX])
 {
+	_Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == CTL_NAME_MAX, "unix(7)");
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct stat st;
 	int rc;
 
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", name);
+	memcpy(un.sun_path, name, sizeof(un.sun_path));
 	/* Before bind() this is the most that the file's mode will allow. */
 	if (fchmod(fd, 0600) < 0 || (unlink(name) < 0 && errno != ENOENT) ||
 	    bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
@@ -328,7 +329,7 @@ int ctl_listen(struct ctl *ctl, struct errbuf *eb)
 		rc = ctl_where_make(dir, eb);
 	if (rc)
 		return rc;
-	snprintf(ctl->name, sizeof(ctl->name), "%s/%u:%u", dir, m.major, m.minor);
+	ctl_where_name(dir, &m, ctl->name);
 	rc = make_socket(ctl, dir, eb);
 	if (rc)
 		return rc;

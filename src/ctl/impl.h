@@ -43,7 +43,7 @@ struct ctl {
 	/* The main thread's. */
 	struct loop_msg hand_over;      /* listen_fd */
 	int listen_fd;                  /* -1: none */
-	char name[CTL_DIR_MAX + 24];    /* of the socket */
+	char name[CTL_NAME_MAX];        /* of the socket */
 	dev_t dev;                      /* which file it is */
 	ino_t ino;
 };

@@ -206,6 +206,11 @@ int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb)
 		       "uid %u with mode 0700", dir, why, uid);
 }
 
+void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX])
+{
+	snprintf(out, CTL_NAME_MAX, "%.*s/%u:%u", (int)CTL_DIR_MAX - 1, dir, m->major, m->minor);
+}
+
 int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb)
 {
 	char dirs[CTL_DIRS][CTL_DIR_MAX];

@@ -32,7 +32,8 @@ extern struct ctl_roots {
 extern const char *ctl_mountinfo;
 
 #define CTL_DIRS 2u             /* places where a user's sockets may be */
-#define CTL_DIR_MAX 88u         /* a socket's name has 108 bytes */
+#define CTL_DIR_MAX 84u
+#define CTL_NAME_MAX 108u       /* a socket's name: sun_path */
 
 struct ctl_mount {
 	unsigned major, minor;
@@ -56,6 +57,8 @@ char *ctl_where_resolve(const char *path);
 unsigned ctl_where_dirs(uid_t uid, char out[CTL_DIRS][CTL_DIR_MAX]);
 /* May this directory be used? 0; -ENOENT: there is none; -EPERM: no; eb is set. */
 int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb);
+/* The name of the mount's socket. */
+void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX]);
 /* Chooses this process's directory, and makes it if need be. 0, or -errno with eb set. */
 int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb);
 
