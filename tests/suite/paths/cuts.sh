@@ -17,7 +17,7 @@ one_cut() {
 	silently "$kind" && limit=$SILENT_MS
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
-	made=$(path_value "$n" connected)
+	made=$(path_value "$n" reconnects)
 	mkdir "$WORK/stalls" || fail mkdir
 	verified 8 & fio=$!
 	"$STALLS" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
@@ -32,7 +32,7 @@ one_cut() {
 	tell "$(awk '$1 == "operations" { print $2 }' "$TMPDIR/stalls") operations"
 	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
 	both_up
-	made=$(( $(path_value "$n" connected) - made ))
+	made=$(( $(path_value "$n" reconnects) - made ))
 	tell "$made new connections, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
 	mount_down
 	at_least "$made" 1 "connections made anew: the cut was not noticed"
