@@ -121,6 +121,8 @@ Test(nfs3_check, another_root)
 		cr_assert_eq(takes(), -EXDEV, "row %u", i);
 		cr_assert(strstr(k.why.text, "another server") && strstr(k.why.text, t[i].words), "%s",
 			  k.why.text);
+		m_same();
+		cr_assert_eq(takes(), 0, "the mounted root is still the same");
 	}
 	m_root(8, root.fsid_major, root.fileid);
 	cr_assert_eq(takes(), -EBADMSG, "no such type");
