@@ -74,6 +74,43 @@ Test(nfs4_check_mount, server_has_moved)
 	cr_assert_eq(client4()->identity.now.changes, 2);
 }
 
+/* ---- at the same time ---- */
+
+#define ROUNDS 12u
+
+static void *recovers(void *rc)
+{
+	for (unsigned i = 0; i < ROUNDS && !*(int *)rc; i++) {
+		atomic_store(&client4()->need_client, true);
+		*(int *)rc = nfs4_recover(&fake_cl);
+	}
+	return NULL;
+}
+
+/* The control thread gets client ids and sessions, while a lane asks the same server who it is. */
+Test(nfs4_check_mount, recovery_while_connections_are_checked)
+{
+	pthread_t control;
+	int rc = 0;
+
+	server4_mount();
+	cr_assert_eq(pthread_create(&control, NULL, recovers, &rc), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct nfs_check c = { .may_move = i % 2 };
+		int one;
+
+		do
+			one = server4_check(&c, i % 3 == 0);
+		while (one == NFS_NEXT || one == NFS_LATER);
+		cr_assert_eq(one, 0, "%d: %s", one, c.why.text);
+	}
+	pthread_join(control, NULL);
+	cr_assert_eq(rc, 0);
+	cr_assert_eq(client4()->identity.now.changes, 1);
+	cr_assert_eq(server.probes_left, 0);
+	cr_assert_null(strchr(server.log, 'B'), "%s", server.log);
+}
+
 /* ---- a connection that has not joined ---- */
 
 /* The session is good: nothing is recovered. Each such connection goes, and the call is sent again
