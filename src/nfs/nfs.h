@@ -367,7 +367,7 @@ struct nfs_version {
 	 * sent; FALSE when the stream is full. The credential is the daemon's own, or none.
 	 *
 	 * decode reads the results behind the RPC header. 0: the connection may be used.
-	 * NFS_NEXT: the next call (it has advanced step). NFS_LATER: the same again, after a delay.
+	 * NFS_NEXT: the next call (step says which). NFS_LATER: the same again, after a delay.
 	 * -EXDEV: another server, why says how that is known. Another -errno: the connection
 	 * cannot be used now, why says why.
 	 */
