@@ -264,7 +264,6 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 	bool was_up = k->up;
 
 	loop_timer_clear(&k->again);
-	k->unbound = was_up && err == -ENOTCONN;
 	k->link = NULL;
 	k->up = false;
 	nfs_path_lost(k, was_up, was_up ? 0 : k->fault ? k->fault : err, why);

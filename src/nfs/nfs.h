@@ -455,6 +455,8 @@ struct nfs_server {
 	unsigned first;                 /* the path that the mount was made on */
 	unsigned up;                    /* connections in use, of all lanes; under control->mu */
 	_Atomic bool checks;            /* new connections are checked: the mount is made */
+	_Atomic bool joins;             /* each connection must join the session: the only path's
+					 * are checked as well */
 	_Atomic enum rr_policy policy;
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_files files;
@@ -478,7 +480,6 @@ struct nfs_connection {
 	/* The lane's (connection.c): */
 	struct rr_link *link;           /* NULL: there is none */
 	bool up;                        /* it takes any call; else it is on trial */
-	bool unbound;                   /* the last link had not joined the session, says the server */
 	struct nfs_check check;
 	struct rr_call rr;              /* a call of the check, or a heartbeat */
 	bool asked;                     /* rr is under way */

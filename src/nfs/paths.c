@@ -116,7 +116,7 @@ bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move)
 	wanted = p->used && !p->removing && !p->refused;
 	*may_move = p->known && s->up == 0;
 	*check = s->checks && s->version->check_encode &&
-		 (k->unbound || !p->known || count_used(s) > 1);
+		 (s->joins || !p->known || count_used(s) > 1);
 	pthread_mutex_unlock(&control_of(k)->mu);
 	return wanted;
 }

@@ -257,6 +257,7 @@ static void bind_conn(const uint32_t *w)
 	puts_of(2, OP_BIND_CONN_TO_SESSION, known ? 0 : NFS4ERR_BADSESSION);
 	if (!known)
 		return;
+	server.joined = fake_opens;
 	for (unsigned i = 0; i < 4; i++)
 		put(ntohl(w[i]));
 	puts_of(2, CDFS4_FORE, 0);
@@ -281,15 +282,17 @@ static void execute(uint32_t proc, const uint32_t *w)
 		if (status)
 			break;
 		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]), 0);
+		server.joined = fake_opens;
 		put_channel();
 		put_channel();
 		break;
 	case OP_SEQUENCE:
-		status = server.unbound ? NFS4ERR_CONN_NOT_BOUND_TO_SESSION :
+		status = server.unbound || (server.strict && server.joined != fake_opens) ?
+			 NFS4ERR_CONN_NOT_BOUND_TO_SESSION :
 			 server.badsession ? NFS4ERR_BADSESSION : 0;
 		puts_of(2, op, status);
 		if (status == NFS4ERR_CONN_NOT_BOUND_TO_SESSION) {
-			server.unbound--;
+			server.unbound -= server.unbound != 0;
 			note('u');
 			break;
 		}

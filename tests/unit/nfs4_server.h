@@ -24,6 +24,8 @@ struct server4 {
 	uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
 	_Atomic unsigned unbound;       /* how many it refuses because of their connection */
+	bool strict;                    /* it refuses all on connections that have not joined */
+	unsigned joined;                /* the connection (fake_opens) that has joined last */
 	const char *name, *scope;       /* who it says it is */
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include "nfs/paths.h"
 #include "nfs4_server.h"
 
 TestSuite(nfs4_check_mount, .init = server4_start, .fini = server4_stop, .timeout = 300);
@@ -133,5 +134,28 @@ Test(nfs4_check_mount, sequence_on_a_connection_that_has_not_joined)
 	cr_assert_eq(fake_opens, opens + 3, "a connection was kept");
 	cr_assert_not(fake_ctl.recover || atomic_load(&client4()->need_session));
 	cr_assert_eq(client4()->slots.seqid[0], seqid + 1, "not the same slot");
+	cr_assert(nfs_connectors_stop(&fake_cl, 20000));
+}
+
+/* The only path of the mount leads to a server that was always there, so that its connections
+ * need no check; but this server wants each of them to join. */
+Test(nfs4_check_mount, server_that_wants_connections_to_join)
+{
+	struct one_call o[2];
+
+	nfs_retry_first_ms = 1;
+	server4_mount();
+	atomic_store(&fake_cl.server.checks, true);
+	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);
+	server.strict = true;
+	server.joined = 0;              /* the connection is another one than it was */
+	begin(&o[0], NFS_OP_GETATTR, NULL);
+	await(&o[0], 0);
+	cr_assert_str_eq(server.log, "uxeJg");
+	/* The next ones join before any call is refused. */
+	nfs_path_reconnect(&fake_cl, 0, NULL);
+	begin(&o[1], NFS_OP_GETATTR, NULL);
+	await(&o[1], 0);
+	cr_assert_str_eq(server.log, "uxeJgxeJg");
 	cr_assert(nfs_connectors_stop(&fake_cl, 20000));
 }

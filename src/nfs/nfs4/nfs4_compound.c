@@ -340,6 +340,7 @@ static int sequence_failed(struct nfs_call *c, nfsstat4 status)
 	 * (nfs4_check.c). It takes the same message, which may be the replay of one that was
 	 * executed. */
 	case NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
+		atomic_store(&c->target->server->joins, true);
 		rr_reset_answering(c->target->conn, -ENOTCONN, "it has not joined the session");
 		v->place.used = true;
 		return NFS_DELAYED;
