@@ -88,6 +88,18 @@ static void free_place(struct nfs_server *s, unsigned path)
 		p->used = p->removing = p->refused = p->known = false;
 }
 
+/* No connection is left. What was another server while there was one may be where the server has
+ * moved to: paths that had led to it are tried again. */
+static void hope(struct nfs_server *s)
+{
+	for (unsigned i = 0; i < NFS_PATHS_MAX; i++) {
+		if (!s->path[i].used || s->path[i].removing || !s->path[i].refused || !s->path[i].known)
+			continue;
+		s->path[i].refused = false;
+		each_connection(s, i, begin_anew, NULL);
+	}
+}
+
 static void back_off(struct nfs_connection *k)
 {
 	unsigned shift = k->failures < RETRY_SHIFT_MAX ? k->failures : RETRY_SHIFT_MAX;
@@ -194,6 +206,8 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 		k->wanted = true;
 	if (err)
 		back_off(k);
+	if (was_up && s->up == 0)
+		hope(s);
 	free_place(s, k->path);
 	pthread_cond_broadcast(&control_of(k)->cond);
 	pthread_mutex_unlock(&control_of(k)->mu);

@@ -353,6 +353,27 @@ Test(connection, who_may_have_moved)
 	cr_assert(may_move && conn_of(0)->up);
 }
 
+/* The whole server moves, and one path finds that out while the other one's end is not yet
+ * noticed. It is refused, but not for good. */
+Test(connection, refused_only_as_long_as_another_is_there)
+{
+	unsigned b = arrive(1, 1);
+
+	fake_pass(&lane, 20);
+	cr_assert_eq(state(1), NFS_PATH_CONNECTED);
+	fake_used = &fake_conns[b];
+	fake_break();
+	arrive(1, 2);
+	fake_pass(&lane, 20);
+	cr_assert(state(1) == NFS_PATH_REFUSED && !conn_of(1)->wanted);
+	fake_used = &fake_conns[0];
+	fake_break();
+	cr_assert(state(1) == NFS_PATH_RECONNECTING && conn_of(1)->wanted && conn_of(1)->retry_ns == 0);
+	arrive(1, 2);
+	fake_pass(&lane, 20);
+	cr_assert(may_move && conn_of(1)->up);
+}
+
 /* ---- heartbeats ---- */
 
 static unsigned both_up(void)
