@@ -29,6 +29,10 @@
 /* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
 unsigned nfs_later_first_ms = 100;
 #define LATER_SHIFT_MAX 5u
+/* The same for a message that is sent again in its slot: the server still executes it, and is
+ * done within the time of a call. Programs wait for it after each fail-over. */
+unsigned nfs_delayed_first_ms = 10;
+#define DELAYED_SHIFT_MAX 8u
 /* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
@@ -332,19 +336,20 @@ static void on_later(struct loop_timer *t)
 	nfs_lane_pump(c->lane);
 }
 
-static void wait_a_while(struct nfs_call *c, void (*fn)(struct loop_timer *t))
+static void wait_a_while(struct nfs_call *c, unsigned first_ms, unsigned most,
+			 void (*fn)(struct loop_timer *t))
 {
-	unsigned shift = c->eng.retries < LATER_SHIFT_MAX ? c->eng.retries : LATER_SHIFT_MAX;
+	unsigned shift = c->eng.retries < most ? c->eng.retries : most;
 
 	c->eng.retries++;
 	stat_add(&c->lane->stats, STAT_RPC_RETRIES, 1);
 	loop_timer_init(&c->eng.timer, fn);
-	loop_timer_set(c->lane->loop, &c->eng.timer, nfs_later_first_ms << shift);
+	loop_timer_set(c->lane->loop, &c->eng.timer, first_ms << shift);
 }
 
 static void later(struct nfs_call *c)
 {
-	wait_a_while(c, on_later);
+	wait_a_while(c, nfs_later_first_ms, LATER_SHIFT_MAX, on_later);
 }
 
 static void on_delayed(struct loop_timer *t)
@@ -360,7 +365,7 @@ static void on_delayed(struct loop_timer *t)
 static void delayed(struct nfs_call *c)
 {
 	c->eng.delayed = true;
-	wait_a_while(c, on_delayed);
+	wait_a_while(c, nfs_delayed_first_ms, DELAYED_SHIFT_MAX, on_delayed);
 }
 
 static void again(struct nfs_call *c)

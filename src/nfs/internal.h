@@ -127,6 +127,8 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c);
 void nfs_open_drop(struct nfs_call *c);
 /* First wait after "come later"; a variable for the tests. */
 extern unsigned nfs_later_first_ms;
+/* The same when a message has to be sent again in its slot. */
+extern unsigned nfs_delayed_first_ms;
 
 /* control.c */
 int nfs_control_start(struct nfs_client *cl);

@@ -15,7 +15,7 @@
  * comes back do not all come at the same moment. They never end by themselves.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <netinet/in.h>
 #include <string.h>
 #include "nfs/internal.h"
 #include "nfs/paths.h"
@@ -308,6 +308,19 @@ static void add_stats(struct nfs_path_info *out, const struct rr_path_stats *st,
 		out->histogram[i] += stat_get_from(&st->histogram[i]);
 }
 
+/* Without the port, which it returns. */
+static unsigned addr_text(const struct sockaddr_storage *ss, char *buf, size_t len)
+{
+	struct sockaddr_storage bare = *ss;
+	in_port_t *port = ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&bare)->sin6_port :
+			  &((struct sockaddr_in *)&bare)->sin_port;
+	unsigned n = ntohs(*port);
+
+	*port = 0;
+	fab_addr_text(&bare, buf, len);
+	return n;
+}
+
 static void fill(struct nfs_client *cl, unsigned path, struct nfs_path_info *out)
 {
 	const struct nfs_path *p = &cl->server.path[path];
@@ -318,11 +331,11 @@ static void fill(struct nfs_client *cl, unsigned path, struct nfs_path_info *out
 		.fabric = p->way.fabric->name, .connections = p->up,
 		.wanted = cl->nlanes * nfs_conns_of(cl),
 	};
-	fab_addr_text(&p->way.params.server, out->server, sizeof(out->server));
+	out->port = addr_text(&p->way.params.server, out->server, sizeof(out->server));
 	if (p->way.params.local.ss_family == AF_UNSPEC)
 		strcpy(out->local, "any");
 	else
-		fab_addr_text(&p->way.params.local, out->local, sizeof(out->local));
+		addr_text(&p->way.params.local, out->local, sizeof(out->local));
 	snprintf(out->why, sizeof(out->why), "%.*s", (int)sizeof(out->why) - 1, p->why.text);
 	for (unsigned i = 0; i < cl->nlanes; i++)
 		add_stats(out, &cl->lanes[i].target.path_stats[path], &nlat);

@@ -47,7 +47,8 @@ struct nfs_path_info {
 	uint32_t generation;            /* counts the uses of that place */
 	enum nfs_path_state state;
 	const char *fabric;             /* "verbs", "iwarp" */
-	char server[80], local[80];     /* addresses as texts; local "any" if none was asked for */
+	char server[80], local[80];     /* numeric addresses; local "any" if none was asked for */
+	unsigned port;                  /* the server's */
 	unsigned connections, wanted;   /* how many there are, of how many */
 	char why[256];                  /* why there is none, or "" */
 	/* Sums over the lanes, since the path was added. */

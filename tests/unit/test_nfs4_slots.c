@@ -282,7 +282,7 @@ static void set_up(bool driven)
 	n4.max_cached = 4096;
 	n4.epoch = 1;
 	server.target = SLOTS;
-	nfs_later_first_ms = 0;
+	nfs_later_first_ms = nfs_delayed_first_ms = 0;
 	cl = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .lanes = LANES, .credits = 16, .buffers = { .n = { 4, 24, 0, 4, 2 } },

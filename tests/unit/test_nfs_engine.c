@@ -322,7 +322,7 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	struct op *later, *delayed;
 
 	warm_up();
-	nfs_later_first_ms = 60000;
+	nfs_later_first_ms = nfs_delayed_first_ms = 60000;
 	later = start(0, OP_PLAIN, 0);
 	answer(later, NFS_LATER, 0);
 	delayed = start(1, OP_PLAIN, 0);
@@ -343,7 +343,7 @@ Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = tea
 
 	warm_up();
 	version.ops[NFS_OP_CLOSE] = &plain;
-	nfs_later_first_ms = 60000;
+	nfs_later_first_ms = nfs_delayed_first_ms = 60000;
 	o = start(0, NFS_OP_OPEN, 0);
 	o->c.open = malloc(8);
 	answer(o, NFS_LATER, 0);
