@@ -14,10 +14,12 @@
  * connections then would make it worse: all calls would come a second time. So silence alone is
  * not enough. One of these must be true as well:
  *
- *   - another path has answered a call that was sent after this heartbeat: then it is the path
- *     and not the server;
+ *   - another path has answered a call that was sent after this heartbeat and after the last
+ *     reply: then it is the path and not the server;
  *   - nothing but the heartbeat is in flight: then there is nothing to send again;
  *   - the connection is on trial: nobody needs it yet.
+ *
+ * A heartbeat also measures the latency of a connection that has no short calls.
  *
  * Otherwise `timeo` decides (lane.c), or the fabric, which breaks a connection by itself when
  * nothing is acknowledged for long.
@@ -39,17 +41,27 @@ static uint64_t heartbeat_ns(const struct nfs_target *t)
 	return (uint64_t)t->server->client->cfg.heartbeat_ms * NS_PER_MS;
 }
 
-/* Has a connection of another path answered what was sent after this heartbeat? */
+/* It has been asked, and has said nothing since. */
+static uint64_t silent_since(const struct nfs_connection *k)
+{
+	uint64_t heard = rr_link_now(k->link).heard_ns;
+
+	return heard > k->asked_ns ? heard : k->asked_ns;
+}
+
+/* Has a connection of another path answered what was sent after this heartbeat, and after this
+ * connection's last reply? */
 static bool others_answer(const struct nfs_connection *k)
 {
 	const struct nfs_target *t = k->target;
+	uint64_t since = silent_since(k);
 
 	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
 		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
 			const struct nfs_connection *o = &t->conns[path][i];
 
 			if (path != k->path && o->link && o->up &&
-			    rr_link_now(o->link).answered_ns > k->asked_ns)
+			    rr_link_now(o->link).answered_ns > since)
 				return true;
 		}
 	return false;
@@ -58,13 +70,14 @@ static bool others_answer(const struct nfs_connection *k)
 static void ask_others(const struct nfs_connection *k)
 {
 	struct nfs_target *t = k->target;
+	uint64_t since = silent_since(k);
 
 	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
 		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
 			struct nfs_connection *o = &t->conns[path][i];
 
 			if (path != k->path && o->link && o->up &&
-			    rr_link_now(o->link).answered_ns <= k->asked_ns)
+			    rr_link_now(o->link).answered_ns <= since)
 				nfs_connection_ask(o);
 		}
 }
@@ -84,8 +97,15 @@ static void look(struct nfs_connection *k, uint64_t now)
 		rr_link_reset(k->link, -ESHUTDOWN, "its path is being removed");
 		return;
 	}
-	if (!whole || silent < whole / 2)
+	if (!whole)
 		return;
+	/* One that has nothing but data to carry is measured as well: RR_MIN_LATENCY must see that
+	 * it has become slow. */
+	if (silent < whole / 2) {
+		if (k->up && now - l.measured_ns >= whole)
+			nfs_connection_ask(k);
+		return;
+	}
 	if (!k->up) {
 		if (silent >= whole && k->asked)
 			give_up(k);

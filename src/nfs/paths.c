@@ -67,6 +67,12 @@ static void forget_wish(struct nfs_connection *k, void *arg)
 	k->wanted = false;
 }
 
+static void wish(struct nfs_connection *k, void *arg)
+{
+	(void)arg;
+	k->wanted = !k->busy;
+}
+
 static void begin_anew(struct nfs_connection *k, void *arg)
 {
 	(void)arg;
@@ -125,7 +131,7 @@ bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move)
 	bool wanted;
 
 	pthread_mutex_lock(&control_of(k)->mu);
-	wanted = p->used && !p->removing && !p->refused;
+	wanted = p->used && !p->removing && !(p->refused && !p->known);
 	*may_move = p->known && s->up == 0;
 	*check = s->checks && s->version->check_encode &&
 		 (s->joins || !p->known || count_used(s) > 1);
@@ -146,6 +152,12 @@ void nfs_path_joined(struct nfs_connection *k)
 	s->up++;
 	p->known = true;
 	p->why.text[0] = '\0';
+	/* Another connection of this path has met another server, behind the same address. */
+	if (p->refused) {
+		p->refused = false;
+		each_connection(s, k->path, wish, NULL);
+		pthread_cond_broadcast(&control_of(k)->cond);
+	}
 	k->busy = true;
 	k->failures = 0;
 	/* If this connection does not last, the next attempt waits. */
@@ -200,7 +212,9 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 		err_set(&p->why, 0, "%s", why);
 	if (err == -EXDEV && !p->up && !p->refused)
 		n.refused = p->refused = true;
-	if (p->refused)
+	/* A path that has led to the server may do so again: for a moment after a restart servers of
+	 * version 3 do not know their own handles. */
+	if (p->refused && !p->known)
 		each_connection(s, k->path, forget_wish, NULL);
 	else if (!n.removing)
 		k->wanted = true;
@@ -454,6 +468,17 @@ static int no_path(unsigned id, struct errbuf *eb)
 	return err_set(eb, -ENOENT, "there is no path %u", id);
 }
 
+/* With control->mu held: connections that are left when the paths that are being removed are
+ * gone. */
+static unsigned count_up(const struct nfs_server *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < NFS_PATHS_MAX; i++)
+		n += s->path[i].removing ? 0 : s->path[i].up;
+	return n;
+}
+
 /* With control->mu held. */
 static int may_remove(const struct nfs_server *s, unsigned id, bool force, struct errbuf *eb)
 {
@@ -464,7 +489,7 @@ static int may_remove(const struct nfs_server *s, unsigned id, bool force, struc
 	if (!force && count_used(s) == 1)
 		return err_set(eb, -EBUSY, "path %u is the last one: without it the mount waits until a "
 			       "path is added; --force removes it", id);
-	if (!force && p->up && p->up == s->up)
+	if (!force && p->up && p->up == count_up(s))
 		return err_set(eb, -EBUSY, "path %u is the only one that is connected: without it the "
 			       "mount waits; --force removes it", id);
 	return 0;

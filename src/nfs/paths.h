@@ -38,7 +38,8 @@ enum nfs_path_state {
 	NFS_PATH_CONNECTING,    /* no connection so far */
 	NFS_PATH_CONNECTED,     /* at least one lane has a connection */
 	NFS_PATH_RECONNECTING,  /* all connections are lost */
-	NFS_PATH_REFUSED,       /* another server is there; it is not tried again by itself */
+	NFS_PATH_REFUSED,       /* another server is there. It is tried again by itself only if it has
+				 * led to the server before */
 	NFS_PATH_REMOVING,      /* its calls come to an end, then the place is free */
 };
 

@@ -426,7 +426,7 @@ int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
 	list_init(&link->inflight);
 	link->grant = 1;
 	link->trial = trial;
-	link->heard_ns = loop_now(c->loop);
+	link->heard_ns = link->measured_ns = loop_now(c->loop);
 	list_add_tail(&c->links, &link->node);
 	rr_sort_links(c);
 	stat_add(c->st, STAT_CONN_UPS, 1);
@@ -513,6 +513,7 @@ struct rr_link_now rr_link_now(const struct rr_link *link)
 	return (struct rr_link_now){
 		.in_flight = link->ninflight, .credits = link->grant,
 		.heard_ns = link->heard_ns, .answered_ns = link->answered_ns,
+		.measured_ns = link->measured_ns,
 	};
 }
 

@@ -227,6 +227,7 @@ struct rr_link_now {
 	uint64_t heard_ns;              /* when the newest reply came, or when the link was made */
 	uint64_t answered_ns;           /* when the newest call that was answered had been sent; 0:
 					 * none was */
+	uint64_t measured_ns;           /* when its latency was last measured, or when it was made */
 };
 struct rr_link_now rr_link_now(const struct rr_link *link);
 /* Lane: gives up each link with a call in flight that was last sent before before_ns

@@ -50,7 +50,7 @@ struct rr_link {
 	struct list inflight;           /* in order of sending */
 	unsigned ninflight;
 	bool trial, draining;
-	uint64_t heard_ns, answered_ns; /* see struct rr_link_now */
+	uint64_t heard_ns, answered_ns, measured_ns;    /* see struct rr_link_now */
 	uint64_t latency_ns;            /* moving average over short calls; 0: none yet */
 	bool mapped;                    /* a call with a segment was sent */
 	struct loop_timer reset_timer;  /* for a reset that was asked for inside a callback */

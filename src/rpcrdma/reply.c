@@ -215,6 +215,7 @@ static void average(struct rr_link *link, uint64_t ns)
 {
 	uint64_t old = link->latency_ns;
 
+	link->measured_ns = link->heard_ns;
 	link->latency_ns = old ? old - (old >> AVERAGE_SHIFT) + (ns >> AVERAGE_SHIFT) : ns;
 	atomic_store_explicit(&link->ps->latency_ns, link->latency_ns, memory_order_relaxed);
 }
