@@ -9,6 +9,7 @@
  *
  * A connection that has heard nothing for half of the time sends a call of procedure NULL. For
  * that each connection keeps a credit (choose.c), because calls without answers have the others.
+ * (A server that grants less than four credits gets no heartbeat while they are in use.)
  *
  * A server whose threads all wait for a disk answers nothing on any connection. To break
  * connections then would make it worse: all calls would come a second time. So silence alone is
@@ -49,6 +50,13 @@ static uint64_t silent_since(const struct nfs_connection *k)
 	return heard > k->asked_ns ? heard : k->asked_ns;
 }
 
+/* Is it known who answers there? Of one on trial, after the first step of its check. (What it
+ * waits for may be a recovery that waits for the silent path.) */
+static bool is_the_server(const struct nfs_connection *k)
+{
+	return k->link && (k->up || k->check.step);
+}
+
 /* Has a connection of another path answered what was sent after this heartbeat, and after this
  * connection's last reply? */
 static bool others_answer(const struct nfs_connection *k)
@@ -60,7 +68,7 @@ static bool others_answer(const struct nfs_connection *k)
 		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
 			const struct nfs_connection *o = &t->conns[path][i];
 
-			if (path != k->path && o->link && o->up &&
+			if (path != k->path && is_the_server(o) &&
 			    rr_link_now(o->link).answered_ns > since)
 				return true;
 		}
@@ -102,7 +110,7 @@ static void look(struct nfs_connection *k, uint64_t now)
 	/* One that has nothing but data to carry is measured as well: RR_MIN_LATENCY must see that
 	 * it has become slow. */
 	if (silent < whole / 2) {
-		if (k->up && now - l.measured_ns >= whole)
+		if (k->up && now - l.measured_ns >= whole / 2)
 			nfs_connection_ask(k);
 		return;
 	}

@@ -25,7 +25,7 @@
 void rr_set_grant(struct rr_link *link, unsigned grant)
 {
 	link->grant = grant;
-	link->room = grant - (grant >= RESERVE_FROM ? link->conn->reserve : 0);
+	link->room = grant - (grant >= RESERVE_FROM && link->conn->cfg.reserve);
 }
 
 static void add(struct rr_set *s, struct rr_link *link)
@@ -56,14 +56,6 @@ void rr_sort_links(struct rr_conn *c)
 			add(meta, link);
 		if (!link->metadata || !nbulk)
 			add(bulk, link);
-	}
-	/* With one link there is nobody to fail over to, and a silent peer costs nothing but
-	 * time. */
-	c->reserve = nmeta + nbulk > 1;
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
-		rr_set_grant(link, link->grant);
 	}
 }
 

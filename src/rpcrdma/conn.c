@@ -152,6 +152,9 @@ static void lose_link(struct rr_link *link, int err, const char *why)
 	struct list finished;
 
 	list_del(&link->node);
+	/* Who is told of the end of a call may still look at the link. Nothing is sent on it. */
+	if (!link->reset_err)
+		link->reset_err = err ? err : -ENOTCONN;
 	rr_sort_links(c);
 	loop_timer_clear(&link->reset_timer);
 	doubt_windows(link);
@@ -159,10 +162,14 @@ static void lose_link(struct rr_link *link, int err, const char *why)
 	stat_add(c->st, STAT_CONN_DOWNS, 1);
 	list_init(&finished);
 	take_back(link, &finished);
+	/* The owner hears of the loss before anything is sent elsewhere: calls whose time is up end
+	 * then, or they would take the next link with them. */
+	c->losing++;
 	for (struct list *n; (n = list_pop(&finished)); )
 		end_call(c, container_of(n, struct rr_call, node));
 	rr_link_free(link);
 	c->ev->down(c->ctx, owner, err, why);
+	c->losing--;
 	pump(c);
 }
 
@@ -325,7 +332,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *on)
 
 static void pump(struct rr_conn *c)
 {
-	if (!list_empty(&c->waiting))
+	if (!list_empty(&c->waiting) && !c->losing)
 		pump_on(c, NULL);
 }
 
@@ -356,7 +363,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	c->nwaiting++;
 	/* This may complete the call, if it can never be sent. So do not touch it
 	 * afterwards. */
-	if (room)
+	if (room && !c->losing)
 		pump_on(c, link);
 	else if (!list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
@@ -424,7 +431,7 @@ int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
 	}
 	loop_timer_init(&link->reset_timer, on_reset);
 	list_init(&link->inflight);
-	link->grant = 1;
+	rr_set_grant(link, 1);
 	link->trial = trial;
 	link->heard_ns = link->measured_ns = loop_now(c->loop);
 	list_add_tail(&c->links, &link->node);

@@ -176,6 +176,7 @@ struct rr_config {
 	unsigned recvs;                 /* receives of a link; more than credits */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
 	const struct rr_memreg *memreg; /* the registration strategy (memreg.h); NULL: pool */
+	bool reserve;                   /* keep a credit of each link for rr_submit_on() */
 };
 
 /* m, st and ev belong to the lane and outlive the requester. NULL: no memory. It runs on

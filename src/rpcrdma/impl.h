@@ -82,10 +82,10 @@ struct rr_conn {
 		unsigned n;
 		unsigned turn;          /* round-robin: who is next */
 	} sets[2];
-	unsigned reserve;               /* credits of each link that only rr_submit_on() uses */
 	struct rr_link *answering;      /* while done() runs: where the reply came from; or NULL */
 	uint32_t next_xid;
 	struct list waiting;            /* in order of submission; replays first */
+	unsigned losing;                /* a link is being given up: nothing is sent */
 	unsigned nwaiting, ninflight;
 	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
 };

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	list_init(&conn.links);
 	for (unsigned i = 0; i < n && i < RR_PATHS_MAX; i++) {
 		links[i].conn = &conn;
-		links[i].grant = 64;
+		rr_set_grant(&links[i], 64);
 		links[i].ninflight = i == 5 ? 64 : (i * 7) % 5;
 		links[i].latency_ns = 1000 * ((i * 3) % 8 + 1);
 		list_add_tail(&conn.links, &links[i].node);

@@ -255,10 +255,22 @@ static int fake_attach(struct fab_conn *c, struct loop *l, const struct fab_even
 	struct fake_conn *f = (struct fake_conn *)c;
 
 	(void)l;
+	pthread_mutex_lock(&opening);
 	f->ev = ev;
 	f->ctx = ctx;
 	f->attached = true;
+	pthread_mutex_unlock(&opening);
 	return 0;
+}
+
+bool fake_carries(const struct fake_conn *f, const void *ctx)
+{
+	bool yes;
+
+	pthread_mutex_lock(&opening);
+	yes = f->attached && f->ctx == ctx;
+	pthread_mutex_unlock(&opening);
+	return yes;
 }
 
 static void fake_close(struct fab_conn *c)

@@ -90,6 +90,8 @@ extern int fake_reg_error, fake_bind_error, fake_unbind_error;
 /* Called for each Send that is posted, or NULL. */
 extern void (*fake_sending)(const struct fake_conn *f);
 
+/* Any thread: is it attached, and are its events ctx's? */
+bool fake_carries(const struct fake_conn *f, const void *ctx);
 /* Delivers a message in the oldest posted receive. */
 void fake_deliver(const void *bytes, uint32_t len);
 /* The same by a Send With Invalidate. */

@@ -78,7 +78,7 @@ static inline void setup(void)
 	static const struct arena_counts counts = { .n = { 48, 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
-		.path_stats = path_stats, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1,
+		.path_stats = path_stats, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1, .reserve = true,
 	};
 
 	fake_peer_is_knfsd();

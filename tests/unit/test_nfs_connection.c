@@ -98,13 +98,17 @@ static struct nfs_version version = {
 
 /* ---- the servers ---- */
 
+/* Words of a header without chunks, and of one with a Write chunk of one segment. */
+enum { PLAIN_WORDS = 7, CHUNK_WORDS = 13 };
+
 static void answer(struct fake_conn *f, struct played *p)
 {
-	uint32_t w[1024], r[15], proc;
 	const struct fake_send *s = &f->sends[p->seen];
+	uint32_t w[1024] = { 0 }, r[CHUNK_WORDS + 8] = { 0 }, proc, n;
 
 	memcpy(w, s->bytes, s->len < sizeof(w) ? s->len : sizeof(w));
-	proc = ntohl(w[7 + 5]);
+	n = w[5] ? CHUNK_WORDS : PLAIN_WORDS;
+	proc = ntohl(w[n + 5]);
 	p->pings += proc == 0;
 	p->calls += proc == PLAIN;
 	p->checks += proc >= CHECK;
@@ -112,11 +116,16 @@ static void answer(struct fake_conn *f, struct played *p)
 	fake_complete(p->seen++);
 	if (p->mute || (p->busy && proc == PLAIN))
 		return;
-	memcpy(r, (uint32_t[15]){ ntohl(w[0]), 1, 8, 0, 0, 0, 0, ntohl(w[0]), 1, 0, 0, 0, 0, p->is }, sizeof(r));
-	for (unsigned i = 0; i < 15; i++)
-		r[i] = htonl(r[i]);
+	/* The chunk comes back unused. */
+	memcpy(r, w, n * sizeof(w[0]));
+	r[2] = htonl(8);
+	if (n == CHUNK_WORDS)
+		r[8] = 0;
+	r[n] = w[0];
+	r[n + 1] = htonl(1);
+	r[n + 6] = htonl(p->is);
 	fake_used = f;
-	fake_deliver(r, sizeof(r));
+	fake_deliver(r, (n + 8) * sizeof(r[0]));
 }
 
 static void serve(struct loop_timer *t)
@@ -195,6 +204,13 @@ static void teardown(void)
 }
 
 TestSuite(connection, .init = setup, .fini = teardown, .timeout = 60);
+
+static void data_done(struct rr_call *rr, int status)
+{
+	cr_assert_eq(status, 0);
+	magazine_put(&lane.mag, rr->msg);
+	rr->msg = NULL;
+}
 
 static void on_done(struct nfs_call *c)
 {
@@ -365,7 +381,7 @@ Test(connection, refused_only_as_long_as_another_is_there)
 	fake_break();
 	arrive(1, 2);
 	fake_pass(&lane, 20);
-	cr_assert(state(1) == NFS_PATH_REFUSED && !conn_of(1)->wanted);
+	cr_assert(state(1) == NFS_PATH_REFUSED && conn_of(1)->retry_ns > mono_ns());
 	fake_used = &fake_conns[0];
 	fake_break();
 	cr_assert(state(1) == NFS_PATH_RECONNECTING && conn_of(1)->wanted && conn_of(1)->retry_ns == 0);
@@ -519,4 +535,239 @@ Test(connection, heartbeat_of_a_full_connection)
 	for (unsigned i = 0; i < 24; i++)
 		cr_assert_eq(ops[i].dones, 1);
 	cr_assert_eq(played[b].calls, 24);
+}
+
+/* ---- what a reader has doubted ---- */
+
+/* The reply to a call of the check is here before its Send has completed, and then the
+ * connection breaks: the call ends with status 0 while the link is being closed. */
+static void answered_then_broken(int says)
+{
+	uint32_t w[1024], r[15];
+	unsigned b;
+
+	check_says[0] = says;
+	nsays = says ? 1 : 0;
+	b = arrive(1, 1);
+	memcpy(w, fake_conns[b].sends[0].bytes, sizeof(uint32_t) * 15);
+	memcpy(r, (uint32_t[15]){ ntohl(w[0]), 1, 8, 0, 0, 0, 0, ntohl(w[0]), 1, 0, 0, 0, 0, 1 }, sizeof(r));
+	for (unsigned i = 0; i < 15; i++)
+		r[i] = htonl(r[i]);
+	fake_used = &fake_conns[b];
+	fake_deliver(r, sizeof(r));
+	cr_assert(conn_of(1)->asked, "its Send has not completed");
+	fake_used = &fake_conns[b];
+	fake_break();
+	fake_pass(&lane, 50);
+	cr_assert(!conn_of(1)->link && conn_of(1)->wanted && !conn_of(1)->asked);
+}
+
+Test(connection, check_answered_and_broken_with_a_next_step)
+{
+	answered_then_broken(0);
+}
+
+Test(connection, check_answered_and_broken_with_a_fault)
+{
+	answered_then_broken(-EACCES);
+}
+
+/* While it was alone, every credit of the first connection was used, and it fell silent. Then
+ * the second path comes back: the calls need not wait for timeo. */
+Test(connection, silent_and_full_when_the_other_path_comes_back)
+{
+	unsigned b = both_up();
+
+	fake_used = &fake_conns[b];
+	fake_break();
+	played[0].mute = true;
+	for (unsigned i = 0; i < 16; i++)
+		start(i);
+	fake_pass(&lane, BEAT_MS / 4);
+	arrive(1, 1);
+	fake_pass(&lane, BEAT_MS * 4);
+	cr_assert(conn_of(1)->up);
+	cr_expect(!conn_of(0)->link, "it has been silent for %u ms, and the other path answers", BEAT_MS * 4);
+	for (unsigned i = 0; i < 16; i++)
+		cr_expect_eq(ops[i].dones, 1, "call %u", i);
+}
+
+/* The server has moved with all its addresses. One path finds that before the other one is known
+ * to be lost, and is refused. When the move has been accepted, it is the right server. */
+Test(connection, a_move_that_one_path_finds_first)
+{
+	unsigned b = both_up();
+
+	nfs_retry_first_ms = 1;
+	fake_used = &fake_conns[b];
+	fake_break();
+	arrive(1, 2);
+	fake_pass(&lane, 20);
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	fake_used = &fake_conns[0];
+	fake_break();
+	arrive(0, 2);
+	fake_pass(&lane, 50);
+	cr_assert(conn_of(0)->up && may_move, "the move is accepted");
+	cr_assert(conn_of(1)->wanted || conn_of(1)->busy, "the other path is never tried again");
+}
+
+/* The only path in use is silent, with calls in flight. The other one's check gets answers, but
+ * "later": it waits for a recovery, whose calls are in flight on the silent one. */
+Test(connection, silent_path_that_a_check_waits_for)
+{
+	struct played *p;
+
+	start(0);
+	fake_pass(&lane, 10);
+	cr_assert_eq(ops[0].dones, 1);
+	for (unsigned i = 1; i < 8; i++)
+		check_says[i] = NFS_LATER;
+	nsays = 8;
+	played[0].mute = true;
+	start(1);
+	start(2);
+	p = &played[arrive(1, 1)];
+	fake_pass(&lane, 6 * BEAT_MS);
+	cr_assert_geq(p->checks, 3, "it answers");
+	cr_assert(!conn_of(0)->link, "silent for six times heartbeat=, and another path answers");
+}
+
+static void on_done_start(struct nfs_call *c)
+{
+	on_done(c);
+	start(9);
+}
+
+/* A soft mount: one call hangs, and its time is up. A reply to another call comes right before
+ * the connection is closed. The first call ends, and does not take the next connection, too. */
+Test(connection, soft_call_that_hangs)
+{
+	unsigned b = both_up();
+	const struct fake_send *s;
+	uint32_t w[7], r[15];
+
+	cl.cfg.heartbeat_ms = 0;
+	cl.cfg.soft = true;
+	cl.cfg.timeo_ms = 100;
+	played[0].busy = true;
+	start(0);
+	start(1);
+	start(2)->c.done = on_done_start;
+	fake_pass(&lane, 10);
+	cr_assert(ops[1].dones == 1 && !ops[0].dones && !ops[2].dones);
+	nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
+	nfs_lane_expire(&lane);
+	/* Behind those that were answered before. */
+	s = NULL;
+	for (unsigned i = 0; i < 8 && !s; i++) {
+		memcpy(w, fake_conns[0].sends[i].bytes, sizeof(w));
+		if (ntohl(w[0]) == ops[2].c.eng.rr.xid)
+			s = &fake_conns[0].sends[i];
+	}
+	cr_assert_not_null(s);
+	memcpy(r, (uint32_t[15]){ ntohl(w[0]), 1, 8, 0, 0, 0, 0, ntohl(w[0]), 1, 0, 0, 0, 0, 1 }, sizeof(r));
+	for (unsigned i = 0; i < 15; i++)
+		r[i] = htonl(r[i]);
+	fake_used = &fake_conns[0];
+	fake_deliver(r, sizeof(r));
+	fake_pass(&lane, 20);
+	cr_assert(!fake_conns[0].open);
+	cr_assert(ops[2].dones == 1 && ops[9].dones == 1);
+	cr_expect(fake_conns[b].open, "one call has cost both connections");
+	cr_assert_eq(ops[0].dones, 1);
+}
+
+/* Two connections of a path are checked at once, and a balancer is there: one leads to another
+ * server, and the path is refused. The other one's check ends well after that. */
+Test(connection, refused_while_another_is_on_trial)
+{
+	struct nfs_connection *second = &lane.target.conns[1][1];
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+	unsigned i;
+
+	cl.cfg.mdconnect = 1;
+	arrive(1, 2);
+	second->busy = true;
+	cr_assert_eq(nfs_connection_open(second, &link, &eb), 0, "%s", eb.text);
+	i = (unsigned)(fake_used - fake_conns);
+	played[i] = (struct played){ .is = 1, .mute = true };
+	nfs_connection_up(second, link);
+	fake_pass(&lane, 20);
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	/* Its first answer comes late. */
+	played[i].mute = false;
+	{
+		uint32_t r[15] = { second->rr.xid, 1, 8, 0, 0, 0, 0, second->rr.xid, 1, 0, 0, 0, 0, 1 };
+
+		for (unsigned n = 0; n < 15; n++)
+			r[n] = htonl(r[n]);
+		fake_used = &fake_conns[i];
+		fake_deliver(r, sizeof(r));
+	}
+	fake_pass(&lane, 20);
+	cr_assert(!second->up || !cl.server.path[1].refused,
+		  "the path is refused, and a connection on it is in use: when it is lost, nobody makes another");
+}
+
+/* A heartbeat waits at the server behind other calls, and some of these are answered. Then the
+ * whole server hangs. What the other path has answered before that says nothing about now. */
+Test(connection, reply_from_before_with_an_old_heartbeat)
+{
+	unsigned b = both_up();
+	struct op *first = NULL;
+	uint32_t r[15];
+
+	played[0].mute = true;
+	for (unsigned i = 0; i < 4; i++)
+		start(i);
+	for (unsigned i = 0; i < 100 && !conn_of(0)->asked; i++)
+		fake_pass(&lane, 2);
+	cr_assert(conn_of(0)->asked && conn_of(0)->link);
+	fake_pass(&lane, 4);
+	/* The other path answers what was sent after the heartbeat. */
+	start(8);
+	start(9);
+	fake_pass(&lane, 4);
+	/* And this one answers one of the calls that came before it. */
+	for (unsigned i = 0; i < 4 && !first; i++)
+		first = ops[i].dones ? NULL : &ops[i];
+	cr_assert_not_null(first);
+	memcpy(r, (uint32_t[15]){ first->c.eng.rr.xid, 1, 8, 0, 0, 0, 0, first->c.eng.rr.xid, 1, 0, 0, 0, 0, 1 },
+	       sizeof(r));
+	for (unsigned i = 0; i < 15; i++)
+		r[i] = htonl(r[i]);
+	fake_used = &fake_conns[0];
+	fake_deliver(r, sizeof(r));
+	cr_assert_eq(first->dones, 1);
+	/* Now the server hangs. */
+	played[b].mute = true;
+	for (unsigned i = 10; i < 16; i++)
+		start(i);
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(conn_of(0)->up && conn_of(1)->up, "the server hangs, and its calls are sent again");
+}
+
+/* Data alone keeps a connection from falling silent, and its latency says nothing about the path.
+ * It is measured all the same: RR_MIN_LATENCY must see that a path has become slow. */
+Test(connection, measured_although_it_is_busy)
+{
+	unsigned b = both_up(), pings = played[0].pings;
+	struct rr_call data, *c = &data;
+
+	played[b].mute = false;
+	for (unsigned i = 0; i < 60; i++) {
+		data = (struct rr_call){ .done = data_done, .msg_len = 60, .reply_max = 100 };
+		c->msg = magazine_get(&lane.mag, ARENA_MSG);
+		c->xid = rr_xid(lane.target.conn);
+		memset((char *)c->msg->mem + RR_HDR_ROOM, 0, 60);
+		memcpy((char *)c->msg->mem + RR_HDR_ROOM, &(uint32_t){ htonl(c->xid) }, 4);
+		((uint32_t *)(void *)((char *)c->msg->mem + RR_HDR_ROOM))[5] = htonl(PLAIN);
+		c->sink = (struct rr_iov){ cl.arena.data.base, 65536 };
+		cr_assert_eq(rr_submit_on(conn_of(0)->link, c), 0);
+		fake_pass(&lane, 5);
+		cr_assert_null(c->msg);
+	}
+	cr_assert_geq(played[0].pings - pings, 2);
 }

@@ -86,7 +86,7 @@ static void serve(struct loop_timer *t)
 
 		/* Another thread may be making a connection: only those of the lane count. */
 		for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
-			if (!l->target.conns[path][0].link || !f->attached || f->ctx != l->target.conns[path][0].link)
+			if (!l->target.conns[path][0].link || !fake_carries(f, l->target.conns[path][0].link))
 				continue;
 			if (seen[i] > f->nsends)
 				seen[i] = 0;
@@ -406,4 +406,43 @@ Test(paths, policies_by_name)
 	cr_assert(nfs_policy_named("min-inflight", &p) && p == RR_MIN_INFLIGHT);
 	cr_assert(!nfs_policy_named("fastest", &p) && !nfs_policy_named("", &p));
 	cr_assert_str_eq(nfs_policy_name(RR_ROUND_ROBIN), "round-robin");
+}
+
+/* Only one path will be left that is connected, as soon as the first one has drained. */
+Test(paths, removed_while_another_drains)
+{
+	struct nfs_call *c = calloc(1, sizeof(*c));
+	bool abandoned;
+	unsigned id, dead;
+
+	id = add(2);
+	await(id, NFS_PATH_CONNECTED);
+	fake_connect_error = -ECONNREFUSED;
+	dead = add(3);
+	mute = true;
+	c->op = NFS_OP_GETATTR;
+	cr_assert_eq(nfs_call_sync(&cl->lanes[0], c, 20, &abandoned), -ETIMEDOUT);
+	cr_assert_eq(try_remove(0, false), 0);
+	cr_assert_eq(info(0).state, NFS_PATH_REMOVING, "its call has not ended");
+	mute = false;
+	cr_expect_eq(try_remove(id, false), -EBUSY, "the only one that is connected");
+	fake_connect_error = 0;
+	await(dead, NFS_PATH_CONNECTED);
+}
+
+/* The server restarts, and does not know the handle of the root for a while (NFSv3). The first
+ * connection is taken, as there is no other. The others' checks say -EXDEV only for that while. */
+Test(paths, another_server_for_a_moment_after_a_restart)
+{
+	unsigned id = add(2);
+
+	await(id, NFS_PATH_CONNECTED);
+	stranger = true;                /* STALE, on any connection that may not move */
+	cr_assert_eq(nfs_path_reconnect(cl, id, NULL), 0);
+	await(id, NFS_PATH_REFUSED);
+	stranger = false;               /* the disk is there */
+	for (unsigned i = 0; i < 1000 && info(id).state != NFS_PATH_CONNECTED; i++)
+		nap();
+	cr_assert_eq(info(id).state, NFS_PATH_CONNECTED, "a path that has led to the server before, and does "
+		     "now, is %s for ever", nfs_path_state_name(info(id).state));
 }
