@@ -165,8 +165,6 @@ int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, str
 			     json_tokener_get_parse_end(t));
 	else if (!json_object_is_type(o, json_type_object))
 		rc = err_set(eb, -EINVAL, "the line is not a JSON object");
-	else if (json_tokener_get_parse_end(t) != len)
-		rc = err_set(eb, -EINVAL, "something follows the JSON object");
 	else
 		rc = take_object(o, out, eb);
 	json_object_put(o);

@@ -226,6 +226,12 @@ Test(ctl_text, most_frequent_kinds)
 	cr_assert(strstr(text, "kind: J 10, I 9, H 8, G 7, F 6, E 5, D 4, C 3\n"), "%s", text);
 	free(text);
 	json_object_put(r);
+	r = rates_of("{\"stats\":{}}", "{\"stats\":{\"rpc.A\":16,\"rpc.B\":14,\"rpc.C\":12,\"rpc.D\":10,"
+		     "\"rpc.E\":8,\"rpc.F\":6,\"rpc.G\":4,\"rpc.H\":2}}");
+	text = print_rates(r, CTL_WIDTH, UINT_MAX);
+	cr_assert(strstr(text, "kind: A 8, B 7, C 6, D 5, E 4, F 3, G 2, H 1\n"), "%s", text);
+	free(text);
+	json_object_put(r);
 	r = rates_of("{}", "{\"stats\":7,\"paths\":{}}");
 	text = print_rates(r, CTL_WIDTH, UINT_MAX);
 	cr_assert(strstr(text, "kind: none\n"), "%s", text);

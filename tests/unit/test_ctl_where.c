@@ -31,6 +31,7 @@ static const char text[] =
 	"43 22 0:50 / /mnt/short rw\n"
 	"44 22 0:51 / /mnt/short rw -\n"
 	"45 22 0:52 / /mnt/short rw - fuse.nfsrdma-fuse\n"
+	"45 22 0:55 - fuse.nfsrdma-fuse s:/x rw\n"
 	"\n"
 	"46 22 0:53 / /mnt/octal\\8\\04 rw" FUSE "s:/x rw,user_id=1\n"
 	"47 22 0:54 / /mnt/last rw" FUSE "s:/x rw,user_id=9";
