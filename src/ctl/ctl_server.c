@@ -30,6 +30,7 @@
 #define PAUSE_MS 500u           /* when there are no descriptors */
 #define TURN_MS 10              /* between two tries to lock the directory */
 #define TURNS 100
+#define TRIES 10                /* to have a directory that another daemon removes */
 
 unsigned ctl_line_ms = 5000, ctl_wait_ms = 15000;
 
@@ -244,8 +245,9 @@ static void on_hand_over(struct loop_msg *m)
 /* ---- the socket's file ---- */
 
 /*
- * Other daemons of this user replace and remove files in the directory, too. The lock is never
- * held for long; if it is, somebody else holds it, and the file is made all the same.
+ * Other daemons of this user replace and remove files in the directory, too, and the last one
+ * removes the directory. The lock is never held for long; if it is, somebody else holds it, and
+ * the file is made all the same.
  */
 static int lock_directory(const char *dir)
 {
@@ -325,12 +327,17 @@ int ctl_listen(struct ctl *ctl, struct errbuf *eb)
 	struct ctl_mount m;
 	int rc = find_mount(ctl, &m, eb);
 
-	if (!rc)
-		rc = ctl_where_make(dir, eb);
 	if (rc)
 		return rc;
-	ctl_where_name(dir, &m, ctl->name);
-	rc = make_socket(ctl, dir, eb);
+	for (int i = 0; i < TRIES; i++) {
+		rc = ctl_where_make(dir, eb);
+		ctl_where_name(dir, &m, ctl->name);
+		if (!rc)
+			rc = make_socket(ctl, dir, eb);
+		/* The directory has just been removed. */
+		if (rc != -ENOENT)
+			break;
+	}
 	if (rc)
 		return rc;
 	ctl->hand_over.fn = on_hand_over;
@@ -351,6 +358,8 @@ static void remove_socket(struct ctl *ctl)
 	if (lstat(ctl->name, &st) == 0 && st.st_dev == ctl->dev && st.st_ino == ctl->ino &&
 	    unlink(ctl->name) < 0)
 		log_warn("cannot remove '%s': %s", ctl->name, strerror(errno));
+	/* Fails as long as there are others. Not rmdir(), which is on no list (sandbox.c). */
+	unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
 	unlock_directory(lock);
 }
 

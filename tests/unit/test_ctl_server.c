@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -66,7 +67,8 @@ static void write_mountinfo(const char *type, uid_t owner)
 {
 	FILE *f = fopen(mountinfo, "w");
 
-	fprintf(f, "30 1 0:77 / /mnt/a rw - %s s:/x rw,user_id=%u,group_id=0\n", type, owner);
+	fprintf(f, "30 1 0:77 / /mnt/a rw - %s s:/x rw,user_id=%u,group_id=0\n"
+		"31 1 0:78 / /mnt/b rw - %s s:/x rw,user_id=%u,group_id=0\n", type, owner, type, owner);
 	fclose(f);
 }
 
@@ -93,8 +95,7 @@ static void setup(void)
 static void teardown(void)
 {
 	ctl_free(ctl);
-	cr_assert(access(name, F_OK) < 0, "the socket is left");
-	rmdir(sockets);
+	cr_assert(access(sockets, F_OK) < 0, "the directory of the socket is left");
 	unlink(mountinfo);
 	cr_assert_eq(rmdir(dir), 0, "something is left in %s", dir);
 }
@@ -775,6 +776,7 @@ Test(ctl_server, dead_daemons_socket_is_replaced)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	ctl_free(ctl);
+	cr_assert_eq(mkdir(sockets, 0700), 0);
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s", name);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	close(fd);
@@ -782,12 +784,79 @@ Test(ctl_server, dead_daemons_socket_is_replaced)
 	cr_assert_eq(expect_paths("{\"command\":\"paths\"}"), 1);
 }
 
+/* Is called when the last daemon has seen that the file is its own, and is about to remove it:
+ * the next one puts its own there, if the last one lets it. */
+static struct ctl *next;
+static pthread_t next_thread;
+static _Atomic bool next_listens;
+
+static void *next_mount(void *arg)
+{
+	struct errbuf why = { "" };
+
+	(void)arg;
+	cr_assert_eq(ctl_listen(next, &why), 0, "%s", why.text);
+	next_listens = true;
+	return NULL;
+}
+
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+
+int __wrap_unlink(const char *path)
+{
+	if (next && !next_thread) {
+		pthread_create(&next_thread, NULL, next_mount, NULL);
+		for (int i = 0; i < 30 && !next_listens; i++)
+			usleep(10000);
+	}
+	return __real_unlink(path);
+}
+
+Test(ctl_server, next_mount_just_when_the_last_one_ends)
+{
+	cr_assert_eq(ctl_new(&config, &next, &eb), 0);
+	ctl_free(ctl);
+	pthread_join(next_thread, NULL);
+	cr_assert(next_listens);
+	ctl = next;
+	cr_assert_eq(expect_paths("{\"command\":\"paths\"}"), 1);
+}
+
+static void *mount_again_and_again(void *arg)
+{
+	const struct ctl_config *cfg = arg;
+	struct errbuf why = { "" };
+	struct ctl *c;
+
+	for (int i = 0; i < 300; i++) {
+		cr_assert_eq(ctl_new(cfg, &c, &why), 0);
+		cr_assert_eq(ctl_listen(c, &why), 0, "%s", why.text);
+		ctl_free(c);
+	}
+	return NULL;
+}
+
+/* Each mount that ends removes the directory in which another one is about to make a socket. */
+Test(ctl_server, directory_comes_and_goes)
+{
+	struct ctl_config other = config;
+	pthread_t t[2];
+
+	ctl_free(ctl);
+	ctl = NULL;
+	other.mountpoint = "/mnt/b";
+	pthread_create(&t[0], NULL, mount_again_and_again, (void *)(uintptr_t)&config);
+	pthread_create(&t[1], NULL, mount_again_and_again, &other);
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+}
+
 Test(ctl_server, no_socket_can_be_made)
 {
 	ctl_free(ctl);
 	cr_assert_eq(ctl_new(&config, &ctl, &eb), 0);
 	/* The directory is somebody else's trap. */
-	cr_assert_eq(rmdir(sockets), 0);
 	cr_assert_eq(symlink("/tmp", sockets), 0);
 	cr_assert_lt(ctl_listen(ctl, &eb), 0);
 	cr_assert(strstr(eb.text, "is not a directory"), "%s", eb.text);
