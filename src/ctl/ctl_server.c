@@ -12,15 +12,10 @@
  * wait's 15 s at most.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/impl.h"
@@ -28,9 +23,6 @@
 #define LOOK_MS 50u             /* between two looks at what a command waits for */
 #define ACCEPTS 64              /* at once, before clients get their turn */
 #define PAUSE_MS 500u           /* when there are no descriptors */
-#define TURN_MS 10              /* between two tries to lock the directory */
-#define TURNS 100
-#define TRIES 10                /* to have a directory that another daemon removes */
 
 unsigned ctl_line_ms = 5000, ctl_wait_ms = 15000;
 
@@ -236,134 +228,24 @@ static void on_hand_over(struct loop_msg *m)
 	struct ctl *ctl = container_of(m, struct ctl, hand_over);
 
 	ctl->listener = (struct loop_watch){
-		.fd = ctl->listen_fd, .events = EPOLLIN, .fn = on_listener,
+		.fd = ctl->socket.fd, .events = EPOLLIN, .fn = on_listener,
 	};
 	if (loop_watch(ctl->loop, &ctl->listener))
 		log_warn("the control socket is not served: out of memory");
 }
 
-/* ---- the socket's file ---- */
-
-/*
- * Other daemons of this user replace and remove files in the directory, too, and the last one
- * removes the directory. The lock is never held for long; if it is, somebody else holds it, and
- * the file is made all the same.
- */
-static int lock_directory(const char *dir)
-{
-	const struct timespec step = { .tv_nsec = TURN_MS * 1000000 };
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	for (int i = 0; fd >= 0 && i < TURNS; i++) {
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			break;
-		nanosleep(&step, NULL);
-	}
-	return fd;
-}
-
-static void unlock_directory(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-/* The device number of our own mount. */
-static int find_mount(const struct ctl *ctl, struct ctl_mount *m, struct errbuf *eb)
-{
-	FILE *f = fopen(ctl_mountinfo, "re");
-	bool found;
-
-	if (!f)
-		return err_set(eb, -errno, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
-	found = ctl_where_find(f, ctl->cfg.mountpoint, m) && m->ours && m->owner == geteuid();
-	fclose(f);
-	return found ? 0 : err_set(eb, -ENOENT, "'%s' is not in %s, or something else is mounted "
-				   "over it", ctl->cfg.mountpoint, ctl_mountinfo);
-}
-
-static int bind_to(struct ctl *ctl, int fd, const char name[CTL_NAME_MAX])
-{
-	_Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == CTL_NAME_MAX, "unix(7)");
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	struct stat st;
-	int rc;
-
-	memcpy(un.sun_path, name, sizeof(un.sun_path));
-	/* Before bind() this is the most that the file's mode will allow. */
-	if (fchmod(fd, 0600) < 0 || (unlink(name) < 0 && errno != ENOENT) ||
-	    bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
-		return -errno;
-	if (lstat(name, &st) == 0 && listen(fd, SOMAXCONN) == 0) {
-		ctl->dev = st.st_dev;
-		ctl->ino = st.st_ino;
-		return 0;
-	}
-	rc = -errno;
-	unlink(name);
-	return rc;
-}
-
-static int make_socket(struct ctl *ctl, const char *dir, struct errbuf *eb)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), lock, rc;
-
-	if (fd < 0)
-		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
-	lock = lock_directory(dir);
-	rc = bind_to(ctl, fd, ctl->name);
-	unlock_directory(lock);
-	if (rc) {
-		close(fd);
-		return err_set(eb, rc, "cannot make the socket '%s': %s", ctl->name, strerror(-rc));
-	}
-	ctl->listen_fd = fd;
-	return 0;
-}
+/* ---- life ---- */
 
 int ctl_listen(struct ctl *ctl, struct errbuf *eb)
 {
-	char dir[CTL_DIR_MAX];
-	struct ctl_mount m;
-	int rc = find_mount(ctl, &m, eb);
+	int rc = ctl_socket_make(&ctl->socket, ctl->cfg.mountpoint, eb);
 
-	if (rc)
-		return rc;
-	for (int i = 0; i < TRIES; i++) {
-		rc = ctl_where_make(dir, eb);
-		ctl_where_name(dir, &m, ctl->name);
-		if (!rc)
-			rc = make_socket(ctl, dir, eb);
-		/* The directory has just been removed. */
-		if (rc != -ENOENT)
-			break;
-	}
 	if (rc)
 		return rc;
 	ctl->hand_over.fn = on_hand_over;
 	loop_post(ctl->loop, &ctl->hand_over);
 	return 0;
 }
-
-/* Removes the file if it is still ours: the device number may be another mount's by now. */
-static void remove_socket(struct ctl *ctl)
-{
-	char dir[sizeof(ctl->name)];
-	struct stat st;
-	int lock;
-
-	memcpy(dir, ctl->name, sizeof(dir));
-	*strrchr(dir, '/') = '\0';
-	lock = lock_directory(dir);
-	if (lstat(ctl->name, &st) == 0 && st.st_dev == ctl->dev && st.st_ino == ctl->ino &&
-	    unlink(ctl->name) < 0)
-		log_warn("cannot remove '%s': %s", ctl->name, strerror(errno));
-	/* Fails as long as there are others. Not rmdir(), which is on no list (sandbox.c). */
-	unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
-	unlock_directory(lock);
-}
-
-/* ---- life ---- */
 
 static void *thread_main(void *arg)
 {
@@ -384,7 +266,7 @@ int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 	if (!ctl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	ctl->cfg = *cfg;
-	ctl->listen_fd = ctl->listener.fd = -1;
+	ctl->socket.fd = ctl->listener.fd = -1;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->pause, on_pause_over);
 	ctl->loop = loop_new_epoll();
@@ -403,8 +285,7 @@ void ctl_free(struct ctl *ctl)
 {
 	if (!ctl)
 		return;
-	if (ctl->listen_fd >= 0)
-		remove_socket(ctl);
+	ctl_socket_remove(&ctl->socket);
 	loop_stop(ctl->loop);
 	pthread_join(ctl->thread, NULL);
 	while (!list_empty(&ctl->clients)) {
@@ -419,8 +300,7 @@ void ctl_free(struct ctl *ctl)
 		else
 			turn_away(fd, "the mount ends");
 	}
-	if (ctl->listen_fd >= 0)
-		close(ctl->listen_fd);
+	ctl_socket_close(&ctl->socket);
 	loop_free(ctl->loop);
 	free(ctl);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The daemon's side, between ctl_server.c (clients, their lines) and commands.c (what they ask
- * for). All of it belongs to the command thread. */
+/* The daemon's side, between ctl_server.c (clients, their lines), commands.c (what they ask
+ * for) and ctl_socket.c. What is not said to be the main thread's belongs to the command
+ * thread. */
 #ifndef CTL_IMPL_H
 #define CTL_IMPL_H
 
@@ -41,12 +42,22 @@ struct ctl {
 	struct loop_watch listener;
 	struct loop_timer pause;        /* of accepting, when there are no descriptors */
 	/* The main thread's. */
-	struct loop_msg hand_over;      /* listen_fd */
-	int listen_fd;                  /* -1: none */
-	char name[CTL_NAME_MAX];        /* of the socket */
-	dev_t dev;                      /* which file it is */
-	ino_t ino;
+	struct loop_msg hand_over;      /* `socket` is there */
+	struct ctl_socket {
+		int fd;                 /* -1: none */
+		char name[CTL_NAME_MAX];
+		dev_t dev;              /* which file it is */
+		ino_t ino;
+	} socket;
 };
+
+/* ---- ctl_socket.c: the main thread ---- */
+
+/* Makes the socket of what is mounted there, and listens. 0, or -errno with eb set. */
+int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb);
+/* Removes the file if it is still ours: the device number may be another mount's by now. */
+void ctl_socket_remove(struct ctl_socket *s);
+void ctl_socket_close(struct ctl_socket *s);
 
 /* ---- ctl_server.c ---- */
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The file of the control socket. Other daemons of the same user may be at work in its
+ * directory: the next mount of the same device number puts its socket in the place of ours,
+ * and the last daemon to end removes the directory. A lock on the directory makes them take
+ * turns, so that nobody removes what another one has just made.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/impl.h"
+
+#define TURN_MS 10              /* between two tries to lock the directory */
+#define TURNS 100
+#define TRIES 10                /* to have a directory that another daemon removes */
+
+/*
+ * Other daemons of this user replace and remove files in the directory, too, and the last one
+ * removes the directory. The lock is never held for long; if it is, somebody else holds it, and
+ * the file is made all the same.
+ */
+static int lock_directory(const char *dir)
+{
+	const struct timespec step = { .tv_nsec = TURN_MS * 1000000 };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < TURNS; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			break;
+		nanosleep(&step, NULL);
+	}
+	return fd;
+}
+
+static void unlock_directory(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The device number of our own mount. */
+static int find_mount(const char *mountpoint, struct ctl_mount *m, struct errbuf *eb)
+{
+	FILE *f = fopen(ctl_mountinfo, "re");
+	bool found;
+
+	if (!f)
+		return err_set(eb, -errno, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
+	found = ctl_where_find(f, mountpoint, m) && m->ours && m->owner == geteuid();
+	fclose(f);
+	return found ? 0 : err_set(eb, -ENOENT, "'%s' is not in %s, or something else is mounted "
+				   "over it", mountpoint, ctl_mountinfo);
+}
+
+static int bind_to(struct ctl_socket *s, int fd)
+{
+	_Static_assert(sizeof(((struct sockaddr_un *)NULL)->sun_path) == CTL_NAME_MAX, "unix(7)");
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct stat st;
+	int rc;
+
+	memcpy(un.sun_path, s->name, sizeof(un.sun_path));
+	/* Before bind() this is the most that the file's mode will allow. */
+	if (fchmod(fd, 0600) < 0 || (unlink(s->name) < 0 && errno != ENOENT) ||
+	    bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+		return -errno;
+	if (lstat(s->name, &st) == 0 && listen(fd, SOMAXCONN) == 0) {
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+		return 0;
+	}
+	rc = -errno;
+	unlink(s->name);
+	return rc;
+}
+
+static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), lock, rc;
+
+	if (fd < 0)
+		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
+	lock = lock_directory(dir);
+	rc = bind_to(s, fd);
+	unlock_directory(lock);
+	if (rc) {
+		close(fd);
+		return err_set(eb, rc, "cannot make the socket '%s': %s", s->name, strerror(-rc));
+	}
+	s->fd = fd;
+	return 0;
+}
+
+int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb)
+{
+	char dir[CTL_DIR_MAX];
+	struct ctl_mount m;
+	int rc = find_mount(mountpoint, &m, eb);
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < TRIES; i++) {
+		rc = ctl_where_make(dir, eb);
+		ctl_where_name(dir, &m, s->name);
+		if (!rc)
+			rc = make_socket(s, dir, eb);
+		/* The directory has just been removed. */
+		if (rc != -ENOENT)
+			break;
+	}
+	return rc;
+}
+
+/* Removes the file if it is still ours: the device number may be another mount's by now. */
+void ctl_socket_remove(struct ctl_socket *s)
+{
+	char dir[sizeof(s->name)];
+	struct stat st;
+	int lock;
+
+	if (s->fd < 0)
+		return;
+	memcpy(dir, s->name, sizeof(dir));
+	*strrchr(dir, '/') = '\0';
+	lock = lock_directory(dir);
+	if (lstat(s->name, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino &&
+	    unlink(s->name) < 0)
+		log_warn("cannot remove '%s': %s", s->name, strerror(errno));
+	/* Fails as long as there are others. Not rmdir(), which is on no list (sandbox.c). */
+	unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
+	unlock_directory(lock);
+}
+
+void ctl_socket_close(struct ctl_socket *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
