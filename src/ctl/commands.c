@@ -142,8 +142,8 @@ static void add_path(struct ctl_client *c, const struct ctl_request *q)
 	struct rr_path path = { 0 };
 	char local[CTL_WORD_MAX];
 	struct errbuf eb = { "" };
-	uint32_t generation;
-	unsigned id;
+	uint32_t generation = 0;
+	unsigned id = 0;
 	int rc = ctl_local_address(q->local, q->server, local, &eb);
 
 	if (!rc)
