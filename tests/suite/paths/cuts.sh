@@ -11,15 +11,19 @@ verified() {
 		--output="$TMPDIR/fio.out" ) || { cat "$TMPDIR/fio.out"; return 1; }
 }
 
-# one_cut KIND N - after 2 s, for 3 s.
+# stall_of FILE - the longest time that an operation took.
+stall_of() { awk '$1 == "longest_ms" { print $2 }' "$1"; }
+
+# one_cut KIND N - after 2 s, for 3 s. First it is seen how long programs wait without a cut.
 one_cut() {
 	local kind=$1 n=$2 limit=$STALL_MS fio stalls longest made
 	silently "$kind" && limit=$SILENT_MS
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
-	made=$(path_value "$n" reconnects)
-	mkdir "$WORK/stalls" || fail mkdir
-	verified 8 & fio=$!
+	made=$(path_value "$n" connected)
+	mkdir "$WORK"/{calm,stalls} || fail mkdir
+	verified 12 & fio=$!
+	"$STALLS" "$WORK/calm" 3 >"$TMPDIR/calm" 2>&1 || fail "stalls, without a cut: $(<"$TMPDIR/calm")"
 	"$STALLS" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
 	sleep 2
 	path cut "$n" "$kind"
@@ -27,8 +31,8 @@ one_cut() {
 	path heal "$n"
 	wait $stalls || fail "stalls: $(<"$TMPDIR/stalls")"
 	wait $fio || fail "fio"
-	longest=$(awk '$1 == "longest_ms" { print $2 }' "$TMPDIR/stalls")
-	tell "longest stall $longest ms of $limit"
+	longest=$(stall_of "$TMPDIR/stalls")
+	tell "longest stall $longest ms of $limit (without a cut $(stall_of "$TMPDIR/calm"))"
 	tell "$(awk '$1 == "operations" { print $2 }' "$TMPDIR/stalls") operations"
 	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
 	both_up
