@@ -5,10 +5,9 @@
 # paths, its counters by path, and a line for each result.
 
 read -ra ADDRS <<<"$NFSRDMA_PATHS"
-# What a server says that takes no part in the cut: another program answers for it.
 case $NFSRDMA_KERNEL in
-ganesha) TOOL=host-path KINDS=(drop stop kill listener) ;;
-*)       TOOL=vm-path KINDS=(drop kill listener down) ;;
+ganesha) TOOL=host-path KINDS=(drop mute stop kill listener) ;;
+*)       TOOL=vm-path KINDS=(drop mute kill listener down) ;;
 esac
 BUILD=${BIN%/src/*}
 STALLS=$BUILD/tests/vm-clients/stalls
@@ -20,7 +19,7 @@ path() { "$TOOL" "$@" || fail "$TOOL $*"; }
 ctl() { "$BIN" ctl "$MNT" "$@"; }
 
 # silently KIND - nobody is told of such a cut: only heartbeats find it.
-silently() { [[ $1 == drop || $1 == stop ]]; }
+silently() { [[ $1 == drop || $1 == mute || $1 == stop ]]; }
 
 # path_value N NAME - a counter of path N; 0 if there is no such path.
 path_value() {
