@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stalls [-t THREADS] [-b BYTES] [-o SERIES] DIR SECONDS
+ * stalls [-i] [-t THREADS] [-b BYTES] [-o SERIES] DIR SECONDS
  *
  * How long programs have to wait, at the longest, and whether anything is wrong. Each
  * thread has a file and a directory of its own in DIR. In turn it writes a block of its
  * file (O_DIRECT), reads one, and does one thing with a name. What a block has to be depends
  * on the file, the block and how often that was written; a name's operation done twice
- * fails the second time. Prints
+ * fails the second time. (-i: names are only looked at, because the server executes calls
+ * twice that are sent again over another path.) Prints
  *
  *     begins                          the files are there
  *     operations N      errors N      bytes N
@@ -59,6 +60,7 @@ static struct {
 
 static uint64_t began, until;
 static uint32_t block_size = 4096;
+static bool idempotent;
 
 static uint64_t now(void)
 {
@@ -191,6 +193,16 @@ static void name_step(struct thread *t)
 	ended(whats[what], start, 0);
 }
 
+static void look(const struct thread *t)
+{
+	uint64_t start = now();
+	struct stat st;
+
+	if (fstat(t->fd, &st) || st.st_size != (off_t)BLOCKS * block_size)
+		wrong("fstat of file %u: %s", t->me, strerror(errno));
+	ended("fstat", start, 0);
+}
+
 /* ---- All of it ---- */
 
 static void *work(void *arg)
@@ -200,7 +212,10 @@ static void *work(void *arg)
 	while (now() < until) {
 		write_block(t);
 		read_block(t);
-		name_step(t);
+		if (idempotent)
+			look(t);
+		else
+			name_step(t);
 	}
 	pthread_mutex_lock(&seen.lock);
 	seen.ended++;
@@ -297,8 +312,10 @@ int main(int argc, char **argv)
 	int c;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((c = getopt(argc, argv, "t:b:o:")) != -1) {
-		if (c == 't') {
+	while ((c = getopt(argc, argv, "it:b:o:")) != -1) {
+		if (c == 'i') {
+			idempotent = true;
+		} else if (c == 't') {
 			threads = number(optarg, 1, THREADS_MAX);
 		} else if (c == 'b') {
 			block_size = number(optarg, 4096, 1u << 20) & ~4095u;
@@ -308,7 +325,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (argc != optind + 2) {
-		fprintf(stderr, "usage: stalls [-t THREADS] [-b BYTES] [-o SERIES] DIR SECONDS\n");
+		fprintf(stderr, "usage: stalls [-i] [-t THREADS] [-b BYTES] [-o SERIES] DIR SECONDS\n");
 		return 2;
 	}
 	for (unsigned i = 0; i < threads; i++)

@@ -23,8 +23,8 @@ one_cut() {
 	made=$(path_value "$n" connected)
 	mkdir "$WORK"/{calm,stalls} || fail mkdir
 	verified 12 & fio=$!
-	"$STALLS" "$WORK/calm" 3 >"$TMPDIR/calm" 2>&1 || fail "stalls, without a cut: $(<"$TMPDIR/calm")"
-	"$STALLS" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
+	"$STALLS" "${ONCE[@]}" "$WORK/calm" 3 >"$TMPDIR/calm" 2>&1 || fail "stalls, without a cut: $(<"$TMPDIR/calm")"
+	"$STALLS" "${ONCE[@]}" -o "$TMPDIR/series.$kind.$n" "$WORK/stalls" 8 >"$TMPDIR/stalls" 2>&1 & stalls=$!
 	sleep 2
 	path cut "$n" "$kind"
 	sleep 3

@@ -21,7 +21,7 @@ same_trees() {
 
 exactly_once() {
 	local n=4 storm
-	[[ $VERS != 3 ]] || skip "version 3 has no sessions: a server knows a call again by the address that it comes from"
+	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
 	mkdir "$WORK/storm" || fail mkdir
@@ -64,7 +64,7 @@ nothing_in_flight() { [[ $(path_value 0 in_flight) == 0 && $(path_value 1 in_fli
 
 chaos() {
 	local n=2 storm git fio fds
-	[[ $VERS != 3 ]] || skip "version 3 has no sessions: a server knows a call again by the address that it comes from"
+	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
 	rm -f "$TMPDIR/enough"
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
