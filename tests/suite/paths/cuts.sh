@@ -20,7 +20,7 @@ one_cut() {
 	silently "$kind" && limit=$SILENT_MS
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
-	made=$(path_value "$n" connected)
+	made=$(path_value "$n" reconnects)
 	mkdir "$WORK"/{calm,stalls} || fail mkdir
 	verified 12 & fio=$!
 	"$STALLS" "${ONCE[@]}" "$WORK/calm" 3 >"$TMPDIR/calm" 2>&1 || fail "stalls, without a cut: $(<"$TMPDIR/calm")"
@@ -37,7 +37,7 @@ one_cut() {
 	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
 	both_up
 	made=$(( $(path_value "$n" reconnects) - made ))
-	tell "$made new connections, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
+	tell "$made connections made anew, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) ))"
 	mount_down
 	at_least "$made" 1 "connections made anew: the cut was not noticed"
 	awk -v l="$longest" -v m="$limit" 'BEGIN { exit !(l <= m) }' ||

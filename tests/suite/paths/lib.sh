@@ -27,7 +27,11 @@ silently() { [[ $1 == drop || $1 == mute || $1 == stop ]]; }
 
 # path_value N NAME - a counter of path N; 0 if there is no such path.
 path_value() {
-	ctl stats | awk -v n="path.$1.$2" '$1 == n { print $2; found = 1 } END { if (!found) print 0 }'
+	local value
+	value=$(ctl stats | awk -v path="path.$1." -v name="path.$1.$2" 'index($1, path) == 1 { there = 1 }
+		$1 == name { print $2; found = 1 } END { if (!there) print 0; exit there && !found }') ||
+		fail "no counter path.$1.$2"
+	echo "$value"
 }
 
 connected() {
