@@ -67,7 +67,9 @@ leak_free() { at_most "$3" $(( $2 + $4 )) "$1 now, $2 before"; }
 # cycles - a path is removed and added again, under load. What is used is compared after
 # some of them, when every buffer that is kept has been there.
 cycles() {
-	local n=${NFSRDMA_CYCLES:-200} first=$(( ${NFSRDMA_CYCLES:-200} / 10 )) i stalls heap=0 fds=0 qps=0 began now
+	local n first i stalls heap=0 fds=0 qps=0 began now
+	amount 200 40
+	n=${NFSRDMA_CYCLES:-$REPLY} first=$(( n / 10 ))
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
 	mkdir "$WORK/load" || fail mkdir

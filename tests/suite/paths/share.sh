@@ -5,7 +5,8 @@
 # moved - MB/s of direct writes and reads of 1 MiB, 8 at a time, over paths that are the
 # slow part: for three seconds.
 moved() {
-	( cd "$TMPDIR" && fio --directory="$WORK" --name=moved --rw="$1" --bs=256k --size=32m --iodepth=16 --direct=1 --ioengine=libaio \
+	amount 32m 4m
+	( cd "$TMPDIR" && fio --directory="$WORK" --name=moved --rw="$1" --bs=256k --size="$REPLY" --iodepth=16 --direct=1 --ioengine=libaio \
 		--fallocate=none --time_based --runtime=3 --output-format=terse ) >"$TMPDIR/moved" || fail "fio: $(<"$TMPDIR/moved")"
 	awk -F ';' '{ print ($7 + $48) / 1024 }' "$TMPDIR/moved"
 }

@@ -3,7 +3,7 @@
 # storms.sh - connections are cut again and again: everything is done exactly once, and in
 # the end nothing is different, stuck or left.
 #
-# NFSRDMA_FAILOVERS: how many (30); NFSRDMA_CHAOS: for how many seconds (20).
+# NFSRDMA_FAILOVERS: how many (30; 8 in a guest); NFSRDMA_CHAOS: for how many seconds (20).
 
 SEED=${NFSRDMA_SEED:-$RANDOM}
 
@@ -26,7 +26,8 @@ exactly_once() {
 	both_up
 	mkdir "$WORK/storm" || fail mkdir
 	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
-	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_FAILOVERS:-30}" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
+	amount 30 8
+	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_FAILOVERS:-$REPLY}" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
 		fail "seed $SEED: $(<"$TMPDIR/cuts")"
 	tell "$(<"$TMPDIR/cuts")"
 	touch "$TMPDIR/enough"
