@@ -7,7 +7,7 @@
 read -ra ADDRS <<<"$NFSRDMA_PATHS"
 case $NFSRDMA_KERNEL in
 ganesha) TOOL=host-path KINDS=(drop mute stop kill listener) ;;
-*)       TOOL=vm-path KINDS=(drop mute kill listener down) ;;
+*)       TOOL=vm-path KINDS=(drop mute kill listener) ;;
 esac
 BUILD=${BIN%/src/*}
 STALLS=$BUILD/tests/vm-clients/stalls
