@@ -241,9 +241,11 @@ static int add_server(struct addrs *to, const char *host, const struct options *
 	return 0;
 }
 
+/* A name may stand for several servers. Version 4.1 tells them apart, and version 3 cannot tell
+ * one from its copy (nfs3_check.c): with it only the first address of a name is used. */
 static int find_servers(struct addrs *to, const struct options *o, struct errbuf *eb)
 {
-	bool further = false;
+	bool further = o->vers == OPT_VERS_3;
 	int rc = 0;
 
 	for (unsigned i = 0; i < o->remoteports.n && !rc; i++)

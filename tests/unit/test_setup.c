@@ -218,6 +218,9 @@ Test(setup, the_servers_name)
 	PAIRS("one", "", "*>10.1.0.1");
 	PAIRS("three", "", "*>10.1.0.1 *>10.1.0.2 *>10.1.0.3");
 	cr_expect_eq(lookups, 1);
+	/* Which of them is the mounted server, version 3 could not tell. */
+	PAIRS("three", "vers=3", "*>10.1.0.1");
+	PAIRS("three", "vers=3,addr2=10.1.0.9", "*>10.1.0.1 *>10.1.0.9");
 	PAIRS("both", "", "*>10.1.0.1 *>10.1.0.2");
 	PAIRS("both", "proto=rdma6", "*>fd01::1 *>fd01::2");
 	PAIRS("localhost", "", "*>127.0.0.1");
