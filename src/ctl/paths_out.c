@@ -28,6 +28,7 @@ static struct json_object *path_json(const struct nfs_path_info *p)
 	add_text(o, "state", nfs_path_state_name(p->state));
 	add_text(o, "fabric", p->fabric);
 	add_text(o, "server", p->server);
+	json_object_object_add(o, "port", json_object_new_int64(p->port));
 	add_text(o, "local", p->local);
 	add_text(o, "why", p->why);
 #define X(name) json_object_object_add(o, #name, json_object_new_uint64(p->name));
