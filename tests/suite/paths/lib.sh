@@ -22,8 +22,8 @@ BOTH=addr=${ADDRS[0]},addr2=${ADDRS[1]},heartbeat=$HEARTBEAT
 path() { "$TOOL" "$@" || fail "$TOOL $*"; }
 ctl() { "$BIN" ctl "$MNT" "$@"; }
 
-# silently KIND - nobody is told of such a cut: only heartbeats find it.
-silently() { [[ $1 == drop || $1 == mute || $1 == stop ]]; }
+# silently KIND - not every connection is told of such a cut: heartbeats have to find it.
+silently() { [[ $1 == drop || $1 == mute || $1 == stop || $1 == down ]]; }
 
 # path_value N NAME - a counter of path N; 0 if there is no such path.
 path_value() {
