@@ -59,7 +59,8 @@ last() {
 }
 
 files_open() { vm-root ls "/proc/$DAEMON/fd" | wc -l; }
-queue_pairs() { vm-root rdma res show qp 2>/dev/null | grep -c "pid $DAEMON "; }
+# Those of programs, which is the daemon alone; the number is a thread's.
+queue_pairs() { vm-root rdma res show qp 2>/dev/null | grep -c ' pid [0-9]'; }
 
 # leak_free WHAT BEFORE NOW SLACK
 leak_free() { at_most "$3" $(( $2 + $4 )) "$1 now, $2 before"; }
@@ -82,6 +83,7 @@ cycles() {
 		(( i == first )) || continue
 		both_up
 		heap=$(stat_now now.heap_bytes) fds=$(files_open) qps=$(queue_pairs)
+		[[ $NFSRDMA_FABRIC != rxe ]] || at_least "$qps" 4 "queue pairs of two lanes with two paths"
 	done
 	now=${EPOCHREALTIME/./}
 	both_up
