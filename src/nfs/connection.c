@@ -222,6 +222,15 @@ static void check_on(struct nfs_connection *k)
 
 /* ---- up and down ---- */
 
+static void say_up(const struct nfs_connection *k, const struct rr_link *link)
+{
+	const struct nfs_server *s = k->target->server;
+	char to[80];
+
+	log_info("connection %u to %s (%s): %s", k->target->lane->index, s->name,
+		 fab_addr_text(&nfs_path_of(k)->way.params.server, to, sizeof(to)), rr_link_text(link));
+}
+
 void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 {
 	struct nfs_target *t = k->target;
@@ -233,7 +242,7 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 		nfs_path_lost(k, false, 0, NULL);
 		return;
 	}
-	log_info("connection %u to %s: %s", t->lane->index, t->server->name, rr_link_text(link));
+	say_up(k, link);
 	k->link = link;
 	k->up = !check;
 	k->fault = 0;
