@@ -63,17 +63,11 @@ static unsigned connections(const struct nfs_config *cfg)
 	return cfg->npaths * (1 + cfg->mdconnect);
 }
 
-/*
- * What the connections of a lane pin besides its buffers: each has its queues, and receives in
- * memory of its own. The receives of one of them are in the plan of the arena already.
- */
+/* What the connections of a lane pin besides its buffers: each has its queues, and receives in
+ * memory of its own. */
 static size_t connection_bytes(const struct nfs_config *cfg, unsigned credits)
 {
-	unsigned n = connections(cfg);
-	struct arena_counts all = { 0 };
-
-	arena_plan(&all, &credits, 1, SIZE_MAX, 0, NULL);
-	return n * queue_bytes(cfg, credits) + (n - 1) * all.n[ARENA_RECV] * ARENA_RECV_SIZE;
+	return connections(cfg) * (queue_bytes(cfg, credits) + rr_recv_bytes(credits));
 }
 
 /*

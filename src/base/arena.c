@@ -34,7 +34,6 @@ static const struct {
 	unsigned fetch;         /* fetched from the depot at a time */
 	unsigned most;          /* the most in a magazine */
 } class[ARENA_CLASSES] = {
-	[ARENA_RECV]  = { ARENA_RECV_SIZE,  1,  0 },
 	[ARENA_MSG]   = { ARENA_MSG_SIZE,   8, 32 },
 	[ARENA_SMALL] = { ARENA_SMALL_SIZE, 8, 32 },
 	[ARENA_MID]   = { ARENA_MID_SIZE,   4, 16 },
@@ -215,24 +214,6 @@ static void wait_in_queue(struct magazine *m, int cls)
 		other->empty_sent = true;
 		loop_post(other->loop, &other->empty);
 	}
-}
-
-struct arena_buf *arena_take(struct arena *a, enum arena_class cls)
-{
-	struct arena_buf *b;
-
-	pthread_mutex_lock(&a->mu);
-	b = pop(&a->free[cls]);
-	pthread_mutex_unlock(&a->mu);
-	return b;
-}
-
-void arena_give(struct arena *a, struct arena_buf *b)
-{
-	pthread_mutex_lock(&a->mu);
-	list_add_head(&a->free[b->cls], &b->node);
-	call_waiting(a, b->cls);
-	pthread_mutex_unlock(&a->mu);
 }
 
 /* ---- magazines ---- */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The buffers of the process: two page-aligned mappings, cut into classes of equal buffers.
- * A device registers each mapping once.
+ * A device registers each mapping once. (Receives are not here: each connection has memory of
+ * its own for them, see rpcrdma/link.c.)
  *
- *     local  +-----------------+-------------+
- *            | RECV  4 KiB     | MSG   5 KiB |                       the device's, and ours
- *            +-----------------+-------------+
+ *     local  +-----------------+
+ *            | MSG   5 KiB     |                                      the device's, and ours
+ *            +-----------------+
  *     data   +-----------------+-----------------+-----------------+
  *            | SMALL 8 KiB     | MID  64 KiB     | BIG 1 MiB 4 KiB |  the peer's as well
  *            +-----------------+-----------------+-----------------+
  *
- * RECV   posted receives of a connection (inline threshold).
  * MSG    an outgoing message: room for the largest transport header, then the RPC
  *        message, so that one contiguous Send carries both.
  * SMALL  READ data up to 8 KiB, the text of links, Long Calls.
@@ -50,9 +50,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 
-enum arena_class { ARENA_RECV, ARENA_MSG, ARENA_SMALL, ARENA_MID, ARENA_BIG, ARENA_CLASSES };
+enum arena_class { ARENA_MSG, ARENA_SMALL, ARENA_MID, ARENA_BIG, ARENA_CLASSES };
 
-#define ARENA_RECV_SIZE  ((size_t)4096)
 #define ARENA_MSG_SIZE   ((size_t)5120) /* RR_HDR_ROOM + 4096, and alignment */
 #define ARENA_SMALL_SIZE ((size_t)8192)
 #define ARENA_MID_SIZE   ((size_t)65536)
@@ -93,7 +92,7 @@ struct magazine {
 };
 
 struct arena {
-	struct arena_range local;       /* RECV and MSG: no peer ever reaches them */
+	struct arena_range local;       /* MSG: no peer ever reaches it */
 	struct arena_range data;        /* SMALL, MID and BIG */
 	struct arena_buf *bufs;
 	struct arena_counts counts;
@@ -116,15 +115,11 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 /* Frees the memory. No magazine may be left, and no buffer may be in use. */
 void arena_fini(struct arena *a);
 
-/* Maps r->len bytes (0: none), zeroed and touched, in huge pages if possible; neither children
- * nor core dumps get them. 0 or -errno; in either case arena_unmap() undoes it. */
+/* For the arena's ranges, and for other memory that a device registers. Maps r->len bytes
+ * (0: none), zeroed and touched, in huge pages if possible; neither children nor core dumps
+ * get them. 0 or -errno; in either case arena_unmap() undoes it. */
 int arena_map(struct arena_range *r);
 void arena_unmap(const struct arena_range *r);
-
-/* Any thread. Takes and gives past the magazines: for buffers that are taken rarely, as
- * a connection's receives are. NULL: none is free. */
-struct arena_buf *arena_take(struct arena *a, enum arena_class cls);
-void arena_give(struct arena *a, struct arena_buf *b);
 
 /* A lane's magazine. freed(ctx) runs on the loop's thread when magazine_get() found
  * nothing and may find something now. */
@@ -148,8 +143,8 @@ void magazine_put(struct magazine *m, struct arena_buf *b);
 /*
  * Plans the counts for one lane so that `lanes` of them together pin at most `limit` bytes
  * (RLIMIT_MEMLOCK; SIZE_MAX: no limit), with at most *credits RPCs in flight on each.
- * `reserve` bytes of the limit are left to each lane for other things.
- * Shrinks the data classes before RECV and MSG. Returns 0, or -ENOMEM when not even the
+ * `reserve` bytes of the limit are left to each lane for other things: its connections.
+ * Shrinks the data classes before MSG. Returns 0, or -ENOMEM when not even the
  * minimum (2 BIG, 4 MID, 8 credits) fits; *need is then the limit that the minimum of one
  * lane takes.
  */

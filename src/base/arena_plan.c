@@ -3,8 +3,6 @@
  * The number of buffers. Without a limit, for each lane with 64 credits (what Linux
  * grants):
  *
- *   RECV   credits + 8: a reply for each call, the server's own calls (it has
- *          two credits), and some that the lane still looks at      72 x   4 KiB
  *   MSG    credits + 8: a message per call, and answers to the
  *          server's calls                                           72 x   5 KiB
  *   SMALL  credits + 8: every credit may be a small READ            72 x   8 KiB
@@ -13,20 +11,20 @@
  *          chunks                                                   72 x  64 KiB
  *   BIG    16: more requests of 1 MiB in flight only queue up, on
  *          the wire and in the server's threads                     16 x 1028 KiB
- *                                                                   = 21.8 MiB
+ *                                                                   = 21.5 MiB
  *
  * The least that works:
  *
  *   BIG 2    one under the FUSE read, one in flight
  *   MID 4    one under the FUSE read, one for a chunk when there is none left
  *            (conn.c), the others for READ and WRITE data
- *   RECV, MSG  8 credits + 8
- *                          16 x 9 KiB + 4 x 64 KiB + 2 x 1028 KiB = 2.4 MiB
+ *   MSG 16   8 credits + 8
+ *                          16 x 5 KiB + 4 x 64 KiB + 2 x 1028 KiB = 2.3 MiB
  *
  * The usual limit of an ordinary user is 8 MiB. Two lanes then have 4 MiB each:
  *
- *   reserve                                             64 KiB
- *   RECV and MSG for 64 credits        72 x 9 KiB =    648 KiB
+ *   reserve: queues and 72 receives     (64 + 288) KiB = 352 KiB
+ *   MSG for 64 credits                 72 x 5 KiB =    360 KiB
  *   BIG 2                                             2056 KiB
  *   MID 18 and SMALL 22                               1328 KiB
  *
@@ -46,12 +44,6 @@ static const unsigned least[ARENA_CLASSES] = { [ARENA_MID] = 4, [ARENA_BIG] = 2 
 static const size_t step[ARENA_CLASSES] = {
 	[ARENA_SMALL] = ARENA_SMALL_SIZE, [ARENA_MID] = ARENA_MID_SIZE, [ARENA_BIG] = ARENA_BIG_SIZE,
 };
-
-static void set_credits(struct arena_counts *counts, unsigned credits)
-{
-	counts->n[ARENA_RECV] = credits + CREDIT_SPARE;
-	counts->n[ARENA_MSG] = credits + CREDIT_SPARE;
-}
 
 /* Of the data classes that still fit, the one furthest below its count without a limit.
  * ARENA_CLASSES: none fits. */
@@ -81,9 +73,9 @@ static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room
 
 	for (int cls = ARENA_SMALL; cls < ARENA_CLASSES; cls++)
 		counts->n[cls] = least[cls];
-	set_credits(counts, c);
-	while (arena_bytes(counts) > room && c > fewest)
-		set_credits(counts, --c);
+	counts->n[ARENA_MSG] = c + CREDIT_SPARE;
+	for (; arena_bytes(counts) > room && c > fewest; c--)
+		counts->n[ARENA_MSG]--;
 	if (arena_bytes(counts) > room) {
 		if (need)
 			*need = arena_bytes(counts) + reserve;

@@ -147,8 +147,6 @@ int nfs_buffers_init(struct nfs_client *cl)
 
 	for (int cls = 0; cls < ARENA_CLASSES; cls++)
 		all.n[cls] *= cl->nlanes;
-	/* Each connection has memory of its own for them. */
-	all.n[ARENA_RECV] = 0;
 	return arena_init(&cl->arena, &all, cl->nlanes);
 }
 

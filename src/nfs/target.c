@@ -147,8 +147,8 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	const struct nfs_config *cfg = &s->client->cfg;
 	const struct rr_config rc = {
 		.policy = cfg->policy, .path_stats = t->path_stats, .credits = cfg->credits,
-		.recvs = cfg->buffers.n[ARENA_RECV], .lane = l->index, .nlanes = cfg->lanes,
-		.memreg = cfg->memreg, .reserve = cfg->heartbeat_ms != 0,
+		.lane = l->index, .nlanes = cfg->lanes, .memreg = cfg->memreg,
+		.reserve = cfg->heartbeat_ms != 0,
 	};
 
 	*t = (struct nfs_target){ .server = s, .lane = l };

@@ -240,7 +240,7 @@ static void finish(struct rr_call *call)
 	struct rr_link *link = call->link;
 	struct rr_conn *c = link->conn;
 	struct rr_link *before = c->answering;
-	struct arena_buf *recv = call->recv;
+	void *recv = call->recv;
 
 	untrack(call);
 	call->recv = NULL;
@@ -344,7 +344,8 @@ static void reset_call(struct rr_call *call)
 	call->sends = call->bad = 0;
 	call->placed = false;
 	call->placed_len = 0;
-	call->recv = call->chunk = NULL;
+	call->recv = NULL;
+	call->chunk = NULL;
 	call->link = NULL;
 	call->nmrs = 0;
 	call->status = 0;

@@ -47,6 +47,9 @@
 #define RR_HDR_ROOM   512u
 /* Size of our receives, and the longest message that we send. */
 #define RR_INLINE     4096u
+/* A link has more receives than credits: for the server's own calls (it has two credits), and
+ * for replies that the lane still looks at. */
+#define RR_RECV_SPARE 8u
 /* Pieces of a call's data: a WRITE of FUSE lies in up to two buffers. */
 #define RR_SEND_IOV   2u
 /* The longest reply that a Reply chunk is offered for. */
@@ -123,11 +126,23 @@ struct rr_call {
 	int status;
 	struct fab_mr mrs[RR_CALL_MRS]; /* what the peer can reach */
 	unsigned nmrs;
-	struct arena_buf *recv; /* the receive that holds the reply */
+	void *recv;             /* the receive that holds the reply */
 	uint64_t posted_ns;     /* when it was last sent */
 };
 
 struct rr_conn;
+
+/* The receives of a link for that many credits, and the bytes that they take. A link has memory
+ * of its own for them, registered while the link is there. */
+static inline unsigned rr_recvs(unsigned credits)
+{
+	return credits + RR_RECV_SPARE;
+}
+
+static inline size_t rr_recv_bytes(unsigned credits)
+{
+	return (size_t)rr_recvs(credits) * RR_INLINE;
+}
 
 /* How a call is given to one of several links that have room. */
 enum rr_policy {
@@ -173,7 +188,6 @@ struct rr_config {
 	enum rr_policy policy;
 	struct rr_path_stats *path_stats;       /* for each path; the owner's, must outlive it */
 	unsigned credits;               /* the most calls in flight on a link that we ask for */
-	unsigned recvs;                 /* receives of a link; more than credits */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
 	const struct rr_memreg *memreg; /* the registration strategy (memreg.h); NULL: pool */
 	bool reserve;                   /* keep a credit of each link for rr_submit_on() */

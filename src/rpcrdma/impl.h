@@ -36,9 +36,8 @@ struct rr_link {
 	struct rr_mrcache *cache;       /* NULL: the strategy has none */
 	bool remote_inval;              /* R of RFC 8797, as we said it */
 	bool silent;                    /* a reply is all that says that a Send has left */
-	struct arena_range recv_range;  /* the memory of its receives ... */
+	struct arena_range recvs;       /* its receives, one behind the other ... */
 	struct fab_mr recv_mr;          /* ... as registered */
-	struct arena_buf *recvs;        /* all of its receives */
 	uint32_t send_limit;            /* inline thresholds as agreed (RFC 8797) */
 	uint32_t recv_limit;
 	char text[256];
@@ -146,7 +145,9 @@ void rr_link_free(struct rr_link *link);
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey);
 /* The call's windows are unbound. */
 void rr_unmapped(void *ctx, void *cookie);
-/* Posts the receive again. */
-void rr_repost(struct rr_link *link, struct arena_buf *b);
+/* Posts a receive, for the first time or again: RR_INLINE bytes of link->recvs. 0 or -errno. */
+int rr_post_recv(struct rr_link *link, void *mem);
+/* The same for one that was used. If it fails, the link is given up. */
+void rr_repost(struct rr_link *link, void *mem);
 
 #endif

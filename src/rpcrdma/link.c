@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Sets a connection up, on a thread that may block: makes the queues, registers the arena's
- * two ranges and the memory of the receives, posts these, and exchanges private data. If anything fails, the
- * half-made link is closed here, and the lane has seen nothing of it.
+ * two ranges and the memory of the receives, posts these, and exchanges private data. If
+ * anything fails, the half-made link is closed here, and the lane has seen nothing of it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +24,7 @@ void rr_link_shut(struct rr_link *link)
 
 void rr_link_free(struct rr_link *link)
 {
-	arena_unmap(&link->recv_range);
-	free(link->recvs);
+	arena_unmap(&link->recvs);
 	free(link);
 }
 
@@ -47,33 +46,19 @@ const char *rr_link_text(const struct rr_link *link)
  * is in use. Its pages are locked as long as the link is there. */
 static int make_receives(struct rr_link *link, struct errbuf *eb)
 {
-	unsigned n = link->conn->cfg.recvs;
 	int rc;
 
-	link->recv_range.len = n * ARENA_RECV_SIZE;
-	link->recvs = calloc(n, sizeof(*link->recvs));
-	rc = link->recvs ? arena_map(&link->recv_range) : -ENOMEM;
-	if (rc)
-		return err_set(eb, rc, "no memory for the receives of a connection");
-	for (unsigned i = 0; i < n; i++)
-		link->recvs[i] = (struct arena_buf){
-			.size = ARENA_RECV_SIZE,
-			.mem = (char *)link->recv_range.base + i * ARENA_RECV_SIZE,
-		};
-	return 0;
+	link->recvs.len = rr_recv_bytes(link->conn->cfg.credits);
+	rc = arena_map(&link->recvs);
+	return rc ? err_set(eb, rc, "no memory for the receives of a connection") : 0;
 }
 
 static int post_receives(struct rr_link *link, struct errbuf *eb)
 {
-	unsigned n = link->conn->cfg.recvs;
+	unsigned n = rr_recvs(link->conn->cfg.credits);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct fab_sge sge = {
-			.mem = link->recvs[i].mem,
-			.len = (uint32_t)link->recvs[i].size,
-			.lkey = link->recv_mr.lkey,
-		};
-		int rc = link->fabric->post_recv(link->fab, &sge, &link->recvs[i]);
+		int rc = rr_post_recv(link, (char *)link->recvs.base + (size_t)i * RR_INLINE);
 
 		if (rc)
 			return err_set(eb, rc, "cannot post receive %u of %u on %s: error %d",
@@ -139,8 +124,8 @@ static int reg_memory(struct rr_link *link, struct errbuf *eb)
 	const struct arena *a = link->conn->mag->arena;
 	int rc;
 
-	rc = link->fabric->reg(link->fab, link->recv_range.base, link->recv_range.len, 0,
-			       &link->recv_mr, eb);
+	rc = link->fabric->reg(link->fab, link->recvs.base, link->recvs.len, 0, &link->recv_mr,
+			       eb);
 	if (rc)
 		return rc;
 	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
@@ -166,7 +151,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 	link->owner = way->owner;
 	link->ps = &c->cfg.path_stats[way->number];
 	link->fabric = way->path->fabric;
-	params.max_recv = c->cfg.recvs;
+	params.max_recv = rr_recvs(c->cfg.credits);
 	params.max_send = c->cfg.credits + SEND_SLACK;
 	/* A call needs one mostly. One that finds too few waits for others to end. */
 	if (c->cfg.memreg->windows && !atomic_load(&c->no_windows))

@@ -6,7 +6,7 @@
  * Credits (RFC 8166 section 3.3): one call until the first reply. From then on the newest
  * reply grants credits, and we use at most as many as we asked for. A grant of 0 is illegal
  * and taken as 1. A grant below the number of calls in flight only stops new calls. There
- * are more RECV buffers than credits, so each reply finds one. A reply's buffer is posted
+ * are more receives than credits, so each reply finds one. A reply's buffer is posted
  * again before its credit is used again.
  *
  * A malformed reply does not tell whether the peer is done with the call's buffers, nor
@@ -21,15 +21,17 @@
 #include <string.h>
 #include "rpcrdma/impl.h"
 
-void rr_repost(struct rr_link *link, struct arena_buf *b)
+int rr_post_recv(struct rr_link *link, void *mem)
 {
-	struct fab_sge sge;
-	int rc;
+	struct fab_sge sge = { .mem = mem, .len = RR_INLINE, .lkey = link->recv_mr.lkey };
 
-	sge = (struct fab_sge){
-		.mem = b->mem, .len = (uint32_t)b->size, .lkey = link->recv_mr.lkey,
-	};
-	rc = link->fabric->post_recv(link->fab, &sge, b);
+	return link->fabric->post_recv(link->fab, &sge, mem);
+}
+
+void rr_repost(struct rr_link *link, void *mem)
+{
+	int rc = rr_post_recv(link, mem);
+
 	if (rc)
 		rr_link_reset(link, rc, "cannot post a receive");
 }
@@ -240,23 +242,22 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 {
 	struct rr_link *link = ctx;
 	struct stats *st = link->conn->st;
-	struct arena_buf *b = cookie;
 	struct rr_header h;
 	struct rr_call *call;
 	uint8_t *msg;
 	int hlen;
 
-	hlen = rr_header_decode(&h, b->mem, len);
-	msg = (uint8_t *)b->mem + (hlen > 0 ? hlen : 0);
+	hlen = rr_header_decode(&h, cookie, len);
+	msg = (uint8_t *)cookie + (hlen > 0 ? hlen : 0);
 	if (!invalidated && hlen > 0 && is_back_call(&h, msg, len - (size_t)hlen)) {
 		/* None is expected: our sessions ask for no back channel. */
 		stat_add(st, STAT_RPC_BACK_CALLS, 1);
-		rr_repost(link, b);
+		rr_repost(link, cookie);
 		return;
 	}
 	call = call_of(link, &h, len, invalidated, rkey);
 	if (!call) {
-		rr_repost(link, b);
+		rr_repost(link, cookie);
 		return;
 	}
 	call->status = -EBADMSG;
@@ -267,13 +268,13 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 	}
 	if (call->status == -EBADMSG) {
 		bad_reply(link, call, "a malformed reply");
-		rr_repost(link, b);
+		rr_repost(link, cookie);
 		return;
 	}
 	stat_add(st, STAT_RPC_REPLIES, 1);
 	measure(link, call);
 	call->replied = true;
-	call->recv = b;
+	call->recv = cookie;
 	unmap(link, call, invalidated ? &rkey : NULL);
 	rr_progress(call);
 }

@@ -162,8 +162,8 @@ static void buffers_back(void *ctx)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct arena_counts counts = { .n = { 8, 24, 0, 4, 2 } };
-	struct rr_config cfg = { .path_stats = path_stats, .credits = 4, .recvs = 8, .nlanes = 1 };
+	struct arena_counts counts = { .n = { 24, 0, 4, 2 } };
+	struct rr_config cfg = { .path_stats = path_stats, .credits = 4, .nlanes = 1 };
 	bool windows = len && (data[0] & 1);
 	static struct arena_buf *sink;
 	struct rr_conn *conn;

@@ -94,7 +94,7 @@ void fake_lane_start(const struct nfs_version *version,
 		.control = &fake_ctl, .lanes = fake_lanes, .nlanes = 1, .name_max = 255,
 		.rsize = 1 << 20, .wsize = 1 << 20, .dtsize = 61440,
 		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .export = "/", .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
+			 .export = "/", .lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
 	nfs_server_init(&fake_cl);

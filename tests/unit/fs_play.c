@@ -304,7 +304,7 @@ static void start_client(const struct nfs_version *version)
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
 		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX, .dtsize = 32768,
 		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .loop = fs_play_loop, .credits = CREDITS, .buffers = { .n = { 40, 40, 0, 8, 4 } },
+			 .lanes = 1, .loop = fs_play_loop, .credits = CREDITS, .buffers = { .n = { 40, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);

@@ -75,10 +75,10 @@ static inline void up(unsigned path)
 
 static inline void setup(void)
 {
-	static const struct arena_counts counts = { .n = { 48, 24, 0, 4, 2 } };
+	static const struct arena_counts counts = { .n = { 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
-		.path_stats = path_stats, .credits = 16, .recvs = 24, .lane = 0, .nlanes = 1, .reserve = true,
+		.path_stats = path_stats, .credits = 16, .lane = 0, .nlanes = 1, .reserve = true,
 	};
 
 	fake_peer_is_knfsd();
@@ -96,7 +96,6 @@ static inline void teardown(void)
 {
 	rr_conn_free(conn);
 	cr_assert(!fake_conns[0].open && !fake_conns[1].open);
-	cr_assert_eq(buffers_free(&mag, ARENA_RECV), 48);
 	cr_assert_eq(buffers_free(&mag, ARENA_MID), 4);
 	magazine_fini(&mag);
 	arena_fini(&arena);

@@ -17,49 +17,7 @@
 
 #define MIB ((size_t)1048576)
 
-static const struct arena_counts few = { .n = { 3, 5, 3, 4, 2 } };
-
-Test(base_arena, buffers_do_not_overlap)
-{
-	static const size_t sizes[] = { ARENA_RECV_SIZE, ARENA_MSG_SIZE, ARENA_SMALL_SIZE,
-		ARENA_MID_SIZE, ARENA_BIG_SIZE };
-	struct arena_buf *all[20];
-	unsigned n = 0;
-	struct arena s;
-
-	cr_assert_eq(arena_init(&s, &few, 1), 0);
-	cr_assert_eq(s.local.len + s.data.len, arena_bytes(&few));
-	cr_assert_eq(((uintptr_t)s.local.base | (uintptr_t)s.data.base) % 4096, 0);
-	cr_assert_eq((s.local.len | s.data.len) % 4096, 0);
-	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++) {
-		for (unsigned i = 0; i < few.n[cls]; i++) {
-			struct arena_range *r = cls < ARENA_SMALL ? &s.local : &s.data;
-			struct arena_buf *b = arena_take(&s, cls);
-
-			cr_assert_not_null(b);
-			cr_assert_eq(b->cls, cls);
-			cr_assert_eq(b->size, sizes[cls]);
-			cr_assert((char *)b->mem >= (char *)r->base);
-			cr_assert((char *)b->mem + b->size <= (char *)r->base + r->len);
-			if (cls != ARENA_MSG)
-				cr_assert_eq((uintptr_t)b->mem % 4096, 0);
-			for (size_t at = 0; at < b->size; at += 512)
-				cr_assert_eq(((char *)b->mem)[at], 0);
-			memset(b->mem, (int)n + 1, b->size);
-			all[n++] = b;
-		}
-		cr_assert_null(arena_take(&s, cls));
-	}
-	for (unsigned i = 0; i < n; i++) {
-		for (size_t at = 0; at < all[i]->size; at++)
-			cr_assert_eq(((char *)all[i]->mem)[at], (int)i + 1);
-		arena_give(&s, all[i]);
-	}
-	for (int cls = 0; cls < ARENA_CLASSES; cls++)
-		for (unsigned i = 0; i < few.n[cls]; i++)
-			cr_assert_not_null(arena_take(&s, cls));
-	arena_fini(&s);
-}
+static const struct arena_counts few = { .n = { 5, 3, 4, 2 } };
 
 /* ---- one lane ---- */
 
@@ -89,6 +47,45 @@ static void teardown(void)
 }
 
 TestSuite(base_arena_lane, .init = setup, .fini = teardown, .timeout = 60);
+
+Test(base_arena_lane, buffers_do_not_overlap)
+{
+	static const size_t sizes[] = { ARENA_MSG_SIZE, ARENA_SMALL_SIZE, ARENA_MID_SIZE,
+		ARENA_BIG_SIZE };
+	struct arena_buf *all[20];
+	unsigned n = 0;
+
+	cr_assert_eq(arena.local.len + arena.data.len, arena_bytes(&few));
+	cr_assert_eq(((uintptr_t)arena.local.base | (uintptr_t)arena.data.base) % 4096, 0);
+	cr_assert_eq((arena.local.len | arena.data.len) % 4096, 0);
+	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++) {
+		for (unsigned i = 0; i < few.n[cls]; i++) {
+			struct arena_range *r = cls < ARENA_SMALL ? &arena.local : &arena.data;
+			struct arena_buf *b = magazine_get(&mag, cls);
+
+			cr_assert_not_null(b);
+			cr_assert_eq(b->cls, cls);
+			cr_assert_eq(b->size, sizes[cls]);
+			cr_assert((char *)b->mem >= (char *)r->base);
+			cr_assert((char *)b->mem + b->size <= (char *)r->base + r->len);
+			if (cls != ARENA_MSG)
+				cr_assert_eq((uintptr_t)b->mem % 4096, 0);
+			for (size_t at = 0; at < b->size; at += 512)
+				cr_assert_eq(((char *)b->mem)[at], 0);
+			memset(b->mem, (int)n + 1, b->size);
+			all[n++] = b;
+		}
+		cr_assert_null(magazine_get(&mag, cls));
+	}
+	for (unsigned i = 0; i < n; i++) {
+		for (size_t at = 0; at < all[i]->size; at++)
+			cr_assert_eq(((char *)all[i]->mem)[at], (int)i + 1);
+		magazine_put(&mag, all[i]);
+	}
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		for (unsigned i = 0; i < few.n[cls]; i++)
+			cr_assert_not_null(magazine_get(&mag, cls));
+}
 
 Test(base_arena_lane, last_used_comes_first)
 {
@@ -161,10 +158,10 @@ Test(base_arena_lane, the_next_is_called)
 
 	magazine_init(&other, &arena, loop, on_freed, NULL);
 	for (unsigned i = 0; i < few.n[ARENA_MID]; i++)
-		held[i] = arena_take(&arena, ARENA_MID);
+		held[i] = magazine_get(&mag, ARENA_MID);
 	cr_assert_null(magazine_get(&other, ARENA_MID));
 	cr_assert_null(magazine_get(&mag, ARENA_MID));
-	arena_give(&arena, held[0]);
+	magazine_put(&mag, held[0]);
 	run(5);
 	cr_assert_eq(freed, 2);
 	cr_assert_eq(magazine_get(&mag, ARENA_MID), held[0]);
@@ -248,8 +245,7 @@ static void *worker_main(void *arg)
 
 Test(base_arena, lanes_share, .timeout = 120)
 {
-	static const struct arena_counts counts = { .n = { 0, 0, 3, 4, 1 } };
-	struct arena_buf *b;
+	static const struct arena_counts counts = { .n = { 0, 3, 4, 1 } };
 	unsigned n = 0;
 
 	cr_assert_eq(arena_init(&arena, &counts, LANES), 0);
@@ -276,9 +272,9 @@ Test(base_arena, lanes_share, .timeout = 120)
 		magazine_fini(&w->mag);
 		loop_free(w->loop);
 	}
-	while ((b = arena_take(&arena, ARENA_SMALL)) || (b = arena_take(&arena, ARENA_MID)) ||
-	       (b = arena_take(&arena, ARENA_BIG)))
-		n++;
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		list_for_each(b, &arena.free[cls])
+			n++;
 	cr_assert_eq(n, 8, "%u are back", n);
 	arena_fini(&arena);
 }
@@ -308,7 +304,8 @@ Test(base_arena, not_inherited)
 	arena_fini(&s);
 }
 
-#define RESERVE ((size_t)65536)
+/* The queues of a connection with 64 credits, and its receives. */
+#define RESERVE ((size_t)65536 + 72 * 4096)
 
 Test(base_arena, plan_without_limit)
 {
@@ -317,12 +314,11 @@ Test(base_arena, plan_without_limit)
 
 	cr_assert_eq(arena_plan(&c, &credits, 8, SIZE_MAX, RESERVE, NULL), 0);
 	cr_assert_eq(credits, 64);
-	cr_assert_eq(c.n[ARENA_RECV], 72);
 	cr_assert_eq(c.n[ARENA_MSG], 72);
 	cr_assert_eq(c.n[ARENA_SMALL], 72);
 	cr_assert_eq(c.n[ARENA_MID], 72);
 	cr_assert_eq(c.n[ARENA_BIG], 16);
-	cr_assert_eq(arena_bytes(&c), 72 * (4096 + 5120 + 8192 + 65536) + 16 * (MIB + 4096));
+	cr_assert_eq(arena_bytes(&c), 72 * (5120 + 8192 + 65536) + 16 * (MIB + 4096));
 }
 
 /* The numbers of the comment in arena_plan.c. */
@@ -365,7 +361,6 @@ Test(base_arena, plan_properties)
 			cr_assert(credits >= 8 && credits <= 64);
 			cr_assert_geq(c.n[ARENA_MID], 4);
 			cr_assert_geq(c.n[ARENA_BIG], 2);
-			cr_assert_eq(c.n[ARENA_RECV], credits + 8);
 			cr_assert_eq(c.n[ARENA_MSG], credits + 8);
 			/* Data buffers are given up before credits. */
 			if (credits < 64)

@@ -26,7 +26,7 @@ static void on_freed(void *ctx)
 
 static void begin(struct loop *l)
 {
-	struct arena_counts few = { { 8, 8, 2, 2, 2 } };
+	struct arena_counts few = { { 8, 2, 2, 2 } };
 
 	loop = l;
 	if (!loop)

@@ -300,7 +300,7 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
 		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
+			 .lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);

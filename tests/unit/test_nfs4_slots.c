@@ -285,7 +285,7 @@ static void set_up(bool driven)
 	nfs_later_first_ms = nfs_delayed_first_ms = 0;
 	cl = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = LANES, .credits = 16, .buffers = { .n = { 4, 24, 0, 4, 2 } },
+			 .lanes = LANES, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 		.lanes = lanes, .nlanes = LANES, .control = &ctl,
 	};

@@ -163,7 +163,7 @@ static struct nfs_config config(void)
 	fake_peer_is_knfsd();
 	return (struct nfs_config){
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
-		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } },
+		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 		.rsize = 1 << 20, .wsize = 1 << 20, .timeo_ms = 60000,
 	};
 }

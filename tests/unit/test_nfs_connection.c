@@ -177,7 +177,7 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
 		.cfg = { .version = &version, .npaths = 2, .server = "server", .lanes = 1, .credits = 16,
-			 .heartbeat_ms = BEAT_MS, .buffers = { .n = { 24, 40, 0, 4, 2 } }, .timeo_ms = 60000 },
+			 .heartbeat_ms = BEAT_MS, .buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000 },
 	};
 	for (unsigned i = 0; i < 2; i++) {
 		struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001 + i) };

@@ -132,7 +132,7 @@ static void setup(void)
 	cl.nlanes = 1;
 	cl.cfg = (struct nfs_config){
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
-		.credits = 16, .buffers = { .n = { 24, 24, 0, 4, 2 } }, .timeo_ms = 60000,
+		.credits = 16, .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000,
 	};
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);

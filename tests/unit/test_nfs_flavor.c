@@ -211,7 +211,7 @@ static void setup(void)
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
 		.cfg = { .version = &version, .auth = &flavor, .paths[0].fabric = &fabric_fake,
 			 .npaths = 1, .server = "server", .lanes = 1, .credits = 16,
-			 .buffers = { .n = { 24, 24, 0, 6, 2 } }, .timeo_ms = 60000 },
+			 .buffers = { .n = { 24, 0, 6, 2 } }, .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);

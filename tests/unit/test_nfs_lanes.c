@@ -242,7 +242,7 @@ static void setup(void)
 		.control = &ctl, .lanes = lanes, .nlanes = 2,
 		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1,
 			 .server = "server", .lanes = 2, .credits = 16,
-			 .buffers = { .n = { 24, 24, 0, 3, 0 } }, .timeo_ms = 60000 },
+			 .buffers = { .n = { 24, 0, 3, 0 } }, .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);

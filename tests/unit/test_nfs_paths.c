@@ -130,7 +130,7 @@ static void setup(void)
 {
 	struct nfs_config cfg = {
 		.version = &version, .npaths = 1, .server = "server", .export = "/", .lanes = 1, .credits = 16,
-		.buffers = { .n = { 24, 40, 0, 4, 2 } }, .timeo_ms = 60000, .heartbeat_ms = 200,
+		.buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000, .heartbeat_ms = 200,
 	};
 	struct errbuf eb = { "" };
 

@@ -102,11 +102,10 @@ static void setup(void)
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
 		.cfg = { .version = &versions[0], .paths[0].fabric = &fabric_fake, .npaths = 1,
 			 .server = "first", .lanes = 1, .credits = 16,
-			 .buffers = { .n = { 48, 24, 0, 4, 2 } }, .timeo_ms = 60000 },
+			 .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
-	cl.cfg.buffers.n[ARENA_RECV] = 24;      /* of each connection */
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
 	other = (struct nfs_server){
 		.client = &cl, .name = "second", .version = &versions[1], .auth = &rpc_auth_none,

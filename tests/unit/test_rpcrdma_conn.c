@@ -81,9 +81,9 @@ static void buffers_back(void *ctx)
 
 static void setup(void)
 {
-	struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
+	struct arena_counts counts = { .n = { 24, 0, 4, 2 } };
 	struct rr_config cfg = {
-		.path_stats = path_stats, .credits = CREDITS, .recvs = 24, .lane = 1, .nlanes = 2,
+		.path_stats = path_stats, .credits = CREDITS, .lane = 1, .nlanes = 2,
 	};
 
 	fake_peer_is_knfsd();

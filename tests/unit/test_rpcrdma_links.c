@@ -4,6 +4,7 @@
  * call: test_rpcrdma_choose.c.) The test plays both servers.
  */
 #include "links_play.h"
+#include "vmflags.h"
 
 TestSuite(links, .init = setup, .fini = teardown, .timeout = 300);
 
@@ -54,6 +55,25 @@ Test(links, calls_move_when_a_link_dies)
 		reply_on(l, &calls[1 - l], 8);
 		cr_assert_eq(calls[1 - l].dones, 1);
 	}
+}
+
+/* Eight more than credits. Their memory is the link's, and goes with it. */
+Test(links, receives_belong_to_their_link)
+{
+	void *mem = fake_conns[0].recv.base;
+
+	for (unsigned l = 0; l < 2; l++) {
+		cr_assert_eq(fake_conns[l].nrecvs, 16 + 8);
+		cr_assert_eq(fake_conns[l].recv.len, (16 + 8) * 4096);
+		for (unsigned i = 0; i < 16 + 8; i++)
+			cr_assert_eq(fake_conns[l].recvs[i].len, 4096);
+	}
+	cr_assert(is_mapped(mem));
+	fake_used = &fake_conns[0];
+	fake_break();
+	cr_assert_eq(downs, 1);
+	cr_assert(!is_mapped(mem));
+	cr_assert(is_mapped(fake_conns[1].recv.base));
 }
 
 /* Nobody but the link that a call was sent on brings its reply. */

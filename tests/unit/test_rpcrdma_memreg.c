@@ -130,10 +130,10 @@ static void up(void)
 static void begin(const struct rr_memreg *memreg)
 {
 	static const uint8_t knfsd[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct arena_counts counts = { .n = { 24, 24, 0, 4, 2 } };
+	static const struct arena_counts counts = { .n = { 24, 0, 4, 2 } };
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
-		.path_stats = path_stats, .credits = CREDITS, .recvs = 24, .nlanes = 1, .memreg = memreg,
+		.path_stats = path_stats, .credits = CREDITS, .nlanes = 1, .memreg = memreg,
 	};
 
 	memcpy(fake_peer_priv, knfsd, 8);
@@ -155,7 +155,6 @@ static void end(void)
 	rr_conn_free(conn);
 	cr_assert(!fake.open);
 	cr_assert_eq(buffers_free(&mag, ARENA_MID), 4);
-	cr_assert_eq(buffers_free(&mag, ARENA_RECV), 24);
 	magazine_fini(&mag);
 	arena_fini(&arena);
 	loop_free(loop);

@@ -446,14 +446,12 @@ static void limit_kib(size_t kib)
 	cr_assert_eq(syscall(SYS_capset, &h, d), 0);
 }
 
-/* What all lanes pin: the arena, and for each connection its queues and, but for the first
- * of a lane, its receives. With memreg=pool the queues are 64 KiB for 64 credits. */
+/* What all lanes pin: the arena, and for each connection its queues and its receives, 4 KiB
+ * for each credit and 8 more. With memreg=pool the queues are 64 KiB for 64 credits. */
 static size_t pinned_kib(unsigned connections)
 {
-	size_t recvs = cfg.buffers.n[ARENA_RECV] * ARENA_RECV_SIZE;
-
-	return cfg.lanes * (arena_bytes(&cfg.buffers) + (connections - 1) * recvs +
-			    connections * ((cfg.credits + 63) / 64) * 65536) / 1024;
+	return cfg.lanes * (arena_bytes(&cfg.buffers) / 1024 +
+			    connections * ((cfg.credits + 63) / 64 * 64 + (cfg.credits + 8) * 4));
 }
 
 static void planned(const char *source, const char *opts, unsigned connections, unsigned lanes,
@@ -463,7 +461,7 @@ static void planned(const char *source, const char *opts, unsigned connections, 
 	cr_expect_eq(cfg.npaths * (1 + cfg.mdconnect), connections);
 	cr_expect_eq(cfg.lanes, lanes, "%s: %u lanes", opts, cfg.lanes);
 	cr_expect_eq(cfg.credits, credits, "%s: %u credits", opts, cfg.credits);
-	cr_expect_eq(cfg.buffers.n[ARENA_RECV], credits + 8);
+	cr_expect_eq(cfg.buffers.n[ARENA_MSG], credits + 8);
 	cr_expect_leq(pinned_kib(connections), limit, "%s: %zu KiB", opts, pinned_kib(connections));
 	/* What is left is not enough for another of the smallest buffers in each lane. */
 	cr_expect_gt(pinned_kib(connections) + lanes * 72, limit, "%s: %zu KiB", opts,
@@ -503,15 +501,15 @@ Test(setup, what_the_warning_promises_is_true)
 	cr_assert_eq(sscanf(line, "nfsrdma-fuse: warning: RLIMIT_MEMLOCK is 8192 KiB: using 2 of 3 "
 			    "connections on each path with %*u KiB of buffers each; 'ulimit -l %zu'", &kib), 1,
 		     "%s", line);
-	/* 3 lanes with 21.8 MiB of buffers, 3 queues and 2 further sets of 72 receives. */
-	cr_expect_eq(kib, 3 * ((72 * (4 + 5 + 8 + 64) + 16 * 1028) + 3 * 64 + 2 * 72 * 4) + 1, "%zu", kib);
+	/* 3 lanes with 21.5 MiB of buffers, and 3 connections with queues and 72 receives. */
+	cr_expect_eq(kib, 3 * ((72 * (5 + 8 + 64) + 16 * 1028) + 3 * (64 + 72 * 4)) + 1, "%zu", kib);
 }
 
 Test(setup, too_little_memory)
 {
 	limit_kib(4096);
 	REFUSED("10.0.0.1", POOL "1,mdconnect=2", 0, "");
-	/* 16 * 9 + 4 * 64 + 2 * 1028 for the least, 40 * 64 for queues, 39 * 16 * 4 for receives. */
+	/* 16 * 5 + 4 * 64 + 2 * 1028 for the least, 40 * 64 for queues, 40 * 16 * 4 for receives. */
 	REFUSED("ten", POOL "4,mdconnect=4", -ENOMEM, "4096 KiB of locked memory (RLIMIT_MEMLOCK) are not "
 		"enough, at least 7513 KiB are needed for so many paths and connections: raise the limit "
 		"with 'ulimit -l 7513', in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit");

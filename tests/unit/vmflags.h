@@ -3,10 +3,12 @@
 #define TESTS_VMFLAGS_H
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Has the mapping that `at` lies in this flag of the kernel's? */
 static inline bool has_flag(const void *at, const char *flag)
@@ -25,6 +27,14 @@ static inline bool has_flag(const void *at, const char *flag)
 	}
 	fclose(f);
 	return found;
+}
+
+/* Is there memory at that page? */
+static inline bool is_mapped(void *page)
+{
+	unsigned char in_core;
+
+	return mincore(page, 1, &in_core) == 0 || errno != ENOMEM;
 }
 
 #endif

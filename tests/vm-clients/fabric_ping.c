@@ -32,13 +32,14 @@
 #define WINDOW    32u           /* calls in flight; knfsd grants 64 */
 #define RECVS     (WINDOW + 8)
 #define MSG_BYTES 68u           /* 28 of transport header, 40 of RPC */
+#define BUF_BYTES 4096u         /* each slot has one, and each receive is one */
 #define STUCK_MS  60000u
 
 static const struct fabric *fabric;
 static struct fab_params params;
 
 struct slot {
-	struct arena_buf *buf;
+	char *buf;
 	uint32_t xid;
 	bool sent, replied, busy;
 };
@@ -46,7 +47,7 @@ struct slot {
 struct client {
 	struct loop *loop;
 	struct fab_conn *conn;
-	struct arena arena;
+	struct arena_range mem;
 	struct fab_mr mr;
 	struct slot slot[WINDOW];
 	struct loop_timer stuck, next;
@@ -101,7 +102,7 @@ static void close_conn(struct client *c)
 static int post_slot(struct client *c, struct slot *s)
 {
 	struct fab_sge sge[2];
-	char *m = s->buf->mem;
+	char *m = s->buf;
 
 	memset(m, 0, MSG_BYTES);
 	s->xid = ++c->xid;
@@ -154,18 +155,17 @@ static void on_sent(void *ctx, void *cookie)
 	slot_step(c, s);
 }
 
-static int post_recv(struct client *c, struct arena_buf *b)
+static int post_recv(struct client *c, void *buf)
 {
-	struct fab_sge sge = { b->mem, c->recv_len, c->mr.lkey };
+	struct fab_sge sge = { buf, c->recv_len, c->mr.lkey };
 
-	return fabric->post_recv(c->conn, &sge, b);
+	return fabric->post_recv(c->conn, &sge, buf);
 }
 
 static void on_recv(void *ctx, void *cookie, uint32_t len, bool inv, uint32_t rkey)
 {
 	struct client *c = ctx;
-	struct arena_buf *b = cookie;
-	const char *m = b->mem;
+	const char *m = cookie;
 	struct slot *s = NULL;
 
 	c->late += c->closed;
@@ -186,7 +186,7 @@ static void on_recv(void *ctx, void *cookie, uint32_t len, bool inv, uint32_t rk
 		close_conn(c);
 		return;
 	}
-	if (post_recv(c, b) == 0)
+	if (post_recv(c, cookie) == 0)
 		slot_step(c, s);
 }
 
@@ -237,14 +237,14 @@ static void run(struct client *c, unsigned ms)
 static void client_fini(struct client *c)
 {
 	loop_free(c->loop);
-	arena_fini(&c->arena);
+	arena_unmap(&c->mem);
 }
 
 /* Opens, registers, posts, connects; not attached yet. 0 or -errno. */
 static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb)
 {
 	static const uint8_t priv[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 0, 3, 3 };
-	static const struct arena_counts counts = { .n = { RECVS, WINDOW, 0, 1, 1 } };
+	char *buf;
 	int err;
 
 	memset(c, 0, sizeof(*c));
@@ -253,18 +253,22 @@ static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb
 	c->loop = loop_new(LOOP_EPOLL);
 	loop_timer_init(&c->stuck, on_stuck);
 	loop_timer_init(&c->next, on_next);
-	err = arena_init(&c->arena, &counts, 1);
-	if (err)
-		return err_set(eb, err, "buffers: %s", strerror(-err));
+	c->mem.len = (size_t)(WINDOW + RECVS) * BUF_BYTES;
+	err = arena_map(&c->mem);
+	if (err) {
+		err_set(eb, err, "buffers: %s", strerror(-err));
+		goto fail;
+	}
 	err = fabric->open(&params, &c->conn, eb);
 	if (err)
 		goto fail;
-	err = fabric->reg(c->conn, c->arena.local.base, c->arena.local.len,
+	err = fabric->reg(c->conn, c->mem.base, c->mem.len,
 			  FAB_REMOTE_READ | FAB_REMOTE_WRITE, &c->mr, eb);
-	for (unsigned i = 0; i < WINDOW; i++)
-		c->slot[i].buf = arena_take(&c->arena, ARENA_MSG);
-	for (unsigned i = 0; !err && i < RECVS; i++)
-		err = post_recv(c, arena_take(&c->arena, ARENA_RECV));
+	buf = c->mem.base;
+	for (unsigned i = 0; i < WINDOW; i++, buf += BUF_BYTES)
+		c->slot[i].buf = buf;
+	for (unsigned i = 0; !err && i < RECVS; i++, buf += BUF_BYTES)
+		err = post_recv(c, buf);
 	if (!err)
 		err = fabric->connect(c->conn, priv, sizeof(priv), c->peer_priv, &c->peer_len, eb);
 	if (!err)
@@ -278,7 +282,7 @@ fail:
 static int client_up(struct client *c)
 {
 	struct errbuf eb = { "" };
-	int err = client_connect(c, ARENA_RECV_SIZE, &eb);
+	int err = client_connect(c, BUF_BYTES, &eb);
 
 	if (!err)
 		err = fabric->attach(c->conn, c->loop, &events, c);
@@ -418,7 +422,7 @@ static int t_long_message(void)
 		CHECK(c.downs == 1 && (c.down_err == -EMSGSIZE || c.down_err == -EIO), "%u downs, %d %s", c.downs,
 		      c.down_err, c.why);
 		if (!i) {
-			struct fab_sge sge = { c.arena.local.base, 16, c.mr.lkey };
+			struct fab_sge sge = { c.mem.base, 16, c.mr.lkey };
 
 			CHECK(fabric->post_send(c.conn, &sge, 1, &c) == -ENOTCONN, "post after down");
 		}
@@ -447,7 +451,7 @@ static int t_close_early(void)
 	fabric->dereg(conn, &mr);       /* does no harm */
 	CHECK(fabric->reg(conn, page, sizeof(page), 0, &mr, &eb) == 0, "%s", eb.text);
 	fabric->close(conn);            /* with memory registered */
-	CHECK(client_connect(&c, ARENA_RECV_SIZE, &eb) == 0, "%s", eb.text);
+	CHECK(client_connect(&c, BUF_BYTES, &eb) == 0, "%s", eb.text);
 	client_down(&c);
 	return 0;
 }
@@ -498,7 +502,7 @@ static int t_lanes(void)
 		pthread_create(&th[i], NULL, lane, NULL);
 	if (up_with_window(&a))
 		return 1;
-	CHECK(client_connect(&two, ARENA_RECV_SIZE, &eb) == 0, "%s", eb.text);
+	CHECK(client_connect(&two, BUF_BYTES, &eb) == 0, "%s", eb.text);
 	CHECK(fabric->attach(two.conn, a.loop, &events, &two) == 0, "attach to a's loop");
 	two.to_send = 1;
 	pump(&two);
@@ -524,7 +528,7 @@ static int expect_failure(int want, unsigned most_ms)
 	unsigned ms;
 	int err;
 
-	err = client_connect(&c, ARENA_RECV_SIZE, &eb);
+	err = client_connect(&c, BUF_BYTES, &eb);
 	ms = (unsigned)((mono_ns() - start) / 1000000);
 	CHECK(err < 0 && eb.text[0], "%d '%s'", err, eb.text);
 	printf("     after %u ms: %s\n", ms, eb.text);
@@ -640,7 +644,7 @@ static int t_server_stops(void)
 		for (bad = 1; bad && mono_ns() - start < 15000000000ull; ) {
 			struct errbuf eb = { "" };
 
-			bad = client_connect(&c, ARENA_RECV_SIZE, &eb);
+			bad = client_connect(&c, BUF_BYTES, &eb);
 			if (bad)
 				usleep(200000);
 		}
