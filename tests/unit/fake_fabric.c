@@ -216,6 +216,10 @@ static int fake_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *c
 
 	cr_assert(in(&f->recv, sge), "no peer may write to a receive");
 	cr_assert_lt(f->nrecvs, FAKE_RECVS);
+	for (unsigned i = 0; i < f->nrecvs; i++)
+		cr_assert((char *)f->recvs[i].mem + f->recvs[i].len <= (char *)sge->mem ||
+			  (char *)sge->mem + sge->len <= (char *)f->recvs[i].mem,
+			  "two receives in the same memory");
 	f->recvs[f->nrecvs].mem = sge->mem;
 	f->recvs[f->nrecvs].len = sge->len;
 	f->recvs[f->nrecvs].cookie = cookie;
