@@ -23,12 +23,35 @@ const struct fabric *fabric_by_name(const char *name)
 void fab_domain_init(struct fab_domain *d)
 {
 	pthread_mutex_init(&d->mu, NULL);
+	pthread_cond_init(&d->ended, NULL);
 	list_init(&d->devices);
+	d->ending = 0;
 }
 
 void fab_domain_fini(struct fab_domain *d)
 {
+	pthread_mutex_lock(&d->mu);
+	while (d->ending)
+		pthread_cond_wait(&d->ended, &d->mu);
+	pthread_mutex_unlock(&d->mu);
+	pthread_cond_destroy(&d->ended);
 	pthread_mutex_destroy(&d->mu);
+}
+
+void fab_domain_wait_for(struct fab_domain *d)
+{
+	pthread_mutex_lock(&d->mu);
+	d->ending++;
+	pthread_mutex_unlock(&d->mu);
+}
+
+void fab_domain_done(struct fab_domain *d)
+{
+	/* With the lock held, because the domain may end right after it. */
+	pthread_mutex_lock(&d->mu);
+	if (--d->ending == 0)
+		pthread_cond_broadcast(&d->ended);
+	pthread_mutex_unlock(&d->mu);
 }
 
 const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len)

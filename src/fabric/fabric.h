@@ -80,10 +80,16 @@ enum {
 struct fab_domain {
 	pthread_mutex_t mu;
 	struct list devices;    /* the provider's own */
+	unsigned ending;        /* connections that are closed, and not yet gone at the device */
+	pthread_cond_t ended;
 };
 
 void fab_domain_init(struct fab_domain *d);
+/* Waits for those that are not yet gone, which may take a few seconds. */
 void fab_domain_fini(struct fab_domain *d);
+/* For providers: a connection is closed and will be gone later; and now it is. */
+void fab_domain_wait_for(struct fab_domain *d);
+void fab_domain_done(struct fab_domain *d);
 
 struct fab_params {
 	struct fab_domain *domain;      /* NULL: the connection shares nothing */

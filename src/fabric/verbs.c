@@ -12,10 +12,9 @@
  *
  * Ownership. Between post_recv and `recv`, post_send and `sent`, and so on, the device has
  * the buffer. When the connection goes down these events end. The device may write to
- * receives until close() destroys the queue pair; after that everything is the owner's
- * again. (Destroying the queue pair ends the device's work, because the kernel returns only
- * when the queue pair has stopped. Waiting for flushed completions would take longer and
- * prove nothing more.)
+ * receives until close() puts the queue pair into the error state; after that everything is
+ * the owner's again. (The kernel returns when the queue pair has that state. Waiting for flushed
+ * completions would take longer and prove nothing more. The rest is verbs_bury.c's.)
  *
  * When the connection breaks, whoever notices first (a completion with an error, the
  * connection manager, the device) calls verbs_down(): the watches are removed, `down` is
@@ -75,31 +74,37 @@ static void detach(struct fab_conn *c)
 	c->loop = NULL;
 }
 
-/*
- * Errors are ignored: they mean that the device is gone, and then the kernel has freed its
- * part already. Nothing here waits for the peer: the disconnect request is sent, and its
- * answer is not awaited.
- */
-void verbs_close(struct fab_conn *c)
+/* From here on the device executes nothing of this queue pair, and nothing of the peer's. Nothing
+ * here waits for the peer: the disconnect request is sent, and its answer is not awaited. */
+static void stop(struct fab_conn *c)
 {
-	c->down = c->closed = true;
-	detach(c);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (!c->id || !c->id->qp)
+		return;
+	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
 	if (c->connected)
 		rdma_disconnect(c->id);
+}
+
+/* Errors are ignored: they mean that the device is gone, and then the kernel has freed its part
+ * already. */
+void verbs_close(struct fab_conn *c)
+{
+	struct verbs_remains r;
+
+	c->down = c->closed = true;
+	detach(c);
+	stop(c);
 	/* Before the queue pair: rxe keeps a reference to it for each bound window, and
 	 * frees it all the same after a while. It starts no work request any more. */
 	verbs_windows_free(c);
-	if (c->id && c->id->qp)
-		rdma_destroy_qp(c->id);
-	if (c->cq) {
-		/* Without this, destroying the queue waits for ever. */
-		ibv_ack_cq_events(c->cq, c->cq_events);
-		ibv_destroy_cq(c->cq);
-	}
-	if (c->comp)
-		ibv_destroy_comp_channel(c->comp);
-	verbs_domain_leave(c);
-	verbs_cm_close(c);
+	verbs_mrs_free(c);
+	r = (struct verbs_remains){
+		.id = c->id, .chan = c->chan, .comp = c->comp, .cq = c->cq, .cq_events = c->cq_events,
+		.in = c->params.domain ? c->params.domain : &c->alone, .domain = c->domain,
+	};
+	verbs_bury(&r, !c->params.domain);
 	fab_domain_fini(&c->alone);
 	free(c->signalled);
 	if (!c->depth)

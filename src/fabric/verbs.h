@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Private to the verbs provider, which has seven files:
+ * Private to the verbs provider, which has eight files:
  *
  *   verbs_cm.c      the active side's set-up: address, route, request, answer;
  *                   and what the connection manager reports later to either side
  *   verbs_listen.c  the passive side's set-up: listening, requests, answers
  *   verbs.c         the queues: completions, the end
+ *   verbs_bury.c    what takes long at the end
  *   verbs_domain.c  protection domains and memory
  *   verbs_window.c  memory windows
  *   verbs_post.c    the other work requests
@@ -109,12 +110,31 @@ int verbs_queues(struct fab_conn *c, struct errbuf *eb);
 /* Of fabric.h. */
 void verbs_close(struct fab_conn *c);
 
+/* ---- verbs_bury.c ---- */
+
+/* What is left of a connection whose peer has no rights any more. */
+struct verbs_remains {
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *chan;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	unsigned cq_events;
+	struct fab_domain *in;
+	struct verbs_domain *domain;
+};
+/* Any member but `in` may be NULL. here: when it returns all of it is gone; otherwise it does not
+ * wait. */
+void verbs_bury(struct verbs_remains *r, bool here);
+
 /* ---- verbs_domain.c ---- */
 
 /* Returns the protection domain for c on c->id's device; NULL and errno if there is
  * none. Leave it when the queue pair is gone. It ends with its last connection. */
 struct ibv_pd *verbs_domain_enter(struct fab_conn *c);
-void verbs_domain_leave(struct fab_conn *c);
+/* vd may be NULL. */
+void verbs_domain_leave(struct fab_domain *d, struct verbs_domain *vd);
+/* What only this connection has registered. */
+void verbs_mrs_free(struct fab_conn *c);
 /* Of fabric.h. */
 int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	      struct fab_mr *out, struct errbuf *eb);
@@ -188,7 +208,6 @@ void verbs_addr(struct sockaddr_storage *out, const struct sockaddr *sa);
 int verbs_cm_open(struct fab_conn *c, struct errbuf *eb);
 int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 		     void *peer_priv, size_t *peer_len, struct errbuf *eb);
-void verbs_cm_close(struct fab_conn *c);
 /* Handles the events of the connection manager; may report `down`. */
 void verbs_cm_events(struct fab_conn *c);
 int verbs_probe(const struct fab_params *p, struct errbuf *eb);

@@ -414,14 +414,12 @@ int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	return 0;
 }
 
-void verbs_cm_close(struct fab_conn *c)
+static void cm_close(struct fab_conn *c)
 {
 	if (c->id)
 		rdma_destroy_id(c->id);
 	if (c->chan)
 		rdma_destroy_event_channel(c->chan);
-	c->id = NULL;
-	c->chan = NULL;
 }
 
 int verbs_probe(const struct fab_params *p, struct errbuf *eb)
@@ -433,7 +431,7 @@ int verbs_probe(const struct fab_params *p, struct errbuf *eb)
 	err = verbs_cm_open(&c, eb);
 	if (!err)
 		log_debug("%s is reached through the RDMA device %s", c.peer, c.text);
-	verbs_cm_close(&c);
+	cm_close(&c);
 	return err;
 }
 

@@ -13,8 +13,8 @@
  * one, because librdmacm closes the device with its last identifier, and the protection
  * domain with it.
  *
- * Threads: connecting threads enter and register, lanes leave, all of them at any time,
- * under the domain's lock. While one thread registers memory, others that want the same
+ * Threads: connecting threads enter and register, those of verbs_bury.c leave, all of them at any
+ * time, under the domain's lock. While one thread registers memory, others that want the same
  * registration wait for it. They would have to wait for their own as well.
  */
 #include "fabric/verbs.h"
@@ -103,15 +103,15 @@ struct ibv_pd *verbs_domain_enter(struct fab_conn *c)
 	return vd ? vd->pd : NULL;
 }
 
-void verbs_domain_leave(struct fab_conn *c)
+void verbs_mrs_free(struct fab_conn *c)
 {
-	struct fab_domain *d = domain_of(c);
-	struct verbs_domain *vd = c->domain;
-
 	free_mrs(&c->mrs);
+}
+
+void verbs_domain_leave(struct fab_domain *d, struct verbs_domain *vd)
+{
 	if (!vd)
 		return;
-	c->domain = NULL;
 	pthread_mutex_lock(&d->mu);
 	if (--vd->conns == 0) {
 		free_mrs(&vd->mrs);

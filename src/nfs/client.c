@@ -274,8 +274,9 @@ bool nfs_client_free(struct nfs_client *cl)
 		control_free(cl->control);
 	}
 	nfs_idmap_free(cl->idmap);
-	arena_fini(&cl->arena);
+	/* The arena is registered there. */
 	fab_domain_fini(&cl->domain);
+	arena_fini(&cl->arena);
 	free(cl->lanes);
 	free(cl);
 	return true;
