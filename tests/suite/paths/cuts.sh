@@ -21,9 +21,9 @@ stall_of() { awk '$1 == "longest_ms" { print $2 }' "$1"; }
 
 # one_cut KIND N - after 2 s, for 3 s. First it is seen how long programs wait without a cut.
 one_cut() {
-	local kind=$1 n=$2 limit=$STALL_MS fio stalls longest made
+	local kind=$1 n=$2 options=${3:-} limit=$STALL_MS fio stalls longest made own
 	silently "$kind" && limit=$SILENT_MS
-	mount_up "$BOTH,mp_policy=round-robin"
+	mount_up "$BOTH,mp_policy=round-robin$options"
 	both_up
 	made=$(path_value "$n" reconnects)
 	mkdir "$WORK"/{calm,stalls} || fail mkdir
@@ -39,7 +39,8 @@ one_cut() {
 	longest=$(stall_of "$TMPDIR/stalls")
 	tell "longest stall $longest ms of $limit (without a cut $(stall_of "$TMPDIR/calm"))"
 	tell "$(awk '$1 == "operations" { print $2 }' "$TMPDIR/stalls") operations"
-	tell "machine's own $(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls") ms"
+	own=$(awk '$1 == "jitter_ms" { print $2 }' "$TMPDIR/stalls")
+	tell "machine's own $own ms"
 	if [[ $kind == down ]]; then
 		equal "$(path_value "$n" connections)" 0 "connections of a path that is down"
 		made=1
@@ -51,8 +52,10 @@ one_cut() {
 	mount_down
 	path heal "$n"
 	at_least "$made" 1 "connections made anew: the cut was not noticed"
-	awk -v l="$longest" -v m="$limit" 'BEGIN { exit !(l <= m) }' ||
-		fail "an operation took $longest ms, more than $limit: $(<"$TMPDIR/stalls")"
+	# What else the machine does keeps programs waiting, too. A program that only sleeps has
+	# seen how long.
+	awk -v l="$longest" -v o="$own" -v m="$limit" 'BEGIN { exit !(l <= m + o) }' ||
+		fail "an operation took $longest ms, more than $limit and the machine's own $own: $(<"$TMPDIR/stalls")"
 }
 
 # throughput DIRECTORY - MB/s of direct reads and writes by four, for a second.
@@ -63,8 +66,9 @@ throughput() {
 	awk -F ';' '{ print ($7 + $48) / 1024 }' "$TMPDIR/speed"
 }
 
-# after_cut KIND - with one path left it is as fast as a mount that never had another. In
-# turns, and each is compared with the one just before it, because the machine's speed changes.
+# after_cut KIND - with one path left it is as fast as a mount that never had another. The path
+# is the slow part, and not what else the machine does. In turns all the same, and each is compared
+# with the one just before it.
 after_cut() {
 	local kind=$1 i other=$TMPDIR/other other_daemon one=() two=() ratio
 	mkdir -p "$other"
@@ -72,14 +76,16 @@ after_cut() {
 	both_up
 	"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS,addr=${ADDRS[0]}" >>"$LOG" 2>&1 & other_daemon=$!
 	until_true "the second mount" mountpoint -q "$other"
+	path limit 0 200mbit
 	path cut 1 "$kind"
 	sleep $(( HEARTBEAT + 2 ))
-	for (( i = 0; i < 7; i++ )); do
+	for (( i = 0; i < 5; i++ )); do
 		one+=("$(throughput "$other/$CASE")")
 		two+=("$(throughput "$WORK")")
 	done
 	path heal 1
-	ratio=$(for (( i = 0; i < 7; i++ )); do echo "${one[i]} ${two[i]}"; done | awk '{ print $2 / $1 }' | median)
+	path limit 0 off
+	ratio=$(for (( i = 0; i < 5; i++ )); do echo "${one[i]} ${two[i]}"; done | awk '{ print $2 / $1 }' | median)
 	tell "$ratio of a mount with one path ($(printf '%s\n' "${two[@]}" | median) MB/s, $(printf '%s\n' "${one[@]}" | median) MB/s)"
 	if [[ $(id -u) == 0 ]]; then umount "$other"; else fusermount3 -u "$other"; fi
 	gone $other_daemon || fail "the second daemon still runs"
@@ -93,8 +99,13 @@ cuts() {
 		part "$kind, path $n" one_cut "$kind" "$n"
 		n=$(( !n ))
 	done
-	# rxe can be healed when nobody uses it any more, see vm-path.
-	[[ $NFSRDMA_KERNEL == ganesha ]] || part "down, path 0" one_cut down 0
+	# Soft-RoCE takes auto for pool. What the server was doing when the packets were lost comes late,
+	# when the buffers have other data.
+	if [[ $NFSRDMA_KERNEL != ganesha ]]; then
+		for kind in call mw; do part "drop, memreg=$kind" one_cut drop 1 ",memreg=$kind"; done
+		# It can be healed when nobody uses it any more, see vm-path.
+		part "down, path 0" one_cut down 0
+	fi
 	[[ $NFSRDMA_KERNEL != ganesha ]] || part "speed after listener" after_cut listener
 	[[ $NFSRDMA_KERNEL != ganesha ]] || part "speed after drop" after_cut drop
 }
