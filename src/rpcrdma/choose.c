@@ -75,7 +75,7 @@ static struct rr_link *round_robin(struct rr_set *s)
 	return NULL;
 }
 
-static struct rr_link *min_inflight(const struct rr_set *s)
+static struct rr_link *min_inflight(struct rr_set *s)
 {
 	struct rr_link *best = NULL;
 	unsigned least = UINT_MAX;
@@ -91,7 +91,7 @@ static struct rr_link *min_inflight(const struct rr_set *s)
 	return best;
 }
 
-static struct rr_link *min_latency(const struct rr_set *s)
+static struct rr_link *min_latency(struct rr_set *s)
 {
 	struct rr_link *best = NULL;
 	uint64_t least = UINT64_MAX;
@@ -115,17 +115,8 @@ bool rr_has_room(const struct rr_conn *c, const struct rr_call *call)
 	return false;
 }
 
-struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call)
+void rr_set_policy(struct rr_conn *c, enum rr_policy policy)
 {
-	struct rr_set *s = &c->sets[rr_is_bulk(call)];
-
-	switch (c->cfg.policy) {
-	case RR_ROUND_ROBIN:
-		return round_robin(s);
-	case RR_MIN_LATENCY:
-		return min_latency(s);
-	case RR_MIN_INFLIGHT:
-		break;
-	}
-	return min_inflight(s);
+	c->choose = policy == RR_ROUND_ROBIN ? round_robin : policy == RR_MIN_LATENCY ? min_latency :
+		    min_inflight;
 }

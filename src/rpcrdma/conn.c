@@ -300,16 +300,15 @@ static void posted(struct rr_link *link, struct rr_call *call, int rc)
 	stat_add_to(&link->ps->calls, 1);
 }
 
-/* A call that finds no link with room is passed by calls of the other kind. `on`: the link of
- * the first call. */
-static void pump_on(struct rr_conn *c, struct rr_link *on)
+/* A call that finds no link with room is passed by calls of the other kind. */
+static void pump_all(struct rr_conn *c)
 {
 	struct list *n = c->waiting.next;
 	bool full[2] = { false, false };
 
-	for (; n != &c->waiting && !(full[0] && full[1]); on = NULL) {
+	while (n != &c->waiting && !(full[0] && full[1])) {
 		struct rr_call *call = container_of(n, struct rr_call, node);
-		struct rr_link *link = on ? on : full[rr_is_bulk(call)] ? NULL : rr_choose(c, call);
+		struct rr_link *link = full[rr_is_bulk(call)] ? NULL : rr_choose(c, call);
 		int rc;
 
 		n = n->next;
@@ -333,7 +332,7 @@ static void pump_on(struct rr_conn *c, struct rr_link *on)
 static void pump(struct rr_conn *c)
 {
 	if (!list_empty(&c->waiting) && !c->losing)
-		pump_on(c, NULL);
+		pump_all(c);
 }
 
 static void reset_call(struct rr_call *call)
@@ -353,21 +352,38 @@ static void reset_call(struct rr_call *call)
 	call->reply_len = 0;
 }
 
+/* Nothing waits before it, and there is a link: it need not be queued. False: it has to be. This
+ * may complete the call, if it can never be sent. So do not touch it afterwards. */
+static bool send_at_once(struct rr_link *link, struct rr_call *call)
+{
+	int rc = rr_send(link, call);
+
+	if (rc == RR_NO_BUFFER)
+		return false;
+	if (rr_unsendable(rc)) {
+		call->state = RR_CALL_IDLE;
+		tell_owner(call, -EMSGSIZE);
+	} else {
+		posted(link, call, rc);
+	}
+	return true;
+}
+
 void rr_submit(struct rr_conn *c, struct rr_call *call)
 {
 	bool first = list_empty(&c->waiting);
-	struct rr_link *link = first ? rr_choose(c, call) : NULL;
+	struct rr_link *link = first && !c->losing ? rr_choose(c, call) : NULL;
 	bool room = link || (!first && rr_has_room(c, call));
 
 	reset_call(call);
+	if (link && send_at_once(link, call))
+		return;
 	list_add_tail(&c->waiting, &call->node);
 	c->nwaiting++;
-	/* This may complete the call, if it can never be sent. So do not touch it
-	 * afterwards. */
-	if (room && !c->losing)
-		pump_on(c, link);
-	else if (!list_empty(&c->links))
+	if (!room && !list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
+	else if (!link)
+		pump(c);
 }
 
 int rr_submit_on(struct rr_link *link, struct rr_call *call)
@@ -456,11 +472,6 @@ void rr_drain(struct rr_link *link)
 	end_if_drained(link);
 }
 
-void rr_set_policy(struct rr_conn *c, enum rr_policy policy)
-{
-	c->cfg.policy = policy;
-}
-
 struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct magazine *m,
 			    struct stats *st, const struct rr_events *ev, void *ctx)
 {
@@ -478,6 +489,7 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	c->ev = ev;
 	c->ctx = ctx;
 	list_init(&c->links);
+	rr_set_policy(c, cfg->policy);
 	list_init(&c->waiting);
 	c->copy = malloc(RR_REPLY_MAX);
 	c->spare = magazine_get(m, ARENA_MID);

@@ -81,6 +81,7 @@ struct rr_conn {
 		unsigned n;
 		unsigned turn;          /* round-robin: who is next */
 	} sets[2];
+	struct rr_link *(*choose)(struct rr_set *s);    /* the policy: one of several, or NULL */
 	struct rr_link *answering;      /* while done() runs: where the reply came from; or NULL */
 	uint32_t next_xid;
 	struct list waiting;            /* in order of submission; replays first */
@@ -91,18 +92,26 @@ struct rr_conn {
 
 /* choose.c */
 
-/* Which links take calls has changed. */
+/* (rr_set_policy() is here, too.) Which links take calls has changed. */
 void rr_sort_links(struct rr_conn *c);
 /* The peer grants so many credits. */
 void rr_set_grant(struct rr_link *link, unsigned grant);
-/* The link for that call; NULL: none has room. */
-struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call);
 /* Has one? */
 bool rr_has_room(const struct rr_conn *c, const struct rr_call *call);
 /* Has the call file data, which travels in chunks? */
 static inline bool rr_is_bulk(const struct rr_call *call)
 {
 	return call->sink.mem || (call->nsend && !call->send_copied);
+}
+
+/* The link for that call; NULL: none has room. */
+static inline struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call *call)
+{
+	struct rr_set *s = &c->sets[rr_is_bulk(call)];
+
+	if (s->n != 1)
+		return c->choose(s);
+	return s->link[0]->ninflight < s->link[0]->room ? s->link[0] : NULL;
 }
 
 static inline uint32_t rr_data_len(const struct rr_call *call)

@@ -226,16 +226,17 @@ static void average(struct rr_link *link, uint64_t ns)
 static void measure(struct rr_link *link, const struct rr_call *call)
 {
 	uint64_t now = loop_now(link->conn->loop), ns = now - call->posted_ns;
-	uint64_t us = ns / 1000;
-	unsigned bucket = us ? 63 - (unsigned)__builtin_clzll(us) : 0;
+	struct rr_path_stats *ps = link->ps;
+	/* A microsecond is taken for 1,024 ns. The lowest bit makes no difference but to 0. */
+	unsigned bucket = 63 - (unsigned)__builtin_clzll(ns >> 10 | 1);
 
 	link->heard_ns = now;
 	if (call->posted_ns > link->answered_ns)
 		link->answered_ns = call->posted_ns;
-	if (call->sink.len + (rr_is_bulk(call) ? rr_data_len(call) : 0) <= SHORT_BYTES)
+	if (call->sink.len <= SHORT_BYTES && (!call->nsend || rr_data_len(call) <= SHORT_BYTES))
 		average(link, ns);
-	stat_add_to(&link->ps->rx_bytes, call->reply_len + call->placed_len);
-	stat_add_to(&link->ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);
+	stat_add_to(&ps->rx_bytes, call->reply_len + call->placed_len);
+	stat_add_to(&ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);
 }
 
 void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_t rkey)

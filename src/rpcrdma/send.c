@@ -200,12 +200,14 @@ bool rr_unsendable(int rc)
 
 /* Chunks are counted for each sending, a WRITE's bytes for the first. (The target of a link
  * is no file data.) */
-static void count(const struct rr_link *l, const struct rr_call *call, const struct rr_plan *plan)
+static void count(const struct rr_link *l, const struct rr_call *call, const struct rr_plan *plan,
+		  uint32_t dlen)
 {
 	struct stats *st = l->conn->st;
 
-	stat_add_to(&l->ps->tx_bytes, call->msg_len + (call->data_inline ? 0 : rr_data_len(call)));
-	stat_add_to(&l->ps->registrations, call->nmrs);
+	stat_add_to(&l->ps->tx_bytes, call->msg_len + (call->data_inline ? 0 : dlen));
+	if (call->nmrs)
+		stat_add_to(&l->ps->registrations, call->nmrs);
 	if (l->memreg->windows)
 		stat_add(st, STAT_RDMA_BINDINGS, call->nmrs);
 	if (plan->call != RR_CALL_INLINE)
@@ -216,7 +218,7 @@ static void count(const struct rr_link *l, const struct rr_call *call, const str
 			 STAT_RDMA_WRITE_CHUNKS, 1);
 	if (call->nsend && !call->send_copied && !call->sends)
 		stat_add(st, call->data_inline ? STAT_WRITE_INLINE_BYTES : STAT_WRITE_CHUNK_BYTES,
-			 rr_data_len(call));
+			 dlen);
 }
 
 /* The Send is one piece, no longer than agreed. If the device refuses it, it would
@@ -278,7 +280,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	call->replied = false;
 	rc = l->fabric->post_send(l->fab, &sge, 1, l->silent ? NULL : call);
 	if (!rc)
-		count(l, call, &plan);
+		count(l, call, &plan, dlen);
 	return of_the_connection(l, rc);
 }
 

@@ -17,15 +17,17 @@ int main(int argc, char **argv)
 	static struct rr_link links[RR_PATHS_MAX];
 	struct rr_call call = { .reply_max = 100 };
 	unsigned n, used = 0;
+	enum rr_policy policy;
 	long calls;
 
-	if (argc != 4 || !nfs_policy_named(argv[1], &conn.cfg.policy)) {
+	if (argc != 4 || !nfs_policy_named(argv[1], &policy)) {
 		fputs("usage: choose_cost POLICY LINKS CALLS\n", stderr);
 		return 2;
 	}
 	n = (unsigned)atoi(argv[2]);
 	calls = atol(argv[3]);
 	list_init(&conn.links);
+	rr_set_policy(&conn, policy);
 	for (unsigned i = 0; i < n && i < RR_PATHS_MAX; i++) {
 		links[i].conn = &conn;
 		rr_set_grant(&links[i], 64);
