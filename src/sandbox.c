@@ -75,10 +75,10 @@ static const struct {
 	/* A lane's thread may come to this a little later. */
 	{ "io_uring_register", 1, ~0ull, IORING_REGISTER_ENABLE_RINGS },
 	/* FUSE, RDMA, sockets; and the ioctl by which the C library sees that a file is no
-	 * terminal; FIONREAD and FIONBIO. */
+	 * terminal; FIONREAD, FIONBIO and TIOCOUTQ. */
 	{ "ioctl", 1, 0xff00, 0xe500 }, { "ioctl", 1, 0xff00, 0x1b00 }, { "ioctl", 1, 0xff00, 0x8900 },
 	{ "ioctl", 1, 0xffffffff, 0x5401 }, { "ioctl", 1, 0xffffffff, 0x541b },
-	{ "ioctl", 1, 0xffffffff, 0x5421 },
+	{ "ioctl", 1, 0xffffffff, 0x5421 }, { "ioctl", 1, 0xffffffff, 0x5411 },
 };
 
 /* Refused without a line in the log. libfuse tries to unmount again after the unmounter has

@@ -82,14 +82,26 @@ static void serve(int fd)
 	close(fd);
 }
 
+static pthread_mutex_t serving = PTHREAD_MUTEX_INITIALIZER;
+
 static void *daemon_main(void *arg)
 {
 	int fd;
 
 	(void)arg;
-	while ((fd = accept(listener, NULL, NULL)) >= 0)
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		pthread_mutex_lock(&serving);
 		serve(fd);
+		pthread_mutex_unlock(&serving);
+	}
 	return NULL;
+}
+
+/* The client has gone; now the daemon is done with it as well, and may be changed. */
+static void served(void)
+{
+	pthread_mutex_lock(&serving);
+	pthread_mutex_unlock(&serving);
 }
 
 static void start(void)
@@ -126,6 +138,7 @@ TestSuite(ctl_client, .init = setup, .fini = teardown, .timeout = 60);
 
 static void reply_with(const char *text)
 {
+	served();
 	daemon_.reply = text;
 	daemon_.len = strlen(text);
 }
@@ -305,9 +318,11 @@ Test(ctl_client, no_reply)
 		reply_with(bad[i]);
 		expect_status(CTL_GONE, "not a daemon of this program", "/mnt/a", "paths");
 	}
+	served();
 	daemon_.hangs_up = true;
 	daemon_.reply = NULL;
 	expect_status(CTL_GONE, "has ended", "/mnt/a", "paths");
+	served();
 	daemon_.hangs_up = false;
 	ctl_answer_s = 1;
 	expect_status(CTL_GONE, "has not answered for 1 s", "/mnt/a", "paths");
@@ -321,6 +336,7 @@ Test(ctl_client, endless_reply)
 	text[2 * CTL_REPLY_MAX - 1] = '\0';
 	start_with(text);
 	expect_status(CTL_GONE, "Message too long", "/mnt/a", "paths");
+	served();
 	free(text);
 }
 

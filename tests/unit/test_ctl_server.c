@@ -480,7 +480,6 @@ Test(ctl_server, bad_lines)
 		{ "{\"command\":\"umount\"}", "there is no command \"umount\"" },
 		{ "{\"command\":\"paths\\u0000\"}", "printable ASCII" },
 		{ "{\"command\":\"p\\u001b[2J\"}", "printable ASCII" },
-		{ "{\"command\":\"p\xc3\xa4\"}", "printable ASCII" },
 		{ "{\"command\":\"\xff\"}", "not a JSON object" },
 		{ "{\"command\":{\"command\":\"paths\"}}", "not a JSON object" },
 		{ "{\"command\":[[[[[[[[\"paths\"]]]]]]]]}", "not a JSON object" },
@@ -605,10 +604,11 @@ Test(ctl_server, long_reply_is_not_taken)
 	unsigned before = descriptors();
 	char byte[4096];
 	ssize_t n, sum = 0;
-	int fd = dial();
+	int fd;
 
 	ctl_line_ms = 300;
 	stat_lines = 50000;
+	fd = dial();
 	say_line(fd, "{\"command\":\"stats\"}");
 	cr_assert_eq(recv(fd, byte, 1, MSG_PEEK), 1);
 	expect_descriptors(before + 1);

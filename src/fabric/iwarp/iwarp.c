@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/undumped.h"
@@ -240,8 +241,12 @@ void iw_fail(struct fab_conn *c, enum iw_error e)
 static void discard_unsent(const struct fab_conn *c)
 {
 	const struct linger now = { .l_onoff = 1 };
+	int left = 0;
 
-	if (!c->passive && !c->terminated)
+	if (c->passive || c->terminated || !c->used)
+		return;
+	/* A reset is for peers that would get something otherwise. */
+	if (ioctl(c->fd, TIOCOUTQ, &left) < 0 || left > 0)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
@@ -292,6 +297,7 @@ static int iw_attach(struct fab_conn *c, struct loop *l, const struct fab_events
 		c->watch.fd = -1;
 		return err;
 	}
+	c->used = true;
 	c->loop = l;
 	c->ev = ev;
 	c->ctx = ctx;

@@ -201,6 +201,7 @@ struct fab_conn {
 	 * at work on it. The struct stays until the last such function has returned. */
 	unsigned depth;
 	bool down, closed;
+	bool used;              /* it was attached: calls may have been sent */
 	bool terminated;        /* the peer was told why */
 };
 
