@@ -12,12 +12,12 @@
  * (A server that grants less than four credits gets no heartbeat while they are in use.)
  *
  * A server whose threads all wait for a disk answers nothing on any connection. To break
- * connections then would make it worse: all calls would come a second time. So silence alone is
+ * connections then would make it worse: all calls would come a second time, and each attempt to
+ * connect again, of each client, would wait at the server until it has time. So silence alone is
  * not enough. One of these must be true as well:
  *
  *   - another path has answered a call that was sent after this heartbeat and after the last
  *     reply: then it is the path and not the server;
- *   - nothing but the heartbeat is in flight: then there is nothing to send again;
  *   - the connection is on trial: nobody needs it yet.
  *
  * A heartbeat also measures the latency of a connection that has no short calls.
@@ -123,7 +123,7 @@ static void look(struct nfs_connection *k, uint64_t now)
 		nfs_connection_ask(k);
 		return;
 	}
-	if (silent >= whole && (l.in_flight == 1 || others_answer(k)))
+	if (silent >= whole && others_answer(k))
 		give_up(k);
 	else if (silent >= whole / 4 * 3)
 		ask_others(k);

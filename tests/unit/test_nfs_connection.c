@@ -511,15 +511,19 @@ Test(connection, reply_from_before)
 	cr_assert(conn_of(0)->up && conn_of(1)->up);
 }
 
-/* Nothing but the heartbeat is in flight: there is nothing to send again. */
+/* Nobody uses the mount. A server that is silent as a whole is left alone; a path is not. */
 Test(connection, idle_and_silent)
 {
 	unsigned b = both_up();
 
 	played[0].mute = played[b].mute = true;
-	fake_pass(&lane, BEAT_MS * 2);
-	cr_assert(!conn_of(0)->link && !conn_of(1)->link);
-	cr_assert(conn_of(0)->wanted && conn_of(1)->wanted);
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(conn_of(0)->link && conn_of(1)->link);
+	fake_used = &fake_conns[b];
+	fake_break();
+	b = arrive(1, 1);
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(!conn_of(0)->link && conn_of(0)->wanted && conn_of(1)->up);
 }
 
 /* Every credit is in use, and yet there is a heartbeat. */
