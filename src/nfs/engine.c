@@ -30,8 +30,11 @@
 unsigned nfs_later_first_ms = 100;
 #define LATER_SHIFT_MAX 5u
 /* The same for a message that is sent again in its slot: the server still executes it, and is
- * done within the time of a call. Programs wait for it after each fail-over. */
+ * done within the time of a call. Programs wait for it after each fail-over. So for the first
+ * second it is asked every 10, 20, and then 40 ms; after that as above, up to 2.56 s. */
 unsigned nfs_delayed_first_ms = 10;
+#define DELAYED_SHIFT     2u
+#define DELAYED_OFTEN     25u
 #define DELAYED_SHIFT_MAX 8u
 /* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
  * the same complaint must not make us spin. */
@@ -274,7 +277,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
-	c->eng.retries = 0;
+	c->eng.retries = c->eng.delays = 0;
 	c->eng.start_ns = loop_now(l->loop);
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
@@ -336,20 +339,21 @@ static void on_later(struct loop_timer *t)
 	nfs_lane_pump(c->lane);
 }
 
-static void wait_a_while(struct nfs_call *c, unsigned first_ms, unsigned most,
-			 void (*fn)(struct loop_timer *t))
+static unsigned lower(unsigned a, unsigned b)
 {
-	unsigned shift = c->eng.retries < most ? c->eng.retries : most;
+	return a < b ? a : b;
+}
 
-	c->eng.retries++;
+static void wait_a_while(struct nfs_call *c, unsigned ms, void (*fn)(struct loop_timer *t))
+{
 	stat_add(&c->lane->stats, STAT_RPC_RETRIES, 1);
 	loop_timer_init(&c->eng.timer, fn);
-	loop_timer_set(c->lane->loop, &c->eng.timer, first_ms << shift);
+	loop_timer_set(c->lane->loop, &c->eng.timer, ms);
 }
 
 static void later(struct nfs_call *c)
 {
-	wait_a_while(c, nfs_later_first_ms, LATER_SHIFT_MAX, on_later);
+	wait_a_while(c, nfs_later_first_ms << lower(c->eng.retries++, LATER_SHIFT_MAX), on_later);
 }
 
 static void on_delayed(struct loop_timer *t)
@@ -364,8 +368,12 @@ static void on_delayed(struct loop_timer *t)
 
 static void delayed(struct nfs_call *c)
 {
+	unsigned n = c->eng.delays++;
+	unsigned shift = n < DELAYED_OFTEN ? lower(n, DELAYED_SHIFT) :
+			 lower(n - DELAYED_OFTEN + DELAYED_SHIFT, DELAYED_SHIFT_MAX);
+
 	c->eng.delayed = true;
-	wait_a_while(c, nfs_delayed_first_ms, DELAYED_SHIFT_MAX, on_delayed);
+	wait_a_while(c, nfs_delayed_first_ms << shift, on_delayed);
 }
 
 static void again(struct nfs_call *c)
@@ -506,6 +514,7 @@ static void on_reply(struct rr_call *rr, int status)
 			l->buffers_freed(l);
 		return;
 	}
+	c->eng.delays = 0;
 	give_place(c);
 	rider_leave(c);
 	switch (rc) {
