@@ -19,6 +19,15 @@ same_trees() {
 	done
 }
 
+# storm_failed - what the storm has said, and how the server has the file that it names.
+storm_failed() {
+	local name
+	name=$(grep -oP "wrong: .* \\Q$WORK\\E/\\K[^:]*" "$TMPDIR/storm" | head -n 1)
+	[[ ! $name ]] || { vm-server stat -c 'on the server: %n: inode %i, %h links, %s bytes' "$SERVER_WORK/$name"
+		stat -c 'in the mount: %n: inode %i, %h links, %s bytes' "$WORK/$name"; }
+	fail "seed $SEED: $(<"$TMPDIR/storm")"
+}
+
 exactly_once() {
 	local n=4 storm
 	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
@@ -31,7 +40,7 @@ exactly_once() {
 		fail "seed $SEED: $(<"$TMPDIR/cuts")"
 	tell "$(<"$TMPDIR/cuts")"
 	touch "$TMPDIR/enough"
-	wait $storm || fail "seed $SEED: $(<"$TMPDIR/storm")"
+	wait $storm || storm_failed
 	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
 	mount_down
 	same_trees "$SERVER_WORK/storm" $n
