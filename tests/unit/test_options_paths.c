@@ -235,6 +235,7 @@ static const char *warned(const char *opts)
 	fflush(stderr);
 	if (!err)
 		err = cr_get_redirected_stderr();
+	clearerr(err);                  /* it had ended, and may have more now */
 	return fgets(line, sizeof(line), err) ? line : "";
 }
 

@@ -224,6 +224,9 @@ static int no_session(struct nfs_target *t, struct nfs_check *k)
 	}
 	if (is_recovering(n) || t->lane->hold)
 		return NFS_LATER;
+	/* The recovery may have ended since the first look. */
+	if (is_replaced(n, k))
+		return NFS_NEXT;
 	return err_set(&k->why, -EAGAIN, "it has the names of the mounted server and does not know the "
 		       "session: it has just restarted, or is another server with the same host name");
 }
