@@ -2,7 +2,7 @@
 /*
  * The paths of a mount: a session of several ways to one server.
  *
- *     struct nfs_paths        path 0 (10.0.0.1)      path 1 (10.0.1.1)
+ *     struct nfs_server       path 0 (10.0.0.1)      path 1 (10.0.1.1)
  *                                 |                      |
  *     lane 0   target -- rr_conn -+- link ---------------+- link
  *     lane 1   target -- rr_conn -+- link ---------------+- link
