@@ -46,14 +46,6 @@ int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct e
 
 /* ---- calls on this connection ---- */
 
-static const struct rpc_cred *own_cred(void)
-{
-	static _Thread_local struct rpc_cred cred;
-
-	cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
-	return &cred;
-}
-
 static void put_message(struct nfs_connection *k)
 {
 	magazine_put(&k->target->lane->mag, k->rr.msg);
@@ -208,9 +200,10 @@ static bool_t put_check(void *arg, XDR *x)
 static void check_on(struct nfs_connection *k)
 {
 	const struct nfs_server *s = k->target->server;
+	const struct rpc_cred own = { .uid = geteuid(), .gid = getegid() };
 	const struct question q = {
 		.proc = s->version->check_proc(&k->check), .reply_max = NFS_CHECK_RESULTS_MAX,
-		.auth = s->auth, .cred = own_cred(), .args = put_check, .done = check_done,
+		.auth = s->auth, .cred = &own, .args = put_check, .done = check_done,
 	};
 	int rc = ask(k, &q);
 

@@ -169,6 +169,7 @@ void nfs_path_joined(struct nfs_connection *k)
 /* What the log says, once for each outage of a path. */
 struct news {
 	bool first, refused, removing, none_left;
+	unsigned failures;
 	char server[80];
 };
 
@@ -188,7 +189,7 @@ static void tell(const struct nfs_connection *k, bool was_up, int err, const cha
 		log_warn("cannot connect to %s at %s yet: %s", s->name, n->server, why);
 	else if (err)
 		log_debug("connection %u to %s (%s): attempt %u failed: %s", k->target->lane->index,
-			  s->name, n->server, k->failures, why);
+			  s->name, n->server, n->failures, why);
 	if (n->none_left)
 		log_warn("no path to %s is left; %s", s->name, s->client->cfg.soft ?
 			 "calls fail when their time is up (soft)" : "calls wait for one");
@@ -220,6 +221,7 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 		k->wanted = true;
 	if (err)
 		back_off(k);
+	n.failures = k->failures;
 	if (was_up && s->up == 0)
 		hope(s);
 	free_place(s, k->path);
@@ -246,38 +248,6 @@ void nfs_paths_init(struct nfs_server *s)
 }
 
 /* ---- for people ---- */
-
-static const char *const states[] = {
-	[NFS_PATH_NONE] = "none", [NFS_PATH_CONNECTING] = "connecting",
-	[NFS_PATH_CONNECTED] = "connected", [NFS_PATH_RECONNECTING] = "reconnecting",
-	[NFS_PATH_REFUSED] = "refused", [NFS_PATH_REMOVING] = "removing",
-};
-
-const char *nfs_path_state_name(enum nfs_path_state s)
-{
-	return states[s];
-}
-
-static const char *const policies[] = {
-	[RR_MIN_INFLIGHT] = "min-inflight", [RR_ROUND_ROBIN] = "round-robin",
-	[RR_MIN_LATENCY] = "min-latency",
-};
-
-const char *nfs_policy_name(enum rr_policy policy)
-{
-	return policies[policy];
-}
-
-bool nfs_policy_named(const char *name, enum rr_policy *out)
-{
-	for (unsigned i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
-		if (strcmp(policies[i], name) == 0) {
-			*out = (enum rr_policy)i;
-			return true;
-		}
-	}
-	return false;
-}
 
 /* Each lane's connections as they are now. */
 static void lane_gauges(struct nfs_lane *l, void *arg)

@@ -52,15 +52,6 @@ bool fake_path_await(unsigned id, enum nfs_path_state state)
 	return false;
 }
 
-const char *nfs_path_state_name(enum nfs_path_state s)
-{
-	static const char *const names[] = {
-		"none", "connecting", "connected", "reconnecting", "refused", "removing",
-	};
-
-	return names[s];
-}
-
 unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info *out, unsigned max)
 {
 	unsigned n = 0;
@@ -140,22 +131,4 @@ enum rr_policy nfs_paths_policy(const struct nfs_client *cl)
 {
 	(void)cl;
 	return fake_paths.policy;
-}
-
-static const char *const policies[] = { "min-inflight", "round-robin", "min-latency" };
-
-const char *nfs_policy_name(enum rr_policy policy)
-{
-	return policies[policy];
-}
-
-bool nfs_policy_named(const char *name, enum rr_policy *out)
-{
-	for (unsigned i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
-		if (strcmp(policies[i], name) == 0) {
-			*out = (enum rr_policy)i;
-			return true;
-		}
-	}
-	return false;
 }
