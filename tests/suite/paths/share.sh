@@ -2,19 +2,28 @@
 # shellcheck shell=bash
 # share.sh - how calls are spread over paths that are both there.
 
-# moved - MB/s of direct writes and reads of 1 MiB, 8 at a time, over paths that are the
-# slow part: for three seconds.
+# direct ARG... - fio with pieces of 256 KiB, 16 at a time, in one file.
+direct() {
+	amount 32m 8m
+	( cd "$TMPDIR" && fio --directory="$WORK" --name=moved --bs=256k --size="$REPLY" --iodepth=16 --direct=1 --ioengine=libaio \
+		--fallocate=none --output-format=terse "$@" ) >"$TMPDIR/moved" || fail "fio: $(<"$TMPDIR/moved")"
+}
+
+# moved - MB/s of direct writes or reads over paths that are the slow part.
 moved() {
-	amount 32m 4m
-	( cd "$TMPDIR" && fio --directory="$WORK" --name=moved --rw="$1" --bs=256k --size="$REPLY" --iodepth=16 --direct=1 --ioengine=libaio \
-		--fallocate=none --time_based --runtime=3 --output-format=terse ) >"$TMPDIR/moved" || fail "fio: $(<"$TMPDIR/moved")"
+	amount 3 6
+	direct --rw="$1" --time_based --runtime="$REPLY"
 	awk -F ';' '{ print ($7 + $48) / 1024 }' "$TMPDIR/moved"
 }
 
 # limited - two paths of the same rate carry twice as much as one of them.
 limited() {
 	local rate=100mbit policy way one two n bad=''
-	[[ $NFSRDMA_KERNEL == ganesha ]] || rate=8mbit
+	[[ $NFSRDMA_KERNEL == ganesha ]] || rate=16mbit
+	# The kernel lets a file grow by one write at a time: it has its size before.
+	mount_up "$BOTH"
+	direct --rw=write
+	mount_down
 	for n in 0 1; do path limit $n $rate; done
 	for way in write read; do
 		mount_up "addr=${ADDRS[0]}"
