@@ -59,12 +59,18 @@ network_up() {
 		echo "rule del pref 0"
 	} >/run/vm/links && ip -batch /run/vm/links || return 1
 	for (( n = 0; n < 2 * JOB_PATHS; n++ )); do
+		(( JOB_PATHS == 1 )) || network_filters "v$n" || return 1
 		network_rdma "$JOB_FABRIC$n" "v$n" || return 1
 	done
 	if [[ $JOB_HOSTFWD ]]; then network_host || return 1; fi
 	# What udev does on a real system.
 	chmod 0666 /dev/fuse /dev/infiniband/*
 }
+
+# network_filters NET_DEVICE - a place for vm-path's filters. To make it stops the device for a
+# moment, and a packet that rxe cannot send breaks its queue pair for ever, the connection
+# manager's as well. So it is made before there is any.
+network_filters() { tc qdisc add dev "$1" clsact; }
 
 # network_rdma DEVICE NET_DEVICE
 network_rdma() {
