@@ -65,35 +65,36 @@ queue_pairs() { vm-root rdma res show qp 2>/dev/null | grep -c ' pid [0-9]'; }
 # leak_free WHAT BEFORE NOW SLACK
 leak_free() { at_most "$3" $(( $2 + $4 )) "$1 now, $2 before"; }
 
+# again N - path 1 is removed and added N times, by "cycles", while the load goes on.
+again() {
+	equal "$("${BASH_SOURCE[0]%/*}/../cycles" "$MNT" 1 "${ADDRS[1]}" "$1" 2>&1)" 1 "what cycles says"
+	kill -0 "$load" 2>/dev/null || fail "the load has ended: $(<"$TMPDIR/stalls")"
+	both_up
+	heap=$(stat_now now.heap_bytes) fds=$(files_open) qps=$(queue_pairs)
+	[[ $NFSRDMA_FABRIC != rxe ]] || at_least "$qps" 4 "queue pairs of two lanes with two paths"
+}
+
 # cycles - a path is removed and added again, under load. What is used is compared after
 # some of them, when every buffer that is kept has been there.
 cycles() {
-	local n first i stalls heap=0 fds=0 qps=0 began now
+	local n first load heap fds qps before began
 	amount 200 40
 	n=${NFSRDMA_CYCLES:-$REPLY} first=$(( n / 10 ))
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
 	mkdir "$WORK/load" || fail mkdir
-	"$STALLS" "${ONCE[@]}" -t 3 "$WORK/load" 100000 >"$TMPDIR/stalls" 2>&1 & stalls=$!
-	began=${EPOCHREALTIME/./}
-	for (( i = 0; i < n; i++ )); do
-		ctl remove-path 1 >/dev/null || fail "remove-path, cycle $i"
-		ctl add-path "${ADDRS[1]}" >/dev/null || fail "add-path, cycle $i"
-		kill -0 $stalls 2>/dev/null || fail "the load has ended: $(<"$TMPDIR/stalls")"
-		(( i == first )) || continue
-		both_up
-		heap=$(stat_now now.heap_bytes) fds=$(files_open) qps=$(queue_pairs)
-		[[ $NFSRDMA_FABRIC != rxe ]] || at_least "$qps" 4 "queue pairs of two lanes with two paths"
-	done
-	now=${EPOCHREALTIME/./}
-	both_up
-	tell "$n cycles, $(( (now - began) / n / 1000 )) ms each"
-	tell "heap $heap, $(stat_now now.heap_bytes); files $fds, $(files_open); queue pairs $qps, $(queue_pairs)"
-	leak_free "bytes of heap" "$heap" "$(stat_now now.heap_bytes)" 1000000
-	leak_free "open files" "$fds" "$(files_open)" 0
-	leak_free "queue pairs" "$qps" "$(queue_pairs)" 0
+	amount 3 1
+	"$STALLS" "${ONCE[@]}" -t "$REPLY" "$WORK/load" 100000 >"$TMPDIR/stalls" 2>&1 & load=$!
+	again $first
+	before=("$heap" "$fds" "$qps") began=${EPOCHREALTIME/./}
+	again $(( n - first ))
+	tell "$n cycles, $(( (${EPOCHREALTIME/./} - began) / (n - first) / 1000 )) ms each"
+	tell "heap ${before[0]}, $heap; files ${before[1]}, $fds; queue pairs ${before[2]}, $qps"
+	leak_free "bytes of heap" "${before[0]}" "$heap" 1000000
+	leak_free "open files" "${before[1]}" "$fds" 0
+	leak_free "queue pairs" "${before[2]}" "$qps" 0
 	! grep -q '^wrong' "$TMPDIR/stalls" || fail "$(<"$TMPDIR/stalls")"
-	kill $stalls; wait $stalls 2>/dev/null
+	kill $load; wait $load 2>/dev/null
 	mount_down
 }
 
