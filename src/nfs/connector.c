@@ -120,21 +120,6 @@ int nfs_connector_start(struct nfs_path *p)
 	return p->connector.started ? 0 : nfs_thread_start(&p->connector, connector_main, p);
 }
 
-void nfs_connect_all(struct nfs_client *cl, unsigned path)
-{
-	struct nfs_control *ctl = cl->control;
-
-	pthread_mutex_lock(&ctl->mu);
-	for (unsigned lane = 0; lane < NFS_LANES_MAX; lane++) {
-		struct nfs_target *t = cl->server.targets[lane];
-
-		for (unsigned i = 0; t && i < nfs_conns_of(cl); i++)
-			t->conns[path][i].wanted = !t->conns[path][i].busy;
-	}
-	pthread_cond_broadcast(&ctl->cond);
-	pthread_mutex_unlock(&ctl->mu);
-}
-
 bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms)
 {
 	bool all = true;

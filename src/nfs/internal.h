@@ -66,8 +66,16 @@ void nfs_target_fini(struct nfs_target *t);
 void nfs_target_changed(struct nfs_target *t, int err);
 /* Lane thread: before a connection that is not checked is taken into use. */
 void nfs_target_expects(struct nfs_target *t);
+/* Any thread: has any lane a connection to this server? One that is being checked does not
+ * count. */
+bool nfs_server_is_up(const struct nfs_server *s);
+/* Lane thread: if this target has no connection and another lane has one to the same
+ * server, ends the calls that may run on any lane with -ENOTCONN. */
+void nfs_target_give_back(struct nfs_target *t);
 
 /* connection.c */
+/* How many connections each lane has on each path. */
+unsigned nfs_conns_of(const struct nfs_client *cl);
 void nfs_connections_init(struct nfs_target *t);
 /* A thread that may block: connects. 0, or -errno with eb set. */
 int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct errbuf *eb);
@@ -88,8 +96,8 @@ void nfs_heart_start(struct nfs_target *t);
 /* paths.c */
 /* The paths that the configuration names. */
 void nfs_paths_init(struct nfs_server *s);
-/* How many connections each lane has on each path. */
-unsigned nfs_conns_of(const struct nfs_client *cl);
+/* Any thread: all lanes want their connections on that path. */
+void nfs_connect_all(struct nfs_client *cl, unsigned path);
 /* The connection's path. */
 struct nfs_path *nfs_path_of(const struct nfs_connection *k);
 /* Lane thread. The link is here. false: nobody wants it any more. *check: it has to be checked;
@@ -100,12 +108,6 @@ void nfs_path_joined(struct nfs_connection *k);
 /* There is no link: it was lost, or could not be made. was_up: nfs_path_joined() had been called.
  * err 0: it may be tried at once; -EXDEV: the path leads to another server. why may be NULL. */
 void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why);
-/* Any thread: has any lane a connection to this server? One that is being checked does not
- * count. */
-bool nfs_server_is_up(const struct nfs_server *s);
-/* Lane thread: if this target has no connection and another lane has one to the same
- * server, ends the calls that may run on any lane with -ENOTCONN. */
-void nfs_target_give_back(struct nfs_target *t);
 
 /* lane.c */
 /* The buffers of all lanes. Before the first nfs_lane_init(). 0 or -errno. */
@@ -150,8 +152,6 @@ void nfs_control_nap(struct nfs_client *cl, unsigned ms);
 void nfs_calls_forget(struct nfs_lane *l);
 /* connector.c, with control->mu held: a thread for that path, unless it has one. 0 or -errno. */
 int nfs_connector_start(struct nfs_path *p);
-/* Any thread: all lanes want their connections on that path. */
-void nfs_connect_all(struct nfs_client *cl, unsigned path);
 /* When connectors and lane have ended: drops the links that the lane has not taken. */
 void nfs_connect_forget(struct nfs_target *t);
 /* Pause between the first attempts of an outage; a variable for the tests. */
