@@ -14,8 +14,8 @@
  * to compare with, and when there is only one path, nothing to mix up: then the link is up at
  * once.
  *
- * The check's calls and the heartbeats are not operations: they have no slot, they are sent on
- * this connection or not at all, and end with it. There is one of them at a time (rr, asked).
+ * The check's calls and the heartbeats are probes (probe.c): they are sent on this connection or
+ * not at all, and end with it. There is one of them at a time (rr, asked).
  *
  * When the connection dies, rr_events.down comes from the loop. A call of the check ends before
  * that with -ENOTCONN, and must not touch the link any more. Everything here but
@@ -48,41 +48,20 @@ int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct e
 
 static void put_message(struct nfs_connection *k)
 {
-	magazine_put(&k->target->lane->mag, k->rr.msg);
-	k->rr.msg = NULL;
+	nfs_probe_put(k->target, &k->rr);
 	k->asked = false;
 }
 
-struct question {
-	uint32_t proc, reply_max;
-	const struct rpc_auth *auth;
-	const struct rpc_cred *cred;
-	bool_t (*args)(void *arg, XDR *x);
-	void (*done)(struct rr_call *rr, int status);
-};
-
 /* 0: it is on its way. -errno: it is not, and nothing is kept. */
-static int ask(struct nfs_connection *k, const struct question *q)
+static int ask(struct nfs_connection *k, const struct nfs_probe *p)
 {
-	struct nfs_target *t = k->target;
-	const struct nfs_version *v = t->server->version;
-	XDR x;
-	int rc;
+	int rc = nfs_probe_encode(k->target, &k->rr, p, k);
 
-	k->rr = (struct rr_call){ .done = q->done, .reply_max = RPC_REPLY_HDR_MAX + q->reply_max };
-	k->rr.msg = magazine_get(&t->lane->mag, ARENA_MSG);
-	if (!k->rr.msg)
-		return -EAGAIN;
-	k->rr.xid = rr_xid(t->conn);
-	xdr_msg_create(&x, (char *)k->rr.msg->mem + RR_HDR_ROOM,
-		       (u_int)(k->rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	rc = rpcmsg_call(&x, k->rr.xid, v->prog, v->vers, q->proc, q->auth, q->cred) &&
-	     q->auth->wrap(q->auth, &x, q->args, k) ? 0 : -EMSGSIZE;
-	k->rr.msg_len = xdr_getpos(&x);
-	if (!rc)
-		rc = rr_submit_on(k->link, &k->rr);
+	if (rc)
+		return rc;
+	rc = rr_submit_on(k->link, &k->rr);
 	k->asked = rc == 0;
-	k->asked_ns = loop_now(t->lane->loop);
+	k->asked_ns = loop_now(k->target->lane->loop);
 	if (rc)
 		put_message(k);
 	return rc;
@@ -97,20 +76,11 @@ static void heartbeat_done(struct rr_call *rr, int status)
 	put_message(container_of(rr, struct nfs_connection, rr));
 }
 
-static bool_t no_args(void *arg, XDR *x)
-{
-	(void)arg;
-	(void)x;
-	return TRUE;
-}
-
 void nfs_connection_ask(struct nfs_connection *k)
 {
-	const struct question q = {
-		.auth = &rpc_auth_none, .args = no_args, .done = heartbeat_done,
-	};
+	const struct nfs_probe null = { .done = heartbeat_done };
 
-	if (!k->asked && ask(k, &q) == 0)
+	if (!k->asked && ask(k, &null) == 0)
 		stat_add_to(&k->target->path_stats[k->path].heartbeats, 1);
 }
 
@@ -201,11 +171,11 @@ static void check_on(struct nfs_connection *k)
 {
 	const struct nfs_server *s = k->target->server;
 	const struct rpc_cred own = { .uid = geteuid(), .gid = getegid() };
-	const struct question q = {
+	const struct nfs_probe check = {
 		.proc = s->version->check_proc(&k->check), .reply_max = NFS_CHECK_RESULTS_MAX,
 		.auth = s->auth, .cred = &own, .args = put_check, .done = check_done,
 	};
-	int rc = ask(k, &q);
+	int rc = ask(k, &check);
 
 	if (rc == -EAGAIN)
 		later(k);

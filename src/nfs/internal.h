@@ -73,6 +73,21 @@ bool nfs_server_is_up(const struct nfs_server *s);
  * server, ends the calls that may run on any lane with -ENOTCONN. */
 void nfs_target_give_back(struct nfs_target *t);
 
+/* probe.c, lane thread */
+struct nfs_probe {
+	uint32_t proc, reply_max;       /* reply_max: of the results */
+	const struct rpc_auth *auth;    /* NULL: none */
+	const struct rpc_cred *cred;    /* what auth needs; NULL without it */
+	bool_t (*args)(void *arg, XDR *x);      /* encodes the arguments; NULL: there are none */
+	void (*done)(struct rr_call *rr, int status);
+};
+/* Makes rr ready to be submitted. -EAGAIN: there is no buffer now; -EMSGSIZE: it does not fit in
+ * one. Then rr->msg is NULL. */
+int nfs_probe_encode(const struct nfs_target *t, struct rr_call *rr, const struct nfs_probe *p,
+		     void *arg);
+/* Gives its message back, when it is done or was not sent. */
+void nfs_probe_put(const struct nfs_target *t, struct rr_call *rr);
+
 /* connection.c */
 /* How many connections each lane has on each path. */
 unsigned nfs_conns_of(const struct nfs_client *cl);

@@ -15,10 +15,8 @@
  * (procedure NULL), which any server answers. Its reply brings credits for the others.
  */
 #include <errno.h>
-#include <string.h>
 #include "nfs/internal.h"
 #include "nfs/rider.h"
-#include "xdr_msg.h"
 
 void nfs_server_init(struct nfs_client *cl)
 {
@@ -86,8 +84,7 @@ static void ping_done(struct rr_call *rr, int status)
 	struct nfs_target *t = container_of(rr, struct nfs_target, ping);
 
 	(void)status;           /* its credits count, nothing else */
-	magazine_put(&t->lane->mag, rr->msg);
-	rr->msg = NULL;
+	nfs_probe_put(t, rr);
 }
 
 static bool needs_ping(const struct nfs_target *t)
@@ -100,21 +97,10 @@ static bool needs_ping(const struct nfs_target *t)
 /* If there is no buffer for it, things go on as without one. */
 static void ping(struct nfs_target *t)
 {
-	const struct nfs_version *v = t->server->version;
-	struct rr_call *rr = &t->ping;
-	XDR x;
+	const struct nfs_probe null = { .done = ping_done };
 
-	*rr = (struct rr_call){ .done = ping_done, .reply_max = RPC_REPLY_HDR_MAX };
-	rr->msg = magazine_get(&t->lane->mag, ARENA_MSG);
-	if (!rr->msg)
-		return;
-	rr->xid = rr_xid(t->conn);
-	xdr_msg_create(&x, (char *)rr->msg->mem + RR_HDR_ROOM, (u_int)(rr->msg->size - RR_HDR_ROOM),
-		      XDR_ENCODE);
-	rpcmsg_call(&x, rr->xid, v->prog, v->vers, 0, &rpc_auth_none, NULL);
-	rr->msg_len = xdr_getpos(&x);
-	xdr_destroy(&x);
-	rr_submit_first(t->conn, rr);
+	if (nfs_probe_encode(t, &t->ping, &null, NULL) == 0)
+		rr_submit_first(t->conn, &t->ping);
 }
 
 /* ---- up and down ---- */
