@@ -5,18 +5,7 @@
 
 #include "ctl/client.h"
 
-/*
- * What has happened between two replies to "stats", per second:
- *
- *     {"seconds":S, "calls":N, "read_bytes":N, "written_bytes":N, "kinds":{"READ":N, ...},
- *      "policy":..., "paths":[{"id":..., "server":..., "state":..., "connections":...,
- *      "wanted":..., "in_flight":..., "credits":..., "latency_ns":..., "calls":N,
- *      "rx_bytes":N, "tx_bytes":N}, ...]}
- *
- * N are doubles. A path that is new counts from zero. The caller's; NULL: no memory.
- */
-struct json_object *ctl_rates(struct json_object *before, struct json_object *after, double seconds);
-/* Prints that for people, no line longer than `width` and no more lines than `height`. */
+/* Prints what ctl_rates() returned for people, no line longer than `width` and no more lines than `height`. */
 void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigned height);
 
 /* Until there is an error, or `count` times (0: no end). json: a line for each time. Returns an

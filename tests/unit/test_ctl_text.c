@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/text.h"
+#include "ctl/rates.h"
 #include "ctl/top.h"
 
 TestSuite(ctl_text, .timeout = 60);
