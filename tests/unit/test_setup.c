@@ -223,7 +223,6 @@ Test(setup, the_servers_name)
 	PAIRS("three", "vers=3,addr2=10.1.0.9", "*>10.1.0.1 *>10.1.0.9");
 	PAIRS("both", "", "*>10.1.0.1 *>10.1.0.2");
 	PAIRS("both", "proto=rdma6", "*>fd01::1 *>fd01::2");
-	PAIRS("localhost", "", "*>127.0.0.1");
 	PAIRS("localhost6", "", "*>::1");
 	PAIRS("twice", "", "*>10.1.0.1 *>10.1.0.2");
 	REFUSED("nobody", "", -EHOSTUNREACH, "cannot find an address for 'nobody': Name or service not "
@@ -294,8 +293,6 @@ Test(setup, ranges_of_servers)
 	PAIRS("nobody", "remoteports=fe80::1%lo-fe80::2%lo", "*>fe80::1%lo *>fe80::2%lo");
 	REFUSED("nobody", "remoteports=fe80::1%nosuch", -EINVAL, "cannot use the address "
 		"'fe80::1%nosuch': Name or service not known; is the interface there?");
-	REFUSED("nobody", "remoteports=10.0.0.1-10.0.0.4~10.0.0.3", -EINVAL, "paths 2 and 4 are the same: "
-		"both go from any address to 10.0.0.3 port 20049; leave one out");
 	REFUSED("nobody", "remoteports=fd00::1~10.0.0.2,proto=rdma6", -EINVAL,
 		"'10.0.0.2' is not an IPv6 address, and proto=rdma6 allows no others");
 }
@@ -324,17 +321,12 @@ Test(setup, local_ends)
 		"Name or service not known; check the name and the resolver");
 	REFUSED("10.1.0.1", "localaddr=fd00::1", -EINVAL, "there is no path from [fd00::1] to 10.1.0.1 "
 		"port 20049: both ends must be IPv4, or both IPv6");
-	REFUSED("nobody", "remoteports=10.1.0.1~10.1.0.2,localports=10.0.0.1~fd00::1", -EINVAL, "there is "
-		"no path from [fd00::1] to 10.1.0.2 port 20049: both ends must be IPv4, or both IPv6");
 	REFUSED("both", "proto=rdma6,localports=10.0.0.1", -EINVAL, "there is no path from 10.0.0.1 to "
 		"[fd01::1] port 20049: both ends must be IPv4, or both IPv6");
-	REFUSED("10.1.0.1", "localports=10.0.0.1~10.0.0.2~10.0.0.1", -EINVAL, "paths 0 and 2 are the "
-		"same: both go from 10.0.0.1 to 10.1.0.1 port 20049; leave one out");
 }
 
 Test(setup, interfaces)
 {
-	PAIRS("10.1.0.1", "localports=eth0", "10.0.0.1>10.1.0.1");
 	PAIRS("three", "localports=eth0~eth1", "10.0.0.1>10.1.0.1 10.0.1.1>10.1.0.2 10.0.0.1>10.1.0.3");
 	PAIRS("[fd01::1]", "localports=eth0~fd00::7", "fd00::1>fd01::1 fd00::7>fd01::1");
 	PAIRS("[fe80::7%lo]", "localports=eth0~br-lan", "fe80::1%lo>fe80::7%lo fe80::9%lo>fe80::7%lo");
@@ -427,7 +419,6 @@ Test(setup, the_fabric)
 	chosen(-ETIMEDOUT, 0, 0, 2, &fabric_verbs, NULL);
 	chosen(-ETIMEDOUT, -ENODEV, -ENODEV, 3, &fabric_iwarp, none);
 	chosen(-ENODEV, -EHOSTUNREACH, -ENODEV, 3, &fabric_iwarp, none);
-	chosen(-ENODEV, -ETIMEDOUT, 0, 3, &fabric_verbs, NULL);
 	chosen(-ETIMEDOUT, -ENETUNREACH, -ETIMEDOUT, 3, &fabric_verbs, NULL);
 }
 
