@@ -279,6 +279,40 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	answer(other, 0, 0);
 }
 
+/* The server says DELAY: so many ms later the message is sent again. Nothing is waited for here. */
+static void delayed_for(struct op *o, unsigned ms)
+{
+	uint64_t ns = ms * 1000000ull, from = mono_ns();
+	unsigned sends = fake.nsends;
+
+	answer(o, NFS_DELAYED, 0);
+	cr_assert(o->c.eng.timer.when >= from + ns && o->c.eng.timer.when <= mono_ns() + ns,
+		  "send %u: after %u ms, not %u", sends, (unsigned)((o->c.eng.timer.when - from) / 1000000),
+		  ms);
+	loop_timer_set(lane.loop, &o->c.eng.timer, 0);
+	fake_pass(&lane, 1);
+	cr_assert_eq(fake.nsends, sends + 1);
+}
+
+/* Programs wait for this after each fail-over, so in the first second the server is asked often. */
+Test(engine, delayed_again_and_again, .init = setup, .fini = teardown)
+{
+	static const struct { unsigned times, ms; } pace[] = {
+		{ 1, 10 }, { 1, 20 }, { 24, 40 }, { 1, 80 }, { 1, 160 }, { 1, 320 }, { 1, 640 },
+		{ 1, 1280 }, { 3, 2560 },
+	};
+	struct op *o = start(0, OP_PLAIN, 0);
+
+	for (unsigned i = 0; i < sizeof(pace) / sizeof(pace[0]); i++)
+		for (unsigned n = 0; n < pace[i].times; n++)
+			delayed_for(o, pace[i].ms);
+	/* The next message begins anew. */
+	answer(o, NFS_NEXT, 0);
+	delayed_for(o, 10);
+	answer(o, 0, 0);
+	cr_assert_eq(o->dones, 1);
+}
+
 /* The transport has put the text into the message. */
 Test(engine, delayed_link, .init = setup, .fini = teardown)
 {
