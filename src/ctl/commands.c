@@ -4,8 +4,9 @@
  * 50 ms what has come of it. Between two looks others may change the same path: another client
  * removes it, its place is used again, its connection comes about just when it is given up. So
  * a path is known by its place and generation. One that has failed is removed without force: if
- * it has become the only one that is connected, that is refused, and the next look finds it
- * connected.
+ * it has become the only one that is connected, that is refused, and it stays. If it is the only
+ * one at all, because the others were removed by force, it is removed by force as well: the mount
+ * had no path before.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -167,11 +168,24 @@ static void not_added(struct ctl_client *c, const char *what, const char *why)
 		   why);
 }
 
-static void look_at_added(struct ctl_client *c)
+/* false: it is connected by now, which the next look finds. */
+static bool take_away(struct ctl_client *c, unsigned id)
 {
 	struct nfs_client *cl = c->ctl->cfg.client;
 	struct nfs_path_info p;
 	struct errbuf eb;
+
+	if (nfs_path_remove(cl, id, false, &eb) != -EBUSY)
+		return true;
+	if (still_there(c, &p) && p.state == NFS_PATH_CONNECTED)
+		return false;
+	nfs_path_remove(cl, id, true, &eb);
+	return true;
+}
+
+static void look_at_added(struct ctl_client *c)
+{
+	struct nfs_path_info p;
 	char late[64];
 
 	if (!still_there(c, &p) || p.state == NFS_PATH_REMOVING) {
@@ -179,11 +193,11 @@ static void look_at_added(struct ctl_client *c)
 	} else if (p.state == NFS_PATH_CONNECTED) {
 		reply_paths(c, (int)p.id);
 	} else if (p.state == NFS_PATH_REFUSED) {
-		if (nfs_path_remove(cl, p.id, false, &eb) != -EBUSY)
+		if (take_away(c, p.id))
 			not_added(c, p.why[0] ? p.why : "another server is there", "");
 	} else if (mono_ns() >= c->wait.until_ns) {
 		snprintf(late, sizeof(late), "no connection came about within %u ms", ctl_wait_ms);
-		if (nfs_path_remove(cl, p.id, false, &eb) != -EBUSY)
+		if (take_away(c, p.id))
 			not_added(c, late, p.why[0] ? p.why : "the server does not answer");
 	}
 }

@@ -103,6 +103,8 @@ int nfs_path_remove(struct nfs_client *cl, unsigned id, bool force, struct errbu
 	} else if (fake_paths.busy && !force) {
 		p->state = NFS_PATH_CONNECTED;
 		rc = err_set(eb, -EBUSY, "path %u is the last one that is connected", id);
+	} else if (fake_paths.only && !force) {
+		rc = err_set(eb, -EBUSY, "path %u is the last one", id);
 	} else {
 		p->state = fake_paths.keeps ? NFS_PATH_REMOVING : NFS_PATH_NONE;
 	}

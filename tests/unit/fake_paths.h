@@ -16,6 +16,8 @@ extern struct fake_paths {
 	bool keeps;                     /* a path that is removed stays REMOVING */
 	bool busy;                      /* it cannot be removed without force: it is connected just
 					 * now, and the last one */
+	bool only;                      /* it cannot be removed without force, connected or not: the
+					 * mount has no other one */
 	int reconnect_rc;               /* of the path with number 1 */
 	unsigned adds, removes, forced, reconnects;
 	enum rr_policy policy;

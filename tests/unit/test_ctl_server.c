@@ -108,6 +108,28 @@ Test(ctl_server, path_that_comes_at_the_last_moment_stays)
 	cr_assert_eq(fake_paths.path[1].state, NFS_PATH_CONNECTED);
 }
 
+/* All paths had been removed by force, so this one is the last one although it is not connected. */
+Test(ctl_server, only_path_that_is_refused)
+{
+	int fd = dial();
+
+	fake_paths.only = true;
+	say_line(fd, "{\"command\":\"add-path\",\"server\":\"10.0.1.1\"}");
+	cr_assert(fake_path_await(1, NFS_PATH_CONNECTING));
+	fake_path_set(1, NFS_PATH_REFUSED, "it is another server");
+	expect_error_at(fd, "it is another server");
+	cr_assert(fake_path_await(1, NFS_PATH_NONE));
+}
+
+Test(ctl_server, only_path_that_is_silent)
+{
+	ctl_wait_ms = 200;
+	fake_paths.only = true;
+	expect_error("{\"command\":\"add-path\",\"server\":\"10.0.1.1\"}", "does not answer");
+	cr_assert(fake_path_await(1, NFS_PATH_NONE));
+	fake_path_set(0, NFS_PATH_CONNECTED, "");
+}
+
 Test(ctl_server, added_path_is_removed_by_somebody_else)
 {
 	int fd = dial(), fd2 = dial();
