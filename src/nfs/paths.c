@@ -153,8 +153,9 @@ void nfs_path_joined(struct nfs_connection *k)
 	s->up++;
 	p->known = true;
 	p->why.text[0] = '\0';
-	/* Another connection of this path has met another server, behind the same address. */
-	if (p->refused) {
+	/* Another connection of this path has met another server, behind the same address. (A path
+	 * that is being removed gets no further connections.) */
+	if (p->refused && !p->removing) {
 		p->refused = false;
 		each_connection(s, k->path, wish, NULL);
 		pthread_cond_broadcast(&control_of(k)->cond);

@@ -715,6 +715,35 @@ Test(connection, refused_while_another_is_on_trial)
 		  "the path is refused, and a connection on it is in use: when it is lost, nobody makes another");
 }
 
+/* A path is refused, tried again, and removed just when a check of it ends well. Its place may be
+ * another path's soon, so nothing may be connected there any more. */
+Test(connection, joined_on_a_path_that_is_removed)
+{
+	unsigned b;
+
+	cl.cfg.mdconnect = 1;
+	b = arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->up);
+	cl.server.path[1].refused = true;
+	fake_used = &fake_conns[b];
+	fake_break();
+	arrive(1, 1);
+	/* As nfs_path_remove() does it, before the lane has heard of it. */
+	pthread_mutex_lock(&ctl.mu);
+	cl.server.path[1].removing = true;
+	for (unsigned i = 0; i < 2; i++)
+		lane.target.conns[1][i].wanted = false;
+	pthread_mutex_unlock(&ctl.mu);
+	fake_pass(&lane, 20);
+	cr_assert(conn_of(1)->up, "it has been checked");
+	rr_drain(conn_of(1)->link);
+	fake_pass(&lane, 20);
+	cr_assert(!conn_of(1)->link && !cl.server.path[1].used, "the place is free");
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert(!lane.target.conns[1][i].wanted, "and its connector makes connection %u there", i);
+}
+
 /* A heartbeat waits at the server behind other calls, and some of these are answered. Then the
  * whole server hangs. What the other path has answered before that says nothing about now. */
 Test(connection, reply_from_before_with_an_old_heartbeat)
