@@ -197,10 +197,11 @@ static void say_up(const struct nfs_connection *k, const struct rr_link *link)
 void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 {
 	struct nfs_target *t = k->target;
-	bool check, may_move;
+	struct nfs_check begun = { .step = 0 };
+	bool check;
 	int rc;
 
-	if (!nfs_path_arrives(k, &check, &may_move)) {
+	if (!nfs_path_arrives(k, &check, &begun)) {
 		rr_link_drop(link);
 		nfs_path_lost(k, false, 0, NULL);
 		return;
@@ -212,7 +213,7 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 	k->drain_until_ns = 0;
 	k->asked = false;
 	k->asked_ns = loop_now(t->lane->loop);
-	k->check = (struct nfs_check){ .may_move = may_move };
+	k->check = begun;
 	/* Before the first reply can end the connection. */
 	if (k->up) {
 		nfs_path_joined(k);

@@ -116,8 +116,8 @@ void nfs_connect_all(struct nfs_client *cl, unsigned path);
 /* The connection's path. */
 struct nfs_path *nfs_path_of(const struct nfs_connection *k);
 /* Lane thread. The link is here. false: nobody wants it any more. *check: it has to be checked;
- * *may_move: see struct nfs_check. */
-bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move);
+ * what the check is told (*in) is set. */
+bool nfs_path_arrives(struct nfs_connection *k, bool *check, struct nfs_check *in);
 /* Lane thread: the connection takes calls from now on. */
 void nfs_path_joined(struct nfs_connection *k);
 /* There is no link: it was lost, or could not be made. was_up: nfs_path_joined() had been called.

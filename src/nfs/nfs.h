@@ -316,6 +316,7 @@ struct nfs_check {
 	bool may_move;          /* in: no other connection is there, and this path has led to the
 				 * server before: another identity means that the server has
 				 * moved */
+	bool known;             /* in: this path has led to the server before */
 	uint64_t word[4];       /* the version's own, from step to step */
 	struct errbuf why;      /* what was wrong */
 };

@@ -125,7 +125,7 @@ static void back_off(struct nfs_connection *k)
 
 /* ---- a connection's life ---- */
 
-bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move)
+bool nfs_path_arrives(struct nfs_connection *k, bool *check, struct nfs_check *in)
 {
 	struct nfs_server *s = k->target->server;
 	struct nfs_path *p = nfs_path_of(k);
@@ -133,7 +133,8 @@ bool nfs_path_arrives(struct nfs_connection *k, bool *check, bool *may_move)
 
 	pthread_mutex_lock(&control_of(k)->mu);
 	wanted = p->used && !p->removing && !(p->refused && !p->known);
-	*may_move = p->known && s->up == 0;
+	in->known = p->known;
+	in->may_move = p->known && s->up == 0;
 	*check = s->checks && s->version->check_encode &&
 		 (s->joins || !p->known || paths_count(s) > 1);
 	pthread_mutex_unlock(&control_of(k)->mu);

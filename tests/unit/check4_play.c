@@ -139,7 +139,7 @@ void m_joined(void)
 
 int who(uint64_t minor, const char *major, const char *scope)
 {
-	k = (struct nfs_check){ .may_move = k.may_move };
+	k = (struct nfs_check){ .may_move = k.may_move, .known = k.known };
 	m_who_args(1);
 	sends();
 	m_who(0, minor, major, scope);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "check4_play.h"
 
 TestSuite(nfs4_check, .init = check4_setup, .fini = play4_teardown);
@@ -161,6 +162,29 @@ Test(nfs4_check, same_names_without_the_session)
 	lane4()->hold = true;
 	cr_assert_eq(takes(), NFS_LATER);
 	lane4()->hold = false;
+}
+
+/* The server has restarted, and the other path died just before, without a word. Heartbeats find
+ * that if somebody answers for as long as they take. */
+Test(nfs4_check, session_is_lost_and_the_others_may_be_dead)
+{
+	lane4()->client->cfg.heartbeat_ms = 100000;
+	k.known = true;
+	up_to_join();
+	other_lane_is_up(true);
+	m_status(BIND, BADSESSION);
+	cr_assert_eq(takes(), NFS_LATER);
+	begun = k;
+	cr_assert_eq(takes(), NFS_LATER);
+	cr_assert_not(asked_for_session(), "it may be good all the same");
+	other_lane_is_up(false);
+	cr_assert_eq(takes(), 0);
+	cr_assert(asked_for_session());
+	/* They do answer. */
+	other_lane_is_up(true);
+	lane4()->client->cfg.heartbeat_ms = 1;
+	usleep(3000);
+	cr_assert_eq(takes(), -EAGAIN);
 }
 
 /* While it was sent, recovery has made another one. */

@@ -32,7 +32,7 @@ static struct played {
 /* The answers to the next calls of a check: 0: go on. */
 static int check_says[8];
 static unsigned nsays, said;
-static bool may_move;
+static bool may_move, known;
 
 struct op {
 	struct nfs_call c;
@@ -77,6 +77,7 @@ static int check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x)
 
 	(void)t;
 	may_move = k->may_move;
+	known = k->known;
 	if (!xdr_uint32_t(x, &w))
 		return err_set(&k->why, -EBADMSG, "it says nothing");
 	if (said < nsays && check_says[said++])
@@ -259,6 +260,12 @@ Test(connection, checked_before_it_is_used)
 	for (unsigned i = 0; i < 4; i++)
 		cr_assert(ops[i].dones == 1 && ops[8 + i].dones == 1);
 	cr_assert(!may_move, "the other path has a connection");
+	cr_assert_not(known);
+	fake_used = &fake_conns[b];
+	fake_break();
+	arrive(1, 1);
+	fake_pass(&lane, 20);
+	cr_assert(known && !may_move && conn_of(1)->up);
 }
 
 Test(connection, another_server_is_refused)

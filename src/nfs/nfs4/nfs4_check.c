@@ -26,6 +26,10 @@
  * If no lane is connected, whatever is there is all there is, and recovery may need this very
  * connection.
  *
+ * But the others may be connected only in name: the server has restarted, and their path is dead
+ * without a word. Heartbeats find that as long as somebody else answers (heart.c). So on a path
+ * that has led to the server before, the check goes on asking for the time of two heartbeats.
+ *
  * When the connection dies, the check ends. Then at most a client id is left on the server
  * that was never confirmed. The next check of the lane replaces it, or it ends with its lease.
  */
@@ -40,6 +44,7 @@ enum {
 	WORD_JOINS,                     /* STEP_WHO: identity.now.joins when it was sent */
 	WORD_VERDICT = WORD_JOINS,      /* STEP_LEAVE: the -errno, positive */
 	WORD_SESSION = WORD_JOINS,      /* STEP_JOIN, two words: the session id that was sent */
+	WORD_SINCE = WORD_CLIENTID,     /* STEP_JOIN: when the session was first not known there */
 	WORD_CHANGES = 3,               /* identity.now.changes as last seen */
 };
 _Static_assert(NFS4_SESSIONID_SIZE == 2 * sizeof(uint64_t), "it has two words");
@@ -68,6 +73,7 @@ static int join(struct nfs_target *t, struct nfs_check *k)
 	if (!nfs4_slots_session(&n->slots, id) || (is_recovering(n) && !nfs_server_is_up(t->server)))
 		return end(t, k);
 	k->step = STEP_JOIN;
+	k->word[WORD_SINCE] = 0;
 	return NFS_NEXT;
 }
 
@@ -206,6 +212,20 @@ static int joined(struct nfs_target *t, struct nfs_check *k, const BIND_CONN_TO_
 	return is_replaced(t->server->vdata, k) ? NFS_NEXT : end(t, k);
 }
 
+#define NS_PER_MS 1000000ull
+/* Heartbeats that others have to prove that they are there. */
+#define DOUBT_BEATS 2u
+
+/* Are the other connections dead, perhaps, and not known to be yet? */
+static bool may_be_alone(const struct nfs_target *t, struct nfs_check *k)
+{
+	uint64_t now = mono_ns(), beat = t->server->client->cfg.heartbeat_ms * NS_PER_MS;
+
+	if (!k->word[WORD_SINCE])
+		k->word[WORD_SINCE] = now;
+	return k->known && now - k->word[WORD_SINCE] < DOUBT_BEATS * beat;
+}
+
 /* The names are those of the mounted server, and it does not know the session. */
 static int no_session(struct nfs_target *t, struct nfs_check *k)
 {
@@ -227,6 +247,8 @@ static int no_session(struct nfs_target *t, struct nfs_check *k)
 	/* The recovery may have ended since the first look. */
 	if (is_replaced(n, k))
 		return NFS_NEXT;
+	if (may_be_alone(t, k))
+		return NFS_LATER;
 	return err_set(&k->why, -EAGAIN, "it has the names of the mounted server and does not know the "
 		       "session: it has just restarted, or is another server with the same host name");
 }
