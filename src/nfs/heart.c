@@ -17,7 +17,8 @@
  * not enough. One of these must be true as well:
  *
  *   - another path has answered a call that was sent after this heartbeat and after the last
- *     reply: then it is the path and not the server;
+ *     reply: then it is the path and not the server. It may be another lane's connection: a
+ *     server that takes no more connections leaves some lanes with one;
  *   - the connection is on trial: nobody needs it yet.
  *
  * A heartbeat also measures the latency of a connection that has no short calls.
@@ -25,7 +26,8 @@
  * Otherwise `timeo` decides (lane.c), or the fabric, which breaks a connection by itself when
  * nothing is acknowledged for long.
  *
- * The lane's thread runs this, each for its own connections. The same clock ends connections of
+ * The lane's thread runs this, each for its own connections, and tells the others what it knows
+ * of each path (answered_ns). The same clock ends connections of
  * a path that is being removed, when their calls do not end by themselves.
  */
 #include <errno.h>
@@ -57,6 +59,33 @@ static bool is_the_server(const struct nfs_connection *k)
 	return k->link && (k->up || k->check.step);
 }
 
+/* For the other lanes. */
+static void publish(struct nfs_target *t, unsigned path)
+{
+	uint64_t newest = 0;
+
+	for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+		const struct nfs_connection *k = &t->conns[path][i];
+		uint64_t at = is_the_server(k) ? rr_link_now(k->link).answered_ns : 0;
+
+		newest = at > newest ? at : newest;
+	}
+	atomic_store_explicit(&t->answered_ns[path], newest, memory_order_relaxed);
+}
+
+static bool other_lanes_answer(const struct nfs_connection *k, uint64_t since)
+{
+	for (unsigned lane = 0; lane < NFS_LANES_MAX; lane++) {
+		struct nfs_target *t = k->target->server->targets[lane];
+
+		for (unsigned path = 0; t && path < NFS_PATHS_MAX; path++)
+			if (path != k->path && atomic_load_explicit(&t->answered_ns[path],
+								    memory_order_relaxed) > since)
+				return true;
+	}
+	return false;
+}
+
 /* Has a connection of another path answered what was sent after this heartbeat, and after this
  * connection's last reply? */
 static bool others_answer(const struct nfs_connection *k)
@@ -72,7 +101,7 @@ static bool others_answer(const struct nfs_connection *k)
 			    rr_link_now(o->link).answered_ns > since)
 				return true;
 		}
-	return false;
+	return other_lanes_answer(k, since);
 }
 
 static void ask_others(const struct nfs_connection *k)
@@ -134,10 +163,12 @@ static void on_beat(struct loop_timer *timer)
 	struct nfs_target *t = container_of(timer, struct nfs_target, heart);
 	uint64_t now = loop_now(t->lane->loop);
 
-	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
+		publish(t, path);
 		for (unsigned i = 0; i < NFS_CONNS_MAX; i++)
 			if (t->conns[path][i].link)
 				look(&t->conns[path][i], now);
+	}
 	nfs_heart_start(t);
 }
 

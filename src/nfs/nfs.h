@@ -502,6 +502,8 @@ struct nfs_target {
 	struct nfs_connection conns[NFS_PATHS_MAX][NFS_CONNS_MAX];
 	struct rr_path_stats path_stats[NFS_PATHS_MAX];
 	struct loop_timer heart;        /* see heart.c */
+	_Atomic uint64_t answered_ns[NFS_PATHS_MAX];    /* other lanes read it: when the newest call
+					 * was sent that the server has answered there */
 };
 
 /* A lane: one thread with its loop, buffers and connections. src/fs keeps its own part

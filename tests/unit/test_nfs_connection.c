@@ -533,6 +533,31 @@ Test(connection, idle_and_silent)
 	cr_assert(!conn_of(0)->link && conn_of(0)->wanted && conn_of(1)->up);
 }
 
+/* This lane has no connection on the other path, because the server takes no more of them. Another
+ * lane has one, and it answers. */
+Test(connection, silent_path_of_a_lane_that_has_no_other)
+{
+	static struct nfs_target other;
+
+	cl.server.targets[1] = &other;
+	start(0);
+	fake_pass(&lane, BEAT_MS);
+	cr_assert(ops[0].dones == 1 && atomic_load(&lane.target.answered_ns[0]), "others may know");
+	played[0].mute = true;
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(conn_of(0)->up, "the server may be busy");
+	/* Sent before the heartbeat. */
+	atomic_store(&other.answered_ns[1], conn_of(0)->asked_ns);
+	/* The same path. */
+	atomic_store(&other.answered_ns[0], mono_ns());
+	fake_pass(&lane, BEAT_MS);
+	cr_assert(conn_of(0)->up);
+	atomic_store(&other.answered_ns[1], mono_ns());
+	fake_pass(&lane, BEAT_MS);
+	cr_assert(!conn_of(0)->up, "it is the path");
+	cl.server.targets[1] = NULL;
+}
+
 /* Every credit is in use, and yet there is a heartbeat. */
 Test(connection, heartbeat_of_a_full_connection)
 {
