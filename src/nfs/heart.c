@@ -52,11 +52,12 @@ static uint64_t silent_since(const struct nfs_connection *k)
 	return heard > k->asked_ns ? heard : k->asked_ns;
 }
 
-/* Is it known who answers there? Of one on trial, after the first step of its check. (What it
- * waits for may be a recovery that waits for the silent path.) */
+/* Is it known that the server answers there? Of one on trial, after the first step of its check,
+ * unless that has found a stranger and takes its leave. (What it waits for may be a recovery that
+ * waits for the silent path.) */
 static bool is_the_server(const struct nfs_connection *k)
 {
-	return k->link && (k->up || k->check.step);
+	return k->link && (k->up || (k->check.step && !k->check.why.text[0]));
 }
 
 /* For the other lanes. */

@@ -669,6 +669,28 @@ Test(connection, silent_path_that_a_check_waits_for)
 	cr_assert(!conn_of(0)->link, "silent for six times heartbeat=, and another path answers");
 }
 
+/* The same, and the check knows that it is another server, which it takes its leave of. That one's
+ * answers say nothing about this path. */
+Test(connection, silent_path_and_a_stranger)
+{
+	struct played *p;
+
+	start(0);
+	fake_pass(&lane, 10);
+	for (unsigned i = 1; i < 8; i++)
+		check_says[i] = NFS_LATER;
+	nsays = 8;
+	played[0].mute = true;
+	start(1);
+	p = &played[arrive(1, 1)];
+	fake_pass(&lane, 10);
+	cr_assert(conn_of(1)->link && conn_of(1)->check.step);
+	err_set(&conn_of(1)->check.why, -EXDEV, "it is another server");
+	fake_pass(&lane, 4 * BEAT_MS);
+	cr_assert_geq(p->checks, 2);
+	cr_assert(conn_of(0)->up, "the server may be busy");
+}
+
 static void on_done_start(struct nfs_call *c)
 {
 	on_done(c);
