@@ -30,7 +30,7 @@ static struct played {
 	unsigned seen;          /* of fake_conns[].sends */
 } played[FAKE_CONNS];
 /* The answers to the next calls of a check: 0: go on. */
-static int check_says[8];
+static int check_says[64];
 static unsigned nsays, said;
 static bool may_move, known;
 
@@ -657,9 +657,9 @@ Test(connection, silent_path_that_a_check_waits_for)
 	start(0);
 	fake_pass(&lane, 10);
 	cr_assert_eq(ops[0].dones, 1);
-	for (unsigned i = 1; i < 8; i++)
+	for (unsigned i = 1; i < 64; i++)
 		check_says[i] = NFS_LATER;
-	nsays = 8;
+	nsays = 64;
 	played[0].mute = true;
 	start(1);
 	start(2);
@@ -677,9 +677,9 @@ Test(connection, silent_path_and_a_stranger)
 
 	start(0);
 	fake_pass(&lane, 10);
-	for (unsigned i = 1; i < 8; i++)
+	for (unsigned i = 1; i < 64; i++)
 		check_says[i] = NFS_LATER;
-	nsays = 8;
+	nsays = 64;
 	played[0].mute = true;
 	start(1);
 	p = &played[arrive(1, 1)];
