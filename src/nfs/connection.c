@@ -131,6 +131,9 @@ static int decode_check(struct nfs_connection *k)
 	rc = rpcmsg_reply(&x, k->rr.xid, auth, &why);
 	if (!rc)
 		rc = auth->unwrap(auth, &x, take_check, k);
+	else if (rc == -EPROTONOSUPPORT)
+		err_set(&k->check.why, rc, "it does not have version %u of NFS",
+			k->target->server->version->vers);
 	else
 		err_set(&k->check.why, rc, "it does not answer as an NFS server: %s", strerror(-rc));
 	return rc;

@@ -26,6 +26,7 @@ static struct played {
 	bool mute;              /* nothing is answered */
 	bool busy;              /* of its calls, only pings and checks are answered */
 	uint32_t is;            /* the answer to the last call of a check */
+	uint32_t accept_stat;   /* RFC 5531: 0, or why the call is not executed */
 	unsigned calls, pings, checks;
 	unsigned seen;          /* of fake_conns[].sends */
 } played[FAKE_CONNS];
@@ -124,6 +125,7 @@ static void answer(struct fake_conn *f, struct played *p)
 		r[8] = 0;
 	r[n] = w[0];
 	r[n + 1] = htonl(1);
+	r[n + 5] = htonl(p->accept_stat);
 	r[n + 6] = htonl(p->is);
 	fake_used = f;
 	fake_deliver(r, (n + 8) * sizeof(r[0]));
@@ -302,6 +304,17 @@ Test(connection, check_that_fails)
 	arrive(1, 1);
 	fake_pass(&lane, 20);
 	cr_assert(state(1) == NFS_PATH_CONNECTED && conn_of(1)->failures == 0);
+}
+
+/* It may get that version: it is tried again, and says why it is not used. */
+Test(connection, server_without_that_version)
+{
+	unsigned b = arrive(1, 1);
+
+	played[b].accept_stat = 2;      /* PROG_MISMATCH */
+	fake_pass(&lane, 20);
+	cr_assert(state(1) == NFS_PATH_CONNECTING && conn_of(1)->wanted);
+	cr_assert_str_eq(cl.server.path[1].why.text, "it does not have version 1 of NFS");
 }
 
 Test(connection, server_that_checks_later)
