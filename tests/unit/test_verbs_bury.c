@@ -192,18 +192,24 @@ PLAYED(int, ibv_dealloc_pd, struct ibv_pd *pd)
 	return 0;
 }
 
-/* ibv_reg_mr() is a macro, which calls this one. */
-PLAYED(struct ibv_mr *, ibv_reg_mr_iova2, struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-       unsigned access)
+/* ibv_reg_mr() is a macro. It calls the function of that name if the compiler sees that no access
+ * is asked for that older kernels do not know, and the other one if it does not see that. */
+PLAYED(struct ibv_mr *, ibv_reg_mr, struct ibv_pd *pd, void *addr, size_t len, int access)
 {
 	struct ibv_mr *mr = made(sizeof(*mr));
 
-	(void)iova;
 	(void)access;
 	mr->pd = pd;
 	mr->addr = addr;
 	mr->length = len;
 	return mr;
+}
+
+PLAYED(struct ibv_mr *, ibv_reg_mr_iova2, struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+       unsigned access)
+{
+	(void)iova;
+	return __wrap_ibv_reg_mr(pd, addr, len, (int)access);
 }
 
 PLAYED(int, ibv_dereg_mr, struct ibv_mr *mr)
