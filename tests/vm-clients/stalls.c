@@ -12,8 +12,13 @@
  *     begins                          the files are there
  *     operations N      errors N      bytes N
  *     longest_ms X WHAT at MS         one operation
+ *     before_ms X WHAT at MS          one operation, of those before a cut
+ *     cut_ms X WHAT at MS             one operation, of those around it
  *     gap_ms X at MS                  in which no thread's operation ended
  *     jitter_ms X                     the machine's own: a sleep of 10 ms, how much longer
+ *
+ * SIGUSR1 before something is cut, and again when it is, says which operations those are: those
+ * around it end behind the first signal, and begin within a second of the last one.
  *
  * SERIES gets a line "MS BYTES OPERATIONS" for each 100 ms. Ends with status 1 if anything
  * was wrong, and after two minutes in which nothing has ended.
@@ -21,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +42,7 @@
 #define SLOT_MS     100u
 #define STUCK_S     120u
 #define TICK_NS     10000000u
+#define CUT_NS      1000000000u
 #define SAID_MAX    20u
 
 struct thread {
@@ -49,10 +56,17 @@ struct thread {
 	uint64_t random;
 };
 
+/* One operation that took long, and when it began. */
+struct longest {
+	uint64_t ns, at;
+	const char *what;
+};
+
 static struct {
 	pthread_mutex_t lock;           /* of all below */
-	uint64_t last, gap, gap_at, longest, longest_at;
-	const char *longest_what;
+	uint64_t last, gap, gap_at;
+	struct longest longest, before, cut;
+	uint64_t cut_first, cut_last;   /* the signals; 0: there was none */
 	uint64_t operations, bytes, errors;
 	uint64_t slot_operations, slot_bytes;
 	unsigned ended;         /* threads */
@@ -91,6 +105,13 @@ static void wrong(const char *fmt, ...)
 	pthread_mutex_unlock(&seen.lock);
 }
 
+/* Who calls has the lock. */
+static void remember_longest(struct longest *l, const char *what, uint64_t start, uint64_t t)
+{
+	if (t - start > l->ns)
+		*l = (struct longest){ t - start, start - began, what };
+}
+
 /* An operation has ended, with an error or without. */
 static void ended(const char *what, uint64_t start, uint32_t bytes)
 {
@@ -98,11 +119,11 @@ static void ended(const char *what, uint64_t start, uint32_t bytes)
 
 	pthread_mutex_lock(&seen.lock);
 	t = now();      /* with the lock: one after the other */
-	if (t - start > seen.longest) {
-		seen.longest = t - start;
-		seen.longest_at = start - began;
-		seen.longest_what = what;
-	}
+	remember_longest(&seen.longest, what, start, t);
+	if (!seen.cut_first)
+		remember_longest(&seen.before, what, start, t);
+	else if (start <= seen.cut_last + CUT_NS)
+		remember_longest(&seen.cut, what, start, t);
 	if (t - seen.last > seen.gap) {
 		seen.gap = t - seen.last;
 		seen.gap_at = seen.last - began;
@@ -256,21 +277,36 @@ static void tell_slots(FILE *series, uint64_t *slot, uint64_t t)
 	}
 }
 
+/* A tick, unless a signal ends it. jitter: see below. */
+static void tick(const sigset_t *signals, uint64_t *jitter)
+{
+	const struct timespec time = { 0, TICK_NS };
+	uint64_t start = now(), t;
+	bool told = sigtimedwait(signals, NULL, &time) == SIGUSR1;
+
+	pthread_mutex_lock(&seen.lock);
+	t = now();
+	if (told) {
+		seen.cut_last = t;
+		if (!seen.cut_first)
+			seen.cut_first = t;
+	} else if (t > start + TICK_NS + *jitter) {
+		*jitter = t - start - TICK_NS;
+	}
+	pthread_mutex_unlock(&seen.lock);
+}
+
 /* Until all threads have ended, or nothing ends any more. jitter: the longest that a sleep
  * took more than it should. */
-static void attend(FILE *series, unsigned threads, uint64_t *jitter)
+static void attend(FILE *series, unsigned threads, const sigset_t *signals, uint64_t *jitter)
 {
-	uint64_t slot = began + SLOT_MS * 1000000u, start, t, last;
-	const struct timespec tick = { 0, TICK_NS };
+	uint64_t slot = began + SLOT_MS * 1000000u, t, last;
 	bool all;
 
 	do {
-		start = now();
-		nanosleep(&tick, NULL);
+		tick(signals, jitter);
 		pthread_mutex_lock(&seen.lock);
 		t = now();
-		if (t - start - TICK_NS > *jitter)
-			*jitter = t - start - TICK_NS;
 		tell_slots(series, &slot, t);
 		last = seen.last;
 		all = seen.ended == threads;
@@ -282,11 +318,20 @@ static void attend(FILE *series, unsigned threads, uint64_t *jitter)
 	} while (!all);
 }
 
+static void tell_longest(const char *name, const struct longest *l)
+{
+	printf("%s %.1f %s at %.0f\n", name, ms(l->ns), l->what ? l->what : "nothing", ms(l->at));
+}
+
 static int result(uint64_t jitter)
 {
 	printf("operations %llu\nerrors %llu\nbytes %llu\n", (unsigned long long)seen.operations,
 	       (unsigned long long)seen.errors, (unsigned long long)seen.bytes);
-	printf("longest_ms %.1f %s at %.0f\n", ms(seen.longest), seen.longest_what, ms(seen.longest_at));
+	tell_longest("longest_ms", &seen.longest);
+	if (seen.cut_first) {
+		tell_longest("before_ms", &seen.before);
+		tell_longest("cut_ms", &seen.cut);
+	}
 	printf("gap_ms %.1f at %.0f\njitter_ms %.1f\n", ms(seen.gap), ms(seen.gap_at), ms(jitter));
 	return seen.errors != 0;
 }
@@ -309,8 +354,12 @@ int main(int argc, char **argv)
 	unsigned threads = 4;
 	FILE *series = NULL;
 	uint64_t jitter = 0;
+	sigset_t signals;
 	int c;
 
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);     /* tick() takes it */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((c = getopt(argc, argv, "it:b:o:")) != -1) {
 		if (c == 'i') {
@@ -339,7 +388,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	attend(series, threads, &jitter);
+	attend(series, threads, &signals, &jitter);
 	for (unsigned i = 0; i < threads; i++)
 		pthread_join(all[i].id, NULL);
 	if (series && fclose(series)) {
