@@ -10,6 +10,10 @@
  * next one as long: memory would pile up. So the client is handed back unfinished, and
  * nfs_client_free() is called until it is free, or the time of retry= is up. Signals end the
  * process meanwhile (src/main.c, CONNECTING).
+ *
+ * With several paths, the next attempt begins on the path behind the one whose server was silent.
+ * What was sent there may still be executed: it names a client ID that no session belongs to, and
+ * that the next EXCHANGE_ID replaces.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,6 +28,8 @@
 #define DRAIN_MS 1000u
 #define DRAIN_STEP_MS 5u
 #define NS_PER_S 1000000000ull
+/* How long an attempt on the next path waits for the end of the one before. */
+#define FREE_NS (10 * NS_PER_S)
 
 unsigned nfs_client_pause_ms = 2000;
 
@@ -65,14 +71,17 @@ static int connect_on(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 	return 0;
 }
 
-/* The first path that connects will do. If none does, the message is about the first one. */
-static int connect_first(struct nfs_client *cl, struct errbuf *eb)
+/* The first path from `path` on that connects will do. If none does, the message is about the
+ * first one. */
+static int connect_first(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 {
 	struct errbuf other;
-	int rc = connect_on(cl, 0, eb);
+	const char *why = eb->text;
+	int rc = connect_on(cl, path, eb);
 
-	for (unsigned path = 1; rc && path < cl->cfg.npaths; path++) {
-		log_warn("%s; trying the next address", path == 1 ? eb->text : other.text);
+	while (rc && ++path < cl->cfg.npaths) {
+		log_warn("%s; trying the next address", why);
+		why = other.text;
 		if (connect_on(cl, path, &other) == 0)
 			return 0;
 	}
@@ -93,7 +102,8 @@ static int start_connectors(struct nfs_client *cl)
 	return rc;
 }
 
-static int start(struct nfs_client *cl, struct errbuf *eb)
+/* *silent: the path that connects and has a server that does not answer, if that is the error. */
+static int start(struct nfs_client *cl, unsigned first, unsigned *silent, struct errbuf *eb)
 {
 	int rc;
 
@@ -109,7 +119,7 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 		if (rc)
 			return rc;
 	}
-	rc = connect_first(cl, eb);
+	rc = connect_first(cl, first, eb);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < cl->nlanes; i++) {
@@ -121,6 +131,8 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	rc = cl->server.version->mount(cl, eb);
+	if (rc == -ETIMEDOUT)
+		*silent = cl->server.first;
 	if (rc)
 		return rc;
 	cl->control->mounted = true;
@@ -132,7 +144,9 @@ static int start(struct nfs_client *cl, struct errbuf *eb)
 	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
-int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
+/* With the paths from `first` on; *silent as start() has it. */
+static int make(const struct nfs_config *cfg, unsigned first, unsigned *silent,
+		struct nfs_client **out, struct errbuf *eb)
 {
 	struct nfs_client *cl = calloc(1, sizeof(*cl));
 	int rc;
@@ -161,7 +175,7 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
-		rc = start(cl, eb);
+		rc = start(cl, first, silent, eb);
 	*out = rc && nfs_client_free(cl) ? NULL : cl;
 	return rc;
 }
@@ -180,6 +194,25 @@ static bool free_until(struct nfs_client *cl, uint64_t end_ns)
 		if (mono_ns() >= end_ns)
 			return false;
 	return true;
+}
+
+int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
+{
+	unsigned first = 0, silent;
+	char addr[80];
+	int rc;
+
+	for (;;) {
+		silent = cfg->npaths;
+		rc = make(cfg, first, &silent, out, eb);
+		first = silent + 1;
+		if (first >= cfg->npaths || !free_until(*out, mono_ns() + FREE_NS))
+			return rc;
+		*out = NULL;
+		fab_addr_text(&cfg->paths[silent].params.server, addr, sizeof(addr));
+		log_warn("no answer from %s at %s (%s); trying the next address", cfg->server, addr,
+			 eb->text);
+	}
 }
 
 int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,

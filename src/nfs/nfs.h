@@ -385,8 +385,8 @@ extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 struct nfs_config {
 	const struct nfs_version *version;
 	const struct rpc_auth *auth;            /* from sec=; NULL: AUTH_SYS */
-	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first that connects
-						 * is used to mount */
+	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first with a server
+						 * that answers is used to mount */
 	unsigned npaths;
 	enum rr_policy policy;          /* which connection takes a call */
 	unsigned mdconnect;             /* further connections on each path and lane, for calls
@@ -551,7 +551,8 @@ struct nfs_client {
 
 /*
  * Connects the lanes and mounts the export. Blocks. Lane 0 must get its connection; the
- * other connections may come later. Returns 0 with *out, or -errno with eb set. The lanes
+ * other connections may come later. A path that does not connect, or whose server does not
+ * answer the mount's calls in time, is left for the next one. Returns 0 with *out, or -errno with eb set. The lanes
  * run on their own threads from then on. After an error *out is NULL, or what could not be
  * freed yet: for nfs_client_free().
  */

@@ -336,6 +336,46 @@ Test(nfs_client, attempts_leave_no_memory, .timeout = 300)
 	cr_assert(after < before + 10 * sizeof(struct nfs_call), "%zu, before %zu", after, before);
 }
 
+/* There is a server behind the next address. */
+Test(nfs_client, silent_behind_an_address, .timeout = 300)
+{
+	struct nfs_config cfg = config();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	fake_most = 3;
+	cfg.npaths = 3;
+	cfg.paths[1].fabric = cfg.paths[2].fabric = &fabric_fake;
+	fails_late = true;
+	fails = 1;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert(mounts == 2 && arenas == 1);
+	cr_assert_eq(cl->server.first, 1);
+	cr_assert(nfs_client_free(cl));
+	/* Behind none. */
+	fails = 10;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_str_eq(eb.text, "the server is silent");
+	cr_assert(mounts == 5 && arenas == 0);
+}
+
+/* What hangs is not waited for for ever, and the next address has no turn. */
+Test(nfs_client, silent_behind_an_address_and_hangs, .timeout = 300)
+{
+	struct nfs_config cfg = two_lanes();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	cfg.npaths = 2;
+	cfg.paths[1].fabric = &fabric_fake;
+	fails = 1;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert(mounts == 1 && arenas == 1 && cl);
+	fake_hangs_from = 0;
+	while (!nfs_client_free(cl))
+		;
+}
+
 /* Only what may pass is tried again. */
 Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 {

@@ -18,6 +18,23 @@ no_answer() {
 	mount_down
 }
 
+# silent - the first address has a connection at once, and a server that says nothing: the mount
+# is made on the next one.
+silent() {
+	local began=$SECONDS
+	[[ $NFSRDMA_KERNEL == ganesha ]] || skip "there is no gateway that could hold replies back"
+	path slow 0 1000000
+	mount_up "$BOTH"
+	tell "mounted after $(( SECONDS - began )) s"
+	at_most $(( SECONDS - began )) 90 "seconds until it is mounted"
+	grep -q "trying the next address" "$LOG" || fail "the log does not say that another address was tried"
+	echo x >"$WORK/f" || fail "a write over path 1"
+	equal "$(path_value 0 connections)" 0 "connections of a path whose server is silent"
+	path slow 0 off
+	soon 60 connected 0 || fail "path 0 is not connected 60 s after it answers: $(ctl paths)"
+	mount_down
+}
+
 # elsewhere - an address of another server: it says why, and no call is sent there.
 elsewhere() {
 	local other=10.77.0.9
@@ -100,6 +117,7 @@ cycles() {
 
 change() {
 	part "no answer" no_answer
+	part "a silent server" silent
 	part "another server" elsewhere
 	part "the last path" last
 	part "remove and add" cycles
