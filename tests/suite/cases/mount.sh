@@ -51,9 +51,10 @@ mount_down
 mount_up lanes=5
 equal "$(cat "$WORK/a")" hello "with five lanes"
 mount_down
-# Read-only. SIGTERM unmounts, too.
+# Read-only. SIGTERM unmounts, too, when the mount is ready: it can be controlled then.
 mount_up ro
 expect_error "Read-only" touch "$WORK/b"
+until_true "the control socket" "$BIN" ctl "$MNT" paths
 kill -TERM "$DAEMON"
 wait "$DAEMON" || fail "status $? after SIGTERM"
 DAEMON=
