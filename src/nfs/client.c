@@ -102,8 +102,15 @@ static int start_connectors(struct nfs_client *cl)
 	return rc;
 }
 
-/* *silent: the path that connects and has a server that does not answer, if that is the error. */
-static int start(struct nfs_client *cl, unsigned first, unsigned *silent, struct errbuf *eb)
+/* One attempt, and how far it came. */
+struct attempt {
+	unsigned first;                 /* begins on this path */
+	bool connects;                  /* a path does, or it did not come to that */
+	unsigned silent;                /* the path that connects and has a server that does not
+					 * answer, if that is the error; else npaths or more */
+};
+
+static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 {
 	int rc;
 
@@ -119,7 +126,8 @@ static int start(struct nfs_client *cl, unsigned first, unsigned *silent, struct
 		if (rc)
 			return rc;
 	}
-	rc = connect_first(cl, first, eb);
+	rc = connect_first(cl, a->first, eb);
+	a->connects = rc == 0;
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < cl->nlanes; i++) {
@@ -132,7 +140,7 @@ static int start(struct nfs_client *cl, unsigned first, unsigned *silent, struct
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	rc = cl->server.version->mount(cl, eb);
 	if (rc == -ETIMEDOUT)
-		*silent = cl->server.first;
+		a->silent = cl->server.first;
 	if (rc)
 		return rc;
 	cl->control->mounted = true;
@@ -144,9 +152,8 @@ static int start(struct nfs_client *cl, unsigned first, unsigned *silent, struct
 	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
-/* With the paths from `first` on; *silent as start() has it. */
-static int make(const struct nfs_config *cfg, unsigned first, unsigned *silent,
-		struct nfs_client **out, struct errbuf *eb)
+static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_client **out,
+		struct errbuf *eb)
 {
 	struct nfs_client *cl = calloc(1, sizeof(*cl));
 	int rc;
@@ -175,7 +182,7 @@ static int make(const struct nfs_config *cfg, unsigned first, unsigned *silent,
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
-		rc = start(cl, first, silent, eb);
+		rc = start(cl, a, eb);
 	*out = rc && nfs_client_free(cl) ? NULL : cl;
 	return rc;
 }
@@ -196,20 +203,32 @@ static bool free_until(struct nfs_client *cl, uint64_t end_ns)
 	return true;
 }
 
+/* If no path behind a silent server connects, the error is what the silent one had: that may pass,
+ * whatever is wrong with the others. */
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
 {
-	unsigned first = 0, silent;
+	struct errbuf before = { "" };
+	unsigned first = 0;
 	char addr[80];
 	int rc;
 
 	for (;;) {
-		silent = cfg->npaths;
-		rc = make(cfg, first, &silent, out, eb);
-		first = silent + 1;
+		struct attempt a = { .first = first, .connects = true, .silent = cfg->npaths };
+
+		rc = make(cfg, &a, out, eb);
+		if (!a.connects && first) {
+			/* Of several, the first one's is in the log already. */
+			if (first + 1 == cfg->npaths)
+				log_warn("%s", eb->text);
+			*eb = before;
+			return -ETIMEDOUT;
+		}
+		first = a.silent + 1;
 		if (first >= cfg->npaths || !free_until(*out, mono_ns() + FREE_NS))
 			return rc;
 		*out = NULL;
-		fab_addr_text(&cfg->paths[silent].params.server, addr, sizeof(addr));
+		before = *eb;
+		fab_addr_text(&cfg->paths[a.silent].params.server, addr, sizeof(addr));
 		log_warn("no answer from %s at %s (%s); trying the next address", cfg->server, addr,
 			 eb->text);
 	}

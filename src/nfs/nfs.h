@@ -552,9 +552,9 @@ struct nfs_client {
 /*
  * Connects the lanes and mounts the export. Blocks. Lane 0 must get its connection; the
  * other connections may come later. A path that does not connect, or whose server does not
- * answer the mount's calls in time, is left for the next one. Returns 0 with *out, or -errno with eb set. The lanes
- * run on their own threads from then on. After an error *out is NULL, or what could not be
- * freed yet: for nfs_client_free().
+ * answer the mount's calls in time, is left for the next one. Returns 0 with *out, or -errno with
+ * eb set. The lanes run on their own threads from then on. After an error *out is NULL, or what
+ * could not be freed yet: for nfs_client_free().
  */
 int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
 /*

@@ -20,6 +20,7 @@ static _Atomic bool recovering;
 static bool lose_while_mounting, stuck;
 static unsigned fails;                  /* so many mounts, while a thread connects... */
 static bool fails_late;                 /* ...or when a call of theirs has got no answer */
+static int refused_then;                /* what connections fail with after that; 0: they do not */
 static _Atomic unsigned mounts, arenas; /* tried; of these, attempts that still exist */
 
 static void nap(unsigned ms)
@@ -104,6 +105,7 @@ static int do_mount(struct nfs_client *cl, struct errbuf *eb)
 		for (unsigned ms = 0; ms < 20000 && !fails_late && fake_opens < 2 * mounts; ms++)
 			nap(1);
 		leave();
+		fake_connect_error = refused_then;
 		return err_set(eb, -ETIMEDOUT, "the server is silent");
 	}
 	if (lose_while_mounting) {
@@ -357,6 +359,24 @@ Test(nfs_client, silent_behind_an_address, .timeout = 300)
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 5 && arenas == 0);
+}
+
+/* Nor does the next address connect. The mount is tried again: what the first one has may pass. */
+Test(nfs_client, silent_behind_an_address_and_no_other, .timeout = 300)
+{
+	struct nfs_config cfg = config();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	fake_most = 2;
+	cfg.npaths = 2;
+	cfg.paths[1].fabric = &fabric_fake;
+	fails_late = true;
+	fails = 1;
+	refused_then = -ECONNRESET;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_str_eq(eb.text, "the server is silent");
+	cr_assert(mounts == 1 && arenas == 0 && !cl);
 }
 
 /* What hangs is not waited for for ever, and the next address has no turn. */
