@@ -12,8 +12,8 @@
  * process meanwhile (src/main.c, CONNECTING).
  *
  * With several paths, the next attempt begins on the path behind the one whose server was silent.
- * What was sent there may still be executed: it names a client ID that no session belongs to, and
- * that the next EXCHANGE_ID replaces.
+ * What was sent there may still be executed. It does no harm: it changes nothing but a client ID and
+ * a session, under an owner that no other attempt has (nfs4_mount.c), and these end with their lease.
  */
 #include <errno.h>
 #include <inttypes.h>
