@@ -88,11 +88,16 @@ void nfs_connection_ask(struct nfs_connection *k)
 
 static void check_on(struct nfs_connection *k);
 
-/* The link ends, and nfs_connection_down() says why. */
+static const char *fault_text(const struct nfs_connection *k)
+{
+	return k->check.why.text[0] ? k->check.why.text : strerror(-k->fault);
+}
+
+/* The link ends, if it has not broken already, and nfs_connection_down() says why. */
 static void fail(struct nfs_connection *k, int err)
 {
 	k->fault = err;
-	rr_link_reset(k->link, err, k->check.why.text[0] ? k->check.why.text : strerror(-err));
+	rr_link_reset(k->link, err, fault_text(k));
 }
 
 static void join(struct nfs_connection *k)
@@ -242,7 +247,12 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 	loop_timer_clear(&k->again);
 	k->link = NULL;
 	k->up = false;
-	nfs_path_lost(k, was_up, was_up ? 0 : k->fault ? k->fault : err, why);
+	if (was_up)
+		nfs_path_lost(k, true, 0, why);
+	else if (k->fault)
+		nfs_path_lost(k, false, k->fault, fault_text(k));
+	else
+		nfs_path_lost(k, false, err, why);
 	nfs_target_changed(t, err);
 }
 

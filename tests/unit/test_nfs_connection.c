@@ -608,7 +608,7 @@ static void answered_then_broken(int says)
 	fake_used = &fake_conns[b];
 	fake_break();
 	fake_pass(&lane, 50);
-	cr_assert(!conn_of(1)->link && conn_of(1)->wanted && !conn_of(1)->asked);
+	cr_assert(!conn_of(1)->link && conn_of(1)->wanted == (says != -EXDEV) && !conn_of(1)->asked);
 }
 
 Test(connection, check_answered_and_broken_with_a_next_step)
@@ -619,6 +619,14 @@ Test(connection, check_answered_and_broken_with_a_next_step)
 Test(connection, check_answered_and_broken_with_a_fault)
 {
 	answered_then_broken(-EACCES);
+	cr_assert_str_eq(cl.server.path[1].why.text, strerror(EACCES), "and not that it broke");
+}
+
+Test(connection, check_answered_and_broken_by_a_stranger)
+{
+	answered_then_broken(-EXDEV);
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	cr_assert_str_eq(cl.server.path[1].why.text, strerror(EXDEV));
 }
 
 /* While it was alone, every credit of the first connection was used, and it fell silent. Then
