@@ -212,7 +212,8 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 	n.first = err && !p->why.text[0];
 	n.none_left = was_up && s->up == 0 && paths_count(s) > 1;
 	fab_addr_text(&p->way.params.server, n.server, sizeof(n.server));
-	if (why && err)
+	/* As long as it is refused, it says what it is refused for. */
+	if (why && err && (err == -EXDEV || !p->refused))
 		err_set(&p->why, 0, "%s", why);
 	if (err == -EXDEV && !p->up && !p->refused)
 		n.refused = p->refused = true;

@@ -285,6 +285,21 @@ Test(connection, another_server_is_refused)
 	cr_assert_eq(ops[3].dones, 1, "the mount goes on");
 }
 
+/* What becomes of the others on that path is not why it is refused. */
+Test(connection, refused_and_then_not_reached)
+{
+	struct nfs_connection *second = &lane.target.conns[1][1];
+
+	cl.cfg.mdconnect = 1;
+	second->busy = true;
+	arrive(1, 2);
+	fake_pass(&lane, 20);
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	nfs_path_lost(second, false, -ECONNREFUSED, "nobody is there");
+	cr_assert_eq(state(1), NFS_PATH_REFUSED);
+	cr_assert_str_eq(cl.server.path[1].why.text, "it is server 2");
+}
+
 /* Not another server, but not usable: tried again, and rarer and rarer. */
 Test(connection, check_that_fails)
 {
