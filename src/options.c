@@ -404,8 +404,3 @@ void options_free(struct options *o)
 			free(*(char **)opt_field(o, &opt_table[i]));
 	memset(o, 0, sizeof(*o));
 }
-
-const char *options_vers_text(const struct options *o)
-{
-	return o->vers == OPT_VERS_3 ? "3" : o->vers == OPT_VERS_42 ? "4.2" : "4.1";
-}

@@ -120,9 +120,6 @@ void options_version(FILE *out);
  * ("fe80::1%eth0")? Then out has it without brackets. The interface need not exist. */
 bool options_numeric(const char *text, char out[OPT_END_SIZE]);
 
-/* "3" or "4.1". */
-const char *options_vers_text(const struct options *o);
-
 /* The table as the test of the man page sees it. false: i is beyond its end. */
 struct option_info {
 	const char *name;       /* without value: "timeo" */

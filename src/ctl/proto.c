@@ -32,11 +32,6 @@ static const struct member {
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
 };
 
-const char *ctl_command_name(enum ctl_command c)
-{
-	return names[c];
-}
-
 bool ctl_command_named(const char *name, enum ctl_command *out)
 {
 	for (unsigned i = 0; i < CTL_COMMANDS; i++) {

@@ -24,9 +24,7 @@ struct ctl_request {
 	bool force;
 };
 
-/* "add-path" ... */
-const char *ctl_command_name(enum ctl_command c);
-/* false: there is none of that name. */
+/* "add-path" ...; false: there is none of that name. */
 bool ctl_command_named(const char *name, enum ctl_command *out);
 
 /*
