@@ -6,8 +6,8 @@
  * Credits (RFC 8166 section 3.3): one call until the first reply. From then on the newest
  * reply grants credits, and we use at most as many as we asked for. A grant of 0 is illegal
  * and taken as 1. A grant below the number of calls in flight only stops new calls. There
- * are more receives than credits, so each reply finds one. A reply's buffer is posted
- * again before its credit is used again.
+ * are more receives than credits, so each reply finds one, although done() may use a reply's
+ * credit again before its buffer is posted again.
  *
  * A malformed reply does not tell whether the peer is done with the call's buffers, nor
  * what became of the call. So the link is given up, and the call is sent again with the
