@@ -12,7 +12,7 @@
  * Two threads act here: the path's connector makes links and says when it cannot, and lanes take
  * links and lose them. A lane that gets a link of a path that is being removed drops it. A lane
  * that loses one says so here, on trial or not, and the connector is told unless the path is
- * removed or refused.
+ * removed, or refused and never led to the server.
  *
  * Attempts are made at once, if the last connection was there for a second; otherwise after 1 s,
  * doubling to 8 s, with half of that at random on top, so that many clients of a server that
