@@ -247,8 +247,9 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 	loop_timer_clear(&k->again);
 	k->link = NULL;
 	k->up = false;
-	if (was_up)
-		nfs_path_lost(k, true, 0, why);
+	/* One that nfs_path_reconnect() closes has not failed, on trial or not. */
+	if (was_up || err == -ECANCELED)
+		nfs_path_lost(k, was_up, 0, why);
 	else if (k->fault)
 		nfs_path_lost(k, false, k->fault, fault_text(k));
 	else

@@ -302,6 +302,27 @@ Test(paths, reconnect)
 	cr_assert_eq(call(), 0);
 }
 
+static void look_for_link(struct nfs_lane *l, void *arg)
+{
+	*(bool *)arg = l->target.conns[1][0].link;
+}
+
+/* Also what is on trial is closed, and tried again at once. */
+Test(paths, reconnect_on_trial)
+{
+	bool there = false;
+
+	nfs_retry_first_ms = 60000;
+	mute = true;
+	cr_assert_eq(add(2), 1);
+	for (unsigned i = 0; i < 5000 && !there; i++)
+		nfs_each_lane(cl, look_for_link, &there);
+	cr_assert(there);
+	cr_assert_eq(nfs_path_reconnect(cl, 1, NULL), 0);
+	mute = false;
+	await(1, NFS_PATH_CONNECTED);
+}
+
 /* The last one goes, because somebody insists, and calls wait for the next. */
 Test(paths, none_left)
 {
