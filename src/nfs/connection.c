@@ -234,6 +234,10 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 		k->up = false;
 	} else if (check) {
 		check_on(k);
+	} else if (t->server->client->cfg.npaths > 1 && t->server->client->cfg.heartbeat_ms) {
+		/* Before a call takes the one credit that there is until the first reply, and no
+		 * heartbeat could be sent (heart.c). */
+		nfs_connection_ask(k);
 	}
 	nfs_target_changed(t, 0);
 }

@@ -491,6 +491,21 @@ Test(connection, silent_path)
 	cr_assert(state(0) == NFS_PATH_RECONNECTING && conn_of(0)->wanted && !fake_conns[0].open);
 }
 
+/* A call would have the one credit that there is until the first reply, and wait for timeo. */
+Test(connection, silent_path_that_never_answered)
+{
+	unsigned b;
+
+	played[0].mute = true;
+	start(0);
+	fake_pass(&lane, 5);
+	b = arrive(1, 1);
+	fake_pass(&lane, BEAT_MS * 3);
+	cr_assert(conn_of(1)->up && !conn_of(0)->link);
+	cr_assert(ops[0].dones == 1 && ops[0].status == 0);
+	cr_assert_eq(played[b].calls, 1);
+}
+
 /* A silent server is no silent path. To send everything again would make it worse. */
 Test(connection, silent_server)
 {
