@@ -28,9 +28,10 @@ static void pump(struct rr_conn *c);
 
 /* ---- table of calls in flight ---- */
 
+/* The lane's XIDs are nlanes apart (rr_xid()), so one behind the other use chain after chain. */
 static struct rr_call **hash_slot(struct rr_conn *c, uint32_t xid)
 {
-	return &c->hash[xid & (RR_HASH - 1)];
+	return &c->hash[xid / c->cfg.nlanes & (RR_HASH - 1)];
 }
 
 struct rr_call *rr_find(const struct rr_link *link, uint32_t xid)
@@ -481,6 +482,8 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	if (!c)
 		return NULL;
 	c->cfg = *cfg;
+	if (!c->cfg.nlanes)
+		c->cfg.nlanes = 1;
 	if (!c->cfg.memreg)
 		c->cfg.memreg = &rr_memreg_pool;
 	c->loop = l;
@@ -501,7 +504,7 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 	 * those of an earlier mount. Each lane uses every nlanes-th number. */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)mono_ns();
-	c->next_xid = seed - seed % (cfg->nlanes ? cfg->nlanes : 1) + cfg->lane;
+	c->next_xid = seed - seed % c->cfg.nlanes + cfg->lane;
 	return c;
 }
 
@@ -541,7 +544,7 @@ uint32_t rr_xid(struct rr_conn *c)
 {
 	uint32_t xid = c->next_xid;
 
-	c->next_xid += c->cfg.nlanes ? c->cfg.nlanes : 1;
+	c->next_xid += c->cfg.nlanes;
 	return xid;
 }
 

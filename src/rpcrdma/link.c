@@ -115,7 +115,7 @@ static int set_memreg(struct rr_link *link, struct errbuf *eb)
 		return err_set(eb, -ENOMEM, "no memory for a cache of registrations");
 	/* All lanes together: as much as there are buffers. */
 	rr_mrcache_init(link->cache, link->fabric, link->fab,
-			c->mag->arena->data.len / (c->cfg.nlanes ? c->cfg.nlanes : 1), c->st);
+			c->mag->arena->data.len / c->cfg.nlanes, c->st);
 	return 0;
 }
 

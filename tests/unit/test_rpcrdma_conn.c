@@ -9,7 +9,7 @@
 #include <string.h>
 #include "buffers.h"
 #include "fake_fabric.h"
-#include "rpcrdma/conn.h"
+#include "rpcrdma/impl.h"
 
 #define CALLS 24
 #define CREDITS 16u
@@ -79,11 +79,11 @@ static void buffers_back(void *ctx)
 	rr_retry(conn);
 }
 
-static void setup(void)
+static void setup_lanes(unsigned nlanes, unsigned credits)
 {
 	struct arena_counts counts = { .n = { 24, 0, 4, 2 } };
 	struct rr_config cfg = {
-		.path_stats = path_stats, .credits = CREDITS, .lane = 1, .nlanes = 2,
+		.path_stats = path_stats, .credits = credits, .lane = 1, .nlanes = nlanes,
 	};
 
 	fake_peer_is_knfsd();
@@ -93,6 +93,16 @@ static void setup(void)
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
 	cr_assert_not_null(conn);
 	up();
+}
+
+static void setup(void)
+{
+	setup_lanes(2, CREDITS);
+}
+
+static void setup_16(void)
+{
+	setup_lanes(16, 2 * CREDITS);
 }
 
 static void teardown(void)
@@ -268,6 +278,20 @@ Test(conn, xids_of_lanes_differ, .init = setup, .fini = teardown)
 
 	cr_assert_eq(x % 2, 1, "lane 1 of 2");
 	cr_assert_eq(rr_xid(conn), x + 2);
+}
+
+/* Each of these calls has a chain of the table to itself. */
+Test(conn, xids_of_16_lanes_are_spread, .init = setup_16, .fini = teardown)
+{
+	struct test_call *a = submit(0);
+
+	fake_complete(0);
+	reply(a, 2 * CREDITS);
+	for (unsigned i = 1; i < CALLS - 2; i++)
+		submit(i);
+	cr_assert_eq(fake.nsends, CALLS - 2, "all in flight");
+	for (unsigned i = 0; i < RR_HASH; i++)
+		cr_assert(!conn->hash[i] || !conn->hash[i]->hash_next, "chain %u", i);
 }
 
 /* ---- what is not a reply ---- */
