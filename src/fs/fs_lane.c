@@ -7,7 +7,8 @@
  *
  * A lane without a connection steps aside as long as another lane has one. When no lane has
  * one, all lanes take requests. They answer what can be answered without the server, and
- * the requests of processes that are killed.
+ * the requests of processes that are killed. A lane looks at that when its connections change
+ * (nfs_lane.connected), and tells the others, which look at it as well.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -101,15 +102,6 @@ void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend)
 
 /* ---- connections ---- */
 
-static void on_look(struct loop_msg *m)
-{
-	struct fs_lane *fl = container_of(m, struct fs_lane, look);
-
-	atomic_store(&fl->looking, false);
-	if (fl->dev->ops->look)
-		fl->dev->ops->look(fl->dev);
-}
-
 void fs_lanes_look(struct fs_lane *fl)
 {
 	for (unsigned i = 0; i < fl->fs->nlanes; i++) {
@@ -120,14 +112,34 @@ void fs_lanes_look(struct fs_lane *fl)
 	}
 }
 
+/* The others look as well: whether they step aside may depend on this lane. Of two that lose
+ * their connections at the same time, the one that looks last sees both. */
 static void step_aside(struct fs_lane *fl)
 {
 	bool up = nfs_lane_up(fl->lane), other = false;
+	bool changed = atomic_exchange(&fl->up, up) != up;
 
-	atomic_store(&fl->up, up);
 	for (unsigned i = 0; i < fl->fs->nlanes && !other; i++)
 		other = atomic_load(&fl->fs->lanes[i].up);
 	fl->dev->ops->step_aside(fl->dev, !up && other);
+	if (changed)
+		fs_lanes_look(fl);
+}
+
+/* nfs_lane.connected */
+static void on_connected(struct nfs_lane *l)
+{
+	step_aside(l->fs);
+}
+
+static void on_look(struct loop_msg *m)
+{
+	struct fs_lane *fl = container_of(m, struct fs_lane, look);
+
+	atomic_store(&fl->looking, false);
+	step_aside(fl);
+	if (fl->dev->ops->look)
+		fl->dev->ops->look(fl->dev);
 }
 
 /* ---- interrupts ----
@@ -170,7 +182,6 @@ static void on_scan(struct loop_timer *t)
 	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
 
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
-	step_aside(fl);
 	fl->dev->ops->tick(fl->dev, mono_ns());
 	fs_behind_tick(fl, mono_ns());
 	ahead_sweep(fl);
@@ -212,6 +223,7 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	fs_this_lane = fl;
 	l->fs = fl;
 	l->buffers_freed = on_buffers_freed;
+	l->connected = on_connected;
 	l->mag.shortage = on_shortage;
 	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
 	rc = fl->dev->ops->attach(fl->dev);
@@ -243,6 +255,7 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
 	free_waiting(&fl->want_buf);
 	l->buffers_freed = NULL;
+	l->connected = NULL;
 	l->mag.shortage = NULL;
 }
 

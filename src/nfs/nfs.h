@@ -530,6 +530,7 @@ struct nfs_lane {
 	struct loop_timer tick;
 	struct nfs_lane_thread *thread; /* belongs to lane.c */
 	void (*buffers_freed)(struct nfs_lane *l);      /* fs: try queued requests again */
+	void (*connected)(struct nfs_lane *l);          /* fs: a connection has come or gone */
 };
 
 struct nfs_client {

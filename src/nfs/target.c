@@ -122,6 +122,8 @@ void nfs_target_changed(struct nfs_target *t, int err)
 	if (err)
 		nfs_lane_expire(t->lane);
 	nfs_lane_pump(t->lane);
+	if (t->lane->connected)
+		t->lane->connected(t->lane);
 }
 
 /* ---- life ---- */

@@ -265,12 +265,20 @@ static void count_look(struct fs_dev *d)
 	looks++;
 }
 
+static bool other_aside;
+
+static void note_aside(struct fs_dev *d, bool aside)
+{
+	(void)d;
+	other_aside = aside;
+}
+
 static struct nfs_lane two[2];
 
 /* A second lane, which only counts. */
 static void other_lane(void)
 {
-	static const struct fs_dev_ops ops = { .look = count_look };
+	static const struct fs_dev_ops ops = { .look = count_look, .step_aside = note_aside };
 	static struct fs_dev dev = { .ops = &ops };
 
 	two[1].loop = loop_new(LOOP_EPOLL);
@@ -327,6 +335,43 @@ Test(fs_dev, lane_that_steps_aside_passes_the_wake_up_on)
 	fs_dev_clone.step_aside(fl->dev, true);
 	cr_assert_eq(looked(), 0);
 	fs_dev_clone.step_aside(fl->dev, false);
+	fs.nlanes = 1;
+	loop_free(two[1].loop);
+}
+
+static void other_gets(bool up)
+{
+	atomic_store(&two[1].target.up, up);
+	fs_lanes_look(fl);
+	cr_assert_eq(looked(), 1);
+	fs_play_run(1);
+}
+
+/* At once: whatever it reads waits for a connection, and the other lane has one. */
+Test(fs_dev, lane_without_a_connection_steps_aside)
+{
+	other_lane();
+	other_gets(true);
+	fake_break();
+	cr_assert_eq(fl->dev->state, FS_DEV_ASIDE);
+	cr_assert_eq(looked(), 1);
+	fs_play_connect();
+	cr_assert_eq(fl->dev->state, FS_DEV_READING);
+	fs.nlanes = 1;
+	loop_free(two[1].loop);
+}
+
+/* Somebody has to answer what can be answered without the server. */
+Test(fs_dev, no_lane_is_aside_when_all_have_lost_their_connections)
+{
+	other_lane();
+	other_gets(true);
+	fake_break();
+	cr_assert_eq(fl->dev->state, FS_DEV_ASIDE);
+	other_gets(false);
+	cr_assert(fl->dev->state == FS_DEV_READING && !other_aside);
+	fs_play_connect();
+	cr_assert(fl->dev->state == FS_DEV_READING && looked() == 1 && other_aside);
 	fs.nlanes = 1;
 	loop_free(two[1].loop);
 }
