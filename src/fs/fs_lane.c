@@ -29,10 +29,15 @@ _Thread_local struct fs_lane *fs_this_lane;
 /* ---- requests and answers ---- */
 
 /*
+ * Two things that libfuse 3.14 does not do are put into the answer to FUSE_INIT here.
+ *
+ * It derives max_pages from max_write. But the kernel does not read more than that at once,
+ * either, and rsize may be larger.
+ *
  * The server clears set-id bits when a file is written. The kernel would clear them itself
  * before each write, by a change of the mode, which the server refuses to everybody but the
- * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse 3.14 knows the flag
- * but does not send it, so it is set in the answer to FUSE_INIT here.
+ * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse knows the flag, but
+ * does not send it. (A kernel that knows max_pages knows this flag.)
  */
 static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
 {
@@ -43,14 +48,26 @@ static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t
 		fl->init = h->unique;
 }
 
+static uint16_t max_pages(const struct nfs_client *cl)
+{
+	uint32_t most = cl->rsize > cl->wsize ? cl->rsize : cl->wsize;
+
+	return (uint16_t)((most - 1) / (uint32_t)getpagesize() + 1);
+}
+
 static void answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 {
 	const struct fuse_out_header *h = iov[0].iov_base;
+	struct fuse_init_out *out;
 
 	if (count < 2 || h->unique != fl->init || h->error ||
 	    iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
 		return;
-	((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV;
+	out = iov[1].iov_base;
+	out->flags |= FUSE_HANDLE_KILLPRIV;
+	if ((out->flags & FUSE_MAX_PAGES) &&
+	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_pages) + sizeof(out->max_pages))
+		out->max_pages = max_pages(fl->fs->cl);
 	fl->init = 0;
 }
 

@@ -17,6 +17,7 @@ struct fs_play_dev fs_play_dev;
 struct fs_play_answer answer;
 struct fs_play_notice notice;
 bool fs_play_refuse;
+uint32_t fs_play_wsize = NFS_IO_MAX;
 enum loop_want fs_play_loop;
 void (*fs_play_answered)(const struct fuse_out_header *h);
 
@@ -150,7 +151,7 @@ static void ask_init(void)
 	struct fuse_init_in in = {
 		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
 		.max_readahead = 131072,
-		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS,
+		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_HANDLE_KILLPRIV,
 	};
 
 	fs_play_ask(FUSE_INIT, FUSE_ROOT_ID, &in, sizeof(in));
@@ -302,7 +303,7 @@ static void start_client(const struct nfs_version *version)
 	pthread_cond_init(&ctl.cond, NULL);
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
-		.rsize = NFS_IO_MAX, .wsize = NFS_IO_MAX, .dtsize = 32768,
+		.rsize = NFS_IO_MAX, .wsize = fs_play_wsize, .dtsize = 32768,
 		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .lanes = 1, .loop = fs_play_loop, .credits = CREDITS, .buffers = { .n = { 40, 0, 8, 4 } },
 			 .timeo_ms = 60000 },

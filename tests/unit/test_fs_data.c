@@ -690,3 +690,18 @@ Test(fs_data, pages_of_earlier_opens)
 	write_direct(0);
 	cr_assert_eq(notice.count, 0, "dropped");
 }
+
+/* What libfuse does not say, or says otherwise. A small wsize is not to make READs small. */
+Test(fs_data_init, the_answer_to_init)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	const struct fuse_init_out *out = (const void *)answer.data;
+
+	fs_play_wsize = 65536;
+	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
+	fs_play_start(&version, &root, &srv.attr);
+	cr_assert_eq(out->max_write, 65536);
+	cr_assert_eq(out->max_pages, NFS_IO_MAX / (unsigned)getpagesize());
+	cr_assert(out->flags & FUSE_HANDLE_KILLPRIV);
+	fs_play_end();
+}
