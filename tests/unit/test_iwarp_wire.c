@@ -7,6 +7,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/iwarp/ddp.h"
+#include "fabric/iwarp/iwarp.h"
 #include "fabric/iwarp/mpa.h"
 #include "fabric/iwarp/stag.h"
 
@@ -450,6 +451,29 @@ Test(iwarp_stag, reuse)
 		cr_expect_eq(check(s, 0, 1, 0), STAG_INVALID);
 	}
 	cr_expect_eq(table.size, 4, "no growth");
+}
+
+/* One chance in 2^18: read-only memory gets an STag that had been writable memory's. What
+ * comes next is not put there before its header is known (guess.c). */
+Test(iwarp_stag, no_guess_for_what_is_not_writable)
+{
+	struct fab_conn *c = calloc(1, sizeof(*c));
+	uint32_t w, s;
+
+	c->rx.state = IW_RX_HEADER;
+	cr_assert_eq(stag_init(&c->stags, 2), 0);       /* one index */
+	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_WRITE, &w), 0);
+	cr_assert_eq(iw_guess(c)->base, mem);
+	stag_del(&c->stags, w);
+	cr_assert_null(iw_guess(c));
+	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_READ, &s), 0);
+	stag_del(&c->stags, s);
+	c->stags.random[c->stags.nrandom - 1] = w & ((1u << STAG_KEY_BITS) - 1);
+	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_READ, &s), 0);
+	cr_assert_eq(s, w);
+	cr_expect_null(iw_guess(c));
+	stag_fini(&c->stags);
+	free(c);
 }
 
 static int by_value(const void *a, const void *b)

@@ -115,6 +115,8 @@ bool stag_del(struct stag_table *t, uint32_t stag)
 		return false;
 	e = &t->v[i];
 	t->nwritable -= (e->rights & FAB_REMOTE_WRITE) != 0;
+	if (t->only == stag)
+		t->only = 0;
 	e->valid = false;
 	e->base = NULL;
 	put_free(t, i);

@@ -38,8 +38,8 @@ struct stag_table {
 	uint32_t size;          /* entries; [0] is never used */
 	uint32_t free_head, free_tail;
 	unsigned nwritable;     /* entries that the peer may write to */
-	uint32_t only;          /* the one that was added when there was no other, if nothing has
-				 * come for any since then; 0: none. It may be gone */
+	uint32_t only;          /* the one that was added when there was no other, if it is still
+				 * there and nothing has come for any since then; 0: none */
 	uint32_t random[64];    /* unused keys; nrandom are left */
 	unsigned nrandom;
 };
