@@ -995,7 +995,34 @@ Test(nfs4, exclusive_create_sets_the_rest)
 	}
 }
 
-/* The file is there and open: a failure of the second step is not the create's. */
+/* It fails before the mode is set: 0640 was asked for, and the server has made something else. */
+Test(nfs4, exclusive_create_without_its_mode_fails)
+{
+	static const struct { unsigned at; uint32_t status; int rc; } t[] = {
+		{ 2, 1, -EPERM }, { 2, 69, -EDQUOT }, { 1, 70, -ESTALE }, { 2, 10008, NFS_LATER },
+		{ 3, 13, 0 },                   /* GETATTR, behind the mode */
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_create(O_RDWR | O_EXCL);
+		const struct nfs_opdef *d = def_of(c.op);
+
+		m_res();
+		m_open_res(0);
+		m_getfh_res();
+		m_getattr_res();
+		m_dir_fh_res();
+		cr_assert_eq(play_reply(&c, d), NFS_NEXT);
+		cr_assert(c.res.has_attr);
+		good_reply(NFS_OP_SETATTR);
+		m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, d), t[i].rc, "row %u", i);
+		cr_assert(c.open, "the engine closes it");
+		done_with(&c);
+	}
+}
+
+/* The mode is as asked for, so a failure of the second step is not the create's. */
 Test(nfs4, second_step_may_fail)
 {
 	static const struct { unsigned at; uint32_t status; int rc; } t[] = {
@@ -1776,7 +1803,7 @@ Test(nfs4, what_is_created_has_attributes)
 	struct nfs_call c = call_create(O_RDWR | O_EXCL);
 
 	m_res();
-	m_open_res(0);
+	m_open_res(1 << 1 | 1 << 21);  /* mode, and the verifier in time_modify */
 	m_getfh_res();
 	m_getattr_res();
 	m_fail_at(4, 10008);

@@ -208,6 +208,7 @@ struct nfs4_call {
 	bool in_doubt;                  /* may have been executed in a session that is lost */
 	bool had_effect;                /* an operation before the failed one had its effect */
 	bool cached, uncached;          /* we ask the server to keep the reply; it cannot */
+	bool mode_missing;              /* exclusive create: the server has not set the mode yet */
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
 	uint64_t verifier;              /* of an exclusive create, the same in all sendings */

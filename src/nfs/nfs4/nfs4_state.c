@@ -310,7 +310,7 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
  * verifier in the times (RFC 8881, section 18.16.3). */
 static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
 {
-	return ((c->args.sattr.valid & NFS_SET_MODE) && !bitmap4_isset(attrset, FATTR4_MODE)) ||
+	return nfs4_call_const(c)->mode_missing ||
 	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS) ||
 	       bitmap4_isset(attrset, FATTR4_TIME_ACCESS_SET) ||
 	       bitmap4_isset(attrset, FATTR4_TIME_MODIFY) ||
@@ -357,8 +357,10 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	       nfs4_put_dir_fh(x, c->args.fh);
 }
 
-/* The file is there and open. So the create succeeds whatever SETATTR says, once there
- * are attributes of the file, even old ones. */
+/* The file is there and open. If it has the mode that was asked for, the create succeeds
+ * whatever SETATTR says, once there are attributes of the file, even old ones. Without that
+ * mode the create fails, as with version 3, and the file stays: more people than was asked
+ * for could open it meanwhile, and its maker must not take it for private. */
 static int decode_set(struct nfs_call *c, XDR *x)
 {
 	SETATTR4res r;
@@ -369,10 +371,11 @@ static int decode_set(struct nfs_call *c, XDR *x)
 	if (!rc && r.status)
 		rc = nfs4_error(c, r.status);
 	if (!rc) {
+		nfs4_call(c)->mode_missing = false;
 		nfs4_goes_on_at(c, STEP_GETATTR);
 		rc = nfs4_get_attr(c, x);
 	}
-	if (rc > 0)
+	if (rc > 0 || (rc < 0 && nfs4_call(c)->mode_missing))
 		return rc;
 	c->eng.step = STEP_GETATTR;
 	return c->res.has_attr ? 0 : NFS_NEXT;
@@ -388,9 +391,12 @@ static int decode_rest(struct nfs_call *c, XDR *x)
 
 static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 {
-	bool set = set_is_needed(c, &ok->attrset);
+	bool set;
 	int rc;
 
+	nfs4_call(c)->mode_missing = (c->args.sattr.valid & NFS_SET_MODE) &&
+				     !bitmap4_isset(&ok->attrset, FATTR4_MODE);
+	set = set_is_needed(c, &ok->attrset);
 	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
 	rc = nfs4_get_attr(c, x);
 	if (!rc)
