@@ -61,7 +61,8 @@ static void do_set(void)
 	uint32_t status = server.set;
 
 	note('s');
-	server.set = 0;
+	if (!server.set_stays)
+		server.set = 0;
 	puts_of(5, OP_PUTFH, 0, OP_SETATTR, status, 0);
 	if (!status)
 		put_attrs(false);

@@ -35,7 +35,8 @@ struct server4 {
 	uint32_t test[SERVER_OPENS];    /* result of TEST_STATEID, by other[0] */
 	bool cannot_test, tests_fewer;  /* TEST_STATEID fails; returns too few results */
 	uint32_t close;                 /* status of CLOSE */
-	uint32_t set;                   /* status of one SETATTR */
+	uint32_t set;                   /* status of one SETATTR ... */
+	bool set_stays;                 /* ... or of all */
 	uint32_t tested, freed;         /* how many were tested; which were freed, a bit each */
 	/*
 	 * A letter for each call: X EXCHANGE_ID, S CREATE_SESSION, D DESTROY_SESSION,

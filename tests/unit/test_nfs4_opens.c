@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opens that come and go while recovery is at work, or that there is no memory for.
+ * Opens that come and go while recovery is at work, or that there is no memory for, or whose
+ * file another client has locked.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -122,4 +123,23 @@ Test(nfs4_opens, an_open_without_memory_is_closed_by_its_handle)
 	begin(&open, NFS_OP_OPEN, NULL);
 	await(&open, 0);
 	cr_assert_str_eq(server.log, "OcO");
+}
+
+/* Another client's lock is waited for, but not as long as that client likes. */
+Test(nfs4_opens, a_lock_that_stays)
+{
+	struct one_call set = { 0 };
+
+	nfs_later_first_ms = 1;
+	server4_mount();
+	have_open(0);
+	server.set = NFS4ERR_LOCKED;
+	begin(&set, NFS_OP_SETATTR, open_nr(0));
+	await(&set, 0);
+	cr_assert_str_eq(server.log, "ss", "it was there for a moment");
+	server.set = NFS4ERR_LOCKED;
+	server.set_stays = true;
+	begin(&set, NFS_OP_SETATTR, open_nr(0));
+	await(&set, -EBUSY);
+	cr_assert_not(atomic_load(&open_nr(0)->lost));
 }

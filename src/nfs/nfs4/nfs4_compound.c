@@ -14,6 +14,11 @@
 
 /* So often may an open be refused although recovery said that it was there. */
 #define STATE_TRIES 3u
+/* So often is a call sent again that another client's lock is in the way of: for three
+ * seconds. A lock may be held for days, and fsync(), close() and the end of the mount wait for
+ * calls. (The kernel's client does not wait at all, and returns EAGAIN. Programs take that for
+ * "again", at once and for ever.) */
+#define LOCKED_TRIES 5u
 /* The longest tag of a reply that is looked at (utf8str_cs). */
 #define TAG_MAX 1024u
 
@@ -221,8 +226,9 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 	switch (status) {
 	case NFS4ERR_DELAY:
 	case NFS4ERR_GRACE:
-	case NFS4ERR_LOCKED:
 		return NFS_LATER;
+	case NFS4ERR_LOCKED:
+		return c->eng.retries < LOCKED_TRIES ? NFS_LATER : -EBUSY;
 	case NFS4ERR_BADSESSION:
 	case NFS4ERR_DEADSESSION:
 	case NFS4ERR_BADSLOT:
