@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nfs/internal.h"
 #include "nfs/rider.h"
 
@@ -180,14 +181,19 @@ fail:
 		       strerror(-err));
 }
 
+/* Without this lane nothing can be ended in order: its requests have no answer, and whoever
+ * asks all lanes waits for it. So the process ends, as if it had crashed: programs get ENOTCONN,
+ * and the unmounter takes the mount away. */
 static void *lane_main(void *arg)
 {
-	struct nfs_lane *l = arg;
+	const struct nfs_lane *l = arg;
 	int rc = loop_run(l->loop);
 
-	if (rc)
-		log_err("lane %u ended: %s", l->index, strerror(-rc));
-	return NULL;
+	if (!rc)
+		return NULL;
+	log_err("lane %u cannot go on (%s): the mount ends, and data that was not yet sent is lost",
+		l->index, strerror(-rc));
+	_exit(EXIT_FAILURE);
 }
 
 int nfs_lane_start(struct nfs_lane *l)

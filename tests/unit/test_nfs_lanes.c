@@ -18,8 +18,11 @@
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <semaphore.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
+#include "base/loop_impl.h"
 #include "fake_fabric.h"
 #include "nfs/internal.h"
 #include "rpcrdma/header.h"
@@ -273,4 +276,30 @@ Test(lanes, one_reads_and_another_answers, .init = setup, .fini = teardown, .tim
 		while (sem_wait(&round_is_over))
 			;
 	}
+}
+
+static int cannot_wait(struct loop *l, uint64_t ns)
+{
+	(void)l;
+	(void)ns;
+	return -EBADF;
+}
+
+static void nothing(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+}
+
+/* Nobody waits for it for ever: the process ends. */
+Test(lanes, a_lane_that_cannot_go_on, .init = setup, .timeout = 60, .exit_code = EXIT_FAILURE)
+{
+	struct loop_kind broken = *lanes[1].loop->kind;
+
+	broken.wait = cannot_wait;
+	nfs_lane_stop(&lanes[1]);
+	lanes[1].loop->kind = &broken;
+	cr_assert_eq(nfs_lane_start(&lanes[1]), 0);
+	nfs_each_lane(&cl, nothing, NULL);
+	pause();
 }
