@@ -4,8 +4,14 @@
  * uid and gid come with each request, but the supplementary groups have to be read from
  * /proc. They are remembered for half a second for each (process, uid, gid). So a process
  * that changes only its groups keeps the old ones for that long.
+ *
+ * FUSE gives 0 as the number of a process that is in no pid name space of ours (this process
+ * in one container, the program in another): nothing is known of it but uid and gid. The log
+ * says so, once. The kernel's own requests have 0, too, with uid and gid 0.
  */
+#include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +20,43 @@
 #define GROUPS_NS 500000000ull
 #define GROUPS_MAX 256
 
+static void say_unseen(const struct fuse_ctx *ctx)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if ((ctx->uid || ctx->gid) && !atomic_flag_test_and_set(&said))
+		log_warn("a program of user %u is in another pid name space (container): its "
+			 "supplementary groups are not known and not sent, so a file that one of them "
+			 "may use is refused, and a killed program waits for the server. Remedy: run this "
+			 "process in the pid name space of the host (--pid=host, hostPID), or let the "
+			 "server look groups up (mountd --manage-gids)", ctx->uid);
+}
+
+static void say_no_files(int err)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if ((err == EMFILE || err == ENFILE) && !atomic_flag_test_and_set(&said))
+		log_warn("/proc cannot be read: %s. So the supplementary groups of programs are not sent, "
+			 "and files that one of them may use are refused. Remedy: raise the limit of open "
+			 "files (ulimit -n, LimitNOFILE=)", strerror(err));
+}
+
 static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 {
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	gid_t all[GROUPS_MAX];
-	int n = fuse_req_getgroups(req, GROUPS_MAX, all);
+	int n = -ESRCH;
 
+	if (ctx->pid) {
+		errno = 0;
+		n = fuse_req_getgroups(req, GROUPS_MAX, all);
+		/* It returns one error for all reasons. */
+		if (n < 0)
+			say_no_files(errno);
+	} else {
+		say_unseen(ctx);
+	}
 	/* If the process is gone already, it has no groups. AUTH_SYS has room for 16; further
 	 * ones are left out. */
 	if (n > GROUPS_MAX)
@@ -60,7 +98,7 @@ static bool is_line(const char *line, const char *key, uint64_t *mask)
 	return true;
 }
 
-bool fs_dies(pid_t pid, bool unknown)
+enum fs_fate fs_fate(pid_t pid)
 {
 	uint64_t pending = 0, other = HARMLESS;
 	char path[64], *line = NULL;
@@ -70,12 +108,12 @@ bool fs_dies(pid_t pid, bool unknown)
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	f = pid ? fopen(path, "re") : NULL;
 	if (!f)
-		return unknown;
+		return FS_UNSEEN;
 	while (getline(&line, &size, f) > 0)
 		if (!is_line(line, "SigPnd:", &pending) && !is_line(line, "ShdPnd:", &pending) &&
 		    !is_line(line, "SigBlk:", &other) && !is_line(line, "SigIgn:", &other))
 			is_line(line, "SigCgt:", &other);
 	free(line);
 	fclose(f);
-	return pending & ~other;
+	return pending & ~other ? FS_DIES : FS_LIVES;
 }

@@ -45,6 +45,7 @@ struct fs_lane {
 	struct nfs_lane *lane;
 	struct fs_dev *dev;             /* brings requests and takes answers */
 	_Atomic bool up;                /* had a connection at the last look */
+	uint64_t gone_ns;               /* since when no lane has one; 0: one has */
 	uint64_t init;                  /* `unique` of a FUSE_INIT without its answer, or 0 */
 	struct list idle;               /* free fs_reqs */
 	struct list active;             /* fs_reqs between handler and fs_req_free() */
@@ -255,9 +256,11 @@ static inline struct fs *fs_of(fuse_req_t req)
 
 /* The uid, gid and groups of the process that made the request. */
 void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
-/* Is a signal pending for this thread that ends its process? `unknown` is returned if the
- * thread is gone, or if we cannot see it. */
-bool fs_dies(pid_t pid, bool unknown);
+/* Is a signal pending for this thread that ends its process? FS_UNSEEN: it is in another pid
+ * name space (0), /proc hides it, or no file can be opened. A thread that waits for a request
+ * is never gone. */
+enum fs_fate { FS_LIVES, FS_DIES, FS_UNSEEN };
+enum fs_fate fs_fate(pid_t pid);
 
 /* ---- given_up.c ---- */
 

@@ -20,6 +20,8 @@
 /* An interrupted request is given up at this age. Until then its answer is probably on its
  * way, and programs do not expect read() to fail with EINTR. */
 #define INTERRUPT_NS 2000000000ull
+/* The same of a process that cannot be seen, when no lane has had a connection for so long. */
+#define UNSEEN_NS 300000000000ull
 /* fs_late() may answer a request of this age. */
 #define LATE_NS 500000000ull
 #define SCAN_MS      250u
@@ -138,6 +140,10 @@ static void step_aside(struct fs_lane *fl)
 
 	for (unsigned i = 0; i < fl->fs->nlanes && !other; i++)
 		other = atomic_load(&fl->fs->lanes[i].up);
+	if (other)
+		fl->gone_ns = 0;
+	else if (!fl->gone_ns)
+		fl->gone_ns = mono_ns();
 	fl->dev->ops->step_aside(fl->dev, !up && other);
 	if (changed)
 		fs_lanes_look(fl);
@@ -163,17 +169,28 @@ static void on_look(struct loop_msg *m)
  * FUSE interrupts a request for any signal. Programs do not expect read() or write() of a
  * file to fail because a child has ended or a window was resized. And a WRITE that was given
  * up goes on, and may overtake what the program writes there next. So only requests of
- * processes that are about to die are given up. */
+ * processes that are about to die are given up.
+ *
+ * Of a process that we cannot see (cred.c) it is not known whether the signal ends it, and the
+ * kernel interrupts a request only once: after a signal that does not, it says nothing of one
+ * that does. As long as the server is there, its answer ends the wait of both. When it has
+ * been gone for UNSEEN_NS, what was interrupted is given up. */
 
-static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r)
+static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r, uint64_t now)
 {
-	pid_t pid = fuse_req_ctx(r->req)->pid;
+	bool interrupted = fuse_req_interrupted(r->req);
 
-	if (fuse_req_interrupted(r->req))
-		return fs_dies(pid, true);
 	/* A lane that does not read gets no FUSE_INTERRUPT. */
-	return (fl->dev->state == FS_DEV_STARVED || fl->dev->state == FS_DEV_PARKING) &&
-	       fs_dies(pid, false);
+	if (!interrupted && fl->dev->state != FS_DEV_STARVED && fl->dev->state != FS_DEV_PARKING)
+		return false;
+	switch (fs_fate(fuse_req_ctx(r->req)->pid)) {
+	case FS_DIES:
+		return true;
+	case FS_UNSEEN:
+		return interrupted && fl->gone_ns && now - fl->gone_ns >= UNSEEN_NS;
+	default:
+		return false;
+	}
 }
 
 /* true: the list has changed, and is to be looked at again. */
@@ -188,7 +205,7 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 		fs_late(r);
 		if (ahead_leave(r))
 			return true;
-		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r) && fs_give_up(r))
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
 			return true;
 	}
 	return false;

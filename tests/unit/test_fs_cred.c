@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which pending signals mean that a process is about to end. */
+/* Which pending signals mean that a process is about to end, and what becomes of requests of
+ * processes that cannot be seen. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "fs/fs_impl.h"
+#include "fs_play.h"
 
 static void caught(int sig)
 {
@@ -24,16 +29,176 @@ Test(fs_cred, which_signals_end_a_process, .timeout = 300)
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-	cr_assert_not(fs_dies(pid, true));
+	cr_assert_eq(fs_fate(pid), FS_LIVES);
 	kill(pid, SIGALRM);
 	kill(pid, SIGHUP);
 	kill(pid, SIGWINCH);
 	kill(pid, SIGTSTP);
-	cr_assert_not(fs_dies(pid, true));
+	cr_assert_eq(fs_fate(pid), FS_LIVES);
 	kill(pid, SIGTERM);
-	cr_assert(fs_dies(pid, false));
+	cr_assert_eq(fs_fate(pid), FS_DIES);
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert(fs_dies(pid, true) && !fs_dies(pid, false), "it is gone");
-	cr_assert(fs_dies(0, true) && !fs_dies(0, false), "not of our name space");
+	cr_assert_eq(fs_fate(pid), FS_UNSEEN, "it is gone");
+	cr_assert_eq(fs_fate(0), FS_UNSEEN, "not of our name space");
+}
+
+/* ---- a program in another pid name space ---- */
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	(void)c;
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	(void)x;
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .fileid = 100, .nlink = 1 };
+	return 0;
+}
+
+static const struct nfs_opdef getattr_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &getattr_op },
+};
+
+static struct inode *file;
+
+static void start(void)
+{
+	struct nfs_fh root = { .len = 4, .data = "root" }, fh = { .len = 4, .data = "file" };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = 100, .nlink = 1 };
+
+	fs_play_start(&version, &root, &attr);
+	file = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
+	fs_play_attach();
+}
+
+static void end(void)
+{
+	fs_play_detach();
+	inode_put(&fs.inodes, file, 1);
+	fs_play_end();
+}
+
+static uint64_t ask_as(uint32_t pid, uint32_t uid)
+{
+	struct fuse_in_header h = fs_play_header(FUSE_GETATTR, file->id,
+						 sizeof(struct fuse_getattr_in));
+	struct fuse_getattr_in in = { 0 };
+
+	h.pid = pid;
+	h.uid = h.gid = uid;
+	fs_play_request(&h, &in, sizeof(in));
+	return h.unique;
+}
+
+static void interrupt(uint64_t unique)
+{
+	struct fuse_interrupt_in in = { .unique = unique };
+
+	fs_play_ask(FUSE_INTERRUPT, 0, &in, sizeof(in));
+}
+
+/* Lets `ns` pass for the newest request and for the lane, and lets the lane look. */
+static void pass(uint64_t ns)
+{
+	container_of(fl->active.prev, struct fs_req, node)->start_ns -= ns;
+	if (fl->gone_ns)
+		fl->gone_ns -= ns;
+	fs_play_run(600);
+}
+
+/* It may have been any signal, and the server is there: it only takes its time. When the
+ * server has been gone for five minutes, kill -9 works. */
+Test(fs_cred, a_signal_to_a_process_that_cannot_be_seen, .timeout = 300)
+{
+	start();
+	interrupt(ask_as(0, 1000));
+	pass(600000000000);
+	cr_assert_eq(answer.count, 0, "given up with %d", answer.error);
+	fake_break();
+	fs_play_run(600);
+	cr_assert_eq(answer.count, 0);
+	pass(200000000000);
+	cr_assert_eq(answer.count, 0);
+	pass(100000000000);
+	cr_assert(answer.count == 1 && answer.error == -EINTR);
+	/* One that nobody has interrupted waits. */
+	ask_as(0, 1000);
+	pass(1000000000000);
+	cr_assert_eq(answer.count, 0);
+	end();
+}
+
+/* ---- groups that are not known ---- */
+
+static char said[4096];
+
+static void listen_to(void (*what)(void))
+{
+	char path[] = "/tmp/test_fs_cred.XXXXXX";
+	int to = mkstemp(path), old = dup(2);
+	ssize_t n;
+
+	unlink(path);
+	dup2(to, 2);
+	what();
+	dup2(old, 2);
+	n = pread(to, said, sizeof(said) - 1, 0);
+	said[n > 0 ? n : 0] = '\0';
+	close(to);
+	close(old);
+}
+
+static unsigned times(const char *text)
+{
+	unsigned n = 0;
+
+	for (const char *at = said; (at = strstr(at, text)); at++)
+		n++;
+	return n;
+}
+
+static void unseen(void)
+{
+	ask_as(0, 0);                   /* the kernel's own, or root's: not worth a line */
+	cr_assert_eq(lseek(2, 0, SEEK_CUR), 0);
+	ask_as(0, 1000);
+	ask_as(0, 1001);
+}
+
+Test(fs_cred, unseen_groups_are_said_once, .timeout = 300)
+{
+	start();
+	listen_to(unseen);
+	cr_assert(times("another pid name space") == 1 && times("Remedy") == 1, "%s", said);
+	end();
+}
+
+static void without_files(void)
+{
+	struct rlimit old, none = { 0 };
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none.rlim_max = old.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ask_as((uint32_t)getpid(), 1000);
+	ask_as((uint32_t)getpid(), 1001);
+	cr_assert_eq(fs_fate(getpid()), FS_UNSEEN);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	ask_as((uint32_t)getpid(), 1002);
+}
+
+Test(fs_cred, a_lack_of_files_is_said_once, .timeout = 300)
+{
+	start();
+	listen_to(without_files);
+	cr_assert(times("LimitNOFILE") == 1, "%s", said);
+	end();
 }
