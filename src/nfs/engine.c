@@ -36,6 +36,10 @@ unsigned nfs_delayed_first_ms = 10;
 #define DELAYED_SHIFT     2u
 #define DELAYED_OFTEN     25u
 #define DELAYED_SHIFT_MAX 8u
+/* WRITE and COMMIT may be executed twice, and what they are for is still here. So a reply that says
+ * nothing about them (see useless()) has them sent again, as after "later": so often, which takes
+ * 16 s. Other calls end with EIO at once: a name that is made twice is EEXIST. */
+#define USELESS_MAX 9u
 /* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
@@ -277,7 +281,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
-	c->eng.retries = c->eng.delays = 0;
+	c->eng.retries = c->eng.delays = c->eng.useless = 0;
 	c->eng.start_ns = loop_now(l->loop);
 	c->eng.delayed = false;
 	c->res.has_attr = c->res.has_dir_attr[0] = c->res.has_dir_attr[1] = false;
@@ -469,7 +473,19 @@ bool nfs_take_back(struct nfs_call *c, int status)
 	return true;
 }
 
-static int transport_error(const struct nfs_call *c, int status)
+/* The server has answered, but not what became of the call. */
+static int useless(struct nfs_call *c, const char *what)
+{
+	bool last = (c->op != NFS_OP_WRITE && c->op != NFS_OP_COMMIT) || c->eng.useless == USELESS_MAX;
+
+	log_msg(last ? LOG_LVL_ERR : c->eng.useless ? LOG_LVL_DEBUG : LOG_LVL_WARN,
+		"%s on %s: %s: %s", opdef(c)->name, c->target->server->name, what,
+		last ? "EIO" : "it is sent again");
+	c->eng.useless += !last;
+	return last ? -EIO : NFS_LATER;
+}
+
+static int transport_error(struct nfs_call *c, int status)
 {
 	/* A soft mount promises EIO, and programs know that. */
 	if (status == -ETIMEDOUT)
@@ -477,12 +493,27 @@ static int transport_error(const struct nfs_call *c, int status)
 	/* The waiting thread tries another lane; or the call was taken back. */
 	if (status == -ESHUTDOWN || status == -ENOTCONN || status == -EINTR)
 		return status;
-	log_err("%s failed on %s: %s", opdef(c)->name, c->target->server->name,
-		status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
-		status == -EMSGSIZE ? "the call cannot be sent within the connection's limits" :
-		status == -EPROTONOSUPPORT ? "no common RPC-over-RDMA version" :
-		"the server refused the transport header");
-	return -EIO;
+	if (status == -EMSGSIZE) {
+		log_err("%s failed on %s: the call cannot be sent within the connection's limits",
+			opdef(c)->name, c->target->server->name);
+		return -EIO;
+	}
+	return useless(c, status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
+			  status == -EPROTONOSUPPORT ? "no common RPC-over-RDMA version" :
+			  "the server refused the transport header");
+}
+
+static int take_reply(struct nfs_call *c)
+{
+	int rc;
+
+	atomic_store_explicit(&c->lane->last_reply_ns, loop_now(c->lane->loop),
+			      memory_order_relaxed);
+	rc = decode(c);
+	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)
+		return rc;
+	return useless(c, rc == -EBADMSG ? "malformed reply" : rc == -EREMOTEIO ?
+			  "the server could not execute it" : "program or version unknown");
 }
 
 static void on_reply(struct rr_call *rr, int status)
@@ -494,18 +525,7 @@ static void on_reply(struct rr_call *rr, int status)
 
 	c->eng.sent = c->eng.sent || rr->sends;
 	c->eng.resent = c->eng.resent || rr->sends > 1;
-	if (status) {
-		rc = transport_error(c, status);
-	} else {
-		atomic_store_explicit(&l->last_reply_ns, loop_now(l->loop), memory_order_relaxed);
-		rc = decode(c);
-		if (rc == -EBADMSG || rc == -EREMOTEIO || rc == -EPROTONOSUPPORT) {
-			log_err("%s: bad reply from %s: %s", opdef(c)->name, c->target->server->name,
-				rc == -EBADMSG ? "malformed" : rc == -EREMOTEIO ?
-				"the server could not execute it" : "program or version unknown");
-			rc = -EIO;
-		}
-	}
+	rc = status ? transport_error(c, status) : take_reply(c);
 	if (rc == NFS_DELAYED) {
 		delayed(c);
 		/* The transport has given back the chunk's buffer. */

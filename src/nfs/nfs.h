@@ -241,6 +241,7 @@ struct nfs_machinery {
 	bool sent;                      /* a message of this operation went out */
 	bool resent;                    /* an earlier sending may have had the effect */
 	unsigned retries, delays;       /* NFS_LATER and NFS_AGAIN; NFS_DELAYED, in a row */
+	unsigned useless;               /* replies that said nothing about the call */
 	uint64_t start_ns;
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
 	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */

@@ -604,6 +604,54 @@ Test(engine, bad_messages, .init = setup, .fini = teardown)
 	cr_assert(o->dones == 0 && !rr_is_up(lane.target.conn), "sent again on a new connection");
 }
 
+/* ERR_CHUNK, or a reply of which there is no more than the RPC header. */
+static void answer_uselessly(struct op *o, bool refuse)
+{
+	uint32_t xid = o->c.eng.rr.xid;
+	uint32_t w[] = { xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0 };
+
+	if (refuse) {
+		w[3] = 4;               /* RDMA_ERROR */
+		w[4] = 2;               /* ERR_CHUNK */
+	}
+	for (unsigned i = 0; i < sizeof(w) / 4; i++)
+		w[i] = htonl(w[i]);
+	if (!o->c.eng.rr.sent)
+		fake.ev->sent(fake.ctx, &o->c.eng.rr);
+	fake_deliver(w, refuse ? 20 : sizeof(w));
+}
+
+/* WRITE and COMMIT are sent again: the data is here, and to write it twice does no harm. A
+ * server that never says anything useful gets an end, too. */
+Test(engine, what_may_be_repeated_is_sent_again, .init = setup, .fini = teardown)
+{
+	static const enum nfs_op twice[] = { NFS_OP_WRITE, NFS_OP_COMMIT };
+	struct op *o;
+
+	nfs_later_first_ms = 1;
+	version.ops[NFS_OP_WRITE] = version.ops[NFS_OP_COMMIT] = &plain;
+	for (unsigned i = 0; i < 2; i++) {
+		o = start(i, twice[i], 0);
+		answer_uselessly(o, i);
+		cr_assert(o->dones == 0 && acquired == released);
+		fake_pass(&lane, 20);
+		cr_assert_eq(o->c.eng.rr.state, RR_CALL_INFLIGHT);
+		answer(o, 0, 7);
+		cr_assert(o->dones == 1 && o->c.res.status == 0 && o->value == 7);
+	}
+	o = start(2, NFS_OP_WRITE, 0);
+	for (unsigned n = 1; !o->dones; n++) {
+		cr_assert_leq(n, 10, "for ever");
+		answer_uselessly(o, n % 2);
+		if (!o->dones)
+			fake_pass(&lane, 100);
+	}
+	cr_assert_eq(o->c.res.status, -EIO);
+	o = start(3, OP_PLAIN, 0);
+	answer_uselessly(o, true);
+	cr_assert(o->dones == 1 && o->c.res.status == -EIO);
+}
+
 static void reconnect(unsigned kib)
 {
 	struct rr_link *link;
