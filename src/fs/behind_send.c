@@ -197,14 +197,29 @@ static struct fs_req *next_locked(struct behind *b)
 
 /* ---- COMMIT ---- */
 
-/* What the server has lost is sent again, and whatever is newer and overlaps it. */
-static void find_lost_locked(struct behind *b, uint64_t verf)
+/*
+ * What the server has lost is sent again, and whatever is newer and overlaps it.
+ *
+ * A COMMIT that fails does not say what it failed for: knfsd reports an error of the disk once,
+ * to whoever asks first, and may have dropped the data or kept it. The next COMMIT succeeds, also
+ * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
+ * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
+ * that it was not for may have been executed before it, and share its fate.
+ */
+static bool is_lost(const struct held *h, const struct fs_req *q)
+{
+	if (q->call.res.status)
+		return h->state == HELD_SENDING || (h->state == HELD_LOOSE && !h->firm);
+	return h->in_commit && !h->firm && (h->mixed || h->verf != q->call.res.io.verf);
+}
+
+static void find_lost_locked(struct behind *b, const struct fs_req *q)
 {
 	list_for_each(n, &b->writes) {
 		struct fs_req *r = held_of(n);
 		struct held *h = &r->held;
 
-		h->lost = h->in_commit && !h->firm && (h->mixed || h->verf != verf);
+		h->lost = is_lost(h, q);
 		list_for_each(o, &b->writes) {
 			const struct fs_req *older = held_of(o);
 
@@ -247,36 +262,35 @@ static void take_out_locked(struct behind *b, struct fs_req *r, bool failed, str
 	list_add_tail(gone, &r->held.node);
 }
 
-/* COMMIT has ended with this status: is r, which it was for, done with? */
+/* COMMIT has ended: is r, which it was for, done with? */
 static bool is_over_locked(struct behind *b, const struct fs_req *q, const struct fs_req *r)
 {
+	int status = q->call.res.status;
+
 	if (!r->held.in_commit)
 		return false;
-	if (q->call.res.status || !r->held.lost)
+	if (!r->held.lost)
 		return true;
 	if (r->held.tries < BEHIND_TRIES_MAX)
 		return false;
-	log_err("WRITE: %s sends another write verifier with each COMMIT, as if it had restarted "
-		"each time: EIO after %u tries", q->fl->fs->cl->cfg.server, r->held.tries);
-	behind_failed_locked(b, q->ino, -EIO);
+	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->fl->fs->cl->cfg.server,
+		status ? "answers an error to" : "sends another write verifier, as if it had "
+		"restarted, with", r->held.tries);
+	behind_failed_locked(b, q->ino, status ? status : -EIO);
 	return true;
 }
 
 static void sort_out_locked(struct behind *b, const struct fs_req *q, struct list *gone)
 {
-	int status = q->call.res.status;
 	unsigned again = 0;
 
-	if (status)
-		behind_failed_locked(b, q->ino, status);
-	else
-		find_lost_locked(b, q->call.res.io.verf);
+	find_lost_locked(b, q);
 	list_for_each_safe(n, tmp, &b->writes) {
 		struct fs_req *r = held_of(n);
 
 		if (is_over_locked(b, q, r))
-			take_out_locked(b, r, status || r->held.lost, gone);
-		else if (!status && r->held.lost)
+			take_out_locked(b, r, r->held.lost, gone);
+		else if (r->held.lost)
 			again += send_again_locked(b, r);
 	}
 	/* knfsd takes another verifier after a write that has failed, too. */

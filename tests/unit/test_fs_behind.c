@@ -66,6 +66,7 @@ static struct copy disk, memory;
 static uint64_t verf;
 static bool plain;                      /* it does just what it is asked for */
 static int full;                        /* WRITEs that it has not executed fail with this status */
+static int commits_fail;                /* COMMITs fail with this status, and store nothing */
 static bool wcc;                        /* WRITE's reply has attributes, as in version 3 */
 static bool forgetful;                  /* nothing is stable, and each call has another verifier */
 static struct { unsigned writes, stable, commits; uint32_t longest; } did;
@@ -149,8 +150,15 @@ static void execute(struct sent *s)
 		execute_read(s);
 		return;
 	case NFS_OP_COMMIT:
-		disk = memory;
 		did.commits++;
+		if (commits_fail) {
+			/* As knfsd: the data is dropped or not, and the next COMMIT succeeds. */
+			s->status = commits_fail;
+			commits_fail = plain ? commits_fail : 0;
+			memory = plain || roll(2) ? memory : disk;
+			return;
+		}
+		disk = memory;
 		s->verf = forgetful ? ++verf : verf;
 		return;
 	case NFS_OP_SETATTR:
@@ -521,7 +529,7 @@ static void begin(unsigned which, unsigned share)
 	seed = which;
 	nasks = nsent = 0;
 	tick = promised = resized = 0;
-	full = 0;
+	full = commits_fail = 0;
 	plain = forgetful = wcc = false;
 	memset(&did, 0, sizeof(did));
 	unknown = false;
@@ -572,6 +580,8 @@ static void any_order(unsigned which, bool kills)
 		case 3:
 			if (restarts && !roll(3))
 				restart();
+			else if (which % 7 == 0 && !roll(3))
+				commits_fail = roll(2) ? -EIO : -ENOSPC;
 			break;
 		case 4:
 			if (up ? !roll(5) : !roll(2))
@@ -876,6 +886,42 @@ Test(fs_behind, pages_do_not_report_errors)
 	ask_write(0, 0, 4096, true, 0);
 	cr_assert_eq(last_error(), 0);
 	write_at(4096, 100);
+	cr_assert_eq(last_error(), -ENOSPC);
+	finish();
+	end();
+}
+
+/* COMMIT says that something is wrong, but not with what. The WRITE says that nothing is. */
+Test(fs_behind, a_commit_that_fails_loses_nothing)
+{
+	begin_plain(60);
+	commits_fail = -EIO;
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	close_file();
+	cr_assert_eq(last_error(), 0);
+	cr_assert(did.commits == 1 && did.stable == 2);
+	cr_assert(!memcmp(disk.b, now.b, now.size) && disk.size == now.size);
+	end();
+}
+
+/* A disk that is full when the server writes to it. */
+Test(fs_behind, a_commit_that_fails_for_good_is_an_error)
+{
+	begin_plain(60);
+	unknown = true;
+	commits_fail = -ENOSPC;
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	some_progress();
+	some_progress();
+	settle();
+	ask_flush(0, false);
+	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
+		some_progress();
+		settle();
+		full = did.commits ? -ENOSPC : 0;
+	}
 	cr_assert_eq(last_error(), -ENOSPC);
 	finish();
 	end();
