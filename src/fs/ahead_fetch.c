@@ -72,7 +72,8 @@ static void set_args(struct fs_req *r, const struct ahead_piece *p)
 	r->call.open = r->file->open;
 	r->call.args.io.offset = p->at;
 	r->call.args.io.count = p->len;
-	r->call.args.io.sink = (struct rr_iov){ p->buf->mem, p->len };
+	r->call.args.io.sink[0] = (struct rr_iov){ p->buf->mem, p->len };
+	r->call.args.io.sink[1].len = 0;
 }
 
 /* The count of changes comes first, then whether one is under way: see

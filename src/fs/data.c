@@ -45,9 +45,11 @@ static void read_done(struct fs_req *r);
 
 static void read_more(struct fs_req *r)
 {
-	r->call.args.io.sink.mem = (char *)r->buf[0]->mem + r->filled;
-	r->call.args.io.count = (uint32_t)(r->size - r->filled);
-	r->call.args.io.sink.len = r->call.args.io.count;
+	struct nfs_io_args *io = &r->call.args.io;
+
+	io->count = (uint32_t)(r->size - r->filled);
+	io->sink[0] = (struct rr_iov){ (char *)r->buf[0]->mem + r->filled, io->count };
+	io->sink[1].len = 0;
 	fs_req_start(r, NFS_OP_READ, read_done);
 }
 

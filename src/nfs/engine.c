@@ -133,6 +133,21 @@ static bool_t put_args(void *arg, XDR *x)
 	       (!c->eng.rr.data_pos || !auth_of(c)->no_placement || put_data(c, x));
 }
 
+/* The first args.io.count bytes of the sink. */
+static void offer_sink(struct nfs_call *c)
+{
+	uint32_t left = c->args.io.count;
+
+	for (uint32_t i = 0; i < RR_SINK_IOV; i++) {
+		struct rr_iov *s = &c->eng.rr.sink[i];
+
+		*s = c->args.io.sink[i];
+		if (s->len > left)
+			s->len = left;
+		left -= s->len;
+	}
+}
+
 /* Data that travels outside the message: what the peer reads and writes. */
 static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 {
@@ -141,18 +156,16 @@ static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 
 	rr->nsend = 0;
 	rr->send_copied = c->op == NFS_OP_SYMLINK;
-	rr->sink = (struct rr_iov){ 0 };
+	memset(rr->sink, 0, sizeof(rr->sink));
 	if (rr->data_pos && !inside)
 		rr->nsend = data_of(c, rr->send);
-	if (c->op == NFS_OP_READ) {
-		rr->sink = c->args.io.sink;
-		rr->sink.len = c->args.io.count;
-	} else if (def->placed_text) {
-		rr->sink.len = NFS_PATH_MAX;
-	}
+	if (c->op == NFS_OP_READ)
+		offer_sink(c);
+	else if (def->placed_text)
+		rr->sink[0].len = NFS_PATH_MAX;
 	if (inside) {
-		rr->reply_max += (rr->sink.len + 3) & ~3u;
-		rr->sink.len = 0;
+		rr->reply_max += (rr_sink_len(rr) + 3) & ~3u;
+		rr->sink[0].len = 0;
 	}
 }
 

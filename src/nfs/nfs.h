@@ -153,7 +153,9 @@ struct nfs_args {
 		struct nfs_io_args {
 			uint64_t offset;
 			uint32_t count;
-			struct rr_iov sink;     /* READ: a piece of a data buffer, len >= count */
+			/* READ: pieces of data buffers, all together of at least `count` bytes;
+			 * one of length 0 ends them */
+			struct rr_iov sink[RR_SINK_IOV];
 			struct rr_iov data[RR_SEND_IOV];        /* WRITE */
 			uint32_t ndata;
 			bool unstable;          /* WRITE: COMMIT follows; else FILE_SYNC */
@@ -207,7 +209,8 @@ struct nfs_results {
 	} dir_change[2];
 	union {
 		struct nfs_io_results {
-			const void *ptr;        /* READ: the bytes, in the sink or in the reply */
+			const void *ptr;        /* READ: the bytes, in the sink or in the reply; if
+						 * they are sink[0].mem, they go on in sink[1] */
 			uint32_t len;           /* READ: bytes returned; WRITE: bytes written */
 			bool eof;               /* READ */
 			bool stable;            /* WRITE: committed FILE_SYNC */

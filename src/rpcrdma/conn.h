@@ -42,16 +42,18 @@
 #include "rpcrdma/header.h"
 
 /* Room for the transport header before the RPC message. The largest header that we build
- * has two Read segments and a Write and a Reply chunk of one segment each: 28 + 48 + 24
- * + 20 = 120 bytes. */
+ * has a Read segment for each piece of the data and one of a Long Call, a Write chunk of four
+ * segments and a Reply chunk of one: 28 + 144 + 72 + 20 = 264 bytes. */
 #define RR_HDR_ROOM   512u
 /* Size of our receives, and the longest message that we send. */
 #define RR_INLINE     4096u
 /* A link has more receives than credits: for the server's own calls (it has two credits), and
  * for replies that the lane still looks at. */
 #define RR_RECV_SPARE 8u
-/* Pieces of a call's data: a WRITE of FUSE lies in up to two buffers. */
-#define RR_SEND_IOV   2u
+/* Pieces of a call's data: a WRITE of 4 MiB lies in a buffer of 64 KiB and four of a MiB. */
+#define RR_SEND_IOV   5u
+/* Pieces of memory that a reply's data is placed in: a READ of 4 MiB has four buffers of a MiB. */
+#define RR_SINK_IOV   4u
 /* The longest reply that a Reply chunk is offered for. */
 #define RR_REPLY_MAX  ((uint32_t)ARENA_MID_SIZE)
 /* A call fails after malformed replies to so many sendings. */
@@ -80,11 +82,13 @@ struct rr_call {
 	uint32_t data_pos;
 	bool send_copied;       /* it is short, and lies in plain memory: a Read chunk is made
 				 * of a copy */
-	/* Where to place the reply's data (sink.len 0: there is none). It is placed by a
-	 * Write chunk, unless the whole reply fits inline. sink.mem NULL: the data is
-	 * parsed, so it is placed in a buffer of this module, and copied from there when
-	 * nobody can write to it any more. sink.len is then at most RR_REPLY_MAX. */
-	struct rr_iov sink;
+	/* Where to place the reply's data: in these pieces, one after the other. A piece of
+	 * length 0 ends them; if it is the first, there is no data. It is placed by a
+	 * Write chunk of as many segments, unless the whole reply fits inline. sink[0].mem
+	 * NULL: the data is parsed, so it is placed in a buffer of this module, and copied
+	 * from there when nobody can write to it any more. It is then one piece of at most
+	 * RR_REPLY_MAX bytes. */
+	struct rr_iov sink[RR_SINK_IOV];
 	/* Upper bound of the RPC reply without the data for `sink`; at most
 	 * RR_REPLY_MAX, less the message if that is too long to be sent inline. */
 	uint32_t reply_max;
@@ -104,7 +108,7 @@ struct rr_call {
 	const void *reply;
 	uint32_t reply_len;
 	bool placed;            /* the data is not in the message: it came in the Write chunk */
-	const void *data;       /* placed: where it is, in sink or in memory of this module */
+	const void *data;       /* placed: where it begins, in sink or in memory of this module */
 	uint32_t placed_len;    /* bytes there */
 
 	/* ---- internal to this module ---- */
@@ -129,6 +133,16 @@ struct rr_call {
 	void *recv;             /* the receive that holds the reply */
 	uint64_t posted_ns;     /* when it was last sent */
 };
+
+/* The most bytes of data that the call wants. */
+static inline uint32_t rr_sink_len(const struct rr_call *call)
+{
+	uint32_t len = 0;
+
+	for (uint32_t i = 0; i < RR_SINK_IOV && call->sink[i].len; i++)
+		len += call->sink[i].len;
+	return len;
+}
 
 struct rr_conn;
 

@@ -101,7 +101,7 @@ bool rr_has_room(const struct rr_conn *c, const struct rr_call *call);
 /* Has the call file data, which travels in chunks? */
 static inline bool rr_is_bulk(const struct rr_call *call)
 {
-	return call->sink.mem || (call->nsend && !call->send_copied);
+	return call->sink[0].mem || (call->nsend && !call->send_copied);
 }
 
 /* The link for that call; NULL: none has room. */

@@ -4,8 +4,8 @@
 #include "rpcrdma/header.h"
 #include "rpcrdma/plan.h"
 
-/* A Write chunk of one segment: discriminator, count, segment. */
-#define WRITE_CHUNK_BYTES (8u + RR_SEG_BYTES)
+/* A Write chunk: discriminator, count, segments. */
+#define WRITE_CHUNK_BYTES(n) (8u + (uint64_t)RR_SEG_BYTES * (n))
 /* A Reply chunk of one segment: its discriminator is in RR_HDR_MIN. */
 #define REPLY_CHUNK_BYTES (4u + RR_SEG_BYTES)
 
@@ -22,7 +22,7 @@ static int plan_reply(struct rr_plan *out, const struct rr_plan_in *in)
 	if (rest + round4(in->sink_len) <= in->recv_limit) {
 		out->reply = RR_REPLY_INLINE;
 	} else if (in->sink_len) {
-		if (rest + WRITE_CHUNK_BYTES > in->recv_limit)
+		if (rest + WRITE_CHUNK_BYTES(in->nsink) > in->recv_limit)
 			return -EMSGSIZE;
 		out->reply = RR_REPLY_WRITE_CHUNK;
 	} else {
@@ -39,7 +39,7 @@ int rr_plan(struct rr_plan *out, const struct rr_plan_in *in)
 	if (rc)
 		return rc;
 	if (out->reply == RR_REPLY_WRITE_CHUNK)
-		hdr += WRITE_CHUNK_BYTES;
+		hdr += WRITE_CHUNK_BYTES(in->nsink);
 	else if (out->reply == RR_REPLY_CHUNK)
 		hdr += REPLY_CHUNK_BYTES;
 

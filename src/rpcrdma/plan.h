@@ -4,7 +4,7 @@
  * sizes, so that it can be tested on its own.
  *
  *   reply   whole reply fits inline            no chunk
- *           data, and the rest fits inline     one Write chunk
+ *           data, and the rest fits inline     one Write chunk, of nsink segments
  *           otherwise                          Reply chunk
  *   call    everything fits inline             RDMA_MSG
  *           data, and the rest fits inline     RDMA_MSG + Read chunk at data_pos
@@ -29,6 +29,7 @@ struct rr_plan_in {
 	uint32_t nsend;         /* pieces of that data */
 	bool data_short;        /* the data may be a part of a Long Call */
 	uint32_t sink_len;      /* the most data wanted, 0 for none */
+	uint32_t nsink;         /* pieces of memory for it */
 	uint32_t reply_max;     /* RPC reply without that data */
 };
 

@@ -70,24 +70,42 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 		rr_set_grant(link, credit);
 }
 
-/* Bytes in a chunk that came back. We offer one segment (send.c), and what is in it begins at its
- * start. More segments than that are as bad as too many bytes. */
+/* Bytes in a Reply chunk that came back. We offer one segment (send.c), and what is in it begins
+ * at its start. More segments than that are as bad as too many bytes. */
 static uint64_t returned(const struct rr_chunk *chunk)
 {
 	return chunk->nseg > 1 ? UINT64_MAX : rr_chunk_len(chunk);
+}
+
+/* The same of the Write chunk. A segment has data only if the one before is full: otherwise the
+ * bytes that count are not the first ones. */
+static uint64_t placed_bytes(const struct rr_call *call, const struct rr_chunk *chunk)
+{
+	uint64_t n = 0;
+	bool full = true;
+
+	for (uint32_t i = 0; i < chunk->nseg; i++) {
+		uint32_t len = chunk->seg[i].length, most = i < RR_SINK_IOV ? call->sink[i].len : 0;
+
+		if (!most || len > most || (len && !full))
+			return UINT64_MAX;
+		full = len == most;
+		n += len;
+	}
+	return n;
 }
 
 /* The Write chunk as it was returned. If it is empty it was not used: then there is no data,
  * or the message has it. */
 static bool take_placed(struct rr_call *call, const struct rr_header *h)
 {
-	uint64_t n = h->nwrites ? returned(&h->writes[0]) : 0;
+	uint64_t n = h->nwrites ? placed_bytes(call, &h->writes[0]) : 0;
 
-	if (h->nwrites != call->write_chunk || n > call->sink.len)
+	if (h->nwrites != call->write_chunk || n == UINT64_MAX)
 		return false;
 	call->placed = n != 0;
 	call->placed_len = (uint32_t)n;
-	call->data = call->sink.mem || !n ? call->sink.mem : call->chunk->mem;
+	call->data = call->sink[0].mem || !n ? call->sink[0].mem : call->chunk->mem;
 	return true;
 }
 
@@ -233,7 +251,7 @@ static void measure(struct rr_link *link, const struct rr_call *call)
 	link->heard_ns = now;
 	if (call->posted_ns > link->answered_ns)
 		link->answered_ns = call->posted_ns;
-	if (call->sink.len <= SHORT_BYTES && (!call->nsend || rr_data_len(call) <= SHORT_BYTES))
+	if (rr_sink_len(call) <= SHORT_BYTES && (!call->nsend || rr_data_len(call) <= SHORT_BYTES))
 		average(link, ns);
 	stat_add_to(&ps->rx_bytes, call->reply_len + call->placed_len);
 	stat_add_to(&ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);

@@ -94,8 +94,8 @@ static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_p
 {
 	uint64_t copy = (copy_len(call, plan) + 7) & ~(uint64_t)7;
 	bool reply = plan->reply == RR_REPLY_CHUNK;
-	bool sink = plan->reply == RR_REPLY_WRITE_CHUNK && !call->sink.mem;
-	uint32_t least = reply ? call->reply_max : sink ? call->sink.len : 0;
+	bool sink = plan->reply == RR_REPLY_WRITE_CHUNK && !call->sink[0].mem;
+	uint32_t least = reply ? call->reply_max : sink ? call->sink[0].len : 0;
 
 	if (copy + least > RR_REPLY_MAX)
 		return -EMSGSIZE;
@@ -173,6 +173,19 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 	return rc;
 }
 
+static int map_sink(const struct rr_link *l, struct rr_call *call, struct rr_chunk *out)
+{
+	int rc = 0;
+
+	for (out->nseg = 0; out->nseg < RR_SINK_IOV && call->sink[out->nseg].len && !rc; out->nseg++) {
+		const struct rr_iov *s = &call->sink[out->nseg];
+
+		rc = l->memreg->map(l, call, s->mem ? s->mem : call->chunk->mem, s->len,
+				    FAB_REMOTE_WRITE, &out->seg[out->nseg]);
+	}
+	return rc;
+}
+
 static int map_reply(const struct rr_link *l, struct rr_call *call, const struct rr_plan *plan,
 		     struct rr_header *h)
 {
@@ -180,9 +193,7 @@ static int map_reply(const struct rr_link *l, struct rr_call *call, const struct
 	call->reply_chunk = plan->reply == RR_REPLY_CHUNK;
 	if (call->write_chunk) {
 		h->nwrites = 1;
-		h->writes[0].nseg = 1;
-		return l->memreg->map(l, call, call->sink.mem ? call->sink.mem : call->chunk->mem,
-				      call->sink.len, FAB_REMOTE_WRITE, &h->writes[0].seg[0]);
+		return map_sink(l, call, &h->writes[0]);
 	}
 	if (call->reply_chunk) {
 		h->has_reply = true;
@@ -232,6 +243,16 @@ static int of_the_connection(const struct rr_link *l, int rc)
 	return rr_unsendable(rc) ? -EIO : rc;
 }
 
+/* Segments of a Write chunk. */
+static uint32_t pieces_wanted(const struct rr_call *call)
+{
+	uint32_t n = 0;
+
+	while (n < RR_SINK_IOV && call->sink[n].len)
+		n++;
+	return n;
+}
+
 static int try_send(struct rr_link *l, struct rr_call *call)
 {
 	struct rr_conn *c = l->conn;
@@ -252,7 +273,8 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 		.data_len = dlen,
 		.nsend = call->send_copied ? 1 : call->nsend,
 		.data_short = call->send_copied,
-		.sink_len = call->sink.len,
+		.sink_len = rr_sink_len(call),
+		.nsink = pieces_wanted(call),
 		.reply_max = call->reply_max,
 	});
 	rr_header_init(&h, call->xid, c->cfg.credits);

@@ -50,10 +50,10 @@ static void on_done(struct rr_call *rr, int status)
 	/* Nobody else has its buffers: either answered, or the link is gone. */
 	CHECK(status != -EBADMSG || !fake.open);
 	for (unsigned i = 0; fake.open && i < fake.nwindows; i++)
-		CHECK(fake.windows[i].state == FAKE_FREE || fake.windows[i].mem != rr->sink.mem);
+		CHECK(fake.windows[i].state == FAKE_FREE || fake.windows[i].mem != rr->sink[0].mem);
 	if (status)
 		return;
-	CHECK(rr->reply_len >= 4 && rr->placed_len <= rr->sink.len);
+	CHECK(rr->reply_len >= 4 && rr->placed_len <= rr->sink[0].len);
 	CHECK(rr->reply_len <= RR_INLINE || (rr == &calls[2] && rr->reply_len <= RR_REPLY_MAX));
 	CHECK(!inside(chunk, rr->reply, 1));
 	touch(rr->reply, rr->reply_len);
@@ -64,7 +64,7 @@ static void on_done(struct rr_call *rr, int status)
 	/* What is parsed lies where no peer can change it. */
 	CHECK(links ? (const char *)rr->data < (char *)arena.data.base ||
 		      (const char *)rr->data >= (char *)arena.data.base + arena.data.len :
-		      rr->data == rr->sink.mem);
+		      rr->data == rr->sink[0].mem);
 	touch(rr->data, rr->placed_len);
 }
 
@@ -82,7 +82,7 @@ static void submit(struct rr_conn *conn, unsigned i, struct arena_buf *sink)
 	rr->done = on_done;
 	rr->reply_max = i == 2 ? 60000 : 500;
 	if (i == 1)
-		rr->sink = links ? (struct rr_iov){ NULL, 4096 } : (struct rr_iov){ sink->mem, 65536 };
+		rr->sink[0] = links ? (struct rr_iov){ NULL, 4096 } : (struct rr_iov){ sink->mem, 65536 };
 	if (i == 0 && links) {
 		rr->send[0] = (struct rr_iov){ text, sizeof(text) };
 		rr->nsend = 1;

@@ -119,6 +119,7 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 		.send_limit = 1024, .recv_limit = 1024, .msg_len = len,
 		.data_len = c->op == NFS_OP_WRITE ? NFS_IO_MAX : c->op == NFS_OP_SYMLINK ? NFS_PATH_MAX : 0,
 		.nsend = RR_SEND_IOV, .data_short = c->op == NFS_OP_SYMLINK,
+		.nsink = c->op == NFS_OP_READ ? RR_SINK_IOV : 1,
 		.sink_len = c->op == NFS_OP_READ ? NFS_IO_MAX : def->placed_text ? NFS_PATH_MAX : 0,
 		.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, &copy) }), 0, "%s", def->name);
 	cr_assert_eq(plan.call == RR_CALL_READ_CHUNK, c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK);

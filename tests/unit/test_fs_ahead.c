@@ -259,13 +259,13 @@ static void execute(struct sent *s)
 
 static void put_data(struct nfs_call *c, const struct sent *s)
 {
-	uint32_t *w = c->args.io.sink.mem, first = (uint32_t)(c->args.io.offset / BLOCK);
+	uint32_t *w = c->args.io.sink[0].mem, first = (uint32_t)(c->args.io.offset / BLOCK);
 
 	for (uint32_t i = 0; i < s->n; i++, w += BLOCK / 4) {
 		w[0] = w[BLOCK / 4 - 1] = s->what[i];
 		w[1] = first + i;
 	}
-	c->res.io.ptr = c->args.io.sink.mem;
+	c->res.io.ptr = c->args.io.sink[0].mem;
 	c->res.io.len = s->n * BLOCK;
 	c->res.io.eof = s->eof;
 }

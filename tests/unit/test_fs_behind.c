@@ -136,7 +136,7 @@ static void execute_read(struct sent *s)
 
 	s->len = left < io->count ? (uint32_t)left : io->count;
 	s->eof = io->offset + s->len >= memory.size;
-	memcpy(io->sink.mem, memory.b + io->offset, s->len);
+	memcpy(io->sink[0].mem, memory.b + io->offset, s->len);
 }
 
 static void execute(struct sent *s)
@@ -189,7 +189,7 @@ static int decode(struct nfs_call *c, XDR *x)
 		c->res.io = (struct nfs_io_results){ .len = s.len, .stable = s.stable, .eof = s.eof,
 						     .verf = s.verf };
 		if (c->op == NFS_OP_READ)
-			c->res.io.ptr = c->args.io.sink.mem;
+			c->res.io.ptr = c->args.io.sink[0].mem;
 		if (c->op != NFS_OP_WRITE || !wcc)
 			return 0;
 	}

@@ -103,10 +103,10 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (s->rc)
 		return s->rc;
 	if (c->op == NFS_OP_READ) {
-		c->res.io.ptr = c->args.io.sink.mem;
+		c->res.io.ptr = c->args.io.sink[0].mem;
 		c->res.io.eof = s->flag;
 		for (uint32_t i = 0; i < s->len; i++)
-			((char *)c->args.io.sink.mem)[i] = byte_at(c->args.io.offset + i);
+			((char *)c->args.io.sink[0].mem)[i] = byte_at(c->args.io.offset + i);
 	}
 	if (c->op != NFS_OP_COMMIT)
 		c->res.io.len = s->len;

@@ -96,7 +96,7 @@ static int decode(struct nfs_call *c, XDR *x)
 		c->res.io.len = s.len;
 		c->res.io.stable = true;
 	} else if (c->op == NFS_OP_READ) {
-		c->res.io.ptr = c->args.io.sink.mem;
+		c->res.io.ptr = c->args.io.sink[0].mem;
 		c->res.io.len = 0;
 		c->res.io.eof = true;
 	} else {

@@ -63,7 +63,7 @@ static void execute(struct sent *s)
 
 		s->len = left < io->count ? (uint32_t)left : io->count;
 		s->eof = io->offset + s->len >= file.size;
-		memcpy(io->sink.mem, file.bytes + io->offset, s->len);
+		memcpy(io->sink[0].mem, file.bytes + io->offset, s->len);
 	}
 }
 
@@ -99,7 +99,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (c->op == NFS_OP_WRITE || c->op == NFS_OP_READ || c->op == NFS_OP_COMMIT)
 		c->res.io = (struct nfs_io_results){
 			.len = s.len, .eof = s.eof, .stable = s.stable, .verf = file.verf,
-			.ptr = c->op == NFS_OP_READ ? c->args.io.sink.mem : NULL,
+			.ptr = c->op == NFS_OP_READ ? c->args.io.sink[0].mem : NULL,
 		};
 	if (c->op == NFS_OP_READ || c->op == NFS_OP_WRITE || c->op == NFS_OP_COMMIT)
 		return 0;

@@ -160,7 +160,7 @@ static struct nfs_call call(enum nfs_op op)
 		return c;
 	c.open = &open_file;
 	c.args.io.count = COUNT;
-	c.args.io.sink = (struct rr_iov){ sink, COUNT };
+	c.args.io.sink[0] = (struct rr_iov){ sink, COUNT };
 	c.eng.rr.placed = !twice_roll(4);
 	c.eng.rr.placed_len = c.eng.rr.placed ? 1 + twice_roll(COUNT) : 0;
 	c.eng.rr.data = sink;

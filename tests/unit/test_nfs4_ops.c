@@ -59,7 +59,7 @@ static struct nfs_call call(enum nfs_op op)
 		c.open = &open_file;
 		c.args.io.offset = 0x123456789a;
 		c.args.io.count = 12;
-		c.args.io.sink = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
+		c.args.io.sink[0] = (struct rr_iov){ .mem = sink, .len = sizeof(sink) };
 		break;
 	case NFS_OP_COMMIT:
 		c.args.io.offset = 0x123456789a;

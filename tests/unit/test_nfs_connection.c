@@ -902,7 +902,7 @@ Test(connection, measured_although_it_is_busy)
 		memset((char *)c->msg->mem + RR_HDR_ROOM, 0, 60);
 		memcpy((char *)c->msg->mem + RR_HDR_ROOM, &(uint32_t){ htonl(c->xid) }, 4);
 		((uint32_t *)(void *)((char *)c->msg->mem + RR_HDR_ROOM))[5] = htonl(PLAIN);
-		c->sink = (struct rr_iov){ cl.arena.data.base, 65536 };
+		c->sink[0] = (struct rr_iov){ cl.arena.data.base, 65536 };
 		cr_assert_eq(rr_submit_on(conn_of(0)->link, c), 0);
 		fake_pass(&lane, 5);
 		cr_assert_null(c->msg);

@@ -243,7 +243,7 @@ static void start(enum nfs_op op, uint32_t count)
 {
 	call = (struct nfs_call){ .op = op, .cred = &cred, .done = on_done, .owner = got };
 	call.args.io.count = count;
-	call.args.io.sink = (struct rr_iov){ buf->mem, count };
+	call.args.io.sink[0] = (struct rr_iov){ buf->mem, count };
 	/* In two pieces. */
 	call.args.io.data[0] = (struct rr_iov){ buf->mem, count / 3 };
 	call.args.io.data[1] = (struct rr_iov){ (char *)buf->mem + count / 3, count - count / 3 };

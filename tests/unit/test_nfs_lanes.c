@@ -192,7 +192,7 @@ static void read_it(struct nfs_lane *l)
 	work.call = (struct nfs_call){ .op = NFS_OP_READ, .done = on_done };
 	work.call.args.fh = &fh;
 	work.call.args.io.count = SIZE;
-	work.call.args.io.sink = (struct rr_iov){ work.buf->mem, SIZE };
+	work.call.args.io.sink[0] = (struct rr_iov){ work.buf->mem, SIZE };
 	nfs_start(l, &work.call);
 }
 

@@ -17,7 +17,7 @@ static struct test_call *submit_bulk(unsigned i)
 	t->rr.xid = rr_xid(conn);
 	t->rr.msg_len = 64;
 	t->rr.reply_max = 200;
-	t->rr.sink = (struct rr_iov){ arena.data.base, 65536 };
+	t->rr.sink[0] = (struct rr_iov){ arena.data.base, 65536 };
 	t->rr.done = on_done;
 	memset((char *)t->rr.msg->mem + RR_HDR_ROOM, 0, 64);
 	memcpy((char *)t->rr.msg->mem + RR_HDR_ROOM, &(uint32_t){ htonl(t->rr.xid) }, 4);
@@ -355,7 +355,7 @@ Test(choose, random_against_a_model)
 			unsigned l = link_of(t, link3);
 
 			granted[l] = 1 + (state >> 15 & 7);
-			(t->rr.sink.mem ? reply_bulk : reply_on)(l, t, granted[l]);
+			(t->rr.sink[0].mem ? reply_bulk : reply_on)(l, t, granted[l]);
 			cr_assert(t->dones == 1 && t->status == 0);
 		}
 		for (unsigned l = 0; l < 3; l++)

@@ -438,11 +438,17 @@ Test(conn, message_without_an_xid_is_not_waited_for, .init = setup, .fini = tear
 
 /* ---- chunks ---- */
 
+/* What a segment names. */
+static uint8_t *segment(const uint8_t *h, unsigned at)
+{
+	return (uint8_t *)(uintptr_t)((uint64_t)word(h, at + 2) << 32 | word(h, at + 3));
+}
+
 static struct test_call *submit_read(unsigned i, struct arena_buf *sink, uint32_t len)
 {
 	struct test_call *t = prepare(i, 128);
 
-	t->rr.sink = (struct rr_iov){ sink->mem, len };
+	t->rr.sink[0] = (struct rr_iov){ sink->mem, len };
 	rr_submit(conn, &t->rr);
 	return t;
 }
@@ -481,6 +487,51 @@ Test(conn, more_than_the_sink_holds_is_refused, .init = setup, .fini = teardown)
 	a = submit_read(2, sink, 8192);
 	/* The offered chunk must come back. */
 	BAD(a, 0, 1, 8, 0, 0, 0, 0, a->rr.xid, 1);
+}
+
+/* A READ into all pieces that there may be, of so many bytes each. */
+static struct test_call *submit_large_read(unsigned i, struct arena_buf *sink, uint32_t len)
+{
+	struct test_call *t = prepare(i, 128);
+
+	for (uint32_t s = 0; s < RR_SINK_IOV; s++)
+		t->rr.sink[s] = (struct rr_iov){ (char *)sink->mem + (RR_SINK_IOV - 1 - s) * len, len };
+	rr_submit(conn, &t->rr);
+	return t;
+}
+
+Test(conn, read_data_is_placed_in_several_pieces, .init = setup, .fini = teardown)
+{
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
+	struct test_call *a = submit_large_read(0, sink, 8192);
+	const uint8_t *h = fake.sends[0].bytes;
+
+	cr_assert(word(h, 4) == 0 && word(h, 5) == 1 && word(h, 6) == RR_SINK_IOV);
+	for (unsigned s = 0; s < RR_SINK_IOV; s++) {
+		cr_assert_eq(word(h, 8 + 4 * s), 8192);
+		cr_assert_eq(segment(h, 7 + 4 * s), a->rr.sink[s].mem);
+	}
+	fake_complete(0);
+	END(a, 0, 1, 8, 0, 0, 1, 4, fake.rkey, 8192, 0, 0, fake.rkey, 100, 0, 0, fake.rkey, 0, 0, 0,
+	    fake.rkey, 0, 0, 0, 0, 0, a->rr.xid, 1);
+	cr_assert_eq(a->status, 0);
+	cr_assert(a->rr.placed && a->rr.placed_len == 8292 && a->rr.data == a->rr.sink[0].mem);
+}
+
+/* What lies where is known only if each segment but the last one with data is full. */
+Test(conn, a_hole_in_what_was_placed, .init = setup, .fini = teardown)
+{
+	struct arena_buf *sink = magazine_get(&mag, ARENA_BIG);
+	struct test_call *a = submit_large_read(0, sink, 8192);
+
+	BAD(a, 0, 1, 8, 0, 0, 1, 4, fake.rkey, 8191, 0, 0, fake.rkey, 1, 0, 0, fake.rkey, 0, 0, 0,
+	    fake.rkey, 0, 0, 0, 0, 0, a->rr.xid, 1);
+	a = submit_large_read(1, sink, 8192);
+	BAD(a, 0, 1, 8, 0, 0, 1, 4, fake.rkey, 8192, 0, 0, fake.rkey, 0, 0, 0, fake.rkey, 8192, 0, 0,
+	    fake.rkey, 0, 0, 0, 0, 0, a->rr.xid, 1);
+	a = submit_large_read(2, sink, 8192);
+	/* The sum is right. */
+	BAD(a, 0, 1, 8, 0, 0, 1, 2, fake.rkey, 8192, 0, 0, fake.rkey, 8193, 0, 0, 0, 0, a->rr.xid, 1);
 }
 
 /* One segment was offered: what would the second be? The sum says nothing about what lies in the
@@ -619,19 +670,13 @@ static void reconnect(unsigned send, unsigned recv)
 	cr_assert_eq(fake.nsends, 1, "sent again");
 }
 
-/* What a segment names. */
-static uint8_t *segment(const uint8_t *h, unsigned at)
-{
-	return (uint8_t *)(uintptr_t)((uint64_t)word(h, at + 2) << 32 | word(h, at + 3));
-}
-
 /* A READLINK: up to 4,096 bytes, for which this module has a buffer. */
 static struct test_call *submit_readlink(unsigned i)
 {
 	struct test_call *t = prepare(i, 64);
 
 	t->rr.reply_max = 120;
-	t->rr.sink.len = 4096;
+	t->rr.sink[0].len = 4096;
 	rr_submit(conn, &t->rr);
 	return t;
 }
@@ -715,7 +760,7 @@ Test(conn, text_of_a_link_by_the_thresholds_of_the_day, .init = setup, .fini = t
 		up();
 		cr_assert(word(h, 5) == 1 && word(h, 8) == 4096 && t->dones == 0);
 	}
-	t->rr.sink.len = 100;           /* as if it fitted inline */
+	t->rr.sink[0].len = 100;        /* as if it fitted inline */
 	fake_break();
 	up();
 	cr_assert_eq(word(h, 5), 0);
@@ -869,7 +914,7 @@ Test(conn, what_cannot_be_sent_fails_at_once, .init = setup, .fini = teardown)
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
 	t = prepare(1, 64);
-	t->rr.sink = (struct rr_iov){ foreign, sizeof(foreign) };       /* not in the arena */
+	t->rr.sink[0] = (struct rr_iov){ foreign, sizeof(foreign) };       /* not in the arena */
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsends == 0);
 	b = submit(2);

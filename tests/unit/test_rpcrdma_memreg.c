@@ -181,7 +181,7 @@ static struct test_call *read_call(unsigned i)
 {
 	struct test_call *t = prepare(i);
 
-	t->rr.sink = (struct rr_iov){ (char *)file->mem + i * 16384, 8192 };
+	t->rr.sink[0] = (struct rr_iov){ (char *)file->mem + i * 16384, 8192 };
 	rr_submit(conn, &t->rr);
 	return t;
 }
@@ -204,7 +204,7 @@ static struct test_call *readlink_call(unsigned i)
 {
 	struct test_call *t = prepare(i);
 
-	t->rr.sink.len = 4096;
+	t->rr.sink[0].len = 4096;
 	rr_submit(conn, &t->rr);
 	return t;
 }
@@ -324,7 +324,7 @@ Test(memreg, mw_reply_that_invalidates, .init = with_windows, .fini = end)
 	const struct fake_window *w = t->rr.mrs[0].priv;
 
 	cr_assert_eq(fake_in_state(FAKE_BOUND), 1);
-	cr_assert(w->access == FAB_REMOTE_WRITE && w->mem == t->rr.sink.mem && w->len == 8192);
+	cr_assert(w->access == FAB_REMOTE_WRITE && w->mem == t->rr.sink[0].mem && w->len == 8192);
 	sent();
 	reply(t, 8192, w->rkey);
 	cr_assert(t->dones == 1 && t->status == 0);
@@ -610,7 +610,7 @@ Test(memreg, call_outside_of_the_data_buffers, .init = by_call, .fini = end)
 {
 	struct test_call *t = prepare(0);
 
-	t->rr.sink = (struct rr_iov){ (char *)arena.data.base + arena.data.len - 4096, 8192 };
+	t->rr.sink[0] = (struct rr_iov){ (char *)arena.data.base + arena.data.len - 4096, 8192 };
 	rr_submit(conn, &t->rr);
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsegs == 0);
 }

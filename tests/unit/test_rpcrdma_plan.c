@@ -31,9 +31,14 @@ Test(plan, call_boundary)
 	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4068 }).call, RR_CALL_INLINE);
 	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4072 }).call, RR_CALL_LONG);
 	/* A Write chunk in the header takes 24 more. */
-	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4044, .sink_len = 65536 }).call,
+	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4044, .sink_len = 65536, .nsink = 1 }).call,
 		     RR_CALL_INLINE);
-	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4048, .sink_len = 65536 }).call,
+	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4048, .sink_len = 65536, .nsink = 1 }).call,
+		     RR_CALL_LONG);
+	/* Each further segment of it takes 16. */
+	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4028, .sink_len = 65536, .nsink = 2 }).call,
+		     RR_CALL_INLINE);
+	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4032, .sink_len = 65536, .nsink = 2 }).call,
 		     RR_CALL_LONG);
 	/* A Reply chunk 20. */
 	cr_assert_eq(plan((struct rr_plan_in){ .msg_len = 4048, .reply_max = 65536 }).call,
@@ -53,15 +58,20 @@ Test(plan, reply_boundary)
 Test(plan, read_data)
 {
 	/* Inline as long as data, its pad and the rest fit. */
-	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 3568 }).reply,
+	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 3568, .nsink = 1 }).reply,
 		     RR_REPLY_INLINE);
-	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 3569 }).reply,
+	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 3569, .nsink = 1 }).reply,
 		     RR_REPLY_WRITE_CHUNK);
-	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 1u << 20 }).reply,
+	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 500, .sink_len = 1u << 20, .nsink = 1 }).reply,
 		     RR_REPLY_WRITE_CHUNK);
+	/* The reply returns all its segments: 28 + 3996 + 8 + 4 * 16 = 4096. */
+	cr_assert_eq(plan((struct rr_plan_in){ .reply_max = 3996, .sink_len = 1u << 22, .nsink = 4 }).reply,
+		     RR_REPLY_WRITE_CHUNK);
+	cr_assert_eq(rr_plan(&(struct rr_plan){ 0 }, &(struct rr_plan_in){ .recv_limit = 4096,
+		     .send_limit = 4096, .reply_max = 3997, .sink_len = 1u << 22, .nsink = 4 }), -EMSGSIZE);
 	/* With the default threshold of 1024, too. */
 	cr_assert_eq(plan((struct rr_plan_in){ .recv_limit = 1024, .reply_max = 600,
-					       .sink_len = 4096 }).reply, RR_REPLY_WRITE_CHUNK);
+					       .sink_len = 4096, .nsink = 1 }).reply, RR_REPLY_WRITE_CHUNK);
 }
 
 Test(plan, write_data)
@@ -107,7 +117,7 @@ Test(plan, what_cannot_be_sent)
 	/* READ data whose rest needs a Reply chunk as well. */
 	cr_assert_eq(rr_plan(&out, &(struct rr_plan_in){
 		.send_limit = 1024, .recv_limit = 1024, .msg_len = 100,
-		.sink_len = 8192, .reply_max = 1000 }), -EMSGSIZE);
+		.sink_len = 8192, .nsink = 1, .reply_max = 1000 }), -EMSGSIZE);
 }
 
 Test(plan, absurd_sizes_do_not_wrap)
