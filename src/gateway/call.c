@@ -39,12 +39,18 @@ static int read_into(struct gw_call *k, uint32_t at, uint32_t len, uint32_t hand
 	return rc;
 }
 
+/* Bytes that the record's buffer still has. */
+static size_t room(const struct gw_call *k)
+{
+	return k->call->size - GW_MARK - k->call_len;
+}
+
 /* Moves the next n bytes of the source to the record. */
 static int take(struct gw_call *k, struct source *s, uint32_t n)
 {
 	int rc = 0;
 
-	if (n > s->left || n > GW_MSG_MAX - k->call_len)
+	if (n > s->left || n > room(k))
 		return -EBADMSG;
 	s->left -= n;
 	if (s->inl) {
@@ -78,14 +84,14 @@ static int take_chunk(struct gw_call *k, uint32_t *i)
 	for (; *i < k->h.nreads && k->h.reads[*i].position == position && !rc; (*i)++) {
 		const struct rr_seg *seg = &k->h.reads[*i].seg;
 
-		if (seg->length > GW_MSG_MAX - k->call_len)
+		if (seg->length > room(k))
 			return -EMSGSIZE;
 		rc = read_into(k, k->call_len, seg->length, seg->handle, seg->offset);
 		k->call_len += seg->length;
 	}
 	/* The chunk may or may not have the item's pad. */
 	while ((k->call_len - start) % 4 && !rc) {
-		if (k->call_len == GW_MSG_MAX)
+		if (!room(k))
 			return -EMSGSIZE;
 		k->call->mem[GW_MARK + k->call_len++] = 0;
 	}
@@ -218,7 +224,7 @@ static void start(struct gw_call *k, const char *msg, uint32_t len)
 	struct gw_pair *p = k->pair;
 	int rc;
 
-	k->call = pair_buf(p);
+	k->call = pair_buf(p, k->call_size);
 	if (!k->call) {
 		pair_end(p, "no buffer: the client has more calls open than it was granted");
 		return;
@@ -264,7 +270,7 @@ static bool stall(struct gw_call *k, const char *msg, uint32_t len)
 
 	if (!k->h.nreads || !gw_fault(&k->pair->gw->faults, FAULT_STALL_READ, k->number, &ms))
 		return false;
-	k->call = pair_buf(k->pair);
+	k->call = pair_buf(k->pair, k->call_size);
 	if (!k->call)
 		return false;
 	memcpy(s.msg, msg, len);
@@ -318,6 +324,10 @@ static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 	}
 	if (gw_fault(&p->gw->faults, FAULT_DROP_BEFORE, k->number, NULL)) {
 		pair_end(p, "fault drop-before");
+		return false;
+	}
+	if (!memory_size_call(k, len - (uint32_t)hdr)) {
+		refuse(k);
 		return false;
 	}
 	/* Calls that wait already go first. */

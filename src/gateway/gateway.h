@@ -45,11 +45,13 @@
 
 #define GW_INLINE  4096u                /* inline threshold, both directions */
 #define GW_CREDITS 32u                  /* default of --credits */
-/* The longest RPC message: 1 MiB of data and what surrounds it. */
-#define GW_MSG_MAX ((1u << 20) + (64u << 10))
+/* The longest RPC message: 4 MiB of data and what surrounds it. */
+#define GW_MSG_MAX ((4u << 20) + (64u << 10))
 /* Room for the record mark before a record in its buffer. */
 #define GW_MARK 4u
-#define GW_BUF_BYTES (GW_MARK + GW_MSG_MAX)
+/* A buffer is for messages with up to 1 MiB of data, or it is a large one. */
+#define GW_BUF_BYTES ((size_t)GW_MARK + (1u << 20) + (64u << 10))
+#define GW_LARGE_BYTES ((size_t)GW_MARK + GW_MSG_MAX)
 /* The most data items of one COMPOUND's reply that are placed. */
 #define GW_ITEMS_MAX RR_WRITES_MAX
 
@@ -61,7 +63,8 @@ struct gw_drc_entry;
 /* A registered buffer, made when first needed and kept by the pair. */
 struct gw_buf {
 	struct list node;       /* in pair->free, or unlinked */
-	char *mem;              /* GW_BUF_BYTES */
+	char *mem;
+	size_t size;            /* GW_BUF_BYTES or GW_LARGE_BYTES */
 	struct fab_mr mr;
 };
 
@@ -74,7 +77,8 @@ struct gw_slot {
 
 struct gw_call {
 	struct list node;       /* in pair->calls, in the order of arrival */
-	bool budgeted;          /* it has its share of the memory */
+	bool budgeted;          /* it has its share of the memory: */
+	size_t call_size, reply_size;   /* what its buffers have */
 	struct gw_slot *slot;   /* while it waits for memory: its message */
 	uint32_t msg_at, msg_len;
 	struct gw_pair *pair;
@@ -207,7 +211,7 @@ struct gw_drc {
 
 struct gw_memory {
 	size_t max, taken;      /* bytes that may be dealt out, and are */
-	size_t bufs;            /* buffers that exist */
+	size_t bufs;            /* bytes of the buffers that exist */
 	size_t slots;           /* bytes of all pairs' slots */
 	struct list waiting;    /* gw_calls */
 	struct loop_msg wake;
@@ -296,14 +300,17 @@ void memory_init(struct gw_memory *a, size_t max);
 /* Takes the pair's own share, with so many bytes of slots. false: there is no room. */
 bool memory_take_pair(struct gw_pair *p, size_t slots);
 void memory_give_pair(struct gw_pair *p);
+/* Sets the sizes of the call's buffers by its message's length and its chunks. false: it wants
+ * much in both directions, and there may never be memory for that. */
+bool memory_size_call(struct gw_call *k, uint32_t msg_len);
 /* Takes a call's share. false: not now. */
 bool memory_take_call(struct gw_call *k);
 /* Queues k for memory. call_resume(k) follows, unless the pair ends first. */
 void memory_wait(struct gw_call *k);
 void memory_give_call(struct gw_call *k);
-/* A buffer for a record, out of the shares. NULL: no memory, or more than the credits
- * allow. */
-struct gw_buf *pair_buf(struct gw_pair *p);
+/* A buffer of that size for a record, out of the shares. NULL: no memory, or more than the
+ * credits allow. */
+struct gw_buf *pair_buf(struct gw_pair *p, size_t size);
 void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
 /* Frees all buffers that the pair does not use. */
 void pair_bufs_free(struct gw_pair *p);
@@ -403,6 +410,12 @@ struct gw_item {
  */
 unsigned gw_items(const struct gw_call *k, const char *reply, uint32_t len,
 		  struct gw_item out[static GW_ITEMS_MAX]);
+
+/* The size of a buffer for a record of so many bytes. */
+static inline size_t gw_buf_size(uint64_t len)
+{
+	return GW_MARK + len <= GW_BUF_BYTES ? GW_BUF_BYTES : GW_LARGE_BYTES;
+}
 
 /* A 32-bit word of a message in network order. */
 static inline uint32_t gw_word(const char *at)

@@ -256,7 +256,7 @@ void reply_repeat(struct gw_call *k, const char *record, uint32_t len)
 		pair_linger_check(p);
 		return;
 	}
-	k->reply = pair_buf(p);
+	k->reply = pair_buf(p, gw_buf_size(len));
 	if (!k->reply) {
 		pair_end(p, "no buffer for a repeated reply");
 		return;
@@ -322,6 +322,11 @@ void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len)
 	}
 	k->reply = b;
 	k->reply_len = len;
+	if (b->size > k->reply_size) {
+		tcp_close(p);
+		pair_end(p, "the NFS server's reply is longer than its call can take");
+		return;
+	}
 	drc_answered(k);
 	if (p->ended) {
 		k->answered = true;

@@ -3,29 +3,36 @@
  * The memory of all pairs together: --memory. It is dealt out before it is used:
  *
  *     a pair        its slots, and the record that TCP is receiving
- *     a call        its record and its reply's
+ *     a call        its record and its reply's, by the sizes of its chunks
  *
- * A pair that would leave no room for a call is turned away. A call for which there is no
+ * A pair that would leave no room for the largest call is turned away. A call for which there is no
  * room waits in the receive where it came. Nothing is dropped, and a client with all its
  * credits open must wait, too. What has been dealt out is always available: pairs keep
  * unused buffers, and a pair that needs one takes it from another.
+ *
+ * Most messages have 1 MiB of data at most. A buffer with room for 4 MiB is another matter: over
+ * verbs all of it is pinned. So a call has such a one for its record if its Read chunks say so,
+ * or for the reply if its Write and Reply chunks do. (No operation of NFS needs both.)
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "gateway/gateway.h"
 
-#define CALL_BYTES (2 * GW_BUF_BYTES)
+#define LARGEST_CALL (GW_BUF_BYTES + GW_LARGE_BYTES)
 
 static void on_wake(struct loop_msg *m)
 {
 	struct gw_memory *a = container_of(m, struct gw_memory, wake);
-	struct list *n;
 
 	a->waking = false;
-	while (!list_empty(&a->waiting) && a->max - a->taken >= CALL_BYTES) {
-		n = list_pop(&a->waiting);
-		memory_take_call(container_of(n, struct gw_call, out_node));
-		call_resume(container_of(n, struct gw_call, out_node));
+	while (!list_empty(&a->waiting)) {
+		struct gw_call *k = container_of(a->waiting.next, struct gw_call, out_node);
+
+		if (!memory_take_call(k))
+			return;
+		list_del(&k->out_node);
+		list_init(&k->out_node);
+		call_resume(k);
 	}
 }
 
@@ -46,13 +53,28 @@ static void give(struct gateway *gw, size_t bytes)
 	loop_post(gw->loop, &a->wake);
 }
 
+bool memory_size_call(struct gw_call *k, uint32_t msg_len)
+{
+	uint64_t call = msg_len, reply = GW_INLINE;
+
+	for (uint32_t i = 0; i < k->h.nreads; i++)
+		call += (uint64_t)k->h.reads[i].seg.length + 3;         /* and its pad */
+	for (uint32_t i = 0; i < k->h.nwrites; i++)
+		reply += rr_chunk_len(&k->h.writes[i]);
+	if (k->h.has_reply)
+		reply += rr_chunk_len(&k->h.reply);
+	k->call_size = gw_buf_size(call);
+	k->reply_size = gw_buf_size(reply);
+	return k->call_size + k->reply_size <= LARGEST_CALL;
+}
+
 bool memory_take_call(struct gw_call *k)
 {
 	struct gw_memory *a = &k->pair->gw->memory;
 
-	if (a->max - a->taken < CALL_BYTES)
+	if (a->max - a->taken < k->call_size + k->reply_size)
 		return false;
-	a->taken += CALL_BYTES;
+	a->taken += k->call_size + k->reply_size;
 	k->budgeted = true;
 	return true;
 }
@@ -67,7 +89,7 @@ void memory_give_call(struct gw_call *k)
 	if (!k->budgeted)
 		return;
 	k->budgeted = false;
-	give(k->pair->gw, CALL_BYTES);
+	give(k->pair->gw, k->call_size + k->reply_size);
 }
 
 /* ---- Buffers ---- */
@@ -76,10 +98,10 @@ static void buf_free(struct gw_pair *p, struct gw_buf *b)
 {
 	if (p->conn)
 		p->fab->dereg(p->conn, &b->mr);
-	munmap(b->mem, GW_BUF_BYTES);
-	free(b);
 	p->nbufs--;
-	p->gw->memory.bufs--;
+	p->gw->memory.bufs -= b->size;
+	munmap(b->mem, b->size);
+	free(b);
 }
 
 /* Frees a buffer that a pair does not use. false: there is none. */
@@ -97,48 +119,72 @@ static bool reclaim(struct gateway *gw)
 	return false;
 }
 
-/* Makes room for `more` buffers, besides the existing ones and all slots. */
+/* Makes room for so many bytes of buffers, besides the existing ones and all slots. */
 static void make_room(struct gateway *gw, size_t more)
 {
 	const struct gw_memory *a = &gw->memory;
 
-	while ((a->bufs + more) * GW_BUF_BYTES + a->slots > a->max && reclaim(gw))
+	while (a->bufs + more + a->slots > a->max && reclaim(gw))
 		;
 }
 
-struct gw_buf *pair_buf(struct gw_pair *p)
+/* An unused buffer of that size. A larger one would be more than its user's share. */
+static struct gw_buf *find_free(struct gw_pair *p, size_t size)
 {
-	struct gw_memory *a = &p->gw->memory;
-	struct list *n = list_pop(&p->free);
-	struct errbuf eb = { "" };
-	struct gw_buf *b;
+	list_for_each(n, &p->free) {
+		struct gw_buf *b = container_of(n, struct gw_buf, node);
 
-	if (n)
-		return container_of(n, struct gw_buf, node);
-	/* For each credit one for the call and one for the reply, and one for the record
-	 * that TCP is receiving. */
-	if (p->nbufs > 2 * p->gw->credits)
-		return NULL;
-	make_room(p->gw, 1);
-	b = malloc(sizeof(*b));
+		if (b->size == size) {
+			list_del(&b->node);
+			return b;
+		}
+	}
+	return NULL;
+}
+
+static struct gw_buf *buf_new(struct gw_pair *p, size_t size)
+{
+	struct errbuf eb = { "" };
+	struct gw_buf *b = malloc(sizeof(*b));
+
 	if (!b)
 		return NULL;
-	b->mem = mmap(NULL, GW_BUF_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b->size = size;
+	b->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->mem == MAP_FAILED) {
 		free(b);
 		return NULL;
 	}
 	/* A lingering pair has no RDMA connection, but reads replies for drc.c. */
-	if (p->conn && p->fab->reg(p->conn, b->mem, GW_BUF_BYTES, 0, &b->mr, &eb)) {
+	if (p->conn && p->fab->reg(p->conn, b->mem, size, 0, &b->mr, &eb)) {
 		log_err("connection %u: %s", p->id, eb.text);
-		munmap(b->mem, GW_BUF_BYTES);
+		munmap(b->mem, size);
 		free(b);
 		return NULL;
 	}
 	list_init(&b->node);
 	p->nbufs++;
-	a->bufs++;
+	p->gw->memory.bufs += size;
 	return b;
+}
+
+struct gw_buf *pair_buf(struct gw_pair *p, size_t size)
+{
+	struct gw_buf *b = find_free(p, size);
+	struct list *n;
+
+	if (b)
+		return b;
+	/* For each credit one for the call and one for the reply, and one for the record
+	 * that TCP is receiving. */
+	if (p->nbufs > 2 * p->gw->credits) {
+		n = list_pop(&p->free);
+		if (!n)
+			return NULL;
+		buf_free(p, container_of(n, struct gw_buf, node));
+	}
+	make_room(p->gw, size);
+	return buf_new(p, size);
 }
 
 void pair_buf_put(struct gw_pair *p, struct gw_buf *b)
@@ -162,7 +208,7 @@ bool memory_take_pair(struct gw_pair *p, size_t slots)
 	struct gw_memory *a = &p->gw->memory;
 	size_t bytes = slots + GW_BUF_BYTES;
 
-	if (a->max - a->taken < bytes + CALL_BYTES)
+	if (a->max - a->taken < bytes + LARGEST_CALL)
 		return false;
 	a->taken += bytes;
 	a->slots += slots;

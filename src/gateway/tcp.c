@@ -80,6 +80,23 @@ void tcp_send(struct gw_call *k)
 
 /* ---- in ---- */
 
+/* Makes room for a record of so many bytes, of which some may be here. */
+static bool make_room(struct gw_pair *p, uint64_t len)
+{
+	struct gw_record_in *in = &p->in;
+	struct gw_buf *b;
+
+	if (in->buf && gw_buf_size(len) <= in->buf->size)
+		return true;
+	b = pair_buf(p, gw_buf_size(len));
+	if (b && in->buf) {
+		memcpy(b->mem + GW_MARK, in->buf->mem + GW_MARK, in->have);
+		pair_buf_put(p, in->buf);
+	}
+	in->buf = b ? b : in->buf;
+	return b;
+}
+
 /* A mark is complete. false: the pair has ended. */
 static bool begin_fragment(struct gw_pair *p)
 {
@@ -93,7 +110,7 @@ static bool begin_fragment(struct gw_pair *p)
 		broke(p, "the NFS server sends a record that is too long");
 		return false;
 	}
-	if (!in->buf && !(in->buf = pair_buf(p))) {
+	if (!make_room(p, (uint64_t)in->have + in->left)) {
 		broke(p, "no buffer for the server's record");
 		return false;
 	}

@@ -45,7 +45,7 @@ void tcp_send(struct gw_call *k)
 	struct gw_buf *b;
 	uint32_t xid = __builtin_bswap32(k->xid), reply = __builtin_bswap32(1);
 
-	CHECK(!k->reads_left && k->call_len <= GW_MSG_MAX);
+	CHECK(!k->reads_left && k->call_len <= k->call->size - GW_MARK);
 	k->passed = true;
 	touch(k->call->mem + GW_MARK, k->call_len);
 	/* Only an answer to the server's own call needs none; a call that was
@@ -57,7 +57,7 @@ void tcp_send(struct gw_call *k)
 		pair_call_done(k);
 		return;
 	}
-	b = pair_buf(p);
+	b = pair_buf(p, gw_buf_size(answer_len));
 	CHECK(b);
 	memcpy(b->mem + GW_MARK, answer, answer_len);
 	/* What it answers: a server can be wrong in the rest only. */
@@ -142,7 +142,7 @@ static int f_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t r
 	(void)addr;
 	CHECK(!closes && sge->len);
 	CHECK((char *)sge->mem >= k->call->mem + GW_MARK &&
-	      (size_t)((char *)sge->mem - k->call->mem) + sge->len <= GW_MARK + GW_MSG_MAX);
+	      (size_t)((char *)sge->mem - k->call->mem) + sge->len <= k->call->size);
 	if (nreads == READS)
 		return -ENOMEM;
 	reads[nreads].sge = *sge;

@@ -23,7 +23,8 @@ TestSuite(gateway, .timeout = 300);
 #define FAB  (&fabric_iwarp)
 #define XID  0x1234u
 #define RECVS 8u
-#define MEM  65536u
+/* As much as goes with one call, and more than the sockets between take at once. */
+#define MEM  ((4u << 20) + 8192u)
 #define CONNS 8u
 
 static struct gateway gw;
@@ -40,6 +41,7 @@ static struct {
 	uint8_t reply[MEM];
 	uint32_t reply_len;
 	bool mute;                      /* hears and does not answer */
+	uint32_t fragment;              /* the reply comes in pieces of so many bytes; 0: in one */
 } srv;
 
 static uint32_t word_at(const uint8_t *p, unsigned i)
@@ -47,14 +49,36 @@ static uint32_t word_at(const uint8_t *p, unsigned i)
 	return gw_word((const char *)p + 4 * i);
 }
 
-/* To the newest record. */
-static void srv_answer(const struct loop_watch *conn)
+static void *send_reply(void *arg)
 {
-	uint32_t be = htonl(0x80000000u | srv.reply_len);
+	const struct loop_watch *conn = arg;
+	uint32_t at = 0, n = srv.reply_len, be;
+
+	do {
+		if (srv.fragment && n > srv.fragment)
+			n = srv.fragment;
+		be = htonl((at + n == srv.reply_len ? 0x80000000u : 0) | n);
+		if (send(conn->fd, &be, 4, MSG_NOSIGNAL | MSG_MORE) != 4 ||
+		    send(conn->fd, srv.reply + at, n, MSG_NOSIGNAL) != (ssize_t)n)
+			break;          /* the gateway has closed it; the test looks at what came */
+		at += n;
+		n = srv.reply_len - at;
+	} while (n);
+	return NULL;
+}
+
+/* To the newest record. A long reply does not fit into the sockets before the gateway reads. */
+static void srv_answer(struct loop_watch *conn)
+{
+	pthread_t thread;
 
 	memcpy(srv.reply, srv.rec, 4);
-	cr_assert_eq(send(conn->fd, &be, 4, MSG_NOSIGNAL | MSG_MORE), 4);
-	cr_assert_eq(send(conn->fd, srv.reply, srv.reply_len, MSG_NOSIGNAL), srv.reply_len);
+	if (srv.reply_len <= 65536) {
+		send_reply(conn);
+		return;
+	}
+	cr_assert_eq(pthread_create(&thread, NULL, send_reply, conn), 0);
+	pthread_detach(thread);
 }
 
 static void on_call(struct loop_watch *w, uint32_t revents)
@@ -821,7 +845,7 @@ Test(gateway, calls_wait_for_memory, .init = setup, .fini = drc_teardown)
 		RUN_UNTIL(srv.records == i + 1);
 		cr_assert_eq(word_at(srv.rec, 10), i, "in their order");
 		cr_assert(cl.messages == i && cl.downs == 0);
-		cr_assert_leq(gw.memory.bufs * GW_BUF_BYTES, gw.memory.max);
+		cr_assert_leq(gw.memory.bufs, gw.memory.max);
 		srv_answer(&srv.conns[0]);
 		RUN_UNTIL(cl.messages == i + 1);
 	}
@@ -843,9 +867,117 @@ Test(gateway, gone_while_calls_wait, .init = setup, .fini = drc_teardown)
 	FAB->close(cl.c);
 	RUN_UNTIL(list_empty(&gw.pairs));
 	cr_assert(gw.memory.taken == 0 && gw.memory.bufs == 0 && list_empty(&gw.memory.waiting));
+	gw.memory.max += GW_LARGE_BYTES;
 	srv.mute = false;
 	cr_assert_eq(cl_dial(false), 0);
 	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+	still_serves();
+}
+
+/* status, no attributes, count, eof, length; then data. */
+#define READ3(len, ...) REPLY_OK, 0, 0, len, 1, len, ##__VA_ARGS__
+
+/* 4 MiB either way. Only then a buffer is that large. */
+#define LARGE (4u << 20)
+#define FOUR_SEGS SEG(LARGE / 4, 0), SEG(LARGE / 4, LARGE / 4), SEG(LARGE / 4, LARGE / 2), \
+	SEG(LARGE / 4, LARGE / 4 * 3)
+
+/* The first n bytes of `mem` are a pattern. */
+static bool is_pattern(const uint8_t *mem, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (mem[i] != (uint8_t)(i * 7 + i / 4096))
+			return false;
+	return true;
+}
+
+static void put_pattern(uint8_t *mem, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		mem[i] = (uint8_t)(i * 7 + i / 4096);
+}
+
+Test(gateway, large_write, .init = setup, .fini = drc_teardown)
+{
+	size_t taken = gw.memory.taken;
+
+	put_pattern(cl.mem, LARGE);
+	ANSWER(REPLY_OK);
+	srv.mute = true;
+	cl_send(WORDS(HEAD(0), 1, 68, SEG(LARGE / 2, 0), 1, 68, SEG(LARGE / 2, LARGE / 2), 0, 0, 0,
+		      WRITE3(LARGE)));
+	RUN_UNTIL(srv.records == 1);
+	cr_assert(srv.len == 68 + LARGE && is_pattern(srv.rec + 68, LARGE));
+	cr_assert_eq(gw.memory.taken - taken, GW_LARGE_BYTES + GW_BUF_BYTES);
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert_eq(got(3), RR_MSG);
+	RUN_UNTIL(gw.memory.taken == taken);
+	srv.mute = false;
+	still_serves();
+	/* A byte more than any call may have. */
+	REFUSED(HEAD(0), 1, 68, SEG(LARGE, 0), 1, 68, SEG(65536, 0), 0, 0, 0, WRITE3(LARGE + 65536));
+}
+
+/* The server sends it in one piece, or so that it outgrows a buffer of the usual size. */
+Test(gateway, large_read, .init = setup, .fini = drc_teardown)
+{
+	size_t taken = gw.memory.taken;
+
+	for (unsigned i = 0; i < 2; i++) {
+		srv.fragment = i * (1u << 20);
+		ANSWER(READ3(LARGE));
+		put_pattern(srv.reply + srv.reply_len, LARGE);
+		srv.reply_len += LARGE;
+		memset(cl.mem, 0, LARGE);
+		ASK(HEAD(0), 0, 1, 4, FOUR_SEGS, 0, 0, NFS_CALL(3, 6));
+		cr_assert(got(3) == RR_MSG && got(6) == 4 && got(8) == LARGE / 4 && got(20) == LARGE / 4);
+		cr_assert(is_pattern(cl.mem, LARGE));
+		RUN_UNTIL(gw.memory.taken == taken);
+		cr_assert_leq(gw.memory.bufs, 2 * (GW_LARGE_BYTES + GW_BUF_BYTES));
+	}
+	srv.fragment = 0;
+	still_serves();
+}
+
+/* No operation wants that, and there might never be memory for it. */
+Test(gateway, large_both_ways, .init = setup, .fini = drc_teardown)
+{
+	REFUSED(HEAD(0), 1, 68, SEG(LARGE / 2, 0), 0, 1, 4, FOUR_SEGS, 0, 0, WRITE3(LARGE / 2));
+}
+
+/* The memory for it was not dealt out. */
+Test(gateway, large_reply_that_nobody_asked_for, .init = setup, .fini = drc_teardown)
+{
+	ANSWER(REPLY_OK);
+	srv.reply_len = 2u << 20;
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1)));
+	RUN_UNTIL(cl.downs == 1);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert(gw.memory.taken == 0 && gw.memory.bufs == 0);
+}
+
+/* A large call waits for as much as it needs, and is served in its turn. */
+Test(gateway, large_calls_wait_for_memory, .init = setup, .fini = drc_teardown)
+{
+	gw.memory.max = gw.memory.taken + GW_LARGE_BYTES + GW_BUF_BYTES;
+	srv.mute = true;
+	ANSWER(REPLY_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 1)
+			cl_send(WORDS(HEAD(0), 0, 1, 4, FOUR_SEGS, 0, 0, NFS_CALL(3, 6), i));
+		else
+			cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1), i));
+		RUN_UNTIL(gw.ncalls == i + 1);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		RUN_UNTIL(srv.records == i + 1);
+		cr_assert_eq(word_at(srv.rec, 10), i, "in their order");
+		cr_assert_leq(gw.memory.taken, gw.memory.max);
+		srv_answer(&srv.conns[0]);
+		RUN_UNTIL(cl.messages == i + 1);
+	}
+	srv.mute = false;
 	still_serves();
 }
 
@@ -856,17 +988,17 @@ Test(gateway, memory_goes_round, .init = setup, .fini = drc_teardown)
 
 	still_serves();
 	RUN_UNTIL(the_pair()->ncalls == 0);
-	cr_assert_eq(gw.memory.bufs, 1);
+	cr_assert_eq(gw.memory.bufs, GW_BUF_BYTES);
 	cl.c = NULL;
 	cr_assert_eq(cl_dial(false), 0);
 	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
 	/* As if there were four: beside the slots of two pairs a fifth does not fit. */
 	gw.memory.max = 5 * GW_BUF_BYTES + gw.memory.slots / 2;
-	gw.memory.bufs += 3;
+	gw.memory.bufs += 3 * GW_BUF_BYTES;
 	still_serves();
 	RUN_UNTIL(container_of(gw.pairs.prev, struct gw_pair, node)->ncalls == 0);
 	cr_assert_eq(the_pair()->nbufs, 0);
-	gw.memory.bufs -= 3;
+	gw.memory.bufs -= 3 * GW_BUF_BYTES;
 	FAB->close(first);
 }
 
@@ -874,11 +1006,11 @@ Test(gateway, no_room_for_a_connection, .init = setup, .fini = drc_teardown)
 {
 	FAB->close(cl.c);
 	RUN_UNTIL(list_empty(&gw.pairs));
-	gw.memory.max = 4 * GW_BUF_BYTES;
+	gw.memory.max = GW_LARGE_BYTES + 3 * GW_BUF_BYTES;
 	cr_assert_eq(cl_dial(false), 0);
 	FAB->close(cl.c);
 	RUN_UNTIL(list_empty(&gw.pairs));
-	gw.memory.max = 3 * GW_BUF_BYTES;
+	gw.memory.max = GW_LARGE_BYTES + 2 * GW_BUF_BYTES;
 	cr_assert_eq(cl_dial(false), -ECONNREFUSED);
 	RUN_UNTIL(list_empty(&gw.pairs));
 	cr_assert(gw.memory.taken == 0 && gw.memory.slots == 0);
@@ -956,9 +1088,6 @@ Test(gateway, a_user_who_comes_again)
 }
 
 /* ---- Write and Reply chunks ---- */
-
-/* status, no attributes, count, eof, length; then data. */
-#define READ3(len, ...) REPLY_OK, 0, 0, len, 1, len, ##__VA_ARGS__
 
 Test(gateway, write_chunk_of_many_segments, .init = setup, .fini = teardown)
 {
