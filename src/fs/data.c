@@ -188,7 +188,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	(void)ino;
 	if (!r)
 		return;
-	if (size > NFS_IO_MAX) {        /* not from a kernel that obeys max_read */
+	if (size > FS_REQUEST_MAX) {    /* not from a kernel that obeys max_read */
 		fs_reply_err(r, EINVAL);
 		fs_req_free(r);
 		return;

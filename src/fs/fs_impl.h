@@ -96,6 +96,16 @@ struct file {
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
 
+/* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
+ * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
+#define FS_REQUEST_MAX (1u << 20)
+
+/* The same for that rsize or wsize. */
+static inline uint32_t fs_request_most(uint32_t size)
+{
+	return size < FS_REQUEST_MAX ? size : FS_REQUEST_MAX;
+}
+
 struct fs_req {
 	struct list node;               /* idle, or active */
 	struct list buf_node;           /* in want_buf, woken, a piece's waiters; or parked */

@@ -52,7 +52,7 @@ static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t
 
 static uint16_t max_pages(const struct nfs_client *cl)
 {
-	uint32_t most = cl->rsize > cl->wsize ? cl->rsize : cl->wsize;
+	uint32_t most = fs_request_most(cl->rsize > cl->wsize ? cl->rsize : cl->wsize);
 
 	return (uint16_t)((most - 1) / (uint32_t)getpagesize() + 1);
 }

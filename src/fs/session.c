@@ -137,9 +137,9 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPORT_SUPPORT, false);
 	/* Off: the kernel applies the caller's umask, and the server applies none. */
 	want(conn, FUSE_CAP_DONT_MASK, false);
-	conn->max_write = fs->cl->wsize;
-	conn->max_read = fs->cl->rsize;
-	conn->max_readahead = fs->cl->rsize;
+	conn->max_write = fs_request_most(fs->cl->wsize);
+	conn->max_read = fs_request_most(fs->cl->rsize);
+	conn->max_readahead = fs_request_most(fs->cl->rsize);
 	conn->max_background = BACKGROUND;
 	conn->congestion_threshold = BACKGROUND * 3 / 4;
 	conn->time_gran = 1;
@@ -184,7 +184,8 @@ int fs_session_new(struct fs *fs, struct errbuf *eb)
 	int rc = -ENOMEM;
 
 	fuse_set_log_func(on_fuse_log);
-	if (asprintf(&opts, "%s,max_read=%u", fs->cfg.fuse_opts, fs->cl->rsize) < 0)
+	if (asprintf(&opts, "%s,max_read=%u", fs->cfg.fuse_opts,
+		     fs_request_most(fs->cl->rsize)) < 0)
 		return err_set(eb, rc, "out of memory");
 	if (!fuse_opt_add_arg(&args, "nfsrdma-fuse") && !fuse_opt_add_arg(&args, "-o") &&
 	    !fuse_opt_add_arg(&args, opts) &&
@@ -307,7 +308,7 @@ static void let_kernel_read_ahead(struct fs *fs)
 		return;
 	/* Then FUSE_INIT has been answered. */
 	nfs_each_lane(fs->cl, nothing, NULL);
-	rc = fs_bdi_set(fs->cfg.mountpoint, fs->cl->rsize / 1024);
+	rc = fs_bdi_set(fs->cfg.mountpoint, fs_request_most(fs->cl->rsize) / 1024);
 	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
 }
 

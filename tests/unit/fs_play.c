@@ -17,7 +17,7 @@ struct fs_play_dev fs_play_dev;
 struct fs_play_answer answer;
 struct fs_play_notice notice;
 bool fs_play_refuse;
-uint32_t fs_play_wsize = NFS_IO_MAX;
+uint32_t fs_play_rsize = 1u << 20, fs_play_wsize = 1u << 20;
 enum loop_want fs_play_loop;
 void (*fs_play_answered)(const struct fuse_out_header *h);
 
@@ -303,7 +303,7 @@ static void start_client(const struct nfs_version *version)
 	pthread_cond_init(&ctl.cond, NULL);
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
-		.rsize = NFS_IO_MAX, .wsize = fs_play_wsize, .dtsize = 32768,
+		.rsize = fs_play_rsize, .wsize = fs_play_wsize, .dtsize = 32768,
 		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .lanes = 1, .loop = fs_play_loop, .credits = CREDITS, .buffers = { .n = { 40, 0, 8, 4 } },
 			 .timeo_ms = 60000 },

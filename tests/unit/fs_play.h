@@ -31,7 +31,7 @@ extern struct fs_play_dev {
 /* How the lane waits; for tests that ask, because a ring cannot be had everywhere. */
 extern enum loop_want fs_play_loop;
 
-extern uint32_t fs_play_wsize;          /* the client's; NFS_IO_MAX */
+extern uint32_t fs_play_rsize, fs_play_wsize;   /* the client's; 1 MiB */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
  * the test has set in fs.cfg and fs.inodes before. `answer` is that of FUSE_INIT.

@@ -701,7 +701,24 @@ Test(fs_data_init, the_answer_to_init)
 	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
 	fs_play_start(&version, &root, &srv.attr);
 	cr_assert_eq(out->max_write, 65536);
-	cr_assert_eq(out->max_pages, NFS_IO_MAX / (unsigned)getpagesize());
+	cr_assert_eq(out->max_pages, FS_REQUEST_MAX / (unsigned)getpagesize());
 	cr_assert(out->flags & FUSE_HANDLE_KILLPRIV);
+	fs_play_end();
+}
+
+/* A kernel that may make larger requests (fs.fuse.max_pages_limit) would need more memory under
+ * its device's read than there is. */
+Test(fs_data_init, requests_are_of_a_mib)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	const struct fuse_init_out *out = (const void *)answer.data;
+
+	fs_play_rsize = fs_play_wsize = 4u << 20;
+	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
+	fs_play_start(&version, &root, &srv.attr);
+	cr_assert_eq(out->max_write, 1u << 20);
+	cr_assert_eq(out->max_pages, (1u << 20) / (unsigned)getpagesize());
+	cr_assert_leq(sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in) + out->max_write,
+		      FS_HEAD_BYTES + ARENA_MID_SIZE + ARENA_BIG_SIZE);
 	fs_play_end();
 }
