@@ -7,7 +7,7 @@
 #define KEEP_NS 5000000000ull
 /* Nothing is read ahead for so long after buffers were short. */
 #define PAUSE_NS 1000000000ull
-/* One answer is made of so many pieces at most. */
+/* One answer is made of so many parts of pieces at most. */
 #define PARTS 4u
 /* A request waits for so many pieces, one after the other. Then it goes its own way. */
 #define WAITS_MOST 8u
@@ -42,6 +42,22 @@ static void wake_all(struct fs_lane *fl, struct ahead_piece *p)
 		wake(fl, container_of(p->waiters.next, struct fs_req, buf_node));
 }
 
+size_t ahead_piece_size(const struct ahead_piece *p)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
+		n += p->buf[i]->size;
+	return n;
+}
+
+void ahead_piece_free(struct fs_lane *fl, struct ahead_piece *p)
+{
+	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
+		magazine_put(&fl->lane->mag, p->buf[i]);
+	free(p);
+}
+
 static void maybe_free(struct fs_lane *fl, struct ahead_piece *p)
 {
 	struct fs_ahead *a = &fl->fs->ahead;
@@ -50,10 +66,9 @@ static void maybe_free(struct fs_lane *fl, struct ahead_piece *p)
 		return;
 	if (p->given < p->len)
 		stat_add(&fl->lane->stats, STAT_AHEAD_WASTED, p->len - p->given);
-	a->used -= p->buf->size;
 	list_del(&p->all);
-	magazine_put(&fl->lane->mag, p->buf);
-	free(p);
+	a->used -= ahead_piece_size(p);
+	ahead_piece_free(fl, p);
 }
 
 void ahead_drop(struct fs_lane *fl, struct ahead_piece *p)
@@ -116,12 +131,18 @@ struct parts {
 	uint64_t since_ns;              /* the oldest piece */
 };
 
-static void add_part(struct parts *out, struct ahead_piece *p, uint64_t at, uint64_t end)
+/* As much from `at` on as is in one of p's buffers. */
+static void add_part(struct parts *out, struct ahead_piece *p, uint64_t part, uint64_t at,
+		     uint64_t end)
 {
-	uint64_t left = p->at + p->len - at, n = left < end - at ? left : end - at;
+	uint64_t i = (at - p->at) / part, in = (at - p->at) % part, n = part - in;
 
+	if (n > p->at + p->len - at)
+		n = p->at + p->len - at;
+	if (n > end - at)
+		n = end - at;
 	out->piece[out->n] = p;
-	out->iov[out->n++] = (struct iovec){ (char *)p->buf->mem + (at - p->at), n };
+	out->iov[out->n++] = (struct iovec){ (char *)p->buf[i]->mem + in, n };
 	out->end = at + n;
 	if (p->sent_ns < out->since_ns)
 		out->since_ns = p->sent_ns;
@@ -145,7 +166,7 @@ static enum got collect(struct fs_req *r, struct parts *out)
 		}
 		if (out->n == PARTS)
 			return NOTHING;
-		add_part(out, p, at, end);
+		add_part(out, p, r->fl->fs->ahead.part, at, end);
 	}
 	return ALL;
 }
@@ -265,6 +286,14 @@ bool ahead_leave(struct fs_req *r)
 
 /* ---- memory ---- */
 
+static bool has_one_of(const struct ahead_piece *p, int first, int last)
+{
+	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
+		if ((int)p->buf[i]->cls >= first && (int)p->buf[i]->cls <= last)
+			return true;
+	return false;
+}
+
 void ahead_give_way(struct fs_lane *fl, int first, int last)
 {
 	struct fs_ahead *a = &fl->fs->ahead;
@@ -274,8 +303,7 @@ void ahead_give_way(struct fs_lane *fl, int first, int last)
 	list_for_each_safe(n, tmp, &a->all) {
 		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
 
-		if (p->file && !p->flying && !p->refs && (int)p->buf->cls >= first &&
-		    (int)p->buf->cls <= last)
+		if (p->file && !p->flying && !p->refs && has_one_of(p, first, last))
 			ahead_drop(fl, p);
 	}
 	pthread_mutex_unlock(&a->mu);
@@ -299,17 +327,22 @@ void ahead_sweep(struct fs_lane *fl)
 /* ---- life ---- */
 
 /* One large buffer is worth it, too: most of what is asked for comes from there. But two have to
- * be left, one under the FUSE read and one for a READ. */
+ * be left, one under the FUSE read and one for a READ. While one piece is given out, the next one
+ * has to have room. */
 void ahead_init(struct fs *fs, uint64_t window)
 {
 	const struct arena_counts *c = &fs->cl->arena.counts;
 	struct fs_ahead *a = &fs->ahead;
+	unsigned most;
 
 	pthread_mutex_init(&a->mu, NULL);
 	list_init(&a->all);
-	a->piece = fs->cl->rsize;
-	a->most = (c->n[ARENA_BIG] < 3 ? 0 : c->n[ARENA_BIG] < 8 ? 1 : c->n[ARENA_BIG] / 4) *
-		  ARENA_BIG_SIZE;
+	most = c->n[ARENA_BIG] < 3 ? 0 : c->n[ARENA_BIG] < 8 ? 1 : c->n[ARENA_BIG] / 4;
+	a->most = most * ARENA_BIG_SIZE;
+	a->part = FS_REQUEST_MAX;
+	a->piece = a->part * (most < 4 ? 1 : most / 2 < RR_SINK_IOV ? most / 2 : RR_SINK_IOV);
+	if (a->piece > fs->cl->rsize)
+		a->piece = fs->cl->rsize;
 	a->window = fs->inodes.acregmin && a->most ? window : 0;
 }
 

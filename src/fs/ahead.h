@@ -9,11 +9,11 @@
  *                            then, if the reads of this open follow a pattern
  *                            (ahead_track.h): READs of rsize for what comes next
  *
- * A *piece* is one such READ, and then what it has brought: a range of a file, in a buffer of
- * the arena. The kernel is answered from that buffer, without a copy, in as many requests as
- * it likes. Direct reads have nothing to do with any of this.
+ * A *piece* is one such READ, and then what it has brought: a range of a file, in buffers of
+ * the arena, one for each MiB. The kernel is answered from them, without a copy, in as many
+ * requests as it likes. Direct reads have nothing to do with any of this.
  *
- * Who owns what. An open file has a list of its pieces. A piece owns its buffer. It lives as
+ * Who owns what. An open file has a list of its pieces. A piece owns its buffers. It lives as
  * long as it is in the list, or its READ is under way, or a lane is answering from it (refs).
  * The READ is a quiet request of the lane that has sent it. It has a reference to the open
  * file, so CLOSE is sent behind it. Whatever is in the list of a file that is closed is freed
@@ -95,6 +95,7 @@ struct fs_ahead {
 	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
 	_Atomic uint64_t pause_ns;      /* buffers are short: nothing before that time */
 	uint64_t piece;                 /* the most bytes of a piece */
+	uint64_t part;                  /* of these, so many are in one buffer */
 };
 
 /* Before the lanes serve the mount. window: the most bytes ahead of one reader; 0: off. */

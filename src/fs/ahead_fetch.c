@@ -9,7 +9,7 @@
 /* Strided: at most so many runs ahead. */
 #define RUNS_MOST 16u
 /* Lanes of one run are at most so far apart. */
-#define BEHIND (2ull * NFS_IO_MAX)
+#define BEHIND (2ull * FS_REQUEST_MAX)
 
 /* What is going to be started when the lock is free. */
 struct plan {
@@ -33,8 +33,9 @@ static void fetched(struct fs_req *r)
 	bool ok = !res->status && (res->io.len || res->io.eof);
 	uint64_t now = mono_ns();
 
-	if (ok && res->io.len && res->io.ptr != p->buf->mem) {
-		memcpy(p->buf->mem, res->io.ptr, res->io.len);
+	/* What is not placed is short: it is in the message. */
+	if (ok && res->io.len && res->io.ptr != p->buf[0]->mem) {
+		memcpy(p->buf[0]->mem, res->io.ptr, res->io.len);
 		stat_add(&fl->lane->stats, STAT_READ_COPIED_BYTES, res->io.len);
 	}
 	pthread_mutex_lock(&a->mu);
@@ -55,25 +56,37 @@ static size_t buffer_size(uint64_t len)
 	       ARENA_BIG_SIZE;
 }
 
+/* Of all buffers of a piece. */
+static size_t buffers_size(const struct fs_ahead *a, uint64_t len)
+{
+	uint64_t rest = len % a->part;
+
+	return (size_t)(len / a->part) * buffer_size(a->part) + (rest ? buffer_size(rest) : 0);
+}
+
 /* Others come first: is there room for one more READ that nobody has asked for? */
 static bool has_room(const struct plan *pl, uint64_t len)
 {
 	const struct nfs_lane *l = pl->fl->lane;
 	const struct fs_ahead *a = &pl->fl->fs->ahead;
 
-	return a->used + buffer_size(len) <= a->most && pl->now >= atomic_load(&a->pause_ns) &&
+	return a->used + buffers_size(a, len) <= a->most && pl->now >= atomic_load(&a->pause_ns) &&
 	       l->active + pl->n < l->window / 2 && list_empty(&l->waiting) &&
 	       list_empty(&pl->fl->want_buf) && nfs_lane_up(l);
 }
 
 static void set_args(struct fs_req *r, const struct ahead_piece *p)
 {
+	uint32_t left = p->len, part = (uint32_t)r->fl->fs->ahead.part, n;
+
 	r->extra = (void *)(uintptr_t)p;
 	r->call.open = r->file->open;
 	r->call.args.io.offset = p->at;
 	r->call.args.io.count = p->len;
-	r->call.args.io.sink[0] = (struct rr_iov){ p->buf->mem, p->len };
-	r->call.args.io.sink[1].len = 0;
+	for (unsigned i = 0; i < RR_SINK_IOV; i++, left -= n) {
+		n = left < part ? left : part;
+		r->call.args.io.sink[i] = (struct rr_iov){ n ? p->buf[i]->mem : NULL, n };
+	}
 }
 
 /* The count of changes comes first, then whether one is under way: see
@@ -82,6 +95,40 @@ static bool is_quiet(struct inode *ino, uint64_t *nr)
 {
 	*nr = atomic_load(&ino->data_nr);
 	return !atomic_load(&ino->data_busy);
+}
+
+/* false: there is no buffer for a part of it. */
+static bool get_buffers(const struct plan *pl, struct ahead_piece *p)
+{
+	const struct fs_ahead *a = &pl->fl->fs->ahead;
+	unsigned i = 0;
+
+	for (uint64_t at = 0; at < p->len; at += a->part) {
+		uint64_t left = p->len - at;
+
+		p->buf[i] = magazine_get_spare(&pl->fl->lane->mag, left < a->part ? left : a->part);
+		if (!p->buf[i++])
+			return false;
+	}
+	return true;
+}
+
+/* NULL: there are no buffers for it, or no memory. */
+static struct ahead_piece *new_piece(const struct plan *pl, uint64_t at, uint64_t len, uint64_t nr)
+{
+	struct ahead_piece *p = malloc(sizeof(*p));
+
+	if (!p)
+		return NULL;
+	*p = (struct ahead_piece){
+		.file = pl->file, .fl = pl->fl, .at = at, .len = (uint32_t)len, .flying = true,
+		.nr = nr, .sent_ns = pl->now,
+	};
+	list_init(&p->waiters);
+	if (get_buffers(pl, p))
+		return p;
+	ahead_piece_free(pl->fl, p);
+	return NULL;
 }
 
 static bool add_piece(struct plan *pl, uint64_t at, uint64_t len)
@@ -93,26 +140,17 @@ static bool add_piece(struct plan *pl, uint64_t at, uint64_t len)
 
 	if (!has_room(pl, len) || !is_quiet(pl->file->ino, &nr))
 		return false;
-	p = malloc(sizeof(*p));
+	p = new_piece(pl, at, len, nr);
 	r = p ? fs_req_new_quiet(pl->fl, pl->file->ino, &pl->file->cred) : NULL;
-	if (r)
-		r->buf[0] = magazine_get_spare(&pl->fl->lane->mag, len);
-	if (!r || !r->buf[0]) {
-		free(p);
-		if (r)
-			fs_req_free(r);
+	if (!r) {
+		if (p)
+			ahead_piece_free(pl->fl, p);
 		return false;
 	}
-	*p = (struct ahead_piece){
-		.file = pl->file, .fl = pl->fl, .buf = r->buf[0], .at = at, .len = (uint32_t)len,
-		.flying = true, .nr = nr, .sent_ns = pl->now,
-	};
-	r->buf[0] = NULL;
-	list_init(&p->waiters);
 	list_add_tail(&pl->file->ahead.pieces, &p->node);
 	list_add_tail(&a->all, &p->all);
 	atomic_fetch_add(&pl->file->ahead.npieces, 1);
-	a->used += p->buf->size;
+	a->used += ahead_piece_size(p);
 	atomic_fetch_add(&pl->file->refs, 1);
 	r->file = pl->file;
 	set_args(r, p);

@@ -11,7 +11,8 @@ struct ahead_piece {
 	struct list all;                /* in fs_ahead.all */
 	struct list waiters;            /* requests that wait for it (buf_node) */
 	struct fs_lane *fl;             /* has sent its READ */
-	struct arena_buf *buf;
+	struct arena_buf *buf[RR_SINK_IOV];     /* each has fs_ahead.part bytes of it; the last one
+						 * may have less, and those behind are NULL */
 	uint64_t at;                    /* where it begins in the file */
 	uint32_t len;                   /* bytes asked for while it is flying; then what came */
 	uint32_t given;                 /* how much was given out */
@@ -26,6 +27,10 @@ struct ahead_piece {
 
 /* true: r is answered, or waits for a piece. */
 bool ahead_serve(struct fs_req *r);
+/* Of its buffers. */
+size_t ahead_piece_size(const struct ahead_piece *p);
+/* Gives its buffers back. It is in no list. */
+void ahead_piece_free(struct fs_lane *fl, struct ahead_piece *p);
 /* The requests of this lane that waited for a piece look again. No lock may be held. */
 void ahead_run_woken(struct fs_lane *fl);
 

@@ -166,7 +166,7 @@ static struct sent {
 	struct nfs_call *c;
 	uint32_t xid;
 	uint64_t unique;                /* 0: read ahead */
-	uint32_t chunk[6];              /* the Write chunk as it was offered last, or zeros */
+	uint32_t chunk[2 + 4 * RR_SINK_IOV];    /* the Write chunk as it was offered last, or zeros */
 	bool executed, fails, eof;
 	uint32_t at;                    /* `now` after it was executed */
 	uint32_t n, what[BLOCKS];       /* READ: blocks */
@@ -199,7 +199,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 /* Takes what was sent. */
 static void take_calls(void)
 {
-	uint32_t w[11];
+	uint32_t w[5 + 2 + 4 * RR_SINK_IOV];
 
 	for (unsigned i = 0; i < fake.nsends; i++) {
 		memcpy(w, fake.sends[i].bytes, sizeof(w));
@@ -212,12 +212,11 @@ static void take_calls(void)
 
 static void reply(const struct sent *s)
 {
-	uint32_t w[24] = { htonl(s->xid), htonl(1), htonl(32) }, n = 5;
+	uint32_t w[36] = { htonl(s->xid), htonl(1), htonl(32) }, n = 5;
+	uint32_t words = s->chunk[0] ? 2 + 4 * ntohl(s->chunk[1]) : 0;
 
-	if (s->chunk[0]) {
-		memcpy(w + n, s->chunk, sizeof(s->chunk));
-		n += 6;
-	}
+	memcpy(w + n, s->chunk, 4 * words);
+	n += words;
 	n += 2;
 	w[n] = htonl(s->xid);
 	w[n + 1] = htonl(1);
@@ -259,9 +258,17 @@ static void execute(struct sent *s)
 
 static void put_data(struct nfs_call *c, const struct sent *s)
 {
-	uint32_t *w = c->args.io.sink[0].mem, first = (uint32_t)(c->args.io.offset / BLOCK);
+	uint32_t first = (uint32_t)(c->args.io.offset / BLOCK), at = 0;
+	const struct rr_iov *sink = c->args.io.sink;
 
-	for (uint32_t i = 0; i < s->n; i++, w += BLOCK / 4) {
+	for (uint32_t i = 0; i < s->n; i++, at += BLOCK) {
+		uint32_t *w;
+
+		if (at == sink->len) {
+			sink++;
+			at = 0;
+		}
+		w = (uint32_t *)(void *)((char *)sink->mem + at);
 		w[0] = w[BLOCK / 4 - 1] = s->what[i];
 		w[1] = first + i;
 	}
@@ -523,7 +530,7 @@ static void start(unsigned acregmin)
 	fs_play_start(&version, &root, &attr);
 	ahead_init(&fs, 16 * BLOCK);
 	fs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
-	fs.ahead.piece = 6 * BLOCK;
+	fs.ahead.piece = fs.ahead.part = 6 * BLOCK;
 	up = true;
 	atomic_store(&lane.target.up, up);
 }
@@ -571,6 +578,8 @@ static void any_order(unsigned which)
 {
 	seed = current = which;
 	start(1000);
+	if (!scarce && which % 2)
+		fs.ahead.part = 3 * BLOCK;
 	open_one();
 	for (unsigned step = 0; step < 600; step++) {
 		switch (roll(32)) {
@@ -659,6 +668,28 @@ Test(fs_ahead, is_not_copied)
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 	read_now(5, 2);
 	cr_assert(hits() == 3 && answer.len == 2 * BLOCK, "from two pieces");
+	stop();
+}
+
+/* One READ into two buffers. A request that wants the end of one and the beginning of the other
+ * gets both. */
+Test(fs_ahead, a_piece_in_two_buffers)
+{
+	begin(1000);
+	fs.ahead.piece = 8 * BLOCK;
+	fs.ahead.part = 3 * BLOCK;
+	read_now(0, 1);
+	ask_read(0, 1, 1, false);
+	cr_assert_eq(sent[nsent - 1].c->args.io.count, 6 * BLOCK);
+	cr_assert_eq(sent[nsent - 1].c->args.io.sink[1].len, 3 * BLOCK);
+	cr_assert_eq(sent[nsent - 1].c->args.io.sink[2].len, 0);
+	finish();
+	read_now(2, 2);
+	read_now(4, 2);
+	cr_assert(hits() == 2 && answer.len == 2 * BLOCK);
+	read_now(6, 2);
+	cr_assert(hits() == 3 && nreads >= 3);
+	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 	stop();
 }
 
