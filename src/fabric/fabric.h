@@ -76,10 +76,27 @@ enum {
 /*
  * What the connections of one owner share: the memory that reg_shared registered, for each
  * device. A domain outlives the connections that name it.
+ *
+ * Besides, it has pieces of memory that come and go while connections are in use. Each device
+ * of the domain registers all of them, once for each kind of access that its connections want
+ * (reg_pieces), also a device that comes later:
+ *
+ *     fab_domain       pieces    0: 16 MiB   1: -   2: 16 MiB
+ *         fab_device   mlx5_0    FAB_WINDOWS:            { mr 0, -, mr 2 }
+ *         fab_device   mlx5_1    READ | WRITE:           { mr 0, -, mr 2 }
+ *
+ * Lanes look a piece up without a lock. Its entry does not change from fab_domain_add() to
+ * fab_domain_remove(), and between the two the owner hands its memory out and gets it back.
  */
 struct fab_domain {
 	pthread_mutex_t mu;
-	struct list devices;    /* the provider's own */
+	struct list devices;    /* fab_device.node */
+	struct fab_piece {
+		void *mem;
+		size_t len;     /* 0: there is none */
+	} *pieces;
+	unsigned npieces;
+	pthread_mutex_t ending_mu;      /* for the rest; a lane takes it */
 	unsigned ending;        /* connections that are closed, and not yet gone at the device */
 	pthread_cond_t ended;
 };
@@ -90,6 +107,33 @@ void fab_domain_fini(struct fab_domain *d);
 /* For providers: a connection is closed and will be gone later; and now it is. */
 void fab_domain_wait_for(struct fab_domain *d);
 void fab_domain_done(struct fab_domain *d);
+
+/* Before there are connections: it may have n pieces. 0 or -ENOMEM. */
+int fab_domain_pieces(struct fab_domain *d, unsigned n);
+/* A thread that may block: all devices register piece i. 0; or -errno with eb set, and none of
+ * them has it. */
+int fab_domain_add(struct fab_domain *d, unsigned i, void *mem, size_t len, struct errbuf *eb);
+/* The same backwards. No device that comes now gets it. false: a device could not end its
+ * registration, because something still refers to it. Then call it again later. */
+bool fab_domain_remove(struct fab_domain *d, unsigned i);
+
+/* A device's part of a domain. The provider has it in a struct of its own; with the domain's
+ * lock. */
+struct fab_device {
+	struct list node;
+	struct list tables;     /* of registered pieces, one for each kind of access */
+	/* how: the provider's word for the access. 0 or -errno, with eb set. */
+	int (*reg)(struct fab_device *dev, void *mem, size_t len, int how, struct fab_mr *out,
+		   struct errbuf *eb);
+	/* 0, or -errno: it is still registered. */
+	int (*dereg)(struct fab_device *dev, struct fab_mr *mr);
+};
+
+/* The pieces as that device has them registered: *out has as many entries as the domain has
+ * pieces, and lasts as long as the device's part. 0 or -errno with eb set. */
+int fab_device_pieces(struct fab_domain *d, struct fab_device *dev, int how,
+		      const struct fab_mr **out, struct errbuf *eb);
+void fab_device_fini(struct fab_domain *d, struct fab_device *dev);
 
 struct fab_params {
 	struct fab_domain *domain;      /* NULL: the connection shares nothing */
@@ -190,6 +234,11 @@ struct fabric {
 	 * closed. Do not dereg it. Where registering costs next to nothing this is reg. */
 	int (*reg_shared)(struct fab_conn *c, void *mem, size_t len, unsigned access,
 			  struct fab_mr *out, struct errbuf *eb);
+	/* The domain's pieces, those to come included, are registered for all its connections
+	 * on this device. *out: by number. 0 or -errno with eb set. NULL in a provider that
+	 * registers for each RPC. */
+	int (*reg_pieces)(struct fab_conn *c, unsigned access, const struct fab_mr **out,
+			  struct errbuf *eb);
 
 	/*
 	 * Memory windows (type 2): the peer's right to a piece of registered memory, given

@@ -453,6 +453,7 @@ const struct fabric fabric_verbs = {
 	.describe = verbs_describe,
 	.reg = verbs_reg,
 	.reg_shared = verbs_reg_shared,
+	.reg_pieces = verbs_reg_pieces,
 	.dereg = verbs_dereg,
 	.bind = verbs_bind,
 	.unbind = verbs_unbind,

@@ -4,7 +4,8 @@
  *
  *   struct fab_domain                  the owner's: what connections share
  *       struct verbs_domain  mlx5_0    one device: its protection domain,
- *           verbs_mr, verbs_mr ...     and what is registered there for all of them
+ *           verbs_mr, verbs_mr ...     and what is registered there for all of them; its
+ *                                      fab_device has the pieces that come and go
  *       struct verbs_domain  mlx5_1
  *
  * A connection whose owner gives no domain has one of its own (fab_conn.alone).
@@ -32,7 +33,7 @@ struct verbs_mr {
 };
 
 struct verbs_domain {
-	struct list node;       /* fab_domain.devices */
+	struct fab_device dev;  /* in fab_domain.devices */
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	unsigned conns;
@@ -44,17 +45,136 @@ static struct fab_domain *domain_of(struct fab_conn *c)
 	return c->params.domain ? c->params.domain : &c->alone;
 }
 
-static void free_mr(struct verbs_mr *m)
+/* 0, or -errno: a window still refers to it. */
+static int free_mr(struct verbs_mr *m)
 {
+	int err = ibv_dereg_mr(m->mr);
+
+	if (err)
+		return -err;
 	list_del(&m->node);
-	ibv_dereg_mr(m->mr);
 	free(m);
+	return 0;
 }
 
 static void free_mrs(struct list *mrs)
 {
-	while (!list_empty(mrs))
-		free_mr(container_of(mrs->next, struct verbs_mr, node));
+	for (struct list *n; (n = list_pop(mrs)); ) {
+		struct verbs_mr *m = container_of(n, struct verbs_mr, node);
+
+		if (free_mr(m))
+			free(m);        /* the device ends it with the protection domain */
+	}
+}
+
+/* ---- memory ---- */
+
+static int reg_failed(const struct verbs_domain *vd, int err, size_t len, struct errbuf *eb)
+{
+	struct rlimit lim;
+
+	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
+			       "limit of locked memory for the whole process is %llu bytes; "
+			       "raise it with `ulimit -l`, 'memlock' in "
+			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
+			       len, ibv_get_device_name(vd->verbs->device),
+			       (unsigned long long)lim.rlim_cur);
+	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
+		       len, ibv_get_device_name(vd->verbs->device), strerror(-err));
+}
+
+/* iWARP devices treat a Read's data like a peer's Write. So memory that is read into
+ * must allow remote writes. A side that does not read must not allow them. */
+static bool reads_need_write(const struct fab_conn *c)
+{
+	return (c->passive || c->params.ord) &&
+	       c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static int access_flags(const struct fab_conn *c, unsigned access)
+{
+	int flags = IBV_ACCESS_LOCAL_WRITE;
+
+	if (access & FAB_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	if (access & FAB_WINDOWS)
+		flags |= IBV_ACCESS_MW_BIND;
+	return flags;
+}
+
+/* NULL: *rc and eb are set. */
+static struct verbs_mr *make_mr(const struct verbs_domain *vd, void *mem, size_t len, int flags,
+				struct list *mrs, int *rc, struct errbuf *eb)
+{
+	struct verbs_mr *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		*rc = err_set(eb, -ENOMEM, "no memory for a registration");
+		return NULL;
+	}
+	m->mr = ibv_reg_mr(vd->pd, mem, len, flags);
+	if (!m->mr) {
+		*rc = reg_failed(vd, errno ? -errno : -ENOMEM, len, eb);
+		free(m);
+		return NULL;
+	}
+	m->flags = flags;
+	list_add_tail(mrs, &m->node);
+	return m;
+}
+
+static void describe(struct verbs_mr *m, struct fab_mr *out)
+{
+	*out = (struct fab_mr){
+		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
+		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
+	};
+}
+
+struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
+{
+	return ((struct verbs_mr *)mr->priv)->mr;
+}
+
+int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
+	      struct fab_mr *out, struct errbuf *eb)
+{
+	int rc = 0;
+	struct verbs_mr *m = make_mr(c->domain, mem, len, access_flags(c, access), &c->mrs, &rc, eb);
+
+	if (!m)
+		return rc;
+	describe(m, out);
+	return 0;
+}
+
+void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
+{
+	(void)c;
+	if (mr->priv)
+		free_mr(mr->priv);
+	mr->priv = NULL;
+}
+
+static int reg_piece(struct fab_device *dev, void *mem, size_t len, int flags, struct fab_mr *out,
+		     struct errbuf *eb)
+{
+	struct verbs_domain *vd = container_of(dev, struct verbs_domain, dev);
+	int rc = 0;
+	struct verbs_mr *m = make_mr(vd, mem, len, flags, &vd->mrs, &rc, eb);
+
+	if (m)
+		describe(m, out);
+	return rc;
+}
+
+static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
+{
+	(void)dev;
+	return free_mr(mr->priv);
 }
 
 /* ---- entering and leaving ---- */
@@ -62,7 +182,7 @@ static void free_mrs(struct list *mrs)
 static struct verbs_domain *find(const struct fab_domain *d, const struct ibv_context *verbs)
 {
 	list_for_each(n, &d->devices) {
-		struct verbs_domain *vd = container_of(n, struct verbs_domain, node);
+		struct verbs_domain *vd = container_of(n, struct verbs_domain, dev.node);
 
 		if (vd->verbs == verbs)
 			return vd;
@@ -82,8 +202,11 @@ static struct verbs_domain *add(struct fab_domain *d, struct ibv_context *verbs)
 		return NULL;
 	}
 	vd->verbs = verbs;
+	vd->dev.reg = reg_piece;
+	vd->dev.dereg = dereg_piece;
+	list_init(&vd->dev.tables);
 	list_init(&vd->mrs);
-	list_add_tail(&d->devices, &vd->node);
+	list_add_tail(&d->devices, &vd->dev.node);
 	return vd;
 }
 
@@ -114,103 +237,13 @@ void verbs_domain_leave(struct fab_domain *d, struct verbs_domain *vd)
 		return;
 	pthread_mutex_lock(&d->mu);
 	if (--vd->conns == 0) {
+		fab_device_fini(d, &vd->dev);
 		free_mrs(&vd->mrs);
 		ibv_dealloc_pd(vd->pd);
-		list_del(&vd->node);
+		list_del(&vd->dev.node);
 		free(vd);
 	}
 	pthread_mutex_unlock(&d->mu);
-}
-
-/* ---- memory ---- */
-
-static int reg_failed(const struct fab_conn *c, int err, size_t len, struct errbuf *eb)
-{
-	struct rlimit lim;
-
-	if (err == -ENOMEM && getrlimit(RLIMIT_MEMLOCK, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
-		return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: the "
-			       "limit of locked memory for the whole process is %llu bytes; "
-			       "raise it with `ulimit -l`, 'memlock' in "
-			       "/etc/security/limits.conf, or LimitMEMLOCK= of the systemd unit",
-			       len, c->text, (unsigned long long)lim.rlim_cur);
-	return err_set(eb, err, "cannot register %zu bytes of memory with RDMA device %s: %s",
-		       len, c->text, strerror(-err));
-}
-
-/* iWARP devices treat a Read's data like a peer's Write. So memory that is read into
- * must allow remote writes. A side that does not read must not allow them. */
-static bool reads_need_write(const struct fab_conn *c)
-{
-	return (c->passive || c->params.ord) &&
-	       c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-}
-
-static int access_flags(const struct fab_conn *c, unsigned access)
-{
-	int flags = IBV_ACCESS_LOCAL_WRITE;
-
-	if (access & FAB_REMOTE_READ)
-		flags |= IBV_ACCESS_REMOTE_READ;
-	if ((access & FAB_REMOTE_WRITE) || reads_need_write(c))
-		flags |= IBV_ACCESS_REMOTE_WRITE;
-	if (access & FAB_WINDOWS)
-		flags |= IBV_ACCESS_MW_BIND;
-	return flags;
-}
-
-/* NULL: *rc and eb are set. */
-static struct verbs_mr *make_mr(const struct fab_conn *c, void *mem, size_t len, int flags,
-				struct list *mrs, int *rc, struct errbuf *eb)
-{
-	struct verbs_mr *m = calloc(1, sizeof(*m));
-
-	if (!m) {
-		*rc = err_set(eb, -ENOMEM, "no memory for a registration");
-		return NULL;
-	}
-	m->mr = ibv_reg_mr(c->domain->pd, mem, len, flags);
-	if (!m->mr) {
-		*rc = reg_failed(c, errno ? -errno : -ENOMEM, len, eb);
-		free(m);
-		return NULL;
-	}
-	m->flags = flags;
-	list_add_tail(mrs, &m->node);
-	return m;
-}
-
-static void describe(struct verbs_mr *m, struct fab_mr *out)
-{
-	*out = (struct fab_mr){
-		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
-		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
-	};
-}
-
-struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
-{
-	return ((struct verbs_mr *)mr->priv)->mr;
-}
-
-int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
-	      struct fab_mr *out, struct errbuf *eb)
-{
-	int rc = 0;
-	struct verbs_mr *m = make_mr(c, mem, len, access_flags(c, access), &c->mrs, &rc, eb);
-
-	if (!m)
-		return rc;
-	describe(m, out);
-	return 0;
-}
-
-void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
-{
-	(void)c;
-	if (mr->priv)
-		free_mr(mr->priv);
-	mr->priv = NULL;
 }
 
 static struct verbs_mr *find_mr(const struct verbs_domain *vd, const void *mem, size_t len,
@@ -235,9 +268,23 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	pthread_mutex_lock(&d->mu);
 	m = find_mr(c->domain, mem, len, flags);
 	if (!m)
-		m = make_mr(c, mem, len, flags, &c->domain->mrs, &rc, eb);
+		m = make_mr(c->domain, mem, len, flags, &c->domain->mrs, &rc, eb);
 	if (m)
 		describe(m, out);
+	pthread_mutex_unlock(&d->mu);
+	return rc;
+}
+
+/* ---- pieces ---- */
+
+int verbs_reg_pieces(struct fab_conn *c, unsigned access, const struct fab_mr **out,
+		     struct errbuf *eb)
+{
+	struct fab_domain *d = domain_of(c);
+	int rc;
+
+	pthread_mutex_lock(&d->mu);
+	rc = fab_device_pieces(d, &c->domain->dev, access_flags(c, access), out, eb);
 	pthread_mutex_unlock(&d->mu);
 	return rc;
 }
