@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffers, magazines and the depot: see arena.h. (arena_plan.c plans how many there are.)
+ * Buffers, magazines and the depot: see arena.h. (arena_plan.c plans how many there are,
+ * arena_extents.c adds more for a while.)
  *
  * The mappings are anonymous and touched at once, so that a lack of memory shows at the
  * start and not in the middle of a request. Children do not inherit them (MADV_DONTFORK).
@@ -20,7 +21,7 @@
  * A lane that was called but comes too late enters the queue again. A lane that no longer
  * needs what it was called for leaves it in the depot, and the next in the queue is called.
  */
-#include "base/arena.h"
+#include "base/arena_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,11 +64,9 @@ size_t arena_bytes(const struct arena_counts *counts)
 
 /* ---- memory ---- */
 
-/* Maps len bytes, aligned to a huge page. */
-static void *map_aligned(size_t len)
+void *arena_reserve(size_t len)
 {
-	char *all = mmap(NULL, len + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+	char *all = mmap(NULL, len + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t before;
 
 	if (all == MAP_FAILED)
@@ -79,12 +78,9 @@ static void *map_aligned(size_t len)
 	return all + before;
 }
 
-int arena_map(struct arena_range *r)
+int arena_populate(const struct arena_range *r)
 {
-	if (!r->len)
-		return 0;
-	r->base = map_aligned(r->len);
-	if (!r->base)
+	if (mprotect(r->base, r->len, PROT_READ | PROT_WRITE) < 0)
 		return -errno;
 	/* Only a hint: there may be no huge pages. */
 	(void)madvise(r->base, r->len, MADV_HUGEPAGE);
@@ -99,6 +95,20 @@ int arena_map(struct arena_range *r)
 	return 0;
 }
 
+void arena_depopulate(const struct arena_range *r)
+{
+	madvise(r->base, r->len, MADV_DONTNEED);
+	mprotect(r->base, r->len, PROT_NONE);
+}
+
+int arena_map(struct arena_range *r)
+{
+	if (!r->len)
+		return 0;
+	r->base = arena_reserve(r->len);
+	return r->base ? arena_populate(r) : -errno;
+}
+
 void arena_unmap(const struct arena_range *r)
 {
 	if (r->base)
@@ -106,6 +116,18 @@ void arena_unmap(const struct arena_range *r)
 }
 
 /* ---- life ---- */
+
+struct arena_buf *arena_cut(struct arena_buf *bufs, struct list *free, enum arena_class cls,
+			    char *at, unsigned n)
+{
+	for (; n; n--, bufs++, at += class[cls].size) {
+		bufs->cls = cls;
+		bufs->size = class[cls].size;
+		bufs->mem = at;
+		list_add_tail(free, &bufs->node);
+	}
+	return bufs;
+}
 
 static void cut(struct arena *a)
 {
@@ -115,12 +137,7 @@ static void cut(struct arena *a)
 	for (int cls = 0; cls < ARENA_CLASSES; cls++) {
 		if (cls == ARENA_SMALL)
 			at = a->data.base;
-		for (unsigned i = 0; i < a->counts.n[cls]; i++, b++) {
-			b->cls = (enum arena_class)cls;
-			b->size = class[cls].size;
-			b->mem = at + i * class[cls].size;
-			list_add_tail(&a->free[cls], &b->node);
-		}
+		b = arena_cut(b, &a->free[cls], (enum arena_class)cls, at, a->counts.n[cls]);
 		at += class_bytes(&a->counts, cls);
 	}
 }
@@ -138,6 +155,7 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 		total += counts->n[cls];
 		*(is_data(cls) ? &a->data.len : &a->local.len) += class_bytes(counts, cls);
 	}
+	arena_growth_init(a);
 	a->bufs = calloc(total, sizeof(*a->bufs));
 	/* Pointers are meant. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	a->mags = calloc(nmags, sizeof(*a->mags));
@@ -154,6 +172,7 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 
 void arena_fini(struct arena *a)
 {
+	arena_growth_fini(a);
 	arena_unmap(&a->local);
 	arena_unmap(&a->data);
 	free(a->bufs);
@@ -171,17 +190,21 @@ static struct arena_buf *pop(struct list *l)
 	return n ? container_of(n, struct arena_buf, node) : NULL;
 }
 
-/* Calls one waiting magazine for each free buffer. */
-static void call_waiting(struct arena *a, int cls)
+void arena_call_waiting(struct arena *a, int cls)
 {
 	struct list *n, *b = a->free[cls].next;
+	unsigned extra = a->more.free[cls];
 
-	for (; b != &a->free[cls] && (n = list_pop(&a->waiting[cls])); b = b->next) {
+	while ((b != &a->free[cls] || extra) && (n = list_pop(&a->waiting[cls]))) {
 		struct magazine *m = container_of(n, struct magazine, wait[cls]);
 
 		if (!m->called_sent)
 			loop_post(m->loop, &m->called);
 		m->called_sent = true;
+		if (b != &a->free[cls])
+			b = b->next;
+		else
+			extra--;
 	}
 	if (list_empty(&a->waiting[cls]))
 		atomic_store(&a->wanted[cls], false);
@@ -195,7 +218,7 @@ static void hand_over(struct magazine *m, int cls, unsigned n)
 	for (; n && have; n--, have--)
 		list_add_head(&m->arena->free[cls], list_pop(&m->free[cls]));
 	atomic_store(&m->nfree[cls], have);
-	call_waiting(m->arena, cls);
+	arena_call_waiting(m->arena, cls);
 }
 
 static void wait_in_queue(struct magazine *m, int cls)
@@ -230,7 +253,7 @@ static void on_called(struct loop_msg *msg)
 	/* What it left is for the next in the queue. */
 	pthread_mutex_lock(&a->mu);
 	for (int cls = 0; cls < ARENA_CLASSES; cls++)
-		call_waiting(a, cls);
+		arena_call_waiting(a, cls);
 	pthread_mutex_unlock(&a->mu);
 }
 
@@ -307,7 +330,7 @@ static struct arena_buf *fetch(struct magazine *m, int cls)
 		list_add_head(&m->free[cls], &more->node);
 		atomic_fetch_add(&m->nfree[cls], 1);
 	}
-	return b;
+	return b ? b : arena_take_extra(a, cls);
 }
 
 /* With the depot: takes a buffer of the first class in first..last that has one. */
@@ -317,9 +340,9 @@ static struct arena_buf *__attribute__((noinline)) get_slowly(struct magazine *m
 
 	pthread_mutex_lock(&m->arena->mu);
 	for (int cls = first; cls <= last && !b; cls++) {
-		b = fetch(m, cls);
+		b = take(m, cls);
 		if (!b)
-			b = take(m, cls);
+			b = fetch(m, cls);
 	}
 	for (int cls = first; cls <= last && !b; cls++)
 		wait_in_queue(m, cls);
@@ -380,15 +403,44 @@ static void __attribute__((noinline)) put_slowly(struct magazine *m, int cls, un
 	pthread_mutex_unlock(&m->arena->mu);
 }
 
+static void __attribute__((noinline)) put_extra(struct arena *a, struct arena_buf *b)
+{
+	pthread_mutex_lock(&a->mu);
+	arena_put_extra(a, b);
+	arena_call_waiting(a, b->cls);
+	pthread_mutex_unlock(&a->mu);
+}
+
 void magazine_put(struct magazine *m, struct arena_buf *b)
 {
 	enum arena_class cls = b->cls;
 	unsigned have = atomic_load_explicit(&m->nfree[cls], memory_order_relaxed) + 1;
 
+	if (b->extent) {
+		put_extra(m->arena, b);
+		return;
+	}
 	list_add_head(&m->free[cls], &b->node);
 	atomic_store(&m->nfree[cls], have);
 	if (atomic_load(&m->arena->wanted[cls]))
 		put_slowly(m, cls, UINT32_MAX);
 	else if (have > class[cls].most)
 		put_slowly(m, cls, have / 2);
+}
+
+void magazine_exchange(struct magazine *m, struct arena_buf **b)
+{
+	struct arena_buf *other, *keep = *b;
+
+	if (!keep || !keep->extent)
+		return;
+	other = magazine_get_spare(m, keep->size);
+	if (!other)
+		return;
+	if (!other->extent || other->extent < keep->extent ||
+	    atomic_load(&keep->extent->state) == ARENA_LEAVING) {
+		*b = other;
+		other = keep;
+	}
+	magazine_put(m, other);
 }

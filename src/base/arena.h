@@ -38,6 +38,26 @@
  * in a queue. From then on all lanes put buffers of that class into the depot, including
  * those in their magazines, and each buffer calls the first lane in the queue. So no lane
  * keeps buffers that it does not use while another lane is short of them.
+ *
+ * EXTENTS. What was said so far is there as long as the arena. More data buffers come and go
+ * with the work, in extents of 16 MiB, up to a bound (arena_grows()). Their addresses are
+ * reserved from the beginning; their memory is there only while the extent is:
+ *
+ *     AWAY  --mapped, touched, registered with all devices-->  LIVE
+ *      ^                                                         |
+ *      +--registered nowhere, unmapped--  LEAVING  <-------------+  unused for some seconds, or
+ *                                                                   the machine is short of
+ *                                                                   memory
+ *
+ * The keeper, a thread that may block, does both. A lane asks for more by arena_want() and goes
+ * on; when an extent is LIVE, the lanes in the queue are called. An extent cannot be had if
+ * memory is short, or if a device cannot register it. Then the arena stays as it is, and no
+ * lane notices.
+ *
+ * Magazines do not stock an extent's buffers, and the depot gives them out last, those of the
+ * lowest extent first. So extents become free from the top, and one that has all its buffers in
+ * the depot is used by nobody. From one that is LEAVING no buffer is given out. It stays
+ * registered until the last of its buffers is back.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -49,6 +69,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/stats.h"
 
 enum arena_class { ARENA_MSG, ARENA_SMALL, ARENA_MID, ARENA_BIG, ARENA_CLASSES };
 
@@ -58,8 +79,11 @@ enum arena_class { ARENA_MSG, ARENA_SMALL, ARENA_MID, ARENA_BIG, ARENA_CLASSES }
 /* 1 MiB of data plus a page, so that data that starts inside a page fits. */
 #define ARENA_BIG_SIZE   ((size_t)1048576 + 4096)
 
+struct arena_extent;
+
 struct arena_buf {
 	struct list node;       /* the arena's while free; the owner's while taken */
+	struct arena_extent *extent;    /* that it lies in; NULL: it is always there */
 	enum arena_class cls;
 	size_t size;            /* bytes at mem */
 	void *mem;
@@ -91,6 +115,63 @@ struct magazine {
 	bool called_sent, empty_sent;
 };
 
+#define ARENA_EXTENT_BITS 24u
+#define ARENA_EXTENT      ((size_t)1 << ARENA_EXTENT_BITS)
+#define ARENA_EXTENTS_MAX 1024u
+
+enum arena_extent_state { ARENA_AWAY, ARENA_LIVE, ARENA_LEAVING };
+
+struct arena_extent {
+	_Atomic enum arena_extent_state state;  /* the keeper changes it, under the depot's lock */
+	struct arena_counts counts;
+	struct arena_buf *bufs;
+	/* Under the depot's lock: */
+	struct list free[ARENA_CLASSES];
+	unsigned out;                   /* buffers that somebody has */
+	bool used;                      /* a buffer was given out since the keeper last looked */
+	unsigned idle;                  /* looks in a row that found it free and not used */
+};
+
+/* What the keeper needs. All are called on its thread. */
+struct arena_keeper_ops {
+	/* Bytes that may still be taken from the machine; negative: it is short of memory. */
+	int64_t (*spare)(void *ctx);
+	/* Registers extent i, all of r, with all devices that there are and that come. 0, or
+	 * -errno with eb set: then no device has it. */
+	int (*add)(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb);
+	/* Ends that. false: a device still has it, and will be asked again. */
+	bool (*remove)(void *ctx, unsigned i);
+};
+
+struct arena_growth {
+	struct arena_range range;       /* the extents' addresses */
+	struct arena_extent *extents;
+	unsigned n;                     /* of them; 0: the arena does not grow */
+	const struct arena_keeper_ops *ops;
+	void *ctx;
+	struct stats stats;             /* written by the keeper, and before it starts */
+	_Atomic unsigned wanted;        /* 1 << class: more of these buffers */
+	_Atomic bool full;              /* none can be had now */
+	/* Under the depot's lock: */
+	pthread_cond_t cond;
+	bool stop, give_back;           /* asked of the keeper */
+	unsigned there;                 /* extents that are not AWAY */
+	unsigned free[ARENA_CLASSES];   /* free buffers of LIVE extents */
+	unsigned lowest[ARENA_CLASSES]; /* no LIVE extent below has a free one */
+	struct arena_counts live;       /* buffers of LIVE extents */
+	/* The keeper's: */
+	unsigned most;                  /* extents that can be had; n, or what was found */
+	uint64_t again_ns;              /* until then; 0: most is n */
+	uint64_t look_ns;               /* when it looks next */
+	bool told_short, told_limit;    /* the log says so already */
+	pthread_t tid;
+	bool started;
+	/* Who is told of changes; under told_mu, which is held during the call. */
+	pthread_mutex_t told_mu;
+	void (*changed)(void *ctx);
+	void *changed_ctx;
+};
+
 struct arena {
 	struct arena_range local;       /* MSG: no peer ever reaches it */
 	struct arena_range data;        /* SMALL, MID and BIG */
@@ -104,6 +185,8 @@ struct arena {
 	_Atomic bool wanted[ARENA_CLASSES];     /* somebody waits; changed under mu */
 	struct magazine **mags;
 	unsigned nmags;
+
+	struct arena_growth more;
 };
 
 /* Bytes that an arena with these counts maps (and pins, when registered). */
@@ -120,6 +203,28 @@ void arena_fini(struct arena *a);
  * get them. 0 or -errno; in either case arena_unmap() undoes it. */
 int arena_map(struct arena_range *r);
 void arena_unmap(const struct arena_range *r);
+
+/*
+ * From now on the arena grows by up to n extents. Reserves their addresses, and starts the
+ * keeper, which has the caller's privileges. 0 or -errno; the arena works in either case.
+ */
+int arena_grows(struct arena *a, unsigned n, const struct arena_keeper_ops *ops, void *ctx);
+/* Ends the keeper, before the lanes' loops and the devices end. Extents stay as they are. */
+void arena_stop_growing(struct arena *a);
+/* Any thread, does not wait: more buffers of this class would be of use. */
+void arena_want(struct arena *a, enum arena_class cls);
+/* Any thread: the memory of all extents is wanted elsewhere. They leave as soon as their buffers
+ * are back. */
+void arena_give_back(struct arena *a);
+/* How many buffers of this class LIVE extents have. */
+unsigned arena_more(struct arena *a, enum arena_class cls);
+/* changed(ctx) is called on the keeper's thread each time that arena_more() has changed. When
+ * this returns the one before is not called any more. NULL: nobody. */
+void arena_tell(struct arena *a, void (*changed)(void *ctx), void *ctx);
+/* How often the keeper looks while there are extents; a variable for the tests. */
+extern unsigned arena_look_ms;
+/* The extent of a piece of an extent's buffer; -1: it lies in none that is there. */
+int arena_extent_of(const struct arena *a, const void *mem, size_t len);
 
 /* A lane's magazine. freed(ctx) runs on the loop's thread when magazine_get() found
  * nothing and may find something now. */
@@ -139,6 +244,9 @@ struct arena_buf *magazine_get_data(struct magazine *m, size_t size);
 struct arena_buf *magazine_get_spare(struct magazine *m, size_t size);
 /* The loop's thread. The buffer may have been taken here or elsewhere. */
 void magazine_put(struct magazine *m, struct arena_buf *b);
+/* The loop's thread. *b is kept for later, and has nothing in it that is needed. If it lies in an
+ * extent it is exchanged for one from below that, so that the extent can leave. */
+void magazine_exchange(struct magazine *m, struct arena_buf **b);
 
 /*
  * Plans the counts for one lane so that `lanes` of them together pin at most `limit` bytes

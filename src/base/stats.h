@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Counters of one lane. Only the lane's thread writes them. Any thread may read them; each
+ * Counters of one lane, or of the arena. Only one thread writes them. Any thread may read them; each
  * counter is read whole, but not all at the same instant.
  */
 #ifndef BASE_STATS_H
@@ -53,7 +53,12 @@
 	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \
 	X(CONN_UPS,           "conn.ups",            "connections set up") \
 	X(CONN_DOWNS,         "conn.downs",          "connections lost") \
-	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id")
+	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id") \
+	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers take now") \
+	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may take") \
+	X(ARENA_GROWN,        "arena.grown",         "pieces of 16 MiB added to them") \
+	X(ARENA_GIVEN_BACK,   "arena.given_back",    "pieces of 16 MiB given back") \
+	X(ARENA_REFUSED,      "arena.refused",       "pieces of 16 MiB that could not be had")
 
 enum stat_id {
 #define X(id, name, help) STAT_##id,
@@ -81,6 +86,12 @@ static inline void stat_add_to(_Atomic uint64_t *to, uint64_t n)
 static inline void stat_add(struct stats *s, enum stat_id id, uint64_t n)
 {
 	stat_add_to(&s->v[id], n);
+}
+
+/* For what is not counted, but is so now. */
+static inline void stat_set(struct stats *s, enum stat_id id, uint64_t n)
+{
+	atomic_store_explicit(&s->v[id], n, memory_order_relaxed);
 }
 
 static inline uint64_t stat_get_from(const _Atomic uint64_t *from)
