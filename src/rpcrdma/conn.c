@@ -416,6 +416,7 @@ void rr_submit_first(struct rr_conn *c, struct rr_call *call)
 
 void rr_retry(struct rr_conn *c)
 {
+	magazine_exchange(c->mag, &c->spare);
 	pump(c);
 }
 

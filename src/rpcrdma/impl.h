@@ -32,6 +32,7 @@ struct rr_link {
 	const struct fabric *fabric;
 	struct fab_conn *fab;
 	struct fab_mr local, data;      /* the arena's two ranges */
+	const struct fab_mr *extents;   /* the same of its extents; NULL: the fabric needs none */
 	const struct rr_memreg *memreg;
 	struct rr_mrcache *cache;       /* NULL: the strategy has none */
 	bool remote_inval;              /* R of RFC 8797, as we said it */

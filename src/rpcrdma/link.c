@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Sets a connection up, on a thread that may block: makes the queues, registers the arena's
- * two ranges and the memory of the receives, posts these, and exchanges private data. If
- * anything fails, the half-made link is closed here, and the lane has seen nothing of it.
+ * two ranges, its extents, and the memory of the receives, posts these, and exchanges private
+ * data. If anything fails, the half-made link is closed here, and the lane has seen nothing of
+ * it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static int set_memreg(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
-static int reg_memory(struct rr_link *link, struct errbuf *eb)
+static int reg_all(struct rr_link *link, struct errbuf *eb)
 {
 	const struct arena *a = link->conn->mag->arena;
 	int rc;
@@ -131,8 +132,21 @@ static int reg_memory(struct rr_link *link, struct errbuf *eb)
 	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
 	if (rc)
 		return rc;
-	return link->fabric->reg_shared(link->fab, a->data.base, a->data.len,
-					link->memreg->data_access, &link->data, eb);
+	rc = link->fabric->reg_shared(link->fab, a->data.base, a->data.len,
+				      link->memreg->data_access, &link->data, eb);
+	if (rc || !link->fabric->reg_pieces)
+		return rc;
+	return link->fabric->reg_pieces(link->fab, link->memreg->data_access, &link->extents, eb);
+}
+
+/* The device cannot register what is there. With fewer extents the next attempt may succeed. */
+static int reg_memory(struct rr_link *link, struct errbuf *eb)
+{
+	int rc = reg_all(link, eb);
+
+	if (rc)
+		arena_give_back(link->conn->mag->arena);
+	return rc;
 }
 
 int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,

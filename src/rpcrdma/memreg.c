@@ -4,13 +4,29 @@
 #include <string.h>
 #include "rpcrdma/impl.h"
 
+static bool is_in(const struct fab_mr *mr, const void *mem, uint32_t len)
+{
+	size_t at = (size_t)((const char *)mem - (char *)mr->base);
+
+	return (const char *)mem >= (char *)mr->base && at <= mr->len && len <= mr->len - at;
+}
+
+/* iWARP registers for each call, and no extent as a whole: what stands for that is not used. */
+static const struct fab_mr *__attribute__((noinline))
+extent_mr(const struct rr_link *l, const void *mem, uint32_t len)
+{
+	int i = arena_extent_of(l->conn->mag->arena, mem, len);
+
+	if (i < 0)
+		return NULL;
+	return l->extents ? &l->extents[i] : &l->data;
+}
+
 /* Memory outside the data buffers was never meant for the peer. Refuse it rather than
  * trust the caller. */
-static bool in_data(const struct fab_mr *data, const void *mem, uint32_t len)
+const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32_t len)
 {
-	size_t at = (size_t)((const char *)mem - (char *)data->base);
-
-	return (const char *)mem >= (char *)data->base && at <= data->len && len <= data->len - at;
+	return is_in(&l->data, mem, len) ? &l->data : extent_mr(l, mem, len);
 }
 
 static void name_segment(struct rr_seg *out, const struct fab_mr *mr, const void *mem, uint32_t len)
@@ -47,11 +63,13 @@ static bool never(const struct fab_caps *caps)
 static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		    unsigned access, struct rr_seg *out)
 {
+	const struct fab_mr *mr = rr_data_mr(l, mem, len);
+
 	(void)call;
 	(void)access;
-	if (!in_data(&l->data, mem, len))
+	if (!mr)
 		return -EFAULT;
-	name_segment(out, &l->data, mem, len);
+	name_segment(out, mr, mem, len);
 	return 0;
 }
 
@@ -84,7 +102,7 @@ static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 	struct fab_mr *mr = &call->mrs[call->nmrs];
 	int rc;
 
-	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
+	if (!rr_data_mr(l, mem, len) || call->nmrs == RR_CALL_MRS)
 		return -EFAULT;
 	rc = l->fabric->reg(l->fab, mem, len, access, mr, NULL);
 	if (rc)
@@ -122,12 +140,13 @@ static bool mw_remote_inval(const struct fab_caps *caps)
 static int mw_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		  unsigned access, struct rr_seg *out)
 {
+	const struct fab_mr *in = rr_data_mr(l, mem, len);
 	struct fab_mr *mr = &call->mrs[call->nmrs];
 	int rc;
 
-	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
+	if (!in || call->nmrs == RR_CALL_MRS)
 		return -EFAULT;
-	rc = l->fabric->bind(l->fab, &l->data, mem, len, access, mr);
+	rc = l->fabric->bind(l->fab, in, mem, len, access, mr);
 	if (rc)
 		return rc == -EAGAIN ? RR_NO_BUFFER : rc;
 	call->nmrs++;
@@ -163,7 +182,8 @@ const struct rr_memreg rr_memreg_mw = {
 
 /* ---- cache ---- */
 
-/* The call's own copy of the registration has the cache's entry as its priv. */
+/* The call's own copy of the registration has the cache's entry as its priv. An extent's memory
+ * goes when no call uses it, so no registration of it is kept. */
 static int cache_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		     unsigned access, struct rr_seg *out)
 {
@@ -171,7 +191,7 @@ static int cache_map(const struct rr_link *l, struct rr_call *call, void *mem, u
 	struct rr_mrcache_entry *e;
 	int rc;
 
-	if (!in_data(&l->data, mem, len) || call->nmrs == RR_CALL_MRS)
+	if (!rr_data_mr(l, mem, len) || call->nmrs == RR_CALL_MRS)
 		return -EFAULT;
 	rc = rr_mrcache_get(l->cache, mem, len, access, &e);
 	if (rc)
@@ -186,8 +206,11 @@ static int cache_map(const struct rr_link *l, struct rr_call *call, void *mem, u
 static int cache_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
 {
 	(void)by_peer;
-	while (call->nmrs)
-		rr_mrcache_put(l->cache, call->mrs[--call->nmrs].priv);
+	while (call->nmrs) {
+		const struct fab_mr *mr = &call->mrs[--call->nmrs];
+
+		rr_mrcache_put(l->cache, mr->priv, is_in(&l->data, mr->base, 1));
+	}
 	return 0;
 }
 

@@ -69,6 +69,10 @@ struct rr_memreg {
 	int (*unmap)(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer);
 };
 
+/* The registration, as a whole, of the memory that a piece of a data buffer lies in. NULL: it lies
+ * in no data buffer. */
+const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32_t len);
+
 /* Not a strategy: stands for mw where the device has windows and its driver is sound, and
  * for pool elsewhere. */
 extern const struct rr_memreg rr_memreg_auto;

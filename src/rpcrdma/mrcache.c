@@ -114,10 +114,14 @@ int rr_mrcache_get(struct rr_mrcache *c, void *mem, size_t len, unsigned access,
 	return 0;
 }
 
-void rr_mrcache_put(struct rr_mrcache *c, struct rr_mrcache_entry *e)
+void rr_mrcache_put(struct rr_mrcache *c, struct rr_mrcache_entry *e, bool keep)
 {
 	if (--e->users)
 		return;
+	if (!keep) {
+		drop(c, e);
+		return;
+	}
 	list_add_tail(&c->idle, &e->idle);
 	shrink_to(c, c->limit);
 }

@@ -10,7 +10,7 @@
  * never given up. What is idle goes, the least lately used first, while there are more bytes
  * than `limit`, or when the device has no room for more.
  *
- * The memory must stay mapped while the connection lasts, as the arena does.
+ * The memory must stay mapped while the connection lasts, or not be kept here after its use.
  *
  * Threads: the link's.
  */
@@ -44,7 +44,8 @@ void rr_mrcache_fini(struct rr_mrcache *c);
  * returned; if the device has no room, all that was idle has been given up before. */
 int rr_mrcache_get(struct rr_mrcache *c, void *mem, size_t len, unsigned access,
 		   struct rr_mrcache_entry **out);
-void rr_mrcache_put(struct rr_mrcache *c, struct rr_mrcache_entry *e);
+/* keep: it may be of use again. Otherwise it ends with its last user: the memory may go. */
+void rr_mrcache_put(struct rr_mrcache *c, struct rr_mrcache_entry *e, bool keep);
 /* Its range and rkey. The range begins at or before what was asked for. */
 const struct fab_mr *rr_mrcache_mr(const struct rr_mrcache_entry *e);
 

@@ -253,6 +253,13 @@ static uint32_t pieces_wanted(const struct rr_call *call)
 	return n;
 }
 
+/* A message that has file data inside lies in a data buffer. */
+static uint32_t lkey_of(const struct rr_link *l, const struct arena_buf *msg)
+{
+	return msg->cls == ARENA_MSG ? l->local.lkey :
+				       rr_data_mr(l, msg->mem, (uint32_t)msg->size)->lkey;
+}
+
 static int try_send(struct rr_link *l, struct rr_call *call)
 {
 	struct rr_conn *c = l->conn;
@@ -296,7 +303,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	sge = (struct fab_sge){
 		.mem = msg_at(call) - hlen,
 		.len = (uint32_t)hlen + (plan.call == RR_CALL_LONG ? 0 : call->msg_len),
-		.lkey = call->msg->cls == ARENA_MSG ? l->local.lkey : l->data.lkey,
+		.lkey = lkey_of(l, call->msg),
 	};
 	call->sent = l->silent;
 	call->replied = false;

@@ -16,6 +16,8 @@ int fake_post_send_error;
 bool fake_reg_per_call;
 bool fake_has_windows, fake_silent_sends;
 int fake_reg_error, fake_bind_error, fake_unbind_error;
+struct fab_mr fake_pieces[FAKE_PIECES];
+_Atomic int fake_pieces_error;
 void (*fake_sending)(const struct fake_conn *f);
 uint64_t fake_open_ns[FAKE_OPENS];
 _Atomic unsigned fake_opens;
@@ -142,11 +144,29 @@ static int fake_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	return 0;
 }
 
+static int fake_reg_pieces(struct fab_conn *c, unsigned access, const struct fab_mr **out,
+			   struct errbuf *eb)
+{
+	(void)c;
+	(void)access;
+	*out = fake_pieces;
+	return fake_pieces_error ? err_set(eb, fake_pieces_error, "fake error") : 0;
+}
+
 static bool in(const struct fab_mr *mr, const struct fab_sge *sge)
 {
 	size_t at = (size_t)((const char *)sge->mem - (char *)mr->base);
 
 	return sge->lkey == mr->lkey && at <= mr->len && sge->len <= mr->len - at;
+}
+
+static bool in_piece(const struct fab_sge *sge)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < FAKE_PIECES; i++)
+		any |= in(&fake_pieces[i], sge);
+	return any;
 }
 
 static void fake_dereg(struct fab_conn *c, struct fab_mr *mr)
@@ -161,7 +181,9 @@ static int fake_bind(struct fab_conn *c, const struct fab_mr *data, void *mem, s
 {
 	struct fake_conn *f = (struct fake_conn *)c;
 
-	cr_assert(data->base == f->data.base && data->lkey == 2);
+	cr_assert((data->base == f->data.base && data->lkey == 2) ||
+		  (data >= fake_pieces && data < fake_pieces + FAKE_PIECES));
+	cr_assert(in(data, &(struct fab_sge){ mem, (uint32_t)len, data->lkey }));
 	cr_assert(access == FAB_REMOTE_READ || access == FAB_REMOTE_WRITE);
 	if (fake_bind_error)
 		return fake_bind_error;
@@ -241,7 +263,7 @@ static int fake_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigne
 	cr_assert_lt(f->nsends, FAKE_SENDS);
 	s->len = 0;
 	for (unsigned i = 0; i < n; i++) {
-		cr_assert(in(&f->local, &sge[i]) || in(&f->data, &sge[i]));
+		cr_assert(in(&f->local, &sge[i]) || in(&f->data, &sge[i]) || in_piece(&sge[i]));
 		cr_assert_leq(s->len + sge[i].len, sizeof(s->bytes), "larger than the threshold");
 		memcpy(s->bytes + s->len, sge[i].mem, sge[i].len);
 		s->len += sge[i].len;
@@ -290,7 +312,8 @@ static void fake_close(struct fab_conn *c)
 const struct fabric fabric_fake = {
 	.name = "fake",
 	.probe = fake_probe, .open = fake_open, .connect = fake_connect, .caps = fake_caps,
-	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg_shared, .dereg = fake_dereg,
+	.describe = fake_describe, .reg = fake_reg, .reg_shared = fake_reg_shared,
+	.reg_pieces = fake_reg_pieces, .dereg = fake_dereg,
 	.bind = fake_bind, .unbind = fake_unbind,
 	.post_recv = fake_post_recv, .post_send = fake_post_send, .attach = fake_attach,
 	.close = fake_close,

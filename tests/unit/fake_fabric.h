@@ -87,6 +87,12 @@ extern bool fake_has_windows;
 /* 0, or what reg returns for a segment, what bind returns, and unbind. */
 extern int fake_reg_error, fake_bind_error, fake_unbind_error;
 
+/* The pieces of the domain, as every connection has them registered. The test fills them in. And
+ * what reg_pieces returns. */
+#define FAKE_PIECES 4u
+extern struct fab_mr fake_pieces[FAKE_PIECES];
+extern _Atomic int fake_pieces_error;
+
 /* Called for each Send that is posted, or NULL. */
 extern void (*fake_sending)(const struct fake_conn *f);
 

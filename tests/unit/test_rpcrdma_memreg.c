@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include "buffers.h"
 #include "fake_fabric.h"
 #include "rpcrdma/conn.h"
@@ -674,6 +675,199 @@ Test(memreg, cache_starts_anew_with_a_connection, .init = by_cache, .fini = end)
 	cr_assert_eq(t->dones, 1);
 }
 
+/* ---- extents ---- */
+
+#define PIECE_RKEY 0xe000u
+#define PIECE_LKEY 77u
+
+static int64_t play_spare(void *ctx)
+{
+	(void)ctx;
+	return INT64_MAX;
+}
+
+static int play_add(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb)
+{
+	(void)ctx;
+	(void)eb;
+	fake_pieces[i] = (struct fab_mr){
+		.base = r->base, .len = r->len, .addr = (uintptr_t)r->base, .lkey = PIECE_LKEY + i,
+		.rkey = PIECE_RKEY + i,
+	};
+	return 0;
+}
+
+static bool play_remove(void *ctx, unsigned i)
+{
+	(void)ctx;
+	fake_pieces[i] = (struct fab_mr){ 0 };
+	return true;
+}
+
+static const struct arena_keeper_ops keeper_ops = {
+	.spare = play_spare, .add = play_add, .remove = play_remove,
+};
+
+static struct arena_buf *fixed;         /* the buffer that file was before */
+
+/* file lies in an extent from now on. */
+static void file_in_extent(void)
+{
+	struct arena_buf *other = magazine_get(&mag, ARENA_BIG);
+
+	arena_look_ms = 2;
+	if (!arena.more.n)
+		cr_assert_eq(arena_grows(&arena, 2, &keeper_ops, NULL), 0);
+	fixed = file;
+	while (!(file = magazine_get_spare(&mag, ARENA_BIG_SIZE))) {
+		arena_want(&arena, ARENA_BIG);
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	cr_assert_not_null(file->extent);
+	magazine_put(&mag, other);
+}
+
+/* And no longer: the extent goes. */
+static void extent_goes(void)
+{
+	magazine_put(&mag, file);
+	file = fixed;
+	while (fake_pieces[0].len || fake_pieces[1].len)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* The handle of the first segment of the Write chunk in the first message that has not been completed. */
+static uint32_t handle_sent(void)
+{
+	uint32_t word;
+
+	memcpy(&word, fake.sends[0].bytes + 7 * 4, 4);
+	return ntohl(word);
+}
+
+static void with_pool(void)
+{
+	begin(&rr_memreg_pool);
+	up();
+}
+
+Test(memreg, pool_names_the_extents_key, .init = with_pool, .fini = end)
+{
+	struct test_call *t;
+
+	t = read_call(0);
+	cr_assert_eq(handle_sent(), fake.rkey);
+	sent();
+	reply(t, 8192, 0);
+	file_in_extent();
+	t = read_call(1);
+	cr_assert_eq(handle_sent(), PIECE_RKEY);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert(t->dones == 1 && t->status == 0);
+	extent_goes();
+}
+
+Test(memreg, mw_binds_in_the_extent, .init = with_windows, .fini = end)
+{
+	struct test_call *t;
+
+	file_in_extent();
+	t = read_call(0);
+	cr_assert_eq(fake_in_state(FAKE_BOUND), 1);
+	sent();
+	reply(t, 8192, t->rr.mrs[0].rkey);
+	cr_assert(t->dones == 1 && t->status == 0);
+	extent_goes();
+}
+
+/* The link is lost, and the call is sent again on one that knows the extent as well. */
+Test(memreg, extents_and_the_connection_dies, .init = with_pool, .fini = end)
+{
+	struct test_call *t;
+
+	file_in_extent();
+	t = read_call(0);
+	fake_break();
+	up();
+	cr_assert_eq(handle_sent(), PIECE_RKEY);
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 1);
+	extent_goes();
+}
+
+/* A message that has its data inside, without another copy. */
+Test(memreg, a_message_in_an_extent, .init = with_pool, .fini = end)
+{
+	struct test_call *t = prepare(0);
+	struct arena_buf *msg = t->rr.msg;
+	uint32_t *words;
+
+	file_in_extent();
+	t->rr.msg = file;
+	words = (uint32_t *)(void *)((char *)file->mem + RR_HDR_ROOM);
+	words[0] = htonl(t->rr.xid);
+	rr_submit(conn, &t->rr);
+	cr_assert_eq(fake.nsends, 1);
+	sent();
+	reply(t, 0, 0);
+	cr_assert(t->dones == 1 && t->status == 0);
+	t->rr.msg = msg;
+	extent_goes();
+}
+
+Test(memreg, call_in_an_extent, .init = by_call, .fini = end)
+{
+	struct test_call *t;
+
+	file_in_extent();
+	t = read_call(0);
+	cr_assert_eq(fake.nsegs, 1);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert(t->dones == 1 && t->status == 0);
+	extent_goes();
+	file = &(struct arena_buf){ .mem = arena.more.range.base };
+	t = read_call(1);
+	cr_assert_eq(t->dones, 1);
+	cr_assert_eq(t->status, -EMSGSIZE, "it lies nowhere");
+	file = fixed;
+}
+
+/* What is registered lately would name other pages when the extent comes again. */
+Test(memreg, cache_keeps_nothing_of_an_extent, .init = by_cache, .fini = end)
+{
+	struct test_call *t = read_call(0);
+
+	sent();
+	reply(t, 8192, 0);
+	cr_assert_eq(fake.nsegs, 1, "kept");
+	file_in_extent();
+	t = read_call(1);
+	cr_assert_eq(fake.nsegs, 2);
+	sent();
+	reply(t, 8192, 0);
+	cr_assert_eq(t->dones, 1);
+	cr_assert_eq(fake.nsegs, 1);
+	extent_goes();
+}
+
+/* A connection on a device that has no room for all extents. They go, and it is made. */
+Test(memreg, extents_give_way_to_a_connection, .init = with_pool, .fini = end)
+{
+	struct errbuf eb = { "" };
+
+	file_in_extent();
+	fake_break();
+	fake_pieces_error = -ENOMEM;
+	arena_look_ms = 3600000;        /* not because nobody uses it */
+	cr_assert_eq(try_up(&eb), -ENOMEM);
+	cr_assert_str_eq(eb.text, "fake error");
+	extent_goes();
+	fake_pieces_error = 0;
+	cr_assert_eq(try_up(&eb), 0);
+}
+
 /* ---- the cache by itself ---- */
 
 static struct rr_mrcache cache;
@@ -711,9 +905,9 @@ Test(mrcache, ranges, .init = small_cache, .fini = small_end)
 	struct rr_mrcache_entry *a = get(0, 2), *b;
 
 	cr_assert_eq(rr_mrcache_mr(a)->len, 8192);
-	rr_mrcache_put(&cache, a);
+	rr_mrcache_put(&cache, a, true);
 	cr_assert_eq(get(0, 1), a, "the first page of it");
-	rr_mrcache_put(&cache, a);
+	rr_mrcache_put(&cache, a, true);
 	b = get_bytes(100, 8000, FAB_REMOTE_WRITE);
 	cr_assert_eq(b, a, "inside of it");
 	cr_assert_eq(fake.nregs, 1);
@@ -730,9 +924,9 @@ Test(mrcache, least_lately_used_goes, .init = small_cache, .fini = small_end)
 	for (unsigned i = 0; i < 3; i++)
 		e[i] = get(i, 1);
 	for (unsigned i = 0; i < 3; i++)
-		rr_mrcache_put(&cache, e[i]);
-	rr_mrcache_put(&cache, get(0, 1));
-	rr_mrcache_put(&cache, get(5, 1));
+		rr_mrcache_put(&cache, e[i], true);
+	rr_mrcache_put(&cache, get(0, 1), true);
+	rr_mrcache_put(&cache, get(5, 1), true);
 	cr_assert(fake.nsegs == 3 && fake.nregs == 4);
 	cr_assert_eq(get(0, 1), e[0], "it was used lately");
 	cr_assert_eq(get(2, 1), e[2]);
@@ -749,19 +943,19 @@ Test(mrcache, in_use, .init = small_cache, .fini = small_end)
 	for (unsigned i = 0; i < 5; i++)
 		e[i] = get(i, 1);
 	cr_assert_eq(fake.nsegs, 5);
-	rr_mrcache_put(&cache, e[4]);
+	rr_mrcache_put(&cache, e[4], true);
 	get(6, 1);
 	cr_assert_eq(fake.nsegs, 5, "the idle one went");
 	cr_assert_eq(get(0, 1), e[0]);
-	rr_mrcache_put(&cache, e[0]);
-	rr_mrcache_put(&cache, e[0]);
+	rr_mrcache_put(&cache, e[0], true);
+	rr_mrcache_put(&cache, e[0], true);
 	cr_assert_eq(fake.nsegs, 4, "it is given up when nobody uses it any more");
 }
 
 /* That another one is idle does not make this one possible. */
 Test(mrcache, device_refuses, .init = small_cache, .fini = small_end)
 {
-	rr_mrcache_put(&cache, get(0, 1));
+	rr_mrcache_put(&cache, get(0, 1), true);
 	fake_reg_error = -EINVAL;
 	cr_assert_null(get(1, 1));
 	cr_assert_eq(fake.nsegs, 1);
@@ -774,7 +968,7 @@ Test(mrcache, device_is_full, .init = small_cache, .fini = small_end)
 	fake_reg_error = -ENOMEM;
 	cr_assert_null(get(1, 1));
 	cr_assert_eq(fake.nsegs, 1);
-	rr_mrcache_put(&cache, e);
+	rr_mrcache_put(&cache, e, true);
 	cr_assert_null(get(1, 1));
 	cr_assert_eq(fake.nsegs, 0, "all that was idle was given up first");
 	fake_reg_error = 0;
