@@ -54,6 +54,8 @@ enum phase {
  * hangs, for example in a directory that does not answer), the process ends all the same:
  * fusermount3 undoes a mount when nobody is there to take it. */
 #define MOUNTING_S 5
+/* What write-behind has at least, in percent of the buffers that are always there. */
+#define BEHIND_SHARE 25u
 
 /* The thread without privileges: set_up(), and in the end nfs_client_free(). */
 struct server {
@@ -88,12 +90,13 @@ struct mount {
 static void print_stats(FILE *f, const void *arg)
 {
 	const struct mount *m = arg;
-	const struct stats *lanes[NFS_LANES_MAX];
+	const struct stats *all[NFS_LANES_MAX + 1];
 	struct mallinfo2 heap = mallinfo2();
 
 	for (unsigned i = 0; i < m->client->nlanes; i++)
-		lanes[i] = &m->client->lanes[i].stats;
-	stats_print(f, lanes, m->client->nlanes);
+		all[i] = &m->client->lanes[i].stats;
+	all[m->client->nlanes] = &m->client->arena.more.stats;
+	stats_print(f, all, m->client->nlanes + 1);
 	nfs_print_calls(f, m->client);
 	ctl_print_paths(f, m->client);
 	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(m->fs),
@@ -268,7 +271,8 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
 			       FS_LOOKUPCACHE_NONE,
-		.write_behind = o->noac || o->sync ? 0 : o->writebehind,
+		.write_behind = o->noac || o->sync || !o->writebehind ? 0 :
+				o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE,
 		.readahead = o->readahead,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,

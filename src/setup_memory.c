@@ -9,9 +9,12 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/meminfo.h"
 #include "rpcrdma/memreg.h"
 #include "setup_impl.h"
 
+/* The buffers do not grow by more than this. */
+#define ROOM_MOST ((size_t)1 << 30)
 /* arena_plan() plans for no fewer, unless the user wants fewer. */
 #define CREDITS_LEAST 8u
 
@@ -88,6 +91,36 @@ static int plan_lanes(struct nfs_config *cfg, unsigned most, size_t limit, size_
 	}
 }
 
+/* All that the plan pins. */
+static size_t pinned(const struct nfs_config *cfg)
+{
+	return cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
+}
+
+/*
+ * By how much the buffers may grow: a share of the memory that there is, and no more than may be
+ * locked besides what is planned. One more path may come (ctl add-path), so what that pins is
+ * left.
+ */
+static size_t room(const struct nfs_config *cfg, const struct options *o, size_t limit)
+{
+	size_t path = cfg->lanes * connection_bytes(cfg, cfg->credits) / cfg->npaths;
+	struct meminfo m;
+	size_t most;
+
+	if (o->noac || o->sync || !o->writebehind)
+		return 0;
+	meminfo_open(&m, "");
+	most = (size_t)(meminfo_total(&m) / 100 * o->writebehind);
+	meminfo_close(&m);
+	if (most > ROOM_MOST)
+		most = ROOM_MOST;
+	if (limit == SIZE_MAX)
+		return most;
+	limit = limit > pinned(cfg) + path ? limit - pinned(cfg) - path : 0;
+	return most < limit ? most : limit;
+}
+
 /* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
  * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
 int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
@@ -120,5 +153,6 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
 			 (arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times /
 			 1024 + 1);
+	cfg->room = room(cfg, o, limit == SIZE_MAX ? limit : limit / times);
 	return 0;
 }

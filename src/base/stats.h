@@ -58,7 +58,8 @@
 	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may take") \
 	X(ARENA_GROWN,        "arena.grown",         "pieces of 16 MiB added to them") \
 	X(ARENA_GIVEN_BACK,   "arena.given_back",    "pieces of 16 MiB given back") \
-	X(ARENA_REFUSED,      "arena.refused",       "pieces of 16 MiB that could not be had")
+	X(ARENA_REFUSED,      "arena.refused",       "pieces of 16 MiB that could not be had") \
+	X(BEHIND_ROOM,        "behind.room_bytes",   "file bytes that may wait for COMMIT now")
 
 enum stat_id {
 #define X(id, name, help) STAT_##id,

@@ -16,12 +16,25 @@
 
 /* ---- life ---- */
 
-void behind_pool_init(struct behind_pool *p, const struct arena *a, unsigned share)
+static void on_changed(void *ctx);
+
+void behind_pool_init(struct behind_pool *p, struct arena *a, unsigned share)
 {
 	pthread_mutex_init(&p->mu, NULL);
 	list_init(&p->waiting);
-	p->most[ARENA_MID] = a->counts.n[ARENA_MID] * share / 100;
-	p->most[ARENA_BIG] = a->counts.n[ARENA_BIG] * share / 100;
+	p->arena = a;
+	p->always[ARENA_MID] = a->counts.n[ARENA_MID] * share / 100;
+	p->always[ARENA_BIG] = a->counts.n[ARENA_BIG] * share / 100;
+	if (!share)
+		return;
+	on_changed(p);
+	arena_tell(a, on_changed, p);
+}
+
+void behind_pool_stop(struct behind_pool *p)
+{
+	if (p->arena)
+		arena_tell(p->arena, NULL, NULL);
 }
 
 void behind_pool_fini(struct behind_pool *p)
@@ -61,6 +74,9 @@ static bool take_one_locked(struct behind_pool *p, struct behind *b, enum arena_
 {
 	unsigned of_file = FILE_SHARE(p->most[cls]);
 
+	/* In time, so that nobody has to wait for it. */
+	if (p->taken[cls] >= p->most[cls] / 2 || b->taken[cls] >= of_file / 2)
+		behind_room_wanted(p, cls);
 	if (p->taken[cls] >= p->most[cls] || b->taken[cls] >= (of_file ? of_file : 1))
 		return false;
 	p->taken[cls]++;
@@ -72,6 +88,11 @@ static void give_one_locked(struct behind_pool *p, struct behind *b, enum arena_
 {
 	p->taken[cls]--;
 	b->taken[cls]--;
+}
+
+void behind_room_wanted(struct behind_pool *p, enum arena_class cls)
+{
+	arena_want(p->arena, cls);
 }
 
 /* Takes room for r's buffers. With the pool's lock. */
@@ -114,6 +135,22 @@ static void pass_on_locked(struct behind_pool *p)
 		r->held.posted = true;
 		loop_post(r->fl->lane->loop, &r->held.msg);
 	}
+}
+
+/* The arena has grown, or given an extent back. On the keeper's thread. */
+static void on_changed(void *ctx)
+{
+	struct behind_pool *p = ctx;
+	size_t bytes;
+
+	pthread_mutex_lock(&p->mu);
+	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
+		atomic_store(&p->most[cls],
+			     p->always[cls] + arena_more(p->arena, (enum arena_class)cls));
+	bytes = p->most[ARENA_MID] * ARENA_MID_SIZE + p->most[ARENA_BIG] * ARENA_BIG_SIZE;
+	stat_set(&p->arena->more.stats, STAT_BEHIND_ROOM, bytes);
+	pass_on_locked(p);
+	pthread_mutex_unlock(&p->mu);
 }
 
 static void give_room(struct fs_req *r)

@@ -113,8 +113,11 @@ struct behind {
 
 /* The room for all files together. */
 struct behind_pool {
+	struct arena *arena;
+	unsigned always[ARENA_CLASSES]; /* buffers; all 0: no write-behind */
 	pthread_mutex_t mu;
-	unsigned most[ARENA_CLASSES];   /* buffers; all 0: no write-behind */
+	/* The same with what the arena has grown by: changes while the mount is in use. */
+	_Atomic unsigned most[ARENA_CLASSES];
 	unsigned taken[ARENA_CLASSES];
 	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
 	_Atomic unsigned nwaiting;
@@ -156,9 +159,15 @@ struct settle {
 	void (*go)(struct fs_req *r);
 };
 
-/* Before there are lanes. share: of each class of data buffers, in percent; 0: none. */
-void behind_pool_init(struct behind_pool *p, const struct arena *a, unsigned share);
+/* Before there are lanes. share: of each class of data buffers that are always there, in percent;
+ * 0: none. */
+void behind_pool_init(struct behind_pool *p, struct arena *a, unsigned share);
+/* The room does not change any more. Before the requests of lanes are freed. */
+void behind_pool_stop(struct behind_pool *p);
 void behind_pool_fini(struct behind_pool *p);
+/* Lane, with the pool's lock or without: more room for buffers of this class would be of use. It
+ * comes later, if there is memory for it, and those that wait get it. */
+void behind_room_wanted(struct behind_pool *p, enum arena_class cls);
 /* With the inode. Nothing is held. */
 void behind_free(struct behind *b);
 

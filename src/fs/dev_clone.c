@@ -348,6 +348,8 @@ static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 	struct clone *k = clone_of(d);
 
 	look_besides(k);
+	magazine_exchange(&lane_of(k)->mag, &k->mid);
+	magazine_exchange(&lane_of(k)->mag, &k->big);
 	if (d->state == FS_DEV_STARVED && now_ns - d->since_ns >= LATE_NS)
 		d->state = FS_DEV_PARKING;
 	for (unsigned i = 0; i < PARKED_MAX && d->state == FS_DEV_PARKING; i++)

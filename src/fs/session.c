@@ -412,6 +412,7 @@ void fs_free(struct fs *fs)
 {
 	if (!fs)
 		return;
+	behind_pool_stop(&fs->behind);
 	for (unsigned i = 0; fs->lanes && i < fs->nlanes; i++)
 		fs_lane_fini(&fs->lanes[i]);
 	if (fs->se)

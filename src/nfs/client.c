@@ -163,6 +163,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
 	fab_domain_init(&cl->domain);
+	meminfo_open(&cl->meminfo, "");
 	for (unsigned i = 0; i < cfg->npaths; i++)
 		cl->cfg.paths[i].params.domain = &cl->domain;
 	cl->rsize = cfg->rsize;
@@ -317,6 +318,8 @@ bool nfs_client_free(struct nfs_client *cl)
 		nfs_lane_stop(&cl->lanes[i]);
 	if (!all)
 		return false;
+	/* It tells lanes, and needs devices. */
+	arena_stop_growing(&cl->arena);
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
@@ -329,6 +332,7 @@ bool nfs_client_free(struct nfs_client *cl)
 	/* The arena is registered there. */
 	fab_domain_fini(&cl->domain);
 	arena_fini(&cl->arena);
+	meminfo_close(&cl->meminfo);
 	free(cl->lanes);
 	free(cl);
 	return true;

@@ -124,9 +124,11 @@ void nfs_path_joined(struct nfs_connection *k);
  * err 0: it may be tried at once; -EXDEV: the path leads to another server. why may be NULL. */
 void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why);
 
-/* lane.c */
+/* buffers.c */
 /* The buffers of all lanes. Before the first nfs_lane_init(). 0 or -errno. */
 int nfs_buffers_init(struct nfs_client *cl);
+
+/* lane.c */
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);

@@ -142,15 +142,6 @@ static void on_buffers(void *ctx)
 		l->buffers_freed(l);
 }
 
-int nfs_buffers_init(struct nfs_client *cl)
-{
-	struct arena_counts all = cl->cfg.buffers;
-
-	for (int cls = 0; cls < ARENA_CLASSES; cls++)
-		all.n[cls] *= cl->nlanes;
-	return arena_init(&cl->arena, &all, cl->nlanes);
-}
-
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 {
 	const struct nfs_config *cfg = &cl->cfg;

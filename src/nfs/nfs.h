@@ -35,6 +35,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/arena.h"
+#include "base/meminfo.h"
 #include "base/stats.h"
 #include "nfs/fh.h"
 #include "nfs/file.h"
@@ -402,6 +403,7 @@ struct nfs_config {
 	enum loop_want loop;            /* how they wait */
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
+	size_t room;                    /* bytes by which all buffers together may grow */
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	unsigned timeo_ms;              /* a call this old drops the connection */
@@ -541,6 +543,7 @@ struct nfs_client {
 	struct nfs_config cfg;
 	struct arena arena;
 	struct fab_domain domain;       /* where the arena is registered */
+	struct meminfo meminfo;
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The arena of a mount. It may grow by cfg.room bytes: its keeper registers each extent with all
+ * devices that the mount's connections use (cl->domain), and leaves some memory to others.
+ *
+ * nfs_client_new() begins this before there are connections. nfs_client_free() ends the keeper
+ * while there still are lanes and devices.
+ */
+#include <string.h>
+#include "nfs/internal.h"
+
+/* Of the machine's memory, or of the control group's, a sixteenth is left to others. */
+#define OTHERS(total) ((total) / 16)
+
+static int64_t spare(void *ctx)
+{
+	const struct nfs_client *cl = ctx;
+	uint64_t left = meminfo_available(&cl->meminfo), others = OTHERS(meminfo_total(&cl->meminfo));
+
+	return (int64_t)left - (int64_t)others;
+}
+
+static int add(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb)
+{
+	struct nfs_client *cl = ctx;
+
+	return fab_domain_add(&cl->domain, i, r->base, r->len, eb);
+}
+
+static bool take_away(void *ctx, unsigned i)
+{
+	struct nfs_client *cl = ctx;
+
+	return fab_domain_remove(&cl->domain, i);
+}
+
+static const struct arena_keeper_ops keeper_ops = {
+	.spare = spare, .add = add, .remove = take_away,
+};
+
+/* What there is from the beginning is enough to work with. */
+static void grow_later(struct nfs_client *cl)
+{
+	size_t n = cl->cfg.room / ARENA_EXTENT;
+	int rc = 0;
+
+	if (n > ARENA_EXTENTS_MAX)
+		n = ARENA_EXTENTS_MAX;
+	if (n)
+		rc = fab_domain_pieces(&cl->domain, (unsigned)n);
+	if (!rc)
+		rc = arena_grows(&cl->arena, (unsigned)n, &keeper_ops, cl);
+	if (rc)
+		log_warn("the room for data that waits for the server's disk cannot grow: %s",
+			 strerror(-rc));
+}
+
+int nfs_buffers_init(struct nfs_client *cl)
+{
+	struct arena_counts all = cl->cfg.buffers;
+	int rc;
+
+	for (int cls = 0; cls < ARENA_CLASSES; cls++)
+		all.n[cls] *= cl->nlanes;
+	rc = arena_init(&cl->arena, &all, cl->nlanes);
+	if (!rc)
+		grow_later(cl);
+	return rc;
+}
