@@ -3,10 +3,11 @@
  * The control thread: recovers state that the server has lost, and keeps the lease. It may
  * block: it runs calls on lanes and waits for them.
  *
- * Recovery: all lanes hold, which means that they finish what is in flight and start only
- * control calls. The version's recover() runs until it succeeds. Then the lanes start
- * again, parked calls first. A lane that finds its state lost meanwhile sets ctl->recover
- * again, and recovery is repeated.
+ * Recovery: the version's recover() runs until it succeeds. For what concerns all calls it lets
+ * the lanes hold, which means that they finish what is in flight and start only control calls.
+ * In the end the lanes go on, parked calls first. A lane that finds its state lost meanwhile
+ * sets ctl->recover again, and recovery is repeated. If the server wants something to be asked
+ * for later, the lanes go on without it, and recovery is repeated after a while.
  *
  * Some servers make sessions and then reject them, or fail to make them. Then the attempts
  * become rare. The log has one message when this begins and one when it is over, and
@@ -224,15 +225,20 @@ void nfs_control_recover(struct nfs_client *cl)
 	pthread_mutex_unlock(&ctl->mu);
 }
 
-static void lane_hold(struct nfs_lane *l, void *arg)
+static void lane_count(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
-	l->hold = true;
 	if (l->index == 0)
 		stat_add(&l->stats, STAT_RECOVERIES, 1);
 }
 
-static void lane_resume(struct nfs_lane *l, void *arg)
+static void lane_hold(struct nfs_lane *l, void *arg)
+{
+	(void)arg;
+	l->hold = true;
+}
+
+static void lane_go_on(struct nfs_lane *l, void *arg)
 {
 	struct list rest;
 
@@ -244,6 +250,16 @@ static void lane_resume(struct nfs_lane *l, void *arg)
 	list_splice_tail(&rest, &l->waiting);
 	list_splice_tail(&l->waiting, &rest);
 	nfs_lane_pump(l);
+}
+
+void nfs_lanes_hold(struct nfs_client *cl)
+{
+	nfs_each_lane(cl, lane_hold, NULL);
+}
+
+void nfs_lanes_go_on(struct nfs_client *cl)
+{
+	nfs_each_lane(cl, lane_go_on, NULL);
 }
 
 void nfs_control_nap(struct nfs_client *cl, unsigned ms)
@@ -286,13 +302,22 @@ static void note_time(struct nfs_client *cl)
 	ctl->quiet = false;
 }
 
+/* The pause before the server is asked again for what it wanted to be asked for later; 0: it has
+ * given everything. */
+static void note_later(struct nfs_control *ctl, bool later)
+{
+	unsigned shift = ctl->delays < NFS_LATER_SHIFT_MAX ? ctl->delays : NFS_LATER_SHIFT_MAX;
+
+	ctl->delays = later ? ctl->delays + 1 : 0;
+	ctl->later_ns = later ? mono_ns() + (nfs_later_first_ms << shift) * NS_PER_MS : 0;
+}
+
 static void recover(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
 	int rc, before = 0;
 
 	note_time(cl);
-	nfs_each_lane(cl, lane_hold, NULL);
 	for (;;) {
 		pace(cl);
 		pthread_mutex_lock(&ctl->mu);
@@ -301,18 +326,19 @@ static void recover(struct nfs_client *cl)
 		ctl->counts = true;
 		rc = cl->server.version->recover(cl);
 		/* A recovery that fails is repeated, so it counts, too. */
-		if (rc || ctl->counts) {
+		if (rc < 0 || ctl->counts) {
 			ctl->in_a_row++;
 			ctl->recovered_ns = mono_ns();
 		}
-		if (rc == 0 || rc == -ESHUTDOWN)
+		if (rc >= 0 || rc == -ESHUTDOWN)
 			break;
 		if (rc != before && !ctl->quiet)
 			log_warn("recovery of the state on %s failed: %s; trying again",
 				 cl->cfg.server, strerror(-rc));
 		before = rc;
 	}
-	nfs_each_lane(cl, lane_resume, NULL);
+	note_later(ctl, rc == NFS_LATER);
+	nfs_lanes_go_on(cl);
 }
 
 static void tick(struct nfs_client *cl)
@@ -322,25 +348,44 @@ static void tick(struct nfs_client *cl)
 		cl->server.version->tick(cl);
 }
 
+/* What is due now, without the lock. */
+static void work(struct nfs_client *cl, bool lost, uint64_t *tick_ns)
+{
+	struct nfs_control *ctl = cl->control;
+	bool later = ctl->later_ns && mono_ns() >= ctl->later_ns;
+
+	if (lost)
+		nfs_each_lane(cl, lane_count, NULL);
+	if (lost || later) {
+		recover(cl);
+		return;
+	}
+	if (mono_ns() < *tick_ns)
+		return;
+	tick(cl);
+	*tick_ns = mono_ns() + TICK_MS * NS_PER_MS;
+}
+
 static void control_main(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
-	struct timespec ts;
+	uint64_t tick_ns = mono_ns() + TICK_MS * NS_PER_MS;
 
-	nfs_deadline(&ts, TICK_MS);
 	pthread_mutex_lock(&ctl->mu);
 	while (!ctl->stopping) {
+		uint64_t now = mono_ns(), next = tick_ns;
 		bool lost = ctl->recover;
+		struct timespec ts;
 
+		if (ctl->later_ns && ctl->later_ns < next)
+			next = ctl->later_ns;
+		nfs_deadline(&ts, next > now ? (unsigned)((next - now) / NS_PER_MS) + 1 : 0);
 		/* The tick comes even if others signal the condition. */
-		if (!lost && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
+		if (!lost && next > now &&
+		    pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
 			continue;
 		pthread_mutex_unlock(&ctl->mu);
-		if (lost)
-			recover(cl);
-		else
-			tick(cl);
-		nfs_deadline(&ts, TICK_MS);
+		work(cl, lost, &tick_ns);
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);

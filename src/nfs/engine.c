@@ -16,6 +16,10 @@
  * if it were in flight. Neither a hold nor the queue delays its next sending, because
  * recovery may be waiting for its slot.
  *
+ * A call that names an open whose state is lost is parked by itself (NFS_REOPEN): when it finds
+ * that out by a reply, or before it takes a slot, because others have found it out. Calls behind
+ * it go on.
+ *
  * Buffers: the message buffer is taken before the version is asked for a slot, and put back
  * when done() has returned. The transport has the buffer for a long reply.
  */
@@ -28,7 +32,6 @@
 
 /* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
 unsigned nfs_later_first_ms = 100;
-#define LATER_SHIFT_MAX 5u
 /* The same for a message that is sent again in its slot: the server still executes it, and is
  * done within the time of a call. Programs wait for it after each fail-over. So for the first
  * second it is asked every 10, 20, and then 40 ms; after that as above, up to 2.56 s. */
@@ -213,15 +216,17 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
-	if (rc <= 0)
+	if (rc != 1)
 		magazine_put(&l->mag, c->eng.rr.msg);
 	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
 		return NO_SLOT;
 	list_del(&c->eng.node);
-	if (rc < 0) {
+	if (rc == NFS_REOPEN)
+		list_add_tail(&l->parked, &c->eng.node);
+	else if (rc < 0)
 		finish(c, rc);
+	if (rc != 1)
 		return STARTED;
-	}
 	l->active++;
 	rider_take(c);
 	if (encode(c, def)) {
@@ -370,7 +375,7 @@ static void wait_a_while(struct nfs_call *c, unsigned ms, void (*fn)(struct loop
 
 static void later(struct nfs_call *c)
 {
-	wait_a_while(c, nfs_later_first_ms << lower(c->eng.retries++, LATER_SHIFT_MAX), on_later);
+	wait_a_while(c, nfs_later_first_ms << lower(c->eng.retries++, NFS_LATER_SHIFT_MAX), on_later);
 }
 
 static void on_delayed(struct loop_timer *t)
@@ -565,6 +570,7 @@ static void on_reply(struct rr_call *rr, int status)
 		later(c);
 		break;
 	case NFS_RECOVER:
+	case NFS_REOPEN:
 		nfs_control_recover(l->client);
 		/* The thread that recovers waits for this control call. */
 		if (c->flags & NFS_CALL_CONTROL) {
@@ -572,7 +578,7 @@ static void on_reply(struct rr_call *rr, int status)
 			break;
 		}
 		list_add_tail(&l->parked, &c->eng.node);
-		l->hold = true;
+		l->hold = l->hold || rc == NFS_RECOVER;
 		break;
 	default:
 		if (rc > 0)

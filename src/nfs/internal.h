@@ -41,6 +41,9 @@ struct nfs_control {
 	bool counts;                    /* set by the version: this recovery counts in in_a_row */
 	uint64_t recovered_ns;          /* when the last one ended */
 	bool quiet;                     /* the log already says that recoveries go on */
+	unsigned delays;                /* recoveries in a row after which the server wants more to
+					 * be asked for later ... */
+	uint64_t later_ns;              /* ... and when that is; 0: it does not */
 
 	struct nfs_thread control;
 	bool connector_stop;            /* for all of them */
@@ -144,8 +147,9 @@ void nfs_give_up(struct nfs_call *c, int status);
 void nfs_begin(struct nfs_target *t, struct nfs_call *c);
 /* Any thread: CLOSE frees its open, whatever came of it. */
 void nfs_open_drop(struct nfs_call *c);
-/* First wait after "come later"; a variable for the tests. */
+/* The first wait after "come later", and how often it doubles; a variable for the tests. */
 extern unsigned nfs_later_first_ms;
+#define NFS_LATER_SHIFT_MAX 5u
 /* The same when a message has to be sent again in its slot. */
 extern unsigned nfs_delayed_first_ms;
 
@@ -162,6 +166,10 @@ bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* Any thread: a call found the server's state lost. */
 void nfs_control_recover(struct nfs_client *cl);
+/* The thread that recovers: no lane starts a call that is not a control call any more. */
+void nfs_lanes_hold(struct nfs_client *cl);
+/* The thread that recovers: lanes hold no longer, and try parked calls again. */
+void nfs_lanes_go_on(struct nfs_client *cl);
 /* The thread that recovers: sleeps; the end of the mount ends the sleep. */
 void nfs_control_nap(struct nfs_client *cl, unsigned ms);
 /* When the lane's thread and its connections have ended: frees its calls of nfs_call_sync(),

@@ -283,6 +283,8 @@ enum {
 				 * its slot and counts as in flight */
 	NFS_ALONE = 6,          /* CLOSE, which it carried, has failed before it: send it again at
 				 * once, and by itself (rider.h) */
+	NFS_REOPEN = 7,         /* the state of its open is lost: as NFS_RECOVER, but only calls with
+				 * that open wait */
 };
 
 struct nfs_opdef {
@@ -297,7 +299,8 @@ struct nfs_opdef {
 	uint32_t (*results_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
 	bool placed_text;               /* READLINK: the text may come in a Write chunk */
-	/* See rider.h. May this call ride, or carry one in its first step? NULL: never. */
+	/* See rider.h. May this CLOSE ride? If so, recovery leaves its open alone from now on.
+	 * And may this call carry one in its first step? NULL: never. */
 	bool (*rides)(const struct nfs_call *c);
 	bool (*carries)(const struct nfs_call *c);
 	bool unnames;                   /* takes a name away: starts after all that would ride */
@@ -354,13 +357,15 @@ struct nfs_version {
 	 * free(). */
 	void (*open_free)(struct nfs_client *cl, struct nfs_open *o);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
-	 * version calls nfs_lane_pump() when one is free. -errno: there is none until
+	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
+	 * recovery is done with its open. -errno: there is none until
 	 * state is recovered; a control call ends with that error. NULL: every call may
 	 * go. */
 	int (*acquire)(struct nfs_target *t, struct nfs_call *c);
 	void (*release)(struct nfs_target *t, struct nfs_call *c);
-	/* Control thread: after a decode returned NFS_RECOVER, while lanes hold calls
-	 * back. */
+	/* Control thread: after a decode returned NFS_RECOVER or NFS_REOPEN. It lets the lanes
+	 * hold (nfs_lanes_hold()) for what concerns all calls. 0; NFS_LATER: the server wants the
+	 * rest to be asked for later; or -errno. */
 	int (*recover)(struct nfs_client *cl);
 	/* Control thread, every few seconds: keeps the lease. */
 	void (*tick)(struct nfs_client *cl);

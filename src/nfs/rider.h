@@ -39,9 +39,8 @@
  *
  * Who else acts meanwhile:
  *   the same open    has no other user: CLOSE is its last call.
- *   recovery         opens the file again if CLOSE has not been encoded, as with any CLOSE that
- *                    waits (nfs_open.closing). It writes the stateid while all lanes hold, and
- *                    a lane that holds encodes neither CLOSE nor what carries it.
+ *   recovery         leaves the open alone from here on, as with any CLOSE (nfs4_state.c). If it
+ *                    is at work on it just now, CLOSE does not ride, and waits for that.
  *   a lost connection  the carrier waits on its lane for the next one, with its rider. Riders
  *                    that wait are carried by other lanes meanwhile: a lane without a connection
  *                    takes none, and of those that wait it begins its own only.

@@ -78,6 +78,7 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		puts_of(4, OP_PUTFH, 0, op, status);
 	} else if (op == OP_CLOSE) {
 		note('c');
+		server.closed = ntohl(w[6]);
 		puts_of(4, OP_PUTFH, 0, op, server.close);
 		if (!server.close)
 			puts_of(4, 1, 0, 0, 0);
@@ -132,6 +133,12 @@ static void do_free(const uint32_t *w)
 	uint8_t which = *(const uint8_t *)(w + 2);
 	bool left = server.flags_stay;
 
+	if (server.free_delays) {
+		server.free_delays--;
+		note('d');
+		puts_of(2, OP_FREE_STATEID, NFS4ERR_DELAY);
+		return;
+	}
 	note('f');
 	cr_assert_lt(which, SERVER_OPENS);
 	server.freed |= 1u << which;
@@ -153,6 +160,12 @@ static void second(const uint32_t *w, uint32_t numops)
 
 	switch (ntohl(w[0])) {
 	case OP_RECLAIM_COMPLETE:
+		if (server.complete_delays) {
+			server.complete_delays--;
+			note('d');
+			puts_of(2, OP_RECLAIM_COMPLETE, NFS4ERR_DELAY);
+			return;
+		}
 		note('C');
 		server.complete = true;
 		puts_of(2, OP_RECLAIM_COMPLETE, 0);

@@ -37,13 +37,16 @@ struct server4 {
 	uint32_t close;                 /* status of CLOSE */
 	uint32_t set;                   /* status of one SETATTR ... */
 	bool set_stays;                 /* ... or of all */
+	_Atomic unsigned complete_delays, free_delays;  /* so often RECLAIM_COMPLETE and
+					 * FREE_STATEID are told to come later */
+	uint32_t closed;                /* the first word of the stateid that was closed last */
 	uint32_t tested, freed;         /* how many were tested; which were freed, a bit each */
 	/*
 	 * A letter for each call: X EXCHANGE_ID, S CREATE_SESSION, D DESTROY_SESSION,
 	 * E DESTROY_CLIENTID, B any call that is refused for its session, R the root,
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
-	 * s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
+	 * d RECLAIM_COMPLETE or FREE_STATEID that is told to come later, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
 	 * e DESTROY_CLIENTID, J BIND_CONN_TO_SESSION, j the same for a session that it does not
 	 * know.
 	 */

@@ -1101,7 +1101,8 @@ Test(nfs4, reopen)
 {
 	static const struct { uint32_t status; bool reclaim; int rc; } t[] = {
 		{ 0, true, 0 }, { 0, false, 0 }, { 10008, true, NFS_LATER },
-		{ 10013, false, NFS_LATER }, { 10013, true, -EIO },     /* GRACE */
+		{ 10008, false, -EBUSY },                               /* DELAY: others first */
+		{ 10013, false, -EBUSY }, { 10013, true, -EIO },        /* GRACE */
 		{ 10033, true, -EIO },                                  /* NO_GRACE */
 		{ 13, false, -EACCES }, { 70, true, -ESTALE }, { 10015, false, -EBUSY },
 	};
@@ -1304,7 +1305,7 @@ Test(nfs4, lost_stateids)
 		for (unsigned tries = 0; tries < 4; tries++) {
 			good_reply(NFS_OP_READ);
 			m_fail_at(2, statuses[i]);
-			cr_assert_eq(play_reply(&c, def_of(c.op)), tries < 3 ? NFS_RECOVER : -EIO);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), tries < 3 ? NFS_REOPEN : -EIO);
 			cr_assert_eq(atomic_exchange(&open_file.reopen, false), tries < 3);
 		}
 		/* Without an open there is nothing to recover, nor one that is lost. */

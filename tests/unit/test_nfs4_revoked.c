@@ -145,7 +145,7 @@ Test(nfs4_revoked, one_is_lost_by_itself)
 	server.open[1] = NFS4ERR_STALE;
 	look();
 	cr_assert_eq(recover_if_asked(), 1);
-	cr_assert_str_eq(server.log, "gTfffFFF");
+	cr_assert_str_eq(server.log, "gTfFfFfF");
 	expect_open(0, false);
 	expect_open(1, true);
 	expect_open(2, false);

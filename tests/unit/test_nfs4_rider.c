@@ -53,8 +53,11 @@ Test(rider4, arguments)
 	m_rider_args(5, false);
 	M(3, 0x1);
 	play_args(&c, def4(NFS_OP_ACCESS));
-	cr_assert(atomic_load(&open_file.closing), "recovery leaves it alone");
-	atomic_store(&open_file.closing, false);
+	cr_assert(nfs4_op_close.rides(&rider));
+	cr_assert_eq(atomic_load(&open_file.holder), NFS4_CLOSING, "recovery leaves it alone");
+	atomic_store(&open_file.holder, NFS4_RECOVERED);
+	cr_assert_not(nfs4_op_close.rides(&rider), "and it leaves recovery alone");
+	atomic_store(&open_file.holder, NFS4_FREE);
 	hooks4.after(&c);
 }
 

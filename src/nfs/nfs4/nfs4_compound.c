@@ -216,7 +216,7 @@ static int stateid_lost(struct nfs_call *c)
 	if (!c->open || atomic_load(&c->open->lost) || nfs4_call(c)->tries++ >= STATE_TRIES)
 		return -EIO;
 	atomic_store(&c->open->reopen, true);
-	return NFS_RECOVER;
+	return NFS_REOPEN;
 }
 
 int nfs4_error(struct nfs_call *c, nfsstat4 status)

@@ -112,27 +112,37 @@ struct nfs4_client {
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
 	_Atomic bool need_opens;        /* the server says that our opens are lost */
+	_Atomic bool need_complete;     /* they are reclaimed, and the server has to hear of it */
 	_Atomic bool need_test;         /* ... or that some are or may be */
 	_Atomic uint32_t said;          /* SEQUENCE's flags, as last seen */
 	_Atomic uint64_t reclaimed_ns;  /* when all opens were last reclaimed */
 	uint64_t tested_ns;             /* control thread: when the opens were last tested */
 	bool moved;                     /* control thread: the log mentions LEASE_MOVED */
 	bool forgotten;                 /* control thread: the opens must be reclaimed */
+	unsigned delayed;               /* control thread: opens that the server delays */
 	_Atomic uint64_t next_owner;    /* one open-owner for each open */
+};
+
+/* Whose an open is. Recovery takes free ones only, and so does CLOSE. */
+enum nfs4_holder {
+	NFS4_FREE, NFS4_RECOVERED,      /* recovery is at work on it: CLOSE waits */
+	NFS4_CLOSING,                   /* for good */
 };
 
 struct nfs_open {
 	struct nfs_open_ref ref;
 	_Atomic bool settled;           /* OPEN has its reply: recovery may use it */
-	_Atomic bool closing;           /* its CLOSE is under way */
+	_Atomic enum nfs4_holder holder;
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* ... and would not open it again */
 	struct rpc_cred cred;
 	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
 	uint64_t owner;
 	unsigned unanswered;            /* recovery: OPENs in a row that got no answer */
+	bool to_free;                   /* recovery: the server has revoked `stateid`, and keeps it
+					 * until it is freed */
 	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
-					 * recovery while all lanes hold */
+					 * recovery, while no lane looks at it (nfs4_recover.c) */
 	bool delegated;                 /* as stateid: `delegation` must be returned */
 	stateid4 delegation;
 };
@@ -166,7 +176,8 @@ struct nfs4_ctl {
 	struct rpc_cred cred;
 	nfsstat4 status;                /* as the server sent it */
 	bool reclaim;
-	bool once;                      /* do not repeat the call when the server says "later" */
+	bool once;                      /* do not repeat the call when the server says "later": it
+					 * ends with an error, and nfs4_is_later(status) */
 	clientid4 clientid;
 	sequenceid4 sequence;
 	uint32_t flags;                 /* EXCHANGE_ID */
@@ -411,6 +422,8 @@ int nfs4_get_rider(struct nfs_call *c, XDR *x);
 bool nfs4_carries(const struct nfs_call *c);
 bool nfs4_carries_kept(const struct nfs_call *c);
 bool nfs4_carries_long(const struct nfs_call *c);
+/* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
+bool nfs4_open_waits(const struct nfs_call *c);
 /* Drops a reference. The last one frees the open. */
 void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
@@ -418,11 +431,18 @@ extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_client *cl);
+/* 0; -errno; NFS_LATER if it is `once`. */
+int nfs4_reclaim_complete(struct nfs_client *cl, bool once);
 /* The next open after `o` (NULL: the first), with a reference. Drops the reference to
  * `o`. */
 struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o);
 /* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
+/* "Come back later"? */
+static inline bool nfs4_is_later(nfsstat4 status)
+{
+	return status == NFS4ERR_DELAY || status == NFS4ERR_GRACE;
+}
 
 /* ---- nfs4_revoked.c ---- */
 
@@ -430,9 +450,10 @@ bool nfs4_is_ours(const struct nfs_open *o);
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
 /* Control thread: asks for a new test if a flag has stayed for a lease period. */
 void nfs4_test_again(struct nfs_client *cl);
-/* Control thread, in recovery: frees what was revoked, and marks the opens that must be
- * opened again. */
+/* Control thread, in recovery: marks the opens that must be opened again. */
 int nfs4_test_opens(struct nfs_client *cl);
+/* Control thread, in recovery: 0; NFS_LATER; or -errno. */
+int nfs4_free_stateid(struct nfs_client *cl, const stateid4 *stateid);
 bool nfs4_is_revoked(nfsstat4 status);
 /* FREE_STATEID as a COMPOUND, and its decode(). */
 bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);

@@ -246,7 +246,7 @@ static int enter(struct nfs_client *cl, struct errbuf *eb)
 	int rc;
 
 	for (unsigned i = 0; ; i++) {
-		rc = run_simple(cl, NFS4_OP_RECLAIM_COMPLETE, 0);
+		rc = nfs4_reclaim_complete(cl, false);
 		if (!rc) {
 			rc = nfs4_find_root(cl, eb);
 			if (rc != -EAGAIN)
@@ -254,7 +254,7 @@ static int enter(struct nfs_client *cl, struct errbuf *eb)
 		}
 		if (rc == -EAGAIN && i < MOUNT_SESSIONS)
 			rc = nfs4_recover(cl);
-		if (rc)
+		if (rc < 0)
 			return start_error(cl, rc, NFS4_OK, eb);
 	}
 }

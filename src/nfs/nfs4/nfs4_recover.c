@@ -1,27 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recovery of lost state (RFC 8881, section 8.4). It runs on the control thread while all
- * lanes hold, so that nobody else sends anything. During the mount it runs on the mounting
- * thread, when there is nothing else yet.
+ * Recovery of lost state (RFC 8881, section 8.4). It runs on the control thread. During the
+ * mount it runs on the mounting thread, when there is nothing else yet.
  *
- *   session lost     CREATE_SESSION with the client id that we have
- *        | STALE_CLIENTID
- *   client id lost   EXCHANGE_ID, CREATE_SESSION
- *        | the server no longer knew us: it restarted, or our lease ended
- *   opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
- *        |           server refuses to reclaim are marked; RECLAIM_COMPLETE
- *   opens revoked    TEST_STATEID, FREE_STATEID; they are marked (nfs4_revoked.c)
- *   stateid lost     OPEN, CLAIM_FH for those that are marked
+ *   lanes hold:
+ *     session lost     CREATE_SESSION with the client id that we have
+ *          | STALE_CLIENTID
+ *     client id lost   EXCHANGE_ID, CREATE_SESSION
+ *          | the server no longer knew us: it restarted, or our lease ended
+ *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
+ *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE
+ *   lanes go on, also if the server says DELAY to that:
+ *     opens revoked    TEST_STATEID; they are marked (nfs4_revoked.c)
+ *     stateid lost     FREE_STATEID, OPEN, CLAIM_FH for those that are marked
  *
  * The order matters. Before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE, even if
  * there is no grace period (RFC 8881, section 18.51.3), and would do so for ever.
+ *
+ * While the lanes go on, calls with a marked open wait, and no others (nfs4_open_waits()). The
+ * server may say DELAY to OPEN, for as long as it takes to recall a delegation from a client that
+ * is dead; or to FREE_STATEID, or RECLAIM_COMPLETE. Then the others have their turn, the lanes
+ * try what has been recovered, and the control thread begins again after a while, with what is
+ * left.
+ *
+ * A lane reads the stateid when it encodes a call, without a lock. So before recovery writes it,
+ * the open is marked, recovery has taken it (holder), and all lanes have run a message: after
+ * that no lane is encoding a call that had seen it unmarked, and none begins to. What was sent
+ * before is refused, which marks the open once more; to open it again does no harm.
+ *
+ * Who else acts in between:
+ *   a CLOSE of that open     takes the open before recovery does, and it is left alone: the server
+ *                            says BAD_STATEID, and it is closed. Or it waits until this OPEN
+ *                            has its answer, DELAY included, and not until the file is open.
+ *   another open of the file has an owner and a stateid of its own. It may be told DELAY, and
+ *                            waits by itself.
+ *   a lane that loses the stateid again  has it marked, and asks for another recovery. An open
+ *                            that is marked too late for this one is not touched by it.
+ *   a session that is lost   ends the control call under way with -EAGAIN: what recovery had
+ *                            taken is free again, marked as before, and the next round holds.
+ *   a soft mount's clock     ends calls that wait. CLOSE then leaves the open to the server, as
+ *                            always; what recovery works on has a reference.
+ *   the unmount              stops this thread (-ESHUTDOWN). What recovery had taken it keeps,
+ *                            because the lane may still be at it; its CLOSE is never sent, and
+ *                            the server forgets all with the client id.
  *
  * An open that the server does not open again is lost: I/O on it fails with EIO, and the log
  * says so once. A reply that is no answer (cut, garbled, or ERR_CHUNK in its place) does not
  * say that. Then the OPEN is sent again, TRIES times in all, with pauses: it has the same
  * owner, so it does no harm that the server may have executed it. When all tries of one open
- * were in vain the server does this always, and the others have theirs without pauses,
- * because all lanes hold meanwhile.
+ * were in vain the server does this always, and the others have theirs without pauses.
  *
  * If the server or the connection fails during this, control calls take any lane that has a
  * connection, or wait for one. Executing them twice does no harm. -EAGAIN from one of them
@@ -95,17 +122,36 @@ static int reopen_tries(struct nfs_client *cl, struct nfs_open *o, bool reclaim,
 	return rc;
 }
 
+static bool may_not_go_on(int rc)
+{
+	return rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM;
+}
+
 /* 0: the open is good again, marked for later, or lost for good. */
 static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool *in_vain)
 {
+	struct nfs4_client *n = cl->server.vdata;
 	nfsstat4 status;
-	int rc = reopen_tries(cl, o, reclaim, in_vain, &status);
+	int rc;
 
+	/* Before the stateid is another one. What is reclaimed has lost the old one anyway. */
+	if (o->to_free && !reclaim) {
+		rc = nfs4_free_stateid(cl, &o->stateid);
+		n->delayed += rc == NFS_LATER;
+		if (rc == NFS_LATER || may_not_go_on(rc))
+			return rc == NFS_LATER ? 0 : rc;
+	}
+	o->to_free = false;
+	rc = reopen_tries(cl, o, reclaim, in_vain, &status);
 	if (rc && reclaim && no_reclaim(status)) {
 		atomic_store(&o->reopen, true);
 		return 0;
 	}
-	if (rc == 0 || rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
+	if (rc && nfs4_is_later(status) && !reclaim) {
+		n->delayed++;
+		return 0;
+	}
+	if (rc == 0 || may_not_go_on(rc))
 		return rc;
 	if (!atomic_exchange(&o->lost, true))
 		log_err("an open file on %s was lost with the server's state and could not be "
@@ -125,39 +171,85 @@ struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o)
 
 bool nfs4_is_ours(const struct nfs_open *o)
 {
-	return atomic_load(&o->settled) && !atomic_load(&o->closing) && !atomic_load(&o->lost);
+	return atomic_load(&o->settled) && atomic_load(&o->holder) != NFS4_CLOSING &&
+	       !atomic_load(&o->lost);
 }
 
-static int reopen_all(struct nfs_client *cl, bool all, bool reclaim)
+static void nothing(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+}
+
+/* Takes those that are to be opened again. After that no lane looks at them. False: there are
+ * none. */
+static bool take_opens(struct nfs_client *cl, bool all)
+{
+	struct nfs_open *o = NULL;
+	bool any = false;
+
+	while ((o = nfs4_next_open(cl, o))) {
+		enum nfs4_holder was = NFS4_FREE;
+
+		if (nfs4_is_ours(o) && (all || atomic_load(&o->reopen)) &&
+		    atomic_compare_exchange_strong(&o->holder, &was, NFS4_RECOVERED))
+			any = true;
+	}
+	if (any)
+		nfs_each_lane(cl, nothing, NULL);
+	return any;
+}
+
+static int reopen_all(struct nfs_client *cl, bool reclaim)
 {
 	struct nfs_open *o = NULL;
 	bool in_vain = false;
 	unsigned count = 0;
+	int rc = 0;
+
+	if (!take_opens(cl, reclaim))
+		return 0;
+	while (rc != -ESHUTDOWN && (o = nfs4_next_open(cl, o))) {
+		if (atomic_load(&o->holder) != NFS4_RECOVERED)
+			continue;
+		if (!rc)
+			rc = reopen(cl, o, reclaim, &in_vain);
+		if (rc != -ESHUTDOWN)
+			atomic_store(&o->holder, NFS4_FREE);
+		count += !rc && !atomic_load(&o->reopen) && !atomic_load(&o->lost);
+	}
+	if (o)
+		nfs4_open_put(cl, o);
+	if (!rc && count && !cl->control->quiet)
+		log_info("%u open files recovered on %s", count, cl->cfg.server);
+	return rc;
+}
+
+int nfs4_reclaim_complete(struct nfs_client *cl, bool once)
+{
+	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
-	while ((o = nfs4_next_open(cl, o))) {
-		if (!nfs4_is_ours(o) || !(all || atomic_load(&o->reopen)))
-			continue;
-		rc = reopen(cl, o, reclaim, &in_vain);
-		if (rc) {
-			nfs4_open_put(cl, o);
-			return rc;
-		}
-		count += !atomic_load(&o->reopen) && !atomic_load(&o->lost);
-	}
-	if (count && !cl->control->quiet)
-		log_info("%u open files recovered on %s", count, cl->cfg.server);
+	if (!k)
+		return -ENOMEM;
+	k->once = once;
+	rc = nfs4_run(cl, k, NFS4_OP_RECLAIM_COMPLETE, 0, &k);
+	if (!k)
+		return rc;
+	if (rc && nfs4_is_later(k->status))
+		rc = NFS_LATER;
+	free(k);
+	if (rc)
+		return rc;
+	/* The flag was about this restart. If it comes again, it is about another one. */
+	atomic_store(&n->reclaimed_ns, mono_ns());
+	atomic_fetch_and(&n->said, ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
+	atomic_store(&n->need_complete, false);
 	return 0;
 }
 
-static int reclaim_complete(struct nfs_client *cl)
-{
-	struct nfs4_ctl *k = nfs4_ctl_new();
-
-	return k ? nfs4_run(cl, k, NFS4_OP_RECLAIM_COMPLETE, 0, NULL) : -ENOMEM;
-}
-
-static int new_clientid(struct nfs_client *cl, bool *forgotten)
+static int new_clientid(struct nfs_client *cl)
 {
 	struct nfs4_client *n = cl->server.vdata;
 	nfsstat4 status = NFS4_OK;
@@ -172,7 +264,7 @@ static int new_clientid(struct nfs_client *cl, bool *forgotten)
 	}
 	/* Confirmed means that the server knows us and our opens. */
 	if (!confirmed)
-		*forgotten = true;
+		n->forgotten = true;
 	atomic_store(&n->need_session, true);
 	return 0;
 }
@@ -196,40 +288,69 @@ static int new_session(struct nfs_client *cl)
 	return rc;
 }
 
-static int round_of(struct nfs_client *cl, bool *forgotten)
+/* While all lanes hold. */
+static int begin_again(struct nfs_client *cl)
 {
 	struct nfs4_client *n = cl->server.vdata;
 	int rc = 0;
 
 	if (atomic_load(&n->need_client))
-		rc = new_clientid(cl, forgotten);
+		rc = new_clientid(cl);
 	if (!rc && atomic_load(&n->need_session))
 		rc = new_session(cl);
 	if (rc)
 		return rc;
 	if (atomic_exchange(&n->need_opens, false))
-		*forgotten = true;
-	if (*forgotten) {
-		rc = reopen_all(cl, true, true);
-		if (!rc)
-			rc = reclaim_complete(cl);
-		if (rc)
-			return rc;
-		*forgotten = false;
-		/* The flag was about this restart. If it comes again, it is about
-		 * another one. */
-		atomic_store(&n->reclaimed_ns, mono_ns());
-		atomic_fetch_and(&n->said, ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
-	}
-	if (atomic_load(&n->need_test))
-		rc = nfs4_test_opens(cl);
-	return rc ? rc : reopen_all(cl, false, false);
+		n->forgotten = true;
+	if (!n->forgotten)
+		return 0;
+	rc = reopen_all(cl, true);
+	if (rc)
+		return rc;
+	n->forgotten = false;
+	atomic_store(&n->need_complete, true);
+	return 0;
+}
+
+/* Whose calls wait, although the server is there. */
+static int say_delayed(struct nfs_client *cl, unsigned before)
+{
+	struct nfs4_client *n = cl->server.vdata;
+
+	if (n->delayed && !before)
+		log_warn("%s delays %u open files, which have to be opened again: reads and writes of "
+			 "them wait", cl->cfg.server, n->delayed);
+	return n->delayed ? NFS_LATER : 0;
 }
 
 static bool is_about_more(struct nfs4_client *n)
 {
 	return n->forgotten || atomic_load(&n->need_client) || atomic_load(&n->need_session) ||
 	       atomic_load(&n->need_opens);
+}
+
+static int round_of(struct nfs_client *cl)
+{
+	struct nfs4_client *n = cl->server.vdata;
+	bool hold = is_about_more(n);
+	unsigned before = n->delayed;
+	int rc = 0;
+
+	if (hold) {
+		nfs_lanes_hold(cl);
+		rc = begin_again(cl);
+	}
+	if (!rc && atomic_load(&n->need_complete))
+		rc = nfs4_reclaim_complete(cl, true);
+	if (hold && rc >= 0)
+		nfs_lanes_go_on(cl);
+	if (!rc && atomic_load(&n->need_test))
+		rc = nfs4_test_opens(cl);
+	if (rc)
+		return rc;
+	n->delayed = 0;
+	rc = reopen_all(cl, false);
+	return rc ? rc : say_delayed(cl, before);
 }
 
 int nfs4_recover(struct nfs_client *cl)
@@ -242,12 +363,12 @@ int nfs4_recover(struct nfs_client *cl)
 
 	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++) {
 		more_than_opens = more_than_opens || is_about_more(n);
-		rc = round_of(cl, &n->forgotten);
+		rc = round_of(cl);
 	}
 	/* Single opens are lost only as often as calls use them, so that needs no
 	 * pauses. */
 	cl->control->counts = more_than_opens;
-	if (rc == 0 && more_than_opens && !cl->control->quiet)
+	if (rc >= 0 && more_than_opens && !cl->control->quiet)
 		log_info("state on %s recovered", cl->cfg.server);
 	return rc;
 }

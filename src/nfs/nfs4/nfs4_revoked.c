@@ -9,10 +9,11 @@
  *   LEASE_MOVED                  state has moved to another server with its files, which
  *                                answer MOVED from now on; the log says so
  *        |  all of them: which opens are meant?
- *   TEST_STATEID of all opens    recovery: control thread, lanes hold
+ *   TEST_STATEID of all opens    recovery: control thread; lanes go on meanwhile
  *        |-- good                nothing
  *        |-- revoked             FREE_STATEID, or else the server keeps it, and sets the
- *        |                       flag, as long as the client id lives; opened again
+ *        |                       flag, as long as the client id lives; opened again.
+ *        |                       (nfs4_recover.c does both, open by open)
  *        +-- not known           opened again
  *   RESTART_RECLAIM_NEEDED       all opens are reclaimed (nfs4_recover.c)
  *
@@ -47,8 +48,8 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
-	/* The server may have answered before the opens were reclaimed. */
-	if (c->eng.start_ns < atomic_load(&n->reclaimed_ns))
+	/* The server may have answered before it heard that the opens are reclaimed. */
+	if (c->eng.start_ns < atomic_load(&n->reclaimed_ns) || atomic_load(&n->need_complete))
 		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	if (flags == atomic_load(&n->said))
 		return;
@@ -153,8 +154,19 @@ static bool_t encode_free(struct nfs_call *c, XDR *x)
 	return nfs4_put_free(c, x, &k->test[0]);
 }
 
+static int decode_free(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->args.version;
+	int rc = nfs4_get_free(c, x);
+
+	if (rc != NFS_LATER)
+		return rc;
+	k->status = NFS4ERR_DELAY;
+	return -EBUSY;
+}
+
 const struct nfs_opdef nfs4_op_free_stateid = {
-	.name = "FREE_STATEID", .encode = encode_free, .decode = nfs4_get_free,
+	.name = "FREE_STATEID", .encode = encode_free, .decode = decode_free,
 	.results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND,
 };
 
@@ -166,31 +178,29 @@ bool nfs4_is_revoked(nfsstat4 status)
 	       status == NFS4ERR_DELEG_REVOKED;
 }
 
-static int free_stateid(struct nfs_client *cl, const stateid4 *stateid)
+int nfs4_free_stateid(struct nfs_client *cl, const stateid4 *stateid)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
 
 	if (!k)
 		return -ENOMEM;
 	k->test[0] = *stateid;
-	return nfs4_run(cl, k, NFS4_OP_FREE_STATEID, 0, NULL);
+	rc = nfs4_run(cl, k, NFS4_OP_FREE_STATEID, 0, &k);
+	if (k && nfs4_is_later(k->status))
+		rc = NFS_LATER;
+	free(k);
+	return rc;
 }
 
 /* Settles one tested open: it is good, or must be opened again. */
-static int settle(struct nfs_client *cl, struct nfs_open *o, nfsstat4 found, unsigned *gone)
+static void settle(struct nfs_open *o, nfsstat4 found, unsigned *gone)
 {
-	int rc;
-
-	if (nfs4_is_revoked(found)) {
-		rc = free_stateid(cl, &o->stateid);
-		if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
-			return rc;
-	} else if (found != NFS4ERR_BAD_STATEID && found != NFS4ERR_STALE_STATEID) {
-		return 0;       /* good, or only its seqid is older than the server's */
-	}
-	if (!atomic_exchange(&o->reopen, true))
-		++*gone;
-	return 0;
+	if (nfs4_is_revoked(found))
+		o->to_free = true;
+	else if (found != NFS4ERR_BAD_STATEID && found != NFS4ERR_STALE_STATEID)
+		return;         /* good, or only its seqid is older than the server's */
+	*gone += !atomic_exchange(&o->reopen, true);
 }
 
 /* The opens of one TEST_STATEID, with a reference to each. */
@@ -211,7 +221,7 @@ static int test_batch(struct nfs_client *cl, const struct batch *b, unsigned *go
 		k->test[i] = b->open[i]->stateid;
 	rc = nfs4_run(cl, k, NFS4_OP_TEST_STATEID, 0, &k);
 	for (unsigned i = 0; i < b->n && !rc; i++)
-		rc = settle(cl, b->open[i], k->found[i], gone);
+		settle(b->open[i], k->found[i], gone);
 	free(k);
 	return rc;
 }

@@ -14,7 +14,7 @@ static struct nfs4_ctl *ctl_of(const struct nfs_call *c)
 static int control_status(struct nfs_call *c, nfsstat4 status)
 {
 	ctl_of(c)->status = status;
-	if ((status == NFS4ERR_DELAY || status == NFS4ERR_GRACE) && !ctl_of(c)->once)
+	if (nfs4_is_later(status) && !ctl_of(c)->once)
 		return NFS_LATER;
 	return nfs4_errno(status);
 }

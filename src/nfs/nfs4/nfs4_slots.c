@@ -259,6 +259,8 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 	int rc = 1;
 
 	v->has_slot = false;
+	if (c->open && nfs4_open_waits(c))
+		return NFS_REOPEN;
 	if (!takes_slot(c))
 		return 1;
 	pthread_mutex_lock(&t->mu);

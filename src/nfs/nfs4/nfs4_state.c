@@ -6,11 +6,12 @@
  * The opens of the mount are on one list, for recovery:
  *
  *   OPEN's reply      listed. When the lane has stateid and handle the open is settled:
- *        |            recovery may use it, and write those while the lanes hold. The
- *        |            lane writes them no more: what is missing of the COMPOUND is
+ *        |            recovery may use it, and write those (nfs4_recover.c). The lane
+ *        |            writes them no more: what is missing of the COMPOUND is
  *        |            asked for without the OPEN
- *   CLOSE is encoded  closing: recovery leaves it alone. Otherwise it would open what
- *        |            the server closes, and nobody would close that again
+ *   CLOSE is started  it takes the open, and recovery leaves that alone from now on. Otherwise
+ *        |            it would open what the server closes, and nobody would close that
+ *        |            again. If recovery has it just now, CLOSE waits (nfs4_open_waits())
  *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE. The
  *                     last reference takes the open off the list
  *
@@ -67,6 +68,28 @@ static int settle(struct nfs_call *c, const struct nfs_fh *fh)
 	if (!rc)
 		atomic_store(&c->open->settled, true);
 	return rc;
+}
+
+/* CLOSE is the last user. It need not wait until the file is open again: a stateid that the
+ * server does not know is closed. */
+static bool take_to_close(struct nfs_open *o)
+{
+	enum nfs4_holder was = NFS4_FREE;
+
+	return atomic_compare_exchange_strong(&o->holder, &was, NFS4_CLOSING) ||
+	       was == NFS4_CLOSING;
+}
+
+bool nfs4_open_waits(const struct nfs_call *c)
+{
+	struct nfs_open *o = c->open;
+
+	if (c->flags & NFS_CALL_CONTROL)
+		return false;
+	if (c->op == NFS_OP_CLOSE)
+		return !take_to_close(o);
+	/* One that is not settled is not recovered: the server's answer will tell. */
+	return atomic_load(&o->reopen) && atomic_load(&o->settled);
 }
 
 /* ---- a delegation that nobody wanted ---- */
@@ -484,7 +507,6 @@ static bool_t encode_close(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_FREE)
 		return nfs4_put_free(c, x, &c->open->stateid);
-	atomic_store(&c->open->closing, true);
 	return put_file(c, x) && nfs4_put_op(x, OP_CLOSE) && xdr_CLOSE4args(x, &a);
 }
 
@@ -525,7 +547,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 /* The server does not know what is lost: that CLOSE fails. */
 static bool rides(const struct nfs_call *c)
 {
-	return c->open->ref.file && !atomic_load(&c->open->lost);
+	return c->open->ref.file && !atomic_load(&c->open->lost) && take_to_close(c->open);
 }
 
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
@@ -533,7 +555,6 @@ bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
 	struct nfs_open *o = c->eng.rider->open;
 	CLOSE4args a = { .open_stateid = nfs4_stateid(o) };
 
-	atomic_store(&o->closing, true);
 	return nfs4_put_fh(x, &o->ref.file->fh) && nfs4_put_op(x, OP_CLOSE) &&
 	       xdr_CLOSE4args(x, &a);
 }
@@ -578,6 +599,13 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	return nfs4_begin(c, x, 3, true, &c->open->ref.file->fh) && put_open(x, &a);
 }
 
+/* Others have their turn meanwhile, but not before all opens are reclaimed. */
+static int later(struct nfs4_ctl *k, nfsstat4 status)
+{
+	k->status = status;
+	return k->reclaim ? NFS_LATER : -EBUSY;
+}
+
 static int decode_reopen(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_ctl *k = c->args.version;
@@ -588,12 +616,12 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 		return decode_return(c, x);
 	rc = nfs4_check(c, x);
 	if (rc)
-		return rc;
+		return rc == NFS_LATER ? later(k, NFS4ERR_DELAY) : rc;
 	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, &r))
 		return -EBADMSG;
 	k->status = r.status;
 	if (r.status == NFS4ERR_DELAY || (r.status == NFS4ERR_GRACE && !k->reclaim))
-		return NFS_LATER;
+		return later(k, r.status);
 	if (r.status)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;
