@@ -4,7 +4,7 @@
  *
  *   options.c  setup.c     the options, and the configuration that they make
  *   daemon.c               the background, and the result for the foreground
- *   priv.c  sandbox.c  unmounter.c   privileges, before the mount and after
+ *   priv.c  landlock.c  sandbox.c  unmounter.c   privileges, before the mount and after
  *   nfs/client.c           connections, session, export
  *   fs/                    the FUSE side; runs until it is unmounted
  *   ctl/                   control while it runs; the command ctl
@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -35,6 +36,7 @@
 #include "ctl/ctl.h"
 #include "daemon.h"
 #include "fs/fs.h"
+#include "landlock.h"
 #include "nfs/nfs.h"
 #include "options.h"
 #include "priv.h"
@@ -80,6 +82,7 @@ struct mount {
 	bool stats_asked;       /* SIGUSR1 came before RUNNING */
 	int status;             /* ENDING: the exit status */
 	uint64_t keep;          /* capabilities that are kept */
+	int stats_dir;          /* the directory of stats=, or -1 */
 	struct errbuf eb;       /* why it failed */
 };
 
@@ -308,22 +311,38 @@ static void start_control(struct mount *m)
 		log_warn("the mount on '%s' cannot be controlled: %s", m->opt.mountpoint, eb.text);
 }
 
-/* From here on nothing needs privileges. If the kernel or a container does not allow this,
- * the mount is worth more than the precaution. */
-static void give_up_privileges(struct mount *m)
+/* The calling thread, and those that it starts from now on. 0 or -errno. */
+static int bind_files(const struct mount *m)
 {
-	int rc = priv_drop(m->keep);
+	/* Who is bound may not trace anybody who is not. */
+	return priv_needs_ptrace() ? -EPERM : landlock_enter(m->stats_dir);
+}
+
+/* From here on nothing needs privileges. If the kernel or a container does not allow this,
+ * the mount is worth more than the precaution. Returns what bind_files() said. */
+static int give_up_privileges(struct mount *m)
+{
+	int rc = priv_drop(m->keep), bound = bind_files(m);
 
 	if (!rc)
 		rc = sandbox_enter();
 	if (rc)
 		log_warn("this process keeps privileges that it does not need: %s; the mount works "
 			 "anyway", strerror(-rc));
+	return bound;
+}
+
+static void say_not_bound(int rc)
+{
+	log_info("no list of files binds this process: %s; the mount works anyway",
+		 rc == -EPERM ? "/proc hides programs (hidepid), and it could not read their groups" :
+		 rc == -ENOSYS ? "this kernel has no Landlock" :
+		 rc == -EOPNOTSUPP ? "this kernel's Landlock is switched off (lsm=)" : strerror(-rc));
 }
 
 static int run(struct mount *m)
 {
-	int sig = enter_running(m);
+	int sig = enter_running(m), bound;
 
 	if (sig) {
 		say_given_up(m, sig);
@@ -332,7 +351,7 @@ static int run(struct mount *m)
 		return EXIT_MOUNT;
 	}
 	start_control(m);
-	give_up_privileges(m);
+	bound = give_up_privileges(m);
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
@@ -340,6 +359,8 @@ static int run(struct mount *m)
 	 * always. */
 	if (log_get_level() < LOG_LVL_INFO)
 		log_set_level(LOG_LVL_INFO);
+	if (bound)
+		say_not_bound(bound);
 	fs_wait(m->fs);
 	write_stats(m);
 	return 0;
@@ -351,6 +372,7 @@ static void drop_here(const struct mount *m)
 
 	if (rc)
 		log_warn("cannot give up privileges: %s", strerror(-rc));
+	bind_files(m);          /* the main thread tells if that is not possible */
 }
 
 /* Runs on the server thread: everything that waits for the server before the mount. */
@@ -454,10 +476,22 @@ static int check_and_run(struct mount *m)
 	return EXIT_MOUNT;
 }
 
+/* statfile_check() tells if it is not there. */
+static int open_stats_dir(const struct options *o)
+{
+	char *copy = o->stats ? strdup(o->stats) : NULL;
+	int fd = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	free(copy);
+	return fd;
+}
+
 static int mount_and_run(struct mount *m, char **argv)
 {
 	int rc = daemon_start(m->opt.foreground, &m->eb);
 
+	/* Before signals are blocked: it may wait for somebody else's server. */
+	m->stats_dir = open_stats_dir(&m->opt);
 	m->keep = priv_needed(m->opt.vers == OPT_VERS_3);
 	if (!rc && !m->opt.fake)
 		rc = unmounter_start(m->opt.mountpoint, argv, &m->eb);

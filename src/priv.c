@@ -28,37 +28,51 @@ static bool has(const struct mntent *e, const char *opt, const char *const *valu
 	return false;
 }
 
-bool priv_proc_is_hidden(const char *options)
+/* From anybody. */
+static bool hides(const char *options)
 {
-	static const char *const off[] = { "0", "off", NULL }, *const ptraceable[] = {
-		"4", "ptraceable", NULL }, *const root[] = { "0", NULL };
+	static const char *const off[] = { "0", "off", NULL };
 	const struct mntent e = { .mnt_opts = (char *)(uintptr_t)options };
 
-	if (!hasmntopt(&e, "hidepid") || has(&e, "hidepid", off))
+	return hasmntopt(&e, "hidepid") && !has(&e, "hidepid", off);
+}
+
+bool priv_proc_is_hidden(const char *options)
+{
+	static const char *const ptraceable[] = { "4", "ptraceable", NULL },
+		*const root[] = { "0", NULL };
+	const struct mntent e = { .mnt_opts = (char *)(uintptr_t)options };
+
+	if (!hides(options))
 		return false;
 	/* With other values members of group gid= see all processes, and root is in group 0. */
 	return has(&e, "hidepid", ptraceable) || (hasmntopt(&e, "gid") && !has(&e, "gid", root));
 }
 
-static bool proc_hides_processes(void)
+static bool proc_has(bool (*is)(const char *options))
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *e;
-	bool hides = false;
+	bool yes = false;
 
 	if (!f)
 		return false;
 	while ((e = getmntent(f)))
 		if (!strcmp(e->mnt_dir, "/proc"))
-			hides = priv_proc_is_hidden(e->mnt_opts);
+			yes = is(e->mnt_opts);
 	endmntent(f);
-	return hides;
+	return yes;
+}
+
+bool priv_needs_ptrace(void)
+{
+	return proc_has(geteuid() == 0 ? priv_proc_is_hidden : hides);
 }
 
 uint64_t priv_needed(bool v3)
 {
 	return CAP(CAP_IPC_LOCK) | (v3 ? CAP(CAP_NET_BIND_SERVICE) : 0) |
-	       (proc_hides_processes() ? CAP(CAP_SYS_PTRACE) : 0);
+	       (proc_has(priv_proc_is_hidden) ? CAP(CAP_SYS_PTRACE) : 0);
 }
 
 int priv_drop(uint64_t keep)

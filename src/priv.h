@@ -3,10 +3,10 @@
  * The daemon's privileges, step by step.
  *
  *   main thread     everything, until the kernel has the mount (mount(2) or
- *                   fusermount3); then priv_drop() and sandbox_enter()
- *   server thread   priv_drop() first, then everything that talks to the server. All lanes
- *                   and other threads are started from it and inherit its privileges. It
- *                   lives until it has ended them
+ *                   fusermount3); then priv_drop(), landlock_enter() and sandbox_enter()
+ *   server thread   priv_drop() and landlock_enter() first, then everything that talks to
+ *                   the server. All lanes and other threads are started from it and inherit
+ *                   its privileges. It lives until it has ended them
  *   unmounter.h     a separate process keeps the privileges that unmounting needs
  *
  * These are kept, if the daemon has them at all (an ordinary user has none):
@@ -28,6 +28,10 @@
 
 /* The capabilities that a mount needs while it runs, as a mask. */
 uint64_t priv_needed(bool v3);
+
+/* Does /proc show programs' groups only to who may trace them: to root with CAP_SYS_PTRACE, to
+ * an ordinary user those of his own programs? */
+bool priv_needs_ptrace(void);
 
 /* Does a /proc with these mount options hide other users' processes from root without
  * capabilities? See proc(5). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the daemon may still do once it has mounted: capabilities, system calls, and the
+ * What the daemon may still do once it has mounted: capabilities, system calls, files, and the
  * process that unmounts for it. Each test runs in a process of its own, because privileges
  * cannot be regained.
  */
@@ -28,7 +28,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/loop.h"
+#include "landlock.h"
 #include "priv.h"
+#include "statfile.h"
 #include "unmounter.h"
 
 /* A test's process talks to Criterion when it ends, which the sandbox may prevent. So each
@@ -210,6 +212,117 @@ static void lets_work(void)
 Test(sandbox, lets_the_daemon_work)
 {
 	in_process(lets_work);
+}
+
+/* ---- files ---- */
+
+static char stats_dir[] = "/tmp/landlock.XXXXXX", other_dir[] = "/tmp/landlock.XXXXXX";
+
+/* Binds this thread as the server thread is, where that is possible. */
+static void bind_files(void)
+{
+	int fd = open(stats_dir, O_PATH | O_DIRECTORY), rc = landlock_enter(fd);
+
+	if (rc == -ENOSYS || rc == -EOPNOTSUPP)
+		_exit(SKIP);
+	CHECK(rc == 0 && close(fd) == 0);
+}
+
+static bool is_refused(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == EACCES;
+	if (flags & O_CREAT)
+		unlink(path);
+	close(fd);
+	return false;
+}
+
+static void make_dirs(void)
+{
+	cr_assert(mkdtemp(stats_dir) && mkdtemp(other_dir) && chdir(other_dir) == 0);
+	close(open("mine", O_CREAT | O_WRONLY, 0600));
+}
+
+static void remove_dirs(void)
+{
+	if (chdir(other_dir) == 0)
+		unlink("mine");
+	rmdir(other_dir);
+	if (chdir(stats_dir) == 0)
+		unlink("stats");
+	rmdir(stats_dir);
+}
+
+/* What somebody in a lane would like to have. Capabilities are not needed for it: the files
+ * are this user's. */
+static void *robs(void *arg)
+{
+	char path[] = "/bin/true", *argv[] = { path, NULL };
+
+	CHECK(is_refused("/etc/ld.so.preload", O_CREAT | O_EXCL | O_WRONLY));
+	CHECK(is_refused("/etc/passwd", O_RDWR) && is_refused("/etc/passwd", O_RDONLY | O_TRUNC));
+	CHECK(is_refused("/proc/sys/kernel/core_pattern", O_WRONLY));
+	CHECK(is_refused("/proc/self/oom_score_adj", O_WRONLY));
+	CHECK(is_refused("/root", O_RDONLY));
+	CHECK(is_refused("/root/.profile.new", O_CREAT | O_EXCL | O_WRONLY));
+	CHECK(is_refused("/dev/shm", O_RDONLY) && is_refused("/", O_RDONLY));
+	CHECK(is_refused("mine", O_RDONLY) && is_refused("mine", O_WRONLY));
+	CHECK(unlink("mine") < 0 && errno == EACCES && rename("mine", "yours") < 0);
+	CHECK(link("mine", "yours") < 0 && symlink("/", "yours") < 0 && mkdir("new", 0700) < 0);
+	CHECK(execv(path, argv) < 0 && errno == EACCES);
+	if (geteuid() == 0)
+		CHECK(mount("none", other_dir, "tmpfs", 0, NULL) < 0 && errno == EPERM);
+	return arg;
+}
+
+static void bound(void)
+{
+	pthread_t t;
+
+	CHECK(priv_drop(priv_needed(true)) == 0);
+	/* What is refused was possible. */
+	CHECK(!is_refused("mine", O_RDWR));
+	bind_files();
+	robs(NULL);
+	CHECK(pthread_create(&t, NULL, robs, NULL) == 0 && pthread_join(t, NULL) == 0);
+	CHECK(status_has(gettid(), "NoNewPrivs:\t1"));
+}
+
+static void works(void)
+{
+	char path[64];
+	struct errbuf eb;
+	int fds[2];
+	FILE *f;
+
+	CHECK(priv_drop(priv_needed(true)) == 0);
+	bind_files();
+	CHECK(getpwnam("root") && !getpwnam("no-such-user-here"));
+	CHECK((f = fopen("/proc/1/status", "r")) && fclose(f) == 0);
+	CHECK((f = fopen("/dev/null", "w")) && fputs("x", f) >= 0 && fclose(f) == 0);
+	CHECK(!is_refused("/sys/class/net", O_RDONLY) && !is_refused("/usr/lib", O_RDONLY));
+	CHECK(!is_refused("/proc/self/exe", O_RDONLY) && !is_refused("/proc/self/mountinfo", O_RDONLY));
+	if (access("/dev/infiniband", R_OK) == 0)
+		CHECK(!is_refused("/dev/infiniband/rdma_cm", O_RDWR));
+	CHECK(!is_refused("/etc/resolv.conf", O_RDONLY));
+	snprintf(path, sizeof(path), "%s/stats", stats_dir);
+	CHECK(statfile_check(path, &eb) == 0);
+	CHECK((f = fopen(path, "w")) && fclose(f) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0 && write(fds[0], "x", 1) == 1);
+	CHECK(sandbox_enter() == 0 && statfile_check(path, &eb) == 0);
+}
+
+Test(sandbox, files_are_out_of_reach, .init = make_dirs, .fini = remove_dirs)
+{
+	in_process(bound);
+}
+
+Test(sandbox, files_that_the_daemon_needs, .init = make_dirs, .fini = remove_dirs)
+{
+	in_process(works);
 }
 
 /* ---- capabilities ---- */

@@ -44,6 +44,19 @@ if [[ $REPLY == yes ]]; then
 	no_privileges "$DAEMON"
 	mount_down
 fi
+# It has a list of files, where the kernel has Landlock. The directory of stats= is on it, but
+# not another one that is given its name later.
+has_landlock() { perl -e 'exit(syscall(444, 0, 0, 1) < 1)'; }
+if has_landlock; then
+	mkdir "$TMPDIR/counters"
+	STATS=$TMPDIR/counters/stats mount_up
+	grep 'no list of files' "$LOG" && fail "the daemon is not bound to a list of files"
+	STATS=$TMPDIR/counters/stats stat_now fuse.requests >/dev/null
+	mv "$TMPDIR/counters" "$TMPDIR/moved" && mkdir "$TMPDIR/counters"
+	kill -USR1 "$DAEMON"
+	until_true "a refused file" grep -q "cannot write statistics to '$TMPDIR/counters/stats.*Permission denied" "$LOG"
+	mount_down
+fi
 # One lane and many lanes.
 mount_up lanes=1
 equal "$(cat "$WORK/a")" hello "with one lane"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A list of files, by Linux's Landlock. Root's daemon keeps uid 0 when it has given up its
+ * capabilities, and root owns most of a machine's files. With the list it may
+ *
+ *   read    /etc, /usr and wherever else libraries and their settings are, /proc, /sys: late
+ *           on the C library, NSS and libibverbs load modules, and the groups of programs
+ *           are in /proc
+ *   write   the devices of /dev/infiniband, /dev/fuse, /dev/null
+ *           the directory of stats=, with all that is in it: files are made and replaced there
+ *           the directory of the control socket
+ *
+ * and nothing else, whoever it is: an ordinary user's files are out of reach as well. Programs
+ * cannot be started. Not covered is what is open already, and what goes by a socket, also by a
+ * local one with a name. When a file is made unreachable here, so is its core dump, unless
+ * core_pattern starts a program.
+ *
+ * A thread binds itself, and those that it starts from then on. So each of three does it:
+ *
+ *   signal thread   at its start
+ *   server thread   before anything is heard of the server; the lanes and all others inherit
+ *   main thread     when the kernel has the mount, because nobody bound may mount. Until then
+ *                   it does not listen to anybody, but it has all rights in the same memory
+ */
+#ifndef LANDLOCK_H
+#define LANDLOCK_H
+
+/*
+ * Binds the calling thread, and sets its no_new_privs. stats_dir: a descriptor, or -1. 0, or
+ * -errno: -ENOSYS and -EOPNOTSUPP if this kernel has no Landlock, or has it switched off.
+ */
+int landlock_enter(int stats_dir);
+
+#endif
