@@ -279,6 +279,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.readahead = o->readahead,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,
+		.mounted = unmounter_mounted,
 		.unmount = unmounter_ask,
 	};
 

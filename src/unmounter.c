@@ -14,12 +14,20 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "ctl/where.h"
 #include "priv.h"
+
+/* What the daemon asks for. The answer is 0 or an errno. */
+enum { MOUNTED = 1, UNMOUNT };
 
 static int sock = -1;
 static pid_t pid;
 
 /* ---- the process ---- */
+
+/* Our mount, when the daemon has made it. */
+static struct ctl_mount ours;
+static bool known;
 
 /* A search for the daemon by its command line must not find this process, too. */
 static void set_title(char **argv, const char *mountpoint)
@@ -53,11 +61,65 @@ static int by_fusermount(const char *mountpoint)
 	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : EPERM;
 }
 
+/* The daemon has just mounted there. */
+static int note(const char *mountpoint)
+{
+	FILE *f = known ? NULL : fopen(ctl_mountinfo, "re");
+
+	if (!f)
+		return known ? EALREADY : errno;
+	known = ctl_where_find(f, mountpoint, &ours) && ours.ours;
+	fclose(f);
+	return known ? 0 : ENOENT;
+}
+
+/* The mount that a descriptor is in; -1: unknown. */
+static int mount_of(int fd)
+{
+	char path[64], *line = NULL;
+	size_t size = 0;
+	int id = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && id < 0 && getline(&line, &size, f) >= 0)
+		if (sscanf(line, "mnt_id: %d", &id) != 1)
+			id = -1;
+	free(line);
+	if (f)
+		fclose(f);
+	return id;
+}
+
+/*
+ * Who owns a directory above the mount point may rename it at any time, and put a link to
+ * anywhere in its place. So root's mount is looked for by what it is, and what a name leads to
+ * is compared with it. Nobody can exchange what is open.
+ */
+static int by_identity(void)
+{
+	FILE *f = known ? fopen(ctl_mountinfo, "re") : NULL;
+	char *there = f ? ctl_where_now(f, &ours) : NULL, path[64];
+	int fd, err = ENOENT;
+
+	if (f)
+		fclose(f);
+	fd = there ? open(there, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd >= 0 && mount_of(fd) == ours.id) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		err = umount2(path, MNT_DETACH) < 0 ? errno : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(there);
+	return err;
+}
+
 static int unmount(const char *mountpoint)
 {
-	if (umount2(mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-		return 0;
-	return geteuid() == 0 ? errno : by_fusermount(mountpoint);
+	/* fusermount3 unmounts what is this user's only. */
+	return geteuid() == 0 ? by_identity() : by_fusermount(mountpoint);
 }
 
 /* Other files would be held open: the pipe of a shell that reads the command's output, or the
@@ -100,7 +162,7 @@ static void __attribute__((noreturn)) serve(const char *mountpoint)
 			_exit(0);
 		if (n < 0)
 			continue;
-		byte = (uint8_t)unmount(mountpoint);
+		byte = (uint8_t)(byte == MOUNTED ? note(mountpoint) : unmount(mountpoint));
 		send(fd, &byte, 1, MSG_NOSIGNAL);
 	}
 }
@@ -136,9 +198,8 @@ int unmounter_start(const char *mountpoint, char **argv, struct errbuf *eb)
 	return 0;
 }
 
-int unmounter_ask(void)
+static int ask(uint8_t byte)
 {
-	uint8_t byte = 0;
 	ssize_t n;
 
 	if (sock < 0 || send(sock, &byte, 1, MSG_NOSIGNAL) != 1)
@@ -147,6 +208,16 @@ int unmounter_ask(void)
 		n = recv(sock, &byte, 1, 0);
 	} while (n < 0 && errno == EINTR);
 	return n == 1 ? -(int)byte : -ENOTCONN;
+}
+
+int unmounter_mounted(void)
+{
+	return ask(MOUNTED);
+}
+
+int unmounter_ask(void)
+{
+	return ask(UNMOUNT);
 }
 
 void unmounter_end(void)

@@ -58,7 +58,8 @@ static bool parse_line(char *line, struct ctl_mount *m, char **mountpoint)
 	type = word ? strtok_r(NULL, " \n", &save) : NULL;
 	/* The source, which may be empty, is followed by one space. */
 	word = type ? strchr(save, ' ') : NULL;
-	if (n < 6 || !word || sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
+	if (n < 6 || !word || sscanf(field[0], "%d", &m->id) != 1 ||
+	    sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
 		return false;
 	unescape(field[4]);
 	*mountpoint = field[4];
@@ -97,6 +98,20 @@ bool ctl_where_mounted(FILE *mountinfo, const struct ctl_mount *m, const char *m
 			other.minor == m->minor && strcmp(there, mountpoint) == 0;
 	free(line);
 	return found;
+}
+
+char *ctl_where_now(FILE *mountinfo, const struct ctl_mount *m)
+{
+	struct ctl_mount other;
+	char *line = NULL, *there, *out = NULL;
+	size_t size = 0;
+
+	while (!out && getline(&line, &size, mountinfo) >= 0)
+		if (parse_line(line, &other, &there) && other.ours && other.id == m->id &&
+		    other.major == m->major && other.minor == m->minor)
+			out = strdup(there);
+	free(line);
+	return out;
 }
 
 /* ---- mount points ---- */

@@ -36,6 +36,7 @@ extern const char *ctl_mountinfo;
 #define CTL_NAME_MAX 108u       /* a socket's name: sun_path */
 
 struct ctl_mount {
+	int id;                 /* in this mount name space; given again when the mount is gone */
 	unsigned major, minor;
 	uid_t owner;            /* user_id= */
 	bool ours;              /* its type is fuse.nfsrdma-fuse */
@@ -46,6 +47,9 @@ struct ctl_mount {
 bool ctl_where_find(FILE *mountinfo, const char *mountpoint, struct ctl_mount *out);
 /* Reads mountinfo. Is that mount's device mounted on `mountpoint`, too (a bind mount)? */
 bool ctl_where_mounted(FILE *mountinfo, const struct ctl_mount *m, const char *mountpoint);
+/* Reads mountinfo. Where is that very mount now? The directories above may have been renamed.
+ * NULL: nowhere, or no memory. The caller frees it. */
+char *ctl_where_now(FILE *mountinfo, const struct ctl_mount *m);
 /*
  * The absolute path of a mount point, without touching what is mounted there: only the
  * directories above are looked at, and the last component if it is a link. NULL: errno says

@@ -25,8 +25,9 @@ struct fs_config {
 	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
 	bool rdirplus;
 	bool debug;                     /* libfuse logs each request */
-	/* Unmounts, for a process that may not do so itself any more; 0 or -errno. NULL: the
-	 * process may unmount. */
+	/* For a process that may not unmount itself any more, or NULL: the mount has just been
+	 * made; unmounts it, and nothing else. 0 or -errno. */
+	int (*mounted)(void);
 	int (*unmount)(void);
 };
 

@@ -198,6 +198,28 @@ int fs_session_new(struct fs *fs, struct errbuf *eb)
 	return rc;
 }
 
+/* Is the mount gone already? Then whatever is mounted there now is not ours. */
+static bool is_gone(struct fs *fs)
+{
+	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+/* libfuse would unmount whatever the name leads to by now. When the mount is gone, and if
+ * nobody else unmounts for us, it does not get there. */
+static void take_away(struct fs *fs)
+{
+	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
+
+	if (rc)
+		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
+			 rc == -ENOTCONN ? "its unmounter is gone" :
+			 rc == -ENOENT ? "it is not there any more" : strerror(-rc));
+	else
+		fuse_session_unmount(fs->se);
+}
+
 static int session_mount(struct fs *fs, struct errbuf *eb)
 {
 	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
@@ -210,10 +232,14 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 			       fuse_said.text[0] ? fuse_said.text :
 			       "fusermount3 refused, for the reason in the line above; if there is none: "
 			       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
+	rc = fs->cfg.mounted ? fs->cfg.mounted() : 0;
+	if (rc)
+		log_warn("the mount is not found on '%s' (%s): it will have to be unmounted by hand",
+			 fs->cfg.mountpoint, strerror(-rc));
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
 	if (!rc)
 		return 0;
-	fuse_session_unmount(fs->se);
+	take_away(fs);
 	return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
 }
 
@@ -360,7 +386,7 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 			nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	}
 	if (rc)
-		fuse_session_unmount(fs->se);
+		take_away(fs);
 	else
 		let_kernel_read_ahead(fs);
 	return rc;
@@ -386,22 +412,11 @@ static void remove_silly(struct nfs_lane *l, void *arg)
 		fs_remove_silly(&fs->lanes[l->index], s);
 }
 
-/* Is the mount gone already? Then whatever is mounted there now is not ours. */
-static bool is_gone(struct fs *fs)
-{
-	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
-}
-
 void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
-	if (fs->cfg.unmount && !is_gone(fs) && fs->cfg.unmount() < 0)
-		log_warn("'%s' could not be unmounted: its unmounter is gone; unmount it by hand",
-			 fs->cfg.mountpoint);
-	fuse_session_unmount(fs->se);
+	take_away(fs);
 	fs_behind_drain(fs);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	fs_behind_say_lost(fs);

@@ -100,6 +100,35 @@ Test(ctl_where, bind_mounts)
 	cr_assert_not(mounted(40, ""));
 }
 
+static char *now(struct ctl_mount m)
+{
+	FILE *f = fmemopen((char *)(uintptr_t)text, sizeof(text) - 1, "r");
+	char *at = ctl_where_now(f, &m);
+
+	fclose(f);
+	return at;
+}
+
+/* One mount, and no other of the same file system. */
+Test(ctl_where, where_a_mount_is_now)
+{
+	struct ctl_mount a, other;
+	char *at;
+
+	cr_assert(find("/mnt/with space\ttab\nline\\back#hash", &a));
+	at = now(a);
+	cr_assert_str_eq(at, "/mnt/with space\ttab\nline\\back#hash");
+	free(at);
+	other = a;
+	other.id++;
+	cr_assert_null(now(other));
+	other = a;
+	other.minor++;
+	cr_assert_null(now(other));
+	cr_assert(find("/mnt/hidden", &other));
+	cr_assert_null(now(other), "another file system");
+}
+
 /* ---- mount points ---- */
 
 static char dir[32];

@@ -28,6 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/loop.h"
+#include "config.h"
+#include "ctl/where.h"
 #include "landlock.h"
 #include "priv.h"
 #include "statfile.h"
@@ -377,14 +379,35 @@ Test(sandbox, capabilities_that_are_not_kept_are_gone)
 static char argv_text[] = "/usr/bin/nfsrdma-fuse\0server:/export\0/mnt/point";
 static char *argv_play[] = { argv_text, argv_text + 22, argv_text + 37, NULL };
 
+/* Without asking what is mounted there. */
 static bool is_mountpoint(const char *dir)
 {
-	char up[128];
-	struct stat a, b;
+	FILE *f = fopen("/proc/self/mountinfo", "r");
+	struct ctl_mount m;
+	bool yes = f && ctl_where_find(f, dir, &m);
 
-	snprintf(up, sizeof(up), "%s/..", dir);
-	CHECK(stat(dir, &a) == 0 && stat(up, &b) == 0);
-	return a.st_dev != b.st_dev;
+	CHECK(f);
+	fclose(f);
+	return yes;
+}
+
+/* A mount like ours, that nobody serves. */
+static void mount_ours(const char *dir)
+{
+	char options[64];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd < 0 || mount("s:/", dir, "fuse." PACKAGE_NAME, MS_NOSUID | MS_NODEV, options) < 0)
+		_exit(SKIP);
+	CHECK(is_mountpoint(dir));
+}
+
+static void own_mounts(void)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		_exit(SKIP);
 }
 
 static pid_t child(void)
@@ -406,15 +429,14 @@ static void unmounts(void)
 	int fd, out[2];
 	char byte;
 
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		_exit(SKIP);
-	CHECK(mkdtemp(dir) && mount("none", dir, "tmpfs", 0, NULL) == 0 && is_mountpoint(dir));
-	CHECK(pipe(out) == 0);
+	own_mounts();
+	CHECK(mkdtemp(dir) && pipe(out) == 0);
 	CHECK(unmounter_start(dir, argv_play, &eb) == 0);
 	/* It holds nothing open that somebody may read to the end. */
 	close(out[1]);
 	CHECK(read(out[0], &byte, 1) == 0);
+	mount_ours(dir);
+	CHECK(unmounter_mounted() == 0);
 	CHECK(priv_drop(0) == 0 && sandbox_enter() == 0);
 	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		signal(sigs[i], SIG_IGN);
@@ -435,6 +457,63 @@ static void unmounts(void)
 Test(sandbox, the_unmounter_unmounts_when_nobody_else_may)
 {
 	in_process(unmounts);
+}
+
+/* A user makes a way to a mount that is none of his: above ours. */
+static void misled(void)
+{
+	char dir[] = "/tmp/unmounter.XXXXXX", a[64], b[64], victim[64], at[80], now[80];
+	struct errbuf eb = { "" };
+
+	own_mounts();
+	CHECK(mkdtemp(dir));
+	snprintf(a, sizeof(a), "%s/a", dir);
+	snprintf(b, sizeof(b), "%s/b", dir);
+	snprintf(victim, sizeof(victim), "%s/root", dir);
+	CHECK(mkdir(a, 0700) == 0 && mkdir(victim, 0700) == 0);
+	snprintf(at, sizeof(at), "%s/mnt", victim);
+	CHECK(mkdir(at, 0700) == 0 && mount("none", at, "tmpfs", 0, NULL) == 0);
+	snprintf(now, sizeof(now), "%s/mnt", a);
+	CHECK(mkdir(now, 0700) == 0);
+	CHECK(unmounter_start(now, argv_play, &eb) == 0);
+	mount_ours(now);
+	CHECK(unmounter_mounted() == 0);
+	CHECK(rename(a, b) == 0 && symlink(victim, a) == 0);
+	unmounter_ask();
+	CHECK(is_mountpoint(at));
+	snprintf(now, sizeof(now), "%s/mnt", b);
+	CHECK(!is_mountpoint(now));
+	/* Ours is gone. What is there now is another one, even if it looks alike. */
+	CHECK(umount2(at, MNT_DETACH) == 0);
+	mount_ours(at);
+	CHECK(unmounter_ask() == -ENOENT && is_mountpoint(at));
+	unmounter_end();
+	CHECK(umount2(at, MNT_DETACH) == 0 && rmdir(at) == 0 && rmdir(victim) == 0);
+	CHECK(rmdir(now) == 0 && rmdir(b) == 0 && unlink(a) == 0 && rmdir(dir) == 0);
+}
+
+Test(sandbox, the_unmounter_is_not_misled)
+{
+	in_process(misled);
+}
+
+/* What was mounted is not found where it was to be: nothing is unmounted. */
+static void not_there(void)
+{
+	char dir[] = "/tmp/unmounter.XXXXXX";
+	struct errbuf eb = { "" };
+
+	own_mounts();
+	CHECK(mkdtemp(dir) && mount("none", dir, "tmpfs", 0, NULL) == 0);
+	CHECK(unmounter_start(dir, argv_play, &eb) == 0);
+	CHECK(unmounter_mounted() == -ENOENT && unmounter_ask() == -ENOENT && is_mountpoint(dir));
+	unmounter_end();
+	CHECK(umount2(dir, MNT_DETACH) == 0 && rmdir(dir) == 0);
+}
+
+Test(sandbox, the_unmounter_leaves_other_mounts_alone)
+{
+	in_process(not_there);
 }
 
 static void stays(void)
