@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/meminfo.h"
+#include "fs/fs.h"
 #include "rpcrdma/memreg.h"
 #include "setup_impl.h"
 
@@ -121,6 +123,19 @@ static size_t room(const struct nfs_config *cfg, const struct options *o, size_t
 	return most < limit ? most : limit;
 }
 
+/* READs and WRITEs of more than a MiB take several large buffers each. Lowers rsize and wsize to
+ * what there are buffers for; `text` says so, or is empty. */
+static void lower_sizes(struct nfs_config *cfg, char *text, size_t cap)
+{
+	uint32_t most = fs_longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
+
+	text[0] = '\0';
+	if (cfg->rsize > most || cfg->wsize > most)
+		snprintf(text, cap, ", and rsize and wsize of at most %u", most);
+	cfg->rsize = nfs_clamp_size(cfg->rsize, most);
+	cfg->wsize = nfs_clamp_size(cfg->wsize, most);
+}
+
 /* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
  * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
 int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
@@ -130,6 +145,7 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };
 	unsigned credits = o->credits;
+	char sizes[64];
 	int rc;
 
 	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, 0, &need);
@@ -147,10 +163,11 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 				       connections(cfg) > 1 ? " for so many paths and connections" : "",
 				       need * times / 1024 + 1);
 	}
+	lower_sizes(cfg, sizes, sizeof(sizes));
 	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections on each path with %zu KiB "
-			 "of buffers each; 'ulimit -l %zu' would allow all of them",
-			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024,
+			 "of buffers each%s; 'ulimit -l %zu' would allow all of them",
+			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
 			 (arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times /
 			 1024 + 1);
 	cfg->room = room(cfg, o, limit == SIZE_MAX ? limit : limit / times);

@@ -326,23 +326,34 @@ void ahead_sweep(struct fs_lane *fl)
 
 /* ---- life ---- */
 
-/* One large buffer is worth it, too: most of what is asked for comes from there. But two have to
- * be left, one under the FUSE read and one for a READ. While one piece is given out, the next one
- * has to have room. */
+/* While one piece is given out, the next one has to have room: see ahead_init(). */
+uint32_t fs_longest_io(unsigned nbig)
+{
+	unsigned n = nbig / 4;
+
+	return FS_REQUEST_MAX * (n < 1 ? 1 : n < RR_SINK_IOV ? n : RR_SINK_IOV);
+}
+
+/* A quarter of the large buffers; or half of them, if a piece takes several. One is worth it, too:
+ * most of what is asked for comes from there. But two have to be left, one under the FUSE read and
+ * one for a READ. */
+static unsigned share(const struct fs *fs)
+{
+	unsigned n = fs->cl->arena.counts.n[ARENA_BIG];
+
+	return n < 3 ? 0 : n < 8 ? 1 : fs->cl->rsize > FS_REQUEST_MAX ? n / 2 : n / 4;
+}
+
 void ahead_init(struct fs *fs, uint64_t window)
 {
-	const struct arena_counts *c = &fs->cl->arena.counts;
+	uint32_t longest = fs_longest_io(fs->cl->arena.counts.n[ARENA_BIG]);
 	struct fs_ahead *a = &fs->ahead;
-	unsigned most;
 
 	pthread_mutex_init(&a->mu, NULL);
 	list_init(&a->all);
-	most = c->n[ARENA_BIG] < 3 ? 0 : c->n[ARENA_BIG] < 8 ? 1 : c->n[ARENA_BIG] / 4;
-	a->most = most * ARENA_BIG_SIZE;
+	a->most = share(fs) * ARENA_BIG_SIZE;
 	a->part = FS_REQUEST_MAX;
-	a->piece = a->part * (most < 4 ? 1 : most / 2 < RR_SINK_IOV ? most / 2 : RR_SINK_IOV);
-	if (a->piece > fs->cl->rsize)
-		a->piece = fs->cl->rsize;
+	a->piece = fs->cl->rsize < longest ? fs->cl->rsize : longest;
 	a->window = fs->inodes.acregmin && a->most ? window : 0;
 }
 

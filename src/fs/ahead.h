@@ -59,7 +59,8 @@
  *   the process is killed   Its request is answered, and leaves when the piece comes
  *                           (given_up.c)
  *   the file is closed      What is under way holds the open file until it has come
- *   memory is short         Read-ahead has a quarter of the large buffers at most, or one. If
+ *   memory is short         Read-ahead has a quarter of the large buffers at most, or one; or
+ *                           half of them, with rsize above a MiB. If
  *                           a lane finds no buffer, what nobody waits for or answers from is
  *                           freed at once, and for a second nothing is read ahead
  *

@@ -33,6 +33,9 @@ struct fs_config {
 
 struct fs;
 
+/* The longest READ or WRITE that is made if all lanes together have so many large buffers. */
+uint32_t fs_longest_io(unsigned nbig);
+
 /* Checks that path is an empty directory that can be mounted on. 0 or -errno with eb set. */
 int fs_check_mountpoint(const char *path, struct errbuf *eb);
 

@@ -45,7 +45,7 @@
 
 #define NFS_NAME_MAX 255u
 #define NFS_PATH_MAX 4096u
-#define NFS_IO_MAX   (1u << 20)
+#define NFS_IO_MAX   (4u << 20)
 #define NFS_INSIDE_MAX 32768u   /* file data in one message, for flavors that forbid chunks */
 #define NFS_LANES_MAX 16u
 #define NFS_PATHS_MAX RR_PATHS_MAX

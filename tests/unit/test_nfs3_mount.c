@@ -194,6 +194,19 @@ Test(nfs3_mount, what_is_asked_and_kept)
 	cr_assert_eq(fake_cl.max_file_size, 0x7fffffffffffffffull);
 }
 
+/* What the server says is what is used, up to 4 MiB. */
+Test(nfs3_mount, large_sizes)
+{
+	struct errbuf eb = { "" };
+
+	fake_cl.rsize = fake_cl.wsize = 4u << 20;
+	nfsd.rtmax = 64u << 20;
+	nfsd.wtmax = (3u << 20) + 5000;
+	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fake_cl.rsize, 4u << 20);
+	cr_assert_eq(fake_cl.wsize, (3u << 20) + 4096);
+}
+
 Test(nfs3_mount, statuses)
 {
 	static const struct { uint32_t status; int rc; const char *words; } t[] = {

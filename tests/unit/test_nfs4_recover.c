@@ -283,6 +283,17 @@ Test(nfs4_recover, limits_of_the_session)
 	}
 }
 
+Test(nfs4_recover, large_sizes_fit_the_session)
+{
+	struct errbuf eb = { "" };
+
+	fake_cl.rsize = fake_cl.wsize = 4u << 20;
+	server.maxresp = (4u << 20) + 4096;
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(fake_cl.rsize, 4u << 20);
+	cr_assert_eq(fake_cl.wsize, (1u << 20) - 4096);
+}
+
 Test(nfs4_recover, sizes_fit_the_session)
 {
 	struct errbuf eb = { "" };

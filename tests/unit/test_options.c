@@ -566,7 +566,10 @@ Test(options, sizes_are_rounded_down_with_a_notice)
 	cr_assert(strstr(line, "rsize") && strstr(line, "'8191'") && strstr(line, "4096"), "%s", line);
 	cr_assert(fgets(line, sizeof(line), err));
 	cr_assert(strstr(line, "wsize") && strstr(line, "'1048575'"), "%s", line);
-	BAD("rsize=4095", "rsize", "'4095'", "4096 to 1048576", "steps of 4096");
+	BAD("rsize=4095", "rsize", "'4095'", "4096 to 4194304", "steps of 4096");
+	OK("rsize=4194304,wsize=4194304");
+	cr_assert(o.rsize == 4194304 && o.wsize == 4194304);
+	BAD("wsize=4198400", "wsize", "'4198400'", "4096 to 4194304");
 }
 
 Test(options, flags_take_no_value)

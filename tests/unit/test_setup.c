@@ -496,6 +496,32 @@ Test(setup, what_the_warning_promises_is_true)
 	cr_expect_eq(kib, 3 * ((72 * (5 + 8 + 64) + 16 * 1028) + 3 * (64 + 72 * 4)) + 1, "%zu", kib);
 }
 
+/* Larger READs and WRITEs than there are buffers for. */
+Test(setup, sizes_within_the_limit)
+{
+	char line[512] = "";
+
+	limit_kib(8192);
+	cr_redirect_stderr();
+	cr_assert_eq(set_up("10.0.0.1:/e", POOL "2,rsize=4194304,wsize=2097152"), 0);
+	cr_expect(cfg.rsize == 1048576 && cfg.wsize == 1048576, "%u, %u", cfg.rsize, cfg.wsize);
+	cr_assert_eq(set_up("10.0.0.1:/e", POOL "2,rsize=4096"), 0);
+	cr_expect(cfg.rsize == 4096 && cfg.wsize == 1048576, "%u, %u", cfg.rsize, cfg.wsize);
+	fflush(stderr);
+	cr_assert(fgets(line, sizeof(line), cr_get_redirected_stderr()));
+	cr_expect(strstr(line, "KiB of buffers each, and rsize and wsize of at most 1048576; 'ulimit"),
+		  "%s", line);
+	cr_assert(fgets(line, sizeof(line), cr_get_redirected_stderr()));
+	cr_expect(!strstr(line, "size"), "%s", line);
+	cr_expect_null(fgets(line, sizeof(line), cr_get_redirected_stderr()), "%s", line);
+}
+
+Test(setup, large_sizes_of_one_lane)
+{
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1,rsize=4194304,wsize=4194304"), 0);
+	cr_expect(cfg.rsize == 4194304 && cfg.wsize == 4194304, "%u, %u", cfg.rsize, cfg.wsize);
+}
+
 Test(setup, too_little_memory)
 {
 	limit_kib(4096);
