@@ -127,6 +127,8 @@ struct fs_req {
 	struct inode *pinned;           /* a reference: a file that loses a name plainly */
 	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
 	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
+	bool named;                     /* OPEN, SETATTR: `names` is valid */
+	uint64_t back;                  /* the same: what inode_sent_back() has said, or 0 */
 	bool (*late)(struct fs_req *r); /* late.c: answers without the server; or NULL */
 	void (*after)(struct fs_req *r);        /* silly.c: follows fs_put_back() */
 	struct {                        /* silly.c: waiting until a directory is empty */
@@ -173,6 +175,7 @@ struct fs_req {
 	struct rpc_cred cred;
 	struct settle settle;           /* behind.h: waits for such WRITEs */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
+	struct names_of names;          /* OPEN, SETATTR: of ino */
 };
 
 /* ---- session.c ---- */
@@ -388,6 +391,12 @@ void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, str
 
 /* r ends. If it counts as an open of its file, it does so no longer. */
 void fs_opening_ends(struct fs_req *r);
+/* Sends r->call, OPEN or a SETATTR of the size, so that it reaches r->ino only if the kernel's names
+ * for it are still its names. done() asks fs_moved() first. */
+void fs_start_named(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r));
+/* They were not: r is answered with ESTALE and the kernel looks the name up, or the call is sent again
+ * without a name. */
+bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r));
 /* Makes the file of an OPEN or CREATE that succeeded, and sets fi. NULL: no memory. */
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
 /* The open file of fi, with one more reference. NULL: fi belongs to no open file. */

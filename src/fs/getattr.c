@@ -31,6 +31,8 @@ static void reply_attr(struct fs_req *r, double known)
 
 static void attr_done(struct fs_req *r)
 {
+	if (r->named && fs_moved(r, attr_done))
+		return;
 	if (r->call.op == NFS_OP_SETATTR && (r->call.args.sattr.valid & NFS_SET_SIZE) &&
 	    (!r->call.res.status || fs_maybe_done(r->call.res.status)))
 		behind_cut(r->ino, r->call.args.sattr.size);
@@ -135,7 +137,10 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		r->call.open = r->file->open;
 		r->cred = r->file->cred;
 	}
-	fs_req_start(r, NFS_OP_SETATTR, attr_done);
+	if (!fi && (r->call.args.sattr.valid & NFS_SET_SIZE))
+		fs_start_named(r, NFS_OP_SETATTR, attr_done);
+	else
+		fs_req_start(r, NFS_OP_SETATTR, attr_done);
 }
 
 /* ---- access ---- */

@@ -37,6 +37,7 @@
 
 #define INODE_SHARDS  64u
 #define INODE_BUCKETS 512u              /* in each shard */
+#define SENT_BACK     1024u             /* threads, by their ids */
 
 struct inode {
 	struct inode *hash_next;        /* [s] */
@@ -119,7 +120,7 @@ struct inode_table {
 	struct handles handles;
 	_Atomic uint64_t count;
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
-	/* For each thread: the inode of its newest open that was sent back (told.h). */
+	/* For each thread: the inode of its newest open that was sent back (opens.h). */
 	_Atomic uint64_t back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };

@@ -169,6 +169,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		note_missing(t, ino);
 		return;
 	}
+	n->seen_ns = mono_ns();
 	n->next = ino->names;
 	ino->names = n;
 	s = shard_at(t, n->hash);
@@ -200,6 +201,43 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 	}
 	pthread_mutex_unlock(&s->mu);
 	return found;
+}
+
+/* Is ino the newest inode with that name? The kernel knows no other one by it. */
+static bool is_newest(struct inode_table *t, const struct name *n)
+{
+	struct name_shard *s = shard_at(t, n->hash);
+	bool is = false;
+
+	pthread_mutex_lock(&s->mu);
+	list_for_each(l, bucket_of(s, n->hash)) {
+		const struct name *other = container_of(l, struct name, by_name);
+
+		if (same_name(other, n)) {
+			is = other == n;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&s->mu);
+	return is;
+}
+
+void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	struct name *n;
+
+	out->n = 0;
+	pthread_mutex_lock(&s->mu);
+	for (n = ino->names; n && out->n < NFS_WHERE_MAX; n = n->next) {
+		if (n != ino->names && (mono_ns() - n->seen_ns > t->acdirmax * 1000000000ull ||
+					!is_newest(t, n)))
+			continue;
+		out->dir[out->n] = inode_by_id(t, n->parent_id);
+		if (out->dir[out->n])
+			strcpy(out->name[out->n++], n->text);
+	}
+	pthread_mutex_unlock(&s->mu);
 }
 
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)

@@ -7,6 +7,10 @@
  *                                               |
  *      inode.names ---------------------------> name, name, ...     newest first
  *
+ * The kernel opens a file by its node, and does not say by which name it has found it: the newest,
+ * most likely, or another one that it was told within acdirmax. So an open and a truncation by name
+ * are sent with these names, and reach the file only if it still has them (open.c).
+ *
  * The newest entry says to which file a name belongs. The kernel's own cache has the same:
  * the kernel never removes or moves a name without having looked it up.
  *
@@ -27,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/list.h"
+#include "nfs/nfs.h"
 
 #define NAME_SHARDS  64u
 #define NAME_BUCKETS 512u               /* in each shard */
@@ -38,6 +43,7 @@ struct name {
 	struct list by_name;            /* in the shard, newest first */
 	struct name *next;              /* ino's next name, newest first */
 	struct inode *ino;
+	uint64_t seen_ns;               /* when it became the inode's newest, under the inode's shard */
 	uint64_t parent_id;             /* this and the next members never change */
 	uint32_t hash;
 	char text[];
@@ -51,6 +57,13 @@ struct name_shard {
 
 /* The inode that was last seen as (parent, name), with one more reference; or NULL. */
 struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name);
+/* The names by which the kernel may have found ino, newest first. */
+struct names_of {
+	unsigned n;
+	struct inode *dir[NFS_WHERE_MAX];       /* references, which the caller drops */
+	char name[NFS_WHERE_MAX][NFS_NAME_MAX + 1];
+};
+void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out);
 /* Some names of some inode have not been kept: what inode_find() does not find may be one. */
 bool inode_names_missing(struct inode_table *t);
 /* ino has this name, too. */

@@ -4,7 +4,14 @@
  *
  *   open     waits while a call is under way that removes a name of the file. Then it counts
  *            itself (opens.h), and sends OPEN. The attributes in the reply are newer than
- *            those that the kernel believes: see is_sent_back().
+ *            those that the kernel believes: see is_sent_back(). And the name by which the
+ *            kernel has found the file may be another file's by now:
+ *
+ *            kernel: open(conf), by what it has cached: node 7
+ *            OPEN: (directory, conf), if that is node 7's file   -> NFS_EMOVED: ESTALE
+ *            kernel: LOOKUP conf: node 9; open node 9
+ *
+ *            A truncation by name (truncate(2), O_TRUNC) goes the same way.
  *   create   is in make.c. CREATE opens the file.
  *   release  drops FUSE's reference. The last reference may belong to a request that was
  *            interrupted. When it is dropped, CLOSE is sent, then REMOVE for a silly name.
@@ -143,21 +150,88 @@ void fs_opening_ends(struct fs_req *r)
 		fs_remove_silly(r->fl, s);
 }
 
+/* ---- a name that is another file's by now ---- */
+
+static void note_back(struct fs_req *r)
+{
+	if (r->req && !r->back)
+		r->back = inode_sent_back(&r->fl->fs->inodes, fuse_req_ctx(r->req)->pid,
+					  r->call.op == NFS_OP_SETATTR ? r->ino : NULL);
+}
+
+void fs_start_named(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
+{
+	struct fs *fs = r->fl->fs;
+	struct nfs_args *a = &r->call.args;
+
+	/* Where the kernel keeps no names, it has just looked. */
+	r->named = fs->cfg.lookupcache != FS_LOOKUPCACHE_NONE && fs->inodes.acdirmax;
+	if (r->named) {
+		inode_names(&fs->inodes, r->ino, &r->names);
+		a->nwhere = r->names.n;
+	}
+	for (unsigned i = 0; i < a->nwhere; i++)
+		a->where[i] = (struct nfs_where){ &r->names.dir[i]->fh, r->names.name[i] };
+	fs_req_start(r, op, done);
+}
+
+/* Without the name, if the kernel has just looked it up, or opens without one. */
+static void start_unnamed(struct fs_req *r, void (*done)(struct fs_req *r))
+{
+	r->call.args.nwhere = 0;
+	if (r->call.op == NFS_OP_OPEN)
+		inode_opened_unnamed(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
+	fs_req_start(r, r->call.op, done);
+}
+
+static void send_back(struct fs_req *r)
+{
+	if (r->req)
+		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
+	fs_reply_err(r, ESTALE);
+	fs_req_free(r);
+}
+
+bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r))
+{
+	note_back(r);
+	if (r->call.res.status != -NFS_EMOVED)
+		return false;
+	if (r->req && r->back)
+		start_unnamed(r, done);
+	else
+		send_back(r);
+	return true;
+}
+
 /*
  * Close-to-open: OPEN brings newer attributes than the kernel has, but the answer has no
  * place for them. So the kernel is told to forget its attributes, and asks before it uses
  * the size or the times again. For an append it does not ask. So if the size is another one,
  * an open that may append, now or after fcntl(), is answered with ESTALE, and the kernel
- * looks the name up again. true: r has been answered.
+ * looks the name up again. The second time the open is let through: somebody is writing
+ * right now, or the file is opened without a name. open_end.end guards its appends.
+ *
+ * A file without any name, which nobody here has open, is not what a name means.
  */
+static bool is_wrong(const struct fs_req *r)
+{
+	const struct nfs_attr *attr = &r->call.res.attr;
+
+	if (!attr->nlink && !atomic_load(&r->ino->nfiles) && !r->back)
+		return true;
+	return may_write(r->fi.flags) && r->back != r->ino->id &&
+	       inode_appends_elsewhere(r->ino, attr);
+}
+
+/* true: r has been answered. */
 static bool is_sent_back(struct fs_req *r)
 {
-	if ((r->fi.flags & O_ACCMODE) == O_RDONLY ||
-	    !inode_send_back(&r->fl->fs->inodes, r->ino, &r->call.res.attr, fuse_req_ctx(r->req)->pid))
+	if (!is_wrong(r))
 		return false;
 	fs_forget_attr(r);
 	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
-	fs_reply_err(r, ESTALE);
+	send_back(r);
 	return true;
 }
 
@@ -177,14 +251,14 @@ static void open_done(struct fs_req *r)
 {
 	struct file *f;
 
+	if (fs_moved(r, open_done))
+		return;
 	if (r->call.res.status) {
 		fs_done_status(r);
 		return;
 	}
-	if (r->req && is_sent_back(r)) {
-		fs_req_free(r);
+	if (r->req && is_sent_back(r))
 		return;
-	}
 	f = r->req ? opened(r) : NULL;
 	if (!f) {
 		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
@@ -203,7 +277,7 @@ static void on_open_wait(struct loop_timer *t)
 	if (!r->req)                    /* interrupted */
 		fs_req_free(r);
 	else if (opening(r))
-		fs_req_start(r, NFS_OP_OPEN, open_done);
+		fs_start_named(r, NFS_OP_OPEN, open_done);
 	else
 		fs_wait_more(r);
 }

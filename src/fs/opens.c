@@ -5,6 +5,35 @@
 #include "fs/inode_impl.h"
 #include "fs/opens.h"
 
+/* In a note. No id has it, because no handle has so great an index. */
+#define UNNAMED (1ull << 31)
+_Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < UNNAMED, "indices of handles");
+
+static _Atomic uint64_t *note_of(struct inode_table *t, pid_t pid)
+{
+	return &t->back[(unsigned)pid % SENT_BACK];
+}
+
+void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid)
+{
+	atomic_store(note_of(t, pid), ino->id);
+}
+
+void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid)
+{
+	atomic_store(note_of(t, pid), ino->id | UNNAMED);
+}
+
+uint64_t inode_sent_back(struct inode_table *t, pid_t pid, const struct inode *truncated)
+{
+	_Atomic uint64_t *at = note_of(t, pid);
+	uint64_t note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
+
+	if (!(note & UNNAMED))
+		return note;
+	return truncated && note == (truncated->id | UNNAMED) ? truncated->id : 0;
+}
+
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		uint64_t asked)
 {

@@ -20,6 +20,20 @@
  * Any thread. Both decide under the lock of the inode's shard, so one of them is first.
  * Removals do not wait for opens, so there is no deadlock.
  *
+ * An open or a truncation by name may be sent back: the answer is ESTALE, and the kernel looks the
+ * name up and tries again, once. The second time it is let through: either the name was looked up
+ * just now, or the file is opened without one (/proc/self/fd/1), and the kernel has nothing to look
+ * up. So each thread's newest request that was sent back is remembered until the thread's next
+ * open or truncation. (If the kernel's LOOKUP has failed, that one is another open. Then it is let
+ * through unchecked, if its name is another file's as well.)
+ *
+ *   open(a), a is another file here     OPEN (dir, a): not r->ino      sent back: ESTALE
+ *   the kernel: LOOKUP a, open          OPEN (dir, a): it is r->ino now
+ *
+ *   open(/proc/self/fd/1), renamed      OPEN (dir, a): not r->ino      sent back: ESTALE
+ *   by another client: open             OPEN (dir, a): not r->ino      OPEN by handle
+ *   with O_TRUNC: SETATTR               SETATTR (dir, a): not r->ino   SETATTR by handle
+ *
  * A silly name has one owner at a time: the request that makes it, then the inode, then
  * the request that removes it.
  */
@@ -35,6 +49,14 @@ struct silly {                          /* a silly name: see silly.c */
 	char name[32];
 	struct rpc_cred cred;
 };
+
+/* pid's request for ino is sent back; or ino was opened by its handle, because its name is another
+ * file's, and may be truncated so. */
+void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid);
+void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid);
+/* pid opens a file; or truncates that one. The id of the inode whose request was sent back before,
+ * or that was opened so; 0: none. It is forgotten with that. */
+uint64_t inode_sent_back(struct inode_table *t, pid_t pid, const struct inode *truncated);
 
 /* Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
  * and the kernel was told them. true: the kernel may keep its pages. */

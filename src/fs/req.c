@@ -28,6 +28,7 @@ static struct fs_req *take(struct fs_lane *fl)
 	r->call.flags = 0;
 	r->call.args.fh = r->call.args.fh2 = NULL;
 	r->call.args.name = r->call.args.name2 = NULL;
+	r->call.args.nwhere = 0;
 	r->call.open = NULL;
 	r->call.args.sattr.valid = 0;
 	r->fl = fl;
@@ -161,6 +162,9 @@ void fs_req_free(struct fs_req *r)
 		inode_put(t, r->moved, 1);
 	if (r->emptied)
 		inode_put(t, r->emptied, 1);
+	if (r->named)
+		for (unsigned i = 0; i < r->names.n; i++)
+			inode_put(t, r->names.dir[i], 1);
 	free(r->text);
 	fs_spare_free(r);
 	if (r->silly)

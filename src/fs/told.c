@@ -257,20 +257,11 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	return other;
 }
 
-bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid)
+bool inode_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr)
 {
-	_Atomic uint64_t *back = &t->back[(unsigned)pid % SENT_BACK];
 	uint64_t told = atomic_load(&ino->told_size);
-	bool before = atomic_load(back) == ino->id;
 
-	if ((told == attr->size && told != NOBODY_KNOWS) || before) {
-		if (before)
-			atomic_store(back, 0);
-		return false;
-	}
-	atomic_store(back, ino->id);
-	return true;
+	return told != attr->size || told == NOBODY_KNOWS;
 }
 
 void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,

@@ -19,8 +19,8 @@
  * older ones for as long as it was told with those.
  *
  * OPEN brings attributes that its answer has no place for; inode_differs() and
- * inode_send_back() say what to do about them. If the kernel still appends at an old size,
- * open_end.end tells.
+ * inode_appends_elsewhere() say what to do about them. If the kernel still appends at an old
+ * size, open_end.end tells.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
@@ -40,8 +40,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/list.h"
-
-#define SENT_BACK 1024u                 /* threads, by their ids */
 
 struct inode;
 struct inode_table;
@@ -93,15 +91,9 @@ void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, ui
 
 /* OPEN brought attr. May they differ from what the kernel believes? */
 bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
-/*
- * For an open for writing, whose OPEN brought attr. The kernel appends at the size that it
- * believes, and only LOOKUP and GETATTR change that size. true: the server has another size.
- * Then pid's open is to be answered with ESTALE, and the kernel looks the name up again. The
- * second time the open is let through: somebody is writing right now, or the file is opened
- * without a name (/proc/self/fd/1), which is not looked up. open_end.end guards its appends.
- */
-bool inode_send_back(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     pid_t pid);
+/* OPEN brought attr. The kernel appends at the size that it believes, and only LOOKUP and GETATTR
+ * change that size. true: the server has another size, or nobody knows. */
+bool inode_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr);
 /* OPEN brought attr. */
 void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
 		      const struct nfs_attr *attr);

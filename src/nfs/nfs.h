@@ -50,9 +50,12 @@
 #define NFS_LANES_MAX 16u
 #define NFS_PATHS_MAX RR_PATHS_MAX
 #define NFS_CONNS_MAX 5u         /* of one lane on one path: one, and mdconnect= more */
+#define NFS_WHERE_MAX 4u        /* names of one file that a call looks at */
 #define NFS_CALL_VERSION 112u    /* bytes of a call that belong to its version */
 /* READDIR: the server no longer knows the cookie or its verifier. */
 #define NFS_ECOOKIE  EL2NSYNC
+/* OPEN, SETATTR: one of the names in `where` is not the file's. Nothing was opened or set. */
+#define NFS_EMOVED   ENOTUNIQ
 
 struct nfs_attr {
 	mode_t mode;            /* with the file type */
@@ -107,7 +110,7 @@ struct nfs_open;
 enum nfs_op {
 	NFS_OP_NULL,            /* none; a ping */
 	NFS_OP_GETATTR,         /* fh, open? -> attr */
-	NFS_OP_SETATTR,         /* fh, sattr, open? -> attr */
+	NFS_OP_SETATTR,         /* fh, sattr, open?, where -> attr */
 	NFS_OP_LOOKUP,          /* fh, name -> fh, attr */
 	NFS_OP_LOOKUPP,         /* fh -> fh, attr of the parent (v3: looks up "..") */
 	NFS_OP_ACCESS,          /* fh, access.mask -> access.mask */
@@ -115,7 +118,7 @@ enum nfs_op {
 	NFS_OP_READ,            /* fh, open, io.offset, count, sink -> io.ptr, len, eof */
 	NFS_OP_WRITE,           /* fh, open, io.offset, data -> io.len, stable, verf */
 	NFS_OP_COMMIT,          /* fh, io.offset, count -> io.verf */
-	NFS_OP_OPEN,            /* fh of the file, file.flags -> open, attr */
+	NFS_OP_OPEN,            /* fh of the file, file.flags, where -> open, attr */
 	NFS_OP_CREATE,          /* fh of the directory, name, file.flags, sattr -> open, fh, attr */
 	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status. Without NFS_CALL_NOW
 				 * it may be done before the server is told (rider.h) */
@@ -149,6 +152,13 @@ enum {
 struct nfs_args {
 	const struct nfs_fh *fh, *fh2;
 	const char *name, *name2;               /* NUL-terminated, 1..255 bytes */
+	/* OPEN, SETATTR: fh's names, newest first. It is done only if all of them still are: else
+	 * -NFS_EMOVED. (Version 3 does not look before opens that only read.) */
+	struct nfs_where {
+		const struct nfs_fh *dir;
+		const char *name;
+	} where[NFS_WHERE_MAX];
+	unsigned nwhere;
 	struct nfs_sattr sattr;
 	union {
 		struct nfs_io_args {

@@ -242,7 +242,7 @@ static void setup(void)
 {
 	static const struct nfs_fh root = { .len = 4, .data = "file" };
 
-	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .size = 1 << 20 };
+	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .size = 1 << 20 };
 	fs_play_start(&version, &root, &srv.attr);
 	fh = open_file(O_RDWR).fh;
 	notice.count = 0;

@@ -99,9 +99,20 @@ static void tell_to_forget(void)
 	kernel.version++;
 }
 
+/* As open.c does it. */
+static bool is_sent_back(const struct task *t)
+{
+	pid_t pid = (pid_t)(t - tasks);
+
+	if (inode_sent_back(&table, pid, NULL) == ino->id || !inode_appends_elsewhere(ino, &t->attr))
+		return false;
+	inode_sends_back(&table, ino, pid);
+	return true;
+}
+
 static void answer_open(struct task *t)
 {
-	if (inode_send_back(&table, ino, &t->attr, (pid_t)(t - tasks))) {
+	if (is_sent_back(t)) {
 		tell_to_forget();
 		sent_back++;
 		t->what = GETATTR;

@@ -725,6 +725,107 @@ Test(nfs3, open_goes_by_access)
 	}
 }
 
+/* ---- a file by its names, if they are still its names ---- */
+
+static struct nfs_call call_named(enum nfs_op op, int flags)
+{
+	struct nfs_call c = call(op);
+
+	c.args.where[0] = (struct nfs_where){ &fh2, "newest" };
+	c.args.where[1] = (struct nfs_where){ &fh2, "older" };
+	c.args.nwhere = 2;
+	if (op == NFS_OP_OPEN)
+		c.args.file.flags = flags;
+	return c;
+}
+
+static void expect_look(struct nfs_call *c, const char *name)
+{
+	m_new();
+	m_opaque(fh2.data, fh2.len);
+	m_str(name);
+	ARGS(*c, 3);
+}
+
+static int look_reply(struct nfs_call *c, uint32_t status, const char *handle)
+{
+	m_new();
+	M(status);
+	if (!status) {
+		m_str(handle);
+		m_post_attr();
+	}
+	M(0);                           /* of the directory: none */
+	return play_reply(c, def_of(c->op));
+}
+
+Test(nfs3, names_come_before_what_is_done)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct nfs_call c = call_named(i ? NFS_OP_SETATTR : NFS_OP_OPEN, O_WRONLY);
+
+		expect_look(&c, "newest");
+		cr_assert_eq(look_reply(&c, 0, "fhand"), NFS_NEXT);
+		expect_look(&c, "older");
+		/* A reason that says nothing of the name. */
+		cr_assert_eq(look_reply(&c, 13, NULL), NFS_NEXT);
+		cr_assert_not(c.res.has_attr);
+		m_new();
+		m_fh();
+		if (i) {
+			m_mode_only();
+			M(0);
+		} else {
+			M(0x1 | 0x4 | 0x8 | 0x20);
+		}
+		ARGS(c, i ? 2 : 4);
+		m_new();
+		M(0);
+		if (i)
+			M(0, 0);
+		else
+			M(0, 0x3f);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_NEXT, "there were no attributes");
+		m_new();
+		m_fh();
+		ARGS(c, 1);
+		m_new();
+		M(0);
+		m_attr(1);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		free_open(&c);
+	}
+}
+
+Test(nfs3, names_that_are_others)
+{
+	static const struct { uint32_t status; const char *handle; int rc; } t[] = {
+		{ 0, "fhanD", -NFS_EMOVED }, { 0, "fhan", -NFS_EMOVED }, { 0, "fhand2", -NFS_EMOVED },
+		{ 2, NULL, -NFS_EMOVED }, { 20, NULL, -NFS_EMOVED }, { 70, NULL, -NFS_EMOVED },
+		{ 10008, NULL, NFS_LATER },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (unsigned second = 0; second < 2; second++) {
+			struct nfs_call c = call_named(i % 2 ? NFS_OP_SETATTR : NFS_OP_OPEN, O_RDWR);
+
+			if (second)
+				look_reply(&c, 0, "fhand");
+			cr_assert_eq(look_reply(&c, t[i].status, t[i].handle), t[i].rc, "row %u", i);
+			if (t[i].rc == NFS_LATER)
+				expect_look(&c, second ? "older" : "newest");
+			cr_assert_null(c.open);
+		}
+	}
+	/* What only reads does not look. */
+	struct nfs_call c = call_named(NFS_OP_OPEN, O_RDONLY);
+
+	m_new();
+	m_fh();
+	M(0x1 | 0x4 | 0x8 | 0x20);
+	ARGS(c, 4);
+}
+
 /* ---- replies: what a server may leave out ---- */
 
 Test(nfs3, attributes_that_are_missing_are_fetched)

@@ -958,6 +958,162 @@ Test(nfs4, open_goes_by_late_access)
 	}
 }
 
+/* ---- a file by its names, if they are still its names ---- */
+
+static const struct nfs_fh dir1 = { .len = 4, .data = "dir1" };
+
+static struct nfs_call call_named(enum nfs_op op, unsigned names)
+{
+	struct nfs_call c = call(op);
+
+	c.args.where[0] = (struct nfs_where){ &dir1, "newest" };
+	c.args.where[1] = (struct nfs_where){ &fh2, "older" };
+	c.args.nwhere = names;
+	if (op == NFS_OP_SETATTR)
+		c.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_SIZE, .size = 5 };
+	return c;
+}
+
+static void m_name_args(const char *dir, const char *name)
+{
+	M(22);
+	m_opaque(dir, 4);
+	M(15);
+	m_str(name);
+	M(37, 1, 1 << 19, 12);          /* VERIFY of the handle */
+	m_opaque("fhand", 5);
+}
+
+/* `names` of the two: the last ones are left out. */
+static void m_named_args(enum nfs_op op, unsigned names)
+{
+	if (names)
+		m_seq_args(op == NFS_OP_OPEN ? 4 + 3 * names : 3 + 3 * names, true);
+	else
+		m_args(op == NFS_OP_OPEN ? 5 : 4, true);
+	if (names > 1)
+		m_name_args("dir2", "older");
+	if (names)
+		m_name_args("dir1", "newest");
+	if (op == NFS_OP_OPEN) {
+		m_open_args(2);
+		M(0, 4);
+		m_look();
+	} else {
+		M(34, 0, 0, 0, 0, 1, 0x10, 8, 0, 5);
+		m_getattr();
+	}
+}
+
+static void m_named_res(enum nfs_op op, unsigned names)
+{
+	m_seq_res();
+	m_set(8, op == NFS_OP_OPEN ? 4 + 3 * names : 3 + 3 * names);
+	for (unsigned i = 0; i < names; i++) {
+		m_op(22);
+		m_op(15);
+		m_op(37);
+	}
+	if (op == NFS_OP_OPEN) {
+		m_open_res(0);
+		m_look_res(0x21, 0x21);
+	} else {
+		m_op(34);
+		M(1, 0x10);
+		m_getattr_res();
+	}
+}
+
+static const enum nfs_op named_ops[] = { NFS_OP_OPEN, NFS_OP_SETATTR };
+
+Test(nfs4, names_come_before_what_is_done)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned names = 1; names <= 2; names++) {
+			struct nfs_call c = call_named(named_ops[i], names), pristine = c;
+
+			m_named_args(c.op, names);
+			c.args.file.flags = O_WRONLY;
+			if (c.op == NFS_OP_SETATTR)
+				c = call_named(c.op, names);
+			ARGS(c);
+			nfs4_call(&c)->looks = nfs4_call(&pristine)->looks = (uint8_t)names;
+			m_named_res(c.op, names);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+			cr_assert_eq(c.open != NULL, c.op == NFS_OP_OPEN);
+			done_with(&c);
+			play_all_cuts(&pristine, def_of(c.op), &hooks4);
+			play_twists(&pristine, def_of(c.op), &hooks4);
+		}
+	}
+}
+
+/* The server takes only so many operations. */
+Test(nfs4, as_many_names_as_the_server_takes)
+{
+	static const struct { uint32_t maxops; unsigned names; } t[] = {
+		{ 8, 1 }, { 9, 1 }, { 10, 2 }, { 50, 2 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call_named(NFS_OP_OPEN, 2);
+
+		n4.maxops = t[i].maxops;
+		c.args.file.flags = O_WRONLY;
+		m_named_args(NFS_OP_OPEN, t[i].names);
+		ARGS(c);
+	}
+}
+
+/* at: which operation fails. names: how many the next sending looks at. */
+Test(nfs4, names_that_are_others)
+{
+	static const struct { unsigned at; uint32_t status; int rc; unsigned names; } t[] = {
+		/* The directory, the name, the file: another one's, or nobody's. */
+		{ 1, 70, -NFS_EMOVED, 2 }, { 2, 2, -NFS_EMOVED, 2 }, { 2, 20, -NFS_EMOVED, 2 },
+		{ 3, 10027, -NFS_EMOVED, 2 }, { 4, 70, -NFS_EMOVED, 2 }, { 5, 2, -NFS_EMOVED, 2 },
+		{ 6, 10027, -NFS_EMOVED, 2 },
+		/* Later. */
+		{ 2, 10008, NFS_LATER, 2 }, { 6, 10008, NFS_LATER, 2 },
+		/* The server does not say: without that name, and those that are older. */
+		{ 2, 13, NFS_AGAIN, 1 }, { 5, 13, NFS_AGAIN, 0 }, { 3, 13, NFS_AGAIN, 1 },
+		/* It cannot compare handles. */
+		{ 3, 22, NFS_AGAIN, 0 }, { 6, 10032, NFS_AGAIN, 0 }, { 6, 10004, NFS_AGAIN, 0 },
+		/* What follows fails as always. */
+		{ 7, 13, -EACCES, 2 }, { 7, 70, -ESTALE, 2 }, { 7, 2, -ENOENT, 2 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		for (unsigned o = 0; o < 2; o++) {
+			struct nfs_call c = call_named(named_ops[o], 2);
+
+			nfs4_call(&c)->looks = 2;
+			m_named_res(c.op, 2);
+			m_fail_at(t[i].at, t[i].status);
+			cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+			cr_assert_null(c.open, "nothing was opened");
+			if (c.op == NFS_OP_OPEN)
+				c.args.file.flags = O_WRONLY;
+			m_named_args(c.op, t[i].names);
+			ARGS(c);
+			atomic_store(&n4.no_verify, false);
+		}
+	}
+}
+
+/* Once the server has said that it cannot, it is not asked again. */
+Test(nfs4, servers_that_cannot_compare)
+{
+	struct nfs_call c = call_named(NFS_OP_SETATTR, 1);
+
+	nfs4_call(&c)->looks = 1;
+	m_named_res(c.op, 1);
+	m_fail_at(3, 10032);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_AGAIN);
+	m_named_args(NFS_OP_SETATTR, 0);
+	ARGS(call_named(NFS_OP_SETATTR, 2));
+}
+
 /* What the server did not set of an exclusive create is set in a second step,
  * and so are the times if it kept the verifier there (RFC 8881, 18.16.3). */
 Test(nfs4, exclusive_create_sets_the_rest)

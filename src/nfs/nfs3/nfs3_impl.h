@@ -22,6 +22,7 @@ struct nfs_open {
 #define NFS3_WCC_XDR    (4u + 24u + NFS3_ATTR_XDR)
 #define NFS3_FH_XDR     (4u + 64u)              /* nfs_fh3 */
 #define NFS3_POST_FH_XDR (4u + NFS3_FH_XDR)
+#define NFS3_LOOKUP_XDR (NFS3_STATUS_XDR + NFS3_FH_XDR + 2u * NFS3_ATTR_XDR)
 
 /* The version's own operations, for the mount. */
 #define NFS3_OP_FSINFO   (NFS_OP_VERSION + 0)
@@ -82,6 +83,10 @@ int nfs3_decode_getattr(struct nfs_call *c, XDR *x);
 bool_t nfs3_encode_lookup(XDR *x, const struct nfs_fh *dir, const char *name);
 /* Sets c->res.fh and, if the reply has attributes, c->res.attr. */
 int nfs3_decode_lookup(struct nfs_call *c, XDR *x);
+/* LOOKUP of the step's name in args.where, before the call's own procedure, and the next step if it
+ * is fh, or cannot be looked at. -NFS_EMOVED: it is another file's. */
+bool_t nfs3_encode_name(struct nfs_call *c, XDR *x);
+int nfs3_decode_name(struct nfs_call *c, XDR *x);
 
 /* ---- nfs3_check.c ---- */
 

@@ -113,11 +113,19 @@ const struct nfs_opdef nfs3_op_commit = {
 /* ---- open ----
  * There is no OPEN. ACCESS tells what the caller may do, so that open() fails and not the
  * first read(). It also brings the attributes that close-to-open needs; if it does not, a
- * GETATTR follows. */
+ * GETATTR follows. Before an open that writes, LOOKUP tells whether the name is still the
+ * file's: what is read from the old file harms nobody, and would cost as much. */
+
+/* How many names are looked at. */
+static unsigned looks(const struct nfs_call *c)
+{
+	return (c->args.file.flags & O_ACCMODE) == O_RDONLY ? 0 : c->args.nwhere;
+}
 
 static uint32_t open_proc(const struct nfs_call *c)
 {
-	return c->eng.step ? NFSPROC3_GETATTR : NFSPROC3_ACCESS;
+	return c->eng.step < looks(c) ? NFSPROC3_LOOKUP :
+	       c->eng.step == looks(c) ? NFSPROC3_ACCESS : NFSPROC3_GETATTR;
 }
 
 static bool_t encode_open(struct nfs_call *c, XDR *x)
@@ -127,7 +135,9 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 		.access = ACCESS3_READ | ACCESS3_MODIFY | ACCESS3_EXTEND | ACCESS3_EXECUTE,
 	};
 
-	return c->eng.step ? nfs3_encode_getattr(x, c->args.fh) : xdr_ACCESS3args(x, &a);
+	if (c->eng.step < looks(c))
+		return nfs3_encode_name(c, x);
+	return c->eng.step == looks(c) ? xdr_ACCESS3args(x, &a) : nfs3_encode_getattr(x, c->args.fh);
 }
 
 /* Servers allow READ to users who may only execute, because they cannot tell the two
@@ -150,15 +160,10 @@ static int make_open(struct nfs_call *c)
 	return c->open ? 0 : -ENOMEM;
 }
 
-static int decode_open(struct nfs_call *c, XDR *x)
+static int decode_access(struct nfs_call *c, XDR *x)
 {
 	ACCESS3res r;
-	int rc;
 
-	if (c->eng.step) {
-		rc = nfs3_decode_getattr(c, x);
-		return rc ? rc : make_open(c);
-	}
 	if (!xdr_ACCESS3res(x, &r))
 		return -EBADMSG;
 	if (r.status)
@@ -169,11 +174,23 @@ static int decode_open(struct nfs_call *c, XDR *x)
 		return -EACCES;
 	if (c->res.has_attr)
 		return make_open(c);
-	c->eng.step = 1;
+	c->eng.step++;
 	return NFS_NEXT;
+}
+
+static int decode_open(struct nfs_call *c, XDR *x)
+{
+	int rc;
+
+	if (c->eng.step < looks(c))
+		return nfs3_decode_name(c, x);
+	if (c->eng.step == looks(c))
+		return decode_access(c, x);
+	rc = nfs3_decode_getattr(c, x);
+	return rc ? rc : make_open(c);
 }
 
 const struct nfs_opdef nfs3_op_open = {
 	.name = "ACCESS (open)", .encode = encode_open, .decode = decode_open,
-	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc_of = open_proc,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = open_proc,
 };

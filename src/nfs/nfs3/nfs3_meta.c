@@ -4,6 +4,7 @@
  * attributes out of a reply (post_op_attr). Where we need them, a GETATTR follows as the
  * next step.
  */
+#include <string.h>
 #include <unistd.h>
 #include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
@@ -62,18 +63,21 @@ const struct nfs_opdef nfs3_op_getattr = {
 	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR, .proc = NFSPROC3_GETATTR,
 };
 
-/* ---- SETATTR, then GETATTR if the reply had no attributes ---- */
+/* ---- LOOKUPs if there are names to look at, SETATTR, GETATTR if the reply had no attributes ---- */
 
 static uint32_t setattr_proc(const struct nfs_call *c)
 {
-	return c->eng.step ? NFSPROC3_GETATTR : NFSPROC3_SETATTR;
+	return c->eng.step < c->args.nwhere ? NFSPROC3_LOOKUP :
+	       c->eng.step == c->args.nwhere ? NFSPROC3_SETATTR : NFSPROC3_GETATTR;
 }
 
 static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 {
 	SETATTR3args a = { .object = nfs3_fh(c->args.fh) };
 
-	if (c->eng.step)
+	if (c->eng.step < c->args.nwhere)
+		return nfs3_encode_name(c, x);
+	if (c->eng.step > c->args.nwhere)
 		return nfs3_encode_getattr(x, c->args.fh);
 	nfs3_sattr(&a.new_attributes, &c->args.sattr);
 	return xdr_SETATTR3args(x, &a);
@@ -83,7 +87,9 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 {
 	SETATTR3res r;
 
-	if (c->eng.step)
+	if (c->eng.step < c->args.nwhere)
+		return nfs3_decode_name(c, x);
+	if (c->eng.step > c->args.nwhere)
 		return nfs3_decode_getattr(c, x);
 	if (!xdr_SETATTR3res(x, &r))
 		return -EBADMSG;
@@ -93,13 +99,13 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (c->res.has_attr)
 		return 0;
-	c->eng.step = 1;
+	c->eng.step++;
 	return NFS_NEXT;
 }
 
 const struct nfs_opdef nfs3_op_setattr = {
 	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
-	.results_max = NFS3_STATUS_XDR + NFS3_WCC_XDR, .proc_of = setattr_proc,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = setattr_proc,
 };
 
 /* ---- LOOKUP, then GETATTR ---- */
@@ -149,16 +155,41 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-enum { LOOKUP_MAX = NFS3_STATUS_XDR + NFS3_FH_XDR + 2 * NFS3_ATTR_XDR };
-
 const struct nfs_opdef nfs3_op_lookup = {
 	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = LOOKUP_MAX, .proc_of = lookup_proc,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc,
 };
 const struct nfs_opdef nfs3_op_lookupp = {
 	.name = "LOOKUP ..", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = LOOKUP_MAX, .proc_of = lookup_proc,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc,
 };
+
+/* ---- a name that is to be a file's ---- */
+
+bool_t nfs3_encode_name(struct nfs_call *c, XDR *x)
+{
+	const struct nfs_where *w = &c->args.where[c->eng.step];
+
+	return nfs3_encode_lookup(x, w->dir, w->name);
+}
+
+/* A user who may not search the directory any more may still open what he has open
+ * (/proc/self/fd), so the handle alone decides then, and for whatever else. */
+int nfs3_decode_name(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs3_decode_lookup(c, x);
+
+	c->res.has_attr = false;
+	if (rc > 0 || rc == -EBADMSG)
+		return rc;
+	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ESTALE)
+		return -NFS_EMOVED;
+	if (!rc && (c->res.fh.len != c->args.fh->len ||
+		    memcmp(c->res.fh.data, c->args.fh->data, c->args.fh->len)))
+		return -NFS_EMOVED;
+	c->eng.step++;
+	return NFS_NEXT;
+}
 
 /* ---- ACCESS ---- */
 

@@ -121,6 +121,7 @@ struct nfs4_client {
 	bool forgotten;                 /* control thread: the opens must be reclaimed */
 	unsigned delayed;               /* control thread: opens that the server delays */
 	_Atomic uint64_t next_owner;    /* one open-owner for each open */
+	_Atomic bool no_verify;         /* the server cannot compare handles */
 };
 
 /* Whose an open is. Recovery takes free ones only, and so does CLOSE. */
@@ -220,6 +221,9 @@ struct nfs4_call {
 	bool had_effect;                /* an operation before the failed one had its effect */
 	bool cached, uncached;          /* we ask the server to keep the reply; it cannot */
 	bool mode_missing;              /* exclusive create: the server has not set the mode yet */
+	uint8_t looks;                  /* how many names in args.where this sending looks at */
+	uint8_t blind;                  /* of so many, the last ones, the server cannot say whose
+					 * they are */
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
 	uint64_t verifier;              /* of an exclusive create, the same in all sendings */
@@ -238,6 +242,9 @@ static inline const struct nfs4_call *nfs4_call_const(const struct nfs_call *c)
 
 /* ---- nfs4_compound.c ---- */
 
+/* The XDR sizes of what nfs4_begin_named() adds. */
+#define V4_NAMED_XDR (NFS_WHERE_MAX * 3u * V4_OP_XDR)
+
 /* Starts a COMPOUND of `nops` operations, including SEQUENCE and PUTFH(fh). cache: the
  * server shall keep the reply for a replay, if it keeps replies of that size. Without it
  * a replay is not executed again either; the server then answers it with
@@ -246,6 +253,9 @@ bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const s
 /* The same without PUTFH; _bare also without SEQUENCE. */
 bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
 bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops);
+/* The same for c->args.fh. For each name in args.where there is PUTFH of the directory, LOOKUP, and
+ * VERIFY of the handle. So nothing that follows is executed if the name is another file's. */
+bool_t nfs4_begin_named(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
 bool_t nfs4_put_op(XDR *x, nfs_opnum4 op);
 bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh);
 bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);
@@ -257,6 +267,8 @@ bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);
 int nfs4_check(struct nfs_call *c, XDR *x);
 int nfs4_check_seq(struct nfs_call *c, XDR *x);
 int nfs4_check_bare(XDR *x);
+/* Of nfs4_begin_named(): -NFS_EMOVED if the name is another file's. */
+int nfs4_check_named(struct nfs_call *c, XDR *x);
 /* The next result must be `op`'s. */
 int nfs4_get_op(XDR *x, nfs_opnum4 op);
 /* The same, and its status. false: it is another one's, or the reply ends. */
@@ -413,7 +425,7 @@ stateid4 nfs4_stateid(const struct nfs_open *o);
 /* PUTFH and CLOSE of the call's rider (nfs/rider.h), and their results: 0, -EBADMSG, or
  * NFS_ALONE if CLOSE has failed, and ended the COMPOUND. */
 #define NFS4_RIDER_OPS 2u
-_Static_assert(5 + NFS4_RIDER_OPS <= NFS4_OPS_NEEDED, "LOOKUP and OPEN have five without it");
+_Static_assert(5 + NFS4_RIDER_OPS <= NFS4_OPS_NEEDED, "LOOKUP has five without it");
 #define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
 int nfs4_get_rider(struct nfs_call *c, XDR *x);

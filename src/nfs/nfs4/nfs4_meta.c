@@ -52,7 +52,7 @@ static bool_t encode_setattr(struct nfs_call *c, XDR *x)
 	if ((s.valid & NFS_SET_GID) && nfs_owner_name(cl, true, s.gid, group))
 		s.group = group;
 	return nfs4_put_fattr(&a.obj_attributes, &s, buf, sizeof(buf)) &&
-	       nfs4_begin(c, x, 4, true, c->args.fh) && nfs4_put_op(x, OP_SETATTR) &&
+	       nfs4_begin_named(c, x, 4, true) && nfs4_put_op(x, OP_SETATTR) &&
 	       xdr_SETATTR4args(x, &a) && nfs4_put_getattr(x);
 }
 
@@ -63,7 +63,7 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_GETATTR)
 		return nfs4_decode_getattr(c, x);
-	rc = nfs4_check(c, x);
+	rc = nfs4_check_named(c, x);
 	if (rc)
 		return rc;
 	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
@@ -77,7 +77,7 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 	return nfs4_get_attr(c, x);
 }
 
-enum { SETATTR_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR };
+enum { SETATTR_MAX = V4_PREFIX_XDR + V4_NAMED_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR };
 
 const struct nfs_opdef nfs4_op_setattr = {
 	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,

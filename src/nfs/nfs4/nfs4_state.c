@@ -205,7 +205,7 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	pick_owner(c);
 	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
 	a.claim.claim = CLAIM_FH;
-	return nfs4_begin(c, x, 5, true, c->args.fh) && put_open(x, &a) && put_look(x);
+	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x);
 }
 
 static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
@@ -269,7 +269,7 @@ static int decode_open_step(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_ACCESS)
 		return decode_look(c, x);
-	rc = nfs4_check(c, x);
+	rc = nfs4_check_named(c, x);
 	if (!rc)
 		rc = get_open(c, x, &r);
 	if (!rc)
@@ -290,13 +290,14 @@ static int decode_open(struct nfs_call *c, XDR *x)
  * none. */
 #define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
+/* What CREATE has for handle and directory is more than what a named OPEN has for its name. */
 enum {
 	OPEN_REPLY_MAX = V4_PREFIX_XDR + OPEN_XDR + V4_FH_XDR + V4_OP_XDR + 8 + V4_GETATTR_XDR +
 		V4_DIR_FH_XDR,
 };
 
 const struct nfs_opdef nfs4_op_open = {
-	.name = "OPEN", .encode = encode_open, .decode = decode_open, .carries = nfs4_carries_kept,
+	.name = "OPEN", .encode = encode_open, .decode = decode_open, .carries = nfs4_carries_long,
 	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
 };
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Names that the kernel has cached, and that somebody else has given to another file since: an
+# open reaches what the name means now, however it is opened, and the old file stays as it is.
+mount_up
+cd "$WORK" || fail cd
+vm-root chmod 777 "$SERVER_WORK"
+
+# theirs COMMAND - done by somebody else, in the server's own directory.
+theirs() { vm-root bash -c "cd '$SERVER_WORK' && { $1; }" || fail "on the server: $1"; }
+
+# replaced HOW - `conf` is looked up here, and becomes conf.bak; a new conf has its name.
+replaced() {
+	rm -f conf conf.bak
+	echo "old text" >conf && equal "$(cat conf)" "old text" "conf before $1"
+	theirs 'mv conf conf.bak && echo new >conf && chmod 666 conf conf.bak'
+}
+# are HOW TEXT - what both files are.
+are() {
+	equal "$(tr "\n\0" " 0" <"$SERVER_WORK/conf.bak")" "old text " "the old file after $1"
+	equal "$(tr "\n\0" " 0" <"$SERVER_WORK/conf")" "$2" "the new file after $1"
+}
+
+for (( round = 1; round <= 3; round++ )); do
+	replaced append && echo mine >>conf && are append "new mine "
+	replaced "O_TRUNC" && echo mine >conf && are "O_TRUNC" "mine "
+	replaced "write" && echo mine 1<>conf >&1 && are "write" "mine "
+	replaced "truncate" && perl -e 'truncate("conf", 2) or die "truncate: $!\n"' && are "truncate" "ne"
+	replaced "O_CREAT" && dd if=/dev/zero of=conf bs=1 count=3 conv=notrunc status=none && are "O_CREAT" "000 "
+	[[ $VERS == 3 ]] || { replaced "read" && equal "$(cat conf)" new "what is read"; }
+done
+
+# The file is replaced, has no other name, and somebody on this mount still has it open.
+echo "old text" >open && exec 5<open
+theirs 'echo new >open.new && chmod 666 open.new && mv open.new open'
+echo mine >>open && equal "$(tr '\n' ' ' <"$SERVER_WORK/open")" "new mine " "append while the old one is open"
+exec 5<&-
+# The name is gone.
+echo text >gone && theirs 'mv gone gone.bak'
+[[ $VERS == 3 ]] || expect_error "No such file" cat gone
+perl -e 'exit(truncate("gone", 0) ? 1 : $!{ENOENT} ? 0 : 2)' || fail "truncate of a name that is gone: $?"
+equal "$(cat "$SERVER_WORK/gone.bak")" text "a name that is gone, truncated"
+# Another directory is between.
+mkdir -p d/e && echo text >d/e/f && theirs 'mv d/e d/g'
+echo more >>d/g/f && equal "$(tr '\n' ' ' <"$SERVER_WORK/d/g/f")" "text more " "below a directory that was renamed"
+# One of two names is another file's now.
+echo text >one && ln one two && cat one two >/dev/null
+theirs 'echo new >one.new && chmod 666 one.new && mv one.new one'
+echo more >>two && equal "$(tr '\n' ' ' <"$SERVER_WORK/two")" "text more " "by the name that is left"
+echo more >>one && equal "$(tr '\n' ' ' <"$SERVER_WORK/one")" "new more " "by the name that was replaced"
+# Without a name: the file that is open, whatever it is called.
+echo text >held && exec 5<>held && theirs 'mv held held.bak && echo new >held && chmod 666 held'
+equal "$(cat /proc/self/fd/5)" text "what is open, opened again"
+echo more >>/proc/self/fd/5 && equal "$(tr '\n' ' ' <"$SERVER_WORK/held.bak")" "text more " "and appended to"
+: >/proc/self/fd/5 && equal "$(stat -c %s "$SERVER_WORK/held.bak")" 0 "and truncated"
+chmod 640 /proc/self/fd/5 && equal "$(stat -c %a "$SERVER_WORK/held.bak")" 640 "and its mode changed"
+exec 5<&-
+echo text >silly && exec 5<>silly && rm silly && echo more >>/proc/self/fd/5
+equal "$(tr '\n' ' ' </proc/self/fd/5)" "text more " "unlinked, opened again"
+exec 5<&-
+# What runs is what the name means.
+if [[ $VERS != 3 ]]; then
+	printf '#!/bin/sh\necho old\n' >run && chmod 755 run && equal "$(./run)" old "a program"
+	theirs 'mv run run.bak && printf "#!/bin/sh\necho new\n" >run && chmod 755 run'
+	equal "$(./run)" new "the program that has its name now"
+fi
+cd / && mount_down
