@@ -9,8 +9,11 @@
 #include "nfs/nfs.h"
 #include "nfs_types.h"
 
-/* The length of the call's WRITE data. */
+/* How many bytes this sending of a READ asks for, and how many a WRITE has. */
+uint32_t nfs_read_len(const struct nfs_call *c);
 uint32_t nfs_write_len(const struct nfs_call *c);
+/* The same for READDIR. */
+uint32_t nfs_dir_len(const struct nfs_call *c);
 /* A write verifier, eight bytes. It can only be compared. */
 uint64_t nfs_verifier(const char verf[8]);
 

@@ -26,6 +26,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "nfs/common.h"
 #include "nfs/internal.h"
 #include "nfs/rider.h"
 #include "xdr_msg.h"
@@ -93,15 +94,22 @@ static bool has_data(const struct nfs_call *c)
  * pieces it has. */
 static uint32_t data_of(const struct nfs_call *c, struct rr_iov out[RR_SEND_IOV])
 {
+	uint32_t left, n;
+
 	if (c->op == NFS_OP_SYMLINK) {
 		/* It is only read. */
 		out[0].mem = (char *)(uintptr_t)c->args.mk.target;
 		out[0].len = (uint32_t)strlen(c->args.mk.target);
 		return 1;
 	}
-	for (uint32_t i = 0; i < c->args.io.ndata; i++)
-		out[i] = c->args.io.data[i];
-	return c->args.io.ndata;
+	left = nfs_write_len(c);
+	for (n = 0; n < c->args.io.ndata && left; n++) {
+		out[n] = c->args.io.data[n];
+		if (out[n].len > left)
+			out[n].len = left;
+		left -= out[n].len;
+	}
+	return n;
 }
 
 /* Puts the data into its place in the XDR, because the flavor wraps it with the rest. */
@@ -136,10 +144,10 @@ static bool_t put_args(void *arg, XDR *x)
 	       (!c->eng.rr.data_pos || !auth_of(c)->no_placement || put_data(c, x));
 }
 
-/* The first args.io.count bytes of the sink. */
+/* As much of the sink as is asked for. */
 static void offer_sink(struct nfs_call *c)
 {
-	uint32_t left = c->args.io.count;
+	uint32_t left = nfs_read_len(c);
 
 	for (uint32_t i = 0; i < RR_SINK_IOV; i++) {
 		struct rr_iov *s = &c->eng.rr.sink[i];
@@ -314,6 +322,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	list_init(&c->eng.timer.node);
 	c->eng.rider = NULL;
 	c->eng.rider_closed = c->eng.alone = false;
+	c->eng.most = 0;
 	list_add_tail(&l->running, &c->eng.run_node);
 	enqueue(l, c, false);
 }

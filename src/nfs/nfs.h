@@ -261,6 +261,9 @@ struct nfs_machinery {
 	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */
 	bool rider_closed;              /* decode(): that CLOSE is done */
 	bool alone;                     /* after NFS_ALONE: carries nothing any more */
+	uint32_t most;                  /* bytes of file data, or of a listing, that this sending may
+					 * have: set by acquire(). 0: any number. READ and WRITE then
+					 * do less than was asked for, as a server may */
 	struct nfs_owner_wait owners;   /* belongs to idmap.c */
 };
 
@@ -562,7 +565,8 @@ struct nfs_client {
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;
-	uint32_t rsize, wsize, dtsize;  /* as agreed with the server */
+	_Atomic uint32_t rsize, wsize, dtsize;  /* as agreed with the server; a later session may
+					 * have less, and requests of that size are under way then */
 	uint32_t name_max;
 	uint64_t max_file_size;
 	_Atomic bool no_plus;           /* READDIR: the server sends no attributes */

@@ -29,6 +29,8 @@ void play4_setup(void)
 	n4.nslots = SLOTS;
 	n4.max_cached = 4096;
 	n4.maxops = 16;
+	n4.rsize = 1 << 20;
+	n4.wsize = 1 << 19;
 	n4.epoch = 1;
 	cl4 = (struct nfs_client){
 		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },

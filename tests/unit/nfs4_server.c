@@ -21,7 +21,7 @@ static void note(char c)
 
 static void put_channel(void)
 {
-	puts_of(7, 0, 1 << 20, server.maxresp, 4096, server.maxops, server.slots, 0);
+	puts_of(7, 0, server.maxreq, server.maxresp, 4096, server.maxops, server.slots, 0);
 }
 
 /* OPEN of a lane's, with ACCESS and GETATTR behind it. */
@@ -351,7 +351,7 @@ void server4_start(void)
 	fake_lane_start(&nfs_v41, execute);
 	server.slots = 8;
 	server.maxops = 16;
-	server.maxresp = 1 << 20;
+	server.maxreq = server.maxresp = 1 << 20;
 	server.name = "server";
 	server.scope = "scope";
 }

@@ -14,7 +14,7 @@
 #define SERVER_OPENS 4u
 
 struct server4 {
-	uint32_t slots, maxops, maxresp;        /* limits of its sessions */
+	uint32_t slots, maxops, maxreq, maxresp;        /* limits of its sessions */
 	bool stale;                     /* it does not know the client id */
 	bool no_root;                   /* it has no export */
 	uint32_t clientid, sessions;    /* numbers of the newest ones */

@@ -3,6 +3,7 @@
  * Mount and recovery of version 4.1, from the calls that go out to what becomes
  * of the opens.
  */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -303,4 +304,54 @@ Test(nfs4_recover, sizes_fit_the_session)
 	cr_assert(fake_cl.rsize <= 65536 - 1024 && fake_cl.rsize % 4096 == 0 && fake_cl.rsize > 32768);
 	cr_assert_leq(fake_cl.dtsize, 65536 - 1024);
 	cr_assert(fake_cl.wsize % 4096 == 0 && fake_cl.wsize <= (1 << 20) - 1024);
+}
+
+/* How many bytes of data a call of 512 KiB has, or asks for. */
+static uint32_t length_of(enum nfs_op op)
+{
+	static const struct nfs_fh file = { .len = 4 };
+	static char data[2][256 * 1024];
+	char msg[4096];
+	XDR x;
+
+	memset(&in_flight, 0, sizeof(in_flight));
+	in_flight.args.fh = &file;
+	in_flight.args.io.count = sizeof(data);
+	in_flight.args.io.ndata = 2;
+	for (unsigned i = 0; i < 2; i++)
+		in_flight.args.io.data[i] = (struct rr_iov){ data[i], sizeof(data[i]) };
+	if (op == NFS_OP_READDIR)
+		in_flight.args.dir.count = sizeof(data);
+	nfs_each_lane(&fake_cl, take_slot, NULL);
+	xdr_msg_create(&x, msg, sizeof(msg), XDR_ENCODE);
+	in_flight.op = op;
+	cr_assert(nfs_v41.ops[op]->encode(&in_flight, &x));
+	nfs_each_lane(&fake_cl, give_slot, NULL);
+	/* The last word; READDIR has its attributes behind it. */
+	if (op == NFS_OP_READDIR)
+		xdr_setpos(&x, xdr_getpos(&x) - 4 * (1 + nfs4_names_mask.len));
+	return ntohl(*(uint32_t *)(void *)(msg + xdr_getpos(&x) - 4));
+}
+
+/* The server restarts with another configuration, or its address moves to another host. */
+Test(nfs4_recover, a_later_session_is_smaller)
+{
+	static const enum nfs_op ops[] = { NFS_OP_READ, NFS_OP_WRITE, NFS_OP_READDIR };
+
+	server4_mount();
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(length_of(ops[i]), 512 * 1024);
+	server.maxreq = server.maxresp = 65536;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(length_of(ops[i]), 60 * 1024, "row %u", i);
+	cr_assert(fake_cl.rsize == 60 * 1024 && fake_cl.wsize == 60 * 1024 && fake_cl.dtsize == 60 * 1024);
+	/* And back again, but not to more than the kernel knows. */
+	server.maxreq = server.maxresp = 4u << 20;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(length_of(ops[i]), 512 * 1024);
+	cr_assert(fake_cl.rsize == (1 << 20) - 4096 && fake_cl.wsize == (1 << 20) - 4096);
 }

@@ -14,7 +14,9 @@
 #include "buffers.h"
 #include "fake_fabric.h"
 #include "fake_lane.h"
+#include "nfs/common.h"
 #include "nfs/internal.h"
+#include "rpcrdma/header.h"
 
 #define OP_PLAIN NFS_OP_GETATTR
 #define OP_LONG  NFS_OP_READDIR         /* its reply needs a Reply chunk */
@@ -88,11 +90,29 @@ static const struct nfs_opdef symlink_def = {
 	.name = "SYMLINK", .encode = encode_link, .decode = decode, .results_max = SMALL_MAX, .proc = 4,
 };
 
+static bool_t encode_data(struct nfs_call *c, XDR *x)
+{
+	uint32_t len = nfs_write_len(c);
+
+	c->eng.rr.data_pos = xdr_getpos(x) + 4;
+	return xdr_uint32_t(x, &len);
+}
+
+static const struct nfs_opdef write_def = {
+	.name = "WRITE", .encode = encode_data, .decode = decode, .results_max = SMALL_MAX, .proc = 5,
+};
+
+static uint32_t most;                   /* data that a call may have; 0: any */
+static const struct nfs_call *parked_call;    /* recovery is at work on its open */
+
 static int acquire(struct nfs_target *t, struct nfs_call *c)
 {
 	(void)t;
+	if (c == parked_call)
+		return NFS_REOPEN;
 	if (acquired - released == slots)
 		return 0;
+	c->eng.most = most;
 	acquired++;
 	c->version_data[0] = 1;         /* has one */
 	return 1;
@@ -487,6 +507,94 @@ Test(engine, who_has_its_buffer_passes_who_has_none, .init = setup, .fini = tear
 		  later->dones == 1);
 	for (unsigned i = 1; i < 5; i++)
 		magazine_put(&lane.mag, data[i]);
+}
+
+static const struct rr_iov *pieces_of(enum nfs_op op, const struct rr_call *rr)
+{
+	return op == NFS_OP_READ ? rr->sink : rr->send;
+}
+
+/* Its chunk comes back as it was offered. */
+static void answer_placed(struct op *o)
+{
+	const struct fake_send *s = &fake.sends[fake.nsends - 1];
+	uint32_t body[8] = { htonl(o->c.eng.rr.xid), htonl(1) };
+	struct rr_header h, r;
+	uint8_t msg[512];
+	int len;
+
+	cr_assert_gt(rr_header_decode(&h, s->bytes, s->len), 0);
+	rr_header_init(&r, h.xid, 16);
+	r.nwrites = h.nwrites;
+	memcpy(r.writes, h.writes, sizeof(r.writes));
+	len = rr_header_encode(&r, msg, sizeof(msg));
+	cr_assert_gt(len, 0);
+	memcpy(msg + len, body, sizeof(body));
+	fake_complete(fake.nsends - 1);
+	fake_deliver(msg, (uint32_t)len + sizeof(body));
+}
+
+/* The session takes less than the call has: both pieces are cut, or only the second one. */
+Test(engine, less_data_than_was_asked_for, .init = setup, .fini = teardown)
+{
+	static const struct { uint32_t most, first, second; } t[] = {
+		{ 0, 65536, 65536 }, { 200000, 65536, 65536 }, { 100000, 65536, 34464 },
+		{ 65536, 65536, 0 }, { 4096, 4096, 0 },
+	};
+	struct arena_buf *buf = magazine_get(&lane.mag, ARENA_BIG);
+
+	version.ops[NFS_OP_READ] = &plain;
+	version.ops[NFS_OP_WRITE] = &write_def;
+	warm_up();
+	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
+		enum nfs_op op = i % 2 ? NFS_OP_READ : NFS_OP_WRITE;
+		struct op *o = &ops[i];
+		const struct rr_iov *p;
+
+		memset(o, 0, sizeof(*o));
+		o->c.op = op;
+		o->c.done = on_done;
+		o->c.args.io.count = 131072;
+		o->c.args.io.ndata = 2;
+		for (unsigned k = 0; k < 2; k++)
+			o->c.args.io.sink[k] = o->c.args.io.data[k] =
+				(struct rr_iov){ (char *)buf->mem + k * 65536, 65536 };
+		most = t[i / 2].most;
+		nfs_start(&lane, &o->c);
+		p = pieces_of(op, &o->c.eng.rr);
+		cr_assert_eq(p[0].len, t[i / 2].first, "row %u", i);
+		cr_assert_eq(p[1].len, t[i / 2].second, "row %u", i);
+		answer_placed(o);
+		cr_assert_eq(o->dones, 1);
+	}
+	magazine_put(&lane.mag, buf);
+}
+
+/* It finds that out before it takes a slot, or by a reply. Others are not in its way. */
+Test(engine, a_call_waits_for_its_open_alone, .init = setup, .fini = teardown)
+{
+	struct op *a, *b, *c;
+
+	warm_up();
+	parked_call = &ops[0].c;
+	a = start(0, OP_PLAIN, 0);
+	b = start(1, OP_PLAIN, 0);
+	cr_assert(fake.nsends == 2 && !ctl.recover);
+	answer(b, NFS_REOPEN, 0);
+	cr_assert(ctl.recover && acquired == released && !lane.hold);
+	c = start(2, OP_PLAIN, 0);
+	answer(c, 0, 0);
+	cr_assert(a->dones == 0 && b->dones == 0 && c->dones == 1);
+	/* Recovery is done with b's. */
+	list_splice_tail(&lane.waiting, &lane.parked);
+	nfs_lane_pump(&lane);
+	answer(b, 0, 0);
+	cr_assert(a->dones == 0 && b->dones == 1);
+	parked_call = NULL;
+	list_splice_tail(&lane.waiting, &lane.parked);
+	nfs_lane_pump(&lane);
+	answer(a, 0, 0);
+	cr_assert_eq(a->dones, 1);
 }
 
 /* OPEN has opened the file and fails after all: nobody would ever close it. */

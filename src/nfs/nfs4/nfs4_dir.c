@@ -16,6 +16,7 @@
  */
 #include <string.h>
 #include <sys/stat.h>
+#include "nfs/common.h"
 #include "nfs/nfs4/nfs4_impl.h"
 #include "nfs_lists.h"
 
@@ -348,7 +349,7 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 		.cookie = c->args.dir.cookie,
 		/* dircount counts only names, so it is never the limit that is reached
 		 * first. */
-		.dircount = c->args.dir.count, .maxcount = c->args.dir.count,
+		.dircount = nfs_dir_len(c), .maxcount = nfs_dir_len(c),
 		.attr_request = c->args.dir.plus ? nfs4_dir_mask : nfs4_names_mask,
 	};
 

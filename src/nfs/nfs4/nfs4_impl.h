@@ -56,6 +56,7 @@ struct nfs4_slots {
 	uint32_t epoch;                 /* 0: no session yet */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	uint32_t max_cached;            /* the longest reply that the server keeps */
+	uint32_t max_read, max_write;   /* bytes of data */
 	unsigned nslots;                /* of the session, as far as we can use them */
 	unsigned limit;                 /* use only slot ids below this ... */
 	unsigned top;                   /* ... the server has only those below this */
@@ -105,7 +106,9 @@ struct nfs4_client {
 	uint32_t epoch;
 	unsigned nslots;
 	uint32_t max_cached;
+	uint32_t max_read, max_write;   /* bytes of data */
 	uint32_t maxops;                /* in one COMPOUND */
+	uint32_t rsize, wsize, dtsize;  /* the mount's, which no later session exceeds */
 	struct nfs4_slots slots;
 	struct nfs4_identity identity;
 	uint32_t lease_s;

@@ -32,12 +32,12 @@ static bool_t put_io(const struct nfs_call *c, XDR *x, nfs_opnum4 op, uint32_t l
 
 static bool_t encode_read(struct nfs_call *c, XDR *x)
 {
-	return nfs4_begin(c, x, 3, false, c->args.fh) && put_io(c, x, OP_READ, c->args.io.count);
+	return nfs4_begin(c, x, 3, false, c->args.fh) && put_io(c, x, OP_READ, nfs_read_len(c));
 }
 
 static int decode_read(struct nfs_call *c, XDR *x)
 {
-	nfs_bulk data = { .max = c->args.io.count, .placed = c->eng.rr.placed };
+	nfs_bulk data = { .max = nfs_read_len(c), .placed = c->eng.rr.placed };
 	int rc = nfs4_check(c, x);
 	nfsstat4 status;
 	bool_t eof;

@@ -124,6 +124,38 @@ static void destroy_old(struct nfs_client *cl)
 	destroy_session(cl, n->old, true, nfs4_end_timeout_ms);
 }
 
+/* The data that a call or reply of the session may have. */
+static uint32_t data_in(uint32_t message)
+{
+	return message > 8192 ? (message - 1024) & ~4095u : 4096;
+}
+
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The kernel knows the mount's sizes, and has requests of these under way. So a session with less
+ * does less than a call asks for (nfs_machinery.most), and what we gather ourselves gets smaller. */
+static void fit_sizes(struct nfs_client *cl)
+{
+	const struct nfs4_client *n = cl->server.vdata;
+	uint32_t r = lower(n->rsize, n->max_read), w = lower(n->wsize, n->max_write);
+
+	if (cl->control->mounted && (r != cl->rsize || w != cl->wsize))
+		log_info("%s has other limits now: rsize=%u, wsize=%u", cl->cfg.server, r, w);
+	cl->rsize = r;
+	cl->wsize = w;
+	cl->dtsize = lower(n->dtsize, n->max_read);
+}
+
+static void note_sizes(const struct nfs_client *cl, struct nfs4_client *n)
+{
+	n->rsize = cl->rsize;
+	n->wsize = cl->wsize;
+	n->dtsize = cl->dtsize;
+}
+
 /* A session that we cannot use is destroyed at once, because recovery may ask for many. */
 static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 {
@@ -144,23 +176,12 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	n->maxops = k->maxops;
 	n->nslots = k->nslots;
 	n->max_cached = k->maxcached;
+	n->max_read = data_in(k->maxresp);
+	n->max_write = data_in(k->maxreq);
+	fit_sizes(cl);
 	n->epoch++;
 	nfs4_slots_install(cl);
 	return 0;
-}
-
-/* Lowers the sizes to what the session's limits allow. */
-static void clamp_sizes(struct nfs_client *cl, const struct nfs4_ctl *k)
-{
-	uint32_t r = k->maxresp > 8192 ? k->maxresp - 1024 : 4096;
-	uint32_t w = k->maxreq > 8192 ? k->maxreq - 1024 : 4096;
-
-	if (cl->rsize > r)
-		cl->rsize = r & ~4095u;
-	if (cl->wsize > w)
-		cl->wsize = w & ~4095u;
-	if (cl->dtsize > r)
-		cl->dtsize = r & ~4095u;
 }
 
 int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
@@ -179,10 +200,6 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 	*status = k->status;
 	if (!rc)
 		rc = take_session(cl, k);
-	/* A later session with smaller limits would need smaller requests than the
-	 * kernel has been told of. Servers do not do that. */
-	if (!rc && !cl->control->mounted)
-		clamp_sizes(cl, k);
 	free(k);
 	return rc;
 }
@@ -199,6 +216,7 @@ static int client_init(struct nfs_client *cl)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
 	nfs4_identity_init(&n->identity);
+	note_sizes(cl, n);
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
 	    getrandom(n->verifier, sizeof(n->verifier), 0) != sizeof(n->verifier))
@@ -277,6 +295,8 @@ int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
 		return start_error(cl, rc, status, eb);
 	}
 	rc = enter(cl, eb);
+	if (!rc)
+		note_sizes(cl, cl->server.vdata);
 	if (rc && rc != -ETIMEDOUT)
 		nfs4_umount(cl);
 	return rc;

@@ -74,6 +74,7 @@ static uint32_t slots_wanted(const struct nfs_client *cl)
 static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 {
 	const struct nfs_client *cl = c->lane->client;
+	const struct nfs4_client *n = nfs4_of(c);
 	const struct nfs4_ctl *k = ctl_of(c);
 	callback_sec_parms4 sec = { .cb_secflavor = 0 };        /* AUTH_NONE */
 	CREATE_SESSION4args a = {
@@ -83,8 +84,8 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 		.csa_flags = 0,
 		.csa_fore_chan_attrs = {
 			/* Counts the whole call, with data in chunks. */
-			.ca_maxrequestsize = cl->wsize + OVERHEAD,
-			.ca_maxresponsesize = cl->rsize + OVERHEAD,
+			.ca_maxrequestsize = n->wsize + OVERHEAD,
+			.ca_maxresponsesize = n->rsize + OVERHEAD,
 			.ca_maxresponsesize_cached = OVERHEAD,
 			.ca_maxoperations = 16,
 			.ca_maxrequests = slots_wanted(cl),

@@ -272,6 +272,7 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 			.changes = t->changes, .outcome = NFS4_UNKNOWN,
 		};
 		memcpy(p->session, t->sessionid, sizeof(p->session));
+		c->eng.most = c->op == NFS_OP_WRITE ? t->max_write : t->max_read;
 		v->has_slot = true;
 	} else {
 		rc = any_left(t) ? 0 : -EAGAIN;
@@ -329,6 +330,8 @@ void nfs4_slots_install(struct nfs_client *cl)
 	t->epoch = n->epoch;
 	memcpy(t->sessionid, n->sessionid, sizeof(t->sessionid));
 	t->max_cached = n->max_cached;
+	t->max_read = n->max_read;
+	t->max_write = n->max_write;
 	t->nslots = n->nslots < NFS4_SLOTS_MAX ? n->nslots : NFS4_SLOTS_MAX;
 	t->limit = t->top = t->nslots;
 	t->changes = 0;
