@@ -34,8 +34,10 @@ static int read_into(struct gw_call *k, uint32_t at, uint32_t len, uint32_t hand
 	if (!len)
 		return 0;
 	rc = p->fab->post_read(p->conn, &sge, handle, from, k);
-	if (!rc)
+	if (!rc) {
 		k->reads_left++;
+		pair_posted(p);
+	}
 	return rc;
 }
 

@@ -27,7 +27,8 @@
  * connections are closed, and only then the calls are freed: no peer reaches a buffer after
  * close. The client sends calls without a reply again on its next connection. The server
  * recognizes them by the session slot, or for version 3 our own cache does (drc.c), which
- * must know what became of them. So if some of the pair's calls still run on the server,
+ * must know what became of them. A pair whose client does not take part in what was posted
+ * (an RDMA Read that it does not answer) for a minute ends as well (pair_posted). If some of the pair's calls still run on the server,
  * the pair keeps its TCP connection until they are answered: it "lingers", for LINGER_MS at
  * most.
  */
@@ -137,6 +138,10 @@ struct gw_pair {
 
 	uint64_t busy_at;       /* when a message last came, mono_ns() */
 	struct loop_timer idle;
+	unsigned posted;        /* Reads, Writes and Sends that have not completed */
+	uint64_t moved_at;      /* when one of them last did, or the first was posted */
+	struct loop_timer stall;
+	bool stall_set;
 
 	struct loop_watch tcp;
 	bool tcp_ready;         /* connected */
@@ -290,6 +295,10 @@ void pair_call_done(struct gw_call *k);
  */
 void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len,
 	       bool inval, uint32_t handle);
+
+/* An RDMA Read, a Write or a Send has been posted. The client has to take part in it, and the
+ * pair ends if it does not. */
+void pair_posted(struct gw_pair *p);
 
 /* Posts the receive again, whose message has been handled. */
 void pair_recv_again(struct gw_pair *p, struct gw_slot *slot);

@@ -67,8 +67,10 @@ static int write_chunk(struct gw_call *k, const struct rr_chunk *to, struct chun
 
 		if (rc)
 			return rc;
-		if (part)
+		if (part) {
 			k->sends_left++;
+			pair_posted(p);
+		}
 		at += part;
 		len -= part;
 		pos->off += part;

@@ -21,6 +21,9 @@
 #define SENDS_PER_CALL 8u
 /* How long a pair waits for a server that does not answer. */
 #define LINGER_MS 60000u
+/* A client that has not moved a byte for so long, although it was asked for one or sent one,
+ * does not get further. Meanwhile its calls have the memory that others wait for. */
+#define STALL_MS 60000u
 
 static unsigned nrecvs(const struct gateway *gw)
 {
@@ -107,11 +110,44 @@ void pair_call_done(struct gw_call *k)
 
 /* ---- sending ---- */
 
+static void on_stall(struct loop_timer *t)
+{
+	struct gw_pair *p = container_of(t, struct gw_pair, stall);
+	uint64_t since = (mono_ns() - p->moved_at) / 1000000;
+
+	p->stall_set = false;
+	if (!p->posted)
+		return;
+	if (since >= STALL_MS) {
+		pair_end(p, "the client has neither answered an RDMA Read nor taken what was sent for a minute");
+		return;
+	}
+	p->stall_set = true;
+	loop_timer_set(p->gw->loop, t, STALL_MS - (unsigned)since);
+}
+
+void pair_posted(struct gw_pair *p)
+{
+	if (!p->posted++)
+		p->moved_at = mono_ns();
+	if (p->stall_set)
+		return;
+	p->stall_set = true;
+	loop_timer_set(p->gw->loop, &p->stall, STALL_MS);
+}
+
+static void moved(struct gw_pair *p)
+{
+	p->posted--;
+	p->moved_at = mono_ns();
+}
+
 static void on_sent(void *ctx, void *cookie)
 {
 	struct gw_pair *p = ctx;
 	struct gw_slot *slot = cookie;
 
+	moved(p);
 	list_add_tail(&p->send_free, &slot->node);
 	if (slot->k) {
 		slot->k->sends_left--;
@@ -141,9 +177,12 @@ void pair_send(struct gw_pair *p, struct gw_call *k, const void *msg, size_t len
 	 * invalidates itself. */
 	if (rc == -EOPNOTSUPP)
 		rc = p->fab->post_send(p->conn, &sge, 1, slot);
-	if (rc)
+	if (rc) {
 		pair_end(p, strerror(-rc));
-	else if (k)
+		return;
+	}
+	pair_posted(p);
+	if (k)
 		k->sends_left++;
 }
 
@@ -185,13 +224,14 @@ static void on_written(void *ctx, void *cookie)
 		scribble_written(p);
 		return;
 	}
+	moved(p);
 	k->sends_left--;
 	pair_call_done(k);
 }
 
 static void on_read(void *ctx, void *cookie)
 {
-	(void)ctx;
+	moved(ctx);
 	call_read_done(cookie);
 }
 
@@ -278,6 +318,7 @@ void pair_end(struct gw_pair *p, const char *why)
 		return;
 	}
 	p->ended = true;
+	loop_timer_clear(&p->stall);
 	if (why)
 		log_info("connection %u ends: %s", p->id, why);
 	end_calls(p);
@@ -300,6 +341,7 @@ void pair_free(struct gw_pair *p)
 		p->fab->close(p->conn);
 	p->conn = NULL;
 	p->ended = true;
+	loop_timer_clear(&p->stall);
 	loop_timer_clear(&p->linger);
 	loop_timer_clear(&p->idle);
 	tcp_close(p);
@@ -411,6 +453,7 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	p->tcp.fd = -1;
 	loop_timer_init(&p->linger, on_linger);
 	loop_timer_init(&p->idle, on_idle);
+	loop_timer_init(&p->stall, on_stall);
 	p->busy_at = mono_ns();
 	list_init(&p->send_free);
 	list_init(&p->free);

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "fabric/iwarp/iwarp.h"
 #include "gateway/gateway.h"
 
 TestSuite(gateway, .timeout = 300);
@@ -1035,6 +1036,37 @@ Test(gateway, idle_connections_end, .init = setup, .fini = drc_teardown)
 	RUN_UNTIL(cl.messages == 1);
 	RUN_UNTIL(cl.downs == 1);
 	RUN_UNTIL(list_empty(&gw.pairs));
+}
+
+/* As if so much time had passed, and the timer came. */
+static void pass_for(struct gw_pair *p, unsigned seconds)
+{
+	p->moved_at -= seconds * 1000000000ull;
+	p->stall.fn(&p->stall);
+}
+
+/* A client that names a Read chunk and then says nothing has the memory of its calls for a
+ * minute, and not for ever. */
+Test(gateway, client_that_does_not_answer_a_read, .init = setup, .fini = drc_teardown)
+{
+	struct gw_pair *p = the_pair();
+
+	/* One that answers has nothing to fear. */
+	ANSWER(REPLY_OK);
+	ASK(HEAD(0), 1, 68, SEG(4096, 0), 0, 0, 0, WRITE3(4096));
+	RUN_UNTIL(p->ncalls == 0);
+	pass_for(p, 3600);
+	still_serves();
+	RUN_UNTIL(p->ncalls == 0);
+	loop_rewatch(loop, &cl.c->watch, 0);
+	cl_send(WORDS(HEAD(0), 1, 68, SEG(4096, 0), 0, 0, 0, WRITE3(4096)));
+	RUN_UNTIL(p->ncalls == 1);
+	cr_assert_eq(container_of(p->calls.next, struct gw_call, node)->reads_left, 1);
+	pass_for(p, 30);
+	cr_assert_not(p->ended);
+	pass_for(p, 31);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert(gw.memory.taken == 0 && gw.memory.bufs == 0);
 }
 
 Test(gateway, one_user_only, .init = setup, .fini = drc_teardown)
