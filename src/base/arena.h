@@ -222,7 +222,7 @@ unsigned arena_more(struct arena *a, enum arena_class cls);
  * this returns the one before is not called any more. NULL: nobody. */
 void arena_tell(struct arena *a, void (*changed)(void *ctx), void *ctx);
 /* How often the keeper looks while there are extents; a variable for the tests. */
-extern unsigned arena_look_ms;
+extern _Atomic unsigned arena_look_ms;
 /* The extent of a piece of an extent's buffer; -1: it lies in none that is there. */
 int arena_extent_of(const struct arena *a, const void *mem, size_t len);
 

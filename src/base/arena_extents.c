@@ -45,7 +45,7 @@ static const struct arena_counts for_small = { .n = { [ARENA_MID] = 256 } };
 _Static_assert(15 * (ARENA_MID_SIZE + ARENA_BIG_SIZE) <= ARENA_EXTENT, "for_large");
 _Static_assert(256 * ARENA_MID_SIZE <= ARENA_EXTENT, "for_small");
 
-unsigned arena_look_ms = 1000;
+_Atomic unsigned arena_look_ms = 1000;
 
 static uint64_t looks_ns(unsigned n)
 {
