@@ -755,6 +755,91 @@ Test(fs_behind, a_waiting_writer_causes_commit)
 	end();
 }
 
+/* ---- the room grows ---- */
+
+static _Atomic int add_error;
+
+static int64_t play_spare(void *ctx)
+{
+	(void)ctx;
+	return INT64_MAX;
+}
+
+static int play_add(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb)
+{
+	(void)ctx, (void)i, (void)r;
+	return add_error ? err_set(eb, add_error, "played") : 0;
+}
+
+static bool play_remove(void *ctx, unsigned i)
+{
+	(void)ctx, (void)i;
+	return true;
+}
+
+static const struct arena_keeper_ops keeper_ops = {
+	.spare = play_spare, .add = play_add, .remove = play_remove,
+};
+
+static bool is_answered(void)
+{
+	return asks[nasks - 1].answered;
+}
+
+static void write_until_one_waits(void)
+{
+	write_at(0, 70000);
+	for (uint32_t i = 0; is_answered(); i++)
+		write_at(24 * 4096 + i * 201, 100);
+}
+
+/* A writer waits for room. When there is more, it goes on, and the server has done nothing. Then
+ * the room is as it was, and what is held in the meantime is not lost. */
+Test(fs_behind, a_waiting_writer_gets_more_room)
+{
+	struct arena *a;
+
+	begin_plain(26);
+	a = &fs.cl->arena;
+	write_until_one_waits();
+	arena_look_ms = 3600000;
+	cr_assert_eq(arena_grows(a, 1, &keeper_ops, NULL), 0);
+	behind_room_wanted(&fs.behind, ARENA_MID);
+	while (!is_answered())
+		settle();
+	cr_assert(did.writes == 0 && did.commits == 0);
+	cr_assert_eq(fs.behind.most[ARENA_MID], fs.behind.always[ARENA_MID] + 256);
+	arena_give_back(a);
+	while (fs.behind.most[ARENA_MID] > fs.behind.always[ARENA_MID])
+		settle();
+	finish();
+	cr_assert_eq(memcmp(disk.b, now.b, now.size), 0);
+	behind_pool_stop(&fs.behind);
+	end();
+}
+
+/* There is no memory for more room: the writer waits for COMMIT, as it would without. */
+Test(fs_behind, a_waiting_writer_gets_no_more_room)
+{
+	begin_plain(26);
+	add_error = -ENOMEM;
+	arena_look_ms = 3600000;
+	cr_assert_eq(arena_grows(&fs.cl->arena, 1, &keeper_ops, NULL), 0);
+	write_until_one_waits();
+	while (!stat_get(&fs.cl->arena.more.stats, STAT_ARENA_REFUSED))
+		settle();
+	cr_assert_not(is_answered());
+	for (unsigned i = 0; i < 50 && !is_answered(); i++) {
+		some_progress();
+		settle();
+	}
+	cr_assert(is_answered() && did.commits == 1);
+	finish();
+	cr_assert_eq(memcmp(disk.b, now.b, now.size), 0);
+	behind_pool_stop(&fs.behind);
+	end();
+}
+
 /* stat() of a program that is killed, while it waits for what was written. */
 Test(fs_behind, killed_while_it_waits)
 {
