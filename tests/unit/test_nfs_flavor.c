@@ -433,7 +433,8 @@ Test(flavor, a_reply_of_somebody_elses)
 {
 	const uint32_t n = htonl(10);
 
-	start(NFS_OP_WRITE, 10);
+	/* A WRITE would be sent again. */
+	start(NFS_OP_READ, 10);
 	reply(SECRET + 1, &n, 4);
 	cr_assert(dones == 1 && call.res.status == -EIO);
 }
