@@ -477,6 +477,7 @@ struct nfs_server {
 	const struct nfs_version *version;
 	const struct rpc_auth *auth;    /* for calls with a credential */
 	struct nfs_path path[NFS_PATHS_MAX];    /* ways to it; belongs to paths.c */
+	struct rr_windows windows[NFS_PATHS_MAX];       /* what is known of them there */
 	unsigned first;                 /* the path that the mount was made on */
 	unsigned up;                    /* connections in use, of all lanes; under control->mu */
 	_Atomic bool checks;            /* new connections are checked: the mount is made */

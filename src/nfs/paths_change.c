@@ -66,6 +66,8 @@ int nfs_path_add(struct nfs_client *cl, const struct rr_path *way, unsigned *id,
 	*generation = ++p->generation;
 	pthread_mutex_unlock(&cl->control->mu);
 	/* The place is ours, and nothing is connected there before the next step. */
+	atomic_store(&s->windows[*id].work, false);
+	atomic_store(&s->windows[*id].again_ns, 0);
 	nfs_each_lane(cl, zero_stats, id);
 	pthread_mutex_lock(&cl->control->mu);
 	rc = nfs_connector_start(p);

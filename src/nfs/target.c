@@ -135,7 +135,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	const struct nfs_config *cfg = &s->client->cfg;
 	const struct rr_config rc = {
 		.policy = cfg->policy, .path_stats = t->path_stats, .credits = cfg->credits,
-		.lane = l->index, .nlanes = cfg->lanes, .memreg = cfg->memreg,
+		.lane = l->index, .nlanes = cfg->lanes, .memreg = cfg->memreg, .windows = s->windows,
 		.reserve = cfg->heartbeat_ms != 0,
 	};
 

@@ -130,20 +130,33 @@ static void take_back(struct rr_link *link, struct list *finished)
 }
 
 #define WINDOWS_LOST_MAX 2u
+#define WINDOWS_PAUSE_NS 600000000000ull
 
-/* A driver may say that it has windows, and break the connection at the first call that has
- * one. Any connection may be lost once; the second in a row is a reason to do without. */
+/*
+ * A driver may say that it has windows, and break the connection at the first call that has
+ * one. Any connection may be lost once; the second in a row is a reason to do without, unless
+ * some lane has seen windows work on that path.
+ *
+ * A server can bring this about: it drops two connections. So what comes instead gives it no
+ * more than windows do: a registration for each call. It is slower, and so it does not last:
+ * after ten minutes the next connection has windows again. Only the user chooses pool.
+ */
 static void doubt_windows(struct rr_link *link)
 {
 	struct rr_conn *c = link->conn;
+	struct rr_windows *w;
 
-	if (c->cfg.memreg != &rr_memreg_auto || !link->memreg->windows || !link->mapped ||
-	    c->windows_work || ++c->windows_lost < WINDOWS_LOST_MAX ||
-	    atomic_exchange(&c->no_windows, true))
+	if (c->cfg.memreg != &rr_memreg_auto || !link->memreg->windows || !link->mapped)
+		return;
+	w = &c->cfg.windows[link->path];
+	if (atomic_load(&w->work) || ++c->windows_lost[link->path] < WINDOWS_LOST_MAX)
+		return;
+	if (atomic_exchange(&w->again_ns, mono_ns() + WINDOWS_PAUSE_NS))
 		return;
 	log_warn("%u connections with memory windows were lost before any was seen to work (%s): "
-		 "memreg=pool is used from now on; memreg=mw insists on windows",
-		 c->windows_lost, link->text);
+		 "memreg=call is used, and windows are tried again every ten minutes. memreg=pool is "
+		 "faster, needs less locked memory, and lets the server reach all data buffers",
+		 c->windows_lost[link->path], link->text);
 }
 
 static void lose_link(struct rr_link *link, int err, const char *why)

@@ -191,6 +191,13 @@ struct rr_path_stats {
 	_Atomic uint64_t heartbeats, missed;
 };
 
+/* What memreg=auto knows of memory windows on a path (memreg.h). All lanes share it. */
+struct rr_windows {
+	_Atomic bool work;              /* the peer has used one */
+	_Atomic uint64_t again_ns;      /* connections were lost before any did: none has windows
+					 * before that time (mono_ns()); 0: it did not come to that */
+};
+
 struct rr_events {
 	/* A link is gone, and `owner` is what rr_link_open() was given for it. Its calls are
 	 * kept, and continue on other links if there are any. The owner arranges for a new
@@ -204,6 +211,7 @@ struct rr_config {
 	unsigned credits;               /* the most calls in flight on a link that we ask for */
 	unsigned lane, nlanes;          /* keeps the lanes' XIDs apart */
 	const struct rr_memreg *memreg; /* the registration strategy (memreg.h); NULL: pool */
+	struct rr_windows *windows;     /* memreg=auto: for each path; the owner's, must outlive it */
 	bool reserve;                   /* keep a credit of each link for rr_submit_on() */
 };
 

@@ -10,7 +10,7 @@
  *
  * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
  * link belongs to the thread in rr_link_open(). That thread reads only what never changes
- * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and no_windows and told, which are
+ * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and cfg.windows and told, which are
  * atomic.
  */
 #ifndef RPCRDMA_IMPL_H
@@ -53,6 +53,7 @@ struct rr_link {
 	uint64_t heard_ns, answered_ns, measured_ns;    /* see struct rr_link_now */
 	uint64_t latency_ns;            /* moving average over short calls; 0: none yet */
 	bool mapped;                    /* a call with a segment was sent */
+	bool windows_work;              /* the peer has used one of this link */
 	struct loop_timer reset_timer;  /* for a reset that was asked for inside a callback */
 	int reset_err;                  /* != 0: the link will be given up */
 	const char *reset_why;
@@ -67,9 +68,7 @@ struct rr_conn {
 	void *ctx;
 
 	_Atomic bool told;              /* which strategy it is, if it is not the one wanted */
-	bool windows_work;              /* the peer has used one */
-	unsigned windows_lost;          /* connections lost before that */
-	_Atomic bool no_windows;        /* memreg=auto: they did not work */
+	unsigned windows_lost[RR_PATHS_MAX];    /* connections lost before a window worked there */
 	bool no_room;                   /* a registration had to wait, which was said */
 	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
 	void *copy;                     /* RR_REPLY_MAX bytes: what the peer has written, and

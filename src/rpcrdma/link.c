@@ -93,15 +93,24 @@ static int exchange(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
+/* What is wanted, as far as windows are not in doubt (conn.c). */
+static const struct rr_memreg *wanted_memreg(const struct rr_conn *c, unsigned path)
+{
+	bool doubt = c->cfg.memreg == &rr_memreg_auto &&
+		     mono_ns() < atomic_load(&c->cfg.windows[path].again_ns);
+
+	return doubt ? &rr_memreg_call : c->cfg.memreg;
+}
+
 /* Which strategy it is, and what that needs. */
-static int set_memreg(struct rr_link *link, struct errbuf *eb)
+static int set_memreg(struct rr_link *link, const struct rr_memreg *wanted, struct errbuf *eb)
 {
 	struct rr_conn *c = link->conn;
 	struct fab_caps caps;
 	const char *why;
 
 	link->fabric->caps(link->fab, &caps);
-	link->memreg = rr_memreg_for(c->cfg.memreg, &caps, &why);
+	link->memreg = rr_memreg_for(wanted, &caps, &why);
 	link->remote_inval = link->memreg->remote_inval(&caps);
 	link->silent = caps.silent_sends;
 	if (why && !atomic_exchange(&c->told, true)) {
@@ -152,6 +161,7 @@ static int reg_memory(struct rr_link *link, struct errbuf *eb)
 int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,
 		 struct errbuf *eb)
 {
+	const struct rr_memreg *wanted = wanted_memreg(c, way->number);
 	struct fab_params params = way->path->params;
 	struct rr_link *link = calloc(1, sizeof(*link));
 	struct fab_conn *fab;
@@ -168,7 +178,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 	params.max_recv = rr_recvs(c->cfg.credits);
 	params.max_send = c->cfg.credits + SEND_SLACK;
 	/* A call needs one mostly. One that finds too few waits for others to end. */
-	if (c->cfg.memreg->windows && !atomic_load(&c->no_windows))
+	if (wanted->windows)
 		params.windows = c->cfg.credits + RR_CALL_MRS;
 	params.windows_sound = c->cfg.memreg == &rr_memreg_auto;
 	rc = make_receives(link, eb);
@@ -176,7 +186,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 		rc = link->fabric->open(&params, &fab, eb);
 	if (!rc) {
 		link->fab = fab;
-		rc = set_memreg(link, eb);
+		rc = set_memreg(link, wanted, eb);
 	}
 	if (!rc)
 		rc = reg_memory(link, eb);

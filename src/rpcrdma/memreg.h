@@ -73,8 +73,13 @@ struct rr_memreg {
  * in no data buffer. */
 const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32_t len);
 
-/* Not a strategy: stands for mw where the device has windows and its driver is sound, and
- * for pool elsewhere. */
+/*
+ * Not a strategy: stands for mw where the device has windows and its driver is sound, and
+ * for pool elsewhere; both are the device's affair. While windows are in doubt, because
+ * connections were lost before any worked, it stands for call. That is up to the server, which
+ * may drop what it likes, and so it gets no more by that than mw gives it: pool's one key is
+ * not to be had by dropping connections.
+ */
 extern const struct rr_memreg rr_memreg_auto;
 extern const struct rr_memreg rr_memreg_pool;
 extern const struct rr_memreg rr_memreg_call;

@@ -209,8 +209,12 @@ static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by
 		return;
 	}
 	/* A window that was offered and not used says nothing. */
-	link->conn->windows_work |= link->memreg->windows && call->nmrs && !call->status &&
-				    (by_peer || call->placed_len || call->nsend);
+	if (link->memreg->windows && !link->windows_work && call->nmrs && !call->status &&
+	    (by_peer || call->placed_len || call->nsend)) {
+		link->windows_work = true;
+		if (link->conn->cfg.windows)
+			atomic_store(&link->conn->cfg.windows[link->path].work, true);
+	}
 	rc = link->memreg->unmap(link, call, by_peer);
 	call->unmapping = rc != 0;
 	if (rc < 0)

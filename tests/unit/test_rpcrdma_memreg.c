@@ -97,6 +97,8 @@ static const struct rr_path path = { .fabric = &fabric_fake };
 static const struct rr_way way = { .path = &path };
 static struct rr_path_stats path_stats[RR_PATHS_MAX];
 
+static struct rr_windows windows[RR_PATHS_MAX];
+
 static int try_up(struct errbuf *eb)
 {
 	struct rr_link *link;
@@ -135,6 +137,7 @@ static void begin(const struct rr_memreg *memreg)
 	static const struct rr_events events = { .down = on_down };
 	struct rr_config cfg = {
 		.path_stats = path_stats, .credits = CREDITS, .nlanes = 1, .memreg = memreg,
+		.windows = windows,
 	};
 
 	memcpy(fake_peer_priv, knfsd, 8);
@@ -299,9 +302,56 @@ Test(memreg, auto_when_windows_do_not_work, .init = by_itself, .fini = end)
 	cr_assert_eq(t->dones, 0);
 	up();
 	cr_assert_not(says_r());
-	cr_assert_eq(t->rr.nmrs, 0);
+	cr_assert(t->rr.nmrs == 1 && t->rr.mrs[0].rkey != fake.rkey, "a key for this call alone");
 	reply(t, 8192, 0);
 	cr_assert_eq(t->dones, 1);
+}
+
+static void lose_two(void)
+{
+	read_call(0);
+	for (unsigned i = 0; i < 2; i++) {
+		fake_break();
+		up();
+	}
+}
+
+/* Two connections that are dropped are not the end of windows. */
+Test(memreg, auto_tries_windows_again, .init = by_itself, .fini = end)
+{
+	struct test_call *t = &calls[0];
+
+	fake_has_windows = true;
+	up();
+	lose_two();
+	cr_assert_not(says_r());
+	cr_assert_gt(windows[0].again_ns, mono_ns() + 500000000000);
+	windows[0].again_ns = mono_ns();        /* it has come */
+	fake_break();
+	up();
+	cr_assert(says_r());
+	fake_break();
+	up();
+	cr_assert(!says_r() && t->rr.nmrs == 1, "no third one is needed to doubt them again");
+	windows[0].again_ns = mono_ns();
+	fake_break();
+	up();
+	cr_assert(says_r());
+	reply(t, 8192, t->rr.mrs[0].rkey);
+	cr_assert_eq(t->dones, 1);
+	cr_assert(windows[0].work);
+	lose_two();
+	cr_assert(says_r());
+}
+
+/* Another lane has the same device. */
+Test(memreg, auto_believes_other_lanes, .init = by_itself, .fini = end)
+{
+	fake_has_windows = true;
+	windows[0].work = true;
+	up();
+	lose_two();
+	cr_assert(says_r());
 }
 
 /* ---- memory windows ---- */
