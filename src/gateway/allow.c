@@ -8,7 +8,8 @@
  *      0: 0100007F:8124 0100007F:4E51 01 ...                                  1000   4711
  *
  * A socket that its user has closed has no user any more (the list says 0). So it must be
- * established, and must have an inode. Addresses are words in the machine's own byte order.
+ * established, and must have an inode. The same list tells the users of this machine apart
+ * (peer.c). Addresses are words in the machine's own byte order.
  *
  * --enter PID: the network name space of the NFS server. The lists and the listener are
  * opened before, and stay in the name space in which they were opened.
@@ -85,15 +86,21 @@ static bool user_of(FILE *list, bool v6, const struct sockaddr_storage *from,
 	return false;
 }
 
+bool allow_user(const struct gw_allow *a, const struct sockaddr_storage *local,
+		const struct sockaddr_storage *peer, unsigned *uid)
+{
+	return (peer->ss_family == AF_INET && a->lists[0] &&
+		user_of(a->lists[0], false, peer, local, uid)) ||
+	       (a->lists[1] && user_of(a->lists[1], true, peer, local, uid));
+}
+
 bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
 		const struct sockaddr_storage *peer)
 {
-	bool v4 = peer->ss_family == AF_INET;
 	unsigned uid = 0;
 	char text[96];
 
-	if ((v4 && user_of(a->lists[0], false, peer, local, &uid)) ||
-	    (a->lists[1] && user_of(a->lists[1], true, peer, local, &uid))) {
+	if (allow_user(a, local, peer, &uid)) {
 		if (uid == a->uid)
 			return true;
 		log_info("turned away %s: its user is %u, not %u (--allow)",

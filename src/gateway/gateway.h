@@ -27,10 +27,12 @@
  * connections are closed, and only then the calls are freed: no peer reaches a buffer after
  * close. The client sends calls without a reply again on its next connection. The server
  * recognizes them by the session slot, or for version 3 our own cache does (drc.c), which
- * must know what became of them. A pair whose client does not take part in what was posted
- * (an RDMA Read that it does not answer) for a minute ends as well (pair_posted). If some of the pair's calls still run on the server,
+ * must know what became of them. So if some of the pair's calls still run on the server,
  * the pair keeps its TCP connection until they are answered: it "lingers", for LINGER_MS at
  * most.
+ *
+ * A pair ends as well if its client takes no part in what was posted for a minute, as an RDMA
+ * Read that it does not answer (pair_posted).
  */
 #ifndef GATEWAY_H
 #define GATEWAY_H
@@ -55,6 +57,8 @@
 #define GW_LARGE_BYTES ((size_t)GW_MARK + GW_MSG_MAX)
 /* The most data items of one COMPOUND's reply that are placed. */
 #define GW_ITEMS_MAX RR_WRITES_MAX
+
+#define GW_NO_USER UINT32_MAX
 
 struct gateway;
 struct gw_pair;
@@ -118,9 +122,20 @@ struct gw_drc_kept {
 	unsigned n;
 };
 
+/* Who has connected: an address, on this machine a user (peer.c). */
+struct gw_peer {
+	struct list node;       /* in gateway->peers */
+	unsigned pairs;
+	uint8_t addr[16];       /* an IPv4 address as IPv6 has it */
+	unsigned uid;           /* GW_NO_USER: unknown, or another machine's */
+	size_t taken, calls;    /* of the memory: all, and that of calls */
+	unsigned long passed;   /* memory.c: a call of it was passed over in this search */
+};
+
 struct gw_pair {
 	struct list node;       /* in gateway->pairs */
 	struct gateway *gw;
+	struct gw_peer *peer;
 	unsigned id;            /* for messages */
 	const struct fabric *fab;
 	struct fab_conn *conn;
@@ -219,6 +234,7 @@ struct gw_memory {
 	size_t bufs;            /* bytes of the buffers that exist */
 	size_t slots;           /* bytes of all pairs' slots */
 	struct list waiting;    /* gw_calls */
+	unsigned long searches;
 	struct loop_msg wake;
 	bool waking;            /* wake is posted */
 };
@@ -238,7 +254,7 @@ struct gateway {
 	unsigned credits;
 	unsigned ids;
 	unsigned long ncalls;
-	struct list pairs;
+	struct list pairs, peers;
 	struct gw_memory memory;
 	unsigned idle_ms;       /* 0: connections stay */
 	struct gw_allow allow;
@@ -314,7 +330,7 @@ void memory_give_pair(struct gw_pair *p);
 bool memory_size_call(struct gw_call *k, uint32_t msg_len);
 /* Takes a call's share. false: not now. */
 bool memory_take_call(struct gw_call *k);
-/* Queues k for memory. call_resume(k) follows, unless the pair ends first. */
+/* Queues k for memory. call_resume(k) follows later, unless the pair ends first. */
 void memory_wait(struct gw_call *k);
 void memory_give_call(struct gw_call *k);
 /* A buffer of that size for a record, out of the shares. NULL: no memory, or more than the
@@ -324,13 +340,22 @@ void pair_buf_put(struct gw_pair *p, struct gw_buf *b);
 /* Frees all buffers that the pair does not use. */
 void pair_bufs_free(struct gw_pair *p);
 
+/* ---- peer.c ---- */
+
+/* Finds or makes the peer of a new pair. false: no memory. */
+bool peer_enter(struct gw_pair *p);
+void peer_leave(struct gw_pair *p);
+
 /* ---- allow.c ---- */
 
 /* Opens the lists. 0 or -errno, eb set. */
 int allow_open(struct gw_allow *a, struct errbuf *eb);
 void allow_close(struct gw_allow *a);
-/* Is this connection between two addresses of this machine the user's? If not, the log
- * says so. */
+/* Whose is the peer's end of this connection between two addresses of this machine? false:
+ * unknown here. */
+bool allow_user(const struct gw_allow *a, const struct sockaddr_storage *local,
+		const struct sockaddr_storage *peer, unsigned *uid);
+/* Is it the user's? If not, the log says so. */
 bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
 		const struct sockaddr_storage *peer);
 /* Enters the network name space of that process. Connections to the server are made from

@@ -174,6 +174,9 @@ static int start(struct gateway *gw, const struct settings *s, struct errbuf *eb
 		rc = allow_open(&gw->allow, eb);
 		if (rc)
 			return rc;
+	} else if (gw->fab->addrs) {
+		/* Without it the users of this machine are one peer. */
+		allow_open(&gw->allow, NULL);
 	}
 	gw->fab->listen_addr(gw->listener, &at);
 	if (s->enter && (rc = enter_server(s->enter, eb)))
@@ -199,6 +202,7 @@ int main(int argc, char **argv)
 	log_set_name("nfsrdma-gateway");
 	log_set_level(LOG_LVL_WARN);
 	list_init(&gateway.pairs);
+	list_init(&gateway.peers);
 	drc_init(&gateway.drc);
 	rc = parse(&s, argc, argv, &eb);
 	if (rc > 0)

@@ -7,7 +7,8 @@
  *
  * A pair that would leave no room for the largest call is turned away. A call for which there is no
  * room waits in the receive where it came. Nothing is dropped, and a client with all its
- * credits open must wait, too. What has been dealt out is always available: pairs keep
+ * credits open must wait, too. A peer gets three quarters at most, and what waits for that does
+ * not keep others' calls waiting. What has been dealt out is always available: pairs keep
  * unused buffers, and a pair that needs one takes it from another.
  *
  * Most messages have 1 MiB of data at most. A buffer with room for 4 MiB is another matter: over
@@ -20,20 +21,58 @@
 
 #define LARGEST_CALL (GW_BUF_BYTES + GW_LARGE_BYTES)
 
+/* No peer has more than this, so that others can always work. But each may have one call. */
+static bool is_share(const struct gw_memory *a, const struct gw_peer *e, size_t had, size_t bytes)
+{
+	return !had || e->taken + bytes <= a->max / 4 * 3;
+}
+
+static bool may_take(const struct gw_call *k)
+{
+	const struct gw_peer *e = k->pair->peer;
+
+	return is_share(&k->pair->gw->memory, e, e->calls, k->call_size + k->reply_size);
+}
+
+/* The first call that waits, but for those whose peer has its share. It may be that there is
+ * no room for it: then all that came later wait, too. */
+static struct gw_call *next_call(struct gw_memory *a)
+{
+	a->searches++;
+	list_for_each(n, &a->waiting) {
+		struct gw_call *k = container_of(n, struct gw_call, out_node);
+
+		/* What is behind such a call of the same peer must not overtake it. */
+		if (k->pair->peer->passed == a->searches)
+			continue;
+		if (may_take(k))
+			return k;
+		k->pair->peer->passed = a->searches;
+	}
+	return NULL;
+}
+
 static void on_wake(struct loop_msg *m)
 {
 	struct gw_memory *a = container_of(m, struct gw_memory, wake);
+	struct gw_call *k;
 
 	a->waking = false;
-	while (!list_empty(&a->waiting)) {
-		struct gw_call *k = container_of(a->waiting.next, struct gw_call, out_node);
-
-		if (!memory_take_call(k))
-			return;
+	while ((k = next_call(a)) && memory_take_call(k)) {
 		list_del(&k->out_node);
 		list_init(&k->out_node);
 		call_resume(k);
 	}
+}
+
+static void wake(struct gateway *gw)
+{
+	struct gw_memory *a = &gw->memory;
+
+	if (list_empty(&a->waiting) || a->waking)
+		return;
+	a->waking = true;
+	loop_post(gw->loop, &a->wake);
 }
 
 void memory_init(struct gw_memory *a, size_t max)
@@ -42,15 +81,17 @@ void memory_init(struct gw_memory *a, size_t max)
 	list_init(&a->waiting);
 }
 
-static void give(struct gateway *gw, size_t bytes)
+static void take(struct gw_pair *p, size_t bytes)
 {
-	struct gw_memory *a = &gw->memory;
+	p->gw->memory.taken += bytes;
+	p->peer->taken += bytes;
+}
 
-	a->taken -= bytes;
-	if (list_empty(&a->waiting) || a->waking)
-		return;
-	a->waking = true;
-	loop_post(gw->loop, &a->wake);
+static void give(struct gw_pair *p, size_t bytes)
+{
+	p->gw->memory.taken -= bytes;
+	p->peer->taken -= bytes;
+	wake(p->gw);
 }
 
 bool memory_size_call(struct gw_call *k, uint32_t msg_len)
@@ -70,11 +111,13 @@ bool memory_size_call(struct gw_call *k, uint32_t msg_len)
 
 bool memory_take_call(struct gw_call *k)
 {
-	struct gw_memory *a = &k->pair->gw->memory;
+	const struct gw_memory *a = &k->pair->gw->memory;
+	size_t bytes = k->call_size + k->reply_size;
 
-	if (a->max - a->taken < k->call_size + k->reply_size)
+	if (a->max - a->taken < bytes || !may_take(k))
 		return false;
-	a->taken += k->call_size + k->reply_size;
+	take(k->pair, bytes);
+	k->pair->peer->calls += bytes;
 	k->budgeted = true;
 	return true;
 }
@@ -82,6 +125,8 @@ bool memory_take_call(struct gw_call *k)
 void memory_wait(struct gw_call *k)
 {
 	list_add_tail(&k->pair->gw->memory.waiting, &k->out_node);
+	/* Those before it may be of peers that have their share. */
+	wake(k->pair->gw);
 }
 
 void memory_give_call(struct gw_call *k)
@@ -89,7 +134,8 @@ void memory_give_call(struct gw_call *k)
 	if (!k->budgeted)
 		return;
 	k->budgeted = false;
-	give(k->pair->gw, k->call_size + k->reply_size);
+	k->pair->peer->calls -= k->call_size + k->reply_size;
+	give(k->pair, k->call_size + k->reply_size);
 }
 
 /* ---- Buffers ---- */
@@ -208,9 +254,9 @@ bool memory_take_pair(struct gw_pair *p, size_t slots)
 	struct gw_memory *a = &p->gw->memory;
 	size_t bytes = slots + GW_BUF_BYTES;
 
-	if (a->max - a->taken < bytes + LARGEST_CALL)
+	if (a->max - a->taken < bytes + LARGEST_CALL || !is_share(a, p->peer, p->peer->taken, bytes))
 		return false;
-	a->taken += bytes;
+	take(p, bytes);
 	a->slots += slots;
 	p->budget = bytes;
 	make_room(p->gw, 0);
@@ -219,8 +265,9 @@ bool memory_take_pair(struct gw_pair *p, size_t slots)
 
 void memory_give_pair(struct gw_pair *p)
 {
-	if (p->budget)
-		p->gw->memory.slots -= p->budget - GW_BUF_BYTES;
-	give(p->gw, p->budget);
+	if (!p->budget)
+		return;
+	p->gw->memory.slots -= p->budget - GW_BUF_BYTES;
+	give(p, p->budget);
 	p->budget = 0;
 }

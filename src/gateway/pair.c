@@ -352,6 +352,7 @@ void pair_free(struct gw_pair *p)
 	pair_buf_put(p, p->in.buf);
 	pair_bufs_free(p);
 	memory_give_pair(p);
+	peer_leave(p);
 	list_del(&p->node);
 	free(p->slots);
 	free(p->slot_mem);
@@ -461,6 +462,10 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	list_init(&p->calls);
 	drc_kept_init(&p->recent);
 	list_add_tail(&gw->pairs, &p->node);
+	if (!peer_enter(p)) {
+		pair_end(p, "out of memory");
+		return;
+	}
 	if (gw->allow.on && !allowed(p)) {
 		pair_end(p, NULL);
 		return;

@@ -236,6 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	gw = (struct gateway){ .loop = l, .fab = &fabric_fuzz, .credits = 4 };
 	list_init(&gw.pairs);
+	list_init(&gw.peers);
 	drc_init(&gw.drc);
 	memory_init(&gw.memory, 64u << 20);
 	ignored = false;

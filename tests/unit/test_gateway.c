@@ -206,6 +206,9 @@ static void tick(struct loop_timer *t)
 		cr_assert(cond, "never: " #cond); \
 	} while (0)
 
+/* Where clients are; 0: where the system says. */
+static in_addr_t dial_from;
+
 /* A client that knows where the gateway is: what connect says. */
 static int cl_dial(bool r)
 {
@@ -215,6 +218,10 @@ static int cl_dial(bool r)
 	memset(&cl, 0, sizeof(cl));
 	cl.params = (struct fab_params){ .max_send = 8, .max_recv = RECVS, .timeout_ms = 10000 };
 	FAB->listen_addr(gw.listener, &cl.params.server);
+	if (dial_from) {
+		((struct sockaddr_in *)(void *)&cl.params.local)->sin_family = AF_INET;
+		((struct sockaddr_in *)(void *)&cl.params.local)->sin_addr.s_addr = dial_from;
+	}
 	cl.r = r;
 	cr_assert_eq(FAB->open(&cl.params, &cl.c, &eb), 0, "%s", eb.text);
 	cr_assert_eq(FAB->reg(cl.c, cl.mem, MEM, FAB_REMOTE_READ | FAB_REMOTE_WRITE, &cl.mr, &eb), 0);
@@ -239,6 +246,7 @@ static void open_all(bool r)
 	loop = loop_new(LOOP_EPOLL);
 	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
 	list_init(&gw.pairs);
+	list_init(&gw.peers);
 	drc_init(&gw.drc);
 	memory_init(&gw.memory, 64u << 20);
 	server_start(&gw.server);
@@ -1001,6 +1009,51 @@ Test(gateway, memory_goes_round, .init = setup, .fini = drc_teardown)
 	cr_assert_eq(the_pair()->nbufs, 0);
 	gw.memory.bufs -= 3 * GW_BUF_BYTES;
 	FAB->close(first);
+}
+
+static void another_client(void)
+{
+	cl.c = NULL;
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+}
+
+static void call_often(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		unsigned long before = gw.ncalls;
+
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 1), i));
+		RUN_UNTIL(gw.ncalls == before + 1);
+	}
+}
+
+/* A peer with more calls than memory does not keep others waiting, however many connections it
+ * has; a part of the memory is never its. */
+Test(gateway, no_peer_has_all_memory, .init = setup, .fini = drc_teardown)
+{
+	struct fab_conn *first = cl.c, *second;
+
+	gw.memory.max = 40 * GW_BUF_BYTES;
+	srv.mute = true;
+	ANSWER(REPLY_OK);
+	call_often(8);
+	another_client();
+	second = cl.c;
+	call_often(8);
+	RUN_UNTIL(srv.records == 13);
+	cr_assert_leq(gw.memory.taken, gw.memory.max / 4 * 3);
+	srv.mute = false;
+	dial_from = htonl(0x7f000002);
+	another_client();
+	still_serves();
+	cr_assert_eq(srv.records, 14);
+	cr_assert_not(list_empty(&gw.memory.waiting));
+	/* What the peer gives back is its own again. */
+	srv.mute = true;
+	FAB->close(first);
+	RUN_UNTIL(list_empty(&gw.memory.waiting));
+	FAB->close(second);
 }
 
 Test(gateway, no_room_for_a_connection, .init = setup, .fini = drc_teardown)

@@ -204,6 +204,7 @@ static struct gateway gateway(void)
 	struct gateway gw = { .loop = loop, .credits = 4 };
 
 	list_init(&gw.pairs);
+	list_init(&gw.peers);
 	return gw;
 }
 
