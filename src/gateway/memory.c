@@ -5,8 +5,9 @@
  *     a pair        its slots, and the record that TCP is receiving
  *     a call        its record and its reply's, by the sizes of its chunks
  *
- * A pair that would leave no room for the largest call is turned away. A call for which there is no
- * room waits in the receive where it came. Nothing is dropped, and a client with all its
+ * A pair that would leave no room for the largest call is turned away, unless others have been
+ * idle for some seconds: they end, and their clients connect again when they want something. A
+ * call for which there is no room waits in the receive where it came. Nothing is dropped, and a client with all its
  * credits open must wait, too. A peer gets three quarters at most, and what waits for that does
  * not keep others' calls waiting. What has been dealt out is always available: pairs keep
  * unused buffers, and a pair that needs one takes it from another.
@@ -20,6 +21,8 @@
 #include "gateway/gateway.h"
 
 #define LARGEST_CALL (GW_BUF_BYTES + GW_LARGE_BYTES)
+/* A connection on which nothing has come for so long may be asked for its memory. */
+#define IDLE_MS 10000u
 
 /* No peer has more than this, so that others can always work. But each may have one call. */
 static bool is_share(const struct gw_memory *a, const struct gw_peer *e, size_t had, size_t bytes)
@@ -52,13 +55,43 @@ static struct gw_call *next_call(struct gw_memory *a)
 	return NULL;
 }
 
+/* Ends the pair that has been idle for longest, one of this peer unless that is NULL, and takes
+ * its share back. Its client connects again when it wants something. false: there is none. */
+static bool end_idle(struct gateway *gw, const struct gw_peer *of)
+{
+	uint64_t before = mono_ns() - IDLE_MS * 1000000ull;
+	struct gw_pair *oldest = NULL;
+
+	list_for_each(n, &gw->pairs) {
+		struct gw_pair *p = container_of(n, struct gw_pair, node);
+
+		if (!p->budget || p->ended || p->ncalls || (of && p->peer != of) || p->busy_at > before)
+			continue;
+		if (!oldest || p->busy_at < oldest->busy_at)
+			oldest = p;
+	}
+	if (!oldest)
+		return false;
+	pair_end(oldest, "it is idle, and others want its memory");
+	memory_give_pair(oldest);
+	return true;
+}
+
+static bool take_call(struct gw_call *k)
+{
+	while (!memory_take_call(k))
+		if (!end_idle(k->pair->gw, NULL))
+			return false;
+	return true;
+}
+
 static void on_wake(struct loop_msg *m)
 {
 	struct gw_memory *a = container_of(m, struct gw_memory, wake);
 	struct gw_call *k;
 
 	a->waking = false;
-	while ((k = next_call(a)) && memory_take_call(k)) {
+	while ((k = next_call(a)) && take_call(k)) {
 		list_del(&k->out_node);
 		list_init(&k->out_node);
 		call_resume(k);
@@ -254,8 +287,12 @@ bool memory_take_pair(struct gw_pair *p, size_t slots)
 	struct gw_memory *a = &p->gw->memory;
 	size_t bytes = slots + GW_BUF_BYTES;
 
-	if (a->max - a->taken < bytes + LARGEST_CALL || !is_share(a, p->peer, p->peer->taken, bytes))
-		return false;
+	while (!is_share(a, p->peer, p->peer->taken, bytes))
+		if (!end_idle(p->gw, p->peer))
+			return false;
+	while (a->max - a->taken < bytes + LARGEST_CALL)
+		if (!end_idle(p->gw, NULL))
+			return false;
 	take(p, bytes);
 	a->slots += slots;
 	p->budget = bytes;

@@ -1070,6 +1070,40 @@ Test(gateway, no_room_for_a_connection, .init = setup, .fini = drc_teardown)
 	cr_assert(gw.memory.taken == 0 && gw.memory.slots == 0);
 }
 
+/* A connection without calls has a share of the memory, too. When others want it, the one that
+ * has been idle for longest ends, and no other. */
+Test(gateway, idle_connections_give_way, .init = setup, .fini = drc_teardown)
+{
+	struct fab_conn *first = cl.c, *second;
+	struct gw_pair *oldest = the_pair(), *later;
+
+	another_client();
+	second = cl.c;
+	later = container_of(gw.pairs.prev, struct gw_pair, node);
+	gw.memory.max = gw.memory.taken + GW_LARGE_BYTES + 2 * GW_BUF_BYTES;
+	/* All of them were busy a moment ago. */
+	cr_assert_eq(cl_dial(false), -ECONNREFUSED);
+	FAB->close(cl.c);
+	cr_assert(!oldest->ended && !later->ended);
+	oldest->busy_at -= 30000000000u;
+	later->busy_at -= 20000000000u;
+	another_client();
+	RUN_UNTIL(cl.downs == 1);
+	RUN_UNTIL(the_pair() == later);
+	cr_assert_not(later->ended);
+	cl.downs = 0;
+	still_serves();
+	/* A call that would have to wait for memory. */
+	RUN_UNTIL(container_of(gw.pairs.prev, struct gw_pair, node)->ncalls == 0);
+	gw.memory.max = gw.memory.taken + GW_BUF_BYTES;
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 0)));
+	RUN_UNTIL(cl.messages == 2);
+	cr_assert_eq(srv.records, 2);
+	RUN_UNTIL(cl.downs == 1);
+	FAB->close(first);
+	FAB->close(second);
+}
+
 Test(gateway, idle_connections_end, .init = setup, .fini = drc_teardown)
 {
 	FAB->close(cl.c);
