@@ -120,5 +120,8 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	if (rc)
 		return rc;
 	choose_fabric(cfg, o);
-	return setup_memory(cfg, o, eb);
+	rc = setup_memory(cfg, o, eb);
+	if (!rc)
+		setup_files(cfg);
+	return rc;
 }

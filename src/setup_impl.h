@@ -5,6 +5,7 @@
  *   setup.c          the configuration, and which fabric carries it
  *   setup_paths.c    the addresses of the paths
  *   setup_memory.c   the buffers
+ *   setup_files.c    open files
  */
 #ifndef SETUP_IMPL_H
 #define SETUP_IMPL_H
@@ -17,5 +18,7 @@ int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *
 /* Fills cfg->lanes, credits and buffers. paths, npaths, mdconnect and memreg are there. 0, or
  * -errno with eb set. */
 int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
+/* Raises RLIMIT_NOFILE as far as it is needed, and says so if it cannot be. cfg is complete. */
+void setup_files(const struct nfs_config *cfg);
 
 #endif

@@ -516,6 +516,52 @@ Test(setup, sizes_within_the_limit)
 	cr_expect_null(fgets(line, sizeof(line), cr_get_redirected_stderr()), "%s", line);
 }
 
+static void limit_files(rlim_t soft, rlim_t hard)
+{
+	const struct rlimit r = { .rlim_cur = soft, .rlim_max = hard };
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &r), 0);
+}
+
+static rlim_t files_now(void)
+{
+	struct rlimit r;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &r), 0);
+	return r.rlim_cur;
+}
+
+/* One for each connection, and three with a device. One path may become eight while the mount is in use. */
+Test(setup, open_files)
+{
+	struct rlimit r;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &r), 0);
+	cr_assert_geq(r.rlim_max, 4096, "the test itself needs that");
+	limit_files(256, 4096);
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0, "%s", eb.text);
+	cr_assert_eq(files_now(), 64 + 16 * (8 + 8 * 5));
+	limit_files(256, 4096);
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1"), 0);
+	cr_assert_eq(files_now(), 256, "it is enough");
+}
+
+Test(setup, too_few_open_files)
+{
+	char line[512] = "";
+
+	limit_files(256, 600);
+	cr_redirect_stderr();
+	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0);
+	cr_assert_eq(files_now(), 600, "without a word: it is enough for the one path");
+	cr_assert_eq(set_up("ten:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0);
+	fflush(stderr);
+	while (fgets(line, sizeof(line), cr_get_redirected_stderr()) && !strstr(line, "RLIMIT_NOFILE"))
+		;
+	cr_expect(strstr(line, "at most 600 files may be open (RLIMIT_NOFILE), and 80 connections on each of "
+			 "8 paths may need 832") && strstr(line, "LimitNOFILE="), "%s", line);
+}
+
 Test(setup, large_sizes_of_one_lane)
 {
 	cr_assert_eq(set_up("10.0.0.1:/e", "fabric=iwarp,lanes=1,rsize=4194304,wsize=4194304"), 0);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How many files the program may have open (RLIMIT_NOFILE). Shells and systemd begin at 1,024,
+ * because there are programs that use select(). This one does not, and may go up to the hard
+ * limit. That is done before there are threads, because the list of system calls
+ * (src/sandbox.c) does not have it, and for the most paths that there may be: they can be added
+ * while the mount is in use.
+ */
+#include <sys/resource.h>
+#include "fabric/fabric.h"
+#include "nfs/nfs.h"
+#include "setup_impl.h"
+
+/* Of a device: the connection manager's events, completions, and an eventfd. */
+#define CONNECTION_FILES 3u
+/* Epoll, eventfd, /dev/fuse; a ring and what it has; some for what comes and goes. */
+#define LANE_FILES  8u
+/* Standard streams, log, control socket and its clients, devices, /proc. */
+#define OTHER_FILES 64u
+
+static rlim_t files(const struct nfs_config *cfg, unsigned paths)
+{
+	unsigned each = cfg->paths[0].fabric == &fabric_iwarp ? 1 : CONNECTION_FILES;
+
+	return OTHER_FILES + cfg->lanes * (LANE_FILES + paths * (1 + cfg->mdconnect) * each);
+}
+
+void setup_files(const struct nfs_config *cfg)
+{
+	rlim_t now = files(cfg, cfg->npaths), most = files(cfg, NFS_PATHS_MAX);
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	if (r.rlim_cur < most) {
+		r.rlim_cur = r.rlim_max < most ? r.rlim_max : most;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+	if (r.rlim_max < now)
+		log_warn("at most %llu files may be open (RLIMIT_NOFILE), and %u connections on each of "
+			 "%u paths may need %llu: some will not be made; raise the hard limit, with "
+			 "'ulimit -Hn' as root, in /etc/security/limits.conf, or with LimitNOFILE= in a "
+			 "unit", (unsigned long long)r.rlim_max, cfg->lanes * (1 + cfg->mdconnect),
+			 cfg->npaths, (unsigned long long)now);
+}
