@@ -129,7 +129,7 @@ static int set_memreg(struct rr_link *link, const struct rr_memreg *wanted, stru
 	return 0;
 }
 
-static int reg_all(struct rr_link *link, struct errbuf *eb)
+static int reg_memory(struct rr_link *link, struct errbuf *eb)
 {
 	const struct arena *a = link->conn->mag->arena;
 	int rc;
@@ -146,16 +146,6 @@ static int reg_all(struct rr_link *link, struct errbuf *eb)
 	if (rc || !link->fabric->reg_pieces)
 		return rc;
 	return link->fabric->reg_pieces(link->fab, link->memreg->data_access, &link->extents, eb);
-}
-
-/* The device cannot register what is there. With fewer extents the next attempt may succeed. */
-static int reg_memory(struct rr_link *link, struct errbuf *eb)
-{
-	int rc = reg_all(link, eb);
-
-	if (rc)
-		arena_give_back(link->conn->mag->arena);
-	return rc;
 }
 
 int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,
@@ -194,6 +184,9 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 		rc = post_receives(link, eb);
 	if (!rc)
 		rc = exchange(link, eb);
+	/* With fewer extents the next attempt may find enough memory. */
+	if (rc == -ENOMEM)
+		arena_give_back(c->mag->arena);
 	if (rc) {
 		rr_link_drop(link);
 		return rc;
