@@ -15,7 +15,7 @@
 /* Fills cfg->npaths, and server and local of each path. Blocks in the resolver. 0, or -errno
  * with eb set. */
 int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
-/* Fills cfg->lanes, credits and buffers. paths, npaths, mdconnect and memreg are there. 0, or
+/* Fills cfg->lanes, credits, buffers, and what may come besides (room, path_locks, locks_left). paths, npaths, mdconnect and memreg are there. 0, or
  * -errno with eb set. */
 int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
 /* Raises RLIMIT_NOFILE as far as it is needed, and says so if it cannot be. cfg is complete. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many buffers a mount has: as many as RLIMIT_MEMLOCK allows. Runs on the server thread
- * (main.c), before the client exists. Paths that are added later are not planned for.
+ * How many buffers a mount has, and by how much they may grow: as many as RLIMIT_MEMLOCK allows.
+ * Runs on the server thread (main.c), before the client exists. A path that is added later may
+ * lock what is left (nfs_path_add()). If the buffers can grow, that is enough for one.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -93,20 +94,9 @@ static int plan_lanes(struct nfs_config *cfg, unsigned most, size_t limit, size_
 	}
 }
 
-/* All that the plan pins. */
-static size_t pinned(const struct nfs_config *cfg)
+/* By how much the buffers may grow: a share of the memory that there is. */
+static size_t share_of_memory(const struct options *o)
 {
-	return cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
-}
-
-/*
- * By how much the buffers may grow: a share of the memory that there is, and no more than may be
- * locked besides what is planned. One more path may come (ctl add-path), so what that pins is
- * left.
- */
-static size_t room(const struct nfs_config *cfg, const struct options *o, size_t limit)
-{
-	size_t path = cfg->lanes * connection_bytes(cfg, cfg->credits) / cfg->npaths;
 	struct meminfo m;
 	size_t most;
 
@@ -115,12 +105,24 @@ static size_t room(const struct nfs_config *cfg, const struct options *o, size_t
 	meminfo_open(&m, "");
 	most = (size_t)(meminfo_total(&m) / 100 * o->writebehind);
 	meminfo_close(&m);
-	if (most > ROOM_MOST)
-		most = ROOM_MOST;
+	return most < ROOM_MOST ? most : ROOM_MOST;
+}
+
+/* What the plan leaves of the limit: for growing, in whole extents, and for further paths. */
+static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t limit, unsigned times)
+{
+	size_t connections = cfg->lanes * connection_bytes(cfg, cfg->credits), most = 0;
+	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections;
+
+	cfg->room = share_of_memory(o);
 	if (limit == SIZE_MAX)
-		return most;
-	limit = limit > pinned(cfg) + path ? limit - pinned(cfg) - path : 0;
-	return most < limit ? most : limit;
+		return;
+	cfg->path_locks = connections / cfg->npaths;
+	if (left > cfg->path_locks)
+		most = (left - cfg->path_locks) / times / ARENA_EXTENT * ARENA_EXTENT;
+	if (cfg->room > most)
+		cfg->room = most;
+	cfg->locks_left = left - cfg->room * times;
 }
 
 /* READs and WRITEs of more than a MiB take several large buffers each. Lowers rsize and wsize to
@@ -170,6 +172,6 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
 			 (arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times /
 			 1024 + 1);
-	cfg->room = room(cfg, o, limit == SIZE_MAX ? limit : limit / times);
+	divide_rest(cfg, o, limit, times);
 	return 0;
 }

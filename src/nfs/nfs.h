@@ -422,6 +422,9 @@ struct nfs_config {
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
 	size_t room;                    /* bytes by which all buffers together may grow */
+	size_t path_locks;              /* bytes of locked memory that a path's connections take; 0:
+					 * there is no limit */
+	size_t locks_left;              /* ... that are left for further paths than these */
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	unsigned timeo_ms;              /* a call this old drops the connection */

@@ -35,6 +35,24 @@ static int find_place(const struct nfs_server *s, const struct rr_path *way, uns
 	return 0;
 }
 
+/* With control->mu held. Paths that were there from the beginning are in the plan (src/setup_memory.c).
+ * Without this check the path's connections would fail, each time that they are tried. */
+static int has_memory(const struct nfs_client *cl, struct errbuf *eb)
+{
+	const struct nfs_config *cfg = &cl->cfg;
+	size_t paths = paths_count(&cl->server) + 1, need;
+
+	if (paths <= cfg->npaths)
+		return 0;
+	need = (paths - cfg->npaths) * cfg->path_locks;
+	if (need <= cfg->locks_left)
+		return 0;
+	return err_set(eb, -ENOMEM, "the connections of %zu paths need %zu KiB more locked memory "
+		       "(RLIMIT_MEMLOCK) than those of %u, and %zu KiB are left: mount with a higher "
+		       "limit ('ulimit -l'), or with smaller lanes= or mdconnect=", paths, need / 1024,
+		       cfg->npaths, cfg->locks_left / 1024);
+}
+
 /* A lane writes its counters without a lock, and none of them has to do with this path now. */
 static void zero_stats(struct nfs_lane *l, void *arg)
 {
@@ -54,6 +72,8 @@ int nfs_path_add(struct nfs_client *cl, const struct rr_path *way, unsigned *id,
 
 	pthread_mutex_lock(&cl->control->mu);
 	rc = find_place(s, way, id, eb);
+	if (!rc)
+		rc = has_memory(cl, eb);
 	if (rc) {
 		pthread_mutex_unlock(&cl->control->mu);
 		return rc;

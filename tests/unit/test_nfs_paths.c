@@ -257,6 +257,26 @@ Test(paths, what_is_refused)
 	cr_assert_eq(call(), 0);
 }
 
+/* What may be locked is not enough for the connections of so many. */
+Test(paths, no_locked_memory_for_another)
+{
+	struct rr_path p = path_to(4);
+	struct errbuf eb = { "" };
+	uint32_t generation;
+	unsigned id, second;
+
+	cl->cfg.path_locks = 300 << 10;
+	cl->cfg.locks_left = 700 << 10;
+	second = add(2);
+	add(3);
+	cr_assert_eq(nfs_path_add(cl, &p, &id, &generation, &eb), -ENOMEM);
+	cr_assert_str_eq(eb.text, "the connections of 4 paths need 900 KiB more locked memory "
+			 "(RLIMIT_MEMLOCK) than those of 1, and 700 KiB are left: mount with a higher "
+			 "limit ('ulimit -l'), or with smaller lanes= or mdconnect=");
+	cr_assert_eq(try_remove(second, false), 0);
+	add(4);
+}
+
 /* Nobody there: it goes on trying, and says why it has nothing. */
 Test(paths, address_that_does_not_answer)
 {

@@ -424,14 +424,25 @@ Test(setup, the_fabric)
 
 /* ---- Memory -------------------------------------------------------------------- */
 
+static rlim_t memlock;
+
+/* In place of the C library's: not everybody who runs tests may raise the limit. */
+int getrlimit(__rlimit_resource_t which, struct rlimit *out)
+{
+	long rc = syscall(SYS_prlimit64, 0, which, NULL, out);
+
+	if (which == RLIMIT_MEMLOCK && memlock)
+		out->rlim_cur = out->rlim_max = memlock;
+	return (int)rc;
+}
+
 /* As an ordinary user with that limit. */
 static void limit_kib(size_t kib)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	struct rlimit r = { .rlim_cur = kib * 1024, .rlim_max = kib * 1024 };
 
-	cr_assert_eq(setrlimit(RLIMIT_MEMLOCK, &r), 0, "%s", strerror(errno));
+	memlock = kib * 1024;
 	cr_assert_eq(syscall(SYS_capget, &h, d), 0);
 	d[0].effective &= ~(1u << CAP_IPC_LOCK);
 	cr_assert_eq(syscall(SYS_capset, &h, d), 0);
@@ -594,6 +605,68 @@ Test(setup, no_limit)
 	cr_expect_eq(cfg.lanes, 16);
 	cr_expect_eq(cfg.credits, 64);
 	cr_expect_eq(cfg.buffers.n[ARENA_BIG], 16);
+}
+
+/* What the plan leaves is for growing, in extents of 16 MiB, and for further paths. */
+static void left_over(const char *opts, size_t kib, unsigned extents, unsigned paths)
+{
+	limit_kib(kib);
+	cr_assert_eq(set_up("10.0.0.1:/e", opts), 0, "%s", eb.text);
+	cr_expect_eq(cfg.room, extents * ARENA_EXTENT, "%zu KiB: %zu KiB of room", kib,
+		     cfg.room / 1024);
+	cr_expect_eq(cfg.path_locks ? cfg.locks_left / cfg.path_locks : 0, paths,
+		     "%zu KiB: %zu KiB for paths of %zu", kib, cfg.locks_left / 1024,
+		     cfg.path_locks / 1024);
+}
+
+/* Of two lanes: 2 * (72 * (5 + 8 + 64) + 16 * 1028) are buffers, and 2 * (64 + 72 * 4) each path. */
+#define TWO_LANES ((size_t)2 * (72 * 77 + 16 * 1028))
+#define A_PATH    ((size_t)2 * (64 + 72 * 4))
+#define EXTENTS   ((size_t)16384)
+
+Test(setup, what_the_limit_leaves)
+{
+	cr_redirect_stderr();
+	left_over(POOL "2", TWO_LANES + A_PATH + 9 * A_PATH + 2 * EXTENTS, 2, 9);
+	left_over(POOL "2", TWO_LANES + A_PATH + 1 * A_PATH + EXTENTS, 1, 1);
+	left_over(POOL "2", TWO_LANES + A_PATH + EXTENTS, 0, EXTENTS / A_PATH);
+	left_over(POOL "2", TWO_LANES + A_PATH, 0, 0);
+	left_over(POOL "2", 8192, 0, 0);
+}
+
+/* Each extent counts as often as a buffer may be registered. */
+Test(setup, what_the_limit_leaves_for_other_strategies)
+{
+	left_over("memreg=call,fabric=verbs,lanes=2", TWO_LANES * 2 + A_PATH * 4 + 2 * EXTENTS, 1, 3);
+	cr_redirect_stderr();
+	left_over("memreg=call,fabric=verbs,lanes=2", TWO_LANES * 2 + A_PATH * 2 + EXTENTS, 0,
+		  1 + EXTENTS / A_PATH);
+}
+
+static size_t room_of(const char *opts)
+{
+	cr_assert_eq(set_up("10.0.0.1:/e", opts), 0, "%s", eb.text);
+	return cfg.room;
+}
+
+/* A share of the memory; an eighth or so, and never more than 1 GiB. */
+Test(setup, room_by_the_memory_there_is)
+{
+	struct meminfo m;
+	size_t percent;
+
+	meminfo_open(&m, "");
+	percent = (size_t)(meminfo_total(&m) / 100);
+	meminfo_close(&m);
+	cr_assert_gt(percent, 0);
+#define AT_MOST_1G(n) ((n) < (size_t)1 << 30 ? (n) : (size_t)1 << 30)
+	cr_expect_eq(room_of("fabric=iwarp"), AT_MOST_1G(percent * 12));
+	cr_expect_eq(room_of("fabric=iwarp,writebehind=2"), AT_MOST_1G(percent * 2));
+	cr_expect_eq(room_of("fabric=iwarp,writebehind=75"), AT_MOST_1G(percent * 75));
+	cr_expect_eq(room_of("fabric=iwarp,writebehind=0"), 0);
+	cr_expect_eq(room_of("fabric=iwarp,noac"), 0);
+	cr_expect_eq(room_of("fabric=iwarp,sync"), 0);
+	cr_expect_eq(cfg.path_locks, 0, "nothing is locked");
 }
 
 /* ---- One more path --------------------------------------------------------------- */
