@@ -26,7 +26,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
  *
  * Everything else in *out (fabric, flags, time-out, ..) is as in cfg->paths[0]. Returns 0, or
  * -EINVAL, -ENODEV (no such interface, or none of its addresses fits) or another -errno with
- * eb set; then *out is as it was. Whether the mount has such a path, or is out of memory for
+ * eb set; then *out is as it was. If eb is set and the result is 0, it is a warning. Whether the mount has such a path, or is out of memory for
  * one, is for nfs_path_add() to say.
  */
 int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,

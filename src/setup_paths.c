@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/sock.h"
 #include "setup_impl.h"
 
@@ -132,6 +133,54 @@ static int local_end(const char *text, const struct sockaddr_storage *server,
 		       fab_addr_text(server, to, sizeof(to)));
 }
 
+/* ---- Version 3 from several addresses ---------------------------------------- */
+
+/* The address that the server sees, without a port. false: there is no route. */
+static bool source_of(const struct fab_params *p, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof(*out);
+	int fd = -1;
+
+	*out = p->local;
+	if (out->ss_family == AF_UNSPEC) {
+		/* Nothing is sent: the kernel looks the route up. */
+		fd = socket(p->server.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd < 0 || connect(fd, (const struct sockaddr *)&p->server, sock_addr_len(&p->server)) < 0 ||
+		    getsockname(fd, (struct sockaddr *)out, &len) < 0)
+			out->ss_family = AF_UNSPEC;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (out->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)out)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)out)->sin_port = 0;
+	return out->ss_family != AF_UNSPEC;
+}
+
+/* Does p come from another address than one of the first n paths, with version 3? A text for
+ * people goes to w. */
+static bool warn_v3(const struct nfs_config *cfg, unsigned n, const struct fab_params *p,
+		    struct errbuf *w)
+{
+	struct sockaddr_storage a, b;
+	char one[96], other[96];
+
+	if (cfg->version != &nfs_v3 || !source_of(p, &b))
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		if (!source_of(&cfg->paths[i].params, &a) || same(&a, &b))
+			continue;
+		err_set(w, 0, "version 3 over paths from several addresses of this host (%s and %s): what is "
+			"sent again on another path may be executed twice, and late, so that an old WRITE or "
+			"truncation replaces newer data without an error. Use vers=4.1, or one address "
+			"(localaddr=); doc/multipath.md", fab_addr_text(&a, one, sizeof(one)),
+			fab_addr_text(&b, other, sizeof(other)));
+		return true;
+	}
+	return false;
+}
+
 int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 	       const char *local, unsigned port, struct errbuf *eb)
 {
@@ -151,9 +200,11 @@ int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *se
 			       server);
 	if (!rc)
 		rc = local_end(local, &p.params.server, &p.params.local, eb);
-	if (!rc)
-		*out = p;
-	return rc;
+	if (rc)
+		return rc;
+	*out = p;
+	warn_v3(cfg, cfg->npaths, &p.params, eb);
+	return 0;
 }
 
 /* ---- The server's addresses ------------------------------------------------- */
@@ -284,8 +335,10 @@ static int refuse_twins(const struct nfs_config *cfg, unsigned n, struct errbuf 
 int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	struct addrs servers = { .n = 0 };
-	char from[96], to[96];
 	int rc = find_servers(&servers, o, eb);
+	struct errbuf warning;
+	bool warned = false;
+	char from[96], to[96];
 
 	if (rc)
 		return rc;
@@ -303,6 +356,10 @@ int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *
 			log_info("path %u goes from %s to %s", i,
 				 fab_addr_text(&p->local, from, sizeof(from)),
 				 fab_addr_text(&p->server, to, sizeof(to)));
+		if (!warned && warn_v3(cfg, i, p, &warning)) {
+			log_warn("%s", warning.text);
+			warned = true;
+		}
 	}
 	return 0;
 }

@@ -56,6 +56,8 @@ static void reply_paths(struct ctl_client *c, int id)
 	if (o) {
 		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
 		json_object_object_add(o, "paths", ctl_paths_json(c->ctl->cfg.client, id));
+		if (c->wait.warning.text[0])
+			add_text(o, "warning", c->wait.warning.text);
 	}
 	ctl_reply(c, o);
 }
@@ -142,14 +144,17 @@ static void add_path(struct ctl_client *c, const struct ctl_request *q)
 	const struct ctl_config *cfg = &c->ctl->cfg;
 	struct rr_path path = { 0 };
 	char local[CTL_WORD_MAX];
-	struct errbuf eb = { "" };
+	struct errbuf eb = { "" }, *warning = &c->wait.warning;
 	uint32_t generation = 0;
 	unsigned id = 0;
 	int rc = ctl_local_address(q->local, q->server, local, &eb);
 
-	if (!rc)
+	if (!rc) {
 		rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *local ? local : NULL, q->port,
-				    &eb);
+				    warning);
+		if (rc)
+			eb = *warning;
+	}
 	if (!rc)
 		rc = nfs_path_add(cfg->client, &path, &id, &generation, &eb);
 	if (rc) {
@@ -157,6 +162,8 @@ static void add_path(struct ctl_client *c, const struct ctl_request *q)
 		return;
 	}
 	log_info("control: uid %u adds path %u to %s", c->uid, id, q->server);
+	if (warning->text[0])
+		log_warn("%s", warning->text);
 	wait_for(c, true, id, generation, q->server);
 }
 

@@ -232,7 +232,10 @@ static void print_stats(struct json_object *stats)
 static void print_reply(const struct args *a, struct json_object *reply)
 {
 	struct json_object *paths = ctl_member_of(reply, "paths", json_type_array);
+	const char *warning = ctl_text_of(reply, "warning");
 
+	if (*warning)
+		log_warn("ctl: %s", warning);
 	if (strcmp(a->verb->name, "stats") == 0) {
 		print_stats(ctl_member_of(reply, "stats", json_type_object));
 	} else if (strcmp(a->verb->name, "policy") == 0) {

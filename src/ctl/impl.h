@@ -28,6 +28,7 @@ struct ctl_client {
 		uint32_t generation;
 		uint64_t until_ns;
 		char server[CTL_WORD_MAX];
+		struct errbuf warning;  /* for the reply; empty: none */
 	} wait;
 	char *reply;                    /* with its newline, or NULL: there is none so far */
 	size_t reply_len, sent;

@@ -77,6 +77,22 @@ Test(ctl_server, add_waits_and_others_do_not)
 	cr_assert_eq(fake_paths.removes, 0);
 }
 
+Test(ctl_server, path_with_a_warning)
+{
+	struct json_object *o;
+	int fd = dial();
+
+	say_line(fd, "{\"command\":\"add-path\",\"server\":\"10.0.1.9\"}");
+	cr_assert(fake_path_await(1, NFS_PATH_CONNECTING));
+	fake_path_set(1, NFS_PATH_CONNECTED, "");
+	o = hear(fd);
+	cr_assert_str_eq(text_in(o, "warning"), "it does harm");
+	json_object_put(o);
+	o = ask("{\"command\":\"paths\"}");
+	cr_assert_null(json_object_object_get(o, "warning"));
+	json_object_put(o);
+}
+
 Test(ctl_server, refused_path_is_removed)
 {
 	int fd = dial();

@@ -740,6 +740,45 @@ Test(setup, one_more_path)
 	added("10.9.0.1", NULL, 0, "*>10.9.0.1");
 }
 
+/* What is sent again from another address is a new call for a server of version 3. */
+static unsigned warnings(FILE *err)
+{
+	char line[1024];
+	unsigned n = 0;
+
+	fflush(stderr);
+	while (fgets(line, sizeof(line), err))
+		n += strstr(line, "version 3 over paths from several addresses") != NULL;
+	clearerr(err);
+	return n;
+}
+
+Test(setup, version_3_from_several_addresses)
+{
+	FILE *err;
+
+	cr_redirect_stderr();
+	err = cr_get_redirected_stderr();
+	PAIRS("10.1.0.1", "vers=3,fabric=iwarp,localports=10.0.0.1-10.0.0.3",
+	      "10.0.0.1>10.1.0.1 10.0.0.2>10.1.0.1 10.0.0.3>10.1.0.1");
+	cr_expect_eq(warnings(err), 1, "once");
+	PAIRS("10.1.0.1", "fabric=iwarp,localports=10.0.0.1-10.0.0.2",
+	      "10.0.0.1>10.1.0.1 10.0.0.2>10.1.0.1");
+	PAIRS("nobody", "vers=3,fabric=iwarp,remoteports=10.1.0.1~10.1.0.2,localaddr=10.0.0.1",
+	      "10.0.0.1>10.1.0.1 10.0.0.1>10.1.0.2");
+	cr_expect_eq(warnings(err), 0);
+	/* One more. */
+	cr_assert_eq(add("10.1.0.3", "10.0.0.1", 0), 0);
+	cr_expect_str_eq(eb.text, "");
+	cr_assert_eq(add("10.1.0.3", "10.0.0.9", 0), 0);
+	cr_expect(strstr(eb.text, "(10.0.0.1 and 10.0.0.9)"), "%s", eb.text);
+	/* The system chooses both. */
+	PAIRS("nobody", "vers=3,fabric=iwarp,remoteports=127.0.0.1~127.0.0.2", "*>127.0.0.1 *>127.0.0.2");
+	cr_expect_eq(warnings(err), 0, "both are 127.0.0.1");
+	PAIRS("nobody", "vers=3,fabric=iwarp,remoteports=127.0.0.1~::1", "*>127.0.0.1 *>::1");
+	cr_expect_eq(warnings(err), 1);
+}
+
 /* From a control command anything may come. */
 Test(setup, odd_paths)
 {
@@ -789,7 +828,7 @@ Test(setup, one_more_path_in_the_sandbox)
 	pid_t pid;
 
 	real = true;
-	PAIRS("127.0.0.1", "fabric=iwarp", "*>127.0.0.1");
+	PAIRS("127.0.0.1", "fabric=iwarp,vers=3", "*>127.0.0.1");
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
