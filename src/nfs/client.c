@@ -11,7 +11,9 @@
  * nfs_client_free() is called until it is free, or the time of retry= is up. Signals end the
  * process meanwhile (src/main.c, CONNECTING).
  *
- * With several paths, the next attempt begins on the path behind the one whose server was silent.
+ * With several paths, the next attempt begins on the path behind the one whose server was silent,
+ * also if that one could not be freed in time and retry= begins another round. Each path has its
+ * turn in a round, and as long as others are left, silence is soon believed.
  * What was sent there may still be executed. It does no harm: it changes nothing but a client ID and
  * a session, under an owner that no other attempt has (nfs4_mount.c), and these end with their lease.
  */
@@ -28,10 +30,15 @@
 #define DRAIN_MS 1000u
 #define DRAIN_STEP_MS 5u
 #define NS_PER_S 1000000000ull
-/* How long an attempt on the next path waits for the end of the one before. */
-#define FREE_NS (10 * NS_PER_S)
+#define NS_PER_MS 1000000ull
+/* How long a server may take for its first answer: while other paths are left, and on the last
+ * one, where it may be just starting. */
+#define ANSWER_NEXT_MS 10000u
+#define ANSWER_LAST_MS 60000u
 
 unsigned nfs_client_pause_ms = 2000;
+/* Connecting has up to three steps of five seconds. */
+unsigned nfs_client_free_ms = 20000;
 
 static struct nfs_control *control_new(void)
 {
@@ -65,27 +72,47 @@ static int connect_on(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 		return rc;
 	/* The lane's thread does not run yet, so the lane is ours. */
 	nfs_connection_up(k, link);
-	if (!k->up)
+	if (!k->up) {
+		/* It is not wanted before the mount is made: nobody would check where it leads. */
+		pthread_mutex_lock(&cl->control->mu);
+		k->wanted = false;
+		pthread_mutex_unlock(&cl->control->mu);
 		return err_set(eb, -EIO, "cannot take the connection to %s into use", cl->cfg.server);
+	}
 	cl->server.first = path;
 	return 0;
 }
 
-/* The first path from `path` on that connects will do. If none does, the message is about the
- * first one. */
-static int connect_first(struct nfs_client *cl, unsigned path, struct errbuf *eb)
+/* One attempt, and how far it came. */
+struct attempt {
+	unsigned first, left;           /* begins on this path, and may try so many: path 0 is behind
+					 * the last one */
+	unsigned tried;
+	bool connects;                  /* the last of these does, or it did not come to that */
+	bool silent;                    /* ... and has a server that does not answer: that is the
+					 * error */
+};
+
+static unsigned next_path(const struct nfs_client *cl, struct attempt *a)
+{
+	return (a->first + a->tried++) % cl->cfg.npaths;
+}
+
+/* The first path that connects will do. If none does, the message is about the first one. */
+static int connect_first(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 {
 	struct errbuf other;
 	const char *why = eb->text;
-	int rc = connect_on(cl, path, eb);
+	int rc = connect_on(cl, next_path(cl, a), eb);
 
-	while (rc && ++path < cl->cfg.npaths) {
+	a->connects = rc == 0;
+	while (!a->connects && a->tried < a->left) {
 		log_warn("%s; trying the next address", why);
 		why = other.text;
-		if (connect_on(cl, path, &other) == 0)
-			return 0;
+		a->connects = connect_on(cl, next_path(cl, a), &other) == 0;
 	}
-	return rc;
+	cl->answer_ms = a->tried < a->left ? ANSWER_NEXT_MS : ANSWER_LAST_MS;
+	return a->connects ? 0 : rc;
 }
 
 /* The connections of all lanes. Those on other paths are checked, so they need a mount first. */
@@ -101,14 +128,6 @@ static int start_connectors(struct nfs_client *cl)
 		nfs_connect_all(cl, cl->server.first);
 	return rc;
 }
-
-/* One attempt, and how far it came. */
-struct attempt {
-	unsigned first;                 /* begins on this path */
-	bool connects;                  /* a path does, or it did not come to that */
-	unsigned silent;                /* the path that connects and has a server that does not
-					 * answer, if that is the error; else npaths or more */
-};
 
 static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 {
@@ -126,8 +145,7 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 		if (rc)
 			return rc;
 	}
-	rc = connect_first(cl, a->first, eb);
-	a->connects = rc == 0;
+	rc = connect_first(cl, a, eb);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < cl->nlanes; i++) {
@@ -139,8 +157,7 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
 	rc = cl->server.version->mount(cl, eb);
-	if (rc == -ETIMEDOUT)
-		a->silent = cl->server.first;
+	a->silent = rc == -ETIMEDOUT;
 	if (rc)
 		return rc;
 	cl->control->mounted = true;
@@ -204,35 +221,48 @@ static bool free_until(struct nfs_client *cl, uint64_t end_ns)
 	return true;
 }
 
-/* If no path behind a silent server connects, the error is what the silent one had: that may pass,
+/* A round: each path has its turn, from *first on; the next round's first is there afterwards. If
+ * no path behind a silent server connects, the error is what the silent one had: that may pass,
  * whatever is wrong with the others. */
-int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
+static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_client **out,
+		     struct errbuf *eb)
 {
 	struct errbuf before = { "" };
-	unsigned first = 0;
+	unsigned left = cfg->npaths, silent;
 	char addr[80];
 	int rc;
 
 	for (;;) {
-		struct attempt a = { .first = first, .connects = true, .silent = cfg->npaths };
+		struct attempt a = { .first = *first, .left = left, .connects = true };
 
 		rc = make(cfg, &a, out, eb);
-		if (!a.connects && first) {
+		if (!a.connects && left < cfg->npaths) {
 			/* Of several, the first one's is in the log already. */
-			if (first + 1 == cfg->npaths)
+			if (left == 1)
 				log_warn("%s", eb->text);
 			*eb = before;
 			return -ETIMEDOUT;
 		}
-		first = a.silent + 1;
-		if (first >= cfg->npaths || !free_until(*out, mono_ns() + FREE_NS))
+		if (!a.silent)
+			return rc;
+		silent = (*first + a.tried - 1) % cfg->npaths;
+		*first = (silent + 1) % cfg->npaths;
+		left -= a.tried;
+		if (!left || !free_until(*out, mono_ns() + nfs_client_free_ms * NS_PER_MS))
 			return rc;
 		*out = NULL;
 		before = *eb;
-		fab_addr_text(&cfg->paths[a.silent].params.server, addr, sizeof(addr));
+		fab_addr_text(&cfg->paths[silent].params.server, addr, sizeof(addr));
 		log_warn("no answer from %s at %s (%s); trying the next address", cfg->server, addr,
 			 eb->text);
 	}
+}
+
+int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
+{
+	unsigned first = 0;
+
+	return try_paths(cfg, &first, out, eb);
 }
 
 int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
@@ -243,11 +273,12 @@ int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_
 		.tv_nsec = (long)(nfs_client_pause_ms % 1000) * 1000000,
 	};
 	uint64_t end = mono_ns() + seconds * NS_PER_S;
+	unsigned first = 0;
 	bool said = false;
 	int rc;
 
 	for (;;) {
-		rc = nfs_client_new(cfg, out, eb);
+		rc = try_paths(cfg, &first, out, eb);
 		if (!may_pass(rc) || mono_ns() >= end)
 			return rc;
 		if (!said)

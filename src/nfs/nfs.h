@@ -576,6 +576,7 @@ struct nfs_client {
 	_Atomic bool no_plus;           /* READDIR: the server sends no attributes */
 	struct nfs_server server;       /* the server that is mounted */
 	struct nfs_control *control;    /* belongs to client.c */
+	unsigned answer_ms;             /* how long version->mount() waits for the first answer */
 	bool ending;                    /* nfs_client_free() has been called */
 	struct nfs_idmap *idmap;        /* NULL: owners that are not numbers are nobody */
 };
@@ -594,8 +595,9 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
  */
 int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		     struct errbuf *eb);
-/* The pause between two attempts; a variable for the tests. */
-extern unsigned nfs_client_pause_ms;
+/* The pause between two attempts, and how long the next path waits for the end of an attempt;
+ * variables for the tests. */
+extern unsigned nfs_client_pause_ms, nfs_client_free_ms;
 /*
  * Stops and frees the client after the calls under way have ended. Blocks for about two
  * seconds at most if the server does not answer. false: a thread is still blocked, in a

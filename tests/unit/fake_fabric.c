@@ -12,6 +12,7 @@ uint8_t fake_peer_priv[FAB_PRIV_RECV_MAX];
 size_t fake_peer_priv_len;
 _Atomic int fake_connect_error;
 _Atomic unsigned fake_hangs_from;
+unsigned fake_attach_errors;
 int fake_post_send_error;
 bool fake_reg_per_call;
 bool fake_has_windows, fake_silent_sends;
@@ -281,6 +282,10 @@ static int fake_attach(struct fab_conn *c, struct loop *l, const struct fab_even
 	struct fake_conn *f = (struct fake_conn *)c;
 
 	(void)l;
+	if (fake_attach_errors) {
+		fake_attach_errors--;
+		return -ENOSPC;
+	}
 	pthread_mutex_lock(&opening);
 	f->ev = ev;
 	f->ctx = ctx;

@@ -77,6 +77,7 @@ extern _Atomic unsigned fake_hangs_from;
 /* When a connection was opened, by mono_ns(); the count is written last. */
 extern uint64_t fake_open_ns[FAKE_OPENS];
 extern _Atomic unsigned fake_opens;
+extern unsigned fake_attach_errors;     /* so many connections cannot be taken into use */
 extern int fake_post_send_error;        /* 0, or what post_send returns */
 /* The next connection registers each segment for its call. */
 extern bool fake_reg_per_call;

@@ -355,3 +355,13 @@ Test(nfs4_recover, a_later_session_is_smaller)
 		cr_assert_eq(length_of(ops[i]), 512 * 1024);
 	cr_assert(fake_cl.rsize == (1 << 20) - 4096 && fake_cl.wsize == (1 << 20) - 4096);
 }
+
+Test(nfs4_recover, a_server_that_says_nothing)
+{
+	struct errbuf eb = { "" };
+
+	fake_cl.answer_ms = 20;
+	fake_lane_quiet = true;
+	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -ETIMEDOUT);
+	cr_assert_not_null(strstr(eb.text, "does not answer"));
+}

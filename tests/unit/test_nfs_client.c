@@ -22,6 +22,8 @@ static unsigned fails;                  /* so many mounts, while a thread connec
 static bool fails_late;                 /* ...or when a call of theirs has got no answer */
 static int refused_then;                /* what connections fail with after that; 0: they do not */
 static _Atomic unsigned mounts, arenas; /* tried; of these, attempts that still exist */
+static unsigned answer_ms[8];           /* of each mount */
+static unsigned wishes;                 /* connections of the first path that are wanted then */
 
 static void nap(unsigned ms)
 {
@@ -95,8 +97,12 @@ static void lose(struct nfs_lane *l, void *arg)
 static int do_mount(struct nfs_client *cl, struct errbuf *eb)
 {
 	enter();
+	answer_ms[mounts % 8] = cl->answer_ms;
 	atomic_fetch_add(&mounts, 1);
 	atomic_fetch_add(&arenas, 1);
+	pthread_mutex_lock(&cl->control->mu);
+	wishes = cl->server.targets[0]->conns[0][0].wanted;
+	pthread_mutex_unlock(&cl->control->mu);
 	cl->server.vdata = malloc(1);
 	if (fails) {
 		fails--;
@@ -353,12 +359,14 @@ Test(nfs_client, silent_behind_an_address, .timeout = 300)
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(mounts == 2 && arenas == 1);
 	cr_assert_eq(cl->server.first, 1);
+	cr_assert(answer_ms[0] == 10000 && answer_ms[1] == 10000, "there is a third one");
 	cr_assert(nfs_client_free(cl));
 	/* Behind none. */
 	fails = 10;
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 5 && arenas == 0);
+	cr_assert(answer_ms[3] == 10000 && answer_ms[4] == 60000);
 }
 
 /* Nor does the next address connect. The mount is tried again: what the first one has may pass. */
@@ -389,11 +397,50 @@ Test(nfs_client, silent_behind_an_address_and_hangs, .timeout = 300)
 	cfg.npaths = 2;
 	cfg.paths[1].fabric = &fabric_fake;
 	fails = 1;
+	nfs_client_free_ms = 100;
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
 	cr_assert(mounts == 1 && arenas == 1 && cl);
 	fake_hangs_from = 0;
 	while (!nfs_client_free(cl))
 		;
+}
+
+/* It has its turn in the next round, before the silent one has another. */
+Test(nfs_client, the_next_round_begins_behind_the_silent_address, .timeout = 300)
+{
+	struct nfs_config cfg = two_lanes();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+	pthread_t thread;
+
+	cfg.npaths = 2;
+	cfg.paths[1].fabric = &fabric_fake;
+	fake_most = 4;
+	fails = 1;
+	nfs_client_free_ms = 100;
+	nfs_client_pause_ms = 10;
+	cr_assert_eq(pthread_create(&thread, NULL, end_hanging, NULL), 0);
+	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
+	pthread_join(thread, NULL);
+	cr_assert(mounts == 2 && cl->server.first == 1);
+	cr_assert(nfs_client_free(cl));
+}
+
+/* The device has no room for its events, for example. Where the path leads is not known then, and
+ * it is not asked before the mount is made. */
+Test(nfs_client, a_connection_that_cannot_be_used, .timeout = 300)
+{
+	struct nfs_config cfg = config();
+	struct nfs_client *cl = NULL;
+	struct errbuf eb = { "" };
+
+	cfg.npaths = 2;
+	cfg.paths[1].fabric = &fabric_fake;
+	fake_most = 2;
+	fake_attach_errors = 1;
+	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert(cl->server.first == 1 && wishes == 0);
+	cr_assert(nfs_client_free(cl));
 }
 
 /* Only what may pass is tried again. */

@@ -137,7 +137,7 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	q->c.cred = &q->cred;
 	q->c.args.fh = &q->root;
 	q->c.args.version = &q->info;
-	rc = nfs_call_any(cl, &q->c, ASK_TIMEOUT_MS, &abandoned);
+	rc = nfs_call_any(cl, &q->c, cl->answer_ms ? cl->answer_ms : ASK_TIMEOUT_MS, &abandoned);
 	if (!abandoned) {
 		*info = q->info;
 		if (q->c.res.has_attr) {        /* GETATTR */

@@ -71,7 +71,8 @@ int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 
 	if (!k)
 		return -ENOMEM;
-	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, 0, &k);
+	/* While mounting this is the first call. */
+	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, cl->control->mounted ? 0 : cl->answer_ms, &k);
 	if (!k)
 		return rc;
 	*status = k->status;
