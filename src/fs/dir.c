@@ -26,6 +26,7 @@
  * harming the next one.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fs/cookies.h"
@@ -113,6 +114,59 @@ static bool is_dot(const struct nfs_dirent *e)
 	return e->name[0] == '.' && (e->namelen == 1 || (e->namelen == 2 && e->name[1] == '.'));
 }
 
+/* Writes "/NAME" before *at, and returns the directory that has the name, with a reference. NULL:
+ * none is known, or it does not fit. */
+static struct inode *go_up(struct fs *fs, struct inode *ino, const char *begin, char **at)
+{
+	struct names_of names;
+	size_t len;
+
+	inode_names(&fs->inodes, ino, &names);
+	for (unsigned i = 1; i < names.n; i++)
+		inode_put(&fs->inodes, names.dir[i], 1);
+	if (!names.n)
+		return NULL;
+	len = strlen(names.name[0]);
+	if (len + 1 > (size_t)(*at - begin)) {
+		inode_put(&fs->inodes, names.dir[0], 1);
+		return NULL;
+	}
+	*at -= len + 1;
+	**at = '/';
+	memcpy(*at + 1, names.name[0], len);
+	return names.dir[0];
+}
+
+/* The path of a directory of this mount, its end at least. */
+static void path_of(struct fs *fs, struct inode *ino, char *out, size_t cap)
+{
+	char path[4 * (NFS_NAME_MAX + 1)] = "", *at = path + sizeof(path) - 1;
+	struct inode *dir;
+
+	inode_ref(ino);
+	while (ino != fs->root && (dir = go_up(fs, ino, path, &at))) {
+		inode_put(&fs->inodes, ino, 1);
+		ino = dir;
+	}
+	snprintf(out, cap, "%s%s%s", fs->cfg.mountpoint, ino == fs->root ? "" : "/...", at);
+	inode_put(&fs->inodes, ino, 1);
+}
+
+/* FUSE would take names of up to 1024 bytes. But programs rely on Linux's NAME_MAX, and many have
+ * a buffer of that size for what readdir() returns. */
+static void say_too_long(struct fs_req *r, uint32_t len)
+{
+	struct stream *s = r->extra;
+	char path[1200];
+
+	if (atomic_exchange(&r->fl->fs->long_name_said, true))
+		return;
+	path_of(r->fl->fs, s->ino, path, sizeof(path));
+	log_warn("a name in '%s' has %" PRIu32 " bytes, more than the 255 of this system: it is left out of "
+		 "listings, and the directory cannot be removed (rm -r says that it is not empty). "
+		 "Rename it on the server. There may be more such names", path, len);
+}
+
 static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 {
 	struct fs_req *r = container_of(c, struct fs_req, call);
@@ -124,6 +178,8 @@ static bool keep_entry(struct nfs_call *c, const struct nfs_dirent *e)
 		r->saved = -ELOOP;
 		return false;
 	}
+	if (e->namelen > NFS_NAME_MAX)
+		say_too_long(r, e->namelen);
 	if (is_dot(e) || e->namelen > NFS_NAME_MAX)
 		return true;
 	/* From there on everything would come again. */

@@ -78,6 +78,7 @@ struct fs {
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
+	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */
 	_Atomic unsigned silly_count;
 	uint64_t silly_seed;
 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "fs_play.h"
 
 #define MANY 300u
@@ -337,6 +338,39 @@ Test(fs_dir, names_that_do_not_fit)
 	dir.per_reply = 1;
 	read_from(false, 0, 4096);
 	cr_assert_eq(got.n, 4);
+}
+
+/* Nothing else tells why a directory cannot be removed that seems to be empty. */
+Test(fs_dir, a_name_that_does_not_fit_is_said_once)
+{
+	char name[257], file[] = "/tmp/test_fs_dir.XXXXXX", said[2000] = "", *at;
+	struct nfs_attr attr = { .mode = S_IFDIR | 0755, .fileid = 1 };
+	struct nfs_fh a = { .len = 1, .data = "a" }, b = { .len = 1, .data = "b" };
+	struct inode *one = inode_get(&fs.inodes, &a, &attr, fs.root->id, "one", 3, mono_ns());
+	struct inode *two = inode_get(&fs.inodes, &b, &attr, one->id, "two", 3, mono_ns());
+	struct fuse_open_in in = { 0 };
+	int old = dup(2), out = mkstemp(file);
+
+	unlink(file);
+	fs.cfg.mountpoint = "/mnt";
+	memset(name, 'n', 256);
+	name[256] = '\0';
+	add(name, 10, BOTH);
+	log_set_level(LOG_LVL_WARN);
+	close_dir(fh);
+	fs_play_ask(FUSE_OPENDIR, two->id, &in, sizeof(in));
+	memcpy(&fh, answer.data, sizeof(fh));
+	dup2(out, 2);
+	for (unsigned i = 0; i < 2; i++)
+		read_from(false, 0, 4096);
+	dup2(old, 2);
+	cr_assert_gt(pread(out, said, sizeof(said) - 1, 0), 0, "nothing was said");
+	at = strstr(said, "a name in '/mnt/one/two' has 256 bytes");
+	cr_assert(at && !strstr(at + 1, "a name in"), "%s", said);
+	inode_put(&fs.inodes, two, 1);
+	inode_put(&fs.inodes, one, 1);
+	close(out);
+	close(old);
 }
 
 /* Programs take an entry with the number 0 for a removed one, and do not show it. */
