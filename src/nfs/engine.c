@@ -115,24 +115,11 @@ static uint32_t data_of(const struct nfs_call *c, struct rr_iov out[RR_SEND_IOV]
 /* Puts the data into its place in the XDR, because the flavor wraps it with the rest. */
 static bool_t put_data(struct nfs_call *c, XDR *x)
 {
-	struct rr_call *rr = &c->eng.rr;
-	uint32_t len = xdr_getpos(x), n = 0, padded, pieces;
-	char *msg = (char *)rr->msg->mem + RR_HDR_ROOM, *at = msg + rr->data_pos;
+	const struct rr_call *rr = &c->eng.rr;
 	struct rr_iov data[RR_SEND_IOV];
+	uint32_t len = rr_insert(rr->msg, xdr_getpos(x), rr->data_pos, data, data_of(c, data));
 
-	pieces = data_of(c, data);
-	for (uint32_t i = 0; i < pieces; i++)
-		n += data[i].len;
-	padded = (n + 3) & ~3u;
-	if (len + (size_t)padded > rr->msg->size - RR_HDR_ROOM)
-		return FALSE;
-	memmove(at + padded, at, len - rr->data_pos);
-	memset(at + n, 0, padded - n);
-	for (uint32_t i = 0; i < pieces; i++) {
-		memcpy(at, data[i].mem, data[i].len);
-		at += data[i].len;
-	}
-	return xdr_setpos(x, len + padded);
+	return len && xdr_setpos(x, len);
 }
 
 /* encode() sets data_pos if this step has data. */

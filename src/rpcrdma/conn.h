@@ -276,6 +276,11 @@ void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
  * more. */
 void rr_reset_answering(struct rr_conn *c, int err, const char *why);
 
+/* Puts data with its XDR pad into a message of len bytes (behind RR_HDR_ROOM), at pos. Returns the
+ * new length; 0: there is no room. */
+uint32_t rr_insert(struct arena_buf *msg, uint32_t len, uint32_t pos, const struct rr_iov *data,
+		   uint32_t n);
+
 /* Next XID: unique among the lanes of a mount. */
 uint32_t rr_xid(struct rr_conn *c);
 

@@ -32,29 +32,41 @@ static uint8_t *msg_at(const struct rr_call *call)
 }
 
 /* Writes the data with its XDR pad. */
-static void put_data(const struct rr_call *call, uint8_t *at)
+static void put_data(const struct rr_iov *data, uint32_t n, uint8_t *at)
 {
 	uint32_t done = 0;
 
-	for (uint32_t i = 0; i < call->nsend; i++) {
-		memcpy(at + done, call->send[i].mem, call->send[i].len);
-		done += call->send[i].len;
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(at + done, data[i].mem, data[i].len);
+		done += data[i].len;
 	}
 	memset(at + done, 0, -done & 3u);
 }
 
-/* Puts short data into the message. */
-static int insert_data(struct rr_call *call, uint32_t len)
+uint32_t rr_insert(struct arena_buf *msg, uint32_t len, uint32_t pos, const struct rr_iov *data,
+		   uint32_t n)
 {
-	uint8_t *msg = msg_at(call), *at = msg + call->data_pos;
-	uint32_t padded = (len + 3) & ~3u;
+	uint8_t *at = (uint8_t *)msg->mem + RR_HDR_ROOM + pos;
+	uint32_t padded = 0;
 
-	if (call->data_pos > call->msg_len ||
-	    RR_HDR_ROOM + call->msg_len + (size_t)padded > call->msg->size)
+	for (uint32_t i = 0; i < n; i++)
+		padded += data[i].len;
+	padded = (padded + 3) & ~3u;
+	if (pos > len || RR_HDR_ROOM + len + (size_t)padded > msg->size)
+		return 0;
+	memmove(at + padded, at, len - pos);
+	put_data(data, n, at);
+	return len + padded;
+}
+
+/* Puts short data into the message. */
+static int insert_data(struct rr_call *call)
+{
+	uint32_t len = rr_insert(call->msg, call->msg_len, call->data_pos, call->send, call->nsend);
+
+	if (!len)
 		return -EMSGSIZE;
-	memmove(at + padded, at, call->msg_len - call->data_pos);
-	put_data(call, at);
-	call->msg_len += padded;
+	call->msg_len = len;
 	call->data_inline = true;
 	return 0;
 }
@@ -138,7 +150,7 @@ static uint32_t copy_call(const struct rr_call *call, uint8_t *to)
 	uint32_t data = (rr_data_len(call) + 3) & ~3u;
 
 	memcpy(to, msg_at(call), head);
-	put_data(call, to + head);
+	put_data(call->send, call->nsend, to + head);
 	memcpy(to + head + data, msg_at(call) + head, call->msg_len - head);
 	return call->msg_len + data;
 }
@@ -165,7 +177,7 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 	if (plan->call != RR_CALL_READ_CHUNK)
 		return 0;
 	if (call->send_copied) {
-		put_data(call, copy);
+		put_data(call->send, call->nsend, copy);
 		return map_read(l, call, call->data_pos, copy, rr_data_len(call), h);
 	}
 	for (uint32_t i = 0; i < call->nsend && !rc; i++)
@@ -288,7 +300,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	if (!rc)
 		rc = take_chunk(c, call, &plan);
 	if (!rc && plan.call == RR_CALL_INLINE && dlen)
-		rc = insert_data(call, dlen);
+		rc = insert_data(call);
 	if (!rc)
 		rc = map_call(l, call, &plan, &h);
 	if (!rc)
