@@ -530,27 +530,11 @@ static int take_reply(struct nfs_call *c)
 			  "the server could not execute it" : "program or version unknown");
 }
 
-static void on_reply(struct rr_call *rr, int status)
+/* The call is over, or has its next place. */
+static void go_on(struct nfs_call *c, int rc)
 {
-	struct nfs_call *c = container_of(rr, struct nfs_call, eng.rr);
 	struct nfs_lane *l = c->lane;
-	struct arena_buf *msg = rr->msg;
-	int rc;
 
-	c->eng.sent = c->eng.sent || rr->sends;
-	c->eng.resent = c->eng.resent || rr->sends > 1;
-	rc = status ? transport_error(c, status) : take_reply(c);
-	if (rc == NFS_DELAYED) {
-		delayed(c);
-		/* The transport has given back the chunk's buffer. */
-		nfs_lane_pump(l);
-		if (l->buffers_freed)
-			l->buffers_freed(l);
-		return;
-	}
-	c->eng.delays = 0;
-	give_place(c);
-	rider_leave(c);
 	switch (rc) {
 	case NFS_NEXT:
 		enqueue(l, c, true);
@@ -585,7 +569,28 @@ static void on_reply(struct rr_call *rr, int status)
 			finish(c, rc);
 		break;
 	}
-	magazine_put(&l->mag, msg);
+}
+
+static void on_reply(struct rr_call *rr, int status)
+{
+	struct nfs_call *c = container_of(rr, struct nfs_call, eng.rr);
+	struct nfs_lane *l = c->lane;
+	struct arena_buf *msg = rr->msg;
+	int rc;
+
+	c->eng.sent = c->eng.sent || rr->sends;
+	c->eng.resent = c->eng.resent || rr->sends > 1;
+	rc = status ? transport_error(c, status) : take_reply(c);
+	if (rc == NFS_DELAYED) {
+		/* The transport has given back the chunk's buffer. */
+		delayed(c);
+	} else {
+		c->eng.delays = 0;
+		give_place(c);
+		rider_leave(c);
+		go_on(c, rc);
+		magazine_put(&l->mag, msg);
+	}
 	nfs_lane_pump(l);
 	if (l->buffers_freed)
 		l->buffers_freed(l);
