@@ -74,11 +74,11 @@ static bool take_one_locked(struct behind_pool *p, struct behind *b, enum arena_
 {
 	unsigned of_file = FILE_SHARE(p->most[cls]);
 
-	/* In time, so that nobody has to wait for it. */
-	if (p->taken[cls] >= p->most[cls] / 2 || b->taken[cls] >= of_file / 2)
+	if (p->taken[cls] >= p->most[cls] || b->taken[cls] >= (of_file ? of_file : 1)) {
+		/* Not before: memory that is new costs more than a COMMIT that is quick. */
 		behind_room_wanted(p, cls);
-	if (p->taken[cls] >= p->most[cls] || b->taken[cls] >= (of_file ? of_file : 1))
 		return false;
+	}
 	p->taken[cls]++;
 	b->taken[cls]++;
 	return true;
