@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The room of write-behind: it grows while programs write faster than the server takes it, what is
+# written is right, and the memory is given back. (Without memory for more: unit tests.)
+writers=4
+head -c 24M /dev/urandom >"$TMPDIR/data" || fail "no data"
+
+# grow - writes until the buffers have grown. Who has a limit of locked memory may have no room to
+# grow into.
+grow() {
+	local i k pids before
+	before=$(stat_now arena.grown)
+	for (( i = 0; i < 20; i++ )); do
+		pids=()
+		for (( k = 0; k < writers; k++ )); do
+			dd if="$TMPDIR/data" of="$WORK/f$k" bs=$(( k % 2 ? 65536 : 1048576 )) conv=fsync status=none &
+			pids+=($!)
+		done
+		for k in "${pids[@]}"; do wait "$k" || fail "write"; done
+		(( $(stat_now arena.grown) == before )) || return 0
+	done
+	fail "the buffers have not grown: $(grep -E '^(arena|behind)' "$STATS")"
+}
+is_small() { (( $(stat_now arena.bytes) == small )); }
+
+mount_up
+small=$(stat_now arena.bytes)
+room=$(stat_last behind.room_bytes)
+(( room > 0 && room < small )) || fail "room: $room of $small bytes"
+if (( $(stat_last arena.most_bytes) > small )); then
+	for (( turn = 0; turn < 2; turn++ )); do
+		grow
+		for (( k = 0; k < writers; k++ )); do
+			same "$TMPDIR/data" "$SERVER_WORK/f$k"
+		done
+		until_true "the memory is given back" is_small
+		equal "$(stat_last arena.given_back)" "$(stat_last arena.grown)" "extents given back"
+		equal "$(stat_last behind.room_bytes)" "$room" "room, when nothing is written any more"
+	done
+	equal "$(stat_last arena.refused)" 0 "extents that could not be had"
+fi
+mount_down
+
+mount_up writebehind=0
+equal "$(stat_now arena.most_bytes)" "$(stat_last arena.bytes)" "writebehind=0: memory"
+equal "$(stat_last behind.room_bytes)" 0 "writebehind=0: room"
+mount_down
