@@ -16,14 +16,6 @@
 #include <unistd.h>
 #include "base/log.h"
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-
 static const char *const allowed[] = {
 	/* memory, threads, time */
 	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "mlock", "mlock2", "munlock",
@@ -51,7 +43,7 @@ static const char *const allowed[] = {
 	"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid",
 	"getegid32", "getgroups", "getgroups32", "getpgrp", "uname", "sysinfo", "getrusage",
 	"getrlimit", "ugetrlimit", "capget", "times",
-#ifdef SANITIZED
+#if SANDBOX_SANITIZED
 	/* The leak checker stops all threads and looks at them. */
 	"clone", "clone3", "fork", "ptrace", "prctl", "process_vm_readv", "personality", "tkill",
 	"waitid",
