@@ -421,13 +421,14 @@ void fs_wait(struct fs *fs)
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	fs_behind_say_lost(fs);
 	nfs_each_lane(fs->cl, remove_silly, fs);
+	/* The client, which has the arena, is freed before fs. */
+	behind_pool_stop(&fs->behind);
 }
 
 void fs_free(struct fs *fs)
 {
 	if (!fs)
 		return;
-	behind_pool_stop(&fs->behind);
 	for (unsigned i = 0; fs->lanes && i < fs->nlanes; i++)
 		fs_lane_fini(&fs->lanes[i]);
 	if (fs->se)
