@@ -323,9 +323,7 @@ static int bind_files(const struct mount *m)
  * the mount is worth more than the precaution. Returns what bind_files() said. */
 static int give_up_privileges(struct mount *m)
 {
-	int rc = priv_drop(m->keep);
-	/* Who is bound may trace those only that have the same list from the same thread. */
-	int bound = SANDBOX_SANITIZED ? 0 : bind_files(m);
+	int rc = priv_drop(m->keep), bound = bind_files(m);
 
 	if (!rc)
 		rc = sandbox_enter();

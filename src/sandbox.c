@@ -16,6 +16,14 @@
 #include <unistd.h>
 #include "base/log.h"
 
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+
 static const char *const allowed[] = {
 	/* memory, threads, time */
 	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "mlock", "mlock2", "munlock",
@@ -43,7 +51,7 @@ static const char *const allowed[] = {
 	"getuid", "getuid32", "geteuid", "geteuid32", "getgid", "getgid32", "getegid",
 	"getegid32", "getgroups", "getgroups32", "getpgrp", "uname", "sysinfo", "getrusage",
 	"getrlimit", "ugetrlimit", "capget", "times",
-#if SANDBOX_SANITIZED
+#ifdef SANITIZED
 	/* The leak checker stops all threads and looks at them. */
 	"clone", "clone3", "fork", "ptrace", "prctl", "process_vm_readv", "personality", "tkill",
 	"waitid",

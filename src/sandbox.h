@@ -21,18 +21,6 @@
 #ifndef SANDBOX_H
 #define SANDBOX_H
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-/* Built with a sanitizer. Its leak checker is a process that the main thread starts, and that
- * stops all threads and looks at them. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANDBOX_SANITIZED 1
-#else
-#define SANDBOX_SANITIZED 0
-#endif
-
 /* For all threads, and for good. 0, or -errno: then the list is not in force, as in some
  * containers. */
 int sandbox_enter(void);
