@@ -29,8 +29,12 @@
  * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
  * a MiB if it is longer. What is gathered is copied into these, and the second one is added
  * when the first is full. They are kept until the data is on stable storage. Of each class a
- * share is for write-behind (a quarter, or what the option says), and one file may have three
- * quarters of that. So lanes always have buffers to read requests into.
+ * quarter of the buffers that are always there is for write-behind (or what the option says, if
+ * that is more), and all by which the arena has grown; one file may have three quarters of that.
+ * So lanes always have buffers to read requests into. When a writer has to wait for room, the
+ * arena is asked for more. It comes from the arena's keeper, a thread that may wait, and goes to
+ * those that wait. When the keeper gives memory back, or there is none, there is less room: then
+ * writers wait for COMMIT, and nothing else happens.
  *
  * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
  * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all

@@ -107,6 +107,7 @@ Test(options, defaults)
 	cr_assert_eq(o.acdirmin, 30);
 	cr_assert_eq(o.acdirmax, 60);
 	cr_assert_not(o.noac);
+	cr_assert_eq(o.writebehind, 12);
 	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
 	cr_assert_not(o.ro || o.noexec || o.noatime || o.sync || o.dirsync || o.allow_root);
 	cr_assert(o.nosuid && o.nodev);
