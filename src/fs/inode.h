@@ -120,7 +120,7 @@ struct inode_table {
 	struct handles handles;
 	_Atomic uint64_t count;
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
-	/* For each thread: the inode of its newest open that was sent back (opens.h). */
+	/* For each thread: see opens.h. */
 	_Atomic uint64_t back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 };

@@ -15,6 +15,7 @@ static void reply_not_there(struct fs_req *r, double timeo)
 	if (timeo <= 0 || !r->req)
 		return;
 	e = (struct fuse_entry_param){ .entry_timeout = timeo };
+	inode_looked_up(&r->fl->fs->inodes, NULL, fuse_req_ctx(r->req)->pid);
 	fuse_reply_entry(r->req, &e);
 	r->req = NULL;
 }
@@ -35,6 +36,7 @@ static void lookup_done(struct fs_req *r)
 		return;
 	}
 	ino = fs_entry(r, r->name, &e);
+	inode_looked_up(&fs->inodes, ino, fuse_req_ctx(r->req)->pid);
 	if (!ino)
 		fs_reply_err(r, ENOMEM);
 	else if (fuse_reply_entry(r->req, &e))

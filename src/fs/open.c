@@ -155,8 +155,8 @@ void fs_opening_ends(struct fs_req *r)
 static void note_back(struct fs_req *r)
 {
 	if (r->req && !r->back)
-		r->back = inode_sent_back(&r->fl->fs->inodes, fuse_req_ctx(r->req)->pid,
-					  r->call.op == NFS_OP_SETATTR ? r->ino : NULL);
+		r->back = inode_came_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid,
+					  r->call.op == NFS_OP_SETATTR);
 }
 
 void fs_start_named(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
@@ -184,23 +184,17 @@ static void start_unnamed(struct fs_req *r, void (*done)(struct fs_req *r))
 	fs_req_start(r, r->call.op, done);
 }
 
-static void send_back(struct fs_req *r)
-{
-	if (r->req)
-		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
-}
-
 bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r))
 {
 	note_back(r);
 	if (r->call.res.status != -NFS_EMOVED)
 		return false;
-	if (r->req && r->back)
+	if (r->req && r->back) {
 		start_unnamed(r, done);
-	else
-		send_back(r);
+	} else {
+		fs_reply_err(r, ESTALE);
+		fs_req_free(r);
+	}
 	return true;
 }
 
@@ -220,8 +214,7 @@ static bool is_wrong(const struct fs_req *r)
 
 	if (!attr->nlink && !atomic_load(&r->ino->nfiles) && !r->back)
 		return true;
-	return may_write(r->fi.flags) && r->back != r->ino->id &&
-	       inode_appends_elsewhere(r->ino, attr);
+	return may_write(r->fi.flags) && !r->back && inode_appends_elsewhere(r->ino, attr);
 }
 
 /* true: r has been answered. */
@@ -231,7 +224,8 @@ static bool is_sent_back(struct fs_req *r)
 		return false;
 	fs_forget_attr(r);
 	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
-	send_back(r);
+	fs_reply_err(r, ESTALE);
+	fs_req_free(r);
 	return true;
 }
 

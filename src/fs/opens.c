@@ -24,14 +24,20 @@ void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t 
 	atomic_store(note_of(t, pid), ino->id | UNNAMED);
 }
 
-uint64_t inode_sent_back(struct inode_table *t, pid_t pid, const struct inode *truncated)
+void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
+{
+	uint64_t note = atomic_load(note_of(t, pid));
+
+	if (note)
+		atomic_store(note_of(t, pid), ino && !(note & UNNAMED) ? ino->id : 0);
+}
+
+bool inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates)
 {
 	_Atomic uint64_t *at = note_of(t, pid);
 	uint64_t note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
 
-	if (!(note & UNNAMED))
-		return note;
-	return truncated && note == (truncated->id | UNNAMED) ? truncated->id : 0;
+	return note == ino->id || (truncates && note == (ino->id | UNNAMED));
 }
 
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,

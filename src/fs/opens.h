@@ -20,12 +20,11 @@
  * Any thread. Both decide under the lock of the inode's shard, so one of them is first.
  * Removals do not wait for opens, so there is no deadlock.
  *
- * An open or a truncation by name may be sent back: the answer is ESTALE, and the kernel looks the
+ * An open or a truncation by name, or what comes before it, may be sent back: the answer is ESTALE, and the kernel looks the
  * name up and tries again, once. The second time it is let through: either the name was looked up
  * just now, or the file is opened without one (/proc/self/fd/1), and the kernel has nothing to look
- * up. So each thread's newest request that was sent back is remembered until the thread's next
- * open or truncation. (If the kernel's LOOKUP has failed, that one is another open. Then it is let
- * through unchecked, if its name is another file's as well.)
+ * up. So there is a note for each thread: the inode for which it was sent back, or what it has looked
+ * up since; no note if that was not there. Its next open or truncation takes the note.
  *
  *   open(a), a is another file here     OPEN (dir, a): not r->ino      sent back: ESTALE
  *   the kernel: LOOKUP a, open          OPEN (dir, a): it is r->ino now
@@ -50,13 +49,14 @@ struct silly {                          /* a silly name: see silly.c */
 	struct rpc_cred cred;
 };
 
-/* pid's request for ino is sent back; or ino was opened by its handle, because its name is another
+/* pid's request for ino is answered with ESTALE; or ino was opened by its handle, because its name is another
  * file's, and may be truncated so. */
 void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid);
 void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid);
-/* pid opens a file; or truncates that one. The id of the inode whose request was sent back before,
- * or that was opened so; 0: none. It is forgotten with that. */
-uint64_t inode_sent_back(struct inode_table *t, pid_t pid, const struct inode *truncated);
+/* pid has looked a name up, and it is ino; NULL: there is none. */
+void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid);
+/* pid opens or truncates ino. Is it to be let through? */
+bool inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates);
 
 /* Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
  * and the kernel was told them. true: the kernel may keep its pages. */

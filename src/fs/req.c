@@ -244,6 +244,9 @@ bool fs_req_name(struct fs_req *r, char *to, const char *name)
 
 void fs_reply_err(struct fs_req *r, int err)
 {
+	/* Where the kernel has a path it goes through it once more, and looks each name up. */
+	if (r->req && (err == ESTALE || err == -ESTALE) && r->ino && !r->file)
+		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
 	if (r->req) {
 		fs_unhurried(r, true, NULL);
 		fuse_reply_err(r->req, err < 0 ? -err : err);

@@ -317,7 +317,7 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 /* As open.c does it. */
 static bool back(struct inode *ino, const struct nfs_attr *attr, pid_t pid)
 {
-	if (inode_sent_back(&t, pid, NULL) == ino->id || !inode_appends_elsewhere(ino, attr))
+	if (inode_came_back(&t, ino, pid, false) || !inode_appends_elsewhere(ino, attr))
 		return false;
 	inode_sends_back(&t, ino, pid);
 	return true;

@@ -68,6 +68,8 @@ static int decode(struct nfs_call *c, XDR *x)
 		return look_up(c);
 	if (c->op == NFS_OP_CLOSE)
 		return 0;
+	if (c->op == NFS_OP_GETATTR && !memchr(files, c->args.fh->data[0], NAMES))
+		return -ESTALE;
 	if (!has_its_names(c)) {
 		opens -= c->op == NFS_OP_OPEN;
 		return -NFS_EMOVED;
@@ -209,14 +211,20 @@ Test(fs_open, truncate_by_a_name_that_is_another_files)
 	cr_assert_eq(cuts, 1);
 }
 
+/* The thread's next open is another one, and is not let through. */
 Test(fs_open, the_name_is_gone)
 {
-	uint64_t node = lookup("a");
+	uint64_t node;
 
-	files[0] = 0;
-	cr_assert_eq(open_node(node, O_RDONLY), -ESTALE);
-	cr_assert_eq(lookup("a"), 0);
-	cr_assert_eq(truncate_node(node), 0, "the same thread was sent back before: /proc/self/fd");
+	files[1] = 'x';
+	node = lookup("a");
+	cr_assert_eq(lookup("b"), node);
+	for (unsigned i = 0; i < 4; i++) {
+		files[i % 2] = 0;
+		cr_assert_eq(i < 2 ? open_node(node, O_RDONLY) : truncate_node(node), -ESTALE);
+		cr_assert_eq(lookup(i % 2 ? "b" : "a"), 0);
+	}
+	cr_assert_eq(cuts, 0);
 }
 
 /* open("/proc/self/fd/1", O_TRUNC): no name is looked up. Other threads get nothing of that, nor
@@ -273,6 +281,23 @@ Test(fs_open, the_other_name_is_another_files)
 	cr_assert_eq(open_node(node, O_RDONLY), -ESTALE);
 	cr_assert_eq(lookup("a"), node);
 	cr_assert_eq(open_node(node, O_RDONLY), 0);
+}
+
+/* mv b a, by another client. The kernel asks for attributes before it opens a: its file is no more,
+ * and the one that is called a now had another name. */
+Test(fs_open, sent_back_before_the_open)
+{
+	struct fuse_getattr_in in = { 0 };
+	uint64_t node, other;
+
+	files[1] = 'y';
+	node = lookup("a");
+	other = lookup("b");
+	files[0] = 'y';
+	files[1] = 0;
+	cr_assert_eq(ask(FUSE_GETATTR, node, &in, sizeof(in)), -ESTALE);
+	cr_assert_eq(lookup("a"), other);
+	cr_assert_eq(open_node(other, O_RDWR), 0);
 }
 
 /* Names that the kernel does not keep need no look. */

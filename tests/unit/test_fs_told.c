@@ -104,7 +104,7 @@ static bool is_sent_back(const struct task *t)
 {
 	pid_t pid = (pid_t)(t - tasks);
 
-	if (inode_sent_back(&table, pid, NULL) == ino->id || !inode_appends_elsewhere(ino, &t->attr))
+	if (inode_came_back(&table, ino, pid, false) || !inode_appends_elsewhere(ino, &t->attr))
 		return false;
 	inode_sends_back(&table, ino, pid);
 	return true;
