@@ -93,21 +93,22 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 static bool allows_name(const struct op *o)
 {
 	const struct name *n = &model.names[o->name];
-	bool own = cfg.mounts == 1 || o->name / NAMES == mount_of(o);
+	bool own = !is_foreign(o);
 
 	switch (o->what) {
 	case OPEN:
 		if (model.slots[o->worker][o->slot].file)
 			return false;
 		/* O_EXCL alone means nothing; O_TRUNC without write access neither. */
-		if (o->flags & O_TRUNC && (!writes(o->flags) || (n->file && (n->file->split ||
-		    !may_write(n->file, mount_of(o), 0)))))
+		if (o->flags & O_TRUNC && (!writes(o->flags) || (n->file && !may_cut(n->file, mount_of(o)))))
 			return false;
-		return own || !(o->flags & (O_CREAT | O_TRUNC));
+		/* A new name is its own mount's. */
+		return own || !(o->flags & (O_CREAT | O_TRUNC)) ||
+		       (n->file && cfg.old[mount_of(o)] != ALWAYS);
 	case MAKE: return own && !n->file;
 	case TRUNCATE:
-		return own && n->file && !n->file->split && o->off <= cfg.size &&
-		       may_write(n->file, mount_of(o), 0);
+		return (own || !may_be_old(o)) && n->file && !n->file->split && o->off <= cfg.size &&
+		       (o->off ? may_write(n->file, mount_of(o), 0) : may_cut(n->file, mount_of(o)));
 	case STAT: return own;
 	case UNLINK: return own;
 	case RENAME: case LINK:

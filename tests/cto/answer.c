@@ -162,8 +162,8 @@ static void opened(struct begun *b, struct file *f)
 		raise_own(f, mount, h);
 }
 
-/* One of the other mount's names. */
-static bool check_foreign(struct begun *b, const struct answer *a, char *why, size_t size)
+/* One of another mount's names, which it may not have seen changing. */
+static bool check_old(struct begun *b, const struct answer *a, char *why, size_t size)
 {
 	const struct name *n = &model.names[b->op.name];
 	struct file *f = a->rc ? NULL : find_ino(a->ino);
@@ -186,6 +186,27 @@ static bool check_foreign(struct begun *b, const struct answer *a, char *why, si
 	return true;
 }
 
+/* One of another mount's names. For a while the kernel may believe that there is no such name. */
+static bool check_foreign(struct begun *b, const struct answer *a, char *why, size_t size)
+{
+	const struct name *n = &model.names[b->op.name];
+	int flags = b->op.flags, want = !n->file ? ENOENT : flags & O_CREAT && flags & O_EXCL ? EEXIST : 0;
+
+	if (a->err == ENOENT && n->missed && !(flags & O_CREAT)) {
+		take_back(b);
+		return true;
+	}
+	if (!expect(a->err, want, why, size) || want)
+		return a->err == want;
+	if (a->ino != n->file->ino) {
+		snprintf(why, size, "inode %llu, but the name is %llu", (unsigned long long)a->ino,
+			 (unsigned long long)n->file->ino);
+		return false;
+	}
+	opened(b, n->file);
+	return true;
+}
+
 static bool check_open(struct begun *b, const struct answer *a, char *why, size_t size)
 {
 	const struct op *o = &b->op;
@@ -193,8 +214,8 @@ static bool check_open(struct begun *b, const struct answer *a, char *why, size_
 	bool creat = o->flags & O_CREAT, excl = creat && o->flags & O_EXCL;
 	int want = n->file ? excl ? EEXIST : 0 : creat ? 0 : ENOENT;
 
-	if (cfg.mounts > 1 && o->name / NAMES != mount_of(o))
-		return check_foreign(b, a, why, size);
+	if (is_foreign(o))
+		return may_be_old(o) ? check_old(b, a, why, size) : check_foreign(b, a, why, size);
 	if (!expect(a->err, want, why, size) || want)
 		return a->err == want;
 	if (!n->file) {
@@ -290,6 +311,10 @@ static bool check_file(struct begun *b, const struct answer *a, const uint8_t *d
 		s->mapped = o->what == MAP;
 	if (is_lost(b))
 		return true;
+	if (o->what == TRUNCATE && is_foreign(o) && a->err == ENOENT && model.names[o->name].missed) {
+		take_back(b);
+		return true;
+	}
 	if (!expect(a->err, 0, why, size))
 		return false;
 	if (o->what == WRITE && a->rc != (int64_t)o->len) {

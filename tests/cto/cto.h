@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cto: random operations by two processes in each of two mounts of one directory, against a
- * model of close-to-open.
+ * cto: random operations by two processes in each of two or three mounts of one directory,
+ * against a model of close-to-open.
  *
  *     main --- op ---> worker 0, 1: processes in mount A      main decides what is done, by a
  *          <-- answer  worker 2, 3: processes in mount B      seed, and knows what each answer
- *                                                             may be (model.h)
+ *                      worker 4, 5: processes in mount C      may be (model.h)
  *
  * What is demanded:
  *
@@ -13,13 +13,16 @@
  *     that mount finds at once, by read() and by a mapping.
  *   - What one mount has written and closed, synchronized, or written with O_SYNC or
  *     O_DIRECT, is what the other mount finds after its next open() of the file.
+ *   - An open and a truncation by name reach the file that has the name then, whichever mount gave
+ *     it to that file. (A mount may have its excuse: enum old_names.)
  *   - Before that each byte which the other mount finds is what it was at its last open(), or
  *     anything that was written since. It is nothing else.
  *
  * Two mounts that write the same bytes without such an order get what they deserve, so the
  * model does not let them: a file, or half a file, is written by one mount, until that has
- * closed and the other one has opened it. Names are changed by the mount that they belong to.
- * How soon the other one sees that is no question of close-to-open.
+ * closed and the other one has opened it; or cuts it to nothing by its name, when it is closed.
+ * Names are changed by the mount that they belong to. For a second another mount may believe that
+ * there is none.
  *
  * An operation that is not allowed any more, because those that led to it are left out, is
  * skipped. So a sequence can be cut to pieces, and what is left still means something
@@ -36,7 +39,11 @@
 #include <stdint.h>
 #include "chance.h"
 
-enum { MOUNTS = 2, WORKERS = 4, SLOTS = 3, NAMES = 3, IO_MAX = 384 * 1024 };
+enum { MOUNTS = 3, EACH = 2, WORKERS = MOUNTS * EACH, SLOTS = 3, NAMES = 3, IO_MAX = 384 * 1024 };
+
+/* Which opens of a mount may reach a file that had the name before: none; those that only read
+ * (version 3); all (the kernel's own client). */
+enum old_names { NEVER, READS, ALWAYS };
 
 enum what {
 	OPEN, MAKE, CLOSE, READ, WRITE, FTRUNCATE, TRUNCATE, MAP, UNMAP, PEEK, POKE, MSYNC, FSYNC,
@@ -62,11 +69,13 @@ struct answer {
 };
 
 struct config {
-	const char *dirs[MOUNTS];       /* both may be one mount */
+	const char *dirs[MOUNTS];       /* all may be one mount */
+	enum old_names old[MOUNTS];
 	const char *server;             /* or NULL */
 	const char *events[8];
 	unsigned nevents, every;        /* an event each so many seconds */
 	unsigned mounts;                /* 1: all processes are in one */
+	unsigned workers, families;     /* processes, and families of names: of one mount each */
 	uint32_t size;                  /* of the largest file */
 	unsigned steps;
 	unsigned files;                 /* names of each mount that are used */
@@ -87,7 +96,7 @@ static inline uint8_t byte_of(uint32_t id, uint32_t pos)
 
 static inline unsigned mount_of(const struct op *o)
 {
-	return cfg.mounts == 1 ? 0 : o->worker / (WORKERS / MOUNTS);
+	return cfg.mounts == 1 ? 0 : o->worker / EACH;
 }
 
 /* ---- worker.c ---- */

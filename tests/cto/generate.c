@@ -17,18 +17,27 @@ static double last_event;
 static unsigned nfiles;                 /* of each mount */
 static bool maps;                       /* nobody reads or looks otherwise, and so tells the kernel */
 static bool streams;                    /* who reads goes on reading */
+static bool renames;                    /* names change often */
+
+static unsigned weight_of(unsigned what)
+{
+	bool name = what == UNLINK || what == RENAME || what == LINK || what == TRUNCATE || what == OPEN ||
+		    what == CLOSE;
+
+	return weights[what] * (renames && name ? 4 : 1);
+}
 
 static unsigned pick_what(void)
 {
 	unsigned sum = 0, n;
 
 	for (unsigned i = 0; i < NWHATS; i++)
-		sum += weights[i];
+		sum += weight_of(i);
 	n = chance(sum);
 	for (unsigned i = 0; i < NWHATS; i++) {
-		if (n < weights[i])
+		if (n < weight_of(i))
 			return i;
-		n -= weights[i];
+		n -= weight_of(i);
 	}
 	return READ;
 }
@@ -84,13 +93,13 @@ static struct op pick(void)
 
 	/* One of three is more of the same: streams, which are read ahead and gathered. */
 	if ((o.what != READ && o.what != WRITE) || chance(3))
-		o = (struct op){ .what = (uint8_t)pick_what(), .worker = (uint8_t)chance(WORKERS), .slot = (uint8_t)chance(SLOTS) };
-	own = cfg.mounts == 1 ? chance(MOUNTS) : mount_of(&o);
+		o = (struct op){ .what = (uint8_t)pick_what(), .worker = (uint8_t)chance(cfg.workers), .slot = (uint8_t)chance(SLOTS) };
+	own = cfg.mounts == 1 ? chance(cfg.families) : mount_of(&o);
 	if (maps && (o.what == READ || o.what == FSTAT || o.what == STAT))
 		o.what = chance(3) ? PEEK : MAP;
 	o.along = model_busy();
 	o.id = ++serial;
-	o.name = pick_name(o.what == OPEN || o.what == SERVER ? chance(MOUNTS) : own);
+	o.name = pick_name(o.what == OPEN || o.what == SERVER || o.what == TRUNCATE ? chance(cfg.families) : own);
 	o.name2 = pick_name(own);
 	o.len = pick_len();
 	o.off = pick_off(&o);
@@ -104,7 +113,7 @@ static struct op pick(void)
 		o.what = MAKE;
 	} else if (o.what == OPEN) {
 		o.flags = pick_flags();
-		if (cfg.mounts > 1 && o.name / NAMES != mount_of(&o))
+		if (cfg.mounts > 1 && o.name / NAMES != mount_of(&o) && cfg.old[mount_of(&o)] == ALWAYS)
 			o.flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
 	} else if (o.what == FSYNC) {
 		o.len = chance(2);
@@ -136,6 +145,7 @@ void generate_start(void)
 	nfiles = 1 + chance(cfg.files);
 	maps = !chance(4);
 	streams = !chance(4);
+	renames = !chance(3);
 }
 
 struct op generate(void)

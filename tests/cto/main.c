@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- *   cto [OPTION...] DIR [DIR]    each DIR: a directory, as one mount has it. See cto.h.
+ *   cto [OPTION...] DIR [DIR [DIR]]    each DIR: a directory, as one mount has it. See cto.h.
  *
  *   --seed N      what happens is decided by that, but for how fast it goes (the time)
  *   --seconds N   so long (20)
@@ -10,6 +10,8 @@
  *   --server DIR  the same directory without a mount
  *   --event CMD   done now and then, meanwhile; may be given several times
  *   --every N     that often: seconds (15)
+ *   --old-reads   opens that only read may reach what had the name before: version 3
+ *   --old-names N all opens of mount N (0 to 2) may: the kernel's own client
  *   --tries N     of each candidate, when operations are left out (3); 0: they are not
  *
  * Exit status 0: no difference. 1: one, and the operations that show it.
@@ -67,19 +69,19 @@ static void print_flags(int f)
 
 void print_op(const struct op *o)
 {
-	printf("    #%-6u %s %c%u %-9s", o->id, o->along ? "+" : " ", "AB"[mount_of(o)], o->worker, verbs[o->what]);
+	printf("    #%-6u %s %c%u %-9s", o->id, o->along ? "+" : " ", "ABC"[mount_of(o)], o->worker, verbs[o->what]);
 	switch (o->what) {
-	case OPEN: printf(" %c%u as %u", "ab"[o->name / NAMES], o->name % NAMES, o->slot); print_flags(o->flags); break;
+	case OPEN: printf(" %c%u as %u", "abc"[o->name / NAMES], o->name % NAMES, o->slot); print_flags(o->flags); break;
 	case READ: case WRITE: case PEEK: case POKE: case MSYNC:
 		printf(" %u [%u, +%u)", o->slot, o->off, o->len);
 		break;
 	case FTRUNCATE: printf(" %u to %u", o->slot, o->off); break;
 	case CLOSE: case MAP: case UNMAP: case FSYNC: case FSTAT: printf(" %u", o->slot); break;
 	case RENAME: case LINK:
-		printf(" %c%u %c%u", "ab"[o->name / NAMES], o->name % NAMES, "ab"[o->name2 / NAMES], o->name2 % NAMES);
+		printf(" %c%u %c%u", "abc"[o->name / NAMES], o->name % NAMES, "abc"[o->name2 / NAMES], o->name2 % NAMES);
 		break;
-	case MAKE: case STAT: case UNLINK: case SERVER: printf(" %c%u", "ab"[o->name / NAMES], o->name % NAMES); break;
-	case TRUNCATE: printf(" %c%u to %u", "ab"[o->name / NAMES], o->name % NAMES, o->off); break;
+	case MAKE: case STAT: case UNLINK: case SERVER: printf(" %c%u", "abc"[o->name / NAMES], o->name % NAMES); break;
+	case TRUNCATE: printf(" %c%u to %u", "abc"[o->name / NAMES], o->name % NAMES, o->off); break;
 	case EVENT: printf(" %s", cfg.events[o->off]); break;
 	case PAUSE: printf(" %u ms", o->off); break;
 	default: break;
@@ -157,22 +159,23 @@ static bool begin_all(char *why, size_t size)
 	memset(busy, 0, sizeof(busy));
 	workers_start();
 	model_start();
-	for (unsigned i = 0; i < WORKERS; i++)
+	for (unsigned i = 0; i < cfg.workers; i++)
 		if (!step_alone((struct op){ .what = MKDIR, .worker = (uint8_t)i, .id = first + nepisodes }, why, size))
 			return false;
 	return true;
 }
 
-/* Closes everything, and both mounts find the same. */
+/* Closes everything, and all mounts find the same. */
 static bool look_at_all(char *why, size_t size)
 {
 	if (!drain(why, size))
 		return false;
-	for (unsigned i = 0; i < WORKERS * SLOTS; i++)
+	for (unsigned i = 0; i < cfg.workers * SLOTS; i++)
 		if (!step_alone((struct op){ .what = CLOSE, .worker = (uint8_t)(i / SLOTS), .slot = (uint8_t)(i % SLOTS) }, why, size))
 			return false;
-	for (unsigned i = 0; i < WORKERS * MOUNTS * NAMES; i++) {
-		struct op o = { .worker = (uint8_t)(i / (MOUNTS * NAMES)), .name = i % (MOUNTS * NAMES), .len = cfg.size };
+	for (unsigned i = 0; i < cfg.workers * cfg.families * NAMES; i++) {
+		struct op o = { .worker = (uint8_t)(i / (cfg.families * NAMES)),
+			.name = (uint8_t)(i % (cfg.families * NAMES)), .len = cfg.size };
 
 		if (!model_has(o.name))
 			continue;
@@ -194,10 +197,10 @@ static void clean_up(void)
 {
 	char why[256];
 
-	for (unsigned i = 0; i < MOUNTS * NAMES; i++)
+	for (unsigned i = 0; i < cfg.families * NAMES; i++)
 		if (model_has(i))
 			step_alone((struct op){ .what = UNLINK, .name = (uint8_t)i,
-				.worker = (uint8_t)(i / NAMES * (WORKERS / MOUNTS)) }, why, sizeof(why));
+				.worker = (uint8_t)(i / NAMES * EACH) }, why, sizeof(why));
 	step_alone((struct op){ .what = RMDIR, .id = first + nepisodes }, why, sizeof(why));
 }
 
@@ -279,7 +282,8 @@ static int run(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
-		"           [--event CMD]... [--every N] [--tries N] DIR [DIR]\n");
+		"           [--event CMD]... [--every N] [--old-reads]\n"
+		"           [--old-names N] [--tries N] DIR [DIR [DIR]]\n");
 	return 2;
 }
 
@@ -288,7 +292,8 @@ static bool parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "steps", 1, NULL, 'n' },
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
-		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' }, { 0 },
+		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
+		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { 0 },
 	};
 	int c;
 
@@ -303,15 +308,22 @@ static bool parse(int argc, char **argv)
 		case 'e': cfg.events[cfg.nevents++ % 8] = optarg; break;
 		case 'v': cfg.every = (unsigned)atoi(optarg); break;
 		case 'r': cfg.tries = (unsigned)atoi(optarg); break;
+		case 'o':
+			for (unsigned i = 0; i < MOUNTS; i++)
+				cfg.old[i] = READS;
+			break;
+		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
 		default: return false;
 		}
 	}
-	if (argc - optind < 1 || argc - optind > 2 || !cfg.files || cfg.files > NAMES || !cfg.steps ||
+	if (argc - optind < 1 || argc - optind > MOUNTS || !cfg.files || cfg.files > NAMES || !cfg.steps ||
 	    cfg.size < 65536 || cfg.nevents > 8)
 		return false;
 	cfg.mounts = (unsigned)(argc - optind);
-	cfg.dirs[0] = argv[optind];
-	cfg.dirs[1] = argv[argc - 1];
+	cfg.families = cfg.mounts == 1 ? 2 : cfg.mounts;
+	cfg.workers = cfg.families * EACH;
+	for (unsigned i = 0; i < cfg.mounts; i++)
+		cfg.dirs[i] = argv[optind + (int)i];
 	return true;
 }
 

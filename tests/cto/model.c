@@ -134,7 +134,54 @@ bool may_write(struct file *f, unsigned mount, unsigned half)
 	return !f->split && !f->gone && published_to(f, half) >= last && f->floors[mount][half] >= last;
 }
 
+bool may_cut(struct file *f, unsigned mount)
+{
+	return !f->split && (may_write(f, mount, 0) || (!f->wild && !f->gone &&
+							published_to(f, 0) >= last_event(f, 0)));
+}
+
+bool is_foreign(const struct op *o)
+{
+	return cfg.mounts > 1 && o->name / NAMES != mount_of(o);
+}
+
+bool may_be_old(const struct op *o)
+{
+	enum old_names old = cfg.old[mount_of(o)];
+
+	bool excl = o->flags & O_CREAT && o->flags & O_EXCL;
+
+	return old == ALWAYS || (old == READS && o->what == OPEN && !writes(o->flags) && !excl);
+}
+
 /* ---- it begins ---- */
+
+/* The file before the last truncation by name. */
+static struct { uint8_t *now; uint32_t size; unsigned owner; } before;
+
+static void remember(const struct file *f)
+{
+	if (!before.now)
+		before.now = malloc(cfg.size);
+	if (!before.now) {
+		perror("the model");
+		exit(2);
+	}
+	memcpy(before.now, f->now, cfg.size);
+	before.size = f->size;
+	before.owner = f->owner[0];
+}
+
+void take_back(struct begun *b)
+{
+	if (!b->event)
+		return;
+	memcpy(b->file->now, before.now, cfg.size);
+	b->file->size = before.size;
+	b->file->owner[0] = before.owner;
+	b->file->nevents = --b->event;
+	b->event = 0;
+}
 
 static void add_event(struct begun *b, bool cuts, uint32_t off, uint32_t len)
 {
@@ -173,6 +220,8 @@ void model_begins(struct op *o)
 		b->floors[h] = f->floors[mount_of(o)][h];
 		b->published[h] = published_to(f, h);
 	}
+	if (o->what == TRUNCATE || (o->what == OPEN && o->flags & O_TRUNC))
+		remember(f);
 	if (o->what == WRITE)
 		add_event(b, false, s->flags & O_APPEND ? f->size : o->off, o->len);
 	else if (o->what == POKE)

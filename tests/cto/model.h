@@ -101,6 +101,13 @@ uint32_t published_to(const struct file *f, unsigned half);
 /* A mount sees its own writes that have ended. */
 void raise_own(struct file *f, unsigned mount, unsigned half);
 bool may_write(struct file *f, unsigned mount, unsigned half);
+/* The same for cutting it by its name: what others wrote is closed, and need not have been seen. */
+bool may_cut(struct file *f, unsigned mount);
+/* The event of b, which nothing else was beside, has not happened after all. */
+void take_back(struct begun *b);
+/* Is it about a name of another mount? May it reach a file that had that name before? */
+bool is_foreign(const struct op *o);
+bool may_be_old(const struct op *o);
 
 /* ---- allow.c ---- */
 

@@ -32,7 +32,7 @@ static char folder[64];
 
 static const char *path_of(const struct op *o, unsigned name, const char *dir, char path[4096])
 {
-	snprintf(path, 4096, "%s/%s/%c%u", dir, folder, "ab"[name / NAMES], name % NAMES);
+	snprintf(path, 4096, "%s/%s/%c%u", dir, folder, "abc"[name / NAMES], name % NAMES);
 	(void)o;
 	return path;
 }
@@ -245,13 +245,13 @@ static void start(struct worker *w)
 
 void workers_start(void)
 {
-	for (unsigned i = 0; i < WORKERS; i++)
+	for (unsigned i = 0; i < cfg.workers; i++)
 		start(&workers[i]);
 }
 
 void workers_end(void)
 {
-	for (unsigned i = 0; i < WORKERS; i++) {
+	for (unsigned i = 0; i < cfg.workers; i++) {
 		struct worker *w = &workers[i];
 
 		close(w->to);

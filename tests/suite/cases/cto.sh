@@ -26,7 +26,9 @@ until_true "the second mount" mountpoint -q "$other"
 # found COMMAND... - its difference fails the case.
 found() { "$@" >"$TMPDIR/cto.out" || fail "$(<"$TMPDIR/cto.out")"; cat "$TMPDIR/cto.out"; }
 server=()
-[[ ! -r $SERVER_WORK || $NFSRDMA_EXPORT == /run/vm/view ]] || server=(--server "$SERVER_WORK")
+# Version 3 does not look at the name before an open that only reads.
+[[ $VERS != 3 ]] || server=(--old-reads)
+[[ ! -r $SERVER_WORK || $NFSRDMA_EXPORT == /run/vm/view ]] || server+=(--server "$SERVER_WORK")
 found "$cto" --seconds $(( NFSRDMA_CTO_SECONDS * 3 / 4 )) "${server[@]}" --event "vm-nfsd-restart 1" \
 	--every $(( NFSRDMA_CTO_SECONDS < 100 ? 8 : 40 )) "$WORK" "$other/$CASE"
 found "$cto" --seconds $(( NFSRDMA_CTO_SECONDS / 4 )) --files 1 --size 400000 "${server[@]}" "$WORK"
