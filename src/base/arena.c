@@ -78,6 +78,22 @@ void *arena_reserve(size_t len)
 	return all + before;
 }
 
+/* In steps: a lane may need this process's memory map meanwhile, to allocate something. */
+static int touch(char *at, size_t len)
+{
+	for (size_t n; len; at += n, len -= n) {
+		n = len < HUGE ? len : HUGE;
+		if (madvise(at, n, MADV_POPULATE_WRITE) == 0)
+			continue;
+		if (errno != EINVAL)
+			return -errno;
+		/* Kernels before 5.14 do not have that. */
+		for (size_t i = 0; i < n; i += PAGE)
+			((volatile char *)at)[i] = 0;
+	}
+	return 0;
+}
+
 int arena_populate(const struct arena_range *r)
 {
 	if (mprotect(r->base, r->len, PROT_READ | PROT_WRITE) < 0)
@@ -86,13 +102,9 @@ int arena_populate(const struct arena_range *r)
 	(void)madvise(r->base, r->len, MADV_HUGEPAGE);
 	/* Core dumps are shown to others, so people's file data must not be in them. */
 	if (madvise(r->base, r->len, MADV_DONTFORK) < 0 ||
-	    madvise(r->base, r->len, MADV_DONTDUMP) < 0 ||
-	    (madvise(r->base, r->len, MADV_POPULATE_WRITE) < 0 && errno != EINVAL))
+	    madvise(r->base, r->len, MADV_DONTDUMP) < 0)
 		return -errno;
-	/* For kernels before 5.14, which have no MADV_POPULATE_WRITE. */
-	for (size_t at = 0; at < r->len; at += PAGE)
-		((volatile char *)r->base)[at] = 0;
-	return 0;
+	return touch(r->base, r->len);
 }
 
 void arena_depopulate(const struct arena_range *r)

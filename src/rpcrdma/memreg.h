@@ -33,6 +33,10 @@
  * cache: a registration stays when its call is over, until others need the room
  * (mrcache.h). For buffers that are not the arena's and come back again and again.
  *
+ * An extent (base/arena.h) is registered as a whole while it is there, as the other data buffers
+ * are while the connection is. No other registration of its memory outlasts the call that it was
+ * made for, so the cache keeps none.
+ *
  * When a connection dies, everything that was registered or bound on it ends with it,
  * before the buffers are used for anything else (rr_link_shut()). A call that is sent again
  * is mapped again, on the new connection.
