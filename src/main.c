@@ -102,8 +102,8 @@ static void print_stats(FILE *f, const void *arg)
 	stats_print(f, all, m->client->nlanes + 1);
 	nfs_print_calls(f, m->client);
 	ctl_print_paths(f, m->client);
-	fprintf(f, "now.inodes %" PRIu64 "\nnow.heap_bytes %zu\n", fs_inode_count(m->fs),
-		heap.uordblks + heap.hblkhd);
+	fprintf(f, "now.inodes %" PRIu64 "\nnow.held_bytes %" PRIu64 "\nnow.heap_bytes %zu\n",
+		fs_inode_count(m->fs), fs_held_bytes(m->fs), heap.uordblks + heap.hblkhd);
 }
 
 static void write_stats(const struct mount *m)

@@ -2,7 +2,7 @@
 /*
  * The FUSE front end: turns the kernel's requests into operations of the NFS client.
  * fs_new() is called on the thread that talks to the server (main.c), fs_stop() and
- * fs_inode_count() on any thread, the others on the main thread.
+ * fs_inode_count() and fs_held_bytes() on any thread, the others on the main thread.
  *
  *   fs_new --> fs_mount --> lanes serve requests --> fs_wait returns
  *      |          |                                       |
@@ -64,6 +64,8 @@ void fs_stop(struct fs *fs);
 /* Any thread. How many files and directories have an inode: the kernel has looked them up
  * and not forgotten them, or they are open, or a request uses them. */
 uint64_t fs_inode_count(const struct fs *fs);
+/* Any thread. Bytes that write() has taken, and that are not on the server's disk. */
+uint64_t fs_held_bytes(const struct fs *fs);
 
 /* Call it when the client has been freed: until then its lanes may complete operations. */
 void fs_free(struct fs *fs);

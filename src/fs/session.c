@@ -402,6 +402,11 @@ uint64_t fs_inode_count(const struct fs *fs)
 	return atomic_load(&fs->inodes.count);
 }
 
+uint64_t fs_held_bytes(const struct fs *fs)
+{
+	return atomic_load(&fs->behind.bytes);
+}
+
 /* FUSE may not have told us of a close() just before the end. */
 static void remove_silly(struct nfs_lane *l, void *arg)
 {
