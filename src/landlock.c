@@ -13,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "ctl/where.h"
 
 /* Of Linux 5.19 and 6.2; not in all headers. */
 #define REFER    (1ull << 13)
@@ -107,18 +106,6 @@ static int on_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* The socket is removed in the end, and then its directory if no other is in it. */
-static void allow_control(const struct rules *r)
-{
-	char dirs[CTL_DIRS][CTL_DIR_MAX];
-
-	ctl_where_dirs(geteuid(), dirs);
-	allow(r->ruleset, dirs[0], (LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-				    LANDLOCK_ACCESS_FS_MAKE_SOCK) & r->known);
-	*strrchr(dirs[0], '/') = '\0';
-	allow(r->ruleset, dirs[0], LANDLOCK_ACCESS_FS_REMOVE_DIR & r->known);
-}
-
 static int restrict_self(int ruleset)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
@@ -143,7 +130,6 @@ int landlock_enter(int stats_dir)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		allow(r.ruleset, files[i].path, files[i].access & r.known);
 	dl_iterate_phdr(on_library, &r);
-	allow_control(&r);
 	if (stats_dir >= 0)
 		rc = allow_fd(r.ruleset, stats_dir, KEEP & r.known);
 	if (!rc)

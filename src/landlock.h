@@ -8,19 +8,15 @@
  *           are in /proc
  *   write   the devices of /dev/infiniband, /dev/fuse, /dev/null
  *           the directory of stats=, with all that is in it: files are made and replaced there
- *           the directory of the control socket
  *
  * and nothing else, whoever it is: an ordinary user's files are out of reach as well. Programs
  * cannot be started. Not covered is what is open already, and what goes by a socket, also by a
  * local one with a name. When a file is made unreachable here, so is its core dump, unless
  * core_pattern starts a program.
  *
- * A thread binds itself, and those that it starts from then on. So each of three does it:
- *
- *   signal thread   at its start
- *   server thread   before anything is heard of the server; the lanes and all others inherit
- *   main thread     when the kernel has the mount, because nobody bound may mount. Until then
- *                   it does not listen to anybody, but it has all rights in the same memory
+ * A thread binds itself, and those that it starts from then on: the signal thread does at its
+ * start, and the main thread before it starts the one that hears the server, from which all
+ * others come. Who is bound may not mount, so another process does that (unmounter.h).
  */
 #ifndef LANDLOCK_H
 #define LANDLOCK_H

@@ -9,11 +9,11 @@
  *   fs/                    the FUSE side; runs until it is unmounted
  *   ctl/                   control while it runs; the command ctl
  *
- * Threads: the main thread mounts, waits for the end of the mount, and tears down. What
- * talks to the server is set up, and in the end taken down, on a thread without privileges.
- * It has to be one thread, because the kernel lets librdmacm's files be used only with the
- * very credentials that opened them, and another thread that drops the same privileges gets
- * credentials of its own. A thread of its own takes signals from the start. So neither a
+ * Threads: the main thread gives up its privileges, lets another process mount, waits for the
+ * end of the mount, and tears down. What talks to the server is set up, and in the end taken
+ * down, on a thread that it starts without privileges. It has to be one thread, because the
+ * kernel lets librdmacm's files be used only with the very credentials that opened them.
+ * A thread of its own takes signals from the start. So neither a
  * mount point nor a resolver nor a dead server can keep anybody from stopping us; enum phase
  * says what signals do. The lanes do the file operations.
  *
@@ -59,7 +59,7 @@ enum phase {
 /* What write-behind has at least, in percent of the buffers that are always there. */
 #define BEHIND_SHARE 25u
 
-/* The thread without privileges: set_up(), and in the end nfs_client_free(). */
+/* The server thread: set_up(), and in the end nfs_client_free(). */
 struct server {
 	pthread_t thread;
 	bool started;
@@ -83,6 +83,7 @@ struct mount {
 	int status;             /* ENDING: the exit status */
 	uint64_t keep;          /* capabilities that are kept */
 	int stats_dir;          /* the directory of stats=, or -1 */
+	int bound;              /* bind_files() of the main thread */
 	struct errbuf eb;       /* why it failed */
 };
 
@@ -279,7 +280,8 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.readahead = o->readahead,
 		.rdirplus = o->rdirplus,
 		.debug = o->debug,
-		.mounted = unmounter_mounted,
+		.mount = unmounter_mount,
+		.read_ahead = unmounter_read_ahead,
 		.unmount = unmounter_ask,
 	};
 
@@ -297,6 +299,8 @@ static void prepare_control(struct mount *m)
 		.make_path = setup_path,
 		.print_stats = print_stats,
 		.arg = m,
+		.make_socket = unmounter_control,
+		.remove_socket = unmounter_control_end,
 	};
 	struct errbuf eb;
 
@@ -319,18 +323,26 @@ static int bind_files(const struct mount *m)
 	return priv_needs_ptrace() ? -EPERM : landlock_enter(m->stats_dir);
 }
 
-/* From here on nothing needs privileges. If the kernel or a container does not allow this,
- * the mount is worth more than the precaution. Returns what bind_files() said. */
-static int give_up_privileges(struct mount *m)
+/* Of this thread, and of those that it starts from now on: nothing that they do needs
+ * privileges. If the kernel or a container does not allow this, the mount is worth more than the
+ * precaution. Returns what bind_files() said. */
+static int drop_here(const struct mount *m)
 {
-	int rc = priv_drop(m->keep), bound = bind_files(m);
+	int rc = priv_drop(m->keep);
 
-	if (!rc)
-		rc = sandbox_enter();
+	if (rc)
+		log_warn("cannot give up privileges: %s", strerror(-rc));
+	return bind_files(m);
+}
+
+/* Of all threads, when the last of them have been made that need more. */
+static void enter_sandbox(void)
+{
+	int rc = sandbox_enter();
+
 	if (rc)
 		log_warn("this process keeps privileges that it does not need: %s; the mount works "
 			 "anyway", strerror(-rc));
-	return bound;
 }
 
 static void say_not_bound(int rc)
@@ -343,7 +355,7 @@ static void say_not_bound(int rc)
 
 static int run(struct mount *m)
 {
-	int sig = enter_running(m), bound;
+	int sig = enter_running(m);
 
 	if (sig) {
 		say_given_up(m, sig);
@@ -352,7 +364,7 @@ static int run(struct mount *m)
 		return EXIT_MOUNT;
 	}
 	start_control(m);
-	bound = give_up_privileges(m);
+	enter_sandbox();
 	/* If nobody waits for the result any more, nobody wants the mount. */
 	if (daemon_report(0))
 		fs_stop(m->fs);
@@ -360,20 +372,11 @@ static int run(struct mount *m)
 	 * always. */
 	if (log_get_level() < LOG_LVL_INFO)
 		log_set_level(LOG_LVL_INFO);
-	if (bound)
-		say_not_bound(bound);
+	if (m->bound)
+		say_not_bound(m->bound);
 	fs_wait(m->fs);
 	write_stats(m);
 	return 0;
-}
-
-static void drop_here(const struct mount *m)
-{
-	int rc = priv_drop(m->keep);
-
-	if (rc)
-		log_warn("cannot give up privileges: %s", strerror(-rc));
-	bind_files(m);          /* the main thread tells if that is not possible */
 }
 
 /* Runs on the server thread: everything that waits for the server before the mount. */
@@ -394,7 +397,6 @@ static void *server_main(void *arg)
 {
 	struct mount *m = arg;
 
-	drop_here(m);
 	m->server.rc = set_up(m);
 	sem_post(&m->server.is_up);
 	while (sem_wait(&m->server.may_end))
@@ -408,8 +410,7 @@ static int no_thread(struct mount *m, int err)
 	return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
 }
 
-/* Runs set_up() on a thread without privileges; the threads that set_up() starts have none
- * either. 0 or -errno with m->eb set. */
+/* Runs set_up() on a thread of its own. 0 or -errno with m->eb set. */
 static int start_server(struct mount *m)
 {
 	struct server *s = &m->server;
@@ -463,6 +464,8 @@ static int check_and_run(struct mount *m)
 {
 	int rc = fs_check_mountpoint(m->opt.mountpoint, &m->eb);
 
+	/* From here on the server is heard. */
+	m->bound = drop_here(m);
 	if (!rc)
 		rc = start_server(m);
 	if (!rc && m->opt.fake)
@@ -495,7 +498,8 @@ static int mount_and_run(struct mount *m, char **argv)
 	m->stats_dir = open_stats_dir(&m->opt);
 	m->keep = priv_needed(m->opt.vers == OPT_VERS_3);
 	if (!rc && !m->opt.fake)
-		rc = unmounter_start(m->opt.mountpoint, argv, &m->eb);
+		rc = unmounter_start(&(struct unmounter_config){ m->opt.mountpoint, m->opt.fuse_opts },
+				     argv, &m->eb);
 	block_signals();
 	if (!rc)
 		rc = start_signals(m);

@@ -2,12 +2,13 @@
 /*
  * The daemon's privileges, step by step.
  *
- *   main thread     everything, until the kernel has the mount (mount(2) or
- *                   fusermount3); then priv_drop(), landlock_enter() and sandbox_enter()
- *   server thread   priv_drop() and landlock_enter() first, then everything that talks to
- *                   the server. All lanes and other threads are started from it and inherit
- *                   its privileges. It lives until it has ended them
- *   unmounter.h     a separate process keeps the privileges that unmounting needs
+ *   unmounter.h     a separate process, forked first, keeps the privileges that mounting and
+ *                   unmounting need
+ *   signal thread   priv_drop() and landlock_enter() at its start
+ *   main thread     looks at the mount point, then the same, before anything is heard of the
+ *                   server. The server thread, all lanes and other threads are started after
+ *                   that and inherit it
+ *   all threads     sandbox_enter() when the mount is there
  *
  * These are kept, if the daemon has them at all (an ordinary user has none):
  *

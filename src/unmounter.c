@@ -14,20 +14,34 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "ctl/ctl.h"
 #include "ctl/where.h"
+#include "fs/fs.h"
 #include "priv.h"
 
-/* What the daemon asks for. The answer is 0 or an errno. */
-enum { MOUNTED = 1, UNMOUNT };
+/* What the daemon asks for, and what comes back: a descriptor with it, if rc is 0 and it was
+ * to be one. A text with rc 0 is a warning. */
+enum { MOUNT = 1, READ_AHEAD, CONTROL, CONTROL_END, UNMOUNT };
+struct request {
+	uint32_t what, arg;
+};
+struct reply {
+	int32_t rc;
+	struct errbuf eb;
+};
+/* The most that a READ of this program has, with some to spare. */
+#define READ_MOST (64u << 20)
 
 static int sock = -1;
 static pid_t pid;
 
 /* ---- the process ---- */
 
-/* Our mount, when the daemon has made it. */
+static struct unmounter_config conf;
+/* Our mount, when it has been made. */
 static struct ctl_mount ours;
-static bool known;
+static bool mounted, known;
+static struct ctl_socket control = { .fd = -1 };
 
 /* A search for the daemon by its command line must not find this process, too. */
 static void set_title(char **argv, const char *mountpoint)
@@ -50,27 +64,28 @@ static int by_fusermount(const char *mountpoint)
 	int wstatus;
 
 	if (child < 0)
-		return errno;
+		return -errno;
 	if (child == 0) {
 		execlp("fusermount3", "fusermount3", "-u", "-q", "-z", "--", mountpoint, (char *)NULL);
 		_exit(127);
 	}
 	while (waitpid(child, &wstatus, 0) < 0)
 		if (errno != EINTR)
-			return errno;
-	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : EPERM;
+			return -errno;
+	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : -EPERM;
 }
 
-/* The daemon has just mounted there. */
-static int note(const char *mountpoint)
+/* Which mount is it? */
+static void note(struct errbuf *eb)
 {
-	FILE *f = known ? NULL : fopen(ctl_mountinfo, "re");
+	FILE *f = fopen(ctl_mountinfo, "re");
 
-	if (!f)
-		return known ? EALREADY : errno;
-	known = ctl_where_find(f, mountpoint, &ours) && ours.ours;
-	fclose(f);
-	return known ? 0 : ENOENT;
+	known = f && ctl_where_find(f, conf.mountpoint, &ours) && ours.ours;
+	if (f)
+		fclose(f);
+	if (!known && geteuid() == 0)
+		err_set(eb, 0, "the mount is not found on '%s': it will have to be unmounted by hand",
+			conf.mountpoint);
 }
 
 /* The mount that a descriptor is in; -1: unknown. */
@@ -101,36 +116,67 @@ static int by_identity(void)
 {
 	FILE *f = known ? fopen(ctl_mountinfo, "re") : NULL;
 	char *there = f ? ctl_where_now(f, &ours) : NULL, path[64];
-	int fd, err = ENOENT;
+	int fd, rc = -ENOENT;
 
 	if (f)
 		fclose(f);
 	fd = there ? open(there, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	if (fd >= 0 && mount_of(fd) == ours.id) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		err = umount2(path, MNT_DETACH) < 0 ? errno : 0;
+		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
 	}
 	if (fd >= 0)
 		close(fd);
 	free(there);
-	return err;
+	return rc;
 }
 
-static int unmount(const char *mountpoint)
+static int unmount(void)
 {
 	/* fusermount3 unmounts what is this user's only. */
-	return geteuid() == 0 ? by_identity() : by_fusermount(mountpoint);
+	return geteuid() == 0 ? by_identity() : by_fusermount(conf.mountpoint);
 }
 
-/* Other files would be held open: the pipe of a shell that reads the command's output, or the
- * socket by which the command learns of the daemon's death. */
-static void keep_only(int fd)
+static void to_null(int from, int to)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+	for (int i = from; i <= to; i++)
 		if (null < 0 || dup2(null, i) < 0)
 			close(i);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+/* fusermount3 tells the user himself why it refuses. */
+static int make_mount(uint32_t max_read, int *fd, struct errbuf *eb)
+{
+	if (mounted || !max_read || max_read > READ_MOST)
+		return err_set(eb, -EINVAL, "there is a mount already");
+	*fd = fs_kern_mount(conf.fuse_opts, max_read, conf.mountpoint, eb);
+	to_null(STDERR_FILENO, STDERR_FILENO);
+	if (*fd < 0)
+		return *fd;
+	mounted = true;
+	note(eb);
+	return 0;
+}
+
+static int make_control(int *fd, struct errbuf *eb)
+{
+	int rc = mounted && !control.name[0] ? ctl_socket_make(&control, conf.mountpoint, eb) : -EINVAL;
+
+	*fd = control.fd;
+	control.fd = -1;
+	return rc;
+}
+
+/* Other files would be held open: the pipe of a shell that reads the command's output, or the
+ * socket by which the command learns of the daemon's death. Standard error is for
+ * fusermount3, until there is a mount. */
+static void keep_only(int fd)
+{
+	to_null(STDIN_FILENO, STDOUT_FILENO);
 	if (fd != STDERR_FILENO + 1) {
 		dup2(fd, STDERR_FILENO + 1);
 		fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
@@ -138,12 +184,62 @@ static void keep_only(int fd)
 	close_range(STDERR_FILENO + 2, ~0u, 0);
 }
 
-static void __attribute__((noreturn)) serve(const char *mountpoint)
+/* false: the daemon is gone. */
+static bool answer(int to, const struct reply *r, int fd)
+{
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c = { .h.cmsg_len = 0 };
+	struct iovec iov = { (void *)(uintptr_t)r, sizeof(*r) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		m.msg_control = &c;
+		m.msg_controllen = sizeof(c.room);
+		c.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+					.cmsg_len = CMSG_LEN(sizeof(int)) };
+		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(*r);
+}
+
+static bool serve_one(int from, const struct request *q)
+{
+	struct reply r = { .rc = -EINVAL };
+	bool there;
+	int fd = -1;
+
+	switch (q->what) {
+	case MOUNT:
+		r.rc = make_mount(q->arg, &fd, &r.eb);
+		break;
+	case READ_AHEAD:
+		r.rc = known && q->arg <= READ_MOST / 1024 ? fs_bdi_set(ours.major, ours.minor, q->arg) : -EINVAL;
+		break;
+	case CONTROL:
+		r.rc = make_control(&fd, &r.eb);
+		break;
+	case CONTROL_END:
+		ctl_socket_remove(&control);
+		r.rc = 0;
+		break;
+	case UNMOUNT:
+		r.rc = unmount();
+		break;
+	}
+	there = answer(from, &r, fd);
+	if (fd >= 0)
+		close(fd);
+	/* The daemon has died while we mounted. */
+	if (!there && q->what == MOUNT && !r.rc)
+		unmount();
+	return there;
+}
+
+static void __attribute__((noreturn)) serve(void)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE };
 	const int fd = STDERR_FILENO + 1;
+	struct request q;
 	sigset_t none;
-	uint8_t byte;
 	ssize_t n;
 
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
@@ -156,68 +252,100 @@ static void __attribute__((noreturn)) serve(const char *mountpoint)
 	/* Only root has these. The path may lead through directories that others may not
 	 * search. */
 	priv_drop(1ull << CAP_SYS_ADMIN | 1ull << CAP_DAC_READ_SEARCH);
-	for (;;) {
-		n = recv(fd, &byte, 1, 0);
-		if (n == 0 || (n < 0 && errno != EINTR))
-			_exit(0);
-		if (n < 0)
-			continue;
-		byte = (uint8_t)(byte == MOUNTED ? note(mountpoint) : unmount(mountpoint));
-		send(fd, &byte, 1, MSG_NOSIGNAL);
-	}
+	do {
+		n = recv(fd, &q, sizeof(q), 0);
+	} while ((n < 0 && errno == EINTR) || (n == sizeof(q) && serve_one(fd, &q)));
+	/* Of a daemon that was killed. */
+	ctl_socket_remove(&control);
+	_exit(0);
 }
 
 /* ---- the daemon's side ---- */
 
-int unmounter_start(const char *mountpoint, char **argv, struct errbuf *eb)
+int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errbuf *eb)
 {
-	char *copy = strdup(mountpoint);
 	int fds[2], rc;
 
-	if (!copy)
+	conf = (struct unmounter_config){ strdup(cfg->mountpoint), strdup(cfg->fuse_opts) };
+	if (!conf.mountpoint || !conf.fuse_opts)
 		return err_set(eb, -ENOMEM, "out of memory");
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
-		rc = -errno;
-		free(copy);
-		return err_set(eb, rc, "cannot prepare the unmount: socketpair: %s", strerror(-rc));
-	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return err_set(eb, -errno, "cannot prepare the mount: socketpair: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0) {
 		keep_only(fds[1]);
-		set_title(argv, copy);
-		serve(copy);
+		set_title(argv, conf.mountpoint);
+		serve();
 	}
 	rc = pid < 0 ? -errno : 0;
-	free(copy);
+	free((void *)(uintptr_t)conf.mountpoint);
+	free((void *)(uintptr_t)conf.fuse_opts);
 	close(fds[1]);
 	if (rc) {
 		close(fds[0]);
-		return err_set(eb, rc, "cannot prepare the unmount: fork: %s", strerror(-rc));
+		return err_set(eb, rc, "cannot prepare the mount: fork: %s", strerror(-rc));
 	}
 	sock = fds[0];
 	return 0;
 }
 
-static int ask(uint8_t byte)
+/* -ENOTCONN: the process is gone. A descriptor that comes goes to *fd. */
+static int ask(uint32_t what, uint32_t arg, int *fd, struct errbuf *eb)
 {
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
+	struct request q = { what, arg };
+	struct reply r = { .rc = 0 };
+	struct iovec iov = { &r, sizeof(r) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
+			    .msg_controllen = sizeof(c.room) };
+	const struct cmsghdr *h;
 	ssize_t n;
 
-	if (sock < 0 || send(sock, &byte, 1, MSG_NOSIGNAL) != 1)
-		return -ENOTCONN;
+	if (sock < 0 || send(sock, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q))
+		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
 	do {
-		n = recv(sock, &byte, 1, 0);
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
-	return n == 1 ? -(int)byte : -ENOTCONN;
+	if (n != sizeof(r))
+		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
+	h = CMSG_FIRSTHDR(&m);
+	if (fd && h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
+	if (eb)
+		*eb = r.eb;
+	return r.rc;
 }
 
-int unmounter_mounted(void)
+static int ask_fd(uint32_t what, uint32_t arg, struct errbuf *eb)
 {
-	return ask(MOUNTED);
+	int fd = -1, rc = ask(what, arg, &fd, eb);
+
+	return rc ? rc : fd >= 0 ? fd : -EPROTO;
+}
+
+int unmounter_mount(uint32_t max_read, struct errbuf *eb)
+{
+	return ask_fd(MOUNT, max_read, eb);
+}
+
+int unmounter_read_ahead(unsigned kib)
+{
+	return ask(READ_AHEAD, kib, NULL, NULL);
+}
+
+int unmounter_control(struct errbuf *eb)
+{
+	return ask_fd(CONTROL, 0, eb);
+}
+
+void unmounter_control_end(void)
+{
+	ask(CONTROL_END, 0, NULL, NULL);
 }
 
 int unmounter_ask(void)
 {
-	return ask(UNMOUNT);
+	return ask(UNMOUNT, 0, NULL, NULL);
 }
 
 void unmounter_end(void)

@@ -1,34 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The process that unmounts when the daemon is told to end. The daemon itself cannot do it
- * any more: root's daemon has given up its privileges, and an ordinary user's cannot run
- * fusermount3, which is set-user-ID, after no_new_privs.
+ * The process that keeps what mounting and unmounting need. The daemon hears a server before
+ * the mount is there, and gives up all privileges before that; and at the end an ordinary
+ * user's could not run fusermount3, which is set-user-ID, after no_new_privs.
  *
- *   daemon                                unmounter
- *   ------                                ---------
- *   unmounter_start() forks ----------->  waits; has nothing open but the socket
- *   unmounter_mounted() one byte ----->  looks up which mount it is, once
+ *   daemon                                process
+ *   ------                                -------
+ *   unmounter_start() forks ----------->  waits; has nothing open but the socket, and standard
+ *   ... hears the server                  error until there is a mount, for fusermount3
+ *   unmounter_mount() ----------------->  mount(2), or fusermount3; looks up which mount it is
+ *            <---- /dev/fuse -----------
+ *   unmounter_control() --------------->  makes the control socket of that mount
+ *            <---- the socket ----------
  *   ...
- *   unmounter_ask() --- one byte ------>  umount2(), or fusermount3 -u
- *            <--------- one byte -------
+ *   unmounter_control_end() ----------->  removes its file
+ *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
  *   unmounter_end(), or death: EOF ---->  ends
  *
- * It can do one thing only: unmount what was mounted on the mount point that it was started
- * with, wherever that is by now, and no other mount. It ignores
- * the signals that people send to the daemon (by name, or from a terminal), or it would be
- * gone when it is needed. The fork comes before any thread, connection or registered memory
- * exists.
+ * It can do these things only, with the mount point and the options that it was started with:
+ * what the daemon adds is how large a READ is. It unmounts what was mounted there, wherever that
+ * is by now, and no other mount. It ignores the signals that people send to the daemon (by
+ * name, or from a terminal), or it would be gone when it is needed. The fork comes before any
+ * thread, connection or registered memory exists.
  */
 #ifndef UNMOUNTER_H
 #define UNMOUNTER_H
 
+#include <stdint.h>
 #include "base/log.h"
+
+struct unmounter_config {
+	const char *mountpoint;         /* absolute */
+	const char *fuse_opts;          /* libfuse's -o */
+};
 
 /* argv: main()'s, which is overwritten to give the new process its name in ps. 0 or -errno
  * with eb set. */
-int unmounter_start(const char *mountpoint, char **argv, struct errbuf *eb);
-/* The mount is there. 0, or -errno: it is not where it was to be. */
-int unmounter_mounted(void);
+int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errbuf *eb);
+/* Mounts, once. A descriptor of /dev/fuse, or -errno with eb set; eb set in spite of a
+ * descriptor: a warning. */
+int unmounter_mount(uint32_t max_read, struct errbuf *eb);
+/* How much the kernel reads ahead. 0 or -errno. */
+int unmounter_read_ahead(unsigned kib);
+/* Makes the control socket. It listens. A descriptor, or -errno with eb set. */
+int unmounter_control(struct errbuf *eb);
+void unmounter_control_end(void);
 /* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is. */
 int unmounter_ask(void);
 /* Ends the process, and waits for its end. */

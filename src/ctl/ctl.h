@@ -22,10 +22,10 @@
  *
  * Threads of the daemon: one with a loop of its own serves all clients. It is started by the
  * thread that talks to the server, because a connection of a path that is added may be used
- * only with that thread's credentials (src/main.c). The socket is made later, by the main
- * thread, when the kernel has the mount and privileges are still there. The thread blocks for
- * nobody: at most CTL_CLIENTS clients are served at once, one more is told so, and each has
- * five seconds to send its line and to take the answer.
+ * only with that thread's credentials (src/main.c). The socket is made later, when the kernel
+ * has the mount, by the main thread or by another process for it (make_socket). The thread
+ * blocks for nobody: at most CTL_CLIENTS clients are served at once, one more is told so, and
+ * each has five seconds to send its line and to take the answer.
  *
  * A command that has begun goes on when its client hangs up. A path that was added stays if it
  * gets connected, and is removed again if not, whether or not anybody waits for the answer.
@@ -35,6 +35,7 @@
 #define CTL_CTL_H
 
 #include <stdio.h>
+#include <sys/types.h>
 #include "base/log.h"
 #include "nfs/nfs.h"
 
@@ -54,7 +55,25 @@ struct ctl_config {
 	/* Any thread: prints lines "name value". */
 	void (*print_stats)(FILE *f, const void *arg);
 	const void *arg;
+	/* Main thread: the socket is made, and its file removed, by a process that still may.
+	 * make_socket: a descriptor, or -errno with eb set. NULL: this process does both. */
+	int (*make_socket)(struct errbuf *eb);
+	void (*remove_socket)(void);
 };
+
+/* The file of the control socket (ctl_socket.c). */
+struct ctl_socket {
+	int fd;                 /* -1: none, or handed on */
+	char name[108];         /* ""; or there is one, and it may have to be removed */
+	dev_t dev;              /* which file it is */
+	ino_t ino;
+};
+
+/* Makes the socket of what is mounted there, and listens. 0, or -errno with eb set. */
+int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb);
+/* Removes the file, if it is still this socket's, and the directory if that is empty then. */
+void ctl_socket_remove(struct ctl_socket *s);
+void ctl_socket_close(struct ctl_socket *s);
 
 /*
  * Starts the command thread, with the calling thread's credentials; nobody can reach it yet.

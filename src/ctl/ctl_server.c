@@ -238,9 +238,13 @@ static void on_hand_over(struct loop_msg *m)
 
 int ctl_listen(struct ctl *ctl, struct errbuf *eb)
 {
-	int rc = ctl_socket_make(&ctl->socket, ctl->cfg.mountpoint, eb);
+	int rc;
 
-	if (rc)
+	if (ctl->cfg.make_socket)
+		rc = ctl->socket.fd = ctl->cfg.make_socket(eb);
+	else
+		rc = ctl_socket_make(&ctl->socket, ctl->cfg.mountpoint, eb);
+	if (rc < 0)
 		return rc;
 	ctl->hand_over.fn = on_hand_over;
 	loop_post(ctl->loop, &ctl->hand_over);
@@ -285,7 +289,10 @@ void ctl_free(struct ctl *ctl)
 {
 	if (!ctl)
 		return;
-	ctl_socket_remove(&ctl->socket);
+	if (ctl->cfg.remove_socket)
+		ctl->cfg.remove_socket();
+	else
+		ctl_socket_remove(&ctl->socket);
 	loop_stop(ctl->loop);
 	pthread_join(ctl->thread, NULL);
 	while (!list_empty(&ctl->clients)) {

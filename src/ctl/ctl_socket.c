@@ -92,7 +92,9 @@ static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
 	unlock_directory(lock);
 	if (rc) {
 		close(fd);
-		return err_set(eb, rc, "cannot make the socket '%s': %s", s->name, strerror(-rc));
+		err_set(eb, rc, "cannot make the socket '%s': %s", s->name, strerror(-rc));
+		s->name[0] = '\0';
+		return rc;
 	}
 	s->fd = fd;
 	return 0;
@@ -108,9 +110,10 @@ int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf 
 		return rc;
 	for (int i = 0; i < TRIES; i++) {
 		rc = ctl_where_make(dir, eb);
-		ctl_where_name(dir, &m, s->name);
-		if (!rc)
+		if (!rc) {
+			ctl_where_name(dir, &m, s->name);
 			rc = make_socket(s, dir, eb);
+		}
 		/* The directory has just been removed. */
 		if (rc != -ENOENT)
 			break;
@@ -125,7 +128,7 @@ void ctl_socket_remove(struct ctl_socket *s)
 	struct stat st;
 	int lock;
 
-	if (s->fd < 0)
+	if (!s->name[0])
 		return;
 	memcpy(dir, s->name, sizeof(dir));
 	*strrchr(dir, '/') = '\0';
@@ -136,6 +139,7 @@ void ctl_socket_remove(struct ctl_socket *s)
 	/* Fails as long as there are others. Not rmdir(), which is on no list (sandbox.c). */
 	unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
 	unlock_directory(lock);
+	s->name[0] = '\0';
 }
 
 void ctl_socket_close(struct ctl_socket *s)

@@ -44,21 +44,8 @@ struct ctl {
 	struct loop_timer pause;        /* of accepting, when there are no descriptors */
 	/* The main thread's. */
 	struct loop_msg hand_over;      /* `socket` is there */
-	struct ctl_socket {
-		int fd;                 /* -1: none */
-		char name[CTL_NAME_MAX];
-		dev_t dev;              /* which file it is */
-		ino_t ino;
-	} socket;
+	struct ctl_socket socket;
 };
-
-/* ---- ctl_socket.c: the main thread ---- */
-
-/* Makes the socket of what is mounted there, and listens. 0, or -errno with eb set. */
-int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb);
-/* Removes the file if it is still ours: the device number may be another mount's by now. */
-void ctl_socket_remove(struct ctl_socket *s);
-void ctl_socket_close(struct ctl_socket *s);
 
 /* ---- ctl_server.c ---- */
 

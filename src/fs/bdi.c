@@ -7,34 +7,25 @@
  * be under way the daemon reads ahead (ahead.h): measured with replies that are 20 ms late, that
  * is faster than the kernel alone with 2 MiB, and where nothing is late it costs nothing.
  *
- * Only root may change it, and only with all of his privileges. So this is done when the mount
- * is there, before they are dropped (priv.h).
+ * Only root may change it. So the process does it that mounts for the daemon (unmounter.h).
  *
  * The kernel takes a new value as it is, but with the answer to FUSE_INIT it lowers it to what
  * it has asked for. So that answer comes first.
- *
- * The mount's number is asked for without asking the file system (AT_STATX_DONT_SYNC): the
- * server may be silent.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "fs/fs_impl.h"
 
-int fs_bdi_set(const char *mountpoint, unsigned kib)
+int fs_bdi_set(unsigned major, unsigned minor, unsigned kib)
 {
 	char path[64], text[16];
-	struct statx st;
 	int fd, len;
 	ssize_t n;
 
-	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
-		 st.stx_dev_minor);
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

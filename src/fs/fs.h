@@ -25,9 +25,13 @@ struct fs_config {
 	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
 	bool rdirplus;
 	bool debug;                     /* libfuse logs each request */
-	/* For a process that may not unmount itself any more, or NULL: the mount has just been
-	 * made; unmounts it, and nothing else. 0 or -errno. */
-	int (*mounted)(void);
+	/* Of a process that keeps the privileges for it. NULL: for tests.
+	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
+	 *               or -errno with eb set; eb set besides a descriptor: a warning
+	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
+	 *   unmount     unmounts that, and nothing else. 0 or -errno */
+	int (*mount)(uint32_t max_read, struct errbuf *eb);
+	int (*read_ahead)(unsigned kib);
 	int (*unmount)(void);
 };
 
@@ -46,6 +50,13 @@ int fs_check_mountpoint(const char *path, struct errbuf *eb);
  */
 int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	   struct errbuf *eb);
+
+/* For a process that mounts for another one. A descriptor of /dev/fuse, or -errno with eb set. */
+int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoint,
+		  struct errbuf *eb);
+/* How far the kernel reads ahead on the mount with that device number (bdi.c). 0, or -errno:
+ * -EACCES if this user may not. */
+int fs_bdi_set(unsigned major, unsigned minor, unsigned kib);
 
 /*
  * Mounts, and lets the client's lanes serve the mount. Waits for this machine only, not for

@@ -184,12 +184,6 @@ struct fs_req {
 /* Makes fs->se with our handlers, not mounted yet. 0 or -errno. */
 int fs_session_new(struct fs *fs, struct errbuf *eb);
 
-/* ---- bdi.c ---- */
-
-/* Sets how far the kernel reads ahead on that mount. 0, or -errno: -EACCES if this user may
- * not. */
-int fs_bdi_set(const char *mountpoint, unsigned kib);
-
 /* ---- fs_lane.c ---- */
 
 extern _Thread_local struct fs_lane *fs_this_lane;

@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
@@ -177,24 +178,62 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.fsyncdir = fs_fsyncdir,
 };
 
-int fs_session_new(struct fs *fs, struct errbuf *eb)
+static struct fuse_session *new_session(const char *fuse_opts, uint32_t max_read, bool debug,
+					const struct fuse_lowlevel_ops *ops, void *arg,
+					struct errbuf *eb)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_session *se = NULL;
 	char *opts = NULL;
-	int rc = -ENOMEM;
 
 	fuse_set_log_func(on_fuse_log);
-	if (asprintf(&opts, "%s,max_read=%u", fs->cfg.fuse_opts,
-		     fs_request_most(fs->cl->rsize)) < 0)
-		return err_set(eb, rc, "out of memory");
+	if (asprintf(&opts, "%s,max_read=%u", fuse_opts, max_read) < 0) {
+		err_set(eb, -ENOMEM, "out of memory");
+		return NULL;
+	}
 	if (!fuse_opt_add_arg(&args, "nfsrdma-fuse") && !fuse_opt_add_arg(&args, "-o") &&
-	    !fuse_opt_add_arg(&args, opts) &&
-	    (!fs->cfg.debug || !fuse_opt_add_arg(&args, "-d")))
-		fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
-	rc = fs->se ? 0 : err_set(eb, -EINVAL, "libfuse refuses the mount options '%s': %s",
-				  opts, fuse_said.text);
+	    !fuse_opt_add_arg(&args, opts) && (!debug || !fuse_opt_add_arg(&args, "-d")))
+		se = fuse_session_new(&args, ops, sizeof(*ops), arg);
+	if (!se)
+		err_set(eb, -EINVAL, "libfuse refuses the mount options '%s': %s", opts, fuse_said.text);
 	fuse_opt_free_args(&args);
 	free(opts);
+	return se;
+}
+
+int fs_session_new(struct fs *fs, struct errbuf *eb)
+{
+	fs->se = new_session(fs->cfg.fuse_opts, fs_request_most(fs->cl->rsize), fs->cfg.debug,
+			     &fs_ops, fs, eb);
+	return fs->se ? 0 : -EINVAL;
+}
+
+/* If mount(2) has failed, the reason is in fuse_said. fusermount3, which mounts for ordinary
+ * users, has written its reason to standard error itself. */
+static int libfuse_mount(struct fuse_session *se, const char *mountpoint, struct errbuf *eb)
+{
+	if (fuse_session_mount(se, mountpoint) == 0)
+		return 0;
+	return err_set(eb, -EPERM, "cannot mount on '%s': %s", mountpoint,
+		       fuse_said.text[0] ? fuse_said.text :
+		       "fusermount3 refused, for the reason in the line above; if there is none: "
+		       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
+}
+
+int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoint,
+		  struct errbuf *eb)
+{
+	static const struct fuse_lowlevel_ops none;
+	struct fuse_session *se = new_session(fuse_opts, max_read, false, &none, NULL, eb);
+	int rc = se ? libfuse_mount(se, mountpoint, eb) : -EINVAL;
+
+	if (!rc) {
+		rc = fcntl(fuse_session_fd(se), F_DUPFD_CLOEXEC, 0);
+		if (rc < 0)
+			rc = err_set(eb, -errno, "cannot mount on '%s': %s", mountpoint, strerror(errno));
+	}
+	if (se)
+		fuse_session_destroy(se);       /* its descriptor; the mount stays */
 	return rc;
 }
 
@@ -206,8 +245,18 @@ static bool is_gone(struct fs *fs)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-/* libfuse would unmount whatever the name leads to by now. When the mount is gone, and if
- * nobody else unmounts for us, it does not get there. */
+/* The session's own device would keep the mount alive without anybody who reads it. libfuse
+ * closes it with the session. */
+static void close_device(struct fs *fs)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup3(null, fuse_session_fd(fs->se), O_CLOEXEC);
+		close(null);
+	}
+}
+
 static void take_away(struct fs *fs)
 {
 	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
@@ -216,26 +265,37 @@ static void take_away(struct fs *fs)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
 			 rc == -ENOTCONN ? "its unmounter is gone" :
 			 rc == -ENOENT ? "it is not there any more" : strerror(-rc));
+	if (fs->cfg.mount)
+		close_device(fs);
 	else
 		fuse_session_unmount(fs->se);
+}
+
+/* With "/dev/fd/N" libfuse takes what is mounted already. */
+static int get_device(struct fs *fs, struct errbuf *eb)
+{
+	char name[32];
+	int fd;
+
+	if (!fs->cfg.mount)
+		return libfuse_mount(fs->se, fs->cfg.mountpoint, eb);
+	fd = fs->cfg.mount(fs_request_most(fs->cl->rsize), eb);
+	if (fd < 0)
+		return fd;
+	if (eb->text[0])
+		log_warn("%s", eb->text);
+	eb->text[0] = '\0';
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	return libfuse_mount(fs->se, name, eb);
 }
 
 static int session_mount(struct fs *fs, struct errbuf *eb)
 {
 	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
-	int rc;
+	int rc = get_device(fs, eb);
 
-	/* If mount(2) has failed, the reason is in fuse_said. fusermount3, which mounts for
-	 * ordinary users, has written its reason to standard error itself. */
-	if (fuse_session_mount(fs->se, fs->cfg.mountpoint))
-		return err_set(eb, -EPERM, "cannot mount on '%s': %s", fs->cfg.mountpoint,
-			       fuse_said.text[0] ? fuse_said.text :
-			       "fusermount3 refused, for the reason in the line above; if there is none: "
-			       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
-	rc = fs->cfg.mounted ? fs->cfg.mounted() : 0;
 	if (rc)
-		log_warn("the mount is not found on '%s' (%s): it will have to be unmounted by hand",
-			 fs->cfg.mountpoint, strerror(-rc));
+		return rc;
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
 	if (!rc)
 		return 0;
@@ -330,11 +390,11 @@ static void let_kernel_read_ahead(struct fs *fs)
 {
 	int rc;
 
-	if (!fs->cfg.readahead)
+	if (!fs->cfg.readahead || !fs->cfg.read_ahead)
 		return;
 	/* Then FUSE_INIT has been answered. */
 	nfs_each_lane(fs->cl, nothing, NULL);
-	rc = fs_bdi_set(fs->cfg.mountpoint, fs_request_most(fs->cl->rsize) / 1024);
+	rc = fs->cfg.read_ahead(fs_request_most(fs->cl->rsize) / 1024);
 	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
 }
 

@@ -6,11 +6,12 @@
  *     a call        its record and its reply's, by the sizes of its chunks
  *
  * A pair that would leave no room for the largest call is turned away, unless others have been
- * idle for some seconds: they end, and their clients connect again when they want something. A
- * call for which there is no room waits in the receive where it came. Nothing is dropped, and a client with all its
- * credits open must wait, too. A peer gets three quarters at most, and what waits for that does
- * not keep others' calls waiting. What has been dealt out is always available: pairs keep
- * unused buffers, and a pair that needs one takes it from another.
+ * idle for some seconds: they end, and their clients connect again when they want something.
+ *
+ * A call for which there is no room waits in the receive where it came. Nothing is dropped, and
+ * a client with all its credits open must wait, too. A peer gets three quarters at most, and what
+ * waits for that does not keep others' calls waiting. What has been dealt out is always
+ * available: pairs keep unused buffers, and a pair that needs one takes it from another.
  *
  * Most messages have 1 MiB of data at most. A buffer with room for 4 MiB is another matter: over
  * verbs all of it is pinned. So a call has such a one for its record if its Read chunks say so,

@@ -391,16 +391,21 @@ static bool is_mountpoint(const char *dir)
 	return yes;
 }
 
-/* A mount like ours, that nobody serves. */
-static void mount_ours(const char *dir)
+/* Lets the process make it, which nobody serves. */
+static void start_and_mount(const char *dir)
 {
-	char options[64];
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	const struct unmounter_config cfg = { dir, "fsname=s:/,subtype=" PACKAGE_NAME };
+	struct errbuf eb = { "" };
+	int fd;
 
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
-	if (fd < 0 || mount("s:/", dir, "fuse." PACKAGE_NAME, MS_NOSUID | MS_NODEV, options) < 0)
+	CHECK(unmounter_start(&cfg, argv_play, &eb) == 0);
+	if (access("/dev/fuse", R_OK | W_OK) < 0)
 		_exit(SKIP);
-	CHECK(is_mountpoint(dir));
+	CHECK(priv_drop(0) == 0);
+	fd = unmounter_mount(65536, &eb);
+	CHECK(fd >= 0 && !eb.text[0] && is_mountpoint(dir));
+	/* Once. */
+	CHECK(unmounter_mount(65536, &eb) < 0 && eb.text[0]);
 }
 
 static void own_mounts(void)
@@ -424,20 +429,17 @@ static void unmounts(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 	char dir[] = "/tmp/unmounter.XXXXXX", path[64], title[128] = "";
-	struct errbuf eb = { "" };
 	struct stat st;
 	int fd, out[2];
 	char byte;
 
 	own_mounts();
 	CHECK(mkdtemp(dir) && pipe(out) == 0);
-	CHECK(unmounter_start(dir, argv_play, &eb) == 0);
+	start_and_mount(dir);
 	/* It holds nothing open that somebody may read to the end. */
 	close(out[1]);
 	CHECK(read(out[0], &byte, 1) == 0);
-	mount_ours(dir);
-	CHECK(unmounter_mounted() == 0);
-	CHECK(priv_drop(0) == 0 && sandbox_enter() == 0);
+	CHECK(sandbox_enter() == 0);
 	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
 		signal(sigs[i], SIG_IGN);
 	CHECK(umount2(dir, MNT_DETACH) < 0);
@@ -463,7 +465,6 @@ Test(sandbox, the_unmounter_unmounts_when_nobody_else_may)
 static void misled(void)
 {
 	char dir[] = "/tmp/unmounter.XXXXXX", a[64], b[64], victim[64], at[80], now[80];
-	struct errbuf eb = { "" };
 
 	own_mounts();
 	CHECK(mkdtemp(dir));
@@ -475,21 +476,16 @@ static void misled(void)
 	CHECK(mkdir(at, 0700) == 0 && mount("none", at, "tmpfs", 0, NULL) == 0);
 	snprintf(now, sizeof(now), "%s/mnt", a);
 	CHECK(mkdir(now, 0700) == 0);
-	CHECK(unmounter_start(now, argv_play, &eb) == 0);
-	mount_ours(now);
-	CHECK(unmounter_mounted() == 0);
+	start_and_mount(now);
 	CHECK(rename(a, b) == 0 && symlink(victim, a) == 0);
 	unmounter_ask();
 	CHECK(is_mountpoint(at));
 	snprintf(now, sizeof(now), "%s/mnt", b);
 	CHECK(!is_mountpoint(now));
-	/* Ours is gone. What is there now is another one, even if it looks alike. */
-	CHECK(umount2(at, MNT_DETACH) == 0);
-	mount_ours(at);
 	CHECK(unmounter_ask() == -ENOENT && is_mountpoint(at));
 	unmounter_end();
-	CHECK(umount2(at, MNT_DETACH) == 0 && rmdir(at) == 0 && rmdir(victim) == 0);
-	CHECK(rmdir(now) == 0 && rmdir(b) == 0 && unlink(a) == 0 && rmdir(dir) == 0);
+	/* The mount is this name space's, and goes with it. */
+	CHECK(rmdir(now) == 0 && rmdir(b) == 0 && unlink(a) == 0);
 }
 
 Test(sandbox, the_unmounter_is_not_misled)
@@ -497,18 +493,26 @@ Test(sandbox, the_unmounter_is_not_misled)
 	in_process(misled);
 }
 
-/* What was mounted is not found where it was to be: nothing is unmounted. */
+/* The mount point was a link by then: what was mounted is not where it was to be, and what is
+ * where it was to be is not ours. */
 static void not_there(void)
 {
-	char dir[] = "/tmp/unmounter.XXXXXX";
+	char dir[] = "/tmp/unmounter.XXXXXX", real[64], link[64];
+	struct unmounter_config cfg = { link, "fsname=s:/,subtype=" PACKAGE_NAME };
 	struct errbuf eb = { "" };
 
 	own_mounts();
-	CHECK(mkdtemp(dir) && mount("none", dir, "tmpfs", 0, NULL) == 0);
-	CHECK(unmounter_start(dir, argv_play, &eb) == 0);
-	CHECK(unmounter_mounted() == -ENOENT && unmounter_ask() == -ENOENT && is_mountpoint(dir));
+	if (access("/dev/fuse", R_OK | W_OK) < 0)
+		_exit(SKIP);
+	CHECK(mkdtemp(dir));
+	snprintf(real, sizeof(real), "%s/real", dir);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	CHECK(mkdir(real, 0700) == 0 && symlink(real, link) == 0);
+	CHECK(unmounter_start(&cfg, argv_play, &eb) == 0);
+	CHECK(unmounter_mount(4096, &eb) >= 0 && strstr(eb.text, "is not found"));
+	CHECK(unmounter_ask() == -ENOENT && is_mountpoint(real));
 	unmounter_end();
-	CHECK(umount2(dir, MNT_DETACH) == 0 && rmdir(dir) == 0);
+	CHECK(umount2(real, MNT_DETACH) == 0 && rmdir(real) == 0 && unlink(link) == 0 && rmdir(dir) == 0);
 }
 
 Test(sandbox, the_unmounter_leaves_other_mounts_alone)
@@ -516,14 +520,44 @@ Test(sandbox, the_unmounter_leaves_other_mounts_alone)
 	in_process(not_there);
 }
 
+/* The daemon dies: its control socket goes, too. */
+static void dies(void)
+{
+	char dir[] = "/tmp/unmounter.XXXXXX", name[CTL_NAME_MAX], dirs[CTL_DIRS][CTL_DIR_MAX];
+	struct errbuf eb = { "" };
+	struct ctl_mount m;
+	FILE *f;
+	int fd;
+
+	own_mounts();
+	CHECK(mkdtemp(dir) && mount("none", "/run", "tmpfs", 0, NULL) == 0);
+	start_and_mount(dir);
+	fd = unmounter_control(&eb);
+	CHECK(fd >= 0 && unmounter_control(&eb) < 0);
+	f = fopen("/proc/self/mountinfo", "r");
+	CHECK(f && ctl_where_find(f, dir, &m));
+	fclose(f);
+	ctl_where_dirs(geteuid(), dirs);
+	ctl_where_name(dirs[0], &m, name);
+	CHECK(access(name, F_OK) == 0);
+	unmounter_end();
+	CHECK(access(name, F_OK) < 0 && errno == ENOENT);
+}
+
+Test(sandbox, the_control_socket_does_not_outlive_the_daemon)
+{
+	in_process(dies);
+}
+
 static void stays(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 	char dir[] = "/tmp/unmounter.XXXXXX";
+	const struct unmounter_config cfg = { dir, "fsname=s:/" };
 	struct errbuf eb = { "" };
 	pid_t pid;
 
-	CHECK(mkdtemp(dir) && unmounter_start(dir, argv_play, &eb) == 0);
+	CHECK(mkdtemp(dir) && unmounter_start(&cfg, argv_play, &eb) == 0);
 	/* Not mounted; but there is an answer, and so somebody there. */
 	CHECK(unmounter_ask() < 0 && unmounter_ask() != -ENOTCONN);
 	pid = child();

@@ -95,6 +95,11 @@ for mode in '' -f; do
 	begin "$BIN" $mode "$REMOTE" "$MNT" -o "$options,port=$port"
 	wait_until "connect" pgrep -f "^$BIN" >/dev/null
 	sleep 1
+	# Whoever answers there: no thread has more privileges than the mount keeps.
+	[[ ! $mode ]] || for status in /proc/$COMMAND/task/*/status; do
+		caps=$(awk '$1 == "CapPrm:" { print $2 }' "$status")
+		(( (16#$caps & ~16#4400) == 0 )) || fail "a thread that waits for the server has capabilities: $caps"
+	done
 	stopped "$sig" "a server that does not accept $mode"
 	gateway_down KILL
 done
