@@ -92,6 +92,8 @@ struct file {
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;            /* where it may append: told.h */
+	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
+					 * yet that it has (opens.h) */
 	struct ahead ahead;
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */

@@ -67,14 +67,15 @@ struct inode {
 	struct timespec told_mtime;     /* [s] as the server had it */
 	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
 	bool doubt;                     /* [s] it may have ignored the newest answer */
+	_Atomic unsigned differing;     /* opens that know of a difference, and have not told it yet */
 	_Atomic bool paged;             /* the kernel may have pages of it */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 
 	/* opens.h: */
 	_Atomic unsigned nfiles;        /* struct files of it */
 	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
-	bool cache_valid;               /* [s] the kernel's pages belong to cache_change */
-	uint64_t cache_change;          /* [s] */
+	bool cache_valid;               /* [s] the kernel has no pages that are older than... */
+	uint64_t cache_change;          /* [s] ...this change attribute */
 	struct silly *silly;            /* [s] */
 	unsigned pins;                  /* [s] calls under way that remove a name plainly */
 

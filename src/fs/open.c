@@ -55,6 +55,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	fi->fh = f->handle;
 	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr,
 				    r->call.op == NFS_OP_OPEN ? r->asked_ns : 0);
+	atomic_init(&f->drops, !fi->keep_cache);
 	young_asked(ino, fuse_req_ctx(r->req)->pid);
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
 	fi->noflush = !may_write(fi->flags);
@@ -76,7 +77,12 @@ static bool ref_live(void *obj)
 
 struct file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
 {
-	return handle_get(&fs->files, fi->fh, ref_live);
+	struct file *f = handle_get(&fs->files, fi->fh, ref_live);
+
+	if (f && atomic_load_explicit(&f->drops, memory_order_relaxed) &&
+	    atomic_exchange(&f->drops, false))
+		inode_dropped(&fs->inodes, f->ino, f->end.change);
+	return f;
 }
 
 static void close_done(struct fs_req *r)
@@ -233,11 +239,15 @@ static bool is_sent_back(struct fs_req *r)
 static struct file *opened(struct fs_req *r)
 {
 	bool differs = inode_differs(&r->fl->fs->inodes, r->ino, &r->call.res.attr);
-	struct file *f = fs_file_new(r, r->ino, &r->fi);
+	struct file *f;
 
+	/* Until the kernel is told, other opens find no difference any more but this. */
+	atomic_fetch_add(&r->ino->differing, differs);
+	f = fs_file_new(r, r->ino, &r->fi);
 	/* After the attributes were kept (young.h): the kernel may be told those. */
 	if (differs)
 		fs_forget_attr(r);
+	atomic_fetch_sub(&r->ino->differing, differs);
 	return f;
 }
 

@@ -58,8 +58,6 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	/* What was asked for before now may be older than attr. */
 	atomic_store(&ino->fresh_ns, mono_ns());
 	keep = ino->cache_valid && ino->cache_change == attr->change;
-	ino->cache_valid = true;
-	ino->cache_change = attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
 	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)
@@ -67,6 +65,16 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	atomic_fetch_add(&ino->nopen, 1);
 	pthread_mutex_unlock(&s->mu);
 	return keep;
+}
+
+void inode_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	ino->cache_valid = true;
+	ino->cache_change = change;
+	pthread_mutex_unlock(&s->mu);
 }
 
 bool inode_opening(struct inode_table *t, struct inode *ino)

@@ -58,10 +58,21 @@ void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid);
 /* pid opens or truncates ino. Is it to be let through? */
 bool inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates);
 
-/* Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
- * and the kernel was told them. true: the kernel may keep its pages. */
+/*
+ * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
+ * and the kernel was told them. true: the kernel may keep its pages. Otherwise it drops them when
+ * the process that opens goes on, and not when the answer is given. The first request through the
+ * open file shows that it has: then inode_dropped() follows. Before that no other open may keep the
+ * pages.
+ *
+ *   lane 0: OPEN, change 10: drop     lane 1: OPEN, change 10: must not keep, there are pages of 9
+ *   process 0 drops, and reads: READ: inode_dropped(10)
+ *                                     OPEN, change 10: may keep
+ */
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		uint64_t asked);
+/* The kernel has dropped its pages after an OPEN that brought that change attribute. */
+void inode_dropped(struct inode_table *t, struct inode *ino, uint64_t change);
 /* Counts an open whose OPEN has no reply yet. false: not counted, because the file is
  * pinned and may be about to lose its last name. */
 bool inode_opening(struct inode_table *t, struct inode *ino);

@@ -253,6 +253,7 @@ bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_at
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
 	other = !known_check_locked(ino, attr) && (ino->doubt || differs(ino, attr));
+	other |= atomic_load(&ino->differing) > 0;
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }

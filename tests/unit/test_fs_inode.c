@@ -277,11 +277,32 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	struct inode *a = get(1, 5, 7, "a");
 
 	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "nothing is known at first");
-	inode_close(&t, a);
+	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "the first one has not dropped them yet");
+	inode_dropped(&t, a, 5);
 	cr_assert(inode_open(&t, a, &attr, mono_ns()), "unchanged");
-	inode_close(&t, a);
 	attr.change = 6;
 	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "changed by somebody");
+	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "there may be pages of 5");
+	inode_dropped(&t, a, 6);
+	cr_assert(inode_open(&t, a, &attr, mono_ns()));
+	for (unsigned i = 0; i < 6; i++)
+		inode_close(&t, a);
+	inode_put(&t, a, 1);
+}
+
+/* Two opens at once, on two lanes: until the first one has told the kernel of a difference, the
+ * second one finds it as well. */
+Test(inode, a_difference_that_is_not_told_yet, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 6 };
+	struct inode *a = get(1, 5, 7, "a");
+
+	cr_assert(inode_differs(&t, a, &attr));
+	atomic_fetch_add(&a->differing, 1);
+	inode_open(&t, a, &attr, mono_ns());
+	cr_assert(inode_differs(&t, a, &attr));
+	atomic_fetch_sub(&a->differing, 1);
+	cr_assert_not(inode_differs(&t, a, &attr));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }

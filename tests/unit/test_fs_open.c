@@ -300,6 +300,40 @@ Test(fs_open, sent_back_before_the_open)
 	cr_assert_eq(open_node(other, O_RDWR), 0);
 }
 
+static bool may_keep(uint64_t node, uint64_t *fh)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	struct fuse_open_out out;
+
+	cr_assert_eq(ask(FUSE_OPEN, node, &in, sizeof(in)), 0);
+	memcpy(&out, answer.data, sizeof(out));
+	*fh = out.fh;
+	return out.open_flags & FOPEN_KEEP_CACHE;
+}
+
+/* Another client has written. Two processes open the file, and the kernel drops its pages when the
+ * first one goes on. */
+Test(fs_open, two_opens_at_once)
+{
+	uint64_t node = lookup("a"), fh[6];
+
+	for (unsigned i = 0; i < 6; i += 3) {
+		struct fuse_fsync_in in = { 0 };
+
+		changes++;
+		cr_assert_not(may_keep(node, &fh[i]));
+		cr_assert_not(may_keep(node, &fh[i + 1]), "there are pages of the old file");
+		in.fh = fh[i + 1];
+		cr_assert_eq(ask(FUSE_FSYNC, node, &in, sizeof(in)), 0);
+		cr_assert(may_keep(node, &fh[i + 2]), "the second process goes on");
+	}
+	for (unsigned i = 0; i < 6; i++) {
+		struct fuse_release_in release = { .fh = fh[i] };
+
+		cr_assert_eq(ask(FUSE_RELEASE, node, &release, sizeof(release)), 0);
+	}
+}
+
 /* Names that the kernel does not keep need no look. */
 Test(fs_open, names_that_are_not_kept)
 {
