@@ -21,7 +21,7 @@ struct server4 {
 	uint32_t destroyed;             /* the session that was destroyed last */
 	bool complete;                  /* it has got RECLAIM_COMPLETE */
 	uint32_t reclaim[SERVER_OPENS]; /* status of CLAIM_PREVIOUS, by fh[0] */
-	uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
+	_Atomic uint32_t open[SERVER_OPENS];    /* status of CLAIM_FH, by fh[0] */
 	_Atomic unsigned badsession;    /* how many SEQUENCEs it refuses */
 	_Atomic unsigned unbound;       /* how many it refuses because of their connection */
 	bool strict;                    /* it refuses all on connections that have not joined */
@@ -30,12 +30,12 @@ struct server4 {
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
-	uint32_t flags;                 /* SEQUENCE's, until all revoked state is freed... */
+	_Atomic uint32_t flags;         /* SEQUENCE's, until all revoked state is freed... */
 	bool flags_stay;                /* ...or for ever */
-	uint32_t test[SERVER_OPENS];    /* result of TEST_STATEID, by other[0] */
+	_Atomic uint32_t test[SERVER_OPENS];    /* result of TEST_STATEID, by other[0] */
 	bool cannot_test, tests_fewer;  /* TEST_STATEID fails; returns too few results */
 	uint32_t close;                 /* status of CLOSE */
-	uint32_t set;                   /* status of one SETATTR ... */
+	_Atomic uint32_t set;           /* status of one SETATTR ... */
 	bool set_stays;                 /* ... or of all */
 	_Atomic unsigned complete_delays, free_delays;  /* so often RECLAIM_COMPLETE and
 					 * FREE_STATEID are told to come later */
