@@ -115,6 +115,9 @@ static struct op pick(void)
 		o.flags = pick_flags();
 		if (cfg.mounts > 1 && o.name / NAMES != mount_of(&o) && cfg.old[mount_of(&o)] == ALWAYS)
 			o.flags &= ~(O_CREAT | O_EXCL | O_TRUNC);
+		/* The kernel's own client has no direct appends. */
+		if (cfg.old[mount_of(&o)] == ALWAYS && o.flags & O_DIRECT)
+			o.flags &= ~O_APPEND;
 	} else if (o.what == FSYNC) {
 		o.len = chance(2);
 	} else if (o.what == SERVER) {
