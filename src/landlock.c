@@ -46,7 +46,13 @@ static const struct {
 	{ "/proc/self/exe", LANDLOCK_ACCESS_FS_READ_FILE },
 };
 
-static int create(const struct landlock_ruleset_attr *attr, size_t size, uint32_t flags)
+/* struct landlock_ruleset_attr, of which older headers have the beginning only. */
+struct ruleset {
+	uint64_t fs, net, scoped;
+};
+#define SCOPE_ABSTRACT 1ull     /* of Linux 6.12 */
+
+static int create(const struct ruleset *attr, size_t size, uint32_t flags)
 {
 	long rc = syscall(SYS_landlock_create_ruleset, attr, size, flags);
 
@@ -117,14 +123,13 @@ static int restrict_self(int ruleset)
 int landlock_enter(int stats_dir)
 {
 	int version = create(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), rc = 0;
-	struct landlock_ruleset_attr attr;
+	struct ruleset attr = { .scoped = SCOPE_ABSTRACT };
 	struct rules r;
 
 	if (version < 0)
 		return version;
-	memset(&attr, 0, sizeof(attr));
-	attr.handled_access_fs = r.known = handled(version);
-	r.ruleset = create(&attr, sizeof(attr.handled_access_fs), 0);
+	attr.fs = r.known = handled(version);
+	r.ruleset = create(&attr, version >= 6 ? sizeof(attr) : sizeof(attr.fs), 0);
 	if (r.ruleset < 0)
 		return r.ruleset;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -24,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -280,14 +281,30 @@ static void *robs(void *arg)
 	return arg;
 }
 
+/* Connects to an abstract socket that was there before. */
+static int knock(const struct sockaddr_un *to)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), rc = connect(fd, (const struct sockaddr *)to, sizeof(*to));
+
+	rc = rc < 0 ? errno : 0;
+	close(fd);
+	return rc;
+}
+
 static void bound(void)
 {
+	int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	pthread_t t;
 
+	snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "test_sandbox.%d", (int)getpid());
+	CHECK(bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0 && listen(fd, 4) == 0 && knock(&un) == 0);
 	CHECK(priv_drop(priv_needed(true)) == 0);
 	/* What is refused was possible. */
 	CHECK(!is_refused("mine", O_RDWR));
 	bind_files();
+	CHECK(knock(&un) == (version >= 6 ? EPERM : 0));
 	robs(NULL);
 	CHECK(pthread_create(&t, NULL, robs, NULL) == 0 && pthread_join(t, NULL) == 0);
 	CHECK(status_has(gettid(), "NoNewPrivs:\t1"));
