@@ -87,7 +87,7 @@ static void find_group(struct meminfo *m, const char *root)
 	name = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
 	if (!name)
 		return;
-	name = strchr(name, '/');
+	name += strcspn(name, "/");
 	top = (size_t)snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup", root);
 	if (top + strcspn(name, "\n") >= sizeof(folder))
 		return;
