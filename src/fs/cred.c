@@ -6,8 +6,9 @@
  * that changes only its groups keeps the old ones for that long.
  *
  * FUSE gives 0 as the number of a process that is in no pid name space of ours (this process
- * in one container, the program in another): nothing is known of it but uid and gid. The log
- * says so, once. The kernel's own requests have 0, too, with uid and gid 0.
+ * in one container, the program in another): nothing is known of it but uid and gid. So it is if
+ * /proc is not that of our pid name space: its numbers are other processes'. The log says so,
+ * once. The kernel's own requests have 0, too, with uid and gid 0.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,17 +16,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "fs/fs_impl.h"
 
 #define GROUPS_NS 500000000ull
 #define GROUPS_MAX 256
+
+/* /proc may be that of another pid name space than ours, where the number is somebody else's. */
+static bool is_seen(pid_t pid)
+{
+	char self[16] = "";
+
+	return pid && readlink("/proc/self", self, sizeof(self) - 1) > 0 && atoi(self) == getpid();
+}
 
 static void say_unseen(const struct fuse_ctx *ctx)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if ((ctx->uid || ctx->gid) && !atomic_flag_test_and_set(&said))
-		log_warn("a program of user %u is in another pid name space (container): its "
+		log_warn("a program of user %u is in another pid name space (container), or /proc is: its "
 			 "supplementary groups are not known and not sent, so a file that one of them "
 			 "may use is refused, and a killed program waits for the server. Remedy: run this "
 			 "process in the pid name space of the host (--pid=host, hostPID), or let the "
@@ -48,7 +58,7 @@ static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 	gid_t all[GROUPS_MAX];
 	int n = -ESRCH;
 
-	if (ctx->pid) {
+	if (is_seen(ctx->pid)) {
 		errno = 0;
 		n = fuse_req_getgroups(req, GROUPS_MAX, all);
 		/* It returns one error for all reasons. */
@@ -106,7 +116,7 @@ enum fs_fate fs_fate(pid_t pid)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = pid ? fopen(path, "re") : NULL;
+	f = is_seen(pid) ? fopen(path, "re") : NULL;
 	if (!f)
 		return FS_UNSEEN;
 	while (getline(&line, &size, f) > 0)
