@@ -214,7 +214,7 @@ void arena_stop_growing(struct arena *a);
 /* Any thread, does not wait: more buffers of this class would be of use. */
 void arena_want(struct arena *a, enum arena_class cls);
 /* Any thread: the memory of all extents is wanted elsewhere. They leave as soon as their buffers
- * are back. */
+ * are back, and none comes for a while. */
 void arena_give_back(struct arena *a);
 /* How many buffers of this class LIVE extents have. */
 unsigned arena_more(struct arena *a, enum arena_class cls);

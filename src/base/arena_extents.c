@@ -34,6 +34,9 @@
  * refuses. */
 #define SHORT_LOOKS 10u
 #define LIMIT_LOOKS 60u
+/* What was given back for others is not taken again for so many: a connection tries again within
+ * twelve seconds (nfs/paths.c). */
+#define OTHERS_LOOKS 20u
 /* So much is left to others when an extent is taken. */
 #define SPARE_LEAST ((int64_t)(2 * ARENA_EXTENT))
 
@@ -161,15 +164,20 @@ static void publish(struct arena *a, struct arena_extent *e)
 	pthread_mutex_unlock(&a->mu);
 }
 
-/* No more than there is can be had for a while. */
-static void refused(struct arena *a, unsigned looks)
+/* No more than that can be had for a while. */
+static void limit(struct arena *a, unsigned most, unsigned looks)
 {
 	struct arena_growth *g = &a->more;
 
-	g->most = g->there;
+	g->most = most;
 	g->again_ns = mono_ns() + looks_ns(looks);
 	count(a, g);
-	stat_add(&g->stats, STAT_ARENA_REFUSED, 1);
+}
+
+static void refused(struct arena *a, unsigned looks)
+{
+	limit(a, a->more.there, looks);
+	stat_add(&a->more.stats, STAT_ARENA_REFUSED, 1);
 }
 
 static void say_limit(struct arena_growth *g, const char *why)
@@ -188,18 +196,19 @@ static void say_short(struct arena_growth *g)
 	g->told_short = true;
 }
 
-static void grow(struct arena *a, unsigned wanted)
+/* true: there is one more. */
+static bool add_one(struct arena *a, unsigned wanted)
 {
 	struct arena_growth *g = &a->more;
 	struct arena_extent *e = g->extents;
 	struct errbuf eb;
 
 	if (g->there >= g->most)
-		return;
+		return false;
 	if (g->ops->spare(g->ctx) < SPARE_LEAST) {
 		say_short(g);
 		refused(a, SHORT_LOOKS);
-		return;
+		return false;
 	}
 	while (atomic_load(&e->state) != ARENA_AWAY)
 		e++;
@@ -207,12 +216,22 @@ static void grow(struct arena *a, unsigned wanted)
 	if (make(g, e, &eb)) {
 		say_limit(g, eb.text);
 		refused(a, LIMIT_LOOKS);
-		return;
+		return false;
 	}
 	publish(a, e);
 	stat_add(&g->stats, STAT_ARENA_GROWN, 1);
 	count(a, g);
-	tell(g);
+	return true;
+}
+
+static void grow(struct arena *a, unsigned wanted)
+{
+	bool more = add_one(a, wanted);
+
+	/* What was asked for meanwhile is answered with that. From now on it is for the next one. */
+	atomic_store(&a->more.wanted, 0);
+	if (more)
+		tell(&a->more);
 }
 
 /* ---- giving back ---- */
@@ -291,6 +310,9 @@ static void look(struct arena *a, uint64_t now, bool all)
 	struct arena_growth *g = &a->more;
 	bool is_short = g->there && g->ops->spare(g->ctx) < 0;
 
+	/* Whoever wants the memory tries again before it is taken again. */
+	if (all)
+		limit(a, 0, OTHERS_LOOKS);
 	if (now >= g->look_ns)
 		g->look_ns = now + looks_ns(1);
 	if (g->again_ns && now >= g->again_ns) {
@@ -333,7 +355,7 @@ static void *keeper_main(void *arg)
 	pthread_mutex_lock(&a->mu);
 	for (wait_locked(a); !g->stop; wait_locked(a)) {
 		bool all = g->give_back;
-		unsigned wanted = all ? 0 : atomic_load(&g->wanted);
+		unsigned wanted = atomic_load(&g->wanted);
 		uint64_t now = mono_ns();
 
 		g->give_back = false;
@@ -342,8 +364,6 @@ static void *keeper_main(void *arg)
 			look(a, now, all);
 		if (wanted)
 			grow(a, wanted);
-		/* From now on lanes may ask for one more. */
-		atomic_store(&g->wanted, 0);
 		pthread_mutex_lock(&a->mu);
 	}
 	pthread_mutex_unlock(&a->mu);
@@ -385,7 +405,7 @@ void arena_give_back(struct arena *a)
 	struct arena_growth *g = &a->more;
 
 	pthread_mutex_lock(&a->mu);
-	g->give_back = g->there;
+	g->give_back = g->there > 0;
 	pthread_cond_signal(&g->cond);
 	pthread_mutex_unlock(&a->mu);
 }
