@@ -8,6 +8,7 @@
  *   connectors one for each path: they make connections, at first and when one is lost; block
  *              in rr_link_open(). So a path that does not answer does not delay another one
  *   control    recovery of lost state, lease; blocks in nfs_call_sync()
+ *   keeper     the arena's (buffers.c); blocks while it maps and registers memory
  * A connector must not wait for the control thread or for a lane's calls, because those
  * may be waiting for a connection.
  *
