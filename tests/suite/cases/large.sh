@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# With sizes of 4 MiB: READs of more than 1 MiB really go out, and nothing gets to another place.
+mount_up rsize=4194304,wsize=4194304,acregmin=600,acregmax=600
+mib=48
+random "$TMPDIR/src" $(( mib << 20 ))
+for bs in 128k 300k 1M 4M; do
+	dd if="$TMPDIR/src" of="$WORK/up$bs" bs=$bs conv=fsync status=none || fail "write bs=$bs"
+	same "$TMPDIR/src" "$SERVER_WORK/up$bs"
+done
+# The middle of one that is held, and pieces that end anywhere.
+cp "$TMPDIR/src" "$TMPDIR/odd"
+for to in "$TMPDIR/odd" "$WORK/odd"; do
+	# shellcheck disable=SC2016 # perl's
+	perl -e '
+		srand 7;
+		open my $f, "+>", $ARGV[0] or die "$ARGV[0]: $!";
+		for (my $at = 0; $at < 20 << 20; ) {
+			my $n = 1 + int rand(rand() < .3 ? 1300000 : 200000);
+			syswrite($f, chr(65 + $n % 26) x $n) == $n or die "write: $!";
+			my $back = int rand($at < 900000 ? $at + 1 : 900000);
+			sysseek $f, $at - $back, 0;
+			syswrite($f, "change at $at") or die "write: $!";
+			sysseek $f, $at += $n, 0;
+		}
+		close $f or die "close: $!"' "$to" || fail "odd writes to $to"
+done
+same "$TMPDIR/odd" "$SERVER_WORK/odd"
+# Read ahead, from the beginning and from an odd place.
+vm-root cp "$TMPDIR/src" "$SERVER_WORK/down"
+before=$(stat_now read.requests)
+same "$TMPDIR/src" "$WORK/down"
+at_most $(( $(stat_now read.requests) - before )) $(( mib / 2 )) "READs for $mib MiB"
+vm-root cp "$TMPDIR/src" "$SERVER_WORK/down2"
+equal "$(tail -c +1234567 "$WORK/down2" | sha256sum)" "$(tail -c +1234567 "$TMPDIR/src" | sha256sum)" "read from 1234567 on"
+dd if="$WORK/down" of="$TMPDIR/back" bs=3000001 iflag=direct status=none || fail "O_DIRECT read"
+same "$TMPDIR/src" "$TMPDIR/back"
+equal "$(stat_now read.copied_bytes)" 0 read.copied_bytes
+equal "$(stat_last rpc.bad_replies)" 0 rpc.bad_replies
+equal "$(stat_last rdma.errors)" 0 rdma.errors
+equal "$(stat_last conn.downs)" 0 conn.downs
+mount_down
