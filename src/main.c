@@ -275,6 +275,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
 			       FS_LOOKUPCACHE_NONE,
+		.solo = o->consistency == OPT_SOLO,
 		.write_behind = o->noac || o->sync || !o->writebehind ? 0 :
 				o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE,
 		.readahead = o->readahead,

@@ -129,15 +129,22 @@ static int settle_times(unsigned *min, unsigned def_min, unsigned *max, unsigned
 	return 0;
 }
 
+/* consistency=solo: the default of all four cache times, in seconds. */
+#define SOLO_S 3600
+
 static int settle_caching(struct options *o, struct errbuf *eb)
 {
+	bool solo = o->consistency == OPT_SOLO;
 	int err;
 
+	if (solo && o->noac)
+		return err_set(eb, -EINVAL, "options 'noac' and 'consistency=solo' exclude each other");
 	if (o->noac)
 		o->acregmin = o->acregmax = o->acdirmin = o->acdirmax = 0;
-	err = settle_times(&o->acregmin, 3, &o->acregmax, 60, "reg", eb);
+	err = settle_times(&o->acregmin, solo ? SOLO_S : 3, &o->acregmax, solo ? SOLO_S : 60, "reg", eb);
 	if (!err)
-		err = settle_times(&o->acdirmin, 30, &o->acdirmax, 60, "dir", eb);
+		err = settle_times(&o->acdirmin, solo ? SOLO_S : 30, &o->acdirmax, solo ? SOLO_S : 60,
+				   "dir", eb);
 	return err;
 }
 

@@ -22,6 +22,7 @@ enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_
 enum opt_loop { OPT_LOOP_EPOLL, OPT_LOOP_RING };
 enum opt_policy { OPT_POLICY_INFLIGHT, OPT_POLICY_ROBIN, OPT_POLICY_LATENCY };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
+enum opt_consistency { OPT_CTO, OPT_SOLO };
 enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while parsing */
@@ -93,6 +94,7 @@ struct options {
 	bool noac;
 	unsigned writebehind;   /* percent */
 	enum opt_lookupcache lookupcache;
+	enum opt_consistency consistency;
 
 	/* The mount itself */
 	bool ro, nosuid, nodev, noexec, noatime, sync, dirsync;

@@ -98,6 +98,12 @@ static const struct choice lookupcache_words[] = {
 	{ NULL, 0, NULL },
 };
 
+static const struct choice consistency_words[] = {
+	{ "cto", OPT_CTO, NULL },
+	{ "solo", OPT_SOLO, NULL },
+	{ NULL, 0, NULL },
+};
+
 #define AT(field) .off = offsetof(struct options, field)
 
 #define FURTHER(name, field, text) \
@@ -234,7 +240,11 @@ const struct row opt_table[] = {
 	{ "noac", FLAG, AT(noac), .value = true,
 	  .group = g_cache, .help = "do not cache attributes" },
 	{ "nocto", REFUSE, .group = g_cache,
-	  .help = "consistency is always close-to-open; a longer actimeo= saves calls as well" },
+	  .help = "an open that does not ask the server misses what others write; where nobody else "
+		  "writes, use consistency=solo" },
+	{ "consistency", CHOICE, AT(consistency), .choices = consistency_words, .value = OPT_CTO,
+	  .group = g_cache,
+	  .help = "close-to-open, or for one writer" },
 	{ "writebehind", UINT, AT(writebehind), .min = 0, .max = 75, .def = 12, .meta = "PERCENT",
 	  .group = g_cache, .help = "share of memory for write-behind, up to 1 GiB" },
 	{ "lookupcache", CHOICE, AT(lookupcache), .choices = lookupcache_words,

@@ -86,8 +86,8 @@ static void end(struct fs_req *r, unsigned i)
 	r->change[i].ino = NULL;
 	if (changes_data(c))
 		ahead_change_ends(ino);
-	if (c->res.status == 0 && c->op == NFS_OP_WRITE && c->res.has_attr) {
-		a.attr = &c->res.attr;
+	if (c->res.status == 0 && changes_data(c)) {
+		a.attr = c->res.has_attr ? &c->res.attr : NULL;
 	} else if (c->res.status == 0) {
 		/* RENAME within one directory is its one change, the second. */
 		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;

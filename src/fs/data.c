@@ -241,7 +241,7 @@ static bool is_direct(const struct fuse_file_info *fi)
  * being read, and this very thread may have to bring them. */
 static void past_the_pages(struct fs_req *r)
 {
-	if (r->filled && is_direct(&r->fi) && inode_written_past(r->ino) && r->req)
+	if (r->filled && is_direct(&r->fi) && !r->ino->solo && inode_written_past(r->ino) && r->req)
 		fs_forget_attr(r);
 }
 
@@ -250,6 +250,8 @@ static void write_end(struct fs_req *r, int status)
 	atomic_fetch_sub(&r->ino->writing, 1);
 	if (status)
 		young_spoil(r->ino);    /* the server may have executed it */
+	if (status && r->ino->solo)
+		inode_written_past(r->ino);
 	past_the_pages(r);
 	/* If an error comes after a part was written, write() returns that part, and the next
 	 * write() the error. The kernel's write-back of mapped pages has no next one, and takes

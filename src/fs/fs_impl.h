@@ -25,6 +25,7 @@
 #include "fs/known.h"
 #include "fs/links.h"
 #include "fs/opens.h"
+#include "fs/solo.h"
 #include "fs/young.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
@@ -80,6 +81,7 @@ struct fs {
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */
 	_Atomic unsigned silly_count;
+	_Atomic uint64_t solo_said_ns;  /* when the log last named a file that others have changed */
 	uint64_t silly_seed;
 };
 
@@ -165,7 +167,7 @@ struct fs_req {
 		unsigned times;                 /* how often it has waited */
 		struct loop_msg msg;            /* to r's lane: look again */
 	} ahead;
-	uint64_t quiet;                 /* LOOKUP: known_changes() when it was sent */
+	uint64_t quiet;                 /* LOOKUP, OPEN: known_changes() when it was sent */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
@@ -280,6 +282,9 @@ void fs_in_turn(struct fs_req *r, void (*go)(struct fs_req *r));
 /* r's process is killed: answers EINTR, or as far as the request has come. true: r has
  * ended, and so may have others of this lane. */
 bool fs_give_up(struct fs_req *r);
+/* Other changes of r->ino and r->ino2 wait until r ends. From now on r waits for nobody: its call
+ * is to be started now. */
+void fs_hold(struct fs_req *r);
 /* r ends. */
 void fs_hold_ends(struct fs_req *r);
 

@@ -34,8 +34,11 @@ static void attr_done(struct fs_req *r)
 	if (r->named && fs_moved(r, attr_done))
 		return;
 	if (r->call.op == NFS_OP_SETATTR && (r->call.args.sattr.valid & NFS_SET_SIZE) &&
-	    (!r->call.res.status || fs_maybe_done(r->call.res.status)))
+	    (!r->call.res.status || fs_maybe_done(r->call.res.status))) {
 		behind_cut(r->ino, r->call.args.sattr.size);
+		if (r->ino->solo)
+			solo_cut(r->ino, r->call.args.sattr.size);
+	}
 	if (r->call.res.status == 0 && r->req) {
 		if (r->call.args.sattr.valid & NFS_SET_MTIME)
 			inode_mtime_set(r->ino);
@@ -119,6 +122,10 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (!r->call.args.sattr.valid) {
 		r->asked_ns = mono_ns();
 		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+		return;
+	}
+	if (fs_solo_setattr(r, st, to_set, fi)) {
+		fs_req_free(r);
 		return;
 	}
 	/* ftruncate() was allowed when the file was opened, like write(). */

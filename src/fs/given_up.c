@@ -62,15 +62,20 @@ static void count(struct fs_req *r, int n)
 		atomic_fetch_add(&r->ino2->held, (unsigned)n);
 }
 
+void fs_hold(struct fs_req *r)
+{
+	r->holds = true;
+	r->changes += !r->changes;
+	count(r, 1);
+}
+
 bool fs_give_up(struct fs_req *r)
 {
 	r->given_up = true;
 	if (fs_behind_give_up(r) || take_back(r))
 		return true;
-	if (r->changes && !r->holds) {
-		r->holds = true;
-		count(r, 1);
-	}
+	if (r->changes && !r->holds)
+		fs_hold(r);
 	fs_reply_err(r, EINTR);
 	return false;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "fs/behind.h"
 #include "fs/inode_impl.h"
+#include "fs/solo.h"
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
 {
@@ -43,6 +44,7 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 	free(ino->silly);
 	free(ino->after);
 	free(atomic_load(&ino->young));
+	free(ino->solo);
 	free(ino->link);
 	behind_free(atomic_load(&ino->behind));
 	free(ino);
@@ -95,20 +97,39 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 	}
 	list_init(&ino->ends);
 	ino->type = attr->mode & S_IFMT;
+	if (t->solo && S_ISREG(ino->type) && !solo_begin(ino, attr)) {
+		handle_del(&t->handles, ino->id);
+		free(ino);
+		return NULL;
+	}
 	ino->hash_next = *b;
 	*b = ino;
 	atomic_fetch_add(&t->count, 1);
 	return ino;
 }
 
+static bool has_left(const struct inode *ino)
+{
+	return ino->solo && atomic_load(&ino->solo->left);
+}
+
 static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *ino)
 {
 	struct inode **p = bucket_of(s, ino->hash);
 
+	if (has_left(ino))
+		return;
 	while (*p != ino)
 		p = &(*p)->hash_next;
 	*p = ino->hash_next;
 	atomic_fetch_sub(&t->count, 1);
+}
+
+void inode_leave_locked(struct inode_table *t, struct inode *ino)
+{
+	unhash(t, inode_shard_of(t, ino), ino);
+	atomic_store(&ino->solo->left, true);
+	names_drop(t, ino);
 }
 
 /* With the shard's lock held: takes a reference, and remembers attributes and name. */

@@ -9,6 +9,7 @@
  *      links.h   the texts of symbolic links
  *      known.h   what is known after this mount's own changes, without asking the server
  *      young.h   attributes for read(), although this mount has written since
+ *      solo.h    consistency=solo
  *
  * The node id that the kernel knows is `id`, a handle (handle.h) that is never used again;
  * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
@@ -85,6 +86,8 @@ struct inode {
 	_Atomic uint64_t noted_ns;      /* when the server's newest attributes came */
 	_Atomic bool atime_old;         /* the kernel has read since it was told attributes */
 
+	struct solo *solo;              /* constant; NULL: not consistency=solo, or no regular file */
+
 	/* ahead.h: */
 	_Atomic uint64_t data_nr;       /* what was fetched at another number is outdated */
 	_Atomic unsigned data_busy;     /* changes of the data that are under way */
@@ -124,6 +127,7 @@ struct inode_table {
 	/* For each thread: see opens.h. */
 	_Atomic uint64_t back[SENT_BACK];
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
+	bool solo;                      /* solo.h */
 };
 
 int inode_table_init(struct inode_table *t);

@@ -38,6 +38,10 @@ static inline uint32_t inode_hash(const void *p, size_t len, uint64_t h)
  * false: the inode has no references any more and is about to be freed. */
 bool inode_ref_live(void *ino);
 
+/* From now on the inode is not found by its handle, nor by a name: whoever looks the file up
+ * gets a new one. Whoever has it keeps it. */
+void inode_leave_locked(struct inode_table *t, struct inode *ino);
+
 /* ---- names.c ---- */
 
 void names_init(struct inode_table *t);
@@ -51,7 +55,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 /* Removes that name from ino, if it has it. */
 void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 			 const char *text);
-/* Removes all names of an inode that has no references any more. */
+/* Removes all names of an inode. The caller holds its shard's lock, or the last reference. */
 void names_drop(struct inode_table *t, struct inode *ino);
 
 /* ---- told.c ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "fs/inode_impl.h"
 #include "fs/known.h"
+#include "fs/solo.h"
 #include "fs/young.h"
 
 #define GONE_NAMES 16u                  /* in each shard */
@@ -73,6 +74,8 @@ static void end_locked(struct inode *ino, uint64_t nr, const struct known_after 
 		ino->seen_change = c->after;
 	if (!nr || nr != ino->changes + 1 || !after->attr)
 		return;
+	if (ino->solo)
+		solo_after_locked(ino, after->attr);
 	attr = *after->attr;
 	if (has_owner(ino, &attr, after->no_owner))
 		keep(ino, &attr, after->since_ns);

@@ -175,6 +175,10 @@ static void create_done(struct fs_req *r)
 	struct file *f = NULL;
 	bool another;
 
+	if (fs_solo_writes_only(r)) {
+		fs_req_start(r, NFS_OP_CREATE, create_done);
+		return;
+	}
 	fs_dir_changed(r->ino);
 	if (r->call.res.status) {
 		fs_done_name(r);
@@ -210,6 +214,6 @@ void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.args.file.flags = fi->flags;
+	r->call.args.file.flags = fs_solo_flags(r->fl->fs, fi->flags);
 	fs_req_start(r, NFS_OP_CREATE, create_done);
 }

@@ -123,6 +123,7 @@ void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
 void fs_file_put(struct fs_lane *fl, struct file *f)
 {
 	struct inode_table *t = &fl->fs->inodes;
+	struct silly *silly;
 
 	if (atomic_fetch_sub(&f->refs, 1) > 1)
 		return;
@@ -130,7 +131,10 @@ void fs_file_put(struct fs_lane *fl, struct file *f)
 	ahead_close(fl, f);
 	inode_end_ends(t, f->ino, &f->end);
 	atomic_fetch_sub(&f->ino->nfiles, 1);
-	close_open(fl, f->ino, f->open, &f->cred, inode_close(t, f->ino));
+	silly = inode_close(t, f->ino);
+	if (!silly)
+		fs_solo_release(fl, f);
+	close_open(fl, f->ino, f->open, &f->cred, silly);
 	inode_put(t, f->ino, 1);
 	free(f);
 }
@@ -226,6 +230,8 @@ static bool is_wrong(const struct fs_req *r)
 /* true: r has been answered. */
 static bool is_sent_back(struct fs_req *r)
 {
+	if (r->ino->solo)
+		return fs_solo_sent_back(r);
 	if (!is_wrong(r))
 		return false;
 	fs_forget_attr(r);
@@ -238,7 +244,7 @@ static bool is_sent_back(struct fs_req *r)
 /* The open file for OPEN's reply; NULL: no memory. */
 static struct file *opened(struct fs_req *r)
 {
-	bool differs = inode_differs(&r->fl->fs->inodes, r->ino, &r->call.res.attr);
+	bool differs = !r->ino->solo && inode_differs(&r->fl->fs->inodes, r->ino, &r->call.res.attr);
 	struct file *f;
 
 	/* Until the kernel is told, other opens find no difference any more but this. */
@@ -257,6 +263,10 @@ static void open_done(struct fs_req *r)
 
 	if (fs_moved(r, open_done))
 		return;
+	if (fs_solo_writes_only(r)) {
+		fs_req_start(r, NFS_OP_OPEN, open_done);
+		return;
+	}
 	if (r->call.res.status) {
 		fs_done_status(r);
 		return;
@@ -274,11 +284,20 @@ static void open_done(struct fs_req *r)
 	fs_req_free(r);
 }
 
+/* The kernel still knows this inode by another name. */
+static bool has_left(struct fs_req *r)
+{
+	if (!r->ino->solo || !atomic_load(&r->ino->solo->left))
+		return false;
+	fs_reply_err(r, ESTALE);
+	return true;
+}
+
 static void on_open_wait(struct loop_timer *t)
 {
 	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
 
-	if (!r->req)                    /* interrupted */
+	if (!r->req || has_left(r))     /* interrupted; answered */
 		fs_req_free(r);
 	else if (opening(r))
 		fs_start_named(r, NFS_OP_OPEN, open_done);
@@ -293,7 +312,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.args.file.flags = fi->flags;
+	r->call.args.file.flags = fs_solo_flags(r->fl->fs, fi->flags);
 	r->call.args.file.exec = fi->flags & FMODE_EXEC;
 	r->call.op = NFS_OP_OPEN;
 	loop_timer_init(&r->call.eng.timer, on_open_wait);

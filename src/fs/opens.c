@@ -4,6 +4,7 @@
 #include <string.h>
 #include "fs/inode_impl.h"
 #include "fs/opens.h"
+#include "fs/solo.h"
 
 /* In a note. No id has it, because no handle has so great an index. */
 #define UNNAMED (1ull << 31)
@@ -57,7 +58,8 @@ bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr 
 	known_newer_locked(ino);
 	/* What was asked for before now may be older than attr. */
 	atomic_store(&ino->fresh_ns, mono_ns());
-	keep = ino->cache_valid && ino->cache_change == attr->change;
+	keep = ino->solo ? solo_keeps_locked(ino) :
+	       ino->cache_valid && ino->cache_change == attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
 	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)

@@ -202,6 +202,8 @@ static void start(struct fs_req *r)
 	}
 	if (r->call.op == NFS_OP_OPEN || r->call.op == NFS_OP_SETATTR)
 		r->asked_ns = mono_ns();
+	if (r->call.op == NFS_OP_OPEN)
+		r->quiet = known_changes(&r->fl->fs->inodes, r->ino);
 	r->calling = true;
 	nfs_start(r->fl->lane, &r->call);
 }

@@ -114,16 +114,18 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	struct fs *fs = userdata;
 
 	want(conn, FUSE_CAP_ASYNC_READ, true);
-	want(conn, FUSE_CAP_ASYNC_DIO, true);
+	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile. With
+	 * the write-back cache no attribute makes it drop them (told.h). */
+	want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
 	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
 	/* Without AUTO the kernel always sends READDIRPLUS: attributes come with the names at
 	 * no further cost, and then stat() costs nothing. */
 	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	/* The kernel drops a file's pages when it sees that the file has changed. */
-	want(conn, FUSE_CAP_AUTO_INVAL_DATA, true);
-	/* Off: the kernel would ignore the server's size and times. */
-	want(conn, FUSE_CAP_WRITEBACK_CACHE, false);
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.solo);
+	/* With it the kernel ignores the server's size and times. */
+	want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
 	/* Off: data has to be in registered memory. */
 	want(conn, FUSE_CAP_SPLICE_READ, false);
 	want(conn, FUSE_CAP_SPLICE_WRITE, false);
@@ -422,6 +424,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	fs->inodes.acregmax = cfg->acregmax;
 	fs->inodes.acdirmin = cfg->acdirmin;
 	fs->inodes.acdirmax = cfg->acdirmax;
+	fs->inodes.solo = cfg->solo;
 	behind_pool_init(&fs->behind, &cl->arena, cfg->write_behind);
 	ahead_init(fs, cfg->readahead);
 	fs->nlanes = cl->nlanes;

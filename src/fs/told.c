@@ -2,6 +2,7 @@
 /* See told.h. */
 #include "fs/ahead.h"
 #include "fs/inode_impl.h"
+#include "fs/solo.h"
 #include "fs/young.h"
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -102,6 +103,8 @@ void inode_wrote(struct inode *ino, uint64_t end)
 	was = atomic_load(&ino->told_size);
 	while (was < end && !atomic_compare_exchange_weak(&ino->told_size, &was, end))
 		;
+	if (ino->solo)
+		solo_wrote(ino, end);
 	atomic_store(&ino->fresh_ns, mono_ns());
 }
 

@@ -109,6 +109,7 @@ Test(options, defaults)
 	cr_assert_not(o.noac);
 	cr_assert_eq(o.writebehind, 12);
 	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
+	cr_assert_eq(o.consistency, OPT_CTO);
 	cr_assert_not(o.ro || o.noexec || o.noatime || o.sync || o.dirsync || o.allow_root);
 	cr_assert(o.nosuid && o.nodev);
 	cr_assert_null(o.stats);
@@ -374,7 +375,7 @@ Test(options, nfs5_refused_with_the_reason)
 	BAD("tcp", "tcp", "RDMA only", "mount -t nfs");
 	BAD("udp", "udp", "RDMA only", "mount -t nfs");
 	BAD("bg", "bg", "retry=");
-	BAD("nocto", "nocto", "close-to-open");
+	BAD("nocto", "nocto", "consistency=solo");
 	BAD("acl", "acl", "noacl");
 	BAD("softerr", "softerr", "EIO");
 	BAD("local_lock=none", "local_lock", "'none'", "nolock", "all");
@@ -475,6 +476,16 @@ Test(options, choices)
 	OK("sec=none");
 	cr_assert_eq(o.sec, OPT_SEC_NONE);
 	BAD("sec=ntlm", "'ntlm'", "sys or none");
+
+	OK("consistency=solo");
+	cr_assert_eq(o.consistency, OPT_SOLO);
+	cr_assert(o.acregmin == 3600 && o.acregmax == 3600 && o.acdirmin == 3600 && o.acdirmax == 3600);
+	OK("consistency=solo,acregmax=60,acdirmin=5");
+	cr_assert(o.acregmin == 60 && o.acregmax == 60 && o.acdirmin == 5 && o.acdirmax == 3600);
+	OK("consistency=solo,consistency=cto");
+	cr_assert(o.consistency == OPT_CTO && o.acregmin == 3);
+	BAD("consistency=nfs", "'nfs'", "cto", "solo");
+	BAD("consistency=solo,noac", "noac", "solo");
 
 	OK("lookupcache=none");
 	cr_assert_eq(o.lookupcache, OPT_LOOKUP_NONE);
@@ -735,6 +746,7 @@ static const struct {
 	{ "loop", "epoll", offsetof(struct options, loop) },
 	{ "memreg", "auto", offsetof(struct options, memreg) },
 	{ "mp_policy", "min-inflight", offsetof(struct options, policy) },
+	{ "consistency", "cto", offsetof(struct options, consistency) },
 	{ "lookupcache", "all", offsetof(struct options, lookupcache) },
 };
 #define N_CHOICES (sizeof(choices) / sizeof(choices[0]))

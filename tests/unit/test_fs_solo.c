@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * consistency=solo (solo.h), with the kernel and the server played (fs_play.h). The server has one
+ * file: what matters of it is its size, its mtime and its change attribute. It executes a call
+ * when it is sent, and the test says when the replies come.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fs_play.h"
+
+enum { OWNER = 500 };
+
+/* ---- the server ---- */
+
+static struct {
+	uint64_t size, change;
+	struct timespec mtime;
+	uid_t uid;
+	bool unreadable, full;
+} file;
+
+static struct sent {
+	struct nfs_call *c;
+	uint32_t xid, len;
+	struct nfs_attr attr;           /* when it was executed */
+	int rc;
+} sent[16];
+static unsigned nsent;
+
+/* What was sent, a letter each, since it was cleared. */
+static char calls[64];
+static struct nfs_sattr set;            /* the newest SETATTR's */
+static int opened_for;                  /* the newest OPEN's or CREATE's flags */
+
+static void touched(void)
+{
+	file.mtime = (struct timespec){ 1000, (long)++file.change };
+}
+
+static void server_write(uint64_t size)
+{
+	file.size = size;
+	touched();
+}
+
+static void server_set(const struct nfs_sattr *s)
+{
+	set = *s;
+	if (s->valid & NFS_SET_SIZE)
+		server_write(s->size);
+	if (s->valid & NFS_SET_MTIME) {
+		file.mtime = s->mtime;
+		file.change++;
+	}
+}
+
+static int server_open(int flags)
+{
+	opened_for = flags & O_ACCMODE;
+	return file.unreadable && opened_for != O_WRONLY ? -EACCES : 0;
+}
+
+static char execute(struct sent *s)
+{
+	const struct nfs_args *a = &s->c->args;
+
+	switch (s->c->op) {
+	case NFS_OP_OPEN:
+	case NFS_OP_CREATE:
+		s->rc = server_open(a->file.flags);
+		return s->c->op == NFS_OP_OPEN ? 'o' : 'c';
+	case NFS_OP_SETATTR:
+		server_set(&a->sattr);
+		return 's';
+	case NFS_OP_WRITE:
+		for (uint32_t i = 0; i < a->io.ndata; i++)
+			s->len += a->io.data[i].len;
+		s->rc = file.full ? -ENOSPC : 0;
+		if (!s->rc)
+			server_write(a->io.offset + s->len > file.size ? a->io.offset + s->len : file.size);
+		return 'w';
+	case NFS_OP_CLOSE:
+		return 'x';
+	case NFS_OP_LOOKUP:
+		return 'l';
+	case NFS_OP_RENAME:
+		file.change++;
+		return 'r';
+	default:
+		return '?';
+	}
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+	struct sent *s = &sent[nsent++];
+	size_t n = strlen(calls);
+
+	cr_assert(nsent <= 16 && n < sizeof(calls) - 1);
+	*s = (struct sent){ .c = c, .xid = c->eng.rr.xid };
+	calls[n] = execute(s);
+	s->attr = (struct nfs_attr){
+		.mode = S_IFREG | 0644, .nlink = 1, .size = file.size, .change = file.change,
+		.mtime = file.mtime, .uid = file.uid,
+	};
+	return xdr_uint32_t(x, &nothing);
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	unsigned i = 0;
+	struct sent s;
+
+	(void)x;
+	while (sent[i].c != c || sent[i].xid != c->eng.rr.xid)
+		cr_assert_lt(++i, nsent);
+	s = sent[i];
+	memmove(&sent[i], &sent[i + 1], (--nsent - i) * sizeof(sent[0]));
+	if (s.rc)
+		return s.rc;
+	if (c->op == NFS_OP_WRITE) {
+		c->res.io = (struct nfs_io_results){ .len = s.len, .stable = true };
+		return 0;
+	}
+	c->res.attr = s.attr;
+	c->res.has_attr = true;
+	c->res.fh = (struct nfs_fh){ .len = 4, .data = "f" };
+	if (c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE)
+		c->open = calloc(1, 8);
+	return 0;
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
+};
+
+static void done(void)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		fs_play_flush();
+		if (nsent)
+			fs_play_reply(sent[0].xid);
+		fs_play_run(0);
+	}
+	cr_assert_eq(nsent, 0);
+}
+
+static void sent_only(const char *what)
+{
+	cr_assert_str_eq(calls, what);
+	memset(calls, 0, sizeof(calls));
+}
+
+/* ---- the kernel ---- */
+
+static uint64_t node;
+static uint32_t user;
+
+static void begin(uint32_t opcode, uint64_t to, const void *body, size_t len)
+{
+	struct fuse_in_header h = fs_play_header(opcode, to, len);
+
+	h.pid = 10;
+	h.uid = user;
+	fs_play_request(&h, body, len);
+	fs_play_flush();
+}
+
+static void ask(uint32_t opcode, uint64_t to, const void *body, size_t len)
+{
+	begin(opcode, to, body, len);
+	done();
+	cr_assert_eq(answer.count, 1);
+}
+
+static uint64_t lookup(void)
+{
+	const struct fuse_entry_out *out = (const void *)answer.data;
+
+	ask(FUSE_LOOKUP, FUSE_ROOT_ID, "f", 2);
+	cr_assert_eq(answer.error, 0);
+	return out->nodeid;
+}
+
+static const struct fuse_open_out *try_open(uint32_t flags)
+{
+	struct fuse_open_in in = { .flags = flags };
+
+	ask(FUSE_OPEN, node, &in, sizeof(in));
+	return (const void *)answer.data;
+}
+
+static uint64_t open_(uint32_t flags)
+{
+	const struct fuse_open_out *out = try_open(flags);
+
+	cr_assert_eq(answer.error, 0);
+	return out->fh;
+}
+
+static void write_back(uint64_t fh, uint64_t at, uint32_t n)
+{
+	struct fuse_write_in in = {
+		.fh = fh, .offset = at, .size = n, .flags = O_RDWR, .write_flags = FUSE_WRITE_CACHE,
+	};
+	struct fuse_in_header h = fs_play_header(FUSE_WRITE, node, sizeof(in) + n);
+
+	fs_play_buffers();
+	memset(fs_play_dev.mid->mem, 'a', n);
+	fs_play_request(&h, &in, sizeof(in));
+	done();
+	cr_assert_eq(answer.error, 0);
+}
+
+/* fh 0: by name. */
+static void set_times(uint64_t fh, uint32_t valid, unsigned mtime, unsigned ctime)
+{
+	struct fuse_setattr_in in = {
+		.valid = FATTR_MTIME | FATTR_CTIME | valid | (fh ? FATTR_FH : 0), .fh = fh,
+		.mtime = mtime, .ctime = ctime, .mtimensec = 7, .ctimensec = 7,
+	};
+
+	begin(FUSE_SETATTR, node, &in, sizeof(in));
+}
+
+static void flush_(uint64_t fh)
+{
+	struct fuse_flush_in in = { .fh = fh };
+
+	ask(FUSE_FLUSH, node, &in, sizeof(in));
+}
+
+static void release(uint64_t fh)
+{
+	struct fuse_release_in in = { .fh = fh };
+
+	begin(FUSE_RELEASE, node, &in, sizeof(in));
+	cr_assert_eq(answer.count, 1);
+}
+
+/* As the kernel closes a file that was written at that time. */
+static void close_at(uint64_t fh, unsigned mtime)
+{
+	set_times(fh, 0, mtime, mtime);
+	flush_(fh);
+	release(fh);
+	done();
+}
+
+static void setup(void)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "dir" };
+	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
+
+	file.uid = user = OWNER;
+	fs.inodes.solo = true;
+	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.cfg.write_behind = 60;
+	fs_play_start(&version, &root, &attr);
+	node = lookup();
+	sent_only("l");
+}
+
+static void teardown(void)
+{
+	cr_assert(list_empty(&fl->active), "a request was left");
+	fs_play_end();
+}
+
+TestSuite(fs_solo, .init = setup, .fini = teardown, .timeout = 300);
+
+/* ---- opening ---- */
+
+Test(fs_solo, who_writes_reads_the_rest_of_a_page)
+{
+	uint64_t fh = open_(O_WRONLY);
+
+	cr_assert_eq(opened_for, O_RDWR);
+	sent_only("o");
+	release(fh);
+	done();
+}
+
+Test(fs_solo, who_may_not_read_writes_past_the_pages)
+{
+	const struct fuse_open_out *out;
+
+	file.unreadable = true;
+	out = try_open(O_WRONLY);
+	cr_assert(answer.error == 0 && out->open_flags & FOPEN_DIRECT_IO);
+	cr_assert_eq(opened_for, O_WRONLY);
+	sent_only("oo");
+	release(out->fh);
+	done();
+	try_open(O_RDWR);
+	cr_assert_eq(answer.error, -EACCES);
+	sent_only("xo");
+}
+
+Test(fs_solo, the_same_for_a_file_that_create_finds)
+{
+	struct fuse_create_in in = { .flags = O_WRONLY | O_CREAT, .mode = S_IFREG | 0644 };
+	const struct fuse_entry_out *e = (const void *)answer.data;
+	const struct fuse_open_out *out = (const void *)(e + 1);
+	char body[sizeof(in) + 2] = "";
+
+	file.unreadable = true;
+	memcpy(body, &in, sizeof(in));
+	body[sizeof(in)] = 'f';
+	ask(FUSE_CREATE, FUSE_ROOT_ID, body, sizeof(body));
+	cr_assert(answer.error == 0 && out->open_flags & FOPEN_DIRECT_IO);
+	sent_only("cc");
+	release(out->fh);
+	done();
+}
+
+/* ---- times ---- */
+
+Test(fs_solo, the_mtime_is_sent_when_the_file_is_released)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	cr_assert(answer.count == 1 && answer.error == 0, "nobody waits for it");
+	sent_only("o");
+	flush_(fh);
+	sent_only("w");
+	release(fh);
+	done();
+	sent_only("sx");
+	cr_assert(set.valid == NFS_SET_MTIME && file.mtime.tv_sec == 2000 && file.mtime.tv_nsec == 7);
+}
+
+Test(fs_solo, the_mtime_that_a_program_sets_replaces_it)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	set_times(0, FATTR_ATIME, 1500, 2001);
+	done();
+	sent_only("ows");
+	cr_assert_eq(file.mtime.tv_sec, 1500);
+	flush_(fh);
+	release(fh);
+	done();
+	sent_only("x");
+}
+
+/* After a rename the kernel sends what it has. */
+Test(fs_solo, the_mtime_that_the_server_has_is_not_sent)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	close_at(fh, 2000);
+	sent_only("owsx");
+	set_times(0, 0, 2000, 2005);
+	cr_assert(answer.count == 1 && answer.error == 0);
+	sent_only("");
+	set_times(0, 0, 1999, 2005);
+	done();
+	sent_only("s");
+	cr_assert_eq(file.mtime.tv_sec, 1999);
+}
+
+/* An explicit time is for owners. */
+Test(fs_solo, who_may_only_write_sets_no_time)
+{
+	uint64_t fh;
+
+	user = OWNER + 1;
+	fh = open_(O_RDWR);
+	write_back(fh, 0, 100);
+	close_at(fh, 2000);
+	sent_only("owx");
+	set_times(0, FATTR_ATIME | FATTR_ATIME_NOW, 2001, 2001);
+	done();
+	sent_only("s");
+	cr_assert_eq(set.valid, NFS_SET_ATIME_NOW | NFS_SET_MTIME_NOW, "touch(1)");
+}
+
+Test(fs_solo, who_truncates_need_not_be_the_owner)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	set_times(fh, FATTR_SIZE, 2000, 2000);
+	done();
+	sent_only("os");
+	cr_assert_eq(set.valid, NFS_SET_SIZE);
+	release(fh);
+	done();
+	sent_only("sx");
+	cr_assert_eq(file.mtime.tv_sec, 2000);
+}
+
+Test(fs_solo, a_newer_mtime_is_not_overtaken)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	flush_(fh);
+	release(fh);
+	fs_play_flush();
+	sent_only("owsx");
+	set_times(0, FATTR_ATIME, 1500, 2001);
+	cr_assert_eq(answer.count, 0);
+	fs_play_run(50);
+	fs_play_flush();
+	sent_only("");
+	done();
+	fs_play_run(50);
+	done();
+	cr_assert_eq(answer.count, 1);
+	sent_only("s");
+	cr_assert_eq(file.mtime.tv_sec, 1500);
+}
+
+/* ---- changes by others ---- */
+
+/* Opens and closes. The pages stay. */
+static void reads_on(void)
+{
+	const struct fuse_open_out *out = try_open(O_RDONLY);
+
+	cr_assert(answer.error == 0 && out->open_flags & FOPEN_KEEP_CACHE);
+	release(out->fh);
+	done();
+	memset(calls, 0, sizeof(calls));
+}
+
+Test(fs_solo, own_changes_are_no_news)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	close_at(fh, 2000);
+	reads_on();
+	fh = open_(O_RDWR);
+	write_back(fh, 100, 100);       /* WRITE brings no attributes, and no mtime follows */
+	flush_(fh);
+	release(fh);
+	done();
+	reads_on();
+	set_times(0, FATTR_SIZE, 2001, 2001);
+	done();
+	reads_on();
+}
+
+Test(fs_solo, another_change_makes_another_node)
+{
+	uint64_t was = node;
+
+	reads_on();
+	server_write(50);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+	sent_only("ox");
+	node = lookup();
+	cr_assert_neq(node, was);
+	cr_assert_neq(fs.solo_said_ns, 0, "the log says so");
+	reads_on();
+	node = was;
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE, "by another hard link");
+	sent_only("");
+}
+
+Test(fs_solo, the_same_size_as_well)
+{
+	server_write(file.size);
+	try_open(O_RDWR);
+	cr_assert_eq(answer.error, -ESTALE);
+}
+
+/* The mtime that is sent after close() hides theirs, but not the size. */
+Test(fs_solo, a_change_just_after_the_own_one)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	flush_(fh);
+	server_write(150);
+	release(fh);
+	done();
+	cr_assert_eq(file.mtime.tv_sec, 2000);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+}
+
+/* Two inodes for one file would not see each other's pages. */
+Test(fs_solo, a_file_that_is_open_keeps_its_node)
+{
+	uint64_t fh = open_(O_RDWR), other;
+	const struct fuse_open_out *out;
+
+	server_write(50);
+	out = try_open(O_RDWR);
+	other = out->fh;
+	cr_assert(answer.error == 0 && !(out->open_flags & FOPEN_KEEP_CACHE));
+	write_back(fh, 0, 100);
+	release(other);
+	close_at(fh, 2000);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+	node = lookup();
+	reads_on();
+}
+
+/* OPEN was executed before an own change, and is answered after it. */
+Test(fs_solo, an_open_beside_an_own_change_says_nothing)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	const struct fuse_open_out *out = (const void *)answer.data;
+
+	begin(FUSE_OPEN, node, &in, sizeof(in));
+	set_times(0, FATTR_ATIME, 1500, 2001);
+	fs_play_reply(sent[1].xid);
+	fs_play_run(0);
+	done();
+	cr_assert_eq(answer.error, 0);
+	release(out->fh);
+	done();
+	reads_on();
+}
+
+Test(fs_solo, what_was_lost_is_read_anew)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	file.full = true;
+	flush_(fh);
+	cr_assert_eq(answer.error, -ENOSPC);
+	release(fh);
+	done();
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+	cr_assert_eq(fs.solo_said_ns, 0, "nobody else is blamed");
+	node = lookup();
+	reads_on();
+}
