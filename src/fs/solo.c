@@ -48,10 +48,14 @@ void solo_after_locked(struct inode *ino, const struct nfs_attr *attr)
 	ino->solo->attr = *attr;
 }
 
-/* `outdated`: a WRITE has failed (behind_failed_locked()). */
+void solo_lost(struct inode *ino)
+{
+	atomic_store(&ino->solo->lost, true);
+}
+
 bool solo_keeps_locked(const struct inode *ino)
 {
-	return !ino->solo->foreign && !atomic_load(&ino->outdated);
+	return !ino->solo->foreign && !atomic_load(&ino->solo->lost);
 }
 
 /* OPEN has brought attr. nr: known_changes() when it was sent. alone: nobody else has the file
@@ -60,7 +64,7 @@ static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint6
 {
 	struct solo *s = ino->solo;
 
-	if (!nr || ino->changing || nr != ino->changes + 1 || atomic_load(&ino->outdated))
+	if (!nr || ino->changing || nr != ino->changes + 1 || atomic_load(&s->lost))
 		return;
 	if ((alone && atomic_load(&s->size) != attr->size) ||
 	    (s->nr == nr && (s->attr.size != attr->size || !same_time(&s->attr.mtime, &attr->mtime))))

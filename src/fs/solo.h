@@ -63,6 +63,7 @@ struct inode_table;
 struct solo {
 	_Atomic bool left;              /* opens are answered with ESTALE */
 	_Atomic uint64_t size;          /* the kernel's, but for what it has not written yet */
+	_Atomic bool lost;              /* a WRITE has failed */
 	bool foreign;                   /* somebody else has changed it */
 	uint64_t nr;                    /* attr: known_changes() when they were the server's */
 	struct nfs_attr attr;
@@ -77,6 +78,8 @@ void solo_after_locked(struct inode *ino, const struct nfs_attr *attr);
 /* A WRITE up to `end` is about to be answered; a SETATTR has set the size. Without the lock. */
 void solo_wrote(struct inode *ino, uint64_t end);
 void solo_cut(struct inode *ino, uint64_t size);
+/* A WRITE has failed: the kernel has pages, and a size, that the server does not have. */
+void solo_lost(struct inode *ino);
 /* ino is opened: may the kernel keep its pages? */
 bool solo_keeps_locked(const struct inode *ino);
 

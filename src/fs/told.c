@@ -239,7 +239,9 @@ void inode_paged(struct inode *ino)
 bool inode_written_past(struct inode *ino)
 {
 	young_spoil(ino);
-	if (!atomic_load(&ino->paged))
+	if (ino->solo)
+		solo_lost(ino);
+	if (ino->solo || !atomic_load(&ino->paged))
 		return false;
 	atomic_store(&ino->outdated, true);
 	return true;

@@ -536,6 +536,7 @@ Test(fs_solo, an_open_beside_an_own_change_says_nothing)
 
 Test(fs_solo, what_was_lost_is_read_anew)
 {
+	struct fuse_getattr_in in = { 0 };
 	uint64_t fh = open_(O_RDWR);
 
 	write_back(fh, 0, 100);
@@ -544,6 +545,7 @@ Test(fs_solo, what_was_lost_is_read_anew)
 	cr_assert_eq(answer.error, -ENOSPC);
 	release(fh);
 	done();
+	ask(FUSE_GETATTR, node, &in, sizeof(in));
 	try_open(O_RDONLY);
 	cr_assert_eq(answer.error, -ESTALE);
 	cr_assert_eq(fs.solo_said_ns, 0, "nobody else is blamed");
