@@ -7,8 +7,8 @@
 #include "fs/behind_impl.h"
 
 /* A write of at most so many bytes is copied into a WRITE that it continues or changes. More
- * bytes stay where FUSE has put them: a call costs less than the copy. */
-#define GATHER_MAX 131072u
+ * bytes stay where FUSE has put them. */
+uint32_t behind_gather_max = 131072;
 /* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u
 /* Of the room for all, what one file may have. */
@@ -159,9 +159,8 @@ static void give_room(struct fs_req *r)
 	struct behind *b = behind_of(r->ino);
 
 	pthread_mutex_lock(&p->mu);
-	for (unsigned i = 0; i < 2; i++)
-		if (r->buf[i])
-			give_one_locked(p, b, r->buf[i]->cls);
+	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
+		give_one_locked(p, b, r->buf[i]->cls);
 	pass_on_locked(p);
 	pthread_mutex_unlock(&p->mu);
 }
@@ -185,49 +184,69 @@ static uint64_t limit_of(const struct fs_req *w)
 	return (w->held.offset / size + 1) * size;
 }
 
-static size_t room_of(const struct fs_req *w)
-{
-	return w->buf[0]->size + (w->buf[1] ? w->buf[1]->size : 0);
-}
-
 /* Copies r's data into w, `at` bytes behind w's beginning. */
 static void copy(struct fs_req *w, size_t at, const struct fs_req *r)
 {
 	const struct nfs_io_args *io = &r->call.args.io;
-	size_t first = w->buf[0]->size;
 
 	for (uint32_t i = 0; i < io->ndata; i++) {
 		const char *from = io->data[i].mem;
 
-		for (uint32_t left = io->data[i].len, n; left; left -= n, at += n, from += n) {
-			bool in_first = at < first;
-			char *to = in_first ? (char *)w->buf[0]->mem + at :
-					      (char *)w->buf[1]->mem + (at - first);
+		for (size_t left = io->data[i].len, n; left; left -= n, at += n, from += n) {
+			char *to = held_at(w, at, &n);
 
-			n = in_first && left > first - at ? (uint32_t)(first - at) : left;
+			n = n < left ? n : left;
 			memcpy(to, from, n);
 		}
 	}
 }
 
-/* Makes room in w for its first n bytes. */
-static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
+/* One more large buffer for w. */
+static bool gets_buffer(struct fs_req *w, const struct fs_req *r)
 {
 	struct behind_pool *p = &r->fl->fs->behind;
 	struct behind *b = behind_of(r->ino);
+	unsigned i = w->held.nparts;
 
-	if (n <= room_of(w))
-		return true;
-	if (w->buf[1] || !take_more(p, b, ARENA_BIG))
+	if (i == RR_SEND_IOV || !take_more(p, b, ARENA_BIG))
 		return false;
-	w->buf[1] = magazine_get_spare(&r->fl->lane->mag, ARENA_BIG_SIZE);
-	if (w->buf[1])
-		return n <= room_of(w);
+	w->buf[i] = magazine_get_spare(&r->fl->lane->mag, ARENA_BIG_SIZE);
+	if (w->buf[i]) {
+		w->held.part[w->held.nparts++] = 0;
+		return true;
+	}
 	pthread_mutex_lock(&p->mu);
 	give_one_locked(p, b, ARENA_BIG);
 	pass_on_locked(p);
 	pthread_mutex_unlock(&p->mu);
 	return false;
+}
+
+/* Makes w as long as n bytes: its last buffer has room for the rest of them, or one more has. */
+static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
+{
+	struct held *h = &w->held;
+	unsigned last = h->nparts - 1;
+	size_t more = n > h->len ? n - h->len : 0, left = w->buf[last]->size - h->part[last];
+
+	if (more > left && !gets_buffer(w, r))
+		return false;
+	left = more < left ? more : left;
+	h->part[last] += (uint32_t)left;
+	if (more > left)
+		h->part[last + 1] = (uint32_t)(more - left);
+	return true;
+}
+
+/* w's end is `to` now. */
+static void set_end_locked(struct fs_req *w, uint64_t to)
+{
+	if (to > held_end(w)) {
+		atomic_fetch_add(&w->fl->fs->behind.bytes, to - held_end(w));
+		w->held.len = (uint32_t)(to - w->held.offset);
+	}
+	if (to == limit_of(w))
+		behind_want_locked(w);
 }
 
 /* The WRITE that r's data can be copied into: the one WRITE that it changes, or one that it
@@ -258,17 +277,32 @@ static struct fs_req *find_host_locked(struct behind *b, const struct fs_req *r)
 static bool gather_locked(struct behind *b, const struct fs_req *r)
 {
 	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	struct fs_req *w = r->size <= GATHER_MAX ? find_host_locked(b, r) : NULL;
+	struct fs_req *w = r->size <= behind_gather_max ? find_host_locked(b, r) : NULL;
 
 	if (!w || to > limit_of(w) || !grows(w, r, (size_t)(to - w->held.offset)))
 		return false;
 	copy(w, (size_t)(from - w->held.offset), r);
 	stat_add(&r->fl->lane->stats, STAT_BEHIND_GATHERED, r->size);
-	if (to > held_end(w)) {
-		atomic_fetch_add(&r->fl->fs->behind.bytes, to - held_end(w));
-		w->held.len = (uint32_t)(to - w->held.offset);
+	set_end_locked(w, to);
+	return true;
+}
+
+/* The same without a copy: r, which has room, continues a WRITE, and that gets its buffers. */
+static bool join_locked(struct behind *b, struct fs_req *r)
+{
+	uint64_t from = r->call.args.io.offset, to = from + r->size;
+	const struct nfs_io_args *io = &r->call.args.io;
+	struct fs_req *w = find_host_locked(b, r);
+
+	if (!w || held_end(w) != from || to > limit_of(w) || w->held.nparts + io->ndata > RR_SEND_IOV)
+		return false;
+	for (uint32_t i = 0; i < io->ndata; i++) {
+		w->held.part[w->held.nparts] = io->data[i].len;
+		w->buf[w->held.nparts++] = r->buf[i];
+		r->buf[i] = NULL;
 	}
-	if (to == limit_of(w))
+	set_end_locked(w, to);
+	if (atomic_load(&r->fl->fs->behind.nwaiting))
 		behind_want_locked(w);
 	return true;
 }
@@ -318,10 +352,9 @@ static void want_others_locked(struct behind *b, const struct fs_req *r)
 		behind_want_locked(oldest);
 }
 
-/* r has room: from now on it is a WRITE that is held. */
-static void hold(struct fs_req *r)
+static void hold_locked(struct behind *b, struct fs_req *r)
 {
-	struct behind *b = behind_of(r->ino);
+	const struct nfs_io_args *io = &r->call.args.io;
 
 	r->held.state = HELD;
 	r->held.offset = r->call.args.io.offset;
@@ -329,18 +362,33 @@ static void hold(struct fs_req *r)
 	r->held.since_ns = mono_ns();
 	r->held.msg.fn = behind_on_msg;
 	list_add_tail(&r->fl->held, &r->held.lane_node);
+	for (r->held.nparts = 0; r->held.nparts < io->ndata; r->held.nparts++)
+		r->held.part[r->held.nparts] = io->data[r->held.nparts].len;
 	atomic_fetch_add(&r->fl->fs->behind.bytes, r->size);
 	ahead_change_begins(r->ino);
-	pthread_mutex_lock(&b->mu);
 	r->held.seq = ++b->seq;
 	list_add_tail(&b->writes, &r->held.node);
 	atomic_fetch_add(&b->count, 1);
 	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
 		behind_want_locked(r);
 	want_others_locked(b, r);
+}
+
+/* r has room: from now on it is a WRITE that is held, or a part of one. */
+static void hold(struct fs_req *r)
+{
+	struct behind *b = behind_of(r->ino);
+	bool joins;
+
+	pthread_mutex_lock(&b->mu);
+	joins = join_locked(b, r);
+	if (!joins)
+		hold_locked(b, r);
 	pthread_mutex_unlock(&b->mu);
 	answer(r);
 	behind_progress(r->ino);
+	if (joins)
+		fs_req_free(r);
 }
 
 /* ---- a new WRITE ---- */

@@ -5,7 +5,8 @@
  *
  *   fs_write_buf, the data is in data buffers
  *     |
- *     +-- continues or changes a WRITE that is HELD: copied there, answered, freed
+ *     +-- continues or changes a WRITE that is HELD: copied there, answered, freed; if it is
+ *     |   long, its buffers become the other one's
  *     |
  *     +-- room? no: waits, unanswered, until other WRITEs have gone
  *     |
@@ -27,8 +28,9 @@
  * FILE_SYNC: that is one call instead of two.
  *
  * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
- * a MiB if it is longer. What is gathered is copied into these, and the second one is added
- * when the first is full. They are kept until the data is on stable storage. Of each class a
+ * a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added when
+ * the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to RR_SEND_IOV of
+ * them, not all of them full (held.part). They are kept until the data is on stable storage. Of each class a
  * quarter of the buffers that are always there is for write-behind (or what the option says, if
  * that is more), and all by which the arena has grown; one file may have three quarters of that.
  * So lanes always have buffers to read requests into. When a writer has to wait for room, the
@@ -87,6 +89,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/loop.h"
+#include "rpcrdma/conn.h"
 
 struct file;
 struct fs;
@@ -140,6 +143,8 @@ struct held {
 	uint64_t seq, offset, since_ns;
 	uint64_t sent_ns;               /* when it was last sent */
 	uint32_t len;
+	uint32_t part[RR_SEND_IOV];     /* so much of it is in each of its buffers */
+	unsigned nparts;
 	bool posted;                    /* msg is on its way */
 	bool wanted;                    /* to be sent as soon as nothing is before it */
 	bool stable;                    /* to be sent with FILE_SYNC */

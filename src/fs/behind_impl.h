@@ -22,6 +22,17 @@ static inline uint64_t held_end(const struct fs_req *r)
 	return r->held.offset + r->held.len;
 }
 
+/* Where byte `at` of a WRITE lies, and how many bytes lie there together from that one on. */
+static inline char *held_at(const struct fs_req *r, size_t at, size_t *n)
+{
+	unsigned i = 0;
+
+	for (; at >= r->held.part[i]; i++)
+		at -= r->held.part[i];
+	*n = r->held.part[i] - at;
+	return (char *)r->buf[i]->mem + at;
+}
+
 static inline bool held_overlaps(const struct fs_req *r, uint64_t offset, uint64_t end)
 {
 	return r->held.offset < end && offset < held_end(r);
@@ -33,6 +44,9 @@ static inline struct behind *behind_of(const struct inode *ino)
 }
 
 /* ---- behind.c ---- */
+
+/* The most bytes that are copied; a variable for the tests. */
+extern uint32_t behind_gather_max;
 
 /* r, which was answered or failed, has ended: gives its room to others, and frees it. On its
  * lane. */

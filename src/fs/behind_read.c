@@ -86,13 +86,13 @@ static uint64_t held_from_locked(const struct behind *b, uint64_t at, uint64_t s
 static void copy_out(char *out, const struct fs_req *w, uint64_t from, uint64_t to)
 {
 	size_t at = (size_t)(from - w->held.offset), left = (size_t)(to - from);
-	size_t first = w->buf[0]->size, n = at < first ? first - at : 0;
 
-	if (n > left)
-		n = left;
-	memcpy(out, (const char *)w->buf[0]->mem + at, n);
-	if (left > n)
-		memcpy(out + n, (const char *)w->buf[1]->mem + (at + n - first), left - n);
+	for (size_t n; left; left -= n, at += n, out += n) {
+		const char *mem = held_at(w, at, &n);
+
+		n = n < left ? n : left;
+		memcpy(out, mem, n);
+	}
 }
 
 /* Lays what is held over r's first *len bytes. If it makes the file longer, so does it them. */

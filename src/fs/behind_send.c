@@ -26,17 +26,11 @@ static void send_rest(struct fs_req *r)
 	io->offset = r->held.offset + at;
 	io->unstable = !r->held.stable;
 	io->ndata = 0;
-	for (unsigned i = 0; i < 2 && left; i++) {
-		size_t size = r->buf[i]->size, n;
+	for (size_t n; left; left -= n, at += n) {
+		char *mem = held_at(r, at, &n);
 
-		if (at >= size) {
-			at -= size;
-			continue;
-		}
-		n = left < size - at ? left : size - at;
-		io->data[io->ndata++] = (struct rr_iov){ (char *)r->buf[i]->mem + at, (uint32_t)n };
-		left -= n;
-		at = 0;
+		n = n < left ? n : left;
+		io->data[io->ndata++] = (struct rr_iov){ mem, (uint32_t)n };
 	}
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }

@@ -121,7 +121,9 @@ struct fs_req {
 	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
 	struct file *file;              /* a reference */
 	bool opening;                   /* ino counts as open as long as r exists */
-	struct arena_buf *buf[2];       /* put back by fs_req_free() */
+	/* Put back by fs_req_free(). A WRITE that is held may have all, others two; behind the last
+	 * one they are NULL. */
+	struct arena_buf *buf[RR_SEND_IOV];
 	char *text;                     /* malloc'ed: a symlink's target */
 	char *spare;                    /* the memory of a parked WRITE (fs_spare_free())... */
 	size_t spare_size;              /* ...and its size */

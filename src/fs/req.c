@@ -149,9 +149,8 @@ void fs_req_free(struct fs_req *r)
 	fs_hold_ends(r);
 	fs_opening_ends(r);
 	fs_unpin(r);
-	for (unsigned i = 0; i < 2; i++)
-		if (r->buf[i])
-			magazine_put(&fl->lane->mag, r->buf[i]);
+	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
+		magazine_put(&fl->lane->mag, r->buf[i]);
 	if (r->ino)
 		inode_put(t, r->ino, 1);
 	if (r->ino2)

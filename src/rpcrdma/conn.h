@@ -43,15 +43,15 @@
 
 /* Room for the transport header before the RPC message. The largest header that we build
  * has a Read segment for each piece of the data and one of a Long Call, a Write chunk of four
- * segments and a Reply chunk of one: 28 + 144 + 72 + 20 = 264 bytes. */
+ * segments and a Reply chunk of one: 28 + 216 + 72 + 20 = 336 bytes. */
 #define RR_HDR_ROOM   512u
 /* Size of our receives, and the longest message that we send. */
 #define RR_INLINE     4096u
 /* A link has more receives than credits: for the server's own calls (it has two credits), and
  * for replies that the lane still looks at. */
 #define RR_RECV_SPARE 8u
-/* Pieces of a call's data: a WRITE of 4 MiB lies in a buffer of 64 KiB and four of a MiB. */
-#define RR_SEND_IOV   5u
+/* Pieces of a call's data: a WRITE of 4 MiB may be four of FUSE, which lie in two buffers each. */
+#define RR_SEND_IOV   8u
 /* Pieces of memory that a reply's data is placed in: a READ of 4 MiB has four buffers of a MiB. */
 #define RR_SINK_IOV   4u
 /* The longest reply that a Reply chunk is offered for. */

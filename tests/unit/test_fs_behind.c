@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fs/behind_impl.h"
 #include "fs_play.h"
 
 enum { UNIT = 3000, UNITS = 40, SIZE = UNIT * UNITS, NASKS = 2048 };
@@ -534,6 +535,7 @@ static void begin(unsigned which, unsigned share)
 	memset(&did, 0, sizeof(did));
 	unknown = false;
 	stream = 0;
+	behind_gather_max = which % 4 ? 131072 : 2000;
 	memset(changed, 0, sizeof(changed));
 	memset(&now, 0, sizeof(now));
 	memset(&disk, 0, sizeof(disk));
@@ -669,6 +671,22 @@ Test(fs_behind, small_writes_leave_in_one_piece)
 	}
 	close_file();
 	cr_assert(did.writes == 1 && did.longest == 24 * 4096 && did.commits == 1);
+	end();
+}
+
+/* Their data is not copied. */
+Test(fs_behind, large_writes_leave_together)
+{
+	begin_plain(75);
+	behind_gather_max = 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		write_at(i * 5000, 5000);
+		cr_assert(last_error() == 0 && nsent == 0);
+	}
+	close_file();
+	cr_assert(did.writes == 1 && did.longest == 20000, "%u WRITEs, %u bytes", did.writes, did.longest);
+	cr_assert_eq(stat_get(&lane.stats, STAT_BEHIND_GATHERED), 0);
+	cr_assert(!memcmp(disk.b, now.b, SIZE) && disk.size == now.size);
 	end();
 }
 

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# With sizes of 4 MiB: READs of more than 1 MiB really go out, and nothing gets to another place.
+# READs and WRITEs of more than 1 MiB: they really go out, and nothing gets to another place.
 mount_up rsize=4194304,wsize=4194304,acregmin=600,acregmax=600
 mib=48
 random "$TMPDIR/src" $(( mib << 20 ))
+# Gathered from small writes, and from those that the kernel makes of large ones. A call has the
+# data of four at most that are longer than 128 KiB.
 for bs in 128k 300k 1M 4M; do
+	before=$(stat_now write.requests)
 	dd if="$TMPDIR/src" of="$WORK/up$bs" bs=$bs conv=fsync status=none || fail "write bs=$bs"
 	same "$TMPDIR/src" "$SERVER_WORK/up$bs"
+	at_most $(( $(stat_now write.requests) - before )) $([[ $bs == 300k ]] && echo 82 || echo $(( mib / 2 ))) \
+		"WRITEs for $mib MiB, bs=$bs"
 done
 # The middle of one that is held, and pieces that end anywhere.
 cp "$TMPDIR/src" "$TMPDIR/odd"
