@@ -43,6 +43,8 @@ static struct {
 	uint32_t reply_len;
 	bool mute;                      /* hears and does not answer */
 	uint32_t fragment;              /* the reply comes in pieces of so many bytes; 0: in one */
+	pthread_t sender;               /* sends a long reply */
+	bool sending;                   /* it was started, and not joined yet */
 } srv;
 
 static uint32_t word_at(const uint8_t *p, unsigned i)
@@ -68,18 +70,25 @@ static void *send_reply(void *arg)
 	return NULL;
 }
 
+/* Before the reply is changed. The gateway has read all of it, or closed the connection. */
+static void srv_sent(void)
+{
+	if (srv.sending)
+		pthread_join(srv.sender, NULL);
+	srv.sending = false;
+}
+
 /* To the newest record. A long reply does not fit into the sockets before the gateway reads. */
 static void srv_answer(struct loop_watch *conn)
 {
-	pthread_t thread;
-
+	srv_sent();
 	memcpy(srv.reply, srv.rec, 4);
 	if (srv.reply_len <= 65536) {
 		send_reply(conn);
 		return;
 	}
-	cr_assert_eq(pthread_create(&thread, NULL, send_reply, conn), 0);
-	pthread_detach(thread);
+	cr_assert_eq(pthread_create(&srv.sender, NULL, send_reply, conn), 0);
+	srv.sending = true;
 }
 
 static void on_call(struct loop_watch *w, uint32_t revents)
@@ -278,6 +287,7 @@ static void teardown(void)
 	FAB->unlisten(gw.listener);
 	while (!list_empty(&gw.pairs))
 		pair_free(container_of(gw.pairs.next, struct gw_pair, node));
+	srv_sent();
 	for (unsigned i = 0; i < srv.nconns; i++)
 		unwatch_close(&srv.conns[i]);
 	unwatch_close(&srv.listening);
@@ -307,6 +317,7 @@ static void cl_send(const uint32_t *w, unsigned n)
 
 static void answer_with(const uint32_t *w, unsigned n)
 {
+	srv_sent();
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t be = htonl(w[i]);
 
