@@ -84,7 +84,8 @@ struct inode {
 	struct young *_Atomic young;    /* NULL: it was never opened */
 	_Atomic uint64_t spoilt_ns;     /* attributes that were asked for before are not kept */
 	_Atomic uint64_t noted_ns;      /* when the server's newest attributes came */
-	_Atomic bool atime_old;         /* the kernel has read since it was told attributes */
+	_Atomic bool atime_old;         /* the kernel has read since it was told attributes; or,
+					 * with solo, closed the file */
 
 	struct solo *solo;              /* constant; NULL: not consistency=solo, or no regular file */
 

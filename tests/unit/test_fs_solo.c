@@ -425,6 +425,21 @@ Test(fs_solo, a_newer_mtime_is_not_overtaken)
 	cr_assert_eq(file.mtime.tv_sec, 1500);
 }
 
+/* With each FLUSH the kernel forgets the number of blocks. */
+Test(fs_solo, stat_after_close_asks_nobody)
+{
+	struct fuse_getattr_in in = { 0 };
+	uint64_t fh = open_(O_RDONLY);
+
+	flush_(fh);
+	memset(calls, 0, sizeof(calls));
+	ask(FUSE_GETATTR, node, &in, sizeof(in));
+	cr_assert_eq(answer.error, 0);
+	sent_only("");
+	release(fh);
+	done();
+}
+
 /* ---- changes by others ---- */
 
 /* Opens and closes. The pages stay. */
