@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# consistency=solo: what close() and fsync() promise, times, and what somebody else changes.
+mount_up consistency=solo
+cd "$WORK" || fail cd
+# has_time FILE - waits until the server has the mtime that this mount shows: it is sent after
+# close() has returned.
+has_time() {
+	local want i
+	want=$(stat -c %y "$1")
+	for (( i = 0; i < 300; i++ )); do
+		[[ $(stat -c %y "$SERVER_WORK/$1") != "$want" ]] || return 0
+		sleep 0.1
+	done
+	fail "mtime of $1: $(stat -c %y "$SERVER_WORK/$1") at the server, not $want"
+}
+# 8,192 times write(2) of 4 KiB are few WRITEs; after fsync() the server has them.
+random "$TMPDIR/src" 33554432
+exec 7<>big
+dd if="$TMPDIR/src" bs=4k conv=fsync status=none >&7 || fail dd
+same "$TMPDIR/src" "$SERVER_WORK/big"
+exec 7>&-
+at_most "$(stat_now rpc.WRITE)" 600 "WRITEs for 32 MiB"
+has_time big
+# After close() as well, and without fsync(). Small files, written in pieces.
+perl -e 'for $i (1 .. 50) { open(F, ">", "f$i") or die; for (1 .. 20) { syswrite(F, "$i $_\n") } close(F) or die }' || fail perl
+for i in 1 25 50; do
+	equal "$(wc -l <"$SERVER_WORK/f$i") $(tail -n 1 "$SERVER_WORK/f$i")" "20 $i 20" "a small file on the server"
+done
+# An open for writing alone: the rest of the page is kept. An append.
+printf 'MIDDLE' | dd of=big bs=1 seek=5000 conv=notrunc status=none || fail "a write into a page"
+printf 'MIDDLE' | dd of="$TMPDIR/src" bs=1 seek=5000 conv=notrunc status=none
+echo more | tee -a big "$TMPDIR/src" >/dev/null
+same "$TMPDIR/src" "$SERVER_WORK/big"
+# A time that a program has set is the server's.
+touch -d '2001-02-03 04:05:06' f1 && equal "$(stat -c %Y "$SERVER_WORK/f1")" "$(date -d '2001-02-03 04:05:06' +%s)" "a time that was set"
+mv f1 g1 && equal "$(stat -c %Y "$SERVER_WORK/g1")" "$(date -d '2001-02-03 04:05:06' +%s)" "after a rename"
+# Who may write and not read.
+if [[ $(id -u) != 0 ]]; then
+	echo secret >blind && chmod 200 blind
+	echo more >>blind || fail "an append to what may not be read"
+	printf S | dd of=blind bs=1 conv=notrunc status=none || fail "a write into what may not be read"
+	chmod 600 blind
+	equal "$(tr '\n' ' ' <blind)" "Secret more " "what may only be written"
+fi
+# Somebody else: noticed at open, with the name in the log.
+# The clock ticks once more: where the server is this machine, a write within the tick in which
+# the file was made leaves the time as it was, and then the kernel has none to send.
+true >shared && sleep 0.1 && echo first >shared && has_time shared
+cat shared >/dev/null || fail cat
+vm-root bash -c "echo other >'$SERVER_WORK/shared'"
+equal "$(cat shared)" other "a change of the same length"
+grep -q "somebody else has changed the file 'shared'" "$LOG" || fail "the log does not say who was changed"
+has_time shared
+cd / && mount_down
