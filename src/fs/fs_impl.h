@@ -135,7 +135,7 @@ struct fs_req {
 	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
 	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
 	bool named;                     /* OPEN, SETATTR: `names` is valid */
-	bool back;                      /* the same: it is to be let through (opens.h) */
+	enum came_back back;            /* the same: how far it is let through (opens.h) */
 	bool (*late)(struct fs_req *r); /* late.c: answers without the server; or NULL */
 	void (*after)(struct fs_req *r);        /* silly.c: follows fs_put_back() */
 	struct {                        /* silly.c: waiting until a directory is empty */

@@ -185,12 +185,15 @@ void fs_start_named(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req
 	fs_req_start(r, op, done);
 }
 
-/* Without the name, if the kernel has just looked it up, or opens without one. */
+/* By the newest name alone, which the kernel has just looked up; then without a name, if the kernel
+ * opens without one. */
 static void start_unnamed(struct fs_req *r, void (*done)(struct fs_req *r))
 {
-	r->call.args.nwhere = 0;
+	bool newest = r->call.args.nwhere > 1;
+
+	r->call.args.nwhere = newest;
 	if (r->call.op == NFS_OP_OPEN)
-		inode_opened_unnamed(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
+		inode_opened_unnamed(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid, newest);
 	fs_req_start(r, r->call.op, done);
 }
 
@@ -199,7 +202,7 @@ bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r))
 	note_back(r);
 	if (r->call.res.status != -NFS_EMOVED)
 		return false;
-	if (r->req && r->back) {
+	if (r->req && (r->back == BY_HANDLE || (r->back && r->call.args.nwhere > 1))) {
 		start_unnamed(r, done);
 	} else {
 		fs_reply_err(r, ESTALE);

@@ -8,7 +8,8 @@
 
 /* In a note. No id has it, because no handle has so great an index. */
 #define UNNAMED (1ull << 31)
-_Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < UNNAMED, "indices of handles");
+#define NEWEST  (1ull << 30)
+_Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < NEWEST, "indices of handles");
 
 static _Atomic uint64_t *note_of(struct inode_table *t, pid_t pid)
 {
@@ -20,9 +21,9 @@ void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid)
 	atomic_store(note_of(t, pid), ino->id);
 }
 
-void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid)
+void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid, bool newest)
 {
-	atomic_store(note_of(t, pid), ino->id | UNNAMED);
+	atomic_store(note_of(t, pid), ino->id | (newest ? NEWEST : UNNAMED));
 }
 
 void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
@@ -30,15 +31,17 @@ void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
 	uint64_t note = atomic_load(note_of(t, pid));
 
 	if (note)
-		atomic_store(note_of(t, pid), ino && !(note & UNNAMED) ? ino->id : 0);
+		atomic_store(note_of(t, pid), ino && !(note & (UNNAMED | NEWEST)) ? ino->id : 0);
 }
 
-bool inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates)
+enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates)
 {
 	_Atomic uint64_t *at = note_of(t, pid);
 	uint64_t note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
 
-	return note == ino->id || (truncates && note == (ino->id | UNNAMED));
+	if (note == ino->id || (truncates && note == (ino->id | UNNAMED)))
+		return BY_HANDLE;
+	return truncates && note == (ino->id | NEWEST) ? BY_NEWEST : NOT_BACK;
 }
 
 bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,

@@ -49,14 +49,17 @@ struct silly {                          /* a silly name: see silly.c */
 	struct rpc_cred cred;
 };
 
-/* pid's request for ino is answered with ESTALE; or ino was opened by its handle, because its name is another
- * file's, and may be truncated so. */
+/* How far a request is let through: not at all, if its newest name is right, in any case. */
+enum came_back { NOT_BACK, BY_NEWEST, BY_HANDLE };
+/* pid's request for ino is answered with ESTALE; or ino was opened by its handle, or by its
+ * newest name alone, because another name is another file's, and may be truncated so. */
 void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid);
-void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid);
+void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid, bool newest);
 /* pid has looked a name up, and it is ino; NULL: there is none. */
 void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid);
 /* pid opens or truncates ino. Is it to be let through? */
-bool inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates);
+enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid,
+			       bool truncates);
 
 /*
  * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,

@@ -334,6 +334,27 @@ Test(fs_open, two_opens_at_once)
 	}
 }
 
+/* Let through because of a name that was gone: not when the other one is given away, later. */
+Test(fs_open, let_through_once)
+{
+	uint64_t node;
+
+	files[1] = 'x';
+	node = lookup("b");
+	cr_assert_eq(lookup("a"), node);
+	files[1] = 0;
+	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
+	cr_assert_eq(lookup("a"), node);
+	cr_assert_eq(open_node(node, O_WRONLY), 0);
+	cr_assert_eq(truncate_node(node), 0, "O_TRUNC");
+	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
+	cr_assert_eq(lookup("a"), node);
+	cr_assert_eq(open_node(node, O_WRONLY), 0);
+	files[0] = 'y';
+	cr_assert_eq(truncate_node(node), -ESTALE);
+	cr_assert_eq(cuts, 1);
+}
+
 /* Names that the kernel does not keep need no look. */
 Test(fs_open, names_that_are_not_kept)
 {
