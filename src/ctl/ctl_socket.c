@@ -103,7 +103,7 @@ static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
 int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb)
 {
 	char dir[CTL_DIR_MAX];
-	struct ctl_mount m;
+	struct ctl_mount m = { 0 };     /* gcc does not see that find_mount() fills it */
 	int rc = find_mount(mountpoint, &m, eb);
 
 	if (rc)
