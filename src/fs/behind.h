@@ -75,8 +75,9 @@
  *        error once, to the next write() or fsync(); until then each close() does. So a full
  *        disk is noticed while a program is still writing. The kernel is made to drop its
  *        pages then.
- *   the mount ends                    fs_behind_drain() sends everything. If the server does
- *        not answer, the log says how much was given up.
+ *   the mount ends                    fs_behind_drain() sends everything. A call that is under
+ *        way on a connection is waited for. If the server has gone, the log says how much was
+ *        given up. Pages of mappings that the kernel has not written yet are lost.
  */
 #ifndef FS_BEHIND_H
 #define FS_BEHIND_H
@@ -231,8 +232,8 @@ void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
 void fs_behind_want_room(struct fs *fs);
 /* fs_lane.room_msg: that is wanted. */
 void fs_behind_on_room(struct loop_msg *m);
-/* After the mount has ended; not a lane's thread. Sends everything, and waits for that while
- * there is progress. */
+/* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
+ * as the server is there. */
 void fs_behind_drain(struct fs *fs);
 /* When no lane takes requests any more: the log says how much was given up. */
 void fs_behind_say_lost(struct fs *fs);

@@ -7,11 +7,14 @@
 /* A WRITE that is held is sent at this age, a LOOSE one is committed at that age. */
 #define SEND_NS   1000000000ull
 #define COMMIT_NS 4000000000ull
-/* After the mount has ended, so long without a reply means that the server is silent. It may
- * take its time for COMMIT, but not without a connection. */
-#define DRAIN_MS      10000u
-#define DRAIN_DOWN_MS 3000u
+/* The end of the mount. Without a connection the server is waited for that long. With one, a call
+ * may take its time (a COMMIT on a slow disk): if the server is gone, timeo ends the connection.
+ * The rest is for one that connects and says nothing. */
+#define DRAIN_DOWN_NS 3000000000ull
+#define DRAIN_UP_NS   60000000000ull
 #define DRAIN_STEP_MS 20u
+/* After so long the log says that somebody waits. */
+#define DRAIN_SAY_NS  5000000000ull
 
 /* ---- waiting ---- */
 
@@ -280,18 +283,67 @@ static bool any_up(const struct fs *fs)
 	return false;
 }
 
+static uint64_t newest_reply(const struct fs *fs)
+{
+	uint64_t newest = 0;
+
+	for (unsigned i = 0; i < fs->nlanes; i++) {
+		uint64_t t = atomic_load_explicit(&fs->lanes[i].lane->last_reply_ns,
+						  memory_order_relaxed);
+
+		newest = t > newest ? t : newest;
+	}
+	return newest;
+}
+
+/* What the end of a mount knows of the server. */
+struct drain {
+	size_t left;                    /* bytes */
+	uint64_t begin_ns;
+	uint64_t heard_ns;              /* its newest reply, or when `left` last became less */
+	uint64_t up_ns;                 /* there was a connection */
+	bool said;
+};
+
+static bool is_silent(const struct drain *d, uint64_t timeo_ms)
+{
+	uint64_t now = mono_ns();
+
+	return now - d->up_ns >= DRAIN_DOWN_NS ||
+	       now - d->heard_ns >= timeo_ms * 1000000 + DRAIN_UP_NS;
+}
+
+static void look(struct drain *d, const struct fs *fs)
+{
+	size_t left = atomic_load(&fs->behind.bytes);
+	uint64_t now = mono_ns(), reply = newest_reply(fs);
+
+	if (any_up(fs))
+		d->up_ns = now;
+	if (left < d->left)
+		d->heard_ns = now;
+	else if (reply > d->heard_ns)
+		d->heard_ns = reply;
+	d->left = left;
+	if (d->said || !left || now - d->begin_ns < DRAIN_SAY_NS)
+		return;
+	d->said = true;
+	log_info("the mount has ended; waiting for %s to take %zu bytes that programs have written",
+		 fs->cl->cfg.server, left);
+}
+
 void fs_behind_drain(struct fs *fs)
 {
-	size_t left = atomic_load(&fs->behind.bytes), before = left;
+	uint64_t now = mono_ns();
+	struct drain d = { .left = atomic_load(&fs->behind.bytes), .begin_ns = now,
+			   .heard_ns = now, .up_ns = now };
 
 	/* Programs may still be writing: a mount can be taken away from them. */
 	atomic_store(&fs->behind.closed, true);
-	for (unsigned idle = 0; left && idle < (any_up(fs) ? DRAIN_MS : DRAIN_DOWN_MS); ) {
+	while (d.left && !is_silent(&d, fs->cl->cfg.timeo_ms)) {
 		nfs_each_lane(fs->cl, want_everything, fs);
 		usleep(DRAIN_STEP_MS * 1000);
-		left = atomic_load(&fs->behind.bytes);
-		idle = left < before ? 0 : idle + DRAIN_STEP_MS;
-		before = left;
+		look(&d, fs);
 	}
 }
 

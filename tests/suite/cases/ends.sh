@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The daemon is told to end while a program's data is still here: a server that takes its time
+# gets all of it; one that has gone does not keep the daemon from ending.
+has_gateway
+WRITER=''
+trap 'end_all; [[ ! $WRITER ]] || kill -KILL $WRITER' EXIT
+fabric=()
+[[ ${HOST_GATEWAY:-} || $MOUNT_OPTIONS == *fabric=iwarp* ]] && fabric=(--fabric iwarp)
+
+# begin PORT TIMEO - 512 KiB are held, the gateway stands still, and the daemon is told to end.
+begin() {
+	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
+	mount_up "port=$1,timeo=$2,lanes=1"
+	mkdir -p "$WORK" && : >"$WORK/$1" || fail "$WORK"
+	head -c 512K /dev/urandom >"$TMPDIR/written"
+	# It closes nothing: that would wait for the server.
+	perl -e 'my ($from, $to, $sign) = @ARGV; local $/; open(my $in, "<", $from); my $data = <$in>;
+		sub sign { open(my $f, ">", "$sign.$_[0]"); close($f); }
+		open(my $f, ">>", $to) or die; sign("open"); select(undef, undef, undef, 0.05) until -e "$sign.go";
+		syswrite($f, $data) == length($data) or die "write: $!"; sign("done"); sleep(1000)' \
+		"$TMPDIR/written" "$WORK/$1" "$TMPDIR/$1" &
+	WRITER=$!
+	until_true "open" test -e "$TMPDIR/$1.open"
+	vm-root kill -STOP "$GATEWAY"
+	: >"$TMPDIR/$1.go"
+	until_true "write" test -e "$TMPDIR/$1.done"
+	kill -TERM "$DAEMON"
+}
+
+# Longer than such a daemon waits for a server without a connection, or used to wait.
+begin 20111 600
+sleep 13
+kill -0 "$DAEMON" 2>/dev/null || fail "given up: $(tail -n 2 "$LOG")"
+vm-root kill -CONT "$GATEWAY"
+gone "$DAEMON" || fail "still there a minute after the server has answered"
+DAEMON=''
+kill $WRITER; WRITER=''
+cmp "$TMPDIR/written" "$SERVER_WORK/20111" || fail "not all of it is there: $(tail -n 2 "$LOG")"
+gateway_down
+
+# timeo ends the connection, and no other one comes.
+begin 20112 30
+gone "$DAEMON" || fail "still there after a minute without a server"
+DAEMON=''
+kill $WRITER; WRITER=''
+grep -q 'bytes that programs have written were given up' "$LOG" || fail "nobody says what was lost: $(tail -n 2 "$LOG")"
+gateway_down KILL
