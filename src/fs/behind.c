@@ -11,8 +11,10 @@
 uint32_t behind_gather_max = 131072;
 /* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u
-/* Of the room for all, what one file may have. */
-#define FILE_SHARE(n) ((n) - (n) / 4)
+/* A file may have that many times what is free then. So a file that is alone gets 7/8 of the room,
+ * two get 7/15 each, and there is always something left for one that comes. */
+#define FREE_TIMES 7u
+#define QUICK_COMMIT_NS 3000000u
 
 /* ---- life ---- */
 
@@ -60,8 +62,10 @@ static struct behind *make(struct inode *ino)
 	if (!b)
 		return NULL;
 	pthread_mutex_init(&b->mu, NULL);
-	list_init(&b->writes);
+	for (unsigned i = 0; i < HELD_STATES; i++)
+		list_init(&b->in[i]);
 	list_init(&b->waits);
+	b->ino = ino;
 	if (atomic_compare_exchange_strong(&ino->behind, &none, b))
 		return b;
 	behind_free(b);                 /* another lane was faster */
@@ -70,15 +74,30 @@ static struct behind *make(struct inode *ino)
 
 /* ---- room ---- */
 
+/* New memory has to be cleared, and 16 MiB take longer than a COMMIT to a server that has nothing
+ * to flush. Where it has, a COMMIT costs more the more often it comes. */
+bool behind_rather_commits(const struct behind_pool *p)
+{
+	return !p->arena->more.n || atomic_load(&p->arena->more.full) ||
+	       atomic_load_explicit(&p->commit_ns, memory_order_relaxed) < QUICK_COMMIT_NS;
+}
+
+static bool fits_locked(struct behind_pool *p, const struct behind *b, enum arena_class cls)
+{
+	unsigned most = p->most[cls], taken = p->taken[cls];
+	bool fits = taken < most &&
+		    (b->taken[cls] == 0 || b->taken[cls] < FREE_TIMES * (most - taken));
+
+	/* In time, so that nobody has to wait for it. */
+	if (!fits || (taken >= most / 2 && !behind_rather_commits(p)))
+		behind_room_wanted(p, cls);
+	return fits;
+}
+
 static bool take_one_locked(struct behind_pool *p, struct behind *b, enum arena_class cls)
 {
-	unsigned of_file = FILE_SHARE(p->most[cls]);
-
-	if (p->taken[cls] >= p->most[cls] || b->taken[cls] >= (of_file ? of_file : 1)) {
-		/* Not before: memory that is new costs more than a COMMIT that is quick. */
-		behind_room_wanted(p, cls);
+	if (!fits_locked(p, b, cls))
 		return false;
-	}
 	p->taken[cls]++;
 	b->taken[cls]++;
 	return true;
@@ -119,18 +138,31 @@ static bool take_more(struct behind_pool *p, struct behind *b, enum arena_class 
 	return got;
 }
 
+/* Of those that wait and would fit, the first one whose file has least: a program that writes much
+ * does not keep another one from writing a little. */
+static struct fs_req *next_waiting_locked(struct behind_pool *p)
+{
+	struct fs_req *best = NULL;
+
+	list_for_each(n, &p->waiting) {
+		struct fs_req *r = held_of(n);
+		const struct behind *b = behind_of(r->ino);
+
+		if ((!best || b->taken[ARENA_MID] < behind_of(best->ino)->taken[ARENA_MID]) &&
+		    fits_locked(p, b, r->buf[0]->cls) &&
+		    (!r->buf[1] || fits_locked(p, b, r->buf[1]->cls)))
+			best = r;
+	}
+	return best;
+}
+
 /* Room has become free: as many of those that wait as fit get it. */
 static void pass_on_locked(struct behind_pool *p)
 {
-	list_for_each_safe(n, tmp, &p->waiting) {
-		struct fs_req *r = held_of(n);
+	struct fs_req *r;
 
-		if (!take_room_locked(p, r)) {
-			if (p->taken[ARENA_MID] >= p->most[ARENA_MID])
-				return;
-			continue;
-		}
-		list_del(n);
+	while ((r = next_waiting_locked(p)) && take_room_locked(p, r)) {
+		list_del(&r->held.node);
 		atomic_fetch_sub(&p->nwaiting, 1);
 		r->held.posted = true;
 		loop_post(r->fl->lane->loop, &r->held.msg);
@@ -141,16 +173,22 @@ static void pass_on_locked(struct behind_pool *p)
 static void on_changed(void *ctx)
 {
 	struct behind_pool *p = ctx;
+	bool less = false;
 	size_t bytes;
 
 	pthread_mutex_lock(&p->mu);
 	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
 		atomic_store(&p->most[cls],
 			     p->always[cls] + arena_more(p->arena, (enum arena_class)cls));
+	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
+		less |= p->taken[cls] > p->most[cls];
 	bytes = p->most[ARENA_MID] * ARENA_MID_SIZE + p->most[ARENA_BIG] * ARENA_BIG_SIZE;
 	stat_set(&p->arena->more.stats, STAT_BEHIND_ROOM, bytes);
 	pass_on_locked(p);
 	pthread_mutex_unlock(&p->mu);
+	/* The memory is wanted elsewhere. */
+	if (less)
+		fs_behind_want_room(container_of(p, struct fs, behind));
 }
 
 static void give_room(struct fs_req *r)
@@ -169,7 +207,6 @@ void behind_end(struct fs_req *r)
 {
 	atomic_fetch_sub(&r->fl->fs->behind.bytes, r->held.len);
 	give_room(r);
-	list_del(&r->held.lane_node);
 	r->held.state = HELD_NOT;
 	fs_req_free(r);
 }
@@ -239,14 +276,20 @@ static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
 }
 
 /* w's end is `to` now. */
-static void set_end_locked(struct fs_req *w, uint64_t to)
+static void set_end_locked(struct behind *b, struct fs_req *w, uint64_t to)
 {
 	if (to > held_end(w)) {
 		atomic_fetch_add(&w->fl->fs->behind.bytes, to - held_end(w));
 		w->held.len = (uint32_t)(to - w->held.offset);
+		held_resized(b->tree, w);
 	}
 	if (to == limit_of(w))
-		behind_want_locked(w);
+		behind_want_locked(b, w);
+}
+
+static bool takes_more(const struct fs_req *w, const struct fs_req *r)
+{
+	return (w->held.state == HELD || w->held.state == HELD_DUE) && w->file == r->file;
 }
 
 /* The WRITE that r's data can be copied into: the one WRITE that it changes, or one that it
@@ -254,23 +297,17 @@ static void set_end_locked(struct fs_req *w, uint64_t to)
 static struct fs_req *find_host_locked(struct behind *b, const struct fs_req *r)
 {
 	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	struct fs_req *changed = NULL, *continued = NULL;
+	struct fs_req *changed = held_next(b->tree, from, to, NULL);
 
-	list_for_each(n, &b->writes) {
-		struct fs_req *w = held_of(n);
-
-		if (held_overlaps(w, from, to)) {
-			if (changed)
-				return NULL;
-			changed = w;
-		} else if (held_end(w) == from && w->held.state == HELD && w->file == r->file) {
-			continued = w;
-		}
-	}
-	if (!changed)
-		return continued;
-	return changed->held.state == HELD && changed->file == r->file &&
-	       changed->held.offset <= from ? changed : NULL;
+	if (changed)
+		return takes_more(changed, r) && changed->held.offset <= from &&
+		       !held_next(b->tree, from, to, changed) ? changed : NULL;
+	if (!from)
+		return NULL;
+	held_each(w, b->tree, from - 1, from)
+		if (takes_more(w, r))
+			return w;
+	return NULL;
 }
 
 /* Is r's data in another WRITE now? */
@@ -283,7 +320,7 @@ static bool gather_locked(struct behind *b, const struct fs_req *r)
 		return false;
 	copy(w, (size_t)(from - w->held.offset), r);
 	stat_add(&r->fl->lane->stats, STAT_BEHIND_GATHERED, r->size);
-	set_end_locked(w, to);
+	set_end_locked(b, w, to);
 	return true;
 }
 
@@ -301,9 +338,9 @@ static bool join_locked(struct behind *b, struct fs_req *r)
 		w->buf[w->held.nparts++] = r->buf[i];
 		r->buf[i] = NULL;
 	}
-	set_end_locked(w, to);
+	set_end_locked(b, w, to);
 	if (atomic_load(&r->fl->fs->behind.nwaiting))
-		behind_want_locked(w);
+		behind_want_locked(b, w);
 	return true;
 }
 
@@ -332,45 +369,45 @@ static void answer(struct fs_req *r)
 /* What r continues, or what has been waiting for longest, will hardly grow any more. */
 static void want_others_locked(struct behind *b, const struct fs_req *r)
 {
-	struct fs_req *oldest = NULL;
 	unsigned open = 0;
 
-	list_for_each(n, &b->writes) {
+	list_for_each_safe(n, tmp, &b->in[HELD]) {
 		struct fs_req *w = held_of(n);
 
-		if (w == r || w->held.state != HELD || w->held.wanted)
-			continue;
-		if (held_end(w) == r->held.offset) {
-			behind_want_locked(w);
-			continue;
-		}
-		open++;
-		if (!oldest)
-			oldest = w;
+		if (w != r && held_end(w) == r->held.offset)
+			behind_want_locked(b, w);
+		else
+			open += w != r;
 	}
 	if (open >= OPEN_ENDS)
-		behind_want_locked(oldest);
+		behind_want_locked(b, held_first(&b->in[HELD]));
+}
+
+/* The file gets its first WRITE: this lane's tick looks after it. */
+static void look_after(struct behind *b)
+{
+	inode_ref(b->ino);
+	list_add_tail(&fs_this_lane->held, &b->lane_node);
 }
 
 static void hold_locked(struct behind *b, struct fs_req *r)
 {
 	const struct nfs_io_args *io = &r->call.args.io;
 
-	r->held.state = HELD;
 	r->held.offset = r->call.args.io.offset;
 	r->held.len = (uint32_t)r->size;
 	r->held.since_ns = mono_ns();
 	r->held.msg.fn = behind_on_msg;
-	list_add_tail(&r->fl->held, &r->held.lane_node);
 	for (r->held.nparts = 0; r->held.nparts < io->ndata; r->held.nparts++)
 		r->held.part[r->held.nparts] = io->data[r->held.nparts].len;
 	atomic_fetch_add(&r->fl->fs->behind.bytes, r->size);
 	ahead_change_begins(r->ino);
 	r->held.seq = ++b->seq;
-	list_add_tail(&b->writes, &r->held.node);
+	held_insert(&b->tree, r);
+	behind_set_locked(b, r, HELD);
 	atomic_fetch_add(&b->count, 1);
 	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
-		behind_want_locked(r);
+		behind_want_locked(b, r);
 	want_others_locked(b, r);
 }
 
@@ -378,13 +415,17 @@ static void hold_locked(struct behind *b, struct fs_req *r)
 static void hold(struct fs_req *r)
 {
 	struct behind *b = behind_of(r->ino);
-	bool joins;
+	bool joins, first;
 
 	pthread_mutex_lock(&b->mu);
 	joins = join_locked(b, r);
 	if (!joins)
 		hold_locked(b, r);
+	first = !b->on_lane;
+	b->on_lane = true;
 	pthread_mutex_unlock(&b->mu);
+	if (first)
+		look_after(b);
 	answer(r);
 	behind_progress(r->ino);
 	if (joins)
@@ -430,15 +471,16 @@ static bool has_room(struct fs_req *r)
 	bool got;
 
 	pthread_mutex_lock(&p->mu);
-	got = take_room_locked(p, r);
+	got = list_empty(&p->waiting) && take_room_locked(p, r);
 	if (!got) {
 		r->held.state = HELD_WAITS;
 		r->held.msg.fn = on_room;
 		list_add_tail(&p->waiting, &r->held.node);
 		atomic_fetch_add(&p->nwaiting, 1);
+		pass_on_locked(p);
 	}
 	pthread_mutex_unlock(&p->mu);
-	if (!got)
+	if (!got && behind_rather_commits(p))
 		fs_behind_want_room(r->fl->fs);
 	return got;
 }

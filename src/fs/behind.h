@@ -23,20 +23,29 @@
  * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
  * write could not be gathered), when somebody has to see its effect (fs_settle), when other
  * writers wait for room, and when it is a second old. COMMIT follows when fsync() or close()
- * asks for it, when a file's LOOSE WRITEs take a third of all room, when writers wait, and after
- * some seconds. If all that is held of a file is one WRITE, and somebody asks, it is sent with
- * FILE_SYNC: that is one call instead of two.
+ * asks for it, when much is LOOSE (is_much_locked()), when writers wait for room that is not
+ * going to grow, and after half a minute, as with the kernel's client. WRITEs go on meanwhile. If
+ * all that is held of a file is one WRITE, and somebody asks, it is sent with FILE_SYNC: that is
+ * one call instead of two.
  *
  * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
  * a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added when
  * the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to RR_SEND_IOV of
- * them, not all of them full (held.part). They are kept until the data is on stable storage. Of each class a
- * quarter of the buffers that are always there is for write-behind (or what the option says, if
- * that is more), and all by which the arena has grown; one file may have three quarters of that.
- * So lanes always have buffers to read requests into. When a writer has to wait for room, the
- * arena is asked for more. It comes from the arena's keeper, a thread that may wait, and goes to
- * those that wait. When the keeper gives memory back, or there is none, there is less room: then
- * writers wait for COMMIT, and nothing else happens.
+ * them, not all of them full (held.part). They are kept until the data is on stable storage.
+ *
+ * Room. Of each class a quarter of the buffers that are always there is for write-behind (or what
+ * the option says, if that is more), and all by which the arena has grown. So lanes always have
+ * buffers to read requests into. When a writer has to wait for room, or earlier where COMMITs take
+ * their time, the arena is asked for more. It comes from the arena's keeper, a thread that may
+ * wait, and goes to those that wait. When the keeper gives memory back, or there is none, there is
+ * less room: then writers wait for COMMIT, and nothing else happens. A file may have a multiple of
+ * what is free (FREE_TIMES), so nobody can take all; of those that wait, the file that has least
+ * comes first.
+ *
+ * Shape. A file may hold thousands of WRITEs, so nothing that is done for each write looks at all
+ * of them: there is a list for each state, by age (behind.in), and a tree by offset
+ * (behind_tree.h) for what overlaps. A lane's tick looks at files, not at WRITEs: the lane that has
+ * read the first WRITE of a file looks after it until nothing is held.
  *
  * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
  * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all
@@ -46,6 +55,15 @@
  *
  *     lane 0: fsync --wanted, post--> lane 1: sends its WRITE ... reply, gone
  *                                          --post--> lane 0: fsync goes on
+ *
+ * If its lane has no connection, and another one has, a WRITE that is to be sent goes there: its
+ * lane takes it off its lists, and posts it. Until the message is there nobody touches it
+ * (HELD_MOVES); then it is the other lane's as if that had read it, with its buffers, which belong
+ * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A call
+ * that was sent stays: the server may execute it late, and only its own slot tells then what was
+ * first.
+ *
+ *     lane 0, no connection: list_del, r->fl = lane 1, post --> lane 1: in its lists, DUE, sent
  *
  * Who else can act in between, and why nothing is lost or reordered:
  *
@@ -91,6 +109,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "rpcrdma/conn.h"
+#include "fs/behind_tree.h"
 
 struct file;
 struct fs;
@@ -99,18 +118,38 @@ struct fs_req;
 struct inode;
 struct nfs_attr;
 
+enum held_state {
+	HELD_NOT,
+	HELD_WAITS,             /* for room; not answered yet */
+	HELD,                   /* may still grow */
+	HELD_DUE,               /* to be sent as soon as nothing is before it */
+	HELD_MOVES,             /* on its way to a lane with a connection, and DUE there */
+	HELD_SENDING,
+	HELD_LOOSE,
+	HELD_COMMITTING,        /* LOOSE, and the COMMIT under way is for it */
+	HELD_GONE,
+	HELD_STATES
+};
+
 /* What one file holds. It is made at the file's first write, and freed with the inode. */
 struct behind {
 	pthread_mutex_t mu;             /* for everything here that is not atomic */
-	struct list writes;             /* fs_req.held.node, by seq */
+	struct inode *ino;
+	struct list in[HELD_STATES];    /* HELD to COMMITTING: fs_req.held.node, by seq. One that
+					 * MOVES is in that of DUE */
+	struct fs_req *tree;            /* all of these, see behind_tree.h */
 	struct list waits;              /* fs_req.settle.node */
+	struct list lane_node;          /* in fs_lane.held, that lane's: */
+	bool on_lane;                   /* that lane's tick looks after the file, and has a
+					 * reference to it */
+	struct loop_msg msg;            /* to a lane with a connection: go on */
+	bool posted;                    /* it is on its way, with a reference to the inode */
 	uint64_t seq;                   /* of the newest WRITE */
-	unsigned nsending, nloose;
-	size_t loose_bytes;
+	unsigned loose[ARENA_CLASSES];  /* buffers of LOOSE ones */
 	bool committing;                /* COMMIT is under way */
 	bool commit_wanted;
-	_Atomic unsigned count;         /* of `writes` */
-	_Atomic uint64_t left_ns;       /* when a WRITE last left `writes` */
+	_Atomic unsigned count;         /* of all WRITEs that are held */
+	_Atomic uint64_t left_ns;       /* when a WRITE last left */
 	/* The highest end of those that the server has: since left_from_ns, and in the minute
 	 * before that. */
 	uint64_t left_end, left_end_before, left_from_ns;
@@ -126,19 +165,19 @@ struct behind_pool {
 	pthread_mutex_t mu;
 	/* The same with what the arena has grown by: changes while the mount is in use. */
 	_Atomic unsigned most[ARENA_CLASSES];
-	unsigned taken[ARENA_CLASSES];
+	_Atomic unsigned taken[ARENA_CLASSES];  /* written under mu */
 	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
 	_Atomic unsigned nwaiting;
+	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */
 	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
 	_Atomic bool closed;            /* the mount ends: WRITEs go through */
 };
 
-enum held_state { HELD_NOT, HELD_WAITS, HELD, HELD_SENDING, HELD_LOOSE, HELD_GONE };
-
 /* A request's part. */
 struct held {
-	struct list node;               /* in behind.writes, or in behind_pool.waiting */
-	struct list lane_node;          /* in fs_lane.held */
+	struct list node;               /* in behind.in[], or in behind_pool.waiting */
+	struct held_node tree;
+	struct list pick_node;          /* in a list that is made and used up under behind.mu */
 	struct loop_msg msg;
 	enum held_state state;
 	uint64_t seq, offset, since_ns;
@@ -147,14 +186,12 @@ struct held {
 	uint32_t part[RR_SEND_IOV];     /* so much of it is in each of its buffers */
 	unsigned nparts;
 	bool posted;                    /* msg is on its way */
-	bool wanted;                    /* to be sent as soon as nothing is before it */
 	bool stable;                    /* to be sent with FILE_SYNC */
 	bool again;                     /* SENDING: to be sent once more after the reply */
 	bool loose;                     /* of this sending, some bytes are not stable */
 	bool mixed;                     /* ...and were written before and after a restart */
 	bool firm;                      /* LOOSE: is on stable storage, but follows one that is not */
-	bool in_commit;                 /* LOOSE: the COMMIT under way is for it as well */
-	bool lost;                      /* used while COMMIT's reply is looked at */
+	bool lost;                      /* the server has lost it: in such a list */
 	unsigned tries;                 /* how often the server has lost it */
 	uint64_t verf;
 };
@@ -163,7 +200,6 @@ struct settle {
 	struct list node;
 	struct loop_msg msg;
 	struct inode *ino;
-	bool help;                      /* woken to send COMMIT, not because the wait is over */
 	uint64_t upto;                  /* the newest WRITE that it waits for */
 	bool stable;
 	void (*go)(struct fs_req *r);

@@ -40,7 +40,7 @@
 /* The server has what was written, or may have, and attributes have come since: see above. */
 static bool is_old(const struct fs_req *w, const struct inode *ino)
 {
-	return w->held.state != HELD && w->held.sent_ns <= atomic_load(&ino->noted_ns);
+	return w->held.state >= HELD_SENDING && w->held.sent_ns <= atomic_load(&ino->noted_ns);
 }
 
 /* May what is held be laid over r's bytes? *over: how much of it there is. */
@@ -49,13 +49,10 @@ static bool may_lay_locked(const struct behind *b, const struct fs_req *r, uint6
 	uint64_t end = r->start + r->size;
 
 	*over = 0;
-	list_for_each(node, &b->writes) {
-		const struct fs_req *w = held_of(node);
+	held_each(w, b->tree, r->start, end) {
 		uint64_t from = w->held.offset > r->start ? w->held.offset : r->start;
 		uint64_t to = held_end(w) < end ? held_end(w) : end;
 
-		if (from >= to)
-			continue;
 		*over += to - from;
 		if (*over > LAY_BYTES || is_old(w, r->ino))
 			return false;
@@ -66,19 +63,11 @@ static bool may_lay_locked(const struct behind *b, const struct fs_req *r, uint6
 /* The first byte at or after `at` that is not held; or one behind `stop`. */
 static uint64_t held_from_locked(const struct behind *b, uint64_t at, uint64_t stop)
 {
-	bool on = true;
+	struct fs_req *w = NULL;
 
-	while (on && at < stop) {
-		on = false;
-		list_for_each(n, &b->writes) {
-			const struct fs_req *w = held_of(n);
-
-			if (w->held.offset <= at && at < held_end(w)) {
-				at = held_end(w);
-				on = true;
-			}
-		}
-	}
+	/* By their offsets. */
+	while (at < stop && (w = held_next(b->tree, at, stop, w)) && w->held.offset <= at)
+		at = held_end(w) > at ? held_end(w) : at;
 	return at;
 }
 
@@ -95,26 +84,38 @@ static void copy_out(char *out, const struct fs_req *w, uint64_t from, uint64_t 
 	}
 }
 
+/* Newer bytes are laid over older ones. */
+static void put_by_seq(struct list *l, struct fs_req *w)
+{
+	struct list *n = l->prev;
+
+	while (n != l && container_of(n, struct fs_req, held.pick_node)->held.seq > w->held.seq)
+		n = n->prev;
+	list_add_head(n, &w->held.pick_node);
+}
+
 /* Lays what is held over r's first *len bytes. If it makes the file longer, so does it them. */
 static void lay_locked(const struct behind *b, const struct fs_req *r, size_t *len)
 {
 	char *out = r->buf[0]->mem;
 	uint64_t end = r->start + r->size, longest = r->start + *len;
+	struct list over;
 
-	list_for_each(n, &b->writes)
-		if (held_end(held_of(n)) > longest)
-			longest = held_end(held_of(n));
+	list_init(&over);
+	if (held_highest(b->tree) > longest)
+		longest = held_highest(b->tree);
 	if (longest > end)
 		longest = end;
 	memset(out + *len, 0, (size_t)(longest - r->start) - *len);
 	*len = (size_t)(longest - r->start);
-	list_for_each(n, &b->writes) {
-		const struct fs_req *w = held_of(n);
+	held_each(w, b->tree, r->start, end)
+		put_by_seq(&over, w);
+	for (struct list *n; (n = list_pop(&over)); ) {
+		const struct fs_req *w = container_of(n, struct fs_req, held.pick_node);
 		uint64_t from = w->held.offset > r->start ? w->held.offset : r->start;
 		uint64_t to = held_end(w) < end ? held_end(w) : end;
 
-		if (from < to)
-			copy_out(out + (from - r->start), w, from, to);
+		copy_out(out + (from - r->start), w, from, to);
 	}
 }
 

@@ -8,9 +8,42 @@
  * another client cuts the file, we stop believing the old size after twice as long. */
 #define LATE_REPLY_NS 60000000000ull
 
-void behind_want_locked(struct fs_req *r)
+/* ---- lists ---- */
+
+static bool is_listed(enum held_state s)
 {
-	r->held.wanted = true;
+	return s >= HELD && s <= HELD_COMMITTING;
+}
+
+/* Counts r's buffers as LOOSE, or no longer. */
+static void count_loose_locked(struct behind *b, const struct fs_req *r, int n)
+{
+	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
+		b->loose[r->buf[i]->cls] += (unsigned)n;
+}
+
+/* Calls end nearly in the order of seq, so r's place is near the end. */
+void behind_set_locked(struct behind *b, struct fs_req *r, enum held_state state)
+{
+	struct list *l = &b->in[state == HELD_MOVES ? HELD_DUE : state], *n;
+
+	if (is_listed(r->held.state))
+		list_del(&r->held.node);
+	if (r->held.state == HELD_LOOSE)
+		count_loose_locked(b, r, -1);
+	r->held.state = state;
+	if (state == HELD_LOOSE)
+		count_loose_locked(b, r, 1);
+	if (!is_listed(state))
+		return;
+	for (n = l->prev; n != l && held_of(n)->held.seq > r->held.seq; )
+		n = n->prev;
+	list_add_head(n, &r->held.node);
+}
+
+void behind_want_locked(struct behind *b, struct fs_req *r)
+{
+	behind_set_locked(b, r, HELD_DUE);
 }
 
 /* ---- WRITE ---- */
@@ -35,10 +68,11 @@ static void send_rest(struct fs_req *r)
 	fs_req_start(r, NFS_OP_WRITE, write_done);
 }
 
-/* Off the file's list. */
+/* Off the file's lists. It gets that state when its lane may free it. */
 static void drop_locked(struct behind *b, struct fs_req *r)
 {
-	list_del(&r->held.node);
+	behind_set_locked(b, r, HELD_NOT);
+	held_remove(&b->tree, r);
 	atomic_fetch_sub(&b->count, 1);
 	ahead_change_ends(r->ino);
 }
@@ -64,14 +98,10 @@ static void leave_locked(struct behind *b, struct fs_req *r)
  * again, and then r has to follow it once more. */
 static bool covers_loose_locked(const struct behind *b, const struct fs_req *r)
 {
-	list_for_each(n, &b->writes) {
-		const struct fs_req *w = held_of(n);
-
-		if (w == r)
-			break;
-		if (w->held.state == HELD_LOOSE && held_overlaps(w, r->held.offset, held_end(r)))
+	held_each(w, b->tree, r->held.offset, held_end(r))
+		if (w->held.seq < r->held.seq &&
+		    (w->held.state == HELD_LOOSE || w->held.state == HELD_COMMITTING))
 			return true;
-	}
 	return false;
 }
 
@@ -80,15 +110,12 @@ static bool written_locked(struct behind *b, struct fs_req *r)
 {
 	struct held *h = &r->held;
 
-	b->nsending--;
 	if (h->again) {
 		h->again = false;
-		h->state = HELD;
+		behind_want_locked(b, r);
 	} else if (h->loose || covers_loose_locked(b, r)) {
 		h->firm = !h->loose;
-		h->state = HELD_LOOSE;
-		b->nloose++;
-		b->loose_bytes += h->len;
+		behind_set_locked(b, r, HELD_LOOSE);
 	} else {
 		leave_locked(b, r);
 		return true;
@@ -114,8 +141,10 @@ static void end_sending(struct fs_req *r, int status)
 
 	inode_ref(ino);
 	pthread_mutex_lock(&b->mu);
-	if (status) {
-		b->nsending--;
+	if (status == -ENOTCONN) {
+		r->held.again = over = false;   /* behind_move_all(): it was not sent */
+		behind_want_locked(b, r);
+	} else if (status) {
 		behind_failed_locked(b, ino, status);
 		drop_locked(b, r);
 	} else {
@@ -156,35 +185,64 @@ static void write_done(struct fs_req *r)
 /* Must an older one be written first? */
 static bool is_blocked_locked(const struct behind *b, const struct fs_req *r)
 {
-	list_for_each(n, &b->writes) {
-		const struct fs_req *w = held_of(n);
-
-		if (w == r)
-			return false;
-		if (w->held.state != HELD_LOOSE && held_overlaps(w, r->held.offset, held_end(r)))
+	held_each(w, b->tree, r->held.offset, held_end(r))
+		if (w->held.seq < r->held.seq && held_unsent(w))
 			return true;
-	}
 	return false;
+}
+
+/* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
+static struct fs_lane *other_lane(void)
+{
+	struct fs *fs = fs_this_lane->fs;
+
+	if (nfs_lane_up(fs_this_lane->lane))
+		return NULL;
+	for (unsigned i = 0; i < fs->nlanes; i++)
+		if (nfs_lane_up(fs->lanes[i].lane))
+			return &fs->lanes[i];
+	return NULL;
+}
+
+static void post_locked(struct fs_req *r)
+{
+	if (!r->held.posted)
+		loop_post(r->fl->lane->loop, &r->held.msg);
+	r->held.posted = true;
+}
+
+/* r, which is this lane's, goes to that lane. Until it is there no lane has it in a list. If it
+ * has a message under way, it goes when that is here. */
+static void move_locked(struct behind *b, struct fs_req *r, struct fs_lane *to)
+{
+	if (r->held.posted)
+		return;
+	list_del(&r->node);
+	behind_set_locked(b, r, HELD_MOVES);
+	r->fl = to;
+	post_locked(r);
 }
 
 /* Tells other lanes to send theirs. Returns one of this lane, which is SENDING now; NULL:
  * there is none. */
 static struct fs_req *next_locked(struct behind *b)
 {
-	list_for_each(n, &b->writes) {
+	struct fs_lane *to = other_lane();
+
+	list_for_each_safe(n, tmp, &b->in[HELD_DUE]) {
 		struct fs_req *r = held_of(n);
 
-		if (r->held.state != HELD || !r->held.wanted || is_blocked_locked(b, r))
+		if (r->held.state != HELD_DUE || is_blocked_locked(b, r))
 			continue;
-		if (r->fl == fs_this_lane) {
-			r->held.state = HELD_SENDING;
+		if (r->fl != fs_this_lane) {
+			post_locked(r);
+		} else if (to) {
+			move_locked(b, r, to);
+		} else {
+			behind_set_locked(b, r, HELD_SENDING);
 			r->held.sent_ns = mono_ns();
-			b->nsending++;
 			return r;
 		}
-		if (!r->held.posted)
-			loop_post(r->fl->lane->loop, &r->held.msg);
-		r->held.posted = true;
 	}
 	return NULL;
 }
@@ -202,53 +260,47 @@ static struct fs_req *next_locked(struct behind *b)
  */
 static bool is_lost(const struct held *h, const struct fs_req *q)
 {
-	if (q->call.res.status)
-		return h->state == HELD_SENDING || (h->state == HELD_LOOSE && !h->firm);
-	return h->in_commit && !h->firm && (h->mixed || h->verf != q->call.res.io.verf);
+	return !h->firm && (q->call.res.status || h->mixed || h->verf != q->call.res.io.verf);
 }
 
-static void find_lost_locked(struct behind *b, const struct fs_req *q)
+static void lose_locked(struct fs_req *r, struct list *lost)
 {
-	list_for_each(n, &b->writes) {
-		struct fs_req *r = held_of(n);
-		struct held *h = &r->held;
+	if (r->held.lost)
+		return;
+	r->held.lost = true;
+	list_add_tail(lost, &r->held.pick_node);
+}
 
-		h->lost = is_lost(h, q);
-		list_for_each(o, &b->writes) {
-			const struct fs_req *older = held_of(o);
+static struct fs_req *lost_of(struct list *n)
+{
+	return container_of(n, struct fs_req, held.pick_node);
+}
 
-			if (older == r || h->lost)
-				break;
-			h->lost = older->held.lost &&
-				  held_overlaps(older, h->offset, held_end(r));
-		}
+static void find_lost_locked(struct behind *b, const struct fs_req *q, struct list *lost)
+{
+	list_for_each(n, &b->in[HELD_COMMITTING])
+		if (is_lost(&held_of(n)->held, q))
+			lose_locked(held_of(n), lost);
+	if (q->call.res.status) {
+		list_for_each(n, &b->in[HELD_LOOSE])
+			if (is_lost(&held_of(n)->held, q))
+				lose_locked(held_of(n), lost);
+		list_for_each(n, &b->in[HELD_SENDING])
+			lose_locked(held_of(n), lost);
+	}
+	/* The list grows meanwhile. */
+	list_for_each(n, lost) {
+		const struct fs_req *r = lost_of(n);
+
+		held_each(w, b->tree, r->held.offset, held_end(r))
+			if (w->held.seq > r->held.seq)
+				lose_locked(w, lost);
 	}
 }
 
-/* true: r is to be sent by progress. */
-static bool send_again_locked(struct behind *b, struct fs_req *r)
-{
-	struct held *h = &r->held;
-
-	if (h->state == HELD_SENDING)
-		h->again = true;
-	if (h->state != HELD_LOOSE)
-		return false;
-	b->nloose--;
-	b->loose_bytes -= h->len;
-	h->state = HELD;
-	h->in_commit = false;
-	h->wanted = h->stable = true;
-	h->tries++;
-	return true;
-}
-
-/* r goes to `gone`. It stays LOOSE until its lane may free it. */
+/* r goes to `gone`, until its lane may free it. */
 static void take_out_locked(struct behind *b, struct fs_req *r, bool failed, struct list *gone)
 {
-	b->nloose--;
-	b->loose_bytes -= r->held.len;
-	r->held.in_commit = false;
 	if (failed)
 		drop_locked(b, r);
 	else
@@ -256,16 +308,11 @@ static void take_out_locked(struct behind *b, struct fs_req *r, bool failed, str
 	list_add_tail(gone, &r->held.node);
 }
 
-/* COMMIT has ended: is r, which it was for, done with? */
-static bool is_over_locked(struct behind *b, const struct fs_req *q, const struct fs_req *r)
+static bool tried_enough_locked(struct behind *b, const struct fs_req *q, const struct fs_req *r)
 {
 	int status = q->call.res.status;
 
-	if (!r->held.in_commit)
-		return false;
-	if (!r->held.lost)
-		return true;
-	if (r->held.tries < BEHIND_TRIES_MAX)
+	if (r->held.state != HELD_COMMITTING || r->held.tries < BEHIND_TRIES_MAX)
 		return false;
 	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->fl->fs->cl->cfg.server,
 		status ? "answers an error to" : "sends another write verifier, as if it had "
@@ -274,19 +321,39 @@ static bool is_over_locked(struct behind *b, const struct fs_req *q, const struc
 	return true;
 }
 
+/* The server has lost r. true: it is sent again by progress. */
+static bool send_again_locked(struct behind *b, const struct fs_req *q, struct fs_req *r,
+			      struct list *gone)
+{
+	struct held *h = &r->held;
+
+	h->lost = false;
+	if (h->state == HELD_SENDING)
+		h->again = true;
+	if (h->state != HELD_LOOSE && h->state != HELD_COMMITTING)
+		return false;
+	if (tried_enough_locked(b, q, r)) {
+		take_out_locked(b, r, true, gone);
+		return false;
+	}
+	h->stable = true;
+	h->tries++;
+	behind_want_locked(b, r);
+	return true;
+}
+
 static void sort_out_locked(struct behind *b, const struct fs_req *q, struct list *gone)
 {
 	unsigned again = 0;
+	struct list lost;
 
-	find_lost_locked(b, q);
-	list_for_each_safe(n, tmp, &b->writes) {
-		struct fs_req *r = held_of(n);
-
-		if (is_over_locked(b, q, r))
-			take_out_locked(b, r, r->held.lost, gone);
-		else if (r->held.lost)
-			again += send_again_locked(b, r);
-	}
+	list_init(&lost);
+	find_lost_locked(b, q, &lost);
+	list_for_each_safe(n, tmp, &b->in[HELD_COMMITTING])
+		if (!held_of(n)->held.lost)
+			take_out_locked(b, held_of(n), false, gone);
+	for (struct list *n; (n = list_pop(&lost)); )
+		again += send_again_locked(b, q, lost_of(n), gone);
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
 		log_info("server %s has restarted, or could not write to its disk: %u WRITEs of a "
@@ -303,11 +370,27 @@ static void let_go(struct behind *b, struct list *gone)
 		struct fs_req *r = held_of(n);
 
 		r->held.state = HELD_GONE;
-		if (!r->held.posted)
-			loop_post(r->fl->lane->loop, &r->held.msg);
-		r->held.posted = true;
+		post_locked(r);
 	}
 	pthread_mutex_unlock(&b->mu);
+}
+
+/* COMMIT was not sent, see behind_move_all(). */
+static void uncommit_locked(struct behind *b)
+{
+	while (!list_empty(&b->in[HELD_COMMITTING]))
+		behind_set_locked(b, held_first(&b->in[HELD_COMMITTING]), HELD_LOOSE);
+	b->commit_wanted = true;
+}
+
+/* A moving average, in which the newest one counts for a quarter. */
+static void measure(struct behind_pool *p, const struct fs_req *q)
+{
+	uint64_t old = atomic_load_explicit(&p->commit_ns, memory_order_relaxed);
+	uint64_t took = mono_ns() - q->call.eng.start_ns;
+
+	atomic_store_explicit(&p->commit_ns, old ? old - old / 4 + took / 4 : took,
+			      memory_order_relaxed);
 }
 
 static void commit_done(struct fs_req *q)
@@ -317,25 +400,50 @@ static void commit_done(struct fs_req *q)
 	struct list gone;
 
 	list_init(&gone);
+	measure(&q->fl->fs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
-	sort_out_locked(b, q, &gone);
+	if (q->call.res.status == -ENOTCONN)
+		uncommit_locked(b);
+	else
+		sort_out_locked(b, q, &gone);
 	pthread_mutex_unlock(&b->mu);
 	let_go(b, &gone);
 	behind_progress(ino);
 	fs_req_free(q);
 }
 
+/*
+ * Is so much LOOSE that a COMMIT should begin, if writers are not to wait for its end? That is
+ * when 5/8 of the room are taken: what is left is for what they write meanwhile. Several files
+ * share the room: each one begins that has a fair part of it, most of it LOOSE. Where COMMITs take
+ * their time there is no need as long as the room grows: each one is a flush of the disk.
+ */
+static bool is_much_locked(const struct behind *b, const struct behind_pool *p)
+{
+	/* Each WRITE has a MID buffer at least. */
+	if (b->loose[ARENA_MID] * 2 <= b->taken[ARENA_MID] || !behind_rather_commits(p))
+		return false;
+	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++) {
+		unsigned most = p->most[cls], taken = p->taken[cls];
+
+		if (b->loose[cls] && taken >= most - most * 3 / 8 &&
+		    (taken >= most || b->loose[cls] * 4 >= most - taken))
+			return true;
+	}
+	return false;
+}
+
 /* Is a COMMIT to be sent now? */
 static bool commit_is_due_locked(const struct behind *b, const struct behind_pool *p, bool waits)
 {
-	size_t most = p->most[ARENA_BIG] * ARENA_BIG_SIZE + p->most[ARENA_MID] * ARENA_MID_SIZE;
-
-	if (b->committing || !b->nloose)
+	if (b->committing || list_empty(&b->in[HELD_LOOSE]))
 		return false;
+	if (waits || is_much_locked(b, p))
+		return true;
 	/* One COMMIT for all that is on its way. */
-	return waits || b->loose_bytes >= most / 3 ||
-	       ((b->commit_wanted || atomic_load(&p->nwaiting)) && !b->nsending);
+	return list_empty(&b->in[HELD_SENDING]) &&
+	       (b->commit_wanted || (atomic_load(&p->nwaiting) && behind_rather_commits(p)));
 }
 
 /* COMMIT of the whole file covers what is LOOSE now. Its credentials are those of a WRITE. */
@@ -343,13 +451,9 @@ static void begin_commit_locked(struct behind *b, struct rpc_cred *cred)
 {
 	b->committing = true;
 	b->commit_wanted = false;
-	list_for_each(n, &b->writes) {
-		struct fs_req *r = held_of(n);
-
-		r->held.in_commit = r->held.state == HELD_LOOSE;
-		if (r->held.in_commit)
-			*cred = r->cred;
-	}
+	*cred = held_first(&b->in[HELD_LOOSE])->cred;
+	while (!list_empty(&b->in[HELD_LOOSE]))
+		behind_set_locked(b, held_first(&b->in[HELD_LOOSE]), HELD_COMMITTING);
 }
 
 static void send_commit(struct inode *ino, const struct rpc_cred *cred)
@@ -360,7 +464,7 @@ static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 	if (!q) {               /* no memory; the clock tries again */
 		pthread_mutex_lock(&b->mu);
 		b->committing = false;
-		b->commit_wanted = true;
+		uncommit_locked(b);
 		pthread_mutex_unlock(&b->mu);
 		return;
 	}
@@ -370,22 +474,55 @@ static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 	fs_req_start(q, NFS_OP_COMMIT, commit_done);
 }
 
+static void on_passed_on(struct loop_msg *m)
+{
+	struct behind *b = container_of(m, struct behind, msg);
+	struct inode *ino = b->ino;
+
+	pthread_mutex_lock(&b->mu);
+	b->posted = false;
+	pthread_mutex_unlock(&b->mu);
+	behind_progress(ino);
+	inode_put(&fs_this_lane->fs->inodes, ino, 1);
+}
+
 /* This lane has no connection: another one sends COMMIT, if there is one that can. */
 static bool passed_on_locked(struct behind *b)
 {
-	if (nfs_lane_up(fs_this_lane->lane))
-		return false;
-	list_for_each(n, &b->writes) {
-		struct fs_req *r = held_of(n);
+	struct fs_lane *to = other_lane();
 
-		if (r->fl == fs_this_lane || !nfs_lane_up(r->fl->lane))
-			continue;
-		if (!r->held.posted)
-			loop_post(r->fl->lane->loop, &r->held.msg);
-		r->held.posted = true;
-		return true;
+	if (!to)
+		return false;
+	if (!b->posted) {
+		inode_ref(b->ino);
+		b->msg.fn = on_passed_on;
+		loop_post(to->lane->loop, &b->msg);
 	}
-	return behind_ask_for_help_locked(b);
+	b->posted = true;
+	return true;
+}
+
+/* ---- lanes without a connection ---- */
+
+static bool move_one(struct fs_lane *fl)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (r->calling && (r->done == write_done || r->done == commit_done) &&
+		    nfs_take_back(&r->call, -ENOTCONN))
+			return true;
+	}
+	return false;
+}
+
+void behind_move_all(struct fs_lane *fl)
+{
+	if (!other_lane())
+		return;
+	/* `active` changes. */
+	while (move_one(fl))
+		;
 }
 
 /* ---- progress ---- */
@@ -421,15 +558,20 @@ void behind_progress(struct inode *ino)
 void behind_on_msg(struct loop_msg *m)
 {
 	struct fs_req *r = container_of(m, struct fs_req, held.msg);
-	struct behind *b = behind_of(r->ino);
+	struct inode *ino = r->ino;
+	struct behind *b = behind_of(ino);
 	bool gone;
 
 	pthread_mutex_lock(&b->mu);
 	r->held.posted = false;
 	gone = r->held.state == HELD_GONE;
+	if (r->held.state == HELD_MOVES) {
+		list_add_tail(&r->fl->active, &r->node);
+		behind_set_locked(b, r, HELD_DUE);
+	}
 	pthread_mutex_unlock(&b->mu);
 	if (gone)
 		behind_end(r);
 	else
-		behind_progress(r->ino);
+		behind_progress(ino);
 }

@@ -4,9 +4,10 @@
 #include <unistd.h>
 #include "fs/behind_impl.h"
 
-/* A WRITE that is held is sent at this age, a LOOSE one is committed at that age. */
+/* A WRITE that is held is sent at this age, a LOOSE one is committed at that age: the kernel's
+ * client leaves it that long as well. What the server loses until then is still here. */
 #define SEND_NS   1000000000ull
-#define COMMIT_NS 4000000000ull
+#define COMMIT_NS 30000000000ull
 /* The end of the mount. Without a connection the server is waited for that long. With one, a call
  * may take its time (a COMMIT on a slow disk): if the server is gone, timeo ends the connection.
  * The rest is for one that connects and says nothing. */
@@ -22,12 +23,11 @@
 static void look_locked(const struct behind *b, uint64_t upto, bool *unsent, bool *loose)
 {
 	*unsent = *loose = false;
-	list_for_each(n, &b->writes) {
-		const struct fs_req *r = held_of(n);
+	for (enum held_state s = HELD; s <= HELD_COMMITTING; s++) {
+		const struct fs_req *r = held_first(&b->in[s]);
 
-		if (r->held.seq > upto)
-			return;
-		*(r->held.state == HELD_LOOSE ? loose : unsent) = true;
+		if (r && r->held.seq <= upto)
+			*(held_unsent(r) ? unsent : loose) = true;
 	}
 }
 
@@ -52,48 +52,19 @@ bool behind_wake_locked(struct behind *b)
 static void on_settled(struct loop_msg *m)
 {
 	struct fs_req *r = container_of(m, struct fs_req, settle.msg);
-	struct settle *s = &r->settle;
-	struct behind *b = behind_of(s->ino);
 
-	if (!s->help) {
-		s->go(r);
-		return;
-	}
-	pthread_mutex_lock(&b->mu);
-	s->help = false;
-	list_add_tail(&b->waits, &s->node);
-	pthread_mutex_unlock(&b->mu);
-	behind_progress(s->ino);
-}
-
-bool behind_ask_for_help_locked(struct behind *b)
-{
-	list_for_each(n, &b->waits) {
-		struct fs_req *r = container_of(n, struct fs_req, settle.node);
-
-		if (r->fl == fs_this_lane || !nfs_lane_up(r->fl->lane))
-			continue;
-		list_del(n);
-		r->settle.help = true;
-		loop_post(r->fl->lane->loop, &r->settle.msg);
-		return true;
-	}
-	return false;
+	r->settle.go(r);
 }
 
 /* Everything is to be sent. If it is a single WRITE, COMMIT can be saved. */
 static void want_all_locked(struct behind *b)
 {
-	bool single = atomic_load(&b->count) == 1;
+	struct fs_req *r;
 
-	list_for_each(n, &b->writes) {
-		struct fs_req *r = held_of(n);
-
-		if (r->held.state != HELD)
-			continue;
-		r->held.stable |= single;
-		behind_want_locked(r);
-	}
+	if (atomic_load(&b->count) == 1 && b->tree->held.state <= HELD_DUE)
+		b->tree->held.stable = true;
+	while ((r = held_first(&b->in[HELD])))
+		behind_want_locked(b, r);
 }
 
 void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r))
@@ -145,13 +116,12 @@ struct inode *fs_settles(const struct fs_req *r, bool *stable)
 bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len)
 {
 	struct behind *b = behind_of(ino);
-	bool holds = false;
+	bool holds;
 
 	if (!b || !atomic_load(&b->count))
 		return false;
 	pthread_mutex_lock(&b->mu);
-	list_for_each(n, &b->writes)
-		holds |= held_overlaps(held_of(n), offset, offset + len);
+	holds = held_next(b->tree, offset, offset + len, NULL);
 	pthread_mutex_unlock(&b->mu);
 	return holds;
 }
@@ -173,9 +143,8 @@ void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
 	pthread_mutex_lock(&b->mu);
 	if (atomic_load(&b->left_ns) >= since)
 		end = b->left_end > b->left_end_before ? b->left_end : b->left_end_before;
-	list_for_each(n, &b->writes)
-		if (held_end(held_of(n)) > end)
-			end = held_end(held_of(n));
+	if (held_highest(b->tree) > end)
+		end = held_highest(b->tree);
 	pthread_mutex_unlock(&b->mu);
 	if (attr->size < end)
 		attr->size = end;
@@ -232,30 +201,47 @@ void fs_behind_opened(struct file *f)
 
 /* ---- time ---- */
 
-/* Of what this lane holds: everything as old as that is to be sent, or committed. */
+/* Everything of that file that is as old is to be sent, or committed. true: nothing is held, and
+ * the lane need not look at it any more. */
+static bool want_old_locked(struct behind *b, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
+{
+	struct fs_req *r;
+
+	while ((r = held_first(&b->in[HELD])) && now - r->held.since_ns >= send_ns)
+		behind_want_locked(b, r);
+	r = held_first(&b->in[HELD_LOOSE]);
+	b->commit_wanted |= r && now - r->held.since_ns >= commit_ns;
+	b->on_lane = atomic_load(&b->count) != 0;
+	return !b->on_lane;
+}
+
 static void want_old(struct fs_lane *fl, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
 {
-	list_for_each(n, &fl->held) {
-		struct fs_req *r = container_of(n, struct fs_req, held.lane_node);
-		struct behind *b = behind_of(r->ino);
-		uint64_t age = now - r->held.since_ns;
+	list_for_each_safe(n, tmp, &fl->held) {
+		struct behind *b = container_of(n, struct behind, lane_node);
+		struct inode *ino = b->ino;
+		bool over;
 
-		if (age < send_ns)
-			continue;
 		pthread_mutex_lock(&b->mu);
-		if (r->held.state == HELD)
-			behind_want_locked(r);
-		b->commit_wanted |= r->held.state == HELD_LOOSE && age >= commit_ns;
-		if (!r->held.posted)
-			loop_post(fl->lane->loop, &r->held.msg);
-		r->held.posted = true;
+		over = want_old_locked(b, now, send_ns, commit_ns);
+		if (over)
+			list_del(&b->lane_node);
 		pthread_mutex_unlock(&b->mu);
+		if (over)
+			inode_put(&fl->fs->inodes, ino, 1);
+		else
+			behind_progress(ino);
 	}
 }
 
 void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns)
 {
-	want_old(fl, now_ns, SEND_NS, COMMIT_NS);
+	struct behind_pool *p = &fl->fs->behind;
+	/* The room was to grow, and does not. */
+	bool now = atomic_load(&p->nwaiting) && behind_rather_commits(p);
+
+	behind_move_all(fl);
+	want_old(fl, now_ns, now ? 0 : SEND_NS, now ? 0 : COMMIT_NS);
 }
 
 void fs_behind_on_room(struct loop_msg *m)

@@ -51,7 +51,7 @@ struct fs_lane {
 	struct list idle;               /* free fs_reqs */
 	struct list active;             /* fs_reqs between handler and fs_req_free() */
 	struct list want_buf;           /* READs that wait for a buffer (buf_node) */
-	struct list held;               /* behind.h: WRITEs of this lane (held.lane_node) */
+	struct list held;               /* behind.h: files that its tick looks after (behind.lane_node) */
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */

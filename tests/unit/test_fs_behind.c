@@ -55,7 +55,7 @@ static struct ask {
 	int error;
 } asks[NASKS];
 static unsigned nasks;
-static struct { unsigned restarts, lost, promises, reads, waits, killed, young; } seen;
+static struct { unsigned restarts, lost, promises, reads, waits, killed, young, other; } seen;
 
 /* ---- the server ---- */
 
@@ -115,6 +115,7 @@ static void execute_write(struct sent *s)
 	s->stable = !forgetful && (!io->unstable || (!plain && !roll(4)));
 	s->verf = forgetful ? ++verf : verf;
 	did.writes++;
+	seen.other += s->c->lane != &lane;
 	did.stable += !io->unstable;
 	did.longest = all > did.longest ? all : did.longest;
 	s->size = memory.size;
@@ -415,9 +416,43 @@ static bool is_written(uint64_t from, uint64_t to)
 	return false;
 }
 
+/* ---- a second lane, on the same thread ---- */
+
+static struct nfs_lane pair[2];         /* the second one is the other lane */
+static bool two;                        /* it is there */
+
+static void stop_other(struct loop_timer *t)
+{
+	(void)t;
+	loop_stop(pair[1].loop);
+}
+
+static void other_runs(void)
+{
+	struct loop_timer t;
+
+	fs_this_lane = &fs.lanes[1];
+	loop_timer_init(&t, stop_other);
+	loop_timer_set(pair[1].loop, &t, 0);
+	cr_assert_eq(loop_run(pair[1].loop), 0);
+	fs_this_lane = fl;
+}
+
+/* The server has taken the connection away, and takes one of the other lane. */
+static void connect_other(void)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	fs_this_lane = &fs.lanes[1];
+	cr_assert_eq(nfs_connection_open(&pair[1].target.conns[0][0], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&pair[1].target.conns[0][0], link);
+	fs_this_lane = fl;
+}
+
 /* ---- any order ---- */
 
-static bool up;
+static unsigned up;                     /* 1: the first lane has a connection, 2: the other; 0 */
 static uint64_t stream;                 /* where the next sequential write goes */
 
 static void some_write(void)
@@ -486,19 +521,51 @@ static void some_progress(void)
 
 	if (!s || !s->c->eng.rr.sends)
 		return;
+	fs_this_lane = s->c->lane == &lane ? fl : &fs.lanes[1];
 	if (!s->executed)
 		execute(s);
 	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
 		fs_play_reply(s->xid);
+	fs_this_lane = fl;
+}
+
+static void disconnect(void)
+{
+	fs_this_lane = &fs.lanes[up - 1];
+	fake_break();
+	fs_this_lane = fl;
+	up = 0;
+}
+
+/* Encoded, and taken back before it was sent. */
+static void forget_unsent(void)
+{
+	for (unsigned i = nsent; i-- > 0; )
+		if (sent[i].c->eng.rr.state == RR_CALL_IDLE || sent[i].c->eng.rr.xid != sent[i].xid)
+			sent[i] = sent[--nsent];
 }
 
 static void some_connection(void)
 {
-	if (up)
-		fake_break();
-	else
+	if (up) {
+		disconnect();
+	} else if (two && roll(2)) {
+		connect_other();
+		up = 2;
+	} else {
 		fs_play_connect();
-	up = !up;
+		up = 1;
+	}
+}
+
+static void tick_all(uint64_t ns)
+{
+	fs_behind_tick(fl, mono_ns() + ns);
+	if (!two)
+		return;
+	fs_this_lane = &fs.lanes[1];
+	fs_behind_tick(fs_this_lane, mono_ns() + ns);
+	fs_this_lane = fl;
 }
 
 static void settle(void)
@@ -506,6 +573,13 @@ static void settle(void)
 	fs_play_flush();
 	fs_play_run(0);
 	fs_play_flush();
+	if (!two)
+		return;
+	other_runs();
+	fs_play_flush();
+	fs_play_run(0);
+	fs_play_flush();
+	forget_unsent();
 }
 
 /* Until nothing is under way. */
@@ -513,9 +587,15 @@ static void finish(void)
 {
 	if (!up)
 		some_connection();
-	for (unsigned i = 0; !list_empty(&fl->active); i++) {
+	for (unsigned i = 0; !list_empty(&fl->active) || (two && !list_empty(&fs.lanes[1].active)); i++) {
 		cr_assert_lt(i, 20000, "something is stuck");
-		fs_behind_tick(fl, mono_ns() + 10000000000ull);
+		/* What a lane has sent waits for a connection of that lane. */
+		if (two && i % 64 == 63) {
+			if (up)
+				disconnect();
+			some_connection();
+		}
+		tick_all(40000000000ull);
 		fs_retry_reads(fl);
 		settle();
 		some_progress();
@@ -550,11 +630,41 @@ static void begin(unsigned which, unsigned share)
 	/* As if it had just been created. */
 	fs.inodes.acregmin = 100;
 	inode_open(&fs.inodes, fs.root, &attr, mono_ns());
-	up = true;
+	up = 1;
+	two = false;
+}
+
+static void add_lane(void)
+{
+	struct errbuf eb = { "" };
+
+	fs.cl->arena.mags = realloc(fs.cl->arena.mags, 2 * sizeof(struct magazine *));
+	fs.cl->lanes = pair;
+	cr_assert_eq(nfs_lane_init(fs.cl, 1, &eb), 0, "%s", eb.text);
+	fs_lane_init(&fs, 1);
+	fs.cl->lanes = &lane;
+	fs.lanes[1].lane = &pair[1];
+	fs.lanes[1].dev = fl->dev;
+	fs.nlanes = 2;
+	two = true;
+}
+
+static void remove_lane(void)
+{
+	settle();
+	cr_assert(list_empty(&fs.lanes[1].active));
+	fs.lanes[1].dev = NULL;
+	fs_lane_fini(&fs.lanes[1]);
+	nfs_lane_fini(&pair[1]);
+	memset(pair, 0, sizeof(pair));
+	fs.nlanes = 1;
+	two = false;
 }
 
 static void end(void)
 {
+	if (two)
+		remove_lane();
 	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++)
 		cr_assert_eq(fs.behind.taken[cls], 0);
 	cr_assert_eq(atomic_load(&fs.behind.bytes), 0);
@@ -572,6 +682,8 @@ static void any_order(unsigned which, bool kills)
 	bool restarts = which % 3;
 
 	begin(which, which % 5 ? 60 : 26);
+	if (which % 4 == 1)
+		add_lane();
 	for (unsigned step = 0; step < 250; step++) {
 		switch (roll(9)) {
 		case 0:
@@ -591,7 +703,7 @@ static void any_order(unsigned which, bool kills)
 			break;
 		case 5:
 			if (!roll(4))
-				fs_behind_tick(fl, mono_ns() + (roll(2) ? 2000000000u : 5000000000u));
+				tick_all(roll(2) ? 2000000000ull : 35000000000ull);
 			if (kills && !roll(2))
 				some_kill();
 			break;
@@ -616,12 +728,12 @@ static void any_order(unsigned which, bool kills)
 
 Test(fs_behind, nothing_is_lost_or_reordered, .timeout = 300)
 {
-	for (unsigned i = 0; i < 600; i++)
+	for (unsigned i = 0; i < 800; i++)
 		any_order(i, false);
 	cr_assert(seen.restarts > 300 && seen.lost > 100 && seen.promises > 300 && seen.reads > 300 &&
-		  seen.waits > 30 && seen.young > 300,
-		  "restarts %u, %u of them with loss, promises %u, reads %u, waits %u, young %u",
-		  seen.restarts, seen.lost, seen.promises, seen.reads, seen.waits, seen.young);
+		  seen.waits > 30 && seen.young > 300 && seen.other > 300,
+		  "restarts %u, %u of them with loss, promises %u, reads %u, waits %u, young %u, other %u",
+		  seen.restarts, seen.lost, seen.promises, seen.reads, seen.waits, seen.young, seen.other);
 }
 
 Test(fs_behind, writers_without_room_can_be_killed, .timeout = 300)
@@ -847,6 +959,7 @@ Test(fs_behind, a_waiting_writer_gets_no_more_room)
 	while (!stat_get(&fs.cl->arena.more.stats, STAT_ARENA_REFUSED))
 		settle();
 	cr_assert_not(is_answered());
+	fs_behind_tick(fl, mono_ns());  /* sees that no memory is on its way any more */
 	for (unsigned i = 0; i < 50 && !is_answered(); i++) {
 		some_progress();
 		settle();
@@ -901,6 +1014,70 @@ Test(fs_behind, the_size_after_a_truncation)
 	memcpy(&out, answer.data, sizeof(out));
 	cr_assert(asks[nasks - 1].answered);
 	cr_assert_eq(out.attr.size, 5010);
+	end();
+}
+
+/* ---- a lane that gets no connection ---- */
+
+/* Until the newest request is answered. */
+static void other_serves(void)
+{
+	for (unsigned i = 0; i < 50 && !asks[nasks - 1].answered; i++) {
+		settle();
+		some_progress();
+	}
+	cr_assert_eq(last_error(), 0);
+	cr_assert(disk.size == now.size && !memcmp(disk.b, now.b, now.size));
+}
+
+/* fsync() does not wait for the lane that has read the WRITEs. */
+Test(fs_behind, another_lane_sends_what_is_held)
+{
+	begin_plain(60);
+	add_lane();
+	write_at(0, 100);
+	write_at(5000, 100);
+	fake_break();
+	connect_other();
+	ask_flush(0, false);
+	other_serves();
+	cr_assert(did.writes == 2 && did.commits == 1);
+	end();
+}
+
+/* It may wait in the first lane's queue already. */
+Test(fs_behind, another_lane_sends_what_was_not_sent)
+{
+	begin_plain(60);
+	add_lane();
+	write_at(0, 100);
+	fake_break();
+	ask_flush(0, false);
+	settle();
+	cr_assert_eq(did.writes, 0);
+	connect_other();
+	fs_behind_tick(fl, mono_ns());
+	other_serves();
+	cr_assert(did.writes == 1 && did.commits == 0);
+	end();
+}
+
+/* COMMIT, too: the WRITEs are on the server, and their lane has lost its connection. */
+Test(fs_behind, another_lane_commits)
+{
+	begin_plain(60);
+	add_lane();
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	fs_behind_tick(fl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
+	cr_assert_eq(did.writes, 2);
+	fake_break();
+	connect_other();
+	ask_flush(0, true);
+	other_serves();
+	cr_assert_eq(did.commits, 1);
 	end();
 }
 

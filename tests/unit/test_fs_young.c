@@ -275,7 +275,7 @@ static void setup(void)
 static void teardown(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		fs_behind_tick(fl, mono_ns() + 10000000000u);
+		fs_behind_tick(fl, mono_ns() + 40000000000u);
 		done();
 	}
 	for (unsigned i = 0; i < nopens; i++) {
@@ -340,7 +340,7 @@ Test(fs_young, what_the_server_cannot_have)
 	/* What it has got since is not zeros, though it is not held any more. */
 	write_at(2000, 'b', 10);
 	stat_();
-	fs_behind_tick(fl, mono_ns() + 10000000000u);
+	fs_behind_tick(fl, mono_ns() + 40000000000u);
 	done();
 	open_again(O_RDWR);
 	write_at(8192, 'c', 10);
@@ -379,11 +379,11 @@ Test(fs_young, a_write_leaves_while_read_is_under_way)
 	write_at(1, 'a', 2);
 	ask_read(0, 100);               /* executed now */
 	cr_assert_eq(nsent, 1);
-	fs_behind_tick(fl, mono_ns() + 10000000000u);
+	fs_behind_tick(fl, mono_ns() + 40000000000u);
 	fs_play_run(0);
 	fs_play_flush();
 	reply_last();                   /* WRITE... */
-	fs_behind_tick(fl, mono_ns() + 10000000000u);
+	fs_behind_tick(fl, mono_ns() + 40000000000u);
 	fs_play_run(0);
 	fs_play_flush();
 	while (nsent > 1)
@@ -479,7 +479,7 @@ Test(fs_young, stat_after_a_write_that_getattr_did_not_see)
 	write_at(0, 'b', 100);
 	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	for (unsigned i = 0; i < 3; i++) {
-		fs_behind_tick(fl, mono_ns() + 10000000000u);
+		fs_behind_tick(fl, mono_ns() + 40000000000u);
 		done();
 	}
 	young_read(ino, (pid_t)tid);

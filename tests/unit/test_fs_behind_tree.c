@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tree of WRITEs, against a list that is looked through. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include "fs/behind_impl.h"
+
+enum { N = 300, SPAN = 2000 };
+
+static struct fs_req *all;
+static bool in[N];
+static struct fs_req *root;
+static unsigned seed = 1;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static void add(unsigned i)
+{
+	static uint64_t seq;
+
+	all[i].held = (struct held){
+		.seq = ++seq, .offset = roll(SPAN), .len = 1 + roll(roll(5) ? 20 : 500),
+	};
+	held_insert(&root, &all[i]);
+	in[i] = true;
+}
+
+static unsigned check(const struct fs_req *r)
+{
+	const struct held_node *n;
+	uint64_t end;
+
+	if (!r)
+		return 0;
+	n = &r->held.tree;
+	end = held_end(r);
+	for (unsigned side = 0; side < 2; side++) {
+		const struct fs_req *below = side ? n->right : n->left;
+
+		if (below)
+			cr_assert_leq(below->held.tree.priority, n->priority);
+		end = held_highest(below) > end ? held_highest(below) : end;
+	}
+	cr_assert_eq(n->end, end);
+	return 1 + check(n->left) + check(n->right);
+}
+
+/* Each one that overlaps comes once, in order, and no other. */
+static void ask(uint64_t from, uint64_t to)
+{
+	const struct fs_req *before = NULL;
+	unsigned n = 0, expected = 0;
+
+	for (unsigned i = 0; i < N; i++)
+		expected += in[i] && held_overlaps(&all[i], from, to);
+	held_each(w, root, from, to) {
+		cr_assert(in[w - all] && held_overlaps(w, from, to));
+		cr_assert(!before || before->held.offset < w->held.offset ||
+			  (before->held.offset == w->held.offset && before->held.seq < w->held.seq));
+		before = w;
+		n++;
+	}
+	cr_assert_eq(n, expected);
+}
+
+Test(fs_behind_tree, finds_what_a_list_would)
+{
+	unsigned count = 0;
+
+	all = calloc(N, sizeof(*all));
+	for (unsigned step = 0; step < 20000; step++) {
+		unsigned i = roll(N), from = roll(SPAN);
+
+		if (!in[i]) {
+			add(i);
+			count++;
+		} else if (roll(3)) {
+			held_remove(&root, &all[i]);
+			in[i] = false;
+			count--;
+		} else {
+			all[i].held.len += 1 + roll(50);
+			held_resized(root, &all[i]);
+		}
+		ask(from, from + 1 + roll(100));
+		if (step % 50 == 0)
+			cr_assert_eq(check(root), count);
+	}
+	free(all);
+}
