@@ -2,6 +2,7 @@
 #include "sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -34,7 +35,7 @@ static const char *const allowed[] = {
 	"clock_getres", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday",
 	"time", "getrandom", "wait4",
 	/* files: /dev/fuse, /proc, devices, sysfs, NSS, statistics */
-	"open", "openat", "close", "close_range", "read", "readv", "pread64", "preadv", "write",
+	"close", "close_range", "read", "readv", "pread64", "preadv", "write",
 	"writev", "pwrite64", "lseek", "_llseek", "fstat", "fstat64", "stat", "stat64", "lstat",
 	"lstat64", "newfstatat", "fstatat64", "statx", "fstatfs", "fstatfs64", "statfs", "statfs64",
 	"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents", "getdents64",
@@ -58,6 +59,8 @@ static const char *const allowed[] = {
 #endif
 };
 
+#define TRUNC_MASK (O_TRUNC | O_ACCMODE)
+
 /* Allowed only if one argument, under a mask, has this value. */
 static const struct {
 	const char *name;
@@ -65,6 +68,13 @@ static const struct {
 	uint64_t mask, value;
 } with_argument[] = {
 	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
+	/* O_TRUNC only if the file is opened to write. Otherwise the list of files (landlock.h) lets
+	 * the open begin, because it reads; and when it refuses to truncate, overlayfs has made the
+	 * upper layer's file already, an empty one. */
+	{ "open", 1, O_TRUNC, 0 }, { "open", 1, TRUNC_MASK, O_TRUNC | O_WRONLY },
+	{ "open", 1, TRUNC_MASK, O_TRUNC | O_RDWR },
+	{ "openat", 2, O_TRUNC, 0 }, { "openat", 2, TRUNC_MASK, O_TRUNC | O_WRONLY },
+	{ "openat", 2, TRUNC_MASK, O_TRUNC | O_RDWR },
 	{ "socket", 0, ~0ull, AF_UNIX }, { "socket", 0, ~0ull, AF_INET },
 	{ "socket", 0, ~0ull, AF_INET6 }, { "socket", 0, ~0ull, AF_NETLINK },
 	{ "prctl", 0, ~0ull, PR_SET_NAME }, { "prctl", 0, ~0ull, PR_GET_NAME },
