@@ -69,13 +69,18 @@ void inode_table_fini(struct inode_table *t)
 
 /* ---- by filehandle ---- */
 
+static bool has_left(const struct inode *ino)
+{
+	return ino->solo && atomic_load(&ino->solo->left);
+}
+
 static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
 {
 	struct inode *ino = *bucket_of(s, hash);
 
 	for (; ino; ino = ino->hash_next)
 		if (ino->hash == hash && ino->fh.len == fh->len &&
-		    memcmp(ino->fh.data, fh->data, fh->len) == 0)
+		    memcmp(ino->fh.data, fh->data, fh->len) == 0 && !has_left(ino))
 			break;
 	return ino;
 }
@@ -108,17 +113,10 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 	return ino;
 }
 
-static bool has_left(const struct inode *ino)
-{
-	return ino->solo && atomic_load(&ino->solo->left);
-}
-
 static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *ino)
 {
 	struct inode **p = bucket_of(s, ino->hash);
 
-	if (has_left(ino))
-		return;
 	while (*p != ino)
 		p = &(*p)->hash_next;
 	*p = ino->hash_next;
@@ -127,8 +125,7 @@ static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *i
 
 void inode_leave_locked(struct inode_table *t, struct inode *ino)
 {
-	unhash(t, inode_shard_of(t, ino), ino);
-	atomic_store(&ino->solo->left, true);
+	atomic_store(&ino->solo->left, true);   /* find() does not find it any more */
 	names_drop(t, ino);
 }
 
