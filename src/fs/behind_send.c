@@ -518,10 +518,9 @@ static bool move_one(struct fs_lane *fl)
 
 void behind_move_all(struct fs_lane *fl)
 {
-	if (!other_lane())
-		return;
-	/* `active` changes. */
-	while (move_one(fl))
+	/* `active` changes. If the other lane loses its connection meanwhile, what is taken back is
+	 * in this lane's queue again. */
+	while (other_lane() && move_one(fl))
 		;
 }
 

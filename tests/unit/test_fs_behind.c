@@ -204,8 +204,20 @@ static int decode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef any_op = {
 	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
+/* Calls have left their places: they have ended, or were taken back. */
+static unsigned released;
+static void (*on_release)(void);
+
+static void release(struct nfs_target *t, struct nfs_call *c)
+{
+	(void)t, (void)c;
+	released++;
+	if (on_release)
+		on_release();
+}
+
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1,
+	.name = "test", .prog = 1, .vers = 1, .release = release,
 	.ops = {
 		[NFS_OP_READ] = &any_op, [NFS_OP_WRITE] = &any_op, [NFS_OP_COMMIT] = &any_op,
 		[NFS_OP_SETATTR] = &any_op, [NFS_OP_GETATTR] = &any_op,
@@ -1059,6 +1071,39 @@ Test(fs_behind, another_lane_sends_what_was_not_sent)
 	fs_behind_tick(fl, mono_ns());
 	other_serves();
 	cr_assert(did.writes == 1 && did.commits == 0);
+	end();
+}
+
+static void other_breaks(void)
+{
+	forget_unsent();
+	cr_assert_lt(released, 100, "what has no way is taken back again and again");
+	if (released > 1)
+		return;
+	fs_this_lane = &fs.lanes[1];
+	fake_break();
+	fs_this_lane = fl;
+}
+
+/* The other lane loses its connection, too, while calls are taken back for it. They wait in this
+ * lane again, and its loop goes on: otherwise it would get no connection. */
+Test(fs_behind, the_other_lane_breaks_as_well)
+{
+	begin_plain(60);
+	add_lane();
+	write_at(0, 100);
+	write_at(5000, 100);
+	fake_break();
+	ask_flush(0, false);
+	settle();
+	connect_other();
+	released = 0;
+	on_release = other_breaks;
+	fs_behind_tick(fl, mono_ns());
+	on_release = NULL;
+	cr_assert(released == 1 && !nfs_lane_up(&pair[1]) && did.writes == 0);
+	fs_play_connect();
+	other_serves();
 	end();
 }
 
