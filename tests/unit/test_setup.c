@@ -511,6 +511,7 @@ Test(setup, what_the_warning_promises_is_true)
 Test(setup, sizes_within_the_limit)
 {
 	char line[512] = "";
+	FILE *err;
 
 	limit_kib(8192);
 	cr_redirect_stderr();
@@ -519,12 +520,13 @@ Test(setup, sizes_within_the_limit)
 	cr_assert_eq(set_up("10.0.0.1:/e", POOL "2,rsize=4096"), 0);
 	cr_expect(cfg.rsize == 4096 && cfg.wsize == 1048576, "%u, %u", cfg.rsize, cfg.wsize);
 	fflush(stderr);
-	cr_assert(fgets(line, sizeof(line), cr_get_redirected_stderr()));
+	err = cr_get_redirected_stderr();
+	cr_assert(fgets(line, sizeof(line), err));
 	cr_expect(strstr(line, "KiB of buffers each, and rsize and wsize of at most 1048576; 'ulimit"),
 		  "%s", line);
-	cr_assert(fgets(line, sizeof(line), cr_get_redirected_stderr()));
+	cr_assert(fgets(line, sizeof(line), err));
 	cr_expect(!strstr(line, "size"), "%s", line);
-	cr_expect_null(fgets(line, sizeof(line), cr_get_redirected_stderr()), "%s", line);
+	cr_expect_null(fgets(line, sizeof(line), err), "%s", line);
 }
 
 static void limit_files(rlim_t soft, rlim_t hard)
@@ -560,6 +562,7 @@ Test(setup, open_files)
 Test(setup, too_few_open_files)
 {
 	char line[512] = "";
+	FILE *err;
 
 	limit_files(256, 600);
 	cr_redirect_stderr();
@@ -567,7 +570,8 @@ Test(setup, too_few_open_files)
 	cr_assert_eq(files_now(), 600, "without a word: it is enough for the one path");
 	cr_assert_eq(set_up("ten:/e", "fabric=iwarp,lanes=16,mdconnect=4"), 0);
 	fflush(stderr);
-	while (fgets(line, sizeof(line), cr_get_redirected_stderr()) && !strstr(line, "RLIMIT_NOFILE"))
+	err = cr_get_redirected_stderr();
+	while (fgets(line, sizeof(line), err) && !strstr(line, "RLIMIT_NOFILE"))
 		;
 	cr_expect(strstr(line, "at most 600 files may be open (RLIMIT_NOFILE), and 80 connections on each of "
 			 "8 paths may need 832") && strstr(line, "LimitNOFILE="), "%s", line);
