@@ -451,7 +451,7 @@ static void begin_commit_locked(struct behind *b, struct rpc_cred *cred)
 {
 	b->committing = true;
 	b->commit_wanted = false;
-	*cred = held_first(&b->in[HELD_LOOSE])->cred;
+	*cred = held_of(b->in[HELD_LOOSE].next)->cred;
 	while (!list_empty(&b->in[HELD_LOOSE]))
 		behind_set_locked(b, held_first(&b->in[HELD_LOOSE]), HELD_COMMITTING);
 }
