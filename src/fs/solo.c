@@ -255,10 +255,28 @@ static void times_done(struct fs_req *r)
 	fs_req_free(r);
 }
 
+/* Until it is taken, a program that sets a time cancels it; after that it waits (fs_hold()). */
+static bool take_owed(struct fs_req *r)
+{
+	struct inode_shard *sh = inode_shard_of(&r->fl->fs->inodes, r->ino);
+	struct solo *s = r->ino->solo;
+	bool owed;
+
+	pthread_mutex_lock(&sh->mu);
+	owed = s->owes;
+	s->owes = false;
+	r->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
+	pthread_mutex_unlock(&sh->mu);
+	return owed;
+}
+
 static void send_times(struct fs_req *r)
 {
 	fs_hold(r);
-	fs_req_start(r, NFS_OP_SETATTR, times_done);
+	if (take_owed(r))
+		fs_req_start(r, NFS_OP_SETATTR, times_done);
+	else
+		fs_req_free(r);
 }
 
 /* All that was written is on the server. */
@@ -267,31 +285,25 @@ static void times_in_turn(struct fs_req *r)
 	fs_in_turn(r, send_times);
 }
 
-static bool take_owed(struct fs_lane *fl, struct file *f, struct timespec *mtime)
+static bool is_owed(struct fs_lane *fl, struct file *f)
 {
 	struct inode_shard *sh = inode_shard_of(&fl->fs->inodes, f->ino);
-	struct solo *s = f->ino->solo;
-	bool owes;
+	bool owed;
 
 	pthread_mutex_lock(&sh->mu);
-	owes = s->owes && may_set(s, &f->cred);
-	s->owes = false;
-	*mtime = s->mtime;
+	owed = f->ino->solo->owes && may_set(f->ino->solo, &f->cred);
 	pthread_mutex_unlock(&sh->mu);
-	return owes;
+	return owed;
 }
 
 /* Without memory the file keeps the server's mtime. */
 void fs_solo_release(struct fs_lane *fl, struct file *f)
 {
-	struct timespec mtime;
 	struct fs_req *r;
 
-	if (!f->ino->solo || !take_owed(fl, f, &mtime))
+	if (!f->ino->solo || !is_owed(fl, f))
 		return;
 	r = fs_req_new_quiet(fl, f->ino, &f->cred);
-	if (!r)
-		return;
-	r->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = mtime };
-	fs_settle(r, r->ino, true, times_in_turn);
+	if (r)
+		fs_settle(r, r->ino, true, times_in_turn);
 }

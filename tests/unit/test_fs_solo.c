@@ -425,6 +425,28 @@ Test(fs_solo, a_newer_mtime_is_not_overtaken)
 	cr_assert_eq(file.mtime.tv_sec, 1500);
 }
 
+/* The release waits for what another open has written. A time that a program sets meanwhile is the
+ * newer one. */
+Test(fs_solo, a_program_sets_the_mtime_before_it_is_sent)
+{
+	uint64_t fh = open_(O_RDWR), other = open_(O_RDWR);
+
+	write_back(other, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	release(fh);
+	fs_play_flush();
+	sent_only("oowx");
+	set_times(0, FATTR_ATIME, 1500, 2001);
+	done();
+	fs_play_run(50);
+	done();
+	cr_assert_eq(answer.count, 1);
+	sent_only("s");
+	cr_assert_eq(file.mtime.tv_sec, 1500);
+	release(other);
+	done();
+}
+
 /* With each FLUSH the kernel forgets the number of blocks. */
 Test(fs_solo, stat_after_close_asks_nobody)
 {
