@@ -441,6 +441,12 @@ static void fail(struct fs_req *r, int err)
 	fs_req_free(r);
 }
 
+/* Sends r like a file system that has no write-behind. */
+static void through(struct fs_req *r)
+{
+	fs_settle(r, r->ino, true, fs_write_through);
+}
+
 /* r has waited for room, and has it now. */
 static void on_room(struct loop_msg *m)
 {
@@ -448,12 +454,15 @@ static void on_room(struct loop_msg *m)
 
 	r->held.posted = false;
 	r->held.state = HELD_NOT;
-	if (r->req) {
+	if (r->req && !atomic_load(&r->fl->fs->behind.closed)) {
 		hold(r);
 		return;
 	}
-	give_room(r);                   /* given up meanwhile */
-	fail(r, 0);
+	give_room(r);
+	if (r->req)
+		through(r);
+	else
+		fail(r, 0);             /* given up meanwhile */
 }
 
 void fs_behind_want_room(struct fs *fs)
@@ -483,12 +492,6 @@ static bool has_room(struct fs_req *r)
 	if (!got && behind_rather_commits(p))
 		fs_behind_want_room(r->fl->fs);
 	return got;
-}
-
-/* Sends r like a file system that has no write-behind. */
-static void through(struct fs_req *r)
-{
-	fs_settle(r, r->ino, true, fs_write_through);
 }
 
 void fs_behind_write(struct fs_req *r)

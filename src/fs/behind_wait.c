@@ -320,15 +320,17 @@ static void look(struct drain *d, const struct fs *fs)
 
 void fs_behind_drain(struct fs *fs)
 {
-	uint64_t now = mono_ns();
-	struct drain d = { .left = atomic_load(&fs->behind.bytes), .begin_ns = now,
-			   .heard_ns = now, .up_ns = now };
+	struct drain d = { .said = false };
 
-	/* Programs may still be writing: a mount can be taken away from them. */
+	/* Programs may still be writing: a mount can be taken away from them. A lane that has not
+	 * seen this yet has held what it is about to hold when each lane has been asked once. */
 	atomic_store(&fs->behind.closed, true);
+	nfs_each_lane(fs->cl, want_everything, fs);
+	d.begin_ns = d.heard_ns = d.up_ns = mono_ns();
+	d.left = atomic_load(&fs->behind.bytes);
 	while (d.left && !is_silent(&d, fs->cl->cfg.timeo_ms)) {
-		nfs_each_lane(fs->cl, want_everything, fs);
 		usleep(DRAIN_STEP_MS * 1000);
+		nfs_each_lane(fs->cl, want_everything, fs);
 		look(&d, fs);
 	}
 }

@@ -983,6 +983,23 @@ Test(fs_behind, a_waiting_writer_gets_no_more_room)
 	end();
 }
 
+/* The mount ends, and nobody looks any more at what is held from now on. So a writer that has
+ * waited for room has its answer when its data is on the disk. */
+Test(fs_behind, a_waiting_writer_when_the_mount_ends)
+{
+	begin_plain(26);
+	write_until_one_waits();
+	fs.behind.closed = true;
+	for (unsigned i = 0; i < 100 && !is_answered(); i++) {
+		fs_behind_tick(fl, mono_ns());
+		some_progress();
+		settle();
+	}
+	cr_assert_eq(last_error(), 0);
+	cr_assert(disk.size == now.size && !memcmp(disk.b, now.b, now.size));
+	end();
+}
+
 /* stat() of a program that is killed, while it waits for what was written. */
 Test(fs_behind, killed_while_it_waits)
 {
