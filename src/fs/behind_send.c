@@ -383,11 +383,12 @@ static void uncommit_locked(struct behind *b)
 	b->commit_wanted = true;
 }
 
-/* A moving average, in which the newest one counts for a quarter. */
+/* A moving average, in which the newest one counts for a quarter. It is about the server's disk, so
+ * what COMMIT has waited for before it was sent does not count. */
 static void measure(struct behind_pool *p, const struct fs_req *q)
 {
 	uint64_t old = atomic_load_explicit(&p->commit_ns, memory_order_relaxed);
-	uint64_t took = mono_ns() - q->call.eng.start_ns;
+	uint64_t took = mono_ns() - q->call.eng.rr.posted_ns;
 
 	atomic_store_explicit(&p->commit_ns, old ? old - old / 4 + took / 4 : took,
 			      memory_order_relaxed);
@@ -400,7 +401,8 @@ static void commit_done(struct fs_req *q)
 	struct list gone;
 
 	list_init(&gone);
-	measure(&q->fl->fs->behind, q);
+	if (q->call.eng.sent)
+		measure(&q->fl->fs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
 	if (q->call.res.status == -ENOTCONN)

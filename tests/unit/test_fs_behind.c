@@ -1143,6 +1143,28 @@ Test(fs_behind, another_lane_commits)
 	end();
 }
 
+/* How long COMMITs take decides whether memory is taken in their place. One that has waited for a
+ * connection says nothing about the server's disk. */
+Test(fs_behind, a_commit_without_a_connection_is_not_slow)
+{
+	begin_plain(60);
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	fs_behind_tick(fl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
+	fake_break();
+	ask_flush(0, true);
+	settle();
+	cr_assert_eq(nsent, 1);
+	sent[0].c->eng.start_ns -= 60000000000ull;      /* for a minute */
+	fs_play_connect();
+	other_serves();
+	cr_assert_eq(did.commits, 1);
+	cr_assert_lt(fs.behind.commit_ns, 60000000000ull);
+	end();
+}
+
 /* ---- errors ---- */
 
 /* The first call after it says so, once for each open; the kernel forgets what it knows. */
