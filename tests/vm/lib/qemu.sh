@@ -13,6 +13,11 @@ readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic softlockup_panic=1 watch
 # needs. So guests are as long in the boot as with tcg.
 readonly ICOUNT_SHIFT=3
 
+# waits: 1 ns for each instruction, as with a real processor, so that a wait of a millisecond
+# weighs as much beside what is computed. sleep=off: when all processors wait for a timer, the
+# clock goes to it at once.
+readonly WAITS_SHIFT=0
+
 # erms, fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
 # byte by byte: a cp takes twice as long.
 qemu_accel() {
@@ -20,6 +25,7 @@ qemu_accel() {
 	tcg) printf '%s\n' -accel tcg,thread=multi -cpu max,la57=off,erms=off,fsrm=off ;;
 	kvm) printf '%s\n' -accel kvm -cpu host ;;
 	icount) printf '%s\n' -accel tcg,thread=single -icount "shift=$ICOUNT_SHIFT" -cpu max,la57=off,erms=off,fsrm=off ;;
+	waits) printf '%s\n' -accel tcg,thread=single -icount "shift=$WAITS_SHIFT,sleep=off" -cpu max,la57=off,erms=off,fsrm=off ;;
 	esac
 }
 
