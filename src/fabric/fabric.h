@@ -145,8 +145,8 @@ struct fab_params {
 	unsigned timeout_ms;            /* for each step of open, connect, listen */
 	unsigned flags;                 /* FAB_CRC ... */
 	/* RDMA Reads outstanding at once: ird are the peer's on our memory, ord are
-	 * ours; further ones of ours wait. ird 0: 16. ord 0: on the passive side as many
-	 * as ird, on the active side none. */
+	 * ours; further ones of ours wait. ird 0: verbs what the device can do, up to 128;
+	 * iwarp 16. ord 0: on the passive side as many as ird, on the active side none. */
 	unsigned ird, ord;
 	/* What may be wrong when no connection comes about, or NULL. Messages give it in
 	 * brackets behind the reason. It must outlive the connection. */

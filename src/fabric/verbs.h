@@ -196,9 +196,10 @@ int verbs_post_read(struct fab_conn *c, const struct fab_sge *sge,
 
 /* ---- verbs_cm.c ---- */
 
-/* RDMA Reads at once, unless params say otherwise. At least what a server asks for
- * (Linux: 16), and a power of two, because svcrdma has trouble with other numbers. */
-#define VERBS_READS 16u
+/* RDMA Reads at once, unless params say otherwise: a power of two, because svcrdma has trouble
+ * with other numbers. What a WRITE brings is fetched by these, in small pieces, so
+ * they are the window of writes over a long round trip. Devices mostly can do less. */
+#define VERBS_READS 128u
 
 /* Makes a channel of the connection manager, non-blocking. 0 or -errno. */
 int verbs_cm_channel(struct rdma_event_channel **out, struct errbuf *eb);
