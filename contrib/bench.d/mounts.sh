@@ -102,18 +102,24 @@ in_folder() {
 	"$1" "$root/$FOLDER" "${@:2:$#-2}"
 }
 
-# counters before|after CLIENT - of our daemon: leaves what has come in between in
-# COUNTED. They are asked for outside of the time that is measured.
-counters() {
-	local i name value
-	[[ $2 == ours-* ]] || return 0
+# daemon_stats - what our daemon has counted so far, in $TMP/stats.0.
+daemon_stats() {
+	local i
 	rm -f "$TMP/stats.0"
 	kill -USR1 "${DAEMONS[0]}"
 	for (( i = 0; i < 400; i++ )); do
-		[[ -s $TMP/stats.0 ]] && break
+		[[ -s $TMP/stats.0 ]] && return
 		sleep 0.05
 	done
-	[[ -s $TMP/stats.0 ]] || { fail "the daemon writes no counters"; return; }
+	fail "the daemon writes no counters"
+}
+
+# counters before|after CLIENT - of our daemon: leaves what has come in between in
+# COUNTED. They are asked for outside of the time that is measured.
+counters() {
+	local name value
+	[[ $2 == ours-* ]] || return 0
+	daemon_stats || return
 	while read -r name value; do
 		case $name in
 		rpc.calls|rdma.registrations|rdma.bindings|rdma.local_invals|rdma.remote_invals) ;;

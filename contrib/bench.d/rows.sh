@@ -8,7 +8,8 @@ readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-cache'
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
-#   PLACE     guest: a Linux server, in the guest or behind --server; host: tests/host/run
+#   PLACE     guest: a Linux server, in the guest or behind --server; host: tests/host/run;
+#             waits: a guest whose clock does not wait (waits.sh)
 #   SECONDS   that a measurement takes in an emulated guest besides fio's, for the first
 #             estimates
 #   BASE      the clients that ratios refer to: the first one in each table, the others
@@ -28,6 +29,8 @@ clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mount
 iops|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
 everyday|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people do with files, by the clock: cp, dd, tar, git status and checkout, ls -lR, rm -r, make, sqlite3
 lanes|guest|2|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
+disk|waits|30|kernel-rdma|kernel-rdma ours-pool|flush (ms), MiB of a file, block, files at once|a server whose disk takes time to flush: dd conv=fsync to ext4 on dm-delay, and the COMMITs
+far|waits|8|kernel-rdma|kernel-rdma ours-pool|round trip (ms), work|a server that is far away: everyday work where each round trip takes time, and the calls
 iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
 END
 
@@ -64,6 +67,10 @@ variants() {
 			read-small ls-lR git-status git-checkout rm-r ;;
 	lanes) sets_of read,write 4k 16 1,2,4,8; sets_of read,write 1m 4 1,2,4,8 ;;
 	lanes-quick) sets_of read 4k 16 1,2 ;;
+	disk) sets_of 10,40 256 64k,1m 1; sets_of 10 1024 64k,1m 1; sets_of 10 256 64k,1m 4 ;;
+	disk-quick) echo '10 256 1m 1' ;;
+	far) sets_of 1,10 "trip,create,untar,rm-r,git-status,ls-lR,cp-in 64m,cp-out 64m,dd-read 1m,dd-fsync 1m" ;;
+	far-quick) sets_of 10 "trip,create,ls-lR,dd-read 1m,dd-fsync 1m" ;;
 	iwarp) sets_of in,out 256; sets_of read 4k 1,16,64; sets_of read 1m 4 ;;
 	iwarp-quick) sets_of in,out 256; sets_of read 4k 16 ;;
 	esac
@@ -143,6 +150,24 @@ targets() {
 	iops|IOPS|read 1|0.8|O_DIRECT, random 4 KiB: latency
 	iops|IOPS|write 1|0.8|O_DIRECT, random 4 KiB: latency
 	END
+	waits_targets
+}
+
+# Half of the kernel's rate in COMMITs is twice as many of them.
+waits_targets() {
+	local variant least
+	while read -r variant; do
+		echo "disk|MB/s|$variant|0.95|dd, fsync, a disk with a slow flush"
+		echo "disk|COMMITs|$variant|0.5|COMMITs of it"
+	done < <(variants disk '')
+	while read -r variant; do
+		case $variant in
+		*trip*) continue ;;
+		*dd-*) least=0.9 ;;
+		*) least=0.95 ;;
+		esac
+		echo "far|s|$variant|$least|${variant#* }, round trip of ${variant%% *} ms"
+	done < <(variants far '')
 }
 
 # UNIT|TITLE - the tables of a row are in this order. The last ones are computed from
@@ -152,6 +177,9 @@ units() {
 	MB/s|MB/s (a million bytes), more is better
 	IOPS|operations a second, more is better
 	s|seconds, less is better
+	us-trip|microseconds for one call to the server, of 100 one after the other
+	COMMITs|COMMITs
+	calls|calls to the server
 	us-p50|half of the operations took at most this many microseconds
 	us-p99|99 % of the operations took at most this many microseconds
 	log-writes/s|log records a second, each with its fsync
@@ -177,6 +205,8 @@ shown() {
 	iops) echo 'IOPS us-p50 us-p99 busy cpu-%' ;;
 	everyday) echo 's busy cpu-%' ;;
 	lanes) echo 'IOPS MB/s busy cpu-%' ;;
+	disk) echo 'MB/s COMMITs calls busy' ;;
+	far) echo 'us-trip s MB/s calls busy' ;;
 	iwarp) echo 'MB/s IOPS us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	esac
 }
@@ -206,6 +236,10 @@ plots() {
 	everyday-ratio|ratios:kernel-rdma|everyday|s|.|Everyday work, beside the kernel's client
 	lanes-4k|bars|lanes|IOPS|.|Connections of one mount: random 4 KiB
 	lanes-1m|bars|lanes|MB/s|.|Connections of one mount: random 1 MiB
+	disk-ratio|ratios:kernel-rdma|disk|MB/s|.|A disk with a slow flush, beside the kernel's client
+	disk-commits|logbars|disk|COMMITs|.|A disk with a slow flush: COMMITs
+	far-ratio|ratios:kernel-rdma|far|s|.|A server far away, beside the kernel's client
+	far-calls|logbars|far|calls|.|A server far away: calls
 	iwarp-copies|bars|iwarp|MB/s|^[io]|Copies over iWARP and TCP
 	iwarp-random|bars|iwarp|IOPS|^read |Random reads over iWARP and TCP
 	END

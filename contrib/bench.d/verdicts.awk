@@ -3,7 +3,7 @@
 #   awk -v client=NAME -v base=NAME -f verdicts.awk TARGETS [BEFORE.csv] report.csv
 # BEFORE.csv is the report.csv of an earlier version: its ratios stand beside.
 #   -v plain=1      data for gnuplot, of what was measured then and now: "WORK" THEN NOW
-# A ratio is that of rates: 1.1 is faster by a tenth. Prints nothing if none was measured.
+# A ratio is that of rates: 1.1 is faster by a tenth; of counts, 0.5 is twice as many. Prints nothing if none was measured.
 
 BEGIN { FS = "," }
 FNR == 1 { file++ }
@@ -19,7 +19,7 @@ file == 1 {
 
 # row,variant,client,unit,rounds,median,min,max,base,ratio,ratio_min,ratio_max
 $9 == base && $10 > 0 {
-	slow = $4 == "s"
+	slow = $4 ~ /^(s|COMMITs)$/
 	ratio[file, $1 "," $2 "," $3 "," $4] = slow ? 1 / $10 : $10
 }
 

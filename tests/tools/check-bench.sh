@@ -31,6 +31,7 @@ export PATH=$tree/bin:$PATH
 cat >"$tree/tests/vm/run" <<'END'
 #!/bin/bash
 [[ $1 != --prepare ]] || exit 0
+echo "$*" >>"${0%/*}/started"
 plan=${*: -3:1}
 printf 'about\temulated\tyes\nabout\trun oltp mixed\tfio --made-up\n'
 while IFS=$'\t' read -r row variant client round; do
@@ -78,7 +79,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..32
+echo 1..39
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -86,6 +87,7 @@ result "a number of rounds that is none is refused" refused "from 1 to 99" --rou
 result "a kernel that is not there is refused" refused "6.1, 6.12 or 7.3" --kernel 5.4
 result "a clock that is not there is refused" refused "time or instructions" --clock foo
 result "a server that is none is refused" refused "SERVER:/EXPORT" --server foo
+result "a row with a slow server needs a guest" refused "the row disk is measured without one" --server there:/ --only disk
 result "a build that is not there is refused" refused "run make there" --build /nowhere
 
 run --dry-run
@@ -123,6 +125,12 @@ out+=.2
 result "a row may have ratios to several clients" reported "| operation, block, queue depth | ours-mw : ours-pool |"
 result "and their plots" [ -s "$out/strategies-pool.png" ]
 out=${out%.2}
+run --only far --clients kernel-rdma,ours-pool --rounds 1 --out "$out.4"
+result "a row with a slow server has a guest whose clock does not wait" grep -q -- '--accel waits' "$tree/tests/vm/started"
+result "and others do not" [ "$(grep -c -- '--accel icount' "$tree/tests/vm/started")" -ge 1 ]
+out+=.4
+result "what that clock is" reported 'the clock went to it at once'
+out=${out%.4}
 rm -rf "$out"
 FAILS=ours-pool run
 result "a failure is told, the other rounds count" reported '302 (302..303), 1 failed'
@@ -147,3 +155,19 @@ result "before and now" reported 'everyday: dd-fsync 64k | 1.0 | 0.25 | 0.50 | m
 result "a ratio to another client is not compared" reported 'everyday: dd-fsync 4k | 0.5 | - | 0.50 | reached |'
 result "and their plot" [ -s "$out/before.png" ]
 result "a target that was not measured" reported 'everyday: untar | 0.8 | - | - | not measured |'
+
+# A disk: two thirds of the kernel's rate; twice, and three times, as many COMMITs.
+mkdir -p "$out.5"
+for block in 64k 1m; do
+	for client in kernel-rdma=60=6 ours-pool=40=$([ $block = 64k ] && echo 12 || echo 18); do
+		IFS='=' read -r name rate commits <<<"$client"
+		for value in "$rate"$'\t'MB/s "$commits"$'\t'COMMITs 1$'\t'run-s; do
+			printf 'disk\t10 256 %s 1\t%s\t1\t%s\t1\n' "$block" "$name" "$value"
+		done
+	done
+done >"$out.5/raw.tsv"
+out+=.5
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "a rate that is missed" reported 'disk: 10 256 64k 1 | 0.95 | 0.67 | missed |'
+result "twice as many COMMITs may be" reported 'disk: 10 256 64k 1 | 0.5 | 0.50 | reached |'
+result "and no more" reported 'disk: 10 256 1m 1 | 0.5 | 0.33 | missed |'
