@@ -17,6 +17,7 @@ file == 1 {
 	next
 }
 
+file == ARGC - 1 { has_row[$1] = 1 }
 # row,variant,client,unit,rounds,median,min,max,base,ratio,ratio_min,ratio_max
 $9 == base && $10 > 0 {
 	slow = $4 ~ /^(s|COMMITs)$/
@@ -45,5 +46,6 @@ END {
 	print "| work | measured as | at least |" (file == 3 ? " before |" : "") " " client " : " base " | |"
 	print "|---|---|---|---|---|" (file == 3 ? "---|" : "")
 	for (i = 1; i <= n; i++)
-		print "| " text[i] " | " name[i] " | " least[i] " | " (file == 3 ? earlier(i) " | " : "") verdict(i) " |"
+		if (substr(at[i], 1, index(at[i], ",") - 1) in has_row)
+			print "| " text[i] " | " name[i] " | " least[i] " | " (file == 3 ? earlier(i) " | " : "") verdict(i) " |"
 }

@@ -79,7 +79,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..39
+echo 1..40
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -171,3 +171,4 @@ said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
 result "a rate that is missed" reported 'disk: 10 256 64k 1 | 0.95 | 0.67 | missed |'
 result "twice as many COMMITs may be" reported 'disk: 10 256 64k 1 | 0.5 | 0.50 | reached |'
 result "and no more" reported 'disk: 10 256 1m 1 | 0.5 | 0.33 | missed |'
+result "rows of which nothing was measured are not judged" [ "$(grep -c 'everyday: ' "$out/report.md")" = 0 ]
