@@ -155,7 +155,7 @@ struct behind {
 	uint64_t left_end, left_end_before, left_from_ns;
 	_Atomic uint64_t errors;        /* how many WRITEs have failed */
 	int error;                      /* the newest of these, -errno */
-	unsigned taken[ARENA_CLASSES];  /* buffers; under behind_pool.mu */
+	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers; written under behind_pool.mu */
 };
 
 /* The room for all files together. */
