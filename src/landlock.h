@@ -11,8 +11,8 @@
  *
  * and nothing else, whoever it is: an ordinary user's files are out of reach as well. Programs
  * cannot be started. Since Linux 6.12 nobody's abstract sockets can be connected to. Not covered
- * is what is open already, and what goes by a socket, also by a local one that is a file. When a file is made unreachable here, so is its core dump, unless
- * core_pattern starts a program.
+ * is what is open already, and what goes by a socket, also by a local one that is a file. No core
+ * dump can be written, unless core_pattern starts a program.
  *
  * A thread binds itself, and those that it starts from then on: the signal thread does at its
  * start, and the main thread before it starts the one that hears the server, from which all
