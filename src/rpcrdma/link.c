@@ -129,7 +129,16 @@ static int set_memreg(struct rr_link *link, const struct rr_memreg *wanted, stru
 	return 0;
 }
 
-static int reg_memory(struct rr_link *link, struct errbuf *eb)
+/* How the data buffers as a whole are registered. While windows are in doubt as for windows, which
+ * gives the peer nothing: so it is the registration of the lanes that have windows, or will have
+ * them later. Another one would count once more as locked memory. */
+static unsigned data_access(const struct rr_link *link, const struct rr_memreg *wanted)
+{
+	return wanted == link->conn->cfg.memreg ? link->memreg->data_access :
+						  rr_memreg_mw.data_access;
+}
+
+static int reg_memory(struct rr_link *link, unsigned access, struct errbuf *eb)
 {
 	const struct arena *a = link->conn->mag->arena;
 	int rc;
@@ -141,11 +150,10 @@ static int reg_memory(struct rr_link *link, struct errbuf *eb)
 	rc = link->fabric->reg_shared(link->fab, a->local.base, a->local.len, 0, &link->local, eb);
 	if (rc)
 		return rc;
-	rc = link->fabric->reg_shared(link->fab, a->data.base, a->data.len,
-				      link->memreg->data_access, &link->data, eb);
+	rc = link->fabric->reg_shared(link->fab, a->data.base, a->data.len, access, &link->data, eb);
 	if (rc || !link->fabric->reg_pieces)
 		return rc;
-	return link->fabric->reg_pieces(link->fab, link->memreg->data_access, &link->extents, eb);
+	return link->fabric->reg_pieces(link->fab, access, &link->extents, eb);
 }
 
 int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **out,
@@ -179,7 +187,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 		rc = set_memreg(link, wanted, eb);
 	}
 	if (!rc)
-		rc = reg_memory(link, eb);
+		rc = reg_memory(link, data_access(link, wanted), eb);
 	if (!rc)
 		rc = post_receives(link, eb);
 	if (!rc)

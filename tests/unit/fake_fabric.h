@@ -40,6 +40,7 @@ struct fake_conn {
 	const struct fab_events *ev;
 	void *ctx;
 	struct fab_mr local, data;      /* registered without and with remote rights */
+	bool data_has_windows;          /* windows may be bound to data */
 	struct fab_mr recv;             /* of this connection alone */
 	uint32_t rkey;                  /* of data; changes with each connection */
 	bool silent;                    /* caps.silent_sends */

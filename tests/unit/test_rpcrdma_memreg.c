@@ -303,6 +303,7 @@ Test(memreg, auto_when_windows_do_not_work, .init = by_itself, .fini = end)
 	up();
 	cr_assert_not(says_r());
 	cr_assert(t->rr.nmrs == 1 && t->rr.mrs[0].rkey != fake.rkey, "a key for this call alone");
+	cr_assert(fake.data_has_windows, "another registration of all buffers would lock them again");
 	reply(t, 8192, 0);
 	cr_assert_eq(t->dones, 1);
 }
