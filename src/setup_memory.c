@@ -41,13 +41,23 @@ static size_t memlock_limit(void)
 }
 
 /* How often a buffer may be registered at once. Each time counts. Without windows auto becomes
- * pool, and mw becomes call; the cache may have registered buffers that are not in use, and
- * others are. */
+ * pool (but see call_bytes()), and mw becomes call; the cache may have registered buffers that are
+ * not in use, and others are. */
 static unsigned times_locked(const struct nfs_config *cfg)
 {
 	if (cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto)
 		return 1;
 	return cfg->memreg == &rr_memreg_cache ? 3 : 2;
+}
+
+/* The least that auto has to lock besides. While windows are in doubt it registers the buffers of
+ * each call once more (memreg.h). A call that finds no room waits for others, which end; but if
+ * there were no room for a single one, all would wait for ever. */
+static size_t call_bytes(const struct nfs_config *cfg, uint32_t io)
+{
+	size_t n = (io + FS_REQUEST_MAX - 1) / FS_REQUEST_MAX;
+
+	return cfg->memreg == &rr_memreg_auto ? n * ARENA_BIG_SIZE + ARENA_MID_SIZE : 0;
 }
 
 /* What the queues of a connection with 64 credits pin, where the hardware keeps them in the
@@ -108,11 +118,17 @@ static size_t share_of_memory(const struct options *o)
 	return most < ROOM_MOST ? most : ROOM_MOST;
 }
 
+static uint32_t longest(const struct nfs_config *cfg)
+{
+	return cfg->rsize > cfg->wsize ? cfg->rsize : cfg->wsize;
+}
+
 /* What the plan leaves of the limit: for growing, in whole extents, and for further paths. */
 static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t limit, unsigned times)
 {
 	size_t connections = cfg->lanes * connection_bytes(cfg, cfg->credits), most = 0;
-	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections;
+	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections -
+		      call_bytes(cfg, longest(cfg));
 
 	cfg->room = share_of_memory(o);
 	if (limit == SIZE_MAX)
@@ -126,11 +142,14 @@ static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t 
 }
 
 /* READs and WRITEs of more than a MiB take several large buffers each. Lowers rsize and wsize to
- * what there are buffers for; `text` says so, or is empty. */
-static void lower_sizes(struct nfs_config *cfg, char *text, size_t cap)
+ * what there are buffers for, and room in what is left; `text` says so, or is empty. */
+static void lower_sizes(struct nfs_config *cfg, size_t limit, char *text, size_t cap)
 {
+	size_t left = limit - cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
 	uint32_t most = fs_longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
 
+	while (most > FS_REQUEST_MAX && call_bytes(cfg, most) > left)
+		most -= FS_REQUEST_MAX;
 	text[0] = '\0';
 	if (cfg->rsize > most || cfg->wsize > most)
 		snprintf(text, cap, ", and rsize and wsize of at most %u", most);
@@ -144,6 +163,8 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 {
 	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
+	size_t again = call_bytes(cfg, FS_REQUEST_MAX), again_all = call_bytes(cfg, longest(cfg));
+	size_t planned = limit == SIZE_MAX ? limit : limit > again ? limit - again : 0;
 	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };
 	unsigned credits = o->credits;
@@ -154,24 +175,24 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 	if (rc)
 		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
 	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
-		rc = plan_lanes(cfg, o->credits, limit == SIZE_MAX ? limit : limit / times, &need);
+		rc = plan_lanes(cfg, o->credits, limit == SIZE_MAX ? limit : planned / times, &need);
 		if (rc == 0)
 			break;
 		if (cfg->lanes == 1)
 			return err_set(eb, rc, "%zu KiB of locked memory (RLIMIT_MEMLOCK) are not enough, "
 				       "at least %zu KiB are needed%s: raise the limit with 'ulimit -l %zu', "
 				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
-				       limit / 1024, need * times / 1024 + 1,
+				       limit / 1024, (need * times + again) / 1024 + 1,
 				       connections(cfg) > 1 ? " for so many paths and connections" : "",
-				       need * times / 1024 + 1);
+				       (need * times + again) / 1024 + 1);
 	}
-	lower_sizes(cfg, sizes, sizeof(sizes));
-	if (cfg->lanes < o->lanes || arena_bytes(&cfg->buffers) < arena_bytes(&full))
+	lower_sizes(cfg, limit, sizes, sizeof(sizes));
+	if (cfg->lanes < o->lanes || sizes[0] || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections on each path with %zu KiB "
 			 "of buffers each%s; 'ulimit -l %zu' would allow all of them",
 			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
-			 (arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times /
-			 1024 + 1);
+			 ((arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times +
+			  again_all) / 1024 + 1);
 	divide_rest(cfg, o, limit, times);
 	return 0;
 }

@@ -38,6 +38,10 @@ struct fs_config {
 
 struct fs;
 
+/* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
+ * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
+#define FS_REQUEST_MAX (1u << 20)
+
 /* The longest READ or WRITE that is made if all lanes together have so many large buffers. */
 uint32_t fs_longest_io(unsigned nbig);
 

@@ -101,11 +101,7 @@ struct file {
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
 
-/* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
- * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
-#define FS_REQUEST_MAX (1u << 20)
-
-/* The same for that rsize or wsize. */
+/* FS_REQUEST_MAX for that rsize or wsize. */
 static inline uint32_t fs_request_most(uint32_t size)
 {
 	return size < FS_REQUEST_MAX ? size : FS_REQUEST_MAX;
