@@ -169,26 +169,26 @@ struct times {
 	uint64_t until;                 /* to be kept until then at most */
 };
 
-/* set: the answer is SETATTR's, which the kernel takes in any case. */
-static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     const struct times *when, bool set)
+static double update_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+			    const struct times *when)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-	double timeo;
-	bool keep;
+	bool keep = young_takes_locked(ino, when->asked);
+	double timeo = told_note_locked(t, ino, attr);
 
-	pthread_mutex_lock(&s->mu);
-	keep = young_takes_locked(ino, when->asked);
-	timeo = told_note_locked(t, ino, attr);
 	told_locked(ino, attr, when->since);
 	if (keep)
 		young_keep_locked(t, ino, attr, when->asked, when->until);
-	if (set && !atomic_load(&ino->writing))
-		atomic_store(&ino->told_size, attr->size);
-	if (set) {
-		ino->set_change = attr->change;
-		ino->doubt = false;
-	}
+	return timeo;
+}
+
+static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		     const struct times *when)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+
+	pthread_mutex_lock(&s->mu);
+	timeo = update_locked(t, ino, attr, when);
 	pthread_mutex_unlock(&s->mu);
 	return timeo;
 }
@@ -196,22 +196,55 @@ static double update(struct inode_table *t, struct inode *ino, const struct nfs_
 double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since)
 {
-	return update(t, ino, attr, &(struct times){ .since = since }, false);
+	return update(t, ino, attr, &(struct times){ .since = since });
 }
 
 double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known)
 {
 	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
-	double timeo = update(t, ino, attr, &(struct times){ since, asked, until }, false);
+	double timeo = update(t, ino, attr, &(struct times){ since, asked, until });
 
 	return known < timeo ? known : timeo;
 }
 
-double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+/* May the kernel have pages that are older than attr, and keep them when it is told attr? Of another
+ * size it drops them. */
+static bool hides_locked(const struct inode *ino, const struct nfs_attr *attr)
+{
+	uint64_t size = atomic_load(&ino->told_size);
+
+	return !ino->solo && atomic_load(&ino->paged) && (size == attr->size || size == NOBODY_KNOWS) &&
+	       (ino->doubt || atomic_load(&ino->outdated) || !same_time(&ino->told_mtime, &attr->mtime));
+}
+
+/* Less by a nanosecond: no other answer has that. */
+static void told_less_locked(struct inode *ino, struct timespec *mtime)
+{
+	mtime->tv_sec -= !mtime->tv_nsec;
+	mtime->tv_nsec = mtime->tv_nsec ? mtime->tv_nsec - 1 : 999999999;
+	atomic_store(&ino->mtime_ahead, 0);
+	ino->told_mtime = *mtime;
+}
+
+double inode_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked)
 {
-	return update(t, ino, attr, &(struct times){ since, asked, UINT64_MAX }, true);
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+	bool hides;
+
+	pthread_mutex_lock(&s->mu);
+	hides = hides_locked(ino, attr);
+	timeo = update_locked(t, ino, attr, &(struct times){ since, asked, UINT64_MAX });
+	if (!atomic_load(&ino->writing))
+		atomic_store(&ino->told_size, attr->size);
+	ino->set_change = attr->change;
+	ino->doubt = false;
+	if (hides)
+		told_less_locked(ino, &attr->mtime);
+	pthread_mutex_unlock(&s->mu);
+	return hides ? 0 : timeo;
 }
 
 double inode_timeo(struct inode_table *t, struct inode *ino)

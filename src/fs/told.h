@@ -29,6 +29,14 @@
  * is then the same as in the last answer, the next answer says a nanosecond more
  * (mtime_ahead).
  *
+ * By the mtime in SETATTR's answer it drops no pages, and that may be another client's WRITE:
+ *
+ *      pages of mtime 1        another client writes: mtime 2
+ *      chmod: SETATTR, answered with mtime 2     GETATTR: mtime 2, and the pages of 1 stay
+ *
+ * So if it has pages, and was told another mtime, that answer says a nanosecond less, and that it
+ * holds for no time. The kernel asks before it uses it, and sees another one.
+ *
  * Any thread. The inode's shard guards the attributes. What READ and WRITE use is atomic,
  * and needs no lock.
  */
@@ -67,8 +75,9 @@ double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_a
  * had everything that was written. For `known` seconds at most they are believed. */
 double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known);
-/* The same for the answer to SETATTR. */
-double inode_set(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+/* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it that
+ * its pages are old, attr's mtime is changed, and the result is 0. */
+double inode_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
 void inode_untold(struct inode *ino);

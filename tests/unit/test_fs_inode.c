@@ -443,6 +443,48 @@ Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teard
 	inode_put(&t, a, 2);
 }
 
+/* The kernel takes the mtime of SETATTR's answer, and drops no pages by it. So it is told another one
+ * than it will get next. */
+Test(inode, setattr_hides_nobodys_change, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5, .size = 10, .mtime = { 1000, 0 } };
+	struct nfs_attr other = attr, set = attr;
+	struct inode *a = get(1, 5, 7, "a");
+
+	t.acregmin = t.acregmax = 3;
+	other.mtime.tv_sec = 2000;
+	inode_update(&t, a, &attr, mono_ns());
+	set = other;
+	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "there are no pages");
+	cr_assert_eq(set.mtime.tv_sec, 2000);
+	inode_paged(a);
+	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "they are of this mtime");
+	cr_assert_eq(set.mtime.tv_sec, 2000);
+	/* Twice before the kernel asks, which it does at once. */
+	for (unsigned i = 0; i < 2; i++) {
+		set = attr;
+		cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+		cr_assert(set.mtime.tv_sec == 999 && set.mtime.tv_nsec == 999999999);
+	}
+	cr_assert_gt(inode_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	set = attr;
+	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "it has dropped them");
+	/* A direct write has gone past the pages. */
+	cr_assert(inode_written_past(a));
+	cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert_eq(set.mtime.tv_sec, 999);
+	cr_assert_gt(inode_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	/* The kernel may not have taken its last answer. */
+	inode_update(&t, a, &other, 1);
+	set = other;
+	cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	/* It drops them by itself. */
+	set = attr;
+	set.size = 11;
+	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	inode_put(&t, a, 1);
+}
+
 /* An OPEN's attributes are newer than those of a listing that was asked for before. */
 Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 {
