@@ -59,9 +59,9 @@
  * If its lane has no connection, and another one has, a WRITE that is to be sent goes there: its
  * lane takes it off its lists, and posts it. Until the message is there nobody touches it
  * (HELD_MOVES); then it is the other lane's as if that had read it, with its buffers, which belong
- * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A call
+ * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A WRITE
  * that was sent stays: the server may execute it late, and only its own slot tells then what was
- * first.
+ * first. A COMMIT that was sent stays for five seconds.
  *
  *     lane 0, no connection: list_del, r->fl = lane 1, post --> lane 1: in its lists, DUE, sent
  *

@@ -77,7 +77,7 @@ void behind_want_locked(struct behind *b, struct fs_req *r);
 /* r has got a message. */
 void behind_on_msg(struct loop_msg *m);
 /* This lane has no connection, and another one has: what it has not sent goes there. */
-void behind_move_all(struct fs_lane *fl);
+void behind_move_all(struct fs_lane *fl, uint64_t now_ns);
 
 /* ---- behind_wait.c ---- */
 

@@ -375,7 +375,7 @@ static void let_go(struct behind *b, struct list *gone)
 	pthread_mutex_unlock(&b->mu);
 }
 
-/* COMMIT was not sent, see behind_move_all(). */
+/* COMMIT goes by another lane, see behind_move_all(). */
 static void uncommit_locked(struct behind *b)
 {
 	while (!list_empty(&b->in[HELD_COMMITTING]))
@@ -401,7 +401,7 @@ static void commit_done(struct fs_req *q)
 	struct list gone;
 
 	list_init(&gone);
-	if (q->call.eng.sent)
+	if (q->call.eng.sent && q->call.res.status != -ENOTCONN)
 		measure(&q->fl->fs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
@@ -506,23 +506,36 @@ static bool passed_on_locked(struct behind *b)
 
 /* ---- lanes without a connection ---- */
 
-static bool move_one(struct fs_lane *fl)
+/* COMMIT may be executed twice, and late, so one that was sent need not wait for ever. Connections
+ * mostly come back sooner. */
+#define COMMIT_STAYS_NS 5000000000ull
+
+static bool take_back(struct fs_req *r, uint64_t now_ns)
+{
+	uint64_t posted_ns = r->call.eng.rr.posted_ns;
+
+	if (r->done == commit_done && now_ns > posted_ns && now_ns - posted_ns >= COMMIT_STAYS_NS)
+		return nfs_abandon(&r->call, -ENOTCONN);
+	return (r->done == write_done || r->done == commit_done) &&
+	       nfs_take_back(&r->call, -ENOTCONN);
+}
+
+static bool move_one(struct fs_lane *fl, uint64_t now_ns)
 {
 	list_for_each(n, &fl->active) {
 		struct fs_req *r = container_of(n, struct fs_req, node);
 
-		if (r->calling && (r->done == write_done || r->done == commit_done) &&
-		    nfs_take_back(&r->call, -ENOTCONN))
+		if (r->calling && take_back(r, now_ns))
 			return true;
 	}
 	return false;
 }
 
-void behind_move_all(struct fs_lane *fl)
+void behind_move_all(struct fs_lane *fl, uint64_t now_ns)
 {
 	/* `active` changes. If the other lane loses its connection meanwhile, what is taken back is
 	 * in this lane's queue again. */
-	while (other_lane() && move_one(fl))
+	while (other_lane() && move_one(fl, now_ns))
 		;
 }
 

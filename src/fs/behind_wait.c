@@ -240,7 +240,7 @@ void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns)
 	/* The room was to grow, and does not. */
 	bool now = atomic_load(&p->nwaiting) && behind_rather_commits(p);
 
-	behind_move_all(fl);
+	behind_move_all(fl, now_ns);
 	want_old(fl, now_ns, now ? 0 : SEND_NS, now ? 0 : COMMIT_NS);
 }
 

@@ -476,9 +476,14 @@ void nfs_give_up(struct nfs_call *c, int status)
 
 bool nfs_take_back(struct nfs_call *c, int status)
 {
+	return !c->eng.sent && !c->eng.rr.sends && nfs_abandon(c, status);
+}
+
+bool nfs_abandon(struct nfs_call *c, int status)
+{
 	struct rr_call *rr = &c->eng.rr;
 
-	if (c->eng.sent || rr->sends || rr->state == RR_CALL_INFLIGHT)
+	if (rr->state == RR_CALL_INFLIGHT)
 		return false;
 	if (rr->state == RR_CALL_WAITING)
 		rr_cancel(c->target->conn, rr, status);

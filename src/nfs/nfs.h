@@ -613,6 +613,9 @@ void nfs_start(struct nfs_lane *l, struct nfs_call *c);
 /* Lane thread: ends an operation of which nothing has been sent yet; done() runs inside, with
  * that status. false: something has been sent, and the operation goes on. */
 bool nfs_take_back(struct nfs_call *c, int status);
+/* The same of one that may have been sent, if no connection has it now. The server may have
+ * executed it, or do so later. A slot of its session is lost by that. */
+bool nfs_abandon(struct nfs_call *c, int status);
 /* Lane thread: starts waiting calls as far as there is room. */
 void nfs_lane_pump(struct nfs_lane *l);
 /* Any thread but a lane's: runs the operation on that lane and waits for it. Returns

@@ -1161,6 +1161,35 @@ Test(fs_behind, another_lane_commits)
 	end();
 }
 
+/* And one that was sent, when its lane has been without a connection for a while: it may be executed
+ * twice. */
+Test(fs_behind, another_lane_commits_what_was_to_be_committed)
+{
+	uint64_t commit_ns;
+
+	begin_plain(60);
+	add_lane();
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	fs_behind_tick(fl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
+	ask_flush(0, true);
+	settle();
+	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_COMMIT);
+	fake_break();
+	connect_other();
+	fs_behind_tick(fl, mono_ns());
+	cr_assert_eq(sent[0].c->eng.rr.state, RR_CALL_WAITING, "connections mostly come back at once");
+	commit_ns = fs.behind.commit_ns;
+	nsent = 0;
+	fs_behind_tick(fl, mono_ns() + 6000000000);
+	other_serves();
+	cr_assert_eq(did.commits, 1);
+	cr_assert_lt(fs.behind.commit_ns, commit_ns + 1000000000, "it says nothing about the server's disk");
+	end();
+}
+
 /* How long COMMITs take decides whether memory is taken in their place. One that has waited for a
  * connection says nothing about the server's disk. */
 Test(fs_behind, a_commit_without_a_connection_is_not_slow)
