@@ -124,6 +124,8 @@ static int by_identity(void)
 	if (fd >= 0 && mount_of(fd) == ours.id) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
+	} else if (fd >= 0) {
+		rc = -EBUSY;
 	}
 	if (fd >= 0)
 		close(fd);

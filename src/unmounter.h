@@ -45,7 +45,8 @@ int unmounter_read_ahead(unsigned kib);
 /* Makes the control socket. It listens. A descriptor, or -errno with eb set. */
 int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
-/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is. */
+/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
+ * one covers it. */
 int unmounter_ask(void);
 /* Ends the process, and waits for its end. */
 void unmounter_end(void);

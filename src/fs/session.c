@@ -266,7 +266,8 @@ static void take_away(struct fs *fs)
 	if (rc)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
 			 rc == -ENOTCONN ? "its unmounter is gone" :
-			 rc == -ENOENT ? "it is not there any more" : strerror(-rc));
+			 rc == -ENOENT ? "it is not there any more" :
+			 rc == -EBUSY ? "something else is mounted over it" : strerror(-rc));
 	if (fs->cfg.mount)
 		close_device(fs);
 	else

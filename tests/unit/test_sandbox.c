@@ -517,6 +517,48 @@ Test(sandbox, the_unmounter_is_not_misled)
 	in_process(misled);
 }
 
+/* A process that keeps its privileges covers dir at the first byte, and uncovers it at the second. */
+static int coverer(const char *dir)
+{
+	int fds[2];
+	char byte;
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	if (fork()) {
+		close(fds[1]);
+		return fds[0];
+	}
+	close(fds[0]);
+	if (read(fds[1], &byte, 1) == 1 && mount("none", dir, "tmpfs", 0, NULL) == 0 &&
+	    write(fds[1], &byte, 1) == 1 && read(fds[1], &byte, 1) == 1 && umount2(dir, 0) == 0)
+		byte = (char)write(fds[1], &byte, 1);
+	_exit(0);
+}
+
+/* Something else is mounted over ours. That is there, too, and has to be named. */
+static void covered(void)
+{
+	char dir[] = "/tmp/unmounter.XXXXXX", byte = 0;
+	int other;
+
+	own_mounts();
+	CHECK(mkdtemp(dir));
+	other = coverer(dir);
+	start_and_mount(dir);
+	CHECK(write(other, &byte, 1) == 1 && read(other, &byte, 1) == 1);
+	CHECK(unmounter_ask() == -EBUSY);
+	CHECK(write(other, &byte, 1) == 1 && read(other, &byte, 1) == 1 && is_mountpoint(dir));
+	CHECK(unmounter_ask() == 0 && !is_mountpoint(dir));
+	CHECK(unmounter_ask() == -ENOENT);
+	unmounter_end();
+	CHECK(rmdir(dir) == 0);
+}
+
+Test(sandbox, the_unmounter_says_that_the_mount_is_covered)
+{
+	in_process(covered);
+}
+
 /* The mount point was a link by then: what was mounted is not where it was to be, and what is
  * where it was to be is not ours. */
 static void not_there(void)
