@@ -173,8 +173,8 @@ fail:
 }
 
 /* Without this lane nothing can be ended in order: its requests have no answer, and whoever
- * asks all lanes waits for it. So the process ends, as if it had crashed: programs get ENOTCONN,
- * and the unmounter takes the mount away. */
+ * asks all lanes waits for it. So the process ends, as if it had crashed: programs get ENOTCONN
+ * until somebody unmounts, and nobody writes to the directory below by mistake. */
 static void *lane_main(void *arg)
 {
 	const struct nfs_lane *l = arg;
@@ -182,7 +182,8 @@ static void *lane_main(void *arg)
 
 	if (!rc)
 		return NULL;
-	log_err("lane %u cannot go on (%s): the mount ends, and data that was not yet sent is lost",
+	log_err("lane %u cannot go on (%s): this process ends, and data that was not yet sent is lost; "
+		"unmount by hand",
 		l->index, strerror(-rc));
 	_exit(EXIT_FAILURE);
 }
