@@ -90,6 +90,20 @@ static void allow(int ruleset, const char *path, uint64_t access)
 	close(fd);
 }
 
+/* Where a file is by now, so that it may be replaced: a rule is for the file that is there, or for
+ * a directory. Not a whole /run. */
+static void allow_around(int ruleset, const char *path, uint64_t access)
+{
+	char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+
+	if (slash) {
+		*slash = '\0';
+		if (strrchr(real, '/') > real)
+			allow(ruleset, real, access);
+	}
+	free(real);
+}
+
 struct rules {
 	int ruleset;
 	uint64_t known;         /* rights that the kernel has, for each rule */
@@ -134,6 +148,8 @@ int landlock_enter(int stats_dir)
 		return r.ruleset;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		allow(r.ruleset, files[i].path, files[i].access & r.known);
+	/* It is made anew for each network, and most distributions have it in /run. */
+	allow_around(r.ruleset, "/etc/resolv.conf", READ & r.known);
 	dl_iterate_phdr(on_library, &r);
 	if (stats_dir >= 0)
 		rc = allow_fd(r.ruleset, stats_dir, KEEP & r.known);

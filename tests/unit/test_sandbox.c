@@ -351,6 +351,60 @@ Test(sandbox, files_that_the_daemon_needs, .init = make_dirs, .fini = remove_dir
 	in_process(works);
 }
 
+/* Away from the machine's own files. */
+static void own_mounts(void)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		_exit(SKIP);
+}
+
+static void make_file(const char *name)
+{
+	int fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+
+	CHECK(fd >= 0 && close(fd) == 0);
+}
+
+static void *resolves(void *arg)
+{
+	pthread_barrier_t *b = arg;
+
+	bind_files();
+	pthread_barrier_wait(b);
+	pthread_barrier_wait(b);
+	CHECK(!is_refused("/etc/resolv.conf", O_RDONLY));
+	CHECK(is_refused("/run/secret/key", O_RDONLY) && is_refused("/run/key", O_RDONLY));
+	return arg;
+}
+
+/* Another network: some program makes the file anew, wherever /etc/resolv.conf leads to. */
+static void network_changes(void)
+{
+	pthread_barrier_t b;
+	pthread_t t;
+
+	own_mounts();
+	CHECK(mount("none", "/etc", "tmpfs", 0, NULL) == 0 && mount("none", "/run", "tmpfs", 0, NULL) == 0);
+	CHECK(mkdir("/run/some", 0755) == 0 && mkdir("/run/secret", 0755) == 0);
+	make_file("/run/some/resolv.conf");
+	make_file("/run/secret/key");
+	make_file("/run/key");
+	CHECK(symlink("../run/some/resolv.conf", "/etc/resolv.conf") == 0);
+	pthread_barrier_init(&b, NULL, 2);
+	CHECK(pthread_create(&t, NULL, resolves, &b) == 0);
+	pthread_barrier_wait(&b);
+	make_file("/run/some/new");
+	CHECK(rename("/run/some/new", "/run/some/resolv.conf") == 0);
+	pthread_barrier_wait(&b);
+	CHECK(pthread_join(t, NULL) == 0);
+}
+
+Test(sandbox, resolv_conf_is_replaced, .init = make_dirs, .fini = remove_dirs)
+{
+	in_process(network_changes);
+}
+
 /* ---- capabilities ---- */
 
 static void *cap_main(void *arg)
@@ -430,13 +484,6 @@ static void start_and_mount(const char *dir)
 	CHECK(fd >= 0 && !eb.text[0] && is_mountpoint(dir));
 	/* Once. */
 	CHECK(unmounter_mount(65536, &eb) < 0 && eb.text[0]);
-}
-
-static void own_mounts(void)
-{
-	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		_exit(SKIP);
 }
 
 static pid_t child(void)
