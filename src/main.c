@@ -283,6 +283,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.debug = o->debug,
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
+		.write_back = unmounter_write_back,
 		.unmount = unmounter_ask,
 	};
 

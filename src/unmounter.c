@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "ctl/ctl.h"
@@ -21,7 +22,7 @@
 
 /* What the daemon asks for, and what comes back: a descriptor with it, if rc is 0 and it was
  * to be one. A text with rc 0 is a warning. */
-enum { MOUNT = 1, READ_AHEAD, CONTROL, CONTROL_END, UNMOUNT };
+enum { MOUNT = 1, READ_AHEAD, CONTROL, CONTROL_END, WRITE_BACK, UNMOUNT };
 struct request {
 	uint32_t what, arg;
 };
@@ -112,24 +113,72 @@ static int mount_of(int fd)
  * anywhere in its place. So root's mount is looked for by what it is, and what a name leads to
  * is compared with it. Nobody can exchange what is open.
  */
-static int by_identity(void)
+static int open_ours(int flags)
 {
 	FILE *f = known ? fopen(ctl_mountinfo, "re") : NULL;
-	char *there = f ? ctl_where_now(f, &ours) : NULL, path[64];
-	int fd, rc = -ENOENT;
+	char *there = f ? ctl_where_now(f, &ours) : NULL;
+	int fd;
 
 	if (f)
 		fclose(f);
-	fd = there ? open(there, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	if (fd >= 0 && mount_of(fd) == ours.id) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
-	} else if (fd >= 0) {
-		rc = -EBUSY;
-	}
-	if (fd >= 0)
-		close(fd);
+	fd = there ? open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
 	free(there);
+	if (fd < 0)
+		return -ENOENT;
+	if (mount_of(fd) == ours.id)
+		return fd;
+	close(fd);
+	return -EBUSY;
+}
+
+static int by_identity(void)
+{
+	int fd = open_ours(O_PATH), rc;
+	char path[64];
+
+	if (fd < 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/*
+ * syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
+ * WRITEs. fstatfs() has a request of its own behind them: when it is answered the daemon has them
+ * all.
+ */
+static void __attribute__((noreturn)) write_pages(void)
+{
+	struct statfs st;
+	int fd = open_ours(O_RDONLY);
+
+	_exit(fd < 0 || syncfs(fd) < 0 || fstatfs(fd, &st) < 0);
+}
+
+/* A process of its own does it, because a server that is silent may hold it until the daemon has
+ * closed /dev/fuse. *fd: a pipe that is at its end when the process is. */
+static int write_back(int from, int *fd)
+{
+	int fds[2], rc = 0;
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	child = fork();
+	if (child == 0) {
+		close(from);            /* it is not what the daemon waits for */
+		close(fds[0]);
+		write_pages();
+	}
+	if (child < 0)
+		rc = -errno;
+	close(fds[1]);
+	if (rc)
+		close(fds[0]);
+	else
+		*fd = fds[0];
 	return rc;
 }
 
@@ -222,6 +271,9 @@ static bool serve_one(int from, const struct request *q)
 	case CONTROL_END:
 		ctl_socket_remove(&control);
 		r.rc = 0;
+		break;
+	case WRITE_BACK:
+		r.rc = write_back(from, &fd);
 		break;
 	case UNMOUNT:
 		r.rc = unmount();
@@ -343,6 +395,11 @@ int unmounter_control(struct errbuf *eb)
 void unmounter_control_end(void)
 {
 	ask(CONTROL_END, 0, NULL, NULL);
+}
+
+int unmounter_write_back(void)
+{
+	return ask_fd(WRITE_BACK, 0, NULL);
 }
 
 int unmounter_ask(void)

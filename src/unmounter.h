@@ -14,6 +14,8 @@
  *            <---- the socket ----------
  *   ...
  *   unmounter_control_end() ----------->  removes its file
+ *   unmounter_write_back() ------------>  forks a process for syncfs()
+ *            <---- a pipe from that ----
  *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
  *   unmounter_end(), or death: EOF ---->  ends
  *
@@ -45,6 +47,9 @@ int unmounter_read_ahead(unsigned kib);
 /* Makes the control socket. It listens. A descriptor, or -errno with eb set. */
 int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
+/* Lets the kernel write back what mappings have dirtied. A descriptor, which poll() finds at its
+ * end when the daemon has read all these WRITEs, or nothing more can be done; or -errno. */
+int unmounter_write_back(void);
 /* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */
 int unmounter_ask(void);

@@ -95,7 +95,8 @@
  *        pages then.
  *   the mount ends                    fs_behind_drain() sends everything. A call that is under
  *        way on a connection is waited for. If the server has gone, the log says how much was
- *        given up. Pages of mappings that the kernel has not written yet are lost.
+ *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
+ *        dirtied until then (fs_behind_pages()); at umount no mapping is left.
  */
 #ifndef FS_BEHIND_H
 #define FS_BEHIND_H
@@ -268,6 +269,10 @@ void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
 void fs_behind_want_room(struct fs *fs);
 /* fs_lane.room_msg: that is wanted. */
 void fs_behind_on_room(struct loop_msg *m);
+/* Before the mount is taken away; not a lane's thread. Waits until fd, of fs_config.write_back, is
+ * at its end, and what was read until then is held, or is on the server; as long as the server is
+ * there. */
+void fs_behind_pages(struct fs *fs, int fd);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
  * as the server is there. */
 void fs_behind_drain(struct fs *fs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Write-behind: who waits for it, what fails, and the end. See behind.h. */
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 #include "fs/behind_impl.h"
 
@@ -299,6 +300,15 @@ static bool is_silent(const struct drain *d, uint64_t timeo_ms)
 	       now - d->heard_ns >= timeo_ms * 1000000 + DRAIN_UP_NS;
 }
 
+static struct drain begin_drain(const struct fs *fs)
+{
+	uint64_t now = mono_ns();
+
+	return (struct drain){
+		.left = atomic_load(&fs->behind.bytes), .begin_ns = now, .heard_ns = now, .up_ns = now,
+	};
+}
+
 static void look(struct drain *d, const struct fs *fs)
 {
 	size_t left = atomic_load(&fs->behind.bytes);
@@ -311,27 +321,79 @@ static void look(struct drain *d, const struct fs *fs)
 	else if (reply > d->heard_ns)
 		d->heard_ns = reply;
 	d->left = left;
-	if (d->said || !left || now - d->begin_ns < DRAIN_SAY_NS)
+}
+
+static void say_waits(struct drain *d, const struct fs *fs)
+{
+	if (d->said || !d->left || mono_ns() - d->begin_ns < DRAIN_SAY_NS)
 		return;
 	d->said = true;
 	log_info("the mount has ended; waiting for %s to take %zu bytes that programs have written",
-		 fs->cl->cfg.server, left);
+		 fs->cl->cfg.server, d->left);
+}
+
+/* WRITEs without an answer. */
+struct unanswered {
+	struct fs *fs;
+	uint64_t before_ns;             /* those that have come before */
+	bool any;                       /* under no lock: one lane after the other looks */
+};
+
+static bool is_unanswered(const struct fs_req *r, uint64_t before_ns)
+{
+	bool through = r->calling && (r->call.op == NFS_OP_WRITE || r->call.op == NFS_OP_COMMIT);
+
+	return r->req && r->start_ns < before_ns &&
+	       (through || r->spare || r->held.state == HELD_WAITS);
+}
+
+static void look_unanswered(struct nfs_lane *l, void *arg)
+{
+	struct unanswered *u = arg;
+
+	list_for_each(n, &u->fs->lanes[l->index].active)
+		u->any |= is_unanswered(container_of(n, struct fs_req, node), u->before_ns);
+}
+
+static bool some_unanswered(struct fs *fs, uint64_t before_ns)
+{
+	struct unanswered u = { fs, before_ns, false };
+
+	nfs_each_lane(fs->cl, look_unanswered, &u);
+	return u.any;
+}
+
+void fs_behind_pages(struct fs *fs, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct drain d = begin_drain(fs);
+	uint64_t read_ns = 0;           /* when all had been read */
+
+	while (!is_silent(&d, fs->cl->cfg.timeo_ms)) {
+		if (!read_ns && poll(&p, 1, DRAIN_STEP_MS) != 0)
+			read_ns = mono_ns();
+		if (read_ns && !some_unanswered(fs, read_ns))
+			break;
+		if (read_ns)
+			usleep(DRAIN_STEP_MS * 1000);
+		look(&d, fs);
+	}
 }
 
 void fs_behind_drain(struct fs *fs)
 {
-	struct drain d = { .said = false };
+	struct drain d;
 
 	/* Programs may still be writing: a mount can be taken away from them. A lane that has not
 	 * seen this yet has held what it is about to hold when each lane has been asked once. */
 	atomic_store(&fs->behind.closed, true);
 	nfs_each_lane(fs->cl, want_everything, fs);
-	d.begin_ns = d.heard_ns = d.up_ns = mono_ns();
-	d.left = atomic_load(&fs->behind.bytes);
+	d = begin_drain(fs);
 	while (d.left && !is_silent(&d, fs->cl->cfg.timeo_ms)) {
 		usleep(DRAIN_STEP_MS * 1000);
 		nfs_each_lane(fs->cl, want_everything, fs);
 		look(&d, fs);
+		say_waits(&d, fs);
 	}
 }
 

@@ -30,9 +30,12 @@ struct fs_config {
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
 	 *               or -errno with eb set; eb set besides a descriptor: a warning
 	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
+	 *   write_back  has the kernel send what mappings have dirtied. A descriptor, at its end
+	 *               when all that has been read from /dev/fuse; or -errno
 	 *   unmount     unmounts that, and nothing else. 0 or -errno */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
+	int (*write_back)(void);
 	int (*unmount)(void);
 };
 

@@ -259,6 +259,17 @@ static void close_device(struct fs *fs)
 	}
 }
 
+/* What programs have written by way of mappings, and the kernel still has. */
+static void write_back(struct fs *fs)
+{
+	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back() : -1;
+
+	if (fd < 0)
+		return;
+	fs_behind_pages(fs, fd);
+	close(fd);
+}
+
 static void take_away(struct fs *fs)
 {
 	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
@@ -485,6 +496,7 @@ void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
+	write_back(fs);
 	take_away(fs);
 	fs_behind_drain(fs);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);

@@ -2,11 +2,12 @@
 /*
  * Writes by way of a mapping, and says who is told that there was no room:
  *
- *     mapped FILE BYTES close|reader|msync
+ *     mapped FILE BYTES close|reader|msync|hold
  *
  * close: munmap(), close(). reader: the same, but another open of the file, for
  * reading, is closed before. msync: that before the rest. Prints a line for each
- * call that can tell: "close: Success". Exit status 1 if the test itself fails.
+ * call that can tell: "close: Success". hold: says "written", and waits to be killed
+ * with the file open and mapped. Exit status 1 if the test itself fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ int main(int argc, char **argv)
 	char *at;
 
 	if (!len) {
-		fprintf(stderr, "usage: mapped FILE BYTES close|reader|msync\n");
+		fprintf(stderr, "usage: mapped FILE BYTES close|reader|msync|hold\n");
 		return 1;
 	}
 	fd = open(argv[1], O_RDWR | O_CREAT, 0644);
@@ -48,6 +49,11 @@ int main(int argc, char **argv)
 	if (at == MAP_FAILED)
 		die("mmap");
 	memset(at, 'm', len);
+	while (!strcmp(how, "hold")) {
+		if (puts("written") < 0 || fflush(stdout))
+			die("written");
+		pause();
+	}
 	if (!strcmp(how, "msync"))
 		say("msync", msync(at, len, MS_SYNC));
 	munmap(at, len);

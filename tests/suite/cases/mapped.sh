@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The end of a mount under a program that has written by way of a shared mapping, and has neither
+# called msync() nor closed the file: the server gets what it has written until then.
+mapped=${BIN%/src/*}/tests/vm-clients/mapped
+[[ -x $mapped ]] || skip "no $mapped"
+HOLDER='' size=$(( 4 << 20 ))
+trap 'end_all; [[ ! $HOLDER ]] || kill -KILL $HOLDER' EXIT
+
+# hold FILE - a program that has written it and goes on.
+hold() {
+	: >"$TMPDIR/said"
+	"$mapped" "$1" $size hold >"$TMPDIR/said" & HOLDER=$!
+	until_true "a mapping is written" grep -q written "$TMPDIR/said"
+}
+let_go() { kill $HOLDER; gone $HOLDER || fail "the program does not end"; HOLDER=''; }
+is_whole() { equal "$(tr -d -c m <"$SERVER_WORK/$1" | wc -c)" $size "$1: bytes that the server has"; }
+ended() { gone "$DAEMON" || fail "the daemon still runs a minute after $1"; DAEMON=''; }
+
+mount_up
+hold "$WORK/term"
+kill -TERM "$DAEMON"
+ended SIGTERM
+is_whole term
+let_go
+
+mount_up
+hold "$WORK/lazy"
+unmount -l || fail "umount -l"
+let_go
+ended "umount -l, and the program's end"
+is_whole lazy
+
+mount_up
+hold "$WORK/umount"
+let_go
+mount_down
+is_whole umount
