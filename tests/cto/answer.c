@@ -122,16 +122,27 @@ static bool expect(int got, int want, char *why, size_t size)
 /* Everything, or with msync() what is in its range. */
 static void publish(const struct begun *b)
 {
-	bool part = b->op.what == MSYNC;
-	uint32_t from = b->op.off, to = from + b->op.len;
 	struct file *f = b->file;
 
-	for (uint32_t i = 0; i < f->nevents; i++) {
-		struct event *e = &f->events[i];
+	for (uint32_t i = 0; i < f->nevents; i++)
+		f->events[i].published |= publishes(b, &f->events[i]);
+}
 
-		if (e->mount == mount_of(&b->op) && e->done && e->done < b->tick)
-			e->published |= !part || (!e->cuts && e->off >= from && e->off + e->len <= to);
-	}
+/* The server's own bytes, read when b had ended. */
+static bool check_promise(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
+			  size_t size)
+{
+	for (unsigned h = 0; h < HALVES; h++)
+		b->floors[h] = b->promised[h];
+	b->op.off = 0;
+	b->op.len = cfg.size;
+	if (a->server >= 0 && check_data(b, a->server, data, why, size))
+		return true;
+	if (a->server < 0)
+		snprintf(why, size, "'%s'", strerror(-(int)a->server));
+	snprintf(why + strlen(why), size - strlen(why), "; so the server has it, after this has ended: "
+		 "a promise was not kept");
+	return false;
 }
 
 static void event_done(struct begun *b, int flags)
@@ -326,9 +337,9 @@ static bool check_file(struct begun *b, const struct answer *a, const uint8_t *d
 	if (o->what == FSTAT)
 		return check_stat(b, a, why, size);
 	event_done(b, o->what == WRITE ? flags : o->what == FTRUNCATE || o->what == TRUNCATE ? O_DIRECT : 0);
-	if (o->what == FSYNC || o->what == MSYNC || (o->what == CLOSE && writes(flags)))
+	if (o->what != WRITE && promises(o, flags))
 		publish(b);
-	return true;
+	return !o->look || check_promise(b, a, data, why, size);
 }
 
 static bool check_server(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
@@ -356,4 +367,20 @@ bool model_check(const struct op *o, const struct answer *a, const uint8_t *data
 	case MKDIR: return expect(a->err, 0, why, size);
 	default: return check_file(b, a, data, why, size);
 	}
+}
+
+/* ---- after a difference ---- */
+
+bool model_names(const struct op *o, uint8_t *name)
+{
+	const struct file *f = model.begun[o->worker].file;
+
+	return f && !f->wild && name_of(f, name);
+}
+
+bool model_would_do(const struct op *o, int64_t n, const uint8_t *data)
+{
+	char why[256] = "";
+
+	return n >= 0 && check_data(&model.begun[o->worker], n, data, why, sizeof(why));
 }

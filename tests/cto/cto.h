@@ -15,6 +15,9 @@
  *     O_DIRECT, is what the other mount finds after its next open() of the file.
  *   - An open and a truncation by name reach the file that has the name then, whichever mount gave
  *     it to that file. (A mount may have its excuse: enum old_names.)
+ *   - What fsync(), msync(), close(), and a write() with O_SYNC or O_DIRECT have promised, the
+ *     server has when they end (--server). So an old byte that another mount finds afterwards is
+ *     in that mount's own cache.
  *   - Before that each byte which the other mount finds is what it was at its last open(), or
  *     anything that was written since. It is nothing else.
  *
@@ -47,16 +50,17 @@ enum old_names { NEVER, READS, ALWAYS };
 
 enum what {
 	OPEN, MAKE, CLOSE, READ, WRITE, FTRUNCATE, TRUNCATE, MAP, UNMAP, PEEK, POKE, MSYNC, FSYNC,
-	FSTAT, STAT, UNLINK, RENAME, LINK, SERVER, EVENT, PAUSE, MKDIR, RMDIR, NWHATS
+	FSTAT, STAT, UNLINK, RENAME, LINK, SERVER, AGAIN, EVENT, PAUSE, MKDIR, RMDIR, NWHATS
 };
 
 /* OPEN: O_*. MAKE: a new file of the greatest size, of which each mount writes one half. PEEK
- * and POKE: by the mapping. SERVER: what the server has, without a mount. EVENT: a command,
- * which is not waited for. */
+ * and POKE: by the mapping. SERVER: what the server has, without a mount. AGAIN: what a new open
+ * finds; after a difference only (blame.c). EVENT: a command, which is not waited for. */
 struct op {
 	uint8_t what, worker, slot;
 	uint8_t name, name2;            /* below NAMES: mount A's */
 	bool along;
+	bool look;                      /* at what the server has, when it has ended; set by the model */
 	int flags;
 	uint32_t off, len;              /* off: TRUNCATE: the size; PAUSE: ms; EVENT: which */
 	uint32_t id;                    /* says which bytes are written, see byte_of(); MKDIR: name */
@@ -66,12 +70,14 @@ struct answer {
 	int64_t rc;
 	int err;
 	uint64_t ino, size, nlink;
+	int64_t server;                 /* with `look`: so many bytes are in `data`, or -errno */
 };
 
 struct config {
 	const char *dirs[MOUNTS];       /* all may be one mount */
 	enum old_names old[MOUNTS];
 	const char *server;             /* or NULL */
+	bool lies;                      /* fsync() is not done, and said to be */
 	const char *events[8];
 	unsigned nevents, every;        /* an event each so many seconds */
 	unsigned mounts;                /* 1: all processes are in one */
@@ -122,6 +128,17 @@ void model_ended(void);
 bool model_busy(void);
 uint32_t model_size(unsigned worker, unsigned slot);
 bool model_has(unsigned name);
+
+/* Of the file that a READ or PEEK was about: a name. false: it has none, or nobody can say what
+ * is in it. */
+bool model_names(const struct op *o, uint8_t *name);
+/* Would these bytes have been right as the answer to that READ or PEEK, of late? */
+bool model_would_do(const struct op *o, int64_t n, const uint8_t *data);
+
+/* ---- blame.c ---- */
+
+/* A READ or PEEK has found what is not right: adds who has what now. */
+void blame(const struct op *o, char *why, size_t size);
 
 /* ---- main.c ---- */
 

@@ -7,7 +7,8 @@
  *   --steps N     operations of one episode, which has a directory and files of its own (400)
  *   --size N      of the largest file (1 MiB)
  *   --files N     of each mount, at most (3)
- *   --server DIR  the same directory without a mount
+ *   --server DIR  the same directory without a mount: what was promised has to be there
+ *   --lies        a fault, to be found: fsync() is said to be done, and is not
  *   --event CMD   done now and then, meanwhile; may be given several times
  *   --every N     that often: seconds (15)
  *   --old-reads   opens that only read may reach what had the name before: version 3
@@ -47,7 +48,8 @@ double now_seconds(void)
 
 static const char *const verbs[NWHATS] = {
 	"open", "make", "close", "read", "write", "ftruncate", "truncate", "mmap", "munmap", "peek", "poke",
-	"msync", "fsync", "fstat", "stat", "unlink", "rename", "link", "server", "event", "pause", "mkdir", "rmdir",
+	"msync", "fsync", "fstat", "stat", "unlink", "rename", "link", "server", "again", "event",
+	"pause", "mkdir", "rmdir",
 };
 
 static void print_flags(int f)
@@ -114,6 +116,8 @@ static bool drain(char *why, size_t size)
 		if (model_check(&under_way[i], &a[i], data[i], why, size))
 			continue;
 		snprintf(why + strlen(why), size - strlen(why), " (at #%u)", under_way[i].id);
+		if (under_way[i].what == READ || under_way[i].what == PEEK)
+			blame(&under_way[i], why, size);
 		return false;
 	}
 	return true;
@@ -282,7 +286,7 @@ static int run(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
-		"           [--event CMD]... [--every N] [--old-reads]\n"
+		"           [--lies] [--event CMD]... [--every N] [--old-reads]\n"
 		"           [--old-names N] [--tries N] DIR [DIR [DIR]]\n");
 	return 2;
 }
@@ -293,7 +297,7 @@ static bool parse(int argc, char **argv)
 		{ "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "steps", 1, NULL, 'n' },
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
 		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
-		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { 0 },
+		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' }, { 0 },
 	};
 	int c;
 
@@ -313,6 +317,7 @@ static bool parse(int argc, char **argv)
 				cfg.old[i] = READS;
 			break;
 		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
+		case 'l': cfg.lies = true; break;
 		default: return false;
 		}
 	}

@@ -74,6 +74,16 @@ struct file *file_new(unsigned mount, bool split)
 	return f;
 }
 
+bool name_of(const struct file *f, uint8_t *name)
+{
+	for (unsigned i = 0; i < MOUNTS * NAMES; i++)
+		if (model.names[i].file == f) {
+			*name = (uint8_t)i;
+			return true;
+		}
+	return false;
+}
+
 void name_is(unsigned n, struct file *f)
 {
 	struct file *was = model.names[n].file;
@@ -202,6 +212,28 @@ static void add_event(struct begun *b, bool cuts, uint32_t off, uint32_t len)
 	b->event = f->nevents;
 }
 
+bool publishes(const struct begun *b, const struct event *e)
+{
+	uint32_t from = b->op.off, to = from + b->op.len;
+
+	if (b->op.what == WRITE)
+		return e == &b->file->events[b->event - 1];
+	return e->mount == mount_of(&b->op) && e->done && e->done < b->tick &&
+	       (b->op.what != MSYNC || (!e->cuts && e->off >= from && e->off + e->len <= to));
+}
+
+/* Known when it begins: what others publish meanwhile may be there later. */
+static uint32_t promised_to(const struct begun *b, unsigned half)
+{
+	const struct file *f = b->file;
+	uint32_t i = 0;
+
+	while (i < f->nevents && (f->events[i].half != half || f->events[i].published ||
+				  publishes(b, &f->events[i])))
+		i++;
+	return i;
+}
+
 void model_begins(struct op *o)
 {
 	struct begun *b = &model.begun[o->worker];
@@ -212,6 +244,7 @@ void model_begins(struct op *o)
 		o->flags = s->flags;
 	if (o->what == OPEN || o->what == TRUNCATE || o->what == STAT || o->what == SERVER)
 		f = model.names[o->name].file;
+	o->look = f && cfg.server && !f->wild && promises(o, s->flags) && name_of(f, &o->name);
 	*b = (struct begun){ .on = true, .op = *o, .file = f, .tick = ++model.tick };
 	model.nbegun++;
 	if (!f)
@@ -230,4 +263,6 @@ void model_begins(struct op *o)
 		add_event(b, true, o->off, 0);
 	else if (o->what == OPEN && o->flags & O_TRUNC && !(o->flags & O_CREAT && o->flags & O_EXCL))
 		add_event(b, true, 0, 0);
+	for (unsigned h = 0; h < HALVES && o->look; h++)
+		b->promised[h] = promised_to(b, h);
 }

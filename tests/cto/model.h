@@ -66,6 +66,7 @@ struct begun {
 	uint32_t event;                 /* its own + 1; 0: none */
 	uint32_t tick, floors[HALVES];
 	uint32_t published[HALVES], size;
+	uint32_t promised[HALVES];      /* events up to there the server has when it has ended */
 	bool longer;                    /* it has made the file longer */
 };
 
@@ -90,12 +91,27 @@ static inline bool writes(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* Does it promise, by its end, that the server has what was written? */
+static inline bool promises(const struct op *o, int flags)
+{
+	switch (o->what) {
+	case FSYNC: case MSYNC: return true;
+	case CLOSE: return writes(flags);
+	case WRITE: return flags & (O_DSYNC | O_DIRECT);
+	default: return false;
+	}
+}
+
 /* ---- model.c ---- */
 
 unsigned half_of(const struct file *f, uint32_t off);
 struct file *file_new(unsigned mount, bool split);
+/* One of its names. false: it has none. */
+bool name_of(const struct file *f, uint8_t *name);
 /* The name is that file now; NULL: it is gone. */
 void name_is(unsigned n, struct file *f);
+/* Does this operation publish that event, when it has ended? */
+bool publishes(const struct begun *b, const struct event *e);
 /* The events of a half up to there are published. */
 uint32_t published_to(const struct file *f, unsigned half);
 /* A mount sees its own writes that have ended. */

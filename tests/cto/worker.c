@@ -129,11 +129,11 @@ static int look(int rc, const struct stat *st, struct answer *a)
 	return rc;
 }
 
-static ssize_t read_server(const struct op *o)
+/* By an open of its own. */
+static ssize_t read_path(const struct op *o, const char *path)
 {
 	struct op all = *o;
-	char path[4096];
-	int fd = open(path_of(o, o->name, cfg.server, path), O_RDONLY);
+	int fd = open(path, O_RDONLY);
 	ssize_t n;
 
 	if (fd < 0)
@@ -141,6 +141,22 @@ static ssize_t read_server(const struct op *o)
 	n = read_file(&all, fd);
 	close(fd);
 	return n;
+}
+
+static ssize_t read_server(const struct op *o)
+{
+	char path[4096];
+
+	return read_path(o, path_of(o, o->name, cfg.server, path));
+}
+
+/* The same file, whatever its name is now. */
+static ssize_t read_again(const struct op *o)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", slots[o->slot].fd);
+	return read_path(o, path);
 }
 
 static int folders(const struct op *o, const char *dir)
@@ -183,16 +199,27 @@ static int64_t execute(const struct op *o, struct answer *a)
 			map[o->off + i] = byte_of(o->id, i);
 		return o->len;
 	case MSYNC: return sync_map(o);
-	case FSYNC: return o->len ? fdatasync(fd) : fsync(fd);
+	case FSYNC: return cfg.lies ? 0 : o->len ? fdatasync(fd) : fsync(fd);
 	case FSTAT: return look(fstat(fd, &st), &st, a);
 	case STAT: return look(stat(path, &st), &st, a);
 	case UNLINK: return unlink(path);
 	case RENAME: return rename(path, path2);
 	case LINK: return link(path, path2);
 	case SERVER: return read_server(o);
+	case AGAIN: return read_again(o);
 	case PAUSE: return usleep(o->off * 1000);
 	default: errno = ENOSYS; return -1;
 	}
+}
+
+/* The whole file, at once: what comes there later was not there when the promise was given. */
+static void look_at_server(struct op o, struct answer *a)
+{
+	o.off = 0;
+	o.len = cfg.size;
+	a->server = read_server(&o);
+	if (a->server < 0)
+		a->server = -errno;
 }
 
 static _Noreturn void work(int from, int to)
@@ -207,6 +234,8 @@ static _Noreturn void work(int from, int to)
 
 		a.rc = execute(&o, &a);
 		a.err = a.rc < 0 ? errno : 0;
+		if (o.look)
+			look_at_server(o, &a);
 		if (write(to, &a, sizeof(a)) != sizeof(a))
 			break;
 	}

@@ -31,6 +31,13 @@ server=()
 [[ ! -r $SERVER_WORK || $NFSRDMA_EXPORT == /run/vm/view ]] || server+=(--server "$SERVER_WORK")
 found "$cto" --seconds $(( NFSRDMA_CTO_SECONDS * 3 / 4 )) "${server[@]}" --event "vm-nfsd-restart 1" \
 	--every $(( NFSRDMA_CTO_SECONDS < 100 ? 8 : 40 )) "$WORK" "$other/$CASE"
+# With a fsync() that does nothing, what was promised is not there: that has to be found, or a
+# fsync() of ours that ends too early would not be.
+if [[ " ${server[*]}" == *" --server "* ]]; then
+	"$cto" --seconds 60 --tries 0 --lies "${server[@]}" "$WORK" "$other/$CASE" >"$TMPDIR/lies.out"
+	grep -q "a promise was not kept" "$TMPDIR/lies.out" ||
+		fail "a fsync() that does nothing was not found: $(grep -v '^    #' "$TMPDIR/lies.out")"
+fi
 found "$cto" --seconds $(( NFSRDMA_CTO_SECONDS / 4 )) --files 1 --size 400000 "${server[@]}" "$WORK"
 
 if [[ $port ]]; then
