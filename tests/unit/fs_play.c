@@ -240,7 +240,7 @@ void fs_play_flush(void)
 	}
 }
 
-void fs_play_reply(uint32_t xid)
+static void reply_nothing(uint32_t xid)
 {
 	uint32_t w[13] = { 0 };
 
@@ -248,7 +248,20 @@ void fs_play_reply(uint32_t xid)
 	w[1] = w[8] = htonl(1);
 	w[2] = htonl(CREDITS);
 	fake_deliver(w, sizeof(w));
+}
+
+void fs_play_reply(uint32_t xid)
+{
+	reply_nothing(xid);
 	fs_play_flush();
+}
+
+bool fs_play_answer_ping(struct nfs_target *t)
+{
+	if (t->ping.state != RR_CALL_INFLIGHT)
+		return false;
+	reply_nothing(t->ping.xid);
+	return true;
 }
 
 uint32_t sent_word(unsigned send, unsigned i)

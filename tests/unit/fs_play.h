@@ -41,6 +41,10 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 void fs_play_end(void);
 /* The lane gets a connection (again). */
 void fs_play_connect(void);
+/* Answers the call that is a connection's first message when the one before it was silent for a
+ * second (or lane.target.timed_out says so). It has the only credit: nothing else is sent before.
+ * The calls that follow are in fake.sends. Returns false if there is none. */
+bool fs_play_answer_ping(struct nfs_target *t);
 /* Runs the lane's loop for that long. */
 void fs_play_run(unsigned ms);
 

@@ -474,6 +474,7 @@ static bool up;
 
 static void some_connection(void)
 {
+	lane.target.timed_out = !up && !roll(4);
 	if (up)
 		fake_break();
 	else
@@ -498,6 +499,10 @@ static void some_progress(void)
 {
 	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
 
+	if (fs_play_answer_ping(&lane.target)) {
+		take_calls();
+		return;
+	}
 	if (!s || !s->c->eng.rr.sends)
 		return;
 	if (!s->executed)

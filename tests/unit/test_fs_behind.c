@@ -527,17 +527,16 @@ static void some_kill(void)
 	}
 }
 
-/* The first message of a connection, when the one before it was silent for a second, or said to
- * be. It has the only credit: nothing else is sent until it is answered. */
 static bool answer_ping(struct nfs_target *t)
 {
-	if (t->ping.state != RR_CALL_INFLIGHT)
-		return false;
+	bool answered;
+
 	fs_this_lane = t == &lane.target ? fl : &fs.lanes[1];
-	fs_play_reply(t->ping.xid);
+	answered = fs_play_answer_ping(t);
+	fs_play_flush();
 	fs_this_lane = fl;
-	seen.pings++;
-	return true;
+	seen.pings += answered;
+	return answered;
 }
 
 static void some_progress(void)

@@ -183,6 +183,13 @@ static bool locked(void)
 
 /* ---- connections ---- */
 
+static unsigned seed;
+
+static unsigned roll(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
 static bool up;
 
 static void lose(void)
@@ -194,18 +201,12 @@ static void lose(void)
 static void connect_again(void)
 {
 	up = true;
+	lane.target.timed_out = !roll(4);
 	fs_play_connect();
 	fs_play_flush();
 }
 
 /* ---- any order ---- */
-
-static unsigned seed;
-
-static unsigned roll(unsigned n)
-{
-	return (unsigned)rand_r(&seed) % n;
-}
 
 static void some_request(void)
 {
@@ -269,6 +270,10 @@ static void some_progress(void)
 {
 	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
 
+	if (fs_play_answer_ping(&lane.target)) {
+		fs_play_flush();
+		return;
+	}
 	if (!s || !s->c->eng.rr.sends)
 		return;
 	if (!s->executed)
