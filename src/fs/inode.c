@@ -31,6 +31,7 @@ int inode_table_init(struct inode_table *t)
 		pthread_mutex_init(&t->shard[i].mu, NULL);
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 	}
+	pthread_mutex_init(&t->unseen.mu, NULL);
 	names_init(t);
 	handles_init(&t->handles);
 	atomic_init(&t->count, 0);
@@ -52,6 +53,7 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 
 void inode_table_fini(struct inode_table *t)
 {
+	pthread_mutex_destroy(&t->unseen.mu);
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		for (unsigned b = 0; b < INODE_BUCKETS; b++) {
 			struct inode *ino = t->shard[i].bucket[b], *next;

@@ -39,6 +39,7 @@
 #define INODE_SHARDS  64u
 #define INODE_BUCKETS 512u              /* in each shard */
 #define SENT_BACK     1024u             /* threads, by their ids */
+#define UNSEEN        64u               /* inodes to which others were sent back */
 
 struct inode {
 	struct inode *hash_next;        /* [s] */
@@ -119,6 +120,16 @@ struct inode_shard {
 	struct inode *bucket[INODE_BUCKETS];
 };
 
+/* Threads without a number that were sent back: see opens.h. */
+struct unseen {
+	pthread_mutex_t mu;
+	_Atomic uint64_t until_ns;      /* after that there are none; 0: there never were */
+	struct unseen_note {
+		uint64_t id, until_ns;
+		unsigned count;
+	} note[UNSEEN];
+};
+
 struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 	struct name_shard names[NAME_SHARDS];
@@ -127,6 +138,7 @@ struct inode_table {
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
 	/* For each thread: see opens.h. */
 	_Atomic uint64_t back[SENT_BACK];
+	struct unseen unseen;
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 	bool solo;                      /* solo.h */
 };

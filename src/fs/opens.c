@@ -9,6 +9,8 @@
 /* In a note. No id has it, because no handle has so great an index. */
 #define UNNAMED (1ull << 31)
 #define NEWEST  (1ull << 30)
+/* So long a thread without a number may take to come back: for a LOOKUP and an OPEN. */
+#define UNSEEN_NS 10000000000ull
 _Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < NEWEST, "indices of handles");
 
 static _Atomic uint64_t *note_of(struct inode_table *t, pid_t pid)
@@ -16,19 +18,73 @@ static _Atomic uint64_t *note_of(struct inode_table *t, pid_t pid)
 	return &t->back[(unsigned)pid % SENT_BACK];
 }
 
+/* ---- threads without a number ---- */
+
+static struct unseen_note *unseen_of(struct unseen *u, uint64_t id)
+{
+	return &u->note[(id ^ id >> 30) % UNSEEN];
+}
+
+static void unseen_add(struct unseen *u, uint64_t id)
+{
+	struct unseen_note *n = unseen_of(u, id);
+	uint64_t now = mono_ns();
+
+	pthread_mutex_lock(&u->mu);
+	if (n->id != id || now >= n->until_ns)
+		n->count = 0;
+	n->id = id;
+	n->count++;
+	n->until_ns = now + UNSEEN_NS;
+	atomic_store(&u->until_ns, n->until_ns);
+	pthread_mutex_unlock(&u->mu);
+}
+
+static bool unseen_take(struct unseen *u, uint64_t id)
+{
+	struct unseen_note *n = unseen_of(u, id);
+	uint64_t until = atomic_load(&u->until_ns), now = until ? mono_ns() : 0;
+	bool there;
+
+	if (now >= until)               /* mostly nobody was sent back */
+		return false;
+	pthread_mutex_lock(&u->mu);
+	there = n->id == id && n->count && now < n->until_ns;
+	n->count -= there;
+	pthread_mutex_unlock(&u->mu);
+	return there;
+}
+
+static enum came_back unseen_came_back(struct unseen *u, uint64_t id, bool truncates)
+{
+	if (unseen_take(u, id) || (truncates && unseen_take(u, id | UNNAMED)))
+		return BY_HANDLE;
+	return truncates && unseen_take(u, id | NEWEST) ? BY_NEWEST : NOT_BACK;
+}
+
+/* ---- sent back ---- */
+
 void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid)
 {
-	atomic_store(note_of(t, pid), ino->id);
+	if (pid)
+		atomic_store(note_of(t, pid), ino->id);
+	else
+		unseen_add(&t->unseen, ino->id);
 }
 
 void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid, bool newest)
 {
-	atomic_store(note_of(t, pid), ino->id | (newest ? NEWEST : UNNAMED));
+	uint64_t note = ino->id | (newest ? NEWEST : UNNAMED);
+
+	if (pid)
+		atomic_store(note_of(t, pid), note);
+	else
+		unseen_add(&t->unseen, note);
 }
 
 void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
 {
-	uint64_t note = atomic_load(note_of(t, pid));
+	uint64_t note = pid ? atomic_load(note_of(t, pid)) : 0;
 
 	if (note)
 		atomic_store(note_of(t, pid), ino && !(note & (UNNAMED | NEWEST)) ? ino->id : 0);
@@ -39,6 +95,8 @@ enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, p
 	_Atomic uint64_t *at = note_of(t, pid);
 	uint64_t note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
 
+	if (!pid)
+		return unseen_came_back(&t->unseen, ino->id, truncates);
 	if (note == ino->id || (truncates && note == (ino->id | UNNAMED)))
 		return BY_HANDLE;
 	return truncates && note == (ino->id | NEWEST) ? BY_NEWEST : NOT_BACK;

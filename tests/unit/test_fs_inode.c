@@ -377,6 +377,42 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	inode_put(&t, a, 1);
 }
 
+/* Programs in other pid name spaces have one number, 0. What one of them does takes nothing from
+ * another one, whose second attempt would fail for good. */
+Test(inode, unseen_programs_come_back, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 5, 7, "a"), *b = get(2, 5, 7, "b");
+
+	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	/* Two append to one file, and others look up and open what they like. */
+	inode_sends_back(&t, a, 0);
+	inode_sends_back(&t, a, 0);
+	inode_looked_up(&t, NULL, 0);
+	inode_looked_up(&t, b, 0);
+	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
+	inode_looked_up(&t, a, 0);
+	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
+	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
+	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	/* Opened without a name, then truncated. */
+	inode_opened_unnamed(&t, b, 0, false);
+	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
+	cr_assert_eq(inode_came_back(&t, b, 0, true), BY_HANDLE);
+	inode_opened_unnamed(&t, b, 0, true);
+	cr_assert_eq(inode_came_back(&t, b, 0, true), BY_NEWEST);
+	cr_assert_eq(inode_came_back(&t, b, 0, true), NOT_BACK);
+	/* Who does not come at once does not come any more. */
+	inode_sends_back(&t, a, 0);
+	for (unsigned i = 0; i < UNSEEN; i++)
+		t.unseen.note[i].until_ns = mono_ns();
+	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	inode_sends_back(&t, a, 0);
+	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
+	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	inode_put(&t, a, 1);
+	inode_put(&t, b, 1);
+}
+
 /* What the kernel may have ignored, or has not heard of, is no size that it knows. */
 Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardown)
 {
