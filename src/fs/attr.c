@@ -105,16 +105,16 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 {
 	struct fs *fs = r->fl->fs;
 	struct inode *ino = (r->call.op == NFS_OP_CREATE ? inode_get_created : inode_get)
-			(&fs->inodes, &r->call.res.fh, &r->call.res.attr, r->ino->id, name,
-			 strlen(name), r->start_ns);
+			(&fs->inodes, &r->call.res.fh, &r->call.res.attr, name ? r->ino->id : 0,
+			 name, name ? strlen(name) : 0, r->start_ns);
 
 	if (!ino)
 		return NULL;
 	if (r->req)
 		young_asked(ino, fuse_req_ctx(r->req)->pid);
-	fs_entry_node(e, ino);
+	fs_entry_node(fs, e, ino);
 	fs_stat_of(fs, ino, &e->attr, &r->call.res.attr);
 	e->attr_timeout = inode_timeo(&fs->inodes, ino);
-	e->entry_timeout = fs_entry_timeo(fs, r->ino);
+	e->entry_timeout = name ? fs_entry_timeo(fs, r->ino) : 0;
 	return ino;
 }

@@ -305,7 +305,7 @@ static bool add_entry(struct filler *f, struct stream *s, const struct dent *d)
 	if (ino) {
 		double old = age(s);
 
-		fs_entry_node(&e, ino);
+		fs_entry_node(fs, &e, ino);
 		fs_stat_of(fs, ino, &e.attr, &d->attr);
 		e.attr_timeout = left(inode_timeo(&fs->inodes, ino), old);
 		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);

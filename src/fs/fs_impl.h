@@ -170,6 +170,7 @@ struct fs_req {
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
 	} change[2];
+	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* take() does not clear these, but for held.state: */
 	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct link_ask link_ask;       /* READLINK */
@@ -179,6 +180,7 @@ struct fs_req {
 	struct settle settle;           /* behind.h: waits for such WRITEs */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 	struct names_of names;          /* OPEN, SETATTR: of ino */
+	struct nfs_fh node_fh;          /* ...and its filehandle */
 };
 
 /* ---- session.c ---- */
@@ -220,6 +222,8 @@ int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out);
 /* A request object for that node, with the caller's credentials. NULL: there is no
  * such node (ESTALE), or no memory; the request has been answered. */
 struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node);
+/* The same for a node that the kernel may have forgotten: r has no inode, but its filehandle. */
+struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node);
 /* The same for an inode that the caller has; takes a reference. */
 struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino);
 /* The same for an open file, with the credentials of the process that opened it. NULL
@@ -251,7 +255,7 @@ void fs_wait_more(struct fs_req *r);
 fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino);
 /* Fills in e's node for ino. One of ino's references becomes the kernel's; if the reply
  * does not get there, the caller takes it back with inode_forget(). */
-void fs_entry_node(struct fuse_entry_param *e, struct inode *ino);
+void fs_entry_node(const struct fs *fs, struct fuse_entry_param *e, struct inode *ino);
 /* This mount has changed dir's entries, or tried to: see dir.c. */
 static inline void fs_dir_changed(struct inode *dir)
 {
@@ -322,8 +326,8 @@ void fs_forget_attr(struct fs_req *r);
 double fs_entry_timeo(struct fs *fs, struct inode *dir);
 double fs_negative_timeo(struct fs *fs);
 /* Finds or makes the inode of the handle and attributes in r->call.res, and fills in the
- * entry for it. The reference becomes the kernel's if the reply gets there. NULL: no
- * memory. */
+ * entry for it. name: in r->ino; NULL: it has none. The reference becomes the kernel's if the
+ * reply gets there. NULL: no memory. */
 struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e);
 
 /* ---- statfs.c ---- */

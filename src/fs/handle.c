@@ -146,6 +146,18 @@ void *handle_get(struct handles *h, uint64_t handle, bool (*ref)(void *obj))
 	return obj;
 }
 
+bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *obj, void *arg),
+		 void *arg)
+{
+	struct handle_slot *s = lock_slot(h, handle);
+
+	if (!s)
+		return false;
+	look(s->obj, arg);
+	pthread_mutex_unlock(lock_of(h, index_of(handle)));
+	return true;
+}
+
 void *handle_del(struct handles *h, uint64_t handle)
 {
 	struct handle_slot *s = lock_slot(h, handle);

@@ -55,6 +55,10 @@ uint64_t handle_new(struct handles *h, void *obj);
  * no such handle, or ref returned false.
  */
 void *handle_get(struct handles *h, uint64_t handle, bool (*ref)(void *obj));
+/* Calls look(object, arg), during which the handle cannot be given up. false: there is no such
+ * handle. */
+bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *obj, void *arg),
+		 void *arg);
 /* Gives the handle up and returns its object. NULL: there is no such handle (any more). */
 void *handle_del(struct handles *h, uint64_t handle);
 

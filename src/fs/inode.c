@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * See inode.h. The reference count is atomic, so that most references need no lock. Only
- * the step to zero is made under the shard's lock, so that nobody finds the inode by its
- * handle at that moment.
+ * the steps to zero and from it are made under the shard's lock, so that nobody finds the inode
+ * by its filehandle while it loses what it has.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include "fs/behind.h"
 #include "fs/inode_impl.h"
 #include "fs/solo.h"
@@ -30,16 +31,21 @@ int inode_table_init(struct inode_table *t)
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		pthread_mutex_init(&t->shard[i].mu, NULL);
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
+		list_init(&t->shard[i].forgotten);
+		t->shard[i].nforgotten = 0;
 	}
 	pthread_mutex_init(&t->unseen.mu, NULL);
 	names_init(t);
 	handles_init(&t->handles);
+	if (getrandom(&t->generation, sizeof(t->generation), 0) != sizeof(t->generation))
+		t->generation = (uint32_t)mono_ns();
 	atomic_init(&t->count, 0);
 	atomic_init(&t->names_missing, 0);
 	return 0;
 }
 
-static void inode_destroy(struct inode_table *t, struct inode *ino)
+/* Without references, or with the last one. */
+static void drop_state(struct inode_table *t, struct inode *ino)
 {
 	names_drop(t, ino);
 	free(ino->silly);
@@ -48,7 +54,6 @@ static void inode_destroy(struct inode_table *t, struct inode *ino)
 	free(ino->solo);
 	free(ino->link);
 	behind_free(atomic_load(&ino->behind));
-	free(ino);
 }
 
 void inode_table_fini(struct inode_table *t)
@@ -60,7 +65,8 @@ void inode_table_fini(struct inode_table *t)
 
 			for (; ino; ino = next) {
 				next = ino->hash_next;
-				inode_destroy(t, ino);
+				drop_state(t, ino);
+				free(ino);
 			}
 		}
 		pthread_mutex_destroy(&t->shard[i].mu);
@@ -87,8 +93,56 @@ static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs
 	return ino;
 }
 
-static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32_t hash,
-			    const struct nfs_fh *fh, const struct nfs_attr *attr)
+static void unhash(struct inode_shard *s, struct inode *ino)
+{
+	struct inode **p = bucket_of(s, ino->hash);
+
+	while (*p != ino)
+		p = &(*p)->hash_next;
+	*p = ino->hash_next;
+}
+
+/* ---- forgotten inodes ---- */
+
+/* It is not in its shard's lists any more. */
+static void inode_free(struct inode_table *t, struct inode *ino)
+{
+	handle_del(&t->handles, ino->id);
+	free(ino);
+}
+
+static bool is_forgotten(const struct inode *ino)
+{
+	return atomic_load(&ino->refs) == 0;
+}
+
+static void leave_forgotten(struct inode_shard *s, struct inode *ino)
+{
+	list_del(&ino->node);
+	s->nforgotten--;
+}
+
+/* ino has lost its last reference. Returns what is to be freed then; or NULL. */
+static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s, struct inode *ino)
+{
+	bool left = has_left(ino);      /* another inode has its filehandle */
+
+	drop_state(t, ino);
+	atomic_fetch_sub(&t->count, 1);
+	if (!left) {
+		memset(&ino->lookups, 0, sizeof(*ino) - offsetof(struct inode, lookups));
+		list_add_tail(&s->forgotten, &ino->node);
+		if (++s->nforgotten <= INODE_FORGOTTEN)
+			return NULL;
+		ino = container_of(s->forgotten.next, struct inode, node);
+		leave_forgotten(s, ino);
+	}
+	unhash(s, ino);
+	return ino;
+}
+
+static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uint32_t hash,
+			       const struct nfs_fh *fh, mode_t type)
 {
 	struct inode **b = bucket_of(s, hash), *ino = calloc(1, sizeof(*ino));
 
@@ -97,32 +151,44 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, uint32
 	ino->hash = hash;
 	ino->fh.len = fh->len;
 	memcpy(ino->fh.data, fh->data, fh->len);
+	ino->type = type;
 	ino->id = handle_new(&t->handles, ino);
 	if (!ino->id) {
 		free(ino);
 		return NULL;
 	}
-	list_init(&ino->ends);
-	ino->type = attr->mode & S_IFMT;
-	if (t->solo && S_ISREG(ino->type) && !solo_begin(ino, attr)) {
-		handle_del(&t->handles, ino->id);
-		free(ino);
-		return NULL;
-	}
 	ino->hash_next = *b;
 	*b = ino;
-	atomic_fetch_add(&t->count, 1);
 	return ino;
 }
 
-static void unhash(struct inode_table *t, struct inode_shard *s, struct inode *ino)
+/* Makes an inode of the forgotten one with that filehandle, or a new one if there is none. The
+ * caller takes the first reference. A server may use a filehandle again, for a file of another
+ * type: that gets another id. */
+static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct inode *forgotten,
+			    uint32_t hash, const struct nfs_fh *fh, const struct nfs_attr *attr)
 {
-	struct inode **p = bucket_of(s, ino->hash);
+	struct inode *ino = forgotten;
 
-	while (*p != ino)
-		p = &(*p)->hash_next;
-	*p = ino->hash_next;
-	atomic_fetch_sub(&t->count, 1);
+	if (ino)
+		leave_forgotten(s, ino);
+	if (ino && ino->type != (attr->mode & S_IFMT)) {
+		unhash(s, ino);
+		inode_free(t, ino);
+		ino = NULL;
+	}
+	if (!ino)
+		ino = new_inode(t, s, hash, fh, attr->mode & S_IFMT);
+	if (!ino)
+		return NULL;
+	list_init(&ino->ends);
+	if (t->solo && S_ISREG(ino->type) && !solo_begin(ino, attr)) {
+		unhash(s, ino);
+		inode_free(t, ino);
+		return NULL;
+	}
+	atomic_fetch_add(&t->count, 1);
+	return ino;
 }
 
 void inode_leave_locked(struct inode_table *t, struct inode *ino)
@@ -152,8 +218,8 @@ static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct 
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
-	if (!ino)
-		ino = insert(t, s, hash, fh, attr);
+	if (!ino || is_forgotten(ino))
+		ino = insert(t, s, ino, hash, fh, attr);
 	if (ino) {
 		if (created && S_ISREG(ino->type))
 			young_begin_locked(ino);
@@ -191,8 +257,8 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
-	if (!ino)
-		ino = insert(t, s, hash, fh, attr);
+	if (!ino || is_forgotten(ino))
+		ino = insert(t, s, ino, hash, fh, attr);
 	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
 		 behind_since(ino, since))
 		ino = NULL;
@@ -213,8 +279,8 @@ struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
-	if (ino)
-		inode_ref(ino);
+	if (ino && !inode_ref_live(ino))
+		ino = NULL;
 	pthread_mutex_unlock(&s->mu);
 	return ino;
 }
@@ -241,20 +307,27 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	uint64_t have = atomic_load(&ino->refs);
-	bool last;
+	struct inode *gone = NULL;
 
 	while (have > n)
 		if (atomic_compare_exchange_weak(&ino->refs, &have, have - n))
 			return;
 	pthread_mutex_lock(&s->mu);
-	last = atomic_fetch_sub(&ino->refs, n) == n;
-	if (last)
-		unhash(t, s, ino);
+	if (atomic_fetch_sub(&ino->refs, n) == n)
+		gone = forget_locked(t, s, ino);
 	pthread_mutex_unlock(&s->mu);
-	if (last) {
-		handle_del(&t->handles, ino->id);
-		inode_destroy(t, ino);
-	}
+	if (gone)
+		inode_free(t, gone);
+}
+
+static void copy_fh(const void *obj, void *fh)
+{
+	memcpy(fh, &((const struct inode *)obj)->fh, sizeof(struct nfs_fh));
+}
+
+bool inode_fh(struct inode_table *t, uint64_t id, struct nfs_fh *fh)
+{
+	return handle_look(&t->handles, id, copy_fh, fh);
 }
 
 struct inode *inode_by_id(struct inode_table *t, uint64_t id)

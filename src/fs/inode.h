@@ -11,11 +11,27 @@
  *      young.h   attributes for read(), although this mount has written since
  *      solo.h    consistency=solo
  *
- * The node id that the kernel knows is `id`, a handle (handle.h) that is never used again;
+ * The node id that the kernel knows is `id`, a handle (handle.h) that no other file gets;
  * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
- * and open files hold references. The inode is freed with the last one. The kernel's
- * references are also counted separately, so that the kernel cannot give back more than it
- * has.
+ * and open files hold references. The kernel's references are also counted separately, so that
+ * the kernel cannot give back more than it has.
+ *
+ * With the last reference an inode is *forgotten*: it loses all that it has but its filehandle, id
+ * and type. A program may still have its id, in a handle of name_to_handle_at(2), so it waits in
+ * its shard's list, and comes back with that id. What has waited longest is freed when the list is
+ * full:
+ *
+ *      inode_get(fh) --> refs 1, 2, ... --last put--> refs 0, in `forgotten` --> freed, id too
+ *            ^                                          |
+ *            +-------- a name is looked up, or the id --+
+ *
+ * Who has an id and no reference asks inode_fh() for the filehandle, GETATTR with that, and
+ * inode_get() then, which may find that the inode has been freed meanwhile, and makes another one:
+ * its id tells. Only under the shard's lock does an inode become forgotten, come back, or leave the
+ * list. inode_by_id(), inode_by_fh() and inode_find() do not find forgotten inodes.
+ *
+ * A program's handle may be of another mount's time, whose ids may have been the same ones. So the
+ * kernel is told a random generation as well, one for all ids of a table.
  *
  * Threads: any lane may call these functions, except inode_table_init() and
  * inode_table_fini(), which run while there are no lanes. Nothing here blocks except for
@@ -38,6 +54,7 @@
 
 #define INODE_SHARDS  64u
 #define INODE_BUCKETS 512u              /* in each shard */
+#define INODE_FORGOTTEN 256u            /* in each shard; the man page says how many in all */
 #define SENT_BACK     1024u             /* threads, by their ids */
 #define UNSEEN        64u               /* inodes to which others were sent back */
 
@@ -45,10 +62,13 @@ struct inode {
 	struct inode *hash_next;        /* [s] */
 	uint32_t hash;
 	struct nfs_fh fh;               /* constant */
-	uint64_t id;                    /* constant: never used twice */
-	_Atomic uint64_t refs;          /* falls to 0 only under the shard's lock */
-	_Atomic uint64_t lookups;       /* how many of these the kernel has */
+	uint64_t id;                    /* constant: no other file gets it */
 	mode_t type;                    /* constant: S_IFMT */
+	struct list node;               /* [s] in the shard's list if it is forgotten */
+	_Atomic uint64_t refs;          /* falls to 0, and rises from 0, only under the shard's lock */
+
+	/* A forgotten inode has none of what follows. */
+	_Atomic uint64_t lookups;       /* how many references the kernel has */
 
 	struct name *names;             /* [s] names.h: newest first */
 	bool names_missing;             /* [s] not all of them are there */
@@ -118,6 +138,8 @@ struct inode {
 struct inode_shard {
 	pthread_mutex_t mu;
 	struct inode *bucket[INODE_BUCKETS];
+	struct list forgotten;          /* the one that has waited longest first */
+	unsigned nforgotten;
 };
 
 /* Threads without a number that were sent back: see opens.h. */
@@ -134,8 +156,9 @@ struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 	struct name_shard names[NAME_SHARDS];
 	struct handles handles;
-	_Atomic uint64_t count;
+	_Atomic uint64_t count;         /* inodes that are not forgotten */
 	_Atomic uint64_t names_missing; /* inodes with names_missing */
+	uint32_t generation;            /* of all ids; FUSE's for each node */
 	/* For each thread: see opens.h. */
 	_Atomic uint64_t back[SENT_BACK];
 	struct unseen unseen;
@@ -174,6 +197,8 @@ struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh);
 void inode_ref(struct inode *ino);
 /* Drops n references. */
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n);
+/* The filehandle of the inode with that id, which may be forgotten. false: there is none. */
+bool inode_fh(struct inode_table *t, uint64_t id, struct nfs_fh *fh);
 /* The inode with that id, with one more reference. NULL: there is none. */
 struct inode *inode_by_id(struct inode_table *t, uint64_t id);
 /* One of the caller's references becomes the kernel's. */

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* lookup, forget, readlink. */
+/*
+ * lookup, forget, readlink.
+ *
+ * With open_by_handle_at(2) the kernel looks up "." in a node that it has forgotten, and for a
+ * directory ".." in that and in each directory above, up to one that it knows. It wants the very
+ * node back that is in the handle. inode.h says for how long that is known:
+ *
+ *      LOOKUP (7, ".")    inode_fh(7): a filehandle    GETATTR of that    inode_get(): 7 again
+ *                         there is none: ESTALE        ESTALE             not 7: ESTALE
+ *
+ * In between anybody may look the file up by name, and gets node 7 as well; or the kernel forgets
+ * it once more. The FORGET of before may also come later than this: it takes away what the kernel
+ * had then, and the node keeps the reference of this lookup.
+ */
 #include <errno.h>
 #include <string.h>
 #include "fs/fs_impl.h"
@@ -27,8 +40,7 @@ static void lookup_done(struct fs_req *r)
 	struct inode *ino;
 
 	if (r->call.res.status == -ENOENT) {
-		if (r->call.op == NFS_OP_LOOKUP)
-			fs_name_gone(r, r->ino, r->quiet, r->name);
+		fs_name_gone(r, r->ino, r->quiet, r->name);
 		reply_not_there(r, fs_negative_timeo(fs));
 	}
 	if (r->call.res.status || !r->req) {
@@ -45,17 +57,58 @@ static void lookup_done(struct fs_req *r)
 	fs_req_free(r);
 }
 
-void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+/* Answers "." and "..", which are no names of the file. The kernel has one node of the root, and
+ * never gives that back. */
+static void node_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+
+	if (r->node_id)
+		r->call.res.fh = r->node_fh;
+	if (r->call.res.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, NULL, &e);
+	if (ino == fs->root) {
+		e.ino = FUSE_ROOT_ID;
+		e.generation = 0;
+	}
+	if (!ino)
+		fs_reply_err(r, ENOMEM);
+	else if (r->node_id && e.ino != r->node_id)
+		fs_reply_err(r, ESTALE);
+	if (ino && (!r->req || fuse_reply_entry(r->req, &e) || ino == fs->root))
+		inode_forget(&fs->inodes, ino, 1);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+static void lookup_self(fuse_req_t req, fuse_ino_t node)
+{
+	struct fs_req *r = fs_req_by_fh(req, node);
+
+	if (r)
+		fs_req_start(r, NFS_OP_GETATTR, node_done);
+}
+
+static void lookup_parent(fuse_req_t req, fuse_ino_t node)
+{
+	struct fs_req *r = fs_req_new(req, node);
+
+	if (r)
+		fs_req_start(r, NFS_OP_LOOKUPP, node_done);
+}
+
+static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct inode_table *t = &fs_of(req)->inodes;
 	struct fs_req *r = fs_req_new(req, parent);
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
-	if (strcmp(name, "..") == 0) {
-		fs_req_start(r, NFS_OP_LOOKUPP, lookup_done);
-		return;
-	}
 	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
 	if (!r->req) {
 		fs_req_free(r);
@@ -64,6 +117,16 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	r->quiet = known_changes(t, r->ino);
 	r->call.args.name = r->name;
 	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
+}
+
+void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	if (strcmp(name, ".") == 0)
+		lookup_self(req, parent);
+	else if (strcmp(name, "..") == 0)
+		lookup_parent(req, parent);
+	else
+		lookup_name(req, parent, name);
 }
 
 static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)

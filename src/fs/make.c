@@ -142,7 +142,7 @@ static void link_done(struct fs_req *r)
 	inode_update(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
 	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
 	inode_ref(r->ino);              /* becomes the kernel's, for this entry */
-	fs_entry_node(&e, r->ino);
+	fs_entry_node(fs, &e, r->ino);
 	fs_stat_of(fs, r->ino, &e.attr, &r->call.res.attr);
 	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
 	e.entry_timeout = fs_entry_timeo(fs, r->ino2);

@@ -48,14 +48,15 @@ static struct inode *find_node(struct fs *fs, fuse_ino_t node)
 	return fs->root;
 }
 
-/* Takes over the caller's reference to ino: it becomes r's, or is dropped. cred: on whose
- * behalf; NULL: the caller's of the request. */
+/* Takes over the caller's reference to ino, which may be NULL: it becomes r's, or is dropped.
+ * cred: on whose behalf; NULL: the caller's of the request. */
 static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct rpc_cred *cred)
 {
 	struct fs_req *r = take(fs_this_lane);
 
 	if (!r) {
-		inode_put(&fs_of(req)->inodes, ino, 1);
+		if (ino)
+			inode_put(&fs_of(req)->inodes, ino, 1);
 		fuse_reply_err(req, ENOMEM);
 		return NULL;
 	}
@@ -76,6 +77,25 @@ struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
 		return req_with(req, ino, NULL);
 	fuse_reply_err(req, ESTALE);
 	return NULL;
+}
+
+struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
+{
+	struct fs *fs = fs_of(req);
+	struct fs_req *r;
+	struct nfs_fh fh = fs->root->fh;
+
+	if (node != FUSE_ROOT_ID && !inode_fh(&fs->inodes, node, &fh)) {
+		fuse_reply_err(req, ESTALE);
+		return NULL;
+	}
+	r = req_with(req, NULL, NULL);
+	if (!r)
+		return NULL;
+	r->node_fh = fh;
+	r->call.args.fh = &r->node_fh;
+	r->node_id = node;
+	return r;
 }
 
 struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino)
@@ -120,11 +140,11 @@ fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino)
 	return ino == fs->root ? FUSE_ROOT_ID : ino->id;
 }
 
-void fs_entry_node(struct fuse_entry_param *e, struct inode *ino)
+void fs_entry_node(const struct fs *fs, struct fuse_entry_param *e, struct inode *ino)
 {
 	inode_known(ino);
 	e->ino = ino->id;
-	e->generation = ino->id;
+	e->generation = fs->inodes.generation;
 }
 
 struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const struct rpc_cred *cred)

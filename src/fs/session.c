@@ -137,7 +137,8 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	/* Off: the kernel handles locks, local to this machine. */
 	want(conn, FUSE_CAP_POSIX_LOCKS, false);
 	want(conn, FUSE_CAP_FLOCK_LOCKS, false);
-	want(conn, FUSE_CAP_EXPORT_SUPPORT, false);
+	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
+	want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
 	/* Off: the kernel applies the caller's umask, and the server applies none. */
 	want(conn, FUSE_CAP_DONT_MASK, false);
 	conn->max_write = fs_request_most(fs->cl->wsize);

@@ -151,7 +151,8 @@ static void ask_init(void)
 	struct fuse_init_in in = {
 		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
 		.max_readahead = 131072,
-		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_HANDLE_KILLPRIV,
+		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
+			 FUSE_HANDLE_KILLPRIV | FUSE_EXPORT_SUPPORT,
 	};
 
 	fs_play_ask(FUSE_INIT, FUSE_ROOT_ID, &in, sizeof(in));

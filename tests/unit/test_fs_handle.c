@@ -27,17 +27,27 @@ static bool ref(void *obj)
 	return *(int *)obj;
 }
 
+static void look(const void *obj, void *arg)
+{
+	*(const void **)arg = obj;
+}
+
 Test(fs_handle, life)
 {
 	int alive = 1, dead = 0;
+	const void *seen = NULL;
 	uint64_t a = handle_new(&h, &alive), b = handle_new(&h, &dead);
 
 	cr_assert(a > 1 && b > 1 && a != b, "neither 0 nor FUSE's root");
 	cr_assert_eq(handle_get(&h, a, ref), &alive);
 	cr_assert_null(handle_get(&h, b, ref), "there is nothing left to refer to");
 	cr_assert_eq(refs, 2);
+	cr_assert(handle_look(&h, b, look, &seen));
+	cr_assert_eq(seen, &dead, "to look takes no reference");
 	cr_assert_eq(handle_del(&h, a), &alive);
 	cr_assert_null(handle_get(&h, a, ref));
+	cr_assert_not(handle_look(&h, a, look, &seen));
+	cr_assert_eq(seen, &dead);
 	cr_assert_null(handle_del(&h, a));
 	cr_assert_eq(handle_del(&h, b), &dead);
 	cr_assert_eq(refs, 2);

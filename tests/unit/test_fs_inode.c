@@ -66,15 +66,121 @@ Test(inode, one_for_each_handle, .init = setup, .fini = teardown)
 	cr_assert_eq(t.count, 0);
 }
 
-Test(inode, a_new_life_has_a_new_id, .init = setup, .fini = teardown)
+/* ---- forgotten inodes ---- */
+
+static struct inode *listed(unsigned n, uint64_t size, uint64_t since)
+{
+	struct nfs_fh fh = fh_of(n);
+	struct nfs_attr a = { .mode = S_IFREG | 0644, .change = 1, .size = size };
+
+	return inode_get_listed(&t, &fh, &a, 7, "a", 1, since);
+}
+
+static bool has_id(uint64_t id, unsigned n)
+{
+	struct nfs_fh want = fh_of(n), fh;
+
+	return inode_fh(&t, id, &fh) && fh.len == want.len && !memcmp(fh.data, want.data, fh.len);
+}
+
+static uint64_t forgotten(unsigned n)
+{
+	struct inode *ino = get(n, 1, 0, NULL);
+	uint64_t id = ino->id;
+
+	inode_put(&t, ino, 1);
+	return id;
+}
+
+Test(inode, a_forgotten_one_comes_back_with_its_id, .init = setup, .fini = teardown)
 {
 	struct inode *a = get(1, 1, 7, "a");
 	uint64_t id = a->id;
 
+	cr_assert(has_id(id, 1), "not forgotten yet");
 	inode_put(&t, a, 1);
-	a = get(1, 1, 7, "a");
+	cr_assert_eq(t.count, 0);
+	cr_assert(has_id(id, 1));
+	cr_assert_not(has_id(id + 1, 1) || has_id(id ^ 1ull << 32, 1));
+	cr_assert_null(inode_by_id(&t, id), "nobody may use it before it is back");
+	cr_assert_null(inode_find(&t, 7, "a"));
+	a = get(1, 1, 0, NULL);
+	cr_assert_eq(a->id, id);
+	cr_assert_eq(t.count, 1);
+	cr_assert_eq(inode_by_id(&t, id), a);
+	inode_put(&t, a, 2);
+	cr_assert(has_id(id, 1));
+	a = listed(1, 1, mono_ns());
+	cr_assert_eq(a->id, id, "found by a listing");
+	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+/* Whatever the kernel knew of the file, it knows it no longer. */
+Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 1 };
+	uint64_t before = mono_ns();
+	struct names_of names;
+	struct inode *a = get(1, 1, 7, "a");
+
+	inode_open(&t, a, &attr, mono_ns());
+	inode_wrote(a, 100);
+	inode_paged(a);
+	inode_close(&t, a);
+	inode_known(a);
+	cr_assert(inode_forget(&t, a, 1));
+	cr_assert_eq(t.count, 0);
+	a = listed(1, 5, before);
+	cr_assert_not_null(a, "no attributes are newer");
+	cr_assert_eq(atomic_load(&a->told_size), 5);
+	cr_assert(!atomic_load(&a->paged) && !atomic_load(&a->young) && !a->cache_valid);
+	cr_assert_not(inode_open(&t, a, &attr, mono_ns()), "there are no pages to keep");
+	inode_close(&t, a);
+	cr_assert_eq(atomic_load(&a->lookups), 0);
+	inode_put(&t, a, 1);
+	a = get(1, 1, 0, NULL);
+	inode_names(&t, a, &names);
+	cr_assert_eq(names.n, 0);
+	inode_put(&t, a, 1);
+}
+
+/* A server that uses a handle again. */
+Test(inode, another_type_is_another_file, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFDIR | 0755, .change = 9 };
+	uint64_t id = forgotten(1);
+	struct nfs_fh fh = fh_of(1);
+	struct inode *a = inode_get(&t, &fh, &attr, 0, NULL, 0, mono_ns());
+
 	cr_assert_neq(a->id, id);
+	cr_assert_eq(a->type, S_IFDIR);
+	cr_assert_not(has_id(id, 1));
+	cr_assert(has_id(a->id, 1));
 	inode_put(&t, a, 1);
+	cr_assert_eq(t.count, 0);
+}
+
+/* Those that were forgotten last are kept, and no more: the others' ids are no file's. */
+Test(inode, forgotten_ones_are_few, .init = setup, .fini = teardown)
+{
+	enum { ALL = INODE_FORGOTTEN * INODE_SHARDS, N = 4 * ALL };
+	static uint64_t ids[N];
+	unsigned kept = 0, newest = 0;
+	size_t before;
+
+	before = mallinfo2().uordblks;
+	for (unsigned i = 0; i < N; i++)
+		ids[i] = forgotten(i);
+	for (unsigned i = 0; i < N; i++) {
+		kept += has_id(ids[i], i);
+		newest += i >= N - ALL * 3 / 4 && has_id(ids[i], i);
+	}
+	cr_assert_eq(kept, ALL, "%u are kept", kept);
+	cr_assert_eq(newest, ALL * 3 / 4, "of the newest ones %u", newest);
+	cr_assert_leq(mallinfo2().uordblks - before, (size_t)ALL * (sizeof(struct inode) + 64) + (4 << 20));
+	for (unsigned i = 0; i < N; i++)
+		cr_assert(!has_id(ids[i], i) || forgotten(i) == ids[i]);
 }
 
 Test(inode, forget_many_at_once, .init = setup, .fini = teardown)
@@ -305,14 +411,6 @@ Test(inode, a_difference_that_is_not_told_yet, .init = setup, .fini = teardown)
 	cr_assert_not(inode_differs(&t, a, &attr));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
-}
-
-static struct inode *listed(unsigned n, uint64_t size, uint64_t since)
-{
-	struct nfs_fh fh = fh_of(n);
-	struct nfs_attr a = { .mode = S_IFREG | 0644, .change = 1, .size = size };
-
-	return inode_get_listed(&t, &fh, &a, 7, "a", 1, since);
 }
 
 /* With attributes from a listing before a write the kernel would append at the file's old
@@ -587,4 +685,72 @@ Test(inode, threads, .init = setup, .fini = teardown)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(th[i], NULL);
 	cr_assert_eq(t.count, 0);
+}
+
+/*
+ * Forgetting, coming back and leaving the list, all at once: there are more files than a shard
+ * keeps, and all are in one. Whoever has an id asks for its file, as LOOKUP of "." does: if it has
+ * come back with that id, it is that file; otherwise the id is nobody's.
+ */
+enum { RING = 64 };
+static unsigned of_one_shard[INODE_FORGOTTEN + RING];
+static _Atomic uint64_t last_id[INODE_FORGOTTEN + RING];
+
+static void find_of_one_shard(void)
+{
+	for (unsigned n = 0, found = 0; found < INODE_FORGOTTEN + RING; n++) {
+		struct inode *ino = get(n, 1, 0, NULL);
+
+		if (ino->hash % INODE_SHARDS == 0)
+			of_one_shard[found++] = n;
+		inode_put(&t, ino, 1);
+	}
+}
+
+static void come_back(uint64_t id, unsigned n)
+{
+	struct nfs_attr attr = { .mode = S_IFREG };
+	struct inode *a, *b;
+	struct nfs_fh fh;
+
+	if (!id || !inode_fh(&t, id, &fh))
+		return;
+	a = inode_get(&t, &fh, &attr, 0, NULL, 0, mono_ns());
+	b = inode_by_id(&t, id);
+	cr_assert(b == (a->id == id ? a : NULL));
+	cr_assert_eq(memcmp(a->fh.data, &n, sizeof(n)), 0, "another file has its id");
+	inode_put(&t, a, 1 + !!b);
+}
+
+static void *forgetful(void *arg)
+{
+	unsigned seed = (unsigned)(uintptr_t)arg;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		/* A few are busy, and the others push them out. */
+		unsigned k = (unsigned)rand_r(&seed) % (rand_r(&seed) % 2 ? INODE_FORGOTTEN + RING : 8);
+		struct inode *a;
+
+		come_back(atomic_load(&last_id[k]), of_one_shard[k]);
+		if (rand_r(&seed) % 2)
+			continue;
+		a = get(of_one_shard[k], 1, 7, "a");
+		atomic_store(&last_id[k], a->id);
+		inode_known(a);
+		inode_forget(&t, a, 1);
+	}
+	return NULL;
+}
+
+Test(inode, threads_forget_and_ask, .init = setup, .fini = teardown, .timeout = 300)
+{
+	pthread_t th[4];
+
+	find_of_one_shard();
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&th[i], NULL, forgetful, (void *)(i + 1));
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(th[i], NULL);
+	cr_assert_eq(t.count, 0);
+	cr_assert_leq(t.shard[0].nforgotten, INODE_FORGOTTEN);
 }
