@@ -191,19 +191,6 @@ static bool is_blocked_locked(const struct behind *b, const struct fs_req *r)
 	return false;
 }
 
-/* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
-static struct fs_lane *other_lane(void)
-{
-	struct fs *fs = fs_this_lane->fs;
-
-	if (nfs_lane_up(fs_this_lane->lane))
-		return NULL;
-	for (unsigned i = 0; i < fs->nlanes; i++)
-		if (nfs_lane_up(fs->lanes[i].lane))
-			return &fs->lanes[i];
-	return NULL;
-}
-
 static void post_locked(struct fs_req *r)
 {
 	if (!r->held.posted)
@@ -227,7 +214,7 @@ static void move_locked(struct behind *b, struct fs_req *r, struct fs_lane *to)
  * there is none. */
 static struct fs_req *next_locked(struct behind *b)
 {
-	struct fs_lane *to = other_lane();
+	struct fs_lane *to = fs_other_lane(fs_this_lane);
 
 	list_for_each_safe(n, tmp, &b->in[HELD_DUE]) {
 		struct fs_req *r = held_of(n);
@@ -491,7 +478,7 @@ static void on_passed_on(struct loop_msg *m)
 /* This lane has no connection: another one sends COMMIT, if there is one that can. */
 static bool passed_on_locked(struct behind *b)
 {
-	struct fs_lane *to = other_lane();
+	struct fs_lane *to = fs_other_lane(fs_this_lane);
 
 	if (!to)
 		return false;
@@ -506,18 +493,10 @@ static bool passed_on_locked(struct behind *b)
 
 /* ---- lanes without a connection ---- */
 
-/* COMMIT may be executed twice, and late, so one that was sent need not wait for ever. Connections
- * mostly come back sooner. */
-#define COMMIT_STAYS_NS 5000000000ull
-
 static bool take_back(struct fs_req *r, uint64_t now_ns)
 {
-	uint64_t posted_ns = r->call.eng.rr.posted_ns;
-
-	if (r->done == commit_done && now_ns > posted_ns && now_ns - posted_ns >= COMMIT_STAYS_NS)
-		return nfs_abandon(&r->call, -ENOTCONN);
-	return (r->done == write_done || r->done == commit_done) &&
-	       nfs_take_back(&r->call, -ENOTCONN);
+	return r->done == commit_done ? fs_leave_lane(&r->call, now_ns) :
+	       r->done == write_done && nfs_take_back(&r->call, -ENOTCONN);
 }
 
 static bool move_one(struct fs_lane *fl, uint64_t now_ns)
@@ -535,7 +514,7 @@ void behind_move_all(struct fs_lane *fl, uint64_t now_ns)
 {
 	/* `active` changes. If the other lane loses its connection meanwhile, what is taken back is
 	 * in this lane's queue again. */
-	while (other_lane() && move_one(fl, now_ns))
+	while (fs_other_lane(fs_this_lane) && move_one(fl, now_ns))
 		;
 }
 

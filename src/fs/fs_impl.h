@@ -208,6 +208,11 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
 void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend);
 /* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
 void fs_lanes_look(struct fs_lane *fl);
+/* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
+struct fs_lane *fs_other_lane(const struct fs_lane *fl);
+/* fs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN, if
+ * it was not sent, or waits for its lane's connection for some seconds. false: it goes on. */
+bool fs_leave_lane(struct nfs_call *c, uint64_t now_ns);
 /* Frees r->spare, if there is one. */
 void fs_spare_free(struct fs_req *r);
 
@@ -361,6 +366,8 @@ void fs_unpin(struct fs_req *r);
 void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r));
 /* Removes the silly name of a file that nobody has open any more, and frees s. */
 void fs_remove_silly(struct fs_lane *fl, struct silly *s);
+/* The lane's clock. */
+void fs_silly_tick(struct fs_lane *fl, uint64_t now_ns);
 /* A call that changes names has ended with this status: may it have been executed? */
 bool fs_maybe_done(int status);
 /*

@@ -131,6 +131,29 @@ void fs_lanes_look(struct fs_lane *fl)
 	}
 }
 
+struct fs_lane *fs_other_lane(const struct fs_lane *fl)
+{
+	struct fs *fs = fl->fs;
+
+	if (nfs_lane_up(fl->lane))
+		return NULL;
+	for (unsigned i = 0; i < fs->nlanes; i++)
+		if (nfs_lane_up(fs->lanes[i].lane))
+			return &fs->lanes[i];
+	return NULL;
+}
+
+/* What was sent costs a slot of the session then, and connections mostly come back sooner. */
+#define STAYS_NS 5000000000ull
+
+bool fs_leave_lane(struct nfs_call *c, uint64_t now_ns)
+{
+	uint64_t posted_ns = c->eng.rr.posted_ns;
+
+	return nfs_take_back(c, -ENOTCONN) ||
+	       (now_ns > posted_ns && now_ns - posted_ns >= STAYS_NS && nfs_abandon(c, -ENOTCONN));
+}
+
 /* The others look as well: whether they step aside may depend on this lane. Of two that lose
  * their connections at the same time, the one that looks last sees both. */
 static void step_aside(struct fs_lane *fl)
@@ -218,6 +241,7 @@ static void on_scan(struct loop_timer *t)
 	loop_timer_set(fl->lane->loop, t, SCAN_MS);
 	fl->dev->ops->tick(fl->dev, mono_ns());
 	fs_behind_tick(fl, mono_ns());
+	fs_silly_tick(fl, mono_ns());
 	ahead_sweep(fl);
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))

@@ -45,6 +45,7 @@
 #ifndef FS_OPENS_H
 #define FS_OPENS_H
 
+#include "base/loop.h"
 #include "fs/inode.h"
 
 struct silly {                          /* a silly name: see silly.c */
@@ -53,6 +54,7 @@ struct silly {                          /* a silly name: see silly.c */
 	struct inode *pinned;           /* a reference: the file, if it is pinned; or NULL */
 	char name[32];
 	struct rpc_cred cred;
+	struct loop_msg msg;            /* on its way to another lane */
 };
 
 /* How far a request is let through: not at all, if its newest name is right, in any case. */

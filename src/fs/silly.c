@@ -38,6 +38,10 @@
  * (nleaving: from the last close to REMOVE's reply). close() does not wait for the removal.
  * A call that needs the directory empty does: fs_silly_note, fs_silly_wait.
  *
+ * If its lane has lost its connection for a while and another one has one, that removes the name:
+ * opens of the file, and who removes the directory, would wait for ever. REMOVE may be executed
+ * twice, and late, because no other file ever gets the name.
+ *
  * If the daemon dies before the close, the .nfs file stays, as with any NFS client. The
  * same goes for a lane that ends in the middle of such a request.
  */
@@ -48,6 +52,8 @@
 #include <string.h>
 #include "fs/fs_impl.h"
 
+/* So long a silly name waits for CLOSE, if its lane has no connection and another one has. */
+#define CLOSE_NS 5000000000ull
 #define NAME_FORMAT ".nfs%016" PRIx64
 
 bool fs_silly_is_ours(const struct fs *fs, const char *name)
@@ -74,20 +80,12 @@ struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
 	return s;
 }
 
-static void silly_removed(struct fs_req *r)
-{
-	if (r->call.res.status && r->call.res.status != -ENOENT)
-		log_warn("'%s' stays on the server: it could not be removed after its file was "
-			 "closed: %s", r->silly->name, strerror(-r->call.res.status));
-	fs_dir_changed(r->silly->dir);
-	fs_req_free(r);
-}
+static void silly_removed(struct fs_req *r);
 
-void fs_remove_silly(struct fs_lane *fl, struct silly *s)
+static void remove_name(struct fs_lane *fl, struct silly *s)
 {
 	struct fs_req *r = fs_req_new_quiet(fl, NULL, &s->cred);
 
-	silly_leaves(s);
 	if (!r) {
 		log_warn("'%s' stays on the server: out of memory", s->name);
 		silly_free(&fl->fs->inodes, s);
@@ -97,6 +95,75 @@ void fs_remove_silly(struct fs_lane *fl, struct silly *s)
 	r->call.args.fh = &s->dir->fh;
 	r->call.args.name = s->name;
 	fs_req_start(r, NFS_OP_REMOVE, silly_removed);
+}
+
+void fs_remove_silly(struct fs_lane *fl, struct silly *s)
+{
+	silly_leaves(s);
+	remove_name(fl, s);
+}
+
+static void on_moved(struct loop_msg *m)
+{
+	remove_name(fs_this_lane, container_of(m, struct silly, msg));
+}
+
+/* Another lane removes it, if there is one by now. Until its message is there nobody has it. */
+static void move(struct fs_lane *fl, struct silly *s)
+{
+	struct fs_lane *to = fs_other_lane(fl);
+
+	silly_leaves(s);
+	s->msg.fn = on_moved;
+	if (to)
+		loop_post(to->lane->loop, &s->msg);
+	else
+		remove_name(fl, s);
+}
+
+static void silly_removed(struct fs_req *r)
+{
+	int status = r->call.res.status;
+
+	fs_dir_changed(r->silly->dir);
+	if (status == -ENOTCONN) {      /* fs_silly_tick() */
+		move(r->fl, r->silly);
+		r->silly = NULL;
+	} else if (status && status != -ENOENT) {
+		log_warn("'%s' stays on the server: it could not be removed after its file was "
+			 "closed: %s", r->silly->name, strerror(-status));
+	}
+	fs_req_free(r);
+}
+
+/* CLOSE stays: to end it is to forget its open. The name need not wait for it. */
+static bool leaves(struct fs_req *r, uint64_t now_ns)
+{
+	if (r->done == silly_removed)
+		return fs_leave_lane(&r->call, now_ns);
+	if (r->call.op != NFS_OP_CLOSE || !r->silly || now_ns - r->start_ns < CLOSE_NS)
+		return false;
+	move(r->fl, r->silly);
+	r->silly = NULL;
+	return true;
+}
+
+static bool any_leaves(struct fs_lane *fl, uint64_t now_ns)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		if (r->calling && leaves(r, now_ns))
+			return true;
+	}
+	return false;
+}
+
+/* The list changes. */
+void fs_silly_tick(struct fs_lane *fl, uint64_t now_ns)
+{
+	while (fs_other_lane(fl) && any_leaves(fl, now_ns))
+		;
 }
 
 void fs_silly_keep(struct fs_req *r, bool old_gone)

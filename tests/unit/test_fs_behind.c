@@ -72,6 +72,8 @@ static bool wcc;                        /* WRITE's reply has attributes, as in v
 static bool forgetful;                  /* nothing is stable, and each call has another verifier */
 static struct { unsigned writes, stable, commits; uint32_t longest; } did;
 
+static unsigned removed_by_other;       /* REMOVEs of the other lane */
+
 static struct sent {
 	struct nfs_call *c;
 	uint32_t xid, len;              /* len: WRITE and READ: what the reply says */
@@ -169,6 +171,9 @@ static void execute(struct sent *s)
 		memory.size = s->c->args.sattr.size;
 		disk = memory;
 		break;
+	case NFS_OP_REMOVE:
+		removed_by_other += s->c->lane != &lane;
+		break;
 	default:
 		break;
 	}
@@ -221,6 +226,7 @@ static const struct nfs_version version = {
 	.ops = {
 		[NFS_OP_READ] = &any_op, [NFS_OP_WRITE] = &any_op, [NFS_OP_COMMIT] = &any_op,
 		[NFS_OP_SETATTR] = &any_op, [NFS_OP_GETATTR] = &any_op,
+		[NFS_OP_REMOVE] = &any_op, [NFS_OP_CLOSE] = &any_op,
 	},
 };
 
@@ -1186,6 +1192,84 @@ Test(fs_behind, another_lane_commits_what_was_to_be_committed)
 	other_serves();
 	cr_assert_eq(did.commits, 1);
 	cr_assert_lt(fs.behind.commit_ns, commit_ns + 1000000000, "it says nothing about the server's disk");
+	end();
+}
+
+/* ---- silly names, whose files nobody can open before they are removed ---- */
+
+static struct silly *new_silly(void)
+{
+	struct silly *s = calloc(1, sizeof(*s));
+
+	inode_ref(fs.root);
+	atomic_fetch_add(&fs.root->nsilly, 1);
+	s->dir = fs.root;
+	strcpy(s->name, ".nfs1");
+	return s;
+}
+
+static void lose_lane(enum nfs_op op)
+{
+	settle();
+	cr_assert(nsent == 1 && sent[0].c->op == op);
+	fake_break();
+	connect_other();
+	fs_silly_tick(fl, mono_ns());
+	cr_assert(nsent == 1 && sent[0].c->eng.rr.state == RR_CALL_WAITING);
+}
+
+static void is_removed(void)
+{
+	for (unsigned i = 0; i < 50 && atomic_load(&fs.root->nsilly); i++) {
+		settle();
+		some_progress();
+	}
+	cr_assert_eq(atomic_load(&fs.root->nsilly), 0);
+	cr_assert_eq(atomic_load(&fs.root->nleaving), 0);
+	cr_assert_eq(removed_by_other, 1);
+}
+
+/* It may be executed twice, and late: no other file ever has that name. */
+Test(fs_behind, another_lane_removes_a_silly_name)
+{
+	begin_plain(60);
+	add_lane();
+	fs_remove_silly(fl, new_silly());
+	lose_lane(NFS_OP_REMOVE);
+	nsent = 0;
+	fs_silly_tick(fl, mono_ns() + 6000000000);
+	is_removed();
+	end();
+}
+
+static void closed(struct fs_req *r)
+{
+	cr_assert_null(r->silly, "its name has gone already");
+	fs_req_free(r);
+}
+
+/* CLOSE waits for its lane, and the name does not wait for CLOSE. */
+Test(fs_behind, a_silly_name_does_not_wait_for_a_lost_lane)
+{
+	struct fs_req *r;
+
+	begin_plain(60);
+	add_lane();
+	r = fs_req_new_quiet(fl, fs.root, &files[0]->cred);
+	r->silly = new_silly();
+	r->call.flags |= NFS_CALL_NOW;
+	fs_req_start(r, NFS_OP_CLOSE, closed);
+	lose_lane(NFS_OP_CLOSE);
+	fs_silly_tick(fl, mono_ns() + 6000000000);
+	is_removed();
+	up = 2;
+	disconnect();
+	fs_play_connect();
+	for (unsigned i = 0; i < 50 && !list_empty(&fl->active); i++) {
+		settle();
+		some_progress();
+	}
+	cr_assert(list_empty(&fl->active));
 	end();
 }
 
