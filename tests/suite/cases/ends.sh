@@ -46,3 +46,18 @@ DAEMON=''
 kill $WRITER; WRITER=''
 grep -q 'bytes that programs have written were given up' "$LOG" || fail "nobody says what was lost: $(tail -n 2 "$LOG")"
 gateway_down KILL
+
+# The same while the kernel is made to send what a mapping has dirtied.
+mapped=${BIN%/src/*}/tests/vm-clients/mapped
+if [[ -x $mapped ]]; then
+	gateway_up 20113 "$NFSRDMA_SERVER" "${fabric[@]}"
+	mount_up port=20113,timeo=30,lanes=1
+	"$mapped" "$WORK/mapped" $(( 4 << 20 )) hold >"$TMPDIR/said" & WRITER=$!
+	until_true "a mapping is written" grep -q written "$TMPDIR/said"
+	vm-root kill -STOP "$GATEWAY"
+	kill -TERM "$DAEMON"
+	gone "$DAEMON" || fail "still there a minute after the end of a mount with dirty pages, without a server"
+	DAEMON=''
+	kill $WRITER; WRITER=''
+	gateway_down KILL
+fi
