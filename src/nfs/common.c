@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* RFC 1813, section 3.3.4; RFC 8881, section 18.1. */
@@ -41,6 +42,15 @@ uint64_t nfs_verifier(const char verf[8])
 
 	memcpy(&v, verf, sizeof(v));
 	return v;
+}
+
+void nfs_create_verifier(struct nfs_call *c, char verf[8])
+{
+	uint64_t *v = &c->args.file.verifier;
+
+	if (!*v && getrandom(v, sizeof(*v), 0) != sizeof(*v))
+		*v = mono_ns();
+	memcpy(verf, v, sizeof(*v));
 }
 
 /* Some old servers place the XDR pad as well; nothing beyond that is valid. */

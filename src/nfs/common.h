@@ -16,6 +16,8 @@ uint32_t nfs_write_len(const struct nfs_call *c);
 uint32_t nfs_dir_len(const struct nfs_call *c);
 /* A write verifier, eight bytes. It can only be compared. */
 uint64_t nfs_verifier(const char verf[8]);
+/* Eight bytes for an exclusive CREATE, by which the server knows it again. */
+void nfs_create_verifier(struct nfs_call *c, char verf[8]);
 
 /* Takes over READ's results. 0, or -EBADMSG: more data than was asked for, or another
  * length than was placed. */

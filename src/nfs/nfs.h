@@ -174,6 +174,8 @@ struct nfs_args {
 		struct {
 			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
 			bool exec;              /* OPEN: to execute; only the kernel reads it */
+			uint64_t verifier;      /* of an exclusive CREATE: 0 at the start, and then the
+						 * same in all sendings, and when it is started anew */
 		} file;
 		struct {
 			const char *target;     /* SYMLINK: NUL-terminated */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fs_play.h"
+#include "nfs/common.h"
 
 enum { OWNER = 500 };
 
@@ -20,6 +21,8 @@ static struct {
 	struct timespec mtime;
 	uid_t uid;
 	bool unreadable, full;
+	mode_t mode;
+	uint64_t creator;               /* the verifier of the exclusive CREATE that made it */
 } file;
 
 static struct sent {
@@ -63,15 +66,31 @@ static int server_open(int flags)
 	return file.unreadable && opened_for != O_WRONLY ? -EACCES : 0;
 }
 
+/* An exclusive CREATE makes the file, and finds only then that it may not be opened so. */
+static int server_create(struct nfs_call *c)
+{
+	char verf[8];
+
+	if (c->args.file.flags & O_EXCL) {
+		nfs_create_verifier(c, verf);
+		if (file.creator && file.creator != nfs_verifier(verf))
+			return -EEXIST;
+		file.creator = nfs_verifier(verf);
+	}
+	return server_open(c->args.file.flags);
+}
+
 static char execute(struct sent *s)
 {
 	const struct nfs_args *a = &s->c->args;
 
 	switch (s->c->op) {
 	case NFS_OP_OPEN:
-	case NFS_OP_CREATE:
 		s->rc = server_open(a->file.flags);
-		return s->c->op == NFS_OP_OPEN ? 'o' : 'c';
+		return 'o';
+	case NFS_OP_CREATE:
+		s->rc = server_create(s->c);
+		return 'c';
 	case NFS_OP_SETATTR:
 		server_set(&a->sattr);
 		return 's';
@@ -104,7 +123,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 	*s = (struct sent){ .c = c, .xid = c->eng.rr.xid };
 	calls[n] = execute(s);
 	s->attr = (struct nfs_attr){
-		.mode = S_IFREG | 0644, .nlink = 1, .size = file.size, .change = file.change,
+		.mode = S_IFREG | file.mode, .nlink = 1, .size = file.size, .change = file.change,
 		.mtime = file.mtime, .uid = file.uid,
 	};
 	return xdr_uint32_t(x, &nothing);
@@ -260,6 +279,7 @@ static void setup(void)
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
 	file.uid = user = OWNER;
+	file.mode = 0644;
 	fs.inodes.solo = true;
 	fs.inodes.acregmin = fs.inodes.acregmax = 30;
 	fs.cfg.write_behind = 60;
@@ -304,9 +324,9 @@ Test(fs_solo, who_may_not_read_writes_past_the_pages)
 	sent_only("xo");
 }
 
-Test(fs_solo, the_same_for_a_file_that_create_finds)
+static void creates_what_it_may_not_read(uint32_t flags)
 {
-	struct fuse_create_in in = { .flags = O_WRONLY | O_CREAT, .mode = S_IFREG | 0644 };
+	struct fuse_create_in in = { .flags = O_WRONLY | O_CREAT | flags, .mode = S_IFREG | 0644 };
 	const struct fuse_entry_out *e = (const void *)answer.data;
 	const struct fuse_open_out *out = (const void *)(e + 1);
 	char body[sizeof(in) + 2] = "";
@@ -315,10 +335,22 @@ Test(fs_solo, the_same_for_a_file_that_create_finds)
 	memcpy(body, &in, sizeof(in));
 	body[sizeof(in)] = 'f';
 	ask(FUSE_CREATE, FUSE_ROOT_ID, body, sizeof(body));
-	cr_assert(answer.error == 0 && out->open_flags & FOPEN_DIRECT_IO);
+	cr_assert_eq(answer.error, 0);
+	cr_assert(out->open_flags & FOPEN_DIRECT_IO);
 	sent_only("cc");
 	release(out->fh);
 	done();
+}
+
+Test(fs_solo, the_same_for_a_file_that_create_finds)
+{
+	creates_what_it_may_not_read(0);
+}
+
+/* It has made the file with the first one already: the second one has the same verifier. */
+Test(fs_solo, the_same_for_an_exclusive_create)
+{
+	creates_what_it_may_not_read(O_EXCL);
 }
 
 /* ---- times ---- */

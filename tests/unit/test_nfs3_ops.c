@@ -127,7 +127,7 @@ static struct nfs_call call_create(int flags)
 	struct nfs_call c = call(NFS_OP_CREATE);
 
 	c.args.file.flags = flags;
-	nfs3_call(&c)->verifier = 0x0101010101010101;        /* an exclusive create's verifier */
+	c.args.file.verifier = 0x0101010101010101;        /* an exclusive create's verifier */
 	return c;
 }
 
@@ -328,13 +328,13 @@ Test(nfs3, exclusive_verifier_stays)
 	char buf[256];
 	XDR x;
 
-	nfs3_call(&c)->verifier = 0;
+	c.args.file.verifier = 0;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	verf = nfs3_call(&c)->verifier;
+	verf = c.args.file.verifier;
 	cr_assert_neq(verf, 0);
 	cr_assert(def_of(c.op)->encode(&c, &x));
-	cr_assert_eq(nfs3_call(&c)->verifier, verf);
+	cr_assert_eq(c.args.file.verifier, verf);
 }
 
 Test(nfs3, arguments_of_mknod_types)

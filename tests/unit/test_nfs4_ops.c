@@ -108,7 +108,7 @@ static struct nfs_call call_create(int flags)
 	struct nfs_call c = call(NFS_OP_CREATE);
 
 	c.args.file.flags = flags;
-	nfs4_call(&c)->verifier = 0x0101010101010101;
+	c.args.file.verifier = 0x0101010101010101;
 	return c;
 }
 

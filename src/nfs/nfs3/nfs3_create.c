@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
 enum { STEP_MAKE, STEP_LOOKUP, STEP_SETATTR, STEP_GETATTR };
@@ -45,16 +45,11 @@ static uint32_t make_proc(const struct nfs_call *c)
 
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
-	struct nfs3_call *v = nfs3_call(c);
 	CREATE3args a = { .where = nfs3_dirop(c->args.fh, c->args.name) };
 
 	if (exclusive(c)) {
-		/* One verifier for all sendings of this operation. */
-		if (!v->verifier &&
-		    getrandom(&v->verifier, sizeof(v->verifier), 0) != sizeof(v->verifier))
-			v->verifier = mono_ns();
 		a.how.mode = EXCLUSIVE;
-		memcpy(a.how.createhow3_u.verf, &v->verifier, NFS3_CREATEVERFSIZE);
+		nfs_create_verifier(c, a.how.createhow3_u.verf);
 	} else {
 		struct nfs_sattr s = c->args.sattr;
 

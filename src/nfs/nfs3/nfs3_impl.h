@@ -38,7 +38,6 @@ struct nfs3_fsinfo {            /* args.version of both; gets the results */
 
 /* The version's part of a call. */
 struct nfs3_call {
-	uint64_t verifier;      /* of an exclusive create, the same in all sendings */
 	uint64_t fileid, fsid;  /* LINK: of the file that has the name already */
 };
 _Static_assert(sizeof(struct nfs3_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");

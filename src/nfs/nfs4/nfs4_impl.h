@@ -229,7 +229,6 @@ struct nfs4_call {
 					 * they are */
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
-	uint64_t verifier;              /* of an exclusive create, the same in all sendings */
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
 };
 _Static_assert(sizeof(struct nfs4_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");

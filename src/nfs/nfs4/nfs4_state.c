@@ -24,7 +24,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include "nfs/common.h"
 #include "nfs/nfs4/nfs4_impl.h"
 
 enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS, STEP_RETURN };
@@ -310,15 +310,11 @@ static bool exclusive(const struct nfs_call *c)
 
 static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 {
-	struct nfs4_call *v = nfs4_call(c);
 	struct nfs_sattr s = c->args.sattr;
 
 	if (exclusive(c)) {
-		if (!v->verifier &&
-		    getrandom(&v->verifier, sizeof(v->verifier), 0) != sizeof(v->verifier))
-			v->verifier = mono_ns();
 		how->mode = EXCLUSIVE4_1;
-		memcpy(how->createhow4_u.ch_createboth.cva_verf, &v->verifier, NFS4_VERIFIER_SIZE);
+		nfs_create_verifier(c, how->createhow4_u.ch_createboth.cva_verf);
 		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
 				      NFS4_SATTR_MAX);
 	}
