@@ -58,13 +58,13 @@ bool solo_keeps_locked(const struct inode *ino)
 	return !ino->solo->foreign && !atomic_load(&ino->solo->lost);
 }
 
-/* OPEN has brought attr. nr: known_changes() when it was sent. alone: nobody else has the file
- * open. */
+/* OPEN has brought attr. nr: known_changes() when it was sent, which is no longer that if a change
+ * has begun since, and 0 if one was under way. alone: nobody else has the file open. */
 static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
 {
 	struct solo *s = ino->solo;
 
-	if (!nr || ino->changing || nr != ino->changes + 1 || atomic_load(&s->lost))
+	if (nr != ino->changes + 1 || atomic_load(&s->lost))
 		return;
 	if ((alone && atomic_load(&s->size) != attr->size) ||
 	    (s->nr == nr && (s->attr.size != attr->size || !same_time(&s->attr.mtime, &attr->mtime))))

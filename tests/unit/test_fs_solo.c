@@ -420,6 +420,36 @@ Test(fs_solo, who_may_only_write_sets_no_time)
 	cr_assert_eq(set.valid, NFS_SET_ATIME_NOW | NFS_SET_MTIME_NOW, "touch(1)");
 }
 
+Test(fs_solo, the_owner_and_root_set_the_time_that_the_kernel_has)
+{
+	uint64_t fh;
+
+	set_times(0, FATTR_ATIME | FATTR_ATIME_NOW, 2001, 2001);
+	done();
+	cr_assert(set.valid == (NFS_SET_ATIME_NOW | NFS_SET_MTIME) && file.mtime.tv_sec == 2001, "touch(1)");
+	user = 0;
+	fh = open_(O_RDWR);
+	write_back(fh, 0, 100);
+	close_at(fh, 2002);
+	cr_assert_eq(file.mtime.tv_sec, 2002);
+}
+
+/* The kernel sends the mtime after a rename, and it is the one that is owed. */
+Test(fs_solo, a_mtime_that_is_owed_is_not_sent_for_a_rename)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	set_times(fh, 0, 2000, 2000);
+	set_times(0, 0, 2000, 2005);
+	cr_assert(answer.count == 1 && answer.error == 0);
+	sent_only("o");
+	flush_(fh);
+	release(fh);
+	done();
+	sent_only("wsx");
+}
+
 Test(fs_solo, who_truncates_need_not_be_the_owner)
 {
 	uint64_t fh = open_(O_RDWR);
@@ -525,6 +555,45 @@ Test(fs_solo, own_changes_are_no_news)
 	reads_on();
 }
 
+/* Whoever writes, and the server says nothing of it: what the next OPEN finds is this mount's. */
+Test(fs_solo, the_own_change_is_known_after_the_next_open)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	flush_(fh);
+	release(fh);
+	done();
+	reads_on();
+	server_write(file.size);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+}
+
+Test(fs_solo, the_own_change_is_known_by_its_reply)
+{
+	set_times(0, FATTR_SIZE, 2001, 2001);
+	done();
+	server_write(file.size);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+}
+
+/* The kernel does not keep these itself, and believes them for an hour. */
+Test(fs_solo, a_new_mode_is_told)
+{
+	const struct fuse_open_out *out;
+
+	file.mode = 0600;
+	out = try_open(O_RDONLY);
+	cr_assert(answer.error == 0 && out->open_flags & FOPEN_KEEP_CACHE);
+	cr_assert_eq(notice.count, 1);
+	cr_assert_eq(notice.what.ino, node);
+	cr_assert_eq(notice.what.off, -1);
+	release(out->fh);
+	done();
+}
+
 Test(fs_solo, another_change_makes_another_node)
 {
 	uint64_t was = node;
@@ -533,6 +602,7 @@ Test(fs_solo, another_change_makes_another_node)
 	server_write(50);
 	try_open(O_RDONLY);
 	cr_assert_eq(answer.error, -ESTALE);
+	cr_assert_eq(notice.count, 1, "of the attributes");
 	sent_only("ox");
 	node = lookup();
 	cr_assert_neq(node, was);
@@ -577,6 +647,10 @@ Test(fs_solo, a_file_that_is_open_keeps_its_node)
 	out = try_open(O_RDWR);
 	other = out->fh;
 	cr_assert(answer.error == 0 && !(out->open_flags & FOPEN_KEEP_CACHE));
+	cr_assert_neq(fs.solo_said_ns, 0, "the log says so");
+	fs.solo_said_ns = 0;
+	release(open_(O_RDWR));
+	cr_assert_eq(fs.solo_said_ns, 0, "and not twice");
 	write_back(fh, 0, 100);
 	release(other);
 	close_at(fh, 2000);
