@@ -47,16 +47,29 @@ kill $WRITER; WRITER=''
 grep -q 'bytes that programs have written were given up' "$LOG" || fail "nobody says what was lost: $(tail -n 2 "$LOG")"
 gateway_down KILL
 
-# The same while the kernel is made to send what a mapping has dirtied.
+# The same for what a mapping has dirtied, and nothing holds (noac).
 mapped=${BIN%/src/*}/tests/vm-clients/mapped
-if [[ -x $mapped ]]; then
-	gateway_up 20113 "$NFSRDMA_SERVER" "${fabric[@]}"
-	mount_up port=20113,timeo=30,lanes=1
-	"$mapped" "$WORK/mapped" $(( 4 << 20 )) hold >"$TMPDIR/said" & WRITER=$!
+# begin_mapped PORT TIMEO
+begin_mapped() {
+	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
+	mount_up "port=$1,timeo=$2,lanes=1,noac"
+	"$mapped" "$WORK/$1" $(( 4 << 20 )) hold >"$TMPDIR/said" & WRITER=$!
 	until_true "a mapping is written" grep -q written "$TMPDIR/said"
 	vm-root kill -STOP "$GATEWAY"
 	kill -TERM "$DAEMON"
-	gone "$DAEMON" || fail "still there a minute after the end of a mount with dirty pages, without a server"
+}
+if [[ -x $mapped ]]; then
+	begin_mapped 20113 600
+	sleep 3         # longer than the client waits for calls when it is taken down
+	vm-root kill -CONT "$GATEWAY"
+	gone "$DAEMON" || fail "still there a minute after the server has answered"
+	DAEMON=''
+	kill $WRITER; WRITER=''
+	equal "$(tr -d -c m <"$SERVER_WORK/20113" | wc -c)" $(( 4 << 20 )) "bytes of a mapping"
+	gateway_down
+
+	begin_mapped 20114 30
+	gone "$DAEMON" || fail "still there after a minute without a server, with dirty pages"
 	DAEMON=''
 	kill $WRITER; WRITER=''
 	gateway_down KILL

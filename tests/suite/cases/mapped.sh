@@ -17,12 +17,15 @@ let_go() { kill $HOLDER; gone $HOLDER || fail "the program does not end"; HOLDER
 is_whole() { equal "$(tr -d -c m <"$SERVER_WORK/$1" | wc -c)" $size "$1: bytes that the server has"; }
 ended() { gone "$DAEMON" || fail "the daemon still runs a minute after $1"; DAEMON=''; }
 
-mount_up
-hold "$WORK/term"
-kill -TERM "$DAEMON"
-ended SIGTERM
-is_whole term
-let_go
+# With noac nothing is held: the kernel's WRITEs are answered by the server.
+for options in '' noac; do
+	mount_up $options
+	hold "$WORK/term$options"
+	kill -TERM "$DAEMON"
+	ended SIGTERM
+	is_whole term$options
+	let_go
+done
 
 mount_up
 hold "$WORK/lazy"
