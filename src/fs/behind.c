@@ -358,6 +358,7 @@ static void answer(struct fs_req *r)
 		inode_untold(r->ino);
 	}
 	atomic_fetch_sub(&r->ino->writing, 1);
+	fs_past_the_pages(r);
 	if (r->req) {
 		fs_unhurried(r, true, NULL);
 		fuse_reply_write(r->req, r->size);

@@ -236,12 +236,26 @@ static bool is_direct(const struct fuse_file_info *fi)
 	return (fi->flags & O_DIRECT) && !fi->writepage;
 }
 
-/* Makes the kernel forget the attributes, see told.h. That comes before the answer, so that
- * a program reads what it has written. To drop the pages here would wait for pages that are
- * being read, and this very thread may have to bring them. */
-static void past_the_pages(struct fs_req *r)
+static bool goes_past(const struct fs_req *r)
 {
-	if (r->filled && is_direct(&r->fi) && !r->ino->solo && inode_written_past(r->ino) && r->req)
+	return is_direct(&r->fi) || (r->file->past && !r->fi.writepage);
+}
+
+/*
+ * Pages may have the old bytes (told.h). A READ that has brought them has said so before
+ * (inode_paged), or finds what is held by now. The kernel asks for the attributes before the next
+ * read(), and drops the pages when the mtime is another one. For the writes of an open that only
+ * writes it does that by itself. For O_DIRECT it may have no reason to, and is told to forget the
+ * attributes, before the answer: so a program reads what it has written. To drop the pages here
+ * would wait for pages that are being read, and this very thread may have to bring them.
+ */
+void fs_past_the_pages(struct fs_req *r)
+{
+	bool direct = is_direct(&r->fi);
+
+	if (!goes_past(r) || r->ino->solo || (!direct && !atomic_load(&r->ino->paged)))
+		return;
+	if (inode_written_past(r->ino) && direct && r->req)
 		fs_forget_attr(r);
 }
 
@@ -252,7 +266,8 @@ static void write_end(struct fs_req *r, int status)
 		young_spoil(r->ino);    /* the server may have executed it */
 	if (status && r->ino->solo)
 		inode_written_past(r->ino);
-	past_the_pages(r);
+	if (r->filled)
+		fs_past_the_pages(r);
 	/* If an error comes after a part was written, write() returns that part, and the next
 	 * write() the error. The kernel's write-back of mapped pages has no next one, and takes
 	 * any answer but an error for a complete write. */
@@ -420,7 +435,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->size = size;
 	r->call.open = r->file->open;
 	r->call.args.io.offset = (uint64_t)off;
-	if (!is_direct(fi))
+	if (!goes_past(r))
 		inode_paged(r->ino);
 	if (size == 0) {
 		fuse_reply_write(req, 0);

@@ -78,6 +78,7 @@ struct fs {
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
+	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */
 	_Atomic unsigned silly_count;
@@ -94,6 +95,7 @@ struct file {
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;            /* where it may append: told.h */
+	bool past;                      /* writes go past the kernel's pages: open.c */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (opens.h) */
 	struct ahead ahead;
@@ -426,6 +428,9 @@ void fs_read_start(struct fs_req *r);
 void fs_write_start(struct fs_req *r);
 /* Writes it with FILE_SYNC, and answers then. */
 void fs_write_through(struct fs_req *r);
+/* r, a WRITE, is about to be answered. If it has gone past the kernel's pages, and there are some,
+ * the next attributes make the kernel drop these (told.h). */
+void fs_past_the_pages(struct fs_req *r);
 /* The kernel truncates a file to the size that it believes when a direct write failed that
  * would have made it longer. Is setting this size such a truncation, after an append that was
  * refused because that size is old? */

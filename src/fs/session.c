@@ -20,6 +20,9 @@
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
+/* From this minor version on (Linux 6.6) a direct write of an open file that is not O_DIRECT drops
+ * the pages in its way. */
+#define DROPS_PAGES 39u
 
 /* ---- before the mount ---- */
 
@@ -147,6 +150,8 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	conn->max_background = BACKGROUND;
 	conn->congestion_threshold = BACKGROUND * 3 / 4;
 	conn->time_gran = 1;
+	/* With the write-back cache the pages are what is written. */
+	fs->writes_past = conn->proto_minor >= DROPS_PAGES && !fs->cfg.solo;
 	sem_post(&fs->inited);
 }
 

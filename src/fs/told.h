@@ -27,7 +27,8 @@
  * asks for the mtime before each read() if it was told to forget the attributes. So it is
  * told to forget them after a direct write to a file that has pages. If the server's mtime
  * is then the same as in the last answer, the next answer says a nanosecond more
- * (mtime_ahead).
+ * (mtime_ahead). The same goes for writes of an open that only writes (open.c), but that the
+ * kernel forgets the mtime by itself.
  *
  * By the mtime in SETATTR's answer it drops no pages, and that may be another client's WRITE:
  *

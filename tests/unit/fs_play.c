@@ -146,10 +146,12 @@ void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
 	fs_play_request(&h, body, len);
 }
 
+uint32_t fs_play_minor = FUSE_KERNEL_MINOR_VERSION;
+
 static void ask_init(void)
 {
 	struct fuse_init_in in = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION,
+		.major = FUSE_KERNEL_VERSION, .minor = fs_play_minor,
 		.max_readahead = 131072,
 		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
 			 FUSE_HANDLE_KILLPRIV | FUSE_EXPORT_SUPPORT,

@@ -691,6 +691,105 @@ Test(fs_data, pages_of_earlier_opens)
 	cr_assert_eq(notice.count, 0, "dropped");
 }
 
+/* ---- opens that only write: their writes go past the pages, if the kernel drops these ---- */
+
+static void setup_past(void)
+{
+	fs_play_minor = 39;
+	setup();
+}
+
+static void setup_past_behind(void)
+{
+	fs.cfg.write_behind = 60;
+	setup_past();
+}
+
+TestSuite(fs_data_past, .init = setup_past, .fini = teardown, .timeout = 300);
+TestSuite(fs_data_past_behind, .init = setup_past_behind, .fini = teardown, .timeout = 300);
+
+static bool is_past(uint32_t flags)
+{
+	struct fuse_open_out out = open_file(flags);
+
+	close_file(out.fh);
+	return out.open_flags & FOPEN_DIRECT_IO;
+}
+
+Test(fs_data_past, which_opens)
+{
+	cr_assert(is_past(O_WRONLY));
+	cr_assert(is_past(O_WRONLY | O_SYNC));
+	cr_assert_not(is_past(O_RDWR));
+	cr_assert_not(is_past(O_RDONLY));
+	cr_assert_not(is_past(O_WRONLY | O_APPEND), "a log");
+	cr_assert_not(is_past(O_WRONLY | O_DIRECT), "the kernel does it by itself");
+}
+
+Test(fs_data, an_older_kernel_does_not_drop_pages)
+{
+	cr_assert_not(is_past(O_WRONLY));
+}
+
+/* Through an open that only writes. The kernel forgets the mtime by itself. */
+static void write_past(uint32_t write_flags)
+{
+	uint64_t was = fh;
+
+	fh = open_file(O_WRONLY).fh;
+	notice.count = 0;
+	ask_write_as(0, 4096, O_WRONLY, write_flags);
+	expect_written(4096);
+	cr_assert_eq(notice.count, 0);
+	close_file(fh);
+	fh = was;
+}
+
+/* Will the next answer make the kernel drop its pages? */
+static bool is_outdated(void)
+{
+	return atomic_load(&fs.root->outdated);
+}
+
+/* Somebody else may have read a page before the server had the new bytes. */
+Test(fs_data_past, pages_of_others)
+{
+	expect_write(0, 4096, 4096, true, 1);
+	write_past(0);
+	cr_assert_not(is_outdated(), "there is no page");
+	read_cached(8192);
+	expect_write(0, 4096, 4096, true, 1);
+	write_past(0);
+	cr_assert(is_outdated());
+}
+
+/* The same when the server does not have the bytes yet. */
+Test(fs_data_past_behind, pages_of_others)
+{
+	struct fuse_flush_in in = { .fh = fh };
+
+	write_past(0);
+	cr_assert_not(is_outdated(), "there is no page");
+	expect_write(0, 4096, 4096, true, 1);
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	read_cached(8192);
+	write_past(0);
+	cr_assert(is_outdated());
+	expect_write(0, 4096, 4096, true, 1);
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	fs_play_run(5);
+	fs_behind_tick(fl, mono_ns());  /* the lane looks after the file no more */
+}
+
+/* A mapping's pages may be written back through any open that can write. */
+Test(fs_data_past, written_back_is_not_past_pages)
+{
+	read_cached(0);
+	expect_write(0, 4096, 4096, true, 1);
+	write_past(FUSE_WRITE_CACHE);
+	cr_assert_not(is_outdated());
+}
+
 /* What libfuse does not say, or says otherwise. A small wsize is not to make READs small. */
 Test(fs_data_init, the_answer_to_init)
 {
