@@ -132,11 +132,9 @@ static bool_t put_args(void *arg, XDR *x)
 }
 
 /* As much of the sink as is asked for. */
-static void offer_sink(struct nfs_call *c)
+static void offer_sink(struct nfs_call *c, uint32_t left)
 {
-	uint32_t left = nfs_read_len(c);
-
-	for (uint32_t i = 0; i < RR_SINK_IOV; i++) {
+	for (uint32_t i = 0; i < RR_SINK_IOV && left; i++) {
 		struct rr_iov *s = &c->eng.rr.sink[i];
 
 		*s = c->args.io.sink[i];
@@ -151,20 +149,20 @@ static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	struct rr_call *rr = &c->eng.rr;
 	bool inside = auth_of(c)->no_placement;
+	uint32_t wanted = c->op == NFS_OP_READ ? nfs_read_len(c) :
+			  def->placed_text ? NFS_PATH_MAX : 0;
 
 	rr->nsend = 0;
 	rr->send_copied = c->op == NFS_OP_SYMLINK;
 	memset(rr->sink, 0, sizeof(rr->sink));
 	if (rr->data_pos && !inside)
 		rr->nsend = data_of(c, rr->send);
-	if (c->op == NFS_OP_READ)
-		offer_sink(c);
-	else if (def->placed_text)
-		rr->sink[0].len = NFS_PATH_MAX;
-	if (inside) {
-		rr->reply_max += (rr_sink_len(rr) + 3) & ~3u;
-		rr->sink[0].len = 0;
-	}
+	if (inside)
+		rr->reply_max += (wanted + 3) & ~3u;
+	else if (c->op == NFS_OP_READ)
+		offer_sink(c, wanted);
+	else
+		rr->sink[0].len = wanted;
 }
 
 static bool encode(struct nfs_call *c, const struct nfs_opdef *def)

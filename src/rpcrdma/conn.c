@@ -349,8 +349,23 @@ static void pump(struct rr_conn *c)
 		pump_all(c);
 }
 
+/* They stay the same for all its sendings. */
+static void count_data(struct rr_call *call)
+{
+	uint32_t len = 0, n = 0;
+
+	for (uint32_t i = 0; i < call->nsend; i++)
+		len += call->send[i].len;
+	call->data_len = len;
+	for (len = 0; n < RR_SINK_IOV && call->sink[n].len; n++)
+		len += call->sink[n].len;
+	call->sink_len = len;
+	call->nsink = n;
+}
+
 static void reset_call(struct rr_call *call)
 {
+	count_data(call);
 	call->state = RR_CALL_WAITING;
 	call->pinned = false;
 	call->sent = call->replied = call->unmapping = call->data_inline = false;

@@ -112,6 +112,9 @@ struct rr_call {
 	uint32_t placed_len;    /* bytes there */
 
 	/* ---- internal to this module ---- */
+	uint32_t data_len;      /* of all of `send`, */
+	uint32_t sink_len;      /* and of all of `sink`, */
+	uint32_t nsink;         /* which has so many pieces */
 	struct list node;
 	struct rr_call *hash_next;
 	struct rr_link *link;   /* the link that it is in flight on */
@@ -133,16 +136,6 @@ struct rr_call {
 	void *recv;             /* the receive that holds the reply */
 	uint64_t posted_ns;     /* when it was last sent */
 };
-
-/* The most bytes of data that the call wants. */
-static inline uint32_t rr_sink_len(const struct rr_call *call)
-{
-	uint32_t len = 0;
-
-	for (uint32_t i = 0; i < RR_SINK_IOV && call->sink[i].len; i++)
-		len += call->sink[i].len;
-	return len;
-}
 
 struct rr_conn;
 

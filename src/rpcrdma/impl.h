@@ -114,15 +114,6 @@ static inline struct rr_link *rr_choose(struct rr_conn *c, const struct rr_call 
 	return s->link[0]->ninflight < s->link[0]->room ? s->link[0] : NULL;
 }
 
-static inline uint32_t rr_data_len(const struct rr_call *call)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < call->nsend; i++)
-		n += call->send[i].len;
-	return n;
-}
-
 /* conn.c */
 
 /* The call with that XID that is in flight on that link; NULL: there is none. */

@@ -82,16 +82,20 @@ static uint64_t returned(const struct rr_chunk *chunk)
 static uint64_t placed_bytes(const struct rr_call *call, const struct rr_chunk *chunk)
 {
 	uint64_t n = 0;
-	bool full = true;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < chunk->nseg; i++) {
-		uint32_t len = chunk->seg[i].length, most = i < RR_SINK_IOV ? call->sink[i].len : 0;
-
-		if (!most || len > most || (len && !full))
+	if (chunk->nseg > call->nsink)
+		return UINT64_MAX;
+	for (; i < chunk->nseg && chunk->seg[i].length == call->sink[i].len; i++)
+		n += call->sink[i].len;
+	if (i == chunk->nseg)
+		return n;
+	if (chunk->seg[i].length > call->sink[i].len)
+		return UINT64_MAX;
+	n += chunk->seg[i].length;
+	while (++i < chunk->nseg)
+		if (chunk->seg[i].length)
 			return UINT64_MAX;
-		full = len == most;
-		n += len;
-	}
 	return n;
 }
 
@@ -255,7 +259,7 @@ static void measure(struct rr_link *link, const struct rr_call *call)
 	link->heard_ns = now;
 	if (call->posted_ns > link->answered_ns)
 		link->answered_ns = call->posted_ns;
-	if (rr_sink_len(call) <= SHORT_BYTES && (!call->nsend || rr_data_len(call) <= SHORT_BYTES))
+	if (call->sink_len <= SHORT_BYTES && call->data_len <= SHORT_BYTES)
 		average(link, ns);
 	stat_add_to(&ps->rx_bytes, call->reply_len + call->placed_len);
 	stat_add_to(&ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);

@@ -79,7 +79,7 @@ void rr_withdraw_data(struct rr_call *call)
 	if (!call->data_inline)
 		return;
 	at = msg_at(call) + call->data_pos;
-	padded = (rr_data_len(call) + 3) & ~3u;
+	padded = (call->data_len + 3) & ~3u;
 	call->msg_len -= padded;
 	memmove(at, at + padded, call->msg_len - call->data_pos);
 	call->data_inline = false;
@@ -95,7 +95,7 @@ static bool copies_call(const struct rr_call *call, const struct rr_plan *plan)
 /* Bytes that the peer reads from a copy. */
 static uint64_t copy_len(const struct rr_call *call, const struct rr_plan *plan)
 {
-	uint64_t data = ((uint64_t)rr_data_len(call) + 3) & ~(uint64_t)3;
+	uint64_t data = ((uint64_t)call->data_len + 3) & ~(uint64_t)3;
 
 	if (copies_call(call, plan))
 		return call->msg_len + data;
@@ -147,7 +147,7 @@ static int map_read(const struct rr_link *l, struct rr_call *call, uint32_t posi
 static uint32_t copy_call(const struct rr_call *call, uint8_t *to)
 {
 	uint32_t head = call->nsend ? call->data_pos : call->msg_len;
-	uint32_t data = (rr_data_len(call) + 3) & ~3u;
+	uint32_t data = (call->data_len + 3) & ~3u;
 
 	memcpy(to, msg_at(call), head);
 	put_data(call->send, call->nsend, to + head);
@@ -178,7 +178,7 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 		return 0;
 	if (call->send_copied) {
 		put_data(call->send, call->nsend, copy);
-		return map_read(l, call, call->data_pos, copy, rr_data_len(call), h);
+		return map_read(l, call, call->data_pos, copy, call->data_len, h);
 	}
 	for (uint32_t i = 0; i < call->nsend && !rc; i++)
 		rc = map_read(l, call, call->data_pos, call->send[i].mem, call->send[i].len, h);
@@ -187,14 +187,16 @@ static int map_call(const struct rr_link *l, struct rr_call *call, const struct 
 
 static int map_sink(const struct rr_link *l, struct rr_call *call, struct rr_chunk *out)
 {
-	int rc = 0;
+	uint32_t i = 0;
+	int rc;
 
-	for (out->nseg = 0; out->nseg < RR_SINK_IOV && call->sink[out->nseg].len && !rc; out->nseg++) {
-		const struct rr_iov *s = &call->sink[out->nseg];
+	out->nseg = call->nsink;
+	do {
+		const struct rr_iov *s = &call->sink[i];
 
 		rc = l->memreg->map(l, call, s->mem ? s->mem : call->chunk->mem, s->len,
-				    FAB_REMOTE_WRITE, &out->seg[out->nseg]);
-	}
+				    FAB_REMOTE_WRITE, &out->seg[i]);
+	} while (!rc && ++i < call->nsink);
 	return rc;
 }
 
@@ -255,16 +257,6 @@ static int of_the_connection(const struct rr_link *l, int rc)
 	return rr_unsendable(rc) ? -EIO : rc;
 }
 
-/* Segments of a Write chunk. */
-static uint32_t pieces_wanted(const struct rr_call *call)
-{
-	uint32_t n = 0;
-
-	while (n < RR_SINK_IOV && call->sink[n].len)
-		n++;
-	return n;
-}
-
 /* A message that has file data inside lies in a data buffer. */
 static uint32_t lkey_of(const struct rr_link *l, const struct arena_buf *msg)
 {
@@ -275,7 +267,7 @@ static uint32_t lkey_of(const struct rr_link *l, const struct arena_buf *msg)
 static int try_send(struct rr_link *l, struct rr_call *call)
 {
 	struct rr_conn *c = l->conn;
-	uint32_t dlen = rr_data_len(call);
+	uint32_t dlen = call->data_len;
 	struct rr_plan plan;
 	struct rr_header h;
 	struct fab_sge sge;
@@ -292,8 +284,8 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 		.data_len = dlen,
 		.nsend = call->send_copied ? 1 : call->nsend,
 		.data_short = call->send_copied,
-		.sink_len = rr_sink_len(call),
-		.nsink = pieces_wanted(call),
+		.sink_len = call->sink_len,
+		.nsink = call->nsink,
 		.reply_max = call->reply_max,
 	});
 	rr_header_init(&h, call->xid, c->cfg.credits);

@@ -760,7 +760,7 @@ Test(conn, text_of_a_link_by_the_thresholds_of_the_day, .init = setup, .fini = t
 		up();
 		cr_assert(word(h, 5) == 1 && word(h, 8) == 4096 && t->dones == 0);
 	}
-	t->rr.sink[0].len = 100;        /* as if it fitted inline */
+	t->rr.sink[0].len = t->rr.sink_len = 100;       /* as if it fitted inline */
 	fake_break();
 	up();
 	cr_assert_eq(word(h, 5), 0);
