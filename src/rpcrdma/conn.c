@@ -28,10 +28,10 @@ static void pump(struct rr_conn *c);
 
 /* ---- table of calls in flight ---- */
 
-/* The lane's XIDs are nlanes apart (rr_xid()), so one behind the other use chain after chain. */
+/* XIDs one behind the other use chain after chain. */
 static struct rr_call **hash_slot(struct rr_conn *c, uint32_t xid)
 {
-	return &c->hash[xid / c->cfg.nlanes & (RR_HASH - 1)];
+	return &c->hash[xid & (RR_HASH - 1)];
 }
 
 struct rr_call *rr_find(const struct rr_link *link, uint32_t xid)
@@ -530,10 +530,13 @@ struct rr_conn *rr_conn_new(const struct rr_config *cfg, struct loop *l, struct 
 		return NULL;
 	}
 	/* XIDs begin at random, so that a server's reply cache does not take them for
-	 * those of an earlier mount. Each lane uses every nlanes-th number. */
+	 * those of an earlier mount. The highest bits are the lane's number. */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)mono_ns();
-	c->next_xid = seed - seed % c->cfg.nlanes + cfg->lane;
+	c->next_xid = seed;
+	for (c->xid_mask = UINT32_MAX; UINT32_MAX / c->xid_mask < c->cfg.nlanes; )
+		c->xid_mask >>= 1;
+	c->xid_lane = cfg->lane * (c->xid_mask + 1);
 	return c;
 }
 
@@ -571,10 +574,7 @@ struct rr_link_now rr_link_now(const struct rr_link *link)
 
 uint32_t rr_xid(struct rr_conn *c)
 {
-	uint32_t xid = c->next_xid;
-
-	c->next_xid += c->cfg.nlanes;
-	return xid;
+	return c->xid_lane | (c->next_xid++ & c->xid_mask);
 }
 
 uint64_t rr_first_replay_ns(const struct rr_conn *c)

@@ -84,6 +84,7 @@ struct rr_conn {
 	struct rr_link *(*choose)(struct rr_set *s);    /* the policy: one of several, or NULL */
 	struct rr_link *answering;      /* while done() runs: where the reply came from; or NULL */
 	uint32_t next_xid;
+	uint32_t xid_mask, xid_lane;    /* of an XID: the bits that count, and the others */
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned losing;                /* a link is being given up: nothing is sent */
 	unsigned nwaiting, ninflight;
