@@ -85,28 +85,20 @@ void rr_header_init(struct rr_header *h, uint32_t xid, uint32_t credit)
 
 size_t rr_header_size(const struct rr_header *h)
 {
-	size_t n = 16;
+	size_t n = RR_HDR_MIN + (size_t)RR_READ_SEG_BYTES * h->nreads;
 
 	if (h->proc == RR_ERROR)
-		return n + 4 + (h->err == RR_ERR_VERS ? 8 : 0);
-	n += 4 + (size_t)RR_READ_SEG_BYTES * h->nreads;
-	n += 4;
-	for (uint32_t i = 0; i < h->nwrites; i++)
-		n += 8 + (size_t)RR_SEG_BYTES * h->writes[i].nseg;
-	n += 4;
-	if (h->has_reply)
-		n += 4 + (size_t)RR_SEG_BYTES * h->reply.nseg;
-	return n;
-}
-
-static bool counts_ok(const struct rr_header *h)
-{
+		return RR_HDR_FIXED + 4 + (h->err == RR_ERR_VERS ? 8 : 0);
 	if (h->nreads > RR_READS_MAX || h->nwrites > RR_WRITES_MAX)
-		return false;
-	for (uint32_t i = 0; i < h->nwrites; i++)
+		return 0;
+	for (uint32_t i = 0; i < h->nwrites; i++) {
 		if (h->writes[i].nseg > RR_SEGS_MAX)
-			return false;
-	return !h->has_reply || h->reply.nseg <= RR_SEGS_MAX;
+			return 0;
+		n += 8 + (size_t)RR_SEG_BYTES * h->writes[i].nseg;
+	}
+	if (!h->has_reply)
+		return n;
+	return h->reply.nseg > RR_SEGS_MAX ? 0 : n + 4 + (size_t)RR_SEG_BYTES * h->reply.nseg;
 }
 
 static inline void put_lists(uint8_t *at, const struct rr_header *h)
@@ -144,11 +136,10 @@ static inline void put(const struct rr_header *h, uint8_t *at)
 /* rr_header_size(), if that is right and there is room. */
 static int checked_size(const struct rr_header *h, size_t room)
 {
-	size_t n;
+	size_t n = rr_header_size(h);
 
-	if (!counts_ok(h))
+	if (!n)
 		return -EINVAL;
-	n = rr_header_size(h);
 	return n > room ? -EMSGSIZE : (int)n;
 }
 

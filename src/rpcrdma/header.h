@@ -76,7 +76,7 @@ struct rr_header {
  * mean nothing beyond their counts. */
 void rr_header_init(struct rr_header *h, uint32_t xid, uint32_t credit);
 
-/* Bytes that rr_header_encode() will write. */
+/* Bytes that rr_header_encode() will write; 0: a count exceeds its limit. */
 size_t rr_header_size(const struct rr_header *h);
 
 /* Returns the bytes written; -EMSGSIZE when cap is too small; -EINVAL when a count
