@@ -204,7 +204,7 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 	inode_ref(ino);
 	told_note_locked(t, ino, attr);
 	if (parent)
-		names_add_locked(t, ino, parent, name, namelen);
+		names_add_locked(t, ino, parent, name, namelen, atomic_load(&ino->noted_ns));
 }
 
 static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,

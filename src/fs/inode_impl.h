@@ -49,9 +49,10 @@ void names_init(struct inode_table *t);
 void names_fini(struct inode_table *t);
 /* The shard that the name is listed in. */
 struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name);
-/* (parent, text) becomes ino's newest name, and ino the newest inode with that name. */
+/* (parent, text) becomes ino's newest name, and ino the newest inode with that name. It is seen
+ * now: the caller may have looked at the clock already. */
 void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
-		      const char *text, size_t len);
+		      const char *text, size_t len, uint64_t now);
 /* Removes that name from ino, if it has it. */
 void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 			 const char *text);

@@ -156,7 +156,7 @@ bool inode_names_missing(struct inode_table *t)
 
 /* Without memory the name is missing. */
 void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
-		      const char *text, size_t len)
+		      const char *text, size_t len, uint64_t now)
 {
 	struct name **p = place_of(ino, parent, text, len), *n = *p;
 	struct name_shard *s;
@@ -169,7 +169,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		note_missing(t, ino);
 		return;
 	}
-	n->seen_ns = mono_ns();
+	n->seen_ns = now;
 	n->next = ino->names;
 	ino->names = n;
 	s = shard_at(t, n->hash);
@@ -245,7 +245,7 @@ void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, cons
 	struct inode_shard *s = inode_shard_of(t, ino);
 
 	pthread_mutex_lock(&s->mu);
-	names_add_locked(t, ino, parent, name, strlen(name));
+	names_add_locked(t, ino, parent, name, strlen(name), mono_ns());
 	pthread_mutex_unlock(&s->mu);
 }
 

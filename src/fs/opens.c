@@ -213,7 +213,7 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 		names_remove_locked(t, ino, parent, name);
 	if (take) {
 		ino->silly = silly;
-		names_add_locked(t, ino, parent, silly->name, strlen(silly->name));
+		names_add_locked(t, ino, parent, silly->name, strlen(silly->name), mono_ns());
 	} else if (!atomic_load(&ino->nopen)) {
 		pin_by(silly, ino);
 	}
