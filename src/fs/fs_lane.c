@@ -57,7 +57,9 @@ static uint16_t max_pages(const struct nfs_client *cl)
 	return (uint16_t)((most - 1) / (uint32_t)getpagesize() + 1);
 }
 
-static void answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
+/* Not in line, or it makes each answer dearer. */
+static void __attribute__((noinline))
+answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 {
 	const struct fuse_out_header *h = iov[0].iov_base;
 	struct fuse_init_out *out;
@@ -106,11 +108,14 @@ static void on_shortage(void *lane, enum arena_class first, enum arena_class las
 
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
+	struct fs_lane *fl = fs_this_lane;
+
 	(void)userdata;
-	if (fs_this_lane && fs_this_lane->init)
-		answer_init(fs_this_lane, iov, count);
-	return fs_this_lane ? fs_this_lane->dev->ops->answer(fs_this_lane->dev, iov, count) :
-			      writev(fd, iov, count);
+	if (!fl)
+		return writev(fd, iov, count);
+	if (fl->init)
+		answer_init(fl, iov, count);
+	return fl->dev->ops->answer(fl->dev, iov, count);
 }
 
 void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend)
