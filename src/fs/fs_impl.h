@@ -118,13 +118,11 @@ struct fs_req {
 	uint64_t start_ns;
 	struct inode *ino, *ino2;       /* references, dropped by fs_req_free() */
 	struct file *file;              /* a reference */
-	bool opening;                   /* ino counts as open as long as r exists */
 	/* Put back by fs_req_free(). A WRITE that is held may have all, others two; behind the last
 	 * one they are NULL. */
 	struct arena_buf *buf[RR_SEND_IOV];
 	char *text;                     /* malloc'ed: a symlink's target */
-	char *spare;                    /* the memory of a parked WRITE (fs_spare_free())... */
-	size_t spare_size;              /* ...and its size */
+	char *spare;                    /* the memory of a parked WRITE (fs_spare_free()) */
 	struct silly *silly;            /* malloc'ed; nobody else has it meanwhile */
 	struct inode *victim;           /* a reference: the open file that loses its name... */
 	struct inode *home;             /* ...in this directory (ino or ino2)... */
@@ -132,48 +130,50 @@ struct fs_req {
 	struct inode *pinned;           /* a reference: a file that loses a name plainly */
 	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
 	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
-	bool named;                     /* OPEN, SETATTR: `names` is valid */
-	enum came_back back;            /* the same: how far it is let through (opens.h) */
+	enum came_back back;            /* OPEN, SETATTR: how far it is let through (opens.h) */
+	bool named;                     /* the same: `names` is valid */
+	bool opening;                   /* ino counts as open as long as r exists */
 	bool (*late)(struct fs_req *r); /* late.c: answers without the server; or NULL */
 	void (*after)(struct fs_req *r);        /* silly.c: follows fs_put_back() */
+	/* given_up.c: */
+	bool calling;                   /* `call` is under way */
+	bool given_up;                  /* its process is killed, and has its answer */
+	bool holds;                     /* counted in ino->held and ino2->held */
+	bool reread;                    /* READ: has been sent again for its end */
+	bool lays;                      /* READ: what is held is laid over it, if it was at laid_ns */
+	unsigned changes;               /* how many calls that change something have begun */
+	unsigned wait_shift;            /* for fs_wait_more() */
+	unsigned tries;                 /* of the same piece, without progress */
+	unsigned step;
+	int saved;
+	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the
+					 * server */
+	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
+	void *extra;                    /* dir.c: the stream */
+	uint64_t quiet;                 /* LOOKUP, OPEN: known_changes() when it was sent */
+	uint64_t node_id;               /* fs_req_by_fh(): which node... */
+	/* take() does not clear these, but for what says whether the rest counts: */
+	size_t spare_size;
 	struct {                        /* silly.c: waiting until a directory is empty */
 		const struct inode *dir;        /* or NULL */
 		unsigned gone, left;            /* silly_gone, nsilly when the call was sent */
 		uint64_t until_ns;
 		void (*again)(struct fs_req *r);
 	} wait;
-	unsigned wait_shift;            /* for fs_wait_more() */
-	/* given_up.c: */
-	bool calling;                   /* `call` is under way */
-	bool given_up;                  /* its process is killed, and has its answer */
-	bool holds;                     /* counted in ino->held and ino2->held */
-	unsigned changes;               /* how many calls that change something have begun */
-	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
-	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
-	uint64_t start;                 /* READ: the offset */
-	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the
-					 * server */
-	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
-	unsigned tries;                 /* of the same piece, without progress */
-	uint64_t verf;                  /* WRITE's verifier, which COMMIT's has to equal */
-	void *extra;                    /* dir.c: the stream */
-	unsigned step;
-	int saved;
-	bool reread;                    /* READ: has been sent again for its end */
-	bool lays;                      /* READ: what is held is laid over it... */
-	uint64_t laid_ns;               /* ...if it was held then */
 	struct {                        /* ahead.c: */
 		struct ahead_piece *piece;      /* r waits for it; under fs_ahead.mu */
 		unsigned times;                 /* how often it has waited */
 		struct loop_msg msg;            /* to r's lane: look again */
 	} ahead;
-	uint64_t quiet;                 /* LOOKUP, OPEN: known_changes() when it was sent */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
 	} change[2];
-	uint64_t node_id;               /* fs_req_by_fh(): which node... */
-	/* take() does not clear these, but for held.state: */
+	void (*go)(struct fs_req *r);   /* what fs_in_turn() was asked to call */
+	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
+	uint64_t start;                 /* READ: the offset */
+	uint64_t laid_ns;
+	uint64_t verf;                  /* WRITE's verifier, which COMMIT's has to equal */
 	struct held held;               /* behind.h: a WRITE that has its answer */
 	struct link_ask link_ask;       /* READLINK */
 	struct fuse_file_info fi;       /* READ, WRITE, OPEN, CREATE */

@@ -14,7 +14,7 @@
 #define WAIT_FIRST_MS 1u
 #define WAIT_SHIFT_MAX 4u
 
-/* Clears what comes before `held`, and the call's arguments. nfs_start() sets up the rest of the
+/* Clears what comes before `spare_size`, and the call's arguments. nfs_start() sets up the rest of the
  * call. */
 static struct fs_req *take(struct fs_lane *fl)
 {
@@ -23,7 +23,12 @@ static struct fs_req *take(struct fs_lane *fl)
 
 	if (!r)
 		return NULL;
-	memset(r, 0, offsetof(struct fs_req, held));
+	memset(r, 0, offsetof(struct fs_req, spare_size));
+	r->wait.dir = NULL;
+	r->wait.until_ns = 0;
+	r->ahead.piece = NULL;
+	r->ahead.times = 0;
+	r->change[0].ino = r->change[1].ino = NULL;
 	r->held.state = HELD_NOT;
 	r->call.flags = 0;
 	r->call.args.fh = r->call.args.fh2 = NULL;
@@ -265,14 +270,16 @@ bool fs_req_name(struct fs_req *r, char *to, const char *name)
 
 void fs_reply_err(struct fs_req *r, int err)
 {
+	if (!r->req)
+		return;
+	if (err < 0)
+		err = -err;
 	/* Where the kernel has a path it goes through it once more, and looks each name up. */
-	if (r->req && (err == ESTALE || err == -ESTALE) && r->ino && !r->file)
+	if (err == ESTALE && r->ino && !r->file)
 		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
-	if (r->req) {
-		fs_unhurried(r, true, NULL);
-		fuse_reply_err(r->req, err < 0 ? -err : err);
-		fs_unhurried(r, false, NULL);
-	}
+	fs_unhurried(r, true, NULL);
+	fuse_reply_err(r->req, err);
+	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 }
 
