@@ -12,14 +12,14 @@ enum { BIT_READ = 1, BIT_LOOKUP = 2, BIT_MODIFY = 4, BIT_EXTEND = 8, BIT_EXECUTE
 
 /* ---- file data ---- */
 
-static uint32_t at_most(const struct nfs_call *c, uint32_t n)
+uint32_t nfs_at_most(const struct nfs_call *c, uint32_t n)
 {
 	return c->eng.most && n > c->eng.most ? c->eng.most : n;
 }
 
 uint32_t nfs_read_len(const struct nfs_call *c)
 {
-	return at_most(c, c->args.io.count);
+	return nfs_at_most(c, c->args.io.count);
 }
 
 uint32_t nfs_write_len(const struct nfs_call *c)
@@ -28,12 +28,12 @@ uint32_t nfs_write_len(const struct nfs_call *c)
 
 	for (uint32_t i = 0; i < c->args.io.ndata; i++)
 		n += c->args.io.data[i].len;
-	return at_most(c, n);
+	return nfs_at_most(c, n);
 }
 
 uint32_t nfs_dir_len(const struct nfs_call *c)
 {
-	return at_most(c, c->args.dir.count);
+	return nfs_at_most(c, c->args.dir.count);
 }
 
 uint64_t nfs_verifier(const char verf[8])
@@ -65,7 +65,7 @@ int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof)
 {
 	bool placed = c->eng.rr.placed;
 
-	if (data->len > nfs_read_len(c) || (placed && !placed_len_ok(c, data->len)))
+	if (data->len > data->max || (placed && !placed_len_ok(c, data->len)))
 		return -EBADMSG;
 	c->res.io.ptr = placed ? c->eng.rr.data : data->data;
 	c->res.io.len = data->len;

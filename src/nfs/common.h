@@ -12,6 +12,8 @@
 /* How many bytes this sending of a READ asks for, and how many a WRITE has. */
 uint32_t nfs_read_len(const struct nfs_call *c);
 uint32_t nfs_write_len(const struct nfs_call *c);
+/* n, but no more than this sending may have. */
+uint32_t nfs_at_most(const struct nfs_call *c, uint32_t n);
 /* The same for READDIR. */
 uint32_t nfs_dir_len(const struct nfs_call *c);
 /* A write verifier, eight bytes. It can only be compared. */

@@ -102,7 +102,7 @@ static uint32_t data_of(const struct nfs_call *c, struct rr_iov out[RR_SEND_IOV]
 		out[0].len = (uint32_t)strlen(c->args.mk.target);
 		return 1;
 	}
-	left = nfs_write_len(c);
+	left = nfs_at_most(c, UINT32_MAX);
 	for (n = 0; n < c->args.io.ndata && left; n++) {
 		out[n] = c->args.io.data[n];
 		if (out[n].len > left)
@@ -303,7 +303,6 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.rr.sends = 0;
 	memset(c->version_data, 0, sizeof(c->version_data));
 	c->eng.owners = (struct nfs_owner_wait){ 0 };
-	list_init(&c->eng.node);
 	list_init(&c->eng.timer.node);
 	c->eng.rider = NULL;
 	c->eng.rider_closed = c->eng.alone = false;

@@ -49,7 +49,8 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	/* The server may have answered before it heard that the opens are reclaimed. */
-	if (c->eng.start_ns < atomic_load(&n->reclaimed_ns) || atomic_load(&n->need_complete))
+	if ((flags & SEQ4_STATUS_RESTART_RECLAIM_NEEDED) &&
+	    (c->eng.start_ns < atomic_load(&n->reclaimed_ns) || atomic_load(&n->need_complete)))
 		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
 	if (flags == atomic_load(&n->said))
 		return;

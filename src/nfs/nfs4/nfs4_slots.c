@@ -272,7 +272,9 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 			.changes = t->changes, .outcome = NFS4_UNKNOWN,
 		};
 		memcpy(p->session, t->sessionid, sizeof(p->session));
-		c->eng.most = c->op == NFS_OP_WRITE ? t->max_write : t->max_read;
+		c->eng.most = t->max_read;
+		if (c->op == NFS_OP_WRITE)
+			c->eng.most = t->max_write;
 		v->has_slot = true;
 	} else {
 		rc = any_left(t) ? 0 : -EAGAIN;
