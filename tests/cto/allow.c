@@ -61,10 +61,28 @@ static bool allows_write(const struct op *o, const struct slot *s)
 	return !(s->flags & O_APPEND) || (!f->split && knows_end(f, mount));
 }
 
+/* In the kernel's own client direct reads and writes may pass over what a mapping has changed: its
+ * whole folio is written later, over what was written directly. */
+static bool mixes(const struct op *o, const struct slot *s)
+{
+	bool direct = (o->what == READ || o->what == WRITE) && s->flags & O_DIRECT;
+	const struct slot *other;
+	unsigned i = 0;
+
+	if (cfg.old[mount_of(o)] != ALWAYS || (!direct && o->what != POKE))
+		return false;
+	while ((other = next_open(s->file, mount_of(o), &i)))
+		if (direct ? other->poked : (other->flags & O_DIRECT) != 0)
+			return true;
+	return false;
+}
+
 static bool allows_slot(const struct op *o, const struct slot *s)
 {
 	const struct file *f = s->file;
 
+	if (mixes(o, s))
+		return false;
 	switch (o->what) {
 	case CLOSE: case FSYNC: case FSTAT: return true;
 	case READ: return reads(s->flags) && o->len;

@@ -157,17 +157,28 @@ static void event_done(struct begun *b, int flags)
 	raise_own(b->file, e->mount, e->half);
 }
 
+/* Has the mount's own writing hidden for good what another one has written beside it? */
+static bool hides(const struct file *f, unsigned mount)
+{
+	for (uint32_t i = 0; i < f->nevents && f->split && cfg.old_bytes[mount]; i++)
+		if (f->events[i].mount == mount)
+			return true;
+	return false;
+}
+
 static void opened(struct begun *b, struct file *f)
 {
 	unsigned mount = mount_of(&b->op);
 	bool same = f == b->file;
 
 	model.slots[b->op.worker][b->op.slot] = (struct slot){ .file = f, .flags = b->op.flags };
-	for (unsigned h = 0; h < HALVES && same; h++)
+	f->keeps[mount] &= !(same && b->first) || hides(f, mount);
+	for (unsigned h = 0; h < HALVES && same && !f->keeps[mount]; h++)
 		if (f->floors[mount][h] < b->published[h])
 			f->floors[mount][h] = b->published[h];
 	if (same && writes(b->op.flags) && f->wfloor[mount] < f->floors[mount][0])
 		f->wfloor[mount] = f->floors[mount][0];
+	f->keeps[mount] |= cfg.old_bytes[mount] && writes(b->op.flags);
 	event_done(b, O_DIRECT);
 	for (unsigned h = 0; h < HALVES; h++)
 		raise_own(f, mount, h);

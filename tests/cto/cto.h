@@ -12,7 +12,8 @@
  *   - Within a mount POSIX holds: what a process has written, cut or made, each process of
  *     that mount finds at once, by read() and by a mapping.
  *   - What one mount has written and closed, synchronized, or written with O_SYNC or
- *     O_DIRECT, is what the other mount finds after its next open() of the file.
+ *     O_DIRECT, is what the other mount finds after its next open() of the file. (A mount that
+ *     has it open for writing may have its excuse: --old-bytes, model.h.)
  *   - An open and a truncation by name reach the file that has the name then, whichever mount gave
  *     it to that file. (A mount may have its excuse: enum old_names.)
  *   - What fsync(), msync(), close(), and a write() with O_SYNC or O_DIRECT have promised, the
@@ -76,6 +77,7 @@ struct answer {
 struct config {
 	const char *dirs[MOUNTS];       /* all may be one mount */
 	enum old_names old[MOUNTS];
+	bool old_bytes[MOUNTS];         /* see keeps in model.h */
 	const char *server;             /* or NULL */
 	bool lies;                      /* fsync() is not done, and said to be */
 	const char *events[8];

@@ -13,6 +13,8 @@
  *   --every N     that often: seconds (15)
  *   --old-reads   opens that only read may reach what had the name before: version 3
  *   --old-names N all opens of mount N (0 to 2) may: the kernel's own client
+ *   --old-bytes N mount N may have old bytes of files that it writes to: the kernel's own
+ *                 client (model.h)
  *   --tries N     of each candidate, when operations are left out (3); 0: they are not
  *
  * Exit status 0: no difference. 1: one, and the operations that show it.
@@ -287,7 +289,7 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
 		"           [--lies] [--event CMD]... [--every N] [--old-reads]\n"
-		"           [--old-names N] [--tries N] DIR [DIR [DIR]]\n");
+		"           [--old-names N] [--old-bytes N] [--tries N] DIR [DIR [DIR]]\n");
 	return 2;
 }
 
@@ -297,7 +299,8 @@ static bool parse(int argc, char **argv)
 		{ "seed", 1, NULL, 's' }, { "seconds", 1, NULL, 't' }, { "steps", 1, NULL, 'n' },
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
 		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
-		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' }, { 0 },
+		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' },
+		{ "old-bytes", 1, NULL, 'b' }, { 0 },
 	};
 	int c;
 
@@ -317,6 +320,7 @@ static bool parse(int argc, char **argv)
 				cfg.old[i] = READS;
 			break;
 		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
+		case 'b': cfg.old_bytes[(unsigned)atoi(optarg) % MOUNTS] = true; break;
 		case 'l': cfg.lies = true; break;
 		default: return false;
 		}

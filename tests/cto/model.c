@@ -47,6 +47,18 @@ uint32_t model_size(unsigned worker, unsigned slot)
 	return model.slots[worker][slot].file ? model.slots[worker][slot].file->size : 0;
 }
 
+const struct slot *next_open(const struct file *f, unsigned mount, unsigned *i)
+{
+	while (*i < cfg.workers * SLOTS) {
+		struct op o = { .worker = (uint8_t)(*i / SLOTS) };
+		const struct slot *s = &model.slots[o.worker][(*i)++ % SLOTS];
+
+		if (s->file == f && mount_of(&o) == mount)
+			return s;
+	}
+	return NULL;
+}
+
 unsigned half_of(const struct file *f, uint32_t off)
 {
 	return f->split && off >= cfg.size / 2;
@@ -236,12 +248,14 @@ static uint32_t promised_to(const struct begun *b, unsigned half)
 
 void model_begins(struct op *o)
 {
+	unsigned any = 0;
 	struct begun *b = &model.begun[o->worker];
-	const struct slot *s = &model.slots[o->worker][o->slot];
+	struct slot *s = &model.slots[o->worker][o->slot];
 	struct file *f = is_slotted(o) ? s->file : NULL;
 
 	if (is_slotted(o))
 		o->flags = s->flags;
+	s->poked |= o->what == POKE;
 	if (o->what == OPEN || o->what == TRUNCATE || o->what == STAT || o->what == SERVER)
 		f = model.names[o->name].file;
 	o->look = f && cfg.server && !f->wild && promises(o, s->flags) && name_of(f, &o->name);
@@ -249,6 +263,8 @@ void model_begins(struct op *o)
 	model.nbegun++;
 	if (!f)
 		return;
+	/* Who is about to close it still has it open. */
+	b->first = o->what == OPEN && !next_open(f, mount_of(o), &any);
 	for (unsigned h = 0; h < HALVES; h++) {
 		b->floors[h] = f->floors[mount_of(o)][h];
 		b->published[h] = published_to(f, h);

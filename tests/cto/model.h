@@ -15,6 +15,18 @@
  *                                 ^       ^
  *                  published, B has      floor of A: its own, ended
  *                  opened: floor of B
+ *
+ * --old-bytes is for the kernel's own client (6.12), which promises less, and for that mount only:
+ *
+ *   - It leaves its cache as it is while it has the file open for writing: a new change attribute
+ *     might come of its own writes (nfs_update_inode(), have_writers). It drops the cache at the
+ *     first open when nobody there has the file open any more (NFS_INO_DATA_INVAL_DEFER).
+ *     So from an open for writing to such a first open, opens raise no floor.
+ *   - The change attribute that comes with its own WRITE it takes for the one that this WRITE has
+ *     made, whoever else has written meanwhile (nfs_wcc_update_inode()): what is in its cache then
+ *     stays. So where it writes one half, opens do not raise its floor of the other half.
+ *
+ * Where that mount only reads, all is demanded of it.
  */
 #ifndef CTO_MODEL_H
 #define CTO_MODEL_H
@@ -45,12 +57,13 @@ struct file {
 	unsigned owner[HALVES];
 	uint32_t floors[MOUNTS][HALVES];
 	uint32_t wfloor[MOUNTS];        /* the floor by opens for writing: a mount may append */
+	bool keeps[MOUNTS];             /* its opens need not find what is new: --old-bytes */
 };
 
 struct slot {
 	struct file *file;
 	int flags;
-	bool mapped;
+	bool mapped, poked;             /* poked: since its open */
 };
 
 /* Which file a name is, and which it has been. */
@@ -68,6 +81,7 @@ struct begun {
 	uint32_t published[HALVES], size;
 	uint32_t promised[HALVES];      /* events up to there the server has when it has ended */
 	bool longer;                    /* it has made the file longer */
+	bool first;                     /* OPEN: nobody else of the mount had it open */
 };
 
 extern struct model {
@@ -103,6 +117,9 @@ static inline bool promises(const struct op *o, int flags)
 }
 
 /* ---- model.c ---- */
+
+/* The next place, from *i, where a process of the mount has the file open; NULL: nowhere. */
+const struct slot *next_open(const struct file *f, unsigned mount, unsigned *i);
 
 unsigned half_of(const struct file *f, uint32_t off);
 struct file *file_new(unsigned mount, bool split);
