@@ -33,11 +33,11 @@ server_start() {
 	{ echo Y >/proc/fs/nfsd/v4_end_grace; } 2>/dev/null || :
 }
 
-# server_threads - also part of bin/vm-nfsd-restart. A lease and a grace period
+# server_threads [BLOCK] - also part of bin/vm-nfsd-restart. BLOCK: knfsd's largest READ and WRITE. A lease and a grace period
 # of 10 s: with the default of 90 s each test of recovery would take minutes.
 server_threads() {
 	# Only while no thread runs; the default depends on the memory size.
-	echo 1048576 >/proc/fs/nfsd/max_block_size &&
+	echo "${1:-1048576}" >/proc/fs/nfsd/max_block_size &&
 	rpc.nfsd -L 10 -G 10 8 &&
 	echo 'rdma 20049' >/proc/fs/nfsd/portlist
 }
