@@ -4,7 +4,7 @@
 # The front end makes the plan of it, inside has a function row_NAME for each row, and
 # report takes titles and order from here.
 
-readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-cache'
+readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-cache ours-solo'
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
@@ -29,10 +29,19 @@ clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mount
 iops|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
 everyday|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people do with files, by the clock: cp, dd, tar, git status and checkout, ls -lR, rm -r, make, sqlite3
 lanes|guest|2|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
+solo|guest|15|kernel-rdma|kernel-rdma ours-pool ours-solo|work|files that only this mount writes (consistency=solo): dd bs=4k with fsync, untar, PostgreSQL, and the calls
 disk|waits|30|kernel-rdma|kernel-rdma ours-pool|flush (ms), MiB of a file, block, files at once|a server whose disk takes time to flush: dd conv=fsync to ext4 on dm-delay, and the COMMITs
 far|waits|8|kernel-rdma|kernel-rdma ours-pool|round trip (ms), work|a server that is far away: everyday work where each round trip takes time, and the calls
 iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
 END
+
+# postgres_programs - the folder of PostgreSQL's programs, if it is installed.
+postgres_programs() {
+	local at
+	for at in "$(type -P initdb)" /usr/lib/postgresql/*/bin/initdb; do
+		[[ ! -x $at || ! -x ${at%/*}/pgbench ]] || { dirname "$(realpath "$at")"; return; }
+	done
+}
 
 # sets_of ROW VALUES... - variants are combinations, the first word's values outermost.
 # Values of a word are separated by commas.
@@ -67,6 +76,10 @@ variants() {
 			read-small ls-lR git-status git-checkout rm-r ;;
 	lanes) sets_of read,write 4k 16 1,2,4,8; sets_of read,write 1m 4 1,2,4,8 ;;
 	lanes-quick) sets_of read 4k 16 1,2 ;;
+	solo)
+		printf '%s\n' 'dd-fsync 4k' untar
+		[[ ! $(postgres_programs) ]] || printf '%s\n' initdb pgbench-i ;;
+	solo-quick) printf '%s\n' 'dd-fsync 4k' untar ;;
 	disk) sets_of 10,40 256 64k,1m 1; sets_of 10 1024 64k,1m 1; sets_of 10 256 64k,1m 4 ;;
 	disk-quick) echo '10 256 1m 1' ;;
 	far) sets_of 1,10 "trip,create,untar,rm-r,git-status,ls-lR,cp-in 64m,cp-out 64m,dd-read 1m,dd-fsync 1m" ;;
@@ -80,6 +93,7 @@ variants() {
 quick_clients() {
 	case $1 in
 	strategies) echo kernel-rdma ours-pool ours-mw ;;
+	solo) echo kernel-rdma ours-solo ;;
 	lanes|iwarp) echo "${row_clients[$1]}" ;;
 	*) echo kernel-rdma ours-pool ;;
 	esac
@@ -123,8 +137,8 @@ plan() {
 	done
 }
 
-# ROW|UNIT|VARIANT|AT LEAST|WORK - what our client is to reach beside the kernel's
-# proto=rdma: a ratio of rates.
+# ROW|UNIT|VARIANT|AT LEAST|WORK[|CLIENT] - what our client (ours-pool) is to reach beside the
+# kernel's proto=rdma: a ratio of rates.
 targets() {
 	cat <<-'END'
 	everyday|s|cp-out 64m|1.0|buffered sequential read
@@ -149,6 +163,10 @@ targets() {
 	iops|IOPS|write 64|0.9|O_DIRECT, random 4 KiB
 	iops|IOPS|read 1|0.8|O_DIRECT, random 4 KiB: latency
 	iops|IOPS|write 1|0.8|O_DIRECT, random 4 KiB: latency
+	solo|s|dd-fsync 4k|0.95|consistency=solo: sequential write, fsync|ours-solo
+	solo|s|untar|0.95|consistency=solo: 1,000 small files unpacked|ours-solo
+	solo|s|initdb|0.95|consistency=solo: PostgreSQL's initdb|ours-solo
+	solo|s|pgbench-i|0.95|consistency=solo: PostgreSQL's pgbench -i|ours-solo
 	END
 	waits_targets
 }
@@ -206,6 +224,7 @@ shown() {
 	everyday) echo 's busy cpu-%' ;;
 	lanes) echo 'IOPS MB/s busy cpu-%' ;;
 	disk) echo 'MB/s COMMITs calls busy' ;;
+	solo) echo 's calls COMMITs busy cpu-%' ;;
 	far) echo 'us-trip s MB/s calls busy' ;;
 	iwarp) echo 'MB/s IOPS us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	esac
@@ -240,6 +259,7 @@ plots() {
 	disk-commits|logbars|disk|COMMITs|.|A disk with a slow flush: COMMITs
 	far-ratio|ratios:kernel-rdma|far|s|.|A server far away, beside the kernel's client
 	far-calls|logbars|far|calls|.|A server far away: calls
+	solo-ratio|ratios:kernel-rdma|solo|s|.|Files that only this mount writes, beside the kernel's client
 	iwarp-copies|bars|iwarp|MB/s|^[io]|Copies over iWARP and TCP
 	iwarp-random|bars|iwarp|IOPS|^read |Random reads over iWARP and TCP
 	END

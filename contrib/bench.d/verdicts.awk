@@ -10,8 +10,8 @@ FNR == 1 { file++ }
 
 file == 1 {
 	split($0, field, "|")
-	at[++n] = field[1] "," field[3] "," client "," field[2]
-	name[n] = field[1] ": " field[3]
+	at[++n] = field[1] "," field[3] "," (field[6] ? field[6] : client) "," field[2]
+	name[n] = field[1] ": " field[3] (field[6] ? ", " field[6] : "")
 	text[n] = field[5]
 	least[n] = field[4]
 	next

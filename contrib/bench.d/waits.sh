@@ -76,7 +76,6 @@ waits_prepare() {
 	local variant words row far=''
 	# No folder of it may be a link that nobody has thought of.
 	PATH=/run/vm/bin:/usr/bin:/usr/sbin
-	mkfifo "$TMP/never" || return
 	# shellcheck disable=SC2086 # words
 	take_home $HOME_PROGRAMS "$BIN" || { fail "the programs cannot be copied into the guest's memory"; return; }
 	while IFS=$'\t' read -r row variant _ <&8; do
@@ -196,7 +195,7 @@ counted() {
 	timed "$1" "${@:3}" || return
 	host_requests; ASKED=$(( REPLY - requests ))
 	read -rt 1 <>"$TMP/never"
-	keep_awake on
+	! of_waits || keep_awake on
 	calls_so_far "$1" after && calls_between && unmount_all
 }
 

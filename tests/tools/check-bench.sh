@@ -79,7 +79,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..40
+echo 1..41
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -172,3 +172,12 @@ result "a rate that is missed" reported 'disk: 10 256 64k 1 | 0.95 | 0.67 | miss
 result "twice as many COMMITs may be" reported 'disk: 10 256 64k 1 | 0.5 | 0.50 | reached |'
 result "and no more" reported 'disk: 10 256 1m 1 | 0.5 | 0.33 | missed |'
 result "rows of which nothing was measured are not judged" [ "$(grep -c 'everyday: ' "$out/report.md")" = 0 ]
+
+# The row solo is about ours-solo.
+mkdir -p "${out%.5}.6"
+out=${out%.5}.6
+for client in kernel-rdma=19 ours-pool=40 ours-solo=20; do
+	printf 'solo\tuntar\t%s\t1\t%s\n' "${client%=*}" "${client#*=}"$'\ts\t1' "${client%=*}" "1"$'\trun-s\t1'
+done >"$out/raw.tsv"
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "the row solo judges ours-solo" reported 'solo: untar, ours-solo | 0.95 | 0.95 | reached |'
