@@ -53,3 +53,32 @@ equal "$(cat shared)" other "a change of the same length"
 grep -q "somebody else has changed the file 'shared'" "$LOG" || fail "the log does not say who was changed"
 has_time shared
 cd / && mount_down
+# The log names one file a second, so this is a mount of its own.
+mount_up consistency=solo
+cd "$WORK" || fail cd
+# Somebody else, while there is a page here that is not written: that page is written over theirs,
+# as a whole; the rest is theirs, and so is the size. A program that opens the file meanwhile sees
+# the page. After the last close() the file is read anew.
+true >both && sleep 0.1 && head -c 8192 /dev/zero | tr '\0' a >both && has_time both
+cat >"$TMPDIR/both.pl" <<'END'
+my ($here, $there, $root) = @ARGV;
+# Before the file is open: each close(), of a child as well, would send the page.
+open(my $other, '|-', $root, 'perl', '-e',
+	'<STDIN>; open(F, "+<", $ARGV[0]) && syswrite(F, "o" x 12288) && close(F) or die "$!\n"', $there) or die "fork: $!\n";
+open(my $f, '+<', $here) or die "open: $!\n";
+sysseek($f, 4096, 0) && syswrite($f, 'X' x 100) or die "write: $!\n";
+print $other "go\n";
+close($other) or die "somebody else cannot write\n";
+open(my $g, '<', $here) or die "a second open: $!\n";
+my $n = sysread($g, my $all, 20000);
+my $page = substr($all, 4096, 101);
+$n == 8192 && $page eq 'X' x 100 . 'a' or die "what was written here is not seen: $n bytes, $page\n";
+close($g) && close($f) or die "close: $!\n";
+END
+said=$(wc -l <"$LOG")
+perl "$TMPDIR/both.pl" both "$SERVER_WORK/both" "$(type -P vm-root)" || fail "a file that both write"
+{ printf 'o%.0s' {1..4096}; printf 'X%.0s' {1..100}; printf 'a%.0s' {1..3996}; printf 'o%.0s' {1..4096}; } >"$TMPDIR/both"
+same "$TMPDIR/both" "$SERVER_WORK/both"
+same "$TMPDIR/both" both
+tail -n +"$(( said + 1 ))" "$LOG" | grep -q "somebody else has changed the file 'both'" || fail "the log does not say who was changed"
+cd / && mount_down
