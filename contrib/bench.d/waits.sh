@@ -129,7 +129,8 @@ disk_dd() {
 row_disk() {
 	local i here=$VIEW/disk/$FOLDER
 	keep_awake on
-	quietly vm-disk "$2" || return
+	# The row far may have been before this one.
+	quietly vm-delay off && quietly vm-disk "$2" || return
 	rm -f "$here"/* && quietly sync -f "$here" || return
 	command_line "run $ROW $VARIANT" "$5 x" dd if=/dev/zero of=FILE bs="${4^^}" count="$3M / $4" conv=fsync
 	REMOTE=${REMOTE%/}/disk counted "$1" '' disk_dd "$MNT/$FOLDER" "${@:3}" || return
