@@ -82,3 +82,39 @@ same "$TMPDIR/both" "$SERVER_WORK/both"
 same "$TMPDIR/both" both
 tail -n +"$(( said + 1 ))" "$LOG" | grep -q "somebody else has changed the file 'both'" || fail "the log does not say who was changed"
 cd / && mount_down
+# The daemon is killed: the server has what fsync(), O_SYNC and close() have promised.
+mount_up consistency=solo
+random "$TMPDIR/kept" 1000000
+cat >"$TMPDIR/kept.pl" <<'END'
+use Fcntl;
+use IO::Handle;
+my ($from, $in) = @ARGV;
+open(my $r, '<', $from) or die "open: $!\n";
+sysread($r, my $all, 1000000) == 1000000 or die "read: $!\n";
+sub put { my ($to) = @_; (syswrite($to, $all) // 0) == 1000000 or die "write: $!\n" }
+open(my $fsynced, '>', "$in/fsynced") or die "open: $!\n";
+put($fsynced);
+$fsynced->sync or die "fsync: $!\n";
+sysopen(my $osync, "$in/osync", O_WRONLY | O_CREAT | O_SYNC) or die "open: $!\n";
+put($osync);
+open(my $closed, '>', "$in/closed") or die "open: $!\n";
+put($closed);
+close($closed) or die "close: $!\n";
+# Not promised: it may be there or not.
+open(my $written, '>', "$in/written") or die "open: $!\n";
+put($written);
+open(my $done, '>', "$from.done") or die "open: $!\n";
+sleep(600);
+END
+perl "$TMPDIR/kept.pl" "$TMPDIR/kept" "$WORK" & WRITER=$!
+for (( i = 0; i < 1200; i++ )); do
+	[[ ! -e $TMPDIR/kept.done ]] || break
+	kill -0 $WRITER 2>/dev/null || fail "the writer has ended"
+	sleep 0.1
+done
+kill -KILL "$DAEMON"
+wait "$DAEMON" 2>/dev/null
+DAEMON=''
+kill -KILL $WRITER
+for file in fsynced osync closed; do same "$TMPDIR/kept" "$SERVER_WORK/$file"; done
+unmount -l
