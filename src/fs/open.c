@@ -16,8 +16,14 @@
  *   A file that is opened to be written only: its write()s go past the kernel's page cache
  *            (FOPEN_DIRECT_IO) to write-behind. Nobody reads through this open, and the next
  *            open() of the file drops the pages anyway, because it has changed. Pages that others
- *            have read meanwhile are dropped as after any direct write (told.h). Not with O_APPEND:
- *            that is a log, which others follow, by a mapping perhaps.
+ *            have read meanwhile are dropped as after any direct write (told.h); but a mapping asks
+ *            for no attributes, and keeps them:
+ *
+ *            write(): drops the page, sends WRITE     mapping: READ, the old bytes, for good
+ *
+ *            So not beside another open, which may have a mapping already: LMDB reads by one what
+ *            it writes through an open of its own. And not with O_APPEND: that is a log, which
+ *            others follow.
  *   release  drops FUSE's reference. The last reference may belong to a request that was
  *            interrupted. When it is dropped, CLOSE is sent, then REMOVE for a silly name.
  *
@@ -41,9 +47,11 @@ static bool may_write(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-static bool goes_past(const struct fs *fs, const struct fuse_file_info *fi)
+/* This open of ino counts already. */
+static bool goes_past(const struct fs *fs, const struct inode *ino, const struct fuse_file_info *fi)
 {
-	return fs->writes_past && (fi->flags & (O_ACCMODE | O_APPEND | O_DIRECT)) == O_WRONLY;
+	return fs->writes_past && (fi->flags & (O_ACCMODE | O_APPEND | O_DIRECT)) == O_WRONLY &&
+	       atomic_load(&ino->nfiles) == 1;
 }
 
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
@@ -68,7 +76,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	atomic_init(&f->drops, !fi->keep_cache);
 	young_asked(ino, fuse_req_ctx(r->req)->pid);
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
-	f->past = goes_past(r->fl->fs, fi);
+	f->past = goes_past(r->fl->fs, ino, fi);
 	fi->direct_io |= f->past;
 	fi->noflush = !may_write(fi->flags);
 	fs_behind_opened(f);
