@@ -49,6 +49,7 @@
 	X(BEHIND_READS,       "behind.reads",        "READs answered from what was held, without the server") \
 	X(YOUNG_ATTRS,        "young.attrs",         "attributes for read() given without the server") \
 	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
+	X(SOLO_CHANGED,       "solo.changed",        "files that somebody else has changed with consistency=solo") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
 	X(DIR_ENTRIES,        "dir.entries",         "directory entries received") \
 	X(CONN_UPS,           "conn.ups",            "connections set up") \

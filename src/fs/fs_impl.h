@@ -82,7 +82,8 @@ struct fs {
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */
 	_Atomic unsigned silly_count;
-	_Atomic uint64_t solo_said_ns;  /* when the log last named a file that others have changed */
+	_Atomic uint64_t solo_said_ns;  /* when the log last spoke of files that others have changed */
+	_Atomic unsigned solo_unsaid;   /* how many it has not spoken of */
 	uint64_t silly_seed;
 };
 

@@ -248,6 +248,7 @@ static void on_scan(struct loop_timer *t)
 	fs_behind_tick(fl, mono_ns());
 	fs_silly_tick(fl, mono_ns());
 	ahead_sweep(fl);
+	fs_solo_say_rest(fl->fs, mono_ns());
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
 		;

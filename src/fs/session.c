@@ -507,6 +507,7 @@ void fs_wait(struct fs *fs)
 	fs_behind_drain(fs);
 	nfs_each_lane(fs->cl, fs_lane_detach, fs);
 	fs_behind_say_lost(fs);
+	fs_solo_say_rest(fs, UINT64_MAX);
 	nfs_each_lane(fs->cl, remove_silly, fs);
 	/* The client, which has the arena, is freed before fs. */
 	behind_pool_stop(&fs->behind);

@@ -8,7 +8,7 @@
 #include "fs/fs_impl.h"
 #include "fs/solo.h"
 
-/* Of changes by others, the log names one in so much time. */
+/* The log speaks of changes by others once in so much time: of one, or of all since. */
 #define SAY_NS 1000000000ull
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -133,17 +133,36 @@ static struct verdict look(struct inode_table *t, struct inode *ino, const struc
 	return v;
 }
 
+static bool may_say(struct fs *fs, uint64_t now)
+{
+	uint64_t last = atomic_load(&fs->solo_said_ns);
+
+	return (!last || now - last >= SAY_NS) &&
+	       atomic_compare_exchange_strong(&fs->solo_said_ns, &last, now);
+}
+
 static void say(struct fs *fs, const struct verdict *v)
 {
-	uint64_t now = mono_ns(), last = atomic_load(&fs->solo_said_ns);
-
-	if ((last && now - last < SAY_NS) ||
-	    !atomic_compare_exchange_strong(&fs->solo_said_ns, &last, now))
+	if (!may_say(fs, mono_ns())) {
+		atomic_fetch_add(&fs->solo_unsaid, 1);
 		return;
+	}
 	log_warn("somebody else has changed the file '%s' on %s, but with consistency=solo only this "
 		 "mount may write: %s. Use consistency=cto where others write", v->name,
 		 fs->cl->cfg.server, v->leaves ? "it is read anew" :
 		 "it is open here, and its size and times are read anew when it is closed");
+}
+
+void fs_solo_say_rest(struct fs *fs, uint64_t now)
+{
+	unsigned n;
+
+	if (!atomic_load(&fs->solo_unsaid) || !may_say(fs, now))
+		return;
+	n = atomic_exchange(&fs->solo_unsaid, 0);
+	if (n)
+		log_warn("%u more files on %s were changed by somebody else, but with consistency=solo "
+			 "only this mount may write", n, fs->cl->cfg.server);
 }
 
 bool fs_solo_sent_back(struct fs_req *r)
@@ -151,8 +170,10 @@ bool fs_solo_sent_back(struct fs_req *r)
 	struct fs *fs = r->fl->fs;
 	struct verdict v = look(&fs->inodes, r->ino, &r->call.res.attr, r->quiet);
 
-	if (v.news)
+	if (v.news) {
+		stat_add(&r->fl->lane->stats, STAT_SOLO_CHANGED, 1);
 		say(fs, &v);
+	}
 	if (v.leaves || v.differs)
 		fs_forget_attr(r);
 	if (!v.leaves)

@@ -94,6 +94,9 @@ bool fs_solo_sent_back(struct fs_req *r);
 /* SETATTR. true: r has been answered. Otherwise r->call.args.sattr may have been changed. */
 bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 		     const struct fuse_file_info *fi);
+/* The log says how many files were changed by others that it has not named, once a second. now:
+ * mono_ns(), or UINT64_MAX: at once. */
+void fs_solo_say_rest(struct fs *fs, uint64_t now);
 /* An open file is released: sends the mtime if the server has not got it. */
 void fs_solo_release(struct fs_lane *fl, struct file *f);
 

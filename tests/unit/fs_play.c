@@ -112,8 +112,14 @@ static void play_close(struct fs_dev *d)
 }
 
 /* It is never attached, so that the loop has nothing to do with it. */
+static void play_tick(struct fs_dev *d, uint64_t now_ns)
+{
+	(void)d;
+	(void)now_ns;
+}
+
 static const struct fs_dev_ops play_ops = {
-	.close = play_close, .take = play_take, .answer = play_answer,
+	.close = play_close, .take = play_take, .answer = play_answer, .tick = play_tick,
 };
 
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "fs_play.h"
 #include "nfs/common.h"
 
@@ -612,6 +614,40 @@ Test(fs_solo, another_change_makes_another_node)
 	try_open(O_RDONLY);
 	cr_assert_eq(answer.error, -ESTALE, "by another hard link");
 	sent_only("");
+}
+
+/* Somebody else writes the file; this mount opens it, and looks it up again. */
+static void is_changed(void)
+{
+	server_write(file.size);
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+	node = lookup();
+}
+
+/* One message names a file; the next one, a second later, says how many there were. */
+Test(fs_solo, each_change_is_heard_of)
+{
+	int real = dup(STDERR_FILENO), out = memfd_create("log", 0);
+	char text[2000] = "";
+
+	dup2(out, STDERR_FILENO);
+	for (unsigned i = 0; i < 4; i++)
+		is_changed();
+	cr_assert_eq(stat_get(&lane.stats, STAT_SOLO_CHANGED), 4);
+	fs.solo_said_ns = 1;
+	loop_timer_set(lane.loop, &fl->scan, 0);
+	while (atomic_load(&fs.solo_unsaid))
+		fs_play_run(50);
+	loop_timer_clear(&fl->scan);
+	fs_solo_say_rest(&fs, UINT64_MAX);
+	dup2(real, STDERR_FILENO);
+	cr_assert_gt(pread(out, text, sizeof(text) - 1, 0), 0);
+	cr_assert_not_null(strstr(text, "somebody else has changed the file 'f'"), "%s", text);
+	cr_assert_not_null(strstr(text, "3 more files"), "%s", text);
+	cr_assert_null(strstr(strstr(text, "more files") + 1, "more files"), "%s", text);
+	close(real);
+	close(out);
 }
 
 Test(fs_solo, the_same_size_as_well)
