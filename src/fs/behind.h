@@ -22,7 +22,8 @@
  *
  * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
  * write could not be gathered), when somebody has to see its effect (fs_settle), when other
- * writers wait for room, and when it is a second old. COMMIT follows when fsync() or close()
+ * writers wait for room, and when it is a second old. (With consistency=solo the kernel sends all
+ * that it writes back at once, so that its pieces wait for room, and go out one by one.) COMMIT follows when fsync() or close()
  * asks for it, when much is LOOSE (is_much_locked()), when writers wait for room that is not
  * going to grow, and after half a minute, as with the kernel's client. WRITEs go on meanwhile. If
  * all that is held of a file is one WRITE, and somebody asks, it is sent with FILE_SYNC: that is
