@@ -93,10 +93,11 @@ void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
 enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates)
 {
 	_Atomic uint64_t *at = note_of(t, pid);
-	uint64_t note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
+	uint64_t note;
 
 	if (!pid)
 		return unseen_came_back(&t->unseen, ino->id, truncates);
+	note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
 	if (note == ino->id || (truncates && note == (ino->id | UNNAMED)))
 		return BY_HANDLE;
 	return truncates && note == (ino->id | NEWEST) ? BY_NEWEST : NOT_BACK;

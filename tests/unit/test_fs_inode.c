@@ -507,6 +507,10 @@ Test(inode, unseen_programs_come_back, .init = setup, .fini = teardown)
 	inode_sends_back(&t, a, 0);
 	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
 	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	/* Thread SENT_BACK's note lies where one of thread 0 would. */
+	inode_sends_back(&t, a, SENT_BACK);
+	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
+	cr_assert_eq(inode_came_back(&t, a, SENT_BACK, false), BY_HANDLE);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 }
