@@ -62,7 +62,8 @@
  * (HELD_MOVES); then it is the other lane's as if that had read it, with its buffers, which belong
  * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A WRITE
  * that was sent stays: the server may execute it late, and only its own slot tells then what was
- * first. A COMMIT that was sent stays for five seconds (fs_leave_lane()).
+ * first. A COMMIT that was sent stays for five seconds (fs_leave_lane()), and counts as one that
+ * fails then.
  *
  *     lane 0, no connection: list_del, r->fl = lane 1, post --> lane 1: in its lists, DUE, sent
  *

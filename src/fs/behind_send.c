@@ -243,7 +243,9 @@ static struct fs_req *next_locked(struct behind *b)
  * to whoever asks first, and may have dropped the data or kept it. The next COMMIT succeeds, also
  * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
  * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
- * that it was not for may have been executed before it, and share its fate.
+ * that it was not for may have been executed before it, and share its fate. The same goes for a
+ * COMMIT that was sent, and ended here without its reply (fs_leave_lane()): that may have said that
+ * it failed.
  */
 static bool is_lost(const struct held *h, const struct fs_req *q)
 {
@@ -343,8 +345,10 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 		again += send_again_locked(b, q, lost_of(n), gone);
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
-		log_info("server %s has restarted, or could not write to its disk: %u WRITEs of a "
-			 "file are sent again", q->fl->fs->cl->cfg.server, again);
+		log_info("server %s %s: %u WRITEs of a file are sent again",
+			 q->fl->fs->cl->cfg.server, q->call.res.status == -ENOTCONN ?
+			 "has not answered a COMMIT, and that connection does not come back" :
+			 "has restarted, or could not write to its disk", again);
 }
 
 /* WRITEs that have gone may be freed by their lanes. */
@@ -362,7 +366,7 @@ static void let_go(struct behind *b, struct list *gone)
 	pthread_mutex_unlock(&b->mu);
 }
 
-/* COMMIT goes by another lane, see behind_move_all(). */
+/* COMMIT was not sent, and goes by another lane, see behind_move_all(). */
 static void uncommit_locked(struct behind *b)
 {
 	while (!list_empty(&b->in[HELD_COMMITTING]))
@@ -392,7 +396,7 @@ static void commit_done(struct fs_req *q)
 		measure(&q->fl->fs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
-	if (q->call.res.status == -ENOTCONN)
+	if (q->call.res.status == -ENOTCONN && !q->call.eng.sent)
 		uncommit_locked(b);
 	else
 		sort_out_locked(b, q, &gone);
