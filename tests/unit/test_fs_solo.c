@@ -226,17 +226,23 @@ static uint64_t open_(uint32_t flags)
 	return out->fh;
 }
 
-static void write_back(uint64_t fh, uint64_t at, uint32_t n)
+static void write_with(uint64_t fh, uint64_t at, uint32_t n, uint32_t flags, uint32_t write_flags)
 {
 	struct fuse_write_in in = {
-		.fh = fh, .offset = at, .size = n, .flags = O_RDWR, .write_flags = FUSE_WRITE_CACHE,
+		.fh = fh, .offset = at, .size = n, .flags = flags, .write_flags = write_flags,
 	};
 	struct fuse_in_header h = fs_play_header(FUSE_WRITE, node, sizeof(in) + n);
 
+	h.pid = 10;
 	fs_play_buffers();
 	memset(fs_play_dev.mid->mem, 'a', n);
 	fs_play_request(&h, &in, sizeof(in));
 	done();
+}
+
+static void write_back(uint64_t fh, uint64_t at, uint32_t n)
+{
+	write_with(fh, at, n, O_RDWR, FUSE_WRITE_CACHE);
 	cr_assert_eq(answer.error, 0);
 }
 
@@ -531,9 +537,12 @@ Test(fs_solo, stat_after_close_asks_nobody)
 /* Opens and closes. The pages stay. */
 static void reads_on(void)
 {
-	const struct fuse_open_out *out = try_open(O_RDONLY);
+	const struct fuse_open_out *out;
 
+	notice.count = 0;
+	out = try_open(O_RDONLY);
 	cr_assert(answer.error == 0 && out->open_flags & FOPEN_KEEP_CACHE);
+	cr_assert_eq(notice.count, 0, "the kernel has to ask for nothing");
 	release(out->fh);
 	done();
 	memset(calls, 0, sizeof(calls));
@@ -554,6 +563,56 @@ Test(fs_solo, own_changes_are_no_news)
 	reads_on();
 	set_times(0, FATTR_SIZE, 2001, 2001);
 	done();
+	reads_on();
+}
+
+/* Others' mtime makes the kernel drop pages. Here it keeps them, and its own mtime, which no
+ * program is to see changed. */
+Test(fs_solo, an_own_mtime_after_chmod_is_believed)
+{
+	struct fuse_setattr_in in = { .valid = FATTR_MODE, .mode = 0600 };
+	const struct fuse_attr_out *out = (const void *)answer.data;
+	uint64_t fh = open_(O_RDWR);
+
+	write_back(fh, 0, 100);
+	flush_(fh);
+	release(fh);
+	done();
+	ask(FUSE_SETATTR, node, &in, sizeof(in));
+	cr_assert_eq(answer.error, 0);
+	cr_assert_gt(out->attr_valid, 0);
+	cr_assert(out->attr.mtime == (uint64_t)file.mtime.tv_sec &&
+		  out->attr.mtimensec == (uint32_t)file.mtime.tv_nsec);
+}
+
+/* The kernel has dropped the pages in the way. */
+Test(fs_solo, a_direct_write_is_no_news)
+{
+	uint64_t fh = open_(O_RDWR | O_DIRECT);
+
+	write_with(fh, 0, 4096, O_RDWR | O_DIRECT, 0);
+	cr_assert_eq(answer.error, 0);
+	flush_(fh);
+	release(fh);
+	done();
+	reads_on();
+}
+
+/* What another open writes meanwhile is in the size that the kernel has, and not in OPEN's. */
+Test(fs_solo, an_open_beside_a_write_that_is_held_says_nothing)
+{
+	struct fuse_open_in in = { .flags = O_RDONLY };
+	const struct fuse_open_out *out = (const void *)answer.data;
+	uint64_t fh = open_(O_RDWR);
+
+	begin(FUSE_OPEN, node, &in, sizeof(in));
+	sent_only("oo");
+	write_back(fh, 0, 100);
+	cr_assert_eq(answer.len, sizeof(*out), "OPEN's answer is the last one");
+	cr_assert(out->open_flags & FOPEN_KEEP_CACHE);
+	sent_only("");
+	release(out->fh);
+	close_at(fh, 2000);
 	reads_on();
 }
 
@@ -713,8 +772,18 @@ Test(fs_solo, an_open_beside_an_own_change_says_nothing)
 	reads_on();
 }
 
+static void is_read_anew(void)
+{
+	try_open(O_RDONLY);
+	cr_assert_eq(answer.error, -ESTALE);
+	cr_assert_eq(fs.solo_said_ns, 0, "nobody else is blamed");
+	node = lookup();
+	reads_on();
+}
+
 Test(fs_solo, what_was_lost_is_read_anew)
 {
+	const struct fuse_attr_out *out = (const void *)answer.data;
 	struct fuse_getattr_in in = { 0 };
 	uint64_t fh = open_(O_RDWR);
 
@@ -725,9 +794,21 @@ Test(fs_solo, what_was_lost_is_read_anew)
 	release(fh);
 	done();
 	ask(FUSE_GETATTR, node, &in, sizeof(in));
-	try_open(O_RDONLY);
-	cr_assert_eq(answer.error, -ESTALE);
-	cr_assert_eq(fs.solo_said_ns, 0, "nobody else is blamed");
-	node = lookup();
-	reads_on();
+	cr_assert(out->attr.mtime == (uint64_t)file.mtime.tv_sec &&
+		  out->attr.mtimensec == (uint32_t)file.mtime.tv_nsec, "the time is the server's");
+	is_read_anew();
+}
+
+/* At the end of a mount, and where there is no room for it, nothing is held. */
+Test(fs_solo, what_was_lost_without_write_behind_as_well)
+{
+	uint64_t fh = open_(O_RDWR);
+
+	file.full = true;
+	atomic_store(&fs.behind.closed, true);
+	write_with(fh, 0, 100, O_RDWR, FUSE_WRITE_CACHE);
+	cr_assert_eq(answer.error, -ENOSPC);
+	release(fh);
+	done();
+	is_read_anew();
 }
