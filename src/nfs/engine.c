@@ -300,7 +300,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->res.found = false;
 	c->res.status = c->eng.undo = 0;
 	c->eng.rr.state = RR_CALL_IDLE;
-	c->eng.rr.sends = 0;
+	c->eng.rr.sends = c->eng.rr.timeouts = 0;
 	memset(c->version_data, 0, sizeof(c->version_data));
 	c->eng.owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->eng.timer.node);

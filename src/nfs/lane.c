@@ -5,7 +5,8 @@
  *
  * When there is no reply for `timeo`, the connection is dropped, because a call cannot be
  * sent twice on one connection (its credit and its buffers are with the server). Everything
- * is replayed on a new connection. A hard mount repeats that for ever. On a soft mount, a
+ * is replayed on a new connection, and that call has once more `timeo` the next time, up to ten
+ * of them. A hard mount repeats that for ever. On a soft mount, a
  * call older than timeo * (retrans + 1) fails with EIO as soon as no live connection holds
  * its buffers.
  *
@@ -108,8 +109,7 @@ static void on_tick(struct loop_timer *t)
 	list_for_each(n, &l->targets) {
 		struct nfs_target *to = container_of(n, struct nfs_target, node);
 
-		if (now > timeo)
-			rr_expire(to->conn, now - timeo, -ETIMEDOUT, "no reply within timeo");
+		rr_expire(to->conn, now, timeo, -ETIMEDOUT, "no reply within timeo");
 		nfs_target_give_back(to);
 		/* The device may have room now for what a call registers. */
 		rr_retry(to->conn);

@@ -225,13 +225,28 @@ void rr_reset_answering(struct rr_conn *c, int err, const char *why)
 		rr_link_reset(c->answering, err, why);
 }
 
-void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why)
+/* Counts each call whose time is up. */
+static bool is_silent(struct rr_link *link, uint64_t now_ns, uint64_t timeo_ns)
+{
+	bool silent = false;
+
+	list_for_each(n, &link->inflight) {
+		struct rr_call *call = container_of(n, struct rr_call, node);
+
+		if (now_ns <= call->posted_ns + timeo_ns * (call->timeouts + 1))
+			continue;
+		silent = true;
+		call->timeouts += call->timeouts < RR_TIMEOUTS_MAX;
+	}
+	return silent;
+}
+
+void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why)
 {
 	list_for_each(n, &c->links) {
 		struct rr_link *link = container_of(n, struct rr_link, node);
 
-		if (!list_empty(&link->inflight) &&
-		    container_of(link->inflight.next, struct rr_call, node)->posted_ns < before_ns)
+		if (is_silent(link, now_ns, timeo_ns))
 			rr_link_reset(link, err, why);
 	}
 }

@@ -71,6 +71,8 @@ struct rr_memreg;
 
 struct rr_call {
 	/* ---- set by the caller before rr_submit ---- */
+	unsigned timeouts;      /* 0; rr_expire() counts in it. Of an operation that is submitted
+				 * again it is left as it is */
 	uint32_t xid;           /* rr_xid(), also in the RPC message */
 	struct arena_buf *msg;  /* the RPC message begins at msg->mem + RR_HDR_ROOM */
 	uint32_t msg_len;       /* without the data of `send`; so it is again in done() */
@@ -260,9 +262,12 @@ struct rr_link_now {
 	uint64_t measured_ns;           /* when its latency was last measured, or when it was made */
 };
 struct rr_link_now rr_link_now(const struct rr_link *link);
-/* Lane: gives up each link with a call in flight that was last sent before before_ns
- * (mono_ns), as if the peer had closed it. ev->down follows. */
-void rr_expire(struct rr_conn *c, uint64_t before_ns, int err, const char *why);
+/* Lane: gives up each link with a call in flight whose time is up, as if the peer had closed it.
+ * ev->down follows. now_ns: mono_ns(). The first time a call has timeo_ns since it was sent, then
+ * two of them, and so on, up to RR_TIMEOUTS_MAX + 1. What the server begins anew with each sending,
+ * as it does with COMMIT, would never end otherwise if it takes longer than timeo. */
+#define RR_TIMEOUTS_MAX 9u
+void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why);
 /* Lane: gives up the link that this call is in flight on. */
 void rr_reset_link_of(const struct rr_call *call, int err, const char *why);
 /* Inside done(): gives up the link that the reply has come on. It is not in flight there any

@@ -154,6 +154,34 @@ Test(links, a_reply_ends_its_link)
 	cr_assert_eq(a->dones, 1);
 }
 
+/* The server begins anew with each sending: it must have the time for it once. */
+Test(links, more_time_after_each_timeout)
+{
+	const uint64_t timeo = 60000000000ull;
+	const struct test_call *a;
+
+	warm_up(8, 8);
+	a = submit(0, 500);
+	sent_on(0);
+	rr_expire(conn, a->rr.posted_ns + timeo, timeo, -ETIMEDOUT, "silent");
+	run_loop();
+	cr_assert_eq(downs, 0);
+	rr_expire(conn, a->rr.posted_ns + timeo + 1, timeo, -ETIMEDOUT, "silent");
+	run_loop();
+	cr_assert(downs == 1 && down_path == 0);
+	cr_assert_eq(xid_on(1, 0), a->rr.xid);
+	sent_on(1);
+	submit(1, 500);
+	sent_on(1);
+	reply_on(1, &calls[1], 8);
+	rr_expire(conn, a->rr.posted_ns + 2 * timeo, timeo, -ETIMEDOUT, "silent");
+	run_loop();
+	cr_assert_eq(downs, 1);
+	rr_expire(conn, a->rr.posted_ns + 2 * timeo + 1, timeo, -ETIMEDOUT, "silent");
+	run_loop();
+	cr_assert(downs == 2 && down_path == 1);
+}
+
 /* Too old, on one link: the other is not given up. */
 Test(links, one_link_is_silent)
 {
@@ -162,7 +190,7 @@ Test(links, one_link_is_silent)
 	submit(1, 500);
 	sent_on(1);
 	reply_on(1, &calls[1], 8);
-	rr_expire(conn, mono_ns() + 1, -ETIMEDOUT, "silent");
+	rr_expire(conn, mono_ns() + 2, 1, -ETIMEDOUT, "silent");
 	run_loop();
 	cr_assert(downs == 1 && down_path == 0 && rr_is_up(conn));
 	cr_assert_eq(xid_on(1, 0), calls[0].rr.xid);
