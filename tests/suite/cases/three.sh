@@ -6,8 +6,6 @@
 # and old bytes of what it writes itself, because the kernel's client does: --old-bytes, see
 # tests/cto/model.h. What this client's mounts promise is looked for at the server itself, so an
 # fsync() of theirs that ends too early is found.
-#
-# In no row of run-all: it has not yet run ten minutes with that.
 cto=${BIN%/src/*}/tests/cto/cto
 [[ -x $cto ]] || skip "no $cto"
 [[ $NFSRDMA_KERNEL != ganesha ]] || skip "the kernel's own client is in a guest"
