@@ -28,13 +28,14 @@ server_prepare() {
 }
 
 server_start() {
-	loaded rpcrdma && rpcbind -w && server_threads && rpc.mountd || return 1
+	loaded rpcrdma && rpcbind -w && server_threads '' && rpc.mountd || return 1
 	# The first start has no client to wait for; knfsd may know that itself.
 	{ echo Y >/proc/fs/nfsd/v4_end_grace; } 2>/dev/null || :
 }
 
-# server_threads [BLOCK] - also part of bin/vm-nfsd-restart. BLOCK: knfsd's largest READ and WRITE. A lease and a grace period
-# of 10 s: with the default of 90 s each test of recovery would take minutes.
+# server_threads BLOCK - also part of bin/vm-nfsd-restart. BLOCK: knfsd's largest READ and WRITE;
+# '': 1 MiB. A lease and a grace period of 10 s: with the default of 90 s each test of recovery
+# would take minutes.
 server_threads() {
 	# Only while no thread runs; the default depends on the memory size.
 	echo "${1:-1048576}" >/proc/fs/nfsd/max_block_size &&
