@@ -385,8 +385,12 @@ static void report(struct fs_req *r, bool seen)
 	fs_req_free(r);
 }
 
+/* The server clears set-id bits when a file is written, and the kernel forgets only the size and
+ * the times then: execve() would still use the bits. It is refused while the file is open. */
 static void flushed(struct fs_req *r)
 {
+	if (r->file->set_id && r->req)
+		fs_forget_attr(r);
 	/* With the write-back cache the kernel forgets the number of blocks with each close(), and
 	 * asks with the next stat(). See young.h. */
 	if (r->ino->solo)

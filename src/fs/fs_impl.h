@@ -97,6 +97,7 @@ struct file {
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct open_end end;            /* where it may append: told.h */
 	bool past;                      /* writes go past the kernel's pages: open.c */
+	bool set_id;                    /* it had set-id bits at the open */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (opens.h) */
 	struct ahead ahead;

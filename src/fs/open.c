@@ -78,6 +78,7 @@ struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_i
 	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
 	f->past = goes_past(r->fl->fs, ino, fi);
 	fi->direct_io |= f->past;
+	f->set_id = r->call.res.attr.mode & (S_ISUID | S_ISGID);
 	fi->noflush = !may_write(fi->flags);
 	fs_behind_opened(f);
 	atomic_store(&f->refs, 1);      /* from here on fs_file_get() may find it */

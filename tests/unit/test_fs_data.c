@@ -824,6 +824,38 @@ Test(fs_data_past, written_back_is_not_past_pages)
 	cr_assert_not(is_outdated());
 }
 
+/* ---- set-id bits, which the server clears when the file is written ---- */
+
+static void close_written(uint32_t flags)
+{
+	struct fuse_flush_in in;
+
+	close_file(fh);
+	fh = open_file(flags).fh;
+	in = (struct fuse_flush_in){ .fh = fh };
+	expect_write(0, 4096, 4096, true, 1);
+	ask_write_as(0, 4096, flags, 0);
+	expect_written(4096);
+	notice.count = 0;
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+}
+
+/* After write() the kernel asks for size and times only before it uses them, and execve() uses
+ * neither. */
+Test(fs_data, the_kernel_forgets_set_id_bits)
+{
+	close_written(O_RDWR);
+	cr_assert_eq(notice.count, 0, "there are none");
+	srv.attr.mode = S_IFREG | S_ISUID | 0775;
+	close_written(O_WRONLY);
+	cr_assert_eq(notice.count, 1);
+	cr_assert_eq(notice.answers, 0, "before close() returns");
+	srv.attr.mode = S_IFREG | S_ISGID | 0775;
+	close_written(O_RDWR);
+	cr_assert_eq(notice.count, 1);
+}
+
 /* What libfuse does not say, or says otherwise. A small wsize is not to make READs small. */
 Test(fs_data_init, the_answer_to_init)
 {
