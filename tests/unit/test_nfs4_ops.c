@@ -206,7 +206,7 @@ Test(nfs4, arguments)
 	M(38, 0, STATEID_WORDS, 0x12, 0x3456789a, 2, 1023);
 	ARGS(call(NFS_OP_WRITE));
 
-	m_args(3, false);
+	m_args(3, true);
 	M(5, 0x12, 0x3456789a, 1023);
 	ARGS(call(NFS_OP_COMMIT));
 
@@ -1999,9 +1999,9 @@ Test(nfs4, what_the_server_cannot_keep)
 	nfs4_call(&c)->place.max_cached = 2128;
 	for (unsigned i = 0; i < N_OPS; i++) {
 		static const enum nfs_op kept[] = {
-			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_CLOSE,
-			NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
-			NFS_OP_RENAME, NFS_OP_LINK,
+			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
+			NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE,
+			NFS_OP_RMDIR, NFS_OP_RENAME, NFS_OP_LINK,
 		};
 		bool is_kept = false;
 

@@ -96,11 +96,13 @@ const struct nfs_opdef nfs4_op_write = {
 
 /* ---- COMMIT ---- */
 
+/* A server may report that it could not write once, to whoever asks first, and say that all is well
+ * to the next COMMIT. So the reply is to be kept for a replay, like WRITE's. */
 static bool_t encode_commit(struct nfs_call *c, XDR *x)
 {
 	COMMIT4args a = { .offset = c->args.io.offset, .count = c->args.io.count };
 
-	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_COMMIT) &&
+	return nfs4_begin(c, x, 3, true, c->args.fh) && nfs4_put_op(x, OP_COMMIT) &&
 	       xdr_COMMIT4args(x, &a);
 }
 
