@@ -52,7 +52,14 @@ vm-root bash -c "echo other >'$SERVER_WORK/shared'"
 equal "$(cat shared)" other "a change of the same length"
 grep -q "somebody else has changed the file 'shared'" "$LOG" || fail "the log does not say who was changed"
 has_time shared
+# The log names one file a second, and says how many more there were: of the last ones when the
+# mount ends. The counter has all.
+vm-root bash -c "for i in 2 3 4; do echo other >'$SERVER_WORK/f'\$i; done"
+for i in 2 3 4; do equal "$(cat f$i)" other "a change of f$i"; done
 cd / && mount_down
+equal "$(stat_last solo.changed)" 4 solo.changed
+equal "$(awk '/somebody else has changed the file/ { n++ } / more files .* changed by somebody else/ { n += $3 } END { print n }' "$LOG")" \
+	4 "files in the log"
 # The log names one file a second, so this is a mount of its own.
 mount_up consistency=solo
 cd "$WORK" || fail cd
