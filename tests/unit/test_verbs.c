@@ -151,8 +151,8 @@ Test(verbs, reads_that_a_server_may_have_outstanding)
 		{ 1, 0, 1 }, { 16, 0, 16 }, { 100, 0, 64 }, { 128, 0, 128 }, { 255, 0, 128 },
 		{ 4096, 0, 128 }, { 0, 0, 1 }, { 128, 16, 16 }, { 8, 16, 8 },
 	};
-	struct ibv_device dev = { .name = "device" };
-	struct ibv_context verbs = { .device = &dev };
+	static struct ibv_device dev = { .name = "device" };
+	static struct ibv_context verbs = { .device = &dev };
 	struct errbuf eb = { "" };
 	size_t len = 0;
 
