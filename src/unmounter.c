@@ -12,7 +12,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "ctl/ctl.h"
@@ -144,21 +143,17 @@ static int by_identity(void)
 	return rc;
 }
 
-/*
- * syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
- * WRITEs. fstatfs() has a request of its own behind them: when it is answered the daemon has them
- * all.
- */
-static void __attribute__((noreturn)) write_pages(void)
+/* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
+ * WRITEs. What close() sends comes behind them (fs_behind_pages()). */
+static void __attribute__((noreturn)) write_pages(int done)
 {
-	struct statfs st;
-	int fd = open_ours(O_RDONLY);
+	int fd = open_ours(O_RDONLY | FS_MARK_FLAGS);
 
-	_exit(fd < 0 || syncfs(fd) < 0 || fstatfs(fd, &st) < 0);
+	_exit(fd < 0 || syncfs(fd) < 0 || close(fd) < 0 || write(done, "", 1) != 1);
 }
 
 /* A process of its own does it, because a server that is silent may hold it until the daemon has
- * closed /dev/fuse. *fd: a pipe that is at its end when the process is. */
+ * closed /dev/fuse. *fd: a pipe, which has a byte when it is done, and ends with the process. */
 static int write_back(int from, int *fd)
 {
 	int fds[2], rc = 0;
@@ -170,7 +165,7 @@ static int write_back(int from, int *fd)
 	if (child == 0) {
 		close(from);            /* it is not what the daemon waits for */
 		close(fds[0]);
-		write_pages();
+		write_pages(fds[1]);
 	}
 	if (child < 0)
 		rc = -errno;

@@ -47,8 +47,7 @@ int unmounter_read_ahead(unsigned kib);
 /* Makes the control socket. It listens. A descriptor, or -errno with eb set. */
 int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
-/* Lets the kernel write back what mappings have dirtied. A descriptor, which poll() finds at its
- * end when the daemon has read all these WRITEs, or nothing more can be done; or -errno. */
+/* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
 int unmounter_write_back(void);
 /* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */

@@ -271,9 +271,15 @@ void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
 void fs_behind_want_room(struct fs *fs);
 /* fs_lane.room_msg: that is wanted. */
 void fs_behind_on_room(struct loop_msg *m);
-/* Before the mount is taken away; not a lane's thread. Waits until fd, of fs_config.write_back, is
- * at its end, and what was read until then is held, or is on the server; as long as the server is
- * there. */
+/*
+ * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
+ * until all that this has sent is held, or is on the server; as long as the server is there.
+ *
+ * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
+ * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
+ * that queue. RELEASEDIR stands in it, because nobody waits for it: when it is read, all WRITEs
+ * before it were.
+ */
 void fs_behind_pages(struct fs *fs, int fd);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
  * as the server is there. */

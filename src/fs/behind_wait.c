@@ -363,19 +363,34 @@ static bool some_unanswered(struct fs *fs, uint64_t before_ns)
 	return u.any;
 }
 
+/* Waits for a moment. Has everything been read that fs_config.write_back was to have sent? *fd
+ * becomes -1 when it has said that it is done. */
+static bool all_read(struct fs *fs, int *fd)
+{
+	struct pollfd p = { .fd = *fd, .events = POLLIN };
+	char done;
+
+	/* With -1 this is a sleep. */
+	if (poll(&p, 1, DRAIN_STEP_MS) > 0) {
+		if (read(*fd, &done, 1) != 1)
+			return true;    /* nothing comes */
+		*fd = -1;
+	}
+	return *fd < 0 && atomic_load(&fs->marked);
+}
+
 void fs_behind_pages(struct fs *fs, int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct drain d = begin_drain(fs);
 	uint64_t read_ns = 0;           /* when all had been read */
 
 	while (!is_silent(&d, fs->cl->cfg.timeo_ms)) {
-		if (!read_ns && poll(&p, 1, DRAIN_STEP_MS) != 0)
+		if (!read_ns && all_read(fs, &fd))
 			read_ns = mono_ns();
+		else if (read_ns)
+			usleep(DRAIN_STEP_MS * 1000);
 		if (read_ns && !some_unanswered(fs, read_ns))
 			break;
-		if (read_ns)
-			usleep(DRAIN_STEP_MS * 1000);
 		look(&d, fs);
 	}
 }

@@ -26,6 +26,7 @@
  * harming the next one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -531,6 +532,8 @@ void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	(void)ino;
 	if (s)
 		stream_put(fs, s);
+	if ((fi->flags & FS_MARK_FLAGS) == FS_MARK_FLAGS)
+		atomic_store(&fs->marked, true);
 	fuse_reply_err(req, s ? 0 : EBADF);
 }
 

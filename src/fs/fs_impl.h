@@ -78,6 +78,7 @@ struct fs {
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
+	_Atomic bool marked;            /* a RELEASEDIR with FS_MARK_FLAGS has come */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */

@@ -5,6 +5,8 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -778,4 +780,61 @@ Test(fs_dir, plus_not_taken)
 	fs_play_serve();
 	fs_play_refuse = false;
 	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+}
+
+/* ---- the end of what the kernel has sent for syncfs() ---- */
+
+static _Atomic bool waited;
+
+static void *wait_for_pages(void *fd)
+{
+	fs_behind_pages(&fs, *(int *)fd);
+	atomic_store(&waited, true);
+	return NULL;
+}
+
+/* Begins to wait for what this writes to the pipe, and for the mark if that is a byte. */
+static void begin_waiting(pthread_t *thread, int fds[2], bool done)
+{
+	atomic_store(&waited, false);
+	cr_assert_eq(pipe(fds), 0);
+	cr_assert_eq(write(fds[1], "", done), done);
+	close(fds[1]);
+	cr_assert_eq(pthread_create(thread, NULL, wait_for_pages, &fds[0]), 0);
+}
+
+static void end_waiting(pthread_t thread, const int fds[2])
+{
+	while (!atomic_load(&waited))
+		fs_play_run(1);
+	pthread_join(thread, NULL);
+	close(fds[0]);
+}
+
+/* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. */
+Test(fs_dir, pages_end_with_a_mark)
+{
+	struct fuse_release_in in = { .flags = O_NONBLOCK | O_DSYNC | O_DIRECTORY };
+	uint64_t other = open_dir();
+	pthread_t thread;
+	int fds[2];
+
+	in.fh = open_dir();
+	begin_waiting(&thread, fds, true);
+	fs_play_run(200);
+	close_dir(other);
+	fs_play_run(200);
+	cr_assert_not(atomic_load(&waited), "there may be more WRITEs");
+	ask(FUSE_RELEASEDIR, &in, sizeof(in));
+	end_waiting(thread, fds);
+}
+
+/* The mount is covered, or its root cannot be opened. */
+Test(fs_dir, no_mark_comes)
+{
+	pthread_t thread;
+	int fds[2];
+
+	begin_waiting(&thread, fds, false);
+	end_waiting(thread, fds);
 }
