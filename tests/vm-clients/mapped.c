@@ -2,15 +2,17 @@
 /*
  * Writes by way of a mapping, and says who is told that there was no room:
  *
- *     mapped FILE BYTES close|reader|msync|hold
+ *     mapped FILE BYTES close|reader|msync|hold|scatter
  *
  * close: munmap(), close(). reader: the same, but another open of the file, for
  * reading, is closed before. msync: that before the rest. Prints a line for each
  * call that can tell: "close: Success". hold: says "written", and waits to be killed
- * with the file open and mapped. Exit status 1 if the test itself fails.
+ * with the file open and mapped. scatter: the same, but only the first byte of every second page is
+ * written. Exit status 1 if the test itself fails.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +35,11 @@ int main(int argc, char **argv)
 	size_t len = argc == 4 ? strtoul(argv[2], NULL, 0) : 0;
 	const char *how = argc == 4 ? argv[3] : "";
 	int fd, reader;
+	bool scatter;
 	char *at;
 
 	if (!len) {
-		fprintf(stderr, "usage: mapped FILE BYTES close|reader|msync|hold\n");
+		fprintf(stderr, "usage: mapped FILE BYTES close|reader|msync|hold|scatter\n");
 		return 1;
 	}
 	fd = open(argv[1], O_RDWR | O_CREAT, 0644);
@@ -48,8 +51,12 @@ int main(int argc, char **argv)
 	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		die("mmap");
-	memset(at, 'm', len);
-	while (!strcmp(how, "hold")) {
+	scatter = !strcmp(how, "scatter");
+	for (size_t i = 0; scatter && i < len; i += 2 * (size_t)sysconf(_SC_PAGESIZE))
+		at[i] = 'm';
+	if (!scatter)
+		memset(at, 'm', len);
+	while (scatter || !strcmp(how, "hold")) {
 		if (puts("written") < 0 || fflush(stdout))
 			die("written");
 		pause();

@@ -4,17 +4,18 @@
 # called msync() nor closed the file: the server gets what it has written until then.
 mapped=${BIN%/src/*}/tests/vm-clients/mapped
 [[ -x $mapped ]] || skip "no $mapped"
-HOLDER='' size=$(( 4 << 20 ))
+HOLDER='' size=$(( 4 << 20 )) pages=6000
 trap 'end_all; [[ ! $HOLDER ]] || kill -KILL $HOLDER' EXIT
 
-# hold FILE - a program that has written it and goes on.
+# hold FILE [SIZE scatter] - a program that has written it and goes on.
 hold() {
 	: >"$TMPDIR/said"
-	"$mapped" "$1" $size hold >"$TMPDIR/said" & HOLDER=$!
+	"$mapped" "$1" "${2-$size}" "${3-hold}" >"$TMPDIR/said" & HOLDER=$!
 	until_true "a mapping is written" grep -q written "$TMPDIR/said"
 }
 let_go() { kill $HOLDER; gone $HOLDER || fail "the program does not end"; HOLDER=''; }
-is_whole() { equal "$(tr -d -c m <"$SERVER_WORK/$1" | wc -c)" $size "$1: bytes that the server has"; }
+# is_whole FILE [BYTES]
+is_whole() { equal "$(tr -d -c m <"$SERVER_WORK/$1" | wc -c)" "${2-$size}" "$1: bytes that the server has"; }
 ended() { gone "$DAEMON" || fail "the daemon still runs a minute after $1"; DAEMON=''; }
 
 # With noac nothing is held: the kernel's WRITEs are answered by the server.
@@ -24,6 +25,16 @@ for options in '' noac; do
 	kill -TERM "$DAEMON"
 	ended SIGTERM
 	is_whole term$options
+	let_go
+done
+
+# More WRITEs than the kernel has under way at once: each page by itself is one.
+for options in '' noac; do
+	mount_up $options
+	hold "$WORK/scattered$options" $(( 2 * pages * $(getconf PAGESIZE) )) scatter
+	kill -TERM "$DAEMON"
+	ended "SIGTERM, with many pages"
+	is_whole scattered$options $pages
 	let_go
 done
 
