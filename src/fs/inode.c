@@ -125,7 +125,8 @@ static void leave_forgotten(struct inode_shard *s, struct inode *ino)
 /* ino has lost its last reference. Returns what is to be freed then; or NULL. */
 static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s, struct inode *ino)
 {
-	bool left = has_left(ino);      /* another inode has its filehandle */
+	/* Another inode has its filehandle; or the file is gone. */
+	bool left = has_left(ino) || ino->nameless;
 
 	drop_state(t, ino);
 	atomic_fetch_sub(&t->count, 1);

@@ -90,6 +90,7 @@ void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t pare
 
 	if (*p)
 		drop(t, p);
+	ino->nameless = !ino->names && !ino->names_missing;
 }
 
 static struct name *make(struct inode *ino, uint64_t parent, const char *text, size_t len)
@@ -161,6 +162,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 	struct name **p = place_of(ino, parent, text, len), *n = *p;
 	struct name_shard *s;
 
+	ino->nameless = false;
 	if (n)
 		*p = n->next;
 	else

@@ -116,6 +116,26 @@ Test(inode, a_forgotten_one_comes_back_with_its_id, .init = setup, .fini = teard
 	cr_assert_eq(t.count, 0);
 }
 
+/* A handle of it would be ESTALE at the server, too, and other files need the place. */
+Test(inode, one_without_a_name_is_not_kept, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 1, 7, "a");
+	uint64_t id = a->id;
+
+	inode_renamed(&t, 7, "a", 8, "b");
+	inode_put(&t, a, 1);
+	cr_assert(has_id(id, 1), "it has another name");
+	a = get(1, 1, 8, "b");
+	inode_unnamed(&t, 8, "b");
+	inode_named(&t, a, 8, "c");
+	inode_put(&t, a, 1);
+	cr_assert(has_id(id, 1), "it has a name again");
+	a = get(1, 1, 8, "b");
+	inode_unnamed(&t, 8, "b");
+	inode_put(&t, a, 1);
+	cr_assert_not(has_id(id, 1));
+}
+
 /* Whatever the kernel knew of the file, it knows it no longer. */
 Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
 {
