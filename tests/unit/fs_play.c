@@ -152,7 +152,7 @@ void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
 	fs_play_request(&h, body, len);
 }
 
-uint32_t fs_play_minor = FUSE_KERNEL_MINOR_VERSION;
+uint32_t fs_play_minor = 38;
 
 static void ask_init(void)
 {

@@ -32,7 +32,7 @@ extern struct fs_play_dev {
 extern enum loop_want fs_play_loop;
 
 extern uint32_t fs_play_rsize, fs_play_wsize;   /* the client's; 1 MiB */
-extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; libfuse's */
+extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 38 (Linux 6.5) */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
  * the test has set in fs.cfg and fs.inodes before. `answer` is that of FUSE_INIT.
