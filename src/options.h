@@ -19,7 +19,6 @@ enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
 enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW, OPT_MEMREG_CACHE };
-enum opt_loop { OPT_LOOP_EPOLL, OPT_LOOP_RING };
 enum opt_policy { OPT_POLICY_INFLIGHT, OPT_POLICY_ROBIN, OPT_POLICY_LATENCY };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
@@ -69,7 +68,6 @@ struct options {
 	enum opt_fabric fabric;
 	enum opt_memreg memreg;
 	unsigned lanes;         /* 1 .. OPT_LANES_MAX; the default is filled in */
-	enum opt_loop loop;
 	unsigned credits;
 	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
 	char *localaddr;        /* numeric address, or NULL: any */

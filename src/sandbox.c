@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -44,7 +43,6 @@ static const char *const allowed[] = {
 	/* waiting, sockets */
 	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "eventfd2",
-	"io_uring_enter",
 	"timerfd_create", "timerfd_settime", "accept4", "bind", "connect", "sendto", "sendmsg", "sendmmsg",
 	"recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64", "send", "recv", "shutdown",
 	"getsockopt", "setsockopt", "getsockname", "getpeername", "socketpair",
@@ -82,8 +80,6 @@ static const struct {
 	{ "prctl", 0, ~0ull, PR_CAPBSET_READ }, { "prctl", 0, ~0ull, PR_GET_SECUREBITS },
 	{ "prctl", 0, ~0ull, PR_SET_PDEATHSIG }, { "prctl", 0, ~0ull, 0x53564d41 /* PR_SET_VMA */ },
 	{ "prlimit64", 0, ~0ull, 0 },
-	/* A lane's thread may come to this a little later. */
-	{ "io_uring_register", 1, ~0ull, IORING_REGISTER_ENABLE_RINGS },
 	/* FUSE, RDMA, sockets; and the ioctl by which the C library sees that a file is no
 	 * terminal; FIONREAD, FIONBIO and TIOCOUTQ. */
 	{ "ioctl", 1, 0xff00, 0xe500 }, { "ioctl", 1, 0xff00, 0x1b00 }, { "ioctl", 1, 0xff00, 0x8900 },

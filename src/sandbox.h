@@ -14,9 +14,6 @@
  * So no thread may block SIGSYS. The test suite fails when a call is logged; that keeps the
  * list complete. The list is for libibverbs's providers (which open devices again when they
  * reconnect), NSS (sockets, files, modules), and the C library.
- *
- * What an io_uring does is not seen here. Each lane's was made before, and can only wait for
- * files and write to them (base/ring.h). No other can be made.
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H

@@ -79,10 +79,6 @@ static const struct rr_memreg *const memregs[] = {
 	[OPT_MEMREG_CACHE] = &rr_memreg_cache,
 };
 
-static const enum loop_want loops[] = {
-	[OPT_LOOP_EPOLL] = LOOP_EPOLL, [OPT_LOOP_RING] = LOOP_RING,
-};
-
 static const enum rr_policy policies[] = {
 	[OPT_POLICY_INFLIGHT] = RR_MIN_INFLIGHT, [OPT_POLICY_ROBIN] = RR_ROUND_ROBIN,
 	[OPT_POLICY_LATENCY] = RR_MIN_LATENCY,
@@ -105,7 +101,6 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.soft = o->soft,
 		.mountport = o->mountport,
 		.memreg = memregs[o->memreg],
-		.loop = loops[o->loop],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.policy = policies[o->policy],
 		.mdconnect = o->mdconnect,

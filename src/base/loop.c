@@ -2,7 +2,11 @@
 /*
  * One round of the loop:
  *
- *     mailbox -> due timers -> write what is queued, and wait -> watches' callbacks
+ *     mailbox -> due timers -> wait -> watches' callbacks
+ *
+ * Removed watches. A callback may remove a watch, and free its memory, while the watch's
+ * event already lies in the array that epoll_wait filled. So it is struck out of the rest of
+ * that array. The array is short, so this costs less than a generation number in every event.
  *
  * Mailbox. Senders push onto a stack with compare-and-swap. The loop takes the whole stack
  * with one exchange and reverses it, so there is no ABA problem, and each sender's order is
@@ -16,19 +20,35 @@
  * writes. loop_stop() works the same way with its flag in place of the mailbox, and is safe
  * in a signal handler.
  */
-#include "base/loop_impl.h"
+#include "base/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/log.h"
+#include "base/sys.h"
 
+#define EVENTS 64               /* fetched at once; the rest comes next round */
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
+
+struct loop {
+	struct loop_watch wake;         /* the mailbox's eventfd */
+	struct list timers;             /* ordered by `when` */
+	uint64_t now;                   /* when this round's events came; 0: no round */
+
+	_Atomic(struct loop_msg *) mailbox;     /* newest first */
+	atomic_bool sleeping;           /* a sender must write to the eventfd */
+	atomic_bool stop;
+
+	int epfd;
+	struct epoll_event ev[EVENTS];
+	int nev, next;                  /* ev[next..nev-1] are still to be called */
+};
 
 uint64_t mono_ns(void)
 {
@@ -45,11 +65,30 @@ uint64_t loop_now(const struct loop *l)
 
 /* ---- Files ---------------------------------------------------------------- */
 
+/* A watch that wants no events is taken out of the set. epoll reports errors and
+ * hang-ups whether asked for or not, and would keep the loop awake. */
+static int change_set(struct loop *l, struct loop_watch *w, uint32_t old, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+	int op;
+
+	if (!old && !events)
+		return 0;
+	op = !old ? EPOLL_CTL_ADD : !events ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+	return epoll_ctl(l->epfd, op, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+/* Drops events of w that were fetched but not delivered yet. */
+static void strike_out(struct loop *l, struct loop_watch *w)
+{
+	for (int i = l->next; i < l->nev; i++)
+		if (l->ev[i].data.ptr == w)
+			l->ev[i].data.ptr = NULL;
+}
+
 int loop_watch(struct loop *l, struct loop_watch *w)
 {
-	if (w->fd < 0)
-		return -EBADF;
-	return l->kind->watch(l, w);
+	return w->fd < 0 ? -EBADF : change_set(l, w, 0, w->events);
 }
 
 int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
@@ -60,34 +99,39 @@ int loop_rewatch(struct loop *l, struct loop_watch *w, uint32_t events)
 		return -EBADF;
 	if (events == w->events)
 		return 0;
-	err = l->kind->rewatch(l, w, events);
-	if (!err)
-		w->events = events;
-	return err;
+	err = change_set(l, w, w->events, events);
+	if (err)
+		return err;
+	if (!events)
+		strike_out(l, w);
+	w->events = events;
+	return 0;
 }
 
 void loop_unwatch(struct loop *l, struct loop_watch *w)
 {
 	if (w->fd < 0)
 		return;
-	l->kind->unwatch(l, w);
+	/* Fails only if the file was closed first; then it has left the set already. */
+	change_set(l, w, w->events, 0);
+	strike_out(l, w);
 	w->fd = -1;
 }
 
-bool loop_queues(const struct loop *l)
+static void call_watches(struct loop *l)
 {
-	return l->kind->writev;
-}
+	while (l->next < l->nev) {
+		struct epoll_event *ev = &l->ev[l->next++];
+		struct loop_watch *w = ev->data.ptr;
+		uint32_t revents;
 
-bool loop_writev(struct loop *l, struct loop_op *op, int fd, const struct iovec *iov, unsigned n)
-{
-	return loop_queues(l) && l->kind->writev(l, op, fd, iov, n);
-}
-
-void loop_flush(struct loop *l)
-{
-	if (l->kind->flush)
-		l->kind->flush(l);
+		if (!w)
+			continue;
+		/* The events wanted may have changed since this one was fetched. */
+		revents = ev->events & (w->events | EPOLLERR | EPOLLHUP);
+		if (revents)
+			w->fn(w, revents);
+	}
 }
 
 /* ---- Timers --------------------------------------------------------------- */
@@ -213,70 +257,77 @@ static bool run_mailbox(struct loop *l)
 
 /* ---- Running -------------------------------------------------------------- */
 
-struct loop *loop_made(struct loop *l)
+static int open_files(struct loop *l)
 {
+	l->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epfd < 0)
+		return -errno;
+	l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return l->wake.fd < 0 ? -errno : loop_watch(l, &l->wake);
+}
+
+struct loop *loop_new(void)
+{
+	struct loop *l = calloc(1, sizeof(*l));
 	int err;
 
+	if (!l)
+		return NULL;
 	list_init(&l->timers);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
-	l->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	err = l->wake.fd < 0 ? -errno : loop_watch(l, &l->wake);
+	err = open_files(l);
 	if (!err)
 		return l;
-	if (l->wake.fd >= 0)
-		close(l->wake.fd);
-	l->kind->free(l);
+	loop_free(l);
 	errno = -err;
 	return NULL;
 }
 
-struct loop *loop_new(enum loop_want want)
-{
-	return want == LOOP_RING ? loop_new_ring() : loop_new_epoll();
-}
-
 void loop_free(struct loop *l)
 {
-	int wake;
-
 	if (!l)
 		return;
-	wake = l->wake.fd;
 	/* A timer's owner may still clear it afterwards. */
 	while (list_pop(&l->timers))
 		;
-	l->kind->free(l);
-	close(wake);
+	if (l->wake.fd >= 0)
+		close(l->wake.fd);
+	if (l->epfd >= 0)
+		close(l->epfd);
+	free(l);
 }
 
-/* How long a wait may sleep; UINT64_MAX: for ever. */
-static uint64_t sleep_ns(struct loop *l)
+/* How long a wait may sleep, for epoll_wait(); -1: for ever. Rounded up, because waking before a
+ * timer is due would make the loop turn for nothing. */
+static int sleep_ms(struct loop *l)
 {
 	struct loop_timer *t = first_timer(l);
-	uint64_t now;
+	uint64_t now, ms;
 
 	if (!t)
-		return UINT64_MAX;
+		return -1;
 	if (!t->when)
 		return 0;
 	now = mono_ns();
-	return t->when <= now ? 0 : t->when - now;
+	ms = t->when <= now ? 0 : (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
 /* Fetches events. 0 or -errno. */
 static int wait_events(struct loop *l, bool may_sleep)
 {
-	uint64_t ns = 0;
-	int err;
+	int ms = 0, err;
 
 	if (may_sleep) {
 		atomic_store(&l->sleeping, true);
 		/* From here on a sender wakes us. Look once more for messages that came
 		 * before. */
 		if (!atomic_load(&l->mailbox) && !atomic_load(&l->stop))
-			ns = sleep_ns(l);
+			ms = sleep_ms(l);
 	}
-	err = l->kind->wait(l, ns);
+	l->next = 0;
+	l->nev = sys_epoll_wait(l->epfd, l->ev, EVENTS, ms);
+	err = l->nev < 0 ? -errno : 0;
 	l->now = mono_ns();
 	if (may_sleep)
 		atomic_store(&l->sleeping, false);
@@ -285,7 +336,7 @@ static int wait_events(struct loop *l, bool may_sleep)
 
 int loop_run(struct loop *l)
 {
-	int err = l->kind->begin ? l->kind->begin(l) : 0;
+	int err = 0;
 
 	while (!err && !atomic_load(&l->stop)) {
 		bool worked = run_mailbox(l);
@@ -293,10 +344,8 @@ int loop_run(struct loop *l)
 		run_timers(l);
 		err = wait_events(l, !worked);
 		if (!err)
-			l->kind->call(l);
+			call_watches(l);
 	}
-	if (l->kind->end)
-		l->kind->end(l);
 	/* A stop before the next loop_run() must not be lost, so the flag is cleared
 	 * here and not at the start. */
 	atomic_store(&l->stop, false);

@@ -9,30 +9,22 @@
  * watch is not called again, even if its event was already fetched from the kernel in the
  * same round.
  *
- * Files are waited for by io_uring, or by epoll where there is none (an older kernel than 6.1,
- * a container, the sysctl kernel.io_uring_disabled). Watches are the same with both:
- * level-triggered. io_uring can do more: it takes writes (loop_writev) with the system call
- * that waits.
+ * Files are waited for by epoll. Watches are level-triggered.
  */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 #include "base/list.h"
 
 struct loop;
-struct ring_slot;
 
 struct loop_watch {
 	int fd;                 /* -1: not registered */
 	uint32_t events;        /* EPOLLIN ..., as registered */
-	/* revents: EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP. 0, with EPOLLEXCLUSIVE only and also
-	 * after events were set to 0: this watch may have taken a wake-up that it has no use for, so
-	 * that it must be made sure that somebody looks at fd. */
+	/* revents: EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP, never 0 */
 	void (*fn)(struct loop_watch *w, uint32_t revents);
-	struct ring_slot *slot; /* the loop's, while it is registered */
 };
 
 struct loop_timer {
@@ -46,20 +38,8 @@ struct loop_msg {
 	void (*fn)(struct loop_msg *m);
 };
 
-/* A write that leaves later. */
-struct loop_op {
-	bool busy;              /* between loop_writev() and `done` */
-	/* res: as from writev(2), or -errno. May be called inside loop_flush(), and inside
-	 * loop_writev() of another one, so it must not call anybody who may queue more. */
-	void (*done)(struct loop_op *op, int res);
-};
-
-enum loop_want { LOOP_EPOLL, LOOP_RING };
-
-/* Return NULL and set errno. The caller owns the loop. */
-struct loop *loop_new(enum loop_want want);
-struct loop *loop_new_ring(void);
-struct loop *loop_new_epoll(void);
+/* Returns NULL and sets errno. The caller owns the loop. */
+struct loop *loop_new(void);
 /* Forgets watches and timers that are still registered, without calling them. */
 void loop_free(struct loop *l);
 
@@ -81,20 +61,7 @@ void loop_timer_clear(struct loop_timer *t);
  * order. m belongs to the loop until fn is called. */
 void loop_post(struct loop *l, struct loop_msg *m);
 
-/* Does this kind of loop queue writes? */
-bool loop_queues(const struct loop *l);
-/*
- * Queues a write to a file that does not block. op, iov and all that iov names must stay until
- * op->done(). It leaves at the end of the round, with what was queued before, in that order,
- * or with loop_flush(). False: this loop queues nothing, or it does not run. Then the caller
- * writes itself.
- */
-bool loop_writev(struct loop *l, struct loop_op *op, int fd, const struct iovec *iov, unsigned n);
-/* When it returns, everything that was queued has been written, and `done` was called. */
-void loop_flush(struct loop *l);
-
-/* Runs until loop_stop(); returns 0 or -errno of a failed wait. Nothing is queued any more
- * when it returns. */
+/* Runs until loop_stop(); returns 0 or -errno of a failed wait. */
 int loop_run(struct loop *l);
 /* Any thread, also a signal handler: loop_run() returns after its round. */
 void loop_stop(struct loop *l);

@@ -273,7 +273,7 @@ int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 	ctl->socket.fd = ctl->listener.fd = -1;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->pause, on_pause_over);
-	ctl->loop = loop_new_epoll();
+	ctl->loop = loop_new();
 	err = ctl->loop ? pthread_create(&ctl->thread, NULL, thread_main, ctl) : errno;
 	if (err) {
 		if (ctl->loop)

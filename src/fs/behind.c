@@ -360,9 +360,7 @@ static void answer(struct fs_req *r)
 	atomic_fetch_sub(&r->ino->writing, 1);
 	fs_past_the_pages(r);
 	if (r->req) {
-		fs_unhurried(r, true, NULL);
 		fuse_reply_write(r->req, r->size);
-		fs_unhurried(r, false, NULL);
 	}
 	r->req = NULL;
 }

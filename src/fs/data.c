@@ -4,8 +4,7 @@
  *
  * READ: the server places the data in a data buffer (or sends it in the reply, if it is
  * short), and that memory goes to fuse_reply_buf(). The request owns the buffer from the
- * start of the READ until the answer is written, or until the lane's device takes it to write
- * the answer later (answers.h).
+ * start of the READ until the answer is written.
  *
  * WRITE: the data stays in the buffers that the lane received it in. Mostly it goes to
  * write-behind (behind.h). The rest (direct, O_SYNC, noac, no room at all) goes through: the
@@ -103,9 +102,7 @@ static void read_end(struct fs_req *r, struct iovec *iov)
 	}
 	if (iov->iov_len < r->size)
 		inode_read_short(&r->fl->fs->inodes, r->ino, r->start + iov->iov_len, r->start_ns);
-	fs_unhurried(r, true, &r->buf[0]);
 	fuse_reply_buf(r->req, iov->iov_base, iov->iov_len);
-	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 	fs_req_free(r);
 }
@@ -272,9 +269,7 @@ static void write_end(struct fs_req *r, int status)
 	 * write() the error. The kernel's write-back of mapped pages has no next one, and takes
 	 * any answer but an error for a complete write. */
 	if (r->req && (status == 0 || (r->filled && !r->fi.writepage))) {
-		fs_unhurried(r, true, NULL);
 		fuse_reply_write(r->req, r->filled);
-		fs_unhurried(r, false, NULL);
 		r->req = NULL;
 	} else if (r->filled) {
 		inode_untold(r->ino);   /* the kernel does not hear how far it came */

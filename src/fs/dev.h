@@ -40,7 +40,6 @@
 #include <sys/uio.h>
 #include "base/log.h"
 
-struct arena_buf;
 struct fs_lane;
 struct fs_req;
 
@@ -54,11 +53,6 @@ struct fs_dev {
 	struct fs_lane *fl;
 	enum fs_dev_state state;
 	uint64_t since_ns;              /* when STARVED was entered */
-	/* The next answer may wait for the end of the loop's round, because nobody looks at its
-	 * result; see fs_unhurried(). *lend: the buffer in which its data lies, which the
-	 * provider may take (and then *lend is NULL); or lend is NULL. */
-	bool unhurried;
-	struct arena_buf **lend;
 };
 
 struct fs_dev_ops {
@@ -85,8 +79,7 @@ struct fs_dev_ops {
 	 * the buffers that hold them r's, and describes them in r->call.args.io. false: r is
 	 * parked, and the provider starts it (fs_write_start) when it has buffers. */
 	bool (*take)(struct fs_dev *d, struct fs_req *r, const void *data, size_t size);
-	/* Sends an answer; takes and returns the same as writev(2). An answer that waits counts
-	 * as sent. */
+	/* Sends an answer; takes and returns the same as writev(2). */
 	ssize_t (*answer)(struct fs_dev *d, const struct iovec *iov, int count);
 };
 

@@ -17,8 +17,6 @@
  * and its data is copied when there are buffers again. If nobody has kept the memory, the
  * next request is read into it.
  *
- * An answer that may wait does (answers.h). Nothing waits behind a large request that is read.
- *
  * WAKE-UPS. Of the lanes that wait, a request wakes one (EPOLLEXCLUSIVE). A lane that was
  * woken, or may have been, and does not read tells the others to look (fs_lanes_look()).
  * Otherwise the request would lie there until the next one comes, and its process might be the
@@ -36,13 +34,10 @@
 #include <unistd.h>
 #include "base/sys.h"
 #include "base/undumped.h"
-#include "fs/answers.h"
 #include "fs/fs_impl.h"
 
 /* So many requests are read before other events get their turn. */
 #define READ_BATCH 16u
-/* The kernel takes a while to copy a request of this size. */
-#define LARGE      65536u
 /* After so many turns in which there was one request at a time, a second read in one turn
  * is only tried in each ALONE_TRY-th one, and not then if that request is the only one under
  * way, because its process waits. */
@@ -66,7 +61,6 @@ struct clone {
 	char *spare;                    /* SPARE_SIZE of plain memory, or NULL */
 	struct list parked;             /* WRITEs in such memory (buf_node) */
 	unsigned nparked;
-	struct answers answers;
 };
 
 static struct clone *clone_of(struct fs_dev *d)
@@ -205,8 +199,9 @@ static void no_memory(const struct clone *k, size_t n)
 	if (h->opcode == FUSE_FORGET || h->opcode == FUSE_BATCH_FORGET ||
 	    h->opcode == FUSE_INTERRUPT)
 		return;
-	if (writev(k->fd, &iov, 1) < 0)
-		answer_failed(-errno);
+	/* ENOENT: it was interrupted, and nobody waits. */
+	if (writev(k->fd, &iov, 1) < 0 && errno != ENOENT)
+		log_err("cannot answer FUSE: %s", strerror(errno));
 }
 
 /* Hands on the request of n bytes in head and data buffers. */
@@ -216,8 +211,6 @@ static void hand_on(struct clone *k, size_t n)
 	struct fuse_buf buf = { .mem = k->head, .size = n };
 	char *whole = NULL;
 
-	if (n > LARGE)
-		answers_flush(&k->answers);
 	if (n > FS_HEAD_BYTES && h->opcode != FUSE_WRITE) {
 		if (n > FS_HEAD_ROOM) {
 			whole = malloc(n);
@@ -299,15 +292,10 @@ static void on_readable(struct loop_watch *w, uint32_t revents)
 	struct clone *k = container_of(w, struct clone, watch);
 
 	(void)revents;
-	/* A poll that was removed has taken a wake-up (base/loop.h). */
-	if (k->dev.state != FS_DEV_READING)
-		fs_lanes_look(k->dev.fl);
-	else if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
+	if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
 		fs_lanes_look(k->dev.fl);
 }
 
-/* Here the watch has not been called: a poll that is armed (base/loop_ring.c) may have taken the
- * wake-up of a request besides those that are read now. */
 static void clone_look(struct fs_dev *d)
 {
 	if (d->state != FS_DEV_READING)
@@ -335,19 +323,10 @@ static bool read_spare(struct clone *k)
 	return true;
 }
 
-/* A lane that waits by io_uring and is busy keeps the wake-ups of all others to itself
- * (base/loop_ring.c). If it is busy for long, they find the requests here. */
-static void look_besides(struct clone *k)
-{
-	if (k->dev.state == FS_DEV_READING && loop_queues(lane_of(k)->loop))
-		clone_look(&k->dev);
-}
-
 static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 {
 	struct clone *k = clone_of(d);
 
-	look_besides(k);
 	magazine_exchange(&lane_of(k)->mag, &k->mid);
 	magazine_exchange(&lane_of(k)->mag, &k->big);
 	if (d->state == FS_DEV_STARVED && now_ns - d->since_ns >= LATE_NS)
@@ -359,18 +338,7 @@ static void clone_tick(struct fs_dev *d, uint64_t now_ns)
 
 static ssize_t clone_answer(struct fs_dev *d, const struct iovec *iov, int count)
 {
-	struct clone *k = clone_of(d);
-	ssize_t n = 0;
-
-	if (!d->unhurried) {
-		answers_flush(&k->answers);
-		return sys_writev(k->fd, iov, count);
-	}
-	if (!answers_take(&k->answers, iov, count, d->lend))
-		return sys_writev(k->fd, iov, count);
-	for (int i = 0; i < count; i++)
-		n += (ssize_t)iov[i].iov_len;
-	return n;
+	return sys_writev(clone_of(d)->fd, iov, count);
 }
 
 /* ---- life ---- */
@@ -414,7 +382,6 @@ int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out)
 		.fd = -1, .events = EPOLLIN | EPOLLEXCLUSIVE, .fn = on_readable,
 	};
 	list_init(&k->parked);
-	answers_init(&k->answers, &fl->lane->mag, fd);
 	k->head = malloc(FS_HEAD_ROOM);
 	if (!k->head) {
 		free(k);
@@ -456,7 +423,6 @@ static void clone_detach(struct fs_dev *d)
 	struct clone *k = clone_of(d);
 
 	close_it(k);
-	answers_end(&k->answers);
 	list_for_each_safe(n, tmp, &k->parked) {
 		struct fs_req *r = container_of(n, struct fs_req, buf_node);
 

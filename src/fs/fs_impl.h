@@ -208,9 +208,6 @@ void fs_lane_fini(struct fs_lane *fl);
 void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf);
 /* libfuse's writev: sends the answer to the calling lane's device; outside lanes, to fd. */
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
-/* Before and after the answer to r: may it wait for the end of the loop's round (dev.h)? Only
- * if nothing depends on what libfuse's reply returns. */
-void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend);
 /* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
 void fs_lanes_look(struct fs_lane *fl);
 /* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */

@@ -118,12 +118,6 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 	return fl->dev->ops->answer(fl->dev, iov, count);
 }
 
-void fs_unhurried(struct fs_req *r, bool may_wait, struct arena_buf **lend)
-{
-	r->fl->dev->unhurried = may_wait;
-	r->fl->dev->lend = lend;
-}
-
 /* ---- connections ---- */
 
 void fs_lanes_look(struct fs_lane *fl)

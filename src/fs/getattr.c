@@ -23,9 +23,7 @@ static void reply_attr(struct fs_req *r, double known)
 	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
 	if (r->ino == fs->root)
 		r->fl->root = st;
-	fs_unhurried(r, true, NULL);
 	fuse_reply_attr(r->req, &st, timeo);
-	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 }
 

@@ -277,9 +277,7 @@ void fs_reply_err(struct fs_req *r, int err)
 	/* Where the kernel has a path it goes through it once more, and looks each name up. */
 	if (err == ESTALE && r->ino && !r->file)
 		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
-	fs_unhurried(r, true, NULL);
 	fuse_reply_err(r->req, err);
-	fs_unhurried(r, false, NULL);
 	r->req = NULL;
 }
 

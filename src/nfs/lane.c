@@ -154,11 +154,7 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	atomic_init(&l->last_reply_ns, mono_ns());
 	init_lists(l);
 	l->thread = calloc(1, sizeof(*l->thread));
-	l->loop = loop_new(cfg->loop);
-	if (!l->loop && cfg->loop == LOOP_RING)
-		return err_set(eb, -errno, "option loop: there is no io_uring for this program (%s); it "
-			       "needs Linux 6.1, and kernel.io_uring_disabled and the container must "
-			       "allow it", strerror(errno));
+	l->loop = loop_new();
 	if (!l->thread || !l->loop)
 		goto fail;
 	magazine_init(&l->mag, &cl->arena, l->loop, on_buffers, l);

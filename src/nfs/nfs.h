@@ -420,7 +420,6 @@ struct nfs_config {
 	const char *server;             /* as the user wrote it */
 	const char *export;
 	unsigned lanes;
-	enum loop_want loop;            /* how they wait */
 	unsigned credits;               /* per lane */
 	struct arena_counts buffers;    /* per lane */
 	size_t room;                    /* bytes by which all buffers together may grow */

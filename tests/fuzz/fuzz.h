@@ -56,7 +56,7 @@ static inline struct loop *fuzz_loop(void)
 
 	if (!l) {
 		log_set_level(LOG_LVL_ERR);
-		l = loop_new(LOOP_EPOLL);
+		l = loop_new();
 		CHECK(l);
 	}
 	return l;

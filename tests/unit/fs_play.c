@@ -18,7 +18,6 @@ struct fs_play_answer answer;
 struct fs_play_notice notice;
 bool fs_play_refuse;
 uint32_t fs_play_rsize = 1u << 20, fs_play_wsize = 1u << 20;
-enum loop_want fs_play_loop;
 void (*fs_play_answered)(const struct fuse_out_header *h);
 
 static struct nfs_client cl;
@@ -327,7 +326,7 @@ static void start_client(const struct nfs_version *version)
 		.control = &ctl, .lanes = &lane, .nlanes = 1, .name_max = 255,
 		.rsize = fs_play_rsize, .wsize = fs_play_wsize, .dtsize = 32768,
 		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
-			 .lanes = 1, .loop = fs_play_loop, .credits = CREDITS, .buffers = { .n = { 40, 0, 8, 4 } },
+			 .lanes = 1, .credits = CREDITS, .buffers = { .n = { 40, 0, 8, 4 } },
 			 .timeo_ms = 60000 },
 	};
 	nfs_server_init(&cl);

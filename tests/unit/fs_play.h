@@ -28,9 +28,6 @@ extern struct fs_play_dev {
 	struct arena_buf *mid, *big;    /* a WRITE's data; NULL: a request has taken it */
 } fs_play_dev;
 
-/* How the lane waits; for tests that ask, because a ring cannot be had everywhere. */
-extern enum loop_want fs_play_loop;
-
 extern uint32_t fs_play_rsize, fs_play_wsize;   /* the client's; 1 MiB */
 extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 38 (Linux 6.5) */
 /*

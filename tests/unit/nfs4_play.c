@@ -47,7 +47,7 @@ void play4_setup(void)
 		};
 		cl4.server.targets[i] = &lanes[i].target;
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
-		lanes[i].loop = loop_new(LOOP_EPOLL);
+		lanes[i].loop = loop_new();
 	}
 	nfs4_slots_install(&cl4);
 	its_file.fh = fh;

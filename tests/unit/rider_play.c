@@ -218,7 +218,6 @@ void play_setup(void)
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = LANES,
 		.credits = 16, .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000,
 		.retrans = 2, .soft = true,
-		.loop = LOOP_EPOLL,     /* one thread after another runs it */
 	};
 	nfs_server_init(&play_cl);
 	cr_assert_eq(nfs_buffers_init(&play_cl), 0);

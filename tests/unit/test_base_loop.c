@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The event loop on io_uring and on epoll: order, removal inside callbacks, wake-ups, spinning.
- * Files and writes: test_base_loop_files.c. */
+/* The event loop: order, removal inside callbacks, wake-ups, spinning. Files:
+ * test_base_loop_files.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "both_loops.h"
+#include "loop_play.h"
 
 /* ---- Timers ---- */
 
@@ -29,7 +29,7 @@ static void numbered_fn(struct loop_timer *t)
 	order[norder++] = container_of(t, struct numbered, t)->number;
 }
 
-BOTH(timers_fire_in_order)
+Test(loop, timers_fire_in_order)
 {
 	static const unsigned delay[] = { 30, 10, 20, 0, 10, 40 };
 	static const int want[] = { 3, 1, 4, 2, 0 };
@@ -75,7 +75,7 @@ static void zero_delay_first(struct loop_timer *t)
 	repeat_fn(t);
 }
 
-BOTH(timer_sets_itself_again)
+Test(loop, timer_sets_itself_again)
 {
 	struct loop_timer t;
 
@@ -94,7 +94,7 @@ static void clear_other(struct loop_timer *t)
 	loop_timer_clear(t == &pair[0] ? &pair[1] : &pair[0]);
 }
 
-BOTH(timer_clears_one_that_is_due_too)
+Test(loop, timer_clears_one_that_is_due_too)
 {
 	for (int i = 0; i < 2; i++) {
 		loop_timer_init(&pair[i], clear_other);
@@ -104,7 +104,7 @@ BOTH(timer_clears_one_that_is_due_too)
 	cr_assert_eq(norder, 1);
 }
 
-BOTH(timer_outlives_loop)
+Test(loop, timer_outlives_loop)
 {
 	struct loop_timer t;
 
@@ -112,7 +112,7 @@ BOTH(timer_outlives_loop)
 	loop_timer_set(loop, &t, 10000);
 	loop_free(loop);
 	loop_timer_clear(&t);
-	loop = loop_again();
+	loop = loop_new();
 }
 
 /* ---- Watches ---- */
@@ -153,7 +153,7 @@ static void count_fn(struct loop_watch *w, uint32_t revents)
 		loop_unwatch(loop, w);
 }
 
-BOTH(watch_is_called)
+Test(loop, watch_is_called)
 {
 	struct pipe_watch *p = new_watch(count_fn);
 
@@ -172,7 +172,7 @@ BOTH(watch_is_called)
 	free(p);
 }
 
-BOTH(parked_watch_is_silent_even_on_hangup)
+Test(loop, parked_watch_is_silent_even_on_hangup)
 {
 	struct pipe_watch *p = new_watch(count_fn);
 
@@ -189,7 +189,7 @@ BOTH(parked_watch_is_silent_even_on_hangup)
 	free(p);
 }
 
-BOTH(watch_of_a_bad_file)
+Test(loop, watch_of_a_bad_file)
 {
 	struct loop_watch w = { .fd = -1, .events = EPOLLIN, .fn = count_fn };
 
@@ -225,7 +225,7 @@ static void free_others(struct loop_watch *w, uint32_t revents)
 	loop_stop(loop);
 }
 
-BOTH(removed_watch_is_not_called_in_the_same_round)
+Test(loop, removed_watch_is_not_called_in_the_same_round)
 {
 	for (int i = 0; i < CROWD; i++) {
 		crowd[i] = new_watch(free_others);
@@ -246,7 +246,7 @@ static void park_others(struct loop_watch *w, uint32_t revents)
 		cr_assert_eq(loop_rewatch(loop, &crowd[i]->w, 0), 0);
 }
 
-BOTH(parked_watch_is_not_called_in_the_same_round)
+Test(loop, parked_watch_is_not_called_in_the_same_round)
 {
 	for (int i = 0; i < CROWD; i++) {
 		crowd[i] = new_watch(park_others);
@@ -310,7 +310,7 @@ static void *sender(void *arg)
 	return NULL;
 }
 
-BOTH(mailbox_many_senders)
+Test(loop, mailbox_many_senders)
 {
 	pthread_t th[SENDERS];
 
@@ -352,11 +352,11 @@ static void *play(void *arg)
 	return (void *)(intptr_t)loop_run(p->l);
 }
 
-BOTH(mailbox_ping_pong)
+Test(loop, mailbox_ping_pong)
 {
 	struct player p[2] = {
-		{ .l = loop_again(), .other = &p[1], .ball.fn = ball_fn },
-		{ .l = loop_again(), .other = &p[0], .ball.fn = ball_fn },
+		{ .l = loop_new(), .other = &p[1], .ball.fn = ball_fn },
+		{ .l = loop_new(), .other = &p[0], .ball.fn = ball_fn },
 	};
 	pthread_t th[2];
 
@@ -387,7 +387,7 @@ static void post_from_timer(struct loop_timer *t)
 }
 
 /* A message that comes between the look into the mailbox and the sleep. */
-BOTH(mailbox_is_looked_into_before_sleep)
+Test(loop, mailbox_is_looked_into_before_sleep)
 {
 	struct loop_timer t;
 
@@ -462,7 +462,7 @@ static void *wake_all(void *arg)
 	return arg;
 }
 
-BOTH(no_wake_up_is_lost)
+Test(loop, no_wake_up_is_lost)
 {
 	pthread_t th;
 
@@ -483,7 +483,7 @@ static void chain_fn(struct loop_msg *m)
 		loop_stop(loop);
 }
 
-BOTH(mailbox_post_from_callback)
+Test(loop, mailbox_post_from_callback)
 {
 	static const int want[] = { 0, 1, 2 };
 
@@ -503,7 +503,7 @@ static void on_alarm(int sig)
 	loop_stop(loop);
 }
 
-BOTH(stop_from_signal_handler)
+Test(loop, stop_from_signal_handler)
 {
 	struct itimerval it = { .it_value.tv_usec = 20000 };
 
@@ -519,7 +519,7 @@ static void *stop_later(void *arg)
 	return NULL;
 }
 
-BOTH(stop_from_thread)
+Test(loop, stop_from_thread)
 {
 	pthread_t th;
 
@@ -528,7 +528,7 @@ BOTH(stop_from_thread)
 	pthread_join(th, NULL);
 }
 
-BOTH(stop_before_run_is_kept_once)
+Test(loop, stop_before_run_is_kept_once)
 {
 	uint64_t start;
 

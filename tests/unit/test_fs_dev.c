@@ -31,20 +31,7 @@ static void teardown(void)
 	free(file);
 }
 
-static void setup_ring(void)
-{
-	struct loop *l = loop_new(LOOP_RING);
-
-	if (!l)
-		cr_skip_test("no io_uring: %s", strerror(errno));
-	loop_free(l);
-	fs_play_loop = LOOP_RING;
-	setup();
-}
-
 TestSuite(fs_dev, .init = setup, .fini = teardown, .timeout = 300);
-TestSuite(fs_dev_ring, .init = setup_ring, .fini = teardown, .timeout = 300);
-
 
 /* The byte at that place of what is written here. */
 static char byte_at(uint32_t i)
@@ -281,7 +268,7 @@ static void other_lane(void)
 	static const struct fs_dev_ops ops = { .look = count_look, .step_aside = note_aside };
 	static struct fs_dev dev = { .ops = &ops };
 
-	two[1].loop = loop_new(LOOP_EPOLL);
+	two[1].loop = loop_new();
 	fs.cl->lanes = two;
 	fs_lane_init(&fs, 1);
 	fs.cl->lanes = &lane;
@@ -386,27 +373,6 @@ static void run_with(void (*fn)(struct loop_timer *t))
 	loop_timer_clear(&t);
 }
 
-static void step_aside_and_feed(struct loop_timer *t)
-{
-	(void)t;
-	fs_dev_clone.step_aside(fl->dev, true);
-	cr_assert_eq(looked(), 1);
-	feed_write(4096);
-}
-
-/* A request comes after the others have looked, and before the kernel has heard that this lane
- * does not read any more: it wakes this lane. */
-Test(fs_dev_ring, wake_up_that_comes_late_is_passed_on)
-{
-	other_lane();
-	fs_play_run(1);
-	run_with(step_aside_and_feed);
-	cr_assert_eq(looked(), 1);
-	fs_dev_clone.step_aside(fl->dev, false);
-	fs.nlanes = 1;
-	loop_free(two[1].loop);
-}
-
 static struct arena_buf *held_here[16];
 static unsigned nheld_here;
 
@@ -458,19 +424,7 @@ static void look_here(struct loop_timer *t)
 	fs_dev_clone.look(fl->dev);
 }
 
-/* A busy lane may keep all wake-ups to itself. */
-Test(fs_dev_ring, a_lane_looks_by_itself_in_time)
-{
-	uint64_t before = stat_get(&lane.stats, STAT_FUSE_REQUESTS);
-
-	fs_dev_clone.tick(fl->dev, mono_ns());
-	feed_write(4096);
-	fs_dev_clone.tick(fl->dev, mono_ns());
-	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), before + 1);
-	fs_play_run(20);
-}
-
-/* And the lane that looks reads it, unless it is aside itself. */
+/* The lane that looks reads it, unless it is aside itself. */
 Test(fs_dev, looks)
 {
 	fs_dev_clone.look(fl->dev);
@@ -485,67 +439,4 @@ Test(fs_dev, looks)
 	for (unsigned i = 0; i < 100 && stat_get(&lane.stats, STAT_FUSE_REQUESTS) < 3; i++)
 		fs_play_run(20);
 	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 3);
-}
-
-/* ---- the order of answers ---- */
-
-static void answer_with(uint64_t unique, bool unhurried)
-{
-	struct fuse_out_header h = { .len = sizeof(h), .unique = unique };
-	struct iovec iov = { &h, sizeof(h) };
-
-	fl->dev->unhurried = unhurried;
-	cr_assert_eq(fs_dev_clone.answer(fl->dev, &iov, 1), (ssize_t)sizeof(h));
-	fl->dev->unhurried = false;
-}
-
-/* UINT64_MAX: nothing has come. */
-static uint64_t comes(void)
-{
-	struct fuse_out_header h;
-
-	return recv(kernel, &h, sizeof(h), MSG_DONTWAIT) == (ssize_t)sizeof(h) ? h.unique : UINT64_MAX;
-}
-
-static bool queues;
-
-static void answer_and_notify(struct loop_timer *t)
-{
-	(void)t;
-	answer_with(71, true);
-	queues = comes() == UINT64_MAX;
-	if (!queues)
-		return;
-	answer_with(0, false);          /* a notification */
-	answer_with(72, true);
-}
-
-/* A notification does not overtake the answer before it. */
-Test(fs_dev_ring, notification_comes_after_the_answer_before_it)
-{
-	run_with(answer_and_notify);
-	cr_assert(queues);
-	cr_assert_eq(comes(), 71);
-	cr_assert_eq(comes(), 0);
-	cr_assert_eq(comes(), 72);
-}
-
-static void answer_and_read(struct loop_timer *t)
-{
-	answer_with(71, true);
-	look_here(t);
-	if (comes() != 71)
-		queues = true;
-}
-
-/* Nothing waits behind a large request; a small one is no reason to hurry. */
-Test(fs_dev_ring, large_request_hurries)
-{
-	feed_write(100000);
-	run_with(answer_and_read);
-	cr_assert_not(queues);
-	feed_write(4096);
-	run_with(answer_and_read);
-	cr_assert(queues);
-	cr_assert_eq(comes(), 71);
 }

@@ -89,7 +89,6 @@ Test(options, defaults)
 	cr_assert(o.nolock);
 	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
-	cr_assert_eq(o.loop, OPT_LOOP_EPOLL);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_null(o.localaddr);
 	for (unsigned i = 0; i < OPT_PATHS_MAX; i++)
@@ -452,11 +451,8 @@ Test(options, choices)
 	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
 	BAD("mp_policy=fastest", "mp_policy", "'fastest'", "round-robin, min-inflight or min-latency");
 
-	OK("loop=io_uring");
-	cr_assert_eq(o.loop, OPT_LOOP_RING);
 	OK("loop=epoll");
-	cr_assert_eq(o.loop, OPT_LOOP_EPOLL);
-	BAD("loop=select", "loop", "'select'", "epoll or io_uring");
+	BAD("loop=io_uring", "loop", "'io_uring'", "is gone");
 	OK("memreg=auto");
 	cr_expect_eq(o.memreg, OPT_MEMREG_AUTO);
 	OK("memreg=pool");
@@ -743,7 +739,7 @@ static const struct {
 	{ "sec", "sys", offsetof(struct options, sec) },
 	{ "local_lock", NULL, 0 },      /* one word only */
 	{ "fabric", "auto", offsetof(struct options, fabric) },
-	{ "loop", "epoll", offsetof(struct options, loop) },
+	{ "loop", NULL, 0 },
 	{ "memreg", "auto", offsetof(struct options, memreg) },
 	{ "mp_policy", "min-inflight", offsetof(struct options, policy) },
 	{ "consistency", "cto", offsetof(struct options, consistency) },

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/io_uring.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <sched.h>
@@ -28,7 +27,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/loop.h"
 #include "config.h"
 #include "ctl/where.h"
 #include "landlock.h"
@@ -102,42 +100,13 @@ static void refuses(void)
 	CHECK(execv(path, argv) < 0 && errno == EPERM && !noted());
 	CHECK(mount("none", "/mnt", "tmpfs", 0, NULL) < 0 && errno == EPERM && noted());
 	CHECK(unshare(CLONE_NEWNS) < 0 && errno == EPERM && noted());
+	CHECK(syscall(SYS_io_uring_setup, 8, NULL) < 0 && errno == EPERM && noted());
 	CHECK(kill(getppid(), 0) < 0 && errno == EPERM && noted());
 	/* Not worth a line. */
 	CHECK(umount2("/nowhere", MNT_DETACH) < 0 && errno == EPERM && !noted());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	CHECK(fork() < 0 && errno == EPERM && !noted());
 #endif
-}
-
-static struct loop *loop;
-
-static void stop(struct loop_timer *t)
-{
-	(void)t;
-	loop_stop(loop);
-}
-
-/* Rings that were made before go on, and none can be made. */
-static void rings(void)
-{
-	struct io_uring_params params = { 0 };
-	struct loop_timer t;
-
-	loop = loop_new_ring();
-	if (!loop)
-		_exit(SKIP);
-	enter();
-	loop_timer_init(&t, stop);
-	loop_timer_set(loop, &t, 1);
-	CHECK(loop_run(loop) == 0 && !noted());
-	CHECK(syscall(SYS_io_uring_setup, 8, &params) < 0 && errno == EPERM && noted());
-	CHECK(!loop_new_ring() && errno == EPERM);
-}
-
-Test(sandbox, rings_that_were_made_before)
-{
-	in_process(rings);
 }
 
 Test(sandbox, refuses_what_is_not_on_the_list)

@@ -22,7 +22,7 @@ static struct loop *loop;
 
 static void setup(void)
 {
-	loop = loop_new(LOOP_EPOLL);
+	loop = loop_new();
 	cr_assert_not_null(loop);
 }
 
