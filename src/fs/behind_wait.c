@@ -94,22 +94,15 @@ void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(stru
 
 struct inode *fs_settles(const struct fs_req *r, bool *stable)
 {
+	unsigned effects = nfs_effects(r->call.op);
+
 	/* A WRITE that is held itself; a call in the middle of a change that has begun. */
 	if (r->held.state != HELD_NOT || r->changes)
 		return NULL;
-	/* After a restart of the server a WRITE that is sent again must not follow this. */
-	*stable = r->call.op == NFS_OP_SETATTR;
-	switch (r->call.op) {
-	case NFS_OP_GETATTR:
-	case NFS_OP_OPEN:
-	case NFS_OP_SETATTR:
-	case NFS_OP_LINK:
+	*stable = effects & NFS_AFTER_STABLE;
+	if (effects & NFS_AFTER_HELD)
 		return r->ino;
-	case NFS_OP_REMOVE:
-		return r->pinned;
-	default:
-		return NULL;
-	}
+	return effects & NFS_AFTER_HELD_OF_NAME ? r->pinned : NULL;
 }
 
 /* ---- what others see ---- */

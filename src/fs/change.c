@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells known.h which inodes and names a request's call changes. */
+/* Tells known.h which inodes and names a request's call changes: nfs/ops.h. */
 #include "fs/fs_impl.h"
 
 /* The handles in a request's call are those of inodes. */
@@ -8,36 +8,12 @@ static struct inode *inode_of(const struct nfs_fh *fh)
 	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
 }
 
-bool fs_is_change(const struct nfs_call *c)
-{
-	switch (c->op) {
-	case NFS_OP_CREATE:
-	case NFS_OP_MKDIR:
-	case NFS_OP_SYMLINK:
-	case NFS_OP_MKNOD:
-	case NFS_OP_REMOVE:
-	case NFS_OP_RMDIR:
-	case NFS_OP_SETATTR:
-	case NFS_OP_WRITE:
-	case NFS_OP_LINK:
-	case NFS_OP_RENAME:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool changes_data(const struct nfs_call *c)
-{
-	return c->op == NFS_OP_WRITE || c->op == NFS_OP_SETATTR;
-}
-
 static void begin(struct fs_req *r, unsigned i, const struct nfs_fh *fh)
 {
 	struct inode *ino = inode_of(fh);
 
 	r->change[i].ino = ino;
-	if (changes_data(&r->call))
+	if (nfs_effects(r->call.op) & NFS_CHANGES_DATA)
 		ahead_change_begins(ino);
 	r->change[i].nr = known_change_begins(&r->fl->fs->inodes, ino);
 }
@@ -46,31 +22,16 @@ void fs_changes_begin(struct fs_req *r)
 {
 	struct inode_table *t = &r->fl->fs->inodes;
 	const struct nfs_call *c = &r->call;
+	unsigned effects = nfs_effects(c->op);
+	bool two = effects & NFS_CHANGES_FH2;
 
-	switch (c->op) {
-	case NFS_OP_CREATE:
-	case NFS_OP_MKDIR:
-	case NFS_OP_SYMLINK:
-	case NFS_OP_MKNOD:
+	if (!two || c->args.fh != c->args.fh2)
 		begin(r, 0, c->args.fh);
-		known_here(t, inode_of(c->args.fh)->id, c->args.name);
-		return;
-	case NFS_OP_REMOVE:
-	case NFS_OP_RMDIR:
-	case NFS_OP_SETATTR:
-	case NFS_OP_WRITE:
-		begin(r, 0, c->args.fh);
-		return;
-	case NFS_OP_LINK:
-	case NFS_OP_RENAME:
-		if (c->args.fh != c->args.fh2)
-			begin(r, 0, c->args.fh);
+	if (two)
 		begin(r, 1, c->args.fh2);
-		known_here(t, inode_of(c->args.fh2)->id, c->op == NFS_OP_LINK ? c->args.name : c->args.name2);
-		return;
-	default:
-		return;
-	}
+	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
+		known_here(t, inode_of(two ? c->args.fh2 : c->args.fh)->id,
+			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
 }
 
 /* Ends r->change[i]. */
@@ -78,15 +39,16 @@ static void end(struct fs_req *r, unsigned i)
 {
 	const struct nfs_call *c = &r->call;
 	struct inode *ino = r->change[i].ino;
+	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
 	struct known_after a;
 
 	if (!ino)
 		return;
 	a = (struct known_after){ .since_ns = c->eng.start_ns };
 	r->change[i].ino = NULL;
-	if (changes_data(c))
+	if (data)
 		ahead_change_ends(ino);
-	if (c->res.status == 0 && changes_data(c)) {
+	if (c->res.status == 0 && data) {
 		a.attr = c->res.has_attr ? &c->res.attr : NULL;
 	} else if (c->res.status == 0) {
 		/* RENAME within one directory is its one change, the second. */
@@ -104,7 +66,7 @@ static void end_name(struct fs_req *r, uint64_t nr)
 	const struct nfs_call *c = &r->call;
 
 	known_changed(t, inode_of(c->args.fh)->id, c->args.name);
-	if (c->op == NFS_OP_RENAME)
+	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
 		known_changed(t, inode_of(c->args.fh2)->id, c->args.name2);
 	if (c->res.status == 0)
 		fs_name_gone(r, inode_of(c->args.fh), nr, c->args.name);
@@ -112,21 +74,12 @@ static void end_name(struct fs_req *r, uint64_t nr)
 
 void fs_changes_end(struct fs_req *r)
 {
-	bool two = r->change[0].ino && r->change[1].ino;
+	bool first = r->change[0].ino;
 
 	end(r, 0);
 	end(r, 1);
-	switch (r->call.op) {
-	case NFS_OP_REMOVE:
-	case NFS_OP_RMDIR:
-		end_name(r, r->change[0].nr);
-		return;
-	case NFS_OP_RENAME:
-		end_name(r, r->change[two ? 0 : 1].nr);
-		return;
-	default:
-		return;
-	}
+	if (nfs_effects(r->call.op) & NFS_DROPS_NAME)
+		end_name(r, r->change[first ? 0 : 1].nr);
 }
 
 void fs_name_gone(struct fs_req *r, struct inode *dir, uint64_t nr, const char *name)

@@ -300,7 +300,10 @@ void fs_hold_ends(struct fs_req *r);
 /* ---- change.c: see known.h ---- */
 
 /* Does this call change a file or a directory? */
-bool fs_is_change(const struct nfs_call *c);
+static inline bool fs_is_change(const struct nfs_call *c)
+{
+	return nfs_effects(c->op) & NFS_CHANGES;
+}
 
 /* Before r->call is sent; after it has ended. */
 void fs_changes_begin(struct fs_req *r);

@@ -40,6 +40,7 @@
 #include "nfs/fh.h"
 #include "nfs/file.h"
 #include "nfs/idmap.h"
+#include "nfs/ops.h"
 #include "rpc/rpcmsg.h"
 #include "rpcrdma/conn.h"
 
@@ -105,35 +106,6 @@ struct nfs_dirent {
 /* An open of a file. Each version has its own struct. Version 3 has no open state, but
  * the object exists all the same, so that the caller need not know the version. */
 struct nfs_open;
-
-/* Each with its arguments -> results, by their names in struct nfs_args and nfs_results. */
-enum nfs_op {
-	NFS_OP_NULL,            /* none; a ping */
-	NFS_OP_GETATTR,         /* fh, open? -> attr */
-	NFS_OP_SETATTR,         /* fh, sattr, open?, where -> attr */
-	NFS_OP_LOOKUP,          /* fh, name -> fh, attr */
-	NFS_OP_LOOKUPP,         /* fh -> fh, attr of the parent (v3: looks up "..") */
-	NFS_OP_ACCESS,          /* fh, access.mask -> access.mask */
-	NFS_OP_READLINK,        /* fh -> link */
-	NFS_OP_READ,            /* fh, open, io.offset, count, sink -> io.ptr, len, eof */
-	NFS_OP_WRITE,           /* fh, open, io.offset, data -> io.len, stable, verf */
-	NFS_OP_COMMIT,          /* fh, io.offset, count -> io.verf */
-	NFS_OP_OPEN,            /* fh of the file, file.flags, where -> open, attr */
-	NFS_OP_CREATE,          /* fh of the directory, name, file.flags, sattr -> open, fh, attr */
-	NFS_OP_CLOSE,           /* open, fh; frees open whatever the status. Without NFS_CALL_NOW
-				 * it may be done before the server is told (rider.h) */
-	NFS_OP_MKDIR,           /* fh, name, sattr -> fh, attr */
-	NFS_OP_SYMLINK,         /* fh, name, mk.target, sattr -> fh, attr */
-	NFS_OP_MKNOD,           /* fh, name, sattr, mk.type, major, minor -> fh, attr */
-	NFS_OP_REMOVE,          /* fh, name; not for directories */
-	NFS_OP_RMDIR,           /* fh, name */
-	NFS_OP_RENAME,          /* fh, name, fh2, name2, ren.moved */
-	NFS_OP_LINK,            /* fh: the file, fh2: the directory, name -> attr */
-	NFS_OP_READDIR,         /* fh, dir.cookie, verf, count, plus, entry() -> dir.eof, verf */
-	NFS_OP_STATFS,          /* fh -> statfs */
-	NFS_OP_VERSION,         /* the first of the version's own operations (session, state) */
-	NFS_OP_MAX = NFS_OP_VERSION + 16,
-};
 
 struct nfs_lane;
 struct nfs_client;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The operations of the NFS client, and what each does to what its caller keeps of files: a new
+ * operation is one row here. A row has the name, the effects, and in a comment the members of struct
+ * nfs_call that go in -> and come out.
+ */
+#ifndef NFS_OPS_H
+#define NFS_OPS_H
+
+/* Effects. A change is announced before the call is sent, because it may be executed whatever its
+ * result says. */
+enum nfs_effects {
+	NFS_CHANGES_FH   = 1 << 0,      /* fh: its data and attributes, or its names */
+	NFS_CHANGES_FH2  = 1 << 1,      /* fh2: its names */
+	NFS_CHANGES_DATA = 1 << 2,      /* what changes of fh is not names */
+	NFS_ADDS_NAME    = 1 << 3,      /* `name`, in the last directory that changes */
+	NFS_ADDS_NAME2   = 1 << 4,      /* name2, in fh2 */
+	NFS_DROPS_NAME   = 1 << 5,      /* `name`, in fh */
+	/* What was written to a file, and is not on the server yet, has to be there before: */
+	NFS_AFTER_HELD   = 1 << 6,      /* of fh */
+	NFS_AFTER_HELD_OF_NAME = 1 << 7,        /* of the file that has `name` */
+	NFS_AFTER_STABLE = 1 << 8,      /* and on stable storage: a WRITE that is sent again after a
+					 * restart of the server must not follow the call */
+};
+
+#define NFS_CHANGES (NFS_CHANGES_FH | NFS_CHANGES_FH2)
+#define NFS_MAKES   (NFS_CHANGES_FH | NFS_ADDS_NAME)
+#define NFS_REMOVES (NFS_CHANGES_FH | NFS_DROPS_NAME)
+#define NFS_MOVES   (NFS_CHANGES | NFS_DROPS_NAME | NFS_ADDS_NAME2)
+#define NFS_SETS    (NFS_CHANGES_FH | NFS_CHANGES_DATA | NFS_AFTER_HELD | NFS_AFTER_STABLE)
+
+#define NFS_OPS(OP) \
+	OP(NULL, 0)             /* none; a ping */ \
+	OP(GETATTR, NFS_AFTER_HELD)     /* fh, open? -> attr */ \
+	OP(SETATTR, NFS_SETS)   /* fh, sattr, open?, where -> attr */ \
+	OP(LOOKUP, 0)           /* fh, name -> fh, attr */ \
+	OP(LOOKUPP, 0)          /* fh -> fh, attr of the parent (v3: looks up "..") */ \
+	OP(ACCESS, 0)           /* fh, access.mask -> access.mask */ \
+	OP(READLINK, 0)         /* fh -> link */ \
+	OP(READ, 0)             /* fh, open, io.offset, count, sink -> io.ptr, len, eof */ \
+	OP(WRITE, NFS_CHANGES_FH | NFS_CHANGES_DATA) \
+				/* fh, open, io.offset, data -> io.len, stable, verf */ \
+	OP(COMMIT, 0)           /* fh, io.offset, count -> io.verf */ \
+	OP(OPEN, NFS_AFTER_HELD)        /* fh of the file, file.flags, where -> open, attr */ \
+	OP(CREATE, NFS_MAKES)   /* fh of the directory, name, file.flags, sattr -> open, fh, attr */ \
+	OP(CLOSE, 0)            /* open, fh; frees open whatever the status. Without NFS_CALL_NOW it \
+				 * may be done before the server is told (rider.h) */ \
+	OP(MKDIR, NFS_MAKES)    /* fh, name, sattr -> fh, attr */ \
+	OP(SYMLINK, NFS_MAKES)  /* fh, name, mk.target, sattr -> fh, attr */ \
+	OP(MKNOD, NFS_MAKES)    /* fh, name, sattr, mk.type, major, minor -> fh, attr */ \
+	OP(REMOVE, NFS_REMOVES | NFS_AFTER_HELD_OF_NAME) \
+				/* fh, name; not for directories */ \
+	OP(RMDIR, NFS_REMOVES)  /* fh, name */ \
+	OP(RENAME, NFS_MOVES)   /* fh, name, fh2, name2, ren.moved */ \
+	OP(LINK, NFS_CHANGES | NFS_ADDS_NAME | NFS_AFTER_HELD) \
+				/* fh: the file, fh2: the directory, name -> attr */ \
+	OP(READDIR, 0)          /* fh, dir.cookie, verf, count, plus, entry() -> dir.eof, verf */ \
+	OP(STATFS, 0)           /* fh -> statfs */
+
+enum nfs_op {
+#define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,
+	NFS_OPS(NFS_OPS_NUMBER)
+#undef NFS_OPS_NUMBER
+	NFS_OP_VERSION,         /* the first of the version's own operations (session, state) */
+	NFS_OP_MAX = NFS_OP_VERSION + 16,
+};
+
+/* Of op, which is none of a version's own. */
+static inline unsigned nfs_effects(enum nfs_op op)
+{
+	static const unsigned short effects[NFS_OP_VERSION] = {
+#define NFS_OPS_EFFECTS(name, effects) [NFS_OP_##name] = effects,
+		NFS_OPS(NFS_OPS_EFFECTS)
+#undef NFS_OPS_EFFECTS
+	};
+
+	return effects[op];
+}
+
+#endif
