@@ -35,7 +35,7 @@
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "daemon.h"
-#include "fs/fs.h"
+#include "fuse/fs.h"
 #include "landlock.h"
 #include "nfs/nfs.h"
 #include "options.h"

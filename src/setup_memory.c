@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/meminfo.h"
-#include "fs/fs.h"
+#include "fuse/fs.h"
 #include "rpcrdma/memreg.h"
 #include "setup_impl.h"
 

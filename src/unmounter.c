@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "ctl/ctl.h"
 #include "ctl/where.h"
-#include "fs/fs.h"
+#include "fuse/fs.h"
 #include "priv.h"
 
 /* What the daemon asks for, and what comes back: a descriptor with it, if rc is 0 and it was

@@ -15,7 +15,7 @@
 #define TESTS_FS_PLAY_H
 
 #include "fake_fabric.h"
-#include "fs/fs_impl.h"
+#include "fuse/fs_impl.h"
 #include "nfs/internal.h"
 
 extern struct nfs_lane lane;

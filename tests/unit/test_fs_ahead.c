@@ -25,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 #include "buffers.h"
-#include "fs/ahead_impl.h"
+#include "vfs/ahead_impl.h"
 #include "fs_play.h"
 
 #define BLOCK   4096u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What programs see of NFS's attributes. */
 #include <criterion/criterion.h>
-#include "fs/fs_impl.h"
+#include "fuse/fs_impl.h"
 
 /* Numbers that repeat in another file system of the server. */
 Test(fs_attr, inode_numbers)

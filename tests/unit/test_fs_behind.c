@@ -19,7 +19,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fs/behind_impl.h"
+#include "vfs/behind_impl.h"
 #include "fs_play.h"
 
 enum { UNIT = 3000, UNITS = 40, SIZE = UNIT * UNITS, NASKS = 2048 };

@@ -2,7 +2,7 @@
 /* The tree of WRITEs, against a list that is looked through. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include "fs/behind_impl.h"
+#include "vfs/behind_impl.h"
 
 enum { N = 300, SPAN = 2000 };
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include "fs/cookies.h"
+#include "vfs/cookies.h"
 
 static struct cookies seq;
 

@@ -3,7 +3,7 @@
  * several threads use the table at once. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include "fs/handle.h"
+#include "vfs/handle.h"
 
 static struct handles h;
 

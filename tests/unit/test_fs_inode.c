@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "fs/opens.h"
+#include "vfs/opens.h"
 
 static struct inode_table t;
 

@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "fake_lane.h"
-#include "fs/fs_impl.h"
+#include "fuse/fs_impl.h"
 
 enum step { ROOT, SESSION, MOUNT, CUSTOM_IO, OPEN, CLONE, INIT, NONE };
 

@@ -12,9 +12,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fs/inode.h"
-#include "fs/opens.h"
-#include "fs/young.h"
+#include "vfs/inode.h"
+#include "vfs/opens.h"
+#include "fuse/young.h"
 
 #define TASKS 6u
 #define FILES 3u

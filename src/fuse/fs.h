@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The FUSE front end: turns the kernel's requests into operations of the NFS client.
+ * fs_new() is called on the thread that talks to the server (main.c), fs_stop() and
+ * fs_inode_count() and fs_held_bytes() on any thread, the others on the main thread.
+ *
+ *   fs_new --> fs_mount --> lanes serve requests --> fs_wait returns
+ *      |          |                                       |
+ *      +----------+-----> failed ------------------> (client freed) --> fs_free
+ */
+#ifndef FUSE_FS_H
+#define FUSE_FS_H
+
+#include "base/log.h"
+#include "nfs/nfs.h"
+
+enum fs_lookupcache { FS_LOOKUPCACHE_ALL, FS_LOOKUPCACHE_POS, FS_LOOKUPCACHE_NONE };
+
+struct fs_config {
+	const char *mountpoint;
+	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
+	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
+	enum fs_lookupcache lookupcache;
+	bool solo;                      /* only this mount writes the files: fs/solo.h */
+	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
+	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
+	bool rdirplus;
+	bool debug;                     /* libfuse logs each request */
+	/* Of a process that keeps the privileges for it. NULL: for tests.
+	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
+	 *               or -errno with eb set; eb set besides a descriptor: a warning
+	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
+	 *   write_back  has the kernel send what mappings have dirtied, and closes an open of the
+	 *               root then that has FS_MARK_FLAGS. A descriptor, which has a byte when that
+	 *               is done, and none at its end if it could not be done; or -errno
+	 *   unmount     unmounts that, and nothing else. 0 or -errno */
+	int (*mount)(uint32_t max_read, struct errbuf *eb);
+	int (*read_ahead)(unsigned kib);
+	int (*write_back)(void);
+	int (*unmount)(void);
+};
+
+struct fs;
+
+/* A program has no reason to open a directory with these. One that does can end a wait too early. */
+#define FS_MARK_FLAGS (O_NONBLOCK | O_DSYNC)
+
+/* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
+ * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
+#define FS_REQUEST_MAX (1u << 20)
+
+/* The longest READ or WRITE that is made if all lanes together have so many large buffers. */
+uint32_t fs_longest_io(unsigned nbig);
+
+/* Checks that path is an empty directory that can be mounted on. 0 or -errno with eb set. */
+int fs_check_mountpoint(const char *path, struct errbuf *eb);
+
+/*
+ * Prepares the mount. Asks the server for the root directory, however long that takes.
+ * cfg's strings and cl must outlive *out. 0, or -errno with eb set; *out needs fs_free() in
+ * either case, unless it is NULL.
+ */
+int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
+	   struct errbuf *eb);
+
+/* For a process that mounts for another one. A descriptor of /dev/fuse, or -errno with eb set. */
+int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoint,
+		  struct errbuf *eb);
+/* How far the kernel reads ahead on the mount with that device number (bdi.c). 0, or -errno:
+ * -EACCES if this user may not. */
+int fs_bdi_set(unsigned major, unsigned minor, unsigned kib);
+
+/*
+ * Mounts, and lets the client's lanes serve the mount. Waits for this machine only, not for
+ * the server. Returns when the kernel has sent FUSE_INIT. 0, or -errno with eb set and no
+ * mount left.
+ */
+int fs_mount(struct fs *fs, struct errbuf *eb);
+
+/* Blocks until the file system is unmounted, or until fs_stop(). When it returns the mount
+ * is gone, and FUSE waits for no request any more. */
+void fs_wait(struct fs *fs);
+
+/* Any thread. Makes fs_wait() unmount and return. */
+void fs_stop(struct fs *fs);
+
+/* Any thread. How many files and directories have an inode: the kernel has looked them up
+ * and not forgotten them, or they are open, or a request uses them. */
+uint64_t fs_inode_count(const struct fs *fs);
+/* Any thread. Bytes that write() has taken, and that are not on the server's disk. */
+uint64_t fs_held_bytes(const struct fs *fs);
+
+/* Call it when the client has been freed: until then its lanes may complete operations. */
+void fs_free(struct fs *fs);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The FUSE side of a lane: its requests, from their arrival (dev.h) to the answer.
+ *
+ * Answers go through fs_lane_writev() to the device of the lane that answers. That is the
+ * device that brought the request.
+ *
+ * A lane without a connection steps aside as long as another lane has one. When no lane has
+ * one, all lanes take requests. They answer what can be answered without the server, and
+ * the requests of processes that are killed. A lane looks at that when its connections change
+ * (nfs_lane.connected), and tells the others, which look at it as well.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/undumped.h"
+#include "fuse/fs_impl.h"
+
+/* An interrupted request is given up at this age. Until then its answer is probably on its
+ * way, and programs do not expect read() to fail with EINTR. */
+#define INTERRUPT_NS 2000000000ull
+/* The same of a process that cannot be seen, when no lane has had a connection for so long. */
+#define UNSEEN_NS 300000000000ull
+/* fs_late() may answer a request of this age. */
+#define LATE_NS 500000000ull
+#define SCAN_MS      250u
+
+_Thread_local struct fs_lane *fs_this_lane;
+
+/* ---- requests and answers ---- */
+
+/*
+ * Two things that libfuse 3.14 does not do are put into the answer to FUSE_INIT here.
+ *
+ * It derives max_pages from max_write. But the kernel does not read more than that at once,
+ * either, and rsize may be larger.
+ *
+ * The server clears set-id bits when a file is written. The kernel would clear them itself
+ * before each write, by a change of the mode, which the server refuses to everybody but the
+ * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse knows the flag, but
+ * does not send it. (A kernel that knows max_pages knows this flag.)
+ */
+static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
+{
+	const struct fuse_init_in *in = (const void *)(h + 1);
+
+	if (n >= sizeof(*h) + offsetof(struct fuse_init_in, flags) + sizeof(in->flags) &&
+	    (in->flags & FUSE_HANDLE_KILLPRIV))
+		fl->init = h->unique;
+}
+
+static uint16_t max_pages(const struct nfs_client *cl)
+{
+	uint32_t most = fs_request_most(cl->rsize > cl->wsize ? cl->rsize : cl->wsize);
+
+	return (uint16_t)((most - 1) / (uint32_t)getpagesize() + 1);
+}
+
+/* Not in line, or it makes each answer dearer. */
+static void __attribute__((noinline))
+answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
+{
+	const struct fuse_out_header *h = iov[0].iov_base;
+	struct fuse_init_out *out;
+
+	if (count < 2 || h->unique != fl->init || h->error ||
+	    iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
+		return;
+	out = iov[1].iov_base;
+	out->flags |= FUSE_HANDLE_KILLPRIV;
+	if ((out->flags & FUSE_MAX_PAGES) &&
+	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_pages) + sizeof(out->max_pages))
+		out->max_pages = max_pages(fl->fs->cl);
+	fl->init = 0;
+}
+
+void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
+{
+	const struct fuse_in_header *h = buf->mem;
+
+	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
+	if (h->opcode == FUSE_INIT)
+		note_init(fl, h, buf->size);
+	fuse_session_process_buf(fl->fs->se, buf);
+}
+
+/* nfs_lane.buffers_freed: an operation has ended and put its buffers back. */
+static void on_buffers_freed(struct nfs_lane *l)
+{
+	struct fs_lane *fl = l->fs;
+
+	if (fl && fs_retry_reads(fl))
+		fl->dev->ops->buffers_freed(fl->dev);
+}
+
+/* magazine.shortage */
+static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
+{
+	struct fs_lane *fl = ((struct nfs_lane *)lane)->fs;
+
+	if (!fl || last < ARENA_SMALL)
+		return;
+	ahead_give_way(fl, (int)first, (int)last);
+	if (last >= ARENA_MID)
+		fs_behind_want_room(fl->fs);
+}
+
+ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	struct fs_lane *fl = fs_this_lane;
+
+	(void)userdata;
+	if (!fl)
+		return writev(fd, iov, count);
+	if (fl->init)
+		answer_init(fl, iov, count);
+	return fl->dev->ops->answer(fl->dev, iov, count);
+}
+
+/* ---- connections ---- */
+
+void fs_lanes_look(struct fs_lane *fl)
+{
+	for (unsigned i = 0; i < fl->fs->nlanes; i++) {
+		struct fs_lane *other = &fl->fs->lanes[i];
+
+		if (other != fl && !atomic_exchange(&other->looking, true))
+			loop_post(other->lane->loop, &other->look);
+	}
+}
+
+struct fs_lane *fs_other_lane(const struct fs_lane *fl)
+{
+	struct fs *fs = fl->fs;
+
+	if (nfs_lane_up(fl->lane))
+		return NULL;
+	for (unsigned i = 0; i < fs->nlanes; i++)
+		if (nfs_lane_up(fs->lanes[i].lane))
+			return &fs->lanes[i];
+	return NULL;
+}
+
+/* What was sent costs a slot of the session then, and connections mostly come back sooner. */
+#define STAYS_NS 5000000000ull
+
+bool fs_leave_lane(struct nfs_call *c, uint64_t now_ns)
+{
+	uint64_t posted_ns = c->eng.rr.posted_ns;
+
+	return nfs_take_back(c, -ENOTCONN) ||
+	       (now_ns > posted_ns && now_ns - posted_ns >= STAYS_NS && nfs_abandon(c, -ENOTCONN));
+}
+
+/* The others look as well: whether they step aside may depend on this lane. Of two that lose
+ * their connections at the same time, the one that looks last sees both. */
+static void step_aside(struct fs_lane *fl)
+{
+	bool up = nfs_lane_up(fl->lane), other = false;
+	bool changed = atomic_exchange(&fl->up, up) != up;
+
+	for (unsigned i = 0; i < fl->fs->nlanes && !other; i++)
+		other = atomic_load(&fl->fs->lanes[i].up);
+	if (other)
+		fl->gone_ns = 0;
+	else if (!fl->gone_ns)
+		fl->gone_ns = mono_ns();
+	fl->dev->ops->step_aside(fl->dev, !up && other);
+	if (changed)
+		fs_lanes_look(fl);
+}
+
+/* nfs_lane.connected */
+static void on_connected(struct nfs_lane *l)
+{
+	step_aside(l->fs);
+}
+
+static void on_look(struct loop_msg *m)
+{
+	struct fs_lane *fl = container_of(m, struct fs_lane, look);
+
+	atomic_store(&fl->looking, false);
+	step_aside(fl);
+	if (fl->dev->ops->look)
+		fl->dev->ops->look(fl->dev);
+}
+
+/* ---- interrupts ----
+ * FUSE interrupts a request for any signal. Programs do not expect read() or write() of a
+ * file to fail because a child has ended or a window was resized. And a WRITE that was given
+ * up goes on, and may overtake what the program writes there next. So only requests of
+ * processes that are about to die are given up.
+ *
+ * Of a process that we cannot see (cred.c) it is not known whether the signal ends it, and the
+ * kernel interrupts a request only once: after a signal that does not, it says nothing of one
+ * that does. As long as the server is there, its answer ends the wait of both. When it has
+ * been gone for UNSEEN_NS, what was interrupted is given up. */
+
+static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r, uint64_t now)
+{
+	bool interrupted = fuse_req_interrupted(r->req);
+
+	/* A lane that does not read gets no FUSE_INTERRUPT. */
+	if (!interrupted && fl->dev->state != FS_DEV_STARVED && fl->dev->state != FS_DEV_PARKING)
+		return false;
+	switch (fs_fate(fuse_req_ctx(r->req)->pid)) {
+	case FS_DIES:
+		return true;
+	case FS_UNSEEN:
+		return interrupted && fl->gone_ns && now - fl->gone_ns >= UNSEEN_NS;
+	default:
+		return false;
+	}
+}
+
+/* true: the list has changed, and is to be looked at again. */
+static bool look_at_old(struct fs_lane *fl, uint64_t now)
+{
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		/* The oldest come first. */
+		if (now - r->start_ns < LATE_NS)
+			break;
+		fs_late(r);
+		if (ahead_leave(r))
+			return true;
+		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
+			return true;
+	}
+	return false;
+}
+
+static void on_scan(struct loop_timer *t)
+{
+	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
+
+	loop_timer_set(fl->lane->loop, t, SCAN_MS);
+	fl->dev->ops->tick(fl->dev, mono_ns());
+	fs_behind_tick(fl, mono_ns());
+	fs_silly_tick(fl, mono_ns());
+	ahead_sweep(fl);
+	fs_solo_say_rest(fl->fs, mono_ns());
+	/* tick() may have read requests. */
+	while (look_at_old(fl, mono_ns()))
+		;
+}
+
+void fs_spare_free(struct fs_req *r)
+{
+	undumped_free(r->spare, r->spare_size);
+	r->spare = NULL;
+}
+
+/* ---- life ---- */
+
+void fs_lane_init(struct fs *fs, unsigned index)
+{
+	struct fs_lane *fl = &fs->lanes[index];
+
+	fl->fs = fs;
+	fl->lane = &fs->cl->lanes[index];
+	list_init(&fl->idle);
+	list_init(&fl->active);
+	list_init(&fl->want_buf);
+	list_init(&fl->held);
+	fl->room_msg.fn = fs_behind_on_room;
+	fl->look.fn = on_look;
+	list_init(&fl->woken);
+	loop_timer_init(&fl->scan, on_scan);
+}
+
+void fs_lane_attach(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct fs_lane *fl = &fs->lanes[l->index];
+	int rc;
+
+	fs_this_lane = fl;
+	l->fs = fl;
+	l->buffers_freed = on_buffers_freed;
+	l->connected = on_connected;
+	l->mag.shortage = on_shortage;
+	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
+	rc = fl->dev->ops->attach(fl->dev);
+	if (rc)
+		log_err("lane %u cannot serve the mount: %s", l->index, strerror(-rc));
+	step_aside(fl);
+}
+
+static void free_waiting(struct list *list)
+{
+	list_for_each_safe(n, tmp, list) {
+		struct fs_req *r = container_of(n, struct fs_req, buf_node);
+
+		list_del(&r->buf_node);
+		fs_req_free(r);
+	}
+}
+
+void fs_lane_detach(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct fs_lane *fl = &fs->lanes[l->index];
+
+	fl->dev->ops->detach(fl->dev);
+	loop_timer_clear(&fl->scan);
+	/* Nobody waits for an answer any more. This makes libfuse free its part of the requests.
+	 * The calls are still completed. */
+	list_for_each(n, &fl->active)
+		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
+	free_waiting(&fl->want_buf);
+	l->buffers_freed = NULL;
+	l->connected = NULL;
+	l->mag.shortage = NULL;
+}
+
+static void free_reqs(struct list *l)
+{
+	for (struct list *n; (n = list_pop(l)); ) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		free(r);
+	}
+}
+
+void fs_lane_fini(struct fs_lane *fl)
+{
+	if (!fl->fs)
+		return;
+	free_reqs(&fl->idle);
+	list_for_each(n, &fl->active) {
+		struct fs_req *r = container_of(n, struct fs_req, node);
+
+		free(r->text);
+		fs_spare_free(r);
+		free(r->silly);
+	}
+	free_reqs(&fl->active);
+	if (fl->dev)
+		fl->dev->ops->close(fl->dev);
+}

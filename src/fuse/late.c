@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Answers in place of a silent server. Before it unmounts, umount asks for the attributes
+ * of the mount point and for statfs; so does df. A silent server must not keep anybody from
+ * unmounting. So when its reply does not come soon, the last known answer is given. umount
+ * asks several such questions, but should wait only once: until something comes from the
+ * server, the next ones are answered at once. The calls are sent all the same, so that the
+ * server's next reply ends this.
+ */
+#include "fuse/fs_impl.h"
+
+/* We have answered for the server, and nothing has come from it since. */
+static bool server_is_silent(const struct fs *fs)
+{
+	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
+
+	for (unsigned i = 0; since && i < fs->nlanes; i++)
+		if (atomic_load_explicit(&fs->cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
+			return false;
+	return since;
+}
+
+void fs_start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r),
+			bool (*late)(struct fs_req *r))
+{
+	r->late = late;
+	if (server_is_silent(r->fl->fs))
+		fs_late(r);
+	fs_req_start(r, op, done);
+}
+
+void fs_late(struct fs_req *r)
+{
+	if (r->req && r->late && r->late(r))
+		atomic_store_explicit(&r->fl->fs->late_ns, mono_ns(), memory_order_relaxed);
+}

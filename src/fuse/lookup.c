@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lookup, forget, readlink.
+ *
+ * With open_by_handle_at(2) the kernel looks up "." in a node that it has forgotten, and for a
+ * directory ".." in that and in each directory above, up to one that it knows. It wants the very
+ * node back that is in the handle. inode.h says for how long that is known:
+ *
+ *      LOOKUP (7, ".")    inode_fh(7): a filehandle    GETATTR of that    inode_get(): 7 again
+ *                         there is none: ESTALE        ESTALE             not 7: ESTALE
+ *
+ * In between anybody may look the file up by name, and gets node 7 as well; or the kernel forgets
+ * it once more. The FORGET of before may also come later than this: it takes away what the kernel
+ * had then, and the node keeps the reference of this lookup.
+ */
+#include <errno.h>
+#include <string.h>
+#include "fuse/fs_impl.h"
+
+/* ---- lookup, forget ---- */
+
+/* Answers that the name does not exist, to be believed for timeo seconds. Does nothing if
+ * timeo is 0. */
+static void reply_not_there(struct fs_req *r, double timeo)
+{
+	struct fuse_entry_param e;
+
+	if (timeo <= 0 || !r->req)
+		return;
+	e = (struct fuse_entry_param){ .entry_timeout = timeo };
+	inode_looked_up(&r->fl->fs->inodes, NULL, fuse_req_ctx(r->req)->pid);
+	fuse_reply_entry(r->req, &e);
+	r->req = NULL;
+}
+
+static void lookup_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+
+	if (r->call.res.status == -ENOENT) {
+		fs_name_gone(r, r->ino, r->quiet, r->name);
+		reply_not_there(r, fs_negative_timeo(fs));
+	}
+	if (r->call.res.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, r->name, &e);
+	inode_looked_up(&fs->inodes, ino, fuse_req_ctx(r->req)->pid);
+	if (!ino)
+		fs_reply_err(r, ENOMEM);
+	else if (fuse_reply_entry(r->req, &e))
+		inode_forget(&fs->inodes, ino, 1);      /* the kernel did not get it */
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+/* Answers "." and "..", which are no names of the file. The kernel has one node of the root, and
+ * never gives that back. */
+static void node_done(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct fuse_entry_param e;
+	struct inode *ino;
+
+	if (r->node_id)
+		r->call.res.fh = r->node_fh;
+	if (r->call.res.status || !r->req) {
+		fs_done_status(r);
+		return;
+	}
+	ino = fs_entry(r, NULL, &e);
+	if (ino == fs->root) {
+		e.ino = FUSE_ROOT_ID;
+		e.generation = 0;
+	}
+	if (!ino)
+		fs_reply_err(r, ENOMEM);
+	else if (r->node_id && e.ino != r->node_id)
+		fs_reply_err(r, ESTALE);
+	if (ino && (!r->req || fuse_reply_entry(r->req, &e) || ino == fs->root))
+		inode_forget(&fs->inodes, ino, 1);
+	r->req = NULL;
+	fs_req_free(r);
+}
+
+static void lookup_self(fuse_req_t req, fuse_ino_t node)
+{
+	struct fs_req *r = fs_req_by_fh(req, node);
+
+	if (r)
+		fs_req_start(r, NFS_OP_GETATTR, node_done);
+}
+
+static void lookup_parent(fuse_req_t req, fuse_ino_t node)
+{
+	struct fs_req *r = fs_req_new(req, node);
+
+	if (r)
+		fs_req_start(r, NFS_OP_LOOKUPP, node_done);
+}
+
+static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct inode_table *t = &fs_of(req)->inodes;
+	struct fs_req *r = fs_req_new(req, parent);
+
+	if (!r || !fs_req_name(r, r->name, name))
+		return;
+	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
+	if (!r->req) {
+		fs_req_free(r);
+		return;
+	}
+	r->quiet = known_changes(t, r->ino);
+	r->call.args.name = r->name;
+	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
+}
+
+void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	bool dot = name[0] == '.';      /* nearly never, and two strcmp() cost 50 instructions */
+
+	if (dot && strcmp(name, ".") == 0)
+		lookup_self(req, parent);
+	else if (dot && strcmp(name, "..") == 0)
+		lookup_parent(req, parent);
+	else
+		lookup_name(req, parent, name);
+}
+
+static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	struct inode *known;
+	bool ok;
+
+	stat_add(&fs_this_lane->lane->stats, STAT_FUSE_FORGETS, n);
+	if (ino == FUSE_ROOT_ID)
+		return;
+	known = inode_by_id(&fs->inodes, ino);
+	ok = known && inode_forget(&fs->inodes, known, n);
+	if (known)
+		inode_put(&fs->inodes, known, 1);
+	if (!ok && !atomic_flag_test_and_set(&said))
+		log_warn("FUSE forgets node %llx, which it was not given: the server may have "
+			 "written to memory that is not its own. Further cases are not reported",
+			 (unsigned long long)ino);
+}
+
+void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	forget(fs_of(req), ino, n);
+	fuse_reply_none(req);
+}
+
+void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
+{
+	for (size_t i = 0; i < count; i++)
+		forget(fs_of(req), f[i].ino, f[i].nlookup);
+	fuse_reply_none(req);
+}
+
+/* ---- readlink ---- */
+
+static void readlink_done(struct fs_req *r)
+{
+	char target[NFS_PATH_MAX + 1];
+
+	if (r->call.res.status == 0)
+		link_keep(&r->fl->fs->inodes, r->ino, &r->link_ask, r->call.res.link.target,
+			  r->call.res.link.len);
+	if (r->call.res.status == 0 && r->req) {
+		/* The kernel takes a page, less a NUL. */
+		if (r->call.res.link.len >= NFS_PATH_MAX) {
+			fs_reply_err(r, ENAMETOOLONG);
+		} else {
+			memcpy(target, r->call.res.link.target, r->call.res.link.len);
+			target[r->call.res.link.len] = '\0';
+			fuse_reply_readlink(r->req, target);
+			r->req = NULL;
+		}
+	}
+	fs_done_status(r);
+}
+
+void fs_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs_req *r = fs_req_new(req, ino);
+	char target[NFS_PATH_MAX];
+
+	if (!r)
+		return;
+	if (link_get(&r->fl->fs->inodes, r->ino, target)) {
+		fuse_reply_readlink(req, target);
+		r->req = NULL;
+		fs_req_free(r);
+		return;
+	}
+	r->link_ask = link_ask(r->ino);
+	fs_req_start(r, NFS_OP_READLINK, readlink_done);
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mount: what we request from the kernel, a device for each lane, the root, and the
+ * end.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+#include "fuse/fs_impl.h"
+
+#define INIT_TIMEOUT_S 20
+/* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
+ * under way. Its default of 12 would leave lanes idle. */
+#define BACKGROUND 128u
+/* From this minor version on (Linux 6.6) a direct write of an open file that is not O_DIRECT drops
+ * the pages in its way. */
+#define DROPS_PAGES 39u
+
+/* ---- before the mount ---- */
+
+static bool is_mountpoint(const char *path, const struct stat *st)
+{
+	struct stat parent;
+	char up[4096 + 4];
+
+	snprintf(up, sizeof(up), "%s/..", path);
+	return stat(up, &parent) == 0 &&
+	       (parent.st_dev != st->st_dev || parent.st_ino == st->st_ino);
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	bool empty = true;
+
+	if (!d)
+		return true;    /* a user who may not look may still be allowed to mount */
+	while (empty && (e = readdir(d)))
+		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+	closedir(d);
+	return empty;
+}
+
+int fs_check_mountpoint(const char *path, struct errbuf *eb)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(eb, -errno, "cannot mount on '%s': %s%s", path, strerror(errno),
+			       errno == ENOENT ? "; make the directory first" :
+			       errno == ENOTCONN ? "; a FUSE mount whose daemon is gone is there: "
+			       "'fusermount3 -u' (or umount) removes it" : "");
+	if (!S_ISDIR(st.st_mode))
+		return err_set(eb, -ENOTDIR, "cannot mount on '%s': it is not a directory", path);
+	if (is_mountpoint(path, &st))
+		return err_set(eb, -EBUSY, "cannot mount on '%s': it is busy, a file system is mounted "
+			       "there already; unmount it first, or use another directory", path);
+	if (!is_empty(path))
+		return err_set(eb, -ENOTEMPTY, "cannot mount on '%s': the directory is not empty, "
+			       "and its files would be hidden; use an empty one", path);
+	if (geteuid() != 0 && access(path, W_OK) < 0)
+		return err_set(eb, -errno, "cannot mount on '%s': %s; an ordinary user can mount only "
+			       "where he may write", path, strerror(errno));
+	return 0;
+}
+
+/* ---- libfuse ---- */
+
+/* libfuse's last message. If mounting fails it says why. */
+static _Thread_local struct errbuf fuse_said;
+
+static void __attribute__((format(printf, 2, 0)))
+on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[sizeof(fuse_said.text)];
+	size_t len;
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	len = strlen(text);
+	while (len && text[len - 1] == '\n')
+		text[--len] = '\0';
+	if (level >= FUSE_LOG_DEBUG)
+		log_debug("%s", text);
+	else
+		memcpy(fuse_said.text, text, len + 1);
+}
+
+static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)fd;
+	(void)buf;
+	(void)len;
+	(void)userdata;
+	errno = ENOSYS;         /* lanes read from their own clones */
+	return -1;
+}
+
+static void want(struct fuse_conn_info *conn, unsigned cap, bool on)
+{
+	if (on && (conn->capable & cap))
+		conn->want |= cap;
+	else
+		conn->want &= ~cap;
+}
+
+static void fs_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct fs *fs = userdata;
+
+	want(conn, FUSE_CAP_ASYNC_READ, true);
+	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile. With
+	 * the write-back cache no attribute makes it drop them (told.h). */
+	want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
+	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
+	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
+	/* Without AUTO the kernel always sends READDIRPLUS: attributes come with the names at
+	 * no further cost, and then stat() costs nothing. */
+	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
+	/* The kernel drops a file's pages when it sees that the file has changed. */
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.solo);
+	/* With it the kernel ignores the server's size and times. */
+	want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
+	/* Off: data has to be in registered memory. */
+	want(conn, FUSE_CAP_SPLICE_READ, false);
+	want(conn, FUSE_CAP_SPLICE_WRITE, false);
+	want(conn, FUSE_CAP_SPLICE_MOVE, false);
+	/* Off: the kernel truncates by a SETATTR of its own after the open. */
+	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
+	/* The server clears set-id bits: see fs_lane.c. */
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
+	/* Off: the kernel handles locks, local to this machine. */
+	want(conn, FUSE_CAP_POSIX_LOCKS, false);
+	want(conn, FUSE_CAP_FLOCK_LOCKS, false);
+	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
+	want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
+	/* Off: the kernel applies the caller's umask, and the server applies none. */
+	want(conn, FUSE_CAP_DONT_MASK, false);
+	conn->max_write = fs_request_most(fs->cl->wsize);
+	conn->max_read = fs_request_most(fs->cl->rsize);
+	conn->max_readahead = fs_request_most(fs->cl->rsize);
+	conn->max_background = BACKGROUND;
+	conn->congestion_threshold = BACKGROUND * 3 / 4;
+	conn->time_gran = 1;
+	/* With the write-back cache the pages are what is written. */
+	fs->writes_past = conn->proto_minor >= DROPS_PAGES && !fs->cfg.solo;
+	sem_post(&fs->inited);
+}
+
+static const struct fuse_lowlevel_ops fs_ops = {
+	.init = fs_init,
+	.lookup = fs_lookup,
+	.forget = fs_forget,
+	.forget_multi = fs_forget_multi,
+	.getattr = fs_getattr,
+	.setattr = fs_setattr,
+	.readlink = fs_readlink,
+	.access = fs_access,
+	.statfs = fs_statfs,
+	.mknod = fs_mknod,
+	.mkdir = fs_mkdir,
+	.symlink = fs_symlink,
+	.link = fs_link,
+	.create = fs_create,
+	.unlink = fs_unlink,
+	.rmdir = fs_rmdir,
+	.rename = fs_rename,
+	.open = fs_open,
+	.read = fs_read,
+	.write_buf = fs_write_buf,
+	.flush = fs_flush,
+	.fsync = fs_fsync,
+	.release = fs_release,
+	.opendir = fs_opendir,
+	.readdir = fs_readdir,
+	.readdirplus = fs_readdirplus,
+	.releasedir = fs_releasedir,
+	.fsyncdir = fs_fsyncdir,
+};
+
+static struct fuse_session *new_session(const char *fuse_opts, uint32_t max_read, bool debug,
+					const struct fuse_lowlevel_ops *ops, void *arg,
+					struct errbuf *eb)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_session *se = NULL;
+	char *opts = NULL;
+
+	fuse_set_log_func(on_fuse_log);
+	if (asprintf(&opts, "%s,max_read=%u", fuse_opts, max_read) < 0) {
+		err_set(eb, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	if (!fuse_opt_add_arg(&args, "nfsrdma-fuse") && !fuse_opt_add_arg(&args, "-o") &&
+	    !fuse_opt_add_arg(&args, opts) && (!debug || !fuse_opt_add_arg(&args, "-d")))
+		se = fuse_session_new(&args, ops, sizeof(*ops), arg);
+	if (!se)
+		err_set(eb, -EINVAL, "libfuse refuses the mount options '%s': %s", opts, fuse_said.text);
+	fuse_opt_free_args(&args);
+	free(opts);
+	return se;
+}
+
+int fs_session_new(struct fs *fs, struct errbuf *eb)
+{
+	fs->se = new_session(fs->cfg.fuse_opts, fs_request_most(fs->cl->rsize), fs->cfg.debug,
+			     &fs_ops, fs, eb);
+	return fs->se ? 0 : -EINVAL;
+}
+
+/* If mount(2) has failed, the reason is in fuse_said. fusermount3, which mounts for ordinary
+ * users, has written its reason to standard error itself. */
+static int libfuse_mount(struct fuse_session *se, const char *mountpoint, struct errbuf *eb)
+{
+	if (fuse_session_mount(se, mountpoint) == 0)
+		return 0;
+	return err_set(eb, -EPERM, "cannot mount on '%s': %s", mountpoint,
+		       fuse_said.text[0] ? fuse_said.text :
+		       "fusermount3 refused, for the reason in the line above; if there is none: "
+		       "is it installed (package fuse3), and is /dev/fuse there (modprobe fuse)?");
+}
+
+int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoint,
+		  struct errbuf *eb)
+{
+	static const struct fuse_lowlevel_ops none;
+	struct fuse_session *se = new_session(fuse_opts, max_read, false, &none, NULL, eb);
+	int rc = se ? libfuse_mount(se, mountpoint, eb) : -EINVAL;
+
+	if (!rc) {
+		rc = fcntl(fuse_session_fd(se), F_DUPFD_CLOEXEC, 0);
+		if (rc < 0)
+			rc = err_set(eb, -errno, "cannot mount on '%s': %s", mountpoint, strerror(errno));
+	}
+	if (se)
+		fuse_session_destroy(se);       /* its descriptor; the mount stays */
+	return rc;
+}
+
+/* Is the mount gone already? Then whatever is mounted there now is not ours. */
+static bool is_gone(struct fs *fs)
+{
+	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+/* The session's own device would keep the mount alive without anybody who reads it. libfuse
+ * closes it with the session. */
+static void close_device(struct fs *fs)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup3(null, fuse_session_fd(fs->se), O_CLOEXEC);
+		close(null);
+	}
+}
+
+/* What programs have written by way of mappings, and the kernel still has. */
+static void write_back(struct fs *fs)
+{
+	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back() : -1;
+
+	if (fd < 0)
+		return;
+	fs_behind_pages(fs, fd);
+	close(fd);
+}
+
+static void take_away(struct fs *fs)
+{
+	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
+
+	if (rc)
+		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
+			 rc == -ENOTCONN ? "its unmounter is gone" :
+			 rc == -ENOENT ? "it is not there any more" :
+			 rc == -EBUSY ? "something else is mounted over it" : strerror(-rc));
+	if (fs->cfg.mount)
+		close_device(fs);
+	else
+		fuse_session_unmount(fs->se);
+}
+
+/* With "/dev/fd/N" libfuse takes what is mounted already. */
+static int get_device(struct fs *fs, struct errbuf *eb)
+{
+	char name[32];
+	int fd;
+
+	if (!fs->cfg.mount)
+		return libfuse_mount(fs->se, fs->cfg.mountpoint, eb);
+	fd = fs->cfg.mount(fs_request_most(fs->cl->rsize), eb);
+	if (fd < 0)
+		return fd;
+	if (eb->text[0])
+		log_warn("%s", eb->text);
+	eb->text[0] = '\0';
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	return libfuse_mount(fs->se, name, eb);
+}
+
+static int session_mount(struct fs *fs, struct errbuf *eb)
+{
+	struct fuse_custom_io io = { .writev = fs_lane_writev, .read = no_read };
+	int rc = get_device(fs, eb);
+
+	if (rc)
+		return rc;
+	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
+	if (!rc)
+		return 0;
+	take_away(fs);
+	return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
+}
+
+/* ---- lanes ---- */
+
+static int lanes_init(struct fs *fs, struct errbuf *eb)
+{
+	for (unsigned i = 0; i < fs->nlanes; i++) {
+		struct fs_lane *fl = &fs->lanes[i];
+		int rc;
+
+		fs_lane_init(fs, i);
+		rc = fs_dev_clone.open(fl, fuse_session_fd(fs->se), &fl->dev, eb);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int wait_init(struct fs *fs, struct errbuf *eb)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += INIT_TIMEOUT_S;
+	while (sem_timedwait(&fs->inited, &ts) < 0)
+		if (errno != EINTR)
+			return err_set(eb, -ETIMEDOUT, "the kernel does not start to use the mount on '%s'",
+				       fs->cfg.mountpoint);
+	return 0;
+}
+
+/* ---- the root ---- */
+
+struct root_call {
+	struct nfs_call c;
+	struct rpc_cred cred;
+};
+
+static int root_init(struct fs *fs, struct errbuf *eb)
+{
+	struct root_call *q = calloc(1, sizeof(*q));
+	struct nfs_call *c = &q->c;
+	bool abandoned;
+	int rc;
+
+	if (!q)
+		return err_set(eb, -ENOMEM, "out of memory");
+	q->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	c->cred = &q->cred;
+	c->args.fh = &fs->cl->root_fh;
+	c->op = NFS_OP_GETATTR;
+	rc = nfs_call_any(fs->cl, c, 0, &abandoned);
+	if (!rc && !S_ISDIR(c->res.attr.mode))
+		rc = -ENOTDIR;
+	if (!rc) {
+		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->res.attr, 0, NULL, 0,
+				     mono_ns());
+		rc = fs->root ? 0 : -ENOMEM;
+		fs->fsid_major = c->res.attr.fsid_major;
+		fs->fsid_minor = c->res.attr.fsid_minor;
+	}
+	/* For fs_late(). If the server refuses STATFS we do without it. */
+	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
+		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
+	c->op = NFS_OP_STATFS;
+	if (!rc && nfs_call_any(fs->cl, c, 0, &abandoned) == 0)
+		for (unsigned i = 0; i < fs->nlanes; i++)
+			fs_statfs_keep(&fs->lanes[i], &c->res.statfs);
+	if (!abandoned)
+		free(q);
+	if (rc)
+		return err_set(eb, rc, "cannot use '%s' on %s as a root directory: %s",
+			       fs->cl->cfg.export, fs->cl->cfg.server, strerror(-rc));
+	return 0;
+}
+
+/* ---- read-ahead ---- */
+
+static void nothing(struct nfs_lane *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+}
+
+/* Lets the kernel read a whole READ ahead, if this process may. */
+static void let_kernel_read_ahead(struct fs *fs)
+{
+	int rc;
+
+	if (!fs->cfg.readahead || !fs->cfg.read_ahead)
+		return;
+	/* Then FUSE_INIT has been answered. */
+	nfs_each_lane(fs->cl, nothing, NULL);
+	rc = fs->cfg.read_ahead(fs_request_most(fs->cl->rsize) / 1024);
+	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
+}
+
+/* ---- life ---- */
+
+int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
+	   struct errbuf *eb)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int rc;
+
+	if (!fs)
+		return err_set(eb, -ENOMEM, "out of memory");
+	*out = fs;
+	fs->cfg = *cfg;
+	fs->cl = cl;
+	sem_init(&fs->ended, 0, 0);
+	sem_init(&fs->inited, 0, 0);
+	if (getrandom(&fs->silly_seed, sizeof(fs->silly_seed), 0) != sizeof(fs->silly_seed))
+		fs->silly_seed = mono_ns();
+	inode_table_init(&fs->inodes);
+	handles_init(&fs->files);
+	handles_init(&fs->dirs);
+	fs->inodes.acregmin = cfg->acregmin;
+	fs->inodes.acregmax = cfg->acregmax;
+	fs->inodes.acdirmin = cfg->acdirmin;
+	fs->inodes.acdirmax = cfg->acdirmax;
+	fs->inodes.solo = cfg->solo;
+	behind_pool_init(&fs->behind, &cl->arena, cfg->write_behind);
+	ahead_init(fs, cfg->readahead);
+	fs->nlanes = cl->nlanes;
+	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
+	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
+	if (!rc)
+		rc = fs_session_new(fs, eb);
+	return rc;
+}
+
+int fs_mount(struct fs *fs, struct errbuf *eb)
+{
+	int rc = session_mount(fs, eb);
+
+	if (rc)
+		return rc;
+	rc = lanes_init(fs, eb);
+	if (!rc) {
+		nfs_each_lane(fs->cl, fs_lane_attach, fs);
+		rc = wait_init(fs, eb);
+		if (rc)
+			nfs_each_lane(fs->cl, fs_lane_detach, fs);
+	}
+	if (rc)
+		take_away(fs);
+	else
+		let_kernel_read_ahead(fs);
+	return rc;
+}
+
+void fs_stop(struct fs *fs)
+{
+	sem_post(&fs->ended);
+}
+
+uint64_t fs_inode_count(const struct fs *fs)
+{
+	return atomic_load(&fs->inodes.count);
+}
+
+uint64_t fs_held_bytes(const struct fs *fs)
+{
+	return atomic_load(&fs->behind.bytes);
+}
+
+/* FUSE may not have told us of a close() just before the end. */
+static void remove_silly(struct nfs_lane *l, void *arg)
+{
+	struct fs *fs = arg;
+	struct silly *s;
+
+	while (nfs_lane_up(l) && (s = inode_take_silly(&fs->inodes)))
+		fs_remove_silly(&fs->lanes[l->index], s);
+}
+
+void fs_wait(struct fs *fs)
+{
+	while (sem_wait(&fs->ended) < 0)
+		;
+	write_back(fs);
+	take_away(fs);
+	fs_behind_drain(fs);
+	nfs_each_lane(fs->cl, fs_lane_detach, fs);
+	fs_behind_say_lost(fs);
+	fs_solo_say_rest(fs, UINT64_MAX);
+	nfs_each_lane(fs->cl, remove_silly, fs);
+	/* The client, which has the arena, is freed before fs. */
+	behind_pool_stop(&fs->behind);
+}
+
+void fs_free(struct fs *fs)
+{
+	if (!fs)
+		return;
+	for (unsigned i = 0; fs->lanes && i < fs->nlanes; i++)
+		fs_lane_fini(&fs->lanes[i]);
+	if (fs->se)
+		fuse_session_destroy(fs->se);
+	ahead_fini(fs);
+	inode_table_fini(&fs->inodes);
+	handles_fini(&fs->files);
+	handles_fini(&fs->dirs);
+	behind_pool_fini(&fs->behind);
+	sem_destroy(&fs->ended);
+	sem_destroy(&fs->inited);
+	free(fs->lanes);
+	free(fs);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See solo.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "vfs/inode_impl.h"
+#include "fuse/fs_impl.h"
+#include "fuse/solo.h"
+
+/* The log speaks of changes by others once in so much time: of one, or of all since. */
+#define SAY_NS 1000000000ull
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* ---- what the server has after this mount's last change ---- */
+
+bool solo_begin(struct inode *ino, const struct nfs_attr *attr)
+{
+	ino->solo = calloc(1, sizeof(*ino->solo));
+	if (!ino->solo)
+		return false;
+	ino->solo->nr = ino->changes + 1;
+	ino->solo->attr = *attr;
+	atomic_store(&ino->solo->size, attr->size);
+	return true;
+}
+
+void solo_wrote(struct inode *ino, uint64_t end)
+{
+	uint64_t was = atomic_load(&ino->solo->size);
+
+	while (was < end && !atomic_compare_exchange_weak(&ino->solo->size, &was, end))
+		;
+}
+
+void solo_cut(struct inode *ino, uint64_t size)
+{
+	atomic_store(&ino->solo->size, size);
+}
+
+void solo_after_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	ino->solo->nr = ino->changes + 1;
+	ino->solo->attr = *attr;
+}
+
+void solo_lost(struct inode *ino)
+{
+	atomic_store(&ino->solo->lost, true);
+}
+
+bool solo_keeps_locked(const struct inode *ino)
+{
+	return !ino->solo->foreign && !atomic_load(&ino->solo->lost);
+}
+
+/* OPEN has brought attr. nr: known_changes() when it was sent, which is no longer that if a change
+ * has begun since, and 0 if one was under way. alone: nobody else has the file open. */
+static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
+{
+	struct solo *s = ino->solo;
+
+	if (nr != ino->changes + 1 || atomic_load(&s->lost))
+		return;
+	if ((alone && atomic_load(&s->size) != attr->size) ||
+	    (s->nr == nr && (s->attr.size != attr->size || !same_time(&s->attr.mtime, &attr->mtime))))
+		s->foreign = true;
+	else
+		solo_after_locked(ino, attr);
+}
+
+/* ---- open ---- */
+
+int fs_solo_flags(const struct fs *fs, int flags)
+{
+	return fs->inodes.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
+}
+
+static bool is_widened(const struct fs_req *r)
+{
+	return (r->fi.flags & O_ACCMODE) == O_WRONLY &&
+	       (r->call.args.file.flags & O_ACCMODE) == O_RDWR;
+}
+
+bool fs_solo_writes_only(struct fs_req *r)
+{
+	if (r->call.res.status != -EACCES || !is_widened(r))
+		return false;
+	r->call.args.file.flags = r->fi.flags;
+	r->fi.direct_io = 1;
+	return true;
+}
+
+struct verdict {
+	bool news;                      /* somebody else's change is seen for the first time */
+	bool leaves;
+	bool differs;                   /* in what the kernel does not keep itself */
+	char name[80];
+};
+
+static void name_locked(const struct inode *ino, struct verdict *v)
+{
+	snprintf(v->name, sizeof(v->name), "%s", ino->names ? ino->names->text : "(unknown)");
+}
+
+static bool differs(const struct nfs_attr *a, const struct nfs_attr *b)
+{
+	return a->mode != b->mode || a->nlink != b->nlink || a->uid != b->uid || a->gid != b->gid;
+}
+
+static struct verdict look(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+			   uint64_t nr)
+{
+	struct inode_shard *sh = inode_shard_of(t, ino);
+	struct verdict v = { 0 };
+	bool before, alone;
+
+	pthread_mutex_lock(&sh->mu);
+	alone = atomic_load(&ino->nopen) == 1;  /* this open counts */
+	before = ino->solo->foreign;
+	v.differs = differs(&ino->solo->attr, attr);
+	compare_locked(ino, attr, nr, alone);
+	v.news = ino->solo->foreign && !before;
+	name_locked(ino, &v);
+	v.leaves = alone && !solo_keeps_locked(ino);
+	if (v.leaves)
+		inode_leave_locked(t, ino);
+	pthread_mutex_unlock(&sh->mu);
+	return v;
+}
+
+static bool may_say(struct fs *fs, uint64_t now)
+{
+	uint64_t last = atomic_load(&fs->solo_said_ns);
+
+	return (!last || now - last >= SAY_NS) &&
+	       atomic_compare_exchange_strong(&fs->solo_said_ns, &last, now);
+}
+
+static void say(struct fs *fs, const struct verdict *v)
+{
+	if (!may_say(fs, mono_ns())) {
+		atomic_fetch_add(&fs->solo_unsaid, 1);
+		return;
+	}
+	log_warn("somebody else has changed the file '%s' on %s, but with consistency=solo only this "
+		 "mount may write: %s. Use consistency=cto where others write", v->name,
+		 fs->cl->cfg.server, v->leaves ? "it is read anew" :
+		 "it is open here, and its size and times are read anew when it is closed");
+}
+
+void fs_solo_say_rest(struct fs *fs, uint64_t now)
+{
+	unsigned n;
+
+	if (!atomic_load(&fs->solo_unsaid) || !may_say(fs, now))
+		return;
+	n = atomic_exchange(&fs->solo_unsaid, 0);
+	if (n)
+		log_warn("%u more files on %s were changed by somebody else, but with consistency=solo "
+			 "only this mount may write", n, fs->cl->cfg.server);
+}
+
+bool fs_solo_sent_back(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	struct verdict v = look(&fs->inodes, r->ino, &r->call.res.attr, r->quiet);
+
+	if (v.news) {
+		stat_add(&r->fl->lane->stats, STAT_SOLO_CHANGED, 1);
+		say(fs, &v);
+	}
+	if (v.leaves || v.differs)
+		fs_forget_attr(r);
+	if (!v.leaves)
+		return false;
+	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+	fs_reply_err(r, ESTALE);
+	fs_req_free(r);
+	return true;
+}
+
+/* ---- times ---- */
+
+/* The server lets root and the owner set a mtime. */
+static bool may_set(const struct solo *s, const struct rpc_cred *cred)
+{
+	return cred->uid == 0 || cred->uid == s->attr.uid;
+}
+
+/* The kernel sends the time at which it has changed or written the file, as for touch(1), which
+ * is both mtime and ctime then. */
+static bool is_now(const struct stat *st, int to_set)
+{
+	return (to_set & FUSE_SET_ATTR_ATIME_NOW) && (to_set & FUSE_SET_ATTR_CTIME) &&
+	       same_time(&st->st_mtim, &st->st_ctim);
+}
+
+static void owe_locked(struct solo *s, const struct timespec *mtime)
+{
+	s->owes = true;
+	s->mtime = *mtime;
+}
+
+/* The mtime, and nothing else. By an open file: the kernel has written. By name: utimensat(),
+ * or the kernel after a change of names. true: nothing is to be sent. */
+static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, bool by_file)
+{
+	struct solo *s = ino->solo;
+
+	if (by_file)
+		owe_locked(s, mtime);
+	return by_file || same_time(mtime, s->owes ? &s->mtime : &ino->mtime);
+}
+
+/* Sets *attr, which the kernel may be told, to be believed for no time: it does not look at the
+ * answer, or a program has set what is set already. */
+static bool settles(struct fs_req *r, const struct stat *st, int to_set, bool by_file,
+		    struct nfs_attr *attr)
+{
+	struct inode_shard *sh = inode_shard_of(&r->fl->fs->inodes, r->ino);
+	struct nfs_sattr *a = &r->call.args.sattr;
+	struct solo *s = r->ino->solo;
+	bool kept = false;
+
+	pthread_mutex_lock(&sh->mu);
+	*attr = s->attr;
+	if (a->valid & NFS_SET_SIZE) {
+		/* Whoever may write may set the size, but not this time. */
+		if (a->valid & NFS_SET_MTIME)
+			owe_locked(s, &a->mtime);
+		a->valid &= ~(unsigned)NFS_SET_MTIME;
+	} else if (a->valid == NFS_SET_MTIME && (to_set & FUSE_SET_ATTR_CTIME)) {
+		kept = keeps_mtime_locked(r->ino, &a->mtime, by_file);
+	} else if ((a->valid & NFS_SET_MTIME) && is_now(st, to_set) && !may_set(s, &r->cred)) {
+		a->valid = (a->valid & ~(unsigned)NFS_SET_MTIME) | NFS_SET_MTIME_NOW;
+	}
+	if (a->valid & (NFS_SET_MTIME | NFS_SET_MTIME_NOW) && !kept)
+		s->owes = false;
+	pthread_mutex_unlock(&sh->mu);
+	return kept;
+}
+
+bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
+		     const struct fuse_file_info *fi)
+{
+	struct nfs_attr attr;
+	struct stat out;
+
+	if (!r->ino->solo || !settles(r, st, to_set, fi, &attr))
+		return false;
+	fs_stat(r->fl->fs, &out, &attr);
+	fuse_reply_attr(r->req, &out, 0);
+	r->req = NULL;
+	return true;
+}
+
+/* ---- release ---- */
+
+static void times_done(struct fs_req *r)
+{
+	struct inode_table *t = &r->fl->fs->inodes;
+	struct inode_shard *sh = inode_shard_of(t, r->ino);
+
+	if (r->call.res.status) {
+		log_debug("SETATTR of the mtime: %s", strerror(-r->call.res.status));
+	} else {
+		pthread_mutex_lock(&sh->mu);
+		told_note_locked(t, r->ino, &r->call.res.attr);
+		pthread_mutex_unlock(&sh->mu);
+	}
+	fs_req_free(r);
+}
+
+/* Until it is taken, a program that sets a time cancels it; after that it waits (fs_hold()). */
+static bool take_owed(struct fs_req *r)
+{
+	struct inode_shard *sh = inode_shard_of(&r->fl->fs->inodes, r->ino);
+	struct solo *s = r->ino->solo;
+	bool owed;
+
+	pthread_mutex_lock(&sh->mu);
+	owed = s->owes;
+	s->owes = false;
+	r->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
+	pthread_mutex_unlock(&sh->mu);
+	return owed;
+}
+
+static void send_times(struct fs_req *r)
+{
+	fs_hold(r);
+	if (take_owed(r))
+		fs_req_start(r, NFS_OP_SETATTR, times_done);
+	else
+		fs_req_free(r);
+}
+
+/* All that was written is on the server. */
+static void times_in_turn(struct fs_req *r)
+{
+	fs_in_turn(r, send_times);
+}
+
+static bool is_owed(struct fs_lane *fl, struct file *f)
+{
+	struct inode_shard *sh = inode_shard_of(&fl->fs->inodes, f->ino);
+	bool owed;
+
+	pthread_mutex_lock(&sh->mu);
+	owed = f->ino->solo->owes && may_set(f->ino->solo, &f->cred);
+	pthread_mutex_unlock(&sh->mu);
+	return owed;
+}
+
+/* Without memory the file keeps the server's mtime. */
+void fs_solo_release(struct fs_lane *fl, struct file *f)
+{
+	struct fs_req *r;
+
+	if (!f->ino->solo || !is_owed(fl, f))
+		return;
+	r = fs_req_new_quiet(fl, f->ino, &f->cred);
+	if (r)
+		fs_settle(r, r->ino, true, times_in_turn);
+}

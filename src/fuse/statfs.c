@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* statfs. Each lane keeps the last answer for late.c. */
+#include "fuse/fs_impl.h"
+
+static bool reply(struct fs_req *r)
+{
+	if (!r->fl->statfs.f_bsize)
+		return false;
+	fuse_reply_statfs(r->req, &r->fl->statfs);
+	r->req = NULL;
+	return true;
+}
+
+void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s)
+{
+	const unsigned block = 4096;
+
+	fl->statfs = (struct statvfs){
+		.f_bsize = block, .f_frsize = block,
+		.f_blocks = s->tbytes / block, .f_bfree = s->fbytes / block,
+		.f_bavail = s->abytes / block,
+		.f_files = s->tfiles, .f_ffree = s->ffiles, .f_favail = s->afiles,
+		.f_namemax = s->name_max,
+	};
+}
+
+static void statfs_done(struct fs_req *r)
+{
+	if (r->call.res.status == 0) {
+		fs_statfs_keep(r->fl, &r->call.res.statfs);
+		if (r->req)
+			reply(r);
+	}
+	fs_done_status(r);
+}
+
+void fs_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs_req *r = fs_req_new(req, ino ? ino : FUSE_ROOT_ID);
+
+	if (r)
+		fs_start_patiently(r, NFS_OP_STATFS, statfs_done, reply);
+}

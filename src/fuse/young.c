@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See young.h. */
+#include <stdlib.h>
+#include "vfs/behind.h"
+#include "vfs/inode_impl.h"
+#include "fuse/young.h"
+
+/* The kernel believes an answer for no time after a write. So many are given before the server
+ * is asked. */
+#define GIVEN_MOST 16u
+
+/* young.tid: it is not known yet; several threads have. */
+#define NOT_YET (-2)
+#define SEVERAL (-1)
+
+struct young {
+	_Atomic bool valid;
+	uint64_t since_ns, until_ns;    /* when attr were asked for, and until when they count */
+	struct nfs_attr attr;
+	_Atomic pid_t tid;              /* who has asked, and all who have read; or NOT_YET, SEVERAL */
+	/* Since then: */
+	_Atomic uint64_t wrote;         /* the highest end of a write that was answered */
+	_Atomic uint64_t there;         /* of what the server has got */
+	_Atomic unsigned given;         /* answers after the newest write */
+};
+
+static struct young *young_of(const struct inode *ino)
+{
+	return atomic_load_explicit(&ino->young, memory_order_acquire);
+}
+
+void young_begin_locked(struct inode *ino)
+{
+	if (!young_of(ino))
+		atomic_store_explicit(&ino->young, calloc(1, sizeof(struct young)),
+				      memory_order_release);
+}
+
+void young_drop_locked(struct inode *ino)
+{
+	struct young *y = young_of(ino);
+
+	if (y)
+		atomic_store(&y->valid, false);
+}
+
+bool young_takes_locked(const struct inode *ino, uint64_t asked)
+{
+	return young_of(ino) && atomic_load(&ino->news_ns) < asked;
+}
+
+/* The kernel was told these very attributes after young_takes_locked(), which is news, too. */
+void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		       uint64_t asked, uint64_t until)
+{
+	struct young *y = young_of(ino);
+	uint64_t most = asked + t->acregmin * 1000000000ull;
+
+	y->attr = *attr;
+	/* What was written between settling and asking may not be in there. */
+	behind_size(ino, &y->attr, UINT64_MAX);
+	y->since_ns = asked;
+	y->until_ns = until < most ? until : most;
+	atomic_store(&y->tid, NOT_YET);
+	atomic_store(&y->wrote, 0);
+	atomic_store(&y->there, 0);
+	atomic_store(&y->given, 0);
+	atomic_store(&y->valid, true);
+	if (atomic_load(&ino->spoilt_ns) >= asked)
+		atomic_store(&y->valid, false);
+}
+
+void young_spoil(struct inode *ino)
+{
+	struct young *y = young_of(ino);
+
+	atomic_store(&ino->spoilt_ns, mono_ns());
+	if (y)
+		atomic_store(&y->valid, false);
+}
+
+static void raise_to(_Atomic uint64_t *end, uint64_t to)
+{
+	uint64_t was = atomic_load(end);
+
+	while (was < to && !atomic_compare_exchange_weak(end, &was, to))
+		;
+}
+
+/* FUSE names a thread that this process cannot see (another container's) 0, as it does who writes
+ * mapped pages back: nobody knows whether that is one thread. */
+static bool is_same(pid_t known, pid_t tid)
+{
+	return tid > 0 && known == tid;
+}
+
+void young_asked(struct inode *ino, pid_t tid)
+{
+	struct young *y = young_of(ino);
+	pid_t none = NOT_YET;
+
+	if (y)
+		atomic_compare_exchange_strong(&y->tid, &none, tid > 0 ? tid : SEVERAL);
+}
+
+/* young_read() of another thread sees this end, or this sees SEVERAL. */
+void young_wrote(struct inode *ino, uint64_t end, pid_t tid)
+{
+	struct young *y = young_of(ino);
+
+	if (!y)
+		return;
+	atomic_store(&ino->spoilt_ns, mono_ns());
+	raise_to(&y->wrote, end);
+	atomic_store(&y->given, 0);
+	if (!is_same(atomic_load(&y->tid), tid))
+		atomic_store(&y->valid, false);
+}
+
+void young_there(struct inode *ino, uint64_t end)
+{
+	struct young *y = young_of(ino);
+
+	if (!y)
+		return;
+	atomic_store(&ino->spoilt_ns, mono_ns());
+	raise_to(&y->there, end);
+}
+
+static bool is_good(const struct young *y, uint64_t now)
+{
+	return atomic_load(&y->valid) && now < y->until_ns;
+}
+
+void young_read(struct inode *ino, pid_t tid)
+{
+	struct young *y = young_of(ino);
+
+	if (!atomic_load(&ino->atime_old))
+		atomic_store(&ino->atime_old, true);
+	if (!y || is_same(atomic_load(&y->tid), tid))
+		return;
+	atomic_store(&y->tid, SEVERAL);
+	if (atomic_load(&y->wrote))
+		atomic_store(&y->valid, false);
+}
+
+/* A stat() has to see everything that was written. What write-behind does not hold any more has
+ * raised `there` before, so that is looked at last. */
+static bool is_for_stat(const struct inode *ino, const struct young *y)
+{
+	return !behind_since(ino, UINT64_MAX) && !atomic_load(&y->there);
+}
+
+bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
+		uint64_t since, bool stat)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	struct young *y = young_of(ino);
+	uint64_t wrote, now;
+	bool ok;
+
+	/* A stat() that the kernel has no reason for. */
+	if (!y || (stat && !atomic_load(&ino->atime_old)))
+		return false;
+	now = mono_ns();
+	pthread_mutex_lock(&s->mu);
+	wrote = atomic_load(&y->wrote);
+	ok = is_good(y, now) && (!stat || is_for_stat(ino, y)) &&
+	     (!wrote || atomic_fetch_add(&y->given, 1) < GIVEN_MOST);
+	if (ok) {
+		*attr = y->attr;
+		if (attr->size < wrote)
+			attr->size = wrote;
+		*timeo = wrote ? 0 : (double)(y->until_ns - now) / 1e9;
+		told_young_locked(ino, attr, since, y->since_ns);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return ok;
+}
+
+bool young_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	struct young *y = young_of(ino);
+	uint64_t wrote, got;
+	bool ok;
+
+	if (!y)
+		return false;
+	pthread_mutex_lock(&s->mu);
+	ok = is_good(y, mono_ns());
+	wrote = atomic_load(&y->wrote);
+	got = atomic_load(&y->there);
+	*end = y->attr.size > wrote ? y->attr.size : wrote;
+	*there = y->attr.size > got ? y->attr.size : got;
+	pthread_mutex_unlock(&s->mu);
+	return ok;
+}

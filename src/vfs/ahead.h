@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Read-ahead: READs that nobody has asked for yet.
+ *
+ *   kernel: READ 128 KiB --> ahead_read()
+ *                              all of it in pieces that have come ---> answered from them
+ *                              a piece of it is on its way ----------> waits for that piece
+ *                              otherwise ----------------------------> a READ of its own
+ *                            then, if the reads of this open follow a pattern
+ *                            (ahead_track.h): READs of rsize for what comes next
+ *
+ * A *piece* is one such READ, and then what it has brought: a range of a file, in buffers of
+ * the arena, one for each MiB. The kernel is answered from them, without a copy, in as many
+ * requests as it likes. Direct reads have nothing to do with any of this.
+ *
+ * Who owns what. An open file has a list of its pieces. A piece owns its buffers. It lives as
+ * long as it is in the list, or its READ is under way, or a lane is answering from it (refs).
+ * The READ is a quiet request of the lane that has sent it. It has a reference to the open
+ * file, so CLOSE is sent behind it. Whatever is in the list of a file that is closed is freed
+ * then.
+ *
+ * Threads. The kernel's READs of one file come to any lane. A lane sends the piece's READ on
+ * its own connection, and any lane answers from the piece. One lock (fs_ahead.mu) guards all
+ * pieces and lists; it is held for a table access, and never while answering. The depot's
+ * lock may be taken while it is held. A request that waits for a piece is in the piece's list
+ * `waiters`. When the READ has ended, the lane that has sent it takes it out, and gives it
+ * back to its own lane by message. There it looks again from the start. So what was outdated
+ * meanwhile is noticed, and the request sends a READ of its own then.
+ *
+ * What may be given out. The answer to a READ may be as old as the READ's sending. An answer
+ * from a piece is older: as old as the sending of the piece's READ. In that time
+ *
+ *   - this mount may have begun to change the data (WRITE, SETATTR): then everything that was
+ *     sent before, or while a change was under way, is outdated
+ *   - the server may have sent attributes that differ from the newest ones before: OPEN,
+ *     GETATTR, LOOKUP, whatever told_note_locked() sees. Then so is everything sent before.
+ *     If they do not differ, then the file has not changed between the attributes that were
+ *     known when the READ was sent, and these. So no piece is older than the newest attributes
+ *     that this mount, and so the kernel, has. That is close-to-open, and more
+ *   - time has passed: a piece older than acregmin is outdated. With noac nothing is read
+ *     ahead
+ *
+ * inode.data_nr counts the first two, before a change is sent and before attributes are handed
+ * on. A piece is good if the count is what it was when its READ was sent, and if no change was
+ * under way at that time (data_busy). Both are looked at when the piece is given out. Who
+ * answers a write() before the WRITE is sent has to call ahead_change_begins() before that
+ * answer, and ahead_change_ends() when the server has the data for good.
+ *
+ * What else may happen:
+ *
+ *   the connection dies     The READ is sent again on the next one, like any other. Requests
+ *                           that wait for it leave after a quarter of a second if their own
+ *                           lane has a connection
+ *   READ fails              The piece is dropped, and nobody is told. Who waits for it sends a
+ *                           READ of his own, and is told what becomes of that
+ *   fewer bytes come        The piece is shorter. Whoever wants more sends a READ of his own
+ *   the end of the file     Nothing is read beyond the size that is known. If a READ finds the
+ *                           end, the answer from its piece ends there, too
+ *   the process is killed   Its request is answered, and leaves when the piece comes
+ *                           (given_up.c)
+ *   the file is closed      What is under way holds the open file until it has come
+ *   memory is short         Read-ahead has a quarter of the large buffers at most, or one; or
+ *                           half of them, with rsize above a MiB. If
+ *                           a lane finds no buffer, what nobody waits for or answers from is
+ *                           freed at once, and for a second nothing is read ahead
+ *
+ * Nothing is read ahead either while requests wait in the lane, or fill half its window.
+ */
+#ifndef VFS_AHEAD_H
+#define VFS_AHEAD_H
+
+#include <pthread.h>
+#include "vfs/ahead_track.h"
+#include "vfs/inode.h"
+
+struct fs;
+struct fs_lane;
+struct fs_req;
+struct file;
+
+/* Of an open file. */
+struct ahead {
+	struct ahead_track track;
+	/* Under fs_ahead.mu: */
+	struct ahead_window window;
+	uint64_t run_start, run_end;    /* the newest run that was read ahead of */
+	struct list pieces;
+	_Atomic unsigned npieces;
+};
+
+/* Of the mount. */
+struct fs_ahead {
+	pthread_mutex_t mu;
+	struct list all;                /* all pieces */
+	size_t used, most;              /* bytes of their buffers, and the most there may be */
+	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
+	_Atomic uint64_t pause_ns;      /* buffers are short: nothing before that time */
+	uint64_t piece;                 /* the most bytes of a piece */
+	uint64_t part;                  /* of these, so many are in one buffer */
+};
+
+/* Before the lanes serve the mount. window: the most bytes ahead of one reader; 0: off. */
+void ahead_init(struct fs *fs, uint64_t window);
+/* When no lane runs any more. */
+void ahead_fini(struct fs *fs);
+void ahead_open(struct file *f);
+/* The last reference to f is gone. */
+void ahead_close(struct fs_lane *fl, struct file *f);
+
+/* Answers r, a READ through the page cache, from what was read ahead; or starts a READ for it.
+ * Then reads ahead. Only if fs_ahead.window is not 0. */
+void ahead_read(struct fs_req *r);
+
+/* A lane has found no data buffer of these classes. */
+void ahead_give_way(struct fs_lane *fl, int first, int last);
+/* Four times a second: frees what is too old. */
+void ahead_sweep(struct fs_lane *fl);
+/* r is old. If it waits for a piece of a lane that has no connection, and its own lane has
+ * one, it gets a READ of its own: true. */
+bool ahead_leave(struct fs_req *r);
+
+/* Any thread: ino's data is about to be changed by this mount; the change has ended. */
+static inline void ahead_change_begins(struct inode *ino)
+{
+	atomic_fetch_add(&ino->data_busy, 1);
+	atomic_fetch_add(&ino->data_nr, 1);
+}
+static inline void ahead_change_ends(struct inode *ino)
+{
+	atomic_fetch_sub(&ino->data_busy, 1);
+}
+/* The server says that ino has changed. */
+static inline void ahead_outdated(struct inode *ino)
+{
+	atomic_fetch_add(&ino->data_nr, 1);
+}
+
+#endif

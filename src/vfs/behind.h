@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Write-behind: a WRITE is answered when its data is in the arena, and goes to the server
+ * later.
+ *
+ *   fs_write_buf, the data is in data buffers
+ *     |
+ *     +-- continues or changes a WRITE that is HELD: copied there, answered, freed; if it is
+ *     |   long, its buffers become the other one's
+ *     |
+ *     +-- room? no: waits, unanswered, until other WRITEs have gone
+ *     |
+ *     +-- yes: answered. The request itself stays, with its buffers, and is the WRITE that
+ *         the server gets:
+ *
+ *         HELD ---sent---> SENDING ---FILE_SYNC---------------------------> gone
+ *          ^                 |                                               ^
+ *          |                 +------UNSTABLE---> LOOSE ---COMMIT, the same --+
+ *          |                                       |      verifier
+ *          +------- another verifier: the server --+
+ *                   has restarted, and lost it
+ *
+ * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
+ * write could not be gathered), when somebody has to see its effect (fs_settle), when other
+ * writers wait for room, and when it is a second old. (With consistency=solo the kernel sends all
+ * that it writes back at once, so that its pieces wait for room, and go out one by one.) COMMIT follows when fsync() or close()
+ * asks for it, when much is LOOSE (is_much_locked()), when writers wait for room that is not
+ * going to grow, and after half a minute, as with the kernel's client. WRITEs go on meanwhile. If
+ * all that is held of a file is one WRITE, and somebody asks, it is sent with FILE_SYNC: that is
+ * one call instead of two.
+ *
+ * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
+ * a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added when
+ * the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to RR_SEND_IOV of
+ * them, not all of them full (held.part). They are kept until the data is on stable storage.
+ *
+ * Room. Of each class a quarter of the buffers that are always there is for write-behind (or what
+ * the option says, if that is more), and all by which the arena has grown. So lanes always have
+ * buffers to read requests into. When a writer has to wait for room, or earlier where COMMITs take
+ * their time, the arena is asked for more. It comes from the arena's keeper, a thread that may
+ * wait, and goes to those that wait. When the keeper gives memory back, or there is none, there is
+ * less room: then writers wait for COMMIT, and nothing else happens. A file may have a multiple of
+ * what is free (FREE_TIMES), so nobody can take all; of those that wait, the file that has least
+ * comes first.
+ *
+ * Shape. A file may hold thousands of WRITEs, so nothing that is done for each write looks at all
+ * of them: there is a list for each state, by age (behind.in), and a tree by offset
+ * (behind_tree.h) for what overlaps. A lane's tick looks at files, not at WRITEs: the lane that has
+ * read the first WRITE of a file looks after it until nothing is held.
+ *
+ * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
+ * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all
+ * of them, and say that they are wanted. The file's `mu` guards that. Nobody waits while
+ * holding it; `behind_pool.mu` may be taken while it is held, not the other way round. Lanes
+ * tell each other by messages.
+ *
+ *     lane 0: fsync --wanted, post--> lane 1: sends its WRITE ... reply, gone
+ *                                          --post--> lane 0: fsync goes on
+ *
+ * If its lane has no connection, and another one has, a WRITE that is to be sent goes there: its
+ * lane takes it off its lists, and posts it. Until the message is there nobody touches it
+ * (HELD_MOVES); then it is the other lane's as if that had read it, with its buffers, which belong
+ * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A WRITE
+ * that was sent stays: the server may execute it late, and only its own slot tells then what was
+ * first. A COMMIT that was sent stays for five seconds (fs_leave_lane()), and counts as one that
+ * fails then.
+ *
+ *     lane 0, no connection: list_del, r->fl = lane 1, post --> lane 1: in its lists, DUE, sent
+ *
+ * Who else can act in between, and why nothing is lost or reordered:
+ *
+ *   a newer write to the same bytes   It is copied into the older WRITE only if that is HELD
+ *        and nothing else overlaps. Otherwise it is a WRITE of its own with a higher `seq`. A
+ *        WRITE is not sent while an older one that overlaps it is HELD or SENDING.
+ *   the server restarts               The verifier of COMMIT differs from that of a WRITE.
+ *        That is sent again, and so is every newer one that overlaps it, or the old data
+ *        would replace the new. So a newer one stays as long as the older one, even if it is
+ *        on stable storage itself. The second time it is sent with FILE_SYNC.
+ *   a GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is held is
+ *        on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the size that
+ *        the file will have (behind_size).
+ *   a READ            It is answered with what is held, if that is not older than what this
+ *        mount has seen of the server (behind_read.c). Otherwise it waits, too.
+ *   COMMIT fails                      The server may have the data or not. It is sent again with
+ *        FILE_SYNC, and the answer to that counts. A reply that says nothing is the engine's
+ *        affair: it sends the call again, and ends that after a while.
+ *   the connection dies               The engine sends the call again.
+ *   the writer is killed              What was answered goes on. What waits for room is freed.
+ *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
+ *        WRITE has gone, because each one has a reference to its open file.
+ *   O_CREAT | O_TRUNC of a name that the kernel does not know, but whose file is open here by
+ *        another name        It is not known before that this is the file, so what is held
+ *        is not sent before.
+ *   an error                          The data is dropped. Each open of the file reports the
+ *        error once, to the next write() or fsync(); until then each close() does. So a full
+ *        disk is noticed while a program is still writing. The kernel is made to drop its
+ *        pages then.
+ *   the mount ends                    fs_behind_drain() sends everything. A call that is under
+ *        way on a connection is waited for. If the server has gone, the log says how much was
+ *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
+ *        dirtied until then (fs_behind_pages()); at umount no mapping is left.
+ */
+#ifndef VFS_BEHIND_H
+#define VFS_BEHIND_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/loop.h"
+#include "rpcrdma/conn.h"
+#include "vfs/behind_tree.h"
+
+struct file;
+struct fs;
+struct fs_lane;
+struct fs_req;
+struct inode;
+struct nfs_attr;
+
+enum held_state {
+	HELD_NOT,
+	HELD_WAITS,             /* for room; not answered yet */
+	HELD,                   /* may still grow */
+	HELD_DUE,               /* to be sent as soon as nothing is before it */
+	HELD_MOVES,             /* on its way to a lane with a connection, and DUE there */
+	HELD_SENDING,
+	HELD_LOOSE,
+	HELD_COMMITTING,        /* LOOSE, and the COMMIT under way is for it */
+	HELD_GONE,
+	HELD_STATES
+};
+
+/* What one file holds. It is made at the file's first write, and freed with the inode. */
+struct behind {
+	pthread_mutex_t mu;             /* for everything here that is not atomic */
+	struct inode *ino;
+	struct list in[HELD_STATES];    /* HELD to COMMITTING: fs_req.held.node, by seq. One that
+					 * MOVES is in that of DUE */
+	struct fs_req *tree;            /* all of these, see behind_tree.h */
+	struct list waits;              /* fs_req.settle.node */
+	struct list lane_node;          /* in fs_lane.held, that lane's: */
+	bool on_lane;                   /* that lane's tick looks after the file, and has a
+					 * reference to it */
+	struct loop_msg msg;            /* to a lane with a connection: go on */
+	bool posted;                    /* it is on its way, with a reference to the inode */
+	uint64_t seq;                   /* of the newest WRITE */
+	unsigned loose[ARENA_CLASSES];  /* buffers of LOOSE ones */
+	bool committing;                /* COMMIT is under way */
+	bool commit_wanted;
+	_Atomic unsigned count;         /* of all WRITEs that are held */
+	_Atomic uint64_t left_ns;       /* when a WRITE last left */
+	/* The highest end of those that the server has: since left_from_ns, and in the minute
+	 * before that. */
+	uint64_t left_end, left_end_before, left_from_ns;
+	_Atomic uint64_t errors;        /* how many WRITEs have failed */
+	int error;                      /* the newest of these, -errno */
+	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers; written under behind_pool.mu */
+};
+
+/* The room for all files together. */
+struct behind_pool {
+	struct arena *arena;
+	unsigned always[ARENA_CLASSES]; /* buffers; all 0: no write-behind */
+	pthread_mutex_t mu;
+	/* The same with what the arena has grown by: changes while the mount is in use. */
+	_Atomic unsigned most[ARENA_CLASSES];
+	_Atomic unsigned taken[ARENA_CLASSES];  /* written under mu */
+	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
+	_Atomic unsigned nwaiting;
+	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */
+	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
+	_Atomic bool closed;            /* the mount ends: WRITEs go through */
+};
+
+/* A request's part. */
+struct held {
+	struct list node;               /* in behind.in[], or in behind_pool.waiting */
+	struct held_node tree;
+	struct list pick_node;          /* in a list that is made and used up under behind.mu */
+	struct loop_msg msg;
+	enum held_state state;
+	uint64_t seq, offset, since_ns;
+	uint64_t sent_ns;               /* when it was last sent */
+	uint32_t len;
+	uint32_t part[RR_SEND_IOV];     /* so much of it is in each of its buffers */
+	unsigned nparts;
+	bool posted;                    /* msg is on its way */
+	bool stable;                    /* to be sent with FILE_SYNC */
+	bool again;                     /* SENDING: to be sent once more after the reply */
+	bool loose;                     /* of this sending, some bytes are not stable */
+	bool mixed;                     /* ...and were written before and after a restart */
+	bool firm;                      /* LOOSE: is on stable storage, but follows one that is not */
+	bool lost;                      /* the server has lost it: in such a list */
+	unsigned tries;                 /* how often the server has lost it */
+	uint64_t verf;
+};
+
+struct settle {
+	struct list node;
+	struct loop_msg msg;
+	struct inode *ino;
+	uint64_t upto;                  /* the newest WRITE that it waits for */
+	bool stable;
+	void (*go)(struct fs_req *r);
+};
+
+/* Before there are lanes. share: of each class of data buffers that are always there, in percent;
+ * 0: none. */
+void behind_pool_init(struct behind_pool *p, struct arena *a, unsigned share);
+/* The room does not change any more. Before the requests of lanes are freed. */
+void behind_pool_stop(struct behind_pool *p);
+void behind_pool_fini(struct behind_pool *p);
+/* Lane, with the pool's lock or without: more room for buffers of this class would be of use. It
+ * comes later, if there is memory for it, and those that wait get it. */
+void behind_room_wanted(struct behind_pool *p, enum arena_class cls);
+/* With the inode. Nothing is held. */
+void behind_free(struct behind *b);
+
+/* May r, a WRITE, be answered before the server has the data? */
+bool fs_behind_takes(const struct fs_req *r);
+/* Its data is in its buffers. Answers, now or when there is room. */
+void fs_behind_write(struct fs_req *r);
+/* r waits for room, and its process is killed: frees it. false: it does not. */
+bool fs_behind_give_up(struct fs_req *r);
+
+/*
+ * Calls go(r) when the server has executed everything that was written to ino before now;
+ * stable: when that is on stable storage. At once, or from the lane's loop. ino is an inode
+ * that r has a reference to, or NULL. Errors are for those who wrote.
+ */
+void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r));
+/* What r's call must not overtake: NULL, or an inode for fs_settle(), and *stable for it. */
+struct inode *fs_settles(const struct fs_req *r, bool *stable);
+/*
+ * READs (behind_read.c). r reads through the page cache: may it be answered with what is held?
+ * Then its buffer comes next, and
+ *   fs_behind_serve    answers and frees it, if no READ is needed; otherwise READ follows, and
+ *   fs_behind_lay      lays what is held over the *len bytes that have come. false: READ has to
+ *                      be sent again after fs_settle().
+ */
+bool fs_behind_reads(struct fs_req *r);
+bool fs_behind_serve(struct fs_req *r);
+bool fs_behind_lay(struct fs_req *r, size_t *len);
+/* Is something held of these bytes? */
+bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
+/* Was something held at `since` or later? Then attributes and file data that were asked for
+ * at `since` may lack it. */
+bool behind_since(const struct inode *ino, uint64_t since);
+/* A SETATTR that sets the size has ended, or may have been executed. */
+void behind_cut(struct inode *ino, uint64_t size);
+/* Sets attr's size to what it will be when everything is on the server. attr was asked for at
+ * `since`. */
+void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since);
+
+/*
+ * The error of a WRITE that this open has not reported yet, -errno; or 0. seen: it counts as
+ * reported now. For close() it does not: the kernel also asks for each close() of a child that
+ * has inherited the open file, and nobody hears the answer.
+ */
+int fs_behind_error(struct file *f, bool seen);
+/* A new open reports errors from now on. */
+void fs_behind_opened(struct file *f);
+
+/* Lane thread, four times a second: sends what is old. */
+void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
+/* Buffers are short: every lane sends what it holds, and COMMIT follows. */
+void fs_behind_want_room(struct fs *fs);
+/* fs_lane.room_msg: that is wanted. */
+void fs_behind_on_room(struct loop_msg *m);
+/*
+ * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
+ * until all that this has sent is held, or is on the server; as long as the server is there.
+ *
+ * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
+ * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
+ * that queue. RELEASEDIR stands in it, because nobody waits for it: when it is read, all WRITEs
+ * before it were.
+ */
+void fs_behind_pages(struct fs *fs, int fd);
+/* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
+ * as the server is there. */
+void fs_behind_drain(struct fs *fs);
+/* When no lane takes requests any more: the log says how much was given up. */
+void fs_behind_say_lost(struct fs *fs);
+
+#endif

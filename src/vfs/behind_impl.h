@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of write-behind share: behind.c (room, gathering, answers), behind_send.c
+ * (WRITE and COMMIT), behind_read.c (READs), behind_wait.c (who waits for what; errors). A
+ * function whose name ends with "locked" needs behind.mu.
+ */
+#ifndef VFS_BEHIND_IMPL_H
+#define VFS_BEHIND_IMPL_H
+
+#include "fuse/fs_impl.h"
+
+/* COMMITs in a row that a WRITE is lost in, before that is an error. */
+#define BEHIND_TRIES_MAX 8u
+
+static inline struct fs_req *held_of(struct list *n)
+{
+	return container_of(n, struct fs_req, held.node);
+}
+
+static inline uint64_t held_end(const struct fs_req *r)
+{
+	return r->held.offset + r->held.len;
+}
+
+/* Where byte `at` of a WRITE lies, and how many bytes lie there together from that one on. */
+static inline char *held_at(const struct fs_req *r, size_t at, size_t *n)
+{
+	unsigned i = 0;
+
+	for (; at >= r->held.part[i]; i++)
+		at -= r->held.part[i];
+	*n = r->held.part[i] - at;
+	return (char *)r->buf[i]->mem + at;
+}
+
+static inline bool held_overlaps(const struct fs_req *r, uint64_t offset, uint64_t end)
+{
+	return r->held.offset < end && offset < held_end(r);
+}
+
+/* Has the server not said yet that it has it? */
+static inline bool held_unsent(const struct fs_req *r)
+{
+	return r->held.state >= HELD && r->held.state <= HELD_SENDING;
+}
+
+static inline struct fs_req *held_first(const struct list *l)
+{
+	return list_empty(l) ? NULL : held_of(l->next);
+}
+
+static inline struct behind *behind_of(const struct inode *ino)
+{
+	return atomic_load_explicit(&ino->behind, memory_order_acquire);
+}
+
+/* ---- behind.c ---- */
+
+/* The most bytes that are copied; a variable for the tests. */
+extern uint32_t behind_gather_max;
+/* Is COMMIT to make room, and not new memory? */
+bool behind_rather_commits(const struct behind_pool *p);
+
+/* r, which was answered or failed, has ended: gives its room to others, and frees it. On its
+ * lane. */
+void behind_end(struct fs_req *r);
+
+/* ---- behind_send.c ---- */
+
+/* Something has changed: sends what is to be sent now, starts a COMMIT if one is due, wakes
+ * who has waited for this. On a lane; the caller has a reference to ino. */
+void behind_progress(struct inode *ino);
+/* r gets that state, and its place in the list of that. */
+void behind_set_locked(struct behind *b, struct fs_req *r, enum held_state state);
+/* The WRITE, which is HELD, is to be sent. */
+void behind_want_locked(struct behind *b, struct fs_req *r);
+/* r has got a message. */
+void behind_on_msg(struct loop_msg *m);
+/* This lane has no connection, and another one has: what it has not sent goes there. */
+void behind_move_all(struct fs_lane *fl, uint64_t now_ns);
+
+/* ---- behind_wait.c ---- */
+
+/* Wakes those whose wait is over. true: one of the others waits for a COMMIT that could be
+ * sent now. */
+bool behind_wake_locked(struct behind *b);
+/* A WRITE of the file has failed with this status, or a COMMIT. */
+void behind_failed_locked(struct behind *b, struct inode *ino, int status);
+
+#endif

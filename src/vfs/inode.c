@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * See inode.h. The reference count is atomic, so that most references need no lock. Only
+ * the steps to zero and from it are made under the shard's lock, so that nobody finds the inode
+ * by its filehandle while it loses what it has.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include "vfs/behind.h"
+#include "vfs/inode_impl.h"
+#include "fuse/solo.h"
+
+static uint32_t fh_hash(const struct nfs_fh *fh)
+{
+	return inode_hash(fh->data, fh->len, 0);
+}
+
+static struct inode_shard *shard_at(struct inode_table *t, uint32_t hash)
+{
+	return &t->shard[hash % INODE_SHARDS];
+}
+
+static struct inode **bucket_of(struct inode_shard *s, uint32_t hash)
+{
+	return &s->bucket[hash / INODE_SHARDS % INODE_BUCKETS];
+}
+
+int inode_table_init(struct inode_table *t)
+{
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		pthread_mutex_init(&t->shard[i].mu, NULL);
+		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
+		list_init(&t->shard[i].forgotten);
+		t->shard[i].nforgotten = 0;
+	}
+	pthread_mutex_init(&t->unseen.mu, NULL);
+	names_init(t);
+	handles_init(&t->handles);
+	if (getrandom(&t->generation, sizeof(t->generation), 0) != sizeof(t->generation))
+		t->generation = (uint32_t)mono_ns();
+	atomic_init(&t->count, 0);
+	atomic_init(&t->names_missing, 0);
+	return 0;
+}
+
+/* Without references, or with the last one. */
+static void drop_state(struct inode_table *t, struct inode *ino)
+{
+	names_drop(t, ino);
+	free(ino->silly);
+	free(ino->after);
+	free(atomic_load(&ino->young));
+	free(ino->solo);
+	free(ino->link);
+	behind_free(atomic_load(&ino->behind));
+}
+
+void inode_table_fini(struct inode_table *t)
+{
+	pthread_mutex_destroy(&t->unseen.mu);
+	for (unsigned i = 0; i < INODE_SHARDS; i++) {
+		for (unsigned b = 0; b < INODE_BUCKETS; b++) {
+			struct inode *ino = t->shard[i].bucket[b], *next;
+
+			for (; ino; ino = next) {
+				next = ino->hash_next;
+				drop_state(t, ino);
+				free(ino);
+			}
+		}
+		pthread_mutex_destroy(&t->shard[i].mu);
+	}
+	names_fini(t);
+	handles_fini(&t->handles);
+}
+
+/* ---- by filehandle ---- */
+
+static bool has_left(const struct inode *ino)
+{
+	return ino->solo && atomic_load(&ino->solo->left);
+}
+
+static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
+{
+	struct inode *ino = *bucket_of(s, hash);
+
+	for (; ino; ino = ino->hash_next)
+		if (ino->hash == hash && ino->fh.len == fh->len &&
+		    memcmp(ino->fh.data, fh->data, fh->len) == 0 && !has_left(ino))
+			break;
+	return ino;
+}
+
+static void unhash(struct inode_shard *s, struct inode *ino)
+{
+	struct inode **p = bucket_of(s, ino->hash);
+
+	while (*p != ino)
+		p = &(*p)->hash_next;
+	*p = ino->hash_next;
+}
+
+/* ---- forgotten inodes ---- */
+
+/* It is not in its shard's lists any more. */
+static void inode_free(struct inode_table *t, struct inode *ino)
+{
+	handle_del(&t->handles, ino->id);
+	free(ino);
+}
+
+static bool is_forgotten(const struct inode *ino)
+{
+	return atomic_load(&ino->refs) == 0;
+}
+
+static void leave_forgotten(struct inode_shard *s, struct inode *ino)
+{
+	list_del(&ino->node);
+	s->nforgotten--;
+}
+
+/* ino has lost its last reference. Returns what is to be freed then; or NULL. */
+static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s, struct inode *ino)
+{
+	/* Another inode has its filehandle; or the file is gone. */
+	bool left = has_left(ino) || ino->nameless;
+
+	drop_state(t, ino);
+	atomic_fetch_sub(&t->count, 1);
+	if (!left) {
+		memset(&ino->lookups, 0, sizeof(*ino) - offsetof(struct inode, lookups));
+		list_add_tail(&s->forgotten, &ino->node);
+		if (++s->nforgotten <= INODE_FORGOTTEN)
+			return NULL;
+		ino = container_of(s->forgotten.next, struct inode, node);
+		leave_forgotten(s, ino);
+	}
+	unhash(s, ino);
+	return ino;
+}
+
+static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uint32_t hash,
+			       const struct nfs_fh *fh, mode_t type)
+{
+	struct inode **b = bucket_of(s, hash), *ino = calloc(1, sizeof(*ino));
+
+	if (!ino)
+		return NULL;
+	ino->hash = hash;
+	ino->fh.len = fh->len;
+	memcpy(ino->fh.data, fh->data, fh->len);
+	ino->type = type;
+	ino->id = handle_new(&t->handles, ino);
+	if (!ino->id) {
+		free(ino);
+		return NULL;
+	}
+	ino->hash_next = *b;
+	*b = ino;
+	return ino;
+}
+
+/* Makes an inode of the forgotten one with that filehandle, or a new one if there is none. The
+ * caller takes the first reference. A server may use a filehandle again, for a file of another
+ * type: that gets another id. */
+static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct inode *forgotten,
+			    uint32_t hash, const struct nfs_fh *fh, const struct nfs_attr *attr)
+{
+	struct inode *ino = forgotten;
+
+	if (ino)
+		leave_forgotten(s, ino);
+	if (ino && ino->type != (attr->mode & S_IFMT)) {
+		unhash(s, ino);
+		inode_free(t, ino);
+		ino = NULL;
+	}
+	if (!ino)
+		ino = new_inode(t, s, hash, fh, attr->mode & S_IFMT);
+	if (!ino)
+		return NULL;
+	list_init(&ino->ends);
+	if (t->solo && S_ISREG(ino->type) && !solo_begin(ino, attr)) {
+		unhash(s, ino);
+		inode_free(t, ino);
+		return NULL;
+	}
+	atomic_fetch_add(&t->count, 1);
+	return ino;
+}
+
+void inode_leave_locked(struct inode_table *t, struct inode *ino)
+{
+	atomic_store(&ino->solo->left, true);   /* find() does not find it any more */
+	names_drop(t, ino);
+}
+
+/* With the shard's lock held: takes a reference, and remembers attributes and name. */
+static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		 uint64_t parent, const char *name, size_t namelen)
+{
+	inode_ref(ino);
+	told_note_locked(t, ino, attr);
+	if (parent)
+		names_add_locked(t, ino, parent, name, namelen, atomic_load(&ino->noted_ns));
+}
+
+static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
+			 uint64_t parent, const char *name, size_t namelen, uint64_t since,
+			 bool created)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino;
+	bool keep;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (!ino || is_forgotten(ino))
+		ino = insert(t, s, ino, hash, fh, attr);
+	if (ino) {
+		if (created && S_ISREG(ino->type))
+			young_begin_locked(ino);
+		keep = young_takes_locked(ino, since) && !behind_since(ino, since);
+		behind_size(ino, attr, since);
+		take(t, ino, attr, parent, name, namelen);
+		told_locked(ino, attr, since);
+		if (keep)
+			young_keep_locked(t, ino, attr, since, UINT64_MAX);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
+			uint64_t parent, const char *name, size_t namelen, uint64_t since)
+{
+	return get(t, fh, attr, parent, name, namelen, since, false);
+}
+
+struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
+				struct nfs_attr *attr, uint64_t parent, const char *name,
+				size_t namelen, uint64_t since)
+{
+	return get(t, fh, attr, parent, name, namelen, since, true);
+}
+
+struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr, uint64_t parent, const char *name,
+			       size_t namelen, uint64_t since)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (!ino || is_forgotten(ino))
+		ino = insert(t, s, ino, hash, fh, attr);
+	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
+		 behind_since(ino, since))
+		ino = NULL;
+	if (ino) {
+		take(t, ino, attr, parent, name, namelen);
+		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
+		told_listed_locked(ino, attr, since);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (ino && !inode_ref_live(ino))
+		ino = NULL;
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+/* ---- references ---- */
+
+void inode_ref(struct inode *ino)
+{
+	atomic_fetch_add(&ino->refs, 1);
+}
+
+bool inode_ref_live(void *obj)
+{
+	struct inode *ino = obj;
+	uint64_t have = atomic_load(&ino->refs);
+
+	while (have)
+		if (atomic_compare_exchange_weak(&ino->refs, &have, have + 1))
+			return true;
+	return false;
+}
+
+void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	uint64_t have = atomic_load(&ino->refs);
+	struct inode *gone = NULL;
+
+	while (have > n)
+		if (atomic_compare_exchange_weak(&ino->refs, &have, have - n))
+			return;
+	pthread_mutex_lock(&s->mu);
+	if (atomic_fetch_sub(&ino->refs, n) == n)
+		gone = forget_locked(t, s, ino);
+	pthread_mutex_unlock(&s->mu);
+	if (gone)
+		inode_free(t, gone);
+}
+
+static void copy_fh(const void *obj, void *fh)
+{
+	memcpy(fh, &((const struct inode *)obj)->fh, sizeof(struct nfs_fh));
+}
+
+bool inode_fh(struct inode_table *t, uint64_t id, struct nfs_fh *fh)
+{
+	return handle_look(&t->handles, id, copy_fh, fh);
+}
+
+struct inode *inode_by_id(struct inode_table *t, uint64_t id)
+{
+	return handle_get(&t->handles, id, inode_ref_live);
+}
+
+void inode_known(struct inode *ino)
+{
+	atomic_fetch_add(&ino->lookups, 1);
+}
+
+bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n)
+{
+	uint64_t have = atomic_load(&ino->lookups), take;
+
+	do
+		take = n < have ? n : have;
+	while (!atomic_compare_exchange_weak(&ino->lookups, &have, have - take));
+	if (take)
+		inode_put(t, ino, take);
+	return take == n;
+}

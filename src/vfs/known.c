@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See known.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "vfs/inode_impl.h"
+#include "vfs/known.h"
+#include "fuse/solo.h"
+#include "fuse/young.h"
+
+#define GONE_NAMES 16u                  /* in each shard */
+#define GONE_NAME  80u                  /* with NUL; longer names are not remembered */
+
+struct after {
+	bool valid;
+	uint64_t since_ns;              /* attr are no older than this */
+	struct nfs_attr attr;
+};
+
+/* A name that does not exist. A shard's first one allocates an array of GONE_NAMES. */
+struct gone {
+	uint64_t parent_id;             /* 0: this element is free */
+	uint64_t until_ns;
+	char text[GONE_NAME];
+};
+
+/* ---- attributes ---- */
+
+static void drop(struct inode *ino)
+{
+	if (ino->after)
+		ino->after->valid = false;
+}
+
+uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	uint64_t nr;
+
+	pthread_mutex_lock(&s->mu);
+	nr = ++ino->changes + 1;
+	if (ino->changing++)
+		nr = 0;
+	drop(ino);
+	pthread_mutex_unlock(&s->mu);
+	return nr;
+}
+
+/* Without memory nothing is kept, and the server will be asked. */
+static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_ns)
+{
+	if (!ino->after)
+		ino->after = malloc(sizeof(*ino->after));
+	if (ino->after)
+		*ino->after = (struct after){ true, since_ns, *attr };
+}
+
+/* false: nobody knows the owner. */
+static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_owner)
+{
+	if (!no_owner)
+		return true;
+	attr->uid = ino->uid;
+	attr->gid = ino->gid;
+	return ino->seen && attr->change == ino->seen_change;
+}
+
+static void end_locked(struct inode *ino, uint64_t nr, const struct known_after *after)
+{
+	const struct nfs_dir_change *c = after->change;
+	struct nfs_attr attr;
+
+	ino->changing--;
+	if (c && c->known && ino->seen && c->before == ino->seen_change)
+		ino->seen_change = c->after;
+	if (!nr || nr != ino->changes + 1 || !after->attr)
+		return;
+	if (ino->solo)
+		solo_after_locked(ino, after->attr);
+	attr = *after->attr;
+	if (has_owner(ino, &attr, after->no_owner))
+		keep(ino, &attr, after->since_ns);
+}
+
+void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct known_after *after)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	end_locked(ino, nr, after);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void known_changed(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(t, parent, name);
+
+	if (!ino)
+		return;
+	known_change_ends(t, ino, known_change_begins(t, ino), &(struct known_after){ 0 });
+	young_spoil(ino);
+	inode_put(t, ino, 1);
+}
+
+uint64_t known_changes(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	uint64_t nr;
+
+	pthread_mutex_lock(&s->mu);
+	nr = ino->changing ? 0 : ino->changes + 1;
+	pthread_mutex_unlock(&s->mu);
+	return nr;
+}
+
+bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool dir = S_ISDIR(ino->type), known = false;
+
+	pthread_mutex_lock(&s->mu);
+	if (ino->after && ino->after->valid) {
+		/* The shortest time, because the inode has just changed. */
+		*timeo = (dir ? t->acdirmin : t->acregmin) -
+			 (double)(mono_ns() - ino->after->since_ns) / 1e9;
+		*attr = ino->after->attr;
+		known = *timeo > 0;
+		drop(ino);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return known;
+}
+
+void known_seen_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	ino->seen = true;
+	ino->seen_change = attr->change;
+	ino->uid = attr->uid;
+	ino->gid = attr->gid;
+}
+
+bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	const struct after *a = ino->after;
+
+	if (!a || !a->valid)
+		return false;
+	if (a->attr.change == attr->change && a->attr.size == attr->size &&
+	    a->attr.mtime.tv_sec == attr->mtime.tv_sec &&
+	    a->attr.mtime.tv_nsec == attr->mtime.tv_nsec)
+		return true;
+	drop(ino);
+	return false;
+}
+
+/* Counting another change keeps the attributes that a call under way brings from being
+ * kept. */
+void known_newer_locked(struct inode *ino)
+{
+	if (ino->changing)
+		ino->changes++;
+}
+
+/* What the kernel is told now may be older than what a call under way will bring. */
+void known_told_locked(struct inode *ino)
+{
+	known_newer_locked(ino);
+	drop(ino);
+}
+
+/* ---- names that do not exist ---- */
+
+static struct gone *find(struct name_shard *s, uint64_t parent, const char *name)
+{
+	for (unsigned i = 0; s->gone && i < GONE_NAMES; i++)
+		if (s->gone[i].parent_id == parent && strcmp(s->gone[i].text, name) == 0)
+			return &s->gone[i];
+	return NULL;
+}
+
+/* A free element, or the one that expires first. NULL: no memory, so the server is asked. */
+static struct gone *oldest(struct name_shard *s)
+{
+	struct gone *g;
+
+	if (!s->gone)
+		s->gone = calloc(GONE_NAMES, sizeof(*s->gone));
+	g = s->gone;
+	for (unsigned i = 1; g && i < GONE_NAMES; i++)
+		if (s->gone[i].until_ns < g->until_ns)
+			g = &s->gone[i];
+	return g;
+}
+
+static void remember(struct name_shard *s, uint64_t parent, const char *name, uint64_t until_ns)
+{
+	struct gone *g;
+
+	pthread_mutex_lock(&s->mu);
+	g = find(s, parent, name);
+	if (!g)
+		g = oldest(s);
+	if (g) {
+		g->parent_id = parent;
+		g->until_ns = until_ns;
+		strcpy(g->text, name);
+	}
+	pthread_mutex_unlock(&s->mu);
+}
+
+void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
+		uint64_t until_ns)
+{
+	struct inode_shard *s = inode_shard_of(t, dir);
+
+	if (strlen(name) >= GONE_NAME || until_ns <= mono_ns())
+		return;
+	pthread_mutex_lock(&s->mu);
+	if (nr && !dir->changing && nr == dir->changes + 1)
+		remember(names_shard_of(t, dir->id, name), dir->id, name, until_ns);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void known_here_locked(struct name_shard *s, uint64_t parent, const char *name)
+{
+	struct gone *g = find(s, parent, name);
+
+	if (g)
+		*g = (struct gone){ 0 };
+}
+
+void known_here(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct name_shard *s = names_shard_of(t, parent, name);
+
+	pthread_mutex_lock(&s->mu);
+	known_here_locked(s, parent, name);
+	pthread_mutex_unlock(&s->mu);
+}
+
+double known_is_gone(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct name_shard *s = names_shard_of(t, parent, name);
+	uint64_t now, until;
+	struct gone *g;
+
+	pthread_mutex_lock(&s->mu);
+	g = find(s, parent, name);
+	until = g ? g->until_ns : 0;
+	pthread_mutex_unlock(&s->mu);
+	if (!until)
+		return 0;
+	now = mono_ns();
+	return until > now ? (double)(until - now) / 1e9 : 0;
+}

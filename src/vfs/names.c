@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See names.h. */
+#include <stdlib.h>
+#include <string.h>
+#include "vfs/inode_impl.h"
+
+/* The most names of one inode. Names that other clients have removed stay until there are
+ * too many: they do no harm, because nobody asks for them. Most files with more names have
+ * far more. */
+#define NAMES_MAX 16u
+
+static uint32_t name_hash(uint64_t parent, const char *name, size_t len)
+{
+	return inode_hash(name, len, parent);
+}
+
+static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
+{
+	return &t->names[hash % NAME_SHARDS];
+}
+
+static struct list *bucket_of(struct name_shard *s, uint32_t hash)
+{
+	return &s->bucket[hash / NAME_SHARDS % NAME_BUCKETS];
+}
+
+struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name)
+{
+	return shard_at(t, name_hash(parent, name, strlen(name)));
+}
+
+void names_init(struct inode_table *t)
+{
+	for (unsigned i = 0; i < NAME_SHARDS; i++) {
+		struct name_shard *s = &t->names[i];
+
+		pthread_mutex_init(&s->mu, NULL);
+		for (unsigned b = 0; b < NAME_BUCKETS; b++)
+			list_init(&s->bucket[b]);
+		s->gone = NULL;
+	}
+}
+
+void names_fini(struct inode_table *t)
+{
+	for (unsigned i = 0; i < NAME_SHARDS; i++) {
+		free(t->names[i].gone);
+		pthread_mutex_destroy(&t->names[i].mu);
+	}
+}
+
+/* ---- an inode's names ---- */
+
+static void drop(struct inode_table *t, struct name **p)
+{
+	struct name *n = *p;
+	struct name_shard *s = shard_at(t, n->hash);
+
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	pthread_mutex_unlock(&s->mu);
+	*p = n->next;
+	free(n);
+}
+
+void names_drop(struct inode_table *t, struct inode *ino)
+{
+	while (ino->names)
+		drop(t, &ino->names);
+	if (ino->names_missing)
+		atomic_fetch_sub(&t->names_missing, 1);
+	ino->names_missing = false;
+}
+
+/* The link of ino's list that points to that name; or the last link. */
+static struct name **place_of(struct inode *ino, uint64_t parent, const char *text, size_t len)
+{
+	struct name **p = &ino->names;
+
+	while (*p && ((*p)->parent_id != parent || strncmp((*p)->text, text, len) != 0 ||
+		      (*p)->text[len]))
+		p = &(*p)->next;
+	return p;
+}
+
+void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
+			 const char *text)
+{
+	struct name **p = place_of(ino, parent, text, strlen(text));
+
+	if (*p)
+		drop(t, p);
+	ino->nameless = !ino->names && !ino->names_missing;
+}
+
+static struct name *make(struct inode *ino, uint64_t parent, const char *text, size_t len)
+{
+	struct name *n = malloc(sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	n->ino = ino;
+	n->parent_id = parent;
+	memcpy(n->text, text, len);
+	n->text[len] = '\0';
+	n->hash = name_hash(parent, text, len);
+	list_init(&n->by_name);
+	return n;
+}
+
+static void note_missing(struct inode_table *t, struct inode *ino)
+{
+	if (!ino->names_missing)
+		atomic_fetch_add(&t->names_missing, 1);
+	ino->names_missing = true;
+}
+
+static bool same_name(const struct name *a, const struct name *b)
+{
+	return a->hash == b->hash && a->parent_id == b->parent_id && strcmp(a->text, b->text) == 0;
+}
+
+/* The entries of other inodes behind n: the name was theirs before. Without n they would be
+ * found. They stay with their inodes. */
+static void hide_older(struct inode_table *t, struct name *n)
+{
+	struct name_shard *s = shard_at(t, n->hash);
+	struct list *end = bucket_of(s, n->hash), *l, *next;
+
+	pthread_mutex_lock(&s->mu);
+	/* Where nobody finds n nobody finds what is behind it. */
+	for (l = list_empty(&n->by_name) ? end : n->by_name.next; l != end; l = next) {
+		next = l->next;
+		if (same_name(container_of(l, struct name, by_name), n))
+			list_del(l);
+	}
+	pthread_mutex_unlock(&s->mu);
+}
+
+static void keep_newest(struct inode_table *t, struct inode *ino)
+{
+	struct name **p = &ino->names;
+
+	for (unsigned i = 0; *p && i < NAMES_MAX; i++)
+		p = &(*p)->next;
+	if (!*p)
+		return;
+	note_missing(t, ino);
+	hide_older(t, *p);
+	drop(t, p);
+}
+
+bool inode_names_missing(struct inode_table *t)
+{
+	return atomic_load(&t->names_missing) > 0;
+}
+
+/* Without memory the name is missing. */
+void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
+		      const char *text, size_t len, uint64_t now)
+{
+	struct name **p = place_of(ino, parent, text, len), *n = *p;
+	struct name_shard *s;
+
+	ino->nameless = false;
+	if (n)
+		*p = n->next;
+	else
+		n = make(ino, parent, text, len);
+	if (!n) {
+		note_missing(t, ino);
+		return;
+	}
+	n->seen_ns = now;
+	n->next = ino->names;
+	ino->names = n;
+	s = shard_at(t, n->hash);
+	pthread_mutex_lock(&s->mu);
+	list_del(&n->by_name);
+	list_add_head(bucket_of(s, n->hash), &n->by_name);
+	known_here_locked(s, parent, n->text);
+	pthread_mutex_unlock(&s->mu);
+	keep_newest(t, ino);
+}
+
+/* ---- by name ---- */
+
+struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *name)
+{
+	uint32_t hash = name_hash(parent, name, strlen(name));
+	struct name_shard *s = shard_at(t, hash);
+	struct inode *found = NULL;
+
+	pthread_mutex_lock(&s->mu);
+	list_for_each(l, bucket_of(s, hash)) {
+		struct name *n = container_of(l, struct name, by_name);
+
+		if (n->hash == hash && n->parent_id == parent && strcmp(n->text, name) == 0 &&
+		    inode_ref_live(n->ino)) {
+			found = n->ino;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&s->mu);
+	return found;
+}
+
+/* Is ino the newest inode with that name? The kernel knows no other one by it. */
+static bool is_newest(struct inode_table *t, const struct name *n)
+{
+	struct name_shard *s = shard_at(t, n->hash);
+	bool is = false;
+
+	pthread_mutex_lock(&s->mu);
+	list_for_each(l, bucket_of(s, n->hash)) {
+		const struct name *other = container_of(l, struct name, by_name);
+
+		if (same_name(other, n)) {
+			is = other == n;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&s->mu);
+	return is;
+}
+
+void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	struct name *n;
+
+	out->n = 0;
+	pthread_mutex_lock(&s->mu);
+	for (n = ino->names; n && out->n < NFS_WHERE_MAX; n = n->next) {
+		if (n != ino->names && (mono_ns() - n->seen_ns > t->acdirmax * 1000000000ull ||
+					!is_newest(t, n)))
+			continue;
+		out->dir[out->n] = inode_by_id(t, n->parent_id);
+		if (out->dir[out->n])
+			strcpy(out->name[out->n++], n->text);
+	}
+	pthread_mutex_unlock(&s->mu);
+}
+
+void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	names_add_locked(t, ino, parent, name, strlen(name), mono_ns());
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* Removes the name. Returns the inode that had it, with a reference; or NULL. */
+static struct inode *unname(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = inode_find(t, parent, name);
+	struct inode_shard *s;
+
+	if (!ino)
+		return NULL;
+	s = inode_shard_of(t, ino);
+	pthread_mutex_lock(&s->mu);
+	names_remove_locked(t, ino, parent, name);
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
+void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name)
+{
+	struct inode *ino = unname(t, parent, name);
+
+	if (ino)
+		inode_put(t, ino, 1);
+}
+
+void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
+		   const char *newname)
+{
+	struct inode *moved = unname(t, from, name);
+
+	inode_unnamed(t, to, newname);
+	if (!moved)
+		return;
+	inode_named(t, moved, to, newname);
+	inode_put(t, moved, 1);
+}
