@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/meminfo.h"
-#include "fuse/fs.h"
+#include "vfs/vfs.h"
 #include "rpcrdma/memreg.h"
 #include "setup_impl.h"
 
@@ -55,7 +55,7 @@ static unsigned times_locked(const struct nfs_config *cfg)
  * there were no room for a single one, all would wait for ever. */
 static size_t call_bytes(const struct nfs_config *cfg, uint32_t io)
 {
-	size_t n = (io + FS_REQUEST_MAX - 1) / FS_REQUEST_MAX;
+	size_t n = (io + VFS_IO_MAX - 1) / VFS_IO_MAX;
 
 	return cfg->memreg == &rr_memreg_auto ? n * ARENA_BIG_SIZE + ARENA_MID_SIZE : 0;
 }
@@ -146,10 +146,10 @@ static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t 
 static void lower_sizes(struct nfs_config *cfg, size_t limit, char *text, size_t cap)
 {
 	size_t left = limit - cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
-	uint32_t most = fs_longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
+	uint32_t most = vfs_longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
 
-	while (most > FS_REQUEST_MAX && call_bytes(cfg, most) > left)
-		most -= FS_REQUEST_MAX;
+	while (most > VFS_IO_MAX && call_bytes(cfg, most) > left)
+		most -= VFS_IO_MAX;
 	text[0] = '\0';
 	if (cfg->rsize > most || cfg->wsize > most)
 		snprintf(text, cap, ", and rsize and wsize of at most %u", most);
@@ -163,7 +163,7 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 {
 	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
-	size_t again = call_bytes(cfg, FS_REQUEST_MAX), again_all = call_bytes(cfg, longest(cfg));
+	size_t again = call_bytes(cfg, VFS_IO_MAX), again_all = call_bytes(cfg, longest(cfg));
 	size_t planned = limit == SIZE_MAX ? limit : limit > again ? limit - again : 0;
 	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };

@@ -34,7 +34,7 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 	st->st_blocks = (blkcnt_t)((a->used + 511) / 512);
 	/* Programs choose their buffer size by this. Larger buffers take fewer RPCs. The kernel cuts
 	 * what is longer than its requests. */
-	st->st_blksize = fs_request_most(fs->cl->wsize);
+	st->st_blksize = fs_request_most(fs->vfs.cl->wsize);
 	st->st_atim = a->atime;
 	st->st_mtim = a->mtime;
 	st->st_ctim = a->ctime;
@@ -44,7 +44,7 @@ void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
 		const struct nfs_attr *a)
 {
 	fs_stat(fs, st, a);
-	st->st_mtim.tv_nsec += atomic_load(&ino->mtime_ahead);
+	st->st_mtim.tv_nsec += atomic_load(&believed_of(ino)->mtime_ahead);
 	if (st->st_mtim.tv_nsec >= 1000000000) {
 		st->st_mtim.tv_nsec -= 1000000000;
 		st->st_mtim.tv_sec++;
@@ -80,41 +80,44 @@ void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set)
 
 void fs_forget_attr(struct fs_req *r)
 {
-	inode_forgotten(r->ino);
+	struct fs *fs = fs_of_req(r);
+
+	told_forgotten(r->op.ino);
 	/* Offset -1 invalidates only the attributes, and does not block. */
-	fuse_lowlevel_notify_inval_inode(r->fl->fs->se, fs_node(r->fl->fs, r->ino), -1, 0);
+	fuse_lowlevel_notify_inval_inode(fs->se, fs_node(fs, r->op.ino), -1, 0);
 }
 
 double fs_entry_timeo(struct fs *fs, struct inode *dir)
 {
 	if (fs->cfg.lookupcache == FS_LOOKUPCACHE_NONE)
 		return 0;
-	return inode_timeo(&fs->inodes, dir);
+	return inode_timeo(&fs->vfs.inodes, dir);
 }
 
-double fs_negative_timeo(struct fs *fs)
+double fs_negative_timeo(const struct fs_config *cfg)
 {
-	double t = fs->cfg.acdirmin;
+	double t = cfg->acdirmin;
 
-	if (fs->cfg.lookupcache != FS_LOOKUPCACHE_ALL)
+	if (cfg->lookupcache != FS_LOOKUPCACHE_ALL)
 		return 0;
 	return t < NEGATIVE_MAX ? t : NEGATIVE_MAX;
 }
 
 struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e)
 {
-	struct fs *fs = r->fl->fs;
-	struct inode *ino = (r->call.op == NFS_OP_CREATE ? inode_get_created : inode_get)
-			(&fs->inodes, &r->call.res.fh, &r->call.res.attr, name ? r->ino->id : 0,
-			 name, name ? strlen(name) : 0, r->start_ns);
+	struct fs *fs = fs_of_req(r);
+	struct nfs_results *res = &r->op.call.res;
+	struct inode *ino = (r->op.call.op == NFS_OP_CREATE ? inode_get_created : inode_get)
+			(&fs->vfs.inodes, &res->fh, &res->attr, name ? r->op.ino->id : 0,
+			 name, name ? strlen(name) : 0, r->op.start_ns);
 
 	if (!ino)
 		return NULL;
 	if (r->req)
 		young_asked(ino, fuse_req_ctx(r->req)->pid);
 	fs_entry_node(fs, e, ino);
-	fs_stat_of(fs, ino, &e->attr, &r->call.res.attr);
-	e->attr_timeout = inode_timeo(&fs->inodes, ino);
-	e->entry_timeout = name ? fs_entry_timeo(fs, r->ino) : 0;
+	fs_stat_of(fs, ino, &e->attr, &res->attr);
+	e->attr_timeout = inode_timeo(&fs->vfs.inodes, ino);
+	e->entry_timeout = name ? fs_entry_timeo(fs, r->op.ino) : 0;
 	return ino;
 }

@@ -70,7 +70,7 @@ static struct clone *clone_of(struct fs_dev *d)
 
 static struct nfs_lane *lane_of(const struct clone *k)
 {
-	return k->dev.fl->lane;
+	return k->dev.fl->vl.lane;
 }
 
 /* ---- states ---- */
@@ -106,16 +106,16 @@ static bool have_buffers(struct clone *k)
 /* r takes the data buffers that hold its first `size` bytes of data. */
 static void take_buffers(struct clone *k, struct fs_req *r, size_t size)
 {
-	struct nfs_io_args *io = &r->call.args.io;
+	struct nfs_io_args *io = &r->op.call.args.io;
 	struct arena_buf *mid = k->mid, *big = k->big;
 	size_t first = mid->size < size ? mid->size : size;
 
-	r->buf[0] = mid;
+	r->op.data.buf[0] = mid;
 	k->mid = NULL;
 	io->data[0] = (struct rr_iov){ mid->mem, (uint32_t)first };
 	io->ndata = 1;
 	if (first < size) {
-		r->buf[1] = big;
+		r->op.data.buf[1] = big;
 		k->big = NULL;
 		io->data[1] = (struct rr_iov){ big->mem, (uint32_t)(size - first) };
 		io->ndata = 2;
@@ -130,8 +130,8 @@ static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, siz
 		r->spare = k->spare;
 		r->spare_size = SPARE_SIZE;
 		k->spare = NULL;
-		r->call.args.io.data[0].mem = (void *)(uintptr_t)data;
-		list_add_tail(&k->parked, &r->buf_node);
+		r->op.call.args.io.data[0].mem = (void *)(uintptr_t)data;
+		list_add_tail(&k->parked, &r->op.wait_node);
 		k->nparked++;
 		return false;
 	}
@@ -143,20 +143,20 @@ static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, siz
 static bool unpark(struct clone *k)
 {
 	while (!list_empty(&k->parked)) {
-		struct fs_req *r = container_of(k->parked.next, struct fs_req, buf_node);
-		const char *data = r->call.args.io.data[0].mem;
-		size_t first;
+		struct fs_req *r = container_of(k->parked.next, struct fs_req, op.wait_node);
+		const char *data = r->op.call.args.io.data[0].mem;
+		size_t size = r->op.data.size, first;
 
 		if (!have_buffers(k))
 			return false;
-		list_del(&r->buf_node);
+		list_del(&r->op.wait_node);
 		k->nparked--;
-		first = r->size < k->mid->size ? r->size : k->mid->size;
+		first = size < k->mid->size ? size : k->mid->size;
 		memcpy(k->mid->mem, data, first);
-		memcpy(k->big->mem, data + first, r->size - first);
-		stat_add(&lane_of(k)->stats, STAT_WRITE_COPIED_BYTES, r->size);
+		memcpy(k->big->mem, data + first, size - first);
+		stat_add(&lane_of(k)->stats, STAT_WRITE_COPIED_BYTES, size);
 		fs_spare_free(r);
-		take_buffers(k, r, r->size);
+		take_buffers(k, r, size);
 		fs_write_start(r);
 	}
 	return true;
@@ -270,7 +270,7 @@ static bool read_one(struct clone *k)
  */
 static bool expects_more(const struct clone *k)
 {
-	const struct list *active = &k->dev.fl->active;
+	const struct list *active = &k->dev.fl->vl.active;
 	bool only_one = !list_empty(active) && active->next->next == active;
 
 	return k->alone < ALONE_TURNS || (k->alone % ALONE_TRY == 0 && !only_one);
@@ -424,10 +424,10 @@ static void clone_detach(struct fs_dev *d)
 
 	close_it(k);
 	list_for_each_safe(n, tmp, &k->parked) {
-		struct fs_req *r = container_of(n, struct fs_req, buf_node);
+		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
 
-		list_del(&r->buf_node);
-		fs_req_free(r);
+		list_del(&op->wait_node);
+		vfs_end_with(op, -ENOTCONN);
 	}
 }
 

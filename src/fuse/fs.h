@@ -45,13 +45,6 @@ struct fs;
 /* A program has no reason to open a directory with these. One that does can end a wait too early. */
 #define FS_MARK_FLAGS (O_NONBLOCK | O_DSYNC)
 
-/* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
- * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
-#define FS_REQUEST_MAX (1u << 20)
-
-/* The longest READ or WRITE that is made if all lanes together have so many large buffers. */
-uint32_t fs_longest_io(unsigned nbig);
-
 /* Checks that path is an empty directory that can be mounted on. 0 or -errno with eb set. */
 int fs_check_mountpoint(const char *path, struct errbuf *eb);
 

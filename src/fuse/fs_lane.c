@@ -26,8 +26,6 @@
 #define LATE_NS 500000000ull
 #define SCAN_MS      250u
 
-_Thread_local struct fs_lane *fs_this_lane;
-
 /* ---- requests and answers ---- */
 
 /*
@@ -71,7 +69,7 @@ answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 	out->flags |= FUSE_HANDLE_KILLPRIV;
 	if ((out->flags & FUSE_MAX_PAGES) &&
 	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_pages) + sizeof(out->max_pages))
-		out->max_pages = max_pages(fl->fs->cl);
+		out->max_pages = max_pages(fl->fs->vfs.cl);
 	fl->init = 0;
 }
 
@@ -79,7 +77,7 @@ void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 {
 	const struct fuse_in_header *h = buf->mem;
 
-	stat_add(&fl->lane->stats, STAT_FUSE_REQUESTS, 1);
+	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
 	if (h->opcode == FUSE_INIT)
 		note_init(fl, h, buf->size);
 	fuse_session_process_buf(fl->fs->se, buf);
@@ -90,7 +88,7 @@ static void on_buffers_freed(struct nfs_lane *l)
 {
 	struct fs_lane *fl = l->fs;
 
-	if (fl && fs_retry_reads(fl))
+	if (fl && vfs_lane_buffers_freed(&fl->vl))
 		fl->dev->ops->buffers_freed(fl->dev);
 }
 
@@ -99,16 +97,13 @@ static void on_shortage(void *lane, enum arena_class first, enum arena_class las
 {
 	struct fs_lane *fl = ((struct nfs_lane *)lane)->fs;
 
-	if (!fl || last < ARENA_SMALL)
-		return;
-	ahead_give_way(fl, (int)first, (int)last);
-	if (last >= ARENA_MID)
-		fs_behind_want_room(fl->fs);
+	if (fl)
+		vfs_lane_shortage(&fl->vl, first, last);
 }
 
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
-	struct fs_lane *fl = fs_this_lane;
+	struct fs_lane *fl = vfs_this_lane ? fs_this_lane() : NULL;
 
 	(void)userdata;
 	if (!fl)
@@ -122,45 +117,22 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 
 void fs_lanes_look(struct fs_lane *fl)
 {
-	for (unsigned i = 0; i < fl->fs->nlanes; i++) {
+	for (unsigned i = 0; i < fl->fs->vfs.nlanes; i++) {
 		struct fs_lane *other = &fl->fs->lanes[i];
 
 		if (other != fl && !atomic_exchange(&other->looking, true))
-			loop_post(other->lane->loop, &other->look);
+			loop_post(other->vl.lane->loop, &other->look);
 	}
-}
-
-struct fs_lane *fs_other_lane(const struct fs_lane *fl)
-{
-	struct fs *fs = fl->fs;
-
-	if (nfs_lane_up(fl->lane))
-		return NULL;
-	for (unsigned i = 0; i < fs->nlanes; i++)
-		if (nfs_lane_up(fs->lanes[i].lane))
-			return &fs->lanes[i];
-	return NULL;
-}
-
-/* What was sent costs a slot of the session then, and connections mostly come back sooner. */
-#define STAYS_NS 5000000000ull
-
-bool fs_leave_lane(struct nfs_call *c, uint64_t now_ns)
-{
-	uint64_t posted_ns = c->eng.rr.posted_ns;
-
-	return nfs_take_back(c, -ENOTCONN) ||
-	       (now_ns > posted_ns && now_ns - posted_ns >= STAYS_NS && nfs_abandon(c, -ENOTCONN));
 }
 
 /* The others look as well: whether they step aside may depend on this lane. Of two that lose
  * their connections at the same time, the one that looks last sees both. */
 static void step_aside(struct fs_lane *fl)
 {
-	bool up = nfs_lane_up(fl->lane), other = false;
+	bool up = nfs_lane_up(fl->vl.lane), other = false;
 	bool changed = atomic_exchange(&fl->up, up) != up;
 
-	for (unsigned i = 0; i < fl->fs->nlanes && !other; i++)
+	for (unsigned i = 0; i < fl->fs->vfs.nlanes && !other; i++)
 		other = atomic_load(&fl->fs->lanes[i].up);
 	if (other)
 		fl->gone_ns = 0;
@@ -215,19 +187,28 @@ static bool is_let_go(const struct fs_lane *fl, const struct fs_req *r, uint64_t
 	}
 }
 
+bool fs_give_up(struct fs_req *r)
+{
+	if (vfs_give_up(&r->op))
+		return true;
+	fs_reply_err(r, EINTR);
+	return false;
+}
+
 /* true: the list has changed, and is to be looked at again. */
 static bool look_at_old(struct fs_lane *fl, uint64_t now)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
+		uint64_t age = now - r->op.start_ns;
 
 		/* The oldest come first. */
-		if (now - r->start_ns < LATE_NS)
+		if (age < LATE_NS)
 			break;
 		fs_late(r);
-		if (ahead_leave(r))
+		if (ahead_leave(&r->op))
 			return true;
-		if (now - r->start_ns >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
+		if (age >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
 			return true;
 	}
 	return false;
@@ -237,11 +218,9 @@ static void on_scan(struct loop_timer *t)
 {
 	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
 
-	loop_timer_set(fl->lane->loop, t, SCAN_MS);
+	loop_timer_set(fl->vl.lane->loop, t, SCAN_MS);
 	fl->dev->ops->tick(fl->dev, mono_ns());
-	fs_behind_tick(fl, mono_ns());
-	fs_silly_tick(fl, mono_ns());
-	ahead_sweep(fl);
+	vfs_lane_tick(&fl->vl, mono_ns());
 	fs_solo_say_rest(fl->fs, mono_ns());
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
@@ -261,14 +240,9 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	struct fs_lane *fl = &fs->lanes[index];
 
 	fl->fs = fs;
-	fl->lane = &fs->cl->lanes[index];
-	list_init(&fl->idle);
-	list_init(&fl->active);
-	list_init(&fl->want_buf);
-	list_init(&fl->held);
-	fl->room_msg.fn = fs_behind_on_room;
+	fs->vfs.lanes[index] = &fl->vl;
+	vfs_lane_init(&fl->vl, &fs->vfs, index);
 	fl->look.fn = on_look;
-	list_init(&fl->woken);
 	loop_timer_init(&fl->scan, on_scan);
 }
 
@@ -278,7 +252,7 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	struct fs_lane *fl = &fs->lanes[l->index];
 	int rc;
 
-	fs_this_lane = fl;
+	vfs_lane_attach(&fl->vl);
 	l->fs = fl;
 	l->buffers_freed = on_buffers_freed;
 	l->connected = on_connected;
@@ -290,16 +264,6 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	step_aside(fl);
 }
 
-static void free_waiting(struct list *list)
-{
-	list_for_each_safe(n, tmp, list) {
-		struct fs_req *r = container_of(n, struct fs_req, buf_node);
-
-		list_del(&r->buf_node);
-		fs_req_free(r);
-	}
-}
-
 void fs_lane_detach(struct nfs_lane *l, void *arg)
 {
 	struct fs *fs = arg;
@@ -309,36 +273,19 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 	loop_timer_clear(&fl->scan);
 	/* Nobody waits for an answer any more. This makes libfuse free its part of the requests.
 	 * The calls are still completed. */
-	list_for_each(n, &fl->active)
-		fs_reply_err(container_of(n, struct fs_req, node), ENOTCONN);
-	free_waiting(&fl->want_buf);
+	list_for_each(n, &fl->vl.active)
+		fs_reply_err(container_of(n, struct fs_req, op.node), ENOTCONN);
+	vfs_lane_detach(&fl->vl);
 	l->buffers_freed = NULL;
 	l->connected = NULL;
 	l->mag.shortage = NULL;
-}
-
-static void free_reqs(struct list *l)
-{
-	for (struct list *n; (n = list_pop(l)); ) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
-
-		free(r);
-	}
 }
 
 void fs_lane_fini(struct fs_lane *fl)
 {
 	if (!fl->fs)
 		return;
-	free_reqs(&fl->idle);
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
-
-		free(r->text);
-		fs_spare_free(r);
-		free(r->silly);
-	}
-	free_reqs(&fl->active);
+	vfs_lane_fini(&fl->vl);
 	if (fl->dev)
 		fl->dev->ops->close(fl->dev);
 }

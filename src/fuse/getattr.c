@@ -5,46 +5,50 @@
 #include <unistd.h>
 #include "fuse/fs_impl.h"
 
-/* Answers with r->call.res.attr. The kernel may believe them for `known` seconds at most. */
+/* Answers with the call's attributes. The kernel may believe them for `known` seconds at most. */
 static void reply_attr(struct fs_req *r, double known)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs *fs = fs_of_req(r);
+	struct inode_table *t = &fs->vfs.inodes;
+	struct vfs_op *op = &r->op;
+	struct nfs_attr *attr = &op->call.res.attr;
 	double timeo;
 	struct stat st;
 
-	if (r->call.op == NFS_OP_GETATTR)
-		behind_size(r->ino, &r->call.res.attr, r->asked_ns);
-	if (r->call.op == NFS_OP_SETATTR)
-		timeo = inode_set(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns, r->asked_ns);
+	if (op->call.op == NFS_OP_GETATTR)
+		behind_size(op->ino, attr, op->asked_ns);
+	if (op->call.op == NFS_OP_SETATTR)
+		timeo = told_set(t, op->ino, attr, op->start_ns, op->asked_ns);
 	else
-		timeo = inode_answer(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns, r->asked_ns,
-				     known);
-	young_asked(r->ino, fuse_req_ctx(r->req)->pid);
-	fs_stat_of(fs, r->ino, &st, &r->call.res.attr);
-	if (r->ino == fs->root)
-		r->fl->root = st;
+		timeo = told_answer(t, op->ino, attr, op->start_ns, op->asked_ns, known);
+	young_asked(op->ino, fuse_req_ctx(r->req)->pid);
+	fs_stat_of(fs, op->ino, &st, attr);
+	if (op->ino == fs->root)
+		fs_lane_of(op->vl)->root = st;
 	fuse_reply_attr(r->req, &st, timeo);
-	r->req = NULL;
+	fs_replied(r);
 }
 
-static void attr_done(struct fs_req *r)
+static void attr_done(struct vfs_op *op)
 {
-	if (r->named && fs_moved(r, attr_done))
+	struct fs_req *r = fs_req_of(op);
+
+	if (r->named && fs_moved(r))
 		return;
-	if (r->call.op == NFS_OP_SETATTR && (r->call.args.sattr.valid & NFS_SET_SIZE) &&
-	    (!r->call.res.status || fs_maybe_done(r->call.res.status))) {
-		behind_cut(r->ino, r->call.args.sattr.size);
-		if (r->ino->solo)
-			solo_cut(r->ino, r->call.args.sattr.size);
+	if (op->call.op == NFS_OP_SETATTR && (op->call.args.sattr.valid & NFS_SET_SIZE) &&
+	    (!op->call.res.status || vfs_maybe_done(op->call.res.status))) {
+		behind_cut(op->ino, op->call.args.sattr.size);
+		if (believed_of(op->ino)->solo)
+			solo_cut(op->ino, op->call.args.sattr.size);
 	}
-	if (r->call.res.status == 0 && r->req) {
-		if (r->call.args.sattr.valid & NFS_SET_MTIME)
-			inode_mtime_set(r->ino);
+	if (op->call.res.status == 0 && r->req) {
+		if (op->call.args.sattr.valid & NFS_SET_MTIME)
+			told_mtime_set(op->ino);
 		reply_attr(r, HUGE_VAL);
-	} else if (r->call.op == NFS_OP_SETATTR) {
-		young_spoil(r->ino);    /* the kernel does not hear of it */
+	} else if (op->call.op == NFS_OP_SETATTR) {
+		young_spoil(op->ino);   /* the kernel does not hear of it */
 	}
-	fs_done_status(r);
+	fs_end_status(op);
 }
 
 /* For so many seconds the kernel believes an answer that was given without the server. */
@@ -52,25 +56,26 @@ static void attr_done(struct fs_req *r)
 
 static bool late_root(struct fs_req *r)
 {
-	if (r->ino != r->fl->fs->root)
+	if (r->op.ino != fs_of_req(r)->root)
 		return false;
-	fuse_reply_attr(r->req, &r->fl->root, LATE_ATTR_S);
-	r->req = NULL;
+	fuse_reply_attr(r->req, &fs_lane_of(r->op.vl)->root, LATE_ATTR_S);
+	fs_replied(r);
 	return true;
 }
 
 /* What was written is on the server. */
-static void ask(struct fs_req *r)
+static void ask(struct vfs_op *op)
 {
+	struct fs_req *r = fs_req_of(op);
 	double timeo;
 
 	if (!r->req) {                  /* given up meanwhile */
 		fs_req_free(r);
 		return;
 	}
-	r->call.op = NFS_OP_GETATTR;
-	r->asked_ns = mono_ns();
-	if (known_attr(&r->fl->fs->inodes, r->ino, &r->call.res.attr, &timeo)) {
+	op->call.op = NFS_OP_GETATTR;
+	op->asked_ns = mono_ns();
+	if (known_attr(&op->vl->vfs->inodes, op->ino, &op->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
 		return;
@@ -85,12 +90,12 @@ static bool is_young(struct fs_req *r, bool stat)
 	struct stat st;
 	double timeo;
 
-	if (!young_attr(&r->fl->fs->inodes, r->ino, &attr, &timeo, r->start_ns, stat))
+	if (!young_attr(&r->op.vl->vfs->inodes, r->op.ino, &attr, &timeo, r->op.start_ns, stat))
 		return false;
-	fs_stat_of(r->fl->fs, r->ino, &st, &attr);
+	fs_stat_of(fs_of_req(r), r->op.ino, &st, &attr);
 	fuse_reply_attr(r->req, &st, timeo);
-	r->req = NULL;
-	stat_add(&r->fl->lane->stats, STAT_YOUNG_ATTRS, 1);
+	fs_replied(r);
+	stat_add(&r->op.vl->lane->stats, STAT_YOUNG_ATTRS, 1);
 	return true;
 }
 
@@ -104,57 +109,67 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (is_young(r, !fi))
 		fs_req_free(r);
 	else
-		fs_settle(r, r->ino, false, ask);
+		behind_settle(&r->op, r->op.ino, false, ask);
+}
+
+/* ftruncate() was allowed when the file was opened, like write(). false: r has been answered. */
+static bool set_by_file(struct fs_req *r, const struct fuse_file_info *fi)
+{
+	struct fs_file *f = fs_file_get(fs_of_req(r), fi);
+
+	if (!f || fs_is_roll_back(f, r->op.call.args.sattr.size)) {
+		if (f)
+			file_put(r->op.vl, &f->f);
+		fs_reply_err(r, f ? ESTALE : EBADF);
+		fs_req_free(r);
+		return false;
+	}
+	r->op.file = &f->f;
+	r->op.call.open = f->f.open;
+	r->op.cred = f->f.cred;
+	return true;
 }
 
 void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_new(req, ino);
+	bool sets_size;
 
 	if (!r)
 		return;
-	fs_sattr(&r->call.args.sattr, st, to_set);
+	r->op.end = attr_done;
+	fs_sattr(&r->op.call.args.sattr, st, to_set);
 	/* The kernel sends this when it leaves clearing set-id bits to the server. GETATTR is
 	 * enough, and a server may refuse even a SETATTR that changes nothing. */
-	if (!r->call.args.sattr.valid) {
-		r->asked_ns = mono_ns();
-		fs_req_start(r, NFS_OP_GETATTR, attr_done);
+	if (!r->op.call.args.sattr.valid) {
+		r->op.asked_ns = mono_ns();
+		vfs_start(&r->op, NFS_OP_GETATTR, attr_done);
 		return;
 	}
 	if (fs_solo_setattr(r, st, to_set, fi)) {
 		fs_req_free(r);
 		return;
 	}
-	/* ftruncate() was allowed when the file was opened, like write(). */
-	if (fi && (r->call.args.sattr.valid & NFS_SET_SIZE)) {
-		r->file = fs_file_get(r->fl->fs, fi);
-		if (!r->file) {
-			fs_reply_err(r, EBADF);
-			fs_req_free(r);
-			return;
-		}
-		if (fs_is_roll_back(r->file, r->call.args.sattr.size)) {
-			fs_reply_err(r, ESTALE);
-			fs_req_free(r);
-			return;
-		}
-		r->call.open = r->file->open;
-		r->cred = r->file->cred;
-	}
-	if (!fi && (r->call.args.sattr.valid & NFS_SET_SIZE))
-		fs_start_named(r, NFS_OP_SETATTR, attr_done);
+	sets_size = r->op.call.args.sattr.valid & NFS_SET_SIZE;
+	if (fi && sets_size && !set_by_file(r, fi))
+		return;
+	r->named = !fi && sets_size && fs_opens_named(fs_of_req(r));
+	if (!fi && sets_size)
+		vfs_truncate(&r->op, r->named);
 	else
-		fs_req_start(r, NFS_OP_SETATTR, attr_done);
+		vfs_start(&r->op, NFS_OP_SETATTR, attr_done);
 }
 
 /* ---- access ---- */
 
-static void access_done(struct fs_req *r)
+static void access_done(struct vfs_op *op)
 {
-	if (r->call.res.status == 0 && (r->call.res.access.mask & r->saved) != r->saved)
-		r->call.res.status = -EACCES;
-	fs_done_status(r);
+	uint32_t mask = fs_req_of(op)->mask;
+
+	if (op->call.res.status == 0 && (op->call.res.access.mask & mask) != mask)
+		op->call.res.status = -EACCES;
+	fs_end_status(op);
 }
 
 void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
@@ -163,7 +178,7 @@ void fs_access(fuse_req_t req, fuse_ino_t ino, int mask)
 
 	if (!r)
 		return;
-	r->saved = mask & (R_OK | W_OK | X_OK);
-	r->call.args.access.mask = r->saved;
-	fs_req_start(r, NFS_OP_ACCESS, access_done);
+	r->mask = (uint32_t)mask & (R_OK | W_OK | X_OK);
+	r->op.call.args.access.mask = r->mask;
+	vfs_start(&r->op, NFS_OP_ACCESS, access_done);
 }

@@ -14,23 +14,23 @@ static bool server_is_silent(const struct fs *fs)
 {
 	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
 
-	for (unsigned i = 0; since && i < fs->nlanes; i++)
-		if (atomic_load_explicit(&fs->cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
+	for (unsigned i = 0; since && i < fs->vfs.nlanes; i++)
+		if (atomic_load_explicit(&fs->vfs.cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
 			return false;
 	return since;
 }
 
-void fs_start_patiently(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r),
+void fs_start_patiently(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
 			bool (*late)(struct fs_req *r))
 {
 	r->late = late;
-	if (server_is_silent(r->fl->fs))
+	if (server_is_silent(fs_of_req(r)))
 		fs_late(r);
-	fs_req_start(r, op, done);
+	vfs_start(&r->op, number, done);
 }
 
 void fs_late(struct fs_req *r)
 {
 	if (r->req && r->late && r->late(r))
-		atomic_store_explicit(&r->fl->fs->late_ns, mono_ns(), memory_order_relaxed);
+		atomic_store_explicit(&fs_of_req(r)->late_ns, mono_ns(), memory_order_relaxed);
 }

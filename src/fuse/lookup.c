@@ -28,47 +28,49 @@ static void reply_not_there(struct fs_req *r, double timeo)
 	if (timeo <= 0 || !r->req)
 		return;
 	e = (struct fuse_entry_param){ .entry_timeout = timeo };
-	inode_looked_up(&r->fl->fs->inodes, NULL, fuse_req_ctx(r->req)->pid);
+	sentback_looked_up(&fs_of_req(r)->back, NULL, fuse_req_ctx(r->req)->pid);
 	fuse_reply_entry(r->req, &e);
-	r->req = NULL;
+	fs_replied(r);
 }
 
-static void lookup_done(struct fs_req *r)
+static void lookup_done(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs_req *r = fs_req_of(op);
+	struct fs *fs = fs_of_req(r);
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	if (r->call.res.status == -ENOENT) {
-		fs_name_gone(r, r->ino, r->quiet, r->name);
-		reply_not_there(r, fs_negative_timeo(fs));
+	if (op->call.res.status == -ENOENT) {
+		vfs_name_gone(op, op->ino, op->quiet, op->name);
+		reply_not_there(r, fs->vfs.inodes.negative_timeo);
 	}
-	if (r->call.res.status || !r->req) {
-		fs_done_status(r);
+	if (op->call.res.status || !r->req) {
+		fs_end_status(op);
 		return;
 	}
-	ino = fs_entry(r, r->name, &e);
-	inode_looked_up(&fs->inodes, ino, fuse_req_ctx(r->req)->pid);
+	ino = fs_entry(r, op->name, &e);
+	sentback_looked_up(&fs->back, ino, fuse_req_ctx(r->req)->pid);
 	if (!ino)
 		fs_reply_err(r, ENOMEM);
 	else if (fuse_reply_entry(r->req, &e))
-		inode_forget(&fs->inodes, ino, 1);      /* the kernel did not get it */
-	r->req = NULL;
+		believed_forget(&fs->vfs.inodes, ino, 1);       /* the kernel did not get it */
+	fs_replied(r);
 	fs_req_free(r);
 }
 
 /* Answers "." and "..", which are no names of the file. The kernel has one node of the root, and
  * never gives that back. */
-static void node_done(struct fs_req *r)
+static void node_done(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs_req *r = fs_req_of(op);
+	struct fs *fs = fs_of_req(r);
 	struct fuse_entry_param e;
 	struct inode *ino;
 
 	if (r->node_id)
-		r->call.res.fh = r->node_fh;
-	if (r->call.res.status || !r->req) {
-		fs_done_status(r);
+		op->call.res.fh = r->node_fh;
+	if (op->call.res.status || !r->req) {
+		fs_end_status(op);
 		return;
 	}
 	ino = fs_entry(r, NULL, &e);
@@ -81,8 +83,8 @@ static void node_done(struct fs_req *r)
 	else if (r->node_id && e.ino != r->node_id)
 		fs_reply_err(r, ESTALE);
 	if (ino && (!r->req || fuse_reply_entry(r->req, &e) || ino == fs->root))
-		inode_forget(&fs->inodes, ino, 1);
-	r->req = NULL;
+		believed_forget(&fs->vfs.inodes, ino, 1);
+	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -91,7 +93,7 @@ static void lookup_self(fuse_req_t req, fuse_ino_t node)
 	struct fs_req *r = fs_req_by_fh(req, node);
 
 	if (r)
-		fs_req_start(r, NFS_OP_GETATTR, node_done);
+		vfs_start(&r->op, NFS_OP_GETATTR, node_done);
 }
 
 static void lookup_parent(fuse_req_t req, fuse_ino_t node)
@@ -99,24 +101,25 @@ static void lookup_parent(fuse_req_t req, fuse_ino_t node)
 	struct fs_req *r = fs_req_new(req, node);
 
 	if (r)
-		fs_req_start(r, NFS_OP_LOOKUPP, node_done);
+		vfs_start(&r->op, NFS_OP_LOOKUPP, node_done);
 }
 
 static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct inode_table *t = &fs_of(req)->inodes;
+	struct inode_table *t = &fs_of(req)->vfs.inodes;
 	struct fs_req *r = fs_req_new(req, parent);
+	struct vfs_op *op = r ? &r->op : NULL;
 
-	if (!r || !fs_req_name(r, r->name, name))
+	if (!r || !fs_req_name(r, op->name, name))
 		return;
-	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
+	reply_not_there(r, known_is_gone(t, op->ino->id, op->name));
 	if (!r->req) {
 		fs_req_free(r);
 		return;
 	}
-	r->quiet = known_changes(t, r->ino);
-	r->call.args.name = r->name;
-	fs_req_start(r, NFS_OP_LOOKUP, lookup_done);
+	op->quiet = known_changes(t, op->ino);
+	op->call.args.name = op->name;
+	vfs_start(op, NFS_OP_LOOKUP, lookup_done);
 }
 
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -137,13 +140,13 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 	struct inode *known;
 	bool ok;
 
-	stat_add(&fs_this_lane->lane->stats, STAT_FUSE_FORGETS, n);
+	stat_add(&vfs_this_lane->lane->stats, STAT_FUSE_FORGETS, n);
 	if (ino == FUSE_ROOT_ID)
 		return;
-	known = inode_by_id(&fs->inodes, ino);
-	ok = known && inode_forget(&fs->inodes, known, n);
+	known = inode_by_id(&fs->vfs.inodes, ino);
+	ok = known && believed_forget(&fs->vfs.inodes, known, n);
 	if (known)
-		inode_put(&fs->inodes, known, 1);
+		inode_put(&fs->vfs.inodes, known, 1);
 	if (!ok && !atomic_flag_test_and_set(&said))
 		log_warn("FUSE forgets node %llx, which it was not given: the server may have "
 			 "written to memory that is not its own. Further cases are not reported",
@@ -165,25 +168,27 @@ void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
 
 /* ---- readlink ---- */
 
-static void readlink_done(struct fs_req *r)
+static void readlink_done(struct vfs_op *op)
 {
+	struct fs_req *r = fs_req_of(op);
+	const char *text = op->call.res.link.target;
+	size_t len = op->call.res.link.len;
 	char target[NFS_PATH_MAX + 1];
 
-	if (r->call.res.status == 0)
-		link_keep(&r->fl->fs->inodes, r->ino, &r->link_ask, r->call.res.link.target,
-			  r->call.res.link.len);
-	if (r->call.res.status == 0 && r->req) {
+	if (op->call.res.status == 0)
+		link_keep(&op->vl->vfs->inodes, op->ino, &op->link_ask, text, len);
+	if (op->call.res.status == 0 && r->req) {
 		/* The kernel takes a page, less a NUL. */
-		if (r->call.res.link.len >= NFS_PATH_MAX) {
+		if (len >= NFS_PATH_MAX) {
 			fs_reply_err(r, ENAMETOOLONG);
 		} else {
-			memcpy(target, r->call.res.link.target, r->call.res.link.len);
-			target[r->call.res.link.len] = '\0';
+			memcpy(target, text, len);
+			target[len] = '\0';
 			fuse_reply_readlink(r->req, target);
-			r->req = NULL;
+			fs_replied(r);
 		}
 	}
-	fs_done_status(r);
+	fs_end_status(op);
 }
 
 void fs_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -193,12 +198,12 @@ void fs_readlink(fuse_req_t req, fuse_ino_t ino)
 
 	if (!r)
 		return;
-	if (link_get(&r->fl->fs->inodes, r->ino, target)) {
+	if (link_get(&r->op.vl->vfs->inodes, r->op.ino, target)) {
 		fuse_reply_readlink(req, target);
-		r->req = NULL;
+		fs_replied(r);
 		fs_req_free(r);
 		return;
 	}
-	r->link_ask = link_ask(r->ino);
-	fs_req_start(r, NFS_OP_READLINK, readlink_done);
+	r->op.link_ask = link_ask(r->op.ino);
+	vfs_start(&r->op, NFS_OP_READLINK, readlink_done);
 }

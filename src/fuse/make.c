@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mkdir, symlink, mknod, link, create.
+ * What changes names: mkdir, symlink, mknod, link, create, unlink, rmdir, rename.
  *
  * What has the name may be something else than was asked for. An UNCHECKED CREATE of version
  * 3 succeeds for a fifo that another client has made just before, and where a reply has no
@@ -24,31 +24,32 @@ static bool is_another(const struct fs_req *r, const struct fuse_entry_param *e)
 	return (e->attr.st_mode & S_IFMT) != r->type;
 }
 
-static void entry_done(struct fs_req *r)
+static void entry_done(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs_req *r = fs_req_of(op);
+	struct inode_table *t = &op->vl->vfs->inodes;
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	fs_dir_changed(r->ino);
-	if (r->call.res.status || !r->req) {
-		fs_done_name(r);
+	vfs_dir_changed(op->ino);
+	if (op->call.res.status || !r->req) {
+		fs_end_name(r);
 		return;
 	}
-	ino = fs_entry(r, r->name, &e);
+	ino = fs_entry(r, op->name, &e);
 	if (!ino) {
 		fs_reply_err(r, ENOMEM);
 	} else if (is_another(r, &e)) {
-		inode_untold(ino);
+		told_unheard(ino);
 		fs_reply_err(r, ESTALE);
-		inode_forget(&fs->inodes, ino, 1);
+		believed_forget(t, ino, 1);
 	} else {
-		if (r->type == S_IFLNK && !r->call.res.found)
-			link_made(&fs->inodes, ino, r->call.res.attr.change, r->start_ns, r->text);
+		if (r->type == S_IFLNK && !op->call.res.found)
+			link_made(t, ino, op->call.res.attr.change, op->start_ns, r->text);
 		if (fuse_reply_entry(r->req, &e))
-			inode_forget(&fs->inodes, ino, 1);
+			believed_forget(t, ino, 1);
 	}
-	r->req = NULL;
+	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -59,12 +60,12 @@ static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, 
 {
 	struct fs_req *r = fs_req_new(req, parent);
 
-	if (!r || !fs_req_name(r, r->name, name))
+	if (!r || !fs_req_name(r, r->op.name, name))
 		return NULL;
 	r->type = type;
-	r->call.args.name = r->name;
-	r->call.args.sattr.valid = NFS_SET_MODE;
-	r->call.args.sattr.mode = mode & 07777;
+	r->op.call.args.name = r->op.name;
+	r->op.call.args.sattr.valid = NFS_SET_MODE;
+	r->op.call.args.sattr.mode = mode & 07777;
 	return r;
 }
 
@@ -73,7 +74,7 @@ void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 	struct fs_req *r = make(req, parent, name, S_IFDIR, mode);
 
 	if (r)
-		fs_req_start(r, NFS_OP_MKDIR, entry_done);
+		vfs_start(&r->op, NFS_OP_MKDIR, entry_done);
 }
 
 void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
@@ -88,67 +89,72 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 		fs_req_free(r);
 		return;
 	}
-	r->call.args.sattr.valid = 0;        /* the mode of a link means nothing */
-	r->call.args.mk.target = r->text;
-	fs_req_start(r, NFS_OP_SYMLINK, entry_done);
+	r->op.call.args.sattr.valid = 0;        /* the mode of a link means nothing */
+	r->op.call.args.mk.target = r->text;
+	vfs_start(&r->op, NFS_OP_SYMLINK, entry_done);
 }
 
 /* mknod() of a regular file. CREATE opens the file, so it is closed again. */
-static void regular_done(struct fs_req *r)
+static void regular_done(struct vfs_op *op)
 {
-	if (r->call.res.status == 0) {
-		struct inode *ino = inode_get(&r->fl->fs->inodes, &r->call.res.fh, &r->call.res.attr,
-					      0, NULL, 0, r->start_ns);
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct nfs_results *res = &op->call.res;
+
+	if (res->status == 0) {
+		struct inode *ino = inode_get(t, &res->fh, &res->attr, 0, NULL, 0, op->start_ns);
 
 		if (ino) {
-			inode_untold(ino);
-			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
-			inode_put(&r->fl->fs->inodes, ino, 1);
+			told_unheard(ino);
+			file_undo(op->vl, ino, op->call.open, &op->cred);
+			inode_put(t, ino, 1);
 		}
 	}
-	entry_done(r);
+	entry_done(op);
 }
 
 void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	struct fs_req *r = make(req, parent, name, mode & S_IFMT, mode);
+	struct nfs_args *a = r ? &r->op.call.args : NULL;
 
 	if (!r)
 		return;
 	if (S_ISREG(mode)) {
-		r->call.args.file.flags = O_RDWR | O_EXCL;
-		fs_req_start(r, NFS_OP_CREATE, regular_done);
+		a->file.flags = O_RDWR | O_EXCL;
+		vfs_start(&r->op, NFS_OP_CREATE, regular_done);
 		return;
 	}
-	r->call.args.mk.type = mode & S_IFMT;
-	r->call.args.mk.major = major(rdev);
-	r->call.args.mk.minor = minor(rdev);
-	fs_req_start(r, NFS_OP_MKNOD, entry_done);
+	a->mk.type = mode & S_IFMT;
+	a->mk.major = major(rdev);
+	a->mk.minor = minor(rdev);
+	vfs_start(&r->op, NFS_OP_MKNOD, entry_done);
 }
 
 /* ---- link ---- */
 
-static void link_done(struct fs_req *r)
+static void link_done(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs_req *r = fs_req_of(op);
+	struct fs *fs = fs_of_req(r);
+	struct inode_table *t = &fs->vfs.inodes;
 	struct fuse_entry_param e = { 0 };
 
-	fs_dir_changed(r->ino2);
-	if (r->call.res.status || !r->req) {
-		young_spoil(r->ino);    /* it may have the name all the same */
-		fs_done_name(r);
+	vfs_dir_changed(op->ino2);
+	if (op->call.res.status || !r->req) {
+		young_spoil(op->ino);   /* it may have the name all the same */
+		fs_end_name(r);
 		return;
 	}
-	inode_update(&fs->inodes, r->ino, &r->call.res.attr, r->start_ns);
-	inode_named(&fs->inodes, r->ino, r->ino2->id, r->name);
-	inode_ref(r->ino);              /* becomes the kernel's, for this entry */
-	fs_entry_node(fs, &e, r->ino);
-	fs_stat_of(fs, r->ino, &e.attr, &r->call.res.attr);
-	e.attr_timeout = inode_timeo(&fs->inodes, r->ino);
-	e.entry_timeout = fs_entry_timeo(fs, r->ino2);
+	told_update(t, op->ino, &op->call.res.attr, op->start_ns);
+	inode_named(t, op->ino, op->ino2->id, op->name);
+	inode_ref(op->ino);             /* becomes the kernel's, for this entry */
+	fs_entry_node(fs, &e, op->ino);
+	fs_stat_of(fs, op->ino, &e.attr, &op->call.res.attr);
+	e.attr_timeout = inode_timeo(t, op->ino);
+	e.entry_timeout = fs_entry_timeo(fs, op->ino2);
 	if (fuse_reply_entry(r->req, &e))
-		inode_forget(&fs->inodes, r->ino, 1);
-	r->req = NULL;
+		believed_forget(t, op->ino, 1);
+	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -156,35 +162,36 @@ void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 {
 	struct fs_req *r = fs_req_new(req, ino);
 
-	if (!r || !fs_req_name(r, r->name, name))
+	if (!r || !fs_req_name(r, r->op.name, name))
 		return;
 	if (!fs_req_ino2(r, parent))
 		return;
-	r->call.args.fh2 = &r->ino2->fh;
-	r->call.args.name = r->name;
-	fs_req_start(r, NFS_OP_LINK, link_done);
+	r->op.call.args.fh2 = &r->op.ino2->fh;
+	r->op.call.args.name = r->op.name;
+	vfs_start(&r->op, NFS_OP_LINK, link_done);
 }
 
 /* ---- create ---- */
 
-static void create_done(struct fs_req *r)
+static void create_done(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct fs_req *r = fs_req_of(op);
+	struct inode_table *t = &op->vl->vfs->inodes;
 	struct fuse_entry_param e;
 	struct inode *ino;
-	struct file *f = NULL;
+	struct fs_file *f = NULL;
 	bool another;
 
 	if (fs_solo_writes_only(r)) {
-		fs_req_start(r, NFS_OP_CREATE, create_done);
+		vfs_start(op, NFS_OP_CREATE, create_done);
 		return;
 	}
-	fs_dir_changed(r->ino);
-	if (r->call.res.status) {
-		fs_done_name(r);
+	vfs_dir_changed(op->ino);
+	if (op->call.res.status) {
+		fs_end_name(r);
 		return;
 	}
-	ino = fs_entry(r, r->name, &e);
+	ino = fs_entry(r, op->name, &e);
 	another = ino && is_another(r, &e);
 	if (ino && r->req && !another)
 		f = fs_file_new(r, ino, &r->fi);
@@ -192,17 +199,17 @@ static void create_done(struct fs_req *r)
 		/* Another type, no memory, or nobody waits any more; but the server may have it
 		 * open. */
 		if (ino) {
-			inode_untold(ino);
-			fs_open_undo(r->fl, ino, r->call.open, &r->cred);
+			told_unheard(ino);
+			file_undo(op->vl, ino, op->call.open, &op->cred);
 		}
 		fs_reply_err(r, another ? ESTALE : ENOMEM);
 	} else if (fuse_reply_create(r->req, &e, &r->fi)) {
-		fs_file_put(r->fl, f);
-		inode_forget(&fs->inodes, ino, 1);
+		file_put(op->vl, &f->f);
+		believed_forget(t, ino, 1);
 	}
 	if (!f && ino)
-		inode_forget(&fs->inodes, ino, 1);
-	r->req = NULL;
+		believed_forget(t, ino, 1);
+	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -214,6 +221,40 @@ void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.args.file.flags = fs_solo_flags(r->fl->fs, fi->flags);
-	fs_req_start(r, NFS_OP_CREATE, create_done);
+	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);
+	vfs_start(&r->op, NFS_OP_CREATE, create_done);
+}
+
+/* ---- unlink, rmdir, rename ---- */
+
+void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs_req *r = fs_req_new(req, parent);
+
+	if (r && fs_req_name(r, r->op.name, name))
+		vfs_unlink(&r->op);
+}
+
+void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs_req *r = fs_req_new(req, parent);
+
+	if (r && fs_req_name(r, r->op.name, name))
+		vfs_rmdir(&r->op);
+}
+
+void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+	       const char *newname, unsigned flags)
+{
+	struct fs_req *r;
+
+	if (flags) {            /* RENAME_NOREPLACE, RENAME_EXCHANGE: NFS has neither */
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	r = fs_req_new(req, parent);
+	if (!r || !fs_req_name(r, r->op.name, name) || !fs_req_name(r, r->op.name2, newname))
+		return;
+	if (fs_req_ino2(r, newparent))
+		vfs_rename(&r->op);
 }

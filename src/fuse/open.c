@@ -54,137 +54,52 @@ static bool goes_past(const struct fs *fs, const struct inode *ino, const struct
 	       atomic_load(&ino->nfiles) == 1;
 }
 
-struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
+struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
 {
-	struct file *f = calloc(1, sizeof(*f));
+	struct fs *fs = fs_of_req(r);
+	const struct nfs_attr *attr = &r->op.call.res.attr;
+	struct fs_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	f->handle = handle_new(&r->fl->fs->files, f);
+	f->handle = handle_new(&fs->files, f);
 	if (!f->handle) {
 		free(f);
 		return NULL;
 	}
-	inode_ref(ino);
-	f->ino = ino;
-	f->open = r->call.open;
-	f->cred = r->cred;
-	ahead_open(f);
 	fi->fh = f->handle;
-	fi->keep_cache = inode_open(&r->fl->fs->inodes, ino, &r->call.res.attr,
-				    r->call.op == NFS_OP_OPEN ? r->asked_ns : 0);
+	fi->keep_cache = believed_open(&fs->vfs.inodes, ino, attr,
+				       r->op.call.op == NFS_OP_OPEN ? r->op.asked_ns : 0);
 	atomic_init(&f->drops, !fi->keep_cache);
 	young_asked(ino, fuse_req_ctx(r->req)->pid);
-	inode_end_begins(&r->fl->fs->inodes, ino, &f->end, &r->call.res.attr);
-	f->past = goes_past(r->fl->fs, ino, fi);
+	told_end_begins(&fs->vfs.inodes, ino, &f->end, attr);
+	f->past = goes_past(fs, ino, fi);
 	fi->direct_io |= f->past;
-	f->set_id = r->call.res.attr.mode & (S_ISUID | S_ISGID);
+	f->set_id = attr->mode & (S_ISUID | S_ISGID);
 	fi->noflush = !may_write(fi->flags);
-	fs_behind_opened(f);
-	atomic_store(&f->refs, 1);      /* from here on fs_file_get() may find it */
+	file_begins(&f->f, &r->op, ino);        /* from here on fs_file_get() may find it */
 	return f;
 }
 
-static bool ref_live(void *obj)
+static bool file_live(void *obj)
 {
-	struct file *f = obj;
-	unsigned have = atomic_load(&f->refs);
-
-	while (have)
-		if (atomic_compare_exchange_weak(&f->refs, &have, have + 1))
-			return true;
-	return false;
+	return file_ref_live(&((struct fs_file *)obj)->f);
 }
 
 /* The first request through f. Not in line, or it makes each request dearer. */
-static void __attribute__((noinline)) has_dropped(struct fs *fs, struct file *f)
+static void __attribute__((noinline)) has_dropped(struct fs *fs, struct fs_file *f)
 {
 	if (atomic_exchange(&f->drops, false))
-		inode_dropped(&fs->inodes, f->ino, f->end.change);
+		believed_dropped(&fs->vfs.inodes, f->f.ino, f->end.change);
 }
 
-struct file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
+struct fs_file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
 {
-	struct file *f = handle_get(&fs->files, fi->fh, ref_live);
+	struct fs_file *f = handle_get(&fs->files, fi->fh, file_live);
 
 	if (f && atomic_load_explicit(&f->drops, memory_order_relaxed))
 		has_dropped(fs, f);
 	return f;
-}
-
-static void close_done(struct fs_req *r)
-{
-	if (r->call.res.status && r->call.res.status != -ESTALE)
-		log_debug("CLOSE: %s", strerror(-r->call.res.status));
-	if (r->silly)
-		fs_remove_silly(r->fl, r->silly);
-	r->silly = NULL;
-	fs_req_free(r);
-}
-
-static void close_open(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
-		       const struct rpc_cred *cred, struct silly *silly)
-{
-	struct fs_req *r = fs_req_new_quiet(fl, ino, cred);
-
-	if (!r) {
-		log_err("a file could not be closed on the server: out of memory");
-		if (silly)
-			fs_remove_silly(fl, silly);
-		return;
-	}
-	r->silly = silly;
-	r->call.open = open;
-	/* Opens of the file wait until its silly name is removed. */
-	if (silly)
-		r->call.flags |= NFS_CALL_NOW;
-	fs_req_start(r, NFS_OP_CLOSE, close_done);
-}
-
-void fs_open_undo(struct fs_lane *fl, struct inode *ino, struct nfs_open *open,
-		  const struct rpc_cred *cred)
-{
-	close_open(fl, ino, open, cred, NULL);
-}
-
-void fs_file_put(struct fs_lane *fl, struct file *f)
-{
-	struct inode_table *t = &fl->fs->inodes;
-	struct silly *silly;
-
-	if (atomic_fetch_sub(&f->refs, 1) > 1)
-		return;
-	handle_del(&fl->fs->files, f->handle);  /* if the kernel has not got it */
-	ahead_close(fl, f);
-	inode_end_ends(t, f->ino, &f->end);
-	atomic_fetch_sub(&f->ino->nfiles, 1);
-	silly = inode_close(t, f->ino);
-	if (!silly)
-		fs_solo_release(fl, f);
-	close_open(fl, f->ino, f->open, &f->cred, silly);
-	inode_put(t, f->ino, 1);
-	free(f);
-}
-
-/* ---- open ---- */
-
-/* r is going to open r->ino. The file counts as open from now on, or a call that removes a
- * name of it might take it for closed. false: such a call is under way. */
-static bool opening(struct fs_req *r)
-{
-	r->opening = inode_opening(&r->fl->fs->inodes, r->ino);
-	return r->opening;
-}
-
-void fs_opening_ends(struct fs_req *r)
-{
-	struct silly *s;
-
-	if (!r->opening)
-		return;
-	s = inode_close(&r->fl->fs->inodes, r->ino);
-	if (s)
-		fs_remove_silly(r->fl, s);
 }
 
 /* ---- a name that is another file's by now ---- */
@@ -192,49 +107,32 @@ void fs_opening_ends(struct fs_req *r)
 static void note_back(struct fs_req *r)
 {
 	if (r->req && !r->back)
-		r->back = inode_came_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid,
-					  r->call.op == NFS_OP_SETATTR);
+		r->back = sentback_came(&fs_of_req(r)->back, r->op.ino, fuse_req_ctx(r->req)->pid,
+					r->op.call.op == NFS_OP_SETATTR);
 }
 
-void fs_start_named(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
+bool fs_opens_named(const struct fs *fs)
 {
-	struct fs *fs = r->fl->fs;
-	struct nfs_args *a = &r->call.args;
-
-	/* Where the kernel keeps no names, it has just looked. */
-	r->named = fs->cfg.lookupcache != FS_LOOKUPCACHE_NONE && fs->inodes.acdirmax;
-	if (r->named) {
-		inode_names(&fs->inodes, r->ino, &r->names);
-		a->nwhere = r->names.n;
-	}
-	for (unsigned i = 0; i < a->nwhere; i++)
-		a->where[i] = (struct nfs_where){ &r->names.dir[i]->fh, r->names.name[i] };
-	fs_req_start(r, op, done);
+	return fs->cfg.lookupcache != FS_LOOKUPCACHE_NONE && fs->vfs.inodes.acdirmax;
 }
 
-/* By the newest name alone, which the kernel has just looked up; then without a name, if the kernel
- * opens without one. */
-static void start_unnamed(struct fs_req *r, void (*done)(struct fs_req *r))
+bool fs_moved(struct fs_req *r)
 {
-	bool newest = r->call.args.nwhere > 1;
+	bool several = r->op.call.args.nwhere > 1;
 
-	r->call.args.nwhere = newest;
-	if (r->call.op == NFS_OP_OPEN)
-		inode_opened_unnamed(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid, newest);
-	fs_req_start(r, r->call.op, done);
-}
-
-bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r))
-{
 	note_back(r);
-	if (r->call.res.status != -NFS_EMOVED)
+	if (r->op.call.res.status != -NFS_EMOVED)
 		return false;
-	if (r->req && (r->back == BY_HANDLE || (r->back && r->call.args.nwhere > 1))) {
-		start_unnamed(r, done);
-	} else {
+	if (!r->req || (r->back != BY_HANDLE && (!r->back || !several))) {
 		fs_reply_err(r, ESTALE);
 		fs_req_free(r);
+		return true;
 	}
+	/* By the newest name alone, which the kernel has just looked up; then without a name, if
+	 * the kernel opens without one. */
+	if (r->op.call.op == NFS_OP_OPEN)
+		sentback_note_unnamed(&fs_of_req(r)->back, r->op.ino, fuse_req_ctx(r->req)->pid, several);
+	vfs_by_fewer_names(&r->op);
 	return true;
 }
 
@@ -250,89 +148,70 @@ bool fs_moved(struct fs_req *r, void (*done)(struct fs_req *r))
  */
 static bool is_wrong(const struct fs_req *r)
 {
-	const struct nfs_attr *attr = &r->call.res.attr;
+	const struct nfs_attr *attr = &r->op.call.res.attr;
 
-	if (!attr->nlink && !atomic_load(&r->ino->nfiles) && !r->back)
+	if (!attr->nlink && !atomic_load(&r->op.ino->nfiles) && !r->back)
 		return true;
-	return may_write(r->fi.flags) && !r->back && inode_appends_elsewhere(r->ino, attr);
+	return may_write(r->fi.flags) && !r->back && told_appends_elsewhere(r->op.ino, attr);
 }
 
 /* true: r has been answered. */
 static bool is_sent_back(struct fs_req *r)
 {
-	if (r->ino->solo)
+	if (believed_of(r->op.ino)->solo)
 		return fs_solo_sent_back(r);
 	if (!is_wrong(r))
 		return false;
 	fs_forget_attr(r);
-	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
 	fs_reply_err(r, ESTALE);
 	fs_req_free(r);
 	return true;
 }
 
 /* The open file for OPEN's reply; NULL: no memory. */
-static struct file *opened(struct fs_req *r)
+static struct fs_file *opened(struct fs_req *r)
 {
-	bool differs = !r->ino->solo && inode_differs(&r->fl->fs->inodes, r->ino, &r->call.res.attr);
-	struct file *f;
+	struct believed *b = believed_of(r->op.ino);
+	bool differs = !b->solo && told_differs(&fs_of_req(r)->vfs.inodes, r->op.ino, &r->op.call.res.attr);
+	struct fs_file *f;
 
 	/* Until the kernel is told, other opens find no difference any more but this. */
-	atomic_fetch_add(&r->ino->differing, differs);
-	f = fs_file_new(r, r->ino, &r->fi);
+	atomic_fetch_add(&b->differing, differs);
+	f = fs_file_new(r, r->op.ino, &r->fi);
 	/* After the attributes were kept (young.h): the kernel may be told those. */
 	if (differs)
 		fs_forget_attr(r);
-	atomic_fetch_sub(&r->ino->differing, differs);
+	atomic_fetch_sub(&b->differing, differs);
 	return f;
 }
 
-static void open_done(struct fs_req *r)
+static void open_done(struct vfs_op *op)
 {
-	struct file *f;
+	struct fs_req *r = fs_req_of(op);
+	struct fs_file *f;
 
-	if (fs_moved(r, open_done))
+	if (fs_moved(r))
 		return;
 	if (fs_solo_writes_only(r)) {
-		fs_req_start(r, NFS_OP_OPEN, open_done);
+		vfs_start(op, NFS_OP_OPEN, open_done);
 		return;
 	}
-	if (r->call.res.status) {
-		fs_done_status(r);
+	if (op->call.res.status) {
+		fs_end_status(op);
 		return;
 	}
 	if (r->req && is_sent_back(r))
 		return;
 	f = r->req ? opened(r) : NULL;
 	if (!f) {
-		fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+		file_undo(op->vl, op->ino, op->call.open, &op->cred);
 		fs_reply_err(r, ENOMEM);
 	} else if (fuse_reply_open(r->req, &r->fi)) {
-		fs_file_put(r->fl, f);
+		file_put(op->vl, &f->f);
 	}
-	r->req = NULL;
+	fs_replied(r);
 	fs_req_free(r);
-}
-
-/* The kernel still knows this inode by another name. */
-static bool has_left(struct fs_req *r)
-{
-	if (!r->ino->solo || !atomic_load(&r->ino->solo->left))
-		return false;
-	fs_reply_err(r, ESTALE);
-	return true;
-}
-
-static void on_open_wait(struct loop_timer *t)
-{
-	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
-
-	if (!r->req || has_left(r))     /* interrupted; answered */
-		fs_req_free(r);
-	else if (opening(r))
-		fs_start_named(r, NFS_OP_OPEN, open_done);
-	else
-		fs_wait_more(r);
 }
 
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -342,19 +221,18 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->call.args.file.flags = fs_solo_flags(r->fl->fs, fi->flags);
-	r->call.args.file.exec = fi->flags & FMODE_EXEC;
-	r->call.op = NFS_OP_OPEN;
-	loop_timer_init(&r->call.eng.timer, on_open_wait);
-	on_open_wait(&r->call.eng.timer);
+	r->op.end = open_done;
+	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);
+	r->op.call.args.file.exec = fi->flags & FMODE_EXEC;
+	vfs_open(&r->op, fs_opens_named(fs_of_req(r)));
 }
 
 void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct file *f = handle_del(&fs_of(req)->files, fi->fh);
+	struct fs_file *f = handle_del(&fs_of(req)->files, fi->fh);
 
 	(void)ino;
 	if (f)
-		fs_file_put(fs_this_lane, f);
+		file_put(vfs_this_lane, &f->f);
 	fuse_reply_err(req, f ? 0 : EBADF);
 }

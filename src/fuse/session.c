@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"
@@ -144,9 +143,9 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
 	/* Off: the kernel applies the caller's umask, and the server applies none. */
 	want(conn, FUSE_CAP_DONT_MASK, false);
-	conn->max_write = fs_request_most(fs->cl->wsize);
-	conn->max_read = fs_request_most(fs->cl->rsize);
-	conn->max_readahead = fs_request_most(fs->cl->rsize);
+	conn->max_write = fs_request_most(fs->vfs.cl->wsize);
+	conn->max_read = fs_request_most(fs->vfs.cl->rsize);
+	conn->max_readahead = fs_request_most(fs->vfs.cl->rsize);
 	conn->max_background = BACKGROUND;
 	conn->congestion_threshold = BACKGROUND * 3 / 4;
 	conn->time_gran = 1;
@@ -211,7 +210,7 @@ static struct fuse_session *new_session(const char *fuse_opts, uint32_t max_read
 
 int fs_session_new(struct fs *fs, struct errbuf *eb)
 {
-	fs->se = new_session(fs->cfg.fuse_opts, fs_request_most(fs->cl->rsize), fs->cfg.debug,
+	fs->se = new_session(fs->cfg.fuse_opts, fs_request_most(fs->vfs.cl->rsize), fs->cfg.debug,
 			     &fs_ops, fs, eb);
 	return fs->se ? 0 : -EINVAL;
 }
@@ -272,7 +271,7 @@ static void write_back(struct fs *fs)
 
 	if (fd < 0)
 		return;
-	fs_behind_pages(fs, fd);
+	fs_write_back(fs, fd);
 	close(fd);
 }
 
@@ -299,7 +298,7 @@ static int get_device(struct fs *fs, struct errbuf *eb)
 
 	if (!fs->cfg.mount)
 		return libfuse_mount(fs->se, fs->cfg.mountpoint, eb);
-	fd = fs->cfg.mount(fs_request_most(fs->cl->rsize), eb);
+	fd = fs->cfg.mount(fs_request_most(fs->vfs.cl->rsize), eb);
 	if (fd < 0)
 		return fd;
 	if (eb->text[0])
@@ -327,7 +326,7 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 
 static int lanes_init(struct fs *fs, struct errbuf *eb)
 {
-	for (unsigned i = 0; i < fs->nlanes; i++) {
+	for (unsigned i = 0; i < fs->vfs.nlanes; i++) {
 		struct fs_lane *fl = &fs->lanes[i];
 		int rc;
 
@@ -370,30 +369,31 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		return err_set(eb, -ENOMEM, "out of memory");
 	q->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	c->cred = &q->cred;
-	c->args.fh = &fs->cl->root_fh;
+	c->args.fh = &fs->vfs.cl->root_fh;
 	c->op = NFS_OP_GETATTR;
-	rc = nfs_call_any(fs->cl, c, 0, &abandoned);
+	rc = nfs_call_any(fs->vfs.cl, c, 0, &abandoned);
 	if (!rc && !S_ISDIR(c->res.attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
-		fs->root = inode_get(&fs->inodes, &fs->cl->root_fh, &c->res.attr, 0, NULL, 0,
+		fs->root = inode_get(&fs->vfs.inodes, &fs->vfs.cl->root_fh, &c->res.attr, 0, NULL, 0,
 				     mono_ns());
+		fs->vfs.root_id = fs->root ? fs->root->id : 0;
 		rc = fs->root ? 0 : -ENOMEM;
 		fs->fsid_major = c->res.attr.fsid_major;
 		fs->fsid_minor = c->res.attr.fsid_minor;
 	}
 	/* For fs_late(). If the server refuses STATFS we do without it. */
-	for (unsigned i = 0; i < fs->nlanes && !rc; i++)
+	for (unsigned i = 0; i < fs->vfs.nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
 	c->op = NFS_OP_STATFS;
-	if (!rc && nfs_call_any(fs->cl, c, 0, &abandoned) == 0)
-		for (unsigned i = 0; i < fs->nlanes; i++)
+	if (!rc && nfs_call_any(fs->vfs.cl, c, 0, &abandoned) == 0)
+		for (unsigned i = 0; i < fs->vfs.nlanes; i++)
 			fs_statfs_keep(&fs->lanes[i], &c->res.statfs);
 	if (!abandoned)
 		free(q);
 	if (rc)
 		return err_set(eb, rc, "cannot use '%s' on %s as a root directory: %s",
-			       fs->cl->cfg.export, fs->cl->cfg.server, strerror(-rc));
+			       fs->vfs.cl->cfg.export, fs->vfs.cl->cfg.server, strerror(-rc));
 	return 0;
 }
 
@@ -413,8 +413,8 @@ static void let_kernel_read_ahead(struct fs *fs)
 	if (!fs->cfg.readahead || !fs->cfg.read_ahead)
 		return;
 	/* Then FUSE_INIT has been answered. */
-	nfs_each_lane(fs->cl, nothing, NULL);
-	rc = fs->cfg.read_ahead(fs_request_most(fs->cl->rsize) / 1024);
+	nfs_each_lane(fs->vfs.cl, nothing, NULL);
+	rc = fs->cfg.read_ahead(fs_request_most(fs->vfs.cl->rsize) / 1024);
 	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
 }
 
@@ -430,24 +430,20 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 		return err_set(eb, -ENOMEM, "out of memory");
 	*out = fs;
 	fs->cfg = *cfg;
-	fs->cl = cl;
 	sem_init(&fs->ended, 0, 0);
 	sem_init(&fs->inited, 0, 0);
-	if (getrandom(&fs->silly_seed, sizeof(fs->silly_seed), 0) != sizeof(fs->silly_seed))
-		fs->silly_seed = mono_ns();
-	inode_table_init(&fs->inodes);
 	handles_init(&fs->files);
 	handles_init(&fs->dirs);
-	fs->inodes.acregmin = cfg->acregmin;
-	fs->inodes.acregmax = cfg->acregmax;
-	fs->inodes.acdirmin = cfg->acdirmin;
-	fs->inodes.acdirmax = cfg->acdirmax;
-	fs->inodes.solo = cfg->solo;
-	behind_pool_init(&fs->behind, &cl->arena, cfg->write_behind);
-	ahead_init(fs, cfg->readahead);
-	fs->nlanes = cl->nlanes;
+	sentback_init(&fs->back);
+	vfs_init(&fs->vfs, &(struct vfs_config){
+		.acregmin = cfg->acregmin, .acregmax = cfg->acregmax,
+		.acdirmin = cfg->acdirmin, .acdirmax = cfg->acdirmax,
+		.negative_timeo = fs_negative_timeo(cfg), .write_behind = cfg->write_behind,
+		.readahead = cfg->readahead, .place = cfg->mountpoint, .rdirplus = cfg->rdirplus,
+	}, &fs_front, cl);
+	fs->vfs.lanes = calloc(cl->nlanes, sizeof(*fs->vfs.lanes));
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
-	rc = fs->lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
+	rc = fs->lanes && fs->vfs.lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
 	if (!rc)
 		rc = fs_session_new(fs, eb);
 	return rc;
@@ -461,10 +457,10 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 		return rc;
 	rc = lanes_init(fs, eb);
 	if (!rc) {
-		nfs_each_lane(fs->cl, fs_lane_attach, fs);
+		nfs_each_lane(fs->vfs.cl, fs_lane_attach, fs);
 		rc = wait_init(fs, eb);
 		if (rc)
-			nfs_each_lane(fs->cl, fs_lane_detach, fs);
+			nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
 	}
 	if (rc)
 		take_away(fs);
@@ -480,22 +476,12 @@ void fs_stop(struct fs *fs)
 
 uint64_t fs_inode_count(const struct fs *fs)
 {
-	return atomic_load(&fs->inodes.count);
+	return atomic_load(&fs->vfs.inodes.count);
 }
 
 uint64_t fs_held_bytes(const struct fs *fs)
 {
-	return atomic_load(&fs->behind.bytes);
-}
-
-/* FUSE may not have told us of a close() just before the end. */
-static void remove_silly(struct nfs_lane *l, void *arg)
-{
-	struct fs *fs = arg;
-	struct silly *s;
-
-	while (nfs_lane_up(l) && (s = inode_take_silly(&fs->inodes)))
-		fs_remove_silly(&fs->lanes[l->index], s);
+	return atomic_load(&fs->vfs.behind.bytes);
 }
 
 void fs_wait(struct fs *fs)
@@ -504,30 +490,27 @@ void fs_wait(struct fs *fs)
 		;
 	write_back(fs);
 	take_away(fs);
-	fs_behind_drain(fs);
-	nfs_each_lane(fs->cl, fs_lane_detach, fs);
-	fs_behind_say_lost(fs);
+	vfs_drain(&fs->vfs);
+	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
+	vfs_stop(&fs->vfs);
 	fs_solo_say_rest(fs, UINT64_MAX);
-	nfs_each_lane(fs->cl, remove_silly, fs);
-	/* The client, which has the arena, is freed before fs. */
-	behind_pool_stop(&fs->behind);
 }
 
 void fs_free(struct fs *fs)
 {
 	if (!fs)
 		return;
-	for (unsigned i = 0; fs->lanes && i < fs->nlanes; i++)
+	for (unsigned i = 0; fs->lanes && i < fs->vfs.nlanes; i++)
 		fs_lane_fini(&fs->lanes[i]);
 	if (fs->se)
 		fuse_session_destroy(fs->se);
-	ahead_fini(fs);
-	inode_table_fini(&fs->inodes);
+	vfs_fini(&fs->vfs);
 	handles_fini(&fs->files);
 	handles_fini(&fs->dirs);
-	behind_pool_fini(&fs->behind);
+	sentback_fini(&fs->back);
 	sem_destroy(&fs->ended);
 	sem_destroy(&fs->inited);
 	free(fs->lanes);
+	free(fs->vfs.lanes);
 	free(fs);
 }

@@ -4,65 +4,66 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include "vfs/inode_impl.h"
 #include "fuse/fs_impl.h"
 #include "fuse/solo.h"
 
 /* The log speaks of changes by others once in so much time: of one, or of all since. */
 #define SAY_NS 1000000000ull
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 /* ---- what the server has after this mount's last change ---- */
 
 bool solo_begin(struct inode *ino, const struct nfs_attr *attr)
 {
-	ino->solo = calloc(1, sizeof(*ino->solo));
-	if (!ino->solo)
+	struct believed *b = believed_of(ino);
+
+	b->solo = calloc(1, sizeof(*b->solo));
+	if (!b->solo)
 		return false;
-	ino->solo->nr = ino->changes + 1;
-	ino->solo->attr = *attr;
-	atomic_store(&ino->solo->size, attr->size);
+	b->solo->nr = ino->changes + 1;
+	b->solo->attr = *attr;
+	atomic_store(&b->solo->size, attr->size);
 	return true;
 }
 
 void solo_wrote(struct inode *ino, uint64_t end)
 {
-	uint64_t was = atomic_load(&ino->solo->size);
+	struct believed *b = believed_of(ino);
+	uint64_t was = atomic_load(&b->solo->size);
 
-	while (was < end && !atomic_compare_exchange_weak(&ino->solo->size, &was, end))
+	while (was < end && !atomic_compare_exchange_weak(&b->solo->size, &was, end))
 		;
 }
 
 void solo_cut(struct inode *ino, uint64_t size)
 {
-	atomic_store(&ino->solo->size, size);
+	atomic_store(&believed_of(ino)->solo->size, size);
 }
 
 void solo_after_locked(struct inode *ino, const struct nfs_attr *attr)
 {
-	ino->solo->nr = ino->changes + 1;
-	ino->solo->attr = *attr;
+	struct believed *b = believed_of(ino);
+
+	b->solo->nr = ino->changes + 1;
+	b->solo->attr = *attr;
 }
 
 void solo_lost(struct inode *ino)
 {
-	atomic_store(&ino->solo->lost, true);
+	atomic_store(&believed_of(ino)->solo->lost, true);
 }
 
 bool solo_keeps_locked(const struct inode *ino)
 {
-	return !ino->solo->foreign && !atomic_load(&ino->solo->lost);
+	struct believed *b = believed_of(ino);
+
+	return !b->solo->foreign && !atomic_load(&b->solo->lost);
 }
 
 /* OPEN has brought attr. nr: known_changes() when it was sent, which is no longer that if a change
  * has begun since, and 0 if one was under way. alone: nobody else has the file open. */
 static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
 {
-	struct solo *s = ino->solo;
+	struct solo *s = believed_of(ino)->solo;
 
 	if (nr != ino->changes + 1 || atomic_load(&s->lost))
 		return;
@@ -77,20 +78,20 @@ static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint6
 
 int fs_solo_flags(const struct fs *fs, int flags)
 {
-	return fs->inodes.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
+	return fs->cfg.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
 }
 
 static bool is_widened(const struct fs_req *r)
 {
 	return (r->fi.flags & O_ACCMODE) == O_WRONLY &&
-	       (r->call.args.file.flags & O_ACCMODE) == O_RDWR;
+	       (r->op.call.args.file.flags & O_ACCMODE) == O_RDWR;
 }
 
 bool fs_solo_writes_only(struct fs_req *r)
 {
-	if (r->call.res.status != -EACCES || !is_widened(r))
+	if (r->op.call.res.status != -EACCES || !is_widened(r))
 		return false;
-	r->call.args.file.flags = r->fi.flags;
+	r->op.call.args.file.flags = r->fi.flags;
 	r->fi.direct_io = 1;
 	return true;
 }
@@ -115,16 +116,17 @@ static bool differs(const struct nfs_attr *a, const struct nfs_attr *b)
 static struct verdict look(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 			   uint64_t nr)
 {
+	struct believed *b = believed_of(ino);
 	struct inode_shard *sh = inode_shard_of(t, ino);
 	struct verdict v = { 0 };
 	bool before, alone;
 
 	pthread_mutex_lock(&sh->mu);
 	alone = atomic_load(&ino->nopen) == 1;  /* this open counts */
-	before = ino->solo->foreign;
-	v.differs = differs(&ino->solo->attr, attr);
+	before = b->solo->foreign;
+	v.differs = differs(&b->solo->attr, attr);
 	compare_locked(ino, attr, nr, alone);
-	v.news = ino->solo->foreign && !before;
+	v.news = b->solo->foreign && !before;
 	name_locked(ino, &v);
 	v.leaves = alone && !solo_keeps_locked(ino);
 	if (v.leaves)
@@ -149,7 +151,7 @@ static void say(struct fs *fs, const struct verdict *v)
 	}
 	log_warn("somebody else has changed the file '%s' on %s, but with consistency=solo only this "
 		 "mount may write: %s. Use consistency=cto where others write", v->name,
-		 fs->cl->cfg.server, v->leaves ? "it is read anew" :
+		 fs->vfs.cl->cfg.server, v->leaves ? "it is read anew" :
 		 "it is open here, and its size and times are read anew when it is closed");
 }
 
@@ -162,23 +164,23 @@ void fs_solo_say_rest(struct fs *fs, uint64_t now)
 	n = atomic_exchange(&fs->solo_unsaid, 0);
 	if (n)
 		log_warn("%u more files on %s were changed by somebody else, but with consistency=solo "
-			 "only this mount may write", n, fs->cl->cfg.server);
+			 "only this mount may write", n, fs->vfs.cl->cfg.server);
 }
 
 bool fs_solo_sent_back(struct fs_req *r)
 {
-	struct fs *fs = r->fl->fs;
-	struct verdict v = look(&fs->inodes, r->ino, &r->call.res.attr, r->quiet);
+	struct fs *fs = fs_of_req(r);
+	struct verdict v = look(&fs->vfs.inodes, r->op.ino, &r->op.call.res.attr, r->op.quiet);
 
 	if (v.news) {
-		stat_add(&r->fl->lane->stats, STAT_SOLO_CHANGED, 1);
+		stat_add(&r->op.vl->lane->stats, STAT_SOLO_CHANGED, 1);
 		say(fs, &v);
 	}
 	if (v.leaves || v.differs)
 		fs_forget_attr(r);
 	if (!v.leaves)
 		return false;
-	fs_open_undo(r->fl, r->ino, r->call.open, &r->cred);
+	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
 	fs_reply_err(r, ESTALE);
 	fs_req_free(r);
 	return true;
@@ -210,7 +212,7 @@ static void owe_locked(struct solo *s, const struct timespec *mtime)
  * or the kernel after a change of names. true: nothing is to be sent. */
 static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, bool by_file)
 {
-	struct solo *s = ino->solo;
+	struct solo *s = believed_of(ino)->solo;
 
 	if (by_file)
 		owe_locked(s, mtime);
@@ -222,9 +224,9 @@ static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, 
 static bool settles(struct fs_req *r, const struct stat *st, int to_set, bool by_file,
 		    struct nfs_attr *attr)
 {
-	struct inode_shard *sh = inode_shard_of(&r->fl->fs->inodes, r->ino);
-	struct nfs_sattr *a = &r->call.args.sattr;
-	struct solo *s = r->ino->solo;
+	struct inode_shard *sh = inode_shard_of(&fs_of_req(r)->vfs.inodes, r->op.ino);
+	struct nfs_sattr *a = &r->op.call.args.sattr;
+	struct solo *s = believed_of(r->op.ino)->solo;
 	bool kept = false;
 
 	pthread_mutex_lock(&sh->mu);
@@ -235,8 +237,8 @@ static bool settles(struct fs_req *r, const struct stat *st, int to_set, bool by
 			owe_locked(s, &a->mtime);
 		a->valid &= ~(unsigned)NFS_SET_MTIME;
 	} else if (a->valid == NFS_SET_MTIME && (to_set & FUSE_SET_ATTR_CTIME)) {
-		kept = keeps_mtime_locked(r->ino, &a->mtime, by_file);
-	} else if ((a->valid & NFS_SET_MTIME) && is_now(st, to_set) && !may_set(s, &r->cred)) {
+		kept = keeps_mtime_locked(r->op.ino, &a->mtime, by_file);
+	} else if ((a->valid & NFS_SET_MTIME) && is_now(st, to_set) && !may_set(s, &r->op.cred)) {
 		a->valid = (a->valid & ~(unsigned)NFS_SET_MTIME) | NFS_SET_MTIME_NOW;
 	}
 	if (a->valid & (NFS_SET_MTIME | NFS_SET_MTIME_NOW) && !kept)
@@ -251,80 +253,81 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 	struct nfs_attr attr;
 	struct stat out;
 
-	if (!r->ino->solo || !settles(r, st, to_set, fi, &attr))
+	if (!believed_of(r->op.ino)->solo || !settles(r, st, to_set, fi, &attr))
 		return false;
-	fs_stat(r->fl->fs, &out, &attr);
+	fs_stat(fs_of_req(r), &out, &attr);
 	fuse_reply_attr(r->req, &out, 0);
-	r->req = NULL;
+	fs_replied(r);
 	return true;
 }
 
 /* ---- release ---- */
 
-static void times_done(struct fs_req *r)
+static void times_done(struct vfs_op *op)
 {
-	struct inode_table *t = &r->fl->fs->inodes;
-	struct inode_shard *sh = inode_shard_of(t, r->ino);
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct inode_shard *sh = inode_shard_of(t, op->ino);
 
-	if (r->call.res.status) {
-		log_debug("SETATTR of the mtime: %s", strerror(-r->call.res.status));
+	if (op->call.res.status) {
+		log_debug("SETATTR of the mtime: %s", strerror(-op->call.res.status));
 	} else {
 		pthread_mutex_lock(&sh->mu);
-		told_note_locked(t, r->ino, &r->call.res.attr);
+		inode_note_locked(t, op->ino, &op->call.res.attr);
 		pthread_mutex_unlock(&sh->mu);
 	}
-	fs_req_free(r);
+	vfs_op_free(op);
 }
 
-/* Until it is taken, a program that sets a time cancels it; after that it waits (fs_hold()). */
-static bool take_owed(struct fs_req *r)
+/* Until it is taken, a program that sets a time cancels it; after that it waits (vfs_hold()). */
+static bool take_owed(struct vfs_op *op)
 {
-	struct inode_shard *sh = inode_shard_of(&r->fl->fs->inodes, r->ino);
-	struct solo *s = r->ino->solo;
+	struct inode_shard *sh = inode_shard_of(&op->vl->vfs->inodes, op->ino);
+	struct solo *s = believed_of(op->ino)->solo;
 	bool owed;
 
 	pthread_mutex_lock(&sh->mu);
 	owed = s->owes;
 	s->owes = false;
-	r->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
+	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
 	pthread_mutex_unlock(&sh->mu);
 	return owed;
 }
 
-static void send_times(struct fs_req *r)
+static void send_times(struct vfs_op *op)
 {
-	fs_hold(r);
-	if (take_owed(r))
-		fs_req_start(r, NFS_OP_SETATTR, times_done);
+	vfs_hold(op);
+	if (take_owed(op))
+		vfs_start(op, NFS_OP_SETATTR, times_done);
 	else
-		fs_req_free(r);
+		vfs_op_free(op);
 }
 
 /* All that was written is on the server. */
-static void times_in_turn(struct fs_req *r)
+static void times_in_turn(struct vfs_op *op)
 {
-	fs_in_turn(r, send_times);
+	vfs_in_turn(op, send_times);
 }
 
-static bool is_owed(struct fs_lane *fl, struct file *f)
+static bool is_owed(struct vfs_lane *vl, struct file *f)
 {
-	struct inode_shard *sh = inode_shard_of(&fl->fs->inodes, f->ino);
+	struct inode_shard *sh = inode_shard_of(&vl->vfs->inodes, f->ino);
+	struct solo *s = believed_of(f->ino)->solo;
 	bool owed;
 
 	pthread_mutex_lock(&sh->mu);
-	owed = f->ino->solo->owes && may_set(f->ino->solo, &f->cred);
+	owed = s->owes && may_set(s, &f->cred);
 	pthread_mutex_unlock(&sh->mu);
 	return owed;
 }
 
 /* Without memory the file keeps the server's mtime. */
-void fs_solo_release(struct fs_lane *fl, struct file *f)
+void fs_solo_release(struct vfs_lane *vl, struct file *f)
 {
-	struct fs_req *r;
+	struct vfs_op *op;
 
-	if (!f->ino->solo || !is_owed(fl, f))
+	if (!believed_of(f->ino)->solo || !is_owed(vl, f))
 		return;
-	r = fs_req_new_quiet(fl, f->ino, &f->cred);
-	if (r)
-		fs_settle(r, r->ino, true, times_in_turn);
+	op = vfs_op_quiet(vl, f->ino, &f->cred);
+	if (op)
+		behind_settle(op, op->ino, true, times_in_turn);
 }

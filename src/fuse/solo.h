@@ -21,7 +21,7 @@
  * fsync() and close() promise the data, and the server has a mtime of its own from the WRITEs.
  * So nobody waits for this: the mtime is kept, and sent when the open file is released, unless a
  * program has set another one by then (tar). Until that reply a later change of the file waits
- * (given_up.h: the request holds it), or an old mtime would replace a newer one. A user who may
+ * (vfs/turn.c: the operation holds it), or an old mtime would replace a newer one. A user who may
  * not set the mtime, because the file is not his own, leaves the server's. The kernel also sends
  * the mtime after each rename, link and unlink, which change the ctime: if it is the one
  * that the server has, there is nothing to send. The same if the daemon dies before the
@@ -54,14 +54,13 @@
 
 struct file;
 struct fs;
-struct fs_lane;
+struct vfs_lane;
 struct fs_req;
 struct fuse_file_info;
 struct inode;
 struct inode_table;
 
 struct solo {
-	_Atomic bool left;              /* opens are answered with ESTALE */
 	_Atomic uint64_t size;          /* the kernel's, but for what it has not written yet */
 	_Atomic bool lost;              /* a WRITE has failed */
 	bool foreign;                   /* somebody else has changed it */
@@ -98,6 +97,6 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
  * mono_ns(), or UINT64_MAX: at once. */
 void fs_solo_say_rest(struct fs *fs, uint64_t now);
 /* An open file is released: sends the mtime if the server has not got it. */
-void fs_solo_release(struct fs_lane *fl, struct file *f);
+void fs_solo_release(struct vfs_lane *vl, struct file *f);
 
 #endif

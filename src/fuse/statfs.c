@@ -4,10 +4,12 @@
 
 static bool reply(struct fs_req *r)
 {
-	if (!r->fl->statfs.f_bsize)
+	const struct statvfs *last = &fs_lane_of(r->op.vl)->statfs;
+
+	if (!last->f_bsize)
 		return false;
-	fuse_reply_statfs(r->req, &r->fl->statfs);
-	r->req = NULL;
+	fuse_reply_statfs(r->req, last);
+	fs_replied(r);
 	return true;
 }
 
@@ -24,14 +26,14 @@ void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s)
 	};
 }
 
-static void statfs_done(struct fs_req *r)
+static void statfs_done(struct vfs_op *op)
 {
-	if (r->call.res.status == 0) {
-		fs_statfs_keep(r->fl, &r->call.res.statfs);
-		if (r->req)
-			reply(r);
+	if (op->call.res.status == 0) {
+		fs_statfs_keep(fs_lane_of(op->vl), &op->call.res.statfs);
+		if (op->waited)
+			reply(fs_req_of(op));
 	}
-	fs_done_status(r);
+	fs_end_status(op);
 }
 
 void fs_statfs(fuse_req_t req, fuse_ino_t ino)

@@ -1,46 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See told.h. */
-#include "vfs/ahead.h"
-#include "vfs/inode_impl.h"
+#include "fuse/believed.h"
 #include "fuse/solo.h"
+#include "fuse/told.h"
 #include "fuse/young.h"
-
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool differs(const struct inode *ino, const struct nfs_attr *attr)
-{
-	return ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
-	       ino->size != attr->size;
-}
-
-/* As in nfs(5): the time begins with acregmin. When it has run out and the file is found
- * unchanged, it doubles, up to acregmax. */
-double told_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
-{
-	bool dir = S_ISDIR(ino->type);
-	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
-	uint64_t now = mono_ns();
-
-	if (differs(ino, attr))
-		ahead_outdated(ino);
-	if (differs(ino, attr) || !ino->timeo_ns) {
-		ino->timeo = min;
-		ino->timeo_ns = now;
-	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
-		ino->timeo = ino->timeo * 2 > max ? max : ino->timeo * 2;
-		ino->timeo_ns = now;
-	}
-	ino->change = attr->change;
-	ino->mtime = attr->mtime;
-	ino->size = attr->size;
-	atomic_store(&ino->noted_ns, now);
-	known_seen_locked(ino, attr);
-	known_check_locked(ino, attr);
-	return ino->timeo;
-}
+#include "vfs/known.h"
 
 /* ---- the size that the kernel believes ---- */
 
@@ -48,7 +12,7 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
  * size is changed: see told_size_locked(). */
 static void news(struct inode *ino)
 {
-	atomic_store(&ino->news_ns, mono_ns());
+	atomic_store(&believed_of(ino)->news_ns, mono_ns());
 }
 
 /*
@@ -58,7 +22,7 @@ static void news(struct inode *ino)
  */
 static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64_t asked)
 {
-	list_for_each(n, &ino->ends) {
+	list_for_each(n, &believed_of(ino)->ends) {
 		struct open_end *e = container_of(n, struct open_end, node);
 
 		if (size < atomic_load(&e->end) && (e->since < asked || e->change <= change))
@@ -71,55 +35,60 @@ static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64
 static void told_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
 			     uint64_t asked)
 {
-	bool taken = !atomic_load(&ino->writing) && atomic_load(&ino->news_ns) < since;
+	struct believed *b = believed_of(ino);
+	bool taken = !atomic_load(&b->writing) && atomic_load(&b->news_ns) < since;
 
 	cut_locked(ino, attr->size, attr->change, asked);
 	news(ino);
-	ino->doubt = !taken;
+	b->doubt = !taken;
 	if (taken)
-		atomic_store(&ino->told_size, attr->size);
-	else if (atomic_load(&ino->told_size) != attr->size)
-		atomic_store(&ino->told_size, NOBODY_KNOWS);
+		atomic_store(&b->told_size, attr->size);
+	else if (atomic_load(&b->told_size) != attr->size)
+		atomic_store(&b->told_size, NOBODY_KNOWS);
 }
 
-void inode_untold(struct inode *ino)
+void told_unheard(struct inode *ino)
 {
-	atomic_store(&ino->told_size, NOBODY_KNOWS);
-	atomic_store(&ino->fresh_ns, mono_ns());
+	struct believed *b = believed_of(ino);
+
+	atomic_store(&b->told_size, NOBODY_KNOWS);
+	atomic_store(&b->fresh_ns, mono_ns());
 	young_spoil(ino);
 }
 
-void inode_forgotten(struct inode *ino)
+void told_forgotten(struct inode *ino)
 {
 	news(ino);
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
-void inode_wrote(struct inode *ino, uint64_t end)
+void told_wrote(struct inode *ino, uint64_t end)
 {
+	struct believed *b = believed_of(ino);
 	uint64_t was;
 
 	news(ino);
-	was = atomic_load(&ino->told_size);
-	while (was < end && !atomic_compare_exchange_weak(&ino->told_size, &was, end))
+	was = atomic_load(&b->told_size);
+	while (was < end && !atomic_compare_exchange_weak(&b->told_size, &was, end))
 		;
-	if (ino->solo)
+	if (b->solo)
 		solo_wrote(ino, end);
-	atomic_store(&ino->fresh_ns, mono_ns());
+	atomic_store(&b->fresh_ns, mono_ns());
 }
 
 /* The kernel takes `end` for the size if it believes more, unless it ignores this. */
-void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since)
+void told_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since)
 {
+	struct believed *b = believed_of(ino);
 	struct inode_shard *s = inode_shard_of(t, ino);
 
-	if (end >= atomic_load(&ino->told_size))
+	if (end >= atomic_load(&b->told_size))
 		return;
 	pthread_mutex_lock(&s->mu);
 	cut_locked(ino, end, 0, since);
 	news(ino);
 	young_spoil(ino);
-	atomic_store(&ino->told_size, NOBODY_KNOWS);
+	atomic_store(&b->told_size, NOBODY_KNOWS);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -129,20 +98,21 @@ void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, ui
  * bypassed them. */
 static void told_mtime_locked(struct inode *ino, const struct nfs_attr *attr)
 {
-	bool other = !same_time(&ino->told_mtime, &attr->mtime);
+	struct believed *b = believed_of(ino);
+	bool other = !same_time(&b->told_mtime, &attr->mtime);
 
-	if (atomic_exchange(&ino->outdated, false) && !other)
-		atomic_fetch_add(&ino->mtime_ahead, 1);
+	if (atomic_exchange(&b->outdated, false) && !other)
+		atomic_fetch_add(&b->mtime_ahead, 1);
 	else if (other)
-		atomic_store(&ino->mtime_ahead, 0);
-	ino->told_mtime = attr->mtime;
+		atomic_store(&b->mtime_ahead, 0);
+	b->told_mtime = attr->mtime;
 }
 
 /* Sets what the kernel believes from now on: the size and the mtime. */
 void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
 	told_size_locked(ino, attr, since, since);
-	atomic_store(&ino->atime_old, false);
+	atomic_store(&believed_of(ino)->atime_old, false);
 	young_drop_locked(ino);
 	told_mtime_locked(ino, attr);
 }
@@ -151,16 +121,18 @@ void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
 	told_listed_locked(ino, attr, since);
 	known_told_locked(ino);
-	atomic_store(&ino->fresh_ns, mono_ns());
+	atomic_store(&believed_of(ino)->fresh_ns, mono_ns());
 }
 
 void told_young_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
 		       uint64_t asked)
 {
+	struct believed *b = believed_of(ino);
+
 	told_size_locked(ino, attr, since, asked);
-	atomic_store(&ino->atime_old, false);
+	atomic_store(&b->atime_old, false);
 	told_mtime_locked(ino, attr);
-	atomic_store(&ino->fresh_ns, mono_ns());
+	atomic_store(&b->fresh_ns, mono_ns());
 }
 
 struct times {
@@ -173,7 +145,7 @@ static double update_locked(struct inode_table *t, struct inode *ino, const stru
 			    const struct times *when)
 {
 	bool keep = young_takes_locked(ino, when->asked);
-	double timeo = told_note_locked(t, ino, attr);
+	double timeo = inode_note_locked(t, ino, attr);
 
 	told_locked(ino, attr, when->since);
 	if (keep)
@@ -193,13 +165,13 @@ static double update(struct inode_table *t, struct inode *ino, const struct nfs_
 	return timeo;
 }
 
-double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+double told_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since)
 {
 	return update(t, ino, attr, &(struct times){ .since = since });
 }
 
-double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+double told_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known)
 {
 	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
@@ -212,24 +184,28 @@ double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_a
  * size it drops them. */
 static bool hides_locked(const struct inode *ino, const struct nfs_attr *attr)
 {
-	uint64_t size = atomic_load(&ino->told_size);
+	struct believed *b = believed_of(ino);
+	uint64_t size = atomic_load(&b->told_size);
 
-	return !ino->solo && atomic_load(&ino->paged) && (size == attr->size || size == NOBODY_KNOWS) &&
-	       (ino->doubt || atomic_load(&ino->outdated) || !same_time(&ino->told_mtime, &attr->mtime));
+	return !b->solo && atomic_load(&b->paged) && (size == attr->size || size == NOBODY_KNOWS) &&
+	       (b->doubt || atomic_load(&b->outdated) || !same_time(&b->told_mtime, &attr->mtime));
 }
 
 /* Less by a nanosecond: no other answer has that. */
 static void told_less_locked(struct inode *ino, struct timespec *mtime)
 {
+	struct believed *b = believed_of(ino);
+
 	mtime->tv_sec -= !mtime->tv_nsec;
 	mtime->tv_nsec = mtime->tv_nsec ? mtime->tv_nsec - 1 : 999999999;
-	atomic_store(&ino->mtime_ahead, 0);
-	ino->told_mtime = *mtime;
+	atomic_store(&b->mtime_ahead, 0);
+	b->told_mtime = *mtime;
 }
 
-double inode_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
+double told_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked)
 {
+	struct believed *b = believed_of(ino);
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
 	bool hides;
@@ -237,88 +213,83 @@ double inode_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr
 	pthread_mutex_lock(&s->mu);
 	hides = hides_locked(ino, attr);
 	timeo = update_locked(t, ino, attr, &(struct times){ since, asked, UINT64_MAX });
-	if (!atomic_load(&ino->writing))
-		atomic_store(&ino->told_size, attr->size);
-	ino->set_change = attr->change;
-	ino->doubt = false;
+	if (!atomic_load(&b->writing))
+		atomic_store(&b->told_size, attr->size);
+	b->set_change = attr->change;
+	b->doubt = false;
 	if (hides)
 		told_less_locked(ino, &attr->mtime);
 	pthread_mutex_unlock(&s->mu);
 	return hides ? 0 : timeo;
 }
 
-double inode_timeo(struct inode_table *t, struct inode *ino)
+void told_mtime_set(struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-	double timeo;
-
-	pthread_mutex_lock(&s->mu);
-	timeo = ino->timeo_ns ? ino->timeo : S_ISDIR(ino->type) ? t->acdirmin : t->acregmin;
-	pthread_mutex_unlock(&s->mu);
-	return timeo;
+	atomic_store(&believed_of(ino)->mtime_ahead, 0);
 }
 
-void inode_mtime_set(struct inode *ino)
+void told_paged(struct inode *ino)
 {
-	atomic_store(&ino->mtime_ahead, 0);
+	struct believed *b = believed_of(ino);
+
+	if (!atomic_load(&b->paged))
+		atomic_store(&b->paged, true);
 }
 
-void inode_paged(struct inode *ino)
+bool told_written_past(struct inode *ino)
 {
-	if (!atomic_load(&ino->paged))
-		atomic_store(&ino->paged, true);
-}
+	struct believed *b = believed_of(ino);
 
-bool inode_written_past(struct inode *ino)
-{
 	young_spoil(ino);
-	if (ino->solo)
+	if (b->solo)
 		solo_lost(ino);
-	if (ino->solo || !atomic_load(&ino->paged))
+	if (b->solo || !atomic_load(&b->paged))
 		return false;
-	atomic_store(&ino->outdated, true);
+	atomic_store(&b->outdated, true);
 	return true;
 }
 
 /* ---- opens ---- */
 
-bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+bool told_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
+	struct believed *b = believed_of(ino);
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool other;
 
 	pthread_mutex_lock(&s->mu);
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
-	other = !known_check_locked(ino, attr) && (ino->doubt || differs(ino, attr));
-	other |= atomic_load(&ino->differing) > 0;
+	other = !known_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
+	other |= atomic_load(&b->differing) > 0;
 	pthread_mutex_unlock(&s->mu);
 	return other;
 }
 
-bool inode_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr)
+bool told_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr)
 {
-	uint64_t told = atomic_load(&ino->told_size);
+	uint64_t told = atomic_load(&believed_of(ino)->told_size);
 
 	return told != attr->size || told == NOBODY_KNOWS;
 }
 
-void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
+void told_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
 		      const struct nfs_attr *attr)
 {
+	struct believed *b = believed_of(ino);
 	struct inode_shard *s = inode_shard_of(t, ino);
 
 	pthread_mutex_lock(&s->mu);
 	e->since = mono_ns();
 	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
 	 * Version 3's change attribute is a time, which may be the same for both. */
-	atomic_store(&e->end, attr->change > ino->set_change ? attr->size : 0);
+	atomic_store(&e->end, attr->change > b->set_change ? attr->size : 0);
 	e->change = attr->change;
-	list_add_tail(&ino->ends, &e->node);
+	list_add_tail(&b->ends, &e->node);
 	pthread_mutex_unlock(&s->mu);
 }
 
-void inode_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)
+void told_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 

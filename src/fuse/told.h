@@ -18,8 +18,8 @@
  * The other attributes in such an answer are in `doubt`, too: the kernel may go on believing
  * older ones for as long as it was told with those.
  *
- * OPEN brings attributes that its answer has no place for; inode_differs() and
- * inode_appends_elsewhere() say what to do about them. If the kernel still appends at an old
+ * OPEN brings attributes that its answer has no place for; told_differs() and
+ * told_appends_elsewhere() say what to do about them. If the kernel still appends at an old
  * size, open_end.end tells.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
@@ -60,7 +60,7 @@ struct nfs_attr;
  * takes an old end for the end, and would overwrite data.
  */
 struct open_end {
-	struct list node;               /* in ino->ends, under the inode's shard */
+	struct list node;               /* in believed.ends, under the inode's shard */
 	_Atomic uint64_t end;           /* 0: not known */
 	uint64_t since, change;         /* when OPEN's reply came, and its change attribute */
 };
@@ -70,43 +70,53 @@ struct open_end {
 
 /* attr go to the kernel, which has asked at `since` (mono_ns()). Returns for how many seconds
  * they may be believed. */
-double inode_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+double told_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since);
 /* The same for an answer that may be kept (young.h): the server was asked at `asked`, when it
  * had everything that was written. For `known` seconds at most they are believed. */
-double inode_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+double told_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known);
 /* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it that
  * its pages are old, attr's mtime is changed, and the result is 0. */
-double inode_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
+double told_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
-void inode_untold(struct inode *ino);
+void told_unheard(struct inode *ino);
 /* The kernel has been told to forget the attributes. */
-void inode_forgotten(struct inode *ino);
-/* For how many seconds the newest attributes may be believed. */
-double inode_timeo(struct inode_table *t, struct inode *ino);
+void told_forgotten(struct inode *ino);
 /* The file's mtime was set. The kernel has to see exactly that time. */
-void inode_mtime_set(struct inode *ino);
+void told_mtime_set(struct inode *ino);
 /* The kernel reads or writes the file through its page cache. */
-void inode_paged(struct inode *ino);
+void told_paged(struct inode *ino);
 /* A direct write has been executed. true: the kernel is to forget the attributes. */
-bool inode_written_past(struct inode *ino);
+bool told_written_past(struct inode *ino);
 /* The file is written up to `end`. The kernel hears of that soon; if it does not after all,
- * inode_untold() follows. */
-void inode_wrote(struct inode *ino, uint64_t end);
+ * told_unheard() follows. */
+void told_wrote(struct inode *ino, uint64_t end);
 /* The kernel is about to hear that a READ, which it asked for at `since`, found the file's
  * end at `end`. */
-void inode_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since);
+void told_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since);
 
 /* OPEN brought attr. May they differ from what the kernel believes? */
-bool inode_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+bool told_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* OPEN brought attr. The kernel appends at the size that it believes, and only LOOKUP and GETATTR
  * change that size. true: the server has another size, or nobody knows. */
-bool inode_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr);
+bool told_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr);
 /* OPEN brought attr. */
-void inode_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
+void told_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
 		      const struct nfs_attr *attr);
-void inode_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e);
+void told_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e);
+
+/* With the lock of the inode's shard: */
+
+/* attr are about to go to the kernel, which has asked at `since`. */
+void told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
+/* The same for attributes from a listing. */
+void told_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
+
+/* The kernel is told attributes of young.h at a GETATTR of `since`, which were asked for at
+ * `asked`. */
+void told_young_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+		       uint64_t asked);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See young.h. */
 #include <stdlib.h>
-#include "vfs/behind.h"
-#include "vfs/inode_impl.h"
+#include "fuse/believed.h"
+#include "fuse/told.h"
 #include "fuse/young.h"
+#include "vfs/behind.h"
 
 /* The kernel believes an answer for no time after a write. So many are given before the server
  * is asked. */
@@ -26,13 +27,13 @@ struct young {
 
 static struct young *young_of(const struct inode *ino)
 {
-	return atomic_load_explicit(&ino->young, memory_order_acquire);
+	return atomic_load_explicit(&believed_of(ino)->young, memory_order_acquire);
 }
 
 void young_begin_locked(struct inode *ino)
 {
 	if (!young_of(ino))
-		atomic_store_explicit(&ino->young, calloc(1, sizeof(struct young)),
+		atomic_store_explicit(&believed_of(ino)->young, calloc(1, sizeof(struct young)),
 				      memory_order_release);
 }
 
@@ -46,7 +47,7 @@ void young_drop_locked(struct inode *ino)
 
 bool young_takes_locked(const struct inode *ino, uint64_t asked)
 {
-	return young_of(ino) && atomic_load(&ino->news_ns) < asked;
+	return young_of(ino) && atomic_load(&believed_of(ino)->news_ns) < asked;
 }
 
 /* The kernel was told these very attributes after young_takes_locked(), which is news, too. */
@@ -66,7 +67,7 @@ void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nf
 	atomic_store(&y->there, 0);
 	atomic_store(&y->given, 0);
 	atomic_store(&y->valid, true);
-	if (atomic_load(&ino->spoilt_ns) >= asked)
+	if (atomic_load(&believed_of(ino)->spoilt_ns) >= asked)
 		atomic_store(&y->valid, false);
 }
 
@@ -74,7 +75,7 @@ void young_spoil(struct inode *ino)
 {
 	struct young *y = young_of(ino);
 
-	atomic_store(&ino->spoilt_ns, mono_ns());
+	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
 	if (y)
 		atomic_store(&y->valid, false);
 }
@@ -110,7 +111,7 @@ void young_wrote(struct inode *ino, uint64_t end, pid_t tid)
 
 	if (!y)
 		return;
-	atomic_store(&ino->spoilt_ns, mono_ns());
+	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
 	raise_to(&y->wrote, end);
 	atomic_store(&y->given, 0);
 	if (!is_same(atomic_load(&y->tid), tid))
@@ -123,7 +124,7 @@ void young_there(struct inode *ino, uint64_t end)
 
 	if (!y)
 		return;
-	atomic_store(&ino->spoilt_ns, mono_ns());
+	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
 	raise_to(&y->there, end);
 }
 
@@ -134,10 +135,11 @@ static bool is_good(const struct young *y, uint64_t now)
 
 void young_read(struct inode *ino, pid_t tid)
 {
+	struct believed *b = believed_of(ino);
 	struct young *y = young_of(ino);
 
-	if (!atomic_load(&ino->atime_old))
-		atomic_store(&ino->atime_old, true);
+	if (!atomic_load(&b->atime_old))
+		atomic_store(&b->atime_old, true);
 	if (!y || is_same(atomic_load(&y->tid), tid))
 		return;
 	atomic_store(&y->tid, SEVERAL);
@@ -161,7 +163,7 @@ bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 	bool ok;
 
 	/* A stat() that the kernel has no reason for. */
-	if (!y || (stat && !atomic_load(&ino->atime_old)))
+	if (!y || (stat && !atomic_load(&believed_of(ino)->atime_old)))
 		return false;
 	now = mono_ns();
 	pthread_mutex_lock(&s->mu);

@@ -91,4 +91,17 @@ bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 /* The file's end, and the end of what the server may have of it. false: nobody knows. */
 bool young_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
 
+/* With the lock of the inode's shard: */
+
+/* ino is opened. Without memory nothing is kept. */
+void young_begin_locked(struct inode *ino);
+/* The kernel is told something else. */
+void young_drop_locked(struct inode *ino);
+/* Attributes were asked for at `asked`. May they be kept? To be called before the kernel is
+ * told them, which drops what was kept; then they are kept by the second function, and
+ * believed until `until` at most. */
+bool young_takes_locked(const struct inode *ino, uint64_t asked);
+void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		       uint64_t asked, uint64_t until);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See ahead.h. Pieces: their life, and answers from them. What is fetched: ahead_fetch.c. */
+#include <errno.h>
 #include <stdlib.h>
 #include "vfs/ahead_impl.h"
 
@@ -7,39 +8,37 @@
 #define KEEP_NS 5000000000ull
 /* Nothing is read ahead for so long after buffers were short. */
 #define PAUSE_NS 1000000000ull
-/* One answer is made of so many parts of pieces at most. */
-#define PARTS 4u
 /* A request waits for so many pieces, one after the other. Then it goes its own way. */
 #define WAITS_MOST 8u
 
 /* ---- the life of a piece; the lock is held ---- */
 
-static uint64_t oldest_good(const struct fs *fs)
+static uint64_t oldest_good(const struct vfs *vfs)
 {
-	return fs->inodes.acregmin * 1000000000ull;
+	return vfs->inodes.acregmin * 1000000000ull;
 }
 
-static bool is_good(const struct fs *fs, const struct ahead_piece *p, uint64_t now)
+static bool is_good(const struct vfs *vfs, const struct ahead_piece *p, uint64_t now)
 {
-	return p->nr == atomic_load(&p->file->ino->data_nr) && now - p->sent_ns < oldest_good(fs);
+	return p->nr == atomic_load(&p->file->ino->data_nr) && now - p->sent_ns < oldest_good(vfs);
 }
 
-/* Takes r out of the list of waiters. On another lane it looks again by message, on this one
+/* Takes op out of the list of waiters. On another lane it looks again by message, on this one
  * in run_woken(). */
-static void wake(struct fs_lane *fl, struct fs_req *r)
+static void wake(struct vfs_lane *vl, struct vfs_op *op)
 {
-	list_del(&r->buf_node);
-	r->ahead.piece = NULL;
-	if (r->fl == fl)
-		list_add_tail(&fl->woken, &r->buf_node);
+	list_del(&op->wait_node);
+	op->waits_piece = NULL;
+	if (op->vl == vl)
+		list_add_tail(&vl->woken, &op->wait_node);
 	else
-		loop_post(r->fl->lane->loop, &r->ahead.msg);
+		loop_post(op->vl->lane->loop, &op->data.woken);
 }
 
-static void wake_all(struct fs_lane *fl, struct ahead_piece *p)
+static void wake_all(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	while (!list_empty(&p->waiters))
-		wake(fl, container_of(p->waiters.next, struct fs_req, buf_node));
+		wake(vl, container_of(p->waiters.next, struct vfs_op, wait_node));
 }
 
 size_t ahead_piece_size(const struct ahead_piece *p)
@@ -51,27 +50,27 @@ size_t ahead_piece_size(const struct ahead_piece *p)
 	return n;
 }
 
-void ahead_piece_free(struct fs_lane *fl, struct ahead_piece *p)
+void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
-		magazine_put(&fl->lane->mag, p->buf[i]);
+		magazine_put(&vl->lane->mag, p->buf[i]);
 	free(p);
 }
 
-static void maybe_free(struct fs_lane *fl, struct ahead_piece *p)
+static void maybe_free(struct vfs_lane *vl, struct ahead_piece *p)
 {
-	struct fs_ahead *a = &fl->fs->ahead;
+	struct vfs_ahead *a = &vl->vfs->ahead;
 
 	if (p->file || p->flying || p->refs)
 		return;
 	if (p->given < p->len)
-		stat_add(&fl->lane->stats, STAT_AHEAD_WASTED, p->len - p->given);
+		stat_add(&vl->lane->stats, STAT_AHEAD_WASTED, p->len - p->given);
 	list_del(&p->all);
 	a->used -= ahead_piece_size(p);
-	ahead_piece_free(fl, p);
+	ahead_piece_free(vl, p);
 }
 
-void ahead_drop(struct fs_lane *fl, struct ahead_piece *p)
+void ahead_drop(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	struct ahead *a = &p->file->ahead;
 
@@ -82,29 +81,29 @@ void ahead_drop(struct fs_lane *fl, struct ahead_piece *p)
 	list_del(&p->node);
 	atomic_fetch_sub(&a->npieces, 1);
 	p->file = NULL;
-	wake_all(fl, p);
-	maybe_free(fl, p);
+	wake_all(vl, p);
+	maybe_free(vl, p);
 }
 
-void ahead_landed(struct fs_lane *fl, struct ahead_piece *p, bool ok, uint64_t now)
+void ahead_landed(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now)
 {
-	bool short_of = now < atomic_load(&fl->fs->ahead.pause_ns);
+	bool short_of = now < atomic_load(&vl->vfs->ahead.pause_ns);
 
 	if (!p->file)
-		maybe_free(fl, p);
+		maybe_free(vl, p);
 	else if (!ok || (short_of && list_empty(&p->waiters)))
-		ahead_drop(fl, p);
+		ahead_drop(vl, p);
 	else
-		wake_all(fl, p);
+		wake_all(vl, p);
 }
 
-void ahead_purge(struct fs_lane *fl, struct file *f, uint64_t now)
+void ahead_purge(struct vfs_lane *vl, struct file *f, uint64_t now)
 {
 	list_for_each_safe(n, tmp, &f->ahead.pieces) {
 		struct ahead_piece *p = container_of(n, struct ahead_piece, node);
 
-		if (!is_good(fl->fs, p, now))
-			ahead_drop(fl, p);
+		if (!is_good(vl->vfs, p, now))
+			ahead_drop(vl, p);
 	}
 }
 
@@ -123,17 +122,9 @@ struct ahead_piece *ahead_piece_at(const struct file *f, uint64_t at)
 
 enum got { NOTHING, ON_ITS_WAY, ALL };
 
-struct parts {
-	struct ahead_piece *piece[PARTS];
-	struct iovec iov[PARTS];
-	unsigned n;
-	uint64_t end;                   /* of the file, if the answer ends there; or of the answer */
-	uint64_t since_ns;              /* the oldest piece */
-};
-
-/* As much from `at` on as is in one of p's buffers. */
-static void add_part(struct parts *out, struct ahead_piece *p, uint64_t part, uint64_t at,
-		     uint64_t end)
+/* As much from `at` on as is in one of p's buffers. Returns where that ends. */
+static uint64_t add_part(struct op_data *d, struct ahead_piece *p, uint64_t part, uint64_t at,
+			 uint64_t end)
 {
 	uint64_t i = (at - p->at) / part, in = (at - p->at) % part, n = part - in;
 
@@ -141,146 +132,141 @@ static void add_part(struct parts *out, struct ahead_piece *p, uint64_t part, ui
 		n = p->at + p->len - at;
 	if (n > end - at)
 		n = end - at;
-	out->piece[out->n] = p;
-	out->iov[out->n++] = (struct iovec){ (char *)p->buf[i]->mem + in, n };
-	out->end = at + n;
-	if (p->sent_ns < out->since_ns)
-		out->since_ns = p->sent_ns;
+	d->piece[d->niov] = p;
+	d->iov[d->niov++] = (struct iovec){ (char *)p->buf[i]->mem + in, n };
+	if (p->sent_ns < d->since_ns)
+		d->since_ns = p->sent_ns;
+	return at + n;
 }
 
 /* With the lock held. */
-static enum got collect(struct fs_req *r, struct parts *out)
+static enum got collect(struct vfs_op *op)
 {
-	uint64_t at = r->start, end = r->start + r->size;
+	struct op_data *d = &op->data;
 	struct ahead_piece *p = NULL, *next;
+	uint64_t end = d->start + d->size;
 
-	*out = (struct parts){ .since_ns = r->start_ns };
-	for (; at < end; at = out->end) {
-		next = ahead_piece_at(r->file, at);
+	d->niov = 0;
+	d->since_ns = op->start_ns;
+	for (uint64_t at = d->start; at < end; ) {
+		next = ahead_piece_at(op->file, at);
 		if (!next)
 			return p && p->eof ? ALL : NOTHING;
 		p = next;
 		if (p->flying) {
-			r->ahead.piece = p;
+			op->waits_piece = p;
 			return ON_ITS_WAY;
 		}
-		if (out->n == PARTS)
+		if (d->niov == AHEAD_PARTS)
 			return NOTHING;
-		add_part(out, p, r->fl->fs->ahead.part, at, end);
+		at = add_part(d, p, op->vl->vfs->ahead.part, at, end);
 	}
 	return ALL;
 }
 
-static void hold(struct parts *x)
+static void hold(struct op_data *d)
 {
-	for (unsigned i = 0; i < x->n; i++) {
-		x->piece[i]->refs++;
-		x->piece[i]->given += (uint32_t)x->iov[i].iov_len;
+	d->lent = true;
+	for (unsigned i = 0; i < d->niov; i++) {
+		d->piece[i]->refs++;
+		d->piece[i]->given += (uint32_t)d->iov[i].iov_len;
 	}
 }
 
-static void let_go(struct fs_lane *fl, struct parts *x)
+void ahead_let_go(struct vfs_op *op)
 {
-	pthread_mutex_lock(&fl->fs->ahead.mu);
-	for (unsigned i = 0; i < x->n; i++) {
-		struct ahead_piece *p = x->piece[i];
+	struct vfs_lane *vl = op->vl;
+
+	if (!op->data.lent)
+		return;
+	op->data.lent = false;
+	pthread_mutex_lock(&vl->vfs->ahead.mu);
+	for (unsigned i = 0; i < op->data.niov; i++) {
+		struct ahead_piece *p = op->data.piece[i];
 
 		p->refs--;
 		/* A lane was short of buffers, and could not have this one then. */
 		if (p->file && !p->flying && !p->refs &&
-		    mono_ns() < atomic_load(&fl->fs->ahead.pause_ns))
-			ahead_drop(fl, p);
+		    mono_ns() < atomic_load(&vl->vfs->ahead.pause_ns))
+			ahead_drop(vl, p);
 		else
-			maybe_free(fl, p);
+			maybe_free(vl, p);
 	}
-	pthread_mutex_unlock(&fl->fs->ahead.mu);
+	pthread_mutex_unlock(&vl->vfs->ahead.mu);
 }
 
-static void answer(struct fs_req *r, struct parts *x)
+/* op has waited. */
+static void look_again(struct vfs_op *op)
 {
-	struct fs_lane *fl = r->fl;
-
-	if (x->end < r->start + r->size)
-		inode_read_short(&fl->fs->inodes, r->ino, x->end, x->since_ns);
-	if (r->req)
-		fuse_reply_iov(r->req, x->iov, (int)x->n);
-	r->req = NULL;
-	stat_add(&fl->lane->stats, STAT_AHEAD_HITS, 1);
-	let_go(fl, x);
-	fs_req_free(r);
-}
-
-/* r has waited. */
-static void look_again(struct fs_req *r)
-{
-	if (!r->req)
-		fs_req_free(r);
-	else if (!ahead_serve(r))
-		fs_read_start(r);
+	if (!op->waited)
+		vfs_end_with(op, -EINTR);
+	else if (!ahead_serve(op))
+		read_start(op);
 }
 
 static void on_woken(struct loop_msg *m)
 {
-	struct fs_req *r = container_of(m, struct fs_req, ahead.msg);
-	struct fs_lane *fl = r->fl;
+	struct vfs_op *op = container_of(m, struct vfs_op, data.woken);
+	struct vfs_lane *vl = op->vl;
 
-	look_again(r);
-	ahead_run_woken(fl);
+	look_again(op);
+	ahead_run_woken(vl);
 }
 
-bool ahead_serve(struct fs_req *r)
+bool ahead_serve(struct vfs_op *op)
 {
-	struct fs_ahead *a = &r->fl->fs->ahead;
-	struct parts parts;
+	struct vfs_ahead *a = &op->vl->vfs->ahead;
 	enum got got;
 
 	pthread_mutex_lock(&a->mu);
-	ahead_purge(r->fl, r->file, mono_ns());
-	got = collect(r, &parts);
+	ahead_purge(op->vl, op->file, mono_ns());
+	got = collect(op);
 	if (got == ALL)
-		hold(&parts);
-	if (got == ON_ITS_WAY && r->ahead.times++ < WAITS_MOST) {
-		r->ahead.msg.fn = on_woken;
-		list_add_tail(&r->ahead.piece->waiters, &r->buf_node);
+		hold(&op->data);
+	if (got == ON_ITS_WAY && op->data.waits++ < WAITS_MOST) {
+		op->data.woken.fn = on_woken;
+		list_add_tail(&op->waits_piece->waiters, &op->wait_node);
 	} else if (got == ON_ITS_WAY) {
-		r->ahead.piece = NULL;
+		op->waits_piece = NULL;
 		got = NOTHING;
 	}
 	pthread_mutex_unlock(&a->mu);
-	if (got == ON_ITS_WAY)
-		stat_add(&r->fl->lane->stats, STAT_AHEAD_WAITS, 1);
-	else if (got == ALL)
-		answer(r, &parts);
+	if (got == ON_ITS_WAY) {
+		stat_add(&op->vl->lane->stats, STAT_AHEAD_WAITS, 1);
+	} else if (got == ALL) {
+		stat_add(&op->vl->lane->stats, STAT_AHEAD_HITS, 1);
+		vfs_end_with(op, 0);
+	}
 	return got != NOTHING;
 }
 
-void ahead_run_woken(struct fs_lane *fl)
+void ahead_run_woken(struct vfs_lane *vl)
 {
 	struct list *n;
 
-	if (fl->waking)
+	if (vl->waking)
 		return;
-	fl->waking = true;
-	while ((n = list_pop(&fl->woken)))
-		look_again(container_of(n, struct fs_req, buf_node));
-	fl->waking = false;
+	vl->waking = true;
+	while ((n = list_pop(&vl->woken)))
+		look_again(container_of(n, struct vfs_op, wait_node));
+	vl->waking = false;
 }
 
-bool ahead_leave(struct fs_req *r)
+bool ahead_leave(struct vfs_op *op)
 {
-	struct fs_ahead *a = &r->fl->fs->ahead;
+	struct vfs_ahead *a = &op->vl->vfs->ahead;
 	bool leave;
 
 	pthread_mutex_lock(&a->mu);
-	leave = r->ahead.piece && r->req && !nfs_lane_up(r->ahead.piece->fl->lane) &&
-		nfs_lane_up(r->fl->lane);
+	leave = op->waits_piece && op->waited && !nfs_lane_up(op->waits_piece->vl->lane) &&
+		nfs_lane_up(op->vl->lane);
 	if (leave) {
-		r->ahead.piece = NULL;
-		list_del(&r->buf_node);
+		op->waits_piece = NULL;
+		list_del(&op->wait_node);
 	}
 	pthread_mutex_unlock(&a->mu);
 	if (leave)
-		fs_read_start(r);
+		read_start(op);
 	return leave;
 }
 
@@ -294,9 +280,9 @@ static bool has_one_of(const struct ahead_piece *p, int first, int last)
 	return false;
 }
 
-void ahead_give_way(struct fs_lane *fl, int first, int last)
+void ahead_give_way(struct vfs_lane *vl, int first, int last)
 {
-	struct fs_ahead *a = &fl->fs->ahead;
+	struct vfs_ahead *a = &vl->vfs->ahead;
 
 	atomic_store(&a->pause_ns, mono_ns() + PAUSE_NS);
 	pthread_mutex_lock(&a->mu);
@@ -304,22 +290,22 @@ void ahead_give_way(struct fs_lane *fl, int first, int last)
 		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
 
 		if (p->file && !p->flying && !p->refs && has_one_of(p, first, last))
-			ahead_drop(fl, p);
+			ahead_drop(vl, p);
 	}
 	pthread_mutex_unlock(&a->mu);
 }
 
-void ahead_sweep(struct fs_lane *fl)
+void ahead_sweep(struct vfs_lane *vl)
 {
-	struct fs_ahead *a = &fl->fs->ahead;
+	struct vfs_ahead *a = &vl->vfs->ahead;
 	uint64_t now = mono_ns();
 
 	pthread_mutex_lock(&a->mu);
 	list_for_each_safe(n, tmp, &a->all) {
 		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
 
-		if (p->file && !p->flying && (!is_good(fl->fs, p, now) || now - p->sent_ns > KEEP_NS))
-			ahead_drop(fl, p);
+		if (p->file && !p->flying && (!is_good(vl->vfs, p, now) || now - p->sent_ns > KEEP_NS))
+			ahead_drop(vl, p);
 	}
 	pthread_mutex_unlock(&a->mu);
 }
@@ -327,43 +313,43 @@ void ahead_sweep(struct fs_lane *fl)
 /* ---- life ---- */
 
 /* While one piece is given out, the next one has to have room: see ahead_init(). */
-uint32_t fs_longest_io(unsigned nbig)
+uint32_t vfs_longest_io(unsigned nbig)
 {
 	unsigned n = nbig / 4;
 
-	return FS_REQUEST_MAX * (n < 1 ? 1 : n < RR_SINK_IOV ? n : RR_SINK_IOV);
+	return VFS_IO_MAX * (n < 1 ? 1 : n < RR_SINK_IOV ? n : RR_SINK_IOV);
 }
 
 /* A quarter of the large buffers; or half of them, if a piece takes several. One is worth it, too:
  * most of what is asked for comes from there. But two have to be left, one under the FUSE read and
  * one for a READ. */
-static unsigned share(const struct fs *fs)
+static unsigned share(const struct vfs *vfs)
 {
-	unsigned n = fs->cl->arena.counts.n[ARENA_BIG];
+	unsigned n = vfs->cl->arena.counts.n[ARENA_BIG];
 
-	return n < 3 ? 0 : n < 8 ? 1 : fs->cl->rsize > FS_REQUEST_MAX ? n / 2 : n / 4;
+	return n < 3 ? 0 : n < 8 ? 1 : vfs->cl->rsize > VFS_IO_MAX ? n / 2 : n / 4;
 }
 
-void ahead_init(struct fs *fs, uint64_t window)
+void ahead_init(struct vfs *vfs, uint64_t window)
 {
-	uint32_t longest = fs_longest_io(fs->cl->arena.counts.n[ARENA_BIG]);
-	struct fs_ahead *a = &fs->ahead;
+	uint32_t longest = vfs_longest_io(vfs->cl->arena.counts.n[ARENA_BIG]);
+	struct vfs_ahead *a = &vfs->ahead;
 
 	pthread_mutex_init(&a->mu, NULL);
 	list_init(&a->all);
-	a->most = share(fs) * ARENA_BIG_SIZE;
-	a->part = FS_REQUEST_MAX;
-	a->piece = fs->cl->rsize < longest ? fs->cl->rsize : longest;
-	a->window = fs->inodes.acregmin && a->most ? window : 0;
+	a->most = share(vfs) * ARENA_BIG_SIZE;
+	a->part = VFS_IO_MAX;
+	a->piece = vfs->cl->rsize < longest ? vfs->cl->rsize : longest;
+	a->window = vfs->inodes.acregmin && a->most ? window : 0;
 }
 
-void ahead_fini(struct fs *fs)
+void ahead_fini(struct vfs *vfs)
 {
 	struct list *n;
 
-	while ((n = list_pop(&fs->ahead.all)))
+	while ((n = list_pop(&vfs->ahead.all)))
 		free(container_of(n, struct ahead_piece, all));
-	pthread_mutex_destroy(&fs->ahead.mu);
+	pthread_mutex_destroy(&vfs->ahead.mu);
 }
 
 void ahead_open(struct file *f)
@@ -371,12 +357,12 @@ void ahead_open(struct file *f)
 	list_init(&f->ahead.pieces);
 }
 
-void ahead_close(struct fs_lane *fl, struct file *f)
+void ahead_close(struct vfs_lane *vl, struct file *f)
 {
 	if (!atomic_load(&f->ahead.npieces))
 		return;
-	pthread_mutex_lock(&fl->fs->ahead.mu);
+	pthread_mutex_lock(&vl->vfs->ahead.mu);
 	while (!list_empty(&f->ahead.pieces))
-		ahead_drop(fl, container_of(f->ahead.pieces.next, struct ahead_piece, node));
-	pthread_mutex_unlock(&fl->fs->ahead.mu);
+		ahead_drop(vl, container_of(f->ahead.pieces.next, struct ahead_piece, node));
+	pthread_mutex_unlock(&vl->vfs->ahead.mu);
 }

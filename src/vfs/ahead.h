@@ -20,7 +20,7 @@
  * then.
  *
  * Threads. The kernel's READs of one file come to any lane. A lane sends the piece's READ on
- * its own connection, and any lane answers from the piece. One lock (fs_ahead.mu) guards all
+ * its own connection, and any lane answers from the piece. One lock (vfs_ahead.mu) guards all
  * pieces and lists; it is held for a table access, and never while answering. The depot's
  * lock may be taken while it is held. A request that waits for a piece is in the piece's list
  * `waiters`. When the READ has ended, the lane that has sent it takes it out, and gives it
@@ -33,7 +33,7 @@
  *   - this mount may have begun to change the data (WRITE, SETATTR): then everything that was
  *     sent before, or while a change was under way, is outdated
  *   - the server may have sent attributes that differ from the newest ones before: OPEN,
- *     GETATTR, LOOKUP, whatever told_note_locked() sees. Then so is everything sent before.
+ *     GETATTR, LOOKUP, whatever inode_note_locked() sees. Then so is everything sent before.
  *     If they do not differ, then the file has not changed between the attributes that were
  *     known when the READ was sent, and these. So no piece is older than the newest attributes
  *     that this mount, and so the kernel, has. That is close-to-open, and more
@@ -57,7 +57,7 @@
  *   the end of the file     Nothing is read beyond the size that is known. If a READ finds the
  *                           end, the answer from its piece ends there, too
  *   the process is killed   Its request is answered, and leaves when the piece comes
- *                           (given_up.c)
+ *                           (turn.c)
  *   the file is closed      What is under way holds the open file until it has come
  *   memory is short         Read-ahead has a quarter of the large buffers at most, or one; or
  *                           half of them, with rsize above a MiB. If
@@ -73,15 +73,18 @@
 #include "vfs/ahead_track.h"
 #include "vfs/inode.h"
 
-struct fs;
-struct fs_lane;
-struct fs_req;
+struct vfs;
+struct vfs_lane;
+struct vfs_op;
 struct file;
+
+/* One result is made of so many parts of pieces at most. */
+#define AHEAD_PARTS 4u
 
 /* Of an open file. */
 struct ahead {
 	struct ahead_track track;
-	/* Under fs_ahead.mu: */
+	/* Under vfs_ahead.mu: */
 	struct ahead_window window;
 	uint64_t run_start, run_end;    /* the newest run that was read ahead of */
 	struct list pieces;
@@ -89,7 +92,7 @@ struct ahead {
 };
 
 /* Of the mount. */
-struct fs_ahead {
+struct vfs_ahead {
 	pthread_mutex_t mu;
 	struct list all;                /* all pieces */
 	size_t used, most;              /* bytes of their buffers, and the most there may be */
@@ -99,25 +102,30 @@ struct fs_ahead {
 	uint64_t part;                  /* of these, so many are in one buffer */
 };
 
+/* The longest READ or WRITE that is made if all lanes together have so many large buffers. */
+uint32_t vfs_longest_io(unsigned nbig);
+
 /* Before the lanes serve the mount. window: the most bytes ahead of one reader; 0: off. */
-void ahead_init(struct fs *fs, uint64_t window);
+void ahead_init(struct vfs *vfs, uint64_t window);
 /* When no lane runs any more. */
-void ahead_fini(struct fs *fs);
+void ahead_fini(struct vfs *vfs);
 void ahead_open(struct file *f);
 /* The last reference to f is gone. */
-void ahead_close(struct fs_lane *fl, struct file *f);
+void ahead_close(struct vfs_lane *vl, struct file *f);
 
-/* Answers r, a READ through the page cache, from what was read ahead; or starts a READ for it.
- * Then reads ahead. Only if fs_ahead.window is not 0. */
-void ahead_read(struct fs_req *r);
+/* Answers op, a READ through the page cache, from what was read ahead; or starts a READ for it.
+ * Then reads ahead. Only if vfs_ahead.window is not 0. */
+void ahead_read(struct vfs_op *op);
 
 /* A lane has found no data buffer of these classes. */
-void ahead_give_way(struct fs_lane *fl, int first, int last);
+void ahead_give_way(struct vfs_lane *vl, int first, int last);
+/* The result of op, a READ, is not used any more. */
+void ahead_let_go(struct vfs_op *op);
 /* Four times a second: frees what is too old. */
-void ahead_sweep(struct fs_lane *fl);
-/* r is old. If it waits for a piece of a lane that has no connection, and its own lane has
+void ahead_sweep(struct vfs_lane *vl);
+/* op is old. If it waits for a piece of a lane that has no connection, and its own lane has
  * one, it gets a READ of its own: true. */
-bool ahead_leave(struct fs_req *r);
+bool ahead_leave(struct vfs_op *op);
 
 /* Any thread: ino's data is about to be changed by this mount; the change has ended. */
 static inline void ahead_change_begins(struct inode *ino)

@@ -9,45 +9,45 @@
 /* Strided: at most so many runs ahead. */
 #define RUNS_MOST 16u
 /* Lanes of one run are at most so far apart. */
-#define BEHIND (2ull * FS_REQUEST_MAX)
+#define BEHIND (2ull * VFS_IO_MAX)
 
 /* What is going to be started when the lock is free. */
 struct plan {
-	struct fs_lane *fl;
+	struct vfs_lane *vl;
 	struct file *file;
 	uint64_t size;                  /* of the file, in whole pages */
 	uint64_t now;
-	struct list reqs;               /* by buf_node */
+	struct list reqs;               /* by wait_node */
 	unsigned n;
 };
 
 /* ---- one piece ---- */
 
 /* A READ has ended, whatever its result. */
-static void fetched(struct fs_req *r)
+static void fetched(struct vfs_op *op)
 {
-	struct ahead_piece *p = r->extra;
-	const struct nfs_results *res = &r->call.res;
-	struct fs_lane *fl = r->fl;
-	struct fs_ahead *a = &fl->fs->ahead;
+	struct ahead_piece *p = op->fetches;
+	const struct nfs_results *res = &op->call.res;
+	struct vfs_lane *vl = op->vl;
+	struct vfs_ahead *a = &vl->vfs->ahead;
 	bool ok = !res->status && (res->io.len || res->io.eof);
 	uint64_t now = mono_ns();
 
 	/* What is not placed is short: it is in the message. */
 	if (ok && res->io.len && res->io.ptr != p->buf[0]->mem) {
 		memcpy(p->buf[0]->mem, res->io.ptr, res->io.len);
-		stat_add(&fl->lane->stats, STAT_READ_COPIED_BYTES, res->io.len);
+		stat_add(&vl->lane->stats, STAT_READ_COPIED_BYTES, res->io.len);
 	}
 	pthread_mutex_lock(&a->mu);
 	p->flying = false;
 	p->len = ok ? res->io.len : 0;
 	p->eof = ok && res->io.eof;
 	if (ok)
-		ahead_window_latency(&r->file->ahead.window, now - p->sent_ns, now);
-	ahead_landed(fl, p, ok, now);
+		ahead_window_latency(&op->file->ahead.window, now - p->sent_ns, now);
+	ahead_landed(vl, p, ok, now);
 	pthread_mutex_unlock(&a->mu);
-	fs_req_free(r);
-	ahead_run_woken(fl);
+	vfs_op_free(op);
+	ahead_run_woken(vl);
 }
 
 static size_t buffer_size(uint64_t len)
@@ -57,7 +57,7 @@ static size_t buffer_size(uint64_t len)
 }
 
 /* Of all buffers of a piece. */
-static size_t buffers_size(const struct fs_ahead *a, uint64_t len)
+static size_t buffers_size(const struct vfs_ahead *a, uint64_t len)
 {
 	uint64_t rest = len % a->part;
 
@@ -67,25 +67,25 @@ static size_t buffers_size(const struct fs_ahead *a, uint64_t len)
 /* Others come first: is there room for one more READ that nobody has asked for? */
 static bool has_room(const struct plan *pl, uint64_t len)
 {
-	const struct nfs_lane *l = pl->fl->lane;
-	const struct fs_ahead *a = &pl->fl->fs->ahead;
+	const struct nfs_lane *l = pl->vl->lane;
+	const struct vfs_ahead *a = &pl->vl->vfs->ahead;
 
 	return a->used + buffers_size(a, len) <= a->most && pl->now >= atomic_load(&a->pause_ns) &&
 	       l->active + pl->n < l->window / 2 && list_empty(&l->waiting) &&
-	       list_empty(&pl->fl->want_buf) && nfs_lane_up(l);
+	       list_empty(&pl->vl->want_buf) && nfs_lane_up(l);
 }
 
-static void set_args(struct fs_req *r, const struct ahead_piece *p)
+static void set_args(struct vfs_op *op, const struct ahead_piece *p)
 {
-	uint32_t left = p->len, part = (uint32_t)r->fl->fs->ahead.part, n;
+	uint32_t left = p->len, part = (uint32_t)op->vl->vfs->ahead.part, n;
 
-	r->extra = (void *)(uintptr_t)p;
-	r->call.open = r->file->open;
-	r->call.args.io.offset = p->at;
-	r->call.args.io.count = p->len;
+	op->fetches = (struct ahead_piece *)(uintptr_t)p;
+	op->call.open = op->file->open;
+	op->call.args.io.offset = p->at;
+	op->call.args.io.count = p->len;
 	for (unsigned i = 0; i < RR_SINK_IOV; i++, left -= n) {
 		n = left < part ? left : part;
-		r->call.args.io.sink[i] = (struct rr_iov){ n ? p->buf[i]->mem : NULL, n };
+		op->call.args.io.sink[i] = (struct rr_iov){ n ? p->buf[i]->mem : NULL, n };
 	}
 }
 
@@ -100,13 +100,13 @@ static bool is_quiet(struct inode *ino, uint64_t *nr)
 /* false: there is no buffer for a part of it. */
 static bool get_buffers(const struct plan *pl, struct ahead_piece *p)
 {
-	const struct fs_ahead *a = &pl->fl->fs->ahead;
+	const struct vfs_ahead *a = &pl->vl->vfs->ahead;
 	unsigned i = 0;
 
 	for (uint64_t at = 0; at < p->len; at += a->part) {
 		uint64_t left = p->len - at;
 
-		p->buf[i] = magazine_get_spare(&pl->fl->lane->mag, left < a->part ? left : a->part);
+		p->buf[i] = magazine_get_spare(&pl->vl->lane->mag, left < a->part ? left : a->part);
 		if (!p->buf[i++])
 			return false;
 	}
@@ -121,40 +121,40 @@ static struct ahead_piece *new_piece(const struct plan *pl, uint64_t at, uint64_
 	if (!p)
 		return NULL;
 	*p = (struct ahead_piece){
-		.file = pl->file, .fl = pl->fl, .at = at, .len = (uint32_t)len, .flying = true,
+		.file = pl->file, .vl = pl->vl, .at = at, .len = (uint32_t)len, .flying = true,
 		.nr = nr, .sent_ns = pl->now,
 	};
 	list_init(&p->waiters);
 	if (get_buffers(pl, p))
 		return p;
-	ahead_piece_free(pl->fl, p);
+	ahead_piece_free(pl->vl, p);
 	return NULL;
 }
 
 static bool add_piece(struct plan *pl, uint64_t at, uint64_t len)
 {
-	struct fs_ahead *a = &pl->fl->fs->ahead;
+	struct vfs_ahead *a = &pl->vl->vfs->ahead;
 	struct ahead_piece *p;
-	struct fs_req *r;
+	struct vfs_op *op;
 	uint64_t nr;
 
 	if (!has_room(pl, len) || !is_quiet(pl->file->ino, &nr))
 		return false;
 	p = new_piece(pl, at, len, nr);
-	r = p ? fs_req_new_quiet(pl->fl, pl->file->ino, &pl->file->cred) : NULL;
-	if (!r) {
+	op = p ? vfs_op_quiet(pl->vl, pl->file->ino, &pl->file->cred) : NULL;
+	if (!op) {
 		if (p)
-			ahead_piece_free(pl->fl, p);
+			ahead_piece_free(pl->vl, p);
 		return false;
 	}
 	list_add_tail(&pl->file->ahead.pieces, &p->node);
 	list_add_tail(&a->all, &p->all);
 	atomic_fetch_add(&pl->file->ahead.npieces, 1);
 	a->used += ahead_piece_size(p);
-	atomic_fetch_add(&pl->file->refs, 1);
-	r->file = pl->file;
-	set_args(r, p);
-	list_add_tail(&pl->reqs, &r->buf_node);
+	file_ref(pl->file);
+	op->file = pl->file;
+	set_args(op, p);
+	list_add_tail(&pl->reqs, &op->wait_node);
 	pl->n++;
 	return true;
 }
@@ -165,7 +165,7 @@ static bool add_piece(struct plan *pl, uint64_t at, uint64_t len)
  * piece begins. */
 static uint64_t length(const struct plan *pl, uint64_t at)
 {
-	uint64_t rsize = pl->fl->fs->ahead.piece, len = rsize - at % rsize;
+	uint64_t rsize = pl->vl->vfs->ahead.piece, len = rsize - at % rsize;
 
 	if (len > pl->file->ahead.window.piece)
 		len = pl->file->ahead.window.piece;
@@ -200,8 +200,8 @@ static void plan_strided(struct plan *pl, const struct ahead_hint *h)
 {
 	uint64_t left = pl->file->ahead.window.size, at = h->start, len = h->len;
 
-	if (len > pl->fl->fs->ahead.piece)
-		len = pl->fl->fs->ahead.piece;
+	if (len > pl->vl->vfs->ahead.piece)
+		len = pl->vl->vfs->ahead.piece;
 	for (unsigned i = 0; i < RUNS_MOST && left >= len; i++, left -= len) {
 		at += h->delta;
 		/* Backwards, it gets beyond the end at last. */
@@ -233,7 +233,7 @@ static void drop_passed(struct plan *pl, const struct ahead_hint *h)
 		struct ahead_piece *p = container_of(n, struct ahead_piece, node);
 
 		if (is_passed(p, h))
-			ahead_drop(pl->fl, p);
+			ahead_drop(pl->vl, p);
 	}
 }
 
@@ -258,21 +258,21 @@ static uint64_t size_of(struct inode_table *t, struct inode *ino)
 }
 
 /* There is a buffer for one piece only. */
-static bool is_scarce(const struct fs_ahead *a)
+static bool is_scarce(const struct vfs_ahead *a)
 {
 	return a->most < 2 * ARENA_BIG_SIZE;
 }
 
-static void fetch(struct fs_lane *fl, struct file *f, uint64_t bytes, struct ahead_hint *h)
+static void fetch(struct vfs_lane *vl, struct file *f, uint64_t bytes, struct ahead_hint *h)
 {
-	struct fs_ahead *a = &fl->fs->ahead;
-	struct plan pl = { .fl = fl, .file = f, .now = mono_ns() };
+	struct vfs_ahead *a = &vl->vfs->ahead;
+	struct plan pl = { .vl = vl, .file = f, .now = mono_ns() };
 	struct list *n;
 
 	list_init(&pl.reqs);
-	pl.size = (size_of(&fl->fs->inodes, f->ino) + PAGE - 1) & ~(PAGE - 1);
+	pl.size = (size_of(&vl->vfs->inodes, f->ino) + PAGE - 1) & ~(PAGE - 1);
 	pthread_mutex_lock(&a->mu);
-	ahead_purge(fl, f, pl.now);
+	ahead_purge(vl, f, pl.now);
 	ahead_window_read(&f->ahead.window, bytes, a->window, a->piece, pl.now);
 	if (h->kind == AHEAD_SEQUENTIAL && !is_scarce(a))
 		catch_up(&f->ahead, h);
@@ -283,45 +283,45 @@ static void fetch(struct fs_lane *fl, struct file *f, uint64_t bytes, struct ahe
 		plan_strided(&pl, h);
 	pthread_mutex_unlock(&a->mu);
 	while ((n = list_pop(&pl.reqs))) {
-		stat_add(&fl->lane->stats, STAT_AHEAD_READS, 1);
-		fs_req_start(container_of(n, struct fs_req, buf_node), NFS_OP_READ, fetched);
+		stat_add(&vl->lane->stats, STAT_AHEAD_READS, 1);
+		vfs_start(container_of(n, struct vfs_op, wait_node), NFS_OP_READ, fetched);
 	}
-	ahead_run_woken(fl);
+	ahead_run_woken(vl);
 }
 
-/* Nothing has r's data. If buffers are scarce, a READ of r's own would take the one that a piece
- * needs. So it becomes a piece, which begins with what r wants. */
-static void read_missing(struct fs_req *r, struct ahead_hint *hint)
+/* Nothing has op's data. If buffers are scarce, a READ of op's own would take the one that a piece
+ * needs. So it becomes a piece, which begins with what op wants. */
+static void read_missing(struct vfs_op *op, struct ahead_hint *hint)
 {
-	if (hint->kind == AHEAD_SEQUENTIAL && is_scarce(&r->fl->fs->ahead)) {
-		hint->end = r->start;
-		fetch(r->fl, r->file, r->size, hint);
+	if (hint->kind == AHEAD_SEQUENTIAL && is_scarce(&op->vl->vfs->ahead)) {
+		hint->end = op->data.start;
+		fetch(op->vl, op->file, op->data.size, hint);
 		hint->kind = AHEAD_NONE;
-		if (ahead_serve(r))
+		if (ahead_serve(op))
 			return;
 	}
-	fs_read_start(r);
+	read_start(op);
 }
 
-/* The answer first. f is kept, because r may be gone then. */
-void ahead_read(struct fs_req *r)
+/* The answer first. f is kept, because op may be gone then. */
+void ahead_read(struct vfs_op *op)
 {
-	struct fs_lane *fl = r->fl;
-	struct file *f = r->file;
-	uint64_t bytes = r->size;
+	struct vfs_lane *vl = op->vl;
+	struct file *f = op->file;
+	uint64_t bytes = op->data.size;
 	struct ahead_hint hint;
 
-	ahead_track(&f->ahead.track, r->start, r->size, &hint);
+	ahead_track(&f->ahead.track, op->data.start, op->data.size, &hint);
 	if (hint.kind == AHEAD_NONE && !atomic_load(&f->ahead.npieces)) {
-		fs_read_start(r);
+		read_start(op);
 		return;
 	}
-	atomic_fetch_add(&f->refs, 1);
-	if (!atomic_load(&f->ahead.npieces) || !ahead_serve(r))
-		read_missing(r, &hint);
+	file_ref(f);
+	if (!atomic_load(&f->ahead.npieces) || !ahead_serve(op))
+		read_missing(op, &hint);
 	if (hint.kind != AHEAD_NONE)
-		fetch(fl, f, bytes, &hint);
+		fetch(vl, f, bytes, &hint);
 	else
-		ahead_run_woken(fl);
-	fs_file_put(fl, f);
+		ahead_run_woken(vl);
+	file_put(vl, f);
 }

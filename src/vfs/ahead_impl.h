@@ -3,15 +3,15 @@
 #ifndef VFS_AHEAD_IMPL_H
 #define VFS_AHEAD_IMPL_H
 
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
 struct ahead_piece {
 	struct file *file;              /* in whose list it is; NULL: in none */
 	struct list node;               /* in that list */
-	struct list all;                /* in fs_ahead.all */
-	struct list waiters;            /* requests that wait for it (buf_node) */
-	struct fs_lane *fl;             /* has sent its READ */
-	struct arena_buf *buf[RR_SINK_IOV];     /* each has fs_ahead.part bytes of it; the last one
+	struct list all;                /* in vfs_ahead.all */
+	struct list waiters;            /* requests that wait for it (wait_node) */
+	struct vfs_lane *vl;             /* has sent its READ */
+	struct arena_buf *buf[RR_SINK_IOV];     /* each has vfs_ahead.part bytes of it; the last one
 						 * may have less, and those behind are NULL */
 	uint64_t at;                    /* where it begins in the file */
 	uint32_t len;                   /* bytes asked for while it is flying; then what came */
@@ -25,23 +25,23 @@ struct ahead_piece {
 
 /* ---- ahead.c ---- */
 
-/* true: r is answered, or waits for a piece. */
-bool ahead_serve(struct fs_req *r);
+/* true: op is answered, or waits for a piece. */
+bool ahead_serve(struct vfs_op *op);
 /* Of its buffers. */
 size_t ahead_piece_size(const struct ahead_piece *p);
 /* Gives its buffers back. It is in no list. */
-void ahead_piece_free(struct fs_lane *fl, struct ahead_piece *p);
+void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p);
 /* The requests of this lane that waited for a piece look again. No lock may be held. */
-void ahead_run_woken(struct fs_lane *fl);
+void ahead_run_woken(struct vfs_lane *vl);
 
 /* With the lock held: */
 
 /* Takes p out of its file's list. Nobody gets anything from it any more. */
-void ahead_drop(struct fs_lane *fl, struct ahead_piece *p);
+void ahead_drop(struct vfs_lane *vl, struct ahead_piece *p);
 /* Drops f's pieces that are outdated. */
-void ahead_purge(struct fs_lane *fl, struct file *f, uint64_t now);
+void ahead_purge(struct vfs_lane *vl, struct file *f, uint64_t now);
 /* p's READ has ended. ok: it has brought something, or the end of the file. */
-void ahead_landed(struct fs_lane *fl, struct ahead_piece *p, bool ok, uint64_t now);
+void ahead_landed(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now);
 /* f's piece that has, or will have, the byte at that place; or NULL. */
 struct ahead_piece *ahead_piece_at(const struct file *f, uint64_t at);
 

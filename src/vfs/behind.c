@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Write-behind: room, gathering, and the answer. See behind.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/behind_impl.h"
@@ -114,16 +113,16 @@ void behind_room_wanted(struct behind_pool *p, enum arena_class cls)
 	arena_want(p->arena, cls);
 }
 
-/* Takes room for r's buffers. With the pool's lock. */
-static bool take_room_locked(struct behind_pool *p, struct fs_req *r)
+/* Takes room for op's buffers. With the pool's lock. */
+static bool take_room_locked(struct behind_pool *p, struct vfs_op *op)
 {
-	struct behind *b = behind_of(r->ino);
+	struct behind *b = behind_of(op->ino);
 
-	if (!take_one_locked(p, b, r->buf[0]->cls))
+	if (!take_one_locked(p, b, op->data.buf[0]->cls))
 		return false;
-	if (!r->buf[1] || take_one_locked(p, b, r->buf[1]->cls))
+	if (!op->data.buf[1] || take_one_locked(p, b, op->data.buf[1]->cls))
 		return true;
-	give_one_locked(p, b, r->buf[0]->cls);
+	give_one_locked(p, b, op->data.buf[0]->cls);
 	return false;
 }
 
@@ -140,18 +139,18 @@ static bool take_more(struct behind_pool *p, struct behind *b, enum arena_class 
 
 /* Of those that wait and would fit, the first one whose file has least: a program that writes much
  * does not keep another one from writing a little. */
-static struct fs_req *next_waiting_locked(struct behind_pool *p)
+static struct vfs_op *next_waiting_locked(struct behind_pool *p)
 {
-	struct fs_req *best = NULL;
+	struct vfs_op *best = NULL;
 
 	list_for_each(n, &p->waiting) {
-		struct fs_req *r = held_of(n);
-		const struct behind *b = behind_of(r->ino);
+		struct vfs_op *op = held_of(n);
+		const struct behind *b = behind_of(op->ino);
 
 		if ((!best || b->taken[ARENA_MID] < behind_of(best->ino)->taken[ARENA_MID]) &&
-		    fits_locked(p, b, r->buf[0]->cls) &&
-		    (!r->buf[1] || fits_locked(p, b, r->buf[1]->cls)))
-			best = r;
+		    fits_locked(p, b, op->data.buf[0]->cls) &&
+		    (!op->data.buf[1] || fits_locked(p, b, op->data.buf[1]->cls)))
+			best = op;
 	}
 	return best;
 }
@@ -159,13 +158,13 @@ static struct fs_req *next_waiting_locked(struct behind_pool *p)
 /* Room has become free: as many of those that wait as fit get it. */
 static void pass_on_locked(struct behind_pool *p)
 {
-	struct fs_req *r;
+	struct vfs_op *op;
 
-	while ((r = next_waiting_locked(p)) && take_room_locked(p, r)) {
-		list_del(&r->held.node);
+	while ((op = next_waiting_locked(p)) && take_room_locked(p, op)) {
+		list_del(&op->data.held.node);
 		atomic_fetch_sub(&p->nwaiting, 1);
-		r->held.posted = true;
-		loop_post(r->fl->lane->loop, &r->held.msg);
+		op->data.held.posted = true;
+		loop_post(op->vl->lane->loop, &op->data.held.msg);
 	}
 }
 
@@ -188,43 +187,43 @@ static void on_changed(void *ctx)
 	pthread_mutex_unlock(&p->mu);
 	/* The memory is wanted elsewhere. */
 	if (less)
-		fs_behind_want_room(container_of(p, struct fs, behind));
+		behind_want_room(container_of(p, struct vfs, behind));
 }
 
-static void give_room(struct fs_req *r)
+static void give_room(struct vfs_op *op)
 {
-	struct behind_pool *p = &r->fl->fs->behind;
-	struct behind *b = behind_of(r->ino);
+	struct behind_pool *p = &op->vl->vfs->behind;
+	struct behind *b = behind_of(op->ino);
 
 	pthread_mutex_lock(&p->mu);
-	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
-		give_one_locked(p, b, r->buf[i]->cls);
+	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
+		give_one_locked(p, b, op->data.buf[i]->cls);
 	pass_on_locked(p);
 	pthread_mutex_unlock(&p->mu);
 }
 
-void behind_end(struct fs_req *r)
+void behind_end(struct vfs_op *op)
 {
-	atomic_fetch_sub(&r->fl->fs->behind.bytes, r->held.len);
-	give_room(r);
-	r->held.state = HELD_NOT;
-	fs_req_free(r);
+	atomic_fetch_sub(&op->vl->vfs->behind.bytes, op->data.held.len);
+	give_room(op);
+	op->data.held.state = HELD_NOT;
+	vfs_op_free(op);
 }
 
 /* ---- gathering ---- */
 
 /* Where a WRITE that begins at offset has to end: WRITEs end at multiples of wsize. */
-static uint64_t limit_of(const struct fs_req *w)
+static uint64_t limit_of(const struct vfs_op *w)
 {
-	uint64_t size = w->fl->fs->cl->wsize;
+	uint64_t size = w->vl->vfs->cl->wsize;
 
-	return (w->held.offset / size + 1) * size;
+	return (w->data.held.offset / size + 1) * size;
 }
 
-/* Copies r's data into w, `at` bytes behind w's beginning. */
-static void copy(struct fs_req *w, size_t at, const struct fs_req *r)
+/* Copies op's data into w, `at` bytes behind w's beginning. */
+static void copy(struct vfs_op *w, size_t at, const struct vfs_op *op)
 {
-	const struct nfs_io_args *io = &r->call.args.io;
+	const struct nfs_io_args *io = &op->call.args.io;
 
 	for (uint32_t i = 0; i < io->ndata; i++) {
 		const char *from = io->data[i].mem;
@@ -239,17 +238,17 @@ static void copy(struct fs_req *w, size_t at, const struct fs_req *r)
 }
 
 /* One more large buffer for w. */
-static bool gets_buffer(struct fs_req *w, const struct fs_req *r)
+static bool gets_buffer(struct vfs_op *w, const struct vfs_op *op)
 {
-	struct behind_pool *p = &r->fl->fs->behind;
-	struct behind *b = behind_of(r->ino);
-	unsigned i = w->held.nparts;
+	struct behind_pool *p = &op->vl->vfs->behind;
+	struct behind *b = behind_of(op->ino);
+	unsigned i = w->data.held.nparts;
 
 	if (i == RR_SEND_IOV || !take_more(p, b, ARENA_BIG))
 		return false;
-	w->buf[i] = magazine_get_spare(&r->fl->lane->mag, ARENA_BIG_SIZE);
-	if (w->buf[i]) {
-		w->held.part[w->held.nparts++] = 0;
+	w->data.buf[i] = magazine_get_spare(&op->vl->lane->mag, ARENA_BIG_SIZE);
+	if (w->data.buf[i]) {
+		w->data.held.part[w->data.held.nparts++] = 0;
 		return true;
 	}
 	pthread_mutex_lock(&p->mu);
@@ -260,13 +259,13 @@ static bool gets_buffer(struct fs_req *w, const struct fs_req *r)
 }
 
 /* Makes w as long as n bytes: its last buffer has room for the rest of them, or one more has. */
-static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
+static bool grows(struct vfs_op *w, const struct vfs_op *op, size_t n)
 {
-	struct held *h = &w->held;
+	struct held *h = &w->data.held;
 	unsigned last = h->nparts - 1;
-	size_t more = n > h->len ? n - h->len : 0, left = w->buf[last]->size - h->part[last];
+	size_t more = n > h->len ? n - h->len : 0, left = w->data.buf[last]->size - h->part[last];
 
-	if (more > left && !gets_buffer(w, r))
+	if (more > left && !gets_buffer(w, op))
 		return false;
 	left = more < left ? more : left;
 	h->part[last] += (uint32_t)left;
@@ -276,107 +275,96 @@ static bool grows(struct fs_req *w, const struct fs_req *r, size_t n)
 }
 
 /* w's end is `to` now. */
-static void set_end_locked(struct behind *b, struct fs_req *w, uint64_t to)
+static void set_end_locked(struct behind *b, struct vfs_op *w, uint64_t to)
 {
 	if (to > held_end(w)) {
-		atomic_fetch_add(&w->fl->fs->behind.bytes, to - held_end(w));
-		w->held.len = (uint32_t)(to - w->held.offset);
+		atomic_fetch_add(&w->vl->vfs->behind.bytes, to - held_end(w));
+		w->data.held.len = (uint32_t)(to - w->data.held.offset);
 		held_resized(b->tree, w);
 	}
 	if (to == limit_of(w))
 		behind_want_locked(b, w);
 }
 
-static bool takes_more(const struct fs_req *w, const struct fs_req *r)
+static bool takes_more(const struct vfs_op *w, const struct vfs_op *op)
 {
-	return (w->held.state == HELD || w->held.state == HELD_DUE) && w->file == r->file;
+	return (w->data.held.state == HELD || w->data.held.state == HELD_DUE) && w->file == op->file;
 }
 
-/* The WRITE that r's data can be copied into: the one WRITE that it changes, or one that it
+/* The WRITE that op's data can be copied into: the one WRITE that it changes, or one that it
  * continues. NULL: there is none. */
-static struct fs_req *find_host_locked(struct behind *b, const struct fs_req *r)
+static struct vfs_op *find_host_locked(struct behind *b, const struct vfs_op *op)
 {
-	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	struct fs_req *changed = held_next(b->tree, from, to, NULL);
+	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
+	struct vfs_op *changed = held_next(b->tree, from, to, NULL);
 
 	if (changed)
-		return takes_more(changed, r) && changed->held.offset <= from &&
+		return takes_more(changed, op) && changed->data.held.offset <= from &&
 		       !held_next(b->tree, from, to, changed) ? changed : NULL;
 	if (!from)
 		return NULL;
 	held_each(w, b->tree, from - 1, from)
-		if (takes_more(w, r))
+		if (takes_more(w, op))
 			return w;
 	return NULL;
 }
 
-/* Is r's data in another WRITE now? */
-static bool gather_locked(struct behind *b, const struct fs_req *r)
+/* Is op's data in another WRITE now? */
+static bool gather_locked(struct behind *b, const struct vfs_op *op)
 {
-	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	struct fs_req *w = r->size <= behind_gather_max ? find_host_locked(b, r) : NULL;
+	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
+	struct vfs_op *w = op->data.size <= behind_gather_max ? find_host_locked(b, op) : NULL;
 
-	if (!w || to > limit_of(w) || !grows(w, r, (size_t)(to - w->held.offset)))
+	if (!w || to > limit_of(w) || !grows(w, op, (size_t)(to - w->data.held.offset)))
 		return false;
-	copy(w, (size_t)(from - w->held.offset), r);
-	stat_add(&r->fl->lane->stats, STAT_BEHIND_GATHERED, r->size);
+	copy(w, (size_t)(from - w->data.held.offset), op);
+	stat_add(&op->vl->lane->stats, STAT_BEHIND_GATHERED, op->data.size);
 	set_end_locked(b, w, to);
 	return true;
 }
 
-/* The same without a copy: r, which has room, continues a WRITE, and that gets its buffers. */
-static bool join_locked(struct behind *b, struct fs_req *r)
+/* The same without a copy: op, which has room, continues a WRITE, and that gets its buffers. */
+static bool join_locked(struct behind *b, struct vfs_op *op)
 {
-	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	const struct nfs_io_args *io = &r->call.args.io;
-	struct fs_req *w = find_host_locked(b, r);
+	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
+	const struct nfs_io_args *io = &op->call.args.io;
+	struct vfs_op *w = find_host_locked(b, op);
 
-	if (!w || held_end(w) != from || to > limit_of(w) || w->held.nparts + io->ndata > RR_SEND_IOV)
+	if (!w || held_end(w) != from || to > limit_of(w) || w->data.held.nparts + io->ndata > RR_SEND_IOV)
 		return false;
 	for (uint32_t i = 0; i < io->ndata; i++) {
-		w->held.part[w->held.nparts] = io->data[i].len;
-		w->buf[w->held.nparts++] = r->buf[i];
-		r->buf[i] = NULL;
+		w->data.held.part[w->data.held.nparts] = io->data[i].len;
+		w->data.buf[w->data.held.nparts++] = op->data.buf[i];
+		op->data.buf[i] = NULL;
 	}
 	set_end_locked(b, w, to);
-	if (atomic_load(&r->fl->fs->behind.nwaiting))
+	if (atomic_load(&op->vl->vfs->behind.nwaiting))
 		behind_want_locked(b, w);
 	return true;
 }
 
-/* ---- the answer ---- */
+/* ---- the end of a write ---- */
 
-static void answer(struct fs_req *r)
+/* op's data is in a WRITE that is held. */
+static void answer(struct vfs_op *op)
 {
-	uint64_t end = r->call.args.io.offset + r->size;
-
-	stat_add(&r->fl->lane->stats, STAT_BEHIND_BYTES, r->size);
-	if (r->req) {
-		inode_wrote(r->ino, end);
-		young_wrote(r->ino, end, fuse_req_ctx(r->req)->pid);
-	} else {
-		inode_untold(r->ino);
-	}
-	atomic_fetch_sub(&r->ino->writing, 1);
-	fs_past_the_pages(r);
-	if (r->req) {
-		fuse_reply_write(r->req, r->size);
-	}
-	r->req = NULL;
+	stat_add(&op->vl->lane->stats, STAT_BEHIND_BYTES, op->data.size);
+	op->data.filled = op->data.size;
+	vfs_end_with(op, 0);
 }
 
-/* What r continues, or what has been waiting for longest, will hardly grow any more. */
-static void want_others_locked(struct behind *b, const struct fs_req *r)
+/* What op continues, or what has been waiting for longest, will hardly grow any more. */
+static void want_others_locked(struct behind *b, const struct vfs_op *op)
 {
 	unsigned open = 0;
 
 	list_for_each_safe(n, tmp, &b->in[HELD]) {
-		struct fs_req *w = held_of(n);
+		struct vfs_op *w = held_of(n);
 
-		if (w != r && held_end(w) == r->held.offset)
+		if (w != op && held_end(w) == op->data.held.offset)
 			behind_want_locked(b, w);
 		else
-			open += w != r;
+			open += w != op;
 	}
 	if (open >= OPEN_ENDS)
 		behind_want_locked(b, held_first(&b->in[HELD]));
@@ -386,168 +374,192 @@ static void want_others_locked(struct behind *b, const struct fs_req *r)
 static void look_after(struct behind *b)
 {
 	inode_ref(b->ino);
-	list_add_tail(&fs_this_lane->held, &b->lane_node);
+	list_add_tail(&vfs_this_lane->held, &b->lane_node);
 }
 
-static void hold_locked(struct behind *b, struct fs_req *r)
+/* The WRITE that op's data becomes: it gets op's buffers. NULL: no memory. */
+static struct vfs_op *new_held(struct vfs_op *op)
 {
-	const struct nfs_io_args *io = &r->call.args.io;
+	const struct nfs_io_args *io = &op->call.args.io;
+	struct vfs_op *w = vfs_op_quiet(op->vl, op->ino, &op->cred);
+	struct held *h;
 
-	r->held.offset = r->call.args.io.offset;
-	r->held.len = (uint32_t)r->size;
-	r->held.since_ns = mono_ns();
-	r->held.msg.fn = behind_on_msg;
-	for (r->held.nparts = 0; r->held.nparts < io->ndata; r->held.nparts++)
-		r->held.part[r->held.nparts] = io->data[r->held.nparts].len;
-	atomic_fetch_add(&r->fl->fs->behind.bytes, r->size);
-	ahead_change_begins(r->ino);
-	r->held.seq = ++b->seq;
-	held_insert(&b->tree, r);
-	behind_set_locked(b, r, HELD);
+	if (!w)
+		return NULL;
+	op_data_begins(w);
+	file_ref(op->file);
+	w->file = op->file;
+	w->call.open = op->file->open;
+	h = &w->data.held;
+	*h = (struct held){ .offset = io->offset, .len = (uint32_t)op->data.size, .since_ns = mono_ns(),
+			    .msg.fn = behind_on_msg, .nparts = io->ndata };
+	for (unsigned i = 0; i < io->ndata; i++) {
+		h->part[i] = io->data[i].len;
+		w->data.buf[i] = op->data.buf[i];
+		op->data.buf[i] = NULL;
+	}
+	return w;
+}
+
+static void hold_locked(struct behind *b, struct vfs_op *w)
+{
+	atomic_fetch_add(&w->vl->vfs->behind.bytes, w->data.held.len);
+	ahead_change_begins(w->ino);
+	w->data.held.seq = ++b->seq;
+	held_insert(&b->tree, w);
+	behind_set_locked(b, w, HELD);
 	atomic_fetch_add(&b->count, 1);
-	if (held_end(r) >= limit_of(r) || atomic_load(&r->fl->fs->behind.nwaiting))
-		behind_want_locked(b, r);
-	want_others_locked(b, r);
+	if (held_end(w) >= limit_of(w) || atomic_load(&w->vl->vfs->behind.nwaiting))
+		behind_want_locked(b, w);
+	want_others_locked(b, w);
 }
 
-/* r has room: from now on it is a WRITE that is held, or a part of one. */
-static void hold(struct fs_req *r)
+/* op ends, and the file goes on. */
+static void answer_and_go_on(struct vfs_op *op)
 {
-	struct behind *b = behind_of(r->ino);
-	bool joins, first;
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct inode *ino = op->ino;
+
+	inode_ref(ino);
+	answer(op);
+	behind_progress(ino);
+	inode_put(t, ino, 1);
+}
+
+/* Sends op like a file system that has no write-behind. */
+static void through(struct vfs_op *op)
+{
+	behind_settle(op, op->ino, true, write_through);
+}
+
+/* op has room: its data is a part of a WRITE that is held, or becomes one. */
+static void hold(struct vfs_op *op)
+{
+	struct behind *b = behind_of(op->ino);
+	struct vfs_op *w = NULL;
+	bool joins, first = false;
 
 	pthread_mutex_lock(&b->mu);
-	joins = join_locked(b, r);
+	joins = join_locked(b, op);
 	if (!joins)
-		hold_locked(b, r);
-	first = !b->on_lane;
-	b->on_lane = true;
+		w = new_held(op);
+	if (w)
+		hold_locked(b, w);
+	if (joins || w) {
+		first = !b->on_lane;
+		b->on_lane = true;
+	}
 	pthread_mutex_unlock(&b->mu);
 	if (first)
 		look_after(b);
-	answer(r);
-	behind_progress(r->ino);
-	if (joins)
-		fs_req_free(r);
+	if (joins || w) {
+		answer_and_go_on(op);
+		return;
+	}
+	give_room(op);
+	through(op);
 }
 
 /* ---- a new WRITE ---- */
 
-static void fail(struct fs_req *r, int err)
-{
-	atomic_fetch_sub(&r->ino->writing, 1);
-	fs_reply_err(r, err);
-	fs_req_free(r);
-}
-
-/* Sends r like a file system that has no write-behind. */
-static void through(struct fs_req *r)
-{
-	fs_settle(r, r->ino, true, fs_write_through);
-}
-
-/* r has waited for room, and has it now. */
+/* op has waited for room, and has it now. */
 static void on_room(struct loop_msg *m)
 {
-	struct fs_req *r = container_of(m, struct fs_req, held.msg);
+	struct vfs_op *op = container_of(m, struct vfs_op, data.held.msg);
 
-	r->held.posted = false;
-	r->held.state = HELD_NOT;
-	if (r->req && !atomic_load(&r->fl->fs->behind.closed)) {
-		hold(r);
+	op->data.held.posted = false;
+	op->waits_room = false;
+	if (op->waited && !atomic_load(&op->vl->vfs->behind.closed)) {
+		hold(op);
 		return;
 	}
-	give_room(r);
-	if (r->req)
-		through(r);
+	give_room(op);
+	if (op->waited)
+		through(op);
 	else
-		fail(r, 0);             /* given up meanwhile */
+		vfs_end_with(op, -EINTR);   /* given up meanwhile */
 }
 
-void fs_behind_want_room(struct fs *fs)
+void behind_want_room(struct vfs *vfs)
 {
-	if (!atomic_load(&fs->behind.bytes))
+	if (!atomic_load(&vfs->behind.bytes))
 		return;
-	for (unsigned i = 0; i < fs->nlanes; i++)
-		if (!atomic_exchange(&fs->lanes[i].room_wanted, true))
-			loop_post(fs->lanes[i].lane->loop, &fs->lanes[i].room_msg);
+	for (unsigned i = 0; i < vfs->nlanes; i++)
+		if (!atomic_exchange(&vfs->lanes[i]->room_wanted, true))
+			loop_post(vfs->lanes[i]->lane->loop, &vfs->lanes[i]->room_msg);
 }
 
-static bool has_room(struct fs_req *r)
+static bool has_room(struct vfs_op *op)
 {
-	struct behind_pool *p = &r->fl->fs->behind;
+	struct behind_pool *p = &op->vl->vfs->behind;
 	bool got;
 
 	pthread_mutex_lock(&p->mu);
-	got = list_empty(&p->waiting) && take_room_locked(p, r);
+	got = list_empty(&p->waiting) && take_room_locked(p, op);
 	if (!got) {
-		r->held.state = HELD_WAITS;
-		r->held.msg.fn = on_room;
-		list_add_tail(&p->waiting, &r->held.node);
+		op->waits_room = true;
+		op->data.held.msg.fn = on_room;
+		list_add_tail(&p->waiting, &op->data.held.node);
 		atomic_fetch_add(&p->nwaiting, 1);
 		pass_on_locked(p);
 	}
 	pthread_mutex_unlock(&p->mu);
 	if (!got && behind_rather_commits(p))
-		fs_behind_want_room(r->fl->fs);
+		behind_want_room(op->vl->vfs);
 	return got;
 }
 
-void fs_behind_write(struct fs_req *r)
+void behind_write(struct vfs_op *op)
 {
-	struct behind *b = make(r->ino);
+	struct behind *b = make(op->ino);
 	/* What a mapping has changed is written in any case. */
-	int err = b && !r->fi.writepage ? fs_behind_error(r->file, true) : 0;
+	int err = b && !op->data.writeback ? behind_error(op->file, true) : 0;
 	bool gathered;
 
-	r->held = (struct held){ .state = HELD_NOT };
 	if (!b) {
-		through(r);
+		through(op);
 		return;
 	}
 	if (err) {
-		fs_forget_attr(r);
-		fail(r, err);
+		op->data.late_error = true;
+		vfs_end_with(op, err);
 		return;
 	}
 	pthread_mutex_lock(&b->mu);
-	gathered = gather_locked(b, r);
+	gathered = gather_locked(b, op);
 	pthread_mutex_unlock(&b->mu);
-	if (gathered) {
-		answer(r);
-		behind_progress(r->ino);
-		fs_req_free(r);
-	} else if (has_room(r)) {
-		hold(r);
-	}
+	if (gathered)
+		answer_and_go_on(op);
+	else if (has_room(op))
+		hold(op);
 }
 
-bool fs_behind_takes(const struct fs_req *r)
+bool behind_takes(const struct vfs_op *op)
 {
-	const struct behind_pool *p = &r->fl->fs->behind;
+	const struct behind_pool *p = &op->vl->vfs->behind;
 
-	if (!r->req)
+	if (!op->waited)
 		return false;           /* its process was killed while it was parked */
-	/* O_SYNC contains O_DSYNC. Dirty pages of a mapping are written when fsync() says so. */
-	return p->most[ARENA_MID] && !atomic_load(&p->closed) && (!r->buf[1] || p->most[ARENA_BIG]) &&
-	       (r->fi.writepage || !(r->fi.flags & (O_DSYNC | O_DIRECT)));
+	return op->data.quick && p->most[ARENA_MID] && !atomic_load(&p->closed) &&
+	       (!op->data.buf[1] || p->most[ARENA_BIG]);
 }
 
-bool fs_behind_give_up(struct fs_req *r)
+bool behind_give_up(struct vfs_op *op)
 {
-	struct behind_pool *p = &r->fl->fs->behind;
+	struct behind_pool *p = &op->vl->vfs->behind;
 	bool mine = false;
 
-	if (r->held.state != HELD_WAITS)
+	if (!op->waits_room)
 		return false;
 	pthread_mutex_lock(&p->mu);
-	if (!r->held.posted) {
-		list_del(&r->held.node);
+	if (!op->data.held.posted) {
+		list_del(&op->data.held.node);
+		op->waits_room = false;
 		atomic_fetch_sub(&p->nwaiting, 1);
 		mine = true;
 	}
 	pthread_mutex_unlock(&p->mu);
 	if (mine)
-		fail(r, EINTR);
+		vfs_end_with(op, -EINTR);
 	return mine;
 }

@@ -3,7 +3,7 @@
  * Write-behind: a WRITE is answered when its data is in the arena, and goes to the server
  * later.
  *
- *   fs_write_buf, the data is in data buffers
+ *   vfs_write, the data is in data buffers
  *     |
  *     +-- continues or changes a WRITE that is HELD: copied there, answered, freed; if it is
  *     |   long, its buffers become the other one's
@@ -21,7 +21,7 @@
  *                   has restarted, and lost it
  *
  * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
- * write could not be gathered), when somebody has to see its effect (fs_settle), when other
+ * write could not be gathered), when somebody has to see its effect (behind_settle), when other
  * writers wait for room, and when it is a second old. (With consistency=solo the kernel sends all
  * that it writes back at once, so that its pieces wait for room, and go out one by one.) COMMIT follows when fsync() or close()
  * asks for it, when much is LOOSE (is_much_locked()), when writers wait for room that is not
@@ -62,10 +62,10 @@
  * (HELD_MOVES); then it is the other lane's as if that had read it, with its buffers, which belong
  * to the process. What waits in the lane's queue is taken back first (behind_move_all()). A WRITE
  * that was sent stays: the server may execute it late, and only its own slot tells then what was
- * first. A COMMIT that was sent stays for five seconds (fs_leave_lane()), and counts as one that
+ * first. A COMMIT that was sent stays for five seconds (vfs_leave_lane()), and counts as one that
  * fails then.
  *
- *     lane 0, no connection: list_del, r->fl = lane 1, post --> lane 1: in its lists, DUE, sent
+ *     lane 0, no connection: list_del, op->vl = lane 1, post --> lane 1: in its lists, DUE, sent
  *
  * Who else can act in between, and why nothing is lost or reordered:
  *
@@ -77,7 +77,7 @@
  *        would replace the new. So a newer one stays as long as the older one, even if it is
  *        on stable storage itself. The second time it is sent with FILE_SYNC.
  *   a GETATTR, OPEN, truncation, RENAME, a direct write        It waits until what is held is
- *        on the server (fs_settle). A LOOKUP or a listing does not wait; it gets the size that
+ *        on the server (behind_settle). A LOOKUP or a listing does not wait; it gets the size that
  *        the file will have (behind_size).
  *   a READ            It is answered with what is held, if that is not older than what this
  *        mount has seen of the server (behind_read.c). Otherwise it waits, too.
@@ -95,10 +95,10 @@
  *        error once, to the next write() or fsync(); until then each close() does. So a full
  *        disk is noticed while a program is still writing. The kernel is made to drop its
  *        pages then.
- *   the mount ends                    fs_behind_drain() sends everything. A call that is under
+ *   the mount ends                    behind_drain() sends everything. A call that is under
  *        way on a connection is waited for. If the server has gone, the log says how much was
  *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
- *        dirtied until then (fs_behind_pages()); at umount no mapping is left.
+ *        dirtied until then (behind_pages()); at umount no mapping is left.
  */
 #ifndef VFS_BEHIND_H
 #define VFS_BEHIND_H
@@ -115,15 +115,14 @@
 #include "vfs/behind_tree.h"
 
 struct file;
-struct fs;
-struct fs_lane;
-struct fs_req;
+struct vfs;
+struct vfs_lane;
+struct vfs_op;
 struct inode;
 struct nfs_attr;
 
 enum held_state {
 	HELD_NOT,
-	HELD_WAITS,             /* for room; not answered yet */
 	HELD,                   /* may still grow */
 	HELD_DUE,               /* to be sent as soon as nothing is before it */
 	HELD_MOVES,             /* on its way to a lane with a connection, and DUE there */
@@ -138,10 +137,10 @@ enum held_state {
 struct behind {
 	pthread_mutex_t mu;             /* for everything here that is not atomic */
 	struct inode *ino;
-	struct list in[HELD_STATES];    /* HELD to COMMITTING: fs_req.held.node, by seq. One that
+	struct list in[HELD_STATES];    /* HELD to COMMITTING: op_data.held.node, by seq. One that
 					 * MOVES is in that of DUE */
-	struct fs_req *tree;            /* all of these, see behind_tree.h */
-	struct list waits;              /* fs_req.settle.node */
+	struct vfs_op *tree;            /* all of these, see behind_tree.h */
+	struct list waits;              /* vfs_op.settle.node */
 	struct list lane_node;          /* in fs_lane.held, that lane's: */
 	bool on_lane;                   /* that lane's tick looks after the file, and has a
 					 * reference to it */
@@ -169,7 +168,7 @@ struct behind_pool {
 	/* The same with what the arena has grown by: changes while the mount is in use. */
 	_Atomic unsigned most[ARENA_CLASSES];
 	_Atomic unsigned taken[ARENA_CLASSES];  /* written under mu */
-	struct list waiting;            /* fs_req.held.node: WRITEs without room, oldest first */
+	struct list waiting;            /* op_data.held.node: WRITEs without room, oldest first */
 	_Atomic unsigned nwaiting;
 	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */
 	_Atomic size_t bytes;           /* that were answered, and are not on stable storage */
@@ -205,7 +204,7 @@ struct settle {
 	struct inode *ino;
 	uint64_t upto;                  /* the newest WRITE that it waits for */
 	bool stable;
-	void (*go)(struct fs_req *r);
+	void (*go)(struct vfs_op *op);
 };
 
 /* Before there are lanes. share: of each class of data buffers that are always there, in percent;
@@ -220,31 +219,29 @@ void behind_room_wanted(struct behind_pool *p, enum arena_class cls);
 /* With the inode. Nothing is held. */
 void behind_free(struct behind *b);
 
-/* May r, a WRITE, be answered before the server has the data? */
-bool fs_behind_takes(const struct fs_req *r);
+/* May op, a WRITE, be answered before the server has the data? */
+bool behind_takes(const struct vfs_op *op);
 /* Its data is in its buffers. Answers, now or when there is room. */
-void fs_behind_write(struct fs_req *r);
-/* r waits for room, and its process is killed: frees it. false: it does not. */
-bool fs_behind_give_up(struct fs_req *r);
+void behind_write(struct vfs_op *op);
+/* op waits for room, and its process is killed: frees it. false: it does not. */
+bool behind_give_up(struct vfs_op *op);
 
 /*
- * Calls go(r) when the server has executed everything that was written to ino before now;
+ * Calls go(op) when the server has executed everything that was written to ino before now;
  * stable: when that is on stable storage. At once, or from the lane's loop. ino is an inode
- * that r has a reference to, or NULL. Errors are for those who wrote.
+ * that op has a reference to, or NULL. Errors are for those who wrote.
  */
-void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r));
-/* What r's call must not overtake: NULL, or an inode for fs_settle(), and *stable for it. */
-struct inode *fs_settles(const struct fs_req *r, bool *stable);
+void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op));
 /*
- * READs (behind_read.c). r reads through the page cache: may it be answered with what is held?
+ * READs (behind_read.c). op reads through the page cache: may it be answered with what is held?
  * Then its buffer comes next, and
- *   fs_behind_serve    answers and frees it, if no READ is needed; otherwise READ follows, and
- *   fs_behind_lay      lays what is held over the *len bytes that have come. false: READ has to
- *                      be sent again after fs_settle().
+ *   behind_serve    answers and frees it, if no READ is needed; otherwise READ follows, and
+ *   behind_lay      lays what is held over the *len bytes that have come. false: READ has to
+ *                      be sent again after behind_settle().
  */
-bool fs_behind_reads(struct fs_req *r);
-bool fs_behind_serve(struct fs_req *r);
-bool fs_behind_lay(struct fs_req *r, size_t *len);
+bool behind_reads(struct vfs_op *op);
+bool behind_serve(struct vfs_op *op);
+bool behind_lay(struct vfs_op *op, size_t *len);
 /* Is something held of these bytes? */
 bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
 /* Was something held at `since` or later? Then attributes and file data that were asked for
@@ -261,30 +258,17 @@ void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
  * reported now. For close() it does not: the kernel also asks for each close() of a child that
  * has inherited the open file, and nobody hears the answer.
  */
-int fs_behind_error(struct file *f, bool seen);
+int behind_error(struct file *f, bool seen);
 /* A new open reports errors from now on. */
-void fs_behind_opened(struct file *f);
+void behind_opened(struct file *f);
 
 /* Lane thread, four times a second: sends what is old. */
-void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns);
+void behind_tick(struct vfs_lane *vl, uint64_t now_ns);
 /* Buffers are short: every lane sends what it holds, and COMMIT follows. */
-void fs_behind_want_room(struct fs *fs);
+void behind_want_room(struct vfs *vfs);
 /* fs_lane.room_msg: that is wanted. */
-void fs_behind_on_room(struct loop_msg *m);
-/*
- * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
- * until all that this has sent is held, or is on the server; as long as the server is there.
- *
- * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
- * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
- * that queue. RELEASEDIR stands in it, because nobody waits for it: when it is read, all WRITEs
- * before it were.
- */
-void fs_behind_pages(struct fs *fs, int fd);
-/* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
- * as the server is there. */
-void fs_behind_drain(struct fs *fs);
-/* When no lane takes requests any more: the log says how much was given up. */
-void fs_behind_say_lost(struct fs *fs);
+void behind_on_room(struct loop_msg *m);
+/* All that this lane holds is sent, and committed. */
+void behind_want_everything(struct vfs_lane *vl);
 
 #endif

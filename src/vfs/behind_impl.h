@@ -7,44 +7,44 @@
 #ifndef VFS_BEHIND_IMPL_H
 #define VFS_BEHIND_IMPL_H
 
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
 /* COMMITs in a row that a WRITE is lost in, before that is an error. */
 #define BEHIND_TRIES_MAX 8u
 
-static inline struct fs_req *held_of(struct list *n)
+static inline struct vfs_op *held_of(struct list *n)
 {
-	return container_of(n, struct fs_req, held.node);
+	return container_of(n, struct vfs_op, data.held.node);
 }
 
-static inline uint64_t held_end(const struct fs_req *r)
+static inline uint64_t held_end(const struct vfs_op *op)
 {
-	return r->held.offset + r->held.len;
+	return op->data.held.offset + op->data.held.len;
 }
 
 /* Where byte `at` of a WRITE lies, and how many bytes lie there together from that one on. */
-static inline char *held_at(const struct fs_req *r, size_t at, size_t *n)
+static inline char *held_at(const struct vfs_op *op, size_t at, size_t *n)
 {
 	unsigned i = 0;
 
-	for (; at >= r->held.part[i]; i++)
-		at -= r->held.part[i];
-	*n = r->held.part[i] - at;
-	return (char *)r->buf[i]->mem + at;
+	for (; at >= op->data.held.part[i]; i++)
+		at -= op->data.held.part[i];
+	*n = op->data.held.part[i] - at;
+	return (char *)op->data.buf[i]->mem + at;
 }
 
-static inline bool held_overlaps(const struct fs_req *r, uint64_t offset, uint64_t end)
+static inline bool held_overlaps(const struct vfs_op *op, uint64_t offset, uint64_t end)
 {
-	return r->held.offset < end && offset < held_end(r);
+	return op->data.held.offset < end && offset < held_end(op);
 }
 
 /* Has the server not said yet that it has it? */
-static inline bool held_unsent(const struct fs_req *r)
+static inline bool held_unsent(const struct vfs_op *op)
 {
-	return r->held.state >= HELD && r->held.state <= HELD_SENDING;
+	return op->data.held.state >= HELD && op->data.held.state <= HELD_SENDING;
 }
 
-static inline struct fs_req *held_first(const struct list *l)
+static inline struct vfs_op *held_first(const struct list *l)
 {
 	return list_empty(l) ? NULL : held_of(l->next);
 }
@@ -61,23 +61,23 @@ extern uint32_t behind_gather_max;
 /* Is COMMIT to make room, and not new memory? */
 bool behind_rather_commits(const struct behind_pool *p);
 
-/* r, which was answered or failed, has ended: gives its room to others, and frees it. On its
+/* op, which was answered or failed, has ended: gives its room to others, and frees it. On its
  * lane. */
-void behind_end(struct fs_req *r);
+void behind_end(struct vfs_op *op);
 
 /* ---- behind_send.c ---- */
 
 /* Something has changed: sends what is to be sent now, starts a COMMIT if one is due, wakes
  * who has waited for this. On a lane; the caller has a reference to ino. */
 void behind_progress(struct inode *ino);
-/* r gets that state, and its place in the list of that. */
-void behind_set_locked(struct behind *b, struct fs_req *r, enum held_state state);
+/* op gets that state, and its place in the list of that. */
+void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state);
 /* The WRITE, which is HELD, is to be sent. */
-void behind_want_locked(struct behind *b, struct fs_req *r);
-/* r has got a message. */
+void behind_want_locked(struct behind *b, struct vfs_op *op);
+/* op has got a message. */
 void behind_on_msg(struct loop_msg *m);
 /* This lane has no connection, and another one has: what it has not sent goes there. */
-void behind_move_all(struct fs_lane *fl, uint64_t now_ns);
+void behind_move_all(struct vfs_lane *vl, uint64_t now_ns);
 
 /* ---- behind_wait.c ---- */
 

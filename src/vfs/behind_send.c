@@ -15,70 +15,70 @@ static bool is_listed(enum held_state s)
 	return s >= HELD && s <= HELD_COMMITTING;
 }
 
-/* Counts r's buffers as LOOSE, or no longer. */
-static void count_loose_locked(struct behind *b, const struct fs_req *r, int n)
+/* Counts op's buffers as LOOSE, or no longer. */
+static void count_loose_locked(struct behind *b, const struct vfs_op *op, int n)
 {
-	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
-		b->loose[r->buf[i]->cls] += (unsigned)n;
+	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
+		b->loose[op->data.buf[i]->cls] += (unsigned)n;
 }
 
-/* Calls end nearly in the order of seq, so r's place is near the end. */
-void behind_set_locked(struct behind *b, struct fs_req *r, enum held_state state)
+/* Calls end nearly in the order of seq, so op's place is near the end. */
+void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state)
 {
 	struct list *l = &b->in[state == HELD_MOVES ? HELD_DUE : state], *n;
 
-	if (is_listed(r->held.state))
-		list_del(&r->held.node);
-	if (r->held.state == HELD_LOOSE)
-		count_loose_locked(b, r, -1);
-	r->held.state = state;
+	if (is_listed(op->data.held.state))
+		list_del(&op->data.held.node);
+	if (op->data.held.state == HELD_LOOSE)
+		count_loose_locked(b, op, -1);
+	op->data.held.state = state;
 	if (state == HELD_LOOSE)
-		count_loose_locked(b, r, 1);
+		count_loose_locked(b, op, 1);
 	if (!is_listed(state))
 		return;
-	for (n = l->prev; n != l && held_of(n)->held.seq > r->held.seq; )
+	for (n = l->prev; n != l && held_of(n)->data.held.seq > op->data.held.seq; )
 		n = n->prev;
-	list_add_head(n, &r->held.node);
+	list_add_head(n, &op->data.held.node);
 }
 
-void behind_want_locked(struct behind *b, struct fs_req *r)
+void behind_want_locked(struct behind *b, struct vfs_op *op)
 {
-	behind_set_locked(b, r, HELD_DUE);
+	behind_set_locked(b, op, HELD_DUE);
 }
 
 /* ---- WRITE ---- */
 
-static void write_done(struct fs_req *r);
+static void write_done(struct vfs_op *op);
 
 /* Sends what has not been written yet. */
-static void send_rest(struct fs_req *r)
+static void send_rest(struct vfs_op *op)
 {
-	struct nfs_io_args *io = &r->call.args.io;
-	size_t at = r->filled, left = r->held.len - at;
+	struct nfs_io_args *io = &op->call.args.io;
+	size_t at = op->data.filled, left = op->data.held.len - at;
 
-	io->offset = r->held.offset + at;
-	io->unstable = !r->held.stable;
+	io->offset = op->data.held.offset + at;
+	io->unstable = !op->data.held.stable;
 	io->ndata = 0;
 	for (size_t n; left; left -= n, at += n) {
-		char *mem = held_at(r, at, &n);
+		char *mem = held_at(op, at, &n);
 
 		n = n < left ? n : left;
 		io->data[io->ndata++] = (struct rr_iov){ mem, (uint32_t)n };
 	}
-	fs_req_start(r, NFS_OP_WRITE, write_done);
+	vfs_start(op, NFS_OP_WRITE, write_done);
 }
 
 /* Off the file's lists. It gets that state when its lane may free it. */
-static void drop_locked(struct behind *b, struct fs_req *r)
+static void drop_locked(struct behind *b, struct vfs_op *op)
 {
-	behind_set_locked(b, r, HELD_NOT);
-	held_remove(&b->tree, r);
+	behind_set_locked(b, op, HELD_NOT);
+	held_remove(&b->tree, op);
 	atomic_fetch_sub(&b->count, 1);
-	ahead_change_ends(r->ino);
+	ahead_change_ends(op->ino);
 }
 
 /* The same, because the data is on stable storage. */
-static void leave_locked(struct behind *b, struct fs_req *r)
+static void leave_locked(struct behind *b, struct vfs_op *op)
 {
 	uint64_t now = mono_ns();
 
@@ -87,148 +87,148 @@ static void leave_locked(struct behind *b, struct fs_req *r)
 		b->left_end = 0;
 		b->left_from_ns = now;
 	}
-	if (b->left_end < held_end(r))
-		b->left_end = held_end(r);
-	young_there(r->ino, held_end(r));
+	if (b->left_end < held_end(op))
+		b->left_end = held_end(op);
+	op->vl->vfs->front->written(op->ino, held_end(op));
 	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
-	drop_locked(b, r);
+	drop_locked(b, op);
 }
 
 /* Is an older WRITE of some of the same bytes LOOSE? If the server loses that, it is sent
- * again, and then r has to follow it once more. */
-static bool covers_loose_locked(const struct behind *b, const struct fs_req *r)
+ * again, and then op has to follow it once more. */
+static bool covers_loose_locked(const struct behind *b, const struct vfs_op *op)
 {
-	held_each(w, b->tree, r->held.offset, held_end(r))
-		if (w->held.seq < r->held.seq &&
-		    (w->held.state == HELD_LOOSE || w->held.state == HELD_COMMITTING))
+	held_each(w, b->tree, op->data.held.offset, held_end(op))
+		if (w->data.held.seq < op->data.held.seq &&
+		    (w->data.held.state == HELD_LOOSE || w->data.held.state == HELD_COMMITTING))
 			return true;
 	return false;
 }
 
 /* The server has all of it. true: on stable storage. */
-static bool written_locked(struct behind *b, struct fs_req *r)
+static bool written_locked(struct behind *b, struct vfs_op *op)
 {
-	struct held *h = &r->held;
+	struct held *h = &op->data.held;
 
 	if (h->again) {
 		h->again = false;
-		behind_want_locked(b, r);
-	} else if (h->loose || covers_loose_locked(b, r)) {
+		behind_want_locked(b, op);
+	} else if (h->loose || covers_loose_locked(b, op)) {
 		h->firm = !h->loose;
-		behind_set_locked(b, r, HELD_LOOSE);
+		behind_set_locked(b, op, HELD_LOOSE);
 	} else {
-		leave_locked(b, r);
+		leave_locked(b, op);
 		return true;
 	}
 	return false;
 }
 
-/* Closes r's file, if r was the last that used it. Whoever is told that r has gone should not
+/* Closes op's file, if op was the last that used it. Whoever is told that op has gone should not
  * find the file open: unlink() would give it a silly name. */
-static void close_file(struct fs_req *r)
+static void close_file(struct vfs_op *op)
 {
-	struct file *f = r->file;
+	struct file *f = op->file;
 
-	r->file = NULL;
-	fs_file_put(fs_this_lane, f);
+	op->file = NULL;
+	file_put(vfs_this_lane, f);
 }
 
-static void end_sending(struct fs_req *r, int status)
+static void end_sending(struct vfs_op *op, int status)
 {
-	struct inode *ino = r->ino;
+	struct inode *ino = op->ino;
 	struct behind *b = behind_of(ino);
 	bool over = true, now;
 
 	inode_ref(ino);
 	pthread_mutex_lock(&b->mu);
 	if (status == -ENOTCONN) {
-		r->held.again = over = false;   /* behind_move_all(): it was not sent */
-		behind_want_locked(b, r);
+		op->data.held.again = over = false;   /* behind_move_all(): it was not sent */
+		behind_want_locked(b, op);
 	} else if (status) {
 		behind_failed_locked(b, ino, status);
-		drop_locked(b, r);
+		drop_locked(b, op);
 	} else {
-		over = written_locked(b, r);
+		over = written_locked(b, op);
 	}
 	if (over)
-		r->held.state = HELD_GONE;
-	now = !r->held.posted;          /* otherwise when that message is here */
+		op->data.held.state = HELD_GONE;
+	now = !op->data.held.posted;          /* otherwise when that message is here */
 	pthread_mutex_unlock(&b->mu);
 	if (over)
-		close_file(r);
+		close_file(op);
 	if (over && now)
-		behind_end(r);
+		behind_end(op);
 	behind_progress(ino);
-	inode_put(&fs_this_lane->fs->inodes, ino, 1);
+	inode_put(&vfs_this_lane->vfs->inodes, ino, 1);
 }
 
-static void write_done(struct fs_req *r)
+static void write_done(struct vfs_op *op)
 {
-	const struct nfs_io_results *res = &r->call.res.io;
+	const struct nfs_io_results *res = &op->call.res.io;
 
-	if (r->call.res.status) {
-		end_sending(r, r->call.res.status);
+	if (op->call.res.status) {
+		end_sending(op, op->call.res.status);
 		return;
 	}
 	if (!res->stable) {
-		r->held.mixed |= r->held.loose && res->verf != r->held.verf;
-		r->held.loose = true;
-		r->held.verf = res->verf;
+		op->data.held.mixed |= op->data.held.loose && res->verf != op->data.held.verf;
+		op->data.held.loose = true;
+		op->data.held.verf = res->verf;
 	}
-	r->filled += res->len;
-	if (r->filled < r->held.len)
-		send_rest(r);
+	op->data.filled += res->len;
+	if (op->data.filled < op->data.held.len)
+		send_rest(op);
 	else
-		end_sending(r, 0);
+		end_sending(op, 0);
 }
 
 /* Must an older one be written first? */
-static bool is_blocked_locked(const struct behind *b, const struct fs_req *r)
+static bool is_blocked_locked(const struct behind *b, const struct vfs_op *op)
 {
-	held_each(w, b->tree, r->held.offset, held_end(r))
-		if (w->held.seq < r->held.seq && held_unsent(w))
+	held_each(w, b->tree, op->data.held.offset, held_end(op))
+		if (w->data.held.seq < op->data.held.seq && held_unsent(w))
 			return true;
 	return false;
 }
 
-static void post_locked(struct fs_req *r)
+static void post_locked(struct vfs_op *op)
 {
-	if (!r->held.posted)
-		loop_post(r->fl->lane->loop, &r->held.msg);
-	r->held.posted = true;
+	if (!op->data.held.posted)
+		loop_post(op->vl->lane->loop, &op->data.held.msg);
+	op->data.held.posted = true;
 }
 
-/* r, which is this lane's, goes to that lane. Until it is there no lane has it in a list. If it
+/* op, which is this lane's, goes to that lane. Until it is there no lane has it in a list. If it
  * has a message under way, it goes when that is here. */
-static void move_locked(struct behind *b, struct fs_req *r, struct fs_lane *to)
+static void move_locked(struct behind *b, struct vfs_op *op, struct vfs_lane *to)
 {
-	if (r->held.posted)
+	if (op->data.held.posted)
 		return;
-	list_del(&r->node);
-	behind_set_locked(b, r, HELD_MOVES);
-	r->fl = to;
-	post_locked(r);
+	list_del(&op->node);
+	behind_set_locked(b, op, HELD_MOVES);
+	op->vl = to;
+	post_locked(op);
 }
 
 /* Tells other lanes to send theirs. Returns one of this lane, which is SENDING now; NULL:
  * there is none. */
-static struct fs_req *next_locked(struct behind *b)
+static struct vfs_op *next_locked(struct behind *b)
 {
-	struct fs_lane *to = fs_other_lane(fs_this_lane);
+	struct vfs_lane *to = vfs_other_lane(vfs_this_lane);
 
 	list_for_each_safe(n, tmp, &b->in[HELD_DUE]) {
-		struct fs_req *r = held_of(n);
+		struct vfs_op *op = held_of(n);
 
-		if (r->held.state != HELD_DUE || is_blocked_locked(b, r))
+		if (op->data.held.state != HELD_DUE || is_blocked_locked(b, op))
 			continue;
-		if (r->fl != fs_this_lane) {
-			post_locked(r);
+		if (op->vl != vfs_this_lane) {
+			post_locked(op);
 		} else if (to) {
-			move_locked(b, r, to);
+			move_locked(b, op, to);
 		} else {
-			behind_set_locked(b, r, HELD_SENDING);
-			r->held.sent_ns = mono_ns();
-			return r;
+			behind_set_locked(b, op, HELD_SENDING);
+			op->data.held.sent_ns = mono_ns();
+			return op;
 		}
 	}
 	return NULL;
@@ -244,94 +244,94 @@ static struct fs_req *next_locked(struct behind *b)
  * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
  * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
  * that it was not for may have been executed before it, and share its fate. The same goes for a
- * COMMIT that was sent, and ended here without its reply (fs_leave_lane()): that may have said that
+ * COMMIT that was sent, and ended here without its reply (vfs_leave_lane()): that may have said that
  * it failed.
  */
-static bool is_lost(const struct held *h, const struct fs_req *q)
+static bool is_lost(const struct held *h, const struct vfs_op *q)
 {
 	return !h->firm && (q->call.res.status || h->mixed || h->verf != q->call.res.io.verf);
 }
 
-static void lose_locked(struct fs_req *r, struct list *lost)
+static void lose_locked(struct vfs_op *op, struct list *lost)
 {
-	if (r->held.lost)
+	if (op->data.held.lost)
 		return;
-	r->held.lost = true;
-	list_add_tail(lost, &r->held.pick_node);
+	op->data.held.lost = true;
+	list_add_tail(lost, &op->data.held.pick_node);
 }
 
-static struct fs_req *lost_of(struct list *n)
+static struct vfs_op *lost_of(struct list *n)
 {
-	return container_of(n, struct fs_req, held.pick_node);
+	return container_of(n, struct vfs_op, data.held.pick_node);
 }
 
-static void find_lost_locked(struct behind *b, const struct fs_req *q, struct list *lost)
+static void find_lost_locked(struct behind *b, const struct vfs_op *q, struct list *lost)
 {
 	list_for_each(n, &b->in[HELD_COMMITTING])
-		if (is_lost(&held_of(n)->held, q))
+		if (is_lost(&held_of(n)->data.held, q))
 			lose_locked(held_of(n), lost);
 	if (q->call.res.status) {
 		list_for_each(n, &b->in[HELD_LOOSE])
-			if (is_lost(&held_of(n)->held, q))
+			if (is_lost(&held_of(n)->data.held, q))
 				lose_locked(held_of(n), lost);
 		list_for_each(n, &b->in[HELD_SENDING])
 			lose_locked(held_of(n), lost);
 	}
 	/* The list grows meanwhile. */
 	list_for_each(n, lost) {
-		const struct fs_req *r = lost_of(n);
+		const struct vfs_op *op = lost_of(n);
 
-		held_each(w, b->tree, r->held.offset, held_end(r))
-			if (w->held.seq > r->held.seq)
+		held_each(w, b->tree, op->data.held.offset, held_end(op))
+			if (w->data.held.seq > op->data.held.seq)
 				lose_locked(w, lost);
 	}
 }
 
-/* r goes to `gone`, until its lane may free it. */
-static void take_out_locked(struct behind *b, struct fs_req *r, bool failed, struct list *gone)
+/* op goes to `gone`, until its lane may free it. */
+static void take_out_locked(struct behind *b, struct vfs_op *op, bool failed, struct list *gone)
 {
 	if (failed)
-		drop_locked(b, r);
+		drop_locked(b, op);
 	else
-		leave_locked(b, r);
-	list_add_tail(gone, &r->held.node);
+		leave_locked(b, op);
+	list_add_tail(gone, &op->data.held.node);
 }
 
-static bool tried_enough_locked(struct behind *b, const struct fs_req *q, const struct fs_req *r)
+static bool tried_enough_locked(struct behind *b, const struct vfs_op *q, const struct vfs_op *op)
 {
 	int status = q->call.res.status;
 
-	if (r->held.state != HELD_COMMITTING || r->held.tries < BEHIND_TRIES_MAX)
+	if (op->data.held.state != HELD_COMMITTING || op->data.held.tries < BEHIND_TRIES_MAX)
 		return false;
-	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->fl->fs->cl->cfg.server,
+	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->vl->vfs->cl->cfg.server,
 		status ? "answers an error to" : "sends another write verifier, as if it had "
-		"restarted, with", r->held.tries);
+		"restarted, with", op->data.held.tries);
 	behind_failed_locked(b, q->ino, status ? status : -EIO);
 	return true;
 }
 
-/* The server has lost r. true: it is sent again by progress. */
-static bool send_again_locked(struct behind *b, const struct fs_req *q, struct fs_req *r,
+/* The server has lost op. true: it is sent again by progress. */
+static bool send_again_locked(struct behind *b, const struct vfs_op *q, struct vfs_op *op,
 			      struct list *gone)
 {
-	struct held *h = &r->held;
+	struct held *h = &op->data.held;
 
 	h->lost = false;
 	if (h->state == HELD_SENDING)
 		h->again = true;
 	if (h->state != HELD_LOOSE && h->state != HELD_COMMITTING)
 		return false;
-	if (tried_enough_locked(b, q, r)) {
-		take_out_locked(b, r, true, gone);
+	if (tried_enough_locked(b, q, op)) {
+		take_out_locked(b, op, true, gone);
 		return false;
 	}
 	h->stable = true;
 	h->tries++;
-	behind_want_locked(b, r);
+	behind_want_locked(b, op);
 	return true;
 }
 
-static void sort_out_locked(struct behind *b, const struct fs_req *q, struct list *gone)
+static void sort_out_locked(struct behind *b, const struct vfs_op *q, struct list *gone)
 {
 	unsigned again = 0;
 	struct list lost;
@@ -339,14 +339,14 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 	list_init(&lost);
 	find_lost_locked(b, q, &lost);
 	list_for_each_safe(n, tmp, &b->in[HELD_COMMITTING])
-		if (!held_of(n)->held.lost)
+		if (!held_of(n)->data.held.lost)
 			take_out_locked(b, held_of(n), false, gone);
 	for (struct list *n; (n = list_pop(&lost)); )
 		again += send_again_locked(b, q, lost_of(n), gone);
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
 		log_info("server %s %s: %u WRITEs of a file are sent again",
-			 q->fl->fs->cl->cfg.server, q->call.res.status == -ENOTCONN ?
+			 q->vl->vfs->cl->cfg.server, q->call.res.status == -ENOTCONN ?
 			 "has not answered a COMMIT, and that connection does not come back" :
 			 "has restarted, or could not write to its disk", again);
 }
@@ -358,10 +358,10 @@ static void let_go(struct behind *b, struct list *gone)
 		close_file(held_of(n));
 	pthread_mutex_lock(&b->mu);
 	for (struct list *n; (n = list_pop(gone)); ) {
-		struct fs_req *r = held_of(n);
+		struct vfs_op *op = held_of(n);
 
-		r->held.state = HELD_GONE;
-		post_locked(r);
+		op->data.held.state = HELD_GONE;
+		post_locked(op);
 	}
 	pthread_mutex_unlock(&b->mu);
 }
@@ -376,7 +376,7 @@ static void uncommit_locked(struct behind *b)
 
 /* A moving average, in which the newest one counts for a quarter. It is about the server's disk, so
  * what COMMIT has waited for before it was sent does not count. */
-static void measure(struct behind_pool *p, const struct fs_req *q)
+static void measure(struct behind_pool *p, const struct vfs_op *q)
 {
 	uint64_t old = atomic_load_explicit(&p->commit_ns, memory_order_relaxed);
 	uint64_t took = mono_ns() - q->call.eng.rr.posted_ns;
@@ -385,7 +385,7 @@ static void measure(struct behind_pool *p, const struct fs_req *q)
 			      memory_order_relaxed);
 }
 
-static void commit_done(struct fs_req *q)
+static void commit_done(struct vfs_op *q)
 {
 	struct inode *ino = q->ino;
 	struct behind *b = behind_of(ino);
@@ -393,7 +393,7 @@ static void commit_done(struct fs_req *q)
 
 	list_init(&gone);
 	if (q->call.eng.sent && q->call.res.status != -ENOTCONN)
-		measure(&q->fl->fs->behind, q);
+		measure(&q->vl->vfs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
 	if (q->call.res.status == -ENOTCONN && !q->call.eng.sent)
@@ -403,7 +403,7 @@ static void commit_done(struct fs_req *q)
 	pthread_mutex_unlock(&b->mu);
 	let_go(b, &gone);
 	behind_progress(ino);
-	fs_req_free(q);
+	vfs_op_free(q);
 }
 
 /*
@@ -452,7 +452,7 @@ static void begin_commit_locked(struct behind *b, struct rpc_cred *cred)
 static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 {
 	struct behind *b = behind_of(ino);
-	struct fs_req *q = fs_req_new_quiet(fs_this_lane, ino, cred);
+	struct vfs_op *q = vfs_op_quiet(vfs_this_lane, ino, cred);
 
 	if (!q) {               /* no memory; the clock tries again */
 		pthread_mutex_lock(&b->mu);
@@ -463,8 +463,8 @@ static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 	}
 	q->call.args.io.offset = 0;
 	q->call.args.io.count = 0;
-	stat_add(&q->fl->lane->stats, STAT_BEHIND_COMMITS, 1);
-	fs_req_start(q, NFS_OP_COMMIT, commit_done);
+	stat_add(&q->vl->lane->stats, STAT_BEHIND_COMMITS, 1);
+	vfs_start(q, NFS_OP_COMMIT, commit_done);
 }
 
 static void on_passed_on(struct loop_msg *m)
@@ -476,13 +476,13 @@ static void on_passed_on(struct loop_msg *m)
 	b->posted = false;
 	pthread_mutex_unlock(&b->mu);
 	behind_progress(ino);
-	inode_put(&fs_this_lane->fs->inodes, ino, 1);
+	inode_put(&vfs_this_lane->vfs->inodes, ino, 1);
 }
 
 /* This lane has no connection: another one sends COMMIT, if there is one that can. */
 static bool passed_on_locked(struct behind *b)
 {
-	struct fs_lane *to = fs_other_lane(fs_this_lane);
+	struct vfs_lane *to = vfs_other_lane(vfs_this_lane);
 
 	if (!to)
 		return false;
@@ -497,28 +497,28 @@ static bool passed_on_locked(struct behind *b)
 
 /* ---- lanes without a connection ---- */
 
-static bool take_back(struct fs_req *r, uint64_t now_ns)
+static bool take_back(struct vfs_op *op, uint64_t now_ns)
 {
-	return r->done == commit_done ? fs_leave_lane(&r->call, now_ns) :
-	       r->done == write_done && nfs_take_back(&r->call, -ENOTCONN);
+	return op->done == commit_done ? vfs_leave_lane(&op->call, now_ns) :
+	       op->done == write_done && nfs_take_back(&op->call, -ENOTCONN);
 }
 
-static bool move_one(struct fs_lane *fl, uint64_t now_ns)
+static bool move_one(struct vfs_lane *vl, uint64_t now_ns)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
 
-		if (r->calling && take_back(r, now_ns))
+		if (op->calling && take_back(op, now_ns))
 			return true;
 	}
 	return false;
 }
 
-void behind_move_all(struct fs_lane *fl, uint64_t now_ns)
+void behind_move_all(struct vfs_lane *vl, uint64_t now_ns)
 {
 	/* `active` changes. If the other lane loses its connection meanwhile, what is taken back is
 	 * in this lane's queue again. */
-	while (fs_other_lane(fs_this_lane) && move_one(fl, now_ns))
+	while (vfs_other_lane(vfs_this_lane) && move_one(vl, now_ns))
 		;
 }
 
@@ -526,49 +526,49 @@ void behind_move_all(struct fs_lane *fl, uint64_t now_ns)
 
 void behind_progress(struct inode *ino)
 {
-	struct fs *fs = fs_this_lane->fs;
+	struct vfs *vfs = vfs_this_lane->vfs;
 	struct behind *b = behind_of(ino);
 	struct rpc_cred cred;
-	struct fs_req *r;
+	struct vfs_op *op;
 	bool commit;
 
 	inode_ref(ino);
 	do {
 		pthread_mutex_lock(&b->mu);
-		r = next_locked(b);
-		commit = !r && commit_is_due_locked(b, &fs->behind, behind_wake_locked(b)) &&
+		op = next_locked(b);
+		commit = !op && commit_is_due_locked(b, &vfs->behind, behind_wake_locked(b)) &&
 			 !passed_on_locked(b);
 		if (commit)
 			begin_commit_locked(b, &cred);
 		pthread_mutex_unlock(&b->mu);
-		if (r) {
-			r->filled = 0;
-			r->held.loose = r->held.mixed = false;
-			send_rest(r);
+		if (op) {
+			op->data.filled = 0;
+			op->data.held.loose = op->data.held.mixed = false;
+			send_rest(op);
 		}
-	} while (r);
+	} while (op);
 	if (commit)
 		send_commit(ino, &cred);
-	inode_put(&fs->inodes, ino, 1);
+	inode_put(&vfs->inodes, ino, 1);
 }
 
 void behind_on_msg(struct loop_msg *m)
 {
-	struct fs_req *r = container_of(m, struct fs_req, held.msg);
-	struct inode *ino = r->ino;
+	struct vfs_op *op = container_of(m, struct vfs_op, data.held.msg);
+	struct inode *ino = op->ino;
 	struct behind *b = behind_of(ino);
 	bool gone;
 
 	pthread_mutex_lock(&b->mu);
-	r->held.posted = false;
-	gone = r->held.state == HELD_GONE;
-	if (r->held.state == HELD_MOVES) {
-		list_add_tail(&r->fl->active, &r->node);
-		behind_set_locked(b, r, HELD_DUE);
+	op->data.held.posted = false;
+	gone = op->data.held.state == HELD_GONE;
+	if (op->data.held.state == HELD_MOVES) {
+		list_add_tail(&op->vl->active, &op->node);
+		behind_set_locked(b, op, HELD_DUE);
 	}
 	pthread_mutex_unlock(&b->mu);
 	if (gone)
-		behind_end(r);
+		behind_end(op);
 	else
 		behind_progress(ino);
 }

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "vfs/behind_impl.h"
 
-static struct held_node *node(struct fs_req *r)
+static struct held_node *node(struct vfs_op *op)
 {
-	return &r->held.tree;
+	return &op->data.held.tree;
 }
 
-static bool is_before(const struct fs_req *a, const struct fs_req *b)
+static bool is_before(const struct vfs_op *a, const struct vfs_op *b)
 {
-	return a->held.offset != b->held.offset ? a->held.offset < b->held.offset :
-	       a->held.seq < b->held.seq;
+	return a->data.held.offset != b->data.held.offset ? a->data.held.offset < b->data.held.offset :
+	       a->data.held.seq < b->data.held.seq;
 }
 
-uint64_t held_highest(const struct fs_req *root)
+uint64_t held_highest(const struct vfs_op *root)
 {
-	return root ? root->held.tree.end : 0;
+	return root ? root->data.held.tree.end : 0;
 }
 
-static void sum_up(struct fs_req *r)
+static void sum_up(struct vfs_op *op)
 {
-	uint64_t left = held_highest(node(r)->left), right = held_highest(node(r)->right);
-	uint64_t end = held_end(r);
+	uint64_t left = held_highest(node(op)->left), right = held_highest(node(op)->right);
+	uint64_t end = held_end(op);
 
 	end = left > end ? left : end;
-	node(r)->end = right > end ? right : end;
+	node(op)->end = right > end ? right : end;
 }
 
 /* Neighbours in the order of offsets get priorities that have nothing to do with each other. */
@@ -33,9 +33,9 @@ static uint32_t scatter(uint64_t seq)
 }
 
 /* All of a are before all of b. */
-static struct fs_req *join(struct fs_req *a, struct fs_req *b)
+static struct vfs_op *join(struct vfs_op *a, struct vfs_op *b)
 {
-	struct fs_req *top = !b || (a && node(a)->priority > node(b)->priority) ? a : b;
+	struct vfs_op *top = !b || (a && node(a)->priority > node(b)->priority) ? a : b;
 
 	if (!a || !b)
 		return top;
@@ -47,71 +47,71 @@ static struct fs_req *join(struct fs_req *a, struct fs_req *b)
 	return top;
 }
 
-/* Those of t that are before r become *left, the others *right. */
-static void split(struct fs_req *t, const struct fs_req *r, struct fs_req **left,
-		  struct fs_req **right)
+/* Those of t that are before op become *left, the others *right. */
+static void split(struct vfs_op *t, const struct vfs_op *op, struct vfs_op **left,
+		  struct vfs_op **right)
 {
 	if (!t) {
 		*left = *right = NULL;
-	} else if (is_before(t, r)) {
+	} else if (is_before(t, op)) {
 		*left = t;
-		split(node(t)->right, r, &node(t)->right, right);
+		split(node(t)->right, op, &node(t)->right, right);
 		sum_up(t);
 	} else {
 		*right = t;
-		split(node(t)->left, r, left, &node(t)->left);
+		split(node(t)->left, op, left, &node(t)->left);
 		sum_up(t);
 	}
 }
 
-static struct fs_req *insert(struct fs_req *t, struct fs_req *r)
+static struct vfs_op *insert(struct vfs_op *t, struct vfs_op *op)
 {
-	if (!t || node(r)->priority > node(t)->priority) {
-		split(t, r, &node(r)->left, &node(r)->right);
-		t = r;
-	} else if (is_before(r, t)) {
-		node(t)->left = insert(node(t)->left, r);
+	if (!t || node(op)->priority > node(t)->priority) {
+		split(t, op, &node(op)->left, &node(op)->right);
+		t = op;
+	} else if (is_before(op, t)) {
+		node(t)->left = insert(node(t)->left, op);
 	} else {
-		node(t)->right = insert(node(t)->right, r);
+		node(t)->right = insert(node(t)->right, op);
 	}
 	sum_up(t);
 	return t;
 }
 
-void held_insert(struct fs_req **root, struct fs_req *r)
+void held_insert(struct vfs_op **root, struct vfs_op *op)
 {
-	node(r)->priority = scatter(r->held.seq);
-	*root = insert(*root, r);
+	node(op)->priority = scatter(op->data.held.seq);
+	*root = insert(*root, op);
 }
 
-static struct fs_req *without(struct fs_req *t, struct fs_req *r)
+static struct vfs_op *without(struct vfs_op *t, struct vfs_op *op)
 {
-	if (t == r)
-		return join(node(r)->left, node(r)->right);
-	if (is_before(r, t))
-		node(t)->left = without(node(t)->left, r);
+	if (t == op)
+		return join(node(op)->left, node(op)->right);
+	if (is_before(op, t))
+		node(t)->left = without(node(t)->left, op);
 	else
-		node(t)->right = without(node(t)->right, r);
+		node(t)->right = without(node(t)->right, op);
 	sum_up(t);
 	return t;
 }
 
-void held_remove(struct fs_req **root, struct fs_req *r)
+void held_remove(struct vfs_op **root, struct vfs_op *op)
 {
-	*root = without(*root, r);
+	*root = without(*root, op);
 }
 
-void held_resized(struct fs_req *root, const struct fs_req *r)
+void held_resized(struct vfs_op *root, const struct vfs_op *op)
 {
-	if (root != r)
-		held_resized(is_before(r, root) ? node(root)->left : node(root)->right, r);
+	if (root != op)
+		held_resized(is_before(op, root) ? node(root)->left : node(root)->right, op);
 	sum_up(root);
 }
 
-struct fs_req *held_next(struct fs_req *root, uint64_t from, uint64_t to,
-			 const struct fs_req *after)
+struct vfs_op *held_next(struct vfs_op *root, uint64_t from, uint64_t to,
+			 const struct vfs_op *after)
 {
-	struct fs_req *found;
+	struct vfs_op *found;
 
 	if (held_highest(root) <= from)
 		return NULL;
@@ -120,5 +120,5 @@ struct fs_req *held_next(struct fs_req *root, uint64_t from, uint64_t to,
 		if (found || held_overlaps(root, from, to))
 			return found ? found : root;
 	}
-	return root->held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
+	return root->data.held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
 }

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write-behind: who waits for it, what fails, and the end. See behind.h. */
-#include <errno.h>
-#include <poll.h>
-#include <unistd.h>
+/* Write-behind: who waits for it, what fails, and the clock. See behind.h. */
 #include "vfs/behind_impl.h"
 
 /* A WRITE that is held is sent at this age, a LOOSE one is committed at that age: the kernel's
  * client leaves it that long as well. What the server loses until then is still here. */
 #define SEND_NS   1000000000ull
 #define COMMIT_NS 30000000000ull
-/* The end of the mount. Without a connection the server is waited for that long. With one, a call
- * may take its time (a COMMIT on a slow disk): if the server is gone, timeo ends the connection.
- * The rest is for one that connects and says nothing. */
-#define DRAIN_DOWN_NS 3000000000ull
-#define DRAIN_UP_NS   60000000000ull
-#define DRAIN_STEP_MS 20u
-/* After so long the log says that somebody waits. */
-#define DRAIN_SAY_NS  5000000000ull
 
 /* ---- waiting ---- */
 
@@ -25,10 +14,10 @@ static void look_locked(const struct behind *b, uint64_t upto, bool *unsent, boo
 {
 	*unsent = *loose = false;
 	for (enum held_state s = HELD; s <= HELD_COMMITTING; s++) {
-		const struct fs_req *r = held_first(&b->in[s]);
+		const struct vfs_op *op = held_first(&b->in[s]);
 
-		if (r && r->held.seq <= upto)
-			*(held_unsent(r) ? unsent : loose) = true;
+		if (op && op->data.held.seq <= upto)
+			*(held_unsent(op) ? unsent : loose) = true;
 	}
 }
 
@@ -37,72 +26,59 @@ bool behind_wake_locked(struct behind *b)
 	bool commit = false;
 
 	list_for_each_safe(n, tmp, &b->waits) {
-		struct fs_req *r = container_of(n, struct fs_req, settle.node);
+		struct vfs_op *op = container_of(n, struct vfs_op, settle.node);
 		bool unsent, loose;
 
-		look_locked(b, r->settle.upto, &unsent, &loose);
-		if (!unsent && !(loose && r->settle.stable)) {
+		look_locked(b, op->settle.upto, &unsent, &loose);
+		if (!unsent && !(loose && op->settle.stable)) {
 			list_del(n);
-			loop_post(r->fl->lane->loop, &r->settle.msg);
+			loop_post(op->vl->lane->loop, &op->settle.msg);
 		}
-		commit |= !unsent && loose && r->settle.stable;
+		commit |= !unsent && loose && op->settle.stable;
 	}
 	return commit;
 }
 
 static void on_settled(struct loop_msg *m)
 {
-	struct fs_req *r = container_of(m, struct fs_req, settle.msg);
+	struct vfs_op *op = container_of(m, struct vfs_op, settle.msg);
 
-	r->settle.go(r);
+	op->settle.go(op);
 }
 
 /* Everything is to be sent. If it is a single WRITE, COMMIT can be saved. */
 static void want_all_locked(struct behind *b)
 {
-	struct fs_req *r;
+	struct vfs_op *op;
 
-	if (atomic_load(&b->count) == 1 && b->tree->held.state <= HELD_DUE)
-		b->tree->held.stable = true;
-	while ((r = held_first(&b->in[HELD])))
-		behind_want_locked(b, r);
+	if (atomic_load(&b->count) == 1 && b->tree->data.held.state <= HELD_DUE)
+		b->tree->data.held.stable = true;
+	while ((op = held_first(&b->in[HELD])))
+		behind_want_locked(b, op);
 }
 
-void fs_settle(struct fs_req *r, struct inode *ino, bool stable, void (*go)(struct fs_req *r))
+void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op))
 {
 	struct behind *b = ino ? behind_of(ino) : NULL;
 	bool unsent, loose;
 
 	if (!b || !atomic_load(&b->count)) {
-		go(r);
+		go(op);
 		return;
 	}
 	pthread_mutex_lock(&b->mu);
 	look_locked(b, b->seq, &unsent, &loose);
 	if (!unsent && !(loose && stable)) {
 		pthread_mutex_unlock(&b->mu);
-		go(r);
+		go(op);
 		return;
 	}
-	r->settle = (struct settle){ .ino = ino, .upto = b->seq, .stable = stable, .go = go,
+	op->settle = (struct settle){ .ino = ino, .upto = b->seq, .stable = stable, .go = go,
 				     .msg.fn = on_settled };
-	list_add_tail(&b->waits, &r->settle.node);
+	list_add_tail(&b->waits, &op->settle.node);
 	want_all_locked(b);
 	pthread_mutex_unlock(&b->mu);
 	behind_progress(ino);
-}
-
-struct inode *fs_settles(const struct fs_req *r, bool *stable)
-{
-	unsigned effects = nfs_effects(r->call.op);
-
-	/* A WRITE that is held itself; a call in the middle of a change that has begun. */
-	if (r->held.state != HELD_NOT || r->changes)
-		return NULL;
-	*stable = effects & NFS_AFTER_STABLE;
-	if (effects & NFS_AFTER_HELD)
-		return r->ino;
-	return effects & NFS_AFTER_HELD_OF_NAME ? r->pinned : NULL;
 }
 
 /* ---- what others see ---- */
@@ -166,11 +142,10 @@ void behind_failed_locked(struct behind *b, struct inode *ino, int status)
 	b->error = status;
 	atomic_fetch_add(&b->errors, 1);
 	/* The kernel has pages that the server does not have. */
-	inode_untold(ino);
-	inode_written_past(ino);
+	vfs_this_lane->vfs->front->data_lost(ino);
 }
 
-int fs_behind_error(struct file *f, bool seen)
+int behind_error(struct file *f, bool seen)
 {
 	struct behind *b = behind_of(f->ino);
 	uint64_t errors = b ? atomic_load(&b->errors) : 0;
@@ -186,7 +161,7 @@ int fs_behind_error(struct file *f, bool seen)
 	return error;
 }
 
-void fs_behind_opened(struct file *f)
+void behind_opened(struct file *f)
 {
 	const struct behind *b = behind_of(f->ino);
 
@@ -199,19 +174,19 @@ void fs_behind_opened(struct file *f)
  * the lane need not look at it any more. */
 static bool want_old_locked(struct behind *b, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
 {
-	struct fs_req *r;
+	struct vfs_op *op;
 
-	while ((r = held_first(&b->in[HELD])) && now - r->held.since_ns >= send_ns)
-		behind_want_locked(b, r);
-	r = held_first(&b->in[HELD_LOOSE]);
-	b->commit_wanted |= r && now - r->held.since_ns >= commit_ns;
+	while ((op = held_first(&b->in[HELD])) && now - op->data.held.since_ns >= send_ns)
+		behind_want_locked(b, op);
+	op = held_first(&b->in[HELD_LOOSE]);
+	b->commit_wanted |= op && now - op->data.held.since_ns >= commit_ns;
 	b->on_lane = atomic_load(&b->count) != 0;
 	return !b->on_lane;
 }
 
-static void want_old(struct fs_lane *fl, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
+static void want_old(struct vfs_lane *vl, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
 {
-	list_for_each_safe(n, tmp, &fl->held) {
+	list_for_each_safe(n, tmp, &vl->held) {
 		struct behind *b = container_of(n, struct behind, lane_node);
 		struct inode *ino = b->ino;
 		bool over;
@@ -222,194 +197,31 @@ static void want_old(struct fs_lane *fl, uint64_t now, uint64_t send_ns, uint64_
 			list_del(&b->lane_node);
 		pthread_mutex_unlock(&b->mu);
 		if (over)
-			inode_put(&fl->fs->inodes, ino, 1);
+			inode_put(&vl->vfs->inodes, ino, 1);
 		else
 			behind_progress(ino);
 	}
 }
 
-void fs_behind_tick(struct fs_lane *fl, uint64_t now_ns)
+void behind_tick(struct vfs_lane *vl, uint64_t now_ns)
 {
-	struct behind_pool *p = &fl->fs->behind;
+	struct behind_pool *p = &vl->vfs->behind;
 	/* The room was to grow, and does not. */
 	bool now = atomic_load(&p->nwaiting) && behind_rather_commits(p);
 
-	behind_move_all(fl, now_ns);
-	want_old(fl, now_ns, now ? 0 : SEND_NS, now ? 0 : COMMIT_NS);
+	behind_move_all(vl, now_ns);
+	want_old(vl, now_ns, now ? 0 : SEND_NS, now ? 0 : COMMIT_NS);
 }
 
-void fs_behind_on_room(struct loop_msg *m)
+void behind_on_room(struct loop_msg *m)
 {
-	struct fs_lane *fl = container_of(m, struct fs_lane, room_msg);
+	struct vfs_lane *vl = container_of(m, struct vfs_lane, room_msg);
 
-	atomic_store(&fl->room_wanted, false);
-	want_old(fl, mono_ns(), 0, 0);
+	atomic_store(&vl->room_wanted, false);
+	behind_want_everything(vl);
 }
 
-/* ---- the end ---- */
-
-static void want_everything(struct nfs_lane *l, void *arg)
+void behind_want_everything(struct vfs_lane *vl)
 {
-	struct fs *fs = arg;
-
-	want_old(&fs->lanes[l->index], mono_ns(), 0, 0);
-}
-
-static bool any_up(const struct fs *fs)
-{
-	for (unsigned i = 0; i < fs->nlanes; i++)
-		if (nfs_lane_up(fs->lanes[i].lane))
-			return true;
-	return false;
-}
-
-static uint64_t newest_reply(const struct fs *fs)
-{
-	uint64_t newest = 0;
-
-	for (unsigned i = 0; i < fs->nlanes; i++) {
-		uint64_t t = atomic_load_explicit(&fs->lanes[i].lane->last_reply_ns,
-						  memory_order_relaxed);
-
-		newest = t > newest ? t : newest;
-	}
-	return newest;
-}
-
-/* What the end of a mount knows of the server. */
-struct drain {
-	size_t left;                    /* bytes */
-	uint64_t begin_ns;
-	uint64_t heard_ns;              /* its newest reply, or when `left` last became less */
-	uint64_t up_ns;                 /* there was a connection */
-	bool said;
-};
-
-static bool is_silent(const struct drain *d, uint64_t timeo_ms)
-{
-	uint64_t now = mono_ns();
-
-	return now - d->up_ns >= DRAIN_DOWN_NS ||
-	       now - d->heard_ns >= timeo_ms * 1000000 + DRAIN_UP_NS;
-}
-
-static struct drain begin_drain(const struct fs *fs)
-{
-	uint64_t now = mono_ns();
-
-	return (struct drain){
-		.left = atomic_load(&fs->behind.bytes), .begin_ns = now, .heard_ns = now, .up_ns = now,
-	};
-}
-
-static void look(struct drain *d, const struct fs *fs)
-{
-	size_t left = atomic_load(&fs->behind.bytes);
-	uint64_t now = mono_ns(), reply = newest_reply(fs);
-
-	if (any_up(fs))
-		d->up_ns = now;
-	if (left < d->left)
-		d->heard_ns = now;
-	else if (reply > d->heard_ns)
-		d->heard_ns = reply;
-	d->left = left;
-}
-
-static void say_waits(struct drain *d, const struct fs *fs)
-{
-	if (d->said || !d->left || mono_ns() - d->begin_ns < DRAIN_SAY_NS)
-		return;
-	d->said = true;
-	log_info("the mount has ended; waiting for %s to take %zu bytes that programs have written",
-		 fs->cl->cfg.server, d->left);
-}
-
-/* WRITEs without an answer. */
-struct unanswered {
-	struct fs *fs;
-	uint64_t before_ns;             /* those that have come before */
-	bool any;                       /* under no lock: one lane after the other looks */
-};
-
-static bool is_unanswered(const struct fs_req *r, uint64_t before_ns)
-{
-	bool through = r->calling && (r->call.op == NFS_OP_WRITE || r->call.op == NFS_OP_COMMIT);
-
-	return r->req && r->start_ns < before_ns &&
-	       (through || r->spare || r->held.state == HELD_WAITS);
-}
-
-static void look_unanswered(struct nfs_lane *l, void *arg)
-{
-	struct unanswered *u = arg;
-
-	list_for_each(n, &u->fs->lanes[l->index].active)
-		u->any |= is_unanswered(container_of(n, struct fs_req, node), u->before_ns);
-}
-
-static bool some_unanswered(struct fs *fs, uint64_t before_ns)
-{
-	struct unanswered u = { fs, before_ns, false };
-
-	nfs_each_lane(fs->cl, look_unanswered, &u);
-	return u.any;
-}
-
-/* Waits for a moment. Has everything been read that fs_config.write_back was to have sent? *fd
- * becomes -1 when it has said that it is done. */
-static bool all_read(struct fs *fs, int *fd)
-{
-	struct pollfd p = { .fd = *fd, .events = POLLIN };
-	char done;
-
-	/* With -1 this is a sleep. */
-	if (poll(&p, 1, DRAIN_STEP_MS) > 0) {
-		if (read(*fd, &done, 1) != 1)
-			return true;    /* nothing comes */
-		*fd = -1;
-	}
-	return *fd < 0 && atomic_load(&fs->marked);
-}
-
-void fs_behind_pages(struct fs *fs, int fd)
-{
-	struct drain d = begin_drain(fs);
-	uint64_t read_ns = 0;           /* when all had been read */
-
-	while (!is_silent(&d, fs->cl->cfg.timeo_ms)) {
-		if (!read_ns && all_read(fs, &fd))
-			read_ns = mono_ns();
-		else if (read_ns)
-			usleep(DRAIN_STEP_MS * 1000);
-		if (read_ns && !some_unanswered(fs, read_ns))
-			break;
-		look(&d, fs);
-	}
-}
-
-void fs_behind_drain(struct fs *fs)
-{
-	struct drain d;
-
-	/* Programs may still be writing: a mount can be taken away from them. A lane that has not
-	 * seen this yet has held what it is about to hold when each lane has been asked once. */
-	atomic_store(&fs->behind.closed, true);
-	nfs_each_lane(fs->cl, want_everything, fs);
-	d = begin_drain(fs);
-	while (d.left && !is_silent(&d, fs->cl->cfg.timeo_ms)) {
-		usleep(DRAIN_STEP_MS * 1000);
-		nfs_each_lane(fs->cl, want_everything, fs);
-		look(&d, fs);
-		say_waits(&d, fs);
-	}
-}
-
-void fs_behind_say_lost(struct fs *fs)
-{
-	size_t left = atomic_load(&fs->behind.bytes);
-
-	if (left)
-		log_err("%zu bytes that programs have written were given up: %s does not take them",
-			left, fs->cl->cfg.server);
+	want_old(vl, mono_ns(), 0, 0);
 }

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "vfs/behind.h"
 #include "vfs/inode_impl.h"
-#include "fuse/solo.h"
+#include "vfs/vfs.h"
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
 {
@@ -26,22 +25,21 @@ static struct inode **bucket_of(struct inode_shard *s, uint32_t hash)
 	return &s->bucket[hash / INODE_SHARDS % INODE_BUCKETS];
 }
 
-int inode_table_init(struct inode_table *t)
+void inode_table_init(struct inode_table *t, const struct vfs_front *front)
 {
+	t->front = front;
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		pthread_mutex_init(&t->shard[i].mu, NULL);
 		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
 		list_init(&t->shard[i].forgotten);
 		t->shard[i].nforgotten = 0;
 	}
-	pthread_mutex_init(&t->unseen.mu, NULL);
 	names_init(t);
 	handles_init(&t->handles);
 	if (getrandom(&t->generation, sizeof(t->generation), 0) != sizeof(t->generation))
 		t->generation = (uint32_t)mono_ns();
 	atomic_init(&t->count, 0);
 	atomic_init(&t->names_missing, 0);
-	return 0;
 }
 
 /* Without references, or with the last one. */
@@ -50,15 +48,13 @@ static void drop_state(struct inode_table *t, struct inode *ino)
 	names_drop(t, ino);
 	free(ino->silly);
 	free(ino->after);
-	free(atomic_load(&ino->young));
-	free(ino->solo);
 	free(ino->link);
 	behind_free(atomic_load(&ino->behind));
+	t->front->inode_ends(ino);
 }
 
 void inode_table_fini(struct inode_table *t)
 {
-	pthread_mutex_destroy(&t->unseen.mu);
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		for (unsigned b = 0; b < INODE_BUCKETS; b++) {
 			struct inode *ino = t->shard[i].bucket[b], *next;
@@ -77,18 +73,13 @@ void inode_table_fini(struct inode_table *t)
 
 /* ---- by filehandle ---- */
 
-static bool has_left(const struct inode *ino)
-{
-	return ino->solo && atomic_load(&ino->solo->left);
-}
-
 static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
 {
 	struct inode *ino = *bucket_of(s, hash);
 
 	for (; ino; ino = ino->hash_next)
 		if (ino->hash == hash && ino->fh.len == fh->len &&
-		    memcmp(ino->fh.data, fh->data, fh->len) == 0 && !has_left(ino))
+		    memcmp(ino->fh.data, fh->data, fh->len) == 0 && !atomic_load(&ino->left))
 			break;
 	return ino;
 }
@@ -126,12 +117,12 @@ static void leave_forgotten(struct inode_shard *s, struct inode *ino)
 static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s, struct inode *ino)
 {
 	/* Another inode has its filehandle; or the file is gone. */
-	bool left = has_left(ino) || ino->nameless;
+	bool left = atomic_load(&ino->left) || ino->nameless;
 
 	drop_state(t, ino);
 	atomic_fetch_sub(&t->count, 1);
 	if (!left) {
-		memset(&ino->lookups, 0, sizeof(*ino) - offsetof(struct inode, lookups));
+		memset(&ino->names, 0, t->front->inode_size - offsetof(struct inode, names));
 		list_add_tail(&s->forgotten, &ino->node);
 		if (++s->nforgotten <= INODE_FORGOTTEN)
 			return NULL;
@@ -145,7 +136,7 @@ static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s,
 static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uint32_t hash,
 			       const struct nfs_fh *fh, mode_t type)
 {
-	struct inode **b = bucket_of(s, hash), *ino = calloc(1, sizeof(*ino));
+	struct inode **b = bucket_of(s, hash), *ino = calloc(1, t->front->inode_size);
 
 	if (!ino)
 		return NULL;
@@ -182,8 +173,7 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct
 		ino = new_inode(t, s, hash, fh, attr->mode & S_IFMT);
 	if (!ino)
 		return NULL;
-	list_init(&ino->ends);
-	if (t->solo && S_ISREG(ino->type) && !solo_begin(ino, attr)) {
+	if (!t->front->inode_begins_locked(t, ino, attr)) {
 		unhash(s, ino);
 		inode_free(t, ino);
 		return NULL;
@@ -194,7 +184,7 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct
 
 void inode_leave_locked(struct inode_table *t, struct inode *ino)
 {
-	atomic_store(&ino->solo->left, true);   /* find() does not find it any more */
+	atomic_store(&ino->left, true);
 	names_drop(t, ino);
 }
 
@@ -203,7 +193,7 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 		 uint64_t parent, const char *name, size_t namelen)
 {
 	inode_ref(ino);
-	told_note_locked(t, ino, attr);
+	inode_note_locked(t, ino, attr);
 	if (parent)
 		names_add_locked(t, ino, parent, name, namelen, atomic_load(&ino->noted_ns));
 }
@@ -215,21 +205,15 @@ static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct 
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
 	struct inode *ino;
-	bool keep;
 
 	pthread_mutex_lock(&s->mu);
 	ino = find(s, hash, fh);
 	if (!ino || is_forgotten(ino))
 		ino = insert(t, s, ino, hash, fh, attr);
 	if (ino) {
-		if (created && S_ISREG(ino->type))
-			young_begin_locked(ino);
-		keep = young_takes_locked(ino, since) && !behind_since(ino, since);
 		behind_size(ino, attr, since);
 		take(t, ino, attr, parent, name, namelen);
-		told_locked(ino, attr, since);
-		if (keep)
-			young_keep_locked(t, ino, attr, since, UINT64_MAX);
+		t->front->inode_found_locked(t, ino, attr, since, created);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
@@ -260,13 +244,12 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	ino = find(s, hash, fh);
 	if (!ino || is_forgotten(ino))
 		ino = insert(t, s, ino, hash, fh, attr);
-	else if (atomic_load(&ino->fresh_ns) >= since || atomic_load(&ino->entries_ns) >= since ||
+	else if (!t->front->may_list_locked(ino, since) || atomic_load(&ino->entries_ns) >= since ||
 		 behind_since(ino, since))
 		ino = NULL;
 	if (ino) {
 		take(t, ino, attr, parent, name, namelen);
-		/* Not told_locked(): these may be as old as `since`, so they outdate nothing. */
-		told_listed_locked(ino, attr, since);
+		t->front->inode_listed_locked(ino, attr, since);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ino;
@@ -336,19 +319,47 @@ struct inode *inode_by_id(struct inode_table *t, uint64_t id)
 	return handle_get(&t->handles, id, inode_ref_live);
 }
 
-void inode_known(struct inode *ino)
+/* ---- attributes ---- */
+
+bool inode_differs_locked(const struct inode *ino, const struct nfs_attr *attr)
 {
-	atomic_fetch_add(&ino->lookups, 1);
+	return ino->change != attr->change || !same_time(&ino->mtime, &attr->mtime) ||
+	       ino->size != attr->size;
 }
 
-bool inode_forget(struct inode_table *t, struct inode *ino, uint64_t n)
+/* As in nfs(5): the time begins with acregmin. When it has run out and the file is found
+ * unchanged, it doubles, up to acregmax. */
+double inode_note_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
-	uint64_t have = atomic_load(&ino->lookups), take;
+	bool dir = S_ISDIR(ino->type);
+	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
+	uint64_t now = mono_ns();
 
-	do
-		take = n < have ? n : have;
-	while (!atomic_compare_exchange_weak(&ino->lookups, &have, have - take));
-	if (take)
-		inode_put(t, ino, take);
-	return take == n;
+	if (inode_differs_locked(ino, attr))
+		ahead_outdated(ino);
+	if (inode_differs_locked(ino, attr) || !ino->timeo_ns) {
+		ino->timeo = min;
+		ino->timeo_ns = now;
+	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
+		ino->timeo = ino->timeo * 2 > max ? max : ino->timeo * 2;
+		ino->timeo_ns = now;
+	}
+	ino->change = attr->change;
+	ino->mtime = attr->mtime;
+	ino->size = attr->size;
+	atomic_store(&ino->noted_ns, now);
+	known_seen_locked(ino, attr);
+	known_check_locked(ino, attr);
+	return ino->timeo;
+}
+
+double inode_timeo(struct inode_table *t, struct inode *ino)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+
+	pthread_mutex_lock(&s->mu);
+	timeo = ino->timeo_ns ? ino->timeo : S_ISDIR(ino->type) ? t->acdirmin : t->acregmin;
+	pthread_mutex_unlock(&s->mu);
+	return timeo;
 }

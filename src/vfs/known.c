@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/inode_impl.h"
-#include "vfs/known.h"
-#include "fuse/solo.h"
-#include "fuse/young.h"
+#include "vfs/vfs.h"
 
 #define GONE_NAMES 16u                  /* in each shard */
 #define GONE_NAME  80u                  /* with NUL; longer names are not remembered */
@@ -64,7 +62,8 @@ static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_ow
 	return ino->seen && attr->change == ino->seen_change;
 }
 
-static void end_locked(struct inode *ino, uint64_t nr, const struct known_after *after)
+static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct known_after *after)
 {
 	const struct nfs_dir_change *c = after->change;
 	struct nfs_attr attr;
@@ -74,8 +73,7 @@ static void end_locked(struct inode *ino, uint64_t nr, const struct known_after 
 		ino->seen_change = c->after;
 	if (!nr || nr != ino->changes + 1 || !after->attr)
 		return;
-	if (ino->solo)
-		solo_after_locked(ino, after->attr);
+	t->front->changed_locked(ino, after->attr);
 	attr = *after->attr;
 	if (has_owner(ino, &attr, after->no_owner))
 		keep(ino, &attr, after->since_ns);
@@ -87,7 +85,7 @@ void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 	struct inode_shard *s = inode_shard_of(t, ino);
 
 	pthread_mutex_lock(&s->mu);
-	end_locked(ino, nr, after);
+	end_locked(t, ino, nr, after);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -98,7 +96,7 @@ void known_changed(struct inode_table *t, uint64_t parent, const char *name)
 	if (!ino)
 		return;
 	known_change_ends(t, ino, known_change_begins(t, ino), &(struct known_after){ 0 });
-	young_spoil(ino);
+	t->front->attr_spoilt(ino);
 	inode_put(t, ino, 1);
 }
 

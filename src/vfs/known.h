@@ -56,6 +56,14 @@ uint64_t known_changes(struct inode_table *t, struct inode *ino);
  * They are returned once. false: the server has to be asked. */
 bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo);
 
+/* The server has sent attr. Are they the same as those that are kept? If not, the kept ones
+ * are dropped. */
+bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);
+/* The server has sent attributes of ino that a change under way may be older than. */
+void known_newer_locked(struct inode *ino);
+/* Attributes of ino are about to go to the front end. */
+void known_told_locked(struct inode *ino);
+
 /* The name does not exist in dir. Remembers that, if no change of dir has begun since nr. */
 void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
 		uint64_t until_ns);

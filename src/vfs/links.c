@@ -74,7 +74,7 @@ void link_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64
 static bool is_good(const struct inode *ino)
 {
 	const struct link_text *l = ino->link;
-	uint64_t fresh = atomic_load(&ino->fresh_ns), now = mono_ns();
+	uint64_t fresh = atomic_load(&ino->noted_ns), now = mono_ns();
 
 	if (!l || l->nr != atomic_load(&ino->data_nr))
 		return false;

@@ -1,313 +1,244 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Request objects. Each lane has its own. They are taken and released on its thread, and
- * kept for the next request. So once a mount has warmed up, none is allocated.
+ * Operations: their life, and their calls. Each lane has its own. They are taken and freed on its
+ * thread, and kept for the next one. So once a mount has warmed up, none is allocated.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
-/* The kernel may believe an entry for so much longer: it counts in ticks of up to 10 ms. */
-#define JIFFIES_MS 20u
-/* fs_wait_more() */
+/* vfs_wait_more() */
 #define WAIT_FIRST_MS 1u
 #define WAIT_SHIFT_MAX 4u
 
-/* Clears what comes before `spare_size`, and the call's arguments. nfs_start() sets up the rest of the
+/* Clears what comes before the union, and the call's arguments. nfs_start() sets up the rest of the
  * call. */
-static struct fs_req *take(struct fs_lane *fl)
+struct vfs_op *vfs_op_new(struct vfs_lane *vl)
 {
-	struct list *n = list_pop(&fl->idle);
-	struct fs_req *r = n ? container_of(n, struct fs_req, node) : malloc(sizeof(*r));
+	struct list *n = list_pop(&vl->idle);
+	struct vfs_op *op = n ? container_of(n, struct vfs_op, node) : calloc(1, vl->vfs->front->op_size);
 
-	if (!r)
+	if (!op)
 		return NULL;
-	memset(r, 0, offsetof(struct fs_req, spare_size));
-	r->wait.dir = NULL;
-	r->wait.until_ns = 0;
-	r->ahead.piece = NULL;
-	r->ahead.times = 0;
-	r->change[0].ino = r->change[1].ino = NULL;
-	r->held.state = HELD_NOT;
-	r->call.flags = 0;
-	r->call.args.fh = r->call.args.fh2 = NULL;
-	r->call.args.name = r->call.args.name2 = NULL;
-	r->call.args.nwhere = 0;
-	r->call.open = NULL;
-	r->call.args.sattr.valid = 0;
-	r->fl = fl;
-	r->start_ns = loop_now(fl->lane->loop);
-	list_init(&r->buf_node);
-	list_add_tail(&fl->active, &r->node);
-	return r;
+	memset(op, 0, offsetof(struct vfs_op, data));
+	op->call.flags = 0;
+	op->call.args.fh = op->call.args.fh2 = NULL;
+	op->call.args.name = op->call.args.name2 = NULL;
+	op->call.args.nwhere = 0;
+	op->call.open = NULL;
+	op->call.args.sattr.valid = 0;
+	op->vl = vl;
+	op->start_ns = loop_now(vl->lane->loop);
+	list_init(&op->wait_node);
+	list_add_tail(&vl->active, &op->node);
+	return op;
 }
 
-/* The node's inode, with a reference. NULL: there is none. The kernel uses only node ids
- * that it was given; any other one comes from memory that was tampered with. */
-static struct inode *find_node(struct fs *fs, fuse_ino_t node)
+struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct rpc_cred *cred)
 {
-	if (node != FUSE_ROOT_ID)
-		return inode_by_id(&fs->inodes, node);
-	inode_ref(fs->root);
-	return fs->root;
-}
+	struct vfs_op *op = vfs_op_new(vl);
 
-/* Takes over the caller's reference to ino, which may be NULL: it becomes r's, or is dropped.
- * cred: on whose behalf; NULL: the caller's of the request. */
-static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct rpc_cred *cred)
-{
-	struct fs_req *r = take(fs_this_lane);
-
-	if (!r) {
-		if (ino)
-			inode_put(&fs_of(req)->inodes, ino, 1);
-		fuse_reply_err(req, ENOMEM);
+	if (!op)
 		return NULL;
-	}
-	r->req = req;
-	if (cred)
-		r->cred = *cred;
-	else
-		fs_cred(r->fl, req, &r->cred);
-	r->ino = ino;
-	return r;
-}
-
-struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
-{
-	struct inode *ino = find_node(fs_of(req), node);
-
-	if (ino)
-		return req_with(req, ino, NULL);
-	fuse_reply_err(req, ESTALE);
-	return NULL;
-}
-
-struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
-{
-	struct fs *fs = fs_of(req);
-	struct fs_req *r;
-	struct nfs_fh fh = fs->root->fh;
-
-	if (node != FUSE_ROOT_ID && !inode_fh(&fs->inodes, node, &fh)) {
-		fuse_reply_err(req, ESTALE);
-		return NULL;
-	}
-	r = req_with(req, NULL, NULL);
-	if (!r)
-		return NULL;
-	r->node_fh = fh;
-	r->call.args.fh = &r->node_fh;
-	r->node_id = node;
-	return r;
-}
-
-struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino)
-{
-	inode_ref(ino);
-	return req_with(req, ino, NULL);
-}
-
-struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi)
-{
-	struct file *f = fs_file_get(fs_of(req), fi);
-	struct fs_req *r;
-
-	if (!f) {
-		fuse_reply_err(req, EBADF);
-		return NULL;
-	}
-	/* The opener's rights count, as with a local file. So nobody reads the caller's
-	 * groups from /proc for each READ and WRITE. */
-	inode_ref(f->ino);
-	r = req_with(req, f->ino, &f->cred);
-	if (!r) {
-		fs_file_put(fs_this_lane, f);
-		return NULL;
-	}
-	r->file = f;
-	return r;
-}
-
-bool fs_req_ino2(struct fs_req *r, fuse_ino_t node)
-{
-	r->ino2 = find_node(r->fl->fs, node);
-	if (r->ino2)
-		return true;
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
-	return false;
-}
-
-fuse_ino_t fs_node(const struct fs *fs, const struct inode *ino)
-{
-	return ino == fs->root ? FUSE_ROOT_ID : ino->id;
-}
-
-void fs_entry_node(const struct fs *fs, struct fuse_entry_param *e, struct inode *ino)
-{
-	inode_known(ino);
-	e->ino = ino->id;
-	e->generation = fs->inodes.generation;
-}
-
-struct fs_req *fs_req_new_quiet(struct fs_lane *fl, struct inode *ino, const struct rpc_cred *cred)
-{
-	struct fs_req *r = take(fl);
-
-	if (!r)
-		return NULL;
-	r->cred = *cred;
+	op->cred = *cred;
 	if (ino)
 		inode_ref(ino);
-	r->ino = ino;
-	return r;
+	op->ino = ino;
+	return op;
 }
 
-void fs_req_free(struct fs_req *r)
+void vfs_op_free(struct vfs_op *op)
 {
-	struct fs_lane *fl = r->fl;
-	struct inode_table *t = &fl->fs->inodes;
-	struct file *file = r->file;
+	struct vfs_lane *vl = op->vl;
+	struct inode_table *t = &vl->vfs->inodes;
+	struct file *file = op->file;
 
-	fs_hold_ends(r);
-	fs_opening_ends(r);
-	fs_unpin(r);
-	for (unsigned i = 0; i < RR_SEND_IOV && r->buf[i]; i++)
-		magazine_put(&fl->lane->mag, r->buf[i]);
-	if (r->ino)
-		inode_put(t, r->ino, 1);
-	if (r->ino2)
-		inode_put(t, r->ino2, 1);
-	if (r->victim)
-		inode_put(t, r->victim, 1);
-	if (r->moved)
-		inode_put(t, r->moved, 1);
-	if (r->emptied)
-		inode_put(t, r->emptied, 1);
-	if (r->named)
-		for (unsigned i = 0; i < r->names.n; i++)
-			inode_put(t, r->names.dir[i], 1);
-	free(r->text);
-	fs_spare_free(r);
-	if (r->silly)
-		silly_free(t, r->silly);
-	list_del(&r->node);
-	list_add_head(&fl->idle, &r->node);
-	/* Last, because it may start a CLOSE, and r may become the request object of that. */
+	vfs_hold_ends(op);
+	if (op->release)
+		op->release(op);
+	vl->vfs->front->op_ends(op);
+	if (op->ino)
+		inode_put(t, op->ino, 1);
+	if (op->ino2)
+		inode_put(t, op->ino2, 1);
+	list_del(&op->node);
+	list_add_head(&vl->idle, &op->node);
+	/* Last, because it may start a CLOSE, and op may become the operation of that. */
 	if (file)
-		fs_file_put(fl, file);
+		file_put(vl, file);
 }
+
+void vfs_wait_more(struct vfs_op *op)
+{
+	loop_timer_set(op->vl->lane->loop, &op->call.eng.timer, WAIT_FIRST_MS << op->wait_shift);
+	op->wait_shift += op->wait_shift < WAIT_SHIFT_MAX;
+}
+
+bool vfs_maybe_done(int status)
+{
+	switch (status) {
+	case -EIO:
+	case -ETIMEDOUT:
+	case -ESHUTDOWN:
+	case -ENOENT:           /* a call that was sent twice does not find what it has moved */
+	case -ESTALE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- what a call changes: nfs/ops.h, told to known.h ---- */
+
+/* The handles in a change's call are those of inodes. */
+static struct inode *op_inode_of(const struct nfs_fh *fh)
+{
+	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
+}
+
+static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh *fh)
+{
+	struct inode *ino = op_inode_of(fh);
+
+	op->change[i].ino = ino;
+	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
+		ahead_change_begins(ino);
+	op->change[i].nr = known_change_begins(&op->vl->vfs->inodes, ino);
+}
+
+static void op_changes_begin(struct vfs_op *op)
+{
+	const struct nfs_call *c = &op->call;
+	unsigned effects = nfs_effects(c->op);
+	bool two = effects & NFS_CHANGES_FH2;
+
+	if (!two || c->args.fh != c->args.fh2)
+		op_change_begins(op, 0, c->args.fh);
+	if (two)
+		op_change_begins(op, 1, c->args.fh2);
+	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
+		known_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
+			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
+}
+
+/* Ends op->change[i]. */
+static void op_change_ends(struct vfs_op *op, unsigned i)
+{
+	const struct nfs_call *c = &op->call;
+	struct inode *ino = op->change[i].ino;
+	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
+	struct known_after a;
+
+	if (!ino)
+		return;
+	a = (struct known_after){ .since_ns = c->eng.start_ns };
+	op->change[i].ino = NULL;
+	if (data)
+		ahead_change_ends(ino);
+	if (c->res.status == 0 && data) {
+		a.attr = c->res.has_attr ? &c->res.attr : NULL;
+	} else if (c->res.status == 0) {
+		/* RENAME within one directory is its one change, the second. */
+		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
+		a.no_owner = c->res.dir_no_owner;
+		a.change = &c->res.dir_change[i];
+	}
+	known_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
+}
+
+/* For a call that removes or moves a name. nr: the change of the name's directory. */
+static void op_name_ends(struct vfs_op *op, uint64_t nr)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	const struct nfs_call *c = &op->call;
+
+	known_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
+	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
+		known_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
+	if (c->res.status == 0)
+		vfs_name_gone(op, op_inode_of(c->args.fh), nr, c->args.name);
+}
+
+static void op_changes_end(struct vfs_op *op)
+{
+	bool first = op->change[0].ino;
+
+	op_change_ends(op, 0);
+	op_change_ends(op, 1);
+	if (nfs_effects(op->call.op) & NFS_DROPS_NAME)
+		op_name_ends(op, op->change[first ? 0 : 1].nr);
+}
+
+void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+
+	known_gone(t, dir, nr, name, op->call.eng.start_ns + (uint64_t)(t->negative_timeo * 1e9));
+}
+
+/* ---- calls ---- */
 
 static void on_call_done(struct nfs_call *c)
 {
-	struct fs_req *r = container_of(c, struct fs_req, call);
+	struct vfs_op *op = container_of(c, struct vfs_op, call);
 
-	r->calling = false;
-	if (r->change[0].ino || r->change[1].ino)
-		fs_changes_end(r);
-	r->done(r);
+	op->calling = false;
+	if (op->change[0].ino || op->change[1].ino)
+		op_changes_end(op);
+	op->done(op);
 }
 
-/* A request that was given up before it has changed anything changes nothing any more. */
-static void start(struct fs_req *r)
+/* An operation that was given up before it has changed anything changes nothing any more. */
+static void op_send(struct vfs_op *op)
 {
-	bool change = fs_is_change(&r->call);
+	bool change = vfs_is_change(&op->call);
 
-	if (change && r->given_up && !r->changes) {
-		r->call.res.status = -EINTR;
-		r->done(r);
+	if (change && op->given_up && !op->changes) {
+		op->call.res.status = -EINTR;
+		op->done(op);
 		return;
 	}
 	if (change) {
-		r->changes++;
-		fs_changes_begin(r);
+		op->changes++;
+		op_changes_begin(op);
 	}
-	if (r->call.op == NFS_OP_OPEN || r->call.op == NFS_OP_SETATTR)
-		r->asked_ns = mono_ns();
-	if (r->call.op == NFS_OP_OPEN)
-		r->quiet = known_changes(&r->fl->fs->inodes, r->ino);
-	r->calling = true;
-	nfs_start(r->fl->lane, &r->call);
+	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
+		op->asked_ns = mono_ns();
+	if (op->call.op == NFS_OP_OPEN)
+		op->quiet = known_changes(&op->vl->vfs->inodes, op->ino);
+	op->calling = true;
+	nfs_start(op->vl->lane, &op->call);
 }
 
-static void in_turn(struct fs_req *r)
+static void op_send_in_turn(struct vfs_op *op)
 {
-	if (fs_is_change(&r->call))
-		fs_in_turn(r, start);
+	if (vfs_is_change(&op->call))
+		vfs_in_turn(op, op_send);
 	else
-		start(r);
+		op_send(op);
 }
 
-void fs_req_start(struct fs_req *r, enum nfs_op op, void (*done)(struct fs_req *r))
+/* What op's call must not overtake: NULL, or an inode for behind_settle(). */
+static struct inode *op_settles(const struct vfs_op *op, unsigned effects)
 {
-	struct inode *settles;
-	bool stable = false;
-
-	r->done = done;
-	r->call.op = op;
-	r->call.done = on_call_done;
-	r->call.cred = &r->cred;
-	if (!r->call.args.fh)
-		r->call.args.fh = &r->ino->fh;
-	settles = fs_settles(r, &stable);
-	fs_settle(r, settles, stable, in_turn);
+	/* A call in the middle of a change that has begun. */
+	if (op->changes)
+		return NULL;
+	if (effects & NFS_AFTER_HELD)
+		return op->ino;
+	return effects & NFS_AFTER_HELD_OF_NAME ? op->rm.pinned : NULL;
 }
 
-bool fs_req_name(struct fs_req *r, char *to, const char *name)
+void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
 {
-	size_t len = strlen(name);
+	unsigned effects = nfs_effects(number);
 
-	if (len > NFS_NAME_MAX || len > r->fl->fs->cl->name_max) {
-		fs_reply_err(r, ENAMETOOLONG);
-		fs_req_free(r);
-		return false;
-	}
-	memcpy(to, name, len + 1);
-	return true;
-}
-
-void fs_reply_err(struct fs_req *r, int err)
-{
-	if (!r->req)
-		return;
-	if (err < 0)
-		err = -err;
-	/* Where the kernel has a path it goes through it once more, and looks each name up. */
-	if (err == ESTALE && r->ino && !r->file)
-		inode_sends_back(&r->fl->fs->inodes, r->ino, fuse_req_ctx(r->req)->pid);
-	fuse_reply_err(r->req, err);
-	r->req = NULL;
-}
-
-void fs_done_status(struct fs_req *r)
-{
-	fs_reply_err(r, r->call.res.status);
-	fs_req_free(r);
-}
-
-void fs_wait_more(struct fs_req *r)
-{
-	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, WAIT_FIRST_MS << r->wait_shift);
-	r->wait_shift += r->wait_shift < WAIT_SHIFT_MAX;
-}
-
-static void on_asks_again(struct loop_timer *t)
-{
-	fs_done_status(container_of(t, struct fs_req, call.eng.timer));
-}
-
-/* While a name is being created the kernel looks up no name in that directory. So what it
- * was told about this name is older than the request, and has expired when `left` is up. */
-void fs_done_name(struct fs_req *r)
-{
-	double left = fs_negative_timeo(r->fl->fs) - (double)(mono_ns() - r->start_ns) / 1e9;
-
-	if (r->call.res.status != -EIO || !r->req || left < 0) {
-		fs_done_status(r);
-		return;
-	}
-	loop_timer_init(&r->call.eng.timer, on_asks_again);
-	loop_timer_set(r->fl->lane->loop, &r->call.eng.timer, (unsigned)(left * 1e3) + JIFFIES_MS);
+	op->done = done;
+	op->call.op = number;
+	op->call.done = on_call_done;
+	op->call.cred = &op->cred;
+	if (!op->call.args.fh)
+		op->call.args.fh = &op->ino->fh;
+	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE, op_send_in_turn);
 }

@@ -3,142 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/inode_impl.h"
+#include "vfs/known.h"
 #include "vfs/opens.h"
-#include "fuse/solo.h"
 
-/* In a note. No id has it, because no handle has so great an index. */
-#define UNNAMED (1ull << 31)
-#define NEWEST  (1ull << 30)
-/* So long a thread without a number may take to come back: for a LOOKUP and an OPEN. */
-#define UNSEEN_NS 10000000000ull
-_Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < NEWEST, "indices of handles");
-
-static _Atomic uint64_t *note_of(struct inode_table *t, pid_t pid)
+bool inode_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
-	return &t->back[(unsigned)pid % SENT_BACK];
-}
-
-/* ---- threads without a number ---- */
-
-static struct unseen_note *unseen_of(struct unseen *u, uint64_t id)
-{
-	return &u->note[(id ^ id >> 30) % UNSEEN];
-}
-
-static void unseen_add(struct unseen *u, uint64_t id)
-{
-	struct unseen_note *n = unseen_of(u, id);
-	uint64_t now = mono_ns();
-
-	pthread_mutex_lock(&u->mu);
-	if (n->id != id || now >= n->until_ns)
-		n->count = 0;
-	n->id = id;
-	n->count++;
-	n->until_ns = now + UNSEEN_NS;
-	atomic_store(&u->until_ns, n->until_ns);
-	pthread_mutex_unlock(&u->mu);
-}
-
-static bool unseen_take(struct unseen *u, uint64_t id)
-{
-	struct unseen_note *n = unseen_of(u, id);
-	uint64_t until = atomic_load(&u->until_ns), now = until ? mono_ns() : 0;
-	bool there;
-
-	if (now >= until)               /* mostly nobody was sent back */
-		return false;
-	pthread_mutex_lock(&u->mu);
-	there = n->id == id && n->count && now < n->until_ns;
-	n->count -= there;
-	pthread_mutex_unlock(&u->mu);
-	return there;
-}
-
-static enum came_back unseen_came_back(struct unseen *u, uint64_t id, bool truncates)
-{
-	if (unseen_take(u, id) || (truncates && unseen_take(u, id | UNNAMED)))
-		return BY_HANDLE;
-	return truncates && unseen_take(u, id | NEWEST) ? BY_NEWEST : NOT_BACK;
-}
-
-/* ---- sent back ---- */
-
-void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid)
-{
-	if (pid)
-		atomic_store(note_of(t, pid), ino->id);
-	else
-		unseen_add(&t->unseen, ino->id);
-}
-
-void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid, bool newest)
-{
-	uint64_t note = ino->id | (newest ? NEWEST : UNNAMED);
-
-	if (pid)
-		atomic_store(note_of(t, pid), note);
-	else
-		unseen_add(&t->unseen, note);
-}
-
-void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid)
-{
-	uint64_t note = pid ? atomic_load(note_of(t, pid)) : 0;
-
-	if (note)
-		atomic_store(note_of(t, pid), ino && !(note & (UNNAMED | NEWEST)) ? ino->id : 0);
-}
-
-enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid, bool truncates)
-{
-	_Atomic uint64_t *at = note_of(t, pid);
-	uint64_t note;
-
-	if (!pid)
-		return unseen_came_back(&t->unseen, ino->id, truncates);
-	note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
-	if (note == ino->id || (truncates && note == (ino->id | UNNAMED)))
-		return BY_HANDLE;
-	return truncates && note == (ino->id | NEWEST) ? BY_NEWEST : NOT_BACK;
-}
-
-bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		uint64_t asked)
-{
-	struct inode_shard *s = inode_shard_of(t, ino);
-	bool keep;
-
-	pthread_mutex_lock(&s->mu);
-	if (S_ISREG(ino->type))
-		young_begin_locked(ino);
-	if (asked && young_takes_locked(ino, asked))
-		young_keep_locked(t, ino, attr, asked, UINT64_MAX);
-	else if (asked)
-		young_drop_locked(ino);
-	told_note_locked(t, ino, attr);
+	inode_note_locked(t, ino, attr);
 	known_newer_locked(ino);
-	/* What was asked for before now may be older than attr. */
-	atomic_store(&ino->fresh_ns, mono_ns());
-	keep = ino->solo ? solo_keeps_locked(ino) :
-	       ino->cache_valid && ino->cache_change == attr->change;
-	/* If this is the only open, and the kernel does not keep its pages, there are no pages
-	 * until the next read or write. */
-	if (atomic_fetch_add(&ino->nfiles, 1) == 0 && !keep)
-		atomic_store(&ino->paged, false);
 	atomic_fetch_add(&ino->nopen, 1);
-	pthread_mutex_unlock(&s->mu);
-	return keep;
-}
-
-void inode_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
-{
-	struct inode_shard *s = inode_shard_of(t, ino);
-
-	pthread_mutex_lock(&s->mu);
-	ino->cache_valid = true;
-	ino->cache_change = change;
-	pthread_mutex_unlock(&s->mu);
+	return atomic_fetch_add(&ino->nfiles, 1) == 0;
 }
 
 bool inode_opening(struct inode_table *t, struct inode *ino)

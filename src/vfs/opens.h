@@ -20,25 +20,6 @@
  * Any thread. Both decide under the lock of the inode's shard, so one of them is first.
  * Removals do not wait for opens, so there is no deadlock.
  *
- * An open or a truncation by name, or what comes before it, may be sent back: the answer is ESTALE, and the kernel looks the
- * name up and tries again, once. The second time it is let through: either the name was looked up
- * just now, or the file is opened without one (/proc/self/fd/1), and the kernel has nothing to look
- * up. So there is a note for each thread: the inode for which it was sent back, or what it has looked
- * up since; no note if that was not there. Its next open or truncation takes the note.
- *
- *   open(a), a is another file here     OPEN (dir, a): not r->ino      sent back: ESTALE
- *   the kernel: LOOKUP a, open          OPEN (dir, a): it is r->ino now
- *
- *   open(/proc/self/fd/1), renamed      OPEN (dir, a): not r->ino      sent back: ESTALE
- *   by another client: open             OPEN (dir, a): not r->ino      OPEN by handle
- *   with O_TRUNC: SETATTR               SETATTR (dir, a): not r->ino   SETATTR by handle
- *
- * Threads in other pid name spaces have one number, 0, and what one of them does must not take
- * another one's note: its second attempt would fail for good. So for them it is counted for
- * each inode how many were sent back there. What they look up is not known to be theirs: who finds
- * another file by the name is sent back once more, and fails, if that has changed within this
- * moment as well. And who does not come at once may have been killed.
- *
  * A silly name has one owner at a time: the request that makes it, then the inode, then
  * the request that removes it.
  */
@@ -57,33 +38,8 @@ struct silly {                          /* a silly name: see silly.c */
 	struct loop_msg msg;            /* on its way to another lane */
 };
 
-/* How far a request is let through: not at all, if its newest name is right, in any case. */
-enum came_back { NOT_BACK, BY_NEWEST, BY_HANDLE };
-/* pid's request for ino is answered with ESTALE; or ino was opened by its handle, or by its
- * newest name alone, because another name is another file's, and may be truncated so. */
-void inode_sends_back(struct inode_table *t, const struct inode *ino, pid_t pid);
-void inode_opened_unnamed(struct inode_table *t, const struct inode *ino, pid_t pid, bool newest);
-/* pid has looked a name up, and it is ino; NULL: there is none. */
-void inode_looked_up(struct inode_table *t, const struct inode *ino, pid_t pid);
-/* pid opens or truncates ino. Is it to be let through? */
-enum came_back inode_came_back(struct inode_table *t, const struct inode *ino, pid_t pid,
-			       bool truncates);
-
-/*
- * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
- * and the kernel was told them. true: the kernel may keep its pages. Otherwise it drops them when
- * the process that opens goes on, and not when the answer is given. The first request through the
- * open file shows that it has: then inode_dropped() follows. Before that no other open may keep the
- * pages.
- *
- *   lane 0: OPEN, change 10: drop     lane 1: OPEN, change 10: must not keep, there are pages of 9
- *   process 0 drops, and reads: READ: inode_dropped(10)
- *                                     OPEN, change 10: may keep
- */
-bool inode_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		uint64_t asked);
-/* The kernel has dropped its pages after an OPEN that brought that change attribute. */
-void inode_dropped(struct inode_table *t, struct inode *ino, uint64_t change);
+/* Counts another open file, whose OPEN has brought attr. Returns whether it is the only one. */
+bool inode_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* Counts an open whose OPEN has no reply yet. false: not counted, because the file is
  * pinned and may be about to lose its last name. */
 bool inode_opening(struct inode_table *t, struct inode *ino);

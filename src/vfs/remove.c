@@ -9,41 +9,41 @@
  *           ends meanwhile, the request is freed with the lane.
  */
 #include <errno.h>
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
-void fs_start_rename(struct fs_req *r, struct inode *from, const char *name, struct inode *to,
+void remove_start_rename(struct vfs_op *op, struct inode *from, const char *name, struct inode *to,
 		     const char *newname, const struct inode *moved,
-		     void (*done)(struct fs_req *r))
+		     void (*done)(struct vfs_op *op))
 {
-	r->call.args.fh = &from->fh;
-	r->call.args.fh2 = &to->fh;
-	r->call.args.name = name;
-	r->call.args.name2 = newname;
-	r->call.args.ren.moved = moved ? &moved->fh : NULL;
-	fs_req_start(r, NFS_OP_RENAME, done);
+	op->call.args.fh = &from->fh;
+	op->call.args.fh2 = &to->fh;
+	op->call.args.name = name;
+	op->call.args.name2 = newname;
+	op->call.args.ren.moved = moved ? &moved->fh : NULL;
+	vfs_start(op, NFS_OP_RENAME, done);
 }
 
 /* ---- a name that is not remembered ---- */
 
-bool fs_name_asked(struct fs_req *r, struct inode *dir, const char *name, struct inode **ino,
-		   void (*done)(struct fs_req *r))
+bool remove_name_asked(struct vfs_op *op, struct inode *dir, const char *name, struct inode **ino,
+		   void (*done)(struct vfs_op *op))
 {
-	struct inode_table *t = &r->fl->fs->inodes;
+	struct inode_table *t = &op->vl->vfs->inodes;
 
 	*ino = inode_find(t, dir->id, name);
 	if (*ino || !inode_names_missing(t))
 		return false;
-	r->call.args.fh = &dir->fh;
-	r->call.args.name = name;
-	fs_req_start(r, NFS_OP_LOOKUP, done);
+	op->call.args.fh = &dir->fh;
+	op->call.args.name = name;
+	vfs_start(op, NFS_OP_LOOKUP, done);
 	return true;
 }
 
 /* A file that is not in the table is not open. */
-struct inode *fs_name_found(struct fs_req *r, struct inode *dir, const char *name)
+struct inode *remove_name_found(struct vfs_op *op, struct inode *dir, const char *name)
 {
-	struct inode_table *t = &r->fl->fs->inodes;
-	struct inode *ino = inode_by_fh(t, &r->call.res.fh);
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct inode *ino = inode_by_fh(t, &op->call.res.fh);
 
 	if (ino)
 		inode_named(t, ino, dir->id, name);
@@ -52,109 +52,102 @@ struct inode *fs_name_found(struct fs_req *r, struct inode *dir, const char *nam
 
 /* ---- unlink ---- */
 
-static void unlink_silly_done(struct fs_req *r)
+static void remove_silly_done(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino);
-	if (r->call.res.status == 0)
-		fs_silly_keep(r, true);
-	else if (r->silly && fs_maybe_done(r->call.res.status)) {
-		fs_put_back(r, fs_done_status);
+	vfs_dir_changed(op->ino);
+	if (op->call.res.status == 0)
+		silly_keep(op, true);
+	else if (op->rm.silly && vfs_maybe_done(op->call.res.status)) {
+		silly_put_back(op, vfs_end);
 		return;
 	}
-	fs_done_status(r);
+	vfs_end(op);
 }
 
-static void unlink_done(struct fs_req *r)
+static void remove_unlinked(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino);
-	if (r->call.res.status == 0)
-		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
-	fs_unpin(r);
-	fs_done_status(r);
+	vfs_dir_changed(op->ino);
+	if (op->call.res.status == 0)
+		inode_unnamed(&op->vl->vfs->inodes, op->ino->id, op->name);
+	silly_unpin(op);
+	vfs_end(op);
 }
 
 /* ino: a reference, or NULL. */
-static void unlink_name_of(struct fs_req *r, struct inode *ino)
+static void remove_name_of(struct vfs_op *op, struct inode *ino)
 {
-	r->call.args.name = r->name;
-	fs_pin(r, ino);
-	if (r->pinned && inode_silly_is(&r->fl->fs->inodes, r->pinned, r->name)) {
-		fs_reply_err(r, EBUSY); /* the last close removes it */
-		fs_req_free(r);
+	op->call.args.name = op->name;
+	silly_pin(op, ino);
+	if (op->rm.pinned && inode_silly_is(&op->vl->vfs->inodes, op->rm.pinned, op->name)) {
+		vfs_end_with(op, -EBUSY);   /* the last close removes it */
 		return;
 	}
-	if (!r->victim) {
-		fs_req_start(r, NFS_OP_REMOVE, unlink_done);
+	if (!op->rm.victim) {
+		vfs_start(op, NFS_OP_REMOVE, remove_unlinked);
 		return;
 	}
-	r->home = r->ino;
-	r->home_name = r->name;
-	r->silly = fs_silly_new(r, r->ino);
-	if (!r->silly) {
-		fs_reply_err(r, ENOMEM);
-		fs_req_free(r);
+	op->rm.home = op->ino;
+	op->rm.home_name = op->name;
+	op->rm.silly = silly_new(op, op->ino);
+	if (!op->rm.silly) {
+		vfs_end_with(op, -ENOMEM);
 		return;
 	}
-	fs_start_rename(r, r->ino, r->name, r->ino, r->silly->name, r->victim,
-			unlink_silly_done);
+	remove_start_rename(op, op->ino, op->name, op->ino, op->rm.silly->name, op->rm.victim,
+			remove_silly_done);
 }
 
-static void unlink_looked(struct fs_req *r)
+static void remove_looked(struct vfs_op *op)
 {
-	if (r->call.res.status)
-		fs_done_status(r);
+	if (op->call.res.status)
+		vfs_end(op);
 	else
-		unlink_name_of(r, fs_name_found(r, r->ino, r->name));
+		remove_name_of(op, remove_name_found(op, op->ino, op->name));
 }
 
-static void start_unlink(struct fs_req *r)
+static void remove_start_unlink(struct vfs_op *op)
 {
 	struct inode *ino;
 
-	if (!fs_name_asked(r, r->ino, r->name, &ino, unlink_looked))
-		unlink_name_of(r, ino);
+	if (!remove_name_asked(op, op->ino, op->name, &ino, remove_looked))
+		remove_name_of(op, ino);
 }
 
-void fs_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+void vfs_unlink(struct vfs_op *op)
 {
-	struct fs_req *r = fs_req_new(req, parent);
-
-	if (r && fs_req_name(r, r->name, name))
-		fs_in_turn(r, start_unlink);
+	op_remove_begins(op);
+	vfs_in_turn(op, remove_start_unlink);
 }
 
 /* ---- rmdir ---- */
 
-static void rmdir_done(struct fs_req *r);
+static void remove_rmdir_done(struct vfs_op *op);
 
-static void start_rmdir(struct fs_req *r)
+static void remove_start_rmdir(struct vfs_op *op)
 {
-	fs_silly_note(r, r->ino2);
-	fs_req_start(r, NFS_OP_RMDIR, rmdir_done);
+	silly_note(op, op->ino2);
+	vfs_start(op, NFS_OP_RMDIR, remove_rmdir_done);
 }
 
-static void rmdir_done(struct fs_req *r)
+static void remove_rmdir_done(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino);
-	if (fs_silly_wait(r, start_rmdir))
+	vfs_dir_changed(op->ino);
+	if (silly_wait(op, remove_start_rmdir))
 		return;
-	if (r->call.res.status == 0)
-		inode_unnamed(&r->fl->fs->inodes, r->ino->id, r->name);
-	fs_done_status(r);
+	if (op->call.res.status == 0)
+		inode_unnamed(&op->vl->vfs->inodes, op->ino->id, op->name);
+	vfs_end(op);
 }
 
-static void find_and_rmdir(struct fs_req *r)
+static void remove_find_and_rmdir(struct vfs_op *op)
 {
-	r->ino2 = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
-	start_rmdir(r);
+	op->ino2 = inode_find(&op->vl->vfs->inodes, op->ino->id, op->name);
+	remove_start_rmdir(op);
 }
 
-void fs_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+void vfs_rmdir(struct vfs_op *op)
 {
-	struct fs_req *r = fs_req_new(req, parent);
-
-	if (!r || !fs_req_name(r, r->name, name))
-		return;
-	r->call.args.name = r->name;
-	fs_in_turn(r, find_and_rmdir);
+	op_remove_begins(op);
+	op->call.args.name = op->name;
+	vfs_in_turn(op, remove_find_and_rmdir);
 }

@@ -21,201 +21,187 @@
  * calls.
  */
 #include <errno.h>
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
 /* ---- the rename itself ---- */
 
-enum { LINKED, MOVED };         /* r->step: how the victim got its silly name */
+enum { LINKED, MOVED };         /* op->rm.step: how the victim got its silly name */
 
-static void rename_ends(struct fs_req *r)
+static void rename_ends(struct vfs_op *op)
 {
-	struct inode_table *t = &r->fl->fs->inodes;
+	struct inode_table *t = &op->vl->vfs->inodes;
 
-	if (r->call.res.status == 0) {
-		if (r->silly)
-			fs_silly_keep(r, true);
+	if (op->call.res.status == 0) {
+		if (op->rm.silly)
+			silly_keep(op, true);
 		/* If the moved file is open and loses its new name, it must be found by that
 		 * name. */
-		inode_renamed(t, r->ino->id, r->name, r->ino2->id, r->name2);
+		inode_renamed(t, op->ino->id, op->name, op->ino2->id, op->name2);
 	}
-	fs_unpin(r);
-	fs_done_status(r);
+	silly_unpin(op);
+	vfs_end(op);
 }
 
-static void start_rename(struct fs_req *r);
+static void rename_start(struct vfs_op *op);
 
-static void rename_done(struct fs_req *r)
+static void rename_done(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino);
-	fs_dir_changed(r->ino2);
-	if (fs_silly_wait(r, start_rename))
+	vfs_dir_changed(op->ino);
+	vfs_dir_changed(op->ino2);
+	if (silly_wait(op, rename_start))
 		return;
-	if (r->call.res.status && r->silly) {
-		if (r->step == MOVED) {
-			fs_put_back(r, rename_ends);
+	if (op->call.res.status && op->rm.silly) {
+		if (op->rm.step == MOVED) {
+			silly_put_back(op, rename_ends);
 			return;
 		}
-		if (fs_maybe_done(r->call.res.status))
-			fs_silly_keep(r, false);
+		if (vfs_maybe_done(op->call.res.status))
+			silly_keep(op, false);
 		else
-			fs_silly_drop(r);
+			silly_drop(op);
 	}
-	rename_ends(r);
+	rename_ends(op);
 }
 
-static void start_rename(struct fs_req *r)
+static void rename_start(struct vfs_op *op)
 {
-	fs_silly_note(r, r->emptied);
-	fs_start_rename(r, r->ino, r->name, r->ino2, r->name2, r->moved, rename_done);
+	silly_note(op, op->rm.emptied);
+	remove_start_rename(op, op->ino, op->name, op->ino2, op->name2, op->rm.moved, rename_done);
 }
 
 /* ---- the target gets out of the way ---- */
 
-static void target_moved(struct fs_req *r)
+static void rename_target_moved(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino2);
-	switch (r->call.res.status) {
+	vfs_dir_changed(op->ino2);
+	switch (op->call.res.status) {
 	case 0:
-		start_rename(r);
+		rename_start(op);
 		return;
 	case -ENOENT:           /* the new name was free already */
-		fs_silly_forget(r);
-		start_rename(r);
+		silly_forget(op);
+		rename_start(op);
 		return;
 	case -EIO:
 	case -ETIMEDOUT:
 	case -ESHUTDOWN:
-		fs_put_back(r, rename_ends);
+		silly_put_back(op, rename_ends);
 		return;
 	default:
-		fs_done_status(r);
+		vfs_end(op);
 	}
 }
 
-static void target_linked(struct fs_req *r)
+static void rename_target_linked(struct vfs_op *op)
 {
-	fs_dir_changed(r->ino2);
-	switch (r->call.res.status) {
+	vfs_dir_changed(op->ino2);
+	switch (op->call.res.status) {
 	case 0:
 	case -EEXIST:           /* the name is ours alone: an earlier sending was executed */
-		start_rename(r);
+		rename_start(op);
 		return;
 	case -ENOENT:
 	case -ESTALE:           /* another client has removed the file already */
-		fs_silly_forget(r);
-		start_rename(r);
+		silly_forget(op);
+		rename_start(op);
 		return;
 	case -EIO:
 	case -ETIMEDOUT:
 	case -ESHUTDOWN:
-		fs_silly_drop(r);
-		fs_done_status(r);
+		silly_drop(op);
+		vfs_end(op);
 		return;
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EROFS:
 	case -EINTR:            /* given up before it was sent */
-		fs_done_status(r);
+		vfs_end(op);
 		return;
 	default:
-		r->step = MOVED;
-		fs_start_rename(r, r->ino2, r->name2, r->ino2, r->silly->name, r->victim,
-				target_moved);
+		op->rm.step = MOVED;
+		remove_start_rename(op, op->ino2, op->name2, op->ino2, op->rm.silly->name, op->rm.victim,
+				rename_target_moved);
 	}
 }
 
-/* If the target is another file than the source, fs_pin() decides: if it is open it must
+/* If the target is another file than the source, silly_pin() decides: if it is open it must
  * not simply lose its name, and if it is closed it must not be opened meanwhile. */
-static void look_at_target(struct fs_req *r, struct inode *target)
+static void rename_look_at_target(struct vfs_op *op, struct inode *target)
 {
 	if (!target)
 		return;
 	if (S_ISDIR(target->type))
-		r->emptied = target;
-	else if (target != r->moved)
-		fs_pin(r, target);
+		op->rm.emptied = target;
+	else if (target != op->rm.moved)
+		silly_pin(op, target);
 	else
-		inode_put(&r->fl->fs->inodes, target, 1);
+		inode_put(&op->vl->vfs->inodes, target, 1);
 }
 
 /* target: a reference to what has the new name; or NULL. */
-static void rename_onto(struct fs_req *r, struct inode *target)
+static void rename_onto(struct vfs_op *op, struct inode *target)
 {
-	look_at_target(r, target);
-	if (!r->victim) {
-		start_rename(r);
+	rename_look_at_target(op, target);
+	if (!op->rm.victim) {
+		rename_start(op);
 		return;
 	}
-	r->silly = fs_silly_new(r, r->ino2);
-	if (!r->silly) {
-		fs_reply_err(r, ENOMEM);
-		fs_req_free(r);
+	op->rm.silly = silly_new(op, op->ino2);
+	if (!op->rm.silly) {
+		vfs_end_with(op, -ENOMEM);
 		return;
 	}
-	r->step = LINKED;
-	fs_silly_link(r, target_linked);
+	op->rm.step = LINKED;
+	silly_link(op, rename_target_linked);
 }
 
-static void target_looked(struct fs_req *r)
+static void rename_target_looked(struct vfs_op *op)
 {
-	if (r->call.res.status == -ENOENT)
-		rename_onto(r, NULL);
-	else if (r->call.res.status)
-		fs_done_status(r);
+	if (op->call.res.status == -ENOENT)
+		rename_onto(op, NULL);
+	else if (op->call.res.status)
+		vfs_end(op);
 	else
-		rename_onto(r, fs_name_found(r, r->ino2, r->name2));
+		rename_onto(op, remove_name_found(op, op->ino2, op->name2));
 }
 
 /* Would this take a silly name from its file, or put another file in its place? See silly.c.
  * If nobody knows whose name it is, it may be in use. */
-static bool silly_in_use(struct fs_req *r)
+static bool rename_takes_silly(struct vfs_op *op)
 {
-	struct fs *fs = r->fl->fs;
+	struct vfs *vfs = op->vl->vfs;
 
-	if (fs_silly_is_ours(fs, r->name2))
+	if (silly_is_ours(vfs, op->name2))
 		return true;
-	if (!fs_silly_is_ours(fs, r->name))
+	if (!silly_is_ours(vfs, op->name))
 		return false;
-	return r->moved ? inode_silly_is(&fs->inodes, r->moved, r->name) :
-			  inode_names_missing(&fs->inodes);
+	return op->rm.moved ? inode_silly_is(&vfs->inodes, op->rm.moved, op->name) :
+			  inode_names_missing(&vfs->inodes);
 }
 
-static void find_target(struct fs_req *r)
+static void rename_find_target(struct vfs_op *op)
 {
 	struct inode *target;
 
-	if (!fs_name_asked(r, r->ino2, r->name2, &target, target_looked))
-		rename_onto(r, target);
+	if (!remove_name_asked(op, op->ino2, op->name2, &target, rename_target_looked))
+		rename_onto(op, target);
 }
 
 /* What was written to the file that is moved comes before that: a program that replaces a file
  * by a new one expects the new data under the name. */
-static void look_and_start(struct fs_req *r)
+static void rename_look_and_start(struct vfs_op *op)
 {
-	r->moved = inode_find(&r->fl->fs->inodes, r->ino->id, r->name);
-	if (silly_in_use(r)) {
-		fs_reply_err(r, EBUSY);
-		fs_req_free(r);
-	} else {
-		fs_settle(r, r->moved, true, find_target);
-	}
+	op->rm.moved = inode_find(&op->vl->vfs->inodes, op->ino->id, op->name);
+	if (rename_takes_silly(op))
+		vfs_end_with(op, -EBUSY);
+	else
+		behind_settle(op, op->rm.moved, true, rename_find_target);
 }
 
-void fs_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-	       const char *newname, unsigned flags)
+void vfs_rename(struct vfs_op *op)
 {
-	struct fs_req *r;
-
-	if (flags) {            /* RENAME_NOREPLACE, RENAME_EXCHANGE: NFS has neither */
-		fuse_reply_err(req, EINVAL);
-		return;
-	}
-	r = fs_req_new(req, parent);
-	if (!r || !fs_req_name(r, r->name, name) || !fs_req_name(r, r->name2, newname))
-		return;
-	if (!fs_req_ino2(r, newparent))
-		return;
-	r->home = r->ino2;
-	r->home_name = r->name2;
-	fs_in_turn(r, look_and_start);
+	op_remove_begins(op);
+	op->rm.home = op->ino2;
+	op->rm.home_name = op->name2;
+	vfs_in_turn(op, rename_look_and_start);
 }

@@ -5,21 +5,21 @@
  * one, .nfsXXXX in the same directory. That is removed at the last close, as the kernel's
  * NFS client does.
  *
- *   fs_silly_new      the request has the name: nobody else knows of it, or removes it
+ *   silly_new         the operation has the name: nobody else knows of it, or removes it
  *        |
  *        |  the calls that give the file that name and remove the old one
  *        |
- *        +-- done    --> fs_silly_keep: the inode has the name (inode_set_silly) ...
- *        |                  ... last close: inode_close, CLOSE, fs_remove_silly
- *        |               the file is closed already: fs_remove_silly at once
- *        +-- not done -> the file has the old name: fs_silly_drop
- *        +-- unknown --> fs_put_back looks, and gives the file its old name back;
+ *        +-- done    --> silly_keep: the inode has the name (inode_set_silly) ...
+ *        |                  ... last close: inode_close, CLOSE, silly_remove
+ *        |               the file is closed already: silly_remove at once
+ *        +-- not done -> the file has the old name: silly_drop
+ *        +-- unknown --> silly_put_back looks, and gives the file its old name back;
  *                        if it cannot, the file stays as .nfsXXXX and the log says so
  *
  * A name of a file that is not open is removed plainly. So is .nfsXXXX after the last
  * close, and another hard link of a file that has such a name. Nobody here knows which name
  * of a file is the last, and an open might come in between. So such a call pins the file
- * until its reply (fs_pin): see opens.h.
+ * until its reply (silly_pin): see opens.h.
  *
  * Users see these names, and may use them in calls of their own. What would take the name from
  * the file, or the file from the name, fails with EBUSY:
@@ -36,7 +36,7 @@
  *
  * A directory counts the silly names in it (nsilly), and those that are being removed
  * (nleaving: from the last close to REMOVE's reply). close() does not wait for the removal.
- * A call that needs the directory empty does: fs_silly_note, fs_silly_wait.
+ * A call that needs the directory empty does: silly_note, silly_wait.
  *
  * If its lane has lost its connection for a while and another one has one, that removes the name:
  * opens of the file, and who removes the directory, would wait for ever. REMOVE may be executed
@@ -50,23 +50,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fuse/fs_impl.h"
+#include "vfs/vfs_impl.h"
 
 /* So long a silly name waits for CLOSE, if its lane has no connection and another one has. */
 #define CLOSE_NS 5000000000ull
 #define NAME_FORMAT ".nfs%016" PRIx64
 
-bool fs_silly_is_ours(const struct fs *fs, const char *name)
+/* ---- what an operation has of names that it removes ---- */
+
+static void op_remove_release(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	const struct op_remove *rm = &op->rm;
+
+	silly_unpin(op);
+	if (rm->victim)
+		inode_put(t, rm->victim, 1);
+	if (rm->moved)
+		inode_put(t, rm->moved, 1);
+	if (rm->emptied)
+		inode_put(t, rm->emptied, 1);
+	silly_free(t, rm->silly);
+}
+
+void op_remove_begins(struct vfs_op *op)
+{
+	op->rm = (struct op_remove){ 0 };
+	op->release = op_remove_release;
+}
+
+void op_remove_lost(struct vfs_op *op)
+{
+	if (op->release == op_remove_release)
+		free(op->rm.silly);
+}
+
+/* ---- the life of a silly name ---- */
+
+bool silly_is_ours(const struct vfs *vfs, const char *name)
 {
 	char start[32];
-	int n = snprintf(start, sizeof(start), NAME_FORMAT, fs->silly_seed);
+	int n = snprintf(start, sizeof(start), NAME_FORMAT, vfs->silly_seed);
 
 	return strncmp(name, start, (size_t)n) == 0;
 }
 
-struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
+struct silly *silly_new(struct vfs_op *op, struct inode *dir)
 {
-	struct fs *fs = r->fl->fs;
+	struct vfs *vfs = op->vl->vfs;
 	struct silly *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -74,132 +105,119 @@ struct silly *fs_silly_new(struct fs_req *r, struct inode *dir)
 	inode_ref(dir);
 	s->dir = dir;
 	atomic_fetch_add(&dir->nsilly, 1);
-	s->cred = r->cred;
-	snprintf(s->name, sizeof(s->name), NAME_FORMAT "%08x", fs->silly_seed,
-		 atomic_fetch_add(&fs->silly_count, 1));
+	s->cred = op->cred;
+	snprintf(s->name, sizeof(s->name), NAME_FORMAT "%08x", vfs->silly_seed,
+		 atomic_fetch_add(&vfs->silly_count, 1));
 	return s;
 }
 
-static void silly_removed(struct fs_req *r);
+static void silly_removed(struct vfs_op *op);
 
-static void remove_name(struct fs_lane *fl, struct silly *s)
+static void silly_send(struct vfs_lane *vl, struct silly *s)
 {
-	struct fs_req *r = fs_req_new_quiet(fl, NULL, &s->cred);
+	struct vfs_op *op = vfs_op_quiet(vl, NULL, &s->cred);
 
-	if (!r) {
+	if (!op) {
 		log_warn("'%s' stays on the server: out of memory", s->name);
-		silly_free(&fl->fs->inodes, s);
+		silly_free(&vl->vfs->inodes, s);
 		return;
 	}
-	r->silly = s;
-	r->call.args.fh = &s->dir->fh;
-	r->call.args.name = s->name;
-	fs_req_start(r, NFS_OP_REMOVE, silly_removed);
+	op_remove_begins(op);
+	op->rm.silly = s;
+	op->call.args.fh = &s->dir->fh;
+	op->call.args.name = s->name;
+	vfs_start(op, NFS_OP_REMOVE, silly_removed);
 }
 
-void fs_remove_silly(struct fs_lane *fl, struct silly *s)
+void silly_remove(struct vfs_lane *vl, struct silly *s)
 {
 	silly_leaves(s);
-	remove_name(fl, s);
+	silly_send(vl, s);
 }
 
-static void on_moved(struct loop_msg *m)
+static void on_silly_moved(struct loop_msg *m)
 {
-	remove_name(fs_this_lane, container_of(m, struct silly, msg));
+	silly_send(vfs_this_lane, container_of(m, struct silly, msg));
 }
 
 /* Another lane removes it, if there is one by now. Until its message is there nobody has it. */
-static void move(struct fs_lane *fl, struct silly *s)
+static void silly_move(struct vfs_lane *vl, struct silly *s)
 {
-	struct fs_lane *to = fs_other_lane(fl);
+	struct vfs_lane *to = vfs_other_lane(vl);
 
 	silly_leaves(s);
-	s->msg.fn = on_moved;
+	s->msg.fn = on_silly_moved;
 	if (to)
 		loop_post(to->lane->loop, &s->msg);
 	else
-		remove_name(fl, s);
+		silly_send(vl, s);
 }
 
-static void silly_removed(struct fs_req *r)
+static void silly_removed(struct vfs_op *op)
 {
-	int status = r->call.res.status;
+	int status = op->call.res.status;
 
-	fs_dir_changed(r->silly->dir);
-	if (status == -ENOTCONN) {      /* fs_silly_tick() */
-		move(r->fl, r->silly);
-		r->silly = NULL;
+	vfs_dir_changed(op->rm.silly->dir);
+	if (status == -ENOTCONN) {      /* silly_tick() */
+		silly_move(op->vl, op->rm.silly);
+		op->rm.silly = NULL;
 	} else if (status && status != -ENOENT) {
 		log_warn("'%s' stays on the server: it could not be removed after its file was "
-			 "closed: %s", r->silly->name, strerror(-status));
+			 "closed: %s", op->rm.silly->name, strerror(-status));
 	}
-	fs_req_free(r);
+	vfs_op_free(op);
 }
 
 /* CLOSE stays: to end it is to forget its open. The name need not wait for it. */
-static bool leaves(struct fs_req *r, uint64_t now_ns)
+static bool silly_leaves_lane(struct vfs_op *op, uint64_t now_ns)
 {
-	if (r->done == silly_removed)
-		return fs_leave_lane(&r->call, now_ns);
-	if (r->call.op != NFS_OP_CLOSE || !r->silly || now_ns - r->start_ns < CLOSE_NS)
+	if (op->done == silly_removed)
+		return vfs_leave_lane(&op->call, now_ns);
+	if (op->call.op != NFS_OP_CLOSE || !op->rm.silly || now_ns - op->start_ns < CLOSE_NS)
 		return false;
-	move(r->fl, r->silly);
-	r->silly = NULL;
+	silly_move(op->vl, op->rm.silly);
+	op->rm.silly = NULL;
 	return true;
 }
 
-static bool any_leaves(struct fs_lane *fl, uint64_t now_ns)
+static bool silly_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
 
-		if (r->calling && leaves(r, now_ns))
+		if (op->calling && silly_leaves_lane(op, now_ns))
 			return true;
 	}
 	return false;
 }
 
 /* The list changes. */
-void fs_silly_tick(struct fs_lane *fl, uint64_t now_ns)
+void silly_tick(struct vfs_lane *vl, uint64_t now_ns)
 {
-	while (fs_other_lane(fl) && any_leaves(fl, now_ns))
+	while (vfs_other_lane(vl) && silly_any_leaves(vl, now_ns))
 		;
 }
 
-void fs_silly_keep(struct fs_req *r, bool old_gone)
+void silly_keep(struct vfs_op *op, bool old_gone)
 {
 	/* The file was closed meanwhile, or another request has given it a silly name. Then no
 	 * close will remove this one. */
-	if (!inode_set_silly(&r->fl->fs->inodes, r->victim, r->home->id,
-			     old_gone ? r->home_name : NULL, r->silly))
-		fs_remove_silly(r->fl, r->silly);
-	r->silly = NULL;
+	if (!inode_set_silly(&op->vl->vfs->inodes, op->rm.victim, op->rm.home->id,
+			     old_gone ? op->rm.home_name : NULL, op->rm.silly))
+		silly_remove(op->vl, op->rm.silly);
+	op->rm.silly = NULL;
 }
 
-void fs_silly_drop(struct fs_req *r)
+void silly_drop(struct vfs_op *op)
 {
-	fs_remove_silly(r->fl, r->silly);
-	r->silly = NULL;
+	silly_remove(op->vl, op->rm.silly);
+	op->rm.silly = NULL;
 }
 
-void fs_silly_forget(struct fs_req *r)
+void silly_forget(struct vfs_op *op)
 {
-	silly_free(&r->fl->fs->inodes, r->silly);
-	r->silly = NULL;
-}
-
-bool fs_maybe_done(int status)
-{
-	switch (status) {
-	case -EIO:
-	case -ETIMEDOUT:
-	case -ESHUTDOWN:
-	case -ENOENT:           /* a call that was sent twice does not find what it has moved */
-	case -ESTALE:
-		return true;
-	default:
-		return false;
-	}
+	silly_free(&op->vl->vfs->inodes, op->rm.silly);
+	op->rm.silly = NULL;
 }
 
 /* ---- putting a file back ----
@@ -211,128 +229,128 @@ bool fs_maybe_done(int status)
  *   a is another file        somebody has created it since: the file stays as .nfs1
  */
 
-static void put_back_ends(struct fs_req *r)
+static void silly_put_back_ends(struct vfs_op *op)
 {
-	fs_dir_changed(r->home);
-	r->call.res.status = r->saved;
-	r->after(r);
+	vfs_dir_changed(op->rm.home);
+	op->call.res.status = op->rm.saved;
+	op->rm.after(op);
 }
 
 /* The file stays under its silly name. The log says where its data is. */
-static void kept(struct fs_req *r, const char *are)
+static void silly_stays(struct vfs_op *op, const char *are)
 {
 	log_err("'%s' could not be given its name back: its data %s in the same directory as "
-		"'%s'", r->home_name, are, r->silly->name);
-	fs_silly_forget(r);
-	put_back_ends(r);
+		"'%s'", op->rm.home_name, are, op->rm.silly->name);
+	silly_forget(op);
+	silly_put_back_ends(op);
 }
 
-static void renamed_back(struct fs_req *r)
+static void silly_renamed_back(struct vfs_op *op)
 {
-	if (r->call.res.status) {
-		kept(r, "are");
+	if (op->call.res.status) {
+		silly_stays(op, "are");
 		return;
 	}
 	/* RENAME between two names of one file does nothing, and another client may have made
 	 * the second name. So the silly name may still exist. */
-	fs_silly_drop(r);
-	put_back_ends(r);
+	silly_drop(op);
+	silly_put_back_ends(op);
 }
 
-static void start_link(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
+static void silly_start_link(struct vfs_op *op, const char *name, void (*done)(struct vfs_op *op))
 {
-	r->call.args.fh = &r->victim->fh;
-	r->call.args.fh2 = &r->home->fh;
-	r->call.args.name = name;
-	fs_req_start(r, NFS_OP_LINK, done);
+	op->call.args.fh = &op->rm.victim->fh;
+	op->call.args.fh2 = &op->rm.home->fh;
+	op->call.args.name = name;
+	vfs_start(op, NFS_OP_LINK, done);
 }
 
 /* LINK comes first, because RENAME would replace a file that somebody has created under that
  * name meanwhile. */
-static void linked_back(struct fs_req *r)
+static void silly_linked_back(struct vfs_op *op)
 {
-	if (r->call.res.status == 0) {
-		fs_silly_drop(r);
-		put_back_ends(r);
-	} else if (r->call.res.status == -EEXIST || fs_maybe_done(r->call.res.status)) {
-		kept(r, "are");
+	if (op->call.res.status == 0) {
+		silly_drop(op);
+		silly_put_back_ends(op);
+	} else if (op->call.res.status == -EEXIST || vfs_maybe_done(op->call.res.status)) {
+		silly_stays(op, "are");
 	} else {                /* the server has no hard links */
-		fs_start_rename(r, r->home, r->silly->name, r->home, r->home_name, r->victim,
-				renamed_back);
+		remove_start_rename(op, op->rm.home, op->rm.silly->name, op->rm.home, op->rm.home_name, op->rm.victim,
+				silly_renamed_back);
 	}
 }
 
-static bool is(const struct fs_req *r, const struct inode *ino)
+static bool silly_found(const struct vfs_op *op, const struct inode *ino)
 {
-	return ino && r->call.res.fh.len == ino->fh.len &&
-	       !memcmp(r->call.res.fh.data, ino->fh.data, ino->fh.len);
+	return ino && op->call.res.fh.len == ino->fh.len &&
+	       !memcmp(op->call.res.fh.data, ino->fh.data, ino->fh.len);
 }
 
-static void home_looked(struct fs_req *r)
+static void silly_home_looked(struct vfs_op *op)
 {
-	if (r->call.res.status == -ENOENT) {
-		start_link(r, r->home_name, linked_back);
-	} else if (r->call.res.status == 0 && is(r, r->victim)) {
-		fs_silly_drop(r);
-		put_back_ends(r);
-	} else if (r->call.res.status == 0 && is(r, r->moved)) {
-		r->saved = 0;
-		put_back_ends(r);
+	if (op->call.res.status == -ENOENT) {
+		silly_start_link(op, op->rm.home_name, silly_linked_back);
+	} else if (op->call.res.status == 0 && silly_found(op, op->rm.victim)) {
+		silly_drop(op);
+		silly_put_back_ends(op);
+	} else if (op->call.res.status == 0 && silly_found(op, op->rm.moved)) {
+		op->rm.saved = 0;
+		silly_put_back_ends(op);
 	} else {
-		kept(r, "are");
+		silly_stays(op, "are");
 	}
 }
 
-static void start_lookup(struct fs_req *r, const char *name, void (*done)(struct fs_req *r))
+static void silly_start_lookup(struct vfs_op *op, const char *name, void (*done)(struct vfs_op *op))
 {
-	r->call.args.fh = &r->home->fh;
-	r->call.args.name = name;
-	fs_req_start(r, NFS_OP_LOOKUP, done);
+	op->call.args.fh = &op->rm.home->fh;
+	op->call.args.name = name;
+	vfs_start(op, NFS_OP_LOOKUP, done);
 }
 
-static void silly_looked(struct fs_req *r)
+static void silly_looked(struct vfs_op *op)
 {
-	if (r->call.res.status == 0) {
-		start_lookup(r, r->home_name, home_looked);
-	} else if (r->call.res.status == -ENOENT) {
-		fs_silly_forget(r);
-		put_back_ends(r);
+	if (op->call.res.status == 0) {
+		silly_start_lookup(op, op->rm.home_name, silly_home_looked);
+	} else if (op->call.res.status == -ENOENT) {
+		silly_forget(op);
+		silly_put_back_ends(op);
 	} else {
-		kept(r, "may be");
+		silly_stays(op, "may be");
 	}
 }
 
-void fs_put_back(struct fs_req *r, void (*after)(struct fs_req *r))
+void silly_put_back(struct vfs_op *op, void (*after)(struct vfs_op *op))
 {
-	r->saved = r->call.res.status;
-	r->after = after;
-	start_lookup(r, r->silly->name, silly_looked);
+	op->rm.saved = op->call.res.status;
+	op->rm.after = after;
+	silly_start_lookup(op, op->rm.silly->name, silly_looked);
 }
 
-void fs_silly_link(struct fs_req *r, void (*done)(struct fs_req *r))
+void silly_link(struct vfs_op *op, void (*done)(struct vfs_op *op))
 {
-	start_link(r, r->silly->name, done);
+	silly_start_link(op, op->rm.silly->name, done);
 }
 
 /* ---- names that are removed plainly ---- */
 
-void fs_pin(struct fs_req *r, struct inode *ino)
+void silly_pin(struct vfs_op *op, struct inode *ino)
 {
-	if (ino && inode_pin(&r->fl->fs->inodes, ino))
-		r->pinned = ino;
+	if (ino && inode_pin(&op->vl->vfs->inodes, ino))
+		op->rm.pinned = ino;
 	else
-		r->victim = ino;
+		op->rm.victim = ino;
 }
 
-void fs_unpin(struct fs_req *r)
+void silly_unpin(struct vfs_op *op)
 {
-	struct inode_table *t = &r->fl->fs->inodes;
+	struct inode_table *t = &op->vl->vfs->inodes;
 
-	if (!r->pinned)
+	if (!op->rm.pinned)
 		return;
-	inode_unpin(t, r->pinned);
-	inode_put(t, r->pinned, 1);
-	r->pinned = NULL;
+	inode_unpin(t, op->rm.pinned);
+	inode_put(t, op->rm.pinned, 1);
+	op->rm.pinned = NULL;
 }
 
 /* ---- waiting until silly names are gone ---- */
@@ -343,44 +361,44 @@ void fs_unpin(struct fs_req *r)
  */
 #define MAYBE_CLOSED_NS 1000000000ull
 
-void fs_silly_note(struct fs_req *r, const struct inode *dir)
+void silly_note(struct vfs_op *op, const struct inode *dir)
 {
 	if (!dir)
 		return;
 	/* In this order, because silly_free() changes them in the other order. */
-	r->wait.gone = atomic_load(&dir->silly_gone);
-	r->wait.left = atomic_load(&dir->nsilly);
-	r->wait.dir = dir;
+	op->rm.wait.gone = atomic_load(&dir->silly_gone);
+	op->rm.wait.left = atomic_load(&dir->nsilly);
+	op->rm.wait.dir = dir;
 }
 
-static void on_wait(struct loop_timer *t)
+static void on_silly_wait(struct loop_timer *t)
 {
-	struct fs_req *r = container_of(t, struct fs_req, call.eng.timer);
-	const struct inode *dir = r->wait.dir;
+	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
+	const struct inode *dir = op->rm.wait.dir;
 
-	if (!r->req) {                  /* interrupted */
-		fs_done_status(r);
-	} else if (atomic_load(&dir->silly_gone) != r->wait.gone) {
-		r->wait.again(r);
-	} else if (!atomic_load(&dir->nleaving) && mono_ns() > r->wait.until_ns) {
-		fs_done_status(r);      /* all of these files are open */
+	if (!op->waited) {                  /* interrupted */
+		vfs_end(op);
+	} else if (atomic_load(&dir->silly_gone) != op->rm.wait.gone) {
+		op->rm.wait.again(op);
+	} else if (!atomic_load(&dir->nleaving) && mono_ns() > op->rm.wait.until_ns) {
+		vfs_end(op);      /* all of these files are open */
 	} else {
-		fs_wait_more(r);
+		vfs_wait_more(op);
 	}
 }
 
-bool fs_silly_wait(struct fs_req *r, void (*again)(struct fs_req *r))
+bool silly_wait(struct vfs_op *op, void (*again)(struct vfs_op *op))
 {
-	int rc = r->call.res.status;
+	int rc = op->call.res.status;
 
 	/* wait.left counts the names at the time when the call was sent. They may be gone now. */
-	if ((rc != -ENOTEMPTY && rc != -EEXIST) || !r->wait.dir || !r->wait.left || !r->req)
+	if ((rc != -ENOTEMPTY && rc != -EEXIST) || !op->rm.wait.dir || !op->rm.wait.left || !op->waited)
 		return false;
-	if (!r->wait.until_ns)
-		r->wait.until_ns = mono_ns() + MAYBE_CLOSED_NS;
-	r->wait.again = again;
-	r->wait_shift = 0;
-	loop_timer_init(&r->call.eng.timer, on_wait);
-	on_wait(&r->call.eng.timer);
+	if (!op->rm.wait.until_ns)
+		op->rm.wait.until_ns = mono_ns() + MAYBE_CLOSED_NS;
+	op->rm.wait.again = again;
+	op->wait_shift = 0;
+	loop_timer_init(&op->call.eng.timer, on_silly_wait);
+	on_silly_wait(&op->call.eng.timer);
 	return true;
 }

@@ -5,8 +5,8 @@
 #
 # The layers stand in one direction:
 #
-#     fs -> nfs -> rpc -> rpcrdma -> fabric -> base
-#       ctl -^      ^- gateway
+#     fuse -> vfs -> nfs -> rpc -> rpcrdma -> fabric -> base
+#              ctl -^      ^- gateway
 #
 # A layer includes headers of its own and of layers to its right. Generated and
 # hand-written XDR (xdr/) belongs to what speaks protocols: nfs, gateway, rpc, rpcrdma.
@@ -17,20 +17,24 @@
 # The last ones plant violations in a copy and see that they are found.
 set -u
 
-layers="fs nfs rpc rpcrdma fabric base, ctl nfs ..., gateway rpc ..."
+layers="fuse vfs nfs rpc rpcrdma fabric base, ctl nfs ..., gateway rpc ..."
 top=${1:-${srcdir:-.}}
 
 # Prints the lines of files below $1/src that break the rule.
 violations() # TOP
 {
 	right=
-	for layer in base fabric rpcrdma rpc gateway nfs ctl fs; do
+	for layer in base fabric rpcrdma rpc gateway nfs ctl vfs fuse; do
 		allowed="$right $layer"
 		[ "$layer" = gateway ] || [ "$layer" = ctl ] || right=$allowed
 		[ -d "$1/src/$layer" ] || continue
 		find "$1/src/$layer" -name '*.[ch]' | sort | while read -r file; do
 			awk -v allowed="$allowed" -v layer="$layer" -v file="${file#"$1"/}" -v top="$1" '
 				BEGIN { n = split(allowed, a, " "); for (i = 1; i <= n; i++) ok[a[i]] = 1 }
+				/^[ \t]*#[ \t]*include[ \t]*<.*fuse/ && layer != "fuse" {
+					split($0, part, /[<>]/)
+					print file ":" FNR ": <" part[2] ">: fuse only"
+				}
 				/^[ \t]*#[ \t]*include[ \t]*"/ {
 					split($0, part, "\""); inc = part[2]
 					if (inc == "config.h") next
@@ -94,21 +98,25 @@ planted() # FILE LINE EXPECTED
 	fi
 }
 
-echo "1..16"
+echo "1..20"
 result "layers ($layers) include to the right only" "$(violations "$top")"
 result "every source file has an SPDX line" "$(unlicensed "$top")"
 planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
 planted src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
-planted src/nfs/nfs4/a.c '#include "fs/fs.h"' '"fs/fs.h": nfs may not use fs'
-planted src/fs/a.c '#include "nfs3.h"' '"nfs3.h": fs may not use xdr'
-planted src/fs/a.c '#include "options.h"' '"options.h": fs may not use headers of the program'
+planted src/nfs/nfs4/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": nfs may not use vfs'
+planted src/vfs/a.c '#include "fuse/told.h"' '"fuse/told.h": vfs may not use fuse'
+planted src/vfs/a.c '#include <fuse_lowlevel.h>' '<fuse_lowlevel.h>: fuse only'
+planted src/nfs/a.c '#include <linux/fuse.h>' '<linux/fuse.h>: fuse only'
+planted src/fuse/a.c '#include <linux/fuse.h>' ''
+planted src/fuse/a.c '#include "nfs3.h"' '"nfs3.h": fuse may not use xdr'
+planted src/fuse/a.c '#include "options.h"' '"options.h": fuse may not use headers of the program'
 planted src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
 planted src/gateway/a.c '#include "nfs/nfs.h"' '"nfs/nfs.h": gateway may not use nfs'
 planted src/nfs/a.c '#include "gateway/gateway.h"' '"gateway/gateway.h": nfs may not use gateway'
-planted src/ctl/a.c '#include "fs/fs.h"' '"fs/fs.h": ctl may not use fs'
-planted src/fs/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fs may not use ctl'
+planted src/ctl/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": ctl may not use vfs'
+planted src/fuse/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fuse may not use ctl'
 planted src/ctl/a.c '#include "nfs/paths.h"' ''
-planted src/fs/a.c '#include "base/list.h"' ''
+planted src/fuse/a.c '#include "base/list.h"' ''
 planted src/nfs/nfs3/a.c '#include "nfs3.h"' ''
 
 tree=$(mktemp -d) || exit 99

@@ -87,18 +87,18 @@ void fs_play_buffers(void)
 
 static bool play_take(struct fs_dev *d, struct fs_req *r, const void *data, size_t size)
 {
-	struct nfs_io_args *io = &r->call.args.io;
+	struct nfs_io_args *io = &r->op.call.args.io;
 	size_t first = size < ARENA_MID_SIZE ? size : ARENA_MID_SIZE;
 
 	(void)d;
 	(void)data;
-	r->buf[0] = fs_play_dev.mid;
+	r->op.data.buf[0] = fs_play_dev.mid;
 	io->data[0] = (struct rr_iov){ fs_play_dev.mid->mem, (uint32_t)first };
 	io->ndata = 1;
 	fs_play_dev.mid = NULL;
 	if (first == size)
 		return true;
-	r->buf[1] = fs_play_dev.big;
+	r->op.data.buf[1] = fs_play_dev.big;
 	io->data[1] = (struct rr_iov){ fs_play_dev.big->mem, (uint32_t)(size - first) };
 	io->ndata = 2;
 	fs_play_dev.big = NULL;
@@ -189,14 +189,14 @@ void fs_play_detach(void)
 	close(device[1]);
 }
 
-struct file *fs_play_file(void)
+struct fs_file *fs_play_file(void)
 {
-	struct file *f = calloc(1, sizeof(*f));
+	struct fs_file *f = calloc(1, sizeof(*f));
 
-	atomic_init(&f->refs, 1);
+	atomic_init(&f->f.refs, 1);
 	f->handle = handle_new(&fs.files, f);
-	f->ino = fs.root;
-	ahead_open(f);
+	f->f.ino = fs.root;
+	ahead_open(&f->f);
 	return f;
 }
 
@@ -343,38 +343,43 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	struct nfs_attr mine = *attr;
 
 	start_client(version);
-	fs.cl = &cl;
 	fs.cfg.fuse_opts = "fsname=test";
 	fs.cfg.rdirplus = true;
-	fs.nlanes = 1;
 	fs.lanes = calloc(2, sizeof(*fs.lanes));        /* a test may use the second one */
+	fs.vfs.lanes = calloc(2, sizeof(*fs.vfs.lanes));
 	sem_init(&fs.inited, 0, 0);
-	inode_table_init(&fs.inodes);
 	handles_init(&fs.files);
 	handles_init(&fs.dirs);
-	ahead_init(&fs, 0);
+	sentback_init(&fs.back);
+	vfs_init(&fs.vfs, &(struct vfs_config){
+		.acregmin = fs.vfs.inodes.acregmin, .acregmax = fs.vfs.inodes.acregmax,
+		.acdirmin = fs.vfs.inodes.acdirmin, .acdirmax = fs.vfs.inodes.acdirmax,
+		.negative_timeo = fs_negative_timeo(&fs.cfg), .write_behind = fs.cfg.write_behind,
+		.place = fs.cfg.mountpoint, .rdirplus = true,
+	}, &fs_front, &cl);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);
 	fs_play_dev = (struct fs_play_dev){ .dev = { .ops = &play_ops, .fl = fl } };
 	fl->dev = &fs_play_dev.dev;
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 	lane.fs = fl;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
-	behind_pool_init(&fs.behind, &cl.arena, fs.cfg.write_behind);
-	fs.root = inode_get(&fs.inodes, root, &mine, 0, NULL, 0, mono_ns());
+	fs.root = inode_get(&fs.vfs.inodes, root, &mine, 0, NULL, 0, mono_ns());
+	fs.vfs.root_id = fs.root->id;
 	ask_init();
 }
 
 void fs_play_end(void)
 {
 	fs_lane_fini(fl);
-	ahead_fini(&fs);
 	fuse_session_destroy(fs.se);
-	inode_table_fini(&fs.inodes);
+	vfs_fini(&fs.vfs);
 	handles_fini(&fs.files);
 	handles_fini(&fs.dirs);
+	sentback_fini(&fs.back);
 	free(fs.lanes);
+	free(fs.vfs.lanes);
 	nfs_lane_fini(&lane);
 	arena_fini(&cl.arena);
 }

@@ -32,7 +32,7 @@ extern uint32_t fs_play_rsize, fs_play_wsize;   /* the client's; 1 MiB */
 extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 38 (Linux 6.5) */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
- * the test has set in fs.cfg and fs.inodes before. `answer` is that of FUSE_INIT.
+ * the test has set in fs.cfg and fs.vfs.inodes before. `answer` is that of FUSE_INIT.
  */
 void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		   const struct nfs_attr *attr);
@@ -80,7 +80,7 @@ int fs_play_attach(void);
 void fs_play_detach(void);
 
 /* An open file of the root's inode, made without OPEN. The caller frees it, last. */
-struct file *fs_play_file(void);
+struct fs_file *fs_play_file(void);
 
 /* ---- the server ---- */
 

@@ -185,7 +185,7 @@ static struct ask *ask_of(uint64_t unique)
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
-	const struct fs_req *r = container_of(c, struct fs_req, call);
+	const struct fs_req *r = container_of(c, struct fs_req, op.call);
 	uint32_t nothing = 0;
 
 	cr_assert_lt(nsent, 64);
@@ -448,11 +448,11 @@ static void some_look(void)
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 		struct ask *a = r->req ? ask_of((uint64_t)fuse_req_ctx(r->req)->pid) : NULL;
 
-		if (!a || a->opcode != FUSE_READ || (r->calling && !r->call.eng.rr.sends))
+		if (!a || a->opcode != FUSE_READ || (r->op.calling && !r->op.call.eng.rr.sends))
 			continue;
 		a->killed = true;
 		fs_give_up(r);
@@ -487,11 +487,11 @@ static void some_connection(void)
 static void memory(void)
 {
 	if (roll(4) == 0)
-		ahead_give_way(fl, ARENA_SMALL, ARENA_BIG);
-	ahead_sweep(fl);
+		ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_BIG);
+	ahead_sweep(&fl->vl);
 	/* A second has passed. */
-	atomic_store(&fs.ahead.pause_ns, 0);
-	fs_retry_reads(fl);
+	atomic_store(&fs.vfs.ahead.pause_ns, 0);
+	vfs_lane_buffers_freed(&fl->vl);
 	take_calls();
 }
 
@@ -531,11 +531,11 @@ static void start(unsigned acregmin)
 	attr = attr_now();
 	log_set_level(LOG_LVL_ERR);
 	fs_play_answered = answered;
-	fs.inodes.acregmin = fs.inodes.acregmax = acregmin;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = acregmin;
 	fs_play_start(&version, &root, &attr);
-	ahead_init(&fs, 16 * BLOCK);
-	fs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
-	fs.ahead.piece = fs.ahead.part = 6 * BLOCK;
+	ahead_init(&fs.vfs, 16 * BLOCK);
+	fs.vfs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
+	fs.vfs.ahead.piece = fs.vfs.ahead.part = 6 * BLOCK;
 	up = true;
 	atomic_store(&lane.target.up, up);
 }
@@ -545,10 +545,10 @@ static void finish(void)
 {
 	if (!up)
 		some_connection();
-	for (unsigned i = 0; !list_empty(&fl->active); i++) {
+	for (unsigned i = 0; !list_empty(&fl->vl.active); i++) {
 		cr_assert_lt(i, 100000, "a request has no end");
 		some_progress();
-		fs_retry_reads(fl);
+		vfs_lane_buffers_freed(&fl->vl);
 		take_calls();
 	}
 }
@@ -563,7 +563,7 @@ static void stop(void)
 			fs_play_ask(FUSE_RELEASE, FUSE_ROOT_ID, &out, sizeof(out));
 	}
 	finish();
-	cr_assert(list_empty(&fs.ahead.all) && fs.ahead.used == 0, "no piece is left");
+	cr_assert(list_empty(&fs.vfs.ahead.all) && fs.vfs.ahead.used == 0, "no piece is left");
 	cr_assert_eq(atomic_load(&fs.root->refs), 1);
 	cr_assert_eq(atomic_load(&fs.root->data_busy), 0);
 	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
@@ -584,7 +584,7 @@ static void any_order(unsigned which)
 	seed = current = which;
 	start(1000);
 	if (!scarce && which % 2)
-		fs.ahead.part = 3 * BLOCK;
+		fs.vfs.ahead.part = 3 * BLOCK;
 	open_one();
 	for (unsigned step = 0; step < 600; step++) {
 		switch (roll(32)) {
@@ -681,8 +681,8 @@ Test(fs_ahead, is_not_copied)
 Test(fs_ahead, a_piece_in_two_buffers)
 {
 	begin(1000);
-	fs.ahead.piece = 8 * BLOCK;
-	fs.ahead.part = 3 * BLOCK;
+	fs.vfs.ahead.piece = 8 * BLOCK;
+	fs.vfs.ahead.part = 3 * BLOCK;
 	read_now(0, 1);
 	ask_read(0, 1, 1, false);
 	cr_assert_eq(sent[nsent - 1].c->args.io.count, 6 * BLOCK);
@@ -818,11 +818,11 @@ Test(fs_ahead, gives_way)
 	begin(1000);
 	read_now(0, 1);
 	read_now(1, 1);
-	cr_assert_gt(fs.ahead.used, 0);
-	ahead_give_way(fl, ARENA_SMALL, ARENA_SMALL);
-	cr_assert_gt(fs.ahead.used, 0, "another class");
-	ahead_give_way(fl, ARENA_SMALL, ARENA_BIG);
-	cr_assert_eq(fs.ahead.used, 0);
+	cr_assert_gt(fs.vfs.ahead.used, 0);
+	ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_SMALL);
+	cr_assert_gt(fs.vfs.ahead.used, 0, "another class");
+	ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_BIG);
+	cr_assert_eq(fs.vfs.ahead.used, 0);
 	nreads = 0;
 	read_now(2, 1);
 	read_now(3, 1);
@@ -835,18 +835,18 @@ Test(fs_ahead, gives_way)
 Test(fs_ahead, nobody_waits_for_a_dead_connection)
 {
 	static struct nfs_lane dead;
-	static struct fs_lane other = { .lane = &dead };
+	static struct fs_lane other = { .vl.lane = &dead };
 	struct fs_req *r;
 
 	begin(1000);
 	read_now(0, 1);
 	ask_read(0, 1, 1, false);
 	ask_read(0, 2, 1, false);
-	r = container_of(fl->active.prev, struct fs_req, node);
-	cr_assert_not(ahead_leave(r));
-	container_of(fs.ahead.all.next, struct ahead_piece, all)->fl = &other;
-	cr_assert(ahead_leave(r));
-	cr_assert_not(ahead_leave(r));
+	r = container_of(fl->vl.active.prev, struct fs_req, op.node);
+	cr_assert_not(ahead_leave(&r->op));
+	container_of(fs.vfs.ahead.all.next, struct ahead_piece, all)->vl = &other.vl;
+	cr_assert(ahead_leave(&r->op));
+	cr_assert_not(ahead_leave(&r->op));
 	finish();
 	cr_assert_eq(hits(), 0);
 	stop();

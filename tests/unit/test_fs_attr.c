@@ -8,7 +8,7 @@ Test(fs_attr, inode_numbers)
 {
 	struct nfs_attr a = { .mode = S_IFREG, .fileid = 128, .fsid_major = 7, .fsid_minor = 1 };
 	static struct nfs_client cl = { .wsize = 4096 };
-	static struct fs fs = { .cl = &cl, .fsid_major = 7, .fsid_minor = 1 };
+	static struct fs fs = { .vfs.cl = &cl, .fsid_major = 7, .fsid_minor = 1 };
 	struct stat st[3];
 
 	fs_stat(&fs, &st[0], &a);

@@ -21,6 +21,7 @@
 #include <string.h>
 #include "vfs/behind_impl.h"
 #include "fs_play.h"
+#include "vfs/vfs_impl.h"
 
 enum { UNIT = 3000, UNITS = 40, SIZE = UNIT * UNITS, NASKS = 2048 };
 
@@ -339,7 +340,7 @@ static void ask(uint32_t opcode, const void *body, size_t len, size_t data, bool
 	fs_play_request(&h, body, len);
 }
 
-static struct file *files[2];
+static struct fs_file *files[2];
 
 /* What a program writes; the model takes it as written from now on. */
 static void ask_write(unsigned open, uint64_t offset, uint32_t n, bool page, uint32_t flags)
@@ -449,11 +450,11 @@ static void other_runs(void)
 {
 	struct loop_timer t;
 
-	fs_this_lane = &fs.lanes[1];
+	vfs_this_lane = &fs.lanes[1].vl;
 	loop_timer_init(&t, stop_other);
 	loop_timer_set(pair[1].loop, &t, 0);
 	cr_assert_eq(loop_run(pair[1].loop), 0);
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 }
 
 /* The server has taken the connection away, and takes one of the other lane. */
@@ -462,10 +463,10 @@ static void connect_other(void)
 	struct errbuf eb = { "" };
 	struct rr_link *link;
 
-	fs_this_lane = &fs.lanes[1];
+	vfs_this_lane = &fs.lanes[1].vl;
 	cr_assert_eq(nfs_connection_open(&pair[1].target.conns[0][0], &link, &eb), 0, "%s", eb.text);
 	nfs_connection_up(&pair[1].target.conns[0][0], link);
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 }
 
 /* ---- any order ---- */
@@ -522,10 +523,10 @@ static void some_request(void)
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
-		if (!r->req || r->held.state != HELD_WAITS || !roll(2))
+		if (!r->req || !r->op.waits_room || !roll(2))
 			continue;
 		unknown = true;
 		seen.killed += fs_give_up(r);
@@ -537,10 +538,10 @@ static bool answer_ping(struct nfs_target *t)
 {
 	bool answered;
 
-	fs_this_lane = t == &lane.target ? fl : &fs.lanes[1];
+	vfs_this_lane = &(t == &lane.target ? fl : &fs.lanes[1])->vl;
 	answered = fs_play_answer_ping(t);
 	fs_play_flush();
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 	seen.pings += answered;
 	return answered;
 }
@@ -553,19 +554,19 @@ static void some_progress(void)
 		return;
 	if (!s || !s->c->eng.rr.sends)
 		return;
-	fs_this_lane = s->c->lane == &lane ? fl : &fs.lanes[1];
+	vfs_this_lane = &(s->c->lane == &lane ? fl : &fs.lanes[1])->vl;
 	if (!s->executed)
 		execute(s);
 	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
 		fs_play_reply(s->xid);
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 }
 
 static void disconnect(void)
 {
-	fs_this_lane = &fs.lanes[up - 1];
+	vfs_this_lane = &fs.lanes[up - 1].vl;
 	fake_break();
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 	up = 0;
 }
 
@@ -594,12 +595,12 @@ static void some_connection(void)
 
 static void tick_all(uint64_t ns)
 {
-	fs_behind_tick(fl, mono_ns() + ns);
+	behind_tick(&fl->vl, mono_ns() + ns);
 	if (!two)
 		return;
-	fs_this_lane = &fs.lanes[1];
-	fs_behind_tick(fs_this_lane, mono_ns() + ns);
-	fs_this_lane = fl;
+	vfs_this_lane = &fs.lanes[1].vl;
+	behind_tick(vfs_this_lane, mono_ns() + ns);
+	vfs_this_lane = &fl->vl;
 }
 
 static void settle(void)
@@ -621,7 +622,7 @@ static void finish(void)
 {
 	if (!up)
 		some_connection();
-	for (unsigned i = 0; !list_empty(&fl->active) || (two && !list_empty(&fs.lanes[1].active)); i++) {
+	for (unsigned i = 0; !list_empty(&fl->vl.active) || (two && !list_empty(&fs.lanes[1].vl.active)); i++) {
 		cr_assert_lt(i, 20000, "something is stuck");
 		/* What a lane has sent waits for a connection of that lane. */
 		if (two && i % 64 == 63) {
@@ -630,7 +631,7 @@ static void finish(void)
 			some_connection();
 		}
 		tick_all(40000000000ull);
-		fs_retry_reads(fl);
+		vfs_lane_buffers_freed(&fl->vl);
 		settle();
 		some_progress();
 	}
@@ -658,12 +659,12 @@ static void begin(unsigned which, unsigned share)
 	fs_play_answered = answered;
 	fs.cfg.write_behind = share;
 	fs_play_start(&version, &root, &attr);
-	fs.cl->wsize = 24 * 4096;       /* more than the first buffer of a WRITE */
+	fs.vfs.cl->wsize = 24 * 4096;       /* more than the first buffer of a WRITE */
 	for (unsigned i = 0; i < 2; i++)
 		files[i] = fs_play_file();
 	/* As if it had just been created. */
-	fs.inodes.acregmin = 100;
-	inode_open(&fs.inodes, fs.root, &attr, mono_ns());
+	fs.vfs.inodes.acregmin = 100;
+	believed_open(&fs.vfs.inodes, fs.root, &attr, mono_ns());
 	up = 1;
 	two = false;
 }
@@ -672,26 +673,26 @@ static void add_lane(void)
 {
 	struct errbuf eb = { "" };
 
-	fs.cl->arena.mags = realloc(fs.cl->arena.mags, 2 * sizeof(struct magazine *));
-	fs.cl->lanes = pair;
-	cr_assert_eq(nfs_lane_init(fs.cl, 1, &eb), 0, "%s", eb.text);
+	fs.vfs.cl->arena.mags = realloc(fs.vfs.cl->arena.mags, 2 * sizeof(struct magazine *));
+	fs.vfs.cl->lanes = pair;
+	cr_assert_eq(nfs_lane_init(fs.vfs.cl, 1, &eb), 0, "%s", eb.text);
 	fs_lane_init(&fs, 1);
-	fs.cl->lanes = &lane;
-	fs.lanes[1].lane = &pair[1];
+	fs.vfs.cl->lanes = &lane;
+	fs.lanes[1].vl.lane = &pair[1];
 	fs.lanes[1].dev = fl->dev;
-	fs.nlanes = 2;
+	fs.vfs.nlanes = 2;
 	two = true;
 }
 
 static void remove_lane(void)
 {
 	settle();
-	cr_assert(list_empty(&fs.lanes[1].active));
+	cr_assert(list_empty(&fs.lanes[1].vl.active));
 	fs.lanes[1].dev = NULL;
 	fs_lane_fini(&fs.lanes[1]);
 	nfs_lane_fini(&pair[1]);
 	memset(pair, 0, sizeof(pair));
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	two = false;
 }
 
@@ -700,13 +701,13 @@ static void end(void)
 	if (two)
 		remove_lane();
 	for (enum arena_class cls = 0; cls < ARENA_CLASSES; cls++)
-		cr_assert_eq(fs.behind.taken[cls], 0);
-	cr_assert_eq(atomic_load(&fs.behind.bytes), 0);
-	cr_assert_eq(atomic_load(&fs.behind.nwaiting), 0);
-	cr_assert_eq(atomic_load(&fs.root->writing), 0);
+		cr_assert_eq(fs.vfs.behind.taken[cls], 0);
+	cr_assert_eq(atomic_load(&fs.vfs.behind.bytes), 0);
+	cr_assert_eq(atomic_load(&fs.vfs.behind.nwaiting), 0);
+	cr_assert_eq(atomic_load(&believed_of(fs.root)->writing), 0);
 	fs_play_end();
 	for (unsigned i = 0; i < 2; i++) {
-		cr_assert_eq(atomic_load(&files[i]->refs), 1);
+		cr_assert_eq(atomic_load(&files[i]->f.refs), 1);
 		free(files[i]);
 	}
 }
@@ -744,8 +745,8 @@ static void any_order(unsigned which, bool kills)
 		default:
 			some_progress();
 		}
-		seen.waits += atomic_load(&fs.behind.nwaiting);
-		fs_retry_reads(fl);
+		seen.waits += atomic_load(&fs.vfs.behind.nwaiting);
+		vfs_lane_buffers_freed(&fl->vl);
 		settle();
 	}
 	finish();
@@ -857,10 +858,10 @@ Test(fs_behind, what_is_old_is_sent)
 {
 	begin_plain(60);
 	write_at(0, 100);
-	fs_behind_tick(fl, mono_ns() + 500000000);
+	behind_tick(&fl->vl, mono_ns() + 500000000);
 	settle();
 	cr_assert_eq(nsent, 0);
-	fs_behind_tick(fl, mono_ns() + 1100000000);
+	behind_tick(&fl->vl, mono_ns() + 1100000000);
 	settle();
 	cr_assert_eq(nsent, 1);
 	finish();
@@ -965,21 +966,21 @@ Test(fs_behind, a_waiting_writer_gets_more_room)
 	struct arena *a;
 
 	begin_plain(26);
-	a = &fs.cl->arena;
+	a = &fs.vfs.cl->arena;
 	write_until_one_waits();
 	arena_look_ms = 3600000;
 	cr_assert_eq(arena_grows(a, 1, &keeper_ops, NULL), 0);
-	behind_room_wanted(&fs.behind, ARENA_MID);
+	behind_room_wanted(&fs.vfs.behind, ARENA_MID);
 	while (!is_answered())
 		settle();
 	cr_assert(did.writes == 0 && did.commits == 0);
-	cr_assert_eq(fs.behind.most[ARENA_MID], fs.behind.always[ARENA_MID] + 256);
+	cr_assert_eq(fs.vfs.behind.most[ARENA_MID], fs.vfs.behind.always[ARENA_MID] + 256);
 	arena_give_back(a);
-	while (fs.behind.most[ARENA_MID] > fs.behind.always[ARENA_MID])
+	while (fs.vfs.behind.most[ARENA_MID] > fs.vfs.behind.always[ARENA_MID])
 		settle();
 	finish();
 	cr_assert_eq(memcmp(disk.b, now.b, now.size), 0);
-	behind_pool_stop(&fs.behind);
+	behind_pool_stop(&fs.vfs.behind);
 	end();
 }
 
@@ -989,12 +990,12 @@ Test(fs_behind, a_waiting_writer_gets_no_more_room)
 	begin_plain(26);
 	add_error = -ENOMEM;
 	arena_look_ms = 3600000;
-	cr_assert_eq(arena_grows(&fs.cl->arena, 1, &keeper_ops, NULL), 0);
+	cr_assert_eq(arena_grows(&fs.vfs.cl->arena, 1, &keeper_ops, NULL), 0);
 	write_until_one_waits();
-	while (!stat_get(&fs.cl->arena.more.stats, STAT_ARENA_REFUSED))
+	while (!stat_get(&fs.vfs.cl->arena.more.stats, STAT_ARENA_REFUSED))
 		settle();
 	cr_assert_not(is_answered());
-	fs_behind_tick(fl, mono_ns());  /* sees that no memory is on its way any more */
+	behind_tick(&fl->vl, mono_ns());  /* sees that no memory is on its way any more */
 	for (unsigned i = 0; i < 50 && !is_answered(); i++) {
 		some_progress();
 		settle();
@@ -1002,7 +1003,7 @@ Test(fs_behind, a_waiting_writer_gets_no_more_room)
 	cr_assert(is_answered() && did.commits == 1);
 	finish();
 	cr_assert_eq(memcmp(disk.b, now.b, now.size), 0);
-	behind_pool_stop(&fs.behind);
+	behind_pool_stop(&fs.vfs.behind);
 	end();
 }
 
@@ -1012,9 +1013,9 @@ Test(fs_behind, a_waiting_writer_when_the_mount_ends)
 {
 	begin_plain(26);
 	write_until_one_waits();
-	fs.behind.closed = true;
+	fs.vfs.behind.closed = true;
 	for (unsigned i = 0; i < 100 && !is_answered(); i++) {
-		fs_behind_tick(fl, mono_ns());
+		behind_tick(&fl->vl, mono_ns());
 		some_progress();
 		settle();
 	}
@@ -1031,8 +1032,8 @@ Test(fs_behind, killed_while_it_waits)
 	write_at(0, 100);
 	ask_getattr(false);
 	settle();
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
 		if (r->req)
 			cr_assert_not(fs_give_up(r));
@@ -1057,8 +1058,8 @@ Test(fs_behind, the_size_after_a_truncation)
 	/* As if a LOOKUP that was sent before had its reply now, with the server's old size. */
 	finish();
 	ask_getattr(false);
-	list_for_each(n, &fl->active)
-		container_of(n, struct fs_req, node)->asked_ns = 0;
+	list_for_each(n, &fl->vl.active)
+		container_of(n, struct fs_req, op.node)->op.asked_ns = 0;
 	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
 		some_progress();
 		settle();
@@ -1108,7 +1109,7 @@ Test(fs_behind, another_lane_sends_what_was_not_sent)
 	settle();
 	cr_assert_eq(did.writes, 0);
 	connect_other();
-	fs_behind_tick(fl, mono_ns());
+	behind_tick(&fl->vl, mono_ns());
 	other_serves();
 	cr_assert(did.writes == 1 && did.commits == 0);
 	end();
@@ -1120,9 +1121,9 @@ static void other_breaks(void)
 	cr_assert_lt(released, 100, "what has no way is taken back again and again");
 	if (released > 1)
 		return;
-	fs_this_lane = &fs.lanes[1];
+	vfs_this_lane = &fs.lanes[1].vl;
 	fake_break();
-	fs_this_lane = fl;
+	vfs_this_lane = &fl->vl;
 }
 
 /* The other lane loses its connection, too, while calls are taken back for it. They wait in this
@@ -1139,7 +1140,7 @@ Test(fs_behind, the_other_lane_breaks_as_well)
 	connect_other();
 	released = 0;
 	on_release = other_breaks;
-	fs_behind_tick(fl, mono_ns());
+	behind_tick(&fl->vl, mono_ns());
 	on_release = NULL;
 	cr_assert(released == 1 && !nfs_lane_up(&pair[1]) && did.writes == 0);
 	fs_play_connect();
@@ -1154,7 +1155,7 @@ Test(fs_behind, another_lane_commits)
 	add_lane();
 	write_at(0, 24 * 4096);
 	write_at(24 * 4096, 100);
-	fs_behind_tick(fl, mono_ns() + 2000000000);
+	behind_tick(&fl->vl, mono_ns() + 2000000000);
 	for (settle(); nsent; settle())
 		some_progress();
 	cr_assert_eq(did.writes, 2);
@@ -1176,7 +1177,7 @@ Test(fs_behind, another_lane_commits_what_was_to_be_committed)
 	add_lane();
 	write_at(0, 24 * 4096);
 	write_at(24 * 4096, 100);
-	fs_behind_tick(fl, mono_ns() + 2000000000);
+	behind_tick(&fl->vl, mono_ns() + 2000000000);
 	for (settle(); nsent; settle())
 		some_progress();
 	ask_flush(0, true);
@@ -1184,15 +1185,15 @@ Test(fs_behind, another_lane_commits_what_was_to_be_committed)
 	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_COMMIT);
 	fake_break();
 	connect_other();
-	fs_behind_tick(fl, mono_ns());
+	behind_tick(&fl->vl, mono_ns());
 	cr_assert_eq(sent[0].c->eng.rr.state, RR_CALL_WAITING, "connections mostly come back at once");
-	commit_ns = fs.behind.commit_ns;
+	commit_ns = fs.vfs.behind.commit_ns;
 	nsent = 0;
 	memory = disk;                  /* it has dropped the data */
-	fs_behind_tick(fl, mono_ns() + 6000000000);
+	behind_tick(&fl->vl, mono_ns() + 6000000000);
 	other_serves();
 	cr_assert(did.commits == 0 && did.stable == 2);
-	cr_assert_lt(fs.behind.commit_ns, commit_ns + 1000000000, "it says nothing about the server's disk");
+	cr_assert_lt(fs.vfs.behind.commit_ns, commit_ns + 1000000000, "it says nothing about the server's disk");
 	end();
 }
 
@@ -1215,7 +1216,7 @@ static void lose_lane(enum nfs_op op)
 	cr_assert(nsent == 1 && sent[0].c->op == op);
 	fake_break();
 	connect_other();
-	fs_silly_tick(fl, mono_ns());
+	silly_tick(&fl->vl, mono_ns());
 	cr_assert(nsent == 1 && sent[0].c->eng.rr.state == RR_CALL_WAITING);
 }
 
@@ -1235,42 +1236,43 @@ Test(fs_behind, another_lane_removes_a_silly_name)
 {
 	begin_plain(60);
 	add_lane();
-	fs_remove_silly(fl, new_silly());
+	silly_remove(&fl->vl, new_silly());
 	lose_lane(NFS_OP_REMOVE);
 	nsent = 0;
-	fs_silly_tick(fl, mono_ns() + 6000000000);
+	silly_tick(&fl->vl, mono_ns() + 6000000000);
 	is_removed();
 	end();
 }
 
-static void closed(struct fs_req *r)
+static void closed(struct vfs_op *op)
 {
-	cr_assert_null(r->silly, "its name has gone already");
-	fs_req_free(r);
+	cr_assert_null(op->rm.silly, "its name has gone already");
+	vfs_op_free(op);
 }
 
 /* CLOSE waits for its lane, and the name does not wait for CLOSE. */
 Test(fs_behind, a_silly_name_does_not_wait_for_a_lost_lane)
 {
-	struct fs_req *r;
+	struct vfs_op *op;
 
 	begin_plain(60);
 	add_lane();
-	r = fs_req_new_quiet(fl, fs.root, &files[0]->cred);
-	r->silly = new_silly();
-	r->call.flags |= NFS_CALL_NOW;
-	fs_req_start(r, NFS_OP_CLOSE, closed);
+	op = vfs_op_quiet(&fl->vl, fs.root, &files[0]->f.cred);
+	op_remove_begins(op);
+	op->rm.silly = new_silly();
+	op->call.flags |= NFS_CALL_NOW;
+	vfs_start(op, NFS_OP_CLOSE, closed);
 	lose_lane(NFS_OP_CLOSE);
-	fs_silly_tick(fl, mono_ns() + 6000000000);
+	silly_tick(&fl->vl, mono_ns() + 6000000000);
 	is_removed();
 	up = 2;
 	disconnect();
 	fs_play_connect();
-	for (unsigned i = 0; i < 50 && !list_empty(&fl->active); i++) {
+	for (unsigned i = 0; i < 50 && !list_empty(&fl->vl.active); i++) {
 		settle();
 		some_progress();
 	}
-	cr_assert(list_empty(&fl->active));
+	cr_assert(list_empty(&fl->vl.active));
 	end();
 }
 
@@ -1281,7 +1283,7 @@ Test(fs_behind, a_commit_without_a_connection_is_not_slow)
 	begin_plain(60);
 	write_at(0, 24 * 4096);
 	write_at(24 * 4096, 100);
-	fs_behind_tick(fl, mono_ns() + 2000000000);
+	behind_tick(&fl->vl, mono_ns() + 2000000000);
 	for (settle(); nsent; settle())
 		some_progress();
 	fake_break();
@@ -1292,7 +1294,7 @@ Test(fs_behind, a_commit_without_a_connection_is_not_slow)
 	fs_play_connect();
 	other_serves();
 	cr_assert_eq(did.commits, 1);
-	cr_assert_lt(fs.behind.commit_ns, 60000000000ull);
+	cr_assert_lt(fs.vfs.behind.commit_ns, 60000000000ull);
 	end();
 }
 

@@ -6,9 +6,9 @@
 
 enum { N = 300, SPAN = 2000 };
 
-static struct fs_req *all;
+static struct vfs_op *all;
 static bool in[N];
-static struct fs_req *root;
+static struct vfs_op *root;
 static unsigned seed = 1;
 
 static unsigned roll(unsigned n)
@@ -20,27 +20,27 @@ static void add(unsigned i)
 {
 	static uint64_t seq;
 
-	all[i].held = (struct held){
+	all[i].data.held = (struct held){
 		.seq = ++seq, .offset = roll(SPAN), .len = 1 + roll(roll(5) ? 20 : 500),
 	};
 	held_insert(&root, &all[i]);
 	in[i] = true;
 }
 
-static unsigned check(const struct fs_req *r)
+static unsigned check(const struct vfs_op *r)
 {
 	const struct held_node *n;
 	uint64_t end;
 
 	if (!r)
 		return 0;
-	n = &r->held.tree;
+	n = &r->data.held.tree;
 	end = held_end(r);
 	for (unsigned side = 0; side < 2; side++) {
-		const struct fs_req *below = side ? n->right : n->left;
+		const struct vfs_op *below = side ? n->right : n->left;
 
 		if (below)
-			cr_assert_leq(below->held.tree.priority, n->priority);
+			cr_assert_leq(below->data.held.tree.priority, n->priority);
 		end = held_highest(below) > end ? held_highest(below) : end;
 	}
 	cr_assert_eq(n->end, end);
@@ -50,15 +50,15 @@ static unsigned check(const struct fs_req *r)
 /* Each one that overlaps comes once, in order, and no other. */
 static void ask(uint64_t from, uint64_t to)
 {
-	const struct fs_req *before = NULL;
+	const struct vfs_op *before = NULL;
 	unsigned n = 0, expected = 0;
 
 	for (unsigned i = 0; i < N; i++)
 		expected += in[i] && held_overlaps(&all[i], from, to);
 	held_each(w, root, from, to) {
 		cr_assert(in[w - all] && held_overlaps(w, from, to));
-		cr_assert(!before || before->held.offset < w->held.offset ||
-			  (before->held.offset == w->held.offset && before->held.seq < w->held.seq));
+		cr_assert(!before || before->data.held.offset < w->data.held.offset ||
+			  (before->data.held.offset == w->data.held.offset && before->data.held.seq < w->data.held.seq));
 		before = w;
 		n++;
 	}
@@ -81,7 +81,7 @@ Test(fs_behind_tree, finds_what_a_list_would)
 			in[i] = false;
 			count--;
 		} else {
-			all[i].held.len += 1 + roll(50);
+			all[i].data.held.len += 1 + roll(50);
 			held_resized(root, &all[i]);
 		}
 		ask(from, from + 1 + roll(100));

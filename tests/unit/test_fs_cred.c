@@ -98,14 +98,14 @@ static void start(void)
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .fileid = 100, .nlink = 1 };
 
 	fs_play_start(&version, &root, &attr);
-	file = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
+	file = inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
 	fs_play_attach();
 }
 
 static void end(void)
 {
 	fs_play_detach();
-	inode_put(&fs.inodes, file, 1);
+	inode_put(&fs.vfs.inodes, file, 1);
 	fs_play_end();
 }
 
@@ -131,7 +131,7 @@ static void interrupt(uint64_t unique)
 /* Lets `ns` pass for the newest request and for the lane, and lets the lane look. */
 static void pass(uint64_t ns)
 {
-	container_of(fl->active.prev, struct fs_req, node)->start_ns -= ns;
+	container_of(fl->vl.active.prev, struct fs_req, op.node)->op.start_ns -= ns;
 	if (fl->gone_ns)
 		fl->gone_ns -= ns;
 	fs_play_run(600);

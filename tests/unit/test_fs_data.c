@@ -588,11 +588,11 @@ Test(fs_data, direct_write_of_a_killed_process)
 	for (unsigned i = 0; i < 4096; i++)
 		((char *)fs_play_dev.mid->mem)[i] = byte_at(i);
 	fs_play_request(&h, &in, sizeof(in));
-	cr_assert_not(fs_give_up(container_of(fl->active.prev, struct fs_req, node)));
+	cr_assert_not(fs_give_up(container_of(fl->vl.active.prev, struct fs_req, op.node)));
 	fs_play_serve();
 	cr_assert_eq(srv.answered, srv.n);
 	cr_assert_eq(notice.count, 0);
-	cr_assert(atomic_load(&fs.root->outdated), "the next answer makes the kernel drop its pages");
+	cr_assert(atomic_load(&believed_of(fs.root)->outdated), "the next answer makes the kernel drop its pages");
 }
 
 /* read() of a direct open names its owner; a mapping of it has pages, and does not. */
@@ -782,7 +782,7 @@ static void write_past(uint32_t write_flags)
 /* Will the next answer make the kernel drop its pages? */
 static bool is_outdated(void)
 {
-	return atomic_load(&fs.root->outdated);
+	return atomic_load(&believed_of(fs.root)->outdated);
 }
 
 /* Somebody else may have read a page before the server had the new bytes. */
@@ -812,7 +812,7 @@ Test(fs_data_past_behind, pages_of_others)
 	expect_write(0, 4096, 4096, true, 1);
 	ask(FUSE_FLUSH, &in, sizeof(in));
 	fs_play_run(5);
-	fs_behind_tick(fl, mono_ns());  /* the lane looks after the file no more */
+	behind_tick(&fl->vl, mono_ns());  /* the lane looks after the file no more */
 }
 
 /* A mapping's pages may be written back through any open that can write. */
@@ -866,7 +866,7 @@ Test(fs_data_init, the_answer_to_init)
 	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
 	fs_play_start(&version, &root, &srv.attr);
 	cr_assert_eq(out->max_write, 65536);
-	cr_assert_eq(out->max_pages, FS_REQUEST_MAX / (unsigned)getpagesize());
+	cr_assert_eq(out->max_pages, VFS_IO_MAX / (unsigned)getpagesize());
 	cr_assert(out->flags & FUSE_HANDLE_KILLPRIV);
 	fs_play_end();
 }

@@ -11,7 +11,7 @@
 #include "buffers.h"
 #include "fs_play.h"
 
-static struct file *file;
+static struct fs_file *file;
 static int kernel;                      /* its end of the socket */
 
 static void setup(void)
@@ -61,9 +61,9 @@ static void feed_write(uint32_t size)
 
 static bool is_data_buffer(uint64_t addr, uint32_t len)
 {
-	uintptr_t base = (uintptr_t)fs.cl->arena.data.base;
+	uintptr_t base = (uintptr_t)fs.vfs.cl->arena.data.base;
 
-	return addr >= base && addr + len <= base + fs.cl->arena.data.len;
+	return addr >= base && addr + len <= base + fs.vfs.cl->arena.data.len;
 }
 
 /* Checks that a WRITE's Read chunk has those bytes, in buffers that the server may read. */
@@ -130,7 +130,7 @@ Test(fs_dev, whose_rights)
 {
 	unsigned said = 0;
 
-	file->cred.uid = 4711;
+	file->f.cred.uid = 4711;
 	feed_write(4096);
 	serve_writes(1, 1);
 	for (unsigned i = 0; i < FS_CRED_CACHE; i++)
@@ -181,18 +181,18 @@ Test(fs_dev, thousands_of_forgets)
 		struct inode *ino;
 
 		memcpy(fh.data, &i, sizeof(i));
-		ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
-		inode_known(ino);
+		ino = inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
+		believed_known(ino);
 		msg.one[i].nodeid = ino->id;
 		msg.one[i].nlookup = 1;
 	}
 	msg.in.count = FORGETS;
-	cr_assert_eq(atomic_load(&fs.inodes.count), FORGETS + 1);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), FORGETS + 1);
 
 	feed(FUSE_BATCH_FORGET, &msg, sizeof(msg), 0);
-	for (int i = 0; i < 1000 && atomic_load(&fs.inodes.count) > 1; i++)
+	for (int i = 0; i < 1000 && atomic_load(&fs.vfs.inodes.count) > 1; i++)
 		fs_play_run(10);
-	cr_expect_eq(atomic_load(&fs.inodes.count), 1);
+	cr_expect_eq(atomic_load(&fs.vfs.inodes.count), 1);
 	cr_expect_eq(stat_get(&lane.stats, STAT_FUSE_FORGETS), FORGETS);
 }
 
@@ -269,11 +269,11 @@ static void other_lane(void)
 	static struct fs_dev dev = { .ops = &ops };
 
 	two[1].loop = loop_new();
-	fs.cl->lanes = two;
+	fs.vfs.cl->lanes = two;
 	fs_lane_init(&fs, 1);
-	fs.cl->lanes = &lane;
+	fs.vfs.cl->lanes = &lane;
 	fs.lanes[1].dev = &dev;
-	fs.nlanes = 2;
+	fs.vfs.nlanes = 2;
 }
 
 static void stop_other(struct loop_timer *t)
@@ -310,7 +310,7 @@ Test(fs_dev, starved_lane_passes_the_wake_up_on)
 	cr_assert_eq(looked(), 0);
 	while (nheld)
 		magazine_put(&lane.mag, held[--nheld]);
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
 }
 
@@ -322,7 +322,7 @@ Test(fs_dev, lane_that_steps_aside_passes_the_wake_up_on)
 	fs_dev_clone.step_aside(fl->dev, true);
 	cr_assert_eq(looked(), 0);
 	fs_dev_clone.step_aside(fl->dev, false);
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
 }
 
@@ -344,7 +344,7 @@ Test(fs_dev, lane_without_a_connection_steps_aside)
 	cr_assert_eq(looked(), 1);
 	fs_play_connect();
 	cr_assert_eq(fl->dev->state, FS_DEV_READING);
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
 }
 
@@ -359,7 +359,7 @@ Test(fs_dev, no_lane_is_aside_when_all_have_lost_their_connections)
 	cr_assert(fl->dev->state == FS_DEV_READING && !other_aside);
 	fs_play_connect();
 	cr_assert(fl->dev->state == FS_DEV_READING && looked() == 1 && other_aside);
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
 }
 
@@ -414,7 +414,7 @@ Test(fs_dev, lane_that_looks_and_starves_passes_the_wake_up_on)
 	cr_assert_eq(looked(), 1);
 	while (nheld_here)
 		magazine_put(&lane.mag, held_here[--nheld_here]);
-	fs.nlanes = 1;
+	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
 }
 

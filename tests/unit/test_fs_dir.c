@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,22 +136,22 @@ static void ask(uint32_t opcode, const void *body, size_t len)
  * takes to look. */
 static uint64_t refs_of(uint64_t node)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	uint64_t n;
 
 	cr_assert_not_null(ino);
 	n = atomic_load(&ino->refs);
-	inode_put(&fs.inodes, ino, 1);
+	inode_put(&fs.vfs.inodes, ino, 1);
 	return n - 1;
 }
 
 static void forget_node(uint64_t node)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 
 	cr_assert_not_null(ino);
-	cr_assert(inode_forget(&fs.inodes, ino, 1));
-	inode_put(&fs.inodes, ino, 1);
+	cr_assert(believed_forget(&fs.vfs.inodes, ino, 1));
+	inode_put(&fs.vfs.inodes, ino, 1);
 }
 
 static void ask_dir(bool plus, uint64_t off, uint32_t size)
@@ -298,7 +299,7 @@ Test(fs_dir, whole_listing)
 			}
 		}
 	}
-	cr_assert_eq(atomic_load(&fs.inodes.count), 1, "every inode was given back");
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), 1, "every inode was given back");
 }
 
 Test(fs_dir, empty)
@@ -348,13 +349,13 @@ Test(fs_dir, a_name_that_does_not_fit_is_said_once)
 	char name[257], file[] = "/tmp/test_fs_dir.XXXXXX", said[2000] = "", *at;
 	struct nfs_attr attr = { .mode = S_IFDIR | 0755, .fileid = 1 };
 	struct nfs_fh a = { .len = 1, .data = "a" }, b = { .len = 1, .data = "b" };
-	struct inode *one = inode_get(&fs.inodes, &a, &attr, fs.root->id, "one", 3, mono_ns());
-	struct inode *two = inode_get(&fs.inodes, &b, &attr, one->id, "two", 3, mono_ns());
+	struct inode *one = inode_get(&fs.vfs.inodes, &a, &attr, fs.root->id, "one", 3, mono_ns());
+	struct inode *two = inode_get(&fs.vfs.inodes, &b, &attr, one->id, "two", 3, mono_ns());
 	struct fuse_open_in in = { 0 };
 	int old = dup(2), out = mkstemp(file);
 
 	unlink(file);
-	fs.cfg.mountpoint = "/mnt";
+	fs.vfs.place = "/mnt";
 	memset(name, 'n', 256);
 	name[256] = '\0';
 	add(name, 10, BOTH);
@@ -369,8 +370,8 @@ Test(fs_dir, a_name_that_does_not_fit_is_said_once)
 	cr_assert_gt(pread(out, said, sizeof(said) - 1, 0), 0, "nothing was said");
 	at = strstr(said, "a name in '/mnt/one/two' has 256 bytes");
 	cr_assert(at && !strstr(at + 1, "a name in"), "%s", said);
-	inode_put(&fs.inodes, two, 1);
-	inode_put(&fs.inodes, one, 1);
+	inode_put(&fs.vfs.inodes, two, 1);
+	inode_put(&fs.vfs.inodes, one, 1);
 	close(out);
 	close(old);
 }
@@ -448,7 +449,7 @@ Test(fs_dir, verifier)
 	read_from(false, 0, 65536);
 	cr_assert(dir.rpcs == 2 && dir.cookie == dir.e[9].cookie && dir.asked_verf == 0x5e4f);
 	cr_assert(dir.plus, "asked with attributes, whatever the kernel wants of them");
-	atomic_store(&fs.cl->no_plus, true);
+	atomic_store(&fs.vfs.cl->no_plus, true);
 	read_from(true, 0, 65536);
 	cr_assert(!dir.plus && got.n == 22, "but not of a server that has none");
 	forget();
@@ -703,21 +704,21 @@ Test(fs_dir, nothing_outdated)
 {
 	struct nfs_fh h = { .len = 4, .data = { 40 } };
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
-	struct inode *written = inode_get(&fs.inodes, &h, &attr, 0, NULL, 0, mono_ns());
+	struct inode *written = inode_get(&fs.vfs.inodes, &h, &attr, 0, NULL, 0, mono_ns());
 	uint64_t off;
 
 	add_many(60);
 	got.n = 0;
 	off = read_some(true, 0, 4096);
 	cr_assert_lt(got.n, 40);
-	inode_wrote(written, 100);
+	told_wrote(written, 100);
 	while ((off = read_some(true, off, 4096)))
 		;
 	cr_assert(dir.rpcs == 1 && got.n == 62);
 	for (unsigned i = 2; i < got.n; i++)
 		cr_assert_eq(!got.e[i].node, i == 42, "entry %u", i);
 	forget();
-	inode_put(&fs.inodes, written, 1);
+	inode_put(&fs.vfs.inodes, written, 1);
 }
 
 /* After this mount has changed the directory what is kept may be gone. */
@@ -730,7 +731,7 @@ Test(fs_dir, nothing_that_may_be_gone)
 	got.n = 0;
 	off = read_some(true, 0, 4096);
 	first = got.n;
-	fs_dir_changed(fs.root);
+	vfs_dir_changed(fs.root);
 	while ((off = read_some(true, off, 4096)))
 		;
 	cr_assert(dir.rpcs == 1 && got.n == 62);
@@ -746,7 +747,7 @@ Test(fs_dir, nothing_that_may_be_gone)
 
 Test(fs_dir, plus_brings_inodes)
 {
-	uint64_t before = atomic_load(&fs.inodes.count);
+	uint64_t before = atomic_load(&fs.vfs.inodes.count);
 
 	add("both", 10, BOTH);
 	add("attributes", 11, ATTR);
@@ -756,30 +757,30 @@ Test(fs_dir, plus_brings_inodes)
 	cr_assert_eq(got.n, 6);
 	cr_assert(!got.e[0].node && !got.e[1].node, "nor are there any of the dots");
 	cr_assert(got.e[2].node && !got.e[3].node && !got.e[4].node && !got.e[5].node);
-	cr_assert_eq(atomic_load(&fs.inodes.count), before + 1);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), before + 1);
 	cr_assert_eq(refs_of(got.e[2].node), 1);
 	/* Each time that the kernel gets it counts. */
 	read_from(true, 0, 4096);
 	cr_assert_eq(refs_of(got.e[2].node), 2);
 	forget();
 	forget();
-	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), before);
 	/* Plain listings bring none. */
 	read_from(false, 0, 4096);
-	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), before);
 }
 
 /* An answer that the kernel did not take is as if nothing had been given. */
 Test(fs_dir, plus_not_taken)
 {
-	uint64_t before = atomic_load(&fs.inodes.count);
+	uint64_t before = atomic_load(&fs.vfs.inodes.count);
 
 	add_many(10);
 	ask_dir(true, 0, 65536);
 	fs_play_refuse = true;
 	fs_play_serve();
 	fs_play_refuse = false;
-	cr_assert_eq(atomic_load(&fs.inodes.count), before);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), before);
 }
 
 /* ---- the end of what the kernel has sent for syncfs() ---- */
@@ -788,19 +789,43 @@ static _Atomic bool waited;
 
 static void *wait_for_pages(void *fd)
 {
-	fs_behind_pages(&fs, *(int *)fd);
+	fs_write_back(&fs, *(int *)fd);
 	atomic_store(&waited, true);
 	return NULL;
 }
 
-/* Begins to wait for what this writes to the pipe, and for the mark if that is a byte. */
-static void begin_waiting(pthread_t *thread, int fds[2], bool done)
+/* The process that calls syncfs() has this pid, and other programs have others. */
+#define SYNCS 4242
+
+static uint64_t open_by(uint32_t pid, uint32_t flags)
 {
+	struct fuse_in_header h = fs_play_header(FUSE_OPENDIR, FUSE_ROOT_ID, sizeof(struct fuse_open_in));
+	struct fuse_open_in in = { .flags = flags };
+	struct fuse_open_out out;
+
+	h.pid = pid;
+	fs_play_request(&h, &in, sizeof(in));
+	fs_play_serve();
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out.fh;
+}
+
+/* Begins to wait. It is this process that calls syncfs(), and the daemon knows it. */
+static void begin_waiting(pthread_t *thread, int fds[2])
+{
+	const int32_t pid = SYNCS;
+
 	atomic_store(&waited, false);
-	cr_assert_eq(pipe(fds), 0);
-	cr_assert_eq(write(fds[1], "", done), done);
-	close(fds[1]);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
 	cr_assert_eq(pthread_create(thread, NULL, wait_for_pages, &fds[0]), 0);
+	cr_assert_eq(send(fds[1], &pid, sizeof(pid), 0), sizeof(pid));
+	cr_assert_eq(recv(fds[1], &(char){ 0 }, 1, 0), 1);
+}
+
+static void say(int fd, int32_t result)
+{
+	cr_assert_eq(send(fd, &result, sizeof(result), 0), sizeof(result));
 }
 
 static void end_waiting(pthread_t thread, const int fds[2])
@@ -809,32 +834,61 @@ static void end_waiting(pthread_t thread, const int fds[2])
 		fs_play_run(1);
 	pthread_join(thread, NULL);
 	close(fds[0]);
+	close(fds[1]);
 }
 
-/* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. */
-Test(fs_dir, pages_end_with_a_mark)
+/* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. And other
+ * programs cannot end it: 0 is the pid of all those in other pid name spaces. */
+Test(fs_dir, pages_end_with_a_release_of_that_process)
 {
-	struct fuse_release_in in = { .flags = O_NONBLOCK | O_DSYNC | O_DIRECTORY };
-	uint64_t other = open_dir();
+	uint64_t early = open_by(SYNCS, O_DIRECTORY), its;
 	pthread_t thread;
 	int fds[2];
 
-	in.fh = open_dir();
-	begin_waiting(&thread, fds, true);
-	fs_play_run(200);
-	close_dir(other);
+	begin_waiting(&thread, fds);
+	its = open_by(SYNCS, O_DIRECTORY);
+	say(fds[1], 0);
+	close_dir(early);
+	for (uint32_t pid = 0; pid < 3; pid++)
+		close_dir(open_by(pid, O_DIRECTORY | O_NONBLOCK | O_DSYNC));
 	fs_play_run(200);
 	cr_assert_not(atomic_load(&waited), "there may be more WRITEs");
-	ask(FUSE_RELEASEDIR, &in, sizeof(in));
+	close_dir(its);
 	end_waiting(thread, fds);
 }
 
-/* The mount is covered, or its root cannot be opened. */
-Test(fs_dir, no_mark_comes)
+/* It may be that RELEASEDIR is read before the process says that it is done. */
+Test(fs_dir, pages_end_when_the_process_is_done)
 {
 	pthread_t thread;
 	int fds[2];
 
-	begin_waiting(&thread, fds, false);
+	begin_waiting(&thread, fds);
+	close_dir(open_by(SYNCS, O_DIRECTORY));
+	fs_play_run(200);
+	cr_assert_not(atomic_load(&waited), "it does not say that syncfs() has succeeded");
+	say(fds[1], 0);
+	end_waiting(thread, fds);
+}
+
+/* The root cannot be opened. */
+Test(fs_dir, pages_cannot_be_sent)
+{
+	pthread_t thread;
+	int fds[2];
+
+	begin_waiting(&thread, fds);
+	say(fds[1], -EACCES);
+	end_waiting(thread, fds);
+}
+
+/* The process has been killed. */
+Test(fs_dir, nobody_sends_the_pages)
+{
+	pthread_t thread;
+	int fds[2];
+
+	begin_waiting(&thread, fds);
+	shutdown(fds[1], SHUT_RDWR);
 	end_waiting(thread, fds);
 }

@@ -39,7 +39,7 @@ static unsigned nsent;
 /* The ask that the call belongs to. Request objects are used again. */
 static unsigned ask_of(const struct nfs_call *c)
 {
-	const struct fs_req *r = container_of(c, struct fs_req, call);
+	const struct fs_req *r = container_of(c, struct fs_req, op.call);
 	unsigned i = nasks;
 
 	while (i-- > 0 && asks[i].r && asks[i].r != r)
@@ -141,14 +141,14 @@ static void ask(uint32_t opcode, const void *body, size_t len, size_t data)
 	cr_assert_leq(nasks, 512);
 	*a = (struct ask){ .unique = h.unique, .change = opcode != FUSE_READ };
 	/* The one that is taken next. */
-	a->r = list_empty(&fl->idle) ? NULL : container_of(fl->idle.next, struct fs_req, node);
+	a->r = list_empty(&fl->vl.idle) ? NULL : container_of(fl->vl.idle.next, struct fs_req, op.node);
 	fs_play_request(&h, body, len);
 	if (!a->r)
-		a->r = container_of(fl->active.prev, struct fs_req, node);
+		a->r = container_of(fl->vl.active.prev, struct fs_req, op.node);
 	fs_play_flush();
 }
 
-static struct file *file;
+static struct fs_file *file;
 
 static void ask_write(unsigned piece, size_t size)
 {
@@ -232,15 +232,15 @@ static void forget(const struct nfs_call *c)
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
-		bool waits = !r->calling;
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
+		bool waits = !r->op.calling;
 
 		if (!r->req || roll(2))
 			continue;
 		if (fs_give_up(r)) {
 			killed.unsent++;
-			forget(&r->call);
+			forget(&r->op.call);
 		} else if (waits) {
 			killed.waiting++;
 		} else {
@@ -253,14 +253,14 @@ static void some_kill(void)
 /* Makes a request that waits look again, without letting its time pass. */
 static void look_again(void)
 {
-	fs_retry_reads(fl);
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	vfs_lane_buffers_freed(&fl->vl);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
-		if (!r->go || r->calling || r->changes)
+		if (!r->op.go || r->op.calling || r->op.changes)
 			continue;
-		loop_timer_clear(&r->call.eng.timer);
-		r->call.eng.timer.fn(&r->call.eng.timer);
+		loop_timer_clear(&r->op.call.eng.timer);
+		r->op.call.eng.timer.fn(&r->op.call.eng.timer);
 		break;
 	}
 	fs_play_flush();
@@ -286,12 +286,12 @@ static void end(void)
 {
 	if (!up)
 		connect_again();
-	while (!list_empty(&fl->active)) {
+	while (!list_empty(&fl->vl.active)) {
 		look_again();
 		some_progress();
 	}
 	cr_assert_eq(atomic_load(&fs.root->held), 0);
-	cr_assert_eq(atomic_load(&fs.root->writing), 0);
+	cr_assert_eq(atomic_load(&believed_of(fs.root)->writing), 0);
 }
 
 static void any_order(unsigned which)

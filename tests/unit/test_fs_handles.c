@@ -136,7 +136,7 @@ static void decode_handle(struct node n, uint8_t is)
 
 static uint64_t known(void)
 {
-	return atomic_load(&fs.inodes.count);
+	return atomic_load(&fs.vfs.inodes.count);
 }
 
 static void setup(void)
@@ -146,8 +146,8 @@ static void setup(void)
 	struct fuse_init_out init;
 
 	change = 1;
-	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
-	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	memcpy(&init, answer.data, sizeof(init));
 	cr_assert(init.flags & FUSE_EXPORT_SUPPORT, "or the kernel does not ask");
@@ -157,7 +157,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -212,16 +212,17 @@ Test(fs_handles, the_file_is_gone)
 Test(fs_handles, no_such_node)
 {
 	struct node a = lookup(FUSE_ROOT_ID, "a");
-	struct inode_table other;
+	static struct fs another;
+	struct inode_table *other = &another.vfs.inodes;
 
 	calls = 0;
 	cr_assert_eq(error_of_lookup(a.id + 1, "."), -ESTALE);
 	cr_assert_eq(error_of_lookup(a.id ^ 1ull << 40, "."), -ESTALE);
 	cr_assert_eq(calls, 0, "nothing for the server");
-	cr_assert_eq(a.generation, fs.inodes.generation);
-	inode_table_init(&other);
-	cr_assert_neq(other.generation, a.generation, "one time in four thousand million");
-	inode_table_fini(&other);
+	cr_assert_eq(a.generation, fs.vfs.inodes.generation);
+	inode_table_init(other, &fs_front);
+	cr_assert_neq(other->generation, a.generation, "one time in four thousand million");
+	inode_table_fini(other);
 	/* Other requests do not bring a forgotten node back. */
 	forget(a.id, 1);
 	cr_assert_eq(error_of_lookup(a.id, "b"), -ESTALE);
@@ -239,7 +240,7 @@ Test(fs_handles, too_many_are_forgotten)
 		struct nfs_fh fh = { .len = 1 + sizeof(i) };
 
 		memcpy(fh.data + 1, &i, sizeof(i));
-		inode_put(&fs.inodes, inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns()), 1);
+		inode_put(&fs.vfs.inodes, inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns()), 1);
 	}
 	calls = 0;
 	cr_assert_eq(error_of_lookup(a.id, "."), -ESTALE);
@@ -257,7 +258,7 @@ Test(fs_handles, forgotten_for_good_meanwhile)
 	forget(a.id, 1);
 	ask_name(a.id, ".");
 	/* A directory has had the handle: the node of before is no more. */
-	inode_put(&fs.inodes, inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns()), 1);
+	inode_put(&fs.vfs.inodes, inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns()), 1);
 	fs_play_serve();
 	cr_assert(answer.count == 1 && answer.error == -ESTALE);
 	cr_assert_eq(known(), 1, "the new node is not the kernel's");
@@ -342,8 +343,8 @@ Test(fs_handles, the_root_is_above)
 		cr_assert_eq(root.generation, 0, "that is what the kernel has for it");
 	}
 	cr_assert_eq(atomic_load(&fs.root->refs), refs);
-	cr_assert_null(inode_find(&fs.inodes, inode_by_id(&fs.inodes, d.id)->id, ".."));
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, d.id), 2);
+	cr_assert_null(inode_find(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, d.id)->id, ".."));
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, d.id), 2);
 	gone['D'] = true;
 	cr_assert_eq(error_of_lookup(d.id, ".."), -ESTALE);
 	fails = -ENOENT;
@@ -355,10 +356,10 @@ Test(fs_handles, solo)
 {
 	struct node a;
 
-	fs.inodes.solo = true;
+	fs.cfg.solo = true;
 	a = lookup(FUSE_ROOT_ID, "a");
 	forget(a.id, 1);
 	decode_handle(a, 'a');
-	cr_assert_not_null(inode_by_id(&fs.inodes, a.id)->solo);
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, a.id), 2);
+	cr_assert_not_null(believed_of(inode_by_id(&fs.vfs.inodes, a.id))->solo);
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, a.id), 2);
 }

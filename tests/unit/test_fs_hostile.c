@@ -16,7 +16,7 @@
 
 #define ROUNDS 200u
 
-static struct file *file;
+static struct fs_file *file;
 static int device;                      /* the kernel's end */
 static atomic_bool stop_noise;
 static pthread_t noise;
@@ -25,8 +25,8 @@ static bool noisy;
 /* It writes mostly to the beginning of buffers, because the next request is read there. */
 static void *make_noise(void *arg)
 {
-	uint64_t x = 88172645463325252u, *mem = fs.cl->arena.data.base;
-	size_t n = fs.cl->arena.data.len / sizeof(*mem), page = ARENA_MID_SIZE / sizeof(*mem);
+	uint64_t x = 88172645463325252u, *mem = fs.vfs.cl->arena.data.base;
+	size_t n = fs.vfs.cl->arena.data.len / sizeof(*mem), page = ARENA_MID_SIZE / sizeof(*mem);
 
 	(void)arg;
 	while (!atomic_load(&stop_noise)) {
@@ -94,7 +94,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	if (!fs.cl)
+	if (!fs.vfs.cl)
 		return;
 	end_noise();    /* of a test that failed */
 	fs_play_detach();

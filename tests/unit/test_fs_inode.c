@@ -6,14 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "vfs/opens.h"
+#include "fuse/fs_impl.h"
 
-static struct inode_table t;
+static struct fs whole;
+#define t whole.vfs.inodes
 
 static void setup(void)
 {
-	memset(&t, 0, sizeof(t));
-	inode_table_init(&t);
+	memset(&whole, 0, sizeof(whole));
+	inode_table_init(&t, &fs_front);
+	sentback_init(&whole.back);
 	t.acregmin = 3;
 	t.acregmax = 60;
 	t.acdirmin = 30;
@@ -144,20 +146,20 @@ Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
 	struct names_of names;
 	struct inode *a = get(1, 1, 7, "a");
 
-	inode_open(&t, a, &attr, mono_ns());
-	inode_wrote(a, 100);
-	inode_paged(a);
+	believed_open(&t, a, &attr, mono_ns());
+	told_wrote(a, 100);
+	told_paged(a);
 	inode_close(&t, a);
-	inode_known(a);
-	cr_assert(inode_forget(&t, a, 1));
+	believed_known(a);
+	cr_assert(believed_forget(&t, a, 1));
 	cr_assert_eq(t.count, 0);
 	a = listed(1, 5, before);
 	cr_assert_not_null(a, "no attributes are newer");
-	cr_assert_eq(atomic_load(&a->told_size), 5);
-	cr_assert(!atomic_load(&a->paged) && !atomic_load(&a->young) && !a->cache_valid);
-	cr_assert_not(inode_open(&t, a, &attr, mono_ns()), "there are no pages to keep");
+	cr_assert_eq(atomic_load(&believed_of(a)->told_size), 5);
+	cr_assert(!atomic_load(&believed_of(a)->paged) && !atomic_load(&believed_of(a)->young) && !believed_of(a)->cache_valid);
+	cr_assert_not(believed_open(&t, a, &attr, mono_ns()), "there are no pages to keep");
 	inode_close(&t, a);
-	cr_assert_eq(atomic_load(&a->lookups), 0);
+	cr_assert_eq(atomic_load(&believed_of(a)->lookups), 0);
 	inode_put(&t, a, 1);
 	a = get(1, 1, 0, NULL);
 	inode_names(&t, a, &names);
@@ -243,7 +245,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	struct inode *a = get(1, 1, 7, "a");
 
 	cr_assert_null(find_open(&t, 7, "a"), "not open");
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "a"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(find_open(&t, 8, "a"), "another directory");
@@ -259,7 +261,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(find_open(&t, 9, "c"), a);
 	inode_put(&t, a, 1);
 
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert_null(inode_close(&t, a));
 	cr_assert_eq(find_open(&t, 9, "c"), a, "still open once");
 	inode_put(&t, a, 1);
@@ -280,7 +282,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 	inode_renamed(&t, 7, "tmp", 7, "final");
 	cr_assert_null(inode_find(&t, 7, "tmp"));
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "final"), a);
 	inode_put(&t, a, 1);
 	/* The name is another's by now: the one seen last has it. */
@@ -302,7 +304,7 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	char name[16];
 
 	inode_named(&t, a, 7, "b");
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	inode_unnamed(&t, 7, "b");
 	cr_assert_null(inode_find(&t, 7, "b"));
 	cr_assert_eq(find_open(&t, 7, "a"), a);
@@ -375,7 +377,7 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	silly_free(&t, s);
 	s = calloc(1, sizeof(*s));
 	strcpy(s->name, ".nfs1");
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert(inode_set_silly(&t, a, 7, "a", s));
 	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
 	cr_assert_eq(find_open(&t, 7, ".nfs1"), a);
@@ -402,15 +404,15 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "nothing is known at first");
-	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "the first one has not dropped them yet");
-	inode_dropped(&t, a, 5);
-	cr_assert(inode_open(&t, a, &attr, mono_ns()), "unchanged");
+	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "nothing is known at first");
+	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "the first one has not dropped them yet");
+	believed_dropped(&t, a, 5);
+	cr_assert(believed_open(&t, a, &attr, mono_ns()), "unchanged");
 	attr.change = 6;
-	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "changed by somebody");
-	cr_assert(!inode_open(&t, a, &attr, mono_ns()), "there may be pages of 5");
-	inode_dropped(&t, a, 6);
-	cr_assert(inode_open(&t, a, &attr, mono_ns()));
+	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "changed by somebody");
+	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "there may be pages of 5");
+	believed_dropped(&t, a, 6);
+	cr_assert(believed_open(&t, a, &attr, mono_ns()));
 	for (unsigned i = 0; i < 6; i++)
 		inode_close(&t, a);
 	inode_put(&t, a, 1);
@@ -423,12 +425,12 @@ Test(inode, a_difference_that_is_not_told_yet, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 6 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert(inode_differs(&t, a, &attr));
-	atomic_fetch_add(&a->differing, 1);
-	inode_open(&t, a, &attr, mono_ns());
-	cr_assert(inode_differs(&t, a, &attr));
-	atomic_fetch_sub(&a->differing, 1);
-	cr_assert_not(inode_differs(&t, a, &attr));
+	cr_assert(told_differs(&t, a, &attr));
+	atomic_fetch_add(&believed_of(a)->differing, 1);
+	believed_open(&t, a, &attr, mono_ns());
+	cr_assert(told_differs(&t, a, &attr));
+	atomic_fetch_sub(&believed_of(a)->differing, 1);
+	cr_assert_not(told_differs(&t, a, &attr));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
 }
@@ -443,7 +445,7 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 	cr_assert_not_null(a, "new");
 	cr_assert_eq(listed(1, 4, before), a, "twice in one listing: a hard link");
 	inode_put(&t, a, 1);
-	inode_wrote(a, 8);
+	told_wrote(a, 8);
 	cr_assert_null(listed(1, 4, before));
 	after = mono_ns() + 1;
 	cr_assert_eq(listed(1, 8, after), a, "asked for after the write");
@@ -456,9 +458,9 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 /* As open.c does it. */
 static bool back(struct inode *ino, const struct nfs_attr *attr, pid_t pid)
 {
-	if (inode_came_back(&t, ino, pid, false) || !inode_appends_elsewhere(ino, attr))
+	if (sentback_came(&whole.back, ino, pid, false) || !told_appends_elsewhere(ino, attr))
 		return false;
-	inode_sends_back(&t, ino, pid);
+	sentback_note(&whole.back, ino, pid);
 	return true;
 }
 #define BACK(pid) back(a, &attr, pid)
@@ -467,25 +469,25 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert_not(inode_differs(&t, a, &attr));
+	cr_assert_not(told_differs(&t, a, &attr));
 	cr_assert_not(BACK(10));
 	/* Our own writes are what the kernel knows of. */
-	inode_wrote(a, 3);
-	inode_wrote(a, 2);
+	told_wrote(a, 3);
+	told_wrote(a, 2);
 	attr.change = 6;
 	attr.size = 3;
-	cr_assert(inode_differs(&t, a, &attr));
+	cr_assert(told_differs(&t, a, &attr));
 	cr_assert_not(BACK(10));
 	/* Somebody else's are not, and an open does not change that. */
 	attr.size = 6;
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert(BACK(10) && BACK(11));
-	inode_update(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	cr_assert(!BACK(10) && !BACK(11));
 	/* Told, and it has changed again meanwhile: that goes on for ever. */
 	attr.size = 7;
 	cr_assert(BACK(10) && BACK(11));
-	inode_update(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	attr.size = 8;
 	cr_assert(!BACK(10) && !BACK(11));
 	cr_assert(BACK(10), "the next open");
@@ -501,36 +503,36 @@ Test(inode, unseen_programs_come_back, .init = setup, .fini = teardown)
 {
 	struct inode *a = get(1, 5, 7, "a"), *b = get(2, 5, 7, "b");
 
-	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), NOT_BACK);
 	/* Two append to one file, and others look up and open what they like. */
-	inode_sends_back(&t, a, 0);
-	inode_sends_back(&t, a, 0);
-	inode_looked_up(&t, NULL, 0);
-	inode_looked_up(&t, b, 0);
-	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
-	inode_looked_up(&t, a, 0);
-	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
-	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
-	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+	sentback_note(&whole.back, a, 0);
+	sentback_note(&whole.back, a, 0);
+	sentback_looked_up(&whole.back, NULL, 0);
+	sentback_looked_up(&whole.back, b, 0);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, false), NOT_BACK);
+	sentback_looked_up(&whole.back, a, 0);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), BY_HANDLE);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), BY_HANDLE);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), NOT_BACK);
 	/* Opened without a name, then truncated. */
-	inode_opened_unnamed(&t, b, 0, false);
-	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
-	cr_assert_eq(inode_came_back(&t, b, 0, true), BY_HANDLE);
-	inode_opened_unnamed(&t, b, 0, true);
-	cr_assert_eq(inode_came_back(&t, b, 0, true), BY_NEWEST);
-	cr_assert_eq(inode_came_back(&t, b, 0, true), NOT_BACK);
+	sentback_note_unnamed(&whole.back, b, 0, false);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, false), NOT_BACK);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, true), BY_HANDLE);
+	sentback_note_unnamed(&whole.back, b, 0, true);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, true), BY_NEWEST);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, true), NOT_BACK);
 	/* Who does not come at once does not come any more. */
-	inode_sends_back(&t, a, 0);
+	sentback_note(&whole.back, a, 0);
 	for (unsigned i = 0; i < UNSEEN; i++)
-		t.unseen.note[i].until_ns = mono_ns();
-	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
-	inode_sends_back(&t, a, 0);
-	cr_assert_eq(inode_came_back(&t, a, 0, false), BY_HANDLE);
-	cr_assert_eq(inode_came_back(&t, a, 0, false), NOT_BACK);
+		whole.back.unseen.note[i].until_ns = mono_ns();
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), NOT_BACK);
+	sentback_note(&whole.back, a, 0);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), BY_HANDLE);
+	cr_assert_eq(sentback_came(&whole.back, a, 0, false), NOT_BACK);
 	/* Thread SENT_BACK's note lies where one of thread 0 would. */
-	inode_sends_back(&t, a, SENT_BACK);
-	cr_assert_eq(inode_came_back(&t, b, 0, false), NOT_BACK);
-	cr_assert_eq(inode_came_back(&t, a, SENT_BACK, false), BY_HANDLE);
+	sentback_note(&whole.back, a, SENT_BACK);
+	cr_assert_eq(sentback_came(&whole.back, b, 0, false), NOT_BACK);
+	cr_assert_eq(sentback_came(&whole.back, a, SENT_BACK, false), BY_HANDLE);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 }
@@ -542,35 +544,35 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 	struct inode *a = get(1, 5, 7, "a");
 	uint64_t before = mono_ns();
 
-	inode_open(&t, a, &attr, mono_ns());
-	inode_update(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(10));
 	/* Asked for before something newer came; and again, with nothing between. */
 	attr.size = 20;
-	inode_update(&t, a, &attr, before);
+	told_update(&t, a, &attr, before);
 	cr_assert(BACK(11));
-	inode_update(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(12));
 	/* While a WRITE is under way. */
 	attr.size = 30;
-	atomic_fetch_add(&a->writing, 1);
-	inode_update(&t, a, &attr, mono_ns());
-	atomic_fetch_sub(&a->writing, 1);
+	atomic_fetch_add(&believed_of(a)->writing, 1);
+	told_update(&t, a, &attr, mono_ns());
+	atomic_fetch_sub(&believed_of(a)->writing, 1);
 	cr_assert(BACK(13));
 	/* SETATTR's answer counts in any case. */
-	inode_set(&t, a, &attr, before, before);
+	told_set(&t, a, &attr, before, before);
 	cr_assert_not(BACK(14));
 	/* The writer was killed. */
-	inode_wrote(a, 40);
-	inode_untold(a);
+	told_wrote(a, 40);
+	told_unheard(a);
 	attr.size = 40;
 	cr_assert(BACK(15));
-	inode_update(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(16));
 	/* READ has found another end. */
-	inode_read_short(&t, a, 40, mono_ns());
+	told_read_short(&t, a, 40, mono_ns());
 	cr_assert_not(BACK(17));
-	inode_read_short(&t, a, 39, mono_ns());
+	told_read_short(&t, a, 39, mono_ns());
 	cr_assert(BACK(18));
 	/* Even a server whose file has that size does not make it known. */
 	attr.size = NOBODY_KNOWS;
@@ -589,15 +591,15 @@ Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teard
 
 	cr_assert_eq(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, mono_ns() + 1), a);
 	attr.change = 6;
-	inode_update(&t, a, &attr, getattr);
-	cr_assert(inode_differs(&t, a, &attr));
-	inode_update(&t, a, &attr, mono_ns() + 1);
-	cr_assert_not(inode_differs(&t, a, &attr));
+	told_update(&t, a, &attr, getattr);
+	cr_assert(told_differs(&t, a, &attr));
+	told_update(&t, a, &attr, mono_ns() + 1);
+	cr_assert_not(told_differs(&t, a, &attr));
 	/* SETATTR's answer counts in any case. */
 	attr.change = 7;
-	inode_update(&t, a, &attr, getattr);
-	inode_set(&t, a, &attr, getattr, getattr);
-	cr_assert_not(inode_differs(&t, a, &attr));
+	told_update(&t, a, &attr, getattr);
+	told_set(&t, a, &attr, getattr, getattr);
+	cr_assert_not(told_differs(&t, a, &attr));
 	inode_put(&t, a, 2);
 }
 
@@ -611,35 +613,35 @@ Test(inode, setattr_hides_nobodys_change, .init = setup, .fini = teardown)
 
 	t.acregmin = t.acregmax = 3;
 	other.mtime.tv_sec = 2000;
-	inode_update(&t, a, &attr, mono_ns());
+	told_update(&t, a, &attr, mono_ns());
 	set = other;
-	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "there are no pages");
+	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "there are no pages");
 	cr_assert_eq(set.mtime.tv_sec, 2000);
-	inode_paged(a);
-	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "they are of this mtime");
+	told_paged(a);
+	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "they are of this mtime");
 	cr_assert_eq(set.mtime.tv_sec, 2000);
 	/* Twice before the kernel asks, which it does at once. */
 	for (unsigned i = 0; i < 2; i++) {
 		set = attr;
-		cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+		cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 		cr_assert(set.mtime.tv_sec == 999 && set.mtime.tv_nsec == 999999999);
 	}
-	cr_assert_gt(inode_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	cr_assert_gt(told_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
 	set = attr;
-	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0, "it has dropped them");
+	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "it has dropped them");
 	/* A direct write has gone past the pages. */
-	cr_assert(inode_written_past(a));
-	cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert(told_written_past(a));
+	cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	cr_assert_eq(set.mtime.tv_sec, 999);
-	cr_assert_gt(inode_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	cr_assert_gt(told_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
 	/* The kernel may not have taken its last answer. */
-	inode_update(&t, a, &other, 1);
+	told_update(&t, a, &other, 1);
 	set = other;
-	cr_assert_eq(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	/* It drops them by itself. */
 	set = attr;
 	set.size = 11;
-	cr_assert_gt(inode_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	inode_put(&t, a, 1);
 }
 
@@ -651,7 +653,7 @@ Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 	uint64_t asked = mono_ns();
 
 	attr.change = 6;
-	inode_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, &attr, mono_ns());
 	cr_assert_null(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, asked));
 	inode_close(&t, a);
 	inode_put(&t, a, 1);
@@ -662,16 +664,16 @@ Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3);
-	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3, "its time has not passed");
+	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3);
+	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3, "its time has not passed");
 	for (double want = 6; want < 60; want *= 2) {
 		a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-		cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), want);
+		cr_assert_eq(told_update(&t, a, &attr, mono_ns()), want);
 	}
 	a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 60, "acregmax");
+	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 60, "acregmax");
 	attr.change = 6;
-	cr_assert_eq(inode_update(&t, a, &attr, mono_ns()), 3, "changed: from the start");
+	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3, "changed: from the start");
 	inode_put(&t, a, 1);
 }
 
@@ -689,7 +691,7 @@ static void *worker(void *arg)
 		snprintf(name, sizeof(name), "n%u", (unsigned)rand_r(&seed) % 4);
 		a = get(n, n, n % 3, name);
 		if (rand_r(&seed) % 4 == 0) {
-			inode_open(&t, a, &attr, mono_ns());
+			believed_open(&t, a, &attr, mono_ns());
 			f = find_open(&t, n % 3, name);
 			if (f)
 				inode_put(&t, f, 1);
@@ -760,8 +762,8 @@ static void *forgetful(void *arg)
 			continue;
 		a = get(of_one_shard[k], 1, 7, "a");
 		atomic_store(&last_id[k], a->id);
-		inode_known(a);
-		inode_forget(&t, a, 1);
+		believed_known(a);
+		believed_forget(&t, a, 1);
 	}
 	return NULL;
 }

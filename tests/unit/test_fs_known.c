@@ -241,15 +241,15 @@ static void setup(void)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
-	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	getattr(1);                     /* until the first reply there is one credit */
 }
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -317,12 +317,14 @@ Test(fs_known, changes_that_are_not_atomic)
 
 Test(fs_known, nothing_is_believed)
 {
-	fs.inodes.acdirmin = fs.inodes.acdirmax = fs.cfg.acdirmin = 0;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = fs.cfg.acdirmin = 0;
+	fs.vfs.inodes.negative_timeo = 0;
 	unlink_("a"), done();
 	cr_assert_eq(getattr(1), 1, "actimeo=0");
 	cr_assert_eq(not_there("a"), 1);
 	fs.cfg.acdirmin = 30;
 	fs.cfg.lookupcache = FS_LOOKUPCACHE_POS;
+	fs.vfs.inodes.negative_timeo = fs_negative_timeo(&fs.cfg);
 	unlink_("b"), done();
 	cr_assert_eq(not_there("b"), 1, "lookupcache=positive");
 }
@@ -364,10 +366,10 @@ Test(fs_known, opened_meanwhile)
 	struct nfs_attr newer = { .mode = S_IFDIR | 0755, .change = 99 };
 
 	mkdir_("a");
-	inode_open(&fs.inodes, fs.root, &newer, mono_ns());
+	believed_open(&fs.vfs.inodes, fs.root, &newer, mono_ns());
 	done();
 	cr_assert_eq(getattr(1), 1);
-	inode_close(&fs.inodes, fs.root);
+	inode_close(&fs.vfs.inodes, fs.root);
 }
 
 /* ---- names that are not there ---- */
@@ -398,7 +400,7 @@ Test(fs_known, names_that_may_be_there)
 	cr_assert_eq(not_there("a"), 1, "nobody knows what became of it");
 	pass_time(1100);
 	not_there("d");                 /* and another client makes it, and a listing has it */
-	inode_named(&fs.inodes, fs.root, fs.root->id, "d");
+	inode_named(&fs.vfs.inodes, fs.root, fs.root->id, "d");
 	ask_name("d");
 	cr_assert_eq(nsent, 1);
 	done();
@@ -432,6 +434,7 @@ Test(fs_known, an_error_comes_when_the_kernel_asks_again)
 	done();
 	cr_assert(answer.count == 1 && answer.error == -EEXIST, "nothing is in doubt");
 	fs.cfg.lookupcache = FS_LOOKUPCACHE_POS;
+	fs.vfs.inodes.negative_timeo = fs_negative_timeo(&fs.cfg);
 	mkdir_("a");
 	sent[0].rc = -EIO;
 	done();
@@ -479,17 +482,17 @@ Test(fs_known, a_file_whose_name_goes)
 /* Between an ENOENT and its being remembered another thread can make the name. */
 Test(fs_known, made_before_it_is_remembered)
 {
-	uint64_t nr = known_changes(&fs.inodes, fs.root);
+	uint64_t nr = known_changes(&fs.vfs.inodes, fs.root);
 
 	cr_assert_neq(nr, 0);
 	mkdir_("a"), done();
-	known_gone(&fs.inodes, fs.root, nr, "a", UINT64_MAX);
-	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "a"), 0, "made meanwhile");
-	known_gone(&fs.inodes, fs.root, known_changes(&fs.inodes, fs.root), "b", UINT64_MAX);
-	cr_assert_gt(known_is_gone(&fs.inodes, fs.root->id, "b"), 0);
+	known_gone(&fs.vfs.inodes, fs.root, nr, "a", UINT64_MAX);
+	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "a"), 0, "made meanwhile");
+	known_gone(&fs.vfs.inodes, fs.root, known_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_gt(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0);
 	mkdir_("b");
-	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "b"), 0, "being made");
-	known_gone(&fs.inodes, fs.root, known_changes(&fs.inodes, fs.root), "b", UINT64_MAX);
-	cr_assert_eq(known_is_gone(&fs.inodes, fs.root->id, "b"), 0, "a change is under way");
+	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "being made");
+	known_gone(&fs.vfs.inodes, fs.root, known_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "a change is under way");
 	done();
 }

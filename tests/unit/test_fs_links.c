@@ -158,8 +158,8 @@ static void setup_with(unsigned min, unsigned max)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.acregmin = fs.inodes.acregmin = min;
-	fs.inodes.acregmax = max;
+	fs.cfg.acregmin = fs.vfs.inodes.acregmin = min;
+	fs.vfs.inodes.acregmax = max;
 	fs_play_start(&version, &root, &attr);
 	lookup();
 	reply_to_all();
@@ -178,7 +178,7 @@ static void setup_noac(void)
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -218,10 +218,10 @@ Test(fs_links, what_was_looked_up_after_it_was_made_is_read)
 /* Another lane has got other attributes before this one heard that the link was made. */
 Test(fs_links, what_has_changed_since_it_was_made_is_read)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 
-	link_made(&fs.inodes, ino, 1, mono_ns(), "mine");
-	inode_put(&fs.inodes, ino, 1);
+	link_made(&fs.vfs.inodes, ino, 1, mono_ns(), "mine");
+	inode_put(&fs.vfs.inodes, ino, 1);
 	cr_assert_eq(read_link("0"), 1);
 }
 

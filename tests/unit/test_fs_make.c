@@ -83,13 +83,13 @@ static void setup(void)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
+	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs_play_start(&version, &root, &attr);
 }
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -101,7 +101,7 @@ static void nothing_is_left(void)
 	cr_assert_eq(answer.error, -ESTALE, "not %d: so the kernel looks the name up again",
 		     answer.error);
 	cr_assert_eq(opens, 0);
-	cr_assert_eq(atomic_load(&fs.inodes.count), 1, "the root");
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), 1, "the root");
 }
 
 /* An UNCHECKED CREATE succeeds for whatever has the name meanwhile. */
@@ -148,5 +148,5 @@ Test(fs_make, others_find_another_type)
 	make_node(S_IFREG);
 	nothing_is_left();
 	make_node(S_IFIFO);
-	cr_assert(answer.error == 0 && atomic_load(&fs.inodes.count) == 2);
+	cr_assert(answer.error == 0 && atomic_load(&fs.vfs.inodes.count) == 2);
 }

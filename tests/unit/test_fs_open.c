@@ -147,8 +147,8 @@ static void setup(void)
 	static const struct nfs_fh root = { .len = 1, .data = "d" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.acdirmin = fs.inodes.acdirmin = fs.inodes.acdirmax = 30;
-	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	pid = 100;
 	memcpy(files, "x\0\0", NAMES);
@@ -156,7 +156,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	cr_assert_eq(opens, 0, "an open was left");
 	fs_play_end();
 }
@@ -361,7 +361,7 @@ Test(fs_open, names_that_are_not_kept)
 	uint64_t node = lookup("a");
 
 	replace();
-	fs.inodes.acdirmax = 0;
+	fs.vfs.inodes.acdirmax = 0;
 	cr_assert_eq(open_node(node, O_WRONLY), 0);
 	cr_assert(calls == 1 && looked_at == 0);
 }
@@ -375,7 +375,7 @@ Test(fs_open, a_file_without_a_name)
 	uint64_t node = lookup("a");
 	struct fuse_open_out out;
 
-	fs.inodes.acdirmax = 0;
+	fs.vfs.inodes.acdirmax = 0;
 	cr_assert_eq(ask(FUSE_OPEN, node, &in, sizeof(in)), 0);
 	memcpy(&out, answer.data, sizeof(out));
 	nlink = 0;

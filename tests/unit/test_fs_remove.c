@@ -199,7 +199,7 @@ static void look_at_names(const struct fs_req *r)
 	for (unsigned i = 0; i < nasks; i++) {
 		struct ask *a = &asks[i];
 
-		if (a->r != r || a->answered || !a->names || r->changes != 1)
+		if (a->r != r || a->answered || !a->names || r->op.changes != 1)
 			continue;
 		a->obj = at(a->from, a->name);
 		a->old = at(a->to, a->newname);
@@ -210,7 +210,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
-	look_at_names(container_of(c, struct fs_req, call));
+	look_at_names(container_of(c, struct fs_req, op.call));
 	cr_assert_lt(nsent, 64);
 	sent[nsent++] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .op = c->op };
 	return xdr_uint32_t(x, &nothing);
@@ -307,22 +307,22 @@ static void serve(enum fate fate)
  * change for one that was given up? */
 static bool waits(const struct fs_req *r)
 {
-	if (r->call.op == NFS_OP_OPEN)
-		return r->req && !r->opening;
-	return r->go && !r->calling && !r->changes;
+	if (r->op.call.op == NFS_OP_OPEN)
+		return r->req && !r->op.open.opening;
+	return r->op.go && !r->op.calling && !r->op.changes;
 }
 
 /* Makes a request that waits look again, without letting its time pass. false: there is
  * none. */
 static bool look_again(void)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
 		if (!waits(r))
 			continue;
-		loop_timer_clear(&r->call.eng.timer);
-		r->call.eng.timer.fn(&r->call.eng.timer);
+		loop_timer_clear(&r->op.call.eng.timer);
+		r->op.call.eng.timer.fn(&r->op.call.eng.timer);
 		fs_play_flush();
 		return true;
 	}
@@ -355,7 +355,7 @@ static void answered(const struct fuse_out_header *h)
 		cr_assert_not(a->answered);
 		a->answered = true;
 		a->error = h->error;
-		if (a->names && a->old >= 0 && (!a->error || (a->error == -EINTR && a->r->changes)))
+		if (a->names && a->old >= 0 && (!a->error || (a->error == -EINTR && a->r->op.changes)))
 			seen[a->old].unwanted = true;
 		if (a->opcode == FUSE_LOOKUP && !h->error)
 			memcpy(&found, answer.data, sizeof(found));
@@ -371,7 +371,7 @@ static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t 
 
 	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
 	fs_play_request(&h, body, len);
-	a->r = list_empty(&fl->active) ? NULL : container_of(fl->active.prev, struct fs_req, node);
+	a->r = list_empty(&fl->vl.active) ? NULL : container_of(fl->vl.active.prev, struct fs_req, op.node);
 	fs_play_flush();
 	return a;
 }
@@ -510,7 +510,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 	dup2(old_stderr, 2);
 	close(said);
@@ -698,10 +698,10 @@ static enum fate some_fate(unsigned failures, bool others, enum nfs_op op)
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
-		if (r->req && r->call.op != NFS_OP_OPEN && roll(2)) {
+		if (r->req && r->op.call.op != NFS_OP_OPEN && roll(2)) {
 			fs_give_up(r);
 			return;
 		}
@@ -758,10 +758,10 @@ Test(fs_remove, any_order)
 static uint64_t node_of(const struct ask *opened)
 {
 	struct fuse_file_info fi = { .fh = opened->handle };
-	struct file *f = fs_file_get(&fs, &fi);
-	uint64_t node = f->ino->id;
+	struct fs_file *f = fs_file_get(&fs, &fi);
+	uint64_t node = f->f.ino->id;
 
-	fs_file_put(fl, f);
+	file_put(&fl->vl, &f->f);
 	return node;
 }
 
@@ -825,10 +825,10 @@ Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
 
 	start_unlink(DIR1, "a");
 	open_node(node, obj);
-	list_for_each(n, &fl->active) {
-		struct fs_req *r = container_of(n, struct fs_req, node);
+	list_for_each(n, &fl->vl.active) {
+		struct fs_req *r = container_of(n, struct fs_req, op.node);
 
-		if (r->call.op == NFS_OP_OPEN)
+		if (r->op.call.op == NFS_OP_OPEN)
 			fs_reply_err(r, EINTR);
 	}
 	run_loop(20);

@@ -288,8 +288,8 @@ static void setup(void)
 
 	file.uid = user = OWNER;
 	file.mode = 0644;
-	fs.inodes.solo = true;
-	fs.inodes.acregmin = fs.inodes.acregmax = 30;
+	fs.cfg.solo = true;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs.cfg.write_behind = 60;
 	fs_play_start(&version, &root, &attr);
 	node = lookup();
@@ -298,7 +298,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -805,7 +805,7 @@ Test(fs_solo, what_was_lost_without_write_behind_as_well)
 	uint64_t fh = open_(O_RDWR);
 
 	file.full = true;
-	atomic_store(&fs.behind.closed, true);
+	atomic_store(&fs.vfs.behind.closed, true);
 	write_with(fh, 0, 100, O_RDWR, FUSE_WRITE_CACHE);
 	cr_assert_eq(answer.error, -ENOSPC);
 	release(fh);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "fs_play.h"
 
-static struct file *file;
+static struct fs_file *file;
 
 static void setup(void)
 {
@@ -72,7 +72,7 @@ Test(fs_stale, no_such_node)
 	struct nfs_attr attr = { .mode = S_IFREG | 0644 };
 	struct nfs_fh fh = { .len = 4, .data = "next" };
 	struct fuse_forget_in forget = { .nlookup = 3 };
-	struct inode *ino = inode_get(&fs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
+	struct inode *ino = inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns());
 	uint64_t id = ino->id;
 
 	cr_assert_eq(stale(id + 1), -ESTALE);
@@ -80,17 +80,17 @@ Test(fs_stale, no_such_node)
 	cr_assert_eq(stale((uintptr_t)ino), -ESTALE, "no addresses");
 	cr_assert_eq(stale((uintptr_t)&fs), -ESTALE);
 	/* An open file has it; the kernel gives back more than it was given. */
-	inode_known(ino);
+	believed_known(ino);
 	inode_ref(ino);
 	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
 	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
 	cr_assert_eq(atomic_load(&ino->refs), 1);
-	inode_put(&fs.inodes, ino, 1);
+	inode_put(&fs.vfs.inodes, ino, 1);
 	cr_assert_eq(stale(id), -ESTALE, "it is gone");
 	error_of(FUSE_FORGET, id, &forget, sizeof(forget));
 	error_of(FUSE_FORGET, 0x4141414141414141, &forget, sizeof(forget));
 	error_of(FUSE_FORGET, FUSE_ROOT_ID, &forget, sizeof(forget));
-	cr_assert_eq(atomic_load(&fs.inodes.count), 1);
+	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), 1);
 }
 
 static void no_such_file(uint64_t fh, int err)
@@ -121,5 +121,5 @@ Test(fs_stale, no_such_file)
 	no_such_file(0, -EBADF);
 	cr_assert_eq(handle_del(&fs.files, file->handle), file);
 	no_such_file(file->handle, -EBADF);
-	cr_assert_eq(atomic_load(&file->refs), 1);
+	cr_assert_eq(atomic_load(&file->f.refs), 1);
 }

@@ -12,14 +12,13 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include "vfs/inode.h"
-#include "vfs/opens.h"
-#include "fuse/young.h"
+#include "fuse/fs_impl.h"
 
 #define TASKS 6u
 #define FILES 3u
 
-static struct inode_table table;
+static struct fs whole;
+#define table whole.vfs.inodes
 static struct inode *ino;
 static uint64_t server, change;         /* the file there: its size, and its change attribute */
 static struct {
@@ -27,7 +26,7 @@ static struct {
 	bool locked, unstable;
 } kernel;
 
-static struct file {
+static struct open_file {
 	bool open;
 	struct open_end end;
 	uint64_t promised;              /* what an append must not touch */
@@ -36,7 +35,7 @@ static struct file {
 static struct task {
 	enum { IDLE, ASKED, EXECUTED, ANSWERED } state;
 	enum { GETATTR, SETATTR, WRITE, READ, OPEN } what;
-	struct file *f;
+	struct open_file *f;
 	uint64_t version, since;        /* at the question */
 	uint64_t size;                  /* SETATTR: what is set */
 	struct nfs_attr attr;           /* what the server said */
@@ -95,7 +94,7 @@ static void execute(struct task *t)
 
 static void tell_to_forget(void)
 {
-	inode_forgotten(ino);
+	told_forgotten(ino);
 	kernel.version++;
 }
 
@@ -104,9 +103,9 @@ static bool is_sent_back(const struct task *t)
 {
 	pid_t pid = (pid_t)(t - tasks);
 
-	if (inode_came_back(&table, ino, pid, false) || !inode_appends_elsewhere(ino, &t->attr))
+	if (sentback_came(&whole.back, ino, pid, false) || !told_appends_elsewhere(ino, &t->attr))
 		return false;
-	inode_sends_back(&table, ino, pid);
+	sentback_note(&whole.back, ino, pid);
 	return true;
 }
 
@@ -122,9 +121,9 @@ static void answer_open(struct task *t)
 		t->since = mono_ns();
 		return;
 	}
-	inode_open(&table, ino, &t->attr, t->since);
+	believed_open(&table, ino, &t->attr, t->since);
 	young_asked(ino, 1);
-	inode_end_begins(&table, ino, &t->f->end, &t->attr);
+	told_end_begins(&table, ino, &t->f->end, &t->attr);
 	t->f->open = true;
 	t->f->promised = t->end;
 	t->state = IDLE;
@@ -135,27 +134,27 @@ static void answer(struct task *t)
 	t->state = ANSWERED;
 	switch (t->what) {
 	case GETATTR:
-		inode_answer(&table, ino, &t->attr, t->since, t->since, 1e9);
+		told_answer(&table, ino, &t->attr, t->since, t->since, 1e9);
 		young_asked(ino, 1);
 		return;
 	case SETATTR:
-		inode_set(&table, ino, &t->attr, t->since, t->since);
+		told_set(&table, ino, &t->attr, t->since, t->since);
 		young_asked(ino, 1);
 		return;
 	case WRITE:
 		young_there(ino, t->end);
-		inode_wrote(ino, t->end);
+		told_wrote(ino, t->end);
 		young_wrote(ino, t->end, 1);
-		atomic_fetch_sub(&ino->writing, 1);
+		atomic_fetch_sub(&believed_of(ino)->writing, 1);
 		if (t->killed) {
-			inode_untold(ino);
+			told_unheard(ino);
 			kernel.locked = false;  /* given_up.c holds the file so long */
 			t->state = IDLE;
 		}
 		return;
 	case READ:
 		if (t->end < t->offset + 10)
-			inode_read_short(&table, ino, t->end, t->since);
+			told_read_short(&table, ino, t->end, t->since);
 		return;
 	case OPEN:
 		answer_open(t);
@@ -171,13 +170,13 @@ static void start(struct task *t, int what)
 	};
 }
 
-static void start_open(struct task *t, struct file *f)
+static void start_open(struct task *t, struct open_file *f)
 {
 	start(t, OPEN);
 	t->f = f;
 }
 
-static void start_write(struct task *t, struct file *f)
+static void start_write(struct task *t, struct open_file *f)
 {
 	start(t, WRITE);
 	t->offset = kernel.size;
@@ -195,7 +194,7 @@ static void start_write(struct task *t, struct file *f)
 		      (unsigned long)atomic_load(&f->end.end));
 	appended++;
 	kernel.locked = kernel.unstable = true;
-	atomic_fetch_add(&ino->writing, 1);
+	atomic_fetch_add(&believed_of(ino)->writing, 1);
 }
 
 static void take_in(struct task *t)
@@ -258,7 +257,7 @@ static void start_getattr(struct task *t)
 
 static void some_start(struct task *t)
 {
-	struct file *f = &files[roll(FILES)];
+	struct open_file *f = &files[roll(FILES)];
 
 	switch (roll(6)) {
 	case 0:
@@ -283,10 +282,10 @@ static void some_start(struct task *t)
 	case 4:
 		if (!f->open)
 			return;
-		inode_end_ends(&table, ino, &f->end);
+		told_end_ends(&table, ino, &f->end);
 		inode_close(&table, ino);
 		atomic_fetch_sub(&ino->nfiles, 1);
-		*f = (struct file){ 0 };
+		*f = (struct open_file){ 0 };
 		return;
 	default:
 		/* Each file is opened by a task of its own. */
@@ -321,7 +320,7 @@ static void any_order(unsigned which)
 	memset(&kernel, 0, sizeof(kernel));
 	server = change = 0;
 	attr = attr_of(0);
-	inode_table_init(&table);
+	inode_table_init(&table, &fs_front);
 	table.acregmin = 100;
 	ino = inode_get(&table, &fh, &attr, 0, NULL, 0, mono_ns());
 	for (unsigned step = 0; step < 500; step++) {

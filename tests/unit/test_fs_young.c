@@ -262,7 +262,7 @@ static void setup(void)
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 	const struct fuse_entry_out *out = (const void *)answer.data;
 
-	fs.inodes.acregmin = fs.inodes.acregmax = fs.inodes.acregmin ? fs.inodes.acregmin : 30;
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = fs.vfs.inodes.acregmin ? fs.vfs.inodes.acregmin : 30;
 	fs.cfg.write_behind = 60;
 	fs_play_start(&version, &root, &attr);
 	lookup("f");
@@ -275,7 +275,7 @@ static void setup(void)
 static void teardown(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		fs_behind_tick(fl, mono_ns() + 40000000000u);
+		behind_tick(&fl->vl, mono_ns() + 40000000000u);
 		done();
 	}
 	for (unsigned i = 0; i < nopens; i++) {
@@ -284,7 +284,7 @@ static void teardown(void)
 		ask(FUSE_RELEASE, node, &in, sizeof(in));
 		done();
 	}
-	cr_assert(list_empty(&fl->active), "a request was left");
+	cr_assert(list_empty(&fl->vl.active), "a request was left");
 	fs_play_end();
 }
 
@@ -340,7 +340,7 @@ Test(fs_young, what_the_server_cannot_have)
 	/* What it has got since is not zeros, though it is not held any more. */
 	write_at(2000, 'b', 10);
 	stat_();
-	fs_behind_tick(fl, mono_ns() + 40000000000u);
+	behind_tick(&fl->vl, mono_ns() + 40000000000u);
 	done();
 	open_again(O_RDWR);
 	write_at(8192, 'c', 10);
@@ -379,11 +379,11 @@ Test(fs_young, a_write_leaves_while_read_is_under_way)
 	write_at(1, 'a', 2);
 	ask_read(0, 100);               /* executed now */
 	cr_assert_eq(nsent, 1);
-	fs_behind_tick(fl, mono_ns() + 40000000000u);
+	behind_tick(&fl->vl, mono_ns() + 40000000000u);
 	fs_play_run(0);
 	fs_play_flush();
 	reply_last();                   /* WRITE... */
-	fs_behind_tick(fl, mono_ns() + 40000000000u);
+	behind_tick(&fl->vl, mono_ns() + 40000000000u);
 	fs_play_run(0);
 	fs_play_flush();
 	while (nsent > 1)
@@ -409,15 +409,15 @@ Test(fs_young, a_direct_read_asks_the_server)
 /* The mutex is not held for longer than a copy of 128 KiB. */
 Test(fs_young, many_bytes_are_sent_first)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
-	struct fs_req r = { .fl = fl, .ino = ino, .size = 131072 };
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
+	struct vfs_op op = { .vl = &fl->vl, .ino = ino, .data.size = 131072 };
 
 	for (unsigned i = 0; i < 3; i++)
 		write_at(i * 60000, 'a', 60000);
-	cr_assert(fs_behind_reads(&r));
-	r.size++;
-	cr_assert_not(fs_behind_reads(&r));
-	inode_put(&fs.inodes, ino, 1);
+	cr_assert(behind_reads(&op));
+	op.data.size++;
+	cr_assert_not(behind_reads(&op));
+	inode_put(&fs.vfs.inodes, ino, 1);
 }
 
 Test(fs_young, many_reads_after_a_write)
@@ -458,7 +458,7 @@ Test(fs_young, stat_after_a_read)
 	done();
 	read_at(10, 100);
 	cr_assert_gt(stat_(), 0);
-	fs.inodes.acregmin = 1;
+	fs.vfs.inodes.acregmin = 1;
 	open_again(O_RDWR);
 	read_at(0, 100);
 	fs_play_run(1100);
@@ -468,23 +468,23 @@ Test(fs_young, stat_after_a_read)
 /* A write was answered when all others were on the server, and before GETATTR was sent. */
 Test(fs_young, stat_after_a_write_that_getattr_did_not_see)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
 	write_at(0, 'a', 100);
-	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	cr_assert_eq(look(100), 0, "but it is known here");
 	young_read(ino, (pid_t)tid);
 	cr_assert_eq(stat_(), 2);
 	write_at(0, 'b', 100);
-	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	for (unsigned i = 0; i < 3; i++) {
-		fs_behind_tick(fl, mono_ns() + 40000000000u);
+		behind_tick(&fl->vl, mono_ns() + 40000000000u);
 		done();
 	}
 	young_read(ino, (pid_t)tid);
 	cr_assert_eq(stat_(), 1, "it has left");
-	inode_put(&fs.inodes, ino, 1);
+	inode_put(&fs.vfs.inodes, ino, 1);
 }
 
 /* ---- several threads ---- */
@@ -492,15 +492,15 @@ Test(fs_young, stat_after_a_write_that_getattr_did_not_see)
 /* Of another container, say: FUSE names them all 0. */
 Test(fs_young, threads_that_cannot_be_told_apart)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
-	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	young_asked(ino, 0);
 	tid = 0;
 	write_at(0, 'a', 100);
 	cr_assert_neq(look(100), 0, "the server is asked");
-	inode_put(&fs.inodes, ino, 1);
+	inode_put(&fs.vfs.inodes, ino, 1);
 }
 
 Test(fs_young, another_thread_reads_while_one_writes)
@@ -546,7 +546,7 @@ static void another(uint64_t size)
 
 Test(fs_young, it_is_noticed_in_time)
 {
-	fs.inodes.acregmin = 1;
+	fs.vfs.inodes.acregmin = 1;
 	open_again(O_RDWR);
 	write_at(0, 'a', 100);
 	cr_assert_eq(look(100), 0);
@@ -558,7 +558,7 @@ Test(fs_young, it_is_noticed_in_time)
 
 Test(fs_young, noac)
 {
-	fs.inodes.acregmin = 0;
+	fs.vfs.inodes.acregmin = 0;
 	open_again(O_RDWR);
 	write_at(0, 'a', 100);
 	cr_assert_gt(look(100), 0);
@@ -592,7 +592,7 @@ Test(fs_young, it_has_written_over_ours)
 {
 	unstable = true;
 	write_at(0, 'a', 100);
-	fs_behind_tick(fl, mono_ns() + 2000000000u);
+	behind_tick(&fl->vl, mono_ns() + 2000000000u);
 	done();
 	cr_assert_eq(read_at(0, 100), 0, "nobody knows better");
 	put(50, "another", 7);
@@ -660,7 +660,7 @@ Test(fs_young, a_write_that_fails)
 {
 	write_at(0, 'a', 100);
 	next_rc = -ENOSPC;
-	fs_behind_tick(fl, mono_ns() + 2000000000u);
+	behind_tick(&fl->vl, mono_ns() + 2000000000u);
 	done();
 	cr_assert_eq(look(0), 1);
 }
@@ -669,7 +669,7 @@ Test(fs_young, a_name_is_removed)
 {
 	write_at(0, 'a', 100);
 	cr_assert_eq(look(100), 0);
-	known_changed(&fs.inodes, fs.root->id, "f");
+	known_changed(&fs.vfs.inodes, fs.root->id, "f");
 	cr_assert_gt(look(100), 0);
 }
 
@@ -704,34 +704,34 @@ Test(fs_young, a_truncation_that_fails)
 Test(fs_young, an_answer_that_the_kernel_did_not_get)
 {
 	write_at(0, 'a', 100);
-	inode_untold(inode_by_id(&fs.inodes, node));
+	told_unheard(inode_by_id(&fs.vfs.inodes, node));
 	cr_assert_gt(look(100), 0);
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, node), 2);
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
 }
 
 /* Attributes that are believed for a shorter time than others are not kept for longer. */
 Test(fs_young, attributes_that_are_old_already)
 {
-	struct inode *ino = inode_by_id(&fs.inodes, node);
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
-	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	cr_assert_eq(look(0), 0);
-	inode_answer(&fs.inodes, ino, &attr, mono_ns(), mono_ns(), 0);
+	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 0);
 	cr_assert_eq(look(0), 1);
-	inode_put(&fs.inodes, ino, 1);
+	inode_put(&fs.vfs.inodes, ino, 1);
 }
 
 /* ---- answers that overtake each other ---- */
 
 Test(fs_young, a_name_is_removed_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.inodes, node));
+	young_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
-	known_changed(&fs.inodes, fs.root->id, "f");
+	known_changed(&fs.vfs.inodes, fs.root->id, "f");
 	done();
 	cr_assert_eq(look(0), 1);
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, node), 2);
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
 }
 
 /* What was kept before is older than OPEN's attributes. */
@@ -752,18 +752,18 @@ Test(fs_young, a_write_while_open_is_under_way)
 
 Test(fs_young, a_write_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.inodes, node));
+	young_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
 	cr_assert_eq(nsent, 1);
 	write_at(0, 'a', 100);
 	done();
 	cr_assert_gt(look(100), 0, "nobody knows whether these have it");
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, node), 2);
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
 }
 
 Test(fs_young, newer_attributes_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.inodes, node));
+	young_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
 	cr_assert_eq(nsent, 1);
 	another(500);
@@ -771,5 +771,5 @@ Test(fs_young, newer_attributes_while_getattr_is_under_way)
 	reply_last();
 	done();
 	cr_assert_eq(look(500), 1);
-	inode_put(&fs.inodes, inode_by_id(&fs.inodes, node), 2);
+	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
 }

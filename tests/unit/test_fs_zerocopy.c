@@ -11,7 +11,7 @@
 #include "buffers.h"
 #include "fs_play.h"
 
-static struct file *file;
+static struct fs_file *file;
 
 static void setup(void)
 {

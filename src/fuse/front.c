@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the file system tells this front end, and asks it (struct vfs_front): see told.h, young.h, solo.h. */
+#include <stdlib.h>
+#include "fuse/fs_impl.h"
+
+static void front_op_ends(struct vfs_op *op)
+{
+	struct fs_req *r = fs_req_of(op);
+
+	free(r->text);
+	fs_spare_free(r);
+	r->text = NULL;
+	r->req = NULL;
+	r->late = NULL;
+}
+
+static bool front_inode_begins_locked(struct inode_table *t, struct inode *ino,
+				      const struct nfs_attr *attr)
+{
+	const struct fs *fs = fs_of_vfs(container_of(t, struct vfs, inodes));
+
+	list_init(&believed_of(ino)->ends);
+	return !fs->cfg.solo || !S_ISREG(ino->type) || solo_begin(ino, attr);
+}
+
+static void front_inode_ends(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	free(atomic_load(&b->young));
+	free(b->solo);
+}
+
+static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
+				     const struct nfs_attr *attr, uint64_t since, bool created)
+{
+	bool keep;
+
+	if (created && S_ISREG(ino->type))
+		young_begin_locked(ino);
+	keep = young_takes_locked(ino, since) && !behind_since(ino, since);
+	told_locked(ino, attr, since);
+	if (keep)
+		young_keep_locked(t, ino, attr, since, UINT64_MAX);
+}
+
+static bool front_may_list_locked(const struct inode *ino, uint64_t since)
+{
+	return atomic_load(&believed_of(ino)->fresh_ns) < since;
+}
+
+static void front_changed_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	if (believed_of(ino)->solo)
+		solo_after_locked(ino, attr);
+}
+
+static void front_data_lost(struct inode *ino)
+{
+	/* The kernel has pages that the server does not have. */
+	told_unheard(ino);
+	told_written_past(ino);
+}
+
+static void front_file_ends(struct vfs_lane *vl, struct file *file, bool silly)
+{
+	struct fs *fs = fs_of_vfs(vl->vfs);
+	struct fs_file *f = fs_file_of(file);
+
+	handle_del(&fs->files, f->handle);      /* if the kernel has not got it */
+	told_end_ends(&vl->vfs->inodes, file->ino, &f->end);
+	if (!silly)
+		fs_solo_release(vl, file);
+}
+
+const struct vfs_front fs_front = {
+	.op_size = sizeof(struct fs_req),
+	.inode_size = sizeof(struct believed),
+	.op_ends = front_op_ends,
+	.inode_begins_locked = front_inode_begins_locked,
+	.inode_ends = front_inode_ends,
+	.inode_found_locked = front_inode_found_locked,
+	.may_list_locked = front_may_list_locked,
+	.inode_listed_locked = told_listed_locked,
+	.attr_spoilt = young_spoil,
+	.changed_locked = front_changed_locked,
+	.written = young_there,
+	.data_lost = front_data_lost,
+	.end_known = young_end,
+	.file_ends = front_file_ends,
+};

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Opening and closing files. An open file (struct file) belongs to no lane; an operation that opens one
+ * runs on its lane.
+ *
+ *   open     waits while a call is under way that removes a name of the file. Then it counts
+ *            itself (opens.h), and sends OPEN. The name by which the front end has found the file may
+ *            be another file's by now:
+ *
+ *            open(conf), by what was cached: inode 7
+ *            OPEN: (directory, conf), if that is inode 7's file   -> NFS_EMOVED
+ *            LOOKUP conf: inode 9; open of that
+ *
+ *            A truncation by name (truncate(2), O_TRUNC) goes the same way.
+ *   close    The last reference may belong to an operation that nobody waits for any more. When it is
+ *            dropped, CLOSE is sent, then REMOVE for a silly name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "vfs/vfs_impl.h"
+
+/* ---- open files ---- */
+
+void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
+{
+	inode_ref(ino);
+	f->ino = ino;
+	f->open = op->call.open;
+	f->cred = op->cred;
+	ahead_open(f);
+	behind_opened(f);
+	atomic_store(&f->refs, 1);
+}
+
+bool file_ref_live(struct file *f)
+{
+	unsigned have = atomic_load(&f->refs);
+
+	while (have)
+		if (atomic_compare_exchange_weak(&f->refs, &have, have + 1))
+			return true;
+	return false;
+}
+
+static void file_closed(struct vfs_op *op)
+{
+	if (op->call.res.status && op->call.res.status != -ESTALE)
+		log_debug("CLOSE: %s", strerror(-op->call.res.status));
+	if (op->rm.silly)
+		silly_remove(op->vl, op->rm.silly);
+	op->rm.silly = NULL;
+	vfs_op_free(op);
+}
+
+static void file_close(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
+		       const struct rpc_cred *cred, struct silly *silly)
+{
+	struct vfs_op *op = vfs_op_quiet(vl, ino, cred);
+
+	if (!op) {
+		log_err("a file could not be closed on the server: out of memory");
+		if (silly)
+			silly_remove(vl, silly);
+		return;
+	}
+	op_remove_begins(op);
+	op->rm.silly = silly;
+	op->call.open = open;
+	/* Opens of the file wait until its silly name is removed. */
+	if (silly)
+		op->call.flags |= NFS_CALL_NOW;
+	vfs_start(op, NFS_OP_CLOSE, file_closed);
+}
+
+void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
+	       const struct rpc_cred *cred)
+{
+	file_close(vl, ino, open, cred, NULL);
+}
+
+void file_put(struct vfs_lane *vl, struct file *f)
+{
+	struct inode_table *t = &vl->vfs->inodes;
+	struct silly *silly;
+
+	if (atomic_fetch_sub(&f->refs, 1) > 1)
+		return;
+	ahead_close(vl, f);
+	atomic_fetch_sub(&f->ino->nfiles, 1);
+	silly = inode_close(t, f->ino);
+	vl->vfs->front->file_ends(vl, f, silly);
+	file_close(vl, f->ino, f->open, &f->cred, silly);
+	inode_put(t, f->ino, 1);
+	free(f);
+}
+
+/* ---- open, by names ---- */
+
+static void op_open_release(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct silly *s = op->open.opening ? inode_close(t, op->ino) : NULL;
+
+	if (s)
+		silly_remove(op->vl, s);
+	if (op->open.named)
+		for (unsigned i = 0; i < op->open.names.n; i++)
+			inode_put(t, op->open.names.dir[i], 1);
+}
+
+static void op_open_begins(struct vfs_op *op, bool named)
+{
+	op->open.opening = false;
+	op->open.named = named;
+	op->open.names.n = 0;
+	op->release = op_open_release;
+}
+
+static void file_start_named(struct vfs_op *op, enum nfs_op number)
+{
+	struct nfs_args *a = &op->call.args;
+
+	if (op->open.named) {
+		inode_names(&op->vl->vfs->inodes, op->ino, &op->open.names);
+		a->nwhere = op->open.names.n;
+	}
+	for (unsigned i = 0; i < a->nwhere; i++)
+		a->where[i] = (struct nfs_where){ &op->open.names.dir[i]->fh, op->open.names.name[i] };
+	vfs_start(op, number, op->end);
+}
+
+static void on_open_wait(struct loop_timer *t)
+{
+	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
+
+	if (!op->waited) {
+		vfs_end_with(op, -EINTR);
+		return;
+	}
+	if (atomic_load(&op->ino->left)) {
+		vfs_end_with(op, -ESTALE);
+		return;
+	}
+	op->open.opening = inode_opening(&op->vl->vfs->inodes, op->ino);
+	if (op->open.opening)
+		file_start_named(op, NFS_OP_OPEN);
+	else
+		vfs_wait_more(op);
+}
+
+void vfs_open(struct vfs_op *op, bool named)
+{
+	op_open_begins(op, named);
+	op->call.op = NFS_OP_OPEN;
+	loop_timer_init(&op->call.eng.timer, on_open_wait);
+	on_open_wait(&op->call.eng.timer);
+}
+
+void vfs_truncate(struct vfs_op *op, bool named)
+{
+	op_open_begins(op, named);
+	file_start_named(op, NFS_OP_SETATTR);
+}
+
+bool vfs_by_fewer_names(struct vfs_op *op)
+{
+	bool newest = op->call.args.nwhere > 1;
+
+	op->call.args.nwhere = newest;
+	vfs_start(op, op->call.op, op->end);
+	return newest;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The file system, without a front end: what is known of the server's files, what is held and read
+ * ahead of them, and the operations. Nothing here knows who asks. A front end (src/fuse) makes
+ * operations, and hears of their end and of events (struct vfs_front).
+ *
+ *   front end   op = vfs_op_new(lane), fills it, starts it      op->end(op): the result is op->call.res;
+ *                                            |                       ^     vfs_op_free(op)
+ *   vfs            waits its turn (turn.c), for what is held (behind.h), sends calls, ...
+ *                                            |                       |
+ *   nfs                               nfs_start(op->call) ---> op->done(op)
+ *
+ * An operation belongs to a lane: it begins, goes on and ends on that lane's thread. `end` comes exactly
+ * once, and the front end frees the operation then. It need not be waited for: when nobody does any more
+ * (op->waited is false) the operation goes on, its result is dropped, and a file that it has opened is
+ * closed again. turn.c says what becomes of changes that nobody waits for.
+ *
+ * What the front end keeps of an inode, of an open file and of an operation lies behind these in one
+ * struct of its own, which begins with ours.
+ */
+#ifndef VFS_VFS_H
+#define VFS_VFS_H
+
+#include "vfs/ahead.h"
+#include "vfs/behind.h"
+#include "vfs/dirstream.h"
+#include "vfs/inode.h"
+#include "vfs/known.h"
+#include "vfs/links.h"
+#include "vfs/opens.h"
+
+/* The most data of a request of a front end, however large rsize and wsize are: so much lies in a
+ * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
+#define VFS_IO_MAX (1u << 20)
+
+struct vfs;
+struct vfs_lane;
+struct vfs_op;
+
+/*
+ * What a front end is told and asked. On any lane's thread; nothing may be waited for. A function whose
+ * name ends with "locked" runs with the lock of the inode's shard.
+ */
+struct vfs_front {
+	/* Of its structs. */
+	size_t op_size, inode_size;
+
+	/* op is about to be used again. */
+	void (*op_ends)(struct vfs_op *op);
+
+	/* An inode begins, or one that was forgotten comes back; attr are its attributes. The front
+	 * end's part is all zero. false: no memory. */
+	bool (*inode_begins_locked)(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+	/* It has lost its last reference. */
+	void (*inode_ends)(struct inode *ino);
+	/* A reply of a call that was sent at `since`, or later, had attr. The front end is about to
+	 * be told them, with the inode. created: by CREATE. */
+	void (*inode_found_locked)(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+				   uint64_t since, bool created);
+	/* The same for an entry of a listing. The first one is asked before: may the front end be told
+	 * attributes that are as old as `since`? */
+	bool (*may_list_locked)(const struct inode *ino, uint64_t since);
+	void (*inode_listed_locked)(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
+
+	/* Attributes that were asked for before now may be wrong: something has changed them, or may
+	 * have. */
+	void (*attr_spoilt)(struct inode *ino);
+	/* An own change has ended with these attributes, and no other one has begun since. */
+	void (*changed_locked)(struct inode *ino, const struct nfs_attr *attr);
+	/* The server has got bytes up to `end` that are not held any more. */
+	void (*written)(struct inode *ino, uint64_t end);
+	/* Bytes that a write had been answered for are lost. */
+	void (*data_lost)(struct inode *ino);
+	/* The file's end, and the end of what the server may have of it. false: nobody knows. */
+	bool (*end_known)(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
+
+	/* The last reference to f is gone: CLOSE follows. silly: and then the removal of a silly name.
+	 * The front end gives up what it has of f; f itself is freed by the caller. */
+	void (*file_ends)(struct vfs_lane *vl, struct file *f, bool silly);
+};
+
+struct vfs_lane {
+	struct vfs *vfs;
+	struct nfs_lane *lane;
+	struct list idle;               /* free vfs_ops */
+	struct list active;             /* vfs_ops between vfs_op_new() and vfs_op_free() */
+	struct list want_buf;           /* READs that wait for a buffer (wait_node) */
+	struct list held;               /* behind.h: files that its tick looks after (behind.lane_node) */
+	struct loop_msg room_msg;       /* to this lane: writers wait for room */
+	_Atomic bool room_wanted;       /* it is on its way */
+	struct list woken;              /* READs that have waited for a piece (wait_node) */
+	bool waking;                    /* these are being looked at */
+};
+
+struct vfs {
+	struct nfs_client *cl;
+	const struct vfs_front *front;
+	const char *place;              /* what messages call it: the mount point */
+	uint64_t root_id;               /* of the root's inode */
+	bool rdirplus;                  /* listings bring attributes, if the server can */
+	struct vfs_lane **lanes;        /* of the front end's lanes */
+	unsigned nlanes;
+	struct inode_table inodes;
+	struct behind_pool behind;
+	struct vfs_ahead ahead;
+	_Atomic bool long_name_said;    /* dirstream.c: a listing has lost a name */
+	_Atomic unsigned silly_count;
+	uint64_t silly_seed;
+};
+
+/* An open file. The front end's open holds a reference, and so does each operation on the file,
+ * because an operation that nobody waits for may live longer than the open. */
+struct file {
+	_Atomic unsigned refs;
+	struct inode *ino;              /* a reference */
+	struct nfs_open *open;
+	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
+	struct ahead ahead;
+	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
+};
+
+/* READ and WRITE. */
+struct op_data {
+	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
+	uint64_t start;                 /* READ: the offset */
+	/* Put back when the operation is freed. A WRITE that is held may have all, others two; behind
+	 * the last one they are NULL. */
+	struct arena_buf *buf[RR_SEND_IOV];
+	unsigned tries;                 /* of the same piece, without progress */
+	/* READ: */
+	bool cached;                    /* through the page cache: what is held and read ahead counts */
+	bool reread;                    /* has been sent again for its end */
+	bool lays;                      /* what is held is laid over it, if it was at laid_ns */
+	uint64_t laid_ns;
+	uint64_t since_ns;              /* the result is as old as that; 0: as new as can be */
+	struct iovec iov[AHEAD_PARTS];  /* the result, until the operation is freed */
+	unsigned niov;
+	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies... */
+	bool lent;                      /* ...if that was read ahead */
+	unsigned waits;                 /* how often it has waited for a piece */
+	struct loop_msg woken;          /* to its lane: look again */
+	/* WRITE: */
+	bool quick;                     /* may be answered before the server has it (behind.h) */
+	bool writeback;                 /* of the kernel: no program hears of an error */
+	bool late_error;                /* it has failed for what was written before */
+	uint64_t verf;                  /* its verifier, which COMMIT's has to equal */
+	struct held held;               /* one that is held */
+};
+
+/* What removes or replaces names: unlink, rmdir, rename, and CLOSE of a file with a silly name. */
+struct op_remove {
+	struct silly *silly;            /* malloc'ed; nobody else has it meanwhile */
+	struct inode *victim;           /* a reference: the open file that loses its name... */
+	struct inode *home;             /* ...in this directory (ino or ino2)... */
+	const char *home_name;          /* ...and that name (name or name2) */
+	struct inode *pinned;           /* a reference: a file that loses a name plainly */
+	struct inode *moved;            /* a reference: what RENAME moves, if that is known */
+	struct inode *emptied;          /* a reference: the directory that RENAME replaces */
+	unsigned step;
+	int saved;
+	void (*after)(struct vfs_op *op);       /* silly.c: follows silly_put_back() */
+	struct {                        /* silly.c: waiting until a directory is empty */
+		const struct inode *dir;        /* or NULL */
+		unsigned gone, left;            /* silly_gone, nsilly when the call was sent */
+		uint64_t until_ns;
+		void (*again)(struct vfs_op *op);
+	} wait;
+};
+
+/* OPEN, and SETATTR of the size by name. */
+struct op_open {
+	bool opening;                   /* ino counts as open as long as the operation exists */
+	bool named;                     /* `names` is valid */
+	struct names_of names;          /* of ino */
+};
+
+/* READDIR. */
+struct op_list {
+	struct dirstream *stream;       /* a reference */
+	int error;                      /* of an entry of the reply */
+	unsigned tries;                 /* replies in a row that are no answer */
+};
+
+struct vfs_op {
+	struct list node;               /* idle, or active */
+	struct list wait_node;          /* in want_buf, woken, a piece's waiters */
+	struct vfs_lane *vl;
+	void (*done)(struct vfs_op *op);        /* the call has ended with call.res.status */
+	void (*end)(struct vfs_op *op);         /* the operation has, with the same */
+	void (*release)(struct vfs_op *op);     /* frees what it has in the union below; or NULL */
+	uint64_t start_ns;
+	struct inode *ino, *ino2;       /* references, dropped by vfs_op_free() */
+	struct file *file;              /* a reference */
+	bool waited;                    /* somebody waits for its end */
+	bool calling;                   /* `call` is under way */
+	bool given_up;                  /* nobody waits any more: turn.c */
+	bool holds;                     /* counted in ino->held and ino2->held */
+	bool waits_room;                /* WRITE: for room (behind.h), under behind_pool.mu */
+	struct ahead_piece *waits_piece;        /* READ: for what comes; under vfs_ahead.mu */
+	unsigned changes;               /* how many calls that change something have begun */
+	unsigned wait_shift;            /* for vfs_wait_more() */
+	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the server */
+	uint64_t quiet;                 /* LOOKUP, OPEN: known_changes() when it was sent */
+	struct {                        /* what the call changes: its fh, its fh2 */
+		struct inode *ino;      /* or NULL */
+		uint64_t nr;
+	} change[2];
+	/* vfs_op_new() clears what comes before. */
+	union {
+		struct op_data data;
+		struct op_remove rm;
+		struct op_open open;
+		struct op_list list;
+		struct link_ask link_ask;       /* READLINK */
+		struct ahead_piece *fetches;    /* a READ ahead */
+	};
+	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call */
+	struct nfs_call call;
+	struct rpc_cred cred;
+	struct settle settle;           /* behind.h: waits for what is held */
+	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
+};
+
+/* ---- lane.c ---- */
+
+extern _Thread_local struct vfs_lane *vfs_this_lane;
+
+/* Before the lane's thread gets it; vfs->lanes[index] is vl. */
+void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index);
+/* On the lane's thread: from now on it has operations; it has none any more, and those that wait
+ * for buffers are freed. */
+void vfs_lane_attach(struct vfs_lane *vl);
+void vfs_lane_detach(struct vfs_lane *vl);
+/* When the lane's thread has ended. Operations that are left are freed, with what is malloc'ed. */
+void vfs_lane_fini(struct vfs_lane *vl);
+/* Four times a second. */
+void vfs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
+/* For nfs_lane.buffers_freed and magazine.shortage. false: READs still wait for buffers. */
+bool vfs_lane_buffers_freed(struct vfs_lane *vl);
+void vfs_lane_shortage(struct vfs_lane *vl, enum arena_class first, enum arena_class last);
+/* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
+struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl);
+/* vfs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN, if
+ * it was not sent, or waits for its lane's connection for some seconds. false: it goes on. */
+bool vfs_leave_lane(struct nfs_call *c, uint64_t now_ns);
+
+/* ---- vfs.c ---- */
+
+struct vfs_config {
+	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
+	double negative_timeo;          /* for how many seconds a name is believed not to exist */
+	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
+	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
+	const char *place;
+	bool rdirplus;
+};
+
+/* vfs is all zero. The front end sets vfs->lanes before there are operations. cfg's and the client's
+ * memory outlive vfs. */
+void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_front *front,
+	      struct nfs_client *cl);
+/* Not a lane's thread. Sends what is held, and waits for that as long as the server is there. */
+void vfs_drain(struct vfs *vfs);
+/* When no lane takes operations any more: the log says how much was given up, and silly names of files
+ * that are still open are removed. The client may be freed then. */
+void vfs_stop(struct vfs *vfs);
+/* When the client has been freed. */
+void vfs_fini(struct vfs *vfs);
+
+/* ---- op.c ---- */
+
+/* An operation of this lane, without an inode or credentials. NULL: no memory. */
+struct vfs_op *vfs_op_new(struct vfs_lane *vl);
+/* One that no front end knows of. Takes a reference to ino, which may be NULL. */
+struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct rpc_cred *cred);
+void vfs_op_free(struct vfs_op *op);
+/* Starts op->call as `number`, on op->ino's handle unless call.args.fh is set: after what its effects
+ * (nfs/ops.h) want to be on the server before, and in its turn. */
+void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op));
+/* op ends with the status that call.res.status has, or with this one. */
+static inline void vfs_end(struct vfs_op *op)
+{
+	op->end(op);
+}
+static inline void vfs_end_with(struct vfs_op *op, int status)
+{
+	op->call.res.status = status;
+	op->end(op);
+}
+/* Sets the call's timer, which the caller has initialized, to 1 ms, and to twice as long
+ * each further time, up to 16 ms. No call may be under way. */
+void vfs_wait_more(struct vfs_op *op);
+/* A call that changes names has ended with this status: may it have been executed? */
+bool vfs_maybe_done(int status);
+/* op->call has shown that the name does not exist. nr: see known_gone(). */
+void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
+/* This mount has changed dir's entries, or tried to: see dirstream.c. */
+static inline void vfs_dir_changed(struct inode *dir)
+{
+	atomic_store(&dir->entries_ns, mono_ns());
+}
+
+/* ---- turn.c ---- */
+
+/* Calls go(op) when no operation that holds op->ino or op->ino2 is left: at once, or from a
+ * timer. No call of op may be under way. Do this before looking at names that op will change. */
+void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op));
+/* Nobody waits for op any more, as soon as the front end has been told so. true: op has ended with
+ * -EINTR or as far as it has come, and so may have others of this lane. false: it goes on, and the
+ * front end answers who has waited. */
+bool vfs_give_up(struct vfs_op *op);
+/* Other changes of op->ino and op->ino2 wait until op ends. From now on it waits for nobody: its call
+ * is to be started now. */
+void vfs_hold(struct vfs_op *op);
+/* op ends. */
+void vfs_hold_ends(struct vfs_op *op);
+
+/* ---- the operations ----
+ * The front end sets ino (a reference), cred, waited and end, and what is said here. */
+
+/* Before the members of op->data are used. */
+void op_data_begins(struct vfs_op *op);
+/* read.c: file (a reference), data.start, size, cached. The result is in data.iov. */
+void vfs_read(struct vfs_op *op);
+/* write.c: file (a reference), call.args.io with the data, which is in data.buf; data.size, quick,
+ * writeback. data.filled says how much was written, also if it fails. */
+void vfs_write(struct vfs_op *op);
+/* ino is the directory, and `name` in it. */
+void vfs_unlink(struct vfs_op *op);
+void vfs_rmdir(struct vfs_op *op);
+/* ...and name2 in ino2. */
+void vfs_rename(struct vfs_op *op);
+/* file.c: OPEN as soon as no call that removes a name of the file is under way (opens.h), by the file's
+ * names if `named`. -NFS_EMOVED: they are not its names any more. */
+void vfs_open(struct vfs_op *op, bool named);
+/* The same for SETATTR of the size. */
+void vfs_truncate(struct vfs_op *op, bool named);
+/* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent with
+ * several, or by the handle. Returns which. */
+bool vfs_by_fewer_names(struct vfs_op *op);
+/* dirstream.c: the entries after the cookie; list.stream, which the front end has taken for op. */
+void vfs_list(struct vfs_op *op, uint64_t cookie);
+
+/* ---- file.c ---- */
+
+/* f is an open of op->ino that op->call has brought, or of another inode. The caller has counted it
+ * (inode_open_locked()). refs is set last: from then on others may find f. */
+void file_begins(struct file *f, struct vfs_op *op, struct inode *ino);
+/* One more reference. false: f is about to be freed. */
+bool file_ref_live(struct file *f);
+static inline void file_ref(struct file *f)
+{
+	atomic_fetch_add(&f->refs, 1);
+}
+/* Drops a reference. The last one sends CLOSE, and then REMOVE for a silly name, and frees f. */
+void file_put(struct vfs_lane *vl, struct file *f);
+/* CLOSEs an open that nobody got. */
+void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
+	       const struct rpc_cred *cred);
+
+#endif
