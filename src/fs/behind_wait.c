@@ -263,19 +263,6 @@ static bool any_up(const struct fs *fs)
 	return false;
 }
 
-static uint64_t newest_reply(const struct fs *fs)
-{
-	uint64_t newest = 0;
-
-	for (unsigned i = 0; i < fs->nlanes; i++) {
-		uint64_t t = atomic_load_explicit(&fs->lanes[i].lane->last_reply_ns,
-						  memory_order_relaxed);
-
-		newest = t > newest ? t : newest;
-	}
-	return newest;
-}
-
 /* What the end of a mount knows of the server. */
 struct drain {
 	size_t left;                    /* bytes */
@@ -305,7 +292,7 @@ static struct drain begin_drain(const struct fs *fs)
 static void look(struct drain *d, const struct fs *fs)
 {
 	size_t left = atomic_load(&fs->behind.bytes);
-	uint64_t now = mono_ns(), reply = newest_reply(fs);
+	uint64_t now = mono_ns(), reply = nfs_server_replied_ns(&fs->cl->server);
 
 	if (any_up(fs))
 		d->up_ns = now;

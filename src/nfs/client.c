@@ -156,7 +156,7 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 	rc = start_connectors(cl);
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
-	rc = cl->server.version->mount(cl, eb);
+	rc = cl->server.version->mount(&cl->server, eb);
 	a->silent = rc == -ETIMEDOUT;
 	if (rc)
 		return rc;
@@ -332,7 +332,7 @@ static bool stop(struct nfs_client *cl)
 	if (!nfs_control_stop(cl, STOP_MS))
 		return false;
 	if (mounted)
-		cl->server.version->umount(cl);
+		cl->server.version->umount(&cl->server);
 	return nfs_connectors_stop(cl, STOP_MS);
 }
 
@@ -354,7 +354,7 @@ bool nfs_client_free(struct nfs_client *cl)
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
-		cl->server.version->free(cl);
+		cl->server.version->free(&cl->server);
 	if (cl->control) {
 		nfs_server_fini(cl);
 		control_free(cl->control);

@@ -62,7 +62,7 @@ void nfs_open_drop(struct nfs_call *c)
 	const struct nfs_version *v = c->target->server->version;
 
 	if (v->open_free)
-		v->open_free(c->target->server->client, c->open);
+		v->open_free(c->target->server, c->open);
 	else
 		free(c->open);
 	c->open = NULL;
@@ -523,7 +523,7 @@ static int take_reply(struct nfs_call *c)
 {
 	int rc;
 
-	atomic_store_explicit(&c->lane->last_reply_ns, loop_now(c->lane->loop),
+	atomic_store_explicit(&c->target->last_reply_ns, loop_now(c->lane->loop),
 			      memory_order_relaxed);
 	rc = decode(c);
 	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)

@@ -12,7 +12,7 @@
  * A connector must not wait for the control thread or for a lane's calls, because those
  * may be waiting for a connection.
  *
- * The version's data for the mount (cl->server.vdata: client id, session) has one user at a
+ * The version's data for the mount (server->vdata: client id, session) has one user at a
  * time, so it needs no lock:
  *
  *   nfs_client_new    mounting thread    version->mount()

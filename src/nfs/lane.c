@@ -87,7 +87,7 @@ static void say_slow(struct nfs_lane *l, uint64_t now)
 	if (!list_empty(&l->running))
 		oldest = container_of(l->running.next, struct nfs_call, eng.run_node);
 	slow = oldest && now - oldest->eng.start_ns > SLOW_MS * NS_PER_MS &&
-	       now - atomic_load_explicit(&l->last_reply_ns, memory_order_relaxed) >
+	       now - atomic_load_explicit(&l->target.last_reply_ns, memory_order_relaxed) >
 	       SLOW_MS * NS_PER_MS;
 	if (slow == l->slow)
 		return;
@@ -151,7 +151,6 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	l->client = cl;
 	l->index = index;
 	l->window = cfg->credits;
-	atomic_init(&l->last_reply_ns, mono_ns());
 	init_lists(l);
 	l->thread = calloc(1, sizeof(*l->thread));
 	l->loop = loop_new();

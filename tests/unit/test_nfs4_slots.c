@@ -300,7 +300,7 @@ static void set_up(bool driven)
 		if (driven)
 			loop_timer_set(lanes[i].loop, &drivers[i].timer, 0);
 	}
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl.server);
 }
 
 static void setup(void)
@@ -400,7 +400,7 @@ Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fi
 	cr_assert_eq(other->dones, 0);
 	/* There is a new session, and slots for all. */
 	n4.epoch++;
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl.server);
 	loop_timer_set(lanes[1].loop, &t, 0);
 	cr_assert_eq(loop_run(lanes[1].loop), 0);
 	cr_assert(is_sent(&other->c));
