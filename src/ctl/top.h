@@ -3,6 +3,7 @@
 #ifndef CTL_TOP_H
 #define CTL_TOP_H
 
+#include <stdio.h>
 #include "ctl/client.h"
 
 /* Prints what ctl_rates() returned for people, no line longer than `width` and no more lines than `height`. */
