@@ -10,11 +10,11 @@
  *      +------- parked until state is recovered ------------+
  *
  * All of it runs on the lane's thread. Each sending is encoded from the call's arguments,
- * so that it has the new slot and stateids. The same bytes are sent twice in two cases
- * only. The transport replays them after a lost connection. And NFS_DELAYED repeats them
- * for a call whose slot is in use at the server: the call waits with slot and buffers, as
- * if it were in flight. Neither a hold nor the queue delays its next sending, because
- * recovery may be waiting for its slot.
+ * so that it has the new slot and stateids. One encoding is sent twice in two cases
+ * only. The transport replays it after a lost connection. And NFS_DELAYED repeats it, as
+ * another call (XID), for a call whose slot is in use at the server: the call waits with slot
+ * and buffers, as if it were in flight. Neither a hold nor the queue delays its next sending,
+ * because recovery may be waiting for its slot. What each sending wants anew, renew() writes.
  *
  * A call that names an open whose state is lost is parked by itself (NFS_REOPEN): when it finds
  * that out by a reply, or before it takes a slot, because others have found it out. Calls behind
@@ -165,6 +165,11 @@ static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 		rr->sink[0].len = wanted;
 }
 
+static void renew(struct rr_call *rr)
+{
+	rpcmsg_set_xid((char *)rr->msg->mem + RR_HDR_ROOM, rr->xid);
+}
+
 static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = c->target->server->version;
@@ -174,6 +179,7 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	bool ok;
 
 	c->eng.rr.xid = rr_xid(c->target->conn);
+	c->eng.rr.renew = renew;
 	c->eng.rr.done = on_reply;
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
@@ -377,7 +383,6 @@ static void on_delayed(struct loop_timer *t)
 
 	c->eng.delayed = false;
 	c->eng.rr.xid = rr_xid(c->target->conn);
-	rpcmsg_set_xid((char *)c->eng.rr.msg->mem + RR_HDR_ROOM, c->eng.rr.xid);
 	rr_submit(c->target->conn, &c->eng.rr);
 }
 

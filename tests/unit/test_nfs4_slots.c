@@ -60,13 +60,14 @@ static uint32_t word(const uint32_t **w)
 }
 
 /* Call header, COMPOUND, SEQUENCE, PUTFH, REMOVE of a name that is a number. */
-static struct asked read_call(const struct nfs_call *c)
+static struct asked read_call(struct nfs_call *c)
 {
 	const uint32_t *w = (const uint32_t *)(const void *)((char *)c->eng.rr.msg->mem + RR_HDR_ROOM);
 	struct asked a;
 	uint32_t len;
 	char name[16] = "";
 
+	c->eng.rr.renew(&c->eng.rr);    /* as before each sending */
 	cr_assert_eq(ntohl(w[0]), c->eng.rr.xid);
 	w += 10 + 3;                    /* xid ... verifier; tag, minor version, count */
 	cr_assert_eq(word(&w), OP_SEQUENCE);
