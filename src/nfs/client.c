@@ -18,7 +18,6 @@
  * a session, under an owner that no other attempt has (nfs4_mount.c), and these end with their lease.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
@@ -378,26 +377,21 @@ static const char *kind_name(const struct nfs_version *v, unsigned kind)
 	return kind < NFS_OP_MAX && v->ops[kind] ? v->ops[kind]->name : NULL;
 }
 
-/* A line has two words. */
-static void print_word(FILE *f, const char *name)
-{
-	for (; *name; name++)
-		if (*name != ' ')
-			fputc(*name, f);
-}
-
-void nfs_print_calls(FILE *f, const struct nfs_client *cl)
+void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl)
 {
 	for (unsigned kind = 0; kind < STAT_KINDS; kind++) {
 		const char *name = kind_name(cl->server.version, kind);
 		uint64_t sum = 0;
+		char word[32];
+		size_t n = 0;
 
 		for (unsigned i = 0; i < cl->nlanes; i++)
 			sum += stat_get_from(&cl->lanes[i].stats.kind[kind]);
 		if (!name || !sum)
 			continue;
-		fputs("rpc.", f);
-		print_word(f, name);
-		fprintf(f, " %" PRIu64 "\n", sum);
+		for (; *name && n < sizeof(word) - 1; name++)
+			if (*name != ' ')
+				word[n++] = *name;
+		stats_put(out, sum, "rpc.%.*s", (int)n, word);
 	}
 }

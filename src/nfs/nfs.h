@@ -603,9 +603,8 @@ int nfs_call_sync(struct nfs_target *t, struct nfs_call *c, unsigned timeout_ms,
 int nfs_call_any(struct nfs_server *s, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread but a lane's: runs fn(lane, arg) on every lane's thread and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Any thread: prints how many calls of each kind were sent for the first time, a line
- * "rpc.KIND N" each. */
-void nfs_print_calls(FILE *f, const struct nfs_client *cl);
+/* Any thread: how many calls of each kind were sent for the first time, as "rpc.KIND". */
+void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl);
 /* Any thread: when the newest reply of that server came; before the first one, when a lane was
  * made. */
 uint64_t nfs_server_replied_ns(const struct nfs_server *s);
