@@ -143,19 +143,15 @@ static void add_path(struct ctl_client *c, const struct ctl_request *q)
 {
 	const struct ctl_config *cfg = &c->ctl->cfg;
 	struct rr_path path = { 0 };
-	char local[CTL_WORD_MAX];
 	struct errbuf eb = { "" }, *warning = &c->wait.warning;
 	uint32_t generation = 0;
 	unsigned id = 0;
-	int rc = ctl_local_address(q->local, q->server, local, &eb);
+	int rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *q->local ? q->local : NULL,
+				q->port, warning);
 
-	if (!rc) {
-		rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *local ? local : NULL, q->port,
-				    warning);
-		if (rc)
-			eb = *warning;
-	}
-	if (!rc)
+	if (rc)
+		eb = *warning;
+	else
 		rc = nfs_path_add(cfg->client, &path, &id, &generation, &eb);
 	if (rc) {
 		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));

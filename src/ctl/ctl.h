@@ -47,8 +47,8 @@ struct ctl_config {
 	struct nfs_client *client;
 	const char *mountpoint;         /* absolute */
 	const char *source;
-	/* Command thread: a path to the numeric address `server`. local is numeric or NULL: any.
-	 * port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
+	/* Command thread: a path to the numeric address `server`. local is numeric, an interface,
+	 * or NULL: any. port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
 	int (*make_path)(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 			 const char *local, unsigned port, struct errbuf *eb);
 	/* Any thread. */
