@@ -19,9 +19,9 @@
  * leave of the server (internal.h says who may use the version's state, and when).
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "nfs/internal.h"
 
 #define TICK_MS 2000u
@@ -412,14 +412,8 @@ static void *run_control(void *client)
 
 int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = thread_start(&t->tid, fn, arg);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&t->tid, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	t->started = rc == 0;
 	return rc;
 }

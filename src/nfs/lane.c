@@ -13,10 +13,10 @@
  * (The lane's connections: target.c.)
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/thread.h"
 #include "nfs/internal.h"
 #include "nfs/rider.h"
 
@@ -185,15 +185,8 @@ static void *lane_main(void *arg)
 
 int nfs_lane_start(struct nfs_lane *l)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = thread_start(&l->thread->tid, lane_main, l);
 
-	/* Another thread takes signals (main.c). */
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&l->thread->tid, NULL, lane_main, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	l->thread->started = rc == 0;
 	return rc;
 }
