@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nfs/internal.h"
 
 /* How long nfs_client_free() waits for threads that are blocked in a connection attempt. At
@@ -178,6 +179,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 	if (!cl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
+	cl->own = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	fab_domain_init(&cl->domain);
 	meminfo_open(&cl->meminfo, "");
 	for (unsigned i = 0; i < cfg->npaths; i++)

@@ -80,9 +80,9 @@ static void finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
-static const struct rpc_auth *auth_of(const struct nfs_call *c)
+static const struct rpc_auth *flavor_of(const struct nfs_call *c)
 {
-	return c->eng.auth;
+	return c->eng.auth.flavor;
 }
 
 static bool has_data(const struct nfs_call *c)
@@ -128,7 +128,7 @@ static bool_t put_args(void *arg, XDR *x)
 	struct nfs_call *c = arg;
 
 	return opdef(c)->encode(c, x) &&
-	       (!c->eng.rr.data_pos || !auth_of(c)->no_placement || put_data(c, x));
+	       (!c->eng.rr.data_pos || !flavor_of(c)->no_placement || put_data(c, x));
 }
 
 /* As much of the sink as is asked for. */
@@ -148,7 +148,7 @@ static void offer_sink(struct nfs_call *c, uint32_t left)
 static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	struct rr_call *rr = &c->eng.rr;
-	bool inside = auth_of(c)->no_placement;
+	bool inside = flavor_of(c)->no_placement;
 	uint32_t wanted = c->op == NFS_OP_READ ? nfs_read_len(c) :
 			  def->placed_text ? NFS_PATH_MAX : 0;
 
@@ -173,7 +173,7 @@ static void renew(struct rr_call *rr)
 static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = c->target->server->version;
-	const struct rpc_auth *auth = auth_of(c);
+	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
 	XDR x;
 	bool ok;
@@ -188,8 +188,8 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.rider), c->eng.rider);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth, c->cred) &&
-	     auth->wrap(auth, &x, put_args, c);
+	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth) &&
+	     auth->flavor->wrap(auth, &x, put_args, c);
 	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
 	c->eng.rr.msg_len = xdr_getpos(&x);
 	offer_data(c, def);
@@ -210,7 +210,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && auth_of(c)->no_placement ?
+	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && flavor_of(c)->no_placement ?
 				     ARENA_MID : ARENA_MSG);
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
@@ -295,7 +295,9 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 
 	c->target = t;
 	c->lane = l;
-	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
+	c->eng.auth = (struct rpc_auth_call){
+		.flavor = c->cred ? t->server->auth : &rpc_auth_none, .cred = c->cred,
+	};
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
 	c->eng.retries = c->eng.delays = c->eng.useless = 0;
@@ -413,7 +415,7 @@ static int take_results(void *arg, XDR *x)
 
 static int decode(struct nfs_call *c)
 {
-	const struct rpc_auth *auth = auth_of(c);
+	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t why;
 	XDR x;
 	int rc;
@@ -422,8 +424,8 @@ static int decode(struct nfs_call *c)
 	xdr_msg_create(&x, (void *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
 	rc = rpcmsg_reply(&x, c->eng.rr.xid, auth, &why);
 	if (!rc)
-		rc = auth->unwrap(auth, &x, take_results, c);
-	else if (rc == -EKEYREJECTED && !(rc = auth->refresh(auth, c->cred, why)))
+		rc = auth->flavor->unwrap(auth, &x, take_results, c);
+	else if (rc == -EKEYREJECTED && !(rc = auth->flavor->refresh(auth, why)))
 		rc = NFS_AGAIN;
 	return rc;
 }

@@ -80,8 +80,7 @@ void nfs_target_give_back(struct nfs_target *t);
 /* probe.c, lane thread */
 struct nfs_probe {
 	uint32_t proc, reply_max;       /* reply_max: of the results */
-	const struct rpc_auth *auth;    /* NULL: none */
-	const struct rpc_cred *cred;    /* what auth needs; NULL without it */
+	struct rpc_auth_call *auth;     /* NULL: a call of nobody */
 	bool_t (*args)(void *arg, XDR *x);      /* encodes the arguments; NULL: there are none */
 	void (*done)(struct rr_call *rr, int status);
 };

@@ -224,7 +224,7 @@ struct nfs_machinery {
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked us to come back later */
 	struct rr_call rr;
-	const struct rpc_auth *auth;    /* of this call */
+	struct rpc_auth_call auth;
 	uint8_t step;                   /* which RPC, in an operation of several */
 	int undo;                       /* why OPEN failed, while CLOSE undoes the open */
 	bool sent;                      /* a message of this operation went out */
@@ -485,6 +485,7 @@ struct nfs_connection {
 	bool up;                        /* it takes any call; else it is on trial */
 	struct nfs_check check;
 	struct rr_call rr;              /* a call of the check, or a heartbeat */
+	struct rpc_auth_call auth;      /* the check's */
 	bool asked;                     /* rr is under way */
 	uint64_t asked_ns;              /* since then */
 	struct loop_timer again;        /* the server asked the check to come back later */
@@ -543,6 +544,7 @@ struct nfs_client {
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;
+	struct rpc_cred own;            /* the daemon's, for calls that no program asks for */
 	_Atomic uint32_t rsize, wsize, dtsize;  /* as agreed with the server; a later session may
 					 * have less, and requests of that size are under way then */
 	uint32_t name_max;

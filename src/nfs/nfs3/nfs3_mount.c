@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "mount3.h"
 #include "nfs/nfs3/nfs3_impl.h"
 #include "rpc/rpctcp.h"
@@ -17,11 +16,6 @@
 #define ASK_TIMEOUT_MS   60000u
 /* Nobody depends on the answer to UMNT: mountd only keeps a list. */
 #define UMNT_TIMEOUT_MS  300u
-
-static struct rpc_cred own_cred(void)
-{
-	return (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
-}
 
 /* Where the mount was made: another path of the mount may not answer. */
 static const struct sockaddr_storage *server_addr(const struct nfs_server *s)
@@ -95,7 +89,6 @@ static int take_root(struct nfs_server *s, const mountres3 *res, struct errbuf *
 static int get_root(struct nfs_server *s, struct errbuf *eb)
 {
 	dirpath path = nfs_ref_str(s->client->cfg.export);
-	struct rpc_cred cred = own_cred();
 	mountres3 res;
 	struct rpctcp *t;
 	int rc;
@@ -104,7 +97,7 @@ static int get_root(struct nfs_server *s, struct errbuf *eb)
 	if (rc)
 		return rc;
 	memset(&res, 0, sizeof(res));
-	rc = rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT, &cred,
+	rc = rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT, &s->client->own,
 			 (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_mountres3, &res, eb);
 	if (!rc)
 		rc = take_root(s, &res, eb);
@@ -116,7 +109,6 @@ static int get_root(struct nfs_server *s, struct errbuf *eb)
 /* Heap memory of its own: if the answer does not come in time, it belongs to the lane. */
 struct question {
 	struct nfs_call c;
-	struct rpc_cred cred;
 	struct nfs_fh root;
 	struct nfs3_fsinfo info;
 };
@@ -130,12 +122,11 @@ static int ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsinfo *info, s
 
 	if (!q)
 		return err_set(eb, -ENOMEM, "out of memory");
-	q->cred = own_cred();
 	q->root = cl->root_fh;
 	q->info = *info;
 	q->c.op = op;
 	q->c.flags = NFS_CALL_CONTROL;
-	q->c.cred = &q->cred;
+	q->c.cred = &cl->own;
 	q->c.args.fh = &q->root;
 	q->c.args.version = &q->info;
 	rc = nfs_call_any(s, &q->c, cl->answer_ms ? cl->answer_ms : ASK_TIMEOUT_MS, &abandoned);
@@ -211,14 +202,13 @@ int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 void nfs3_umount(struct nfs_server *s)
 {
 	dirpath path = nfs_ref_str(s->client->cfg.export);
-	struct rpc_cred cred = own_cred();
 	struct errbuf eb;
 	struct rpctcp *t;
 	char none;
 
 	if (open_mountd(s, &t, UMNT_TIMEOUT_MS, &eb))
 		return;
-	rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT, &cred,
+	rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT, &s->client->own,
 		    (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_void, &none, &eb);
 	rpctcp_close(t);
 }
