@@ -91,7 +91,7 @@ struct mount {
 
 /* After the counters come values of this moment. heap_bytes are the bytes in use; the
  * allocator may keep more of the system's memory. */
-static void print_stats(FILE *f, const void *arg)
+static void put_stats(const struct stats_out *out, const void *arg)
 {
 	const struct mount *m = arg;
 	const struct stats *all[NFS_LANES_MAX + 1];
@@ -100,11 +100,22 @@ static void print_stats(FILE *f, const void *arg)
 	for (unsigned i = 0; i < m->client->nlanes; i++)
 		all[i] = &m->client->lanes[i].stats;
 	all[m->client->nlanes] = &m->client->arena.more.stats;
-	stats_print(f, all, m->client->nlanes + 1);
-	nfs_print_calls(f, m->client);
-	ctl_print_paths(f, m->client);
-	fprintf(f, "now.inodes %" PRIu64 "\nnow.held_bytes %" PRIu64 "\nnow.heap_bytes %zu\n",
-		fs_inode_count(m->fs), fs_held_bytes(m->fs), heap.uordblks + heap.hblkhd);
+	stats_put_all(out, all, m->client->nlanes + 1);
+	nfs_put_calls(out, m->client);
+	ctl_put_paths(out, m->client);
+	stats_put(out, fs_inode_count(m->fs), "now.inodes");
+	stats_put(out, fs_held_bytes(m->fs), "now.held_bytes");
+	stats_put(out, heap.uordblks + heap.hblkhd, "now.heap_bytes");
+}
+
+static void print_line(void *to, const char *name, uint64_t value)
+{
+	fprintf(to, "%s %" PRIu64 "\n", name, value);
+}
+
+static void print_stats(FILE *f, const void *arg)
+{
+	put_stats(&(struct stats_out){ print_line, f }, arg);
 }
 
 static void write_stats(const struct mount *m)
@@ -299,7 +310,7 @@ static void prepare_control(struct mount *m)
 		.mountpoint = m->opt.mountpoint,
 		.source = m->opt.source,
 		.make_path = setup_path,
-		.print_stats = print_stats,
+		.put_stats = put_stats,
 		.arg = m,
 		.make_socket = unmounter_control,
 		.remove_socket = unmounter_control_end,

@@ -28,11 +28,11 @@ enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while par
 
 #define OPT_LANES_MAX 16u
 #define OPT_PATHS_MAX 8u
-/* Room for a numeric address with the interface it is on, and the NUL: 45 + 1 + 15 + 1. */
-#define OPT_END_SIZE 64u
+/* Room for a host's name and the NUL. */
+#define OPT_END_SIZE 256u
 
-/* Ends of paths, in the order given: numeric addresses without brackets; of localports= also
- * names of network interfaces. n 0: the option was not given. */
+/* Ends of paths, in the order given: numeric addresses without brackets, or names: in
+ * remoteports= of hosts, in localports= of network interfaces. n 0: the option was not given. */
 struct opt_ends {
 	unsigned n;
 	char text[OPT_PATHS_MAX][OPT_END_SIZE];
@@ -74,8 +74,7 @@ struct options {
 
 	/* Paths. At most one of addr and remoteports is given, and of localports and
 	 * localaddr. */
-	char *addr[OPT_PATHS_MAX];      /* addr=, addr2= ..: names, or numeric addresses without
-					 * brackets; NULL: not given */
+	char *addr;             /* a name, or a numeric address without brackets; NULL: not given */
 	struct opt_ends remoteports, localports;
 	enum opt_policy policy;
 	unsigned mdconnect;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The options that name ends of paths: addr= .. addr8=, remoteports=, localports=, localaddr=.
+ * The options that name ends of paths: addr=, remoteports=, localports=, localaddr=.
  * Only what is written is judged here. setup_paths.c looks names and interfaces up, and makes
  * paths of the ends.
  *
  *     ports  = piece *( "~" piece )
- *     piece  = address / address "-" address / interface       (interface: localports= only)
+ *     piece  = address / address "-" address / host / interface
+ *
+ * Hosts are in remoteports=, interfaces in localports= only.
  */
 #include "options_impl.h"
 
@@ -18,18 +20,23 @@
 #include <string.h>
 
 #define HEARTBEAT_DEFAULT 5u
-#define HOST_NAME_MOST    255u
 
 /* ---- Words ------------------------------------------------------------------ */
 
 struct numeric {
-	int family;                     /* AF_INET, AF_INET6; AF_UNSPEC: an interface's name */
+	int family;                     /* AF_INET, AF_INET6; AF_UNSPEC: a name */
 	unsigned char addr[sizeof(struct in6_addr)];
 	char text[OPT_END_SIZE];
 };
 
+/* "10.0.0.256" is meant to be an address: neither a host nor an interface has such a name. */
+static bool is_number_like(const char *text)
+{
+	return text[strspn(text, "0123456789.")] == '\0';
+}
+
 /* What the kernel takes, and no '%', which separates it from an address. */
-static bool is_interface(const char *name)
+static bool is_zone(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -39,10 +46,9 @@ static bool is_interface(const char *name)
 	return len > 0 && len < IF_NAMESIZE;
 }
 
-/* "10.0.0.256" is meant to be an address: neither a host nor an interface has such a name. */
-static bool is_number_like(const char *text)
+static bool is_interface(const char *name)
 {
-	return text[strspn(text, "0123456789.")] == '\0';
+	return is_zone(name) && !is_number_like(name);
 }
 
 static bool is_host_name(const char *text)
@@ -52,8 +58,14 @@ static bool is_host_name(const char *text)
 	for (const char *c = text; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("-._", *c) && (unsigned char)*c < 0x80)
 			return false;
-	return len > 0 && len <= HOST_NAME_MOST && !is_number_like(text);
+	return len > 0 && len < OPT_END_SIZE && !is_number_like(text);
 }
+
+/* The names that a list may have besides addresses. */
+struct names {
+	bool (*good)(const char *text);
+	const char *what;
+};
 
 static bool take_numeric(const char *text, size_t len, struct numeric *out)
 {
@@ -71,7 +83,7 @@ static bool take_numeric(const char *text, size_t len, struct numeric *out)
 	if (inet_pton(AF_INET, out->text, out->addr) == 1)
 		return true;
 	zone = strchr(out->text, '%');
-	if (zone && !is_interface(zone + 1))
+	if (zone && !is_zone(zone + 1))
 		return false;
 	if (zone)
 		*zone = '\0';
@@ -95,7 +107,7 @@ bool options_numeric(const char *text, char out[OPT_END_SIZE])
 
 /* ---- Ranges ----------------------------------------------------------------- */
 
-/* A piece of a list: `count` addresses from `first` on, or an interface. */
+/* A piece of a list: `count` addresses from `first` on, or a name. */
 struct range {
 	struct numeric first;
 	uint64_t count;
@@ -107,15 +119,18 @@ static int shown(size_t len)
 	return len < 150 ? (int)len : 150;
 }
 
-static uint32_t be32(const unsigned char *p)
+/* Where the four bytes are that differ between the ends of a range: of IPv6 addresses only two. */
+static unsigned char *varying(struct numeric *n)
 {
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	return n->family == AF_INET ? n->addr : n->addr + 12;
 }
 
-/* The part that may differ between the ends of a range. */
-static uint32_t varying(const struct numeric *n)
+static uint32_t value_of(struct numeric *n)
 {
-	return n->family == AF_INET ? be32(n->addr) : be32(n->addr + 12) & 0xffff;
+	uint32_t v;
+
+	memcpy(&v, varying(n), sizeof(v));
+	return ntohl(v);
 }
 
 static bool same_zone(const struct numeric *a, const struct numeric *b)
@@ -127,31 +142,29 @@ static bool same_zone(const struct numeric *a, const struct numeric *b)
 
 /* Counts what is from out->first to `last`. */
 static int count_range(const struct row *r, const char *piece, size_t len, struct range *out,
-		       const struct numeric *last, struct errbuf *eb)
+		       struct numeric *last, struct errbuf *eb)
 {
-	const struct numeric *first = &out->first;
+	struct numeric *first = &out->first;
+	const char *why = NULL;
 
 	if (first->family != last->family)
-		return err_set(eb, -EINVAL, "option %s: one end of the range '%.*s' is an IPv4 address, "
-			       "the other an IPv6 address", r->name, shown(len), piece);
-	if (!same_zone(first, last))
-		return err_set(eb, -EINVAL, "option %s: the ends of the range '%.*s' are on different "
-			       "interfaces", r->name, shown(len), piece);
-	if (first->family == AF_INET6 && memcmp(first->addr, last->addr, 14) != 0)
-		return err_set(eb, -EINVAL, "option %s: the ends of the range '%.*s' differ in more than "
-			       "the last part of the address", r->name, shown(len), piece);
-	if (varying(first) > varying(last))
-		return err_set(eb, -EINVAL, "option %s: the range '%.*s' runs backwards (write %s-%s)",
-			       r->name, shown(len), piece, last->text, first->text);
-	out->count = (uint64_t)varying(last) - varying(first) + 1;
-	return 0;
+		why = "one end is an IPv4 address, the other an IPv6 address";
+	else if (!same_zone(first, last))
+		why = "its ends are on different interfaces";
+	else if (first->family == AF_INET6 && memcmp(first->addr, last->addr, 14) != 0)
+		why = "its ends differ in more than the last part of the address";
+	else if (value_of(first) > value_of(last))
+		why = "it runs backwards (the lower address comes first)";
+	out->count = (uint64_t)value_of(last) - value_of(first) + 1;
+	return !why ? 0 : err_set(eb, -EINVAL, "option %s: '%.*s' is not a range: %s", r->name,
+				  shown(len), piece, why);
 }
 
 /*
  * A '-' may also be in the name of an interface behind an address. So the '-' of a range is
  * one with an address on either side.
  */
-static int take_piece(const struct row *r, const char *piece, size_t len, bool interfaces,
+static int take_piece(const struct row *r, const char *piece, size_t len, const struct names *names,
 		      struct range *out, struct errbuf *eb)
 {
 	bool begins = false;
@@ -171,42 +184,30 @@ static int take_piece(const struct row *r, const char *piece, size_t len, bool i
 		return err_set(eb, -EINVAL, "option %s: what follows the '-' in '%.*s' is not an IPv4 or "
 			       "IPv6 address (write both ends in full)", r->name, shown(len), piece);
 	out->first.family = AF_UNSPEC;
-	if (interfaces && len < sizeof(out->first.text)) {
+	if (len < sizeof(out->first.text)) {
 		memcpy(out->first.text, piece, len);
 		out->first.text[len] = '\0';
-		if (is_interface(out->first.text) && !is_number_like(out->first.text))
+		if (names->good(out->first.text))
 			return 0;
 	}
-	return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address%s (write A-B~C)",
-		       r->name, shown(len), piece,
-		       interfaces ? ", a range of them, or a network interface" : " or a range of them");
+	return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address, a range of them, "
+		       "or %s (write A-B~C)", r->name, shown(len), piece, names->what);
 }
 
-/* The address that is i behind the first one. */
-static void address_at(const struct range *g, unsigned i, char out[OPT_END_SIZE])
+/* Goes on to the next address. */
+static void step(struct numeric *n)
 {
-	const char *zone = strchr(g->first.text, '%');
-	unsigned char addr[sizeof(struct in6_addr)];
-	uint32_t v = varying(&g->first) + i;
-	char text[INET6_ADDRSTRLEN] = "";
-	unsigned bytes = g->first.family == AF_INET ? 4 : 16;
+	char zone[IF_NAMESIZE + 1] = "", *at = strchr(n->text, '%');
+	uint32_t v = htonl(value_of(n) + 1);
 
-	if (i == 0) {
-		snprintf(out, OPT_END_SIZE, "%s", g->first.text);
-		return;
-	}
-	memcpy(addr, g->first.addr, sizeof(addr));
-	if (g->first.family == AF_INET) {
-		addr[0] = (unsigned char)(v >> 24);
-		addr[1] = (unsigned char)(v >> 16);
-	}
-	addr[bytes - 2] = (unsigned char)(v >> 8);
-	addr[bytes - 1] = (unsigned char)v;
-	inet_ntop(g->first.family, addr, text, sizeof(text));
-	snprintf(out, OPT_END_SIZE, "%.45s%.16s", text, zone ? zone : "");
+	if (at)
+		snprintf(zone, sizeof(zone), "%s", at);
+	memcpy(varying(n), &v, sizeof(v));
+	inet_ntop(n->family, n->addr, n->text, sizeof(n->text));
+	strcat(n->text, zone);
 }
 
-static int take_ports(const struct row *r, const char *value, bool interfaces,
+static int take_ports(const struct row *r, const char *value, const struct names *names,
 		      struct opt_ends *out, struct errbuf *eb)
 {
 	struct opt_ends ends = { 0 };
@@ -221,12 +222,15 @@ static int take_ports(const struct row *r, const char *value, bool interfaces,
 		if (!len)
 			return err_set(eb, -EINVAL, "option %s: an address is missing %s a '~' in '%.*s'",
 				       r->name, p == value ? "before" : "after", shown(strlen(value)), value);
-		err = take_piece(r, p, len, interfaces, &g, eb);
+		err = take_piece(r, p, len, names, &g, eb);
 		if (err)
 			return err;
 		total += g.count;
-		for (unsigned i = 0; i < g.count && ends.n < OPT_PATHS_MAX; i++)
-			address_at(&g, i, ends.text[ends.n++]);
+		for (; g.count && ends.n < OPT_PATHS_MAX; g.count--) {
+			memcpy(ends.text[ends.n++], g.first.text, OPT_END_SIZE);
+			if (g.count > 1)
+				step(&g.first);
+		}
 		if (!p[len])
 			break;
 	}
@@ -243,13 +247,17 @@ static int take_ports(const struct row *r, const char *value, bool interfaces,
 int opt_apply_remoteports(struct options *o, const struct row *r, const char *value,
 			  struct errbuf *eb)
 {
-	return take_ports(r, value, false, &o->remoteports, eb);
+	static const struct names hosts = { is_host_name, "a host's name" };
+
+	return take_ports(r, value, &hosts, &o->remoteports, eb);
 }
 
 int opt_apply_localports(struct options *o, const struct row *r, const char *value,
 			 struct errbuf *eb)
 {
-	return take_ports(r, value, true, &o->localports, eb);
+	static const struct names interfaces = { is_interface, "a network interface" };
+
+	return take_ports(r, value, &interfaces, &o->localports, eb);
 }
 
 int opt_apply_addr(struct options *o, const struct row *r, const char *value,
@@ -279,15 +287,8 @@ int opt_apply_localaddr(struct options *o, const struct row *r, const char *valu
 
 int opt_settle_paths(struct options *o, struct errbuf *eb)
 {
-	unsigned first = 0;
-
-	while (first < OPT_PATHS_MAX && !o->addr[first])
-		first++;
-	if (o->remoteports.n && first == 0)
+	if (o->remoteports.n && o->addr)
 		return err_set(eb, -EINVAL, "options 'remoteports' and 'addr' exclude each other");
-	if (o->remoteports.n && first < OPT_PATHS_MAX)
-		return err_set(eb, -EINVAL, "options 'remoteports' and 'addr%u' exclude each other",
-			       first + 1);
 	if (o->localports.n && o->localaddr)
 		return err_set(eb, -EINVAL, "options 'localports' and 'localaddr' exclude each other");
 	if (o->heartbeat == UINT_UNSET)

@@ -106,9 +106,10 @@ static const struct choice consistency_words[] = {
 
 #define AT(field) .off = offsetof(struct options, field)
 
-#define FURTHER(name, field, text) \
-	{ name, STRING, AT(field), .meta = "ADDR", .apply = opt_apply_addr, .group = g_paths, \
-	  .help = text }
+#define FURTHER(name) { name, REFUSE, .group = g_paths, .help = one_list }
+
+static const char one_list[] =
+	"several addresses of the server are one list: remoteports=ADDR~ADDR2~..";
 
 static const char g_server[] = "Server and protocol";
 static const char g_rdma[]   = "RDMA";
@@ -183,17 +184,12 @@ const struct row opt_table[] = {
 	{ "localaddr", STRING, AT(localaddr), .meta = "ADDR", .apply = opt_apply_localaddr,
 	  .def_text = "any", .group = g_rdma, .help = "local address to connect from" },
 
-	{ "addr", STRING, AT(addr[0]), .meta = "ADDR", .apply = opt_apply_addr,
-	  .def_text = "SERVER's", .group = g_paths, .help = "the server's address on the first path" },
-	FURTHER("addr2", addr[1], "the same on the second path"),
-	FURTHER("addr3", addr[2], "the same on the third path"),
-	FURTHER("addr4", addr[3], "the same on the fourth path"),
-	FURTHER("addr5", addr[4], "the same on the fifth path"),
-	FURTHER("addr6", addr[5], "the same on the sixth path"),
-	FURTHER("addr7", addr[6], "the same on the seventh path"),
-	FURTHER("addr8", addr[7], "the same on the eighth path"),
+	{ "addr", STRING, AT(addr), .meta = "ADDR", .apply = opt_apply_addr,
+	  .def_text = "SERVER's", .group = g_paths, .help = "the server's address" },
+	FURTHER("addr2"), FURTHER("addr3"), FURTHER("addr4"), FURTHER("addr5"), FURTHER("addr6"),
+	FURTHER("addr7"), FURTHER("addr8"),
 	{ "remoteports", STRING, .off = SIZE_MAX, .meta = "A-B~C", .apply = opt_apply_remoteports,
-	  .group = g_paths, .help = "the server's addresses, as ranges" },
+	  .group = g_paths, .help = "the server's addresses: ranges, names" },
 	{ "localports", STRING, .off = SIZE_MAX, .meta = "A-B~C", .apply = opt_apply_localports,
 	  .group = g_paths, .help = "local addresses to connect from, or interfaces" },
 	{ "mp_policy", CHOICE, AT(policy), .choices = policy_words, .value = OPT_POLICY_INFLIGHT,

@@ -2,7 +2,7 @@
 /*
  * The addresses of the paths.
  *
- *     servers   remoteports=, or addr= addr2= .., or all addresses of SERVER
+ *     servers   remoteports=, or addr=, or all addresses of SERVER
  *     locals    localports=, or localaddr=, or any
  *     path i    from locals[i mod their number] to servers[i mod their number]
  *
@@ -296,20 +296,13 @@ static int add_server(struct addrs *to, const char *host, const struct options *
  * one from its copy (nfs3_check.c): with it only the first address of a name is used. */
 static int find_servers(struct addrs *to, const struct options *o, struct errbuf *eb)
 {
-	bool further = o->vers == OPT_VERS_3;
+	bool one = o->addr || o->vers == OPT_VERS_3;
 	int rc = 0;
 
 	for (unsigned i = 0; i < o->remoteports.n && !rc; i++)
 		rc = add_server(to, o->remoteports.text[i], o, 1, eb);
-	if (o->remoteports.n)
-		return rc;
-	for (unsigned i = 1; i < OPT_PATHS_MAX; i++)
-		further |= o->addr[i] != NULL;
-	rc = add_server(to, o->addr[0] ? o->addr[0] : o->server, o,
-			o->addr[0] || further ? 1 : NFS_PATHS_MAX, eb);
-	for (unsigned i = 1; i < OPT_PATHS_MAX && !rc; i++)
-		if (o->addr[i])
-			rc = add_server(to, o->addr[i], o, 1, eb);
+	if (!o->remoteports.n)
+		rc = add_server(to, o->addr ? o->addr : o->server, o, one ? 1 : NFS_PATHS_MAX, eb);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "ctl/ctl.h"
@@ -78,11 +79,7 @@ static int by_fusermount(const char *mountpoint)
 /* Which mount is it? */
 static void note(struct errbuf *eb)
 {
-	FILE *f = fopen(ctl_mountinfo, "re");
-
-	known = f && ctl_where_find(f, conf.mountpoint, &ours) && ours.ours;
-	if (f)
-		fclose(f);
+	known = ctl_where_find(conf.mountpoint, &ours) == 0 && ours.ours;
 	if (!known && geteuid() == 0)
 		err_set(eb, 0, "the mount is not found on '%s': it will have to be unmounted by hand",
 			conf.mountpoint);
@@ -114,13 +111,8 @@ static int mount_of(int fd)
  */
 static int open_ours(int flags)
 {
-	FILE *f = known ? fopen(ctl_mountinfo, "re") : NULL;
-	char *there = f ? ctl_where_now(f, &ours) : NULL;
-	int fd;
-
-	if (f)
-		fclose(f);
-	fd = there ? open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
+	char *there = known ? ctl_where_now(&ours) : NULL;
+	int fd = there ? open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
 	free(there);
 	if (fd < 0)
 		return -ENOENT;
@@ -258,7 +250,8 @@ static bool serve_one(int from, const struct request *q)
 		r.rc = make_mount(q->arg, &fd, &r.eb);
 		break;
 	case READ_AHEAD:
-		r.rc = known && q->arg <= READ_MOST / 1024 ? fs_bdi_set(ours.major, ours.minor, q->arg) : -EINVAL;
+		r.rc = known && q->arg <= READ_MOST / 1024 ?
+		       fs_bdi_set(major(ours.dev), minor(ours.dev), q->arg) : -EINVAL;
 		break;
 	case CONTROL:
 		r.rc = make_control(&fd, &r.eb);

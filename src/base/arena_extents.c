@@ -20,10 +20,10 @@
  *        arena_more() has less room.
  */
 #include "base/arena_impl.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -373,15 +373,8 @@ static void *keeper_main(void *arg)
 static int start(struct arena *a)
 {
 	struct arena_growth *g = &a->more;
-	sigset_t all, old;
-	int rc;
+	int rc = thread_start(&g->tid, keeper_main, a);
 
-	/* Another thread takes signals (main.c). */
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&g->tid, NULL, keeper_main, a);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	g->started = rc == 0;
 	return rc;
 }

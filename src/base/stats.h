@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* X(identifier, name in reports, what it counts) */
 #define STATS_TABLE(X) \
@@ -106,7 +105,15 @@ static inline uint64_t stat_get(const struct stats *s, enum stat_id id)
 	return stat_get_from(&s->v[id]);
 }
 
-/* Prints one line "name value" for each counter, summed over the n lanes. */
-void stats_print(FILE *f, const struct stats *const *lanes, unsigned n);
+/* Where values are put, one by one: a file, or an object of JSON. */
+struct stats_out {
+	void (*put)(void *to, const char *name, uint64_t value);
+	void *to;
+};
+
+void stats_put(const struct stats_out *out, uint64_t value, const char *name, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Each counter, summed over the n lanes. */
+void stats_put_all(const struct stats_out *out, const struct stats *const *lanes, unsigned n);
 
 #endif

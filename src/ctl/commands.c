@@ -143,19 +143,15 @@ static void add_path(struct ctl_client *c, const struct ctl_request *q)
 {
 	const struct ctl_config *cfg = &c->ctl->cfg;
 	struct rr_path path = { 0 };
-	char local[CTL_WORD_MAX];
 	struct errbuf eb = { "" }, *warning = &c->wait.warning;
 	uint32_t generation = 0;
 	unsigned id = 0;
-	int rc = ctl_local_address(q->local, q->server, local, &eb);
+	int rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *q->local ? q->local : NULL,
+				q->port, warning);
 
-	if (!rc) {
-		rc = cfg->make_path(&path, &cfg->client->cfg, q->server, *local ? local : NULL, q->port,
-				    warning);
-		if (rc)
-			eb = *warning;
-	}
-	if (!rc)
+	if (rc)
+		eb = *warning;
+	else
 		rc = nfs_path_add(cfg->client, &path, &id, &generation, &eb);
 	if (rc) {
 		ctl_refuse(c, "%s", eb.text[0] ? eb.text : strerror(-rc));
@@ -288,39 +284,23 @@ static void set_policy(struct ctl_client *c, const struct ctl_request *q)
 	reply_paths(c, -1);
 }
 
-/* Of lines "name value". */
-static struct json_object *counters(const struct ctl_config *cfg)
+static void put_member(void *to, const char *name, uint64_t value)
 {
-	struct json_object *o = json_object_new_object();
-	char *text = NULL, *save, *space;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return o;
-	cfg->print_stats(f, cfg->arg);
-	if (fclose(f) == 0 && o) {
-		for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
-			space = strchr(l, ' ');
-			if (!space)
-				continue;
-			*space = '\0';
-			json_object_object_add(o, l, json_object_new_uint64(strtoull(space + 1, NULL,
-										     10)));
-		}
-	}
-	free(text);
-	return o;
+	json_object_object_add(to, name, json_object_new_uint64(value));
 }
 
 static void stats(struct ctl_client *c)
 {
-	struct json_object *o = ctl_reply_new(c->ctl);
+	const struct ctl_config *cfg = &c->ctl->cfg;
+	struct json_object *o = ctl_reply_new(c->ctl), *counters = json_object_new_object();
 
-	if (o) {
-		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
-		json_object_object_add(o, "paths", ctl_paths_json(c->ctl->cfg.client, -1));
-		json_object_object_add(o, "stats", counters(&c->ctl->cfg));
+	if (o && counters) {
+		cfg->put_stats(&(struct stats_out){ put_member, counters }, cfg->arg);
+		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
+		json_object_object_add(o, "paths", ctl_paths_json(cfg->client, -1));
+		json_object_object_add(o, "stats", counters);
+	} else {
+		json_object_put(counters);
 	}
 	ctl_reply(c, o);
 }

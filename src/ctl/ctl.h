@@ -34,7 +34,6 @@
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
 
-#include <stdio.h>
 #include <sys/types.h>
 #include "base/log.h"
 #include "nfs/nfs.h"
@@ -48,12 +47,12 @@ struct ctl_config {
 	struct nfs_client *client;
 	const char *mountpoint;         /* absolute */
 	const char *source;
-	/* Command thread: a path to the numeric address `server`. local is numeric or NULL: any.
-	 * port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
+	/* Command thread: a path to the numeric address `server`. local is numeric, an interface,
+	 * or NULL: any. port 0: the mount's. 0, or -errno with eb set; 0 with eb set: a warning. */
 	int (*make_path)(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 			 const char *local, unsigned port, struct errbuf *eb);
-	/* Any thread: prints lines "name value". */
-	void (*print_stats)(FILE *f, const void *arg);
+	/* Any thread. */
+	void (*put_stats)(const struct stats_out *out, const void *arg);
 	const void *arg;
 	/* Main thread: the socket is made, and its file removed, by a process that still may.
 	 * make_socket: a descriptor, or -errno with eb set. NULL: this process does both. */
@@ -88,8 +87,8 @@ int ctl_listen(struct ctl *ctl, struct errbuf *eb);
 /* The main thread: removes the socket and ends the thread. ctl may be NULL. */
 void ctl_free(struct ctl *ctl);
 
-/* Any thread: prints "path.N.NAME VALUE" lines, for each path in use. */
-void ctl_print_paths(FILE *f, struct nfs_client *cl);
+/* Any thread: "path.N.NAME", for each path in use. */
+void ctl_put_paths(const struct stats_out *out, struct nfs_client *cl);
 
 /* Exit statuses of the command. */
 enum {

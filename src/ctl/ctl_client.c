@@ -31,19 +31,16 @@ static int refuse(struct errbuf *eb, int status, const char *fmt, ...)
 
 int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb)
 {
-	bool found;
-	FILE *f;
+	int rc;
 
 	*p = (struct ctl_peer){ .mountpoint = ctl_where_resolve(mountpoint) };
 	if (!p->mountpoint)
 		return refuse(eb, CTL_GONE, "'%s': %s", mountpoint, strerror(errno));
-	f = fopen(ctl_mountinfo, "re");
-	if (!f)
-		return refuse(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
-	found = ctl_where_find(f, p->mountpoint, &p->mount);
-	fclose(f);
-	if (!found)
+	rc = ctl_where_find(p->mountpoint, &p->mount);
+	if (rc == -ENODEV)
 		return refuse(eb, CTL_GONE, "nothing is mounted on '%s'", p->mountpoint);
+	if (rc)
+		return refuse(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(-rc));
 	if (!p->mount.ours)
 		return refuse(eb, CTL_GONE, "what is mounted on '%s' is not of this program's type, "
 			      "fuse.nfsrdma-fuse", p->mountpoint);
@@ -172,16 +169,6 @@ static ssize_t read_reply(int fd, char **text)
 	}
 }
 
-static bool serves(const struct ctl_peer *p, const char *mountpoint)
-{
-	FILE *f = fopen(ctl_mountinfo, "re");
-	bool yes = f && ctl_where_mounted(f, &p->mount, mountpoint);
-
-	if (f)
-		fclose(f);
-	return yes;
-}
-
 static int check_reply(const struct ctl_peer *p, struct json_object *o, struct errbuf *eb)
 {
 	const char *mountpoint = ctl_text_of(o, "mountpoint"), *error = ctl_text_of(o, "error");
@@ -190,7 +177,7 @@ static int check_reply(const struct ctl_peer *p, struct json_object *o, struct e
 		return refuse(eb, CTL_GONE, "what answers for '%s' is not a daemon of this program",
 			      p->mountpoint);
 	/* Who is turned away is not told the mount point. */
-	if ((*mountpoint || !*error) && !serves(p, mountpoint))
+	if ((*mountpoint || !*error) && !ctl_where_mounted(&p->mount, mountpoint))
 		return refuse(eb, CTL_GONE, "the daemon that answers for '%s' serves '%.200s': not used",
 			      p->mountpoint, mountpoint);
 	return *error ? refuse(eb, CTL_REFUSED, "%s", error) : CTL_OK;

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "ctl/impl.h"
 
 #define LOOK_MS 50u             /* between two looks at what a command waits for */
@@ -264,7 +265,7 @@ static void *thread_main(void *arg)
 int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 {
 	struct ctl *ctl = calloc(1, sizeof(*ctl));
-	int err;
+	int rc;
 
 	*out = NULL;
 	if (!ctl)
@@ -274,12 +275,12 @@ int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->pause, on_pause_over);
 	ctl->loop = loop_new();
-	err = ctl->loop ? pthread_create(&ctl->thread, NULL, thread_main, ctl) : errno;
-	if (err) {
+	rc = ctl->loop ? thread_start(&ctl->thread, thread_main, ctl) : -errno;
+	if (rc) {
 		if (ctl->loop)
 			loop_free(ctl->loop);
 		free(ctl);
-		return err_set(eb, -err, "cannot start the command thread: %s", strerror(err));
+		return err_set(eb, rc, "cannot start the command thread: %s", strerror(-rc));
 	}
 	*out = ctl;
 	return 0;

@@ -48,15 +48,14 @@ static void unlock_directory(int fd)
 /* The device number of our own mount. */
 static int find_mount(const char *mountpoint, struct ctl_mount *m, struct errbuf *eb)
 {
-	FILE *f = fopen(ctl_mountinfo, "re");
-	bool found;
+	int rc = ctl_where_find(mountpoint, m);
 
-	if (!f)
-		return err_set(eb, -errno, "cannot read %s: %s", ctl_mountinfo, strerror(errno));
-	found = ctl_where_find(f, mountpoint, m) && m->ours && m->owner == geteuid();
-	fclose(f);
-	return found ? 0 : err_set(eb, -ENOENT, "'%s' is not in %s, or something else is mounted "
-				   "over it", mountpoint, ctl_mountinfo);
+	if (rc && rc != -ENODEV)
+		return err_set(eb, rc, "cannot read %s: %s", ctl_mountinfo, strerror(-rc));
+	if (!rc && m->ours && m->owner == geteuid())
+		return 0;
+	return err_set(eb, -ENOENT, "'%s' is not in %s, or something else is mounted over it",
+		       mountpoint, ctl_mountinfo);
 }
 
 static int bind_to(struct ctl_socket *s, int fd)
@@ -103,7 +102,7 @@ static int make_socket(struct ctl_socket *s, const char *dir, struct errbuf *eb)
 int ctl_socket_make(struct ctl_socket *s, const char *mountpoint, struct errbuf *eb)
 {
 	char dir[CTL_DIR_MAX];
-	struct ctl_mount m = { 0 };     /* gcc does not see that find_mount() fills it */
+	struct ctl_mount m;
 	int rc = find_mount(mountpoint, &m, eb);
 
 	if (rc)

@@ -64,15 +64,6 @@ struct json_object *ctl_reply_new(const struct ctl *ctl);
 /* Replies with an error. */
 void ctl_refuse(struct ctl_client *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- ifname.c ---- */
-
-/*
- * What `local` means: a numeric address is left as it is; an interface's name becomes its
- * address of the server's family. 0, or -errno with eb set.
- */
-int ctl_local_address(const char *local, const char *server, char out[CTL_WORD_MAX],
-		      struct errbuf *eb);
-
 /* ---- paths_out.c ---- */
 
 /* All paths as an array of objects; only the one with this id if it is not negative. */

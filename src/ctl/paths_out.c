@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is known of the paths: as JSON, and as lines of the statistics. */
-#include <inttypes.h>
-
+/* What is known of the paths: as JSON, and as statistics. */
 #include "ctl/impl.h"
 
 /* Numbers of struct nfs_path_info, which have the same name everywhere. */
@@ -60,19 +58,19 @@ struct json_object *ctl_paths_json(struct nfs_client *cl, int id)
 	return a;
 }
 
-void ctl_print_paths(FILE *f, struct nfs_client *cl)
+void ctl_put_paths(const struct stats_out *out, struct nfs_client *cl)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
 	unsigned n = infos(cl, p);
 
 	for (unsigned i = 0; i < n; i++) {
-#define X(name) fprintf(f, "path.%u." #name " %" PRIu64 "\n", p[i].id, (uint64_t)p[i].name);
+#define X(name) stats_put(out, p[i].name, "path.%u." #name, p[i].id);
 		NUMBERS(X)
 #undef X
 		/* Named by the least time that is counted there, in microseconds. */
 		for (unsigned b = 0; b < RR_LATENCY_BUCKETS; b++)
 			if (p[i].histogram[b])
-				fprintf(f, "path.%u.from_us.%u %" PRIu64 "\n", p[i].id, b ? 1u << b : 0,
-					p[i].histogram[b]);
+				stats_put(out, p[i].histogram[b], "path.%u.from_us.%u", p[i].id,
+					  b ? 1u << b : 0);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ctl/text.h"
 
-#include <stdarg.h>
+#include <libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,129 +119,86 @@ const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX])
 
 /* ---- tables ---- */
 
-bool ctl_table_row(struct ctl_table *t)
+static double number(struct json_object *o, const char *name)
 {
-	if (t->rows == CTL_ROWS)
-		return false;
-	t->rows++;
-	t->cols = 0;
-	return true;
+	return json_object_get_double(json_object_object_get(o, name));
 }
 
-void ctl_table_cell(struct ctl_table *t, const char *fmt, ...)
+static void cell(struct libscols_line *line, size_t i, const struct ctl_column *c,
+		 struct json_object *o)
 {
-	char *cell = t->cell[t->rows - 1][t->cols];
-	va_list ap;
+	char text[CTL_UNIT_MAX], both[64];
 
-	if (t->cols == CTL_COLS)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(cell, CTL_CELL, fmt, ap);
-	va_end(ap);
-	ctl_clean(cell);
-	t->cols++;
-}
-
-static unsigned width_of(const struct ctl_table *t, unsigned col)
-{
-	size_t max = 0;
-
-	for (unsigned r = 0; r < t->rows; r++)
-		if (strlen(t->cell[r][col]) > max)
-			max = strlen(t->cell[r][col]);
-	return (unsigned)max;
-}
-
-/* Which columns leave their rows. */
-static unsigned leaves(const struct ctl_table *t, unsigned width)
-{
-	unsigned moved = 0, sum = 0;
-
-	for (unsigned c = 0; c < t->cols; c++)
-		sum += width_of(t, c) + (c ? 1 : 0);
-	for (unsigned c = t->cols; c-- > 0 && sum > width; ) {
-		if (!(t->moved & 1u << c))
-			continue;
-		moved |= 1u << c;
-		sum -= width_of(t, c) + 1;
-	}
-	return moved;
-}
-
-static void print_below(FILE *f, const struct ctl_table *t, unsigned row, unsigned moved)
-{
-	for (unsigned c = 0; c < t->cols && row; c++)
-		if (moved & 1u << c)
-			fprintf(f, "   %s %s\n", t->cell[0][c], t->cell[row][c]);
-	if (!t->below[row] || !*t->below[row])
-		return;
-	fputs("   ", f);
-	ctl_put(f, t->below[row]);
-	fputc('\n', f);
-}
-
-void ctl_table_print(FILE *f, const struct ctl_table *t, unsigned width)
-{
-	unsigned moved = leaves(t, width);
-
-	for (unsigned r = 0; r < t->rows; r++) {
-		bool first = true;
-
-		for (unsigned c = 0; c < t->cols; c++) {
-			int w = (int)width_of(t, c);
-
-			if (moved & 1u << c)
-				continue;
-			fprintf(f, "%s%*s", first ? "" : " ", t->left & 1u << c ? -w : w, t->cell[r][c]);
-			first = false;
-		}
-		fputc('\n', f);
-		print_below(f, t, r, moved);
+	switch (c->kind) {
+	case CTL_WORD:
+		scols_line_set_data(line, i, ctl_text_of(o, c->member));
+		break;
+	case CTL_COUNT:
+		scols_line_set_data(line, i, ctl_count_text(number(o, c->member), text));
+		break;
+	case CTL_BYTES:
+		scols_line_set_data(line, i, ctl_bytes_text(number(o, c->member), text));
+		break;
+	case CTL_TIME:
+		scols_line_set_data(line, i, ctl_time_text(ctl_number_of(o, c->member), text));
+		break;
+	case CTL_OF:
+		snprintf(both, sizeof(both), "%ju/%ju", (uintmax_t)ctl_number_of(o, c->member),
+			 (uintmax_t)ctl_number_of(o, c->of));
+		scols_line_set_data(line, i, both);
+		break;
 	}
 }
 
-/* ---- the paths ---- */
-
-static void path_row(struct ctl_table *t, struct json_object *p)
+void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct json_object *rows,
+		     unsigned width)
 {
-	static const char *const counts[] = { "in_flight", "calls" };
-	static const char *const bytes[] = { "rx_bytes", "tx_bytes" };
-	static const char *const rare[] = { "reconnects", "failovers", "missed" };
-	char text[CTL_UNIT_MAX];
+	struct libscols_table *table = scols_new_table();
+	struct libscols_line *line;
 
-	ctl_table_cell(t, "%ju", (uintmax_t)ctl_number_of(p, "id"));
-	ctl_table_cell(t, "%s", ctl_text_of(p, "server"));
-	ctl_table_cell(t, "%s", ctl_text_of(p, "local"));
-	ctl_table_cell(t, "%s", ctl_text_of(p, "state"));
-	ctl_table_cell(t, "%ju/%ju", (uintmax_t)ctl_number_of(p, "connections"),
-		       (uintmax_t)ctl_number_of(p, "wanted"));
-	for (unsigned i = 0; i < 2; i++)
-		ctl_table_cell(t, "%s", ctl_count_text((double)ctl_number_of(p, counts[i]), text));
-	for (unsigned i = 0; i < 2; i++)
-		ctl_table_cell(t, "%s", ctl_bytes_text((double)ctl_number_of(p, bytes[i]), text));
-	ctl_table_cell(t, "%s", ctl_time_text(ctl_number_of(p, "latency_ns"), text));
-	for (unsigned i = 0; i < 3; i++)
-		ctl_table_cell(t, "%s", ctl_count_text((double)ctl_number_of(p, rare[i]), text));
-	t->below[t->rows - 1] = ctl_text_of(p, "why");
+	if (!table)
+		return;
+	scols_table_set_stream(table, f);
+	scols_table_set_termforce(table, width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+	scols_table_set_termwidth(table, width);
+	for (size_t i = 0; i < n; i++)
+		scols_table_new_column(table, columns[i].title, 0, columns[i].kind == CTL_WORD ?
+				       SCOLS_FL_WRAP : SCOLS_FL_RIGHT);
+	for (size_t r = 0; rows && r < json_object_array_length(rows); r++) {
+		line = scols_table_new_line(table, NULL);
+		for (size_t i = 0; line && i < n; i++)
+			cell(line, i, &columns[i], json_object_array_get_idx(rows, r));
+	}
+	scols_print_table(table);
+	scols_unref_table(table);
 }
 
 void ctl_print_path_table(FILE *f, struct json_object *paths)
 {
-	static const char *const titles[] = {
-		"ID", "SERVER", "LOCAL", "STATE", "CONN", "FLIGHT", "CALLS", "READ", "WRITTEN",
-		"LATENCY", "RECONN", "FAILOV", "MISSED",
+	static const struct ctl_column columns[] = {
+		{ "ID", CTL_COUNT, "id", NULL },
+		{ "SERVER", CTL_WORD, "server", NULL },
+		{ "LOCAL", CTL_WORD, "local", NULL },
+		{ "STATE", CTL_WORD, "state", NULL },
+		{ "CONN", CTL_OF, "connections", "wanted" },
+		{ "FLIGHT", CTL_COUNT, "in_flight", NULL },
+		{ "CALLS", CTL_COUNT, "calls", NULL },
+		{ "READ", CTL_BYTES, "rx_bytes", NULL },
+		{ "WRITTEN", CTL_BYTES, "tx_bytes", NULL },
+		{ "LATENCY", CTL_TIME, "latency_ns", NULL },
+		{ "RECONN", CTL_COUNT, "reconnects", NULL },
+		{ "FAILOV", CTL_COUNT, "failovers", NULL },
+		{ "MISSED", CTL_COUNT, "missed", NULL },
 	};
-	struct ctl_table *t = calloc(1, sizeof(*t));
 
-	if (!t)
-		return;
-	t->left = 1u << 1 | 1u << 2 | 1u << 3;
-	t->moved = 1u << 1 | 1u << 2;
-	ctl_table_row(t);
-	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		ctl_table_cell(t, "%s", titles[i]);
-	for (size_t i = 0; i < json_object_array_length(paths) && ctl_table_row(t); i++)
-		path_row(t, json_object_array_get_idx(paths, i));
-	ctl_table_print(f, t, CTL_WIDTH);
-	free(t);
+	ctl_print_table(f, columns, sizeof(columns) / sizeof(columns[0]), paths, 0);
+	for (size_t i = 0; i < json_object_array_length(paths); i++) {
+		struct json_object *p = json_object_array_get_idx(paths, i);
+
+		if (!*ctl_text_of(p, "why"))
+			continue;
+		fprintf(f, "path %ju: ", (uintmax_t)ctl_number_of(p, "id"));
+		ctl_put(f, ctl_text_of(p, "why"));
+		fputc('\n', f);
+	}
 }

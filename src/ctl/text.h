@@ -30,28 +30,20 @@ const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX]);
 
 /* ---- tables ---- */
 
-#define CTL_ROWS 16u
-#define CTL_COLS 14u
-#define CTL_CELL 80u
-#define CTL_WIDTH 119u
-
-struct ctl_table {
-	unsigned rows, cols;            /* row 0 has the titles */
-	unsigned left;                  /* bits: the columns that are words */
-	unsigned moved;                 /* bits: columns that go below their row if it is too long */
-	char cell[CTL_ROWS][CTL_COLS][CTL_CELL];
-	const char *below[CTL_ROWS];    /* a line under the row, or NULL */
+struct ctl_column {
+	const char *title;
+	enum {
+		CTL_WORD, CTL_COUNT, CTL_BYTES, CTL_TIME,
+		CTL_OF                  /* member/of */
+	} kind;
+	const char *member, *of;        /* of the row's object */
 };
 
-/* Appends a row. false: there is no room. */
-bool ctl_table_row(struct ctl_table *t);
-/* Appends a cell to the last row. */
-void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Columns in `moved` leave their rows, the last one first, until the rows are no longer than
- * `width`. */
-void ctl_table_print(FILE *f, const struct ctl_table *t, unsigned width);
-
-/* Of a reply's "paths". */
+/* A line for each object of the array `rows`, under the titles. If lines are longer than `width`,
+ * and that is not 0, the words in them are broken. */
+void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct json_object *rows,
+		     unsigned width);
+/* Of a reply's "paths"; and why those that are not connected are not. */
 void ctl_print_path_table(FILE *f, struct json_object *paths);
 
 #endif

@@ -54,44 +54,6 @@ static void print_kinds(FILE *f, struct json_object *o)
 	fputs(n ? "\n\n" : " none\n\n", f);
 }
 
-static void path_row(struct ctl_table *t, struct json_object *p)
-{
-	char text[CTL_UNIT_MAX];
-
-	ctl_table_cell(t, "%ju", (uintmax_t)ctl_number_of(p, "id"));
-	ctl_table_cell(t, "%s", ctl_text_of(p, "server"));
-	ctl_table_cell(t, "%s", ctl_text_of(p, "state"));
-	ctl_table_cell(t, "%ju/%ju", (uintmax_t)ctl_number_of(p, "connections"),
-		       (uintmax_t)ctl_number_of(p, "wanted"));
-	ctl_table_cell(t, "%s", ctl_count_text(ctl_double_of(p, "calls"), text));
-	ctl_table_cell(t, "%s", ctl_bytes_text(ctl_double_of(p, "rx_bytes"), text));
-	ctl_table_cell(t, "%s", ctl_bytes_text(ctl_double_of(p, "tx_bytes"), text));
-	ctl_table_cell(t, "%s", ctl_time_text(ctl_number_of(p, "latency_ns"), text));
-	ctl_table_cell(t, "%ju/%ju", (uintmax_t)ctl_number_of(p, "in_flight"),
-		       (uintmax_t)ctl_number_of(p, "credits"));
-}
-
-static void print_paths(FILE *f, struct json_object *paths, unsigned width)
-{
-	static const char *const titles[] = {
-		"ID", "SERVER", "STATE", "CONN", "CALLS/S", "READ/S", "WRITTEN/S", "LATENCY",
-		"USED/CREDITS",
-	};
-	struct ctl_table *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return;
-	t->left = 1u << 1 | 1u << 2;
-	t->moved = 1u << 1;
-	ctl_table_row(t);
-	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		ctl_table_cell(t, "%s", titles[i]);
-	for (size_t i = 0; paths && i < json_object_array_length(paths) && ctl_table_row(t); i++)
-		path_row(t, json_object_array_get_idx(paths, i));
-	ctl_table_print(f, t, width);
-	free(t);
-}
-
 /* Copies lines, no longer and no more of them than there is room for. A byte is taken for a
  * column, because what is longer than ASCII is rare here. */
 static void print_cut(FILE *f, const char *text, unsigned width, unsigned height)
@@ -106,6 +68,17 @@ static void print_cut(FILE *f, const char *text, unsigned width, unsigned height
 
 void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigned height)
 {
+	static const struct ctl_column columns[] = {
+		{ "ID", CTL_COUNT, "id", NULL },
+		{ "SERVER", CTL_WORD, "server", NULL },
+		{ "STATE", CTL_WORD, "state", NULL },
+		{ "CONN", CTL_OF, "connections", "wanted" },
+		{ "CALLS/S", CTL_COUNT, "calls", NULL },
+		{ "READ/S", CTL_BYTES, "rx_bytes", NULL },
+		{ "WRITTEN/S", CTL_BYTES, "tx_bytes", NULL },
+		{ "LATENCY", CTL_TIME, "latency_ns", NULL },
+		{ "USED/CREDITS", CTL_OF, "in_flight", "credits" },
+	};
 	char calls[CTL_UNIT_MAX], rd[CTL_UNIT_MAX], wr[CTL_UNIT_MAX], *text = NULL;
 	size_t len;
 	FILE *m = open_memstream(&text, &len);
@@ -119,9 +92,10 @@ void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigne
 	ctl_put(m, ctl_text_of(rates, "policy"));
 	fputc('\n', m);
 	print_kinds(m, ctl_member_of(rates, "kinds", json_type_object));
-	print_paths(m, ctl_member_of(rates, "paths", json_type_array), width);
+	ctl_print_table(m, columns, sizeof(columns) / sizeof(columns[0]),
+			ctl_member_of(rates, "paths", json_type_array), width);
 	if (fclose(m) == 0)
-		print_cut(f, text, width, height);
+		print_cut(f, text, width ? width : INT_MAX, height);
 	free(text);
 }
 
@@ -211,7 +185,7 @@ static int round_of(const struct ctl_peer *p, struct json_object **before, uint6
 		} else if (terminal) {
 			redraw(p, after, rates);
 		} else {
-			ctl_rates_print(stdout, rates, CTL_WIDTH, UINT_MAX);
+			ctl_rates_print(stdout, rates, 0, UINT_MAX);
 			putchar('\n');
 		}
 		json_object_put(rates);

@@ -3,9 +3,11 @@
 #ifndef CTL_TOP_H
 #define CTL_TOP_H
 
+#include <stdio.h>
 #include "ctl/client.h"
 
-/* Prints what ctl_rates() returned for people, no line longer than `width` and no more lines than `height`. */
+/* Prints what ctl_rates() returned for people, no line longer than `width`
+ * unless that is 0, and no more lines than `height`. */
 void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigned height);
 
 /* Until there is an error, or `count` times (0: no end). json: a line for each time. Returns an

@@ -2,185 +2,108 @@
 #include "ctl/where.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libmount.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config.h"
 
-#define LINKS_MAX 40
-
 struct ctl_roots ctl_roots = { .run = "/run", .run_user = "/run/user", .tmp = "/tmp" };
 const char *ctl_mountinfo = "/proc/self/mountinfo";
 
-/* ---- mountinfo, see proc_pid_mountinfo(5) ---- */
+/* ---- mountinfo ---- */
 
-/* Space, tab, newline, backslash and '#' are written as a backslash and three octal digits. */
-static void unescape(char *text)
+static bool fits(struct libmnt_fs *fs, dev_t dev)
 {
-	char *to = text;
-
-	for (const char *p = text; *p; p++) {
-		if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
-		    p[3] >= '0' && p[3] <= '7') {
-			*to++ = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
-			p += 3;
-		} else {
-			*to++ = *p;
-		}
-	}
-	*to = '\0';
+	return mnt_fs_get_devno(fs) == dev && mnt_fs_match_fstype(fs, "fuse." PACKAGE_NAME);
 }
 
 /* The value of user_id=, or (uid_t)-1. */
-static uid_t owner_of(char *options)
+static uid_t owner_of(struct libmnt_fs *fs)
 {
-	char *save;
+	const char *options = mnt_fs_get_fs_options(fs);
+	char *value;
 
-	for (char *o = strtok_r(options, ",", &save); o; o = strtok_r(NULL, ",", &save))
-		if (strncmp(o, "user_id=", 8) == 0)
-			return (uid_t)strtoul(o + 8, NULL, 10);
-	return (uid_t)-1;
+	if (!options || mnt_optstr_get_option(options, "user_id", &value, NULL) || !value)
+		return (uid_t)-1;
+	return (uid_t)strtoul(value, NULL, 10);
 }
 
-/* One line: ID PARENT MAJOR:MINOR ROOT MOUNTPOINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS.
- * *mountpoint points into it. */
-static bool parse_line(char *line, struct ctl_mount *m, char **mountpoint)
+int ctl_where_find(const char *mountpoint, struct ctl_mount *out)
 {
-	char *save, *word = strtok_r(line, " \n", &save), *field[6] = { NULL };
-	const char *type;
-	int n = 0;
+	struct libmnt_table *table = mnt_new_table_from_file(ctl_mountinfo);
+	struct libmnt_fs *fs;
 
-	for (; word && strcmp(word, "-") != 0; word = strtok_r(NULL, " \n", &save))
-		if (n < 6)
-			field[n++] = word;
-	type = word ? strtok_r(NULL, " \n", &save) : NULL;
-	/* The source, which may be empty, is followed by one space. */
-	word = type ? strchr(save, ' ') : NULL;
-	if (n < 6 || !word || sscanf(field[0], "%d", &m->id) != 1 ||
-	    sscanf(field[2], "%u:%u", &m->major, &m->minor) != 2)
-		return false;
-	unescape(field[4]);
-	*mountpoint = field[4];
-	m->ours = strcmp(type, "fuse." PACKAGE_NAME) == 0;
-	word[1 + strcspn(word + 1, " \n")] = '\0';
-	m->owner = owner_of(word + 1);
-	return true;
+	if (!table)
+		return errno ? -errno : -EIO;
+	fs = mnt_table_find_target(table, mountpoint, MNT_ITER_BACKWARD);
+	if (fs)
+		*out = (struct ctl_mount){
+			.id = mnt_fs_get_id(fs), .dev = mnt_fs_get_devno(fs), .owner = owner_of(fs),
+			.ours = fits(fs, mnt_fs_get_devno(fs)),
+		};
+	mnt_unref_table(table);
+	return fs ? 0 : -ENODEV;
 }
 
-bool ctl_where_find(FILE *mountinfo, const char *mountpoint, struct ctl_mount *out)
+/* Where the device is mounted: by the mount `id` if that is not 0, on `mountpoint` if that is not
+ * NULL. */
+static char *search(dev_t dev, int id, const char *mountpoint)
 {
-	struct ctl_mount m;
-	char *line = NULL, *there;
-	size_t size = 0;
-	bool found = false;
+	struct libmnt_table *table = mnt_new_table_from_file(ctl_mountinfo);
+	struct libmnt_iter *i = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs;
+	char *out = NULL;
 
-	while (getline(&line, &size, mountinfo) >= 0) {
-		if (!parse_line(line, &m, &there) || strcmp(there, mountpoint) != 0)
-			continue;
-		*out = m;
-		found = true;
-	}
-	free(line);
-	return found;
-}
-
-bool ctl_where_mounted(FILE *mountinfo, const struct ctl_mount *m, const char *mountpoint)
-{
-	struct ctl_mount other;
-	char *line = NULL, *there;
-	size_t size = 0;
-	bool found = false;
-
-	while (!found && getline(&line, &size, mountinfo) >= 0)
-		found = parse_line(line, &other, &there) && other.ours && other.major == m->major &&
-			other.minor == m->minor && strcmp(there, mountpoint) == 0;
-	free(line);
-	return found;
-}
-
-char *ctl_where_now(FILE *mountinfo, const struct ctl_mount *m)
-{
-	struct ctl_mount other;
-	char *line = NULL, *there, *out = NULL;
-	size_t size = 0;
-
-	while (!out && getline(&line, &size, mountinfo) >= 0)
-		if (parse_line(line, &other, &there) && other.ours && other.id == m->id &&
-		    other.major == m->major && other.minor == m->minor)
-			out = strdup(there);
-	free(line);
+	while (!out && table && i && mnt_table_next_fs(table, i, &fs) == 0)
+		if (fits(fs, dev) && (!id || mnt_fs_get_id(fs) == id) &&
+		    (!mountpoint || strcmp(mnt_fs_get_target(fs), mountpoint) == 0))
+			out = strdup(mnt_fs_get_target(fs));
+	mnt_free_iter(i);
+	mnt_unref_table(table);
 	return out;
+}
+
+bool ctl_where_mounted(const struct ctl_mount *m, const char *mountpoint)
+{
+	char *there = search(m->dev, 0, mountpoint);
+
+	free(there);
+	return there;
+}
+
+char *ctl_where_now(const struct ctl_mount *m)
+{
+	return search(m->dev, m->id, NULL);
 }
 
 /* ---- mount points ---- */
 
-/* PARENT/LAST, or PARENT above if LAST is "..". */
-static char *join(const char *parent, const char *last)
-{
-	size_t len = strlen(parent);
-	char *out;
-
-	if (strcmp(last, "..") == 0) {
-		const char *slash = strrchr(parent, '/');
-
-		len = slash && slash > parent ? (size_t)(slash - parent) : 1;
-		return strndup(parent, len);
-	}
-	if (!*last || strcmp(last, ".") == 0)
-		return strdup(parent);
-	return asprintf(&out, "%s%s%s", parent, parent[len - 1] == '/' ? "" : "/", last) < 0 ?
-	       NULL : out;
-}
-
-/* realpath() of "." looks at no file: the kernel knows the name of the directory. */
-static char *resolve_parent(const char *path)
-{
-	size_t len = strlen(path);
-	char *copy, *slash, *parent, *out = NULL;
-
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	copy = strndup(path, len);
-	if (!copy)
-		return NULL;
-	slash = strrchr(copy, '/');
-	if (slash)
-		*slash = '\0';
-	parent = !slash ? getcwd(NULL, 0) : realpath(slash == copy ? "/" : copy, NULL);
-	if (parent)
-		out = join(parent, slash ? slash + 1 : copy);
-	free(parent);
-	free(copy);
-	return out;
-}
-
+/* O_PATH asks no file system for what the last name leads to, and the kernel knows the name of
+ * what is open. What is behind that last name ("/.") would be looked for in the mount. */
 char *ctl_where_resolve(const char *path)
 {
-	char *out = resolve_parent(path);
+	char name[PATH_MAX], link[32];
+	size_t len = strlen(path);
+	ssize_t n;
+	int fd;
 
-	for (int i = 0; out && i < LINKS_MAX; i++) {
-		char target[PATH_MAX], *from = NULL;
-		/* Of a directory that is mounted over it says EINVAL, without asking the file
-		 * system there. */
-		ssize_t n = readlink(out, target, sizeof(target) - 1);
-
-		if (n <= 0)
-			return out;
-		target[n] = '\0';
-		*strrchr(out, '/') = '\0';
-		if (asprintf(&from, "%s%s%s", *target == '/' ? "" : out, *target == '/' ? "" : "/",
-			     target) < 0)
-			from = NULL;
-		free(out);
-		out = from ? resolve_parent(from) : NULL;
-		free(from);
-	}
-	if (out)
-		errno = ELOOP;
-	free(out);
-	return NULL;
+	while (len > 1 && (path[len - 1] == '/' || (path[len - 1] == '.' && path[len - 2] == '/')))
+		len--;
+	if (len == 1 && *path == '.')
+		return getcwd(NULL, 0);
+	snprintf(name, sizeof(name), "%.*s", (int)len, path);
+	fd = open(name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, name, sizeof(name));
+	close(fd);
+	return n < 0 ? NULL : strndup(name, (size_t)n);
 }
 
 /* ---- directories ---- */
@@ -223,7 +146,8 @@ int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb)
 
 void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX])
 {
-	snprintf(out, CTL_NAME_MAX, "%.*s/%u:%u", (int)CTL_DIR_MAX - 1, dir, m->major, m->minor);
+	snprintf(out, CTL_NAME_MAX, "%.*s/%u:%u", (int)CTL_DIR_MAX - 1, dir,
+		 major(m->dev), minor(m->dev));
 }
 
 int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb)

@@ -21,7 +21,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/types.h>
 #include "base/log.h"
 
@@ -37,23 +36,22 @@ extern const char *ctl_mountinfo;
 
 struct ctl_mount {
 	int id;                 /* in this mount name space; given again when the mount is gone */
-	unsigned major, minor;
+	dev_t dev;
 	uid_t owner;            /* user_id= */
 	bool ours;              /* its type is fuse.nfsrdma-fuse */
 };
 
-/* Reads mountinfo. Is anything mounted on the absolute path `mountpoint`? The last one, which
- * hides the others, goes to *out. */
-bool ctl_where_find(FILE *mountinfo, const char *mountpoint, struct ctl_mount *out);
-/* Reads mountinfo. Is that mount's device mounted on `mountpoint`, too (a bind mount)? */
-bool ctl_where_mounted(FILE *mountinfo, const struct ctl_mount *m, const char *mountpoint);
-/* Reads mountinfo. Where is that very mount now? The directories above may have been renamed.
- * NULL: nowhere, or no memory. The caller frees it. */
-char *ctl_where_now(FILE *mountinfo, const struct ctl_mount *m);
+/* What is mounted on the absolute path `mountpoint`: the last one, which hides the others, goes
+ * to *out. 0; -ENODEV: nothing; another -errno: the list of mounts cannot be read. */
+int ctl_where_find(const char *mountpoint, struct ctl_mount *out);
+/* Is that mount's device mounted on `mountpoint`, too (a bind mount)? */
+bool ctl_where_mounted(const struct ctl_mount *m, const char *mountpoint);
+/* Where is that very mount now? The directories above may have been renamed. NULL: nowhere, or no
+ * memory. The caller frees it. */
+char *ctl_where_now(const struct ctl_mount *m);
 /*
- * The absolute path of a mount point, without touching what is mounted there: only the
- * directories above are looked at, and the last component if it is a link. NULL: errno says
- * why. The caller frees it.
+ * The absolute path of a mount point, without links, and without asking the file system that is
+ * mounted there. NULL: errno says why. The caller frees it.
  */
 char *ctl_where_resolve(const char *path);
 

@@ -14,10 +14,7 @@ static bool server_is_silent(const struct fs *fs)
 {
 	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
 
-	for (unsigned i = 0; since && i < fs->vfs.nlanes; i++)
-		if (atomic_load_explicit(&fs->vfs.cl->lanes[i].last_reply_ns, memory_order_relaxed) > since)
-			return false;
-	return since;
+	return since && nfs_server_replied_ns(&fs->vfs.cl->server) <= since;
 }
 
 void fs_start_patiently(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),

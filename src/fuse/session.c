@@ -371,7 +371,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	c->cred = &q->cred;
 	c->args.fh = &fs->vfs.cl->root_fh;
 	c->op = NFS_OP_GETATTR;
-	rc = nfs_call_any(fs->vfs.cl, c, 0, &abandoned);
+	rc = nfs_call_any(&fs->vfs.cl->server, c, 0, &abandoned);
 	if (!rc && !S_ISDIR(c->res.attr.mode))
 		rc = -ENOTDIR;
 	if (!rc) {
@@ -386,7 +386,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 	for (unsigned i = 0; i < fs->vfs.nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
 	c->op = NFS_OP_STATFS;
-	if (!rc && nfs_call_any(fs->vfs.cl, c, 0, &abandoned) == 0)
+	if (!rc && nfs_call_any(&fs->vfs.cl->server, c, 0, &abandoned) == 0)
 		for (unsigned i = 0; i < fs->vfs.nlanes; i++)
 			fs_statfs_keep(&fs->lanes[i], &c->res.statfs);
 	if (!abandoned)

@@ -18,9 +18,9 @@
  * a session, under an owner that no other attempt has (nfs4_mount.c), and these end with their lease.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nfs/internal.h"
 
 /* How long nfs_client_free() waits for threads that are blocked in a connection attempt. At
@@ -156,7 +156,7 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 	rc = start_connectors(cl);
 	if (rc)
 		return err_set(eb, rc, "cannot start a thread: %s", strerror(-rc));
-	rc = cl->server.version->mount(cl, eb);
+	rc = cl->server.version->mount(&cl->server, eb);
 	a->silent = rc == -ETIMEDOUT;
 	if (rc)
 		return rc;
@@ -179,6 +179,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 	if (!cl)
 		return err_set(eb, -ENOMEM, "out of memory");
 	cl->cfg = *cfg;
+	cl->own = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
 	fab_domain_init(&cl->domain);
 	meminfo_open(&cl->meminfo, "");
 	for (unsigned i = 0; i < cfg->npaths; i++)
@@ -332,7 +333,7 @@ static bool stop(struct nfs_client *cl)
 	if (!nfs_control_stop(cl, STOP_MS))
 		return false;
 	if (mounted)
-		cl->server.version->umount(cl);
+		cl->server.version->umount(&cl->server);
 	return nfs_connectors_stop(cl, STOP_MS);
 }
 
@@ -354,7 +355,7 @@ bool nfs_client_free(struct nfs_client *cl)
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_fini(&cl->lanes[i]);
 	if (cl->server.vdata && cl->server.version->free)
-		cl->server.version->free(cl);
+		cl->server.version->free(&cl->server);
 	if (cl->control) {
 		nfs_server_fini(cl);
 		control_free(cl->control);
@@ -378,26 +379,21 @@ static const char *kind_name(const struct nfs_version *v, unsigned kind)
 	return kind < NFS_OP_MAX && v->ops[kind] ? v->ops[kind]->name : NULL;
 }
 
-/* A line has two words. */
-static void print_word(FILE *f, const char *name)
-{
-	for (; *name; name++)
-		if (*name != ' ')
-			fputc(*name, f);
-}
-
-void nfs_print_calls(FILE *f, const struct nfs_client *cl)
+void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl)
 {
 	for (unsigned kind = 0; kind < STAT_KINDS; kind++) {
 		const char *name = kind_name(cl->server.version, kind);
 		uint64_t sum = 0;
+		char word[32];
+		size_t n = 0;
 
 		for (unsigned i = 0; i < cl->nlanes; i++)
 			sum += stat_get_from(&cl->lanes[i].stats.kind[kind]);
 		if (!name || !sum)
 			continue;
-		fputs("rpc.", f);
-		print_word(f, name);
-		fprintf(f, " %" PRIu64 "\n", sum);
+		for (; *name && n < sizeof(word) - 1; name++)
+			if (*name != ' ')
+				word[n++] = *name;
+		stats_put(out, sum, "rpc.%.*s", (int)n, word);
 	}
 }

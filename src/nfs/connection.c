@@ -127,15 +127,14 @@ static int take_check(void *arg, XDR *x)
 
 static int decode_check(struct nfs_connection *k)
 {
-	const struct rpc_auth *auth = k->target->server->auth;
 	uint32_t why;
 	XDR x;
 	int rc;
 
 	xdr_msg_create(&x, (void *)(uintptr_t)k->rr.reply, k->rr.reply_len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, k->rr.xid, auth, &why);
+	rc = rpcmsg_reply(&x, k->rr.xid, &k->auth, &why);
 	if (!rc)
-		rc = auth->unwrap(auth, &x, take_check, k);
+		rc = k->auth.flavor->unwrap(&k->auth, &x, take_check, k);
 	else if (rc == -EPROTONOSUPPORT)
 		err_set(&k->check.why, rc, "it does not have version %u of NFS",
 			k->target->server->version->vers);
@@ -178,13 +177,14 @@ static bool_t put_check(void *arg, XDR *x)
 static void check_on(struct nfs_connection *k)
 {
 	const struct nfs_server *s = k->target->server;
-	const struct rpc_cred own = { .uid = geteuid(), .gid = getegid() };
 	const struct nfs_probe check = {
 		.proc = s->version->check_proc(&k->check), .reply_max = NFS_CHECK_RESULTS_MAX,
-		.auth = s->auth, .cred = &own, .args = put_check, .done = check_done,
+		.auth = &k->auth, .args = put_check, .done = check_done,
 	};
-	int rc = ask(k, &check);
+	int rc;
 
+	k->auth = (struct rpc_auth_call){ .flavor = s->auth, .cred = &s->client->own };
+	rc = ask(k, &check);
 	if (rc == -EAGAIN)
 		later(k);
 	else if (rc && rc != -ENOTCONN)

@@ -19,9 +19,9 @@
  * leave of the server (internal.h says who may use the version's state, and when).
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "nfs/internal.h"
 
 #define TICK_MS 2000u
@@ -50,7 +50,7 @@ struct sync_call {
 	struct loop_msg m;
 	struct list node;       /* in ctl->calls, under ctl->mu */
 	bool started;           /* lane thread: the lane has got it */
-	struct nfs_lane *lane;
+	struct nfs_target *target;
 	struct nfs_call *c;
 	bool done;              /* under ctl->mu */
 	bool abandoned;         /* under ctl->mu: the lane frees this and the call */
@@ -59,7 +59,7 @@ struct sync_call {
 static void sync_done(struct nfs_call *c)
 {
 	struct sync_call *s = c->owner;
-	struct nfs_control *ctl = s->lane->client->control;
+	struct nfs_control *ctl = s->target->lane->client->control;
 	bool abandoned;
 
 	pthread_mutex_lock(&ctl->mu);
@@ -80,7 +80,7 @@ static void sync_start(struct loop_msg *m)
 	struct sync_call *s = container_of(m, struct sync_call, m);
 
 	s->started = true;
-	nfs_start(s->lane, s->c);
+	nfs_start_at(s->target, s->c);
 }
 
 void nfs_calls_forget(struct nfs_lane *l)
@@ -88,7 +88,7 @@ void nfs_calls_forget(struct nfs_lane *l)
 	list_for_each_safe(n, tmp, &l->client->control->calls) {
 		struct sync_call *s = container_of(n, struct sync_call, node);
 
-		if (s->lane != l)
+		if (s->target->lane != l)
 			continue;
 		if (s->started) {
 			list_del(&s->c->eng.run_node);
@@ -100,9 +100,9 @@ void nfs_calls_forget(struct nfs_lane *l)
 	}
 }
 
-int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
+int nfs_call_sync(struct nfs_target *t, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
 {
-	struct nfs_control *ctl = l->client->control;
+	struct nfs_control *ctl = t->lane->client->control;
 	struct sync_call *s = calloc(1, sizeof(*s));
 	struct timespec ts;
 	int rc = 0;
@@ -110,7 +110,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	*abandoned = false;
 	if (!s)
 		return -ENOMEM;
-	s->lane = l;
+	s->target = t;
 	s->c = c;
 	s->m.fn = sync_start;
 	c->owner = s;
@@ -118,7 +118,7 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 	pthread_mutex_lock(&ctl->mu);
 	list_add_tail(&ctl->calls, &s->node);
 	pthread_mutex_unlock(&ctl->mu);
-	loop_post(l->loop, &s->m);
+	loop_post(t->lane->loop, &s->m);
 
 	nfs_deadline(&ts, timeout_ms);
 	pthread_mutex_lock(&ctl->mu);
@@ -146,15 +146,15 @@ int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, b
 
 /* If no lane has a connection, any lane will do: it gives the call back when another
  * lane gets a connection first. */
-static struct nfs_lane *any_lane(struct nfs_client *cl)
+static struct nfs_target *any_target(const struct nfs_server *s)
 {
-	for (unsigned i = 0; i < cl->nlanes; i++)
-		if (nfs_lane_up(&cl->lanes[i]))
-			return &cl->lanes[i];
-	return cl->lanes;
+	for (unsigned i = 0; i < s->client->nlanes; i++)
+		if (atomic_load(&s->targets[i]->up))
+			return s->targets[i];
+	return s->targets[0];
 }
 
-int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
+int nfs_call_any(struct nfs_server *s, struct nfs_call *c, unsigned timeout_ms, bool *abandoned)
 {
 	uint64_t now, end = mono_ns() + timeout_ms * NS_PER_MS;
 	unsigned left = timeout_ms;
@@ -162,7 +162,7 @@ int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms,
 
 	c->flags |= NFS_CALL_ANY_LANE;
 	for (;;) {
-		rc = nfs_call_sync(any_lane(cl), c, left, abandoned);
+		rc = nfs_call_sync(any_target(s), c, left, abandoned);
 		if (rc != -ENOTCONN)
 			return rc;
 		now = mono_ns();
@@ -324,7 +324,7 @@ static void recover(struct nfs_client *cl)
 		ctl->recover = false;
 		pthread_mutex_unlock(&ctl->mu);
 		ctl->counts = true;
-		rc = cl->server.version->recover(cl);
+		rc = cl->server.version->recover(&cl->server);
 		/* A recovery that fails is repeated, so it counts, too. */
 		if (rc < 0 || ctl->counts) {
 			ctl->in_a_row++;
@@ -345,7 +345,7 @@ static void tick(struct nfs_client *cl)
 {
 	note_time(cl);
 	if (cl->server.version->tick)
-		cl->server.version->tick(cl);
+		cl->server.version->tick(&cl->server);
 }
 
 /* What is due now, without the lock. */
@@ -412,14 +412,8 @@ static void *run_control(void *client)
 
 int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = thread_start(&t->tid, fn, arg);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&t->tid, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	t->started = rc == 0;
 	return rc;
 }

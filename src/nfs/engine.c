@@ -10,11 +10,11 @@
  *      +------- parked until state is recovered ------------+
  *
  * All of it runs on the lane's thread. Each sending is encoded from the call's arguments,
- * so that it has the new slot and stateids. The same bytes are sent twice in two cases
- * only. The transport replays them after a lost connection. And NFS_DELAYED repeats them
- * for a call whose slot is in use at the server: the call waits with slot and buffers, as
- * if it were in flight. Neither a hold nor the queue delays its next sending, because
- * recovery may be waiting for its slot.
+ * so that it has the new slot and stateids. One encoding is sent twice in two cases
+ * only. The transport replays it after a lost connection. And NFS_DELAYED repeats it, as
+ * another call (XID), for a call whose slot is in use at the server: the call waits with slot
+ * and buffers, as if it were in flight. Neither a hold nor the queue delays its next sending,
+ * because recovery may be waiting for its slot. What each sending wants anew, renew() writes.
  *
  * A call that names an open whose state is lost is parked by itself (NFS_REOPEN): when it finds
  * that out by a reply, or before it takes a slot, because others have found it out. Calls behind
@@ -62,7 +62,7 @@ void nfs_open_drop(struct nfs_call *c)
 	const struct nfs_version *v = c->target->server->version;
 
 	if (v->open_free)
-		v->open_free(c->target->server->client, c->open);
+		v->open_free(c->target->server, c->open);
 	else
 		free(c->open);
 	c->open = NULL;
@@ -80,9 +80,9 @@ static void finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
-static const struct rpc_auth *auth_of(const struct nfs_call *c)
+static const struct rpc_auth *flavor_of(const struct nfs_call *c)
 {
-	return c->eng.auth;
+	return c->eng.auth.flavor;
 }
 
 static bool has_data(const struct nfs_call *c)
@@ -128,7 +128,7 @@ static bool_t put_args(void *arg, XDR *x)
 	struct nfs_call *c = arg;
 
 	return opdef(c)->encode(c, x) &&
-	       (!c->eng.rr.data_pos || !auth_of(c)->no_placement || put_data(c, x));
+	       (!c->eng.rr.data_pos || !flavor_of(c)->no_placement || put_data(c, x));
 }
 
 /* As much of the sink as is asked for. */
@@ -148,7 +148,7 @@ static void offer_sink(struct nfs_call *c, uint32_t left)
 static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	struct rr_call *rr = &c->eng.rr;
-	bool inside = auth_of(c)->no_placement;
+	bool inside = flavor_of(c)->no_placement;
 	uint32_t wanted = c->op == NFS_OP_READ ? nfs_read_len(c) :
 			  def->placed_text ? NFS_PATH_MAX : 0;
 
@@ -165,15 +165,21 @@ static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
 		rr->sink[0].len = wanted;
 }
 
+static void renew(struct rr_call *rr)
+{
+	rpcmsg_set_xid((char *)rr->msg->mem + RR_HDR_ROOM, rr->xid);
+}
+
 static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 {
 	const struct nfs_version *v = c->target->server->version;
-	const struct rpc_auth *auth = auth_of(c);
+	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
 	XDR x;
 	bool ok;
 
 	c->eng.rr.xid = rr_xid(c->target->conn);
+	c->eng.rr.renew = renew;
 	c->eng.rr.done = on_reply;
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
@@ -182,8 +188,8 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.rider), c->eng.rider);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth, c->cred) &&
-	     auth->wrap(auth, &x, put_args, c);
+	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth) &&
+	     auth->flavor->wrap(auth, &x, put_args, c);
 	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
 	c->eng.rr.msg_len = xdr_getpos(&x);
 	offer_data(c, def);
@@ -204,7 +210,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && auth_of(c)->no_placement ?
+	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && flavor_of(c)->no_placement ?
 				     ARENA_MID : ARENA_MSG);
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
@@ -289,7 +295,9 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 
 	c->target = t;
 	c->lane = l;
-	c->eng.auth = c->cred ? t->server->auth : &rpc_auth_none;
+	c->eng.auth = (struct rpc_auth_call){
+		.flavor = c->cred ? t->server->auth : &rpc_auth_none, .cred = c->cred,
+	};
 	c->eng.step = 0;
 	c->eng.sent = c->eng.resent = false;
 	c->eng.retries = c->eng.delays = c->eng.useless = 0;
@@ -377,7 +385,6 @@ static void on_delayed(struct loop_timer *t)
 
 	c->eng.delayed = false;
 	c->eng.rr.xid = rr_xid(c->target->conn);
-	rpcmsg_set_xid((char *)c->eng.rr.msg->mem + RR_HDR_ROOM, c->eng.rr.xid);
 	rr_submit(c->target->conn, &c->eng.rr);
 }
 
@@ -408,7 +415,7 @@ static int take_results(void *arg, XDR *x)
 
 static int decode(struct nfs_call *c)
 {
-	const struct rpc_auth *auth = auth_of(c);
+	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t why;
 	XDR x;
 	int rc;
@@ -417,8 +424,8 @@ static int decode(struct nfs_call *c)
 	xdr_msg_create(&x, (void *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
 	rc = rpcmsg_reply(&x, c->eng.rr.xid, auth, &why);
 	if (!rc)
-		rc = auth->unwrap(auth, &x, take_results, c);
-	else if (rc == -EKEYREJECTED && !(rc = auth->refresh(auth, c->cred, why)))
+		rc = auth->flavor->unwrap(auth, &x, take_results, c);
+	else if (rc == -EKEYREJECTED && !(rc = auth->flavor->refresh(auth, why)))
 		rc = NFS_AGAIN;
 	return rc;
 }
@@ -523,7 +530,7 @@ static int take_reply(struct nfs_call *c)
 {
 	int rc;
 
-	atomic_store_explicit(&c->lane->last_reply_ns, loop_now(c->lane->loop),
+	atomic_store_explicit(&c->target->last_reply_ns, loop_now(c->lane->loop),
 			      memory_order_relaxed);
 	rc = decode(c);
 	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)

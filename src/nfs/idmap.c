@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "nfs/internal.h"
 
 #define NONE_S      60u
@@ -198,18 +198,13 @@ static void *mapper_main(void *arg)
 
 static bool start_mapper(struct nfs_idmap *im)
 {
-	sigset_t all, old;
 	int rc;
 
 	if (im->started)
 		return true;
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&im->tid, NULL, mapper_main, im);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = thread_start(&im->tid, mapper_main, im);
 	if (rc)
-		log_err("cannot start a thread for the owners' names: %s", strerror(rc));
+		log_err("cannot start a thread for the owners' names: %s", strerror(-rc));
 	im->started = rc == 0;
 	return im->started;
 }

@@ -12,7 +12,7 @@
  * A connector must not wait for the control thread or for a lane's calls, because those
  * may be waiting for a connection.
  *
- * The version's data for the mount (cl->server.vdata: client id, session) has one user at a
+ * The version's data for the mount (server->vdata: client id, session) has one user at a
  * time, so it needs no lock:
  *
  *   nfs_client_new    mounting thread    version->mount()
@@ -80,8 +80,7 @@ void nfs_target_give_back(struct nfs_target *t);
 /* probe.c, lane thread */
 struct nfs_probe {
 	uint32_t proc, reply_max;       /* reply_max: of the results */
-	const struct rpc_auth *auth;    /* NULL: none */
-	const struct rpc_cred *cred;    /* what auth needs; NULL without it */
+	struct rpc_auth_call *auth;     /* NULL: a call of nobody */
 	bool_t (*args)(void *arg, XDR *x);      /* encodes the arguments; NULL: there are none */
 	void (*done)(struct rr_call *rr, int status);
 };

@@ -13,10 +13,10 @@
  * (The lane's connections: target.c.)
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/thread.h"
 #include "nfs/internal.h"
 #include "nfs/rider.h"
 
@@ -87,7 +87,7 @@ static void say_slow(struct nfs_lane *l, uint64_t now)
 	if (!list_empty(&l->running))
 		oldest = container_of(l->running.next, struct nfs_call, eng.run_node);
 	slow = oldest && now - oldest->eng.start_ns > SLOW_MS * NS_PER_MS &&
-	       now - atomic_load_explicit(&l->last_reply_ns, memory_order_relaxed) >
+	       now - atomic_load_explicit(&l->target.last_reply_ns, memory_order_relaxed) >
 	       SLOW_MS * NS_PER_MS;
 	if (slow == l->slow)
 		return;
@@ -151,7 +151,6 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	l->client = cl;
 	l->index = index;
 	l->window = cfg->credits;
-	atomic_init(&l->last_reply_ns, mono_ns());
 	init_lists(l);
 	l->thread = calloc(1, sizeof(*l->thread));
 	l->loop = loop_new();
@@ -186,15 +185,8 @@ static void *lane_main(void *arg)
 
 int nfs_lane_start(struct nfs_lane *l)
 {
-	sigset_t all, old;
-	int rc;
+	int rc = thread_start(&l->thread->tid, lane_main, l);
 
-	/* Another thread takes signals (main.c). */
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);        /* the program's list of system calls */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = -pthread_create(&l->thread->tid, NULL, lane_main, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	l->thread->started = rc == 0;
 	return rc;
 }

@@ -109,6 +109,7 @@ struct nfs_open;
 
 struct nfs_lane;
 struct nfs_client;
+struct nfs_server;
 struct nfs_target;
 
 /* Flags of a call. */
@@ -223,7 +224,7 @@ struct nfs_machinery {
 	struct list run_node;           /* in the lane's list of all operations */
 	struct loop_timer timer;        /* the server asked us to come back later */
 	struct rr_call rr;
-	const struct rpc_auth *auth;    /* of this call */
+	struct rpc_auth_call auth;
 	uint8_t step;                   /* which RPC, in an operation of several */
 	int undo;                       /* why OPEN failed, while CLOSE undoes the open */
 	bool sent;                      /* a message of this operation went out */
@@ -333,16 +334,16 @@ struct nfs_version {
 	/* Called by the mounting thread before there is a control thread; may block; one
 	 * connection is up. Sets root_fh and the sizes. An error leaves nothing on the
 	 * server. */
-	int (*mount)(struct nfs_client *cl, struct errbuf *eb);
+	int (*mount)(struct nfs_server *s, struct errbuf *eb);
 	/* Called by the unmounting thread after the control thread has ended. Gives
 	 * server state back. Must not take long. */
-	void (*umount)(struct nfs_client *cl);
+	void (*umount)(struct nfs_server *s);
 	/* Any thread, when all others are gone: frees the rest of the server's vdata.
 	 * May be NULL. */
-	void (*free)(struct nfs_client *cl);
+	void (*free)(struct nfs_server *s);
 	/* Lane thread: frees an open that nobody uses any more, closed or not. NULL:
 	 * free(). */
-	void (*open_free)(struct nfs_client *cl, struct nfs_open *o);
+	void (*open_free)(struct nfs_server *s, struct nfs_open *o);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -errno: there is none until
@@ -353,9 +354,9 @@ struct nfs_version {
 	/* Control thread: after a decode returned NFS_RECOVER or NFS_REOPEN. It lets the lanes
 	 * hold (nfs_lanes_hold()) for what concerns all calls. 0; NFS_LATER: the server wants the
 	 * rest to be asked for later; or -errno. */
-	int (*recover)(struct nfs_client *cl);
+	int (*recover)(struct nfs_server *s);
 	/* Control thread, every few seconds: keeps the lease. */
-	void (*tick)(struct nfs_client *cl);
+	void (*tick)(struct nfs_server *s);
 	/*
 	 * Lane thread: a new connection of that target is being checked, when the mount is done.
 	 * All NULL: there is nothing to check. Until the check is over the connection does not
@@ -484,6 +485,7 @@ struct nfs_connection {
 	bool up;                        /* it takes any call; else it is on trial */
 	struct nfs_check check;
 	struct rr_call rr;              /* a call of the check, or a heartbeat */
+	struct rpc_auth_call auth;      /* the check's */
 	bool asked;                     /* rr is under way */
 	uint64_t asked_ns;              /* since then */
 	struct loop_timer again;        /* the server asked the check to come back later */
@@ -497,6 +499,7 @@ struct nfs_target {
 	struct list node;               /* in lane->targets */
 	struct rr_conn *conn;
 	_Atomic bool up;                /* there is a connection */
+	_Atomic uint64_t last_reply_ns; /* when the newest reply came; any thread reads it */
 	void *vdata;                    /* the version's */
 	struct rr_call ping;            /* see target.c; not IDLE: it waits or is in flight */
 	bool timed_out;                 /* the last connection was lost for want of a reply */
@@ -527,7 +530,6 @@ struct nfs_lane {
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
 	bool slow;                      /* the log says that the server does not respond */
-	_Atomic uint64_t last_reply_ns; /* when the newest reply came; any thread reads it */
 	struct loop_timer tick;
 	struct nfs_lane_thread *thread; /* belongs to lane.c */
 	void (*buffers_freed)(struct nfs_lane *l);      /* fs: try queued requests again */
@@ -542,6 +544,7 @@ struct nfs_client {
 	struct nfs_lane *lanes;
 	unsigned nlanes;
 	struct nfs_fh root_fh;
+	struct rpc_cred own;            /* the daemon's, for calls that no program asks for */
 	_Atomic uint32_t rsize, wsize, dtsize;  /* as agreed with the server; a later session may
 					 * have less, and requests of that size are under way then */
 	uint32_t name_max;
@@ -591,20 +594,22 @@ bool nfs_take_back(struct nfs_call *c, int status);
 bool nfs_abandon(struct nfs_call *c, int status);
 /* Lane thread: starts waiting calls as far as there is room. */
 void nfs_lane_pump(struct nfs_lane *l);
-/* Any thread but a lane's: runs the operation on that lane and waits for it. Returns
+/* Any thread but a lane's: runs the operation at that target and waits for it. Returns
  * c->res.status; -ETIMEDOUT after timeout_ms (0: no limit) or -ESHUTDOWN when the mount
  * ends. Both abandon the call and set *abandoned: the lane may still use c, and passes
  * it to free() when it ends. So c must be what malloc() returned, and whatever it points
  * to must lie inside that memory or live as long as the client. */
-int nfs_call_sync(struct nfs_lane *l, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
-/* The same on any lane that has a connection. If that lane loses it, the call moves to
+int nfs_call_sync(struct nfs_target *t, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
+/* The same on any lane that has a connection to that server. If that lane loses it, the call moves to
  * another lane. Only for calls that the server may execute twice without harm. */
-int nfs_call_any(struct nfs_client *cl, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
+int nfs_call_any(struct nfs_server *s, struct nfs_call *c, unsigned timeout_ms, bool *abandoned);
 /* Any thread but a lane's: runs fn(lane, arg) on every lane's thread and waits for all. */
 void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *arg), void *arg);
-/* Any thread: prints how many calls of each kind were sent for the first time, a line
- * "rpc.KIND N" each. */
-void nfs_print_calls(FILE *f, const struct nfs_client *cl);
+/* Any thread: how many calls of each kind were sent for the first time, as "rpc.KIND". */
+void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl);
+/* Any thread: when the newest reply of that server came; before the first one, when a lane was
+ * made. */
+uint64_t nfs_server_replied_ns(const struct nfs_server *s);
 /* Any thread: does the lane have a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
 

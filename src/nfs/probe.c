@@ -21,7 +21,7 @@ int nfs_probe_encode(const struct nfs_target *t, struct rr_call *rr, const struc
 		     void *arg)
 {
 	const struct nfs_version *v = t->server->version;
-	const struct rpc_auth *auth = p->auth ? p->auth : &rpc_auth_none;
+	struct rpc_auth_call none = { .flavor = &rpc_auth_none }, *auth = p->auth ? p->auth : &none;
 	XDR x;
 	bool ok;
 
@@ -32,8 +32,8 @@ int nfs_probe_encode(const struct nfs_target *t, struct rr_call *rr, const struc
 	rr->xid = rr_xid(t->conn);
 	xdr_msg_create(&x, (char *)rr->msg->mem + RR_HDR_ROOM, (u_int)(rr->msg->size - RR_HDR_ROOM),
 		       XDR_ENCODE);
-	ok = rpcmsg_call(&x, rr->xid, v->prog, v->vers, p->proc, auth, p->cred) &&
-	     auth->wrap(auth, &x, p->args ? p->args : no_args, arg);
+	ok = rpcmsg_call(&x, rr->xid, v->prog, v->vers, p->proc, auth) &&
+	     auth->flavor->wrap(auth, &x, p->args ? p->args : no_args, arg);
 	rr->msg_len = xdr_getpos(&x);
 	if (!ok)
 		nfs_probe_put(t, rr);

@@ -60,6 +60,19 @@ bool nfs_server_is_up(const struct nfs_server *s)
 	return false;
 }
 
+uint64_t nfs_server_replied_ns(const struct nfs_server *s)
+{
+	uint64_t newest = 0;
+
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++) {
+		const struct nfs_target *t = s->targets[i];
+		uint64_t ns = t ? atomic_load_explicit(&t->last_reply_ns, memory_order_relaxed) : 0;
+
+		newest = ns > newest ? ns : newest;
+	}
+	return newest;
+}
+
 void nfs_target_give_back(struct nfs_target *t)
 {
 	struct nfs_call *c;
@@ -140,6 +153,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	};
 
 	*t = (struct nfs_target){ .server = s, .lane = l };
+	atomic_init(&t->last_reply_ns, mono_ns());
 	nfs_connections_init(t);
 	s->targets[l->index] = t;
 	list_add_tail(&l->targets, &t->node);

@@ -34,42 +34,40 @@ static bool_t put_none(XDR *x)
 	return put(x, RPC_AUTH_NONE) && put(x, 0);
 }
 
-bool_t rpc_auth_wrap_plain(const struct rpc_auth *a, XDR *x,
+bool_t rpc_auth_wrap_plain(struct rpc_auth_call *k, XDR *x,
 			   bool_t (*encode)(void *arg, XDR *x), void *arg)
 {
-	(void)a;
+	(void)k;
 	return encode(arg, x);
 }
 
-int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+int rpc_auth_unwrap_plain(struct rpc_auth_call *k, XDR *x, int (*decode)(void *arg, XDR *x),
 			  void *arg)
 {
-	(void)a;
+	(void)k;
 	return decode(arg, x);
 }
 
 /* For flavors that have only one credential for each user. */
-static int no_other(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why)
+static int no_other(struct rpc_auth_call *k, uint32_t why)
 {
-	(void)a;
-	(void)cred;
+	(void)k;
 	(void)why;
 	return -EACCES;
 }
 
 /* ---- AUTH_NONE ---- */
 
-static bool_t none_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred)
+static bool_t none_marshal(struct rpc_auth_call *k, XDR *x)
 {
-	(void)a;
-	(void)cred;
+	(void)k;
 	/* Credential and verifier. NOLINTNEXTLINE(misc-redundant-expression) */
 	return put_none(x) && put_none(x);
 }
 
-static bool none_verify(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len)
+static bool none_verify(struct rpc_auth_call *k, uint32_t flavor, const void *body, uint32_t len)
 {
-	(void)a;
+	(void)k;
 	(void)body;
 	(void)len;
 	return flavor == RPC_AUTH_NONE;
@@ -87,14 +85,14 @@ const struct rpc_auth rpc_auth_none = {
 
 /* ---- AUTH_SYS ---- */
 
-static bool_t sys_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred)
+static bool_t sys_marshal(struct rpc_auth_call *k, XDR *x)
 {
+	const struct rpc_cred *cred = k->cred;
 	uint32_t ngids = cred->ngids < RPC_GIDS_MAX ? cred->ngids : RPC_GIDS_MAX;
 	/* stamp, length of name, name, uid, gid, count, gids */
 	uint32_t body = 4 + 4 + ((machine_len + 3) & ~3u) + 4 + 4 + 4 + 4 * ngids;
 	int32_t *at = XDR_INLINE(x, 4 * 4 + body);
 
-	(void)a;
 	if (!at)
 		return FALSE;
 	IXDR_PUT_U_INT32(at, RPC_AUTH_SYS);
@@ -114,9 +112,9 @@ static bool_t sys_marshal(const struct rpc_auth *a, XDR *x, const struct rpc_cre
 }
 
 /* A server may offer a short form of the credential (AUTH_SHORT). Nobody has to use it. */
-static bool sys_verify(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len)
+static bool sys_verify(struct rpc_auth_call *k, uint32_t flavor, const void *body, uint32_t len)
 {
-	(void)a;
+	(void)k;
 	(void)body;
 	(void)len;
 	return flavor == RPC_AUTH_NONE || flavor == RPC_AUTH_SYS || flavor == RPC_AUTH_SHORT;

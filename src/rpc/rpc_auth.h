@@ -10,8 +10,9 @@
  *           refresh   the server has refused the credential
  *
  * A mount has one flavor (sec=). Each call names the user that it is made for (rpc_cred),
- * and the flavor turns that into what the server sees. Any thread may call the operations,
- * so a flavor that keeps state between calls must lock it.
+ * and the flavor turns that into what the server sees. What it has to know of a call when the
+ * reply comes is in the call's own rpc_auth_call. Any thread may call the operations, so a flavor
+ * that keeps state between calls must lock it.
  */
 #ifndef RPC_RPC_AUTH_H
 #define RPC_RPC_AUTH_H
@@ -35,25 +36,32 @@ struct rpc_cred {
 	gid_t gids[RPC_GIDS_MAX];
 };
 
+/* A call, as its flavor sees it. Whoever makes the call sets it, and keeps it until the reply is
+ * decoded or nobody waits for one any more. */
+struct rpc_auth_call {
+	const struct rpc_auth *flavor;
+	const struct rpc_cred *cred;    /* NULL: a call of nobody; AUTH_NONE */
+};
+
 struct rpc_auth {
 	const char *name;               /* as in sec= */
 	uint32_t flavor;                /* as in the MOUNT protocol's lists */
 	/* Encodes credential and verifier. FALSE: the stream is full. */
-	bool_t (*marshal)(const struct rpc_auth *a, XDR *x, const struct rpc_cred *cred);
+	bool_t (*marshal)(struct rpc_auth_call *k, XDR *x);
 	/* Encodes the arguments, which encode(arg, x) writes. FALSE: the stream is full. */
-	bool_t (*wrap)(const struct rpc_auth *a, XDR *x, bool_t (*encode)(void *arg, XDR *x),
+	bool_t (*wrap)(struct rpc_auth_call *k, XDR *x, bool_t (*encode)(void *arg, XDR *x),
 		       void *arg);
 	/* Checks the verifier of a reply, given its flavor and `len` bytes of body.
 	 * false: the reply does not come from the server. */
-	bool (*verify)(const struct rpc_auth *a, uint32_t flavor, const void *body, uint32_t len);
+	bool (*verify)(struct rpc_auth_call *k, uint32_t flavor, const void *body, uint32_t len);
 	/* Decodes the results by decode(arg, x), and returns what that returns, or
 	 * -EBADMSG. */
-	int (*unwrap)(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+	int (*unwrap)(struct rpc_auth_call *k, XDR *x, int (*decode)(void *arg, XDR *x),
 		      void *arg);
-	/* The server has refused cred; why is an auth_stat of RFC 5531. 0: the call may
+	/* The server has refused the credential; why is an auth_stat of RFC 5531. 0: the call may
 	 * be sent again, and will have a new credential. Otherwise -errno for the
 	 * caller. */
-	int (*refresh)(const struct rpc_auth *a, const struct rpc_cred *cred, uint32_t why);
+	int (*refresh)(struct rpc_auth_call *k, uint32_t why);
 	/* File data is wrapped with the rest of the message, so it cannot be placed. It
 	 * travels inside the message; a long message travels as a Long Call or in a
 	 * Reply chunk. */
@@ -70,9 +78,9 @@ extern const struct rpc_auth rpc_auth_none;
 void rpc_auth_init(void);
 
 /* wrap and unwrap for flavors that leave the message as it is. */
-bool_t rpc_auth_wrap_plain(const struct rpc_auth *a, XDR *x,
+bool_t rpc_auth_wrap_plain(struct rpc_auth_call *k, XDR *x,
 			   bool_t (*encode)(void *arg, XDR *x), void *arg);
-int rpc_auth_unwrap_plain(const struct rpc_auth *a, XDR *x, int (*decode)(void *arg, XDR *x),
+int rpc_auth_unwrap_plain(struct rpc_auth_call *k, XDR *x, int (*decode)(void *arg, XDR *x),
 			  void *arg);
 
 #endif

@@ -13,7 +13,7 @@ enum { ACC_SUCCESS = 0, ACC_PROG_UNAVAIL = 1, ACC_PROG_MISMATCH = 2, ACC_PROC_UN
 enum { DENY_RPC_MISMATCH = 0, DENY_AUTH_ERROR = 1 };
 
 bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32_t proc,
-		   const struct rpc_auth *auth, const struct rpc_cred *cred)
+		   struct rpc_auth_call *k)
 {
 	int32_t *at = XDR_INLINE(xdrs, 6 * BYTES_PER_XDR_UNIT);
 
@@ -25,7 +25,7 @@ bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32
 	IXDR_PUT_U_INT32(at, prog);
 	IXDR_PUT_U_INT32(at, vers);
 	IXDR_PUT_U_INT32(at, proc);
-	return auth->marshal(auth, xdrs, cred);
+	return k->flavor->marshal(k, xdrs);
 }
 
 void rpcmsg_set_xid(void *msg, uint32_t xid)
@@ -35,13 +35,13 @@ void rpcmsg_set_xid(void *msg, uint32_t xid)
 }
 
 /* The rest of a verifier, of which `at` is the head. */
-static bool check_verifier(XDR *x, const int32_t *at, const struct rpc_auth *auth)
+static bool check_verifier(XDR *x, const int32_t *at, struct rpc_auth_call *k)
 {
 	uint32_t flavor = IXDR_GET_U_INT32(at), len = IXDR_GET_U_INT32(at);
 
 	if (len > RPC_VERIFIER_MAX || (len && !XDR_INLINE(x, (len + 3) & ~3u)))
 		return false;
-	return !auth || auth->verify(auth, flavor, at, len);
+	return !k || k->flavor->verify(k, flavor, at, len);
 }
 
 /* `at` are the two words behind that. */
@@ -54,7 +54,7 @@ static int denied(const int32_t *at, uint32_t *why)
 	       stat == DENY_RPC_MISMATCH ? -EPROTONOSUPPORT : -EBADMSG;
 }
 
-int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t *why)
+int rpcmsg_reply(XDR *xdrs, uint32_t xid, struct rpc_auth_call *k, uint32_t *why)
 {
 	/* No reply is shorter. What comes behind the third word is the head of a verifier, or
 	 * says why the call was denied. */
@@ -70,7 +70,7 @@ int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t 
 		return -EBADMSG;
 	if (stat == STAT_DENIED)
 		return denied(at, why);
-	if (stat != STAT_ACCEPTED || !check_verifier(xdrs, at, auth) || !xdr_uint32_t(xdrs, &stat))
+	if (stat != STAT_ACCEPTED || !check_verifier(xdrs, at, k) || !xdr_uint32_t(xdrs, &stat))
 		return -EBADMSG;
 	switch (stat) {
 	case ACC_SUCCESS:

@@ -19,13 +19,13 @@
 
 /* Encodes everything before the arguments. FALSE: the stream is full. */
 bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32_t proc,
-		   const struct rpc_auth *auth, const struct rpc_cred *cred);
+		   struct rpc_auth_call *k);
 
 /* Turns the message into another call: the XID is its first word. */
 void rpcmsg_set_xid(void *msg, uint32_t xid);
 
 /*
- * Decodes everything before the results. auth checks the verifier; auth NULL: no check.
+ * Decodes everything before the results. k's flavor checks the verifier; k NULL: no check.
  * Returns 0 if the results follow. Otherwise
  *   -EBADMSG         not a reply, another XID, truncated, or a bad verifier
  *   -EPROTONOSUPPORT the server does not have the program or the version
@@ -33,6 +33,6 @@ void rpcmsg_set_xid(void *msg, uint32_t xid);
  *   -EKEYREJECTED    the credential was refused; *why is the auth_stat
  *   -EREMOTEIO       GARBAGE_ARGS or SYSTEM_ERR
  */
-int rpcmsg_reply(XDR *xdrs, uint32_t xid, const struct rpc_auth *auth, uint32_t *why);
+int rpcmsg_reply(XDR *xdrs, uint32_t xid, struct rpc_auth_call *k, uint32_t *why);
 
 #endif

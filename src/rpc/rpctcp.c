@@ -155,7 +155,7 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 	return (int)len;
 }
 
-static int exchange(struct rpctcp *t, uint32_t len, const struct rpc_auth *auth,
+static int exchange(struct rpctcp *t, uint32_t len, struct rpc_auth_call *k,
 		    xdrproc_t res, void *resp)
 {
 	uint64_t deadline = mono_ns() + t->timeout_ms * 1000000ull;
@@ -171,7 +171,7 @@ static int exchange(struct rpctcp *t, uint32_t len, const struct rpc_auth *auth,
 	if (rc < 0)
 		return rc;
 	xdrmem_create(&x, (char *)t->buf, (u_int)rc, XDR_DECODE);
-	rc = rpcmsg_reply(&x, t->xid, auth, &why);
+	rc = rpcmsg_reply(&x, t->xid, k, &why);
 	if (rc == -EKEYREJECTED)
 		rc = -EACCES;
 	if (!rc && !res(&x, resp, 0))
@@ -184,7 +184,7 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 		const struct rpc_cred *cred, xdrproc_t args, void *argp,
 		xdrproc_t res, void *resp, struct errbuf *eb)
 {
-	const struct rpc_auth *auth = cred ? &rpc_auth_sys : &rpc_auth_none;
+	struct rpc_auth_call k = { .flavor = cred ? &rpc_auth_sys : &rpc_auth_none, .cred = cred };
 	uint32_t len;
 	XDR x;
 	bool ok;
@@ -192,12 +192,12 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 
 	t->xid++;
 	xdrmem_create(&x, (char *)(t->buf + 1), REC_MAX, XDR_ENCODE);
-	ok = rpcmsg_call(&x, t->xid, prog, vers, proc, auth, cred) && args(&x, argp, 0);
+	ok = rpcmsg_call(&x, t->xid, prog, vers, proc, &k) && args(&x, argp, 0);
 	len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	if (!ok)
 		return err_set(eb, -EMSGSIZE, "the arguments for %s at %s are too long", t->what, t->addr);
-	rc = exchange(t, len, auth, res, resp);
+	rc = exchange(t, len, &k, res, resp);
 	if (rc)
 		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
 			rc == -ETIMEDOUT ? "no reply in time" :

@@ -6,7 +6,7 @@
  *
  *   rr_submit --> waiting --credit--> in flight on a link --reply, send completion--> done
  *                    ^                    |
- *                    +-- the link is lost-+   (same XID, new header, new rkeys)
+ *                    +-- the link is lost-+   (same XID, new header, new rkeys: renew())
  *
  * A *path* is a way to the server: a fabric and the addresses of both ends. A *link* is one
  * connection on a path. The requester has the queue, the XIDs and the calls. It may have
@@ -76,6 +76,12 @@ struct rr_call {
 	uint32_t xid;           /* rr_xid(), also in the RPC message */
 	struct arena_buf *msg;  /* the RPC message begins at msg->mem + RR_HDR_ROOM */
 	uint32_t msg_len;       /* without the data of `send`; so it is again in done() */
+	/*
+	 * Makes the message what this sending wants: called before each, be it the first, a replay
+	 * or one that then finds no buffer. Nobody else has the message then, and the data of
+	 * `send` is not in it. It must not change msg_len. NULL: it is sent as it is.
+	 */
+	void (*renew)(struct rr_call *c);
 	/* The call's data: a WRITE's, or the target of a link. In the RPC message it comes
 	 * at data_pos, right after its length word. It travels as a Read chunk, or is
 	 * copied into the message when all of it fits inline. nsend 0: none. */

@@ -7,10 +7,10 @@
  *                                ^-- the Send starts here
  *
  * The header is written so that it ends where the message begins. It is made anew for each
- * sending, because rkeys and thresholds belong to the connection. The RPC message stays as
- * it is, so the server sees a replay as the same call. Only the way of a call's data may
- * change: data that was put into the message is taken out again before the next sending is
- * planned.
+ * sending, because rkeys and thresholds belong to the connection. The RPC message is the call's
+ * own affair (renew()); with the same XID the server sees a replay as the same call. The way of a
+ * call's data may change: data that was put into the message is taken out again before the next
+ * sending is planned.
  *
  *     chunk buffer |<-------- chunk_room -------->|<-------- copy -------->|
  *                   Reply chunk, or Write chunk    Long Call, or Read chunk
@@ -274,6 +274,8 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	int hlen, rc;
 
 	rr_withdraw_data(call);
+	if (call->renew)
+		call->renew(call);
 	/* What is not sent after all has offered nothing. */
 	call->write_chunk = call->reply_chunk = false;
 	call->chunk_room = 0;

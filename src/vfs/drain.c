@@ -20,19 +20,6 @@ static bool drain_any_up(const struct vfs *vfs)
 	return false;
 }
 
-static uint64_t drain_newest_reply(const struct vfs *vfs)
-{
-	uint64_t newest = 0;
-
-	for (unsigned i = 0; i < vfs->nlanes; i++) {
-		uint64_t t = atomic_load_explicit(&vfs->lanes[i]->lane->last_reply_ns,
-						  memory_order_relaxed);
-
-		newest = t > newest ? t : newest;
-	}
-	return newest;
-}
-
 bool drain_is_silent(const struct drain *d, const struct vfs *vfs)
 {
 	uint64_t now = mono_ns();
@@ -53,7 +40,7 @@ struct drain drain_begins(const struct vfs *vfs)
 void drain_look(struct drain *d, const struct vfs *vfs)
 {
 	size_t left = atomic_load(&vfs->behind.bytes);
-	uint64_t now = mono_ns(), reply = drain_newest_reply(vfs);
+	uint64_t now = mono_ns(), reply = nfs_server_replied_ns(&vfs->cl->server);
 
 	if (drain_any_up(vfs))
 		d->up_ns = now;

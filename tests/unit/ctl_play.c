@@ -34,18 +34,18 @@ static int make_path(struct rr_path *out, const struct nfs_config *cfg, const ch
 	return 0;
 }
 
-static void print_stats(FILE *f, const void *arg)
+static void put_stats(const struct stats_out *out, const void *arg)
 {
 	cr_assert_eq(arg, &client);
-	fprintf(f, "rpc.calls 18446744073709551615\n");
+	stats_put(out, UINT64_MAX, "rpc.calls");
 	for (unsigned i = 0; i < ctl_play.stat_lines; i++)
-		fprintf(f, "line.%u %u\n", i, i);
-	ctl_print_paths(f, &client);
+		stats_put(out, i, "line.%u", i);
+	ctl_put_paths(out, &client);
 }
 
 const struct ctl_config ctl_play_config = {
 	.client = &client, .mountpoint = "/mnt/a", .source = "server:/x", .make_path = make_path,
-	.print_stats = print_stats, .arg = &client,
+	.put_stats = put_stats, .arg = &client,
 };
 
 void ctl_play_start(void)

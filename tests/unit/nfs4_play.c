@@ -49,7 +49,7 @@ void play4_setup(void)
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
 		lanes[i].loop = loop_new();
 	}
-	nfs4_slots_install(&cl4);
+	nfs4_slots_install(&cl4.server);
 	its_file.fh = fh;
 	open_file.ref = (struct nfs_open_ref){ .refs = 1, .file = &its_file };
 	atomic_init(&open_file.settled, true);
@@ -89,7 +89,7 @@ unsigned nretired4(void)
 void new_session4(void)
 {
 	n4.epoch++;
-	nfs4_slots_install(&cl4);
+	nfs4_slots_install(&cl4.server);
 }
 
 static void renew(struct nfs_call *c)
@@ -101,7 +101,7 @@ static void renew(struct nfs_call *c)
 static void drop(struct nfs_call *c)
 {
 	if (c->open && c->open != &open_file)
-		nfs4_open_put(&cl4, c->open);
+		nfs4_open_put(&cl4.server, c->open);
 	c->open = NULL;
 	nfs4_release(target4(), c);
 	atomic_store(&open_file.reopen, false);

@@ -360,7 +360,7 @@ void server4_stop(void)
 {
 	fake_lane_stop();
 	if (fake_cl.server.vdata)
-		nfs4_free(&fake_cl);
+		nfs4_free(&fake_cl.server);
 }
 
 void have_open(unsigned i)
@@ -398,7 +398,7 @@ void server4_mount(void)
 {
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert_str_eq(server.log, "XSCR");
 	memset(server.log, 0, sizeof(server.log));
 	fake_ctl.mounted = true;
@@ -446,7 +446,7 @@ static void *call_main(void *arg)
 	struct one_call *o = arg;
 	bool abandoned;
 
-	o->rc = nfs_call_sync(&fake_lanes[0], &o->held->c, 0, &abandoned);
+	o->rc = nfs_call_sync(&fake_lanes[0].target, &o->held->c, 0, &abandoned);
 	if (abandoned)
 		return NULL;
 	o->open = o->held->c.open;

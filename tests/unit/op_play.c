@@ -101,6 +101,7 @@ void play_args(const struct nfs_call *c, const struct nfs_opdef *def)
 void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, uint32_t fh_len)
 {
 	static const struct rpc_cred cred = { .ngids = RPC_GIDS_MAX };
+	struct rpc_auth_call k = { .flavor = &rpc_auth_sys, .cred = &cred };
 	const uint32_t host = 64;       /* a host name is no longer */
 	struct nfs_fh fh = { .len = fh_len };
 	struct nfs_call copy = *c;
@@ -111,7 +112,7 @@ void play_default_limits(const struct nfs_call *c, const struct nfs_opdef *def, 
 
 	copy.args.fh = copy.args.fh2 = &fh;
 	xdrmem_create(&x, buf, sizeof(buf), XDR_ENCODE);
-	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &rpc_auth_sys, &cred));
+	cr_assert(rpcmsg_call(&x, 1, 1, 1, 1, &k));
 	len = xdr_getpos(&x) + host;
 	xdr_destroy(&x);
 	len += (uint32_t)encode(&copy, def, sizeof(msg.w), NULL);

@@ -15,7 +15,7 @@
 #include "ctl/ctl.h"
 
 #define STRANGER 12345
-#define MOUNT "\"mountpoint\":\"/mnt/a\",\"source\":\"s:/x\""
+#define MOUNT "\"mountpoint\":\"/usr\",\"source\":\"s:/x\""
 
 static char dir[32], mountinfo[64], sockets[64], name[72], out[65536], err[4096];
 static int listener = -1;
@@ -31,14 +31,15 @@ static struct {
 	unsigned clients;
 } daemon_;
 
+/* Mount points must be there, and are in no file system of ours. */
 static void write_mountinfo(uid_t owner)
 {
 	FILE *f = fopen(mountinfo, "w");
 
-	fprintf(f, "30 1 0:77 / /mnt/a rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
-		"31 1 0:77 / /mnt/bind rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
-		"32 1 0:78 / /mnt/b rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
-		"33 1 0:79 / /mnt/other rw - tmpfs tmpfs rw\n", owner, owner, owner);
+	fprintf(f, "30 1 0:77 / /usr rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
+		"31 1 0:77 / /etc rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
+		"32 1 0:78 / /dev rw - fuse.nfsrdma-fuse s:/x rw,user_id=%u,group_id=0\n"
+		"33 1 0:79 / /proc rw - tmpfs tmpfs rw\n", owner, owner, owner);
 	fclose(f);
 }
 
@@ -199,78 +200,77 @@ static int run(const char *word, ...)
 
 Test(ctl_client, no_mount)
 {
-	expect_status(CTL_GONE, "nothing is mounted on '/mnt/none'", "/mnt/none", "paths");
-	expect_status(CTL_GONE, "not of this program's type", "/mnt/other", "paths");
+	expect_status(CTL_GONE, "nothing is mounted on '/run'", "/run/", "paths");
+	expect_status(CTL_GONE, "not of this program's type", "/proc", "paths");
 	expect_status(CTL_GONE, "No such file", "/no/such/mount", "paths");
-	expect_status(CTL_GONE, "there is no control socket", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "there is no control socket", "/usr", "paths");
 	cr_assert_str_eq(out, "");
 }
 
 Test(ctl_client, daemon_is_gone)
 {
 	make_directory(geteuid());
-	expect_status(CTL_GONE, "there is no control socket", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "there is no control socket", "/usr", "paths");
 	bind_socket();
-	expect_status(CTL_GONE, "the daemon of '/mnt/a' has ended", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "the daemon of '/usr' has ended", "/usr", "paths");
 }
 
-/* The mount itself is not looked at: /mnt/a is not even there. */
 Test(ctl_client, reply_is_shown)
 {
 	start_with("{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "paths");
+	expect_status(CTL_OK, "", "/usr", "paths");
 	cr_assert(strstr(out, "10.0.0.1"), "%s", out);
 	cr_assert_str_eq(daemon_.request, "{\"command\":\"paths\"}\n");
-	expect_status(CTL_OK, "", "/mnt/bind", "policy", "min-latency");
+	expect_status(CTL_OK, "", "/etc", "policy", "min-latency");
 	cr_assert_str_eq(out, "min-latency\n");
 	cr_assert_str_eq(daemon_.request, "{\"command\":\"policy\",\"policy\":\"min-latency\"}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "paths", "--json");
+	expect_status(CTL_OK, "", "/usr", "paths", "--json");
 	cr_assert_str_eq(out, "{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
 }
 
 Test(ctl_client, requests)
 {
 	start_with("{" MOUNT ",\"paths\":[],\"stats\":{\"a\":1,\"b\":18446744073709551615}}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "add-path", "[fe80::1%lo]", "--port", "7", "--local", "eth0");
+	expect_status(CTL_OK, "", "/usr", "add-path", "[fe80::1%lo]", "--port", "7", "--local", "eth0");
 	cr_assert_str_eq(daemon_.request, "{\"command\":\"add-path\",\"server\":\"fe80::1%lo\",\"local\":\"eth0\","
 			 "\"port\":7}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "remove-path", "--force", "10.0.0.1");
+	expect_status(CTL_OK, "", "/usr", "remove-path", "--force", "10.0.0.1");
 	cr_assert_str_eq(daemon_.request, "{\"command\":\"remove-path\",\"path\":\"10.0.0.1\",\"force\":true}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "reconnect", "all");
+	expect_status(CTL_OK, "", "/usr", "reconnect", "all");
 	cr_assert_str_eq(daemon_.request, "{\"command\":\"reconnect\",\"path\":\"all\"}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "stats");
+	expect_status(CTL_OK, "", "/usr", "stats");
 	cr_assert_str_eq(out, "a 1\nb 18446744073709551615\n");
 }
 
 Test(ctl_client, top)
 {
 	start_with("{" MOUNT ",\"policy\":\"p\",\"paths\":[],\"stats\":{\"rpc.calls\":1}}\n");
-	expect_status(CTL_OK, "", "/mnt/a", "top", "--count", "2", "--interval", "0.1");
+	expect_status(CTL_OK, "", "/usr", "top", "--count", "2", "--interval", "0.1");
 	cr_assert(strstr(out, "0 calls/s") && strstr(strstr(out, "0 calls/s") + 1, "0 calls/s"), "%s", out);
 	cr_assert_null(strchr(out, '\033'));
 	cr_assert_eq(daemon_.clients, 3);
-	expect_status(CTL_OK, "", "/mnt/a", "top", "--count", "1", "--interval", "0.1", "--json");
+	expect_status(CTL_OK, "", "/usr", "top", "--count", "1", "--interval", "0.1", "--json");
 	cr_assert(strstr(out, "\"calls\":0.000"), "%s", out);
 }
 
 Test(ctl_client, usage)
 {
 	expect_status(CTL_USAGE, "usage:", NULL);
-	expect_status(CTL_USAGE, "usage:", "/mnt/a");
-	expect_status(CTL_USAGE, "there is no command 'x'", "/mnt/a", "x");
-	expect_status(CTL_USAGE, "one argument too many", "/mnt/a", "paths", "x");
-	expect_status(CTL_USAGE, "one argument too many", "/mnt/a", "remove-path", "1", "2");
-	expect_status(CTL_USAGE, "add-path needs an argument", "/mnt/a", "add-path");
-	expect_status(CTL_USAGE, "--port is not for paths", "/mnt/a", "paths", "--port", "1");
-	expect_status(CTL_USAGE, "--force is not for top", "/mnt/a", "top", "--force");
-	expect_status(CTL_USAGE, "--port needs a value", "/mnt/a", "add-path", "x", "--port");
-	expect_status(CTL_USAGE, "'-1' is not a number", "/mnt/a", "add-path", "x", "--port", "-1");
-	expect_status(CTL_USAGE, "not a number", "/mnt/a", "add-path", "x", "--port", "65536");
-	expect_status(CTL_USAGE, "not a number", "/mnt/a", "top", "--count", "0");
-	expect_status(CTL_USAGE, "not a time", "/mnt/a", "top", "--interval", "0");
-	expect_status(CTL_USAGE, "not a time", "/mnt/a", "top", "--interval", "nan");
-	expect_status(CTL_USAGE, "not a time", "/mnt/a", "top", "--interval", "1x");
-	expect_status(CTL_USAGE, "'--x' is not known", "/mnt/a", "paths", "--x");
+	expect_status(CTL_USAGE, "usage:", "/usr");
+	expect_status(CTL_USAGE, "there is no command 'x'", "/usr", "x");
+	expect_status(CTL_USAGE, "one argument too many", "/usr", "paths", "x");
+	expect_status(CTL_USAGE, "one argument too many", "/usr", "remove-path", "1", "2");
+	expect_status(CTL_USAGE, "add-path needs an argument", "/usr", "add-path");
+	expect_status(CTL_USAGE, "--port is not for paths", "/usr", "paths", "--port", "1");
+	expect_status(CTL_USAGE, "--force is not for top", "/usr", "top", "--force");
+	expect_status(CTL_USAGE, "--port needs a value", "/usr", "add-path", "x", "--port");
+	expect_status(CTL_USAGE, "'-1' is not a number", "/usr", "add-path", "x", "--port", "-1");
+	expect_status(CTL_USAGE, "not a number", "/usr", "add-path", "x", "--port", "65536");
+	expect_status(CTL_USAGE, "not a number", "/usr", "top", "--count", "0");
+	expect_status(CTL_USAGE, "not a time", "/usr", "top", "--interval", "0");
+	expect_status(CTL_USAGE, "not a time", "/usr", "top", "--interval", "nan");
+	expect_status(CTL_USAGE, "not a time", "/usr", "top", "--interval", "1x");
+	expect_status(CTL_USAGE, "'--x' is not known", "/usr", "paths", "--x");
 	expect_status(CTL_OK, "", "--help");
 	cr_assert(strstr(out, "reconnect ID|ADDRESS|all"), "%s", out);
 }
@@ -280,9 +280,9 @@ Test(ctl_client, usage)
 Test(ctl_client, refusal)
 {
 	start_with("{" MOUNT ",\"error\":\"no\\u001b[2J \\u009b\"}\n");
-	expect_status(CTL_REFUSED, "ctl: no?[2J ??\n", "/mnt/a", "paths");
+	expect_status(CTL_REFUSED, "ctl: no?[2J ??\n", "/usr", "paths");
 	cr_assert_str_eq(out, "");
-	expect_status(CTL_REFUSED, "ctl: no?[2J ??\n", "/mnt/a", "paths", "--json");
+	expect_status(CTL_REFUSED, "ctl: no?[2J ??\n", "/usr", "paths", "--json");
 	cr_assert_str_eq(out, "{" MOUNT ",\"error\":\"no\\u001b[2J ??\"}\n");
 }
 
@@ -291,19 +291,19 @@ Test(ctl_client, turned_away)
 	daemon_.hangs_up = true;
 	start_with("{\"error\":\"too many control connections\"}\n");
 	for (int i = 0; i < 20; i++)
-		expect_status(CTL_REFUSED, "too many control connections", "/mnt/a", "stats");
+		expect_status(CTL_REFUSED, "too many control connections", "/usr", "stats");
 }
 
 Test(ctl_client, another_mounts_daemon)
 {
-	start_with("{\"mountpoint\":\"/mnt/b\",\"source\":\"s:/x\",\"paths\":[]}\n");
-	expect_status(CTL_GONE, "serves '/mnt/b': not used", "/mnt/a", "paths");
+	start_with("{\"mountpoint\":\"/dev\",\"source\":\"s:/x\",\"paths\":[]}\n");
+	expect_status(CTL_GONE, "serves '/dev': not used", "/usr", "paths");
 	cr_assert_str_eq(out, "");
-	reply_with("{\"mountpoint\":\"/mnt/b\",\"error\":\"x\"}\n");
-	expect_status(CTL_GONE, "serves '/mnt/b': not used", "/mnt/a", "paths", "--json");
+	reply_with("{\"mountpoint\":\"/dev\",\"error\":\"x\"}\n");
+	expect_status(CTL_GONE, "serves '/dev': not used", "/usr", "paths", "--json");
 	cr_assert_str_eq(out, "");
 	reply_with("{\"paths\":[]}\n");
-	expect_status(CTL_GONE, "serves '': not used", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "serves '': not used", "/usr", "paths");
 }
 
 Test(ctl_client, no_reply)
@@ -311,21 +311,21 @@ Test(ctl_client, no_reply)
 	static const char *const bad[] = { "\n", "x\n", "[]\n", "{" MOUNT "\n", "null\n", "7\n" };
 
 	start_with("");
-	expect_status(CTL_GONE, "has ended", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "has ended", "/usr", "paths");
 	reply_with("{" MOUNT "}");
-	expect_status(CTL_GONE, "has ended", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "has ended", "/usr", "paths");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		reply_with(bad[i]);
-		expect_status(CTL_GONE, "not a daemon of this program", "/mnt/a", "paths");
+		expect_status(CTL_GONE, "not a daemon of this program", "/usr", "paths");
 	}
 	served();
 	daemon_.hangs_up = true;
 	daemon_.reply = NULL;
-	expect_status(CTL_GONE, "has ended", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "has ended", "/usr", "paths");
 	served();
 	daemon_.hangs_up = false;
 	ctl_answer_s = 1;
-	expect_status(CTL_GONE, "has not answered for 1 s", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "has not answered for 1 s", "/usr", "paths");
 }
 
 Test(ctl_client, endless_reply)
@@ -335,7 +335,7 @@ Test(ctl_client, endless_reply)
 	memset(text, ' ', 2 * CTL_REPLY_MAX);
 	text[2 * CTL_REPLY_MAX - 1] = '\0';
 	start_with(text);
-	expect_status(CTL_GONE, "Message too long", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "Message too long", "/usr", "paths");
 	served();
 	free(text);
 }
@@ -360,7 +360,7 @@ static void stranger_listens(uid_t stranger)
 		_exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 1);
 	}
 	cr_assert_eq(read(ready[0], &byte, 1), 1);
-	expect_status(CTL_GONE, "is served by uid 12345", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "is served by uid 12345", "/usr", "paths");
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x: it was sent something",
 		  (unsigned)status);
@@ -388,17 +388,17 @@ Test(ctl_client, users_mount)
 	stranger_listens(STRANGER);
 	reply_with("{" MOUNT ",\"paths\":[]}\n");
 	start();
-	expect_status(CTL_OK, "", "/mnt/a", "paths");
+	expect_status(CTL_OK, "", "/usr", "paths");
 }
 
 Test(ctl_client, strangers_directory)
 {
 	make_directory(geteuid());
 	chmod(sockets, 0755);
-	expect_status(CTL_GONE, "is open to other users", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "is open to other users", "/usr", "paths");
 	rmdir(sockets);
 	cr_assert_eq(symlink(dir, sockets), 0);
-	expect_status(CTL_GONE, "is not a directory", "/mnt/a", "paths");
+	expect_status(CTL_GONE, "is not a directory", "/usr", "paths");
 }
 
 Test(ctl_client, not_the_owner)
@@ -412,7 +412,7 @@ Test(ctl_client, not_the_owner)
 	chmod(mountinfo, 0644);
 	pid = fork();
 	if (pid == 0)
-		_exit(setuid(STRANGER) ? 99 : run("/mnt/a", "paths", NULL));
+		_exit(setuid(STRANGER) ? 99 : run("/usr", "paths", NULL));
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == CTL_REFUSED, "%x", (unsigned)status);
 }

@@ -42,14 +42,14 @@ static void setup(void)
 		};
 		cl.server.targets[i] = &lanes[i].target;
 	}
-	cr_assert_eq(nfs3_root_set(&cl, &root), 0);
+	cr_assert_eq(nfs3_root_set(&cl.server, &root), 0);
 	k = (struct nfs_check){ 0 };
 }
 
 static void teardown(void)
 {
 	if (cl.server.vdata)
-		nfs_v3.free(&cl);
+		nfs_v3.free(&cl.server);
 }
 
 TestSuite(nfs3_check, .init = setup, .fini = teardown);
@@ -152,7 +152,7 @@ Test(nfs3_check, statuses)
 /* It did not say what its root is. */
 Test(nfs3_check, nothing_known)
 {
-	nfs_v3.free(&cl);
+	nfs_v3.free(&cl.server);
 	m_root(2, 9, 9);
 	cr_assert_eq(takes(), 0);
 	m_root(1, 9, 9);

@@ -162,7 +162,7 @@ static void stop(void)
 	if (mountd.listener >= 0)
 		mountd_ends();
 	if (fake_cl.server.vdata)
-		nfs3_free(&fake_cl);
+		nfs3_free(&fake_cl.server);
 }
 
 TestSuite(nfs3_mount, .init = start, .fini = stop, .timeout = 300);
@@ -172,7 +172,7 @@ static void refused(int rc, const char *words)
 {
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), rc, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), rc, "%s", eb.text);
 	cr_assert(strstr(eb.text, words), "no '%s' in: %s", words, eb.text);
 }
 
@@ -183,7 +183,7 @@ Test(nfs3_mount, what_is_asked_and_kept)
 	nfsd.rtmax = 65536 + 100;
 	nfsd.wtmax = 4 << 20;
 	nfsd.name_max = 100;
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(mountd.prog == MOUNT_PROGRAM && mountd.vers == MOUNT_V3);
 	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_MNT && nfsd.calls == 3);
 	cr_assert_str_eq(mountd.path, "/export");
@@ -202,7 +202,7 @@ Test(nfs3_mount, large_sizes)
 	fake_cl.rsize = fake_cl.wsize = 4u << 20;
 	nfsd.rtmax = 64u << 20;
 	nfsd.wtmax = (3u << 20) + 5000;
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fake_cl.rsize, 4u << 20);
 	cr_assert_eq(fake_cl.wsize, (3u << 20) + 4096);
 }
@@ -241,11 +241,11 @@ Test(nfs3_mount, flavors)
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 1, 1);
 	refused(-EACCES, "sec=none");
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 2, 1, 0);
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	fake_cl.server.auth = &rpc_auth_sys;
 	/* Older servers say nothing of flavors. */
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 0);
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 }
 
 Test(nfs3_mount, bad_handles)
@@ -255,7 +255,7 @@ Test(nfs3_mount, bad_handles)
 	SAYS(0, 0, 1, 1);
 	refused(-EBADMSG, "handle");
 	SAYS(0, 65, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1);
-	cr_assert_lt(nfs3_mount(&fake_cl, &eb), 0);
+	cr_assert_lt(nfs3_mount(&fake_cl.server, &eb), 0);
 	cr_assert(eb.text[0]);
 	cr_assert_eq(nfsd.calls, 0);
 }
@@ -267,7 +267,7 @@ Test(nfs3_mount, short_replies)
 		struct errbuf eb = { "" };
 
 		mountd.n = n;
-		cr_assert_lt(nfs3_mount(&fake_cl, &eb), 0, "%u words", n);
+		cr_assert_lt(nfs3_mount(&fake_cl.server, &eb), 0, "%u words", n);
 		cr_assert(eb.text[0] && !strchr(eb.text, '\n'));
 	}
 	SAYS(0, 8, 0x726f6f74, 0x66683333, 33, 1, 1);
@@ -296,7 +296,7 @@ Test(nfs3_mount, server_without_pathconf)
 
 	for (unsigned i = 0; i < 3; i++) {
 		nfsd.pathconf = says[i];
-		cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+		cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 		cr_assert_eq(fake_cl.name_max, 255);
 	}
 }
@@ -320,7 +320,7 @@ Test(nfs3_mount, root_from_getattr)
 {
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(nfsd.last == NFSPROC3_GETATTR && is_root(99) && !is_root(88));
 }
 
@@ -329,11 +329,11 @@ Test(nfs3_mount, root_from_fsinfo)
 	struct errbuf eb = { "" };
 
 	nfsd.tells = true;
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(nfsd.last == NFSPROC3_PATHCONF && is_root(88) && !is_root(99));
 	/* Attributes of no type are none. */
 	nfsd.type = 8;
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(nfsd.last == NFSPROC3_GETATTR && is_root(99) && !is_root(88));
 }
 
@@ -343,7 +343,7 @@ Test(nfs3_mount, root_is_not_told)
 	struct errbuf eb = { "" };
 
 	nfsd.getattr = 13;              /* ACCES */
-	cr_assert_eq(nfs3_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs3_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(is_root(88) && is_root(99));
 	cr_assert_null(fake_cl.server.vdata);
 }
@@ -357,7 +357,7 @@ Test(nfs3_mount, no_mountd)
 	mountd_ends();
 	refused(-ECONNREFUSED, "mountd");
 	start_ns = mono_ns();
-	nfs3_umount(&fake_cl);               /* its courtesy call fails at once */
+	nfs3_umount(&fake_cl.server);               /* its courtesy call fails at once */
 	cr_assert_lt(mono_ns() - start_ns, 5000000000ull);
 }
 
@@ -365,7 +365,7 @@ Test(nfs3_mount, unmount_says_so)
 {
 	mountd.n = 0;
 	/* It waits for the answer only for a moment. */
-	nfs3_umount(&fake_cl);
+	nfs3_umount(&fake_cl.server);
 	for (unsigned ms = 0; ms < 10000 && !mountd.calls; ms++)
 		usleep(1000);
 	cr_assert(mountd.calls == 1 && mountd.proc == MOUNTPROC3_UMNT);

@@ -50,7 +50,7 @@ Test(nfs4_check_mount, restarted_server)
 	cr_assert_eq(check(false, true, "xe"), 0, "recovery goes first");
 	cr_assert_eq(check(false, false, "xej"), NFS_LATER);
 	memset(server.log, 0, sizeof(server.log));
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "SXSPC");
 	expect_open(0, false);
 	cr_assert_eq(check(false, false, "xeJ"), 0);
@@ -68,7 +68,7 @@ Test(nfs4_check_mount, server_has_moved)
 	cr_assert_eq(check(true, true, "xej"), 0);
 	cr_assert_eq(client4()->identity.now.changes, 2);
 	memset(server.log, 0, sizeof(server.log));
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "SXSPC");
 	expect_open(0, false);
 	cr_assert_eq(check(false, false, "xeJ"), 0);
@@ -83,7 +83,7 @@ static void *recovers(void *rc)
 {
 	for (unsigned i = 0; i < ROUNDS && !*(int *)rc; i++) {
 		atomic_store(&client4()->need_client, true);
-		*(int *)rc = nfs4_recover(&fake_cl);
+		*(int *)rc = nfs4_recover(&fake_cl.server);
 	}
 	return NULL;
 }

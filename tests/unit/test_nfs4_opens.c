@@ -36,7 +36,7 @@ static void *coming_and_going(void *arg)
 		nfs_open_list(&c->server.files, &o->ref);
 		cr_assert_eq(nfs_open_of(&c->server.files, &o->ref, &file), 0);
 		atomic_init(&o->settled, true);
-		nfs4_open_put(c, o);
+		nfs4_open_put(&c->server, o);
 	}
 	atomic_fetch_add(&all_gone, 1);
 	return NULL;
@@ -52,7 +52,7 @@ Test(nfs4_opens, opens_go_while_recovery_walks)
 	for (unsigned i = 0; i < 2; i++)
 		cr_assert_eq(pthread_create(&lane[i], NULL, coming_and_going, &fake_cl), 0);
 	while (atomic_load(&all_gone) < 2)
-		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+		cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(lane[i], NULL);
 	cr_assert(list_empty(&fake_cl.server.files.opens));
@@ -74,7 +74,7 @@ Test(nfs4_opens, what_is_being_closed_is_not_opened_again)
 	server.complete = false;
 	atomic_store(&client4()->need_opens, true);
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	resume();
 	await(&close, 0);
 	cr_assert_str_eq(server.log, "BSPCc", "the other one only");
@@ -93,14 +93,14 @@ Test(nfs4_opens, what_is_opened_is_recovered_though_its_attributes_are_late)
 	server4_await(1);
 	server.complete = false;
 	atomic_store(&client4()->need_opens, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	resume();
 	await(&open, 0);
 	cr_assert_not_null(strchr(server.log, 'P'), "%s", server.log);
 	cr_assert(open.open && open.open->stateid.seqid == server.opens);
 	/* Now it is as any other. */
 	atomic_store(&open.open->reopen, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_not_null(strchr(server.log, 'F'));
 }
 

@@ -799,7 +799,7 @@ Test(nfs4, open_state)
 	cr_assert(c.open->ref.file->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
 	nfs_open_get(&cl4.server.files, &c.open->ref);
-	nfs4_open_put(&cl4, c.open);
+	nfs4_open_put(&cl4.server, c.open);
 	cr_assert_not(list_empty(&cl4.server.files.opens));
 	done_with(&c);
 	cr_assert(list_empty(&cl4.server.files.opens));

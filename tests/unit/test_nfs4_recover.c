@@ -21,7 +21,7 @@ Test(nfs4_recover, restarted_server)
 	have_open(1);
 	server.stale = true;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "SXSPPC");
 	expect_open(0, false);
 	expect_open(1, false);
@@ -38,7 +38,7 @@ Test(nfs4_recover, lease_ended)
 	server.reclaim[1] = NFS4ERR_RECLAIM_BAD;
 	server.stale = true;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "SXSPPCFF");
 	expect_open(0, false);
 	expect_open(1, false);
@@ -53,7 +53,7 @@ Test(nfs4_recover, some_are_lost)
 	server.reclaim[2] = server.reclaim[3] = NFS4ERR_NO_GRACE;
 	server.open[3] = 70;            /* STALE */
 	atomic_store(&client4()->need_client, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "XSPPPPCFF");
 	expect_open(0, false);
 	expect_open(1, true);
@@ -68,10 +68,10 @@ Test(nfs4_recover, opens_are_gone)
 	have_open(0);
 	server.complete = false;
 	atomic_store(&client4()->need_opens, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "PC");
 	expect_open(0, false);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "PC", "once");
 }
 
@@ -81,7 +81,7 @@ Test(nfs4_recover, one_stateid)
 	have_open(0);
 	have_open(1);
 	atomic_store(&open_nr(1)->reopen, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "F");
 	cr_assert_eq(open_nr(0)->stateid.seqid, 0);
 	expect_open(1, false);
@@ -101,7 +101,7 @@ static void no_answers(unsigned cut, unsigned err_chunk, const char *log)
 	server.cut = cut;
 	server.err_chunk = err_chunk;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, log);
 	cr_assert(server.cut == 0 && server.err_chunk == 0);
 	expect_open(0, false);
@@ -127,7 +127,7 @@ Test(nfs4_recover, a_reply_that_is_cut_after_the_grace_period)
 	have_open(0);
 	atomic_store(&open_nr(0)->reopen, true);
 	server.cut = 3;
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "FFFF");
 	expect_open(0, false);
 }
@@ -142,7 +142,7 @@ Test(nfs4_recover, replies_that_are_always_cut)
 	server.complete = false;
 	server.cut = 8;
 	atomic_store(&client4()->need_opens, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert_str_eq(server.log, "PPPPPPPPPC");
 	cr_assert(atomic_load(&open_nr(0)->lost));
 	expect_open(1, false);
@@ -158,7 +158,7 @@ Test(nfs4_recover, the_transport_always_refuses_and_few_slots)
 	server.complete = false;
 	server.err_chunk = 1000;
 	atomic_store(&client4()->need_opens, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	cr_assert(atomic_load(&open_nr(0)->lost));
 }
 
@@ -188,16 +188,16 @@ Test(nfs4_recover, the_old_session_is_destroyed_when_nothing_of_it_is_left)
 	server4_mount();
 	nfs_each_lane(&fake_cl, take_slot, NULL);
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
-	nfs4_tick(&fake_cl);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_str_eq(server.log, "S");
 	nfs_each_lane(&fake_cl, give_slot, NULL);
-	nfs4_tick(&fake_cl);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SD");
 	cr_assert_eq(server.destroyed, 1);
-	nfs4_tick(&fake_cl);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SD", "once");
-	nfs4_umount(&fake_cl);
+	nfs4_umount(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SDDE");
 	cr_assert_eq(server.destroyed, 2);
 }
@@ -208,8 +208,8 @@ Test(nfs4_recover, a_forgotten_session_is_not_destroyed)
 	server4_mount();
 	server.stale = true;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
-	nfs4_tick(&fake_cl);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SXSC");
 }
 
@@ -219,11 +219,11 @@ Test(nfs4_recover, no_old_session_is_forgotten)
 	server4_mount();
 	for (unsigned i = 0; i < 2; i++) {
 		atomic_store(&client4()->need_session, true);
-		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+		cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	}
 	cr_assert_str_eq(server.log, "SSD");
 	cr_assert_eq(server.destroyed, 1);
-	nfs4_umount(&fake_cl);
+	nfs4_umount(&fake_cl.server);
 	cr_assert_str_eq(server.log, "SSDDDE");
 }
 
@@ -234,7 +234,7 @@ Test(nfs4_recover, a_refused_mount_leaves_nothing)
 	struct errbuf eb = { "" };
 
 	server.no_root = true;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -EACCES);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), -EACCES);
 	cr_assert_str_eq(server.log, "XSCRDE");
 }
 
@@ -244,7 +244,7 @@ Test(nfs4_recover, a_session_that_is_lost_while_mounting)
 	struct errbuf eb = { "" };
 
 	server.badsession = 1;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert_str_eq(server.log, "XSBSCR");
 	cr_assert_eq(fake_cl.root_fh.len, 4);
 }
@@ -254,7 +254,7 @@ Test(nfs4_recover, a_mount_does_not_make_sessions_for_ever)
 	struct errbuf eb = { "" };
 
 	server.badsession = 1000;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -EIO);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), -EIO);
 	cr_assert_not_null(strstr(eb.text, "does not know them afterwards"), "%s", eb.text);
 	/* All that were made, and the client id. */
 	cr_assert_str_eq(server.log, "XSBSBSDBSDBDDE");
@@ -274,12 +274,12 @@ Test(nfs4_recover, limits_of_the_session)
 		server.slots = t[i].slots;
 		server.maxops = t[i].maxops;
 		fake_cl.nlanes = t[i].nlanes;
-		cr_assert_eq(nfs4_mount(&fake_cl, &eb), t[i].rc, "row %u: %s", i, eb.text);
+		cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), t[i].rc, "row %u: %s", i, eb.text);
 		cr_assert_eq(eb.text[0] != 0, t[i].rc != 0);
 		cr_assert_str_eq(server.log, t[i].rc ? "XSDE" : "XSCR");
 		memset(server.log, 0, sizeof(server.log));
 		fake_cl.nlanes = 1;
-		nfs4_free(&fake_cl);
+		nfs4_free(&fake_cl.server);
 		fake_cl.server.vdata = NULL;
 	}
 }
@@ -290,7 +290,7 @@ Test(nfs4_recover, large_sizes_fit_the_session)
 
 	fake_cl.rsize = fake_cl.wsize = 4u << 20;
 	server.maxresp = (4u << 20) + 4096;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fake_cl.rsize, 4u << 20);
 	cr_assert_eq(fake_cl.wsize, (1u << 20) - 4096);
 }
@@ -300,7 +300,7 @@ Test(nfs4_recover, sizes_fit_the_session)
 	struct errbuf eb = { "" };
 
 	server.maxresp = 65536;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), 0, "%s", eb.text);
 	cr_assert(fake_cl.rsize <= 65536 - 1024 && fake_cl.rsize % 4096 == 0 && fake_cl.rsize > 32768);
 	cr_assert_leq(fake_cl.dtsize, 65536 - 1024);
 	cr_assert(fake_cl.wsize % 4096 == 0 && fake_cl.wsize <= (1 << 20) - 1024);
@@ -343,14 +343,14 @@ Test(nfs4_recover, a_later_session_is_smaller)
 		cr_assert_eq(length_of(ops[i]), 512 * 1024);
 	server.maxreq = server.maxresp = 65536;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(length_of(ops[i]), 60 * 1024, "row %u", i);
 	cr_assert(fake_cl.rsize == 60 * 1024 && fake_cl.wsize == 60 * 1024 && fake_cl.dtsize == 60 * 1024);
 	/* And back again, but not to more than the kernel knows. */
 	server.maxreq = server.maxresp = 4u << 20;
 	atomic_store(&client4()->need_session, true);
-	cr_assert_eq(nfs4_recover(&fake_cl), 0);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(length_of(ops[i]), 512 * 1024);
 	cr_assert(fake_cl.rsize == (1 << 20) - 4096 && fake_cl.wsize == (1 << 20) - 4096);
@@ -362,6 +362,6 @@ Test(nfs4_recover, a_server_that_says_nothing)
 
 	fake_cl.answer_ms = 20;
 	fake_lane_quiet = true;
-	cr_assert_eq(nfs4_mount(&fake_cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs4_mount(&fake_cl.server, &eb), -ETIMEDOUT);
 	cr_assert_not_null(strstr(eb.text, "does not answer"));
 }

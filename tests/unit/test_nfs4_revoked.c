@@ -37,7 +37,7 @@ static unsigned recover_if_asked(void)
 	fake_ctl.recover = false;
 	pthread_mutex_unlock(&fake_ctl.mu);
 	if (asked)
-		cr_assert_eq(nfs4_recover(&fake_cl), 0);
+		cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
 	return asked;
 }
 
@@ -172,14 +172,14 @@ Test(nfs4_revoked, a_flag_that_stays)
 	for (unsigned i = 0; i < 20; i++) {
 		look();
 		cr_assert_eq(recover_if_asked(), i == 0);
-		nfs4_tick(&fake_cl);
+		nfs4_tick(&fake_cl.server);
 		cr_assert_eq(recover_if_asked(), 0);
 	}
 	/* What is revoked while it is up is found, too. */
 	server.test[0] = NFS4ERR_EXPIRED;
 	memset(server.log, 0, sizeof(server.log));
 	client4()->tested_ns = mono_ns() - 91000000000;
-	nfs4_tick(&fake_cl);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_eq(recover_if_asked(), 1);
 	cr_assert_str_eq(server.log, "TfF");
 	expect_open(0, false);
@@ -192,7 +192,7 @@ Test(nfs4_revoked, a_renewal_sees_the_flags)
 	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
 	server.test[0] = NFS4ERR_ADMIN_REVOKED;
 	client4()->lease_s = 0;         /* due now */
-	nfs4_tick(&fake_cl);
+	nfs4_tick(&fake_cl.server);
 	cr_assert_eq(recover_if_asked(), 1);
 	cr_assert_str_eq(server.log, "nTfF");
 	expect_open(0, false);

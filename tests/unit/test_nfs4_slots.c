@@ -60,13 +60,14 @@ static uint32_t word(const uint32_t **w)
 }
 
 /* Call header, COMPOUND, SEQUENCE, PUTFH, REMOVE of a name that is a number. */
-static struct asked read_call(const struct nfs_call *c)
+static struct asked read_call(struct nfs_call *c)
 {
 	const uint32_t *w = (const uint32_t *)(const void *)((char *)c->eng.rr.msg->mem + RR_HDR_ROOM);
 	struct asked a;
 	uint32_t len;
 	char name[16] = "";
 
+	c->eng.rr.renew(&c->eng.rr);    /* as before each sending */
 	cr_assert_eq(ntohl(w[0]), c->eng.rr.xid);
 	w += 10 + 3;                    /* xid ... verifier; tag, minor version, count */
 	cr_assert_eq(word(&w), OP_SEQUENCE);
@@ -300,7 +301,7 @@ static void set_up(bool driven)
 		if (driven)
 			loop_timer_set(lanes[i].loop, &drivers[i].timer, 0);
 	}
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl.server);
 }
 
 static void setup(void)
@@ -400,7 +401,7 @@ Test(nfs4_slots, a_control_call_does_not_wait_for_ever, .init = setup_still, .fi
 	cr_assert_eq(other->dones, 0);
 	/* There is a new session, and slots for all. */
 	n4.epoch++;
-	nfs4_slots_install(&cl);
+	nfs4_slots_install(&cl.server);
 	loop_timer_set(lanes[1].loop, &t, 0);
 	cr_assert_eq(loop_run(lanes[1].loop), 0);
 	cr_assert(is_sent(&other->c));

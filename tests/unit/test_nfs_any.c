@@ -56,7 +56,7 @@ static void *call_main(void *status)
 {
 	bool abandoned;
 
-	*(int *)status = nfs_call_any(&fake_cl, &call, 0, &abandoned);
+	*(int *)status = nfs_call_any(&fake_cl.server, &call, 0, &abandoned);
 	return NULL;
 }
 
@@ -119,7 +119,7 @@ static void abandon(void)
 	cr_assert_not_null(c);
 	*c = (struct nfs_call){ .op = NFS_OP_GETATTR, .flags = NFS_CALL_CONTROL, .cred = &cred };
 	fake_lane_quiet = true;
-	cr_assert_eq(nfs_call_any(&fake_cl, c, 50, &abandoned), -ETIMEDOUT);
+	cr_assert_eq(nfs_call_any(&fake_cl.server, c, 50, &abandoned), -ETIMEDOUT);
 	cr_assert(abandoned);
 	await_sent();
 	fake_lane_quiet = false;

@@ -82,7 +82,7 @@ static int ask(struct nfs_client *cl, unsigned timeout_ms)
 	*c = (struct nfs_call){
 		.op = NFS_OP_GETATTR, .cred = &cred, .flags = NFS_CALL_CONTROL,
 	};
-	rc = nfs_call_sync(&cl->lanes[0], c, timeout_ms, &abandoned);
+	rc = nfs_call_sync(&cl->lanes[0].target, c, timeout_ms, &abandoned);
 	if (!abandoned)
 		free(c);
 	return rc;
@@ -94,8 +94,10 @@ static void lose(struct nfs_lane *l, void *arg)
 	nfs_control_recover(l->client);
 }
 
-static int do_mount(struct nfs_client *cl, struct errbuf *eb)
+static int do_mount(struct nfs_server *s, struct errbuf *eb)
 {
+	struct nfs_client *cl = s->client;
+
 	enter();
 	answer_ms[mounts % 8] = cl->answer_ms;
 	atomic_fetch_add(&mounts, 1);
@@ -103,7 +105,7 @@ static int do_mount(struct nfs_client *cl, struct errbuf *eb)
 	pthread_mutex_lock(&cl->control->mu);
 	wishes = cl->server.targets[0]->conns[0][0].wanted;
 	pthread_mutex_unlock(&cl->control->mu);
-	cl->server.vdata = malloc(1);
+	s->vdata = malloc(1);
 	if (fails) {
 		fails--;
 		if (fails_late)
@@ -122,8 +124,9 @@ static int do_mount(struct nfs_client *cl, struct errbuf *eb)
 	return 0;
 }
 
-static int do_recover(struct nfs_client *cl)
+static int do_recover(struct nfs_server *s)
 {
+	struct nfs_client *cl = s->client;
 	int rc = 0;
 
 	enter();
@@ -135,15 +138,17 @@ static int do_recover(struct nfs_client *cl)
 	return rc;
 }
 
-static void do_tick(struct nfs_client *cl)
+static void do_tick(struct nfs_server *s)
 {
-	(void)cl;
+	(void)s;
 	enter();
 	leave();
 }
 
-static void do_umount(struct nfs_client *cl)
+static void do_umount(struct nfs_server *s)
 {
+	struct nfs_client *cl = s->client;
+
 	enter();
 	/* It says good-bye behind all that waited. */
 	cr_expect_eq(atomic_load(&cl->server.riders.nwaiting), 0);
@@ -154,9 +159,9 @@ static void do_umount(struct nfs_client *cl)
 }
 
 /* With the rest of the client. */
-static void do_free(struct nfs_client *cl)
+static void do_free(struct nfs_server *s)
 {
-	free(cl->server.vdata);
+	free(s->vdata);
 	atomic_fetch_sub(&arenas, 1);
 }
 

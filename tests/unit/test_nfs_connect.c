@@ -104,7 +104,7 @@ static int call_of(enum nfs_op op)
 {
 	struct nfs_call c = { .op = op };
 	bool abandoned;
-	int rc = nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned);
+	int rc = nfs_call_sync(&fake_lanes[0].target, &c, 0, &abandoned);
 
 	cr_assert(!abandoned);
 	return rc;
@@ -221,9 +221,9 @@ Test(connect, pauses_start_over, .init = setup, .fini = teardown)
 
 static _Atomic unsigned ticks;
 
-static void tick(struct nfs_client *cl)
+static void tick(struct nfs_server *s)
 {
-	(void)cl;
+	(void)s;
 	ticks++;
 }
 

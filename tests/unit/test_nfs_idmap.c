@@ -147,7 +147,7 @@ static struct nfs_attr attr_of(const char *user, const char *group)
 	struct nfs_call c = { .op = NFS_OP_GETATTR, .cred = &cred, .args.name = user, .args.name2 = group };
 	bool abandoned;
 
-	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned), 0);
+	cr_assert_eq(nfs_call_sync(&fake_lanes[0].target, &c, 0, &abandoned), 0);
 	return c.res.attr;
 }
 
@@ -156,7 +156,7 @@ static void *ask_main(void *arg)
 	struct asking *a = arg;
 	bool abandoned;
 
-	cr_assert_eq(nfs_call_sync(&fake_lanes[0], &a->c, 0, &abandoned), 0);
+	cr_assert_eq(nfs_call_sync(&fake_lanes[0].target, &a->c, 0, &abandoned), 0);
 	return NULL;
 }
 
@@ -173,7 +173,7 @@ static int set_uid(uint32_t uid)
 	};
 	bool abandoned;
 
-	return nfs_call_sync(&fake_lanes[0], &c, 0, &abandoned);
+	return nfs_call_sync(&fake_lanes[0].target, &c, 0, &abandoned);
 }
 
 static uint32_t known(const char *name, bool *is)

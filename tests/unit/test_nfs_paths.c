@@ -105,16 +105,16 @@ static void begin_serving(struct nfs_lane *l, void *arg)
 	loop_timer_set(l->loop, &timer, 1);
 }
 
-static int no_mount(struct nfs_client *c, struct errbuf *eb)
+static int no_mount(struct nfs_server *s, struct errbuf *eb)
 {
-	(void)c;
+	(void)s;
 	(void)eb;
 	return 0;
 }
 
-static void no_umount(struct nfs_client *c)
+static void no_umount(struct nfs_server *s)
 {
-	(void)c;
+	(void)s;
 }
 
 static struct rr_path path_to(uint32_t host)
@@ -165,7 +165,7 @@ static int call(void)
 {
 	struct nfs_call c = { .op = NFS_OP_GETATTR };
 	bool abandoned;
-	int rc = nfs_call_sync(&cl->lanes[0], &c, 10000, &abandoned);
+	int rc = nfs_call_sync(&cl->lanes[0].target, &c, 10000, &abandoned);
 
 	cr_assert(!abandoned);
 	return rc;
@@ -358,7 +358,7 @@ Test(paths, none_left)
 	cr_assert_eq(try_remove(0, true), 0);
 	await(0, NFS_PATH_NONE);
 	c->op = NFS_OP_GETATTR;
-	cr_assert_eq(nfs_call_sync(&cl->lanes[0], c, 50, &abandoned), -ETIMEDOUT);
+	cr_assert_eq(nfs_call_sync(&cl->lanes[0].target, c, 50, &abandoned), -ETIMEDOUT);
 	cr_assert(abandoned);
 	id = add(7);
 	await(id, NFS_PATH_CONNECTED);
@@ -375,7 +375,7 @@ Test(paths, removed_with_a_call_that_hangs)
 
 	mute = true;
 	c->op = NFS_OP_GETATTR;
-	cr_assert_eq(nfs_call_sync(&cl->lanes[0], c, 50, &abandoned), -ETIMEDOUT);
+	cr_assert_eq(nfs_call_sync(&cl->lanes[0].target, c, 50, &abandoned), -ETIMEDOUT);
 	mute = false;
 	id = add(2);
 	await(id, NFS_PATH_CONNECTED);
@@ -467,7 +467,7 @@ Test(paths, removed_while_another_drains)
 	dead = add(3);
 	mute = true;
 	c->op = NFS_OP_GETATTR;
-	cr_assert_eq(nfs_call_sync(&cl->lanes[0], c, 20, &abandoned), -ETIMEDOUT);
+	cr_assert_eq(nfs_call_sync(&cl->lanes[0].target, c, 20, &abandoned), -ETIMEDOUT);
 	cr_assert_eq(try_remove(0, false), 0);
 	cr_assert_eq(info(0).state, NFS_PATH_REMOVING, "its call has not ended");
 	mute = false;

@@ -91,8 +91,7 @@ Test(options, defaults)
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_null(o.localaddr);
-	for (unsigned i = 0; i < OPT_PATHS_MAX; i++)
-		cr_assert_null(o.addr[i]);
+	cr_assert_null(o.addr);
 	cr_assert_eq(o.remoteports.n + o.localports.n, 0);
 	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
 	cr_assert_eq(o.mdconnect, 0);

@@ -34,11 +34,12 @@ static uint32_t sent[512];
 static uint32_t call(const struct rpc_cred *cred, uint32_t room)
 {
 	char *buf = malloc(room ? room : 1);
+	struct rpc_auth_call k = { .flavor = cred ? &rpc_auth_sys : &rpc_auth_none, .cred = cred };
 	uint32_t len = 0;
 	XDR x;
 
 	xdr_msg_create(&x, buf, room, XDR_ENCODE);
-	if (rpcmsg_call(&x, 0x1234, 100003, 3, 6, cred ? &rpc_auth_sys : &rpc_auth_none, cred))
+	if (rpcmsg_call(&x, 0x1234, 100003, 3, 6, &k))
 		len = xdr_getpos(&x);
 	xdr_destroy(&x);
 	memcpy(sent, buf, len);
@@ -147,7 +148,7 @@ static int reply(const uint32_t *w, uint32_t len, uint32_t *pos)
 	for (uint32_t i = 0; i < len; i++)
 		buf[i] = (char)(w[i / 4] >> (24 - 8 * (i % 4)));
 	xdr_msg_create(&x, buf, len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, 0x1234, auth, &why);
+	rc = rpcmsg_reply(&x, 0x1234, auth ? &(struct rpc_auth_call){ .flavor = auth } : NULL, &why);
 	if (pos)
 		*pos = xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -208,11 +209,12 @@ Test(rpcmsg, why_a_credential_was_refused)
 {
 	static const uint32_t w[] = { 0x1234, 1, 1, 1, 13 };
 	const struct rpc_cred cred = { .uid = 1000 };
+	struct rpc_auth_call k = { .flavor = &rpc_auth_sys, .cred = &cred };
 
-	auth = &rpc_auth_sys;
+	auth = k.flavor;
 	cr_assert_eq(reply(w, sizeof(w), NULL), -EKEYREJECTED);
 	cr_assert_eq(why, 13);
-	cr_assert_eq(auth->refresh(auth, &cred, why), -EACCES, "it would be the same again");
+	cr_assert_eq(auth->refresh(&k, why), -EACCES, "it would be the same again");
 }
 
 Test(rpcmsg, results_follow_the_header)

@@ -22,6 +22,7 @@ static struct rr_conn *conn;
 static unsigned downs;
 
 struct test_call {
+	unsigned renewals;
 	struct rr_call rr;
 	unsigned dones;
 	int status;
@@ -888,6 +889,53 @@ Test(conn, message_is_as_it_was, .init = setup, .fini = teardown)
 	cr_assert_eq(rr_cancel(conn, &t->rr, -ETIMEDOUT), 0);
 	cr_assert(t->dones == 1 && t->status == -ETIMEDOUT && t->rr.msg_len == 400);
 	expect_message((uint8_t *)t->rr.msg->mem + RR_HDR_ROOM, 400, 0);
+}
+
+/* Words before and behind the data get the number of the sending. */
+static void put_number(struct rr_call *rr)
+{
+	struct test_call *t = container_of(rr, struct test_call, rr);
+	uint32_t *msg = (uint32_t *)(void *)((char *)rr->msg->mem + RR_HDR_ROOM);
+
+	cr_assert_eq(rr->msg_len, t->rr.nsend ? 64 : 5000, "the data is not in it");
+	t->renewals++;
+	msg[2] = msg[15] = htonl(0xa0 + t->renewals);
+}
+
+static void submit_numbered(unsigned i, uint32_t len, struct arena_buf *data)
+{
+	struct test_call *t = prepare(i, len);
+
+	t->rr.renew = put_number;
+	if (data) {
+		t->rr.nsend = 1;
+		t->rr.send[0] = (struct rr_iov){ data->mem, 5 };
+		t->rr.data_pos = 40;
+	}
+	rr_submit(conn, &t->rr);
+}
+
+Test(conn, each_sending_is_another_message, .init = setup, .fini = teardown)
+{
+	struct arena_buf *data = magazine_get(&mag, ARENA_MID);
+	const uint8_t *m = fake.sends[0].bytes + RR_HDR_MIN;
+
+	submit_numbered(0, 64, data);
+	cr_assert(word(m, 2) == 0xa1 && word(m, 17) == 0xa1, "behind the data");
+	fake_break();
+	up();
+	cr_assert(word(m, 2) == 0xa2 && word(m, 17) == 0xa2, "a replay");
+	fake_complete(0);
+	reply(&calls[0], 8);
+	cr_assert_eq(calls[0].renewals, 2);
+	/* A Long Call. */
+	submit_numbered(1, 5000, NULL);
+	m = (uint8_t *)calls[1].rr.msg->mem + RR_HDR_ROOM;
+	cr_assert(fake.nsends == 2 && word(m, 2) == 0xa1);
+	fake_break();
+	up();
+	cr_assert(fake.nsends == 1 && word(m, 2) == 0xa2);
+	magazine_put(&mag, data);
 }
 
 Test(conn, data_at_an_impossible_place, .init = setup, .fini = teardown)

@@ -220,7 +220,7 @@ Test(setup, the_servers_name)
 	cr_expect_eq(lookups, 1);
 	/* Which of them is the mounted server, version 3 could not tell. */
 	PAIRS("three", "vers=3", "*>10.1.0.1");
-	PAIRS("three", "vers=3,addr2=10.1.0.9", "*>10.1.0.1 *>10.1.0.9");
+	PAIRS("nobody", "vers=3,remoteports=three~10.1.0.9", "*>10.1.0.1 *>10.1.0.9");
 	PAIRS("both", "", "*>10.1.0.1 *>10.1.0.2");
 	PAIRS("both", "proto=rdma6", "*>fd01::1 *>fd01::2");
 	PAIRS("localhost6", "", "*>::1");
@@ -261,27 +261,22 @@ Test(setup, addresses_one_by_one)
 {
 	PAIRS("nobody", "addr=10.0.0.1", "*>10.0.0.1");
 	cr_expect_eq(lookups, 0);
-	PAIRS("nobody", "addr2=10.0.0.2,addr=[fd00::1]", "*>fd00::1 *>10.0.0.2");
-	PAIRS("nobody", "addr=10.0.0.1,addr8=10.0.0.8,addr3=10.0.0.3",
-	      "*>10.0.0.1 *>10.0.0.3 *>10.0.0.8");
-	PAIRS("nobody", "addr=10.0.0.1,addr2=10.0.0.2,addr3=10.0.0.3,addr4=10.0.0.4,addr5=10.0.0.5,"
-	      "addr6=10.0.0.6,addr7=10.0.0.7,addr8=10.0.0.8",
-	      "*>10.0.0.1 *>10.0.0.2 *>10.0.0.3 *>10.0.0.4 *>10.0.0.5 *>10.0.0.6 *>10.0.0.7 *>10.0.0.8");
-	/* The server's own address is the first. With further ones it is one. */
-	PAIRS("10.0.0.1", "addr2=10.0.0.2", "*>10.0.0.1 *>10.0.0.2");
-	PAIRS("three", "addr5=10.0.0.2", "*>10.1.0.1 *>10.0.0.2");
 	PAIRS("nobody", "addr=three", "*>10.1.0.1");
-	PAIRS("10.0.0.1", "addr2=three,addr3=localhost6", "*>10.0.0.1 *>10.1.0.1 *>::1");
+	PAIRS("nobody", "remoteports=[fd00::1]~10.0.0.2", "*>fd00::1 *>10.0.0.2");
+	PAIRS("nobody", "remoteports=10.0.0.1~10.0.0.2~10.0.0.3~10.0.0.4~10.0.0.5~10.0.0.6~10.0.0.7~10.0.0.8",
+	      "*>10.0.0.1 *>10.0.0.2 *>10.0.0.3 *>10.0.0.4 *>10.0.0.5 *>10.0.0.6 *>10.0.0.7 *>10.0.0.8");
+	lookups = 0;
+	PAIRS("nobody", "remoteports=10.0.0.1~three~localhost6", "*>10.0.0.1 *>10.1.0.1 *>::1");
 	cr_expect_eq(lookups, 2);
-	PAIRS("nobody", "addr=both,addr2=localhost,proto=rdma6", "*>fd01::1 *>::1");
-	REFUSED("one", "addr2=nobody", -EHOSTUNREACH, "cannot find an address for 'nobody': Name or "
+	PAIRS("nobody", "remoteports=both~localhost,proto=rdma6", "*>fd01::1 *>::1");
+	REFUSED("one", "remoteports=one~nobody", -EHOSTUNREACH, "cannot find an address for 'nobody': Name or "
 		"service not known; check the name and the resolver");
-	REFUSED("both", "addr=fd00::1,addr2=10.0.0.1,proto=rdma6", -EINVAL,
+	REFUSED("both", "remoteports=fd00::1~10.0.0.1,proto=rdma6", -EINVAL,
 		"'10.0.0.1' is not an IPv6 address, and proto=rdma6 allows no others");
-	REFUSED("nobody", "addr=10.0.0.1,addr2=10.0.0.2,addr3=10.0.0.1", -EINVAL, "paths 0 and 2 are "
+	REFUSED("nobody", "remoteports=10.0.0.1~10.0.0.2~10.0.0.1", -EINVAL, "paths 0 and 2 are "
 		"the same: both go from any address to 10.0.0.1 port 20049; leave one out");
-	REFUSED("one", "addr2=three", -EINVAL, "paths 0 and 1 are the same: both go from any address to "
-		"10.1.0.1 port 20049; leave one out");
+	REFUSED("nobody", "remoteports=one~three", -EINVAL, "paths 0 and 1 are the same: both go from any "
+		"address to 10.1.0.1 port 20049; leave one out");
 }
 
 Test(setup, ranges_of_servers)
@@ -308,12 +303,12 @@ Test(setup, local_ends)
 	      "10.0.0.1>10.1.0.1 10.0.0.2>10.1.0.2 10.0.0.1>10.1.0.3");
 	PAIRS("nobody", "remoteports=10.1.0.1~10.1.0.2,localports=10.0.0.1-10.0.0.5",
 	      "10.0.0.1>10.1.0.1 10.0.0.2>10.1.0.2 10.0.0.3>10.1.0.1 10.0.0.4>10.1.0.2 10.0.0.5>10.1.0.1");
-	PAIRS("nobody", "addr=10.1.0.1,addr3=10.1.0.3,localports=10.0.0.1",
+	PAIRS("nobody", "remoteports=10.1.0.1~10.1.0.3,localports=10.0.0.1",
 	      "10.0.0.1>10.1.0.1 10.0.0.1>10.1.0.3");
 	/* The names' families follow. */
 	PAIRS("both", "localaddr=fd00::1", "fd00::1>fd01::1 fd00::1>fd01::2");
 	PAIRS("localhost", "localports=fd00::1", "fd00::1>::1");
-	PAIRS("nobody", "addr=both,addr2=both,localports=10.0.0.1~fd00::1",
+	PAIRS("nobody", "remoteports=both~both,localports=10.0.0.1~fd00::1",
 	      "10.0.0.1>10.1.0.1 fd00::1>fd01::1");
 	PAIRS("nobody", "remoteports=10.1.0.1~fd01::1,localports=10.0.0.1~fd00::1",
 	      "10.0.0.1>10.1.0.1 fd00::1>fd01::1");

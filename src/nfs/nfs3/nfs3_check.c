@@ -4,7 +4,7 @@
  * version 3 has no name. So it is asked for the attributes of the mounted root, by its handle:
  * another server does not know that handle, or means another directory by it.
  *
- * Who owns what: struct nfs3_root, which is cl->server.vdata, says what the root is. The mounting
+ * Who owns what: struct nfs3_root, which is server->vdata, says what the root is. The mounting
  * thread writes it, and later a lane that finds that the server has moved. A mutex guards it. It
  * is read and changed only for a moment.
  *
@@ -27,29 +27,29 @@ struct nfs3_root {
 	uint64_t fsid, fileid;
 };
 
-int nfs3_root_set(struct nfs_client *cl, const struct nfs_attr *a)
+int nfs3_root_set(struct nfs_server *s, const struct nfs_attr *a)
 {
-	struct nfs3_root *r = cl->server.vdata;
+	struct nfs3_root *r = s->vdata;
 
 	if (!r) {
 		r = calloc(1, sizeof(*r));
 		if (!r)
 			return -ENOMEM;
 		pthread_mutex_init(&r->mu, NULL);
-		cl->server.vdata = r;
+		s->vdata = r;
 	}
 	r->fsid = a->fsid_major;
 	r->fileid = a->fileid;
 	return 0;
 }
 
-void nfs3_free(struct nfs_client *cl)
+void nfs3_free(struct nfs_server *s)
 {
-	struct nfs3_root *r = cl->server.vdata;
+	struct nfs3_root *r = s->vdata;
 
 	pthread_mutex_destroy(&r->mu);
 	free(r);
-	cl->server.vdata = NULL;
+	s->vdata = NULL;
 }
 
 uint32_t nfs3_check_proc(const struct nfs_check *k)

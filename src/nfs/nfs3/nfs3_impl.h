@@ -90,16 +90,16 @@ int nfs3_decode_name(struct nfs_call *c, XDR *x);
 /* ---- nfs3_check.c ---- */
 
 /* Mounting thread: what the mounted root is. 0 or -ENOMEM. */
-int nfs3_root_set(struct nfs_client *cl, const struct nfs_attr *a);
+int nfs3_root_set(struct nfs_server *s, const struct nfs_attr *a);
 /* Members of struct nfs_version. */
-void nfs3_free(struct nfs_client *cl);
+void nfs3_free(struct nfs_server *s);
 uint32_t nfs3_check_proc(const struct nfs_check *k);
 bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
 /* ---- nfs3_mount.c ---- */
 
-int nfs3_mount(struct nfs_client *cl, struct errbuf *eb);
-void nfs3_umount(struct nfs_client *cl);
+int nfs3_mount(struct nfs_server *s, struct errbuf *eb);
+void nfs3_umount(struct nfs_server *s);
 
 #endif

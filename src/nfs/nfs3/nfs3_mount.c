@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "mount3.h"
 #include "nfs/nfs3/nfs3_impl.h"
 #include "rpc/rpctcp.h"
@@ -18,35 +17,30 @@
 /* Nobody depends on the answer to UMNT: mountd only keeps a list. */
 #define UMNT_TIMEOUT_MS  300u
 
-static struct rpc_cred own_cred(void)
-{
-	return (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
-}
-
 /* Where the mount was made: another path of the mount may not answer. */
-static const struct sockaddr_storage *server_addr(const struct nfs_client *cl)
+static const struct sockaddr_storage *server_addr(const struct nfs_server *s)
 {
-	return &cl->server.path[cl->server.first].way.params.server;
+	return &s->path[s->first].way.params.server;
 }
 
-static int open_mountd(struct nfs_client *cl, struct rpctcp **out, unsigned timeout_ms,
+static int open_mountd(struct nfs_server *s, struct rpctcp **out, unsigned timeout_ms,
 		       struct errbuf *eb)
 {
-	int port = (int)cl->cfg.mountport;
+	int port = (int)s->client->cfg.mountport;
 	struct sockaddr_storage ss;
 
 	if (!port)
-		port = rpcbind_tcp_port(server_addr(cl), MOUNT_PROGRAM, MOUNT_V3, "mountd",
+		port = rpcbind_tcp_port(server_addr(s), MOUNT_PROGRAM, MOUNT_V3, "mountd",
 					timeout_ms, eb);
 	if (port < 0)
 		return port;
-	ss = rpctcp_with_port(server_addr(cl), (unsigned)port);
+	ss = rpctcp_with_port(server_addr(s), (unsigned)port);
 	return rpctcp_open(out, &ss, "mountd", timeout_ms, eb);
 }
 
-static int mount_error(struct nfs_client *cl, mountstat3 status, struct errbuf *eb)
+static int mount_error(struct nfs_server *s, mountstat3 status, struct errbuf *eb)
 {
-	const char *server = cl->cfg.server, *export = cl->cfg.export;
+	const char *server = s->name, *export = s->client->cfg.export;
 
 	switch (status) {
 	case MNT3ERR_PERM:
@@ -76,38 +70,37 @@ static bool is_offered(const mountres3_ok *ok, uint32_t flavor)
 	return ok->auth_flavors.auth_flavors_len == 0 && flavor == RPC_AUTH_SYS;
 }
 
-static int take_root(struct nfs_client *cl, const mountres3 *res, struct errbuf *eb)
+static int take_root(struct nfs_server *s, const mountres3 *res, struct errbuf *eb)
 {
 	const mountres3_ok *ok = &res->mountres3_u.mountinfo;
 
 	if (res->fhs_status != MNT3_OK)
-		return mount_error(cl, res->fhs_status, eb);
-	if (!is_offered(ok, cl->server.auth->flavor))
+		return mount_error(s, res->fhs_status, eb);
+	if (!is_offered(ok, s->auth->flavor))
 		return err_set(eb, -EACCES, "%s does not export '%s' with sec=%s: add that to the "
-			       "export there; this client has no Kerberos yet", cl->cfg.server,
-			       cl->cfg.export, cl->server.auth->name);
-	if (!nfs3_get_fh(&cl->root_fh, &ok->fhandle))
-		return err_set(eb, -EBADMSG, "%s gave a malformed handle for '%s'", cl->cfg.server,
-			       cl->cfg.export);
+			       "export there; this client has no Kerberos yet", s->name,
+			       s->client->cfg.export, s->auth->name);
+	if (!nfs3_get_fh(&s->client->root_fh, &ok->fhandle))
+		return err_set(eb, -EBADMSG, "%s gave a malformed handle for '%s'", s->name,
+			       s->client->cfg.export);
 	return 0;
 }
 
-static int get_root(struct nfs_client *cl, struct errbuf *eb)
+static int get_root(struct nfs_server *s, struct errbuf *eb)
 {
-	dirpath path = nfs_ref_str(cl->cfg.export);
-	struct rpc_cred cred = own_cred();
+	dirpath path = nfs_ref_str(s->client->cfg.export);
 	mountres3 res;
 	struct rpctcp *t;
 	int rc;
 
-	rc = open_mountd(cl, &t, MOUNT_TIMEOUT_MS, eb);
+	rc = open_mountd(s, &t, MOUNT_TIMEOUT_MS, eb);
 	if (rc)
 		return rc;
 	memset(&res, 0, sizeof(res));
-	rc = rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT, &cred,
+	rc = rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT, &s->client->own,
 			 (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_mountres3, &res, eb);
 	if (!rc)
-		rc = take_root(cl, &res, eb);
+		rc = take_root(s, &res, eb);
 	xdr_free((xdrproc_t)xdr_mountres3, (char *)&res);
 	rpctcp_close(t);
 	return rc;
@@ -116,28 +109,27 @@ static int get_root(struct nfs_client *cl, struct errbuf *eb)
 /* Heap memory of its own: if the answer does not come in time, it belongs to the lane. */
 struct question {
 	struct nfs_call c;
-	struct rpc_cred cred;
 	struct nfs_fh root;
 	struct nfs3_fsinfo info;
 };
 
-static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
+static int ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
+	struct nfs_client *cl = s->client;
 	struct question *q = calloc(1, sizeof(*q));
 	bool abandoned;
 	int rc;
 
 	if (!q)
 		return err_set(eb, -ENOMEM, "out of memory");
-	q->cred = own_cred();
 	q->root = cl->root_fh;
 	q->info = *info;
 	q->c.op = op;
 	q->c.flags = NFS_CALL_CONTROL;
-	q->c.cred = &q->cred;
+	q->c.cred = &cl->own;
 	q->c.args.fh = &q->root;
 	q->c.args.version = &q->info;
-	rc = nfs_call_any(cl, &q->c, cl->answer_ms ? cl->answer_ms : ASK_TIMEOUT_MS, &abandoned);
+	rc = nfs_call_any(s, &q->c, cl->answer_ms ? cl->answer_ms : ASK_TIMEOUT_MS, &abandoned);
 	if (!abandoned) {
 		*info = q->info;
 		if (q->c.res.has_attr) {        /* GETATTR */
@@ -148,56 +140,57 @@ static int ask(struct nfs_client *cl, enum nfs_op op, struct nfs3_fsinfo *info, 
 	}
 	if (rc)
 		return err_set(eb, rc, "%s answers MOUNT but not NFSv3 over RDMA for '%s': %s",
-			       cl->cfg.server, cl->cfg.export, strerror(-rc));
+			       s->name, cl->cfg.export, strerror(-rc));
 	return 0;
 }
 
 /* PATHCONF only tells how long names may be. If the server answers, but not this, it is
  * mounted all the same. */
-static int ask_pathconf(struct nfs_client *cl, struct nfs3_fsinfo *info, struct errbuf *eb)
+static int ask_pathconf(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
-	int rc = ask(cl, NFS3_OP_PATHCONF, info, eb);
+	int rc = ask(s, NFS3_OP_PATHCONF, info, eb);
 
 	if (!rc || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
 	log_warn("%s does not say how long names may be ('%s', PATHCONF: %s): assuming up to %u "
-		 "bytes", cl->cfg.server, cl->cfg.export, strerror(-rc), info->name_max);
+		 "bytes", s->name, s->client->cfg.export, strerror(-rc), info->name_max);
 	return 0;
 }
 
 /* What the root is, for the check of later connections. FSINFO may have told. If the server
  * answers, but not this, it is mounted all the same. */
-static int ask_root(struct nfs_client *cl, struct nfs3_fsinfo *info, struct errbuf *eb)
+static int ask_root(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
-	int rc = info->has_root ? 0 : ask(cl, NFS_OP_GETATTR, info, eb);
+	int rc = info->has_root ? 0 : ask(s, NFS_OP_GETATTR, info, eb);
 
 	if (rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
 	if (rc) {
 		log_debug("%s does not say what the root of '%s' is (GETATTR: %s): other servers on later "
-			  "connections may not be noticed", cl->cfg.server, cl->cfg.export, strerror(-rc));
+			  "connections may not be noticed", s->name, s->client->cfg.export, strerror(-rc));
 		return 0;
 	}
-	return nfs3_root_set(cl, &info->root) ? err_set(eb, -ENOMEM, "out of memory") : 0;
+	return nfs3_root_set(s, &info->root) ? err_set(eb, -ENOMEM, "out of memory") : 0;
 }
 
-int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
+int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 {
+	struct nfs_client *cl = s->client;
 	struct nfs3_fsinfo info = { .name_max = NFS_NAME_MAX };
 	int rc;
 
-	rc = get_root(cl, eb);
+	rc = get_root(s, eb);
 	if (!rc)
-		rc = ask(cl, NFS3_OP_FSINFO, &info, eb);
+		rc = ask(s, NFS3_OP_FSINFO, &info, eb);
 	if (!rc)
-		rc = ask_pathconf(cl, &info, eb);
+		rc = ask_pathconf(s, &info, eb);
 	if (!rc)
-		rc = ask_root(cl, &info, eb);
+		rc = ask_root(s, &info, eb);
 	if (rc)
 		return rc;
 	if (info.rtmax < 4096 || info.wtmax < 4096)
 		return err_set(eb, -EOPNOTSUPP, "%s reads and writes at most %u and %u bytes at a time, "
-			       "less than a page", cl->cfg.server, info.rtmax, info.wtmax);
+			       "less than a page", s->name, info.rtmax, info.wtmax);
 	cl->rsize = nfs_clamp_size(cl->rsize, info.rtmax);
 	cl->wsize = nfs_clamp_size(cl->wsize, info.wtmax);
 	cl->max_file_size = info.max_file_size;
@@ -206,17 +199,16 @@ int nfs3_mount(struct nfs_client *cl, struct errbuf *eb)
 	return 0;
 }
 
-void nfs3_umount(struct nfs_client *cl)
+void nfs3_umount(struct nfs_server *s)
 {
-	dirpath path = nfs_ref_str(cl->cfg.export);
-	struct rpc_cred cred = own_cred();
+	dirpath path = nfs_ref_str(s->client->cfg.export);
 	struct errbuf eb;
 	struct rpctcp *t;
 	char none;
 
-	if (open_mountd(cl, &t, UMNT_TIMEOUT_MS, &eb))
+	if (open_mountd(s, &t, UMNT_TIMEOUT_MS, &eb))
 		return;
-	rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT, &cred,
+	rpctcp_call(t, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT, &s->client->own,
 		    (xdrproc_t)xdr_dirpath, &path, (xdrproc_t)xdr_void, &none, &eb);
 	rpctcp_close(t);
 }

@@ -3,7 +3,7 @@
  * What the files of NFSv4.1 share.
  *
  * Who owns what:
- *   struct nfs4_client   cl->server.vdata: identity and session. The control thread writes
+ *   struct nfs4_client   server->vdata: identity and session. The control thread writes
  *                        it, or the thread that (un)mounts (nfs/internal.h). Lanes look
  *                        only at the atomics while they work.
  *   struct nfs4_identity part of that: who the server is, with a mutex.
@@ -353,7 +353,7 @@ void nfs4_target_fini(struct nfs_target *t);
 /* Was the call sent in the newest session? */
 bool nfs4_is_current(const struct nfs_call *c);
 /* Switches to the client's newest session. */
-void nfs4_slots_install(struct nfs_client *cl);
+void nfs4_slots_install(struct nfs_server *s);
 /* The newest session's id. false: there is none yet. */
 bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE]);
 /* How many calls are in flight that belong to earlier sessions? */
@@ -401,15 +401,15 @@ int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
 /* Control thread: runs k->c and waits. Frees k; if `keep` is set, *keep gets it instead
  * (NULL if the call was abandoned). */
-int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
+int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep);
 struct nfs4_ctl *nfs4_ctl_new(void);
-int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status);
-int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status);
-int nfs4_mount(struct nfs_client *cl, struct errbuf *eb);
-void nfs4_umount(struct nfs_client *cl);
-void nfs4_free(struct nfs_client *cl);
-void nfs4_tick(struct nfs_client *cl);
+int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status);
+int nfs4_new_session(struct nfs_server *s, nfsstat4 *status);
+int nfs4_mount(struct nfs_server *s, struct errbuf *eb);
+void nfs4_umount(struct nfs_server *s);
+void nfs4_free(struct nfs_server *s);
+void nfs4_tick(struct nfs_server *s);
 /* Time-out for the end of a session or a client id. An answer is not needed, because the
  * lease ends them anyway. A variable for the tests, which want the answer. */
 extern unsigned nfs4_end_timeout_ms;
@@ -417,7 +417,7 @@ extern unsigned nfs4_end_timeout_ms;
 /* ---- nfs4_root.c ---- */
 
 /* In a session: finds the export, and sets root_fh and the limits of the client. */
-int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb);
+int nfs4_find_root(struct nfs_server *s, struct errbuf *eb);
 extern const struct nfs_opdef nfs4_op_root;
 
 /* ---- nfs4_state.c ---- */
@@ -439,17 +439,17 @@ bool nfs4_carries_long(const struct nfs_call *c);
 /* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
 bool nfs4_open_waits(const struct nfs_call *c);
 /* Drops a reference. The last one frees the open. */
-void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o);
+void nfs4_open_put(struct nfs_server *s, struct nfs_open *o);
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
 
 /* ---- nfs4_recover.c ---- */
 
-int nfs4_recover(struct nfs_client *cl);
+int nfs4_recover(struct nfs_server *s);
 /* 0; -errno; NFS_LATER if it is `once`. */
-int nfs4_reclaim_complete(struct nfs_client *cl, bool once);
+int nfs4_reclaim_complete(struct nfs_server *s, bool once);
 /* The next open after `o` (NULL: the first), with a reference. Drops the reference to
  * `o`. */
-struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o);
+struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o);
 /* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
 /* "Come back later"? */
@@ -463,11 +463,11 @@ static inline bool nfs4_is_later(nfsstat4 status)
 /* Lane thread: looks at SEQUENCE's flags in a reply. */
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
 /* Control thread: asks for a new test if a flag has stayed for a lease period. */
-void nfs4_test_again(struct nfs_client *cl);
+void nfs4_test_again(struct nfs_server *s);
 /* Control thread, in recovery: marks the opens that must be opened again. */
-int nfs4_test_opens(struct nfs_client *cl);
+int nfs4_test_opens(struct nfs_server *s);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
-int nfs4_free_stateid(struct nfs_client *cl, const stateid4 *stateid);
+int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid);
 bool nfs4_is_revoked(nfsstat4 status);
 /* FREE_STATEID as a COMPOUND, and its decode(). */
 bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);

@@ -36,7 +36,7 @@ struct nfs4_ctl *nfs4_ctl_new(void)
 	return k;
 }
 
-int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
+int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep)
 {
 	bool abandoned;
@@ -44,10 +44,10 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 
 	/* A mount that is done waits for its server for ever. A mount that is being made
 	 * does not. */
-	if (!timeout_ms && !cl->control->mounted)
+	if (!timeout_ms && !s->client->control->mounted)
 		timeout_ms = MOUNT_TIMEOUT_MS;
 	k->c.op = op;
-	rc = nfs_call_any(cl, &k->c, timeout_ms, &abandoned);
+	rc = nfs_call_any(s, &k->c, timeout_ms, &abandoned);
 	if (keep)
 		*keep = abandoned ? NULL : k;
 	else if (!abandoned)
@@ -56,23 +56,24 @@ int nfs4_run(struct nfs_client *cl, struct nfs4_ctl *k, enum nfs_op op, unsigned
 }
 
 /* Runs a control call without arguments or results. */
-static int run_simple(struct nfs_client *cl, enum nfs_op op, unsigned timeout_ms)
+static int run_simple(struct nfs_server *s, enum nfs_op op, unsigned timeout_ms)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
 
-	return k ? nfs4_run(cl, k, op, timeout_ms, NULL) : -ENOMEM;
+	return k ? nfs4_run(s, k, op, timeout_ms, NULL) : -ENOMEM;
 }
 
-int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
+int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	const struct nfs_client *cl = s->client;
+	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
 	if (!k)
 		return -ENOMEM;
 	/* While mounting this is the first call. */
-	rc = nfs4_run(cl, k, NFS4_OP_EXCHANGE_ID, cl->control->mounted ? 0 : cl->answer_ms, &k);
+	rc = nfs4_run(s, k, NFS4_OP_EXCHANGE_ID, cl->control->mounted ? 0 : cl->answer_ms, &k);
 	if (!k)
 		return rc;
 	*status = k->status;
@@ -86,7 +87,7 @@ int nfs4_new_clientid(struct nfs_client *cl, bool *confirmed, nfsstat4 *status)
 	return rc;
 }
 
-static int destroy_session(struct nfs_client *cl, const char *id, bool once, unsigned timeout_ms)
+static int destroy_session(struct nfs_server *s, const char *id, bool once, unsigned timeout_ms)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
 
@@ -94,19 +95,19 @@ static int destroy_session(struct nfs_client *cl, const char *id, bool once, uns
 		return -ENOMEM;
 	memcpy(k->sessionid, id, sizeof(k->sessionid));
 	k->once = once;
-	return nfs4_run(cl, k, NFS4_OP_DESTROY_SESSION, timeout_ms, NULL);
+	return nfs4_run(s, k, NFS4_OP_DESTROY_SESSION, timeout_ms, NULL);
 }
 
-static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
+static int check_session(const struct nfs_server *s, const struct nfs4_ctl *k)
 {
 	if (!k->nslots) {
 		log_err("%s grants a session without slots, in which nothing can be sent: try vers=3",
-			cl->cfg.server);
+			s->name);
 		return -ENOSR;
 	}
 	if (k->maxops < NFS4_OPS_NEEDED) {
 		log_err("%s takes only %u operations in a COMPOUND, and %u are needed: try vers=3",
-			cl->cfg.server, k->maxops, NFS4_OPS_NEEDED);
+			s->name, k->maxops, NFS4_OPS_NEEDED);
 		return -ENOSR;
 	}
 	return 0;
@@ -114,15 +115,15 @@ static int check_session(const struct nfs_client *cl, const struct nfs4_ctl *k)
 
 /* Destroys the session before this one. The server has forgotten it, or else keeps it as
  * long as the client id lives. No call of that session may be left. */
-static void destroy_old(struct nfs_client *cl)
+static void destroy_old(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 
 	if (!atomic_load(&n->have_old))
 		return;
 	if (nfs4_slots_left(&n->slots) || !atomic_exchange(&n->have_old, false))
 		return;
-	destroy_session(cl, n->old, true, nfs4_end_timeout_ms);
+	destroy_session(s, n->old, true, nfs4_end_timeout_ms);
 }
 
 /* The data that a call or reply of the session may have. */
@@ -138,13 +139,14 @@ static uint32_t lower(uint32_t a, uint32_t b)
 
 /* The kernel knows the mount's sizes, and has requests of these under way. So a session with less
  * does less than a call asks for (nfs_machinery.most), and what we gather ourselves gets smaller. */
-static void fit_sizes(struct nfs_client *cl)
+static void fit_sizes(struct nfs_server *s)
 {
-	const struct nfs4_client *n = cl->server.vdata;
+	struct nfs_client *cl = s->client;
+	const struct nfs4_client *n = s->vdata;
 	uint32_t r = lower(n->rsize, n->max_read), w = lower(n->wsize, n->max_write);
 
 	if (cl->control->mounted && (r != cl->rsize || w != cl->wsize))
-		log_info("%s has other limits now: rsize=%u, wsize=%u", cl->cfg.server, r, w);
+		log_info("%s has other limits now: rsize=%u, wsize=%u", s->name, r, w);
 	cl->rsize = r;
 	cl->wsize = w;
 	cl->dtsize = lower(n->dtsize, n->max_read);
@@ -158,18 +160,18 @@ static void note_sizes(const struct nfs_client *cl, struct nfs4_client *n)
 }
 
 /* A session that we cannot use is destroyed at once, because recovery may ask for many. */
-static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
+static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
 {
-	struct nfs4_client *n = cl->server.vdata;
-	int rc = check_session(cl, k);
+	struct nfs4_client *n = s->vdata;
+	int rc = check_session(s, k);
 
 	n->sequence++;
 	if (rc) {
-		destroy_session(cl, k->sessionid, true, nfs4_end_timeout_ms);
+		destroy_session(s, k->sessionid, true, nfs4_end_timeout_ms);
 		return rc;
 	}
 	/* There are no ticks during recovery, so make room for this one here. */
-	destroy_old(cl);
+	destroy_old(s);
 	memcpy(n->old, n->sessionid, sizeof(n->old));
 	atomic_store(&n->have_old, n->epoch && n->session_of == n->clientid);
 	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
@@ -179,15 +181,15 @@ static int take_session(struct nfs_client *cl, const struct nfs4_ctl *k)
 	n->max_cached = k->maxcached;
 	n->max_read = data_in(k->maxresp);
 	n->max_write = data_in(k->maxreq);
-	fit_sizes(cl);
+	fit_sizes(s);
 	n->epoch++;
-	nfs4_slots_install(cl);
+	nfs4_slots_install(s);
 	return 0;
 }
 
-int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
+int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
@@ -195,19 +197,19 @@ int nfs4_new_session(struct nfs_client *cl, nfsstat4 *status)
 		return -ENOMEM;
 	k->clientid = n->clientid;
 	k->sequence = n->sequence;
-	rc = nfs4_run(cl, k, NFS4_OP_CREATE_SESSION, 0, &k);
+	rc = nfs4_run(s, k, NFS4_OP_CREATE_SESSION, 0, &k);
 	if (!k)
 		return rc;
 	*status = k->status;
 	if (!rc)
-		rc = take_session(cl, k);
+		rc = take_session(s, k);
 	free(k);
 	return rc;
 }
 
 /* ---- mount ---- */
 
-static int client_init(struct nfs_client *cl)
+static int client_init(struct nfs_server *s)
 {
 	struct nfs4_client *n = calloc(1, sizeof(*n));
 	char host[128] = "";
@@ -217,35 +219,35 @@ static int client_init(struct nfs_client *cl)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
 	nfs4_identity_init(&n->identity);
-	note_sizes(cl, n);
+	note_sizes(s->client, n);
 	gethostname(host, sizeof(host) - 1);
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique) ||
 	    getrandom(n->verifier, sizeof(n->verifier), 0) != sizeof(n->verifier))
 		unique = mono_ns();
 	snprintf(n->owner, sizeof(n->owner), "nfsrdma-fuse %s %d %016llx", host, (int)getpid(),
 		 (unsigned long long)unique);
-	cl->server.vdata = n;
+	s->vdata = n;
 	return 0;
 }
 
-void nfs4_free(struct nfs_client *cl)
+void nfs4_free(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	struct nfs_open_ref *o;
 
 	/* Opens without a CLOSE: the mount ended first. */
-	while ((o = nfs_open_next(&cl->server.files, NULL))) {
+	while ((o = nfs_open_next(&s->files, NULL))) {
 		o->refs = 1;
-		nfs4_open_put(cl, container_of(o, struct nfs_open, ref));
+		nfs4_open_put(s, container_of(o, struct nfs_open, ref));
 	}
 	nfs4_identity_fini(&n->identity);
 	pthread_mutex_destroy(&n->slots.mu);
 	free(n);
 }
 
-static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct errbuf *eb)
+static int start_error(struct nfs_server *s, int rc, nfsstat4 status, struct errbuf *eb)
 {
-	const char *server = cl->cfg.server;
+	const char *server = s->name;
 
 	if (rc == -EPROTONOSUPPORT || status == NFS4ERR_MINOR_VERS_MISMATCH)
 		return err_set(eb, -EPROTONOSUPPORT, "%s does not speak NFSv4.1: try vers=3", server);
@@ -260,75 +262,69 @@ static int start_error(struct nfs_client *cl, int rc, nfsstat4 status, struct er
 }
 
 /* Inside the session: RECLAIM_COMPLETE, then finds the root. */
-static int enter(struct nfs_client *cl, struct errbuf *eb)
+static int enter(struct nfs_server *s, struct errbuf *eb)
 {
 	int rc;
 
 	for (unsigned i = 0; ; i++) {
-		rc = nfs4_reclaim_complete(cl, false);
+		rc = nfs4_reclaim_complete(s, false);
 		if (!rc) {
-			rc = nfs4_find_root(cl, eb);
+			rc = nfs4_find_root(s, eb);
 			if (rc != -EAGAIN)
 				return rc;
 		}
 		if (rc == -EAGAIN && i < MOUNT_SESSIONS)
-			rc = nfs4_recover(cl);
+			rc = nfs4_recover(s);
 		if (rc < 0)
-			return start_error(cl, rc, NFS4_OK, eb);
+			return start_error(s, rc, NFS4_OK, eb);
 	}
 }
 
-int nfs4_mount(struct nfs_client *cl, struct errbuf *eb)
+int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 {
 	nfsstat4 status = NFS4_OK;
 	bool confirmed;
-	int rc = client_init(cl);
+	int rc = client_init(s);
 
 	if (rc)
 		return err_set(eb, rc, "out of memory");
-	rc = nfs4_new_clientid(cl, &confirmed, &status);
+	rc = nfs4_new_clientid(s, &confirmed, &status);
 	if (rc)
-		return start_error(cl, rc, status, eb);
-	rc = nfs4_new_session(cl, &status);
+		return start_error(s, rc, status, eb);
+	rc = nfs4_new_session(s, &status);
 	if (rc) {
 		if (rc != -ETIMEDOUT)
-			run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
-		return start_error(cl, rc, status, eb);
+			run_simple(s, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
+		return start_error(s, rc, status, eb);
 	}
-	rc = enter(cl, eb);
+	rc = enter(s, eb);
 	if (!rc)
-		note_sizes(cl, cl->server.vdata);
+		note_sizes(s->client, s->vdata);
 	if (rc && rc != -ETIMEDOUT)
-		nfs4_umount(cl);
+		nfs4_umount(s);
 	return rc;
 }
 
-void nfs4_umount(struct nfs_client *cl)
+void nfs4_umount(struct nfs_server *s)
 {
-	const struct nfs4_client *n = cl->server.vdata;
+	const struct nfs4_client *n = s->vdata;
 
-	destroy_old(cl);
-	if (destroy_session(cl, n->sessionid, false, nfs4_end_timeout_ms) == -ETIMEDOUT)
+	destroy_old(s);
+	if (destroy_session(s, n->sessionid, false, nfs4_end_timeout_ms) == -ETIMEDOUT)
 		return;
-	run_simple(cl, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
+	run_simple(s, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
 }
 
 /* Any SEQUENCE renews the lease (RFC 8881, section 8.3). Only an idle mount must send
  * one for that. */
-void nfs4_tick(struct nfs_client *cl)
+void nfs4_tick(struct nfs_server *s)
 {
-	const struct nfs4_client *n = cl->server.vdata;
-	uint64_t now = mono_ns(), last = 0;
+	const struct nfs4_client *n = s->vdata;
+	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s);
 
-	destroy_old(cl);
-	nfs4_test_again(cl);
-	for (unsigned i = 0; i < cl->nlanes; i++) {
-		uint64_t t = atomic_load_explicit(&cl->lanes[i].last_reply_ns,
-						  memory_order_relaxed);
-
-		last = t > last ? t : last;
-	}
+	destroy_old(s);
+	nfs4_test_again(s);
 	if (now < last || now - last < n->lease_s * NS_PER_S / 3)
 		return;
-	run_simple(cl, NFS4_OP_RENEW, 0);
+	run_simple(s, NFS4_OP_RENEW, 0);
 }

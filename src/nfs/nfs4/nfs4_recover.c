@@ -71,7 +71,7 @@ static bool no_reclaim(nfsstat4 status)
 	       status == NFS4ERR_RECLAIM_CONFLICT;
 }
 
-static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nfsstat4 *status)
+static int reopen_as(struct nfs_server *s, struct nfs_open *o, bool reclaim, nfsstat4 *status)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
@@ -83,11 +83,11 @@ static int reopen_as(struct nfs_client *cl, struct nfs_open *o, bool reclaim, nf
 	k->c.open = o;
 	/* The call's own reference: if the mount ends meanwhile, a lane still uses the
 	 * open. */
-	nfs_open_get(&cl->server.files, &o->ref);
-	rc = nfs4_run(cl, k, NFS4_OP_REOPEN, 0, &k);
+	nfs_open_get(&s->files, &o->ref);
+	rc = nfs4_run(s, k, NFS4_OP_REOPEN, 0, &k);
 	if (!k)
 		return rc;
-	nfs4_open_put(cl, o);
+	nfs4_open_put(s, o);
 	*status = k->status;
 	free(k);
 	return rc;
@@ -99,7 +99,7 @@ static bool no_answer(int rc, nfsstat4 status)
 	return rc == -EIO && status == NFS4_OK;
 }
 
-static int reopen_tries(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool *in_vain,
+static int reopen_tries(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *in_vain,
 			nfsstat4 *status)
 {
 	int rc;
@@ -108,9 +108,9 @@ static int reopen_tries(struct nfs_client *cl, struct nfs_open *o, bool reclaim,
 	 * begins again with another session, and the count goes on. */
 	do {
 		if (o->unanswered && !*in_vain)
-			nfs_control_nap(cl, nfs_later_first_ms << (o->unanswered - 1));
+			nfs_control_nap(s->client, nfs_later_first_ms << (o->unanswered - 1));
 		*status = NFS4_OK;
-		rc = reopen_as(cl, o, reclaim, status);
+		rc = reopen_as(s, o, reclaim, status);
 		if (!no_answer(rc, *status)) {
 			if (rc == 0 || *status != NFS4_OK)
 				o->unanswered = 0;
@@ -128,21 +128,21 @@ static bool may_not_go_on(int rc)
 }
 
 /* 0: the open is good again, marked for later, or lost for good. */
-static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool *in_vain)
+static int reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *in_vain)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	nfsstat4 status;
 	int rc;
 
 	/* Before the stateid is another one. What is reclaimed has lost the old one anyway. */
 	if (o->to_free && !reclaim) {
-		rc = nfs4_free_stateid(cl, &o->stateid);
+		rc = nfs4_free_stateid(s, &o->stateid);
 		n->delayed += rc == NFS_LATER;
 		if (rc == NFS_LATER || may_not_go_on(rc))
 			return rc == NFS_LATER ? 0 : rc;
 	}
 	o->to_free = false;
-	rc = reopen_tries(cl, o, reclaim, in_vain, &status);
+	rc = reopen_tries(s, o, reclaim, in_vain, &status);
 	if (rc && reclaim && no_reclaim(status)) {
 		atomic_store(&o->reopen, true);
 		return 0;
@@ -155,17 +155,17 @@ static int reopen(struct nfs_client *cl, struct nfs_open *o, bool reclaim, bool 
 		return rc;
 	if (!atomic_exchange(&o->lost, true))
 		log_err("an open file on %s was lost with the server's state and could not be "
-			"opened again: %s; reads and writes on it fail", cl->cfg.server, strerror(-rc));
+			"opened again: %s; reads and writes on it fail", s->name, strerror(-rc));
 	atomic_store(&o->reopen, false);
 	return 0;
 }
 
-struct nfs_open *nfs4_next_open(struct nfs_client *cl, struct nfs_open *o)
+struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o)
 {
-	struct nfs_open_ref *next = nfs_open_next(&cl->server.files, o ? &o->ref : NULL);
+	struct nfs_open_ref *next = nfs_open_next(&s->files, o ? &o->ref : NULL);
 
 	if (o)
-		nfs4_open_put(cl, o);
+		nfs4_open_put(s, o);
 	return next ? container_of(next, struct nfs_open, ref) : NULL;
 }
 
@@ -183,12 +183,12 @@ static void nothing(struct nfs_lane *l, void *arg)
 
 /* Takes those that are to be opened again. After that no lane looks at them. False: there are
  * none. */
-static bool take_opens(struct nfs_client *cl, bool all)
+static bool take_opens(struct nfs_server *s, bool all)
 {
 	struct nfs_open *o = NULL;
 	bool any = false;
 
-	while ((o = nfs4_next_open(cl, o))) {
+	while ((o = nfs4_next_open(s, o))) {
 		enum nfs4_holder was = NFS4_FREE;
 
 		if (nfs4_is_ours(o) && (all || atomic_load(&o->reopen)) &&
@@ -196,45 +196,45 @@ static bool take_opens(struct nfs_client *cl, bool all)
 			any = true;
 	}
 	if (any)
-		nfs_each_lane(cl, nothing, NULL);
+		nfs_each_lane(s->client, nothing, NULL);
 	return any;
 }
 
-static int reopen_all(struct nfs_client *cl, bool reclaim)
+static int reopen_all(struct nfs_server *s, bool reclaim)
 {
 	struct nfs_open *o = NULL;
 	bool in_vain = false;
 	unsigned count = 0;
 	int rc = 0;
 
-	if (!take_opens(cl, reclaim))
+	if (!take_opens(s, reclaim))
 		return 0;
-	while (rc != -ESHUTDOWN && (o = nfs4_next_open(cl, o))) {
+	while (rc != -ESHUTDOWN && (o = nfs4_next_open(s, o))) {
 		if (atomic_load(&o->holder) != NFS4_RECOVERED)
 			continue;
 		if (!rc)
-			rc = reopen(cl, o, reclaim, &in_vain);
+			rc = reopen(s, o, reclaim, &in_vain);
 		if (rc != -ESHUTDOWN)
 			atomic_store(&o->holder, NFS4_FREE);
 		count += !rc && !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 	}
 	if (o)
-		nfs4_open_put(cl, o);
-	if (!rc && count && !cl->control->quiet)
-		log_info("%u open files recovered on %s", count, cl->cfg.server);
+		nfs4_open_put(s, o);
+	if (!rc && count && !s->client->control->quiet)
+		log_info("%u open files recovered on %s", count, s->name);
 	return rc;
 }
 
-int nfs4_reclaim_complete(struct nfs_client *cl, bool once)
+int nfs4_reclaim_complete(struct nfs_server *s, bool once)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
 	if (!k)
 		return -ENOMEM;
 	k->once = once;
-	rc = nfs4_run(cl, k, NFS4_OP_RECLAIM_COMPLETE, 0, &k);
+	rc = nfs4_run(s, k, NFS4_OP_RECLAIM_COMPLETE, 0, &k);
 	if (!k)
 		return rc;
 	if (rc && nfs4_is_later(k->status))
@@ -249,15 +249,15 @@ int nfs4_reclaim_complete(struct nfs_client *cl, bool once)
 	return 0;
 }
 
-static int new_clientid(struct nfs_client *cl)
+static int new_clientid(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	nfsstat4 status = NFS4_OK;
 	bool confirmed = false;
 	int rc;
 
 	atomic_store(&n->need_client, false);
-	rc = nfs4_new_clientid(cl, &confirmed, &status);
+	rc = nfs4_new_clientid(s, &confirmed, &status);
 	if (rc) {
 		atomic_store(&n->need_client, true);
 		return rc;
@@ -269,14 +269,14 @@ static int new_clientid(struct nfs_client *cl)
 	return 0;
 }
 
-static int new_session(struct nfs_client *cl)
+static int new_session(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	nfsstat4 status = NFS4_OK;
 	int rc;
 
 	atomic_store(&n->need_session, false);
-	rc = nfs4_new_session(cl, &status);
+	rc = nfs4_new_session(s, &status);
 	if (!rc)
 		return 0;
 	atomic_store(&n->need_session, true);
@@ -289,22 +289,22 @@ static int new_session(struct nfs_client *cl)
 }
 
 /* While all lanes hold. */
-static int begin_again(struct nfs_client *cl)
+static int begin_again(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	int rc = 0;
 
 	if (atomic_load(&n->need_client))
-		rc = new_clientid(cl);
+		rc = new_clientid(s);
 	if (!rc && atomic_load(&n->need_session))
-		rc = new_session(cl);
+		rc = new_session(s);
 	if (rc)
 		return rc;
 	if (atomic_exchange(&n->need_opens, false))
 		n->forgotten = true;
 	if (!n->forgotten)
 		return 0;
-	rc = reopen_all(cl, true);
+	rc = reopen_all(s, true);
 	if (rc)
 		return rc;
 	n->forgotten = false;
@@ -313,13 +313,13 @@ static int begin_again(struct nfs_client *cl)
 }
 
 /* Whose calls wait, although the server is there. */
-static int say_delayed(struct nfs_client *cl, unsigned before)
+static int say_delayed(struct nfs_server *s, unsigned before)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 
 	if (n->delayed && !before)
 		log_warn("%s delays %u open files, which have to be opened again: reads and writes of "
-			 "them wait", cl->cfg.server, n->delayed);
+			 "them wait", s->name, n->delayed);
 	return n->delayed ? NFS_LATER : 0;
 }
 
@@ -329,46 +329,46 @@ static bool is_about_more(struct nfs4_client *n)
 	       atomic_load(&n->need_opens);
 }
 
-static int round_of(struct nfs_client *cl)
+static int round_of(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	bool hold = is_about_more(n);
 	unsigned before = n->delayed;
 	int rc = 0;
 
 	if (hold) {
-		nfs_lanes_hold(cl);
-		rc = begin_again(cl);
+		nfs_lanes_hold(s->client);
+		rc = begin_again(s);
 	}
 	if (!rc && atomic_load(&n->need_complete))
-		rc = nfs4_reclaim_complete(cl, true);
+		rc = nfs4_reclaim_complete(s, true);
 	if (hold && rc >= 0)
-		nfs_lanes_go_on(cl);
+		nfs_lanes_go_on(s->client);
 	if (!rc && atomic_load(&n->need_test))
-		rc = nfs4_test_opens(cl);
+		rc = nfs4_test_opens(s);
 	if (rc)
 		return rc;
 	n->delayed = 0;
-	rc = reopen_all(cl, false);
-	return rc ? rc : say_delayed(cl, before);
+	rc = reopen_all(s, false);
+	return rc ? rc : say_delayed(s, before);
 }
 
-int nfs4_recover(struct nfs_client *cl)
+int nfs4_recover(struct nfs_server *s)
 {
 	/* n->forgotten is kept from call to call: the opens must be reclaimed until that
 	 * has succeeded. */
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	bool more_than_opens = false;
 	int rc = -EAGAIN;
 
 	for (unsigned i = 0; i < ROUNDS && rc == -EAGAIN; i++) {
 		more_than_opens = more_than_opens || is_about_more(n);
-		rc = round_of(cl);
+		rc = round_of(s);
 	}
 	/* Single opens are lost only as often as calls use them, so that needs no
 	 * pauses. */
-	cl->control->counts = more_than_opens;
-	if (rc >= 0 && more_than_opens && !cl->control->quiet)
-		log_info("state on %s recovered", cl->cfg.server);
+	s->client->control->counts = more_than_opens;
+	if (rc >= 0 && more_than_opens && !s->client->control->quiet)
+		log_info("state on %s recovered", s->name);
 	return rc;
 }

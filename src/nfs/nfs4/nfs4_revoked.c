@@ -64,15 +64,15 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 		nfs_control_recover(c->lane->client);
 }
 
-void nfs4_test_again(struct nfs_client *cl)
+void nfs4_test_again(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 
 	if (!(atomic_load(&n->said) & REVOKED_FLAGS) ||
 	    mono_ns() - n->tested_ns < n->lease_s * NS_PER_S)
 		return;
 	atomic_store(&n->need_test, true);
-	nfs_control_recover(cl);
+	nfs_control_recover(s->client);
 }
 
 /* ---- TEST_STATEID ---- */
@@ -179,7 +179,7 @@ bool nfs4_is_revoked(nfsstat4 status)
 	       status == NFS4ERR_DELEG_REVOKED;
 }
 
-int nfs4_free_stateid(struct nfs_client *cl, const stateid4 *stateid)
+int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
@@ -187,7 +187,7 @@ int nfs4_free_stateid(struct nfs_client *cl, const stateid4 *stateid)
 	if (!k)
 		return -ENOMEM;
 	k->test[0] = *stateid;
-	rc = nfs4_run(cl, k, NFS4_OP_FREE_STATEID, 0, &k);
+	rc = nfs4_run(s, k, NFS4_OP_FREE_STATEID, 0, &k);
 	if (k && nfs4_is_later(k->status))
 		rc = NFS_LATER;
 	free(k);
@@ -210,7 +210,7 @@ struct batch {
 	unsigned n;
 };
 
-static int test_batch(struct nfs_client *cl, const struct batch *b, unsigned *gone)
+static int test_batch(struct nfs_server *s, const struct batch *b, unsigned *gone)
 {
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
@@ -220,69 +220,69 @@ static int test_batch(struct nfs_client *cl, const struct batch *b, unsigned *go
 	k->ntest = b->n;
 	for (unsigned i = 0; i < b->n; i++)
 		k->test[i] = b->open[i]->stateid;
-	rc = nfs4_run(cl, k, NFS4_OP_TEST_STATEID, 0, &k);
+	rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
 	for (unsigned i = 0; i < b->n && !rc; i++)
 		settle(b->open[i], k->found[i], gone);
 	free(k);
 	return rc;
 }
 
-static void put_batch(struct nfs_client *cl, struct batch *b)
+static void put_batch(struct nfs_server *s, struct batch *b)
 {
 	while (b->n)
-		nfs4_open_put(cl, b->open[--b->n]);
+		nfs4_open_put(s, b->open[--b->n]);
 }
 
-static int test_all(struct nfs_client *cl, unsigned *gone)
+static int test_all(struct nfs_server *s, unsigned *gone)
 {
 	struct batch b = { .n = 0 };
 	struct nfs_open *o = NULL;
 	int rc = 0;
 
-	while (!rc && (o = nfs4_next_open(cl, o))) {
+	while (!rc && (o = nfs4_next_open(s, o))) {
 		if (!nfs4_is_ours(o))
 			continue;
-		nfs_open_get(&cl->server.files, &o->ref);
+		nfs_open_get(&s->files, &o->ref);
 		b.open[b.n++] = o;
 		if (b.n == NFS4_TEST_MAX) {
-			rc = test_batch(cl, &b, gone);
-			put_batch(cl, &b);
+			rc = test_batch(s, &b, gone);
+			put_batch(s, &b);
 		}
 	}
 	if (o)
-		nfs4_open_put(cl, o);
+		nfs4_open_put(s, o);
 	if (!rc && b.n)
-		rc = test_batch(cl, &b, gone);
-	put_batch(cl, &b);
+		rc = test_batch(s, &b, gone);
+	put_batch(s, &b);
 	return rc;
 }
 
-static void say_gone(struct nfs_client *cl, unsigned gone)
+static void say_gone(struct nfs_server *s, unsigned gone)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	uint32_t said = atomic_load(&n->said);
 
-	if (gone && !cl->control->quiet)
+	if (gone && !s->client->control->quiet)
 		log_warn("%s no longer knows %u open files%s: opening them again",
-			 cl->cfg.server, gone, said & SEQ4_STATUS_ADMIN_STATE_REVOKED ?
+			 s->name, gone, said & SEQ4_STATUS_ADMIN_STATE_REVOKED ?
 			 ", its administrator has revoked them" : "");
 	if (!(said & SEQ4_STATUS_LEASE_MOVED) || n->moved)
 		return;
 	n->moved = true;
 	log_warn("%s says that a file system has moved to another server; this client does not follow "
-		 "it: its files fail with EREMOTE; mount it from there", cl->cfg.server);
+		 "it: its files fail with EREMOTE; mount it from there", s->name);
 }
 
-int nfs4_test_opens(struct nfs_client *cl)
+int nfs4_test_opens(struct nfs_server *s)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs4_client *n = s->vdata;
 	unsigned gone = 0;
 	int rc;
 
 	atomic_store(&n->need_test, false);
-	rc = test_all(cl, &gone);
+	rc = test_all(s, &gone);
 	n->tested_ns = mono_ns();
-	say_gone(cl, gone);
+	say_gone(s, gone);
 	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM) {
 		atomic_store(&n->need_test, true);
 		return rc;

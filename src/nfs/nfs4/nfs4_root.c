@@ -166,9 +166,9 @@ const struct nfs_opdef nfs4_op_root = {
 
 /* ---- for the mount ---- */
 
-static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, struct errbuf *eb)
+static int root_error(struct nfs_server *s, int rc, const struct nfs4_ctl *k, struct errbuf *eb)
 {
-	const char *server = cl->cfg.server, *export = cl->cfg.export;
+	const char *server = s->name, *export = s->client->cfg.export;
 	/* How far the server came. */
 	int len = k->been > k->path ? (int)(k->been - k->path) : 1;
 	const char *been = k->been > k->path ? k->path : "/";
@@ -184,7 +184,7 @@ static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, s
 	case NFS4ERR_WRONGSEC:
 		return err_set(eb, -EACCES, "%s does not export '%s' with sec=%s: add that to the "
 			       "export there; this client has no Kerberos yet", server, export,
-			       cl->server.auth->name);
+			       s->auth->name);
 	case NFS4ERR_NOTDIR:
 		return err_set(eb, -ENOTDIR, "'%.*s' on %s is not a directory", len, been, server);
 	case NFS4ERR_SYMLINK:
@@ -196,20 +196,21 @@ static int root_error(struct nfs_client *cl, int rc, const struct nfs4_ctl *k, s
 	}
 }
 
-int nfs4_find_root(struct nfs_client *cl, struct errbuf *eb)
+int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 {
-	struct nfs4_client *n = cl->server.vdata;
+	struct nfs_client *cl = s->client;
+	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
 	if (!k)
 		return err_set(eb, -ENOMEM, "out of memory");
 	k->path = cl->cfg.export;
-	rc = nfs4_run(cl, k, NFS4_OP_ROOT, 0, &k);
+	rc = nfs4_run(s, k, NFS4_OP_ROOT, 0, &k);
 	if (!k)
-		return err_set(eb, rc, "%s does not answer: %s", cl->cfg.server, strerror(-rc));
+		return err_set(eb, rc, "%s does not answer: %s", s->name, strerror(-rc));
 	if (rc) {
-		rc = root_error(cl, rc, k, eb);
+		rc = root_error(s, rc, k, eb);
 	} else {
 		cl->root_fh = k->c.res.fh;
 		cl->rsize = nfs_clamp_size(cl->rsize, k->maxread);

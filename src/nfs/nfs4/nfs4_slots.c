@@ -321,10 +321,10 @@ bool nfs4_is_current(const struct nfs_call *c)
 
 /* ---- sessions ---- */
 
-void nfs4_slots_install(struct nfs_client *cl)
+void nfs4_slots_install(struct nfs_server *s)
 {
-	const struct nfs4_client *n = cl->server.vdata;
-	struct nfs4_slots *t = &((struct nfs4_client *)cl->server.vdata)->slots;
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_slots *t = &n->slots;
 	uint32_t tell;
 
 	pthread_mutex_lock(&t->mu);
@@ -344,9 +344,9 @@ void nfs4_slots_install(struct nfs_client *cl)
 		t->free[w] = below(w, t->nslots);
 	for (unsigned id = 0; id < t->nslots; id++)
 		t->seqid[id] = 1;
-	tell = wake_some(&cl->server, t);
+	tell = wake_some(s, t);
 	pthread_mutex_unlock(&t->mu);
-	post(&cl->server, tell);
+	post(s, tell);
 }
 
 bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE])

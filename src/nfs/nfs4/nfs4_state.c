@@ -40,9 +40,9 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 	return s;
 }
 
-void nfs4_open_put(struct nfs_client *cl, struct nfs_open *o)
+void nfs4_open_put(struct nfs_server *s, struct nfs_open *o)
 {
-	if (nfs_open_put(&cl->server.files, &o->ref))
+	if (nfs_open_put(&s->files, &o->ref))
 		free(o);
 }
 

@@ -45,7 +45,7 @@ elsewhere() {
 	trap 'end_all; end_part; vm-root ip addr del $other/32 dev lo; vm-root host-ganesha stop other' EXIT
 	vm-root host-ganesha start other || fail "the other server does not start"
 	gateway_up 20049 127.0.0.1:2050 -l $other:20049
-	mount_up "addr=${ADDRS[0]},addr2=$other,heartbeat=1"
+	mount_up "remoteports=${ADDRS[0]}~$other,heartbeat=1"
 	until_true "a verdict about path 1" bash -c '"$1" ctl "$2" paths | grep -q refused' - "$BIN" "$MNT"
 	tell "$(ctl paths --json | grep -oP '"why":"\K[^"]+' | tail -n 1)"
 	for i in {1..100}; do mkdir "$WORK/d$i" || fail mkdir; done

@@ -17,7 +17,7 @@ ONCE=()
 [[ $VERS != 3 ]] || ONCE=(-i)
 TREE=$BUILD/tests/host/tree/tree
 HEARTBEAT=1
-BOTH=addr=${ADDRS[0]},addr2=${ADDRS[1]},heartbeat=$HEARTBEAT
+BOTH=remoteports=${ADDRS[0]}~${ADDRS[1]},heartbeat=$HEARTBEAT
 
 path() { "$TOOL" "$@" || fail "$TOOL $*"; }
 ctl() { "$BIN" ctl "$MNT" "$@"; }
