@@ -193,6 +193,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	if (!r)
 		return;
 	r->fi = *fi;
+	if (fi->writepage)
+		fs_write_back_count(fs_of_req(r));
 	if (!goes_past(r))
 		told_paged(r->op.ino);
 	if (size == 0) {

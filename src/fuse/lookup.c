@@ -104,6 +104,17 @@ static void lookup_parent(fuse_req_t req, fuse_ino_t node)
 		vfs_start(&r->op, NFS_OP_LOOKUPP, node_done);
 }
 
+/* For how many seconds the name is known not to exist; 0: that is not known. */
+static double not_there(struct fs_req *r)
+{
+	struct inode_table *t = &r->op.vl->vfs->inodes;
+	double timeo = known_is_gone(t, r->op.ino->id, r->op.name);
+
+	if (timeo <= 0 && t->solo && solo_dir_lacks(&t->solo_dirs, r->op.ino->id, r->op.name))
+		timeo = t->negative_timeo;
+	return timeo;
+}
+
 static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct inode_table *t = &fs_of(req)->vfs.inodes;
@@ -112,7 +123,7 @@ static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (!r || !fs_req_name(r, op->name, name))
 		return;
-	reply_not_there(r, known_is_gone(t, op->ino->id, op->name));
+	reply_not_there(r, not_there(r));
 	if (!r->req) {
 		fs_req_free(r);
 		return;

@@ -46,6 +46,9 @@ static void entry_done(struct vfs_op *op)
 	} else {
 		if (r->type == S_IFLNK && !op->call.res.found)
 			link_made(t, ino, op->call.res.attr.change, op->start_ns, r->text);
+		if (r->type == S_IFDIR && !op->call.res.found && t->solo)
+			solo_dir_made(&t->solo_dirs, ino->id, op->call.res.attr.change,
+				      op->call.eng.start_ns);
 		if (fuse_reply_entry(r->req, &e))
 			believed_forget(t, ino, 1);
 	}

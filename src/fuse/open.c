@@ -21,6 +21,8 @@
  *
  *            write(): drops the page, sends WRITE     mapping: READ, the old bytes, for good
  *
+ *            Linux drops them again when the write ends since 6.19, and in its stable series of
+ *            6.6, 6.12 and 6.18 since January 2026; nothing tells us which of them this is.
  *            So not beside another open, which may have a mapping already: LMDB reads by one what
  *            it writes through an open of its own. And not with O_APPEND: that is a log, which
  *            others follow.
@@ -54,6 +56,12 @@ static bool goes_past(const struct fs *fs, const struct inode *ino, const struct
 	       atomic_load(&ino->nfiles) == 1;
 }
 
+/* A mapping that is written to needs an open that reads as well. */
+static bool may_dirty(const struct fs *fs, int flags)
+{
+	return (flags & O_ACCMODE) == O_RDWR || (fs->cfg.solo && may_write(flags));
+}
+
 struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of_req(r);
@@ -62,6 +70,9 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_fil
 
 	if (!f)
 		return NULL;
+	/* handles_each() may find it at once. */
+	f->f.ino = ino;
+	f->dirties = may_dirty(fs, fi->flags);
 	f->handle = handle_new(&fs->files, f);
 	if (!f->handle) {
 		free(f);

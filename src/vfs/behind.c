@@ -296,17 +296,22 @@ static bool takes_more(const struct vfs_op *w, const struct vfs_op *op)
 static struct vfs_op *find_host_locked(struct behind *b, const struct vfs_op *op)
 {
 	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
-	struct vfs_op *changed = held_next(b->tree, from, to, NULL);
+	struct vfs_op *changed = NULL, *continued = NULL;
 
-	if (changed)
-		return takes_more(changed, op) && changed->data.held.offset <= from &&
-		       !held_next(b->tree, from, to, changed) ? changed : NULL;
-	if (!from)
-		return NULL;
-	held_each(w, b->tree, from - 1, from)
-		if (takes_more(w, op))
-			return w;
-	return NULL;
+	/* What it continues has the byte before. */
+	held_each(w, b->tree, from ? from - 1 : 0, to) {
+		if (held_end(w) <= from) {
+			if (!continued && takes_more(w, op))
+				continued = w;
+		} else if (changed) {
+			return NULL;
+		} else {
+			changed = w;
+		}
+	}
+	if (!changed)
+		return continued;
+	return takes_more(changed, op) && changed->data.held.offset <= from ? changed : NULL;
 }
 
 /* Is op's data in another WRITE now? */

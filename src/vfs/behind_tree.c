@@ -108,17 +108,36 @@ void held_resized(struct vfs_op *root, const struct vfs_op *op)
 	sum_up(root);
 }
 
+/* If something on the left ends behind `from`, the first is there, or nowhere: without an overlap,
+ * that begins at `to` or later, and so does all on its right. */
+static struct vfs_op *first(struct vfs_op *t, uint64_t from, uint64_t to)
+{
+	while (held_highest(t) > from) {
+		if (held_highest(node(t)->left) > from)
+			t = node(t)->left;
+		else if (t->data.held.offset >= to)
+			return NULL;
+		else if (held_end(t) > from)
+			return t;
+		else
+			t = node(t)->right;
+	}
+	return NULL;
+}
+
 struct vfs_op *held_next(struct vfs_op *root, uint64_t from, uint64_t to,
 			 const struct vfs_op *after)
 {
 	struct vfs_op *found;
 
+	if (!after)
+		return first(root, from, to);
 	if (held_highest(root) <= from)
 		return NULL;
-	if (!after || is_before(after, root)) {
-		found = held_next(node(root)->left, from, to, after);
-		if (found || held_overlaps(root, from, to))
-			return found ? found : root;
-	}
-	return root->data.held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
+	if (!is_before(after, root))
+		return root->data.held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
+	found = held_next(node(root)->left, from, to, after);
+	if (found || held_overlaps(root, from, to))
+		return found ? found : root;
+	return root->data.held.offset < to ? first(node(root)->right, from, to) : NULL;
 }

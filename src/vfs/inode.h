@@ -8,6 +8,7 @@
  *      links.h   the texts of symbolic links
  *      known.h   what is known after this mount's own changes, without asking the server
  *      behind.h  what programs have written
+ *      solo_dirs.h  names that are not there, if only this mount makes any
  *
  * `id` is a handle (handle.h) that no other file gets: by it a front end may name the inode to
  * others. What the front end has, operations under way and open files hold references.
@@ -46,6 +47,7 @@
 #include <stdatomic.h>
 #include "vfs/handle.h"
 #include "vfs/names.h"
+#include "vfs/solo_dirs.h"
 #include "nfs/nfs.h"
 
 #define INODE_SHARDS  64u
@@ -123,6 +125,8 @@ struct inode_table {
 	const struct vfs_front *front;
 	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
 	double negative_timeo;          /* for so many a name is believed not to exist */
+	bool solo;                      /* nobody else changes the files */
+	struct solo_dirs solo_dirs;     /* used with solo only */
 };
 
 void inode_table_init(struct inode_table *t, const struct vfs_front *front);

@@ -69,6 +69,8 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 	struct nfs_attr attr;
 
 	ino->changing--;
+	if (t->solo && S_ISDIR(ino->type))
+		solo_dir_changed(&t->solo_dirs, ino->id, c, after->since_ns);
 	if (c && c->known && ino->seen && c->before == ino->seen_change)
 		ino->seen_change = c->after;
 	if (!nr || nr != ino->changes + 1 || !after->attr)
@@ -231,6 +233,8 @@ void known_here(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct name_shard *s = names_shard_of(t, parent, name);
 
+	if (t->solo)
+		solo_dir_adds(&t->solo_dirs, parent, name);
 	pthread_mutex_lock(&s->mu);
 	known_here_locked(s, parent, name);
 	pthread_mutex_unlock(&s->mu);

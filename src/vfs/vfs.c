@@ -19,6 +19,7 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 	vfs->inodes.acdirmin = cfg->acdirmin;
 	vfs->inodes.acdirmax = cfg->acdirmax;
 	vfs->inodes.negative_timeo = cfg->negative_timeo;
+	vfs->inodes.solo = cfg->solo;
 	behind_pool_init(&vfs->behind, &cl->arena, cfg->write_behind);
 	ahead_init(vfs, cfg->readahead);
 }

@@ -251,6 +251,7 @@ struct vfs_config {
 	double negative_timeo;          /* for how many seconds a name is believed not to exist */
 	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
 	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
+	bool solo;                      /* nobody else changes the files */
 	const char *place;
 	bool rdirplus;
 };

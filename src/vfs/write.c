@@ -15,7 +15,7 @@
 #include <errno.h>
 #include "vfs/vfs_impl.h"
 
-/* The most COMMITs in a row with another verifier than the WRITE's. */
+/* The most COMMITs in a row with another verifier than the WRITE's, or that may have failed before. */
 #define WRITE_TRIES_MAX 8u
 
 /* Moves the pieces on by the n bytes that have been written. */
@@ -56,11 +56,11 @@ static void write_committed(struct vfs_op *op)
 
 	if (c->res.status) {
 		vfs_end(op);
-	} else if (c->res.io.verf == op->data.verf) {
+	} else if (c->res.io.verf == op->data.verf && !c->res.io.twice) {
 		write_stable(op, c->args.io.count);
 	} else if (++op->data.tries > WRITE_TRIES_MAX) {
 		log_err("WRITE: %s sends another write verifier with each COMMIT, as if it had "
-			"restarted each time: EIO after %u tries", op->vl->vfs->cl->cfg.server,
+			"restarted each time, or no reply: EIO after %u tries", op->vl->vfs->cl->cfg.server,
 			op->data.tries);
 		vfs_end_with(op, -EIO);
 	} else {
