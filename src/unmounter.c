@@ -144,28 +144,41 @@ static int by_identity(void)
 }
 
 /* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
- * WRITEs. What close() sends comes behind them (fs_behind_pages()). */
-static void __attribute__((noreturn)) write_pages(int done)
+ * WRITEs. What close() sends comes behind them (fs_behind_pages()). 0 or -errno. */
+static int write_pages(void)
 {
-	int fd = open_ours(O_RDONLY | FS_MARK_FLAGS);
+	int fd = open_ours(O_RDONLY);
 
-	_exit(fd < 0 || syncfs(fd) < 0 || close(fd) < 0 || write(done, "", 1) != 1);
+	return fd < 0 ? fd : syncfs(fd) < 0 || close(fd) < 0 ? -errno : 0;
+}
+
+static bool tell(int to, int32_t what)
+{
+	return send(to, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what);
+}
+
+/* The daemon has to know this process before it opens anything (fs_config.write_back). */
+static void __attribute__((noreturn)) write_pages_for(int daemon)
+{
+	char go;
+
+	_exit(!tell(daemon, getpid()) || recv(daemon, &go, 1, 0) != 1 || !tell(daemon, write_pages()));
 }
 
 /* A process of its own does it, because a server that is silent may hold it until the daemon has
- * closed /dev/fuse. *fd: a pipe, which has a byte when it is done, and ends with the process. */
+ * closed /dev/fuse. *fd: a socket to it, which ends with the process. */
 static int write_back(int from, int *fd)
 {
 	int fds[2], rc = 0;
 	pid_t child;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	child = fork();
 	if (child == 0) {
 		close(from);            /* it is not what the daemon waits for */
 		close(fds[0]);
-		write_pages(fds[1]);
+		write_pages_for(fds[1]);
 	}
 	if (child < 0)
 		rc = -errno;

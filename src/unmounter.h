@@ -15,7 +15,7 @@
  *   ...
  *   unmounter_control_end() ----------->  removes its file
  *   unmounter_write_back() ------------>  forks a process for syncfs()
- *            <---- a pipe from that ----
+ *            <---- a socket to that ----
  *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
  *   unmounter_end(), or death: EOF ---->  ends
  *

@@ -277,8 +277,9 @@ void fs_behind_on_room(struct loop_msg *m);
  *
  * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
  * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
- * that queue. RELEASEDIR stands in it, because nobody waits for it: when it is read, all WRITEs
- * before it were.
+ * that queue. RELEASEDIR stands in it, because nobody waits for it: when that of the process that
+ * calls syncfs() is read, all WRITEs before it were. Other programs close directories meanwhile. So
+ * OPENDIR's pid says which one it is: RELEASEDIR has none.
  */
 void fs_behind_pages(struct fs *fs, int fd);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long

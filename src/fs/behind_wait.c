@@ -2,6 +2,7 @@
 /* Write-behind: who waits for it, what fails, and the end. See behind.h. */
 #include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "fs/behind_impl.h"
 
@@ -363,20 +364,35 @@ static bool some_unanswered(struct fs *fs, uint64_t before_ns)
 	return u.any;
 }
 
-/* Waits for a moment. Has everything been read that fs_config.write_back was to have sent? *fd
- * becomes -1 when it has said that it is done. */
+/* The process of fs_config.write_back speaks. 0; 1: it is done; or -errno: it could not do it. */
+static int hear(struct fs *fs, int fd)
+{
+	int32_t said;
+	ssize_t n = recv(fd, &said, sizeof(said), MSG_DONTWAIT);
+
+	if (n != sizeof(said))
+		return n < 0 && errno == EAGAIN ? 0 : -ESRCH;
+	if (atomic_load(&fs->syncs))
+		return said < 0 ? said : 1;
+	atomic_store(&fs->syncs, said);
+	return send(fd, "", 1, MSG_NOSIGNAL) == 1 ? 0 : -ESRCH;
+}
+
+/* Waits for a moment. Has everything been read that this process was to have sent? *fd becomes -1
+ * when it has said that it is done. */
 static bool all_read(struct fs *fs, int *fd)
 {
 	struct pollfd p = { .fd = *fd, .events = POLLIN };
-	char done;
+	int rc = 0;
 
 	/* With -1 this is a sleep. */
-	if (poll(&p, 1, DRAIN_STEP_MS) > 0) {
-		if (read(*fd, &done, 1) != 1)
-			return true;    /* nothing comes */
+	if (poll(&p, 1, DRAIN_STEP_MS) > 0)
+		rc = hear(fs, *fd);
+	if (rc < 0)
+		return true;    /* nothing comes */
+	if (rc > 0)
 		*fd = -1;
-	}
-	return *fd < 0 && atomic_load(&fs->marked);
+	return *fd < 0 && atomic_load(&fs->synced);
 }
 
 void fs_behind_pages(struct fs *fs, int fd)

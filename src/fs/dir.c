@@ -26,7 +26,6 @@
  * harming the next one.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +67,7 @@ struct stream {
 	size_t pos;                     /* where the entry after pos_off begins */
 	uint64_t pos_off;
 	bool restarted;                 /* the cookie was stale, and was tried once more */
+	bool syncs;                     /* the process of fs->syncs has opened it */
 };
 
 /* The answer that a request is filling. */
@@ -500,6 +500,13 @@ static void fetch_done(struct fs_req *r)
 
 /* ---- handlers ---- */
 
+/* No other process has that pid while it has the directory open. 0 is any process of another pid
+ * name space. */
+static bool is_syncs(struct fs *fs, pid_t pid)
+{
+	return pid && pid == atomic_load(&fs->syncs);
+}
+
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of(req);
@@ -514,6 +521,7 @@ void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		s->refs = 1;
 		s->ino = r->ino;
 		inode_ref(s->ino);
+		s->syncs = is_syncs(fs, fuse_req_ctx(req)->pid);
 		fi->fh = s->handle = handle_new(&fs->dirs, s);
 	}
 	if (!s || !s->handle)
@@ -530,10 +538,10 @@ void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct stream *s = handle_del(&fs->dirs, fi->fh);
 
 	(void)ino;
+	if (s && s->syncs)
+		atomic_store(&fs->synced, true);
 	if (s)
 		stream_put(fs, s);
-	if ((fi->flags & FS_MARK_FLAGS) == FS_MARK_FLAGS)
-		atomic_store(&fs->marked, true);
 	fuse_reply_err(req, s ? 0 : EBADF);
 }
 

@@ -30,9 +30,10 @@ struct fs_config {
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
 	 *               or -errno with eb set; eb set besides a descriptor: a warning
 	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
-	 *   write_back  has the kernel send what mappings have dirtied, and closes an open of the
-	 *               root then that has FS_MARK_FLAGS. A descriptor, which has a byte when that
-	 *               is done, and none at its end if it could not be done; or -errno
+	 *   write_back  another process has the kernel send what mappings have dirtied: it opens the
+	 *               root, calls syncfs(), and closes. A descriptor of a SOCK_SEQPACKET socket to
+	 *               it, or -errno. Two int32_t come: its pid, before it goes on when it is sent
+	 *               a byte; and when all is done 0, or -errno
 	 *   unmount     unmounts that, and nothing else. 0 or -errno */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
@@ -41,9 +42,6 @@ struct fs_config {
 };
 
 struct fs;
-
-/* A program has no reason to open a directory with these. One that does can end a wait too early. */
-#define FS_MARK_FLAGS (O_NONBLOCK | O_DSYNC)
 
 /* The most data of a request of the kernel, however large rsize and wsize are: so much lies in a
  * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */

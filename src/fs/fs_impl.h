@@ -78,7 +78,8 @@ struct fs {
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
-	_Atomic bool marked;            /* a RELEASEDIR with FS_MARK_FLAGS has come */
+	_Atomic pid_t syncs;            /* the process that calls syncfs() at the end; 0: none yet */
+	_Atomic bool synced;            /* RELEASEDIR of what it had opened has come */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */

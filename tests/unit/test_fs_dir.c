@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -793,14 +794,38 @@ static void *wait_for_pages(void *fd)
 	return NULL;
 }
 
-/* Begins to wait for what this writes to the pipe, and for the mark if that is a byte. */
-static void begin_waiting(pthread_t *thread, int fds[2], bool done)
+/* The process that calls syncfs() has this pid, and other programs have others. */
+#define SYNCS 4242
+
+static uint64_t open_by(uint32_t pid, uint32_t flags)
 {
+	struct fuse_in_header h = fs_play_header(FUSE_OPENDIR, FUSE_ROOT_ID, sizeof(struct fuse_open_in));
+	struct fuse_open_in in = { .flags = flags };
+	struct fuse_open_out out;
+
+	h.pid = pid;
+	fs_play_request(&h, &in, sizeof(in));
+	fs_play_serve();
+	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
+	memcpy(&out, answer.data, sizeof(out));
+	return out.fh;
+}
+
+/* Begins to wait. It is this process that calls syncfs(), and the daemon knows it. */
+static void begin_waiting(pthread_t *thread, int fds[2])
+{
+	const int32_t pid = SYNCS;
+
 	atomic_store(&waited, false);
-	cr_assert_eq(pipe(fds), 0);
-	cr_assert_eq(write(fds[1], "", done), done);
-	close(fds[1]);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
 	cr_assert_eq(pthread_create(thread, NULL, wait_for_pages, &fds[0]), 0);
+	cr_assert_eq(send(fds[1], &pid, sizeof(pid), 0), sizeof(pid));
+	cr_assert_eq(recv(fds[1], &(char){ 0 }, 1, 0), 1);
+}
+
+static void say(int fd, int32_t result)
+{
+	cr_assert_eq(send(fd, &result, sizeof(result), 0), sizeof(result));
 }
 
 static void end_waiting(pthread_t thread, const int fds[2])
@@ -809,32 +834,61 @@ static void end_waiting(pthread_t thread, const int fds[2])
 		fs_play_run(1);
 	pthread_join(thread, NULL);
 	close(fds[0]);
+	close(fds[1]);
 }
 
-/* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. */
-Test(fs_dir, pages_end_with_a_mark)
+/* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. And other
+ * programs cannot end it: 0 is the pid of all those in other pid name spaces. */
+Test(fs_dir, pages_end_with_a_release_of_that_process)
 {
-	struct fuse_release_in in = { .flags = O_NONBLOCK | O_DSYNC | O_DIRECTORY };
-	uint64_t other = open_dir();
+	uint64_t early = open_by(SYNCS, O_DIRECTORY), its;
 	pthread_t thread;
 	int fds[2];
 
-	in.fh = open_dir();
-	begin_waiting(&thread, fds, true);
-	fs_play_run(200);
-	close_dir(other);
+	begin_waiting(&thread, fds);
+	its = open_by(SYNCS, O_DIRECTORY);
+	say(fds[1], 0);
+	close_dir(early);
+	for (uint32_t pid = 0; pid < 3; pid++)
+		close_dir(open_by(pid, O_DIRECTORY | O_NONBLOCK | O_DSYNC));
 	fs_play_run(200);
 	cr_assert_not(atomic_load(&waited), "there may be more WRITEs");
-	ask(FUSE_RELEASEDIR, &in, sizeof(in));
+	close_dir(its);
 	end_waiting(thread, fds);
 }
 
-/* The mount is covered, or its root cannot be opened. */
-Test(fs_dir, no_mark_comes)
+/* It may be that RELEASEDIR is read before the process says that it is done. */
+Test(fs_dir, pages_end_when_the_process_is_done)
 {
 	pthread_t thread;
 	int fds[2];
 
-	begin_waiting(&thread, fds, false);
+	begin_waiting(&thread, fds);
+	close_dir(open_by(SYNCS, O_DIRECTORY));
+	fs_play_run(200);
+	cr_assert_not(atomic_load(&waited), "it does not say that syncfs() has succeeded");
+	say(fds[1], 0);
+	end_waiting(thread, fds);
+}
+
+/* The root cannot be opened. */
+Test(fs_dir, pages_cannot_be_sent)
+{
+	pthread_t thread;
+	int fds[2];
+
+	begin_waiting(&thread, fds);
+	say(fds[1], -EACCES);
+	end_waiting(thread, fds);
+}
+
+/* The process has been killed. */
+Test(fs_dir, nobody_sends_the_pages)
+{
+	pthread_t thread;
+	int fds[2];
+
+	begin_waiting(&thread, fds);
+	shutdown(fds[1], SHUT_RDWR);
 	end_waiting(thread, fds);
 }
