@@ -31,13 +31,13 @@ struct fs_config {
 	 *               or -errno with eb set; eb set besides a descriptor: a warning
 	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
 	 *   write_back  another process has the kernel send what mappings have dirtied: it opens the
-	 *               root, calls syncfs(), and closes. A descriptor of a SOCK_SEQPACKET socket to
-	 *               it, or -errno. Two int32_t come: its pid, before it goes on when it is sent
-	 *               a byte; and when all is done 0, or -errno
+	 *               root, calls syncfs(), and closes. device: /dev/fuse. A descriptor of a
+	 *               SOCK_SEQPACKET socket to it, or -errno. Two int32_t come: its pid, before it
+	 *               goes on when it is sent a byte; and when all is done 0, or -errno
 	 *   unmount     unmounts that, and nothing else. 0 or -errno */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
-	int (*write_back)(void);
+	int (*write_back)(int device);
 	int (*unmount)(void);
 };
 

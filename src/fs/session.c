@@ -268,7 +268,7 @@ static void close_device(struct fs *fs)
 /* What programs have written by way of mappings, and the kernel still has. */
 static void write_back(struct fs *fs)
 {
-	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back() : -1;
+	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back(fuse_session_fd(fs->se)) : -1;
 
 	if (fd < 0)
 		return;

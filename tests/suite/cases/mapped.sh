@@ -38,6 +38,28 @@ for options in '' noac; do
 	let_go
 done
 
+# Root's mount has no name any more, because another one covers it, or somebody has unmounted it
+# lazily.
+if [[ $(id -u) == 0 ]]; then
+	mount_up
+	hold "$WORK/covered"
+	mount -t tmpfs cover "$MNT" || fail "mount"
+	kill -TERM "$DAEMON"
+	ended "SIGTERM, under another mount"
+	umount "$MNT" || fail "umount: the other mount"
+	is_whole covered
+	let_go
+	umount "$MNT" || fail "umount: it was covered"
+
+	mount_up
+	hold "$WORK/nowhere"
+	umount -l "$MNT" || fail "umount -l"
+	kill -TERM "$DAEMON"
+	ended "SIGTERM, behind umount -l"
+	is_whole nowhere
+	let_go
+fi
+
 mount_up
 hold "$WORK/lazy"
 unmount -l || fail "umount -l"
