@@ -55,6 +55,7 @@ mapped=${BIN%/src/*}/tests/vm-clients/mapped
 begin_mapped() {
 	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
 	mount_up "port=$1,timeo=$2,lanes=1$unheld"
+	: >"$TMPDIR/said"
 	"$mapped" "$WORK/$1" $(( 4 << 20 )) hold >"$TMPDIR/said" & WRITER=$!
 	until_true "a mapping is written" grep -q written "$TMPDIR/said"
 	vm-root kill -STOP "$GATEWAY"
