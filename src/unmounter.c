@@ -155,14 +155,17 @@ static int open_ours(int flags)
 {
 	FILE *f = known ? fopen(ctl_mountinfo, "re") : NULL;
 	char *there = f ? ctl_where_now(f, &ours) : NULL;
-	int fd;
+	int fd, rc;
 
 	if (f)
 		fclose(f);
-	fd = there ? open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
-	free(there);
-	if (fd < 0)
+	if (!there)
 		return -ENOENT;
+	fd = open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd < 0 ? -errno : 0;
+	free(there);
+	if (rc)
+		return rc;
 	if (mount_of(fd) == ours.id)
 		return fd;
 	close(fd);

@@ -273,7 +273,8 @@ void fs_behind_want_room(struct fs *fs);
 void fs_behind_on_room(struct loop_msg *m);
 /*
  * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
- * until all that this has sent is held, or is on the server; as long as the server is there.
+ * until all that this has sent is held, or is on the server; as long as the server is there. 0, or
+ * -errno if not everything could be sent: -ETIMEDOUT: the server is not there; -ESRCH: the other process.
  *
  * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
  * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
@@ -281,7 +282,7 @@ void fs_behind_on_room(struct loop_msg *m);
  * calls syncfs() is read, all WRITEs before it were. Other programs close directories meanwhile. So
  * OPENDIR's pid says which one it is: RELEASEDIR has none.
  */
-void fs_behind_pages(struct fs *fs, int fd);
+int fs_behind_pages(struct fs *fs, int fd);
 /* After the mount has ended; not a lane's thread. Sends everything, and waits for that as long
  * as the server is there. */
 void fs_behind_drain(struct fs *fs);

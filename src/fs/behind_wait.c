@@ -378,9 +378,9 @@ static int hear(struct fs *fs, int fd)
 	return send(fd, "", 1, MSG_NOSIGNAL) == 1 ? 0 : -ESRCH;
 }
 
-/* Waits for a moment. Has everything been read that this process was to have sent? *fd becomes -1
- * when it has said that it is done. */
-static bool all_read(struct fs *fs, int *fd)
+/* Waits for a moment. Has everything been read that this process was to have sent? 0: not yet; 1; or
+ * -errno: that could not be done. *fd becomes -1 when it has said that it is done. */
+static int all_read(struct fs *fs, int *fd)
 {
 	struct pollfd p = { .fd = *fd, .events = POLLIN };
 	int rc = 0;
@@ -389,26 +389,28 @@ static bool all_read(struct fs *fs, int *fd)
 	if (poll(&p, 1, DRAIN_STEP_MS) > 0)
 		rc = hear(fs, *fd);
 	if (rc < 0)
-		return true;    /* nothing comes */
+		return rc;
 	if (rc > 0)
 		*fd = -1;
 	return *fd < 0 && atomic_load(&fs->synced);
 }
 
-void fs_behind_pages(struct fs *fs, int fd)
+int fs_behind_pages(struct fs *fs, int fd)
 {
 	struct drain d = begin_drain(fs);
 	uint64_t read_ns = 0;           /* when all had been read */
+	int rc = 0;
 
 	while (!is_silent(&d, fs->cl->cfg.timeo_ms)) {
-		if (!read_ns && all_read(fs, &fd))
-			read_ns = mono_ns();
-		else if (read_ns)
+		if (read_ns)
 			usleep(DRAIN_STEP_MS * 1000);
+		else if ((rc = all_read(fs, &fd)))
+			read_ns = mono_ns();
 		if (read_ns && !some_unanswered(fs, read_ns))
-			break;
+			return rc < 0 ? rc : 0;
 		look(&d, fs);
 	}
+	return -ETIMEDOUT;
 }
 
 void fs_behind_drain(struct fs *fs)

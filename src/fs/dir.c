@@ -138,8 +138,7 @@ static struct inode *go_up(struct fs *fs, struct inode *ino, const char *begin, 
 	return names.dir[0];
 }
 
-/* The path of a directory of this mount, its end at least. */
-static void path_of(struct fs *fs, struct inode *ino, char *out, size_t cap)
+void fs_path(struct fs *fs, struct inode *ino, char *out, size_t cap)
 {
 	char path[4 * (NFS_NAME_MAX + 1)] = "", *at = path + sizeof(path) - 1;
 	struct inode *dir;
@@ -162,7 +161,7 @@ static void say_too_long(struct fs_req *r, uint32_t len)
 
 	if (atomic_exchange(&r->fl->fs->long_name_said, true))
 		return;
-	path_of(r->fl->fs, s->ino, path, sizeof(path));
+	fs_path(r->fl->fs, s->ino, path, sizeof(path));
 	log_warn("a name in '%s' has %" PRIu32 " bytes, more than the 255 of this system: it is left out of "
 		 "listings, and the directory cannot be removed (rm -r says that it is not empty). "
 		 "Rename it on the server. There may be more such names", path, len);

@@ -100,12 +100,16 @@ struct file {
 	struct open_end end;            /* where it may append: told.h */
 	bool past;                      /* writes go past the kernel's pages: open.c */
 	bool set_id;                    /* it had set-id bits at the open */
+	bool dirties;                   /* the kernel may have pages that it has dirtied */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (opens.h) */
 	struct ahead ahead;
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
+
+/* The path of an inode of this mount, its end at least (dir.c). */
+void fs_path(struct fs *fs, struct inode *ino, char *out, size_t cap);
 
 /* FS_REQUEST_MAX for that rsize or wsize. */
 static inline uint32_t fs_request_most(uint32_t size)

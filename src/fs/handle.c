@@ -158,6 +158,19 @@ bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *ob
 	return true;
 }
 
+void handles_each(struct handles *h, void (*look)(const void *obj, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < atomic_load(&h->nslots); i++) {
+		const void *obj;
+
+		pthread_mutex_lock(lock_of(h, i));
+		obj = atomic_load_explicit(&slot_at(h, i)->obj, memory_order_acquire);
+		if (obj)
+			look(obj, arg);
+		pthread_mutex_unlock(lock_of(h, i));
+	}
+}
+
 void *handle_del(struct handles *h, uint64_t handle)
 {
 	struct handle_slot *s = lock_slot(h, handle);

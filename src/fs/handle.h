@@ -59,6 +59,9 @@ void *handle_get(struct handles *h, uint64_t handle, bool (*ref)(void *obj));
  * handle. */
 bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *obj, void *arg),
 		 void *arg);
+/* Calls look(object, arg) for one object after the other, whose handle cannot be given up meanwhile.
+ * Those that come or go during this may be left out. */
+void handles_each(struct handles *h, void (*look)(const void *obj, void *arg), void *arg);
 /* Gives the handle up and returns its object. NULL: there is no such handle (any more). */
 void *handle_del(struct handles *h, uint64_t handle);
 

@@ -54,19 +54,27 @@ static bool goes_past(const struct fs *fs, const struct inode *ino, const struct
 	       atomic_load(&ino->nfiles) == 1;
 }
 
+/* A mapping that is written to needs an open that reads as well. */
+static bool may_dirty(const struct fs *fs, int flags)
+{
+	return (flags & O_ACCMODE) == O_RDWR || (fs->cfg.solo && may_write(flags));
+}
+
 struct file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
 {
 	struct file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
+	/* handles_each() may find it at once. */
+	f->ino = ino;
+	f->dirties = may_dirty(r->fl->fs, fi->flags);
 	f->handle = handle_new(&r->fl->fs->files, f);
 	if (!f->handle) {
 		free(f);
 		return NULL;
 	}
 	inode_ref(ino);
-	f->ino = ino;
 	f->open = r->call.open;
 	f->cred = r->cred;
 	ahead_open(f);

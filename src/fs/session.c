@@ -265,15 +265,59 @@ static void close_device(struct fs *fs)
 	}
 }
 
+/* Why the process that keeps the privileges has failed. */
+static const char *why(int rc)
+{
+	return rc == -ENOTCONN || rc == -ESRCH ? "its unmounter is gone" :
+	       rc == -ENOENT ? "it is not there any more" :
+	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
+}
+
+/* Open files whose pages may be dirty in the kernel. */
+struct dirtied {
+	unsigned n;
+	struct inode *one;              /* a reference to one of them */
+};
+
+static void look_dirtied(const void *obj, void *arg)
+{
+	const struct file *f = obj;
+	struct dirtied *d = arg;
+
+	if (f->dirties && !d->n++)
+		inode_ref(d->one = f->ino);
+}
+
+static void say_not_sent(struct fs *fs, int rc)
+{
+	struct dirtied d = { 0, NULL };
+	char path[1200];
+
+	handles_each(&fs->files, look_dirtied, &d);
+	if (!d.n)
+		return;
+	fs_path(fs, d.one, path, sizeof(path));
+	inode_put(&fs->inodes, d.one, 1);
+	log_err("what programs have written by way of mappings%s may be lost: the kernel could not be made "
+		"to send it (%s: %s). %u open files may have such data, one is '%s'",
+		fs->cfg.solo ? ", or into the write-back cache," : "",
+		rc == -ETIMEDOUT ? fs->cl->cfg.server : fs->cfg.mountpoint,
+		rc == -ETIMEDOUT ? "no answer" : why(rc), d.n, path);
+}
+
 /* What programs have written by way of mappings, and the kernel still has. */
 static void write_back(struct fs *fs)
 {
-	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back(fuse_session_fd(fs->se)) : -1;
+	int fd, rc;
 
-	if (fd < 0)
+	if (!fs->cfg.write_back || is_gone(fs))
 		return;
-	fs_behind_pages(fs, fd);
-	close(fd);
+	fd = fs->cfg.write_back(fuse_session_fd(fs->se));
+	rc = fd < 0 ? fd : fs_behind_pages(fs, fd);
+	if (rc)
+		say_not_sent(fs, rc);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void take_away(struct fs *fs)
@@ -281,10 +325,7 @@ static void take_away(struct fs *fs)
 	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
 
 	if (rc)
-		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
-			 rc == -ENOTCONN ? "its unmounter is gone" :
-			 rc == -ENOENT ? "it is not there any more" :
-			 rc == -EBUSY ? "something else is mounted over it" : strerror(-rc));
+		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint, why(rc));
 	if (fs->cfg.mount)
 		close_device(fs);
 	else

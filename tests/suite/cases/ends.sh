@@ -75,5 +75,8 @@ if [[ -x $mapped ]]; then
 	gone "$DAEMON" || fail "still there after a minute without a server, with dirty pages"
 	DAEMON=''
 	kill $WRITER; WRITER=''
+	said="by way of mappings may be lost.*(.*: no answer).* one is '$WORK/20114'"
+	[[ $unheld ]] || said="$(( 4 << 20 )) bytes that programs have written were given up"
+	grep -q "$said" "$LOG" || fail "nobody says what a mapping has lost: $(tail -n 2 "$LOG")"
 	gateway_down KILL
 fi

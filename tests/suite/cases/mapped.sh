@@ -60,6 +60,34 @@ if [[ $(id -u) == 0 ]]; then
 	let_go
 fi
 
+# An ordinary user's mount has nothing but its name, and its root may be closed to him. Then the log
+# says what may be lost.
+# is_said FILE WHY
+is_said() {
+	grep -F "by way of mappings may be lost" "$LOG" | tail -n 1 | grep -F "$2)" | grep -qF "1 open files may have such data, one is '$WORK/$1'" ||
+		fail "nobody says that $1 may be lost: $(tail -n 2 "$LOG")"
+}
+if [[ $(id -u) != 0 ]]; then
+	mount_up
+	hold "$WORK/covered"
+	vm-root mount -t tmpfs cover "$MNT" || fail "mount"
+	kill -TERM "$DAEMON"
+	ended "SIGTERM, under another mount"
+	is_said covered "something else is mounted over it"
+	let_go
+	while mountpoint -q "$MNT"; do vm-root umount "$MNT" || fail "umount"; done
+
+	trap 'vm-root chmod 755 "$EXPORT"; end_all; [[ ! $HOLDER ]] || kill -KILL $HOLDER' EXIT
+	vm-root chmod 711 "$EXPORT"
+	mount_up default_permissions
+	hold "$WORK/closed"
+	kill -TERM "$DAEMON"
+	ended "SIGTERM, and its root is closed"
+	is_said closed "Permission denied"
+	let_go
+	vm-root chmod 755 "$EXPORT"
+fi
+
 mount_up
 hold "$WORK/lazy"
 unmount -l || fail "umount -l"
