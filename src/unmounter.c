@@ -265,10 +265,20 @@ static int write_back(int from, int device, int *fd)
 	return rc;
 }
 
+/* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
+ * whose ever it is. */
 static int unmount(void)
 {
-	/* fusermount3 unmounts what is this user's only. */
-	return geteuid() == 0 ? by_identity() : by_fusermount(conf.mountpoint);
+	int fd;
+
+	if (geteuid() == 0)
+		return by_identity();
+	fd = known ? open_ours(O_PATH) : -EACCES;
+	if (fd == -ENOENT || fd == -EBUSY)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return by_fusermount(conf.mountpoint);
 }
 
 static void to_null(int from, int to)

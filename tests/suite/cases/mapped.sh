@@ -74,8 +74,21 @@ if [[ $(id -u) != 0 ]]; then
 	kill -TERM "$DAEMON"
 	ended "SIGTERM, under another mount"
 	is_said covered "something else is mounted over it"
+	equal "$(stat -f -c %T "$MNT")" tmpfs "the other mount, which is not ours to take away"
 	let_go
 	while mountpoint -q "$MNT"; do vm-root umount "$MNT" || fail "umount"; done
+
+	mount_up
+	hold "$WORK/nowhere"
+	unmount -l || fail "umount -l"
+	first=$DAEMON
+	mount_up
+	kill -TERM "$first"
+	gone "$first" || fail "the first daemon still runs a minute after SIGTERM"
+	is_said nowhere "it is not there any more"
+	let_go
+	[[ -e $WORK/nowhere ]] || fail "the first daemon has taken the second one's mount away"
+	mount_down
 
 	trap 'vm-root chmod 755 "$EXPORT"; end_all; [[ ! $HOLDER ]] || kill -KILL $HOLDER' EXIT
 	vm-root chmod 711 "$EXPORT"
