@@ -37,6 +37,7 @@ int inode_table_init(struct inode_table *t)
 	pthread_mutex_init(&t->unseen.mu, NULL);
 	names_init(t);
 	handles_init(&t->handles);
+	solo_dirs_init(&t->solo_dirs);
 	if (getrandom(&t->generation, sizeof(t->generation), 0) != sizeof(t->generation))
 		t->generation = (uint32_t)mono_ns();
 	atomic_init(&t->count, 0);
@@ -72,6 +73,7 @@ void inode_table_fini(struct inode_table *t)
 		pthread_mutex_destroy(&t->shard[i].mu);
 	}
 	names_fini(t);
+	solo_dirs_fini(&t->solo_dirs);
 	handles_fini(&t->handles);
 }
 

@@ -10,6 +10,7 @@
  *      known.h   what is known after this mount's own changes, without asking the server
  *      young.h   attributes for read(), although this mount has written since
  *      solo.h    consistency=solo
+ *      solo_dirs.h   the same: names that are not there
  *
  * The node id that the kernel knows is `id`, a handle (handle.h) that no other file gets;
  * the root is FUSE_ROOT_ID instead (fs_node()). The kernel's lookups, requests under way
@@ -50,6 +51,7 @@
 #include <stdatomic.h>
 #include "fs/handle.h"
 #include "fs/names.h"
+#include "fs/solo_dirs.h"
 #include "fs/told.h"
 #include "nfs/nfs.h"
 
@@ -166,6 +168,7 @@ struct inode_table {
 	struct unseen unseen;
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 	bool solo;                      /* solo.h */
+	struct solo_dirs solo_dirs;     /* used with solo only */
 };
 
 int inode_table_init(struct inode_table *t);

@@ -64,12 +64,15 @@ static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_ow
 	return ino->seen && attr->change == ino->seen_change;
 }
 
-static void end_locked(struct inode *ino, uint64_t nr, const struct known_after *after)
+static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct known_after *after)
 {
 	const struct nfs_dir_change *c = after->change;
 	struct nfs_attr attr;
 
 	ino->changing--;
+	if (t->solo && S_ISDIR(ino->type))
+		solo_dir_changed(&t->solo_dirs, ino->id, c, after->since_ns);
 	if (c && c->known && ino->seen && c->before == ino->seen_change)
 		ino->seen_change = c->after;
 	if (!nr || nr != ino->changes + 1 || !after->attr)
@@ -87,7 +90,7 @@ void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 	struct inode_shard *s = inode_shard_of(t, ino);
 
 	pthread_mutex_lock(&s->mu);
-	end_locked(ino, nr, after);
+	end_locked(t, ino, nr, after);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -233,6 +236,8 @@ void known_here(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct name_shard *s = names_shard_of(t, parent, name);
 
+	if (t->solo)
+		solo_dir_adds(&t->solo_dirs, parent, name);
 	pthread_mutex_lock(&s->mu);
 	known_here_locked(s, parent, name);
 	pthread_mutex_unlock(&s->mu);

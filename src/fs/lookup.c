@@ -102,6 +102,17 @@ static void lookup_parent(fuse_req_t req, fuse_ino_t node)
 		fs_req_start(r, NFS_OP_LOOKUPP, node_done);
 }
 
+/* For how many seconds the name is known not to exist; 0: that is not known. */
+static double not_there(struct fs_req *r)
+{
+	struct fs *fs = r->fl->fs;
+	double timeo = known_is_gone(&fs->inodes, r->ino->id, r->name);
+
+	if (timeo <= 0 && fs->inodes.solo && solo_dir_lacks(&fs->inodes.solo_dirs, r->ino->id, r->name))
+		timeo = fs_negative_timeo(fs);
+	return timeo;
+}
+
 static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct inode_table *t = &fs_of(req)->inodes;
@@ -109,7 +120,7 @@ static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (!r || !fs_req_name(r, r->name, name))
 		return;
-	reply_not_there(r, known_is_gone(t, r->ino->id, r->name));
+	reply_not_there(r, not_there(r));
 	if (!r->req) {
 		fs_req_free(r);
 		return;

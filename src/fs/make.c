@@ -45,6 +45,9 @@ static void entry_done(struct fs_req *r)
 	} else {
 		if (r->type == S_IFLNK && !r->call.res.found)
 			link_made(&fs->inodes, ino, r->call.res.attr.change, r->start_ns, r->text);
+		if (r->type == S_IFDIR && !r->call.res.found && fs->inodes.solo)
+			solo_dir_made(&fs->inodes.solo_dirs, ino->id, r->call.res.attr.change,
+				      r->call.eng.start_ns);
 		if (fuse_reply_entry(r->req, &e))
 			inode_forget(&fs->inodes, ino, 1);
 	}

@@ -171,6 +171,8 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 		note_missing(t, ino);
 		return;
 	}
+	if (t->solo)
+		solo_dir_adds(&t->solo_dirs, parent, n->text);
 	n->seen_ns = now;
 	n->next = ino->names;
 	ino->names = n;

@@ -26,6 +26,8 @@ double told_note_locked(struct inode_table *t, struct inode *ino, const struct n
 
 	if (differs(ino, attr))
 		ahead_outdated(ino);
+	if (t->solo && dir && !ino->changing)
+		solo_dir_seen(&t->solo_dirs, ino->id, attr->change);
 	if (differs(ino, attr) || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;
