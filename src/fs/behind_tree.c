@@ -108,17 +108,36 @@ void held_resized(struct fs_req *root, const struct fs_req *r)
 	sum_up(root);
 }
 
+/* If something on the left ends behind `from`, the first is there, or nowhere: without an overlap,
+ * that begins at `to` or later, and so does all on its right. */
+static struct fs_req *first(struct fs_req *t, uint64_t from, uint64_t to)
+{
+	while (held_highest(t) > from) {
+		if (held_highest(node(t)->left) > from)
+			t = node(t)->left;
+		else if (t->held.offset >= to)
+			return NULL;
+		else if (held_end(t) > from)
+			return t;
+		else
+			t = node(t)->right;
+	}
+	return NULL;
+}
+
 struct fs_req *held_next(struct fs_req *root, uint64_t from, uint64_t to,
 			 const struct fs_req *after)
 {
 	struct fs_req *found;
 
+	if (!after)
+		return first(root, from, to);
 	if (held_highest(root) <= from)
 		return NULL;
-	if (!after || is_before(after, root)) {
-		found = held_next(node(root)->left, from, to, after);
-		if (found || held_overlaps(root, from, to))
-			return found ? found : root;
-	}
-	return root->held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
+	if (!is_before(after, root))
+		return root->held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
+	found = held_next(node(root)->left, from, to, after);
+	if (found || held_overlaps(root, from, to))
+		return found ? found : root;
+	return root->held.offset < to ? first(node(root)->right, from, to) : NULL;
 }
