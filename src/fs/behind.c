@@ -297,17 +297,22 @@ static bool takes_more(const struct fs_req *w, const struct fs_req *r)
 static struct fs_req *find_host_locked(struct behind *b, const struct fs_req *r)
 {
 	uint64_t from = r->call.args.io.offset, to = from + r->size;
-	struct fs_req *changed = held_next(b->tree, from, to, NULL);
+	struct fs_req *changed = NULL, *continued = NULL;
 
-	if (changed)
-		return takes_more(changed, r) && changed->held.offset <= from &&
-		       !held_next(b->tree, from, to, changed) ? changed : NULL;
-	if (!from)
-		return NULL;
-	held_each(w, b->tree, from - 1, from)
-		if (takes_more(w, r))
-			return w;
-	return NULL;
+	/* What it continues has the byte before. */
+	held_each(w, b->tree, from ? from - 1 : 0, to) {
+		if (held_end(w) <= from) {
+			if (!continued && takes_more(w, r))
+				continued = w;
+		} else if (changed) {
+			return NULL;
+		} else {
+			changed = w;
+		}
+	}
+	if (!changed)
+		return continued;
+	return takes_more(changed, r) && changed->held.offset <= from ? changed : NULL;
 }
 
 /* Is r's data in another WRITE now? */

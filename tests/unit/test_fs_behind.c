@@ -837,6 +837,19 @@ Test(fs_behind, large_writes_leave_together)
 	end();
 }
 
+/* Copied into the first one, it would be replaced by what the second one had before. */
+Test(fs_behind, a_write_over_two_others_follows_them)
+{
+	begin_plain(75);
+	write_at(0, 4096);
+	write_at(8192, 4096);
+	write_at(2048, 8192);
+	cr_assert_eq(nsent, 0);
+	close_file();
+	cr_assert(!memcmp(disk.b, now.b, SIZE) && disk.size == now.size);
+	end();
+}
+
 /* CREATE, WRITE, CLOSE: there is no COMMIT. */
 Test(fs_behind, a_small_file_is_one_stable_write)
 {
