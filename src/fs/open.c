@@ -21,6 +21,8 @@
  *
  *            write(): drops the page, sends WRITE     mapping: READ, the old bytes, for good
  *
+ *            Linux drops them again when the write ends since 6.19, and in its stable series of
+ *            6.6, 6.12 and 6.18 since January 2026; nothing tells us which of them this is.
  *            So not beside another open, which may have a mapping already: LMDB reads by one what
  *            it writes through an open of its own. And not with O_APPEND: that is a log, which
  *            others follow.
