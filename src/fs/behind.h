@@ -82,8 +82,9 @@
  *   a READ            It is answered with what is held, if that is not older than what this
  *        mount has seen of the server (behind_read.c). Otherwise it waits, too.
  *   COMMIT fails                      The server may have the data or not. It is sent again with
- *        FILE_SYNC, and the answer to that counts. A reply that says nothing is the engine's
- *        affair: it sends the call again, and ends that after a while.
+ *        FILE_SYNC, and the answer to that counts. The same if COMMIT may have been executed
+ *        twice, because the first reply was lost or said nothing: that may have been an error,
+ *        which a server tells once.
  *   the connection dies               The engine sends the call again.
  *   the writer is killed              What was answered goes on. What waits for room is freed.
  *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last

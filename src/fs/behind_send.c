@@ -244,12 +244,17 @@ static struct fs_req *next_locked(struct behind *b)
  * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
  * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
  * that it was not for may have been executed before it, and share its fate. The same goes for a
- * COMMIT that was sent, and ended here without its reply (fs_leave_lane()): that may have said that
- * it failed.
+ * COMMIT that was sent, and ended here without its reply (fs_leave_lane()), or was executed once more
+ * because the first reply did not come: that may have said that it failed.
  */
+static bool may_have_failed(const struct fs_req *q)
+{
+	return q->call.res.status || q->call.res.io.twice;
+}
+
 static bool is_lost(const struct held *h, const struct fs_req *q)
 {
-	return !h->firm && (q->call.res.status || h->mixed || h->verf != q->call.res.io.verf);
+	return !h->firm && (may_have_failed(q) || h->mixed || h->verf != q->call.res.io.verf);
 }
 
 static void lose_locked(struct fs_req *r, struct list *lost)
@@ -270,7 +275,7 @@ static void find_lost_locked(struct behind *b, const struct fs_req *q, struct li
 	list_for_each(n, &b->in[HELD_COMMITTING])
 		if (is_lost(&held_of(n)->held, q))
 			lose_locked(held_of(n), lost);
-	if (q->call.res.status) {
+	if (may_have_failed(q)) {
 		list_for_each(n, &b->in[HELD_LOOSE])
 			if (is_lost(&held_of(n)->held, q))
 				lose_locked(held_of(n), lost);
@@ -331,6 +336,15 @@ static bool send_again_locked(struct behind *b, const struct fs_req *q, struct f
 	return true;
 }
 
+static const char *what_happened(const struct fs_req *q)
+{
+	if (q->call.res.status == -ENOTCONN)
+		return "has not answered a COMMIT, and that connection does not come back";
+	if (!q->call.res.status && q->call.res.io.twice)
+		return "has not answered a COMMIT at once, which may have failed";
+	return "has restarted, or could not write to its disk";
+}
+
 static void sort_out_locked(struct behind *b, const struct fs_req *q, struct list *gone)
 {
 	unsigned again = 0;
@@ -346,9 +360,7 @@ static void sort_out_locked(struct behind *b, const struct fs_req *q, struct lis
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
 		log_info("server %s %s: %u WRITEs of a file are sent again",
-			 q->fl->fs->cl->cfg.server, q->call.res.status == -ENOTCONN ?
-			 "has not answered a COMMIT, and that connection does not come back" :
-			 "has restarted, or could not write to its disk", again);
+			 q->fl->fs->cl->cfg.server, what_happened(q), again);
 }
 
 /* WRITEs that have gone may be freed by their lanes. */

@@ -29,7 +29,8 @@
 #include "fs/fs_impl.h"
 
 /* The most useless replies in a row that are not an error: READs without data that are not
- * the end of the file, and COMMITs with another verifier than the WRITE's. */
+ * the end of the file, and COMMITs with another verifier than the WRITE's, or that may have failed
+ * before. */
 #define TRIES_MAX 8u
 
 /* ---- read ---- */
@@ -309,11 +310,11 @@ static void commit_done(struct fs_req *r)
 
 	if (c->res.status) {
 		write_end(r, c->res.status);
-	} else if (c->res.io.verf == r->verf) {
+	} else if (c->res.io.verf == r->verf && !c->res.io.twice) {
 		written(r, c->args.io.count);
 	} else if (++r->tries > TRIES_MAX) {
 		log_err("WRITE: %s sends another write verifier with each COMMIT, as if it had "
-			"restarted each time: EIO after %u tries", r->fl->lane->client->cfg.server,
+			"restarted each time, or no reply: EIO after %u tries", r->fl->lane->client->cfg.server,
 			r->tries);
 		write_end(r, -EIO);
 	} else {

@@ -195,6 +195,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (c->op == NFS_OP_WRITE || c->op == NFS_OP_COMMIT || c->op == NFS_OP_READ) {
 		c->res.io = (struct nfs_io_results){ .len = s.len, .stable = s.stable, .eof = s.eof,
 						     .verf = s.verf };
+		c->res.io.twice = c->op == NFS_OP_COMMIT && c->eng.resent;
 		if (c->op == NFS_OP_READ)
 			c->res.io.ptr = c->args.io.sink[0].mem;
 		if (c->op != NFS_OP_WRITE || !wcc)
@@ -1410,6 +1411,33 @@ Test(fs_behind, a_commit_that_fails_loses_nothing)
 	cr_assert_eq(last_error(), 0);
 	cr_assert(did.commits == 1 && did.stable == 2);
 	cr_assert(!memcmp(disk.b, now.b, now.size) && disk.size == now.size);
+	end();
+}
+
+/* The reply is lost with the connection, and said that it has failed. To the second one, which is
+ * the same call, the server says that all is well. */
+Test(fs_behind, a_commit_that_is_executed_twice_may_have_failed_before)
+{
+	begin_plain(60);
+	write_at(0, 24 * 4096);
+	write_at(24 * 4096, 100);
+	fs_behind_tick(fl, mono_ns() + 2000000000);
+	for (settle(); nsent; settle())
+		some_progress();
+	ask_flush(0, true);
+	settle();
+	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_COMMIT);
+	memory = disk;                  /* executed: the server has dropped the data */
+	disconnect();
+	fs_play_connect();
+	up = 1;
+	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
+		some_progress();
+		settle();
+	}
+	cr_assert_eq(last_error(), 0);
+	cr_assert(!memcmp(disk.b, now.b, now.size) && disk.size == now.size);
+	cr_assert(did.commits == 1 && did.stable == 2);
 	end();
 }
 
