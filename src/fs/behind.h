@@ -275,7 +275,8 @@ void fs_behind_on_room(struct loop_msg *m);
 /*
  * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
  * until all that this has sent is held, or is on the server; as long as the server is there. 0, or
- * -errno if not everything could be sent: -ETIMEDOUT: the server is not there; -ESRCH: the other process.
+ * -errno if not everything could be sent: -ETIMEDOUT: the server is not there; -ESRCH: the
+ * other process; -ECONNABORTED: the kernel sends nothing any more.
  *
  * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
  * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before

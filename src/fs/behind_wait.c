@@ -388,11 +388,11 @@ static int all_read(struct fs *fs, int *fd)
 	/* With -1 this is a sleep. */
 	if (poll(&p, 1, DRAIN_STEP_MS) > 0)
 		rc = hear(fs, *fd);
-	if (rc < 0)
-		return rc;
 	if (rc > 0)
 		*fd = -1;
-	return *fd < 0 && atomic_load(&fs->synced);
+	if (*fd < 0 && atomic_load(&fs->synced))
+		return 1;
+	return fs_is_gone(fs) ? -ECONNABORTED : rc < 0 ? rc : 0;
 }
 
 int fs_behind_pages(struct fs *fs, int fd)

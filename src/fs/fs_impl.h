@@ -108,6 +108,9 @@ struct file {
 	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
 };
 
+/* Has the kernel ended the connection, because it was unmounted or aborted? Then whatever is mounted
+ * there now is not ours (session.c). */
+bool fs_is_gone(const struct fs *fs);
 /* The path of an inode of this mount, its end at least (dir.c). */
 void fs_path(struct fs *fs, struct inode *ino, char *out, size_t cap);
 

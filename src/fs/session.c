@@ -245,8 +245,7 @@ int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoi
 	return rc;
 }
 
-/* Is the mount gone already? Then whatever is mounted there now is not ours. */
-static bool is_gone(struct fs *fs)
+bool fs_is_gone(const struct fs *fs)
 {
 	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
 
@@ -269,6 +268,7 @@ static void close_device(struct fs *fs)
 static const char *why(int rc)
 {
 	return rc == -ENOTCONN || rc == -ESRCH ? "its unmounter is gone" :
+	       rc == -ECONNABORTED ? "its connection was aborted" :
 	       rc == -ENOENT ? "it is not there any more" :
 	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
 }
@@ -310,7 +310,7 @@ static void write_back(struct fs *fs)
 {
 	int fd, rc;
 
-	if (!fs->cfg.write_back || is_gone(fs))
+	if (!fs->cfg.write_back || fs_is_gone(fs))
 		return;
 	fd = fs->cfg.write_back(fuse_session_fd(fs->se));
 	rc = fd < 0 ? fd : fs_behind_pages(fs, fd);
@@ -322,7 +322,7 @@ static void write_back(struct fs *fs)
 
 static void take_away(struct fs *fs)
 {
-	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
+	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount() : 0;
 
 	if (rc)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint, why(rc));
