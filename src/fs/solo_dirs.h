@@ -25,7 +25,8 @@
  *      What changes the directory itself (SETATTR, a rename of it) ends it as well: such a reply does not
  *      say where it has begun. Without any change of ours nothing would show it, so a directory is
  *      believed for SOLO_DIR_S seconds after its last one, and then again with the next one, if that
- *      begins where it should.
+ *      begins where it should. (With version 3 the change attribute is the ctime, so two changes within
+ *      one tick of the server's clock look like one.)
  *   The server, which finds a file by another name than it was made with: without regard to case,
  *      by a short name (LONGNA~1), without the dot at the end, in another form of Unicode; or
  *      makes names itself (.snapshot). So case does not count here, such names are not answered for
