@@ -247,6 +247,8 @@ static int write_back(int from, int device, int *fd)
 	int fds[2], rc = 0;
 	pid_t child;
 
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;                       /* those of earlier requests */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	child = fork();

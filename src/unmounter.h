@@ -14,7 +14,7 @@
  *            <---- the socket ----------
  *   ...
  *   unmounter_control_end() ----------->  removes its file
- *   unmounter_write_back(/dev/fuse) --->  forks a process for syncfs()
+ *   unmounter_write_back(/dev/fuse) --->  forks a process for syncfs(); more than once
  *            <---- a socket to that ----
  *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
  *   unmounter_end(), or death: EOF ---->  ends

@@ -437,6 +437,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	if (!r)
 		return;
 	r->fi = *fi;
+	if (fi->writepage && atomic_load(&r->fl->fs->ends))
+		atomic_fetch_add(&r->fl->fs->page_writes, 1);
 	r->size = size;
 	r->call.open = r->file->open;
 	r->call.args.io.offset = (uint64_t)off;

@@ -80,6 +80,8 @@ struct fs {
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	_Atomic pid_t syncs;            /* the process that calls syncfs() at the end; 0: none yet */
 	_Atomic bool synced;            /* RELEASEDIR of what it had opened has come */
+	_Atomic bool ends;              /* a signal ends the mount... */
+	_Atomic uint64_t page_writes;   /* ...and so many WRITEs of the kernel's pages have come since */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	_Atomic bool long_name_said;    /* dir.c: a listing has lost a name */

@@ -24,6 +24,10 @@
  * the pages in its way. */
 #define DROPS_PAGES 39u
 
+/* write_back_all(): how often nothing comes, and for how long each time. */
+#define QUIET_TIMES 5u
+#define QUIET_US 20000u
+
 /* ---- before the mount ---- */
 
 static bool is_mountpoint(const char *path, const struct stat *st)
@@ -288,12 +292,19 @@ static void look_dirtied(const void *obj, void *arg)
 		inode_ref(d->one = f->ino);
 }
 
-static void say_not_sent(struct fs *fs, int rc)
+static struct dirtied find_dirtied(struct fs *fs)
 {
 	struct dirtied d = { 0, NULL };
-	char path[1200];
 
 	handles_each(&fs->files, look_dirtied, &d);
+	return d;
+}
+
+static void say_not_sent(struct fs *fs, int rc)
+{
+	struct dirtied d = find_dirtied(fs);
+	char path[1200];
+
 	if (!d.n)
 		return;
 	fs_path(fs, d.one, path, sizeof(path));
@@ -305,19 +316,56 @@ static void say_not_sent(struct fs *fs, int rc)
 		rc == -ETIMEDOUT ? "no answer" : why(rc), d.n, path);
 }
 
-/* What programs have written by way of mappings, and the kernel still has. */
-static void write_back(struct fs *fs)
+static int write_back_once(struct fs *fs)
 {
 	int fd, rc;
 
+	atomic_store(&fs->synced, false);
+	atomic_store(&fs->syncs, 0);
+	fd = fs->cfg.write_back(fuse_session_fd(fs->se));
+	if (fd < 0)
+		return fd;
+	rc = fs_behind_pages(fs, fd);
+	close(fd);
+	return rc;
+}
+
+/*
+ * In newer kernels (7.1, later 6.18) syncfs() of FUSE only wakes the thread that writes back. That
+ * may come later, and leaves out each file that it finds while congestion_threshold requests are
+ * under way. So it is repeated until it has brought nothing for a while. A program may dirty its
+ * pages for ever; but one file at least is done each time.
+ */
+static int write_back_all(struct fs *fs)
+{
+	struct dirtied d = find_dirtied(fs);
+	unsigned most = d.n ? 2 * (d.n + QUIET_TIMES) : 1, quiet = 0;
+	int rc = 0;
+
+	if (d.n)
+		inode_put(&fs->inodes, d.one, 1);
+	while (!rc && quiet < QUIET_TIMES && most--) {
+		uint64_t before = atomic_load(&fs->page_writes);
+
+		rc = write_back_once(fs);
+		if (most)
+			usleep(QUIET_US);
+		quiet = atomic_load(&fs->page_writes) == before ? quiet + 1 : 0;
+	}
+	return rc;
+}
+
+/* What programs have written by way of mappings, and the kernel still has. */
+static void write_back(struct fs *fs)
+{
+	int rc;
+
 	if (!fs->cfg.write_back || fs_is_gone(fs))
 		return;
-	fd = fs->cfg.write_back(fuse_session_fd(fs->se));
-	rc = fd < 0 ? fd : fs_behind_pages(fs, fd);
+	atomic_store(&fs->ends, true);
+	rc = write_back_all(fs);
 	if (rc)
 		say_not_sent(fs, rc);
-	if (fd >= 0)
-		close(fd);
 }
 
 static void take_away(struct fs *fs)

@@ -44,6 +44,22 @@ mount_up
 "$beside" "$WORK/beside" 100 || fail "a mapping is older than a write() that has returned"
 mount_down
 
+# Many files: the kernel leaves some out while it has many WRITEs under way.
+HOLDERS=()
+all_written() { (( $(cat "$TMPDIR"/said.* | grep -c written) == 20 )); }
+mount_up noac
+for (( i = 0; i < 20; i++ )); do
+	"$mapped" "$WORK/many$i" $(( 256 * $(getconf PAGESIZE) )) scatter >"$TMPDIR/said.$i" & HOLDERS+=($!)
+done
+trap 'end_all; kill -KILL "${HOLDERS[@]}" $HOLDER 2>/dev/null' EXIT
+until_true "many mappings are written" all_written
+kill -TERM "$DAEMON"
+ended "SIGTERM, with many files"
+for (( i = 0; i < 20; i++ )); do is_whole many$i 128; done
+kill "${HOLDERS[@]}"
+for i in "${HOLDERS[@]}"; do gone "$i" || fail "a program does not end"; done
+HOLDERS=()
+
 # Root's mount has no name any more, because another one covers it, or somebody has unmounted it
 # lazily.
 if [[ $(id -u) == 0 ]]; then
