@@ -36,6 +36,45 @@ struct reply {
 static int sock = -1;
 static pid_t pid;
 
+/* ---- messages ---- */
+
+/* A descriptor goes with it unless fd is -1. */
+static bool send_with(int to, const void *msg, size_t len, int fd)
+{
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c = { .h.cmsg_len = 0 };
+	struct iovec iov = { (void *)(uintptr_t)msg, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		m.msg_control = &c;
+		m.msg_controllen = sizeof(c.room);
+		c.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+					.cmsg_len = CMSG_LEN(sizeof(int)) };
+		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &m, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+/* *fd: the descriptor that has come with it, or -1. false: the other side is gone. */
+static bool receive_with(int from, void *msg, size_t len, int *fd)
+{
+	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
+	struct iovec iov = { msg, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
+			    .msg_controllen = sizeof(c.room) };
+	const struct cmsghdr *h;
+	ssize_t n;
+
+	*fd = -1;
+	do {
+		n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	h = n == (ssize_t)len ? CMSG_FIRSTHDR(&m) : NULL;
+	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
+	return n == (ssize_t)len;
+}
+
 /* ---- the process ---- */
 
 static struct unmounter_config conf;
@@ -112,10 +151,15 @@ static int mount_of(int fd)
 static int open_ours(int flags)
 {
 	char *there = known ? ctl_where_now(&ours) : NULL;
-	int fd = there ? open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
-	free(there);
-	if (fd < 0)
+	int fd, rc;
+
+	if (!there)
 		return -ENOENT;
+	fd = open(there, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = fd < 0 ? -errno : 0;
+	free(there);
+	if (rc)
+		return rc;
 	if (mount_of(fd) == ours.id)
 		return fd;
 	close(fd);
@@ -135,29 +179,77 @@ static int by_identity(void)
 	return rc;
 }
 
-/* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
- * WRITEs. What close() sends comes behind them (fs_behind_pages()). */
-static void __attribute__((noreturn)) write_pages(int done)
+/*
+ * The root of another mount of the same file system, which is in no name space and ends with the
+ * descriptor. It can be had when ours is covered, or was unmounted lazily, or its root is closed to
+ * this user; but by root only, and since Linux 5.15. fs: fsopen(). Or -1.
+ */
+static int root_of_another(int fs, int device)
 {
-	int fd = open_ours(O_RDONLY | FS_MARK_FLAGS);
+	char number[16];
+	int mnt, fd;
 
-	_exit(fd < 0 || syncfs(fd) < 0 || close(fd) < 0 || write(done, "", 1) != 1);
+	snprintf(number, sizeof(number), "%d", device);
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "fd", number, 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	mnt = fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	fd = mnt < 0 ? -1 : openat(mnt, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mnt >= 0)
+		close(mnt);
+	return fd;
+}
+
+static int open_root(int device)
+{
+	int fs = fsopen("fuse", FSOPEN_CLOEXEC);
+	int fd = fs < 0 ? -1 : root_of_another(fs, device);
+
+	if (fs >= 0)
+		close(fs);
+	return fd < 0 ? open_ours(O_RDONLY) : fd;
+}
+
+/* syncfs() lets the kernel send the pages that mappings have dirtied, and does not wait for the
+ * WRITEs. What close() sends comes behind them (fs_behind_pages()). device: /dev/fuse, which must
+ * not be open here when the daemon closes it. 0 or -errno. */
+static int write_pages(int device)
+{
+	int fd = open_root(device);
+
+	close(device);
+	return fd < 0 ? fd : syncfs(fd) < 0 || close(fd) < 0 ? -errno : 0;
+}
+
+static bool tell(int to, int32_t what)
+{
+	return send(to, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what);
+}
+
+/* The daemon has to know this process before it opens anything (fs_config.write_back). */
+static void __attribute__((noreturn)) write_pages_for(int daemon, int device)
+{
+	char go;
+
+	_exit(!tell(daemon, getpid()) || recv(daemon, &go, 1, 0) != 1 || !tell(daemon, write_pages(device)));
 }
 
 /* A process of its own does it, because a server that is silent may hold it until the daemon has
- * closed /dev/fuse. *fd: a pipe, which has a byte when it is done, and ends with the process. */
-static int write_back(int from, int *fd)
+ * closed /dev/fuse. *fd: a socket to it, which ends with the process. */
+static int write_back(int from, int device, int *fd)
 {
 	int fds[2], rc = 0;
 	pid_t child;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;                       /* those of earlier requests */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	child = fork();
 	if (child == 0) {
 		close(from);            /* it is not what the daemon waits for */
 		close(fds[0]);
-		write_pages(fds[1]);
+		write_pages_for(fds[1], device);
 	}
 	if (child < 0)
 		rc = -errno;
@@ -169,10 +261,20 @@ static int write_back(int from, int *fd)
 	return rc;
 }
 
+/* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
+ * whose ever it is. */
 static int unmount(void)
 {
-	/* fusermount3 unmounts what is this user's only. */
-	return geteuid() == 0 ? by_identity() : by_fusermount(conf.mountpoint);
+	int fd;
+
+	if (geteuid() == 0)
+		return by_identity();
+	fd = known ? open_ours(O_PATH) : -EACCES;
+	if (fd == -ENOENT || fd == -EBUSY)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return by_fusermount(conf.mountpoint);
 }
 
 static void to_null(int from, int to)
@@ -222,24 +324,8 @@ static void keep_only(int fd)
 	close_range(STDERR_FILENO + 2, ~0u, 0);
 }
 
-/* false: the daemon is gone. */
-static bool answer(int to, const struct reply *r, int fd)
-{
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c = { .h.cmsg_len = 0 };
-	struct iovec iov = { (void *)(uintptr_t)r, sizeof(*r) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		m.msg_control = &c;
-		m.msg_controllen = sizeof(c.room);
-		c.h = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-					.cmsg_len = CMSG_LEN(sizeof(int)) };
-		memcpy(CMSG_DATA(&c.h), &fd, sizeof(fd));
-	}
-	return sendmsg(to, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(*r);
-}
-
-static bool serve_one(int from, const struct request *q)
+/* given: the descriptor that has come with it, or -1. false: the daemon is gone. */
+static bool serve_one(int from, const struct request *q, int given)
 {
 	struct reply r = { .rc = -EINVAL };
 	bool there;
@@ -261,15 +347,18 @@ static bool serve_one(int from, const struct request *q)
 		r.rc = 0;
 		break;
 	case WRITE_BACK:
-		r.rc = write_back(from, &fd);
+		r.rc = write_back(from, given, &fd);
 		break;
 	case UNMOUNT:
 		r.rc = unmount();
 		break;
 	}
-	there = answer(from, &r, fd);
+	there = send_with(from, &r, sizeof(r), fd);
 	if (fd >= 0)
 		close(fd);
+	/* It would keep the mount alive when the daemon has died. */
+	if (given >= 0)
+		close(given);
 	/* The daemon has died while we mounted. */
 	if (!there && q->what == MOUNT && !r.rc)
 		unmount();
@@ -282,7 +371,7 @@ static void __attribute__((noreturn)) serve(void)
 	const int fd = STDERR_FILENO + 1;
 	struct request q;
 	sigset_t none;
-	ssize_t n;
+	int given;
 
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
@@ -294,9 +383,8 @@ static void __attribute__((noreturn)) serve(void)
 	/* Only root has these. The path may lead through directories that others may not
 	 * search. */
 	priv_drop(1ull << CAP_SYS_ADMIN | 1ull << CAP_DAC_READ_SEARCH);
-	do {
-		n = recv(fd, &q, sizeof(q), 0);
-	} while ((n < 0 && errno == EINTR) || (n == sizeof(q) && serve_one(fd, &q)));
+	while (receive_with(fd, &q, sizeof(q), &given) && serve_one(fd, &q, given))
+		;
 	/* Of a daemon that was killed. */
 	ctl_socket_remove(&control);
 	_exit(0);
@@ -331,68 +419,60 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 	return 0;
 }
 
-/* -ENOTCONN: the process is gone. A descriptor that comes goes to *fd. */
-static int ask(uint32_t what, uint32_t arg, int *fd, struct errbuf *eb)
+/* -ENOTCONN: the process is gone. give: a descriptor for it, or -1. One that comes goes to *fd. */
+static int ask(const struct request *q, int give, int *fd, struct errbuf *eb)
 {
-	union { struct cmsghdr h; char room[CMSG_SPACE(sizeof(int))]; } c;
-	struct request q = { what, arg };
-	struct reply r = { .rc = 0 };
-	struct iovec iov = { &r, sizeof(r) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c,
-			    .msg_controllen = sizeof(c.room) };
-	const struct cmsghdr *h;
-	ssize_t n;
+	struct reply r;
 
-	if (sock < 0 || send(sock, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q))
+	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, &r, sizeof(r), fd))
 		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
-	do {
-		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n != sizeof(r))
-		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
-	h = CMSG_FIRSTHDR(&m);
-	if (fd && h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
 	if (eb)
 		*eb = r.eb;
 	return r.rc;
 }
 
-static int ask_fd(uint32_t what, uint32_t arg, struct errbuf *eb)
+static int ask_one(uint32_t what, uint32_t arg)
 {
-	int fd = -1, rc = ask(what, arg, &fd, eb);
+	int none;
+
+	return ask(&(struct request){ what, arg }, -1, &none, NULL);
+}
+
+static int ask_fd(uint32_t what, uint32_t arg, int give, struct errbuf *eb)
+{
+	int fd, rc = ask(&(struct request){ what, arg }, give, &fd, eb);
 
 	return rc ? rc : fd >= 0 ? fd : -EPROTO;
 }
 
 int unmounter_mount(uint32_t max_read, struct errbuf *eb)
 {
-	return ask_fd(MOUNT, max_read, eb);
+	return ask_fd(MOUNT, max_read, -1, eb);
 }
 
 int unmounter_read_ahead(unsigned kib)
 {
-	return ask(READ_AHEAD, kib, NULL, NULL);
+	return ask_one(READ_AHEAD, kib);
 }
 
 int unmounter_control(struct errbuf *eb)
 {
-	return ask_fd(CONTROL, 0, eb);
+	return ask_fd(CONTROL, 0, -1, eb);
 }
 
 void unmounter_control_end(void)
 {
-	ask(CONTROL_END, 0, NULL, NULL);
+	ask_one(CONTROL_END, 0);
 }
 
-int unmounter_write_back(void)
+int unmounter_write_back(int device)
 {
-	return ask_fd(WRITE_BACK, 0, NULL);
+	return ask_fd(WRITE_BACK, 0, device, NULL);
 }
 
 int unmounter_ask(void)
 {
-	return ask(UNMOUNT, 0, NULL, NULL);
+	return ask_one(UNMOUNT, 0);
 }
 
 void unmounter_end(void)

@@ -14,8 +14,8 @@
  *            <---- the socket ----------
  *   ...
  *   unmounter_control_end() ----------->  removes its file
- *   unmounter_write_back() ------------>  forks a process for syncfs()
- *            <---- a pipe from that ----
+ *   unmounter_write_back(/dev/fuse) --->  forks a process for syncfs(); more than once
+ *            <---- a socket to that ----
  *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
  *   unmounter_end(), or death: EOF ---->  ends
  *
@@ -48,7 +48,7 @@ int unmounter_read_ahead(unsigned kib);
 int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
 /* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
-int unmounter_write_back(void);
+int unmounter_write_back(int device);
 /* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */
 int unmounter_ask(void);

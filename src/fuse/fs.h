@@ -30,20 +30,19 @@ struct fs_config {
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
 	 *               or -errno with eb set; eb set besides a descriptor: a warning
 	 *   read_ahead  how many KiB the kernel reads ahead. 0 or -errno
-	 *   write_back  has the kernel send what mappings have dirtied, and closes an open of the
-	 *               root then that has FS_MARK_FLAGS. A descriptor, which has a byte when that
-	 *               is done, and none at its end if it could not be done; or -errno
+	 *   write_back  another process has the kernel send what mappings have dirtied: it opens the
+	 *               root, calls syncfs(), and closes. device: /dev/fuse. A descriptor of a
+	 *               SOCK_SEQPACKET socket to it, or -errno. Two int32_t come: its pid, before it
+	 *               goes on when it is sent a byte; and when all is done 0, or -errno
 	 *   unmount     unmounts that, and nothing else. 0 or -errno */
 	int (*mount)(uint32_t max_read, struct errbuf *eb);
 	int (*read_ahead)(unsigned kib);
-	int (*write_back)(void);
+	int (*write_back)(int device);
 	int (*unmount)(void);
 };
 
 struct fs;
 
-/* A program has no reason to open a directory with these. One that does can end a wait too early. */
-#define FS_MARK_FLAGS (O_NONBLOCK | O_DSYNC)
 
 /* Checks that path is an empty directory that can be mounted on. 0 or -errno with eb set. */
 int fs_check_mountpoint(const char *path, struct errbuf *eb);

@@ -54,6 +54,14 @@ struct fs_lane {
 	struct stat root;               /* last known attributes of the root directory */
 };
 
+/* writeback.c: */
+struct write_back {
+	_Atomic bool ends;              /* a signal ends the mount... */
+	_Atomic uint64_t writes;        /* ...and so many WRITEs of the kernel's pages have come since */
+	_Atomic pid_t syncs;            /* the process that calls syncfs(); 0: none yet */
+	_Atomic bool synced;            /* RELEASEDIR of what it had opened has come */
+};
+
 struct fs {
 	struct vfs vfs;
 	struct fs_config cfg;
@@ -64,8 +72,7 @@ struct fs {
 	uint64_t fsid_major, fsid_minor;        /* the root's, on the server */
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
-	_Atomic pid_t syncs;            /* the process that calls syncfs() at the end; 0: none yet */
-	_Atomic bool synced;            /* RELEASEDIR of what it had opened has come */
+	struct write_back write_back;
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
 	struct sent_back back;
@@ -80,6 +87,7 @@ struct fs_file {
 	struct open_end end;            /* where it may append: told.h */
 	bool past;                      /* writes go past the kernel's pages: open.c */
 	bool set_id;                    /* it had set-id bits at the open */
+	bool dirties;                   /* the kernel may have pages that it has dirtied */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open()) */
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
@@ -144,6 +152,12 @@ static inline struct fs *fs_of(fuse_req_t req)
 
 /* ---- session.c ---- */
 
+/* Has the kernel ended the connection, because it was unmounted or aborted? Then whatever is mounted
+ * there now is not ours. */
+bool fs_is_gone(const struct fs *fs);
+/* Why the process that keeps the privileges has failed. */
+const char *fs_why(int rc);
+
 /* Makes fs->se with our handlers, not mounted yet. 0 or -errno. */
 int fs_session_new(struct fs *fs, struct errbuf *eb);
 
@@ -179,16 +193,26 @@ int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out);
 /* ---- writeback.c ---- */
 
 /*
- * Before the mount is taken away; not a lane's thread. fd is that of fs_config.write_back. Waits
- * until all that this has sent is held, or is on the server; as long as the server is there.
- *
- * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
- * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
- * that queue. RELEASEDIR stands in it, because nobody waits for it: when that of the process that
- * calls syncfs() is read, all WRITEs before it were. Other programs close directories meanwhile. So
- * OPENDIR's pid says which one it is: RELEASEDIR has none.
+ * Before the mount is taken away by a signal; not a lane's thread. Has the kernel send the pages that
+ * mappings have dirtied (with solo: what is in its write-back cache). The log says what may be lost.
  */
-void fs_write_back(struct fs *fs, int fd);
+void fs_write_back(struct fs *fs);
+/* Waits for what the process that has fd sent: fs_config.write_back. 0, or -errno if not everything could
+ * be sent: -ETIMEDOUT: the server is not there; -ESRCH: the other process; -ECONNABORTED: the kernel
+ * sends nothing any more. */
+int fs_write_back_wait(struct fs *fs, int fd);
+/* A WRITE of the kernel's pages has come. */
+static inline void fs_write_back_count(struct fs *fs)
+{
+	if (atomic_load_explicit(&fs->write_back.ends, memory_order_relaxed))
+		atomic_fetch_add(&fs->write_back.writes, 1);
+}
+/* A directory is opened by that process: is it the one that calls syncfs()? No other process has that
+ * pid while it has the directory open. 0 is any process of another pid name space. */
+static inline bool fs_write_back_is_by(struct fs *fs, pid_t pid)
+{
+	return pid && pid == atomic_load(&fs->write_back.syncs);
+}
 
 /* ---- req.c ---- */
 

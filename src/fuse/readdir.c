@@ -193,13 +193,6 @@ static void listed(struct vfs_op *op)
 
 /* ---- handlers ---- */
 
-/* No other process has that pid while it has the directory open. 0 is any process of another pid
- * name space. */
-static bool is_syncs(struct fs *fs, pid_t pid)
-{
-	return pid && pid == atomic_load(&fs->syncs);
-}
-
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of(req);
@@ -210,7 +203,7 @@ void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	s = dirstream_new(r->op.ino);
 	if (s) {
-		s->syncs = is_syncs(fs, fuse_req_ctx(req)->pid);
+		s->syncs = fs_write_back_is_by(fs, fuse_req_ctx(req)->pid);
 		fi->fh = s->handle = handle_new(&fs->dirs, s);
 	}
 	if (!s || !s->handle) {
@@ -232,7 +225,7 @@ void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	(void)ino;
 	if (s && s->syncs)
-		atomic_store(&fs->synced, true);
+		atomic_store(&fs->write_back.synced, true);
 	if (s)
 		dirstream_put(&fs->vfs.inodes, s);
 	fuse_reply_err(req, s ? 0 : EBADF);

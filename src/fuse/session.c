@@ -244,8 +244,7 @@ int fs_kern_mount(const char *fuse_opts, uint32_t max_read, const char *mountpoi
 	return rc;
 }
 
-/* Is the mount gone already? Then whatever is mounted there now is not ours. */
-static bool is_gone(struct fs *fs)
+bool fs_is_gone(const struct fs *fs)
 {
 	struct pollfd p = { .fd = fuse_session_fd(fs->se) };
 
@@ -264,26 +263,21 @@ static void close_device(struct fs *fs)
 	}
 }
 
-/* What programs have written by way of mappings, and the kernel still has. */
-static void write_back(struct fs *fs)
+const char *fs_why(int rc)
 {
-	int fd = fs->cfg.write_back && !is_gone(fs) ? fs->cfg.write_back() : -1;
-
-	if (fd < 0)
-		return;
-	fs_write_back(fs, fd);
-	close(fd);
+	return rc == -ENOTCONN || rc == -ESRCH ? "its unmounter is gone" :
+	       rc == -ECONNABORTED ? "its connection was aborted" :
+	       rc == -ENOENT ? "it is not there any more" :
+	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
 }
 
 static void take_away(struct fs *fs)
 {
-	int rc = fs->cfg.unmount && !is_gone(fs) ? fs->cfg.unmount() : 0;
+	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount() : 0;
 
 	if (rc)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
-			 rc == -ENOTCONN ? "its unmounter is gone" :
-			 rc == -ENOENT ? "it is not there any more" :
-			 rc == -EBUSY ? "something else is mounted over it" : strerror(-rc));
+			 fs_why(rc));
 	if (fs->cfg.mount)
 		close_device(fs);
 	else
@@ -439,7 +433,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 		.acregmin = cfg->acregmin, .acregmax = cfg->acregmax,
 		.acdirmin = cfg->acdirmin, .acdirmax = cfg->acdirmax,
 		.negative_timeo = fs_negative_timeo(cfg), .write_behind = cfg->write_behind,
-		.readahead = cfg->readahead, .place = cfg->mountpoint, .rdirplus = cfg->rdirplus,
+		.readahead = cfg->readahead, .solo = cfg->solo, .place = cfg->mountpoint, .rdirplus = cfg->rdirplus,
 	}, &fs_front, cl);
 	fs->vfs.lanes = calloc(cl->nlanes, sizeof(*fs->vfs.lanes));
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
@@ -488,7 +482,7 @@ void fs_wait(struct fs *fs)
 {
 	while (sem_wait(&fs->ended) < 0)
 		;
-	write_back(fs);
+	fs_write_back(fs);
 	take_away(fs);
 	vfs_drain(&fs->vfs);
 	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);

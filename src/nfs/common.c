@@ -98,6 +98,12 @@ int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char v
 	return 0;
 }
 
+void nfs_take_commit(struct nfs_call *c, const char verf[8], bool twice)
+{
+	c->res.io.verf = nfs_verifier(verf);
+	c->res.io.twice = twice || c->eng.useless;
+}
+
 /* ---- permissions ---- */
 
 uint32_t nfs_access_bits(int mask)

@@ -21,6 +21,8 @@ uint64_t nfs_verifier(const char verf[8]);
 /* Eight bytes for an exclusive CREATE, by which the server knows it again. */
 void nfs_create_verifier(struct nfs_call *c, char verf[8]);
 
+/* Takes over COMMIT's results. twice: the server may have executed an earlier sending of it. */
+void nfs_take_commit(struct nfs_call *c, const char verf[8], bool twice);
 /* Takes over READ's results. 0, or -EBADMSG: more data than was asked for, or another
  * length than was placed. */
 int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof);

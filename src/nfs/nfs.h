@@ -201,6 +201,8 @@ struct nfs_results {
 			bool eof;               /* READ */
 			bool stable;            /* WRITE: committed FILE_SYNC */
 			uint64_t verf;          /* WRITE, COMMIT: changes at a server restart */
+			bool twice;             /* COMMIT: it may have been executed before, and
+						 * have failed then */
 		} io;
 		struct {
 			int mask;               /* which bits of args.access.mask are allowed */

@@ -124,7 +124,7 @@ static void take_back(struct rr_link *link, struct list *finished)
 			stat_add_to(&link->ps->failovers, 1);
 			call->state = RR_CALL_WAITING;
 			list_add_head(&c->waiting, &call->node);
-			c->nwaiting++;
+			c->nwaiting[rr_is_bulk(call)]++;
 		}
 	}
 }
@@ -309,7 +309,7 @@ static void on_sent(void *ctx, void *cookie)
 static void unqueue(struct rr_conn *c, struct rr_call *call)
 {
 	list_del(&call->node);
-	c->nwaiting--;
+	c->nwaiting[rr_is_bulk(call)]--;
 	call->state = RR_CALL_IDLE;
 }
 
@@ -329,29 +329,33 @@ static void posted(struct rr_link *link, struct rr_call *call, int rc)
 	stat_add_to(&link->ps->calls, 1);
 }
 
-/* A call that finds no link with room is passed by calls of the other kind. */
+/* A call that finds no link with room is passed by calls of the other kind. Nobody looks at calls that
+ * cannot go: thousands may wait. left: calls of each kind that were not looked at yet; 0: no link
+ * has room for that kind. */
 static void pump_all(struct rr_conn *c)
 {
 	struct list *n = c->waiting.next;
-	bool full[2] = { false, false };
+	unsigned left[2] = { c->nwaiting[false], c->nwaiting[true] };
 
-	while (n != &c->waiting && !(full[0] && full[1])) {
+	while (n != &c->waiting && (left[false] || left[true])) {
 		struct rr_call *call = container_of(n, struct rr_call, node);
-		struct rr_link *link = full[rr_is_bulk(call)] ? NULL : rr_choose(c, call);
+		bool bulk = rr_is_bulk(call);
+		struct rr_link *link = left[bulk] ? rr_choose(c, call) : NULL;
 		int rc;
 
 		n = n->next;
-		if (!link) {
-			full[rr_is_bulk(call)] = true;
+		left[bulk] = link ? left[bulk] - 1 : 0;
+		if (!link)
 			continue;
-		}
 		rc = rr_send(link, call);
 		if (rc == RR_NO_BUFFER)
 			continue;
 		unqueue(c, call);
 		if (rr_unsendable(rc)) {
 			tell_owner(call, -EMSGSIZE);
-			n = c->waiting.next;    /* the list may have changed */
+			/* The list may have changed. */
+			n = c->waiting.next;
+			memcpy(left, c->nwaiting, sizeof(left));
 			continue;
 		}
 		posted(link, call, rc);
@@ -423,7 +427,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	if (link && send_at_once(link, call))
 		return;
 	list_add_tail(&c->waiting, &call->node);
-	c->nwaiting++;
+	c->nwaiting[rr_is_bulk(call)]++;
 	if (!room && !list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
 	else if (!link)
@@ -453,7 +457,7 @@ void rr_submit_first(struct rr_conn *c, struct rr_call *call)
 {
 	reset_call(call);
 	list_add_head(&c->waiting, &call->node);
-	c->nwaiting++;
+	c->nwaiting[rr_is_bulk(call)]++;
 	pump(c);
 }
 
@@ -604,5 +608,5 @@ uint64_t rr_first_replay_ns(const struct rr_conn *c)
 
 unsigned rr_pending(const struct rr_conn *c)
 {
-	return c->nwaiting + c->ninflight;
+	return c->nwaiting[false] + c->nwaiting[true] + c->ninflight;
 }

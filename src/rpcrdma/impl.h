@@ -87,7 +87,8 @@ struct rr_conn {
 	uint32_t xid_mask, xid_lane;    /* of an XID: the bits that count, and the others */
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned losing;                /* a link is being given up: nothing is sent */
-	unsigned nwaiting, ninflight;
+	unsigned nwaiting[2];           /* of these, by rr_is_bulk() */
+	unsigned ninflight;
 	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
 };
 

@@ -126,8 +126,7 @@ static struct inode *dirstream_go_up(struct vfs *vfs, struct inode *ino, const c
 	return names.dir[0];
 }
 
-/* The path of a directory of this mount, its end at least. */
-static void dirstream_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap)
+void vfs_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap)
 {
 	char path[4 * (NFS_NAME_MAX + 1)] = "", *at = path + sizeof(path) - 1;
 	struct inode *dir;
@@ -150,7 +149,7 @@ static void dirstream_say_too_long(struct vfs_op *op, uint32_t len)
 
 	if (atomic_exchange(&op->vl->vfs->long_name_said, true))
 		return;
-	dirstream_path(op->vl->vfs, s->ino, path, sizeof(path));
+	vfs_path(op->vl->vfs, s->ino, path, sizeof(path));
 	log_warn("a name in '%s' has %" PRIu32 " bytes, more than the 255 of this system: it is left out of "
 		 "listings, and the directory cannot be removed (rm -r says that it is not empty). "
 		 "Rename it on the server. There may be more such names", path, len);

@@ -339,6 +339,8 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 
 	if (inode_differs_locked(ino, attr))
 		ahead_outdated(ino);
+	if (t->solo && dir && !ino->changing)
+		solo_dir_seen(&t->solo_dirs, ino->id, attr->change);
 	if (inode_differs_locked(ino, attr) || !ino->timeo_ns) {
 		ino->timeo = min;
 		ino->timeo_ns = now;

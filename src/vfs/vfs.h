@@ -339,6 +339,8 @@ void vfs_truncate(struct vfs_op *op, bool named);
 /* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent with
  * several, or by the handle. Returns which. */
 bool vfs_by_fewer_names(struct vfs_op *op);
+/* The path of an inode of this mount, its end at least. */
+void vfs_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap);
 /* dirstream.c: the entries after the cookie; list.stream, which the front end has taken for op. */
 void vfs_list(struct vfs_op *op, uint64_t cookie);
 

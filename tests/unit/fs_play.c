@@ -355,7 +355,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		.acregmin = fs.vfs.inodes.acregmin, .acregmax = fs.vfs.inodes.acregmax,
 		.acdirmin = fs.vfs.inodes.acdirmin, .acdirmax = fs.vfs.inodes.acdirmax,
 		.negative_timeo = fs_negative_timeo(&fs.cfg), .write_behind = fs.cfg.write_behind,
-		.place = fs.cfg.mountpoint, .rdirplus = true,
+		.solo = fs.cfg.solo, .place = fs.cfg.mountpoint, .rdirplus = true,
 	}, &fs_front, &cl);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);

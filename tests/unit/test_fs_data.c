@@ -22,7 +22,7 @@ struct step {
 	uint32_t count;
 	int rc;                         /* what the answer is */
 	uint32_t len;
-	bool flag;                      /* READ: eof; WRITE: stable */
+	bool flag;                      /* READ: eof; WRITE: stable; COMMIT: twice */
 	uint64_t verf;
 };
 
@@ -112,6 +112,8 @@ static int decode(struct nfs_call *c, XDR *x)
 		c->res.io.len = s->len;
 	if (c->op == NFS_OP_WRITE)
 		c->res.io.stable = s->flag;
+	if (c->op == NFS_OP_COMMIT)
+		c->res.io.twice = s->flag;
 	c->res.io.verf = s->verf;
 	return 0;
 }
@@ -294,6 +296,16 @@ Test(fs_data, restart_before_commit)
 	expect_commit(1000, 5000, 0, 2);
 	expect_write(1000, 5000, 5000, false, 2);
 	expect_commit(1000, 5000, 0, 2);
+	ask_write(1000, 5000);
+	expect_written(5000);
+}
+
+/* COMMIT may have failed before, and said so in a reply that was lost. */
+Test(fs_data, commit_is_executed_twice)
+{
+	expect_write(1000, 5000, 5000, false, 1);
+	expect((struct step){ NFS_OP_COMMIT, 1000, 5000, .verf = 1, .flag = true });
+	expect_write(1000, 5000, 5000, true, 1);
 	ask_write(1000, 5000);
 	expect_written(5000);
 }

@@ -786,10 +786,11 @@ Test(fs_dir, plus_not_taken)
 /* ---- the end of what the kernel has sent for syncfs() ---- */
 
 static _Atomic bool waited;
+static _Atomic int result;
 
 static void *wait_for_pages(void *fd)
 {
-	fs_write_back(&fs, *(int *)fd);
+	atomic_store(&result, fs_write_back_wait(&fs, *(int *)fd));
 	atomic_store(&waited, true);
 	return NULL;
 }
@@ -823,16 +824,17 @@ static void begin_waiting(pthread_t *thread, int fds[2])
 	cr_assert_eq(recv(fds[1], &(char){ 0 }, 1, 0), 1);
 }
 
-static void say(int fd, int32_t result)
+static void say(int fd, int32_t what)
 {
-	cr_assert_eq(send(fd, &result, sizeof(result), 0), sizeof(result));
+	cr_assert_eq(send(fd, &what, sizeof(what), 0), sizeof(what));
 }
 
-static void end_waiting(pthread_t thread, const int fds[2])
+static void end_waiting(pthread_t thread, const int fds[2], int expected)
 {
 	while (!atomic_load(&waited))
 		fs_play_run(1);
 	pthread_join(thread, NULL);
+	cr_assert_eq(atomic_load(&result), expected);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -854,7 +856,7 @@ Test(fs_dir, pages_end_with_a_release_of_that_process)
 	fs_play_run(200);
 	cr_assert_not(atomic_load(&waited), "there may be more WRITEs");
 	close_dir(its);
-	end_waiting(thread, fds);
+	end_waiting(thread, fds, 0);
 }
 
 /* It may be that RELEASEDIR is read before the process says that it is done. */
@@ -868,7 +870,7 @@ Test(fs_dir, pages_end_when_the_process_is_done)
 	fs_play_run(200);
 	cr_assert_not(atomic_load(&waited), "it does not say that syncfs() has succeeded");
 	say(fds[1], 0);
-	end_waiting(thread, fds);
+	end_waiting(thread, fds, 0);
 }
 
 /* The root cannot be opened. */
@@ -879,7 +881,7 @@ Test(fs_dir, pages_cannot_be_sent)
 
 	begin_waiting(&thread, fds);
 	say(fds[1], -EACCES);
-	end_waiting(thread, fds);
+	end_waiting(thread, fds, -EACCES);
 }
 
 /* The process has been killed. */
@@ -890,5 +892,5 @@ Test(fs_dir, nobody_sends_the_pages)
 
 	begin_waiting(&thread, fds);
 	shutdown(fds[1], SHUT_RDWR);
-	end_waiting(thread, fds);
+	end_waiting(thread, fds, -ESRCH);
 }

@@ -1309,6 +1309,20 @@ Test(nfs3, own_earlier_effect)
 	}
 }
 
+/* Or of a COMMIT, which has failed then, and says that all is well now. */
+Test(nfs3, commit_that_may_have_failed_before)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct nfs_call c = call(NFS_OP_COMMIT);
+
+		c.eng.resent = i == 1;
+		c.eng.useless = i == 2;
+		good_reply(&c);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(c.res.io.twice, i > 0);
+	}
+}
+
 /* The looks: what is sent, and their answers cut off and twisted. */
 Test(nfs3, looks_at_what_there_is)
 {

@@ -1742,6 +1742,23 @@ Test(nfs4, own_earlier_effect)
 	}
 }
 
+/* COMMIT has failed the first time, and says that all is well now. */
+Test(nfs4, commit_that_may_have_failed_before)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct nfs_call c = call(NFS_OP_COMMIT);
+
+		/* A replay in the same slot is answered with the truth. */
+		c.eng.resent = true;
+		c.eng.rr.sends = 2;
+		nfs4_call(&c)->in_doubt = i == 1;
+		c.eng.useless = i == 2;
+		good_reply(c.op);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(c.res.io.twice, i > 0);
+	}
+}
+
 /* What is under the new name is what was to be moved, is another, or is nothing. */
 Test(nfs4, rename_in_doubt)
 {

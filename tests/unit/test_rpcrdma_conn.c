@@ -1203,6 +1203,45 @@ Test(conn, chunks_wait_for_buffers, .init = setup, .fini = teardown)
 		magazine_put(&mag, held[--n]);
 }
 
+/* Of those that wait, one finds no buffer and one can never be sent. Those behind them go. */
+Test(conn, who_can_go_passes_who_cannot, .init = setup, .fini = teardown)
+{
+	struct arena_buf *held[8];
+	struct test_call *t[6];
+	unsigned n = 0;
+
+	t[0] = submit(0);
+	fake_complete(0);
+	reply(t[0], 8);
+	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
+		while ((held[n] = magazine_get(&mag, cls)))
+			n++;
+	fake_break();
+	peer_inline(1, 1);
+	for (unsigned i = 1; i < 6; i++) {
+		t[i] = prepare(i, 64);
+		if (i == 2 || i == 3)
+			t[i]->rr.reply_max = 2000;
+		if (i == 4) {
+			t[i]->rr.nsend = 1;
+			t[i]->rr.send[0] = (struct rr_iov){ (void *)(uintptr_t)plain_memory, 5 };
+			t[i]->rr.send_copied = true;
+			t[i]->rr.data_pos = t[i]->rr.msg_len + 4;
+		}
+		rr_submit(conn, &t[i]->rr);
+	}
+	up();
+	cr_assert_eq(fake.nsends, 1);
+	fake_complete(0);
+	reply(t[1], 8);
+	cr_assert(t[4]->dones == 1 && t[4]->status == -EMSGSIZE);
+	cr_assert_eq(fake.nsends, 3);
+	cr_expect_eq(word(fake.sends[1].bytes, 0), t[2]->rr.xid, "it has the buffer in reserve");
+	cr_expect_eq(word(fake.sends[2].bytes, 0), t[5]->rr.xid);
+	while (n)
+		magazine_put(&mag, held[--n]);
+}
+
 Test(conn, failed_post_resets, .init = setup, .fini = teardown)
 {
 	struct test_call *a;

@@ -99,7 +99,7 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs3_error(r.status);
-	c->res.io.verf = nfs_verifier(r.COMMIT3res_u.resok.verf);
+	nfs_take_commit(c, r.COMMIT3res_u.resok.verf, c->eng.resent);
 	return 0;
 }
 

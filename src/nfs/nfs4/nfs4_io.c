@@ -117,7 +117,7 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (r.status)
 		return nfs4_error(c, r.status);
-	c->res.io.verf = nfs_verifier(r.COMMIT4res_u.resok4.writeverf);
+	nfs_take_commit(c, r.COMMIT4res_u.resok4.writeverf, nfs4_call(c)->in_doubt);
 	return 0;
 }
 

@@ -327,7 +327,10 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 }
 
 /* The second step is needed only if the server set less than was asked for, or kept the
- * verifier in the times (RFC 8881, section 18.16.3). */
+ * verifier in the times (RFC 8881, section 18.16.3). It is a call of its own because it replaces that
+ * verifier. If it were part of OPEN's COMPOUND, and the server restarted before the reply
+ * comes, the OPEN that is sent again would end with EEXIST for the file that this client has
+ * made, and nothing would tell it from one that another client has made. */
 static bool set_is_needed(const struct nfs_call *c, const bitmap4 *attrset)
 {
 	return nfs4_call_const(c)->mode_missing ||

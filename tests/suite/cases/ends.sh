@@ -51,15 +51,18 @@ gateway_down KILL
 unheld=,noac
 [[ $MOUNT_OPTIONS != *consistency=solo* ]] || unheld=''
 mapped=${BIN%/src/*}/tests/vm-clients/mapped
-# begin_mapped PORT TIMEO
+# begin_mapped PORT TIMEO [BYTES scatter]
 begin_mapped() {
 	gateway_up "$1" "$NFSRDMA_SERVER" "${fabric[@]}"
 	mount_up "port=$1,timeo=$2,lanes=1$unheld"
-	"$mapped" "$WORK/$1" $(( 4 << 20 )) hold >"$TMPDIR/said" & WRITER=$!
+	: >"$TMPDIR/said"
+	"$mapped" "$WORK/$1" "${3-$(( 4 << 20 ))}" "${4-hold}" >"$TMPDIR/said" & WRITER=$!
 	until_true "a mapping is written" grep -q written "$TMPDIR/said"
 	vm-root kill -STOP "$GATEWAY"
 	kill -TERM "$DAEMON"
 }
+# The kernel has begun to send it all.
+is_clean() { ! sed -n "\\|$WORK|,/VmFlags/p" /proc/$WRITER/smaps | grep -qE '_Dirty: +[1-9]'; }
 if [[ -x $mapped ]]; then
 	begin_mapped 20113 600
 	sleep 3         # longer than the client waits for calls when it is taken down
@@ -74,5 +77,20 @@ if [[ -x $mapped ]]; then
 	gone "$DAEMON" || fail "still there after a minute without a server, with dirty pages"
 	DAEMON=''
 	kill $WRITER; WRITER=''
+	said="by way of mappings may be lost.*(.*: no answer).* one is '$WORK/20114'"
+	[[ $unheld ]] || said="$(( 4 << 20 )) bytes that programs have written were given up"
+	grep -q "$said" "$LOG" || fail "nobody says what a mapping has lost: $(tail -n 2 "$LOG")"
 	gateway_down KILL
+
+	# Somebody aborts the connection: what stands in the kernel's queue never comes, the end of it neither.
+	begin_mapped 20115 6000 $(( 2 * 6000 * $(getconf PAGESIZE) )) scatter
+	until_true "the kernel sends what the mapping has dirtied" is_clean
+	vm-root umount -f "$MNT"        # it is busy
+	vm-root kill -CONT "$GATEWAY"
+	gone "$DAEMON" || fail "still there a minute after umount -f"
+	DAEMON=''
+	kill $WRITER; WRITER=''
+	said="by way of mappings may be lost.*(.*: its connection was aborted).* one is '$WORK/20115'"
+	[[ ! $unheld ]] || grep -q "$said" "$LOG" || fail "nobody says what umount -f has lost: $(tail -n 2 "$LOG")"
+	gateway_down
 fi

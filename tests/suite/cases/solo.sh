@@ -43,6 +43,12 @@ if [[ $(id -u) != 0 ]]; then
 	chmod 600 blind
 	equal "$(tr '\n' ' ' <blind)" "Secret more " "what may only be written"
 fi
+# Names in a directory that this mount has made. Somebody else's is seen after the next change here.
+mkdir new && true >new/a && mv f2 new/f2 && ln f3 new/f3 && mv new/f2 f2 || fail "names in a new directory"
+for i in a f3; do [[ -e new/$i ]] || fail "new/$i is not found"; done
+for i in b f2 A; do [[ ! -e new/$i ]] || fail "new/$i is found"; done
+sleep 0.1 && vm-root bash -c "true >'$SERVER_WORK/new/theirs'"
+true >new/c && [[ -e new/theirs ]] || fail "somebody else's name is not found"
 # Somebody else: noticed at open, with the name in the log.
 # The clock ticks once more: where the server is this machine, a write within the tick in which
 # the file was made leaves the time as it was, and then the kernel has none to send.
