@@ -76,7 +76,6 @@ static const struct rr_memreg *const memregs[] = {
 	[OPT_MEMREG_POOL] = &rr_memreg_pool,
 	[OPT_MEMREG_CALL] = &rr_memreg_call,
 	[OPT_MEMREG_MW] = &rr_memreg_mw,
-	[OPT_MEMREG_CACHE] = &rr_memreg_cache,
 };
 
 static const enum rr_policy policies[] = {

@@ -41,13 +41,10 @@ static size_t memlock_limit(void)
 }
 
 /* How often a buffer may be registered at once. Each time counts. Without windows auto becomes
- * pool (but see call_bytes()), and mw becomes call; the cache may have registered buffers that are
- * not in use, and others are. */
+ * pool (but see call_bytes()), and mw becomes call. */
 static unsigned times_locked(const struct nfs_config *cfg)
 {
-	if (cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto)
-		return 1;
-	return cfg->memreg == &rr_memreg_cache ? 3 : 2;
+	return cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto ? 1 : 2;
 }
 
 /* The least that auto has to lock besides. While windows are in doubt it registers the buffers of
