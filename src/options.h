@@ -115,10 +115,6 @@ void options_free(struct options *o);
 void options_help(FILE *out);
 void options_version(FILE *out);
 
-/* Is this a numeric IPv4 or IPv6 address, maybe in brackets, maybe with an interface
- * ("fe80::1%eth0")? Then out has it without brackets. The interface need not exist. */
-bool options_numeric(const char *text, char out[OPT_END_SIZE]);
-
 /* The table as the test of the man page sees it. false: i is beyond its end. */
 struct option_info {
 	const char *name;       /* without value: "timeo" */

@@ -35,7 +35,7 @@ static int find_place(const struct nfs_server *s, const struct rr_path *way, uns
 	return 0;
 }
 
-/* With control->mu held. Paths that were there from the beginning are in the plan (src/setup_memory.c).
+/* With control->mu held. Paths that were there from the beginning are in the plan (plan_memory.c).
  * Without this check the path's connections would fail, each time that they are tried. */
 static int has_memory(const struct nfs_client *cl, struct errbuf *eb)
 {
