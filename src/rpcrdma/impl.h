@@ -86,7 +86,7 @@ struct rr_conn {
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned losing;                /* a link is being given up: nothing is sent */
 	unsigned nwaiting, ninflight;
-	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
+	struct hash_node *calls[RR_HASH];       /* in flight, by XID */
 };
 
 /* choose.c */
