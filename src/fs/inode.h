@@ -60,8 +60,7 @@
 #define UNSEEN        64u               /* inodes to which others were sent back */
 
 struct inode {
-	struct inode *hash_next;        /* [s] */
-	uint32_t hash;
+	struct hash_node by_fh;         /* [s] in the shard's table */
 	struct nfs_fh fh;               /* constant */
 	uint64_t id;                    /* constant: no other file gets it */
 	mode_t type;                    /* constant: S_IFMT */
@@ -139,7 +138,7 @@ struct inode {
 
 struct inode_shard {
 	pthread_mutex_t mu;
-	struct inode *bucket[INODE_BUCKETS];
+	struct hash_node *by_fh[INODE_BUCKETS];
 	struct list forgotten;          /* the one that has waited longest first */
 	unsigned nforgotten;
 };

@@ -7,31 +7,13 @@
 #ifndef FS_INODE_IMPL_H
 #define FS_INODE_IMPL_H
 
-#include <string.h>
 #include "fs/inode.h"
 
 /* ---- inode.c ---- */
 
 static inline struct inode_shard *inode_shard_of(struct inode_table *t, const struct inode *ino)
 {
-	return &t->shard[ino->hash % INODE_SHARDS];
-}
-
-/* Mixes eight bytes at a time into `h`. The high half is folded into the low one. */
-static inline uint32_t inode_hash(const void *p, size_t len, uint64_t h)
-{
-	const uint8_t *b = p;
-	uint64_t w;
-
-	for (; len >= sizeof(w); len -= sizeof(w), b += sizeof(w)) {
-		memcpy(&w, b, sizeof(w));
-		h = (h ^ w) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 32;
-	}
-	for (w = len; len; len--)
-		w = w << 8 | *b++;
-	h = (h ^ w) * 0x9e3779b97f4a7c15u;
-	return (uint32_t)(h ^ h >> 32);
+	return &t->shard[ino->by_fh.hash % INODE_SHARDS];
 }
 
 /* Takes a reference to an inode that the caller has found in a list whose lock it holds.

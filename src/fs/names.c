@@ -11,7 +11,7 @@
 
 static uint32_t name_hash(uint64_t parent, const char *name, size_t len)
 {
-	return inode_hash(name, len, parent);
+	return (uint32_t)hash_bytes(name, len, parent);
 }
 
 static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)

@@ -30,6 +30,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/hash.h"
 #include "base/list.h"
 #include "nfs/nfs.h"
 
