@@ -19,7 +19,7 @@
 #include <string.h>
 
 struct hash_node {
-	struct hash_node *next, **at;   /* at: what points to this node */
+	struct hash_node *next, **at;   /* at: what points to this node; NULL: it is in no table */
 	uint32_t hash;
 };
 
@@ -47,6 +47,7 @@ static inline void hash_del(struct hash_node *n)
 	*n->at = n->next;
 	if (n->next)
 		n->next->at = n->at;
+	n->at = NULL;
 }
 
 /* Mixes eight bytes at a time into `h`. The high half is folded into the low one, which may be

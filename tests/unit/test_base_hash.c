@@ -50,6 +50,7 @@ Test(base_hash, what_was_added_is_found_until_it_goes)
 		t = &things[(seed >> 8) % THINGS];
 		t->key = (unsigned)(t - things);
 		cr_assert_eq(find(t->key), t->there);
+		cr_assert_eq(!t->node.at, !t->there);
 		if (t->there)
 			hash_del(&t->node);
 		else
