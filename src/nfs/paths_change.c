@@ -112,7 +112,7 @@ static void drain_lane(struct nfs_lane *l, void *arg)
 
 		if (!k->link)
 			continue;
-		k->drain_until_ns = mono_ns() + DRAIN_MS * NS_PER_MS;
+		k->drain_until_ns = loop_now(l->loop) + DRAIN_MS * NS_PER_MS;
 		rr_drain(k->link);
 		if (!k->up)
 			rr_link_reset(k->link, -ESHUTDOWN, "its path is being removed");

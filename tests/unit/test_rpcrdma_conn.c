@@ -88,7 +88,7 @@ static void setup_lanes(unsigned nlanes, unsigned credits)
 	};
 
 	fake_peer_is_knfsd();
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, buffers_back, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);

@@ -141,7 +141,7 @@ static void begin(const struct rr_memreg *memreg)
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, on_buffers, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
