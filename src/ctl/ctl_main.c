@@ -167,11 +167,6 @@ static int parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 
 /* ---- the request ---- */
 
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, json_object_new_string(text));
-}
-
 /* An IPv6 address may stand in brackets, as in the source of a mount. */
 static void add_word(struct json_object *o, const char *name, const char *word)
 {
@@ -180,7 +175,7 @@ static void add_word(struct json_object *o, const char *name, const char *word)
 	if (len > 2 && word[0] == '[' && word[len - 1] == ']')
 		json_object_object_add(o, name, json_object_new_string_len(word + 1, (int)len - 2));
 	else
-		add_text(o, name, word);
+		ctl_add_text(o, name, word);
 }
 
 static struct json_object *make_request(const struct args *a)
@@ -189,7 +184,7 @@ static struct json_object *make_request(const struct args *a)
 
 	if (!o)
 		return NULL;
-	add_text(o, "command", a->verb->name);
+	ctl_add_text(o, "command", a->verb->name);
 	if (a->word)
 		add_word(o, a->verb->word, a->word);
 	if (a->given & BIT(LOCAL))
