@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /* The daemon's end of the socket; -1: in the foreground, or when the result is reported. It
@@ -107,6 +108,16 @@ int daemon_start(bool foreground, struct errbuf *eb)
 	return 0;
 }
 
+static void to_syslog(enum log_level level, const char *text)
+{
+	static const int priority[] = {
+		[LOG_LVL_ERR] = LOG_ERR, [LOG_LVL_WARN] = LOG_WARNING, [LOG_LVL_INFO] = LOG_INFO,
+		[LOG_LVL_DEBUG] = LOG_DEBUG,
+	};
+
+	syslog(priority[level], "%s", text);
+}
+
 static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -115,7 +126,8 @@ static void detach(void)
 	setsid();
 	if (chdir("/") < 0)
 		log_warn("cannot change to the directory \"/\": %s", strerror(errno));
-	log_to_syslog();
+	openlog("nfsrdma-fuse", LOG_PID, LOG_DAEMON);
+	log_to(to_syslog);
 	if (null < 0)
 		return;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -309,7 +309,7 @@ static void prepare_control(struct mount *m)
 		.client = m->client,
 		.mountpoint = m->opt.mountpoint,
 		.source = m->opt.source,
-		.make_path = setup_path,
+		.make_path = nfs_plan_path,
 		.put_stats = put_stats,
 		.arg = m,
 		.make_socket = unmounter_control,

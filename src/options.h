@@ -18,7 +18,7 @@
 enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
 enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
-enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW, OPT_MEMREG_CACHE };
+enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW };
 enum opt_policy { OPT_POLICY_INFLIGHT, OPT_POLICY_ROBIN, OPT_POLICY_LATENCY };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
@@ -114,10 +114,6 @@ void options_free(struct options *o);
 
 void options_help(FILE *out);
 void options_version(FILE *out);
-
-/* Is this a numeric IPv4 or IPv6 address, maybe in brackets, maybe with an interface
- * ("fe80::1%eth0")? Then out has it without brackets. The interface need not exist. */
-bool options_numeric(const char *text, char out[OPT_END_SIZE]);
 
 /* The table as the test of the man page sees it. false: i is beyond its end. */
 struct option_info {

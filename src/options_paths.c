@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The options that name ends of paths: addr=, remoteports=, localports=, localaddr=.
- * Only what is written is judged here. setup_paths.c looks names and interfaces up, and makes
+ * Only what is written is judged here. nfs/plan_paths.c looks names and interfaces up, and makes
  * paths of the ends.
  *
  *     ports  = piece *( "~" piece )
@@ -18,16 +18,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/sock.h"
 
 #define HEARTBEAT_DEFAULT 5u
 
 /* ---- Words ------------------------------------------------------------------ */
-
-struct numeric {
-	int family;                     /* AF_INET, AF_INET6; AF_UNSPEC: a name */
-	unsigned char addr[sizeof(struct in6_addr)];
-	char text[OPT_END_SIZE];
-};
 
 /* "10.0.0.256" is meant to be an address: neither a host nor an interface has such a name. */
 static bool is_number_like(const char *text)
@@ -35,20 +30,9 @@ static bool is_number_like(const char *text)
 	return text[strspn(text, "0123456789.")] == '\0';
 }
 
-/* What the kernel takes, and no '%', which separates it from an address. */
-static bool is_zone(const char *name)
-{
-	size_t len = strlen(name);
-
-	for (const char *c = name; *c; c++)
-		if (!isgraph((unsigned char)*c) || strchr("/:%", *c))
-			return false;
-	return len > 0 && len < IF_NAMESIZE;
-}
-
 static bool is_interface(const char *name)
 {
-	return is_zone(name) && !is_number_like(name);
+	return sock_is_zone(name) && !is_number_like(name);
 }
 
 static bool is_host_name(const char *text)
@@ -67,49 +51,11 @@ struct names {
 	const char *what;
 };
 
-static bool take_numeric(const char *text, size_t len, struct numeric *out)
-{
-	char *zone;
-
-	if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
-		text++;
-		len -= 2;
-	}
-	if (len >= sizeof(out->text))
-		return false;
-	memcpy(out->text, text, len);
-	out->text[len] = '\0';
-	out->family = AF_INET;
-	if (inet_pton(AF_INET, out->text, out->addr) == 1)
-		return true;
-	zone = strchr(out->text, '%');
-	if (zone && !is_zone(zone + 1))
-		return false;
-	if (zone)
-		*zone = '\0';
-	out->family = AF_INET6;
-	if (inet_pton(AF_INET6, out->text, out->addr) != 1)
-		return false;
-	if (zone)
-		*zone = '%';
-	return true;
-}
-
-bool options_numeric(const char *text, char out[OPT_END_SIZE])
-{
-	struct numeric n;
-
-	if (!take_numeric(text, strlen(text), &n))
-		return false;
-	snprintf(out, OPT_END_SIZE, "%s", n.text);
-	return true;
-}
-
 /* ---- Ranges ----------------------------------------------------------------- */
 
 /* A piece of a list: `count` addresses from `first` on, or a name. */
 struct range {
-	struct numeric first;
+	struct sock_numeric first;
 	uint64_t count;
 };
 
@@ -120,12 +66,12 @@ static int shown(size_t len)
 }
 
 /* Where the four bytes are that differ between the ends of a range: of IPv6 addresses only two. */
-static unsigned char *varying(struct numeric *n)
+static unsigned char *varying(struct sock_numeric *n)
 {
 	return n->family == AF_INET ? n->addr : n->addr + 12;
 }
 
-static uint32_t value_of(struct numeric *n)
+static uint32_t value_of(struct sock_numeric *n)
 {
 	uint32_t v;
 
@@ -133,7 +79,7 @@ static uint32_t value_of(struct numeric *n)
 	return ntohl(v);
 }
 
-static bool same_zone(const struct numeric *a, const struct numeric *b)
+static bool same_zone(const struct sock_numeric *a, const struct sock_numeric *b)
 {
 	const char *za = strchr(a->text, '%'), *zb = strchr(b->text, '%');
 
@@ -142,9 +88,9 @@ static bool same_zone(const struct numeric *a, const struct numeric *b)
 
 /* Counts what is from out->first to `last`. */
 static int count_range(const struct row *r, const char *piece, size_t len, struct range *out,
-		       struct numeric *last, struct errbuf *eb)
+		       struct sock_numeric *last, struct errbuf *eb)
 {
-	struct numeric *first = &out->first;
+	struct sock_numeric *first = &out->first;
 	const char *why = NULL;
 
 	if (first->family != last->family)
@@ -168,16 +114,16 @@ static int take_piece(const struct row *r, const char *piece, size_t len, const 
 		      struct range *out, struct errbuf *eb)
 {
 	bool begins = false;
-	struct numeric last;
+	struct sock_numeric last;
 
 	out->count = 1;
-	if (take_numeric(piece, len, &out->first))
+	if (sock_numeric(piece, len, &out->first))
 		return 0;
 	for (size_t i = 1; i < len; i++) {
-		if (piece[i] != '-' || !take_numeric(piece, i, &out->first))
+		if (piece[i] != '-' || !sock_numeric(piece, i, &out->first))
 			continue;
 		begins = true;
-		if (take_numeric(piece + i + 1, len - i - 1, &last))
+		if (sock_numeric(piece + i + 1, len - i - 1, &last))
 			return count_range(r, piece, len, out, &last, eb);
 	}
 	if (begins)
@@ -195,7 +141,7 @@ static int take_piece(const struct row *r, const char *piece, size_t len, const 
 }
 
 /* Goes on to the next address. */
-static void step(struct numeric *n)
+static void step(struct sock_numeric *n)
 {
 	char zone[IF_NAMESIZE + 1] = "", *at = strchr(n->text, '%');
 	uint32_t v = htonl(value_of(n) + 1);
@@ -263,10 +209,10 @@ int opt_apply_localports(struct options *o, const struct row *r, const char *val
 int opt_apply_addr(struct options *o, const struct row *r, const char *value,
 		   struct errbuf *eb)
 {
-	struct numeric n;
+	struct sock_numeric n;
 	const char *host = value;
 
-	if (take_numeric(value, strlen(value), &n))
+	if (sock_numeric(value, strlen(value), &n))
 		host = n.text;
 	else if (!is_host_name(value))
 		return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address, nor a "
@@ -277,9 +223,9 @@ int opt_apply_addr(struct options *o, const struct row *r, const char *value,
 int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
 			struct errbuf *eb)
 {
-	struct numeric n;
+	struct sock_numeric n;
 
-	if (!take_numeric(value, strlen(value), &n))
+	if (!sock_numeric(value, strlen(value), &n))
 		return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address of this "
 			       "host", r->name, shown(strlen(value)), value);
 	return opt_store_string(opt_field(o, r), n.text) ? opt_no_memory(eb) : 0;

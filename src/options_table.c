@@ -66,7 +66,7 @@ static const struct choice memreg_words[] = {
 	{ "pool", OPT_MEMREG_POOL, NULL },
 	{ "call", OPT_MEMREG_CALL, NULL },
 	{ "mw", OPT_MEMREG_MW, NULL },
-	{ "cache", OPT_MEMREG_CACHE, NULL },
+	{ "cache", 0, "pool keeps all buffers registered, so there is nothing to look up, and it is gone" },
 	{ "dynamic", 0, "the word here is call" },
 	{ "fast", 0, "the word here is mw" },
 	{ "all-physical", 0, "only a kernel can do that" },

@@ -1,82 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Makes the client's configuration from the options, and chooses the fabric. Runs on the
- * server thread (main.c), before the client exists.
- */
-#include <errno.h>
+/* The client's configuration, and what its plan is made from (nfs/plan.h), by the options. */
+#include <netinet/in.h>
+#include "vfs/vfs.h"
 #include "rpcrdma/memreg.h"
-#include "setup_impl.h"
+#include "setup.h"
 
-/* The time-out of each step of connection set-up: address, route, connect. */
-#define CONNECT_STEP_MS 5000u
-
-/*
- * fabric=auto uses verbs if this machine has a device with a route to the server, otherwise
- * iWARP in user space. The paths are asked in turn. The first that has a device decides for
- * all, because one rule is easier to foresee than a mixture. An address that does not answer
- * decides nothing: the server may be down, or that way to it, and others are fine. If all are
- * silent we stay with verbs, so that a retry uses the same fabric.
- */
-#define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
-	"fabric=verbs insists on a device"
-
-static bool no_device(int rc)
-{
-	return rc == -ENODEV || rc == -EACCES || rc == -EPERM;
-}
-
-/* The hint, or NULL: verbs is the choice. Fills why. */
-static const char *why_not_verbs(const struct nfs_config *cfg, struct errbuf *why)
-{
-	/* A user who has a device, and expects it to be used, must learn of this. */
-	const char *hint = NULL;
-
-	for (unsigned i = 0; i < cfg->npaths; i++) {
-		struct errbuf eb = { "" };
-		int rc = fabric_verbs.probe(&cfg->paths[i].params, &eb);
-
-		if (rc == 0)
-			return NULL;
-		if (!no_device(rc)) {
-			log_info("fabric=auto: path %u decides nothing, because %s", i, eb.text);
-			continue;
-		}
-		if (hint)
-			continue;
-		*why = eb;
-		hint = rc == -ENODEV ? "no RDMA device leads to the server, " TRIED :
-				       "this user may not use RDMA devices, " TRIED;
-	}
-	return hint;
-}
-
-static void choose_fabric(struct nfs_config *cfg, const struct options *o)
-{
-	const struct fabric *fabric = o->fabric == OPT_FABRIC_IWARP ? &fabric_iwarp : &fabric_verbs;
-	struct errbuf why = { "" };
-	const char *hint = NULL;
-
-	if (o->fabric == OPT_FABRIC_AUTO) {
-		hint = why_not_verbs(cfg, &why);
-		if (hint) {
-			fabric = &fabric_iwarp;
-			log_info("fabric=auto: using iWARP in user space, because %s", why.text);
-		} else {
-			log_info("fabric=auto: using verbs");
-		}
-	}
-	for (unsigned i = 0; i < cfg->npaths; i++) {
-		cfg->paths[i].fabric = fabric;
-		cfg->paths[i].params.hint = hint;
-	}
-}
+_Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
 
 static const struct rr_memreg *const memregs[] = {
 	[OPT_MEMREG_AUTO] = &rr_memreg_auto,
 	[OPT_MEMREG_POOL] = &rr_memreg_pool,
 	[OPT_MEMREG_CALL] = &rr_memreg_call,
 	[OPT_MEMREG_MW] = &rr_memreg_mw,
-	[OPT_MEMREG_CACHE] = &rr_memreg_cache,
 };
 
 static const enum rr_policy policies[] = {
@@ -84,9 +19,34 @@ static const enum rr_policy policies[] = {
 	[OPT_POLICY_LATENCY] = RR_MIN_LATENCY,
 };
 
+static const enum nfs_plan_fabric fabrics[] = {
+	[OPT_FABRIC_AUTO] = NFS_PLAN_AUTO, [OPT_FABRIC_VERBS] = NFS_PLAN_VERBS,
+	[OPT_FABRIC_IWARP] = NFS_PLAN_IWARP,
+};
+
+static unsigned ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list, const char *one)
+{
+	if (!list->n && one)
+		out[0] = one;
+	for (unsigned i = 0; i < list->n; i++)
+		out[i] = list->text[i];
+	return list->n ? list->n : one != NULL;
+}
+
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
-	int rc;
+	struct nfs_plan_in in = {
+		.all = !o->remoteports.n && !o->addr,
+		.family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC,
+		.port = o->port,
+		.fabric = fabrics[o->fabric],
+		.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0),
+		.lanes = o->lanes,
+		.credits = o->credits,
+		.growth = o->noac || o->sync ? 0 : o->writebehind,
+		.request_max = VFS_IO_MAX,
+		.longest_io = vfs_longest_io,
+	};
 
 	*cfg = (struct nfs_config){
 		.version = o->vers == OPT_VERS_3 ? &nfs_v3 :
@@ -106,17 +66,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.mdconnect = o->mdconnect,
 		.heartbeat_ms = o->heartbeat * 1000,
 	};
-	for (unsigned i = 0; i < NFS_PATHS_MAX; i++) {
-		cfg->paths[i].params.timeout_ms = CONNECT_STEP_MS;
-		cfg->paths[i].params.flags = (o->mpa_crc ? FAB_CRC : 0) |
-					     (o->mss_fpdu ? FAB_MSS_FPDU : 0);
-	}
-	rc = setup_paths(cfg, o, eb);
-	if (rc)
-		return rc;
-	choose_fabric(cfg, o);
-	rc = setup_memory(cfg, o, eb);
-	if (!rc)
-		setup_files(cfg);
-	return rc;
+	in.nservers = ends(in.servers, &o->remoteports, o->addr ? o->addr : o->server);
+	in.nlocals = ends(in.locals, &o->localports, o->localaddr);
+	return nfs_plan(cfg, &in, eb);
 }

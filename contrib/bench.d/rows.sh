@@ -4,7 +4,7 @@
 # The front end makes the plan of it, inside has a function row_NAME for each row, and
 # report takes titles and order from here.
 
-readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-cache ours-solo'
+readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo'
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
@@ -23,7 +23,7 @@ while IFS='|' read -r name place seconds base members words sentence; do
 	row_clients[$name]=$members row_words[$name]=$words row_sentence[$name]=$sentence
 done <<END
 iozone|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
-strategies|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-call ours-mw ours-cache|operation, block, queue depth|random reads and writes, O_DIRECT, libaio, by registration strategy, and what was registered
+strategies|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-call ours-mw|operation, block, queue depth|random reads and writes, O_DIRECT, libaio, by registration strategy, and what was registered
 oltp|guest|3|kernel-rdma|$CLIENTS|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
 clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mounts of one server, sequential reads of 1 MiB in each, all together
 iops|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
@@ -108,7 +108,7 @@ clients_of() {
 	[[ ! $2 ]] || may=$(quick_clients "$1")
 	[[ ! $3 ]] || case $1 in
 	strategies) may=$of ;;
-	lanes) may='ours-pool ours-call ours-mw ours-cache' ;;
+	lanes) may='ours-pool ours-call ours-mw' ;;
 	iwarp) may=$of ;;
 	*) may=$CLIENTS ;;
 	esac

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each message is put together in a buffer on the stack and leaves with one write() or one
- * syslog() call. So no lock is needed, and lines of two threads never mix. Texts may quote
+ * Each message is put together in a buffer on the stack and leaves with one write() or one call of
+ * the sink. So no lock is needed, and lines of two threads never mix. Texts may quote
  * file names and what a server sent. Control characters in them are replaced, so that
  * nobody else can begin a line or control a terminal.
  */
@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <syslog.h>
 #include <unistd.h>
 
 /* At most so much of the program's name is printed. */
@@ -24,16 +22,11 @@
 
 static const char *_Atomic log_name = "nfsrdma-fuse";
 static _Atomic int max_level = LOG_LVL_INFO;
-static _Atomic bool use_syslog;
+static void (*_Atomic log_sink)(enum log_level level, const char *text);
 
-static const struct {
-	const char *word;       /* after the program's name; an error needs none */
-	int priority;
-} levels[] = {
-	[LOG_LVL_ERR]   = { "",           LOG_ERR },
-	[LOG_LVL_WARN]  = { "warning: ",  LOG_WARNING },
-	[LOG_LVL_INFO]  = { "",           LOG_INFO },
-	[LOG_LVL_DEBUG] = { "debug: ",    LOG_DEBUG },
+/* After the program's name; an error needs none. */
+static const char *const words[] = {
+	[LOG_LVL_ERR] = "", [LOG_LVL_WARN] = "warning: ", [LOG_LVL_INFO] = "", [LOG_LVL_DEBUG] = "debug: ",
 };
 
 void log_set_level(enum log_level max)
@@ -51,10 +44,9 @@ void log_set_name(const char *name)
 	atomic_store(&log_name, name);
 }
 
-void log_to_syslog(void)
+void log_to(void (*sink)(enum log_level level, const char *text))
 {
-	openlog(atomic_load(&log_name), LOG_PID, LOG_DAEMON);
-	atomic_store(&use_syslog, true);
+	atomic_store(&log_sink, sink);
 }
 
 /* Makes `text` (of cap bytes) printable from `from` on, and ends it with \n\0. */
@@ -80,15 +72,16 @@ static size_t finish_line(char *text, size_t cap, size_t from, size_t len)
 
 void log_msg(enum log_level level, const char *fmt, ...)
 {
+	void (*sink)(enum log_level level, const char *text) = atomic_load(&log_sink);
 	char line[LOG_LINE_MAX];
-	int saved = errno, from, n;
+	int saved = errno, name, from, n;
 	size_t len;
 	va_list ap;
 
 	if (level > log_get_level())
 		return;
-	from = snprintf(line, sizeof(line), "%.*s: %s", LOG_NAME_MAX, atomic_load(&log_name),
-			levels[level].word);
+	name = snprintf(line, sizeof(line), "%.*s: ", LOG_NAME_MAX, atomic_load(&log_name));
+	from = name + snprintf(line + name, sizeof(line) - (size_t)name, "%s", words[level]);
 	va_start(ap, fmt);
 	n = vsnprintf(line + from, sizeof(line) - (size_t)from, fmt, ap);
 	va_end(ap);
@@ -97,9 +90,9 @@ void log_msg(enum log_level level, const char *fmt, ...)
 			     "(message that cannot be printed: %.64s)", fmt);
 	len = finish_line(line, sizeof(line), (size_t)from, (size_t)from + (size_t)n);
 
-	if (atomic_load(&use_syslog)) {
-		syslog(levels[level].priority, "%s%.*s", levels[level].word,
-		       (int)(len - 1 - (size_t)from), line + from);
+	if (sink) {
+		line[len - 1] = '\0';
+		sink(level, line + name);
 	} else {
 		/* If standard error cannot be written, nobody can be told. */
 		while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)

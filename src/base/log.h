@@ -3,8 +3,8 @@
  * Messages for people. Every message says what failed, on what (server, path, option,
  * device), why in words, and what to do about it.
  *
- * Output goes to standard error until log_to_syslog() is called. Any thread may log. A
- * message leaves with one write, so lines never mix. Each begins with the program's name.
+ * They go to standard error, or to the sink that log_to() has set. Any thread may log. A message
+ * leaves with one write, so lines never mix. Each begins with the program's name.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -17,12 +17,13 @@ enum log_level { LOG_LVL_ERR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
 void log_set_level(enum log_level max);
 enum log_level log_get_level(void);
 
-/* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied. Call
- * this before log_to_syslog(). */
+/* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied. */
 void log_set_name(const char *name);
 
-/* From now on messages go to syslog (a daemon has no terminal). */
-void log_to_syslog(void);
+/* From now on messages go to the sink (a daemon has no terminal, and a library no right to it); NULL:
+ * to standard error. text: one line, without its end and the program's name, printable; a warning
+ * begins with "warning: ". Any thread calls it, and several at once. It must not log. */
+void log_to(void (*sink)(enum log_level level, const char *text));
 
 void log_msg(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

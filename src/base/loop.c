@@ -38,6 +38,7 @@
 
 struct loop {
 	struct loop_watch wake;         /* the mailbox's eventfd */
+	uint64_t (*clock)(void);
 	struct list timers;             /* ordered by `when` */
 	uint64_t now;                   /* when this round's events came; 0: no round */
 
@@ -60,7 +61,7 @@ uint64_t mono_ns(void)
 
 uint64_t loop_now(const struct loop *l)
 {
-	return l->now ? l->now : mono_ns();
+	return l->now ? l->now : l->clock();
 }
 
 /* ---- Files ---------------------------------------------------------------- */
@@ -149,7 +150,7 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms)
 
 	list_del(&t->node);
 	/* Due at once is what connections use for each message: that needs no clock. */
-	t->when = delay_ms ? mono_ns() + delay_ms * NS_PER_MS : 0;
+	t->when = delay_ms ? l->clock() + delay_ms * NS_PER_MS : 0;
 	/* A lane has a handful of timers, and a new one is usually the last. */
 	while (at->prev != &l->timers &&
 	       container_of(at->prev, struct loop_timer, node)->when > t->when)
@@ -266,13 +267,14 @@ static int open_files(struct loop *l)
 	return l->wake.fd < 0 ? -errno : loop_watch(l, &l->wake);
 }
 
-struct loop *loop_new(void)
+struct loop *loop_new(uint64_t (*clock)(void))
 {
 	struct loop *l = calloc(1, sizeof(*l));
 	int err;
 
 	if (!l)
 		return NULL;
+	l->clock = clock ? clock : mono_ns;
 	list_init(&l->timers);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
 	err = open_files(l);
@@ -308,7 +310,7 @@ static int sleep_ms(struct loop *l)
 		return -1;
 	if (!t->when)
 		return 0;
-	now = mono_ns();
+	now = l->clock();
 	ms = t->when <= now ? 0 : (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
@@ -328,7 +330,7 @@ static int wait_events(struct loop *l, bool may_sleep)
 	l->next = 0;
 	l->nev = sys_epoll_wait(l->epfd, l->ev, EVENTS, ms);
 	err = l->nev < 0 ? -errno : 0;
-	l->now = mono_ns();
+	l->now = l->clock();
 	if (may_sleep)
 		atomic_store(&l->sleeping, false);
 	return err == -EINTR ? 0 : err;

@@ -29,7 +29,7 @@ struct loop_watch {
 
 struct loop_timer {
 	struct list node;       /* in the loop's ordered list, or unlinked */
-	uint64_t when;          /* CLOCK_MONOTONIC nanoseconds */
+	uint64_t when;          /* by the loop's clock */
 	void (*fn)(struct loop_timer *t);
 };
 
@@ -38,8 +38,9 @@ struct loop_msg {
 	void (*fn)(struct loop_msg *m);
 };
 
-/* Returns NULL and sets errno. The caller owns the loop. */
-struct loop *loop_new(void);
+/* Returns NULL and sets errno. The caller owns the loop. clock: nanoseconds that never go back, by
+ * which its timers run; NULL: mono_ns. */
+struct loop *loop_new(uint64_t (*clock)(void));
 /* Forgets watches and timers that are still registered, without calling them. */
 void loop_free(struct loop *l);
 
@@ -69,7 +70,7 @@ void loop_stop(struct loop *l);
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t mono_ns(void);
 /* The loop's thread. The same as of when this round's events came: earlier, by what the round
- * has taken so far, and without a look at the clock. Outside loop_run() it is mono_ns(). */
+ * has taken so far, and without a look at the clock. Outside loop_run() it looks. */
 uint64_t loop_now(const struct loop *l);
 
 #endif

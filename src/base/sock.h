@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sockets for threads that may block, but only for a limited time. */
+/* Sockets for threads that may block, but only for a limited time; and addresses as text. */
 #ifndef BASE_SOCK_H
 #define BASE_SOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 /* The size of an IPv4 or IPv6 address. */
@@ -14,5 +16,18 @@ int sock_wait(int fd, short events, uint64_t until_ns);
 /* connect(2) of a non-blocking socket, which waits until until_ns. 0, -ETIMEDOUT or
  * -errno. */
 int sock_connect(int fd, const struct sockaddr_storage *addr, uint64_t until_ns);
+
+/* A numeric address, maybe in brackets, maybe with an interface ("fe80::1%eth0"), which need not
+ * exist. */
+struct sock_numeric {
+	int family;                     /* AF_INET, AF_INET6 */
+	unsigned char addr[sizeof(struct in6_addr)];
+	char text[256];                 /* without brackets */
+};
+/* false: it is none. */
+bool sock_numeric(const char *text, size_t len, struct sock_numeric *out);
+/* An interface's name as the kernel takes it, and without '%', which separates it from an
+ * address? */
+bool sock_is_zone(const char *name);
 
 #endif

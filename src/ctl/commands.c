@@ -19,18 +19,13 @@
 
 /* ---- replies ---- */
 
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, json_object_new_string(text));
-}
-
 struct json_object *ctl_reply_new(const struct ctl *ctl)
 {
 	struct json_object *o = json_object_new_object();
 
 	if (o) {
-		add_text(o, "mountpoint", ctl->cfg.mountpoint);
-		add_text(o, "source", ctl->cfg.source);
+		ctl_add_text(o, "mountpoint", ctl->cfg.mountpoint);
+		ctl_add_text(o, "source", ctl->cfg.source);
 	}
 	return o;
 }
@@ -45,7 +40,7 @@ void ctl_refuse(struct ctl_client *c, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (o)
-		add_text(o, "error", text);
+		ctl_add_text(o, "error", text);
 	ctl_reply(c, o);
 }
 
@@ -54,22 +49,15 @@ static void reply_paths(struct ctl_client *c, int id)
 	struct json_object *o = ctl_reply_new(c->ctl);
 
 	if (o) {
-		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
+		ctl_add_text(o, "policy", nfs_policy_name(nfs_paths_policy(c->ctl->cfg.client)));
 		json_object_object_add(o, "paths", ctl_paths_json(c->ctl->cfg.client, id));
 		if (c->wait.warning.text[0])
-			add_text(o, "warning", c->wait.warning.text);
+			ctl_add_text(o, "warning", c->wait.warning.text);
 	}
 	ctl_reply(c, o);
 }
 
 /* ---- which path ---- */
-
-static unsigned all_paths(const struct ctl_client *c, struct nfs_path_info out[NFS_PATHS_MAX])
-{
-	unsigned n = nfs_paths_info(c->ctl->cfg.client, out, NFS_PATHS_MAX);
-
-	return n < NFS_PATHS_MAX ? n : NFS_PATHS_MAX;
-}
 
 static bool same_address(const char *a, const char *b)
 {
@@ -87,7 +75,7 @@ static int find_path(const struct ctl_client *c, const char *text, struct nfs_pa
 		     struct errbuf *eb)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
-	unsigned n = all_paths(c, p), found = 0, removing = 0;
+	unsigned n = nfs_paths_info(c->ctl->cfg.client, p), found = 0, removing = 0;
 	char *end;
 	unsigned long id = strtoul(text, &end, 10);
 	bool by_id = text[strspn(text, "0123456789")] == '\0';
@@ -113,7 +101,7 @@ static int find_path(const struct ctl_client *c, const char *text, struct nfs_pa
 static bool still_there(const struct ctl_client *c, struct nfs_path_info *out)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
-	unsigned n = all_paths(c, p);
+	unsigned n = nfs_paths_info(c->ctl->cfg.client, p);
 
 	for (unsigned i = 0; i < n; i++) {
 		if (p[i].id == c->wait.id && p[i].generation == c->wait.generation &&
@@ -249,7 +237,7 @@ static void reconnect(struct ctl_client *c, const struct ctl_request *q)
 	struct errbuf eb = { "" };
 	bool all = strcmp(q->path, "all") == 0;
 	int rc = all ? 0 : find_path(c, q->path, &p[0], &eb);
-	unsigned n = all ? all_paths(c, p) : 1;
+	unsigned n = all ? nfs_paths_info(c->ctl->cfg.client, p) : 1;
 
 	for (unsigned i = 0; i < n && !rc; i++) {
 		rc = nfs_path_reconnect(c->ctl->cfg.client, p[i].id, &eb);
@@ -296,7 +284,7 @@ static void stats(struct ctl_client *c)
 
 	if (o && counters) {
 		cfg->put_stats(&(struct stats_out){ put_member, counters }, cfg->arg);
-		add_text(o, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
+		ctl_add_text(o, "policy", nfs_policy_name(nfs_paths_policy(cfg->client)));
 		json_object_object_add(o, "paths", ctl_paths_json(cfg->client, -1));
 		json_object_object_add(o, "stats", counters);
 	} else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command's arguments, and what it prints. */
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,20 @@
 
 #include "config.h"
 
-enum { LOCAL = 1, PORT = 2, FORCE = 4, INTERVAL = 8, COUNT = 16 };
+/* What getopt_long_only() returns for an option. -h is an abbreviation of --help. */
+enum { LOCAL = 1, PORT, FORCE, INTERVAL, COUNT, JSON, HELP };
+#define BIT(option) (1u << (option))
+
+static const struct option options[] = {
+	{ "local", required_argument, NULL, LOCAL },
+	{ "port", required_argument, NULL, PORT },
+	{ "force", no_argument, NULL, FORCE },
+	{ "interval", required_argument, NULL, INTERVAL },
+	{ "count", required_argument, NULL, COUNT },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, HELP },
+	{ NULL, 0, NULL, 0 },
+};
 
 /* top is not one of the protocol's commands: it asks for stats. */
 static const struct verb {
@@ -23,34 +37,24 @@ static const struct verb {
 	const char *args, *help;
 } verbs[] = {
 	{ "paths", NULL, false, 0, "", "show the paths to the server" },
-	{ "add-path", "server", true, LOCAL | PORT,
+	{ "add-path", "server", true, BIT(LOCAL) | BIT(PORT),
 	  " ADDRESS [--local ADDRESS|INTERFACE] [--port N]", "add a path, and wait until it is connected" },
-	{ "remove-path", "path", true, FORCE, " ID|ADDRESS [--force]",
+	{ "remove-path", "path", true, BIT(FORCE), " ID|ADDRESS [--force]",
 	  "remove a path; --force: even the last one" },
 	{ "policy", "policy", false, 0, " [NAME]",
 	  "show or set how calls are spread: min-inflight, round-robin,\n"
 	  "                min-latency" },
 	{ "reconnect", "path", true, 0, " ID|ADDRESS|all", "close a path's connections, and connect again" },
 	{ "stats", NULL, false, 0, "", "show all counters" },
-	{ "top", NULL, false, INTERVAL | COUNT, " [--interval SECONDS] [--count N]",
+	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
 	  "show what happens, again and again" },
-};
-
-static const struct option {
-	const char *name;
-	unsigned bit;
-	bool value;
-} options[] = {
-	{ "--local", LOCAL, true }, { "--port", PORT, true }, { "--force", FORCE, false },
-	{ "--interval", INTERVAL, true }, { "--count", COUNT, true },
 };
 
 struct args {
 	const char *mountpoint, *word;
 	const struct verb *verb;
-	bool json, help;
 	const char *local;
-	unsigned given;         /* which options */
+	unsigned given;         /* which options: BIT() */
 	unsigned port, interval_ms, count;
 };
 
@@ -96,45 +100,26 @@ static int seconds(const char *text, unsigned *ms, struct errbuf *eb)
 	return 0;
 }
 
-static int take_value(struct args *a, const struct option *o, const char *value, struct errbuf *eb)
+static int take_option(struct args *a, int option, const char *word, struct errbuf *eb)
 {
-	a->given |= o->bit;
-	switch (o->bit) {
+	if (option == ':')
+		return err_set(eb, -EINVAL, "%s needs a value", word);
+	if (option == '?')
+		return err_set(eb, -EINVAL, "'%s' is not known; %s", word, usage_line);
+	a->given |= BIT(option);
+	switch (option) {
 	case LOCAL:
-		a->local = value;
+		a->local = optarg;
 		return 0;
 	case PORT:
-		return number(o->name, value, 1, 65535, &a->port, eb);
+		return number("--port", optarg, 1, 65535, &a->port, eb);
 	case INTERVAL:
-		return seconds(value, &a->interval_ms, eb);
+		return seconds(optarg, &a->interval_ms, eb);
 	case COUNT:
-		return number(o->name, value, 1, 1000000000, &a->count, eb);
+		return number("--count", optarg, 1, 1000000000, &a->count, eb);
 	default:
 		return 0;
 	}
-}
-
-/* Takes argv[*i], and its value if it has one. */
-static int take_option(struct args *a, int argc, char **argv, int *i, struct errbuf *eb)
-{
-	const char *word = argv[*i];
-
-	if (strcmp(word, "--json") == 0) {
-		a->json = true;
-		return 0;
-	}
-	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-		a->help = true;
-		return 0;
-	}
-	for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
-		if (strcmp(options[k].name, word) != 0)
-			continue;
-		if (options[k].value && *i + 1 >= argc)
-			return err_set(eb, -EINVAL, "%s needs a value", word);
-		return take_value(a, &options[k], options[k].value ? argv[++*i] : "", eb);
-	}
-	return err_set(eb, -EINVAL, "'%s' is not known; %s", word, usage_line);
 }
 
 static const struct verb *verb_named(const char *name)
@@ -145,48 +130,42 @@ static const struct verb *verb_named(const char *name)
 	return NULL;
 }
 
-static int take_word(struct args *a, const char *word, struct errbuf *eb)
+static int take_words(struct args *a, int n, char **word, struct errbuf *eb)
 {
-	if (!a->mountpoint) {
-		a->mountpoint = word;
-	} else if (!a->verb) {
-		a->verb = verb_named(word);
-		if (!a->verb)
-			return err_set(eb, -EINVAL, "there is no command '%s'; %s", word, usage_line);
-	} else if (!a->word && a->verb->word && *word) {
-		a->word = word;
-	} else {
-		return err_set(eb, -EINVAL, "'%s' is one argument too many for %s", word, a->verb->name);
-	}
+	if (n < 2)
+		return err_set(eb, -EINVAL, "%s", usage_line);
+	a->mountpoint = word[0];
+	a->verb = verb_named(word[1]);
+	if (!a->verb)
+		return err_set(eb, -EINVAL, "there is no command '%s'; %s", word[1], usage_line);
+	if (n > 2 && a->verb->word && *word[2])
+		a->word = word[2];
+	if (n > (a->word ? 3 : 2))
+		return err_set(eb, -EINVAL, "'%s' is one argument too many for %s", word[a->word ? 3 : 2],
+			       a->verb->name);
+	if (a->verb->needed && !a->word)
+		return err_set(eb, -EINVAL, "%s needs an argument:%s", a->verb->name, a->verb->args);
 	return 0;
 }
 
 static int parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 {
-	int rc = 0;
+	int option, rc = 0;
 
 	*a = (struct args){ .interval_ms = 1000 };
-	for (int i = 1; i < argc && !rc && !a->help; i++)
-		rc = argv[i][0] == '-' && argv[i][1] ? take_option(a, argc, argv, &i, eb) :
-		     take_word(a, argv[i], eb);
-	if (rc || a->help)
-		return rc;
-	if (!a->verb)
-		return err_set(eb, -EINVAL, "%s", usage_line);
-	if (a->verb->needed && !a->word)
-		return err_set(eb, -EINVAL, "%s needs an argument:%s", a->verb->name, a->verb->args);
-	for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
-		if (a->given & ~a->verb->options & options[k].bit)
-			return err_set(eb, -EINVAL, "%s is not for %s", options[k].name, a->verb->name);
-	return 0;
+	optind = 0;             /* the program's own options may have been read */
+	while (!rc && !(a->given & BIT(HELP)) &&
+	       (option = getopt_long_only(argc, argv, ":", options, NULL)) != -1)
+		rc = take_option(a, option, argv[optind - 1], eb);
+	if (!rc && !(a->given & BIT(HELP)))
+		rc = take_words(a, argc - optind, argv + optind, eb);
+	for (const struct option *o = options; !rc && a->verb && o->name; o++)
+		if (o->val < JSON && a->given & ~a->verb->options & BIT(o->val))
+			rc = err_set(eb, -EINVAL, "--%s is not for %s", o->name, a->verb->name);
+	return rc;
 }
 
 /* ---- the request ---- */
-
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, json_object_new_string(text));
-}
 
 /* An IPv6 address may stand in brackets, as in the source of a mount. */
 static void add_word(struct json_object *o, const char *name, const char *word)
@@ -196,7 +175,7 @@ static void add_word(struct json_object *o, const char *name, const char *word)
 	if (len > 2 && word[0] == '[' && word[len - 1] == ']')
 		json_object_object_add(o, name, json_object_new_string_len(word + 1, (int)len - 2));
 	else
-		add_text(o, name, word);
+		ctl_add_text(o, name, word);
 }
 
 static struct json_object *make_request(const struct args *a)
@@ -205,14 +184,14 @@ static struct json_object *make_request(const struct args *a)
 
 	if (!o)
 		return NULL;
-	add_text(o, "command", a->verb->name);
+	ctl_add_text(o, "command", a->verb->name);
 	if (a->word)
 		add_word(o, a->verb->word, a->word);
-	if (a->given & LOCAL)
+	if (a->given & BIT(LOCAL))
 		add_word(o, "local", a->local);
-	if (a->given & PORT)
+	if (a->given & BIT(PORT))
 		json_object_object_add(o, "port", json_object_new_int((int)a->port));
-	if (a->given & FORCE)
+	if (a->given & BIT(FORCE))
 		json_object_object_add(o, "force", json_object_new_boolean(true));
 	return o;
 }
@@ -251,7 +230,7 @@ static int ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb
 	struct json_object *request = make_request(a), *reply = NULL;
 	int status = ctl_ask(p, request, &reply, eb);
 
-	if (a->json && status != CTL_GONE) {
+	if (a->given & BIT(JSON) && status != CTL_GONE) {
 		ctl_put(stdout, json_object_to_json_string_ext(reply, JSON_C_TO_STRING_PLAIN |
 							       JSON_C_TO_STRING_NOSLASHESCAPE));
 		putchar('\n');
@@ -274,14 +253,14 @@ int ctl_main(int argc, char **argv)
 		log_err("ctl: %s", eb.text);
 		return CTL_USAGE;
 	}
-	if (a.help) {
+	if (a.given & BIT(HELP)) {
 		help();
 		return CTL_OK;
 	}
 	status = ctl_peer_find(&p, a.mountpoint, &eb);
 	if (!status)
 		status = strcmp(a.verb->name, "top") == 0 ?
-			 ctl_top(&p, a.interval_ms, a.count, a.json, &eb) : ask(&a, &p, &eb);
+			 ctl_top(&p, a.interval_ms, a.count, a.given & BIT(JSON), &eb) : ask(&a, &p, &eb);
 	ctl_peer_free(&p);
 	if (fflush(stdout) || ferror(stdout)) {
 		log_err("ctl: cannot write to standard output: %s", strerror(errno));

@@ -274,7 +274,7 @@ int ctl_new(const struct ctl_config *cfg, struct ctl **out, struct errbuf *eb)
 	ctl->socket.fd = ctl->listener.fd = -1;
 	list_init(&ctl->clients);
 	loop_timer_init(&ctl->pause, on_pause_over);
-	ctl->loop = loop_new();
+	ctl->loop = loop_new(NULL);
 	rc = ctl->loop ? thread_start(&ctl->thread, thread_main, ctl) : -errno;
 	if (rc) {
 		if (ctl->loop)

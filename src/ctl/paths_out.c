@@ -7,11 +7,6 @@
 	X(connections) X(wanted) X(calls) X(tx_bytes) X(rx_bytes) X(in_flight) X(credits) \
 	X(reconnects) X(failovers) X(heartbeats) X(missed) X(registrations) X(latency_ns)
 
-static void add_text(struct json_object *o, const char *name, const char *text)
-{
-	json_object_object_add(o, name, json_object_new_string(text));
-}
-
 static struct json_object *path_json(const struct nfs_path_info *p)
 {
 	struct json_object *o = json_object_new_object(), *histogram = json_object_new_array();
@@ -23,12 +18,12 @@ static struct json_object *path_json(const struct nfs_path_info *p)
 	}
 	json_object_object_add(o, "id", json_object_new_uint64(p->id));
 	json_object_object_add(o, "generation", json_object_new_uint64(p->generation));
-	add_text(o, "state", nfs_path_state_name(p->state));
-	add_text(o, "fabric", p->fabric);
-	add_text(o, "server", p->server);
+	ctl_add_text(o, "state", nfs_path_state_name(p->state));
+	ctl_add_text(o, "fabric", p->fabric);
+	ctl_add_text(o, "server", p->server);
 	json_object_object_add(o, "port", json_object_new_int64(p->port));
-	add_text(o, "local", p->local);
-	add_text(o, "why", p->why);
+	ctl_add_text(o, "local", p->local);
+	ctl_add_text(o, "why", p->why);
 #define X(name) json_object_object_add(o, #name, json_object_new_uint64(p->name));
 	NUMBERS(X)
 #undef X
@@ -38,18 +33,10 @@ static struct json_object *path_json(const struct nfs_path_info *p)
 	return o;
 }
 
-/* Returns how many of `out` are filled in. */
-static unsigned infos(struct nfs_client *cl, struct nfs_path_info out[NFS_PATHS_MAX])
-{
-	unsigned n = nfs_paths_info(cl, out, NFS_PATHS_MAX);
-
-	return n < NFS_PATHS_MAX ? n : NFS_PATHS_MAX;
-}
-
 struct json_object *ctl_paths_json(struct nfs_client *cl, int id)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
-	unsigned n = infos(cl, p);
+	unsigned n = nfs_paths_info(cl, p);
 	struct json_object *a = json_object_new_array();
 
 	for (unsigned i = 0; a && i < n; i++)
@@ -61,7 +48,7 @@ struct json_object *ctl_paths_json(struct nfs_client *cl, int id)
 void ctl_put_paths(const struct stats_out *out, struct nfs_client *cl)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
-	unsigned n = infos(cl, p);
+	unsigned n = nfs_paths_info(cl, p);
 
 	for (unsigned i = 0; i < n; i++) {
 #define X(name) stats_put(out, p[i].name, "path.%u." #name, p[i].id);

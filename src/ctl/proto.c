@@ -2,7 +2,6 @@
 #include "ctl/proto.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -32,7 +31,12 @@ static const struct member {
 	{ "policy", WORD, offsetof(struct ctl_request, policy), BIT(CTL_POLICY), 0 },
 };
 
-bool ctl_command_named(const char *name, enum ctl_command *out)
+void ctl_add_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+static bool command_named(const char *name, enum ctl_command *out)
 {
 	for (unsigned i = 0; i < CTL_COMMANDS; i++) {
 		if (strcmp(names[i], name) == 0) {
@@ -99,7 +103,7 @@ static int take_command(struct json_object *o, struct ctl_request *q, struct err
 	if (!json_object_object_get_ex(o, "command", &v))
 		return err_set(eb, -EINVAL, "\"command\" is missing");
 	rc = take_word("command", v, name, eb);
-	if (!rc && !ctl_command_named(name, &q->command))
+	if (!rc && !command_named(name, &q->command))
 		return err_set(eb, -EINVAL, "there is no command \"%s\"", name);
 	return rc;
 }

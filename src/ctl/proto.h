@@ -3,6 +3,7 @@
 #ifndef CTL_PROTO_H
 #define CTL_PROTO_H
 
+#include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/log.h"
@@ -24,8 +25,8 @@ struct ctl_request {
 	bool force;
 };
 
-/* "add-path" ...; false: there is none of that name. */
-bool ctl_command_named(const char *name, enum ctl_command *out);
+/* Adds a member. */
+void ctl_add_text(struct json_object *o, const char *name, const char *text);
 
 /*
  * Reads a line of `len` bytes without its newline. Members that the command does not have are

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/stats.h"
-#include "ctl/client.h"
+#include "ctl/proto.h"
 #include "ctl/text.h"
 
 static double rate(struct json_object *before, struct json_object *after, const char *name,
@@ -82,7 +82,7 @@ static struct json_object *path_rates(struct json_object *before, struct json_ob
 	struct json_object *o = json_object_new_object();
 
 	for (size_t i = 0; o && i < sizeof(texts) / sizeof(texts[0]); i++)
-		json_object_object_add(o, texts[i], json_object_new_string(ctl_text_of(after, texts[i])));
+		ctl_add_text(o, texts[i], ctl_text_of(after, texts[i]));
 	for (size_t i = 0; o && i < sizeof(same) / sizeof(same[0]); i++)
 		json_object_object_add(o, same[i], json_object_new_uint64(ctl_number_of(after, same[i])));
 	for (size_t i = 0; o && i < sizeof(rates) / sizeof(rates[0]); i++)
@@ -110,7 +110,7 @@ struct json_object *ctl_rates(struct json_object *before, struct json_object *af
 	add_rate(o, "written_bytes", rate(was, is, "write.chunk_bytes", seconds) +
 				     rate(was, is, "write.inline_bytes", seconds));
 	json_object_object_add(o, "kinds", kinds(was, is, seconds));
-	json_object_object_add(o, "policy", json_object_new_string(ctl_text_of(after, "policy")));
+	ctl_add_text(o, "policy", ctl_text_of(after, "policy"));
 	for (size_t i = 0; new && i < json_object_array_length(new); i++) {
 		struct json_object *p = json_object_array_get_idx(new, i);
 

@@ -11,6 +11,7 @@
 
 #include "base/loop.h"
 #include "ctl/ctl.h"
+#include "ctl/proto.h"
 #include "ctl/rates.h"
 #include "ctl/text.h"
 
@@ -164,7 +165,7 @@ static int ask_stats(const struct ctl_peer *p, struct json_object **reply, struc
 	struct json_object *q = json_object_new_object();
 	int status;
 
-	json_object_object_add(q, "command", json_object_new_string("stats"));
+	ctl_add_text(q, "command", "stats");
 	status = ctl_ask(p, q, reply, eb);
 	json_object_put(q);
 	return status;

@@ -55,7 +55,7 @@
 struct gw_drc_entry {
 	struct list node;       /* in at->list, newest first; or in drc->busy */
 	struct gw_drc_kept *at; /* NULL: busy */
-	struct list chain;      /* in drc->hash */
+	struct hash_node by_sum;
 	uint32_t xid, len;
 	uint64_t sum;
 	struct gw_call *runs;   /* the server has it; NULL: the reply is here */
@@ -76,8 +76,6 @@ void drc_init(struct gw_drc *d)
 	list_init(&d->busy);
 	drc_kept_init(&d->lost);
 	drc_kept_init(&d->old);
-	for (unsigned i = 0; i < GW_DRC_HASH; i++)
-		list_init(&d->hash[i]);
 }
 
 static struct gw_drc_entry *entry_at(struct list *n)
@@ -103,7 +101,7 @@ static void entry_free(struct gw_drc_entry *e)
 	if (e->waits)
 		e->waits->drc = NULL;
 	leave(e);
-	list_del(&e->chain);
+	hash_del(&e->by_sum);
 	free(e);
 }
 
@@ -194,22 +192,17 @@ static bool counts(const struct gw_call *k)
 	}
 }
 
-/* FNV-1a over the XID, the credential, the handles and names. */
+/* Over the XID, the credential, the handles and names. */
 static uint64_t sum_of(const struct gw_call *k)
 {
-	const unsigned char *m = (const unsigned char *)k->call->mem + GW_MARK;
-	uint32_t n = k->call_len < SUMMED ? k->call_len : SUMMED;
-	uint64_t sum = 0xcbf29ce484222325u;
-
-	for (uint32_t i = 0; i < n; i++)
-		sum = (sum ^ m[i]) * 0x100000001b3u;
-	return sum;
+	return hash_bytes((const char *)k->call->mem + GW_MARK,
+			  k->call_len < SUMMED ? k->call_len : SUMMED, 0);
 }
 
 static struct gw_drc_entry *find(const struct gw_drc *d, const struct gw_call *k, uint64_t sum)
 {
-	list_for_each(n, &d->hash[k->xid % GW_DRC_HASH]) {
-		struct gw_drc_entry *e = container_of(n, struct gw_drc_entry, chain);
+	hash_for_each(n, hash_chain(d->by_sum, (uint32_t)sum), (uint32_t)sum) {
+		struct gw_drc_entry *e = container_of(n, struct gw_drc_entry, by_sum);
 
 		if (e->xid == k->xid && e->len == k->call_len && e->sum == sum)
 			return e;
@@ -229,7 +222,7 @@ static void add(struct gw_drc *d, struct gw_call *k, uint64_t sum)
 	e->runs = k;
 	k->drc = e;
 	list_add_head(&d->busy, &e->node);
-	list_add_head(&d->hash[k->xid % GW_DRC_HASH], &e->chain);
+	hash_add(hash_chain(d->by_sum, (uint32_t)sum), &e->by_sum, (uint32_t)sum);
 }
 
 /* ---- The three steps ---- */

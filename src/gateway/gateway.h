@@ -39,6 +39,7 @@
 
 #include <stdio.h>
 #include <sys/socket.h>
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -225,7 +226,8 @@ void gw_faults_help(void);
 #define GW_DRC_HASH 256u
 
 struct gw_drc {
-	struct list busy, hash[GW_DRC_HASH];    /* of gw_drc_entry */
+	struct list busy;               /* of gw_drc_entry, as the others */
+	struct hash_node *by_sum[GW_DRC_HASH];
 	struct gw_drc_kept lost, old;
 };
 

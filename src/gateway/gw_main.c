@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	if (rc > 0)
 		return 0;
 	if (!rc) {
-		gateway.loop = loop_new();
+		gateway.loop = loop_new(NULL);
 		rc = gateway.loop ? start(&gateway, &s, &eb) : err_set(&eb, -errno, "%s", strerror(errno));
 	}
 	if (rc) {

@@ -449,7 +449,7 @@ static bool undo_open(struct nfs_call *c, int status)
 	c->eng.undo = status;
 	c->op = NFS_OP_CLOSE;
 	c->eng.step = 0;
-	c->eng.start_ns = mono_ns();        /* a soft mount gives CLOSE its own time */
+	c->eng.start_ns = loop_now(c->lane->loop);      /* a soft mount gives CLOSE its own time */
 	enqueue(c->lane, c, true);
 	return true;
 }

@@ -20,53 +20,34 @@ void nfs_files_fini(struct nfs_files *t)
 
 /* ---- the table; its lock is held ---- */
 
-static uint32_t hash_of(const struct nfs_fh *fh)
-{
-	uint32_t h = 2166136261u;
-
-	for (uint32_t i = 0; i < fh->len; i++)
-		h = (h ^ fh->data[i]) * 16777619u;
-	return h ^ h >> 15;
-}
-
-static struct nfs_file **bucket_of(struct nfs_files *t, uint32_t hash)
-{
-	return &t->bucket[hash % NFS_FILE_BUCKETS];
-}
-
 static struct nfs_file *find(struct nfs_files *t, const struct nfs_fh *fh, uint32_t hash)
 {
-	struct nfs_file *f = *bucket_of(t, hash);
+	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
+		struct nfs_file *f = container_of(n, struct nfs_file, by_fh);
 
-	while (f && (f->hash != hash || f->fh.len != fh->len ||
-		     memcmp(f->fh.data, fh->data, fh->len)))
-		f = f->hash_next;
-	return f;
+		if (f->fh.len == fh->len && memcmp(f->fh.data, fh->data, fh->len) == 0)
+			return f;
+	}
+	return NULL;
 }
 
 static struct nfs_file *add(struct nfs_files *t, const struct nfs_fh *fh, uint32_t hash)
 {
-	struct nfs_file **b = bucket_of(t, hash), *f = calloc(1, sizeof(*f));
+	struct nfs_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	f->hash = hash;
 	f->fh = *fh;
 	list_init(&f->opens);
-	f->hash_next = *b;
-	*b = f;
+	hash_add(hash_chain(t->by_fh, hash), &f->by_fh, hash);
 	return f;
 }
 
-static void drop_unused(struct nfs_files *t, struct nfs_file *f)
+static void drop_unused(struct nfs_file *f)
 {
-	struct nfs_file **p = bucket_of(t, f->hash);
-
 	if (!list_empty(&f->opens))
 		return;
-	while (*p != f)
-		p = &(*p)->hash_next;
-	*p = f->hash_next;
+	hash_del(&f->by_fh);
 	free(f);
 }
 
@@ -84,7 +65,7 @@ void nfs_open_list(struct nfs_files *t, struct nfs_open_ref *o)
 
 int nfs_open_of(struct nfs_files *t, struct nfs_open_ref *o, const struct nfs_fh *fh)
 {
-	uint32_t hash = hash_of(fh);
+	uint32_t hash = (uint32_t)hash_bytes(fh->data, fh->len, 0);
 
 	pthread_mutex_lock(&t->mu);
 	o->file = find(t, fh, hash);
@@ -113,7 +94,7 @@ bool nfs_open_put(struct nfs_files *t, struct nfs_open_ref *o)
 		list_del(&o->node);
 		list_del(&o->in_file);
 		if (o->file)
-			drop_unused(t, o->file);
+			drop_unused(o->file);
 	}
 	pthread_mutex_unlock(&t->mu);
 	return last;

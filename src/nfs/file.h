@@ -21,7 +21,7 @@
  * recovery may change.
  *
  * Protocol state that several lanes change while calls are under way (there is none yet) gets
- * no lock. It gets a home: the lane whose number is `hash` modulo the number of lanes. Only
+ * no lock. It gets a home: the lane whose number is its hash modulo the number of lanes. Only
  * that lane's thread changes it. Another lane sends the home's loop a message (loop_post)
  * that says what is wanted, and goes on. The answer is the same message, posted back to its
  * own loop. Neither lane waits.
@@ -34,14 +34,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/hash.h"
 #include "base/list.h"
 #include "nfs/fh.h"
 
 #define NFS_FILE_BUCKETS 1024u
 
 struct nfs_file {
-	struct nfs_file *hash_next;
-	uint32_t hash;
+	struct hash_node by_fh;
 	struct nfs_fh fh;
 	struct list opens;              /* nfs_open_ref.in_file */
 };
@@ -56,7 +56,7 @@ struct nfs_open_ref {
 
 struct nfs_files {
 	pthread_mutex_t mu;             /* for everything here, files and nfs_open_refs included */
-	struct nfs_file *bucket[NFS_FILE_BUCKETS];
+	struct hash_node *by_fh[NFS_FILE_BUCKETS];
 	struct list opens;
 };
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
 #include "base/thread.h"
 #include "nfs/internal.h"
 
@@ -17,7 +18,7 @@ unsigned nfs_owner_wait_ms = 5000;
 unsigned nfs_owner_found_s = 600;
 
 struct nfs_idmap_entry {
-	struct list node;               /* in its bucket */
+	struct hash_node node;          /* in im->table */
 	struct list lru;                /* the least recently used is first */
 	struct list asked;              /* in the mapper's queue */
 	unsigned refs;                  /* calls that wait */
@@ -43,7 +44,7 @@ struct nfs_idmap {
 	const struct nfs_idmapper *mapper;
 	pthread_mutex_t mu;             /* for everything below */
 	pthread_cond_t cond;            /* asked is not empty, stopping, or ended */
-	struct list bucket[BUCKETS];
+	struct hash_node *table[BUCKETS];
 	struct list lru, asked;
 	unsigned entries;
 	bool stopping, started, ended, joined, warned, names_wanted;
@@ -53,21 +54,20 @@ struct nfs_idmap {
 
 /* ---- the table ---- */
 
-static unsigned bucket_of(int way, bool group, const char *name, uint32_t id)
+static uint32_t hash_of(int way, bool group, const char *name, uint32_t id)
 {
-	uint32_t h = 2166136261u ^ (uint32_t)(way * 2 + group);
+	uint64_t seed = (uint64_t)(way * 2 + group);
 
-	if (way == TO_NAME)
-		return (h ^ id * 2654435761u) % BUCKETS;
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return h % BUCKETS;
+	return (uint32_t)(way == TO_NAME ? hash_bytes(&id, sizeof(id), seed) :
+			  hash_bytes(name, strlen(name), seed));
 }
 
 static struct nfs_idmap_entry *find(struct nfs_idmap *im, int way, bool group, const char *name,
 				    uint32_t id)
 {
-	list_for_each(n, &im->bucket[bucket_of(way, group, name, id)]) {
+	uint32_t hash = hash_of(way, group, name, id);
+
+	hash_for_each(n, hash_chain(im->table, hash), hash) {
 		struct nfs_idmap_entry *e = container_of(n, struct nfs_idmap_entry, node);
 
 		if (e->way == way && e->group == group &&
@@ -87,7 +87,7 @@ static void make_room(struct nfs_idmap *im)
 			return;
 		if (e->refs || e->queued)
 			continue;
-		list_del(&e->node);
+		hash_del(&e->node);
 		list_del(&e->lru);
 		free(e);
 		im->entries--;
@@ -97,6 +97,7 @@ static void make_room(struct nfs_idmap *im)
 static struct nfs_idmap_entry *add(struct nfs_idmap *im, int way, bool group, const char *name,
 				   uint32_t id)
 {
+	uint32_t hash = hash_of(way, group, name, id);
 	struct nfs_idmap_entry *e;
 
 	make_room(im);
@@ -108,7 +109,7 @@ static struct nfs_idmap_entry *add(struct nfs_idmap *im, int way, bool group, co
 	e->id = way == TO_ID ? NFS_NOBODY : id;
 	if (way == TO_ID)
 		memcpy(e->name, name, strlen(name) + 1);
-	list_add_tail(&im->bucket[bucket_of(way, group, name, id)], &e->node);
+	hash_add(hash_chain(im->table, hash), &e->node, hash);
 	list_add_tail(&im->lru, &e->lru);
 	im->entries++;
 	return e;
@@ -479,8 +480,6 @@ struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&im->cond, &attr);
 	pthread_condattr_destroy(&attr);
-	for (unsigned i = 0; i < BUCKETS; i++)
-		list_init(&im->bucket[i]);
 	list_init(&im->lru);
 	list_init(&im->asked);
 	for (unsigned i = 0; i < cl->nlanes; i++)

@@ -67,7 +67,7 @@ static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
 
 void nfs_lane_expire(struct nfs_lane *l)
 {
-	uint64_t now = mono_ns(), limit = soft_limit_ns(&l->client->cfg);
+	uint64_t now = loop_now(l->loop), limit = soft_limit_ns(&l->client->cfg);
 	unsigned most = 0;
 
 	if (!l->client->cfg.soft || now < limit)
@@ -102,7 +102,7 @@ static void on_tick(struct loop_timer *t)
 {
 	struct nfs_lane *l = container_of(t, struct nfs_lane, tick);
 	const struct nfs_config *cfg = &l->client->cfg;
-	uint64_t now = mono_ns(), timeo = cfg->timeo_ms * NS_PER_MS;
+	uint64_t now = loop_now(l->loop), timeo = cfg->timeo_ms * NS_PER_MS;
 
 	loop_timer_set(l->loop, t, TICK_MS);
 	say_slow(l, now);
@@ -153,7 +153,7 @@ int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)
 	l->window = cfg->credits;
 	init_lists(l);
 	l->thread = calloc(1, sizeof(*l->thread));
-	l->loop = loop_new();
+	l->loop = loop_new(cfg->clock);
 	if (!l->thread || !l->loop)
 		goto fail;
 	magazine_init(&l->mag, &cl->arena, l->loop, on_buffers, l);

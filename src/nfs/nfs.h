@@ -403,6 +403,7 @@ struct nfs_config {
 	size_t locks_left;              /* ... that are left for further paths than these */
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
+	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */
 	unsigned timeo_ms;              /* a call this old drops the connection */
 	unsigned retrans;               /* soft mounts: time-outs before EIO */
 	bool soft;

@@ -69,8 +69,8 @@ struct nfs_path_info {
 
 /* "connecting", ... */
 const char *nfs_path_state_name(enum nfs_path_state s);
-/* Fills at most `max` entries, by place. Returns how many places are in use. */
-unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info *out, unsigned max);
+/* Fills an entry for each place that is in use, in their order. Returns how many these are. */
+unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATHS_MAX]);
 /*
  * Adds a path and begins to connect. *id and *generation name it. 0; -EEXIST: a path has these
  * addresses; -ENOSPC: all places are in use; -ENOMEM. eb is set. If no connection comes about

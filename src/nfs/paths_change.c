@@ -35,7 +35,7 @@ static int find_place(const struct nfs_server *s, const struct rr_path *way, uns
 	return 0;
 }
 
-/* With control->mu held. Paths that were there from the beginning are in the plan (src/setup_memory.c).
+/* With control->mu held. Paths that were there from the beginning are in the plan (plan_memory.c).
  * Without this check the path's connections would fail, each time that they are tried. */
 static int has_memory(const struct nfs_client *cl, struct errbuf *eb)
 {
@@ -112,7 +112,7 @@ static void drain_lane(struct nfs_lane *l, void *arg)
 
 		if (!k->link)
 			continue;
-		k->drain_until_ns = mono_ns() + DRAIN_MS * NS_PER_MS;
+		k->drain_until_ns = loop_now(l->loop) + DRAIN_MS * NS_PER_MS;
 		rr_drain(k->link);
 		if (!k->up)
 			rr_link_reset(k->link, -ESHUTDOWN, "its path is being removed");

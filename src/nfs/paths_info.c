@@ -94,19 +94,15 @@ static void fill(struct nfs_client *cl, unsigned path, struct nfs_path_info *out
 		out->latency_ns /= nlat;
 }
 
-unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info *out, unsigned max)
+unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATHS_MAX])
 {
 	unsigned n = 0;
 
 	nfs_each_lane(cl, lane_gauges, NULL);
 	pthread_mutex_lock(&cl->control->mu);
-	for (unsigned i = 0; i < NFS_PATHS_MAX; i++) {
-		if (!cl->server.path[i].used)
-			continue;
-		if (n < max)
-			fill(cl, i, &out[n]);
-		n++;
-	}
+	for (unsigned i = 0; i < NFS_PATHS_MAX; i++)
+		if (cl->server.path[i].used)
+			fill(cl, i, &out[n++]);
 	pthread_mutex_unlock(&cl->control->mu);
 	return n;
 }

@@ -179,7 +179,7 @@ void riders_go(struct nfs_target *t)
 static void on_timer(struct loop_timer *timer)
 {
 	struct nfs_lane *l = container_of(timer, struct nfs_lane, riders_timer);
-	uint64_t until = mono_ns() - nfs_rider_ms * NS_PER_MS, next = UINT64_MAX;
+	uint64_t until = loop_now(l->loop) - nfs_rider_ms * NS_PER_MS, next = UINT64_MAX;
 
 	list_for_each(n, &l->targets) {
 		struct nfs_target *t = container_of(n, struct nfs_target, node);

@@ -104,7 +104,7 @@ static bool needs_ping(const struct nfs_target *t)
 {
 	uint64_t sent = rr_first_replay_ns(t->conn);
 
-	return !t->ping.msg && sent && (t->timed_out || mono_ns() - sent >= SILENT_NS);
+	return !t->ping.msg && sent && (t->timed_out || loop_now(t->lane->loop) - sent >= SILENT_NS);
 }
 
 /* If there is no buffer for it, things go on as without one. */
@@ -153,7 +153,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	};
 
 	*t = (struct nfs_target){ .server = s, .lane = l };
-	atomic_init(&t->last_reply_ns, mono_ns());
+	atomic_init(&t->last_reply_ns, loop_now(l->loop));
 	nfs_connections_init(t);
 	s->targets[l->index] = t;
 	list_add_tail(&l->targets, &t->node);

@@ -28,27 +28,21 @@ static void pump(struct rr_conn *c);
 
 /* ---- table of calls in flight ---- */
 
-/* XIDs one behind the other use chain after chain. */
-static struct rr_call **hash_slot(struct rr_conn *c, uint32_t xid)
-{
-	return &c->hash[xid & (RR_HASH - 1)];
-}
-
+/* By XID: those one behind the other use chain after chain. */
 struct rr_call *rr_find(const struct rr_link *link, uint32_t xid)
 {
-	struct rr_call *call = *hash_slot(link->conn, xid);
+	hash_for_each(n, hash_chain(link->conn->calls, xid), xid) {
+		struct rr_call *call = container_of(n, struct rr_call, by_xid);
 
-	while (call && (call->xid != xid || call->link != link))
-		call = call->hash_next;
-	return call;
+		if (call->link == link)
+			return call;
+	}
+	return NULL;
 }
 
 static void track(struct rr_link *link, struct rr_call *call)
 {
-	struct rr_call **slot = hash_slot(link->conn, call->xid);
-
-	call->hash_next = *slot;
-	*slot = call;
+	hash_add(hash_chain(link->conn->calls, call->xid), &call->by_xid, call->xid);
 	call->link = link;
 	list_add_tail(&link->inflight, &call->node);
 	link->ninflight++;
@@ -59,11 +53,8 @@ static void track(struct rr_link *link, struct rr_call *call)
 static void untrack(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
-	struct rr_call **p = hash_slot(link->conn, call->xid);
 
-	while (*p != call)
-		p = &(*p)->hash_next;
-	*p = call->hash_next;
+	hash_del(&call->by_xid);
 	list_del(&call->node);
 	link->ninflight--;
 	link->conn->ninflight--;

@@ -35,6 +35,7 @@
 #ifndef RPCRDMA_CONN_H
 #define RPCRDMA_CONN_H
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/arena.h"
 #include "base/stats.h"
@@ -124,7 +125,7 @@ struct rr_call {
 	uint32_t sink_len;      /* and of all of `sink`, */
 	uint32_t nsink;         /* which has so many pieces */
 	struct list node;
-	struct rr_call *hash_next;
+	struct hash_node by_xid;
 	struct rr_link *link;   /* the link that it is in flight on */
 	enum rr_call_state {
 		RR_CALL_IDLE, RR_CALL_WAITING, RR_CALL_INFLIGHT,

@@ -18,7 +18,6 @@
 
 #include "rpcrdma/conn.h"
 #include "rpcrdma/memreg.h"
-#include "rpcrdma/mrcache.h"
 #include "rpcrdma/pdata.h"
 
 #define RR_HASH 256u            /* power of two; twice the largest credit limit */
@@ -34,7 +33,6 @@ struct rr_link {
 	struct fab_mr local, data;      /* the arena's two ranges */
 	const struct fab_mr *extents;   /* the same of its extents; NULL: the fabric needs none */
 	const struct rr_memreg *memreg;
-	struct rr_mrcache *cache;       /* NULL: the strategy has none */
 	bool remote_inval;              /* R of RFC 8797, as we said it */
 	bool silent;                    /* a reply is all that says that a Send has left */
 	struct arena_range recvs;       /* its receives, one behind the other ... */
@@ -89,7 +87,7 @@ struct rr_conn {
 	unsigned losing;                /* a link is being given up: nothing is sent */
 	unsigned nwaiting[2];           /* of these, by rr_is_bulk() */
 	unsigned ninflight;
-	struct rr_call *hash[RR_HASH];  /* in flight, by XID */
+	struct hash_node *calls[RR_HASH];       /* in flight, by XID */
 };
 
 /* choose.c */

@@ -17,10 +17,6 @@ void rr_link_shut(struct rr_link *link)
 {
 	link->fabric->close(link->fab);
 	link->fab = NULL;
-	if (link->cache)
-		rr_mrcache_fini(link->cache);
-	free(link->cache);
-	link->cache = NULL;
 }
 
 void rr_link_free(struct rr_link *link)
@@ -102,8 +98,7 @@ static const struct rr_memreg *wanted_memreg(const struct rr_conn *c, unsigned p
 	return doubt ? &rr_memreg_call : c->cfg.memreg;
 }
 
-/* Which strategy it is, and what that needs. */
-static int set_memreg(struct rr_link *link, const struct rr_memreg *wanted, struct errbuf *eb)
+static void set_memreg(struct rr_link *link, const struct rr_memreg *wanted)
 {
 	struct rr_conn *c = link->conn;
 	struct fab_caps caps;
@@ -118,15 +113,6 @@ static int set_memreg(struct rr_link *link, const struct rr_memreg *wanted, stru
 			 c->cfg.memreg->name, c->cfg.lane, link->fabric->describe(link->fab), why,
 			 link->memreg->name);
 	}
-	if (!link->memreg->cached)
-		return 0;
-	link->cache = malloc(sizeof(*link->cache));
-	if (!link->cache)
-		return err_set(eb, -ENOMEM, "no memory for a cache of registrations");
-	/* All lanes together: as much as there are buffers. */
-	rr_mrcache_init(link->cache, link->fabric, link->fab,
-			c->mag->arena->data.len / c->cfg.nlanes, c->st);
-	return 0;
 }
 
 /* How the data buffers as a whole are registered. While windows are in doubt as for windows, which
@@ -184,7 +170,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 		rc = link->fabric->open(&params, &fab, eb);
 	if (!rc) {
 		link->fab = fab;
-		rc = set_memreg(link, wanted, eb);
+		set_memreg(link, wanted);
 	}
 	if (!rc)
 		rc = reg_memory(link, data_access(link, wanted), eb);

@@ -180,48 +180,6 @@ const struct rr_memreg rr_memreg_mw = {
 	.unmap = mw_unmap,
 };
 
-/* ---- cache ---- */
-
-/* The call's own copy of the registration has the cache's entry as its priv. An extent's memory
- * goes when no call uses it, so no registration of it is kept. */
-static int cache_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
-		     unsigned access, struct rr_seg *out)
-{
-	struct fab_mr *mr = &call->mrs[call->nmrs];
-	struct rr_mrcache_entry *e;
-	int rc;
-
-	if (!rr_data_mr(l, mem, len) || call->nmrs == RR_CALL_MRS)
-		return -EFAULT;
-	rc = rr_mrcache_get(l->cache, mem, len, access, &e);
-	if (rc)
-		return no_room(l, len, rc);
-	*mr = *rr_mrcache_mr(e);
-	mr->priv = e;
-	call->nmrs++;
-	name_segment(out, mr, mem, len);
-	return 0;
-}
-
-static int cache_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
-{
-	(void)by_peer;
-	while (call->nmrs) {
-		const struct fab_mr *mr = &call->mrs[--call->nmrs];
-
-		rr_mrcache_put(l->cache, mr->priv, is_in(&l->data, mr->base, 1));
-	}
-	return 0;
-}
-
-const struct rr_memreg rr_memreg_cache = {
-	.name = "cache",
-	.cached = true,
-	.remote_inval = never,
-	.map = cache_map,
-	.unmap = cache_unmap,
-};
-
 /* ---- choosing ---- */
 
 const struct rr_memreg rr_memreg_auto = { .name = "auto", .windows = true };

@@ -7,8 +7,6 @@
  *   pool    all data buffers    nothing                   nothing                0  all data buffers
  *   call    -                   register its pieces       end the registration   *  the calls under way
  *   mw      windows             bind a window to each     end the binding        1  the calls under way
- *   cache   -                   take a registration that  put it back            0  what has been used
- *                               is there, or register                               lately
  *
  *   R      the bit of RFC 8797: the peer may invalidate what it was offered, by its reply
  *   *      if the fabric lets peers invalidate registrations (iwarp)
@@ -30,12 +28,9 @@
  *     unmap: invalidate the other -->
  *     rr_unmapped()         <-- done: nobody but us touches the buffers
  *
- * cache: a registration stays when its call is over, until others need the room
- * (mrcache.h). For buffers that are not the arena's and come back again and again.
- *
  * An extent (base/arena.h) is registered as a whole while it is there, as the other data buffers
  * are while the connection is. No other registration of its memory outlasts the call that it was
- * made for, so the cache keeps none.
+ * made for.
  *
  * When a connection dies, everything that was registered or bound on it ends with it,
  * before the buffers are used for anything else (rr_link_shut()). A call that is sent again
@@ -57,7 +52,6 @@ enum { RR_UNMAPPING = 1 };
 struct rr_memreg {
 	const char *name;
 	bool windows;           /* it needs memory windows */
-	bool cached;            /* it needs link->cache */
 	unsigned data_access;   /* FAB_*: how the data buffers as a whole are registered */
 	/* R of RFC 8797. */
 	bool (*remote_inval)(const struct fab_caps *caps);

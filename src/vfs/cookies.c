@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "vfs/cookies.h"
-
-/* FNV-1a, never 0. */
-static uint64_t hash(const char *name, uint32_t len)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (uint32_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)name[i]) * 0x100000001b3u;
-	return h | 1;
-}
+#include "base/hash.h"
 
 void cookies_ask(struct cookies *c, uint64_t cookie)
 {
@@ -21,7 +12,7 @@ void cookies_ask(struct cookies *c, uint64_t cookie)
 
 bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_t len)
 {
-	uint64_t h = hash(name, len);
+	uint64_t h = hash_bytes(name, len, 0) | 1;
 	bool again = c->last_name == h && c->last == cookie;
 
 	c->last = cookie;

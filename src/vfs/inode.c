@@ -12,7 +12,7 @@
 
 static uint32_t fh_hash(const struct nfs_fh *fh)
 {
-	return inode_hash(fh->data, fh->len, 0);
+	return (uint32_t)hash_bytes(fh->data, fh->len, 0);
 }
 
 static struct inode_shard *shard_at(struct inode_table *t, uint32_t hash)
@@ -20,9 +20,9 @@ static struct inode_shard *shard_at(struct inode_table *t, uint32_t hash)
 	return &t->shard[hash % INODE_SHARDS];
 }
 
-static struct inode **bucket_of(struct inode_shard *s, uint32_t hash)
+static struct hash_node **chain_of(struct inode_shard *s, uint32_t hash)
 {
-	return &s->bucket[hash / INODE_SHARDS % INODE_BUCKETS];
+	return hash_chain(s->by_fh, hash / INODE_SHARDS);
 }
 
 void inode_table_init(struct inode_table *t, const struct vfs_front *front)
@@ -30,7 +30,7 @@ void inode_table_init(struct inode_table *t, const struct vfs_front *front)
 	t->front = front;
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		pthread_mutex_init(&t->shard[i].mu, NULL);
-		memset(t->shard[i].bucket, 0, sizeof(t->shard[i].bucket));
+		memset(t->shard[i].by_fh, 0, sizeof(t->shard[i].by_fh));
 		list_init(&t->shard[i].forgotten);
 		t->shard[i].nforgotten = 0;
 	}
@@ -58,10 +58,10 @@ void inode_table_fini(struct inode_table *t)
 {
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
 		for (unsigned b = 0; b < INODE_BUCKETS; b++) {
-			struct inode *ino = t->shard[i].bucket[b], *next;
+			for (struct hash_node *n; (n = t->shard[i].by_fh[b]); ) {
+				struct inode *ino = container_of(n, struct inode, by_fh);
 
-			for (; ino; ino = next) {
-				next = ino->hash_next;
+				hash_del(n);
 				drop_state(t, ino);
 				free(ino);
 			}
@@ -77,22 +77,14 @@ void inode_table_fini(struct inode_table *t)
 
 static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
 {
-	struct inode *ino = *bucket_of(s, hash);
+	hash_for_each(n, chain_of(s, hash), hash) {
+		struct inode *ino = container_of(n, struct inode, by_fh);
 
-	for (; ino; ino = ino->hash_next)
-		if (ino->hash == hash && ino->fh.len == fh->len &&
-		    memcmp(ino->fh.data, fh->data, fh->len) == 0 && !atomic_load(&ino->left))
-			break;
-	return ino;
-}
-
-static void unhash(struct inode_shard *s, struct inode *ino)
-{
-	struct inode **p = bucket_of(s, ino->hash);
-
-	while (*p != ino)
-		p = &(*p)->hash_next;
-	*p = ino->hash_next;
+		if (ino->fh.len == fh->len && memcmp(ino->fh.data, fh->data, fh->len) == 0 &&
+		    !atomic_load(&ino->left))
+			return ino;
+	}
+	return NULL;
 }
 
 /* ---- forgotten inodes ---- */
@@ -131,18 +123,17 @@ static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s,
 		ino = container_of(s->forgotten.next, struct inode, node);
 		leave_forgotten(s, ino);
 	}
-	unhash(s, ino);
+	hash_del(&ino->by_fh);
 	return ino;
 }
 
 static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uint32_t hash,
 			       const struct nfs_fh *fh, mode_t type)
 {
-	struct inode **b = bucket_of(s, hash), *ino = calloc(1, t->front->inode_size);
+	struct inode *ino = calloc(1, t->front->inode_size);
 
 	if (!ino)
 		return NULL;
-	ino->hash = hash;
 	ino->fh.len = fh->len;
 	memcpy(ino->fh.data, fh->data, fh->len);
 	ino->type = type;
@@ -151,8 +142,7 @@ static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uin
 		free(ino);
 		return NULL;
 	}
-	ino->hash_next = *b;
-	*b = ino;
+	hash_add(chain_of(s, hash), &ino->by_fh, hash);
 	return ino;
 }
 
@@ -167,7 +157,7 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct
 	if (ino)
 		leave_forgotten(s, ino);
 	if (ino && ino->type != (attr->mode & S_IFMT)) {
-		unhash(s, ino);
+		hash_del(&ino->by_fh);
 		inode_free(t, ino);
 		ino = NULL;
 	}
@@ -176,7 +166,7 @@ static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct
 	if (!ino)
 		return NULL;
 	if (!t->front->inode_begins_locked(t, ino, attr)) {
-		unhash(s, ino);
+		hash_del(&ino->by_fh);
 		inode_free(t, ino);
 		return NULL;
 	}

@@ -55,8 +55,7 @@
 #define INODE_FORGOTTEN 256u            /* in each shard; the man page says how many in all */
 
 struct inode {
-	struct inode *hash_next;        /* [s] */
-	uint32_t hash;
+	struct hash_node by_fh;         /* [s] in the shard's table */
 	struct nfs_fh fh;               /* constant */
 	uint64_t id;                    /* constant: no other file gets it */
 	mode_t type;                    /* constant: S_IFMT */
@@ -110,7 +109,7 @@ struct inode {
 
 struct inode_shard {
 	pthread_mutex_t mu;
-	struct inode *bucket[INODE_BUCKETS];
+	struct hash_node *by_fh[INODE_BUCKETS];
 	struct list forgotten;          /* the one that has waited longest first */
 	unsigned nforgotten;
 };
@@ -135,7 +134,7 @@ void inode_table_fini(struct inode_table *t);
 
 static inline struct inode_shard *inode_shard_of(struct inode_table *t, const struct inode *ino)
 {
-	return &t->shard[ino->hash % INODE_SHARDS];
+	return &t->shard[ino->by_fh.hash % INODE_SHARDS];
 }
 
 /*

@@ -7,27 +7,9 @@
 #ifndef VFS_INODE_IMPL_H
 #define VFS_INODE_IMPL_H
 
-#include <string.h>
 #include "vfs/inode.h"
 
 /* ---- inode.c ---- */
-
-/* Mixes eight bytes at a time into `h`. The high half is folded into the low one. */
-static inline uint32_t inode_hash(const void *p, size_t len, uint64_t h)
-{
-	const uint8_t *b = p;
-	uint64_t w;
-
-	for (; len >= sizeof(w); len -= sizeof(w), b += sizeof(w)) {
-		memcpy(&w, b, sizeof(w));
-		h = (h ^ w) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 32;
-	}
-	for (w = len; len; len--)
-		w = w << 8 | *b++;
-	h = (h ^ w) * 0x9e3779b97f4a7c15u;
-	return (uint32_t)(h ^ h >> 32);
-}
 
 /* Takes a reference to an inode that the caller has found in a list whose lock it holds.
  * false: the inode has no references any more and is about to be freed. */

@@ -11,7 +11,7 @@
 
 static uint32_t name_hash(uint64_t parent, const char *name, size_t len)
 {
-	return inode_hash(name, len, parent);
+	return (uint32_t)hash_bytes(name, len, parent);
 }
 
 static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
@@ -19,9 +19,9 @@ static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
 	return &t->names[hash % NAME_SHARDS];
 }
 
-static struct list *bucket_of(struct name_shard *s, uint32_t hash)
+static struct hash_node **chain_of(struct name_shard *s, uint32_t hash)
 {
-	return &s->bucket[hash / NAME_SHARDS % NAME_BUCKETS];
+	return hash_chain(s->by_name, hash / NAME_SHARDS);
 }
 
 struct name_shard *names_shard_of(struct inode_table *t, uint64_t parent, const char *name)
@@ -34,10 +34,8 @@ void names_init(struct inode_table *t)
 	for (unsigned i = 0; i < NAME_SHARDS; i++) {
 		struct name_shard *s = &t->names[i];
 
+		*s = (struct name_shard){ 0 };
 		pthread_mutex_init(&s->mu, NULL);
-		for (unsigned b = 0; b < NAME_BUCKETS; b++)
-			list_init(&s->bucket[b]);
-		s->gone = NULL;
 	}
 }
 
@@ -54,10 +52,11 @@ void names_fini(struct inode_table *t)
 static void drop(struct inode_table *t, struct name **p)
 {
 	struct name *n = *p;
-	struct name_shard *s = shard_at(t, n->hash);
+	struct name_shard *s = shard_at(t, n->by_name.hash);
 
 	pthread_mutex_lock(&s->mu);
-	list_del(&n->by_name);
+	if (n->by_name.at)
+		hash_del(&n->by_name);
 	pthread_mutex_unlock(&s->mu);
 	*p = n->next;
 	free(n);
@@ -103,8 +102,8 @@ static struct name *make(struct inode *ino, uint64_t parent, const char *text, s
 	n->parent_id = parent;
 	memcpy(n->text, text, len);
 	n->text[len] = '\0';
-	n->hash = name_hash(parent, text, len);
-	list_init(&n->by_name);
+	n->by_name.hash = name_hash(parent, text, len);
+	n->by_name.at = NULL;
 	return n;
 }
 
@@ -117,22 +116,23 @@ static void note_missing(struct inode_table *t, struct inode *ino)
 
 static bool same_name(const struct name *a, const struct name *b)
 {
-	return a->hash == b->hash && a->parent_id == b->parent_id && strcmp(a->text, b->text) == 0;
+	return a->by_name.hash == b->by_name.hash && a->parent_id == b->parent_id &&
+	       strcmp(a->text, b->text) == 0;
 }
 
 /* The entries of other inodes behind n: the name was theirs before. Without n they would be
  * found. They stay with their inodes. */
 static void hide_older(struct inode_table *t, struct name *n)
 {
-	struct name_shard *s = shard_at(t, n->hash);
-	struct list *end = bucket_of(s, n->hash), *l, *next;
+	struct name_shard *s = shard_at(t, n->by_name.hash);
+	struct hash_node *h, *next;
 
 	pthread_mutex_lock(&s->mu);
 	/* Where nobody finds n nobody finds what is behind it. */
-	for (l = list_empty(&n->by_name) ? end : n->by_name.next; l != end; l = next) {
-		next = l->next;
-		if (same_name(container_of(l, struct name, by_name), n))
-			list_del(l);
+	for (h = n->by_name.at ? n->by_name.next : NULL; h; h = next) {
+		next = h->next;
+		if (same_name(container_of(h, struct name, by_name), n))
+			hash_del(h);
 	}
 	pthread_mutex_unlock(&s->mu);
 }
@@ -176,10 +176,11 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 	n->seen_ns = now;
 	n->next = ino->names;
 	ino->names = n;
-	s = shard_at(t, n->hash);
+	s = shard_at(t, n->by_name.hash);
 	pthread_mutex_lock(&s->mu);
-	list_del(&n->by_name);
-	list_add_head(bucket_of(s, n->hash), &n->by_name);
+	if (n->by_name.at)
+		hash_del(&n->by_name);
+	hash_add(chain_of(s, n->by_name.hash), &n->by_name, n->by_name.hash);
 	known_here_locked(s, parent, n->text);
 	pthread_mutex_unlock(&s->mu);
 	keep_newest(t, ino);
@@ -194,10 +195,10 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 	struct inode *found = NULL;
 
 	pthread_mutex_lock(&s->mu);
-	list_for_each(l, bucket_of(s, hash)) {
-		struct name *n = container_of(l, struct name, by_name);
+	hash_for_each(h, chain_of(s, hash), hash) {
+		struct name *n = container_of(h, struct name, by_name);
 
-		if (n->hash == hash && n->parent_id == parent && strcmp(n->text, name) == 0 &&
+		if (n->parent_id == parent && strcmp(n->text, name) == 0 &&
 		    inode_ref_live(n->ino)) {
 			found = n->ino;
 			break;
@@ -210,12 +211,12 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 /* Is ino the newest inode with that name? The kernel knows no other one by it. */
 static bool is_newest(struct inode_table *t, const struct name *n)
 {
-	struct name_shard *s = shard_at(t, n->hash);
+	struct name_shard *s = shard_at(t, n->by_name.hash);
 	bool is = false;
 
 	pthread_mutex_lock(&s->mu);
-	list_for_each(l, bucket_of(s, n->hash)) {
-		const struct name *other = container_of(l, struct name, by_name);
+	hash_for_each(h, chain_of(s, n->by_name.hash), n->by_name.hash) {
+		const struct name *other = container_of(h, struct name, by_name);
 
 		if (same_name(other, n)) {
 			is = other == n;

@@ -30,7 +30,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "base/list.h"
+#include "base/hash.h"
 #include "nfs/nfs.h"
 
 #define NAME_SHARDS  64u
@@ -40,18 +40,17 @@ struct inode;
 struct inode_table;
 
 struct name {
-	struct list by_name;            /* in the shard, newest first */
+	struct hash_node by_name;       /* in the shard, newest first */
 	struct name *next;              /* ino's next name, newest first */
 	struct inode *ino;
 	uint64_t seen_ns;               /* when it became the inode's newest, under the inode's shard */
 	uint64_t parent_id;             /* this and the next members never change */
-	uint32_t hash;
 	char text[];
 };
 
 struct name_shard {
 	pthread_mutex_t mu;
-	struct list bucket[NAME_BUCKETS];
+	struct hash_node *by_name[NAME_BUCKETS];
 	struct gone *gone;              /* for known.c; or NULL */
 };
 

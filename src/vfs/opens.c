@@ -111,7 +111,9 @@ static struct silly *take_silly_of(struct inode_shard *s)
 	struct silly *silly;
 
 	for (unsigned b = 0; b < INODE_BUCKETS; b++) {
-		for (struct inode *ino = s->bucket[b]; ino; ino = ino->hash_next) {
+		for (struct hash_node *n = s->by_fh[b]; n; n = n->next) {
+			struct inode *ino = container_of(n, struct inode, by_fh);
+
 			silly = ino->silly;
 			ino->silly = NULL;
 			if (silly)

@@ -251,8 +251,8 @@ int main(int argc, char **argv)
 		die("up to 16 MiB and a depth of 64");
 	active.mem = memory();
 	passive.mem = memory();
-	active.loop = loop_new();
-	passive.loop = loop_new();
+	active.loop = loop_new(NULL);
+	passive.loop = loop_new(NULL);
 	if (!active.mem || !passive.mem || !active.loop || !passive.loop)
 		die("no memory");
 	in->sin_family = AF_INET;

@@ -558,7 +558,7 @@ int main(int argc, char **argv)
 	if (file == MAP_FAILED)
 		die("no memory");
 	for (unsigned i = 0; i < threads; i++) {
-		loops[i] = loop_new();
+		loops[i] = loop_new(NULL);
 		if (!loops[i])
 			die("no loop");
 	}

@@ -56,7 +56,7 @@ static inline struct loop *fuzz_loop(void)
 
 	if (!l) {
 		log_set_level(LOG_LVL_ERR);
-		l = loop_new();
+		l = loop_new(NULL);
 		CHECK(l);
 	}
 	return l;

@@ -52,14 +52,14 @@ bool fake_path_await(unsigned id, enum nfs_path_state state)
 	return false;
 }
 
-unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info *out, unsigned max)
+unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATHS_MAX])
 {
 	unsigned n = 0;
 
 	(void)cl;
 	pthread_mutex_lock(&fake_paths.mu);
 	for (unsigned i = 0; i < NFS_PATHS_MAX; i++)
-		if (fake_paths.path[i].state != NFS_PATH_NONE && n < max)
+		if (fake_paths.path[i].state != NFS_PATH_NONE)
 			out[n++] = fake_paths.path[i];
 	pthread_mutex_unlock(&fake_paths.mu);
 	return n;

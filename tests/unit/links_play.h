@@ -83,7 +83,7 @@ static inline void setup(void)
 
 	fake_peer_is_knfsd();
 	fake_most = 2;
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, on_buffers, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);

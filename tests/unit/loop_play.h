@@ -13,7 +13,7 @@ static struct loop *loop;
 
 static void begin_loop(void)
 {
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_not_null(loop);
 }
 

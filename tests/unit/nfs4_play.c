@@ -47,7 +47,7 @@ void play4_setup(void)
 		};
 		cl4.server.targets[i] = &lanes[i].target;
 		cr_assert_eq(nfs4_target_init(&lanes[i].target), 0);
-		lanes[i].loop = loop_new();
+		lanes[i].loop = loop_new(NULL);
 	}
 	nfs4_slots_install(&cl4.server);
 	its_file.fh = fh;

@@ -34,7 +34,7 @@ static void on_freed(void *ctx)
 
 static void setup(void)
 {
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &few, 2), 0);
 	magazine_init(&mag, &arena, loop, on_freed, NULL);
 }
@@ -253,7 +253,7 @@ Test(base_arena, lanes_share, .timeout = 120)
 		struct worker *w = &workers[i];
 
 		w->rand = 4711 * (i + 1);
-		w->loop = loop_new();
+		w->loop = loop_new(NULL);
 		w->begin.fn = on_begin;
 		w->gift.fn = on_gift;
 		magazine_init(&w->mag, &arena, w->loop, work, w);

@@ -90,7 +90,7 @@ static void start(unsigned look_ms)
 {
 	arena_look_ms = look_ms;
 	spare = INT64_MAX;
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &few, 5), 0);
 	magazine_init(&mag, &arena, loop, on_freed, NULL);
 	arena_tell(&arena, on_changed, NULL);

@@ -100,6 +100,36 @@ Test(base_log, debug_arguments_are_lazy)
 	cr_assert_str_eq(buf, "nfsrdma-fuse: debug: 1\n");
 }
 
+static char taken[256];
+static enum log_level taken_level;
+
+static void take(enum log_level level, const char *text)
+{
+	taken_level = level;
+	strcpy(taken, text);
+}
+
+Test(base_log, sink)
+{
+	char buf[256];
+
+	log_to(take);
+	log_warn("port %d\nis odd", 7);
+	cr_assert_str_eq(taken, "warning: port 7?is odd");
+	cr_assert_eq(taken_level, LOG_LVL_WARN);
+	log_err("no");
+	cr_assert_str_eq(taken, "no");
+	cr_assert_eq(taken_level, LOG_LVL_ERR);
+	log_debug("dropped");
+	cr_assert_str_eq(taken, "no");
+	cr_assert_eq(captured(buf, sizeof(buf)), 0);
+	log_to(NULL);
+	log_err("yes");
+	captured(buf, sizeof(buf));
+	cr_assert_str_eq(buf, "nfsrdma-fuse: yes\n");
+	cr_assert_str_eq(taken, "no");
+}
+
 Test(base_log, one_line_and_no_control_characters)
 {
 	char buf[256];

@@ -112,7 +112,7 @@ Test(loop, timer_outlives_loop)
 	loop_timer_set(loop, &t, 10000);
 	loop_free(loop);
 	loop_timer_clear(&t);
-	loop = loop_new();
+	loop = loop_new(NULL);
 }
 
 /* ---- Watches ---- */
@@ -355,8 +355,8 @@ static void *play(void *arg)
 Test(loop, mailbox_ping_pong)
 {
 	struct player p[2] = {
-		{ .l = loop_new(), .other = &p[1], .ball.fn = ball_fn },
-		{ .l = loop_new(), .other = &p[0], .ball.fn = ball_fn },
+		{ .l = loop_new(NULL), .other = &p[1], .ball.fn = ball_fn },
+		{ .l = loop_new(NULL), .other = &p[0], .ball.fn = ball_fn },
 	};
 	pthread_t th[2];
 

@@ -271,6 +271,8 @@ Test(ctl_client, usage)
 	expect_status(CTL_USAGE, "not a time", "/usr", "top", "--interval", "nan");
 	expect_status(CTL_USAGE, "not a time", "/usr", "top", "--interval", "1x");
 	expect_status(CTL_USAGE, "'--x' is not known", "/usr", "paths", "--x");
+	expect_status(CTL_USAGE, "'-xy' is not known", "/usr", "paths", "-xy");
+	expect_status(CTL_OK, "", "-h");
 	expect_status(CTL_OK, "", "--help");
 	cr_assert(strstr(out, "reconnect ID|ADDRESS|all"), "%s", out);
 }

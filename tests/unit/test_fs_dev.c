@@ -268,7 +268,7 @@ static void other_lane(void)
 	static const struct fs_dev_ops ops = { .look = count_look, .step_aside = note_aside };
 	static struct fs_dev dev = { .ops = &ops };
 
-	two[1].loop = loop_new();
+	two[1].loop = loop_new(NULL);
 	fs.vfs.cl->lanes = two;
 	fs_lane_init(&fs, 1);
 	fs.vfs.cl->lanes = &lane;

@@ -727,7 +727,7 @@ static void find_of_one_shard(void)
 	for (unsigned n = 0, found = 0; found < INODE_FORGOTTEN + RING; n++) {
 		struct inode *ino = get(n, 1, 0, NULL);
 
-		if (ino->hash % INODE_SHARDS == 0)
+		if (ino->by_fh.hash % INODE_SHARDS == 0)
 			of_one_shard[found++] = n;
 		inode_put(&t, ino, 1);
 	}

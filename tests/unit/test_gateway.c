@@ -252,7 +252,7 @@ static void open_all(bool r)
 
 	memset(&srv, 0, sizeof(srv));
 	log_set_level(LOG_LVL_ERR);
-	loop = loop_new();
+	loop = loop_new(NULL);
 	gw = (struct gateway){ .loop = loop, .fab = FAB, .credits = 4 };
 	list_init(&gw.pairs);
 	list_init(&gw.peers);

@@ -360,7 +360,7 @@ Test(golden, passive_role_serves_linux_client)
 		int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 		playing = g;
-		heard = (struct end){ .loop = loop_new() };
+		heard = (struct end){ .loop = loop_new(NULL) };
 		cr_assert_eq(FAB->listen(&pr, heard.loop, &ev, NULL, &li, &eb), 0, "%s", eb.text);
 		FAB->listen_addr(li, &where);
 		cr_assert_eq(connect(fd, (struct sockaddr *)&where, sizeof(struct sockaddr_in)), 0);
@@ -412,7 +412,7 @@ Test(golden, active_role_hears_linux_server)
 		pthread_t thread;
 
 		playing = g;
-		heard = (struct end){ .loop = loop_new() };
+		heard = (struct end){ .loop = loop_new(NULL) };
 		pr.server = loopback(0);
 		cr_assert_eq(bind(fd, (struct sockaddr *)&pr.server, sizeof(struct sockaddr_in)), 0);
 		cr_assert_eq(listen(fd, 1), 0);

@@ -350,7 +350,7 @@ static struct pair *pair_new(void)
 	struct pair *p = calloc(1, sizeof(*p));
 
 	cr_assert_not_null(p);
-	p->loop = loop_new();
+	p->loop = loop_new(NULL);
 	p->a.loop = p->b.loop = p->loop;
 	p->proxy.max_piece = 65536;
 	p->proxy.seed = 1;

@@ -869,7 +869,7 @@ Test(iwarp_conn, served_by_another_thread)
 	struct errbuf eb;
 	pthread_t t, s;
 
-	server.loop = server.end.loop = loop_new();
+	server.loop = server.end.loop = loop_new(NULL);
 	cr_assert_eq(pthread_create(&s, NULL, server_main, NULL), 0);
 	cr_assert_eq(FAB->listen(&p->pb, p->loop, &hand, p, &p->li, &eb), 0);
 	FAB->listen_addr(p->li, &p->pa.server);

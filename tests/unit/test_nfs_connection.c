@@ -180,7 +180,7 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
 		.cfg = { .version = &version, .npaths = 2, .server = "server", .lanes = 1, .credits = 16,
-			 .heartbeat_ms = BEAT_MS, .buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000 },
+			 .heartbeat_ms = BEAT_MS, .clock = fake_clock, .buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000 },
 	};
 	for (unsigned i = 0; i < 2; i++) {
 		struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001 + i) };
@@ -475,13 +475,13 @@ Test(connection, silent_path)
 	uint64_t began;
 
 	played[0].mute = true;
-	began = mono_ns();
+	began = fake_clock();
 	for (unsigned i = 0; i < 6; i++)
 		start(i);
 	cr_assert_eq(lane.target.timed_out, false);
 	while (conn_of(0)->link)
 		fake_pass(&lane, 5);
-	cr_assert_leq(mono_ns() - began, 2ull * BEAT_MS * 1000000);
+	cr_assert_leq(fake_clock() - began, 2ull * BEAT_MS * 1000000);
 	fake_pass(&lane, 5);
 	for (unsigned i = 0; i < 6; i++)
 		cr_assert(ops[i].dones == 1 && ops[i].status == 0);
@@ -592,10 +592,10 @@ Test(connection, silent_path_of_a_lane_that_has_no_other)
 	/* Sent before the heartbeat. */
 	atomic_store(&other.answered_ns[1], conn_of(0)->asked_ns);
 	/* The same path. */
-	atomic_store(&other.answered_ns[0], mono_ns());
+	atomic_store(&other.answered_ns[0], fake_clock());
 	fake_pass(&lane, BEAT_MS);
 	cr_assert(conn_of(0)->up);
-	atomic_store(&other.answered_ns[1], mono_ns());
+	atomic_store(&other.answered_ns[1], fake_clock());
 	fake_pass(&lane, BEAT_MS);
 	cr_assert(!conn_of(0)->up, "it is the path");
 	cl.server.targets[1] = NULL;
@@ -767,7 +767,7 @@ Test(connection, soft_call_that_hangs)
 	start(2)->c.done = on_done_start;
 	fake_pass(&lane, 10);
 	cr_assert(ops[1].dones == 1 && !ops[0].dones && !ops[2].dones);
-	nanosleep(&(struct timespec){ .tv_nsec = 150000000 }, NULL);
+	fake_sleep(150);
 	nfs_lane_expire(&lane);
 	/* Behind those that were answered before. */
 	s = NULL;

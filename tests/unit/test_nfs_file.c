@@ -20,7 +20,7 @@ static void teardown(void)
 {
 	cr_assert(list_empty(&files.opens));
 	for (unsigned i = 0; i < NFS_FILE_BUCKETS; i++)
-		cr_assert_null(files.bucket[i], "a file without opens is left");
+		cr_assert_null(files.by_fh[i], "a file without opens is left");
 	nfs_files_fini(&files);
 }
 

@@ -179,7 +179,7 @@ static void nap(void)
 static struct nfs_path_info info(unsigned id)
 {
 	struct nfs_path_info all[NFS_PATHS_MAX];
-	unsigned n = nfs_paths_info(cl, all, NFS_PATHS_MAX);
+	unsigned n = nfs_paths_info(cl, all);
 
 	for (unsigned i = 0; i < n; i++)
 		if (all[i].id == id)
@@ -406,7 +406,7 @@ static void *ask(void *arg)
 	while (!ends) {
 		struct nfs_path_info all[NFS_PATHS_MAX];
 
-		cr_assert_leq(nfs_paths_info(cl, all, NFS_PATHS_MAX), 3);
+		cr_assert_leq(nfs_paths_info(cl, all), 3);
 		nap();
 	}
 	return NULL;

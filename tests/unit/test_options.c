@@ -460,8 +460,7 @@ Test(options, choices)
 	cr_expect_eq(o.memreg, OPT_MEMREG_CALL);
 	OK("memreg=mw");
 	cr_expect_eq(o.memreg, OPT_MEMREG_MW);
-	OK("memreg=cache");
-	cr_expect_eq(o.memreg, OPT_MEMREG_CACHE);
+	BAD("memreg=cache", "memreg", "'cache'", "pool", "is gone");
 	BAD("memreg=dynamic", "memreg", "'dynamic'", "call");
 	BAD("memreg=all-physical", "memreg", "'all-physical'", "kernel");
 	BAD("memreg=fmr", "memreg", "'fmr'", "pool");

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/sock.h"
 
 static struct options o;
 static struct errbuf eb;
@@ -305,15 +306,16 @@ static void check_ends(const struct opt_ends *e, bool interfaces, const char *va
 {
 	cr_assert(e->n >= 1 && e->n <= OPT_PATHS_MAX, "%s: %u", value, e->n);
 	for (unsigned i = 0; i < e->n; i++) {
-		char text[OPT_END_SIZE], again[OPT_END_SIZE];
+		char text[OPT_END_SIZE];
+		struct sock_numeric again;
 		unsigned char addr[16];
 
 		cr_assert(memchr(e->text[i], '\0', OPT_END_SIZE));
 		strcpy(text, e->text[i]);
 		text[strcspn(text, "%")] = '\0';
 		if (inet_pton(AF_INET, text, addr) == 1 || inet_pton(AF_INET6, text, addr) == 1)
-			cr_assert(options_numeric(e->text[i], again) && !strcmp(again, e->text[i]),
-				  "%s: %s", value, e->text[i]);
+			cr_assert(sock_numeric(e->text[i], strlen(e->text[i]), &again) &&
+				  !strcmp(again.text, e->text[i]), "%s: %s", value, e->text[i]);
 		else
 			cr_assert(strlen(text) < (interfaces ? 16 : 256) && !strpbrk(e->text[i], ":%~"),
 				  "%s: %s", value, e->text[i]);

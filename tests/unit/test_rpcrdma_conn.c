@@ -88,7 +88,7 @@ static void setup_lanes(unsigned nlanes, unsigned credits)
 	};
 
 	fake_peer_is_knfsd();
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, buffers_back, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
@@ -292,7 +292,7 @@ Test(conn, xids_of_16_lanes_are_spread, .init = setup_16, .fini = teardown)
 		submit(i);
 	cr_assert_eq(fake.nsends, CALLS - 2, "all in flight");
 	for (unsigned i = 0; i < RR_HASH; i++)
-		cr_assert(!conn->hash[i] || !conn->hash[i]->hash_next, "chain %u", i);
+		cr_assert(!conn->calls[i] || !conn->calls[i]->next, "chain %u", i);
 }
 
 /* ---- what is not a reply ---- */

@@ -12,7 +12,6 @@
 #include "fake_fabric.h"
 #include "rpcrdma/conn.h"
 #include "rpcrdma/memreg.h"
-#include "rpcrdma/mrcache.h"
 
 #define CALLS 24u
 #define CREDITS 16u
@@ -142,7 +141,7 @@ static void begin(const struct rr_memreg *memreg)
 
 	memcpy(fake_peer_priv, knfsd, 8);
 	fake_peer_priv_len = 8;
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &counts, 1), 0);
 	magazine_init(&mag, &arena, loop, on_buffers, NULL);
 	conn = rr_conn_new(&cfg, loop, &mag, &st, &events, NULL);
@@ -667,65 +666,6 @@ Test(memreg, call_outside_of_the_data_buffers, .init = by_call, .fini = end)
 	cr_assert(t->dones == 1 && t->status == -EMSGSIZE && fake.nsegs == 0);
 }
 
-/* ---- cache ---- */
-
-static void by_cache(void)
-{
-	begin(&rr_memreg_cache);
-	up();
-}
-
-Test(memreg, cache_keeps_registrations, .init = by_cache, .fini = end)
-{
-	for (unsigned i = 0; i < 10; i++) {
-		struct test_call *t = read_call(0);
-
-		sent();
-		reply(t, 8192, 0);
-		cr_assert_eq(t->dones, 1);
-	}
-	cr_assert(!says_r() && fake.nregs == 1 && fake.nsegs == 1);
-	cr_assert_eq(stat_get(&st, STAT_RDMA_REGISTRATIONS), 1);
-}
-
-/* The next call that uses it would go on with a key that is no more. */
-Test(memreg, cache_is_not_the_servers_to_invalidate, .init = by_cache, .fini = end)
-{
-	struct test_call *t = read_call(0);
-
-	sent();
-	reply(t, 8192, t->rr.mrs[0].rkey);
-	cr_assert_eq(t->dones, 0);
-	spin_loop();
-	cr_assert_eq(downs, 1);
-}
-
-Test(memreg, cache_without_room, .init = by_cache, .fini = end)
-{
-	struct test_call *t;
-
-	fake_reg_error = -ENOMEM;
-	t = read_call(0);
-	cr_assert(t->dones == 0 && fake.nsends == 0);
-	fake_reg_error = 0;
-	rr_retry(conn);
-	sent();
-	reply(t, 8192, 0);
-	cr_assert(t->dones == 1 && downs == 0);
-}
-
-Test(memreg, cache_starts_anew_with_a_connection, .init = by_cache, .fini = end)
-{
-	struct test_call *t = read_call(0);
-
-	sent();
-	fake_break();
-	up();
-	cr_assert_eq(fake.nregs, 1);
-	reply(t, 8192, 0);
-	cr_assert_eq(t->dones, 1);
-}
-
 /* ---- extents ---- */
 
 #define PIECE_RKEY 0xe000u
@@ -897,24 +837,6 @@ Test(memreg, call_in_an_extent, .init = by_call, .fini = end)
 	file = fixed;
 }
 
-/* What is registered lately would name other pages when the extent comes again. */
-Test(memreg, cache_keeps_nothing_of_an_extent, .init = by_cache, .fini = end)
-{
-	struct test_call *t = read_call(0);
-
-	sent();
-	reply(t, 8192, 0);
-	cr_assert_eq(fake.nsegs, 1, "kept");
-	file_in_extent();
-	t = read_call(1);
-	cr_assert_eq(fake.nsegs, 2);
-	sent();
-	reply(t, 8192, 0);
-	cr_assert_eq(t->dones, 1);
-	cr_assert_eq(fake.nsegs, 1);
-	extent_goes();
-}
-
 /* A connection on a device that has no room for all extents. They go, and it is made. */
 Test(memreg, extents_give_way_to_a_connection, .init = with_pool, .fini = end)
 {
@@ -930,111 +852,4 @@ Test(memreg, extents_give_way_to_a_connection, .init = with_pool, .fini = end)
 	extent_goes();
 	fake_pieces_error = 0;
 	cr_assert_eq(try_up(&eb), 0);
-}
-
-/* ---- the cache by itself ---- */
-
-static struct rr_mrcache cache;
-
-static void small_cache(void)
-{
-	begin(&rr_memreg_pool);
-	up();
-	rr_mrcache_init(&cache, &fabric_fake, (struct fab_conn *)fake_used, 3 * 4096, &st);
-}
-
-static void small_end(void)
-{
-	rr_mrcache_fini(&cache);
-	end();
-}
-
-/* NULL: no room. */
-static struct rr_mrcache_entry *get_bytes(unsigned at, unsigned len, unsigned access)
-{
-	struct rr_mrcache_entry *e = NULL;
-	int rc = rr_mrcache_get(&cache, (char *)file->mem + at, len, access, &e);
-
-	cr_assert_eq(rc, e ? 0 : fake_reg_error);
-	return e;
-}
-
-static struct rr_mrcache_entry *get(unsigned page, unsigned pages)
-{
-	return get_bytes(page * 4096, pages * 4096, FAB_REMOTE_WRITE);
-}
-
-Test(mrcache, ranges, .init = small_cache, .fini = small_end)
-{
-	struct rr_mrcache_entry *a = get(0, 2), *b;
-
-	cr_assert_eq(rr_mrcache_mr(a)->len, 8192);
-	rr_mrcache_put(&cache, a, true);
-	cr_assert_eq(get(0, 1), a, "the first page of it");
-	rr_mrcache_put(&cache, a, true);
-	b = get_bytes(100, 8000, FAB_REMOTE_WRITE);
-	cr_assert_eq(b, a, "inside of it");
-	cr_assert_eq(fake.nregs, 1);
-	b = get_bytes(0, 4096, FAB_REMOTE_READ);
-	cr_assert(b != a && fake.nregs == 2, "another right");
-	b = get_bytes(100, 8192, FAB_REMOTE_WRITE);
-	cr_assert(b != a && rr_mrcache_mr(b)->len == 3 * 4096, "longer than it");
-}
-
-Test(mrcache, least_lately_used_goes, .init = small_cache, .fini = small_end)
-{
-	struct rr_mrcache_entry *e[3];
-
-	for (unsigned i = 0; i < 3; i++)
-		e[i] = get(i, 1);
-	for (unsigned i = 0; i < 3; i++)
-		rr_mrcache_put(&cache, e[i], true);
-	rr_mrcache_put(&cache, get(0, 1), true);
-	rr_mrcache_put(&cache, get(5, 1), true);
-	cr_assert(fake.nsegs == 3 && fake.nregs == 4);
-	cr_assert_eq(get(0, 1), e[0], "it was used lately");
-	cr_assert_eq(get(2, 1), e[2]);
-	cr_assert_eq(fake.nregs, 4);
-	get(1, 1);
-	cr_assert_eq(fake.nregs, 5, "that one had gone");
-}
-
-/* What is in use stays, even if that is more than the limit. */
-Test(mrcache, in_use, .init = small_cache, .fini = small_end)
-{
-	struct rr_mrcache_entry *e[5];
-
-	for (unsigned i = 0; i < 5; i++)
-		e[i] = get(i, 1);
-	cr_assert_eq(fake.nsegs, 5);
-	rr_mrcache_put(&cache, e[4], true);
-	get(6, 1);
-	cr_assert_eq(fake.nsegs, 5, "the idle one went");
-	cr_assert_eq(get(0, 1), e[0]);
-	rr_mrcache_put(&cache, e[0], true);
-	rr_mrcache_put(&cache, e[0], true);
-	cr_assert_eq(fake.nsegs, 4, "it is given up when nobody uses it any more");
-}
-
-/* That another one is idle does not make this one possible. */
-Test(mrcache, device_refuses, .init = small_cache, .fini = small_end)
-{
-	rr_mrcache_put(&cache, get(0, 1), true);
-	fake_reg_error = -EINVAL;
-	cr_assert_null(get(1, 1));
-	cr_assert_eq(fake.nsegs, 1);
-}
-
-Test(mrcache, device_is_full, .init = small_cache, .fini = small_end)
-{
-	struct rr_mrcache_entry *e = get(0, 1);
-
-	fake_reg_error = -ENOMEM;
-	cr_assert_null(get(1, 1));
-	cr_assert_eq(fake.nsegs, 1);
-	rr_mrcache_put(&cache, e, true);
-	cr_assert_null(get(1, 1));
-	cr_assert_eq(fake.nsegs, 0, "all that was idle was given up first");
-	fake_reg_error = 0;
-	cr_assert_not_null(get(1, 1));
 }

@@ -703,7 +703,7 @@ static int add(const char *server, const char *local, unsigned port)
 {
 	memset(&path, 0x5a, sizeof(path));
 	eb.text[0] = '\0';
-	return setup_path(&path, &cfg, server, local, port, &eb);
+	return nfs_plan_path(&path, &cfg, server, local, port, &eb);
 }
 
 static void added(const char *server, const char *local, unsigned port, const char *want)
@@ -866,13 +866,42 @@ Test(setup, one_more_path_in_the_sandbox)
 		sigprocmask(SIG_BLOCK, &set, NULL);
 		if (sandbox_enter())
 			_exit(1);
-		if (setup_path(&path, &cfg, "127.0.0.2", "lo", 0, &eb))
+		if (nfs_plan_path(&path, &cfg, "127.0.0.2", "lo", 0, &eb))
 			_exit(2);
-		if (setup_path(&path, &cfg, "fe80::1%lo", NULL, 0, &eb))
+		if (nfs_plan_path(&path, &cfg, "fe80::1%lo", NULL, 0, &eb))
 			_exit(3);
 		/* A system call that is not allowed sends this. */
 		_exit(sigtimedwait(&set, NULL, &none) == SIGUSR2 ? 4 : 0);
 	}
 	cr_assert_eq(waitpid(pid, &wstatus, 0), pid);
 	cr_assert(WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0, "status %#x", (unsigned)wstatus);
+}
+
+static uint32_t always_64k(unsigned nbig)
+{
+	(void)nbig;
+	return 65536;
+}
+
+/* A library has no options. */
+Test(setup, a_plan_of_somebody_else)
+{
+	const struct nfs_plan_in in = {
+		.servers = { "10.0.0.1", "10.0.0.2" }, .nservers = 2, .locals = { "10.0.0.9" }, .nlocals = 1,
+		.port = 20049, .fabric = NFS_PLAN_IWARP, .flags = FAB_CRC, .lanes = 3, .credits = 16,
+		.request_max = 4096, .longest_io = always_64k,
+	};
+
+	cfg = (struct nfs_config){
+		.version = &nfs_v41, .memreg = &rr_memreg_call, .rsize = 1 << 20, .wsize = 4096,
+	};
+	cr_assert_eq(nfs_plan(&cfg, &in, &eb), 0, "%s", eb.text);
+	cr_assert(cfg.npaths == 2 && cfg.lanes == 3 && cfg.credits == 16 && !cfg.room);
+	cr_assert(cfg.rsize == 65536 && cfg.wsize == 4096);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sockaddr_in *to = (const void *)&cfg.paths[i].params.server;
+
+		cr_assert(cfg.paths[i].fabric == &fabric_iwarp && cfg.paths[i].params.flags == FAB_CRC);
+		cr_assert_eq(ntohl(to->sin_addr.s_addr), 0x0a000001 + i);
+	}
 }

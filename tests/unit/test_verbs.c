@@ -22,7 +22,7 @@ static struct loop *loop;
 
 static void setup(void)
 {
-	loop = loop_new();
+	loop = loop_new(NULL);
 	cr_assert_not_null(loop);
 }
 

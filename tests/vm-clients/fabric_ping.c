@@ -250,7 +250,7 @@ static int client_connect(struct client *c, uint32_t recv_len, struct errbuf *eb
 	memset(c, 0, sizeof(*c));
 	c->recv_len = recv_len;
 	c->window = 1;                  /* until the first reply */
-	c->loop = loop_new();
+	c->loop = loop_new(NULL);
 	loop_timer_init(&c->stuck, on_stuck);
 	loop_timer_init(&c->next, on_next);
 	c->mem.len = (size_t)(WINDOW + RECVS) * BUF_BYTES;

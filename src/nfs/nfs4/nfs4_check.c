@@ -219,7 +219,7 @@ static int joined(struct nfs_target *t, struct nfs_check *k, const BIND_CONN_TO_
 /* Are the other connections dead, perhaps, and not known to be yet? */
 static bool may_be_alone(const struct nfs_target *t, struct nfs_check *k)
 {
-	uint64_t now = mono_ns(), beat = t->server->client->cfg.heartbeat_ms * NS_PER_MS;
+	uint64_t now = loop_now(t->lane->loop), beat = t->server->client->cfg.heartbeat_ms * NS_PER_MS;
 
 	if (!k->word[WORD_SINCE])
 		k->word[WORD_SINCE] = now;

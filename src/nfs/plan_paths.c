@@ -2,13 +2,11 @@
 /*
  * The addresses of the paths.
  *
- *     servers   remoteports=, or addr=, or all addresses of SERVER
- *     locals    localports=, or localaddr=, or any
  *     path i    from locals[i mod their number] to servers[i mod their number]
  *
- * A name or an interface that could be of either family gets the one of the other end. Runs on
- * the server thread (main.c), before the client exists; setup_path() also afterwards, on the
- * thread that answers control commands.
+ * A name or an interface that could be of either family gets the one of the other end. It runs
+ * before the client exists; nfs_plan_path() also afterwards, on the thread that answers control
+ * commands.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -20,9 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/sock.h"
-#include "setup_impl.h"
-
-_Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
+#include "nfs/plan_impl.h"
 
 struct addrs {
 	struct sockaddr_storage at[NFS_PATHS_MAX];
@@ -62,15 +58,16 @@ static bool numeric(const char *text, unsigned port, struct sockaddr_storage *ou
 	struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
 	}, *ai;
-	char addr[OPT_END_SIZE], service[16];
+	struct sock_numeric n;
+	char service[16];
 
-	if (!options_numeric(text, addr))
+	if (!sock_numeric(text, strlen(text), &n))
 		return false;
 	snprintf(service, sizeof(service), "%u", port);
-	*rc = getaddrinfo(addr, service, &hints, &ai);
+	*rc = getaddrinfo(n.text, service, &hints, &ai);
 	if (*rc) {
 		*rc = err_set(eb, *rc == EAI_MEMORY ? -ENOMEM : -EINVAL,
-			      "cannot use the address '%s': %s; is the interface there?", addr,
+			      "cannot use the address '%s': %s; is the interface there?", n.text,
 			      gai_strerror(*rc));
 		return true;
 	}
@@ -181,7 +178,7 @@ static bool warn_v3(const struct nfs_config *cfg, unsigned n, const struct fab_p
 	return false;
 }
 
-int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,
+int nfs_plan_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 	       const char *local, unsigned port, struct errbuf *eb)
 {
 	const struct sockaddr_storage *first = &cfg->paths[0].params.server;
@@ -210,20 +207,20 @@ int setup_path(struct rr_path *out, const struct nfs_config *cfg, const char *se
 /* ---- The server's addresses ------------------------------------------------- */
 
 /* Which local end path i has. NULL: any. */
-static const char *local_text(const struct options *o, unsigned i)
+static const char *local_text(const struct nfs_plan_in *in, unsigned i)
 {
-	return o->localports.n ? o->localports.text[i % o->localports.n] : o->localaddr;
+	return in->nlocals ? in->locals[i % in->nlocals] : NULL;
 }
 
 /* The family that a name has to have for path i. */
-static int wanted_family(const struct options *o, unsigned i)
+static int wanted_family(const struct nfs_plan_in *in, unsigned i)
 {
 	struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
-	const char *local = local_text(o, i);
+	const char *local = local_text(in, i);
 	struct errbuf ignored;
 	int rc;
 
-	if (o->family == OPT_FAMILY_INET6)
+	if (in->family == AF_INET6)
 		return AF_INET6;
 	if (local)
 		numeric(local, 0, &ss, &rc, &ignored);
@@ -232,18 +229,18 @@ static int wanted_family(const struct options *o, unsigned i)
 
 /* Adds addresses of a name, `most` at most: those of the family of the first. So localhost,
  * which has one of each, is one path. */
-static int add_name(struct addrs *to, const char *host, const struct options *o, unsigned most,
+static int add_name(struct addrs *to, const char *host, const struct nfs_plan_in *in, unsigned most,
 		    struct errbuf *eb)
 {
 	struct addrinfo hints = {
-		.ai_family = wanted_family(o, to->n), .ai_socktype = SOCK_STREAM,
+		.ai_family = wanted_family(in, to->n), .ai_socktype = SOCK_STREAM,
 	}, *ai;
 	unsigned begin = to->n;
 	bool more = false;
 	char service[16];
 	int rc;
 
-	snprintf(service, sizeof(service), "%u", o->port);
+	snprintf(service, sizeof(service), "%u", in->port);
 	rc = getaddrinfo(host, service, &hints, &ai);
 	if (rc)
 		return err_set(eb, rc == EAI_MEMORY ? -ENOMEM : -EHOSTUNREACH,
@@ -275,17 +272,17 @@ static int add_name(struct addrs *to, const char *host, const struct options *o,
 }
 
 /* Adds a numeric address, or addresses of a name. */
-static int add_server(struct addrs *to, const char *host, const struct options *o, unsigned most,
+static int add_server(struct addrs *to, const char *host, const struct nfs_plan_in *in, unsigned most,
 		      struct errbuf *eb)
 {
 	struct sockaddr_storage *at = &to->at[to->n];
 	int rc = 0;
 
-	if (!numeric(host, o->port, at, &rc, eb))
-		return add_name(to, host, o, most, eb);
+	if (!numeric(host, in->port, at, &rc, eb))
+		return add_name(to, host, in, most, eb);
 	if (rc)
 		return rc;
-	if (o->family == OPT_FAMILY_INET6 && at->ss_family != AF_INET6)
+	if (in->family == AF_INET6 && at->ss_family != AF_INET6)
 		return err_set(eb, -EINVAL, "'%s' is not an IPv6 address, and proto=rdma6 allows no "
 			       "others", host);
 	to->n++;
@@ -294,15 +291,14 @@ static int add_server(struct addrs *to, const char *host, const struct options *
 
 /* A name may stand for several servers. Version 4.1 tells them apart, and version 3 cannot tell
  * one from its copy (nfs3_check.c): with it only the first address of a name is used. */
-static int find_servers(struct addrs *to, const struct options *o, struct errbuf *eb)
+static int find_servers(struct addrs *to, const struct nfs_config *cfg, const struct nfs_plan_in *in,
+			struct errbuf *eb)
 {
-	bool one = o->addr || o->vers == OPT_VERS_3;
+	unsigned most = in->all && cfg->version != &nfs_v3 ? NFS_PATHS_MAX : 1;
 	int rc = 0;
 
-	for (unsigned i = 0; i < o->remoteports.n && !rc; i++)
-		rc = add_server(to, o->remoteports.text[i], o, 1, eb);
-	if (!o->remoteports.n)
-		rc = add_server(to, o->addr ? o->addr : o->server, o, one ? 1 : NFS_PATHS_MAX, eb);
+	for (unsigned i = 0; i < in->nservers && !rc; i++)
+		rc = add_server(to, in->servers[i], in, most, eb);
 	return rc;
 }
 
@@ -325,22 +321,22 @@ static int refuse_twins(const struct nfs_config *cfg, unsigned n, struct errbuf 
 	return 0;
 }
 
-int setup_paths(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+int plan_paths(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb)
 {
 	struct addrs servers = { .n = 0 };
-	int rc = find_servers(&servers, o, eb);
+	int rc = find_servers(&servers, cfg, in, eb);
 	struct errbuf warning;
 	bool warned = false;
 	char from[96], to[96];
 
 	if (rc)
 		return rc;
-	cfg->npaths = o->localports.n > servers.n ? o->localports.n : servers.n;
+	cfg->npaths = in->nlocals > servers.n ? in->nlocals : servers.n;
 	for (unsigned i = 0; i < cfg->npaths; i++) {
 		struct fab_params *p = &cfg->paths[i].params;
 
 		p->server = servers.at[i % servers.n];
-		rc = local_end(local_text(o, i), &p->server, &p->local, eb);
+		rc = local_end(local_text(in, i), &p->server, &p->local, eb);
 		if (!rc)
 			rc = refuse_twins(cfg, i, eb);
 		if (rc)

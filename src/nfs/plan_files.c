@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include "fabric/fabric.h"
 #include "nfs/nfs.h"
-#include "setup_impl.h"
+#include "nfs/plan_impl.h"
 
 /* Of a device: the connection manager's events, completions, and an eventfd. */
 #define CONNECTION_FILES 3u
@@ -25,7 +25,7 @@ static rlim_t files(const struct nfs_config *cfg, unsigned paths)
 	return OTHER_FILES + cfg->lanes * (LANE_FILES + paths * (1 + cfg->mdconnect) * each);
 }
 
-void setup_files(const struct nfs_config *cfg)
+void plan_files(const struct nfs_config *cfg)
 {
 	rlim_t now = files(cfg, cfg->npaths), most = files(cfg, NFS_PATHS_MAX);
 	struct rlimit r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How many buffers a mount has, and by how much they may grow: as many as RLIMIT_MEMLOCK allows.
- * Runs on the server thread (main.c), before the client exists. A path that is added later may
- * lock what is left (nfs_path_add()). If the buffers can grow, that is enough for one.
+ * It runs before the client exists. A path that is added later may lock what is left
+ * (nfs_path_add()). If the buffers can grow, that is enough for one.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -12,9 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/meminfo.h"
-#include "vfs/vfs.h"
 #include "rpcrdma/memreg.h"
-#include "setup_impl.h"
+#include "nfs/plan_impl.h"
 
 /* The buffers do not grow by more than this. */
 #define ROOM_MOST ((size_t)1 << 30)
@@ -41,21 +40,18 @@ static size_t memlock_limit(void)
 }
 
 /* How often a buffer may be registered at once. Each time counts. Without windows auto becomes
- * pool (but see call_bytes()), and mw becomes call; the cache may have registered buffers that are
- * not in use, and others are. */
+ * pool (but see call_bytes()), and mw becomes call. */
 static unsigned times_locked(const struct nfs_config *cfg)
 {
-	if (cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto)
-		return 1;
-	return cfg->memreg == &rr_memreg_cache ? 3 : 2;
+	return cfg->memreg == &rr_memreg_pool || cfg->memreg == &rr_memreg_auto ? 1 : 2;
 }
 
 /* The least that auto has to lock besides. While windows are in doubt it registers the buffers of
  * each call once more (memreg.h). A call that finds no room waits for others, which end; but if
  * there were no room for a single one, all would wait for ever. */
-static size_t call_bytes(const struct nfs_config *cfg, uint32_t io)
+static size_t call_bytes(const struct nfs_config *cfg, const struct nfs_plan_in *in, uint32_t io)
 {
-	size_t n = (io + VFS_IO_MAX - 1) / VFS_IO_MAX;
+	size_t n = (io + in->request_max - 1) / in->request_max;
 
 	return cfg->memreg == &rr_memreg_auto ? n * ARENA_BIG_SIZE + ARENA_MID_SIZE : 0;
 }
@@ -105,15 +101,15 @@ static int plan_lanes(struct nfs_config *cfg, unsigned most, size_t limit, size_
 }
 
 /* By how much the buffers may grow: a share of the memory that there is. */
-static size_t share_of_memory(const struct options *o)
+static size_t share_of_memory(const struct nfs_plan_in *in)
 {
 	struct meminfo m;
 	size_t most;
 
-	if (o->noac || o->sync || !o->writebehind)
+	if (!in->growth)
 		return 0;
 	meminfo_open(&m, "");
-	most = (size_t)(meminfo_total(&m) / 100 * o->writebehind);
+	most = (size_t)(meminfo_total(&m) / 100 * in->growth);
 	meminfo_close(&m);
 	return most < ROOM_MOST ? most : ROOM_MOST;
 }
@@ -124,13 +120,13 @@ static uint32_t longest(const struct nfs_config *cfg)
 }
 
 /* What the plan leaves of the limit: for growing, in whole extents, and for further paths. */
-static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t limit, unsigned times)
+static void divide_rest(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit, unsigned times)
 {
 	size_t connections = cfg->lanes * connection_bytes(cfg, cfg->credits), most = 0;
 	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections -
-		      call_bytes(cfg, longest(cfg));
+		      call_bytes(cfg, in, longest(cfg));
 
-	cfg->room = share_of_memory(o);
+	cfg->room = share_of_memory(in);
 	if (limit == SIZE_MAX)
 		return;
 	cfg->path_locks = connections / cfg->npaths;
@@ -143,13 +139,14 @@ static void divide_rest(struct nfs_config *cfg, const struct options *o, size_t 
 
 /* READs and WRITEs of more than a MiB take several large buffers each. Lowers rsize and wsize to
  * what there are buffers for, and room in what is left; `text` says so, or is empty. */
-static void lower_sizes(struct nfs_config *cfg, size_t limit, char *text, size_t cap)
+static void lower_sizes(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit, char *text,
+			size_t cap)
 {
 	size_t left = limit - cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
-	uint32_t most = vfs_longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
+	uint32_t most = in->longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);
 
-	while (most > VFS_IO_MAX && call_bytes(cfg, most) > left)
-		most -= VFS_IO_MAX;
+	while (most > in->request_max && call_bytes(cfg, in, most) > left)
+		most -= in->request_max;
 	text[0] = '\0';
 	if (cfg->rsize > most || cfg->wsize > most)
 		snprintf(text, cap, ", and rsize and wsize of at most %u", most);
@@ -159,23 +156,23 @@ static void lower_sizes(struct nfs_config *cfg, size_t limit, char *text, size_t
 
 /* Registered memory counts against RLIMIT_MEMLOCK. If the limit is too low we use fewer
  * buffers, then fewer lanes, until they fit. One message says so, and what to do. */
-int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
+int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb)
 {
 	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
-	size_t again = call_bytes(cfg, VFS_IO_MAX), again_all = call_bytes(cfg, longest(cfg));
+	size_t again = call_bytes(cfg, in, in->request_max), again_all = call_bytes(cfg, in, longest(cfg));
 	size_t planned = limit == SIZE_MAX ? limit : limit > again ? limit - again : 0;
 	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };
-	unsigned credits = o->credits;
+	unsigned credits = in->credits;
 	char sizes[64];
 	int rc;
 
-	rc = arena_plan(&full, &credits, o->lanes, SIZE_MAX, 0, &need);
+	rc = arena_plan(&full, &credits, in->lanes, SIZE_MAX, 0, &need);
 	if (rc)
 		return err_set(eb, rc, "cannot plan the buffers: %s", strerror(-rc));
-	for (cfg->lanes = o->lanes; ; cfg->lanes--) {
-		rc = plan_lanes(cfg, o->credits, limit == SIZE_MAX ? limit : planned / times, &need);
+	for (cfg->lanes = in->lanes; ; cfg->lanes--) {
+		rc = plan_lanes(cfg, in->credits, limit == SIZE_MAX ? limit : planned / times, &need);
 		if (rc == 0)
 			break;
 		if (cfg->lanes == 1)
@@ -186,13 +183,13 @@ int setup_memory(struct nfs_config *cfg, const struct options *o, struct errbuf 
 				       connections(cfg) > 1 ? " for so many paths and connections" : "",
 				       (need * times + again) / 1024 + 1);
 	}
-	lower_sizes(cfg, limit, sizes, sizeof(sizes));
-	if (cfg->lanes < o->lanes || sizes[0] || arena_bytes(&cfg->buffers) < arena_bytes(&full))
+	lower_sizes(cfg, in, limit, sizes, sizeof(sizes));
+	if (cfg->lanes < in->lanes || sizes[0] || arena_bytes(&cfg->buffers) < arena_bytes(&full))
 		log_warn("RLIMIT_MEMLOCK is %zu KiB: using %u of %u connections on each path with %zu KiB "
 			 "of buffers each%s; 'ulimit -l %zu' would allow all of them",
-			 limit / 1024, cfg->lanes, o->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
-			 ((arena_bytes(&full) + connection_bytes(cfg, o->credits)) * o->lanes * times +
+			 limit / 1024, cfg->lanes, in->lanes, arena_bytes(&cfg->buffers) / 1024, sizes,
+			 ((arena_bytes(&full) + connection_bytes(cfg, in->credits)) * in->lanes * times +
 			  again_all) / 1024 + 1);
-	divide_rest(cfg, o, limit, times);
+	divide_rest(cfg, in, limit, times);
 	return 0;
 }
