@@ -36,10 +36,6 @@
 #define ANSWER_NEXT_MS 10000u
 #define ANSWER_LAST_MS 60000u
 
-unsigned nfs_client_pause_ms = 2000;
-/* Connecting has up to three steps of five seconds. */
-unsigned nfs_client_free_ms = 20000;
-
 static struct nfs_control *control_new(void)
 {
 	struct nfs_control *ctl = calloc(1, sizeof(*ctl));
@@ -249,7 +245,7 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 		silent = (*first + a.tried - 1) % cfg->npaths;
 		*first = (silent + 1) % cfg->npaths;
 		left -= a.tried;
-		if (!left || !free_until(*out, mono_ns() + nfs_client_free_ms * NS_PER_MS))
+		if (!left || !free_until(*out, mono_ns() + nfs_times_of(cfg)->free_ms * NS_PER_MS))
 			return rc;
 		*out = NULL;
 		before = *eb;
@@ -270,8 +266,8 @@ int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_
 		     struct errbuf *eb)
 {
 	const struct timespec pause = {
-		.tv_sec = nfs_client_pause_ms / 1000,
-		.tv_nsec = (long)(nfs_client_pause_ms % 1000) * 1000000,
+		.tv_sec = nfs_times_of(cfg)->pause_ms / 1000,
+		.tv_nsec = (long)(nfs_times_of(cfg)->pause_ms % 1000) * 1000000,
 	};
 	uint64_t end = mono_ns() + seconds * NS_PER_S;
 	unsigned first = 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include "fake_fabric.h"
+#include "fake_lane.h"
 #include "nfs/internal.h"
 
 static _Atomic unsigned users, together;        /* of the version's data, now; ever two */
@@ -175,6 +176,7 @@ static struct nfs_config config(void)
 {
 	fake_peer_is_knfsd();
 	return (struct nfs_config){
+		.times = &fake_times,
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
 		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 		.rsize = 1 << 20, .wsize = 1 << 20, .timeo_ms = 60000,
@@ -304,7 +306,7 @@ Test(nfs_client, one_attempt_at_a_time, .timeout = 300)
 	pthread_t thread;
 
 	fails = 1;
-	nfs_client_pause_ms = 10;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging, NULL), 0);
 	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(mounts == 2 && arenas == 1);
@@ -320,7 +322,7 @@ Test(nfs_client, attempts_end_with_their_time, .timeout = 300)
 	struct errbuf eb = { "" };
 
 	fails = 10;
-	nfs_client_pause_ms = 10;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(nfs_client_retry(&cfg, 2, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 1 && arenas == 1 && cl);
@@ -402,7 +404,7 @@ Test(nfs_client, silent_behind_an_address_and_hangs, .timeout = 300)
 	cfg.npaths = 2;
 	cfg.paths[1].fabric = &fabric_fake;
 	fails = 1;
-	nfs_client_free_ms = 100;
+	fake_times.free_ms = 100;
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
 	cr_assert(mounts == 1 && arenas == 1 && cl);
 	fake_hangs_from = 0;
@@ -429,8 +431,8 @@ Test(nfs_client, the_next_round_begins_behind_the_silent_address, .timeout = 300
 	cfg.paths[1].fabric = &fabric_fake;
 	fake_most = 4;
 	fails = 1;
-	nfs_client_free_ms = 100;
-	nfs_client_pause_ms = 10;
+	fake_times.free_ms = 100;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging_late, NULL), 0);
 	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	pthread_join(thread, NULL);
@@ -466,7 +468,7 @@ Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 		struct errbuf eb = { "" };
 		unsigned before = fake_opens;
 
-		nfs_client_pause_ms = 600;
+		fake_times.pause_ms = 600;
 		fake_connect_error = t[i][0];
 		cr_assert_eq(nfs_client_retry(&cfg, 1, &cl, &eb), t[i][0]);
 		cr_assert_eq(fake_opens - before, (unsigned)t[i][1]);
