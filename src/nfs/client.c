@@ -165,6 +165,9 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
+/* AUTH_SYS has one name of this host, and other clients may be using it. */
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+
 static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_client **out,
 		struct errbuf *eb)
 {
@@ -193,7 +196,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 		nfs_server_init(cl);
 	if (cl->lanes && cfg->idmapper)
 		cl->idmap = nfs_idmap_new(cl, cfg->idmapper);
-	rpc_auth_init();
+	pthread_once(&named, rpc_auth_init);
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else

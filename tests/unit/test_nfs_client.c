@@ -8,9 +8,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "fake_fabric.h"
 #include "fake_lane.h"
 #include "nfs/internal.h"
@@ -198,6 +200,31 @@ static void await(_Atomic bool *what)
 	for (unsigned ms = 0; ms < 20000 && !atomic_load(what); ms++)
 		nap(1);
 	cr_assert(atomic_load(what));
+}
+
+static void *mount_here(void *client)
+{
+	*(struct nfs_client **)client = mount_it();
+	return NULL;
+}
+
+/* By a thread of somebody's program, whose signals are the program's affair. The client has no
+ * thread that takes them: they would run the program's handlers there, or end it. */
+Test(nfs_client, no_thread_takes_signals, .timeout = 300)
+{
+	struct nfs_client *cl = NULL;
+	struct timespec now = { 0 };
+	sigset_t usr;
+	pthread_t tid;
+
+	cr_assert_eq(pthread_create(&tid, NULL, mount_here, &cl), 0);
+	cr_assert_eq(pthread_join(tid, NULL), 0);
+	sigemptyset(&usr);
+	sigaddset(&usr, SIGUSR1);
+	cr_assert_eq(pthread_sigmask(SIG_BLOCK, &usr, NULL), 0);
+	cr_assert_eq(kill(getpid(), SIGUSR1), 0);
+	cr_assert_eq(sigtimedwait(&usr, NULL, &now), SIGUSR1, "nobody has taken it");
+	nfs_client_free(cl);
 }
 
 /* A lane finds its session gone before the mount is there. */
