@@ -70,11 +70,8 @@ struct options {
 	unsigned lanes;         /* 1 .. OPT_LANES_MAX; the default is filled in */
 	unsigned credits;
 	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
-	char *localaddr;        /* numeric address, or NULL: any */
 
-	/* Paths. At most one of addr and remoteports is given, and of localports and
-	 * localaddr. */
-	char *addr;             /* a name, or a numeric address without brackets; NULL: not given */
+	/* Paths. */
 	struct opt_ends remoteports, localports;
 	enum opt_policy policy;
 	unsigned mdconnect;

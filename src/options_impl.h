@@ -102,10 +102,6 @@ int opt_apply_path(struct options *o, const struct row *r, const char *value,
 
 /* ---- options_paths.c ---- */
 
-int opt_apply_addr(struct options *o, const struct row *r, const char *value,
-		   struct errbuf *eb);
-int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
-			struct errbuf *eb);
 int opt_apply_remoteports(struct options *o, const struct row *r, const char *value,
 			  struct errbuf *eb);
 int opt_apply_localports(struct options *o, const struct row *r, const char *value,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The options that name ends of paths: addr=, remoteports=, localports=, localaddr=.
+ * The options that name ends of paths: remoteports=, which is addr=, and localports=, localaddr=.
  * Only what is written is judged here. nfs/plan_paths.c looks names and interfaces up, and makes
  * paths of the ends.
  *
@@ -206,37 +206,8 @@ int opt_apply_localports(struct options *o, const struct row *r, const char *val
 	return take_ports(r, value, &interfaces, &o->localports, eb);
 }
 
-int opt_apply_addr(struct options *o, const struct row *r, const char *value,
-		   struct errbuf *eb)
-{
-	struct sock_numeric n;
-	const char *host = value;
-
-	if (sock_numeric(value, strlen(value), &n))
-		host = n.text;
-	else if (!is_host_name(value))
-		return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address, nor a "
-			       "host's name", r->name, shown(strlen(value)), value);
-	return opt_store_string(opt_field(o, r), host) ? opt_no_memory(eb) : 0;
-}
-
-int opt_apply_localaddr(struct options *o, const struct row *r, const char *value,
-			struct errbuf *eb)
-{
-	struct sock_numeric n;
-
-	if (!sock_numeric(value, strlen(value), &n))
-		return err_set(eb, -EINVAL, "option %s: '%.*s' is not an IPv4 or IPv6 address of this "
-			       "host", r->name, shown(strlen(value)), value);
-	return opt_store_string(opt_field(o, r), n.text) ? opt_no_memory(eb) : 0;
-}
-
 int opt_settle_paths(struct options *o, struct errbuf *eb)
 {
-	if (o->remoteports.n && o->addr)
-		return err_set(eb, -EINVAL, "options 'remoteports' and 'addr' exclude each other");
-	if (o->localports.n && o->localaddr)
-		return err_set(eb, -EINVAL, "options 'localports' and 'localaddr' exclude each other");
 	if (o->heartbeat == UINT_UNSET)
 		o->heartbeat = HEARTBEAT_DEFAULT;
 	else if (o->heartbeat * 10 > o->timeo)

@@ -24,19 +24,17 @@ static const enum nfs_plan_fabric fabrics[] = {
 	[OPT_FABRIC_IWARP] = NFS_PLAN_IWARP,
 };
 
-static unsigned ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list, const char *one)
+static unsigned ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list)
 {
-	if (!list->n && one)
-		out[0] = one;
 	for (unsigned i = 0; i < list->n; i++)
 		out[i] = list->text[i];
-	return list->n ? list->n : one != NULL;
+	return list->n;
 }
 
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb)
 {
 	struct nfs_plan_in in = {
-		.all = !o->remoteports.n && !o->addr,
+		.all = !o->remoteports.n,
 		.family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC,
 		.port = o->port,
 		.fabric = fabrics[o->fabric],
@@ -66,7 +64,9 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.mdconnect = o->mdconnect,
 		.heartbeat_ms = o->heartbeat * 1000,
 	};
-	in.nservers = ends(in.servers, &o->remoteports, o->addr ? o->addr : o->server);
-	in.nlocals = ends(in.locals, &o->localports, o->localaddr);
+	in.nservers = ends(in.servers, &o->remoteports);
+	if (in.all)
+		in.servers[in.nservers++] = o->server;
+	in.nlocals = ends(in.locals, &o->localports);
 	return nfs_plan(cfg, &in, eb);
 }

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,23 +125,15 @@ static void note(struct errbuf *eb)
 			conf.mountpoint);
 }
 
-/* The mount that a descriptor is in; -1: unknown. */
+/* The mount that a descriptor is in; -1: unknown. The daemon is not asked. */
 static int mount_of(int fd)
 {
-	char path[64], *line = NULL;
-	size_t size = 0;
-	int id = -1;
-	FILE *f;
+	struct statx st = { 0 };
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && id < 0 && getline(&line, &size, f) >= 0)
-		if (sscanf(line, "mnt_id: %d", &id) != 1)
-			id = -1;
-	free(line);
-	if (f)
-		fclose(f);
-	return id;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID))
+		return -1;
+	return (int)st.stx_mnt_id;
 }
 
 /*

@@ -141,6 +141,7 @@ struct arena_keeper_ops {
 	int (*add)(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb);
 	/* Ends that. false: a device still has it, and will be asked again. */
 	bool (*remove)(void *ctx, unsigned i);
+	unsigned look_ms;       /* how often the keeper looks while there are extents */
 };
 
 struct arena_growth {
@@ -221,8 +222,6 @@ unsigned arena_more(struct arena *a, enum arena_class cls);
 /* changed(ctx) is called on the keeper's thread each time that arena_more() has changed. When
  * this returns the one before is not called any more. NULL: nobody. */
 void arena_tell(struct arena *a, void (*changed)(void *ctx), void *ctx);
-/* How often the keeper looks while there are extents; a variable for the tests. */
-extern _Atomic unsigned arena_look_ms;
 /* The extent of a piece of an extent's buffer; -1: it lies in none that is there. */
 int arena_extent_of(const struct arena *a, const void *mem, size_t len);
 

@@ -48,11 +48,9 @@ static const struct arena_counts for_small = { .n = { [ARENA_MID] = 256 } };
 _Static_assert(15 * (ARENA_MID_SIZE + ARENA_BIG_SIZE) <= ARENA_EXTENT, "for_large");
 _Static_assert(256 * ARENA_MID_SIZE <= ARENA_EXTENT, "for_small");
 
-_Atomic unsigned arena_look_ms = 1000;
-
-static uint64_t looks_ns(unsigned n)
+static uint64_t looks_ns(const struct arena_growth *g, unsigned n)
 {
-	return (uint64_t)n * arena_look_ms * 1000000;
+	return (uint64_t)n * g->ops->look_ms * 1000000;
 }
 
 static struct arena_range range_of(const struct arena_growth *g, const struct arena_extent *e)
@@ -170,7 +168,7 @@ static void limit(struct arena *a, unsigned most, unsigned looks)
 	struct arena_growth *g = &a->more;
 
 	g->most = most;
-	g->again_ns = mono_ns() + looks_ns(looks);
+	g->again_ns = mono_ns() + looks_ns(g, looks);
 	count(a, g);
 }
 
@@ -314,7 +312,7 @@ static void look(struct arena *a, uint64_t now, bool all)
 	if (all)
 		limit(a, 0, OTHERS_LOOKS);
 	if (now >= g->look_ns)
-		g->look_ns = now + looks_ns(1);
+		g->look_ns = now + looks_ns(g, 1);
 	if (g->again_ns && now >= g->again_ns) {
 		g->again_ns = 0;
 		g->most = g->n;

@@ -20,7 +20,7 @@ enum log_level log_get_level(void);
 /* The program's name: "nfsrdma-fuse" until changed. `name` is kept, not copied. */
 void log_set_name(const char *name);
 
-/* From now on messages go to the sink (a daemon has no terminal, and a library no right to it); NULL:
+/* From now on messages go to the sink (a daemon has no terminal, a library no right to it); NULL:
  * to standard error. text: one line, without its end and the program's name, printable; a warning
  * begins with "warning: ". Any thread calls it, and several at once. It must not log. */
 void log_to(void (*sink)(enum log_level level, const char *text));

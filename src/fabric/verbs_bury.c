@@ -21,6 +21,7 @@
  * domain, and one for which there is no thread, is buried by verbs_close() itself.
  */
 #include <stdlib.h>
+#include "base/thread.h"
 #include "fabric/verbs.h"
 
 static void bury(struct verbs_remains *r)
@@ -56,23 +57,21 @@ static void *bury_main(void *arg)
 static bool bury_later(const struct verbs_remains *r)
 {
 	struct verbs_remains *own = malloc(sizeof(*own));
-	pthread_attr_t attr;
 	pthread_t tid;
 	int err;
 
 	if (!own)
 		return false;
 	*own = *r;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	fab_domain_wait_for(r->in);
-	err = pthread_create(&tid, &attr, bury_main, own);
-	pthread_attr_destroy(&attr);
+	err = thread_start(&tid, bury_main, own);
 	if (err) {
 		fab_domain_done(r->in);
 		free(own);
+		return false;
 	}
-	return !err;
+	pthread_detach(tid);
+	return true;
 }
 
 void verbs_bury(struct verbs_remains *r, bool here)

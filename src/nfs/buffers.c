@@ -35,7 +35,7 @@ static bool take_away(void *ctx, unsigned i)
 }
 
 static const struct arena_keeper_ops keeper_ops = {
-	.spare = spare, .add = add, .remove = take_away,
+	.spare = spare, .add = add, .remove = take_away, .look_ms = 1000,
 };
 
 /* What there is from the beginning is enough to work with. */

@@ -36,10 +36,6 @@
 #define ANSWER_NEXT_MS 10000u
 #define ANSWER_LAST_MS 60000u
 
-unsigned nfs_client_pause_ms = 2000;
-/* Connecting has up to three steps of five seconds. */
-unsigned nfs_client_free_ms = 20000;
-
 static struct nfs_control *control_new(void)
 {
 	struct nfs_control *ctl = calloc(1, sizeof(*ctl));
@@ -169,6 +165,9 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 	return rc ? err_set(eb, rc, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
+/* AUTH_SYS has one name of this host, and other clients may be using it. */
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+
 static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_client **out,
 		struct errbuf *eb)
 {
@@ -197,7 +196,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 		nfs_server_init(cl);
 	if (cl->lanes && cfg->idmapper)
 		cl->idmap = nfs_idmap_new(cl, cfg->idmapper);
-	rpc_auth_init();
+	pthread_once(&named, rpc_auth_init);
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
@@ -249,7 +248,7 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 		silent = (*first + a.tried - 1) % cfg->npaths;
 		*first = (silent + 1) % cfg->npaths;
 		left -= a.tried;
-		if (!left || !free_until(*out, mono_ns() + nfs_client_free_ms * NS_PER_MS))
+		if (!left || !free_until(*out, mono_ns() + nfs_times_of(cfg)->free_ms * NS_PER_MS))
 			return rc;
 		*out = NULL;
 		before = *eb;
@@ -270,8 +269,8 @@ int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_
 		     struct errbuf *eb)
 {
 	const struct timespec pause = {
-		.tv_sec = nfs_client_pause_ms / 1000,
-		.tv_nsec = (long)(nfs_client_pause_ms % 1000) * 1000000,
+		.tv_sec = nfs_times_of(cfg)->pause_ms / 1000,
+		.tv_nsec = (long)(nfs_times_of(cfg)->pause_ms % 1000) * 1000000,
 	};
 	uint64_t end = mono_ns() + seconds * NS_PER_S;
 	unsigned first = 0;

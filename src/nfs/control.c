@@ -304,12 +304,13 @@ static void note_time(struct nfs_client *cl)
 
 /* The pause before the server is asked again for what it wanted to be asked for later; 0: it has
  * given everything. */
-static void note_later(struct nfs_control *ctl, bool later)
+static void note_later(const struct nfs_client *cl, bool later)
 {
+	struct nfs_control *ctl = cl->control;
 	unsigned shift = ctl->delays < NFS_LATER_SHIFT_MAX ? ctl->delays : NFS_LATER_SHIFT_MAX;
 
 	ctl->delays = later ? ctl->delays + 1 : 0;
-	ctl->later_ns = later ? mono_ns() + (nfs_later_first_ms << shift) * NS_PER_MS : 0;
+	ctl->later_ns = later ? mono_ns() + (nfs_times_of(&cl->cfg)->later_ms << shift) * NS_PER_MS : 0;
 }
 
 static void recover(struct nfs_client *cl)
@@ -337,7 +338,7 @@ static void recover(struct nfs_client *cl)
 				 cl->cfg.server, strerror(-rc));
 		before = rc;
 	}
-	note_later(ctl, rc == NFS_LATER);
+	note_later(cl, rc == NFS_LATER);
 	nfs_lanes_go_on(cl);
 }
 

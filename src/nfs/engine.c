@@ -31,12 +31,8 @@
 #include "nfs/rider.h"
 #include "xdr_msg.h"
 
-/* The first wait when the server said "later": 100 ms, doubling to 3.2 s. */
-unsigned nfs_later_first_ms = 100;
-/* The same for a message that is sent again in its slot: the server still executes it, and is
- * done within the time of a call. Programs wait for it after each fail-over. So for the first
- * second it is asked every 10, 20, and then 40 ms; after that as above, up to 2.56 s. */
-unsigned nfs_delayed_first_ms = 10;
+/* A message that is sent again in its slot (nfs_times.delayed_ms): for the first second the server is
+ * asked every 10, 20, and then 40 ms; after that the waits double, up to 2.56 s. */
 #define DELAYED_SHIFT     2u
 #define DELAYED_OFTEN     25u
 #define DELAYED_SHIFT_MAX 8u
@@ -376,7 +372,8 @@ static void wait_a_while(struct nfs_call *c, unsigned ms, void (*fn)(struct loop
 
 static void later(struct nfs_call *c)
 {
-	wait_a_while(c, nfs_later_first_ms << lower(c->eng.retries++, NFS_LATER_SHIFT_MAX), on_later);
+	wait_a_while(c, nfs_times_of(&c->lane->client->cfg)->later_ms <<
+		     lower(c->eng.retries++, NFS_LATER_SHIFT_MAX), on_later);
 }
 
 static void on_delayed(struct loop_timer *t)
@@ -395,7 +392,7 @@ static void delayed(struct nfs_call *c)
 			 lower(n - DELAYED_OFTEN + DELAYED_SHIFT, DELAYED_SHIFT_MAX);
 
 	c->eng.delayed = true;
-	wait_a_while(c, nfs_delayed_first_ms << shift, on_delayed);
+	wait_a_while(c, nfs_times_of(&c->lane->client->cfg)->delayed_ms << shift, on_delayed);
 }
 
 static void again(struct nfs_call *c)

@@ -14,8 +14,6 @@
 
 enum { TO_ID, TO_NAME };
 
-unsigned nfs_owner_wait_ms = 5000;
-unsigned nfs_owner_found_s = 600;
 
 struct nfs_idmap_entry {
 	struct hash_node node;          /* in im->table */
@@ -151,7 +149,7 @@ static void answer(struct nfs_idmap *im, struct nfs_idmap_entry *e,
 	e->queued = false;
 	e->answered = true;
 	e->found = rc == 0 || keep;
-	e->until_ns = mono_ns() + (rc ? NONE_S : nfs_owner_found_s) * NS_PER_S;
+	e->until_ns = mono_ns() + (rc ? NONE_S : nfs_times_of(&im->cl->cfg)->owner_found_s) * NS_PER_S;
 	if (e->way == TO_ID && !keep)
 		e->id = rc ? NFS_NOBODY : got->id;
 	else if (!rc)
@@ -240,9 +238,10 @@ static struct nfs_idmap_entry *look_up(struct nfs_idmap *im, int way, bool group
 }
 
 /* Is it worth waiting for the answer? */
-static bool is_open(const struct nfs_idmap_entry *e)
+static bool is_open(const struct nfs_idmap *im, const struct nfs_idmap_entry *e)
 {
-	return e && e->queued && !e->answered && mono_ns() - e->asked_ns < nfs_owner_wait_ms * 1000000ull;
+	return e && e->queued && !e->answered &&
+	       mono_ns() - e->asked_ns < nfs_times_of(&im->cl->cfg)->owner_ms * 1000000ull;
 }
 
 /* ---- for the version's codec ---- */
@@ -291,7 +290,7 @@ void nfs_owner_of_call(struct nfs_call *c, bool group, const char *name, uint32_
 	drop(c, group);
 	e = look_up(im, TO_ID, group, text, 0);
 	set_owner(c, group, e ? e->id : NFS_NOBODY);
-	if (is_open(e)) {
+	if (is_open(im, e)) {
 		e->refs++;
 		c->eng.owners.of[group] = e;
 	}
@@ -313,7 +312,7 @@ bool nfs_owner_known(struct nfs_client *cl, bool group, const char *name, uint32
 	e = look_up(im, TO_ID, group, text, 0);
 	if (e)
 		*id = e->id;
-	known = !is_open(e);
+	known = !is_open(im, e);
 	pthread_mutex_unlock(&im->mu);
 	return known;
 }
@@ -334,7 +333,7 @@ bool nfs_owner_names(struct nfs_call *c)
 			continue;
 		e = look_up(im, TO_NAME, group, NULL, group ? c->args.sattr.gid : c->args.sattr.uid);
 		drop(c, group);
-		if (is_open(e)) {
+		if (is_open(im, e)) {
 			e->refs++;
 			c->eng.owners.of[group] = e;
 		}
@@ -444,7 +443,7 @@ bool nfs_owner_wait(struct nfs_call *c)
 		return false;
 	c->eng.owners.waits = true;
 	loop_timer_init(&c->eng.timer, on_late);
-	loop_timer_set(c->lane->loop, &c->eng.timer, all ? 0 : nfs_owner_wait_ms);
+	loop_timer_set(c->lane->loop, &c->eng.timer, all ? 0 : nfs_times_of(&im->cl->cfg)->owner_ms);
 	list_add_tail(&c->lane->mapping, &c->eng.node);
 	return true;
 }

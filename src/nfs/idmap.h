@@ -11,7 +11,7 @@
  *      done, or after 5 s     <---------------------------------   the answer
  *
  * Lanes never block. When a reply has a name that is asked for the first time, the call is
- * kept back with its results for at most 5 s (nfs_owner_wait_ms). Then it gets "nobody". If
+ * kept back with its results for at most 5 s (nfs_times.owner_ms). Then it gets "nobody". If
  * the mapper is still busy with a name after that time, no further call waits for it. What
  * was found is believed for ten minutes, and that a name is unknown here for one. After
  * that the old answer is used while the mapper asks again. Directory entries do not wait:
@@ -62,11 +62,6 @@ struct nfs_owner_wait {
 	bool send;                      /* to be sent again when the names are there */
 	bool by_name;                   /* the server does not take numbers */
 };
-
-/* How long a call waits for a name; a variable for the tests. */
-extern unsigned nfs_owner_wait_ms;
-/* How long an answer of the mapper is believed; a variable for the tests. */
-extern unsigned nfs_owner_found_s;
 
 /* NULL: no memory. */
 struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m);

@@ -2,10 +2,11 @@
 /*
  * libnfsidmap, the library behind the kernel client's own mapping (nfsidmap(8)).
  * /etc/idmapd.conf says the domain and where to look; the default is NSS. It keeps its
- * state in globals and may block in DNS for the domain, so all of it stays on the mapper's
- * thread.
+ * state in globals and may block in DNS for the domain, so it is called on mappers' threads only,
+ * one after the other.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "nfs/idmap.h"
 
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;  /* for all of the library */
 static bool ready;
 static char domain[NFS4_MAX_DOMAIN_LEN];
 
@@ -51,27 +53,32 @@ static int prepare(void)
 static int to_id(bool group, const char *name, uint32_t *id)
 {
 	char copy[NFS_OWNER_MAX];
-	int rc = prepare();
 	uid_t uid = 0;
 	gid_t gid = 0;
+	int rc;
 
-	if (rc)
-		return rc;
 	snprintf(copy, sizeof(copy), "%s", name);
+	pthread_mutex_lock(&mu);
+	rc = prepare();
 	/* Not owner_to_uid(), which returns nobody for an unknown name. */
-	rc = group ? nfs4_name_to_gid(copy, &gid) : nfs4_name_to_uid(copy, &uid);
+	if (!rc)
+		rc = group ? nfs4_name_to_gid(copy, &gid) : nfs4_name_to_uid(copy, &uid);
+	pthread_mutex_unlock(&mu);
 	*id = group ? gid : uid;
 	return rc;
 }
 
 static int to_name(bool group, uint32_t id, char *name, size_t len)
 {
-	int rc = prepare();
+	int rc;
 
-	if (rc)
-		return rc;
-	return group ? nfs4_gid_to_name(id, domain, name, len) :
-		       nfs4_uid_to_name(id, domain, name, len);
+	pthread_mutex_lock(&mu);
+	rc = prepare();
+	if (!rc)
+		rc = group ? nfs4_gid_to_name(id, domain, name, len) :
+			     nfs4_uid_to_name(id, domain, name, len);
+	pthread_mutex_unlock(&mu);
+	return rc;
 }
 
 const struct nfs_idmapper nfs_idmapper_lib = { .to_id = to_id, .to_name = to_name };

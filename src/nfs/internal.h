@@ -147,11 +147,8 @@ void nfs_give_up(struct nfs_call *c, int status);
 void nfs_begin(struct nfs_target *t, struct nfs_call *c);
 /* Any thread: CLOSE frees its open, whatever came of it. */
 void nfs_open_drop(struct nfs_call *c);
-/* The first wait after "come later", and how often it doubles; a variable for the tests. */
-extern unsigned nfs_later_first_ms;
+/* So often the wait after "come later" doubles (nfs_times.later_ms). */
 #define NFS_LATER_SHIFT_MAX 5u
-/* The same when a message has to be sent again in its slot. */
-extern unsigned nfs_delayed_first_ms;
 
 /* control.c */
 int nfs_control_start(struct nfs_client *cl);
@@ -179,8 +176,6 @@ void nfs_calls_forget(struct nfs_lane *l);
 int nfs_connector_start(struct nfs_path *p);
 /* When connectors and lane have ended: drops the links that the lane has not taken. */
 void nfs_connect_forget(struct nfs_target *t);
-/* Pause between the first attempts of an outage; a variable for the tests. */
-extern unsigned nfs_retry_first_ms;
 /* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */
 void nfs_deadline(struct timespec *ts, unsigned ms);
 

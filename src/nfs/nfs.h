@@ -382,6 +382,27 @@ struct nfs_version {
 
 extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 
+/* How long things take that are nobody's options. */
+struct nfs_times {
+	unsigned retry_ms;              /* the pause between the first attempts to connect of an
+					 * outage; it grows (paths.c) */
+	unsigned later_ms;              /* the first wait after "come later"; it doubles up to
+					 * NFS_LATER_SHIFT_MAX times */
+	unsigned delayed_ms;            /* the same when a message has to be sent again in its slot:
+					 * the server still executes it, and is done within the time of
+					 * a call. Programs wait for it after each fail-over */
+	unsigned rider_ms;              /* how long CLOSE waits for a call that carries it */
+	unsigned owner_ms;              /* how long a call waits for an owner's name or number, */
+	unsigned owner_found_s;         /* and how long the mapper's answer is believed */
+	unsigned end_ms;                /* for the end of a session or a client id: no answer is
+					 * needed, because the lease ends them anyway */
+	unsigned pause_ms;              /* between two attempts to mount */
+	unsigned free_ms;               /* how long the next path waits for the end of an attempt:
+					 * connecting has up to three steps of five seconds */
+};
+#define NFS_TIMES { .retry_ms = 1000, .later_ms = 100, .delayed_ms = 10, .rider_ms = 20, \
+	.owner_ms = 5000, .owner_found_s = 600, .end_ms = 400, .pause_ms = 2000, .free_ms = 20000 }
+
 struct nfs_config {
 	const struct nfs_version *version;
 	const struct rpc_auth *auth;            /* from sec=; NULL: AUTH_SYS */
@@ -404,12 +425,20 @@ struct nfs_config {
 	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
 	uint32_t rsize, wsize;          /* wanted; the server may lower them */
 	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */
+	const struct nfs_times *times;  /* NULL: NFS_TIMES */
 	unsigned timeo_ms;              /* a call this old drops the connection */
 	unsigned retrans;               /* soft mounts: time-outs before EIO */
 	bool soft;
 	unsigned mountport;             /* v3: 0: ask rpcbind */
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
 };
+
+static inline const struct nfs_times *nfs_times_of(const struct nfs_config *cfg)
+{
+	static const struct nfs_times times = NFS_TIMES;
+
+	return cfg->times ? cfg->times : &times;
+}
 
 /* CLOSEs that travel with other calls: rider.h. */
 struct nfs_riders {
@@ -574,9 +603,6 @@ int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct
  */
 int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
 		     struct errbuf *eb);
-/* The pause between two attempts, and how long the next path waits for the end of an attempt;
- * variables for the tests. */
-extern unsigned nfs_client_pause_ms, nfs_client_free_ms;
 /*
  * Stops and frees the client after the calls under way have ended. Blocks for about two
  * seconds at most if the server does not answer. false: a thread is still blocked, in a

@@ -23,8 +23,6 @@
 
 #define RETRY_SHIFT_MAX 3u
 
-unsigned nfs_retry_first_ms = 1000;
-
 struct nfs_path *nfs_path_of(const struct nfs_connection *k)
 {
 	return &k->target->server->path[k->path];
@@ -114,10 +112,15 @@ static void hope(struct nfs_server *s)
 	}
 }
 
+static unsigned retry_ms(const struct nfs_connection *k)
+{
+	return nfs_times_of(&k->target->server->client->cfg)->retry_ms;
+}
+
 static void back_off(struct nfs_connection *k)
 {
 	unsigned shift = k->failures < RETRY_SHIFT_MAX ? k->failures : RETRY_SHIFT_MAX;
-	uint64_t now = mono_ns(), ns = (uint64_t)(nfs_retry_first_ms << shift) * NS_PER_MS;
+	uint64_t now = mono_ns(), ns = (uint64_t)(retry_ms(k) << shift) * NS_PER_MS;
 
 	k->failures++;
 	k->retry_ns = now + ns + now % (ns / 2 + 1);
@@ -164,7 +167,7 @@ void nfs_path_joined(struct nfs_connection *k)
 	k->busy = true;
 	k->failures = 0;
 	/* If this connection does not last, the next attempt waits. */
-	k->retry_ns = mono_ns() + nfs_retry_first_ms * NS_PER_MS;
+	k->retry_ns = mono_ns() + retry_ms(k) * NS_PER_MS;
 	pthread_mutex_unlock(&control_of(k)->mu);
 	stat_add_to(&k->target->path_stats[k->path].reconnects, again);
 }

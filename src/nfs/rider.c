@@ -11,8 +11,6 @@
 #define IDLE_MAX 64u
 #define NS_PER_MS 1000000ull
 
-unsigned nfs_rider_ms = 20;
-
 struct rider {
 	struct list node;               /* in one of the lists of nfs_riders */
 	uint64_t since_ns;
@@ -179,7 +177,7 @@ void riders_go(struct nfs_target *t)
 static void on_timer(struct loop_timer *timer)
 {
 	struct nfs_lane *l = container_of(timer, struct nfs_lane, riders_timer);
-	uint64_t until = loop_now(l->loop) - nfs_rider_ms * NS_PER_MS, next = UINT64_MAX;
+	uint64_t until = loop_now(l->loop) - nfs_times_of(&l->client->cfg)->rider_ms * NS_PER_MS, next = UINT64_MAX;
 
 	list_for_each(n, &l->targets) {
 		struct nfs_target *t = container_of(n, struct nfs_target, node);
@@ -225,7 +223,8 @@ bool rider_waits(struct nfs_target *t, struct nfs_call *c)
 	atomic_fetch_add_explicit(&rs->nwaiting, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&rs->mu);
 	if (list_empty(&t->lane->riders_timer.node))
-		loop_timer_set(t->lane->loop, &t->lane->riders_timer, nfs_rider_ms);
+		loop_timer_set(t->lane->loop, &t->lane->riders_timer,
+			       nfs_times_of(&t->lane->client->cfg)->rider_ms);
 	return true;
 }
 

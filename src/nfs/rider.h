@@ -18,7 +18,7 @@
  *                        +-- a call that takes a name away starts (nfs_opdef.unnames), or a
  *                        |     CLOSE that is waited for: nfs_begin() on its lane, before it
  *                        |
- *                        +-- nfs_rider_ms have passed: nfs_begin() on the lane that CLOSE was
+ *                        +-- nfs_times.rider_ms have passed: nfs_begin() on the lane that CLOSE was
  *                              started on
  *
  * Who takes a rider off the list, with the lock held, has it alone. So the timer of one lane, a
@@ -58,9 +58,6 @@
 #define NFS_RIDER_H
 
 #include "nfs/nfs.h"
-
-/* How long CLOSE waits for a call that carries it; a variable for the tests. */
-extern unsigned nfs_rider_ms;
 
 void riders_init(struct nfs_riders *rs);
 /* The lanes have ended. The version frees the opens. */

@@ -93,7 +93,8 @@ void fake_lane_start(const struct nfs_version *version,
 	fake_cl = (struct nfs_client){
 		.control = &fake_ctl, .lanes = fake_lanes, .nlanes = 1, .name_max = 255,
 		.rsize = 1 << 20, .wsize = 1 << 20, .dtsize = 61440,
-		.cfg = { .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+		.cfg = { .times = &fake_times,
+			 .version = version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .export = "/", .lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 	};
@@ -169,6 +170,7 @@ static void on_pause(struct loop_timer *t)
 	loop_stop(p->loop);
 }
 
+struct nfs_times fake_times = NFS_TIMES;
 static uint64_t played_ns = 1000000000ull;
 
 uint64_t fake_clock(void)

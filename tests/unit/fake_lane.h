@@ -39,6 +39,8 @@ void fake_lane_second(void);
 void fake_lane_move(void);
 /* Runs the loop of a lane that has no thread, on this one. */
 void fake_pass(struct nfs_lane *l, unsigned ms);
+/* For nfs_config.times. fake_lane_start() does so. */
+extern struct nfs_times fake_times;
 /* For nfs_config.clock: it stands still but for fake_pass(). */
 uint64_t fake_clock(void);
 /* ... and for this, while nothing runs. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <criterion/criterion.h>
 #include <string.h>
+#include "fake_lane.h"
 #include "nfs4_play.h"
 #include "rpcrdma/impl.h"
 
@@ -33,7 +34,7 @@ void play4_setup(void)
 	n4.wsize = 1 << 19;
 	n4.epoch = 1;
 	cl4 = (struct nfs_client){
-		.cfg = { .version = &nfs_v41, .server = "server", .credits = 64 },
+		.cfg = { .times = &fake_times, .version = &nfs_v41, .server = "server", .credits = 64 },
 		.lanes = lanes, .nlanes = NLANES, .control = &ctl,
 		.rsize = 1 << 20, .wsize = 1 << 19, .name_max = 255,
 	};

@@ -347,7 +347,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 
 void server4_start(void)
 {
-	nfs4_end_timeout_ms = 10000;
+	fake_times.end_ms = 10000;
 	fake_lane_start(&nfs_v41, execute);
 	server.slots = 8;
 	server.maxops = 16;

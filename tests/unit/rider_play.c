@@ -215,6 +215,7 @@ void play_setup(void)
 	play_cl.lanes = play_lanes;
 	play_cl.nlanes = LANES;
 	play_cl.cfg = (struct nfs_config){
+		.times = &fake_times,
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = LANES,
 		.credits = 16, .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000,
 		.retrans = 2, .soft = true,

@@ -63,7 +63,7 @@ static bool play_remove(void *ctx, unsigned i)
 	return true;
 }
 
-static const struct arena_keeper_ops ops = {
+static struct arena_keeper_ops ops = {
 	.spare = play_spare, .add = play_add, .remove = play_remove,
 };
 
@@ -88,7 +88,7 @@ static void on_freed(void *ctx)
 
 static void start(unsigned look_ms)
 {
-	arena_look_ms = look_ms;
+	ops.look_ms = look_ms;
 	spare = INT64_MAX;
 	loop = loop_new(NULL);
 	cr_assert_eq(arena_init(&arena, &few, 5), 0);

@@ -973,7 +973,7 @@ static bool play_remove(void *ctx, unsigned i)
 }
 
 static const struct arena_keeper_ops keeper_ops = {
-	.spare = play_spare, .add = play_add, .remove = play_remove,
+	.spare = play_spare, .add = play_add, .remove = play_remove, .look_ms = 3600000,
 };
 
 static bool is_answered(void)
@@ -997,7 +997,6 @@ Test(fs_behind, a_waiting_writer_gets_more_room)
 	begin_plain(26);
 	a = &fs.vfs.cl->arena;
 	write_until_one_waits();
-	arena_look_ms = 3600000;
 	cr_assert_eq(arena_grows(a, 1, &keeper_ops, NULL), 0);
 	behind_room_wanted(&fs.vfs.behind, ARENA_MID);
 	while (!is_answered())
@@ -1018,7 +1017,6 @@ Test(fs_behind, a_waiting_writer_gets_no_more_room)
 {
 	begin_plain(26);
 	add_error = -ENOMEM;
-	arena_look_ms = 3600000;
 	cr_assert_eq(arena_grows(&fs.vfs.cl->arena, 1, &keeper_ops, NULL), 0);
 	write_until_one_waits();
 	while (!stat_get(&fs.vfs.cl->arena.more.stats, STAT_ARENA_REFUSED))

@@ -126,7 +126,7 @@ Test(nfs4_check_mount, sequence_on_a_connection_that_has_not_joined)
 	uint32_t seqid;
 	unsigned opens;
 
-	nfs_retry_first_ms = 1;
+	fake_times.retry_ms = 1;
 	server4_mount();
 	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);
 	opens = fake_opens;
@@ -147,7 +147,7 @@ Test(nfs4_check_mount, server_that_wants_connections_to_join)
 {
 	struct one_call o[2];
 
-	nfs_retry_first_ms = 1;
+	fake_times.retry_ms = 1;
 	server4_mount();
 	atomic_store(&fake_cl.server.checks, true);
 	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);

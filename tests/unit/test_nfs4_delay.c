@@ -18,7 +18,7 @@ static void start(void)
 {
 	server4_start();
 	server4_mount();
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	have_open(0);
 	have_open(1);
 	cr_assert_eq(nfs_control_start(&fake_cl), 0);

@@ -129,7 +129,7 @@ Test(nfs4_opens, a_lock_that_stays)
 {
 	struct one_call set = { 0 };
 
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	server4_mount();
 	have_open(0);
 	server.set = NFS4ERR_LOCKED;

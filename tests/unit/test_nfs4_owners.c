@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <string.h>
+#include "fake_lane.h"
 #include "nfs4_play.h"
 
 static _Atomic unsigned questions;
@@ -37,7 +38,7 @@ static void setup(void)
 	play4_setup();
 	cl4.idmap = nfs_idmap_new(&cl4, &mapper);
 	/* No loops run here: nobody may be told. */
-	nfs_owner_wait_ms = 0;
+	fake_times.owner_ms = 0;
 }
 
 static void teardown(void)
@@ -113,7 +114,7 @@ Test(nfs4_owners, a_number_after_a_name)
 {
 	struct nfs_call c = call4(NFS_OP_GETATTR);
 
-	nfs_owner_wait_ms = 50000;
+	fake_times.owner_ms = 50000;
 	held = true;
 	for (unsigned i = 0; i < 2; i++) {
 		m_res();
@@ -166,7 +167,7 @@ static void list(void)
 
 Test(nfs4_owners, names_in_a_listing)
 {
-	nfs_owner_wait_ms = 50000;
+	fake_times.owner_ms = 50000;
 	held = true;
 	list();
 	cr_assert(entries == 2 && with_attrs == 0, "nothing false, and nothing waits");

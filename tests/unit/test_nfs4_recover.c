@@ -90,7 +90,7 @@ Test(nfs4_recover, one_stateid)
 /* A reply that is no answer says nothing about the open: it is asked for again. */
 static void no_answers(unsigned cut, unsigned err_chunk, const char *log)
 {
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	server4_mount();
 	have_open(0);
 	have_open(1);
@@ -122,7 +122,7 @@ Test(nfs4_recover, the_transport_refuses_a_reply)
 /* Of an open that is not reclaimed, but opened again by its handle. */
 Test(nfs4_recover, a_reply_that_is_cut_after_the_grace_period)
 {
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	server4_mount();
 	have_open(0);
 	atomic_store(&open_nr(0)->reopen, true);
@@ -135,7 +135,7 @@ Test(nfs4_recover, a_reply_that_is_cut_after_the_grace_period)
 /* ... but not for ever, and the next one has its chances, too. */
 Test(nfs4_recover, replies_that_are_always_cut)
 {
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	server4_mount();
 	have_open(0);
 	have_open(1);
@@ -151,7 +151,7 @@ Test(nfs4_recover, replies_that_are_always_cut)
 /* Each of them costs a slot, and the session has fewer slots than there are tries. */
 Test(nfs4_recover, the_transport_always_refuses_and_few_slots)
 {
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	server.slots = 2;
 	server4_mount();
 	have_open(0);

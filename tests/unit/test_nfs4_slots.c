@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fake_fabric.h"
+#include "fake_lane.h"
 #include "nfs/internal.h"
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -283,9 +284,10 @@ static void set_up(bool driven)
 	n4.max_cached = 4096;
 	n4.epoch = 1;
 	server.target = SLOTS;
-	nfs_later_first_ms = nfs_delayed_first_ms = 0;
+	fake_times.later_ms = fake_times.delayed_ms = 0;
 	cl = (struct nfs_client){
-		.cfg = { .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
+		.cfg = { .times = &fake_times,
+			 .version = &nfs_v41, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server",
 			 .lanes = LANES, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 			 .timeo_ms = 60000 },
 		.lanes = lanes, .nlanes = LANES, .control = &ctl,

@@ -8,10 +8,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "fake_fabric.h"
+#include "fake_lane.h"
 #include "nfs/internal.h"
 
 static _Atomic unsigned users, together;        /* of the version's data, now; ever two */
@@ -175,6 +178,7 @@ static struct nfs_config config(void)
 {
 	fake_peer_is_knfsd();
 	return (struct nfs_config){
+		.times = &fake_times,
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .export = "/",
 		.lanes = 1, .credits = 16, .buffers = { .n = { 24, 0, 4, 2 } },
 		.rsize = 1 << 20, .wsize = 1 << 20, .timeo_ms = 60000,
@@ -196,6 +200,31 @@ static void await(_Atomic bool *what)
 	for (unsigned ms = 0; ms < 20000 && !atomic_load(what); ms++)
 		nap(1);
 	cr_assert(atomic_load(what));
+}
+
+static void *mount_here(void *client)
+{
+	*(struct nfs_client **)client = mount_it();
+	return NULL;
+}
+
+/* By a thread of somebody's program, whose signals are the program's affair. The client has no
+ * thread that takes them: they would run the program's handlers there, or end it. */
+Test(nfs_client, no_thread_takes_signals, .timeout = 300)
+{
+	struct nfs_client *cl = NULL;
+	struct timespec now = { 0 };
+	sigset_t usr;
+	pthread_t tid;
+
+	cr_assert_eq(pthread_create(&tid, NULL, mount_here, &cl), 0);
+	cr_assert_eq(pthread_join(tid, NULL), 0);
+	sigemptyset(&usr);
+	sigaddset(&usr, SIGUSR1);
+	cr_assert_eq(pthread_sigmask(SIG_BLOCK, &usr, NULL), 0);
+	cr_assert_eq(kill(getpid(), SIGUSR1), 0);
+	cr_assert_eq(sigtimedwait(&usr, NULL, &now), SIGUSR1, "nobody has taken it");
+	nfs_client_free(cl);
 }
 
 /* A lane finds its session gone before the mount is there. */
@@ -304,7 +333,7 @@ Test(nfs_client, one_attempt_at_a_time, .timeout = 300)
 	pthread_t thread;
 
 	fails = 1;
-	nfs_client_pause_ms = 10;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging, NULL), 0);
 	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(mounts == 2 && arenas == 1);
@@ -320,7 +349,7 @@ Test(nfs_client, attempts_end_with_their_time, .timeout = 300)
 	struct errbuf eb = { "" };
 
 	fails = 10;
-	nfs_client_pause_ms = 10;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(nfs_client_retry(&cfg, 2, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 1 && arenas == 1 && cl);
@@ -402,7 +431,7 @@ Test(nfs_client, silent_behind_an_address_and_hangs, .timeout = 300)
 	cfg.npaths = 2;
 	cfg.paths[1].fabric = &fabric_fake;
 	fails = 1;
-	nfs_client_free_ms = 100;
+	fake_times.free_ms = 100;
 	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
 	cr_assert(mounts == 1 && arenas == 1 && cl);
 	fake_hangs_from = 0;
@@ -429,8 +458,8 @@ Test(nfs_client, the_next_round_begins_behind_the_silent_address, .timeout = 300
 	cfg.paths[1].fabric = &fabric_fake;
 	fake_most = 4;
 	fails = 1;
-	nfs_client_free_ms = 100;
-	nfs_client_pause_ms = 10;
+	fake_times.free_ms = 100;
+	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging_late, NULL), 0);
 	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	pthread_join(thread, NULL);
@@ -466,7 +495,7 @@ Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 		struct errbuf eb = { "" };
 		unsigned before = fake_opens;
 
-		nfs_client_pause_ms = 600;
+		fake_times.pause_ms = 600;
 		fake_connect_error = t[i][0];
 		cr_assert_eq(nfs_client_retry(&cfg, 1, &cl, &eb), t[i][0]);
 		cr_assert_eq(fake_opens - before, (unsigned)t[i][1]);

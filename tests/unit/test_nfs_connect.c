@@ -48,7 +48,7 @@ static void execute(uint32_t proc, const uint32_t *w)
 
 static void setup(void)
 {
-	nfs_retry_first_ms = FIRST_MS;
+	fake_times.retry_ms = FIRST_MS;
 	fake_lane_start(&version, execute);
 	cr_assert_eq(nfs_connector_start(&fake_cl.server.path[0]), 0);
 }
@@ -189,7 +189,7 @@ Test(connect, pause_only_for_a_connection_that_did_not_last, .init = setup, .fin
 {
 	uint64_t lost;
 
-	nfs_retry_first_ms = 3000;
+	fake_times.retry_ms = 3000;
 	lost = mono_ns();
 	nfs_each_lane(&fake_cl, lose, NULL);
 	await_up();
@@ -288,7 +288,7 @@ Test(connect, end_before_the_lane_has_its_connection)
 
 Test(connect, end_during_a_pause, .init = setup, .fini = teardown)
 {
-	nfs_retry_first_ms = 3600 * 1000;
+	fake_times.retry_ms = 3600 * 1000;
 	fake_connect_error = -ECONNREFUSED;
 	nfs_each_lane(&fake_cl, lose, NULL);
 	await_opens(2);

@@ -180,7 +180,7 @@ static void setup(void)
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
 		.cfg = { .version = &version, .npaths = 2, .server = "server", .lanes = 1, .credits = 16,
-			 .heartbeat_ms = BEAT_MS, .clock = fake_clock, .buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000 },
+			 .heartbeat_ms = BEAT_MS, .clock = fake_clock, .times = &fake_times, .buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000 },
 	};
 	for (unsigned i = 0; i < 2; i++) {
 		struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001 + i) };
@@ -685,7 +685,7 @@ Test(connection, a_move_that_one_path_finds_first)
 {
 	unsigned b = both_up();
 
-	nfs_retry_first_ms = 1;
+	fake_times.retry_ms = 1;
 	fake_used = &fake_conns[b];
 	fake_break();
 	arrive(1, 2);

@@ -151,6 +151,7 @@ static void setup(void)
 	cl.lanes = &lane;
 	cl.nlanes = 1;
 	cl.cfg = (struct nfs_config){
+		.times = &fake_times,
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
 		.credits = 16, .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000,
 	};
@@ -376,7 +377,7 @@ Test(engine, told_to_come_later_and_given_up, .init = setup, .fini = teardown)
 	struct op *later, *delayed;
 
 	warm_up();
-	nfs_later_first_ms = nfs_delayed_first_ms = 60000;
+	fake_times.later_ms = fake_times.delayed_ms = 60000;
 	later = start(0, OP_PLAIN, 0);
 	answer(later, NFS_LATER, 0);
 	delayed = start(1, OP_PLAIN, 0);
@@ -397,7 +398,7 @@ Test(engine, given_up_open_is_closed_in_its_own_time, .init = setup, .fini = tea
 
 	warm_up();
 	version.ops[NFS_OP_CLOSE] = &plain;
-	nfs_later_first_ms = nfs_delayed_first_ms = 60000;
+	fake_times.later_ms = fake_times.delayed_ms = 60000;
 	o = start(0, NFS_OP_OPEN, 0);
 	o->c.open = malloc(8);
 	answer(o, NFS_LATER, 0);
@@ -736,7 +737,7 @@ Test(engine, what_may_be_repeated_is_sent_again, .init = setup, .fini = teardown
 	static const enum nfs_op twice[] = { NFS_OP_WRITE, NFS_OP_COMMIT };
 	struct op *o;
 
-	nfs_later_first_ms = 1;
+	fake_times.later_ms = 1;
 	version.ops[NFS_OP_WRITE] = version.ops[NFS_OP_COMMIT] = &plain;
 	for (unsigned i = 0; i < 2; i++) {
 		o = start(i, twice[i], 0);

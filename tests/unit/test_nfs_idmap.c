@@ -222,14 +222,14 @@ Test(idmap, a_name_that_is_not_answered_is_nobody_for_now)
 {
 	struct nfs_attr a;
 
-	nfs_owner_wait_ms = 50;
+	fake_times.owner_ms = 50;
 	/* The gate stays shut: these end by themselves, or never. */
 	cr_assert_eq(attr_of("slow@here", NULL).uid, NFS_NOBODY);
 	a = attr_of("slow@here", "behind@here");
 	cr_assert_eq(a.uid, NFS_NOBODY);
 	cr_assert_eq(a.gid, NFS_NOBODY, "it stands in line behind the slow one");
 	sem_post(&gate);
-	nfs_owner_wait_ms = 50000;
+	fake_times.owner_ms = 50000;
 	cr_assert_eq(attr_of(NULL, "last@here").gid, 2009, "all before it are answered");
 	a = attr_of("slow@here", "behind@here");
 	cr_assert_eq(a.uid, 1009);
@@ -309,7 +309,7 @@ Test(idmap, what_is_known_gets_old)
 {
 	unsigned before;
 
-	nfs_owner_found_s = 0;
+	fake_times.owner_found_s = 0;
 	cr_assert_eq(set_uid(1000), 0);
 	attr_of("last@here", NULL);
 	before = questions;
@@ -321,7 +321,7 @@ Test(idmap, what_is_known_gets_old)
 /* If a name cannot be looked up, the old answer stays. */
 Test(idmap, a_directory_that_is_down)
 {
-	nfs_owner_found_s = 0;
+	fake_times.owner_found_s = 0;
 	cr_assert_eq(attr_of("alice@here", NULL).uid, 1010);
 	down = true;
 	attr_of("alice@here", NULL);
@@ -335,7 +335,7 @@ Test(idmap, a_soft_mount_waits_for_names)
 {
 	struct asking a;
 
-	nfs_owner_wait_ms = 1500;
+	fake_times.owner_ms = 1500;
 	fake_cl.cfg.soft = true;
 	fake_cl.cfg.timeo_ms = 100;
 	ask_beside(&a, "slow@here", NULL);
@@ -346,11 +346,11 @@ Test(idmap, a_soft_mount_waits_for_names)
 
 Test(idmap, the_end_does_not_wait_for_the_mapper)
 {
-	nfs_owner_wait_ms = 10;
+	fake_times.owner_ms = 10;
 	attr_of("slow@here", NULL);
 	sem_wait(&asked);               /* on a busy machine it may not have begun */
 	cr_assert_not(nfs_idmap_stop(fake_cl.idmap, 10));
 	/* Nobody is asked any more, and nobody waits. */
-	nfs_owner_wait_ms = 50000;
+	fake_times.owner_ms = 50000;
 	cr_assert_eq(attr_of("new@here", NULL).uid, NFS_NOBODY);
 }

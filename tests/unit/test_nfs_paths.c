@@ -129,6 +129,7 @@ static struct rr_path path_to(uint32_t host)
 static void setup(void)
 {
 	struct nfs_config cfg = {
+		.times = &fake_times,
 		.version = &version, .npaths = 1, .server = "server", .export = "/", .lanes = 1, .credits = 16,
 		.buffers = { .n = { 40, 0, 4, 2 } }, .timeo_ms = 60000, .heartbeat_ms = 200,
 	};
@@ -136,7 +137,7 @@ static void setup(void)
 
 	fake_peer_is_knfsd();
 	fake_most = FAKE_CONNS;
-	nfs_retry_first_ms = 20;
+	fake_times.retry_ms = 20;
 	version = (struct nfs_version){
 		.name = "test", .prog = 1, .vers = 1, .ops = { [NFS_OP_GETATTR] = &plain },
 		.check_proc = check_proc, .check_encode = check_encode, .check_decode = check_decode,
@@ -337,7 +338,7 @@ Test(paths, reconnect_on_trial)
 {
 	bool there = false;
 
-	nfs_retry_first_ms = 60000;
+	fake_times.retry_ms = 60000;
 	mute = true;
 	cr_assert_eq(add(2), 1);
 	for (unsigned i = 0; i < 5000 && !there; i++)

@@ -90,8 +90,6 @@ Test(options, defaults)
 	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
-	cr_assert_null(o.localaddr);
-	cr_assert_null(o.addr);
 	cr_assert_eq(o.remoteports.n + o.localports.n, 0);
 	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
 	cr_assert_eq(o.mdconnect, 0);
@@ -619,14 +617,14 @@ Test(options, cache_times)
 Test(options, local_addresses)
 {
 	OK("localaddr=10.0.0.2");
-	cr_assert_str_eq(o.localaddr, "10.0.0.2");
+	cr_assert_str_eq(o.localports.text[0], "10.0.0.2");
 	OK("localaddr=fe80::1%eth0");
-	cr_assert_str_eq(o.localaddr, "fe80::1%eth0");
+	cr_assert_str_eq(o.localports.text[0], "fe80::1%eth0");
 	OK("localaddr=[::1]");
-	cr_assert_str_eq(o.localaddr, "::1");
-	BAD("localaddr=here", "localaddr", "'here'", "address");
+	cr_assert_str_eq(o.localports.text[0], "::1");
+	BAD("localaddr=10.0.0", "localaddr", "'10.0.0'", "address");
 	BAD("localaddr=fe80::1%", "'fe80::1%'");
-	BAD("localaddr=[]", "localaddr");
+	BAD("localaddr=a/b", "localaddr");
 	BAD("localaddr=", "localaddr needs a value");
 }
 

@@ -697,6 +697,7 @@ static bool play_remove(void *ctx, unsigned i)
 
 static const struct arena_keeper_ops keeper_ops = {
 	.spare = play_spare, .add = play_add, .remove = play_remove,
+	.look_ms = 3600000,             /* the keeper does only what it is asked for */
 };
 
 static struct arena_buf *fixed;         /* the buffer that file was before */
@@ -706,7 +707,6 @@ static void file_in_extent(void)
 {
 	struct arena_buf *other = magazine_get(&mag, ARENA_BIG);
 
-	arena_look_ms = 3600000;        /* the keeper does only what it is asked for */
 	if (!arena.more.n)
 		cr_assert_eq(arena_grows(&arena, 2, &keeper_ops, NULL), 0);
 	fixed = file;

@@ -410,9 +410,6 @@ int nfs4_mount(struct nfs_server *s, struct errbuf *eb);
 void nfs4_umount(struct nfs_server *s);
 void nfs4_free(struct nfs_server *s);
 void nfs4_tick(struct nfs_server *s);
-/* Time-out for the end of a session or a client id. An answer is not needed, because the
- * lease ends them anyway. A variable for the tests, which want the answer. */
-extern unsigned nfs4_end_timeout_ms;
 
 /* ---- nfs4_root.c ---- */
 

@@ -19,7 +19,10 @@
 #define MOUNT_SESSIONS    3u
 #define NS_PER_S 1000000000ull
 
-unsigned nfs4_end_timeout_ms = 400;
+static unsigned end_ms(const struct nfs_server *s)
+{
+	return nfs_times_of(&s->client->cfg)->end_ms;
+}
 
 /* ---- control calls ---- */
 
@@ -123,7 +126,7 @@ static void destroy_old(struct nfs_server *s)
 		return;
 	if (nfs4_slots_left(&n->slots) || !atomic_exchange(&n->have_old, false))
 		return;
-	destroy_session(s, n->old, true, nfs4_end_timeout_ms);
+	destroy_session(s, n->old, true, end_ms(s));
 }
 
 /* The data that a call or reply of the session may have. */
@@ -167,7 +170,7 @@ static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
 
 	n->sequence++;
 	if (rc) {
-		destroy_session(s, k->sessionid, true, nfs4_end_timeout_ms);
+		destroy_session(s, k->sessionid, true, end_ms(s));
 		return rc;
 	}
 	/* There are no ticks during recovery, so make room for this one here. */
@@ -294,7 +297,7 @@ int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 	rc = nfs4_new_session(s, &status);
 	if (rc) {
 		if (rc != -ETIMEDOUT)
-			run_simple(s, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
+			run_simple(s, NFS4_OP_DESTROY_CLIENTID, end_ms(s));
 		return start_error(s, rc, status, eb);
 	}
 	rc = enter(s, eb);
@@ -310,9 +313,9 @@ void nfs4_umount(struct nfs_server *s)
 	const struct nfs4_client *n = s->vdata;
 
 	destroy_old(s);
-	if (destroy_session(s, n->sessionid, false, nfs4_end_timeout_ms) == -ETIMEDOUT)
+	if (destroy_session(s, n->sessionid, false, end_ms(s)) == -ETIMEDOUT)
 		return;
-	run_simple(s, NFS4_OP_DESTROY_CLIENTID, nfs4_end_timeout_ms);
+	run_simple(s, NFS4_OP_DESTROY_CLIENTID, end_ms(s));
 }
 
 /* Any SEQUENCE renews the lease (RFC 8881, section 8.3). Only an idle mount must send

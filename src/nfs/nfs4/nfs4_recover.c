@@ -108,7 +108,8 @@ static int reopen_tries(struct nfs_server *s, struct nfs_open *o, bool reclaim, 
 	 * begins again with another session, and the count goes on. */
 	do {
 		if (o->unanswered && !*in_vain)
-			nfs_control_nap(s->client, nfs_later_first_ms << (o->unanswered - 1));
+			nfs_control_nap(s->client, nfs_times_of(&s->client->cfg)->later_ms <<
+					(o->unanswered - 1));
 		*status = NFS4_OK;
 		rc = reopen_as(s, o, reclaim, status);
 		if (!no_answer(rc, *status)) {
