@@ -9,7 +9,7 @@
  *
  * r->req is also NULL when the kernel does not wait any more (given up, or unmounted).
  * Then the operation goes on, its result is dropped, and a file that it has opened is
- * closed again. vfs/turn.c says what becomes of a request that is given up.
+ * closed again. vfs/start.c says what becomes of a request that is given up.
  */
 #ifndef FUSE_FS_IMPL_H
 #define FUSE_FS_IMPL_H
@@ -226,6 +226,8 @@ struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino);
 /* The same for an open file, with the credentials of the process that opened it. NULL
  * also if fi does not belong to an open file (EBADF). */
 struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi);
+/* The open file of fi, with one more reference. NULL: fi belongs to no open file. */
+struct fs_file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi);
 /* Sets r->op.ino2 to that node. false: there is none; r has been answered and freed. */
 bool fs_req_ino2(struct fs_req *r, fuse_ino_t node);
 static inline void fs_req_free(struct fs_req *r)
@@ -309,8 +311,6 @@ bool fs_moved(struct fs_req *r);
 bool fs_opens_named(const struct fs *fs);
 /* Makes the file of an OPEN or CREATE that succeeded, and sets fi. NULL: no memory. */
 struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
-/* The open file of fi, with one more reference. NULL: fi belongs to no open file. */
-struct fs_file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi);
 
 /* ---- data.c ---- */
 

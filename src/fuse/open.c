@@ -92,27 +92,6 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_fil
 	return f;
 }
 
-static bool file_live(void *obj)
-{
-	return file_ref_live(&((struct fs_file *)obj)->f);
-}
-
-/* The first request through f. Not in line, or it makes each request dearer. */
-static void __attribute__((noinline)) has_dropped(struct fs *fs, struct fs_file *f)
-{
-	if (atomic_exchange(&f->drops, false))
-		believed_dropped(&fs->vfs.inodes, f->f.ino, f->end.change);
-}
-
-struct fs_file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
-{
-	struct fs_file *f = handle_get(&fs->files, fi->fh, file_live);
-
-	if (f && atomic_load_explicit(&f->drops, memory_order_relaxed))
-		has_dropped(fs, f);
-	return f;
-}
-
 /* ---- a name that is another file's by now ---- */
 
 static void note_back(struct fs_req *r)

@@ -78,6 +78,27 @@ struct fs_req *fs_req_on(fuse_req_t req, struct inode *ino)
 	return req_with(req, ino, NULL);
 }
 
+static bool file_live(void *obj)
+{
+	return file_ref_live(&((struct fs_file *)obj)->f);
+}
+
+/* The first request through f. Not in line, or it makes each request dearer. */
+static void __attribute__((noinline)) has_dropped(struct fs *fs, struct fs_file *f)
+{
+	if (atomic_exchange(&f->drops, false))
+		believed_dropped(&fs->vfs.inodes, f->f.ino, f->end.change);
+}
+
+struct fs_file *fs_file_get(struct fs *fs, const struct fuse_file_info *fi)
+{
+	struct fs_file *f = handle_get(&fs->files, fi->fh, file_live);
+
+	if (f && atomic_load_explicit(&f->drops, memory_order_relaxed))
+		has_dropped(fs, f);
+	return f;
+}
+
 struct fs_req *fs_req_file(fuse_req_t req, const struct fuse_file_info *fi)
 {
 	struct fs_file *f = fs_file_get(fs_of(req), fi);

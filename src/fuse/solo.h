@@ -21,7 +21,7 @@
  * fsync() and close() promise the data, and the server has a mtime of its own from the WRITEs.
  * So nobody waits for this: the mtime is kept, and sent when the open file is released, unless a
  * program has set another one by then (tar). Until that reply a later change of the file waits
- * (vfs/turn.c: the operation holds it), or an old mtime would replace a newer one. A user who may
+ * (vfs/start.c: the operation holds it), or an old mtime would replace a newer one. A user who may
  * not set the mtime, because the file is not his own, leaves the server's. The kernel also sends
  * the mtime after each rename, link and unlink, which change the ctime: if it is the one
  * that the server has, there is nothing to send. The same if the daemon dies before the

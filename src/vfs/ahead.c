@@ -164,22 +164,25 @@ static enum got collect(struct vfs_op *op)
 	return ALL;
 }
 
-static void hold(struct op_data *d)
+static void let_go(struct vfs_op *op);
+
+static void hold(struct vfs_op *op)
 {
-	d->lent = true;
+	struct op_data *d = &op->data;
+
+	op->release = let_go;
 	for (unsigned i = 0; i < d->niov; i++) {
 		d->piece[i]->refs++;
 		d->piece[i]->given += (uint32_t)d->iov[i].iov_len;
 	}
 }
 
-void ahead_let_go(struct vfs_op *op)
+/* The result of op, a READ, is not used any more. */
+static void let_go(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 
-	if (!op->data.lent)
-		return;
-	op->data.lent = false;
+	op_data_release(op);
 	pthread_mutex_lock(&vl->vfs->ahead.mu);
 	for (unsigned i = 0; i < op->data.niov; i++) {
 		struct ahead_piece *p = op->data.piece[i];
@@ -222,7 +225,7 @@ bool ahead_serve(struct vfs_op *op)
 	ahead_purge(op->vl, op->file, mono_ns());
 	got = collect(op);
 	if (got == ALL)
-		hold(&op->data);
+		hold(op);
 	if (got == ON_ITS_WAY && op->data.waits++ < WAITS_MOST) {
 		op->data.woken.fn = on_woken;
 		list_add_tail(&op->waits_piece->waiters, &op->wait_node);

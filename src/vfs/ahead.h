@@ -57,7 +57,7 @@
  *   the end of the file     Nothing is read beyond the size that is known. If a READ finds the
  *                           end, the answer from its piece ends there, too
  *   the process is killed   Its request is answered, and leaves when the piece comes
- *                           (turn.c)
+ *                           (start.c)
  *   the file is closed      What is under way holds the open file until it has come
  *   memory is short         Read-ahead has a quarter of the large buffers at most, or one; or
  *                           half of them, with rsize above a MiB. If
@@ -119,8 +119,6 @@ void ahead_read(struct vfs_op *op);
 
 /* A lane has found no data buffer of these classes. */
 void ahead_give_way(struct vfs_lane *vl, int first, int last);
-/* The result of op, a READ, is not used any more. */
-void ahead_let_go(struct vfs_op *op);
 /* Four times a second: frees what is too old. */
 void ahead_sweep(struct vfs_lane *vl);
 /* op is old. If it waits for a piece of a lane that has no connection, and its own lane has

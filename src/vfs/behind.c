@@ -43,13 +43,6 @@ void behind_pool_fini(struct behind_pool *p)
 	pthread_mutex_destroy(&p->mu);
 }
 
-void behind_free(struct behind *b)
-{
-	if (b)
-		pthread_mutex_destroy(&b->mu);
-	free(b);
-}
-
 /* The file's struct behind, made if there is none. NULL: no memory. */
 static struct behind *make(struct inode *ino)
 {

@@ -22,17 +22,6 @@
 
 /* ---- open files ---- */
 
-void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
-{
-	inode_ref(ino);
-	f->ino = ino;
-	f->open = op->call.open;
-	f->cred = op->cred;
-	ahead_open(f);
-	behind_opened(f);
-	atomic_store(&f->refs, 1);
-}
-
 bool file_ref_live(struct file *f)
 {
 	unsigned have = atomic_load(&f->refs);
@@ -79,13 +68,11 @@ void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
 	file_close(vl, ino, open, cred, NULL);
 }
 
-void file_put(struct vfs_lane *vl, struct file *f)
+static void file_last(struct vfs_lane *vl, struct file *f)
 {
 	struct inode_table *t = &vl->vfs->inodes;
 	struct silly *silly;
 
-	if (atomic_fetch_sub(&f->refs, 1) > 1)
-		return;
 	ahead_close(vl, f);
 	atomic_fetch_sub(&f->ino->nfiles, 1);
 	silly = inode_close(t, f->ino);
@@ -93,6 +80,18 @@ void file_put(struct vfs_lane *vl, struct file *f)
 	file_close(vl, f->ino, f->open, &f->cred, silly);
 	inode_put(t, f->ino, 1);
 	free(f);
+}
+
+void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
+{
+	inode_ref(ino);
+	f->last = file_last;
+	f->ino = ino;
+	f->open = op->call.open;
+	f->cred = op->cred;
+	ahead_open(f);
+	behind_opened(f);
+	atomic_store(&f->refs, 1);
 }
 
 /* ---- open, by names ---- */

@@ -97,7 +97,7 @@ struct inode {
 	uint64_t changes;               /* [s] how many such calls have begun */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
-	_Atomic unsigned held;          /* turn.c: operations that hold it */
+	_Atomic unsigned held;          /* start.c: operations that hold it */
 	struct behind *_Atomic behind;  /* behind.h; NULL: it was never written to */
 
 	/* For a directory: */

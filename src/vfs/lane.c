@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A lane's operations as a whole: its clock, its buffers, and its end; and which lane has a connection. */
+/* A lane's operations as a whole: its clock, its buffers, and its end. */
 #include <errno.h>
 #include <stdlib.h>
 #include "vfs/vfs_impl.h"
-
-_Thread_local struct vfs_lane *vfs_this_lane;
-
-/* What was sent costs a slot of the session then, and connections mostly come back sooner. */
-#define STAYS_NS 5000000000ull
 
 void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 {
@@ -75,24 +70,4 @@ void vfs_lane_shortage(struct vfs_lane *vl, enum arena_class first, enum arena_c
 	ahead_give_way(vl, (int)first, (int)last);
 	if (last >= ARENA_MID)
 		behind_want_room(vl->vfs);
-}
-
-struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl)
-{
-	struct vfs *vfs = vl->vfs;
-
-	if (nfs_lane_up(vl->lane))
-		return NULL;
-	for (unsigned i = 0; i < vfs->nlanes; i++)
-		if (nfs_lane_up(vfs->lanes[i]->lane))
-			return vfs->lanes[i];
-	return NULL;
-}
-
-bool vfs_leave_lane(struct nfs_call *c, uint64_t now_ns)
-{
-	uint64_t posted_ns = c->eng.rr.posted_ns;
-
-	return nfs_take_back(c, -ENOTCONN) ||
-	       (now_ns > posted_ns && now_ns - posted_ns >= STAYS_NS && nfs_abandon(c, -ENOTCONN));
 }

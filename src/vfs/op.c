@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Operations: their life, and their calls. Each lane has its own. They are taken and freed on its
- * thread, and kept for the next one. So once a mount has warmed up, none is allocated.
+ * Operations: their life. Each lane has its own. They are taken and freed on its thread, and kept for
+ * the next one. So once a mount has warmed up, none is allocated. What they do: start.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,13 +48,31 @@ struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct
 	return op;
 }
 
+/* ---- what it holds: start.c ---- */
+
+static void op_count_held(struct vfs_op *op, int n)
+{
+	if (op->ino)
+		atomic_fetch_add(&op->ino->held, (unsigned)n);
+	if (op->ino2)
+		atomic_fetch_add(&op->ino2->held, (unsigned)n);
+}
+
+void vfs_hold(struct vfs_op *op)
+{
+	op->holds = true;
+	op->changes += !op->changes;
+	op_count_held(op, 1);
+}
+
 void vfs_op_free(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 	struct inode_table *t = &vl->vfs->inodes;
 	struct file *file = op->file;
 
-	vfs_hold_ends(op);
+	if (op->holds)
+		op_count_held(op, -1);
 	if (op->release)
 		op->release(op);
 	vl->vfs->front->op_ends(op);
@@ -67,6 +85,19 @@ void vfs_op_free(struct vfs_op *op)
 	/* Last, because it may start a CLOSE, and op may become the operation of that. */
 	if (file)
 		file_put(vl, file);
+}
+
+void op_data_release(struct vfs_op *op)
+{
+	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
+		magazine_put(&op->vl->lane->mag, op->data.buf[i]);
+}
+
+void op_data_begins(struct vfs_op *op)
+{
+	memset(&op->data, 0, offsetof(struct op_data, held));
+	op->data.held.state = HELD_NOT;
+	op->release = op_data_release;
 }
 
 void vfs_wait_more(struct vfs_op *op)
@@ -89,156 +120,29 @@ bool vfs_maybe_done(int status)
 	}
 }
 
-/* ---- what a call changes: nfs/ops.h, told to known.h ---- */
+/* ---- lanes ---- */
 
-/* The handles in a change's call are those of inodes. */
-static struct inode *op_inode_of(const struct nfs_fh *fh)
+_Thread_local struct vfs_lane *vfs_this_lane;
+
+/* What was sent costs a slot of the session then, and connections mostly come back sooner. */
+#define STAYS_NS 5000000000ull
+
+struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl)
 {
-	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
-}
+	struct vfs *vfs = vl->vfs;
 
-static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh *fh)
-{
-	struct inode *ino = op_inode_of(fh);
-
-	op->change[i].ino = ino;
-	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
-		ahead_change_begins(ino);
-	op->change[i].nr = known_change_begins(&op->vl->vfs->inodes, ino);
-}
-
-static void op_changes_begin(struct vfs_op *op)
-{
-	const struct nfs_call *c = &op->call;
-	unsigned effects = nfs_effects(c->op);
-	bool two = effects & NFS_CHANGES_FH2;
-
-	if (!two || c->args.fh != c->args.fh2)
-		op_change_begins(op, 0, c->args.fh);
-	if (two)
-		op_change_begins(op, 1, c->args.fh2);
-	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
-		known_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
-			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
-}
-
-/* Ends op->change[i]. */
-static void op_change_ends(struct vfs_op *op, unsigned i)
-{
-	const struct nfs_call *c = &op->call;
-	struct inode *ino = op->change[i].ino;
-	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
-	struct known_after a;
-
-	if (!ino)
-		return;
-	a = (struct known_after){ .since_ns = c->eng.start_ns };
-	op->change[i].ino = NULL;
-	if (data)
-		ahead_change_ends(ino);
-	if (c->res.status == 0 && data) {
-		a.attr = c->res.has_attr ? &c->res.attr : NULL;
-	} else if (c->res.status == 0) {
-		/* RENAME within one directory is its one change, the second. */
-		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
-		a.no_owner = c->res.dir_no_owner;
-		a.change = &c->res.dir_change[i];
-	}
-	known_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
-}
-
-/* For a call that removes or moves a name. nr: the change of the name's directory. */
-static void op_name_ends(struct vfs_op *op, uint64_t nr)
-{
-	struct inode_table *t = &op->vl->vfs->inodes;
-	const struct nfs_call *c = &op->call;
-
-	known_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
-	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
-		known_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
-	if (c->res.status == 0)
-		vfs_name_gone(op, op_inode_of(c->args.fh), nr, c->args.name);
-}
-
-static void op_changes_end(struct vfs_op *op)
-{
-	bool first = op->change[0].ino;
-
-	op_change_ends(op, 0);
-	op_change_ends(op, 1);
-	if (nfs_effects(op->call.op) & NFS_DROPS_NAME)
-		op_name_ends(op, op->change[first ? 0 : 1].nr);
-}
-
-void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name)
-{
-	struct inode_table *t = &op->vl->vfs->inodes;
-
-	known_gone(t, dir, nr, name, op->call.eng.start_ns + (uint64_t)(t->negative_timeo * 1e9));
-}
-
-/* ---- calls ---- */
-
-static void on_call_done(struct nfs_call *c)
-{
-	struct vfs_op *op = container_of(c, struct vfs_op, call);
-
-	op->calling = false;
-	if (op->change[0].ino || op->change[1].ino)
-		op_changes_end(op);
-	op->done(op);
-}
-
-/* An operation that was given up before it has changed anything changes nothing any more. */
-static void op_send(struct vfs_op *op)
-{
-	bool change = vfs_is_change(&op->call);
-
-	if (change && op->given_up && !op->changes) {
-		op->call.res.status = -EINTR;
-		op->done(op);
-		return;
-	}
-	if (change) {
-		op->changes++;
-		op_changes_begin(op);
-	}
-	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
-		op->asked_ns = mono_ns();
-	if (op->call.op == NFS_OP_OPEN)
-		op->quiet = known_changes(&op->vl->vfs->inodes, op->ino);
-	op->calling = true;
-	nfs_start(op->vl->lane, &op->call);
-}
-
-static void op_send_in_turn(struct vfs_op *op)
-{
-	if (vfs_is_change(&op->call))
-		vfs_in_turn(op, op_send);
-	else
-		op_send(op);
-}
-
-/* What op's call must not overtake: NULL, or an inode for behind_settle(). */
-static struct inode *op_settles(const struct vfs_op *op, unsigned effects)
-{
-	/* A call in the middle of a change that has begun. */
-	if (op->changes)
+	if (nfs_lane_up(vl->lane))
 		return NULL;
-	if (effects & NFS_AFTER_HELD)
-		return op->ino;
-	return effects & NFS_AFTER_HELD_OF_NAME ? op->rm.pinned : NULL;
+	for (unsigned i = 0; i < vfs->nlanes; i++)
+		if (nfs_lane_up(vfs->lanes[i]->lane))
+			return vfs->lanes[i];
+	return NULL;
 }
 
-void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
+bool vfs_leave_lane(struct nfs_call *c, uint64_t now_ns)
 {
-	unsigned effects = nfs_effects(number);
+	uint64_t posted_ns = c->eng.rr.posted_ns;
 
-	op->done = done;
-	op->call.op = number;
-	op->call.done = on_call_done;
-	op->call.cred = &op->cred;
-	if (!op->call.args.fh)
-		op->call.args.fh = &op->ino->fh;
-	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE, op_send_in_turn);
+	return nfs_take_back(c, -ENOTCONN) ||
+	       (now_ns > posted_ns && now_ns - posted_ns >= STAYS_NS && nfs_abandon(c, -ENOTCONN));
 }

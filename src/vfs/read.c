@@ -13,20 +13,6 @@
 /* The most READs in a row that bring no data and are not the end of the file. */
 #define READ_TRIES_MAX 8u
 
-static void op_data_release(struct vfs_op *op)
-{
-	ahead_let_go(op);
-	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
-		magazine_put(&op->vl->lane->mag, op->data.buf[i]);
-}
-
-void op_data_begins(struct vfs_op *op)
-{
-	memset(&op->data, 0, offsetof(struct op_data, held));
-	op->data.held.state = HELD_NOT;
-	op->release = op_data_release;
-}
-
 static void read_done(struct vfs_op *op);
 
 static void read_more(struct vfs_op *op)

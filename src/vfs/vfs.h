@@ -6,14 +6,14 @@
  *
  *   front end   op = vfs_op_new(lane), fills it, starts it      op->end(op): the result is op->call.res;
  *                                            |                       ^     vfs_op_free(op)
- *   vfs            waits its turn (turn.c), for what is held (behind.h), sends calls, ...
+ *   vfs            waits its turn (start.c), for what is held (behind.h), sends calls, ...
  *                                            |                       |
  *   nfs                               nfs_start(op->call) ---> op->done(op)
  *
  * An operation belongs to a lane: it begins, goes on and ends on that lane's thread. `end` comes exactly
  * once, and the front end frees the operation then. It need not be waited for: when nobody does any more
  * (op->waited is false) the operation goes on, its result is dropped, and a file that it has opened is
- * closed again. turn.c says what becomes of changes that nobody waits for.
+ * closed again. start.c says what becomes of changes that nobody waits for.
  *
  * What the front end keeps of an inode, of an open file and of an operation lies behind these in one
  * struct of its own, which begins with ours.
@@ -112,6 +112,7 @@ struct vfs {
  * because an operation that nobody waits for may live longer than the open. */
 struct file {
 	_Atomic unsigned refs;
+	void (*last)(struct vfs_lane *vl, struct file *f);      /* the last reference is gone */
 	struct inode *ino;              /* a reference */
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
@@ -135,8 +136,7 @@ struct op_data {
 	uint64_t since_ns;              /* the result is as old as that; 0: as new as can be */
 	struct iovec iov[AHEAD_PARTS];  /* the result, until the operation is freed */
 	unsigned niov;
-	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies... */
-	bool lent;                      /* ...if that was read ahead */
+	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies, if that was read ahead */
 	unsigned waits;                 /* how often it has waited for a piece */
 	struct loop_msg woken;          /* to its lane: look again */
 	/* WRITE: */
@@ -193,7 +193,7 @@ struct vfs_op {
 	struct file *file;              /* a reference */
 	bool waited;                    /* somebody waits for its end */
 	bool calling;                   /* `call` is under way */
-	bool given_up;                  /* nobody waits any more: turn.c */
+	bool given_up;                  /* nobody waits any more: start.c */
 	bool holds;                     /* counted in ino->held and ino2->held */
 	bool waits_room;                /* WRITE: for room (behind.h), under behind_pool.mu */
 	struct ahead_piece *waits_piece;        /* READ: for what comes; under vfs_ahead.mu */
@@ -301,7 +301,7 @@ static inline void vfs_dir_changed(struct inode *dir)
 	atomic_store(&dir->entries_ns, mono_ns());
 }
 
-/* ---- turn.c ---- */
+/* ---- start.c ---- */
 
 /* Calls go(op) when no operation that holds op->ino or op->ino2 is left: at once, or from a
  * timer. No call of op may be under way. Do this before looking at names that op will change. */
@@ -313,8 +313,6 @@ bool vfs_give_up(struct vfs_op *op);
 /* Other changes of op->ino and op->ino2 wait until op ends. From now on it waits for nobody: its call
  * is to be started now. */
 void vfs_hold(struct vfs_op *op);
-/* op ends. */
-void vfs_hold_ends(struct vfs_op *op);
 
 /* ---- the operations ----
  * The front end sets ino (a reference), cred, waited and end, and what is said here. */
@@ -356,7 +354,11 @@ static inline void file_ref(struct file *f)
 	atomic_fetch_add(&f->refs, 1);
 }
 /* Drops a reference. The last one sends CLOSE, and then REMOVE for a silly name, and frees f. */
-void file_put(struct vfs_lane *vl, struct file *f);
+static inline void file_put(struct vfs_lane *vl, struct file *f)
+{
+	if (atomic_fetch_sub(&f->refs, 1) == 1)
+		f->last(vl, f);
+}
 /* CLOSEs an open that nobody got. */
 void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
 	       const struct rpc_cred *cred);

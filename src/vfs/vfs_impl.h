@@ -5,11 +5,10 @@
 
 #include "vfs/vfs.h"
 
-/* Does this call change a file or a directory? */
-static inline bool vfs_is_change(const struct nfs_call *c)
-{
-	return nfs_effects(c->op) & NFS_CHANGES;
-}
+/* ---- op.c ---- */
+
+/* vfs_op.release of an operation with op->data. */
+void op_data_release(struct vfs_op *op);
 
 /* ---- read.c ---- */
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The calls of operations: what has to be on the server before one (nfs/ops.h, behind.h), whose turn it
+ * is, and what it changes (known.h).
+ *
+ *   vfs_start --> what was written is on the server --> in its turn --> op_changes_begin, nfs_start
+ *                                                                            |
+ *   op->done <-------------------------------------------- op_changes_end <--+
+ *
+ * Operations are given up when their process is killed.
+ *
+ * While an operation changes an inode, the kernel holds that inode's lock. So the server
+ * executes changes of one inode in the order in which programs made them. The answer to one
+ * that is given up (EINTR) ends the lock. But its call may be at the
+ * server, or wait for a new connection to be sent again. If it was executed late, old data
+ * would replace newer data that fsync() has promised, and a new file would be removed by
+ * somebody who meant the one before it.
+ *
+ *   nothing sent yet    the call is taken back, or never started: the server does not
+ *                       hear of the change
+ *   sent                the operation takes over the kernel's lock: it *holds* its inodes
+ *                       until it is freed. Others that change one of them wait.
+ *
+ * Who waits, and for whom: an operation waits before the first call that changes something
+ * (vfs_in_turn), and only for those that hold. One that holds has sent such a call,
+ * so it never waits here. So there is no deadlock. What reads is never held up.
+ *
+ * Threads: `held` is counted before the answer leaves, and the kernel starts nothing
+ * under that lock before it has the answer. So any lane that gets one sees the count.
+ */
+#include <errno.h>
+#include "vfs/vfs_impl.h"
+
+/* Does this call change a file or a directory? */
+static bool op_is_change(const struct nfs_call *c)
+{
+	return nfs_effects(c->op) & NFS_CHANGES;
+}
+
+/* ---- whose turn it is ---- */
+
+static bool turn_is_held(const struct vfs_op *op)
+{
+	return (op->ino && atomic_load(&op->ino->held)) || (op->ino2 && atomic_load(&op->ino2->held));
+}
+
+static void on_turn(struct loop_timer *t)
+{
+	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
+
+	vfs_in_turn(op, op->go);
+}
+
+void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op))
+{
+	if (op->given_up || op->changes || !turn_is_held(op)) {
+		go(op);
+		return;
+	}
+	op->go = go;
+	loop_timer_init(&op->call.eng.timer, on_turn);
+	vfs_wait_more(op);
+}
+
+/* ---- what a call changes ---- */
+
+/* The handles in a change's call are those of inodes. */
+static struct inode *op_inode_of(const struct nfs_fh *fh)
+{
+	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
+}
+
+static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh *fh)
+{
+	struct inode *ino = op_inode_of(fh);
+
+	op->change[i].ino = ino;
+	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
+		ahead_change_begins(ino);
+	op->change[i].nr = known_change_begins(&op->vl->vfs->inodes, ino);
+}
+
+static void op_changes_begin(struct vfs_op *op)
+{
+	const struct nfs_call *c = &op->call;
+	unsigned effects = nfs_effects(c->op);
+	bool two = effects & NFS_CHANGES_FH2;
+
+	if (!two || c->args.fh != c->args.fh2)
+		op_change_begins(op, 0, c->args.fh);
+	if (two)
+		op_change_begins(op, 1, c->args.fh2);
+	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
+		known_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
+			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
+}
+
+/* Ends op->change[i]. */
+static void op_change_ends(struct vfs_op *op, unsigned i)
+{
+	const struct nfs_call *c = &op->call;
+	struct inode *ino = op->change[i].ino;
+	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
+	struct known_after a;
+
+	if (!ino)
+		return;
+	a = (struct known_after){ .since_ns = c->eng.start_ns };
+	op->change[i].ino = NULL;
+	if (data)
+		ahead_change_ends(ino);
+	if (c->res.status == 0 && data) {
+		a.attr = c->res.has_attr ? &c->res.attr : NULL;
+	} else if (c->res.status == 0) {
+		/* RENAME within one directory is its one change, the second. */
+		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
+		a.no_owner = c->res.dir_no_owner;
+		a.change = &c->res.dir_change[i];
+	}
+	known_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
+}
+
+/* For a call that removes or moves a name. nr: the change of the name's directory. */
+static void op_name_ends(struct vfs_op *op, uint64_t nr)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	const struct nfs_call *c = &op->call;
+
+	known_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
+	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
+		known_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
+	if (c->res.status == 0)
+		vfs_name_gone(op, op_inode_of(c->args.fh), nr, c->args.name);
+}
+
+static void op_changes_end(struct vfs_op *op)
+{
+	bool first = op->change[0].ino;
+
+	op_change_ends(op, 0);
+	op_change_ends(op, 1);
+	if (nfs_effects(op->call.op) & NFS_DROPS_NAME)
+		op_name_ends(op, op->change[first ? 0 : 1].nr);
+}
+
+void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+
+	known_gone(t, dir, nr, name, op->call.eng.start_ns + (uint64_t)(t->negative_timeo * 1e9));
+}
+
+/* ---- calls ---- */
+
+static void on_call_done(struct nfs_call *c)
+{
+	struct vfs_op *op = container_of(c, struct vfs_op, call);
+
+	op->calling = false;
+	if (op->change[0].ino || op->change[1].ino)
+		op_changes_end(op);
+	op->done(op);
+}
+
+/* An operation that was given up before it has changed anything changes nothing any more. */
+static void op_send(struct vfs_op *op)
+{
+	bool change = op_is_change(&op->call);
+
+	if (change && op->given_up && !op->changes) {
+		op->call.res.status = -EINTR;
+		op->done(op);
+		return;
+	}
+	if (change) {
+		op->changes++;
+		op_changes_begin(op);
+	}
+	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
+		op->asked_ns = mono_ns();
+	if (op->call.op == NFS_OP_OPEN)
+		op->quiet = known_changes(&op->vl->vfs->inodes, op->ino);
+	op->calling = true;
+	nfs_start(op->vl->lane, &op->call);
+}
+
+static void op_send_in_turn(struct vfs_op *op)
+{
+	if (op_is_change(&op->call))
+		vfs_in_turn(op, op_send);
+	else
+		op_send(op);
+}
+
+/* What op's call must not overtake: NULL, or an inode for behind_settle(). */
+static struct inode *op_settles(const struct vfs_op *op, unsigned effects)
+{
+	/* A call in the middle of a change that has begun. */
+	if (op->changes)
+		return NULL;
+	if (effects & NFS_AFTER_HELD)
+		return op->ino;
+	return effects & NFS_AFTER_HELD_OF_NAME ? op->rm.pinned : NULL;
+}
+
+void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
+{
+	unsigned effects = nfs_effects(number);
+
+	op->done = done;
+	op->call.op = number;
+	op->call.done = on_call_done;
+	op->call.cred = &op->cred;
+	if (!op->call.args.fh)
+		op->call.args.fh = &op->ino->fh;
+	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE, op_send_in_turn);
+}
+
+/* ---- given up ---- */
+
+/* Only the first call that changes something is taken back. A later one is part of a
+ * change that has begun, or puts things in order. */
+static bool turn_take_back(struct vfs_op *op)
+{
+	return op->calling && op->changes <= op_is_change(&op->call) && nfs_take_back(&op->call, -EINTR);
+}
+
+bool vfs_give_up(struct vfs_op *op)
+{
+	op->given_up = true;
+	if (behind_give_up(op) || turn_take_back(op))
+		return true;
+	if (op->changes && !op->holds)
+		vfs_hold(op);
+	op->waited = false;
+	return false;
+}
