@@ -11,7 +11,7 @@
 #ifndef NFS_PLAN_H
 #define NFS_PLAN_H
 
-#include "nfs/nfs.h"
+#include "nfs/config.h"
 
 enum nfs_plan_fabric { NFS_PLAN_AUTO, NFS_PLAN_VERBS, NFS_PLAN_IWARP };
 
