@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The client's configuration, and what its plan is made from (nfs/plan.h), by the options. */
 #include <netinet/in.h>
-#include "vfs/vfs.h"
+#include "nfs/nfs.h"
 #include "rpcrdma/memreg.h"
 #include "setup.h"
+#include "vfs/vfs.h"
 
 _Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
 

@@ -130,6 +130,7 @@ static void cell(struct libscols_line *line, size_t i, const struct ctl_column *
 	char text[CTL_UNIT_MAX], both[64];
 
 	switch (c->kind) {
+	case CTL_LONG_WORD:
 	case CTL_WORD:
 		scols_line_set_data(line, i, ctl_text_of(o, c->member));
 		break;
@@ -162,8 +163,9 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 	scols_table_set_termforce(table, width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
 	scols_table_set_termwidth(table, width);
 	for (size_t i = 0; i < n; i++)
-		scols_table_new_column(table, columns[i].title, 0, columns[i].kind == CTL_WORD ?
-				       SCOLS_FL_WRAP : SCOLS_FL_RIGHT);
+		scols_table_new_column(table, columns[i].title, 0,
+				       columns[i].kind == CTL_LONG_WORD ? SCOLS_FL_WRAP :
+				       columns[i].kind == CTL_WORD ? 0 : SCOLS_FL_RIGHT);
 	for (size_t r = 0; rows && r < json_object_array_length(rows); r++) {
 		line = scols_table_new_line(table, NULL);
 		for (size_t i = 0; line && i < n; i++)
@@ -177,8 +179,8 @@ void ctl_print_path_table(FILE *f, struct json_object *paths)
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", CTL_COUNT, "id", NULL },
-		{ "SERVER", CTL_WORD, "server", NULL },
-		{ "LOCAL", CTL_WORD, "local", NULL },
+		{ "SERVER", CTL_LONG_WORD, "server", NULL },
+		{ "LOCAL", CTL_LONG_WORD, "local", NULL },
 		{ "STATE", CTL_WORD, "state", NULL },
 		{ "CONN", CTL_OF, "connections", "wanted" },
 		{ "FLIGHT", CTL_COUNT, "in_flight", NULL },

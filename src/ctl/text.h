@@ -33,6 +33,7 @@ const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX]);
 struct ctl_column {
 	const char *title;
 	enum {
+		CTL_LONG_WORD,          /* broken where lines are too long */
 		CTL_WORD, CTL_COUNT, CTL_BYTES, CTL_TIME,
 		CTL_OF                  /* member/of */
 	} kind;
@@ -40,7 +41,7 @@ struct ctl_column {
 };
 
 /* A line for each object of the array `rows`, under the titles. If lines are longer than `width`,
- * and that is not 0, the words in them are broken. */
+ * and that is not 0, the long words in them are broken. */
 void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct json_object *rows,
 		     unsigned width);
 /* Of a reply's "paths"; and why those that are not connected are not. */

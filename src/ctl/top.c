@@ -71,7 +71,7 @@ void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigne
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", CTL_COUNT, "id", NULL },
-		{ "SERVER", CTL_WORD, "server", NULL },
+		{ "SERVER", CTL_LONG_WORD, "server", NULL },
 		{ "STATE", CTL_WORD, "state", NULL },
 		{ "CONN", CTL_OF, "connections", "wanted" },
 		{ "CALLS/S", CTL_COUNT, "calls", NULL },

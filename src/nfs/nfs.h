@@ -37,6 +37,7 @@
 #include "base/arena.h"
 #include "base/meminfo.h"
 #include "base/stats.h"
+#include "nfs/config.h"
 #include "nfs/fh.h"
 #include "nfs/file.h"
 #include "nfs/idmap.h"
@@ -49,7 +50,6 @@
 #define NFS_IO_MAX   (4u << 20)
 #define NFS_INSIDE_MAX 32768u   /* file data in one message, for flavors that forbid chunks */
 #define NFS_LANES_MAX 16u
-#define NFS_PATHS_MAX RR_PATHS_MAX
 #define NFS_CONNS_MAX 5u         /* of one lane on one path: one, and mdconnect= more */
 #define NFS_WHERE_MAX 4u        /* names of one file that a call looks at */
 #define NFS_CALL_VERSION 112u    /* bytes of a call that belong to its version */
@@ -381,64 +381,6 @@ struct nfs_version {
 };
 
 extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
-
-/* How long things take that are nobody's options. */
-struct nfs_times {
-	unsigned retry_ms;              /* the pause between the first attempts to connect of an
-					 * outage; it grows (paths.c) */
-	unsigned later_ms;              /* the first wait after "come later"; it doubles up to
-					 * NFS_LATER_SHIFT_MAX times */
-	unsigned delayed_ms;            /* the same when a message has to be sent again in its slot:
-					 * the server still executes it, and is done within the time of
-					 * a call. Programs wait for it after each fail-over */
-	unsigned rider_ms;              /* how long CLOSE waits for a call that carries it */
-	unsigned owner_ms;              /* how long a call waits for an owner's name or number, */
-	unsigned owner_found_s;         /* and how long the mapper's answer is believed */
-	unsigned end_ms;                /* for the end of a session or a client id: no answer is
-					 * needed, because the lease ends them anyway */
-	unsigned pause_ms;              /* between two attempts to mount */
-	unsigned free_ms;               /* how long the next path waits for the end of an attempt:
-					 * connecting has up to three steps of five seconds */
-};
-#define NFS_TIMES { .retry_ms = 1000, .later_ms = 100, .delayed_ms = 10, .rider_ms = 20, \
-	.owner_ms = 5000, .owner_found_s = 600, .end_ms = 400, .pause_ms = 2000, .free_ms = 20000 }
-
-struct nfs_config {
-	const struct nfs_version *version;
-	const struct rpc_auth *auth;            /* from sec=; NULL: AUTH_SYS */
-	struct rr_path paths[NFS_PATHS_MAX];    /* ways to the server; the first with a server
-						 * that answers is used to mount */
-	unsigned npaths;
-	enum rr_policy policy;          /* which connection takes a call */
-	unsigned mdconnect;             /* further connections on each path and lane, for calls
-					 * without file data */
-	unsigned heartbeat_ms;          /* a connection that is silent for so long is dead; 0: none is */
-	const char *server;             /* as the user wrote it */
-	const char *export;
-	unsigned lanes;
-	unsigned credits;               /* per lane */
-	struct arena_counts buffers;    /* per lane */
-	size_t room;                    /* bytes by which all buffers together may grow */
-	size_t path_locks;              /* bytes of locked memory that a path's connections take; 0:
-					 * there is no limit */
-	size_t locks_left;              /* ... that are left for further paths than these */
-	const struct rr_memreg *memreg; /* how memory is registered; NULL: pool */
-	uint32_t rsize, wsize;          /* wanted; the server may lower them */
-	uint64_t (*clock)(void);        /* the lanes'; NULL: mono_ns */
-	const struct nfs_times *times;  /* NULL: NFS_TIMES */
-	unsigned timeo_ms;              /* a call this old drops the connection */
-	unsigned retrans;               /* soft mounts: time-outs before EIO */
-	bool soft;
-	unsigned mountport;             /* v3: 0: ask rpcbind */
-	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
-};
-
-static inline const struct nfs_times *nfs_times_of(const struct nfs_config *cfg)
-{
-	static const struct nfs_times times = NFS_TIMES;
-
-	return cfg->times ? cfg->times : &times;
-}
 
 /* CLOSEs that travel with other calls: rider.h. */
 struct nfs_riders {

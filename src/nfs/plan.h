@@ -11,7 +11,7 @@
 #ifndef NFS_PLAN_H
 #define NFS_PLAN_H
 
-#include "nfs/nfs.h"
+#include "nfs/config.h"
 
 enum nfs_plan_fabric { NFS_PLAN_AUTO, NFS_PLAN_VERBS, NFS_PLAN_IWARP };
 
@@ -35,8 +35,8 @@ struct nfs_plan_in {
 };
 
 /*
- * Fills what is missing in cfg: lanes, credits, buffers, room, path_locks, locks_left, and the paths.
- * Lowers rsize and wsize to what there are buffers for. Blocks in the resolver, and for up to five
+ * Fills what is missing in cfg: lanes, credits, buffers, room, path_locks, locks_left, and the
+ * paths. Lowers rsize and wsize to what there are buffers for. Blocks in the resolver, and for up to five
  * seconds for each address that does not answer. 0, or -errno with eb set.
  */
 int nfs_plan(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb);

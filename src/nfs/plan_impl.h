@@ -10,6 +10,7 @@
 #ifndef NFS_PLAN_IMPL_H
 #define NFS_PLAN_IMPL_H
 
+#include "nfs/nfs.h"
 #include "nfs/plan.h"
 
 /* Fills cfg->npaths, and server and local of each path. Blocks in the resolver. 0, or -errno

@@ -120,7 +120,8 @@ static uint32_t longest(const struct nfs_config *cfg)
 }
 
 /* What the plan leaves of the limit: for growing, in whole extents, and for further paths. */
-static void divide_rest(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit, unsigned times)
+static void divide_rest(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit,
+			unsigned times)
 {
 	size_t connections = cfg->lanes * connection_bytes(cfg, cfg->credits), most = 0;
 	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections -
@@ -139,8 +140,8 @@ static void divide_rest(struct nfs_config *cfg, const struct nfs_plan_in *in, si
 
 /* READs and WRITEs of more than a MiB take several large buffers each. Lowers rsize and wsize to
  * what there are buffers for, and room in what is left; `text` says so, or is empty. */
-static void lower_sizes(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit, char *text,
-			size_t cap)
+static void lower_sizes(struct nfs_config *cfg, const struct nfs_plan_in *in, size_t limit,
+			char *text, size_t cap)
 {
 	size_t left = limit - cfg->lanes * (arena_bytes(&cfg->buffers) + connection_bytes(cfg, cfg->credits));
 	uint32_t most = in->longest_io(cfg->lanes * cfg->buffers.n[ARENA_BIG]);

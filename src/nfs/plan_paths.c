@@ -291,8 +291,8 @@ static int add_server(struct addrs *to, const char *host, const struct nfs_plan_
 
 /* A name may stand for several servers. Version 4.1 tells them apart, and version 3 cannot tell
  * one from its copy (nfs3_check.c): with it only the first address of a name is used. */
-static int find_servers(struct addrs *to, const struct nfs_config *cfg, const struct nfs_plan_in *in,
-			struct errbuf *eb)
+static int find_servers(struct addrs *to, const struct nfs_config *cfg,
+			const struct nfs_plan_in *in, struct errbuf *eb)
 {
 	unsigned most = in->all && cfg->version != &nfs_v3 ? NFS_PATHS_MAX : 1;
 	int rc = 0;

@@ -199,6 +199,10 @@ Test(ctl_text, rates_for_people)
 	cr_assert(strstr(text, "3/64"), "%s", text);
 	cr_assert(strstr(text, "12us"), "%s", text);
 	free(text);
+	/* An address is broken before anything else is. */
+	text = print_rates(r, 70, UINT_MAX);
+	cr_assert(strstr(text, "connected") && strstr(text, " 3/64\n") && !strstr(text, "10.0.0.1"), "%s", text);
+	free(text);
 	text = print_rates(r, 30, 3);
 	expect_narrow(text, 30);
 	for (const char *l = text; *l; l++)

@@ -320,10 +320,16 @@ Test(fs_solo_dirs, nobody_knows_who_has_made_the_directory)
 Test(fs_solo_dirs, silly_names)
 {
 	struct fuse_create_in in = { .flags = O_RDWR, .mode = 0644 };
+	struct fuse_release_in release = { 0 };
+	struct {
+		struct fuse_entry_out entry;
+		struct fuse_open_out open;
+	} made;
 	char silly[64] = "";
 
 	ask(FUSE_CREATE, d, &in, sizeof(in), "f"), done();
 	cr_assert_eq(answer.error, 0);
+	memcpy(&made, answer.data, sizeof(made));
 	unlink_(d, "f");
 	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_RENAME);
 	strcpy(silly, sent[0].c->args.name2);
@@ -332,6 +338,9 @@ Test(fs_solo_dirs, silly_names)
 	there = silly;
 	cr_assert(is_asked(d, silly));
 	there = NULL;
+	release.fh = made.open.fh;
+	ask(FUSE_RELEASE, made.entry.nodeid, &release, sizeof(release), NULL);
+	done();
 }
 
 Test(fs_solo_dirs, names_with_other_forms)

@@ -3,6 +3,8 @@
  * What setup makes of the options: pairs of addresses, the fabric, the buffers. The resolver,
  * the network interfaces and the RDMA devices are played; the last tests have this machine's.
  */
+#include "base/meminfo.h"
+#include "nfs/nfs.h"
 #include "setup.h"
 
 #include <arpa/inet.h>
