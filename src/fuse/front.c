@@ -7,8 +7,10 @@ static void front_op_ends(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
 
-	free(r->text);
-	fs_spare_free(r);
+	if (r->text)
+		free(r->text);
+	if (r->spare)
+		fs_spare_free(r);
 	r->text = NULL;
 	r->req = NULL;
 	r->late = NULL;

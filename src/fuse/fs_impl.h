@@ -101,15 +101,17 @@ static inline uint32_t fs_request_most(uint32_t size)
 
 struct fs_req {
 	struct vfs_op op;
+	/* NULL unless it says more (front_op_ends()): */
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
-	bool (*late)(struct fs_req *r); /* late.c: answers without the server; or NULL */
+	bool (*late)(struct fs_req *r); /* late.c: answers without the server */
+	char *text;                     /* malloc'ed: a symlink's target */
+	char *spare;                    /* the memory of a parked WRITE (dev_clone.c)... */
+	size_t spare_size;              /* ...and its size */
+	/* Cleared by fs_req_new(): */
 	enum came_back back;            /* OPEN, SETATTR: how far it is let through (sentback.h) */
 	bool named;                     /* SETATTR: of the size, by name */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
-	char *text;                     /* malloc'ed: a symlink's target */
-	char *spare;                    /* the memory of a parked WRITE (dev_clone.c) */
-	/* fs_req_new() clears what comes before, but for op. */
-	size_t spare_size;
+	/* Not cleared: */
 	struct nfs_fh node_fh;          /* ...and its filehandle */
 	struct fuse_file_info fi;       /* READ, WRITE, OPEN, CREATE */
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */

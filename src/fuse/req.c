@@ -31,8 +31,10 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 		return NULL;
 	}
 	r = fs_req_of(op);
-	memset(&r->req, 0, offsetof(struct fs_req, spare_size) - offsetof(struct fs_req, req));
 	r->req = req;
+	r->back = NOT_BACK;
+	r->named = false;
+	r->node_id = 0;
 	op->waited = true;
 	op->end = fs_end_status;
 	op->ino = ino;

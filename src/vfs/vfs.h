@@ -123,28 +123,29 @@ struct file {
 /* READ and WRITE. */
 struct op_data {
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
-	uint64_t start;                 /* READ: the offset */
+	uint64_t start;                 /* the offset */
 	/* Put back when the operation is freed. A WRITE that is held may have all, others two; behind
 	 * the last one they are NULL. */
 	struct arena_buf *buf[RR_SEND_IOV];
 	unsigned tries;                 /* of the same piece, without progress */
 	/* READ: */
+	unsigned niov;                  /* of the result */
+	unsigned waits;                 /* how often it has waited for a piece */
+	uint64_t since_ns;              /* the result is as old as that; 0: as new as can be */
 	bool cached;                    /* through the page cache: what is held and read ahead counts */
 	bool reread;                    /* has been sent again for its end */
 	bool lays;                      /* what is held is laid over it, if it was at laid_ns */
-	uint64_t laid_ns;
-	uint64_t since_ns;              /* the result is as old as that; 0: as new as can be */
-	struct iovec iov[AHEAD_PARTS];  /* the result, until the operation is freed */
-	unsigned niov;
-	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies, if that was read ahead */
-	unsigned waits;                 /* how often it has waited for a piece */
-	struct loop_msg woken;          /* to its lane: look again */
 	/* WRITE: */
 	bool quick;                     /* may be answered before the server has it (behind.h) */
 	bool writeback;                 /* of the kernel: no program hears of an error */
 	bool late_error;                /* it has failed for what was written before */
-	uint64_t verf;                  /* its verifier, which COMMIT's has to equal */
-	struct held held;               /* one that is held */
+	/* op_data_begins() clears what comes before, and held.state. */
+	struct held held;               /* WRITE: one that is held */
+	uint64_t laid_ns;
+	struct iovec iov[AHEAD_PARTS];  /* READ: the result, until the operation is freed */
+	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies, if that was read ahead */
+	struct loop_msg woken;          /* READ: to its lane: look again */
+	uint64_t verf;                  /* WRITE: its verifier, which COMMIT's has to equal */
 };
 
 /* What removes or replaces names: unlink, rmdir, rename, and CLOSE of a file with a silly name. */
