@@ -21,7 +21,7 @@ struct fs_config {
 	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
 	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
 	enum fs_lookupcache lookupcache;
-	bool solo;                      /* only this mount writes the files: fs/solo.h */
+	bool solo;                      /* only this mount writes the files: fuse/solo.h */
 	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
 	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
 	bool rdirplus;

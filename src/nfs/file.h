@@ -12,7 +12,7 @@
  *
  * A file exists as long as something is known of it; today that is its opens. A delegation,
  * byte-range locks and a layout belong here as well, beside `opens`. Nobody else has to know how
- * they are found. (What is written and not on stable storage yet is in fs/behind.h, because
+ * they are found. (What is written and not on stable storage yet is in vfs/behind.h, because
  * its buffers and waiting programs are.)
  *
  * Threads. Lanes and the control thread add, list and release opens under the table's lock.

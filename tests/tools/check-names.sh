@@ -4,7 +4,7 @@
 # check-names.sh [SOURCE-DIRECTORY]
 #
 # Each `function()` that doc/design.md names is defined in src or xdr, or declared by
-# libfuse; each `src/...`, `fs/...` file that it names is there.
+# libfuse; each `src/...`, `vfs/...` file that it names is there.
 #
 # The last test plants a name that does not exist in a copy and sees that it is found.
 set -u
@@ -20,7 +20,7 @@ missing() # TEXT TOP
 			grep -qE "[ *]$name\\(" /usr/include/fuse3/fuse_lowlevel.h ||
 			echo "$1: no function $name()"
 	done
-	grep -oE '`(src|ctl|fs|nfs|rpc|rpcrdma|fabric|base|gateway|tests|iwarp)/[a-z0-9_/.-]*\.(c|h|sh)`' "$1" |
+	grep -oE '`(src|ctl|vfs|fuse|nfs|rpc|rpcrdma|fabric|base|gateway|tests|iwarp)/[a-z0-9_/.-]*\.(c|h|sh)`' "$1" |
 		tr -d '`' | sort -u | while read -r file; do
 		[ -e "$2/$file" ] || [ -e "$2/src/$file" ] || [ -e "$2/src/fabric/$file" ] ||
 			echo "$1: no file $file"
@@ -37,8 +37,8 @@ else
 fi
 copy=$(mktemp) || exit 1
 trap 'rm -f "$copy"' EXIT
-{ cat "$top/doc/design.md"; echo 'It calls `rr_frobnicate()` in `fs/frob.c`.'; } >"$copy"
-if [ "$(missing "$copy" "$top" | grep -c 'rr_frobnicate\|fs/frob.c')" -eq 2 ]; then
+{ cat "$top/doc/design.md"; echo 'It calls `rr_frobnicate()` in `vfs/frob.c`.'; } >"$copy"
+if [ "$(missing "$copy" "$top" | grep -c 'rr_frobnicate\|vfs/frob.c')" -eq 2 ]; then
 	echo "ok 2 - what is not there is found"
 else
 	echo "not ok 2 - what is not there is found"

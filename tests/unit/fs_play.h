@@ -8,7 +8,7 @@
  *      answer, notice <-- libfuse <-- its `done`  <-- the version's decode <-- fs_play_serve
  *                                                                              fs_play_reply
  *
- * The lane's device (fs/dev.h) is a fake one, which hands on a request when the test makes
+ * The lane's device (fuse/dev.h) is a fake one, which hands on a request when the test makes
  * one. A test of reading itself uses the real one instead: fs_play_attach().
  */
 #ifndef TESTS_FS_PLAY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How requests arrive: the provider that reads /dev/fuse (fs/dev_clone.c), with a socket in
+ * How requests arrive: the provider that reads /dev/fuse (fuse/dev_clone.c), with a socket in
  * place of the device.
  */
 #include <criterion/criterion.h>

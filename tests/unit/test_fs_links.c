@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The texts of symbolic links (fs/links.h), by fs_play.h. The server has one link. It may put
+ * The texts of symbolic links (vfs/links.h), by fs_play.h. The server has one link. It may put
  * another one in its place, with the same handle. Time passes when the test says so.
  *
  * The rule, in any order of requests, executions and replies: a text that the kernel gets was the

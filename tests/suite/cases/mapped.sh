@@ -39,7 +39,7 @@ for options in '' noac; do
 	let_go
 done
 
-# Kernels that do not drop pages when a write that goes past them ends (src/fs/open.c) show it.
+# Kernels that do not drop pages when a write that goes past them ends (src/fuse/open.c) show it.
 mount_up
 "$beside" "$WORK/beside" 100 || fail "a mapping is older than a write() that has returned"
 mount_down
