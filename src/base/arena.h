@@ -15,7 +15,7 @@
  *        message, so that one contiguous Send carries both.
  * SMALL  READ data up to 8 KiB, the text of links, Long Calls.
  * MID    READ data up to 64 KiB, WRITE data, Reply chunks.
- * BIG    READ data, and the tail of large FUSE writes.
+ * BIG    READ data, and the tail of large writes.
  *
  * With memreg=pool (rpcrdma/memreg.h) one registration serves all calls, and a peer may
  * write to any of `data` at any time. So nothing there is parsed or followed as a pointer:

@@ -7,7 +7,7 @@
  *          server's calls                                           72 x   5 KiB
  *   SMALL  credits + 8: every credit may be a small READ            72 x   8 KiB
  *   MID    credits + 8: every credit may be a WRITE with a buffer
- *          of its own, the rest are under the FUSE read and for
+ *          of its own, the rest are under a request that is read and for
  *          chunks                                                   72 x  64 KiB
  *   BIG    16: more requests of 1 MiB in flight only queue up, on
  *          the wire and in the server's threads                     16 x 1028 KiB
@@ -15,8 +15,8 @@
  *
  * The least that works:
  *
- *   BIG 2    one under the FUSE read, one in flight
- *   MID 4    one under the FUSE read, one for a chunk when there is none left
+ *   BIG 2    one under a request that is read, one in flight
+ *   MID 4    one under a request that is read, one for a chunk when there is none left
  *            (conn.c), the others for READ and WRITE data
  *   MSG 16   8 credits + 8
  *                          16 x 5 KiB + 4 x 64 KiB + 2 x 1028 KiB = 2.3 MiB

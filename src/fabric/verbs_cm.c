@@ -258,7 +258,7 @@ static int fail_wait(const struct fab_conn *c, const struct cm_answer *a, const 
 
 static void init_once(void)
 {
-	/* On kernels before 5.12 a fork (fusermount3 is a child) would take the pages of
+	/* On kernels before 5.12 a fork (for a child that mounts) would take the pages of
 	 * the provider's queues away from the device. On newer kernels this does
 	 * nothing. It must precede all other verbs. */
 	ibv_fork_init();

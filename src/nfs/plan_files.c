@@ -13,7 +13,7 @@
 
 /* Of a device: the connection manager's events, completions, and an eventfd. */
 #define CONNECTION_FILES 3u
-/* Epoll, eventfd, /dev/fuse; some for what comes and goes. */
+/* Epoll, eventfd, the front end's device; some for what comes and goes. */
 #define LANE_FILES  8u
 /* Standard streams, log, control socket and its clients, devices, /proc. */
 #define OTHER_FILES 64u

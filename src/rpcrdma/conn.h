@@ -51,7 +51,7 @@
 /* A link has more receives than credits: for the server's own calls (it has two credits), and
  * for replies that the lane still looks at. */
 #define RR_RECV_SPARE 8u
-/* Pieces of a call's data: a WRITE of 4 MiB may be four of FUSE, which lie in two buffers each. */
+/* Pieces of a call's data: a WRITE of 4 MiB may be four requests' data, which lie in two buffers each. */
 #define RR_SEND_IOV   8u
 /* Pieces of memory that a reply's data is placed in: a READ of 4 MiB has four buffers of a MiB. */
 #define RR_SINK_IOV   4u

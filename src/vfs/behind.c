@@ -6,7 +6,7 @@
 #include "vfs/behind_impl.h"
 
 /* A write of at most so many bytes is copied into a WRITE that it continues or changes. More
- * bytes stay where FUSE has put them. */
+ * bytes stay where the front end has put them. */
 uint32_t behind_gather_max = 131072;
 /* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u

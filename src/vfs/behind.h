@@ -29,7 +29,7 @@
  * all that is held of a file is one WRITE, and somebody asks, it is sent with FILE_SYNC: that is
  * one call instead of two.
  *
- * Buffers. A WRITE keeps the buffers in which FUSE has put its data, one of 64 KiB and one of
+ * Buffers. A WRITE keeps the buffers in which the front end has put its data, one of 64 KiB and one of
  * a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added when
  * the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to RR_SEND_IOV of
  * them, not all of them full (held.part). They are kept until the data is on stable storage.
@@ -94,7 +94,7 @@
  *        is not sent before.
  *   an error                          The data is dropped. Each open of the file reports the
  *        error once, to the next write() or fsync(); until then each close() does. So a full
- *        disk is noticed while a program is still writing. The kernel is made to drop its
+ *        disk is noticed while a program is still writing. The front end drops its
  *        pages then.
  *   the mount ends                    behind_drain() sends everything. A call that is under
  *        way on a connection is waited for. If the server has gone, the log says how much was

@@ -87,7 +87,6 @@ void behind_failed_locked(struct behind *b, struct inode *ino, int status)
 {
 	b->error = status;
 	atomic_fetch_add(&b->errors, 1);
-	/* The kernel has pages that the server does not have. */
 	vfs_this_lane->vfs->front->data_lost(ino);
 }
 

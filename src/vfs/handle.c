@@ -16,7 +16,7 @@ static uint32_t gen_of(uint64_t handle)
 	return (uint32_t)(handle >> 32);
 }
 
-/* With generation 0 a handle could be 0 or FUSE_ROOT_ID. */
+/* With generation 0 a handle could be 0 or 1. */
 static uint32_t not_zero(uint32_t gen)
 {
 	return gen ? gen : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Handles: the numbers by which FUSE knows our nodes, open files and directory streams.
+ * Handles: the numbers by which a front end's other side knows inodes, open files and directory streams.
  * They come back from outside, so each one is looked up here before it is used.
  *
  *     handle = | generation 32 bits | index 32 bits |
@@ -9,7 +9,7 @@
  *
  * A slot's generation changes with each object, and begins at random. The slot that has
  * been free for longest is used first. So a handle that was given up, or never existed, is
- * not mistaken for another one. No handle is 0 or FUSE_ROOT_ID.
+ * not mistaken for another one. No handle is 0 or 1, which is the root.
  *
  * Any thread. A slot is read and changed under one of a few locks, which is held for that
  * only: handle_get() takes its reference under it, handle_del() ends the handle under it.

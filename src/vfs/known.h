@@ -4,7 +4,8 @@
  *
  * The kernel forgets a directory's attributes when a name in it changes, and a file's when
  * the file is written. Then it asks for them. The server's reply to the change had them
- * (version 3: wcc_data; version 4: GETATTR behind the change), but our answer to the kernel has no place for them. So they are
+ * (version 3: wcc_data; version 4: GETATTR behind the change), but a front end's answer has no
+ * place for them. So they are
  * kept for the one question that follows:
  *
  *      REMOVE sent ... reply, attributes ... kernel: GETATTR -> answered from here

@@ -9,8 +9,8 @@
  *        v      inode.link: the text, and inode.data_nr at the time when the call was sent
  *   readlink()  answered with that, if it may still be believed
  *
- * The kernel could keep the texts in its page cache (FUSE_CACHE_SYMLINKS). But kernels before 6.14
- * end a text in that cache at the size that they were told last, and a server may tell a size
+ * The kernel could keep the texts in its page cache. But kernels before 6.14
+ * end a text in that cache at the size that they know, and a server may send a size
  * that is too small, or 0. Nothing here depends on a size. And a text in
  * that cache stays however the link changes: only a notification removes it, which waits for
  * READLINKs that are under way.
@@ -21,7 +21,7 @@
  *     was read ahead: ahead.h). Other attributes that come while READLINK is under way outdate
  *     its text, too: nobody knows which of the two is newer.
  *   - For as long as attributes are believed, acregmin to acregmax, since READLINK was sent or
- *     since the kernel was told attributes, which then were the same. With noac: not at all.
+ *     since the newest attributes came, which then were the same. With noac: not at all.
  *
  * A link that this mount has made: the text is what was asked for, if the reply to that very call
  * had the handle (nfs_results.found), and if the attributes in the reply are still the newest.

@@ -356,7 +356,7 @@ void silly_unpin(struct vfs_op *op)
 /* ---- waiting until silly names are gone ---- */
 
 /*
- * FUSE's release may come after close() has returned. So a file that still seems to be open
+ * A front end may hear of a close() after that has returned. So a file that still seems to be open
  * may be closed already, and its silly name about to go. That is waited for so long.
  */
 #define MAYBE_CLOSED_NS 1000000000ull

@@ -2,7 +2,7 @@
 /*
  * Directories that this mount has made with consistency=solo: which names are not in them.
  *
- * FUSE looks each name up before it creates it. A directory that this mount has made was empty, and
+ * The kernel looks each name up before it creates it. A directory that this mount has made was empty, and
  * nobody else makes names in it. So its names are at most those that this mount has made, and any
  * other name is not there:
  *

@@ -12,7 +12,8 @@
 # hand-written XDR (xdr/) belongs to what speaks protocols: nfs, gateway, rpc, rpcrdma.
 # Headers of src/ itself (the program: options, daemon) are for no layer.
 #
-# The second test: each source file says its licence in an SPDX line.
+# The second test: each source file says its licence in an SPDX line. The third one: nothing below
+# src/fuse speaks of FUSE, but for the names of the counters (base/stats.h).
 #
 # The last ones plant violations in a copy and see that they are found.
 set -u
@@ -69,6 +70,14 @@ unlicensed() # TOP
 	done
 }
 
+# Prints lines that speak of FUSE.
+speaks_of_fuse() # TOP
+{
+	for dir in vfs nfs rpc rpcrdma fabric base; do
+		[ -d "$1/src/$dir" ] && grep -rniE '(^|[^e])fuse|libfuse' --include='*.[ch]' "$1/src/$dir"
+	done | grep -vE 'nfsrdma-fuse|STAT_FUSE|base/stats\.h|src/fuse' | sed "s|^$1/||"
+}
+
 n=0
 result() # NAME TEXT: passes if the text is empty
 {
@@ -98,9 +107,18 @@ planted() # FILE LINE EXPECTED
 	fi
 }
 
-echo "1..20"
+echo "1..22"
 result "layers ($layers) include to the right only" "$(violations "$top")"
 result "every source file has an SPDX line" "$(unlicensed "$top")"
+result "below src/fuse nobody knows FUSE" "$(speaks_of_fuse "$top")"
+tree=$(mktemp -d) || exit 99
+mkdir -p "$tree/src/vfs"
+echo '/* FUSE asks for it. */' >"$tree/src/vfs/a.c"
+case $(speaks_of_fuse "$tree") in
+src/vfs/a.c:1:*) result "planted: src/vfs/a.c speaks of FUSE" "" ;;
+*) result "planted: src/vfs/a.c speaks of FUSE" "was not found" ;;
+esac
+rm -rf "$tree"
 planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
 planted src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
 planted src/nfs/nfs4/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": nfs may not use vfs'
