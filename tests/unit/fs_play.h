@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The FUSE front end without a kernel and without a server: a client of one lane on the fake
- * fabric, whose loop runs when a test says so. The test plays both ends. Everything runs on
- * the test's thread.
+ * The FUSE front end without a kernel and without a server (lane_play.h). The test plays both ends.
+ * Everything runs on the test's thread.
  *
  *      fs_play_ask -----> libfuse --> the handler --> the version's encode --> fake.sends
- *      answer, notice <-- libfuse <-- its `done`  <-- the version's decode <-- fs_play_serve
- *                                                                              fs_play_reply
+ *      answer, notice <-- libfuse <-- its `done`  <-- the version's decode <-- lane_play_serve
+ *                                                                              lane_play_reply
  *
  * The lane's device (fuse/dev.h) is a fake one, which hands on a request when the test makes
  * one. A test of reading itself uses the real one instead: fs_play_attach().
@@ -14,11 +13,9 @@
 #ifndef TESTS_FS_PLAY_H
 #define TESTS_FS_PLAY_H
 
-#include "fake_fabric.h"
 #include "fuse/fs_impl.h"
-#include "nfs/internal.h"
+#include "lane_play.h"
 
-extern struct nfs_lane lane;
 extern struct fs fs;
 extern struct fs_lane *fl;              /* the only one */
 /* The fake device. Requests lie in it as in the one that reads /dev/fuse. */
@@ -28,7 +25,6 @@ extern struct fs_play_dev {
 	struct arena_buf *mid, *big;    /* a WRITE's data; NULL: a request has taken it */
 } fs_play_dev;
 
-extern uint32_t fs_play_rsize, fs_play_wsize;   /* the client's; 1 MiB */
 extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 38 (Linux 6.5) */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
@@ -37,14 +33,6 @@ extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 3
 void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 		   const struct nfs_attr *attr);
 void fs_play_end(void);
-/* The lane gets a connection (again). */
-void fs_play_connect(void);
-/* Answers the call that is a connection's first message when the one before it was silent for a
- * second (or lane.target.timed_out says so). It has the only credit: nothing else is sent before.
- * The calls that follow are in fake.sends. Returns false if there is none. */
-bool fs_play_answer_ping(struct nfs_target *t);
-/* Runs the lane's loop for that long. */
-void fs_play_run(unsigned ms);
 
 /* ---- the kernel ---- */
 
@@ -81,25 +69,5 @@ void fs_play_detach(void);
 
 /* An open file of the root's inode, made without OPEN. The caller frees it, last. */
 struct fs_file *fs_play_file(void);
-
-/* ---- the server ---- */
-
-/* Replies to all calls that wait for it, with headers only: the test's decode makes the
- * results. */
-void fs_play_serve(void);
-/* Takes what was sent, and does not reply yet. */
-void fs_play_flush(void);
-/* Replies to the call with that XID. */
-void fs_play_reply(uint32_t xid);
-
-/* Words of a message that was sent, in host order: one, and two as a 64-bit number. */
-uint32_t sent_word(unsigned send, unsigned i);
-uint64_t sent_address(unsigned send, unsigned i);
-/* Replies to the newest call with n words, given in host order. */
-void reply_words(const uint32_t *w, unsigned n);
-#define REPLY_WORDS(...) \
-	reply_words((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
-/* Replies to a WRITE of version 3: all data is on stable storage. */
-void reply_write3(unsigned send, uint32_t count);
 
 #endif

@@ -207,7 +207,7 @@ static void take_calls(void)
 			if (sent[k].xid == ntohl(w[0]))
 				memcpy(sent[k].chunk, w + 5, w[4] || !w[5] ? 0 : sizeof(sent[k].chunk));
 	}
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static void reply(const struct sent *s)
@@ -478,7 +478,7 @@ static void some_connection(void)
 	if (up)
 		fake_break();
 	else
-		fs_play_connect();
+		lane_play_connect();
 	up = !up;
 	atomic_store(&lane.target.up, up);
 	take_calls();
@@ -499,7 +499,7 @@ static void some_progress(void)
 {
 	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
 
-	if (fs_play_answer_ping(&lane.target)) {
+	if (lane_play_answer_ping(&lane.target)) {
 		take_calls();
 		return;
 	}

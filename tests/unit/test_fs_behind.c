@@ -540,8 +540,8 @@ static bool answer_ping(struct nfs_target *t)
 	bool answered;
 
 	vfs_this_lane = &(t == &lane.target ? fl : &fs.lanes[1])->vl;
-	answered = fs_play_answer_ping(t);
-	fs_play_flush();
+	answered = lane_play_answer_ping(t);
+	lane_play_flush();
 	vfs_this_lane = &fl->vl;
 	seen.pings += answered;
 	return answered;
@@ -559,7 +559,7 @@ static void some_progress(void)
 	if (!s->executed)
 		execute(s);
 	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
-		fs_play_reply(s->xid);
+		lane_play_reply(s->xid);
 	vfs_this_lane = &fl->vl;
 }
 
@@ -603,7 +603,7 @@ static void some_connection(void)
 		up = 2;
 	} else {
 		lane.target.timed_out = !roll(4);
-		fs_play_connect();
+		lane_play_connect();
 		up = 1;
 	}
 }
@@ -620,15 +620,15 @@ static void tick_all(uint64_t ns)
 
 static void settle(void)
 {
-	fs_play_flush();
-	fs_play_run(0);
-	fs_play_flush();
+	lane_play_flush();
+	lane_play_run(0);
+	lane_play_flush();
 	if (!two)
 		return;
 	other_runs();
-	fs_play_flush();
-	fs_play_run(0);
-	fs_play_flush();
+	lane_play_flush();
+	lane_play_run(0);
+	lane_play_flush();
 	forget_unsent();
 }
 
@@ -1170,7 +1170,7 @@ Test(fs_behind, the_other_lane_breaks_as_well)
 	behind_tick(&fl->vl, mono_ns());
 	on_release = NULL;
 	cr_assert(released == 1 && !nfs_lane_up(&pair[1]) && did.writes == 0);
-	fs_play_connect();
+	lane_play_connect();
 	other_serves();
 	end();
 }
@@ -1294,7 +1294,7 @@ Test(fs_behind, a_silly_name_does_not_wait_for_a_lost_lane)
 	is_removed();
 	up = 2;
 	disconnect();
-	fs_play_connect();
+	lane_play_connect();
 	for (unsigned i = 0; i < 50 && !list_empty(&fl->vl.active); i++) {
 		settle();
 		some_progress();
@@ -1318,7 +1318,7 @@ Test(fs_behind, a_commit_without_a_connection_is_not_slow)
 	settle();
 	cr_assert_eq(nsent, 1);
 	sent[0].c->eng.start_ns -= 60000000000ull;      /* for a minute */
-	fs_play_connect();
+	lane_play_connect();
 	other_serves();
 	cr_assert_eq(did.commits, 1);
 	cr_assert_lt(fs.vfs.behind.commit_ns, 60000000000ull);
@@ -1444,7 +1444,7 @@ Test(fs_behind, a_commit_that_is_executed_twice_may_have_failed_before)
 	cr_assert(nsent == 1 && sent[0].c->op == NFS_OP_COMMIT);
 	memory = disk;                  /* executed: the server has dropped the data */
 	disconnect();
-	fs_play_connect();
+	lane_play_connect();
 	up = 1;
 	for (unsigned i = 0; i < 100 && !asks[nasks - 1].answered; i++) {
 		some_progress();

@@ -134,7 +134,7 @@ static void pass(uint64_t ns)
 	container_of(fl->vl.active.prev, struct fs_req, op.node)->op.start_ns -= ns;
 	if (fl->gone_ns)
 		fl->gone_ns -= ns;
-	fs_play_run(600);
+	lane_play_run(600);
 }
 
 /* It may have been any signal, and the server is there: it only takes its time. When the
@@ -146,7 +146,7 @@ Test(fs_cred, a_signal_to_a_process_that_cannot_be_seen, .timeout = 300)
 	pass(600000000000);
 	cr_assert_eq(answer.count, 0, "given up with %d", answer.error);
 	fake_break();
-	fs_play_run(600);
+	lane_play_run(600);
 	cr_assert_eq(answer.count, 0);
 	pass(200000000000);
 	cr_assert_eq(answer.count, 0);

@@ -171,7 +171,7 @@ static const struct nfs_version version = {
 static void ask(uint32_t opcode, const void *body, size_t len)
 {
 	fs_play_ask(opcode, FUSE_ROOT_ID, body, len);
-	fs_play_serve();
+	lane_play_serve();
 }
 
 /* The same with `data` bytes of a file's at `off`, which lie elsewhere. */
@@ -185,7 +185,7 @@ static void ask_with(uint32_t opcode, const void *body, size_t len, uint64_t off
 		((char *)(i < ARENA_MID_SIZE ? fs_play_dev.mid : fs_play_dev.big)->mem)
 			[i < ARENA_MID_SIZE ? i : i - ARENA_MID_SIZE] = byte_at(off + i);
 	fs_play_request(&h, body, len);
-	fs_play_serve();
+	lane_play_serve();
 }
 
 static void ask_read_as(uint64_t off, uint32_t size, uint32_t flags, uint64_t owner)
@@ -601,7 +601,7 @@ Test(fs_data, direct_write_of_a_killed_process)
 		((char *)fs_play_dev.mid->mem)[i] = byte_at(i);
 	fs_play_request(&h, &in, sizeof(in));
 	cr_assert_not(fs_give_up(container_of(fl->vl.active.prev, struct fs_req, op.node)));
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert_eq(srv.answered, srv.n);
 	cr_assert_eq(notice.count, 0);
 	cr_assert(atomic_load(&believed_of(fs.root)->outdated), "the next answer makes the kernel drop its pages");
@@ -823,7 +823,7 @@ Test(fs_data_past_behind, pages_of_others)
 	cr_assert(is_outdated());
 	expect_write(0, 4096, 4096, true, 1);
 	ask(FUSE_FLUSH, &in, sizeof(in));
-	fs_play_run(5);
+	lane_play_run(5);
 	behind_tick(&fl->vl, mono_ns());  /* the lane looks after the file no more */
 }
 
@@ -874,7 +874,7 @@ Test(fs_data_init, the_answer_to_init)
 	static const struct nfs_fh root = { .len = 4, .data = "file" };
 	const struct fuse_init_out *out = (const void *)answer.data;
 
-	fs_play_wsize = 65536;
+	lane_play_wsize = 65536;
 	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
 	fs_play_start(&version, &root, &srv.attr);
 	cr_assert_eq(out->max_write, 65536);
@@ -890,7 +890,7 @@ Test(fs_data_init, requests_are_of_a_mib)
 	static const struct nfs_fh root = { .len = 4, .data = "file" };
 	const struct fuse_init_out *out = (const void *)answer.data;
 
-	fs_play_rsize = fs_play_wsize = 4u << 20;
+	lane_play_rsize = lane_play_wsize = 4u << 20;
 	srv.attr = (struct nfs_attr){ .mode = S_IFREG | 0644 };
 	fs_play_start(&version, &root, &srv.attr);
 	cr_assert_eq(out->max_write, 1u << 20);

@@ -91,7 +91,7 @@ Test(fs_dev, data_is_not_copied)
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		feed_write(sizes[i]);
 		for (unsigned n = 0; n < 1000 && fake.nsends == i; n++)
-			fs_play_run(1);
+			lane_play_run(1);
 		cr_assert_eq(fake.nsends, i + 1, "one RPC");
 		expect_written(i, sizes[i]);
 		answer.count = 0;
@@ -105,7 +105,7 @@ Test(fs_dev, data_is_not_copied)
 static void serve_writes(unsigned n, unsigned now)
 {
 	for (unsigned i = 0; i < 1000 && fake.nsends < n; i++)
-		fs_play_run(1);
+		lane_play_run(1);
 	cr_assert_eq(fake.nsends, n);
 	while (now)
 		reply_write3(n - now--, 4096);
@@ -153,7 +153,7 @@ Test(fs_dev, bursts)
 	for (unsigned i = 0; i < 40; i++)
 		feed(FUSE_FORGET, &forget, sizeof(forget), 0);
 	for (unsigned i = 0; i < 1000 && stat_get(&lane.stats, STAT_FUSE_FORGETS) - seen < 40; i++)
-		fs_play_run(1);
+		lane_play_run(1);
 	empty = stat_get(&lane.stats, STAT_FUSE_EMPTY_READS);
 	for (unsigned i = 20; i < 23; i++) {
 		feed_write(4096);
@@ -191,7 +191,7 @@ Test(fs_dev, thousands_of_forgets)
 
 	feed(FUSE_BATCH_FORGET, &msg, sizeof(msg), 0);
 	for (int i = 0; i < 1000 && atomic_load(&fs.vfs.inodes.count) > 1; i++)
-		fs_play_run(10);
+		lane_play_run(10);
 	cr_expect_eq(atomic_load(&fs.vfs.inodes.count), 1);
 	cr_expect_eq(stat_get(&lane.stats, STAT_FUSE_FORGETS), FORGETS);
 }
@@ -224,7 +224,7 @@ Test(fs_dev, starved)
 
 	feed_write(size);
 	feed(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
-	fs_play_run(1500);
+	lane_play_run(1500);
 	cr_assert_eq(fake.nsends, 1);
 	cr_assert_eq(sent_word(0, 12), 1, "GETATTR, and WRITE is not before it");
 	cr_assert_eq(fl->dev->state, FS_DEV_PARKING);
@@ -303,10 +303,10 @@ Test(fs_dev, starved_lane_passes_the_wake_up_on)
 
 	other_lane();
 	feed_write(4096);
-	fs_play_run(20);
+	lane_play_run(20);
 	cr_assert_eq(fl->dev->state, FS_DEV_STARVED);
 	cr_assert_eq(looked(), 1);
-	fs_play_run(20);
+	lane_play_run(20);
 	cr_assert_eq(looked(), 0);
 	while (nheld)
 		magazine_put(&lane.mag, held[--nheld]);
@@ -331,7 +331,7 @@ static void other_gets(bool up)
 	atomic_store(&two[1].target.up, up);
 	fs_lanes_look(fl);
 	cr_assert_eq(looked(), 1);
-	fs_play_run(1);
+	lane_play_run(1);
 }
 
 /* At once: whatever it reads waits for a connection, and the other lane has one. */
@@ -342,7 +342,7 @@ Test(fs_dev, lane_without_a_connection_steps_aside)
 	fake_break();
 	cr_assert_eq(fl->dev->state, FS_DEV_ASIDE);
 	cr_assert_eq(looked(), 1);
-	fs_play_connect();
+	lane_play_connect();
 	cr_assert_eq(fl->dev->state, FS_DEV_READING);
 	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
@@ -357,7 +357,7 @@ Test(fs_dev, no_lane_is_aside_when_all_have_lost_their_connections)
 	cr_assert_eq(fl->dev->state, FS_DEV_ASIDE);
 	other_gets(false);
 	cr_assert(fl->dev->state == FS_DEV_READING && !other_aside);
-	fs_play_connect();
+	lane_play_connect();
 	cr_assert(fl->dev->state == FS_DEV_READING && looked() == 1 && other_aside);
 	fs.vfs.nlanes = 1;
 	loop_free(two[1].loop);
@@ -369,7 +369,7 @@ static void run_with(void (*fn)(struct loop_timer *t))
 
 	loop_timer_init(&t, fn);
 	loop_timer_set(lane.loop, &t, 0);
-	fs_play_run(20);
+	lane_play_run(20);
 	loop_timer_clear(&t);
 }
 
@@ -410,7 +410,7 @@ Test(fs_dev, lane_that_looks_and_starves_passes_the_wake_up_on)
 	other_lane();
 	loop_timer_init(&t, look_and_starve);
 	loop_timer_set(lane.loop, &t, 5);
-	fs_play_run(20);
+	lane_play_run(20);
 	cr_assert_eq(looked(), 1);
 	while (nheld_here)
 		magazine_put(&lane.mag, held_here[--nheld_here]);
@@ -437,6 +437,6 @@ Test(fs_dev, looks)
 	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 2);
 	fs_dev_clone.step_aside(fl->dev, false);
 	for (unsigned i = 0; i < 100 && stat_get(&lane.stats, STAT_FUSE_REQUESTS) < 3; i++)
-		fs_play_run(20);
+		lane_play_run(20);
 	cr_assert_eq(stat_get(&lane.stats, STAT_FUSE_REQUESTS), 3);
 }

@@ -238,7 +238,7 @@ static uint64_t take_answer(bool plus)
 static uint64_t read_some(bool plus, uint64_t off, uint32_t size)
 {
 	ask_dir(plus, off, size);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0, "error %d", answer.error);
 	cr_assert_leq(answer.len, size);
 	return take_answer(plus);
@@ -460,7 +460,7 @@ Test(fs_dir, verifier)
 static int error_of(uint64_t off)
 {
 	ask_dir(false, off, 4096);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert_eq(answer.count, 1);
 	return answer.error;
 }
@@ -570,7 +570,7 @@ static int read_until_error(uint32_t size)
 	got.n = 0;
 	for (unsigned i = 0; i < 10000; i++) {
 		ask_dir(false, off, size);
-		fs_play_serve();
+		lane_play_serve();
 		cr_assert_eq(answer.count, 1);
 		if (answer.error || !answer.len)
 			return answer.error;
@@ -674,7 +674,7 @@ Test(fs_dir, one_request_at_a_time)
 	ask_dir(false, 0, 4096);
 	cr_assert(answer.count == 1 && answer.error == -EINTR);
 	answer.count = 0;
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0);
 	got.n = 0;
 	take_answer(false);
@@ -691,7 +691,7 @@ Test(fs_dir, closed_meanwhile)
 	ask_dir(false, 0, 4096);
 	close_dir(fh);
 	answer.count = 0;
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0);
 	fh = first;
 }
@@ -778,7 +778,7 @@ Test(fs_dir, plus_not_taken)
 	add_many(10);
 	ask_dir(true, 0, 65536);
 	fs_play_refuse = true;
-	fs_play_serve();
+	lane_play_serve();
 	fs_play_refuse = false;
 	cr_assert_eq(atomic_load(&fs.vfs.inodes.count), before);
 }
@@ -806,7 +806,7 @@ static uint64_t open_by(uint32_t pid, uint32_t flags)
 
 	h.pid = pid;
 	fs_play_request(&h, &in, sizeof(in));
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0 && answer.len == sizeof(out));
 	memcpy(&out, answer.data, sizeof(out));
 	return out.fh;
@@ -832,7 +832,7 @@ static void say(int fd, int32_t what)
 static void end_waiting(pthread_t thread, const int fds[2], int expected)
 {
 	while (!atomic_load(&waited))
-		fs_play_run(1);
+		lane_play_run(1);
 	pthread_join(thread, NULL);
 	cr_assert_eq(atomic_load(&result), expected);
 	close(fds[0]);
@@ -853,7 +853,7 @@ Test(fs_dir, pages_end_with_a_release_of_that_process)
 	close_dir(early);
 	for (uint32_t pid = 0; pid < 3; pid++)
 		close_dir(open_by(pid, O_DIRECTORY | O_NONBLOCK | O_DSYNC));
-	fs_play_run(200);
+	lane_play_run(200);
 	cr_assert_not(atomic_load(&waited), "there may be more WRITEs");
 	close_dir(its);
 	end_waiting(thread, fds, 0);
@@ -867,7 +867,7 @@ Test(fs_dir, pages_end_when_the_process_is_done)
 
 	begin_waiting(&thread, fds);
 	close_dir(open_by(SYNCS, O_DIRECTORY));
-	fs_play_run(200);
+	lane_play_run(200);
 	cr_assert_not(atomic_load(&waited), "it does not say that syncfs() has succeeded");
 	say(fds[1], 0);
 	end_waiting(thread, fds, 0);

@@ -145,7 +145,7 @@ static void ask(uint32_t opcode, const void *body, size_t len, size_t data)
 	fs_play_request(&h, body, len);
 	if (!a->r)
 		a->r = container_of(fl->vl.active.prev, struct fs_req, op.node);
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static struct fs_file *file;
@@ -202,8 +202,8 @@ static void connect_again(void)
 {
 	up = true;
 	lane.target.timed_out = !roll(4);
-	fs_play_connect();
-	fs_play_flush();
+	lane_play_connect();
+	lane_play_flush();
 }
 
 /* ---- any order ---- */
@@ -263,15 +263,15 @@ static void look_again(void)
 		r->op.call.eng.timer.fn(&r->op.call.eng.timer);
 		break;
 	}
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static void some_progress(void)
 {
 	struct sent *s = nsent ? &sent[roll(nsent)] : NULL;
 
-	if (fs_play_answer_ping(&lane.target)) {
-		fs_play_flush();
+	if (lane_play_answer_ping(&lane.target)) {
+		lane_play_flush();
 		return;
 	}
 	if (!s || !s->c->eng.rr.sends)
@@ -279,7 +279,7 @@ static void some_progress(void)
 	if (!s->executed)
 		execute(s, roll(4) == 0);
 	else if (s->c->eng.rr.state == RR_CALL_INFLIGHT)
-		fs_play_reply(s->xid);
+		lane_play_reply(s->xid);
 }
 
 static void end(void)

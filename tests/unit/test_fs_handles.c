@@ -103,14 +103,14 @@ static struct node node_of_answer(uint8_t is)
 static struct node lookup(uint64_t dir, const char *name)
 {
 	ask_name(dir, name);
-	fs_play_serve();
+	lane_play_serve();
 	return node_of_answer((uint8_t)name[0]);
 }
 
 static int error_of_lookup(uint64_t dir, const char *name)
 {
 	ask_name(dir, name);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert_eq(answer.count, 1);
 	return answer.error;
 }
@@ -128,7 +128,7 @@ static void decode_handle(struct node n, uint8_t is)
 	struct node back;
 
 	ask_name(n.id, ".");
-	fs_play_serve();
+	lane_play_serve();
 	back = node_of_answer(is);
 	cr_assert_eq(back.id, n.id);
 	cr_assert_eq(back.generation, n.generation);
@@ -259,7 +259,7 @@ Test(fs_handles, forgotten_for_good_meanwhile)
 	ask_name(a.id, ".");
 	/* A directory has had the handle: the node of before is no more. */
 	inode_put(&fs.vfs.inodes, inode_get(&fs.vfs.inodes, &fh, &attr, 0, NULL, 0, mono_ns()), 1);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == -ESTALE);
 	cr_assert_eq(known(), 1, "the new node is not the kernel's");
 }
@@ -276,7 +276,7 @@ Test(fs_handles, forget_and_lookup_overtake_each_other)
 	ask_name(a.id, ".");
 	forget(a.id, 1);
 	cr_assert_eq(known(), 1);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert_eq(node_of_answer('a').id, a.id);
 	cr_assert_eq(known(), 2);
 	forget(a.id, 1);
@@ -284,7 +284,7 @@ Test(fs_handles, forget_and_lookup_overtake_each_other)
 	/* The answer does not get there. */
 	ask_name(a.id, ".");
 	fs_play_refuse = true;
-	fs_play_serve();
+	lane_play_serve();
 	fs_play_refuse = false;
 	cr_assert_eq(known(), 1);
 	decode_handle(a, 'a');
@@ -299,7 +299,7 @@ Test(fs_handles, several_at_once)
 	ask_name(a.id, ".");
 	ask_name(a.id, ".");
 	ask_name(FUSE_ROOT_ID, "a");
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert_eq(answer.count, 3);
 	cr_assert_eq(node_of_answer('a').id, a.id);
 	cr_assert_eq(known(), 2);
@@ -318,13 +318,13 @@ Test(fs_handles, opened_without_a_name)
 	forget(a.id, 1);
 	decode_handle(a, 'a');
 	fs_play_ask(FUSE_OPEN, a.id, &in, sizeof(in));
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(answer.count == 1 && answer.error == 0);
 	cr_assert(opens == 1 && named == 0);
 	memcpy(&out, answer.data, sizeof(out));
 	release.fh = out.fh;
 	fs_play_ask(FUSE_RELEASE, a.id, &release, sizeof(release));
-	fs_play_serve();
+	lane_play_serve();
 }
 
 /* The kernel has one node of the root, and gives back none. */
@@ -337,7 +337,7 @@ Test(fs_handles, the_root_is_above)
 	decode_handle(d, 'd');
 	for (unsigned i = 0; i < 3; i++) {
 		ask_name(i == 2 ? FUSE_ROOT_ID : d.id, i == 2 ? "." : "..");
-		fs_play_serve();
+		lane_play_serve();
 		root = node_of_answer('D');
 		cr_assert_eq(root.id, FUSE_ROOT_ID);
 		cr_assert_eq(root.generation, 0, "that is what the kernel has for it");

@@ -61,7 +61,7 @@ static void end_noise(void)
 static void run_loop(unsigned ms)
 {
 	for (unsigned i = 0; i < ms && !answer.count && !fake.nsends; i++)
-		fs_play_run(1);
+		lane_play_run(1);
 }
 
 /* A request with `data` bytes behind its body. */
@@ -246,7 +246,7 @@ static void reconnect(void)
 
 	run_loop(5);
 	if (lost)
-		fs_play_connect();
+		lane_play_connect();
 }
 
 /* Long arguments, and text in a chunk: whatever their bytes, there is one answer. */

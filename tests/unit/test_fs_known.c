@@ -97,7 +97,7 @@ static const struct nfs_version version = {
 static void reply(unsigned i)
 {
 	cr_assert_lt(i, nsent);
-	fs_play_reply(sent[i].xid);
+	lane_play_reply(sent[i].xid);
 }
 
 /* ---- the kernel ---- */
@@ -112,7 +112,7 @@ static void ask(uint32_t opcode, uint64_t node, const void *body, size_t len, co
 	if (more)
 		memcpy(bytes + len, more, n);
 	fs_play_ask(opcode, node, bytes, len + n);
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static void mkdir_(const char *name)
@@ -193,8 +193,8 @@ static void done(void)
 /* What waits for its time gets on. */
 static void pass_time(unsigned ms)
 {
-	fs_play_run(ms);
-	fs_play_flush();
+	lane_play_run(ms);
+	lane_play_flush();
 }
 
 static uint64_t the_file(void)

@@ -99,13 +99,13 @@ static void reply(unsigned i)
 	unsigned before = npending;
 
 	execute(&pending[i]);
-	fs_play_reply(pending[i].xid);
+	lane_play_reply(pending[i].xid);
 	cr_assert_eq(npending, before - 1, "call %u of %u is not in flight", i, before);
 }
 
 static void reply_to_all(void)
 {
-	fs_play_flush();
+	lane_play_flush();
 	while (npending)
 		reply(0);
 }
@@ -262,11 +262,11 @@ Test(fs_links, other_attributes_outdate_a_text)
 Test(fs_links, other_attributes_outdate_a_text_that_is_on_its_way)
 {
 	fs_play_ask(FUSE_READLINK, node, NULL, 0);
-	fs_play_flush();
+	lane_play_flush();
 	execute(&pending[0]);
 	replace();
 	lookup();
-	fs_play_flush();
+	lane_play_flush();
 	reply(1);
 	reply(0);
 	cr_assert_eq(read_link("1"), 1);
@@ -276,12 +276,12 @@ Test(fs_links, other_attributes_outdate_a_text_that_is_on_its_way)
 Test(fs_links, the_newer_text_stays)
 {
 	fs_play_ask(FUSE_READLINK, node, NULL, 0);
-	fs_play_flush();
+	lane_play_flush();
 	execute(&pending[0]);
 	replace();
 	passed += S;
 	fs_play_ask(FUSE_READLINK, node, NULL, 0);
-	fs_play_flush();
+	lane_play_flush();
 	reply(1);
 	reply(0);
 	cr_assert_eq(read_link("1"), 0);
@@ -376,7 +376,7 @@ static void something_happens(void)
 		if (npending)
 			reply(any(npending));
 	}
-	fs_play_flush();
+	lane_play_flush();
 }
 
 Test(fs_links, no_text_is_older_than_attributes)

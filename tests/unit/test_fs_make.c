@@ -60,7 +60,7 @@ static void ask(uint32_t opcode, const void *body, size_t len)
 	memcpy(bytes + len, "a", 2);
 	fs_play_ask(opcode, FUSE_ROOT_ID, bytes, len + 2);
 	for (unsigned i = 0; i < 3; i++)
-		fs_play_serve();
+		lane_play_serve();
 	cr_assert_eq(answer.count, 1);
 }
 
@@ -110,7 +110,7 @@ Test(fs_make, create_finds_a_fifo)
 	/* The kernel has just been told that there is no such name. */
 	next_rc = -ENOENT;
 	fs_play_ask(FUSE_LOOKUP, FUSE_ROOT_ID, "a", 2);
-	fs_play_serve();
+	lane_play_serve();
 	mode = S_IFIFO;
 	create();
 	nothing_is_left();
@@ -118,7 +118,7 @@ Test(fs_make, create_finds_a_fifo)
 	/* It asks again, and the answer must not be what was known before. */
 	nops = 0;
 	fs_play_ask(FUSE_LOOKUP, FUSE_ROOT_ID, "a", 2);
-	fs_play_serve();
+	lane_play_serve();
 	cr_assert(nops == 1 && ops[0] == NFS_OP_LOOKUP && answer.error == 0);
 	cr_assert_eq(((struct fuse_entry_out *)(void *)answer.data)->attr.mode & S_IFMT, S_IFIFO);
 }

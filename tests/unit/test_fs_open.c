@@ -101,7 +101,7 @@ static int ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
 	calls = looked_at = 0;
 	fs_play_request(&h, body, len);
 	for (unsigned i = 0; i < 4; i++)
-		fs_play_serve();
+		lane_play_serve();
 	cr_assert_eq(answer.count, 1);
 	return answer.error;
 }

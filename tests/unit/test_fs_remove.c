@@ -286,7 +286,7 @@ static const struct nfs_version version = {
 
 static void reply(struct sent *s)
 {
-	fs_play_reply(s->xid);
+	lane_play_reply(s->xid);
 }
 
 static struct sent *the_call(enum nfs_op op)
@@ -323,7 +323,7 @@ static bool look_again(void)
 			continue;
 		loop_timer_clear(&r->op.call.eng.timer);
 		r->op.call.eng.timer.fn(&r->op.call.eng.timer);
-		fs_play_flush();
+		lane_play_flush();
 		return true;
 	}
 	return false;
@@ -372,7 +372,7 @@ static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t 
 	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
 	fs_play_request(&h, body, len);
 	a->r = list_empty(&fl->vl.active) ? NULL : container_of(fl->vl.active.prev, struct fs_req, op.node);
-	fs_play_flush();
+	lane_play_flush();
 	return a;
 }
 
@@ -467,8 +467,8 @@ static struct ask *opened(int dir, const char *name)
 
 static void run_loop(unsigned ms)
 {
-	fs_play_run(ms);
-	fs_play_flush();
+	lane_play_run(ms);
+	lane_play_flush();
 }
 
 /* ---- what the daemon says ---- */

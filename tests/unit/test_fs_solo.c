@@ -165,10 +165,10 @@ static const struct nfs_version version = {
 static void done(void)
 {
 	for (unsigned i = 0; i < 20; i++) {
-		fs_play_flush();
+		lane_play_flush();
 		if (nsent)
-			fs_play_reply(sent[0].xid);
-		fs_play_run(0);
+			lane_play_reply(sent[0].xid);
+		lane_play_run(0);
 	}
 	cr_assert_eq(nsent, 0);
 }
@@ -191,7 +191,7 @@ static void begin(uint32_t opcode, uint64_t to, const void *body, size_t len)
 	h.pid = 10;
 	h.uid = user;
 	fs_play_request(&h, body, len);
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static void ask(uint32_t opcode, uint64_t to, const void *body, size_t len)
@@ -480,15 +480,15 @@ Test(fs_solo, a_newer_mtime_is_not_overtaken)
 	set_times(fh, 0, 2000, 2000);
 	flush_(fh);
 	release(fh);
-	fs_play_flush();
+	lane_play_flush();
 	sent_only("owsx");
 	set_times(0, FATTR_ATIME, 1500, 2001);
 	cr_assert_eq(answer.count, 0);
-	fs_play_run(50);
-	fs_play_flush();
+	lane_play_run(50);
+	lane_play_flush();
 	sent_only("");
 	done();
-	fs_play_run(50);
+	lane_play_run(50);
 	done();
 	cr_assert_eq(answer.count, 1);
 	sent_only("s");
@@ -504,11 +504,11 @@ Test(fs_solo, a_program_sets_the_mtime_before_it_is_sent)
 	write_back(other, 0, 100);
 	set_times(fh, 0, 2000, 2000);
 	release(fh);
-	fs_play_flush();
+	lane_play_flush();
 	sent_only("oowx");
 	set_times(0, FATTR_ATIME, 1500, 2001);
 	done();
-	fs_play_run(50);
+	lane_play_run(50);
 	done();
 	cr_assert_eq(answer.count, 1);
 	sent_only("s");
@@ -697,7 +697,7 @@ Test(fs_solo, each_change_is_heard_of)
 	fs.solo_said_ns = 1;
 	loop_timer_set(lane.loop, &fl->scan, 0);
 	while (atomic_load(&fs.solo_unsaid))
-		fs_play_run(50);
+		lane_play_run(50);
 	loop_timer_clear(&fl->scan);
 	fs_solo_say_rest(&fs, UINT64_MAX);
 	dup2(real, STDERR_FILENO);
@@ -763,8 +763,8 @@ Test(fs_solo, an_open_beside_an_own_change_says_nothing)
 
 	begin(FUSE_OPEN, node, &in, sizeof(in));
 	set_times(0, FATTR_ATIME, 1500, 2001);
-	fs_play_reply(sent[1].xid);
-	fs_play_run(0);
+	lane_play_reply(sent[1].xid);
+	lane_play_run(0);
 	done();
 	cr_assert_eq(answer.error, 0);
 	release(out->fh);

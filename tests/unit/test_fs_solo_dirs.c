@@ -126,7 +126,7 @@ static const struct nfs_version version = {
 static void done(void)
 {
 	while (nsent)
-		fs_play_reply(sent[0].xid);
+		lane_play_reply(sent[0].xid);
 }
 
 /* ---- the kernel ---- */
@@ -141,7 +141,7 @@ static void ask(uint32_t opcode, uint64_t node, const void *body, size_t len, co
 	if (more)
 		memcpy(bytes + len, more, n);
 	fs_play_ask(opcode, node, bytes, len + n);
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static uint64_t node_of_answer(void)
@@ -279,7 +279,7 @@ Test(fs_solo_dirs, nobody_knows_whether_it_was_made)
 	ask_mkdir(d, "a");
 	sent[0].rc = -EIO;
 	done();
-	fs_play_run(1100), fs_play_flush();
+	lane_play_run(1100), lane_play_flush();
 	cr_assert(is_asked(d, "a"));
 }
 

@@ -121,10 +121,10 @@ static const struct nfs_version version = {
 static void done(void)
 {
 	for (unsigned i = 0; i < 20; i++) {
-		fs_play_flush();
+		lane_play_flush();
 		if (nsent)
-			fs_play_reply(sent[0].xid);
-		fs_play_run(0);
+			lane_play_reply(sent[0].xid);
+		lane_play_run(0);
 	}
 	cr_assert_eq(nsent, 0);
 }
@@ -132,7 +132,7 @@ static void done(void)
 /* The reply to the call that was sent last, and no other. */
 static void reply_last(void)
 {
-	fs_play_reply(sent[nsent - 1].xid);
+	lane_play_reply(sent[nsent - 1].xid);
 }
 
 /* ---- the kernel ---- */
@@ -148,7 +148,7 @@ static void ask(uint32_t opcode, uint64_t to, const void *body, size_t len)
 
 	h.pid = tid;
 	fs_play_request(&h, body, len);
-	fs_play_flush();
+	lane_play_flush();
 }
 
 static void lookup(const char *name)
@@ -182,7 +182,7 @@ static void write_with(uint64_t at, char what, uint32_t n, uint32_t flags)
 	fs_play_buffers();
 	memset(fs_play_dev.mid->mem, what, n);
 	fs_play_request(&h, &in, sizeof(in));
-	fs_play_flush();
+	lane_play_flush();
 }
 
 /* Returns how many calls it takes. */
@@ -380,12 +380,12 @@ Test(fs_young, a_write_leaves_while_read_is_under_way)
 	ask_read(0, 100);               /* executed now */
 	cr_assert_eq(nsent, 1);
 	behind_tick(&fl->vl, mono_ns() + 40000000000u);
-	fs_play_run(0);
-	fs_play_flush();
+	lane_play_run(0);
+	lane_play_flush();
 	reply_last();                   /* WRITE... */
 	behind_tick(&fl->vl, mono_ns() + 40000000000u);
-	fs_play_run(0);
-	fs_play_flush();
+	lane_play_run(0);
+	lane_play_flush();
 	while (nsent > 1)
 		reply_last();           /* ...and COMMIT */
 	done();
@@ -461,7 +461,7 @@ Test(fs_young, stat_after_a_read)
 	fs.vfs.inodes.acregmin = 1;
 	open_again(O_RDWR);
 	read_at(0, 100);
-	fs_play_run(1100);
+	lane_play_run(1100);
 	cr_assert_eq(stat_(), 1);
 }
 
@@ -550,7 +550,7 @@ Test(fs_young, it_is_noticed_in_time)
 	open_again(O_RDWR);
 	write_at(0, 'a', 100);
 	cr_assert_eq(look(100), 0);
-	fs_play_run(1100);
+	lane_play_run(1100);
 	another(500);
 	cr_assert_gt(look(500), 0);
 	cr_assert_eq(attr_out()->attr.mtimensec, file.nr);
@@ -745,7 +745,7 @@ Test(fs_young, a_write_while_open_is_under_way)
 	ask(FUSE_OPEN, node, &in, sizeof(in));
 	cr_assert_eq(nsent, 1);
 	write_at(0, 'a', 100);
-	fs_play_reply(sent[0].xid);
+	lane_play_reply(sent[0].xid);
 	opens[nopens++] = ((const struct fuse_open_out *)(const void *)answer.data)->fh;
 	cr_assert_gt(look(500), 0);
 }

@@ -17,7 +17,7 @@ static void teardown(void)
 	handles_fini(&h);
 }
 
-TestSuite(fs_handle, .init = setup, .fini = teardown, .timeout = 300);
+TestSuite(vfs_handle, .init = setup, .fini = teardown, .timeout = 300);
 
 static unsigned refs;
 
@@ -32,7 +32,7 @@ static void look(const void *obj, void *arg)
 	*(const void **)arg = obj;
 }
 
-Test(fs_handle, life)
+Test(vfs_handle, life)
 {
 	int alive = 1, dead = 0;
 	const void *seen = NULL;
@@ -53,7 +53,7 @@ Test(fs_handle, life)
 	cr_assert_eq(refs, 2);
 }
 
-Test(fs_handle, stale_and_invented)
+Test(vfs_handle, stale_and_invented)
 {
 	static uint64_t was[3 * HANDLE_CHUNK];
 	int obj = 1;
@@ -150,7 +150,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-Test(fs_handle, threads)
+Test(vfs_handle, threads)
 {
 	pthread_t t[THREADS];
 	unsigned seed[THREADS];

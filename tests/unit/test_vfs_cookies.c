@@ -50,7 +50,7 @@ static void circle(unsigned lead, unsigned turn, unsigned per_reply)
 	cr_assert_geq(n, lead, "too soon");
 }
 
-Test(fs_cookies, circles)
+Test(vfs_cookies, circles)
 {
 	for (unsigned lead = 0; lead < 40; lead++)
 		for (unsigned turn = 1; turn < 50; turn++)
@@ -61,7 +61,7 @@ Test(fs_cookies, circles)
 }
 
 /* Up, down, and hashes: a million entries, all different. */
-Test(fs_cookies, large_directories)
+Test(vfs_cookies, large_directories)
 {
 	for (unsigned kind = 0; kind < 3; kind++) {
 		uint64_t last = 0;
@@ -79,7 +79,7 @@ Test(fs_cookies, large_directories)
 }
 
 /* Hashes of 10 bits: hundreds of names have the same. */
-Test(fs_cookies, collisions)
+Test(vfs_cookies, collisions)
 {
 	cookies_ask(&seq, 0);
 	for (unsigned i = 0; i < 300000; i++)
@@ -92,7 +92,7 @@ Test(fs_cookies, collisions)
 
 /* An entry gets another name, or is removed and made anew, behind where the listing
  * is, and has the same cookie again. */
-Test(fs_cookies, changes_meanwhile)
+Test(vfs_cookies, changes_meanwhile)
 {
 	cookies_ask(&seq, 0);
 	for (unsigned i = 1; i < 100000; i++) {
@@ -107,7 +107,7 @@ Test(fs_cookies, changes_meanwhile)
 }
 
 /* Going back is not going in a circle. */
-Test(fs_cookies, seeks)
+Test(vfs_cookies, seeks)
 {
 	for (unsigned k = 0; k < 1000; k++) {
 		cookies_ask(&seq, k % 3 ? 7 : 0);
@@ -117,7 +117,7 @@ Test(fs_cookies, seeks)
 }
 
 /* Nothing but what was asked behind, and more to come. */
-Test(fs_cookies, standing_still)
+Test(vfs_cookies, standing_still)
 {
 	cookies_ask(&seq, 0);
 	cr_assert(number(9, 1));

@@ -65,7 +65,7 @@ static void ask(uint64_t from, uint64_t to)
 	cr_assert_eq(n, expected);
 }
 
-Test(fs_behind_tree, finds_what_a_list_would)
+Test(vfs_behind_tree, finds_what_a_list_would)
 {
 	unsigned count = 0;
 
