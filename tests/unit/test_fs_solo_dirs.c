@@ -54,7 +54,8 @@ static void execute(struct sent *s)
 		return;
 	case NFS_OP_MKDIR:
 		change[(uint8_t)a->name[0]] = 1000;
-		/* fallthrough */
+		s->change[0] = changed(a->fh);
+		return;
 	case NFS_OP_CREATE:
 	case NFS_OP_REMOVE:
 		s->change[0] = changed(a->fh);
