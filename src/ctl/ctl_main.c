@@ -253,7 +253,7 @@ int ctl_main(int argc, char **argv)
 		log_err("ctl: %s", eb.text);
 		return CTL_USAGE;
 	}
-	if (a.given & BIT(HELP)) {
+	if (!a.verb) {                  /* --help */
 		help();
 		return CTL_OK;
 	}

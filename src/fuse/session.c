@@ -435,7 +435,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 		.negative_timeo = fs_negative_timeo(cfg), .write_behind = cfg->write_behind,
 		.readahead = cfg->readahead, .solo = cfg->solo, .place = cfg->mountpoint, .rdirplus = cfg->rdirplus,
 	}, &fs_front, cl);
-	fs->vfs.lanes = calloc(cl->nlanes, sizeof(*fs->vfs.lanes));
+	fs->vfs.lanes = calloc(cl->nlanes, sizeof(struct vfs_lane *));
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
 	rc = fs->lanes && fs->vfs.lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");
 	if (!rc)

@@ -54,7 +54,7 @@ struct nfs_idmap {
 
 static uint32_t hash_of(int way, bool group, const char *name, uint32_t id)
 {
-	uint64_t seed = (uint64_t)(way * 2 + group);
+	uint64_t seed = (uint64_t)way * 2 + group;
 
 	return (uint32_t)(way == TO_NAME ? hash_bytes(&id, sizeof(id), seed) :
 			  hash_bytes(name, strlen(name), seed));
