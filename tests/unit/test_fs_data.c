@@ -430,6 +430,36 @@ Test(fs_data, nothing_at_first)
 	expect_data(100, 5000);
 }
 
+/* FUSE gets the memory that the READ ahead was placed in, of two of them if need be. A direct read gets
+ * nothing of it, and the pages of a direct open's mapping do. */
+Test(fs_data, what_was_read_ahead)
+{
+	const char *at;
+
+	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 1000;
+	ahead_init(&fs.vfs, 64 << 10);
+	fs.vfs.ahead.most = 2 * ARENA_BIG_SIZE;
+	fs.vfs.ahead.piece = fs.vfs.ahead.part = 24 << 10;
+	expect_read(0, 4096, 4096, false);
+	ask_read(0, 4096);
+	expect_read(4096, 4096, 4096, false);
+	expect_read(8192, 16384, 16384, false);
+	expect_read(24576, 24576, 24576, false);
+	ask_read(4096, 4096);
+	ask_read(8192, 4096);
+	expect_data(8192, 4096);
+	at = answer.at;
+	ask_read_as(12288, 4096, O_RDWR | O_DIRECT, 0);
+	expect_data(12288, 4096);
+	cr_assert_eq((const char *)answer.at, at + 4096);
+	expect_read(16384, 4096, 4096, false);
+	ask_read_as(16384, 4096, O_RDWR | O_DIRECT, 0x1234);
+	expect_read(49152, 24576, 24576, false);
+	ask_read(20480, 8192);
+	expect_data(20480, 8192);
+	cr_assert_eq(stat_get(&lane.stats, STAT_AHEAD_HITS), 3);
+}
+
 /* ---- close() ----
  * The kernel writes mapped pages back in close(), and tells of errors there,
  * unless it was told that this open has nothing to flush. Pages are dirtied by

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Read-ahead without a kernel and without a protocol (fs_play.h). One rule: a read never
+ * Read-ahead without FUSE and without a protocol (vfs_play.h). One rule: a read never
  * returns data that is older than what close-to-open and this mount's own changes allow.
  *
  * The played server numbers all changes of the one file, whoever makes them. Each block of
  * the file has the number of the change that wrote it, and the file's attributes have the
  * number of the newest change. So each block that a READ returns says from when to when it
- * was in the file: from its own number to that of the block's next change. A request notes,
- * when the kernel makes it, how new each block has to be at least:
+ * was in the file: from its own number to that of the block's next change. An operation
+ * notes, when it is made, how new each block has to be at least:
  *
  *   what an own change has written, that was answered before
  *   what an own change has written, that an answer before has shown
@@ -20,13 +20,12 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "buffers.h"
 #include "vfs/ahead_impl.h"
-#include "fs_play.h"
+#include "vfs_play.h"
 
 #define BLOCK   4096u
 #define BLOCKS  64u
@@ -93,24 +92,26 @@ static struct nfs_attr attr_now(void)
 	};
 }
 
-/* ---- what the kernel has asked for ---- */
+/* ---- what was asked for ---- */
+
+enum what { READS = 1, WRITES, CUTS, LOOKS, OPENS_IT };
 
 static struct ask {
-	uint64_t unique;                /* 0: answered */
-	uint32_t opcode;
-	uint32_t first, n;              /* READ, WRITE: blocks; SETATTR: the size */
+	uint64_t nr;                    /* 0: answered */
+	enum what what;
+	uint32_t first, n;              /* READS, WRITES: blocks */
 	uint32_t at_least[BLOCKS];      /* READ: no block may have been replaced by then */
 	uint32_t size_since;            /* READ: an end of the file was there later */
 	bool killed;
 } asks[16];
 static uint32_t known[BLOCKS], known_size;      /* what the next READ has to respect */
 
-static unsigned waiting(uint32_t opcode)
+static unsigned waiting(enum what what)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 16; i++)
-		n += asks[i].unique && (!opcode || asks[i].opcode == opcode);
+		n += asks[i].nr && asks[i].what == what;
 	return n;
 }
 
@@ -148,12 +149,12 @@ static void check_block(const struct ask *a, uint32_t b, const uint32_t *w)
 
 static void check_read(const struct ask *a)
 {
-	uint32_t n = (uint32_t)(answer.len / BLOCK);
+	uint32_t n = (uint32_t)(vfs_answer.len / BLOCK);
 
-	cr_assert_eq(answer.error, 0);
-	cr_assert(answer.len % BLOCK == 0 && n <= a->n);
+	cr_assert_eq(vfs_answer.status, 0);
+	cr_assert(vfs_answer.len % BLOCK == 0 && n <= a->n);
 	for (uint32_t i = 0; i < n; i++)
-		check_block(a, a->first + i, (const uint32_t *)(const void *)(answer.data + i * BLOCK));
+		check_block(a, a->first + i, (const uint32_t *)(const void *)(vfs_answer.data + i * BLOCK));
 	if (n < a->n)
 		cr_assert(was_so_short(a->first + n, a->size_since), "run %u: an end at %u", current,
 			  a->first + n);
@@ -165,7 +166,7 @@ static void check_read(const struct ask *a)
 static struct sent {
 	struct nfs_call *c;
 	uint32_t xid;
-	uint64_t unique;                /* 0: read ahead */
+	uint64_t nr;                    /* of the operation; 0: read ahead */
 	uint32_t chunk[2 + 4 * RR_SINK_IOV];    /* the Write chunk as it was offered last, or zeros */
 	bool executed, fails, eof;
 	uint32_t at;                    /* `now` after it was executed */
@@ -175,23 +176,22 @@ static struct sent {
 static unsigned nsent, nreads;          /* nreads: READs ever */
 static bool calm;                       /* each READ brings what it asks for */
 
-static struct ask *ask_of(uint64_t unique)
+static struct ask *ask_of(uint64_t nr)
 {
 	for (unsigned i = 0; i < 16; i++)
-		if (unique && asks[i].unique == unique)
+		if (nr && asks[i].nr == nr)
 			return &asks[i];
 	return NULL;
 }
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
-	const struct fs_req *r = container_of(c, struct fs_req, op.call);
 	uint32_t nothing = 0;
 
 	cr_assert_lt(nsent, 64);
 	nreads += c->op == NFS_OP_READ;
 	sent[nsent++] = (struct sent){
-		.c = c, .xid = c->eng.rr.xid, .unique = r->req ? fuse_req_ctx(r->req)->pid : 0,
+		.c = c, .xid = c->eng.rr.xid, .nr = vfs_play_nr(container_of(c, struct vfs_op, call)),
 	};
 	return xdr_uint32_t(x, &nothing);
 }
@@ -234,7 +234,7 @@ static void execute_read(struct sent *s)
 	s->eof = s->n < n;
 	if (calm)
 		return;
-	s->fails = !s->unique && roll(16) == 0;
+	s->fails = !s->nr && roll(16) == 0;
 	if (s->n > 1 && roll(16) == 0) {
 		s->n--;
 		s->eof = false;
@@ -318,77 +318,82 @@ static const struct nfs_version version = {
 	},
 };
 
-/* ---- the kernel ---- */
+/* ---- programs ---- */
 
-static uint64_t fh[OPENS];              /* 0: not open */
+static struct file *files[OPENS];       /* NULL: not open */
 static uint32_t cursor[OPENS];          /* where its reader is */
+static bool gone;                       /* the front end is */
 
 static void opened(void)
 {
-	const struct fuse_open_out *out = (const void *)answer.data;
-
 	for (unsigned i = 0; i < OPENS; i++) {
-		if (fh[i])
+		if (files[i])
 			continue;
-		fh[i] = out->fh;
+		files[i] = vfs_answer.file;
 		cursor[i] = 0;
 		return;
 	}
 	cr_assert_fail("too many opens");
 }
 
-static void answered(const struct fuse_out_header *h)
+/* What was executed at executed_at is known now. */
+static void has_seen(const struct ask *a)
 {
-	struct ask *a = ask_of(h->unique);
-
-	if (!a)
-		return;
-	a->unique = 0;
-	if (a->killed) {
-		cr_assert_eq(answer.error, -EINTR);
-	} else if (a->opcode == FUSE_READ) {
+	if (a->what == READS) {
 		check_read(a);
-	} else if (answer.error == 0 && a->opcode == FUSE_WRITE) {
+	} else if (a->what == WRITES) {
 		knows(a->first, a->n, executed_at);
-	} else if (answer.error == 0 && executed_at) {
+		if (known_size < executed_at)
+			known_size = executed_at;
+	} else if (executed_at) {
 		knows(0, BLOCKS, executed_at);
 		known_size = executed_at;
 	}
-	if (a->opcode == FUSE_WRITE && answer.error == 0 && known_size < executed_at)
-		known_size = executed_at;
-	if (a->opcode == FUSE_OPEN && answer.error == 0)
+	if (a->what == OPENS_IT)
 		opened();
 }
 
-static void ask(uint32_t opcode, const void *body, size_t len, size_t data, uint32_t first,
-		uint32_t n)
+static void answered(uint64_t nr)
 {
-	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len + data);
+	struct ask *a = ask_of(nr);
+
+	cr_assert_not_null(a);
+	a->nr = 0;
+	if (gone)
+		cr_assert_eq(vfs_answer.status, -ENOTCONN);
+	else if (a->killed)
+		cr_assert_eq(vfs_answer.status, -EINTR);
+	else if (vfs_answer.status == 0 || a->what == READS)
+		has_seen(a);
+}
+
+/* The next operation is that one. */
+static void ask(enum what what, uint32_t first, uint32_t n)
+{
 	struct ask *a = asks;
 
-	while (a->unique)
+	while (a->nr)
 		a++;
 	cr_assert_lt(a - asks, 16);
 	*a = (struct ask){
-		.unique = h.unique, .opcode = opcode, .first = first, .n = n, .size_since = known_size,
+		.nr = vfs_play_next, .what = what, .first = first, .n = n, .size_since = known_size,
 	};
 	memcpy(a->at_least, known, sizeof(known));
-	/* This is how a call is known to be the request's. */
-	h.pid = (uint32_t)h.unique;
 	executed_at = 0;
-	fs_play_request(&h, body, len);
-	take_calls();
 }
 
 static void ask_read(unsigned which, uint32_t first, uint32_t n, bool direct)
 {
-	struct fuse_read_in in = {
-		.fh = fh[which], .offset = (uint64_t)first * BLOCK, .size = n * BLOCK,
-		.flags = direct ? O_DIRECT : 0, .lock_owner = direct,
-		.read_flags = direct ? FUSE_READ_LOCKOWNER : 0,
-	};
+	ask(READS, first, n);
+	vfs_play_read(files[which], (uint64_t)first * BLOCK, n * BLOCK, !direct);
+	take_calls();
+}
 
-	ask(FUSE_READ, &in, sizeof(in), 0, first, n);
+static void ask_open(void)
+{
+	ask(OPENS_IT, 0, 0);
+	vfs_play_open(root, 0);
+	take_calls();
 }
 
 /* Most readers read on; some jump. */
@@ -397,7 +402,7 @@ static void some_read(void)
 	unsigned which = roll(OPENS);
 	uint32_t n = 1 + roll(2);
 
-	if (!fh[which] || waiting(FUSE_READ) >= 4)
+	if (!files[which] || waiting(READS) >= 4)
 		return;
 	if (roll(16) == 0 || cursor[which] + n > nblocks)
 		cursor[which] = roll(BLOCKS - 4);
@@ -405,57 +410,55 @@ static void some_read(void)
 	cursor[which] += which == 2 ? 5 : n;
 }
 
-/* One at a time: the kernel locks the file. */
+/* One at a time: programs lock the file. */
 static void some_change(void)
 {
-	struct fuse_write_in in = { .flags = O_RDWR };
-	struct fuse_setattr_in set = { .valid = FATTR_SIZE };
 	uint32_t first = roll(BLOCKS - 4), n = 1 + roll(3);
 	unsigned which = roll(OPENS);
 
-	if (!fh[which] || waiting(FUSE_WRITE) || waiting(FUSE_SETATTR))
+	if (!files[which] || waiting(WRITES) || waiting(CUTS))
 		return;
 	if (roll(4)) {
-		in.fh = fh[which];
-		in.offset = (uint64_t)first * BLOCK;
-		in.size = n * BLOCK;
-		ask(FUSE_WRITE, &in, sizeof(in), in.size, first, n);
+		/* A lane without buffers does not read. */
+		if (!vfs_play_buffers())
+			return;
+		ask(WRITES, first, n);
+		vfs_play_write(files[which], (uint64_t)first * BLOCK, n * BLOCK, true, false);
 	} else {
-		set.size = (uint64_t)(32 + roll(BLOCKS - 32)) * BLOCK;
-		ask(FUSE_SETATTR, &set, sizeof(set), 0, 0, 0);
+		ask(CUTS, 0, 0);
+		vfs_play_truncate(root, (uint64_t)(32 + roll(BLOCKS - 32)) * BLOCK);
 	}
+	take_calls();
 }
 
 static void some_look(void)
 {
-	static const struct fuse_getattr_in get;
-	static const struct fuse_open_in in = { .flags = O_RDONLY };
-	unsigned n = waiting(FUSE_OPEN), which = roll(OPENS);
-	struct fuse_release_in out = { .fh = fh[which] };
+	unsigned n = waiting(OPENS_IT), which = roll(OPENS);
 
 	for (unsigned i = 0; i < OPENS; i++)
-		n += fh[i] != 0;
-	if (roll(3) == 0 && waiting(FUSE_GETATTR) < 2) {
-		ask(FUSE_GETATTR, &get, sizeof(get), 0, 0, 0);
+		n += files[i] != NULL;
+	if (roll(3) == 0 && waiting(LOOKS) < 2) {
+		ask(LOOKS, 0, 0);
+		vfs_play_getattr(root);
 	} else if (n < OPENS) {
-		ask(FUSE_OPEN, &in, sizeof(in), 0, 0, 0);
-	} else if (fh[which] && !waiting(FUSE_READ) && !waiting(FUSE_WRITE)) {
-		fh[which] = 0;
-		fs_play_ask(FUSE_RELEASE, FUSE_ROOT_ID, &out, sizeof(out));
-		take_calls();
+		ask_open();
+	} else if (files[which] && !waiting(READS) && !waiting(WRITES)) {
+		vfs_play_close(files[which]);
+		files[which] = NULL;
 	}
+	take_calls();
 }
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->vl.active) {
-		struct fs_req *r = container_of(n, struct fs_req, op.node);
-		struct ask *a = r->req ? ask_of((uint64_t)fuse_req_ctx(r->req)->pid) : NULL;
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
+		struct ask *a = ask_of(vfs_play_nr(op));
 
-		if (!a || a->opcode != FUSE_READ || (r->op.calling && !r->op.call.eng.rr.sends))
+		if (!a || a->what != READS || (op->calling && !op->call.eng.rr.sends))
 			continue;
 		a->killed = true;
-		fs_give_up(r);
+		vfs_play_give_up(op);
 		return;
 	}
 }
@@ -487,11 +490,12 @@ static void some_connection(void)
 static void memory(void)
 {
 	if (roll(4) == 0)
-		ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_BIG);
-	ahead_sweep(&fl->vl);
+		ahead_give_way(vl, ARENA_SMALL, ARENA_BIG);
+	ahead_sweep(vl);
 	/* A second has passed. */
-	atomic_store(&fs.vfs.ahead.pause_ns, 0);
-	vfs_lane_buffers_freed(&fl->vl);
+	atomic_store(&vfs.ahead.pause_ns, 0);
+	vfs_play_catch_up();
+	vfs_lane_buffers_freed(vl);
 	take_calls();
 }
 
@@ -518,7 +522,7 @@ static bool scarce;                     /* there is a buffer for one piece */
 
 static void start(unsigned acregmin)
 {
-	struct nfs_fh root = { .len = 4, .data = "file" };
+	struct nfs_fh fh = { .len = 4, .data = "file" };
 	struct nfs_attr attr;
 
 	now = nsent = known_size = 0;
@@ -526,16 +530,17 @@ static void start(unsigned acregmin)
 	memset(next[0], 0, sizeof(next[0]));
 	memset(block, 0, sizeof(block));
 	memset(asks, 0, sizeof(asks));
-	memset(fh, 0, sizeof(fh));
+	memset(files, 0, sizeof(files));
+	gone = false;
 	size_at[0] = nblocks = BLOCKS;
 	attr = attr_now();
 	log_set_level(LOG_LVL_ERR);
-	fs_play_answered = answered;
-	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = acregmin;
-	fs_play_start(&version, &root, &attr);
-	ahead_init(&fs.vfs, 16 * BLOCK);
-	fs.vfs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
-	fs.vfs.ahead.piece = fs.vfs.ahead.part = 6 * BLOCK;
+	vfs_play_answered = answered;
+	vfs.inodes.acregmin = vfs.inodes.acregmax = acregmin;
+	vfs_play_start(&version, &fh, &attr, 0);
+	ahead_init(&vfs, 16 * BLOCK);
+	vfs.ahead.most = scarce ? ARENA_MID_SIZE : 2 * ARENA_BIG_SIZE;
+	vfs.ahead.piece = vfs.ahead.part = 6 * BLOCK;
 	up = true;
 	atomic_store(&lane.target.up, up);
 }
@@ -545,10 +550,11 @@ static void finish(void)
 {
 	if (!up)
 		some_connection();
-	for (unsigned i = 0; !list_empty(&fl->vl.active); i++) {
-		cr_assert_lt(i, 100000, "a request has no end");
+	for (unsigned i = 0; !list_empty(&vl->active); i++) {
+		cr_assert_lt(i, 100000, "an operation has no end");
+		vfs_play_catch_up();
 		some_progress();
-		vfs_lane_buffers_freed(&fl->vl);
+		vfs_lane_buffers_freed(vl);
 		take_calls();
 	}
 }
@@ -556,35 +562,33 @@ static void finish(void)
 static void stop(void)
 {
 	finish();
-	for (unsigned i = 0; i < OPENS; i++) {
-		struct fuse_release_in out = { .fh = fh[i] };
-
-		if (fh[i])
-			fs_play_ask(FUSE_RELEASE, FUSE_ROOT_ID, &out, sizeof(out));
-	}
+	for (unsigned i = 0; i < OPENS; i++)
+		if (files[i])
+			vfs_play_close(files[i]);
 	finish();
-	cr_assert(list_empty(&fs.vfs.ahead.all) && fs.vfs.ahead.used == 0, "no piece is left");
-	cr_assert_eq(atomic_load(&fs.root->refs), 1);
-	cr_assert_eq(atomic_load(&fs.root->data_busy), 0);
+	cr_assert(list_empty(&vfs.ahead.all) && vfs.ahead.used == 0, "no piece is left");
+	cr_assert_eq(atomic_load(&root->refs), 1);
+	cr_assert_eq(atomic_load(&root->data_busy), 0);
+	cr_assert(vfs_play_buffers());
 	cr_assert(buffers_free(&lane.mag, ARENA_MID) == 6 && buffers_free(&lane.mag, ARENA_BIG) == 3,
 		  "every buffer is back");
-	fs_play_end();
+	vfs_play_end();
 }
 
 static void open_one(void)
 {
-	static const struct fuse_open_in in = { .flags = O_RDONLY };
-
-	ask(FUSE_OPEN, &in, sizeof(in), 0, 0, 0);
+	ask_open();
 	finish();
 }
 
+/* The front end is slow, and at last gone. */
 static void any_order(unsigned which)
 {
 	seed = current = which;
 	start(1000);
+	vfs_play_slow = which % 5 ? 0 : 3;
 	if (!scarce && which % 2)
-		fs.vfs.ahead.part = 3 * BLOCK;
+		vfs.ahead.part = 3 * BLOCK;
 	open_one();
 	for (unsigned step = 0; step < 600; step++) {
 		switch (roll(32)) {
@@ -617,10 +621,14 @@ static void any_order(unsigned which)
 			some_progress();
 		}
 	}
+	if (which % 7 == 0) {
+		gone = true;
+		vfs_play_gone();
+	}
 	stop();
 }
 
-Test(fs_ahead, never_older_than_allowed, .timeout = 300)
+Test(vfs_ahead, never_older_than_allowed, .timeout = 300)
 {
 	for (unsigned i = 1; i <= 3000; i++) {
 		scarce = i % 3 == 0;
@@ -630,6 +638,8 @@ Test(fs_ahead, never_older_than_allowed, .timeout = 300)
 	seen.hits = (unsigned)stat_get(&lane.stats, STAT_AHEAD_HITS);
 	cr_assert_gt(seen.hits, seen.reads / 20, "%u of %u reads", seen.hits, seen.reads);
 	cr_assert_gt(seen.old, 100);
+	cr_assert(vfs_play_seen.left > 1000 && vfs_play_seen.waited > 1000, "%u left, %u waited",
+		  vfs_play_seen.left, vfs_play_seen.waited);
 }
 
 /* ---- one thing at a time ---- */
@@ -656,7 +666,7 @@ static void read_now(uint32_t first, uint32_t n)
 
 /* A request is answered from memory that the READ ahead was placed in; and two of them from the
  * same. */
-Test(fs_ahead, is_not_copied)
+Test(vfs_ahead, is_not_copied)
 {
 	const char *at;
 
@@ -666,23 +676,23 @@ Test(fs_ahead, is_not_copied)
 	read_now(1, 1);
 	cr_assert(nreads == 4 && hits() == 0, "%u READs: what is ahead is fetched in two pieces", nreads);
 	read_now(2, 1);
-	at = answer.at;
+	at = vfs_answer.at;
 	read_now(3, 1);
-	cr_assert_eq((const char *)answer.at, at + BLOCK);
+	cr_assert_eq((const char *)vfs_answer.at, at + BLOCK);
 	cr_assert_eq(hits(), 2);
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 	read_now(5, 2);
-	cr_assert(hits() == 3 && answer.len == 2 * BLOCK, "from two pieces");
+	cr_assert(hits() == 3 && vfs_answer.len == 2 * BLOCK, "from two pieces");
 	stop();
 }
 
 /* One READ into two buffers. A request that wants the end of one and the beginning of the other
  * gets both. */
-Test(fs_ahead, a_piece_in_two_buffers)
+Test(vfs_ahead, a_piece_in_two_buffers)
 {
 	begin(1000);
-	fs.vfs.ahead.piece = 8 * BLOCK;
-	fs.vfs.ahead.part = 3 * BLOCK;
+	vfs.ahead.piece = 8 * BLOCK;
+	vfs.ahead.part = 3 * BLOCK;
 	read_now(0, 1);
 	ask_read(0, 1, 1, false);
 	cr_assert_eq(sent[nsent - 1].c->args.io.count, 6 * BLOCK);
@@ -691,14 +701,14 @@ Test(fs_ahead, a_piece_in_two_buffers)
 	finish();
 	read_now(2, 2);
 	read_now(4, 2);
-	cr_assert(hits() == 2 && answer.len == 2 * BLOCK);
+	cr_assert(hits() == 2 && vfs_answer.len == 2 * BLOCK);
 	read_now(6, 2);
 	cr_assert(hits() == 3 && nreads >= 3);
 	cr_assert_eq(stat_get(&lane.stats, STAT_READ_COPIED_BYTES), 0);
 	stop();
 }
 
-Test(fs_ahead, waits_for_what_is_on_its_way)
+Test(vfs_ahead, waits_for_what_is_on_its_way)
 {
 	unsigned before;
 
@@ -709,7 +719,7 @@ Test(fs_ahead, waits_for_what_is_on_its_way)
 	cr_assert_eq(nsent, 3);
 	ask_read(0, 2, 1, false);
 	ask_read(0, 3, 1, false);
-	cr_assert_eq(waiting(FUSE_READ), 3);
+	cr_assert_eq(waiting(READS), 3);
 	cr_assert_eq(nreads, before, "no second READ of the same");
 	finish();
 	cr_assert_eq(hits(), 2);
@@ -718,7 +728,7 @@ Test(fs_ahead, waits_for_what_is_on_its_way)
 }
 
 /* The buffer for a READ of its own would be the piece's. */
-Test(fs_ahead, one_buffer)
+Test(vfs_ahead, one_buffer)
 {
 	scarce = true;
 	begin(1000);
@@ -730,7 +740,7 @@ Test(fs_ahead, one_buffer)
 }
 
 /* Who waits for a READ that fails is told what becomes of his own. */
-Test(fs_ahead, errors_are_not_reported)
+Test(vfs_ahead, errors_are_not_reported)
 {
 	begin(1000);
 	read_now(0, 1);
@@ -740,15 +750,15 @@ Test(fs_ahead, errors_are_not_reported)
 		struct sent *s = &sent[0];
 
 		execute(s);
-		s->fails = !s->unique;
+		s->fails = !s->nr;
 		reply(s);
 	}
-	cr_assert_eq(waiting(FUSE_READ), 0);
+	cr_assert_eq(waiting(READS), 0);
 	cr_assert_eq(hits(), 0);
 	stop();
 }
 
-Test(fs_ahead, random_reads_fetch_nothing)
+Test(vfs_ahead, random_reads_fetch_nothing)
 {
 	static const uint32_t at[] = { 40, 3, 17, 60, 9, 31, 50, 22, 5, 44, 13, 56 };
 
@@ -765,7 +775,7 @@ static void read_direct(uint32_t first)
 	finish();
 }
 
-Test(fs_ahead, direct_reads_get_nothing)
+Test(vfs_ahead, direct_reads_get_nothing)
 {
 	begin(1000);
 	read_now(0, 1);
@@ -777,7 +787,7 @@ Test(fs_ahead, direct_reads_get_nothing)
 }
 
 /* Forwards and backwards. */
-Test(fs_ahead, strides)
+Test(vfs_ahead, strides)
 {
 	begin(1000);
 	for (unsigned i = 0; i < 4; i++)
@@ -791,7 +801,7 @@ Test(fs_ahead, strides)
 	stop();
 }
 
-Test(fs_ahead, what_is_old_is_not_given_out)
+Test(vfs_ahead, what_is_old_is_not_given_out)
 {
 	const struct timespec second = { 1, 50000000 };
 
@@ -813,16 +823,16 @@ Test(fs_ahead, what_is_old_is_not_given_out)
 
 /* A lane needs a buffer: what nobody waits for is free at once, and nothing is fetched for a
  * second. */
-Test(fs_ahead, gives_way)
+Test(vfs_ahead, gives_way)
 {
 	begin(1000);
 	read_now(0, 1);
 	read_now(1, 1);
-	cr_assert_gt(fs.vfs.ahead.used, 0);
-	ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_SMALL);
-	cr_assert_gt(fs.vfs.ahead.used, 0, "another class");
-	ahead_give_way(&fl->vl, ARENA_SMALL, ARENA_BIG);
-	cr_assert_eq(fs.vfs.ahead.used, 0);
+	cr_assert_gt(vfs.ahead.used, 0);
+	ahead_give_way(vl, ARENA_SMALL, ARENA_SMALL);
+	cr_assert_gt(vfs.ahead.used, 0, "another class");
+	ahead_give_way(vl, ARENA_SMALL, ARENA_BIG);
+	cr_assert_eq(vfs.ahead.used, 0);
 	nreads = 0;
 	read_now(2, 1);
 	read_now(3, 1);
@@ -832,21 +842,21 @@ Test(fs_ahead, gives_way)
 }
 
 /* The lane that reads ahead has no connection, and the reader's has one. */
-Test(fs_ahead, nobody_waits_for_a_dead_connection)
+Test(vfs_ahead, nobody_waits_for_a_dead_connection)
 {
 	static struct nfs_lane dead;
-	static struct fs_lane other = { .vl.lane = &dead };
-	struct fs_req *r;
+	static struct vfs_lane other = { .lane = &dead };
+	struct vfs_op *op;
 
 	begin(1000);
 	read_now(0, 1);
 	ask_read(0, 1, 1, false);
 	ask_read(0, 2, 1, false);
-	r = container_of(fl->vl.active.prev, struct fs_req, op.node);
-	cr_assert_not(ahead_leave(&r->op));
-	container_of(fs.vfs.ahead.all.next, struct ahead_piece, all)->vl = &other.vl;
-	cr_assert(ahead_leave(&r->op));
-	cr_assert_not(ahead_leave(&r->op));
+	op = container_of(vl->active.prev, struct vfs_op, node);
+	cr_assert_not(ahead_leave(op));
+	container_of(vfs.ahead.all.next, struct ahead_piece, all)->vl = &other;
+	cr_assert(ahead_leave(op));
+	cr_assert_not(ahead_leave(op));
 	finish();
 	cr_assert_eq(hits(), 0);
 	stop();
@@ -867,7 +877,7 @@ static struct ahead_window window_of(uint64_t rate, uint64_t ns)
 	return w;
 }
 
-Test(fs_ahead, window_is_twice_the_product)
+Test(vfs_ahead, window_is_twice_the_product)
 {
 	struct ahead_window w = window_of(1 << 30, 5000000);
 
