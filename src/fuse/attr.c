@@ -32,8 +32,8 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 	st->st_rdev = makedev(a->rdev_major, a->rdev_minor);
 	st->st_size = a->size > INT64_MAX ? INT64_MAX : (off_t)a->size;
 	st->st_blocks = (blkcnt_t)((a->used + 511) / 512);
-	/* Programs choose their buffer size by this. Larger buffers take fewer RPCs. The kernel cuts
-	 * what is longer than its requests. */
+	/* Programs choose their buffer size by this. Larger buffers take fewer RPCs. The kernel
+	 * cuts what is longer than its requests. */
 	st->st_blksize = fs_request_most(fs->vfs.cl->wsize);
 	st->st_atim = a->atime;
 	st->st_mtim = a->mtime;

@@ -57,10 +57,10 @@ void believed_known(struct inode *ino);
 bool believed_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 
 /*
- * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE,
- * and the kernel was told them. true: the kernel may keep its pages. Otherwise it drops them when
- * the process that opens goes on, and not when the answer is given. The first request through the
- * open file shows that it has: then believed_dropped() follows. Before that no other open may keep the
+ * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE, and
+ * the kernel was told them. true: the kernel may keep its pages. Otherwise it drops them when the
+ * process that opens goes on, and not when the answer is given. The first request through the open
+ * file shows that it has: then believed_dropped() follows. Before that no other open may keep the
  * pages.
  *
  *   lane 0: OPEN, change 10: drop     lane 1: OPEN, change 10: must not keep, there are pages of 9

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File data: read, write, flush, fsync. What becomes of it is in src/vfs (read.c, write.c, behind.h,
- * ahead.h); what the kernel is to believe after it, told.h and young.h.
+ * File data: read, write, flush, fsync. What becomes of it is in src/vfs (read.c, write.c,
+ * behind.h, ahead.h); what the kernel is to believe after it, told.h and young.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,13 +86,13 @@ static bool goes_past(const struct fs_req *r)
 }
 
 /*
- * r, a write, is about to be answered. If it has gone past the kernel's pages, these may have the old
- * bytes (told.h). A READ that has brought them has said so before (told_paged), or finds what is held
- * by now. The kernel asks for the attributes before the next read(), and drops the pages when the mtime
- * is another one. For the writes of an open that only writes it does that by itself. For O_DIRECT it may
- * have no reason to, and is told to forget the attributes, before the answer: so a program reads what it
- * has written. To drop the pages here would wait for pages that are being read, and this very thread may
- * have to bring them.
+ * r, a write, is about to be answered. If it has gone past the kernel's pages, these may have the
+ * old bytes (told.h). A READ that has brought them has said so before (told_paged), or finds what
+ * is held by now. The kernel asks for the attributes before the next read(), and drops the pages
+ * when the mtime is another one. For the writes of an open that only writes it does that by
+ * itself. For O_DIRECT it may have no reason to, and is told to forget the attributes, before the
+ * answer: so a program reads what it has written. To drop the pages here would wait for pages that
+ * are being read, and this very thread may have to bring them.
  */
 static void past_the_pages(struct fs_req *r)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the file system tells this front end, and asks it (struct vfs_front): see told.h, young.h, solo.h. */
+/* What the file system tells this front end, and asks it (struct vfs_front): see told.h, young.h,
+ * solo.h. */
 #include <stdlib.h>
 #include "fuse/fs_impl.h"
 

@@ -2,10 +2,10 @@
 /*
  * What the files of src/fuse share; FUSE's handlers are in handlers.h.
  *
- * The life of a request: the lane's provider (dev.h) receives it. libfuse parses it and
- * calls the handler on the lane's thread. The handler takes a struct fs_req, fills its operation, and
- * starts that (vfs.h). The operation's end answers FUSE and releases everything with
- * fs_req_free(). Each path gives exactly one answer: r->req is NULL once it is given.
+ * The life of a request: the lane's provider (dev.h) receives it. libfuse parses it and calls the
+ * handler on the lane's thread. The handler takes a struct fs_req, fills its operation, and starts
+ * that (vfs.h). The operation's end answers FUSE and releases everything with fs_req_free(). Each
+ * path gives exactly one answer: r->req is NULL once it is given.
  *
  * r->req is also NULL when the kernel does not wait any more (given up, or unmounted).
  * Then the operation goes on, its result is dropped, and a file that it has opened is
@@ -154,8 +154,8 @@ static inline struct fs *fs_of(fuse_req_t req)
 
 /* ---- session.c ---- */
 
-/* Has the kernel ended the connection, because it was unmounted or aborted? Then whatever is mounted
- * there now is not ours. */
+/* Has the kernel ended the connection, because it was unmounted or aborted? Then whatever is
+ * mounted there now is not ours. */
 bool fs_is_gone(const struct fs *fs);
 /* Why the process that keeps the privileges has failed. */
 const char *fs_why(int rc);
@@ -195,13 +195,14 @@ int fs_dev_clone_new(struct fs_lane *fl, int fd, struct fs_dev **out);
 /* ---- writeback.c ---- */
 
 /*
- * Before the mount is taken away by a signal; not a lane's thread. Has the kernel send the pages that
- * mappings have dirtied (with solo: what is in its write-back cache). The log says what may be lost.
+ * Before the mount is taken away by a signal; not a lane's thread. Has the kernel send the pages
+ * that mappings have dirtied (with solo: what is in its write-back cache). The log says what may
+ * be lost.
  */
 void fs_write_back(struct fs *fs);
-/* Waits for what the process that has fd sent: fs_config.write_back. 0, or -errno if not everything could
- * be sent: -ETIMEDOUT: the server is not there; -ESRCH: the other process; -ECONNABORTED: the kernel
- * sends nothing any more. */
+/* Waits for what the process that has fd sent: fs_config.write_back. 0, or -errno if not
+ * everything could be sent: -ETIMEDOUT: the server is not there; -ESRCH: the other process;
+ * -ECONNABORTED: the kernel sends nothing any more. */
 int fs_write_back_wait(struct fs *fs, int fd);
 /* A WRITE of the kernel's pages has come. */
 static inline void fs_write_back_count(struct fs *fs)
@@ -209,8 +210,8 @@ static inline void fs_write_back_count(struct fs *fs)
 	if (atomic_load_explicit(&fs->write_back.ends, memory_order_relaxed))
 		atomic_fetch_add(&fs->write_back.writes, 1);
 }
-/* A directory is opened by that process: is it the one that calls syncfs()? No other process has that
- * pid while it has the directory open. 0 is any process of another pid name space. */
+/* A directory is opened by that process: is it the one that calls syncfs()? No other process has
+ * that pid while it has the directory open. 0 is any process of another pid name space. */
 static inline bool fs_write_back_is_by(struct fs *fs, pid_t pid)
 {
 	return pid && pid == atomic_load(&fs->write_back.syncs);
@@ -305,8 +306,8 @@ void fs_statfs_keep(struct fs_lane *fl, const struct nfs_statfs *s);
 
 /* ---- open.c ---- */
 
-/* An open or a truncation by name has ended. true: it was another file's name, and r is answered with
- * ESTALE, so that the kernel looks the name up; or it is sent again with fewer names. */
+/* An open or a truncation by name has ended. true: it was another file's name, and r is answered
+ * with ESTALE, so that the kernel looks the name up; or it is sent again with fewer names. */
 bool fs_moved(struct fs_req *r);
 /* Is an open by name of r's inode to be sent with the names of the file? Where the kernel keeps no
  * names, it has just looked. */

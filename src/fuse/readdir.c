@@ -5,13 +5,15 @@
  *     offset  0    1     2    cookie ...
  *             "."  ".."  1st entry, 2nd, ...
  *
- * The offset that the kernel gets with an entry is its cookie (vfs/dirstream.h). "." and ".." are made
- * here, with offsets 1 and 2: version 4 does not send them and reserves these cookies. It reserves only
- * cookie 0 in version 3: an entry with a dot's offset is told from the dot by where the stream is.
+ * The offset that the kernel gets with an entry is its cookie (vfs/dirstream.h). "." and ".." are
+ * made here, with offsets 1 and 2: version 4 does not send them and reserves these cookies. It
+ * reserves only cookie 0 in version 3: an entry with a dot's offset is told from the dot by where
+ * the stream is.
  *
- * Reading from offset 0 asks the server anew. So does an offset that is not among the entries that are
- * kept. When this mount has changed the directory, the kept entries may include names that are gone. So
- * they are returned without nodes and attributes, and the kernel looks a name up before it uses it.
+ * Reading from offset 0 asks the server anew. So does an offset that is not among the entries that
+ * are kept. When this mount has changed the directory, the kept entries may include names that are
+ * gone. So they are returned without nodes and attributes, and the kernel looks a name up before
+ * it uses it.
  */
 #include <errno.h>
 #include <string.h>

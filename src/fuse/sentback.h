@@ -2,11 +2,12 @@
 /*
  * Opens and truncations that are sent back.
  *
- * An open or a truncation by name, or what comes before it, may be sent back: the answer is ESTALE, and the kernel looks the
- * name up and tries again, once. The second time it is let through: either the name was looked up
- * just now, or the file is opened without one (/proc/self/fd/1), and the kernel has nothing to look
- * up. So there is a note for each thread: the inode for which it was sent back, or what it has looked
- * up since; no note if that was not there. Its next open or truncation takes the note.
+ * An open or a truncation by name, or what comes before it, may be sent back: the answer is
+ * ESTALE, and the kernel looks the name up and tries again, once. The second time it is let
+ * through: either the name was looked up just now, or the file is opened without one
+ * (/proc/self/fd/1), and the kernel has nothing to look up. So there is a note for each thread:
+ * the inode for which it was sent back, or what it has looked up since; no note if that was not
+ * there. Its next open or truncation takes the note.
  *
  *   open(a), a is another file here     OPEN (dir, a): not r->ino      sent back: ESTALE
  *   the kernel: LOOKUP a, open          OPEN (dir, a): it is r->ino now

@@ -116,8 +116,8 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	struct fs *fs = userdata;
 
 	want(conn, FUSE_CAP_ASYNC_READ, true);
-	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile. With
-	 * the write-back cache no attribute makes it drop them (told.h). */
+	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile.
+	 * With the write-back cache no attribute makes it drop them (told.h). */
 	want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
 	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);

@@ -27,23 +27,23 @@
  * that the server has, there is nothing to send. The same if the daemon dies before the
  * release: the file has the server's own mtime.
  *
- * Somebody else's change. OPEN brings the server's size and mtime. If they differ from those
- * after this mount's last change, and no own change has begun since or was under way, somebody
- * else has written. If that is not certain (a WRITE whose reply had no attributes, a rename), the
- * newer mtime is taken as our own. The size is certain as soon as the file is not open: then the
- * kernel has written everything, and its size is `size`. Nothing can tell the kernel another size for the
- * inode that it has. So the open is answered with ESTALE, and the inode is *left*: it is not
- * found by its handle any more. The kernel looks the name up again, and gets a new node with the
+ * Somebody else's change. OPEN brings the server's size and mtime. If they differ from those after
+ * this mount's last change, and no own change has begun since or was under way, somebody else has
+ * written. If that is not certain (a WRITE whose reply had no attributes, a rename), the newer
+ * mtime is taken as our own. The size is certain as soon as the file is not open: then the kernel
+ * has written everything, and its size is `size`. Nothing can tell the kernel another size for the
+ * inode that it has. So the open is answered with ESTALE, and the inode is *left*: it is not found
+ * by its handle any more. The kernel looks the name up again, and gets a new node with the
  * server's size and no pages. An inode that is open is not left: two of the kernel's inodes for
  * one file would not see each other's pages. Its pages are dropped, as far as nothing is to be
- * written, and it is left at the first open after the last close. Opens of an inode that was
- * left are ESTALE, too: the kernel knows it by another hard link.
+ * written, and it is left at the first open after the last close. Opens of an inode that was left
+ * are ESTALE, too: the kernel knows it by another hard link.
  *
  * The same happens after a WRITE that has failed, because the kernel has pages and a size that
  * the server does not have.
  *
- * Any thread; the inode's shard guards all members that are not atomic. Each regular file has a struct
- * solo from its insertion to its end.
+ * Any thread; the inode's shard guards all members that are not atomic. Each regular file has a
+ * struct solo from its insertion to its end.
  */
 #ifndef FUSE_SOLO_H
 #define FUSE_SOLO_H

@@ -180,8 +180,8 @@ double told_answer(struct inode_table *t, struct inode *ino, const struct nfs_at
 	return known < timeo ? known : timeo;
 }
 
-/* May the kernel have pages that are older than attr, and keep them when it is told attr? Of another
- * size it drops them. */
+/* May the kernel have pages that are older than attr, and keep them when it is told attr? Of
+ * another size it drops them. */
 static bool hides_locked(const struct inode *ino, const struct nfs_attr *attr)
 {
 	struct believed *b = believed_of(ino);

@@ -76,8 +76,8 @@ double told_update(struct inode_table *t, struct inode *ino, const struct nfs_at
  * had everything that was written. For `known` seconds at most they are believed. */
 double told_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known);
-/* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it that
- * its pages are old, attr's mtime is changed, and the result is 0. */
+/* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it
+ * that its pages are old, attr's mtime is changed, and the result is 0. */
 double told_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */

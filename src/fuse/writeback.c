@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end of a mount by a signal: what mappings have dirtied is in the kernel. Another process calls
- * syncfs() (fs_config.write_back), and this waits until all that comes of it is held, or is on the server;
- * as long as the server is there.
+ * The end of a mount by a signal: what mappings have dirtied is in the kernel. Another process
+ * calls syncfs() (fs_config.write_back), and this waits until all that comes of it is held, or is
+ * on the server; as long as the server is there.
  *
  * The kernel does not wait for these WRITEs, and has 128 (BACKGROUND) at most under way. The others
  * stand in a queue, and overtake nothing. A request that somebody waits for, as STATFS, goes before
@@ -67,8 +67,8 @@ static int hear(struct fs *fs, int fd)
 	return send(fd, "", 1, MSG_NOSIGNAL) == 1 ? 0 : -ESRCH;
 }
 
-/* Waits for a moment. Has everything been read that this process was to have sent? 0: not yet; 1; or
- * -errno: that could not be done. *fd becomes -1 when it has said that it is done. */
+/* Waits for a moment. Has everything been read that this process was to have sent? 0: not yet; 1;
+ * or -errno: that could not be done. *fd becomes -1 when it has said that it is done. */
 static int all_read(struct fs *fs, int *fd)
 {
 	struct pollfd p = { .fd = *fd, .events = POLLIN };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The operations of the NFS client, and what each does to what its caller keeps of files: a new
- * operation is one row here. A row has the name, the effects, and in a comment the members of struct
- * nfs_call that go in -> and come out.
+ * operation is one row here. A row has the name, the effects, and in a comment the members of
+ * struct nfs_call that go in -> and come out.
  */
 #ifndef NFS_OPS_H
 #define NFS_OPS_H

@@ -324,8 +324,8 @@ uint32_t vfs_longest_io(unsigned nbig)
 }
 
 /* A quarter of the large buffers; or half of them, if a piece takes several. One is worth it, too:
- * most of what is asked for comes from there. But two have to be left, one under a request that is read and
- * one for a READ. */
+ * most of what is asked for comes from there. But two have to be left, one under a request that is
+ * read and one for a READ. */
 static unsigned share(const struct vfs *vfs)
 {
 	unsigned n = vfs->cl->arena.counts.n[ARENA_BIG];

@@ -20,19 +20,20 @@
  *          +------- another verifier: the server --+
  *                   has restarted, and lost it
  *
- * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next
- * write could not be gathered), when somebody has to see its effect (behind_settle), when other
- * writers wait for room, and when it is a second old. (With consistency=solo the kernel sends all
- * that it writes back at once, so that its pieces wait for room, and go out one by one.) COMMIT follows when fsync() or close()
- * asks for it, when much is LOOSE (is_much_locked()), when writers wait for room that is not
- * going to grow, and after half a minute, as with the kernel's client. WRITEs go on meanwhile. If
- * all that is held of a file is one WRITE, and somebody asks, it is sent with FILE_SYNC: that is
- * one call instead of two.
+ * A WRITE is sent when it cannot grow any more (it ends at a multiple of wsize, or the next write
+ * could not be gathered), when somebody has to see its effect (behind_settle), when other writers
+ * wait for room, and when it is a second old. (With consistency=solo the kernel sends all that it
+ * writes back at once, so that its pieces wait for room, and go out one by one.) COMMIT follows
+ * when fsync() or close() asks for it, when much is LOOSE (is_much_locked()), when writers wait
+ * for room that is not going to grow, and after half a minute, as with the kernel's client. WRITEs
+ * go on meanwhile. If all that is held of a file is one WRITE, and somebody asks, it is sent with
+ * FILE_SYNC: that is one call instead of two.
  *
- * Buffers. A WRITE keeps the buffers in which the front end has put its data, one of 64 KiB and one of
- * a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added when
- * the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to RR_SEND_IOV of
- * them, not all of them full (held.part). They are kept until the data is on stable storage.
+ * Buffers. A WRITE keeps the buffers in which the front end has put its data, one of 64 KiB and
+ * one of a MiB if it is longer. What is gathered is copied into these, and one of a MiB is added
+ * when the last is full; or it brings buffers of its own. So a WRITE of 4 MiB has up to
+ * RR_SEND_IOV of them, not all of them full (held.part). They are kept until the data is on stable
+ * storage.
  *
  * Room. Of each class a quarter of the buffers that are always there is for write-behind (or what
  * the option says, if that is more), and all by which the arena has grown. So lanes always have

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write-behind: what others see of a file that has something held. Nothing here goes on. See behind.h. */
+/* Write-behind: what others see of a file that has something held. Nothing here goes on. See
+ * behind.h. */
 #include <stdlib.h>
 #include "vfs/behind_impl.h"
 

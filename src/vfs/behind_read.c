@@ -6,8 +6,8 @@
  *   some are held        READ; the held bytes are laid over what it has brought
  *   otherwise            what is held is sent first, and READ follows (behind_settle)
  *
- * Bytes are known not to be on the server if they are behind what it can have (vfs_front.end_known).
- * Those that are not held are zeros, and the file's end is known, too.
+ * Bytes are known not to be on the server if they are behind what it can have
+ * (vfs_front.end_known). Those that are not held are zeros, and the file's end is known, too.
  *
  * Why own bytes over the server's are right: a WRITE that is HELD will replace what is there.
  * One that is SENDING or LOOSE may have replaced it already, and another client may have

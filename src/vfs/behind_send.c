@@ -239,13 +239,13 @@ static struct vfs_op *next_locked(struct behind *b)
 /*
  * What the server has lost is sent again, and whatever is newer and overlaps it.
  *
- * A COMMIT that fails does not say what it failed for: knfsd reports an error of the disk once,
- * to whoever asks first, and may have dropped the data or kept it. The next COMMIT succeeds, also
+ * A COMMIT that fails does not say what it failed for: knfsd reports an error of the disk once, to
+ * whoever asks first, and may have dropped the data or kept it. The next COMMIT succeeds, also
  * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
  * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
  * that it was not for may have been executed before it, and share its fate. The same goes for a
- * COMMIT that was sent, and ended here without its reply (vfs_leave_lane()), or was executed once more
- * because the first reply did not come: that may have said that it failed.
+ * COMMIT that was sent, and ended here without its reply (vfs_leave_lane()), or was executed once
+ * more because the first reply did not come: that may have said that it failed.
  */
 static bool may_have_failed(const struct vfs_op *q)
 {

@@ -140,7 +140,8 @@ void vfs_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap)
 	inode_put(&vfs->inodes, ino, 1);
 }
 
-/* Programs rely on Linux's NAME_MAX, and many have a buffer of that size for what readdir() returns. */
+/* Programs rely on Linux's NAME_MAX, and many have a buffer of that size for what readdir()
+ * returns. */
 static void dirstream_say_too_long(struct vfs_op *op, uint32_t len)
 {
 	struct dirstream *s = op->list.stream;

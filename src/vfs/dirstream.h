@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Directory streams. A front end asks for some entries at a time, but a server sends hundreds in one
- * reply. So an open directory keeps the entries of the newest reply, and they are read from there.
+ * Directory streams. A front end asks for some entries at a time, but a server sends hundreds in
+ * one reply. So an open directory keeps the entries of the newest reply, and they are read from
+ * there.
  *
  *     dirstream_seek(cookie) --> dirstream_entry(), dirstream_next(), ...      no entry any more:
  *           |  it is not kept                                                  vfs_list(last cookie)
  *           +--> vfs_list(cookie)
  *
- * An entry's cookie is the server's. So it stays valid for as long as the server's does, for anybody at
- * any time. "." and ".." are left out: version 4 does not send them.
+ * An entry's cookie is the server's. So it stays valid for as long as the server's does, for
+ * anybody at any time. "." and ".." are left out: version 4 does not send them.
  *
  * When this mount has changed the directory, the kept entries may include names that are gone.
- * dirstream_is_current() says so. (Asking again from the same cookie would be worse: with some servers
- * cookies are positions, and the entries behind a removed one move.)
+ * dirstream_is_current() says so. (Asking again from the same cookie would be worse: with some
+ * servers cookies are positions, and the entries behind a removed one move.)
  *
- * One operation at a time uses a stream (dirstream_take()), and holds a reference. An operation that
- * nobody waits for any more may still run when the next one comes.
+ * One operation at a time uses a stream (dirstream_take()), and holds a reference. An operation
+ * that nobody waits for any more may still run when the next one comes.
  */
 #ifndef VFS_DIRSTREAM_H
 #define VFS_DIRSTREAM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening and closing files. An open file (struct file) belongs to no lane; an operation that opens one
- * runs on its lane.
+ * Opening and closing files. An open file (struct file) belongs to no lane; an operation that
+ * opens one runs on its lane.
  *
  *   open     waits while a call is under way that removes a name of the file. Then it counts
  *            itself (opens.h), and sends OPEN. The name by which the front end has found the file may

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Handles: the numbers by which a front end's other side knows inodes, open files and directory streams.
- * They come back from outside, so each one is looked up here before it is used.
+ * Handles: the numbers by which a front end's other side knows inodes, open files and directory
+ * streams. They come back from outside, so each one is looked up here before it is used.
  *
  *     handle = | generation 32 bits | index 32 bits |
  *
@@ -59,8 +59,8 @@ void *handle_get(struct handles *h, uint64_t handle, bool (*ref)(void *obj));
  * handle. */
 bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *obj, void *arg),
 		 void *arg);
-/* Calls look(object, arg) for one object after the other, whose handle cannot be given up meanwhile.
- * Those that come or go during this may be left out. */
+/* Calls look(object, arg) for one object after the other, whose handle cannot be given up
+ * meanwhile. Those that come or go during this may be left out. */
 void handles_each(struct handles *h, void (*look)(const void *obj, void *arg), void *arg);
 /* Gives the handle up and returns its object. NULL: there is no such handle (any more). */
 void *handle_del(struct handles *h, uint64_t handle);

@@ -16,8 +16,8 @@
  * With the last reference an inode is *forgotten*: it loses all that it has but its filehandle, id
  * and type. A program may still have its id, in a handle of name_to_handle_at(2), so it waits in
  * its shard's list, and comes back with that id. What has waited longest is freed when the list is
- * full, and what this mount has taken the last known name from is freed at once: it mostly is not on
- * the server any more.
+ * full, and what this mount has taken the last known name from is freed at once: it mostly is not
+ * on the server any more.
  *
  *      inode_get(fh) --> refs 1, 2, ... --last put--> refs 0, in `forgotten` --> freed, id too
  *            ^                                          |
@@ -28,8 +28,8 @@
  * its id tells. Only under the shard's lock does an inode become forgotten, come back, or leave the
  * list. inode_by_id(), inode_by_fh() and inode_find() do not find forgotten inodes.
  *
- * An id may be of another mount's time, whose ids may have been the same ones. So a table has a random
- * generation, which is to be told with each id.
+ * An id may be of another mount's time, whose ids may have been the same ones. So a table has a
+ * random generation, which is to be told with each id.
  *
  * Threads: any lane may call these functions, except inode_table_init() and
  * inode_table_fini(), which run while there are no lanes. Nothing here blocks except for

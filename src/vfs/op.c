@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Operations: their life. Each lane has its own. They are taken and freed on its thread, and kept for
- * the next one. So once a mount has warmed up, none is allocated. What they do: start.c.
+ * Operations: their life. Each lane has its own. They are taken and freed on its thread, and kept
+ * for the next one. So once a mount has warmed up, none is allocated. What they do: start.c.
  */
 #include <errno.h>
 #include <stdlib.h>

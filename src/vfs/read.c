@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * READ: the server places the data in a data buffer (or sends it in the reply, if it is short), and
- * that memory is the result. The operation owns the buffer from the start of the READ until it is freed.
- * What is held (behind_read.c) or was read ahead (ahead.h) is the result without a call.
+ * READ: the server places the data in a data buffer (or sends it in the reply, if it is short),
+ * and that memory is the result. The operation owns the buffer from the start of the READ until it
+ * is freed. What is held (behind_read.c) or was read ahead (ahead.h) is the result without a call.
  *
  * A server may read fewer bytes than it was asked to. Then we ask for the rest.
  */

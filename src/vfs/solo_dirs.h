@@ -2,17 +2,17 @@
 /*
  * Directories that this mount has made with consistency=solo: which names are not in them.
  *
- * The kernel looks each name up before it creates it. A directory that this mount has made was empty, and
- * nobody else makes names in it. So its names are at most those that this mount has made, and any
- * other name is not there:
+ * The kernel looks each name up before it creates it. A directory that this mount has made was
+ * empty, and nobody else makes names in it. So its names are at most those that this mount has
+ * made, and any other name is not there:
  *
  *   MKDIR d ... reply           d is empty: it is *whole*
  *   create, link, rename to     d/a: `a` is added, and then the call is sent
  *   LOOKUP d/b                  `b` was never added: ENOENT, without a call
  *
  * Only additions count. A name that was removed, or was not made after all, stays, and costs a
- * LOOKUP. The names are a Bloom filter of fixed size, so the same goes for names that have their bits
- * in common with others, and for a directory of very many names.
+ * LOOKUP. The names are a Bloom filter of fixed size, so the same goes for names that have their
+ * bits in common with others, and for a directory of very many names.
  *
  * Who else can act in between:
  *
@@ -37,7 +37,8 @@
  * SOLO_DIRS; of those that share a shard the one whose last change is the oldest goes for a
  * new one.
  *
- * Any thread. Each shard has a mutex, which may be taken while an inode's shard is locked (inode.h).
+ * Any thread. Each shard has a mutex, which may be taken while an inode's shard is locked
+ * (inode.h).
  */
 #ifndef VFS_SOLO_DIRS_H
 #define VFS_SOLO_DIRS_H
@@ -74,8 +75,8 @@ void solo_dirs_fini(struct solo_dirs *d);
 void solo_dir_made(struct solo_dirs *d, uint64_t id, uint64_t change, uint64_t since_ns);
 /* A call that makes the name, or may, is going to be sent. */
 void solo_dir_adds(struct solo_dirs *d, uint64_t id, const char *name);
-/* A call that changes the directory has ended. It was sent at since_ns. c: what its reply says; NULL:
- * nothing. */
+/* A call that changes the directory has ended. It was sent at since_ns. c: what its reply says;
+ * NULL: nothing. */
 void solo_dir_changed(struct solo_dirs *d, uint64_t id, const struct nfs_dir_change *c,
 		      uint64_t since_ns);
 /* A reply has this change attribute, and no call that changes the directory is under way. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The calls of operations: what has to be on the server before one (nfs/ops.h, behind.h), whose turn it
- * is, and what it changes (known.h).
+ * The calls of operations: what has to be on the server before one (nfs/ops.h, behind.h), whose
+ * turn it is, and what it changes (known.h).
  *
  *   vfs_start --> what was written is on the server --> in its turn --> op_changes_begin, nfs_start
  *                                                                            |

@@ -10,13 +10,13 @@
  *                                            |                       |
  *   nfs                               nfs_start(op->call) ---> op->done(op)
  *
- * An operation belongs to a lane: it begins, goes on and ends on that lane's thread. `end` comes exactly
- * once, and the front end frees the operation then. It need not be waited for: when nobody does any more
- * (op->waited is false) the operation goes on, its result is dropped, and a file that it has opened is
- * closed again. start.c says what becomes of changes that nobody waits for.
+ * An operation belongs to a lane: it begins, goes on and ends on that lane's thread. `end` comes
+ * exactly once, and the front end frees the operation then. It need not be waited for: when nobody
+ * does any more (op->waited is false) the operation goes on, its result is dropped, and a file
+ * that it has opened is closed again. start.c says what becomes of changes that nobody waits for.
  *
- * What the front end keeps of an inode, of an open file and of an operation lies behind these in one
- * struct of its own, which begins with ours.
+ * What the front end keeps of an inode, of an open file and of an operation lies behind these in
+ * one struct of its own, which begins with ours.
  */
 #ifndef VFS_VFS_H
 #define VFS_VFS_H
@@ -38,8 +38,8 @@ struct vfs_lane;
 struct vfs_op;
 
 /*
- * What a front end is told and asked. On any lane's thread; nothing may be waited for. A function whose
- * name ends with "locked" runs with the lock of the inode's shard.
+ * What a front end is told and asked. On any lane's thread; nothing may be waited for. A function
+ * whose name ends with "locked" runs with the lock of the inode's shard.
  */
 struct vfs_front {
 	/* Of its structs. */
@@ -57,13 +57,13 @@ struct vfs_front {
 	 * be told them, with the inode. created: by CREATE. */
 	void (*inode_found_locked)(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 				   uint64_t since, bool created);
-	/* The same for an entry of a listing. The first one is asked before: may the front end be told
-	 * attributes that are as old as `since`? */
+	/* The same for an entry of a listing. The first one is asked before: may the front end be
+	 * told attributes that are as old as `since`? */
 	bool (*may_list_locked)(const struct inode *ino, uint64_t since);
 	void (*inode_listed_locked)(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 
-	/* Attributes that were asked for before now may be wrong: something has changed them, or may
-	 * have. */
+	/* Attributes that were asked for before now may be wrong: something has changed them, or
+	 * may have. */
 	void (*attr_spoilt)(struct inode *ino);
 	/* An own change has ended with these attributes, and no other one has begun since. */
 	void (*changed_locked)(struct inode *ino, const struct nfs_attr *attr);
@@ -74,8 +74,8 @@ struct vfs_front {
 	/* The file's end, and the end of what the server may have of it. false: nobody knows. */
 	bool (*end_known)(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
 
-	/* The last reference to f is gone: CLOSE follows. silly: and then the removal of a silly name.
-	 * The front end gives up what it has of f; f itself is freed by the caller. */
+	/* The last reference to f is gone: CLOSE follows. silly: and then the removal of a silly
+	 * name. The front end gives up what it has of f; f itself is freed by the caller. */
 	void (*file_ends)(struct vfs_lane *vl, struct file *f, bool silly);
 };
 
@@ -124,8 +124,8 @@ struct file {
 struct op_data {
 	size_t size, filled;            /* READ: wanted, received; WRITE: all, written */
 	uint64_t start;                 /* the offset */
-	/* Put back when the operation is freed. A WRITE that is held may have all, others two; behind
-	 * the last one they are NULL. */
+	/* Put back when the operation is freed. A WRITE that is held may have all, others two;
+	 * behind the last one they are NULL. */
 	struct arena_buf *buf[RR_SEND_IOV];
 	unsigned tries;                 /* of the same piece, without progress */
 	/* READ: */
@@ -241,8 +241,8 @@ bool vfs_lane_buffers_freed(struct vfs_lane *vl);
 void vfs_lane_shortage(struct vfs_lane *vl, enum arena_class first, enum arena_class last);
 /* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
 struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl);
-/* vfs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN, if
- * it was not sent, or waits for its lane's connection for some seconds. false: it goes on. */
+/* vfs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN,
+ * if it was not sent, or waits for its lane's connection for some seconds. false: it goes on. */
 bool vfs_leave_lane(struct nfs_call *c, uint64_t now_ns);
 
 /* ---- vfs.c ---- */
@@ -257,14 +257,14 @@ struct vfs_config {
 	bool rdirplus;
 };
 
-/* vfs is all zero. The front end sets vfs->lanes before there are operations. cfg's and the client's
- * memory outlive vfs. */
+/* vfs is all zero. The front end sets vfs->lanes before there are operations. cfg's and the
+ * client's memory outlive vfs. */
 void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_front *front,
 	      struct nfs_client *cl);
 /* Not a lane's thread. Sends what is held, and waits for that as long as the server is there. */
 void vfs_drain(struct vfs *vfs);
-/* When no lane takes operations any more: the log says how much was given up, and silly names of files
- * that are still open are removed. The client may be freed then. */
+/* When no lane takes operations any more: the log says how much was given up, and silly names of
+ * files that are still open are removed. The client may be freed then. */
 void vfs_stop(struct vfs *vfs);
 /* When the client has been freed. */
 void vfs_fini(struct vfs *vfs);
@@ -276,8 +276,8 @@ struct vfs_op *vfs_op_new(struct vfs_lane *vl);
 /* One that no front end knows of. Takes a reference to ino, which may be NULL. */
 struct vfs_op *vfs_op_quiet(struct vfs_lane *vl, struct inode *ino, const struct rpc_cred *cred);
 void vfs_op_free(struct vfs_op *op);
-/* Starts op->call as `number`, on op->ino's handle unless call.args.fh is set: after what its effects
- * (nfs/ops.h) want to be on the server before, and in its turn. */
+/* Starts op->call as `number`, on op->ino's handle unless call.args.fh is set: after what its
+ * effects (nfs/ops.h) want to be on the server before, and in its turn. */
 void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op));
 /* op ends with the status that call.res.status has, or with this one. */
 static inline void vfs_end(struct vfs_op *op)
@@ -311,8 +311,8 @@ void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op));
  * -EINTR or as far as it has come, and so may have others of this lane. false: it goes on, and the
  * front end answers who has waited. */
 bool vfs_give_up(struct vfs_op *op);
-/* Other changes of op->ino and op->ino2 wait until op ends. From now on it waits for nobody: its call
- * is to be started now. */
+/* Other changes of op->ino and op->ino2 wait until op ends. From now on it waits for nobody: its
+ * call is to be started now. */
 void vfs_hold(struct vfs_op *op);
 
 /* ---- the operations ----
@@ -330,13 +330,13 @@ void vfs_unlink(struct vfs_op *op);
 void vfs_rmdir(struct vfs_op *op);
 /* ...and name2 in ino2. */
 void vfs_rename(struct vfs_op *op);
-/* file.c: OPEN as soon as no call that removes a name of the file is under way (opens.h), by the file's
- * names if `named`. -NFS_EMOVED: they are not its names any more. */
+/* file.c: OPEN as soon as no call that removes a name of the file is under way (opens.h), by the
+ * file's names if `named`. -NFS_EMOVED: they are not its names any more. */
 void vfs_open(struct vfs_op *op, bool named);
 /* The same for SETATTR of the size. */
 void vfs_truncate(struct vfs_op *op, bool named);
-/* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent with
- * several, or by the handle. Returns which. */
+/* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent
+ * with several, or by the handle. Returns which. */
 bool vfs_by_fewer_names(struct vfs_op *op);
 /* The path of an inode of this mount, its end at least. */
 void vfs_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * WRITE. Mostly the data goes to write-behind (behind.h). The rest (direct, O_SYNC, noac, no room at
- * all) goes through: the operation owns the buffers until the server has replied, and asks for
+ * WRITE. Mostly the data goes to write-behind (behind.h). The rest (direct, O_SYNC, noac, no room
+ * at all) goes through: the operation owns the buffers until the server has replied, and asks for
  * FILE_SYNC, so that nothing has to be sent again after a restart of the server:
  *
  *      WRITE --FILE_SYNC--------------------------> the next part, or the end
@@ -9,13 +9,14 @@
  *       |   less --> COMMIT --same verifier---+
  *       +-------------+ another verifier: the server has restarted in between
  *
- * If a server does less than FILE_SYNC, COMMIT follows while the operation still owns the data. It may
- * write fewer bytes than it was asked to. Then we ask for the rest.
+ * If a server does less than FILE_SYNC, COMMIT follows while the operation still owns the data. It
+ * may write fewer bytes than it was asked to. Then we ask for the rest.
  */
 #include <errno.h>
 #include "vfs/vfs_impl.h"
 
-/* The most COMMITs in a row with another verifier than the WRITE's, or that may have failed before. */
+/* The most COMMITs in a row with another verifier than the WRITE's, or that may have failed
+ * before. */
 #define WRITE_TRIES_MAX 8u
 
 /* Moves the pieces on by the n bytes that have been written. */
