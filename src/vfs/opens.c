@@ -44,6 +44,8 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 		silly = ino->silly;
 		ino->silly = NULL;
 		if (silly) {
+			/* Or the next open would ask the server for it. */
+			names_remove_locked(t, ino, silly->dir->id, silly->name);
 			silly_leaves(silly);
 			pin_by(silly, ino);
 		}
@@ -137,22 +139,22 @@ struct silly *inode_take_silly(struct inode_table *t)
 
 void silly_leaves(struct silly *s)
 {
-	if (!s->leaving && s->dir)
+	if (!s->leaving)
 		atomic_fetch_add(&s->dir->nleaving, 1);
 	s->leaving = true;
 }
 
 void silly_free(struct inode_table *t, struct silly *s)
 {
-	if (s && s->pinned) {
+	if (!s)
+		return;
+	if (s->pinned) {
 		inode_unpin(t, s->pinned);
 		inode_put(t, s->pinned, 1);
 	}
-	if (s && s->dir) {
-		atomic_fetch_sub(&s->dir->nleaving, s->leaving);
-		atomic_fetch_sub(&s->dir->nsilly, 1);
-		atomic_fetch_add(&s->dir->silly_gone, 1);       /* last: see fs_silly_note() */
-		inode_put(t, s->dir, 1);
-	}
+	atomic_fetch_sub(&s->dir->nleaving, s->leaving);
+	atomic_fetch_sub(&s->dir->nsilly, 1);
+	atomic_fetch_add(&s->dir->silly_gone, 1);       /* last: see silly_note() */
+	inode_put(t, s->dir, 1);
 	free(s);
 }

@@ -30,7 +30,7 @@
 #include "vfs/inode.h"
 
 struct silly {                          /* a silly name: see silly.c */
-	struct inode *dir;              /* a reference; counted in dir->nsilly; or NULL */
+	struct inode *dir;              /* a reference; counted in dir->nsilly */
 	bool leaving;                   /* counted in dir->nleaving as well */
 	struct inode *pinned;           /* a reference: the file, if it is pinned; or NULL */
 	char name[32];

@@ -365,29 +365,38 @@ Test(inode, by_handle, .init = setup, .fini = teardown)
 	cr_assert_null(inode_by_fh(&t, &one));
 }
 
+static struct silly *new_silly(struct inode *dir)
+{
+	struct silly *s = calloc(1, sizeof(*s));
+
+	inode_ref(dir);
+	s->dir = dir;
+	atomic_fetch_add(&dir->nsilly, 1);
+	strcpy(s->name, ".nfs1");
+	return s;
+}
+
 Test(inode, silly_names, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG };
-	struct inode *a = get(1, 1, 7, "a");
-	struct silly *s = calloc(1, sizeof(*s));
+	struct inode *dir = get(3, 1, 0, NULL), *a = get(1, 1, dir->id, "a");
+	struct silly *s = new_silly(dir);
 
-	strcpy(s->name, ".nfs1");
-	cr_assert(!inode_set_silly(&t, a, 7, "a", s), "not open: it stays the caller's");
+	cr_assert(!inode_set_silly(&t, a, dir->id, "a", s), "not open: it stays the caller's");
 	cr_assert(!inode_opening(&t, a), "until it is gone");
 	silly_free(&t, s);
-	s = calloc(1, sizeof(*s));
-	strcpy(s->name, ".nfs1");
+	s = new_silly(dir);
 	believed_open(&t, a, &attr, mono_ns());
-	cr_assert(inode_set_silly(&t, a, 7, "a", s));
+	cr_assert(inode_set_silly(&t, a, dir->id, "a", s));
 	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
-	cr_assert_eq(find_open(&t, 7, ".nfs1"), a);
+	cr_assert_eq(find_open(&t, dir->id, ".nfs1"), a);
 	inode_put(&t, a, 1);
-	cr_assert_null(inode_find(&t, 7, "a"));
+	cr_assert_null(inode_find(&t, dir->id, "a"));
 	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
 	cr_assert_null(inode_take_silly(&t));
-	cr_assert(inode_set_silly(&t, a, 7, "a", s));
+	cr_assert(inode_set_silly(&t, a, dir->id, "a", s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
-	inode_put(&t, get(1, 1, 7, "whatever"), 1);
+	inode_put(&t, get(1, 1, dir->id, "whatever"), 1);
 	cr_assert(inode_pin(&t, a), "it has the other name");
 	inode_unpin(&t, a);
 	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
@@ -397,6 +406,7 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	cr_assert(!inode_pin(&t, a), "open, without another name");
 	cr_assert_null(inode_close(&t, a));
 	inode_put(&t, a, 1);
+	inode_put(&t, dir, 1);
 }
 
 Test(inode, cached_pages, .init = setup, .fini = teardown)
