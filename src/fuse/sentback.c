@@ -5,14 +5,9 @@
 /* In a note. No id has it, because no handle has so great an index. */
 #define UNNAMED (1ull << 31)
 #define NEWEST  (1ull << 30)
-/* So long a thread without a number may take to come back: for a LOOKUP and an OPEN. */
+/* How long a thread without a number may take to come back: for a LOOKUP and an OPEN. */
 #define UNSEEN_NS 10000000000ull
 _Static_assert(HANDLE_CHUNK * HANDLE_CHUNKS < NEWEST, "indices of handles");
-
-static _Atomic uint64_t *note_of(struct sent_back *s, pid_t pid)
-{
-	return &s->back[(unsigned)pid % SENT_BACK];
-}
 
 /* ---- threads without a number ---- */
 
@@ -58,42 +53,75 @@ static enum came_back unseen_came_back(struct unseen *u, uint64_t id, bool trunc
 	return truncates && unseen_take(u, id | NEWEST) ? BY_NEWEST : NOT_BACK;
 }
 
+/* ---- threads with a number ---- */
+
+static struct sent_note *sentback_note_of(struct sent_back *s, pid_t pid)
+{
+	return &s->note[(unsigned)pid % SENT_BACK];
+}
+
+static void sentback_set(struct sent_back *s, pid_t pid, uint64_t id)
+{
+	struct sent_note *n = sentback_note_of(s, pid);
+
+	pthread_mutex_lock(&s->mu);
+	n->id = id;
+	atomic_store(&n->pid, pid);
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* Takes pid's note; 0: there is none. */
+static uint64_t sentback_take(struct sent_back *s, pid_t pid)
+{
+	struct sent_note *n = sentback_note_of(s, pid);
+	uint64_t id = 0;
+
+	if (!pid || atomic_load(&n->pid) != pid)        /* mostly nobody was sent back */
+		return 0;
+	pthread_mutex_lock(&s->mu);
+	if (atomic_load(&n->pid) == pid) {
+		id = n->id;
+		atomic_store(&n->pid, 0);
+	}
+	pthread_mutex_unlock(&s->mu);
+	return id;
+}
+
 /* ---- sent back ---- */
+
+static void sentback_put(struct sent_back *s, pid_t pid, uint64_t id)
+{
+	if (pid)
+		sentback_set(s, pid, id);
+	else
+		unseen_add(&s->unseen, id);
+}
 
 void sentback_note(struct sent_back *s, const struct inode *ino, pid_t pid)
 {
-	if (pid)
-		atomic_store(note_of(s, pid), ino->id);
-	else
-		unseen_add(&s->unseen, ino->id);
+	sentback_put(s, pid, ino->id);
 }
 
 void sentback_note_unnamed(struct sent_back *s, const struct inode *ino, pid_t pid, bool newest)
 {
-	uint64_t note = ino->id | (newest ? NEWEST : UNNAMED);
-
-	if (pid)
-		atomic_store(note_of(s, pid), note);
-	else
-		unseen_add(&s->unseen, note);
+	sentback_put(s, pid, ino->id | (newest ? NEWEST : UNNAMED));
 }
 
 void sentback_looked_up(struct sent_back *s, const struct inode *ino, pid_t pid)
 {
-	uint64_t note = pid ? atomic_load(note_of(s, pid)) : 0;
+	uint64_t note = sentback_take(s, pid);
 
-	if (note)
-		atomic_store(note_of(s, pid), ino && !(note & (UNNAMED | NEWEST)) ? ino->id : 0);
+	if (note && ino && !(note & (UNNAMED | NEWEST)))
+		sentback_set(s, pid, ino->id);
 }
 
 enum came_back sentback_came(struct sent_back *s, const struct inode *ino, pid_t pid, bool truncates)
 {
-	_Atomic uint64_t *at = note_of(s, pid);
 	uint64_t note;
 
 	if (!pid)
 		return unseen_came_back(&s->unseen, ino->id, truncates);
-	note = atomic_load(at) ? atomic_exchange(at, 0) : 0;
+	note = sentback_take(s, pid);
 	if (note == ino->id || (truncates && note == (ino->id | UNNAMED)))
 		return BY_HANDLE;
 	return truncates && note == (ino->id | NEWEST) ? BY_NEWEST : NOT_BACK;
@@ -103,10 +131,12 @@ enum came_back sentback_came(struct sent_back *s, const struct inode *ino, pid_t
 
 void sentback_init(struct sent_back *s)
 {
+	pthread_mutex_init(&s->mu, NULL);
 	pthread_mutex_init(&s->unseen.mu, NULL);
 }
 
 void sentback_fini(struct sent_back *s)
 {
 	pthread_mutex_destroy(&s->unseen.mu);
+	pthread_mutex_destroy(&s->mu);
 }

@@ -7,7 +7,9 @@
  * through: either the name was looked up just now, or the file is opened without one
  * (/proc/self/fd/1), and the kernel has nothing to look up. So there is a note for each thread:
  * the inode for which it was sent back, or what it has looked up since; no note if that was not
- * there. Its next open or truncation takes the note.
+ * there. Its next open or truncation takes the note. The note says whose it is: programs come and
+ * go, and another thread for which there is the same place neither takes nor changes it. Only if
+ * that is sent back as well, in this moment, the note is lost, and the open fails.
  *
  *   open(a), a is another file here     OPEN (dir, a): not r->ino      sent back: ESTALE
  *   the kernel: LOOKUP a, open          OPEN (dir, a): it is r->ino now
@@ -29,7 +31,7 @@
 
 #include "vfs/inode.h"
 
-#define SENT_BACK     1024u             /* threads, by their ids */
+#define SENT_BACK     1024u             /* notes: one for pid, pid + 1024 and so on */
 #define UNSEEN        64u               /* inodes to which others were sent back */
 
 /* Threads without a number that were sent back. */
@@ -43,7 +45,11 @@ struct unseen {
 };
 
 struct sent_back {
-	_Atomic uint64_t back[SENT_BACK];
+	pthread_mutex_t mu;             /* for changes of note[] */
+	struct sent_note {
+		_Atomic pid_t pid;      /* 0: nobody's */
+		uint64_t id;            /* under mu */
+	} note[SENT_BACK];
 	struct unseen unseen;
 };
 

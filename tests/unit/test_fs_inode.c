@@ -547,6 +547,24 @@ Test(inode, unseen_programs_come_back, .init = setup, .fini = teardown)
 	inode_put(&t, b, 1);
 }
 
+/* The kernel gives threads numbers one after the other: one that begins later may have a number that
+ * is kept in the same place. */
+Test(inode, a_later_thread_takes_no_note, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 5, 7, "a"), *b = get(2, 5, 7, "b");
+	pid_t later = 585 + SENT_BACK;
+
+	sentback_note(&whole.back, a, 585);
+	sentback_looked_up(&whole.back, b, later);
+	cr_assert_eq(sentback_came(&whole.back, b, later, false), NOT_BACK);
+	cr_assert_eq(sentback_came(&whole.back, a, later, true), NOT_BACK);
+	sentback_looked_up(&whole.back, NULL, later);
+	cr_assert_eq(sentback_came(&whole.back, a, 585, false), BY_HANDLE);
+	cr_assert_eq(sentback_came(&whole.back, a, 585, false), NOT_BACK);
+	inode_put(&t, a, 1);
+	inode_put(&t, b, 1);
+}
+
 /* What the kernel may have ignored, or has not heard of, is no size that it knows. */
 Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardown)
 {
