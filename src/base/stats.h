@@ -46,7 +46,7 @@
 	X(BEHIND_BYTES,       "behind.bytes",        "file bytes answered before they were sent") \
 	X(BEHIND_GATHERED,    "behind.gathered_bytes", "of these, bytes copied into an earlier WRITE") \
 	X(BEHIND_READS,       "behind.reads",        "READs answered from what was held, without the server") \
-	X(YOUNG_ATTRS,        "young.attrs",         "attributes for read() given without the server") \
+	X(READBACK_ATTRS,        "young.attrs",         "attributes for read() given without the server") \
 	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
 	X(SOLO_CHANGED,       "solo.changed",        "files that somebody else has changed with consistency=solo") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \

@@ -14,7 +14,7 @@
  * the buffer. When the connection goes down these events end. The device may write to
  * receives until close() puts the queue pair into the error state; after that everything is
  * the owner's again. (The kernel returns when the queue pair has that state. Waiting for flushed
- * completions would take longer and prove nothing more. The rest is verbs_bury.c's.)
+ * completions would take longer and prove nothing more. The rest is verbs_teardown.c's.)
  *
  * When the connection breaks, whoever notices first (a completion with an error, the
  * connection manager, the device) calls verbs_down(): the watches are removed, `down` is
@@ -104,7 +104,7 @@ void verbs_close(struct fab_conn *c)
 		.id = c->id, .chan = c->chan, .comp = c->comp, .cq = c->cq, .cq_events = c->cq_events,
 		.in = c->params.domain ? c->params.domain : &c->alone, .domain = c->domain,
 	};
-	verbs_bury(&r, !c->params.domain);
+	verbs_teardown(&r, !c->params.domain);
 	fab_domain_fini(&c->alone);
 	free(c->signalled);
 	if (!c->depth)

@@ -6,7 +6,7 @@
  *                   and what the connection manager reports later to either side
  *   verbs_listen.c  the passive side's set-up: listening, requests, answers
  *   verbs.c         the queues: completions, the end
- *   verbs_bury.c    what takes long at the end
+ *   verbs_teardown.c    what takes long at the end
  *   verbs_domain.c  protection domains and memory
  *   verbs_window.c  memory windows
  *   verbs_post.c    the other work requests
@@ -110,7 +110,7 @@ int verbs_queues(struct fab_conn *c, struct errbuf *eb);
 /* Of fabric.h. */
 void verbs_close(struct fab_conn *c);
 
-/* ---- verbs_bury.c ---- */
+/* ---- verbs_teardown.c ---- */
 
 /* What is left of a connection whose peer has no rights any more. */
 struct verbs_remains {
@@ -124,7 +124,7 @@ struct verbs_remains {
 };
 /* Any member but `in` may be NULL. here: when it returns all of it is gone; otherwise it does not
  * wait. */
-void verbs_bury(struct verbs_remains *r, bool here);
+void verbs_teardown(struct verbs_remains *r, bool here);
 
 /* ---- verbs_domain.c ---- */
 

@@ -14,7 +14,7 @@
  * one, because librdmacm closes the device with its last identifier, and the protection
  * domain with it.
  *
- * Threads: connecting threads enter and register, those of verbs_bury.c leave, all of them at any
+ * Threads: connecting threads enter and register, those of verbs_teardown.c leave, all of them at any
  * time, under the domain's lock. While one thread registers memory, others that want the same
  * registration wait for it. They would have to wait for their own as well.
  */

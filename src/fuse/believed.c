@@ -2,9 +2,11 @@
 /* See believed.h. */
 #include "fuse/believed.h"
 #include "fuse/solo.h"
-#include "fuse/told.h"
-#include "fuse/young.h"
-#include "vfs/opens.h"
+#include "fuse/readback.h"
+#include "vfs/opencount.h"
+#include "vfs/ownchange.h"
+
+/* ---- lookups and opens ---- */
 
 void believed_known(struct inode *ino)
 {
@@ -33,17 +35,17 @@ bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_at
 
 	pthread_mutex_lock(&s->mu);
 	if (S_ISREG(ino->type))
-		young_begin_locked(ino);
-	if (asked && young_takes_locked(ino, asked))
-		young_keep_locked(t, ino, attr, asked, UINT64_MAX);
+		readback_begin_locked(ino);
+	if (asked && readback_takes_locked(ino, asked))
+		readback_keep_locked(t, ino, attr, asked, UINT64_MAX);
 	else if (asked)
-		young_drop_locked(ino);
+		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
 	atomic_store(&b->fresh_ns, mono_ns());
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
-	if (inode_open_locked(t, ino, attr) && !keep)
+	if (opencount_open_locked(t, ino, attr) && !keep)
 		atomic_store(&b->paged, false);
 	pthread_mutex_unlock(&s->mu);
 	return keep;
@@ -57,5 +59,297 @@ void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
 	pthread_mutex_lock(&s->mu);
 	b->cache_valid = true;
 	b->cache_change = change;
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* ---- the size that the kernel believes ---- */
+
+/* For everything by which the kernel ignores answers to what it asked for earlier. Before the
+ * size is changed: see believed_size_locked(). */
+static void news(struct inode *ino)
+{
+	atomic_store(&believed_of(ino)->news_ns, mono_ns());
+}
+
+/*
+ * An answer that is older than an OPEN says nothing about what was cut since. If it was asked
+ * for before OPEN's reply came, the change attribute decides. RFC 8881 lets a server count
+ * that as it likes, but servers count upwards.
+ */
+static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64_t asked)
+{
+	list_for_each(n, &believed_of(ino)->ends) {
+		struct open_end *e = container_of(n, struct open_end, node);
+
+		if (size < atomic_load(&e->end) && (e->since < asked || e->change <= change))
+			atomic_store(&e->end, size);
+	}
+}
+
+/* WRITEs change the size without the lock. They count as under way, or have left news, before
+ * they do. The kernel has asked at `since`, and the server was asked at `asked`. */
+static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+			     uint64_t asked)
+{
+	struct believed *b = believed_of(ino);
+	bool taken = !atomic_load(&b->writing) && atomic_load(&b->news_ns) < since;
+
+	cut_locked(ino, attr->size, attr->change, asked);
+	news(ino);
+	b->doubt = !taken;
+	if (taken)
+		atomic_store(&b->told_size, attr->size);
+	else if (atomic_load(&b->told_size) != attr->size)
+		atomic_store(&b->told_size, NOBODY_KNOWS);
+}
+
+void believed_unheard(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	atomic_store(&b->told_size, NOBODY_KNOWS);
+	atomic_store(&b->fresh_ns, mono_ns());
+	readback_spoil(ino);
+}
+
+void believed_attr_forgotten(struct inode *ino)
+{
+	news(ino);
+}
+
+/* NOBODY_KNOWS is greater than any end, and stays. */
+void believed_wrote(struct inode *ino, uint64_t end)
+{
+	struct believed *b = believed_of(ino);
+	uint64_t was;
+
+	news(ino);
+	was = atomic_load(&b->told_size);
+	while (was < end && !atomic_compare_exchange_weak(&b->told_size, &was, end))
+		;
+	if (b->solo)
+		solo_wrote(ino, end);
+	atomic_store(&b->fresh_ns, mono_ns());
+}
+
+/* The kernel takes `end` for the size if it believes more, unless it ignores this. */
+void believed_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since)
+{
+	struct believed *b = believed_of(ino);
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	if (end >= atomic_load(&b->told_size))
+		return;
+	pthread_mutex_lock(&s->mu);
+	cut_locked(ino, end, 0, since);
+	news(ino);
+	readback_spoil(ino);
+	atomic_store(&b->told_size, NOBODY_KNOWS);
+	pthread_mutex_unlock(&s->mu);
+}
+
+/* ---- attributes for the kernel ---- */
+
+/* The mtime by which the kernel drops pages. It has to see another one if a direct write has
+ * bypassed them. */
+static void believed_mtime_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+	bool other = !same_time(&b->told_mtime, &attr->mtime);
+
+	if (atomic_exchange(&b->outdated, false) && !other)
+		atomic_fetch_add(&b->mtime_ahead, 1);
+	else if (other)
+		atomic_store(&b->mtime_ahead, 0);
+	b->told_mtime = attr->mtime;
+}
+
+/* Sets what the kernel believes from now on: the size and the mtime. */
+void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+{
+	believed_size_locked(ino, attr, since, since);
+	atomic_store(&believed_of(ino)->atime_old, false);
+	readback_drop_locked(ino);
+	believed_mtime_locked(ino, attr);
+}
+
+void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
+{
+	believed_listed_locked(ino, attr, since);
+	ownchange_told_locked(ino);
+	atomic_store(&believed_of(ino)->fresh_ns, mono_ns());
+}
+
+void believed_readback_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+		       uint64_t asked)
+{
+	struct believed *b = believed_of(ino);
+
+	believed_size_locked(ino, attr, since, asked);
+	atomic_store(&b->atime_old, false);
+	believed_mtime_locked(ino, attr);
+	atomic_store(&b->fresh_ns, mono_ns());
+}
+
+struct times {
+	uint64_t since;                 /* the kernel has asked */
+	uint64_t asked;                 /* the server was asked; 0: not to be kept */
+	uint64_t until;                 /* to be kept until then at most */
+};
+
+static double update_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+			    const struct times *when)
+{
+	bool keep = readback_takes_locked(ino, when->asked);
+	double timeo = inode_note_locked(t, ino, attr);
+
+	believed_told_locked(ino, attr, when->since);
+	if (keep)
+		readback_keep_locked(t, ino, attr, when->asked, when->until);
+	return timeo;
+}
+
+static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		     const struct times *when)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+
+	pthread_mutex_lock(&s->mu);
+	timeo = update_locked(t, ino, attr, when);
+	pthread_mutex_unlock(&s->mu);
+	return timeo;
+}
+
+double believed_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since)
+{
+	return update(t, ino, attr, &(struct times){ .since = since });
+}
+
+double believed_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		    uint64_t since, uint64_t asked, double known)
+{
+	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
+	double timeo = update(t, ino, attr, &(struct times){ since, asked, until });
+
+	return known < timeo ? known : timeo;
+}
+
+/* May the kernel have pages that are older than attr, and keep them when it is told attr? Of
+ * another size it drops them. */
+static bool hides_locked(const struct inode *ino, const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+	uint64_t size = atomic_load(&b->told_size);
+
+	return !b->solo && atomic_load(&b->paged) && (size == attr->size || size == NOBODY_KNOWS) &&
+	       (b->doubt || atomic_load(&b->outdated) || !same_time(&b->told_mtime, &attr->mtime));
+}
+
+/* Less by a nanosecond: no other answer has that. */
+static void believed_less_locked(struct inode *ino, struct timespec *mtime)
+{
+	struct believed *b = believed_of(ino);
+
+	mtime->tv_sec -= !mtime->tv_nsec;
+	mtime->tv_nsec = mtime->tv_nsec ? mtime->tv_nsec - 1 : 999999999;
+	atomic_store(&b->mtime_ahead, 0);
+	b->told_mtime = *mtime;
+}
+
+double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
+		 uint64_t since, uint64_t asked)
+{
+	struct believed *b = believed_of(ino);
+	struct inode_shard *s = inode_shard_of(t, ino);
+	double timeo;
+	bool hides;
+
+	pthread_mutex_lock(&s->mu);
+	hides = hides_locked(ino, attr);
+	timeo = update_locked(t, ino, attr, &(struct times){ since, asked, UINT64_MAX });
+	if (!atomic_load(&b->writing))
+		atomic_store(&b->told_size, attr->size);
+	b->set_change = attr->change;
+	b->doubt = false;
+	if (hides)
+		believed_less_locked(ino, &attr->mtime);
+	pthread_mutex_unlock(&s->mu);
+	return hides ? 0 : timeo;
+}
+
+void believed_mtime_set(struct inode *ino)
+{
+	atomic_store(&believed_of(ino)->mtime_ahead, 0);
+}
+
+void believed_paged(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	if (!atomic_load(&b->paged))
+		atomic_store(&b->paged, true);
+}
+
+bool believed_written_past(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	readback_spoil(ino);
+	if (b->solo)
+		solo_lost(ino);
+	if (b->solo || !atomic_load(&b->paged))
+		return false;
+	atomic_store(&b->outdated, true);
+	return true;
+}
+
+/* ---- opens ---- */
+
+bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+	struct inode_shard *s = inode_shard_of(t, ino);
+	bool other;
+
+	pthread_mutex_lock(&s->mu);
+	/* Attributes after this mount's own change count as no difference: the kernel has not
+	 * been told them, and knows that it has to ask. */
+	other = !ownchange_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
+	other |= atomic_load(&b->differing) > 0;
+	pthread_mutex_unlock(&s->mu);
+	return other;
+}
+
+bool believed_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr)
+{
+	uint64_t told = atomic_load(&believed_of(ino)->told_size);
+
+	return told != attr->size || told == NOBODY_KNOWS;
+}
+
+void believed_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
+		      const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	e->since = mono_ns();
+	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
+	 * Version 3's change attribute is a time, which may be the same for both. */
+	atomic_store(&e->end, attr->change > b->set_change ? attr->size : 0);
+	e->change = attr->change;
+	list_add_tail(&b->ends, &e->node);
+	pthread_mutex_unlock(&s->mu);
+}
+
+void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)
+{
+	struct inode_shard *s = inode_shard_of(t, ino);
+
+	pthread_mutex_lock(&s->mu);
+	list_del(&e->node);
 	pthread_mutex_unlock(&s->mu);
 }

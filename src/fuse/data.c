@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * File data: read, write, flush, fsync. What becomes of it is in src/vfs (read.c, write.c,
- * behind.h, ahead.h); what the kernel is to believe after it, told.h and young.h.
+ * behind.h, ahead.h); what the kernel is to believe after it, believed.h and readback.h.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include "fuse/fs_impl.h"
-#include "fuse/young.h"
+#include "fuse/readback.h"
 
 /* ---- read ---- */
 
@@ -43,7 +43,7 @@ static void read_end(struct vfs_op *op)
 	for (unsigned i = 0; i < d->niov; i++)
 		len += d->iov[i].iov_len;
 	if (len < d->size && d->since_ns)
-		told_read_short(&op->vl->vfs->inodes, op->ino, d->start + len, d->since_ns);
+		believed_read_short(&op->vl->vfs->inodes, op->ino, d->start + len, d->since_ns);
 	reply_data(r);
 	fs_req_free(r);
 }
@@ -66,8 +66,8 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	r->op.data.start = (uint64_t)off;
 	r->op.data.cached = !reads_direct(fi);
 	if (r->op.data.cached) {
-		told_paged(r->op.ino);
-		young_read(r->op.ino, fuse_req_ctx(req)->pid);
+		believed_paged(r->op.ino);
+		readback_read(r->op.ino, fuse_req_ctx(req)->pid);
 	}
 	vfs_read(&r->op);
 }
@@ -87,7 +87,7 @@ static bool goes_past(const struct fs_req *r)
 
 /*
  * r, a write, is about to be answered. If it has gone past the kernel's pages, these may have the
- * old bytes (told.h). A READ that has brought them has said so before (told_paged), or finds what
+ * old bytes (believed.h). A READ that has brought them has said so before (believed_paged), or finds what
  * is held by now. The kernel asks for the attributes before the next read(), and drops the pages
  * when the mtime is another one. For the writes of an open that only writes it does that by
  * itself. For O_DIRECT it may have no reason to, and is told to forget the attributes, before the
@@ -101,7 +101,7 @@ static void past_the_pages(struct fs_req *r)
 
 	if (!goes_past(r) || b->solo || (!direct && !atomic_load(&b->paged)))
 		return;
-	if (told_written_past(r->op.ino) && direct && r->req)
+	if (believed_written_past(r->op.ino) && direct && r->req)
 		fs_forget_attr(r);
 }
 
@@ -112,16 +112,16 @@ static void believe_written(struct fs_req *r, int status)
 	uint64_t end = r->op.data.start + r->op.data.filled;
 
 	if (r->op.data.filled && r->req) {
-		told_wrote(ino, end);
-		young_wrote(ino, end, fuse_req_ctx(r->req)->pid);
+		believed_wrote(ino, end);
+		readback_wrote(ino, end, fuse_req_ctx(r->req)->pid);
 	} else if (r->op.data.filled) {
-		told_unheard(ino);
+		believed_unheard(ino);
 	}
 	atomic_fetch_sub(&believed_of(ino)->writing, 1);
 	if (status)
-		young_spoil(ino);       /* the server may have executed it */
+		readback_spoil(ino);       /* the server may have executed it */
 	if (status && believed_of(ino)->solo)
-		told_written_past(ino);
+		believed_written_past(ino);
 	if (r->op.data.filled)
 		past_the_pages(r);
 }
@@ -141,7 +141,7 @@ static void write_end(struct vfs_op *op)
 		fuse_reply_write(r->req, op->data.filled);
 		fs_replied(r);
 	} else if (op->data.filled) {
-		told_unheard(op->ino);  /* the kernel does not hear how far it came */
+		believed_unheard(op->ino);  /* the kernel does not hear how far it came */
 	}
 	fs_reply_err(r, status);
 	fs_req_free(r);
@@ -196,7 +196,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	if (fi->writepage)
 		fs_write_back_count(fs_of_req(r));
 	if (!goes_past(r))
-		told_paged(r->op.ino);
+		believed_paged(r->op.ino);
 	if (size == 0) {
 		fuse_reply_write(req, 0);
 		fs_replied(r);
@@ -238,7 +238,7 @@ static void flushed(struct vfs_op *op)
 	if (fs_file_of(op->file)->set_id && r->req)
 		fs_forget_attr(r);
 	/* With the write-back cache the kernel forgets the number of blocks with each close(), and
-	 * asks with the next stat(). See young.h. */
+	 * asks with the next stat(). See readback.h. */
 	if (b->solo)
 		atomic_store(&b->atime_old, true);
 	report(r, false);

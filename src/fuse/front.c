@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the file system tells this front end, and asks it (struct vfs_front): see told.h, young.h,
+/* What the file system tells this front end, and asks it (struct vfs_front): see believed.h, readback.h,
  * solo.h. */
 #include <stdlib.h>
 #include "fuse/fs_impl.h"
@@ -30,7 +30,7 @@ static void front_inode_ends(struct inode *ino)
 {
 	struct believed *b = believed_of(ino);
 
-	free(atomic_load(&b->young));
+	free(atomic_load(&b->readback));
 	free(b->solo);
 }
 
@@ -40,11 +40,11 @@ static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
 	bool keep;
 
 	if (created && S_ISREG(ino->type))
-		young_begin_locked(ino);
-	keep = young_takes_locked(ino, since) && !behind_since(ino, since);
-	told_locked(ino, attr, since);
+		readback_begin_locked(ino);
+	keep = readback_takes_locked(ino, since) && !behind_since(ino, since);
+	believed_told_locked(ino, attr, since);
 	if (keep)
-		young_keep_locked(t, ino, attr, since, UINT64_MAX);
+		readback_keep_locked(t, ino, attr, since, UINT64_MAX);
 }
 
 static bool front_may_list_locked(const struct inode *ino, uint64_t since)
@@ -61,8 +61,8 @@ static void front_changed_locked(struct inode *ino, const struct nfs_attr *attr)
 static void front_data_lost(struct inode *ino)
 {
 	/* The kernel has pages that the server does not have. */
-	told_unheard(ino);
-	told_written_past(ino);
+	believed_unheard(ino);
+	believed_written_past(ino);
 }
 
 static void front_file_ends(struct vfs_lane *vl, struct file *file, bool silly)
@@ -71,7 +71,7 @@ static void front_file_ends(struct vfs_lane *vl, struct file *file, bool silly)
 	struct fs_file *f = fs_file_of(file);
 
 	handle_del(&fs->files, f->handle);      /* if the kernel has not got it */
-	told_end_ends(&vl->vfs->inodes, file->ino, &f->end);
+	believed_end_ends(&vl->vfs->inodes, file->ino, &f->end);
 	if (!silly)
 		fs_solo_release(vl, file);
 }
@@ -84,11 +84,11 @@ const struct vfs_front fs_front = {
 	.inode_ends = front_inode_ends,
 	.inode_found_locked = front_inode_found_locked,
 	.may_list_locked = front_may_list_locked,
-	.inode_listed_locked = told_listed_locked,
-	.attr_spoilt = young_spoil,
+	.inode_listed_locked = believed_listed_locked,
+	.attr_spoilt = readback_spoil,
 	.changed_locked = front_changed_locked,
-	.written = young_there,
+	.written = readback_there,
 	.data_lost = front_data_lost,
-	.end_known = young_end,
+	.end_known = readback_end,
 	.file_ends = front_file_ends,
 };

@@ -22,8 +22,7 @@
 #include "fuse/handlers.h"
 #include "fuse/sentback.h"
 #include "fuse/solo.h"
-#include "fuse/told.h"
-#include "fuse/young.h"
+#include "fuse/readback.h"
 #include "vfs/vfs.h"
 
 #define FS_CRED_CACHE 64u               /* power of two */
@@ -74,7 +73,7 @@ struct fs {
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	struct write_back write_back;
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
-	_Atomic uint64_t late_ns;       /* when fs_late() last answered for the server */
+	_Atomic uint64_t silent_ns;       /* when silent_answer() last answered for the server */
 	struct sent_back back;
 	_Atomic uint64_t solo_said_ns;  /* when the log last spoke of files that others have changed */
 	_Atomic unsigned solo_unsaid;   /* how many it has not spoken of */
@@ -84,7 +83,7 @@ struct fs {
 struct fs_file {
 	struct file f;
 	uint64_t handle;                /* fi->fh; in fs->files until FUSE's release */
-	struct open_end end;            /* where it may append: told.h */
+	struct open_end end;            /* where it may append */
 	bool past;                      /* writes go past the kernel's pages: open.c */
 	bool set_id;                    /* it had set-id bits at the open */
 	bool dirties;                   /* the kernel may have pages that it has dirtied */
@@ -103,7 +102,7 @@ struct fs_req {
 	struct vfs_op op;
 	/* NULL unless it says more (front_op_ends()): */
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
-	bool (*late)(struct fs_req *r); /* late.c: answers without the server */
+	bool (*late)(struct fs_req *r); /* silent.c: answers without the server */
 	char *text;                     /* malloc'ed: a symlink's target */
 	char *spare;                    /* the memory of a parked WRITE (dev_clone.c)... */
 	size_t spare_size;              /* ...and its size */
@@ -270,20 +269,20 @@ void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
 enum fs_fate { FS_LIVES, FS_DIES, FS_UNSEEN };
 enum fs_fate fs_fate(pid_t pid);
 
-/* ---- late.c ---- */
+/* ---- silent.c ---- */
 
 /* Like vfs_start(), for a request that `late` can answer without the server. `late`
  * returns true if it has answered. */
-void fs_start_patiently(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
+void silent_start(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
 			bool (*late)(struct fs_req *r));
 /* r has been waiting for long. Answers it without the server, if that is possible. */
-void fs_late(struct fs_req *r);
+void silent_answer(struct fs_req *r);
 
 /* ---- attr.c ---- */
 
 void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
 /* The same for an inode whose attributes are about to go to the kernel: with the mtime of
- * told.h. */
+ * believed.h. */
 void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
 		const struct nfs_attr *a);
 void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set);

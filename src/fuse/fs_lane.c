@@ -22,7 +22,7 @@
 #define INTERRUPT_NS 2000000000ull
 /* The same of a process that cannot be seen, when no lane has had a connection for so long. */
 #define UNSEEN_NS 300000000000ull
-/* fs_late() may answer a request of this age. */
+/* silent_answer() may answer a request of this age. */
 #define LATE_NS 500000000ull
 #define SCAN_MS      250u
 
@@ -205,7 +205,7 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 		/* The oldest come first. */
 		if (age < LATE_NS)
 			break;
-		fs_late(r);
+		silent_answer(r);
 		if (ahead_leave(&r->op))
 			return true;
 		if (age >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))

@@ -18,10 +18,10 @@ static void reply_attr(struct fs_req *r, double known)
 	if (op->call.op == NFS_OP_GETATTR)
 		behind_size(op->ino, attr, op->asked_ns);
 	if (op->call.op == NFS_OP_SETATTR)
-		timeo = told_set(t, op->ino, attr, op->start_ns, op->asked_ns);
+		timeo = believed_set(t, op->ino, attr, op->start_ns, op->asked_ns);
 	else
-		timeo = told_answer(t, op->ino, attr, op->start_ns, op->asked_ns, known);
-	young_asked(op->ino, fuse_req_ctx(r->req)->pid);
+		timeo = believed_answer(t, op->ino, attr, op->start_ns, op->asked_ns, known);
+	readback_asked(op->ino, fuse_req_ctx(r->req)->pid);
 	fs_stat_of(fs, op->ino, &st, attr);
 	if (op->ino == fs->root)
 		fs_lane_of(op->vl)->root = st;
@@ -43,10 +43,10 @@ static void attr_done(struct vfs_op *op)
 	}
 	if (op->call.res.status == 0 && r->req) {
 		if (op->call.args.sattr.valid & NFS_SET_MTIME)
-			told_mtime_set(op->ino);
+			believed_mtime_set(op->ino);
 		reply_attr(r, HUGE_VAL);
 	} else if (op->call.op == NFS_OP_SETATTR) {
-		young_spoil(op->ino);   /* the kernel does not hear of it */
+		readback_spoil(op->ino);   /* the kernel does not hear of it */
 	}
 	fs_end_status(op);
 }
@@ -75,27 +75,27 @@ static void ask(struct vfs_op *op)
 	}
 	op->call.op = NFS_OP_GETATTR;
 	op->asked_ns = mono_ns();
-	if (known_attr(&op->vl->vfs->inodes, op->ino, &op->call.res.attr, &timeo)) {
+	if (ownchange_attr(&op->vl->vfs->inodes, op->ino, &op->call.res.attr, &timeo)) {
 		reply_attr(r, timeo);
 		fs_req_free(r);
 		return;
 	}
-	fs_start_patiently(r, NFS_OP_GETATTR, attr_done, late_root);
+	silent_start(r, NFS_OP_GETATTR, attr_done, late_root);
 }
 
-/* true: r is answered, see young.h. */
+/* true: r is answered, see readback.h. */
 static bool is_young(struct fs_req *r, bool stat)
 {
 	struct nfs_attr attr;
 	struct stat st;
 	double timeo;
 
-	if (!young_attr(&r->op.vl->vfs->inodes, r->op.ino, &attr, &timeo, r->op.start_ns, stat))
+	if (!readback_attr(&r->op.vl->vfs->inodes, r->op.ino, &attr, &timeo, r->op.start_ns, stat))
 		return false;
 	fs_stat_of(fs_of_req(r), r->op.ino, &st, &attr);
 	fuse_reply_attr(r->req, &st, timeo);
 	fs_replied(r);
-	stat_add(&r->op.vl->lane->stats, STAT_YOUNG_ATTRS, 1);
+	stat_add(&r->op.vl->lane->stats, STAT_READBACK_ATTRS, 1);
 	return true;
 }
 

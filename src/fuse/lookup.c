@@ -108,7 +108,7 @@ static void lookup_parent(fuse_req_t req, fuse_ino_t node)
 static double not_there(struct fs_req *r)
 {
 	struct inode_table *t = &r->op.vl->vfs->inodes;
-	double timeo = known_is_gone(t, r->op.ino->id, r->op.name);
+	double timeo = ownchange_is_gone(t, r->op.ino->id, r->op.name);
 
 	if (timeo <= 0 && t->solo && solo_dir_lacks(&t->solo_dirs, r->op.ino->id, r->op.name))
 		timeo = t->negative_timeo;
@@ -128,7 +128,7 @@ static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fs_req_free(r);
 		return;
 	}
-	op->quiet = known_changes(t, op->ino);
+	op->quiet = ownchange_changes(t, op->ino);
 	op->call.args.name = op->name;
 	vfs_start(op, NFS_OP_LOOKUP, lookup_done);
 }
@@ -187,7 +187,7 @@ static void readlink_done(struct vfs_op *op)
 	char target[NFS_PATH_MAX + 1];
 
 	if (op->call.res.status == 0)
-		link_keep(&op->vl->vfs->inodes, op->ino, &op->link_ask, text, len);
+		symlink_keep(&op->vl->vfs->inodes, op->ino, &op->link_ask, text, len);
 	if (op->call.res.status == 0 && r->req) {
 		/* The kernel takes a page, less a NUL. */
 		if (len >= NFS_PATH_MAX) {
@@ -209,12 +209,12 @@ void fs_readlink(fuse_req_t req, fuse_ino_t ino)
 
 	if (!r)
 		return;
-	if (link_get(&r->op.vl->vfs->inodes, r->op.ino, target)) {
+	if (symlink_get(&r->op.vl->vfs->inodes, r->op.ino, target)) {
 		fuse_reply_readlink(req, target);
 		fs_replied(r);
 		fs_req_free(r);
 		return;
 	}
-	r->op.link_ask = link_ask(r->op.ino);
+	r->op.link_ask = symlink_ask(r->op.ino);
 	vfs_start(&r->op, NFS_OP_READLINK, readlink_done);
 }

@@ -18,7 +18,7 @@
 #include "fuse/fs_impl.h"
 
 /* Is it of another type than was asked for? The name is known to exist from here on (see
- * known.h), so the kernel's next LOOKUP of it is not answered without the server. */
+ * ownchange.h), so the kernel's next LOOKUP of it is not answered without the server. */
 static bool is_another(const struct fs_req *r, const struct fuse_entry_param *e)
 {
 	return (e->attr.st_mode & S_IFMT) != r->type;
@@ -40,12 +40,12 @@ static void entry_done(struct vfs_op *op)
 	if (!ino) {
 		fs_reply_err(r, ENOMEM);
 	} else if (is_another(r, &e)) {
-		told_unheard(ino);
+		believed_unheard(ino);
 		fs_reply_err(r, ESTALE);
 		believed_forget(t, ino, 1);
 	} else {
 		if (r->type == S_IFLNK && !op->call.res.found)
-			link_made(t, ino, op->call.res.attr.change, op->start_ns, r->text);
+			symlink_made(t, ino, op->call.res.attr.change, op->start_ns, r->text);
 		if (r->type == S_IFDIR && !op->call.res.found && t->solo)
 			solo_dir_made(&t->solo_dirs, ino->id, op->call.res.attr.change,
 				      op->call.eng.start_ns);
@@ -107,7 +107,7 @@ static void regular_done(struct vfs_op *op)
 		struct inode *ino = inode_get(t, &res->fh, &res->attr, 0, NULL, 0, op->start_ns);
 
 		if (ino) {
-			told_unheard(ino);
+			believed_unheard(ino);
 			file_undo(op->vl, ino, op->call.open, &op->cred);
 			inode_put(t, ino, 1);
 		}
@@ -144,11 +144,11 @@ static void link_done(struct vfs_op *op)
 
 	vfs_dir_changed(op->ino2);
 	if (op->call.res.status || !r->req) {
-		young_spoil(op->ino);   /* it may have the name all the same */
+		readback_spoil(op->ino);   /* it may have the name all the same */
 		fs_end_name(r);
 		return;
 	}
-	told_update(t, op->ino, &op->call.res.attr, op->start_ns);
+	believed_update(t, op->ino, &op->call.res.attr, op->start_ns);
 	inode_named(t, op->ino, op->ino2->id, op->name);
 	inode_ref(op->ino);             /* becomes the kernel's, for this entry */
 	fs_entry_node(fs, &e, op->ino);
@@ -202,7 +202,7 @@ static void create_done(struct vfs_op *op)
 		/* Another type, no memory, or nobody waits any more; but the server may have it
 		 * open. */
 		if (ino) {
-			told_unheard(ino);
+			believed_unheard(ino);
 			file_undo(op->vl, ino, op->call.open, &op->cred);
 		}
 		fs_reply_err(r, another ? ESTALE : ENOMEM);

@@ -3,7 +3,7 @@
  * Opening and closing files.
  *
  *   open     waits while a call is under way that removes a name of the file. Then it counts
- *            itself (opens.h), and sends OPEN. The attributes in the reply are newer than
+ *            itself (opencount.h), and sends OPEN. The attributes in the reply are newer than
  *            those that the kernel believes: see is_sent_back(). And the name by which the
  *            kernel has found the file may be another file's by now:
  *
@@ -16,7 +16,7 @@
  *   A file that is opened to be written only: its write()s go past the kernel's page cache
  *            (FOPEN_DIRECT_IO) to write-behind. Nobody reads through this open, and the next
  *            open() of the file drops the pages anyway, because it has changed. Pages that others
- *            have read meanwhile are dropped as after any direct write (told.h); but a mapping asks
+ *            have read meanwhile are dropped as after any direct write (believed.h); but a mapping asks
  *            for no attributes, and keeps them:
  *
  *            write(): drops the page, sends WRITE     mapping: READ, the old bytes, for good
@@ -82,8 +82,8 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_fil
 	fi->keep_cache = believed_open(&fs->vfs.inodes, ino, attr,
 				       r->op.call.op == NFS_OP_OPEN ? r->op.asked_ns : 0);
 	atomic_init(&f->drops, !fi->keep_cache);
-	young_asked(ino, fuse_req_ctx(r->req)->pid);
-	told_end_begins(&fs->vfs.inodes, ino, &f->end, attr);
+	readback_asked(ino, fuse_req_ctx(r->req)->pid);
+	believed_end_begins(&fs->vfs.inodes, ino, &f->end, attr);
 	f->past = goes_past(fs, ino, fi);
 	fi->direct_io |= f->past;
 	f->set_id = attr->mode & (S_ISUID | S_ISGID);
@@ -142,7 +142,7 @@ static bool is_wrong(const struct fs_req *r)
 
 	if (!attr->nlink && !atomic_load(&r->op.ino->nfiles) && !r->back)
 		return true;
-	return may_write(r->fi.flags) && !r->back && told_appends_elsewhere(r->op.ino, attr);
+	return may_write(r->fi.flags) && !r->back && believed_appends_elsewhere(r->op.ino, attr);
 }
 
 /* true: r has been answered. */
@@ -163,13 +163,13 @@ static bool is_sent_back(struct fs_req *r)
 static struct fs_file *opened(struct fs_req *r)
 {
 	struct believed *b = believed_of(r->op.ino);
-	bool differs = !b->solo && told_differs(&fs_of_req(r)->vfs.inodes, r->op.ino, &r->op.call.res.attr);
+	bool differs = !b->solo && believed_differs(&fs_of_req(r)->vfs.inodes, r->op.ino, &r->op.call.res.attr);
 	struct fs_file *f;
 
 	/* Until the kernel is told, other opens find no difference any more but this. */
 	atomic_fetch_add(&b->differing, differs);
 	f = fs_file_new(r, r->op.ino, &r->fi);
-	/* After the attributes were kept (young.h): the kernel may be told those. */
+	/* After the attributes were kept (readback.h): the kernel may be told those. */
 	if (differs)
 		fs_forget_attr(r);
 	atomic_fetch_sub(&b->differing, differs);

@@ -117,7 +117,7 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 
 	want(conn, FUSE_CAP_ASYNC_READ, true);
 	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile.
-	 * With the write-back cache no attribute makes it drop them (told.h). */
+	 * With the write-back cache no attribute makes it drop them (believed.h). */
 	want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
 	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
 	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
@@ -376,7 +376,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 		fs->fsid_major = c->res.attr.fsid_major;
 		fs->fsid_minor = c->res.attr.fsid_minor;
 	}
-	/* For fs_late(). If the server refuses STATFS we do without it. */
+	/* For silent_answer(). If the server refuses STATFS we do without it. */
 	for (unsigned i = 0; i < fs->vfs.nlanes && !rc; i++)
 		fs_stat(fs, &fs->lanes[i].root, &c->res.attr);
 	c->op = NFS_OP_STATFS;

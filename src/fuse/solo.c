@@ -59,7 +59,7 @@ bool solo_keeps_locked(const struct inode *ino)
 	return !b->solo->foreign && !atomic_load(&b->solo->lost);
 }
 
-/* OPEN has brought attr. nr: known_changes() when it was sent, which is no longer that if a change
+/* OPEN has brought attr. nr: ownchange_changes() when it was sent, which is no longer that if a change
  * has begun since, and 0 if one was under way. alone: nobody else has the file open. */
 static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
 {

@@ -64,7 +64,7 @@ struct solo {
 	_Atomic uint64_t size;          /* the kernel's, but for what it has not written yet */
 	_Atomic bool lost;              /* a WRITE has failed */
 	bool foreign;                   /* somebody else has changed it */
-	uint64_t nr;                    /* attr: known_changes() when they were the server's */
+	uint64_t nr;                    /* attr: ownchange_changes() when they were the server's */
 	struct nfs_attr attr;
 	bool owes;                      /* the server has not got this mtime yet: */
 	struct timespec mtime;

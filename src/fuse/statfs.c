@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* statfs. Each lane keeps the last answer for late.c. */
+/* statfs. Each lane keeps the last answer for silent.c. */
 #include "fuse/fs_impl.h"
 
 static bool reply(struct fs_req *r)
@@ -41,5 +41,5 @@ void fs_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct fs_req *r = fs_req_new(req, ino ? ino : FUSE_ROOT_ID);
 
 	if (r)
-		fs_start_patiently(r, NFS_OP_STATFS, statfs_done, reply);
+		silent_start(r, NFS_OP_STATFS, statfs_done, reply);
 }

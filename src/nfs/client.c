@@ -300,7 +300,7 @@ static void count_running(struct nfs_lane *l, void *arg)
 	 * the lanes before long. They are looked at here, on the lane: a call of this lane that
 	 * leaves a rider behind is in `running` until it has. */
 	if ((!list_empty(&l->running) && nfs_lane_up(l)) ||
-	    atomic_load(&l->client->server.riders.nwaiting))
+	    atomic_load(&l->client->server.close_rides.nwaiting))
 		atomic_store(busy, true);
 }
 

@@ -23,7 +23,7 @@ struct nfs_times {
 	unsigned delayed_ms;            /* the same when a message has to be sent again in its slot:
 					 * the server still executes it, and is done within the time of
 					 * a call. Programs wait for it after each fail-over */
-	unsigned rider_ms;              /* how long CLOSE waits for a call that carries it */
+	unsigned close_ride_ms;              /* how long CLOSE waits for a call that carries it */
 	unsigned owner_ms;              /* how long a call waits for an owner's name or number, */
 	unsigned owner_found_s;         /* and how long the mapper's answer is believed */
 	unsigned end_ms;                /* for the end of a session or a client id: no answer is
@@ -32,7 +32,7 @@ struct nfs_times {
 	unsigned free_ms;               /* how long the next path waits for the end of an attempt:
 					 * connecting has up to three steps of five seconds */
 };
-#define NFS_TIMES { .retry_ms = 1000, .later_ms = 100, .delayed_ms = 10, .rider_ms = 20, \
+#define NFS_TIMES { .retry_ms = 1000, .later_ms = 100, .delayed_ms = 10, .close_ride_ms = 20, \
 	.owner_ms = 5000, .owner_found_s = 600, .end_ms = 400, .pause_ms = 2000, .free_ms = 20000 }
 
 struct nfs_config {

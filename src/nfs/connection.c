@@ -236,7 +236,7 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 		check_on(k);
 	} else if (t->server->client->cfg.npaths > 1 && t->server->client->cfg.heartbeat_ms) {
 		/* Before a call takes the one credit that there is until the first reply, and no
-		 * heartbeat could be sent (heart.c). */
+		 * heartbeat could be sent (heartbeat.c). */
 		nfs_connection_ask(k);
 	}
 	nfs_target_changed(t, 0);

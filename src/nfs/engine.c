@@ -28,7 +28,7 @@
 #include <string.h>
 #include "nfs/common.h"
 #include "nfs/internal.h"
-#include "nfs/rider.h"
+#include "nfs/close_ride.h"
 #include "xdr_msg.h"
 
 /* A message that is sent again in its slot (nfs_times.delayed_ms): for the first second the server is
@@ -180,8 +180,8 @@ static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
 	c->eng.rr.data_pos = 0;
 	c->eng.rr.sends = 0;
 	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
-	if (c->eng.rider)
-		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.rider), c->eng.rider);
+	if (c->eng.riding_close)
+		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.riding_close), c->eng.riding_close);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
 	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth) &&
@@ -223,7 +223,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	if (rc != 1)
 		return STARTED;
 	l->active++;
-	rider_take(c);
+	close_ride_take(c);
 	if (encode(c, def)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
@@ -308,8 +308,8 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	memset(c->version_data, 0, sizeof(c->version_data));
 	c->eng.owners = (struct nfs_owner_wait){ 0 };
 	list_init(&c->eng.timer.node);
-	c->eng.rider = NULL;
-	c->eng.rider_closed = c->eng.alone = false;
+	c->eng.riding_close = NULL;
+	c->eng.close_ride_closed = c->eng.alone = false;
 	c->eng.most = 0;
 	list_add_tail(&l->running, &c->eng.run_node);
 	enqueue(l, c, false);
@@ -319,13 +319,13 @@ void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
 {
 	const struct nfs_opdef *def = t->server->version->ops[c->op];
 
-	if (c->op == NFS_OP_CLOSE && rider_waits(t, c)) {
+	if (c->op == NFS_OP_CLOSE && close_ride_waits(t, c)) {
 		c->res.status = 0;
 		c->done(c);
 		return;
 	}
 	if (def && (def->unnames || (c->flags & NFS_CALL_NOW)))
-		riders_go(t);
+		close_rides_go(t);
 	nfs_begin(t, c);
 	nfs_lane_pump(t->lane);
 }
@@ -461,7 +461,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 
 	list_del(&c->eng.node);
 	loop_timer_clear(&c->eng.timer);
-	rider_leave(c);
+	close_ride_leave(c);
 	if (had_room) {
 		c->eng.delayed = false;
 		give_place(c);
@@ -593,7 +593,7 @@ static void on_reply(struct rr_call *rr, int status)
 	} else {
 		c->eng.delays = 0;
 		give_place(c);
-		rider_leave(c);
+		close_ride_leave(c);
 		go_on(c, rc);
 		magazine_put(&l->mag, msg);
 	}

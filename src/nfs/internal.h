@@ -108,8 +108,8 @@ void nfs_connection_ask(struct nfs_connection *k);
 /* When lane and connections have ended: gives the buffers of calls back. */
 void nfs_connections_fini(struct nfs_target *t);
 
-/* heart.c, lane thread */
-void nfs_heart_start(struct nfs_target *t);
+/* heartbeat.c, lane thread */
+void nfs_heartbeat_start(struct nfs_target *t);
 
 /* paths.c */
 /* The paths that the configuration names. */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include "base/thread.h"
 #include "nfs/internal.h"
-#include "nfs/rider.h"
+#include "nfs/close_ride.h"
 
 #define TICK_MS 1000u
 #define NS_PER_MS 1000000ull
@@ -125,7 +125,7 @@ static void init_lists(struct nfs_lane *l)
 	list_init(&l->parked);
 	list_init(&l->mapping);
 	list_init(&l->running);
-	riders_lane_init(l);
+	close_rides_lane_init(l);
 	list_init(&l->targets);
 	loop_timer_init(&l->tick, on_tick);
 }

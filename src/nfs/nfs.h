@@ -235,8 +235,8 @@ struct nfs_machinery {
 	unsigned useless;               /* replies that said nothing about the call */
 	uint64_t start_ns;
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
-	struct nfs_call *rider;         /* CLOSE in the same COMPOUND (rider.h), or NULL */
-	bool rider_closed;              /* decode(): that CLOSE is done */
+	struct nfs_call *riding_close;         /* CLOSE in the same COMPOUND (close_ride.h), or NULL */
+	bool close_ride_closed;              /* decode(): that CLOSE is done */
 	bool alone;                     /* after NFS_ALONE: carries nothing any more */
 	uint32_t most;                  /* bytes of file data, or of a listing, that this sending may
 					 * have: set by acquire(). 0: any number. READ and WRITE then
@@ -272,7 +272,7 @@ enum {
 	NFS_DELAYED = 5,        /* send the very same message again after a delay; the call keeps
 				 * its slot and counts as in flight */
 	NFS_ALONE = 6,          /* CLOSE, which it carried, has failed before it: send it again at
-				 * once, and by itself (rider.h) */
+				 * once, and by itself (close_ride.h) */
 	NFS_REOPEN = 7,         /* the state of its open is lost: as NFS_RECOVER, but only calls with
 				 * that open wait */
 };
@@ -289,7 +289,7 @@ struct nfs_opdef {
 	uint32_t (*results_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
 	bool placed_text;               /* READLINK: the text may come in a Write chunk */
-	/* See rider.h. May this CLOSE ride? If so, recovery leaves its open alone from now on.
+	/* See close_ride.h. May this CLOSE ride? If so, recovery leaves its open alone from now on.
 	 * And may this call carry one in its first step? NULL: never. */
 	bool (*rides)(const struct nfs_call *c);
 	bool (*carries)(const struct nfs_call *c);
@@ -382,8 +382,8 @@ struct nfs_version {
 
 extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
 
-/* CLOSEs that travel with other calls: rider.h. */
-struct nfs_riders {
+/* CLOSEs that travel with other calls: close_ride.h. */
+struct nfs_close_rides {
 	pthread_mutex_t mu;             /* for everything here */
 	struct list waiting;            /* oldest first */
 	_Atomic unsigned nwaiting;      /* any thread reads it */
@@ -437,7 +437,7 @@ struct nfs_server {
 	_Atomic enum rr_policy policy;
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_files files;
-	struct nfs_riders riders;
+	struct nfs_close_rides close_rides;
 	void *vdata;                    /* the version's: client id, session */
 };
 
@@ -479,7 +479,7 @@ struct nfs_target {
 	bool timed_out;                 /* the last connection was lost for want of a reply */
 	struct nfs_connection conns[NFS_PATHS_MAX][NFS_CONNS_MAX];
 	struct rr_path_stats path_stats[NFS_PATHS_MAX];
-	struct loop_timer heart;        /* see heart.c */
+	struct loop_timer heartbeat;        /* see heartbeat.c */
 	_Atomic uint64_t answered_ns[NFS_PATHS_MAX];    /* other lanes read it: when the newest call
 					 * was sent that the server has answered there */
 };
@@ -500,7 +500,7 @@ struct nfs_lane {
 	struct list waiting;            /* operations that wait for a place, a slot or a buffer */
 	struct list parked;             /* operations that wait for recovery */
 	struct list mapping;            /* operations that are done but for the ids of owners */
-	struct loop_timer riders_timer; /* this lane's CLOSEs wait no longer for a carrier */
+	struct loop_timer close_rides_timer; /* this lane's CLOSEs wait no longer for a carrier */
 	struct list running;            /* all operations between nfs_start() and done() */
 	bool hold;                      /* during recovery: start control calls only */
 	bool slow;                      /* the log says that the server does not respond */

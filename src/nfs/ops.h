@@ -44,7 +44,7 @@ enum nfs_effects {
 	OP(OPEN, NFS_AFTER_HELD)        /* fh of the file, file.flags, where -> open, attr */ \
 	OP(CREATE, NFS_MAKES)   /* fh of the directory, name, file.flags, sattr -> open, fh, attr */ \
 	OP(CLOSE, 0)            /* open, fh; frees open whatever the status. Without NFS_CALL_NOW it \
-				 * may be done before the server is told (rider.h) */ \
+				 * may be done before the server is told (close_ride.h) */ \
 	OP(MKDIR, NFS_MAKES)    /* fh, name, sattr -> fh, attr */ \
 	OP(SYMLINK, NFS_MAKES)  /* fh, name, mk.target, sattr -> fh, attr */ \
 	OP(MKNOD, NFS_MAKES)    /* fh, name, sattr, mk.type, major, minor -> fh, attr */ \

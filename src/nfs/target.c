@@ -16,7 +16,7 @@
  */
 #include <errno.h>
 #include "nfs/internal.h"
-#include "nfs/rider.h"
+#include "nfs/close_ride.h"
 
 void nfs_server_init(struct nfs_client *cl)
 {
@@ -26,13 +26,13 @@ void nfs_server_init(struct nfs_client *cl)
 	};
 	nfs_paths_init(&cl->server);
 	nfs_files_init(&cl->server.files);
-	riders_init(&cl->server.riders);
+	close_rides_init(&cl->server.close_rides);
 	list_init(&cl->control->calls);
 }
 
 void nfs_server_fini(struct nfs_client *cl)
 {
-	riders_fini(&cl->server.riders);
+	close_rides_fini(&cl->server.close_rides);
 	nfs_files_fini(&cl->server.files);
 }
 
@@ -160,7 +160,7 @@ int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane 
 	t->conn = rr_conn_new(&rc, l->loop, &l->mag, &l->stats, &events, t);
 	if (!t->conn)
 		return -ENOMEM;
-	nfs_heart_start(t);
+	nfs_heartbeat_start(t);
 	return s->version->target_init ? s->version->target_init(t) : 0;
 }
 
@@ -169,7 +169,7 @@ void nfs_target_fini(struct nfs_target *t)
 	if (!t->server)
 		return;
 	nfs_connect_forget(t);
-	loop_timer_clear(&t->heart);
+	loop_timer_clear(&t->heartbeat);
 	rr_conn_free(t->conn);
 	nfs_connections_fini(t);
 	if (t->ping.msg)

@@ -4,7 +4,7 @@
  * opens one runs on its lane.
  *
  *   open     waits while a call is under way that removes a name of the file. Then it counts
- *            itself (opens.h), and sends OPEN. The name by which the front end has found the file may
+ *            itself (opencount.h), and sends OPEN. The name by which the front end has found the file may
  *            be another file's by now:
  *
  *            open(conf), by what was cached: inode 7
@@ -75,7 +75,7 @@ static void file_last(struct vfs_lane *vl, struct file *f)
 
 	ahead_close(vl, f);
 	atomic_fetch_sub(&f->ino->nfiles, 1);
-	silly = inode_close(t, f->ino);
+	silly = opencount_close(t, f->ino);
 	vl->vfs->front->file_ends(vl, f, silly);
 	file_close(vl, f->ino, f->open, &f->cred, silly);
 	inode_put(t, f->ino, 1);
@@ -99,7 +99,7 @@ void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
 static void op_open_release(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
-	struct silly *s = op->open.opening ? inode_close(t, op->ino) : NULL;
+	struct silly *s = op->open.opening ? opencount_close(t, op->ino) : NULL;
 
 	if (s)
 		silly_remove(op->vl, s);
@@ -141,7 +141,7 @@ static void on_open_wait(struct loop_timer *t)
 		vfs_end_with(op, -ESTALE);
 		return;
 	}
-	op->open.opening = inode_opening(&op->vl->vfs->inodes, op->ino);
+	op->open.opening = opencount_opening(&op->vl->vfs->inodes, op->ino);
 	if (op->open.opening)
 		file_start_named(op, NFS_OP_OPEN);
 	else

@@ -342,8 +342,8 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 	ino->mtime = attr->mtime;
 	ino->size = attr->size;
 	atomic_store(&ino->noted_ns, now);
-	known_seen_locked(ino, attr);
-	known_check_locked(ino, attr);
+	ownchange_seen_locked(ino, attr);
+	ownchange_check_locked(ino, attr);
 	return ino->timeo;
 }
 

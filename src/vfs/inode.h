@@ -4,9 +4,9 @@
  *
  *      inode.h   the table, and references
  *      names.h   the names that inodes were seen under
- *      opens.h   who has a file open, and who removes a name of it
- *      links.h   the texts of symbolic links
- *      known.h   what is known after this mount's own changes, without asking the server
+ *      opencount.h   who has a file open, and who removes a name of it
+ *      symlinks.h   the texts of symbolic links
+ *      ownchange.h   what is known after this mount's own changes, without asking the server
  *      behind.h  what programs have written
  *      solo_dirs.h  names that are not there, if only this mount makes any
  *
@@ -76,7 +76,7 @@ struct inode {
 	uint64_t timeo_ns;              /* [s] when that was set */
 	_Atomic uint64_t noted_ns;      /* when they came */
 
-	/* opens.h: */
+	/* opencount.h: */
 	_Atomic unsigned nfiles;        /* struct files of it */
 	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
 	struct silly *silly;            /* [s] */
@@ -86,9 +86,9 @@ struct inode {
 	_Atomic uint64_t data_nr;       /* what was fetched at another number is outdated */
 	_Atomic unsigned data_busy;     /* changes of the data that are under way */
 
-	struct link_text *link;         /* [s] links.h; NULL: it is not known */
+	struct symlink_text *link;         /* [s] symlinks.h; NULL: it is not known */
 
-	/* known.h: */
+	/* ownchange.h: */
 	bool seen;                      /* [s] what follows is valid */
 	uint64_t seen_change;           /* [s] the newest change attribute; own changes follow */
 	uid_t uid;                      /* [s] at seen_change */

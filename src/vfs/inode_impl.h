@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the inode table share: inode.c, names.c, opens.c, known.c, links.c.
+ * What the files of the inode table share: inode.c, names.c, opencount.c, ownchange.c, symlinks.c.
  * The caller of a function whose name ends with "locked" holds the lock of the inode's
  * shard, unless the comment says otherwise.
  */
@@ -32,12 +32,12 @@ void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t pare
 /* Removes all names of an inode. The caller holds its shard's lock, or the last reference. */
 void names_drop(struct inode_table *t, struct inode *ino);
 
-/* ---- known.c ---- */
+/* ---- ownchange.c ---- */
 
 /* The name exists, or may. The caller holds the lock of the name's shard
  * (names_shard_of()). */
-void known_here_locked(struct name_shard *s, uint64_t parent, const char *name);
+void ownchange_here_locked(struct name_shard *s, uint64_t parent, const char *name);
 /* The server has sent attr, with owners. */
-void known_seen_locked(struct inode *ino, const struct nfs_attr *attr);
+void ownchange_seen_locked(struct inode *ino, const struct nfs_attr *attr);
 
 #endif

@@ -181,7 +181,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 	if (n->by_name.at)
 		hash_del(&n->by_name);
 	hash_add(chain_of(s, n->by_name.hash), &n->by_name, n->by_name.hash);
-	known_here_locked(s, parent, n->text);
+	ownchange_here_locked(s, parent, n->text);
 	pthread_mutex_unlock(&s->mu);
 	keep_newest(t, ino);
 }

@@ -51,7 +51,7 @@ struct name {
 struct name_shard {
 	pthread_mutex_t mu;
 	struct hash_node *by_name[NAME_BUCKETS];
-	struct gone *gone;              /* for known.c; or NULL */
+	struct gone *gone;              /* for ownchange.c; or NULL */
 };
 
 /* The inode that was last seen as (parent, name), with one more reference; or NULL. */

@@ -78,7 +78,7 @@ static void remove_name_of(struct vfs_op *op, struct inode *ino)
 {
 	op->call.args.name = op->name;
 	silly_pin(op, ino);
-	if (op->rm.pinned && inode_silly_is(&op->vl->vfs->inodes, op->rm.pinned, op->name)) {
+	if (op->rm.pinned && opencount_silly_is(&op->vl->vfs->inodes, op->rm.pinned, op->name)) {
 		vfs_end_with(op, -EBUSY);   /* the last close removes it */
 		return;
 	}

@@ -175,7 +175,7 @@ static bool rename_takes_silly(struct vfs_op *op)
 		return true;
 	if (!silly_is_ours(vfs, op->name))
 		return false;
-	return op->rm.moved ? inode_silly_is(&vfs->inodes, op->rm.moved, op->name) :
+	return op->rm.moved ? opencount_silly_is(&vfs->inodes, op->rm.moved, op->name) :
 			  inode_names_missing(&vfs->inodes);
 }
 

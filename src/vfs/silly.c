@@ -9,8 +9,8 @@
  *        |
  *        |  the calls that give the file that name and remove the old one
  *        |
- *        +-- done    --> silly_keep: the inode has the name (inode_set_silly) ...
- *        |                  ... last close: inode_close, CLOSE, silly_remove
+ *        +-- done    --> silly_keep: the inode has the name (opencount_set_silly) ...
+ *        |                  ... last close: opencount_close, CLOSE, silly_remove
  *        |               the file is closed already: silly_remove at once
  *        +-- not done -> the file has the old name: silly_drop
  *        +-- unknown --> silly_put_back looks, and gives the file its old name back;
@@ -19,7 +19,7 @@
  * A name of a file that is not open is removed plainly. So is .nfsXXXX after the last
  * close, and another hard link of a file that has such a name. Nobody here knows which name
  * of a file is the last, and an open might come in between. So such a call pins the file
- * until its reply (silly_pin): see opens.h.
+ * until its reply (silly_pin): see opencount.h.
  *
  * Users see these names, and may use them in calls of their own. What would take the name from
  * the file, or the file from the name, fails with EBUSY:
@@ -70,7 +70,7 @@ static void op_remove_release(struct vfs_op *op)
 		inode_put(t, rm->moved, 1);
 	if (rm->emptied)
 		inode_put(t, rm->emptied, 1);
-	silly_free(t, rm->silly);
+	opencount_silly_free(t, rm->silly);
 }
 
 void op_remove_begins(struct vfs_op *op)
@@ -119,7 +119,7 @@ static void silly_send(struct vfs_lane *vl, struct silly *s)
 
 	if (!op) {
 		log_warn("'%s' stays on the server: out of memory", s->name);
-		silly_free(&vl->vfs->inodes, s);
+		opencount_silly_free(&vl->vfs->inodes, s);
 		return;
 	}
 	op_remove_begins(op);
@@ -131,7 +131,7 @@ static void silly_send(struct vfs_lane *vl, struct silly *s)
 
 void silly_remove(struct vfs_lane *vl, struct silly *s)
 {
-	silly_leaves(s);
+	opencount_silly_leaves(s);
 	silly_send(vl, s);
 }
 
@@ -145,7 +145,7 @@ static void silly_move(struct vfs_lane *vl, struct silly *s)
 {
 	struct vfs_lane *to = vfs_other_lane(vl);
 
-	silly_leaves(s);
+	opencount_silly_leaves(s);
 	s->msg.fn = on_silly_moved;
 	if (to)
 		loop_post(to->lane->loop, &s->msg);
@@ -202,7 +202,7 @@ void silly_keep(struct vfs_op *op, bool old_gone)
 {
 	/* The file was closed meanwhile, or another request has given it a silly name. Then no
 	 * close will remove this one. */
-	if (!inode_set_silly(&op->vl->vfs->inodes, op->rm.victim, op->rm.home->id,
+	if (!opencount_set_silly(&op->vl->vfs->inodes, op->rm.victim, op->rm.home->id,
 			     old_gone ? op->rm.home_name : NULL, op->rm.silly))
 		silly_remove(op->vl, op->rm.silly);
 	op->rm.silly = NULL;
@@ -216,7 +216,7 @@ void silly_drop(struct vfs_op *op)
 
 void silly_forget(struct vfs_op *op)
 {
-	silly_free(&op->vl->vfs->inodes, op->rm.silly);
+	opencount_silly_free(&op->vl->vfs->inodes, op->rm.silly);
 	op->rm.silly = NULL;
 }
 
@@ -336,7 +336,7 @@ void silly_link(struct vfs_op *op, void (*done)(struct vfs_op *op))
 
 void silly_pin(struct vfs_op *op, struct inode *ino)
 {
-	if (ino && inode_pin(&op->vl->vfs->inodes, ino))
+	if (ino && opencount_pin(&op->vl->vfs->inodes, ino))
 		op->rm.pinned = ino;
 	else
 		op->rm.victim = ino;
@@ -348,7 +348,7 @@ void silly_unpin(struct vfs_op *op)
 
 	if (!op->rm.pinned)
 		return;
-	inode_unpin(t, op->rm.pinned);
+	opencount_unpin(t, op->rm.pinned);
 	inode_put(t, op->rm.pinned, 1);
 	op->rm.pinned = NULL;
 }
@@ -365,7 +365,7 @@ void silly_note(struct vfs_op *op, const struct inode *dir)
 {
 	if (!dir)
 		return;
-	/* In this order, because silly_free() changes them in the other order. */
+	/* In this order, because opencount_silly_free() changes them in the other order. */
 	op->rm.wait.gone = atomic_load(&dir->silly_gone);
 	op->rm.wait.left = atomic_load(&dir->nsilly);
 	op->rm.wait.dir = dir;

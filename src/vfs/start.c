@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The calls of operations: what has to be on the server before one (nfs/ops.h, behind.h), whose
- * turn it is, and what it changes (known.h).
+ * turn it is, and what it changes (ownchange.h).
  *
  *   vfs_start --> what was written is on the server --> in its turn --> op_changes_begin, nfs_start
  *                                                                            |
@@ -77,7 +77,7 @@ static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh 
 	op->change[i].ino = ino;
 	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
 		ahead_change_begins(ino);
-	op->change[i].nr = known_change_begins(&op->vl->vfs->inodes, ino);
+	op->change[i].nr = ownchange_change_begins(&op->vl->vfs->inodes, ino);
 }
 
 static void op_changes_begin(struct vfs_op *op)
@@ -91,7 +91,7 @@ static void op_changes_begin(struct vfs_op *op)
 	if (two)
 		op_change_begins(op, 1, c->args.fh2);
 	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
-		known_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
+		ownchange_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
 			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
 }
 
@@ -101,11 +101,11 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 	const struct nfs_call *c = &op->call;
 	struct inode *ino = op->change[i].ino;
 	bool data = nfs_effects(c->op) & NFS_CHANGES_DATA;
-	struct known_after a;
+	struct ownchange_after a;
 
 	if (!ino)
 		return;
-	a = (struct known_after){ .since_ns = c->eng.start_ns };
+	a = (struct ownchange_after){ .since_ns = c->eng.start_ns };
 	op->change[i].ino = NULL;
 	if (data)
 		ahead_change_ends(ino);
@@ -117,7 +117,7 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 		a.no_owner = c->res.dir_no_owner;
 		a.change = &c->res.dir_change[i];
 	}
-	known_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
+	ownchange_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
 }
 
 /* For a call that removes or moves a name. nr: the change of the name's directory. */
@@ -126,9 +126,9 @@ static void op_name_ends(struct vfs_op *op, uint64_t nr)
 	struct inode_table *t = &op->vl->vfs->inodes;
 	const struct nfs_call *c = &op->call;
 
-	known_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
+	ownchange_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
 	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
-		known_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
+		ownchange_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
 	if (c->res.status == 0)
 		vfs_name_gone(op, op_inode_of(c->args.fh), nr, c->args.name);
 }
@@ -147,7 +147,7 @@ void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
 
-	known_gone(t, dir, nr, name, op->call.eng.start_ns + (uint64_t)(t->negative_timeo * 1e9));
+	ownchange_gone(t, dir, nr, name, op->call.eng.start_ns + (uint64_t)(t->negative_timeo * 1e9));
 }
 
 /* ---- calls ---- */
@@ -179,7 +179,7 @@ static void op_send(struct vfs_op *op)
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
 		op->asked_ns = mono_ns();
 	if (op->call.op == NFS_OP_OPEN)
-		op->quiet = known_changes(&op->vl->vfs->inodes, op->ino);
+		op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
 	op->calling = true;
 	nfs_start(op->vl->lane, &op->call);
 }

@@ -30,7 +30,7 @@ static void vfs_remove_silly(struct nfs_lane *l, void *arg)
 	struct vfs *vfs = arg;
 	struct silly *s;
 
-	while (nfs_lane_up(l) && (s = inode_take_silly(&vfs->inodes)))
+	while (nfs_lane_up(l) && (s = opencount_take_silly(&vfs->inodes)))
 		silly_remove(vfs->lanes[l->index], s);
 }
 

@@ -25,9 +25,9 @@
 #include "vfs/behind.h"
 #include "vfs/dirstream.h"
 #include "vfs/inode.h"
-#include "vfs/known.h"
-#include "vfs/links.h"
-#include "vfs/opens.h"
+#include "vfs/ownchange.h"
+#include "vfs/symlinks.h"
+#include "vfs/opencount.h"
 
 /* The most data of a request of a front end, however large rsize and wsize are: so much lies in a
  * MID and a BIG buffer. READs ahead and WRITEs that are gathered may be longer. */
@@ -201,7 +201,7 @@ struct vfs_op {
 	unsigned changes;               /* how many calls that change something have begun */
 	unsigned wait_shift;            /* for vfs_wait_more() */
 	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the server */
-	uint64_t quiet;                 /* LOOKUP, OPEN: known_changes() when it was sent */
+	uint64_t quiet;                 /* LOOKUP, OPEN: ownchange_changes() when it was sent */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;
@@ -212,7 +212,7 @@ struct vfs_op {
 		struct op_remove rm;
 		struct op_open open;
 		struct op_list list;
-		struct link_ask link_ask;       /* READLINK */
+		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};
 	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call */
@@ -294,7 +294,7 @@ static inline void vfs_end_with(struct vfs_op *op, int status)
 void vfs_wait_more(struct vfs_op *op);
 /* A call that changes names has ended with this status: may it have been executed? */
 bool vfs_maybe_done(int status);
-/* op->call has shown that the name does not exist. nr: see known_gone(). */
+/* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
 /* This mount has changed dir's entries, or tried to: see dirstream.c. */
 static inline void vfs_dir_changed(struct inode *dir)
@@ -330,7 +330,7 @@ void vfs_unlink(struct vfs_op *op);
 void vfs_rmdir(struct vfs_op *op);
 /* ...and name2 in ino2. */
 void vfs_rename(struct vfs_op *op);
-/* file.c: OPEN as soon as no call that removes a name of the file is under way (opens.h), by the
+/* file.c: OPEN as soon as no call that removes a name of the file is under way (opencount.h), by the
  * file's names if `named`. -NFS_EMOVED: they are not its names any more. */
 void vfs_open(struct vfs_op *op, bool named);
 /* The same for SETATTR of the size. */
@@ -346,7 +346,7 @@ void vfs_list(struct vfs_op *op, uint64_t cookie);
 /* ---- file.c ---- */
 
 /* f is an open of op->ino that op->call has brought, or of another inode. The caller has counted it
- * (inode_open_locked()). refs is set last: from then on others may find f. */
+ * (opencount_open_locked()). refs is set last: from then on others may find f. */
 void file_begins(struct file *f, struct vfs_op *op, struct inode *ino);
 /* One more reference. false: f is about to be freed. */
 bool file_ref_live(struct file *f);

@@ -2,7 +2,7 @@
 /*
  * A stream of frames from the peer, whole and in pieces: memory, events and the
  * end must be the same whatever pieces it comes in, and nothing is written but
- * to memory that the peer may write to. With guesses (guess.c) only what the peer
+ * to memory that the peer may write to. With guesses (placement_guess.c) only what the peer
  * has not written there may differ.
  *     input: 1 byte (bit 0: CRC, bit 1: a read is outstanding), 1 byte n,
  *            n bytes: lengths of the pieces, repeated; then the stream

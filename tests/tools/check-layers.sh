@@ -122,7 +122,7 @@ rm -rf "$tree"
 planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
 planted src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
 planted src/nfs/nfs4/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": nfs may not use vfs'
-planted src/vfs/a.c '#include "fuse/told.h"' '"fuse/told.h": vfs may not use fuse'
+planted src/vfs/a.c '#include "fuse/believed.h"' '"fuse/believed.h": vfs may not use fuse'
 planted src/vfs/a.c '#include <fuse_lowlevel.h>' '<fuse_lowlevel.h>: fuse only'
 planted src/nfs/a.c '#include <linux/fuse.h>' '<linux/fuse.h>: fuse only'
 planted src/fuse/a.c '#include <linux/fuse.h>' ''

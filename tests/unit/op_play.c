@@ -147,7 +147,7 @@ int play_reply(struct nfs_call *c, const struct nfs_opdef *def)
 	int rc = play_cut(c, def, msg.len);
 	uint32_t data = c->op == NFS_OP_READ ? (c->args.io.count + 3) & ~3u : def->placed_text ? NFS_PATH_MAX : 0;
 	uint32_t inline_data = c->eng.rr.placed ? 0 : data;
-	const struct nfs_call *rider = c->eng.rider;
+	const struct nfs_call *rider = c->eng.riding_close;
 	uint32_t rides = rider ? nfs_results_max(c->target->server->version->ops[rider->op], rider) : 0;
 
 	if (!rc)

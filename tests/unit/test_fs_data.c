@@ -549,7 +549,7 @@ static int set_size(uint64_t size)
 }
 
 /*
- * The kernel may believe an old size all the same (told.h). An append there would overwrite
+ * The kernel may believe an old size all the same (believed.h). An append there would overwrite
  * data. It is refused, until the kernel has heard of a smaller size.
  */
 Test(fs_data, append_at_an_old_end)

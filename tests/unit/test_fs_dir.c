@@ -711,7 +711,7 @@ Test(fs_dir, nothing_outdated)
 	got.n = 0;
 	off = read_some(true, 0, 4096);
 	cr_assert_lt(got.n, 40);
-	told_wrote(written, 100);
+	believed_wrote(written, 100);
 	while ((off = read_some(true, off, 4096)))
 		;
 	cr_assert(dir.rpcs == 1 && got.n == 62);

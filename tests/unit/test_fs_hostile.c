@@ -143,7 +143,7 @@ static void ask_op(unsigned op)
 	case GETATTR:
 		ask(FUSE_GETATTR, &getattr, sizeof(getattr), 0);
 		/* If this machine stands still for half a second, the daemon has answered for the
-		 * server (late.c). */
+		 * server (silent.c). */
 		while (answer.count == 1 && fake.nsends == 1) {
 			reply_op(op);
 			ask(FUSE_GETATTR, &getattr, sizeof(getattr), 0);

@@ -147,18 +147,18 @@ Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
 	struct inode *a = get(1, 1, 7, "a");
 
 	believed_open(&t, a, &attr, mono_ns());
-	told_wrote(a, 100);
-	told_paged(a);
-	inode_close(&t, a);
+	believed_wrote(a, 100);
+	believed_paged(a);
+	opencount_close(&t, a);
 	believed_known(a);
 	cr_assert(believed_forget(&t, a, 1));
 	cr_assert_eq(t.count, 0);
 	a = listed(1, 5, before);
 	cr_assert_not_null(a, "no attributes are newer");
 	cr_assert_eq(atomic_load(&believed_of(a)->told_size), 5);
-	cr_assert(!atomic_load(&believed_of(a)->paged) && !atomic_load(&believed_of(a)->young) && !believed_of(a)->cache_valid);
+	cr_assert(!atomic_load(&believed_of(a)->paged) && !atomic_load(&believed_of(a)->readback) && !believed_of(a)->cache_valid);
 	cr_assert_not(believed_open(&t, a, &attr, mono_ns()), "there are no pages to keep");
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	cr_assert_eq(atomic_load(&believed_of(a)->lookups), 0);
 	inode_put(&t, a, 1);
 	a = get(1, 1, 0, NULL);
@@ -262,10 +262,10 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 
 	believed_open(&t, a, &attr, mono_ns());
-	cr_assert_null(inode_close(&t, a));
+	cr_assert_null(opencount_close(&t, a));
 	cr_assert_eq(find_open(&t, 9, "c"), a, "still open once");
 	inode_put(&t, a, 1);
-	cr_assert_null(inode_close(&t, a));
+	cr_assert_null(opencount_close(&t, a));
 	cr_assert_null(find_open(&t, 9, "c"));
 	inode_put(&t, a, 1);
 	cr_assert_eq(t.count, 0);
@@ -290,7 +290,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(inode_find(&t, 7, "final"), b);
 	inode_put(&t, b, 1);
 	cr_assert_null(find_open(&t, 7, "final"), "and that is not open");
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 	cr_assert_null(inode_find(&t, 7, "final"), "gone with the inode");
@@ -327,7 +327,7 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 	cr_assert_null(inode_find(&t, 7, "0"));
 	cr_assert(inode_names_missing(&t));
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 	inode_put(&t, b, 1);
 	cr_assert_eq(t.count, 0);
@@ -382,29 +382,29 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	struct inode *dir = get(3, 1, 0, NULL), *a = get(1, 1, dir->id, "a");
 	struct silly *s = new_silly(dir);
 
-	cr_assert(!inode_set_silly(&t, a, dir->id, "a", s), "not open: it stays the caller's");
-	cr_assert(!inode_opening(&t, a), "until it is gone");
-	silly_free(&t, s);
+	cr_assert(!opencount_set_silly(&t, a, dir->id, "a", s), "not open: it stays the caller's");
+	cr_assert(!opencount_opening(&t, a), "until it is gone");
+	opencount_silly_free(&t, s);
 	s = new_silly(dir);
 	believed_open(&t, a, &attr, mono_ns());
-	cr_assert(inode_set_silly(&t, a, dir->id, "a", s));
-	cr_assert(inode_silly_is(&t, a, ".nfs1") && !inode_silly_is(&t, a, "a"));
+	cr_assert(opencount_set_silly(&t, a, dir->id, "a", s));
+	cr_assert(opencount_silly_is(&t, a, ".nfs1") && !opencount_silly_is(&t, a, "a"));
 	cr_assert_eq(find_open(&t, dir->id, ".nfs1"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(inode_find(&t, dir->id, "a"));
-	cr_assert_eq(inode_take_silly(&t), s, "the mount ends first");
-	cr_assert_null(inode_take_silly(&t));
-	cr_assert(inode_set_silly(&t, a, dir->id, "a", s));
+	cr_assert_eq(opencount_take_silly(&t), s, "the mount ends first");
+	cr_assert_null(opencount_take_silly(&t));
+	cr_assert(opencount_set_silly(&t, a, dir->id, "a", s));
 	/* Seen by a lookup of its old name's new owner, or of the .nfs name. */
 	inode_put(&t, get(1, 1, dir->id, "whatever"), 1);
-	cr_assert(inode_pin(&t, a), "it has the other name");
-	inode_unpin(&t, a);
-	cr_assert_eq(inode_close(&t, a), s, "the last close hands it over");
-	cr_assert(!inode_opening(&t, a), "and its name may be the last one");
-	silly_free(&t, s);
-	cr_assert(inode_opening(&t, a));
-	cr_assert(!inode_pin(&t, a), "open, without another name");
-	cr_assert_null(inode_close(&t, a));
+	cr_assert(opencount_pin(&t, a), "it has the other name");
+	opencount_unpin(&t, a);
+	cr_assert_eq(opencount_close(&t, a), s, "the last close hands it over");
+	cr_assert(!opencount_opening(&t, a), "and its name may be the last one");
+	opencount_silly_free(&t, s);
+	cr_assert(opencount_opening(&t, a));
+	cr_assert(!opencount_pin(&t, a), "open, without another name");
+	cr_assert_null(opencount_close(&t, a));
 	inode_put(&t, a, 1);
 	inode_put(&t, dir, 1);
 }
@@ -424,7 +424,7 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	believed_dropped(&t, a, 6);
 	cr_assert(believed_open(&t, a, &attr, mono_ns()));
 	for (unsigned i = 0; i < 6; i++)
-		inode_close(&t, a);
+		opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
 
@@ -435,13 +435,13 @@ Test(inode, a_difference_that_is_not_told_yet, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 6 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert(told_differs(&t, a, &attr));
+	cr_assert(believed_differs(&t, a, &attr));
 	atomic_fetch_add(&believed_of(a)->differing, 1);
 	believed_open(&t, a, &attr, mono_ns());
-	cr_assert(told_differs(&t, a, &attr));
+	cr_assert(believed_differs(&t, a, &attr));
 	atomic_fetch_sub(&believed_of(a)->differing, 1);
-	cr_assert_not(told_differs(&t, a, &attr));
-	inode_close(&t, a);
+	cr_assert_not(believed_differs(&t, a, &attr));
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
 
@@ -455,7 +455,7 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 	cr_assert_not_null(a, "new");
 	cr_assert_eq(listed(1, 4, before), a, "twice in one listing: a hard link");
 	inode_put(&t, a, 1);
-	told_wrote(a, 8);
+	believed_wrote(a, 8);
 	cr_assert_null(listed(1, 4, before));
 	after = mono_ns() + 1;
 	cr_assert_eq(listed(1, 8, after), a, "asked for after the write");
@@ -468,7 +468,7 @@ Test(inode, listings_do_not_overrule, .init = setup, .fini = teardown)
 /* As open.c does it. */
 static bool back(struct inode *ino, const struct nfs_attr *attr, pid_t pid)
 {
-	if (sentback_came(&whole.back, ino, pid, false) || !told_appends_elsewhere(ino, attr))
+	if (sentback_came(&whole.back, ino, pid, false) || !believed_appends_elsewhere(ino, attr))
 		return false;
 	sentback_note(&whole.back, ino, pid);
 	return true;
@@ -479,31 +479,31 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert_not(told_differs(&t, a, &attr));
+	cr_assert_not(believed_differs(&t, a, &attr));
 	cr_assert_not(BACK(10));
 	/* Our own writes are what the kernel knows of. */
-	told_wrote(a, 3);
-	told_wrote(a, 2);
+	believed_wrote(a, 3);
+	believed_wrote(a, 2);
 	attr.change = 6;
 	attr.size = 3;
-	cr_assert(told_differs(&t, a, &attr));
+	cr_assert(believed_differs(&t, a, &attr));
 	cr_assert_not(BACK(10));
 	/* Somebody else's are not, and an open does not change that. */
 	attr.size = 6;
 	believed_open(&t, a, &attr, mono_ns());
 	cr_assert(BACK(10) && BACK(11));
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	cr_assert(!BACK(10) && !BACK(11));
 	/* Told, and it has changed again meanwhile: that goes on for ever. */
 	attr.size = 7;
 	cr_assert(BACK(10) && BACK(11));
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	attr.size = 8;
 	cr_assert(!BACK(10) && !BACK(11));
 	cr_assert(BACK(10), "the next open");
 	/* Opened without a name, nothing is looked up: that is no reason to fail for ever. */
 	cr_assert(BACK(13) && !BACK(13) && BACK(13));
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
 
@@ -573,39 +573,39 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 	uint64_t before = mono_ns();
 
 	believed_open(&t, a, &attr, mono_ns());
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(10));
 	/* Asked for before something newer came; and again, with nothing between. */
 	attr.size = 20;
-	told_update(&t, a, &attr, before);
+	believed_update(&t, a, &attr, before);
 	cr_assert(BACK(11));
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(12));
 	/* While a WRITE is under way. */
 	attr.size = 30;
 	atomic_fetch_add(&believed_of(a)->writing, 1);
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	atomic_fetch_sub(&believed_of(a)->writing, 1);
 	cr_assert(BACK(13));
 	/* SETATTR's answer counts in any case. */
-	told_set(&t, a, &attr, before, before);
+	believed_set(&t, a, &attr, before, before);
 	cr_assert_not(BACK(14));
 	/* The writer was killed. */
-	told_wrote(a, 40);
-	told_unheard(a);
+	believed_wrote(a, 40);
+	believed_unheard(a);
 	attr.size = 40;
 	cr_assert(BACK(15));
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(16));
 	/* READ has found another end. */
-	told_read_short(&t, a, 40, mono_ns());
+	believed_read_short(&t, a, 40, mono_ns());
 	cr_assert_not(BACK(17));
-	told_read_short(&t, a, 39, mono_ns());
+	believed_read_short(&t, a, 39, mono_ns());
 	cr_assert(BACK(18));
 	/* Even a server whose file has that size does not make it known. */
 	attr.size = NOBODY_KNOWS;
 	cr_assert(BACK(19));
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
 #undef BACK
@@ -619,15 +619,15 @@ Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teard
 
 	cr_assert_eq(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, mono_ns() + 1), a);
 	attr.change = 6;
-	told_update(&t, a, &attr, getattr);
-	cr_assert(told_differs(&t, a, &attr));
-	told_update(&t, a, &attr, mono_ns() + 1);
-	cr_assert_not(told_differs(&t, a, &attr));
+	believed_update(&t, a, &attr, getattr);
+	cr_assert(believed_differs(&t, a, &attr));
+	believed_update(&t, a, &attr, mono_ns() + 1);
+	cr_assert_not(believed_differs(&t, a, &attr));
 	/* SETATTR's answer counts in any case. */
 	attr.change = 7;
-	told_update(&t, a, &attr, getattr);
-	told_set(&t, a, &attr, getattr, getattr);
-	cr_assert_not(told_differs(&t, a, &attr));
+	believed_update(&t, a, &attr, getattr);
+	believed_set(&t, a, &attr, getattr, getattr);
+	cr_assert_not(believed_differs(&t, a, &attr));
 	inode_put(&t, a, 2);
 }
 
@@ -641,35 +641,35 @@ Test(inode, setattr_hides_nobodys_change, .init = setup, .fini = teardown)
 
 	t.acregmin = t.acregmax = 3;
 	other.mtime.tv_sec = 2000;
-	told_update(&t, a, &attr, mono_ns());
+	believed_update(&t, a, &attr, mono_ns());
 	set = other;
-	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "there are no pages");
+	cr_assert_gt(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0, "there are no pages");
 	cr_assert_eq(set.mtime.tv_sec, 2000);
-	told_paged(a);
-	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "they are of this mtime");
+	believed_paged(a);
+	cr_assert_gt(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0, "they are of this mtime");
 	cr_assert_eq(set.mtime.tv_sec, 2000);
 	/* Twice before the kernel asks, which it does at once. */
 	for (unsigned i = 0; i < 2; i++) {
 		set = attr;
-		cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+		cr_assert_eq(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 		cr_assert(set.mtime.tv_sec == 999 && set.mtime.tv_nsec == 999999999);
 	}
-	cr_assert_gt(told_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	cr_assert_gt(believed_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
 	set = attr;
-	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0, "it has dropped them");
+	cr_assert_gt(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0, "it has dropped them");
 	/* A direct write has gone past the pages. */
-	cr_assert(told_written_past(a));
-	cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert(believed_written_past(a));
+	cr_assert_eq(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	cr_assert_eq(set.mtime.tv_sec, 999);
-	cr_assert_gt(told_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
+	cr_assert_gt(believed_answer(&t, a, &attr, mono_ns(), mono_ns(), 1e9), 0);
 	/* The kernel may not have taken its last answer. */
-	told_update(&t, a, &other, 1);
+	believed_update(&t, a, &other, 1);
 	set = other;
-	cr_assert_eq(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert_eq(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	/* It drops them by itself. */
 	set = attr;
 	set.size = 11;
-	cr_assert_gt(told_set(&t, a, &set, mono_ns(), mono_ns()), 0);
+	cr_assert_gt(believed_set(&t, a, &set, mono_ns(), mono_ns()), 0);
 	inode_put(&t, a, 1);
 }
 
@@ -683,7 +683,7 @@ Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 	attr.change = 6;
 	believed_open(&t, a, &attr, mono_ns());
 	cr_assert_null(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, asked));
-	inode_close(&t, a);
+	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
 
@@ -692,16 +692,16 @@ Test(inode, times_double_while_nothing_changes, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3);
-	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3, "its time has not passed");
+	cr_assert_eq(believed_update(&t, a, &attr, mono_ns()), 3);
+	cr_assert_eq(believed_update(&t, a, &attr, mono_ns()), 3, "its time has not passed");
 	for (double want = 6; want < 60; want *= 2) {
 		a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-		cr_assert_eq(told_update(&t, a, &attr, mono_ns()), want);
+		cr_assert_eq(believed_update(&t, a, &attr, mono_ns()), want);
 	}
 	a->timeo_ns -= (uint64_t)(a->timeo * 1e9) + 1;
-	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 60, "acregmax");
+	cr_assert_eq(believed_update(&t, a, &attr, mono_ns()), 60, "acregmax");
 	attr.change = 6;
-	cr_assert_eq(told_update(&t, a, &attr, mono_ns()), 3, "changed: from the start");
+	cr_assert_eq(believed_update(&t, a, &attr, mono_ns()), 3, "changed: from the start");
 	inode_put(&t, a, 1);
 }
 
@@ -723,7 +723,7 @@ static void *worker(void *arg)
 			f = find_open(&t, n % 3, name);
 			if (f)
 				inode_put(&t, f, 1);
-			free(inode_close(&t, a));
+			free(opencount_close(&t, a));
 		}
 		inode_put(&t, a, 1);
 	}

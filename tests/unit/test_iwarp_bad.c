@@ -579,7 +579,7 @@ Test(iwarp_bad, odd_and_allowed, .init = set_up, .fini = tear_down)
 	close(raw);
 }
 
-/* ---- Guesses (guess.c) ---- */
+/* ---- Guesses (placement_guess.c) ---- */
 
 /* What came of a message has to be what was sent. */
 static struct {

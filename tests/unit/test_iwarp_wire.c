@@ -454,7 +454,7 @@ Test(iwarp_stag, reuse)
 }
 
 /* One chance in 2^18: read-only memory gets an STag that had been writable memory's. What
- * comes next is not put there before its header is known (guess.c). */
+ * comes next is not put there before its header is known (placement_guess.c). */
 Test(iwarp_stag, no_guess_for_what_is_not_writable)
 {
 	struct fab_conn *c = calloc(1, sizeof(*c));
@@ -463,15 +463,15 @@ Test(iwarp_stag, no_guess_for_what_is_not_writable)
 	c->rx.state = IW_RX_HEADER;
 	cr_assert_eq(stag_init(&c->stags, 2), 0);       /* one index */
 	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_WRITE, &w), 0);
-	cr_assert_eq(iw_guess(c)->base, mem);
+	cr_assert_eq(iw_placement_guess(c)->base, mem);
 	stag_del(&c->stags, w);
-	cr_assert_null(iw_guess(c));
+	cr_assert_null(iw_placement_guess(c));
 	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_READ, &s), 0);
 	stag_del(&c->stags, s);
 	c->stags.random[c->stags.nrandom - 1] = w & ((1u << STAG_KEY_BITS) - 1);
 	cr_assert_eq(stag_add(&c->stags, mem, 100, FAB_REMOTE_READ, &s), 0);
 	cr_assert_eq(s, w);
-	cr_expect_null(iw_guess(c));
+	cr_expect_null(iw_placement_guess(c));
 	stag_fini(&c->stags);
 	free(c);
 }

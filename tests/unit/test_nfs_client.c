@@ -154,7 +154,7 @@ static void do_umount(struct nfs_server *s)
 
 	enter();
 	/* It says good-bye behind all that waited. */
-	cr_expect_eq(atomic_load(&cl->server.riders.nwaiting), 0);
+	cr_expect_eq(atomic_load(&cl->server.close_rides.nwaiting), 0);
 	/* Its own calls have their time. */
 	cr_expect_eq(ask(cl, 20), -ETIMEDOUT);
 	leave();
@@ -269,14 +269,14 @@ static void close_it(struct nfs_lane *l, void *arg)
 	nfs_start(l, &c);
 }
 
-/* The last close() before it waits for a call that carries it (nfs/rider.h). */
+/* The last close() before it waits for a call that carries it (nfs/close_ride.h). */
 Test(nfs_client, the_farewell_waits_for_riders, .timeout = 300)
 {
 	struct nfs_client *cl = mount_it();
 	void *open = malloc(1);         /* CLOSE has no answer, so nobody frees it */
 
 	nfs_each_lane(cl, close_it, open);
-	cr_assert_eq(atomic_load(&cl->server.riders.nwaiting), 1);
+	cr_assert_eq(atomic_load(&cl->server.close_rides.nwaiting), 1);
 	nfs_client_free(cl);
 	free(open);
 	cr_expect_eq(farewells, 1);

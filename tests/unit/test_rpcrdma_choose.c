@@ -3,7 +3,7 @@
  * Which of a requester's links takes a call: policies, links for metadata, links on trial,
  * links that drain, and calls that name their link.
  */
-#include "links_play.h"
+#include "symlinks_play.h"
 
 TestSuite(choose, .init = setup, .fini = teardown, .timeout = 60);
 

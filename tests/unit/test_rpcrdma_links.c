@@ -3,7 +3,7 @@
  * One requester with two links: what happens to calls when a link breaks. (Which link takes a
  * call: test_rpcrdma_choose.c.) The test plays both servers.
  */
-#include "links_play.h"
+#include "symlinks_play.h"
 #include "vmflags.h"
 
 TestSuite(links, .init = setup, .fini = teardown, .timeout = 300);

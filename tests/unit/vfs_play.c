@@ -144,7 +144,7 @@ static void play_note(struct inode *ino, const struct nfs_attr *attr)
 
 	pthread_mutex_lock(&s->mu);
 	inode_note_locked(&vfs.inodes, ino, attr);
-	known_told_locked(ino);
+	ownchange_told_locked(ino);
 	pthread_mutex_unlock(&s->mu);
 	vfs_answer.attr = *attr;
 }
@@ -168,7 +168,7 @@ static void getattr_go(struct vfs_op *op)
 	op->call.op = NFS_OP_GETATTR;
 	op->call.res.status = 0;
 	op->asked_ns = mono_ns();
-	if (!op->waited || known_attr(&vfs.inodes, op->ino, &op->call.res.attr, &timeo))
+	if (!op->waited || ownchange_attr(&vfs.inodes, op->ino, &op->call.res.attr, &timeo))
 		getattr_end(op);
 	else
 		vfs_start(op, NFS_OP_GETATTR, getattr_end);
@@ -220,7 +220,7 @@ uint64_t vfs_play_lookup(struct inode *dir, const char *name)
 
 	play_name(op->name, name);
 	op->call.args.name = op->name;
-	op->quiet = known_changes(&vfs.inodes, dir);
+	op->quiet = ownchange_changes(&vfs.inodes, dir);
 	vfs_start(op, NFS_OP_LOOKUP, lookup_end);
 	return vfs_play_next - 1;
 }
@@ -233,7 +233,7 @@ static struct file *open_file(struct vfs_op *op)
 	struct file *f = calloc(1, sizeof(*f));
 
 	pthread_mutex_lock(&s->mu);
-	inode_open_locked(&vfs.inodes, op->ino, &op->call.res.attr);
+	opencount_open_locked(&vfs.inodes, op->ino, &op->call.res.attr);
 	pthread_mutex_unlock(&s->mu);
 	file_begins(f, op, op->ino);
 	return f;
@@ -473,7 +473,7 @@ static void play_found_locked(struct inode_table *t, struct inode *ino, const st
 {
 	(void)t, (void)attr, (void)since, (void)created;
 	play_inode(ino, true);
-	known_told_locked(ino);
+	ownchange_told_locked(ino);
 }
 
 static bool play_may_list_locked(const struct inode *ino, uint64_t since)

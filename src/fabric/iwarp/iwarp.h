@@ -9,7 +9,7 @@
  *   iw_connect.c  the active side's set-up (blocks)
  *   iw_listen.c   the passive side's set-up (on a loop)
  *   rx.c          receiving: from frames to placed data and completed messages
- *   guess.c       where the payload of the next frame goes
+ *   placement_guess.c       where the payload of the next frame goes
  *   post.c        work requests: rings of messages
  *   tx.c          sending: from messages to frames
  *   iwarp.c       a connection's life, its end, and the table of operations
@@ -90,7 +90,7 @@ struct iw_recv {
  *
  * To scatter by a guess of where the next headers lie would save both. But the bytes behind
  * a message's end would then go to memory behind the message, where the peer may have
- * written before. So that is only guessed where it has not (guess.c).
+ * written before. So that is only guessed where it has not (placement_guess.c).
  */
 #define IW_STAGE      16384u
 #define IW_STAGE_BULK 512u
@@ -109,7 +109,7 @@ struct iw_rx {
 	uint8_t raw[DDP_UNTAGGED_HDR];  /* its header, for a Terminate */
 	bool have_raw;
 	uint32_t got;           /* bytes of payload placed */
-	uint32_t placed;        /* the first bytes of its payload that need no copy (guess.c) */
+	uint32_t placed;        /* the first bytes of its payload that need no copy (placement_guess.c) */
 	uint32_t trailer;       /* bytes of pad and CRC still to come */
 	uint32_t crc;
 	uint8_t tail[DDP_PAD_MAX + DDP_CRC_BYTES];      /* both, at its end; with CRC only */
@@ -240,14 +240,14 @@ void iw_rx_stalled(struct loop_timer *t);
 /* Of fabric.h. */
 int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
 
-/* ---- guess.c ---- */
+/* ---- placement_guess.c ---- */
 
 /* The memory that the payload of the next frame is likely for. The frame begins at the start
  * of the stage. NULL: there is no guess. */
-const struct stag_entry *iw_guess(const struct fab_conn *c);
+const struct stag_entry *iw_placement_guess(const struct fab_conn *c);
 /* n bytes have been read: 16 to the stage, as many as it takes to e's memory, and the rest to
  * the stage behind a hole of that size. Sets rx.placed, and fills the hole with the others. */
-void iw_guess_check(struct fab_conn *c, const struct stag_entry *e, size_t n);
+void iw_placement_guess_check(struct fab_conn *c, const struct stag_entry *e, size_t n);
 
 /* ---- tx.c ---- */
 

@@ -315,7 +315,7 @@ static bool take_header(struct fab_conn *c)
 	return true;
 }
 
-/* The first of n bytes of payload are in place already (guess.c). */
+/* The first of n bytes of payload are in place already (placement_guess.c). */
 static void take_placed(struct fab_conn *c, uint8_t *dest, uint32_t n)
 {
 	struct iw_rx *rx = &c->rx;
@@ -470,7 +470,7 @@ static bool fill(struct fab_conn *c)
 	}
 	limit = read_ahead(rx);
 	asked = left + limit - rx->end;
-	guess = iw_guess(c);
+	guess = iw_placement_guess(c);
 	if (guess) {
 		iov[msg.msg_iovlen++] = (struct iovec){ rx->stage, DDP_TAGGED_HDR };
 		iov[msg.msg_iovlen++] = (struct iovec){ guess->base, guess->len };
@@ -501,7 +501,7 @@ static bool fill(struct fab_conn *c)
 	} else {
 		rx->end += (unsigned)n;
 		if (guess)
-			iw_guess_check(c, guess, (size_t)n);
+			iw_placement_guess_check(c, guess, (size_t)n);
 	}
 	/* A short read means that the socket is empty, so there is no need to ask again. */
 	return (size_t)n == asked;

@@ -27,7 +27,7 @@
  * connection.
  *
  * But the others may be connected only in name: the server has restarted, and their path is dead
- * without a word. Heartbeats find that as long as somebody else answers (heart.c). So on a path
+ * without a word. Heartbeats find that as long as somebody else answers (heartbeat.c). So on a path
  * that has led to the server before, the check goes on asking for the time of two heartbeats.
  *
  * When the connection dies, the check ends. Then at most a client id is left on the server

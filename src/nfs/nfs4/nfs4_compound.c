@@ -69,7 +69,7 @@ bool nfs4_carries_long(const struct nfs_call *c)
 {
 	const struct nfs4_client *n = c->target->server->vdata;
 
-	return n->maxops >= NFS4_OPS_NEEDED + NFS4_RIDER_OPS && nfs4_carries_kept(c);
+	return n->maxops >= NFS4_OPS_NEEDED + NFS4_CLOSE_RIDE_OPS && nfs4_carries_kept(c);
 }
 
 /* All calls begin with this, so it is written in one piece: tag, minor version, number of
@@ -98,7 +98,7 @@ bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	struct nfs4_call *v = nfs4_call(c);
 
-	v->cached = cache && fits_cache(c, c->eng.rider);
+	v->cached = cache && fits_cache(c, c->eng.riding_close);
 	v->had_effect = false;
 	return put_head(x, c->target->server->version->minor, nops, &v->place, v->cached);
 }
@@ -120,9 +120,9 @@ bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh)
 
 bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh)
 {
-	if (!c->eng.rider)
+	if (!c->eng.riding_close)
 		return nfs4_begin_seq(c, x, nops, cache) && nfs4_put_fh(x, fh);
-	return nfs4_begin_seq(c, x, nops + NFS4_RIDER_OPS, cache) && nfs4_put_rider(c, x) &&
+	return nfs4_begin_seq(c, x, nops + NFS4_CLOSE_RIDE_OPS, cache) && nfs4_put_rider(c, x) &&
 	       nfs4_put_fh(x, fh);
 }
 
@@ -159,7 +159,7 @@ static bool_t put_verify(XDR *x, const struct nfs_fh *fh)
 /* As many as the server takes in one COMPOUND. */
 static unsigned choose_names(struct nfs_call *c, uint32_t nops)
 {
-	uint32_t others = nops - 1 + (c->eng.rider ? NFS4_RIDER_OPS : 0);
+	uint32_t others = nops - 1 + (c->eng.riding_close ? NFS4_CLOSE_RIDE_OPS : 0);
 	uint32_t most = nfs4_of(c)->maxops > others ? (nfs4_of(c)->maxops - others) / NAME_OPS : 0;
 	unsigned n = c->args.nwhere - nfs4_call(c)->blind;
 
@@ -446,7 +446,7 @@ int nfs4_check(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs4_check_seq(c, x);
 
-	if (!rc && c->eng.rider)
+	if (!rc && c->eng.riding_close)
 		rc = nfs4_get_rider(c, x);
 	return rc ? rc : nfs4_get_status(c, x, OP_PUTFH);
 }

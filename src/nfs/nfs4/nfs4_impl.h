@@ -421,10 +421,10 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
-/* PUTFH and CLOSE of the call's rider (nfs/rider.h), and their results: 0, -EBADMSG, or
+/* PUTFH and CLOSE of the call's rider (nfs/close_ride.h), and their results: 0, -EBADMSG, or
  * NFS_ALONE if CLOSE has failed, and ended the COMPOUND. */
-#define NFS4_RIDER_OPS 2u
-_Static_assert(5 + NFS4_RIDER_OPS <= NFS4_OPS_NEEDED, "LOOKUP has five without it");
+#define NFS4_CLOSE_RIDE_OPS 2u
+_Static_assert(5 + NFS4_CLOSE_RIDE_OPS <= NFS4_OPS_NEEDED, "LOOKUP has five without it");
 #define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
 int nfs4_get_rider(struct nfs_call *c, XDR *x);

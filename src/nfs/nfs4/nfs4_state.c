@@ -552,7 +552,7 @@ static bool rides(const struct nfs_call *c)
 
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
 {
-	struct nfs_open *o = c->eng.rider->open;
+	struct nfs_open *o = c->eng.riding_close->open;
 	CLOSE4args a = { .open_stateid = nfs4_stateid(o) };
 
 	return nfs4_put_fh(x, &o->ref.file->fh) && nfs4_put_op(x, OP_CLOSE) &&
@@ -571,7 +571,7 @@ int nfs4_get_rider(struct nfs_call *c, XDR *x)
 		return NFS_ALONE;
 	if (nfs4_get_op(x, OP_CLOSE) || !xdr_CLOSE4res(x, &r))
 		return -EBADMSG;
-	c->eng.rider_closed = is_closed(r.status);
+	c->eng.close_ride_closed = is_closed(r.status);
 	return r.status ? NFS_ALONE : 0;
 }
 

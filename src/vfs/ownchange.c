@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See known.h. */
+/* See ownchange.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/inode_impl.h"
@@ -29,7 +29,7 @@ static void drop(struct inode *ino)
 		ino->after->valid = false;
 }
 
-uint64_t known_change_begins(struct inode_table *t, struct inode *ino)
+uint64_t ownchange_change_begins(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	uint64_t nr;
@@ -63,7 +63,7 @@ static bool has_owner(const struct inode *ino, struct nfs_attr *attr, bool no_ow
 }
 
 static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct known_after *after)
+		       const struct ownchange_after *after)
 {
 	const struct nfs_dir_change *c = after->change;
 	struct nfs_attr attr;
@@ -81,8 +81,8 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 		keep(ino, &attr, after->since_ns);
 }
 
-void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct known_after *after)
+void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct ownchange_after *after)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 
@@ -91,18 +91,18 @@ void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 	pthread_mutex_unlock(&s->mu);
 }
 
-void known_changed(struct inode_table *t, uint64_t parent, const char *name)
+void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct inode *ino = inode_find(t, parent, name);
 
 	if (!ino)
 		return;
-	known_change_ends(t, ino, known_change_begins(t, ino), &(struct known_after){ 0 });
+	ownchange_change_ends(t, ino, ownchange_change_begins(t, ino), &(struct ownchange_after){ 0 });
 	t->front->attr_spoilt(ino);
 	inode_put(t, ino, 1);
 }
 
-uint64_t known_changes(struct inode_table *t, struct inode *ino)
+uint64_t ownchange_changes(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	uint64_t nr;
@@ -113,7 +113,7 @@ uint64_t known_changes(struct inode_table *t, struct inode *ino)
 	return nr;
 }
 
-bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
+bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool dir = S_ISDIR(ino->type), known = false;
@@ -131,7 +131,7 @@ bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 	return known;
 }
 
-void known_seen_locked(struct inode *ino, const struct nfs_attr *attr)
+void ownchange_seen_locked(struct inode *ino, const struct nfs_attr *attr)
 {
 	ino->seen = true;
 	ino->seen_change = attr->change;
@@ -139,7 +139,7 @@ void known_seen_locked(struct inode *ino, const struct nfs_attr *attr)
 	ino->gid = attr->gid;
 }
 
-bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
+bool ownchange_check_locked(struct inode *ino, const struct nfs_attr *attr)
 {
 	const struct after *a = ino->after;
 
@@ -155,16 +155,16 @@ bool known_check_locked(struct inode *ino, const struct nfs_attr *attr)
 
 /* Counting another change keeps the attributes that a call under way brings from being
  * kept. */
-void known_newer_locked(struct inode *ino)
+void ownchange_newer_locked(struct inode *ino)
 {
 	if (ino->changing)
 		ino->changes++;
 }
 
 /* What the kernel is told now may be older than what a call under way will bring. */
-void known_told_locked(struct inode *ino)
+void ownchange_told_locked(struct inode *ino)
 {
-	known_newer_locked(ino);
+	ownchange_newer_locked(ino);
 	drop(ino);
 }
 
@@ -208,7 +208,7 @@ static void remember(struct name_shard *s, uint64_t parent, const char *name, ui
 	pthread_mutex_unlock(&s->mu);
 }
 
-void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
+void ownchange_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
 		uint64_t until_ns)
 {
 	struct inode_shard *s = inode_shard_of(t, dir);
@@ -221,7 +221,7 @@ void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const cha
 	pthread_mutex_unlock(&s->mu);
 }
 
-void known_here_locked(struct name_shard *s, uint64_t parent, const char *name)
+void ownchange_here_locked(struct name_shard *s, uint64_t parent, const char *name)
 {
 	struct gone *g = find(s, parent, name);
 
@@ -229,18 +229,18 @@ void known_here_locked(struct name_shard *s, uint64_t parent, const char *name)
 		*g = (struct gone){ 0 };
 }
 
-void known_here(struct inode_table *t, uint64_t parent, const char *name)
+void ownchange_here(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct name_shard *s = names_shard_of(t, parent, name);
 
 	if (t->solo)
 		solo_dir_adds(&t->solo_dirs, parent, name);
 	pthread_mutex_lock(&s->mu);
-	known_here_locked(s, parent, name);
+	ownchange_here_locked(s, parent, name);
 	pthread_mutex_unlock(&s->mu);
 }
 
-double known_is_gone(struct inode_table *t, uint64_t parent, const char *name)
+double ownchange_is_gone(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct name_shard *s = names_shard_of(t, parent, name);
 	uint64_t now, until;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The texts of symbolic links (vfs/links.h), by fs_play.h. The server has one link. It may put
+ * The texts of symbolic links (vfs/symlinks.h), by fs_play.h. The server has one link. It may put
  * another one in its place, with the same handle. Time passes when the test says so.
  *
  * The rule, in any order of requests, executions and replies: a text that the kernel gets was the
@@ -220,7 +220,7 @@ Test(fs_links, what_has_changed_since_it_was_made_is_read)
 {
 	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 
-	link_made(&fs.vfs.inodes, ino, 1, mono_ns(), "mine");
+	symlink_made(&fs.vfs.inodes, ino, 1, mono_ns(), "mine");
 	inode_put(&fs.vfs.inodes, ino, 1);
 	cr_assert_eq(read_link("0"), 1);
 }

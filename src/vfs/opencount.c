@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See opens.h. */
+/* See opencount.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/inode_impl.h"
-#include "vfs/known.h"
-#include "vfs/opens.h"
+#include "vfs/ownchange.h"
+#include "vfs/opencount.h"
 
-bool inode_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+bool opencount_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	inode_note_locked(t, ino, attr);
-	known_newer_locked(ino);
+	ownchange_newer_locked(ino);
 	atomic_fetch_add(&ino->nopen, 1);
 	return atomic_fetch_add(&ino->nfiles, 1) == 0;
 }
 
-bool inode_opening(struct inode_table *t, struct inode *ino)
+bool opencount_opening(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool may;
@@ -34,7 +34,7 @@ static void pin_by(struct silly *silly, struct inode *ino)
 	ino->pins++;
 }
 
-struct silly *inode_close(struct inode_table *t, struct inode *ino)
+struct silly *opencount_close(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	struct silly *silly = NULL;
@@ -46,7 +46,7 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 		if (silly) {
 			/* Or the next open would ask the server for it. */
 			names_remove_locked(t, ino, silly->dir->id, silly->name);
-			silly_leaves(silly);
+			opencount_silly_leaves(silly);
 			pin_by(silly, ino);
 		}
 	}
@@ -54,7 +54,7 @@ struct silly *inode_close(struct inode_table *t, struct inode *ino)
 	return silly;
 }
 
-bool inode_pin(struct inode_table *t, struct inode *ino)
+bool opencount_pin(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool may;
@@ -66,7 +66,7 @@ bool inode_pin(struct inode_table *t, struct inode *ino)
 	return may;
 }
 
-void inode_unpin(struct inode_table *t, struct inode *ino)
+void opencount_unpin(struct inode_table *t, struct inode *ino)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 
@@ -77,7 +77,7 @@ void inode_unpin(struct inode_table *t, struct inode *ino)
 
 /* ---- silly names ---- */
 
-bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
+bool opencount_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
 		     struct silly *silly)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
@@ -97,7 +97,7 @@ bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, 
 	return take;
 }
 
-bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name)
+bool opencount_silly_is(struct inode_table *t, struct inode *ino, const char *name)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool is;
@@ -108,7 +108,7 @@ bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name)
 	return is;
 }
 
-static struct silly *take_silly_of(struct inode_shard *s)
+static struct silly *take_silly_locked(struct inode_shard *s)
 {
 	struct silly *silly;
 
@@ -125,31 +125,31 @@ static struct silly *take_silly_of(struct inode_shard *s)
 	return NULL;
 }
 
-struct silly *inode_take_silly(struct inode_table *t)
+struct silly *opencount_take_silly(struct inode_table *t)
 {
 	struct silly *silly = NULL;
 
 	for (unsigned i = 0; i < INODE_SHARDS && !silly; i++) {
 		pthread_mutex_lock(&t->shard[i].mu);
-		silly = take_silly_of(&t->shard[i]);
+		silly = take_silly_locked(&t->shard[i]);
 		pthread_mutex_unlock(&t->shard[i].mu);
 	}
 	return silly;
 }
 
-void silly_leaves(struct silly *s)
+void opencount_silly_leaves(struct silly *s)
 {
 	if (!s->leaving)
 		atomic_fetch_add(&s->dir->nleaving, 1);
 	s->leaving = true;
 }
 
-void silly_free(struct inode_table *t, struct silly *s)
+void opencount_silly_free(struct inode_table *t, struct silly *s)
 {
 	if (!s)
 		return;
 	if (s->pinned) {
-		inode_unpin(t, s->pinned);
+		opencount_unpin(t, s->pinned);
 		inode_put(t, s->pinned, 1);
 	}
 	atomic_fetch_sub(&s->dir->nleaving, s->leaving);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CLOSE in the message of another call (nfs/rider.h), by rider_play.h: what each rule says, on
+ * CLOSE in the message of another call (nfs/close_ride.h), by close_ride_play.h: what each rule says, on
  * the test's own thread, and all of it in random orders, on one thread and on one for each lane.
  * Then the server executes messages, refuses them, loses connections before and after that, and
  * lets time pass.
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include "fake_lane.h"
-#include "rider_play.h"
+#include "close_ride_play.h"
 
 /* All that has happened is on lane 0 unless it says otherwise. */
 static struct op *start(uint32_t nr, enum nfs_op op, const struct rpc_cred *cred)
@@ -66,7 +66,7 @@ Test(rider, close_travels_with_another_lanes_lookup)
 	start_on(0, 0, NFS_OP_CLOSE, &user);
 	start_on(1, 1, NFS_OP_LOOKUP, &user);
 	cr_assert_eq(asked_on(1, 0)[0], 0);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	cr_assert_eq(unanswered(0), 0, "it has left");
 	answer_on(1, false, 0);
 	cr_assert_not(open_there[0]);
@@ -89,7 +89,7 @@ Test(rider, close_does_not_wait_for_ever)
 {
 	start(0, NFS_OP_CLOSE, &user);
 	start_on(1, 1, NFS_OP_CLOSE, &user);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 0), "the other one is the other lane's");
 	pass_on(1, 5);
 	cr_assert(unanswered(1) == 1 && is_close_of(1, 0, 1));
@@ -100,14 +100,14 @@ Test(rider, close_does_not_wait_for_ever)
 /* The lane's timer runs for the first of them, which has left meanwhile. */
 Test(rider, each_one_has_its_time)
 {
-	fake_times.rider_ms = 1000;            /* more than a busy machine takes the test away for */
+	fake_times.close_ride_ms = 1000;            /* more than a busy machine takes the test away for */
 	start(0, NFS_OP_CLOSE, &user);
-	pass_on(0, fake_times.rider_ms / 2);
+	pass_on(0, fake_times.close_ride_ms / 2);
 	start_on(1, 1, NFS_OP_LOOKUP, &user);
 	start(2, NFS_OP_CLOSE, &user);
-	pass_on(0, fake_times.rider_ms / 2 + 2);
+	pass_on(0, fake_times.close_ride_ms / 2 + 2);
 	cr_assert_eq(unanswered(0), 0, "it has time left");
-	pass_on(0, fake_times.rider_ms);
+	pass_on(0, fake_times.close_ride_ms);
 	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 2));
 	answer_on(0, false, 0);
 	answer_on(1, false, 0);
@@ -140,7 +140,7 @@ Test(rider, names_are_taken_away_behind_it)
 	for (unsigned i = 0; i < 3; i++)
 		answer_on(2, false, 0);
 	for (unsigned i = 0; i < 2; i++)
-		pass_on(i, fake_times.rider_ms + 20);
+		pass_on(i, fake_times.close_ride_ms + 20);
 	cr_assert(unanswered(0) == 0 && unanswered(1) == 0);
 }
 
@@ -172,7 +172,7 @@ Test(rider, many_that_are_refused_hold_nobody_up)
 		cr_assert_eq(asked(0)[0], NOBODY);
 		answer(false, 0);
 	}
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	while (unanswered(0))
 		answer(false, 0);
 }
@@ -186,7 +186,7 @@ Test(rider, a_carrier_does_not_look_for_ever)
 	start(41, NFS_OP_LOOKUP, &user);
 	cr_assert_eq(asked(0)[0], NOBODY);
 	answer(false, 0);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	while (unanswered(0))
 		answer(false, 0);
 	for (unsigned i = 0; i < 41; i++)
@@ -244,7 +244,7 @@ Test(rider, lanes_that_hold_carry_nothing)
 	play_lanes[0].hold = play_lanes[1].hold = true;
 	start_on(0, 0, NFS_OP_CLOSE, &user);
 	start_on(1, 1, NFS_OP_LOOKUP, &user);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	cr_assert(unanswered(0) == 0 && unanswered(1) == 0);
 	play_lanes[0].hold = play_lanes[1].hold = false;
 	for (unsigned i = 0; i < 2; i++) {
@@ -275,7 +275,7 @@ Test(rider, others_go_before_what_is_waited_for)
 	cr_assert(is_close_of(1, 0, 0) && is_close_of(1, 1, 1));
 	answer_on(1, false, 0);
 	answer_on(1, false, 0);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	cr_assert_eq(unanswered(0), 0);
 }
 
@@ -287,7 +287,7 @@ Test(rider, a_lane_without_a_connection_takes_none)
 	start_on(1, 1, NFS_OP_CLOSE, &user);
 	start_on(1, 2, NFS_OP_LOOKUP, &user);
 	start_on(1, 3, NFS_OP_REMOVE, &user);
-	pass_on(0, fake_times.rider_ms + 20);
+	pass_on(0, fake_times.close_ride_ms + 20);
 	cr_assert(unanswered(0) == 1 && is_close_of(0, 0, 0));
 	answer_on(0, false, 0);
 	connect_lane(1);
@@ -393,7 +393,7 @@ static void one_thread(bool losses)
 			over = true;
 			for (unsigned i = 0; i < LANES; i++) {
 				if (!something_happens(&drivers[i]))
-					pass_on(i, any(&drivers[i], fake_times.rider_ms / 4));
+					pass_on(i, any(&drivers[i], fake_times.close_ride_ms / 4));
 				over = over && is_over(&drivers[i]);
 			}
 		}

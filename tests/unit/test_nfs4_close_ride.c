@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CLOSE in the COMPOUND of another call, as messages (nfs/rider.h). test_nfs_rider has what the
+ * CLOSE in the COMPOUND of another call, as messages (nfs/close_ride.h). test_nfs_close_ride has what the
  * engine makes of it.
  */
 #include <criterion/criterion.h>
@@ -15,8 +15,8 @@ static struct nfs_call carrier(enum nfs_op op)
 	struct nfs_call c = call4(op);
 
 	rider = (struct nfs_call){ .op = NFS_OP_CLOSE, .open = &open_file };
-	c.eng.rider = &rider;
-	c.eng.rider_closed = false;
+	c.eng.riding_close = &rider;
+	c.eng.close_ride_closed = false;
 	return c;
 }
 
@@ -68,7 +68,7 @@ Test(rider4, both_succeed)
 	c.args.access.mask = 4;
 	m_access_res();
 	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), 0);
-	cr_assert(c.eng.rider_closed && (c.res.access.mask & 4));
+	cr_assert(c.eng.close_ride_closed && (c.res.access.mask & 4));
 	hooks4.after(&c);
 }
 
@@ -80,7 +80,7 @@ Test(rider4, the_carrier_fails)
 	m_access_res();
 	m_fail_at(4, 13);
 	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), -EACCES);
-	cr_assert(c.eng.rider_closed);
+	cr_assert(c.eng.close_ride_closed);
 	hooks4.after(&c);
 }
 
@@ -100,7 +100,7 @@ Test(rider4, close_fails)
 		m_access_res();
 		m_fail_at(t[i].at, t[i].status);
 		cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_ALONE, "row %u", i);
-		cr_assert_eq(c.eng.rider_closed, t[i].closed, "row %u", i);
+		cr_assert_eq(c.eng.close_ride_closed, t[i].closed, "row %u", i);
 		cr_assert_not(atomic_load(&open_file.reopen));
 		hooks4.after(&c);
 	}
@@ -125,7 +125,7 @@ Test(rider4, the_session_is_lost)
 	m_access_res();
 	m_fail_at(0, 10052);
 	cr_assert_eq(play_reply(&c, def4(NFS_OP_ACCESS)), NFS_RECOVER);
-	cr_assert_not(c.eng.rider_closed);
+	cr_assert_not(c.eng.close_ride_closed);
 	hooks4.after(&c);
 }
 
@@ -167,7 +167,7 @@ Test(rider4, create_carries_what_the_session_allows)
 	struct nfs_call c = call4(NFS_OP_CREATE);
 
 	nfs4_call(&c)->place.max_cached = 2128;
-	nfs4_of(&c)->maxops = NFS4_OPS_NEEDED + NFS4_RIDER_OPS;
+	nfs4_of(&c)->maxops = NFS4_OPS_NEEDED + NFS4_CLOSE_RIDE_OPS;
 	cr_assert(def->carries(&c));
 	nfs4_of(&c)->maxops--;
 	cr_assert_not(def->carries(&c));

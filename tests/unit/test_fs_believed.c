@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Appending (told.h), against a model of the kernel's and the server's sizes. The model's
+ * Appending (believed.h), against a model of the kernel's and the server's sizes. The model's
  * kernel does what Linux does: it takes a version when it asks, and ignores attributes if the
  * version has changed since; it locks the file for a WRITE or a SETATTR; it appends at the
  * size that it believes. Everything takes its time: a request is executed, answered and
@@ -94,7 +94,7 @@ static void execute(struct task *t)
 
 static void tell_to_forget(void)
 {
-	told_forgotten(ino);
+	believed_attr_forgotten(ino);
 	kernel.version++;
 }
 
@@ -103,7 +103,7 @@ static bool is_sent_back(const struct task *t)
 {
 	pid_t pid = (pid_t)(t - tasks);
 
-	if (sentback_came(&whole.back, ino, pid, false) || !told_appends_elsewhere(ino, &t->attr))
+	if (sentback_came(&whole.back, ino, pid, false) || !believed_appends_elsewhere(ino, &t->attr))
 		return false;
 	sentback_note(&whole.back, ino, pid);
 	return true;
@@ -122,8 +122,8 @@ static void answer_open(struct task *t)
 		return;
 	}
 	believed_open(&table, ino, &t->attr, t->since);
-	young_asked(ino, 1);
-	told_end_begins(&table, ino, &t->f->end, &t->attr);
+	readback_asked(ino, 1);
+	believed_end_begins(&table, ino, &t->f->end, &t->attr);
 	t->f->open = true;
 	t->f->promised = t->end;
 	t->state = IDLE;
@@ -134,27 +134,27 @@ static void answer(struct task *t)
 	t->state = ANSWERED;
 	switch (t->what) {
 	case GETATTR:
-		told_answer(&table, ino, &t->attr, t->since, t->since, 1e9);
-		young_asked(ino, 1);
+		believed_answer(&table, ino, &t->attr, t->since, t->since, 1e9);
+		readback_asked(ino, 1);
 		return;
 	case SETATTR:
-		told_set(&table, ino, &t->attr, t->since, t->since);
-		young_asked(ino, 1);
+		believed_set(&table, ino, &t->attr, t->since, t->since);
+		readback_asked(ino, 1);
 		return;
 	case WRITE:
-		young_there(ino, t->end);
-		told_wrote(ino, t->end);
-		young_wrote(ino, t->end, 1);
+		readback_there(ino, t->end);
+		believed_wrote(ino, t->end);
+		readback_wrote(ino, t->end, 1);
 		atomic_fetch_sub(&believed_of(ino)->writing, 1);
 		if (t->killed) {
-			told_unheard(ino);
+			believed_unheard(ino);
 			kernel.locked = false;  /* given_up.c holds the file so long */
 			t->state = IDLE;
 		}
 		return;
 	case READ:
 		if (t->end < t->offset + 10)
-			told_read_short(&table, ino, t->end, t->since);
+			believed_read_short(&table, ino, t->end, t->since);
 		return;
 	case OPEN:
 		answer_open(t);
@@ -241,13 +241,13 @@ static void kill_writer(struct task *t)
 	kernel.unstable = false;
 }
 
-/* A read() asks for the attributes (young.h), or lseek(). */
+/* A read() asks for the attributes (readback.h), or lseek(). */
 static void start_getattr(struct task *t)
 {
 	double timeo;
 
 	start(t, GETATTR);
-	if (!roll(2) || !young_attr(&table, ino, &t->attr, &timeo, t->since, false))
+	if (!roll(2) || !readback_attr(&table, ino, &t->attr, &timeo, t->since, false))
 		return;
 	t->state = ANSWERED;
 	young++;
@@ -282,8 +282,8 @@ static void some_start(struct task *t)
 	case 4:
 		if (!f->open)
 			return;
-		told_end_ends(&table, ino, &f->end);
-		inode_close(&table, ino);
+		believed_end_ends(&table, ino, &f->end);
+		opencount_close(&table, ino);
 		atomic_fetch_sub(&ino->nfiles, 1);
 		*f = (struct open_file){ 0 };
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See rider.h. */
+/* See close_ride.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "nfs/internal.h"
-#include "nfs/rider.h"
+#include "nfs/close_ride.h"
 
 /* A carrier looks at so many: what other users have closed may come first. */
 #define LOOKS 16u
@@ -11,8 +11,8 @@
 #define IDLE_MAX 64u
 #define NS_PER_MS 1000000ull
 
-struct rider {
-	struct list node;               /* in one of the lists of nfs_riders */
+struct close_ride {
+	struct list node;               /* in one of the lists of nfs_close_rides */
 	uint64_t since_ns;
 	struct rpc_cred cred;
 	struct nfs_call call;           /* target: where CLOSE was started */
@@ -25,7 +25,7 @@ static const struct nfs_opdef *def_of(const struct nfs_target *t, const struct n
 
 /* ---- the lists ---- */
 
-void riders_init(struct nfs_riders *rs)
+void close_rides_init(struct nfs_close_rides *rs)
 {
 	pthread_mutex_init(&rs->mu, NULL);
 	list_init(&rs->waiting);
@@ -38,10 +38,10 @@ void riders_init(struct nfs_riders *rs)
 static void free_all(struct list *l)
 {
 	for (struct list *n; (n = list_pop(l)); )
-		free(container_of(n, struct rider, node));
+		free(container_of(n, struct close_ride, node));
 }
 
-void riders_fini(struct nfs_riders *rs)
+void close_rides_fini(struct nfs_close_rides *rs)
 {
 	free_all(&rs->waiting);
 	free_all(&rs->away);
@@ -49,7 +49,7 @@ void riders_fini(struct nfs_riders *rs)
 	pthread_mutex_destroy(&rs->mu);
 }
 
-static struct rider *rider_new(struct nfs_riders *rs)
+static struct close_ride *close_ride_new(struct nfs_close_rides *rs)
 {
 	struct list *n;
 
@@ -57,10 +57,10 @@ static struct rider *rider_new(struct nfs_riders *rs)
 	n = list_pop(&rs->idle);
 	rs->nidle -= n != NULL;
 	pthread_mutex_unlock(&rs->mu);
-	return n ? container_of(n, struct rider, node) : malloc(sizeof(struct rider));
+	return n ? container_of(n, struct close_ride, node) : malloc(sizeof(struct close_ride));
 }
 
-static void rider_free(struct nfs_riders *rs, struct rider *r)
+static void close_ride_free(struct nfs_close_rides *rs, struct close_ride *r)
 {
 	bool keep;
 
@@ -85,27 +85,27 @@ static bool same_user(const struct rpc_cred *a, const struct rpc_cred *b)
 /* ---- off the list ---- */
 
 /* With the lock held: r belongs to the caller's thread from here on. */
-static void leaves(struct nfs_riders *rs, struct rider *r)
+static void leaves(struct nfs_close_rides *rs, struct close_ride *r)
 {
 	list_del(&r->node);
 	list_add_tail(&rs->away, &r->node);
 	atomic_fetch_sub_explicit(&rs->nwaiting, 1, memory_order_relaxed);
 }
 
-static bool nobody(const struct nfs_riders *rs)
+static bool nobody(const struct nfs_close_rides *rs)
 {
 	return !atomic_load_explicit(&rs->nwaiting, memory_order_relaxed);
 }
 
 /* The one of that user that has waited longest, or NULL. */
-static struct rider *take_one(struct nfs_riders *rs, const struct rpc_cred *user)
+static struct close_ride *take_one(struct nfs_close_rides *rs, const struct rpc_cred *user)
 {
-	struct rider *found = NULL;
+	struct close_ride *found = NULL;
 	unsigned looks = LOOKS;
 
 	pthread_mutex_lock(&rs->mu);
 	list_for_each(n, &rs->waiting) {
-		struct rider *r = container_of(n, struct rider, node);
+		struct close_ride *r = container_of(n, struct close_ride, node);
 
 		if (same_user(&r->cred, user))
 			found = r;
@@ -120,7 +120,7 @@ static struct rider *take_one(struct nfs_riders *rs, const struct rpc_cred *user
 
 /* Those that were started on `from` (NULL: anywhere) until then, to `out`, by call.eng.node.
  * Returns when the oldest one of those that stay was started; UINT64_MAX: none stays. */
-static uint64_t take_all(struct nfs_riders *rs, const struct nfs_target *from, uint64_t until_ns,
+static uint64_t take_all(struct nfs_close_rides *rs, const struct nfs_target *from, uint64_t until_ns,
 			 struct list *out)
 {
 	uint64_t next = UINT64_MAX;
@@ -128,7 +128,7 @@ static uint64_t take_all(struct nfs_riders *rs, const struct nfs_target *from, u
 	list_init(out);
 	pthread_mutex_lock(&rs->mu);
 	list_for_each_safe(n, tmp, &rs->waiting) {
-		struct rider *r = container_of(n, struct rider, node);
+		struct close_ride *r = container_of(n, struct close_ride, node);
 
 		if (from && r->call.target != from)
 			continue;
@@ -147,10 +147,10 @@ static uint64_t take_all(struct nfs_riders *rs, const struct nfs_target *from, u
 
 static void on_done(struct nfs_call *c)
 {
-	rider_free(&c->target->server->riders, container_of(c, struct rider, call));
+	close_ride_free(&c->target->server->close_rides, container_of(c, struct close_ride, call));
 }
 
-static void begin(struct nfs_target *t, struct rider *r)
+static void begin(struct nfs_target *t, struct close_ride *r)
 {
 	r->call.done = on_done;
 	r->call.flags = 0;
@@ -160,12 +160,12 @@ static void begin(struct nfs_target *t, struct rider *r)
 static void begin_all(struct nfs_target *t, struct list *riders)
 {
 	for (struct list *n; (n = list_pop(riders)); )
-		begin(t, container_of(n, struct rider, call.eng.node));
+		begin(t, container_of(n, struct close_ride, call.eng.node));
 }
 
-void riders_go(struct nfs_target *t)
+void close_rides_go(struct nfs_target *t)
 {
-	struct nfs_riders *rs = &t->server->riders;
+	struct nfs_close_rides *rs = &t->server->close_rides;
 	struct list all;
 
 	if (nobody(rs))
@@ -176,13 +176,13 @@ void riders_go(struct nfs_target *t)
 
 static void on_timer(struct loop_timer *timer)
 {
-	struct nfs_lane *l = container_of(timer, struct nfs_lane, riders_timer);
-	uint64_t until = loop_now(l->loop) - nfs_times_of(&l->client->cfg)->rider_ms * NS_PER_MS, next = UINT64_MAX;
+	struct nfs_lane *l = container_of(timer, struct nfs_lane, close_rides_timer);
+	uint64_t until = loop_now(l->loop) - nfs_times_of(&l->client->cfg)->close_ride_ms * NS_PER_MS, next = UINT64_MAX;
 
 	list_for_each(n, &l->targets) {
 		struct nfs_target *t = container_of(n, struct nfs_target, node);
 		struct list due;
-		uint64_t oldest = take_all(&t->server->riders, t, until, &due);
+		uint64_t oldest = take_all(&t->server->close_rides, t, until, &due);
 
 		begin_all(t, &due);
 		next = oldest < next ? oldest : next;
@@ -192,22 +192,22 @@ static void on_timer(struct loop_timer *timer)
 	nfs_lane_pump(l);
 }
 
-void riders_lane_init(struct nfs_lane *l)
+void close_rides_lane_init(struct nfs_lane *l)
 {
-	loop_timer_init(&l->riders_timer, on_timer);
+	loop_timer_init(&l->close_rides_timer, on_timer);
 }
 
 /* ---- aboard ---- */
 
-bool rider_waits(struct nfs_target *t, struct nfs_call *c)
+bool close_ride_waits(struct nfs_target *t, struct nfs_call *c)
 {
 	const struct nfs_opdef *def = def_of(t, c);
-	struct nfs_riders *rs = &t->server->riders;
-	struct rider *r;
+	struct nfs_close_rides *rs = &t->server->close_rides;
+	struct close_ride *r;
 
 	if ((c->flags & NFS_CALL_NOW) || !def || !def->rides || !c->cred || !def->rides(c))
 		return false;
-	r = rider_new(rs);
+	r = close_ride_new(rs);
 	if (!r)
 		return false;
 	r->cred = *c->cred;
@@ -222,17 +222,17 @@ bool rider_waits(struct nfs_target *t, struct nfs_call *c)
 	list_add_tail(&rs->waiting, &r->node);
 	atomic_fetch_add_explicit(&rs->nwaiting, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&rs->mu);
-	if (list_empty(&t->lane->riders_timer.node))
-		loop_timer_set(t->lane->loop, &t->lane->riders_timer,
-			       nfs_times_of(&t->lane->client->cfg)->rider_ms);
+	if (list_empty(&t->lane->close_rides_timer.node))
+		loop_timer_set(t->lane->loop, &t->lane->close_rides_timer,
+			       nfs_times_of(&t->lane->client->cfg)->close_ride_ms);
 	return true;
 }
 
-void rider_take(struct nfs_call *c)
+void close_ride_take(struct nfs_call *c)
 {
 	const struct nfs_opdef *def = def_of(c->target, c);
-	struct nfs_riders *rs = &c->target->server->riders;
-	struct rider *r;
+	struct nfs_close_rides *rs = &c->target->server->close_rides;
+	struct close_ride *r;
 
 	/* What has no connection would keep it from lanes that have one. */
 	if (nobody(rs) || !atomic_load(&c->target->up))
@@ -242,19 +242,19 @@ void rider_take(struct nfs_call *c)
 	r = take_one(rs, c->cred);
 	if (!r)
 		return;
-	c->eng.rider = &r->call;
-	c->eng.rider_closed = false;
+	c->eng.riding_close = &r->call;
+	c->eng.close_ride_closed = false;
 }
 
-void rider_leave(struct nfs_call *c)
+void close_ride_leave(struct nfs_call *c)
 {
-	struct rider *r;
+	struct close_ride *r;
 
-	if (!c->eng.rider)
+	if (!c->eng.riding_close)
 		return;
-	r = container_of(c->eng.rider, struct rider, call);
-	c->eng.rider = NULL;
-	if (!c->eng.rider_closed) {
+	r = container_of(c->eng.riding_close, struct close_ride, call);
+	c->eng.riding_close = NULL;
+	if (!c->eng.close_ride_closed) {
 		begin(c->target, r);
 		return;
 	}

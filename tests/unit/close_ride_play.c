@@ -5,7 +5,7 @@
 #include <string.h>
 #include "buffers.h"
 #include "fake_lane.h"
-#include "rider_play.h"
+#include "close_ride_play.h"
 
 enum { CLOSED = 1, NOT_OPEN, REFUSED };         /* what the server says of a CLOSE */
 
@@ -38,7 +38,7 @@ static uint32_t nr_of(const struct nfs_call *c)
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
-	uint32_t w[3] = { c->eng.rider ? nr_of(c->eng.rider) : NOBODY, (uint32_t)c->op, nr_of(c) };
+	uint32_t w[3] = { c->eng.riding_close ? nr_of(c->eng.riding_close) : NOBODY, (uint32_t)c->op, nr_of(c) };
 
 	return xdr_uint32_t(x, &w[0]) && xdr_uint32_t(x, &w[1]) && xdr_uint32_t(x, &w[2]);
 }
@@ -53,8 +53,8 @@ static int decode(struct nfs_call *c, XDR *x)
 			return -EBADMSG;
 	if (delayed)
 		return NFS_DELAYED;
-	if (c->eng.rider) {
-		c->eng.rider_closed = w[0] != REFUSED;
+	if (c->eng.riding_close) {
+		c->eng.close_ride_closed = w[0] != REFUSED;
 		if (w[0] != CLOSED)
 			return NFS_ALONE;
 	}
@@ -230,7 +230,7 @@ void play_setup(void)
 
 bool all_closed(void)
 {
-	struct nfs_riders *rs = &play_cl.server.riders;
+	struct nfs_close_rides *rs = &play_cl.server.close_rides;
 	bool all;
 
 	pthread_mutex_lock(&rs->mu);

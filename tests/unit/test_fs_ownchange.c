@@ -369,7 +369,7 @@ Test(fs_known, opened_meanwhile)
 	believed_open(&fs.vfs.inodes, fs.root, &newer, mono_ns());
 	done();
 	cr_assert_eq(getattr(1), 1);
-	inode_close(&fs.vfs.inodes, fs.root);
+	opencount_close(&fs.vfs.inodes, fs.root);
 }
 
 /* ---- names that are not there ---- */
@@ -482,17 +482,17 @@ Test(fs_known, a_file_whose_name_goes)
 /* Between an ENOENT and its being remembered another thread can make the name. */
 Test(fs_known, made_before_it_is_remembered)
 {
-	uint64_t nr = known_changes(&fs.vfs.inodes, fs.root);
+	uint64_t nr = ownchange_changes(&fs.vfs.inodes, fs.root);
 
 	cr_assert_neq(nr, 0);
 	mkdir_("a"), done();
-	known_gone(&fs.vfs.inodes, fs.root, nr, "a", UINT64_MAX);
-	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "a"), 0, "made meanwhile");
-	known_gone(&fs.vfs.inodes, fs.root, known_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
-	cr_assert_gt(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0);
+	ownchange_gone(&fs.vfs.inodes, fs.root, nr, "a", UINT64_MAX);
+	cr_assert_eq(ownchange_is_gone(&fs.vfs.inodes, fs.root->id, "a"), 0, "made meanwhile");
+	ownchange_gone(&fs.vfs.inodes, fs.root, ownchange_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_gt(ownchange_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0);
 	mkdir_("b");
-	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "being made");
-	known_gone(&fs.vfs.inodes, fs.root, known_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
-	cr_assert_eq(known_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "a change is under way");
+	cr_assert_eq(ownchange_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "being made");
+	ownchange_gone(&fs.vfs.inodes, fs.root, ownchange_changes(&fs.vfs.inodes, fs.root), "b", UINT64_MAX);
+	cr_assert_eq(ownchange_is_gone(&fs.vfs.inodes, fs.root->id, "b"), 0, "a change is under way");
 	done();
 }

@@ -10,7 +10,7 @@
  *     verbs_close(), the lane         queue pair in the error state; windows freed; memory of
  *        |                            this connection alone not registered any more
  *        v
- *     bury_main(), its own thread     queue pair, completion queue, identifier destroyed; the
+ *     teardown_main(), its own thread     queue pair, completion queue, identifier destroyed; the
  *                                     domain left, as the last step
  *
  * In the error state a queue pair executes nothing that arrives (InfiniBand, 10.3.1). So the
@@ -24,7 +24,7 @@
 #include "base/thread.h"
 #include "fabric/verbs.h"
 
-static void bury(struct verbs_remains *r)
+static void teardown(struct verbs_remains *r)
 {
 	if (r->id && r->id->qp)
 		rdma_destroy_qp(r->id);
@@ -42,19 +42,19 @@ static void bury(struct verbs_remains *r)
 		rdma_destroy_event_channel(r->chan);
 }
 
-static void *bury_main(void *arg)
+static void *teardown_main(void *arg)
 {
 	struct verbs_remains *r = arg;
 	struct fab_domain *d = r->in;
 
-	bury(r);
+	teardown(r);
 	free(r);
 	/* The last that is known of the domain. */
 	fab_domain_done(d);
 	return NULL;
 }
 
-static bool bury_later(const struct verbs_remains *r)
+static bool teardown_later(const struct verbs_remains *r)
 {
 	struct verbs_remains *own = malloc(sizeof(*own));
 	pthread_t tid;
@@ -64,7 +64,7 @@ static bool bury_later(const struct verbs_remains *r)
 		return false;
 	*own = *r;
 	fab_domain_wait_for(r->in);
-	err = thread_start(&tid, bury_main, own);
+	err = thread_start(&tid, teardown_main, own);
 	if (err) {
 		fab_domain_done(r->in);
 		free(own);
@@ -74,8 +74,8 @@ static bool bury_later(const struct verbs_remains *r)
 	return true;
 }
 
-void verbs_bury(struct verbs_remains *r, bool here)
+void verbs_teardown(struct verbs_remains *r, bool here)
 {
-	if (here || !bury_later(r))
-		bury(r);
+	if (here || !teardown_later(r))
+		teardown(r);
 }

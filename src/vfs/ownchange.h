@@ -31,46 +31,46 @@
  * Any thread. The inode's shard (inode.h) guards what is kept of an inode. A name is
  * guarded by the shard that it is listed in (names.h), which is locked last.
  */
-#ifndef VFS_KNOWN_H
-#define VFS_KNOWN_H
+#ifndef VFS_OWNCHANGE_H
+#define VFS_OWNCHANGE_H
 
 #include "vfs/inode.h"
 
 /* A call that changes ino is going to be sent. Returns the change's number, for
- * known_change_ends() and known_gone(); 0: other changes of ino are under way. */
-uint64_t known_change_begins(struct inode_table *t, struct inode *ino);
+ * ownchange_change_ends() and ownchange_gone(); 0: other changes of ino are under way. */
+uint64_t ownchange_change_begins(struct inode_table *t, struct inode *ino);
 /* What a reply says of ino after the change. All members may be 0. */
-struct known_after {
+struct ownchange_after {
 	const struct nfs_attr *attr;
 	bool no_owner;                  /* attr is without uid and gid */
 	const struct nfs_dir_change *change;    /* if its `known` is set */
 	uint64_t since_ns;              /* when the call was sent */
 };
 /* The call has ended. */
-void known_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
-		       const struct known_after *after);
+void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
+		       const struct ownchange_after *after);
 /* The inode with this name, if we know one, has been changed. */
-void known_changed(struct inode_table *t, uint64_t parent, const char *name);
-/* The number of ino's last change, for known_gone(); 0: changes are under way. */
-uint64_t known_changes(struct inode_table *t, struct inode *ino);
+void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name);
+/* The number of ino's last change, for ownchange_gone(); 0: changes are under way. */
+uint64_t ownchange_changes(struct inode_table *t, struct inode *ino);
 /* ino's attributes after its last change, and for how many seconds they may be believed.
  * They are returned once. false: the server has to be asked. */
-bool known_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo);
+bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo);
 
 /* The server has sent attr. Are they the same as those that are kept? If not, the kept ones
  * are dropped. */
-bool known_check_locked(struct inode *ino, const struct nfs_attr *attr);
+bool ownchange_check_locked(struct inode *ino, const struct nfs_attr *attr);
 /* The server has sent attributes of ino that a change under way may be older than. */
-void known_newer_locked(struct inode *ino);
+void ownchange_newer_locked(struct inode *ino);
 /* Attributes of ino are about to go to the front end. */
-void known_told_locked(struct inode *ino);
+void ownchange_told_locked(struct inode *ino);
 
 /* The name does not exist in dir. Remembers that, if no change of dir has begun since nr. */
-void known_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
+void ownchange_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
 		uint64_t until_ns);
 /* The name exists, or may. */
-void known_here(struct inode_table *t, uint64_t parent, const char *name);
+void ownchange_here(struct inode_table *t, uint64_t parent, const char *name);
 /* For how many seconds more the name is known not to exist; 0: that is not known. */
-double known_is_gone(struct inode_table *t, uint64_t parent, const char *name);
+double ownchange_is_gone(struct inode_table *t, uint64_t parent, const char *name);
 
 #endif

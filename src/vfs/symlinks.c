@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See links.h. */
+/* See symlinks.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/inode_impl.h"
-#include "vfs/links.h"
+#include "vfs/symlinks.h"
 
-struct link_ask link_ask(const struct inode *ino)
+struct symlink_ask symlink_ask(const struct inode *ino)
 {
-	return (struct link_ask){ .nr = atomic_load(&ino->data_nr), .ns = mono_ns() };
+	return (struct symlink_ask){ .nr = atomic_load(&ino->data_nr), .ns = mono_ns() };
 }
 
-static struct link_text *text_new(const char *text, size_t len)
+static struct symlink_text *text_new(const char *text, size_t len)
 {
-	struct link_text *l;
+	struct symlink_text *l;
 
 	/* The kernel takes a page, less a NUL; and no path leads through an empty text. */
 	if (!len || len >= NFS_PATH_MAX)
@@ -26,9 +26,9 @@ static struct link_text *text_new(const char *text, size_t len)
 }
 
 /* With the shard's lock held. Returns what is to be freed without it. */
-static struct link_text *keep_locked(struct inode *ino, struct link_text *l)
+static struct symlink_text *keep_locked(struct inode *ino, struct symlink_text *l)
 {
-	struct link_text *old = ino->link;
+	struct symlink_text *old = ino->link;
 
 	if (l->nr != atomic_load(&ino->data_nr) || (old && old->nr == l->nr && old->asked_ns > l->asked_ns))
 		return l;
@@ -36,11 +36,11 @@ static struct link_text *keep_locked(struct inode *ino, struct link_text *l)
 	return old;
 }
 
-void link_keep(struct inode_table *t, struct inode *ino, const struct link_ask *ask,
+void symlink_keep(struct inode_table *t, struct inode *ino, const struct symlink_ask *ask,
 	       const char *text, size_t len)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	struct link_text *l = text_new(text, len);
+	struct symlink_text *l = text_new(text, len);
 
 	if (!l)
 		return;
@@ -52,11 +52,11 @@ void link_keep(struct inode_table *t, struct inode *ino, const struct link_ask *
 	free(l);
 }
 
-void link_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64_t asked_ns,
+void symlink_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64_t asked_ns,
 	       const char *text)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	struct link_text *l = text_new(text, strlen(text));
+	struct symlink_text *l = text_new(text, strlen(text));
 
 	if (!l)
 		return;
@@ -73,7 +73,7 @@ void link_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64
 /* With the shard's lock held. */
 static bool is_good(const struct inode *ino)
 {
-	const struct link_text *l = ino->link;
+	const struct symlink_text *l = ino->link;
 	uint64_t fresh = atomic_load(&ino->noted_ns), now = mono_ns();
 
 	if (!l || l->nr != atomic_load(&ino->data_nr))
@@ -83,7 +83,7 @@ static bool is_good(const struct inode *ino)
 	return now < fresh || (double)(now - fresh) < ino->timeo * 1e9;
 }
 
-bool link_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX])
+bool symlink_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX])
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	bool good;

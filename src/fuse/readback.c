@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See young.h. */
+/* See readback.h. */
 #include <stdlib.h>
 #include "fuse/believed.h"
-#include "fuse/told.h"
-#include "fuse/young.h"
+#include "fuse/readback.h"
 #include "vfs/behind.h"
 
 /* The kernel believes an answer for no time after a write. So many are given before the server
@@ -14,7 +13,7 @@
 #define NOT_YET (-2)
 #define SEVERAL (-1)
 
-struct young {
+struct readback {
 	_Atomic bool valid;
 	uint64_t since_ns, until_ns;    /* when attr were asked for, and until when they count */
 	struct nfs_attr attr;
@@ -25,36 +24,36 @@ struct young {
 	_Atomic unsigned given;         /* answers after the newest write */
 };
 
-static struct young *young_of(const struct inode *ino)
+static struct readback *readback_of(const struct inode *ino)
 {
-	return atomic_load_explicit(&believed_of(ino)->young, memory_order_acquire);
+	return atomic_load_explicit(&believed_of(ino)->readback, memory_order_acquire);
 }
 
-void young_begin_locked(struct inode *ino)
+void readback_begin_locked(struct inode *ino)
 {
-	if (!young_of(ino))
-		atomic_store_explicit(&believed_of(ino)->young, calloc(1, sizeof(struct young)),
+	if (!readback_of(ino))
+		atomic_store_explicit(&believed_of(ino)->readback, calloc(1, sizeof(struct readback)),
 				      memory_order_release);
 }
 
-void young_drop_locked(struct inode *ino)
+void readback_drop_locked(struct inode *ino)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 
 	if (y)
 		atomic_store(&y->valid, false);
 }
 
-bool young_takes_locked(const struct inode *ino, uint64_t asked)
+bool readback_takes_locked(const struct inode *ino, uint64_t asked)
 {
-	return young_of(ino) && atomic_load(&believed_of(ino)->news_ns) < asked;
+	return readback_of(ino) && atomic_load(&believed_of(ino)->news_ns) < asked;
 }
 
-/* The kernel was told these very attributes after young_takes_locked(), which is news, too. */
-void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+/* The kernel was told these very attributes after readback_takes_locked(), which is news, too. */
+void readback_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		       uint64_t asked, uint64_t until)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 	uint64_t most = asked + t->acregmin * 1000000000ull;
 
 	y->attr = *attr;
@@ -71,9 +70,9 @@ void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nf
 		atomic_store(&y->valid, false);
 }
 
-void young_spoil(struct inode *ino)
+void readback_spoil(struct inode *ino)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 
 	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
 	if (y)
@@ -95,19 +94,19 @@ static bool is_same(pid_t known, pid_t tid)
 	return tid > 0 && known == tid;
 }
 
-void young_asked(struct inode *ino, pid_t tid)
+void readback_asked(struct inode *ino, pid_t tid)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 	pid_t none = NOT_YET;
 
 	if (y)
 		atomic_compare_exchange_strong(&y->tid, &none, tid > 0 ? tid : SEVERAL);
 }
 
-/* young_read() of another thread sees this end, or this sees SEVERAL. */
-void young_wrote(struct inode *ino, uint64_t end, pid_t tid)
+/* readback_read() of another thread sees this end, or this sees SEVERAL. */
+void readback_wrote(struct inode *ino, uint64_t end, pid_t tid)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 
 	if (!y)
 		return;
@@ -118,9 +117,9 @@ void young_wrote(struct inode *ino, uint64_t end, pid_t tid)
 		atomic_store(&y->valid, false);
 }
 
-void young_there(struct inode *ino, uint64_t end)
+void readback_there(struct inode *ino, uint64_t end)
 {
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 
 	if (!y)
 		return;
@@ -128,15 +127,15 @@ void young_there(struct inode *ino, uint64_t end)
 	raise_to(&y->there, end);
 }
 
-static bool is_good(const struct young *y, uint64_t now)
+static bool is_good(const struct readback *y, uint64_t now)
 {
 	return atomic_load(&y->valid) && now < y->until_ns;
 }
 
-void young_read(struct inode *ino, pid_t tid)
+void readback_read(struct inode *ino, pid_t tid)
 {
 	struct believed *b = believed_of(ino);
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 
 	if (!atomic_load(&b->atime_old))
 		atomic_store(&b->atime_old, true);
@@ -149,16 +148,16 @@ void young_read(struct inode *ino, pid_t tid)
 
 /* A stat() has to see everything that was written. What write-behind does not hold any more has
  * raised `there` before, so that is looked at last. */
-static bool is_for_stat(const struct inode *ino, const struct young *y)
+static bool is_for_stat(const struct inode *ino, const struct readback *y)
 {
 	return !behind_since(ino, UINT64_MAX) && !atomic_load(&y->there);
 }
 
-bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
+bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
 		uint64_t since, bool stat)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 	uint64_t wrote, now;
 	bool ok;
 
@@ -175,16 +174,16 @@ bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		if (attr->size < wrote)
 			attr->size = wrote;
 		*timeo = wrote ? 0 : (double)(y->until_ns - now) / 1e9;
-		told_young_locked(ino, attr, since, y->since_ns);
+		believed_readback_locked(ino, attr, since, y->since_ns);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return ok;
 }
 
-bool young_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there)
+bool readback_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
-	struct young *y = young_of(ino);
+	struct readback *y = readback_of(ino);
 	uint64_t wrote, got;
 	bool ok;
 

@@ -28,30 +28,30 @@
  *
  * Any thread. The inode's shard guards inode.link. It is freed with the inode.
  */
-#ifndef VFS_LINKS_H
-#define VFS_LINKS_H
+#ifndef VFS_SYMLINKS_H
+#define VFS_SYMLINKS_H
 
 #include "vfs/inode.h"
 
-struct link_text {
+struct symlink_text {
 	uint64_t nr;                    /* data_nr when READLINK was sent... */
 	uint64_t asked_ns;              /* ...and the time */
 	uint32_t len;
 	char text[];
 };
 
-/* READLINK is about to be sent: what link_keep() needs. */
-struct link_ask {
+/* READLINK is about to be sent: what symlink_keep() needs. */
+struct symlink_ask {
 	uint64_t nr, ns;
 };
-struct link_ask link_ask(const struct inode *ino);
+struct symlink_ask symlink_ask(const struct inode *ino);
 /* Its reply. No memory: the text is not kept. */
-void link_keep(struct inode_table *t, struct inode *ino, const struct link_ask *ask,
+void symlink_keep(struct inode_table *t, struct inode *ino, const struct symlink_ask *ask,
 	       const char *text, size_t len);
 /* This mount has made the link at `asked_ns` or later, and the reply had that change attribute. */
-void link_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64_t asked_ns,
+void symlink_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64_t asked_ns,
 	       const char *text);
 /* false: the server has to be asked. Else its text is in `out`, with a NUL. */
-bool link_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX]);
+bool symlink_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX]);
 
 #endif

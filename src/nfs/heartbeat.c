@@ -161,7 +161,7 @@ static void look(struct nfs_connection *k, uint64_t now)
 
 static void on_beat(struct loop_timer *timer)
 {
-	struct nfs_target *t = container_of(timer, struct nfs_target, heart);
+	struct nfs_target *t = container_of(timer, struct nfs_target, heartbeat);
 	uint64_t now = loop_now(t->lane->loop);
 
 	for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
@@ -170,15 +170,15 @@ static void on_beat(struct loop_timer *timer)
 			if (t->conns[path][i].link)
 				look(&t->conns[path][i], now);
 	}
-	nfs_heart_start(t);
+	nfs_heartbeat_start(t);
 }
 
-void nfs_heart_start(struct nfs_target *t)
+void nfs_heartbeat_start(struct nfs_target *t)
 {
 	unsigned beat = t->server->client->cfg.heartbeat_ms, ms = beat ? beat / TICKS : TICK_MAX_MS;
 
-	if (!t->heart.fn)
-		loop_timer_init(&t->heart, on_beat);
-	loop_timer_set(t->lane->loop, &t->heart,
+	if (!t->heartbeat.fn)
+		loop_timer_init(&t->heartbeat, on_beat);
+	loop_timer_set(t->lane->loop, &t->heartbeat,
 		       ms < TICK_MIN_MS ? TICK_MIN_MS : ms > TICK_MAX_MS ? TICK_MAX_MS : ms);
 }

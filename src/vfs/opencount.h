@@ -9,12 +9,12 @@
  * plainly pins the file until its reply, and opens of the file wait for that:
  *
  *   unlink(a), rename(b, a)                  open(a), on any lane
- *     inode_pin: closed? yes, pinned           inode_opening: pinned? wait, and look again
+ *     opencount_pin: closed? yes, pinned           opencount_opening: pinned? wait, and look again
  *     REMOVE a ---> executed                     .
- *     reply: inode_unpin                         OPEN: ESTALE, and the kernel looks a up
+ *     reply: opencount_unpin                         OPEN: ESTALE, and the kernel looks a up
  *                                                again; or the file has another name
  *
- *     inode_pin: closed? no  <-----------------  inode_opening: not pinned: counted
+ *     opencount_pin: closed? no  <-----------------  opencount_opening: not pinned: counted
  *     LINK, RENAME as in silly.c                 OPEN
  *
  * Any thread. Both decide under the lock of the inode's shard, so one of them is first.
@@ -23,8 +23,8 @@
  * A silly name has one owner at a time: the request that makes it, then the inode, then
  * the request that removes it.
  */
-#ifndef VFS_OPENS_H
-#define VFS_OPENS_H
+#ifndef VFS_OPENCOUNT_H
+#define VFS_OPENCOUNT_H
 
 #include "base/loop.h"
 #include "vfs/inode.h"
@@ -39,32 +39,32 @@ struct silly {                          /* a silly name: see silly.c */
 };
 
 /* Counts another open file, whose OPEN has brought attr. Returns whether it is the only one. */
-bool inode_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+bool opencount_open_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
 /* Counts an open whose OPEN has no reply yet. false: not counted, because the file is
  * pinned and may be about to lose its last name. */
-bool inode_opening(struct inode_table *t, struct inode *ino);
+bool opencount_opening(struct inode_table *t, struct inode *ino);
 /* Ends what one of these two has counted. If it was the last one, returns the file's silly
  * name, if it has one: the caller removes and frees that, and it pins the inode until then.
  * Otherwise NULL. */
-struct silly *inode_close(struct inode_table *t, struct inode *ino);
+struct silly *opencount_close(struct inode_table *t, struct inode *ino);
 /* The caller is going to remove a name of the file plainly: no open of the file begins
- * until inode_unpin(). false: the file is open, and may have no other name. */
-bool inode_pin(struct inode_table *t, struct inode *ino);
-void inode_unpin(struct inode_table *t, struct inode *ino);
+ * until opencount_unpin(). false: the file is open, and may have no other name. */
+bool opencount_pin(struct inode_table *t, struct inode *ino);
+void opencount_unpin(struct inode_table *t, struct inode *ino);
 
 /* The file has the name (parent, s->name) now, and has lost (parent, name) unless name is
  * NULL. s becomes the inode's. false: s stays the caller's. Then either the file is not
  * open any more, and s pins it, or the file has a silly name already. */
-bool inode_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
+bool opencount_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
 		     struct silly *s);
 /* Is this the inode's silly name? */
-bool inode_silly_is(struct inode_table *t, struct inode *ino, const char *name);
+bool opencount_silly_is(struct inode_table *t, struct inode *ino, const char *name);
 /* After the mount has ended: returns the silly names of files that are still open, one at a
  * time; NULL: no more. The caller removes and frees them. */
-struct silly *inode_take_silly(struct inode_table *t);
+struct silly *opencount_take_silly(struct inode_table *t);
 /* The file of s has been closed, and s is about to be removed. */
-void silly_leaves(struct silly *s);
+void opencount_silly_leaves(struct silly *s);
 /* Frees s, and drops its references and counts. */
-void silly_free(struct inode_table *t, struct silly *s);
+void opencount_silly_free(struct inode_table *t, struct silly *s);
 
 #endif

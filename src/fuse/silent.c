@@ -12,22 +12,22 @@
 /* We have answered for the server, and nothing has come from it since. */
 static bool server_is_silent(const struct fs *fs)
 {
-	uint64_t since = atomic_load_explicit(&fs->late_ns, memory_order_relaxed);
+	uint64_t since = atomic_load_explicit(&fs->silent_ns, memory_order_relaxed);
 
 	return since && nfs_server_replied_ns(&fs->vfs.cl->server) <= since;
 }
 
-void fs_start_patiently(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
+void silent_start(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
 			bool (*late)(struct fs_req *r))
 {
 	r->late = late;
 	if (server_is_silent(fs_of_req(r)))
-		fs_late(r);
+		silent_answer(r);
 	vfs_start(&r->op, number, done);
 }
 
-void fs_late(struct fs_req *r)
+void silent_answer(struct fs_req *r)
 {
 	if (r->req && r->late && r->late(r))
-		atomic_store_explicit(&fs_of_req(r)->late_ns, mono_ns(), memory_order_relaxed);
+		atomic_store_explicit(&fs_of_req(r)->silent_ns, mono_ns(), memory_order_relaxed);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CLOSE in the message of another call (nfs/rider.h): a client of several lanes on the fake
+ * CLOSE in the message of another call (nfs/close_ride.h): a client of several lanes on the fake
  * fabric, and the server. Each lane has its connection, and its side of the server is played
  * on the lane's thread. A test may run all lanes on one thread.
  *
@@ -13,7 +13,7 @@
 
 #include "fake_fabric.h"
 #include "nfs/internal.h"
-#include "nfs/rider.h"
+#include "nfs/close_ride.h"
 
 #define NOBODY 0xffffffffu
 #define FILES  600u

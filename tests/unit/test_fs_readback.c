@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program that writes and reads one file in turns (young.h, behind_read.c), with the kernel
+ * A program that writes and reads one file in turns (readback.h, behind_read.c), with the kernel
  * and the server played (fs_play.h). The server has the file in memory, with a number, in change
  * attribute and mtime, which each change increments. It executes a call when it is sent, and
  * the test says in which order the replies come. Another client changes the file meanwhile.
@@ -472,17 +472,17 @@ Test(fs_young, stat_after_a_write_that_getattr_did_not_see)
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
 	write_at(0, 'a', 100);
-	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	believed_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	cr_assert_eq(look(100), 0, "but it is known here");
-	young_read(ino, (pid_t)tid);
+	readback_read(ino, (pid_t)tid);
 	cr_assert_eq(stat_(), 2);
 	write_at(0, 'b', 100);
-	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	believed_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	for (unsigned i = 0; i < 3; i++) {
 		behind_tick(&fl->vl, mono_ns() + 40000000000u);
 		done();
 	}
-	young_read(ino, (pid_t)tid);
+	readback_read(ino, (pid_t)tid);
 	cr_assert_eq(stat_(), 1, "it has left");
 	inode_put(&fs.vfs.inodes, ino, 1);
 }
@@ -495,8 +495,8 @@ Test(fs_young, threads_that_cannot_be_told_apart)
 	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
-	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
-	young_asked(ino, 0);
+	believed_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	readback_asked(ino, 0);
 	tid = 0;
 	write_at(0, 'a', 100);
 	cr_assert_neq(look(100), 0, "the server is asked");
@@ -628,7 +628,7 @@ Test(fs_young, a_direct_write)
 }
 
 /* It leaves no other mtime than the kernel was told, because the server's clock has not ticked.
- * The kernel has pages, and drops them if it is told a later one (told.h). */
+ * The kernel has pages, and drops them if it is told a later one (believed.h). */
 static void direct_write_in_the_same_tick(void)
 {
 	another(500);
@@ -669,7 +669,7 @@ Test(fs_young, a_name_is_removed)
 {
 	write_at(0, 'a', 100);
 	cr_assert_eq(look(100), 0);
-	known_changed(&fs.vfs.inodes, fs.root->id, "f");
+	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f");
 	cr_assert_gt(look(100), 0);
 }
 
@@ -704,7 +704,7 @@ Test(fs_young, a_truncation_that_fails)
 Test(fs_young, an_answer_that_the_kernel_did_not_get)
 {
 	write_at(0, 'a', 100);
-	told_unheard(inode_by_id(&fs.vfs.inodes, node));
+	believed_unheard(inode_by_id(&fs.vfs.inodes, node));
 	cr_assert_gt(look(100), 0);
 	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
 }
@@ -715,9 +715,9 @@ Test(fs_young, attributes_that_are_old_already)
 	struct inode *ino = inode_by_id(&fs.vfs.inodes, node);
 	struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1 };
 
-	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
+	believed_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 30);
 	cr_assert_eq(look(0), 0);
-	told_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 0);
+	believed_answer(&fs.vfs.inodes, ino, &attr, mono_ns(), mono_ns(), 0);
 	cr_assert_eq(look(0), 1);
 	inode_put(&fs.vfs.inodes, ino, 1);
 }
@@ -726,9 +726,9 @@ Test(fs_young, attributes_that_are_old_already)
 
 Test(fs_young, a_name_is_removed_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.vfs.inodes, node));
+	readback_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
-	known_changed(&fs.vfs.inodes, fs.root->id, "f");
+	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f");
 	done();
 	cr_assert_eq(look(0), 1);
 	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);
@@ -752,7 +752,7 @@ Test(fs_young, a_write_while_open_is_under_way)
 
 Test(fs_young, a_write_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.vfs.inodes, node));
+	readback_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
 	cr_assert_eq(nsent, 1);
 	write_at(0, 'a', 100);
@@ -763,7 +763,7 @@ Test(fs_young, a_write_while_getattr_is_under_way)
 
 Test(fs_young, newer_attributes_while_getattr_is_under_way)
 {
-	young_spoil(inode_by_id(&fs.vfs.inodes, node));
+	readback_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
 	cr_assert_eq(nsent, 1);
 	another(500);

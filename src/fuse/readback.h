@@ -50,7 +50,7 @@
  * itself.
  *
  * Close-to-open: each open() sends OPEN, and the kernel drops its pages if the file has
- * changed (opens.h).
+ * changed (opencount.h).
  *
  * From the attributes follows as well what the server does not have: no byte behind the size
  * then, and behind what it has got since (`there`). write-behind answers READs with that.
@@ -60,8 +60,8 @@
  * leave a time that makes attributes under way useless, then the end; who keeps attributes
  * looks at the time once more afterwards.
  */
-#ifndef FUSE_YOUNG_H
-#define FUSE_YOUNG_H
+#ifndef FUSE_READBACK_H
+#define FUSE_READBACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,36 +72,36 @@ struct inode_table;
 struct nfs_attr;
 
 /* What is kept is useless, and so are attributes that were asked for before now. */
-void young_spoil(struct inode *ino);
+void readback_spoil(struct inode *ino);
 /* This thread is the one that has asked for what was kept last. */
-void young_asked(struct inode *ino, pid_t tid);
+void readback_asked(struct inode *ino, pid_t tid);
 /* The thread's write up to `end` is about to be answered. */
-void young_wrote(struct inode *ino, uint64_t end, pid_t tid);
+void readback_wrote(struct inode *ino, uint64_t end, pid_t tid);
 /* The server has got bytes up to `end` that write-behind does not hold any more. */
-void young_there(struct inode *ino, uint64_t end);
+void readback_there(struct inode *ino, uint64_t end);
 /* The thread reads ino through the page cache. */
-void young_read(struct inode *ino, pid_t tid);
+void readback_read(struct inode *ino, pid_t tid);
 /*
  * For a GETATTR that the kernel has sent at `since`; stat: not for a read(). Attributes, which
  * count as told, and for how many seconds the kernel may believe them. false: the server has to
  * be asked.
  */
-bool young_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
+bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
 		uint64_t since, bool stat);
 /* The file's end, and the end of what the server may have of it. false: nobody knows. */
-bool young_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
+bool readback_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
 
 /* With the lock of the inode's shard: */
 
 /* ino is opened. Without memory nothing is kept. */
-void young_begin_locked(struct inode *ino);
+void readback_begin_locked(struct inode *ino);
 /* The kernel is told something else. */
-void young_drop_locked(struct inode *ino);
+void readback_drop_locked(struct inode *ino);
 /* Attributes were asked for at `asked`. May they be kept? To be called before the kernel is
  * told them, which drops what was kept; then they are kept by the second function, and
  * believed until `until` at most. */
-bool young_takes_locked(const struct inode *ino, uint64_t asked);
-void young_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+bool readback_takes_locked(const struct inode *ino, uint64_t asked);
+void readback_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		       uint64_t asked, uint64_t until);
 
 #endif

@@ -18,7 +18,7 @@
  *                        +-- a call that takes a name away starts (nfs_opdef.unnames), or a
  *                        |     CLOSE that is waited for: nfs_begin() on its lane, before it
  *                        |
- *                        +-- nfs_times.rider_ms have passed: nfs_begin() on the lane that CLOSE was
+ *                        +-- nfs_times.close_ride_ms have passed: nfs_begin() on the lane that CLOSE was
  *                              started on
  *
  * Who takes a rider off the list, with the lock held, has it alone. So the timer of one lane, a
@@ -54,26 +54,26 @@
  *
  * No memory for a rider: CLOSE is sent at once, as its caller's call.
  */
-#ifndef NFS_RIDER_H
-#define NFS_RIDER_H
+#ifndef NFS_CLOSE_RIDE_H
+#define NFS_CLOSE_RIDE_H
 
 #include "nfs/nfs.h"
 
-void riders_init(struct nfs_riders *rs);
+void close_rides_init(struct nfs_close_rides *rs);
 /* The lanes have ended. The version frees the opens. */
-void riders_fini(struct nfs_riders *rs);
-void riders_lane_init(struct nfs_lane *l);
+void close_rides_fini(struct nfs_close_rides *rs);
+void close_rides_lane_init(struct nfs_lane *l);
 
 /* The rest is for lane threads, and t is one of the lane's targets. */
 
 /* c is about to be started. true: its open waits for a carrier, and c is done. */
-bool rider_waits(struct nfs_target *t, struct nfs_call *c);
+bool close_ride_waits(struct nfs_target *t, struct nfs_call *c);
 /* All that wait are begun on t, by themselves; without a connection only those started on t. */
-void riders_go(struct nfs_target *t);
+void close_rides_go(struct nfs_target *t);
 /* c is about to be encoded: takes a rider along, if there is one for it. */
-void rider_take(struct nfs_call *c);
+void close_ride_take(struct nfs_call *c);
 /* The carrier's reply has been decoded, or there will be none: its rider is done, or begun by
  * itself. */
-void rider_leave(struct nfs_call *c);
+void close_ride_leave(struct nfs_call *c);
 
 #endif

@@ -17,7 +17,7 @@
 #define WINDOWS 2u
 #define CONNS   4u
 
-TestSuite(verbs_bury, .timeout = 60);
+TestSuite(verbs_teardown, .timeout = 60);
 
 /* ---- what is noted ---- */
 
@@ -315,7 +315,7 @@ static void await_buried(unsigned n)
 
 /* Error state and disconnect, windows, memory of its own; later the queue pair, what it needs, the
  * domain with what is shared, and last what librdmacm has. */
-Test(verbs_bury, order, .init = begin)
+Test(verbs_teardown, order, .init = begin)
 {
 	struct fab_domain *d = domain();
 
@@ -326,7 +326,7 @@ Test(verbs_bury, order, .init = begin)
 	all_gone();
 }
 
-Test(verbs_bury, lane_does_not_wait, .init = begin)
+Test(verbs_teardown, lane_does_not_wait, .init = begin)
 {
 	struct fab_domain *d = domain();
 	pthread_t tid;
@@ -353,7 +353,7 @@ Test(verbs_bury, lane_does_not_wait, .init = begin)
 
 /* A window of a connection that is being buried still refers to a piece of the domain's memory.
  * It is asked for again, and not before that is the memory somebody else's. */
-Test(verbs_bury, a_piece_that_is_in_use, .init = begin)
+Test(verbs_teardown, a_piece_that_is_in_use, .init = begin)
 {
 	struct fab_domain *d = domain();
 	struct fab_conn *c;
@@ -377,7 +377,7 @@ Test(verbs_bury, a_piece_that_is_in_use, .init = begin)
 }
 
 /* The same of a registration for one call: it ends with the connection. */
-Test(verbs_bury, a_registration_that_is_in_use, .init = begin)
+Test(verbs_teardown, a_registration_that_is_in_use, .init = begin)
 {
 	struct fab_domain *d = domain();
 	struct fab_conn *c = connection(d);
@@ -393,7 +393,7 @@ Test(verbs_bury, a_registration_that_is_in_use, .init = begin)
 }
 
 /* The next connection comes while the last one is buried. */
-Test(verbs_bury, the_domain_lives_on, .init = begin)
+Test(verbs_teardown, the_domain_lives_on, .init = begin)
 {
 	struct fab_domain *d = domain();
 	struct fab_conn *next;
@@ -412,7 +412,7 @@ Test(verbs_bury, the_domain_lives_on, .init = begin)
 }
 
 /* Nobody would wait for a domain that goes with its connection. */
-Test(verbs_bury, without_an_owners_domain, .init = begin)
+Test(verbs_teardown, without_an_owners_domain, .init = begin)
 {
 	verbs_close(connection(NULL));
 	cr_assert_str_eq(noted(true), "edwwmQaCHmPIE");
@@ -420,7 +420,7 @@ Test(verbs_bury, without_an_owners_domain, .init = begin)
 	all_gone();
 }
 
-Test(verbs_bury, no_thread, .init = begin)
+Test(verbs_teardown, no_thread, .init = begin)
 {
 	struct fab_domain *d = domain();
 
@@ -432,7 +432,7 @@ Test(verbs_bury, no_thread, .init = begin)
 }
 
 /* Its set-up has failed somewhere. */
-Test(verbs_bury, half_a_connection, .init = begin)
+Test(verbs_teardown, half_a_connection, .init = begin)
 {
 	struct fab_domain *d = domain();
 	const struct fab_params p = { .domain = d };

@@ -22,7 +22,7 @@
  */
 #include "fabric/iwarp/iwarp.h"
 
-const struct stag_entry *iw_guess(const struct fab_conn *c)
+const struct stag_entry *iw_placement_guess(const struct fab_conn *c)
 {
 	const struct iw_rx *rx = &c->rx;
 	const struct stag_entry *e;
@@ -43,7 +43,7 @@ static uint32_t payload_for(const uint8_t *hdr, uint32_t stag)
 	       ulpdu - least : 0;
 }
 
-void iw_guess_check(struct fab_conn *c, const struct stag_entry *e, size_t n)
+void iw_placement_guess_check(struct fab_conn *c, const struct stag_entry *e, size_t n)
 {
 	struct iw_rx *rx = &c->rx;
 	uint8_t *hole = rx->stage + DDP_TAGGED_HDR;
