@@ -53,6 +53,7 @@ struct sync_call {
 	struct nfs_target *target;
 	struct nfs_call *c;
 	bool done;              /* under ctl->mu */
+	bool stopped;           /* under ctl->mu: it was waited for when the control thread ended */
 	bool abandoned;         /* under ctl->mu: the lane frees this and the call */
 };
 
@@ -123,7 +124,7 @@ int nfs_call_sync(struct nfs_target *t, struct nfs_call *c, unsigned timeout_ms,
 	nfs_deadline(&ts, timeout_ms);
 	pthread_mutex_lock(&ctl->mu);
 	while (!s->done && rc == 0) {
-		if (ctl->stopping)
+		if (ctl->stopping || s->stopped)
 			rc = -ESHUTDOWN;
 		else if (timeout_ms)
 			rc = -pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts);
@@ -452,7 +453,12 @@ bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)
 
 	if (!nfs_thread_stop(ctl, &ctl->control, &ctl->stopping, timeout_ms))
 		return false;
-	/* The unmounting thread makes calls of its own. */
+	/* The unmounting thread makes calls of its own. Whoever waits for a call may not have looked
+	 * yet. */
+	pthread_mutex_lock(&ctl->mu);
+	list_for_each(n, &ctl->calls)
+		container_of(n, struct sync_call, node)->stopped = true;
 	ctl->stopping = false;
+	pthread_mutex_unlock(&ctl->mu);
 	return true;
 }

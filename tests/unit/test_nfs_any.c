@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Control calls run on a lane that has a connection. If that lane loses it, they move to
- * another one that has a connection.
+ * another one that has a connection. The end of the control thread ends all of them.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -147,4 +147,51 @@ Test(nfs_any, leaves_a_lane_that_has_lost_its_connection)
 	pthread_join(caller, NULL);
 	cr_assert_eq(status, 0);
 	cr_assert_eq(call.lane->index, 1);
+}
+
+struct waiter {
+	pthread_t tid;
+	struct nfs_call *c;
+	int rc;
+};
+
+static void *waiter_main(void *arg)
+{
+	struct waiter *w = arg;
+	bool abandoned;
+
+	w->rc = nfs_call_sync(&fake_lanes[0].target, w->c, 10000, &abandoned);
+	return NULL;
+}
+
+static bool all_wait(unsigned n)
+{
+	pthread_mutex_lock(&fake_ctl.mu);
+	list_for_each(i, &fake_ctl.calls)
+		n--;
+	pthread_mutex_unlock(&fake_ctl.mu);
+	return n == 0;
+}
+
+/* They wake up one after the other, most of them when the control thread has ended already. */
+Test(nfs_any, the_end_of_the_mount_reaches_all_who_wait)
+{
+	struct waiter w[40];
+	unsigned n = sizeof(w) / sizeof(w[0]);
+
+	fake_lane_quiet = true;
+	cr_assert_eq(nfs_control_start(&fake_cl), 0);
+	for (unsigned i = 0; i < n; i++) {
+		w[i].c = calloc(1, sizeof(*w[i].c));
+		cr_assert_not_null(w[i].c);
+		*w[i].c = (struct nfs_call){ .op = NFS_OP_GETATTR, .cred = &cred };
+		cr_assert_eq(pthread_create(&w[i].tid, NULL, waiter_main, &w[i]), 0);
+	}
+	while (!all_wait(n))
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	cr_assert(nfs_control_stop(&fake_cl, 30000));
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(w[i].tid, NULL);
+		cr_assert_eq(w[i].rc, -ESHUTDOWN, "%u: %d", i, w[i].rc);
+	}
 }
