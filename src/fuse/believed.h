@@ -34,7 +34,8 @@
  * told to forget them after a direct write to a file that has pages. If the server's mtime
  * is then the same as in the last answer, the next answer says a nanosecond more
  * (mtime_ahead). The same goes for writes of an open that only writes (open.c), but that the
- * kernel forgets the mtime by itself.
+ * kernel forgets the mtime by itself. A mapping shows the new data after the next stat() or read().
+ * While one reader is about to drop the pages, another one may get an old page a last time.
  *
  * By the mtime in SETATTR's answer it drops no pages, and that may be another client's WRITE:
  *

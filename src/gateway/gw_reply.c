@@ -7,8 +7,9 @@
  *
  * Items for which the call has Write chunks are RDMA-Written there, the first item to the
  * first chunk and so on, and taken out of the message. A chunk of length zero leaves its
- * item where it is (RFC 8166, section 4.4.6.2). The rest goes inline, or into the Reply
- * chunk if it is too long.
+ * item where it is (RFC 8166, section 4.4.6.2). An item without bytes has its chunk, too. Chunks
+ * that are left over, or behind an operation that has failed, come back with lengths of zero. The
+ * rest goes inline, or into the Reply chunk if it is too long.
  */
 #include <errno.h>
 #include <string.h>

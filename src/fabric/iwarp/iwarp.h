@@ -14,6 +14,9 @@
  *   tx.c          sending: from messages to frames
  *   iwarp.c       a connection's life, its end, and the table of operations
  *
+ * MPA revision 2 with enhanced set-up only, no markers, private data up to 252 bytes, no
+ * atomics, no shared receive queues.
+ *
  * Everything belongs to one thread at a time: to the connecting thread until attach, then
  * to the loop's thread. There are no locks.
  *
