@@ -29,15 +29,12 @@ src/main.c
 src/nfs/engine.c
 src/nfs/idmap.c
 src/nfs/nfs.h
-src/nfs/nfs4/nfs4_compound.c
-src/nfs/nfs4/nfs4_state.c
 src/rpcrdma/conn.c
 src/vfs/behind.c
 src/vfs/behind_send.c
 "
 known_circles="
 fabric 14
-nfs 7
 "
 
 # Prints "FILE SYMBOL TYPE" of each symbol of the objects in the build folder that still have a source.

@@ -6,7 +6,7 @@
 #ifndef TESTS_NFS4_PLAY_H
 #define TESTS_NFS4_PLAY_H
 
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 #include "op_play.h"
 
 #define SESSION_WORDS 0x30313233, 0x34353637, 0x38396162, 0x63646566    /* 0..9a..f */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 #define WORDS 400u
 

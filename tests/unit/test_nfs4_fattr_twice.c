@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "decode_twice.h"
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 /* libtirpc's, which xdr_msg.h has macros for. */
 #define WORD(x, v)  (xdr_uint32_t)(x, v)

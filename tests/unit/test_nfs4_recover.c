@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include "nfs4_server.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 TestSuite(nfs4_recover, .init = server4_start, .fini = server4_stop, .timeout = 300);
 

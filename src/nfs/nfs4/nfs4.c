@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * NFS versions 4.1 (RFC 8881) and 4.2 (RFC 7862) as versions of the client. Both use the
- * same operations. nfs4_impl.h says who owns what. nfs4_session.c makes and ends sessions,
+ * same operations. nfs4_impl.h says who owns what. nfs4_control.c makes and ends sessions,
  * nfs4_slots.c has their slots, nfs4_check.c looks at new connections, nfs4_state.c has the
  * opens, and nfs4_recover.c what happens when the server has lost any of that.
  */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 #define W0(n) (1u << (n))
 #define W1(n) (1u << ((n) - 32))

@@ -35,7 +35,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 enum { STEP_WHO, STEP_FORGET, STEP_LEAVE, STEP_JOIN };
 

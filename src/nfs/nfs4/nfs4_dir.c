@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "nfs/common.h"
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 #include "nfs_lists.h"
 
 /* ---- CREATE: directories, links, devices ---- */

@@ -11,7 +11,7 @@
  *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
  *   struct nfs_open      one open (nfs/file.h). References: the caller of OPEN has one,
  *                        recovery while it works on it, and a REOPEN under way
- *                        (nfs4_state.c).
+ *                        (nfs4_open.c).
  */
 #ifndef NFS_NFS4_IMPL_H
 #define NFS_NFS4_IMPL_H
@@ -242,107 +242,6 @@ static inline const struct nfs4_call *nfs4_call_const(const struct nfs_call *c)
 	return (const struct nfs4_call *)c->version_data;
 }
 
-/* ---- nfs4_compound.c ---- */
-
-/* The XDR sizes of what nfs4_begin_named() adds. */
-#define V4_NAMED_XDR (NFS_WHERE_MAX * 3u * V4_OP_XDR)
-
-/* Starts a COMPOUND of `nops` operations, including SEQUENCE and PUTFH(fh). cache: the
- * server shall keep the reply for a replay, if it keeps replies of that size. Without it
- * a replay is not executed again either; the server then answers it with
- * RETRY_UNCACHED_REP. */
-bool_t nfs4_begin(struct nfs_call *c, XDR *x, uint32_t nops, bool cache, const struct nfs_fh *fh);
-/* The same without PUTFH; _bare also without SEQUENCE. */
-bool_t nfs4_begin_seq(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
-bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops);
-/* The same for c->args.fh. For each name in args.where there is PUTFH of the directory, LOOKUP, and
- * VERIFY of the handle. So nothing that follows is executed if the name is another file's. */
-bool_t nfs4_begin_named(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
-bool_t nfs4_put_op(XDR *x, nfs_opnum4 op);
-bool_t nfs4_put_fh(XDR *x, const struct nfs_fh *fh);
-bool_t nfs4_put_name(XDR *x, nfs_opnum4 op, const char *name);
-
-/*
- * The counterparts for replies. 0, or what decode() must return. nfs4_check() reads the
- * compound's head, SEQUENCE and PUTFH.
- */
-int nfs4_check(struct nfs_call *c, XDR *x);
-int nfs4_check_seq(struct nfs_call *c, XDR *x);
-int nfs4_check_bare(XDR *x);
-/* Of nfs4_begin_named(): -NFS_EMOVED if the name is another file's. */
-int nfs4_check_named(struct nfs_call *c, XDR *x);
-/* The next result must be `op`'s. */
-int nfs4_get_op(XDR *x, nfs_opnum4 op);
-/* The same, and its status. false: it is another one's, or the reply ends. */
-static inline bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
-{
-	int32_t *at = XDR_INLINE(x, 2 * BYTES_PER_XDR_UNIT);
-
-	if (!at || IXDR_GET_U_INT32(at) != (uint32_t)op)
-		return false;
-	*status = (nfsstat4)IXDR_GET_U_INT32(at);
-	return true;
-}
-
-/* The next result must be `op`'s, with a status and nothing else. */
-int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
-/* What decode() returns for a status other than NFS4_OK. */
-int nfs4_error(struct nfs_call *c, nfsstat4 status);
-/* Called by decode() when an operation with an effect has succeeded. If the rest of this
- * COMPOUND must be asked for again, `step` does so without the effect. */
-void nfs4_goes_on_at(struct nfs_call *c, uint8_t step);
-/* nfsstat4 to -errno. */
-int nfs4_errno(nfsstat4 status);
-/* GETFH into c->res.fh; GETATTR into c->res.attr. */
-bool_t nfs4_put_getattr(XDR *x);
-int nfs4_get_fh(struct nfs_call *c, XDR *x);
-int nfs4_get_attr(struct nfs_call *c, XDR *x);
-/* A COMPOUND of PUTFH(fh) and GETATTR. */
-bool_t nfs4_encode_getattr(struct nfs_call *c, XDR *x, const struct nfs_fh *fh);
-int nfs4_decode_getattr(struct nfs_call *c, XDR *x);
-
-/*
- * GETATTR of a directory behind what has changed it, into c->res.dir_attr[i]. Without owners:
- * their names may be long, and servers keep only short replies for a replay. _fh: PUTFH
- * first.
- *
- * nfs4_get_dir() never fails the call, because the change has had its effect: -EBADMSG, or 0
- * with or without attributes. *ends: the COMPOUND ends with this operation, which has failed.
- */
-bool_t nfs4_put_dir(XDR *x);
-bool_t nfs4_put_dir_fh(XDR *x, const struct nfs_fh *fh);
-int nfs4_get_dir(struct nfs_call *c, XDR *x, unsigned i, bool *ends);
-int nfs4_get_dir_fh(struct nfs_call *c, XDR *x, unsigned i);
-/* The same behind RESTOREFH. */
-int nfs4_get_dir_saved(struct nfs_call *c, XDR *x, unsigned i);
-/* Keeps what a change said of directory i. */
-void nfs4_take_change(struct nfs_call *c, unsigned i, const change_info4 *info);
-
-/* ---- nfs4_attr.c ---- */
-
-extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mask, nfs4_root_mask,
-	nfs4_after_mask;
-
-/* Everything that any of the masks asks for. */
-struct nfs4_attrs {
-	struct nfs_attr attr;
-	struct nfs_statfs fs;
-	struct nfs_ref owner, group;    /* names, for idmap.c; attr then has nobody's ids */
-	nfs_fh4 fh;
-	uint32_t rdattr_error, lease_s, maxname;
-	uint64_t maxread, maxwrite, maxfilesize;
-	bitmap4 got;
-};
-
-/* false: malformed, or with attributes that we did not ask for. */
-bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);
-/* Are those there that every server has: type, change, size, file system? What is missing is
- * 0, and must not be taken for an empty file, or for one that has not changed. */
-bool nfs4_has_required(const struct nfs4_attrs *a);
-/* Encodes into `buf`, which out->attr_vals then refers to. */
-bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
-#define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* for nfs4_put_fattr() */
-
 /* ---- nfs4_slots.c ---- */
 
 /* Members of struct nfs_version. */
@@ -397,7 +296,7 @@ uint32_t nfs4_check_proc(const struct nfs_check *k);
 bool_t nfs4_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
-/* ---- nfs4_mount.c ---- */
+/* ---- nfs4_control.c ---- */
 
 /* Control thread: runs k->c and waits. Frees k; if `keep` is set, *keep gets it instead
  * (NULL if the call was abandoned). */
@@ -406,6 +305,18 @@ int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned 
 struct nfs4_ctl *nfs4_ctl_new(void);
 int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status);
 int nfs4_new_session(struct nfs_server *s, nfsstat4 *status);
+/* `once`: as nfs4_ctl's. */
+int nfs4_destroy_session(struct nfs_server *s, const char *id, bool once);
+/* Destroys the session before the present one. The server has forgotten it, or else keeps it as
+ * long as the client id lives. No call of that session may be left. */
+void nfs4_destroy_old(struct nfs_server *s);
+void nfs4_destroy_clientid(struct nfs_server *s);
+void nfs4_renew(struct nfs_server *s);
+/* The client's sizes are the mount's. */
+void nfs4_note_sizes(const struct nfs_client *cl, struct nfs4_client *n);
+
+/* ---- nfs4_mount.c ---- */
+
 int nfs4_mount(struct nfs_server *s, struct errbuf *eb);
 void nfs4_umount(struct nfs_server *s);
 void nfs4_free(struct nfs_server *s);
@@ -421,6 +332,24 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
+/* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
+bool nfs4_open_waits(const struct nfs_call *c);
+/* Drops a reference. The last one frees the open. */
+void nfs4_open_put(struct nfs_server *s, struct nfs_open *o);
+/* A new one, for OPEN's reply, is on the list. NULL: no memory. */
+struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access);
+/* The open has its handle, so recovery may use it. */
+int nfs4_open_settle(struct nfs_call *c, const struct nfs_fh *fh);
+/* CLOSE takes the open. false: recovery has it. */
+bool nfs4_open_close(struct nfs_open *o);
+/* The next open after `o` (NULL: the first), with a reference. Drops the reference to
+ * `o`. */
+struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o);
+/* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
+bool nfs4_is_ours(const struct nfs_open *o);
+
+/* ---- nfs4_close.c ---- */
+
 /* PUTFH and CLOSE of the call's rider (nfs/close_ride.h), and their results: 0, -EBADMSG, or
  * NFS_ALONE if CLOSE has failed, and ended the COMPOUND. */
 #define NFS4_CLOSE_RIDE_OPS 2u
@@ -428,39 +357,38 @@ _Static_assert(5 + NFS4_CLOSE_RIDE_OPS <= NFS4_OPS_NEEDED, "LOOKUP has five with
 #define V4_RIDER_XDR (2u * V4_OP_XDR + 16u)
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x);
 int nfs4_get_rider(struct nfs_call *c, XDR *x);
-/* nfs_opdef.carries: always; unless the reply would then be too long for the server to keep it
- * for a replay; and for COMPOUNDs that are long already. */
-bool nfs4_carries(const struct nfs_call *c);
-bool nfs4_carries_kept(const struct nfs_call *c);
-bool nfs4_carries_long(const struct nfs_call *c);
-/* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
-bool nfs4_open_waits(const struct nfs_call *c);
-/* Drops a reference. The last one frees the open. */
-void nfs4_open_put(struct nfs_server *s, struct nfs_open *o);
-extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_close, nfs4_op_reopen;
+
+/* ---- nfs4_delegation.c ---- */
+
+/* A step of all operations that open: DELEGRETURN. */
+#define NFS4_STEP_RETURN UINT8_MAX
+/* OPEN has sent this with o. */
+void nfs4_delegation_note(struct nfs_open *o, const open_delegation4 *d);
+/* What decode() returns for an OPEN that ends with rc. */
+int nfs4_delegation_first(struct nfs_call *c, int rc);
+bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x);
+int nfs4_delegation_decode(struct nfs_call *c, XDR *x);
 
 /* ---- nfs4_recover.c ---- */
 
 int nfs4_recover(struct nfs_server *s);
 /* 0; -errno; NFS_LATER if it is `once`. */
 int nfs4_reclaim_complete(struct nfs_server *s, bool once);
-/* The next open after `o` (NULL: the first), with a reference. Drops the reference to
- * `o`. */
-struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o);
-/* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
-bool nfs4_is_ours(const struct nfs_open *o);
 /* "Come back later"? */
 static inline bool nfs4_is_later(nfsstat4 status)
 {
 	return status == NFS4ERR_DELAY || status == NFS4ERR_GRACE;
 }
 
-/* ---- nfs4_revoked.c ---- */
+/* ---- nfs4_flags.c ---- */
 
 /* Lane thread: looks at SEQUENCE's flags in a reply. */
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
 /* Control thread: asks for a new test if a flag has stayed for a lease period. */
 void nfs4_test_again(struct nfs_server *s);
+
+/* ---- nfs4_revoked.c ---- */
+
 /* Control thread, in recovery: marks the opens that must be opened again. */
 int nfs4_test_opens(struct nfs_server *s);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
@@ -475,6 +403,8 @@ extern const struct nfs_opdef nfs4_op_test_stateid, nfs4_op_free_stateid;
 
 extern const struct nfs_opdef nfs4_op_null, nfs4_op_getattr, nfs4_op_setattr, nfs4_op_lookup,
 	nfs4_op_lookupp, nfs4_op_access, nfs4_op_readlink, nfs4_op_statfs;      /* nfs4_meta.c */
+extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_reopen;      /* nfs4_open.c */
+extern const struct nfs_opdef nfs4_op_close;                            /* nfs4_close.c */
 extern const struct nfs_opdef nfs4_op_read, nfs4_op_write, nfs4_op_commit;      /* nfs4_io.c */
 extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
 	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */

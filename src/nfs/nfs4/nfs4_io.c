@@ -7,7 +7,7 @@
  */
 #include <string.h>
 #include "nfs/common.h"
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 /* READ's and WRITE's arguments begin alike: in one piece, as SEQUENCE. `last` is READ's count,
  * or WRITE's stable. */

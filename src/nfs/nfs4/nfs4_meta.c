@@ -2,7 +2,7 @@
 /* Operations on names and attributes that change nothing, and SETATTR. */
 #include <unistd.h>
 #include "nfs/common.h"
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 /* ---- NULL ---- */
 

@@ -161,21 +161,6 @@ static int reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *
 	return 0;
 }
 
-struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o)
-{
-	struct nfs_open_ref *next = nfs_open_next(&s->files, o ? &o->ref : NULL);
-
-	if (o)
-		nfs4_open_put(s, o);
-	return next ? container_of(next, struct nfs_open, ref) : NULL;
-}
-
-bool nfs4_is_ours(const struct nfs_open *o)
-{
-	return atomic_load(&o->settled) && atomic_load(&o->holder) != NFS4_CLOSING &&
-	       !atomic_load(&o->lost);
-}
-
 static void nothing(struct nfs_lane *l, void *arg)
 {
 	(void)l;

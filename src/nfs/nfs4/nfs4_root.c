@@ -14,7 +14,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 /* More would exceed most servers' limits, and would hardly be faster. */
 #define LOOKUPS_MAX 12u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The operations that make and end client ids and sessions, and SEQUENCE alone. */
 #include <string.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/nfs4/nfs4_compound.h"
 
 /* ---- EXCHANGE_ID ---- */
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Control calls, and what they make and end: client id and session. All of it may block, and runs
+ * on the thread that nfs4_mount.c names.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define MOUNT_TIMEOUT_MS 60000u
+
+static unsigned end_ms(const struct nfs_server *s)
+{
+	return nfs_times_of(&s->client->cfg)->end_ms;
+}
+
+struct nfs4_ctl *nfs4_ctl_new(void)
+{
+	struct nfs4_ctl *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->cred = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
+	k->c.flags = NFS_CALL_CONTROL;
+	k->c.cred = &k->cred;
+	k->c.args.version = k;
+	return k;
+}
+
+int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
+	     struct nfs4_ctl **keep)
+{
+	bool abandoned;
+	int rc;
+
+	/* A mount that is done waits for its server for ever. A mount that is being made
+	 * does not. */
+	if (!timeout_ms && !s->client->control->mounted)
+		timeout_ms = MOUNT_TIMEOUT_MS;
+	k->c.op = op;
+	rc = nfs_call_any(s, &k->c, timeout_ms, &abandoned);
+	if (keep)
+		*keep = abandoned ? NULL : k;
+	else if (!abandoned)
+		free(k);
+	return rc;
+}
+
+/* Runs a control call without arguments or results. */
+static int run_simple(struct nfs_server *s, enum nfs_op op, unsigned timeout_ms)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	return k ? nfs4_run(s, k, op, timeout_ms, NULL) : -ENOMEM;
+}
+
+int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status)
+{
+	const struct nfs_client *cl = s->client;
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	/* While mounting this is the first call. */
+	rc = nfs4_run(s, k, NFS4_OP_EXCHANGE_ID, cl->control->mounted ? 0 : cl->answer_ms, &k);
+	if (!k)
+		return rc;
+	*status = k->status;
+	if (!rc) {
+		n->clientid = k->clientid;
+		n->sequence = k->sequence;
+		*confirmed = k->flags & EXCHGID4_FLAG_CONFIRMED_R;
+		nfs4_identity_set(&n->identity, &k->names);
+	}
+	free(k);
+	return rc;
+}
+
+int nfs4_destroy_session(struct nfs_server *s, const char *id, bool once)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	if (!k)
+		return -ENOMEM;
+	memcpy(k->sessionid, id, sizeof(k->sessionid));
+	k->once = once;
+	return nfs4_run(s, k, NFS4_OP_DESTROY_SESSION, end_ms(s), NULL);
+}
+
+static int check_session(const struct nfs_server *s, const struct nfs4_ctl *k)
+{
+	if (!k->nslots) {
+		log_err("%s grants a session without slots, in which nothing can be sent: try vers=3",
+			s->name);
+		return -ENOSR;
+	}
+	if (k->maxops < NFS4_OPS_NEEDED) {
+		log_err("%s takes only %u operations in a COMPOUND, and %u are needed: try vers=3",
+			s->name, k->maxops, NFS4_OPS_NEEDED);
+		return -ENOSR;
+	}
+	return 0;
+}
+
+void nfs4_destroy_old(struct nfs_server *s)
+{
+	struct nfs4_client *n = s->vdata;
+
+	if (!atomic_load(&n->have_old))
+		return;
+	if (nfs4_slots_left(&n->slots) || !atomic_exchange(&n->have_old, false))
+		return;
+	nfs4_destroy_session(s, n->old, true);
+}
+
+/* The data that a call or reply of the session may have. */
+static uint32_t data_in(uint32_t message)
+{
+	return message > 8192 ? (message - 1024) & ~4095u : 4096;
+}
+
+static uint32_t lower(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The kernel knows the mount's sizes, and has requests of these under way. So a session with less
+ * does less than a call asks for (nfs_machinery.most), and what we gather ourselves gets smaller. */
+static void fit_sizes(struct nfs_server *s)
+{
+	struct nfs_client *cl = s->client;
+	const struct nfs4_client *n = s->vdata;
+	uint32_t r = lower(n->rsize, n->max_read), w = lower(n->wsize, n->max_write);
+
+	if (cl->control->mounted && (r != cl->rsize || w != cl->wsize))
+		log_info("%s has other limits now: rsize=%u, wsize=%u", s->name, r, w);
+	cl->rsize = r;
+	cl->wsize = w;
+	cl->dtsize = lower(n->dtsize, n->max_read);
+}
+
+void nfs4_note_sizes(const struct nfs_client *cl, struct nfs4_client *n)
+{
+	n->rsize = cl->rsize;
+	n->wsize = cl->wsize;
+	n->dtsize = cl->dtsize;
+}
+
+/* A session that we cannot use is destroyed at once, because recovery may ask for many. */
+static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
+{
+	struct nfs4_client *n = s->vdata;
+	int rc = check_session(s, k);
+
+	n->sequence++;
+	if (rc) {
+		nfs4_destroy_session(s, k->sessionid, true);
+		return rc;
+	}
+	/* There are no ticks during recovery, so make room for this one here. */
+	nfs4_destroy_old(s);
+	memcpy(n->old, n->sessionid, sizeof(n->old));
+	atomic_store(&n->have_old, n->epoch && n->session_of == n->clientid);
+	memcpy(n->sessionid, k->sessionid, sizeof(n->sessionid));
+	n->session_of = n->clientid;
+	n->maxops = k->maxops;
+	n->nslots = k->nslots;
+	n->max_cached = k->maxcached;
+	n->max_read = data_in(k->maxresp);
+	n->max_write = data_in(k->maxreq);
+	fit_sizes(s);
+	n->epoch++;
+	nfs4_slots_install(s);
+	return 0;
+}
+
+int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
+{
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	k->clientid = n->clientid;
+	k->sequence = n->sequence;
+	rc = nfs4_run(s, k, NFS4_OP_CREATE_SESSION, 0, &k);
+	if (!k)
+		return rc;
+	*status = k->status;
+	if (!rc)
+		rc = take_session(s, k);
+	free(k);
+	return rc;
+}
+
+void nfs4_destroy_clientid(struct nfs_server *s)
+{
+	run_simple(s, NFS4_OP_DESTROY_CLIENTID, end_ms(s));
+}
+
+void nfs4_renew(struct nfs_server *s)
+{
+	run_simple(s, NFS4_OP_RENEW, 0);
+}

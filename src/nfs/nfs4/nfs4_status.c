@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a status means for the call: an errno, or what the engine does next (nfs/nfs.h). */
+#include "nfs/nfs4/nfs4_compound.h"
+
+/* So often may an open be refused although recovery said that it was there. */
+#define STATE_TRIES 3u
+/* So often is a call sent again that another client's lock is in the way of: for three
+ * seconds. A lock may be held for days, and fsync(), close() and the end of the mount wait for
+ * calls. (The kernel's client does not wait at all, and returns EAGAIN. Programs take that for
+ * "again", at once and for ever.) */
+#define LOCKED_TRIES 5u
+
+int nfs4_errno(nfsstat4 status)
+{
+	switch (status) {
+	case NFS4_OK:                   return 0;
+	case NFS4ERR_PERM:              return -EPERM;
+	case NFS4ERR_NOENT:             return -ENOENT;
+	case NFS4ERR_NXIO:              return -ENXIO;
+	case NFS4ERR_ACCESS:
+	case NFS4ERR_WRONGSEC:          return -EACCES;
+	case NFS4ERR_EXIST:             return -EEXIST;
+	case NFS4ERR_XDEV:              return -EXDEV;
+	case NFS4ERR_NOTDIR:            return -ENOTDIR;
+	case NFS4ERR_ISDIR:             return -EISDIR;
+	case NFS4ERR_FBIG:              return -EFBIG;
+	case NFS4ERR_NOSPC:             return -ENOSPC;
+	case NFS4ERR_ROFS:              return -EROFS;
+	case NFS4ERR_MLINK:             return -EMLINK;
+	case NFS4ERR_NAMETOOLONG:       return -ENAMETOOLONG;
+	case NFS4ERR_NOTEMPTY:          return -ENOTEMPTY;
+	case NFS4ERR_DQUOT:             return -EDQUOT;
+	case NFS4ERR_STALE:
+	case NFS4ERR_BADHANDLE:
+	case NFS4ERR_FHEXPIRED:         return -ESTALE;
+	case NFS4ERR_MOVED:             return -EREMOTE;
+	case NFS4ERR_SYMLINK:           return -ELOOP;
+	case NFS4ERR_BAD_COOKIE:
+	case NFS4ERR_NOT_SAME:          return -NFS_ECOOKIE;
+	case NFS4ERR_SHARE_DENIED:
+	case NFS4ERR_FILE_OPEN:         return -EBUSY;
+	case NFS4ERR_OPENMODE:          return -EBADF;
+	case NFS4ERR_NOTSUPP:
+	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
+	case NFS4ERR_INVAL:
+	case NFS4ERR_BADTYPE:
+	case NFS4ERR_WRONG_TYPE:
+	case NFS4ERR_BADNAME:
+	case NFS4ERR_BADCHAR:
+	case NFS4ERR_BADOWNER:
+	case NFS4ERR_TOOSMALL:          return -EINVAL;
+	case NFS4ERR_MINOR_VERS_MISMATCH: return -EPROTONOSUPPORT;
+	default:                        return -EIO;
+	}
+}
+
+/* The server does not know the session that the call was sent in: use the new one. If a
+ * reply to the call was lost with its connection, nobody can tell any more whether it
+ * was executed. */
+static int session_lost(struct nfs_call *c)
+{
+	struct nfs4_call *v = nfs4_call(c);
+
+	v->in_doubt = v->in_doubt || v->place.replayed;
+	if (v->has_slot && !nfs4_is_current(c))
+		return NFS_AGAIN;
+	atomic_store(&nfs4_of(c)->need_session, true);
+	return NFS_RECOVER;
+}
+
+static int stateid_lost(struct nfs_call *c)
+{
+	if (!c->open || atomic_load(&c->open->lost) || nfs4_call(c)->tries++ >= STATE_TRIES)
+		return -EIO;
+	atomic_store(&c->open->reopen, true);
+	return NFS_REOPEN;
+}
+
+int nfs4_error(struct nfs_call *c, nfsstat4 status)
+{
+	struct nfs4_call *v = nfs4_call(c);
+
+	switch (status) {
+	case NFS4ERR_DELAY:
+	case NFS4ERR_GRACE:
+		return NFS_LATER;
+	case NFS4ERR_LOCKED:
+		return c->eng.retries < LOCKED_TRIES ? NFS_LATER : -EBUSY;
+	case NFS4ERR_BADSESSION:
+	case NFS4ERR_DEADSESSION:
+	case NFS4ERR_BADSLOT:
+	case NFS4ERR_BAD_HIGH_SLOT:
+	case NFS4ERR_SEQ_MISORDERED:
+	case NFS4ERR_SEQ_FALSE_RETRY:
+		return session_lost(c);
+	case NFS4ERR_STALE_CLIENTID:
+		v->in_doubt = v->in_doubt || v->place.replayed;
+		atomic_store(&nfs4_of(c)->need_client, true);
+		return NFS_RECOVER;
+	case NFS4ERR_BAD_STATEID:
+	case NFS4ERR_STALE_STATEID:
+	case NFS4ERR_OLD_STATEID:
+		return stateid_lost(c);
+	case NFS4ERR_EXPIRED:
+	case NFS4ERR_ADMIN_REVOKED:
+	case NFS4ERR_DELEG_REVOKED:
+		/* The server keeps it until it knows that we know. */
+		atomic_store(&nfs4_of(c)->need_test, true);
+		return stateid_lost(c);
+	/* A replay, and the server has not kept the reply. Linux says so behind a
+	 * SEQUENCE that is OK, others in SEQUENCE. */
+	case NFS4ERR_RETRY_UNCACHED_REP:
+		v->in_doubt = true;
+		return NFS_AGAIN;
+	/* The operations before the one that says so have been executed, and that one
+	 * has not (RFC 8881, section 2.10.6.4). */
+	case NFS4ERR_REP_TOO_BIG_TO_CACHE:
+		if (!v->cached)
+			return -EIO;
+		v->uncached = true;
+		return NFS_AGAIN;
+	case NFS4ERR_REP_TOO_BIG:
+		return v->had_effect ? NFS_AGAIN : -EIO;
+	default:
+		return nfs4_errno(status);
+	}
+}
