@@ -5,6 +5,7 @@
 # report takes titles and order from here.
 
 readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo'
+readonly AGAINST_CLIENTS='ours-earlier ours-pool' # of --against
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
 # NAME|PLACE|SECONDS|BASE|CLIENTS|WORDS|SENTENCE
@@ -106,6 +107,7 @@ clients_of() {
 	of=${row_clients[$1]}
 	may=$of
 	[[ ! $2 ]] || may=$(quick_clients "$1")
+	[[ "$3" != "$AGAINST_CLIENTS" ]] || { printf '%s\n' $3; return; }
 	[[ ! $3 ]] || case $1 in
 	strategies) may=$of ;;
 	lanes) may='ours-pool ours-call ours-mw' ;;

@@ -88,6 +88,8 @@ result "a kernel that is not there is refused" refused "6.1, 6.12 or 7.3" --kern
 result "a clock that is not there is refused" refused "time or instructions" --clock foo
 result "a server that is none is refused" refused "SERVER:/EXPORT" --server foo
 result "a row with a slow server needs a guest" refused "the row disk is measured without one" --server there:/ --only disk
+result "an earlier build that is not there is refused" refused "there is no /nowhere/src" --against /nowhere
+result "an earlier build is beside ours-pool alone" refused "goes without --clients" --against "$tree/build" --clients kernel
 result "a build that is not there is refused" refused "run make there" --build /nowhere
 
 run --dry-run
@@ -172,6 +174,19 @@ result "a rate that is missed" reported 'disk: 10 256 64k 1 | 0.95 | 0.67 | miss
 result "twice as many COMMITs may be" reported 'disk: 10 256 64k 1 | 0.5 | 0.50 | reached |'
 result "and no more" reported 'disk: 10 256 1m 1 | 0.5 | 0.33 | missed |'
 result "rows of which nothing was measured are not judged" [ "$(grep -c 'everyday: ' "$out/report.md")" = 0 ]
+
+# An earlier build, which took 10 s where this one takes 9 and 11.
+mkdir -p "${out%.5}.7"
+out=${out%.5}.7
+for client in ours-earlier=10=10 ours-pool=9=11; do
+	IFS='=' read -r name untar create <<<"$client"
+	printf 'everyday\t%s\t'"$name"'\t1\t%s\t1\n' untar "$untar"$'\ts' untar $'1\trun-s' create "$create"$'\ts' create $'1\trun-s'
+done >"$out/raw.tsv"
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "what is slower than in the earlier build" reported '- everyday create: 0.909 (1 rounds)'
+result "and how much was compared" reported '1 of 2 below 0.98'
+result "its table" reported '| ours-pool : ours-earlier |'
+out=${out%.7}.5
 
 # The row solo is about ours-solo.
 mkdir -p "${out%.5}.6"
