@@ -26,20 +26,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "nfs/common.h"
 #include "nfs/internal.h"
 #include "nfs/close_ride.h"
-#include "xdr_msg.h"
 
 /* A message that is sent again in its slot (nfs_times.delayed_ms): for the first second the server is
  * asked every 10, 20, and then 40 ms; after that the waits double, up to 2.56 s. */
 #define DELAYED_SHIFT     2u
 #define DELAYED_OFTEN     25u
 #define DELAYED_SHIFT_MAX 8u
-/* WRITE and COMMIT may be executed twice, and what they are for is still here. So a reply that says
- * nothing about them (see useless()) has them sent again, as after "later": so often, which takes
- * 16 s. Other calls end with EIO at once: a name that is made twice is EEXIST. */
-#define USELESS_MAX 9u
 /* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
@@ -47,11 +41,6 @@
 _Static_assert(NFS_OP_MAX <= STAT_KINDS, "operations are counted by kinds");
 
 static void on_reply(struct rr_call *rr, int status);
-
-static const struct nfs_opdef *opdef(const struct nfs_call *c)
-{
-	return c->target->server->version->ops[c->op];
-}
 
 void nfs_open_drop(struct nfs_call *c)
 {
@@ -76,129 +65,13 @@ static void finish(struct nfs_call *c, int status)
 
 /* ---- sending ---- */
 
-static const struct rpc_auth *flavor_of(const struct nfs_call *c)
-{
-	return c->eng.auth.flavor;
-}
-
-static bool has_data(const struct nfs_call *c)
-{
-	return c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK;
-}
-
-/* The data of the arguments, which encode() leaves out of the message. Returns how many
- * pieces it has. */
-static uint32_t data_of(const struct nfs_call *c, struct rr_iov out[RR_SEND_IOV])
-{
-	uint32_t left, n;
-
-	if (c->op == NFS_OP_SYMLINK) {
-		/* It is only read. */
-		out[0].mem = (char *)(uintptr_t)c->args.mk.target;
-		out[0].len = (uint32_t)strlen(c->args.mk.target);
-		return 1;
-	}
-	left = nfs_at_most(c, UINT32_MAX);
-	for (n = 0; n < c->args.io.ndata && left; n++) {
-		out[n] = c->args.io.data[n];
-		if (out[n].len > left)
-			out[n].len = left;
-		left -= out[n].len;
-	}
-	return n;
-}
-
-/* Puts the data into its place in the XDR, because the flavor wraps it with the rest. */
-static bool_t put_data(struct nfs_call *c, XDR *x)
-{
-	const struct rr_call *rr = &c->eng.rr;
-	struct rr_iov data[RR_SEND_IOV];
-	uint32_t len = rr_insert(rr->msg, xdr_getpos(x), rr->data_pos, data, data_of(c, data));
-
-	return len && xdr_setpos(x, len);
-}
-
-/* encode() sets data_pos if this step has data. */
-static bool_t put_args(void *arg, XDR *x)
-{
-	struct nfs_call *c = arg;
-
-	return opdef(c)->encode(c, x) &&
-	       (!c->eng.rr.data_pos || !flavor_of(c)->no_placement || put_data(c, x));
-}
-
-/* As much of the sink as is asked for. */
-static void offer_sink(struct nfs_call *c, uint32_t left)
-{
-	for (uint32_t i = 0; i < RR_SINK_IOV && left; i++) {
-		struct rr_iov *s = &c->eng.rr.sink[i];
-
-		*s = c->args.io.sink[i];
-		if (s->len > left)
-			s->len = left;
-		left -= s->len;
-	}
-}
-
-/* Data that travels outside the message: what the peer reads and writes. */
-static void offer_data(struct nfs_call *c, const struct nfs_opdef *def)
-{
-	struct rr_call *rr = &c->eng.rr;
-	bool inside = flavor_of(c)->no_placement;
-	uint32_t wanted = c->op == NFS_OP_READ ? nfs_read_len(c) :
-			  def->placed_text ? NFS_PATH_MAX : 0;
-
-	rr->nsend = 0;
-	rr->send_copied = c->op == NFS_OP_SYMLINK;
-	memset(rr->sink, 0, sizeof(rr->sink));
-	if (rr->data_pos && !inside)
-		rr->nsend = data_of(c, rr->send);
-	if (inside)
-		rr->reply_max += (wanted + 3) & ~3u;
-	else if (c->op == NFS_OP_READ)
-		offer_sink(c, wanted);
-	else
-		rr->sink[0].len = wanted;
-}
-
-static void renew(struct rr_call *rr)
-{
-	rpcmsg_set_xid((char *)rr->msg->mem + RR_HDR_ROOM, rr->xid);
-}
-
-static bool encode(struct nfs_call *c, const struct nfs_opdef *def)
-{
-	const struct nfs_version *v = c->target->server->version;
-	struct rpc_auth_call *auth = &c->eng.auth;
-	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
-	XDR x;
-	bool ok;
-
-	c->eng.rr.xid = rr_xid(c->target->conn);
-	c->eng.rr.renew = renew;
-	c->eng.rr.done = on_reply;
-	c->eng.rr.data_pos = 0;
-	c->eng.rr.sends = 0;
-	c->eng.rr.reply_max = RPC_REPLY_HDR_MAX + nfs_results_max(def, c);
-	if (c->eng.riding_close)
-		c->eng.rr.reply_max += nfs_results_max(opdef(c->eng.riding_close), c->eng.riding_close);
-	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
-		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth) &&
-	     auth->flavor->wrap(auth, &x, put_args, c);
-	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
-	c->eng.rr.msg_len = xdr_getpos(&x);
-	offer_data(c, def);
-	return ok;
-}
-
 enum started { STARTED, NO_BUFFER, NO_SLOT };
 
 /* Unless it returns STARTED, there is no room now, and c is where it was. */
 static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 {
 	const struct nfs_version *v = c->target->server->version;
-	const struct nfs_opdef *def = opdef(c);
+	const struct nfs_opdef *def = nfs_opdef_of(c);
 	int rc;
 
 	if (!def) {             /* this version has nothing to tell the server */
@@ -206,8 +79,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		finish(c, 0);
 		return STARTED;
 	}
-	c->eng.rr.msg = magazine_get(&l->mag, has_data(c) && flavor_of(c)->no_placement ?
-				     ARENA_MID : ARENA_MSG);
+	c->eng.rr.msg = magazine_get(&l->mag, nfs_message_class(c));
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
@@ -224,7 +96,8 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		return STARTED;
 	l->active++;
 	close_ride_take(c);
-	if (encode(c, def)) {
+	c->eng.rr.done = on_reply;
+	if (nfs_message_encode(c)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {
 		log_err("%s: the arguments do not fit a message of %zu bytes", def->name,
@@ -403,30 +276,6 @@ static void again(struct nfs_call *c)
 		enqueue(c->lane, c, true);
 }
 
-static int take_results(void *arg, XDR *x)
-{
-	struct nfs_call *c = arg;
-
-	return opdef(c)->decode(c, x);
-}
-
-static int decode(struct nfs_call *c)
-{
-	struct rpc_auth_call *auth = &c->eng.auth;
-	uint32_t why;
-	XDR x;
-	int rc;
-
-	/* An XDR_DECODE stream is never written through. */
-	xdr_msg_create(&x, (void *)(uintptr_t)c->eng.rr.reply, c->eng.rr.reply_len, XDR_DECODE);
-	rc = rpcmsg_reply(&x, c->eng.rr.xid, auth, &why);
-	if (!rc)
-		rc = auth->flavor->unwrap(auth, &x, take_results, c);
-	else if (rc == -EKEYREJECTED && !(rc = auth->flavor->refresh(auth, why)))
-		rc = NFS_AGAIN;
-	return rc;
-}
-
 static void give_place(struct nfs_call *c)
 {
 	struct nfs_lane *l = c->lane;
@@ -493,49 +342,6 @@ bool nfs_abandon(struct nfs_call *c, int status)
 	return true;
 }
 
-/* The server has answered, but not what became of the call. */
-static int useless(struct nfs_call *c, const char *what)
-{
-	bool last = (c->op != NFS_OP_WRITE && c->op != NFS_OP_COMMIT) || c->eng.useless == USELESS_MAX;
-
-	log_msg(last ? LOG_LVL_ERR : c->eng.useless ? LOG_LVL_DEBUG : LOG_LVL_WARN,
-		"%s on %s: %s: %s", opdef(c)->name, c->target->server->name, what,
-		last ? "EIO" : "it is sent again");
-	c->eng.useless += !last;
-	return last ? -EIO : NFS_LATER;
-}
-
-static int transport_error(struct nfs_call *c, int status)
-{
-	/* A soft mount promises EIO, and programs know that. */
-	if (status == -ETIMEDOUT)
-		return -EIO;
-	/* The waiting thread tries another lane; or the call was taken back. */
-	if (status == -ESHUTDOWN || status == -ENOTCONN || status == -EINTR)
-		return status;
-	if (status == -EMSGSIZE) {
-		log_err("%s failed on %s: the call cannot be sent within the connection's limits",
-			opdef(c)->name, c->target->server->name);
-		return -EIO;
-	}
-	return useless(c, status == -EBADMSG ? "malformed RPC-over-RDMA reply" :
-			  status == -EPROTONOSUPPORT ? "no common RPC-over-RDMA version" :
-			  "the server refused the transport header");
-}
-
-static int take_reply(struct nfs_call *c)
-{
-	int rc;
-
-	atomic_store_explicit(&c->target->last_reply_ns, loop_now(c->lane->loop),
-			      memory_order_relaxed);
-	rc = decode(c);
-	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)
-		return rc;
-	return useless(c, rc == -EBADMSG ? "malformed reply" : rc == -EREMOTEIO ?
-			  "the server could not execute it" : "program or version unknown");
-}
-
 /* The call is over, or has its next place. */
 static void go_on(struct nfs_call *c, int rc)
 {
@@ -586,7 +392,7 @@ static void on_reply(struct rr_call *rr, int status)
 
 	c->eng.sent = c->eng.sent || rr->sends;
 	c->eng.resent = c->eng.resent || rr->sends > 1;
-	rc = status ? transport_error(c, status) : take_reply(c);
+	rc = nfs_message_result(c, status);
 	if (rc == NFS_DELAYED) {
 		/* The transport has given back the chunk's buffer. */
 		delayed(c);

@@ -150,6 +150,18 @@ void nfs_open_drop(struct nfs_call *c);
 /* So often the wait after "come later" doubles (nfs_times.later_ms). */
 #define NFS_LATER_SHIFT_MAX 5u
 
+/* message.c, lane thread */
+static inline const struct nfs_opdef *nfs_opdef_of(const struct nfs_call *c)
+{
+	return c->target->server->version->ops[c->op];
+}
+/* The buffer that it needs: some flavors have file data inside. */
+enum arena_class nfs_message_class(const struct nfs_call *c);
+/* Into rr->msg, and what is placed beside it. false: it does not fit. */
+bool nfs_message_encode(struct nfs_call *c);
+/* What the engine does next, see version.h. status: the transport's. */
+int nfs_message_result(struct nfs_call *c, int status);
+
 /* control.c */
 int nfs_control_start(struct nfs_client *cl);
 /* Starts fn(arg) with all signals blocked. 0 or -errno. */

@@ -26,9 +26,7 @@ src/fabric/iwarp/rx.c
 src/fabric/verbs_cm.c
 src/fuse/session.c
 src/main.c
-src/nfs/engine.c
 src/nfs/idmap.c
-src/nfs/nfs.h
 src/rpcrdma/conn.c
 src/vfs/behind.c
 src/vfs/behind_send.c

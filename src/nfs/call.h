@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A call: what is asked for, what comes of it, and what the engine keeps of it meanwhile. */
+#ifndef NFS_CALL_H
+#define NFS_CALL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+#include "nfs/fh.h"
+#include "nfs/idmap.h"
+#include "nfs/ops.h"
+#include "rpc/rpcmsg.h"
+#include "rpcrdma/conn.h"
+
+#define NFS_NAME_MAX 255u
+#define NFS_PATH_MAX 4096u
+#define NFS_IO_MAX   (4u << 20)
+#define NFS_INSIDE_MAX 32768u   /* file data in one message, for flavors that forbid chunks */
+#define NFS_WHERE_MAX 4u        /* names of one file that a call looks at */
+#define NFS_CALL_VERSION 112u   /* bytes of a call that belong to its version */
+/* READDIR: the server no longer knows the cookie or its verifier. */
+#define NFS_ECOOKIE  EL2NSYNC
+/* OPEN, SETATTR: one of the names in `where` is not the file's. Nothing was opened or set. */
+#define NFS_EMOVED   ENOTUNIQ
+
+struct nfs_attr {
+	mode_t mode;            /* with the file type */
+	uint32_t nlink;
+	uid_t uid;
+	gid_t gid;
+	uint64_t size, used;    /* bytes */
+	uint32_t rdev_major, rdev_minor;
+	uint64_t fsid_major, fsid_minor;
+	uint64_t fileid;
+	uint64_t change;        /* v4: the change attribute; v3: made of ctime */
+	struct timespec atime, mtime, ctime;
+};
+
+/* What to set; `valid` says which fields count. */
+enum {
+	NFS_SET_MODE = 1, NFS_SET_UID = 2, NFS_SET_GID = 4, NFS_SET_SIZE = 8,
+	NFS_SET_ATIME = 16, NFS_SET_ATIME_NOW = 32,
+	NFS_SET_MTIME = 64, NFS_SET_MTIME_NOW = 128,
+};
+struct nfs_sattr {
+	unsigned valid;
+	mode_t mode;            /* permission bits */
+	uid_t uid;
+	gid_t gid;
+	const char *owner, *group;      /* as the server names them; NULL: as numbers */
+	uint64_t size;
+	struct timespec atime, mtime;
+};
+
+struct nfs_statfs {
+	uint64_t tbytes, fbytes, abytes;        /* total, free, available to the caller */
+	uint64_t tfiles, ffiles, afiles;
+	uint32_t name_max;
+};
+
+/* One directory entry, as args.dir.entry() gets it. */
+struct nfs_dirent {
+	uint64_t cookie;
+	uint64_t fileid;
+	const char *name;       /* not terminated */
+	uint32_t namelen;
+	const struct nfs_attr *attr;    /* NULL: the server sent none */
+	const struct nfs_fh *fh;        /* NULL: the server sent none */
+};
+
+/* An open of a file. Each version has its own struct. Version 3 has no open state, but
+ * the object exists all the same, so that the caller need not know the version. */
+struct nfs_open;
+
+struct nfs_lane;
+struct nfs_client;
+struct nfs_target;
+
+/* Flags of a call. */
+enum {
+	NFS_CALL_CONTROL = 1,   /* a control call: recovery of state; passes calls that are held */
+	NFS_CALL_ANY_LANE = 2,  /* started by nfs_call_any(): ends with -ENOTCONN when its lane
+				 * has no connection and another lane has one */
+	NFS_CALL_NOW = 4,       /* CLOSE: does not wait for a call that carries it, and ends when
+				 * the server has answered */
+};
+
+/* What is asked for. The caller's; must not change before done(). */
+struct nfs_args {
+	const struct nfs_fh *fh, *fh2;
+	const char *name, *name2;               /* NUL-terminated, 1..255 bytes */
+	/* OPEN, SETATTR: fh's names, newest first. It is done only if all of them still are: else
+	 * -NFS_EMOVED. (Version 3 does not look before opens that only read.) */
+	struct nfs_where {
+		const struct nfs_fh *dir;
+		const char *name;
+	} where[NFS_WHERE_MAX];
+	unsigned nwhere;
+	struct nfs_sattr sattr;
+	union {
+		struct nfs_io_args {
+			uint64_t offset;
+			uint32_t count;
+			/* READ: pieces of data buffers, all together of at least `count` bytes;
+			 * one of length 0 ends them */
+			struct rr_iov sink[RR_SINK_IOV];
+			struct rr_iov data[RR_SEND_IOV];        /* WRITE */
+			uint32_t ndata;
+			bool unstable;          /* WRITE: COMMIT follows; else FILE_SYNC */
+		} io;
+		struct {
+			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
+			bool exec;              /* OPEN: to execute; only the kernel reads it */
+			uint64_t verifier;      /* of an exclusive CREATE: 0 at the start, and then the
+						 * same in all sendings, and when it is started anew */
+		} file;
+		struct {
+			const char *target;     /* SYMLINK: NUL-terminated */
+			mode_t type;            /* MKNOD: S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK */
+			uint32_t major, minor;
+		} mk;
+		struct {
+			const struct nfs_fh *moved;     /* RENAME: handle of `name`, or NULL */
+		} ren;
+		struct {
+			int mask;               /* R_OK | W_OK | X_OK */
+		} access;
+		struct nfs_dir_args {
+			uint64_t cookie;        /* 0: from the start */
+			uint64_t verf;          /* from the previous reply; 0 at the start */
+			uint32_t count;         /* bytes of reply wanted (maxcount) */
+			bool plus;              /* with attributes and filehandles */
+			/* Called for each entry while the reply is decoded; false ends
+			 * the decoding. */
+			bool (*entry)(struct nfs_call *c, const struct nfs_dirent *e);
+		} dir;
+		void *version;                  /* the version's own operations */
+	};
+};
+
+/* The results. */
+struct nfs_results {
+	int status;                             /* 0 or -errno */
+	struct nfs_attr attr;                   /* valid if has_attr */
+	bool has_attr;
+	struct nfs_fh fh;                       /* of the object that was found or made */
+	bool found;                             /* MKDIR, SYMLINK, MKNOD: by a LOOKUP of the name,
+						 * which may be another object's by then */
+	/* Attributes of the directories args.fh and args.fh2 (RENAME, LINK) after the
+	 * change, if the server sent them along. */
+	struct nfs_attr dir_attr[2];
+	bool has_dir_attr[2];
+	bool dir_no_owner;                      /* they are without uid and gid */
+	/* Their change attributes right before the change and right after it: nobody else has
+	 * changed them in between. */
+	struct nfs_dir_change {
+		bool known;
+		uint64_t before, after;
+	} dir_change[2];
+	union {
+		struct nfs_io_results {
+			const void *ptr;        /* READ: the bytes, in the sink or in the reply; if
+						 * they are sink[0].mem, they go on in sink[1] */
+			uint32_t len;           /* READ: bytes returned; WRITE: bytes written */
+			bool eof;               /* READ */
+			bool stable;            /* WRITE: committed FILE_SYNC */
+			uint64_t verf;          /* WRITE, COMMIT: changes at a server restart */
+			bool twice;             /* COMMIT: it may have been executed before, and
+						 * have failed then */
+		} io;
+		struct {
+			int mask;               /* which bits of args.access.mask are allowed */
+		} access;
+		struct {
+			const char *target;     /* READLINK; not terminated, no NUL in it */
+			uint32_t len;
+		} link;
+		struct nfs_dir_results {
+			uint64_t verf;
+			bool eof;
+			unsigned entries;       /* how many were passed to entry() */
+		} dir;
+		struct nfs_statfs statfs;
+	};
+};
+
+/* The engine's part, while the call is under way. */
+struct nfs_machinery {
+	struct list node;               /* in the lane's list waiting, parked or mapping */
+	struct list run_node;           /* in the lane's list of all operations */
+	struct loop_timer timer;        /* the server asked us to come back later */
+	struct rr_call rr;
+	struct rpc_auth_call auth;
+	uint8_t step;                   /* which RPC, in an operation of several */
+	int undo;                       /* why OPEN failed, while CLOSE undoes the open */
+	bool sent;                      /* a message of this operation went out */
+	bool resent;                    /* an earlier sending may have had the effect */
+	unsigned retries, delays;       /* NFS_LATER and NFS_AGAIN; NFS_DELAYED, in a row */
+	unsigned useless;               /* replies that said nothing about the call */
+	uint64_t start_ns;
+	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
+	struct nfs_call *riding_close;         /* CLOSE in the same COMPOUND (close_ride.h), or NULL */
+	bool close_ride_closed;              /* decode(): that CLOSE is done */
+	bool alone;                     /* after NFS_ALONE: carries nothing any more */
+	uint32_t most;                  /* bytes of file data, or of a listing, that this sending may
+					 * have: set by acquire(). 0: any number. READ and WRITE then
+					 * do less than was asked for, as a server may */
+	struct nfs_owner_wait owners;   /* belongs to idmap.c */
+};
+
+struct nfs_call {
+	enum nfs_op op;
+	unsigned flags;
+	const struct rpc_cred *cred;            /* NULL: no credential, AUTH_NONE */
+	void (*done)(struct nfs_call *c);       /* args are the caller's again, res is valid */
+	void *owner;                            /* the caller's own, never looked at */
+	struct nfs_open *open;                  /* in and out */
+	struct nfs_args args;
+	struct nfs_results res;
+
+	struct nfs_target *target;      /* set by nfs_start_at(): where the call was started */
+	struct nfs_lane *lane;          /* the target's lane */
+	struct nfs_machinery eng;
+	/* The version's struct: nfs3_call(), nfs4_call(). All zero when the operation
+	 * begins. */
+	_Alignas(8) unsigned char version_data[NFS_CALL_VERSION];
+};
+
+#endif
