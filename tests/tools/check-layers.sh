@@ -5,12 +5,13 @@
 #
 # The layers stand in one direction:
 #
-#     fuse -> vfs -> nfs -> rpc -> rpcrdma -> fabric -> base
-#              ctl -^      ^- gateway
+#     fuse, lib -> vfs -> nfs -> rpc -> rpcrdma -> fabric -> base
+#                  ctl -^      ^- gateway
 #
 # A layer includes headers of its own and of layers to its right. Generated and
 # hand-written XDR (xdr/) belongs to what speaks protocols: nfs, gateway, rpc, rpcrdma.
-# Headers of src/ itself (the program: options, daemon) are for no layer.
+# Headers of src/ itself (the program: options, daemon) are for no layer. lib is for programs that
+# go past FUSE; it is not there yet, and does not know fuse, nor fuse it.
 #
 # The second test: each source file says its licence in an SPDX line. The third one: nothing below
 # src/fuse speaks of FUSE, but for the names of the counters (base/stats.h).
@@ -18,16 +19,16 @@
 # The last ones plant violations in a copy and see that they are found.
 set -u
 
-layers="fuse vfs nfs rpc rpcrdma fabric base, ctl nfs ..., gateway rpc ..."
+layers="fuse, lib vfs nfs rpc rpcrdma fabric base, ctl nfs ..., gateway rpc ..."
 top=${1:-${srcdir:-.}}
 
 # Prints the lines of files below $1/src that break the rule.
 violations() # TOP
 {
 	right=
-	for layer in base fabric rpcrdma rpc gateway nfs ctl vfs fuse; do
+	for layer in base fabric rpcrdma rpc gateway nfs ctl vfs lib fuse; do
 		allowed="$right $layer"
-		[ "$layer" = gateway ] || [ "$layer" = ctl ] || right=$allowed
+		case $layer in gateway|ctl|lib) ;; *) right=$allowed ;; esac
 		[ -d "$1/src/$layer" ] || continue
 		find "$1/src/$layer" -name '*.[ch]' | sort | while read -r file; do
 			awk -v allowed="$allowed" -v layer="$layer" -v file="${file#"$1"/}" -v top="$1" '
@@ -107,7 +108,7 @@ planted() # FILE LINE EXPECTED
 	fi
 }
 
-echo "1..22"
+echo "1..25"
 result "layers ($layers) include to the right only" "$(violations "$top")"
 result "every source file has an SPDX line" "$(unlicensed "$top")"
 result "below src/fuse nobody knows FUSE" "$(speaks_of_fuse "$top")"
@@ -131,6 +132,9 @@ planted src/fuse/a.c '#include "options.h"' '"options.h": fuse may not use heade
 planted src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
 planted src/gateway/a.c '#include "nfs/nfs.h"' '"nfs/nfs.h": gateway may not use nfs'
 planted src/nfs/a.c '#include "gateway/gateway.h"' '"gateway/gateway.h": nfs may not use gateway'
+planted src/lib/a.c '#include "fuse/fs.h"' '"fuse/fs.h": lib may not use fuse'
+planted src/fuse/a.c '#include "lib/nfsrdma.h"' '"lib/nfsrdma.h": fuse may not use lib'
+planted src/lib/a.c '#include "vfs/vfs.h"' ''
 planted src/ctl/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": ctl may not use vfs'
 planted src/fuse/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fuse may not use ctl'
 planted src/ctl/a.c '#include "nfs/paths.h"' ''
