@@ -26,7 +26,6 @@ src/fabric/iwarp/rx.c
 src/fabric/verbs_cm.c
 src/fuse/session.c
 src/main.c
-src/nfs/idmap.c
 src/rpcrdma/conn.c
 src/vfs/behind.c
 src/vfs/behind_send.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a status means for the call: an errno, or what the engine does next (nfs/nfs.h). */
+/* What a status means for the call: an errno, or what the engine does next (nfs/version.h). */
 #include "nfs/nfs4/nfs4_compound.h"
 
 /* So often may an open be refused although recovery said that it was there. */
