@@ -115,7 +115,6 @@ static int on_library(struct dl_phdr_info *info, size_t size, void *arg)
 	const struct rules *r = arg;
 	char dir[PATH_MAX], *slash;
 
-	(void)size;
 	if (snprintf(dir, sizeof(dir), "%s", info->dlpi_name) >= (int)sizeof(dir))
 		return 0;
 	slash = strrchr(dir, '/');

@@ -117,9 +117,6 @@ int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
 int opt_apply_group(struct options *o, const struct row *r, const char *value,
 		    struct errbuf *eb)
 {
-	(void)r;
-	(void)value;
-	(void)eb;
 	if (o->helper)
 		o->nosuid = o->nodev = true;
 	return 0;

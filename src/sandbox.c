@@ -107,7 +107,6 @@ static void on_sigsys(int sig, siginfo_t *si, void *context)
 	unsigned nr = (unsigned)si->si_syscall;
 	unsigned char never = NEVER;
 
-	(void)sig;
 #ifdef __x86_64__
 	uc->uc_mcontext.gregs[REG_RAX] = -EPERM;
 #else

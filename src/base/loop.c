@@ -213,7 +213,6 @@ static void wake_fn(struct loop_watch *w, uint32_t revents)
 {
 	uint64_t n;
 
-	(void)revents;
 	/* Only empties the eventfd; the work is in the mailbox. */
 	if (read(w->fd, &n, sizeof(n)) < 0)
 		return;

@@ -118,7 +118,6 @@ static void on_socket(struct loop_watch *w, uint32_t revents)
 {
 	struct ctl_client *c = container_of(w, struct ctl_client, watch);
 
-	(void)revents;
 	if (c->reply)
 		write_reply(c);
 	else
@@ -207,7 +206,6 @@ static void on_listener(struct loop_watch *w, uint32_t revents)
 {
 	struct ctl *ctl = container_of(w, struct ctl, listener);
 
-	(void)revents;
 	for (int i = 0; i < ACCEPTS; i++) {
 		int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 

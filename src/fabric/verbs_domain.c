@@ -153,7 +153,6 @@ int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 
 void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
 {
-	(void)c;
 	if (mr->priv)
 		free_mr(mr->priv);
 	mr->priv = NULL;
@@ -173,7 +172,6 @@ static int reg_piece(struct fab_device *dev, void *mem, size_t len, int flags, s
 
 static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
 {
-	(void)dev;
 	return free_mr(mr->priv);
 }
 

@@ -167,7 +167,6 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	struct request rq;
 	int status;
 
-	(void)revents;
 	if (rdma_get_cm_event(li->chan, &ev) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			gone(li, strerror(errno));

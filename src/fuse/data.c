@@ -52,7 +52,6 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 {
 	struct fs_req *r = fs_req_file(req, fi);
 
-	(void)ino;
 	if (!r)
 		return;
 	if (size > VFS_IO_MAX) {        /* not from a kernel that obeys max_read */
@@ -189,7 +188,6 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	struct fs_req *r = fs_req_file(req, fi);
 	size_t size = bufv->buf[0].size;
 
-	(void)ino;
 	if (!r)
 		return;
 	r->fi = *fi;
@@ -259,13 +257,10 @@ static void flush(fuse_req_t req, const struct fuse_file_info *fi, void (*done)(
 
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	(void)ino;
 	flush(req, fi, flushed);
 }
 
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	(void)ino;
-	(void)datasync;
 	flush(req, fi, synced);
 }

@@ -291,7 +291,6 @@ static void on_readable(struct loop_watch *w, uint32_t revents)
 {
 	struct clone *k = container_of(w, struct clone, watch);
 
-	(void)revents;
 	if (!read_some(k) && k->dev.state == FS_DEV_STARVED)
 		fs_lanes_look(k->dev.fl);
 }

@@ -105,7 +105,6 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	struct fs_lane *fl = vfs_this_lane ? fs_this_lane() : NULL;
 
-	(void)userdata;
 	if (!fl)
 		return writev(fd, iov, count);
 	if (fl->init)

@@ -221,7 +221,6 @@ void fs_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_file *f = handle_del(&fs_of(req)->files, fi->fh);
 
-	(void)ino;
 	if (f)
 		file_put(vfs_this_lane, &f->f);
 	fuse_reply_err(req, f ? 0 : EBADF);

@@ -225,7 +225,6 @@ void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct fs *fs = fs_of(req);
 	struct dirstream *s = handle_del(&fs->dirs, fi->fh);
 
-	(void)ino;
 	if (s && s->syncs)
 		atomic_store(&fs->write_back.synced, true);
 	if (s)
@@ -235,9 +234,6 @@ void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	(void)ino;
-	(void)datasync;
-	(void)fi;
 	fuse_reply_err(req, 0);         /* a server replies when the change is stable */
 }
 
@@ -274,13 +270,11 @@ static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 
 void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	(void)ino;
 	read_dir(req, size, off, fi, false);
 }
 
 void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	(void)ino;
 	read_dir(req, size, off, fi, true);
 }

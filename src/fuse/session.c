@@ -95,10 +95,6 @@ on_fuse_log(enum fuse_log_level level, const char *fmt, va_list ap)
 
 static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 {
-	(void)fd;
-	(void)buf;
-	(void)len;
-	(void)userdata;
 	errno = ENOSYS;         /* lanes read from their own clones */
 	return -1;
 }
@@ -395,8 +391,6 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 
 static void nothing(struct nfs_lane *l, void *arg)
 {
-	(void)l;
-	(void)arg;
 }
 
 /* Lets the kernel read a whole READ ahead, if this process may. */

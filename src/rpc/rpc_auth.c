@@ -37,22 +37,18 @@ static bool_t put_none(XDR *x)
 bool_t rpc_auth_wrap_plain(struct rpc_auth_call *k, XDR *x,
 			   bool_t (*encode)(void *arg, XDR *x), void *arg)
 {
-	(void)k;
 	return encode(arg, x);
 }
 
 int rpc_auth_unwrap_plain(struct rpc_auth_call *k, XDR *x, int (*decode)(void *arg, XDR *x),
 			  void *arg)
 {
-	(void)k;
 	return decode(arg, x);
 }
 
 /* For flavors that have only one credential for each user. */
 static int no_other(struct rpc_auth_call *k, uint32_t why)
 {
-	(void)k;
-	(void)why;
 	return -EACCES;
 }
 
@@ -60,16 +56,12 @@ static int no_other(struct rpc_auth_call *k, uint32_t why)
 
 static bool_t none_marshal(struct rpc_auth_call *k, XDR *x)
 {
-	(void)k;
 	/* Credential and verifier. NOLINTNEXTLINE(misc-redundant-expression) */
 	return put_none(x) && put_none(x);
 }
 
 static bool none_verify(struct rpc_auth_call *k, uint32_t flavor, const void *body, uint32_t len)
 {
-	(void)k;
-	(void)body;
-	(void)len;
 	return flavor == RPC_AUTH_NONE;
 }
 
@@ -114,9 +106,6 @@ static bool_t sys_marshal(struct rpc_auth_call *k, XDR *x)
 /* A server may offer a short form of the credential (AUTH_SHORT). Nobody has to use it. */
 static bool sys_verify(struct rpc_auth_call *k, uint32_t flavor, const void *body, uint32_t len)
 {
-	(void)k;
-	(void)body;
-	(void)len;
 	return flavor == RPC_AUTH_NONE || flavor == RPC_AUTH_SYS || flavor == RPC_AUTH_SHORT;
 }
 

@@ -54,7 +54,6 @@ static int no_room(const struct rr_link *l, uint32_t len, int rc)
 
 static bool never(const struct fab_caps *caps)
 {
-	(void)caps;
 	return false;
 }
 
@@ -65,8 +64,6 @@ static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 {
 	const struct fab_mr *mr = rr_data_mr(l, mem, len);
 
-	(void)call;
-	(void)access;
 	if (!mr)
 		return -EFAULT;
 	name_segment(out, mr, mem, len);
@@ -75,9 +72,6 @@ static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, ui
 
 static int pool_unmap(const struct rr_link *l, struct rr_call *call, const uint32_t *by_peer)
 {
-	(void)l;
-	(void)call;
-	(void)by_peer;
 	return 0;
 }
 
@@ -133,7 +127,6 @@ const struct rr_memreg rr_memreg_call = {
 
 static bool mw_remote_inval(const struct fab_caps *caps)
 {
-	(void)caps;
 	return true;
 }
 

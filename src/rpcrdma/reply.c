@@ -229,7 +229,6 @@ void rr_unmapped(void *ctx, void *cookie)
 {
 	struct rr_call *call = cookie;
 
-	(void)ctx;
 	call->unmapping = false;
 	rr_progress(call);
 }

@@ -125,7 +125,6 @@ static void pending_fn(struct loop_watch *w, uint32_t revents)
 	ssize_t n;
 	int want;
 
-	(void)revents;
 	want = mpa_size(p->buf, p->len, false, &why);
 	n = recv(w->fd, p->buf + p->len, (size_t)want - p->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -196,7 +195,6 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	socklen_t len = sizeof(from);
 	int fd = accept4(w->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	(void)revents;
 	/* One connection for each call: the loop calls again while there are more. */
 	if (fd >= 0) {
 		li->starved = false;
