@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <getopt.h>
+#include <mntent.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -229,7 +231,7 @@ static void set_defaults(struct options *o)
 	for (size_t i = 0; i < opt_rows; i++) {
 		const struct row *r = &opt_table[i];
 
-		if (r->same_as || r->off == SIZE_MAX)
+		if (r->same_as || !r->off)
 			continue;
 		if (r->kind == FLAG && r->def)
 			*(bool *)opt_field(o, r) = r->value;
@@ -242,122 +244,78 @@ static void set_defaults(struct options *o)
 	}
 }
 
-/* The argument of an option letter: the rest of its word, or the next word. */
-static const char *letter_arg(const char *rest, int argc, char *const *argv, int *i)
+/* The next option; 1: a word that is none is in optarg; -1: only such words follow. */
+static int next_option(int argc, char *const *argv)
 {
-	if (*rest)
-		return rest;
-	return *i + 1 < argc ? argv[++*i] : NULL;
+	static const struct option names[] = {
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 },
+	};
+
+	return getopt_long(argc, argv, "-:fdvrwsnVho:t:N:", names, NULL);
 }
 
-/* Takes one word that begins with '-' and is longer than that. */
-static int take_letters(struct options *o, int argc, char *const *argv, int *i,
-			struct errbuf *eb)
+/* `word` is the one that the option is in. */
+static int take_letter(struct options *o, int letter, const char *word, struct errbuf *eb)
 {
-	const char *word = argv[*i];
-	const char *arg;
-
-	if (strcmp(word, "--help") == 0) {
-		o->action = OPT_HELP;
+	switch (letter) {
+	case 'f':
+		/* mount(8) passes on its own -f, which means "fake". */
+		*(o->helper ? &o->fake : &o->foreground) = true;
 		return 0;
-	}
-	if (strcmp(word, "--version") == 0) {
+	case 'd':
+		o->debug = o->foreground = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case 'r':
+	case 'w':
+		o->ro = letter == 'r';
+		return 0;
+	case 'V':
 		o->action = OPT_VERSION;
 		return 0;
+	case 'h':
+		o->action = OPT_HELP;
+		return 0;
+	case 'o':
+		return opt_take_list(o, optarg, eb);
+	case ':':
+		return err_set(eb, -EINVAL, "-%c needs an argument; %s", optopt, opt_usage_line);
+	case '?':
+		return err_set(eb, -EINVAL, "'%s' is not known; %s", word, opt_usage_line);
+	default:
+		/* "no mtab": there is none. mount(8) passes -t TYPE and -N NAMESPACE for information.
+		 * -s was found before. */
+		return 0;
 	}
-	for (const char *c = word + 1; *c; c++) {
-		switch (*c) {
-		case 'f':
-			/* mount(8) passes on its own -f, which means "fake". */
-			if (o->helper)
-				o->fake = true;
-			else
-				o->foreground = true;
-			break;
-		case 'd':
-			o->debug = o->foreground = true;
-			break;
-		case 'v':
-			o->verbose = true;
-			break;
-		case 's':
-			o->sloppy = true;
-			break;
-		case 'n':               /* "no mtab": there is none */
-			break;
-		case 'r':
-			o->ro = true;
-			break;
-		case 'w':
-			o->ro = false;
-			break;
-		case 'V':
-			o->action = OPT_VERSION;
-			return 0;
-		case 'h':
-			o->action = OPT_HELP;
-			return 0;
-		case 'o':
-		case 't':
-		case 'N':
-			arg = letter_arg(c + 1, argc, argv, i);
-			if (!arg)
-				return err_set(eb, -EINVAL, "-%c needs an argument; %s", *c, opt_usage_line);
-			/* mount(8) passes -t TYPE and -N NAMESPACE for information. */
-			return *c == 'o' ? opt_take_list(o, arg, eb) : 0;
-		default:
-			return err_set(eb, -EINVAL, "'%s' is not known; %s", word, opt_usage_line);
-		}
-	}
-	return 0;
 }
 
-/* Is `word` one of the options in the argument of a -o? */
-static bool has_option(const char *list, const char *word)
+static int take_word(const char *words[2], const char *word, struct errbuf *eb)
 {
-	size_t len = strlen(word);
-
-	for (const char *p = list; p; p = *p ? p + 1 : NULL) {
-		size_t n = strcspn(p, ",");
-
-		if (n == len && memcmp(p, word, len) == 0)
-			return true;
-		p += n;
-	}
-	return false;
+	if (words[1])
+		return err_set(eb, -EINVAL, "'%s' is one argument too many; %s", word, opt_usage_line);
+	words[words[0] != NULL] = word;
+	return 0;
 }
 
 /* mount(8) puts -s at the end, but it has to be known before the first -o is read. */
 static bool has_sloppy(int argc, char *const *argv)
 {
-	for (int i = 1; i < argc; i++) {
-		const char *c = argv[i];
+	bool found = false;
 
-		if (strcmp(c, "--") == 0)
-			return false;
-		if (c[0] != '-' || c[1] == '-')
-			continue;
-		for (c++; *c; c++) {
-			if (*c == 's')
-				return true;
-			if (strchr("otN", *c)) {
-				const char *arg = letter_arg(c + 1, argc, argv, &i);
-
-				if (*c == 'o' && arg && has_option(arg, "sloppy"))
-					return true;
-				break;
-			}
-		}
-	}
-	return false;
+	optind = 0;
+	for (int c; !found && (c = next_option(argc, argv)) != -1; )
+		found = c == 's' ||
+			(c == 'o' && hasmntopt(&(struct mntent){ .mnt_opts = optarg }, "sloppy"));
+	return found;
 }
 
 int options_parse(struct options *o, int argc, char *const *argv, struct errbuf *eb)
 {
 	const char *name = argc > 0 ? strrchr(argv[0], '/') : NULL;
-	const char *source = NULL, *mountpoint = NULL;
-	bool words_only = false;
-	int err;
+	const char *words[2] = { NULL, NULL }, *word = argc > 0 ? argv[1] : NULL;
+	int err = 0;
 
 	name = name ? name + 1 : argc > 0 ? argv[0] : "";
 	set_defaults(o);
@@ -367,33 +325,24 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 	if (o->helper && geteuid() == 0)
 		o->nosuid = o->nodev = false;
 	o->sloppy = has_sloppy(argc, argv);
-	for (int i = 1; i < argc; i++) {
-		const char *word = argv[i];
-
-		if (!words_only && strcmp(word, "--") == 0) {
-			words_only = true;
-			continue;
-		}
-		if (!words_only && word[0] == '-' && word[1]) {
-			err = take_letters(o, argc, argv, &i, eb);
-			if (err || o->action != OPT_MOUNT)
-				return err;
-		} else if (!source) {
-			source = word;
-		} else if (!mountpoint) {
-			mountpoint = word;
-		} else {
-			return err_set(eb, -EINVAL, "'%s' is one argument too many; %s", word, opt_usage_line);
-		}
+	optind = 0;
+	for (int c; !err && (c = next_option(argc, argv)) != -1; word = argv[optind]) {
+		err = c == 1 ? take_word(words, optarg, eb) : take_letter(o, c, word, eb);
+		if (o->action != OPT_MOUNT)
+			return err;
 	}
-	if (!source)
+	for (; !err && optind < argc; optind++)
+		err = take_word(words, argv[optind], eb);
+	if (err)
+		return err;
+	if (!words[0])
 		return err_set(eb, -EINVAL, "SERVER:/EXPORT and MOUNTPOINT are missing; %s", opt_usage_line);
-	if (!mountpoint)
+	if (!words[1])
 		return err_set(eb, -EINVAL, "the mount point is missing; %s", opt_usage_line);
 
-	err = take_source(o, source, eb);
+	err = take_source(o, words[0], eb);
 	if (!err)
-		err = take_mountpoint(o, mountpoint, eb);
+		err = take_mountpoint(o, words[1], eb);
 	if (!err)
 		err = settle(o, eb);
 	return err;
@@ -407,7 +356,7 @@ void options_free(struct options *o)
 	free(o->mountpoint);
 	free(o->fuse_opts);
 	for (size_t i = 0; i < opt_rows; i++)
-		if (opt_table[i].kind == STRING && !opt_table[i].same_as && opt_table[i].off != SIZE_MAX)
+		if (opt_table[i].kind == STRING && !opt_table[i].same_as && opt_table[i].off)
 			free(*(char **)opt_field(o, &opt_table[i]));
 	memset(o, 0, sizeof(*o));
 }

@@ -112,16 +112,4 @@ void options_free(struct options *o);
 void options_help(FILE *out);
 void options_version(FILE *out);
 
-/* The table as the test of the man page sees it. false: i is beyond its end. */
-struct option_info {
-	const char *name;       /* without value: "timeo" */
-	const char *group;      /* heading in --help and in the man page */
-	bool offered;           /* false: the option is refused, with a reason */
-	bool has_range;
-	unsigned min, max;
-	const char *def_text;   /* the default in words; NULL: the default is def */
-	unsigned def;
-};
-bool options_info(size_t i, struct option_info *info);
-
 #endif

@@ -115,18 +115,3 @@ void options_version(FILE *out)
 {
 	fprintf(out, "%s\n", PACKAGE_STRING);
 }
-
-bool options_info(size_t i, struct option_info *info)
-{
-	const struct row *r;
-
-	if (i >= opt_rows)
-		return false;
-	r = opt_meaning(&opt_table[i]);
-	*info = (struct option_info) {
-		.name = opt_table[i].name, .group = r->group, .offered = r->kind != REFUSE,
-		.has_range = r->kind == UINT, .min = r->min, .max = r->max,
-		.def_text = r->def_text, .def = r->def,
-	};
-	return true;
-}

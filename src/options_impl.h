@@ -5,11 +5,11 @@
  *   options_table.c   the table, and texts about its rows
  *   options_store.c   stores one option from -o
  *   options_paths.c   the options that name ends of paths
- *   options_help.c    --help, and the table as the test of the man page sees it
+ *   options_help.c    --help
  *   options.c         the command line; what depends on several options
  *
- * A row stores its value at `off`; the type depends on its kind. off SIZE_MAX: nowhere, but
- * `apply` may store it.
+ * A row stores its value at `off`; the type depends on its kind. off 0: nowhere, but `apply` may
+ * store it.
  *
  *   FLAG    bool    `value`, which the name stands for; no "=value"
  *   TRI     int     the same, for an option whose default depends on others
@@ -38,7 +38,7 @@ struct choice {
 };
 
 struct row {
-	const char *name;
+	const char *name, *group, *help;
 	enum kind kind;
 	size_t off;
 	unsigned min, max, def; /* UINT; FLAG: def is true for the default of two */
@@ -50,12 +50,12 @@ struct row {
 	/* STRING: checks and stores the value; UINT, IGNORE: sets further fields. */
 	int (*apply)(struct options *o, const struct row *r, const char *value,
 		     struct errbuf *eb);
-	const char *group;
-	const char *help;
 	const char *same_as;    /* this row is another name of the row with that name */
 };
 
 #define UINT_UNSET UINT_MAX
+
+_Static_assert(offsetof(struct options, action) == 0, "no option is stored at 0");
 
 extern const struct row opt_table[];
 extern const size_t opt_rows;

@@ -152,7 +152,7 @@ static int store_uint(struct options *o, const struct row *r, const char *value,
 			 r->name, value, r->multiple, v - v % r->multiple);
 		v -= v % r->multiple;
 	}
-	if (r->off != SIZE_MAX)
+	if (r->off)
 		*(unsigned *)opt_field(o, r) = (unsigned)v;
 	return r->apply ? r->apply(o, r, value, eb) : 0;
 
@@ -173,7 +173,7 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 		if (c->refuse && *c->refuse)
 			return err_set(eb, -EINVAL, "option %s: '%s' is not supported: %s (allowed: %s)",
 				       r->name, value, c->refuse, words);
-		if (r->off != SIZE_MAX)
+		if (r->off)
 			*(int *)opt_field(o, r) = c->value;
 		return 0;
 	}

@@ -37,6 +37,16 @@ static int parse(const char *name, ...)
 	return options_parse(&o, argc, argv, &eb);
 }
 
+/* Row i of the table, as the names of options have it. false: i is beyond its end. */
+static bool options_info(size_t i, struct row *info)
+{
+	if (i >= opt_rows)
+		return false;
+	*info = *opt_meaning(&opt_table[i]);
+	info->name = opt_table[i].name;
+	return true;
+}
+
 #define PARSE(...) parse("nfsrdma-fuse", __VA_ARGS__, NULL)
 #define OPT(opts)  PARSE("srv:/e", "/mnt", "-o", opts)
 
@@ -496,12 +506,12 @@ Test(options, choices)
 /* Every number of the table: its ends are taken, what is beyond is not. */
 Test(options, ranges_of_the_table)
 {
-	struct option_info info;
+	struct row info;
 	char opt[128], number[32];
 	unsigned n = 0;
 
 	for (size_t i = 0; options_info(i, &info); i++) {
-		if (!info.has_range)
+		if (info.kind != UINT)
 			continue;
 		n++;
 		snprintf(opt, sizeof(opt), "%s=%u", info.name, info.min);
@@ -707,10 +717,10 @@ static char *text_of(void (*print)(FILE *))
 Test(options, help_lists_the_table)
 {
 	char *text = text_of(options_help), want[64];
-	struct option_info info;
+	struct row info;
 
 	for (size_t i = 0; options_info(i, &info); i++) {
-		if (!info.offered)
+		if (info.kind == REFUSE)
 			continue;
 		cr_assert(strstr(text, info.group), "group %s", info.group);
 		snprintf(want, sizeof(want), "  %s", info.name);
@@ -837,7 +847,7 @@ Test(options, version)
 
 Test(options, names_are_unique)
 {
-	struct option_info a, b;
+	struct row a, b;
 
 	for (size_t i = 0; options_info(i, &a); i++)
 		for (size_t j = i + 1; options_info(j, &b); j++)
@@ -910,28 +920,28 @@ static void find_name(const char *name, const char *entry, void *arg)
 
 static void check_name(const char *name, const char *entry, void *arg)
 {
-	struct option_info info;
+	struct row info;
 	bool found = false;
 
 	for (size_t i = 0; !found && options_info(i, &info); i++)
-		found = strcmp(info.name, name) == 0 && info.offered;
+		found = strcmp(info.name, name) == 0 && info.kind != REFUSE;
 	cr_assert(found, "the man page has an option %s that does not exist", name);
 }
 
 Test(man_page, has_every_option_with_its_range)
 {
 	char *man = man_page(), number[16];
-	struct option_info info;
+	struct row info;
 
 	for (size_t i = 0; options_info(i, &info); i++) {
 		struct find f = { .name = info.name };
 		const char *end;
 
-		if (!info.offered)
+		if (info.kind == REFUSE)
 			continue;
 		man_options(man, find_name, &f);
 		cr_assert(f.entry, "the man page lacks option %s", info.name);
-		if (!info.has_range)
+		if (info.kind != UINT)
 			continue;
 		/* To the next entry that is not another name of this one. */
 		end = strstr(f.entry, "\n.TP");
@@ -960,7 +970,7 @@ Test(man_page, has_no_option_that_does_not_exist)
 Test(man_page, has_the_groups_of_the_table)
 {
 	char *man = man_page(), want[64];
-	struct option_info info;
+	struct row info;
 
 	for (size_t i = 0; options_info(i, &info); i++) {
 		snprintf(want, sizeof(want), "\n.SS \"%s\"\n", info.group);
