@@ -121,12 +121,9 @@ void believed_attr_forgotten(struct inode *ino)
 void believed_wrote(struct inode *ino, uint64_t end)
 {
 	struct believed *b = believed_of(ino);
-	uint64_t was;
 
 	news(ino);
-	was = atomic_load(&b->told_size);
-	while (was < end && !atomic_compare_exchange_weak(&b->told_size, &was, end))
-		;
+	believed_raise(&b->told_size, end);
 	if (b->solo)
 		solo_wrote(ino, end);
 	atomic_store(&b->fresh_ns, mono_ns());

@@ -102,6 +102,15 @@ static inline struct believed *believed_of(const struct inode *ino)
 	return container_of((uintptr_t)ino, struct believed, ino);
 }
 
+/* *end becomes `to` if that is more. */
+static inline void believed_raise(_Atomic uint64_t *end, uint64_t to)
+{
+	uint64_t was = atomic_load(end);
+
+	while (was < to && !atomic_compare_exchange_weak(end, &was, to))
+		;
+}
+
 /* One of the caller's references becomes the kernel's. */
 void believed_known(struct inode *ino);
 /* The kernel gives n references back, or did not get one after all. false: it has fewer

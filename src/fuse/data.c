@@ -55,8 +55,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	if (!r)
 		return;
 	if (size > VFS_IO_MAX) {        /* not from a kernel that obeys max_read */
-		fs_reply_err(r, EINVAL);
-		fs_req_free(r);
+		fs_end_err(r, EINVAL);
 		return;
 	}
 	op_data_begins(&r->op);
@@ -142,8 +141,7 @@ static void write_end(struct vfs_op *op)
 	} else if (op->data.filled) {
 		believed_unheard(op->ino);  /* the kernel does not hear how far it came */
 	}
-	fs_reply_err(r, status);
-	fs_req_free(r);
+	fs_end_err(r, status);
 }
 
 void fs_write_start(struct fs_req *r)
@@ -164,8 +162,7 @@ static bool is_stale(struct fs_req *r, uint64_t offset)
 	fs_forget_attr(r);
 	if (is_direct(&r->fi))
 		atomic_store(&f->refused, offset + 1);
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
+	fs_end_err(r, ESTALE);
 	return true;
 }
 
@@ -197,7 +194,6 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		believed_paged(r->op.ino);
 	if (size == 0) {
 		fuse_reply_write(req, 0);
-		fs_replied(r);
 		fs_req_free(r);
 		return;
 	}
@@ -222,8 +218,7 @@ static void report(struct fs_req *r, bool seen)
 
 	if (err)
 		fs_forget_attr(r);
-	fs_reply_err(r, err);
-	fs_req_free(r);
+	fs_end_err(r, err);
 }
 
 /* The server clears set-id bits when a file is written, and the kernel forgets only the size and

@@ -238,7 +238,7 @@ static inline void fs_req_free(struct fs_req *r)
 }
 /* Copies a name; replies ENAMETOOLONG, frees r and returns false if it does not fit. */
 bool fs_req_name(struct fs_req *r, char *to, const char *name);
-/* r's answer has been given. */
+/* r's answer has been given, and r goes on. */
 static inline void fs_replied(struct fs_req *r)
 {
 	r->req = NULL;
@@ -246,6 +246,8 @@ static inline void fs_replied(struct fs_req *r)
 }
 /* Answers with err (positive or negative errno, or 0), if anybody waits. */
 void fs_reply_err(struct fs_req *r, int err);
+/* The same, and frees r. */
+void fs_end_err(struct fs_req *r, int err);
 /* An operation's end: answers with call.res.status, if anybody waits, and frees it. */
 void fs_end_status(struct vfs_op *op);
 /* The same for a call that creates a name. EIO does not say whether it did, and the kernel

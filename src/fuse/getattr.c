@@ -120,8 +120,7 @@ static bool set_by_file(struct fs_req *r, const struct fuse_file_info *fi)
 	if (!f || fs_is_roll_back(f, r->op.call.args.sattr.size)) {
 		if (f)
 			file_put(r->op.vl, &f->f);
-		fs_reply_err(r, f ? ESTALE : EBADF);
-		fs_req_free(r);
+		fs_end_err(r, f ? ESTALE : EBADF);
 		return false;
 	}
 	r->op.file = &f->f;

@@ -54,7 +54,6 @@ static void lookup_done(struct vfs_op *op)
 		fs_reply_err(r, ENOMEM);
 	else if (fuse_reply_entry(r->req, &e))
 		believed_forget(&fs->vfs.inodes, ino, 1);       /* the kernel did not get it */
-	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -84,7 +83,6 @@ static void node_done(struct vfs_op *op)
 		fs_reply_err(r, ESTALE);
 	if (ino && (!r->req || fuse_reply_entry(r->req, &e) || ino == fs->root))
 		believed_forget(&fs->vfs.inodes, ino, 1);
-	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -211,7 +209,6 @@ void fs_readlink(fuse_req_t req, fuse_ino_t ino)
 		return;
 	if (symlink_get(&r->op.vl->vfs->inodes, r->op.ino, target)) {
 		fuse_reply_readlink(req, target);
-		fs_replied(r);
 		fs_req_free(r);
 		return;
 	}

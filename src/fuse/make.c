@@ -52,7 +52,6 @@ static void entry_done(struct vfs_op *op)
 		if (fuse_reply_entry(r->req, &e))
 			believed_forget(t, ino, 1);
 	}
-	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -88,8 +87,7 @@ void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const cha
 		return;
 	r->text = strdup(target);
 	if (!r->text || strlen(target) > NFS_PATH_MAX) {
-		fs_reply_err(r, r->text ? ENAMETOOLONG : ENOMEM);
-		fs_req_free(r);
+		fs_end_err(r, r->text ? ENAMETOOLONG : ENOMEM);
 		return;
 	}
 	r->op.call.args.sattr.valid = 0;        /* the mode of a link means nothing */
@@ -157,7 +155,6 @@ static void link_done(struct vfs_op *op)
 	e.entry_timeout = fs_entry_timeo(fs, op->ino2);
 	if (fuse_reply_entry(r->req, &e))
 		believed_forget(t, op->ino, 1);
-	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -212,7 +209,6 @@ static void create_done(struct vfs_op *op)
 	}
 	if (!f && ino)
 		believed_forget(t, ino, 1);
-	fs_replied(r);
 	fs_req_free(r);
 }
 

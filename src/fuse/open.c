@@ -114,8 +114,7 @@ bool fs_moved(struct fs_req *r)
 	if (r->op.call.res.status != -NFS_EMOVED)
 		return false;
 	if (!r->req || (r->back != BY_HANDLE && (!r->back || !several))) {
-		fs_reply_err(r, ESTALE);
-		fs_req_free(r);
+		fs_end_err(r, ESTALE);
 		return true;
 	}
 	/* By the newest name alone, which the kernel has just looked up; then without a name, if
@@ -154,8 +153,7 @@ static bool is_sent_back(struct fs_req *r)
 		return false;
 	fs_forget_attr(r);
 	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
+	fs_end_err(r, ESTALE);
 	return true;
 }
 
@@ -200,7 +198,6 @@ static void open_done(struct vfs_op *op)
 	} else if (fuse_reply_open(r->req, &r->fi)) {
 		file_put(op->vl, &f->f);
 	}
-	fs_replied(r);
 	fs_req_free(r);
 }
 

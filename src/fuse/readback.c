@@ -79,14 +79,6 @@ void readback_spoil(struct inode *ino)
 		atomic_store(&y->valid, false);
 }
 
-static void raise_to(_Atomic uint64_t *end, uint64_t to)
-{
-	uint64_t was = atomic_load(end);
-
-	while (was < to && !atomic_compare_exchange_weak(end, &was, to))
-		;
-}
-
 /* FUSE names a thread that this process cannot see (another container's) 0, as it does who writes
  * mapped pages back: nobody knows whether that is one thread. */
 static bool is_same(pid_t known, pid_t tid)
@@ -111,7 +103,7 @@ void readback_wrote(struct inode *ino, uint64_t end, pid_t tid)
 	if (!y)
 		return;
 	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
-	raise_to(&y->wrote, end);
+	believed_raise(&y->wrote, end);
 	atomic_store(&y->given, 0);
 	if (!is_same(atomic_load(&y->tid), tid))
 		atomic_store(&y->valid, false);
@@ -124,7 +116,7 @@ void readback_there(struct inode *ino, uint64_t end)
 	if (!y)
 		return;
 	atomic_store(&believed_of(ino)->spoilt_ns, mono_ns());
-	raise_to(&y->there, end);
+	believed_raise(&y->there, end);
 }
 
 static bool is_good(const struct readback *y, uint64_t now)

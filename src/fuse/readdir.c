@@ -216,7 +216,6 @@ void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (s && !s->handle)
 		dirstream_put(&fs->vfs.inodes, s);
-	fs_replied(r);
 	fs_req_free(r);
 }
 
@@ -254,8 +253,7 @@ static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	}
 	if (!dirstream_take(s)) {       /* an interrupted request still runs */
 		dirstream_put(&fs->vfs.inodes, s);
-		fs_reply_err(r, EINTR);
-		fs_req_free(r);
+		fs_end_err(r, EINTR);
 		return;
 	}
 	r->op.end = listed;

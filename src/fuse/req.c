@@ -127,8 +127,7 @@ bool fs_req_ino2(struct fs_req *r, fuse_ino_t node)
 	r->op.ino2 = find_node(fs_of_req(r), node);
 	if (r->op.ino2)
 		return true;
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
+	fs_end_err(r, ESTALE);
 	return false;
 }
 
@@ -137,8 +136,7 @@ bool fs_req_name(struct fs_req *r, char *to, const char *name)
 	size_t len = strlen(name);
 
 	if (len > NFS_NAME_MAX || len > fs_of_req(r)->vfs.cl->name_max) {
-		fs_reply_err(r, ENAMETOOLONG);
-		fs_req_free(r);
+		fs_end_err(r, ENAMETOOLONG);
 		return false;
 	}
 	memcpy(to, name, len + 1);
@@ -170,12 +168,15 @@ void fs_reply_err(struct fs_req *r, int err)
 	fs_replied(r);
 }
 
+void fs_end_err(struct fs_req *r, int err)
+{
+	fs_reply_err(r, err);
+	fs_req_free(r);
+}
+
 void fs_end_status(struct vfs_op *op)
 {
-	struct fs_req *r = fs_req_of(op);
-
-	fs_reply_err(r, op->call.res.status);
-	fs_req_free(r);
+	fs_end_err(fs_req_of(op), op->call.res.status);
 }
 
 static void on_asks_again(struct loop_timer *t)

@@ -125,16 +125,13 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	/* With it the kernel ignores the server's size and times. */
 	want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
 	/* Off: data has to be in registered memory. */
-	want(conn, FUSE_CAP_SPLICE_READ, false);
-	want(conn, FUSE_CAP_SPLICE_WRITE, false);
-	want(conn, FUSE_CAP_SPLICE_MOVE, false);
+	want(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
 	/* Off: the kernel truncates by a SETATTR of its own after the open. */
 	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	/* The server clears set-id bits: see fs_lane.c. */
 	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
 	/* Off: the kernel handles locks, local to this machine. */
-	want(conn, FUSE_CAP_POSIX_LOCKS, false);
-	want(conn, FUSE_CAP_FLOCK_LOCKS, false);
+	want(conn, FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
 	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
 	want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
 	/* Off: the kernel applies the caller's umask, and the server applies none. */

@@ -27,11 +27,7 @@ bool solo_begin(struct inode *ino, const struct nfs_attr *attr)
 
 void solo_wrote(struct inode *ino, uint64_t end)
 {
-	struct believed *b = believed_of(ino);
-	uint64_t was = atomic_load(&b->solo->size);
-
-	while (was < end && !atomic_compare_exchange_weak(&b->solo->size, &was, end))
-		;
+	believed_raise(&believed_of(ino)->solo->size, end);
 }
 
 void solo_cut(struct inode *ino, uint64_t size)
@@ -181,8 +177,7 @@ bool fs_solo_sent_back(struct fs_req *r)
 	if (!v.leaves)
 		return false;
 	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
-	fs_reply_err(r, ESTALE);
-	fs_req_free(r);
+	fs_end_err(r, ESTALE);
 	return true;
 }
 
