@@ -16,6 +16,7 @@
  * measured is tried at once.
  */
 #include <limits.h>
+#include <string.h>
 #include "rpcrdma/impl.h"
 
 /* A credit of each link is kept for calls that name their link, so that a heartbeat can be
@@ -34,29 +35,28 @@ static void add(struct rr_set *s, struct rr_link *link)
 		s->link[s->n++] = link;
 }
 
+/* The other kind has no link of its own. */
+static void take_links_of(struct rr_set *s, const struct rr_set *other)
+{
+	memcpy(s->link, other->link, other->n * sizeof(other->link[0]));
+	s->n = other->n;
+}
+
 void rr_sort_links(struct rr_conn *c)
 {
 	struct rr_set *meta = &c->sets[0], *bulk = &c->sets[1];
-	unsigned nmeta = 0, nbulk = 0;
 
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
-		if (link->trial || link->draining || link->reset_err)
-			continue;
-		*(link->metadata ? &nmeta : &nbulk) += 1;
-	}
 	meta->n = bulk->n = 0;
 	list_for_each(n, &c->links) {
 		struct rr_link *link = container_of(n, struct rr_link, node);
 
-		if (link->trial || link->draining || link->reset_err)
-			continue;
-		if (link->metadata || !nmeta)
-			add(meta, link);
-		if (!link->metadata || !nbulk)
-			add(bulk, link);
+		if (!link->trial && !link->draining && !link->reset_err)
+			add(link->metadata ? meta : bulk, link);
 	}
+	if (!meta->n)
+		take_links_of(meta, bulk);
+	else if (!bulk->n)
+		take_links_of(bulk, meta);
 }
 
 static struct rr_link *round_robin(struct rr_set *s)

@@ -46,7 +46,6 @@ static void track(struct rr_link *link, struct rr_call *call)
 	call->link = link;
 	list_add_tail(&link->inflight, &call->node);
 	link->ninflight++;
-	link->conn->ninflight++;
 	call->state = RR_CALL_INFLIGHT;
 }
 
@@ -57,7 +56,6 @@ static void untrack(struct rr_call *call)
 	hash_del(&call->by_xid);
 	list_del(&call->node);
 	link->ninflight--;
-	link->conn->ninflight--;
 	call->link = NULL;
 	call->state = RR_CALL_IDLE;
 }
@@ -595,9 +593,4 @@ uint64_t rr_first_replay_ns(const struct rr_conn *c)
 		return 0;
 	first = container_of(c->waiting.next, struct rr_call, node);
 	return first->sends ? first->posted_ns : 0;
-}
-
-unsigned rr_pending(const struct rr_conn *c)
-{
-	return c->nwaiting[false] + c->nwaiting[true] + c->ninflight;
 }

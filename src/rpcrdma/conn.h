@@ -310,7 +310,4 @@ void rr_retry(struct rr_conn *c);
  */
 int rr_cancel(struct rr_conn *c, struct rr_call *call, int status);
 
-/* Calls waiting or in flight. */
-unsigned rr_pending(const struct rr_conn *c);
-
 #endif

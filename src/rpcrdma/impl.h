@@ -86,7 +86,6 @@ struct rr_conn {
 	struct list waiting;            /* in order of submission; replays first */
 	unsigned losing;                /* a link is being given up: nothing is sent */
 	unsigned nwaiting[2];           /* of these, by rr_is_bulk() */
-	unsigned ninflight;
 	struct hash_node *calls[RR_HASH];       /* in flight, by XID */
 };
 

@@ -106,7 +106,8 @@ static void set_memreg(struct rr_link *link, const struct rr_memreg *wanted)
 
 	link->fabric->caps(link->fab, &caps);
 	link->memreg = rr_memreg_for(wanted, &caps, &why);
-	link->remote_inval = link->memreg->remote_inval(&caps);
+	link->remote_inval = link->memreg->windows ||
+			     (link->memreg == &rr_memreg_call && caps.remote_inval);
 	link->silent = caps.silent_sends;
 	if (why && !atomic_exchange(&c->told, true)) {
 		log_warn("memreg=%s cannot be used by lane %u with %s: %s. memreg=%s is used instead",

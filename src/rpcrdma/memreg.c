@@ -52,11 +52,6 @@ static int no_room(const struct rr_link *l, uint32_t len, int rc)
 	return RR_NO_BUFFER;
 }
 
-static bool never(const struct fab_caps *caps)
-{
-	return false;
-}
-
 /* ---- pool ---- */
 
 static int pool_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
@@ -77,18 +72,12 @@ static int pool_unmap(const struct rr_link *l, struct rr_call *call, const uint3
 
 const struct rr_memreg rr_memreg_pool = {
 	.name = "pool",
-	.remote_inval = never,
 	.data_access = FAB_REMOTE_READ | FAB_REMOTE_WRITE,
 	.map = pool_map,
 	.unmap = pool_unmap,
 };
 
 /* ---- call ---- */
-
-static bool call_remote_inval(const struct fab_caps *caps)
-{
-	return caps->remote_inval;
-}
 
 static int call_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		    unsigned access, struct rr_seg *out)
@@ -118,17 +107,11 @@ static int call_unmap(const struct rr_link *l, struct rr_call *call, const uint3
 
 const struct rr_memreg rr_memreg_call = {
 	.name = "call",
-	.remote_inval = call_remote_inval,
 	.map = call_map,
 	.unmap = call_unmap,
 };
 
 /* ---- mw ---- */
-
-static bool mw_remote_inval(const struct fab_caps *caps)
-{
-	return true;
-}
 
 static int mw_map(const struct rr_link *l, struct rr_call *call, void *mem, uint32_t len,
 		  unsigned access, struct rr_seg *out)
@@ -168,7 +151,6 @@ const struct rr_memreg rr_memreg_mw = {
 	.name = "mw",
 	.windows = true,
 	.data_access = FAB_WINDOWS,
-	.remote_inval = mw_remote_inval,
 	.map = mw_map,
 	.unmap = mw_unmap,
 };

@@ -53,8 +53,6 @@ struct rr_memreg {
 	const char *name;
 	bool windows;           /* it needs memory windows */
 	unsigned data_access;   /* FAB_*: how the data buffers as a whole are registered */
-	/* R of RFC 8797. */
-	bool (*remote_inval)(const struct fab_caps *caps);
 	/* Lets the peer reach mem..mem+len, which lies in a data buffer, with `access`
 	 * (FAB_REMOTE_READ or FAB_REMOTE_WRITE) for this call. 0; RR_NO_BUFFER: not now,
 	 * another call has to end first; or -errno. */
@@ -82,7 +80,6 @@ extern const struct rr_memreg rr_memreg_auto;
 extern const struct rr_memreg rr_memreg_pool;
 extern const struct rr_memreg rr_memreg_call;
 extern const struct rr_memreg rr_memreg_mw;
-extern const struct rr_memreg rr_memreg_cache;
 
 /*
  * The strategy for a connection that can do `caps`, if `wanted` is what the user wants.
