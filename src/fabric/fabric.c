@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/sock.h"
 
 static const struct fabric *const fabrics[] = {
 	&fabric_verbs,
@@ -192,13 +193,12 @@ const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t l
 {
 	char host[NI_MAXHOST], port[NI_MAXSERV];
 	bool v6 = ss->ss_family == AF_INET6;
-	socklen_t salen = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 
 	if (ss->ss_family == AF_UNSPEC) {
 		snprintf(buf, len, "any address");
 		return buf;
 	}
-	if (getnameinfo((const struct sockaddr *)ss, salen, host, sizeof(host),
+	if (getnameinfo((const struct sockaddr *)ss, sock_addr_len(ss), host, sizeof(host),
 			port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV)) {
 		snprintf(buf, len, "an address of unknown family %d", ss->ss_family);
 		return buf;

@@ -93,8 +93,7 @@ void verbs_kick(struct fab_conn *c)
 	uint64_t one = 1;
 
 	/* Fails only when the counter is full, and then the file is readable. */
-	while (write(c->kick_watch.fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	TEMP_FAILURE_RETRY(write(c->kick_watch.fd, &one, sizeof(one)));
 }
 
 static void device_down(struct fab_conn *c, int type)

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/sock.h"
 
 #define STEP_MS_DEFAULT 10000u
 
@@ -65,39 +66,22 @@ static int cm_take(struct fab_conn *c, struct cm_answer *a)
 	return 0;
 }
 
-static void cm_wait(struct fab_conn *c, uint64_t deadline, struct cm_answer *a)
-{
-	struct pollfd pfd = { .fd = c->chan->fd, .events = POLLIN };
-
-	*a = (struct cm_answer){ .err = -ETIMEDOUT };
-	for (;;) {
-		uint64_t now = mono_ns();
-		int n;
-
-		if (now >= deadline)
-			return;
-		n = poll(&pfd, 1, (int)((deadline - now) / 1000000 + 1));
-		if (n < 0 && errno != EINTR) {
-			a->err = -errno;
-			return;
-		}
-		if (n > 0) {
-			a->err = cm_take(c, a);
-			if (a->err != -EAGAIN)
-				return;
-			a->err = -ETIMEDOUT;
-		}
-	}
-}
-
-static uint64_t deadline_in(unsigned ms)
-{
-	return mono_ns() + (uint64_t)(ms ? ms : STEP_MS_DEFAULT) * 1000000;
-}
-
 static unsigned step_ms(const struct fab_conn *c)
 {
 	return c->params.timeout_ms ? c->params.timeout_ms : STEP_MS_DEFAULT;
+}
+
+/* Waits for the answer to one step. */
+static void cm_wait(struct fab_conn *c, struct cm_answer *a)
+{
+	uint64_t until = mono_ns() + step_ms(c) * 1000000ull;
+
+	*a = (struct cm_answer){ 0 };
+	do {
+		a->err = sock_wait(c->chan->fd, POLLIN, until);
+		if (!a->err)
+			a->err = cm_take(c, a);
+	} while (a->err == -EAGAIN);
 }
 
 /* ---- Reasons in words ----------------------------------------------------- */
@@ -105,11 +89,6 @@ static unsigned step_ms(const struct fab_conn *c)
 const char *verbs_device_name(const struct rdma_cm_id *id)
 {
 	return id && id->verbs ? ibv_get_device_name(id->verbs->device) : "?";
-}
-
-static const char *device_name(const struct fab_conn *c)
-{
-	return verbs_device_name(c->id);
 }
 
 static unsigned server_port(const struct fab_conn *c)
@@ -182,7 +161,7 @@ static int fail_address(const struct fab_conn *c, int err, struct errbuf *eb)
 static int fail_route(const struct fab_conn *c, int err, struct errbuf *eb)
 {
 	return err_set(eb, err, "no RDMA route from %s to %s: %s; is the link up (`rdma link`), and "
-		       "on InfiniBand, does a subnet manager run?", device_name(c), c->peer,
+		       "on InfiniBand, does a subnet manager run?", verbs_device_name(c->id), c->peer,
 		       strerror(-err));
 }
 
@@ -210,7 +189,7 @@ static int fail_rejected(const struct fab_conn *c, int reason, struct errbuf *eb
 			       "%d); try fewer connections, or later", c->peer, reason);
 	case REJ_TIMEOUT:
 		return err_set(eb, -ETIMEDOUT, "%s received only part of the connection request and "
-			       "gave up; is the link of %s lossy?", c->peer, device_name(c));
+			       "gave up; is the link of %s lossy?", c->peer, verbs_device_name(c->id));
 	case REJ_STALE_CONN:
 		return err_set(eb, -ECONNRESET, "%s still holds an old connection of ours; "
 			       "try again in a moment", c->peer);
@@ -231,15 +210,15 @@ static int fail_connect(const struct fab_conn *c, const struct cm_answer *a, str
 		return err_set(eb, a->status == -ENETUNREACH ? -ENETUNREACH : -ETIMEDOUT,
 			       "%s does not answer RDMA connection requests from %s: is the server up, "
 			       "does it have RDMA on that address, and does a firewall stop RoCE "
-			       "(UDP port 4791)?", c->peer, device_name(c));
+			       "(UDP port 4791)?", c->peer, verbs_device_name(c->id));
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return err_set(eb, -ENODEV, "the RDMA device %s was removed while connecting to %s",
-			       device_name(c), c->peer);
+			       verbs_device_name(c->id), c->peer);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return err_set(eb, -ECONNRESET, "%s closed the RDMA connection at once", c->peer);
 	default:
 		return err_set(eb, err, "connecting to %s through %s failed: %s (%s)", c->peer,
-			       device_name(c), strerror(-err), rdma_event_str(a->type));
+			       verbs_device_name(c->id), strerror(-err), rdma_event_str(a->type));
 	}
 }
 
@@ -264,7 +243,7 @@ static void init_once(void)
 	ibv_fork_init();
 }
 
-static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
+static int resolve(struct fab_conn *c, struct errbuf *eb)
 {
 	struct sockaddr *local = NULL;
 	struct cm_answer a;
@@ -279,7 +258,7 @@ static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
 	}
 	if (rdma_resolve_addr(c->id, local, (struct sockaddr *)&c->params.server, ms) < 0)
 		return fail_address(c, -errno, eb);
-	cm_wait(c, deadline, &a);
+	cm_wait(c, &a);
 	if (!a.came)
 		return a.err == -ETIMEDOUT ? fail_address(c, a.err, eb) :
 			fail_wait(c, &a, "address resolution", eb);
@@ -290,13 +269,13 @@ static int resolve(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
 	return 0;
 }
 
-static int route(struct fab_conn *c, uint64_t deadline, struct errbuf *eb)
+static int route(struct fab_conn *c, struct errbuf *eb)
 {
 	struct cm_answer a;
 
 	if (rdma_resolve_route(c->id, (int)step_ms(c)) < 0)
 		return fail_route(c, -errno, eb);
-	cm_wait(c, deadline, &a);
+	cm_wait(c, &a);
 	if (!a.came)
 		return fail_wait(c, &a, "route", eb);
 	if (a.type != RDMA_CM_EVENT_ROUTE_RESOLVED)
@@ -345,13 +324,13 @@ int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
 		c->id = NULL;
 		return fail_channel(-errno, eb);
 	}
-	err = resolve(c, deadline_in(step_ms(c)), eb);
+	err = resolve(c, eb);
 	if (!err)
-		err = route(c, deadline_in(step_ms(c)), eb);
+		err = route(c, eb);
 	if (err)
 		return err;
 	verbs_addr(&own, rdma_get_local_addr(c->id));
-	snprintf(c->text, sizeof(c->text), "%s at %s", device_name(c),
+	snprintf(c->text, sizeof(c->text), "%s at %s", verbs_device_name(c->id),
 		 fab_addr_text(&own, local, sizeof(local)));
 	return 0;
 }
@@ -397,13 +376,10 @@ int verbs_cm_connect(struct fab_conn *c, const void *priv, size_t privlen,
 	if (privlen > FAB_PRIV_SEND_MAX)
 		return err_set(eb, -EMSGSIZE, "%zu bytes of private data are too many for a "
 			       "connection request", privlen);
-	if (rdma_connect(c->id, &cp) < 0) {
-		int err = -errno;
-
-		return err_set(eb, err, "connecting to %s through %s failed: %s", c->peer,
-			       device_name(c), strerror(-err));
-	}
-	cm_wait(c, deadline_in(step_ms(c)), &a);
+	if (rdma_connect(c->id, &cp) < 0)
+		return err_set(eb, -errno, "connecting to %s through %s failed: %s", c->peer,
+			       verbs_device_name(c->id), strerror(errno));
+	cm_wait(c, &a);
 	if (!a.came)
 		return fail_wait(c, &a, "answer to the RDMA connection request", eb);
 	if (a.type != RDMA_CM_EVENT_ESTABLISHED)

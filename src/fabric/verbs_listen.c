@@ -104,11 +104,9 @@ static int take_over(struct fab_conn *c, const struct request *rq, struct errbuf
 	err = verbs_cm_channel(&c->chan, eb);
 	if (err)
 		return err;
-	if (rdma_migrate_id(c->id, c->chan) < 0) {
-		err = -errno;
-		return err_set(eb, err, "cannot move the request to a channel of its own: %s",
-			       strerror(-err));
-	}
+	if (rdma_migrate_id(c->id, c->chan) < 0)
+		return err_set(eb, -errno, "cannot move the request to a channel of its own: %s",
+			       strerror(errno));
 	err = verbs_queues(c, eb);
 	if (!err)
 		agree_reads(c, rq);
@@ -311,12 +309,9 @@ int verbs_accept(struct fab_conn *c, const void *priv, size_t privlen, struct er
 		return err_set(eb, -EMSGSIZE, "%zu bytes of private data are too many for the answer "
 			       "to a connection request", privlen);
 	c->answered = true;
-	if (rdma_accept(c->id, &cp) < 0) {
-		int err = -errno;
-
-		return err_set(eb, err, "%s: cannot accept the connection: %s; the client may "
-			       "have given up", c->text, strerror(-err));
-	}
+	if (rdma_accept(c->id, &cp) < 0)
+		return err_set(eb, -errno, "%s: cannot accept the connection: %s; the client may "
+			       "have given up", c->text, strerror(errno));
 	c->connected = true;
 	return 0;
 }

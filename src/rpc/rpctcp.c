@@ -85,48 +85,21 @@ void rpctcp_close(struct rpctcp *t)
 	free(t);
 }
 
-static int send_all(struct rpctcp *t, const void *buf, size_t len, uint64_t deadline)
-{
-	const char *p = buf;
-
-	while (len) {
-		ssize_t n = send(t->fd, p, len, MSG_NOSIGNAL);
-		int rc;
-
-		if (n >= 0) {
-			p += n;
-			len -= (size_t)n;
-			continue;
-		}
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		rc = sock_wait(t->fd, POLLOUT, deadline);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-static int recv_all(struct rpctcp *t, void *buf, size_t len, uint64_t deadline)
+/* Sends or receives all of `buf`. 0 or -errno. */
+static int transfer(struct rpctcp *t, bool out, void *buf, size_t len, uint64_t deadline)
 {
 	char *p = buf;
 
 	while (len) {
-		ssize_t n = recv(t->fd, p, len, 0);
-		int rc;
+		ssize_t n = out ? send(t->fd, p, len, MSG_NOSIGNAL) : recv(t->fd, p, len, 0);
+		int rc = n < 0 ? -errno : n > 0 ? 0 : -ECONNRESET;
 
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-			continue;
-		}
-		if (n == 0)
-			return -ECONNRESET;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		rc = sock_wait(t->fd, POLLIN, deadline);
+		if (rc == -EAGAIN || rc == -EINTR)
+			rc = sock_wait(t->fd, out ? POLLOUT : POLLIN, deadline);
 		if (rc)
 			return rc;
+		p += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
 	}
 	return 0;
 }
@@ -141,13 +114,13 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 		/* Empty fragments may come for ever. */
 		if (mono_ns() >= deadline)
 			return -ETIMEDOUT;
-		rc = recv_all(t, &mark, sizeof(mark), deadline);
+		rc = transfer(t, false, &mark, sizeof(mark), deadline);
 		if (rc)
 			return rc;
 		mark = ntohl(mark);
 		if ((mark & ~REC_LAST) > REC_MAX - len)
 			return -EMSGSIZE;
-		rc = recv_all(t, (char *)t->buf + len, mark & ~REC_LAST, deadline);
+		rc = transfer(t, false, (char *)t->buf + len, mark & ~REC_LAST, deadline);
 		if (rc)
 			return rc;
 		len += mark & ~REC_LAST;
@@ -164,7 +137,7 @@ static int exchange(struct rpctcp *t, uint32_t len, struct rpc_auth_call *k,
 	int rc;
 
 	t->buf[0] = htonl(REC_LAST | len);
-	rc = send_all(t, t->buf, 4 + len, deadline);
+	rc = transfer(t, true, t->buf, 4 + len, deadline);
 	if (rc)
 		return rc;
 	rc = recv_record(t, deadline);

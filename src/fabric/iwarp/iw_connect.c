@@ -35,10 +35,8 @@ static int make_socket(const struct fab_params *p, int type, struct errbuf *eb)
 	char local[96];
 	int err, fd = socket(p->server.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (fd < 0) {
-		err = -errno;
-		return err_set(eb, err, "cannot make a socket: %s", strerror(-err));
-	}
+	if (fd < 0)
+		return err_set(eb, -errno, "cannot make a socket: %s", strerror(errno));
 	if (p->local.ss_family != AF_UNSPEC &&
 	    bind(fd, (const struct sockaddr *)&p->local, sock_addr_len(&p->local)) < 0) {
 		err = -errno;

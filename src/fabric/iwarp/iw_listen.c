@@ -25,6 +25,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/sock.h"
 
 #define BACKLOG 128
 /* The most peers without a Request, so that silent ones cannot use up the process's
@@ -219,8 +220,6 @@ int iw_listen(const struct fab_params *p, struct loop *l, const struct fab_liste
 	      void *ctx, struct fab_listener **out, struct errbuf *eb)
 {
 	struct fab_listener *li = calloc(1, sizeof(*li));
-	socklen_t len = p->local.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-		sizeof(struct sockaddr_in);
 	char text[96];
 	int err, fd, on = 1;
 
@@ -232,7 +231,7 @@ int iw_listen(const struct fab_params *p, struct loop *l, const struct fab_liste
 	fd = socket(p->local.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	li->watch = (struct loop_watch){ .fd = fd, .events = EPOLLIN, .fn = listen_fn };
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    bind(fd, (const struct sockaddr *)&p->local, len) < 0 || listen(fd, BACKLOG) < 0)
+	    bind(fd, (const struct sockaddr *)&p->local, sock_addr_len(&p->local)) < 0 || listen(fd, BACKLOG) < 0)
 		err = -errno;
 	else
 		err = loop_watch(l, &li->watch);
