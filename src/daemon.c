@@ -66,14 +66,11 @@ static void __attribute__((noreturn)) wait_for_daemon(int fd, pid_t pid)
 
 	daemon_pid = pid;
 	pass_signals_on();
-	do {
-		n = recv(fd, &status, sizeof(status), 0);
-	} while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(recv(fd, &status, sizeof(status), 0));
 	if (n == sizeof(status) && status == 0)
 		_exit(EXIT_SUCCESS);
-	while (waitpid(pid, &wstatus, 0) < 0)
-		if (errno != EINTR)
-			_exit(EXIT_SYSTEM);
+	if (TEMP_FAILURE_RETRY(waitpid(pid, &wstatus, 0)) < 0)
+		_exit(EXIT_SYSTEM);
 	_exit(exit_status(status, wstatus));
 }
 
@@ -147,9 +144,7 @@ int daemon_report(int status)
 	report_fd = -1;
 	if (status == 0)
 		detach();
-	do {
-		n = send(fd, &byte, sizeof(byte), MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(send(fd, &byte, sizeof(byte), MSG_NOSIGNAL));
 	close(fd);
 	return n == sizeof(byte) ? 0 : -EPIPE;
 }

@@ -67,9 +67,7 @@ static bool receive_with(int from, void *msg, size_t len, int *fd)
 	ssize_t n;
 
 	*fd = -1;
-	do {
-		n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(recvmsg(from, &m, MSG_CMSG_CLOEXEC));
 	h = n == (ssize_t)len ? CMSG_FIRSTHDR(&m) : NULL;
 	if (h && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
@@ -110,9 +108,8 @@ static int by_fusermount(const char *mountpoint)
 		execlp("fusermount3", "fusermount3", "-u", "-q", "-z", "--", mountpoint, (char *)NULL);
 		_exit(127);
 	}
-	while (waitpid(child, &wstatus, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
+	if (TEMP_FAILURE_RETRY(waitpid(child, &wstatus, 0)) < 0)
+		return -errno;
 	return WIFEXITED(wstatus) && WEXITSTATUS(wstatus) == 0 ? 0 : -EPERM;
 }
 
@@ -412,60 +409,48 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 	return 0;
 }
 
-/* -ENOTCONN: the process is gone. give: a descriptor for it, or -1. One that comes goes to *fd. */
-static int ask(const struct request *q, int give, int *fd, struct errbuf *eb)
+/* -ENOTCONN: the process is gone. give: a descriptor for it, or -1. wants: the descriptor that
+ * comes is returned. */
+static int ask(const struct request *q, int give, bool wants, struct errbuf *eb)
 {
 	struct reply r;
+	int fd;
 
-	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, &r, sizeof(r), fd))
+	if (sock < 0 || !send_with(sock, q, sizeof(*q), give) || !receive_with(sock, &r, sizeof(r), &fd))
 		return err_set(eb, -ENOTCONN, "the process nfsrdma-unmount is gone");
 	if (eb)
 		*eb = r.eb;
-	return r.rc;
-}
-
-static int ask_one(uint32_t what, uint32_t arg)
-{
-	int none;
-
-	return ask(&(struct request){ what, arg }, -1, &none, NULL);
-}
-
-static int ask_fd(uint32_t what, uint32_t arg, int give, struct errbuf *eb)
-{
-	int fd, rc = ask(&(struct request){ what, arg }, give, &fd, eb);
-
-	return rc ? rc : fd >= 0 ? fd : -EPROTO;
+	return r.rc || !wants ? r.rc : fd >= 0 ? fd : -EPROTO;
 }
 
 int unmounter_mount(uint32_t max_read, struct errbuf *eb)
 {
-	return ask_fd(MOUNT, max_read, -1, eb);
+	return ask(&(struct request){ MOUNT, max_read }, -1, true, eb);
 }
 
 int unmounter_read_ahead(unsigned kib)
 {
-	return ask_one(READ_AHEAD, kib);
+	return ask(&(struct request){ READ_AHEAD, kib }, -1, false, NULL);
 }
 
 int unmounter_control(struct errbuf *eb)
 {
-	return ask_fd(CONTROL, 0, -1, eb);
+	return ask(&(struct request){ CONTROL, 0 }, -1, true, eb);
 }
 
 void unmounter_control_end(void)
 {
-	ask_one(CONTROL_END, 0);
+	ask(&(struct request){ CONTROL_END, 0 }, -1, false, NULL);
 }
 
 int unmounter_write_back(int device)
 {
-	return ask_fd(WRITE_BACK, 0, device, NULL);
+	return ask(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
 }
 
 int unmounter_ask(void)
 {
-	return ask_one(UNMOUNT, 0);
+	return ask(&(struct request){ UNMOUNT, 0 }, -1, false, NULL);
 }
 
 void unmounter_end(void)
@@ -474,6 +459,5 @@ void unmounter_end(void)
 		return;
 	close(sock);
 	sock = -1;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 }

@@ -368,15 +368,6 @@ static void *keeper_main(void *arg)
 	return NULL;
 }
 
-static int start(struct arena *a)
-{
-	struct arena_growth *g = &a->more;
-	int rc = thread_start(&g->tid, keeper_main, a);
-
-	g->started = rc == 0;
-	return rc;
-}
-
 /* ---- for others ---- */
 
 void arena_want(struct arena *a, enum arena_class cls)
@@ -471,7 +462,8 @@ int arena_grows(struct arena *a, unsigned n, const struct arena_keeper_ops *ops,
 	g->ops = ops;
 	g->ctx = ctx;
 	g->n = g->most = n;
-	rc = start(a);
+	rc = thread_start(&g->tid, keeper_main, a);
+	g->started = rc == 0;
 	if (!rc)
 		count(a, g);
 	return rc;

@@ -95,8 +95,7 @@ void log_msg(enum log_level level, const char *fmt, ...)
 		sink(level, line + name);
 	} else {
 		/* If standard error cannot be written, nobody can be told. */
-		while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
-			;
+		TEMP_FAILURE_RETRY(write(STDERR_FILENO, line, len));
 	}
 	errno = saved;
 }

@@ -46,7 +46,7 @@ struct errbuf {
 	char text[512];
 };
 
-/* Sets the text and returns err (a negative errno), so that callers can
+/* Sets the text and returns err (as a rule a negative errno), so that callers can
  * `return err_set(eb, -EINVAL, "...")`. eb may be NULL. */
 int err_set(struct errbuf *eb, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -204,8 +204,7 @@ static void wake(struct loop *l)
 	if (!atomic_exchange(&l->sleeping, false))
 		return;
 	/* At most one write per sleep, so only a signal can make it fail. */
-	while (write(l->wake.fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	TEMP_FAILURE_RETRY(write(l->wake.fd, &one, sizeof(one)));
 	errno = saved;
 }
 

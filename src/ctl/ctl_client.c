@@ -2,7 +2,6 @@
 #include "ctl/client.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,36 +15,23 @@ unsigned ctl_answer_s = 30;
 
 /* ---- which mount ---- */
 
-static int refuse(struct errbuf *eb, int status, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int refuse(struct errbuf *eb, int status, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(eb->text, sizeof(eb->text), fmt, ap);
-	va_end(ap);
-	return status;
-}
-
 int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb)
 {
 	int rc;
 
 	*p = (struct ctl_peer){ .mountpoint = ctl_where_resolve(mountpoint) };
 	if (!p->mountpoint)
-		return refuse(eb, CTL_GONE, "'%s': %s", mountpoint, strerror(errno));
+		return err_set(eb, CTL_GONE, "'%s': %s", mountpoint, strerror(errno));
 	rc = ctl_where_find(p->mountpoint, &p->mount);
 	if (rc == -ENODEV)
-		return refuse(eb, CTL_GONE, "nothing is mounted on '%s'", p->mountpoint);
+		return err_set(eb, CTL_GONE, "nothing is mounted on '%s'", p->mountpoint);
 	if (rc)
-		return refuse(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(-rc));
+		return err_set(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(-rc));
 	if (!p->mount.ours)
-		return refuse(eb, CTL_GONE, "what is mounted on '%s' is not of this program's type, "
+		return err_set(eb, CTL_GONE, "what is mounted on '%s' is not of this program's type, "
 			      "fuse.nfsrdma-fuse", p->mountpoint);
 	if (geteuid() != 0 && geteuid() != p->mount.owner)
-		return refuse(eb, CTL_REFUSED, "only uid %u, who mounted '%s', and root may control it",
+		return err_set(eb, CTL_REFUSED, "only uid %u, who mounted '%s', and root may control it",
 			      p->mount.owner, p->mountpoint);
 	return CTL_OK;
 }
@@ -85,11 +71,11 @@ static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return refuse(eb, CTL_GONE, "cannot tell whose the control socket of '%s' is: %s",
+		return err_set(eb, CTL_GONE, "cannot tell whose the control socket of '%s' is: %s",
 			      p->mountpoint, strerror(errno));
 	if (peer.uid == 0 || peer.uid == p->mount.owner)
 		return CTL_OK;
-	return refuse(eb, CTL_GONE, "the control socket of '%s' is served by uid %u, but uid %u mounted "
+	return err_set(eb, CTL_GONE, "the control socket of '%s' is served by uid %u, but uid %u mounted "
 		      "it: not used", p->mountpoint, peer.uid, p->mount.owner);
 }
 
@@ -111,12 +97,12 @@ static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
 	if (rc >= 0)
 		return CTL_OK;
 	if (rc == -ENOENT)
-		return refuse(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or "
+		return err_set(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or "
 			      "could not make one (its log says why)", p->mountpoint);
 	if (rc == -ECONNREFUSED)
-		return refuse(eb, CTL_GONE, "nobody answers at '%s': the daemon of '%s' has ended; unmount "
+		return err_set(eb, CTL_GONE, "nobody answers at '%s': the daemon of '%s' has ended; unmount "
 			      "it (fusermount3 -u)", name, p->mountpoint);
-	return refuse(eb, CTL_GONE, "cannot connect to '%s': %s", name, strerror(-rc));
+	return err_set(eb, CTL_GONE, "cannot connect to '%s': %s", name, strerror(-rc));
 }
 
 /* ---- request and reply ---- */
@@ -174,13 +160,13 @@ static int check_reply(const struct ctl_peer *p, struct json_object *o, struct e
 	const char *mountpoint = ctl_text_of(o, "mountpoint"), *error = ctl_text_of(o, "error");
 
 	if (!json_object_is_type(o, json_type_object))
-		return refuse(eb, CTL_GONE, "what answers for '%s' is not a daemon of this program",
+		return err_set(eb, CTL_GONE, "what answers for '%s' is not a daemon of this program",
 			      p->mountpoint);
 	/* Who is turned away is not told the mount point. */
 	if ((*mountpoint || !*error) && !ctl_where_mounted(&p->mount, mountpoint))
-		return refuse(eb, CTL_GONE, "the daemon that answers for '%s' serves '%.200s': not used",
+		return err_set(eb, CTL_GONE, "the daemon that answers for '%s' serves '%.200s': not used",
 			      p->mountpoint, mountpoint);
-	return *error ? refuse(eb, CTL_REFUSED, "%s", error) : CTL_OK;
+	return *error ? err_set(eb, CTL_REFUSED, "%s", error) : CTL_OK;
 }
 
 static int take_reply(int fd, const struct ctl_peer *p, struct json_object **reply,
@@ -192,12 +178,12 @@ static int take_reply(int fd, const struct ctl_peer *p, struct json_object **rep
 	int status;
 
 	if (n == -EAGAIN)
-		status = refuse(eb, CTL_GONE, "the daemon of '%s' has not answered for %u s",
+		status = err_set(eb, CTL_GONE, "the daemon of '%s' has not answered for %u s",
 				p->mountpoint, ctl_answer_s);
 	else if (n == -ECONNRESET || n == -EPIPE)
-		status = refuse(eb, CTL_GONE, "the daemon of '%s' has ended", p->mountpoint);
+		status = err_set(eb, CTL_GONE, "the daemon of '%s' has ended", p->mountpoint);
 	else if (n < 0 || !t)
-		status = refuse(eb, CTL_GONE, "no reply from the daemon of '%s': %s", p->mountpoint,
+		status = err_set(eb, CTL_GONE, "no reply from the daemon of '%s': %s", p->mountpoint,
 				strerror(t ? (int)-n : ENOMEM));
 	else {
 		*reply = json_tokener_parse_ex(t, text, (int)n);
