@@ -61,6 +61,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.mountport = o->mountport,
 		.memreg = memregs[o->memreg],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
+		.front = &vfs_nfs_front,
 		.policy = policies[o->policy],
 		.mdconnect = o->mdconnect,
 		.heartbeat_ms = o->heartbeat * 1000,

@@ -91,4 +91,6 @@ const struct vfs_front fs_front = {
 	.data_lost = front_data_lost,
 	.end_known = readback_end,
 	.file_ends = front_file_ends,
+	.lanes_changed = fs_lane_step_aside,
+	.buffers_freed = fs_lane_buffers_freed,
 };

@@ -42,7 +42,6 @@ struct fs_lane {
 	struct vfs_lane vl;
 	struct fs *fs;
 	struct fs_dev *dev;             /* brings requests and takes answers */
-	_Atomic bool up;                /* had a connection at the last look */
 	uint64_t gone_ns;               /* since when no lane has one; 0: one has */
 	uint64_t init;                  /* `unique` of a FUSE_INIT without its answer, or 0 */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */
@@ -182,6 +181,9 @@ ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata);
 /* r's process is killed: answers EINTR, or as far as the request has come. true: r has
  * ended, and so may have others of this lane. */
 bool fs_give_up(struct fs_req *r);
+/* vfs_front. */
+void fs_lane_step_aside(struct vfs_lane *vl);
+void fs_lane_buffers_freed(struct vfs_lane *vl);
 /* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
 void fs_lanes_look(struct fs_lane *fl);
 

@@ -7,8 +7,8 @@
  *
  * A lane without a connection steps aside as long as another lane has one. When no lane has
  * one, all lanes take requests. They answer what can be answered without the server, and
- * the requests of processes that are killed. A lane looks at that when its connections change
- * (nfs_lane.connected), and tells the others, which look at it as well.
+ * the requests of processes that are killed. A lane hears at once when that changes
+ * (vfs_front.lanes_changed).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,22 +83,11 @@ void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 	fuse_session_process_buf(fl->fs->se, buf);
 }
 
-/* nfs_lane.buffers_freed: an operation has ended and put its buffers back. */
-static void on_buffers_freed(struct nfs_lane *l)
+void fs_lane_buffers_freed(struct vfs_lane *vl)
 {
-	struct fs_lane *fl = l->fs;
+	struct fs_dev *d = fs_lane_of(vl)->dev;
 
-	if (fl && vfs_lane_buffers_freed(&fl->vl))
-		fl->dev->ops->buffers_freed(fl->dev);
-}
-
-/* magazine.shortage */
-static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
-{
-	struct fs_lane *fl = ((struct nfs_lane *)lane)->fs;
-
-	if (fl)
-		vfs_lane_shortage(&fl->vl, first, last);
+	d->ops->buffers_freed(d);
 }
 
 ssize_t fs_lane_writev(int fd, struct iovec *iov, int count, void *userdata)
@@ -124,28 +113,16 @@ void fs_lanes_look(struct fs_lane *fl)
 	}
 }
 
-/* The others look as well: whether they step aside may depend on this lane. Of two that lose
- * their connections at the same time, the one that looks last sees both. */
-static void step_aside(struct fs_lane *fl)
+void fs_lane_step_aside(struct vfs_lane *vl)
 {
-	bool up = nfs_lane_up(fl->vl.lane), other = false;
-	bool changed = atomic_exchange(&fl->up, up) != up;
+	struct fs_lane *fl = fs_lane_of(vl);
+	bool aside = vfs_other_lane(vl);
 
-	for (unsigned i = 0; i < fl->fs->vfs.nlanes && !other; i++)
-		other = atomic_load(&fl->fs->lanes[i].up);
-	if (other)
+	if (aside || nfs_lane_up(vl->lane))
 		fl->gone_ns = 0;
 	else if (!fl->gone_ns)
 		fl->gone_ns = mono_ns();
-	fl->dev->ops->step_aside(fl->dev, !up && other);
-	if (changed)
-		fs_lanes_look(fl);
-}
-
-/* nfs_lane.connected */
-static void on_connected(struct nfs_lane *l)
-{
-	step_aside(l->fs);
+	fl->dev->ops->step_aside(fl->dev, aside);
 }
 
 static void on_look(struct loop_msg *m)
@@ -153,7 +130,6 @@ static void on_look(struct loop_msg *m)
 	struct fs_lane *fl = container_of(m, struct fs_lane, look);
 
 	atomic_store(&fl->looking, false);
-	step_aside(fl);
 	if (fl->dev->ops->look)
 		fl->dev->ops->look(fl->dev);
 }
@@ -205,8 +181,6 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 		if (age < LATE_NS)
 			break;
 		silent_answer(r);
-		if (ahead_leave(&r->op))
-			return true;
 		if (age >= INTERRUPT_NS && r->req && is_let_go(fl, r, now) && fs_give_up(r))
 			return true;
 	}
@@ -251,16 +225,12 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	struct fs_lane *fl = &fs->lanes[l->index];
 	int rc;
 
-	vfs_lane_attach(&fl->vl);
-	l->fs = fl;
-	l->buffers_freed = on_buffers_freed;
-	l->connected = on_connected;
-	l->mag.shortage = on_shortage;
 	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
 	rc = fl->dev->ops->attach(fl->dev);
 	if (rc)
 		log_err("lane %u cannot serve the mount: %s", l->index, strerror(-rc));
-	step_aside(fl);
+	/* fs_lane_step_aside() needs the device. */
+	vfs_lane_attach(&fl->vl);
 }
 
 void fs_lane_detach(struct nfs_lane *l, void *arg)
@@ -275,9 +245,6 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 	list_for_each(n, &fl->vl.active)
 		fs_reply_err(container_of(n, struct fs_req, op.node), ENOTCONN);
 	vfs_lane_detach(&fl->vl);
-	l->buffers_freed = NULL;
-	l->connected = NULL;
-	l->mag.shortage = NULL;
 }
 
 void fs_lane_fini(struct fs_lane *fl)

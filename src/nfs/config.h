@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/arena.h"
+#include "nfs/front.h"
 #include "rpc/rpc_auth.h"
 #include "rpcrdma/conn.h"
 
@@ -63,6 +64,7 @@ struct nfs_config {
 	bool soft;
 	unsigned mountport;             /* v3: 0: ask rpcbind */
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
+	const struct nfs_front *front;  /* who is told what happens; NULL: nobody */
 };
 
 static inline const struct nfs_times *nfs_times_of(const struct nfs_config *cfg)

@@ -217,8 +217,7 @@ void nfs_owner_done(struct nfs_call *c, bool send)
 	else
 		finish(c, 0);
 	nfs_lane_pump(l);
-	if (l->buffers_freed)
-		l->buffers_freed(l);
+	nfs_buffers_freed(l);
 }
 
 /* ---- replies ---- */
@@ -320,8 +319,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 	if (had_room)
 		magazine_put(&l->mag, msg);
 	nfs_lane_pump(l);
-	if (l->buffers_freed)
-		l->buffers_freed(l);
+	nfs_buffers_freed(l);
 }
 
 bool nfs_take_back(struct nfs_call *c, int status)
@@ -404,6 +402,5 @@ static void on_reply(struct rr_call *rr, int status)
 		magazine_put(&l->mag, msg);
 	}
 	nfs_lane_pump(l);
-	if (l->buffers_freed)
-		l->buffers_freed(l);
+	nfs_buffers_freed(l);
 }

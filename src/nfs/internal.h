@@ -127,6 +127,13 @@ void nfs_path_joined(struct nfs_connection *k);
  * err 0: it may be tried at once; -EXDEV: the path leads to another server. why may be NULL. */
 void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why);
 
+/* Lane thread: buffers of an operation, or of another lane, are back. */
+static inline void nfs_buffers_freed(struct nfs_lane *l)
+{
+	if (l->client->cfg.front)
+		l->client->cfg.front->buffers_freed(l);
+}
+
 /* buffers.c */
 /* The buffers of all lanes. Before the first nfs_lane_init(). 0 or -errno. */
 int nfs_buffers_init(struct nfs_client *cl);

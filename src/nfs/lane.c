@@ -138,8 +138,7 @@ static void on_buffers(void *ctx)
 	list_for_each(n, &l->targets)
 		rr_retry(container_of(n, struct nfs_target, node)->conn);
 	nfs_lane_pump(l);
-	if (l->buffers_freed)
-		l->buffers_freed(l);
+	nfs_buffers_freed(l);
 }
 
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb)

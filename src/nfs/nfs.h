@@ -128,6 +128,7 @@ struct nfs_target {
 	struct list node;               /* in lane->targets */
 	struct rr_conn *conn;
 	_Atomic bool up;                /* there is a connection */
+	bool told_up;                   /* ... when the front last heard of it (front.h) */
 	_Atomic uint64_t last_reply_ns; /* when the newest reply came; any thread reads it */
 	void *vdata;                    /* the version's */
 	struct rr_call ping;            /* see target.c; not IDLE: it waits or is in flight */
@@ -139,8 +140,7 @@ struct nfs_target {
 					 * was sent that the server has answered there */
 };
 
-/* A lane: one thread with its loop, buffers and connections. src/vfs keeps its own part
- * in `fs`. */
+/* A lane: one thread with its loop, buffers and connections. */
 struct nfs_lane {
 	struct nfs_client *client;
 	unsigned index;
@@ -149,7 +149,7 @@ struct nfs_lane {
 	struct nfs_target target;       /* the server that is mounted */
 	struct list targets;            /* that one and any others */
 	struct stats stats;
-	void *fs;                       /* belongs to the front end */
+	void *front;                    /* the file system's (front.h); NULL: not attached */
 
 	unsigned active, window;        /* operations under way, and the most there may be */
 	struct list waiting;            /* operations that wait for a place, a slot or a buffer */
@@ -161,8 +161,6 @@ struct nfs_lane {
 	bool slow;                      /* the log says that the server does not respond */
 	struct loop_timer tick;
 	struct nfs_lane_thread *thread; /* belongs to lane.c */
-	void (*buffers_freed)(struct nfs_lane *l);      /* fs: try queued requests again */
-	void (*connected)(struct nfs_lane *l);          /* fs: a connection has come or gone */
 };
 
 struct nfs_client {

@@ -127,16 +127,21 @@ void nfs_target_expects(struct nfs_target *t)
 
 void nfs_target_changed(struct nfs_target *t, int err)
 {
+	const struct nfs_front *front = t->server->client->cfg.front;
+	bool up = rr_is_up(t->conn), was = atomic_exchange(&t->up, up);
+
 	if (err)
 		t->timed_out = err == -ETIMEDOUT;
-	atomic_store(&t->up, rr_is_up(t->conn));
 	nfs_target_give_back(t);
 	/* Now, because on the next connection they are in flight again. */
 	if (err)
 		nfs_lane_expire(t->lane);
 	nfs_lane_pump(t->lane);
-	if (t->lane->connected)
-		t->lane->connected(t->lane);
+	/* nfs_target_expects() has promised it already, and other lanes may have seen that. */
+	if (front && t == &t->lane->target && (was != up || t->told_up != up)) {
+		t->told_up = up;
+		front->lane_changed(t->lane);
+	}
 }
 
 /* ---- life ---- */

@@ -139,6 +139,12 @@ static uint64_t add_part(struct op_data *d, struct ahead_piece *p, uint64_t part
 	return at + n;
 }
 
+/* p's READ waits for a connection, and op's lane has one. */
+static bool is_cut_off(const struct vfs_op *op, const struct ahead_piece *p)
+{
+	return !nfs_lane_up(p->vl->lane) && nfs_lane_up(op->vl->lane);
+}
+
 /* With the lock held. */
 static enum got collect(struct vfs_op *op)
 {
@@ -154,6 +160,8 @@ static enum got collect(struct vfs_op *op)
 			return p && p->eof ? ALL : NOTHING;
 		p = next;
 		if (p->flying) {
+			if (is_cut_off(op, p))
+				return NOTHING;
 			op->waits_piece = p;
 			return ON_ITS_WAY;
 		}
@@ -255,22 +263,23 @@ void ahead_run_woken(struct vfs_lane *vl)
 	vl->waking = false;
 }
 
-bool ahead_leave(struct vfs_op *op)
+void ahead_leave(struct vfs_lane *vl)
 {
-	struct vfs_ahead *a = &op->vl->vfs->ahead;
-	bool leave;
+	struct vfs_ahead *a = &vl->vfs->ahead;
 
 	pthread_mutex_lock(&a->mu);
-	leave = op->waits_piece && op->waited && !nfs_lane_up(op->waits_piece->vl->lane) &&
-		nfs_lane_up(op->vl->lane);
-	if (leave) {
-		op->waits_piece = NULL;
-		list_del(&op->wait_node);
+	list_for_each(n, &a->all) {
+		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
+
+		list_for_each_safe(w, tmp, &p->waiters) {
+			struct vfs_op *op = container_of(w, struct vfs_op, wait_node);
+
+			if (is_cut_off(op, p))
+				wake(vl, op);
+		}
 	}
 	pthread_mutex_unlock(&a->mu);
-	if (leave)
-		read_start(op);
-	return leave;
+	ahead_run_woken(vl);
 }
 
 /* ---- memory ---- */

@@ -49,8 +49,7 @@
  * What else may happen:
  *
  *   the connection dies     The READ is sent again on the next one, like any other. Requests
- *                           that wait for it leave after a quarter of a second if their own
- *                           lane has a connection
+ *                           of lanes that have a connection do not wait for it (ahead_leave())
  *   READ fails              The piece is dropped, and nobody is told. Who waits for it sends a
  *                           READ of his own, and is told what becomes of that
  *   fewer bytes come        The piece is shorter. Whoever wants more sends a READ of his own
@@ -121,9 +120,9 @@ void ahead_read(struct vfs_op *op);
 void ahead_give_way(struct vfs_lane *vl, int first, int last);
 /* Four times a second: frees what is too old. */
 void ahead_sweep(struct vfs_lane *vl);
-/* op is old. If it waits for a piece of a lane that has no connection, and its own lane has
- * one, it gets a READ of its own: true. */
-bool ahead_leave(struct vfs_op *op);
+/* vl has a connection again, or has lost its last one. Who waits for a piece of a lane that has
+ * none, and is on a lane that has one, looks again, and gets a READ of its own. */
+void ahead_leave(struct vfs_lane *vl);
 
 /* Any thread: ino's data is about to be changed by this mount; the change has ended. */
 static inline void ahead_change_begins(struct inode *ino)

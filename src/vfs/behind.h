@@ -143,7 +143,7 @@ struct behind {
 					 * MOVES is in that of DUE */
 	struct vfs_op *tree;            /* all of these, see behind_tree.h */
 	struct list waits;              /* vfs_op.settle.node */
-	struct list lane_node;          /* in fs_lane.held, that lane's: */
+	struct list lane_node;          /* in vfs_lane.held, that lane's: */
 	bool on_lane;                   /* that lane's tick looks after the file, and has a
 					 * reference to it */
 	struct loop_msg msg;            /* to a lane with a connection: go on */
@@ -266,9 +266,12 @@ void behind_opened(struct file *f);
 
 /* Lane thread, four times a second: sends what is old. */
 void behind_tick(struct vfs_lane *vl, uint64_t now_ns);
+/* Lane thread: if vl has no connection, and another lane has one, what was not sent goes there, and
+ * COMMITs that have waited for long. */
+void behind_move_all(struct vfs_lane *vl, uint64_t now_ns);
 /* Buffers are short: every lane sends what it holds, and COMMIT follows. */
 void behind_want_room(struct vfs *vfs);
-/* fs_lane.room_msg: that is wanted. */
+/* vfs_lane.room_msg: that is wanted. */
 void behind_on_room(struct loop_msg *m);
 /* All that this lane holds is sent, and committed. */
 void behind_want_everything(struct vfs_lane *vl);

@@ -76,8 +76,6 @@ void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state stat
 void behind_want_locked(struct behind *b, struct vfs_op *op);
 /* op has got a message. */
 void behind_on_msg(struct loop_msg *m);
-/* This lane has no connection, and another one has: what it has not sent goes there. */
-void behind_move_all(struct vfs_lane *vl, uint64_t now_ns);
 
 /* ---- behind_wait.c ---- */
 

@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A lane's operations as a whole: its clock, its buffers, and its end. */
+/*
+ * A lane's operations as a whole: its clock, its buffers, its connections, and its end.
+ *
+ * nfs says when a lane has a connection again, and when it has lost its last one (nfs/front.h). The
+ * lane looks then, and so do all that have none, by message: whether another lane can do their work
+ * has changed.
+ *
+ *   what was not sent       WRITE, COMMIT and REMOVE of a silly name go to a lane that has a
+ *                           connection (behind_move_all(), silly_move_all())
+ *   READs of other lanes    that wait for what this one reads ahead are sent by themselves
+ *                           (ahead_leave())
+ *   the front end           may leave new work to other lanes (lanes_changed())
+ *
+ * Nothing is missed: a lane's `up` changes before it looks and before it reads the `up` of others.
+ * So of two that change at the same time, the one whose change is the later sees both, and tells
+ * the other if that has no connection.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include "vfs/vfs_impl.h"
+
+static void on_lanes(struct loop_msg *m);
 
 void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 {
@@ -13,16 +31,96 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	list_init(&vl->want_buf);
 	list_init(&vl->held);
 	vl->room_msg.fn = behind_on_room;
+	vl->lanes_msg.fn = on_lanes;
 	list_init(&vl->woken);
 }
+
+/* ---- connections ---- */
+
+static void lane_look(struct vfs_lane *vl)
+{
+	uint64_t now = mono_ns();
+
+	behind_move_all(vl, now);
+	silly_move_all(vl, now);
+	vl->vfs->front->lanes_changed(vl);
+}
+
+/* By then the lane may be detached. */
+static void on_lanes(struct loop_msg *m)
+{
+	struct vfs_lane *vl = container_of(m, struct vfs_lane, lanes_msg);
+
+	atomic_store(&vl->lanes_told, false);
+	if (vl->lane->front)
+		lane_look(vl);
+}
+
+static void lane_tell_others(struct vfs_lane *vl)
+{
+	for (unsigned i = 0; i < vl->vfs->nlanes; i++) {
+		struct vfs_lane *other = vl->vfs->lanes[i];
+
+		if (other != vl && !nfs_lane_up(other->lane) && !atomic_exchange(&other->lanes_told, true))
+			loop_post(other->lane->loop, &other->lanes_msg);
+	}
+}
+
+static void lane_changed(struct vfs_lane *vl)
+{
+	lane_tell_others(vl);
+	lane_look(vl);
+	ahead_leave(vl);
+}
+
+static void on_lane_changed(struct nfs_lane *l)
+{
+	if (l->front)
+		lane_changed(l->front);
+}
+
+/* ---- buffers ---- */
+
+static void on_buffers_freed(struct nfs_lane *l)
+{
+	struct vfs_lane *vl = l->front;
+
+	if (vl && read_retry(vl))
+		vl->vfs->front->buffers_freed(vl);
+}
+
+/* magazine.shortage */
+static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
+{
+	struct vfs_lane *vl = ((struct nfs_lane *)lane)->front;
+
+	if (last < ARENA_SMALL)
+		return;
+	ahead_give_way(vl, (int)first, (int)last);
+	if (last >= ARENA_MID)
+		behind_want_room(vl->vfs);
+}
+
+const struct nfs_front vfs_nfs_front = {
+	.lane_changed = on_lane_changed,
+	.buffers_freed = on_buffers_freed,
+};
+
+/* ---- life ---- */
 
 void vfs_lane_attach(struct vfs_lane *vl)
 {
 	vfs_this_lane = vl;
+	vl->lane->front = vl;
+	vl->lane->mag.shortage = on_shortage;
+	/* What nfs has said until now nobody has heard. */
+	lane_changed(vl);
 }
 
 void vfs_lane_detach(struct vfs_lane *vl)
 {
+	vl->lane->front = NULL;
+	vl->lane->mag.shortage = NULL;
 	list_for_each_safe(n, tmp, &vl->want_buf) {
 		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
 
@@ -54,20 +152,6 @@ void vfs_lane_fini(struct vfs_lane *vl)
 void vfs_lane_tick(struct vfs_lane *vl, uint64_t now_ns)
 {
 	behind_tick(vl, now_ns);
-	silly_tick(vl, now_ns);
+	silly_move_all(vl, now_ns);
 	ahead_sweep(vl);
-}
-
-bool vfs_lane_buffers_freed(struct vfs_lane *vl)
-{
-	return read_retry(vl);
-}
-
-void vfs_lane_shortage(struct vfs_lane *vl, enum arena_class first, enum arena_class last)
-{
-	if (last < ARENA_SMALL)
-		return;
-	ahead_give_way(vl, (int)first, (int)last);
-	if (last >= ARENA_MID)
-		behind_want_room(vl->vfs);
 }

@@ -129,19 +129,13 @@ static void silly_send(struct vfs_lane *vl, struct silly *s)
 	vfs_start(op, NFS_OP_REMOVE, silly_removed);
 }
 
-void silly_remove(struct vfs_lane *vl, struct silly *s)
-{
-	opencount_silly_leaves(s);
-	silly_send(vl, s);
-}
-
 static void on_silly_moved(struct loop_msg *m)
 {
 	silly_send(vfs_this_lane, container_of(m, struct silly, msg));
 }
 
-/* Another lane removes it, if there is one by now. Until its message is there nobody has it. */
-static void silly_move(struct vfs_lane *vl, struct silly *s)
+/* If vl has no connection, another lane removes it. Until its message is there nobody has it. */
+void silly_remove(struct vfs_lane *vl, struct silly *s)
 {
 	struct vfs_lane *to = vfs_other_lane(vl);
 
@@ -158,8 +152,8 @@ static void silly_removed(struct vfs_op *op)
 	int status = op->call.res.status;
 
 	vfs_dir_changed(op->rm.silly->dir);
-	if (status == -ENOTCONN) {      /* silly_tick() */
-		silly_move(op->vl, op->rm.silly);
+	if (status == -ENOTCONN) {      /* silly_move_all() */
+		silly_remove(op->vl, op->rm.silly);
 		op->rm.silly = NULL;
 	} else if (status && status != -ENOENT) {
 		log_warn("'%s' stays on the server: it could not be removed after its file was "
@@ -175,7 +169,7 @@ static bool silly_leaves_lane(struct vfs_op *op, uint64_t now_ns)
 		return vfs_leave_lane(&op->call, now_ns);
 	if (op->call.op != NFS_OP_CLOSE || !op->rm.silly || now_ns - op->start_ns < CLOSE_NS)
 		return false;
-	silly_move(op->vl, op->rm.silly);
+	silly_remove(op->vl, op->rm.silly);
 	op->rm.silly = NULL;
 	return true;
 }
@@ -192,7 +186,7 @@ static bool silly_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
 }
 
 /* The list changes. */
-void silly_tick(struct vfs_lane *vl, uint64_t now_ns)
+void silly_move_all(struct vfs_lane *vl, uint64_t now_ns)
 {
 	while (vfs_other_lane(vl) && silly_any_leaves(vl, now_ns))
 		;

@@ -77,7 +77,16 @@ struct vfs_front {
 	/* The last reference to f is gone: CLOSE follows. silly: and then the removal of a silly
 	 * name. The front end gives up what it has of f; f itself is freed by the caller. */
 	void (*file_ends)(struct vfs_lane *vl, struct file *f, bool silly);
+
+	/* On vl's thread. vl has a connection again, or has lost its last one, or vl has none and so
+	 * has another lane: vfs_other_lane(vl) may have changed. */
+	void (*lanes_changed)(struct vfs_lane *vl);
+	/* The same: data buffers are back, and no READ waits for one. */
+	void (*buffers_freed)(struct vfs_lane *vl);
 };
+
+/* What nfs tells this layer: for nfs_config.front. */
+extern const struct nfs_front vfs_nfs_front;
 
 struct vfs_lane {
 	struct vfs *vfs;
@@ -88,6 +97,8 @@ struct vfs_lane {
 	struct list held;               /* behind.h: files that its tick looks after (behind.lane_node) */
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
+	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
+	_Atomic bool lanes_told;        /* it is on its way */
 	struct list woken;              /* READs that have waited for a piece (wait_node) */
 	bool waking;                    /* these are being looked at */
 };
@@ -228,17 +239,14 @@ extern _Thread_local struct vfs_lane *vfs_this_lane;
 
 /* Before the lane's thread gets it; vfs->lanes[index] is vl. */
 void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index);
-/* On the lane's thread: from now on it has operations; it has none any more, and those that wait
- * for buffers are freed. */
+/* On the lane's thread: from now on it has operations, and the front end hears lanes_changed() at
+ * once; it has none any more, and those that wait for buffers are freed. */
 void vfs_lane_attach(struct vfs_lane *vl);
 void vfs_lane_detach(struct vfs_lane *vl);
 /* When the lane's thread has ended. Operations that are left are freed, with what is malloc'ed. */
 void vfs_lane_fini(struct vfs_lane *vl);
 /* Four times a second. */
 void vfs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
-/* For nfs_lane.buffers_freed and magazine.shortage. false: READs still wait for buffers. */
-bool vfs_lane_buffers_freed(struct vfs_lane *vl);
-void vfs_lane_shortage(struct vfs_lane *vl, enum arena_class first, enum arena_class last);
 /* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
 struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl);
 /* vfs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN,

@@ -53,8 +53,9 @@ void silly_unpin(struct vfs_op *op);
 void silly_link(struct vfs_op *op, void (*done)(struct vfs_op *op));
 /* Removes the silly name of a file that nobody has open any more, and frees s. */
 void silly_remove(struct vfs_lane *vl, struct silly *s);
-/* The lane's clock. */
-void silly_tick(struct vfs_lane *vl, uint64_t now_ns);
+/* If vl has no connection and another lane has one, that removes the names: of those whose REMOVE
+ * was not sent, and of those that wait for long. */
+void silly_move_all(struct vfs_lane *vl, uint64_t now_ns);
 /*
  * RENAME rm.home_name -> rm.silly may have happened, and that call or the next one has
  * failed with call.res.status. Gives rm.victim its name back. `after` runs with that

@@ -110,8 +110,15 @@ static void play_tick(struct fs_dev *d, uint64_t now_ns)
 	(void)now_ns;
 }
 
+static void play_aside(struct fs_dev *d, bool aside)
+{
+	(void)d;
+	(void)aside;
+}
+
 static const struct fs_dev_ops play_ops = {
 	.close = play_close, .take = play_take, .answer = play_answer, .tick = play_tick,
+	.step_aside = play_aside, .buffers_freed = play_close,
 };
 
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
@@ -222,7 +229,8 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	fs_play_dev = (struct fs_play_dev){ .dev = { .ops = &play_ops, .fl = fl } };
 	fl->dev = &fs_play_dev.dev;
 	vfs_this_lane = &fl->vl;
-	lane.fs = fl;
+	lane.front = &fl->vl;
+	cl->cfg.front = &vfs_nfs_front;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
 	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
 	fs.root = inode_get(&fs.vfs.inodes, root, &mine, 0, NULL, 0, mono_ns());

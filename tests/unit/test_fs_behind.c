@@ -646,7 +646,7 @@ static void finish(void)
 			some_connection();
 		}
 		tick_all(40000000000ull);
-		vfs_lane_buffers_freed(&fl->vl);
+		vfs_nfs_front.buffers_freed(&lane);
 		settle();
 		some_progress();
 	}
@@ -695,6 +695,7 @@ static void add_lane(void)
 	fs.vfs.cl->lanes = &lane;
 	fs.lanes[1].vl.lane = &pair[1];
 	fs.lanes[1].dev = fl->dev;
+	pair[1].front = &fs.lanes[1].vl;
 	fs.vfs.nlanes = 2;
 	two = true;
 }
@@ -761,7 +762,7 @@ static void any_order(unsigned which, bool kills)
 			some_progress();
 		}
 		seen.waits += atomic_load(&fs.vfs.behind.nwaiting);
-		vfs_lane_buffers_freed(&fl->vl);
+		vfs_nfs_front.buffers_freed(&lane);
 		settle();
 	}
 	finish();
@@ -1136,7 +1137,6 @@ Test(fs_behind, another_lane_sends_what_was_not_sent)
 	settle();
 	cr_assert_eq(did.writes, 0);
 	connect_other();
-	behind_tick(&fl->vl, mono_ns());
 	other_serves();
 	cr_assert(did.writes == 1 && did.commits == 0);
 	end();
@@ -1167,7 +1167,7 @@ Test(fs_behind, the_other_lane_breaks_as_well)
 	connect_other();
 	released = 0;
 	on_release = other_breaks;
-	behind_tick(&fl->vl, mono_ns());
+	lane_play_run(0);
 	on_release = NULL;
 	cr_assert(released == 1 && !nfs_lane_up(&pair[1]) && did.writes == 0);
 	lane_play_connect();
@@ -1243,7 +1243,7 @@ static void lose_lane(enum nfs_op op)
 	cr_assert(nsent == 1 && sent[0].c->op == op);
 	fake_break();
 	connect_other();
-	silly_tick(&fl->vl, mono_ns());
+	silly_move_all(&fl->vl, mono_ns());
 	cr_assert(nsent == 1 && sent[0].c->eng.rr.state == RR_CALL_WAITING);
 }
 
@@ -1266,7 +1266,7 @@ Test(fs_behind, another_lane_removes_a_silly_name)
 	silly_remove(&fl->vl, new_silly());
 	lose_lane(NFS_OP_REMOVE);
 	nsent = 0;
-	silly_tick(&fl->vl, mono_ns() + 6000000000);
+	silly_move_all(&fl->vl, mono_ns() + 6000000000);
 	is_removed();
 	end();
 }
@@ -1290,7 +1290,7 @@ Test(fs_behind, a_silly_name_does_not_wait_for_a_lost_lane)
 	op->call.flags |= NFS_CALL_NOW;
 	vfs_start(op, NFS_OP_CLOSE, closed);
 	lose_lane(NFS_OP_CLOSE);
-	silly_tick(&fl->vl, mono_ns() + 6000000000);
+	silly_move_all(&fl->vl, mono_ns() + 6000000000);
 	is_removed();
 	up = 2;
 	disconnect();

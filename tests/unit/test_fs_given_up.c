@@ -253,7 +253,7 @@ static void some_kill(void)
 /* Makes a request that waits look again, without letting its time pass. */
 static void look_again(void)
 {
-	vfs_lane_buffers_freed(&fl->vl);
+	vfs_nfs_front.buffers_freed(&lane);
 	list_for_each(n, &fl->vl.active) {
 		struct fs_req *r = container_of(n, struct fs_req, op.node);
 

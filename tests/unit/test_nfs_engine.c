@@ -132,6 +132,13 @@ static void hook(struct nfs_lane *l)
 	freed_hooks++;
 }
 
+static void unheard(struct nfs_lane *l)
+{
+	(void)l;
+}
+
+static const struct nfs_front front = { .lane_changed = unheard, .buffers_freed = hook };
+
 static void setup(void)
 {
 	struct errbuf eb = { "" };
@@ -151,14 +158,13 @@ static void setup(void)
 	cl.lanes = &lane;
 	cl.nlanes = 1;
 	cl.cfg = (struct nfs_config){
-		.times = &fake_times, .clock = fake_clock,
+		.times = &fake_times, .clock = fake_clock, .front = &front,
 		.version = &version, .paths[0].fabric = &fabric_fake, .npaths = 1, .server = "server", .lanes = 1,
 		.credits = 16, .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000,
 	};
 	nfs_server_init(&cl);
 	cr_assert_eq(nfs_buffers_init(&cl), 0);
 	cr_assert_eq(nfs_lane_init(&cl, 0, &eb), 0, "%s", eb.text);
-	lane.buffers_freed = hook;
 	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][0], &link, &eb), 0);
 	nfs_connection_up(&lane.target.conns[0][0], link);
 }

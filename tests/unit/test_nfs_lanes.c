@@ -201,6 +201,13 @@ static void on_buffers(struct nfs_lane *l)
 		read_it(l);
 }
 
+static void on_change(struct nfs_lane *l)
+{
+	(void)l;
+}
+
+static const struct nfs_front front = { .lane_changed = on_change, .buffers_freed = on_buffers };
+
 static void on_asked(struct loop_msg *m)
 {
 	(void)m;
@@ -222,7 +229,6 @@ static void on_request(struct loop_msg *m)
 static void on_start(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
-	l->buffers_freed = on_buffers;
 	if (l == &lanes[1]) {
 		start_fuse();
 		return;
@@ -242,7 +248,7 @@ static void setup(void)
 	sem_init(&round_is_over, 0, 0);
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = lanes, .nlanes = 2,
-		.cfg = { .version = &nfs_v3, .paths[0].fabric = &fabric_fake, .npaths = 1,
+		.cfg = { .version = &nfs_v3, .front = &front, .paths[0].fabric = &fabric_fake, .npaths = 1,
 			 .server = "server", .lanes = 2, .credits = 16,
 			 .buffers = { .n = { 24, 0, 3, 0 } }, .timeo_ms = 60000 },
 	};

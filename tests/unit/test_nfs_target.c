@@ -76,6 +76,20 @@ static void release(struct nfs_target *t, struct nfs_call *c)
 	taken[which(t)]--;
 }
 
+static char heard[16];                  /* by the front: a lane that is up, or down */
+
+static void on_change(struct nfs_lane *l)
+{
+	heard[strlen(heard)] = nfs_lane_up(l) ? 'u' : 'd';
+}
+
+static void on_buffers(struct nfs_lane *l)
+{
+	(void)l;
+}
+
+static const struct nfs_front front = { .lane_changed = on_change, .buffers_freed = on_buffers };
+
 static void connect_to(struct nfs_target *t)
 {
 	struct errbuf eb = { "" };
@@ -100,7 +114,7 @@ static void setup(void)
 	pthread_cond_init(&ctl.cond, NULL);
 	cl = (struct nfs_client){
 		.control = &ctl, .lanes = &lane, .nlanes = 1,
-		.cfg = { .version = &versions[0], .paths[0].fabric = &fabric_fake, .npaths = 1,
+		.cfg = { .front = &front, .version = &versions[0], .paths[0].fabric = &fabric_fake, .npaths = 1,
 			 .server = "first", .lanes = 1, .credits = 16,
 			 .buffers = { .n = { 24, 0, 4, 2 } }, .timeo_ms = 60000 },
 	};
@@ -209,4 +223,28 @@ Test(nfs_target, one_server_is_lost)
 	cr_assert_eq(fake_conns[1].nsends, 1, "it is sent again");
 	answer(1, b);
 	cr_assert(b->dones == 1 && b->decoded_by == 2);
+}
+
+/* Of the server that is mounted, and when there is no connection any more, or one again. */
+Test(nfs_target, the_front_hears_of_the_last_connection)
+{
+	struct errbuf eb = { "" };
+	struct rr_link *link;
+
+	cr_assert_str_eq(heard, "u");
+	fake_used = &fake_conns[1];
+	fake_break();
+	connect_to(&second);
+	cr_assert_str_eq(heard, "u");
+	fake_used = &fake_conns[0];
+	fake_break();
+	cr_assert_str_eq(heard, "ud");
+	connect_to(&lane.target);
+	cr_assert_str_eq(heard, "udu");
+	/* Neither does a further one say anything, nor its end. */
+	fake_most = 3;
+	cr_assert_eq(nfs_connection_open(&lane.target.conns[0][1], &link, &eb), 0, "%s", eb.text);
+	nfs_connection_up(&lane.target.conns[0][1], link);
+	fake_break();
+	cr_assert_str_eq(heard, "udu");
 }

@@ -495,7 +495,7 @@ static void memory(void)
 	/* A second has passed. */
 	atomic_store(&vfs.ahead.pause_ns, 0);
 	vfs_play_catch_up();
-	vfs_lane_buffers_freed(vl);
+	vfs_nfs_front.buffers_freed(&lane);
 	take_calls();
 }
 
@@ -554,7 +554,7 @@ static void finish(void)
 		cr_assert_lt(i, 100000, "an operation has no end");
 		vfs_play_catch_up();
 		some_progress();
-		vfs_lane_buffers_freed(vl);
+		vfs_nfs_front.buffers_freed(&lane);
 		take_calls();
 	}
 }
@@ -853,10 +853,15 @@ Test(vfs_ahead, nobody_waits_for_a_dead_connection)
 	ask_read(0, 1, 1, false);
 	ask_read(0, 2, 1, false);
 	op = container_of(vl->active.prev, struct vfs_op, node);
-	cr_assert_not(ahead_leave(op));
+	ahead_leave(vl);
+	cr_assert(op->waits_piece && !op->calling);
 	container_of(vfs.ahead.all.next, struct ahead_piece, all)->vl = &other;
-	cr_assert(ahead_leave(op));
-	cr_assert_not(ahead_leave(op));
+	ahead_leave(vl);
+	cr_assert(!op->waits_piece && op->calling);
+	/* Nor does who comes later. */
+	ask_read(0, 2, 1, false);
+	op = container_of(vl->active.prev, struct vfs_op, node);
+	cr_assert(!op->waits_piece && op->calling);
 	finish();
 	cr_assert_eq(hits(), 0);
 	stop();

@@ -534,6 +534,11 @@ static void play_file_ends(struct vfs_lane *l, struct file *f, bool silly)
 	play_inode(f->ino, false);
 }
 
+static void play_lanes_changed(struct vfs_lane *l)
+{
+	(void)l;
+}
+
 static const struct vfs_front play_front = {
 	.op_size = sizeof(struct play_op),
 	.inode_size = sizeof(struct vfs_play_inode),
@@ -549,6 +554,8 @@ static const struct vfs_front play_front = {
 	.data_lost = play_data_lost,
 	.end_known = play_end_known,
 	.file_ends = play_file_ends,
+	.lanes_changed = play_lanes_changed,
+	.buffers_freed = play_lanes_changed,
 };
 
 /* ---- life ---- */
@@ -583,6 +590,8 @@ void vfs_play_start(const struct nfs_version *version, const struct nfs_fh *fh,
 	vfs.lanes[1] = &play_lanes[1];
 	vfs_lane_init(vl, &vfs, 0);
 	vfs_this_lane = vl;
+	lane.front = vl;
+	cl->cfg.front = &vfs_nfs_front;
 	root = inode_get(&vfs.inodes, fh, &mine, 0, NULL, 0, mono_ns());
 	vfs.root_id = root->id;
 	vfs_play_buffers();

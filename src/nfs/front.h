@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What happens in src/nfs, told to the file system above it (src/vfs). The table is in the client's
+ * configuration; NULL: nobody wants to know.
+ *
+ *   target.c      a connection comes or goes  ---lane_changed---->  vfs/lane.c
+ *   engine.c      an operation has ended      ---buffers_freed--->
+ *
+ * Who calls, and where. Each function is called on that lane's thread, from its loop, with no lock
+ * held. So there is one call at a time for a lane, and may be several for the client. (The first
+ * connection of lane 0 comes on the mounting thread, before there are others.) When the lane's
+ * thread has ended nothing comes any more. nfs_lane.front is for the callee, which sets it on the
+ * lane's thread; it is NULL until then, and what comes before that is lost.
+ *
+ * What may be done there: whatever done() of an operation may do. Operations may be started and
+ * ended (nfs_take_back(), nfs_abandon()), buffers put back, messages posted. Nothing may be waited
+ * for. When a connection is lost, this comes when its calls are back in the lane's queue, those
+ * whose time is up have ended, and nothing of the connection is left.
+ *
+ * What is not told, because nobody would do anything with it:
+ *
+ *   lost(file)     An open's state is lost, and cannot be recovered (nfs4_recover.c, nfs4_revoked.c).
+ *                  Each call with that open fails by itself from then on, and write-behind sends what
+ *                  it holds within a second, and drops it with that error.
+ *   recall(file)   The server wants a delegation back: there are none. It comes with them.
+ */
+#ifndef NFS_FRONT_H
+#define NFS_FRONT_H
+
+struct nfs_lane;
+
+struct nfs_front {
+	/* The lane has a connection to the server that is mounted again, or has lost its last one:
+	 * nfs_lane_up() says which. It may also come when neither is the case. */
+	void (*lane_changed)(struct nfs_lane *l);
+	/* Buffers are back: what waits for some may be tried again. */
+	void (*buffers_freed)(struct nfs_lane *l);
+};
+
+#endif
