@@ -3,7 +3,6 @@
  * The mount: what we request from the kernel, a device for each lane, the root, and the
  * end.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -22,55 +21,6 @@
 /* From this minor version on (Linux 6.6) a direct write of an open file that is not O_DIRECT drops
  * the pages in its way. */
 #define DROPS_PAGES 39u
-
-/* ---- before the mount ---- */
-
-static bool is_mountpoint(const char *path, const struct stat *st)
-{
-	struct stat parent;
-	char up[4096 + 4];
-
-	snprintf(up, sizeof(up), "%s/..", path);
-	return stat(up, &parent) == 0 &&
-	       (parent.st_dev != st->st_dev || parent.st_ino == st->st_ino);
-}
-
-static bool is_empty(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-	bool empty = true;
-
-	if (!d)
-		return true;    /* a user who may not look may still be allowed to mount */
-	while (empty && (e = readdir(d)))
-		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	closedir(d);
-	return empty;
-}
-
-int fs_check_mountpoint(const char *path, struct errbuf *eb)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return err_set(eb, -errno, "cannot mount on '%s': %s%s", path, strerror(errno),
-			       errno == ENOENT ? "; make the directory first" :
-			       errno == ENOTCONN ? "; a FUSE mount whose daemon is gone is there: "
-			       "'fusermount3 -u' (or umount) removes it" : "");
-	if (!S_ISDIR(st.st_mode))
-		return err_set(eb, -ENOTDIR, "cannot mount on '%s': it is not a directory", path);
-	if (is_mountpoint(path, &st))
-		return err_set(eb, -EBUSY, "cannot mount on '%s': it is busy, a file system is mounted "
-			       "there already; unmount it first, or use another directory", path);
-	if (!is_empty(path))
-		return err_set(eb, -ENOTEMPTY, "cannot mount on '%s': the directory is not empty, "
-			       "and its files would be hidden; use an empty one", path);
-	if (geteuid() != 0 && access(path, W_OK) < 0)
-		return err_set(eb, -errno, "cannot mount on '%s': %s; an ordinary user can mount only "
-			       "where he may write", path, strerror(errno));
-	return 0;
-}
 
 /* ---- libfuse ---- */
 

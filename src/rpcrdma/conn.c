@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The requester's queue, the calls in flight, and what happens to them when a link is lost.
+ * The requester's queue, and the calls in flight. (When a link is lost: lost.c.)
  *
  *     waiting:  a  b  c  d            link 0:  inflight  x  y      grant 2
  *               |                     link 1:  inflight  z         grant 8   <- a
@@ -10,21 +10,12 @@
  * reply is here; its Send has completed, so that the device is done with the message
  * buffer (where a completion would cost a wake-up, the reply is taken for that: a peer that
  * answers has received the message); the peer's rights to its buffers have ended (memreg.h).
- *
- * When a link is lost, its fabric connection is closed at once. After that nobody can reach
- * a buffer through it. Calls whose reply had come are completed. The rest go back to the
- * head of the queue, in the order of their sending. They are sent again, with the same XID,
- * on another link, or when the owner brings a new one (rr_up). A call is never sent twice
- * on one link. The link's receives are freed last, because the completed replies
- * lie in them. A call that names its link (rr_submit_on) ends with it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include "rpcrdma/impl.h"
-
-static void pump(struct rr_conn *c);
 
 /* ---- table of calls in flight ---- */
 
@@ -49,7 +40,7 @@ static void track(struct rr_link *link, struct rr_call *call)
 	call->state = RR_CALL_INFLIGHT;
 }
 
-static void untrack(struct rr_call *call)
+void rr_untrack(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
 
@@ -77,172 +68,12 @@ static void tell_owner(struct rr_call *call, int status)
 	call->done(call, status);
 }
 
-/* The reply is here, or can no longer come. Buffers are put back before the owner is
- * told, because it may be waiting for one. */
-static void end_call(struct rr_conn *c, struct rr_call *call)
+void rr_end_call(struct rr_conn *c, struct rr_call *call)
 {
 	if (!call->status && call->chunk)
 		copy_chunk(c, call);
 	rr_put_chunk(c, call);
 	tell_owner(call, call->status);
-}
-
-/* ---- giving a link up ---- */
-
-/* Takes the link's calls back into the queue. Calls that are answered, or must not be
- * sent again, go to `finished`. Both lists keep the order of sending. */
-static void take_back(struct rr_link *link, struct list *finished)
-{
-	struct rr_conn *c = link->conn;
-
-	while (!list_empty(&link->inflight)) {
-		struct rr_call *call = container_of(link->inflight.prev, struct rr_call, node);
-
-		untrack(call);
-		call->nmrs = 0;         /* gone with the link */
-		call->unmapping = false;
-		if (!call->replied)
-			rr_put_chunk(c, call);
-		if (!call->replied && (call->pinned || call->bad >= RR_BAD_MAX)) {
-			call->status = call->pinned ? -ENOTCONN : -EBADMSG;
-			call->replied = true;
-		}
-		if (call->replied) {
-			list_add_head(finished, &call->node);
-		} else {
-			stat_add_to(&link->ps->failovers, 1);
-			call->state = RR_CALL_WAITING;
-			list_add_head(&c->waiting, &call->node);
-			c->nwaiting[rr_is_bulk(call)]++;
-		}
-	}
-}
-
-#define WINDOWS_LOST_MAX 2u
-#define WINDOWS_PAUSE_NS 600000000000ull
-
-/*
- * A driver may say that it has windows, and break the connection at the first call that has
- * one. Any connection may be lost once; the second in a row is a reason to do without, unless
- * some lane has seen windows work on that path.
- *
- * A server can bring this about: it drops two connections. So what comes instead gives it no
- * more than windows do: a registration for each call. It is slower, and so it does not last:
- * after ten minutes the next connection has windows again. Only the user chooses pool.
- */
-static void doubt_windows(struct rr_link *link)
-{
-	struct rr_conn *c = link->conn;
-	struct rr_windows *w;
-
-	if (c->cfg.memreg != &rr_memreg_auto || !link->memreg->windows || !link->mapped)
-		return;
-	w = &c->cfg.windows[link->path];
-	if (atomic_load(&w->work) || ++c->windows_lost[link->path] < WINDOWS_LOST_MAX)
-		return;
-	if (atomic_exchange(&w->again_ns, mono_ns() + WINDOWS_PAUSE_NS))
-		return;
-	log_warn("%u connections with memory windows were lost before any was seen to work (%s): "
-		 "memreg=call is used, and windows are tried again every ten minutes. memreg=pool is "
-		 "faster, needs less locked memory, and lets the server reach all data buffers",
-		 c->windows_lost[link->path], link->text);
-}
-
-static void lose_link(struct rr_link *link, int err, const char *why)
-{
-	struct rr_conn *c = link->conn;
-	void *owner = link->owner;
-	struct list finished;
-
-	list_del(&link->node);
-	/* Who is told of the end of a call may still look at the link. Nothing is sent on it. */
-	if (!link->reset_err)
-		link->reset_err = err ? err : -ENOTCONN;
-	rr_sort_links(c);
-	loop_timer_clear(&link->reset_timer);
-	doubt_windows(link);
-	rr_link_shut(link);
-	stat_add(c->st, STAT_CONN_DOWNS, 1);
-	list_init(&finished);
-	take_back(link, &finished);
-	/* The owner hears of the loss before anything is sent elsewhere: calls whose time is up end
-	 * then, or they would take the next link with them. */
-	c->losing++;
-	for (struct list *n; (n = list_pop(&finished)); )
-		end_call(c, container_of(n, struct rr_call, node));
-	rr_link_free(link);
-	c->ev->down(c->ctx, owner, err, why);
-	c->losing--;
-	pump(c);
-}
-
-static void on_reset(struct loop_timer *t)
-{
-	struct rr_link *link = container_of(t, struct rr_link, reset_timer);
-
-	lose_link(link, link->reset_err, link->reset_why);
-}
-
-void rr_link_reset(struct rr_link *link, int err, const char *why)
-{
-	if (link->reset_err)
-		return;
-	link->reset_err = err;
-	link->reset_why = why;
-	rr_sort_links(link->conn);
-	loop_timer_set(link->conn->loop, &link->reset_timer, 0);
-}
-
-void rr_reset_link_of(const struct rr_call *call, int err, const char *why)
-{
-	if (call->link)
-		rr_link_reset(call->link, err, why);
-}
-
-/* The call's owner may have ended a link in done(). */
-static bool in_use(const struct rr_conn *c, const struct rr_link *link)
-{
-	list_for_each(n, &c->links)
-		if (container_of(n, struct rr_link, node) == link)
-			return true;
-	return false;
-}
-
-void rr_reset_answering(struct rr_conn *c, int err, const char *why)
-{
-	if (c->answering && in_use(c, c->answering))
-		rr_link_reset(c->answering, err, why);
-}
-
-/* Counts each call whose time is up. */
-static bool is_silent(struct rr_link *link, uint64_t now_ns, uint64_t timeo_ns)
-{
-	bool silent = false;
-
-	list_for_each(n, &link->inflight) {
-		struct rr_call *call = container_of(n, struct rr_call, node);
-
-		if (now_ns <= call->posted_ns + timeo_ns * (call->timeouts + 1))
-			continue;
-		silent = true;
-		call->timeouts += call->timeouts < RR_TIMEOUTS_MAX;
-	}
-	return silent;
-}
-
-void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why)
-{
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
-		if (is_silent(link, now_ns, timeo_ns))
-			rr_link_reset(link, err, why);
-	}
-}
-
-static void on_down(void *ctx, int err, const char *why)
-{
-	lose_link(ctx, err, why);
 }
 
 /* ---- completion ---- */
@@ -260,18 +91,18 @@ static void finish(struct rr_call *call)
 	struct rr_link *before = c->answering;
 	void *recv = call->recv;
 
-	untrack(call);
+	rr_untrack(call);
 	call->recv = NULL;
 	c->answering = link;
-	end_call(c, call);
+	rr_end_call(c, call);
 	c->answering = before;
 	/* The reply was in there until now. */
-	if (in_use(c, link)) {
+	if (rr_in_use(c, link)) {
 		if (recv)
 			rr_repost(link, recv);
 		end_if_drained(link);
 	}
-	pump(c);
+	rr_pump(c);
 }
 
 void rr_progress(struct rr_call *call)
@@ -286,7 +117,7 @@ static void on_sent(void *ctx, void *cookie)
 	struct rr_call *call = cookie;
 
 	if (!call) {
-		pump(link->conn);
+		rr_pump(link->conn);
 		return;
 	}
 	call->sent = true;
@@ -351,7 +182,7 @@ static void pump_all(struct rr_conn *c)
 	}
 }
 
-static void pump(struct rr_conn *c)
+void rr_pump(struct rr_conn *c)
 {
 	if (!list_empty(&c->waiting) && !c->losing)
 		pump_all(c);
@@ -420,7 +251,7 @@ void rr_submit(struct rr_conn *c, struct rr_call *call)
 	if (!room && !list_empty(&c->links))
 		stat_add(c->st, STAT_RPC_CREDIT_WAITS, 1);
 	else if (!link)
-		pump(c);
+		rr_pump(c);
 }
 
 int rr_submit_on(struct rr_link *link, struct rr_call *call)
@@ -447,13 +278,13 @@ void rr_submit_first(struct rr_conn *c, struct rr_call *call)
 	reset_call(call);
 	list_add_head(&c->waiting, &call->node);
 	c->nwaiting[rr_is_bulk(call)]++;
-	pump(c);
+	rr_pump(c);
 }
 
 void rr_retry(struct rr_conn *c)
 {
 	magazine_exchange(c->mag, &c->spare);
-	pump(c);
+	rr_pump(c);
 }
 
 int rr_cancel(struct rr_conn *c, struct rr_call *call, int status)
@@ -473,7 +304,7 @@ static const struct fab_events fab_events = {
 	.recv = rr_on_recv,
 	.sent = on_sent,
 	.unbound = rr_unmapped,
-	.down = on_down,
+	.down = rr_on_down,
 };
 
 int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
@@ -484,7 +315,7 @@ int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
 		rr_link_drop(link);
 		return rc;
 	}
-	loop_timer_init(&link->reset_timer, on_reset);
+	loop_timer_init(&link->reset_timer, rr_on_reset);
 	list_init(&link->inflight);
 	rr_set_grant(link, 1);
 	link->trial = trial;
@@ -492,7 +323,7 @@ int rr_up(struct rr_conn *c, struct rr_link *link, bool trial)
 	list_add_tail(&c->links, &link->node);
 	rr_sort_links(c);
 	stat_add(c->st, STAT_CONN_UPS, 1);
-	pump(c);
+	rr_pump(c);
 	return 0;
 }
 
@@ -500,7 +331,7 @@ void rr_admit(struct rr_link *link)
 {
 	link->trial = false;
 	rr_sort_links(link->conn);
-	pump(link->conn);
+	rr_pump(link->conn);
 }
 
 void rr_drain(struct rr_link *link)

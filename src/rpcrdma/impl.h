@@ -3,6 +3,7 @@
  * What the files of src/rpcrdma share. Not for other modules.
  *
  *   conn.c    the queue, and the calls in flight
+ *   lost.c    what becomes of the calls of a link that is lost
  *   choose.c  which link takes the next call
  *   link.c    how a connection begins and ends
  *   send.c    from a call to one Send
@@ -120,7 +121,24 @@ struct rr_call *rr_find(const struct rr_link *link, uint32_t xid);
 /* The reply is here, the Send has completed, or nobody reaches the call's buffers any
  * more. The call is finished when all three are true. */
 void rr_progress(struct rr_call *call);
+/* The call is not in flight any more. */
+void rr_untrack(struct rr_call *call);
+/* The reply is here, or can no longer come. Buffers are put back before the owner is
+ * told, because it may be waiting for one. */
+void rr_end_call(struct rr_conn *c, struct rr_call *call);
+/* Sends what waits, as far as links have room. */
+void rr_pump(struct rr_conn *c);
 enum { RR_NO_BUFFER = 1 };
+
+/* lost.c */
+
+/* (rr_link_reset(), rr_reset_link_of(), rr_reset_answering() and rr_expire() are here, too.)
+ * fab_events.down */
+void rr_on_down(void *ctx, int err, const char *why);
+/* The time for rr_link_reset() has come. */
+void rr_on_reset(struct loop_timer *t);
+/* Is the link still there? The call's owner may have ended it in done(). */
+bool rr_in_use(const struct rr_conn *c, const struct rr_link *link);
 
 /* send.c: builds the transport header in front of the message and posts both. Returns 0;
  * RR_NO_BUFFER: not now; -EMSGSIZE, -EFAULT, -EINVAL: this call can never be sent. Then

@@ -9,6 +9,7 @@
  *   iw_connect.c  the active side's set-up (blocks)
  *   iw_listen.c   the passive side's set-up (on a loop)
  *   rx.c          receiving: from frames to placed data and completed messages
+ *   rx_judge.c    checking a frame by its header
  *   placement_guess.c       where the payload of the next frame goes
  *   post.c        work requests: rings of messages
  *   tx.c          sending: from messages to frames
@@ -133,6 +134,11 @@ struct iw_rx {
 	uint64_t stall_mark;    /* rx_bytes when the stall timer was set */
 };
 
+static inline struct iw_recv *iw_first_recv(struct iw_rx *rx)
+{
+	return &rx->recv[rx->recv_head & rx->recv_mask];
+}
+
 /* ---- Sending (tx.c) ---- */
 
 #define IW_BATCH       64u              /* frames in one sendmsg() */
@@ -243,6 +249,11 @@ void iw_rx_stalled(struct loop_timer *t);
 /* Of fabric.h. */
 int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie);
 
+/* ---- rx_judge.c ---- */
+
+/* Judges the frame whose header is rx.h, and notes what has to follow it. */
+enum iw_error iw_rx_judge(struct fab_conn *c);
+
 /* ---- placement_guess.c ---- */
 
 /* The memory that the payload of the next frame is likely for. The frame begins at the start
@@ -276,7 +287,13 @@ void iw_nudge_init(struct fab_conn *c);
 /* A Read Request came: queues the response. */
 enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r);
 /* The read whose data comes next; NULL: none is outstanding. */
-struct iw_op *iw_tx_reading(struct fab_conn *c);
+static inline struct iw_op *iw_tx_reading(struct fab_conn *c)
+{
+	struct iw_ring *ring = &c->tx.reads;
+	struct iw_op *op = ring_at(ring, ring->head);
+
+	return ring->head != ring->next && op->sent ? op : NULL;
+}
 /* All data of that read is here: removes it, and tells the owner. */
 void iw_tx_read_done(struct fab_conn *c);
 

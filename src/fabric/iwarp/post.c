@@ -77,14 +77,6 @@ enum iw_error iw_tx_respond(struct fab_conn *c, const struct ddp_read_req *r)
 	return IW_OK;
 }
 
-struct iw_op *iw_tx_reading(struct fab_conn *c)
-{
-	struct iw_ring *ring = &c->tx.reads;
-	struct iw_op *op = ring_at(ring, ring->head);
-
-	return ring->head != ring->next && op->sent ? op : NULL;
-}
-
 void iw_tx_read_done(struct fab_conn *c)
 {
 	struct iw_ring *ring = &c->tx.reads;

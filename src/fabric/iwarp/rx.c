@@ -74,82 +74,7 @@ int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 	return 0;
 }
 
-static struct iw_recv *first_recv(struct iw_rx *rx)
-{
-	return &rx->recv[rx->recv_head & rx->recv_mask];
-}
-
-/* ---- Checking a frame by its header ----------------------------------------- */
-
-static enum iw_error judge_tagged(struct fab_conn *c)
-{
-	struct iw_rx *rx = &c->rx;
-	const struct ddp_hdr *h = &rx->h;
-
-	/* The segments of a message follow each other without a gap, and so do tagged
-	 * messages (RFC 5041 section 5). */
-	if (rx->in_tagged) {
-		if (h->op != rx->tagged_op)
-			return IW_E_INTERSECT;
-		if (h->stag != rx->tagged_stag || h->to != rx->tagged_to)
-			return h->op == RDMAP_WRITE ? IW_E_INTERSECT : IW_E_RESPONSE;
-	}
-	if (h->op == RDMAP_READ_RESP) {
-		const struct iw_op *op = iw_tx_reading(c);
-
-		if (!op || h->stag != op->own_stag || h->to != op->own_to + op->done ||
-		    h->payload > op->len - op->done ||
-		    h->last != (h->payload == op->len - op->done))
-			return IW_E_RESPONSE;
-	}
-	rx->in_tagged = true;
-	rx->tagged_op = h->op;
-	rx->tagged_stag = h->stag;
-	rx->tagged_to = h->to + h->payload;
-	return IW_OK;
-}
-
-static enum iw_error judge_send(struct fab_conn *c)
-{
-	struct iw_rx *rx = &c->rx;
-
-	if (rx->h.mo != (rx->in_untagged ? rx->send_len : 0))
-		return IW_E_MO;
-	if (rx->recv_head == rx->recv_tail)
-		return IW_E_NO_RECV;
-	if (rx->h.payload > first_recv(rx)->len - (rx->in_untagged ? rx->send_len : 0))
-		return IW_E_TOO_LONG;
-	if (!rx->in_untagged)
-		rx->send_len = 0;
-	return IW_OK;
-}
-
-static enum iw_error judge_untagged(struct fab_conn *c)
-{
-	struct iw_rx *rx = &c->rx;
-	const struct ddp_hdr *h = &rx->h;
-	enum iw_error e = IW_OK;
-	uint32_t qn = h->op == RDMAP_READ_REQ ? DDP_QN_READ :
-		h->op == RDMAP_TERMINATE ? DDP_QN_TERM : DDP_QN_SEND;
-
-	if (h->qn != qn)
-		return IW_E_QN;
-	if (h->op == RDMAP_TERMINATE)
-		return h->payload > sizeof(rx->ctl) ? IW_E_TOO_LONG : IW_OK;
-	if (rx->in_untagged && h->op != rx->untagged_op)
-		return IW_E_INTERSECT;
-	if (h->msn != rx->msn[qn])
-		return IW_E_MSN;
-	if (h->op != RDMAP_READ_REQ)
-		e = judge_send(c);
-	else if (h->mo)
-		e = IW_E_MO;
-	else if (!h->last || h->payload != DDP_READ_REQ)
-		e = IW_E_READ_FORM;
-	rx->in_untagged = true;
-	rx->untagged_op = h->op;
-	return e;
-}
+/* ---- The place of payload ------------------------------------------------- */
 
 /* Where the rest of this frame's payload goes, as of now. */
 static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
@@ -177,7 +102,7 @@ static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
 		*dest = rx->ctl + rx->got;
 		return IW_OK;
 	default:
-		*dest = first_recv(rx)->mem + rx->send_len + rx->got;
+		*dest = iw_first_recv(rx)->mem + rx->send_len + rx->got;
 		return IW_OK;
 	}
 }
@@ -221,7 +146,7 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 {
 	bool inval = h->op == RDMAP_SEND_INV || h->op == RDMAP_SEND_SE_INV;
 	struct iw_rx *rx = &c->rx;
-	struct iw_recv recv = *first_recv(rx);
+	struct iw_recv recv = *iw_first_recv(rx);
 
 	if (inval) {
 		const struct stag_entry *e = stag_find(&c->stags, h->stag);
@@ -298,7 +223,7 @@ static bool take_header(struct fab_conn *c)
 			memcpy(rx->raw + DDP_TAGGED_HDR, at + DDP_TAGGED_HDR,
 			       DDP_UNTAGGED_HDR - DDP_TAGGED_HDR);
 		rx->have_raw = true;
-		e = rx->h.tagged ? judge_tagged(c) : judge_untagged(c);
+		e = iw_rx_judge(c);
 	}
 	if (e)
 		iw_fail(c, e);
