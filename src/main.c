@@ -360,10 +360,10 @@ static void enter_sandbox(void)
 
 static void say_not_bound(int rc)
 {
-	log_info("no list of files binds this process: %s; the mount works anyway",
+	log_info("cannot limit this process to a list of files (Landlock): %s; the mount works anyway",
 		 rc == -EPERM ? "/proc hides programs (hidepid), and it could not read their groups" :
 		 rc == -ENOSYS ? "this kernel has no Landlock" :
-		 rc == -EOPNOTSUPP ? "this kernel's Landlock is switched off (lsm=)" : strerror(-rc));
+		 rc == -EOPNOTSUPP ? "Landlock is switched off in this kernel (lsm=)" : strerror(-rc));
 }
 
 static int run(struct mount *m)

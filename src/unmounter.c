@@ -118,7 +118,7 @@ static void note(struct errbuf *eb)
 {
 	known = ctl_where_find(conf.mountpoint, &ours) == 0 && ours.ours;
 	if (!known && geteuid() == 0)
-		err_set(eb, 0, "the mount is not found on '%s': it will have to be unmounted by hand",
+		err_set(eb, 0, "cannot find the mount on '%s': unmount it by hand",
 			conf.mountpoint);
 }
 

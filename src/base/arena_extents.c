@@ -181,16 +181,16 @@ static void refused(struct arena *a, unsigned looks)
 static void say_limit(struct arena_growth *g, const char *why)
 {
 	if (!g->told_limit)
-		log_warn("data that waits for the server's disk has %zu MiB of further buffers, and "
-			 "cannot have more: %s", g->there * ARENA_EXTENT >> 20, why);
+		log_warn("write-behind has %zu MiB of additional buffers and cannot get more: %s",
+			 g->there * ARENA_EXTENT >> 20, why);
 	g->told_limit = true;
 }
 
 static void say_short(struct arena_growth *g)
 {
 	if (!g->told_short)
-		log_info("this machine is short of memory: data that waits for the server's disk has %zu "
-			 "MiB of further buffers for now", g->there * ARENA_EXTENT >> 20);
+		log_info("this machine is short of memory: write-behind keeps only %zu MiB of additional "
+			 "buffers for now", g->there * ARENA_EXTENT >> 20);
 	g->told_short = true;
 }
 

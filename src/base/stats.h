@@ -46,7 +46,7 @@
 	X(BEHIND_BYTES,       "behind.bytes",        "file bytes answered before they were sent") \
 	X(BEHIND_GATHERED,    "behind.gathered_bytes", "of these, bytes copied into an earlier WRITE") \
 	X(BEHIND_READS,       "behind.reads",        "READs answered from what was held, without the server") \
-	X(READBACK_ATTRS,        "young.attrs",         "attributes for read() given without the server") \
+	X(READBACK_ATTRS,        "young.attrs",         "GETATTRs for read() answered without the server") \
 	X(BEHIND_COMMITS,     "behind.commits",      "COMMIT procedures of write-behind") \
 	X(SOLO_CHANGED,       "solo.changed",        "files that somebody else has changed with consistency=solo") \
 	X(DIR_RPCS,           "dir.rpcs",            "READDIR and READDIRPLUS procedures") \
@@ -54,11 +54,11 @@
 	X(CONN_UPS,           "conn.ups",            "connections set up") \
 	X(CONN_DOWNS,         "conn.downs",          "connections lost") \
 	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id") \
-	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers take now") \
-	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may take") \
+	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers use now") \
+	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may use") \
 	X(ARENA_GROWN,        "arena.grown",         "pieces of 16 MiB added to them") \
 	X(ARENA_GIVEN_BACK,   "arena.given_back",    "pieces of 16 MiB given back") \
-	X(ARENA_REFUSED,      "arena.refused",       "pieces of 16 MiB that could not be had") \
+	X(ARENA_REFUSED,      "arena.refused",       "pieces of 16 MiB that could not be added") \
 	X(BEHIND_ROOM,        "behind.room_bytes",   "file bytes that may wait for COMMIT now")
 
 enum stat_id {

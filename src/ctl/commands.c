@@ -91,7 +91,7 @@ static int find_path(const struct ctl_client *c, const char *text, struct nfs_pa
 			*out = p[i];
 	}
 	if (found > 1)
-		return err_set(eb, -EINVAL, "%u paths lead to %s: say which by its number", found, text);
+		return err_set(eb, -EINVAL, "%u paths lead to %s: give the number of one", found, text);
 	if (!found && !removing)
 		return err_set(eb, -ENOENT, by_id ? "there is no path %s" : "no path leads to %s", text);
 	return 0;
@@ -187,7 +187,7 @@ static void look_at_added(struct ctl_client *c)
 		if (take_away(c, p.id))
 			not_added(c, p.why[0] ? p.why : "another server is there", "");
 	} else if (mono_ns() >= c->wait.until_ns) {
-		snprintf(late, sizeof(late), "no connection came about within %u ms", ctl_wait_ms);
+		snprintf(late, sizeof(late), "could not connect within %u ms", ctl_wait_ms);
 		if (take_away(c, p.id))
 			not_added(c, late, p.why[0] ? p.why : "the server does not answer");
 	}

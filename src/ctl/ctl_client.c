@@ -28,8 +28,8 @@ int ctl_peer_find(struct ctl_peer *p, const char *mountpoint, struct errbuf *eb)
 	if (rc)
 		return err_set(eb, CTL_GONE, "cannot read %s: %s", ctl_mountinfo, strerror(-rc));
 	if (!p->mount.ours)
-		return err_set(eb, CTL_GONE, "what is mounted on '%s' is not of this program's type, "
-			      "fuse.nfsrdma-fuse", p->mountpoint);
+		return err_set(eb, CTL_GONE, "the mount on '%s' is not of type fuse.nfsrdma-fuse",
+			      p->mountpoint);
 	if (geteuid() != 0 && geteuid() != p->mount.owner)
 		return err_set(eb, CTL_REFUSED, "only uid %u, who mounted '%s', and root may control it",
 			      p->mount.owner, p->mountpoint);
@@ -71,7 +71,7 @@ static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return err_set(eb, CTL_GONE, "cannot tell whose the control socket of '%s' is: %s",
+		return err_set(eb, CTL_GONE, "cannot find out who serves the control socket of '%s': %s",
 			      p->mountpoint, strerror(errno));
 	if (peer.uid == 0 || peer.uid == p->mount.owner)
 		return CTL_OK;
@@ -160,7 +160,7 @@ static int check_reply(const struct ctl_peer *p, struct json_object *o, struct e
 	const char *mountpoint = ctl_text_of(o, "mountpoint"), *error = ctl_text_of(o, "error");
 
 	if (!json_object_is_type(o, json_type_object))
-		return err_set(eb, CTL_GONE, "what answers for '%s' is not a daemon of this program",
+		return err_set(eb, CTL_GONE, "the process that answers for '%s' is not a daemon of this program",
 			      p->mountpoint);
 	/* Who is turned away is not told the mount point. */
 	if ((*mountpoint || !*error) && !ctl_where_mounted(&p->mount, mountpoint))

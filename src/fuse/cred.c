@@ -35,10 +35,10 @@ static void say_unseen(const struct fuse_ctx *ctx)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if ((ctx->uid || ctx->gid) && !atomic_flag_test_and_set(&said))
-		log_warn("a program of user %u is in another pid name space (container), or /proc is: its "
-			 "supplementary groups are not known and not sent, so a file that one of them "
-			 "may use is refused, and a killed program waits for the server. Remedy: run this "
-			 "process in the pid name space of the host (--pid=host, hostPID), or let the "
+		log_warn("a program of user %u runs in another pid namespace (container), or /proc belongs to "
+			 "another one: its supplementary groups are unknown and not sent, so what only "
+			 "they permit is denied, and a killed program waits for the server. Remedy: run "
+			 "this process in the host's pid namespace (--pid=host, hostPID), or let the "
 			 "server look groups up (mountd --manage-gids)", ctx->uid);
 }
 
@@ -47,8 +47,8 @@ static void say_no_files(int err)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if ((err == EMFILE || err == ENFILE) && !atomic_flag_test_and_set(&said))
-		log_warn("/proc cannot be read: %s. So the supplementary groups of programs are not sent, "
-			 "and files that one of them may use are refused. Remedy: raise the limit of open "
+		log_warn("cannot read /proc: %s. So the supplementary groups of programs are not sent, and "
+			 "what only they permit is denied. Remedy: raise the limit of open "
 			 "files (ulimit -n, LimitNOFILE=)", strerror(err));
 }
 

@@ -157,8 +157,8 @@ static bool is_stale(struct fs_req *r, uint64_t offset)
 
 	if (r->fi.writepage || offset >= atomic_load(&f->end.end))
 		return false;
-	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s has been longer "
-		 "since it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
+	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
+		 "when it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	fs_forget_attr(r);
 	if (is_direct(&r->fi))
 		atomic_store(&f->refused, offset + 1);

@@ -157,8 +157,8 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 	if (known)
 		inode_put(&fs->vfs.inodes, known, 1);
 	if (!ok && !atomic_flag_test_and_set(&said))
-		log_warn("FUSE forgets node %llx, which it was not given: the server may have "
-			 "written to memory that is not its own. Further cases are not reported",
+		log_warn("FUSE FORGET for unknown node %llx: this process's memory may be corrupted. "
+			 "Further cases are not logged",
 			 (unsigned long long)ino);
 }
 

@@ -50,7 +50,7 @@ int fs_check_mountpoint(const char *path, struct errbuf *eb)
 		return err_set(eb, -ENOTEMPTY, "cannot mount on '%s': the directory is not empty, "
 			       "and its files would be hidden; use an empty one", path);
 	if (geteuid() != 0 && access(path, W_OK) < 0)
-		return err_set(eb, -errno, "cannot mount on '%s': %s; an ordinary user can mount only "
-			       "where he may write", path, strerror(errno));
+		return err_set(eb, -errno, "cannot mount on '%s': %s; an ordinary user needs write "
+			       "permission there", path, strerror(errno));
 	return 0;
 }

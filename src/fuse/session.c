@@ -208,9 +208,9 @@ static void close_device(struct fs *fs)
 
 const char *fs_why(int rc)
 {
-	return rc == -ENOTCONN || rc == -ESRCH ? "its unmounter is gone" :
+	return rc == -ENOTCONN || rc == -ESRCH ? "the process nfsrdma-unmount has ended" :
 	       rc == -ECONNABORTED ? "its connection was aborted" :
-	       rc == -ENOENT ? "it is not there any more" :
+	       rc == -ENOENT ? "it is no longer mounted" :
 	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
 }
 
@@ -283,8 +283,8 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 	ts.tv_sec += INIT_TIMEOUT_S;
 	while (sem_timedwait(&fs->inited, &ts) < 0)
 		if (errno != EINTR)
-			return err_set(eb, -ETIMEDOUT, "the kernel does not start to use the mount on '%s'",
-				       fs->cfg.mountpoint);
+			return err_set(eb, -ETIMEDOUT, "the kernel sent no FUSE_INIT for '%s' within %d s",
+				       fs->cfg.mountpoint, INIT_WAIT_S);
 	return 0;
 }
 
@@ -350,7 +350,7 @@ static void let_kernel_read_ahead(struct fs *fs)
 	/* Then FUSE_INIT has been answered. */
 	nfs_each_lane(fs->vfs.cl, nothing, NULL);
 	rc = fs->cfg.read_ahead(fs_request_most(fs->vfs.cl->rsize) / 1024);
-	log_debug("read-ahead of the kernel: %s", rc ? strerror(-rc) : "set");
+	log_debug("the kernel's read-ahead: %s", rc ? strerror(-rc) : "set");
 }
 
 /* ---- life ---- */

@@ -150,9 +150,9 @@ static void say_not_sent(struct fs *fs, int rc)
 		return;
 	vfs_path(&fs->vfs, d.one, path, sizeof(path));
 	inode_put(&fs->vfs.inodes, d.one, 1);
-	log_err("what programs have written by way of mappings%s may be lost: the kernel could not be made "
-		"to send it (%s: %s). %u open files may have such data, one is '%s'",
-		fs->cfg.solo ? ", or into the write-back cache," : "",
+	log_err("data written through mappings%s may be lost: the kernel did not send it (%s: %s). %u open "
+		"files may have such data; one is '%s'",
+		fs->cfg.solo ? " or into the write-back cache" : "",
 		rc == -ETIMEDOUT ? fs->vfs.cl->cfg.server : fs->cfg.mountpoint,
 		rc == -ETIMEDOUT ? "no answer" : fs_why(rc), d.n, path);
 }

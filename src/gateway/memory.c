@@ -73,7 +73,7 @@ static bool end_idle(struct gateway *gw, const struct gw_peer *of)
 	}
 	if (!oldest)
 		return false;
-	pair_end(oldest, "it is idle, and others want its memory");
+	pair_end(oldest, "it is idle, and others need its memory");
 	memory_give_pair(oldest);
 	return true;
 }

@@ -51,7 +51,7 @@ static void grow_later(struct nfs_client *cl)
 	if (!rc)
 		rc = arena_grows(&cl->arena, (unsigned)n, &keeper_ops, cl);
 	if (rc)
-		log_warn("the room for data that waits for the server's disk cannot grow: %s",
+		log_warn("the buffers for write-behind cannot grow: %s",
 			 strerror(-rc));
 }
 

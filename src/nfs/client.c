@@ -73,7 +73,7 @@ static int connect_on(struct nfs_client *cl, unsigned path, struct errbuf *eb)
 		pthread_mutex_lock(&cl->control->mu);
 		k->wanted = false;
 		pthread_mutex_unlock(&cl->control->mu);
-		return err_set(eb, -EIO, "cannot take the connection to %s into use", cl->cfg.server);
+		return err_set(eb, -EIO, "cannot use the new connection to %s", cl->cfg.server);
 	}
 	cl->server.first = path;
 	return 0;

@@ -230,7 +230,7 @@ void nfs_connection_up(struct nfs_connection *k, struct rr_link *link)
 	rc = rr_up(t->conn, link, check);
 	if (rc) {
 		k->link = NULL;
-		nfs_path_lost(k, k->up, rc, "it cannot be taken into use");
+		nfs_path_lost(k, k->up, rc, "it cannot be used");
 		k->up = false;
 	} else if (check) {
 		check_on(k);

@@ -284,7 +284,7 @@ static void pace(struct nfs_client *cl)
 	if (n < AT_ONCE)
 		return;
 	if (!ctl->quiet)
-		log_warn("%s does not keep the state of this mount: trying again, with pauses of "
+		log_warn("%s keeps losing the state of this mount: recovery is repeated, with pauses of "
 			 "up to %u s", cl->cfg.server, (PAUSE_FIRST_MS << PAUSE_SHIFT_MAX) / 1000);
 	ctl->quiet = true;
 	nfs_control_nap(cl, PAUSE_FIRST_MS << (shift < PAUSE_SHIFT_MAX ? shift : PAUSE_SHIFT_MAX));
@@ -298,7 +298,7 @@ static void note_time(struct nfs_client *cl)
 	if (!ctl->in_a_row || mono_ns() - ctl->recovered_ns < LASTS_NS)
 		return;
 	if (ctl->quiet)
-		log_info("%s keeps the state of this mount again", cl->cfg.server);
+		log_info("%s: state is stable again", cl->cfg.server);
 	ctl->in_a_row = 0;
 	ctl->quiet = false;
 }

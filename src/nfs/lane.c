@@ -51,7 +51,7 @@ static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
 		if (c->eng.owners.waits)
 			continue;
 		if (c->eng.rr.state == RR_CALL_INFLIGHT) {
-			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call's time is up (soft)");
+			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call has timed out (soft)");
 			continue;
 		}
 		/* The call is not in flight. It waits for a link, for room, for its

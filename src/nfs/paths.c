@@ -198,7 +198,7 @@ static void tell(const struct nfs_connection *k, bool was_up, int err, const cha
 			  s->name, n->server, n->failures, why);
 	if (n->none_left)
 		log_warn("no path to %s is left; %s", s->name, s->client->cfg.soft ?
-			 "calls fail when their time is up (soft)" : "calls wait for one");
+			 "calls fail when they time out (soft)" : "calls wait for one");
 }
 
 void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *why)

@@ -175,7 +175,7 @@ static void reset_lane(struct nfs_lane *l, void *arg)
 		struct nfs_connection *k = &l->target.conns[*(unsigned *)arg][i];
 
 		if (k->link)
-			rr_link_reset(k->link, -ECANCELED, "reconnect was asked for");
+			rr_link_reset(k->link, -ECANCELED, "a reconnect was requested");
 	}
 }
 

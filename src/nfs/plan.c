@@ -10,7 +10,7 @@
  * fabric=auto uses verbs if this machine has a device with a route to the server, otherwise
  * iWARP in user space. The paths are asked in turn. The first that has a device decides for
  * all, because one rule is easier to foresee than a mixture. An address that does not answer
- * decides nothing: the server may be down, or that way to it, and others are fine. If all are
+ * is ignored: the server may be down, or that way to it, and others are fine. If all are
  * silent we stay with verbs, so that a retry uses the same fabric.
  */
 #define TRIED "so iWARP over TCP was tried: is nfsrdma-gateway or a server with siw there? " \
@@ -34,7 +34,7 @@ static const char *why_not_verbs(const struct nfs_config *cfg, struct errbuf *wh
 		if (rc == 0)
 			return NULL;
 		if (!no_device(rc)) {
-			log_info("fabric=auto: path %u decides nothing, because %s", i, eb.text);
+			log_info("fabric=auto: path %u is ignored: %s", i, eb.text);
 			continue;
 		}
 		if (hint)

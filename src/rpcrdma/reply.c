@@ -222,7 +222,7 @@ static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by
 	rc = link->memreg->unmap(link, call, by_peer);
 	call->unmapping = rc != 0;
 	if (rc < 0)
-		rr_link_reset(link, rc, "cannot take the peer's rights to memory back");
+		rr_link_reset(link, rc, "cannot revoke the peer's access to memory");
 }
 
 void rr_unmapped(void *ctx, void *cookie)

@@ -309,7 +309,7 @@ static bool tried_enough_locked(struct behind *b, const struct vfs_op *q, const 
 	if (op->data.held.state != HELD_COMMITTING || op->data.held.tries < BEHIND_TRIES_MAX)
 		return false;
 	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->vl->vfs->cl->cfg.server,
-		status ? "answers an error to" : "sends another write verifier, as if it had "
+		status ? "returns an error for" : "sends another write verifier, as if it had "
 		"restarted, with", op->data.held.tries);
 	behind_failed_locked(b, q->ino, status ? status : -EIO);
 	return true;
@@ -339,9 +339,9 @@ static bool send_again_locked(struct behind *b, const struct vfs_op *q, struct v
 static const char *what_happened(const struct vfs_op *q)
 {
 	if (q->call.res.status == -ENOTCONN)
-		return "has not answered a COMMIT, and that connection does not come back";
+		return "has not answered a COMMIT, and the connection stays lost";
 	if (!q->call.res.status && q->call.res.io.twice)
-		return "has not answered a COMMIT at once, which may have failed";
+		return "did not answer the first sending of a COMMIT, which may have failed";
 	return "has restarted, or could not write to its disk";
 }
 

@@ -56,7 +56,7 @@ static void drain_say_waits(struct drain *d, const struct vfs *vfs)
 	if (d->said || !d->left || mono_ns() - d->begin_ns < DRAIN_SAY_NS)
 		return;
 	d->said = true;
-	log_info("the mount has ended; waiting for %s to take %zu bytes that programs have written",
+	log_info("the mount has ended; waiting until %s has stored %zu bytes of written data",
 		 vfs->cl->cfg.server, d->left);
 }
 

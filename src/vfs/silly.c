@@ -233,7 +233,7 @@ static void silly_put_back_ends(struct vfs_op *op)
 /* The file stays under its silly name. The log says where its data is. */
 static void silly_stays(struct vfs_op *op, const char *are)
 {
-	log_err("'%s' could not be given its name back: its data %s in the same directory as "
+	log_err("cannot restore the name '%s': the file's data %s in the same directory as "
 		"'%s'", op->rm.home_name, are, op->rm.silly->name);
 	silly_forget(op);
 	silly_put_back_ends(op);

@@ -39,7 +39,7 @@ void vfs_stop(struct vfs *vfs)
 	size_t left = atomic_load(&vfs->behind.bytes);
 
 	if (left)
-		log_err("%zu bytes that programs have written were given up: %s does not take them",
+		log_err("%zu bytes of written data were lost: %s did not accept them",
 			left, vfs->cl->cfg.server);
 	nfs_each_lane(vfs->cl, vfs_remove_silly, vfs);
 	/* The client, which has the arena, is freed before vfs. */

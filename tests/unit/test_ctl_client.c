@@ -201,7 +201,7 @@ static int run(const char *word, ...)
 Test(ctl_client, no_mount)
 {
 	expect_status(CTL_GONE, "nothing is mounted on '/run'", "/run/", "paths");
-	expect_status(CTL_GONE, "not of this program's type", "/proc", "paths");
+	expect_status(CTL_GONE, "not of type fuse.nfsrdma-fuse", "/proc", "paths");
 	expect_status(CTL_GONE, "No such file", "/no/such/mount", "paths");
 	expect_status(CTL_GONE, "there is no control socket", "/usr", "paths");
 	cr_assert_str_eq(out, "");

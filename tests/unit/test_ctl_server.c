@@ -240,7 +240,7 @@ Test(ctl_server, which_path)
 	fake_path_put(2, NFS_PATH_CONNECTED, "fe80::1");
 	fake_path_put(3, NFS_PATH_CONNECTED, "10.0.0.1");
 	fake_path_put(4, NFS_PATH_REMOVING, "fe80::1");
-	expect_error("{\"command\":\"remove-path\",\"path\":\"10.0.0.1\"}", "say which by its number");
+	expect_error("{\"command\":\"remove-path\",\"path\":\"10.0.0.1\"}", "give the number of one");
 	expect_error("{\"command\":\"remove-path\",\"path\":\"10.0.0.7\"}", "no path leads to 10.0.0.7");
 	expect_error("{\"command\":\"remove-path\",\"path\":\"7\"}", "there is no path 7");
 	/* 2^32: no number wraps around to 0. */

@@ -200,7 +200,7 @@ Test(fs_cred, unseen_groups_are_said_once, .timeout = 300)
 {
 	start();
 	listen_to(unseen);
-	cr_assert(times("another pid name space (container), or /proc is") == 1 && times("Remedy") == 1, "%s", said);
+	cr_assert(times("another pid namespace (container), or /proc") == 1 && times("Remedy") == 1, "%s", said);
 	end();
 }
 

@@ -613,7 +613,7 @@ Test(fs_remove, kept_and_said, .init = setup, .fini = teardown)
 	for (unsigned i = 0; i < tree.n; i++)
 		if (tree.e[i].obj == old)
 			strcpy(name, tree.e[i].name);
-	cr_assert(silly(name) && was_said(name) && was_said("its data are"));
+	cr_assert(silly(name) && was_said(name) && was_said("data are"));
 }
 
 /* ---- any order ---- */

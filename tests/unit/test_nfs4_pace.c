@@ -59,7 +59,7 @@ Test(nfs4_pace, tries_get_rare_and_messages_do_not_repeat)
 	begin(&call, NFS_OP_GETATTR, NULL);
 	server4_await_sessions(1 + SESSIONS);
 	cr_expect_geq((mono_ns() - began) / 1000000, PAUSES_MS);
-	cr_expect_eq(lines_said("does not keep the state"), 1);
+	cr_expect_eq(lines_said("keeps losing the state"), 1);
 	cr_expect_leq(lines_said("recovered"), 4, "one for each that was made at once");
 	/* The server behaves again. */
 	server.badsession = 0;
@@ -83,7 +83,7 @@ Test(nfs4_pace, single_opens_do_not_count)
 		await(&call, 0);
 	}
 	cr_expect_lt((mono_ns() - began) / 1000000, PAUSES_MS);
-	cr_expect_eq(lines_said("does not keep the state"), 0);
+	cr_expect_eq(lines_said("keeps losing the state"), 0);
 	cr_assert(nfs_control_stop(&fake_cl, 30000));
 	cr_expect_str_eq(server.log, "sFssFssFssFssFssFssFs");
 }

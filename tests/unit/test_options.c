@@ -459,7 +459,7 @@ Test(options, choices)
 	BAD("mp_policy=fastest", "mp_policy", "'fastest'", "round-robin, min-inflight or min-latency");
 
 	OK("loop=epoll");
-	BAD("loop=io_uring", "loop", "'io_uring'", "is gone");
+	BAD("loop=io_uring", "loop", "'io_uring'", "was removed");
 	OK("memreg=auto");
 	cr_expect_eq(o.memreg, OPT_MEMREG_AUTO);
 	OK("memreg=pool");
@@ -468,7 +468,7 @@ Test(options, choices)
 	cr_expect_eq(o.memreg, OPT_MEMREG_CALL);
 	OK("memreg=mw");
 	cr_expect_eq(o.memreg, OPT_MEMREG_MW);
-	BAD("memreg=cache", "memreg", "'cache'", "pool", "is gone");
+	BAD("memreg=cache", "memreg", "'cache'", "pool", "was removed");
 	BAD("memreg=dynamic", "memreg", "'dynamic'", "call");
 	BAD("memreg=all-physical", "memreg", "'all-physical'", "kernel");
 	BAD("memreg=fmr", "memreg", "'fmr'", "pool");

@@ -589,7 +589,7 @@ static void not_there(void)
 	snprintf(link, sizeof(link), "%s/link", dir);
 	CHECK(mkdir(real, 0700) == 0 && symlink(real, link) == 0);
 	CHECK(unmounter_start(&cfg, argv_play, &eb) == 0);
-	CHECK(unmounter_mount(4096, &eb) >= 0 && strstr(eb.text, "is not found"));
+	CHECK(unmounter_mount(4096, &eb) >= 0 && strstr(eb.text, "cannot find"));
 	CHECK(unmounter_ask() == -ENOENT && is_mountpoint(real));
 	unmounter_end();
 	CHECK(umount2(real, MNT_DETACH) == 0 && rmdir(real) == 0 && unlink(link) == 0 && rmdir(dir) == 0);

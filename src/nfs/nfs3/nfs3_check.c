@@ -111,8 +111,8 @@ static int not_ok(const struct nfs_target *t, struct nfs_check *k, nfsstat3 stat
 		return another(t, k, "it does not know the root of this mount");
 	case NFS3ERR_ACCES:
 	case NFS3ERR_PERM:
-		return err_set(&k->why, -EACCES, "the server does not let the local address of this path "
-			       "in: check /etc/exports there");
+		return err_set(&k->why, -EACCES, "the server does not admit the local address of this "
+			       "path: check /etc/exports there");
 	default:
 		/* -EXDEV would say that it is another server. */
 		return err_set(&k->why, rc == -EXDEV ? -EIO : rc, "it refuses GETATTR of the root of "

@@ -64,7 +64,7 @@ static int start_error(struct nfs_server *s, int rc, nfsstat4 status, struct err
 		return err_set(eb, rc, "%s accepts the connection but does not answer NFS calls: "
 			       "is its NFS server running?", server);
 	if (rc == -EAGAIN)
-		return err_set(eb, -EIO, "%s makes NFSv4.1 sessions but does not know them afterwards: "
+		return err_set(eb, -EIO, "%s creates NFSv4.1 sessions but then rejects them: "
 			       "see its log, or try vers=3", server);
 	return err_set(eb, rc, "%s refuses an NFSv4.1 session: %s%s", server, strerror(-rc),
 		       status ? " (see its log)" : "");

@@ -304,7 +304,7 @@ static int say_delayed(struct nfs_server *s, unsigned before)
 	struct nfs4_client *n = s->vdata;
 
 	if (n->delayed && !before)
-		log_warn("%s delays %u open files, which have to be opened again: reads and writes of "
+		log_warn("%s delays the recovery of %u open files (NFS4ERR_DELAY): reads and writes of "
 			 "them wait", s->name, n->delayed);
 	return n->delayed ? NFS_LATER : 0;
 }

@@ -44,7 +44,7 @@ begin 20112 30
 gone "$DAEMON" || fail "still there after a minute without a server"
 DAEMON=''
 kill $WRITER; WRITER=''
-grep -q 'bytes that programs have written were given up' "$LOG" || fail "nobody says what was lost: $(tail -n 2 "$LOG")"
+grep -q 'bytes of written data were lost' "$LOG" || fail "nobody says what was lost: $(tail -n 2 "$LOG")"
 gateway_down KILL
 
 # The same for what a mapping has dirtied, and nothing holds: with noac, or in the write-back cache.
@@ -77,8 +77,8 @@ if [[ -x $mapped ]]; then
 	gone "$DAEMON" || fail "still there after a minute without a server, with dirty pages"
 	DAEMON=''
 	kill $WRITER; WRITER=''
-	said="by way of mappings may be lost.*(.*: no answer).* one is '$WORK/20114'"
-	[[ $unheld ]] || said="$(( 4 << 20 )) bytes that programs have written were given up"
+	said="written through mappings may be lost.*(.*: no answer).* one is '$WORK/20114'"
+	[[ $unheld ]] || said="$(( 4 << 20 )) bytes of written data were lost"
 	grep -q "$said" "$LOG" || fail "nobody says what a mapping has lost: $(tail -n 2 "$LOG")"
 	gateway_down KILL
 
@@ -90,7 +90,7 @@ if [[ -x $mapped ]]; then
 	gone "$DAEMON" || fail "still there a minute after umount -f"
 	DAEMON=''
 	kill $WRITER; WRITER=''
-	said="by way of mappings may be lost.*(.*: its connection was aborted).* one is '$WORK/20115'"
+	said="written through mappings may be lost.*(.*: its connection was aborted).* one is '$WORK/20115'"
 	[[ ! $unheld ]] || grep -q "$said" "$LOG" || fail "nobody says what umount -f has lost: $(tail -n 2 "$LOG")"
 	gateway_down
 fi

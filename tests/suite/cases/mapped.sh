@@ -86,7 +86,7 @@ fi
 # says what may be lost.
 # is_said FILE WHY
 is_said() {
-	grep -F "by way of mappings may be lost" "$LOG" | tail -n 1 | grep -F "$2)" | grep -qF "1 open files may have such data, one is '$WORK/$1'" ||
+	grep -F "written through mappings may be lost" "$LOG" | tail -n 1 | grep -F "$2)" | grep -qF "1 open files may have such data; one is '$WORK/$1'" ||
 		fail "nobody says that $1 may be lost: $(tail -n 2 "$LOG")"
 }
 if [[ $(id -u) != 0 ]]; then
@@ -107,7 +107,7 @@ if [[ $(id -u) != 0 ]]; then
 	mount_up
 	kill -TERM "$first"
 	gone "$first" || fail "the first daemon still runs a minute after SIGTERM"
-	is_said nowhere "it is not there any more"
+	is_said nowhere "it is no longer mounted"
 	let_go
 	[[ -e $WORK/nowhere ]] || fail "the first daemon has taken the second one's mount away"
 	mount_down

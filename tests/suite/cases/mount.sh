@@ -50,7 +50,7 @@ has_landlock() { perl -e 'exit(syscall(444, 0, 0, 1) < 1)'; }
 if has_landlock; then
 	mkdir "$TMPDIR/counters"
 	STATS=$TMPDIR/counters/stats mount_up
-	grep 'no list of files' "$LOG" && fail "the daemon is not bound to a list of files"
+	grep 'cannot limit this process to a list of files' "$LOG" && fail "the daemon is not bound to a list of files"
 	STATS=$TMPDIR/counters/stats stat_now fuse.requests >/dev/null
 	mv "$TMPDIR/counters" "$TMPDIR/moved" && mkdir "$TMPDIR/counters"
 	kill -USR1 "$DAEMON"

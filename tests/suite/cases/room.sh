@@ -42,7 +42,7 @@ if (( $(stat_last arena.most_bytes) > small )); then
 		equal "$(stat_last arena.given_back)" "$(stat_last arena.grown)" "extents given back"
 		equal "$(stat_last behind.room_bytes)" "$room" "room, when nothing is written any more"
 	done
-	equal "$(stat_last arena.refused)" 0 "extents that could not be had"
+	equal "$(stat_last arena.refused)" 0 "extents that could not be added"
 fi
 mount_down
 

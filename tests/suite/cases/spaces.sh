@@ -57,6 +57,6 @@ chmod 040 "$SERVER_WORK/groups"
 for i in 1 2; do
 	expect_error "Permission denied" setpriv --reuid 1001 --regid 1001 --groups 4242 cat "$WORK/groups"
 done
-equal "$(grep -c 'in another pid name space' "$LOG")" 1 "lines about groups"
+equal "$(grep -c 'in another pid namespace' "$LOG")" 1 "lines about groups"
 mount_down
 exit 0
