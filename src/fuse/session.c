@@ -284,7 +284,7 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 	while (sem_timedwait(&fs->inited, &ts) < 0)
 		if (errno != EINTR)
 			return err_set(eb, -ETIMEDOUT, "the kernel sent no FUSE_INIT for '%s' within %d s",
-				       fs->cfg.mountpoint, INIT_WAIT_S);
+				       fs->cfg.mountpoint, INIT_TIMEOUT_S);
 	return 0;
 }
 
