@@ -12,7 +12,7 @@
 /* Of the machine's memory, or of the control group's, a sixteenth is left to others. */
 #define OTHERS(total) ((total) / 16)
 
-static int64_t spare(void *ctx)
+static int64_t buffers_spare(void *ctx)
 {
 	const struct nfs_client *cl = ctx;
 	uint64_t left = meminfo_available(&cl->meminfo), others = OTHERS(meminfo_total(&cl->meminfo));
@@ -20,14 +20,14 @@ static int64_t spare(void *ctx)
 	return (int64_t)left - (int64_t)others;
 }
 
-static int add(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb)
+static int buffers_add(void *ctx, unsigned i, const struct arena_range *r, struct errbuf *eb)
 {
 	struct nfs_client *cl = ctx;
 
 	return fab_domain_add(&cl->domain, i, r->base, r->len, eb);
 }
 
-static bool take_away(void *ctx, unsigned i)
+static bool buffers_remove(void *ctx, unsigned i)
 {
 	struct nfs_client *cl = ctx;
 
@@ -35,7 +35,7 @@ static bool take_away(void *ctx, unsigned i)
 }
 
 static const struct arena_keeper_ops keeper_ops = {
-	.spare = spare, .add = add, .remove = take_away, .look_ms = 1000,
+	.spare = buffers_spare, .add = buffers_add, .remove = buffers_remove, .look_ms = 1000,
 };
 
 /* What there is from the beginning is enough to work with. */

@@ -125,7 +125,7 @@ static int start_connectors(struct nfs_client *cl)
 	return rc;
 }
 
-static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
+static int client_start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 {
 	int rc;
 
@@ -168,8 +168,8 @@ static int start(struct nfs_client *cl, struct attempt *a, struct errbuf *eb)
 /* AUTH_SYS has one name of this host, and other clients may be using it. */
 static pthread_once_t named = PTHREAD_ONCE_INIT;
 
-static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_client **out,
-		struct errbuf *eb)
+static int client_make(const struct nfs_config *cfg, struct attempt *a, struct nfs_client **out,
+		       struct errbuf *eb)
 {
 	struct nfs_client *cl = calloc(1, sizeof(*cl));
 	int rc;
@@ -200,7 +200,7 @@ static int make(const struct nfs_config *cfg, struct attempt *a, struct nfs_clie
 	if (!cl->control || !cl->lanes || (cfg->idmapper && !cl->idmap))
 		rc = err_set(eb, -ENOMEM, "out of memory");
 	else
-		rc = start(cl, a, eb);
+		rc = client_start(cl, a, eb);
 	*out = rc && nfs_client_free(cl) ? NULL : cl;
 	return rc;
 }
@@ -235,7 +235,7 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 	for (;;) {
 		struct attempt a = { .first = *first, .left = left, .connects = true };
 
-		rc = make(cfg, &a, out, eb);
+		rc = client_make(cfg, &a, out, eb);
 		if (!a.connects && left < cfg->npaths) {
 			/* Of several, the first one's is in the log already. */
 			if (left == 1)
@@ -304,7 +304,7 @@ static void count_running(struct nfs_lane *l, void *arg)
 		atomic_store(busy, true);
 }
 
-static void drain(struct nfs_client *cl)
+static void client_drain(struct nfs_client *cl)
 {
 	const struct timespec step = { .tv_nsec = DRAIN_STEP_MS * 1000000 };
 	_Atomic bool busy;
@@ -320,7 +320,7 @@ static void drain(struct nfs_client *cl)
 
 /* false: a thread still uses the client. When it is called again the lanes have ended, so
  * there is nobody who could tell the server anything. */
-static bool stop(struct nfs_client *cl)
+static bool client_stop(struct nfs_client *cl)
 {
 	bool mounted = cl->control->mounted && !cl->ending;
 
@@ -328,7 +328,7 @@ static bool stop(struct nfs_client *cl)
 	/* If the mount was never made, the server is told nothing. It forgets the client
 	 * when its lease ends. */
 	if (mounted)
-		drain(cl);
+		client_drain(cl);
 	if (!nfs_control_stop(cl, STOP_MS))
 		return false;
 	if (mounted)
@@ -343,7 +343,7 @@ bool nfs_client_free(struct nfs_client *cl)
 	if (!cl)
 		return true;
 	if (cl->control && cl->lanes)
-		all = stop(cl);
+		all = client_stop(cl);
 	all = nfs_idmap_stop(cl->idmap, STOP_MS) && all;
 	for (unsigned i = 0; cl->lanes && i < cl->nlanes; i++)
 		nfs_lane_stop(&cl->lanes[i]);

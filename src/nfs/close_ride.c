@@ -85,14 +85,14 @@ static bool same_user(const struct rpc_cred *a, const struct rpc_cred *b)
 /* ---- off the list ---- */
 
 /* With the lock held: r belongs to the caller's thread from here on. */
-static void leaves(struct nfs_close_rides *rs, struct close_ride *r)
+static void close_ride_unlink(struct nfs_close_rides *rs, struct close_ride *r)
 {
 	list_del(&r->node);
 	list_add_tail(&rs->away, &r->node);
 	atomic_fetch_sub_explicit(&rs->nwaiting, 1, memory_order_relaxed);
 }
 
-static bool nobody(const struct nfs_close_rides *rs)
+static bool close_ride_nobody(const struct nfs_close_rides *rs)
 {
 	return !atomic_load_explicit(&rs->nwaiting, memory_order_relaxed);
 }
@@ -113,7 +113,7 @@ static struct close_ride *take_one(struct nfs_close_rides *rs, const struct rpc_
 			break;
 	}
 	if (found)
-		leaves(rs, found);
+		close_ride_unlink(rs, found);
 	pthread_mutex_unlock(&rs->mu);
 	return found;
 }
@@ -136,7 +136,7 @@ static uint64_t take_all(struct nfs_close_rides *rs, const struct nfs_target *fr
 			next = r->since_ns < next ? r->since_ns : next;
 			continue;
 		}
-		leaves(rs, r);
+		close_ride_unlink(rs, r);
 		list_add_tail(out, &r->call.eng.node);
 	}
 	pthread_mutex_unlock(&rs->mu);
@@ -150,7 +150,7 @@ static void on_done(struct nfs_call *c)
 	close_ride_free(&c->target->server->close_rides, container_of(c, struct close_ride, call));
 }
 
-static void begin(struct nfs_target *t, struct close_ride *r)
+static void close_ride_begin(struct nfs_target *t, struct close_ride *r)
 {
 	r->call.done = on_done;
 	r->call.flags = 0;
@@ -160,7 +160,7 @@ static void begin(struct nfs_target *t, struct close_ride *r)
 static void begin_all(struct nfs_target *t, struct list *riders)
 {
 	for (struct list *n; (n = list_pop(riders)); )
-		begin(t, container_of(n, struct close_ride, call.eng.node));
+		close_ride_begin(t, container_of(n, struct close_ride, call.eng.node));
 }
 
 void close_rides_go(struct nfs_target *t)
@@ -168,7 +168,7 @@ void close_rides_go(struct nfs_target *t)
 	struct nfs_close_rides *rs = &t->server->close_rides;
 	struct list all;
 
-	if (nobody(rs))
+	if (close_ride_nobody(rs))
 		return;
 	take_all(rs, atomic_load(&t->up) ? NULL : t, UINT64_MAX, &all);
 	begin_all(t, &all);
@@ -235,7 +235,7 @@ void close_ride_take(struct nfs_call *c)
 	struct close_ride *r;
 
 	/* What has no connection would keep it from lanes that have one. */
-	if (nobody(rs) || !atomic_load(&c->target->up))
+	if (close_ride_nobody(rs) || !atomic_load(&c->target->up))
 		return;
 	if (c->eng.step || c->eng.alone || !c->cred || !def->carries || !def->carries(c))
 		return;
@@ -255,7 +255,7 @@ void close_ride_leave(struct nfs_call *c)
 	r = container_of(c->eng.riding_close, struct close_ride, call);
 	c->eng.riding_close = NULL;
 	if (!c->eng.close_ride_closed) {
-		begin(c->target, r);
+		close_ride_begin(c->target, r);
 		return;
 	}
 	nfs_open_drop(&r->call);

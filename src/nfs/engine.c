@@ -53,7 +53,7 @@ void nfs_open_drop(struct nfs_call *c)
 	c->open = NULL;
 }
 
-static void finish(struct nfs_call *c, int status)
+static void engine_finish(struct nfs_call *c, int status)
 {
 	list_del(&c->eng.run_node);
 	nfs_owner_drop(c);
@@ -76,7 +76,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 
 	if (!def) {             /* this version has nothing to tell the server */
 		list_del(&c->eng.node);
-		finish(c, 0);
+		engine_finish(c, 0);
 		return STARTED;
 	}
 	c->eng.rr.msg = magazine_get(&l->mag, nfs_message_class(c));
@@ -91,7 +91,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	if (rc == NFS_REOPEN)
 		list_add_tail(&l->parked, &c->eng.node);
 	else if (rc < 0)
-		finish(c, rc);
+		engine_finish(c, rc);
 	if (rc != 1)
 		return STARTED;
 	l->active++;
@@ -112,7 +112,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
  * the buffers, for their data, and put them back only when they have run. Then this call is
  * the first to get one.
  */
-static void pump(struct nfs_lane *l)
+static void engine_pump(struct nfs_lane *l)
 {
 	struct list *n = l->waiting.next;
 
@@ -138,12 +138,12 @@ static void pump(struct nfs_lane *l)
 void nfs_lane_pump(struct nfs_lane *l)
 {
 	if (!list_empty(&l->waiting))
-		pump(l);
+		engine_pump(l);
 }
 
 /* Control calls go before all others, because the others may be held until they have
  * run. */
-static void enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
+static void engine_enqueue(struct nfs_lane *l, struct nfs_call *c, bool first)
 {
 	bool control = c->flags & NFS_CALL_CONTROL;
 	struct list *at = l->waiting.next;
@@ -185,7 +185,7 @@ void nfs_begin(struct nfs_target *t, struct nfs_call *c)
 	c->eng.close_ride_closed = c->eng.alone = false;
 	c->eng.most = 0;
 	list_add_tail(&l->running, &c->eng.run_node);
-	enqueue(l, c, false);
+	engine_enqueue(l, c, false);
 }
 
 void nfs_start_at(struct nfs_target *t, struct nfs_call *c)
@@ -213,9 +213,9 @@ void nfs_owner_done(struct nfs_call *c, bool send)
 	struct nfs_lane *l = c->lane;
 
 	if (send)
-		enqueue(l, c, true);
+		engine_enqueue(l, c, true);
 	else
-		finish(c, 0);
+		engine_finish(c, 0);
 	nfs_lane_pump(l);
 	nfs_buffers_freed(l);
 }
@@ -226,11 +226,11 @@ static void on_later(struct loop_timer *t)
 {
 	struct nfs_call *c = container_of(t, struct nfs_call, eng.timer);
 
-	enqueue(c->lane, c, false);
+	engine_enqueue(c->lane, c, false);
 	nfs_lane_pump(c->lane);
 }
 
-static unsigned lower(unsigned a, unsigned b)
+static unsigned engine_lower(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -242,10 +242,10 @@ static void wait_a_while(struct nfs_call *c, unsigned ms, void (*fn)(struct loop
 	loop_timer_set(c->lane->loop, &c->eng.timer, ms);
 }
 
-static void later(struct nfs_call *c)
+static void engine_later(struct nfs_call *c)
 {
 	wait_a_while(c, nfs_times_of(&c->lane->client->cfg)->later_ms <<
-		     lower(c->eng.retries++, NFS_LATER_SHIFT_MAX), on_later);
+		     engine_lower(c->eng.retries++, NFS_LATER_SHIFT_MAX), on_later);
 }
 
 static void on_delayed(struct loop_timer *t)
@@ -257,22 +257,22 @@ static void on_delayed(struct loop_timer *t)
 	rr_submit(c->target->conn, &c->eng.rr);
 }
 
-static void delayed(struct nfs_call *c)
+static void engine_delayed(struct nfs_call *c)
 {
 	unsigned n = c->eng.delays++;
-	unsigned shift = n < DELAYED_OFTEN ? lower(n, DELAYED_SHIFT) :
-			 lower(n - DELAYED_OFTEN + DELAYED_SHIFT, DELAYED_SHIFT_MAX);
+	unsigned shift = n < DELAYED_OFTEN ? engine_lower(n, DELAYED_SHIFT) :
+			 engine_lower(n - DELAYED_OFTEN + DELAYED_SHIFT, DELAYED_SHIFT_MAX);
 
 	c->eng.delayed = true;
 	wait_a_while(c, nfs_times_of(&c->lane->client->cfg)->delayed_ms << shift, on_delayed);
 }
 
-static void again(struct nfs_call *c)
+static void engine_again(struct nfs_call *c)
 {
 	if (++c->eng.retries > AGAIN_MAX)
-		later(c);
+		engine_later(c);
 	else
-		enqueue(c->lane, c, true);
+		engine_enqueue(c->lane, c, true);
 }
 
 static void give_place(struct nfs_call *c)
@@ -295,7 +295,7 @@ static bool undo_open(struct nfs_call *c, int status)
 	c->op = NFS_OP_CLOSE;
 	c->eng.step = 0;
 	c->eng.start_ns = loop_now(c->lane->loop);      /* a soft mount gives CLOSE its own time */
-	enqueue(c->lane, c, true);
+	engine_enqueue(c->lane, c, true);
 	return true;
 }
 
@@ -315,7 +315,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 		give_place(c);
 	}
 	if (!undo_open(c, status))
-		finish(c, status);
+		engine_finish(c, status);
 	if (had_room)
 		magazine_put(&l->mag, msg);
 	nfs_lane_pump(l);
@@ -347,24 +347,24 @@ static void go_on(struct nfs_call *c, int rc)
 
 	switch (rc) {
 	case NFS_NEXT:
-		enqueue(l, c, true);
+		engine_enqueue(l, c, true);
 		break;
 	case NFS_AGAIN:
-		again(c);
+		engine_again(c);
 		break;
 	case NFS_ALONE:
 		c->eng.alone = true;
-		enqueue(l, c, true);
+		engine_enqueue(l, c, true);
 		break;
 	case NFS_LATER:
-		later(c);
+		engine_later(c);
 		break;
 	case NFS_RECOVER:
 	case NFS_REOPEN:
 		nfs_control_recover(l->client);
 		/* The thread that recovers waits for this control call. */
 		if (c->flags & NFS_CALL_CONTROL) {
-			finish(c, -EAGAIN);
+			engine_finish(c, -EAGAIN);
 			break;
 		}
 		list_add_tail(&l->parked, &c->eng.node);
@@ -376,7 +376,7 @@ static void go_on(struct nfs_call *c, int rc)
 		if (rc == 0 && nfs_owner_wait(c))
 			break;
 		if (!undo_open(c, rc))
-			finish(c, rc);
+			engine_finish(c, rc);
 		break;
 	}
 }
@@ -393,7 +393,7 @@ static void on_reply(struct rr_call *rr, int status)
 	rc = nfs_message_result(c, status);
 	if (rc == NFS_DELAYED) {
 		/* The transport has given back the chunk's buffer. */
-		delayed(c);
+		engine_delayed(c);
 	} else {
 		c->eng.delays = 0;
 		give_place(c);

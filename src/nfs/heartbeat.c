@@ -61,7 +61,7 @@ static bool is_the_server(const struct nfs_connection *k)
 }
 
 /* For the other lanes. */
-static void publish(struct nfs_target *t, unsigned path)
+static void heartbeat_publish(struct nfs_target *t, unsigned path)
 {
 	uint64_t newest = 0;
 
@@ -126,7 +126,7 @@ static void give_up(struct nfs_connection *k)
 	rr_link_reset(k->link, -ETIMEDOUT, "no answer to a heartbeat");
 }
 
-static void look(struct nfs_connection *k, uint64_t now)
+static void heartbeat_look(struct nfs_connection *k, uint64_t now)
 {
 	struct rr_link_now l = rr_link_now(k->link);
 	uint64_t whole = heartbeat_ns(k->target), silent = now - l.heard_ns;
@@ -165,10 +165,10 @@ static void on_beat(struct loop_timer *timer)
 	uint64_t now = loop_now(t->lane->loop);
 
 	for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
-		publish(t, path);
+		heartbeat_publish(t, path);
 		for (unsigned i = 0; i < NFS_CONNS_MAX; i++)
 			if (t->conns[path][i].link)
-				look(&t->conns[path][i], now);
+				heartbeat_look(&t->conns[path][i], now);
 	}
 	nfs_heartbeat_start(t);
 }

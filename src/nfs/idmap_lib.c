@@ -32,7 +32,7 @@ static void __attribute__((format(printf, 1, 2))) on_log(const char *fmt, ...)
 	log_debug("libnfsidmap: %s", text);
 }
 
-static int prepare(void)
+static int idmap_lib_prepare(void)
 {
 	int rc;
 
@@ -59,7 +59,7 @@ static int to_id(bool group, const char *name, uint32_t *id)
 
 	snprintf(copy, sizeof(copy), "%s", name);
 	pthread_mutex_lock(&mu);
-	rc = prepare();
+	rc = idmap_lib_prepare();
 	/* Not owner_to_uid(), which returns nobody for an unknown name. */
 	if (!rc)
 		rc = group ? nfs4_name_to_gid(copy, &gid) : nfs4_name_to_uid(copy, &uid);
@@ -73,7 +73,7 @@ static int to_name(bool group, uint32_t id, char *name, size_t len)
 	int rc;
 
 	pthread_mutex_lock(&mu);
-	rc = prepare();
+	rc = idmap_lib_prepare();
 	if (!rc)
 		rc = group ? nfs4_gid_to_name(id, domain, name, len) :
 			     nfs4_uid_to_name(id, domain, name, len);

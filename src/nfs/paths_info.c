@@ -72,7 +72,7 @@ static enum nfs_path_state state_of(const struct nfs_path *p)
 	       p->known ? NFS_PATH_RECONNECTING : NFS_PATH_CONNECTING;
 }
 
-static void fill(struct nfs_client *cl, unsigned path, struct nfs_path_info *out)
+static void paths_info_fill(struct nfs_client *cl, unsigned path, struct nfs_path_info *out)
 {
 	const struct nfs_path *p = &cl->server.path[path];
 	unsigned nlat = 0;
@@ -102,7 +102,7 @@ unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATH
 	pthread_mutex_lock(&cl->control->mu);
 	for (unsigned i = 0; i < NFS_PATHS_MAX; i++)
 		if (cl->server.path[i].used)
-			fill(cl, i, &out[n++]);
+			paths_info_fill(cl, i, &out[n++]);
 	pthread_mutex_unlock(&cl->control->mu);
 	return n;
 }

@@ -18,7 +18,7 @@
 /* Standard streams, log, control socket and its clients, devices, /proc. */
 #define OTHER_FILES 64u
 
-static rlim_t files(const struct nfs_config *cfg, unsigned paths)
+static rlim_t plan_files_needed(const struct nfs_config *cfg, unsigned paths)
 {
 	unsigned each = cfg->paths[0].fabric == &fabric_iwarp ? 1 : CONNECTION_FILES;
 
@@ -27,7 +27,8 @@ static rlim_t files(const struct nfs_config *cfg, unsigned paths)
 
 void plan_files(const struct nfs_config *cfg)
 {
-	rlim_t now = files(cfg, cfg->npaths), most = files(cfg, NFS_PATHS_MAX);
+	rlim_t now = plan_files_needed(cfg, cfg->npaths);
+	rlim_t most = plan_files_needed(cfg, NFS_PATHS_MAX);
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)

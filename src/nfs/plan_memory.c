@@ -70,7 +70,7 @@ static size_t queue_bytes(const struct nfs_config *cfg, unsigned credits)
 }
 
 /* The connections of a lane. */
-static unsigned connections(const struct nfs_config *cfg)
+static unsigned plan_memory_connections(const struct nfs_config *cfg)
 {
 	return cfg->npaths * (1 + cfg->mdconnect);
 }
@@ -79,7 +79,7 @@ static unsigned connections(const struct nfs_config *cfg)
  * memory of its own. */
 static size_t connection_bytes(const struct nfs_config *cfg, unsigned credits)
 {
-	return connections(cfg) * (queue_bytes(cfg, credits) + rr_recv_bytes(credits));
+	return plan_memory_connections(cfg) * (queue_bytes(cfg, credits) + rr_recv_bytes(credits));
 }
 
 /*
@@ -114,7 +114,7 @@ static size_t share_of_memory(const struct nfs_plan_in *in)
 	return most < ROOM_MOST ? most : ROOM_MOST;
 }
 
-static uint32_t longest(const struct nfs_config *cfg)
+static uint32_t plan_memory_longest(const struct nfs_config *cfg)
 {
 	return cfg->rsize > cfg->wsize ? cfg->rsize : cfg->wsize;
 }
@@ -125,7 +125,7 @@ static void divide_rest(struct nfs_config *cfg, const struct nfs_plan_in *in, si
 {
 	size_t connections = cfg->lanes * connection_bytes(cfg, cfg->credits), most = 0;
 	size_t left = limit - cfg->lanes * arena_bytes(&cfg->buffers) * times - connections -
-		      call_bytes(cfg, in, longest(cfg));
+		      call_bytes(cfg, in, plan_memory_longest(cfg));
 
 	cfg->room = share_of_memory(in);
 	if (limit == SIZE_MAX)
@@ -161,7 +161,8 @@ int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct err
 {
 	/* iWARP in user space pins nothing. */
 	size_t limit = cfg->paths[0].fabric == &fabric_iwarp ? SIZE_MAX : memlock_limit(), need = 0;
-	size_t again = call_bytes(cfg, in, in->request_max), again_all = call_bytes(cfg, in, longest(cfg));
+	size_t again = call_bytes(cfg, in, in->request_max);
+	size_t again_all = call_bytes(cfg, in, plan_memory_longest(cfg));
 	size_t planned = limit == SIZE_MAX ? limit : limit > again ? limit - again : 0;
 	unsigned times = times_locked(cfg);
 	struct arena_counts full = { 0 };
@@ -181,7 +182,7 @@ int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct err
 				       "at least %zu KiB are needed%s: raise the limit with 'ulimit -l %zu', "
 				       "in /etc/security/limits.conf, or with LimitMEMLOCK= in a unit",
 				       limit / 1024, (need * times + again) / 1024 + 1,
-				       connections(cfg) > 1 ? " for so many paths and connections" : "",
+				       plan_memory_connections(cfg) > 1 ? " for so many paths and connections" : "",
 				       (need * times + again) / 1024 + 1);
 	}
 	lower_sizes(cfg, in, limit, sizes, sizeof(sizes));

@@ -30,13 +30,13 @@ static const char *family_name(int family)
 	return family == AF_INET6 ? "IPv6" : "IPv4";
 }
 
-static struct in6_addr *v6(struct sockaddr_storage *ss)
+static struct in6_addr *plan_paths_v6(struct sockaddr_storage *ss)
 {
 	return &((struct sockaddr_in6 *)ss)->sin6_addr;
 }
 
 /* Of numeric addresses, which have no bytes that mean nothing. */
-static bool same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool plan_paths_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
@@ -52,8 +52,8 @@ static void set_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
 }
 
 /* false: text is not a numeric address. Else *rc is 0, or -errno with eb set. */
-static bool numeric(const char *text, unsigned port, struct sockaddr_storage *out, int *rc,
-		    struct errbuf *eb)
+static bool plan_paths_numeric(const char *text, unsigned port, struct sockaddr_storage *out,
+			       int *rc, struct errbuf *eb)
 {
 	struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -83,7 +83,8 @@ static int interface_addr(const char *name, const struct sockaddr_storage *serve
 {
 	struct sockaddr_storage to = *server, ss;
 	int family = to.ss_family;
-	bool link = family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(v6(&to)), exists = false, found = false;
+	bool link = family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(plan_paths_v6(&to));
+	bool exists = false, found = false;
 	struct ifaddrs *all;
 	char text[96];
 
@@ -97,7 +98,7 @@ static int interface_addr(const char *name, const struct sockaddr_storage *serve
 		if (!i->ifa_addr || i->ifa_addr->sa_family != family)
 			continue;
 		set_addr(&ss, i->ifa_addr);
-		found = family == AF_INET || IN6_IS_ADDR_LINKLOCAL(v6(&ss)) == link;
+		found = family == AF_INET || IN6_IS_ADDR_LINKLOCAL(plan_paths_v6(&ss)) == link;
 	}
 	freeifaddrs(all);
 	if (!exists)
@@ -121,7 +122,7 @@ static int local_end(const char *text, const struct sockaddr_storage *server,
 
 	if (!text)
 		return 0;
-	if (!numeric(text, 0, out, &rc, eb))
+	if (!plan_paths_numeric(text, 0, out, &rc, eb))
 		return interface_addr(text, server, out, eb);
 	if (rc || out->ss_family == server->ss_family)
 		return rc;
@@ -166,7 +167,7 @@ static bool warn_v3(const struct nfs_config *cfg, unsigned n, const struct fab_p
 	if (cfg->version != &nfs_v3 || !source_of(p, &b))
 		return false;
 	for (unsigned i = 0; i < n; i++) {
-		if (!source_of(&cfg->paths[i].params, &a) || same(&a, &b))
+		if (!source_of(&cfg->paths[i].params, &a) || plan_paths_same(&a, &b))
 			continue;
 		err_set(w, 0, "version 3 over paths from several addresses of this host (%s and %s): what is "
 			"sent again on another path may be executed twice, and late, so that an old WRITE or "
@@ -192,7 +193,7 @@ int nfs_plan_path(struct rr_path *out, const struct nfs_config *cfg, const char 
 			     ((const struct sockaddr_in6 *)first)->sin6_port :
 			     ((const struct sockaddr_in *)first)->sin_port);
 	memset(&p.params.local, 0, sizeof(p.params.local));
-	if (!numeric(server, port, &p.params.server, &rc, eb))
+	if (!plan_paths_numeric(server, port, &p.params.server, &rc, eb))
 		return err_set(eb, -EINVAL, "'%.100s' is not a numeric IPv4 or IPv6 address of the server",
 			       server);
 	if (!rc)
@@ -223,7 +224,7 @@ static int wanted_family(const struct nfs_plan_in *in, unsigned i)
 	if (in->family == AF_INET6)
 		return AF_INET6;
 	if (local)
-		numeric(local, 0, &ss, &rc, &ignored);
+		plan_paths_numeric(local, 0, &ss, &rc, &ignored);
 	return ss.ss_family;
 }
 
@@ -255,7 +256,7 @@ static int add_name(struct addrs *to, const char *host, const struct nfs_plan_in
 		if (a->ai_family != ai->ai_family)
 			continue;
 		set_addr(&ss, a->ai_addr);
-		while (i < to->n && !same(&to->at[i], &ss))
+		while (i < to->n && !plan_paths_same(&to->at[i], &ss))
 			i++;
 		if (i < to->n)
 			continue;
@@ -278,7 +279,7 @@ static int add_server(struct addrs *to, const char *host, const struct nfs_plan_
 	struct sockaddr_storage *at = &to->at[to->n];
 	int rc = 0;
 
-	if (!numeric(host, in->port, at, &rc, eb))
+	if (!plan_paths_numeric(host, in->port, at, &rc, eb))
 		return add_name(to, host, in, most, eb);
 	if (rc)
 		return rc;
@@ -312,7 +313,8 @@ static int refuse_twins(const struct nfs_config *cfg, unsigned n, struct errbuf 
 	for (unsigned i = 0; i < n; i++) {
 		const struct fab_params *a = &cfg->paths[i].params;
 
-		if (same(&a->server, &b->server) && same(&a->local, &b->local))
+		if (plan_paths_same(&a->server, &b->server) &&
+		    plan_paths_same(&a->local, &b->local))
 			return err_set(eb, -EINVAL, "paths %u and %u are the same: both go from %s to %s; "
 				       "leave one out", i, n,
 				       fab_addr_text(&b->local, from, sizeof(from)),

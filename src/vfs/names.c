@@ -49,7 +49,7 @@ void names_fini(struct inode_table *t)
 
 /* ---- an inode's names ---- */
 
-static void drop(struct inode_table *t, struct name **p)
+static void names_free(struct inode_table *t, struct name **p)
 {
 	struct name *n = *p;
 	struct name_shard *s = shard_at(t, n->by_name.hash);
@@ -65,7 +65,7 @@ static void drop(struct inode_table *t, struct name **p)
 void names_drop(struct inode_table *t, struct inode *ino)
 {
 	while (ino->names)
-		drop(t, &ino->names);
+		names_free(t, &ino->names);
 	if (ino->names_missing)
 		atomic_fetch_sub(&t->names_missing, 1);
 	ino->names_missing = false;
@@ -88,11 +88,11 @@ void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t pare
 	struct name **p = place_of(ino, parent, text, strlen(text));
 
 	if (*p)
-		drop(t, p);
+		names_free(t, p);
 	ino->nameless = !ino->names && !ino->names_missing;
 }
 
-static struct name *make(struct inode *ino, uint64_t parent, const char *text, size_t len)
+static struct name *names_make(struct inode *ino, uint64_t parent, const char *text, size_t len)
 {
 	struct name *n = malloc(sizeof(*n) + len + 1);
 
@@ -147,7 +147,7 @@ static void keep_newest(struct inode_table *t, struct inode *ino)
 		return;
 	note_missing(t, ino);
 	hide_older(t, *p);
-	drop(t, p);
+	names_free(t, p);
 }
 
 bool inode_names_missing(struct inode_table *t)
@@ -166,7 +166,7 @@ void names_add_locked(struct inode_table *t, struct inode *ino, uint64_t parent,
 	if (n)
 		*p = n->next;
 	else
-		n = make(ino, parent, text, len);
+		n = names_make(ino, parent, text, len);
 	if (!n) {
 		note_missing(t, ino);
 		return;
@@ -255,7 +255,7 @@ void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, cons
 }
 
 /* Removes the name. Returns the inode that had it, with a reference; or NULL. */
-static struct inode *unname(struct inode_table *t, uint64_t parent, const char *name)
+static struct inode *names_unname(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct inode *ino = inode_find(t, parent, name);
 	struct inode_shard *s;
@@ -271,7 +271,7 @@ static struct inode *unname(struct inode_table *t, uint64_t parent, const char *
 
 void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name)
 {
-	struct inode *ino = unname(t, parent, name);
+	struct inode *ino = names_unname(t, parent, name);
 
 	if (ino)
 		inode_put(t, ino, 1);
@@ -280,7 +280,7 @@ void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name)
 void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
 		   const char *newname)
 {
-	struct inode *moved = unname(t, from, name);
+	struct inode *moved = names_unname(t, from, name);
 
 	inode_unnamed(t, to, newname);
 	if (!moved)

@@ -23,7 +23,7 @@ struct gone {
 
 /* ---- attributes ---- */
 
-static void drop(struct inode *ino)
+static void ownchange_drop(struct inode *ino)
 {
 	if (ino->after)
 		ino->after->valid = false;
@@ -38,13 +38,13 @@ uint64_t ownchange_change_begins(struct inode_table *t, struct inode *ino)
 	nr = ++ino->changes + 1;
 	if (ino->changing++)
 		nr = 0;
-	drop(ino);
+	ownchange_drop(ino);
 	pthread_mutex_unlock(&s->mu);
 	return nr;
 }
 
 /* Without memory nothing is kept, and the server will be asked. */
-static void keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_ns)
+static void ownchange_keep(struct inode *ino, const struct nfs_attr *attr, uint64_t since_ns)
 {
 	if (!ino->after)
 		ino->after = malloc(sizeof(*ino->after));
@@ -78,7 +78,7 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 	t->front->changed_locked(ino, after->attr);
 	attr = *after->attr;
 	if (has_owner(ino, &attr, after->no_owner))
-		keep(ino, &attr, after->since_ns);
+		ownchange_keep(ino, &attr, after->since_ns);
 }
 
 void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
@@ -125,7 +125,7 @@ bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 			 (double)(mono_ns() - ino->after->since_ns) / 1e9;
 		*attr = ino->after->attr;
 		known = *timeo > 0;
-		drop(ino);
+		ownchange_drop(ino);
 	}
 	pthread_mutex_unlock(&s->mu);
 	return known;
@@ -149,7 +149,7 @@ bool ownchange_check_locked(struct inode *ino, const struct nfs_attr *attr)
 	    a->attr.mtime.tv_sec == attr->mtime.tv_sec &&
 	    a->attr.mtime.tv_nsec == attr->mtime.tv_nsec)
 		return true;
-	drop(ino);
+	ownchange_drop(ino);
 	return false;
 }
 
@@ -165,12 +165,12 @@ void ownchange_newer_locked(struct inode *ino)
 void ownchange_told_locked(struct inode *ino)
 {
 	ownchange_newer_locked(ino);
-	drop(ino);
+	ownchange_drop(ino);
 }
 
 /* ---- names that do not exist ---- */
 
-static struct gone *find(struct name_shard *s, uint64_t parent, const char *name)
+static struct gone *ownchange_find(struct name_shard *s, uint64_t parent, const char *name)
 {
 	for (unsigned i = 0; s->gone && i < GONE_NAMES; i++)
 		if (s->gone[i].parent_id == parent && strcmp(s->gone[i].text, name) == 0)
@@ -179,7 +179,7 @@ static struct gone *find(struct name_shard *s, uint64_t parent, const char *name
 }
 
 /* A free element, or the one that expires first. NULL: no memory, so the server is asked. */
-static struct gone *oldest(struct name_shard *s)
+static struct gone *ownchange_oldest(struct name_shard *s)
 {
 	struct gone *g;
 
@@ -192,14 +192,15 @@ static struct gone *oldest(struct name_shard *s)
 	return g;
 }
 
-static void remember(struct name_shard *s, uint64_t parent, const char *name, uint64_t until_ns)
+static void ownchange_remember(struct name_shard *s, uint64_t parent, const char *name,
+			       uint64_t until_ns)
 {
 	struct gone *g;
 
 	pthread_mutex_lock(&s->mu);
-	g = find(s, parent, name);
+	g = ownchange_find(s, parent, name);
 	if (!g)
-		g = oldest(s);
+		g = ownchange_oldest(s);
 	if (g) {
 		g->parent_id = parent;
 		g->until_ns = until_ns;
@@ -217,13 +218,13 @@ void ownchange_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const
 		return;
 	pthread_mutex_lock(&s->mu);
 	if (nr && !dir->changing && nr == dir->changes + 1)
-		remember(names_shard_of(t, dir->id, name), dir->id, name, until_ns);
+		ownchange_remember(names_shard_of(t, dir->id, name), dir->id, name, until_ns);
 	pthread_mutex_unlock(&s->mu);
 }
 
 void ownchange_here_locked(struct name_shard *s, uint64_t parent, const char *name)
 {
-	struct gone *g = find(s, parent, name);
+	struct gone *g = ownchange_find(s, parent, name);
 
 	if (g)
 		*g = (struct gone){ 0 };
@@ -247,7 +248,7 @@ double ownchange_is_gone(struct inode_table *t, uint64_t parent, const char *nam
 	struct gone *g;
 
 	pthread_mutex_lock(&s->mu);
-	g = find(s, parent, name);
+	g = ownchange_find(s, parent, name);
 	until = g ? g->until_ns : 0;
 	pthread_mutex_unlock(&s->mu);
 	if (!until)

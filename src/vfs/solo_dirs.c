@@ -23,7 +23,7 @@ void solo_dirs_fini(struct solo_dirs *d)
 
 /* ---- names ---- */
 
-static uint8_t lower(char c)
+static uint8_t solo_dirs_lower(char c)
 {
 	return (uint8_t)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -33,7 +33,7 @@ static uint64_t hash_of(const char *name)
 	uint64_t h = 0xcbf29ce484222325u;
 
 	for (; *name; name++)
-		h = (h ^ lower(*name)) * 0x100000001b3u;
+		h = (h ^ solo_dirs_lower(*name)) * 0x100000001b3u;
 	return (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
 }
 
@@ -49,7 +49,7 @@ static bool has_other_forms(const char *name)
 }
 
 /* Neither that, nor may the server know a file by it which nobody has made so. */
-static bool usual(const char *name)
+static bool solo_dirs_usual(const char *name)
 {
 	return name[0] != '.' && !strpbrk(name, "~:") && !has_other_forms(name);
 }
@@ -69,7 +69,7 @@ static bool has_bit(const struct solo_dir *s, uint64_t n)
 /* ---- directories ---- */
 
 /* Locks the directory's shard. */
-static struct solo_dirs_shard *lock(struct solo_dirs *d, uint64_t id)
+static struct solo_dirs_shard *solo_dirs_lock(struct solo_dirs *d, uint64_t id)
 {
 	struct solo_dirs_shard *s = &d->shard[(id * 0x9e3779b97f4a7c15u >> 32) % SOLO_DIR_SHARDS];
 
@@ -77,7 +77,7 @@ static struct solo_dirs_shard *lock(struct solo_dirs *d, uint64_t id)
 	return s;
 }
 
-static void unlock(struct solo_dirs_shard *s)
+static void solo_dirs_unlock(struct solo_dirs_shard *s)
 {
 	pthread_mutex_unlock(&s->mu);
 }
@@ -108,7 +108,7 @@ static void end_locked(struct solo_dir *s)
 
 void solo_dir_made(struct solo_dirs *d, uint64_t id, uint64_t change, uint64_t since_ns)
 {
-	struct solo_dirs_shard *s = lock(d, id);
+	struct solo_dirs_shard *s = solo_dirs_lock(d, id);
 	struct solo_dir *o;
 
 	if (!s->dir)
@@ -119,12 +119,12 @@ void solo_dir_made(struct solo_dirs *d, uint64_t id, uint64_t change, uint64_t s
 			o = oldest_locked(s);
 		*o = (struct solo_dir){ .id = id, .change = change, .since_ns = since_ns };
 	}
-	unlock(s);
+	solo_dirs_unlock(s);
 }
 
 void solo_dir_adds(struct solo_dirs *d, uint64_t id, const char *name)
 {
-	struct solo_dirs_shard *s = lock(d, id);
+	struct solo_dirs_shard *s = solo_dirs_lock(d, id);
 	struct solo_dir *o = find_locked(s, id);
 	uint64_t h;
 
@@ -135,13 +135,13 @@ void solo_dir_adds(struct solo_dirs *d, uint64_t id, const char *name)
 		set_bit(o, h);
 		set_bit(o, h >> 32);
 	}
-	unlock(s);
+	solo_dirs_unlock(s);
 }
 
 void solo_dir_changed(struct solo_dirs *d, uint64_t id, const struct nfs_dir_change *c,
 		      uint64_t since_ns)
 {
-	struct solo_dirs_shard *s = lock(d, id);
+	struct solo_dirs_shard *s = solo_dirs_lock(d, id);
 	struct solo_dir *o = find_locked(s, id);
 
 	if (o && c && c->known && c->before == o->change) {
@@ -150,17 +150,17 @@ void solo_dir_changed(struct solo_dirs *d, uint64_t id, const struct nfs_dir_cha
 	} else if (o) {
 		end_locked(o);
 	}
-	unlock(s);
+	solo_dirs_unlock(s);
 }
 
 void solo_dir_seen(struct solo_dirs *d, uint64_t id, uint64_t change)
 {
-	struct solo_dirs_shard *s = lock(d, id);
+	struct solo_dirs_shard *s = solo_dirs_lock(d, id);
 	struct solo_dir *o = find_locked(s, id);
 
 	if (o && o->change != change)
 		end_locked(o);
-	unlock(s);
+	solo_dirs_unlock(s);
 }
 
 bool solo_dir_lacks(struct solo_dirs *d, uint64_t id, const char *name)
@@ -170,13 +170,13 @@ bool solo_dir_lacks(struct solo_dirs *d, uint64_t id, const char *name)
 	uint64_t h;
 	bool lacks;
 
-	if (!usual(name))
+	if (!solo_dirs_usual(name))
 		return false;
 	h = hash_of(name);
-	s = lock(d, id);
+	s = solo_dirs_lock(d, id);
 	o = find_locked(s, id);
 	lacks = o && mono_ns() - o->since_ns < SOLO_DIR_S * 1000000000ull &&
 		!(has_bit(o, h) && has_bit(o, h >> 32));
-	unlock(s);
+	solo_dirs_unlock(s);
 	return lacks;
 }

@@ -64,22 +64,23 @@ bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x)
 	return nfs3_encode_getattr(x, &t->server->client->root_fh);
 }
 
-static bool moves(const struct nfs_target *t, const struct nfs_check *k)
+static bool nfs3_check_moves(const struct nfs_target *t, const struct nfs_check *k)
 {
 	return k->may_move && !nfs_server_is_up(t->server);
 }
 
 /* -EXDEV, or 0 if whatever is there is taken. */
-static int another(const struct nfs_target *t, struct nfs_check *k, const char *why)
+static int nfs3_check_refuse(const struct nfs_target *t, struct nfs_check *k, const char *why)
 {
-	if (!moves(t, k))
+	if (!nfs3_check_moves(t, k))
 		return err_set(&k->why, -EXDEV, "it is another server (%s)", why);
 	log_warn("%s has changed while there was no connection (%s): its files are used as they are now",
 		 t->server->name, why);
 	return 0;
 }
 
-static int compare(const struct nfs_target *t, struct nfs_check *k, const struct nfs_attr *a)
+static int nfs3_check_compare(const struct nfs_target *t, struct nfs_check *k,
+			      const struct nfs_attr *a)
 {
 	struct nfs3_root *r = t->server->vdata;
 	bool same;
@@ -91,12 +92,13 @@ static int compare(const struct nfs_target *t, struct nfs_check *k, const struct
 		return 0;
 	pthread_mutex_lock(&r->mu);
 	same = r->fsid == a->fsid_major && r->fileid == a->fileid;
-	if (!same && moves(t, k)) {
+	if (!same && nfs3_check_moves(t, k)) {
 		r->fsid = a->fsid_major;
 		r->fileid = a->fileid;
 	}
 	pthread_mutex_unlock(&r->mu);
-	return same ? 0 : another(t, k, "the root of this mount is another directory there");
+	return same ? 0 :
+	       nfs3_check_refuse(t, k, "the root of this mount is another directory there");
 }
 
 static int not_ok(const struct nfs_target *t, struct nfs_check *k, nfsstat3 status)
@@ -108,7 +110,7 @@ static int not_ok(const struct nfs_target *t, struct nfs_check *k, nfsstat3 stat
 		return NFS_LATER;
 	case NFS3ERR_STALE:
 	case NFS3ERR_BADHANDLE:
-		return another(t, k, "it does not know the root of this mount");
+		return nfs3_check_refuse(t, k, "it does not know the root of this mount");
 	case NFS3ERR_ACCES:
 	case NFS3ERR_PERM:
 		return err_set(&k->why, -EACCES, "the server does not admit the local address of this "
@@ -131,5 +133,5 @@ int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x)
 		return not_ok(t, k, r.status);
 	if (!nfs3_get_fattr(&a, &r.GETATTR3res_u.resok.obj_attributes))
 		return err_set(&k->why, -EBADMSG, "its answer to GETATTR is malformed");
-	return compare(t, k, &a);
+	return nfs3_check_compare(t, k, &a);
 }

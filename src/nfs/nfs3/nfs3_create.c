@@ -21,7 +21,7 @@
 
 enum { STEP_MAKE, STEP_LOOKUP, STEP_SETATTR, STEP_GETATTR };
 
-static bool exclusive(const struct nfs_call *c)
+static bool nfs3_create_exclusive(const struct nfs_call *c)
 {
 	return c->op == NFS_OP_CREATE && (c->args.file.flags & O_EXCL);
 }
@@ -47,7 +47,7 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	CREATE3args a = { .where = nfs3_dirop(c->args.fh, c->args.name) };
 
-	if (exclusive(c)) {
+	if (nfs3_create_exclusive(c)) {
 		a.how.mode = EXCLUSIVE;
 		nfs_create_verifier(c, a.how.createhow3_u.verf);
 	} else {
@@ -133,21 +133,21 @@ static bool_t encode_make(struct nfs_call *c, XDR *x)
 
 /* ---- results ---- */
 
-static int go(struct nfs_call *c, uint8_t step)
+static int nfs3_create_go(struct nfs_call *c, uint8_t step)
 {
 	c->eng.step = step;
 	return NFS_NEXT;
 }
 
 /* Handle and attributes are set as far as they came: chooses the next step. */
-static int proceed(struct nfs_call *c)
+static int nfs3_create_proceed(struct nfs_call *c)
 {
-	if (exclusive(c) && c->eng.step < STEP_SETATTR) {
+	if (nfs3_create_exclusive(c) && c->eng.step < STEP_SETATTR) {
 		c->res.has_attr = false;
-		return go(c, STEP_SETATTR);
+		return nfs3_create_go(c, STEP_SETATTR);
 	}
 	if (!c->res.has_attr)
-		return go(c, STEP_GETATTR);
+		return nfs3_create_go(c, STEP_GETATTR);
 	if (c->op == NFS_OP_CREATE) {
 		c->open = calloc(1, sizeof(*c->open));
 		if (!c->open)
@@ -170,11 +170,11 @@ static int decode_first(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	if (!ok->obj.handle_follows) {
 		c->res.has_attr = false;
-		return go(c, STEP_LOOKUP);
+		return nfs3_create_go(c, STEP_LOOKUP);
 	}
 	if (!nfs3_get_fh(&c->res.fh, &ok->obj.post_op_fh3_u.handle))
 		return -EBADMSG;
-	return proceed(c);
+	return nfs3_create_proceed(c);
 }
 
 static int decode_set(struct nfs_call *c, XDR *x)
@@ -187,7 +187,7 @@ static int decode_set(struct nfs_call *c, XDR *x)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.SETATTR3res_u.resok.obj_wcc.after))
 		return -EBADMSG;
-	return proceed(c);
+	return nfs3_create_proceed(c);
 }
 
 static int decode_make(struct nfs_call *c, XDR *x)
@@ -197,12 +197,12 @@ static int decode_make(struct nfs_call *c, XDR *x)
 	switch (c->eng.step) {
 	case STEP_LOOKUP:
 		rc = nfs3_decode_lookup(c, x);
-		return rc ? rc : proceed(c);
+		return rc ? rc : nfs3_create_proceed(c);
 	case STEP_SETATTR:
 		return decode_set(c, x);
 	case STEP_GETATTR:
 		rc = nfs3_decode_getattr(c, x);
-		return rc ? rc : proceed(c);
+		return rc ? rc : nfs3_create_proceed(c);
 	default:
 		return decode_first(c, x);
 	}

@@ -74,7 +74,7 @@ static bool_t encode_rename(struct nfs_call *c, XDR *x)
 
 /* The result of the check of a name. If it proves nothing the server's answer `rc`
  * stands. */
-static int doubt(int looked, int rc)
+static int nfs3_dir_doubt(int looked, int rc)
 {
 	return looked < 0 && looked != -EBADMSG ? rc : looked;
 }
@@ -85,7 +85,7 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 
 	if (!rc && !same_fh(&c->res.fh, c->args.ren.moved))
 		rc = -ENOENT;
-	return doubt(rc, -ENOENT);
+	return nfs3_dir_doubt(rc, -ENOENT);
 }
 
 static int decode_rename(struct nfs_call *c, XDR *x)
@@ -138,7 +138,7 @@ static bool_t encode_link(struct nfs_call *c, XDR *x)
 	}
 }
 
-static int go(struct nfs_call *c, uint8_t step)
+static int nfs3_dir_go(struct nfs_call *c, uint8_t step)
 {
 	c->eng.step = step;
 	return NFS_NEXT;
@@ -151,15 +151,15 @@ static int decode_whose(struct nfs_call *c, XDR *x)
 	int rc = nfs3_decode_lookup(c, x);
 
 	if (rc)
-		return doubt(rc, -EEXIST);
+		return nfs3_dir_doubt(rc, -EEXIST);
 	if (same_fh(&c->res.fh, c->args.fh))
-		return c->res.has_attr ? 0 : go(c, STEP_ATTR);
+		return c->res.has_attr ? 0 : nfs3_dir_go(c, STEP_ATTR);
 	if (!c->res.has_attr)
 		return -EEXIST;
 	c->res.has_attr = false;
 	nfs3_call(c)->fileid = c->res.attr.fileid;
 	nfs3_call(c)->fsid = c->res.attr.fsid_major;
-	return go(c, STEP_IS_OURS);
+	return nfs3_dir_go(c, STEP_IS_OURS);
 }
 
 static int decode_is_ours(struct nfs_call *c, XDR *x)
@@ -168,7 +168,7 @@ static int decode_is_ours(struct nfs_call *c, XDR *x)
 
 	if (!rc && (c->res.attr.fileid != nfs3_call(c)->fileid || c->res.attr.fsid_major != nfs3_call(c)->fsid))
 		rc = -EEXIST;
-	return doubt(rc, -EEXIST);
+	return nfs3_dir_doubt(rc, -EEXIST);
 }
 
 static int decode_link(struct nfs_call *c, XDR *x)
@@ -183,13 +183,13 @@ static int decode_link(struct nfs_call *c, XDR *x)
 	if (!xdr_LINK3res(x, &r))
 		return -EBADMSG;
 	if (r.status == NFS3ERR_EXIST && c->eng.resent)
-		return go(c, STEP_WHOSE);
+		return nfs3_dir_go(c, STEP_WHOSE);
 	if (r.status)
 		return nfs3_error(r.status);
 	if (nfs3_take_attr(c, &r.LINK3res_u.resok.file_attributes) ||
 	    nfs3_take_dir(c, 1, &r.LINK3res_u.resok.linkdir_wcc))
 		return -EBADMSG;
-	return c->res.has_attr ? 0 : go(c, STEP_ATTR);
+	return c->res.has_attr ? 0 : nfs3_dir_go(c, STEP_ATTR);
 }
 
 static uint32_t link_max(const struct nfs_call *c)

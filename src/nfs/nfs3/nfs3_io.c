@@ -117,15 +117,15 @@ const struct nfs_opdef nfs3_op_commit = {
  * file's: what is read from the old file harms nobody, and would cost as much. */
 
 /* How many names are looked at. */
-static unsigned looks(const struct nfs_call *c)
+static unsigned nfs3_io_looks(const struct nfs_call *c)
 {
 	return (c->args.file.flags & O_ACCMODE) == O_RDONLY ? 0 : c->args.nwhere;
 }
 
 static uint32_t open_proc(const struct nfs_call *c)
 {
-	return c->eng.step < looks(c) ? NFSPROC3_LOOKUP :
-	       c->eng.step == looks(c) ? NFSPROC3_ACCESS : NFSPROC3_GETATTR;
+	return c->eng.step < nfs3_io_looks(c) ? NFSPROC3_LOOKUP :
+	       c->eng.step == nfs3_io_looks(c) ? NFSPROC3_ACCESS : NFSPROC3_GETATTR;
 }
 
 static bool_t encode_open(struct nfs_call *c, XDR *x)
@@ -135,9 +135,10 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 		.access = ACCESS3_READ | ACCESS3_MODIFY | ACCESS3_EXTEND | ACCESS3_EXECUTE,
 	};
 
-	if (c->eng.step < looks(c))
+	if (c->eng.step < nfs3_io_looks(c))
 		return nfs3_encode_name(c, x);
-	return c->eng.step == looks(c) ? xdr_ACCESS3args(x, &a) : nfs3_encode_getattr(x, c->args.fh);
+	return c->eng.step == nfs3_io_looks(c) ? xdr_ACCESS3args(x, &a) :
+	       nfs3_encode_getattr(x, c->args.fh);
 }
 
 /* Servers allow READ to users who may only execute, because they cannot tell the two
@@ -182,9 +183,9 @@ static int decode_open(struct nfs_call *c, XDR *x)
 {
 	int rc;
 
-	if (c->eng.step < looks(c))
+	if (c->eng.step < nfs3_io_looks(c))
 		return nfs3_decode_name(c, x);
-	if (c->eng.step == looks(c))
+	if (c->eng.step == nfs3_io_looks(c))
 		return decode_access(c, x);
 	rc = nfs3_decode_getattr(c, x);
 	return rc ? rc : make_open(c);

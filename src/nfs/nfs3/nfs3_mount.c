@@ -113,7 +113,8 @@ struct question {
 	struct nfs3_fsinfo info;
 };
 
-static int ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsinfo *info, struct errbuf *eb)
+static int nfs3_mount_ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsinfo *info,
+			  struct errbuf *eb)
 {
 	struct nfs_client *cl = s->client;
 	struct question *q = calloc(1, sizeof(*q));
@@ -148,7 +149,7 @@ static int ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsinfo *info, s
  * mounted all the same. */
 static int ask_pathconf(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
-	int rc = ask(s, NFS3_OP_PATHCONF, info, eb);
+	int rc = nfs3_mount_ask(s, NFS3_OP_PATHCONF, info, eb);
 
 	if (!rc || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
@@ -161,7 +162,7 @@ static int ask_pathconf(struct nfs_server *s, struct nfs3_fsinfo *info, struct e
  * answers, but not this, it is mounted all the same. */
 static int ask_root(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
-	int rc = info->has_root ? 0 : ask(s, NFS_OP_GETATTR, info, eb);
+	int rc = info->has_root ? 0 : nfs3_mount_ask(s, NFS_OP_GETATTR, info, eb);
 
 	if (rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
@@ -181,7 +182,7 @@ int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 
 	rc = get_root(s, eb);
 	if (!rc)
-		rc = ask(s, NFS3_OP_FSINFO, &info, eb);
+		rc = nfs3_mount_ask(s, NFS3_OP_FSINFO, &info, eb);
 	if (!rc)
 		rc = ask_pathconf(s, &info, eb);
 	if (!rc)

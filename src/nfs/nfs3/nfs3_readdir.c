@@ -24,7 +24,7 @@ static bool_t encode_readdir(struct nfs_call *c, XDR *x)
 	return c->args.dir.plus ? xdr_READDIRPLUS3args(x, &p) : xdr_READDIR3args(x, &a);
 }
 
-static bool pass(struct nfs_call *c, const struct nfs_dirent *e)
+static bool nfs3_readdir_pass(struct nfs_call *c, const struct nfs_dirent *e)
 {
 	c->res.dir.entries++;
 	return c->args.dir.entry(c, e);
@@ -76,7 +76,7 @@ static int decode_plus(struct nfs_call *c, XDR *x)
 		if (ent.name_handle.handle_follows &&
 		    nfs3_get_fh(&fh, &ent.name_handle.post_op_fh3_u.handle))
 			e.fh = &fh;
-		if (!pass(c, &e))
+		if (!nfs3_readdir_pass(c, &e))
 			break;
 	}
 	return rc < 0 ? rc : 0;
@@ -105,7 +105,7 @@ static int decode_plain(struct nfs_call *c, XDR *x)
 
 		if (!nfs_ref_is_name(&ent.name, 1024))
 			return -EBADMSG;
-		if (!pass(c, &e))
+		if (!nfs3_readdir_pass(c, &e))
 			break;
 	}
 	return rc < 0 ? rc : 0;

@@ -96,7 +96,7 @@ struct values {
 	bool bad;
 };
 
-static inline const char *take(struct values *v, uint32_t n)
+static inline const char *nfs4_attr_take(struct values *v, uint32_t n)
 {
 	static const char none[8];
 	const char *at = v->at;
@@ -110,35 +110,35 @@ static inline const char *take(struct values *v, uint32_t n)
 	return at;
 }
 
-static inline uint32_t word(struct values *v)
+static inline uint32_t nfs4_attr_word(struct values *v)
 {
 	uint32_t w;
 
-	memcpy(&w, take(v, sizeof(w)), sizeof(w));
+	memcpy(&w, nfs4_attr_take(v, sizeof(w)), sizeof(w));
 	return ntohl(w);
 }
 
-static inline uint64_t dword(struct values *v)
+static inline uint64_t nfs4_attr_dword(struct values *v)
 {
 	uint64_t w;
 
-	memcpy(&w, take(v, sizeof(w)), sizeof(w));
+	memcpy(&w, nfs4_attr_take(v, sizeof(w)), sizeof(w));
 	return be64toh(w);
 }
 
-static inline struct nfs_ref counted(struct values *v, uint32_t max)
+static inline struct nfs_ref nfs4_attr_counted(struct values *v, uint32_t max)
 {
-	uint32_t len = word(v);
+	uint32_t len = nfs4_attr_word(v);
 	const char *at;
 
 	v->bad |= len > max;
-	at = take(v, v->bad ? 0 : len + nfs_xdr_pad(len));
+	at = nfs4_attr_take(v, v->bad ? 0 : len + nfs_xdr_pad(len));
 	return (struct nfs_ref){ .len = v->bad ? 0 : len, .data = at };
 }
 
 static inline void get_type(struct values *v, mode_t *mode)
 {
-	mode_t type = type_mode(word(v));
+	mode_t type = type_mode(nfs4_attr_word(v));
 
 	v->bad |= !type;
 	*mode |= type;
@@ -147,7 +147,7 @@ static inline void get_type(struct values *v, mode_t *mode)
 /* If the owner is a name, `name` gets it and *id is nobody. Otherwise `name` is empty. */
 static inline void get_id(struct values *v, uint32_t *id, struct nfs_ref *name)
 {
-	struct nfs_ref ref = counted(v, OWNER_MAX);
+	struct nfs_ref ref = nfs4_attr_counted(v, OWNER_MAX);
 
 	if (!v->bad && !is_number(&ref, id))
 		*name = ref;
@@ -157,8 +157,8 @@ static inline void get_time(struct values *v, struct timespec *t)
 {
 	uint32_t ns;
 
-	t->tv_sec = (time_t)dword(v);
-	ns = word(v);
+	t->tv_sec = (time_t)nfs4_attr_dword(v);
+	ns = nfs4_attr_word(v);
 	t->tv_nsec = ns < 1000000000 ? (long)ns : 0;
 }
 
@@ -168,31 +168,31 @@ static inline __attribute__((always_inline)) bool get_one(struct values *v, unsi
 {
 	switch (n) {
 	case FATTR4_TYPE:         get_type(v, &a->attr.mode); break;
-	case FATTR4_CHANGE:       a->attr.change = dword(v); break;
-	case FATTR4_SIZE:         a->attr.size = dword(v); break;
-	case FATTR4_FSID:         a->attr.fsid_major = dword(v);
-				  a->attr.fsid_minor = dword(v); break;
-	case FATTR4_LEASE_TIME:   a->lease_s = word(v); break;
-	case FATTR4_RDATTR_ERROR: a->rdattr_error = word(v); break;
-	case FATTR4_FILEHANDLE:   a->fh = counted(v, NFS4_FHSIZE); break;
-	case FATTR4_FILEID:       a->attr.fileid = dword(v); break;
-	case FATTR4_FILES_AVAIL:  a->fs.afiles = dword(v); break;
-	case FATTR4_FILES_FREE:   a->fs.ffiles = dword(v); break;
-	case FATTR4_FILES_TOTAL:  a->fs.tfiles = dword(v); break;
-	case FATTR4_MAXFILESIZE:  a->maxfilesize = dword(v); break;
-	case FATTR4_MAXNAME:      a->maxname = word(v); break;
-	case FATTR4_MAXREAD:      a->maxread = dword(v); break;
-	case FATTR4_MAXWRITE:     a->maxwrite = dword(v); break;
-	case FATTR4_MODE:         a->attr.mode |= word(v) & 07777; break;
-	case FATTR4_NUMLINKS:     a->attr.nlink = word(v); break;
+	case FATTR4_CHANGE:       a->attr.change = nfs4_attr_dword(v); break;
+	case FATTR4_SIZE:         a->attr.size = nfs4_attr_dword(v); break;
+	case FATTR4_FSID:         a->attr.fsid_major = nfs4_attr_dword(v);
+				  a->attr.fsid_minor = nfs4_attr_dword(v); break;
+	case FATTR4_LEASE_TIME:   a->lease_s = nfs4_attr_word(v); break;
+	case FATTR4_RDATTR_ERROR: a->rdattr_error = nfs4_attr_word(v); break;
+	case FATTR4_FILEHANDLE:   a->fh = nfs4_attr_counted(v, NFS4_FHSIZE); break;
+	case FATTR4_FILEID:       a->attr.fileid = nfs4_attr_dword(v); break;
+	case FATTR4_FILES_AVAIL:  a->fs.afiles = nfs4_attr_dword(v); break;
+	case FATTR4_FILES_FREE:   a->fs.ffiles = nfs4_attr_dword(v); break;
+	case FATTR4_FILES_TOTAL:  a->fs.tfiles = nfs4_attr_dword(v); break;
+	case FATTR4_MAXFILESIZE:  a->maxfilesize = nfs4_attr_dword(v); break;
+	case FATTR4_MAXNAME:      a->maxname = nfs4_attr_word(v); break;
+	case FATTR4_MAXREAD:      a->maxread = nfs4_attr_dword(v); break;
+	case FATTR4_MAXWRITE:     a->maxwrite = nfs4_attr_dword(v); break;
+	case FATTR4_MODE:         a->attr.mode |= nfs4_attr_word(v) & 07777; break;
+	case FATTR4_NUMLINKS:     a->attr.nlink = nfs4_attr_word(v); break;
 	case FATTR4_OWNER:        get_id(v, &a->attr.uid, &a->owner); break;
 	case FATTR4_OWNER_GROUP:  get_id(v, &a->attr.gid, &a->group); break;
-	case FATTR4_RAWDEV:       a->attr.rdev_major = word(v);
-				  a->attr.rdev_minor = word(v); break;
-	case FATTR4_SPACE_AVAIL:  a->fs.abytes = dword(v); break;
-	case FATTR4_SPACE_FREE:   a->fs.fbytes = dword(v); break;
-	case FATTR4_SPACE_TOTAL:  a->fs.tbytes = dword(v); break;
-	case FATTR4_SPACE_USED:   a->attr.used = dword(v); break;
+	case FATTR4_RAWDEV:       a->attr.rdev_major = nfs4_attr_word(v);
+				  a->attr.rdev_minor = nfs4_attr_word(v); break;
+	case FATTR4_SPACE_AVAIL:  a->fs.abytes = nfs4_attr_dword(v); break;
+	case FATTR4_SPACE_FREE:   a->fs.fbytes = nfs4_attr_dword(v); break;
+	case FATTR4_SPACE_TOTAL:  a->fs.tbytes = nfs4_attr_dword(v); break;
+	case FATTR4_SPACE_USED:   a->attr.used = nfs4_attr_dword(v); break;
 	case FATTR4_TIME_ACCESS:  get_time(v, &a->attr.atime); break;
 	case FATTR4_TIME_METADATA: get_time(v, &a->attr.ctime); break;
 	case FATTR4_TIME_MODIFY:  get_time(v, &a->attr.mtime); break;

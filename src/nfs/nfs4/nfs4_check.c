@@ -58,20 +58,20 @@ static bool is_recovering(struct nfs4_client *n)
 }
 
 /* The connection may be used if the server is still the one that it was compared with. */
-static int end(struct nfs_target *t, struct nfs_check *k)
+static int nfs4_check_end(struct nfs_target *t, struct nfs_check *k)
 {
 	struct nfs4_client *n = t->server->vdata;
 
 	return nfs4_identity_join(&n->identity, k->word[WORD_CHANGES], &k->why);
 }
 
-static int join(struct nfs_target *t, struct nfs_check *k)
+static int nfs4_check_join(struct nfs_target *t, struct nfs_check *k)
 {
 	struct nfs4_client *n = t->server->vdata;
 	char id[NFS4_SESSIONID_SIZE];
 
 	if (!nfs4_slots_session(&n->slots, id) || (is_recovering(n) && !nfs_server_is_up(t->server)))
-		return end(t, k);
+		return nfs4_check_end(t, k);
 	k->step = STEP_JOIN;
 	k->word[WORD_SINCE] = 0;
 	return NFS_NEXT;
@@ -110,19 +110,19 @@ static int take_who(struct nfs_target *t, struct nfs_check *k, const EXCHANGE_ID
 				   t->server->name, &k->why);
 	k->word[WORD_CHANGES] = seen.changes;
 	if (ok->eir_flags & EXCHGID4_FLAG_CONFIRMED_R)
-		return rc ? rc : join(t, k);
+		return rc ? rc : nfs4_check_join(t, k);
 	k->word[WORD_CLIENTID] = ok->eir_clientid;
 	k->word[WORD_VERDICT] = (uint64_t)-rc;
 	k->step = rc ? STEP_LEAVE : STEP_FORGET;
 	return NFS_NEXT;
 }
 
-static int malformed(struct nfs_check *k, const char *op)
+static int nfs4_check_malformed(struct nfs_check *k, const char *op)
 {
 	return err_set(&k->why, -EBADMSG, "its answer to %s is malformed", op);
 }
 
-static int refused(struct nfs_check *k, const char *op, nfsstat4 status)
+static int nfs4_check_refused(struct nfs_check *k, const char *op, nfsstat4 status)
 {
 	int rc = nfs4_errno(status);
 
@@ -141,9 +141,9 @@ static int get_who(struct nfs_target *t, struct nfs_check *k, XDR *x)
 
 	memset(&r, 0, sizeof(r));
 	if (nfs4_get_op(x, OP_EXCHANGE_ID) || !xdr_EXCHANGE_ID4res(x, &r))
-		rc = malformed(k, name);
+		rc = nfs4_check_malformed(k, name);
 	else if (r.eir_status)
-		rc = refused(k, name, r.eir_status);
+		rc = nfs4_check_refused(k, name, r.eir_status);
 	else
 		rc = take_who(t, k, &r.EXCHANGE_ID4res_u.eir_resok4);
 	xdr_free((xdrproc_t)xdr_EXCHANGE_ID4res, (char *)&r);
@@ -160,9 +160,9 @@ static bool_t put_forget(const struct nfs_check *k, XDR *x)
 }
 
 /* Whatever its status is: the client id ends with its lease, too. */
-static int forgotten(struct nfs_target *t, struct nfs_check *k)
+static int nfs4_check_forgotten(struct nfs_target *t, struct nfs_check *k)
 {
-	return k->step == STEP_LEAVE ? -(int)k->word[WORD_VERDICT] : join(t, k);
+	return k->step == STEP_LEAVE ? -(int)k->word[WORD_VERDICT] : nfs4_check_join(t, k);
 }
 
 static int get_forget(struct nfs_target *t, struct nfs_check *k, XDR *x)
@@ -172,8 +172,8 @@ static int get_forget(struct nfs_target *t, struct nfs_check *k, XDR *x)
 
 	if (!xdr_uint32_t(x, &op) || (op != OP_DESTROY_CLIENTID && op != OP_ILLEGAL) ||
 	    !xdr_nfsstat4(x, &status))
-		return malformed(k, "DESTROY_CLIENTID");
-	return forgotten(t, k);
+		return nfs4_check_malformed(k, "DESTROY_CLIENTID");
+	return nfs4_check_forgotten(t, k);
 }
 
 /* ---- BIND_CONN_TO_SESSION ---- */
@@ -201,7 +201,8 @@ static bool is_replaced(struct nfs4_client *n, const struct nfs_check *k)
 	return memcmp(id, &k->word[WORD_SESSION], sizeof(id));
 }
 
-static int joined(struct nfs_target *t, struct nfs_check *k, const BIND_CONN_TO_SESSION4resok *ok)
+static int nfs4_check_joined(struct nfs_target *t, struct nfs_check *k,
+			     const BIND_CONN_TO_SESSION4resok *ok)
 {
 	if (memcmp(ok->bctsr_sessid, &k->word[WORD_SESSION], NFS4_SESSIONID_SIZE))
 		return err_set(&k->why, -EPROTO, "it joined the connection to another session than asked for");
@@ -209,7 +210,7 @@ static int joined(struct nfs_target *t, struct nfs_check *k, const BIND_CONN_TO_
 		return err_set(&k->why, -EPROTO, "it joined the connection to the session for callbacks only");
 	if (ok->bctsr_use_conn_in_rdma_mode)
 		return err_set(&k->why, -EPROTO, "it steps the connection up to RDMA, which it is already");
-	return is_replaced(t->server->vdata, k) ? NFS_NEXT : end(t, k);
+	return is_replaced(t->server->vdata, k) ? NFS_NEXT : nfs4_check_end(t, k);
 }
 
 #define NS_PER_MS 1000000ull
@@ -240,7 +241,7 @@ static int no_session(struct nfs_target *t, struct nfs_check *k)
 			atomic_store(&n->need_session, true);
 			nfs_control_recover(t->server->client);
 		}
-		return end(t, k);
+		return nfs4_check_end(t, k);
 	}
 	if (is_recovering(n) || t->lane->hold)
 		return NFS_LATER;
@@ -264,9 +265,9 @@ static int not_joined(struct nfs_target *t, struct nfs_check *k, nfsstat4 status
 	case NFS4ERR_OP_ILLEGAL:
 		log_debug("%s does not have BIND_CONN_TO_SESSION: SEQUENCE joins the connection",
 			  t->server->name);
-		return end(t, k);
+		return nfs4_check_end(t, k);
 	default:
-		return refused(k, "BIND_CONN_TO_SESSION", status);
+		return nfs4_check_refused(k, "BIND_CONN_TO_SESSION", status);
 	}
 }
 
@@ -278,14 +279,14 @@ static int get_join(struct nfs_target *t, struct nfs_check *k, XDR *x)
 	uint32_t op;
 
 	if (!xdr_uint32_t(x, &op))
-		return malformed(k, name);
+		return nfs4_check_malformed(k, name);
 	if (op == OP_ILLEGAL && xdr_nfsstat4(x, &status) && status == NFS4ERR_OP_ILLEGAL)
 		return not_joined(t, k, status);
 	if (op != OP_BIND_CONN_TO_SESSION || !xdr_BIND_CONN_TO_SESSION4res(x, &r))
-		return malformed(k, name);
+		return nfs4_check_malformed(k, name);
 	if (r.bctsr_status)
 		return not_joined(t, k, r.bctsr_status);
-	return joined(t, k, &r.BIND_CONN_TO_SESSION4res_u.bctsr_resok4);
+	return nfs4_check_joined(t, k, &r.BIND_CONN_TO_SESSION4res_u.bctsr_resok4);
 }
 
 /* ---- all steps ---- */
@@ -317,10 +318,10 @@ int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x)
 	int rc = nfs4_check_bare(x);
 
 	if (rc == -EBADMSG)
-		return malformed(k, "the check of its identity");
+		return nfs4_check_malformed(k, "the check of its identity");
 	/* It failed before its only operation. */
 	if (rc && (k->step == STEP_FORGET || k->step == STEP_LEAVE))
-		return forgotten(t, k);
+		return nfs4_check_forgotten(t, k);
 	if (rc)
 		return err_set(&k->why, rc, rc == -EPROTONOSUPPORT ? "it does not speak NFSv4.%u" :
 			       "it refuses COMPOUNDs of NFSv4.%u", t->server->version->minor);

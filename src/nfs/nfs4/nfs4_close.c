@@ -66,7 +66,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 }
 
 /* The server does not know what is lost: that CLOSE fails. */
-static bool rides(const struct nfs_call *c)
+static bool nfs4_close_rides(const struct nfs_call *c)
 {
 	return c->open->ref.file && !atomic_load(&c->open->lost) && nfs4_open_close(c->open);
 }
@@ -97,6 +97,6 @@ int nfs4_get_rider(struct nfs_call *c, XDR *x)
 }
 
 const struct nfs_opdef nfs4_op_close = {
-	.name = "CLOSE", .encode = encode_close, .decode = decode_close, .rides = rides,
+	.name = "CLOSE", .encode = encode_close, .decode = decode_close, .rides = nfs4_close_rides,
 	.results_max = V4_PREFIX_XDR + 2 * V4_OP_XDR + 16, .proc = NFSPROC4_COMPOUND,
 };

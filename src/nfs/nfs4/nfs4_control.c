@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -122,24 +123,19 @@ static uint32_t data_in(uint32_t message)
 	return message > 8192 ? (message - 1024) & ~4095u : 4096;
 }
 
-static uint32_t lower(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The kernel knows the mount's sizes, and has requests of these under way. So a session with less
  * does less than a call asks for (nfs_machinery.most), and what we gather ourselves gets smaller. */
 static void fit_sizes(struct nfs_server *s)
 {
 	struct nfs_client *cl = s->client;
 	const struct nfs4_client *n = s->vdata;
-	uint32_t r = lower(n->rsize, n->max_read), w = lower(n->wsize, n->max_write);
+	uint32_t r = MIN(n->rsize, n->max_read), w = MIN(n->wsize, n->max_write);
 
 	if (cl->control->mounted && (r != cl->rsize || w != cl->wsize))
 		log_info("%s has other limits now: rsize=%u, wsize=%u", s->name, r, w);
 	cl->rsize = r;
 	cl->wsize = w;
-	cl->dtsize = lower(n->dtsize, n->max_read);
+	cl->dtsize = MIN(n->dtsize, n->max_read);
 }
 
 void nfs4_note_sizes(const struct nfs_client *cl, struct nfs4_client *n)

@@ -46,7 +46,7 @@ static bool same_scope(const struct nfs4_names *a, const struct nfs4_names *b)
 	return a->scope_len == b->scope_len && !memcmp(a->scope, b->scope, a->scope_len);
 }
 
-static bool same(const struct nfs4_names *a, const struct nfs4_names *b)
+static bool nfs4_identity_same(const struct nfs4_names *a, const struct nfs4_names *b)
 {
 	return same_major(a, b) && same_scope(a, b) && a->minor == b->minor;
 }
@@ -61,7 +61,7 @@ static void take_locked(struct nfs4_identity *id, const struct nfs4_names *names
 void nfs4_identity_set(struct nfs4_identity *id, const struct nfs4_names *names)
 {
 	pthread_mutex_lock(&id->mu);
-	if (!id->known || !same(&id->names, names))
+	if (!id->known || !nfs4_identity_same(&id->names, names))
 		take_locked(id, names);
 	pthread_mutex_unlock(&id->mu);
 }
@@ -85,7 +85,7 @@ struct shown {
 	char text[SHOWN_MAX + sizeof("...")];
 };
 
-static struct shown show(const char *name, uint32_t len)
+static struct shown nfs4_identity_show(const char *name, uint32_t len)
 {
 	struct shown s = { "" };
 	size_t at = 0;
@@ -103,24 +103,25 @@ static struct shown show(const char *name, uint32_t len)
 	return s;
 }
 
-static int another(struct errbuf *why, const struct nfs4_names *its, const struct nfs4_names *ours)
+static int nfs4_identity_refuse(struct errbuf *why, const struct nfs4_names *its,
+				const struct nfs4_names *ours)
 {
 	if (!same_major(its, ours))
 		return err_set(why, -EXDEV,
 			       "it is another server (its name is '%s', that of the mounted one '%s')",
-			       show(its->major, its->major_len).text,
-			       show(ours->major, ours->major_len).text);
+			       nfs4_identity_show(its->major, its->major_len).text,
+			       nfs4_identity_show(ours->major, ours->major_len).text);
 	if (!same_scope(its, ours))
 		return err_set(why, -EXDEV,
 			       "it is another server (its scope is '%s', that of the mounted one '%s')",
-			       show(its->scope, its->scope_len).text,
-			       show(ours->scope, ours->scope_len).text);
+			       nfs4_identity_show(its->scope, its->scope_len).text,
+			       nfs4_identity_show(ours->scope, ours->scope_len).text);
 	return err_set(why, -EXDEV, "it is a part of the server that cannot share a session with the "
 		       "mounted one (its minor id is %llu, that of the mounted one %llu)",
 		       (unsigned long long)its->minor, (unsigned long long)ours->minor);
 }
 
-static int changed(struct errbuf *why)
+static int nfs4_identity_changed(struct errbuf *why)
 {
 	return err_set(why, -EAGAIN, "another connection was there first, or has found another server");
 }
@@ -133,7 +134,7 @@ int nfs4_identity_join(struct nfs4_identity *id, uint64_t changes, struct errbuf
 	if (id->now.changes == changes)
 		id->now.joins++;
 	else
-		rc = changed(why);
+		rc = nfs4_identity_changed(why);
 	pthread_mutex_unlock(&id->mu);
 	return rc;
 }
@@ -146,13 +147,13 @@ int nfs4_identity_compare(struct nfs4_identity *id, const struct nfs4_names *its
 	int rc = 0;
 
 	pthread_mutex_lock(&id->mu);
-	if (id->known && !same(&id->names, its)) {
+	if (id->known && !nfs4_identity_same(&id->names, its)) {
 		if (!moves) {
-			rc = another(why, its, &id->names);
+			rc = nfs4_identity_refuse(why, its, &id->names);
 		} else if (id->now.changes != seen->changes || id->now.joins != seen->joins) {
-			rc = changed(why);
+			rc = nfs4_identity_changed(why);
 		} else {
-			before = show(id->names.major, id->names.major_len);
+			before = nfs4_identity_show(id->names.major, id->names.major_len);
 			take_locked(id, its);
 			moved = true;
 		}
@@ -162,6 +163,6 @@ int nfs4_identity_compare(struct nfs4_identity *id, const struct nfs4_names *its
 	if (moved)
 		log_warn("another server is at the address of %s now (its name is '%s', that of the one "
 			 "before '%s'): the state of this mount is recovered there",
-			 server, show(its->major, its->major_len).text, before.text);
+			 server, nfs4_identity_show(its->major, its->major_len).text, before.text);
 	return rc;
 }

@@ -71,7 +71,7 @@ static int start_error(struct nfs_server *s, int rc, nfsstat4 status, struct err
 }
 
 /* Inside the session: RECLAIM_COMPLETE, then finds the root. */
-static int enter(struct nfs_server *s, struct errbuf *eb)
+static int nfs4_mount_enter(struct nfs_server *s, struct errbuf *eb)
 {
 	int rc;
 
@@ -106,7 +106,7 @@ int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 			nfs4_destroy_clientid(s);
 		return start_error(s, rc, status, eb);
 	}
-	rc = enter(s, eb);
+	rc = nfs4_mount_enter(s, eb);
 	if (!rc)
 		nfs4_note_sizes(s->client, s->vdata);
 	if (rc && rc != -ETIMEDOUT)

@@ -166,7 +166,7 @@ const struct nfs_opdef nfs4_op_open = {
 
 /* ---- OPEN that creates ---- */
 
-static bool exclusive(const struct nfs_call *c)
+static bool nfs4_open_exclusive(const struct nfs_call *c)
 {
 	return c->args.file.flags & O_EXCL;
 }
@@ -175,7 +175,7 @@ static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 {
 	struct nfs_sattr s = c->args.sattr;
 
-	if (exclusive(c)) {
+	if (nfs4_open_exclusive(c)) {
 		how->mode = EXCLUSIVE4_1;
 		nfs_create_verifier(c, how->createhow4_u.ch_createboth.cva_verf);
 		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
@@ -221,6 +221,7 @@ static bool_t encode_set(struct nfs_call *c, XDR *x)
 static bool_t encode_create(struct nfs_call *c, XDR *x)
 {
 	char buf[NFS4_SATTR_MAX];
+	bool excl = nfs4_open_exclusive(c);
 	OPEN4args a;
 
 	if (c->eng.step == NFS4_STEP_RETURN)
@@ -238,8 +239,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	a.claim.open_claim4_u.file = nfs_ref_str(c->args.name);
 	/* An exclusive create opens a new file or our own, so it needs no ACCESS. */
 	return put_how(c, &a.openhow.openflag4_u.how, buf) &&
-	       nfs4_begin(c, x, exclusive(c) ? 7 : 8, true, c->args.fh) && put_open(x, &a) &&
-	       nfs4_put_op(x, OP_GETFH) && (exclusive(c) ? nfs4_put_getattr(x) : put_look(x)) &&
+	       nfs4_begin(c, x, excl ? 7 : 8, true, c->args.fh) && put_open(x, &a) &&
+	       nfs4_put_op(x, OP_GETFH) && (excl ? nfs4_put_getattr(x) : put_look(x)) &&
 	       nfs4_put_dir_fh(x, c->args.fh);
 }
 
@@ -327,7 +328,7 @@ static int decode_create_step(struct nfs_call *c, XDR *x)
 		rc = nfs4_open_settle(c, &c->res.fh);
 	if (rc)
 		return rc;
-	return exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
+	return nfs4_open_exclusive(c) ? decode_exclusive(c, x, &r.OPEN4res_u.resok4) :
 			      decode_unchecked(c, x, &r.OPEN4res_u.resok4);
 }
 
@@ -362,7 +363,7 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 }
 
 /* Others have their turn meanwhile, but not before all opens are reclaimed. */
-static int later(struct nfs4_ctl *k, nfsstat4 status)
+static int nfs4_open_later(struct nfs4_ctl *k, nfsstat4 status)
 {
 	k->status = status;
 	return k->reclaim ? NFS_LATER : -EBUSY;
@@ -378,12 +379,12 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 		return nfs4_delegation_decode(c, x);
 	rc = nfs4_check(c, x);
 	if (rc)
-		return rc == NFS_LATER ? later(k, NFS4ERR_DELAY) : rc;
+		return rc == NFS_LATER ? nfs4_open_later(k, NFS4ERR_DELAY) : rc;
 	if (nfs4_get_op(x, OP_OPEN) || !xdr_OPEN4res(x, &r))
 		return -EBADMSG;
 	k->status = r.status;
 	if (r.status == NFS4ERR_DELAY || (r.status == NFS4ERR_GRACE && !k->reclaim))
-		return later(k, r.status);
+		return nfs4_open_later(k, r.status);
 	if (r.status)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;

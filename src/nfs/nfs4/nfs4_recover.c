@@ -129,7 +129,8 @@ static bool may_not_go_on(int rc)
 }
 
 /* 0: the open is good again, marked for later, or lost for good. */
-static int reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *in_vain)
+static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim,
+			       bool *in_vain)
 {
 	struct nfs4_client *n = s->vdata;
 	nfsstat4 status;
@@ -161,7 +162,7 @@ static int reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *
 	return 0;
 }
 
-static void nothing(struct nfs_lane *l, void *arg)
+static void nfs4_recover_nothing(struct nfs_lane *l, void *arg)
 {
 	(void)l;
 	(void)arg;
@@ -182,7 +183,7 @@ static bool take_opens(struct nfs_server *s, bool all)
 			any = true;
 	}
 	if (any)
-		nfs_each_lane(s->client, nothing, NULL);
+		nfs_each_lane(s->client, nfs4_recover_nothing, NULL);
 	return any;
 }
 
@@ -199,7 +200,7 @@ static int reopen_all(struct nfs_server *s, bool reclaim)
 		if (atomic_load(&o->holder) != NFS4_RECOVERED)
 			continue;
 		if (!rc)
-			rc = reopen(s, o, reclaim, &in_vain);
+			rc = nfs4_recover_reopen(s, o, reclaim, &in_vain);
 		if (rc != -ESHUTDOWN)
 			atomic_store(&o->holder, NFS4_FREE);
 		count += !rc && !atomic_load(&o->reopen) && !atomic_load(&o->lost);

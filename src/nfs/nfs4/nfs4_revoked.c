@@ -147,7 +147,7 @@ int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid)
 }
 
 /* Settles one tested open: it is good, or must be opened again. */
-static void settle(struct nfs_open *o, nfsstat4 found, unsigned *gone)
+static void nfs4_revoked_settle(struct nfs_open *o, nfsstat4 found, unsigned *gone)
 {
 	if (nfs4_is_revoked(found))
 		o->to_free = true;
@@ -174,7 +174,7 @@ static int test_batch(struct nfs_server *s, const struct batch *b, unsigned *gon
 		k->test[i] = b->open[i]->stateid;
 	rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
 	for (unsigned i = 0; i < b->n && !rc; i++)
-		settle(b->open[i], k->found[i], gone);
+		nfs4_revoked_settle(b->open[i], k->found[i], gone);
 	free(k);
 	return rc;
 }

@@ -35,7 +35,7 @@ static bool next_component(const char **path, const char **name, size_t *len)
 }
 
 /* The part of the path that this COMPOUND starts with. */
-static const char *rest(const struct nfs_call *c)
+static const char *nfs4_root_rest(const struct nfs_call *c)
 {
 	const struct nfs4_ctl *k = c->args.version;
 
@@ -44,10 +44,10 @@ static const char *rest(const struct nfs_call *c)
 
 /* How many components this COMPOUND takes: what the session allows besides SEQUENCE,
  * PUTFH, GETFH and GETATTR. */
-static uint32_t lookups(const struct nfs_call *c)
+static uint32_t nfs4_root_lookups(const struct nfs_call *c)
 {
 	uint32_t most = nfs4_of(c)->maxops > 4 ? nfs4_of(c)->maxops - 4 : 1, n = 0;
-	const char *path = rest(c), *name;
+	const char *path = nfs4_root_rest(c), *name;
 	size_t len;
 
 	most = most < LOOKUPS_MAX ? most : LOOKUPS_MAX;
@@ -66,8 +66,8 @@ static bool_t put_start(struct nfs_call *c, XDR *x)
 static bool_t encode_root(struct nfs_call *c, XDR *x)
 {
 	GETATTR4args a = { .attr_request = nfs4_root_mask };
-	uint32_t n = lookups(c);
-	const char *path = rest(c), *name;
+	uint32_t n = nfs4_root_lookups(c);
+	const char *path = nfs4_root_rest(c), *name;
 	size_t len;
 
 	if (!nfs4_begin_seq(c, x, 4 + n, false) || !put_start(c, x))
@@ -129,8 +129,8 @@ static int check_type(struct nfs_call *c)
 static int decode_root(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_ctl *k = c->args.version;
-	uint32_t n = lookups(c);
-	const char *path = rest(c), *name;
+	uint32_t n = nfs4_root_lookups(c);
+	const char *path = nfs4_root_rest(c), *name;
 	int rc = nfs4_check_seq(c, x);
 	size_t len;
 
@@ -151,12 +151,12 @@ static int decode_root(struct nfs_call *c, XDR *x)
 	/* Only now: a COMPOUND that is sent again must start where it did. */
 	k->at = path;
 	k->from = c->res.fh;
-	return lookups(c) ? NFS_NEXT : check_type(c);
+	return nfs4_root_lookups(c) ? NFS_NEXT : check_type(c);
 }
 
 static uint32_t root_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 64;
+	return V4_PREFIX_XDR + nfs4_root_lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 64;
 }
 
 const struct nfs_opdef nfs4_op_root = {

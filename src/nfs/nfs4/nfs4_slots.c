@@ -54,7 +54,7 @@ static bool takes_slot(const struct nfs_call *c)
 /* ---- the table; all with t->mu held ---- */
 
 /* The bits of word w that stand for ids below n. */
-static uint64_t below(unsigned w, unsigned n)
+static uint64_t nfs4_slots_below(unsigned w, unsigned n)
 {
 	if (n >= (w + 1) * 64)
 		return UINT64_MAX;
@@ -65,7 +65,7 @@ static uint64_t below(unsigned w, unsigned n)
 static uint32_t first_free(const struct nfs4_slots *t)
 {
 	for (unsigned w = 0; w * 64 < t->limit; w++) {
-		uint64_t bits = t->free[w] & below(w, t->limit);
+		uint64_t bits = t->free[w] & nfs4_slots_below(w, t->limit);
 
 		if (bits)
 			return w * 64 + (unsigned)__builtin_ctzll(bits);
@@ -78,7 +78,7 @@ static unsigned count_free(const struct nfs4_slots *t)
 	unsigned n = 0;
 
 	for (unsigned w = 0; w * 64 < t->limit; w++)
-		n += (unsigned)__builtin_popcountll(t->free[w] & below(w, t->limit));
+		n += (unsigned)__builtin_popcountll(t->free[w] & nfs4_slots_below(w, t->limit));
 	return n;
 }
 
@@ -104,12 +104,12 @@ static unsigned busy_end(const struct nfs4_slots *t)
 static bool any_left(const struct nfs4_slots *t)
 {
 	for (unsigned w = 0; w * 64 < t->limit; w++)
-		if ((t->free[w] | t->busy[w]) & below(w, t->limit))
+		if ((t->free[w] | t->busy[w]) & nfs4_slots_below(w, t->limit))
 			return true;
 	return false;
 }
 
-static uint32_t take(struct nfs4_slots *t, unsigned lane)
+static uint32_t nfs4_slots_take(struct nfs4_slots *t, unsigned lane)
 {
 	uint32_t id = first_free(t), bit = 1u << lane;
 
@@ -135,7 +135,7 @@ static unsigned clamp_count(uint32_t highest, unsigned max)
 	return highest < max ? highest + 1 : max;
 }
 
-static void obey(struct nfs4_slots *t, const struct nfs4_place *p)
+static void nfs4_slots_obey(struct nfs4_slots *t, const struct nfs4_place *p)
 {
 	unsigned top = clamp_count(p->said_highest, t->nslots);
 	unsigned limit = clamp_count(p->said_target, top);
@@ -155,7 +155,7 @@ static void obey(struct nfs4_slots *t, const struct nfs4_place *p)
 
 /* false: no slot is left. Either this was the last one, or the server wants fewer used
  * than have been retired below its limit. */
-static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
+static bool nfs4_slots_give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 {
 	uint32_t id = p->slot;
 
@@ -165,7 +165,7 @@ static bool give(struct nfs4_slots *t, const struct nfs4_place *p, bool on_wire)
 		t->free[WORD(id)] |= BIT(id);
 	}
 	if (p->said && p->changes == t->changes)
-		obey(t, p);
+		nfs4_slots_obey(t, p);
 	/* Mostly it is this one. */
 	return (id < t->limit && (t->free[WORD(id)] & BIT(id))) || any_left(t);
 }
@@ -216,7 +216,7 @@ static uint32_t wake_all(const struct nfs_server *s, const struct nfs4_slots *t)
 
 /* ---- waking; without the lock ---- */
 
-static void post(const struct nfs_server *s, uint32_t lanes)
+static void nfs4_slots_post(const struct nfs_server *s, uint32_t lanes)
 {
 	for (unsigned i = 0; lanes >> i; i++) {
 		struct nfs4_lane *l4 = s->targets[i]->vdata;
@@ -245,7 +245,7 @@ static void on_wake(struct loop_msg *m)
 		tell = wake_some(s, t);
 	}
 	pthread_mutex_unlock(&t->mu);
-	post(s, tell);
+	nfs4_slots_post(s, tell);
 }
 
 /* ---- calls ---- */
@@ -264,7 +264,7 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 	if (!takes_slot(c))
 		return 1;
 	pthread_mutex_lock(&t->mu);
-	id = take(t, to->lane->index);
+	id = nfs4_slots_take(t, to->lane->index);
 	if (id != NONE) {
 		*p = (struct nfs4_place){
 			.epoch = t->epoch, .slot = id, .seqid = t->seqid[id],
@@ -296,7 +296,7 @@ void nfs4_release(struct nfs_target *to, struct nfs_call *c)
 	v->has_slot = false;
 	pthread_mutex_lock(&t->mu);
 	if (v->place.epoch == t->epoch)
-		ok = give(t, &v->place, c->eng.rr.sends || v->place.used);
+		ok = nfs4_slots_give(t, &v->place, c->eng.rr.sends || v->place.used);
 	else
 		t->left--;
 	tell = ok ? wake_some(to->server, t) : wake_all(to->server, t);
@@ -305,7 +305,7 @@ void nfs4_release(struct nfs_target *to, struct nfs_call *c)
 		atomic_store(&n->need_session, true);
 		nfs_control_recover(to->server->client);
 	}
-	post(to->server, tell);
+	nfs4_slots_post(to->server, tell);
 }
 
 bool nfs4_is_current(const struct nfs_call *c)
@@ -341,12 +341,12 @@ void nfs4_slots_install(struct nfs_server *s)
 	t->promised = 0;
 	memset(t->busy, 0, sizeof(t->busy));
 	for (unsigned w = 0; w < NFS4_SLOTS_MAX / 64; w++)
-		t->free[w] = below(w, t->nslots);
+		t->free[w] = nfs4_slots_below(w, t->nslots);
 	for (unsigned id = 0; id < t->nslots; id++)
 		t->seqid[id] = 1;
 	tell = wake_some(s, t);
 	pthread_mutex_unlock(&t->mu);
-	post(s, tell);
+	nfs4_slots_post(s, tell);
 }
 
 bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE])
