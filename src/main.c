@@ -6,16 +6,14 @@
  *   daemon.c               the background, and the result for the foreground
  *   priv.c  landlock.c  sandbox.c  unmounter.c   privileges, before the mount and after
  *   nfs/client.c           connections, session, export
- *   fs/                    the FUSE side; runs until it is unmounted
+ *   fuse/                  the FUSE side; runs until it is unmounted
  *   ctl/                   control while it runs; the command ctl
  *
  * Threads: the main thread gives up its privileges, lets another process mount, waits for the
  * end of the mount, and tears down. What talks to the server is set up, and in the end taken
  * down, on a thread that it starts without privileges. It has to be one thread, because the
  * kernel lets librdmacm's files be used only with the very credentials that opened them.
- * A thread of its own takes signals from the start. So neither a
- * mount point nor a resolver nor a dead server can keep anybody from stopping us; enum phase
- * says what signals do. The lanes do the file operations.
+ * A thread of its own takes signals from the start (signals.h). The lanes do the file operations.
  *
  * Order at the end: first the mount (after fs_wait() FUSE waits for no request), then the
  * client, whose lanes may still complete calls, then the objects that those calls belong to.
@@ -42,20 +40,10 @@
 #include "priv.h"
 #include "sandbox.h"
 #include "setup.h"
+#include "signals.h"
 #include "statfile.h"
 #include "unmounter.h"
 
-/* What SIGINT, SIGTERM and SIGHUP do depends on the phase. */
-enum phase {
-	CONNECTING,             /* end the process: there is nothing to undo on this machine */
-	MOUNTING,               /* wait until it is known whether the kernel has the mount */
-	RUNNING,                /* unmount */
-	ENDING,                 /* end the process: there is no mount any more */
-};
-/* Mounting waits for this machine only. If it takes so long after a signal (fusermount3
- * hangs, for example in a directory that does not answer), the process ends all the same:
- * fusermount3 undoes a mount when nobody is there to take it. */
-#define MOUNTING_S 5
 /* What write-behind has at least, in percent of the buffers that are always there. */
 #define BEHIND_SHARE 25u
 
@@ -74,13 +62,7 @@ struct mount {
 	struct nfs_client *client;
 	struct fs *fs;
 	struct ctl *ctl;        /* NULL: the mount cannot be controlled */
-	pthread_t signals;
-	sem_t signals_ready;    /* the signal thread has given up its privileges */
-	pthread_mutex_t mu;     /* for phase, ended_by, stats_asked, status */
-	enum phase phase;
-	int ended_by;           /* the signal that came while MOUNTING, or 0 */
-	bool stats_asked;       /* SIGUSR1 came before RUNNING */
-	int status;             /* ENDING: the exit status */
+	struct signals signals;
 	uint64_t keep;          /* capabilities that are kept */
 	int stats_dir;          /* the directory of stats=, or -1 */
 	int bound;              /* bind_files() of the main thread */
@@ -122,135 +104,6 @@ static void write_stats(const struct mount *m)
 {
 	if (m->opt.stats)
 		statfile_write(m->opt.stats, print_stats, m);
-}
-
-/* ---- signals ---- */
-
-static void our_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1);
-	sigaddset(set, SIGUSR2);        /* from sandbox.c */
-}
-
-static void say_given_up(const struct mount *m, int sig)
-{
-	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s received (%s)",
-		m->opt.source, m->opt.mountpoint, sigabbrev_np(sig), strsignal(sig));
-}
-
-static void on_end_signal(struct mount *m, int sig)
-{
-	pthread_mutex_lock(&m->mu);
-	switch (m->phase) {
-	case CONNECTING:
-		say_given_up(m, sig);
-		/* With the lock held, so that MOUNTING cannot begin. */
-		_exit(EXIT_MOUNT);
-	case MOUNTING:
-		m->ended_by = sig;
-		break;
-	case RUNNING:
-		fs_stop(m->fs);
-		break;
-	case ENDING:
-		_exit(m->status);
-	}
-	pthread_mutex_unlock(&m->mu);
-}
-
-/* MOUNTING_S after a signal that came while MOUNTING. */
-static void on_no_patience(struct mount *m)
-{
-	pthread_mutex_lock(&m->mu);
-	if (m->phase == MOUNTING) {
-		say_given_up(m, m->ended_by);
-		_exit(EXIT_MOUNT);
-	}
-	pthread_mutex_unlock(&m->mu);
-}
-
-static void on_stats_signal(struct mount *m)
-{
-	bool running;
-
-	pthread_mutex_lock(&m->mu);
-	running = m->phase == RUNNING;
-	m->stats_asked = m->phase < RUNNING;
-	/* With the lock held, because the counters are freed when the phase is ENDING. */
-	if (running)
-		write_stats(m);
-	pthread_mutex_unlock(&m->mu);
-}
-
-static void __attribute__((noreturn)) signal_main(struct mount *m)
-{
-	const struct timespec patience = { .tv_sec = MOUNTING_S };
-	sigset_t set;
-	int sig, state;
-
-	our_signals(&set);
-	for (;;) {
-		sig = m->ended_by ? sigtimedwait(&set, NULL, &patience) : sigwaitinfo(&set, NULL);
-		/* The thread must not be cancelled with the lock held, or with half a file
-		 * written. */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		if (sig < 0 && errno == EAGAIN)
-			on_no_patience(m);
-		else if (sig == SIGUSR1)
-			on_stats_signal(m);
-		else if (sig == SIGUSR2)
-			sandbox_log();
-		else if (sig > 0)
-			on_end_signal(m, sig);
-		pthread_setcancelstate(state, NULL);
-	}
-}
-
-static void enter(struct mount *m, enum phase phase)
-{
-	pthread_mutex_lock(&m->mu);
-	m->phase = phase;
-	pthread_mutex_unlock(&m->mu);
-}
-
-/* Returns the signal that came while MOUNTING. If there was none the phase is RUNNING now:
- * 0. */
-static int enter_running(struct mount *m)
-{
-	int sig;
-
-	pthread_mutex_lock(&m->mu);
-	sig = m->ended_by;
-	if (!sig)
-		m->phase = RUNNING;
-	if (!sig && m->stats_asked)
-		pthread_kill(m->signals, SIGUSR1);
-	pthread_mutex_unlock(&m->mu);
-	return sig;
-}
-
-/* From now on only the server has to be told, and it may be silent. */
-static int enter_ending(struct mount *m, int status)
-{
-	pthread_mutex_lock(&m->mu);
-	m->phase = ENDING;
-	m->status = status;
-	pthread_mutex_unlock(&m->mu);
-	return status;
-}
-
-/* Call it before any thread is started, so that all threads inherit the mask. */
-static void block_signals(void)
-{
-	sigset_t set;
-
-	our_signals(&set);
-	sigaddset(&set, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 /* libfuse allocates its object for each request, with calloc(), which takes none of what a
@@ -366,12 +219,41 @@ static void say_not_bound(int rc)
 		 rc == -EOPNOTSUPP ? "Landlock is switched off in this kernel (lsm=)" : strerror(-rc));
 }
 
+/* ---- signals.h ---- */
+
+static void on_begin(void *mount)
+{
+	drop_here(mount);
+}
+
+static void on_given_up(void *mount, int sig)
+{
+	const struct mount *m = mount;
+
+	log_err("the mount of '%s' on '%s' was given up before it was ready: SIG%s received (%s)",
+		m->opt.source, m->opt.mountpoint, sigabbrev_np(sig), strsignal(sig));
+}
+
+static void on_stop(void *mount)
+{
+	fs_stop(((struct mount *)mount)->fs);
+}
+
+static void on_stats(void *mount)
+{
+	write_stats(mount);
+}
+
+static const struct signals_ops signals_ops = {
+	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = on_stats,
+};
+
 static int run(struct mount *m)
 {
-	int sig = enter_running(m);
+	int sig = signals_enter_running(&m->signals);
 
 	if (sig) {
-		say_given_up(m, sig);
+		on_given_up(m, sig);
 		fs_stop(m->fs);
 		fs_wait(m->fs);
 		return EXIT_MOUNT;
@@ -418,11 +300,6 @@ static void *server_main(void *arg)
 	return NULL;
 }
 
-static int no_thread(struct mount *m, int err)
-{
-	return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
-}
-
 /* Runs set_up() on a thread of its own. 0 or -errno with m->eb set. */
 static int start_server(struct mount *m)
 {
@@ -433,7 +310,7 @@ static int start_server(struct mount *m)
 	sem_init(&s->may_end, 0, 0);
 	err = pthread_create(&s->thread, NULL, server_main, m);
 	if (err)
-		return no_thread(m, err);
+		return err_set(&m->eb, -err, "cannot start a thread: %s", strerror(err));
 	s->started = true;
 	while (sem_wait(&s->is_up))
 		;
@@ -448,30 +325,6 @@ static void end_server(struct mount *m)
 	pthread_join(m->server.thread, NULL);
 }
 
-static void *signals_main(void *arg)
-{
-	struct mount *m = arg;
-
-	drop_here(m);
-	sem_post(&m->signals_ready);
-	signal_main(m);
-}
-
-/* Returns when the thread has given up its privileges. Otherwise, on a busy machine, the
- * mount might be there before the thread runs, and then the sandbox would not let it. */
-static int start_signals(struct mount *m)
-{
-	int err;
-
-	sem_init(&m->signals_ready, 0, 0);
-	err = pthread_create(&m->signals, NULL, signals_main, m);
-	if (err)
-		return no_thread(m, err);
-	while (sem_wait(&m->signals_ready))
-		;
-	return 0;
-}
-
 /* The signal thread must run already, because the mount point may not answer. */
 static int check_and_run(struct mount *m)
 {
@@ -484,7 +337,7 @@ static int check_and_run(struct mount *m)
 	if (!rc && m->opt.fake)
 		return daemon_report(0) ? EXIT_SYSTEM : 0;
 	if (!rc) {
-		enter(m, MOUNTING);
+		signals_enter_mounting(&m->signals);
 		rc = fs_mount(m->fs, &m->eb);
 	}
 	if (!rc)
@@ -513,21 +366,21 @@ static int mount_and_run(struct mount *m, char **argv)
 	if (!rc && !m->opt.fake)
 		rc = unmounter_start(&(struct unmounter_config){ m->opt.mountpoint, m->opt.fuse_opts },
 				     argv, &m->eb);
-	block_signals();
+	signals_block();
 	if (!rc)
-		rc = start_signals(m);
+		rc = signals_start(&m->signals, &signals_ops, m, &m->eb);
 	if (rc) {
 		log_err("%s", m->eb.text);
 		return EXIT_SYSTEM;
 	}
-	rc = enter_ending(m, check_and_run(m));
+	rc = check_and_run(m);
+	signals_enter_ending(&m->signals, rc);
 	/* What it is asked needs the client and the objects of the mount. */
 	ctl_free(m->ctl);
 	end_server(m);
 	fs_free(m->fs);
 	/* The signal thread uses m, so it ends first. */
-	pthread_cancel(m->signals);
-	pthread_join(m->signals, NULL);
+	signals_stop(&m->signals);
 	unmounter_end();
 	return rc;
 }
@@ -547,7 +400,7 @@ static void fill_standard_files(void)
 
 int main(int argc, char **argv)
 {
-	struct mount m = { .mu = PTHREAD_MUTEX_INITIALIZER };
+	struct mount m = { 0 };
 	struct errbuf eb = { "" };
 	int rc;
 
