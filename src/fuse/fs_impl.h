@@ -275,10 +275,9 @@ enum fs_fate fs_fate(pid_t pid);
 
 /* ---- silent.c ---- */
 
-/* Like vfs_start(), for a request that `late` can answer without the server. `late`
- * returns true if it has answered. */
-void silent_start(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
-			bool (*late)(struct fs_req *r));
+/* r, which is about to ask the server, can be answered without it by `late`, which returns true if
+ * it has done so. */
+void silent_begins(struct fs_req *r, bool (*late)(struct fs_req *r));
 /* r has been waiting for long. Answers it without the server, if that is possible. */
 void silent_answer(struct fs_req *r);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* getattr, setattr, access. */
 #include <errno.h>
-#include <math.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"
 
-/* Answers with the call's attributes. The kernel may believe them for `known` seconds at most. */
-static void reply_attr(struct fs_req *r, double known)
+/* Answers with the call's attributes. */
+static void reply_attr(struct fs_req *r)
 {
 	struct fs *fs = fs_of_req(r);
 	struct inode_table *t = &fs->vfs.inodes;
@@ -15,12 +14,10 @@ static void reply_attr(struct fs_req *r, double known)
 	double timeo;
 	struct stat st;
 
-	if (op->call.op == NFS_OP_GETATTR)
-		behind_size(op->ino, attr, op->asked_ns);
 	if (op->call.op == NFS_OP_SETATTR)
 		timeo = believed_set(t, op->ino, attr, op->start_ns, op->asked_ns);
 	else
-		timeo = believed_answer(t, op->ino, attr, op->start_ns, op->asked_ns, known);
+		timeo = believed_answer(t, op->ino, attr, op->start_ns, op->asked_ns, op->attr.known);
 	readback_asked(op->ino, fuse_req_ctx(r->req)->pid);
 	fs_stat_of(fs, op->ino, &st, attr);
 	if (op->ino == fs->root)
@@ -36,15 +33,12 @@ static void attr_done(struct vfs_op *op)
 	if (r->named && fs_moved(r))
 		return;
 	if (op->call.op == NFS_OP_SETATTR && (op->call.args.sattr.valid & NFS_SET_SIZE) &&
-	    (!op->call.res.status || vfs_maybe_done(op->call.res.status))) {
-		behind_cut(op->ino, op->call.args.sattr.size);
-		if (believed_of(op->ino)->solo)
-			solo_cut(op->ino, op->call.args.sattr.size);
-	}
+	    (!op->call.res.status || vfs_maybe_done(op->call.res.status)) && believed_of(op->ino)->solo)
+		solo_cut(op->ino, op->call.args.sattr.size);
 	if (op->call.res.status == 0 && r->req) {
 		if (op->call.args.sattr.valid & NFS_SET_MTIME)
 			believed_mtime_set(op->ino);
-		reply_attr(r, HUGE_VAL);
+		reply_attr(r);
 	} else if (op->call.op == NFS_OP_SETATTR) {
 		readback_spoil(op->ino);   /* the kernel does not hear of it */
 	}
@@ -61,26 +55,6 @@ static bool late_root(struct fs_req *r)
 	fuse_reply_attr(r->req, &fs_lane_of(r->op.vl)->root, LATE_ATTR_S);
 	fs_replied(r);
 	return true;
-}
-
-/* What was written is on the server. */
-static void ask(struct vfs_op *op)
-{
-	struct fs_req *r = fs_req_of(op);
-	double timeo;
-
-	if (!r->req) {                  /* given up meanwhile */
-		fs_req_free(r);
-		return;
-	}
-	op->call.op = NFS_OP_GETATTR;
-	op->asked_ns = mono_ns();
-	if (ownchange_attr(&op->vl->vfs->inodes, op->ino, &op->call.res.attr, &timeo)) {
-		reply_attr(r, timeo);
-		fs_req_free(r);
-		return;
-	}
-	silent_start(r, NFS_OP_GETATTR, attr_done, late_root);
 }
 
 /* true: r is answered, see readback.h. */
@@ -106,10 +80,13 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
-	if (is_young(r, !fi))
+	if (is_young(r, !fi)) {
 		fs_req_free(r);
-	else
-		behind_settle(&r->op, r->op.ino, false, ask);
+		return;
+	}
+	r->op.end = attr_done;
+	silent_begins(r, late_root);
+	vfs_getattr(&r->op);
 }
 
 /* ftruncate() was allowed when the file was opened, like write(). false: r has been answered. */
@@ -142,8 +119,7 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	/* The kernel sends this when it leaves clearing set-id bits to the server. GETATTR is
 	 * enough, and a server may refuse even a SETATTR that changes nothing. */
 	if (!r->op.call.args.sattr.valid) {
-		r->op.asked_ns = mono_ns();
-		vfs_start(&r->op, NFS_OP_GETATTR, attr_done);
+		vfs_getattr(&r->op);
 		return;
 	}
 	if (fs_solo_setattr(r, st, to_set, fi)) {
@@ -154,10 +130,7 @@ void fs_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (fi && sets_size && !set_by_file(r, fi))
 		return;
 	r->named = !fi && sets_size && fs_opens_named(fs_of_req(r));
-	if (!fi && sets_size)
-		vfs_truncate(&r->op, r->named);
-	else
-		vfs_start(&r->op, NFS_OP_SETATTR, attr_done);
+	vfs_setattr(&r->op, r->named);
 }
 
 /* ---- access ---- */

@@ -17,13 +17,11 @@ static bool server_is_silent(const struct fs *fs)
 	return since && nfs_server_replied_ns(&fs->vfs.cl->server) <= since;
 }
 
-void silent_start(struct fs_req *r, enum nfs_op number, void (*done)(struct vfs_op *op),
-			bool (*late)(struct fs_req *r))
+void silent_begins(struct fs_req *r, bool (*late)(struct fs_req *r))
 {
 	r->late = late;
 	if (server_is_silent(fs_of_req(r)))
 		silent_answer(r);
-	vfs_start(&r->op, number, done);
 }
 
 void silent_answer(struct fs_req *r)

@@ -40,6 +40,8 @@ void fs_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct fs_req *r = fs_req_new(req, ino ? ino : FUSE_ROOT_ID);
 
-	if (r)
-		silent_start(r, NFS_OP_STATFS, statfs_done, reply);
+	if (!r)
+		return;
+	silent_begins(r, reply);
+	vfs_start(&r->op, NFS_OP_STATFS, statfs_done);
 }

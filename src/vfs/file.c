@@ -116,7 +116,7 @@ static void op_open_begins(struct vfs_op *op, bool named)
 	op->release = op_open_release;
 }
 
-static void file_start_named(struct vfs_op *op, enum nfs_op number)
+static void file_start_named(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
 {
 	struct nfs_args *a = &op->call.args;
 
@@ -126,7 +126,7 @@ static void file_start_named(struct vfs_op *op, enum nfs_op number)
 	}
 	for (unsigned i = 0; i < a->nwhere; i++)
 		a->where[i] = (struct nfs_where){ &op->open.names.dir[i]->fh, op->open.names.name[i] };
-	vfs_start(op, number, op->end);
+	vfs_start(op, number, done);
 }
 
 static void on_open_wait(struct loop_timer *t)
@@ -143,7 +143,7 @@ static void on_open_wait(struct loop_timer *t)
 	}
 	op->open.opening = opencount_opening(&op->vl->vfs->inodes, op->ino);
 	if (op->open.opening)
-		file_start_named(op, NFS_OP_OPEN);
+		file_start_named(op, NFS_OP_OPEN, op->end);
 	else
 		vfs_wait_more(op);
 }
@@ -156,10 +156,20 @@ void vfs_open(struct vfs_op *op, bool named)
 	on_open_wait(&op->call.eng.timer);
 }
 
-void vfs_truncate(struct vfs_op *op, bool named)
+static void file_set(struct vfs_op *op)
+{
+	const struct nfs_sattr *set = &op->call.args.sattr;
+	int status = op->call.res.status;
+
+	if ((set->valid & NFS_SET_SIZE) && (!status || vfs_maybe_done(status)))
+		behind_cut(op->ino, set->size);
+	vfs_end(op);
+}
+
+void vfs_setattr(struct vfs_op *op, bool named)
 {
 	op_open_begins(op, named);
-	file_start_named(op, NFS_OP_SETATTR);
+	file_start_named(op, NFS_OP_SETATTR, file_set);
 }
 
 bool vfs_by_fewer_names(struct vfs_op *op)
@@ -167,6 +177,6 @@ bool vfs_by_fewer_names(struct vfs_op *op)
 	bool newest = op->call.args.nwhere > 1;
 
 	op->call.args.nwhere = newest;
-	vfs_start(op, op->call.op, op->end);
+	vfs_start(op, op->call.op, op->done);
 	return newest;
 }

@@ -186,6 +186,11 @@ struct op_open {
 	struct names_of names;          /* of ino */
 };
 
+/* GETATTR. */
+struct op_attr {
+	double known;                   /* the result may be believed for so many seconds at most */
+};
+
 /* READDIR. */
 struct op_list {
 	struct dirstream *stream;       /* a reference */
@@ -222,6 +227,7 @@ struct vfs_op {
 		struct op_data data;
 		struct op_remove rm;
 		struct op_open open;
+		struct op_attr attr;
 		struct op_list list;
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
@@ -341,8 +347,11 @@ void vfs_rename(struct vfs_op *op);
 /* file.c: OPEN as soon as no call that removes a name of the file is under way (opencount.h), by the
  * file's names if `named`. -NFS_EMOVED: they are not its names any more. */
 void vfs_open(struct vfs_op *op, bool named);
-/* The same for SETATTR of the size. */
-void vfs_truncate(struct vfs_op *op, bool named);
+/* SETATTR: call.args.sattr, and call.open if it is by an open file. named: as above, for the size. */
+void vfs_setattr(struct vfs_op *op, bool named);
+/* ask.c: call.res.attr are the attributes after all that was written: the server's, or what is known
+ * of them (ownchange.h). */
+void vfs_getattr(struct vfs_op *op);
 /* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent
  * with several, or by the handle. Returns which. */
 bool vfs_by_fewer_names(struct vfs_op *op);

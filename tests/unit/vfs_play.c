@@ -149,56 +149,25 @@ static void play_note(struct inode *ino, const struct nfs_attr *attr)
 	vfs_answer.attr = *attr;
 }
 
-static void getattr_end(struct vfs_op *op)
+static void attr_end(struct vfs_op *op)
 {
-	struct nfs_attr *attr = &op->call.res.attr;
-
-	if (op->call.res.status == 0 && op->waited) {
-		behind_size(op->ino, attr, op->asked_ns);
-		play_note(op->ino, attr);
-	}
-	play_end(op);
-}
-
-/* What was written is on the server. */
-static void getattr_go(struct vfs_op *op)
-{
-	double timeo;
-
-	op->call.op = NFS_OP_GETATTR;
-	op->call.res.status = 0;
-	op->asked_ns = mono_ns();
-	if (!op->waited || ownchange_attr(&vfs.inodes, op->ino, &op->call.res.attr, &timeo))
-		getattr_end(op);
-	else
-		vfs_start(op, NFS_OP_GETATTR, getattr_end);
-}
-
-uint64_t vfs_play_getattr(struct inode *ino)
-{
-	struct vfs_op *op = play_begin(ino, NULL, NULL, getattr_end);
-
-	behind_settle(op, ino, false, getattr_go);
-	return vfs_play_next - 1;
-}
-
-static void truncate_end(struct vfs_op *op)
-{
-	int status = op->call.res.status;
-
-	if (!status || vfs_maybe_done(status))
-		behind_cut(op->ino, op->call.args.sattr.size);
-	if (!status && op->waited)
+	if (!op->call.res.status && op->waited)
 		play_note(op->ino, &op->call.res.attr);
 	play_end(op);
 }
 
+uint64_t vfs_play_getattr(struct inode *ino)
+{
+	vfs_getattr(play_begin(ino, NULL, NULL, attr_end));
+	return vfs_play_next - 1;
+}
+
 uint64_t vfs_play_truncate(struct inode *ino, uint64_t size)
 {
-	struct vfs_op *op = play_begin(ino, NULL, NULL, truncate_end);
+	struct vfs_op *op = play_begin(ino, NULL, NULL, attr_end);
 
 	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_SIZE, .size = size };
-	vfs_truncate(op, false);
+	vfs_setattr(op, false);
 	return vfs_play_next - 1;
 }
 
