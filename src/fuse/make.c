@@ -31,7 +31,6 @@ static void entry_done(struct vfs_op *op)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	vfs_dir_changed(op->ino);
 	if (op->call.res.status || !r->req) {
 		fs_end_name(r);
 		return;
@@ -140,7 +139,6 @@ static void link_done(struct vfs_op *op)
 	struct inode_table *t = &fs->vfs.inodes;
 	struct fuse_entry_param e = { 0 };
 
-	vfs_dir_changed(op->ino2);
 	if (op->call.res.status || !r->req) {
 		readback_spoil(op->ino);   /* it may have the name all the same */
 		fs_end_name(r);
@@ -186,7 +184,6 @@ static void create_done(struct vfs_op *op)
 		vfs_start(op, NFS_OP_CREATE, create_done);
 		return;
 	}
-	vfs_dir_changed(op->ino);
 	if (op->call.res.status) {
 		fs_end_name(r);
 		return;

@@ -54,7 +54,6 @@ struct inode *remove_name_found(struct vfs_op *op, struct inode *dir, const char
 
 static void remove_silly_done(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino);
 	if (op->call.res.status == 0)
 		silly_keep(op, true);
 	else if (op->rm.silly && vfs_maybe_done(op->call.res.status)) {
@@ -66,7 +65,6 @@ static void remove_silly_done(struct vfs_op *op)
 
 static void remove_unlinked(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino);
 	if (op->call.res.status == 0)
 		inode_unnamed(&op->vl->vfs->inodes, op->ino->id, op->name);
 	silly_unpin(op);
@@ -131,7 +129,6 @@ static void remove_start_rmdir(struct vfs_op *op)
 
 static void remove_rmdir_done(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino);
 	if (silly_wait(op, remove_start_rmdir))
 		return;
 	if (op->call.res.status == 0)

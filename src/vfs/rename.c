@@ -46,8 +46,6 @@ static void rename_start(struct vfs_op *op);
 
 static void rename_done(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino);
-	vfs_dir_changed(op->ino2);
 	if (silly_wait(op, rename_start))
 		return;
 	if (op->call.res.status && op->rm.silly) {
@@ -73,7 +71,6 @@ static void rename_start(struct vfs_op *op)
 
 static void rename_target_moved(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino2);
 	switch (op->call.res.status) {
 	case 0:
 		rename_start(op);
@@ -94,7 +91,6 @@ static void rename_target_moved(struct vfs_op *op)
 
 static void rename_target_linked(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino2);
 	switch (op->call.res.status) {
 	case 0:
 	case -EEXIST:           /* the name is ours alone: an earlier sending was executed */

@@ -151,7 +151,6 @@ static void silly_removed(struct vfs_op *op)
 {
 	int status = op->call.res.status;
 
-	vfs_dir_changed(op->rm.silly->dir);
 	if (status == -ENOTCONN) {      /* silly_move_all() */
 		silly_remove(op->vl, op->rm.silly);
 		op->rm.silly = NULL;
@@ -225,7 +224,6 @@ void silly_forget(struct vfs_op *op)
 
 static void silly_put_back_ends(struct vfs_op *op)
 {
-	vfs_dir_changed(op->rm.home);
 	op->call.res.status = op->rm.saved;
 	op->rm.after(op);
 }

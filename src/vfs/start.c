@@ -109,6 +109,8 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 	op->change[i].ino = NULL;
 	if (data)
 		ahead_change_ends(ino);
+	else if (S_ISDIR(ino->type))
+		atomic_store(&ino->entries_ns, mono_ns());      /* dirstream.h */
 	if (c->res.status == 0 && data) {
 		a.attr = c->res.has_attr ? &c->res.attr : NULL;
 	} else if (c->res.status == 0) {

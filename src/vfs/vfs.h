@@ -310,11 +310,6 @@ void vfs_wait_more(struct vfs_op *op);
 bool vfs_maybe_done(int status);
 /* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
-/* This mount has changed dir's entries, or tried to: see dirstream.c. */
-static inline void vfs_dir_changed(struct inode *dir)
-{
-	atomic_store(&dir->entries_ns, mono_ns());
-}
 
 /* ---- start.c ---- */
 

@@ -359,7 +359,6 @@ uint64_t vfs_play_rename(struct inode *dir, const char *name, struct inode *dir2
 
 static void link_end(struct vfs_op *op)
 {
-	vfs_dir_changed(op->ino2);
 	if (op->call.res.status == 0 && op->waited) {
 		play_note(op->ino, &op->call.res.attr);
 		inode_named(&vfs.inodes, op->ino, op->ino2->id, op->name);
