@@ -76,6 +76,8 @@ struct answer {
 
 struct config {
 	const char *dirs[MOUNTS];       /* all may be one mount */
+	bool fronts[MOUNTS];            /* it is a front end of its own, and its directory below... */
+	const char *source, *options;   /* ...this: SERVER:/EXPORT, and what follows -o */
 	enum old_names old[MOUNTS];
 	bool old_bytes[MOUNTS];         /* see keeps in model.h */
 	const char *server;             /* or NULL */
@@ -102,6 +104,12 @@ static inline uint8_t byte_of(uint32_t id, uint32_t pos)
 	return (uint8_t)(x >> 24 | 1);
 }
 
+static inline void bytes_of(const struct op *o, uint8_t *to)
+{
+	for (uint32_t i = 0; i < o->len; i++)
+		to[i] = byte_of(o->id, i);
+}
+
 static inline unsigned mount_of(const struct op *o)
 {
 	return cfg.mounts == 1 ? 0 : o->worker / EACH;
@@ -109,12 +117,24 @@ static inline unsigned mount_of(const struct op *o)
 
 /* ---- worker.c ---- */
 
+/* Once: the processes that are front ends. */
+void fronts_start(void);
+/* false: one of them has failed. */
+bool fronts_end(void);
+
 /* Processes for one episode. */
 void workers_start(void);
 void workers_end(void);
 void worker_begin(const struct op *o);
 /* The answer to what it was asked last. data: what it has read. false: none comes. */
 bool worker_answer(unsigned worker, struct answer *a, const uint8_t **data);
+
+/* ---- by_front.c ---- */
+
+/* Does it, by the front end (front.h) of this process. The answer; or -1 with errno. */
+int64_t by_front(const struct op *o, struct answer *a, uint8_t *data);
+/* This thread has nothing open any more. */
+void by_front_ends(void);
 
 /* ---- model.c, allow.c, answer.c ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- *   cto [OPTION...] DIR [DIR [DIR]]    each DIR: a directory, as one mount has it. See cto.h.
+ *   cto [OPTION...] DIR [DIR [DIR]]    each DIR: a directory, as one mount has it; or @DIR: below
+ *                                      --source, by a front end instead of a mount. See cto.h.
  *
  *   --seed N      what happens is decided by that, but for how fast it goes (the time)
  *   --seconds N   so long (20)
@@ -15,6 +16,7 @@
  *   --old-names N all opens of mount N (0 to 2) may: the kernel's own client
  *   --old-bytes N mount N may have old bytes of files that it writes to: the kernel's own
  *                 client (model.h)
+ *   --source S, --options O   of front ends (by_front.c), as nfsrdma-fuse has them
  *   --tries N     of each candidate, when operations are left out (3); 0: they are not
  *
  * Exit status 0: no difference. 1: one, and the operations that show it.
@@ -32,7 +34,7 @@
 #include "cto.h"
 
 struct config cfg = {
-	.every = 15, .size = 1 << 20, .steps = 400, .files = NAMES, .seconds = 20, .tries = 3,
+	.options = "vers=4.1", .every = 15, .size = 1 << 20, .steps = 400, .files = NAMES, .seconds = 20, .tries = 3,
 };
 static unsigned nepisodes, first;       /* the first one's number, for its directory */
 static unsigned long ndone, nevents;
@@ -289,7 +291,8 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
 		"           [--lies] [--event CMD]... [--every N] [--old-reads]\n"
-		"           [--old-names N] [--old-bytes N] [--tries N] DIR [DIR [DIR]]\n");
+		"           [--old-names N] [--old-bytes N] [--tries N] [--source SERVER:/EXPORT]\n"
+		"           [--options OPTIONS] DIR [DIR [DIR]]\n");
 	return 2;
 }
 
@@ -300,7 +303,7 @@ static bool parse(int argc, char **argv)
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
 		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
 		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' },
-		{ "old-bytes", 1, NULL, 'b' }, { 0 },
+		{ "old-bytes", 1, NULL, 'b' }, { "source", 1, NULL, 'S' }, { "options", 1, NULL, 'O' }, { 0 },
 	};
 	int c;
 
@@ -322,6 +325,8 @@ static bool parse(int argc, char **argv)
 		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
 		case 'b': cfg.old_bytes[(unsigned)atoi(optarg) % MOUNTS] = true; break;
 		case 'l': cfg.lies = true; break;
+		case 'S': cfg.source = optarg; break;
+		case 'O': cfg.options = optarg; break;
 		default: return false;
 		}
 	}
@@ -331,13 +336,20 @@ static bool parse(int argc, char **argv)
 	cfg.mounts = (unsigned)(argc - optind);
 	cfg.families = cfg.mounts == 1 ? 2 : cfg.mounts;
 	cfg.workers = cfg.families * EACH;
-	for (unsigned i = 0; i < cfg.mounts; i++)
+	for (unsigned i = 0; i < cfg.mounts; i++) {
 		cfg.dirs[i] = argv[optind + (int)i];
+		cfg.fronts[i] = cfg.dirs[i][0] == '@';
+		cfg.dirs[i] += cfg.fronts[i];
+		if (cfg.fronts[i] && !cfg.source)
+			return false;
+	}
 	return true;
 }
 
 int main(int argc, char **argv)
 {
+	int rc;
+
 	first = (unsigned)getpid() * 10000;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGPIPE, SIG_IGN);
@@ -345,5 +357,7 @@ int main(int argc, char **argv)
 	if (!parse(argc, argv))
 		return usage();
 	printf("--seed %llu\n", (unsigned long long)cfg.seed);
-	return run();
+	fronts_start();
+	rc = run();
+	return fronts_end() ? rc : 2;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The processes that do it. */
+/* The processes that do it, and the threads of those that are front ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +14,28 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+/* Before cto.h, whose `cfg` would be hidden by its arguments. */
+#include "front.h"
 #include "cto.h"
 
 /* So long without an answer: a server that restarts takes its time. */
 #define SILENCE_MS 180000
 
 static struct worker {
-	pid_t pid;
-	int to, from;
+	pid_t pid;                      /* not of a front end's */
+	int to, from, its_to, its_from;
 	uint8_t *data;                  /* what it has read, shared with it */
 } workers[WORKERS];
 
 /* ---- in the worker ---- */
 
 static struct { int fd; uint8_t *map; } slots[SLOTS];
-static uint8_t *data;
-static char folder[64];
+static _Thread_local uint8_t *data;
+static _Thread_local char folder[64];
 
-static const char *path_of(const struct op *o, unsigned name, const char *dir, char path[4096])
+static const char *path_of(unsigned name, const char *dir, char path[4096])
 {
 	snprintf(path, 4096, "%s/%s/%c%u", dir, folder, "abc"[name / NAMES], name % NAMES);
-	(void)o;
 	return path;
 }
 
@@ -84,8 +86,7 @@ static int close_file(unsigned slot)
 
 static ssize_t write_file(const struct op *o, int fd)
 {
-	for (uint32_t i = 0; i < o->len; i++)
-		data[i] = byte_of(o->id, i);
+	bytes_of(o, data);
 	return o->flags & O_APPEND ? write(fd, data, o->len) : pwrite(fd, data, o->len, o->off);
 }
 
@@ -147,7 +148,7 @@ static ssize_t read_server(const struct op *o)
 {
 	char path[4096];
 
-	return read_path(o, path_of(o, o->name, cfg.server, path));
+	return read_path(o, path_of(o->name, cfg.server, path));
 }
 
 /* The same file, whatever its name is now. */
@@ -164,7 +165,6 @@ static int folders(const struct op *o, const char *dir)
 	char path[4096];
 	int rc;
 
-	snprintf(folder, sizeof(folder), "e%u", o->id);
 	snprintf(path, sizeof(path), "%s/%s", dir, folder);
 	if (o->worker)
 		return 0;
@@ -180,8 +180,12 @@ static int64_t execute(const struct op *o, struct answer *a)
 	uint8_t *map = slots[o->slot].map;
 	struct stat st;
 
-	path_of(o, o->name, dir, path);
-	path_of(o, o->name2, dir, path2);
+	if (o->what == MKDIR)
+		snprintf(folder, sizeof(folder), "e%u", o->id);
+	if (cfg.fronts[mount_of(o)] && o->what != SERVER && o->what != PAUSE)
+		return by_front(o, a, data);
+	path_of(o->name, dir, path);
+	path_of(o->name2, dir, path2);
 	switch (o->what) {
 	case MKDIR: case RMDIR: return folders(o, dir);
 	case OPEN: return open_file(o, path, a);
@@ -222,13 +226,11 @@ static void look_at_server(struct op o, struct answer *a)
 		a->server = -errno;
 }
 
-static _Noreturn void work(int from, int to)
+/* Until nobody asks any more. */
+static void work(int from, int to)
 {
 	struct op o;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (unsigned i = 0; i < SLOTS; i++)
-		slots[i].fd = -1;
 	while (read(from, &o, sizeof(o)) == sizeof(o)) {
 		struct answer a = { 0 };
 
@@ -239,43 +241,79 @@ static _Noreturn void work(int from, int to)
 		if (write(to, &a, sizeof(a)) != sizeof(a))
 			break;
 	}
-	_exit(0);
 }
 
 /* ---- in main ---- */
 
-static void start(struct worker *w)
+static _Noreturn void fail(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static void make_pipes(struct worker *w)
 {
 	int to[2], from[2];
 
 	if (!w->data)
 		w->data = mmap(NULL, cfg.size > IO_MAX ? cfg.size : IO_MAX, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (w->data == MAP_FAILED || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC)) {
-		perror("a worker's pipes");
-		exit(2);
+	if (w->data == MAP_FAILED || pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
+		fail("a worker's pipes");
+	*w = (struct worker){ .data = w->data, .to = to[1], .from = from[0], .its_from = to[0], .its_to = from[1] };
+}
+
+static void close_ours(struct worker *w)
+{
+	close(w->to);
+	close(w->from);
+	w->to = w->from = -1;           /* the numbers may be others' soon */
+}
+
+static void close_its(struct worker *w)
+{
+	close(w->its_to);
+	close(w->its_from);
+}
+
+/* A new process. What main has of others it must not have, or their pipes would not end. */
+static bool fork_worker(pid_t *pid)
+{
+	*pid = fork();
+	if (*pid < 0)
+		fail("fork");
+	if (*pid)
+		return false;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (workers[i].data && workers[i].to >= 0)
+			close_ours(&workers[i]);
+	return true;
+}
+
+static void start(struct worker *w)
+{
+	make_pipes(w);
+	if (fork_worker(&w->pid)) {
+		data = w->data;
+		for (unsigned i = 0; i < SLOTS; i++)
+			slots[i].fd = -1;
+		work(w->its_from, w->its_to);
+		_exit(0);
 	}
-	data = w->data;
-	w->pid = fork();
-	if (w->pid < 0) {
-		perror("fork");
-		exit(2);
-	}
-	if (!w->pid) {
-		close(to[1]);
-		close(from[0]);
-		work(to[0], from[1]);
-	}
-	close(to[0]);
-	close(from[1]);
-	w->to = to[1];
-	w->from = from[0];
+	close_its(w);
+}
+
+static bool is_front(unsigned i)
+{
+	return cfg.fronts[mount_of(&(struct op){ .worker = (uint8_t)i })];
 }
 
 void workers_start(void)
 {
 	for (unsigned i = 0; i < cfg.workers; i++)
-		start(&workers[i]);
+		if (!is_front(i))
+			start(&workers[i]);
 }
 
 void workers_end(void)
@@ -283,11 +321,69 @@ void workers_end(void)
 	for (unsigned i = 0; i < cfg.workers; i++) {
 		struct worker *w = &workers[i];
 
-		close(w->to);
-		close(w->from);
+		if (is_front(i))
+			continue;
+		close_ours(w);
 		kill(w->pid, SIGKILL);
 		waitpid(w->pid, NULL, 0);
 	}
+}
+
+/* ---- a front end's process: each worker is a thread of it, for all episodes ---- */
+
+static void *thread_main(void *arg)
+{
+	const struct worker *w = arg;
+
+	data = w->data;
+	work(w->its_from, w->its_to);
+	by_front_ends();
+	return NULL;
+}
+
+static _Noreturn void front_main(unsigned mount)
+{
+	pthread_t threads[WORKERS];
+
+	if (front_start(cfg.source, cfg.options))
+		_exit(2);
+	for (unsigned i = 0; i < cfg.workers; i++)
+		if (mount_of(&(struct op){ .worker = (uint8_t)i }) == mount)
+			pthread_create(&threads[i], NULL, thread_main, &workers[i]);
+	for (unsigned i = 0; i < cfg.workers; i++)
+		if (mount_of(&(struct op){ .worker = (uint8_t)i }) == mount)
+			pthread_join(threads[i], NULL);
+	front_stop();
+	exit(0);
+}
+
+static pid_t fronts[MOUNTS];
+
+void fronts_start(void)
+{
+	for (unsigned i = 0; i < cfg.workers; i++)
+		if (is_front(i))
+			make_pipes(&workers[i]);
+	for (unsigned m = 0; m < cfg.mounts; m++)
+		if (cfg.fronts[m] && fork_worker(&fronts[m]))
+			front_main(m);
+	for (unsigned i = 0; i < cfg.workers; i++)
+		if (is_front(i))
+			close_its(&workers[i]);
+}
+
+bool fronts_end(void)
+{
+	bool good = true;
+	int status;
+
+	for (unsigned i = 0; i < cfg.workers; i++)
+		if (is_front(i))
+			close_ours(&workers[i]);
+	for (unsigned m = 0; m < cfg.mounts; m++)
+		if (cfg.fronts[m])
+			good &= waitpid(fronts[m], &status, 0) == fronts[m] && status == 0;
+	return good;
 }
 
 void worker_begin(const struct op *o)
