@@ -26,6 +26,7 @@ struct vfs_op *vfs_op_new(struct vfs_lane *vl)
 	op->call.args.fh = op->call.args.fh2 = NULL;
 	op->call.args.name = op->call.args.name2 = NULL;
 	op->call.args.nwhere = 0;
+	op->call.args.file.verifier = 0;
 	op->call.open = NULL;
 	op->call.args.sattr.valid = 0;
 	op->vl = vl;

@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fs_play.h"
+#include "nfs/common.h"
 
 static enum nfs_op ops[8];              /* what the server was asked, in this order */
 static unsigned nops, opens;
 static mode_t mode;                     /* of what it answers with */
 static int next_rc;
+static char verifier[8];                /* of the newest CREATE, if that is exclusive */
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
@@ -22,6 +24,8 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 
 	cr_assert_lt(nops, 8);
 	ops[nops++] = c->op;
+	if (c->op == NFS_OP_CREATE)
+		nfs_create_verifier(c, verifier);
 	opens -= c->op == NFS_OP_CLOSE;
 	return xdr_uint32_t(x, &nothing);
 }
@@ -149,4 +153,19 @@ Test(fs_make, others_find_another_type)
 	nothing_is_left();
 	make_node(S_IFIFO);
 	cr_assert(answer.error == 0 && atomic_load(&fs.vfs.inodes.count) == 2);
+}
+
+/* By its verifier a server knows a CREATE that was sent twice: it says that it has made the file. So
+ * another CREATE of the same name must not have it, though the operation is one that was used before. */
+Test(fs_make, each_exclusive_create_has_a_verifier_of_its_own)
+{
+	char before[10][8];
+
+	mode = S_IFREG;
+	for (unsigned i = 0; i < 10; i++) {
+		make_node(S_IFREG);
+		memcpy(before[i], verifier, 8);
+		for (unsigned k = 0; k < i; k++)
+			cr_assert_neq(memcmp(before[k], verifier, 8), 0, "CREATE %u has that of %u", i, k);
+	}
 }
