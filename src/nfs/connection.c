@@ -3,10 +3,13 @@
  * One connection of a lane, from the connector's thread to its end.
  *
  *     connector's thread                 lane
- *     open ----------- link -----------> on trial --check--> up ----> down
+ *     make ----------- link -----------> on trial --check--> up ----> down
  *                                          |                           |
  *                                          +---- check has failed -----+--> nfs_path_lost():
  *                                                                           the connector again
+ *
+ * A link on its way to the lane is remembered in `coming`, by pointers that the connector sets
+ * and the lane clears. If the lane ends first, nfs_connections_forget() drops it.
  *
  * On trial the link carries only the calls of the check: does it lead to the server that is
  * mounted (RFC 8881, section 2.10.5)? Otherwise calls that are sent again after a fail-over
@@ -19,9 +22,10 @@
  *
  * When the connection dies, rr_events.down comes from the loop. A call of the check ends before
  * that with -ENOTCONN, and must not touch the link any more. Everything here but
- * nfs_connection_open() runs on the lane.
+ * nfs_connection_open() and nfs_connection_make() runs on the lane.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "nfs/internal.h"
@@ -29,10 +33,7 @@
 
 #define LATER_MS 200u
 
-unsigned nfs_conns_of(const struct nfs_client *cl)
-{
-	return 1 + cl->cfg.mdconnect;
-}
+/* ---- from the connector to the lane ---- */
 
 int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct errbuf *eb)
 {
@@ -42,6 +43,52 @@ int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct e
 	};
 
 	return rr_link_open(k->target->conn, &way, out, eb);
+}
+
+struct up_msg {
+	struct loop_msg m;
+	struct nfs_connection *k;
+	struct rr_link *link;
+};
+
+static void on_connection_up(struct loop_msg *m)
+{
+	struct up_msg *u = container_of(m, struct up_msg, m);
+	struct nfs_connection *k = u->k;
+	struct rr_link *link = u->link;
+
+	atomic_store(&k->coming, NULL);
+	free(u);
+	nfs_connection_up(k, link);
+}
+
+void nfs_connection_make(struct nfs_connection *k)
+{
+	struct up_msg *u = calloc(1, sizeof(*u));
+	struct errbuf eb = { .text = "out of memory" };
+	int rc = u ? nfs_connection_open(k, &u->link, &eb) : -ENOMEM;
+
+	if (rc) {
+		free(u);
+		nfs_path_lost(k, false, rc, eb.text);
+		return;
+	}
+	u->k = k;
+	u->m.fn = on_connection_up;
+	atomic_store(&k->coming, u);
+	loop_post(k->target->lane->loop, &u->m);
+}
+
+void nfs_connections_forget(struct nfs_target *t)
+{
+	for (unsigned path = 0; path < NFS_PATHS_MAX; path++)
+		for (unsigned i = 0; i < NFS_CONNS_MAX; i++) {
+			struct up_msg *u = atomic_exchange(&t->conns[path][i].coming, NULL);
+
+			if (u)
+				rr_link_drop(u->link);
+			free(u);
+		}
 }
 
 /* ---- calls on this connection ---- */

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/thread.h"
 #include "nfs/internal.h"
 
 #define TICK_MS 2000u
@@ -32,17 +31,6 @@
 #define PAUSE_FIRST_MS  100u
 #define PAUSE_SHIFT_MAX 6u
 #define LASTS_NS        5000000000ull
-
-void nfs_deadline(struct timespec *ts, unsigned ms)
-{
-	clock_gettime(CLOCK_MONOTONIC, ts);
-	ts->tv_sec += ms / 1000;
-	ts->tv_nsec += (long)(ms % 1000) * 1000000;
-	if (ts->tv_nsec >= 1000000000) {
-		ts->tv_sec++;
-		ts->tv_nsec -= 1000000000;
-	}
-}
 
 /* ---- calls from threads that may block ---- */
 
@@ -216,16 +204,6 @@ void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *a
 
 /* ---- recovery ---- */
 
-void nfs_control_recover(struct nfs_client *cl)
-{
-	struct nfs_control *ctl = cl->control;
-
-	pthread_mutex_lock(&ctl->mu);
-	ctl->recover = true;
-	pthread_cond_broadcast(&ctl->cond);
-	pthread_mutex_unlock(&ctl->mu);
-}
-
 static void lane_count(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
@@ -395,14 +373,6 @@ static void control_main(struct nfs_client *cl)
 
 /* ---- life ---- */
 
-void nfs_thread_ended(struct nfs_control *ctl, struct nfs_thread *t)
-{
-	pthread_mutex_lock(&ctl->mu);
-	t->ended = true;
-	pthread_cond_broadcast(&ctl->cond);
-	pthread_mutex_unlock(&ctl->mu);
-}
-
 static void *run_control(void *client)
 {
 	struct nfs_client *cl = client;
@@ -412,39 +382,9 @@ static void *run_control(void *client)
 	return NULL;
 }
 
-int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg)
-{
-	int rc = thread_start(&t->tid, fn, arg);
-
-	t->started = rc == 0;
-	return rc;
-}
-
 int nfs_control_start(struct nfs_client *cl)
 {
 	return nfs_thread_start(&cl->control->control, run_control, cl);
-}
-
-bool nfs_thread_stop(struct nfs_control *ctl, struct nfs_thread *t, bool *stop,
-		     unsigned timeout_ms)
-{
-	struct timespec ts;
-	bool ok;
-
-	if (!t->started)
-		return true;
-	nfs_deadline(&ts, timeout_ms);
-	pthread_mutex_lock(&ctl->mu);
-	*stop = true;
-	pthread_cond_broadcast(&ctl->cond);
-	while (!t->ended && pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) == 0)
-		;
-	ok = t->ended;
-	pthread_mutex_unlock(&ctl->mu);
-	if (ok)
-		pthread_join(t->tid, NULL);
-	t->started = !ok;
-	return ok;
 }
 
 bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms)

@@ -92,11 +92,12 @@ int nfs_probe_encode(const struct nfs_target *t, struct rr_call *rr, const struc
 void nfs_probe_put(const struct nfs_target *t, struct rr_call *rr);
 
 /* connection.c */
-/* How many connections each lane has on each path. */
-unsigned nfs_conns_of(const struct nfs_client *cl);
 void nfs_connections_init(struct nfs_target *t);
 /* A thread that may block: connects. 0, or -errno with eb set. */
 int nfs_connection_open(struct nfs_connection *k, struct rr_link **out, struct errbuf *eb);
+/* The connector's thread: the same, and the lane gets the link. Or the path hears why there is
+ * none. */
+void nfs_connection_make(struct nfs_connection *k);
 /* Lane thread, or before it starts: takes the link into use, or on trial. If that fails, or the
  * path is being removed, the link is dropped. */
 void nfs_connection_up(struct nfs_connection *k, struct rr_link *link);
@@ -105,6 +106,8 @@ void nfs_connection_down(void *target, void *connection, int err, const char *wh
 /* Lane thread: sends a call of the version's NULL procedure on this connection, if that is
  * possible now, and if none is under way. */
 void nfs_connection_ask(struct nfs_connection *k);
+/* When connectors and lane have ended: drops the links that the lane has not taken. */
+void nfs_connections_forget(struct nfs_target *t);
 /* When lane and connections have ended: gives the buffers of calls back. */
 void nfs_connections_fini(struct nfs_target *t);
 
@@ -112,6 +115,8 @@ void nfs_connections_fini(struct nfs_target *t);
 void nfs_heartbeat_start(struct nfs_target *t);
 
 /* paths.c */
+/* How many connections each lane has on each path. */
+unsigned nfs_conns_of(const struct nfs_client *cl);
 /* The paths that the configuration names. */
 void nfs_paths_init(struct nfs_server *s);
 /* Any thread: all lanes want their connections on that path. */
@@ -142,10 +147,11 @@ int nfs_buffers_init(struct nfs_client *cl);
 int nfs_lane_init(struct nfs_client *cl, unsigned index, struct errbuf *eb);
 int nfs_lane_start(struct nfs_lane *l);
 void nfs_lane_stop(struct nfs_lane *l);
-/* The lane's thread: on a soft mount, ends calls whose time is up, or gives up the connection
- * that they are in flight on. */
-void nfs_lane_expire(struct nfs_lane *l);
 void nfs_lane_fini(struct nfs_lane *l);
+
+/* expire.c, lane thread: on a soft mount, ends calls whose time is up, or gives up the connection
+ * that they are in flight on. */
+void nfs_expire(struct nfs_lane *l);
 
 /* engine.c, lane thread: ends an operation that is not with the transport: one that
  * waits, is parked, or was told to come later. */
@@ -169,19 +175,22 @@ bool nfs_message_encode(struct nfs_call *c);
 /* What the engine does next, see version.h. status: the transport's. */
 int nfs_message_result(struct nfs_call *c, int status);
 
-/* control.c */
-int nfs_control_start(struct nfs_client *cl);
+/* threads.c */
+/* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */
+void nfs_deadline(struct timespec *ts, unsigned ms);
 /* Starts fn(arg) with all signals blocked. 0 or -errno. */
 int nfs_thread_start(struct nfs_thread *t, void *(*fn)(void *), void *arg);
 /* The last that such a thread does. */
 void nfs_thread_ended(struct nfs_control *ctl, struct nfs_thread *t);
 /* Sets *stop and waits until t has ended; false: it has not. */
 bool nfs_thread_stop(struct nfs_control *ctl, struct nfs_thread *t, bool *stop, unsigned timeout_ms);
-/* They return false if a thread is still blocked; it then keeps the client alive. */
-bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
-bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
-/* Any thread: a call found the server's state lost. */
+/* Any thread: a call found the server's state lost. The control thread recovers it. */
 void nfs_control_recover(struct nfs_client *cl);
+
+/* control.c */
+int nfs_control_start(struct nfs_client *cl);
+/* false: the thread is still blocked; it then keeps the client alive. */
+bool nfs_control_stop(struct nfs_client *cl, unsigned timeout_ms);
 /* The thread that recovers: no lane starts a call that is not a control call any more. */
 void nfs_lanes_hold(struct nfs_client *cl);
 /* The thread that recovers: lanes hold no longer, and try parked calls again. */
@@ -191,11 +200,11 @@ void nfs_control_nap(struct nfs_client *cl, unsigned ms);
 /* When the lane's thread and its connections have ended: frees its calls of nfs_call_sync(),
  * which nobody waits for any more. */
 void nfs_calls_forget(struct nfs_lane *l);
-/* connector.c, with control->mu held: a thread for that path, unless it has one. 0 or -errno. */
+
+/* connector.c */
+/* With control->mu held: a thread for that path, unless it has one. 0 or -errno. */
 int nfs_connector_start(struct nfs_path *p);
-/* When connectors and lane have ended: drops the links that the lane has not taken. */
-void nfs_connect_forget(struct nfs_target *t);
-/* Monotonic now + ms, for pthread_cond_timedwait on control->cond. */
-void nfs_deadline(struct timespec *ts, unsigned ms);
+/* false: one is still blocked; it then keeps the client alive. */
+bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
 
 #endif

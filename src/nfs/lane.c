@@ -6,9 +6,7 @@
  * When there is no reply for `timeo`, the connection is dropped, because a call cannot be
  * sent twice on one connection (its credit and its buffers are with the server). Everything
  * is replayed on a new connection, and that call has once more `timeo` the next time, up to ten
- * of them. A hard mount repeats that for ever. On a soft mount, a
- * call older than timeo * (retrans + 1) fails with EIO as soon as no live connection holds
- * its buffers.
+ * of them. A hard mount repeats that for ever; for a soft one see expire.c.
  *
  * (The lane's connections: target.c.)
  */
@@ -31,53 +29,6 @@ bool nfs_lane_up(const struct nfs_lane *l)
 }
 
 /* ---- clock ---- */
-
-static uint64_t soft_limit_ns(const struct nfs_config *cfg)
-{
-	return (uint64_t)cfg->timeo_ms * (cfg->retrans + 1) * NS_PER_MS;
-}
-
-/* Calls of a soft mount whose time is up. One that is in flight takes its connection with
- * it, because the server may still reach its buffers; then its turn comes here again, at
- * once. False: there is none that can end now. */
-static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
-{
-	list_for_each(n, &l->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
-
-		if (c->eng.start_ns > before_ns || (c->flags & NFS_CALL_CONTROL))
-			continue;
-		/* The server has answered, and the wait for an owner's name is bounded. */
-		if (c->eng.owners.waits)
-			continue;
-		if (c->eng.rr.state == RR_CALL_INFLIGHT) {
-			rr_reset_link_of(&c->eng.rr, -ETIMEDOUT, "a call has timed out (soft)");
-			continue;
-		}
-		/* The call is not in flight. It waits for a link, for room, for its
-		 * timer, or for recovery, which the server may have left half-done. */
-		if (c->eng.rr.state == RR_CALL_WAITING)
-			rr_cancel(c->target->conn, &c->eng.rr, -ETIMEDOUT);
-		else
-			nfs_give_up(c, -EIO);
-		return true;    /* and the list has changed */
-	}
-	return false;
-}
-
-void nfs_lane_expire(struct nfs_lane *l)
-{
-	uint64_t now = loop_now(l->loop), limit = soft_limit_ns(&l->client->cfg);
-	unsigned most = 0;
-
-	if (!l->client->cfg.soft || now < limit)
-		return;
-	/* One that has to undo what it did goes on as another call. */
-	list_for_each(n, &l->running)
-		most++;
-	while (most-- && expire_one(l, now - limit))
-		;
-}
 
 static void say_slow(struct nfs_lane *l, uint64_t now)
 {
@@ -114,7 +65,7 @@ static void on_tick(struct loop_timer *t)
 		/* The device may have room now for what a call registers. */
 		rr_retry(to->conn);
 	}
-	nfs_lane_expire(l);
+	nfs_expire(l);
 }
 
 /* ---- life ---- */

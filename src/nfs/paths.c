@@ -33,6 +33,11 @@ static struct nfs_control *control_of(const struct nfs_connection *k)
 	return k->target->server->client->control;
 }
 
+unsigned nfs_conns_of(const struct nfs_client *cl)
+{
+	return 1 + cl->cfg.mdconnect;
+}
+
 /* ---- with control->mu held ---- */
 
 unsigned paths_count(const struct nfs_server *s)

@@ -135,7 +135,7 @@ void nfs_target_changed(struct nfs_target *t, int err)
 	nfs_target_give_back(t);
 	/* Now, because on the next connection they are in flight again. */
 	if (err)
-		nfs_lane_expire(t->lane);
+		nfs_expire(t->lane);
 	nfs_lane_pump(t->lane);
 	/* nfs_target_expects() has promised it already, and other lanes may have seen that. */
 	if (front && t == &t->lane->target && (was != up || t->told_up != up)) {
@@ -173,7 +173,7 @@ void nfs_target_fini(struct nfs_target *t)
 {
 	if (!t->server)
 		return;
-	nfs_connect_forget(t);
+	nfs_connections_forget(t);
 	loop_timer_clear(&t->heartbeat);
 	rr_conn_free(t->conn);
 	nfs_connections_fini(t);

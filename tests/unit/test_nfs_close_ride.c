@@ -210,7 +210,7 @@ Test(rider, time_is_up)
 	start(0, NFS_OP_CLOSE, &user);
 	l = start(1, NFS_OP_LOOKUP, &user);
 	l->c.eng.start_ns = 1;
-	nfs_lane_expire(&play_lanes[0]);
+	nfs_expire(&play_lanes[0]);
 	pass_on(0, 5);
 	cr_assert(l->dones == 1 && l->c.res.status == -EIO);
 	cr_assert(!list_empty(&play_lanes[0].running), "CLOSE waits for a connection");
@@ -232,7 +232,7 @@ Test(rider, time_is_up_between_two_sendings)
 	delayed = false;
 	cr_assert(!l->dones);
 	l->c.eng.start_ns = 1;
-	nfs_lane_expire(&play_lanes[0]);
+	nfs_expire(&play_lanes[0]);
 	cr_assert(l->dones == 1 && l->c.res.status == -EIO);
 	cr_assert(is_close_of(0, 0, 0));
 	answer(false, 0);

@@ -768,7 +768,7 @@ Test(connection, soft_call_that_hangs)
 	fake_pass(&lane, 10);
 	cr_assert(ops[1].dones == 1 && !ops[0].dones && !ops[2].dones);
 	fake_sleep(150);
-	nfs_lane_expire(&lane);
+	nfs_expire(&lane);
 	/* Behind those that were answered before. */
 	s = NULL;
 	for (unsigned i = 0; i < 8 && !s; i++) {
