@@ -392,7 +392,7 @@ static void ask_read(unsigned which, uint32_t first, uint32_t n, bool direct)
 static void ask_open(void)
 {
 	ask(OPENS_IT, 0, 0);
-	vfs_play_open(root, 0);
+	vfs_play_open(root, 0, false);
 	take_calls();
 }
 

@@ -217,13 +217,13 @@ static void open_end(struct vfs_op *op)
 	play_end(op);
 }
 
-uint64_t vfs_play_open(struct inode *ino, int flags)
+uint64_t vfs_play_open(struct inode *ino, int flags, bool named)
 {
 	struct vfs_op *op = play_begin(ino, NULL, NULL, open_end);
 
 	op->call.args.file.flags = flags;
 	op->call.args.file.exec = false;
-	vfs_open(op, false);
+	vfs_open(op, named);
 	return vfs_play_next - 1;
 }
 

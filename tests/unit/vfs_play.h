@@ -85,7 +85,8 @@ extern void (*vfs_play_answered)(uint64_t nr);
 
 /* References are the caller's still. Returns the operation's number. */
 uint64_t vfs_play_lookup(struct inode *dir, const char *name);
-uint64_t vfs_play_open(struct inode *ino, int flags);
+/* named: by the names that are known of it. */
+uint64_t vfs_play_open(struct inode *ino, int flags, bool named);
 uint64_t vfs_play_getattr(struct inode *ino);
 uint64_t vfs_play_truncate(struct inode *ino, uint64_t size);
 uint64_t vfs_play_read(struct file *f, uint64_t offset, size_t size, bool cached);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Removing names of files that are open, without a kernel and without a protocol
- * (fs_play.h). The version's operations work on a tree in this file. The test says when the
+ * Removing names of files that are open, without FUSE and without a protocol
+ * (vfs_play.h). The version's operations work on a tree in this file. The test says when the
  * server executes a call, when the reply comes, and whether the reply is lost. Each step
  * checks one rule: a file that is open, or that nobody wanted to remove, has a name.
  */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "fs_play.h"
+#include "vfs_play.h"
 
 /* ---- the server's tree ---- */
 
@@ -163,18 +163,20 @@ static int do_remove(const struct nfs_call *c, bool dir)
 	return 0;
 }
 
-/* ---- what the kernel has asked ---- */
+/* ---- what programs have asked ---- */
+
+enum what { NOTHING, LOOKUPS, OPENS, UNLINKS, RENAMES, OTHERS };
 
 static struct ask {
-	uint64_t unique;
-	uint32_t opcode;
+	uint64_t nr;
+	enum what what;
 	bool answered, counted;
 	bool names;                     /* takes a name away */
 	int error;
 	int from, to, obj, old;         /* directories; file at the name, and at the new one */
 	char name[8], newname[8];
-	uint64_t handle;
-	const struct fs_req *r;         /* until it is answered */
+	struct file *file;
+	const struct vfs_op *op;        /* until it is answered */
 } asks[256];
 static unsigned nasks;
 
@@ -192,14 +194,14 @@ static struct sent {
 static unsigned nsent, executed;
 static char say[65536];                 /* the daemon's messages */
 
-/* A request may have waited for another one. What it finds at its names counts when it
+/* An operation may have waited for another one. What it finds at its names counts when it
  * sends its first call. */
-static void look_at_names(const struct fs_req *r)
+static void look_at_names(const struct vfs_op *op)
 {
 	for (unsigned i = 0; i < nasks; i++) {
 		struct ask *a = &asks[i];
 
-		if (a->r != r || a->answered || !a->names || r->op.changes != 1)
+		if (a->op != op || a->answered || !a->names || op->changes != 1)
 			continue;
 		a->obj = at(a->from, a->name);
 		a->old = at(a->to, a->newname);
@@ -210,7 +212,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
-	look_at_names(container_of(c, struct fs_req, op.call));
+	look_at_names(container_of(c, struct vfs_op, call));
 	cr_assert_lt(nsent, 64);
 	sent[nsent++] = (struct sent){ .c = c, .xid = c->eng.rr.xid, .op = c->op };
 	return xdr_uint32_t(x, &nothing);
@@ -229,6 +231,9 @@ static int run_op(struct sent *s)
 		return do_link(c);
 	case NFS_OP_OPEN:
 		s->obj = obj_of(c->args.fh);
+		for (unsigned i = 0; i < c->args.nwhere; i++)
+			if (at(obj_of(c->args.where[i].dir), c->args.where[i].name) != s->obj)
+				return links(s->obj) ? -NFS_EMOVED : -ESTALE;
 		return links(s->obj) ? 0 : -ESTALE;
 	case NFS_OP_RENAME:
 		return do_rename(c);
@@ -303,26 +308,26 @@ static void serve(enum fate fate)
 	reply(&sent[0]);
 }
 
-/* Does the request wait for another one: an open for a call that removes a name, or a
+/* Does the operation wait for another one: an open for a call that removes a name, or a
  * change for one that was given up? */
-static bool waits(const struct fs_req *r)
+static bool waits(const struct vfs_op *op)
 {
-	if (r->op.call.op == NFS_OP_OPEN)
-		return r->req && !r->op.open.opening;
-	return r->op.go && !r->op.calling && !r->op.changes;
+	if (op->call.op == NFS_OP_OPEN)
+		return op->waited && !op->open.opening;
+	return op->go && !op->calling && !op->changes;
 }
 
-/* Makes a request that waits look again, without letting its time pass. false: there is
+/* Makes an operation that waits look again, without letting its time pass. false: there is
  * none. */
 static bool look_again(void)
 {
-	list_for_each(n, &fl->vl.active) {
-		struct fs_req *r = container_of(n, struct fs_req, op.node);
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
 
-		if (!waits(r))
+		if (!waits(op))
 			continue;
-		loop_timer_clear(&r->op.call.eng.timer);
-		r->op.call.eng.timer.fn(&r->op.call.eng.timer);
+		loop_timer_clear(&op->call.eng.timer);
+		op->call.eng.timer.fn(&op->call.eng.timer);
 		lane_play_flush();
 		return true;
 	}
@@ -340,78 +345,100 @@ static void serve_all(void)
 	}
 }
 
-/* ---- the kernel's side ---- */
+/* ---- the programs ---- */
 
-static struct fuse_entry_out found;
+static struct inode *found;             /* a reference, which stays until the end: programs forget nothing */
 
 /* An answer has come: to which of them? */
-static void answered(const struct fuse_out_header *h)
+static void answered(uint64_t nr)
 {
 	for (unsigned i = 0; i < nasks; i++) {
 		struct ask *a = &asks[i];
 
-		if (a->unique != h->unique)
+		if (a->nr != nr)
 			continue;
 		cr_assert_not(a->answered);
 		a->answered = true;
-		a->error = h->error;
-		if (a->names && a->old >= 0 && (!a->error || (a->error == -EINTR && a->r->op.changes)))
+		a->error = vfs_answer.status;
+		if (a->names && a->old >= 0 && (!a->error || (a->error == -EINTR && a->op->changes)))
 			seen[a->old].unwanted = true;
-		if (a->opcode == FUSE_LOOKUP && !h->error)
-			memcpy(&found, answer.data, sizeof(found));
-		if (a->opcode == FUSE_OPEN && !h->error)
-			a->handle = ((const struct fuse_open_out *)(const void *)answer.data)->fh;
+		if (a->what == LOOKUPS)
+			found = a->error ? NULL : vfs_answer.ino;
+		if (a->what == OPENS && !a->error)
+			a->file = vfs_answer.file;
 	}
 }
 
-static struct ask *ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
+/* The next operation is this one. */
+static struct ask *asks_for(enum what what)
 {
-	struct fuse_in_header h = fs_play_header(opcode, node, len);
 	struct ask *a = &asks[nasks++ % 256];
 
-	*a = (struct ask){ .unique = h.unique, .opcode = opcode };
-	fs_play_request(&h, body, len);
-	a->r = list_empty(&fl->vl.active) ? NULL : container_of(fl->vl.active.prev, struct fs_req, op.node);
+	*a = (struct ask){ .nr = vfs_play_next, .what = what };
+	return a;
+}
+
+/* It has been started. */
+static struct ask *asked(struct ask *a)
+{
+	struct list *last = vl->active.prev;
+
+	a->op = list_empty(&vl->active) ? NULL : container_of(last, struct vfs_op, node);
 	lane_play_flush();
 	return a;
 }
 
-static uint64_t dir_node[FILES];
+static struct inode *dirs[FILES];
 
-/* The name's node, from the kernel's cache or by LOOKUP; or 0. */
-static uint64_t lookup(int dir, const char *name)
+/* The name's inode, or NULL. */
+static struct inode *lookup(int dir, const char *name)
 {
 	unsigned before = nsent;
-	struct ask *a = ask(FUSE_LOOKUP, dir_node[dir], name, strlen(name) + 1);
+	struct ask *a = asks_for(LOOKUPS);
 
+	vfs_play_lookup(dirs[dir], name);
+	asked(a);
 	cr_assert_eq(nsent, before + 1);
 	execute(&sent[before], WORKS);
 	reply(&sent[before]);
 	cr_assert(a->answered);
 	nasks--;
-	return a->error ? 0 : found.nodeid;
+	return found;
+}
+
+static struct ask *open_inode(struct inode *ino, int obj)
+{
+	struct ask *a = asks_for(OPENS);
+
+	a->obj = obj;
+	vfs_play_open(ino, O_RDONLY, true);
+	return asked(a);
 }
 
 static struct ask *start_open(int dir, const char *name)
 {
-	struct fuse_open_in in = { .flags = O_RDONLY };
 	int obj = at(dir, name);
-	uint64_t node = lookup(dir, name);
-	struct ask *a = ask(FUSE_OPEN, node, &in, sizeof(in));
 
-	a->obj = obj;
-	return a;
+	return open_inode(lookup(dir, name), obj);
 }
 
-/* close(2): RELEASE. */
+/* close(2) */
 static void start_close(struct ask *opened)
 {
-	struct fuse_release_in in = { .fh = opened->handle };
-
 	seen[opened->obj].opens--;
-	opened->opcode = 0;
-	ask(FUSE_RELEASE, 1, &in, sizeof(in));
-	nasks--;
+	opened->what = NOTHING;
+	vfs_play_close(opened->file);
+	lane_play_flush();
+}
+
+/* Without looking the name up before. */
+static struct ask *unlink_at_once_in(int dir, const char *name)
+{
+	struct ask *a = asks_for(UNLINKS);
+
+	a->old = -1;
+	vfs_play_unlink(dirs[dir], name);
+	return asked(a);
 }
 
 static struct ask *start_unlink(int dir, const char *name)
@@ -420,7 +447,7 @@ static struct ask *start_unlink(int dir, const char *name)
 	struct ask *a;
 
 	lookup(dir, name);
-	a = ask(FUSE_UNLINK, dir_node[dir], name, strlen(name) + 1);
+	a = unlink_at_once_in(dir, name);
 	a->from = a->to = dir;
 	a->obj = a->old = obj;
 	strcpy(a->name, name);
@@ -429,21 +456,23 @@ static struct ask *start_unlink(int dir, const char *name)
 	return a;
 }
 
+static struct ask *rename_at_once_in(int dir, const char *name, int newdir, const char *newname)
+{
+	struct ask *a = asks_for(RENAMES);
+
+	a->old = -1;
+	vfs_play_rename(dirs[dir], name, dirs[newdir], newname);
+	return asked(a);
+}
+
 static struct ask *start_rename(int dir, const char *name, int newdir, const char *newname)
 {
-	struct fuse_rename_in in;
 	int obj = at(dir, name), old = at(newdir, newname);
-	char body[sizeof(in) + 80];
-	size_t len = sizeof(in);
 	struct ask *a;
 
 	lookup(dir, name);
 	lookup(newdir, newname);
-	in.newdir = dir_node[newdir];
-	memcpy(body, &in, len);
-	len += (size_t)sprintf(body + len, "%s", name) + 1;
-	len += (size_t)sprintf(body + len, "%s", newname) + 1;
-	a = ask(FUSE_RENAME, dir_node[dir], body, len);
+	a = rename_at_once_in(dir, name, newdir, newname);
 	a->from = dir;
 	a->to = newdir;
 	a->obj = obj;
@@ -452,6 +481,14 @@ static struct ask *start_rename(int dir, const char *name, int newdir, const cha
 	strcpy(a->newname, newname);
 	a->names = true;
 	return a;
+}
+
+static struct ask *start_rmdir(const char *name)
+{
+	struct ask *a = asks_for(OTHERS);
+
+	vfs_play_rmdir(dirs[ROOT], name);
+	return asked(a);
 }
 
 static struct ask *opened(int dir, const char *name)
@@ -487,37 +524,38 @@ static bool was_said(const char *text)
 
 static void setup(void)
 {
-	struct nfs_fh root = fh_of(ROOT);
+	struct nfs_fh fh = fh_of(ROOT);
 	struct nfs_attr attr = attr_of(ROOT);
-	char path[] = "/tmp/test_fs_remove.XXXXXX";
+	char path[] = "/tmp/test_vfs_remove.XXXXXX";
 
 	said = mkstemp(path);
 	unlink(path);
 	old_stderr = dup(2);
 	dup2(said, 2);
-	fs_play_answered = answered;
-	fs_play_start(&version, &root, &attr);
+	vfs_play_answered = answered;
+	vfs.inodes.acdirmin = vfs.inodes.acdirmax = 30;
+	vfs_play_start(&version, &fh, &attr, 0);
 	nasks = 0;
 	memset(&tree, 0, sizeof(tree));
 	memset(seen, 0, sizeof(seen));
 	tree.objs = FILES;
 	put_entry(ROOT, "d1", DIR1);
 	put_entry(ROOT, "d2", DIR2);
-	dir_node[ROOT] = FUSE_ROOT_ID;
-	dir_node[DIR1] = lookup(ROOT, "d1");
-	dir_node[DIR2] = lookup(ROOT, "d2");
+	dirs[ROOT] = root;
+	dirs[DIR1] = lookup(ROOT, "d1");
+	dirs[DIR2] = lookup(ROOT, "d2");
 }
 
 static void teardown(void)
 {
-	cr_assert(list_empty(&fl->vl.active), "a request was left");
-	fs_play_end();
+	cr_assert(list_empty(&vl->active), "an operation was left");
+	vfs_play_end();
 	dup2(old_stderr, 2);
 	close(said);
 	close(old_stderr);
 }
 
-TestSuite(fs_remove, .timeout = 300);
+TestSuite(vfs_remove, .timeout = 300);
 
 /* Checks that each silly name which is left was logged; or that there is none at all. */
 static void expect_nothing_of_ours(bool none_at_all)
@@ -558,7 +596,7 @@ static bool one_failure(bool is_unlink, bool no_links, unsigned which, enum fate
 		reply(&sent[0]);
 		cr_assert_lt(n, 20);
 	}
-	if (o->opcode)
+	if (o->what)
 		start_close(o);
 	serve_all();
 	cr_assert(a->answered);
@@ -576,7 +614,7 @@ static bool one_failure(bool is_unlink, bool no_links, unsigned which, enum fate
 	return which < n;
 }
 
-Test(fs_remove, one_failure_anywhere)
+Test(vfs_remove, one_failure_anywhere)
 {
 	static const enum fate fates[] = { DENIED, LOST_BEFORE, LOST_AFTER };
 
@@ -588,7 +626,7 @@ Test(fs_remove, one_failure_anywhere)
 }
 
 /* A file that cannot be put back stays, and the log says so. */
-Test(fs_remove, kept_and_said, .init = setup, .fini = teardown)
+Test(vfs_remove, kept_and_said, .init = setup, .fini = teardown)
 {
 	struct ask *o, *a;
 	int old = new_file(DIR1, "a");
@@ -630,7 +668,7 @@ static const char *const names[] = { "a", "b", "c" };
 static bool locked(int dir)
 {
 	for (unsigned i = 0; i < nasks; i++)
-		if (!asks[i].answered && (asks[i].opcode == FUSE_UNLINK || asks[i].opcode == FUSE_RENAME) &&
+		if (!asks[i].answered && (asks[i].what == UNLINKS || asks[i].what == RENAMES) &&
 		    (asks[i].from == dir || asks[i].to == dir))
 			return true;
 	return false;
@@ -643,15 +681,15 @@ static void see_answers(void)
 	for (unsigned i = 0; i < nasks; i++) {
 		struct ask *a = &asks[i];
 
-		if (a->answered && a->opcode == FUSE_OPEN && !a->counted) {
+		if (a->answered && a->what == OPENS && !a->counted) {
 			a->counted = true;
 			seen[a->obj].opens += !a->error;
 			if (a->error)
-				a->opcode = 0;
+				a->what = NOTHING;
 		}
 		if (a->answered && a->names)
-			a->opcode = 0;
-		if (a->opcode)
+			a->what = NOTHING;
+		if (a->what)
 			asks[kept++] = *a;
 	}
 	nasks = kept;
@@ -669,7 +707,7 @@ static void some_request(bool others)
 		return;
 	case 1:
 		for (unsigned i = 0; i < nasks; i++) {
-			if (asks[i].opcode == FUSE_OPEN && asks[i].counted) {
+			if (asks[i].what == OPENS && asks[i].counted) {
 				start_close(&asks[i]);
 				return;
 			}
@@ -698,11 +736,11 @@ static enum fate some_fate(unsigned failures, bool others, enum nfs_op op)
 
 static void some_kill(void)
 {
-	list_for_each(n, &fl->vl.active) {
-		struct fs_req *r = container_of(n, struct fs_req, op.node);
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
 
-		if (r->req && r->op.call.op != NFS_OP_OPEN && roll(2)) {
-			fs_give_up(r);
+		if (vfs_play_nr(op) && op->call.op != NFS_OP_OPEN && roll(2)) {
+			vfs_play_give_up(op);
 			return;
 		}
 	}
@@ -737,7 +775,7 @@ static void any_order(unsigned which)
 		serve_all();
 		see_answers();
 		for (unsigned i = 0; i < nasks; i++)
-			if (asks[i].opcode == FUSE_OPEN)
+			if (asks[i].what == OPENS)
 				start_close(&asks[i]);
 		see_answers();
 	} while (nsent);
@@ -747,7 +785,7 @@ static void any_order(unsigned which)
 	teardown();
 }
 
-Test(fs_remove, any_order)
+Test(vfs_remove, any_order)
 {
 	for (unsigned i = 0; i < 1000; i++)
 		any_order(i);
@@ -755,29 +793,10 @@ Test(fs_remove, any_order)
 
 /* ---- opens that come while the name goes ---- */
 
-static uint64_t node_of(const struct ask *opened)
-{
-	struct fuse_file_info fi = { .fh = opened->handle };
-	struct fs_file *f = fs_file_get(&fs, &fi);
-	uint64_t node = f->f.ino->id;
-
-	file_put(&fl->vl, &f->f);
-	return node;
-}
-
-static struct ask *open_node(uint64_t node, int obj)
-{
-	struct fuse_open_in in = { .flags = O_RDONLY };
-	struct ask *a = ask(FUSE_OPEN, node, &in, sizeof(in));
-
-	a->obj = obj;
-	return a;
-}
-
 /* Nothing is sent before that call's reply; then OPEN finds no file. */
-static void open_is_late(enum nfs_op op, uint64_t node, int obj)
+static void open_is_late(enum nfs_op op, struct inode *ino, int obj)
 {
-	struct ask *a = open_node(node, obj);
+	struct ask *a = open_inode(ino, obj);
 
 	run_loop(3);
 	cr_assert(!the_call(NFS_OP_OPEN) && !a->answered, "OPEN is sent into what removes it");
@@ -790,46 +809,46 @@ static void open_is_late(enum nfs_op op, uint64_t node, int obj)
 	cr_assert_eq(a->error, -ESTALE, "error %d", a->error);
 }
 
-Test(fs_remove, open_during_a_plain_removal, .init = setup, .fini = teardown)
+Test(vfs_remove, open_during_a_plain_removal, .init = setup, .fini = teardown)
 {
 	int obj = new_file(DIR1, "a"), target = new_file(DIR1, "c");
-	uint64_t node = lookup(DIR1, "a"), target_node = lookup(DIR1, "c");
+	struct inode *ino = lookup(DIR1, "a"), *target_ino = lookup(DIR1, "c");
 
 	start_unlink(DIR1, "a");
-	open_is_late(NFS_OP_REMOVE, node, obj);
+	open_is_late(NFS_OP_REMOVE, ino, obj);
 	new_file(DIR2, "b");
 	start_rename(DIR2, "b", DIR1, "c");
-	open_is_late(NFS_OP_RENAME, target_node, target);
+	open_is_late(NFS_OP_RENAME, target_ino, target);
 }
 
 /* An open also waits for the removal of a silly name after the last close. */
-Test(fs_remove, open_after_the_last_close, .init = setup, .fini = teardown)
+Test(vfs_remove, open_after_the_last_close, .init = setup, .fini = teardown)
 {
 	int obj = new_file(DIR1, "a");
 	struct ask *o = opened(DIR1, "a");
-	uint64_t node = node_of(o);
+	struct inode *ino = o->file->ino;
 
 	start_unlink(DIR1, "a");
 	serve_all();
 	start_close(o);
 	execute(the_call(NFS_OP_CLOSE), WORKS);
 	reply(the_call(NFS_OP_CLOSE));
-	open_is_late(NFS_OP_REMOVE, node, obj);
+	open_is_late(NFS_OP_REMOVE, ino, obj);
 }
 
-/* The opening process is killed while the open waits: the request is freed. */
-Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
+/* The opening process is killed while the open waits: the operation is freed. */
+Test(vfs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
 {
 	int obj = new_file(DIR1, "a");
-	uint64_t node = lookup(DIR1, "a");
+	struct inode *ino = lookup(DIR1, "a");
 
 	start_unlink(DIR1, "a");
-	open_node(node, obj);
-	list_for_each(n, &fl->vl.active) {
-		struct fs_req *r = container_of(n, struct fs_req, op.node);
+	open_inode(ino, obj);
+	list_for_each(n, &vl->active) {
+		struct vfs_op *op = container_of(n, struct vfs_op, node);
 
-		if (r->op.call.op == NFS_OP_OPEN)
-			fs_reply_err(r, EINTR);
+		if (op->call.op == NFS_OP_OPEN)
+			vfs_play_give_up(op);
 	}
 	run_loop(20);
 	serve_all();
@@ -839,7 +858,7 @@ Test(fs_remove, open_that_waits_is_killed, .init = setup, .fini = teardown)
 
 #define LINKS 20u
 
-/* The kernel knows all names of the file, and has it open. Other clients have removed all
+/* All names of the file are known, and it is open. Other clients have removed all
  * but the first one. */
 static struct ask *first_of_many_names(void)
 {
@@ -851,7 +870,7 @@ static struct ask *first_of_many_names(void)
 		snprintf(name, sizeof(name), "l%u", i);
 		if (i)
 			put_entry(DIR1, name, obj);
-		cr_assert_neq(lookup(DIR1, name), 0);
+		cr_assert_not_null(lookup(DIR1, name));
 	}
 	o = opened(DIR1, name);
 	for (unsigned i = 1; i < LINKS; i++) {
@@ -870,16 +889,17 @@ static void still_there(struct ask *o)
 	expect_nothing_of_ours(true);
 }
 
-/* The kernel has the name in its cache, and does not look it up before. */
 static struct ask *unlink_at_once(const char *name)
 {
-	struct ask *a = ask(FUSE_UNLINK, dir_node[DIR1], name, strlen(name) + 1);
-
-	a->old = -1;
-	return a;
+	return unlink_at_once_in(DIR1, name);
 }
 
-Test(fs_remove, unlink_of_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
+static struct ask *rename_at_once(const char *name, const char *newname)
+{
+	return rename_at_once_in(DIR1, name, DIR1, newname);
+}
+
+Test(vfs_remove, unlink_of_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
 {
 	struct ask *o = first_of_many_names(), *a;
 
@@ -890,22 +910,7 @@ Test(fs_remove, unlink_of_a_name_that_was_not_remembered, .init = setup, .fini =
 	still_there(o);
 }
 
-static struct ask *rename_at_once(const char *name, const char *newname)
-{
-	struct fuse_rename_in in = { .newdir = dir_node[DIR1] };
-	char body[sizeof(in) + 80];
-	size_t len = sizeof(in);
-	struct ask *a;
-
-	memcpy(body, &in, len);
-	len += (size_t)sprintf(body + len, "%s", name) + 1;
-	len += (size_t)sprintf(body + len, "%s", newname) + 1;
-	a = ask(FUSE_RENAME, dir_node[DIR1], body, len);
-	a->old = -1;
-	return a;
-}
-
-Test(fs_remove, rename_onto_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
+Test(vfs_remove, rename_onto_a_name_that_was_not_remembered, .init = setup, .fini = teardown)
 {
 	struct ask *o = first_of_many_names(), *a;
 	int b = new_file(DIR1, "b");
@@ -919,7 +924,7 @@ Test(fs_remove, rename_onto_a_name_that_was_not_remembered, .init = setup, .fini
 }
 
 /* The server is asked for the file. If it does not say, nothing is removed. */
-Test(fs_remove, what_a_name_is_cannot_be_found_out, .init = setup, .fini = teardown)
+Test(vfs_remove, what_a_name_is_cannot_be_found_out, .init = setup, .fini = teardown)
 {
 	static const enum fate fates[] = { DENIED, LOST_BEFORE };
 	struct ask *o = first_of_many_names(), *a;
@@ -962,19 +967,17 @@ static void busy(struct ask *a)
 	cr_assert_eq(nsent, 0, "and the server has not been asked");
 }
 
-static struct ask *link_at_once(uint64_t node, const char *newname)
+static struct ask *link_at_once(struct inode *ino, const char *newname)
 {
-	struct fuse_link_in in = { .oldnodeid = node };
-	char body[sizeof(in) + 40];
+	struct ask *a = asks_for(OTHERS);
 
-	memcpy(body, &in, sizeof(in));
-	strcpy(body + sizeof(in), newname);
-	return ask(FUSE_LINK, dir_node[DIR1], body, sizeof(in) + strlen(newname) + 1);
+	vfs_play_link(ino, dirs[DIR1], newname);
+	return asked(a);
 }
 
 /* Renamed, the file could be removed by its new name while it is open; replaced, it is gone,
  * and the last close removes what has replaced it. */
-Test(fs_remove, a_silly_name_is_busy, .init = setup, .fini = teardown)
+Test(vfs_remove, a_silly_name_is_busy, .init = setup, .fini = teardown)
 {
 	int a = new_file(DIR1, "a"), b = new_file(DIR1, "b");
 	struct ask *o = opened(DIR1, "a");
@@ -990,7 +993,7 @@ Test(fs_remove, a_silly_name_is_busy, .init = setup, .fini = teardown)
 	busy(unlink_at_once(name));
 	cr_assert(at(DIR1, name) == a && at(DIR1, "b") == b);
 	/* A second name is harmless, and so has a user the file back. */
-	link_at_once(node_of(o), "c");
+	link_at_once(o->file->ino, "c");
 	serve_all();
 	cr_assert(at(DIR1, "c") == a && at(DIR1, name) == a);
 	/* The last close removes the name whatever it belongs to by then. */
@@ -1005,7 +1008,7 @@ Test(fs_remove, a_silly_name_is_busy, .init = setup, .fini = teardown)
 }
 
 /* The name is not remembered either. */
-Test(fs_remove, a_silly_name_that_was_not_remembered_is_busy, .init = setup, .fini = teardown)
+Test(vfs_remove, a_silly_name_that_was_not_remembered_is_busy, .init = setup, .fini = teardown)
 {
 	int a = new_file(DIR1, "a");
 	struct ask *o = opened(DIR1, "a");
@@ -1030,7 +1033,7 @@ Test(fs_remove, a_silly_name_that_was_not_remembered_is_busy, .init = setup, .fi
 }
 
 /* What the daemon has given up is the users'. */
-Test(fs_remove, a_silly_name_that_was_left_is_not_busy, .init = setup, .fini = teardown)
+Test(vfs_remove, a_silly_name_that_was_left_is_not_busy, .init = setup, .fini = teardown)
 {
 	int a = new_file(DIR1, "a"), c;
 	struct ask *o = opened(DIR1, "a");
@@ -1076,7 +1079,7 @@ static void nearly_empty(bool by_rename, unsigned files)
 	}
 	lookup(ROOT, "d1");
 	a = by_rename ? start_rename(ROOT, "d2", ROOT, "d1") :
-			ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+			start_rmdir("d1");
 	for (unsigned i = 0; i < files; i++) {
 		enum nfs_op op = by_rename ? NFS_OP_RENAME : NFS_OP_RMDIR;
 
@@ -1099,24 +1102,24 @@ static void nearly_empty(bool by_rename, unsigned files)
 	cr_assert_eq(at(ROOT, "d1"), by_rename ? DIR2 : -1);
 }
 
-Test(fs_remove, rmdir_after_the_last_close, .init = setup, .fini = teardown)
+Test(vfs_remove, rmdir_after_the_last_close, .init = setup, .fini = teardown)
 {
 	nearly_empty(false, 3);
 }
 
-Test(fs_remove, rename_onto_a_directory_after_the_last_close, .init = setup, .fini = teardown)
+Test(vfs_remove, rename_onto_a_directory_after_the_last_close, .init = setup, .fini = teardown)
 {
 	nearly_empty(true, 3);
 }
 
 /* rmdir of a directory fails if the directory has names that stay. */
-Test(fs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
+Test(vfs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
 {
 	struct ask *a;
 
 	new_file(DIR1, "a");
 	lookup(ROOT, "d1");
-	a = ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+	a = start_rmdir("d1");
 	serve_all();
 	cr_assert(a->answered && a->error == -ENOTEMPTY);
 	cr_assert_eq(executed, 4, "one RMDIR");
@@ -1125,7 +1128,7 @@ Test(fs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
 	start_unlink(DIR1, "a");
 	serve_all();
 	executed = 0;
-	a = ask(FUSE_RMDIR, FUSE_ROOT_ID, "d1", 3);
+	a = start_rmdir("d1");
 	for (unsigned ms = 0; ms < 500 && !a->answered; ms++) {
 		serve_all();
 		run_loop(10);
@@ -1133,7 +1136,33 @@ Test(fs_remove, rmdir_of_what_is_not_empty, .init = setup, .fini = teardown)
 	cr_assert(a->answered && a->error == -ENOTEMPTY);
 	cr_assert_eq(executed, 1, "and not by asking the server");
 	for (unsigned i = 0; i < nasks; i++)
-		if (asks[i].opcode == FUSE_OPEN)
+		if (asks[i].what == OPENS)
 			start_close(&asks[i]);
+	serve_all();
+}
+
+/* ---- names that have gone ---- */
+
+/* The file is open by one name, which is removed, and closed: its silly name is gone, and nobody may
+ * look for the file there. It has another name, by which it is opened. */
+Test(vfs_remove, open_after_the_silly_name_is_gone, .init = setup, .fini = teardown)
+{
+	int obj = new_file(DIR1, "a");
+	struct inode *ino;
+	struct ask *o;
+
+	put_entry(DIR1, "b", obj);
+	ino = lookup(DIR1, "b");
+	o = opened(DIR1, "a");
+	start_unlink(DIR1, "a");
+	serve_all();
+	start_close(o);
+	serve_all();
+	expect_nothing_of_ours(true);
+	o = open_inode(ino, obj);       /* by "b", which was looked up before */
+	serve_all();
+	cr_assert(o->answered && !o->error, "error %d", o->error);
+	seen[obj].opens++;
+	start_close(o);
 	serve_all();
 }
