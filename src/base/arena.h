@@ -50,7 +50,7 @@
  *                                                                   memory
  *
  * The keeper, a thread that may block, does both. A lane asks for more by arena_want() and goes
- * on; when an extent is LIVE, the lanes in the queue are called. An extent cannot be had if
+ * on; when an extent is LIVE, the lanes in the queue are called. An extent cannot be added if
  * memory is short, or if a device cannot register it. Then the arena stays as it is, and no
  * lane notices.
  *

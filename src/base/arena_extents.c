@@ -30,14 +30,14 @@
 
 /* Looks in a row. */
 #define IDLE_LOOKS 5u
-/* What could not be had is tried again after so many looks: memory, and what a device or a limit
+/* After how many looks an extent that failed is tried again: memory, and what a device or a limit
  * refuses. */
 #define SHORT_LOOKS 10u
 #define LIMIT_LOOKS 60u
 /* What was given back for others is not taken again for so many: a connection tries again within
  * twelve seconds (nfs/paths.c). */
 #define OTHERS_LOOKS 20u
-/* So much is left to others when an extent is taken. */
+/* The least memory that is left to others when an extent is taken. */
 #define SPARE_LEAST ((int64_t)(2 * ARENA_EXTENT))
 
 /* What an extent is cut into. A WRITE of a MiB has its first 64 KiB in a MID buffer, and the rest
@@ -162,7 +162,7 @@ static void publish(struct arena *a, struct arena_extent *e)
 	pthread_mutex_unlock(&a->mu);
 }
 
-/* No more than that can be had for a while. */
+/* The arena cannot grow for a while. */
 static void limit(struct arena *a, unsigned most, unsigned looks)
 {
 	struct arena_growth *g = &a->more;

@@ -21,7 +21,7 @@ void meminfo_open(struct meminfo *m, const char *root);
 void meminfo_close(struct meminfo *m);
 /* Bytes that there are. 0: not known. */
 uint64_t meminfo_total(const struct meminfo *m);
-/* Bytes that can be had without others' being swapped out, or a process killed. */
+/* Bytes that can be allocated without swapping others out, or killing a process. */
 uint64_t meminfo_available(const struct meminfo *m);
 
 #endif
