@@ -148,7 +148,7 @@ struct fab_params {
 	 * ours; further ones of ours wait. ird 0: verbs what the device can do, up to 128;
 	 * iwarp 16. ord 0: on the passive side as many as ird, on the active side none. */
 	unsigned ird, ord;
-	/* What may be wrong when no connection comes about, or NULL. Messages give it in
+	/* What may be wrong when the connection fails, or NULL. Messages give it in
 	 * brackets behind the reason. It must outlive the connection. */
 	const char *hint;
 };
