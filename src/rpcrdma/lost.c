@@ -77,7 +77,7 @@ static void lose_link(struct rr_link *link, int err, const char *why)
 	struct list finished;
 
 	list_del(&link->node);
-	/* Who is told of the end of a call may still look at the link. Nothing is sent on it. */
+	/* Callers that are told below may still look at the link. Nothing is sent on it. */
 	if (!link->reset_err)
 		link->reset_err = err ? err : -ENOTCONN;
 	rr_sort_links(c);

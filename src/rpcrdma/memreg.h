@@ -74,7 +74,7 @@ const struct fab_mr *rr_data_mr(const struct rr_link *l, const void *mem, uint32
  * for pool elsewhere; both are the device's affair. While windows are in doubt, because
  * connections were lost before any worked, it stands for call. That is up to the server, which
  * may drop what it likes, and so it gets no more by that than mw gives it: pool's one key is
- * not to be had by dropping connections.
+ * not obtained by dropping connections.
  */
 extern const struct rr_memreg rr_memreg_auto;
 extern const struct rr_memreg rr_memreg_pool;
