@@ -46,7 +46,7 @@
 
 #define LOST_MAX 8192u
 #define OLD_MAX  1024u
-/* So many bytes of a call are summed: more than any of these calls has without its data. */
+/* How many bytes of a call are summed: more than any of these calls has without its data. */
 #define SUMMED 512u
 /* The longest reply kept: the replies of these procedures are shorter, with all
  * attributes. */
