@@ -5,9 +5,9 @@
 #include "nfs/internal.h"
 #include "nfs/close_ride.h"
 
-/* A carrier looks at so many: what other users have closed may come first. */
+/* How many a carrier looks at: what other users have closed may come first. */
 #define LOOKS 16u
-/* So many are kept for later. */
+/* The most that are kept for later. */
 #define IDLE_MAX 64u
 #define NS_PER_MS 1000000ull
 

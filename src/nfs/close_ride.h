@@ -7,7 +7,7 @@
  * later, and in parallel to what the program does next. So the call that carries it is often
  * another lane's, and what waits is the server's, not a lane's:
  *
- *   nfs_start(CLOSE)    its caller hears that it is done, and is out of this
+ *   nfs_start(CLOSE)    its caller is told that it is done, and is not involved further
  *        |
  *        v              a rider: the open, the user's credential, a call for later
  *   riders.waiting ------+-- LOOKUP of the same user is sent, on any lane
@@ -21,8 +21,8 @@
  *                        +-- nfs_times.close_ride_ms have passed: nfs_begin() on the lane that CLOSE was
  *                              started on
  *
- * Who takes a rider off the list, with the lock held, has it alone. So the timer of one lane, a
- * LOOKUP on the second and a REMOVE on the third cannot send the same CLOSE twice, and nobody has
+ * A thread that takes a rider off the list, with the lock held, owns it. So the timer of one lane,
+ * a LOOKUP on the second and a REMOVE on the third cannot send the same CLOSE twice, and nobody has
  * to tell another lane anything. A timer that finds its riders gone does nothing. The lock is held
  * for a look at the oldest few, never while anything is sent or freed that has locks of its own.
  *

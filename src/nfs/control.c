@@ -15,8 +15,8 @@
  *
  * If a connection is lost during recovery, control calls continue on another lane, or wait for
  * the connector when no lane has a connection. If the mount ends during recovery,
- * nfs_call_sync() returns -ESHUTDOWN, and this thread ends before the version takes its
- * leave of the server (internal.h says who may use the version's state, and when).
+ * nfs_call_sync() returns -ESHUTDOWN, and this thread ends before the version
+ * unmounts (internal.h says who may use the version's state, and when).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 #define TICK_MS 2000u
 #define NS_PER_MS 1000000ull
-/* So many recoveries in a row begin at once, because each call may find something else
+/* How many recoveries in a row begin at once, because each call may find something else
  * lost. Then come pauses, doubling to 6.4 s, until a recovery has lasted for LASTS_NS. */
 #define AT_ONCE         3u
 #define PAUSE_FIRST_MS  100u

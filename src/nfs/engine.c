@@ -34,7 +34,7 @@
 #define DELAYED_SHIFT     2u
 #define DELAYED_OFTEN     25u
 #define DELAYED_SHIFT_MAX 8u
-/* So many NFS_AGAIN in a row are treated as "later": a server that always answers with
+/* After how many in a row NFS_AGAIN is treated as "later": a server that always answers with
  * the same complaint must not make us spin. */
 #define AGAIN_MAX 8u
 

@@ -36,7 +36,7 @@
 #define NS_PER_MS 1000000ull
 #define TICK_MIN_MS 20u
 #define TICK_MAX_MS 500u
-/* So many ticks in the time of a heartbeat. */
+/* Ticks in the time of a heartbeat. */
 #define TICKS 8u
 
 static uint64_t heartbeat_ns(const struct nfs_target *t)
@@ -53,8 +53,8 @@ static uint64_t silent_since(const struct nfs_connection *k)
 }
 
 /* Is it known that the server answers there? Of one on trial, after the first step of its check,
- * unless that has found a stranger and takes its leave. (What it waits for may be a recovery that
- * waits for the silent path.) */
+ * unless the check has found another server and is ending the connection. (The check may wait for
+ * a recovery that waits for the silent path.) */
 static bool is_the_server(const struct nfs_connection *k)
 {
 	return k->link && (k->up || (k->check.step && !k->check.why.text[0]));

@@ -160,7 +160,7 @@ void nfs_give_up(struct nfs_call *c, int status);
 void nfs_begin(struct nfs_target *t, struct nfs_call *c);
 /* Any thread: CLOSE frees its open, whatever came of it. */
 void nfs_open_drop(struct nfs_call *c);
-/* So often the wait after "come later" doubles (nfs_times.later_ms). */
+/* How often the wait after "come later" doubles (nfs_times.later_ms). */
 #define NFS_LATER_SHIFT_MAX 5u
 
 /* message.c, lane thread */

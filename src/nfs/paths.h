@@ -73,8 +73,8 @@ const char *nfs_path_state_name(enum nfs_path_state s);
 unsigned nfs_paths_info(struct nfs_client *cl, struct nfs_path_info out[NFS_PATHS_MAX]);
 /*
  * Adds a path and begins to connect. *id and *generation name it. 0; -EEXIST: a path has these
- * addresses; -ENOSPC: all places are in use; -ENOMEM. eb is set. If no connection comes about
- * the path stays, and goes on trying: the caller decides, and may remove it.
+ * addresses; -ENOSPC: all places are in use; -ENOMEM. eb is set. If it cannot
+ * connect, the path stays, and is tried again: the caller decides, and may remove it.
  */
 int nfs_path_add(struct nfs_client *cl, const struct rr_path *path, unsigned *id,
 		 uint32_t *generation, struct errbuf *eb);

@@ -142,7 +142,7 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 }
 
 /* Servers allow READ to users who may only execute, because they cannot tell the two
- * apart (RFC 1813, section 4.4). The client must see to it that such a user only
+ * apart (RFC 1813, section 4.4). The client must make sure that such a user only
  * executes the file. */
 static bool may_open(const struct nfs_call *c, uint32_t got)
 {

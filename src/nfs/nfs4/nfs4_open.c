@@ -43,7 +43,7 @@ static void pick_owner(struct nfs_call *c)
 
 /* OPEN refuses users who may not write. It lets users who may not read pass if they may
  * execute, because the server cannot tell the two apart (RFC 8881, section 6.2.1.3.1).
- * The client must see to it that such a user only executes the file, and ACCESS tells
+ * The client must make sure that such a user only executes the file, and ACCESS tells
  * the rights. */
 static bool_t put_look(XDR *x)
 {

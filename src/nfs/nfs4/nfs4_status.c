@@ -2,9 +2,9 @@
 /* What a status means for the call: an errno, or what the engine does next (nfs/version.h). */
 #include "nfs/nfs4/nfs4_compound.h"
 
-/* So often may an open be refused although recovery said that it was there. */
+/* How often an open may be rejected after recovery found it valid. */
 #define STATE_TRIES 3u
-/* So often is a call sent again that another client's lock is in the way of: for three
+/* How often a call is sent again that another client's lock keeps from being executed: for three
  * seconds. A lock may be held for days, and fsync(), close() and the end of the mount wait for
  * calls. (The kernel's client does not wait at all, and returns EAGAIN. Programs take that for
  * "again", at once and for ever.) */
