@@ -50,9 +50,9 @@
  *
  *   the connection dies     The READ is sent again on the next one, like any other. Requests
  *                           of lanes that have a connection do not wait for it (ahead_leave())
- *   READ fails              The piece is dropped, and nobody is told. Who waits for it sends a
- *                           READ of his own, and is told what becomes of that
- *   fewer bytes come        The piece is shorter. Whoever wants more sends a READ of his own
+ *   READ fails              The piece is dropped, and nobody is told. A request that waits for
+ *                           it sends a READ of its own, and gets the result of that
+ *   fewer bytes come        The piece is shorter. A request for more sends a READ of its own
  *   the end of the file     Nothing is read beyond the size that is known. If a READ finds the
  *                           end, the answer from its piece ends there, too
  *   the process is killed   Its request is answered, and leaves when the piece comes

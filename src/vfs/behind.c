@@ -8,7 +8,7 @@
 /* A write of at most so many bytes is copied into a WRITE that it continues or changes. More
  * bytes stay where the front end has put them. */
 uint32_t behind_gather_max = 131072;
-/* So many WRITEs of a file wait for what continues them; then the oldest is sent. */
+/* The most WRITEs of a file that wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u
 /* A file may have that many times what is free then. So a file that is alone gets 7/8 of the room,
  * two get 7/15 each, and there is always something left for one that comes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who has a file open, who removes a name of it meanwhile, and the silly name that it gets
- * then (silly.c).
+ * How many opens a file has, which calls remove a name of it meanwhile, and the silly name that
+ * it gets then (silly.c).
  *
  * A file that is open must not lose its last name, and nobody here knows which name is the
  * last. The kernel allows open() of a name that is being removed, and a file can also be

@@ -52,7 +52,7 @@
 #include <string.h>
 #include "vfs/vfs_impl.h"
 
-/* So long a silly name waits for CLOSE, if its lane has no connection and another one has. */
+/* How long a silly name waits for CLOSE, if its lane has no connection and another one has. */
 #define CLOSE_NS 5000000000ull
 #define NAME_FORMAT ".nfs%016" PRIx64
 
