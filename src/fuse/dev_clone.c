@@ -36,7 +36,7 @@
 #include "base/undumped.h"
 #include "fuse/fs_impl.h"
 
-/* So many requests are read before other events get their turn. */
+/* The most requests that are read before other events are handled. */
 #define READ_BATCH 16u
 /* After so many turns in which there was one request at a time, a second read in one turn
  * is only tried in each ALONE_TRY-th one, and not then if that request is the only one under

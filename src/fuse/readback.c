@@ -5,8 +5,8 @@
 #include "fuse/readback.h"
 #include "vfs/behind.h"
 
-/* The kernel believes an answer for no time after a write. So many are given before the server
- * is asked. */
+/* The kernel believes an answer for no time after a write. The most that are given before the
+ * server is asked. */
 #define GIVEN_MOST 16u
 
 /* young.tid: it is not known yet; several threads have. */

@@ -52,13 +52,12 @@
  * Close-to-open: each open() sends OPEN, and the kernel drops its pages if the file has
  * changed (opencount.h).
  *
- * From the attributes follows as well what the server does not have: no byte behind the size
- * then, and behind what it has got since (`there`). write-behind answers READs with that.
+ * The attributes also tell what the server does not have: no byte behind the size then, and
+ * behind what it has got since (`there`). Write-behind answers READs with that.
  *
  * All files that were opened have this, until the kernel forgets them. Any thread. The inode's
- * shard guards all but the atomic members. Writes change those without the lock: first they
- * leave a time that makes attributes under way useless, then the end; who keeps attributes
- * looks at the time once more afterwards.
+ * shard guards all but the atomic members. Writes change those without the lock: they store
+ * spoilt_ns first, then the end; code that stores attributes rechecks spoilt_ns afterwards.
  */
 #ifndef FUSE_READBACK_H
 #define FUSE_READBACK_H
