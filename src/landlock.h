@@ -16,7 +16,7 @@
  *
  * A thread binds itself, and those that it starts from then on: the signal thread does at its
  * start, and the main thread before it starts the one that hears the server, from which all
- * others come. Who is bound may not mount, so another process does that (unmounter.h).
+ * others come. A bound process may not mount, so another process does that (unmounter.h).
  */
 #ifndef LANDLOCK_H
 #define LANDLOCK_H

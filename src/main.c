@@ -185,7 +185,7 @@ static void start_control(struct mount *m)
 /* The calling thread, and those that it starts from now on. 0 or -errno. */
 static int bind_files(const struct mount *m)
 {
-	/* Who is bound may not trace anybody who is not. */
+	/* A bound process may not trace one that is not bound. */
 	return priv_needs_ptrace() ? -EPERM : landlock_enter(m->stats_dir);
 }
 

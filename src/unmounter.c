@@ -134,9 +134,9 @@ static int mount_of(int fd)
 }
 
 /*
- * Who owns a directory above the mount point may rename it at any time, and put a link to
- * anywhere in its place. So root's mount is looked for by what it is, and what a name leads to
- * is compared with it. Nobody can exchange what is open.
+ * The owner of a directory above the mount point may rename it at any time, and replace it by a
+ * symbolic link. So root's mount is found by its identity, and what a name leads to is compared
+ * with that. Nobody can replace what is open.
  */
 static int open_ours(int flags)
 {
@@ -171,7 +171,7 @@ static int by_identity(void)
 
 /*
  * The root of another mount of the same file system, which is in no name space and ends with the
- * descriptor. It can be had when ours is covered, or was unmounted lazily, or its root is closed to
+ * descriptor. It can be opened when ours is covered, or was unmounted lazily, or its root is closed to
  * this user; but by root only, and since Linux 5.15. fs: fsopen(). Or -1.
  */
 static int root_of_another(int fs, int device)

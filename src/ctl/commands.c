@@ -2,7 +2,7 @@
 /*
  * What clients ask for. nfs/paths.h returns at once, so add-path and remove-path look every
  * 50 ms what has come of it. Between two looks others may change the same path: another client
- * removes it, its place is used again, its connection comes about just when it is given up. So
+ * removes it, its place is used again, it connects at the moment when it is given up. So
  * a path is known by its place and generation. One that has failed is removed without force: if
  * it has become the only one that is connected, that is refused, and it stays. If it is the only
  * one at all, because the others were removed by force, it is removed by force as well: the mount

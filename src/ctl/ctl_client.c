@@ -162,7 +162,7 @@ static int check_reply(const struct ctl_peer *p, struct json_object *o, struct e
 	if (!json_object_is_type(o, json_type_object))
 		return err_set(eb, CTL_GONE, "the process that answers for '%s' is not a daemon of this program",
 			      p->mountpoint);
-	/* Who is turned away is not told the mount point. */
+	/* A client that is turned away is not told the mount point. */
 	if ((*mountpoint || !*error) && !ctl_where_mounted(&p->mount, mountpoint))
 		return err_set(eb, CTL_GONE, "the daemon that answers for '%s' serves '%.200s': not used",
 			      p->mountpoint, mountpoint);
