@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The peers that have connected. None may have all of the memory (memory.c), however many
- * connections it makes. A peer is an address; all users of this machine have the same one, so these are
- * told apart by the kernel's list of sockets (allow.c). The connections of an RDMA device have
- * no such addresses: each is a peer of its own.
+ * connections it makes. A peer is an address; all users of this machine have the same one, so
+ * they are told apart by the kernel's list of sockets (allow.c). The connections of an RDMA
+ * device have no such addresses: each is a peer of its own.
  */
 #include <netinet/in.h>
 #include <stdlib.h>

@@ -23,9 +23,10 @@
  *            ^                                          |
  *            +-------- a name is looked up, or the id --+
  *
- * A caller with an id and no reference gets the filehandle from inode_fh(), sends GETATTR, and calls
- * inode_get(). If the inode was freed meanwhile, that makes another one, with another id. Only
- * under the shard's lock does an inode become forgotten, come back, or leave the list. inode_by_id(), inode_by_fh() and inode_find() do not find forgotten inodes.
+ * A caller with an id and no reference gets the filehandle from inode_fh(), sends GETATTR, and
+ * calls inode_get(). If the inode was freed meanwhile, that makes another one, with another id.
+ * Only under the shard's lock does an inode become forgotten, come back, or leave the list.
+ * inode_by_id(), inode_by_fh() and inode_find() do not find forgotten inodes.
  *
  * An id may be of another mount's time, whose ids may have been the same ones. So a table has a
  * random generation, which is to be told with each id.
