@@ -115,7 +115,7 @@ static void to_syslog(enum log_level level, const char *text)
 	syslog(priority[level], "%s", text);
 }
 
-static void detach(void)
+static void daemon_detach(void)
 {
 	int null = open("/dev/null", O_RDWR);
 
@@ -143,7 +143,7 @@ int daemon_report(int status)
 		return 0;
 	report_fd = -1;
 	if (status == 0)
-		detach();
+		daemon_detach();
 	n = TEMP_FAILURE_RETRY(send(fd, &byte, sizeof(byte), MSG_NOSIGNAL));
 	close(fd);
 	return n == sizeof(byte) ? 0 : -EPIPE;

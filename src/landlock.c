@@ -52,7 +52,7 @@ struct ruleset {
 };
 #define SCOPE_ABSTRACT 1ull     /* of Linux 6.12 */
 
-static int create(const struct ruleset *attr, size_t size, uint32_t flags)
+static int landlock_create(const struct ruleset *attr, size_t size, uint32_t flags)
 {
 	long rc = syscall(SYS_landlock_create_ruleset, attr, size, flags);
 
@@ -60,7 +60,7 @@ static int create(const struct ruleset *attr, size_t size, uint32_t flags)
 }
 
 /* All rights that this version of the kernel's Landlock knows, of those that are known here. */
-static uint64_t handled(int version)
+static uint64_t landlock_handled(int version)
 {
 	uint64_t all = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 
@@ -80,7 +80,7 @@ static int allow_fd(int ruleset, int fd, uint64_t access)
 }
 
 /* What is not there needs no rule. */
-static void allow(int ruleset, const char *path, uint64_t access)
+static void landlock_allow(int ruleset, const char *path, uint64_t access)
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
 
@@ -99,7 +99,7 @@ static void allow_around(int ruleset, const char *path, uint64_t access)
 	if (slash) {
 		*slash = '\0';
 		if (strrchr(real, '/') > real)
-			allow(ruleset, real, access);
+			landlock_allow(ruleset, real, access);
 	}
 	free(real);
 }
@@ -121,7 +121,7 @@ static int on_library(struct dl_phdr_info *info, size_t size, void *arg)
 	if (!slash || slash == dir)
 		return 0;
 	*slash = '\0';
-	allow(r->ruleset, dir, READ & r->known);
+	landlock_allow(r->ruleset, dir, READ & r->known);
 	return 0;
 }
 
@@ -135,18 +135,18 @@ static int restrict_self(int ruleset)
 
 int landlock_enter(int stats_dir)
 {
-	int version = create(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), rc = 0;
+	int version = landlock_create(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION), rc = 0;
 	struct ruleset attr = { .scoped = SCOPE_ABSTRACT };
 	struct rules r;
 
 	if (version < 0)
 		return version;
-	attr.fs = r.known = handled(version);
-	r.ruleset = create(&attr, version >= 6 ? sizeof(attr) : sizeof(attr.fs), 0);
+	attr.fs = r.known = landlock_handled(version);
+	r.ruleset = landlock_create(&attr, version >= 6 ? sizeof(attr) : sizeof(attr.fs), 0);
 	if (r.ruleset < 0)
 		return r.ruleset;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		allow(r.ruleset, files[i].path, files[i].access & r.known);
+		landlock_allow(r.ruleset, files[i].path, files[i].access & r.known);
 	/* It is made anew for each network, and most distributions have it in /run. */
 	allow_around(r.ruleset, "/etc/resolv.conf", READ & r.known);
 	dl_iterate_phdr(on_library, &r);

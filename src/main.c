@@ -248,7 +248,7 @@ static const struct signals_ops signals_ops = {
 	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = on_stats,
 };
 
-static int run(struct mount *m)
+static int main_run(struct mount *m)
 {
 	int sig = signals_enter_running(&m->signals);
 
@@ -341,7 +341,7 @@ static int check_and_run(struct mount *m)
 		rc = fs_mount(m->fs, &m->eb);
 	}
 	if (!rc)
-		return run(m);
+		return main_run(m);
 	log_err("%s", m->eb.text);
 	return EXIT_MOUNT;
 }

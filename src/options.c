@@ -150,7 +150,7 @@ static int settle_caching(struct options *o, struct errbuf *eb)
 	return err;
 }
 
-static unsigned cpus(void)
+static unsigned options_cpus(void)
 {
 	cpu_set_t set;
 	unsigned n = 0;
@@ -199,7 +199,7 @@ static char *fuse_opts_text(const struct options *o)
 	return text;
 }
 
-static int settle(struct options *o, struct errbuf *eb)
+static int options_settle(struct options *o, struct errbuf *eb)
 {
 	int err = settle_version(o, eb);
 
@@ -216,7 +216,7 @@ static int settle(struct options *o, struct errbuf *eb)
 	if (o->default_permissions == OPT_UNSET)
 		o->default_permissions = o->allow_other == OPT_YES || o->allow_root ? OPT_YES : OPT_NO;
 	if (o->lanes == 0)
-		o->lanes = cpus();
+		o->lanes = options_cpus();
 	if (!o->fsname && opt_store_string(&o->fsname, o->source))
 		return opt_no_memory(eb);
 	o->fuse_opts = fuse_opts_text(o);
@@ -344,7 +344,7 @@ int options_parse(struct options *o, int argc, char *const *argv, struct errbuf 
 	if (!err)
 		err = take_mountpoint(o, words[1], eb);
 	if (!err)
-		err = settle(o, eb);
+		err = options_settle(o, eb);
 	return err;
 }
 

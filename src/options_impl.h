@@ -21,7 +21,7 @@
  *   REFUSE  -       nfs(5) has it, we do not: refused with a reason
  *
  * Later options override earlier ones. Values that depend on several options (version,
- * allow_other) are worked out in settle(), options.c, when all options are read.
+ * allow_other) are worked out in options_settle(), when all options are read.
  */
 #ifndef OPTIONS_IMPL_H
 #define OPTIONS_IMPL_H
@@ -106,7 +106,7 @@ int opt_apply_remoteports(struct options *o, const struct row *r, const char *va
 			  struct errbuf *eb);
 int opt_apply_localports(struct options *o, const struct row *r, const char *value,
 			 struct errbuf *eb);
-/* settle(): what excludes what, and the heartbeat's default. 0 or -errno with eb set. */
+/* Of options_settle(): what excludes what, and the heartbeat's default. 0 or -errno with eb set. */
 int opt_settle_paths(struct options *o, struct errbuf *eb);
 
 #endif

@@ -66,7 +66,7 @@ static int shown(size_t len)
 }
 
 /* Where the four bytes are that differ between the ends of a range: of IPv6 addresses only two. */
-static unsigned char *varying(struct sock_numeric *n)
+static unsigned char *paths_varying(struct sock_numeric *n)
 {
 	return n->family == AF_INET ? n->addr : n->addr + 12;
 }
@@ -75,7 +75,7 @@ static uint32_t value_of(struct sock_numeric *n)
 {
 	uint32_t v;
 
-	memcpy(&v, varying(n), sizeof(v));
+	memcpy(&v, paths_varying(n), sizeof(v));
 	return ntohl(v);
 }
 
@@ -141,14 +141,14 @@ static int take_piece(const struct row *r, const char *piece, size_t len, const 
 }
 
 /* Goes on to the next address. */
-static void step(struct sock_numeric *n)
+static void paths_step(struct sock_numeric *n)
 {
 	char zone[IF_NAMESIZE + 1] = "", *at = strchr(n->text, '%');
 	uint32_t v = htonl(value_of(n) + 1);
 
 	if (at)
 		snprintf(zone, sizeof(zone), "%s", at);
-	memcpy(varying(n), &v, sizeof(v));
+	memcpy(paths_varying(n), &v, sizeof(v));
 	inet_ntop(n->family, n->addr, n->text, sizeof(n->text));
 	strcat(n->text, zone);
 }
@@ -175,7 +175,7 @@ static int take_ports(const struct row *r, const char *value, const struct names
 		for (; g.count && ends.n < OPT_PATHS_MAX; g.count--) {
 			memcpy(ends.text[ends.n++], g.first.text, OPT_END_SIZE);
 			if (g.count > 1)
-				step(&g.first);
+				paths_step(&g.first);
 		}
 		if (!p[len])
 			break;

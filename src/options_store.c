@@ -12,7 +12,7 @@
 
 /* The least number of insertions, deletions, replacements and swaps that make b of a. Words
  * longer than MAX are cut, which only makes a suggestion less apt. */
-static unsigned distance(const char *a, const char *b)
+static unsigned store_distance(const char *a, const char *b)
 {
 	enum { MAX = 32 };
 	unsigned d[MAX + 1][MAX + 1];
@@ -38,7 +38,7 @@ static unsigned distance(const char *a, const char *b)
 	return d[la][lb];
 }
 
-static const char *nearest(const char *name)
+static const char *store_nearest(const char *name)
 {
 	const char *best = NULL;
 	/* Up to a third of the letters may be wrong. With more it is not a typing error. So a
@@ -46,7 +46,7 @@ static const char *nearest(const char *name)
 	unsigned best_d = (unsigned)strlen(name) / 3 + 1;
 
 	for (size_t i = 0; i < opt_rows; i++) {
-		unsigned d = distance(name, opt_table[i].name);
+		unsigned d = store_distance(name, opt_table[i].name);
 
 		if (d < best_d) {
 			best_d = d;
@@ -182,7 +182,8 @@ static int store_choice(struct options *o, const struct row *r, const char *valu
 }
 
 /* value: NULL if there was no '='. */
-static int store(struct options *o, const struct row *r, const char *value, struct errbuf *eb)
+static int store_option(struct options *o, const struct row *r, const char *value,
+			struct errbuf *eb)
 {
 	bool wants_value = r->kind == UINT || r->kind == STRING || r->kind == CHOICE;
 	char text[128];
@@ -242,13 +243,13 @@ static int take_option(struct options *o, char *word, struct errbuf *eb)
 		/* Messages use the name that the user gave. */
 		named = *opt_meaning(r);
 		named.name = r->name;
-		return store(o, &named, value, eb);
+		return store_option(o, &named, value, eb);
 	}
 	if (o->sloppy) {
 		log_warn("option '%s' is not known, ignored because of -s", word);
 		return 0;
 	}
-	hint = nearest(word);
+	hint = store_nearest(word);
 	if (hint)
 		return err_set(eb, -EINVAL, "option '%s' is not known; did you mean '%s'? "
 			       "(%s --help lists all)", word, hint, PACKAGE_NAME);

@@ -12,7 +12,7 @@
 
 #define CAP(n) (1ull << (n))
 
-static bool has(const struct mntent *e, const char *opt, const char *const *values)
+static bool priv_has(const struct mntent *e, const char *opt, const char *const *values)
 {
 	const char *at = hasmntopt(e, opt), *end;
 
@@ -29,12 +29,12 @@ static bool has(const struct mntent *e, const char *opt, const char *const *valu
 }
 
 /* From anybody. */
-static bool hides(const char *options)
+static bool priv_hides(const char *options)
 {
 	static const char *const off[] = { "0", "off", NULL };
 	const struct mntent e = { .mnt_opts = (char *)(uintptr_t)options };
 
-	return hasmntopt(&e, "hidepid") && !has(&e, "hidepid", off);
+	return hasmntopt(&e, "hidepid") && !priv_has(&e, "hidepid", off);
 }
 
 bool priv_proc_is_hidden(const char *options)
@@ -43,10 +43,11 @@ bool priv_proc_is_hidden(const char *options)
 		*const root[] = { "0", NULL };
 	const struct mntent e = { .mnt_opts = (char *)(uintptr_t)options };
 
-	if (!hides(options))
+	if (!priv_hides(options))
 		return false;
 	/* With other values members of group gid= see all processes, and root is in group 0. */
-	return has(&e, "hidepid", ptraceable) || (hasmntopt(&e, "gid") && !has(&e, "gid", root));
+	return priv_has(&e, "hidepid", ptraceable) ||
+	       (hasmntopt(&e, "gid") && !priv_has(&e, "gid", root));
 }
 
 static bool proc_has(bool (*is)(const char *options))
@@ -66,7 +67,7 @@ static bool proc_has(bool (*is)(const char *options))
 
 bool priv_needs_ptrace(void)
 {
-	return proc_has(geteuid() == 0 ? priv_proc_is_hidden : hides);
+	return proc_has(geteuid() == 0 ? priv_proc_is_hidden : priv_hides);
 }
 
 uint64_t priv_needed(bool v3)

@@ -25,7 +25,7 @@ static const enum nfs_plan_fabric fabrics[] = {
 	[OPT_FABRIC_IWARP] = NFS_PLAN_IWARP,
 };
 
-static unsigned ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list)
+static unsigned setup_ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list)
 {
 	for (unsigned i = 0; i < list->n; i++)
 		out[i] = list->text[i];
@@ -66,9 +66,9 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.mdconnect = o->mdconnect,
 		.heartbeat_ms = o->heartbeat * 1000,
 	};
-	in.nservers = ends(in.servers, &o->remoteports);
+	in.nservers = setup_ends(in.servers, &o->remoteports);
 	if (in.all)
 		in.servers[in.nservers++] = o->server;
-	in.nlocals = ends(in.locals, &o->localports);
+	in.nlocals = setup_ends(in.locals, &o->localports);
 	return nfs_plan(cfg, &in, eb);
 }

@@ -38,7 +38,7 @@ static int open_new(const char *tmp)
 	return fd < 0 ? -errno : fd;
 }
 
-static int refuse(const char *path, int err, const char *why, struct errbuf *eb)
+static int statfile_refuse(const char *path, int err, const char *why, struct errbuf *eb)
 {
 	return err_set(eb, err, "cannot write statistics to '%s': %s; stats= must name a file of "
 		       "yours in a directory that you can write to", path, why);
@@ -51,14 +51,14 @@ int statfile_check(const char *path, struct errbuf *eb)
 	int fd, rc = 0;
 
 	if (why)
-		return refuse(path, -EINVAL, why, eb);
+		return statfile_refuse(path, -EINVAL, why, eb);
 	if (access(path, W_OK) < 0 && errno != ENOENT)
-		return refuse(path, -errno, strerror(errno), eb);
+		return statfile_refuse(path, -errno, strerror(errno), eb);
 	if (asprintf(&tmp, "%s.new", path) < 0)
 		return err_set(eb, -ENOMEM, "out of memory");
 	fd = open_new(tmp);
 	if (fd < 0) {
-		rc = refuse(tmp, fd, strerror(-fd), eb);
+		rc = statfile_refuse(tmp, fd, strerror(-fd), eb);
 	} else {
 		close(fd);
 		unlink(tmp);

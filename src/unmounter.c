@@ -114,7 +114,7 @@ static int by_fusermount(const char *mountpoint)
 }
 
 /* Which mount is it? */
-static void note(struct errbuf *eb)
+static void unmounter_note(struct errbuf *eb)
 {
 	known = ctl_where_find(conf.mountpoint, &ours) == 0 && ours.ours;
 	if (!known && geteuid() == 0)
@@ -211,7 +211,7 @@ static int write_pages(int device)
 	return fd < 0 ? fd : syncfs(fd) < 0 || close(fd) < 0 ? -errno : 0;
 }
 
-static bool tell(int to, int32_t what)
+static bool unmounter_tell(int to, int32_t what)
 {
 	return send(to, &what, sizeof(what), MSG_NOSIGNAL) == sizeof(what);
 }
@@ -221,7 +221,8 @@ static void __attribute__((noreturn)) write_pages_for(int daemon, int device)
 {
 	char go;
 
-	_exit(!tell(daemon, getpid()) || recv(daemon, &go, 1, 0) != 1 || !tell(daemon, write_pages(device)));
+	_exit(!unmounter_tell(daemon, getpid()) || recv(daemon, &go, 1, 0) != 1 ||
+	      !unmounter_tell(daemon, write_pages(device)));
 }
 
 /* A process of its own does it, because a server that is silent may hold it until the daemon has
@@ -253,7 +254,7 @@ static int write_back(int from, int device, int *fd)
 
 /* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
  * whose ever it is. */
-static int unmount(void)
+static int unmounter_unmount(void)
 {
 	int fd;
 
@@ -288,7 +289,7 @@ static int make_mount(uint32_t max_read, int *fd, struct errbuf *eb)
 	if (*fd < 0)
 		return *fd;
 	mounted = true;
-	note(eb);
+	unmounter_note(eb);
 	return 0;
 }
 
@@ -340,7 +341,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		r.rc = write_back(from, given, &fd);
 		break;
 	case UNMOUNT:
-		r.rc = unmount();
+		r.rc = unmounter_unmount();
 		break;
 	}
 	there = send_with(from, &r, sizeof(r), fd);
@@ -351,11 +352,11 @@ static bool serve_one(int from, const struct request *q, int given)
 		close(given);
 	/* The daemon has died while we mounted. */
 	if (!there && q->what == MOUNT && !r.rc)
-		unmount();
+		unmounter_unmount();
 	return there;
 }
 
-static void __attribute__((noreturn)) serve(void)
+static void __attribute__((noreturn)) unmounter_serve(void)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE };
 	const int fd = STDERR_FILENO + 1;
@@ -395,7 +396,7 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 	if (pid == 0) {
 		keep_only(fds[1]);
 		set_title(argv, conf.mountpoint);
-		serve();
+		unmounter_serve();
 	}
 	rc = pid < 0 ? -errno : 0;
 	free((void *)(uintptr_t)conf.mountpoint);
@@ -411,7 +412,7 @@ int unmounter_start(const struct unmounter_config *cfg, char **argv, struct errb
 
 /* -ENOTCONN: the process is gone. give: a descriptor for it, or -1. wants: the descriptor that
  * comes is returned. */
-static int ask(const struct request *q, int give, bool wants, struct errbuf *eb)
+static int unmounter_request(const struct request *q, int give, bool wants, struct errbuf *eb)
 {
 	struct reply r;
 	int fd;
@@ -425,32 +426,32 @@ static int ask(const struct request *q, int give, bool wants, struct errbuf *eb)
 
 int unmounter_mount(uint32_t max_read, struct errbuf *eb)
 {
-	return ask(&(struct request){ MOUNT, max_read }, -1, true, eb);
+	return unmounter_request(&(struct request){ MOUNT, max_read }, -1, true, eb);
 }
 
 int unmounter_read_ahead(unsigned kib)
 {
-	return ask(&(struct request){ READ_AHEAD, kib }, -1, false, NULL);
+	return unmounter_request(&(struct request){ READ_AHEAD, kib }, -1, false, NULL);
 }
 
 int unmounter_control(struct errbuf *eb)
 {
-	return ask(&(struct request){ CONTROL, 0 }, -1, true, eb);
+	return unmounter_request(&(struct request){ CONTROL, 0 }, -1, true, eb);
 }
 
 void unmounter_control_end(void)
 {
-	ask(&(struct request){ CONTROL_END, 0 }, -1, false, NULL);
+	unmounter_request(&(struct request){ CONTROL_END, 0 }, -1, false, NULL);
 }
 
 int unmounter_write_back(int device)
 {
-	return ask(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
+	return unmounter_request(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
 }
 
 int unmounter_ask(void)
 {
-	return ask(&(struct request){ UNMOUNT, 0 }, -1, false, NULL);
+	return unmounter_request(&(struct request){ UNMOUNT, 0 }, -1, false, NULL);
 }
 
 void unmounter_end(void)

@@ -79,7 +79,7 @@ void *arena_reserve(size_t len)
 }
 
 /* In steps: a lane may need this process's memory map meanwhile, to allocate something. */
-static int touch(char *at, size_t len)
+static int arena_touch(char *at, size_t len)
 {
 	for (size_t n; len; at += n, len -= n) {
 		n = len < HUGE ? len : HUGE;
@@ -104,7 +104,7 @@ int arena_populate(const struct arena_range *r)
 	if (madvise(r->base, r->len, MADV_DONTFORK) < 0 ||
 	    madvise(r->base, r->len, MADV_DONTDUMP) < 0)
 		return -errno;
-	return touch(r->base, r->len);
+	return arena_touch(r->base, r->len);
 }
 
 void arena_depopulate(const struct arena_range *r)
@@ -141,7 +141,7 @@ struct arena_buf *arena_cut(struct arena_buf *bufs, struct list *free, enum aren
 	return bufs;
 }
 
-static void cut(struct arena *a)
+static void arena_cut_all(struct arena *a)
 {
 	struct arena_buf *b = a->bufs;
 	char *at = a->local.base;
@@ -178,7 +178,7 @@ int arena_init(struct arena *a, const struct arena_counts *counts, unsigned nmag
 	if (rc)
 		arena_fini(a);
 	else
-		cut(a);
+		arena_cut_all(a);
 	return rc;
 }
 
@@ -195,7 +195,7 @@ void arena_fini(struct arena *a)
 
 /* ---- the depot; its lock is held ---- */
 
-static struct arena_buf *pop(struct list *l)
+static struct arena_buf *arena_pop(struct list *l)
 {
 	struct list *n = list_pop(l);
 
@@ -317,9 +317,9 @@ void magazine_fini(struct magazine *m)
 	m->arena = NULL;
 }
 
-static inline struct arena_buf *take(struct magazine *m, int cls)
+static inline struct arena_buf *magazine_take(struct magazine *m, int cls)
 {
-	struct arena_buf *b = pop(&m->free[cls]);
+	struct arena_buf *b = arena_pop(&m->free[cls]);
 
 	if (b)
 		atomic_store_explicit(&m->nfree[cls],
@@ -330,13 +330,13 @@ static inline struct arena_buf *take(struct magazine *m, int cls)
 
 /* With the depot's lock held: takes one, and stocks some for later if nobody waits for
  * them. */
-static struct arena_buf *fetch(struct magazine *m, int cls)
+static struct arena_buf *magazine_fetch(struct magazine *m, int cls)
 {
 	struct arena *a = m->arena;
-	struct arena_buf *b = pop(&a->free[cls]), *more;
+	struct arena_buf *b = arena_pop(&a->free[cls]), *more;
 
 	for (unsigned n = 1; b && n < class[cls].fetch && !atomic_load(&a->wanted[cls]); n++) {
-		more = pop(&a->free[cls]);
+		more = arena_pop(&a->free[cls]);
 		if (!more)
 			break;
 		list_add_head(&m->free[cls], &more->node);
@@ -352,9 +352,9 @@ static struct arena_buf *__attribute__((noinline)) get_slowly(struct magazine *m
 
 	pthread_mutex_lock(&m->arena->mu);
 	for (int cls = first; cls <= last && !b; cls++) {
-		b = take(m, cls);
+		b = magazine_take(m, cls);
 		if (!b)
-			b = fetch(m, cls);
+			b = magazine_fetch(m, cls);
 	}
 	for (int cls = first; cls <= last && !b; cls++)
 		wait_in_queue(m, cls);
@@ -364,19 +364,19 @@ static struct arena_buf *__attribute__((noinline)) get_slowly(struct magazine *m
 	return b;
 }
 
-static inline struct arena_buf *get(struct magazine *m, int first, int last)
+static inline struct arena_buf *magazine_get_between(struct magazine *m, int first, int last)
 {
-	struct arena_buf *b = first <= last ? take(m, first) : NULL;
+	struct arena_buf *b = first <= last ? magazine_take(m, first) : NULL;
 
 	return b || first > last ? b : get_slowly(m, first, last);
 }
 
 struct arena_buf *magazine_get(struct magazine *m, enum arena_class cls)
 {
-	return get(m, cls, cls);
+	return magazine_get_between(m, cls, cls);
 }
 
-static int smallest(size_t size)
+static int arena_smallest(size_t size)
 {
 	int cls = ARENA_SMALL;
 
@@ -387,23 +387,23 @@ static int smallest(size_t size)
 
 struct arena_buf *magazine_get_data(struct magazine *m, size_t size)
 {
-	return get(m, smallest(size), ARENA_BIG);
+	return magazine_get_between(m, arena_smallest(size), ARENA_BIG);
 }
 
 struct arena_buf *magazine_get_spare(struct magazine *m, size_t size)
 {
 	struct arena *a = m->arena;
-	int cls = smallest(size);
+	int cls = arena_smallest(size);
 	struct arena_buf *b = NULL;
 
 	if (cls > ARENA_BIG || atomic_load(&a->wanted[cls]))
 		return NULL;
-	b = take(m, cls);
+	b = magazine_take(m, cls);
 	if (b)
 		return b;
 	pthread_mutex_lock(&a->mu);
 	if (!atomic_load(&a->wanted[cls]))
-		b = fetch(m, cls);
+		b = magazine_fetch(m, cls);
 	pthread_mutex_unlock(&a->mu);
 	return b;
 }

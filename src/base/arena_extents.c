@@ -96,7 +96,7 @@ void arena_put_extra(struct arena *a, struct arena_buf *b)
 
 /* ---- growing ---- */
 
-static void tell(struct arena_growth *g)
+static void extents_tell(struct arena_growth *g)
 {
 	pthread_mutex_lock(&g->told_mu);
 	if (g->changed)
@@ -104,7 +104,7 @@ static void tell(struct arena_growth *g)
 	pthread_mutex_unlock(&g->told_mu);
 }
 
-static void count(const struct arena *a, struct arena_growth *g)
+static void extents_count(const struct arena *a, struct arena_growth *g)
 {
 	stat_set(&g->stats, STAT_ARENA_BYTES, arena_bytes(&a->counts) + g->there * ARENA_EXTENT);
 	stat_set(&g->stats, STAT_ARENA_MOST, arena_bytes(&a->counts) + g->most * ARENA_EXTENT);
@@ -112,7 +112,7 @@ static void count(const struct arena *a, struct arena_growth *g)
 }
 
 /* Memory, cut into buffers, and registered. 0, or -errno with eb set. */
-static int make(struct arena_growth *g, struct arena_extent *e, struct errbuf *eb)
+static int extents_make(struct arena_growth *g, struct arena_extent *e, struct errbuf *eb)
 {
 	struct arena_range r = range_of(g, e);
 	struct arena_buf *b = calloc(e->counts.n[ARENA_MID] + e->counts.n[ARENA_BIG], sizeof(*b));
@@ -132,7 +132,7 @@ static int make(struct arena_growth *g, struct arena_extent *e, struct errbuf *e
 }
 
 /* Its buffers are for everybody from now on. */
-static void publish(struct arena *a, struct arena_extent *e)
+static void extents_publish(struct arena *a, struct arena_extent *e)
 {
 	struct arena_growth *g = &a->more;
 	struct arena_buf *b = e->bufs;
@@ -163,18 +163,18 @@ static void publish(struct arena *a, struct arena_extent *e)
 }
 
 /* The arena cannot grow for a while. */
-static void limit(struct arena *a, unsigned most, unsigned looks)
+static void extents_limit(struct arena *a, unsigned most, unsigned looks)
 {
 	struct arena_growth *g = &a->more;
 
 	g->most = most;
 	g->again_ns = mono_ns() + looks_ns(g, looks);
-	count(a, g);
+	extents_count(a, g);
 }
 
-static void refused(struct arena *a, unsigned looks)
+static void extents_refused(struct arena *a, unsigned looks)
 {
-	limit(a, a->more.there, looks);
+	extents_limit(a, a->more.there, looks);
 	stat_add(&a->more.stats, STAT_ARENA_REFUSED, 1);
 }
 
@@ -205,31 +205,31 @@ static bool add_one(struct arena *a, unsigned wanted)
 		return false;
 	if (g->ops->spare(g->ctx) < SPARE_LEAST) {
 		say_short(g);
-		refused(a, SHORT_LOOKS);
+		extents_refused(a, SHORT_LOOKS);
 		return false;
 	}
 	while (atomic_load(&e->state) != ARENA_AWAY)
 		e++;
 	e->counts = wanted & 1u << ARENA_BIG ? for_large : for_small;
-	if (make(g, e, &eb)) {
+	if (extents_make(g, e, &eb)) {
 		say_limit(g, eb.text);
-		refused(a, LIMIT_LOOKS);
+		extents_refused(a, LIMIT_LOOKS);
 		return false;
 	}
-	publish(a, e);
+	extents_publish(a, e);
 	stat_add(&g->stats, STAT_ARENA_GROWN, 1);
-	count(a, g);
+	extents_count(a, g);
 	return true;
 }
 
-static void grow(struct arena *a, unsigned wanted)
+static void extents_grow(struct arena *a, unsigned wanted)
 {
 	bool more = add_one(a, wanted);
 
 	/* What was asked for meanwhile is answered with that. From now on it is for the next one. */
 	atomic_store(&a->more.wanted, 0);
 	if (more)
-		tell(&a->more);
+		extents_tell(&a->more);
 }
 
 /* ---- giving back ---- */
@@ -278,12 +278,12 @@ static void give_back_all(struct arena *a)
 		if (over)
 			give_back(a, e);
 	}
-	count(a, g);
+	extents_count(a, g);
 }
 
 /* all: everything has to leave. some: what is free, and the topmost. Otherwise what has not been
  * used for some time. true: something does. */
-static bool pick(struct arena *a, bool all, bool some)
+static bool extents_pick(struct arena *a, bool all, bool some)
 {
 	struct arena_growth *g = &a->more;
 	bool any = false;
@@ -303,14 +303,14 @@ static bool pick(struct arena *a, bool all, bool some)
 	return any;
 }
 
-static void look(struct arena *a, uint64_t now, bool all)
+static void extents_look(struct arena *a, uint64_t now, bool all)
 {
 	struct arena_growth *g = &a->more;
 	bool is_short = g->there && g->ops->spare(g->ctx) < 0;
 
 	/* Whoever wants the memory tries again before it is taken again. */
 	if (all)
-		limit(a, 0, OTHERS_LOOKS);
+		extents_limit(a, 0, OTHERS_LOOKS);
 	if (now >= g->look_ns)
 		g->look_ns = now + looks_ns(g, 1);
 	if (g->again_ns && now >= g->again_ns) {
@@ -320,8 +320,8 @@ static void look(struct arena *a, uint64_t now, bool all)
 	if (is_short)
 		say_short(g);
 	/* Whoever follows has less room before the memory goes. */
-	if (pick(a, all, is_short))
-		tell(g);
+	if (extents_pick(a, all, is_short))
+		extents_tell(g);
 	give_back_all(a);
 }
 
@@ -359,9 +359,9 @@ static void *keeper_main(void *arg)
 		g->give_back = false;
 		pthread_mutex_unlock(&a->mu);
 		if (all || now >= g->look_ns)
-			look(a, now, all);
+			extents_look(a, now, all);
 		if (wanted)
-			grow(a, wanted);
+			extents_grow(a, wanted);
 		pthread_mutex_lock(&a->mu);
 	}
 	pthread_mutex_unlock(&a->mu);
@@ -435,7 +435,7 @@ void arena_growth_init(struct arena *a)
 	pthread_cond_init(&g->cond, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&g->told_mu, NULL);
-	count(a, g);
+	extents_count(a, g);
 }
 
 int arena_grows(struct arena *a, unsigned n, const struct arena_keeper_ops *ops, void *ctx)
@@ -465,7 +465,7 @@ int arena_grows(struct arena *a, unsigned n, const struct arena_keeper_ops *ops,
 	rc = thread_start(&g->tid, keeper_main, a);
 	g->started = rc == 0;
 	if (!rc)
-		count(a, g);
+		extents_count(a, g);
 	return rc;
 }
 

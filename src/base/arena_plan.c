@@ -47,7 +47,8 @@ static const size_t step[ARENA_CLASSES] = {
 
 /* Of the data classes that still fit, the one furthest below its count without a limit.
  * ARENA_CLASSES: none fits. */
-static int poorest(const struct arena_counts *counts, const struct arena_counts *most, size_t room)
+static int plan_poorest(const struct arena_counts *counts, const struct arena_counts *most,
+			size_t room)
 {
 	int best = ARENA_CLASSES;
 
@@ -81,7 +82,7 @@ static int plan_lane(struct arena_counts *counts, unsigned *credits, size_t room
 			*need = arena_bytes(counts) + reserve;
 		return -ENOMEM;
 	}
-	for (int cls; (cls = poorest(counts, &most, room)) != ARENA_CLASSES; )
+	for (int cls; (cls = plan_poorest(counts, &most, room)) != ARENA_CLASSES; )
 		counts->n[cls]++;
 	*credits = c;
 	return 0;

@@ -196,7 +196,7 @@ static void run_timers(struct loop *l)
 
 /* ---- Mailbox -------------------------------------------------------------- */
 
-static void wake(struct loop *l)
+static void loop_wake(struct loop *l)
 {
 	uint64_t one = 1;
 	int saved = errno;
@@ -225,13 +225,13 @@ void loop_post(struct loop *l, struct loop_msg *m)
 		m->next = head;
 	} while (!atomic_compare_exchange_weak(&l->mailbox, &head, m));
 	/* m is not ours any more. */
-	wake(l);
+	loop_wake(l);
 }
 
 void loop_stop(struct loop *l)
 {
 	atomic_store(&l->stop, true);
-	wake(l);
+	loop_wake(l);
 }
 
 /* False: it was empty. */

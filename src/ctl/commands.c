@@ -231,7 +231,7 @@ void ctl_waiting(struct ctl_client *c)
 		look_at_removed(c);
 }
 
-static void reconnect(struct ctl_client *c, const struct ctl_request *q)
+static void command_reconnect(struct ctl_client *c, const struct ctl_request *q)
 {
 	struct nfs_path_info p[NFS_PATHS_MAX];
 	struct errbuf eb = { "" };
@@ -277,7 +277,7 @@ static void put_member(void *to, const char *name, uint64_t value)
 	json_object_object_add(to, name, json_object_new_uint64(value));
 }
 
-static void stats(struct ctl_client *c)
+static void command_stats(struct ctl_client *c)
 {
 	const struct ctl_config *cfg = &c->ctl->cfg;
 	struct json_object *o = ctl_reply_new(c->ctl), *counters = json_object_new_object();
@@ -309,9 +309,9 @@ void ctl_command(struct ctl_client *c, const struct ctl_request *q)
 		set_policy(c, q);
 		break;
 	case CTL_RECONNECT:
-		reconnect(c, q);
+		command_reconnect(c, q);
 		break;
 	default:
-		stats(c);
+		command_stats(c);
 	}
 }

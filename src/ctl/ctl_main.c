@@ -62,7 +62,7 @@ static const char usage_line[] =
 	"usage: " PACKAGE_NAME " ctl MOUNTPOINT COMMAND [ARGUMENT...] [--json]; try '"
 	PACKAGE_NAME " ctl --help'";
 
-static void help(void)
+static void ctl_help(void)
 {
 	puts("usage: " PACKAGE_NAME " ctl MOUNTPOINT COMMAND [ARGUMENT...] [--json]\n\n"
 	     "Controls a mount while it runs. Only the user who mounted it and root may.\n");
@@ -75,8 +75,8 @@ static void help(void)
 
 /* ---- arguments ---- */
 
-static int number(const char *name, const char *text, unsigned min, unsigned max, unsigned *out,
-		  struct errbuf *eb)
+static int ctl_number(const char *name, const char *text, unsigned min, unsigned max, unsigned *out,
+		      struct errbuf *eb)
 {
 	unsigned long n;
 	char *end;
@@ -89,7 +89,7 @@ static int number(const char *name, const char *text, unsigned min, unsigned max
 	return 0;
 }
 
-static int seconds(const char *text, unsigned *ms, struct errbuf *eb)
+static int ctl_seconds(const char *text, unsigned *ms, struct errbuf *eb)
 {
 	char *end;
 	double s = strtod(text, &end);
@@ -112,11 +112,11 @@ static int take_option(struct args *a, int option, const char *word, struct errb
 		a->local = optarg;
 		return 0;
 	case PORT:
-		return number("--port", optarg, 1, 65535, &a->port, eb);
+		return ctl_number("--port", optarg, 1, 65535, &a->port, eb);
 	case INTERVAL:
-		return seconds(optarg, &a->interval_ms, eb);
+		return ctl_seconds(optarg, &a->interval_ms, eb);
 	case COUNT:
-		return number("--count", optarg, 1, 1000000000, &a->count, eb);
+		return ctl_number("--count", optarg, 1, 1000000000, &a->count, eb);
 	default:
 		return 0;
 	}
@@ -148,7 +148,7 @@ static int take_words(struct args *a, int n, char **word, struct errbuf *eb)
 	return 0;
 }
 
-static int parse(struct args *a, int argc, char **argv, struct errbuf *eb)
+static int ctl_parse(struct args *a, int argc, char **argv, struct errbuf *eb)
 {
 	int option, rc = 0;
 
@@ -225,7 +225,7 @@ static void print_reply(const struct args *a, struct json_object *reply)
 	}
 }
 
-static int ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
+static int ctl_main_ask(const struct args *a, const struct ctl_peer *p, struct errbuf *eb)
 {
 	struct json_object *request = make_request(a), *reply = NULL;
 	int status = ctl_ask(p, request, &reply, eb);
@@ -249,18 +249,18 @@ int ctl_main(int argc, char **argv)
 	struct args a;
 	int status;
 
-	if (parse(&a, argc, argv, &eb)) {
+	if (ctl_parse(&a, argc, argv, &eb)) {
 		log_err("ctl: %s", eb.text);
 		return CTL_USAGE;
 	}
 	if (!a.verb) {                  /* --help */
-		help();
+		ctl_help();
 		return CTL_OK;
 	}
 	status = ctl_peer_find(&p, a.mountpoint, &eb);
 	if (!status)
-		status = strcmp(a.verb->name, "top") == 0 ?
-			 ctl_top(&p, a.interval_ms, a.count, a.given & BIT(JSON), &eb) : ask(&a, &p, &eb);
+		status = strcmp(a.verb->name, "top") != 0 ? ctl_main_ask(&a, &p, &eb) :
+			 ctl_top(&p, a.interval_ms, a.count, a.given & BIT(JSON), &eb);
 	ctl_peer_free(&p);
 	if (fflush(stdout) || ferror(stdout)) {
 		log_err("ctl: cannot write to standard output: %s", strerror(errno));

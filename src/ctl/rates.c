@@ -7,8 +7,8 @@
 #include "ctl/proto.h"
 #include "ctl/text.h"
 
-static double rate(struct json_object *before, struct json_object *after, const char *name,
-		   double seconds)
+static double rates_one(struct json_object *before, struct json_object *after, const char *name,
+			double seconds)
 {
 	uint64_t a = ctl_number_of(before, name), b = ctl_number_of(after, name);
 
@@ -41,8 +41,8 @@ static const char *kind_of(const char *name)
 	return name + 4;
 }
 
-static struct json_object *kinds(struct json_object *before, struct json_object *after,
-				 double seconds)
+static struct json_object *rates_kinds(struct json_object *before, struct json_object *after,
+				       double seconds)
 {
 	struct json_object *out = json_object_new_object();
 
@@ -50,7 +50,7 @@ static struct json_object *kinds(struct json_object *before, struct json_object 
 		return out;
 	json_object_object_foreach(after, name, value) {
 		const char *kind = kind_of(name);
-		double r = rate(before, after, name, seconds);
+		double r = rates_one(before, after, name, seconds);
 
 		(void)value;
 		if (kind && r > 0)
@@ -86,7 +86,7 @@ static struct json_object *path_rates(struct json_object *before, struct json_ob
 	for (size_t i = 0; o && i < sizeof(same) / sizeof(same[0]); i++)
 		json_object_object_add(o, same[i], json_object_new_uint64(ctl_number_of(after, same[i])));
 	for (size_t i = 0; o && i < sizeof(rates) / sizeof(rates[0]); i++)
-		add_rate(o, rates[i], rate(before, after, rates[i], seconds));
+		add_rate(o, rates[i], rates_one(before, after, rates[i], seconds));
 	return o;
 }
 
@@ -104,12 +104,12 @@ struct json_object *ctl_rates(struct json_object *before, struct json_object *af
 		return NULL;
 	}
 	add_rate(o, "seconds", seconds);
-	add_rate(o, "calls", rate(was, is, "rpc.calls", seconds));
-	add_rate(o, "read_bytes", rate(was, is, "read.placed_bytes", seconds) +
-				  rate(was, is, "read.inline_bytes", seconds));
-	add_rate(o, "written_bytes", rate(was, is, "write.chunk_bytes", seconds) +
-				     rate(was, is, "write.inline_bytes", seconds));
-	json_object_object_add(o, "kinds", kinds(was, is, seconds));
+	add_rate(o, "calls", rates_one(was, is, "rpc.calls", seconds));
+	add_rate(o, "read_bytes", rates_one(was, is, "read.placed_bytes", seconds) +
+				  rates_one(was, is, "read.inline_bytes", seconds));
+	add_rate(o, "written_bytes", rates_one(was, is, "write.chunk_bytes", seconds) +
+				     rates_one(was, is, "write.inline_bytes", seconds));
+	json_object_object_add(o, "kinds", rates_kinds(was, is, seconds));
 	ctl_add_text(o, "policy", ctl_text_of(after, "policy"));
 	for (size_t i = 0; new && i < json_object_array_length(new); i++) {
 		struct json_object *p = json_object_array_get_idx(new, i);

@@ -40,7 +40,7 @@ double ctl_double_of(struct json_object *o, const char *name)
 /* ---- control characters ---- */
 
 /* The length of the UTF-8 character at p that a terminal may get, or 0. */
-static size_t printable(const unsigned char *p)
+static size_t text_printable(const unsigned char *p)
 {
 	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 :
 		   p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
@@ -58,7 +58,7 @@ void ctl_clean(char *text)
 	size_t n;
 
 	for (; *text; text += n ? n : 1) {
-		n = printable((unsigned char *)text);
+		n = text_printable((unsigned char *)text);
 		if (!n)
 			*text = '?';
 	}
@@ -119,13 +119,13 @@ const char *ctl_time_text(uint64_t ns, char out[CTL_UNIT_MAX])
 
 /* ---- tables ---- */
 
-static double number(struct json_object *o, const char *name)
+static double text_number(struct json_object *o, const char *name)
 {
 	return json_object_get_double(json_object_object_get(o, name));
 }
 
-static void cell(struct libscols_line *line, size_t i, const struct ctl_column *c,
-		 struct json_object *o)
+static void text_cell(struct libscols_line *line, size_t i, const struct ctl_column *c,
+		      struct json_object *o)
 {
 	char text[CTL_UNIT_MAX], both[64];
 
@@ -135,10 +135,10 @@ static void cell(struct libscols_line *line, size_t i, const struct ctl_column *
 		scols_line_set_data(line, i, ctl_text_of(o, c->member));
 		break;
 	case CTL_COUNT:
-		scols_line_set_data(line, i, ctl_count_text(number(o, c->member), text));
+		scols_line_set_data(line, i, ctl_count_text(text_number(o, c->member), text));
 		break;
 	case CTL_BYTES:
-		scols_line_set_data(line, i, ctl_bytes_text(number(o, c->member), text));
+		scols_line_set_data(line, i, ctl_bytes_text(text_number(o, c->member), text));
 		break;
 	case CTL_TIME:
 		scols_line_set_data(line, i, ctl_time_text(ctl_number_of(o, c->member), text));
@@ -169,7 +169,7 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 	for (size_t r = 0; rows && r < json_object_array_length(rows); r++) {
 		line = scols_table_new_line(table, NULL);
 		for (size_t i = 0; line && i < n; i++)
-			cell(line, i, &columns[i], json_object_array_get_idx(rows, r));
+			text_cell(line, i, &columns[i], json_object_array_get_idx(rows, r));
 	}
 	scols_print_table(table);
 	scols_unref_table(table);

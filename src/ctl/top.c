@@ -127,7 +127,8 @@ static void take_terminal(void)
 }
 
 /* Over what is there, so that it does not flicker. */
-static void redraw(const struct ctl_peer *p, struct json_object *reply, struct json_object *rates)
+static void top_redraw(const struct ctl_peer *p, struct json_object *reply,
+		       struct json_object *rates)
 {
 	struct winsize w = { 0 };
 	char *text = NULL, *save;
@@ -184,7 +185,7 @@ static int round_of(const struct ctl_peer *p, struct json_object **before, uint6
 			ctl_put(stdout, json_object_to_json_string_ext(rates, JSON_C_TO_STRING_PLAIN));
 			fputc('\n', stdout);
 		} else if (terminal) {
-			redraw(p, after, rates);
+			top_redraw(p, after, rates);
 		} else {
 			ctl_rates_print(stdout, rates, 0, UINT_MAX);
 			putchar('\n');

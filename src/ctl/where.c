@@ -17,7 +17,7 @@ const char *ctl_mountinfo = "/proc/self/mountinfo";
 
 /* ---- mountinfo ---- */
 
-static bool fits(struct libmnt_fs *fs, dev_t dev)
+static bool where_fits(struct libmnt_fs *fs, dev_t dev)
 {
 	return mnt_fs_get_devno(fs) == dev && mnt_fs_match_fstype(fs, "fuse." PACKAGE_NAME);
 }
@@ -44,7 +44,7 @@ int ctl_where_find(const char *mountpoint, struct ctl_mount *out)
 	if (fs)
 		*out = (struct ctl_mount){
 			.id = mnt_fs_get_id(fs), .dev = mnt_fs_get_devno(fs), .owner = owner_of(fs),
-			.ours = fits(fs, mnt_fs_get_devno(fs)),
+			.ours = where_fits(fs, mnt_fs_get_devno(fs)),
 		};
 	mnt_unref_table(table);
 	return fs ? 0 : -ENODEV;
@@ -52,7 +52,7 @@ int ctl_where_find(const char *mountpoint, struct ctl_mount *out)
 
 /* Where the device is mounted: by the mount `id` if that is not 0, on `mountpoint` if that is not
  * NULL. */
-static char *search(dev_t dev, int id, const char *mountpoint)
+static char *where_search(dev_t dev, int id, const char *mountpoint)
 {
 	struct libmnt_table *table = mnt_new_table_from_file(ctl_mountinfo);
 	struct libmnt_iter *i = mnt_new_iter(MNT_ITER_FORWARD);
@@ -60,7 +60,7 @@ static char *search(dev_t dev, int id, const char *mountpoint)
 	char *out = NULL;
 
 	while (!out && table && i && mnt_table_next_fs(table, i, &fs) == 0)
-		if (fits(fs, dev) && (!id || mnt_fs_get_id(fs) == id) &&
+		if (where_fits(fs, dev) && (!id || mnt_fs_get_id(fs) == id) &&
 		    (!mountpoint || strcmp(mnt_fs_get_target(fs), mountpoint) == 0))
 			out = strdup(mnt_fs_get_target(fs));
 	mnt_free_iter(i);
@@ -70,7 +70,7 @@ static char *search(dev_t dev, int id, const char *mountpoint)
 
 bool ctl_where_mounted(const struct ctl_mount *m, const char *mountpoint)
 {
-	char *there = search(m->dev, 0, mountpoint);
+	char *there = where_search(m->dev, 0, mountpoint);
 
 	free(there);
 	return there;
@@ -78,7 +78,7 @@ bool ctl_where_mounted(const struct ctl_mount *m, const char *mountpoint)
 
 char *ctl_where_now(const struct ctl_mount *m)
 {
-	return search(m->dev, m->id, NULL);
+	return where_search(m->dev, m->id, NULL);
 }
 
 /* ---- mount points ---- */

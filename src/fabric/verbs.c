@@ -64,7 +64,7 @@ bool verbs_leave(struct fab_conn *c)
 
 /* ---- Open and close ------------------------------------------------------- */
 
-static void detach(struct fab_conn *c)
+static void verbs_detach(struct fab_conn *c)
 {
 	if (!c->loop)
 		return;
@@ -76,7 +76,7 @@ static void detach(struct fab_conn *c)
 
 /* From here on the device executes nothing of this queue pair, and nothing of the peer's. Nothing
  * here waits for the peer: the disconnect request is sent, and its answer is not awaited. */
-static void stop(struct fab_conn *c)
+static void verbs_stop(struct fab_conn *c)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -94,8 +94,8 @@ void verbs_close(struct fab_conn *c)
 	struct verbs_remains r;
 
 	c->down = c->closed = true;
-	detach(c);
-	stop(c);
+	verbs_detach(c);
+	verbs_stop(c);
 	/* Before the queue pair: rxe keeps a reference to it for each bound window, and
 	 * frees it all the same after a while. It starts no work request any more. */
 	verbs_windows_free(c);
@@ -265,7 +265,7 @@ void verbs_down(struct fab_conn *c, int err, const char *why)
 	if (c->down)
 		return;
 	c->down = true;
-	detach(c);
+	verbs_detach(c);
 	c->ev->down(c->ctx, err, why);
 }
 
@@ -308,7 +308,7 @@ static void work_failed(struct fab_conn *c, const struct ibv_wc *wc)
 	verbs_down(c, -EIO, ibv_wc_status_str(wc->status));
 }
 
-static void complete(struct fab_conn *c, const struct ibv_wc *wc)
+static void verbs_complete(struct fab_conn *c, const struct ibv_wc *wc)
 {
 	void *cookie = (void *)(uintptr_t)wc->wr_id;
 
@@ -349,7 +349,7 @@ static void complete(struct fab_conn *c, const struct ibv_wc *wc)
 }
 
 /* Handles all completions. The caller is inside verbs_enter(). */
-static void drain(struct fab_conn *c)
+static void verbs_drain(struct fab_conn *c)
 {
 	struct ibv_wc wc[WC_BATCH];
 	int n;
@@ -363,7 +363,7 @@ static void drain(struct fab_conn *c)
 			break;
 		}
 		for (int i = 0; i < n && !c->down; i++)
-			complete(c, &wc[i]);
+			verbs_complete(c, &wc[i]);
 	} while (n == WC_BATCH);
 }
 
@@ -379,7 +379,7 @@ static void arm_and_drain(struct fab_conn *c)
 		return;
 	}
 	c->armed = true;
-	drain(c);
+	verbs_drain(c);
 }
 
 static void comp_fn(struct loop_watch *w, uint32_t revents)
@@ -397,7 +397,7 @@ static void comp_fn(struct loop_watch *w, uint32_t revents)
 		if (!c->down)
 			verbs_down(c, -EIO, "the RDMA device failed or was removed");
 	}
-	drain(c);
+	verbs_drain(c);
 	arm_and_drain(c);
 	verbs_leave(c);
 }
@@ -440,7 +440,7 @@ static int verbs_attach(struct fab_conn *c, struct loop *l, const struct fab_eve
 	}
 	return 0;
 fail:
-	detach(c);
+	verbs_detach(c);
 	return err;
 }
 

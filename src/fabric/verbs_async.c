@@ -30,7 +30,7 @@ static struct list conns = { &conns, &conns };
 
 /* ---- Reading (any lane of the device) ------------------------------------- */
 
-static bool concerns(const struct fab_conn *c, const struct ibv_async_event *ev)
+static bool async_concerns(const struct fab_conn *c, const struct ibv_async_event *ev)
 {
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_FATAL:
@@ -54,7 +54,7 @@ static void pass_on(struct ibv_context *verbs, const struct ibv_async_event *ev)
 	list_for_each(n, &conns) {
 		struct fab_conn *c = container_of(n, struct fab_conn, node);
 
-		if (c->id->verbs != verbs || !concerns(c, ev))
+		if (c->id->verbs != verbs || !async_concerns(c, ev))
 			continue;
 		atomic_store(&c->device_event, (int)ev->event_type + 1);
 		verbs_kick(c);

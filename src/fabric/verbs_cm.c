@@ -243,7 +243,7 @@ static void init_once(void)
 	ibv_fork_init();
 }
 
-static int resolve(struct fab_conn *c, struct errbuf *eb)
+static int cm_resolve(struct fab_conn *c, struct errbuf *eb)
 {
 	struct sockaddr *local = NULL;
 	struct cm_answer a;
@@ -269,7 +269,7 @@ static int resolve(struct fab_conn *c, struct errbuf *eb)
 	return 0;
 }
 
-static int route(struct fab_conn *c, struct errbuf *eb)
+static int cm_route(struct fab_conn *c, struct errbuf *eb)
 {
 	struct cm_answer a;
 
@@ -324,9 +324,9 @@ int verbs_cm_open(struct fab_conn *c, struct errbuf *eb)
 		c->id = NULL;
 		return fail_channel(-errno, eb);
 	}
-	err = resolve(c, eb);
+	err = cm_resolve(c, eb);
 	if (!err)
-		err = route(c, eb);
+		err = cm_route(c, eb);
 	if (err)
 		return err;
 	verbs_addr(&own, rdma_get_local_addr(c->id));

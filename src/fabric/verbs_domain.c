@@ -126,7 +126,7 @@ static struct verbs_mr *make_mr(const struct verbs_domain *vd, void *mem, size_t
 	return m;
 }
 
-static void describe(struct verbs_mr *m, struct fab_mr *out)
+static void domain_describe(struct verbs_mr *m, struct fab_mr *out)
 {
 	*out = (struct fab_mr){
 		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
@@ -147,7 +147,7 @@ int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 
 	if (!m)
 		return rc;
-	describe(m, out);
+	domain_describe(m, out);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ static int reg_piece(struct fab_device *dev, void *mem, size_t len, int flags, s
 	struct verbs_mr *m = make_mr(vd, mem, len, flags, &vd->mrs, &rc, eb);
 
 	if (m)
-		describe(m, out);
+		domain_describe(m, out);
 	return rc;
 }
 
@@ -177,7 +177,7 @@ static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
 
 /* ---- entering and leaving ---- */
 
-static struct verbs_domain *find(const struct fab_domain *d, const struct ibv_context *verbs)
+static struct verbs_domain *domain_find(const struct fab_domain *d, const struct ibv_context *verbs)
 {
 	list_for_each(n, &d->devices) {
 		struct verbs_domain *vd = container_of(n, struct verbs_domain, dev.node);
@@ -188,7 +188,7 @@ static struct verbs_domain *find(const struct fab_domain *d, const struct ibv_co
 	return NULL;
 }
 
-static struct verbs_domain *add(struct fab_domain *d, struct ibv_context *verbs)
+static struct verbs_domain *domain_add(struct fab_domain *d, struct ibv_context *verbs)
 {
 	struct verbs_domain *vd = calloc(1, sizeof(*vd));
 
@@ -214,9 +214,9 @@ struct ibv_pd *verbs_domain_enter(struct fab_conn *c)
 	struct verbs_domain *vd;
 
 	pthread_mutex_lock(&d->mu);
-	vd = find(d, c->id->verbs);
+	vd = domain_find(d, c->id->verbs);
 	if (!vd)
-		vd = add(d, c->id->verbs);
+		vd = domain_add(d, c->id->verbs);
 	if (vd)
 		vd->conns++;
 	c->domain = vd;
@@ -268,7 +268,7 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	if (!m)
 		m = make_mr(c->domain, mem, len, flags, &c->domain->mrs, &rc, eb);
 	if (m)
-		describe(m, out);
+		domain_describe(m, out);
 	pthread_mutex_unlock(&d->mu);
 	return rc;
 }

@@ -139,7 +139,7 @@ static void hand_out(struct fab_listener *li, const struct request *rq)
 
 /* ---- The listener --------------------------------------------------------- */
 
-static void release(struct fab_listener *li)
+static void listen_release(struct fab_listener *li)
 {
 	loop_unwatch(li->loop, &li->watch);
 	if (li->id)
@@ -150,11 +150,11 @@ static void release(struct fab_listener *li)
 	li->chan = NULL;
 }
 
-static void gone(struct fab_listener *li, const char *why)
+static void listen_gone(struct fab_listener *li, const char *why)
 {
 	log_err("RDMA: cannot accept more connections on %s: %s; existing connections stay while "
 		"they can; restart to listen again", li->text, why);
-	release(li);
+	listen_release(li);
 }
 
 static void listen_fn(struct loop_watch *w, uint32_t revents)
@@ -167,7 +167,7 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 
 	if (rdma_get_cm_event(li->chan, &ev) < 0) {
 		if (errno != EAGAIN && errno != EINTR)
-			gone(li, strerror(errno));
+			listen_gone(li, strerror(errno));
 		return;
 	}
 	type = ev->event;
@@ -181,7 +181,7 @@ static void listen_fn(struct loop_watch *w, uint32_t revents)
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		hand_out(li, &rq);
 	else if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		gone(li, "the RDMA device was removed");
+		listen_gone(li, "the RDMA device was removed");
 	else
 		log_debug("%s: connection manager event %s, status %d", li->text,
 			  rdma_event_str(type), status);
@@ -224,7 +224,7 @@ static int fail_listen(const struct fab_listener *li, int err, struct errbuf *eb
 	}
 }
 
-static int start(struct fab_listener *li, struct errbuf *eb)
+static int listen_start(struct fab_listener *li, struct errbuf *eb)
 {
 	struct sockaddr *sa = (struct sockaddr *)&li->at;
 	int err = verbs_cm_channel(&li->chan, eb);
@@ -270,7 +270,7 @@ int verbs_listen(const struct fab_params *p, struct loop *l, const struct fab_li
 		.params = *p, .loop = l, .ev = ev, .ctx = ctx, .watch.fd = -1, .at = p->local,
 	};
 	fab_addr_text(&li->at, li->text, sizeof(li->text));
-	err = start(li, eb);
+	err = listen_start(li, eb);
 	if (err) {
 		verbs_unlisten(li);
 		return err;
@@ -286,7 +286,7 @@ void verbs_listen_addr(const struct fab_listener *li, struct sockaddr_storage *o
 
 void verbs_unlisten(struct fab_listener *li)
 {
-	release(li);
+	listen_release(li);
 	free(li);
 }
 

@@ -78,8 +78,8 @@ static bool has_room(const struct fab_conn *c, uint32_t n)
 /* ---- posting ---- */
 
 /* The caller has filled in the rest of wr. */
-static int post(struct fab_conn *c, struct ibv_send_wr *wr, const struct fab_sge *sge,
-		unsigned n, void *cookie)
+static int verbs_post(struct fab_conn *c, struct ibv_send_wr *wr, const struct fab_sge *sge,
+		      unsigned n, void *cookie)
 {
 	struct ibv_sge s[FAB_SGE_MAX];
 	struct ibv_send_wr *bad;
@@ -121,7 +121,7 @@ int verbs_post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n, v
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
 
-	return post(c, &wr, sge, n, cookie);
+	return verbs_post(c, &wr, sge, n, cookie);
 }
 
 /* libsiw (44 at least) reads the key from RDMA Write's field. No other library looks
@@ -135,7 +135,7 @@ int verbs_post_send_inv(struct fab_conn *c, const struct fab_sge *sge, unsigned 
 
 	if (!c->can_inval)
 		return -EOPNOTSUPP;
-	return post(c, &wr, sge, n, cookie);
+	return verbs_post(c, &wr, sge, n, cookie);
 }
 
 int verbs_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
@@ -145,7 +145,7 @@ int verbs_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 		.opcode = IBV_WR_RDMA_WRITE, .wr.rdma = { .remote_addr = addr, .rkey = rkey },
 	};
 
-	return post(c, &wr, sge, n, cookie);
+	return verbs_post(c, &wr, sge, n, cookie);
 }
 
 int verbs_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
@@ -157,5 +157,5 @@ int verbs_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey
 
 	if (!c->ord)
 		return -EOPNOTSUPP;
-	return post(c, &wr, sge, 1, cookie);
+	return verbs_post(c, &wr, sge, 1, cookie);
 }

@@ -150,7 +150,7 @@ void verbs_bindings_posted(struct fab_conn *c, const struct ibv_send_wr *wr)
 /* ---- unbinding ---- */
 
 /* Takes w's binding out of what is queued. */
-static void unqueue(struct fab_conn *c, struct verbs_window *w)
+static void window_unqueue(struct fab_conn *c, struct verbs_window *w)
 {
 	struct ibv_send_wr **at = &c->queued;
 
@@ -167,7 +167,7 @@ static bool ends_at_once(struct fab_conn *c, struct verbs_window *w, uint32_t rk
 			 const uint32_t *by_peer)
 {
 	if (w->queued)
-		unqueue(c, w);
+		window_unqueue(c, w);
 	else if (!by_peer || *by_peer != rkey)
 		return false;
 	list_add_tail(&c->free_windows, &w->node);

@@ -11,7 +11,7 @@
 /* One mount has one st_dev, but may reach several file systems of the server, and their
  * inode numbers repeat. Programs would see loops, and hard links between files that have
  * nothing in common. So the fsid is mixed in. The root's file system keeps its numbers. */
-static uint64_t number(const struct fs *fs, const struct nfs_attr *a)
+static uint64_t attr_number(const struct fs *fs, const struct nfs_attr *a)
 {
 	uint64_t h = a->fsid_major * 0x9e3779b97f4a7c15u + a->fsid_minor;
 
@@ -24,7 +24,7 @@ static uint64_t number(const struct fs *fs, const struct nfs_attr *a)
 void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a)
 {
 	memset(st, 0, sizeof(*st));
-	st->st_ino = number(fs, a);
+	st->st_ino = attr_number(fs, a);
 	st->st_mode = a->mode;
 	st->st_nlink = a->nlink;
 	st->st_uid = a->uid;

@@ -66,7 +66,7 @@ void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
 
 /* For everything by which the kernel ignores answers to what it asked for earlier. Before the
  * size is changed: see believed_size_locked(). */
-static void news(struct inode *ino)
+static void believed_news(struct inode *ino)
 {
 	atomic_store(&believed_of(ino)->news_ns, mono_ns());
 }
@@ -95,7 +95,7 @@ static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr,
 	bool taken = !atomic_load(&b->writing) && atomic_load(&b->news_ns) < since;
 
 	cut_locked(ino, attr->size, attr->change, asked);
-	news(ino);
+	believed_news(ino);
 	b->doubt = !taken;
 	if (taken)
 		atomic_store(&b->told_size, attr->size);
@@ -114,7 +114,7 @@ void believed_unheard(struct inode *ino)
 
 void believed_attr_forgotten(struct inode *ino)
 {
-	news(ino);
+	believed_news(ino);
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
@@ -122,7 +122,7 @@ void believed_wrote(struct inode *ino, uint64_t end)
 {
 	struct believed *b = believed_of(ino);
 
-	news(ino);
+	believed_news(ino);
 	believed_raise(&b->told_size, end);
 	if (b->solo)
 		solo_wrote(ino, end);
@@ -139,7 +139,7 @@ void believed_read_short(struct inode_table *t, struct inode *ino, uint64_t end,
 		return;
 	pthread_mutex_lock(&s->mu);
 	cut_locked(ino, end, 0, since);
-	news(ino);
+	believed_news(ino);
 	readback_spoil(ino);
 	atomic_store(&b->told_size, NOBODY_KNOWS);
 	pthread_mutex_unlock(&s->mu);
@@ -206,8 +206,8 @@ static double update_locked(struct inode_table *t, struct inode *ino, const stru
 	return timeo;
 }
 
-static double update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		     const struct times *when)
+static double believed_update_at(struct inode_table *t, struct inode *ino,
+				 const struct nfs_attr *attr, const struct times *when)
 {
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
@@ -221,14 +221,14 @@ static double update(struct inode_table *t, struct inode *ino, const struct nfs_
 double believed_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since)
 {
-	return update(t, ino, attr, &(struct times){ .since = since });
+	return believed_update_at(t, ino, attr, &(struct times){ .since = since });
 }
 
 double believed_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known)
 {
 	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
-	double timeo = update(t, ino, attr, &(struct times){ since, asked, until });
+	double timeo = believed_update_at(t, ino, attr, &(struct times){ since, asked, until });
 
 	return known < timeo ? known : timeo;
 }

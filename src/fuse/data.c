@@ -212,7 +212,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 
 /* ---- fsync, close ---- */
 
-static void report(struct fs_req *r, bool seen)
+static void data_report(struct fs_req *r, bool seen)
 {
 	int err = r->req ? behind_error(r->op.file, seen) : 0;  /* nobody would hear of it */
 
@@ -223,7 +223,7 @@ static void report(struct fs_req *r, bool seen)
 
 /* The server clears set-id bits when a file is written, and the kernel forgets only the size and
  * the times then: execve() would still use the bits. It is refused while the file is open. */
-static void flushed(struct vfs_op *op)
+static void data_flushed(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
 	struct believed *b = believed_of(op->ino);
@@ -234,15 +234,16 @@ static void flushed(struct vfs_op *op)
 	 * asks with the next stat(). See readback.h. */
 	if (b->solo)
 		atomic_store(&b->atime_old, true);
-	report(r, false);
+	data_report(r, false);
 }
 
-static void synced(struct vfs_op *op)
+static void data_synced(struct vfs_op *op)
 {
-	report(fs_req_of(op), true);
+	data_report(fs_req_of(op), true);
 }
 
-static void flush(fuse_req_t req, const struct fuse_file_info *fi, void (*done)(struct vfs_op *op))
+static void data_flush(fuse_req_t req, const struct fuse_file_info *fi,
+		       void (*done)(struct vfs_op *op))
 {
 	struct fs_req *r = fs_req_file(req, fi);
 
@@ -252,10 +253,10 @@ static void flush(fuse_req_t req, const struct fuse_file_info *fi, void (*done)(
 
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	flush(req, fi, flushed);
+	data_flush(req, fi, data_flushed);
 }
 
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	flush(req, fi, synced);
+	data_flush(req, fi, data_synced);
 }

@@ -75,7 +75,7 @@ static struct nfs_lane *lane_of(const struct clone *k)
 
 /* ---- states ---- */
 
-static void enter(struct clone *k, enum fs_dev_state state)
+static void clone_enter(struct clone *k, enum fs_dev_state state)
 {
 	if (state == FS_DEV_STARVED)
 		k->dev.since_ns = mono_ns();
@@ -140,7 +140,7 @@ static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, siz
 }
 
 /* Starts the parked WRITEs that there are buffers for. false: some are left. */
-static bool unpark(struct clone *k)
+static bool clone_unpark(struct clone *k)
 {
 	while (!list_empty(&k->parked)) {
 		struct fs_req *r = container_of(k->parked.next, struct fs_req, op.wait_node);
@@ -166,17 +166,17 @@ static void clone_buffers_freed(struct fs_dev *d)
 {
 	struct clone *k = clone_of(d);
 
-	if (d->state == FS_DEV_CLOSED || d->state == FS_DEV_READING || !unpark(k))
+	if (d->state == FS_DEV_CLOSED || d->state == FS_DEV_READING || !clone_unpark(k))
 		return;
 	if (d->state != FS_DEV_ASIDE && have_buffers(k))
-		enter(k, FS_DEV_READING);
+		clone_enter(k, FS_DEV_READING);
 }
 
 /* ---- reading ---- */
 
 /* Copies the part of a request of n bytes that lies in the data buffers to `to`, behind the
  * head there. */
-static void gather(const struct clone *k, char *to, size_t n)
+static void clone_gather(const struct clone *k, char *to, size_t n)
 {
 	size_t rest = n - FS_HEAD_BYTES, size = k->mid->size;
 	size_t first = rest < size ? rest : size;
@@ -220,7 +220,7 @@ static void hand_on(struct clone *k, size_t n)
 			}
 			buf.mem = memcpy(whole, k->head, FS_HEAD_BYTES);
 		}
-		gather(k, buf.mem, n);
+		clone_gather(k, buf.mem, n);
 	}
 	fs_lane_request(k->dev.fl, &buf);
 	free(whole);
@@ -250,7 +250,7 @@ static bool read_one(struct clone *k)
 
 	if (!have_buffers(k)) {
 		stat_add(&lane_of(k)->stats, STAT_FUSE_WAITS, 1);
-		enter(k, FS_DEV_STARVED);
+		clone_enter(k, FS_DEV_STARVED);
 		return false;
 	}
 	iov[0] = (struct iovec){ k->head, FS_HEAD_BYTES };
@@ -437,11 +437,11 @@ static void clone_step_aside(struct fs_dev *d, bool aside)
 	if (d->state == FS_DEV_CLOSED || aside == (d->state == FS_DEV_ASIDE))
 		return;
 	if (aside) {
-		enter(k, FS_DEV_ASIDE);
+		clone_enter(k, FS_DEV_ASIDE);
 		fs_lanes_look(d->fl);
 		return;
 	}
-	enter(k, FS_DEV_STARVED);
+	clone_enter(k, FS_DEV_STARVED);
 	clone_buffers_freed(d);         /* READING, if there are buffers */
 }
 

@@ -143,7 +143,7 @@ void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		lookup_name(req, parent, name);
 }
 
-static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
+static void lookup_forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 	struct inode *known;
@@ -164,14 +164,14 @@ static void forget(struct fs *fs, fuse_ino_t ino, uint64_t n)
 
 void fs_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
-	forget(fs_of(req), ino, n);
+	lookup_forget(fs_of(req), ino, n);
 	fuse_reply_none(req);
 }
 
 void fs_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *f)
 {
 	for (size_t i = 0; i < count; i++)
-		forget(fs_of(req), f[i].ino, f[i].nlookup);
+		lookup_forget(fs_of(req), f[i].ino, f[i].nlookup);
 	fuse_reply_none(req);
 }
 

@@ -56,8 +56,8 @@ static void entry_done(struct vfs_op *op)
 
 /* A request object for creating `name` in `parent`, of that type. NULL: the request has been
  * answered. */
-static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t type,
-			   mode_t mode)
+static struct fs_req *make_req(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t type,
+			       mode_t mode)
 {
 	struct fs_req *r = fs_req_new(req, parent);
 
@@ -72,7 +72,7 @@ static struct fs_req *make(fuse_req_t req, fuse_ino_t parent, const char *name, 
 
 void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct fs_req *r = make(req, parent, name, S_IFDIR, mode);
+	struct fs_req *r = make_req(req, parent, name, S_IFDIR, mode);
 
 	if (r)
 		vfs_start(&r->op, NFS_OP_MKDIR, entry_done);
@@ -80,7 +80,7 @@ void fs_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 
 void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-	struct fs_req *r = make(req, parent, name, S_IFLNK, 0777);
+	struct fs_req *r = make_req(req, parent, name, S_IFLNK, 0777);
 
 	if (!r)
 		return;
@@ -114,7 +114,7 @@ static void regular_done(struct vfs_op *op)
 
 void fs_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
-	struct fs_req *r = make(req, parent, name, mode & S_IFMT, mode);
+	struct fs_req *r = make_req(req, parent, name, mode & S_IFMT, mode);
 	struct nfs_args *a = r ? &r->op.call.args : NULL;
 
 	if (!r)
@@ -212,7 +212,7 @@ static void create_done(struct vfs_op *op)
 void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       struct fuse_file_info *fi)
 {
-	struct fs_req *r = make(req, parent, name, S_IFREG, mode);
+	struct fs_req *r = make_req(req, parent, name, S_IFREG, mode);
 
 	if (!r)
 		return;

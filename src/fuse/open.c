@@ -158,7 +158,7 @@ static bool is_sent_back(struct fs_req *r)
 }
 
 /* The open file for OPEN's reply; NULL: no memory. */
-static struct fs_file *opened(struct fs_req *r)
+static struct fs_file *open_file(struct fs_req *r)
 {
 	struct believed *b = believed_of(r->op.ino);
 	bool differs = !b->solo && believed_differs(&fs_of_req(r)->vfs.inodes, r->op.ino, &r->op.call.res.attr);
@@ -191,7 +191,7 @@ static void open_done(struct vfs_op *op)
 	}
 	if (r->req && is_sent_back(r))
 		return;
-	f = r->req ? opened(r) : NULL;
+	f = r->req ? open_file(r) : NULL;
 	if (!f) {
 		file_undo(op->vl, op->ino, op->call.open, &op->cred);
 		fs_reply_err(r, ENOMEM);

@@ -38,19 +38,19 @@ struct filler {
 
 /* ---- filling ---- */
 
-static double age(const struct dirstream *s)
+static double readdir_age(const struct dirstream *s)
 {
 	return (double)(mono_ns() - s->fetched_ns) / 1e9;
 }
 
-static double left(double timeo, double old)
+static double readdir_left(double timeo, double old)
 {
 	return timeo > old ? timeo - old : 0;
 }
 
 /* Adds one entry. false: there is no room for it. e is for READDIRPLUS, st for READDIR. */
-static bool add(struct filler *f, const char *name, const struct fuse_entry_param *e,
-		const struct stat *st, uint64_t off)
+static bool readdir_add(struct filler *f, const char *name, const struct fuse_entry_param *e,
+			const struct stat *st, uint64_t off)
 {
 	fuse_req_t req = f->r->req;
 	size_t n, room = f->cap - f->len;
@@ -71,7 +71,7 @@ static bool add_dot(struct filler *f, const char *name, uint64_t off)
 
 	e.attr.st_mode = S_IFDIR;
 	e.attr.st_ino = 1;      /* nobody can use the number: getcwd() asks the parent */
-	return add(f, name, &e, &e.attr, off);
+	return readdir_add(f, name, &e, &e.attr, off);
 }
 
 static bool add_entry(struct filler *f, struct dirstream *s, const struct dent *d)
@@ -94,18 +94,18 @@ static bool add_entry(struct filler *f, struct dirstream *s, const struct dent *
 		ino = inode_get_listed(&fs->vfs.inodes, &d->fh, &d->attr, s->ino->id, name,
 				       d->namelen, s->asked_ns);
 	if (ino) {
-		double old = age(s);
+		double old = readdir_age(s);
 
 		fs_entry_node(fs, &e, ino);
 		fs_stat_of(fs, ino, &e.attr, &d->attr);
-		e.attr_timeout = left(inode_timeo(&fs->vfs.inodes, ino), old);
-		e.entry_timeout = left(fs_entry_timeo(fs, s->ino), old);
+		e.attr_timeout = readdir_left(inode_timeo(&fs->vfs.inodes, ino), old);
+		e.entry_timeout = readdir_left(fs_entry_timeo(fs, s->ino), old);
 	}
 	/* readdir() of the C library skips entries with the number 0, and a server that cannot
 	 * read an entry's attributes sends no number. */
 	if (!e.attr.st_ino)
 		e.attr.st_ino = NO_FILEID;
-	ok = add(f, name, &e, &e.attr, d->cookie);
+	ok = readdir_add(f, name, &e, &e.attr, d->cookie);
 	if (ino && ok)
 		f->given[f->ngiven++] = ino;
 	else if (ino)
@@ -113,7 +113,7 @@ static bool add_entry(struct filler *f, struct dirstream *s, const struct dent *
 	return ok;
 }
 
-static void serve(struct filler *f, struct dirstream *s)
+static void readdir_serve(struct filler *f, struct dirstream *s)
 {
 	const struct dent *d;
 
@@ -131,7 +131,7 @@ static void dir_end(struct fs_req *r)
 	fs_end_status(&r->op);
 }
 
-static void finish(struct fs_req *r, struct filler *f)
+static void readdir_finish(struct fs_req *r, struct filler *f)
 {
 	struct inode_table *t = &r->op.vl->vfs->inodes;
 
@@ -167,7 +167,7 @@ static void go_on(struct fs_req *r)
 	if (off == 1 && !behind_entry && add_dot(&f, "..", 2))
 		off = 2;
 	if (off < 2 && !behind_entry) {
-		finish(r, &f);
+		readdir_finish(r, &f);
 		return;
 	}
 	if (off == 2 && !behind_entry)
@@ -176,14 +176,14 @@ static void go_on(struct fs_req *r)
 		vfs_list(&r->op, off);
 		return;
 	}
-	serve(&f, s);
+	readdir_serve(&f, s);
 	if (f.len == 0 && !dirstream_entry(s) && !s->eof)
 		vfs_list(&r->op, s->seq.last);  /* all kept entries were returned before */
 	else
-		finish(r, &f);
+		readdir_finish(r, &f);
 }
 
-static void listed(struct vfs_op *op)
+static void readdir_listed(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
 
@@ -256,7 +256,7 @@ static void read_dir(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 		fs_end_err(r, EINTR);
 		return;
 	}
-	r->op.end = listed;
+	r->op.end = readdir_listed;
 	r->op.list = (struct op_list){ .stream = s };
 	r->dir.off = (uint64_t)off;
 	r->dir.size = size;

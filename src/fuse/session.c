@@ -49,7 +49,7 @@ static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 	return -1;
 }
 
-static void want(struct fuse_conn_info *conn, unsigned cap, bool on)
+static void session_want(struct fuse_conn_info *conn, unsigned cap, bool on)
 {
 	if (on && (conn->capable & cap))
 		conn->want |= cap;
@@ -61,31 +61,32 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct fs *fs = userdata;
 
-	want(conn, FUSE_CAP_ASYNC_READ, true);
+	session_want(conn, FUSE_CAP_ASYNC_READ, true);
 	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile.
 	 * With the write-back cache no attribute makes it drop them (believed.h). */
-	want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
-	want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
-	want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
+	session_want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
+	session_want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
+	session_want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
 	/* Without AUTO the kernel always sends READDIRPLUS: attributes come with the names at
 	 * no further cost, and then stat() costs nothing. */
-	want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
+	session_want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	/* The kernel drops a file's pages when it sees that the file has changed. */
-	want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.solo);
+	session_want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.solo);
 	/* With it the kernel ignores the server's size and times. */
-	want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
+	session_want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
 	/* Off: data has to be in registered memory. */
-	want(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
+	session_want(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE,
+		     false);
 	/* Off: the kernel truncates by a SETATTR of its own after the open. */
-	want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
+	session_want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	/* The server clears set-id bits: see fs_lane.c. */
-	want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
+	session_want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
 	/* Off: the kernel handles locks, local to this machine. */
-	want(conn, FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
+	session_want(conn, FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
 	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
-	want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
+	session_want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
 	/* Off: the kernel applies the caller's umask, and the server applies none. */
-	want(conn, FUSE_CAP_DONT_MASK, false);
+	session_want(conn, FUSE_CAP_DONT_MASK, false);
 	conn->max_write = fs_request_most(fs->vfs.cl->wsize);
 	conn->max_read = fs_request_most(fs->vfs.cl->rsize);
 	conn->max_readahead = fs_request_most(fs->vfs.cl->rsize);
@@ -336,7 +337,7 @@ static int root_init(struct fs *fs, struct errbuf *eb)
 
 /* ---- read-ahead ---- */
 
-static void nothing(struct nfs_lane *l, void *arg)
+static void session_nothing(struct nfs_lane *l, void *arg)
 {
 }
 
@@ -348,7 +349,7 @@ static void let_kernel_read_ahead(struct fs *fs)
 	if (!fs->cfg.readahead || !fs->cfg.read_ahead)
 		return;
 	/* Then FUSE_INIT has been answered. */
-	nfs_each_lane(fs->vfs.cl, nothing, NULL);
+	nfs_each_lane(fs->vfs.cl, session_nothing, NULL);
 	rc = fs->cfg.read_ahead(fs_request_most(fs->vfs.cl->rsize) / 1024);
 	log_debug("the kernel's read-ahead: %s", rc ? strerror(-rc) : "set");
 }

@@ -104,13 +104,13 @@ static void name_locked(const struct inode *ino, struct verdict *v)
 	snprintf(v->name, sizeof(v->name), "%s", ino->names ? ino->names->text : "(unknown)");
 }
 
-static bool differs(const struct nfs_attr *a, const struct nfs_attr *b)
+static bool solo_differs(const struct nfs_attr *a, const struct nfs_attr *b)
 {
 	return a->mode != b->mode || a->nlink != b->nlink || a->uid != b->uid || a->gid != b->gid;
 }
 
-static struct verdict look(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-			   uint64_t nr)
+static struct verdict solo_look(struct inode_table *t, struct inode *ino,
+				const struct nfs_attr *attr, uint64_t nr)
 {
 	struct believed *b = believed_of(ino);
 	struct inode_shard *sh = inode_shard_of(t, ino);
@@ -120,7 +120,7 @@ static struct verdict look(struct inode_table *t, struct inode *ino, const struc
 	pthread_mutex_lock(&sh->mu);
 	alone = atomic_load(&ino->nopen) == 1;  /* this open counts */
 	before = b->solo->foreign;
-	v.differs = differs(&b->solo->attr, attr);
+	v.differs = solo_differs(&b->solo->attr, attr);
 	compare_locked(ino, attr, nr, alone);
 	v.news = b->solo->foreign && !before;
 	name_locked(ino, &v);
@@ -139,7 +139,7 @@ static bool may_say(struct fs *fs, uint64_t now)
 	       atomic_compare_exchange_strong(&fs->solo_said_ns, &last, now);
 }
 
-static void say(struct fs *fs, const struct verdict *v)
+static void solo_say(struct fs *fs, const struct verdict *v)
 {
 	if (!may_say(fs, mono_ns())) {
 		atomic_fetch_add(&fs->solo_unsaid, 1);
@@ -166,11 +166,11 @@ void fs_solo_say_rest(struct fs *fs, uint64_t now)
 bool fs_solo_sent_back(struct fs_req *r)
 {
 	struct fs *fs = fs_of_req(r);
-	struct verdict v = look(&fs->vfs.inodes, r->op.ino, &r->op.call.res.attr, r->op.quiet);
+	struct verdict v = solo_look(&fs->vfs.inodes, r->op.ino, &r->op.call.res.attr, r->op.quiet);
 
 	if (v.news) {
 		stat_add(&r->op.vl->lane->stats, STAT_SOLO_CHANGED, 1);
-		say(fs, &v);
+		solo_say(fs, &v);
 	}
 	if (v.leaves || v.differs)
 		fs_forget_attr(r);
@@ -216,8 +216,8 @@ static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, 
 
 /* Sets *attr, which the kernel may be told, to be believed for no time: it does not look at the
  * answer, or a program has set what is set already. */
-static bool settles(struct fs_req *r, const struct stat *st, int to_set, bool by_file,
-		    struct nfs_attr *attr)
+static bool solo_settles(struct fs_req *r, const struct stat *st, int to_set, bool by_file,
+			 struct nfs_attr *attr)
 {
 	struct inode_shard *sh = inode_shard_of(&fs_of_req(r)->vfs.inodes, r->op.ino);
 	struct nfs_sattr *a = &r->op.call.args.sattr;
@@ -248,7 +248,7 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 	struct nfs_attr attr;
 	struct stat out;
 
-	if (!believed_of(r->op.ino)->solo || !settles(r, st, to_set, fi, &attr))
+	if (!believed_of(r->op.ino)->solo || !solo_settles(r, st, to_set, fi, &attr))
 		return false;
 	fs_stat(fs_of_req(r), &out, &attr);
 	fuse_reply_attr(r->req, &out, 0);

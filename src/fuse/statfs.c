@@ -2,7 +2,7 @@
 /* statfs. Each lane keeps the last answer for silent.c. */
 #include "fuse/fs_impl.h"
 
-static bool reply(struct fs_req *r)
+static bool statfs_reply(struct fs_req *r)
 {
 	const struct statvfs *last = &fs_lane_of(r->op.vl)->statfs;
 
@@ -31,7 +31,7 @@ static void statfs_done(struct vfs_op *op)
 	if (op->call.res.status == 0) {
 		fs_statfs_keep(fs_lane_of(op->vl), &op->call.res.statfs);
 		if (op->waited)
-			reply(fs_req_of(op));
+			statfs_reply(fs_req_of(op));
 	}
 	fs_end_status(op);
 }
@@ -42,6 +42,6 @@ void fs_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	if (!r)
 		return;
-	silent_begins(r, reply);
+	silent_begins(r, statfs_reply);
 	vfs_start(&r->op, NFS_OP_STATFS, statfs_done);
 }

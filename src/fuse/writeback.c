@@ -54,7 +54,7 @@ static bool some_unanswered(struct fs *fs, uint64_t before_ns)
 }
 
 /* The process of fs_config.write_back speaks. 0; 1: it is done; or -errno: it could not do it. */
-static int hear(struct fs *fs, int fd)
+static int writeback_hear(struct fs *fs, int fd)
 {
 	int32_t said;
 	ssize_t n = recv(fd, &said, sizeof(said), MSG_DONTWAIT);
@@ -76,7 +76,7 @@ static int all_read(struct fs *fs, int *fd)
 
 	/* With -1 this is a sleep. */
 	if (poll(&p, 1, DRAIN_STEP_MS) > 0)
-		rc = hear(fs, *fd);
+		rc = writeback_hear(fs, *fd);
 	if (rc > 0)
 		*fd = -1;
 	if (*fd < 0 && atomic_load(&fs->write_back.synced))

@@ -22,7 +22,7 @@ void rpc_auth_init(void)
 	memset(machine + machine_len, 0, sizeof(machine) - machine_len);
 }
 
-static bool_t put(XDR *x, uint32_t v)
+static bool_t auth_put(XDR *x, uint32_t v)
 {
 	return xdr_uint32_t(x, &v);
 }
@@ -31,7 +31,7 @@ static bool_t put(XDR *x, uint32_t v)
 
 static bool_t put_none(XDR *x)
 {
-	return put(x, RPC_AUTH_NONE) && put(x, 0);
+	return auth_put(x, RPC_AUTH_NONE) && auth_put(x, 0);
 }
 
 bool_t rpc_auth_wrap_plain(struct rpc_auth_call *k, XDR *x,

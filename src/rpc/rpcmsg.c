@@ -45,7 +45,7 @@ static bool check_verifier(XDR *x, const int32_t *at, struct rpc_auth_call *k)
 }
 
 /* `at` are the two words behind that. */
-static int denied(const int32_t *at, uint32_t *why)
+static int rpcmsg_denied(const int32_t *at, uint32_t *why)
 {
 	uint32_t stat = IXDR_GET_U_INT32(at);
 
@@ -69,7 +69,7 @@ int rpcmsg_reply(XDR *xdrs, uint32_t xid, struct rpc_auth_call *k, uint32_t *why
 	if (got != xid || type != MSG_REPLY)
 		return -EBADMSG;
 	if (stat == STAT_DENIED)
-		return denied(at, why);
+		return rpcmsg_denied(at, why);
 	if (stat != STAT_ACCEPTED || !check_verifier(xdrs, at, k) || !xdr_uint32_t(xdrs, &stat))
 		return -EBADMSG;
 	switch (stat) {

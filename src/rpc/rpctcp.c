@@ -86,7 +86,7 @@ void rpctcp_close(struct rpctcp *t)
 }
 
 /* Sends or receives all of `buf`. 0 or -errno. */
-static int transfer(struct rpctcp *t, bool out, void *buf, size_t len, uint64_t deadline)
+static int rpctcp_transfer(struct rpctcp *t, bool out, void *buf, size_t len, uint64_t deadline)
 {
 	char *p = buf;
 
@@ -114,13 +114,13 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 		/* Empty fragments may come for ever. */
 		if (mono_ns() >= deadline)
 			return -ETIMEDOUT;
-		rc = transfer(t, false, &mark, sizeof(mark), deadline);
+		rc = rpctcp_transfer(t, false, &mark, sizeof(mark), deadline);
 		if (rc)
 			return rc;
 		mark = ntohl(mark);
 		if ((mark & ~REC_LAST) > REC_MAX - len)
 			return -EMSGSIZE;
-		rc = transfer(t, false, (char *)t->buf + len, mark & ~REC_LAST, deadline);
+		rc = rpctcp_transfer(t, false, (char *)t->buf + len, mark & ~REC_LAST, deadline);
 		if (rc)
 			return rc;
 		len += mark & ~REC_LAST;
@@ -128,8 +128,8 @@ static int recv_record(struct rpctcp *t, uint64_t deadline)
 	return (int)len;
 }
 
-static int exchange(struct rpctcp *t, uint32_t len, struct rpc_auth_call *k,
-		    xdrproc_t res, void *resp)
+static int rpctcp_exchange(struct rpctcp *t, uint32_t len, struct rpc_auth_call *k,
+			   xdrproc_t res, void *resp)
 {
 	uint64_t deadline = mono_ns() + t->timeout_ms * 1000000ull;
 	uint32_t why;
@@ -137,7 +137,7 @@ static int exchange(struct rpctcp *t, uint32_t len, struct rpc_auth_call *k,
 	int rc;
 
 	t->buf[0] = htonl(REC_LAST | len);
-	rc = transfer(t, true, t->buf, 4 + len, deadline);
+	rc = rpctcp_transfer(t, true, t->buf, 4 + len, deadline);
 	if (rc)
 		return rc;
 	rc = recv_record(t, deadline);
@@ -170,7 +170,7 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 	xdr_destroy(&x);
 	if (!ok)
 		return err_set(eb, -EMSGSIZE, "the arguments for %s at %s are too long", t->what, t->addr);
-	rc = exchange(t, len, &k, res, resp);
+	rc = rpctcp_exchange(t, len, &k, res, resp);
 	if (rc)
 		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
 			rc == -ETIMEDOUT ? "no reply in time" :

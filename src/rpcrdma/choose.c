@@ -29,7 +29,7 @@ void rr_set_grant(struct rr_link *link, unsigned grant)
 	link->room = grant - (grant >= RESERVE_FROM && link->conn->cfg.reserve);
 }
 
-static void add(struct rr_set *s, struct rr_link *link)
+static void choose_add(struct rr_set *s, struct rr_link *link)
 {
 	if (s->n < RR_LINKS_MAX)
 		s->link[s->n++] = link;
@@ -51,7 +51,7 @@ void rr_sort_links(struct rr_conn *c)
 		struct rr_link *link = container_of(n, struct rr_link, node);
 
 		if (!link->trial && !link->draining && !link->reset_err)
-			add(link->metadata ? meta : bulk, link);
+			choose_add(link->metadata ? meta : bulk, link);
 	}
 	if (!meta->n)
 		take_links_of(meta, bulk);

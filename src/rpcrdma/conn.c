@@ -31,7 +31,7 @@ struct rr_call *rr_find(const struct rr_link *link, uint32_t xid)
 	return NULL;
 }
 
-static void track(struct rr_link *link, struct rr_call *call)
+static void conn_track(struct rr_link *link, struct rr_call *call)
 {
 	hash_add(hash_chain(link->conn->calls, call->xid), &call->by_xid, call->xid);
 	call->link = link;
@@ -84,7 +84,7 @@ static void end_if_drained(struct rr_link *link)
 		rr_link_reset(link, -ESHUTDOWN, "its path is being removed");
 }
 
-static void finish(struct rr_call *call)
+static void conn_finish(struct rr_call *call)
 {
 	struct rr_link *link = call->link;
 	struct rr_conn *c = link->conn;
@@ -108,7 +108,7 @@ static void finish(struct rr_call *call)
 void rr_progress(struct rr_call *call)
 {
 	if (call->sent && call->replied && !call->unmapping)
-		finish(call);
+		conn_finish(call);
 }
 
 static void on_sent(void *ctx, void *cookie)
@@ -126,7 +126,7 @@ static void on_sent(void *ctx, void *cookie)
 
 /* ---- sending ---- */
 
-static void unqueue(struct rr_conn *c, struct rr_call *call)
+static void conn_unqueue(struct rr_conn *c, struct rr_call *call)
 {
 	list_del(&call->node);
 	c->nwaiting[rr_is_bulk(call)]--;
@@ -134,11 +134,11 @@ static void unqueue(struct rr_conn *c, struct rr_call *call)
 }
 
 /* What rr_send() said: the call is in flight, or will be again with what else the link had. */
-static void posted(struct rr_link *link, struct rr_call *call, int rc)
+static void conn_posted(struct rr_link *link, struct rr_call *call, int rc)
 {
 	struct rr_conn *c = link->conn;
 
-	track(link, call);
+	conn_track(link, call);
 	call->posted_ns = loop_now(c->loop);
 	/* What was not posted has not been sent, and so the next one is no replay. */
 	if (rc) {
@@ -170,7 +170,7 @@ static void pump_all(struct rr_conn *c)
 		rc = rr_send(link, call);
 		if (rc == RR_NO_BUFFER)
 			continue;
-		unqueue(c, call);
+		conn_unqueue(c, call);
 		if (rr_unsendable(rc)) {
 			tell_owner(call, -EMSGSIZE);
 			/* The list may have changed. */
@@ -178,7 +178,7 @@ static void pump_all(struct rr_conn *c)
 			memcpy(left, c->nwaiting, sizeof(left));
 			continue;
 		}
-		posted(link, call, rc);
+		conn_posted(link, call, rc);
 	}
 }
 
@@ -232,7 +232,7 @@ static bool send_at_once(struct rr_link *link, struct rr_call *call)
 		call->state = RR_CALL_IDLE;
 		tell_owner(call, -EMSGSIZE);
 	} else {
-		posted(link, call, rc);
+		conn_posted(link, call, rc);
 	}
 	return true;
 }
@@ -269,7 +269,7 @@ int rr_submit_on(struct rr_link *link, struct rr_call *call)
 		call->state = RR_CALL_IDLE;
 		return rc == RR_NO_BUFFER ? -EAGAIN : -EMSGSIZE;
 	}
-	posted(link, call, rc);
+	conn_posted(link, call, rc);
 	return 0;
 }
 
@@ -292,7 +292,7 @@ int rr_cancel(struct rr_conn *c, struct rr_call *call, int status)
 	if (call->state == RR_CALL_INFLIGHT)
 		return -EBUSY;
 	if (call->state == RR_CALL_WAITING) {
-		unqueue(c, call);
+		conn_unqueue(c, call);
 		tell_owner(call, status);
 	}
 	return 0;

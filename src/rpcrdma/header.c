@@ -118,7 +118,7 @@ static inline void put_lists(uint8_t *at, const struct rr_header *h)
 }
 
 /* There is room for rr_header_size(). */
-static inline void put(const struct rr_header *h, uint8_t *at)
+static inline void header_put(const struct rr_header *h, uint8_t *at)
 {
 	at = put32(at, h->xid);
 	at = put32(at, h->vers);
@@ -148,7 +148,7 @@ int rr_header_encode(const struct rr_header *h, void *buf, size_t cap)
 	int n = checked_size(h, cap);
 
 	if (n > 0)
-		put(h, buf);
+		header_put(h, buf);
 	return n;
 }
 
@@ -157,7 +157,7 @@ int rr_header_before(const struct rr_header *h, void *end, size_t room)
 	int n = checked_size(h, room);
 
 	if (n > 0)
-		put(h, (uint8_t *)end - n);
+		header_put(h, (uint8_t *)end - n);
 	return n;
 }
 

@@ -64,7 +64,7 @@ static int post_receives(struct rr_link *link, struct errbuf *eb)
 	return 0;
 }
 
-static int exchange(struct rr_link *link, struct errbuf *eb)
+static int link_exchange(struct rr_link *link, struct errbuf *eb)
 {
 	uint8_t mine[RR_PDATA_BYTES], theirs[FAB_PRIV_RECV_MAX];
 	size_t len = sizeof(theirs);
@@ -178,7 +178,7 @@ int rr_link_open(struct rr_conn *c, const struct rr_way *way, struct rr_link **o
 	if (!rc)
 		rc = post_receives(link, eb);
 	if (!rc)
-		rc = exchange(link, eb);
+		rc = link_exchange(link, eb);
 	/* With fewer extents the next attempt may find enough memory. */
 	if (rc == -ENOMEM)
 		arena_give_back(c->mag->arena);

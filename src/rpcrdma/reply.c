@@ -49,7 +49,7 @@ static bool is_back_call(const struct rr_header *h, const uint8_t *msg, size_t l
 }
 
 /* The message must be the reply to the call that the transport header names. */
-static bool answers(const struct rr_call *call)
+static bool reply_answers(const struct rr_call *call)
 {
 	uint32_t xid;
 
@@ -72,7 +72,7 @@ static void take_grant(struct rr_link *link, uint32_t credit)
 
 /* Bytes in a Reply chunk that came back. We offer one segment (send.c), and what is in it begins
  * at its start. More segments than that are as bad as too many bytes. */
-static uint64_t returned(const struct rr_chunk *chunk)
+static uint64_t reply_returned(const struct rr_chunk *chunk)
 {
 	return chunk->nseg > 1 ? UINT64_MAX : rr_chunk_len(chunk);
 }
@@ -124,14 +124,14 @@ static int take_reply(struct rr_call *call, const struct rr_header *h,
 	if (h->proc == RR_MSG) {
 		call->reply = msg;
 		call->reply_len = (uint32_t)len;
-		return answers(call) ? 0 : -EBADMSG;
+		return reply_answers(call) ? 0 : -EBADMSG;
 	}
-	n = h->has_reply ? returned(&h->reply) : 0;
+	n = h->has_reply ? reply_returned(&h->reply) : 0;
 	if (!n || n > call->chunk_room)
 		return -EBADMSG;
 	call->reply = call->chunk->mem;
 	call->reply_len = (uint32_t)n;
-	return answers(call) ? 0 : -EBADMSG;
+	return reply_answers(call) ? 0 : -EBADMSG;
 }
 
 static int take_error(struct rr_conn *c, const struct rr_header *h)
@@ -173,7 +173,7 @@ static const char not_its_stag[] =
 /* A reply that comes twice or too late belongs to no call. But a message without an XID
  * may be the reply to any call, and that call would wait until it times out: the link is
  * given up. */
-static void stray(struct rr_link *link, uint32_t len, uint32_t xid)
+static void reply_stray(struct rr_link *link, uint32_t len, uint32_t xid)
 {
 	stat_add(link->conn->st, STAT_RPC_BAD_REPLIES, 1);
 	log_debug("dropped a message of %u bytes: no call %08x is in flight", len, xid);
@@ -189,7 +189,7 @@ static struct rr_call *call_of(struct rr_link *link, const struct rr_header *h, 
 	struct rr_call *call = rr_find(link, h->xid);
 
 	if (!call || call->replied) {
-		stray(link, len, h->xid);
+		reply_stray(link, len, h->xid);
 		if (invalidated)
 			rr_link_reset(link, -EBADMSG, not_its_stag);
 		return NULL;
@@ -202,7 +202,7 @@ static struct rr_call *call_of(struct rr_link *link, const struct rr_header *h, 
 }
 
 /* When this is through, or rr_unmapped() later, nobody but us touches the call's buffers. */
-static void unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by_peer)
+static void reply_unmap(struct rr_link *link, struct rr_call *call, const uint32_t *by_peer)
 {
 	int rc;
 
@@ -238,7 +238,7 @@ void rr_unmapped(void *ctx, void *cookie)
 /* The moving average takes 1/8 of each new value. */
 #define AVERAGE_SHIFT 3
 
-static void average(struct rr_link *link, uint64_t ns)
+static void reply_average(struct rr_link *link, uint64_t ns)
 {
 	uint64_t old = link->latency_ns;
 
@@ -248,7 +248,7 @@ static void average(struct rr_link *link, uint64_t ns)
 }
 
 /* The call that the reply answers has taken so long, and so much came with it. */
-static void measure(struct rr_link *link, const struct rr_call *call)
+static void reply_measure(struct rr_link *link, const struct rr_call *call)
 {
 	uint64_t now = loop_now(link->conn->loop), ns = now - call->posted_ns;
 	struct rr_path_stats *ps = link->ps;
@@ -259,7 +259,7 @@ static void measure(struct rr_link *link, const struct rr_call *call)
 	if (call->posted_ns > link->answered_ns)
 		link->answered_ns = call->posted_ns;
 	if (call->sink_len <= SHORT_BYTES && call->data_len <= SHORT_BYTES)
-		average(link, ns);
+		reply_average(link, ns);
 	stat_add_to(&ps->rx_bytes, call->reply_len + call->placed_len);
 	stat_add_to(&ps->histogram[bucket < RR_LATENCY_BUCKETS ? bucket : RR_LATENCY_BUCKETS - 1], 1);
 }
@@ -298,9 +298,9 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 		return;
 	}
 	stat_add(st, STAT_RPC_REPLIES, 1);
-	measure(link, call);
+	reply_measure(link, call);
 	call->replied = true;
 	call->recv = cookie;
-	unmap(link, call, invalidated ? &rkey : NULL);
+	reply_unmap(link, call, invalidated ? &rkey : NULL);
 	rr_progress(call);
 }

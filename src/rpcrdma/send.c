@@ -225,8 +225,8 @@ bool rr_unsendable(int rc)
 
 /* Chunks are counted for each sending, a WRITE's bytes for the first. (The target of a link
  * is no file data.) */
-static void count(const struct rr_link *l, const struct rr_call *call, const struct rr_plan *plan,
-		  uint32_t dlen)
+static void send_count(const struct rr_link *l, const struct rr_call *call,
+		       const struct rr_plan *plan, uint32_t dlen)
 {
 	struct stats *st = l->conn->st;
 
@@ -315,7 +315,7 @@ static int try_send(struct rr_link *l, struct rr_call *call)
 	call->replied = false;
 	rc = l->fabric->post_send(l->fab, &sge, 1, l->silent ? NULL : call);
 	if (!rc)
-		count(l, call, &plan, dlen);
+		send_count(l, call, &plan, dlen);
 	return of_the_connection(l, rc);
 }
 

@@ -279,7 +279,7 @@ void iw_unlisten(struct fab_listener *li)
 
 /* ---- The answer ----------------------------------------------------------- */
 
-static void answer(struct fab_conn *c, bool reject, const void *priv, size_t privlen)
+static void iw_listen_answer(struct fab_conn *c, bool reject, const void *priv, size_t privlen)
 {
 	struct mpa_frame rep = {
 		.reply = true, .reject = reject, .rev = 2, .enhanced = true, .crc = c->terms.crc,
@@ -304,13 +304,13 @@ int iw_accept(struct fab_conn *c, const void *priv, size_t privlen, struct errbu
 	err = iw_agreed(c, &c->terms);
 	if (err)
 		return err_set(eb, err, "%s: no memory for a connection", c->text);
-	answer(c, false, priv, privlen);
+	iw_listen_answer(c, false, priv, privlen);
 	return 0;
 }
 
 void iw_reject(struct fab_conn *c, const void *priv, size_t privlen)
 {
 	if (c->passive && !c->answered)
-		answer(c, true, priv, privlen);
+		iw_listen_answer(c, true, priv, privlen);
 	iw_close(c);
 }

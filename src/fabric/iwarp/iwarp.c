@@ -90,7 +90,7 @@ unsigned iw_ird(const struct fab_params *p)
 	return n;
 }
 
-static void flush(struct loop_timer *t)
+static void iw_flush(struct loop_timer *t)
 {
 	struct fab_conn *c = container_of(t, struct fab_conn, kick);
 
@@ -113,7 +113,7 @@ struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive)
 	c->passive = passive;
 	strcpy(c->text, "iWARP over TCP");
 	c->watch.fd = -1;
-	loop_timer_init(&c->kick, flush);
+	loop_timer_init(&c->kick, iw_flush);
 	loop_timer_init(&c->stall, iw_rx_stalled);
 	iw_nudge_init(c);
 	if (stag_init(&c->stags, STAGS) || iw_rx_init(c) || iw_tx_init(c)) {
@@ -124,7 +124,7 @@ struct fab_conn *iw_new(const struct fab_params *p, int fd, bool passive)
 }
 
 /* The payload of a frame that fits a TCP segment. */
-static uint32_t fit(uint32_t mss, uint32_t hdr)
+static uint32_t iw_fit(uint32_t mss, uint32_t hdr)
 {
 	uint32_t n = (mss & ~3u) - hdr - DDP_CRC_BYTES;
 
@@ -144,8 +144,8 @@ int iw_agreed(struct fab_conn *c, const struct mpa_terms *t)
 	    !getsockopt(c->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len)) {
 		if (mss < MSS_MIN)
 			mss = MSS_MIN;
-		c->max_tagged = fit((uint32_t)mss, DDP_TAGGED_HDR);
-		c->max_untagged = fit((uint32_t)mss, DDP_UNTAGGED_HDR);
+		c->max_tagged = iw_fit((uint32_t)mss, DDP_TAGGED_HDR);
+		c->max_untagged = iw_fit((uint32_t)mss, DDP_UNTAGGED_HDR);
 	}
 	return iw_tx_agreed(c);
 }
@@ -202,7 +202,7 @@ static void iw_dereg(struct fab_conn *c, struct fab_mr *mr)
 
 /* ---- The end -------------------------------------------------------------- */
 
-static void detach(struct fab_conn *c)
+static void iw_detach(struct fab_conn *c)
 {
 	if (!c->loop)
 		return;
@@ -217,7 +217,7 @@ void iw_down(struct fab_conn *c, int err, const char *why)
 	if (c->down)
 		return;
 	c->down = true;
-	detach(c);
+	iw_detach(c);
 	iw_enter(c);
 	if (c->ev)
 		c->ev->down(c->ctx, err, why);
@@ -253,7 +253,7 @@ static void discard_unsent(const struct fab_conn *c)
 void iw_close(struct fab_conn *c)
 {
 	c->down = c->closed = true;
-	detach(c);
+	iw_detach(c);
 	if (c->fd >= 0) {
 		discard_unsent(c);
 		close(c->fd);

@@ -95,7 +95,7 @@ static unsigned min_depth(unsigned own, unsigned peers)
 	return peers == MPA_DEPTH_MAX || own < peers ? own : peers;
 }
 
-static int judge(const struct mpa_frame *f, const char **why)
+static int mpa_judge(const struct mpa_frame *f, const char **why)
 {
 	if (f->rev != 2) {
 		*why = f->rev == 1 ? "the peer speaks MPA revision 1, which has no RDMA Read depths; "
@@ -117,7 +117,7 @@ static int judge(const struct mpa_frame *f, const char **why)
 int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
 		      struct mpa_terms *agreed, const char **why)
 {
-	int err = judge(req, why);
+	int err = mpa_judge(req, why);
 
 	if (err)
 		return err;
@@ -147,7 +147,7 @@ int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
 		       "the peer rejected the connection: it does not speak MPA revision 2";
 		return -ECONNREFUSED;
 	}
-	err = judge(rep, why);
+	err = mpa_judge(rep, why);
 	if (err)
 		return err;
 	if (rep->ord != MPA_DEPTH_MAX && rep->ord > own->ird) {

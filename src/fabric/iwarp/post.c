@@ -89,8 +89,8 @@ void iw_tx_read_done(struct fab_conn *c)
 /* ---- Posting -------------------------------------------------------------- */
 
 /* Adds a message, of which the caller says the rest. NULL with *rc set: it cannot be posted. */
-static struct iw_op *post(struct fab_conn *c, struct iw_ring *ring, enum iw_op_kind kind,
-			  const struct fab_sge *sge, unsigned n, void *cookie, int *rc)
+static struct iw_op *iw_post(struct fab_conn *c, struct iw_ring *ring, enum iw_op_kind kind,
+			     const struct fab_sge *sge, unsigned n, void *cookie, int *rc)
 {
 	struct iw_op *op = ring_at(ring, ring->tail);
 	uint64_t len = 0;
@@ -147,7 +147,7 @@ static void on_nudge(struct loop_timer *t)
 	/* Only when all Sends have left, so that the Write follows them. */
 	if (c->tx.ops.head != c->tx.ops.tail)
 		return;
-	op = post(c, &c->tx.ops, IW_WRITE, NULL, 0, NULL, &rc);
+	op = iw_post(c, &c->tx.ops, IW_WRITE, NULL, 0, NULL, &rc);
 	if (op) {
 		op->own = true;
 		c->nudges++;
@@ -162,7 +162,7 @@ void iw_nudge_init(struct fab_conn *c)
 static struct iw_op *post_send(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 			       void *cookie, int *rc)
 {
-	struct iw_op *op = post(c, &c->tx.ops, IW_SEND, sge, n, cookie, rc);
+	struct iw_op *op = iw_post(c, &c->tx.ops, IW_SEND, sge, n, cookie, rc);
 
 	if (op && !c->passive && !c->rx.heard && c->nudges < NUDGES_MAX &&
 	    list_empty(&c->nudge.node))
@@ -195,7 +195,7 @@ int iw_post_write(struct fab_conn *c, const struct fab_sge *sge, unsigned n,
 		  uint32_t rkey, uint64_t addr, void *cookie)
 {
 	int rc;
-	struct iw_op *op = post(c, &c->tx.ops, IW_WRITE, sge, n, cookie, &rc);
+	struct iw_op *op = iw_post(c, &c->tx.ops, IW_WRITE, sge, n, cookie, &rc);
 
 	if (op) {
 		op->stag = rkey;
@@ -217,7 +217,7 @@ int iw_post_read(struct fab_conn *c, const struct fab_sge *sge, uint32_t rkey,
 	if (!e || mem < e->base || (size_t)(mem - e->base) > e->len ||
 	    sge->len > e->len - (size_t)(mem - e->base))
 		return -EFAULT;
-	op = post(c, &c->tx.reads, IW_READ, sge, 1, cookie, &rc);
+	op = iw_post(c, &c->tx.reads, IW_READ, sge, 1, cookie, &rc);
 	if (op) {
 		op->stag = rkey;
 		op->to = addr;

@@ -77,7 +77,7 @@ int iw_post_recv(struct fab_conn *c, const struct fab_sge *sge, void *cookie)
 /* ---- The place of payload ------------------------------------------------- */
 
 /* Where the rest of this frame's payload goes, as of now. */
-static enum iw_error locate(struct fab_conn *c, uint8_t **dest)
+static enum iw_error rx_locate(struct fab_conn *c, uint8_t **dest)
 {
 	static const enum iw_error errors[] = {
 		[STAG_OK] = IW_OK, [STAG_INVALID] = IW_E_STAG, [STAG_BOUNDS] = IW_E_BOUNDS,
@@ -122,7 +122,7 @@ static void read_request(struct fab_conn *c)
 
 /* Reports the codes of a Terminate. siw on little-endian hosts swaps the two halves of
  * the first byte, so the meaning is uncertain, and nothing depends on it. */
-static void terminated(struct fab_conn *c)
+static void rx_terminated(struct fab_conn *c)
 {
 	static const char *const layers[] = { "RDMAP", "DDP", "MPA" };
 	const uint8_t *p = c->rx.ctl;
@@ -173,7 +173,7 @@ static void frame_done(struct fab_conn *c)
 	rx->state = IW_RX_HEADER;
 	rx->heard = true;
 	if (h->op == RDMAP_TERMINATE) {
-		terminated(c);
+		rx_terminated(c);
 		return;
 	}
 	if (h->tagged) {
@@ -264,7 +264,7 @@ static bool take_payload(struct fab_conn *c)
 		n = rx->end - rx->pos;
 	/* A message without payload names no memory (RFC 5040 section 5.2). */
 	if (rx->h.payload) {
-		e = locate(c, &dest);
+		e = rx_locate(c, &dest);
 		if (e) {
 			iw_fail(c, e);
 			return false;
@@ -367,7 +367,7 @@ static unsigned read_ahead(const struct iw_rx *rx)
 
 /* Reads what the socket has, as far as there is a place for it. false: there is no more
  * for now. */
-static bool fill(struct fab_conn *c)
+static bool rx_fill(struct fab_conn *c)
 {
 	struct iw_rx *rx = &c->rx;
 	const struct stag_entry *guess;
@@ -385,7 +385,7 @@ static bool fill(struct fab_conn *c)
 	rx->end -= rx->pos;
 	rx->pos = 0;
 	if (rx->state == IW_RX_PAYLOAD) {
-		e = locate(c, &dest);
+		e = rx_locate(c, &dest);
 		if (e) {
 			iw_fail(c, e);
 			return false;
@@ -437,7 +437,7 @@ void iw_rx_run(struct fab_conn *c)
 	struct iw_rx *rx = &c->rx;
 
 	for (int i = 0; i < RX_BUDGET && !c->down; i++) {
-		bool more = fill(c);
+		bool more = rx_fill(c);
 
 		if (!c->down)
 			take_all(c);

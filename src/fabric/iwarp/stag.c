@@ -36,7 +36,7 @@ static void put_free(struct stag_table *t, uint32_t i)
 	t->free_tail = i;
 }
 
-static int grow(struct stag_table *t, uint32_t size)
+static int stag_grow(struct stag_table *t, uint32_t size)
 {
 	struct stag_entry *v;
 	uint32_t old = t->size;
@@ -57,7 +57,7 @@ static int grow(struct stag_table *t, uint32_t size)
 int stag_init(struct stag_table *t, uint32_t size)
 {
 	memset(t, 0, sizeof(*t));
-	return grow(t, size < 2 ? 2 : size);
+	return stag_grow(t, size < 2 ? 2 : size);
 }
 
 void stag_fini(struct stag_table *t)
@@ -73,7 +73,7 @@ int stag_add(struct stag_table *t, void *mem, size_t len, unsigned rights, uint3
 	int err;
 
 	if (!t->free_head) {
-		err = grow(t, t->size * 2);
+		err = stag_grow(t, t->size * 2);
 		if (err)
 			return err;
 	}

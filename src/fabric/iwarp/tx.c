@@ -35,13 +35,13 @@
 
 /* ---- What to send next ---------------------------------------------------- */
 
-static bool waits(const struct iw_ring *r)
+static bool tx_waits(const struct iw_ring *r)
 {
 	return r->next != r->tail;
 }
 
 /* The ring whose `next` message comes next; NULL: nothing to send. */
-static struct iw_ring *pick(struct fab_conn *c)
+static struct iw_ring *tx_pick(struct fab_conn *c)
 {
 	struct iw_tx *tx = &c->tx;
 
@@ -50,16 +50,16 @@ static struct iw_ring *pick(struct fab_conn *c)
 		return NULL;
 	if (tx->current)
 		return tx->current;
-	if (waits(&tx->reads) && tx->reads.next - tx->reads.head < c->ord)
+	if (tx_waits(&tx->reads) && tx->reads.next - tx->reads.head < c->ord)
 		return &tx->reads;
-	if (waits(&tx->responses) && (tx->turn || !waits(&tx->ops)))
+	if (tx_waits(&tx->responses) && (tx->turn || !tx_waits(&tx->ops)))
 		return &tx->responses;
-	return waits(&tx->ops) ? &tx->ops : NULL;
+	return tx_waits(&tx->ops) ? &tx->ops : NULL;
 }
 
 bool iw_tx_wants(struct fab_conn *c)
 {
-	return !c->tx.blocked && (c->tx.nframes || pick(c));
+	return !c->tx.blocked && (c->tx.nframes || tx_pick(c));
 }
 
 /* ---- Frames --------------------------------------------------------------- */
@@ -215,7 +215,7 @@ static bool make_batch(struct fab_conn *c)
 	size_t bytes = 0;
 	enum iw_error e;
 
-	while (tx->nframes < IW_BATCH && bytes < IW_BATCH_BYTES && (ring = pick(c))) {
+	while (tx->nframes < IW_BATCH && bytes < IW_BATCH_BYTES && (ring = tx_pick(c))) {
 		e = add_frame(c, ring);
 		if (e) {
 			/* The last frame from the peer is not the reason. */
@@ -268,7 +268,7 @@ static void skip_iov(struct iw_tx *tx, size_t n)
 	}
 }
 
-static void advance(struct fab_conn *c, size_t n)
+static void tx_advance(struct fab_conn *c, size_t n)
 {
 	struct iw_tx *tx = &c->tx;
 
@@ -353,7 +353,7 @@ static bool send_batch(struct fab_conn *c)
 	}
 	if (n > 0) {
 		c->stats.tx_bytes += (uint64_t)n;
-		advance(c, (size_t)n);
+		tx_advance(c, (size_t)n);
 	}
 	if (c->down)
 		return false;
