@@ -79,7 +79,7 @@ void options_help(FILE *out)
 		PACKAGE_NAME " ctl MOUNTPOINT COMMAND (see " PACKAGE_NAME " ctl --help).\n\n"
 		"  -f                    stay in the foreground\n"
 		"  -d                    debug: -f, and log every step\n"
-		"  -v                    say what is going on\n"
+		"  -v                    be verbose\n"
 		"  -r, -w                the same as -o ro, -o rw\n"
 		"  -s                    ignore unknown options\n"
 		"  -n                    accepted without effect\n"
