@@ -14,6 +14,24 @@ static uint32_t name_hash(uint64_t parent, const char *name, size_t len)
 	return (uint32_t)hash_bytes(name, len, parent);
 }
 
+/* The first entry from h on, in its chain, with that name. */
+static struct name *names_from(struct hash_node *h, uint32_t hash, uint64_t parent, const char *text)
+{
+	for (; h; h = h->next) {
+		struct name *n = container_of(h, struct name, by_name);
+
+		if (h->hash == hash && n->parent_id == parent && strcmp(n->text, text) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+/* The next one with the same name. */
+static struct name *names_behind(const struct name *n)
+{
+	return names_from(n->by_name.next, n->by_name.hash, n->parent_id, n->text);
+}
+
 static struct name_shard *shard_at(struct inode_table *t, uint32_t hash)
 {
 	return &t->names[hash % NAME_SHARDS];
@@ -114,26 +132,17 @@ static void note_missing(struct inode_table *t, struct inode *ino)
 	ino->names_missing = true;
 }
 
-static bool same_name(const struct name *a, const struct name *b)
-{
-	return a->by_name.hash == b->by_name.hash && a->parent_id == b->parent_id &&
-	       strcmp(a->text, b->text) == 0;
-}
-
 /* The entries of other inodes behind n: the name was theirs before. Without n they would be
  * found. They stay with their inodes. */
 static void hide_older(struct inode_table *t, struct name *n)
 {
 	struct name_shard *s = shard_at(t, n->by_name.hash);
-	struct hash_node *h, *next;
+	struct name *o;
 
 	pthread_mutex_lock(&s->mu);
 	/* Where nobody finds n nobody finds what is behind it. */
-	for (h = n->by_name.at ? n->by_name.next : NULL; h; h = next) {
-		next = h->next;
-		if (same_name(container_of(h, struct name, by_name), n))
-			hash_del(h);
-	}
+	while (n->by_name.at && (o = names_behind(n)))
+		hash_del(&o->by_name);
 	pthread_mutex_unlock(&s->mu);
 }
 
@@ -192,18 +201,14 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 {
 	uint32_t hash = name_hash(parent, name, strlen(name));
 	struct name_shard *s = shard_at(t, hash);
-	struct inode *found = NULL;
+	struct inode *found;
+	struct name *n;
 
 	pthread_mutex_lock(&s->mu);
-	hash_for_each(h, chain_of(s, hash), hash) {
-		struct name *n = container_of(h, struct name, by_name);
-
-		if (n->parent_id == parent && strcmp(n->text, name) == 0 &&
-		    inode_ref_live(n->ino)) {
-			found = n->ino;
-			break;
-		}
-	}
+	n = names_from(*chain_of(s, hash), hash, parent, name);
+	while (n && !inode_ref_live(n->ino))
+		n = names_behind(n);
+	found = n ? n->ino : NULL;
 	pthread_mutex_unlock(&s->mu);
 	return found;
 }
@@ -211,18 +216,12 @@ struct inode *inode_find(struct inode_table *t, uint64_t parent, const char *nam
 /* Is ino the newest inode with that name? The kernel knows no other one by it. */
 static bool is_newest(struct inode_table *t, const struct name *n)
 {
-	struct name_shard *s = shard_at(t, n->by_name.hash);
-	bool is = false;
+	uint32_t hash = n->by_name.hash;
+	struct name_shard *s = shard_at(t, hash);
+	bool is;
 
 	pthread_mutex_lock(&s->mu);
-	hash_for_each(h, chain_of(s, n->by_name.hash), n->by_name.hash) {
-		const struct name *other = container_of(h, struct name, by_name);
-
-		if (same_name(other, n)) {
-			is = other == n;
-			break;
-		}
-	}
+	is = names_from(*chain_of(s, hash), hash, n->parent_id, n->text) == n;
 	pthread_mutex_unlock(&s->mu);
 	return is;
 }
