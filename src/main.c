@@ -130,20 +130,22 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 {
 	const struct options *o = &m->opt;
 	struct fs_config cfg = {
-		.mountpoint = o->mountpoint,
+		.vfs = {
+			.place = o->mountpoint,
+			.acregmin = o->noac ? 0 : o->acregmin,
+			.acregmax = o->noac ? 0 : o->acregmax,
+			.acdirmin = o->noac ? 0 : o->acdirmin,
+			.acdirmax = o->noac ? 0 : o->acdirmax,
+			.solo = o->consistency == OPT_SOLO,
+			.write_behind = o->noac || o->sync || !o->writebehind ? 0 :
+					o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE,
+			.readahead = o->readahead,
+			.rdirplus = o->rdirplus,
+		},
 		.fuse_opts = o->fuse_opts,
-		.acregmin = o->noac ? 0 : o->acregmin,
-		.acregmax = o->noac ? 0 : o->acregmax,
-		.acdirmin = o->noac ? 0 : o->acdirmin,
-		.acdirmax = o->noac ? 0 : o->acdirmax,
 		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
 			       FS_LOOKUPCACHE_NONE,
-		.solo = o->consistency == OPT_SOLO,
-		.write_behind = o->noac || o->sync || !o->writebehind ? 0 :
-				o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE,
-		.readahead = o->readahead,
-		.rdirplus = o->rdirplus,
 		.debug = o->debug,
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,

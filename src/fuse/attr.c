@@ -96,7 +96,7 @@ double fs_entry_timeo(struct fs *fs, struct inode *dir)
 
 double fs_negative_timeo(const struct fs_config *cfg)
 {
-	double t = cfg->acdirmin;
+	double t = cfg->vfs.acdirmin;
 
 	if (cfg->lookupcache != FS_LOOKUPCACHE_ALL)
 		return 0;

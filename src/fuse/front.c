@@ -23,7 +23,7 @@ static bool front_inode_begins_locked(struct inode_table *t, struct inode *ino,
 	const struct fs *fs = fs_of_vfs(container_of(t, struct vfs, inodes));
 
 	list_init(&believed_of(ino)->ends);
-	return !fs->cfg.solo || !S_ISREG(ino->type) || solo_begin(ino, attr);
+	return !fs->cfg.vfs.solo || !S_ISREG(ino->type) || solo_begin(ino, attr);
 }
 
 static void front_inode_ends(struct inode *ino)

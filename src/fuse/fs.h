@@ -12,19 +12,14 @@
 #define FUSE_FS_H
 
 #include "base/log.h"
-#include "nfs/nfs.h"
+#include "vfs/vfs.h"
 
 enum fs_lookupcache { FS_LOOKUPCACHE_ALL, FS_LOOKUPCACHE_POS, FS_LOOKUPCACHE_NONE };
 
 struct fs_config {
-	const char *mountpoint;
+	struct vfs_config vfs;          /* place: the mount point; solo: see fuse/solo.h */
 	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
-	unsigned acregmin, acregmax, acdirmin, acdirmax;        /* seconds */
 	enum fs_lookupcache lookupcache;
-	bool solo;                      /* only this mount writes the files: fuse/solo.h */
-	unsigned write_behind;          /* percent of the data buffers; 0: WRITEs go through */
-	uint64_t readahead;             /* the most bytes read ahead of one reader; 0: none */
-	bool rdirplus;
 	bool debug;                     /* libfuse logs each request */
 	/* Of a process that keeps the privileges for it. NULL: for tests.
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,

@@ -59,7 +59,7 @@ static bool goes_past(const struct fs *fs, const struct inode *ino, const struct
 /* A mapping that is written to needs an open that reads as well. */
 static bool may_dirty(const struct fs *fs, int flags)
 {
-	return (flags & O_ACCMODE) == O_RDWR || (fs->cfg.solo && may_write(flags));
+	return (flags & O_ACCMODE) == O_RDWR || (fs->cfg.vfs.solo && may_write(flags));
 }
 
 struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)

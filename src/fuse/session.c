@@ -64,16 +64,16 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	session_want(conn, FUSE_CAP_ASYNC_READ, true);
 	/* After an asynchronous direct write the kernel keeps pages that were filled meanwhile.
 	 * With the write-back cache no attribute makes it drop them (believed.h). */
-	session_want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.solo);
+	session_want(conn, FUSE_CAP_ASYNC_DIO, !fs->cfg.vfs.solo);
 	session_want(conn, FUSE_CAP_PARALLEL_DIROPS, true);
-	session_want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.rdirplus);
+	session_want(conn, FUSE_CAP_READDIRPLUS, fs->cfg.vfs.rdirplus);
 	/* Without AUTO the kernel always sends READDIRPLUS: attributes come with the names at
 	 * no further cost, and then stat() costs nothing. */
 	session_want(conn, FUSE_CAP_READDIRPLUS_AUTO, false);
 	/* The kernel drops a file's pages when it sees that the file has changed. */
-	session_want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.solo);
+	session_want(conn, FUSE_CAP_AUTO_INVAL_DATA, !fs->cfg.vfs.solo);
 	/* With it the kernel ignores the server's size and times. */
-	session_want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.solo);
+	session_want(conn, FUSE_CAP_WRITEBACK_CACHE, fs->cfg.vfs.solo);
 	/* Off: data has to be in registered memory. */
 	session_want(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE,
 		     false);
@@ -94,7 +94,7 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	conn->congestion_threshold = BACKGROUND * 3 / 4;
 	conn->time_gran = 1;
 	/* With the write-back cache the pages are what is written. */
-	fs->writes_past = conn->proto_minor >= DROPS_PAGES && !fs->cfg.solo;
+	fs->writes_past = conn->proto_minor >= DROPS_PAGES && !fs->cfg.vfs.solo;
 	sem_post(&fs->inited);
 }
 
@@ -220,7 +220,7 @@ static void take_away(struct fs *fs)
 	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount() : 0;
 
 	if (rc)
-		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.mountpoint,
+		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.vfs.place,
 			 fs_why(rc));
 	if (fs->cfg.mount)
 		close_device(fs);
@@ -235,7 +235,7 @@ static int get_device(struct fs *fs, struct errbuf *eb)
 	int fd;
 
 	if (!fs->cfg.mount)
-		return libfuse_mount(fs->se, fs->cfg.mountpoint, eb);
+		return libfuse_mount(fs->se, fs->cfg.vfs.place, eb);
 	fd = fs->cfg.mount(fs_request_most(fs->vfs.cl->rsize), eb);
 	if (fd < 0)
 		return fd;
@@ -285,7 +285,7 @@ static int wait_init(struct fs *fs, struct errbuf *eb)
 	while (sem_timedwait(&fs->inited, &ts) < 0)
 		if (errno != EINTR)
 			return err_set(eb, -ETIMEDOUT, "the kernel sent no FUSE_INIT for '%s' within %d s",
-				       fs->cfg.mountpoint, INIT_TIMEOUT_S);
+				       fs->cfg.vfs.place, INIT_TIMEOUT_S);
 	return 0;
 }
 
@@ -346,7 +346,7 @@ static void let_kernel_read_ahead(struct fs *fs)
 {
 	int rc;
 
-	if (!fs->cfg.readahead || !fs->cfg.read_ahead)
+	if (!fs->cfg.vfs.readahead || !fs->cfg.read_ahead)
 		return;
 	/* Then FUSE_INIT has been answered. */
 	nfs_each_lane(fs->vfs.cl, session_nothing, NULL);
@@ -371,12 +371,8 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	handles_init(&fs->files);
 	handles_init(&fs->dirs);
 	sentback_init(&fs->back);
-	vfs_init(&fs->vfs, &(struct vfs_config){
-		.acregmin = cfg->acregmin, .acregmax = cfg->acregmax,
-		.acdirmin = cfg->acdirmin, .acdirmax = cfg->acdirmax,
-		.negative_timeo = fs_negative_timeo(cfg), .write_behind = cfg->write_behind,
-		.readahead = cfg->readahead, .solo = cfg->solo, .place = cfg->mountpoint, .rdirplus = cfg->rdirplus,
-	}, &fs_front, cl);
+	fs->cfg.vfs.negative_timeo = fs_negative_timeo(cfg);
+	vfs_init(&fs->vfs, &fs->cfg.vfs, &fs_front, cl);
 	fs->vfs.lanes = calloc(cl->nlanes, sizeof(struct vfs_lane *));
 	fs->lanes = calloc(cl->nlanes, sizeof(*fs->lanes));
 	rc = fs->lanes && fs->vfs.lanes ? root_init(fs, eb) : err_set(eb, -ENOMEM, "out of memory");

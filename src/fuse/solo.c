@@ -74,7 +74,7 @@ static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint6
 
 int fs_solo_flags(const struct fs *fs, int flags)
 {
-	return fs->cfg.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
+	return fs->cfg.vfs.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
 }
 
 static bool is_widened(const struct fs_req *r)

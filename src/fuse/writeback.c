@@ -152,8 +152,8 @@ static void say_not_sent(struct fs *fs, int rc)
 	inode_put(&fs->vfs.inodes, d.one, 1);
 	log_err("data written through mappings%s may be lost: the kernel did not send it (%s: %s). %u open "
 		"files may have such data; one is '%s'",
-		fs->cfg.solo ? " or into the write-back cache" : "",
-		rc == -ETIMEDOUT ? fs->vfs.cl->cfg.server : fs->cfg.mountpoint,
+		fs->cfg.vfs.solo ? " or into the write-back cache" : "",
+		rc == -ETIMEDOUT ? fs->vfs.cl->cfg.server : fs->cfg.vfs.place,
 		rc == -ETIMEDOUT ? "no answer" : fs_why(rc), d.n, path);
 }
 

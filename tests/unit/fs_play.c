@@ -211,7 +211,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	struct nfs_client *cl = lane_play_start(version);
 
 	fs.cfg.fuse_opts = "fsname=test";
-	fs.cfg.rdirplus = true;
+	fs.cfg.vfs.rdirplus = true;
 	fs.lanes = calloc(2, sizeof(*fs.lanes));        /* a test may use the second one */
 	fs.vfs.lanes = calloc(2, sizeof(*fs.vfs.lanes));
 	sem_init(&fs.inited, 0, 0);
@@ -221,8 +221,8 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	vfs_init(&fs.vfs, &(struct vfs_config){
 		.acregmin = fs.vfs.inodes.acregmin, .acregmax = fs.vfs.inodes.acregmax,
 		.acdirmin = fs.vfs.inodes.acdirmin, .acdirmax = fs.vfs.inodes.acdirmax,
-		.negative_timeo = fs_negative_timeo(&fs.cfg), .write_behind = fs.cfg.write_behind,
-		.solo = fs.cfg.solo, .place = fs.cfg.mountpoint, .rdirplus = true,
+		.negative_timeo = fs_negative_timeo(&fs.cfg), .write_behind = fs.cfg.vfs.write_behind,
+		.solo = fs.cfg.vfs.solo, .place = fs.cfg.vfs.place, .rdirplus = true,
 	}, &fs_front, cl);
 	fl = &fs.lanes[0];
 	fs_lane_init(&fs, 0);

@@ -672,7 +672,7 @@ static void begin(unsigned which, unsigned share)
 	memory = disk;
 	log_set_level(LOG_LVL_ERR);
 	fs_play_answered = answered;
-	fs.cfg.write_behind = share;
+	fs.cfg.vfs.write_behind = share;
 	fs_play_start(&version, &root, &attr);
 	fs.vfs.cl->wsize = 24 * 4096;       /* more than the first buffer of a WRITE */
 	for (unsigned i = 0; i < 2; i++)

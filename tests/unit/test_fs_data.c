@@ -762,7 +762,7 @@ static void teardown_past(void)
 
 static void setup_past_behind(void)
 {
-	fs.cfg.write_behind = 60;
+	fs.cfg.vfs.write_behind = 60;
 	setup_past();
 }
 

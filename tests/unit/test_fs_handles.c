@@ -146,7 +146,7 @@ static void setup(void)
 	struct fuse_init_out init;
 
 	change = 1;
-	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	memcpy(&init, answer.data, sizeof(init));
@@ -356,7 +356,7 @@ Test(fs_handles, solo)
 {
 	struct node a;
 
-	fs.cfg.solo = true;
+	fs.cfg.vfs.solo = true;
 	a = lookup(FUSE_ROOT_ID, "a");
 	forget(a.id, 1);
 	decode_handle(a, 'a');

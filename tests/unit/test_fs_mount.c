@@ -244,7 +244,7 @@ static unsigned descriptors(void)
 
 static struct fs *try_mount(int expect)
 {
-	static const struct fs_config cfg = { .mountpoint = "/nowhere", .fuse_opts = "fsname=test" };
+	static const struct fs_config cfg = { .vfs.place = "/nowhere", .fuse_opts = "fsname=test" };
 	struct errbuf eb = { "" };
 	struct fs *fs = NULL;
 	int rc;

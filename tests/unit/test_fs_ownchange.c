@@ -241,7 +241,7 @@ static void setup(void)
 	static const struct nfs_fh root = { .len = 4, .data = "dir" };
 	static const struct nfs_attr attr = { .mode = S_IFDIR | 0755 };
 
-	fs.cfg.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
+	fs.cfg.vfs.acdirmin = fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = 30;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_start(&version, &root, &attr);
 	getattr(1);                     /* until the first reply there is one credit */
@@ -317,12 +317,12 @@ Test(fs_known, changes_that_are_not_atomic)
 
 Test(fs_known, nothing_is_believed)
 {
-	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = fs.cfg.acdirmin = 0;
+	fs.vfs.inodes.acdirmin = fs.vfs.inodes.acdirmax = fs.cfg.vfs.acdirmin = 0;
 	fs.vfs.inodes.negative_timeo = 0;
 	unlink_("a"), done();
 	cr_assert_eq(getattr(1), 1, "actimeo=0");
 	cr_assert_eq(not_there("a"), 1);
-	fs.cfg.acdirmin = 30;
+	fs.cfg.vfs.acdirmin = 30;
 	fs.cfg.lookupcache = FS_LOOKUPCACHE_POS;
 	fs.vfs.inodes.negative_timeo = fs_negative_timeo(&fs.cfg);
 	unlink_("b"), done();

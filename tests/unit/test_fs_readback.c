@@ -263,7 +263,7 @@ static void setup(void)
 	const struct fuse_entry_out *out = (const void *)answer.data;
 
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = fs.vfs.inodes.acregmin ? fs.vfs.inodes.acregmin : 30;
-	fs.cfg.write_behind = 60;
+	fs.cfg.vfs.write_behind = 60;
 	fs_play_start(&version, &root, &attr);
 	lookup("f");
 	done();

@@ -288,9 +288,9 @@ static void setup(void)
 
 	file.uid = user = OWNER;
 	file.mode = 0644;
-	fs.cfg.solo = true;
+	fs.cfg.vfs.solo = true;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
-	fs.cfg.write_behind = 60;
+	fs.cfg.vfs.write_behind = 60;
 	fs_play_start(&version, &root, &attr);
 	node = lookup();
 	sent_only("l");
