@@ -64,7 +64,7 @@ missing_packages() {
 # test bench must not turn its host into a server.
 install_packages() {
 	local missing policy='' status
-	command -v dpkg-query >/dev/null || { say "not a Debian system: packages have to be there"; return 0; }
+	command -v dpkg-query >/dev/null || { say "not a Debian system: install the packages yourself"; return 0; }
 	mapfile -t missing < <(missing_packages "$@")
 	(( ${#missing[@]} )) || return 0
 	say "installing: ${missing[*]}"

@@ -12,15 +12,15 @@
 # another root or container, has another number.
 #
 # Nobody but its owner reaches any of it: NFS with AUTH_SYS believes whoever connects.
-#   root       all of it in a network name space of its own, with a loopback only
-#   others     nfs-ganesha in a user and network name space of its own, which the
+#   root       all of it in a network namespace of its own, with a loopback only
+#   others     nfs-ganesha in a user and network namespace of its own, which the
 #              gateway enters; it listens outside, for its user only (--allow)
-#   neither    where name spaces cannot be had, the gateway is as above, and
+#   neither    where namespaces cannot be had, the gateway is as above, and
 #              nfs-ganesha takes what comes from 127.0.0.1: quickstart says so
 #
 # Back ends of nfs-ganesha:
 #   VFS  files of a directory, for root: file handles need CAP_DAC_READ_SEARCH,
-#        in the first user name space. The directory is a file system of its own, in
+#        in the first user namespace. The directory is a file system of its own, in
 #        memory, of $export_size (mount_export): who can talk to the server could
 #        otherwise make up handles of the whole file system behind it. (And a
 #        container's overlayfs has no handles.)

@@ -81,12 +81,12 @@ files_are() {
 
 ready_cp_in() { rm -f "$1/random"; }
 work_cp_in() { limited cp "$TMP/random" "$1/random"; }
-check_cp_in() { cmp -s "$TMP/random" "$1/random" || fail "the copy is not what was copied"; }
+check_cp_in() { cmp -s "$TMP/random" "$1/random" || fail "the copy differs from the original"; }
 
 ready_cp_out() { rm -f "$TMP/copy" && cp "$TMP/random" "$1/random" || fail "no room"; }
 work_cp_out() { limited cp "$1/random" "$TMP/copy"; }
 check_cp_out() {
-	cmp -s "$TMP/random" "$TMP/copy" || fail "the copy is not what was copied"
+	cmp -s "$TMP/random" "$TMP/copy" || fail "the copy differs from the original"
 	rm -f "$TMP/copy"
 }
 
@@ -151,7 +151,7 @@ check_rm_r() { [[ ! -e $1/doomed ]] || fail "rm has left something"; }
 
 ready_compile() { rm -f "$1/source"/*.o "$1/source/program"; }
 work_compile() { limited make -C "$1/source"; }
-check_compile() { [[ $("$1/source/program" 2>&1) == 24 ]] || fail "what was compiled does not say 24"; }
+check_compile() { [[ $("$1/source/program" 2>&1) == 24 ]] || fail "the compiled program does not print 24"; }
 
 # 20 transactions of 50 rows, and one that reads them all.
 ready_sqlite3() {
