@@ -170,7 +170,7 @@ static int by_identity(void)
 }
 
 /*
- * The root of another mount of the same file system, which is in no name space and ends with the
+ * The root of another mount of the same file system, which is in no namespace and ends with the
  * descriptor. It can be opened when ours is covered, or was unmounted lazily, or its root is closed to
  * this user; but by root only, and since Linux 5.15. fs: fsopen(). Or -1.
  */

@@ -35,7 +35,7 @@ extern const char *ctl_mountinfo;
 #define CTL_NAME_MAX 108u       /* a socket's name: sun_path */
 
 struct ctl_mount {
-	int id;                 /* in this mount name space; given again when the mount is gone */
+	int id;                 /* in this mount namespace; given again when the mount is gone */
 	dev_t dev;
 	uid_t owner;            /* user_id= */
 	bool ours;              /* its type is fuse.nfsrdma-fuse */

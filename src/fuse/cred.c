@@ -5,9 +5,9 @@
  * /proc. They are remembered for half a second for each (process, uid, gid). So a process
  * that changes only its groups keeps the old ones for that long.
  *
- * FUSE gives 0 as the number of a process that is in no pid name space of ours (this process
+ * FUSE gives 0 as the number of a process that is in no pid namespace of ours (this process
  * in one container, the program in another): nothing is known of it but uid and gid. So it is if
- * /proc is not that of our pid name space: its numbers are other processes'. The log says so,
+ * /proc is not that of our pid namespace: its numbers are other processes'. The log says so,
  * once. The kernel's own requests have 0, too, with uid and gid 0.
  */
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define GROUPS_NS 500000000ull
 #define GROUPS_MAX 256
 
-/* /proc may be that of another pid name space than ours, where the number is somebody else's. */
+/* /proc may be that of another pid namespace than ours, where the number is somebody else's. */
 static bool is_seen(pid_t pid)
 {
 	char self[16] = "";

@@ -212,7 +212,7 @@ static inline void fs_write_back_count(struct fs *fs)
 		atomic_fetch_add(&fs->write_back.writes, 1);
 }
 /* A directory is opened by that process: is it the one that calls syncfs()? No other process has
- * that pid while it has the directory open. 0 is any process of another pid name space. */
+ * that pid while it has the directory open. 0 is any process of another pid namespace. */
 static inline bool fs_write_back_is_by(struct fs *fs, pid_t pid)
 {
 	return pid && pid == atomic_load(&fs->write_back.syncs);
@@ -268,7 +268,7 @@ void fs_spare_free(struct fs_req *r);
 /* The uid, gid and groups of the process that made the request. */
 void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
 /* Is a signal pending for this thread that ends its process? FS_UNSEEN: it is in another pid
- * name space (0), /proc hides it, or no file can be opened. A thread that waits for a request
+ * namespace (0), /proc hides it, or no file can be opened. A thread that waits for a request
  * is never gone. */
 enum fs_fate { FS_LIVES, FS_DIES, FS_UNSEEN };
 enum fs_fate fs_fate(pid_t pid);

@@ -18,7 +18,7 @@
  *   by another client: open             OPEN (dir, a): not r->ino      OPEN by handle
  *   with O_TRUNC: SETATTR               SETATTR (dir, a): not r->ino   SETATTR by handle
  *
- * Threads in other pid name spaces have one number, 0, and what one of them does must not take
+ * Threads in other pid namespaces have one number, 0, and what one of them does must not take
  * another one's note: its second attempt would fail for good. So for them it is counted for
  * each inode how many were sent back there. What they look up is not known to be theirs: who finds
  * another file by the name is sent back once more, and fails, if that has changed within this

@@ -2,7 +2,7 @@
 /*
  * --allow UID: only connections of that user of this machine. The kernel lists TCP sockets
  * with the user who made each. The client's end of a connection is in the list, if the
- * client is in our network name space.
+ * client is in our network namespace.
  *
  *     sl  local_address rem_address   st tx_queue:rx_queue tr:when retrnsmt uid ... inode
  *      0: 0100007F:8124 0100007F:4E51 01 ...                                  1000   4711
@@ -11,8 +11,8 @@
  * established, and must have an inode. The same list tells the users of this machine apart
  * (peer.c). Addresses are words in the machine's own byte order.
  *
- * --enter PID: the network name space of the NFS server. The lists and the listener are
- * opened before, and stay in the name space in which they were opened.
+ * --enter PID: the network namespace of the NFS server. The lists and the listener are
+ * opened before, and stay in the namespace in which they were opened.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -360,7 +360,7 @@ bool allow_user(const struct gw_allow *a, const struct sockaddr_storage *local,
 /* Is it the user's? If not, the log says so. */
 bool allow_peer(const struct gw_allow *a, const struct sockaddr_storage *local,
 		const struct sockaddr_storage *peer);
-/* Enters the network name space of that process. Connections to the server are made from
+/* Enters the network namespace of that process. Connections to the server are made from
  * there. */
 int enter_server(const char *pid, struct errbuf *eb);
 

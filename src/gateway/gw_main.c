@@ -46,7 +46,7 @@ static void help(void)
 	       "  -i, --idle SECONDS           close connections on which nothing comes for so long;\n"
 	       "                               clients connect again; 0: never (%u)\n"
 	       "  -a, --allow UID              iwarp: only that user of this machine may connect\n"
-	       "  -e, --enter PID              reach SERVER from the network name space of a process\n"
+	       "  -e, --enter PID              reach SERVER from the network namespace of a process\n"
 	       "  -C, --crc                    iwarp: ask for a CRC32c on every frame\n"
 	       "  -m, --mss-fpdu               iwarp: frames fit TCP segments, as adapters want\n"
 	       "  -p, --port-file FILE         write the port to FILE when ready\n"

@@ -41,10 +41,10 @@ Test(fs_cred, which_signals_end_a_process, .timeout = 300)
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert_eq(fs_fate(pid), FS_UNSEEN, "it is gone");
-	cr_assert_eq(fs_fate(0), FS_UNSEEN, "not of our name space");
+	cr_assert_eq(fs_fate(0), FS_UNSEEN, "not of our namespace");
 }
 
-/* The kernel's numbers are those of our pid name space. /proc may have another's. */
+/* The kernel's numbers are those of our pid namespace. /proc may have another's. */
 Test(fs_cred, proc_of_another_name_space, .timeout = 300)
 {
 	int status;
@@ -66,7 +66,7 @@ Test(fs_cred, proc_of_another_name_space, .timeout = 300)
 	cr_assert_eq(fs_fate(getpid()), FS_LIVES);
 }
 
-/* ---- a program in another pid name space ---- */
+/* ---- a program in another pid namespace ---- */
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {

@@ -840,7 +840,7 @@ static void end_waiting(pthread_t thread, const int fds[2], int expected)
 }
 
 /* A request that a program waits for overtakes WRITEs of the kernel. RELEASEDIR does not. And other
- * programs cannot end it: 0 is the pid of all those in other pid name spaces. */
+ * programs cannot end it: 0 is the pid of all those in other pid namespaces. */
 Test(fs_dir, pages_end_with_a_release_of_that_process)
 {
 	uint64_t early = open_by(SYNCS, O_DIRECTORY), its;

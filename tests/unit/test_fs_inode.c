@@ -507,7 +507,7 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	inode_put(&t, a, 1);
 }
 
-/* Programs in other pid name spaces have one number, 0. What one of them does takes nothing from
+/* Programs in other pid namespaces have one number, 0. What one of them does takes nothing from
  * another one, whose second attempt would fail for good. */
 Test(inode, unseen_programs_come_back, .init = setup, .fini = teardown)
 {

@@ -522,7 +522,7 @@ static void misled(void)
 	CHECK(!is_mountpoint(now));
 	CHECK(unmounter_ask() == -ENOENT && is_mountpoint(at));
 	unmounter_end();
-	/* The mount is this name space's, and goes with it. */
+	/* The mount is this namespace's, and goes with it. */
 	CHECK(rmdir(now) == 0 && rmdir(b) == 0 && unlink(a) == 0);
 }
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash disable=SC2016,SC2034,SC2317
-# The daemon is in a pid name space of its own, as in a container beside the programs': FUSE
+# The daemon is in a pid namespace of its own, as in a container beside the programs': FUSE
 # does not say whose a request is. Signals that end no program end no request, however slow
 # the server is, and what is not known of the programs is said.
-[[ $(id -u) == 0 ]] || skip "root is needed, for a name space"
+[[ $(id -u) == 0 ]] || skip "root is needed, for a namespace"
 has_gateway
 trap end_all EXIT
 gateway_up 20101 "$NFSRDMA_SERVER" --fabric iwarp

@@ -9,7 +9,7 @@
 # With --paths there are more of the kind, path N between 10.0.N.2 and 10.0.N.1: v3 and v2
 # (rxe3, rxe2) are path 1.
 #
-# Both ends are in one network name space, because rxe works in no other. Left
+# Both ends are in one network namespace, because rxe works in no other. Left
 # alone, the kernel would see that 10.0.0.1 is its own address and use a short
 # cut inside one device: no packet could be captured, lost or delayed. So the
 # rule that finds local addresses applies to what comes in, and what goes out
