@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <mntent.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

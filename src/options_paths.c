@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/sock.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options_impl.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "config.h"

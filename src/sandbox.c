@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include "base/log.h"

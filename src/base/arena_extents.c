@@ -23,10 +23,8 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Looks in a row. */
 #define IDLE_LOOKS 5u

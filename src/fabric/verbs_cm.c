@@ -21,7 +21,6 @@
 #include "fabric/verbs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>

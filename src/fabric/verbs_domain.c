@@ -105,33 +105,33 @@ static int access_flags(const struct fab_conn *c, unsigned access)
 	return flags;
 }
 
-/* NULL: *rc and eb are set. */
-static struct verbs_mr *make_mr(const struct verbs_domain *vd, void *mem, size_t len, int flags,
-				struct list *mrs, int *rc, struct errbuf *eb)
-{
-	struct verbs_mr *m = calloc(1, sizeof(*m));
-
-	if (!m) {
-		*rc = err_set(eb, -ENOMEM, "no memory for a registration");
-		return NULL;
-	}
-	m->mr = ibv_reg_mr(vd->pd, mem, len, flags);
-	if (!m->mr) {
-		*rc = reg_failed(vd, errno ? -errno : -ENOMEM, len, eb);
-		free(m);
-		return NULL;
-	}
-	m->flags = flags;
-	list_add_tail(mrs, &m->node);
-	return m;
-}
-
 static void domain_describe(struct verbs_mr *m, struct fab_mr *out)
 {
 	*out = (struct fab_mr){
 		.base = m->mr->addr, .len = m->mr->length, .addr = (uintptr_t)m->mr->addr,
 		.lkey = m->mr->lkey, .rkey = m->mr->rkey, .priv = m,
 	};
+}
+
+/* Registers, keeps that in `mrs`, and describes it. 0, or -errno with eb set. */
+static int make_mr(const struct verbs_domain *vd, void *mem, size_t len, int flags,
+		   struct list *mrs, struct fab_mr *out, struct errbuf *eb)
+{
+	struct verbs_mr *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return err_set(eb, -ENOMEM, "no memory for a registration");
+	m->mr = ibv_reg_mr(vd->pd, mem, len, flags);
+	if (!m->mr) {
+		rc = reg_failed(vd, errno ? -errno : -ENOMEM, len, eb);
+		free(m);
+		return rc;
+	}
+	m->flags = flags;
+	list_add_tail(mrs, &m->node);
+	domain_describe(m, out);
+	return 0;
 }
 
 struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
@@ -142,13 +142,7 @@ struct ibv_mr *verbs_mr_of(const struct fab_mr *mr)
 int verbs_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
 	      struct fab_mr *out, struct errbuf *eb)
 {
-	int rc = 0;
-	struct verbs_mr *m = make_mr(c->domain, mem, len, access_flags(c, access), &c->mrs, &rc, eb);
-
-	if (!m)
-		return rc;
-	domain_describe(m, out);
-	return 0;
+	return make_mr(c->domain, mem, len, access_flags(c, access), &c->mrs, out, eb);
 }
 
 void verbs_dereg(struct fab_conn *c, struct fab_mr *mr)
@@ -162,12 +156,8 @@ static int reg_piece(struct fab_device *dev, void *mem, size_t len, int flags, s
 		     struct errbuf *eb)
 {
 	struct verbs_domain *vd = container_of(dev, struct verbs_domain, dev);
-	int rc = 0;
-	struct verbs_mr *m = make_mr(vd, mem, len, flags, &vd->mrs, &rc, eb);
 
-	if (m)
-		domain_describe(m, out);
-	return rc;
+	return make_mr(vd, mem, len, flags, &vd->mrs, out, eb);
 }
 
 static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
@@ -265,10 +255,10 @@ int verbs_reg_shared(struct fab_conn *c, void *mem, size_t len, unsigned access,
 
 	pthread_mutex_lock(&d->mu);
 	m = find_mr(c->domain, mem, len, flags);
-	if (!m)
-		m = make_mr(c->domain, mem, len, flags, &c->domain->mrs, &rc, eb);
 	if (m)
 		domain_describe(m, out);
+	else
+		rc = make_mr(c->domain, mem, len, flags, &c->domain->mrs, out, eb);
 	pthread_mutex_unlock(&d->mu);
 	return rc;
 }

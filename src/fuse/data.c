@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <string.h>
 #include "fuse/fs_impl.h"
 #include "fuse/readback.h"
 

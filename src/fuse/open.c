@@ -34,7 +34,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include "fuse/fs_impl.h"
 
 /* The kernel's own flag of an open by execve(); open(2) cannot set it. */

@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"

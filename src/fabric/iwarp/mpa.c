@@ -17,6 +17,12 @@ static const char keys[2][KEY_BYTES + 1] = { "MPA ID Req Frame", "MPA ID Rep Fra
 #define MPA_R 0x20u
 #define MPA_S 0x10u
 
+static int mpa_wrong(const char **why, int err, const char *text)
+{
+	*why = text;
+	return err;
+}
+
 size_t mpa_encode(const struct mpa_frame *f, uint8_t *buf)
 {
 	size_t depths = f->enhanced ? MPA_DEPTHS : 0;
@@ -39,16 +45,13 @@ int mpa_size(const uint8_t *buf, size_t len, bool reply, const char **why)
 {
 	/* Check as early as possible: a peer that speaks something else may never send a
 	 * whole header. */
-	if (memcmp(buf, keys[reply], len < KEY_BYTES ? len : KEY_BYTES)) {
-		*why = "the peer does not speak iWARP (no MPA frame)";
-		return -EPROTO;
-	}
+	if (memcmp(buf, keys[reply], len < KEY_BYTES ? len : KEY_BYTES))
+		return mpa_wrong(why, -EPROTO, "the peer does not speak iWARP (no MPA frame)");
 	if (len < MPA_HDR)
 		return MPA_HDR;
-	if (get16(buf + 18) > MPA_PD_MAX) {
-		*why = "the peer's MPA frame has more than 256 bytes of private data";
-		return -EPROTO;
-	}
+	if (get16(buf + 18) > MPA_PD_MAX)
+		return mpa_wrong(why, -EPROTO,
+				 "the peer's MPA frame has more than 256 bytes of private data");
 	return (int)(MPA_HDR + get16(buf + 18));
 }
 
@@ -59,10 +62,8 @@ int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
 
 	if (size < 0)
 		return size;
-	if ((size_t)size != len) {
-		*why = "the peer's MPA frame is not complete";
-		return -EPROTO;
-	}
+	if ((size_t)size != len)
+		return mpa_wrong(why, -EPROTO, "the peer's MPA frame is not complete");
 	*f = (struct mpa_frame){
 		.reply = reply,
 		.markers = buf[16] & MPA_M, .crc = buf[16] & MPA_C,
@@ -78,8 +79,7 @@ int mpa_decode(struct mpa_frame *f, const uint8_t *buf, size_t len, bool reply,
 		/* siw rejects without any private data, but with S set. */
 		if (f->reject)
 			return 0;
-		*why = "the peer's enhanced MPA frame has no IRD and ORD";
-		return -EPROTO;
+		return mpa_wrong(why, -EPROTO, "the peer's enhanced MPA frame has no IRD and ORD");
 	}
 	f->ird = get16(f->priv) & MPA_DEPTH_MAX;
 	f->ord = get16(f->priv + 2) & MPA_DEPTH_MAX;
@@ -97,20 +97,17 @@ static unsigned min_depth(unsigned own, unsigned peers)
 
 static int mpa_judge(const struct mpa_frame *f, const char **why)
 {
-	if (f->rev != 2) {
-		*why = f->rev == 1 ? "the peer speaks MPA revision 1, which has no RDMA Read depths; "
-				     "revision 2 (RFC 6581) is needed" :
-				     "the peer speaks an unknown revision of MPA";
-		return -EPROTONOSUPPORT;
-	}
-	if (!f->enhanced) {
-		*why = "the peer's MPA frame has no RDMA Read depths (RFC 6581's S bit is clear)";
-		return -EPROTONOSUPPORT;
-	}
-	if (f->markers) {
-		*why = "the peer wants MPA markers, which this side does not support";
-		return -EOPNOTSUPP;
-	}
+	if (f->rev != 2)
+		return mpa_wrong(why, -EPROTONOSUPPORT, f->rev == 1 ?
+				 "the peer speaks MPA revision 1, which has no RDMA Read depths; "
+				 "revision 2 (RFC 6581) is needed" :
+				 "the peer speaks an unknown revision of MPA");
+	if (!f->enhanced)
+		return mpa_wrong(why, -EPROTONOSUPPORT, "the peer's MPA frame has no RDMA Read depths "
+				 "(RFC 6581's S bit is clear)");
+	if (f->markers)
+		return mpa_wrong(why, -EOPNOTSUPP,
+				 "the peer wants MPA markers, which this side does not support");
 	return 0;
 }
 
@@ -142,18 +139,16 @@ int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
 {
 	int err;
 
-	if (rep->reject) {
-		*why = rep->rev == 2 ? "the peer rejected the connection (MPA Reply)" :
-		       "the peer rejected the connection: it does not speak MPA revision 2";
-		return -ECONNREFUSED;
-	}
+	if (rep->reject)
+		return mpa_wrong(why, -ECONNREFUSED, rep->rev == 2 ?
+				 "the peer rejected the connection (MPA Reply)" :
+				 "the peer rejected the connection: it does not speak MPA revision 2");
 	err = mpa_judge(rep, why);
 	if (err)
 		return err;
-	if (rep->ord != MPA_DEPTH_MAX && rep->ord > own->ird) {
-		*why = "the peer wants more RDMA Reads at once than were offered (IRD)";
-		return -EPROTO;
-	}
+	if (rep->ord != MPA_DEPTH_MAX && rep->ord > own->ird)
+		return mpa_wrong(why, -EPROTO,
+				 "the peer wants more RDMA Reads at once than were offered (IRD)");
 	*agreed = (struct mpa_terms){
 		.crc = rep->crc || own->crc,
 		.ird = own->ird,
