@@ -54,6 +54,11 @@ static void drop_state(struct inode_table *t, struct inode *ino)
 	t->front->inode_ends(ino);
 }
 
+static bool is_forgotten(const struct inode *ino)
+{
+	return atomic_load(&ino->refs) == 0;
+}
+
 void inode_table_fini(struct inode_table *t)
 {
 	for (unsigned i = 0; i < INODE_SHARDS; i++) {
@@ -62,7 +67,8 @@ void inode_table_fini(struct inode_table *t)
 				struct inode *ino = container_of(n, struct inode, by_fh);
 
 				hash_del(n);
-				drop_state(t, ino);
+				if (!is_forgotten(ino))
+					drop_state(t, ino);
 				free(ino);
 			}
 		}
@@ -94,11 +100,6 @@ static void inode_free(struct inode_table *t, struct inode *ino)
 {
 	handle_del(&t->handles, ino->id);
 	free(ino);
-}
-
-static bool is_forgotten(const struct inode *ino)
-{
-	return atomic_load(&ino->refs) == 0;
 }
 
 static void leave_forgotten(struct inode_shard *s, struct inode *ino)
