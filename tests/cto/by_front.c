@@ -191,9 +191,9 @@ static int close_slot(unsigned slot)
 static int64_t read_file(const struct op *o, struct front_file *f, uint8_t *data)
 {
 	size_t all = 0;
-	struct ask ask;
+	struct ask ask = { .done = 1 };
 
-	do {
+	while (ask.done && all < o->len) {
 		ask = (struct ask){ .begin = front_read, .file = f, .mem = data + all, .len = o->len - all,
 				    .off = o->off + all };
 		if (ask.len > VFS_IO_MAX)
@@ -201,7 +201,7 @@ static int64_t read_file(const struct op *o, struct front_file *f, uint8_t *data
 		if (front_do(&ask))
 			return ask.status;
 		all += ask.done;
-	} while (ask.done && all < o->len);
+	}
 	return (int64_t)all;
 }
 
@@ -222,6 +222,8 @@ static int64_t write_file(const struct op *o, struct front_file *f, uint8_t *dat
 	struct ask ask = { .begin = front_write, .file = f, .mem = data, .len = o->len, .off = o->off, .changes = true };
 	struct ask end = { .begin = front_getattr, .file = f };
 
+	if (!o->len)
+		return 0;
 	bytes_of(o, data);
 	/* Nobody else writes the file while this one appends. */
 	if (o->what == WRITE && f->flags & O_APPEND) {
