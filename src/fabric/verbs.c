@@ -97,7 +97,7 @@ void verbs_close(struct fab_conn *c)
 	verbs_detach(c);
 	verbs_stop(c);
 	/* Before the queue pair: rxe keeps a reference to it for each bound window, and
-	 * frees it all the same after a while. It starts no work request any more. */
+	 * frees it anyway after a while. It starts no work request any more. */
 	verbs_windows_free(c);
 	verbs_mrs_free(c);
 	r = (struct verbs_remains){

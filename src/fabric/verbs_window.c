@@ -10,7 +10,7 @@
  *     unbind()      hands it a chain of LOCAL_INVs; the last one's completion says that all
  *                   are done, because a send queue completes in order
  *
- * No binding is signalled. One that fails completes with an error all the same, and the
+ * No binding is signalled. One that fails completes with an error anyway, and the
  * connection is over. Its room in the send queue comes back with the completion of what was
  * posted behind it.
  *
