@@ -164,7 +164,7 @@ static inline size_t rr_recv_bytes(unsigned credits)
 enum rr_policy {
 	RR_MIN_INFLIGHT,        /* the one with the fewest calls in flight */
 	RR_ROUND_ROBIN,         /* each in turn */
-	RR_MIN_LATENCY,         /* the one that has answered fastest of late */
+	RR_MIN_LATENCY,         /* the one that has answered fastest lately */
 };
 
 /* Latencies are counted by powers of two of microseconds. */
