@@ -24,7 +24,7 @@
 /*
  * Other daemons of this user replace and remove files in the directory, too, and the last one
  * removes the directory. The lock is never held for long; if it is, somebody else holds it, and
- * the file is made all the same.
+ * the file is made anyway.
  */
 static int lock_directory(const char *dir)
 {
