@@ -10,8 +10,8 @@
  *                         there is none: ESTALE        ESTALE             not 7: ESTALE
  *
  * In between anybody may look the file up by name, and gets node 7 as well; or the kernel forgets
- * it once more. The FORGET of before may also come later than this: it takes away what the kernel
- * had then, and the node keeps the reference of this lookup.
+ * it once more. An earlier FORGET may also arrive after this lookup: it takes away what the kernel
+ * had before, and the node keeps the reference of this lookup.
  */
 #include <errno.h>
 #include <string.h>

@@ -139,7 +139,7 @@ static void link_done(struct vfs_op *op)
 	struct fuse_entry_param e = { 0 };
 
 	if (op->call.res.status || !r->req) {
-		readback_spoil(op->ino);   /* it may have the name all the same */
+		readback_spoil(op->ino);   /* it may have the name anyway */
 		fs_end_name(r);
 		return;
 	}

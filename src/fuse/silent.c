@@ -4,7 +4,7 @@
  * of the mount point and for statfs; so does df. A silent server must not keep anybody from
  * unmounting. So when its reply does not come soon, the last known answer is given. umount
  * asks several such questions, but should wait only once: until something comes from the
- * server, the next ones are answered at once. The calls are sent all the same, so that the
+ * server, the next ones are answered at once. The calls are sent anyway, so that the
  * server's next reply ends this.
  */
 #include "fuse/fs_impl.h"
