@@ -11,7 +11,7 @@
  *
  * A *piece* is one such READ, and then what it has brought: a range of a file, in buffers of
  * the arena, one for each MiB. The kernel is answered from them, without a copy, in as many
- * requests as it likes. Direct reads have nothing to do with any of this.
+ * requests as it likes. Direct reads do not use it.
  *
  * Who owns what. An open file has a list of its pieces. A piece owns its buffers. It lives as
  * long as it is in the list, or its READ is under way, or a lane is answering from it (refs).

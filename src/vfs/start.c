@@ -13,8 +13,8 @@
  * executes changes of one inode in the order in which programs made them. The answer to one
  * that is given up (EINTR) ends the lock. But its call may be at the
  * server, or wait for a new connection to be sent again. If it was executed late, old data
- * would replace newer data that fsync() has promised, and a new file would be removed by
- * somebody who meant the one before it.
+ * would replace newer data that fsync() has promised, and a late REMOVE would remove a new file
+ * that has got the name since.
  *
  *   nothing sent yet    the call is taken back, or never started: the server does not
  *                       hear of the change
