@@ -75,7 +75,7 @@ struct nfs_dirent {
 };
 
 /* An open of a file. Each version has its own struct. Version 3 has no open state, but
- * the object exists all the same, so that the caller need not know the version. */
+ * the object exists anyway, so that the caller need not know the version. */
 struct nfs_open;
 
 struct nfs_lane;

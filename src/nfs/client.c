@@ -6,8 +6,8 @@
  *
  * If the mount fails then, because the server has fallen silent, the connector may be blocked
  * in another lane's connection attempt, with the arena registered and receives posted.
- * Nothing of the client can be freed before that attempt ends, and retry= must not begin the
- * next one as long: memory would pile up. So the client is handed back unfinished, and
+ * Nothing of the client can be freed before that attempt ends, and until then retry= must not
+ * begin the next one: memory would pile up. So the client is handed back unfinished, and
  * nfs_client_free() is called until it is free, or the time of retry= is up. Signals end the
  * process meanwhile (src/main.c, CONNECTING).
  *

@@ -146,7 +146,7 @@ static int nfs3_mount_ask(struct nfs_server *s, enum nfs_op op, struct nfs3_fsin
 }
 
 /* PATHCONF only tells how long names may be. If the server answers, but not this, it is
- * mounted all the same. */
+ * mounted anyway. */
 static int ask_pathconf(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
 	int rc = nfs3_mount_ask(s, NFS3_OP_PATHCONF, info, eb);
@@ -159,7 +159,7 @@ static int ask_pathconf(struct nfs_server *s, struct nfs3_fsinfo *info, struct e
 }
 
 /* What the root is, for the check of later connections. FSINFO may have told. If the server
- * answers, but not this, it is mounted all the same. */
+ * answers, but not this, it is mounted anyway. */
 static int ask_root(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbuf *eb)
 {
 	int rc = info->has_root ? 0 : nfs3_mount_ask(s, NFS_OP_GETATTR, info, eb);
