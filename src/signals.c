@@ -11,7 +11,7 @@
 #include "sandbox.h"
 
 /* Mounting waits for this machine only. If it takes so long after a signal (fusermount3
- * hangs, for example in a directory that does not answer), the process ends all the same:
+ * hangs, for example in a directory that does not answer), the process ends anyway:
  * fusermount3 undoes a mount when nobody is there to take it. */
 #define MOUNTING_S 5
 
