@@ -11,7 +11,7 @@
 /* A request waits for so many pieces, one after the other. Then it goes its own way. */
 #define WAITS_MOST 8u
 
-/* ---- the life of a piece; the lock is held ---- */
+/* ---- the life of a piece ---- */
 
 static uint64_t oldest_good(const struct vfs *vfs)
 {
@@ -28,7 +28,6 @@ static bool is_good(const struct vfs *vfs, const struct ahead_piece *p, uint64_t
 static void wake(struct vfs_lane *vl, struct vfs_op *op)
 {
 	list_del(&op->wait_node);
-	op->waits_piece = NULL;
 	if (op->vl == vl)
 		list_add_tail(&vl->woken, &op->wait_node);
 	else
@@ -41,36 +40,24 @@ static void wake_all(struct vfs_lane *vl, struct ahead_piece *p)
 		wake(vl, container_of(p->waiters.next, struct vfs_op, wait_node));
 }
 
-size_t ahead_piece_size(const struct ahead_piece *p)
+/* The last reference is gone: it is in no list, and no READ is under way. */
+static void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p)
 {
-	size_t n = 0;
-
-	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
-		n += p->buf[i]->size;
-	return n;
-}
-
-void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p)
-{
+	if (p->given < p->len)
+		stat_add(&vl->lane->stats, STAT_AHEAD_WASTED, p->len - p->given);
+	atomic_fetch_sub(&vl->vfs->ahead.used, p->size);
 	for (unsigned i = 0; i < RR_SINK_IOV && p->buf[i]; i++)
 		magazine_put(&vl->lane->mag, p->buf[i]);
 	free(p);
 }
 
-static void maybe_free(struct vfs_lane *vl, struct ahead_piece *p)
+void ahead_put(struct vfs_lane *vl, struct ahead_piece *p)
 {
-	struct vfs_ahead *a = &vl->vfs->ahead;
-
-	if (p->file || p->flying || p->refs)
-		return;
-	if (p->given < p->len)
-		stat_add(&vl->lane->stats, STAT_AHEAD_WASTED, p->len - p->given);
-	list_del(&p->all);
-	a->used -= ahead_piece_size(p);
-	ahead_piece_free(vl, p);
+	if (atomic_fetch_sub(&p->refs, 1) == 1)
+		ahead_piece_free(vl, p);
 }
 
-void ahead_drop(struct vfs_lane *vl, struct ahead_piece *p)
+void ahead_drop_locked(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	struct ahead *a = &p->file->ahead;
 
@@ -82,45 +69,61 @@ void ahead_drop(struct vfs_lane *vl, struct ahead_piece *p)
 	atomic_fetch_sub(&a->npieces, 1);
 	p->file = NULL;
 	wake_all(vl, p);
-	maybe_free(vl, p);
+	ahead_put(vl, p);
 }
 
-void ahead_landed(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now)
+void ahead_landed_locked(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now)
 {
-	bool short_of = now < atomic_load(&vl->vfs->ahead.pause_ns);
+	bool is_short = now < atomic_load(&vl->vfs->ahead.pause_ns);
 
-	if (!p->file)
-		maybe_free(vl, p);
-	else if (!ok || (short_of && list_empty(&p->waiters)))
-		ahead_drop(vl, p);
+	p->flying = false;
+	p->used_ns = now;
+	if (p->file && (!ok || (is_short && list_empty(&p->waiters))))
+		ahead_drop_locked(vl, p);
 	else
 		wake_all(vl, p);
+	ahead_put(vl, p);
 }
 
-void ahead_purge(struct vfs_lane *vl, struct file *f, uint64_t now)
+/* Nobody answers from it, waits for it or fetches it. */
+static bool is_idle_locked(const struct ahead_piece *p)
 {
-	list_for_each_safe(n, tmp, &f->ahead.pieces) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, node);
+	return atomic_load(&p->refs) == 1;
+}
 
+static bool is_old_locked(const struct vfs *vfs, const struct ahead_piece *p, uint64_t now)
+{
+	return !p->flying && (!is_good(vfs, p, now) || now - p->used_ns > KEEP_NS);
+}
+
+static void ahead_purge_locked(struct vfs_lane *vl, struct file *f, uint64_t now)
+{
+	ahead_each(p, f)
 		if (!is_good(vl->vfs, p, now))
-			ahead_drop(vl, p);
-	}
+			ahead_drop_locked(vl, p);
 }
 
-struct ahead_piece *ahead_piece_at(const struct file *f, uint64_t at)
+struct ahead_piece *ahead_piece_at_locked(const struct file *f, uint64_t at)
 {
-	list_for_each(n, &f->ahead.pieces) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, node);
-
+	ahead_each(p, f)
 		if (at >= p->at && at - p->at < p->len)
 			return p;
-	}
 	return NULL;
 }
 
 /* ---- answers ---- */
 
-enum got { NOTHING, ON_ITS_WAY, ALL };
+static void on_woken(struct loop_msg *m);
+
+/* Another lane may wake op as soon as the lock is free. */
+static enum ahead_got wait_for_locked(struct vfs_op *op, struct ahead_piece *p)
+{
+	if (op->data.waits++ >= WAITS_MOST)
+		return AHEAD_NOTHING;
+	op->data.woken.fn = on_woken;
+	list_add_tail(&p->waiters, &op->wait_node);
+	return AHEAD_ON_ITS_WAY;
+}
 
 /* As much from `at` on as is in one of p's buffers. Returns where that ends. */
 static uint64_t add_part(struct op_data *d, struct ahead_piece *p, uint64_t part, uint64_t at,
@@ -145,8 +148,7 @@ static bool is_cut_off(const struct vfs_op *op, const struct ahead_piece *p)
 	return !nfs_lane_up(p->vl->lane) && nfs_lane_up(op->vl->lane);
 }
 
-/* With the lock held. */
-static enum got collect(struct vfs_op *op)
+static enum ahead_got collect_locked(struct vfs_op *op)
 {
 	struct op_data *d = &op->data;
 	struct ahead_piece *p = NULL, *next;
@@ -155,55 +157,53 @@ static enum got collect(struct vfs_op *op)
 	d->niov = 0;
 	d->since_ns = op->start_ns;
 	for (uint64_t at = d->start; at < end; ) {
-		next = ahead_piece_at(op->file, at);
+		next = ahead_piece_at_locked(op->file, at);
 		if (!next)
-			return p && p->eof ? ALL : NOTHING;
+			return p && p->eof ? AHEAD_ALL : AHEAD_NOTHING;
 		p = next;
-		if (p->flying) {
-			if (is_cut_off(op, p))
-				return NOTHING;
-			op->waits_piece = p;
-			return ON_ITS_WAY;
-		}
+		if (p->flying)
+			return is_cut_off(op, p) ? AHEAD_NOTHING : wait_for_locked(op, p);
 		if (d->niov == AHEAD_PARTS)
-			return NOTHING;
+			return AHEAD_NOTHING;
 		at = add_part(d, p, op->vl->vfs->ahead.part, at, end);
 	}
-	return ALL;
+	return AHEAD_ALL;
 }
 
-static void let_go(struct vfs_op *op);
-
-static void hold(struct vfs_op *op)
+/* A lane was short of buffers, and could not have those that answers were given from. */
+static void drop_given(struct vfs_lane *vl, struct file *f)
 {
-	struct op_data *d = &op->data;
-
-	op->release = let_go;
-	for (unsigned i = 0; i < d->niov; i++) {
-		d->piece[i]->refs++;
-		d->piece[i]->given += (uint32_t)d->iov[i].iov_len;
-	}
+	pthread_mutex_lock(&f->ahead.mu);
+	ahead_each(p, f)
+		if (p->given && is_idle_locked(p))
+			ahead_drop_locked(vl, p);
+	pthread_mutex_unlock(&f->ahead.mu);
 }
 
 /* The result of op, a READ, is not used any more. */
 static void let_go(struct vfs_op *op)
 {
-	struct vfs_lane *vl = op->vl;
+	uint64_t pause_ns;
 
 	op_data_release(op);
-	pthread_mutex_lock(&vl->vfs->ahead.mu);
-	for (unsigned i = 0; i < op->data.niov; i++) {
-		struct ahead_piece *p = op->data.piece[i];
+	for (unsigned i = 0; i < op->data.niov; i++)
+		ahead_put(op->vl, op->data.piece[i]);
+	/* In this order: see ahead_give_way(). */
+	pause_ns = atomic_load(&op->vl->vfs->ahead.pause_ns);
+	if (pause_ns && mono_ns() < pause_ns)
+		drop_given(op->vl, op->file);
+}
 
-		p->refs--;
-		/* A lane was short of buffers, and could not have this one then. */
-		if (p->file && !p->flying && !p->refs &&
-		    mono_ns() < atomic_load(&vl->vfs->ahead.pause_ns))
-			ahead_drop(vl, p);
-		else
-			maybe_free(vl, p);
+static void hold_locked(struct vfs_op *op, uint64_t now)
+{
+	struct op_data *d = &op->data;
+
+	op->release = let_go;
+	for (unsigned i = 0; i < d->niov; i++) {
+		atomic_fetch_add(&d->piece[i]->refs, 1);
+		d->piece[i]->given += (uint32_t)d->iov[i].iov_len;
+		d->piece[i]->used_ns = now;
 	}
-	pthread_mutex_unlock(&vl->vfs->ahead.mu);
 }
 
 /* op has waited. */
@@ -224,31 +224,39 @@ static void on_woken(struct loop_msg *m)
 	ahead_run_woken(vl);
 }
 
-bool ahead_serve(struct vfs_op *op)
+enum ahead_got ahead_look_locked(struct vfs_op *op, uint64_t now)
 {
-	struct vfs_ahead *a = &op->vl->vfs->ahead;
-	enum got got;
+	enum ahead_got got;
 
-	pthread_mutex_lock(&a->mu);
-	ahead_purge(op->vl, op->file, mono_ns());
-	got = collect(op);
-	if (got == ALL)
-		hold(op);
-	if (got == ON_ITS_WAY && op->data.waits++ < WAITS_MOST) {
-		op->data.woken.fn = on_woken;
-		list_add_tail(&op->waits_piece->waiters, &op->wait_node);
-	} else if (got == ON_ITS_WAY) {
-		op->waits_piece = NULL;
-		got = NOTHING;
-	}
-	pthread_mutex_unlock(&a->mu);
-	if (got == ON_ITS_WAY) {
-		stat_add(&op->vl->lane->stats, STAT_AHEAD_WAITS, 1);
-	} else if (got == ALL) {
-		stat_add(&op->vl->lane->stats, STAT_AHEAD_HITS, 1);
+	ahead_purge_locked(op->vl, op->file, now);
+	got = collect_locked(op);
+	if (got == AHEAD_ALL)
+		hold_locked(op, now);
+	return got;
+}
+
+bool ahead_give(struct vfs_op *op, enum ahead_got got)
+{
+	struct stats *stats = &op->vl->lane->stats;
+
+	if (got == AHEAD_ON_ITS_WAY) {
+		stat_add(stats, STAT_AHEAD_WAITS, 1);
+	} else if (got == AHEAD_ALL) {
+		stat_add(stats, STAT_AHEAD_HITS, 1);
 		vfs_end_with(op, 0);
 	}
-	return got != NOTHING;
+	return got != AHEAD_NOTHING;
+}
+
+bool ahead_serve(struct vfs_op *op)
+{
+	uint64_t now = mono_ns();
+	enum ahead_got got;
+
+	pthread_mutex_lock(&op->file->ahead.mu);
+	got = ahead_look_locked(op, now);
+	pthread_mutex_unlock(&op->file->ahead.mu);
+	return ahead_give(op, got);
 }
 
 void ahead_run_woken(struct vfs_lane *vl)
@@ -263,20 +271,28 @@ void ahead_run_woken(struct vfs_lane *vl)
 	vl->waking = false;
 }
 
+static void leave_locked(struct vfs_lane *vl, struct ahead_piece *p)
+{
+	list_for_each_safe(n, tmp, &p->waiters) {
+		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
+
+		if (is_cut_off(op, p))
+			wake(vl, op);
+	}
+}
+
 void ahead_leave(struct vfs_lane *vl)
 {
 	struct vfs_ahead *a = &vl->vfs->ahead;
 
 	pthread_mutex_lock(&a->mu);
-	list_for_each(n, &a->all) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
+	list_for_each(n, &a->files) {
+		struct file *f = container_of(n, struct file, ahead.node);
 
-		list_for_each_safe(w, tmp, &p->waiters) {
-			struct vfs_op *op = container_of(w, struct vfs_op, wait_node);
-
-			if (is_cut_off(op, p))
-				wake(vl, op);
-		}
+		pthread_mutex_lock(&f->ahead.mu);
+		ahead_each(p, f)
+			leave_locked(vl, p);
+		pthread_mutex_unlock(&f->ahead.mu);
 	}
 	pthread_mutex_unlock(&a->mu);
 	ahead_run_woken(vl);
@@ -292,34 +308,40 @@ static bool has_one_of(const struct ahead_piece *p, int first, int last)
 	return false;
 }
 
-void ahead_give_way(struct vfs_lane *vl, int first, int last)
-{
-	struct vfs_ahead *a = &vl->vfs->ahead;
-
-	atomic_store(&a->pause_ns, mono_ns() + PAUSE_NS);
-	pthread_mutex_lock(&a->mu);
-	list_for_each_safe(n, tmp, &a->all) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
-
-		if (p->file && !p->flying && !p->refs && has_one_of(p, first, last))
-			ahead_drop(vl, p);
-	}
-	pthread_mutex_unlock(&a->mu);
-}
-
-void ahead_sweep(struct vfs_lane *vl)
+/* Drops what is old, and what nobody uses of these classes, of all files. */
+static void reclaim(struct vfs_lane *vl, int first, int last)
 {
 	struct vfs_ahead *a = &vl->vfs->ahead;
 	uint64_t now = mono_ns();
 
 	pthread_mutex_lock(&a->mu);
-	list_for_each_safe(n, tmp, &a->all) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, all);
+	list_for_each_safe(n, tmp, &a->files) {
+		struct file *f = container_of(n, struct file, ahead.node);
 
-		if (p->file && !p->flying && (!is_good(vl->vfs, p, now) || now - p->sent_ns > KEEP_NS))
-			ahead_drop(vl, p);
+		pthread_mutex_lock(&f->ahead.mu);
+		ahead_each(p, f)
+			if (is_old_locked(vl->vfs, p, now) ||
+			    (is_idle_locked(p) && has_one_of(p, first, last)))
+				ahead_drop_locked(vl, p);
+		f->ahead.listed = !list_empty(&f->ahead.pieces);
+		if (!f->ahead.listed)
+			list_del(n);
+		pthread_mutex_unlock(&f->ahead.mu);
 	}
 	pthread_mutex_unlock(&a->mu);
+}
+
+/* First the time, then the pieces; let_go() does it the other way round. So one of the two finds
+ * what an answer is being given from. */
+void ahead_give_way(struct vfs_lane *vl, int first, int last)
+{
+	atomic_store(&vl->vfs->ahead.pause_ns, mono_ns() + PAUSE_NS);
+	reclaim(vl, first, last);
+}
+
+void ahead_sweep(struct vfs_lane *vl)
+{
+	reclaim(vl, ARENA_CLASSES, ARENA_CLASSES);
 }
 
 /* ---- life ---- */
@@ -348,7 +370,7 @@ void ahead_init(struct vfs *vfs, uint64_t window)
 	struct vfs_ahead *a = &vfs->ahead;
 
 	pthread_mutex_init(&a->mu, NULL);
-	list_init(&a->all);
+	list_init(&a->files);
 	a->most = share(vfs) * ARENA_BIG_SIZE;
 	a->part = VFS_IO_MAX;
 	a->piece = vfs->cl->rsize < longest ? vfs->cl->rsize : longest;
@@ -357,24 +379,46 @@ void ahead_init(struct vfs *vfs, uint64_t window)
 
 void ahead_fini(struct vfs *vfs)
 {
-	struct list *n;
+	struct list *n, *m;
 
-	while ((n = list_pop(&vfs->ahead.all)))
-		free(container_of(n, struct ahead_piece, all));
+	/* Files that could not be closed. */
+	while ((n = list_pop(&vfs->ahead.files)))
+		while ((m = list_pop(&container_of(n, struct ahead, node)->pieces)))
+			free(ahead_piece_of(m));
 	pthread_mutex_destroy(&vfs->ahead.mu);
 }
 
 void ahead_open(struct file *f)
 {
+	pthread_mutex_init(&f->ahead.mu, NULL);
 	list_init(&f->ahead.pieces);
+	list_init(&f->ahead.node);
+}
+
+void ahead_enlist(struct vfs_ahead *a, struct file *f)
+{
+	pthread_mutex_lock(&a->mu);
+	pthread_mutex_lock(&f->ahead.mu);
+	if (!f->ahead.listed)
+		list_add_tail(&a->files, &f->ahead.node);
+	f->ahead.listed = true;
+	pthread_mutex_unlock(&f->ahead.mu);
+	pthread_mutex_unlock(&a->mu);
 }
 
 void ahead_close(struct vfs_lane *vl, struct file *f)
 {
-	if (!atomic_load(&f->ahead.npieces))
-		return;
-	pthread_mutex_lock(&vl->vfs->ahead.mu);
-	while (!list_empty(&f->ahead.pieces))
-		ahead_drop(vl, container_of(f->ahead.pieces.next, struct ahead_piece, node));
-	pthread_mutex_unlock(&vl->vfs->ahead.mu);
+	bool listed;
+
+	pthread_mutex_lock(&f->ahead.mu);
+	ahead_each(p, f)
+		ahead_drop_locked(vl, p);
+	listed = f->ahead.listed;
+	pthread_mutex_unlock(&f->ahead.mu);
+	if (listed) {
+		pthread_mutex_lock(&vl->vfs->ahead.mu);
+		list_del(&f->ahead.node);
+		pthread_mutex_unlock(&vl->vfs->ahead.mu);
+	}
+	pthread_mutex_destroy(&f->ahead.mu);
 }

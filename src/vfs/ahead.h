@@ -14,18 +14,28 @@
  * requests as it likes. Direct reads do not use it.
  *
  * Who owns what. An open file has a list of its pieces. A piece owns its buffers. It lives as
- * long as it is in the list, or its READ is under way, or a lane is answering from it (refs).
+ * long as it is in the list, or its READ is under way, or a lane is answering from it: each of
+ * these has a reference.
  * The READ is a quiet request of the lane that has sent it. It has a reference to the open
  * file, so CLOSE is sent behind it. Whatever is in the list of a file that is closed is freed
  * then.
  *
  * Threads. The kernel's READs of one file come to any lane. A lane sends the piece's READ on
- * its own connection, and any lane answers from the piece. One lock (vfs_ahead.mu) guards all
- * pieces and lists; it is held for a table access, and never while answering. The depot's
- * lock may be taken while it is held. A request that waits for a piece is in the piece's list
- * `waiters`. When the READ has ended, the lane that has sent it takes it out, and gives it
- * back to its own lane by message. There it looks again from the start. So what was outdated
- * meanwhile is noticed, and the request sends a READ of its own then.
+ * its own connection, and any lane answers from the piece. Each open file has a lock (ahead.mu),
+ * which guards its pieces; it is held for a table access, never while answering, and nothing is
+ * allocated under it. A READ that hits takes it once: it finds its pieces, and what is to be
+ * fetched next. Then it is answered, and drops its references without a lock. What is fetched
+ * goes into the list under the lock again, unless another lane was faster.
+ *
+ * The mount's lock (vfs_ahead.mu) is for those who look at all files, and so at files that they
+ * have no reference to: memory is short, or a lane has lost its connection. It guards the list of
+ * files that have pieces. An open file leaves that list before it is freed, so who holds the
+ * mount's lock may take those of the files in it, one at a time; the depot's lock comes last.
+ *
+ * A request that waits for a piece is in the piece's list `waiters`, which is of the same open
+ * file. When the READ has ended, or the piece is dropped, whoever does that takes it out, and
+ * gives it back to its own lane by message. There it looks again from the start. So what was
+ * outdated meanwhile is noticed, and the request sends a READ of its own then.
  *
  * What may be given out. The answer to a READ may be as old as the READ's sending. An answer
  * from a piece is older: as old as the sending of the piece's READ. In that time
@@ -83,18 +93,21 @@ struct file;
 /* Of an open file. */
 struct ahead {
 	struct ahead_track track;
-	/* Under vfs_ahead.mu: */
+	pthread_mutex_t mu;             /* for what follows */
 	struct ahead_window window;
 	uint64_t run_start, run_end;    /* the newest run that was read ahead of */
 	struct list pieces;
-	_Atomic unsigned npieces;
+	_Atomic unsigned npieces;       /* changed under mu */
+	bool listed;                    /* changed under the mount's lock, too */
+	struct list node;               /* in vfs_ahead.files, under that lock alone */
 };
 
 /* Of the mount. */
 struct vfs_ahead {
 	pthread_mutex_t mu;
-	struct list all;                /* all pieces */
-	size_t used, most;              /* bytes of their buffers, and the most there may be */
+	struct list files;              /* that have pieces, or had some lately */
+	_Atomic size_t used;            /* bytes of all pieces' buffers */
+	size_t most;                    /* ...and the most there may be */
 	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
 	_Atomic uint64_t pause_ns;      /* buffers are short: nothing before that time */
 	uint64_t piece;                 /* the most bytes of a piece */

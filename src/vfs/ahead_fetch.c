@@ -3,22 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include "vfs/ahead_impl.h"
-#include "vfs/inode_impl.h"
 
 #define PAGE ((uint64_t)4096)
-/* Strided: at most so many runs ahead. */
+/* So many READs are begun for one read at most. Strided: at most so many runs ahead. */
 #define RUNS_MOST 16u
 /* Lanes of one run are at most so far apart. */
 #define BEHIND (2ull * VFS_IO_MAX)
 
-/* What is going to be started when the lock is free. */
+/* What is going to be fetched: made with the file's lock held. */
 struct plan {
 	struct vfs_lane *vl;
 	struct file *file;
 	uint64_t size;                  /* of the file, in whole pages */
 	uint64_t now;
-	struct list reqs;               /* by wait_node */
+	uint64_t nr;                    /* the file's data_nr */
+	size_t room;                    /* for the buffers of so many bytes more */
 	unsigned n;
+	struct { uint64_t at, len; } want[RUNS_MOST];
 };
 
 /* ---- one piece ---- */
@@ -29,7 +30,7 @@ static void fetched(struct vfs_op *op)
 	struct ahead_piece *p = op->fetches;
 	const struct nfs_results *res = &op->call.res;
 	struct vfs_lane *vl = op->vl;
-	struct vfs_ahead *a = &vl->vfs->ahead;
+	struct ahead *a = &op->file->ahead;
 	bool ok = !res->status && (res->io.len || res->io.eof);
 	uint64_t now = mono_ns();
 
@@ -39,12 +40,11 @@ static void fetched(struct vfs_op *op)
 		stat_add(&vl->lane->stats, STAT_READ_COPIED_BYTES, res->io.len);
 	}
 	pthread_mutex_lock(&a->mu);
-	p->flying = false;
 	p->len = ok ? res->io.len : 0;
 	p->eof = ok && res->io.eof;
 	if (ok)
-		ahead_window_latency(&op->file->ahead.window, now - p->sent_ns, now);
-	ahead_landed(vl, p, ok, now);
+		ahead_window_latency(&a->window, now - p->sent_ns, now);
+	ahead_landed_locked(vl, p, ok, now);
 	pthread_mutex_unlock(&a->mu);
 	vfs_op_free(op);
 	ahead_run_woken(vl);
@@ -65,12 +65,11 @@ static size_t buffers_size(const struct vfs_ahead *a, uint64_t len)
 }
 
 /* Others come first: is there room for one more READ that nobody has asked for? */
-static bool has_room(const struct plan *pl, uint64_t len)
+static bool has_room(const struct plan *pl, size_t size)
 {
 	const struct nfs_lane *l = pl->vl->lane;
-	const struct vfs_ahead *a = &pl->vl->vfs->ahead;
 
-	return a->used + buffers_size(a, len) <= a->most && pl->now >= atomic_load(&a->pause_ns) &&
+	return size <= pl->room && pl->now >= atomic_load(&pl->vl->vfs->ahead.pause_ns) &&
 	       l->active + pl->n < l->window / 2 && list_empty(&l->waiting) &&
 	       list_empty(&pl->vl->want_buf) && nfs_lane_up(l);
 }
@@ -79,7 +78,6 @@ static void set_args(struct vfs_op *op, const struct ahead_piece *p)
 {
 	uint32_t left = p->len, part = (uint32_t)op->vl->vfs->ahead.part, n;
 
-	op->fetches = (struct ahead_piece *)(uintptr_t)p;
 	op->call.open = op->file->open;
 	op->call.args.io.offset = p->at;
 	op->call.args.io.count = p->len;
@@ -98,68 +96,114 @@ static bool is_quiet(struct inode *ino, uint64_t *nr)
 }
 
 /* false: there is no buffer for a part of it. */
-static bool get_buffers(const struct plan *pl, struct ahead_piece *p)
+static bool get_buffers(struct vfs_lane *vl, struct ahead_piece *p)
 {
-	const struct vfs_ahead *a = &pl->vl->vfs->ahead;
+	const struct vfs_ahead *a = &vl->vfs->ahead;
 	unsigned i = 0;
 
 	for (uint64_t at = 0; at < p->len; at += a->part) {
 		uint64_t left = p->len - at;
 
-		p->buf[i] = magazine_get_spare(&pl->vl->lane->mag, left < a->part ? left : a->part);
+		p->buf[i] = magazine_get_spare(&vl->lane->mag, left < a->part ? left : a->part);
 		if (!p->buf[i++])
 			return false;
 	}
 	return true;
 }
 
-/* NULL: there are no buffers for it, or no memory. */
-static struct ahead_piece *new_piece(const struct plan *pl, uint64_t at, uint64_t len, uint64_t nr)
+/* op has not been sent, and its piece is in no list. */
+static void discard(struct vfs_op *op)
 {
-	struct ahead_piece *p = malloc(sizeof(*p));
+	op->fetches->len = 0;           /* nothing is wasted */
+	ahead_put(op->vl, op->fetches);
+	vfs_op_free(op);
+}
 
-	if (!p)
+/* A READ and its piece, to which it has a reference. NULL: others have taken the room, there are no
+ * buffers for it, or no memory. */
+static struct vfs_op *new_fetch(const struct plan *pl, uint64_t at, uint64_t len)
+{
+	struct vfs_ahead *a = &pl->vl->vfs->ahead;
+	struct ahead_piece *p = malloc(sizeof(*p));
+	struct vfs_op *op = p ? vfs_op_quiet(pl->vl, pl->file->ino, &pl->file->cred) : NULL;
+
+	if (!op) {
+		free(p);
 		return NULL;
+	}
 	*p = (struct ahead_piece){
-		.file = pl->file, .vl = pl->vl, .at = at, .len = (uint32_t)len, .flying = true,
-		.nr = nr, .sent_ns = pl->now,
+		.vl = pl->vl, .at = at, .len = (uint32_t)len, .refs = 1,
+		.size = buffers_size(a, len), .nr = pl->nr, .sent_ns = pl->now,
 	};
 	list_init(&p->waiters);
-	if (get_buffers(pl, p))
-		return p;
-	ahead_piece_free(pl->vl, p);
+	op->fetches = p;
+	op->file = pl->file;
+	file_ref(op->file);
+	if (atomic_fetch_add(&a->used, p->size) + p->size <= a->most && get_buffers(pl->vl, p)) {
+		set_args(op, p);
+		return op;
+	}
+	discard(op);
 	return NULL;
 }
 
-static bool add_piece(struct plan *pl, uint64_t at, uint64_t len)
+/* Unless another lane has been faster. */
+static void add_locked(struct file *f, struct ahead_piece *p)
 {
-	struct vfs_ahead *a = &pl->vl->vfs->ahead;
-	struct ahead_piece *p;
-	struct vfs_op *op;
-	uint64_t nr;
-
-	if (!has_room(pl, len) || !is_quiet(pl->file->ino, &nr))
-		return false;
-	p = new_piece(pl, at, len, nr);
-	op = p ? vfs_op_quiet(pl->vl, pl->file->ino, &pl->file->cred) : NULL;
-	if (!op) {
-		if (p)
-			ahead_piece_free(pl->vl, p);
-		return false;
-	}
-	list_add_tail(&pl->file->ahead.pieces, &p->node);
-	list_add_tail(&a->all, &p->all);
-	atomic_fetch_add(&pl->file->ahead.npieces, 1);
-	a->used += ahead_piece_size(p);
-	file_ref(pl->file);
-	op->file = pl->file;
-	set_args(op, p);
-	list_add_tail(&pl->reqs, &op->wait_node);
-	pl->n++;
-	return true;
+	if (ahead_piece_at_locked(f, p->at) || ahead_piece_at_locked(f, p->at + p->len - 1))
+		return;
+	p->file = f;
+	p->flying = true;
+	atomic_fetch_add(&p->refs, 1);
+	list_add_tail(&f->ahead.pieces, &p->node);
+	atomic_fetch_add(&f->ahead.npieces, 1);
 }
 
-/* ---- which ---- */
+/* The pieces are made, put into the file's list, and fetched. No lock may be held. */
+static void fetch(struct plan *pl)
+{
+	struct file *f = pl->file;
+	struct vfs_op *op[RUNS_MOST];
+	unsigned n = 0;
+	bool listed;
+
+	while (n < pl->n && (op[n] = new_fetch(pl, pl->want[n].at, pl->want[n].len)))
+		n++;
+	pl->n = 0;
+	if (!n)
+		return;
+	pthread_mutex_lock(&f->ahead.mu);
+	for (unsigned i = 0; i < n; i++)
+		add_locked(f, op[i]->fetches);
+	listed = f->ahead.listed;
+	pthread_mutex_unlock(&f->ahead.mu);
+	/* Before their READs can end: see ahead_give_way(). */
+	if (!listed)
+		ahead_enlist(&pl->vl->vfs->ahead, f);
+	for (unsigned i = 0; i < n; i++) {
+		if (op[i]->fetches->flying) {
+			stat_add(&pl->vl->lane->stats, STAT_AHEAD_READS, 1);
+			vfs_start(op[i], NFS_OP_READ, fetched);
+		} else {
+			discard(op[i]);
+		}
+	}
+}
+
+/* ---- which; the file's lock is held ---- */
+
+/* false: no more. */
+static bool want(struct plan *pl, uint64_t at, uint64_t len)
+{
+	size_t size = buffers_size(&pl->vl->vfs->ahead, len);
+
+	if (pl->n == RUNS_MOST || !has_room(pl, size))
+		return false;
+	pl->room -= size;
+	pl->want[pl->n].at = at;
+	pl->want[pl->n++].len = len;
+	return true;
+}
 
 /* A piece that begins at `at`: ends at a multiple of rsize, with the file, and where the next
  * piece begins. */
@@ -171,12 +215,9 @@ static uint64_t length(const struct plan *pl, uint64_t at)
 		len = pl->file->ahead.window.piece;
 	if (len > pl->size - at)
 		len = pl->size - at;
-	list_for_each(n, &pl->file->ahead.pieces) {
-		const struct ahead_piece *p = container_of(n, struct ahead_piece, node);
-
+	ahead_each(p, pl->file)
 		if (p->at > at && p->at - at < len)
 			len = p->at - at;
-	}
 	return len;
 }
 
@@ -186,11 +227,11 @@ static void plan_sequential(struct plan *pl, const struct ahead_hint *h)
 	const struct ahead_piece *p;
 
 	while (at < end && at < pl->size) {
-		p = ahead_piece_at(pl->file, at);
+		p = ahead_piece_at_locked(pl->file, at);
 		if (p && p->eof)
 			return;
 		len = p ? p->at + p->len - at : length(pl, at);
-		if (!p && !add_piece(pl, at, len))
+		if (!p && !want(pl, at, len))
 			return;
 		at += len;
 	}
@@ -207,8 +248,8 @@ static void plan_strided(struct plan *pl, const struct ahead_hint *h)
 		/* Backwards, it gets beyond the end at last. */
 		if (at >= pl->size)
 			return;
-		if (!ahead_piece_at(pl->file, at) &&
-		    !add_piece(pl, at, len < pl->size - at ? len : pl->size - at))
+		if (!ahead_piece_at_locked(pl->file, at) &&
+		    !want(pl, at, len < pl->size - at ? len : pl->size - at))
 			return;
 	}
 }
@@ -229,11 +270,11 @@ static bool is_passed(const struct ahead_piece *p, const struct ahead_hint *h)
 
 static void drop_passed(struct plan *pl, const struct ahead_hint *h)
 {
-	list_for_each_safe(n, tmp, &pl->file->ahead.pieces) {
-		struct ahead_piece *p = container_of(n, struct ahead_piece, node);
-
-		if (is_passed(p, h))
-			ahead_drop(pl->vl, p);
+	ahead_each(p, pl->file) {
+		if (is_passed(p, h)) {
+			pl->room += p->size;
+			ahead_drop_locked(pl->vl, p);
+		}
 	}
 }
 
@@ -246,70 +287,44 @@ static void catch_up(struct ahead *a, struct ahead_hint *h)
 	a->run_end = h->end;
 }
 
-static uint64_t size_of(struct inode_table *t, struct inode *ino)
-{
-	struct inode_shard *s = inode_shard_of(t, ino);
-	uint64_t size;
-
-	pthread_mutex_lock(&s->mu);
-	size = ino->size;
-	pthread_mutex_unlock(&s->mu);
-	return size;
-}
-
 /* There is a buffer for one piece only. */
 static bool is_scarce(const struct vfs_ahead *a)
 {
 	return a->most < 2 * ARENA_BIG_SIZE;
 }
 
-static void fetch(struct vfs_lane *vl, struct file *f, uint64_t bytes, struct ahead_hint *h)
+/* `bytes` are read. What is given out of a piece that is passed is freed before fetch(). */
+static void plan(struct plan *pl, uint64_t bytes, struct ahead_hint *h)
 {
-	struct vfs_ahead *a = &vl->vfs->ahead;
-	struct plan pl = { .vl = vl, .file = f, .now = mono_ns() };
-	struct list *n;
+	struct vfs_ahead *a = &pl->vl->vfs->ahead;
+	struct inode *ino = pl->file->ino;
+	size_t used = atomic_load(&a->used);
 
-	list_init(&pl.reqs);
-	pl.size = (size_of(&vl->vfs->inodes, f->ino) + PAGE - 1) & ~(PAGE - 1);
-	pthread_mutex_lock(&a->mu);
-	ahead_purge(vl, f, pl.now);
-	ahead_window_read(&f->ahead.window, bytes, a->window, a->piece, pl.now);
+	pl->size = (atomic_load_explicit(&ino->size, memory_order_relaxed) + PAGE - 1) & ~(PAGE - 1);
+	pl->room = used < a->most ? a->most - used : 0;
+	ahead_window_read(&pl->file->ahead.window, bytes, a->window, a->piece, pl->now);
 	if (h->kind == AHEAD_SEQUENTIAL && !is_scarce(a))
-		catch_up(&f->ahead, h);
-	drop_passed(&pl, h);
+		catch_up(&pl->file->ahead, h);
+	drop_passed(pl, h);
+	if (!is_quiet(ino, &pl->nr))
+		return;
 	if (h->kind == AHEAD_SEQUENTIAL)
-		plan_sequential(&pl, h);
+		plan_sequential(pl, h);
 	else
-		plan_strided(&pl, h);
-	pthread_mutex_unlock(&a->mu);
-	while ((n = list_pop(&pl.reqs))) {
-		stat_add(&vl->lane->stats, STAT_AHEAD_READS, 1);
-		vfs_start(container_of(n, struct vfs_op, wait_node), NFS_OP_READ, fetched);
-	}
-	ahead_run_woken(vl);
+		plan_strided(pl, h);
 }
 
-/* Nothing has op's data. If buffers are scarce, a READ of op's own would take the one that a piece
- * needs. So it becomes a piece, which begins with what op wants. */
-static void read_missing(struct vfs_op *op, struct ahead_hint *hint)
-{
-	if (hint->kind == AHEAD_SEQUENTIAL && is_scarce(&op->vl->vfs->ahead)) {
-		hint->end = op->data.start;
-		fetch(op->vl, op->file, op->data.size, hint);
-		hint->kind = AHEAD_NONE;
-		if (ahead_serve(op))
-			return;
-	}
-	read_start(op);
-}
-
-/* The answer first. f is kept, because op may be gone then. */
+/* The answer first. f is kept, because op may be gone then. If buffers are scarce, a READ of op's
+ * own would take the one that a piece needs. So what is missing becomes a piece, which begins with
+ * what op wants. */
 void ahead_read(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 	struct file *f = op->file;
-	uint64_t bytes = op->data.size;
+	struct plan pl = { .vl = vl, .file = f };
 	struct ahead_hint hint;
+	enum ahead_got got;
+	bool becomes;
 
 	ahead_track(&f->ahead.track, op->data.start, op->data.size, &hint);
 	if (hint.kind == AHEAD_NONE && !atomic_load(&f->ahead.npieces)) {
@@ -317,11 +332,20 @@ void ahead_read(struct vfs_op *op)
 		return;
 	}
 	file_ref(f);
-	if (!atomic_load(&f->ahead.npieces) || !ahead_serve(op))
-		read_missing(op, &hint);
+	pl.now = mono_ns();
+	pthread_mutex_lock(&f->ahead.mu);
+	got = ahead_look_locked(op, pl.now);
+	becomes = got == AHEAD_NOTHING && hint.kind == AHEAD_SEQUENTIAL && is_scarce(&vl->vfs->ahead);
+	if (becomes)
+		hint.end = op->data.start;
 	if (hint.kind != AHEAD_NONE)
-		fetch(vl, f, bytes, &hint);
-	else
-		ahead_run_woken(vl);
+		plan(&pl, op->data.size, &hint);
+	pthread_mutex_unlock(&f->ahead.mu);
+	if (becomes)
+		fetch(&pl);
+	if (becomes ? !ahead_serve(op) : !ahead_give(op, got))
+		read_start(op);
+	fetch(&pl);
+	ahead_run_woken(vl);
 	file_put(vl, f);
 }

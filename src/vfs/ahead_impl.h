@@ -8,41 +8,58 @@
 struct ahead_piece {
 	struct file *file;              /* in whose list it is; NULL: in none */
 	struct list node;               /* in that list */
-	struct list all;                /* in vfs_ahead.all */
 	struct list waiters;            /* requests that wait for it (wait_node) */
 	struct vfs_lane *vl;             /* has sent its READ */
 	struct arena_buf *buf[RR_SINK_IOV];     /* each has vfs_ahead.part bytes of it; the last one
 						 * may have less, and those behind are NULL */
+	size_t size;                    /* of all its buffers: counted in vfs_ahead.used */
 	uint64_t at;                    /* where it begins in the file */
 	uint32_t len;                   /* bytes asked for while it is flying; then what came */
 	uint32_t given;                 /* how much was given out */
 	bool flying;                    /* its READ is under way */
 	bool eof;                       /* the file ends where it ends */
-	unsigned refs;                  /* lanes that answer from it */
+	_Atomic unsigned refs;          /* more of them only with the lock held */
 	uint64_t nr;                    /* the file's data_nr when READ was sent... */
 	uint64_t sent_ns;               /* ...and when that was */
+	uint64_t used_ns;               /* when it came, or was last given out */
 };
+
+enum ahead_got { AHEAD_NOTHING, AHEAD_ON_ITS_WAY, AHEAD_ALL };
+
+/* The pieces of f's list, from the oldest one on; p may be dropped. */
+#define ahead_each(p, f) \
+	for (struct ahead_piece *p = ahead_piece_of((f)->ahead.pieces.next), *p##_next; \
+	     &p->node != &(f)->ahead.pieces && (p##_next = ahead_piece_of(p->node.next)); \
+	     p = p##_next)
+
+static inline struct ahead_piece *ahead_piece_of(struct list *n)
+{
+	return container_of(n, struct ahead_piece, node);
+}
 
 /* ---- ahead.c ---- */
 
-/* true: op is answered, or waits for a piece. */
+/* Drops a reference. */
+void ahead_put(struct vfs_lane *vl, struct ahead_piece *p);
+/* op has got that, with the lock held. true: it is answered now, or waits for a piece. */
+bool ahead_give(struct vfs_op *op, enum ahead_got got);
+/* The same after a look: no lock may be held. */
 bool ahead_serve(struct vfs_op *op);
-/* Of its buffers. */
-size_t ahead_piece_size(const struct ahead_piece *p);
-/* Gives its buffers back. It is in no list. */
-void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p);
 /* The requests of this lane that waited for a piece look again. No lock may be held. */
 void ahead_run_woken(struct vfs_lane *vl);
+/* f has pieces, and is not in the mount's list. No lock may be held. */
+void ahead_enlist(struct vfs_ahead *a, struct file *f);
 
-/* With the lock held: */
+/* With the file's lock held: */
 
+/* What is there for op? ahead_give() follows. What is outdated is dropped. */
+enum ahead_got ahead_look_locked(struct vfs_op *op, uint64_t now);
 /* Takes p out of its file's list. Nobody gets anything from it any more. */
-void ahead_drop(struct vfs_lane *vl, struct ahead_piece *p);
-/* Drops f's pieces that are outdated. */
-void ahead_purge(struct vfs_lane *vl, struct file *f, uint64_t now);
-/* p's READ has ended. ok: it has brought something, or the end of the file. */
-void ahead_landed(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now);
+void ahead_drop_locked(struct vfs_lane *vl, struct ahead_piece *p);
+/* p's READ has ended. ok: it has brought something, or the end of the file. Drops the READ's
+ * reference. */
+void ahead_landed_locked(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now);
 /* f's piece that has, or will have, the byte at that place; or NULL. */
-struct ahead_piece *ahead_piece_at(const struct file *f, uint64_t at);
+struct ahead_piece *ahead_piece_at_locked(const struct file *f, uint64_t at);
 
 #endif

@@ -71,7 +71,7 @@ struct inode {
 	/* The server's newest attributes: */
 	uint64_t change;                /* [s] */
 	struct timespec mtime;          /* [s] */
-	uint64_t size;                  /* [s] */
+	_Atomic uint64_t size;          /* changed under [s] */
 	double timeo;                   /* [s] seconds that attributes are believed */
 	uint64_t timeo_ns;              /* [s] when that was set */
 	_Atomic uint64_t noted_ns;      /* when they came */

@@ -213,7 +213,6 @@ struct vfs_op {
 	bool given_up;                  /* nobody waits any more: start.c */
 	bool holds;                     /* counted in ino->held and ino2->held */
 	bool waits_room;                /* WRITE: for room (behind.h), under behind_pool.mu */
-	struct ahead_piece *waits_piece;        /* READ: for what comes; under vfs_ahead.mu */
 	unsigned changes;               /* how many calls that change something have begun */
 	unsigned wait_shift;            /* for vfs_wait_more() */
 	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the server */

@@ -566,7 +566,7 @@ static void stop(void)
 		if (files[i])
 			vfs_play_close(files[i]);
 	finish();
-	cr_assert(list_empty(&vfs.ahead.all) && vfs.ahead.used == 0, "no piece is left");
+	cr_assert(list_empty(&vfs.ahead.files) && vfs.ahead.used == 0, "no piece is left");
 	cr_assert_eq(atomic_load(&root->refs), 1);
 	cr_assert_eq(atomic_load(&root->data_busy), 0);
 	cr_assert(vfs_play_buffers());
@@ -841,6 +841,11 @@ Test(vfs_ahead, gives_way)
 	stop();
 }
 
+static struct ahead_piece *first_piece(void)
+{
+	return container_of(files[0]->ahead.pieces.next, struct ahead_piece, node);
+}
+
 /* The lane that reads ahead has no connection, and the reader's has one. */
 Test(vfs_ahead, nobody_waits_for_a_dead_connection)
 {
@@ -854,16 +859,74 @@ Test(vfs_ahead, nobody_waits_for_a_dead_connection)
 	ask_read(0, 2, 1, false);
 	op = container_of(vl->active.prev, struct vfs_op, node);
 	ahead_leave(vl);
-	cr_assert(op->waits_piece && !op->calling);
-	container_of(vfs.ahead.all.next, struct ahead_piece, all)->vl = &other;
+	cr_assert(!list_empty(&op->wait_node) && !op->calling);
+	first_piece()->vl = &other;
 	ahead_leave(vl);
-	cr_assert(!op->waits_piece && op->calling);
+	cr_assert(list_empty(&op->wait_node) && op->calling);
 	/* Nor does who comes later. */
 	ask_read(0, 2, 1, false);
 	op = container_of(vl->active.prev, struct vfs_op, node);
-	cr_assert(!op->waits_piece && op->calling);
+	cr_assert(list_empty(&op->wait_node) && op->calling);
 	finish();
 	cr_assert_eq(hits(), 0);
+	stop();
+}
+
+/* A piece of a slow link, which a slow program reads: what it has not had yet stays. */
+Test(vfs_ahead, a_late_piece_is_kept)
+{
+	begin(1000);
+	read_now(0, 1);
+	ask_read(0, 1, 1, false);
+	first_piece()->sent_ns -= 6000000000ull;
+	finish();
+	ahead_sweep(vl);
+	nreads = 0;
+	read_now(2, 1);
+	cr_assert(hits() == 1 && nreads == 0, "%u READs", nreads);
+	first_piece()->used_ns -= 6000000000ull;
+	ahead_sweep(vl);
+	nreads = 0;
+	read_now(3, 1);
+	cr_assert_eq(hits(), 1, "nobody has wanted it for long");
+	stop();
+}
+
+/* ---- locks ---- */
+
+static bool counting;
+static unsigned taken, taken_mount;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mu);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mu);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mu)
+{
+	taken += counting;
+	taken_mount += counting && (mu == &vfs.ahead.mu || mu == &vfs.behind.mu ||
+				    mu == &vfs.cl->arena.mu);
+	return __real_pthread_mutex_lock(mu);
+}
+
+/* And the front end takes one, to find the open file. */
+Test(vfs_ahead, a_hit_takes_one_lock)
+{
+	begin(1000);
+	read_now(0, 1);
+	read_now(1, 1);
+	nreads = 0;
+	counting = true;
+	ask_read(0, 2, 1, false);
+	counting = false;
+	cr_assert(hits() == 1 && nreads == 0);
+	cr_assert(taken == 1 && taken_mount == 0, "%u locks, %u of the mount", taken, taken_mount);
+	/* The last one of a piece, which is freed. */
+	counting = true;
+	for (unsigned i = 3; i < 6; i++)
+		ask_read(0, i, 1, false);
+	counting = false;
+	cr_assert_eq(hits(), 4);
+	cr_assert_eq(taken_mount, 0);
 	stop();
 }
 
