@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,81 @@
 static _Thread_local struct front_file *files[SLOTS];
 static _Thread_local struct inode *folder;
 
+/* One change of an inode comes after the other: the kernel has a lock for each. */
+static pthread_mutex_t locks[64] = { [0 ... 63] = PTHREAD_MUTEX_INITIALIZER };
+
+static int change(struct ask *a)
+{
+	pthread_mutex_t *mu = &locks[(a->file ? a->file->f.ino : a->ino2 ? a->ino2 : a->ino)->id % 64];
+	int rc;
+
+	pthread_mutex_lock(mu);
+	rc = front_do(a);
+	pthread_mutex_unlock(mu);
+	return rc;
+}
+
 #define DO(...) front_do(&(struct ask){ __VA_ARGS__ })
-#define CHANGE(...) DO(.changes = true, __VA_ARGS__)
+#define CHANGE(...) change(&(struct ask){ __VA_ARGS__ })
+
+/* ---- operations that front.c does not have ---- */
+
+static void make_folder(struct vfs_op *op)
+{
+	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MODE, .mode = 0755 };
+	vfs_start(op, NFS_OP_MKDIR, front_end);
+}
+
+static void linked(struct vfs_op *op)
+{
+	if (!op->call.res.status)
+		inode_named(&op->vl->vfs->inodes, op->ino, op->ino2->id, op->name);
+	front_end(op);
+}
+
+static void make_link(struct vfs_op *op)
+{
+	op->call.args.fh2 = &op->ino2->fh;
+	vfs_start(op, NFS_OP_LINK, linked);
+}
+
+static void synced(struct vfs_op *op)
+{
+	op->call.res.status = behind_error(op->file, true);
+	front_end(op);
+}
+
+static void sync_file(struct vfs_op *op)
+{
+	behind_settle(op, op->ino, true, synced);
+}
+
+static void has_attr(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct inode_shard *s = inode_shard_of(t, op->ino);
+
+	pthread_mutex_lock(&s->mu);
+	if (!op->call.res.status) {
+		inode_note_locked(t, op->ino, &op->call.res.attr);
+		ownchange_told_locked(op->ino);
+	}
+	pthread_mutex_unlock(&s->mu);
+	front_end(op);
+}
+
+static void get_attr(struct vfs_op *op)
+{
+	op->end = has_attr;
+	vfs_getattr(op);
+}
+
+static void set_size(struct vfs_op *op)
+{
+	op->end = has_attr;
+	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_SIZE, .size = front_ask(op)->off };
+	vfs_setattr(op, false);
+}
 
 /* ---- names ---- */
 
@@ -77,7 +151,7 @@ static int enter_folder(const struct op *o, struct answer *a)
 		return rc;
 	snprintf(name, sizeof(name), "e%u", o->id);
 	if (!o->worker)
-		rc = CHANGE(.begin = front_mkdir, .ino = dir, .name = name);
+		rc = CHANGE(.begin = make_folder, .ino = dir, .name = name);
 	if (!rc)
 		rc = look_up(dir, name, &folder, a);
 	front_put(dir);
@@ -105,7 +179,7 @@ static int link_name(const char *name, const char *name2, struct answer *a)
 
 	if (rc)
 		return rc;
-	rc = CHANGE(.begin = front_link, .ino = ino, .ino2 = folder, .name = name2);
+	rc = CHANGE(.begin = make_link, .ino = ino, .ino2 = folder, .name = name2);
 	front_put(ino);
 	return rc;
 }
@@ -119,7 +193,7 @@ static int truncate_name(const char *name, uint64_t size, struct answer *a)
 		rc = look_up(folder, name, &ino, a);
 		if (rc)
 			continue;
-		rc = CHANGE(.begin = front_truncate, .ino = ino, .off = size);
+		rc = CHANGE(.begin = set_size, .ino = ino, .off = size);
 		front_put(ino);
 	}
 	return rc;
@@ -134,7 +208,7 @@ static int open_inode(struct inode *ino, int flags, struct front_file **f)
 
 	*f = ask.opened;
 	if (!rc && (flags & O_TRUNC))
-		rc = CHANGE(.begin = front_truncate, .file = *f);
+		rc = CHANGE(.begin = set_size, .file = *f);
 	if (rc && *f)
 		DO(.begin = front_close, .file = *f);
 	return rc;
@@ -142,8 +216,8 @@ static int open_inode(struct inode *ino, int flags, struct front_file **f)
 
 static int make_name(const char *name, int flags, struct front_file **f)
 {
-	struct ask ask = { .begin = front_create, .ino = folder, .name = name, .flags = flags, .changes = true };
-	int rc = front_do(&ask);
+	struct ask ask = { .begin = front_create, .ino = folder, .name = name, .flags = flags };
+	int rc = change(&ask);
 
 	*f = ask.opened;
 	return rc;
@@ -175,7 +249,7 @@ static int make_file(const char *name, struct answer *a)
 
 	if (rc)
 		return rc;
-	rc = CHANGE(.begin = front_truncate, .file = f, .off = cfg.size);
+	rc = CHANGE(.begin = set_size, .file = f, .off = cfg.size);
 	rc2 = DO(.begin = front_close, .file = f);
 	return rc ? rc : rc2;
 }
@@ -219,8 +293,8 @@ static int64_t read_again(const struct op *o, struct front_file *f, uint8_t *dat
 
 static int64_t write_file(const struct op *o, struct front_file *f, uint8_t *data)
 {
-	struct ask ask = { .begin = front_write, .file = f, .mem = data, .len = o->len, .off = o->off, .changes = true };
-	struct ask end = { .begin = front_getattr, .file = f };
+	struct ask ask = { .begin = front_write, .file = f, .mem = data, .len = o->len, .off = o->off };
+	struct ask end = { .begin = get_attr, .file = f };
 
 	if (!o->len)
 		return 0;
@@ -231,13 +305,13 @@ static int64_t write_file(const struct op *o, struct front_file *f, uint8_t *dat
 			return end.status;
 		ask.off = end.attr.size;
 	}
-	front_do(&ask);
+	change(&ask);
 	return ask.done ? (int64_t)ask.done : ask.status;
 }
 
 static int stat_file(struct front_file *f, struct answer *a)
 {
-	struct ask ask = { .begin = front_getattr, .file = f };
+	struct ask ask = { .begin = get_attr, .file = f };
 	int rc = front_do(&ask);
 
 	a->ino = ask.attr.fileid;
@@ -273,10 +347,10 @@ static int64_t execute(const struct op *o, struct answer *a, uint8_t *data)
 	case CLOSE: return close_slot(o->slot);
 	case READ: case PEEK: return read_file(o, f, data);
 	case WRITE: case POKE: return write_file(o, f, data);
-	case FTRUNCATE: return CHANGE(.begin = front_truncate, .file = f, .off = o->off);
+	case FTRUNCATE: return CHANGE(.begin = set_size, .file = f, .off = o->off);
 	case TRUNCATE: return truncate_name(name, o->off, a);
 	case MAP: case UNMAP: return 0;
-	case FSYNC: case MSYNC: return DO(.begin = front_fsync, .file = f);
+	case FSYNC: case MSYNC: return DO(.begin = sync_file, .file = f);
 	case FSTAT: return stat_file(f, a);
 	case STAT: return stat_name(name, a);
 	case UNLINK: return CHANGE(.begin = vfs_unlink, .ino = folder, .name = name);

@@ -7,7 +7,6 @@
 #include "setup.h"
 
 #define TICK_MS 250u
-#define LOCKS 64u
 
 struct inode *front_root;
 static struct front_lane { struct vfs_lane vl; struct loop_timer tick; } *lanes;
@@ -16,19 +15,17 @@ static struct options opt;
 static struct nfs_config client;
 static struct rpc_cred me;
 static _Atomic unsigned turn;
-/* One change of an inode comes after the other (vfs/start.c). The kernel has a lock for each. */
-static pthread_mutex_t changes[LOCKS] = { [0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- an operation, and who waits for it ---- */
 
 struct front_op { struct vfs_op op; struct ask *ask; };
 
-static struct ask *front_ask(struct vfs_op *op)
+struct ask *front_ask(struct vfs_op *op)
 {
 	return container_of(op, struct front_op, op)->ask;
 }
 
-static void front_end(struct vfs_op *op)
+void front_end(struct vfs_op *op)
 {
 	struct ask *a = front_ask(op);
 
@@ -72,19 +69,12 @@ static void front_begin(struct loop_msg *m)
 
 int front_do(struct ask *a)
 {
-	const struct inode *ino = a->file ? a->file->f.ino : a->ino2 ? a->ino2 : a->ino;
-	pthread_mutex_t *mu = a->changes ? &changes[ino->id % LOCKS] : NULL;
-
-	if (mu)
-		pthread_mutex_lock(mu);
 	sem_init(&a->ended, 0, 0);
 	a->msg.fn = front_begin;
 	loop_post(lanes[turn++ % vfs.nlanes].vl.lane->loop, &a->msg);
 	while (sem_wait(&a->ended))
 		;
 	sem_destroy(&a->ended);
-	if (mu)
-		pthread_mutex_unlock(mu);
 	return a->status;
 }
 
@@ -108,25 +98,6 @@ static void front_found(struct vfs_op *op)
 void front_lookup(struct vfs_op *op)
 {
 	vfs_start(op, NFS_OP_LOOKUP, front_found);
-}
-
-void front_mkdir(struct vfs_op *op)
-{
-	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MODE, .mode = 0755 };
-	vfs_start(op, NFS_OP_MKDIR, front_end);
-}
-
-static void front_linked(struct vfs_op *op)
-{
-	if (!op->call.res.status)
-		inode_named(&vfs.inodes, op->ino, op->ino2->id, op->name);
-	front_end(op);
-}
-
-void front_link(struct vfs_op *op)
-{
-	op->call.args.fh2 = &op->ino2->fh;
-	vfs_start(op, NFS_OP_LINK, front_linked);
 }
 
 void front_list(struct vfs_op *op)
@@ -189,54 +160,16 @@ void front_create(struct vfs_op *op)
 	vfs_start(op, NFS_OP_CREATE, front_created);
 }
 
-static void front_synced(struct vfs_op *op)
-{
-	op->call.res.status = behind_error(op->file, true);
-	front_end(op);
-}
-
-void front_fsync(struct vfs_op *op)
-{
-	behind_settle(op, op->ino, true, front_synced);
-}
-
 static void front_closed(struct vfs_op *op)
 {
+	op->call.res.status = behind_error(op->file, true);
 	file_put(op->vl, op->file);     /* the opener's; op has one */
-	front_synced(op);
+	front_end(op);
 }
 
 void front_close(struct vfs_op *op)
 {
 	behind_settle(op, op->ino, true, front_closed);
-}
-
-/* ---- attributes ---- */
-
-static void front_has_attr(struct vfs_op *op)
-{
-	struct inode_shard *s = inode_shard_of(&vfs.inodes, op->ino);
-
-	pthread_mutex_lock(&s->mu);
-	if (!op->call.res.status) {
-		inode_note_locked(&vfs.inodes, op->ino, &op->call.res.attr);
-		ownchange_told_locked(op->ino);
-	}
-	pthread_mutex_unlock(&s->mu);
-	front_end(op);
-}
-
-void front_getattr(struct vfs_op *op)
-{
-	op->end = front_has_attr;
-	vfs_getattr(op);
-}
-
-void front_truncate(struct vfs_op *op)
-{
-	op->end = front_has_attr;
-	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_SIZE, .size = front_ask(op)->off };
-	vfs_setattr(op, false);
 }
 
 /* ---- data ---- */

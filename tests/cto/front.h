@@ -5,7 +5,7 @@
  *
  *     thread: front_do() --message--> lane: begin(op), vfs_read() ... op->end --semaphore--> thread
  *
- * Any thread. by_front.c makes open(2), truncate(2) and so on of these.
+ * Any thread. by_front.c makes system calls of these, and has further operations.
  */
 #ifndef CTO_FRONT_H
 #define CTO_FRONT_H
@@ -24,7 +24,6 @@ struct ask {
 	struct inode *ino, *ino2;       /* references, which stay the caller's */
 	struct front_file *file;
 	const char *name, *name2;
-	bool changes;                   /* the file, or ino2, or ino: that is locked meanwhile */
 	int flags;
 	uint64_t off;                   /* also a size, a cookie */
 	void *mem;
@@ -49,19 +48,18 @@ void front_stop(void);
 extern struct inode *front_root;
 void front_put(struct inode *ino);
 
-/* Returns the status. */
+/* Returns the status. One change of an inode has to come after the other (vfs/start.c): the caller sees
+ * to that. */
 int front_do(struct ask *a);
 void front_lookup(struct vfs_op *op);   /* ino, name -> found, attr */
-void front_mkdir(struct vfs_op *op);    /* ino, name */
-void front_link(struct vfs_op *op);     /* ino: the file, ino2, name */
 void front_list(struct vfs_op *op);     /* ino, stream, off */
 void front_create(struct vfs_op *op);   /* ino, name, flags -> opened */
 void front_open(struct vfs_op *op);     /* ino, flags -> opened */
 void front_close(struct vfs_op *op);    /* file, for all of these: */
-void front_fsync(struct vfs_op *op);
 void front_read(struct vfs_op *op);     /* off, mem, len -> done */
-void front_write(struct vfs_op *op);    /* the same */
-void front_getattr(struct vfs_op *op);  /* ino or file -> attr */
-void front_truncate(struct vfs_op *op); /* ino or file, off: the size */
+void front_write(struct vfs_op *op);    /* the same; len is not 0 */
+/* For others that begin an operation: what it is for, and its end. */
+struct ask *front_ask(struct vfs_op *op);
+void front_end(struct vfs_op *op);
 
 #endif
