@@ -123,7 +123,7 @@ struct gw_drc_kept {
 	unsigned n;
 };
 
-/* Who has connected: an address, on this machine a user (peer.c). */
+/* A peer: an address, on this machine a user (peer.c). */
 struct gw_peer {
 	struct list node;       /* in gateway->peers */
 	unsigned pairs;
