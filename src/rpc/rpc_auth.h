@@ -36,7 +36,7 @@ struct rpc_cred {
 	gid_t gids[RPC_GIDS_MAX];
 };
 
-/* A call, as its flavor sees it. Whoever makes the call sets it, and keeps it until the reply is
+/* A call, as its flavor sees it. The caller sets it, and keeps it until the reply is
  * decoded or nobody waits for one any more. */
 struct rpc_auth_call {
 	const struct rpc_auth *flavor;
