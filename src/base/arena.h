@@ -39,7 +39,7 @@
  * those in their magazines, and each buffer calls the first lane in the queue. So no lane
  * keeps buffers that it does not use while another lane is short of them.
  *
- * EXTENTS. What was said so far is there as long as the arena. More data buffers come and go
+ * EXTENTS. The buffers described so far exist as long as the arena. More data buffers come and go
  * with the work, in extents of 16 MiB, up to a bound (arena_grows()). Their addresses are
  * reserved from the beginning; their memory is there only while the extent is:
  *
