@@ -133,8 +133,8 @@ void ahead_read(struct vfs_op *op);
 void ahead_give_way(struct vfs_lane *vl, int first, int last);
 /* Four times a second: frees what is too old. */
 void ahead_sweep(struct vfs_lane *vl);
-/* vl has a connection again, or has lost its last one. Who waits for a piece of a lane that has
- * none, and is on a lane that has one, looks again, and gets a READ of its own. */
+/* vl has a connection again, or has lost its last one. A request that waits for a piece of a lane
+ * that has none, and is on a lane that has one, looks again, and gets a READ of its own. */
 void ahead_leave(struct vfs_lane *vl);
 
 /* Any thread: ino's data is about to be changed by this mount; the change has ended. */

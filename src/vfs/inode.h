@@ -15,9 +15,9 @@
  *
  * With the last reference an inode is *forgotten*: it loses all that it has but its filehandle, id
  * and type. A program may still have its id, in a handle of name_to_handle_at(2), so it waits in
- * its shard's list, and comes back with that id. What has waited longest is freed when the list is
- * full, and what this mount has taken the last known name from is freed at once: it mostly is not
- * on the server any more.
+ * its shard's list, and comes back with that id. The one that has waited longest is freed when the
+ * list is full. If this mount has removed its last known name, it is freed at once: the file mostly
+ * is not on the server any more.
  *
  *      inode_get(fh) --> refs 1, 2, ... --last put--> refs 0, in `forgotten` --> freed, id too
  *            ^                                          |
