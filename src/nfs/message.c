@@ -6,8 +6,8 @@
 #include "xdr_msg.h"
 
 /* WRITE and COMMIT may be executed twice, and what they are for is still here. So a reply that says
- * nothing about them (see message_useless()) has them sent again, as after "later": so often, which
- * takes 16 s. Other calls end with EIO at once: a name that is made twice is EEXIST. */
+ * nothing about them (see message_useless()) has them sent again, as after "later": this often at
+ * most, which takes 16 s. Other calls end with EIO at once: a name that is made twice is EEXIST. */
 #define USELESS_MAX 9u
 
 enum arena_class nfs_message_class(const struct nfs_call *c)
