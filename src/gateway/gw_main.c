@@ -37,13 +37,13 @@ static void help(void)
 	       "over TCP (port " NFS_PORT "). An IPv6 address is written in brackets.\n\n"
 	       "  -l, --listen ADDRESS[:PORT], -l :PORT\n"
 	       "                               where to listen (127.0.0.1:" RDMA_PORT "; no ADDRESS: on\n"
-	       "                               all IPv4 addresses; port 0: one that is free)\n"
+	       "                               all IPv4 addresses; port 0: a free port)\n"
 	       "  -F, --fabric auto|verbs|iwarp  an RDMA device, or iWARP in user space over TCP\n"
 	       "                               (auto: a device if one has the address, else iWARP)\n"
 	       "  -c, --credits N              calls that a connection may have open, 1 to 256 (%u)\n"
 	       "  -M, --memory MIB             for the buffers of all connections; when it is used\n"
 	       "                               up, calls wait (%u)\n"
-	       "  -i, --idle SECONDS           close connections on which nothing comes for so long;\n"
+	       "  -i, --idle SECONDS           close connections that are idle for this time;\n"
 	       "                               clients connect again; 0: never (%u)\n"
 	       "  -a, --allow UID              iwarp: only that user of this machine may connect\n"
 	       "  -e, --enter PID              reach SERVER from the network namespace of a process\n"
@@ -51,11 +51,11 @@ static void help(void)
 	       "  -m, --mss-fpdu               iwarp: frames fit TCP segments, as adapters want\n"
 	       "  -p, --port-file FILE         write the port to FILE when ready\n"
 	       "  -f, --fault SPEC             make something go wrong, see below\n"
-	       "  -v, --verbose                say more; twice: each call\n"
+	       "  -v, --verbose                log more; twice: log each call\n"
 	       "  -h, --help\n  -V, --version\n\n"
-	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, calls of all\n"
-	       "connections counted from 1, and at each EVERY-th after it (of those that can\n"
-	       "have it, where few can); with MOST a random value between the two:\n",
+	       "SPEC is NAME@CALL[/EVERY][=VALUE[-MOST]][,...]: at the call with that number, counted\n"
+	       "from 1 over all connections, and at each EVERY-th after it (only calls that can have\n"
+	       "the fault count, where few can); with MOST a random value between the two:\n",
 	       GW_CREDITS, MEMORY_MIB, IDLE_S);
 	gw_faults_help();
 }
