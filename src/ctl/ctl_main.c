@@ -47,7 +47,7 @@ static const struct verb {
 	{ "reconnect", "path", true, 0, " ID|ADDRESS|all", "close a path's connections, and connect again" },
 	{ "stats", NULL, false, 0, "", "show all counters" },
 	{ "top", NULL, false, BIT(INTERVAL) | BIT(COUNT), " [--interval SECONDS] [--count N]",
-	  "show what happens, again and again" },
+	  "show rates of calls and bytes, repeatedly" },
 };
 
 struct args {
@@ -68,7 +68,7 @@ static void ctl_help(void)
 	     "Controls a mount while it runs. Only the user who mounted it and root may.\n");
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		printf("  %s%s\n                %s\n", verbs[i].name, verbs[i].args, verbs[i].help);
-	puts("\n  --json        print what the daemon says, as one line of JSON (top: one each time)\n\n"
+	puts("\n  --json        print the daemon's reply as one line of JSON (top: one each time)\n\n"
 	     "Exit status: 0 done; 1 refused; 2 the command line is wrong; 3 no such mount, or its\n"
 	     "daemon does not answer. See " PACKAGE_NAME "(8).");
 }
