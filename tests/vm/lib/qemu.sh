@@ -4,10 +4,11 @@
 
 # norandmaps: an emulator keeps translated code by address; with addresses that
 # differ from process to process an exec takes three times as long (52 against
-# 17 ms). no_timer_check: on a busy host the timer seems not to work. An oops is
-# a panic: a half-dead guest would only waste the time limit. So is a soft lock-up, if it
-# lasts for two minutes: tests of this bench stop a guest for half a minute.
-readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic softlockup_panic=1 watchdog_thresh=60 mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check'
+# 17 ms). no_timer_check: on a busy host the timer seems not to work. notests: those of
+# ciphers are a tenth of the boot. An oops is a panic: a half-dead guest would only waste the
+# time limit. So is a soft lock-up, if it lasts for two minutes: tests of this bench stop a
+# guest for half a minute.
+readonly QEMU_APPEND='console=ttyS0 panic=-1 oops=panic softlockup_panic=1 watchdog_thresh=60 mitigations=off nokaslr norandmaps apparmor=0 selinux=0 audit=0 sysrq_always_enabled no_timer_check cryptomgr.notests'
 
 # icount: 8 ns for each instruction, which is about what an emulator on an idle machine
 # needs. So guests are as long in the boot as with tcg.
