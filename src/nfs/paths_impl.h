@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the files of the table of paths share: paths.c (places, states, a connection's life),
- * paths_change.c (control commands), paths_info.c (what is told of it). All of it with control->mu
- * held.
+ * paths_change.c (control commands), paths_info.c (what is reported of it). All of it with
+ * control->mu held.
  */
 #ifndef NFS_PATHS_IMPL_H
 #define NFS_PATHS_IMPL_H

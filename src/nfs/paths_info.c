@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is told of the table of paths: nfs_paths_info(). The thread that answers control commands
- * runs this, and the one that writes the statistics. What a lane knows of its own links (calls in
+ * What is reported of the table of paths: nfs_paths_info(). The thread that answers control
+ * commands runs this, and the one that writes the statistics. What a lane knows of its own links (calls in
  * flight, credits) the lane itself writes down first; the rest are counters that lanes add to at
  * any time, and the places of the table, under control->mu.
  */
