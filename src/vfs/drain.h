@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end: what is held is waited for, as long as the server is there. It counts as gone when no
- * lane has had a connection for some seconds, or when nothing has come from it for timeo and a
- * minute. Not a lane's thread.
+ * The end of a mount waits for what is held, as long as the server is there. The server counts as
+ * gone when no lane has had a connection for some seconds, or when nothing has come from it for
+ * timeo and a minute. Not a lane's thread.
  */
 #ifndef VFS_DRAIN_H
 #define VFS_DRAIN_H
