@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The process that keeps what mounting and unmounting need. The daemon hears a server before
- * the mount is there, and gives up all privileges before that; and at the end an ordinary
- * user's could not run fusermount3, which is set-user-ID, after no_new_privs.
+ * the mount is there, and gives up all privileges before that. And an ordinary user's daemon
+ * cannot run fusermount3 at the end, because that is set-user-ID, and no_new_privs is set.
  *
  *   daemon                                process
  *   ------                                -------
