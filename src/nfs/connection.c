@@ -100,7 +100,7 @@ static void put_message(struct nfs_connection *k)
 }
 
 /* 0: it is on its way. -errno: it is not, and nothing is kept. */
-static int ask(struct nfs_connection *k, const struct nfs_probe *p)
+static int connection_ask(struct nfs_connection *k, const struct nfs_probe *p)
 {
 	int rc = nfs_probe_encode(k->target, &k->rr, p, k);
 
@@ -127,7 +127,7 @@ void nfs_connection_ask(struct nfs_connection *k)
 {
 	const struct nfs_probe null = { .done = heartbeat_done };
 
-	if (!k->asked && ask(k, &null) == 0)
+	if (!k->asked && connection_ask(k, &null) == 0)
 		stat_add_to(&k->target->path_stats[k->path].heartbeats, 1);
 }
 
@@ -141,13 +141,13 @@ static const char *fault_text(const struct nfs_connection *k)
 }
 
 /* The link ends, if it has not broken already, and nfs_connection_down() says why. */
-static void fail(struct nfs_connection *k, int err)
+static void connection_fail(struct nfs_connection *k, int err)
 {
 	k->fault = err;
 	rr_link_reset(k->link, err, fault_text(k));
 }
 
-static void join(struct nfs_connection *k)
+static void connection_join(struct nfs_connection *k)
 {
 	k->up = true;
 	nfs_path_joined(k);
@@ -160,7 +160,7 @@ static void on_again(struct loop_timer *t)
 	check_on(container_of(t, struct nfs_connection, again));
 }
 
-static void later(struct nfs_connection *k)
+static void connection_later(struct nfs_connection *k)
 {
 	loop_timer_set(k->target->lane->loop, &k->again, LATER_MS);
 }
@@ -198,18 +198,18 @@ static void check_done(struct rr_call *rr, int status)
 	put_message(k);
 	switch (rc) {
 	case 0:
-		join(k);
+		connection_join(k);
 		break;
 	case NFS_NEXT:
 		check_on(k);
 		break;
 	case NFS_LATER:
-		later(k);
+		connection_later(k);
 		break;
 	case -ENOTCONN:         /* the link is gone already */
 		break;
 	default:
-		fail(k, rc < 0 ? rc : -EIO);
+		connection_fail(k, rc < 0 ? rc : -EIO);
 		break;
 	}
 }
@@ -231,11 +231,11 @@ static void check_on(struct nfs_connection *k)
 	int rc;
 
 	k->auth = (struct rpc_auth_call){ .flavor = s->auth, .cred = &s->client->own };
-	rc = ask(k, &check);
+	rc = connection_ask(k, &check);
 	if (rc == -EAGAIN)
-		later(k);
+		connection_later(k);
 	else if (rc && rc != -ENOTCONN)
-		fail(k, rc);
+		connection_fail(k, rc);
 }
 
 /* ---- up and down ---- */

@@ -254,7 +254,7 @@ void nfs_control_nap(struct nfs_client *cl, unsigned ms)
 }
 
 /* The pause before another recovery. */
-static void pace(struct nfs_client *cl)
+static void control_pace(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
 	unsigned n = ctl->in_a_row, shift = n - AT_ONCE;
@@ -292,14 +292,14 @@ static void note_later(const struct nfs_client *cl, bool later)
 	ctl->later_ns = later ? mono_ns() + (nfs_times_of(&cl->cfg)->later_ms << shift) * NS_PER_MS : 0;
 }
 
-static void recover(struct nfs_client *cl)
+static void control_recover(struct nfs_client *cl)
 {
 	struct nfs_control *ctl = cl->control;
 	int rc, before = 0;
 
 	note_time(cl);
 	for (;;) {
-		pace(cl);
+		control_pace(cl);
 		pthread_mutex_lock(&ctl->mu);
 		ctl->recover = false;
 		pthread_mutex_unlock(&ctl->mu);
@@ -321,7 +321,7 @@ static void recover(struct nfs_client *cl)
 	nfs_lanes_go_on(cl);
 }
 
-static void tick(struct nfs_client *cl)
+static void control_tick(struct nfs_client *cl)
 {
 	note_time(cl);
 	if (cl->server.version->tick)
@@ -329,7 +329,7 @@ static void tick(struct nfs_client *cl)
 }
 
 /* What is due now, without the lock. */
-static void work(struct nfs_client *cl, bool lost, uint64_t *tick_ns)
+static void control_work(struct nfs_client *cl, bool lost, uint64_t *tick_ns)
 {
 	struct nfs_control *ctl = cl->control;
 	bool later = ctl->later_ns && mono_ns() >= ctl->later_ns;
@@ -337,12 +337,12 @@ static void work(struct nfs_client *cl, bool lost, uint64_t *tick_ns)
 	if (lost)
 		nfs_each_lane(cl, lane_count, NULL);
 	if (lost || later) {
-		recover(cl);
+		control_recover(cl);
 		return;
 	}
 	if (mono_ns() < *tick_ns)
 		return;
-	tick(cl);
+	control_tick(cl);
 	*tick_ns = mono_ns() + TICK_MS * NS_PER_MS;
 }
 
@@ -365,7 +365,7 @@ static void control_main(struct nfs_client *cl)
 		    pthread_cond_timedwait(&ctl->cond, &ctl->mu, &ts) != ETIMEDOUT)
 			continue;
 		pthread_mutex_unlock(&ctl->mu);
-		work(cl, lost, &tick_ns);
+		control_work(cl, lost, &tick_ns);
 		pthread_mutex_lock(&ctl->mu);
 	}
 	pthread_mutex_unlock(&ctl->mu);

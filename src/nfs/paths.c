@@ -69,7 +69,7 @@ static void forget_wish(struct nfs_connection *k, void *arg)
 	k->wanted = false;
 }
 
-static void wish(struct nfs_connection *k, void *arg)
+static void paths_wish(struct nfs_connection *k, void *arg)
 {
 	(void)arg;
 	k->wanted = !k->busy;
@@ -107,7 +107,7 @@ void paths_free_place(struct nfs_server *s, unsigned path)
 
 /* No connection is left. What was another server while there was one may be where the server has
  * moved to: paths that had led to it are tried again. */
-static void hope(struct nfs_server *s)
+static void paths_hope(struct nfs_server *s)
 {
 	for (unsigned i = 0; i < NFS_PATHS_MAX; i++) {
 		if (!s->path[i].used || s->path[i].removing || !s->path[i].refused || !s->path[i].known)
@@ -166,7 +166,7 @@ void nfs_path_joined(struct nfs_connection *k)
 	 * that is being removed gets no further connections.) */
 	if (p->refused && !p->removing) {
 		p->refused = false;
-		each_connection(s, k->path, wish, NULL);
+		each_connection(s, k->path, paths_wish, NULL);
 		pthread_cond_broadcast(&control_of(k)->cond);
 	}
 	k->busy = true;
@@ -184,8 +184,8 @@ struct news {
 	char server[80];
 };
 
-static void tell(const struct nfs_connection *k, bool was_up, int err, const char *why,
-		 const struct news *n)
+static void paths_tell(const struct nfs_connection *k, bool was_up, int err, const char *why,
+		       const struct news *n)
 {
 	const struct nfs_server *s = k->target->server;
 
@@ -235,11 +235,11 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 		back_off(k);
 	n.failures = k->failures;
 	if (was_up && s->up == 0)
-		hope(s);
+		paths_hope(s);
 	paths_free_place(s, k->path);
 	pthread_cond_broadcast(&control_of(k)->cond);
 	pthread_mutex_unlock(&control_of(k)->mu);
-	tell(k, was_up, err, why ? why : "", &n);
+	paths_tell(k, was_up, err, why ? why : "", &n);
 }
 
 /* ---- the mount's life ---- */
@@ -262,7 +262,7 @@ void nfs_paths_init(struct nfs_server *s)
 void nfs_connect_all(struct nfs_client *cl, unsigned path)
 {
 	pthread_mutex_lock(&cl->control->mu);
-	each_connection(&cl->server, path, wish, NULL);
+	each_connection(&cl->server, path, paths_wish, NULL);
 	pthread_cond_broadcast(&cl->control->cond);
 	pthread_mutex_unlock(&cl->control->mu);
 }

@@ -40,7 +40,7 @@ void nfs_server_fini(struct nfs_client *cl)
 
 /* A call that could run elsewhere; NULL: there is none. One at a time, because giving a
  * call up changes the lane's list. */
-static struct nfs_call *movable(const struct nfs_target *t)
+static struct nfs_call *target_movable(const struct nfs_target *t)
 {
 	list_for_each(n, &t->lane->running) {
 		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
@@ -79,7 +79,7 @@ void nfs_target_give_back(struct nfs_target *t)
 
 	if (atomic_load(&t->up) || !nfs_server_is_up(t->server))
 		return;
-	while ((c = movable(t))) {
+	while ((c = target_movable(t))) {
 		if (c->eng.rr.state == RR_CALL_WAITING)
 			rr_cancel(t->conn, &c->eng.rr, -ENOTCONN);
 		else
@@ -108,7 +108,7 @@ static bool needs_ping(const struct nfs_target *t)
 }
 
 /* If there is no buffer for it, things go on as without one. */
-static void ping(struct nfs_target *t)
+static void target_ping(struct nfs_target *t)
 {
 	const struct nfs_probe null = { .done = ping_done };
 
@@ -121,7 +121,7 @@ static void ping(struct nfs_target *t)
 void nfs_target_expects(struct nfs_target *t)
 {
 	if (needs_ping(t))
-		ping(t);
+		target_ping(t);
 	atomic_store(&t->up, true);
 }
 
