@@ -122,7 +122,7 @@ static int connect_server(struct mount *m, struct errbuf *eb)
 {
 	int rc = setup_client(&m->cfg, &m->opt, eb);
 
-	return rc ? rc : nfs_client_retry(&m->cfg, m->opt.retry * 60, &m->client, eb);
+	return rc ? rc : nfs_client_new(&m->cfg, m->opt.retry * 60, &m->client, eb);
 }
 
 static int prepare_fs(struct mount *m, struct errbuf *eb)

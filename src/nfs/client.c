@@ -258,15 +258,8 @@ static int try_paths(const struct nfs_config *cfg, unsigned *first, struct nfs_c
 	}
 }
 
-int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb)
-{
-	unsigned first = 0;
-
-	return try_paths(cfg, &first, out, eb);
-}
-
-int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
-		     struct errbuf *eb)
+int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
+		   struct errbuf *eb)
 {
 	const struct timespec pause = {
 		.tv_sec = nfs_times_of(cfg)->pause_ms / 1000,

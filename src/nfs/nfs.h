@@ -190,14 +190,12 @@ struct nfs_client {
  * answer the mount's calls in time, is left for the next one. Returns 0 with *out, or -errno with
  * eb set. The lanes run on their own threads from then on. After an error *out is NULL, or what
  * could not be freed yet: for nfs_client_free().
+ *
+ * Tries again for so many seconds while the error may pass. An attempt begins when the one
+ * before is freed, so all attempts together never have more memory than one.
  */
-int nfs_client_new(const struct nfs_config *cfg, struct nfs_client **out, struct errbuf *eb);
-/*
- * The same, again for so many seconds while the error may pass. An attempt begins when the
- * one before is freed, so all attempts together never have more memory than one.
- */
-int nfs_client_retry(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
-		     struct errbuf *eb);
+int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_client **out,
+		   struct errbuf *eb);
 /*
  * Stops and frees the client after the calls under way have ended. Blocks for about two
  * seconds at most if the server does not answer. false: a thread is still blocked, in a

@@ -316,7 +316,7 @@ int front_start(const char *source, const char *options)
 	if (!rc)
 		rc = setup_client(&client, &opt, &eb);
 	if (!rc)
-		rc = nfs_client_retry(&client, 60, &cl, &eb);
+		rc = nfs_client_new(&client, 60, &cl, &eb);
 	if (rc) {
 		log_err("%s", eb.text);
 		return rc;

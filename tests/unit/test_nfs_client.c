@@ -191,7 +191,7 @@ static struct nfs_client *mount_it(void)
 	struct nfs_client *cl = NULL;
 	struct errbuf eb = { "" };
 
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), 0, "%s", eb.text);
 	return cl;
 }
 
@@ -304,7 +304,7 @@ Test(nfs_client, what_cannot_be_freed_yet_is_handed_back, .timeout = 300)
 	bool freed = false;
 
 	fails = 1;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(cl && arenas == 1, "a thread still uses it");
 	cr_assert(!nfs_client_free(cl) && arenas == 1);
@@ -335,7 +335,7 @@ Test(nfs_client, one_attempt_at_a_time, .timeout = 300)
 	fails = 1;
 	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging, NULL), 0);
-	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(mounts == 2 && arenas == 1);
 	pthread_join(thread, NULL);
 	cr_assert(nfs_client_free(cl));
@@ -350,7 +350,7 @@ Test(nfs_client, attempts_end_with_their_time, .timeout = 300)
 
 	fails = 10;
 	fake_times.pause_ms = 10;
-	cr_assert_eq(nfs_client_retry(&cfg, 2, &cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs_client_new(&cfg, 2, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 1 && arenas == 1 && cl);
 	fake_hangs_from = 0;
@@ -371,7 +371,7 @@ Test(nfs_client, attempts_leave_no_memory, .timeout = 300)
 		if (i == 10)
 			before = mallinfo2().uordblks;
 		fails = 1;
-		cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+		cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
 		cr_assert_null(cl);
 	}
 	after = mallinfo2().uordblks;
@@ -390,14 +390,14 @@ Test(nfs_client, silent_behind_an_address, .timeout = 300)
 	cfg.paths[1].fabric = cfg.paths[2].fabric = &fabric_fake;
 	fails_late = true;
 	fails = 1;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(mounts == 2 && arenas == 1);
 	cr_assert_eq(cl->server.first, 1);
 	cr_assert(answer_ms[0] == 10000 && answer_ms[1] == 10000, "there is a third one");
 	cr_assert(nfs_client_free(cl));
 	/* Behind none. */
 	fails = 10;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 5 && arenas == 0);
 	cr_assert(answer_ms[3] == 10000 && answer_ms[4] == 60000);
@@ -416,7 +416,7 @@ Test(nfs_client, silent_behind_an_address_and_no_other, .timeout = 300)
 	fails_late = true;
 	fails = 1;
 	refused_then = -ECONNRESET;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
 	cr_assert_str_eq(eb.text, "the server is silent");
 	cr_assert(mounts == 1 && arenas == 0 && !cl);
 }
@@ -432,7 +432,7 @@ Test(nfs_client, silent_behind_an_address_and_hangs, .timeout = 300)
 	cfg.paths[1].fabric = &fabric_fake;
 	fails = 1;
 	fake_times.free_ms = 100;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), -ETIMEDOUT);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), -ETIMEDOUT);
 	cr_assert(mounts == 1 && arenas == 1 && cl);
 	fake_hangs_from = 0;
 	while (!nfs_client_free(cl))
@@ -461,7 +461,7 @@ Test(nfs_client, the_next_round_begins_behind_the_silent_address, .timeout = 300
 	fake_times.free_ms = 100;
 	fake_times.pause_ms = 10;
 	cr_assert_eq(pthread_create(&thread, NULL, end_hanging_late, NULL), 0);
-	cr_assert_eq(nfs_client_retry(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 60, &cl, &eb), 0, "%s", eb.text);
 	pthread_join(thread, NULL);
 	cr_assert(mounts == 2 && cl->server.first == 1);
 	cr_assert(nfs_client_free(cl));
@@ -479,7 +479,7 @@ Test(nfs_client, a_connection_that_cannot_be_used, .timeout = 300)
 	cfg.paths[1].fabric = &fabric_fake;
 	fake_most = 2;
 	fake_attach_errors = 1;
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), 0, "%s", eb.text);
 	cr_assert(cl->server.first == 1 && wishes == 0);
 	cr_assert(nfs_client_free(cl));
 }
@@ -497,7 +497,7 @@ Test(nfs_client, attempts_that_would_fail_again, .timeout = 300)
 
 		fake_times.pause_ms = 600;
 		fake_connect_error = t[i][0];
-		cr_assert_eq(nfs_client_retry(&cfg, 1, &cl, &eb), t[i][0]);
+		cr_assert_eq(nfs_client_new(&cfg, 1, &cl, &eb), t[i][0]);
 		cr_assert_eq(fake_opens - before, (unsigned)t[i][1]);
 		cr_assert_null(cl);
 	}

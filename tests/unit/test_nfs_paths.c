@@ -144,7 +144,7 @@ static void setup(void)
 		.mount = no_mount, .umount = no_umount,
 	};
 	cfg.paths[0] = path_to(1);
-	cr_assert_eq(nfs_client_new(&cfg, &cl, &eb), 0, "%s", eb.text);
+	cr_assert_eq(nfs_client_new(&cfg, 0, &cl, &eb), 0, "%s", eb.text);
 	nfs_each_lane(cl, begin_serving, NULL);
 }
 
