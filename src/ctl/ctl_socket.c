@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/impl.h"
@@ -28,13 +27,12 @@
  */
 static int lock_directory(const char *dir)
 {
-	const struct timespec step = { .tv_nsec = TURN_MS * 1000000 };
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	for (int i = 0; fd >= 0 && i < TURNS; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			break;
-		nanosleep(&step, NULL);
+		usleep(TURN_MS * 1000);
 	}
 	return fd;
 }

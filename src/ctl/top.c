@@ -2,11 +2,11 @@
 #include "ctl/top.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -153,14 +153,6 @@ static void top_redraw(const struct ctl_peer *p, struct json_object *reply,
 	free(text);
 }
 
-static void pause_ms(unsigned ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
-
-	while (nanosleep(&ts, &ts) < 0)
-		;
-}
-
 static int ask_stats(const struct ctl_peer *p, struct json_object **reply, struct errbuf *eb)
 {
 	struct json_object *q = json_object_new_object();
@@ -210,7 +202,7 @@ int ctl_top(const struct ctl_peer *p, unsigned interval_ms, unsigned count, bool
 	if (terminal && !status)
 		take_terminal();
 	for (unsigned i = 0; !status && !ferror(stdout) && (!count || i < count); i++) {
-		pause_ms(interval_ms);
+		poll(NULL, 0, (int)interval_ms);
 		status = round_of(p, &before, &before_ns, json, terminal, eb);
 	}
 	if (terminal)

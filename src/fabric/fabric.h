@@ -179,8 +179,6 @@ struct fab_caps {
 	bool remote_inval;      /* the peer may invalidate what reg has registered */
 	bool windows;           /* there are as many as params wanted; the peer may
 				 * invalidate them */
-	uint32_t max_inline;    /* the longest message that one receive takes */
-	unsigned max_reads;     /* post_read: outstanding at once; 0: not supported */
 };
 
 /* For measurements, and for tests that count. */

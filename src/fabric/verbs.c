@@ -116,17 +116,13 @@ static int check_device(struct fab_conn *c, unsigned *windows, struct errbuf *eb
 {
 	const struct fab_params *p = &c->params;
 	struct ibv_device_attr dev;
-	struct ibv_port_attr port;
 	unsigned most, sq;
 	int err;
 
 	err = ibv_query_device(c->id->verbs, &dev);
-	if (!err)
-		err = ibv_query_port(c->id->verbs, c->id->port_num, &port);
 	if (err)
 		return err_set(eb, -err, "cannot query the limits of RDMA device %s: %s",
 			       c->text, strerror(err));
-	c->max_msg = port.max_msg_sz;
 	c->max_ird = (unsigned)dev.max_qp_rd_atom;
 	c->max_ord = (unsigned)dev.max_qp_init_rd_atom;
 	c->can_inval = dev.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -248,8 +244,7 @@ static int verbs_open(const struct fab_params *p, struct fab_conn **out, struct 
 static void verbs_caps(const struct fab_conn *c, struct fab_caps *out)
 {
 	*out = (struct fab_caps){
-		.max_inline = c->max_msg, .max_reads = c->ord, .windows = c->nwindows > 0,
-		.silent_sends = true,
+		.windows = c->nwindows > 0, .silent_sends = true,
 	};
 }
 

@@ -46,7 +46,6 @@ struct fab_conn {
 	uint32_t first_signalled, nsignalled;
 	unsigned silent;                /* posted after the last signalled one */
 	bool sq_waits;                  /* post_send said -EAGAIN */
-	uint32_t max_msg;
 	/* RDMA Reads outstanding at once, the peer's (ird) and ours (ord): what the
 	 * device can do, and what was agreed (0 before connect or accept). */
 	unsigned max_ird, max_ord, ird, ord;

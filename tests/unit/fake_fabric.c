@@ -92,7 +92,7 @@ static void fake_caps(const struct fab_conn *c, struct fab_caps *out)
 	const struct fake_conn *f = (const struct fake_conn *)c;
 
 	*out = (struct fab_caps){
-		.max_inline = 4096, .reg_per_call = f->per_call, .remote_inval = f->per_call,
+		.reg_per_call = f->per_call, .remote_inval = f->per_call,
 		.windows = f->nwindows > 0, .silent_sends = f->silent,
 	};
 }

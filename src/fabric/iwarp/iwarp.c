@@ -161,8 +161,6 @@ static void iw_caps(const struct fab_conn *c, struct fab_caps *out)
 	*out = (struct fab_caps){
 		.reg_per_call = true,
 		.remote_inval = true,
-		.max_inline = UINT32_MAX,
-		.max_reads = c->ord,
 	};
 }
 
