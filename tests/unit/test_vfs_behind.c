@@ -1263,23 +1263,23 @@ Test(vfs_behind, another_lane_removes_a_silly_name)
 }
 
 /* Nothing was sent: at once, whichever comes first. */
-Test(fs_behind, a_silly_name_goes_to_the_lane_that_is_up)
+Test(vfs_behind, a_silly_name_goes_to_the_lane_that_is_up)
 {
 	begin_plain(60);
 	add_lane();
 	fake_break();
 	connect_other();
-	silly_remove(&fl->vl, new_silly());
+	silly_remove(vl, new_silly());
 	is_removed();
 	end();
 }
 
-Test(fs_behind, a_silly_name_goes_to_the_lane_that_comes_up)
+Test(vfs_behind, a_silly_name_goes_to_the_lane_that_comes_up)
 {
 	begin_plain(60);
 	add_lane();
 	fake_break();
-	silly_remove(&fl->vl, new_silly());
+	silly_remove(vl, new_silly());
 	settle();
 	connect_other();
 	is_removed();
