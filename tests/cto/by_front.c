@@ -244,7 +244,7 @@ static int open_name(const char *name, int flags, struct front_file **f, struct 
 
 static int make_file(const char *name, struct answer *a)
 {
-	struct front_file *f;
+	struct front_file *f = NULL;
 	int rc = open_name(name, O_CREAT | O_EXCL | O_RDWR, &f, a), rc2;
 
 	if (rc)
