@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write-behind: room, gathering, and the answer. See behind.h. */
+/* Write-behind: gathering, and the answer. See behind.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,38 +10,7 @@
 uint32_t behind_gather_max = 131072;
 /* The most WRITEs of a file that wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u
-/* A file may have that many times what is free then. So a file that is alone gets 7/8 of the room,
- * two get 7/15 each, and there is always something left for one that comes. */
-#define FREE_TIMES 7u
-#define QUICK_COMMIT_NS 3000000u
-
 /* ---- life ---- */
-
-static void on_changed(void *ctx);
-
-void behind_pool_init(struct behind_pool *p, struct arena *a, unsigned share)
-{
-	pthread_mutex_init(&p->mu, NULL);
-	list_init(&p->waiting);
-	p->arena = a;
-	p->always[ARENA_MID] = a->counts.n[ARENA_MID] * share / 100;
-	p->always[ARENA_BIG] = a->counts.n[ARENA_BIG] * share / 100;
-	if (!share)
-		return;
-	on_changed(p);
-	arena_tell(a, on_changed, p);
-}
-
-void behind_pool_stop(struct behind_pool *p)
-{
-	if (p->arena)
-		arena_tell(p->arena, NULL, NULL);
-}
-
-void behind_pool_fini(struct behind_pool *p)
-{
-	pthread_mutex_destroy(&p->mu);
-}
 
 /* The file's struct behind, made if there is none. NULL: no memory. */
 static struct behind *make(struct inode *ino)
@@ -64,141 +33,10 @@ static struct behind *make(struct inode *ino)
 	return none;
 }
 
-/* ---- room ---- */
-
-/* New memory has to be cleared, and 16 MiB take longer than a COMMIT to a server that has nothing
- * to flush. Where it has, a COMMIT costs more the more often it comes. */
-bool behind_rather_commits(const struct behind_pool *p)
-{
-	return !p->arena->more.n || atomic_load(&p->arena->more.full) ||
-	       atomic_load_explicit(&p->commit_ns, memory_order_relaxed) < QUICK_COMMIT_NS;
-}
-
-static bool fits_locked(struct behind_pool *p, const struct behind *b, enum arena_class cls)
-{
-	unsigned most = p->most[cls], taken = p->taken[cls];
-	bool fits = taken < most &&
-		    (b->taken[cls] == 0 || b->taken[cls] < FREE_TIMES * (most - taken));
-
-	/* In time, so that nobody has to wait for it. */
-	if (!fits || (taken >= most / 2 && !behind_rather_commits(p)))
-		behind_room_wanted(p, cls);
-	return fits;
-}
-
-static bool take_one_locked(struct behind_pool *p, struct behind *b, enum arena_class cls)
-{
-	if (!fits_locked(p, b, cls))
-		return false;
-	p->taken[cls]++;
-	b->taken[cls]++;
-	return true;
-}
-
-static void give_one_locked(struct behind_pool *p, struct behind *b, enum arena_class cls)
-{
-	p->taken[cls]--;
-	b->taken[cls]--;
-}
-
-void behind_room_wanted(struct behind_pool *p, enum arena_class cls)
-{
-	arena_want(p->arena, cls);
-}
-
-/* Takes room for op's buffers. With the pool's lock. */
-static bool take_room_locked(struct behind_pool *p, struct vfs_op *op)
-{
-	struct behind *b = behind_of(op->ino);
-
-	if (!take_one_locked(p, b, op->data.buf[0]->cls))
-		return false;
-	if (!op->data.buf[1] || take_one_locked(p, b, op->data.buf[1]->cls))
-		return true;
-	give_one_locked(p, b, op->data.buf[0]->cls);
-	return false;
-}
-
-/* Takes room for one more buffer. */
-static bool take_more(struct behind_pool *p, struct behind *b, enum arena_class cls)
-{
-	bool got;
-
-	pthread_mutex_lock(&p->mu);
-	got = list_empty(&p->waiting) && take_one_locked(p, b, cls);
-	pthread_mutex_unlock(&p->mu);
-	return got;
-}
-
-/* Of those that wait and would fit, the first one whose file has least: a program that writes much
- * does not keep another one from writing a little. */
-static struct vfs_op *next_waiting_locked(struct behind_pool *p)
-{
-	struct vfs_op *best = NULL;
-
-	list_for_each(n, &p->waiting) {
-		struct vfs_op *op = held_of(n);
-		const struct behind *b = behind_of(op->ino);
-
-		if ((!best || b->taken[ARENA_MID] < behind_of(best->ino)->taken[ARENA_MID]) &&
-		    fits_locked(p, b, op->data.buf[0]->cls) &&
-		    (!op->data.buf[1] || fits_locked(p, b, op->data.buf[1]->cls)))
-			best = op;
-	}
-	return best;
-}
-
-/* Room has become free: as many of those that wait as fit get it. */
-static void pass_on_locked(struct behind_pool *p)
-{
-	struct vfs_op *op;
-
-	while ((op = next_waiting_locked(p)) && take_room_locked(p, op)) {
-		list_del(&op->data.held.node);
-		atomic_fetch_sub(&p->nwaiting, 1);
-		op->data.held.posted = true;
-		loop_post(op->vl->lane->loop, &op->data.held.msg);
-	}
-}
-
-/* The arena has grown, or given an extent back. On the keeper's thread. */
-static void on_changed(void *ctx)
-{
-	struct behind_pool *p = ctx;
-	bool less = false;
-	size_t bytes;
-
-	pthread_mutex_lock(&p->mu);
-	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
-		atomic_store(&p->most[cls],
-			     p->always[cls] + arena_more(p->arena, (enum arena_class)cls));
-	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++)
-		less |= p->taken[cls] > p->most[cls];
-	bytes = p->most[ARENA_MID] * ARENA_MID_SIZE + p->most[ARENA_BIG] * ARENA_BIG_SIZE;
-	stat_set(&p->arena->more.stats, STAT_BEHIND_ROOM, bytes);
-	pass_on_locked(p);
-	pthread_mutex_unlock(&p->mu);
-	/* The memory is wanted elsewhere. */
-	if (less)
-		behind_want_room(container_of(p, struct vfs, behind));
-}
-
-static void give_room(struct vfs_op *op)
-{
-	struct behind_pool *p = &op->vl->vfs->behind;
-	struct behind *b = behind_of(op->ino);
-
-	pthread_mutex_lock(&p->mu);
-	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
-		give_one_locked(p, b, op->data.buf[i]->cls);
-	pass_on_locked(p);
-	pthread_mutex_unlock(&p->mu);
-}
-
 void behind_end(struct vfs_op *op)
 {
 	atomic_fetch_sub(&op->vl->vfs->behind.bytes, op->data.held.len);
-	give_room(op);
+	behind_give_room(op);
 	op->data.held.state = HELD_NOT;
 	vfs_op_free(op);
 }
@@ -237,17 +75,14 @@ static bool gets_buffer(struct vfs_op *w, const struct vfs_op *op)
 	struct behind *b = behind_of(op->ino);
 	unsigned i = w->data.held.nparts;
 
-	if (i == RR_SEND_IOV || !take_more(p, b, ARENA_BIG))
+	if (i == RR_SEND_IOV || !behind_take_more(p, b, ARENA_BIG))
 		return false;
 	w->data.buf[i] = magazine_get_spare(&op->vl->lane->mag, ARENA_BIG_SIZE);
 	if (w->data.buf[i]) {
 		w->data.held.part[w->data.held.nparts++] = 0;
 		return true;
 	}
-	pthread_mutex_lock(&p->mu);
-	give_one_locked(p, b, ARENA_BIG);
-	pass_on_locked(p);
-	pthread_mutex_unlock(&p->mu);
+	behind_give_one(p, b, ARENA_BIG);
 	return false;
 }
 
@@ -454,7 +289,7 @@ static void hold(struct vfs_op *op)
 		answer_and_go_on(op);
 		return;
 	}
-	give_room(op);
+	behind_give_room(op);
 	through(op);
 }
 
@@ -471,40 +306,11 @@ static void on_room(struct loop_msg *m)
 		hold(op);
 		return;
 	}
-	give_room(op);
+	behind_give_room(op);
 	if (op->waited)
 		through(op);
 	else
 		vfs_end_with(op, -EINTR);   /* given up meanwhile */
-}
-
-void behind_want_room(struct vfs *vfs)
-{
-	if (!atomic_load(&vfs->behind.bytes))
-		return;
-	for (unsigned i = 0; i < vfs->nlanes; i++)
-		if (!atomic_exchange(&vfs->lanes[i]->room_wanted, true))
-			loop_post(vfs->lanes[i]->lane->loop, &vfs->lanes[i]->room_msg);
-}
-
-static bool has_room(struct vfs_op *op)
-{
-	struct behind_pool *p = &op->vl->vfs->behind;
-	bool got;
-
-	pthread_mutex_lock(&p->mu);
-	got = list_empty(&p->waiting) && take_room_locked(p, op);
-	if (!got) {
-		op->waits_room = true;
-		op->data.held.msg.fn = on_room;
-		list_add_tail(&p->waiting, &op->data.held.node);
-		atomic_fetch_add(&p->nwaiting, 1);
-		pass_on_locked(p);
-	}
-	pthread_mutex_unlock(&p->mu);
-	if (!got && behind_rather_commits(p))
-		behind_want_room(op->vl->vfs);
-	return got;
 }
 
 void behind_write(struct vfs_op *op)
@@ -528,7 +334,7 @@ void behind_write(struct vfs_op *op)
 	pthread_mutex_unlock(&b->mu);
 	if (gathered)
 		answer_and_go_on(op);
-	else if (has_room(op))
+	else if (behind_has_room(op, on_room))
 		hold(op);
 }
 
@@ -540,24 +346,4 @@ bool behind_takes(const struct vfs_op *op)
 		return false;           /* its process was killed while it was parked */
 	return op->data.quick && p->most[ARENA_MID] && !atomic_load(&p->closed) &&
 	       (!op->data.buf[1] || p->most[ARENA_BIG]);
-}
-
-bool behind_give_up(struct vfs_op *op)
-{
-	struct behind_pool *p = &op->vl->vfs->behind;
-	bool mine = false;
-
-	if (!op->waits_room)
-		return false;
-	pthread_mutex_lock(&p->mu);
-	if (!op->data.held.posted) {
-		list_del(&op->data.held.node);
-		op->waits_room = false;
-		atomic_fetch_sub(&p->nwaiting, 1);
-		mine = true;
-	}
-	pthread_mutex_unlock(&p->mu);
-	if (mine)
-		vfs_end_with(op, -EINTR);
-	return mine;
 }

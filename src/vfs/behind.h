@@ -52,8 +52,9 @@
  * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
  * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all
  * of them, and say that they are wanted. The file's `mu` guards that. Nobody waits while
- * holding it; `behind_pool.mu` may be taken while it is held, not the other way round. Lanes
- * tell each other by messages.
+ * holding it; `behind_pool.mu` may be taken while it is held, not the other way round. A WRITE
+ * that finds room and nobody who waits for it does not take that one. Lanes tell each other by
+ * messages.
  *
  *     lane 0: fsync --wanted, post--> lane 1: sends its WRITE ... reply, gone
  *                                          --post--> lane 0: fsync goes on
@@ -159,17 +160,17 @@ struct behind {
 	uint64_t left_end, left_end_before, left_from_ns;
 	_Atomic uint64_t errors;        /* how many WRITEs have failed */
 	int error;                      /* the newest of these, -errno */
-	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers; written under behind_pool.mu */
+	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers */
 };
 
 /* The room for all files together. */
 struct behind_pool {
 	struct arena *arena;
 	unsigned always[ARENA_CLASSES]; /* buffers; all 0: no write-behind */
-	pthread_mutex_t mu;
+	pthread_mutex_t mu;             /* for `waiting` */
 	/* The same with what the arena has grown by: changes while the mount is in use. */
 	_Atomic unsigned most[ARENA_CLASSES];
-	_Atomic unsigned taken[ARENA_CLASSES];  /* written under mu */
+	_Atomic unsigned taken[ARENA_CLASSES];
 	struct list waiting;            /* op_data.held.node: WRITEs without room, oldest first */
 	_Atomic unsigned nwaiting;
 	_Atomic uint64_t commit_ns;     /* how long a COMMIT takes; 0: not known */

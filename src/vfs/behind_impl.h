@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of write-behind share: behind.c (room, gathering, answers), behind_send.c
+ * What the files of write-behind share: behind.c (gathering, answers), behind_room.c, behind_send.c
  * (WRITE and COMMIT), behind_read.c (READs), behind_wait.c (who waits for what; errors). A
  * function whose name ends with "locked" needs behind.mu.
  */
@@ -58,12 +58,21 @@ static inline struct behind *behind_of(const struct inode *ino)
 
 /* The most bytes that are copied; a variable for the tests. */
 extern uint32_t behind_gather_max;
-/* Is COMMIT to make room, and not new memory? */
-bool behind_rather_commits(const struct behind_pool *p);
-
 /* op, which was answered or failed, has ended: gives its room to others, and frees it. On its
  * lane. */
 void behind_end(struct vfs_op *op);
+
+/* ---- behind_room.c ---- */
+
+/* Is COMMIT to make room, and not new memory? */
+bool behind_rather_commits(const struct behind_pool *p);
+/* Takes room for op's buffers. false: on_room() is called when it has got some. */
+bool behind_has_room(struct vfs_op *op, void (*on_room)(struct loop_msg *m));
+/* Takes room for one more buffer, if nobody waits for it. */
+bool behind_take_more(struct behind_pool *p, struct behind *b, enum arena_class cls);
+/* Gives room to others: a buffer's; that of all that op has. */
+void behind_give_one(struct behind_pool *p, struct behind *b, enum arena_class cls);
+void behind_give_room(struct vfs_op *op);
 
 /* ---- behind_send.c ---- */
 
