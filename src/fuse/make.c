@@ -163,7 +163,7 @@ void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 		return;
 	if (!fs_req_ino2(r, parent))
 		return;
-	r->op.call.args.fh2 = &r->op.ino2->fh;
+	r->op.call.args.fh2 = &r->op.ino2->file.fh;
 	r->op.call.args.name = r->op.name;
 	vfs_start(&r->op, NFS_OP_LINK, link_done);
 }

@@ -59,7 +59,7 @@ struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
 {
 	struct fs *fs = fs_of(req);
 	struct fs_req *r;
-	struct nfs_fh fh = fs->root->fh;
+	struct nfs_fh fh = fs->root->file.fh;
 
 	if (node != FUSE_ROOT_ID && !inode_fh(&fs->vfs.inodes, node, &fh)) {
 		fuse_reply_err(req, ESTALE);

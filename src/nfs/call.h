@@ -12,7 +12,7 @@
 
 #include "base/list.h"
 #include "base/loop.h"
-#include "nfs/fh.h"
+#include "nfs/file.h"
 #include "nfs/idmap.h"
 #include "nfs/ops.h"
 #include "rpc/rpcmsg.h"
@@ -119,6 +119,9 @@ struct nfs_args {
 			bool exec;              /* OPEN: to execute; only the kernel reads it */
 			uint64_t verifier;      /* of an exclusive CREATE: 0 at the start, and then the
 						 * same in all sendings, and when it is started anew */
+			/* The file with that handle (file.h), with a reference that the open has
+			 * from then on. NULL: no memory. Version 3 does not ask. */
+			struct nfs_file *(*get)(struct nfs_call *c, const struct nfs_fh *fh);
 		} file;
 		struct {
 			const char *target;     /* SYMLINK: NUL-terminated */

@@ -47,7 +47,7 @@ void nfs_open_drop(struct nfs_call *c)
 	const struct nfs_version *v = c->target->server->version;
 
 	if (v->open_free)
-		v->open_free(c->target->server, c->open);
+		v->open_free(c->open);
 	else
 		free(c->open);
 	c->open = NULL;

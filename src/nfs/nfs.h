@@ -31,7 +31,6 @@
 #include "base/meminfo.h"
 #include "base/stats.h"
 #include "nfs/config.h"
-#include "nfs/file.h"
 #include "nfs/version.h"
 
 #define NFS_LANES_MAX 16u
@@ -91,7 +90,6 @@ struct nfs_server {
 					 * are checked as well */
 	_Atomic enum rr_policy policy;
 	struct nfs_target *targets[NFS_LANES_MAX];
-	struct nfs_files files;
 	struct nfs_close_rides close_rides;
 	void *vdata;                    /* the version's: client id, session */
 };

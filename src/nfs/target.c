@@ -25,7 +25,6 @@ void nfs_server_init(struct nfs_client *cl)
 		.auth = cl->cfg.auth ? cl->cfg.auth : &rpc_auth_sys,
 	};
 	nfs_paths_init(&cl->server);
-	nfs_files_init(&cl->server.files);
 	close_rides_init(&cl->server.close_rides);
 	list_init(&cl->control->calls);
 }
@@ -33,7 +32,6 @@ void nfs_server_init(struct nfs_client *cl)
 void nfs_server_fini(struct nfs_client *cl)
 {
 	close_rides_fini(&cl->server.close_rides);
-	nfs_files_fini(&cl->server.files);
 }
 
 /* ---- connections ---- */

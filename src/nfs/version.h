@@ -91,7 +91,7 @@ struct nfs_version {
 	void (*free)(struct nfs_server *s);
 	/* Lane thread: frees an open that nobody uses any more, closed or not. NULL:
 	 * free(). */
-	void (*open_free)(struct nfs_server *s, struct nfs_open *o);
+	void (*open_free)(struct nfs_open *o);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -errno: there is none until

@@ -125,7 +125,7 @@ static void file_start_named(struct vfs_op *op, enum nfs_op number, void (*done)
 		a->nwhere = op->open.names.n;
 	}
 	for (unsigned i = 0; i < a->nwhere; i++)
-		a->where[i] = (struct nfs_where){ &op->open.names.dir[i]->fh, op->open.names.name[i] };
+		a->where[i] = (struct nfs_where){ &op->open.names.dir[i]->file.fh, op->open.names.name[i] };
 	vfs_start(op, number, done);
 }
 

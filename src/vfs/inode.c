@@ -69,7 +69,7 @@ void inode_table_fini(struct inode_table *t)
 				hash_del(n);
 				if (!is_forgotten(ino))
 					drop_state(t, ino);
-				free(ino);
+				nfs_file_put(&ino->file);
 			}
 		}
 		pthread_mutex_destroy(&t->shard[i].mu);
@@ -86,7 +86,7 @@ static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs
 	hash_for_each(n, chain_of(s, hash), hash) {
 		struct inode *ino = container_of(n, struct inode, by_fh);
 
-		if (ino->fh.len == fh->len && memcmp(ino->fh.data, fh->data, fh->len) == 0 &&
+		if (ino->file.fh.len == fh->len && memcmp(ino->file.fh.data, fh->data, fh->len) == 0 &&
 		    !atomic_load(&ino->left))
 			return ino;
 	}
@@ -99,13 +99,25 @@ static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs
 static void inode_free(struct inode_table *t, struct inode *ino)
 {
 	handle_del(&t->handles, ino->id);
-	free(ino);
+	nfs_file_put(&ino->file);
 }
 
 static void leave_forgotten(struct inode_shard *s, struct inode *ino)
 {
 	list_del(&ino->node);
 	s->nforgotten--;
+}
+
+/* ino joins them. Returns what is to be freed then; or NULL. */
+static struct inode *join_forgotten(struct inode_shard *s, struct inode *ino)
+{
+	list_add_tail(&s->forgotten, &ino->node);
+	if (++s->nforgotten <= INODE_FORGOTTEN)
+		return NULL;
+	ino = container_of(s->forgotten.next, struct inode, node);
+	leave_forgotten(s, ino);
+	hash_del(&ino->by_fh);
+	return ino;
 }
 
 /* ino has lost its last reference. Returns what is to be freed then; or NULL. */
@@ -116,16 +128,12 @@ static struct inode *forget_locked(struct inode_table *t, struct inode_shard *s,
 
 	drop_state(t, ino);
 	atomic_fetch_sub(&t->count, 1);
-	if (!left) {
-		memset(&ino->names, 0, t->front->inode_size - offsetof(struct inode, names));
-		list_add_tail(&s->forgotten, &ino->node);
-		if (++s->nforgotten <= INODE_FORGOTTEN)
-			return NULL;
-		ino = container_of(s->forgotten.next, struct inode, node);
-		leave_forgotten(s, ino);
+	if (left) {
+		hash_del(&ino->by_fh);
+		return ino;
 	}
-	hash_del(&ino->by_fh);
-	return ino;
+	memset(&ino->names, 0, t->front->inode_size - offsetof(struct inode, names));
+	return join_forgotten(s, ino);
 }
 
 static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uint32_t hash,
@@ -135,8 +143,9 @@ static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uin
 
 	if (!ino)
 		return NULL;
-	ino->fh.len = fh->len;
-	memcpy(ino->fh.data, fh->data, fh->len);
+	nfs_file_ref(&ino->file);
+	ino->file.fh.len = fh->len;
+	memcpy(ino->file.fh.data, fh->data, fh->len);
 	ino->type = type;
 	ino->id = handle_new(&t->handles, ino);
 	if (!ino->id) {
@@ -262,6 +271,26 @@ struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
 	return ino;
 }
 
+struct nfs_file *inode_file(struct inode_table *t, const struct nfs_fh *fh)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino, *gone = NULL;
+
+	pthread_mutex_lock(&s->mu);
+	ino = find(s, hash, fh);
+	if (!ino) {
+		ino = new_inode(t, s, hash, fh, S_IFREG);
+		gone = ino ? join_forgotten(s, ino) : NULL;
+	}
+	if (ino)
+		nfs_file_ref(&ino->file);
+	pthread_mutex_unlock(&s->mu);
+	if (gone)
+		inode_free(t, gone);
+	return ino ? &ino->file : NULL;
+}
+
 /* ---- references ---- */
 
 void inode_ref(struct inode *ino)
@@ -299,7 +328,7 @@ void inode_put(struct inode_table *t, struct inode *ino, uint64_t n)
 
 static void copy_fh(const void *obj, void *fh)
 {
-	memcpy(fh, &((const struct inode *)obj)->fh, sizeof(struct nfs_fh));
+	memcpy(fh, &((const struct inode *)obj)->file.fh, sizeof(struct nfs_fh));
 }
 
 bool inode_fh(struct inode_table *t, uint64_t id, struct nfs_fh *fh)

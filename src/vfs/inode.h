@@ -23,6 +23,16 @@
  *            ^                                          |
  *            +-------- a name is looked up, or the id --+
  *
+ * An inode begins with the nfs_file of its handle (nfs/file.h): this is the only table of files.
+ * Opens of version 4 hold references to the nfs_file. These keep the memory, and nothing else: an
+ * inode is forgotten and freed as if it had no opens, and an open whose CLOSE waits still has the
+ * handle. So "freed" means here that nobody finds the inode any more; the memory goes with its
+ * last open, without a lock, on any thread.
+ *
+ *      OPEN's reply      the open takes a reference to the nfs_file of the operation's inode
+ *      CREATE's reply    inode_file(fh): the same; if there is no inode, a forgotten one is made
+ *         its end        inode_get_created(fh, attributes): the inode comes back
+ *
  * A caller with an id and no reference gets the filehandle from inode_fh(), sends GETATTR, and
  * calls inode_get(). If the inode was freed meanwhile, that makes another one, with another id.
  * Only under the shard's lock does an inode become forgotten, come back, or leave the list.
@@ -45,6 +55,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include "vfs/handle.h"
 #include "vfs/names.h"
 #include "vfs/solo_dirs.h"
@@ -55,8 +66,8 @@
 #define INODE_FORGOTTEN 256u            /* in each shard; the man page says how many in all */
 
 struct inode {
+	struct nfs_file file;           /* the handle, and who keeps this memory */
 	struct hash_node by_fh;         /* [s] in the shard's table */
-	struct nfs_fh fh;               /* constant */
 	uint64_t id;                    /* constant: no other file gets it */
 	mode_t type;                    /* constant: S_IFMT */
 	struct list node;               /* [s] in the shard's list if it is forgotten */
@@ -106,6 +117,8 @@ struct inode {
 	_Atomic unsigned nleaving;      /* those of them whose files are closed */
 	_Atomic unsigned silly_gone;    /* how many silly names have gone */
 };
+
+_Static_assert(offsetof(struct inode, file) == 0, "nfs_file_put() frees the inode");
 
 struct inode_shard {
 	pthread_mutex_t mu;
@@ -158,6 +171,9 @@ struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since);
+/* For CREATE's open: the file with that handle, with a reference to nfs_file. If there is no inode
+ * it makes a forgotten one. NULL: no memory. */
+struct nfs_file *inode_file(struct inode_table *t, const struct nfs_fh *fh);
 /* The inode of a filehandle, with one more reference. NULL: there is none. */
 struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh);
 /* Takes a reference. The caller must have one already. */

@@ -15,11 +15,11 @@ void remove_start_rename(struct vfs_op *op, struct inode *from, const char *name
 		     const char *newname, const struct inode *moved,
 		     void (*done)(struct vfs_op *op))
 {
-	op->call.args.fh = &from->fh;
-	op->call.args.fh2 = &to->fh;
+	op->call.args.fh = &from->file.fh;
+	op->call.args.fh2 = &to->file.fh;
 	op->call.args.name = name;
 	op->call.args.name2 = newname;
-	op->call.args.ren.moved = moved ? &moved->fh : NULL;
+	op->call.args.ren.moved = moved ? &moved->file.fh : NULL;
 	vfs_start(op, NFS_OP_RENAME, done);
 }
 
@@ -33,7 +33,7 @@ bool remove_name_asked(struct vfs_op *op, struct inode *dir, const char *name, s
 	*ino = inode_find(t, dir->id, name);
 	if (*ino || !inode_names_missing(t))
 		return false;
-	op->call.args.fh = &dir->fh;
+	op->call.args.fh = &dir->file.fh;
 	op->call.args.name = name;
 	vfs_start(op, NFS_OP_LOOKUP, done);
 	return true;

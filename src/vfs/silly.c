@@ -124,7 +124,7 @@ static void silly_send(struct vfs_lane *vl, struct silly *s)
 	}
 	op_remove_begins(op);
 	op->rm.silly = s;
-	op->call.args.fh = &s->dir->fh;
+	op->call.args.fh = &s->dir->file.fh;
 	op->call.args.name = s->name;
 	vfs_start(op, NFS_OP_REMOVE, silly_removed);
 }
@@ -251,8 +251,8 @@ static void silly_renamed_back(struct vfs_op *op)
 
 static void silly_start_link(struct vfs_op *op, const char *name, void (*done)(struct vfs_op *op))
 {
-	op->call.args.fh = &op->rm.victim->fh;
-	op->call.args.fh2 = &op->rm.home->fh;
+	op->call.args.fh = &op->rm.victim->file.fh;
+	op->call.args.fh2 = &op->rm.home->file.fh;
 	op->call.args.name = name;
 	vfs_start(op, NFS_OP_LINK, done);
 }
@@ -274,8 +274,8 @@ static void silly_linked_back(struct vfs_op *op)
 
 static bool silly_found(const struct vfs_op *op, const struct inode *ino)
 {
-	return ino && op->call.res.fh.len == ino->fh.len &&
-	       !memcmp(op->call.res.fh.data, ino->fh.data, ino->fh.len);
+	return ino && op->call.res.fh.len == ino->file.fh.len &&
+	       !memcmp(op->call.res.fh.data, ino->file.fh.data, ino->file.fh.len);
 }
 
 static void silly_home_looked(struct vfs_op *op)
@@ -295,7 +295,7 @@ static void silly_home_looked(struct vfs_op *op)
 
 static void silly_start_lookup(struct vfs_op *op, const char *name, void (*done)(struct vfs_op *op))
 {
-	op->call.args.fh = &op->rm.home->fh;
+	op->call.args.fh = &op->rm.home->file.fh;
 	op->call.args.name = name;
 	vfs_start(op, NFS_OP_LOOKUP, done);
 }

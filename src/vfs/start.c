@@ -67,7 +67,7 @@ void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op))
 /* The handles in a change's call are those of inodes. */
 static struct inode *op_inode_of(const struct nfs_fh *fh)
 {
-	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, fh);
+	return container_of((struct nfs_fh *)(uintptr_t)fh, struct inode, file.fh);
 }
 
 static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh *fh)
@@ -164,6 +164,15 @@ static void on_call_done(struct nfs_call *c)
 	op->done(op);
 }
 
+/* nfs_args.file.get */
+static struct nfs_file *op_file(struct nfs_call *c, const struct nfs_fh *fh)
+{
+	struct vfs_op *op = container_of(c, struct vfs_op, call);
+
+	return c->op == NFS_OP_OPEN ? nfs_file_ref(&op->ino->file) :
+				      inode_file(&op->vl->vfs->inodes, fh);
+}
+
 /* An operation that was given up before it has changed anything changes nothing any more. */
 static void op_send(struct vfs_op *op)
 {
@@ -178,6 +187,8 @@ static void op_send(struct vfs_op *op)
 		op->changes++;
 		op_changes_begin(op);
 	}
+	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_CREATE)
+		op->call.args.file.get = op_file;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
 		op->asked_ns = mono_ns();
 	if (op->call.op == NFS_OP_OPEN)
@@ -214,7 +225,7 @@ void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op
 	op->call.done = on_call_done;
 	op->call.cred = &op->cred;
 	if (!op->call.args.fh)
-		op->call.args.fh = &op->ino->fh;
+		op->call.args.fh = &op->ino->file.fh;
 	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE, op_send_in_turn);
 }
 

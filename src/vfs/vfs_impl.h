@@ -12,7 +12,6 @@ void op_data_release(struct vfs_op *op);
 
 /* ---- read.c ---- */
 
-
 /* Sends a READ for op, or lets it wait for a buffer. */
 void read_start(struct vfs_op *op);
 /* Starts READs that wait for a buffer. false: some still wait. */

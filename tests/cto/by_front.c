@@ -53,7 +53,7 @@ static void linked(struct vfs_op *op)
 
 static void make_link(struct vfs_op *op)
 {
-	op->call.args.fh2 = &op->ino2->fh;
+	op->call.args.fh2 = &op->ino2->file.fh;
 	vfs_start(op, NFS_OP_LINK, linked);
 }
 

@@ -221,3 +221,18 @@ void fake_lane_stop(void)
 		nfs_lane_fini(&fake_lanes[i]);
 	arena_fini(&fake_cl.arena);
 }
+
+_Atomic bool fake_no_file;
+
+struct nfs_file *fake_file(struct nfs_call *c, const struct nfs_fh *fh)
+{
+	struct nfs_file *f = calloc(1, sizeof(*f));
+
+	(void)c;
+	if (fake_no_file) {
+		free(f);
+		return NULL;
+	}
+	f->fh = *fh;
+	return nfs_file_ref(f);
+}

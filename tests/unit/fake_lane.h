@@ -45,6 +45,9 @@ extern struct nfs_times fake_times;
 uint64_t fake_clock(void);
 /* ... and for this, while nothing runs. */
 void fake_sleep(unsigned ms);
+/* nfs_args.file.get: a file of the test's own, which the open frees; or NULL, if fake_no_file. */
+struct nfs_file *fake_file(struct nfs_call *c, const struct nfs_fh *fh);
+extern _Atomic bool fake_no_file;
 /* The test has to free fake_cl.server.vdata afterwards. */
 void fake_lane_stop(void);
 

@@ -25,6 +25,7 @@ void play4_setup(void)
 	pthread_cond_init(&ctl.cond, NULL);
 	pthread_mutex_init(&n4.slots.mu, NULL);
 	nfs4_identity_init(&n4.identity);
+	nfs4_opens_init(&n4);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
 	n4.nslots = SLOTS;
@@ -52,7 +53,7 @@ void play4_setup(void)
 	}
 	nfs4_slots_install(&cl4.server);
 	its_file.fh = fh;
-	open_file.ref = (struct nfs_open_ref){ .refs = 1, .file = &its_file };
+	open_file.file = &its_file;
 	atomic_init(&open_file.settled, true);
 	open_file.access = 3;
 	open_file.owner = 0x4142434445464748;
@@ -60,9 +61,19 @@ void play4_setup(void)
 	memcpy(open_file.stateid.other, "opn1opn2opn3", 12);
 }
 
+unsigned nopen4(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++)
+		list_for_each(at, &n4.opens[i].list)
+			n++;
+	return n;
+}
+
 void play4_teardown(void)
 {
-	cr_assert(list_empty(&cl4.server.files.opens), "an open was not freed");
+	cr_assert(!nopen4(), "an open was not freed");
 	for (unsigned i = 0; i < NLANES; i++) {
 		nfs4_target_fini(&lanes[i].target);
 		loop_free(lanes[i].loop);
@@ -102,7 +113,7 @@ static void renew(struct nfs_call *c)
 static void drop(struct nfs_call *c)
 {
 	if (c->open && c->open != &open_file)
-		nfs4_open_put(&cl4.server, c->open);
+		nfs4_open_put(c->open);
 	c->open = NULL;
 	nfs4_release(target4(), c);
 	atomic_store(&open_file.reopen, false);
@@ -133,6 +144,8 @@ struct nfs_call call4(enum nfs_op op)
 	};
 
 	cl4.server.version = version_of(op);
+	if (op == NFS_OP_OPEN || op == NFS_OP_CREATE)
+		c.args.file.get = fake_file;
 	renew(&c);
 	return c;
 }

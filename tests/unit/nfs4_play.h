@@ -39,6 +39,8 @@ static inline struct nfs4_slots *slots4(void)
 {
 	return &n4.slots;
 }
+/* How many opens there are. */
+unsigned nopen4(void);
 /* How many slots are free, and how many will never be used again. */
 unsigned nfree4(void);
 unsigned nretired4(void);

@@ -372,17 +372,17 @@ void have_open(unsigned i)
 	o->access = OPEN4_SHARE_ACCESS_BOTH;
 	o->owner = i;
 	o->stateid.other[0] = (char)i;
-	nfs_open_list(&fake_cl.server.files, &o->ref);
-	cr_assert_eq(nfs_open_of(&fake_cl.server.files, &o->ref, &file), 0);
+	nfs4_open_list(&client4()->opens[0], o);
+	o->file = fake_file(NULL, &file);
 }
 
 struct nfs_open *open_nr(unsigned i)
 {
-	struct list *l = fake_cl.server.files.opens.next;
+	struct list *l = client4()->opens[0].list.next;
 
 	while (i--)
 		l = l->next;
-	return container_of(l, struct nfs_open, ref.node);
+	return container_of(l, struct nfs_open, node);
 }
 
 void expect_open(unsigned i, bool lost)
@@ -462,6 +462,8 @@ void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open)
 	h->fh.len = 4;
 	h->c = (struct nfs_call){ .op = op, .args.fh = &h->fh, .cred = &h->cred, .open = open,
 				  .args.sattr.valid = NFS_SET_SIZE, .flags = NFS_CALL_NOW };
+	if (op == NFS_OP_OPEN)
+		h->c.args.file.get = fake_file;
 	o->held = h;
 	cr_assert_eq(pthread_create(&o->caller, NULL, call_main, o), 0);
 }

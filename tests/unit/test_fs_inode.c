@@ -205,6 +205,72 @@ Test(inode, forgotten_ones_are_few, .init = setup, .fini = teardown)
 		cr_assert(!has_id(ids[i], i) || forgotten(i) == ids[i]);
 }
 
+/* ---- opens ---- */
+
+/* OPEN (create) has its reply: the open has the file before anybody has its attributes. */
+Test(inode, the_file_of_create_becomes_an_inode, .init = setup, .fini = teardown)
+{
+	struct nfs_fh fh = fh_of(1);
+	struct nfs_file *f = inode_file(&t, &fh);
+	struct inode *a;
+
+	cr_assert_eq(f, inode_file(&t, &fh), "made once");
+	cr_assert_eq(t.count, 0);
+	cr_assert_null(inode_by_fh(&t, &fh), "nobody else finds it yet");
+	a = get(1, 1, 7, "a");
+	cr_assert_eq(&a->file, f);
+	cr_assert_eq(t.count, 1);
+	cr_assert_eq(inode_file(&t, &fh), f);
+	for (unsigned i = 0; i < 3; i++)
+		nfs_file_put(f);
+	cr_assert_eq(get(1, 1, 7, "a"), a, "the table's reference is left");
+	inode_put(&t, a, 2);
+}
+
+/* A create that fails behind the OPEN is closed, and no inode was ever made. */
+Test(inode, files_that_become_no_inode_are_few, .init = setup, .fini = teardown)
+{
+	size_t before = 0;
+
+	for (unsigned i = 0; i < 4 * INODE_FORGOTTEN * INODE_SHARDS; i++) {
+		struct nfs_fh fh = fh_of(i);
+
+		nfs_file_put(inode_file(&t, &fh));
+		if (i == 2 * INODE_FORGOTTEN * INODE_SHARDS)
+			before = mallinfo2().uordblks;
+	}
+	cr_assert_leq(mallinfo2().uordblks, before + (1 << 20));
+	cr_assert_eq(t.count, 0);
+}
+
+/* A CLOSE that waits needs the handle, and nothing else. */
+Test(inode, an_open_outlives_its_inode, .init = setup, .fini = teardown)
+{
+	struct nfs_attr dir = { .mode = S_IFDIR | 0755, .change = 9 };
+	struct nfs_fh fh = fh_of(1);
+	struct inode *a = get(1, 1, 7, "a"), *b;
+	struct nfs_file *f = nfs_file_ref(&a->file);
+
+	inode_unnamed(&t, 7, "a");
+	inode_put(&t, a, 1);
+	b = get(1, 1, 7, "b");
+	cr_assert_neq(a, b, "the server has used the handle again");
+	cr_assert_eq(memcmp(&f->fh, &fh, sizeof(fh)), 0);
+	nfs_file_put(f);
+	f = nfs_file_ref(&b->file);
+	inode_put(&t, b, 1);
+	a = inode_get(&t, &fh, &dir, 0, NULL, 0, mono_ns());
+	cr_assert_neq(&a->file, f, "and for another type");
+	cr_assert_eq(memcmp(&f->fh, &fh, sizeof(fh)), 0);
+	nfs_file_put(f);
+	inode_put(&t, a, 1);
+	f = inode_file(&t, &fh);
+	for (unsigned i = 2; i < 4 * INODE_FORGOTTEN * INODE_SHARDS; i++)
+		forgotten(i);
+	cr_assert_eq(memcmp(&f->fh, &fh, sizeof(fh)), 0, "others have pushed it out");
+	nfs_file_put(f);
+}
+
 Test(inode, forget_many_at_once, .init = setup, .fini = teardown)
 {
 	struct inode *a = NULL;
@@ -617,7 +683,7 @@ Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teard
 	struct inode *a = get(1, 5, 7, "a");
 	uint64_t getattr = mono_ns();
 
-	cr_assert_eq(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, mono_ns() + 1), a);
+	cr_assert_eq(inode_get_listed(&t, &a->file.fh, &old, 7, "a", 1, mono_ns() + 1), a);
 	attr.change = 6;
 	believed_update(&t, a, &attr, getattr);
 	cr_assert(believed_differs(&t, a, &attr));
@@ -682,7 +748,7 @@ Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 
 	attr.change = 6;
 	believed_open(&t, a, &attr, mono_ns());
-	cr_assert_null(inode_get_listed(&t, &a->fh, &old, 7, "a", 1, asked));
+	cr_assert_null(inode_get_listed(&t, &a->file.fh, &old, 7, "a", 1, asked));
 	opencount_close(&t, a);
 	inode_put(&t, a, 1);
 }
@@ -772,19 +838,34 @@ static void come_back(uint64_t id, unsigned n)
 	a = inode_get(&t, &fh, &attr, 0, NULL, 0, mono_ns());
 	b = inode_by_id(&t, id);
 	cr_assert(b == (a->id == id ? a : NULL));
-	cr_assert_eq(memcmp(a->fh.data, &n, sizeof(n)), 0, "another file has its id");
+	cr_assert_eq(memcmp(a->file.fh.data, &n, sizeof(n)), 0, "another file has its id");
 	inode_put(&t, a, 1 + !!b);
+}
+
+/* OPEN and CLOSE of it, by another program. */
+static struct nfs_file *open_again(struct nfs_file *f, unsigned n)
+{
+	struct nfs_fh fh = fh_of(n);
+
+	if (f)
+		nfs_file_put(f);
+	f = inode_file(&t, &fh);
+	cr_assert_eq(memcmp(&f->fh, &fh, sizeof(fh)), 0);
+	return f;
 }
 
 static void *forgetful(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
+	struct nfs_file *f = NULL;
 
 	for (unsigned i = 0; i < 20000; i++) {
 		/* A few are busy, and the others push them out. */
 		unsigned k = (unsigned)rand_r(&seed) % (rand_r(&seed) % 2 ? INODE_FORGOTTEN + RING : 8);
 		struct inode *a;
 
+		if (!(i % 8))
+			f = open_again(f, of_one_shard[k]);
 		come_back(atomic_load(&last_id[k]), of_one_shard[k]);
 		if (rand_r(&seed) % 2)
 			continue;
@@ -793,6 +874,7 @@ static void *forgetful(void *arg)
 		believed_known(a);
 		believed_forget(&t, a, 1);
 	}
+	nfs_file_put(f);
 	return NULL;
 }
 

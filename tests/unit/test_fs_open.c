@@ -54,7 +54,7 @@ static bool has_its_names(const struct nfs_call *c)
 {
 	looked_at = c->args.nwhere;
 	for (unsigned i = 0; i < looked_at; i++) {
-		cr_assert_eq(c->args.where[i].dir, &fs.root->fh);
+		cr_assert_eq(c->args.where[i].dir, &fs.root->file.fh);
 		if (files[c->args.where[i].name[0] - 'a'] != c->args.fh->data[0])
 			return false;
 	}

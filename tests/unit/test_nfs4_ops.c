@@ -792,22 +792,22 @@ Test(nfs4, open_state)
 	c.args.file.flags = O_RDWR;
 	good_reply(NFS_OP_OPEN);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open && !list_empty(&cl4.server.files.opens));
+	cr_assert(c.open && nopen4());
 	cr_assert(c.open->stateid.seqid == 4 && !memcmp(c.open->stateid.other, "opn1opn2opn3", 12));
 	cr_assert_eq(nfs4_stateid(c.open).seqid, 0);
 	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
-	cr_assert(c.open->ref.file->fh.len == 5, "the file's own handle");
+	cr_assert(c.open->file->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
-	nfs_open_get(&cl4.server.files, &c.open->ref);
-	nfs4_open_put(&cl4.server, c.open);
-	cr_assert_not(list_empty(&cl4.server.files.opens));
+	nfs4_open_get(c.open);
+	nfs4_open_put(c.open);
+	cr_assert(nopen4());
 	done_with(&c);
-	cr_assert(list_empty(&cl4.server.files.opens));
+	cr_assert(!nopen4());
 
 	c = call_create(O_WRONLY);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open->ref.file->fh.len == 10 && c.open->access == 2);
+	cr_assert(c.open->file->fh.len == 10 && c.open->access == 2);
 	done_with(&c);
 	cr_assert_eq(nfs4_stateid(NULL).seqid, 0);
 }
@@ -1331,7 +1331,7 @@ static void expect_open(const struct nfs_call *c, unsigned at)
 	bool made = (c->op == NFS_OP_OPEN || c->op == NFS_OP_CREATE) && at > 2;
 
 	if (made)
-		cr_assert(c->open && c->open->stateid.seqid == 4 && !list_empty(&cl4.server.files.opens));
+		cr_assert(c->open && c->open->stateid.seqid == 4 && nopen4());
 	else
 		cr_assert(!c->open || c->open == &open_file);
 }
@@ -1881,7 +1881,7 @@ Test(nfs4, an_open_that_is_late_for_its_handle)
 	cr_assert(o && !nfs4_is_ours(o) && c.eng.step == 0);
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.open == o && nfs4_is_ours(o) && o->ref.file->fh.len == 10);
+	cr_assert(c.open == o && nfs4_is_ours(o) && o->file->fh.len == 10);
 	done_with(&c);
 }
 

@@ -371,7 +371,7 @@ uint64_t vfs_play_link(struct inode *ino, struct inode *dir, const char *name)
 	struct vfs_op *op = play_begin(ino, dir, NULL, link_end);
 
 	play_name(op->name, name);
-	op->call.args.fh2 = &dir->fh;
+	op->call.args.fh2 = &dir->file.fh;
 	op->call.args.name = op->name;
 	vfs_start(op, NFS_OP_LINK, link_end);
 	return vfs_play_next - 1;

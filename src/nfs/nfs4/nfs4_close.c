@@ -10,7 +10,7 @@ enum { STEP_CLOSE, STEP_FREE };
  * server says that the stateid is not that file's. Then the open ends with the mount. */
 static bool is_nameless(const struct nfs_call *c)
 {
-	return !c->open->ref.file && c->args.name;
+	return !c->open->file && c->args.name;
 }
 
 static bool_t put_file(struct nfs_call *c, XDR *x)
@@ -19,7 +19,7 @@ static bool_t put_file(struct nfs_call *c, XDR *x)
 		return nfs4_begin(c, x, 4, true, c->args.fh) &&
 		       nfs4_put_name(x, OP_LOOKUP, c->args.name);
 	/* An OPEN by handle that found no memory for the file is undone by that handle. */
-	return nfs4_begin(c, x, 3, true, c->open->ref.file ? &c->open->ref.file->fh : c->args.fh);
+	return nfs4_begin(c, x, 3, true, c->open->file ? &c->open->file->fh : c->args.fh);
 }
 
 static bool_t encode_close(struct nfs_call *c, XDR *x)
@@ -68,7 +68,7 @@ static int decode_close(struct nfs_call *c, XDR *x)
 /* The server does not know what is lost: that CLOSE fails. */
 static bool nfs4_close_rides(const struct nfs_call *c)
 {
-	return c->open->ref.file && !atomic_load(&c->open->lost) && nfs4_open_close(c->open);
+	return c->open->file && !atomic_load(&c->open->lost) && nfs4_open_close(c->open);
 }
 
 bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
@@ -76,7 +76,7 @@ bool_t nfs4_put_rider(struct nfs_call *c, XDR *x)
 	struct nfs_open *o = c->eng.riding_close->open;
 	CLOSE4args a = { .open_stateid = nfs4_stateid(o) };
 
-	return nfs4_put_fh(x, &o->ref.file->fh) && nfs4_put_op(x, OP_CLOSE) &&
+	return nfs4_put_fh(x, &o->file->fh) && nfs4_put_op(x, OP_CLOSE) &&
 	       xdr_CLOSE4args(x, &a);
 }
 

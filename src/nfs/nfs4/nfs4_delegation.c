@@ -20,7 +20,7 @@ void nfs4_delegation_note(struct nfs_open *o, const open_delegation4 *d)
 
 int nfs4_delegation_first(struct nfs_call *c, int rc)
 {
-	if (rc > 0 || !c->open || !c->open->delegated || !c->open->ref.file)
+	if (rc > 0 || !c->open || !c->open->delegated || !c->open->file)
 		return rc;
 	nfs4_call(c)->result = rc;
 	c->eng.step = NFS4_STEP_RETURN;
@@ -31,7 +31,7 @@ bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x)
 {
 	DELEGRETURN4args a = { .deleg_stateid = c->open->delegation };
 
-	return nfs4_begin(c, x, 3, true, &c->open->ref.file->fh) &&
+	return nfs4_begin(c, x, 3, true, &c->open->file->fh) &&
 	       nfs4_put_op(x, OP_DELEGRETURN) &&
 	       xdr_DELEGRETURN4args(x, &a);
 }

@@ -9,7 +9,8 @@
  *   struct nfs4_identity part of that: who the server is, with a mutex.
  *   struct nfs4_slots    part of that: the session's slots for all lanes, with a mutex.
  *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
- *   struct nfs_open      one open (nfs/file.h). References: the caller of OPEN has one,
+ *   struct nfs4_opens    part of that: the opens of one lane, with a mutex.
+ *   struct nfs_open      one open of a file (nfs/file.h). References: the caller of OPEN has one,
  *                        recovery while it works on it, and a REOPEN under way
  *                        (nfs4_open.c).
  */
@@ -94,6 +95,12 @@ struct nfs4_identity {
 	struct nfs4_names names;
 };
 
+/* Belongs to nfs4_state.c. */
+struct nfs4_opens {
+	pthread_mutex_t mu;             /* for the list, and references to what is on it */
+	struct list list;               /* in the order of opening */
+};
+
 struct nfs4_client {
 	char owner[256];                /* co_ownerid: unique to this mount */
 	char verifier[NFS4_VERIFIER_SIZE];
@@ -111,6 +118,7 @@ struct nfs4_client {
 	uint32_t rsize, wsize, dtsize;  /* the mount's, which no later session exceeds */
 	struct nfs4_slots slots;
 	struct nfs4_identity identity;
+	struct nfs4_opens opens[NFS_LANES_MAX];
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -134,7 +142,10 @@ enum nfs4_holder {
 };
 
 struct nfs_open {
-	struct nfs_open_ref ref;
+	struct list node;               /* in `in` */
+	struct nfs4_opens *in;
+	unsigned refs;                  /* under in->mu */
+	struct nfs_file *file;          /* a reference; NULL: the server has not returned its handle yet */
 	_Atomic bool settled;           /* OPEN has its reply: recovery may use it */
 	_Atomic enum nfs4_holder holder;
 	_Atomic bool reopen;            /* the server does not know its stateid */
@@ -334,9 +345,16 @@ extern const struct nfs_opdef nfs4_op_root;
 stateid4 nfs4_stateid(const struct nfs_open *o);
 /* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
 bool nfs4_open_waits(const struct nfs_call *c);
+void nfs4_opens_init(struct nfs4_client *n);
+/* When all others are gone. Frees what is open still: the mount ended before its CLOSE. */
+void nfs4_opens_fini(struct nfs4_client *n);
+/* Appends it to that list, with one reference. */
+void nfs4_open_list(struct nfs4_opens *l, struct nfs_open *o);
+/* Adds a reference. The caller must have one already. */
+void nfs4_open_get(struct nfs_open *o);
 /* Drops a reference. The last one frees the open. */
-void nfs4_open_put(struct nfs_server *s, struct nfs_open *o);
-/* A new one, for OPEN's reply, is on the list. NULL: no memory. */
+void nfs4_open_put(struct nfs_open *o);
+/* A new one, for OPEN's reply, is on its lane's list. NULL: no memory. */
 struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access);
 /* The open has its handle, so recovery may use it. */
 int nfs4_open_settle(struct nfs_call *c, const struct nfs_fh *fh);
@@ -344,7 +362,7 @@ int nfs4_open_settle(struct nfs_call *c, const struct nfs_fh *fh);
 bool nfs4_open_close(struct nfs_open *o);
 /* The next open after `o` (NULL: the first), with a reference. Drops the reference to
  * `o`. */
-struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o);
+struct nfs_open *nfs4_next_open(struct nfs4_client *n, struct nfs_open *o);
 /* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
 

@@ -27,6 +27,7 @@ static int client_init(struct nfs_server *s)
 	if (!n)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
+	nfs4_opens_init(n);
 	nfs4_identity_init(&n->identity);
 	nfs4_note_sizes(s->client, n);
 	gethostname(host, sizeof(host) - 1);
@@ -42,13 +43,8 @@ static int client_init(struct nfs_server *s)
 void nfs4_free(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	struct nfs_open_ref *o;
 
-	/* Opens without a CLOSE: the mount ended first. */
-	while ((o = nfs_open_next(&s->files, NULL))) {
-		o->refs = 1;
-		nfs4_open_put(s, container_of(o, struct nfs_open, ref));
-	}
+	nfs4_opens_fini(n);
 	nfs4_identity_fini(&n->identity);
 	pthread_mutex_destroy(&n->slots.mu);
 	free(n);

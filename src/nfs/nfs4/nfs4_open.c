@@ -359,7 +359,7 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	} else {
 		a.claim.claim = CLAIM_FH;
 	}
-	return nfs4_begin(c, x, 3, true, &c->open->ref.file->fh) && put_open(x, &a);
+	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && put_open(x, &a);
 }
 
 /* Others have their turn meanwhile, but not before all opens are reclaimed. */

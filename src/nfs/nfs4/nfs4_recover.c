@@ -83,11 +83,11 @@ static int reopen_as(struct nfs_server *s, struct nfs_open *o, bool reclaim, nfs
 	k->c.open = o;
 	/* The call's own reference: if the mount ends meanwhile, a lane still uses the
 	 * open. */
-	nfs_open_get(&s->files, &o->ref);
+	nfs4_open_get(o);
 	rc = nfs4_run(s, k, NFS4_OP_REOPEN, 0, &k);
 	if (!k)
 		return rc;
-	nfs4_open_put(s, o);
+	nfs4_open_put(o);
 	*status = k->status;
 	free(k);
 	return rc;
@@ -175,7 +175,7 @@ static bool take_opens(struct nfs_server *s, bool all)
 	struct nfs_open *o = NULL;
 	bool any = false;
 
-	while ((o = nfs4_next_open(s, o))) {
+	while ((o = nfs4_next_open(s->vdata, o))) {
 		enum nfs4_holder was = NFS4_FREE;
 
 		if (nfs4_is_ours(o) && (all || atomic_load(&o->reopen)) &&
@@ -196,7 +196,7 @@ static int reopen_all(struct nfs_server *s, bool reclaim)
 
 	if (!take_opens(s, reclaim))
 		return 0;
-	while (rc != -ESHUTDOWN && (o = nfs4_next_open(s, o))) {
+	while (rc != -ESHUTDOWN && (o = nfs4_next_open(s->vdata, o))) {
 		if (atomic_load(&o->holder) != NFS4_RECOVERED)
 			continue;
 		if (!rc)
@@ -206,7 +206,7 @@ static int reopen_all(struct nfs_server *s, bool reclaim)
 		count += !rc && !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 	}
 	if (o)
-		nfs4_open_put(s, o);
+		nfs4_open_put(o);
 	if (!rc && count && !s->client->control->quiet)
 		log_info("%u open files recovered on %s", count, s->name);
 	return rc;

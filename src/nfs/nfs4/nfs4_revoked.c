@@ -182,7 +182,7 @@ static int test_batch(struct nfs_server *s, const struct batch *b, unsigned *gon
 static void put_batch(struct nfs_server *s, struct batch *b)
 {
 	while (b->n)
-		nfs4_open_put(s, b->open[--b->n]);
+		nfs4_open_put(b->open[--b->n]);
 }
 
 static int test_all(struct nfs_server *s, unsigned *gone)
@@ -191,10 +191,10 @@ static int test_all(struct nfs_server *s, unsigned *gone)
 	struct nfs_open *o = NULL;
 	int rc = 0;
 
-	while (!rc && (o = nfs4_next_open(s, o))) {
+	while (!rc && (o = nfs4_next_open(s->vdata, o))) {
 		if (!nfs4_is_ours(o))
 			continue;
-		nfs_open_get(&s->files, &o->ref);
+		nfs4_open_get(o);
 		b.open[b.n++] = o;
 		if (b.n == NFS4_TEST_MAX) {
 			rc = test_batch(s, &b, gone);
@@ -202,7 +202,7 @@ static int test_all(struct nfs_server *s, unsigned *gone)
 		}
 	}
 	if (o)
-		nfs4_open_put(s, o);
+		nfs4_open_put(o);
 	if (!rc && b.n)
 		rc = test_batch(s, &b, gone);
 	put_batch(s, &b);

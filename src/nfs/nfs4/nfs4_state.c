@@ -3,9 +3,9 @@
  * Open state. Each open() is an OPEN with an open-owner of its own. So it has a stateid of
  * its own, and CLOSE ends that open and no other.
  *
- * The opens of the mount are on one list, for recovery:
+ * The opens of the mount are on lists, for recovery, one for each lane:
  *
- *   OPEN's reply      listed. When the lane has stateid and handle the open is settled:
+ *   OPEN's reply      listed by its lane. When that has stateid and handle the open is settled:
  *        |            recovery may use it, and write those (nfs4_recover.c). The lane
  *        |            writes them no more: what is missing of the COMPOUND is
  *        |            asked for without the OPEN
@@ -13,10 +13,11 @@
  *        |            it would open what the server closes, and nobody would close that
  *        |            again. If recovery has it just now, CLOSE waits (nfs4_open_waits())
  *   CLOSE is done     the caller's reference goes, whatever came of the CLOSE. The
- *                     last reference takes the open off the list
+ *                     last reference takes the open off its list
  *
- * References change under one lock, and so does the list. An open on the list has at least
- * one reference.
+ * Any lane and the control thread add and drop references, under the lock of the list. An open on
+ * a list has at least one. A walk finds each open that was listed when it began and has not ended
+ * when it gets there. It may miss what is listed meanwhile.
  *
  * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section 8.2.2), because
  * a call on another connection may overtake one that changes the seqid.
@@ -35,11 +36,85 @@ stateid4 nfs4_stateid(const struct nfs_open *o)
 	return s;
 }
 
-void nfs4_open_put(struct nfs_server *s, struct nfs_open *o)
+/* ---- the lists ---- */
+
+void nfs4_opens_init(struct nfs4_client *n)
 {
-	if (nfs_open_put(&s->files, &o->ref))
-		free(o);
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++) {
+		pthread_mutex_init(&n->opens[i].mu, NULL);
+		list_init(&n->opens[i].list);
+	}
 }
+
+void nfs4_opens_fini(struct nfs4_client *n)
+{
+	struct nfs_open *o;
+
+	/* Without a CLOSE: the mount ended first. */
+	while ((o = nfs4_next_open(n, NULL))) {
+		o->refs = 1;
+		nfs4_open_put(o);
+	}
+	for (unsigned i = 0; i < NFS_LANES_MAX; i++)
+		pthread_mutex_destroy(&n->opens[i].mu);
+}
+
+void nfs4_open_list(struct nfs4_opens *l, struct nfs_open *o)
+{
+	o->in = l;
+	o->refs = 1;
+	pthread_mutex_lock(&l->mu);
+	list_add_tail(&l->list, &o->node);
+	pthread_mutex_unlock(&l->mu);
+}
+
+void nfs4_open_get(struct nfs_open *o)
+{
+	pthread_mutex_lock(&o->in->mu);
+	o->refs++;
+	pthread_mutex_unlock(&o->in->mu);
+}
+
+void nfs4_open_put(struct nfs_open *o)
+{
+	struct nfs4_opens *l = o->in;
+	bool last;
+
+	pthread_mutex_lock(&l->mu);
+	last = --o->refs == 0;
+	if (last)
+		list_del(&o->node);
+	pthread_mutex_unlock(&l->mu);
+	if (!last)
+		return;
+	/* CREATE may have left an open without one. */
+	if (o->file)
+		nfs_file_put(o->file);
+	free(o);
+}
+
+struct nfs_open *nfs4_next_open(struct nfs4_client *n, struct nfs_open *o)
+{
+	struct nfs_open *next = NULL, *at = o;
+
+	for (struct nfs4_opens *l = o ? o->in : n->opens; !next && l < n->opens + NFS_LANES_MAX; l++) {
+		struct list *node;
+
+		pthread_mutex_lock(&l->mu);
+		node = at ? at->node.next : l->list.next;
+		if (node != &l->list) {
+			next = container_of(node, struct nfs_open, node);
+			next->refs++;
+		}
+		pthread_mutex_unlock(&l->mu);
+		at = NULL;
+	}
+	if (o)
+		nfs4_open_put(o);
+	return next;
+}
+
+/* ---- their life ---- */
 
 struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access)
 {
@@ -50,18 +125,20 @@ struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access)
 	o->cred = *c->cred;
 	o->access = access;
 	o->owner = nfs4_call(c)->owner;
-	nfs_open_list(&c->target->server->files, &o->ref);
+	nfs4_open_list(&nfs4_of(c)->opens[c->lane->index], o);
 	return o;
 }
 
 int nfs4_open_settle(struct nfs_call *c, const struct nfs_fh *fh)
 {
-	int rc = c->open->ref.file ? 0 :
-		 nfs_open_of(&c->target->server->files, &c->open->ref, fh);
+	struct nfs_open *o = c->open;
 
-	if (!rc)
-		atomic_store(&c->open->settled, true);
-	return rc;
+	if (!o->file)
+		o->file = c->args.file.get(c, fh);
+	if (!o->file)
+		return -ENOMEM;
+	atomic_store(&o->settled, true);
+	return 0;
 }
 
 /* It is the last user. It need not wait until the file is open again: a stateid that the
@@ -84,15 +161,6 @@ bool nfs4_open_waits(const struct nfs_call *c)
 		return !nfs4_open_close(o);
 	/* One that is not settled is not recovered: the server's answer will tell. */
 	return atomic_load(&o->reopen) && atomic_load(&o->settled);
-}
-
-struct nfs_open *nfs4_next_open(struct nfs_server *s, struct nfs_open *o)
-{
-	struct nfs_open_ref *next = nfs_open_next(&s->files, o ? &o->ref : NULL);
-
-	if (o)
-		nfs4_open_put(s, o);
-	return next ? container_of(next, struct nfs_open, ref) : NULL;
 }
 
 bool nfs4_is_ours(const struct nfs_open *o)
