@@ -488,6 +488,13 @@ static void some_write(void)
 	ask_write(roll(2), at, n, page, roll(8) ? 0 : roll(2) ? O_DSYNC : O_DIRECT);
 }
 
+static void read_near_stream(void)
+{
+	uint64_t at = stream > UNIT ? stream - roll(UNIT) : 0;
+
+	ask_read(at < SIZE - UNIT ? at : SIZE - UNIT, 1 + roll(UNIT));
+}
+
 static void some_request(void)
 {
 	unsigned open = 0;
@@ -503,7 +510,7 @@ static void some_request(void)
 		return;
 	case 1:
 		if (roll(3))
-			ask_read(stream > UNIT ? stream - roll(UNIT) : 0, 1 + roll(UNIT));
+			read_near_stream();
 		else
 			ask_getattr();
 		return;
