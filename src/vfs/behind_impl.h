@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the files of write-behind share: behind.c (gathering, answers), behind_room.c, behind_send.c
- * (WRITE and COMMIT), behind_read.c (READs), behind_wait.c (who waits for what; errors). A
- * function whose name ends with "locked" needs behind.mu.
+ * (WRITE and COMMIT), behind_lost.c (lists, and what the server has lost), behind_read.c (READs),
+ * behind_wait.c (who waits for what). A function whose name ends with "locked" needs behind.mu.
  */
 #ifndef VFS_BEHIND_IMPL_H
 #define VFS_BEHIND_IMPL_H
@@ -79,10 +79,6 @@ void behind_give_room(struct vfs_op *op);
 /* Something has changed: sends what is to be sent now, starts a COMMIT if one is due, wakes
  * who has waited for this. On a lane; the caller has a reference to ino. */
 void behind_progress(struct inode *ino);
-/* op gets that state, and its place in the list of that. */
-void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state);
-/* The WRITE, which is HELD, is to be sent. */
-void behind_want_locked(struct behind *b, struct vfs_op *op);
 /* op has got a message. */
 void behind_on_msg(struct loop_msg *m);
 
@@ -91,6 +87,20 @@ void behind_on_msg(struct loop_msg *m);
 /* Wakes those whose wait is over. true: one of the others waits for a COMMIT that could be
  * sent now. */
 bool behind_wake_locked(struct behind *b);
+/* ---- behind_lost.c ---- */
+
+/* op gets that state, and its place in the list of that. */
+void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state);
+/* The WRITE, which is HELD, is to be sent. */
+void behind_want_locked(struct behind *b, struct vfs_op *op);
+/* Off the file's lists. It gets that state when its lane may free it. */
+void behind_drop_locked(struct behind *b, struct vfs_op *op);
+/* The same, because the data is on stable storage. */
+void behind_leave_locked(struct behind *b, struct vfs_op *op);
+/* q, a COMMIT, has ended. What is on stable storage now, or is given up, goes to `gone`, until its
+ * lane may free it; what is not is sent again. */
+void behind_sort_out_locked(struct behind *b, const struct vfs_op *q, struct list *gone);
+
 /* A WRITE of the file has failed with this status, or a COMMIT. */
 void behind_failed_locked(struct behind *b, struct inode *ino, int status);
 

@@ -1,50 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write-behind: WRITE and COMMIT. See behind.h. */
+/* Write-behind: WRITE and COMMIT are sent. See behind.h. What COMMIT's reply means:
+ * behind_lost.c. */
 #include <errno.h>
-#include <inttypes.h>
 #include "vfs/behind_impl.h"
-
-/* A LOOKUP that was sent before a WRITE left is answered within this time, nearly always. If
- * another client cuts the file, we stop believing the old size after twice as long. */
-#define LATE_REPLY_NS 60000000000ull
-
-/* ---- lists ---- */
-
-static bool is_listed(enum held_state s)
-{
-	return s >= HELD && s <= HELD_COMMITTING;
-}
-
-/* Counts op's buffers as LOOSE, or no longer. */
-static void count_loose_locked(struct behind *b, const struct vfs_op *op, int n)
-{
-	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
-		b->loose[op->data.buf[i]->cls] += (unsigned)n;
-}
-
-/* Calls end nearly in the order of seq, so op's place is near the end. */
-void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state)
-{
-	struct list *l = &b->in[state == HELD_MOVES ? HELD_DUE : state], *n;
-
-	if (is_listed(op->data.held.state))
-		list_del(&op->data.held.node);
-	if (op->data.held.state == HELD_LOOSE)
-		count_loose_locked(b, op, -1);
-	op->data.held.state = state;
-	if (state == HELD_LOOSE)
-		count_loose_locked(b, op, 1);
-	if (!is_listed(state))
-		return;
-	for (n = l->prev; n != l && held_of(n)->data.held.seq > op->data.held.seq; )
-		n = n->prev;
-	list_add_head(n, &op->data.held.node);
-}
-
-void behind_want_locked(struct behind *b, struct vfs_op *op)
-{
-	behind_set_locked(b, op, HELD_DUE);
-}
 
 /* ---- WRITE ---- */
 
@@ -66,32 +24,6 @@ static void send_rest(struct vfs_op *op)
 		io->data[io->ndata++] = (struct rr_iov){ mem, (uint32_t)n };
 	}
 	vfs_start(op, NFS_OP_WRITE, write_done);
-}
-
-/* Off the file's lists. It gets that state when its lane may free it. */
-static void drop_locked(struct behind *b, struct vfs_op *op)
-{
-	behind_set_locked(b, op, HELD_NOT);
-	held_remove(&b->tree, op);
-	atomic_fetch_sub(&b->count, 1);
-	ahead_change_ends(op->ino);
-}
-
-/* The same, because the data is on stable storage. */
-static void leave_locked(struct behind *b, struct vfs_op *op)
-{
-	uint64_t now = mono_ns();
-
-	if (now - b->left_from_ns > LATE_REPLY_NS) {
-		b->left_end_before = b->left_end;
-		b->left_end = 0;
-		b->left_from_ns = now;
-	}
-	if (b->left_end < held_end(op))
-		b->left_end = held_end(op);
-	op->vl->vfs->front->written(op->ino, held_end(op));
-	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
-	drop_locked(b, op);
 }
 
 /* Is an older WRITE of some of the same bytes LOOSE? If the server loses that, it is sent
@@ -117,7 +49,7 @@ static bool written_locked(struct behind *b, struct vfs_op *op)
 		h->firm = !h->loose;
 		behind_set_locked(b, op, HELD_LOOSE);
 	} else {
-		leave_locked(b, op);
+		behind_leave_locked(b, op);
 		return true;
 	}
 	return false;
@@ -146,7 +78,7 @@ static void end_sending(struct vfs_op *op, int status)
 		behind_want_locked(b, op);
 	} else if (status) {
 		behind_failed_locked(b, ino, status);
-		drop_locked(b, op);
+		behind_drop_locked(b, op);
 	} else {
 		over = written_locked(b, op);
 	}
@@ -236,133 +168,6 @@ static struct vfs_op *next_locked(struct behind *b)
 
 /* ---- COMMIT ---- */
 
-/*
- * What the server has lost is sent again, and whatever is newer and overlaps it.
- *
- * A COMMIT that fails does not say what it failed for: knfsd reports an error of the disk once, to
- * whoever asks first, and may have dropped the data or kept it. The next COMMIT succeeds, also
- * without the data. So everything that it was for counts as lost, and goes again with FILE_SYNC:
- * what the server answers to that is about these very bytes. A full disk is ENOSPC then. WRITEs
- * that it was not for may have been executed before it, and share its fate. The same goes for a
- * COMMIT that was sent, and ended here without its reply (vfs_leave_lane()), or was executed once
- * more because the first reply did not come: that may have said that it failed.
- */
-static bool may_have_failed(const struct vfs_op *q)
-{
-	return q->call.res.status || q->call.res.io.twice;
-}
-
-static bool is_lost(const struct held *h, const struct vfs_op *q)
-{
-	return !h->firm && (may_have_failed(q) || h->mixed || h->verf != q->call.res.io.verf);
-}
-
-static void lose_locked(struct vfs_op *op, struct list *lost)
-{
-	if (op->data.held.lost)
-		return;
-	op->data.held.lost = true;
-	list_add_tail(lost, &op->data.held.pick_node);
-}
-
-static struct vfs_op *lost_of(struct list *n)
-{
-	return container_of(n, struct vfs_op, data.held.pick_node);
-}
-
-static void find_lost_locked(struct behind *b, const struct vfs_op *q, struct list *lost)
-{
-	list_for_each(n, &b->in[HELD_COMMITTING])
-		if (is_lost(&held_of(n)->data.held, q))
-			lose_locked(held_of(n), lost);
-	if (may_have_failed(q)) {
-		list_for_each(n, &b->in[HELD_LOOSE])
-			if (is_lost(&held_of(n)->data.held, q))
-				lose_locked(held_of(n), lost);
-		list_for_each(n, &b->in[HELD_SENDING])
-			lose_locked(held_of(n), lost);
-	}
-	/* The list grows meanwhile. */
-	list_for_each(n, lost) {
-		const struct vfs_op *op = lost_of(n);
-
-		held_each(w, b->tree, op->data.held.offset, held_end(op))
-			if (w->data.held.seq > op->data.held.seq)
-				lose_locked(w, lost);
-	}
-}
-
-/* op goes to `gone`, until its lane may free it. */
-static void take_out_locked(struct behind *b, struct vfs_op *op, bool failed, struct list *gone)
-{
-	if (failed)
-		drop_locked(b, op);
-	else
-		leave_locked(b, op);
-	list_add_tail(gone, &op->data.held.node);
-}
-
-static bool tried_enough_locked(struct behind *b, const struct vfs_op *q, const struct vfs_op *op)
-{
-	int status = q->call.res.status;
-
-	if (op->data.held.state != HELD_COMMITTING || op->data.held.tries < BEHIND_TRIES_MAX)
-		return false;
-	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->vl->vfs->cl->cfg.server,
-		status ? "returns an error for" : "sends another write verifier, as if it had "
-		"restarted, with", op->data.held.tries);
-	behind_failed_locked(b, q->ino, status ? status : -EIO);
-	return true;
-}
-
-/* The server has lost op. true: it is sent again by progress. */
-static bool send_again_locked(struct behind *b, const struct vfs_op *q, struct vfs_op *op,
-			      struct list *gone)
-{
-	struct held *h = &op->data.held;
-
-	h->lost = false;
-	if (h->state == HELD_SENDING)
-		h->again = true;
-	if (h->state != HELD_LOOSE && h->state != HELD_COMMITTING)
-		return false;
-	if (tried_enough_locked(b, q, op)) {
-		take_out_locked(b, op, true, gone);
-		return false;
-	}
-	h->stable = true;
-	h->tries++;
-	behind_want_locked(b, op);
-	return true;
-}
-
-static const char *what_happened(const struct vfs_op *q)
-{
-	if (q->call.res.status == -ENOTCONN)
-		return "has not answered a COMMIT, and the connection stays lost";
-	if (!q->call.res.status && q->call.res.io.twice)
-		return "did not answer the first sending of a COMMIT, which may have failed";
-	return "has restarted, or could not write to its disk";
-}
-
-static void sort_out_locked(struct behind *b, const struct vfs_op *q, struct list *gone)
-{
-	unsigned again = 0;
-	struct list lost;
-
-	list_init(&lost);
-	find_lost_locked(b, q, &lost);
-	list_for_each_safe(n, tmp, &b->in[HELD_COMMITTING])
-		if (!held_of(n)->data.held.lost)
-			take_out_locked(b, held_of(n), false, gone);
-	for (struct list *n; (n = list_pop(&lost)); )
-		again += send_again_locked(b, q, lost_of(n), gone);
-	/* knfsd takes another verifier after a write that has failed, too. */
-	if (again)
-		log_info("server %s %s: %u WRITEs of a file are sent again",
-			 q->vl->vfs->cl->cfg.server, what_happened(q), again);
-}
-
 /* WRITEs that have gone may be freed by their lanes. */
 static void let_go(struct behind *b, struct list *gone)
 {
@@ -411,7 +216,7 @@ static void commit_done(struct vfs_op *q)
 	if (q->call.res.status == -ENOTCONN && !q->call.eng.sent)
 		uncommit_locked(b);
 	else
-		sort_out_locked(b, q, &gone);
+		behind_sort_out_locked(b, q, &gone);
 	pthread_mutex_unlock(&b->mu);
 	let_go(b, &gone);
 	behind_progress(ino);

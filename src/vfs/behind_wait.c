@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Write-behind: who waits for it, what fails, and the clock. See behind.h. */
+/* Write-behind: who waits for it, and the clock. See behind.h. */
 #include "vfs/behind_impl.h"
 
 /* A WRITE that is held is sent at this age, a LOOSE one is committed at that age: the kernel's
@@ -79,15 +79,6 @@ void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)
 	want_all_locked(b);
 	pthread_mutex_unlock(&b->mu);
 	behind_progress(ino);
-}
-
-/* ---- errors ---- */
-
-void behind_failed_locked(struct behind *b, struct inode *ino, int status)
-{
-	b->error = status;
-	atomic_fetch_add(&b->errors, 1);
-	vfs_this_lane->vfs->front->data_lost(ino);
 }
 
 /* ---- time ---- */

@@ -21,7 +21,6 @@ longest=500
 
 # Known, and to be mended: files above $longest, and folders with a circle above $most and its size.
 known_long="
-src/vfs/behind_send.c
 "
 known_circles="
 "
