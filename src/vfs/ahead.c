@@ -25,7 +25,7 @@ static bool is_good(const struct vfs *vfs, const struct ahead_piece *p, uint64_t
 
 /* Takes op out of the list of waiters. On another lane it looks again by message, on this one
  * in run_woken(). */
-static void wake(struct vfs_lane *vl, struct vfs_op *op)
+static void ahead_wake(struct vfs_lane *vl, struct vfs_op *op)
 {
 	list_del(&op->wait_node);
 	if (op->vl == vl)
@@ -37,7 +37,7 @@ static void wake(struct vfs_lane *vl, struct vfs_op *op)
 static void wake_all(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	while (!list_empty(&p->waiters))
-		wake(vl, container_of(p->waiters.next, struct vfs_op, wait_node));
+		ahead_wake(vl, container_of(p->waiters.next, struct vfs_op, wait_node));
 }
 
 /* The last reference is gone: it is in no list, and no READ is under way. */
@@ -277,7 +277,7 @@ static void leave_locked(struct vfs_lane *vl, struct ahead_piece *p)
 		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
 
 		if (is_cut_off(op, p))
-			wake(vl, op);
+			ahead_wake(vl, op);
 	}
 }
 
@@ -309,7 +309,7 @@ static bool has_one_of(const struct ahead_piece *p, int first, int last)
 }
 
 /* Drops what is old, and what nobody uses of these classes, of all files. */
-static void reclaim(struct vfs_lane *vl, int first, int last)
+static void ahead_reclaim(struct vfs_lane *vl, int first, int last)
 {
 	struct vfs_ahead *a = &vl->vfs->ahead;
 	uint64_t now = mono_ns();
@@ -336,12 +336,12 @@ static void reclaim(struct vfs_lane *vl, int first, int last)
 void ahead_give_way(struct vfs_lane *vl, int first, int last)
 {
 	atomic_store(&vl->vfs->ahead.pause_ns, mono_ns() + PAUSE_NS);
-	reclaim(vl, first, last);
+	ahead_reclaim(vl, first, last);
 }
 
 void ahead_sweep(struct vfs_lane *vl)
 {
-	reclaim(vl, ARENA_CLASSES, ARENA_CLASSES);
+	ahead_reclaim(vl, ARENA_CLASSES, ARENA_CLASSES);
 }
 
 /* ---- life ---- */
@@ -357,7 +357,7 @@ uint32_t vfs_longest_io(unsigned nbig)
 /* A quarter of the large buffers; or half of them, if a piece takes several. One is worth it, too:
  * most of what is asked for comes from there. But two have to be left, one under a request that is
  * read and one for a READ. */
-static unsigned share(const struct vfs *vfs)
+static unsigned ahead_share(const struct vfs *vfs)
 {
 	unsigned n = vfs->cl->arena.counts.n[ARENA_BIG];
 
@@ -371,7 +371,7 @@ void ahead_init(struct vfs *vfs, uint64_t window)
 
 	pthread_mutex_init(&a->mu, NULL);
 	list_init(&a->files);
-	a->most = share(vfs) * ARENA_BIG_SIZE;
+	a->most = ahead_share(vfs) * ARENA_BIG_SIZE;
 	a->part = VFS_IO_MAX;
 	a->piece = vfs->cl->rsize < longest ? vfs->cl->rsize : longest;
 	a->window = vfs->inodes.acregmin && a->most ? window : 0;

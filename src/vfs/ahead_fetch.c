@@ -25,7 +25,7 @@ struct plan {
 /* ---- one piece ---- */
 
 /* A READ has ended, whatever its result. */
-static void fetched(struct vfs_op *op)
+static void ahead_fetch_done(struct vfs_op *op)
 {
 	struct ahead_piece *p = op->fetches;
 	const struct nfs_results *res = &op->call.res;
@@ -112,7 +112,7 @@ static bool get_buffers(struct vfs_lane *vl, struct ahead_piece *p)
 }
 
 /* op has not been sent, and its piece is in no list. */
-static void discard(struct vfs_op *op)
+static void ahead_fetch_discard(struct vfs_op *op)
 {
 	op->fetches->len = 0;           /* nothing is wasted */
 	ahead_put(op->vl, op->fetches);
@@ -143,7 +143,7 @@ static struct vfs_op *new_fetch(const struct plan *pl, uint64_t at, uint64_t len
 		set_args(op, p);
 		return op;
 	}
-	discard(op);
+	ahead_fetch_discard(op);
 	return NULL;
 }
 
@@ -160,7 +160,7 @@ static void add_locked(struct file *f, struct ahead_piece *p)
 }
 
 /* The pieces are made, put into the file's list, and fetched. No lock may be held. */
-static void fetch(struct plan *pl)
+static void ahead_fetch_send(struct plan *pl)
 {
 	struct file *f = pl->file;
 	struct vfs_op *op[RUNS_MOST];
@@ -183,9 +183,9 @@ static void fetch(struct plan *pl)
 	for (unsigned i = 0; i < n; i++) {
 		if (op[i]->fetches->flying) {
 			stat_add(&pl->vl->lane->stats, STAT_AHEAD_READS, 1);
-			vfs_start(op[i], NFS_OP_READ, fetched);
+			vfs_start(op[i], NFS_OP_READ, ahead_fetch_done);
 		} else {
-			discard(op[i]);
+			ahead_fetch_discard(op[i]);
 		}
 	}
 }
@@ -193,7 +193,7 @@ static void fetch(struct plan *pl)
 /* ---- which; the file's lock is held ---- */
 
 /* false: no more. */
-static bool want(struct plan *pl, uint64_t at, uint64_t len)
+static bool ahead_fetch_want(struct plan *pl, uint64_t at, uint64_t len)
 {
 	size_t size = buffers_size(&pl->vl->vfs->ahead, len);
 
@@ -207,7 +207,7 @@ static bool want(struct plan *pl, uint64_t at, uint64_t len)
 
 /* A piece that begins at `at`: ends at a multiple of rsize, with the file, and where the next
  * piece begins. */
-static uint64_t length(const struct plan *pl, uint64_t at)
+static uint64_t ahead_fetch_length(const struct plan *pl, uint64_t at)
 {
 	uint64_t rsize = pl->vl->vfs->ahead.piece, len = rsize - at % rsize;
 
@@ -230,8 +230,8 @@ static void plan_sequential(struct plan *pl, const struct ahead_hint *h)
 		p = ahead_piece_at_locked(pl->file, at);
 		if (p && p->eof)
 			return;
-		len = p ? p->at + p->len - at : length(pl, at);
-		if (!p && !want(pl, at, len))
+		len = p ? p->at + p->len - at : ahead_fetch_length(pl, at);
+		if (!p && !ahead_fetch_want(pl, at, len))
 			return;
 		at += len;
 	}
@@ -249,7 +249,7 @@ static void plan_strided(struct plan *pl, const struct ahead_hint *h)
 		if (at >= pl->size)
 			return;
 		if (!ahead_piece_at_locked(pl->file, at) &&
-		    !want(pl, at, len < pl->size - at ? len : pl->size - at))
+		    !ahead_fetch_want(pl, at, len < pl->size - at ? len : pl->size - at))
 			return;
 	}
 }
@@ -293,8 +293,9 @@ static bool is_scarce(const struct vfs_ahead *a)
 	return a->most < 2 * ARENA_BIG_SIZE;
 }
 
-/* `bytes` are read. What is given out of a piece that is passed is freed before fetch(). */
-static void plan(struct plan *pl, uint64_t bytes, struct ahead_hint *h)
+/* `bytes` are read. What is given out of a piece that is passed is freed before
+ * ahead_fetch_send(). */
+static void ahead_fetch_plan(struct plan *pl, uint64_t bytes, struct ahead_hint *h)
 {
 	struct vfs_ahead *a = &pl->vl->vfs->ahead;
 	struct inode *ino = pl->file->ino;
@@ -339,13 +340,13 @@ void ahead_read(struct vfs_op *op)
 	if (becomes)
 		hint.end = op->data.start;
 	if (hint.kind != AHEAD_NONE)
-		plan(&pl, op->data.size, &hint);
+		ahead_fetch_plan(&pl, op->data.size, &hint);
 	pthread_mutex_unlock(&f->ahead.mu);
 	if (becomes)
-		fetch(&pl);
+		ahead_fetch_send(&pl);
 	if (becomes ? !ahead_serve(op) : !ahead_give(op, got))
 		read_start(op);
-	fetch(&pl);
+	ahead_fetch_send(&pl);
 	ahead_run_woken(vl);
 	file_put(vl, f);
 }

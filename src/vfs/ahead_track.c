@@ -9,7 +9,7 @@
 /* ---- runs ---- */
 
 /* Does the read belong to the run? It may have overtaken the one before it. */
-static bool extends(const struct ahead_run *run, uint64_t at, uint64_t size)
+static bool ahead_track_extends(const struct ahead_run *run, uint64_t at, uint64_t size)
 {
 	if (!run->used)
 		return false;
@@ -39,7 +39,8 @@ static struct ahead_run *oldest_run(struct ahead_track *t)
 	return best;
 }
 
-static void tell(const struct ahead_run *run, enum ahead_kind kind, struct ahead_hint *hint)
+static void ahead_track_tell(const struct ahead_run *run, enum ahead_kind kind,
+			     struct ahead_hint *hint)
 {
 	*hint = (struct ahead_hint){ kind, run->start, run->end, run->delta, run->before };
 }
@@ -55,7 +56,7 @@ static void begin_run(struct ahead_track *t, uint64_t at, uint64_t size, struct 
 	};
 	run->strided = last.used && run->delta == last.delta && run->before == last.before;
 	if (run->strided)
-		tell(run, AHEAD_STRIDED, hint);
+		ahead_track_tell(run, AHEAD_STRIDED, hint);
 }
 
 static void extend_run(struct ahead_track *t, struct ahead_run *run, uint64_t at, uint64_t size,
@@ -73,9 +74,9 @@ static void extend_run(struct ahead_track *t, struct ahead_run *run, uint64_t at
 		return;
 	/* The rest of a strided run. */
 	if (run->strided && is <= run->before)
-		tell(run, AHEAD_STRIDED, hint);
+		ahead_track_tell(run, AHEAD_STRIDED, hint);
 	else if (is >= atomic_load_explicit(&t->need, memory_order_relaxed))
-		tell(run, AHEAD_SEQUENTIAL, hint);
+		ahead_track_tell(run, AHEAD_SEQUENTIAL, hint);
 }
 
 void ahead_track(struct ahead_track *t, uint64_t at, uint64_t size, struct ahead_hint *hint)
@@ -85,7 +86,7 @@ void ahead_track(struct ahead_track *t, uint64_t at, uint64_t size, struct ahead
 	hint->kind = AHEAD_NONE;
 	if (!size || at + size < at || atomic_exchange_explicit(&t->busy, true, memory_order_acquire))
 		return;
-	while (i < AHEAD_RUNS && !extends(&t->run[i], at, size))
+	while (i < AHEAD_RUNS && !ahead_track_extends(&t->run[i], at, size))
 		i++;
 	if (i < AHEAD_RUNS)
 		extend_run(t, &t->run[i], at, size, hint);
@@ -118,7 +119,7 @@ void ahead_was_wrong(struct ahead_track *t)
 #define FIRST 8u
 #define PIECE_LEAST (128ull << 10)
 
-static uint64_t latency(const struct ahead_window *w)
+static uint64_t ahead_track_latency(const struct ahead_window *w)
 {
 	if (!w->least || (w->least_before && w->least_before < w->least))
 		return w->least_before;
@@ -141,20 +142,21 @@ static uint64_t at_most(uint64_t v, uint64_t most)
 	return v < most ? v : most;
 }
 
-static void resize(struct ahead_window *w, uint64_t most, uint64_t rsize)
+static void ahead_track_resize(struct ahead_window *w, uint64_t most, uint64_t rsize)
 {
 	uint64_t want, twice = w->size * 2;
 
 	w->piece = at_most(rsize, w->rate < PIECE_LEAST ? PIECE_LEAST : w->rate & ~4095ull);
-	want = w->piece + (uint64_t)(2.0 * (double)w->rate * (double)latency(w) / NS_PER_S);
-	if (!latency(w) || want > twice)
+	want = w->piece +
+	       (uint64_t)(2.0 * (double)w->rate * (double)ahead_track_latency(w) / NS_PER_S);
+	if (!ahead_track_latency(w) || want > twice)
 		want = twice;
 	w->size = at_most(want, most);
 }
 
 /* One reading after an idle time, or on a busy machine, says little. So the rate falls
  * slowly. */
-static void sample(struct ahead_window *w, uint64_t now)
+static void ahead_track_sample(struct ahead_window *w, uint64_t now)
 {
 	uint64_t ns = now - w->since_ns;
 	uint64_t rate = ns ? (uint64_t)((double)w->bytes * NS_PER_S / (double)ns) : 0;
@@ -177,6 +179,6 @@ void ahead_window_read(struct ahead_window *w, uint64_t bytes, uint64_t most, ui
 	w->bytes += bytes;
 	if (w->bytes < w->size)
 		return;
-	sample(w, now);
-	resize(w, most, rsize);
+	ahead_track_sample(w, now);
+	ahead_track_resize(w, most, rsize);
 }
