@@ -19,12 +19,6 @@ top=${1:-${srcdir:-.}}
 most=6
 longest=500
 
-# Known, and to be mended: files above $longest, and folders with a circle above $most and its size.
-known_long="
-"
-known_circles="
-"
-
 # Prints "FILE SYMBOL TYPE" of each symbol of the objects in the build folder that still have a source.
 symbols()
 {
@@ -111,13 +105,11 @@ circles()
 		}'
 }
 
-# Prints the circles on stdin that are too large and not known.
+# Prints the circles on stdin that are too large.
 large()
 {
 	while read -r folder size files; do
-		[ "$size" -le "$most" ] && continue
-		allowed=$(echo "$known_circles" | sed -n "s/^$folder //p")
-		[ "$size" -le "${allowed:-$most}" ] || echo "src/$folder: a circle of $size files: $files"
+		[ "$size" -le "$most" ] || echo "src/$folder: a circle of $size files: $files"
 	done
 }
 
@@ -126,13 +118,12 @@ sources() # TOP
 	(cd "$1" && find src -name '*.[ch]' ! -path 'src/gateway/*' | sort)
 }
 
-# Prints the files of $1/src that are too long and not known.
+# Prints the files of $1/src that are too long.
 long() # TOP
 {
 	sources "$1" | while read -r file; do
 		lines=$(wc -l <"$1/$file")
-		[ "$lines" -le "$longest" ] || echo "$known_long" | grep -qx "$file" ||
-			echo "$file: $((lines)) lines"
+		[ "$lines" -le "$longest" ] || echo "$file: $((lines)) lines"
 	done
 }
 
@@ -210,7 +201,6 @@ planted "a circle through a table" \
 		uses nfs/nfs4/b.c nfs/c.c; } | circles)" \
 	"nfs 3 src/nfs/a.c src/nfs/nfs4/t.c src/nfs/nfs4/b.c"
 most=2
-known_circles=
 planted "it is too large" \
 	"$({ uses vfs/a.c vfs/b.c; uses vfs/b.c vfs/c.c; uses vfs/c.c vfs/a.c; } | circles | large)" \
 	"src/vfs: a circle of 3 files: src/vfs/a.c src/vfs/b.c src/vfs/c.c"
@@ -218,7 +208,6 @@ planted "two folders are not one circle" \
 	"$({ uses nfs/a.c vfs/b.c; uses vfs/b.c nfs/a.c; } | circles)" ""
 mkdir -p "$tree/src/nfs"
 longest=1
-known_long=
 printf '\n\n' >"$tree/src/nfs/a.c"
 printf '\n' >"$tree/src/nfs/b.c"
 planted "a long file" "$(long "$tree")" "src/nfs/a.c: 2 lines"
