@@ -13,7 +13,7 @@ uint32_t behind_gather_max = 131072;
 /* ---- life ---- */
 
 /* The file's struct behind, made if there is none. NULL: no memory. */
-static struct behind *make(struct inode *ino)
+static struct behind *behind_make(struct inode *ino)
 {
 	struct behind *b = behind_of(ino), *none = NULL;
 
@@ -52,7 +52,7 @@ static uint64_t limit_of(const struct vfs_op *w)
 }
 
 /* Copies op's data into w, `at` bytes behind w's beginning. */
-static void copy(struct vfs_op *w, size_t at, const struct vfs_op *op)
+static void behind_copy(struct vfs_op *w, size_t at, const struct vfs_op *op)
 {
 	const struct nfs_io_args *io = &op->call.args.io;
 
@@ -87,7 +87,7 @@ static bool gets_buffer(struct vfs_op *w, const struct vfs_op *op)
 }
 
 /* Makes w as long as n bytes: its last buffer has room for the rest of them, or one more has. */
-static bool grows(struct vfs_op *w, const struct vfs_op *op, size_t n)
+static bool behind_grows(struct vfs_op *w, const struct vfs_op *op, size_t n)
 {
 	struct held *h = &w->data.held;
 	unsigned last = h->nparts - 1;
@@ -148,9 +148,9 @@ static bool gather_locked(struct behind *b, const struct vfs_op *op)
 	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
 	struct vfs_op *w = op->data.size <= behind_gather_max ? find_host_locked(b, op) : NULL;
 
-	if (!w || to > limit_of(w) || !grows(w, op, (size_t)(to - w->data.held.offset)))
+	if (!w || to > limit_of(w) || !behind_grows(w, op, (size_t)(to - w->data.held.offset)))
 		return false;
-	copy(w, (size_t)(from - w->data.held.offset), op);
+	behind_copy(w, (size_t)(from - w->data.held.offset), op);
 	stat_add(&op->vl->lane->stats, STAT_BEHIND_GATHERED, op->data.size);
 	set_end_locked(b, w, to);
 	return true;
@@ -179,7 +179,7 @@ static bool join_locked(struct behind *b, struct vfs_op *op)
 /* ---- the end of a write ---- */
 
 /* op's data is in a WRITE that is held. */
-static void answer(struct vfs_op *op)
+static void behind_answer(struct vfs_op *op)
 {
 	stat_add(&op->vl->lane->stats, STAT_BEHIND_BYTES, op->data.size);
 	op->data.filled = op->data.size;
@@ -254,19 +254,19 @@ static void answer_and_go_on(struct vfs_op *op)
 	struct inode *ino = op->ino;
 
 	inode_ref(ino);
-	answer(op);
+	behind_answer(op);
 	behind_progress(ino);
 	inode_put(t, ino, 1);
 }
 
 /* Sends op like a file system that has no write-behind. */
-static void through(struct vfs_op *op)
+static void behind_through(struct vfs_op *op)
 {
 	behind_settle(op, op->ino, true, write_through);
 }
 
 /* op has room: its data is a part of a WRITE that is held, or becomes one. */
-static void hold(struct vfs_op *op)
+static void behind_hold(struct vfs_op *op)
 {
 	struct behind *b = behind_of(op->ino);
 	struct vfs_op *w = NULL;
@@ -290,7 +290,7 @@ static void hold(struct vfs_op *op)
 		return;
 	}
 	behind_give_room(op);
-	through(op);
+	behind_through(op);
 }
 
 /* ---- a new WRITE ---- */
@@ -303,25 +303,25 @@ static void on_room(struct loop_msg *m)
 	op->data.held.posted = false;
 	op->waits_room = false;
 	if (op->waited && !atomic_load(&op->vl->vfs->behind.closed)) {
-		hold(op);
+		behind_hold(op);
 		return;
 	}
 	behind_give_room(op);
 	if (op->waited)
-		through(op);
+		behind_through(op);
 	else
 		vfs_end_with(op, -EINTR);   /* given up meanwhile */
 }
 
 void behind_write(struct vfs_op *op)
 {
-	struct behind *b = make(op->ino);
+	struct behind *b = behind_make(op->ino);
 	/* What a mapping has changed is written in any case. */
 	int err = b && !op->data.writeback ? behind_error(op->file, true) : 0;
 	bool gathered;
 
 	if (!b) {
-		through(op);
+		behind_through(op);
 		return;
 	}
 	if (err) {
@@ -335,7 +335,7 @@ void behind_write(struct vfs_op *op)
 	if (gathered)
 		answer_and_go_on(op);
 	else if (behind_has_room(op, on_room))
-		hold(op);
+		behind_hold(op);
 }
 
 bool behind_takes(const struct vfs_op *op)

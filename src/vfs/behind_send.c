@@ -193,7 +193,7 @@ static void uncommit_locked(struct behind *b)
 
 /* A moving average, in which the newest one counts for a quarter. It is about the server's disk, so
  * what COMMIT has waited for before it was sent does not count. */
-static void measure(struct behind_pool *p, const struct vfs_op *q)
+static void behind_send_measure(struct behind_pool *p, const struct vfs_op *q)
 {
 	uint64_t old = atomic_load_explicit(&p->commit_ns, memory_order_relaxed);
 	uint64_t took = mono_ns() - q->call.eng.rr.posted_ns;
@@ -210,7 +210,7 @@ static void commit_done(struct vfs_op *q)
 
 	list_init(&gone);
 	if (q->call.eng.sent && q->call.res.status != -ENOTCONN)
-		measure(&q->vl->vfs->behind, q);
+		behind_send_measure(&q->vl->vfs->behind, q);
 	pthread_mutex_lock(&b->mu);
 	b->committing = false;
 	if (q->call.res.status == -ENOTCONN && !q->call.eng.sent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "vfs/behind_impl.h"
 
-static struct held_node *node(struct vfs_op *op)
+static struct held_node *tree_node(struct vfs_op *op)
 {
 	return &op->data.held.tree;
 }
@@ -19,60 +19,61 @@ uint64_t held_highest(const struct vfs_op *root)
 
 static void sum_up(struct vfs_op *op)
 {
-	uint64_t left = held_highest(node(op)->left), right = held_highest(node(op)->right);
+	uint64_t left = held_highest(tree_node(op)->left);
+	uint64_t right = held_highest(tree_node(op)->right);
 	uint64_t end = held_end(op);
 
 	end = left > end ? left : end;
-	node(op)->end = right > end ? right : end;
+	tree_node(op)->end = right > end ? right : end;
 }
 
 /* Neighbours in the order of offsets get priorities that have nothing to do with each other. */
-static uint32_t scatter(uint64_t seq)
+static uint32_t tree_scatter(uint64_t seq)
 {
 	return (uint32_t)(seq * 0x9e3779b97f4a7c15ull >> 32);
 }
 
 /* All of a are before all of b. */
-static struct vfs_op *join(struct vfs_op *a, struct vfs_op *b)
+static struct vfs_op *tree_join(struct vfs_op *a, struct vfs_op *b)
 {
-	struct vfs_op *top = !b || (a && node(a)->priority > node(b)->priority) ? a : b;
+	struct vfs_op *top = !b || (a && tree_node(a)->priority > tree_node(b)->priority) ? a : b;
 
 	if (!a || !b)
 		return top;
 	if (top == a)
-		node(a)->right = join(node(a)->right, b);
+		tree_node(a)->right = tree_join(tree_node(a)->right, b);
 	else
-		node(b)->left = join(a, node(b)->left);
+		tree_node(b)->left = tree_join(a, tree_node(b)->left);
 	sum_up(top);
 	return top;
 }
 
 /* Those of t that are before op become *left, the others *right. */
-static void split(struct vfs_op *t, const struct vfs_op *op, struct vfs_op **left,
-		  struct vfs_op **right)
+static void tree_split(struct vfs_op *t, const struct vfs_op *op, struct vfs_op **left,
+		       struct vfs_op **right)
 {
 	if (!t) {
 		*left = *right = NULL;
 	} else if (is_before(t, op)) {
 		*left = t;
-		split(node(t)->right, op, &node(t)->right, right);
+		tree_split(tree_node(t)->right, op, &tree_node(t)->right, right);
 		sum_up(t);
 	} else {
 		*right = t;
-		split(node(t)->left, op, left, &node(t)->left);
+		tree_split(tree_node(t)->left, op, left, &tree_node(t)->left);
 		sum_up(t);
 	}
 }
 
-static struct vfs_op *insert(struct vfs_op *t, struct vfs_op *op)
+static struct vfs_op *tree_insert(struct vfs_op *t, struct vfs_op *op)
 {
-	if (!t || node(op)->priority > node(t)->priority) {
-		split(t, op, &node(op)->left, &node(op)->right);
+	if (!t || tree_node(op)->priority > tree_node(t)->priority) {
+		tree_split(t, op, &tree_node(op)->left, &tree_node(op)->right);
 		t = op;
 	} else if (is_before(op, t)) {
-		node(t)->left = insert(node(t)->left, op);
+		tree_node(t)->left = tree_insert(tree_node(t)->left, op);
 	} else {
-		node(t)->right = insert(node(t)->right, op);
+		tree_node(t)->right = tree_insert(tree_node(t)->right, op);
 	}
 	sum_up(t);
 	return t;
@@ -80,47 +81,48 @@ static struct vfs_op *insert(struct vfs_op *t, struct vfs_op *op)
 
 void held_insert(struct vfs_op **root, struct vfs_op *op)
 {
-	node(op)->priority = scatter(op->data.held.seq);
-	*root = insert(*root, op);
+	tree_node(op)->priority = tree_scatter(op->data.held.seq);
+	*root = tree_insert(*root, op);
 }
 
-static struct vfs_op *without(struct vfs_op *t, struct vfs_op *op)
+static struct vfs_op *tree_without(struct vfs_op *t, struct vfs_op *op)
 {
 	if (t == op)
-		return join(node(op)->left, node(op)->right);
+		return tree_join(tree_node(op)->left, tree_node(op)->right);
 	if (is_before(op, t))
-		node(t)->left = without(node(t)->left, op);
+		tree_node(t)->left = tree_without(tree_node(t)->left, op);
 	else
-		node(t)->right = without(node(t)->right, op);
+		tree_node(t)->right = tree_without(tree_node(t)->right, op);
 	sum_up(t);
 	return t;
 }
 
 void held_remove(struct vfs_op **root, struct vfs_op *op)
 {
-	*root = without(*root, op);
+	*root = tree_without(*root, op);
 }
 
 void held_resized(struct vfs_op *root, const struct vfs_op *op)
 {
 	if (root != op)
-		held_resized(is_before(op, root) ? node(root)->left : node(root)->right, op);
+		held_resized(is_before(op, root) ? tree_node(root)->left : tree_node(root)->right,
+			     op);
 	sum_up(root);
 }
 
 /* If something on the left ends behind `from`, the first is there, or nowhere: without an overlap,
  * that begins at `to` or later, and so does all on its right. */
-static struct vfs_op *first(struct vfs_op *t, uint64_t from, uint64_t to)
+static struct vfs_op *tree_first(struct vfs_op *t, uint64_t from, uint64_t to)
 {
 	while (held_highest(t) > from) {
-		if (held_highest(node(t)->left) > from)
-			t = node(t)->left;
+		if (held_highest(tree_node(t)->left) > from)
+			t = tree_node(t)->left;
 		else if (t->data.held.offset >= to)
 			return NULL;
 		else if (held_end(t) > from)
 			return t;
 		else
-			t = node(t)->right;
+			t = tree_node(t)->right;
 	}
 	return NULL;
 }
@@ -131,13 +133,14 @@ struct vfs_op *held_next(struct vfs_op *root, uint64_t from, uint64_t to,
 	struct vfs_op *found;
 
 	if (!after)
-		return first(root, from, to);
+		return tree_first(root, from, to);
 	if (held_highest(root) <= from)
 		return NULL;
 	if (!is_before(after, root))
-		return root->data.held.offset < to ? held_next(node(root)->right, from, to, after) : NULL;
-	found = held_next(node(root)->left, from, to, after);
+		return root->data.held.offset < to ?
+	       held_next(tree_node(root)->right, from, to, after) : NULL;
+	found = held_next(tree_node(root)->left, from, to, after);
 	if (found || held_overlaps(root, from, to))
 		return found ? found : root;
-	return root->data.held.offset < to ? first(node(root)->right, from, to) : NULL;
+	return root->data.held.offset < to ? tree_first(tree_node(root)->right, from, to) : NULL;
 }

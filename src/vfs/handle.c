@@ -54,7 +54,7 @@ static pthread_mutex_t *lock_of(struct handles *h, uint32_t i)
 }
 
 /* With mu held: a slot that was never used. */
-static struct handle_slot *grow(struct handles *h, uint32_t *index)
+static struct handle_slot *handle_grow(struct handles *h, uint32_t *index)
 {
 	uint32_t i = atomic_load(&h->nslots);
 	struct handle_slot *chunk;
@@ -79,7 +79,7 @@ static struct handle_slot *take_free(struct handles *h, uint32_t *index)
 	struct handle_slot *s;
 
 	if (!h->free_head)
-		return grow(h, index);
+		return handle_grow(h, index);
 	*index = h->free_head - 1;
 	s = slot_at(h, *index);
 	h->free_head = s->next;

@@ -81,7 +81,7 @@ void inode_table_fini(struct inode_table *t)
 
 /* ---- by filehandle ---- */
 
-static struct inode *find(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
+static struct inode *inode_find_fh(struct inode_shard *s, uint32_t hash, const struct nfs_fh *fh)
 {
 	hash_for_each(n, chain_of(s, hash), hash) {
 		struct inode *ino = container_of(n, struct inode, by_fh);
@@ -159,8 +159,9 @@ static struct inode *new_inode(struct inode_table *t, struct inode_shard *s, uin
 /* Makes an inode of the forgotten one with that filehandle, or a new one if there is none. The
  * caller takes the first reference. A server may use a filehandle again, for a file of another
  * type: that gets another id. */
-static struct inode *insert(struct inode_table *t, struct inode_shard *s, struct inode *forgotten,
-			    uint32_t hash, const struct nfs_fh *fh, const struct nfs_attr *attr)
+static struct inode *inode_insert(struct inode_table *t, struct inode_shard *s,
+				  struct inode *forgotten, uint32_t hash,
+				  const struct nfs_fh *fh, const struct nfs_attr *attr)
 {
 	struct inode *ino = forgotten;
 
@@ -191,8 +192,8 @@ void inode_leave_locked(struct inode_table *t, struct inode *ino)
 }
 
 /* With the shard's lock held: takes a reference, and remembers attributes and name. */
-static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		 uint64_t parent, const char *name, size_t namelen)
+static void inode_take(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+		       uint64_t parent, const char *name, size_t namelen)
 {
 	inode_ref(ino);
 	inode_note_locked(t, ino, attr);
@@ -200,21 +201,21 @@ static void take(struct inode_table *t, struct inode *ino, const struct nfs_attr
 		names_add_locked(t, ino, parent, name, namelen, atomic_load(&ino->noted_ns));
 }
 
-static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
-			 uint64_t parent, const char *name, size_t namelen, uint64_t since,
-			 bool created)
+static struct inode *inode_get_as(struct inode_table *t, const struct nfs_fh *fh,
+				  struct nfs_attr *attr, uint64_t parent, const char *name,
+				  size_t namelen, uint64_t since, bool created)
 {
 	uint32_t hash = fh_hash(fh);
 	struct inode_shard *s = shard_at(t, hash);
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = find(s, hash, fh);
+	ino = inode_find_fh(s, hash, fh);
 	if (!ino || is_forgotten(ino))
-		ino = insert(t, s, ino, hash, fh, attr);
+		ino = inode_insert(t, s, ino, hash, fh, attr);
 	if (ino) {
 		behind_size(ino, attr, since);
-		take(t, ino, attr, parent, name, namelen);
+		inode_take(t, ino, attr, parent, name, namelen);
 		t->front->inode_found_locked(t, ino, attr, since, created);
 	}
 	pthread_mutex_unlock(&s->mu);
@@ -224,14 +225,14 @@ static struct inode *get(struct inode_table *t, const struct nfs_fh *fh, struct 
 struct inode *inode_get(struct inode_table *t, const struct nfs_fh *fh, struct nfs_attr *attr,
 			uint64_t parent, const char *name, size_t namelen, uint64_t since)
 {
-	return get(t, fh, attr, parent, name, namelen, since, false);
+	return inode_get_as(t, fh, attr, parent, name, namelen, since, false);
 }
 
 struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
 				struct nfs_attr *attr, uint64_t parent, const char *name,
 				size_t namelen, uint64_t since)
 {
-	return get(t, fh, attr, parent, name, namelen, since, true);
+	return inode_get_as(t, fh, attr, parent, name, namelen, since, true);
 }
 
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
@@ -243,14 +244,14 @@ struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = find(s, hash, fh);
+	ino = inode_find_fh(s, hash, fh);
 	if (!ino || is_forgotten(ino))
-		ino = insert(t, s, ino, hash, fh, attr);
+		ino = inode_insert(t, s, ino, hash, fh, attr);
 	else if (!t->front->may_list_locked(ino, since) || atomic_load(&ino->entries_ns) >= since ||
 		 behind_since(ino, since))
 		ino = NULL;
 	if (ino) {
-		take(t, ino, attr, parent, name, namelen);
+		inode_take(t, ino, attr, parent, name, namelen);
 		t->front->inode_listed_locked(ino, attr, since);
 	}
 	pthread_mutex_unlock(&s->mu);
@@ -264,7 +265,7 @@ struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh)
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = find(s, hash, fh);
+	ino = inode_find_fh(s, hash, fh);
 	if (ino && !inode_ref_live(ino))
 		ino = NULL;
 	pthread_mutex_unlock(&s->mu);
@@ -278,7 +279,7 @@ struct nfs_file *inode_file(struct inode_table *t, const struct nfs_fh *fh)
 	struct inode *ino, *gone = NULL;
 
 	pthread_mutex_lock(&s->mu);
-	ino = find(s, hash, fh);
+	ino = inode_find_fh(s, hash, fh);
 	if (!ino) {
 		ino = new_inode(t, s, hash, fh, S_IFREG);
 		gone = ino ? join_forgotten(s, ino) : NULL;
