@@ -308,7 +308,8 @@ static void front_find_root(struct vfs_op *op)
 
 int front_start(const char *source, const char *options)
 {
-	char *argv[] = { strdup("cto"), strdup(source), strdup("/"), strdup("-o"), strdup(options), NULL };
+	char us[] = "cto", at[] = "/", o[] = "-o";
+	char *argv[] = { us, (char *)(uintptr_t)source, at, o, (char *)(uintptr_t)options, NULL };
 	struct nfs_client *cl = NULL;
 	struct errbuf eb = { "" };
 	int rc = options_parse(&opt, 5, argv, &eb);
