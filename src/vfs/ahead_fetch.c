@@ -5,7 +5,7 @@
 #include "vfs/ahead_impl.h"
 
 #define PAGE ((uint64_t)4096)
-/* So many READs are begun for one read at most. Strided: at most so many runs ahead. */
+/* The most READs that are begun for one read; if strided, the most runs ahead. */
 #define RUNS_MOST 16u
 /* Lanes of one run are at most so far apart. */
 #define BEHIND (2ull * VFS_IO_MAX)
