@@ -331,7 +331,7 @@ void op_data_begins(struct vfs_op *op);
 /* read.c: file (a reference), data.start, size, cached. The result is in data.iov. */
 void vfs_read(struct vfs_op *op);
 /* write.c: file (a reference), call.args.io with the data, which is in data.buf; data.size, quick,
- * writeback. data.filled says how much was written, also if it fails. */
+ * writeback. data.size is not 0. data.filled says how much was written, also if it fails. */
 void vfs_write(struct vfs_op *op);
 /* ino is the directory, and `name` in it. */
 void vfs_unlink(struct vfs_op *op);

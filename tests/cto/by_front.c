@@ -158,18 +158,38 @@ static int enter_folder(const struct op *o, struct answer *a)
 	return rc;
 }
 
+/* Has it names, but for those of files that were removed while they were open? 0 or -ENOTEMPTY. */
+static int is_empty(struct inode *dir)
+{
+	struct dirstream *s = dirstream_new(dir);
+	struct ask ask = { .begin = front_list, .ino = dir, .stream = s };
+	const struct dent *d;
+	int rc = 0;
+
+	while (!rc && !(s->any && s->eof)) {
+		rc = front_do(&ask);
+		for (; !rc && (d = dirstream_entry(s)); dirstream_next(s, d)) {
+			rc = d->namelen > 4 && !memcmp(d->name, ".nfs", 4) ? 0 : -ENOTEMPTY;
+			ask.off = d->cookie;
+		}
+	}
+	front_put_stream(s);
+	return rc;
+}
+
 static int leave_folder(const struct op *o, struct answer *a)
 {
 	struct inode *dir;
 	char name[64];
+	int rc = is_empty(folder);
 
 	snprintf(name, sizeof(name), "e%u", o->id);
 	inode_ref(front_root);
-	if (!walk(front_root, cfg.dirs[mount_of(o)], &dir, a)) {
+	if (!rc && !walk(front_root, cfg.dirs[mount_of(o)], &dir, a)) {
 		CHANGE(.begin = vfs_rmdir, .ino = dir, .name = name);
 		front_put(dir);
 	}
-	return 0;
+	return rc;
 }
 
 static int link_name(const char *name, const char *name2, struct answer *a)

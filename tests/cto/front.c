@@ -85,6 +85,11 @@ void front_put(struct inode *ino)
 	inode_put(&vfs.inodes, ino, 1);
 }
 
+void front_put_stream(struct dirstream *s)
+{
+	dirstream_put(&vfs.inodes, s);
+}
+
 static void front_found(struct vfs_op *op)
 {
 	struct nfs_results *res = &op->call.res;

@@ -47,6 +47,7 @@ int front_start(const char *source, const char *options);
 void front_stop(void);
 extern struct inode *front_root;
 void front_put(struct inode *ino);
+void front_put_stream(struct dirstream *s);
 
 /* Returns the status. One change of an inode has to come after the other (vfs/start.c): the caller sees
  * to that. */

@@ -201,15 +201,14 @@ static bool look_at_all(char *why, size_t size)
 	return true;
 }
 
-static void clean_up(void)
+/* The directory is empty then; a front end looks. */
+static bool clean_up(char *why, size_t size)
 {
-	char why[256];
-
 	for (unsigned i = 0; i < cfg.families * NAMES; i++)
-		if (model_has(i))
-			step_alone((struct op){ .what = UNLINK, .name = (uint8_t)i,
-				.worker = (uint8_t)(i / NAMES * EACH) }, why, sizeof(why));
-	step_alone((struct op){ .what = RMDIR, .id = first + nepisodes }, why, sizeof(why));
+		if (model_has(i) && !step_alone((struct op){ .what = UNLINK, .name = (uint8_t)i,
+				.worker = (uint8_t)(i / NAMES * EACH) }, why, size))
+			return false;
+	return step_alone((struct op){ .what = RMDIR, .id = first + nepisodes }, why, size);
 }
 
 /* ops: in the order in which they are done; NULL: by chance, and they are recorded. */
@@ -235,8 +234,7 @@ static bool play(const struct op *ops, struct op *record, unsigned *n, char *why
 	}
 	*n = i;
 	good = good && look_at_all(why, size);
-	if (good)
-		clean_up();
+	good = good && clean_up(why, size);
 	model_ended();
 	workers_end();
 	return good;
