@@ -201,18 +201,23 @@ static inline __attribute__((always_inline)) bool get_one(struct values *v, unsi
 	return true;
 }
 
-static bool has_stat(const bitmap4 *m)
+static bool is_mask(const bitmap4 *m, const bitmap4 *as)
 {
-	return m->len == 2 && m->words[0] == STAT_W0 && m->words[1] == STAT_W1;
+	return m->len == as->len && m->words[0] == as->words[0] && m->words[1] == as->words[1];
 }
 
-/* All attributes of nfs4_stat_mask, and no other: what servers answer to nearly every GETATTR. */
-static void get_stat(struct values *v, struct nfs4_attrs *a)
+/* All attributes of nfs4_stat_mask, or of nfs4_dir_mask, and no other: what servers answer to nearly
+ * every GETATTR, and in nearly every entry of a listing. */
+static void get_stat(struct values *v, bool dir, struct nfs4_attrs *a)
 {
 	get_one(v, FATTR4_TYPE, a);
 	get_one(v, FATTR4_CHANGE, a);
 	get_one(v, FATTR4_SIZE, a);
 	get_one(v, FATTR4_FSID, a);
+	if (dir) {
+		get_one(v, FATTR4_RDATTR_ERROR, a);
+		get_one(v, FATTR4_FILEHANDLE, a);
+	}
 	get_one(v, FATTR4_FILEID, a);
 	get_one(v, FATTR4_MODE, a);
 	get_one(v, FATTR4_NUMLINKS, a);
@@ -238,14 +243,14 @@ static bool get_masked(struct values *v, const bitmap4 *mask, struct nfs4_attrs 
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 {
 	struct values v = { .at = in->attr_vals.data, .left = in->attr_vals.len };
-	bool known = true;
+	bool known = true, dir = is_mask(&in->attrmask, &nfs4_dir_mask);
 
 	memset(out, 0, sizeof(*out));
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
 	out->attr.nlink = 1;
-	if (has_stat(&in->attrmask))
-		get_stat(&v, out);
+	if (dir || is_mask(&in->attrmask, &nfs4_stat_mask))
+		get_stat(&v, dir, out);
 	else
 		known = get_masked(&v, &in->attrmask, out);
 	return known && !v.bad && v.left == 0;
