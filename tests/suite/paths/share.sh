@@ -52,10 +52,11 @@ small_calls() {
 	for i in "${pids[@]}"; do wait "$i" || fail "small calls"; done
 }
 
-# unequal - one path has a delay of 20 ms.
+# unequal - one path has a delay, which is far more than other work on this machine makes a call
+# take on the other path.
 unequal() {
 	local slow=$1 fast=$(( !$1 )) calls=() n share
-	path slow "$slow" 20
+	path slow "$slow" 100
 	mount_up "$BOTH,mp_policy=min-latency"
 	both_up
 	mkdir "$WORK"/{1,2,3,4} || fail mkdir
