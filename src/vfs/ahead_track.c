@@ -83,7 +83,7 @@ void ahead_track(struct ahead_track *t, uint64_t at, uint64_t size, struct ahead
 {
 	unsigned i = 0;
 
-	hint->kind = AHEAD_NONE;
+	*hint = (struct ahead_hint){ .kind = AHEAD_NONE };
 	if (!size || at + size < at || atomic_exchange_explicit(&t->busy, true, memory_order_acquire))
 		return;
 	while (i < AHEAD_RUNS && !ahead_track_extends(&t->run[i], at, size))
