@@ -204,7 +204,7 @@ fail:
 
 int verbs_queues(struct fab_conn *c, struct errbuf *eb)
 {
-	unsigned windows;
+	unsigned windows = 0;
 	int err = check_device(c, &windows, eb);
 
 	return err ? err : make_queues(c, windows, eb);

@@ -38,7 +38,7 @@ static void choose_add(struct rr_set *s, struct rr_link *link)
 /* The other kind has no link of its own. */
 static void take_links_of(struct rr_set *s, const struct rr_set *other)
 {
-	memcpy(s->link, other->link, other->n * sizeof(other->link[0]));
+	memcpy(s->link, other->link, sizeof(s->link));
 	s->n = other->n;
 }
 
