@@ -164,6 +164,18 @@ static void message_arrived(struct fab_conn *c, const struct ddp_hdr *h)
 	c->ev->recv(c->ctx, recv.cookie, rx->send_len, inval, inval ? h->stag : 0);
 }
 
+/* There is such a read, and the data is its next: iw_rx_judge() has looked. */
+static void read_data_came(struct fab_conn *c, const struct ddp_hdr *h)
+{
+	struct iw_op *op = iw_tx_reading(c);
+
+	if (!op)
+		return;
+	op->done += h->payload;
+	if (h->last)
+		iw_tx_read_done(c);
+}
+
 /* The whole frame is here, and its CRC is right. */
 static void frame_done(struct fab_conn *c)
 {
@@ -178,11 +190,8 @@ static void frame_done(struct fab_conn *c)
 	}
 	if (h->tagged) {
 		rx->in_tagged = !h->last;
-		if (h->op == RDMAP_READ_RESP) {
-			iw_tx_reading(c)->done += h->payload;
-			if (h->last)
-				iw_tx_read_done(c);
-		}
+		if (h->op == RDMAP_READ_RESP)
+			read_data_came(c, h);
 		return;
 	}
 	rx->in_untagged = !h->last;
