@@ -6,12 +6,11 @@
  * thread has a file and a directory of its own in DIR. In turn it writes a block of its
  * file (O_DIRECT), reads one, and does one thing with a name. What a block has to be depends
  * on the file, the block and how often that was written; a name's operation done twice
- * fails the second time. (-i: the server executes calls twice that are sent again over another
- * path, the second time perhaps late: doc/multipath.md. So names are only looked at, and a block
- * may be what one of its last writes made of it; that is counted.) Prints
+ * fails the second time. (-i: names are only looked at, because the server executes calls
+ * twice that are sent again over another path.) Prints
  *
  *     begins                          the files are there
- *     operations N      errors N      bytes N      replaced N
+ *     operations N      errors N      bytes N
  *     longest_ms X WHAT at MS         one operation
  *     before_ms X WHAT at MS          one operation, of those before a cut
  *     cut_ms X WHAT at MS             one operation, of those around it
@@ -70,7 +69,6 @@ static struct {
 	struct longest longest, before, cut;
 	uint64_t cut_first, cut_last;   /* the signals; 0: there was none */
 	uint64_t operations, bytes, errors;
-	uint64_t replaced;              /* reads that found an older write */
 	uint64_t slot_operations, slot_bytes;
 	unsigned ended;         /* threads */
 } seen = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -105,13 +103,6 @@ static void wrong(const char *fmt, ...)
 		va_end(ap);
 		printf("\n");
 	}
-	pthread_mutex_unlock(&seen.lock);
-}
-
-static void count_replaced(void)
-{
-	pthread_mutex_lock(&seen.lock);
-	seen.replaced++;
 	pthread_mutex_unlock(&seen.lock);
 }
 
@@ -178,16 +169,15 @@ static void write_block(struct thread *t)
 		t->written[block]++;
 }
 
-/* Has a write that was executed again replaced a newer one? Each of a thread's writes ends before
- * its next one begins, so the late one is one of the last few. */
-static bool is_replaced(const struct thread *t, uint32_t block, char *want)
+/* What is there instead: what one of the last writes before the newest made of it, perhaps. */
+static const char *what_is_there(const struct thread *t, uint32_t block, char *want)
 {
-	for (uint32_t older = 1; idempotent && older <= OLDER_MAX && older <= t->written[block]; older++) {
+	for (uint32_t older = 1; older <= OLDER_MAX && older <= t->written[block]; older++) {
 		fill(want, t->me, block, t->written[block] - older);
 		if (memcmp(t->data, want, block_size) == 0)
-			return true;
+			return "an older write";
 	}
-	return false;
+	return "something else";
 }
 
 static void read_block(struct thread *t)
@@ -204,12 +194,9 @@ static void read_block(struct thread *t)
 	fill(want, t->me, block, t->written[block]);
 	if (n != (ssize_t)block_size)
 		wrong("read of block %u of file %u: %zd: %s", block, t->me, n, strerror(errno));
-	else if (memcmp(t->data, want, block_size) == 0)
-		return;
-	else if (is_replaced(t, block, want))
-		count_replaced();
-	else
-		wrong("read of block %u of file %u: not what was written", block, t->me);
+	else if (memcmp(t->data, want, block_size) != 0)
+		wrong("read of block %u of file %u: not what was written, but %s", block, t->me,
+		      what_is_there(t, block, want));
 }
 
 /* ---- Names ---- */
@@ -351,9 +338,8 @@ static void tell_longest(const char *name, const struct longest *l)
 
 static int result(uint64_t jitter)
 {
-	printf("operations %llu\nerrors %llu\nbytes %llu\nreplaced %llu\n",
-	       (unsigned long long)seen.operations, (unsigned long long)seen.errors,
-	       (unsigned long long)seen.bytes, (unsigned long long)seen.replaced);
+	printf("operations %llu\nerrors %llu\nbytes %llu\n", (unsigned long long)seen.operations,
+	       (unsigned long long)seen.errors, (unsigned long long)seen.bytes);
 	tell_longest("longest_ms", &seen.longest);
 	if (seen.cut_first) {
 		tell_longest("before_ms", &seen.before);
