@@ -2,12 +2,9 @@
 # shellcheck shell=bash
 # The model of close-to-open (tests/cto) through two mounts, through two front ends without FUSE
 # (tests/cto/front.h), and through one of each, which ends with restarts of the server.
-# NFSRDMA_CTO_SECONDS: of each. One of each only runs when that is set: on a busy machine it finds a
-# difference about once in a quarter of an hour, and it is not known yet whose fault that is, the
-# server's (nfs-ganesha keeps attributes) or ours. doc/faults.md has what is known.
+# NFSRDMA_CTO_SECONDS: of each.
 cto=${BIN%/src/*}/tests/cto/cto
 [[ -x $cto ]] || skip "no $cto"
-mixed=${NFSRDMA_CTO_SECONDS:+1}
 : "${NFSRDMA_CTO_SECONDS:=60}"
 other=$TMPDIR/other
 mkdir "$other"
@@ -26,10 +23,8 @@ server=(--server "$SERVER_WORK")
 [[ $VERS != 3 ]] || server+=(--old-reads)
 differs "$NFSRDMA_CTO_SECONDS" "$WORK" "$other/$CASE"
 differs "$NFSRDMA_CTO_SECONDS" "@/$CASE" "@/$CASE"
-if [[ $mixed ]]; then
-	differs $(( NFSRDMA_CTO_SECONDS * 3 / 4 )) "$WORK" "@/$CASE"
-	differs $(( NFSRDMA_CTO_SECONDS / 4 )) --event "vm-nfsd-restart 1" --every 8 "@/$CASE" "$WORK"
-fi
+differs $(( NFSRDMA_CTO_SECONDS * 3 / 4 )) "$WORK" "@/$CASE"
+differs $(( NFSRDMA_CTO_SECONDS / 4 )) --event "vm-nfsd-restart 1" --every 8 "@/$CASE" "$WORK"
 
 if [[ $(id -u) == 0 ]]; then umount "$other"; else fusermount3 -u "$other"; fi || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
