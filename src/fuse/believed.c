@@ -108,13 +108,24 @@ void believed_unheard(struct inode *ino)
 	struct believed *b = believed_of(ino);
 
 	atomic_store(&b->told_size, NOBODY_KNOWS);
+	atomic_store(&b->mixed, true);
 	atomic_store(&b->fresh_ns, mono_ns());
 	readback_spoil(ino);
+}
+
+/* What it was told before, and takes in later, it ignores. */
+void believed_forgets(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	atomic_store(&b->told, false);
+	atomic_store(&b->mixed, false);
 }
 
 void believed_attr_forgotten(struct inode *ino)
 {
 	believed_news(ino);
+	believed_forgets(ino);
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
@@ -161,13 +172,33 @@ static void believed_mtime_locked(struct inode *ino, const struct nfs_attr *attr
 	b->told_mtime = attr->mtime;
 }
 
-/* Sets what the kernel believes from now on: the size and the mtime. */
+/* Before the members are changed that say what was told last. */
+static void believed_compare_locked(struct inode *ino, const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+
+	if (atomic_exchange(&b->told, true) &&
+	    (b->told_change != attr->change || !same_time(&b->told_mtime, &attr->mtime) ||
+	     atomic_load(&b->told_size) != attr->size))
+		atomic_store(&b->mixed, true);
+	b->told_change = attr->change;
+}
+
+/* Sets what the kernel believes from now on. The kernel has asked at `since`, and the server was
+ * asked at `asked`. */
+static void believed_take_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
+				 uint64_t asked)
+{
+	believed_compare_locked(ino, attr);
+	believed_size_locked(ino, attr, since, asked);
+	atomic_store(&believed_of(ino)->atime_old, false);
+	believed_mtime_locked(ino, attr);
+}
+
 void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
-	believed_size_locked(ino, attr, since, since);
-	atomic_store(&believed_of(ino)->atime_old, false);
+	believed_take_locked(ino, attr, since, since);
 	readback_drop_locked(ino);
-	believed_mtime_locked(ino, attr);
 }
 
 void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
@@ -180,12 +211,8 @@ void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64
 void believed_readback_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
 		       uint64_t asked)
 {
-	struct believed *b = believed_of(ino);
-
-	believed_size_locked(ino, attr, since, asked);
-	atomic_store(&b->atime_old, false);
-	believed_mtime_locked(ino, attr);
-	atomic_store(&b->fresh_ns, mono_ns());
+	believed_take_locked(ino, attr, since, asked);
+	atomic_store(&believed_of(ino)->fresh_ns, mono_ns());
 }
 
 struct times {
@@ -240,8 +267,10 @@ static bool hides_locked(const struct inode *ino, const struct nfs_attr *attr)
 	struct believed *b = believed_of(ino);
 	uint64_t size = atomic_load(&b->told_size);
 
-	return !b->solo && atomic_load(&b->paged) && (size == attr->size || size == NOBODY_KNOWS) &&
-	       (b->doubt || atomic_load(&b->outdated) || !same_time(&b->told_mtime, &attr->mtime));
+	return !b->solo && atomic_load(&b->paged) &&
+	       (size == attr->size || size == NOBODY_KNOWS || atomic_load(&b->mixed)) &&
+	       (b->doubt || atomic_load(&b->mixed) || atomic_load(&b->outdated) ||
+		!same_time(&b->told_mtime, &attr->mtime));
 }
 
 /* Less by a nanosecond: no other answer has that. */
@@ -253,6 +282,19 @@ static void believed_less_locked(struct inode *ino, struct timespec *mtime)
 	mtime->tv_nsec = mtime->tv_nsec ? mtime->tv_nsec - 1 : 999999999;
 	atomic_store(&b->mtime_ahead, 0);
 	b->told_mtime = *mtime;
+	believed_forgets(ino);          /* it asks before it uses them */
+}
+
+/* Did an OPEN that was answered since `asked` bring others? */
+static bool opened_since_locked(const struct inode *ino, const struct nfs_attr *attr, uint64_t asked)
+{
+	list_for_each(n, &believed_of(ino)->ends) {
+		const struct open_end *e = container_of(n, struct open_end, node);
+
+		if (e->since >= asked && e->change != attr->change)
+			return true;
+	}
+	return false;
 }
 
 double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
@@ -261,19 +303,22 @@ double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 	struct believed *b = believed_of(ino);
 	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
-	bool hides;
+	bool hides, older;
 
 	pthread_mutex_lock(&s->mu);
 	hides = hides_locked(ino, attr);
+	older = opened_since_locked(ino, attr, asked);
+	believed_forgets(ino);
 	timeo = update_locked(t, ino, attr, &(struct times){ since, asked, UINT64_MAX });
 	if (!atomic_load(&b->writing))
 		atomic_store(&b->told_size, attr->size);
 	b->set_change = attr->change;
+	b->set_ns = mono_ns();
 	b->doubt = false;
 	if (hides)
 		believed_less_locked(ino, &attr->mtime);
 	pthread_mutex_unlock(&s->mu);
-	return hides ? 0 : timeo;
+	return hides || older ? 0 : timeo;
 }
 
 void believed_mtime_set(struct inode *ino)
@@ -304,6 +349,14 @@ bool believed_written_past(struct inode *ino)
 
 /* ---- opens ---- */
 
+/* A process takes in SETATTR's answer when it goes on. */
+#define SETATTR_COMES_NS 1000000000ull
+
+static bool setattr_comes_locked(const struct believed *b, const struct nfs_attr *attr)
+{
+	return b->set_change != attr->change && mono_ns() - b->set_ns < SETATTR_COMES_NS;
+}
+
 bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	struct believed *b = believed_of(ino);
@@ -314,6 +367,7 @@ bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
 	other = !ownchange_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
+	other |= atomic_load(&b->mixed) || setattr_comes_locked(b, attr);
 	other |= atomic_load(&b->differing) > 0;
 	pthread_mutex_unlock(&s->mu);
 	return other;

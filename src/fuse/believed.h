@@ -24,6 +24,20 @@
  * The other attributes in such an answer are in `doubt`, too: the kernel may go on believing
  * older ones for as long as it was told with those.
  *
+ * Nor does this process know when the kernel has asked: the kernel notes its version, and only
+ * then queues the request. So of two answers that differ, the kernel may have taken the older
+ * one, although the newer one seems to be to a later question:
+ *
+ *      GETATTR (version 5)                     LOOKUP (version 5), not read from the queue yet
+ *      answer: 10 bytes; version 6             LOOKUP is read, answered: 20 bytes; version 5: ignored
+ *      OPEN: 20 bytes, as in the newest answer, and the kernel believes 10
+ *
+ * If the answers since the kernel last forgot its attributes were not all the same (`mixed`), the next
+ * open has it forget them. It forgets them by itself when a write() ends, and takes SETATTR's
+ * answer in any case, when the process goes on that has asked. So an open that brings other
+ * attributes within a second of that answer has the kernel forget them, too. If the process goes on
+ * after the open even so, the kernel believes the older attributes for their time.
+ *
  * OPEN brings attributes that its answer has no place for; believed_differs() and
  * believed_appends_elsewhere() say what to do about them. If the kernel still appends at an old
  * size, open_end.end tells.
@@ -76,11 +90,15 @@ struct believed {
 					 * earlier requests */
 	_Atomic uint64_t told_size;     /* the size that the kernel believes, or NOBODY_KNOWS */
 	_Atomic unsigned writing;       /* WRITEs under way */
-	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR */
+	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR... */
+	uint64_t set_ns;                /* [s] ...and when that was answered; 0: there was none */
 	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
 	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
 	bool doubt;                     /* [s] it may have ignored the newest answer */
+	_Atomic bool told;              /* it was told attributes since it last forgot them; the newest */
+	uint64_t told_change;           /* [s] ones had this change attribute */
+	_Atomic bool mixed;             /* ...and were not the same each time */
 	_Atomic unsigned differing;     /* opens that know of a difference, and have not told it yet */
 	_Atomic bool paged;             /* the kernel may have pages of it */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
@@ -144,13 +162,16 @@ double believed_update(struct inode_table *t, struct inode *ino, const struct nf
 double believed_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		    uint64_t since, uint64_t asked, double known);
 /* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it
- * that its pages are old, attr's mtime is changed, and the result is 0. */
+ * that its pages are old, attr's mtime is changed, and the result is 0. It is 0 also if an OPEN has
+ * brought other attributes meanwhile. */
 double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
 		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
 void believed_unheard(struct inode *ino);
 /* The kernel has been told to forget the attributes. */
 void believed_attr_forgotten(struct inode *ino);
+/* It is about to forget size and times by itself, because a write() has ended. */
+void believed_forgets(struct inode *ino);
 /* The file's mtime was set. The kernel has to see exactly that time. */
 void believed_mtime_set(struct inode *ino);
 /* The kernel reads or writes the file through its page cache. */

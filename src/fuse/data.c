@@ -110,6 +110,8 @@ static void believe_written(struct fs_req *r, int status)
 
 	if (r->op.data.filled && r->req) {
 		believed_wrote(ino, end);
+		if (!is_direct(&r->fi) && !r->fi.writepage)
+			believed_forgets(ino);
 		readback_wrote(ino, end, fuse_req_ctx(r->req)->pid);
 	} else if (r->op.data.filled) {
 		believed_unheard(ino);
