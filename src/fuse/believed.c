@@ -29,11 +29,10 @@ bool believed_forget(struct inode_table *t, struct inode *ino, uint64_t n)
 bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		   uint64_t asked)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct believed *b = believed_of(ino);
 	bool keep;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	if (S_ISREG(ino->type))
 		readback_begin_locked(ino);
 	if (asked && readback_takes_locked(ino, asked))
@@ -47,19 +46,18 @@ bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_at
 	 * until the next read or write. */
 	if (opencount_open_locked(t, ino, attr) && !keep)
 		atomic_store(&b->paged, false);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return keep;
 }
 
 void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct believed *b = believed_of(ino);
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	b->cache_valid = true;
 	b->cache_change = change;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 /* ---- the size that the kernel believes ---- */
@@ -144,16 +142,15 @@ void believed_wrote(struct inode *ino, uint64_t end)
 void believed_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since)
 {
 	struct believed *b = believed_of(ino);
-	struct inode_shard *s = inode_shard_of(t, ino);
 
 	if (end >= atomic_load(&b->told_size))
 		return;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	cut_locked(ino, end, 0, since);
 	believed_news(ino);
 	readback_spoil(ino);
 	atomic_store(&b->told_size, NOBODY_KNOWS);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 /* ---- attributes for the kernel ---- */
@@ -236,12 +233,11 @@ static double update_locked(struct inode_table *t, struct inode *ino, const stru
 static double believed_update_at(struct inode_table *t, struct inode *ino,
 				 const struct nfs_attr *attr, const struct times *when)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	timeo = update_locked(t, ino, attr, when);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return timeo;
 }
 
@@ -301,11 +297,10 @@ double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 		 uint64_t since, uint64_t asked)
 {
 	struct believed *b = believed_of(ino);
-	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
 	bool hides, older;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	hides = hides_locked(ino, attr);
 	older = opened_since_locked(ino, attr, asked);
 	believed_forgets(ino);
@@ -317,7 +312,7 @@ double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 	b->doubt = false;
 	if (hides)
 		believed_less_locked(ino, &attr->mtime);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return hides || older ? 0 : timeo;
 }
 
@@ -360,16 +355,15 @@ static bool setattr_comes_locked(const struct believed *b, const struct nfs_attr
 bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	struct believed *b = believed_of(ino);
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool other;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
 	other = !ownchange_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
 	other |= atomic_load(&b->mixed) || setattr_comes_locked(b, attr);
 	other |= atomic_load(&b->differing) > 0;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return other;
 }
 
@@ -384,23 +378,20 @@ void believed_end_begins(struct inode_table *t, struct inode *ino, struct open_e
 		      const struct nfs_attr *attr)
 {
 	struct believed *b = believed_of(ino);
-	struct inode_shard *s = inode_shard_of(t, ino);
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	e->since = mono_ns();
 	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
 	 * Version 3's change attribute is a time, which may be the same for both. */
 	atomic_store(&e->end, attr->change > b->set_change ? attr->size : 0);
 	e->change = attr->change;
 	list_add_tail(&b->ends, &e->node);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	list_del(&e->node);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }

@@ -148,7 +148,6 @@ static bool is_for_stat(const struct inode *ino, const struct readback *y)
 bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo,
 		uint64_t since, bool stat)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct readback *y = readback_of(ino);
 	uint64_t wrote, now;
 	bool ok;
@@ -157,7 +156,7 @@ bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *at
 	if (!y || (stat && !atomic_load(&believed_of(ino)->atime_old)))
 		return false;
 	now = mono_ns();
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	wrote = atomic_load(&y->wrote);
 	ok = is_good(y, now) && (!stat || is_for_stat(ino, y)) &&
 	     (!wrote || atomic_fetch_add(&y->given, 1) < GIVEN_MOST);
@@ -168,25 +167,24 @@ bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *at
 		*timeo = wrote ? 0 : (double)(y->until_ns - now) / 1e9;
 		believed_readback_locked(ino, attr, since, y->since_ns);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return ok;
 }
 
 bool readback_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct readback *y = readback_of(ino);
 	uint64_t wrote, got;
 	bool ok;
 
 	if (!y)
 		return false;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	ok = is_good(y, mono_ns());
 	wrote = atomic_load(&y->wrote);
 	got = atomic_load(&y->there);
 	*end = y->attr.size > wrote ? y->attr.size : wrote;
 	*there = y->attr.size > got ? y->attr.size : got;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return ok;
 }

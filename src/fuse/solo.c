@@ -113,11 +113,10 @@ static struct verdict solo_look(struct inode_table *t, struct inode *ino,
 				const struct nfs_attr *attr, uint64_t nr)
 {
 	struct believed *b = believed_of(ino);
-	struct inode_shard *sh = inode_shard_of(t, ino);
 	struct verdict v = { 0 };
 	bool before, alone;
 
-	pthread_mutex_lock(&sh->mu);
+	inode_lock(t, ino);
 	alone = atomic_load(&ino->nopen) == 1;  /* this open counts */
 	before = b->solo->foreign;
 	v.differs = solo_differs(&b->solo->attr, attr);
@@ -127,7 +126,7 @@ static struct verdict solo_look(struct inode_table *t, struct inode *ino,
 	v.leaves = alone && !solo_keeps_locked(ino);
 	if (v.leaves)
 		inode_leave_locked(t, ino);
-	pthread_mutex_unlock(&sh->mu);
+	inode_unlock(t, ino);
 	return v;
 }
 
@@ -219,12 +218,11 @@ static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, 
 static bool solo_settles(struct fs_req *r, const struct stat *st, int to_set, bool by_file,
 			 struct nfs_attr *attr)
 {
-	struct inode_shard *sh = inode_shard_of(&fs_of_req(r)->vfs.inodes, r->op.ino);
 	struct nfs_sattr *a = &r->op.call.args.sattr;
 	struct solo *s = believed_of(r->op.ino)->solo;
 	bool kept = false;
 
-	pthread_mutex_lock(&sh->mu);
+	inode_lock(&fs_of_req(r)->vfs.inodes, r->op.ino);
 	*attr = s->attr;
 	if (a->valid & NFS_SET_SIZE) {
 		/* Whoever may write may set the size, but not this time. */
@@ -238,7 +236,7 @@ static bool solo_settles(struct fs_req *r, const struct stat *st, int to_set, bo
 	}
 	if (a->valid & (NFS_SET_MTIME | NFS_SET_MTIME_NOW) && !kept)
 		s->owes = false;
-	pthread_mutex_unlock(&sh->mu);
+	inode_unlock(&fs_of_req(r)->vfs.inodes, r->op.ino);
 	return kept;
 }
 
@@ -261,14 +259,13 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 static void times_done(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
-	struct inode_shard *sh = inode_shard_of(t, op->ino);
 
 	if (op->call.res.status) {
 		log_debug("SETATTR of the mtime: %s", strerror(-op->call.res.status));
 	} else {
-		pthread_mutex_lock(&sh->mu);
+		inode_lock(t, op->ino);
 		inode_note_locked(t, op->ino, &op->call.res.attr);
-		pthread_mutex_unlock(&sh->mu);
+		inode_unlock(t, op->ino);
 	}
 	vfs_op_free(op);
 }
@@ -276,15 +273,14 @@ static void times_done(struct vfs_op *op)
 /* Until it is taken, a program that sets a time cancels it; after that it waits (vfs_hold()). */
 static bool take_owed(struct vfs_op *op)
 {
-	struct inode_shard *sh = inode_shard_of(&op->vl->vfs->inodes, op->ino);
 	struct solo *s = believed_of(op->ino)->solo;
 	bool owed;
 
-	pthread_mutex_lock(&sh->mu);
+	inode_lock(&op->vl->vfs->inodes, op->ino);
 	owed = s->owes;
 	s->owes = false;
 	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MTIME, .mtime = s->mtime };
-	pthread_mutex_unlock(&sh->mu);
+	inode_unlock(&op->vl->vfs->inodes, op->ino);
 	return owed;
 }
 
@@ -305,13 +301,12 @@ static void times_in_turn(struct vfs_op *op)
 
 static bool is_owed(struct vfs_lane *vl, struct file *f)
 {
-	struct inode_shard *sh = inode_shard_of(&vl->vfs->inodes, f->ino);
 	struct solo *s = believed_of(f->ino)->solo;
 	bool owed;
 
-	pthread_mutex_lock(&sh->mu);
+	inode_lock(&vl->vfs->inodes, f->ino);
 	owed = s->owes && may_set(s, &f->cred);
-	pthread_mutex_unlock(&sh->mu);
+	inode_unlock(&vl->vfs->inodes, f->ino);
 	return owed;
 }
 

@@ -380,11 +380,10 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 
 double inode_timeo(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	double timeo;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	timeo = ino->timeo_ns ? ino->timeo : S_ISDIR(ino->type) ? t->acdirmin : t->acregmin;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return timeo;
 }

@@ -150,6 +150,17 @@ static inline struct inode_shard *inode_shard_of(struct inode_table *t, const st
 	return &t->shard[ino->by_fh.hash % INODE_SHARDS];
 }
 
+/* For the members that are marked [s], and functions whose name ends with "locked". */
+static inline void inode_lock(struct inode_table *t, const struct inode *ino)
+{
+	pthread_mutex_lock(&inode_shard_of(t, ino)->mu);
+}
+
+static inline void inode_unlock(struct inode_table *t, const struct inode *ino)
+{
+	pthread_mutex_unlock(&inode_shard_of(t, ino)->mu);
+}
+
 /*
  * Finds or makes the inode of a filehandle, and takes a reference. Remembers attr, which a call has
  * brought that was sent at `since`, or later, after setting the size that the file will have when

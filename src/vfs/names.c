@@ -228,11 +228,10 @@ static bool is_newest(struct inode_table *t, const struct name *n)
 
 void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct name *n;
 
 	out->n = 0;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	for (n = ino->names; n && out->n < NFS_WHERE_MAX; n = n->next) {
 		if (n != ino->names && (mono_ns() - n->seen_ns > t->acdirmax * 1000000000ull ||
 					!is_newest(t, n)))
@@ -241,30 +240,26 @@ void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out)
 		if (out->dir[out->n])
 			strcpy(out->name[out->n++], n->text);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	names_add_locked(t, ino, parent, name, strlen(name), mono_ns());
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 /* Removes the name. Returns the inode that had it, with a reference; or NULL. */
 static struct inode *names_unname(struct inode_table *t, uint64_t parent, const char *name)
 {
 	struct inode *ino = inode_find(t, parent, name);
-	struct inode_shard *s;
 
 	if (!ino)
 		return NULL;
-	s = inode_shard_of(t, ino);
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	names_remove_locked(t, ino, parent, name);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return ino;
 }
 

@@ -16,13 +16,12 @@ bool opencount_open_locked(struct inode_table *t, struct inode *ino, const struc
 
 bool opencount_opening(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool may;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	may = !ino->pins;
 	atomic_fetch_add(&ino->nopen, may);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return may;
 }
 
@@ -36,10 +35,9 @@ static void pin_by(struct silly *silly, struct inode *ino)
 
 struct silly *opencount_close(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct silly *silly = NULL;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	if (atomic_fetch_sub(&ino->nopen, 1) == 1) {
 		silly = ino->silly;
 		ino->silly = NULL;
@@ -50,29 +48,26 @@ struct silly *opencount_close(struct inode_table *t, struct inode *ino)
 			pin_by(silly, ino);
 		}
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return silly;
 }
 
 bool opencount_pin(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool may;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	may = !atomic_load(&ino->nopen) || ino->silly;
 	ino->pins += may;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return may;
 }
 
 void opencount_unpin(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	ino->pins--;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 /* ---- silly names ---- */
@@ -80,10 +75,9 @@ void opencount_unpin(struct inode_table *t, struct inode *ino)
 bool opencount_set_silly(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name,
 		     struct silly *silly)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool take;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	take = atomic_load(&ino->nopen) > 0 && !ino->silly;
 	if (name)
 		names_remove_locked(t, ino, parent, name);
@@ -93,18 +87,17 @@ bool opencount_set_silly(struct inode_table *t, struct inode *ino, uint64_t pare
 	} else if (!atomic_load(&ino->nopen)) {
 		pin_by(silly, ino);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return take;
 }
 
 bool opencount_silly_is(struct inode_table *t, struct inode *ino, const char *name)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool is;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	is = ino->silly && strcmp(ino->silly->name, name) == 0;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return is;
 }
 

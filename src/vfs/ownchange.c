@@ -31,15 +31,14 @@ static void ownchange_drop(struct inode *ino)
 
 uint64_t ownchange_change_begins(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	uint64_t nr;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	nr = ++ino->changes + 1;
 	if (ino->changing++)
 		nr = 0;
 	ownchange_drop(ino);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return nr;
 }
 
@@ -84,11 +83,9 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 		       const struct ownchange_after *after)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
-
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	end_locked(t, ino, nr, after);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 }
 
 void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name)
@@ -104,21 +101,19 @@ void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name)
 
 uint64_t ownchange_changes(struct inode_table *t, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	uint64_t nr;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	nr = ino->changing ? 0 : ino->changes + 1;
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return nr;
 }
 
 bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, double *timeo)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool dir = S_ISDIR(ino->type), known = false;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	if (ino->after && ino->after->valid) {
 		/* The shortest time, because the inode has just changed. */
 		*timeo = (dir ? t->acdirmin : t->acregmin) -
@@ -127,7 +122,7 @@ bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 		known = *timeo > 0;
 		ownchange_drop(ino);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return known;
 }
 
@@ -212,14 +207,12 @@ static void ownchange_remember(struct name_shard *s, uint64_t parent, const char
 void ownchange_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const char *name,
 		uint64_t until_ns)
 {
-	struct inode_shard *s = inode_shard_of(t, dir);
-
 	if (strlen(name) >= GONE_NAME || until_ns <= mono_ns())
 		return;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, dir);
 	if (nr && !dir->changing && nr == dir->changes + 1)
 		ownchange_remember(names_shard_of(t, dir->id, name), dir->id, name, until_ns);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, dir);
 }
 
 void ownchange_here_locked(struct name_shard *s, uint64_t parent, const char *name)

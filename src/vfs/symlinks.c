@@ -39,34 +39,32 @@ static struct symlink_text *keep_locked(struct inode *ino, struct symlink_text *
 void symlink_keep(struct inode_table *t, struct inode *ino, const struct symlink_ask *ask,
 	       const char *text, size_t len)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct symlink_text *l = text_new(text, len);
 
 	if (!l)
 		return;
 	l->nr = ask->nr;
 	l->asked_ns = ask->ns;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	l = keep_locked(ino, l);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	free(l);
 }
 
 void symlink_made(struct inode_table *t, struct inode *ino, uint64_t change, uint64_t asked_ns,
 	       const char *text)
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	struct symlink_text *l = text_new(text, strlen(text));
 
 	if (!l)
 		return;
 	l->asked_ns = asked_ns;
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	if (ino->change == change) {
 		l->nr = atomic_load(&ino->data_nr);
 		l = keep_locked(ino, l);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	free(l);
 }
 
@@ -85,15 +83,14 @@ static bool is_good(const struct inode *ino)
 
 bool symlink_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX])
 {
-	struct inode_shard *s = inode_shard_of(t, ino);
 	bool good;
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, ino);
 	good = is_good(ino);
 	if (good) {
 		memcpy(out, ino->link->text, ino->link->len);
 		out[ino->link->len] = '\0';
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, ino);
 	return good;
 }

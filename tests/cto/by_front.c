@@ -71,14 +71,13 @@ static void sync_file(struct vfs_op *op)
 static void has_attr(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
-	struct inode_shard *s = inode_shard_of(t, op->ino);
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(t, op->ino);
 	if (!op->call.res.status) {
 		inode_note_locked(t, op->ino, &op->call.res.attr);
 		ownchange_told_locked(op->ino);
 	}
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(t, op->ino);
 	front_end(op);
 }
 

@@ -115,14 +115,13 @@ void front_list(struct vfs_op *op)
 
 static void front_opened(struct vfs_op *op, struct inode *ino)
 {
-	struct inode_shard *s = inode_shard_of(&vfs.inodes, ino);
 	struct front_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		abort();
-	pthread_mutex_lock(&s->mu);
+	inode_lock(&vfs.inodes, ino);
 	opencount_open_locked(&vfs.inodes, ino, &op->call.res.attr);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(&vfs.inodes, ino);
 	f->flags = front_ask(op)->flags;
 	f->fileid = op->call.res.attr.fileid;
 	file_begins(&f->f, op, ino);

@@ -140,12 +140,10 @@ static void play_name(char *to, const char *name)
 /* The front end has attributes of ino now. */
 static void play_note(struct inode *ino, const struct nfs_attr *attr)
 {
-	struct inode_shard *s = inode_shard_of(&vfs.inodes, ino);
-
-	pthread_mutex_lock(&s->mu);
+	inode_lock(&vfs.inodes, ino);
 	inode_note_locked(&vfs.inodes, ino, attr);
 	ownchange_told_locked(ino);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(&vfs.inodes, ino);
 	vfs_answer.attr = *attr;
 }
 
@@ -198,12 +196,11 @@ uint64_t vfs_play_lookup(struct inode *dir, const char *name)
 
 static struct file *open_file(struct vfs_op *op)
 {
-	struct inode_shard *s = inode_shard_of(&vfs.inodes, op->ino);
 	struct file *f = calloc(1, sizeof(*f));
 
-	pthread_mutex_lock(&s->mu);
+	inode_lock(&vfs.inodes, op->ino);
 	opencount_open_locked(&vfs.inodes, op->ino, &op->call.res.attr);
-	pthread_mutex_unlock(&s->mu);
+	inode_unlock(&vfs.inodes, op->ino);
 	file_begins(f, op, op->ino);
 	return f;
 }
