@@ -43,9 +43,6 @@
 #include "statfile.h"
 #include "unmounter.h"
 
-/* What write-behind has at least, in percent of the buffers that are always there. */
-#define BEHIND_SHARE 25u
-
 /* The server thread: set_up(), and in the end nfs_client_free(). */
 struct server {
 	pthread_t thread;
@@ -129,18 +126,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 {
 	const struct options *o = &m->opt;
 	struct fs_config cfg = {
-		.vfs = {
-			.place = o->mountpoint,
-			.acregmin = o->noac ? 0 : o->acregmin,
-			.acregmax = o->noac ? 0 : o->acregmax,
-			.acdirmin = o->noac ? 0 : o->acdirmin,
-			.acdirmax = o->noac ? 0 : o->acdirmax,
-			.solo = o->consistency == OPT_SOLO,
-			.write_behind = o->noac || o->sync || !o->writebehind ? 0 :
-					o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE,
-			.readahead = o->readahead,
-			.rdirplus = o->rdirplus,
-		},
+		.vfs = setup_vfs(o),
 		.fuse_opts = o->fuse_opts,
 		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
 			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :

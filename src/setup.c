@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The client's configuration, and what its plan is made from (nfs/plan.h), by the options. */
+/* The client's configuration, what its plan is made from (nfs/plan.h), and the file system's
+ * configuration, by the options. */
 #include <netinet/in.h>
 #include "nfs/nfs.h"
 #include "rpcrdma/memreg.h"
 #include "setup.h"
-#include "vfs/vfs.h"
+
+/* What write-behind has at least, in percent of the buffers that are always there. */
+#define BEHIND_SHARE 25u
 
 _Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
 
@@ -71,4 +74,22 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		in.servers[in.nservers++] = o->server;
 	in.nlocals = setup_ends(in.locals, &o->localports);
 	return nfs_plan(cfg, &in, eb);
+}
+
+/* With noac, options_settle() has set the cache times to 0. */
+struct vfs_config setup_vfs(const struct options *o)
+{
+	unsigned share = o->writebehind > BEHIND_SHARE ? o->writebehind : BEHIND_SHARE;
+
+	return (struct vfs_config){
+		.place = o->mountpoint,
+		.acregmin = o->acregmin,
+		.acregmax = o->acregmax,
+		.acdirmin = o->acdirmin,
+		.acdirmax = o->acdirmax,
+		.solo = o->consistency == OPT_SOLO,
+		.write_behind = o->noac || o->sync || !o->writebehind ? 0 : share,
+		.readahead = o->readahead,
+		.rdirplus = o->rdirplus,
+	};
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the client's configuration from the options. */
+/* Makes the client's and the file system's configuration from the options. */
 #ifndef SETUP_H
 #define SETUP_H
 
 #include "base/log.h"
 #include "nfs/plan.h"
 #include "options.h"
+#include "vfs/vfs.h"
 
 /* Fills cfg, and makes the plan of it (nfs_plan(), which blocks). cfg points into o, which must
  * outlive it. 0, or -errno with eb set. */
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
+/* What the file system is to do; negative_timeo is the front end's. It points into o, too. */
+struct vfs_config setup_vfs(const struct options *o);
 
 #endif

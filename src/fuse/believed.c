@@ -26,13 +26,22 @@ bool believed_forget(struct inode_table *t, struct inode *ino, uint64_t n)
 	return take == n;
 }
 
-bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		   uint64_t asked)
+static void end_begins_locked(struct believed *b, struct open_end *e, const struct nfs_attr *attr)
+{
+	e->since = mono_ns();
+	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
+	 * Version 3's change attribute is a time, which may be the same for both. */
+	atomic_store(&e->end, attr->change > b->set_change ? attr->size : 0);
+	e->change = attr->change;
+	list_add_tail(&b->ends, &e->node);
+}
+
+bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_end *e,
+			  const struct nfs_attr *attr, uint64_t asked, bool only)
 {
 	struct believed *b = believed_of(ino);
 	bool keep;
 
-	inode_lock(t, ino);
 	if (S_ISREG(ino->type))
 		readback_begin_locked(ino);
 	if (asked && readback_takes_locked(ino, asked))
@@ -44,9 +53,9 @@ bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_at
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
-	if (opencount_open_locked(t, ino, attr) && !keep)
+	if (only && !keep)
 		atomic_store(&b->paged, false);
-	inode_unlock(t, ino);
+	end_begins_locked(b, e, attr);
 	return keep;
 }
 
@@ -201,7 +210,6 @@ void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint
 void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since)
 {
 	believed_listed_locked(ino, attr, since);
-	ownchange_told_locked(ino);
 	atomic_store(&believed_of(ino)->fresh_ns, mono_ns());
 }
 
@@ -212,48 +220,14 @@ void believed_readback_locked(struct inode *ino, const struct nfs_attr *attr, ui
 	atomic_store(&believed_of(ino)->fresh_ns, mono_ns());
 }
 
-struct times {
-	uint64_t since;                 /* the kernel has asked */
-	uint64_t asked;                 /* the server was asked; 0: not to be kept */
-	uint64_t until;                 /* to be kept until then at most */
-};
-
-static double update_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-			    const struct times *when)
+void believed_answer_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+			    uint64_t since, uint64_t asked, uint64_t until)
 {
-	bool keep = readback_takes_locked(ino, when->asked);
-	double timeo = inode_note_locked(t, ino, attr);
+	bool keep = readback_takes_locked(ino, asked);
 
-	believed_told_locked(ino, attr, when->since);
+	believed_told_locked(ino, attr, since);
 	if (keep)
-		readback_keep_locked(t, ino, attr, when->asked, when->until);
-	return timeo;
-}
-
-static double believed_update_at(struct inode_table *t, struct inode *ino,
-				 const struct nfs_attr *attr, const struct times *when)
-{
-	double timeo;
-
-	inode_lock(t, ino);
-	timeo = update_locked(t, ino, attr, when);
-	inode_unlock(t, ino);
-	return timeo;
-}
-
-double believed_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		    uint64_t since)
-{
-	return believed_update_at(t, ino, attr, &(struct times){ .since = since });
-}
-
-double believed_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		    uint64_t since, uint64_t asked, double known)
-{
-	uint64_t until = known < 1e6 ? mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX;
-	double timeo = believed_update_at(t, ino, attr, &(struct times){ since, asked, until });
-
-	return known < timeo ? known : timeo;
+		readback_keep_locked(t, ino, attr, asked, until);
 }
 
 /* May the kernel have pages that are older than attr, and keep them when it is told attr? Of
@@ -293,18 +267,16 @@ static bool opened_since_locked(const struct inode *ino, const struct nfs_attr *
 	return false;
 }
 
-double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
-		 uint64_t since, uint64_t asked)
+bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, uint64_t since,
+			 uint64_t asked, bool mtime)
 {
 	struct believed *b = believed_of(ino);
-	double timeo;
-	bool hides, older;
+	bool hides = hides_locked(ino, attr), older = opened_since_locked(ino, attr, asked);
 
-	inode_lock(t, ino);
-	hides = hides_locked(ino, attr);
-	older = opened_since_locked(ino, attr, asked);
 	believed_forgets(ino);
-	timeo = update_locked(t, ino, attr, &(struct times){ since, asked, UINT64_MAX });
+	if (mtime)
+		atomic_store(&b->mtime_ahead, 0);
+	believed_answer_locked(t, ino, attr, since, asked, UINT64_MAX);
 	if (!atomic_load(&b->writing))
 		atomic_store(&b->told_size, attr->size);
 	b->set_change = attr->change;
@@ -312,13 +284,7 @@ double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 	b->doubt = false;
 	if (hides)
 		believed_less_locked(ino, &attr->mtime);
-	inode_unlock(t, ino);
-	return hides || older ? 0 : timeo;
-}
-
-void believed_mtime_set(struct inode *ino)
-{
-	atomic_store(&believed_of(ino)->mtime_ahead, 0);
+	return !hides && !older;
 }
 
 void believed_paged(struct inode *ino)
@@ -372,21 +338,6 @@ bool believed_appends_elsewhere(const struct inode *ino, const struct nfs_attr *
 	uint64_t told = atomic_load(&believed_of(ino)->told_size);
 
 	return told != attr->size || told == NOBODY_KNOWS;
-}
-
-void believed_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
-		      const struct nfs_attr *attr)
-{
-	struct believed *b = believed_of(ino);
-
-	inode_lock(t, ino);
-	e->since = mono_ns();
-	/* A SETATTR may have cut the file after OPEN was executed, and have its reply already.
-	 * Version 3's change attribute is a time, which may be the same for both. */
-	atomic_store(&e->end, attr->change > b->set_change ? attr->size : 0);
-	e->change = attr->change;
-	list_add_tail(&b->ends, &e->node);
-	inode_unlock(t, ino);
 }
 
 void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e)

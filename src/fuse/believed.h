@@ -135,45 +135,17 @@ void believed_known(struct inode *ino);
  * than n; only those that it has are dropped. */
 bool believed_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 
-/*
- * Counts another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE, and
- * the kernel was told them. true: the kernel may keep its pages. Otherwise it drops them when the
- * process that opens goes on, and not when the answer is given. The first request through the open
- * file shows that it has: then believed_dropped() follows. Before that no other open may keep the
- * pages.
- *
- *   lane 0: OPEN, change 10: drop     lane 1: OPEN, change 10: must not keep, there are pages of 9
- *   process 0 drops, and reads: READ: believed_dropped(10)
- *                                     OPEN, change 10: may keep
- */
-bool believed_open(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		   uint64_t asked);
 /* The kernel has dropped its pages after an OPEN that brought that change attribute. */
 void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change);
 
 /* ---- attributes ---- */
 
-/* attr go to the kernel, which has asked at `since` (mono_ns()). Returns for how many seconds
- * they may be believed. */
-double believed_update(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		    uint64_t since);
-/* The same for an answer that may be kept (readback.h): the server was asked at `asked`, when it
- * had everything that was written. For `known` seconds at most they are believed. */
-double believed_answer(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
-		    uint64_t since, uint64_t asked, double known);
-/* The same for the answer to SETATTR, which the kernel takes in any case. If it would hide from it
- * that its pages are old, attr's mtime is changed, and the result is 0. It is 0 also if an OPEN has
- * brought other attributes meanwhile. */
-double believed_set(struct inode_table *t, struct inode *ino, struct nfs_attr *attr,
-		 uint64_t since, uint64_t asked);
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
 void believed_unheard(struct inode *ino);
 /* The kernel has been told to forget the attributes. */
 void believed_attr_forgotten(struct inode *ino);
 /* It is about to forget size and times by itself, because a write() has ended. */
 void believed_forgets(struct inode *ino);
-/* The file's mtime was set. The kernel has to see exactly that time. */
-void believed_mtime_set(struct inode *ino);
 /* The kernel reads or writes the file through its page cache. */
 void believed_paged(struct inode *ino);
 /* A direct write has been executed. true: the kernel is to forget the attributes. */
@@ -190,9 +162,6 @@ bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs
 /* OPEN brought attr. The kernel appends at the size that it believes, and only LOOKUP and GETATTR
  * change that size. true: the server has another size, or nobody knows. */
 bool believed_appends_elsewhere(const struct inode *ino, const struct nfs_attr *attr);
-/* OPEN brought attr. */
-void believed_end_begins(struct inode_table *t, struct inode *ino, struct open_end *e,
-		      const struct nfs_attr *attr);
 void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end *e);
 
 /* With the lock of the inode's shard: */
@@ -202,6 +171,29 @@ void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64
 /* The same for attributes from a listing. */
 void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 
+/* attr go to the kernel, too. They may be kept (readback.h) until `until` at most: the server was
+ * asked at `asked`, when it had everything that was written; 0: they may not. */
+void believed_answer_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
+			    uint64_t since, uint64_t asked, uint64_t until);
+/* The same for the answer to SETATTR, which the kernel takes in any case. mtime: it has set that, and
+ * the kernel has to see exactly that time. false: it is to be believed for no time, because it would
+ * hide that the kernel's pages are old (then attr's mtime is changed, too), or because an OPEN has
+ * brought other attributes meanwhile. */
+bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_attr *attr, uint64_t since,
+			 uint64_t asked, bool mtime);
+/*
+ * Another open file. attr are from its OPEN, which was sent at `asked`; 0: from CREATE, and
+ * the kernel was told them. only: no other one is open. true: the kernel may keep its pages.
+ * Otherwise it drops them when the process that opens goes on, and not when the answer is given. The
+ * first request through the open file shows that it has: then believed_dropped() follows. Before that
+ * no other open may keep the pages.
+ *
+ *   lane 0: OPEN, change 10: drop     lane 1: OPEN, change 10: must not keep, there are pages of 9
+ *   process 0 drops, and reads: READ: believed_dropped(10)
+ *                                     OPEN, change 10: may keep
+ */
+bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_end *e,
+			  const struct nfs_attr *attr, uint64_t asked, bool only);
 /* The kernel is told attributes of readback.h at a GETATTR of `since`, which were asked for at
  * `asked`. */
 void believed_readback_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,

@@ -145,11 +145,6 @@ static void write_end(struct vfs_op *op)
 	fs_end_err(r, status);
 }
 
-void fs_write_start(struct fs_req *r)
-{
-	vfs_write(&r->op);
-}
-
 /* An append that would overwrite data. The kernel asks for the attributes when a program does,
  * or when the file is opened again. true: r has been answered. */
 static bool is_stale(struct fs_req *r, uint64_t offset)
@@ -207,8 +202,8 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 	r->op.data.quick = may_be_held(fi);
 	r->op.data.writeback = fi->writepage;
 	atomic_fetch_add(&believed_of(r->op.ino)->writing, 1);
-	if (fs_this_lane()->dev->ops->take(fs_this_lane()->dev, r, bufv->buf[0].mem, size))
-		fs_write_start(r);
+	if (fs_this_lane()->dev->ops->take(fs_this_lane()->dev, r, bufv->buf[0].mem))
+		vfs_write(&r->op);
 }
 
 /* ---- fsync, close ---- */

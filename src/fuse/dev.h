@@ -77,8 +77,8 @@ struct fs_dev_ops {
 	void (*look)(struct fs_dev *d);
 	/* r is the WRITE that is being handed on; its data are `size` bytes at `data`. Makes
 	 * the buffers that hold them r's, and describes them in r->call.args.io. false: r is
-	 * parked, and the provider starts it (fs_write_start) when it has buffers. */
-	bool (*take)(struct fs_dev *d, struct fs_req *r, const void *data, size_t size);
+	 * parked, and the provider starts it (vfs_write()) when it has buffers. */
+	bool (*take)(struct fs_dev *d, struct fs_req *r, const void *data);
 	/* Sends an answer; takes and returns the same as writev(2). */
 	ssize_t (*answer)(struct fs_dev *d, const struct iovec *iov, int count);
 };

@@ -94,35 +94,10 @@ static void close_it(struct clone *k)
 
 static bool have_buffers(struct clone *k)
 {
-	struct magazine *m = &lane_of(k)->mag;
-
-	if (!k->mid)
-		k->mid = magazine_get(m, ARENA_MID);
-	if (!k->big)
-		k->big = magazine_get(m, ARENA_BIG);
-	return k->mid && k->big;
+	return op_data_buffers(&k->dev.fl->vl, &k->mid, &k->big);
 }
 
-/* r takes the data buffers that hold its first `size` bytes of data. */
-static void take_buffers(struct clone *k, struct fs_req *r, size_t size)
-{
-	struct nfs_io_args *io = &r->op.call.args.io;
-	struct arena_buf *mid = k->mid, *big = k->big;
-	size_t first = mid->size < size ? mid->size : size;
-
-	r->op.data.buf[0] = mid;
-	k->mid = NULL;
-	io->data[0] = (struct rr_iov){ mid->mem, (uint32_t)first };
-	io->ndata = 1;
-	if (first < size) {
-		r->op.data.buf[1] = big;
-		k->big = NULL;
-		io->data[1] = (struct rr_iov){ big->mem, (uint32_t)(size - first) };
-		io->ndata = 2;
-	}
-}
-
-static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, size_t size)
+static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data)
 {
 	struct clone *k = clone_of(d);
 
@@ -135,7 +110,7 @@ static bool clone_take(struct fs_dev *d, struct fs_req *r, const void *data, siz
 		k->nparked++;
 		return false;
 	}
-	take_buffers(k, r, size);
+	op_data_take(&r->op, &k->mid, &k->big);
 	return true;
 }
 
@@ -144,20 +119,15 @@ static bool clone_unpark(struct clone *k)
 {
 	while (!list_empty(&k->parked)) {
 		struct fs_req *r = container_of(k->parked.next, struct fs_req, op.wait_node);
-		const char *data = r->op.call.args.io.data[0].mem;
-		size_t size = r->op.data.size, first;
 
 		if (!have_buffers(k))
 			return false;
 		list_del(&r->op.wait_node);
 		k->nparked--;
-		first = size < k->mid->size ? size : k->mid->size;
-		memcpy(k->mid->mem, data, first);
-		memcpy(k->big->mem, data + first, size - first);
-		stat_add(&lane_of(k)->stats, STAT_WRITE_COPIED_BYTES, size);
+		op_data_copy(&r->op, &k->mid, &k->big, r->op.call.args.io.data[0].mem);
+		stat_add(&lane_of(k)->stats, STAT_WRITE_COPIED_BYTES, r->op.data.size);
 		fs_spare_free(r);
-		take_buffers(k, r, size);
-		fs_write_start(r);
+		vfs_write(&r->op);
 	}
 	return true;
 }

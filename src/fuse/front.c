@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the file system tells this front end, and asks it (struct vfs_front): see believed.h, readback.h,
  * solo.h. */
+#include <math.h>
 #include <stdlib.h>
 #include "fuse/fs_impl.h"
 
@@ -37,14 +38,27 @@ static void front_inode_ends(struct inode *ino)
 static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
 				     const struct nfs_attr *attr, uint64_t since, bool created)
 {
-	bool keep;
-
 	if (created && S_ISREG(ino->type))
 		readback_begin_locked(ino);
-	keep = readback_takes_locked(ino, since) && !behind_since(ino, since);
-	believed_told_locked(ino, attr, since);
-	if (keep)
-		readback_keep_locked(t, ino, attr, since, UINT64_MAX);
+	believed_answer_locked(t, ino, attr, since, behind_since(ino, since) ? 0 : since, UINT64_MAX);
+}
+
+static void front_attr_locked(struct vfs_op *op, double timeo)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct nfs_attr *attr = &op->call.res.attr;
+	struct fs_req *r = fs_req_of(op);
+	double known = op->call.op == NFS_OP_GETATTR ? op->attr.known : HUGE_VAL;
+
+	r->timeo = known < timeo ? known : timeo;
+	if (op->call.op == NFS_OP_LINK)
+		believed_told_locked(op->ino, attr, op->start_ns);
+	else if (op->call.op == NFS_OP_GETATTR)
+		believed_answer_locked(t, op->ino, attr, op->start_ns, op->asked_ns, known < 1e6 ?
+				       mono_ns() + (uint64_t)(known * 1e9) : UINT64_MAX);
+	else if (!believed_set_locked(t, op->ino, attr, op->start_ns, op->asked_ns,
+				      op->call.args.sattr.valid & NFS_SET_MTIME))
+		r->timeo = 0;
 }
 
 static bool front_may_list_locked(const struct inode *ino, uint64_t since)
@@ -86,11 +100,14 @@ const struct vfs_front fs_front = {
 	.may_list_locked = front_may_list_locked,
 	.inode_listed_locked = believed_listed_locked,
 	.attr_spoilt = readback_spoil,
+	.attr_locked = front_attr_locked,
 	.changed_locked = front_changed_locked,
 	.written = readback_there,
 	.data_lost = front_data_lost,
 	.end_known = readback_end,
+	.file_begins_locked = fs_file_begins_locked,
 	.file_ends = front_file_ends,
 	.lanes_changed = fs_lane_step_aside,
 	.buffers_freed = fs_lane_buffers_freed,
+	.tick = fs_lane_tick,
 };

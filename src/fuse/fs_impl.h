@@ -46,7 +46,6 @@ struct fs_lane {
 	uint64_t init;                  /* `unique` of a FUSE_INIT without its answer, or 0 */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */
 	_Atomic bool looking;           /* it is on its way */
-	struct loop_timer scan;         /* looks for old and interrupted requests */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
 	struct stat root;               /* last known attributes of the root directory */
@@ -108,6 +107,7 @@ struct fs_req {
 	/* Cleared by fs_req_new(): */
 	enum came_back back;            /* OPEN, SETATTR: how far it is let through (sentback.h) */
 	bool named;                     /* SETATTR: of the size, by name */
+	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* Not cleared: */
 	struct nfs_fh node_fh;          /* ...and its filehandle */
@@ -184,6 +184,7 @@ bool fs_give_up(struct fs_req *r);
 /* vfs_front. */
 void fs_lane_step_aside(struct vfs_lane *vl);
 void fs_lane_buffers_freed(struct vfs_lane *vl);
+void fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
 /* Lets all other lanes look for requests: fl may have been woken for one, and does not read. */
 void fs_lanes_look(struct fs_lane *fl);
 
@@ -314,13 +315,13 @@ bool fs_moved(struct fs_req *r);
 /* Is an open by name of r's inode to be sent with the names of the file? Where the kernel keeps no
  * names, it has just looked. */
 bool fs_opens_named(const struct fs *fs);
-/* Makes the file of an OPEN or CREATE that succeeded, and sets fi. NULL: no memory. */
-struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi);
+/* Makes the file of an OPEN or CREATE that succeeded, and sets r->fi. NULL: no memory. */
+struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino);
+/* vfs_front. */
+void fs_file_begins_locked(struct vfs_op *op, struct file *file, bool only);
 
 /* ---- data.c ---- */
 
-/* r, a parked WRITE, has its data in buffers. */
-void fs_write_start(struct fs_req *r);
 /* The kernel truncates a file to the size that it believes when a direct write failed that
  * would have made it longer. Is setting this size such a truncation, after an append that was
  * refused because that size is old? */

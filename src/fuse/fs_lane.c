@@ -24,7 +24,6 @@
 #define UNSEEN_NS 300000000000ull
 /* silent_answer() may answer a request of this age. */
 #define LATE_NS 500000000ull
-#define SCAN_MS      250u
 
 /* ---- requests and answers ---- */
 
@@ -187,14 +186,13 @@ static bool look_at_old(struct fs_lane *fl, uint64_t now)
 	return false;
 }
 
-static void on_scan(struct loop_timer *t)
+/* Looks for old and interrupted requests. */
+void fs_lane_tick(struct vfs_lane *vl, uint64_t now_ns)
 {
-	struct fs_lane *fl = container_of(t, struct fs_lane, scan);
+	struct fs_lane *fl = fs_lane_of(vl);
 
-	loop_timer_set(fl->vl.lane->loop, t, SCAN_MS);
-	fl->dev->ops->tick(fl->dev, mono_ns());
-	vfs_lane_tick(&fl->vl, mono_ns());
-	fs_solo_say_rest(fl->fs, mono_ns());
+	fl->dev->ops->tick(fl->dev, now_ns);
+	fs_solo_say_rest(fl->fs, now_ns);
 	/* tick() may have read requests. */
 	while (look_at_old(fl, mono_ns()))
 		;
@@ -216,7 +214,6 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	fs->vfs.lanes[index] = &fl->vl;
 	vfs_lane_init(&fl->vl, &fs->vfs, index);
 	fl->look.fn = on_look;
-	loop_timer_init(&fl->scan, on_scan);
 }
 
 void fs_lane_attach(struct nfs_lane *l, void *arg)
@@ -225,7 +222,6 @@ void fs_lane_attach(struct nfs_lane *l, void *arg)
 	struct fs_lane *fl = &fs->lanes[l->index];
 	int rc;
 
-	loop_timer_set(l->loop, &fl->scan, SCAN_MS);
 	rc = fl->dev->ops->attach(fl->dev);
 	if (rc)
 		log_err("lane %u cannot serve the mount: %s", l->index, strerror(-rc));
@@ -239,7 +235,6 @@ void fs_lane_detach(struct nfs_lane *l, void *arg)
 	struct fs_lane *fl = &fs->lanes[l->index];
 
 	fl->dev->ops->detach(fl->dev);
-	loop_timer_clear(&fl->scan);
 	/* Nobody waits for an answer any more. This makes libfuse free its part of the requests.
 	 * The calls are still completed. */
 	list_for_each(n, &fl->vl.active)

@@ -8,21 +8,14 @@
 static void reply_attr(struct fs_req *r)
 {
 	struct fs *fs = fs_of_req(r);
-	struct inode_table *t = &fs->vfs.inodes;
 	struct vfs_op *op = &r->op;
-	struct nfs_attr *attr = &op->call.res.attr;
-	double timeo;
 	struct stat st;
 
-	if (op->call.op == NFS_OP_SETATTR)
-		timeo = believed_set(t, op->ino, attr, op->start_ns, op->asked_ns);
-	else
-		timeo = believed_answer(t, op->ino, attr, op->start_ns, op->asked_ns, op->attr.known);
 	readback_asked(op->ino, fuse_req_ctx(r->req)->pid);
-	fs_stat_of(fs, op->ino, &st, attr);
+	fs_stat_of(fs, op->ino, &st, &op->call.res.attr);
 	if (op->ino == fs->root)
 		fs_lane_of(op->vl)->root = st;
-	fuse_reply_attr(r->req, &st, timeo);
+	fuse_reply_attr(r->req, &st, r->timeo);
 	fs_replied(r);
 }
 
@@ -36,8 +29,6 @@ static void attr_done(struct vfs_op *op)
 	    (!op->call.res.status || vfs_maybe_done(op->call.res.status)) && believed_of(op->ino)->solo)
 		solo_cut(op->ino, op->call.args.sattr.size);
 	if (op->call.res.status == 0 && r->req) {
-		if (op->call.args.sattr.valid & NFS_SET_MTIME)
-			believed_mtime_set(op->ino);
 		reply_attr(r);
 	} else if (op->call.op == NFS_OP_SETATTR) {
 		readback_spoil(op->ino);   /* the kernel does not hear of it */

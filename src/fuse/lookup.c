@@ -40,10 +40,8 @@ static void lookup_done(struct vfs_op *op)
 	struct fuse_entry_param e;
 	struct inode *ino;
 
-	if (op->call.res.status == -ENOENT) {
-		vfs_name_gone(op, op->ino, op->quiet, op->name);
+	if (op->call.res.status == -ENOENT)
 		reply_not_there(r, fs->vfs.inodes.negative_timeo);
-	}
 	if (op->call.res.status || !r->req) {
 		fs_end_status(op);
 		return;
@@ -115,20 +113,17 @@ static double not_there(struct fs_req *r)
 
 static void lookup_name(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct inode_table *t = &fs_of(req)->vfs.inodes;
 	struct fs_req *r = fs_req_new(req, parent);
-	struct vfs_op *op = r ? &r->op : NULL;
 
-	if (!r || !fs_req_name(r, op->name, name))
+	if (!r || !fs_req_name(r, r->op.name, name))
 		return;
 	reply_not_there(r, not_there(r));
 	if (!r->req) {
 		fs_req_free(r);
 		return;
 	}
-	op->quiet = ownchange_changes(t, op->ino);
-	op->call.args.name = op->name;
-	vfs_start(op, NFS_OP_LOOKUP, lookup_done);
+	r->op.end = lookup_done;
+	vfs_lookup(&r->op);
 }
 
 void fs_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

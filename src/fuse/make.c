@@ -143,12 +143,10 @@ static void link_done(struct vfs_op *op)
 		fs_end_name(r);
 		return;
 	}
-	believed_update(t, op->ino, &op->call.res.attr, op->start_ns);
-	inode_named(t, op->ino, op->ino2->id, op->name);
 	inode_ref(op->ino);             /* becomes the kernel's, for this entry */
 	fs_entry_node(fs, &e, op->ino);
 	fs_stat_of(fs, op->ino, &e.attr, &op->call.res.attr);
-	e.attr_timeout = inode_timeo(t, op->ino);
+	e.attr_timeout = r->timeo;
 	e.entry_timeout = fs_entry_timeo(fs, op->ino2);
 	if (fuse_reply_entry(r->req, &e))
 		believed_forget(t, op->ino, 1);
@@ -163,9 +161,8 @@ void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 		return;
 	if (!fs_req_ino2(r, parent))
 		return;
-	r->op.call.args.fh2 = &r->op.ino2->file.fh;
-	r->op.call.args.name = r->op.name;
-	vfs_start(&r->op, NFS_OP_LINK, link_done);
+	r->op.end = link_done;
+	vfs_link(&r->op);
 }
 
 /* ---- create ---- */
@@ -190,7 +187,7 @@ static void create_done(struct vfs_op *op)
 	ino = fs_entry(r, op->name, &e);
 	another = ino && is_another(r, &e);
 	if (ino && r->req && !another)
-		f = fs_file_new(r, ino, &r->fi);
+		f = fs_file_new(r, ino);
 	if (!f) {
 		/* Another type, no memory, or nobody waits any more; but the server may have it
 		 * open. */

@@ -48,11 +48,9 @@ static bool may_write(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* This open of ino counts already. */
-static bool goes_past(const struct fs *fs, const struct inode *ino, const struct fuse_file_info *fi)
+static bool goes_past(const struct fs *fs, int flags)
 {
-	return fs->writes_past && (fi->flags & (O_ACCMODE | O_APPEND | O_DIRECT)) == O_WRONLY &&
-	       atomic_load(&ino->nfiles) == 1;
+	return fs->writes_past && (flags & (O_ACCMODE | O_APPEND | O_DIRECT)) == O_WRONLY;
 }
 
 /* A mapping that is written to needs an open that reads as well. */
@@ -61,32 +59,38 @@ static bool may_dirty(const struct fs *fs, int flags)
 	return (flags & O_ACCMODE) == O_RDWR || (fs->cfg.vfs.solo && may_write(flags));
 }
 
-struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino, struct fuse_file_info *fi)
+void fs_file_begins_locked(struct vfs_op *op, struct file *file, bool only)
+{
+	struct fs_req *r = fs_req_of(op);
+	struct fs_file *f = fs_file_of(file);
+	const struct nfs_attr *attr = &op->call.res.attr;
+
+	r->fi.keep_cache = believed_open_locked(&op->vl->vfs->inodes, file->ino, &f->end, attr,
+						op->call.op == NFS_OP_OPEN ? op->asked_ns : 0, only);
+	atomic_init(&f->drops, !r->fi.keep_cache);
+	readback_asked(file->ino, fuse_req_ctx(r->req)->pid);
+	f->past = only && goes_past(fs_of_req(r), r->fi.flags);
+	r->fi.direct_io |= f->past;
+	f->set_id = attr->mode & (S_ISUID | S_ISGID);
+}
+
+struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)
 {
 	struct fs *fs = fs_of_req(r);
-	const struct nfs_attr *attr = &r->op.call.res.attr;
 	struct fs_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	/* handles_each() may find it at once. */
 	f->f.ino = ino;
-	f->dirties = may_dirty(fs, fi->flags);
+	f->dirties = may_dirty(fs, r->fi.flags);
 	f->handle = handle_new(&fs->files, f);
 	if (!f->handle) {
 		free(f);
 		return NULL;
 	}
-	fi->fh = f->handle;
-	fi->keep_cache = believed_open(&fs->vfs.inodes, ino, attr,
-				       r->op.call.op == NFS_OP_OPEN ? r->op.asked_ns : 0);
-	atomic_init(&f->drops, !fi->keep_cache);
-	readback_asked(ino, fuse_req_ctx(r->req)->pid);
-	believed_end_begins(&fs->vfs.inodes, ino, &f->end, attr);
-	f->past = goes_past(fs, ino, fi);
-	fi->direct_io |= f->past;
-	f->set_id = attr->mode & (S_ISUID | S_ISGID);
-	fi->noflush = !may_write(fi->flags);
+	r->fi.fh = f->handle;
+	r->fi.noflush = !may_write(r->fi.flags);
 	file_begins(&f->f, &r->op, ino);        /* from here on fs_file_get() may find it */
 	return f;
 }
@@ -165,7 +169,7 @@ static struct fs_file *open_file(struct fs_req *r)
 
 	/* Until the kernel is told, other opens find no difference any more but this. */
 	atomic_fetch_add(&b->differing, differs);
-	f = fs_file_new(r, r->op.ino, &r->fi);
+	f = fs_file_new(r, r->op.ino);
 	/* After the attributes were kept (readback.h): the kernel may be told those. */
 	if (differs)
 		fs_forget_attr(r);

@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GETATTR. Attributes that a change of this mount's own has brought answer it once (ownchange.h). */
+/*
+ * Questions: GETATTR and LOOKUP; and LINK, which brings attributes as well. Attributes that a change
+ * of this mount's own has brought answer a GETATTR once (ownchange.h).
+ */
 #include <errno.h>
 #include <math.h>
 #include "vfs/vfs_impl.h"
+
+void ask_told(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	double timeo;
+
+	if (!op->call.res.status && op->waited) {
+		inode_lock(t, op->ino);
+		timeo = inode_note_locked(t, op->ino, &op->call.res.attr);
+		ownchange_told_locked(op->ino);
+		t->front->attr_locked(op, timeo);
+		inode_unlock(t, op->ino);
+	}
+	vfs_end(op);
+}
+
+/* ---- GETATTR ---- */
 
 static void ask_ends(struct vfs_op *op)
 {
 	if (!op->call.res.status)
 		behind_size(op->ino, &op->call.res.attr, op->asked_ns);
-	vfs_end(op);
+	ask_told(op);
 }
 
 /* What was written is on the server. */
@@ -30,4 +50,34 @@ static void ask_now(struct vfs_op *op)
 void vfs_getattr(struct vfs_op *op)
 {
 	behind_settle(op, op->ino, false, ask_now);
+}
+
+/* ---- names ---- */
+
+static void ask_looked_up(struct vfs_op *op)
+{
+	if (op->call.res.status == -ENOENT)
+		vfs_name_gone(op, op->ino, op->quiet, op->name);
+	vfs_end(op);
+}
+
+void vfs_lookup(struct vfs_op *op)
+{
+	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
+	op->call.args.name = op->name;
+	vfs_start(op, NFS_OP_LOOKUP, ask_looked_up);
+}
+
+static void ask_linked(struct vfs_op *op)
+{
+	if (!op->call.res.status)
+		inode_named(&op->vl->vfs->inodes, op->ino, op->ino2->id, op->name);
+	ask_told(op);
+}
+
+void vfs_link(struct vfs_op *op)
+{
+	op->call.args.fh2 = &op->ino2->file.fh;
+	op->call.args.name = op->name;
+	vfs_start(op, NFS_OP_LINK, ask_linked);
 }

@@ -84,6 +84,9 @@ static void file_last(struct vfs_lane *vl, struct file *f)
 
 void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
 {
+	struct inode_table *t = &op->vl->vfs->inodes;
+	bool only;
+
 	inode_ref(ino);
 	f->last = file_last;
 	f->ino = ino;
@@ -91,6 +94,10 @@ void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
 	f->cred = op->cred;
 	ahead_open(f);
 	behind_opened(f);
+	inode_lock(t, ino);
+	only = opencount_open_locked(t, ino, &op->call.res.attr);
+	t->front->file_begins_locked(op, f, only);
+	inode_unlock(t, ino);
 	atomic_store(&f->refs, 1);
 }
 
@@ -163,7 +170,7 @@ static void file_set(struct vfs_op *op)
 
 	if ((set->valid & NFS_SET_SIZE) && (!status || vfs_maybe_done(status)))
 		behind_cut(op->ino, set->size);
-	vfs_end(op);
+	ask_told(op);
 }
 
 void vfs_setattr(struct vfs_op *op, bool named)

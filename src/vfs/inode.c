@@ -216,6 +216,7 @@ static struct inode *inode_get_as(struct inode_table *t, const struct nfs_fh *fh
 	if (ino) {
 		behind_size(ino, attr, since);
 		inode_take(t, ino, attr, parent, name, namelen);
+		ownchange_told_locked(ino);
 		t->front->inode_found_locked(t, ino, attr, since, created);
 	}
 	pthread_mutex_unlock(&s->mu);

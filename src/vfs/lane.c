@@ -20,7 +20,10 @@
 #include <stdlib.h>
 #include "vfs/vfs_impl.h"
 
+#define TICK_MS 250u
+
 static void on_lanes(struct loop_msg *m);
+static void on_tick(struct loop_timer *t);
 
 void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 {
@@ -30,6 +33,7 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	list_init(&vl->active);
 	list_init(&vl->want_buf);
 	list_init(&vl->held);
+	loop_timer_init(&vl->tick, on_tick);
 	vl->room_msg.fn = behind_on_room;
 	vl->lanes_msg.fn = on_lanes;
 	list_init(&vl->woken);
@@ -113,6 +117,7 @@ void vfs_lane_attach(struct vfs_lane *vl)
 	vfs_this_lane = vl;
 	vl->lane->front = vl;
 	vl->lane->mag.shortage = on_shortage;
+	loop_timer_set(vl->lane->loop, &vl->tick, TICK_MS);
 	/* What nfs has said until now nobody has heard. */
 	lane_changed(vl);
 }
@@ -121,6 +126,7 @@ void vfs_lane_detach(struct vfs_lane *vl)
 {
 	vl->lane->front = NULL;
 	vl->lane->mag.shortage = NULL;
+	loop_timer_clear(&vl->tick);
 	list_for_each_safe(n, tmp, &vl->want_buf) {
 		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
 
@@ -149,9 +155,14 @@ void vfs_lane_fini(struct vfs_lane *vl)
 	vfs_lane_free_ops(&vl->active);
 }
 
-void vfs_lane_tick(struct vfs_lane *vl, uint64_t now_ns)
+static void on_tick(struct loop_timer *t)
 {
-	behind_tick(vl, now_ns);
-	silly_move_all(vl, now_ns);
+	struct vfs_lane *vl = container_of(t, struct vfs_lane, tick);
+	uint64_t now = mono_ns();
+
+	loop_timer_set(vl->lane->loop, t, TICK_MS);
+	behind_tick(vl, now);
+	silly_move_all(vl, now);
 	ahead_sweep(vl);
+	vl->vfs->front->tick(vl, now);
 }

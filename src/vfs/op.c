@@ -101,6 +101,44 @@ void op_data_begins(struct vfs_op *op)
 	op->release = op_data_release;
 }
 
+bool op_data_buffers(struct vfs_lane *vl, struct arena_buf **mid, struct arena_buf **big)
+{
+	if (!*mid)
+		*mid = magazine_get(&vl->lane->mag, ARENA_MID);
+	if (!*big)
+		*big = magazine_get(&vl->lane->mag, ARENA_BIG);
+	return *mid && *big;
+}
+
+/* The first `size` bytes of *b are the next ones. */
+static void op_data_take_one(struct vfs_op *op, struct arena_buf **b, size_t size)
+{
+	struct nfs_io_args *io = &op->call.args.io;
+
+	op->data.buf[io->ndata] = *b;
+	io->data[io->ndata++] = (struct rr_iov){ (*b)->mem, (uint32_t)size };
+	*b = NULL;
+}
+
+void op_data_take(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big)
+{
+	size_t size = op->data.size, first = size < (*mid)->size ? size : (*mid)->size;
+
+	op->call.args.io.ndata = 0;
+	op_data_take_one(op, mid, first);
+	if (first < size)
+		op_data_take_one(op, big, size - first);
+}
+
+void op_data_copy(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big, const char *data)
+{
+	size_t size = op->data.size, first = size < (*mid)->size ? size : (*mid)->size;
+
+	memcpy((*mid)->mem, data, first);
+	memcpy((*big)->mem, data + first, size - first);
+	op_data_take(op, mid, big);
+}
+
 void vfs_wait_more(struct vfs_op *op)
 {
 	loop_timer_set(op->vl->lane->loop, &op->call.eng.timer, WAIT_FIRST_MS << op->wait_shift);

@@ -65,6 +65,9 @@ struct vfs_front {
 	/* Attributes that were asked for before now may be wrong: something has changed them, or
 	 * may have. */
 	void (*attr_spoilt)(struct inode *ino);
+	/* GETATTR, SETATTR or LINK is about to end. Its attributes are in call.res.attr, and may be
+	 * believed for timeo seconds. */
+	void (*attr_locked)(struct vfs_op *op, double timeo);
 	/* An own change has ended with these attributes, and no other one has begun since. */
 	void (*changed_locked)(struct inode *ino, const struct nfs_attr *attr);
 	/* The server has got bytes up to `end` that are not held any more. */
@@ -74,6 +77,8 @@ struct vfs_front {
 	/* The file's end, and the end of what the server may have of it. false: nobody knows. */
 	bool (*end_known)(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
 
+	/* file_begins(). only: nobody else has the file open. */
+	void (*file_begins_locked)(struct vfs_op *op, struct file *f, bool only);
 	/* The last reference to f is gone: CLOSE follows. silly: and then the removal of a silly
 	 * name. The front end gives up what it has of f; f itself is freed by the caller. */
 	void (*file_ends)(struct vfs_lane *vl, struct file *f, bool silly);
@@ -83,6 +88,8 @@ struct vfs_front {
 	void (*lanes_changed)(struct vfs_lane *vl);
 	/* The same: data buffers are back, and no READ waits for one. */
 	void (*buffers_freed)(struct vfs_lane *vl);
+	/* Four times a second. */
+	void (*tick)(struct vfs_lane *vl, uint64_t now_ns);
 };
 
 /* What nfs tells this layer: for nfs_config.front. */
@@ -95,6 +102,7 @@ struct vfs_lane {
 	struct list active;             /* vfs_ops between vfs_op_new() and vfs_op_free() */
 	struct list want_buf;           /* READs that wait for a buffer (wait_node) */
 	struct list held;               /* behind.h: files that its tick looks after (behind.lane_node) */
+	struct loop_timer tick;
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
 	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
@@ -250,8 +258,6 @@ void vfs_lane_attach(struct vfs_lane *vl);
 void vfs_lane_detach(struct vfs_lane *vl);
 /* When the lane's thread has ended. Operations that are left are freed, with what is malloc'ed. */
 void vfs_lane_fini(struct vfs_lane *vl);
-/* Four times a second. */
-void vfs_lane_tick(struct vfs_lane *vl, uint64_t now_ns);
 /* A lane that has a connection, if this one has none. NULL: it has one, or nobody has. */
 struct vfs_lane *vfs_other_lane(const struct vfs_lane *vl);
 /* vfs_other_lane() is there, and the call may be executed twice, and late. Ends it with -ENOTCONN,
@@ -307,8 +313,6 @@ static inline void vfs_end_with(struct vfs_op *op, int status)
 void vfs_wait_more(struct vfs_op *op);
 /* A call that changes names has ended with this status: may it have been executed? */
 bool vfs_maybe_done(int status);
-/* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
-void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
 
 /* ---- start.c ---- */
 
@@ -328,16 +332,25 @@ void vfs_hold(struct vfs_op *op);
 
 /* Before the members of op->data are used. */
 void op_data_begins(struct vfs_op *op);
+/* Where the data of the next WRITE goes: buffers that are there stay. false: one could not be had. */
+bool op_data_buffers(struct vfs_lane *vl, struct arena_buf **mid, struct arena_buf **big);
+/* The data.size bytes of a WRITE lie in these, the first ones in *mid. Takes those that it needs. */
+void op_data_take(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big);
+/* The same, for data that is copied into them. */
+void op_data_copy(struct vfs_op *op, struct arena_buf **mid, struct arena_buf **big, const char *data);
 /* read.c: file (a reference), data.start, size, cached. The result is in data.iov. */
 void vfs_read(struct vfs_op *op);
 /* write.c: file (a reference), call.args.io with the data, which is in data.buf; data.size, quick,
  * writeback. data.size is not 0. data.filled says how much was written, also if it fails. */
 void vfs_write(struct vfs_op *op);
 /* ino is the directory, and `name` in it. */
+void vfs_lookup(struct vfs_op *op);
 void vfs_unlink(struct vfs_op *op);
 void vfs_rmdir(struct vfs_op *op);
 /* ...and name2 in ino2. */
 void vfs_rename(struct vfs_op *op);
+/* ino gets `name` in ino2. */
+void vfs_link(struct vfs_op *op);
 /* file.c: OPEN as soon as no call that removes a name of the file is under way (opencount.h), by the
  * file's names if `named`. -NFS_EMOVED: they are not its names any more. */
 void vfs_open(struct vfs_op *op, bool named);
@@ -356,8 +369,8 @@ void vfs_list(struct vfs_op *op, uint64_t cookie);
 
 /* ---- file.c ---- */
 
-/* f is an open of op->ino that op->call has brought, or of another inode. The caller has counted it
- * (opencount_open_locked()). refs is set last: from then on others may find f. */
+/* f is an open of op->ino that op->call has brought, or of another inode. refs is set last: from then
+ * on others may find f. */
 void file_begins(struct file *f, struct vfs_op *op, struct inode *ino);
 /* One more reference. false: f is about to be freed. */
 bool file_ref_live(struct file *f);

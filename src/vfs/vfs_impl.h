@@ -10,6 +10,16 @@
 /* vfs_op.release of an operation with op->data. */
 void op_data_release(struct vfs_op *op);
 
+/* ---- start.c ---- */
+
+/* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
+void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
+
+/* ---- ask.c ---- */
+
+/* op ends, and has attributes of op->ino unless it has failed. */
+void ask_told(struct vfs_op *op);
+
 /* ---- read.c ---- */
 
 /* Sends a READ for op, or lets it wait for a buffer. */

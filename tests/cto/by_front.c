@@ -44,19 +44,6 @@ static void make_folder(struct vfs_op *op)
 	vfs_start(op, NFS_OP_MKDIR, front_end);
 }
 
-static void linked(struct vfs_op *op)
-{
-	if (!op->call.res.status)
-		inode_named(&op->vl->vfs->inodes, op->ino, op->ino2->id, op->name);
-	front_end(op);
-}
-
-static void make_link(struct vfs_op *op)
-{
-	op->call.args.fh2 = &op->ino2->file.fh;
-	vfs_start(op, NFS_OP_LINK, linked);
-}
-
 static void synced(struct vfs_op *op)
 {
 	op->call.res.status = behind_error(op->file, true);
@@ -68,28 +55,8 @@ static void sync_file(struct vfs_op *op)
 	behind_settle(op, op->ino, true, synced);
 }
 
-static void has_attr(struct vfs_op *op)
-{
-	struct inode_table *t = &op->vl->vfs->inodes;
-
-	inode_lock(t, op->ino);
-	if (!op->call.res.status) {
-		inode_note_locked(t, op->ino, &op->call.res.attr);
-		ownchange_told_locked(op->ino);
-	}
-	inode_unlock(t, op->ino);
-	front_end(op);
-}
-
-static void get_attr(struct vfs_op *op)
-{
-	op->end = has_attr;
-	vfs_getattr(op);
-}
-
 static void set_size(struct vfs_op *op)
 {
-	op->end = has_attr;
 	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_SIZE, .size = front_ask(op)->off };
 	vfs_setattr(op, false);
 }
@@ -198,7 +165,7 @@ static int link_name(const char *name, const char *name2, struct answer *a)
 
 	if (rc)
 		return rc;
-	rc = CHANGE(.begin = make_link, .ino = ino, .ino2 = folder, .name = name2);
+	rc = CHANGE(.begin = vfs_link, .ino = ino, .ino2 = folder, .name = name2);
 	front_put(ino);
 	return rc;
 }
@@ -313,7 +280,7 @@ static int64_t read_again(const struct op *o, struct front_file *f, uint8_t *dat
 static int64_t write_file(const struct op *o, struct front_file *f, uint8_t *data)
 {
 	struct ask ask = { .begin = front_write, .file = f, .mem = data, .len = o->len, .off = o->off };
-	struct ask end = { .begin = get_attr, .file = f };
+	struct ask end = { .begin = vfs_getattr, .file = f };
 
 	if (!o->len)
 		return 0;
@@ -330,7 +297,7 @@ static int64_t write_file(const struct op *o, struct front_file *f, uint8_t *dat
 
 static int stat_file(struct front_file *f, struct answer *a)
 {
-	struct ask ask = { .begin = get_attr, .file = f };
+	struct ask ask = { .begin = vfs_getattr, .file = f };
 	int rc = front_do(&ask);
 
 	a->ino = ask.attr.fileid;

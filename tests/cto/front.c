@@ -6,10 +6,8 @@
 #include "front.h"
 #include "setup.h"
 
-#define TICK_MS 250u
-
 struct inode *front_root;
-static struct front_lane { struct vfs_lane vl; struct loop_timer tick; } *lanes;
+static struct front_lane { struct vfs_lane vl; struct arena_buf *mid, *big; } *lanes;
 static struct vfs vfs;
 static struct options opt;
 static struct nfs_config client;
@@ -102,7 +100,8 @@ static void front_found(struct vfs_op *op)
 
 void front_lookup(struct vfs_op *op)
 {
-	vfs_start(op, NFS_OP_LOOKUP, front_found);
+	op->end = front_found;
+	vfs_lookup(op);
 }
 
 void front_list(struct vfs_op *op)
@@ -119,9 +118,6 @@ static void front_opened(struct vfs_op *op, struct inode *ino)
 
 	if (!f)
 		abort();
-	inode_lock(&vfs.inodes, ino);
-	opencount_open_locked(&vfs.inodes, ino, &op->call.res.attr);
-	inode_unlock(&vfs.inodes, ino);
 	f->flags = front_ask(op)->flags;
 	f->fileid = op->call.res.attr.fileid;
 	file_begins(&f->f, op, ino);
@@ -214,31 +210,20 @@ static void front_writes_again(struct loop_timer *t)
 
 void front_write(struct vfs_op *op)
 {
-	struct magazine *m = &op->vl->lane->mag;
-	struct nfs_io_args *io = &op->call.args.io;
+	struct front_lane *fl = container_of(op->vl, struct front_lane, vl);
 	struct ask *a = front_ask(op);
-	size_t at = 0;
 
 	op_data_begins(op);
 	op->end = front_has_written;
-	op->data.start = io->offset = a->off;
+	op->data.start = op->call.args.io.offset = a->off;
 	op->data.size = a->len;
 	op->data.quick = !(a->file->flags & (O_DIRECT | O_DSYNC));
-	for (io->ndata = 0; at < a->len; io->ndata++) {
-		struct arena_buf *b = magazine_get(m, io->ndata ? ARENA_BIG : ARENA_MID);
-		size_t n = b && a->len - at > b->size ? b->size : a->len - at;
-
-		if (!b) {
-			op->release(op);
-			loop_timer_init(&op->call.eng.timer, front_writes_again);
-			vfs_wait_more(op);
-			return;
-		}
-		op->data.buf[io->ndata] = b;
-		io->data[io->ndata] = (struct rr_iov){ b->mem, (uint32_t)n };
-		memcpy(b->mem, (const char *)a->mem + at, n);
-		at += n;
+	if (!op_data_buffers(op->vl, &fl->mid, &fl->big)) {
+		loop_timer_init(&op->call.eng.timer, front_writes_again);
+		vfs_wait_more(op);
+		return;
 	}
+	op_data_copy(op, &fl->mid, &fl->big, a->mem);
 	vfs_write(op);
 }
 
@@ -246,6 +231,9 @@ void front_write(struct vfs_op *op)
 
 static void no_op(struct vfs_op *op) { (void)op; }
 static void no_lane(struct vfs_lane *vl) { (void)vl; }
+static void no_tick(struct vfs_lane *vl, uint64_t ns) { (void)vl, (void)ns; }
+static void no_told(struct vfs_op *op, double timeo) { (void)op, (void)timeo; }
+static void no_open(struct vfs_op *op, struct file *f, bool only) { (void)op, (void)f, (void)only; }
 static void no_inode(struct inode *i) { (void)i; }
 static void no_end(struct inode *i, uint64_t end) { (void)i, (void)end; }
 static void no_attr(struct inode *i, const struct nfs_attr *a) { (void)i, (void)a; }
@@ -257,44 +245,31 @@ static bool end_known(struct inode_table *t, struct inode *i, uint64_t *end, uin
 {
 	return !t && !i && !end && !there;      /* not here */
 }
-static void found(struct inode_table *t, struct inode *i, const struct nfs_attr *a, uint64_t ns, bool created)
+static void no_found(struct inode_table *t, struct inode *i, const struct nfs_attr *a, uint64_t ns, bool created)
 {
-	(void)t, (void)a, (void)ns, (void)created;
-	ownchange_told_locked(i);
+	(void)t, (void)i, (void)a, (void)ns, (void)created;
 }
 
 static const struct vfs_front front = {
 	.op_size = sizeof(struct front_op), .inode_size = sizeof(struct inode), .op_ends = no_op,
-	.inode_begins_locked = begins, .inode_ends = no_inode, .inode_found_locked = found,
+	.inode_begins_locked = begins, .inode_ends = no_inode, .inode_found_locked = no_found,
 	.may_list_locked = may_list, .inode_listed_locked = no_listed, .attr_spoilt = no_inode,
 	.changed_locked = no_attr, .written = no_end, .data_lost = no_inode, .end_known = end_known,
-	.file_ends = no_file, .lanes_changed = no_lane, .buffers_freed = no_lane,
+	.attr_locked = no_told, .file_begins_locked = no_open, .file_ends = no_file,
+	.lanes_changed = no_lane, .buffers_freed = no_lane, .tick = no_tick,
 };
 
 /* ---- life ---- */
 
-static void front_tick(struct loop_timer *t)
-{
-	struct front_lane *fl = container_of(t, struct front_lane, tick);
-
-	loop_timer_set(fl->vl.lane->loop, t, TICK_MS);
-	vfs_lane_tick(&fl->vl, mono_ns());
-}
-
 static void front_attach(struct nfs_lane *l, void *arg)
 {
-	struct front_lane *fl = &lanes[l->index];
-
 	(void)arg;
-	vfs_lane_attach(&fl->vl);
-	loop_timer_init(&fl->tick, front_tick);
-	front_tick(&fl->tick);
+	vfs_lane_attach(&lanes[l->index].vl);
 }
 
 static void front_detach(struct nfs_lane *l, void *arg)
 {
 	(void)arg;
-	loop_timer_clear(&lanes[l->index].tick);
 	vfs_lane_detach(&lanes[l->index].vl);
 }
 
@@ -316,6 +291,7 @@ int front_start(const char *source, const char *options)
 	char *argv[] = { us, (char *)(uintptr_t)source, at, o, (char *)(uintptr_t)options, NULL };
 	struct nfs_client *cl = NULL;
 	struct errbuf eb = { "" };
+	struct vfs_config cfg;
 	int rc = options_parse(&opt, 5, argv, &eb);
 
 	if (!rc)
@@ -326,9 +302,9 @@ int front_start(const char *source, const char *options)
 		log_err("%s", eb.text);
 		return rc;
 	}
+	cfg = setup_vfs(&opt);
 	me = (struct rpc_cred){ .uid = geteuid(), .gid = getegid() };
-	vfs_init(&vfs, &(struct vfs_config){ opt.acregmin, opt.acregmax, opt.acdirmin, opt.acdirmax, 0,
-		opt.writebehind, opt.readahead, false, source, opt.rdirplus }, &front, cl);
+	vfs_init(&vfs, &cfg, &front, cl);
 	vfs.lanes = calloc(vfs.nlanes, sizeof(*vfs.lanes));
 	lanes = calloc(vfs.nlanes, sizeof(*lanes));
 	for (unsigned i = 0; i < vfs.nlanes; i++) {

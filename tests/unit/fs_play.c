@@ -72,29 +72,14 @@ static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
 
 void fs_play_buffers(void)
 {
-	if (!fs_play_dev.mid)
-		fs_play_dev.mid = magazine_get(&lane.mag, ARENA_MID);
-	if (!fs_play_dev.big)
-		fs_play_dev.big = magazine_get(&lane.mag, ARENA_BIG);
+	op_data_buffers(&fl->vl, &fs_play_dev.mid, &fs_play_dev.big);
 }
 
-static bool play_take(struct fs_dev *d, struct fs_req *r, const void *data, size_t size)
+static bool play_take(struct fs_dev *d, struct fs_req *r, const void *data)
 {
-	struct nfs_io_args *io = &r->op.call.args.io;
-	size_t first = size < ARENA_MID_SIZE ? size : ARENA_MID_SIZE;
-
 	(void)d;
 	(void)data;
-	r->op.data.buf[0] = fs_play_dev.mid;
-	io->data[0] = (struct rr_iov){ fs_play_dev.mid->mem, (uint32_t)first };
-	io->ndata = 1;
-	fs_play_dev.mid = NULL;
-	if (first == size)
-		return true;
-	r->op.data.buf[1] = fs_play_dev.big;
-	io->data[1] = (struct rr_iov){ fs_play_dev.big->mem, (uint32_t)(size - first) };
-	io->ndata = 2;
-	fs_play_dev.big = NULL;
+	op_data_take(&r->op, &fs_play_dev.mid, &fs_play_dev.big);
 	return true;
 }
 

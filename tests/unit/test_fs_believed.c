@@ -14,6 +14,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include "believed_play.h"
 #include "fuse/fs_impl.h"
 
 #define TASKS 6u
@@ -141,9 +142,8 @@ static void answer_open(struct task *t)
 		return;
 	}
 	differs = believed_differs(&table, ino, &t->attr);
-	believed_open(&table, ino, &t->attr, t->since);
+	believed_open(&table, ino, &t->f->end, &t->attr, t->since);
 	readback_asked(ino, 1);
-	believed_end_begins(&table, ino, &t->f->end, &t->attr);
 	if (differs) {
 		tell_to_forget();
 		forgotten++;

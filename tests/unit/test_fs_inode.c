@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "believed_play.h"
 #include "fuse/fs_impl.h"
 
 static struct fs whole;
@@ -146,7 +147,7 @@ Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
 	struct names_of names;
 	struct inode *a = get(1, 1, 7, "a");
 
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	believed_wrote(a, 100);
 	believed_paged(a);
 	opencount_close(&t, a);
@@ -157,7 +158,7 @@ Test(inode, a_forgotten_one_has_lost_all_else, .init = setup, .fini = teardown)
 	cr_assert_not_null(a, "no attributes are newer");
 	cr_assert_eq(atomic_load(&believed_of(a)->told_size), 5);
 	cr_assert(!atomic_load(&believed_of(a)->paged) && !atomic_load(&believed_of(a)->readback) && !believed_of(a)->cache_valid);
-	cr_assert_not(believed_open(&t, a, &attr, mono_ns()), "there are no pages to keep");
+	cr_assert_not(believed_open(&t, a, NULL, &attr, mono_ns()), "there are no pages to keep");
 	opencount_close(&t, a);
 	cr_assert_eq(atomic_load(&believed_of(a)->lookups), 0);
 	inode_put(&t, a, 1);
@@ -311,7 +312,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	struct inode *a = get(1, 1, 7, "a");
 
 	cr_assert_null(find_open(&t, 7, "a"), "not open");
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "a"), a);
 	inode_put(&t, a, 1);
 	cr_assert_null(find_open(&t, 8, "a"), "another directory");
@@ -327,7 +328,7 @@ Test(inode, open_files_are_found_by_name, .init = setup, .fini = teardown)
 	cr_assert_eq(find_open(&t, 9, "c"), a);
 	inode_put(&t, a, 1);
 
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert_null(opencount_close(&t, a));
 	cr_assert_eq(find_open(&t, 9, "c"), a, "still open once");
 	inode_put(&t, a, 1);
@@ -348,7 +349,7 @@ Test(inode, closed_files_are_found_by_name, .init = setup, .fini = teardown)
 	inode_put(&t, a, 1);
 	inode_renamed(&t, 7, "tmp", 7, "final");
 	cr_assert_null(inode_find(&t, 7, "tmp"));
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert_eq(find_open(&t, 7, "final"), a);
 	inode_put(&t, a, 1);
 	/* The name is another's by now: the one seen last has it. */
@@ -370,7 +371,7 @@ Test(inode, hard_links, .init = setup, .fini = teardown)
 	char name[16];
 
 	inode_named(&t, a, 7, "b");
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	inode_unnamed(&t, 7, "b");
 	cr_assert_null(inode_find(&t, 7, "b"));
 	cr_assert_eq(find_open(&t, 7, "a"), a);
@@ -452,7 +453,7 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	cr_assert(!opencount_opening(&t, a), "until it is gone");
 	opencount_silly_free(&t, s);
 	s = new_silly(dir);
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert(opencount_set_silly(&t, a, dir->id, "a", s));
 	cr_assert(opencount_silly_is(&t, a, ".nfs1") && !opencount_silly_is(&t, a, "a"));
 	cr_assert_eq(find_open(&t, dir->id, ".nfs1"), a);
@@ -480,15 +481,15 @@ Test(inode, cached_pages, .init = setup, .fini = teardown)
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
 	struct inode *a = get(1, 5, 7, "a");
 
-	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "nothing is known at first");
-	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "the first one has not dropped them yet");
+	cr_assert(!believed_open(&t, a, NULL, &attr, mono_ns()), "nothing is known at first");
+	cr_assert(!believed_open(&t, a, NULL, &attr, mono_ns()), "the first one has not dropped them yet");
 	believed_dropped(&t, a, 5);
-	cr_assert(believed_open(&t, a, &attr, mono_ns()), "unchanged");
+	cr_assert(believed_open(&t, a, NULL, &attr, mono_ns()), "unchanged");
 	attr.change = 6;
-	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "changed by somebody");
-	cr_assert(!believed_open(&t, a, &attr, mono_ns()), "there may be pages of 5");
+	cr_assert(!believed_open(&t, a, NULL, &attr, mono_ns()), "changed by somebody");
+	cr_assert(!believed_open(&t, a, NULL, &attr, mono_ns()), "there may be pages of 5");
 	believed_dropped(&t, a, 6);
-	cr_assert(believed_open(&t, a, &attr, mono_ns()));
+	cr_assert(believed_open(&t, a, NULL, &attr, mono_ns()));
 	for (unsigned i = 0; i < 6; i++)
 		opencount_close(&t, a);
 	inode_put(&t, a, 1);
@@ -503,7 +504,7 @@ Test(inode, a_difference_that_is_not_told_yet, .init = setup, .fini = teardown)
 
 	cr_assert(believed_differs(&t, a, &attr));
 	atomic_fetch_add(&believed_of(a)->differing, 1);
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert(believed_differs(&t, a, &attr));
 	atomic_fetch_sub(&believed_of(a)->differing, 1);
 	cr_assert_not(believed_differs(&t, a, &attr));
@@ -556,7 +557,7 @@ Test(inode, open_tells_what_the_kernel_does_not_know, .init = setup, .fini = tea
 	cr_assert_not(BACK(10));
 	/* Somebody else's are not, and an open does not change that. */
 	attr.size = 6;
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert(BACK(10) && BACK(11));
 	believed_update(&t, a, &attr, mono_ns());
 	cr_assert(!BACK(10) && !BACK(11));
@@ -638,7 +639,7 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 	struct inode *a = get(1, 5, 7, "a");
 	uint64_t before = mono_ns();
 
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	believed_update(&t, a, &attr, mono_ns());
 	cr_assert_not(BACK(10));
 	/* Asked for before something newer came; and again, with nothing between. */
@@ -751,7 +752,7 @@ Test(inode, a_listing_is_older_than_an_open, .init = setup, .fini = teardown)
 	uint64_t asked = mono_ns();
 
 	attr.change = 6;
-	believed_open(&t, a, &attr, mono_ns());
+	believed_open(&t, a, NULL, &attr, mono_ns());
 	cr_assert_null(inode_get_listed(&t, &a->file.fh, &old, 7, "a", 1, asked));
 	opencount_close(&t, a);
 	inode_put(&t, a, 1);
@@ -789,7 +790,7 @@ static void *worker(void *arg)
 		snprintf(name, sizeof(name), "n%u", (unsigned)rand_r(&seed) % 4);
 		a = get(n, n, n % 3, name);
 		if (rand_r(&seed) % 4 == 0) {
-			believed_open(&t, a, &attr, mono_ns());
+			believed_open(&t, a, NULL, &attr, mono_ns());
 			f = find_open(&t, n % 3, name);
 			if (f)
 				inode_put(&t, f, 1);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "believed_play.h"
 #include "fs_play.h"
 
 /* ---- the server ---- */
@@ -366,7 +367,7 @@ Test(fs_known, opened_meanwhile)
 	struct nfs_attr newer = { .mode = S_IFDIR | 0755, .change = 99 };
 
 	mkdir_("a");
-	believed_open(&fs.vfs.inodes, fs.root, &newer, mono_ns());
+	believed_open(&fs.vfs.inodes, fs.root, NULL, &newer, mono_ns());
 	done();
 	cr_assert_eq(getattr(1), 1);
 	opencount_close(&fs.vfs.inodes, fs.root);

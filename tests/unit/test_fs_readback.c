@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include "believed_play.h"
 #include "fs_play.h"
 
 enum { MOST = 200000 };

@@ -695,10 +695,10 @@ Test(fs_solo, each_change_is_heard_of)
 		is_changed();
 	cr_assert_eq(stat_get(&lane.stats, STAT_SOLO_CHANGED), 4);
 	fs.solo_said_ns = 1;
-	loop_timer_set(lane.loop, &fl->scan, 0);
+	loop_timer_set(lane.loop, &fl->vl.tick, 0);
 	while (atomic_load(&fs.solo_unsaid))
 		lane_play_run(50);
-	loop_timer_clear(&fl->scan);
+	loop_timer_clear(&fl->vl.tick);
 	fs_solo_say_rest(&fs, UINT64_MAX);
 	dup2(real, STDERR_FILENO);
 	cr_assert_gt(pread(out, text, sizeof(text) - 1, 0), 0);

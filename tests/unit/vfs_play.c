@@ -137,20 +137,10 @@ static void play_name(char *to, const char *name)
 
 /* ---- attributes ---- */
 
-/* The front end has attributes of ino now. */
-static void play_note(struct inode *ino, const struct nfs_attr *attr)
-{
-	inode_lock(&vfs.inodes, ino);
-	inode_note_locked(&vfs.inodes, ino, attr);
-	ownchange_told_locked(ino);
-	inode_unlock(&vfs.inodes, ino);
-	vfs_answer.attr = *attr;
-}
-
 static void attr_end(struct vfs_op *op)
 {
 	if (!op->call.res.status && op->waited)
-		play_note(op->ino, &op->call.res.attr);
+		vfs_answer.attr = op->call.res.attr;
 	play_end(op);
 }
 
@@ -173,8 +163,6 @@ static void lookup_end(struct vfs_op *op)
 {
 	struct nfs_results *res = &op->call.res;
 
-	if (res->status == -ENOENT)
-		vfs_name_gone(op, op->ino, op->quiet, op->name);
 	if (res->status == 0 && op->waited)
 		vfs_answer.ino = inode_get(&vfs.inodes, &res->fh, &res->attr, op->ino->id, op->name,
 				       strlen(op->name), op->start_ns);
@@ -186,9 +174,7 @@ uint64_t vfs_play_lookup(struct inode *dir, const char *name)
 	struct vfs_op *op = play_begin(dir, NULL, NULL, lookup_end);
 
 	play_name(op->name, name);
-	op->call.args.name = op->name;
-	op->quiet = ownchange_changes(&vfs.inodes, dir);
-	vfs_start(op, NFS_OP_LOOKUP, lookup_end);
+	vfs_lookup(op);
 	return vfs_play_next - 1;
 }
 
@@ -198,9 +184,6 @@ static struct file *open_file(struct vfs_op *op)
 {
 	struct file *f = calloc(1, sizeof(*f));
 
-	inode_lock(&vfs.inodes, op->ino);
-	opencount_open_locked(&vfs.inodes, op->ino, &op->call.res.attr);
-	inode_unlock(&vfs.inodes, op->ino);
 	file_begins(f, op, op->ino);
 	return f;
 }
@@ -243,11 +226,7 @@ struct file *vfs_play_file(void)
 
 bool vfs_play_buffers(void)
 {
-	if (!vfs_play_mid)
-		vfs_play_mid = magazine_get(&lane.mag, ARENA_MID);
-	if (!vfs_play_big)
-		vfs_play_big = magazine_get(&lane.mag, ARENA_BIG);
-	return vfs_play_mid && vfs_play_big;
+	return op_data_buffers(vl, &vfs_play_mid, &vfs_play_big);
 }
 
 static void read_end(struct vfs_op *op)
@@ -288,24 +267,13 @@ static void write_end(struct vfs_op *op)
 uint64_t vfs_play_write(struct file *f, uint64_t offset, size_t size, bool quick, bool writeback)
 {
 	struct vfs_op *op = play_begin(f->ino, NULL, f, write_end);
-	size_t first = size < ARENA_MID_SIZE ? size : ARENA_MID_SIZE;
-	struct nfs_io_args *io = &op->call.args.io;
 
 	op_data_begins(op);
-	op->data.start = io->offset = offset;
+	op->data.start = op->call.args.io.offset = offset;
 	op->data.size = size;
 	op->data.quick = quick;
 	op->data.writeback = writeback;
-	op->data.buf[0] = vfs_play_mid;
-	io->data[0] = (struct rr_iov){ vfs_play_mid->mem, (uint32_t)first };
-	io->ndata = 1;
-	vfs_play_mid = NULL;
-	if (size > first) {
-		op->data.buf[1] = vfs_play_big;
-		io->data[1] = (struct rr_iov){ vfs_play_big->mem, (uint32_t)(size - first) };
-		io->ndata = 2;
-		vfs_play_big = NULL;
-	}
+	op_data_take(op, &vfs_play_mid, &vfs_play_big);
 	vfs_write(op);
 	return vfs_play_next - 1;
 }
@@ -354,23 +322,12 @@ uint64_t vfs_play_rename(struct inode *dir, const char *name, struct inode *dir2
 	return vfs_play_next - 1;
 }
 
-static void link_end(struct vfs_op *op)
-{
-	if (op->call.res.status == 0 && op->waited) {
-		play_note(op->ino, &op->call.res.attr);
-		inode_named(&vfs.inodes, op->ino, op->ino2->id, op->name);
-	}
-	play_end(op);
-}
-
 uint64_t vfs_play_link(struct inode *ino, struct inode *dir, const char *name)
 {
-	struct vfs_op *op = play_begin(ino, dir, NULL, link_end);
+	struct vfs_op *op = play_begin(ino, dir, NULL, attr_end);
 
 	play_name(op->name, name);
-	op->call.args.fh2 = &dir->file.fh;
-	op->call.args.name = op->name;
-	vfs_start(op, NFS_OP_LINK, link_end);
+	vfs_link(op);
 	return vfs_play_next - 1;
 }
 
@@ -438,7 +395,6 @@ static void play_found_locked(struct inode_table *t, struct inode *ino, const st
 {
 	(void)t, (void)attr, (void)since, (void)created;
 	play_inode(ino, true);
-	ownchange_told_locked(ino);
 }
 
 static bool play_may_list_locked(const struct inode *ino, uint64_t since)
@@ -460,6 +416,12 @@ static void play_spoilt(struct inode *ino)
 
 	p->spoilt++;
 	play_forgets(p);
+}
+
+static void play_attr_locked(struct vfs_op *op, double timeo)
+{
+	cr_assert(op->waited && timeo >= 0);
+	play_inode(op->ino, true);
 }
 
 static void play_changed_locked(struct inode *ino, const struct nfs_attr *attr)
@@ -492,6 +454,13 @@ static bool play_end_known(struct inode_table *t, struct inode *ino, uint64_t *e
 	return vfs_play_end_known && vfs_play_end_known(ino, end, there);
 }
 
+static void play_file_begins_locked(struct vfs_op *op, struct file *f, bool only)
+{
+	(void)op, (void)only;
+	cr_assert_eq(atomic_load(&f->refs), 0);
+	play_inode(f->ino, true);
+}
+
 static void play_file_ends(struct vfs_lane *l, struct file *f, bool silly)
 {
 	(void)l, (void)silly;
@@ -504,6 +473,11 @@ static void play_lanes_changed(struct vfs_lane *l)
 	(void)l;
 }
 
+static void play_tick(struct vfs_lane *l, uint64_t now_ns)
+{
+	(void)l, (void)now_ns;
+}
+
 static const struct vfs_front play_front = {
 	.op_size = sizeof(struct play_op),
 	.inode_size = sizeof(struct vfs_play_inode),
@@ -514,12 +488,15 @@ static const struct vfs_front play_front = {
 	.may_list_locked = play_may_list_locked,
 	.inode_listed_locked = play_listed_locked,
 	.attr_spoilt = play_spoilt,
+	.attr_locked = play_attr_locked,
 	.changed_locked = play_changed_locked,
 	.written = play_written,
 	.data_lost = play_data_lost,
 	.end_known = play_end_known,
+	.file_begins_locked = play_file_begins_locked,
 	.file_ends = play_file_ends,
 	.lanes_changed = play_lanes_changed,
+	.tick = play_tick,
 	.buffers_freed = play_lanes_changed,
 };
 
