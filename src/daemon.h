@@ -14,8 +14,7 @@
  * The fork comes before any thread, connection or registered memory exists, because none
  * of these would survive it.
  */
-#ifndef DAEMON_H
-#define DAEMON_H
+#pragma once
 
 #include <stdbool.h>
 #include "base/log.h"
@@ -44,5 +43,3 @@ int daemon_start(bool foreground, struct errbuf *eb);
  * then undo the mount and exit. In the foreground: 0.
  */
 int daemon_report(int status);
-
-#endif

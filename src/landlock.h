@@ -18,13 +18,10 @@
  * start, and the main thread before it starts the one that hears the server, from which all
  * others come. A bound process may not mount, so another process does that (unmounter.h).
  */
-#ifndef LANDLOCK_H
-#define LANDLOCK_H
+#pragma once
 
 /*
  * Binds the calling thread, and sets its no_new_privs. stats_dir: a descriptor, or -1. 0, or
  * -errno: -ENOSYS and -EOPNOTSUPP if this kernel has no Landlock, or has it switched off.
  */
 int landlock_enter(int stats_dir);
-
-#endif

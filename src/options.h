@@ -7,8 +7,7 @@
  * The same program is the helper of mount(8). Called as mount.nfsrdma it takes the arguments
  * that mount(8) passes; there -f means "fake".
  */
-#ifndef OPTIONS_H
-#define OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ void options_free(struct options *o);
 
 void options_help(FILE *out);
 void options_version(FILE *out);
-
-#endif

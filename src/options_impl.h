@@ -23,8 +23,7 @@
  * Later options override earlier ones. Values that depend on several options (version,
  * allow_other) are worked out in options_settle(), when all options are read.
  */
-#ifndef OPTIONS_IMPL_H
-#define OPTIONS_IMPL_H
+#pragma once
 
 #include <limits.h>
 #include "options.h"
@@ -108,5 +107,3 @@ int opt_apply_localports(struct options *o, const struct row *r, const char *val
 			 struct errbuf *eb);
 /* Of options_settle(): what excludes what, and the heartbeat's default. 0 or -errno with eb set. */
 int opt_settle_paths(struct options *o, struct errbuf *eb);
-
-#endif

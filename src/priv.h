@@ -21,8 +21,7 @@
  * Root without CAP_DAC_OVERRIDE is like an ordinary user who owns root's files: the file of
  * stats= has to be where that user may write.
  */
-#ifndef PRIV_H
-#define PRIV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ bool priv_proc_is_hidden(const char *options);
 /* The calling thread keeps these capabilities and no others; so do threads that it starts
  * from now on. 0 or -errno. */
 int priv_drop(uint64_t keep);
-
-#endif

@@ -15,13 +15,10 @@
  * list complete. The list is for libibverbs's providers (which open devices again when they
  * reconnect), NSS (sockets, files, modules), and the C library.
  */
-#ifndef SANDBOX_H
-#define SANDBOX_H
+#pragma once
 
 /* For all threads, and for good. 0, or -errno: then the list is not in force, as in some
  * containers. */
 int sandbox_enter(void);
 /* Logs the calls that were refused since the last time. */
 void sandbox_log(void);
-
-#endif

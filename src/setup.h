@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Makes the client's and the file system's configuration from the options. */
-#ifndef SETUP_H
-#define SETUP_H
+#pragma once
 
 #include "base/log.h"
 #include "nfs/plan.h"
@@ -13,5 +12,3 @@
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
 /* What the file system is to do; negative_timeo is the front end's. It points into o, too. */
 struct vfs_config setup_vfs(const struct options *o);
-
-#endif

@@ -9,8 +9,7 @@
  *   RUNNING      unmount
  *   ENDING       end the process: there is no mount any more
  */
-#ifndef SIGNALS_H
-#define SIGNALS_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -50,5 +49,3 @@ void signals_enter_mounting(struct signals *s);
 int signals_enter_running(struct signals *s);
 /* From now on only the server has to be told, and it may be silent. */
 void signals_enter_ending(struct signals *s, int status);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Any thread may write; a lock makes them take turns.
  */
-#ifndef STATFILE_H
-#define STATFILE_H
+#pragma once
 
 #include <stdio.h>
 #include "base/log.h"
@@ -23,5 +22,3 @@ int statfile_check(const char *path, struct errbuf *eb);
 
 /* Writes the file; print() writes the contents. Failures are logged. */
 void statfile_write(const char *path, void (*print)(FILE *f, const void *arg), const void *arg);
-
-#endif

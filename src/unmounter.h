@@ -25,8 +25,7 @@
  * name, or from a terminal), or it would be gone when it is needed. The fork comes before any
  * thread, connection or registered memory exists.
  */
-#ifndef UNMOUNTER_H
-#define UNMOUNTER_H
+#pragma once
 
 #include <stdint.h>
 #include "base/log.h"
@@ -54,5 +53,3 @@ int unmounter_write_back(int device);
 int unmounter_ask(void);
 /* Ends the process, and waits for its end. */
 void unmounter_end(void);
-
-#endif

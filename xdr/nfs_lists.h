@@ -14,8 +14,7 @@
  * changed since they were decoded. Names, handles and attributes of the entry point into
  * the message, and are valid as long as the message is.
  */
-#ifndef XDR_NFS_LISTS_H
-#define XDR_NFS_LISTS_H
+#pragma once
 
 #include "mount3.h"
 #include "nfs3.h"
@@ -39,5 +38,3 @@ int nfs_mount3_next(struct nfs_cursor *cur, mountbody *entry);
 
 /* DUMP of rpcbind version 3 and 4 (RFC 1833, 2.2.1). */
 int nfs_rpcbmap_next(struct nfs_cursor *cur, rpcb_mapping *entry);
-
-#endif

@@ -25,8 +25,7 @@
  *     decoded. So no routine relies on an earlier look at the bytes: a cursor
  *     checks each list entry again when it reads it.
  */
-#ifndef XDR_NFS_TYPES_H
-#define XDR_NFS_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -205,5 +204,3 @@ void nfs_cursor_open(struct nfs_cursor *cur, const struct nfs_list *list);
  * after the last one, and -EBADMSG if the bytes no longer decode.
  */
 int nfs_cursor_next(struct nfs_cursor *cur, xdrproc_t proc, void *item);
-
-#endif

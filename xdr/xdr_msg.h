@@ -15,8 +15,7 @@
  * The macros take the place of calls only. A routine whose address is taken is libtirpc's,
  * and works with this stream as with any other.
  */
-#ifndef XDR_MSG_H
-#define XDR_MSG_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <stdint.h>
@@ -129,5 +128,3 @@ static inline bool_t xdr_msg_opaque(XDR *x, char *mem, u_int len)
 #define XDR_INLINE(xdrs, len) xdr_msg_words(xdrs, len)
 #define XDR_GETPOS(xdrs)      xdr_msg_pos(xdrs)
 #define xdr_getpos(xdrs)      xdr_msg_pos(xdrs)
-
-#endif

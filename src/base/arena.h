@@ -59,8 +59,7 @@
  * the depot is used by nobody. From one that is LEAVING no buffer is given out. It stays
  * registered until the last of its buffers is back.
  */
-#ifndef BASE_ARENA_H
-#define BASE_ARENA_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -257,5 +256,3 @@ void magazine_exchange(struct magazine *m, struct arena_buf **b);
  */
 int arena_plan(struct arena_counts *counts, unsigned *credits, unsigned lanes,
 	       size_t limit, size_t reserve, size_t *need);
-
-#endif

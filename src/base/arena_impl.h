@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What arena.c (memory, depot, magazines) and arena_extents.c (growing) share. */
-#ifndef BASE_ARENA_IMPL_H
-#define BASE_ARENA_IMPL_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -30,5 +29,3 @@ void arena_put_extra(struct arena *a, struct arena_buf *b);
 
 void arena_growth_init(struct arena *a);
 void arena_growth_fini(struct arena *a);
-
-#endif

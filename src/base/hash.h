@@ -11,8 +11,7 @@
  *     hash_for_each(n, hash_chain(table, h), h) { .. the key may still be another .. }
  *     hash_del(&thing->node);
  */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ static inline uint64_t hash_bytes(const void *p, size_t len, uint64_t h)
 	h = (h ^ w) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 32;
 }
-
-#endif

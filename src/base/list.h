@@ -4,8 +4,7 @@
  * points to itself, so list_del() on it does nothing, and list_empty() tells whether a node
  * is on a list.
  */
-#ifndef BASE_LIST_H
-#define BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 #define list_for_each_safe(pos, tmp, head) \
 	for (struct list *pos = (head)->next, *tmp = pos->next; \
 	     pos != (head); pos = tmp, tmp = pos->next)
-
-#endif

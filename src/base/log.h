@@ -6,8 +6,7 @@
  * They go to standard error, or to the sink that log_to() has set. Any thread may log. A message
  * leaves with one write, so lines never mix. Each begins with the program's name.
  */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#pragma once
 
 #include <stddef.h>
 
@@ -50,5 +49,3 @@ struct errbuf {
  * `return err_set(eb, -EINVAL, "...")`. eb may be NULL. */
 int err_set(struct errbuf *eb, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

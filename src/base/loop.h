@@ -11,8 +11,7 @@
  *
  * Files are waited for by epoll. Watches are level-triggered.
  */
-#ifndef BASE_LOOP_H
-#define BASE_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ uint64_t mono_ns(void);
 /* The loop's thread. The same as of when this round's events came: earlier, by what the round
  * has taken so far, and without a look at the clock. Outside loop_run() it looks. */
 uint64_t loop_now(const struct loop *l);
-
-#endif

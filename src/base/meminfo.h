@@ -4,8 +4,7 @@
  * with the lowest limit of those that it is in. The files are opened once, because later there
  * may be no privilege for that, and read each time.
  */
-#ifndef BASE_MEMINFO_H
-#define BASE_MEMINFO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void meminfo_close(struct meminfo *m);
 uint64_t meminfo_total(const struct meminfo *m);
 /* Bytes that can be allocated without swapping others out, or killing a process. */
 uint64_t meminfo_available(const struct meminfo *m);
-
-#endif

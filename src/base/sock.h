@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sockets for threads that may block, but only for a limited time; and addresses as text. */
-#ifndef BASE_SOCK_H
-#define BASE_SOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool sock_numeric(const char *text, size_t len, struct sock_numeric *out);
 /* An interface's name as the kernel takes it, and without '%', which separates it from an
  * address? */
 bool sock_is_zone(const char *name);
-
-#endif

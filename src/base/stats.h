@@ -3,8 +3,7 @@
  * Counters of one lane, or of the arena. Only one thread writes them. Any thread may read them; each
  * counter is read whole, but not all at the same instant.
  */
-#ifndef BASE_STATS_H
-#define BASE_STATS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ void stats_put(const struct stats_out *out, uint64_t value, const char *name, ..
 	__attribute__((format(printf, 3, 4)));
 /* Each counter, summed over the n lanes. */
 void stats_put_all(const struct stats_out *out, const struct stats *const *lanes, unsigned n);
-
-#endif

@@ -5,8 +5,7 @@
  * and after each call. No thread of this program is ever cancelled. Arguments, result and
  * errno are the same.
  */
-#ifndef BASE_SYS_H
-#define BASE_SYS_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ static inline int sys_epoll_wait(int fd, struct epoll_event *ev, int max, int ti
 {
 	return (int)syscall(SYS_epoll_pwait, fd, ev, max, timeout_ms, NULL, (size_t)_NSIG / 8);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory for people's data outside the arena. Like the arena, it is left out of core
  * dumps. */
-#ifndef BASE_UNDUMPED_H
-#define BASE_UNDUMPED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
 void *undumped_alloc(size_t len);
 /* len as given to undumped_alloc(). mem may be NULL. */
 void undumped_free(void *mem, size_t len);
-
-#endif

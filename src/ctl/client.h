@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command: finds the daemon of a mount, and asks it. */
-#ifndef CTL_CLIENT_H
-#define CTL_CLIENT_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ void ctl_peer_free(struct ctl_peer *p);
  */
 int ctl_ask(const struct ctl_peer *p, struct json_object *request, struct json_object **reply,
 	    struct errbuf *eb);
-
-#endif

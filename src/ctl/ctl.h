@@ -31,8 +31,7 @@
  * gets connected, and is removed again if not, whether or not anybody waits for the answer.
  * When the mount ends all clients are told, and nothing is undone.
  */
-#ifndef CTL_CTL_H
-#define CTL_CTL_H
+#pragma once
 
 #include <sys/types.h>
 #include "base/log.h"
@@ -104,5 +103,3 @@ int ctl_main(int argc, char **argv);
 /* In milliseconds; variables for the tests. How long a client may take for its line or for the
  * answer, and how long a path may take to be connected or removed. */
 extern unsigned ctl_line_ms, ctl_wait_ms;
-
-#endif

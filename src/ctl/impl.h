@@ -2,8 +2,7 @@
 /* The daemon's side, between ctl_server.c (clients, their lines), commands.c (what they ask
  * for) and ctl_socket.c. What is not said to be the main thread's belongs to the command
  * thread. */
-#ifndef CTL_IMPL_H
-#define CTL_IMPL_H
+#pragma once
 
 #include <json-c/json.h>
 #include <pthread.h>
@@ -68,5 +67,3 @@ void ctl_refuse(struct ctl_client *c, const char *fmt, ...) __attribute__((forma
 
 /* All paths as an array of objects; only the one with this id if it is not negative. */
 struct json_object *ctl_paths_json(struct nfs_client *cl, int id);
-
-#endif

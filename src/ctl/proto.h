@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a client may ask for: one line with a JSON object. */
-#ifndef CTL_PROTO_H
-#define CTL_PROTO_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void ctl_add_text(struct json_object *o, const char *name, const char *text);
  * text for the client.
  */
 int ctl_request_parse(const char *line, size_t len, struct ctl_request *out, struct errbuf *eb);
-
-#endif

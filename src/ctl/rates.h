@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the command top shows: differences of statistics. It is arithmetic, and asks nobody. */
-#ifndef CTL_RATES_H
-#define CTL_RATES_H
+#pragma once
 
 #include <json-c/json.h>
 
@@ -16,5 +15,3 @@
  * N are doubles. A path that is new counts from zero. The caller's; NULL: no memory.
  */
 struct json_object *ctl_rates(struct json_object *before, struct json_object *after, double seconds);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command: texts for people. */
-#ifndef CTL_TEXT_H
-#define CTL_TEXT_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ void ctl_print_table(FILE *f, const struct ctl_column *columns, size_t n, struct
 		     unsigned width);
 /* Of a reply's "paths"; and why those that are not connected are not. */
 void ctl_print_path_table(FILE *f, struct json_object *paths);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command top: what the mount does, again and again. */
-#ifndef CTL_TOP_H
-#define CTL_TOP_H
+#pragma once
 
 #include <stdio.h>
 #include "ctl/client.h"
@@ -14,5 +13,3 @@ void ctl_rates_print(FILE *f, struct json_object *rates, unsigned width, unsigne
  * exit status, with eb set unless it is CTL_OK. */
 int ctl_top(const struct ctl_peer *p, unsigned interval_ms, unsigned count, bool json,
 	    struct errbuf *eb);
-
-#endif

@@ -16,8 +16,7 @@
  * it is one, not a link, belongs to the owner, and is closed to all others. Nobody but the owner
  * and root can replace it then.
  */
-#ifndef CTL_WHERE_H
-#define CTL_WHERE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ int ctl_where_check(const char *dir, uid_t uid, struct errbuf *eb);
 void ctl_where_name(const char *dir, const struct ctl_mount *m, char out[CTL_NAME_MAX]);
 /* Chooses this process's directory, and makes it if need be. 0, or -errno with eb set. */
 int ctl_where_make(char out[CTL_DIR_MAX], struct errbuf *eb);
-
-#endif

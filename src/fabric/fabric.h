@@ -26,8 +26,7 @@
  * owner still has to close it. After close returns, neither the peer nor the device can
  * touch any buffer that was posted or registered.
  */
-#ifndef FABRIC_FABRIC_H
-#define FABRIC_FABRIC_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -328,5 +327,3 @@ const struct fabric *fabric_by_name(const char *name);
 
 /* "10.0.0.1 port 20049" / "[fe80::1%eth0] port 20049", for messages. Port 0 is left out. */
 const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len);
-
-#endif

@@ -12,8 +12,7 @@
  *   verbs_post.c    the other work requests
  *   verbs_async.c   events of the device, which all its connections share
  */
-#ifndef FABRIC_VERBS_H
-#define FABRIC_VERBS_H
+#pragma once
 
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
@@ -234,5 +233,3 @@ void verbs_kick(struct fab_conn *c);
 /* ---- shared ---- */
 
 int verbs_nonblock(int fd);
-
-#endif

@@ -62,8 +62,7 @@
  * Any thread. The inode's shard guards the attributes. What READ and WRITE use is atomic,
  * and needs no lock.
  */
-#ifndef FUSE_BELIEVED_H
-#define FUSE_BELIEVED_H
+#pragma once
 
 #include "vfs/inode.h"
 
@@ -198,5 +197,3 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
  * `asked`. */
 void believed_readback_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
 		       uint64_t asked);
-
-#endif

@@ -30,8 +30,7 @@
  *             parked there, and goes on when there are buffers again
  *   ASIDE     other lanes take the requests, so a lane that cannot connect delays none
  */
-#ifndef FUSE_DEV_H
-#define FUSE_DEV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ struct fs_dev_ops {
 };
 
 extern const struct fs_dev_ops fs_dev_clone;
-
-#endif

@@ -8,8 +8,7 @@
  *      |          |                                       |
  *      +----------+-----> failed ------------------> (client freed) --> fs_free
  */
-#ifndef FUSE_FS_H
-#define FUSE_FS_H
+#pragma once
 
 #include "base/log.h"
 #include "vfs/vfs.h"
@@ -79,5 +78,3 @@ uint64_t fs_held_bytes(const struct fs *fs);
 
 /* Call it when the client has been freed: until then its lanes may complete operations. */
 void fs_free(struct fs *fs);
-
-#endif

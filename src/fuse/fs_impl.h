@@ -11,8 +11,7 @@
  * Then the operation goes on, its result is dropped, and a file that it has opened is
  * closed again. vfs/start.c says what becomes of a request that is given up.
  */
-#ifndef FUSE_FS_IMPL_H
-#define FUSE_FS_IMPL_H
+#pragma once
 
 #include <linux/fuse.h>
 #include <semaphore.h>
@@ -326,5 +325,3 @@ void fs_file_begins_locked(struct vfs_op *op, struct file *file, bool only);
  * would have made it longer. Is setting this size such a truncation, after an append that was
  * refused because that size is old? */
 bool fs_is_roll_back(struct fs_file *f, uint64_t size);
-
-#endif

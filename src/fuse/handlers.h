@@ -4,8 +4,7 @@
  * the thread of the lane that has received the request. Each request gets one answer, at
  * once or when the server has replied: see fs_impl.h.
  */
-#ifndef FUSE_HANDLERS_H
-#define FUSE_HANDLERS_H
+#pragma once
 
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
@@ -51,5 +50,3 @@ void fs_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi);
 void fs_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-
-#endif

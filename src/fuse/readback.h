@@ -59,8 +59,7 @@
  * shard guards all but the atomic members. Writes change those without the lock: they store
  * spoilt_ns first, then the end; code that stores attributes rechecks spoilt_ns afterwards.
  */
-#ifndef FUSE_READBACK_H
-#define FUSE_READBACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,5 +101,3 @@ void readback_drop_locked(struct inode *ino);
 bool readback_takes_locked(const struct inode *ino, uint64_t asked);
 void readback_keep_locked(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr,
 		       uint64_t asked, uint64_t until);
-
-#endif

@@ -26,8 +26,7 @@
  *
  * Any thread.
  */
-#ifndef FUSE_SENTBACK_H
-#define FUSE_SENTBACK_H
+#pragma once
 
 #include "vfs/inode.h"
 
@@ -67,5 +66,3 @@ void sentback_looked_up(struct sent_back *s, const struct inode *ino, pid_t pid)
 /* pid opens or truncates ino. Is it to be let through? */
 enum came_back sentback_came(struct sent_back *s, const struct inode *ino, pid_t pid,
 			       bool truncates);
-
-#endif

@@ -45,8 +45,7 @@
  * Any thread; the inode's shard guards all members that are not atomic. Each regular file has a
  * struct solo from its insertion to its end.
  */
-#ifndef FUSE_SOLO_H
-#define FUSE_SOLO_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -98,5 +97,3 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 void fs_solo_say_rest(struct fs *fs, uint64_t now);
 /* An open file is released: sends the mtime if the server has not got it. */
 void fs_solo_release(struct vfs_lane *vl, struct file *f);
-
-#endif

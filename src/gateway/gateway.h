@@ -34,8 +34,7 @@
  * A pair ends as well if its client takes no part in what was posted for a minute, as an RDMA
  * Read that it does not answer (pair_posted).
  */
-#ifndef GATEWAY_H
-#define GATEWAY_H
+#pragma once
 
 #include <stdio.h>
 #include <sys/socket.h>
@@ -460,5 +459,3 @@ static inline uint32_t gw_word(const char *at)
 
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
-
-#endif

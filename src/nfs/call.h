@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A call: what is asked for, what comes of it, and what the engine keeps of it meanwhile. */
-#ifndef NFS_CALL_H
-#define NFS_CALL_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -234,5 +233,3 @@ struct nfs_call {
 	 * begins. */
 	_Alignas(8) unsigned char version_data[NFS_CALL_VERSION];
 };
-
-#endif

@@ -54,8 +54,7 @@
  *
  * No memory for a rider: CLOSE is sent at once, as its caller's call.
  */
-#ifndef NFS_CLOSE_RIDE_H
-#define NFS_CLOSE_RIDE_H
+#pragma once
 
 #include "nfs/nfs.h"
 
@@ -75,5 +74,3 @@ void close_ride_take(struct nfs_call *c);
 /* The carrier's reply has been decoded, or there will be none: its rider is done, or begun by
  * itself. */
 void close_ride_leave(struct nfs_call *c);
-
-#endif

@@ -3,8 +3,7 @@
  * What versions 3 and 4 do in the same way with the results that each has decoded: file
  * data, the text of links, verifiers, permissions.
  */
-#ifndef NFS_COMMON_H
-#define NFS_COMMON_H
+#pragma once
 
 #include "nfs/nfs.h"
 #include "nfs_types.h"
@@ -35,5 +34,3 @@ int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char v
 /* R_OK | W_OK | X_OK as ACCESS3_* or ACCESS4_*, which are the same bits; and back. */
 uint32_t nfs_access_bits(int mask);
 int nfs_access_mask(uint32_t bits);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a client is made from. plan.h fills what depends on this machine. */
-#ifndef NFS_CONFIG_H
-#define NFS_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ static inline const struct nfs_times *nfs_times_of(const struct nfs_config *cfg)
 
 	return cfg->times ? cfg->times : &times;
 }
-
-#endif

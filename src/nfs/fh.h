@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A file handle of any version. */
-#ifndef NFS_FH_H
-#define NFS_FH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct nfs_fh {
 	uint32_t len;
 	uint8_t data[NFS_FH_MAX];
 };
-
-#endif

@@ -30,8 +30,7 @@
  *
  *     lane 2: asks --loop_post--> lane 0, home: changes it --loop_post--> lane 2: goes on
  */
-#ifndef NFS_FILE_H
-#define NFS_FILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -54,5 +53,3 @@ static inline void nfs_file_put(struct nfs_file *f)
 	if (atomic_fetch_sub(&f->refs, 1) == 1)
 		free(f);
 }
-
-#endif

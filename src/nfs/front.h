@@ -24,8 +24,7 @@
  *                  it holds within a second, and drops it with that error.
  *   recall(file)   The server wants a delegation back: there are none. It comes with them.
  */
-#ifndef NFS_FRONT_H
-#define NFS_FRONT_H
+#pragma once
 
 struct nfs_lane;
 
@@ -36,5 +35,3 @@ struct nfs_front {
 	/* Buffers are back: what waits for some may be tried again. */
 	void (*buffers_freed)(struct nfs_lane *l);
 };
-
-#endif

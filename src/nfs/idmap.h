@@ -31,8 +31,7 @@
  *
  * A lost connection does not matter here: the calls that wait have their results.
  */
-#ifndef NFS_IDMAP_H
-#define NFS_IDMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ bool nfs_owner_wait(struct nfs_call *c);
 void nfs_owner_done(struct nfs_call *c, bool send);
 /* c ends for another reason. */
 void nfs_owner_drop(struct nfs_call *c);
-
-#endif

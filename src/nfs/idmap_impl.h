@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What idmap.c, the table and the mapper, and idmap_calls.c, the calls that wait for it, share. */
-#ifndef NFS_IDMAP_IMPL_H
-#define NFS_IDMAP_IMPL_H
+#pragma once
 
 #include <pthread.h>
 #include "base/hash.h"
@@ -54,5 +53,3 @@ bool nfs_idmap_is_open(const struct nfs_idmap *im, const struct nfs_idmap_entry 
 
 /* idmap_calls.c: a lane is told that there are answers. */
 void nfs_idmap_answered(struct loop_msg *m);
-
-#endif

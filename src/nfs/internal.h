@@ -25,8 +25,7 @@
  * with -EAGAIN, and the mounting thread repairs the state. A control thread that cannot be
  * ended keeps the client alive, and the server is told nothing.
  */
-#ifndef NFS_INTERNAL_H
-#define NFS_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include "nfs/nfs.h"
@@ -206,5 +205,3 @@ void nfs_calls_forget(struct nfs_lane *l);
 int nfs_connector_start(struct nfs_path *p);
 /* false: one is still blocked; it then keeps the client alive. */
 bool nfs_connectors_stop(struct nfs_client *cl, unsigned timeout_ms);
-
-#endif

@@ -19,8 +19,7 @@
  * before done(). Pointers in the results point into the reply and are valid until done()
  * returns.
  */
-#ifndef NFS_NFS_H
-#define NFS_NFS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -240,5 +239,3 @@ static inline uint32_t nfs_clamp_size(uint32_t want, uint32_t max)
 
 	return n >= 4096 ? n & ~4095u : 4096;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * operation is one row here. A row has the name, the effects, and in a comment the members of
  * struct nfs_call that go in -> and come out.
  */
-#ifndef NFS_OPS_H
-#define NFS_OPS_H
+#pragma once
 
 /* Effects. A change is announced before the call is sent, because it may be executed whatever its
  * result says. */
@@ -76,5 +75,3 @@ static inline unsigned nfs_effects(enum nfs_op op)
 
 	return effects[op];
 }
-
-#endif

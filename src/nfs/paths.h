@@ -25,8 +25,7 @@
  * that answers control commands. They return at once; nfs_paths_info() tells what has come of
  * it.
  */
-#ifndef NFS_PATHS_H
-#define NFS_PATHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ enum rr_policy nfs_paths_policy(const struct nfs_client *cl);
 const char *nfs_policy_name(enum rr_policy policy);
 /* false: there is no policy of that name. */
 bool nfs_policy_named(const char *name, enum rr_policy *out);
-
-#endif

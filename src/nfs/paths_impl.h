@@ -4,8 +4,7 @@
  * paths_change.c (control commands), paths_info.c (what is reported of it). All of it with
  * control->mu held.
  */
-#ifndef NFS_PATHS_IMPL_H
-#define NFS_PATHS_IMPL_H
+#pragma once
 
 #include "nfs/internal.h"
 #include "nfs/paths.h"
@@ -22,5 +21,3 @@ void paths_begin_anew(struct nfs_server *s, unsigned path);
 void paths_forget_wishes(struct nfs_server *s, unsigned path);
 /* If that path is being removed and nothing is left of it, its place is free. */
 void paths_free_place(struct nfs_server *s, unsigned path);
-
-#endif

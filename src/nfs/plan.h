@@ -8,8 +8,7 @@
  *                    +-- nfs_plan() -->  nfs_config: paths, lanes, credits, buffers, room
  *     nfs_config   --+
  */
-#ifndef NFS_PLAN_H
-#define NFS_PLAN_H
+#pragma once
 
 #include "nfs/config.h"
 
@@ -57,5 +56,3 @@ int nfs_plan(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf
  */
 int nfs_plan_path(struct rr_path *out, const struct nfs_config *cfg, const char *server,
 		  const char *local, unsigned port, struct errbuf *eb);
-
-#endif

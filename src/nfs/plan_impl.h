@@ -7,8 +7,7 @@
  *   plan_memory.c   the buffers
  *   plan_files.c    open files
  */
-#ifndef NFS_PLAN_IMPL_H
-#define NFS_PLAN_IMPL_H
+#pragma once
 
 #include "nfs/nfs.h"
 #include "nfs/plan.h"
@@ -21,5 +20,3 @@ int plan_paths(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errb
 int plan_memory(struct nfs_config *cfg, const struct nfs_plan_in *in, struct errbuf *eb);
 /* Raises RLIMIT_NOFILE as far as it is needed, and says so if it cannot be. cfg is complete. */
 void plan_files(const struct nfs_config *cfg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a protocol version has for the client: its operations, and how it keeps state. */
-#ifndef NFS_VERSION_H
-#define NFS_VERSION_H
+#pragma once
 
 #include "base/log.h"
 #include "nfs/call.h"
@@ -127,5 +126,3 @@ struct nfs_version {
 };
 
 extern const struct nfs_version nfs_v3, nfs_v41, nfs_v42;
-
-#endif

@@ -14,8 +14,7 @@
  * reply comes is in the call's own rpc_auth_call. Any thread may call the operations, so a flavor
  * that keeps state between calls must lock it.
  */
-#ifndef RPC_RPC_AUTH_H
-#define RPC_RPC_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ bool_t rpc_auth_wrap_plain(struct rpc_auth_call *k, XDR *x,
 			   bool_t (*encode)(void *arg, XDR *x), void *arg);
 int rpc_auth_unwrap_plain(struct rpc_auth_call *k, XDR *x, int (*decode)(void *arg, XDR *x),
 			  void *arg);
-
-#endif

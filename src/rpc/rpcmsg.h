@@ -5,8 +5,7 @@
  * (rpc_auth.h).
  * A stream lies in memory that is aligned to four bytes (xdr_msg.h).
  */
-#ifndef RPC_RPCMSG_H
-#define RPC_RPCMSG_H
+#pragma once
 
 #include "rpc/rpc_auth.h"
 
@@ -34,5 +33,3 @@ void rpcmsg_set_xid(void *msg, uint32_t xid);
  *   -EREMOTEIO       GARBAGE_ARGS or SYSTEM_ERR
  */
 int rpcmsg_reply(XDR *xdrs, uint32_t xid, struct rpc_auth_call *k, uint32_t *why);
-
-#endif

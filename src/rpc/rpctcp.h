@@ -3,8 +3,7 @@
  * RPC over TCP with record marking (RFC 5531, section 11). One call at a time; blocking,
  * with a time limit. Used only for rpcbind and MOUNT while a mount is made.
  */
-#ifndef RPC_RPCTCP_H
-#define RPC_RPCTCP_H
+#pragma once
 
 #include <sys/socket.h>
 #include "base/log.h"
@@ -38,5 +37,3 @@ int rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, uint32_
 
 /* A copy of addr with that port. */
 struct sockaddr_storage rpctcp_with_port(const struct sockaddr_storage *addr, unsigned port);
-
-#endif

@@ -32,8 +32,7 @@
  * move or put them back between rr_submit() and done(). call->reply points into a receive
  * buffer or into memory of this module, and is valid until done() returns.
  */
-#ifndef RPCRDMA_CONN_H
-#define RPCRDMA_CONN_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/list.h"
@@ -309,5 +308,3 @@ void rr_retry(struct rr_conn *c);
  * is in flight on a link: the peer could still reach its buffers.
  */
 int rr_cancel(struct rr_conn *c, struct rr_call *call, int status);
-
-#endif

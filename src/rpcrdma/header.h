@@ -8,8 +8,7 @@
  * Decoding checks every count and length, against the bytes received and against the limits
  * below, before it stores anything.
  */
-#ifndef RPCRDMA_HEADER_H
-#define RPCRDMA_HEADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ int rr_header_decode(struct rr_header *h, const void *buf, size_t len);
 
 /* Total of the lengths of a chunk's segments (cannot overflow 64 bits). */
 uint64_t rr_chunk_len(const struct rr_chunk *c);
-
-#endif

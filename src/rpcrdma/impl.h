@@ -14,8 +14,7 @@
  * in rr_conn after rr_conn_new(): cfg, st and mag->arena; and cfg.windows and told, which are
  * atomic.
  */
-#ifndef RPCRDMA_IMPL_H
-#define RPCRDMA_IMPL_H
+#pragma once
 
 #include "rpcrdma/conn.h"
 #include "rpcrdma/memreg.h"
@@ -166,5 +165,3 @@ void rr_unmapped(void *ctx, void *cookie);
 int rr_post_recv(struct rr_link *link, void *mem);
 /* The same for one that was used. If it fails, the link is given up. */
 void rr_repost(struct rr_link *link, void *mem);
-
-#endif

@@ -38,8 +38,7 @@
  *
  * A fabric or a device that lacks what a strategy needs gets another one: rr_memreg_for().
  */
-#ifndef RPCRDMA_MEMREG_H
-#define RPCRDMA_MEMREG_H
+#pragma once
 
 #include "fabric/fabric.h"
 #include "rpcrdma/header.h"
@@ -87,5 +86,3 @@ extern const struct rr_memreg rr_memreg_mw;
  */
 const struct rr_memreg *rr_memreg_for(const struct rr_memreg *wanted, const struct fab_caps *caps,
 				      const char **why);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A size code n stands for (n + 1) * 1024 bytes.
  */
-#ifndef RPCRDMA_PDATA_H
-#define RPCRDMA_PDATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void rr_pdata_encode(const struct rr_pdata *p, uint8_t out[static RR_PDATA_BYTES
  * both ways, no remote invalidation) and present = false.
  */
 void rr_pdata_decode(struct rr_pdata *p, const void *buf, size_t len);
-
-#endif

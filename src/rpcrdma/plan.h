@@ -12,8 +12,7 @@
  *
  * data: what RFC 8267 lets be placed: file data, and the text of a symbolic link.
  */
-#ifndef RPCRDMA_PLAN_H
-#define RPCRDMA_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ struct rr_plan {
  * Position-Zero chunk would have to hold the data. Data wanted, and the rest of the reply
  * does not fit inline: servers differ on that combination. */
 int rr_plan(struct rr_plan *out, const struct rr_plan_in *in);
-
-#endif

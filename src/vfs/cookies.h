@@ -14,8 +14,7 @@
  *
  * A listing that goes on elsewhere (rewinddir, seekdir) is watched from there anew.
  */
-#ifndef VFS_COOKIES_H
-#define VFS_COOKIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ bool cookies_entry(struct cookies *c, uint64_t cookie, const char *name, uint32_
 /* The reply had entries but not the end. false: its last cookie is the one that was asked
  * for, so the next reply would be the same; or 0, the beginning. */
 bool cookies_advance(const struct cookies *c);
-
-#endif

@@ -18,8 +18,7 @@
  * One operation at a time uses a stream (dirstream_take()), and holds a reference. An operation
  * that nobody waits for any more may still run when the next one comes.
  */
-#ifndef VFS_DIRSTREAM_H
-#define VFS_DIRSTREAM_H
+#pragma once
 
 #include <pthread.h>
 #include "nfs/nfs.h"
@@ -88,5 +87,3 @@ static inline void dirstream_next(struct dirstream *s, const struct dent *d)
 }
 /* Has this mount left the directory's entries alone since they were asked for? */
 bool dirstream_is_current(const struct dirstream *s);
-
-#endif

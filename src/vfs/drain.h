@@ -4,8 +4,7 @@
  * gone when no lane has had a connection for some seconds, or when nothing has come from it for
  * timeo and a minute. Not a lane's thread.
  */
-#ifndef VFS_DRAIN_H
-#define VFS_DRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct drain drain_begins(const struct vfs *vfs);
 void drain_look(struct drain *d, const struct vfs *vfs);
 /* Has the server gone, or is it silent for too long? */
 bool drain_is_silent(const struct drain *d, const struct vfs *vfs);
-
-#endif

@@ -17,8 +17,7 @@
  * Slots stay where they are until handles_fini(). So the only lock for the whole table is
  * that of the list of free slots.
  */
-#ifndef VFS_HANDLE_H
-#define VFS_HANDLE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -64,5 +63,3 @@ bool handle_look(struct handles *h, uint64_t handle, void (*look)(const void *ob
 void handles_each(struct handles *h, void (*look)(const void *obj, void *arg), void *arg);
 /* Gives the handle up and returns its object. NULL: there is no such handle (any more). */
 void *handle_del(struct handles *h, uint64_t handle);
-
-#endif

@@ -50,8 +50,7 @@
  * are marked [s] below. The locks of names.h and handle.h may be taken while it is held,
  * never the other way round.
  */
-#ifndef VFS_INODE_H
-#define VFS_INODE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -210,5 +209,3 @@ static inline bool same_time(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * The caller of a function whose name ends with "locked" holds the lock of the inode's
  * shard, unless the comment says otherwise.
  */
-#ifndef VFS_INODE_IMPL_H
-#define VFS_INODE_IMPL_H
+#pragma once
 
 #include "vfs/inode.h"
 
@@ -39,5 +38,3 @@ void names_drop(struct inode_table *t, struct inode *ino);
 void ownchange_here_locked(struct name_shard *s, uint64_t parent, const char *name);
 /* The server has sent attr, with owners. */
 void ownchange_seen_locked(struct inode *ino, const struct nfs_attr *attr);
-
-#endif

@@ -24,8 +24,7 @@
  * Any thread. Each shard has a mutex for its lists. An inode's own list is guarded by the
  * inode's shard (inode.h), which is locked first.
  */
-#ifndef VFS_NAMES_H
-#define VFS_NAMES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ void inode_unnamed(struct inode_table *t, uint64_t parent, const char *name);
 /* (from, name) has been renamed to (to, newname), and has replaced what had that name. */
 void inode_renamed(struct inode_table *t, uint64_t from, const char *name, uint64_t to,
 		   const char *newname);
-
-#endif

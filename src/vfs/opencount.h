@@ -23,8 +23,7 @@
  * A silly name has one owner at a time: the request that makes it, then the inode, then
  * the request that removes it.
  */
-#ifndef VFS_OPENCOUNT_H
-#define VFS_OPENCOUNT_H
+#pragma once
 
 #include "base/loop.h"
 #include "vfs/inode.h"
@@ -66,5 +65,3 @@ struct silly *opencount_take_silly(struct inode_table *t);
 void opencount_silly_leaves(struct silly *s);
 /* Frees s, and drops its references and counts. */
 void opencount_silly_free(struct inode_table *t, struct silly *s);
-
-#endif

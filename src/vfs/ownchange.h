@@ -31,8 +31,7 @@
  * Any thread. The inode's shard (inode.h) guards what is kept of an inode. A name is
  * guarded by the shard that it is listed in (names.h), which is locked last.
  */
-#ifndef VFS_OWNCHANGE_H
-#define VFS_OWNCHANGE_H
+#pragma once
 
 #include "vfs/inode.h"
 
@@ -72,5 +71,3 @@ void ownchange_gone(struct inode_table *t, struct inode *dir, uint64_t nr, const
 void ownchange_here(struct inode_table *t, uint64_t parent, const char *name);
 /* For how many seconds more the name is known not to exist; 0: that is not known. */
 double ownchange_is_gone(struct inode_table *t, uint64_t parent, const char *name);
-
-#endif

@@ -40,8 +40,7 @@
  * Any thread. Each shard has a mutex, which may be taken while an inode's shard is locked
  * (inode.h).
  */
-#ifndef VFS_SOLO_DIRS_H
-#define VFS_SOLO_DIRS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ void solo_dir_changed(struct solo_dirs *d, uint64_t id, const struct nfs_dir_cha
 void solo_dir_seen(struct solo_dirs *d, uint64_t id, uint64_t change);
 /* Is the name known not to be there? */
 bool solo_dir_lacks(struct solo_dirs *d, uint64_t id, const char *name);
-
-#endif

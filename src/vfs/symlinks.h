@@ -28,8 +28,7 @@
  *
  * Any thread. The inode's shard guards inode.link. It is freed with the inode.
  */
-#ifndef VFS_SYMLINKS_H
-#define VFS_SYMLINKS_H
+#pragma once
 
 #include "vfs/inode.h"
 
@@ -53,5 +52,3 @@ void symlink_made(struct inode_table *t, struct inode *ino, uint64_t change, uin
 	       const char *text);
 /* false: the server has to be asked. Else its text is in `out`, with a NUL. */
 bool symlink_get(struct inode_table *t, struct inode *ino, char out[static NFS_PATH_MAX]);
-
-#endif

@@ -18,8 +18,7 @@
  * What the front end keeps of an inode, of an open file and of an operation lies behind these in
  * one struct of its own, which begins with ours.
  */
-#ifndef VFS_VFS_H
-#define VFS_VFS_H
+#pragma once
 
 #include "vfs/ahead.h"
 #include "vfs/behind.h"
@@ -387,5 +386,3 @@ static inline void file_put(struct vfs_lane *vl, struct file *f)
 /* CLOSEs an open that nobody got. */
 void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
 	       const struct rpc_cred *cred);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the files of src/vfs share. Front ends have vfs.h. */
-#ifndef VFS_VFS_IMPL_H
-#define VFS_VFS_IMPL_H
+#pragma once
 
 #include "vfs/vfs.h"
 
@@ -92,5 +91,3 @@ struct inode *remove_name_found(struct vfs_op *op, struct inode *dir, const char
 void remove_start_rename(struct vfs_op *op, struct inode *from, const char *name, struct inode *to,
 			 const char *newname, const struct inode *moved,
 			 void (*done)(struct vfs_op *op));
-
-#endif

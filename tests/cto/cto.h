@@ -35,8 +35,7 @@
  * An operation may be begun before the answer to the one before it is there (`along`).
  * Processes that do so do not write the same bytes.
  */
-#ifndef CTO_H
-#define CTO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,5 +180,3 @@ struct op generate(void);
 
 /* Leaves out what is not needed for a difference. */
 void shrink(struct op *ops, unsigned *n, char *why, size_t size);
-
-#endif

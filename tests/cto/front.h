@@ -7,8 +7,7 @@
  *
  * Any thread. by_front.c makes system calls of these, and has further operations.
  */
-#ifndef CTO_FRONT_H
-#define CTO_FRONT_H
+#pragma once
 
 #include <semaphore.h>
 #include "vfs/vfs.h"
@@ -62,5 +61,3 @@ void front_write(struct vfs_op *op);    /* the same; len is not 0 */
 /* For others that begin an operation: what it is for, and its end. */
 struct ask *front_ask(struct vfs_op *op);
 void front_end(struct vfs_op *op);
-
-#endif

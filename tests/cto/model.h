@@ -28,8 +28,7 @@
  *
  * Where that mount only reads, all is demanded of it.
  */
-#ifndef CTO_MODEL_H
-#define CTO_MODEL_H
+#pragma once
 
 #include <fcntl.h>
 #include "cto.h"
@@ -146,5 +145,3 @@ bool may_be_old(const struct op *o);
 
 /* Is it about an open file? */
 bool is_slotted(const struct op *o);
-
-#endif

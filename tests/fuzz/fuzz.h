@@ -7,8 +7,7 @@
  * linked with libFuzzer, or with driver.c where there is none; see run. It keeps
  * no state from one input to the next but for what costs too much to make.
  */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -71,5 +70,3 @@ static inline void fuzz_spin(struct loop *l, unsigned ms)
 	loop_timer_set(l, &s.t, ms);
 	CHECK(loop_run(l) == 0);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * ARG and RES name a type that has a PLAY function; ARG4 and RES4 name an
  * operation of version 4 whose cases are <op>_arg and <op>_res.
  */
-#ifndef INTEROP_CASES_H
-#define INTEROP_CASES_H
+#pragma once
 
 #include "constants.h"
 #include "cases_mount3.h"
@@ -50,5 +49,3 @@ static const struct play_case cases[] = { CASES };
 #define C(name) { #name, (uint64_t)(uint32_t)(name) },
 #define SAME(ours, libnfs) { #ours, (uint64_t)(uint32_t)NAME_OF(ours, libnfs) },
 static const struct play_constant constants[] = { CONSTANTS };
-
-#endif

@@ -4,8 +4,7 @@
  * number, so that a wrong value would be wrong on both sides alike. SAME is for
  * those that have two names.
  */
-#ifndef INTEROP_CONSTANTS_H
-#define INTEROP_CONSTANTS_H
+#pragma once
 
 #define CONSTANTS_MOUNT3 \
 	C(MOUNT_PROGRAM) C(MOUNT_V3) C(MNTPATHLEN) C(MNTNAMLEN) C(FHSIZE3) \
@@ -141,5 +140,3 @@
 	SAME(RPCBIND_PORT, PMAP_PORT) SAME(RPCBIND_PROGRAM, PMAP_PROGRAM)
 
 #define CONSTANTS CONSTANTS_MOUNT3 CONSTANTS_NFS3 CONSTANTS_NFS4 CONSTANTS_PAIRS
-
-#endif

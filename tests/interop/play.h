@@ -20,8 +20,7 @@
  * the macros used in the cases both meanings. Case number i of one side is case
  * number i of the other.
  */
-#ifndef INTEROP_PLAY_H
-#define INTEROP_PLAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -149,5 +148,3 @@ void play_fixed(struct play *p, char *at, uint32_t n, unsigned seed, const char 
 	PLAY_ATTR static void play_##type(struct play *p, type *v)
 
 #define PLAY(type) PLAY_AS(type, type)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The macros of the cases for libnfs's types: rpcgen's length and pointer pairs. */
-#ifndef INTEROP_SIDE_LIBNFS_H
-#define INTEROP_SIDE_LIBNFS_H
+#pragma once
 
 #include <string.h>
 #include <nfsc/libnfs-zdr.h>
@@ -124,5 +123,3 @@ typedef pmap3_dump_result mappings_t;
 #define MAPPING_OF(node) (node).map
 #define UADDR(v) (v).addr
 #define MAPPINGS(v, n) LIST((v).list, mapping_node, next, n)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The macros of the cases for our types: every counted item is an nfs_ref. */
-#ifndef INTEROP_SIDE_OURS_H
-#define INTEROP_SIDE_OURS_H
+#pragma once
 
 #include <string.h>
 #include "nfs_lists.h"
@@ -121,5 +120,3 @@ typedef rpcb_dumpres mappings_t;
 #define MAPPING_OF(node) (node)
 #define UADDR(v) (v)
 #define MAPPINGS(v, n) LIST(v, mapping_node, nfs_rpcbmap_next, n)
-
-#endif

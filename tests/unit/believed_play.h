@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What vfs and front.c do when attributes and opens come, for tests that have no operations. */
-#ifndef BELIEVED_PLAY_H
-#define BELIEVED_PLAY_H
+#pragma once
 
 #include "fuse/believed.h"
 #include "vfs/opencount.h"
@@ -65,5 +64,3 @@ static inline bool believed_open(struct inode_table *table, struct inode *ino, s
 	inode_unlock(table, ino);
 	return keep;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Counting buffers, for tests. */
-#ifndef TESTS_BUFFERS_H
-#define TESTS_BUFFERS_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -14,5 +13,3 @@ static inline unsigned buffers_free(const struct magazine *m, enum arena_class c
 		n++;
 	return n;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * must look like and what the server answers. The server that is mounted has minor id 3, major id
  * "name", scope "scope".
  */
-#ifndef TESTS_CHECK4_PLAY_H
-#define TESTS_CHECK4_PLAY_H
+#pragma once
 
 #include "nfs4_play.h"
 
@@ -48,5 +47,3 @@ void m_join_args(void);
 void m_joined(void);
 /* A reply of one operation that has that status. */
 void m_status(uint32_t op, uint32_t status);
-
-#endif

@@ -8,8 +8,7 @@
  * a REMOVE that takes a name away. A message says which file its CLOSE is of, and what else it
  * asks for. The server keeps which files are open, and how often each was closed.
  */
-#ifndef TESTS_RIDER_PLAY_H
-#define TESTS_RIDER_PLAY_H
+#pragma once
 
 #include "fake_fabric.h"
 #include "nfs/internal.h"
@@ -55,5 +54,3 @@ void lose(unsigned lane, bool (*some)(void *ctx), void *ctx);
 void pass_on(unsigned lane, unsigned ms);
 /* No CLOSE waits for a carrier, is aboard one, or was sent by itself. */
 bool all_closed(void);
-
-#endif

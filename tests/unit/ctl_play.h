@@ -3,8 +3,7 @@
  * The daemon's side of the control socket, for tests that play its clients. The paths are played as
  * well (fake_paths.h): what is linked with this has nothing of src/nfs/paths*.c.
  */
-#ifndef TESTS_CTL_PLAY_H
-#define TESTS_CTL_PLAY_H
+#pragma once
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ bool is_silent(int fd);
 unsigned descriptors(void);
 /* Waits until it has n: the daemon closes its ends a little later than the clients notice. */
 void expect_descriptors(unsigned n);
-
-#endif

@@ -4,8 +4,7 @@
  * routines on libtirpc's streams. Most are damaged. Both ways must take and refuse the same ones,
  * and read the same from them.
  */
-#ifndef TESTS_DECODE_TWICE_H
-#define TESTS_DECODE_TWICE_H
+#pragma once
 
 #include <rpc/types.h>
 #include <rpc/xdr.h>
@@ -31,5 +30,3 @@ void twice_text(uint32_t len, const void *from);
 /* Changes words of the message, or moves its end: only its end, or the length word at byte
  * length_at as well (0: there is none). Returns the new length. */
 uint32_t twice_damage(uint32_t len, uint32_t length_at);
-
-#endif

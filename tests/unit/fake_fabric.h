@@ -4,8 +4,7 @@
  * that messages are sent from, and received into, memory that no peer can write to.
  * Everything happens on the caller's thread, when the test says so.
  */
-#ifndef TESTS_FAKE_FABRIC_H
-#define TESTS_FAKE_FABRIC_H
+#pragma once
 
 #include "fabric/fabric.h"
 
@@ -112,5 +111,3 @@ unsigned fake_in_state(enum fake_window_state s);
 bool fake_unbound(void);
 /* The peer breaks the connection. */
 void fake_break(void);
-
-#endif

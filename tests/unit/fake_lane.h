@@ -4,8 +4,7 @@
  * each call at once. The test's thread plays the mounting thread and the control thread. The
  * server runs on the lane's thread.
  */
-#ifndef TESTS_FAKE_LANE_H
-#define TESTS_FAKE_LANE_H
+#pragma once
 
 #include "fake_fabric.h"
 #include "nfs/internal.h"
@@ -50,5 +49,3 @@ struct nfs_file *fake_file(struct nfs_call *c, const struct nfs_fh *fh);
 extern _Atomic bool fake_no_file;
 /* The test has to free fake_cl.server.vdata afterwards. */
 void fake_lane_stop(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The functions of nfs/paths.h, played: a table of paths that the test fills in and changes,
  * on any thread. A test that has this in its sources has nothing of the real ones.
  */
-#ifndef TESTS_FAKE_PATHS_H
-#define TESTS_FAKE_PATHS_H
+#pragma once
 
 #include <pthread.h>
 #include "nfs/paths.h"
@@ -31,5 +30,3 @@ bool fake_path_await(unsigned id, enum nfs_path_state state);
 void fake_path_set(unsigned id, enum nfs_path_state state, const char *why);
 /* Its place is used again. */
 void fake_path_replace(unsigned id);
-
-#endif

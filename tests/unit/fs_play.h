@@ -10,8 +10,7 @@
  * The lane's device (fuse/dev.h) is a fake one, which hands on a request when the test makes
  * one. A test of reading itself uses the real one instead: fs_play_attach().
  */
-#ifndef TESTS_FS_PLAY_H
-#define TESTS_FS_PLAY_H
+#pragma once
 
 #include "fuse/fs_impl.h"
 #include "lane_play.h"
@@ -69,5 +68,3 @@ void fs_play_detach(void);
 
 /* An open file of the root's inode, made without OPEN. The caller frees it, last. */
 struct fs_file *fs_play_file(void);
-
-#endif

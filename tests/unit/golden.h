@@ -3,8 +3,7 @@
  * Recorded connections (tests/golden): the file, and its contents frame by frame, in the
  * order in which the frames were complete on the link.
  */
-#ifndef GOLDEN_H
-#define GOLDEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct golden {
 /* Reads tests/golden/NAME. Any error in it fails the test. */
 struct golden *golden_read(const char *name);
 void golden_free(struct golden *g);
-
-#endif

@@ -6,8 +6,7 @@
  *      nfs_start --> the version's encode --> fake.sends
  *      call.done <-- the version's decode <-- lane_play_serve, lane_play_reply
  */
-#ifndef TESTS_LANE_PLAY_H
-#define TESTS_LANE_PLAY_H
+#pragma once
 
 #include "fake_fabric.h"
 #include "nfs/internal.h"
@@ -46,5 +45,3 @@ void reply_words(const uint32_t *w, unsigned n);
 	reply_words((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
 /* Replies to a WRITE of version 3: all data is on stable storage. */
 void reply_write3(unsigned send, uint32_t count);
-
-#endif

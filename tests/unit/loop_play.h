@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A loop for each test, and ways to run it. */
-#ifndef TESTS_LOOP_PLAY_H
-#define TESTS_LOOP_PLAY_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -58,5 +57,3 @@ static inline void run_awake(void)
 }
 
 TestSuite(loop, .init = begin_loop, .fini = end_loop, .timeout = 300);
-
-#endif

@@ -3,8 +3,7 @@
  * What tests of versions 4.1 and 4.2 share: a client of two lanes, the second of which a test may
  * use, with a session of ten slots; and the first operations of COMPOUNDs.
  */
-#ifndef TESTS_NFS4_PLAY_H
-#define TESTS_NFS4_PLAY_H
+#pragma once
 
 #include "nfs/nfs4/nfs4_compound.h"
 #include "op_play.h"
@@ -77,5 +76,3 @@ void m_stat_values(void);
 /* Fills in the length of an opaque that begins at byte `at` and is complete now. */
 void m_end_opaque(uint32_t at);
 void expect_stat(const struct nfs_attr *a);
-
-#endif

@@ -4,8 +4,7 @@
  * one lane (fake_lane.h); and opens of that client. The server runs on the lane's thread. A
  * test sets its members before it makes the call that they affect.
  */
-#ifndef TESTS_NFS4_SERVER_H
-#define TESTS_NFS4_SERVER_H
+#pragma once
 
 #include <pthread.h>
 #include "fake_lane.h"
@@ -95,5 +94,3 @@ void begin(struct one_call *o, enum nfs_op op, struct nfs_open *open);
 /* Lets the lane go on, as after recovery. */
 void resume(void);
 void await(struct one_call *o, int rc);
-
-#endif

@@ -4,8 +4,7 @@
  * written by hand, word by word as in the RFC. Then it is compared with what encode makes,
  * or given to decode.
  */
-#ifndef TESTS_OP_PLAY_H
-#define TESTS_OP_PLAY_H
+#pragma once
 
 #include "nfs/nfs.h"
 
@@ -52,5 +51,3 @@ void play_all_cuts(const struct nfs_call *c, const struct nfs_opdef *def,
  * write out of bounds; the sanitizers would tell. */
 void play_twists(const struct nfs_call *c, const struct nfs_opdef *def,
 		 const struct play_hooks *h);
-
-#endif

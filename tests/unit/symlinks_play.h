@@ -3,8 +3,7 @@
  * One requester with two links, for tests of what its links do. The test plays both servers.
  * Each test program that includes this has a requester of its own.
  */
-#ifndef TESTS_LINKS_PLAY_H
-#define TESTS_LINKS_PLAY_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -177,5 +176,3 @@ static inline void run_loop(void)
 	loop_timer_set(loop, &t, 5);
 	cr_assert_eq(loop_run(loop), 0);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * on one loop (only connect, which blocks, has a thread of its own), with a
  * proxy between them if wanted, that cuts the stream into pieces or damages it.
  */
-#ifndef TEST_IWARP_H
-#define TEST_IWARP_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -437,5 +436,3 @@ static void fill(uint8_t *mem, size_t len, unsigned seed)
 	for (size_t i = 0; i < len; i++)
 		mem[i] = (uint8_t)(i * 31 + (i >> 8) * 7 + seed);
 }
-
-#endif

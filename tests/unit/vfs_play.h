@@ -20,8 +20,7 @@
  *   forgets   while it is told of an inode, it drops its own reference
  *   gone      it waits for nothing any more, and drops all that it has, whatever is under way
  */
-#ifndef TESTS_VFS_PLAY_H
-#define TESTS_VFS_PLAY_H
+#pragma once
 
 #include "lane_play.h"
 #include "vfs/vfs.h"
@@ -114,5 +113,3 @@ uint64_t vfs_play_nr(const struct vfs_op *op);
 bool vfs_play_give_up(struct vfs_op *op);
 /* The front end is gone. Files of the test's are closed by the test. */
 void vfs_play_gone(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef TESTS_VMFLAGS_H
-#define TESTS_VMFLAGS_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -36,5 +35,3 @@ static inline bool is_mapped(void *page)
 
 	return mincore(page, 1, &in_core) == 0 || errno != ENOMEM;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Hex digits stand for themselves, 'text' for its bytes and the pad of XDR, and
  * blanks separate.
  */
-#ifndef XDR_VECTOR_H
-#define XDR_VECTOR_H
+#pragma once
 
 #include <stddef.h>
 #include <rpc/xdr.h>
@@ -35,5 +34,3 @@ struct xdr_vector {
  * damaged, decoding does no harm. Reports through Criterion.
  */
 void check_xdr_vectors(const struct xdr_vector *v, size_t n);
-
-#endif

@@ -14,8 +14,7 @@
  * ignored unless both sides agreed on CRC. Header sizes in this file include the length
  * word.
  */
-#ifndef IWARP_DDP_H
-#define IWARP_DDP_H
+#pragma once
 
 #include <endian.h>
 #include <isa-l/crc.h>
@@ -159,5 +158,3 @@ unsigned ddp_decode(struct ddp_hdr *h, const uint8_t *buf, size_t len, enum iw_e
 
 void ddp_read_encode(const struct ddp_read_req *r, uint8_t *buf);
 void ddp_read_decode(struct ddp_read_req *r, const uint8_t *buf);
-
-#endif

@@ -25,8 +25,7 @@
  * STag is checked before each. So dereg and close need not wait for anything: no such call
  * follows once they return.
  */
-#ifndef IWARP_IWARP_H
-#define IWARP_IWARP_H
+#pragma once
 
 #include <sys/uio.h>
 #include "base/loop.h"
@@ -322,5 +321,3 @@ int iw_accept(struct fab_conn *c, const void *priv, size_t privlen, struct errbu
 void iw_reject(struct fab_conn *c, const void *priv, size_t privlen);
 void iw_addrs(const struct fab_conn *c, struct sockaddr_storage *local,
 	      struct sockaddr_storage *peer);
-
-#endif

@@ -24,8 +24,7 @@
  * first anyway, so our own Requests do not ask for this. But adapters (irdma, cxgb4) do,
  * and want to see A in the Reply.
  */
-#ifndef IWARP_MPA_H
-#define IWARP_MPA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ int mpa_judge_request(const struct mpa_frame *req, const struct mpa_terms *own,
 /* The active side: what this Reply to our Request means. */
 int mpa_judge_reply(const struct mpa_frame *rep, const struct mpa_terms *own,
 		    struct mpa_terms *agreed, const char **why);
-
-#endif

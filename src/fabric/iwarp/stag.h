@@ -16,8 +16,7 @@
  * Adding and removing cost a few stores. There is no lock (the table belongs to one
  * connection and so to one thread), and no allocation unless the table has to grow.
  */
-#ifndef IWARP_STAG_H
-#define IWARP_STAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ const struct stag_entry *stag_find(const struct stag_table *t, uint32_t stag);
 /* May the peer use [to, to + len) of that tag with these rights? *mem is its start. */
 enum stag_result stag_check(const struct stag_table *t, uint32_t stag, uint64_t to,
 			    uint64_t len, unsigned rights, uint8_t **mem);
-
-#endif

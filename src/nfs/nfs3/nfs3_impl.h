@@ -3,8 +3,7 @@
  * What the files of NFSv3 share: conversions, sizes, and the operations that nfs3.c puts
  * into the version's table.
  */
-#ifndef NFS_NFS3_IMPL_H
-#define NFS_NFS3_IMPL_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -101,5 +100,3 @@ int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 
 int nfs3_mount(struct nfs_server *s, struct errbuf *eb);
 void nfs3_umount(struct nfs_server *s);
-
-#endif

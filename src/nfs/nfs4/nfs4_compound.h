@@ -3,8 +3,7 @@
  * What COMPOUNDs are written with, and read with. Operations come in the order of the protocol:
  * nfs4_sequence.c has the head of each, nfs4_named.c one with names behind it.
  */
-#ifndef NFS_NFS4_COMPOUND_H
-#define NFS_NFS4_COMPOUND_H
+#pragma once
 
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -123,5 +122,3 @@ bool nfs4_has_required(const struct nfs4_attrs *a);
 /* Encodes into `buf`, which out->attr_vals then refers to. */
 bool nfs4_put_fattr(fattr4 *out, const struct nfs_sattr *in, char *buf, size_t len);
 #define NFS4_SATTR_MAX (128u + 2u * (4u + NFS_OWNER_MAX))       /* for nfs4_put_fattr() */
-
-#endif

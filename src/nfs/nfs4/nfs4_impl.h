@@ -14,8 +14,7 @@
  *                        recovery while it works on it, and a REOPEN under way
  *                        (nfs4_open.c).
  */
-#ifndef NFS_NFS4_IMPL_H
-#define NFS_NFS4_IMPL_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -426,5 +425,3 @@ extern const struct nfs_opdef nfs4_op_close;                            /* nfs4_
 extern const struct nfs_opdef nfs4_op_read, nfs4_op_write, nfs4_op_commit;      /* nfs4_io.c */
 extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
 	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */
-
-#endif

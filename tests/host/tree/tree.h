@@ -11,8 +11,7 @@
  * The processes share nothing but a piece of memory, in which they say who holds
  * what: it does not go through the mount.
  */
-#ifndef TREE_H
-#define TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ void locks_make(const char *dir);
 void locks_step(unsigned me);
 /* Releases all; says how many were had, and how many records were written. */
 void locks_end(unsigned me, unsigned *holds, unsigned *records);
-
-#endif

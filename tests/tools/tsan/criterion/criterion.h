@@ -4,8 +4,7 @@
  * only: Criterion maps memory at addresses that ThreadSanitizer reserves, so
  * its programs end before the first test. Each test runs in a forked process.
  */
-#ifndef TSAN_CRITERION_H
-#define TSAN_CRITERION_H
+#pragma once
 
 /* Comparisons are as lax as Criterion's own. */
 #pragma GCC system_header
@@ -97,5 +96,3 @@ void tsan_end(void) __attribute__((noreturn));
 #define cr_log_info(...)              fprintf(stderr, __VA_ARGS__)
 #define cr_skip_test(...)             tsan_skip("" __VA_ARGS__)
 #define cr_skip(...)                  tsan_skip("" __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See criterion.h beside this file. */
-#ifndef TSAN_REDIRECT_H
-#define TSAN_REDIRECT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -9,5 +8,3 @@ void cr_redirect_stderr(void);
 void cr_redirect_stdout(void);
 FILE *cr_get_redirected_stderr(void);
 FILE *cr_get_redirected_stdout(void);
-
-#endif
