@@ -295,6 +295,10 @@ struct fabric {
 	int (*post_read)(struct fab_conn *c, const struct fab_sge *sge,
 			 uint32_t rkey, uint64_t addr, void *cookie);
 
+	/* Looks whether the peer has ended the connection, ahead of what came before that and
+	 * has not been handled. If so, `down` comes inside this call. */
+	void (*look)(struct fab_conn *c);
+
 	/* Listens on p->local. Connection requests come from loop l; the connections
 	 * have p's limits. 0, or -errno with eb set. */
 	int (*listen)(const struct fab_params *p, struct loop *l,

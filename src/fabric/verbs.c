@@ -459,6 +459,7 @@ const struct fabric fabric_verbs = {
 	.post_send_inv = verbs_post_send_inv,
 	.post_write = verbs_post_write,
 	.post_read = verbs_post_read,
+	.look = verbs_cm_events,
 	.listen = verbs_listen,
 	.listen_addr = verbs_listen_addr,
 	.unlisten = verbs_unlisten,

@@ -29,7 +29,7 @@
  * recognizes them by the session slot, or for version 3 our own cache does (drc.c), which
  * must know what became of them. So if some of the pair's calls still run on the server,
  * the pair keeps its TCP connection until they are answered: it "lingers", for LINGER_MS at
- * most.
+ * most. What the server has no part of by then it does not get (tcp_withdraw).
  *
  * A pair ends as well if its client takes no part in what was posted for a minute, as an RDMA
  * Read that it does not answer (pair_posted).
@@ -403,8 +403,11 @@ void drc_pair_ends(struct gw_pair *p);
 /* Starts to connect. If that fails, the pair has ended. */
 void tcp_open(struct gw_pair *p);
 void tcp_close(struct gw_pair *p);
-/* Queues k's record. */
+/* Queues k's record. The pair may have ended afterwards. */
 void tcp_send(struct gw_call *k);
+/* The client has gone: the server does not get the call, unless it has part of it. What waits
+ * for the call's answer takes its place. */
+void tcp_withdraw(struct gw_call *k);
 
 /* ---- gw_reply.c: TCP to RDMA ---- */
 

@@ -304,6 +304,7 @@ static void end_calls(struct gw_pair *p)
 			loop_timer_clear(&k->delay);
 		if (k->slot)
 			list_del(&k->out_node);         /* it waits for memory */
+		tcp_withdraw(k);
 		if (!drc_runs(k))
 			drc_gone(k);
 	}

@@ -34,14 +34,46 @@ static void want_write(struct gw_pair *p, bool on)
 	loop_rewatch(p->gw->loop, &p->tcp, EPOLLIN | (on ? EPOLLOUT : 0u));
 }
 
+/*
+ * Has the client gone? It may have sent the call again by a way that does not lead through here,
+ * have its answer, and have written since, while we stood still or the server took nothing. The
+ * server does not know a version 3 call again, and an old WRITE would undo a newer one. So this is
+ * asked as late as can be.
+ */
+static bool is_given_up(const struct gw_call *k)
+{
+	struct gw_pair *p = k->pair;
+
+	if (k->call_sent || k->late || !drc_runs(k))
+		return false;
+	if (!p->ended)
+		p->fab->look(p->conn);
+	return p->ended;
+}
+
+void tcp_withdraw(struct gw_call *k)
+{
+	if (!k->passed || k->call_sent || k->late)
+		return;
+	log_debug("connection %u: call %lu, XID %08x, is not passed on: its client has gone",
+		  k->pair->id, k->number, k->xid);
+	list_del(&k->out_node);
+	k->passed = false;
+	drc_gone(k);
+}
+
 static void write_out(struct gw_pair *p)
 {
-	while (!list_empty(&p->out)) {
+	while (p->tcp.fd >= 0 && !list_empty(&p->out)) {
 		struct gw_call *k = container_of(p->out.next, struct gw_call, out_node);
 		uint32_t total = GW_MARK + k->call_len;
-		ssize_t n = send(p->tcp.fd, k->call->mem + k->call_sent, total - k->call_sent,
-				 MSG_NOSIGNAL);
+		ssize_t n;
 
+		if (is_given_up(k)) {
+			tcp_withdraw(k);
+			continue;
+		}
+		n = send(p->tcp.fd, k->call->mem + k->call_sent, total - k->call_sent, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -56,7 +88,6 @@ static void write_out(struct gw_pair *p)
 		if (k->call_sent < total)
 			continue;
 		list_del(&k->out_node);
-		list_init(&k->out_node);
 		pair_buf_put(p, k->call);
 		k->call = NULL;
 		pair_call_done(k);

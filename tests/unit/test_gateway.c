@@ -847,6 +847,69 @@ Test(gateway, v3_read_chunks, .init = setup, .fini = drc_teardown)
 	REFUSED(HEAD(0), 1, 44, SEG(4, 0), 0, 0, 0, XID, 0, 2, 100005, 3, 1, 0, 0, 0, 0, 4);
 }
 
+/* ---- Calls of a client that is gone ---- */
+
+/* The client sends them again by another way, which may lead past this gateway, and goes on. Then
+ * they are older than what it has written since. */
+
+static void go_away(struct loop_timer *t)
+{
+	(void)t;
+	FAB->close(cl.c);
+}
+
+/* Sends the call and closes the connection, before the gateway has its next look at either. */
+static void cl_send_and_go(const uint32_t *w, unsigned n)
+{
+	struct loop_timer goes;
+
+	cl_send(w, n);
+	loop_timer_init(&goes, go_away);
+	loop_timer_set(loop, &goes, 0);         /* behind the timer that sends */
+	RUN_UNTIL(list_empty(&gw.pairs));
+}
+
+static void cl_comes_again(void)
+{
+	cr_assert_eq(cl_dial(false), 0);
+	cr_assert_eq(FAB->attach(cl.c, loop, &cl_events, NULL), 0);
+}
+
+Test(gateway, v3_call_of_a_client_that_is_gone, .init = setup, .fini = drc_teardown)
+{
+	ANSWER(REPLY_OK, 17);
+	cl_send_and_go(WORDS(MKDIR9));
+	cr_assert_eq(srv.records, 0);
+	cl_comes_again();
+	ASK(MKDIR9);
+	cr_assert(srv.records == 1 && got(13) == 17);
+	/* A session knows its calls again on any way. */
+	cl_send_and_go(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(4, 1)));
+	cr_assert_eq(srv.records, 2);
+	cl_comes_again();
+}
+
+/* What has gone to the server in part goes there as a whole, and what waits behind it does not. */
+Test(gateway, v3_calls_behind_a_full_connection, .init = setup, .fini = drc_teardown)
+{
+	struct gw_pair *first = the_pair();
+
+	ANSWER(REPLY_OK, 17);
+	loop_rewatch(loop, &srv.conns[0], 0);
+	cl_send(WORDS(HEAD(0), 1, 68, SEG(MEM - 8192, 0), 0, 0, 0, WRITE3(MEM - 8192)));
+	RUN_UNTIL(!list_empty(&first->out));
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 7), 4, 0x66, 0, 0, 4, 2, 4, 0x61626364));
+	RUN_UNTIL(first->out.next->next != &first->out);
+	FAB->close(cl.c);
+	RUN_UNTIL(first->ended);
+	cl_comes_again();
+	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 7), 4, 0x66, 0, 0, 4, 2, 4, 0x61626364);
+	cr_assert(srv.records == 1 && srv.len < 4096 && got(13) == 17);
+	loop_rewatch(loop, &srv.conns[0], EPOLLIN);
+	RUN_UNTIL(gw.pairs.next->next == &gw.pairs);
+	cr_assert(srv.records == 2 && srv.len > MEM - 8192);
+}
+
 /* ---- Memory, idle connections, and whose they are ---- */
 
 /* Room for one call: the others wait, and each is served when its turn comes. */

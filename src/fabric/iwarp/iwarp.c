@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -231,6 +232,14 @@ void iw_fail(struct fab_conn *c, enum iw_error e)
 	iw_down(c, iw_errors[e].err, iw_errors[e].why);
 }
 
+static void iw_look(struct fab_conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+
+	if (!c->down && poll(&p, 1, 0) > 0)
+		iw_down(c, -ECONNRESET, "the peer closed the connection");
+}
+
 /*
  * What TCP has not delivered yet goes with the connection. The owner sends its calls again on
  * another one, and the old ones must not come to the server after these, when the way is free
@@ -319,6 +328,7 @@ const struct fabric fabric_iwarp = {
 	.post_send_inv = iw_post_send_inv,
 	.post_write = iw_post_write,
 	.post_read = iw_post_read,
+	.look = iw_look,
 	.listen = iw_listen,
 	.listen_addr = iw_listen_addr,
 	.addrs = iw_addrs,
