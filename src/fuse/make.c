@@ -177,7 +177,7 @@ static void create_done(struct vfs_op *op)
 	bool another;
 
 	if (fs_solo_writes_only(r)) {
-		vfs_start(op, NFS_OP_CREATE, create_done);
+		vfs_create(op);
 		return;
 	}
 	if (op->call.res.status) {
@@ -214,7 +214,8 @@ void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		return;
 	r->fi = *fi;
 	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);
-	vfs_start(&r->op, NFS_OP_CREATE, create_done);
+	r->op.end = create_done;
+	vfs_create(&r->op);
 }
 
 /* ---- unlink, rmdir, rename ---- */

@@ -114,7 +114,9 @@ struct nfs_args {
 			bool unstable;          /* WRITE: COMMIT follows; else FILE_SYNC */
 		} io;
 		struct {
-			int flags;              /* open(2)'s O_ACCMODE, O_EXCL, O_TRUNC */
+			int flags;              /* open(2)'s O_ACCMODE. CREATE: and O_EXCL, or O_TRUNC:
+						 * -EEXIST if the name exists. Without O_EXCL an
+						 * earlier sending may have made it */
 			bool exec;              /* OPEN: to execute; only the kernel reads it */
 			uint64_t verifier;      /* of an exclusive CREATE: 0 at the start, and then the
 						 * same in all sendings, and when it is started anew */

@@ -91,9 +91,9 @@
  *   the writer is killed              What was answered goes on. What waits for room is freed.
  *   the file is closed                close() waits for COMMIT. CLOSE is sent when the last
  *        WRITE has gone, because each one has a reference to its open file.
- *   O_CREAT | O_TRUNC of a name that the kernel does not know, but whose file is open here by
- *        another name        It is not known before that this is the file, so what is held
- *        is not sent before.
+ *   O_CREAT | O_TRUNC of a name that is thought to be free, but is that of a file that is open
+ *        here by another name        CREATE truncates nothing. It finds the file, and the
+ *        truncation follows, which waits (create.c).
  *   an error                          The data is dropped. Each open of the file reports the
  *        error once, to the next write() or fsync(); until then each close() does. So a full
  *        disk is noticed while a program is still writing. The front end drops its

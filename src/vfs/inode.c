@@ -236,6 +236,23 @@ struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
 	return inode_get_as(t, fh, attr, parent, name, namelen, since, true);
 }
 
+struct inode *inode_get_untold(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr)
+{
+	uint32_t hash = fh_hash(fh);
+	struct inode_shard *s = shard_at(t, hash);
+	struct inode *ino;
+
+	pthread_mutex_lock(&s->mu);
+	ino = inode_find_fh(s, hash, fh);
+	if (!ino || is_forgotten(ino))
+		ino = inode_insert(t, s, ino, hash, fh, attr);
+	if (ino)
+		inode_ref(ino);
+	pthread_mutex_unlock(&s->mu);
+	return ino;
+}
+
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since)

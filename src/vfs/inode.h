@@ -181,6 +181,9 @@ struct inode *inode_get_created(struct inode_table *t, const struct nfs_fh *fh,
 struct inode *inode_get_listed(struct inode_table *t, const struct nfs_fh *fh,
 			       const struct nfs_attr *attr, uint64_t parent, const char *name,
 			       size_t namelen, uint64_t since);
+/* As inode_get(), but attr are neither remembered nor told. */
+struct inode *inode_get_untold(struct inode_table *t, const struct nfs_fh *fh,
+			       const struct nfs_attr *attr);
 /* For CREATE's open: the file with that handle, with a reference to nfs_file. If there is no inode
  * it makes a forgotten one. NULL: no memory. */
 struct nfs_file *inode_file(struct inode_table *t, const struct nfs_fh *fh);

@@ -350,6 +350,9 @@ void vfs_rmdir(struct vfs_op *op);
 void vfs_rename(struct vfs_op *op);
 /* ino gets `name` in ino2. */
 void vfs_link(struct vfs_op *op);
+/* create.c: call.args.name, sattr, file.flags. If the name exists it is opened, whatever it is, unless
+ * flags have O_EXCL; with O_TRUNC a regular file is truncated, after all that was written to it. */
+void vfs_create(struct vfs_op *op);
 /* file.c: OPEN as soon as no call that removes a name of the file is under way (opencount.h), by the
  * file's names if `named`. -NFS_EMOVED: they are not its names any more. */
 void vfs_open(struct vfs_op *op, bool named);

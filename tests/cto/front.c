@@ -157,7 +157,8 @@ void front_create(struct vfs_op *op)
 {
 	op->call.args.sattr = (struct nfs_sattr){ .valid = NFS_SET_MODE, .mode = 0644 };
 	op->call.args.file.flags = front_ask(op)->flags;
-	vfs_start(op, NFS_OP_CREATE, front_created);
+	op->end = front_created;
+	vfs_create(op);
 }
 
 static void front_closed(struct vfs_op *op)

@@ -311,7 +311,8 @@ Test(nfs3, arguments_of_create)
 
 	m_new();
 	m_dirop();
-	M(0, 1, 0640, 0, 0, 1, 0, 0, 0, 0);     /* O_TRUNC: size 0 */
+	M(1);                           /* O_TRUNC: GUARDED */
+	m_mode_only();
 	ARGS(call_create(O_RDWR | O_TRUNC), 8);
 
 	m_new();

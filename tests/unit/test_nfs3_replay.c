@@ -132,12 +132,14 @@ static void get_name(char *to)
 	arg += (len + 3) / 4;
 }
 
-static void make(const char *name, bool excl)
+/* how: CREATE's mode; MKDIR and the like behave as GUARDED. */
+static void make(const char *name, uint32_t how)
 {
 	uint32_t id = id_at(name), v0 = 0, v1 = 0;
+	bool excl = how == EXCLUSIVE;
 
+	cr_assert(excl || how == GUARDED);
 	if (excl) {
-		cr_assert_eq(get(), 2);
 		v0 = get();
 		v1 = get();
 	}
@@ -248,10 +250,10 @@ static uint32_t execute(void)
 	get_name(name);
 	switch (proc) {
 	case NFSPROC3_LOOKUP:  look(name); break;
-	case NFSPROC3_CREATE:  make(name, true); break;
+	case NFSPROC3_CREATE:  make(name, get()); break;
 	case NFSPROC3_MKDIR:
 	case NFSPROC3_SYMLINK:
-	case NFSPROC3_MKNOD:   make(name, false); break;
+	case NFSPROC3_MKNOD:   make(name, GUARDED); break;
 	case NFSPROC3_REMOVE:
 	case NFSPROC3_RMDIR:   take_away(name); break;
 	default:               cr_assert(false, "procedure %u", proc);
@@ -333,6 +335,8 @@ struct row {
 	const char *why;
 };
 
+static int create_flag = O_EXCL;
+
 static void play(const struct row *t)
 {
 	static const struct rpc_cred cred = { .uid = 1000, .gid = 100 };
@@ -355,7 +359,7 @@ static void play(const struct row *t)
 	if (t->op == NFS_OP_RENAME)
 		call.args.ren.moved = &our_fh;
 	else if (t->op == NFS_OP_CREATE)
-		call.args.file.flags = O_RDWR | O_EXCL;
+		call.args.file.flags = O_RDWR | create_flag;
 	else if (t->op == NFS_OP_SYMLINK)
 		call.args.mk.target = "me";
 	else if (t->op == NFS_OP_MKNOD)
@@ -426,6 +430,15 @@ static void play_all(void)
 Test(nfs3_replay, no_lock_has_two_holders)
 {
 	play_all();
+}
+
+/* GUARDED. The caller opens what is there, and cuts it, whoever has made it (vfs/create.c). */
+Test(nfs3_replay, create_with_o_trunc)
+{
+	create_flag = O_TRUNC;
+	play(&(struct row){ NFS_OP_CREATE, true, none, none, -EEXIST, "ours, as far as anybody knows" });
+	play(&(struct row){ NFS_OP_CREATE, false, none, they_make, -EEXIST, "somebody else's" });
+	play(&(struct row){ NFS_OP_CREATE, false, none, none, 0, "the first one got lost" });
 }
 
 /* A server that exports with subtree_check gives a file one handle for each

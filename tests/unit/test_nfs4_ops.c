@@ -347,7 +347,9 @@ Test(nfs4, arguments_of_open)
 
 	m_args(8, true);
 	m_open_args(3);
-	M(1, 0, 2, 0x10, 2, 12, 0, 0, 0640, 0);         /* with a size of 0 */
+	M(1, 1);                        /* O_TRUNC: GUARDED */
+	m_mode_only();
+	M(0);
 	m_str("name");
 	M(10);
 	m_look();

@@ -51,14 +51,8 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 		a.how.mode = EXCLUSIVE;
 		nfs_create_verifier(c, a.how.createhow3_u.verf);
 	} else {
-		struct nfs_sattr s = c->args.sattr;
-
-		if (c->args.file.flags & O_TRUNC) {
-			s.valid |= NFS_SET_SIZE;
-			s.size = 0;
-		}
-		a.how.mode = UNCHECKED;
-		nfs3_sattr(&a.how.createhow3_u.obj_attributes, &s);
+		a.how.mode = c->args.file.flags & O_TRUNC ? GUARDED : UNCHECKED;
+		nfs3_sattr(&a.how.createhow3_u.obj_attributes, &c->args.sattr);
 	}
 	return xdr_CREATE3args(x, &a);
 }

@@ -173,20 +173,16 @@ static bool nfs4_open_exclusive(const struct nfs_call *c)
 
 static bool put_how(struct nfs_call *c, createhow4 *how, char *buf)
 {
-	struct nfs_sattr s = c->args.sattr;
+	const struct nfs_sattr *s = &c->args.sattr;
 
 	if (nfs4_open_exclusive(c)) {
 		how->mode = EXCLUSIVE4_1;
 		nfs_create_verifier(c, how->createhow4_u.ch_createboth.cva_verf);
-		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, &s, buf,
+		return nfs4_put_fattr(&how->createhow4_u.ch_createboth.cva_attrs, s, buf,
 				      NFS4_SATTR_MAX);
 	}
-	if (c->args.file.flags & O_TRUNC) {
-		s.valid |= NFS_SET_SIZE;
-		s.size = 0;
-	}
-	how->mode = UNCHECKED4;
-	return nfs4_put_fattr(&how->createhow4_u.createattrs, &s, buf, NFS4_SATTR_MAX);
+	how->mode = c->args.file.flags & O_TRUNC ? GUARDED4 : UNCHECKED4;
+	return nfs4_put_fattr(&how->createhow4_u.createattrs, s, buf, NFS4_SATTR_MAX);
 }
 
 /* The second step is needed only if the server set less than was asked for, or kept the

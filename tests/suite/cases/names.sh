@@ -30,6 +30,20 @@ for (( round = 1; round <= 3; round++ )); do
 	[[ $VERS == 3 ]] || { replaced "read" && equal "$(cat conf)" new "what is read"; }
 done
 
+# A name that the kernel believes not to exist, for a second at most, is that of a file by now that is
+# open here by another name: what is written to it, and held, comes before O_CREAT | O_TRUNC.
+for (( round = 1; round <= 5; round++ )); do
+	echo "old text" >mine$round
+	perl -MFcntl -e 'my ($mine, $free, $dir) = @ARGV;
+		open(my $f, "+<", $mine) or die "$mine: $!\n";
+		die "$free is there\n" if -e $free;
+		system("vm-root", "mv", "$dir/$mine", "$dir/$free") == 0 or die "mv\n";
+		syswrite($f, "more\n") == 5 or die "write: $!\n";
+		sysopen(my $g, $free, O_RDWR | O_CREAT | O_TRUNC) or die "$free: $!\n";
+		-s $g and die "$free has a size\n"' mine$round free$round "$SERVER_WORK" || fail "a name that was free"
+	equal "$(stat -c %s "$SERVER_WORK/free$round")" 0 "truncated by a name that was believed to be free"
+done
+
 # The file is replaced, has no other name, and somebody on this mount still has it open.
 echo "old text" >open && exec 5<open
 theirs 'echo new >open.new && chmod 666 open.new && mv open.new open'
