@@ -6,8 +6,11 @@
  * thread has a file and a directory of its own in DIR. In turn it writes a block of its
  * file (O_DIRECT), reads one, and does one thing with a name. What a block has to be depends
  * on the file, the block and how often that was written; a name's operation done twice
- * fails the second time. (-i: names are only looked at, because the server executes calls
- * twice that are sent again over another path.) Prints
+ * fails the second time. (-i: for a server that executes calls twice that are sent again over
+ * another path, the second time perhaps late: doc/multipath.md. So names are only looked at. And
+ * each block gets new data only once when something is cut, and then the same again: a write that
+ * was under way then may come twice, but undoes nothing. What was written has to be there all the
+ * same.) Prints
  *
  *     begins                          the files are there
  *     operations N      errors N      bytes N
@@ -39,6 +42,7 @@
 
 #define THREADS_MAX 64u
 #define BLOCKS      64u
+#define BLOCKS_MAX  512u        /* with -i: some get new data until the end */
 #define SLOT_MS     100u
 #define STUCK_S     120u
 #define TICK_NS     10000000u
@@ -52,7 +56,8 @@ struct thread {
 	int fd;
 	char *data;
 	char dir[4096];
-	uint32_t written[BLOCKS];       /* how often */
+	uint32_t written[BLOCKS_MAX];   /* how often */
+	bool last[BLOCKS_MAX];          /* nothing else is written there any more */
 	unsigned step;
 	uint64_t random;
 };
@@ -74,7 +79,7 @@ static struct {
 } seen = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t began, until;
-static uint32_t block_size = 4096;
+static uint32_t block_size = 4096, blocks = BLOCKS;
 static bool idempotent;
 
 static uint64_t now(void)
@@ -150,23 +155,35 @@ static void fill(char *data, unsigned me, uint32_t block, uint32_t generation)
 static uint32_t any_block(struct thread *t)
 {
 	t->random = t->random * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(t->random >> 33) % BLOCKS;
+	return (uint32_t)(t->random >> 33) % blocks;
+}
+
+/* A write that has ended just now: may it come to the server again? */
+static bool may_come_again(void)
+{
+	bool cut;
+
+	pthread_mutex_lock(&seen.lock);
+	cut = seen.cut_first;
+	pthread_mutex_unlock(&seen.lock);
+	return idempotent && cut;
 }
 
 static void write_block(struct thread *t)
 {
-	uint32_t block = any_block(t);
+	uint32_t block = any_block(t), generation = t->written[block] + !t->last[block];
 	uint64_t start;
 	ssize_t n;
 
-	fill(t->data, t->me, block, t->written[block] + 1);
+	fill(t->data, t->me, block, generation);
 	start = now();
 	n = pwrite(t->fd, t->data, block_size, (off_t)block * block_size);
 	ended("write", start, block_size);
 	if (n != (ssize_t)block_size)
 		wrong("write of block %u of file %u: %zd: %s", block, t->me, n, strerror(errno));
 	else
-		t->written[block]++;
+		t->written[block] = generation;
+	t->last[block] = may_come_again();
 }
 
 /* What is there instead: what one of the last writes before the newest made of it, perhaps. */
@@ -232,7 +249,7 @@ static void look(const struct thread *t)
 	uint64_t start = now();
 	struct stat st;
 
-	if (fstat(t->fd, &st) || st.st_size != (off_t)BLOCKS * block_size)
+	if (fstat(t->fd, &st) || st.st_size != (off_t)blocks * block_size)
 		wrong("fstat of file %u: %s", t->me, strerror(errno));
 	ended("fstat", start, 0);
 }
@@ -270,7 +287,7 @@ static void prepare(struct thread *t, unsigned me, const char *dir)
 		perror(path);
 		exit(2);
 	}
-	for (uint32_t i = 0; i < BLOCKS; i++) {
+	for (uint32_t i = 0; i < blocks; i++) {
 		fill(t->data, t->me, i, 0);
 		if (pwrite(t->fd, t->data, block_size, (off_t)i * block_size) != (ssize_t)block_size) {
 			perror(path);
@@ -377,6 +394,7 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "it:b:o:")) != -1) {
 		if (c == 'i') {
 			idempotent = true;
+			blocks = BLOCKS_MAX;
 		} else if (c == 't') {
 			threads = number(optarg, 1, THREADS_MAX);
 		} else if (c == 'b') {
