@@ -23,24 +23,24 @@ static bool is_good(const struct vfs *vfs, const struct ahead_piece *p, uint64_t
 	return p->nr == atomic_load(&p->file->ino->data_nr) && now - p->sent_ns < oldest_good(vfs);
 }
 
-/* Takes op out of the list of waiters. On another lane it looks again by message, on this one
- * in run_woken(). */
-static void ahead_wake(struct vfs_lane *vl, struct vfs_op *op)
+/* Those that wait for p look again. true: there are some. */
+static bool wake_locked(struct extents *x, const struct ahead_piece *p)
 {
-	list_del(&op->wait_node);
-	if (op->vl == vl)
-		list_add_tail(&vl->woken, &op->wait_node);
-	else
-		loop_post(op->vl->lane->loop, &op->data.woken);
+	bool any = false;
+
+	list_for_each_safe(n, tmp, &x->waits) {
+		struct vfs_op *op = container_of(n, struct vfs_op, settle.node);
+
+		if (op->settle.piece != p)
+			continue;
+		extents_wake_locked(op);
+		any = true;
+	}
+	return any;
 }
 
-static void wake_all(struct vfs_lane *vl, struct ahead_piece *p)
-{
-	while (!list_empty(&p->waiters))
-		ahead_wake(vl, container_of(p->waiters.next, struct vfs_op, wait_node));
-}
-
-/* The last reference is gone: it is in no list, and no READ is under way. */
+/* The last reference is gone: it is in no list, and no READ is under way. Any lock may be held but
+ * the depot's. */
 static void ahead_piece_free(struct vfs_lane *vl, struct ahead_piece *p)
 {
 	if (p->given < p->len)
@@ -59,16 +59,17 @@ void ahead_put(struct vfs_lane *vl, struct ahead_piece *p)
 
 void ahead_drop_locked(struct vfs_lane *vl, struct ahead_piece *p)
 {
-	struct ahead *a = &p->file->ahead;
+	struct ahead_track *track = &p->file->ahead.track;
+	struct extents *x = extents_of(p->file->ino);
 
 	if (p->given >= p->len && !p->flying)
-		ahead_was_right(&a->track);
+		ahead_was_right(track);
 	else if (!p->given)
-		ahead_was_wrong(&a->track);
+		ahead_was_wrong(track);
 	list_del(&p->node);
-	atomic_fetch_sub(&a->npieces, 1);
+	atomic_fetch_sub(&x->npieces, 1);
 	p->file = NULL;
-	wake_all(vl, p);
+	wake_locked(x, p);
 	ahead_put(vl, p);
 }
 
@@ -78,10 +79,8 @@ void ahead_landed_locked(struct vfs_lane *vl, struct ahead_piece *p, bool ok, ui
 
 	p->flying = false;
 	p->used_ns = now;
-	if (p->file && (!ok || (is_short && list_empty(&p->waiters))))
+	if (p->file && ((!wake_locked(extents_of(p->file->ino), p) && is_short) || !ok))
 		ahead_drop_locked(vl, p);
-	else
-		wake_all(vl, p);
 	ahead_put(vl, p);
 }
 
@@ -96,16 +95,16 @@ static bool is_old_locked(const struct vfs *vfs, const struct ahead_piece *p, ui
 	return !p->flying && (!is_good(vfs, p, now) || now - p->used_ns > KEEP_NS);
 }
 
-static void ahead_purge_locked(struct vfs_lane *vl, struct file *f, uint64_t now)
+static void ahead_purge_locked(struct vfs_lane *vl, struct extents *x, uint64_t now)
 {
-	ahead_each(p, f)
+	ahead_each(p, x)
 		if (!is_good(vl->vfs, p, now))
 			ahead_drop_locked(vl, p);
 }
 
-struct ahead_piece *ahead_piece_at_locked(const struct file *f, uint64_t at)
+struct ahead_piece *ahead_piece_at_locked(const struct extents *x, uint64_t at)
 {
-	ahead_each(p, f)
+	ahead_each(p, x)
 		if (at >= p->at && at - p->at < p->len)
 			return p;
 	return NULL;
@@ -113,15 +112,22 @@ struct ahead_piece *ahead_piece_at_locked(const struct file *f, uint64_t at)
 
 /* ---- answers ---- */
 
-static void on_woken(struct loop_msg *m);
+/* op has waited. */
+static void look_again(struct vfs_op *op)
+{
+	if (!op->waited)
+		vfs_end_with(op, -EINTR);
+	else if (!ahead_serve(op))
+		read_start(op);
+}
 
 /* Another lane may wake op as soon as the lock is free. */
-static enum ahead_got wait_for_locked(struct vfs_op *op, struct ahead_piece *p)
+static enum ahead_got wait_for_locked(struct extents *x, struct vfs_op *op, struct ahead_piece *p)
 {
 	if (op->data.waits++ >= WAITS_MOST)
 		return AHEAD_NOTHING;
-	op->data.woken.fn = on_woken;
-	list_add_tail(&p->waiters, &op->wait_node);
+	op->settle = (struct settle){ .piece = p };
+	extents_wait_locked(x, op, look_again);
 	return AHEAD_ON_ITS_WAY;
 }
 
@@ -148,7 +154,7 @@ static bool is_cut_off(const struct vfs_op *op, const struct ahead_piece *p)
 	return !nfs_lane_up(p->vl->lane) && nfs_lane_up(op->vl->lane);
 }
 
-static enum ahead_got collect_locked(struct vfs_op *op)
+static enum ahead_got collect_locked(struct extents *x, struct vfs_op *op)
 {
 	struct op_data *d = &op->data;
 	struct ahead_piece *p = NULL, *next;
@@ -157,12 +163,12 @@ static enum ahead_got collect_locked(struct vfs_op *op)
 	d->niov = 0;
 	d->since_ns = op->start_ns;
 	for (uint64_t at = d->start; at < end; ) {
-		next = ahead_piece_at_locked(op->file, at);
+		next = ahead_piece_at_locked(x, at);
 		if (!next)
 			return p && p->eof ? AHEAD_ALL : AHEAD_NOTHING;
 		p = next;
 		if (p->flying)
-			return is_cut_off(op, p) ? AHEAD_NOTHING : wait_for_locked(op, p);
+			return is_cut_off(op, p) ? AHEAD_NOTHING : wait_for_locked(x, op, p);
 		if (d->niov == AHEAD_PARTS)
 			return AHEAD_NOTHING;
 		at = add_part(d, p, op->vl->vfs->ahead.part, at, end);
@@ -171,13 +177,13 @@ static enum ahead_got collect_locked(struct vfs_op *op)
 }
 
 /* A lane was short of buffers, and could not have those that answers were given from. */
-static void drop_given(struct vfs_lane *vl, struct file *f)
+static void drop_given(struct vfs_lane *vl, struct extents *x)
 {
-	pthread_mutex_lock(&f->ahead.mu);
-	ahead_each(p, f)
+	pthread_mutex_lock(&x->mu);
+	ahead_each(p, x)
 		if (p->given && is_idle_locked(p))
 			ahead_drop_locked(vl, p);
-	pthread_mutex_unlock(&f->ahead.mu);
+	pthread_mutex_unlock(&x->mu);
 }
 
 /* The result of op, a READ, is not used any more. */
@@ -191,7 +197,7 @@ static void let_go(struct vfs_op *op)
 	/* In this order: see ahead_give_way(). */
 	pause_ns = atomic_load(&op->vl->vfs->ahead.pause_ns);
 	if (pause_ns && mono_ns() < pause_ns)
-		drop_given(op->vl, op->file);
+		drop_given(op->vl, extents_of(op->ino));
 }
 
 static void hold_locked(struct vfs_op *op, uint64_t now)
@@ -206,30 +212,12 @@ static void hold_locked(struct vfs_op *op, uint64_t now)
 	}
 }
 
-/* op has waited. */
-static void look_again(struct vfs_op *op)
-{
-	if (!op->waited)
-		vfs_end_with(op, -EINTR);
-	else if (!ahead_serve(op))
-		read_start(op);
-}
-
-static void on_woken(struct loop_msg *m)
-{
-	struct vfs_op *op = container_of(m, struct vfs_op, data.woken);
-	struct vfs_lane *vl = op->vl;
-
-	look_again(op);
-	ahead_run_woken(vl);
-}
-
-enum ahead_got ahead_look_locked(struct vfs_op *op, uint64_t now)
+enum ahead_got ahead_look_locked(struct extents *x, struct vfs_op *op, uint64_t now)
 {
 	enum ahead_got got;
 
-	ahead_purge_locked(op->vl, op->file, now);
-	got = collect_locked(op);
+	ahead_purge_locked(op->vl, x, now);
+	got = collect_locked(x, op);
 	if (got == AHEAD_ALL)
 		hold_locked(op, now);
 	return got;
@@ -250,34 +238,23 @@ bool ahead_give(struct vfs_op *op, enum ahead_got got)
 
 bool ahead_serve(struct vfs_op *op)
 {
+	struct extents *x = extents_of(op->ino);
 	uint64_t now = mono_ns();
 	enum ahead_got got;
 
-	pthread_mutex_lock(&op->file->ahead.mu);
-	got = ahead_look_locked(op, now);
-	pthread_mutex_unlock(&op->file->ahead.mu);
+	pthread_mutex_lock(&x->mu);
+	got = ahead_look_locked(x, op, now);
+	pthread_mutex_unlock(&x->mu);
 	return ahead_give(op, got);
 }
 
-void ahead_run_woken(struct vfs_lane *vl)
+static void leave_locked(struct extents *x)
 {
-	struct list *n;
+	list_for_each_safe(n, tmp, &x->waits) {
+		struct vfs_op *op = container_of(n, struct vfs_op, settle.node);
 
-	if (vl->waking)
-		return;
-	vl->waking = true;
-	while ((n = list_pop(&vl->woken)))
-		look_again(container_of(n, struct vfs_op, wait_node));
-	vl->waking = false;
-}
-
-static void leave_locked(struct vfs_lane *vl, struct ahead_piece *p)
-{
-	list_for_each_safe(n, tmp, &p->waiters) {
-		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
-
-		if (is_cut_off(op, p))
-			ahead_wake(vl, op);
+		if (op->settle.piece && is_cut_off(op, op->settle.piece))
+			extents_wake_locked(op);
 	}
 }
 
@@ -287,15 +264,13 @@ void ahead_leave(struct vfs_lane *vl)
 
 	pthread_mutex_lock(&a->mu);
 	list_for_each(n, &a->files) {
-		struct file *f = container_of(n, struct file, ahead.node);
+		struct extents *x = container_of(n, struct extents, node);
 
-		pthread_mutex_lock(&f->ahead.mu);
-		ahead_each(p, f)
-			leave_locked(vl, p);
-		pthread_mutex_unlock(&f->ahead.mu);
+		pthread_mutex_lock(&x->mu);
+		leave_locked(x);
+		pthread_mutex_unlock(&x->mu);
 	}
 	pthread_mutex_unlock(&a->mu);
-	ahead_run_woken(vl);
 }
 
 /* ---- memory ---- */
@@ -308,6 +283,27 @@ static bool has_one_of(const struct ahead_piece *p, int first, int last)
 	return false;
 }
 
+/* x is in the mount's list if it has pieces. With the mount's lock, too. */
+static void relist_locked(struct vfs_ahead *a, struct extents *x)
+{
+	bool has = !list_empty(&x->pieces);
+
+	if (has && !x->listed)
+		list_add_tail(&a->files, &x->node);
+	if (!has && x->listed)
+		list_del(&x->node);
+	x->listed = has;
+}
+
+void ahead_relist(struct vfs_ahead *a, struct extents *x)
+{
+	pthread_mutex_lock(&a->mu);
+	pthread_mutex_lock(&x->mu);
+	relist_locked(a, x);
+	pthread_mutex_unlock(&x->mu);
+	pthread_mutex_unlock(&a->mu);
+}
+
 /* Drops what is old, and what nobody uses of these classes, of all files. */
 static void ahead_reclaim(struct vfs_lane *vl, int first, int last)
 {
@@ -316,17 +312,15 @@ static void ahead_reclaim(struct vfs_lane *vl, int first, int last)
 
 	pthread_mutex_lock(&a->mu);
 	list_for_each_safe(n, tmp, &a->files) {
-		struct file *f = container_of(n, struct file, ahead.node);
+		struct extents *x = container_of(n, struct extents, node);
 
-		pthread_mutex_lock(&f->ahead.mu);
-		ahead_each(p, f)
+		pthread_mutex_lock(&x->mu);
+		ahead_each(p, x)
 			if (is_old_locked(vl->vfs, p, now) ||
 			    (is_idle_locked(p) && has_one_of(p, first, last)))
 				ahead_drop_locked(vl, p);
-		f->ahead.listed = !list_empty(&f->ahead.pieces);
-		if (!f->ahead.listed)
-			list_del(n);
-		pthread_mutex_unlock(&f->ahead.mu);
+		relist_locked(a, x);
+		pthread_mutex_unlock(&x->mu);
 	}
 	pthread_mutex_unlock(&a->mu);
 }
@@ -383,42 +377,24 @@ void ahead_fini(struct vfs *vfs)
 
 	/* Files that could not be closed. */
 	while ((n = list_pop(&vfs->ahead.files)))
-		while ((m = list_pop(&container_of(n, struct ahead, node)->pieces)))
+		while ((m = list_pop(&container_of(n, struct extents, node)->pieces)))
 			free(ahead_piece_of(m));
 	pthread_mutex_destroy(&vfs->ahead.mu);
 }
 
-void ahead_open(struct file *f)
-{
-	pthread_mutex_init(&f->ahead.mu, NULL);
-	list_init(&f->ahead.pieces);
-	list_init(&f->ahead.node);
-}
-
-void ahead_enlist(struct vfs_ahead *a, struct file *f)
-{
-	pthread_mutex_lock(&a->mu);
-	pthread_mutex_lock(&f->ahead.mu);
-	if (!f->ahead.listed)
-		list_add_tail(&a->files, &f->ahead.node);
-	f->ahead.listed = true;
-	pthread_mutex_unlock(&f->ahead.mu);
-	pthread_mutex_unlock(&a->mu);
-}
-
 void ahead_close(struct vfs_lane *vl, struct file *f)
 {
-	bool listed;
+	struct extents *x = extents_of(f->ino);
+	bool unlist;
 
-	pthread_mutex_lock(&f->ahead.mu);
-	ahead_each(p, f)
-		ahead_drop_locked(vl, p);
-	listed = f->ahead.listed;
-	pthread_mutex_unlock(&f->ahead.mu);
-	if (listed) {
-		pthread_mutex_lock(&vl->vfs->ahead.mu);
-		list_del(&f->ahead.node);
-		pthread_mutex_unlock(&vl->vfs->ahead.mu);
-	}
-	pthread_mutex_destroy(&f->ahead.mu);
+	if (!x)
+		return;
+	pthread_mutex_lock(&x->mu);
+	ahead_each(p, x)
+		if (p->file == f)
+			ahead_drop_locked(vl, p);
+	unlist = x->listed && list_empty(&x->pieces);
+	pthread_mutex_unlock(&x->mu);
+	if (unlist)
+		ahead_relist(&vl->vfs->ahead, x);
 }

@@ -13,29 +13,30 @@
  * the arena, one for each MiB. The kernel is answered from them, without a copy, in as many
  * requests as it likes. Direct reads do not use it.
  *
- * Who owns what. An open file has a list of its pieces. A piece owns its buffers. It lives as
- * long as it is in the list, or its READ is under way, or a lane is answering from it: each of
- * these has a reference.
+ * Who owns what. The pieces of a file are in its extents (extents.h), and every open of the file is
+ * answered from all of them. A piece owns its buffers. It lives as long as it is in the list, or its
+ * READ is under way, or a lane is answering from it: each of these has a reference.
  * The READ is a quiet request of the lane that has sent it. It has a reference to the open
- * file, so CLOSE is sent behind it. Whatever is in the list of a file that is closed is freed
- * then.
+ * file whose reader it was sent for, so CLOSE is sent behind it. What was fetched for a file that is
+ * closed is freed then. The pattern and the window are the open file's own (struct ahead).
  *
  * Threads. The kernel's READs of one file come to any lane. A lane sends the piece's READ on
- * its own connection, and any lane answers from the piece. Each open file has a lock (ahead.mu),
- * which guards its pieces; it is held for a table access, never while answering, and nothing is
- * allocated under it. A READ that hits takes it once: it finds its pieces, and what is to be
- * fetched next. Then it is answered, and drops its references without a lock. What is fetched
- * goes into the list under the lock again, unless another lane was faster.
+ * its own connection, and any lane answers from the piece. The file's lock (extents.mu) is held for
+ * a table access, never while answering, and nothing is allocated under it. A READ that hits takes
+ * it once: it finds its pieces, and what is to be fetched next. Then it is answered, and drops its
+ * references without a lock. What is fetched goes into the list under the lock again, unless
+ * another lane was faster.
  *
  * The mount's lock (vfs_ahead.mu) is for those who look at all files, and so at files that they
  * have no reference to: memory is short, or a lane has lost its connection. It guards the list of
- * files that have pieces. An open file leaves that list before it is freed, so who holds the
- * mount's lock may take those of the files in it, one at a time; the depot's lock comes last.
+ * files that have pieces. Who holds it may take those of the files in it, one at a time; the depot's
+ * lock comes last. Each close() drops the pieces of its open, and looks whether any are left. So
+ * the last one finds none, and takes the file off that list before the inode is freed.
  *
- * A request that waits for a piece is in the piece's list `waiters`, which is of the same open
- * file. When the READ has ended, or the piece is dropped, whoever does that takes it out, and
- * gives it back to its own lane by message. There it looks again from the start. So what was
- * outdated meanwhile is noticed, and the request sends a READ of its own then.
+ * A request that waits for a piece is in extents.waits. When the READ has ended, or the piece is
+ * dropped, whoever does that takes it out, and gives it back to its lane by message. There it looks
+ * again from the start. So what was outdated meanwhile is noticed, and the request sends a READ of
+ * its own then.
  *
  * What may be given out. The answer to a READ may be as old as the READ's sending. An answer
  * from a piece is older: as old as the sending of the piece's READ. In that time
@@ -49,6 +50,10 @@
  *     that this mount, and so the kernel, has. That is close-to-open, and more
  *   - time has passed: a piece older than acregmin is outdated. With noac nothing is read
  *     ahead
+ *
+ * None of this depends on who has fetched a piece, so it does not matter that another open gets it.
+ * Nor is it a question of permission: the kernel gives all opens of a file the same pages, whoever
+ * they were read for. Who may open it was asked before.
  *
  * inode.data_nr counts the first two, before a change is sent and before attributes are handed
  * on. A piece is good if the count is what it was when its READ was sent, and if no change was
@@ -78,9 +83,8 @@
 #ifndef VFS_AHEAD_H
 #define VFS_AHEAD_H
 
-#include <pthread.h>
 #include "vfs/ahead_track.h"
-#include "vfs/inode.h"
+#include "vfs/extents.h"
 
 struct vfs;
 struct vfs_lane;
@@ -90,22 +94,18 @@ struct file;
 /* One result is made of so many parts of pieces at most. */
 #define AHEAD_PARTS 4u
 
-/* Of an open file. */
+/* Of an open file: its readers. All zero at the beginning. */
 struct ahead {
 	struct ahead_track track;
-	pthread_mutex_t mu;             /* for what follows */
+	/* Under extents.mu: */
 	struct ahead_window window;
 	uint64_t run_start, run_end;    /* the newest run that was read ahead of */
-	struct list pieces;
-	_Atomic unsigned npieces;       /* changed under mu */
-	bool listed;                    /* changed under the mount's lock, too */
-	struct list node;               /* in vfs_ahead.files, under that lock alone */
 };
 
 /* Of the mount. */
 struct vfs_ahead {
 	pthread_mutex_t mu;
-	struct list files;              /* that have pieces, or had some lately */
+	struct list files;              /* extents that have pieces, or had some lately */
 	_Atomic size_t used;            /* bytes of all pieces' buffers */
 	size_t most;                    /* ...and the most there may be */
 	uint64_t window;                /* the most of one open file; 0: read-ahead is off */
@@ -121,7 +121,6 @@ uint32_t vfs_longest_io(unsigned nbig);
 void ahead_init(struct vfs *vfs, uint64_t window);
 /* When no lane runs any more. */
 void ahead_fini(struct vfs *vfs);
-void ahead_open(struct file *f);
 /* The last reference to f is gone. */
 void ahead_close(struct vfs_lane *vl, struct file *f);
 

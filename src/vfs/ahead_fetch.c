@@ -14,6 +14,7 @@
 struct plan {
 	struct vfs_lane *vl;
 	struct file *file;
+	struct extents *x;
 	uint64_t size;                  /* of the file, in whole pages */
 	uint64_t now;
 	uint64_t nr;                    /* the file's data_nr */
@@ -30,7 +31,7 @@ static void ahead_fetch_done(struct vfs_op *op)
 	struct ahead_piece *p = op->fetches;
 	const struct nfs_results *res = &op->call.res;
 	struct vfs_lane *vl = op->vl;
-	struct ahead *a = &op->file->ahead;
+	struct extents *x = extents_of(op->ino);
 	bool ok = !res->status && (res->io.len || res->io.eof);
 	uint64_t now = mono_ns();
 
@@ -39,15 +40,14 @@ static void ahead_fetch_done(struct vfs_op *op)
 		memcpy(p->buf[0]->mem, res->io.ptr, res->io.len);
 		stat_add(&vl->lane->stats, STAT_READ_COPIED_BYTES, res->io.len);
 	}
-	pthread_mutex_lock(&a->mu);
+	pthread_mutex_lock(&x->mu);
 	p->len = ok ? res->io.len : 0;
 	p->eof = ok && res->io.eof;
 	if (ok)
-		ahead_window_latency(&a->window, now - p->sent_ns, now);
+		ahead_window_latency(&op->file->ahead.window, now - p->sent_ns, now);
 	ahead_landed_locked(vl, p, ok, now);
-	pthread_mutex_unlock(&a->mu);
+	pthread_mutex_unlock(&x->mu);
 	vfs_op_free(op);
-	ahead_run_woken(vl);
 }
 
 static size_t buffer_size(uint64_t len)
@@ -135,7 +135,6 @@ static struct vfs_op *new_fetch(const struct plan *pl, uint64_t at, uint64_t len
 		.vl = pl->vl, .at = at, .len = (uint32_t)len, .refs = 1,
 		.size = buffers_size(a, len), .nr = pl->nr, .sent_ns = pl->now,
 	};
-	list_init(&p->waiters);
 	op->fetches = p;
 	op->file = pl->file;
 	file_ref(op->file);
@@ -148,21 +147,21 @@ static struct vfs_op *new_fetch(const struct plan *pl, uint64_t at, uint64_t len
 }
 
 /* Unless another lane has been faster. */
-static void add_locked(struct file *f, struct ahead_piece *p)
+static void add_locked(struct extents *x, struct file *f, struct ahead_piece *p)
 {
-	if (ahead_piece_at_locked(f, p->at) || ahead_piece_at_locked(f, p->at + p->len - 1))
+	if (ahead_piece_at_locked(x, p->at) || ahead_piece_at_locked(x, p->at + p->len - 1))
 		return;
 	p->file = f;
 	p->flying = true;
 	atomic_fetch_add(&p->refs, 1);
-	list_add_tail(&f->ahead.pieces, &p->node);
-	atomic_fetch_add(&f->ahead.npieces, 1);
+	list_add_tail(&x->pieces, &p->node);
+	atomic_fetch_add(&x->npieces, 1);
 }
 
 /* The pieces are made, put into the file's list, and fetched. No lock may be held. */
 static void ahead_fetch_send(struct plan *pl)
 {
-	struct file *f = pl->file;
+	struct extents *x = pl->x;
 	struct vfs_op *op[RUNS_MOST];
 	unsigned n = 0;
 	bool listed;
@@ -172,14 +171,14 @@ static void ahead_fetch_send(struct plan *pl)
 	pl->n = 0;
 	if (!n)
 		return;
-	pthread_mutex_lock(&f->ahead.mu);
+	pthread_mutex_lock(&x->mu);
 	for (unsigned i = 0; i < n; i++)
-		add_locked(f, op[i]->fetches);
-	listed = f->ahead.listed;
-	pthread_mutex_unlock(&f->ahead.mu);
+		add_locked(x, pl->file, op[i]->fetches);
+	listed = x->listed;
+	pthread_mutex_unlock(&x->mu);
 	/* Before their READs can end: see ahead_give_way(). */
 	if (!listed)
-		ahead_enlist(&pl->vl->vfs->ahead, f);
+		ahead_relist(&pl->vl->vfs->ahead, x);
 	for (unsigned i = 0; i < n; i++) {
 		if (op[i]->fetches->flying) {
 			stat_add(&pl->vl->lane->stats, STAT_AHEAD_READS, 1);
@@ -215,7 +214,7 @@ static uint64_t ahead_fetch_length(const struct plan *pl, uint64_t at)
 		len = pl->file->ahead.window.piece;
 	if (len > pl->size - at)
 		len = pl->size - at;
-	ahead_each(p, pl->file)
+	ahead_each(p, pl->x)
 		if (p->at > at && p->at - at < len)
 			len = p->at - at;
 	return len;
@@ -227,7 +226,7 @@ static void plan_sequential(struct plan *pl, const struct ahead_hint *h)
 	const struct ahead_piece *p;
 
 	while (at < end && at < pl->size) {
-		p = ahead_piece_at_locked(pl->file, at);
+		p = ahead_piece_at_locked(pl->x, at);
 		if (p && p->eof)
 			return;
 		len = p ? p->at + p->len - at : ahead_fetch_length(pl, at);
@@ -248,7 +247,7 @@ static void plan_strided(struct plan *pl, const struct ahead_hint *h)
 		/* Backwards, it gets beyond the end at last. */
 		if (at >= pl->size)
 			return;
-		if (!ahead_piece_at_locked(pl->file, at) &&
+		if (!ahead_piece_at_locked(pl->x, at) &&
 		    !ahead_fetch_want(pl, at, len < pl->size - at ? len : pl->size - at))
 			return;
 	}
@@ -270,8 +269,8 @@ static bool is_passed(const struct ahead_piece *p, const struct ahead_hint *h)
 
 static void drop_passed(struct plan *pl, const struct ahead_hint *h)
 {
-	ahead_each(p, pl->file) {
-		if (is_passed(p, h)) {
+	ahead_each(p, pl->x) {
+		if (p->file == pl->file && is_passed(p, h)) {
 			pl->room += p->size;
 			ahead_drop_locked(pl->vl, p);
 		}
@@ -322,31 +321,34 @@ void ahead_read(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 	struct file *f = op->file;
+	struct extents *x = extents_of(op->ino);
 	struct plan pl = { .vl = vl, .file = f };
 	struct ahead_hint hint;
 	enum ahead_got got;
 	bool becomes;
 
 	ahead_track(&f->ahead.track, op->data.start, op->data.size, &hint);
-	if (hint.kind == AHEAD_NONE && !atomic_load(&f->ahead.npieces)) {
+	if (hint.kind != AHEAD_NONE)
+		x = extents_make(op->ino);
+	if (!x || (hint.kind == AHEAD_NONE && !atomic_load(&x->npieces))) {
 		read_start(op);
 		return;
 	}
 	file_ref(f);
+	pl.x = x;
 	pl.now = mono_ns();
-	pthread_mutex_lock(&f->ahead.mu);
-	got = ahead_look_locked(op, pl.now);
+	pthread_mutex_lock(&x->mu);
+	got = ahead_look_locked(x, op, pl.now);
 	becomes = got == AHEAD_NOTHING && hint.kind == AHEAD_SEQUENTIAL && is_scarce(&vl->vfs->ahead);
 	if (becomes)
 		hint.end = op->data.start;
 	if (hint.kind != AHEAD_NONE)
 		ahead_fetch_plan(&pl, op->data.size, &hint);
-	pthread_mutex_unlock(&f->ahead.mu);
+	pthread_mutex_unlock(&x->mu);
 	if (becomes)
 		ahead_fetch_send(&pl);
 	if (becomes ? !ahead_serve(op) : !ahead_give(op, got))
 		read_start(op);
 	ahead_fetch_send(&pl);
-	ahead_run_woken(vl);
 	file_put(vl, f);
 }

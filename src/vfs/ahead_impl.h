@@ -6,9 +6,8 @@
 #include "vfs/vfs_impl.h"
 
 struct ahead_piece {
-	struct file *file;              /* in whose list it is; NULL: in none */
-	struct list node;               /* in that list */
-	struct list waiters;            /* requests that wait for it (wait_node) */
+	struct file *file;              /* whose reader it was fetched for; NULL: it is in no list */
+	struct list node;               /* in the list of that file's extents */
 	struct vfs_lane *vl;             /* has sent its READ */
 	struct arena_buf *buf[RR_SINK_IOV];     /* each has vfs_ahead.part bytes of it; the last one
 						 * may have less, and those behind are NULL */
@@ -26,10 +25,10 @@ struct ahead_piece {
 
 enum ahead_got { AHEAD_NOTHING, AHEAD_ON_ITS_WAY, AHEAD_ALL };
 
-/* The pieces of f's list, from the oldest one on; p may be dropped. */
-#define ahead_each(p, f) \
-	for (struct ahead_piece *p = ahead_piece_of((f)->ahead.pieces.next), *p##_next; \
-	     &p->node != &(f)->ahead.pieces && (p##_next = ahead_piece_of(p->node.next)); \
+/* The pieces of x, from the oldest one on; p may be dropped. */
+#define ahead_each(p, x) \
+	for (struct ahead_piece *p = ahead_piece_of((x)->pieces.next), *p##_next; \
+	     &p->node != &(x)->pieces && (p##_next = ahead_piece_of(p->node.next)); \
 	     p = p##_next)
 
 static inline struct ahead_piece *ahead_piece_of(struct list *n)
@@ -45,21 +44,19 @@ void ahead_put(struct vfs_lane *vl, struct ahead_piece *p);
 bool ahead_give(struct vfs_op *op, enum ahead_got got);
 /* The same after a look: no lock may be held. */
 bool ahead_serve(struct vfs_op *op);
-/* The requests of this lane that waited for a piece look again. No lock may be held. */
-void ahead_run_woken(struct vfs_lane *vl);
-/* f has pieces, and is not in the mount's list. No lock may be held. */
-void ahead_enlist(struct vfs_ahead *a, struct file *f);
+/* Puts x into the mount's list, or takes it out: it has pieces now, or none. No lock may be held. */
+void ahead_relist(struct vfs_ahead *a, struct extents *x);
 
-/* With the file's lock held: */
+/* With extents.mu held: */
 
 /* What is there for op? ahead_give() follows. What is outdated is dropped. */
-enum ahead_got ahead_look_locked(struct vfs_op *op, uint64_t now);
-/* Takes p out of its file's list. Nobody gets anything from it any more. */
+enum ahead_got ahead_look_locked(struct extents *x, struct vfs_op *op, uint64_t now);
+/* Takes p out of its list. Nobody gets anything from it any more. */
 void ahead_drop_locked(struct vfs_lane *vl, struct ahead_piece *p);
 /* p's READ has ended. ok: it has brought something, or the end of the file. Drops the READ's
  * reference. */
 void ahead_landed_locked(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now);
-/* f's piece that has, or will have, the byte at that place; or NULL. */
-struct ahead_piece *ahead_piece_at_locked(const struct file *f, uint64_t at);
+/* The piece that has, or will have, the byte at that place; or NULL. */
+struct ahead_piece *ahead_piece_at_locked(const struct extents *x, uint64_t at);
 
 #endif

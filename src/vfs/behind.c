@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Write-behind: gathering, and the answer. See behind.h. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "vfs/behind_impl.h"
 
@@ -10,28 +9,6 @@
 uint32_t behind_gather_max = 131072;
 /* The most WRITEs of a file that wait for what continues them; then the oldest is sent. */
 #define OPEN_ENDS 16u
-/* ---- life ---- */
-
-/* The file's struct behind, made if there is none. NULL: no memory. */
-static struct behind *behind_make(struct inode *ino)
-{
-	struct behind *b = behind_of(ino), *none = NULL;
-
-	if (b)
-		return b;
-	b = calloc(1, sizeof(*b));
-	if (!b)
-		return NULL;
-	pthread_mutex_init(&b->mu, NULL);
-	for (unsigned i = 0; i < HELD_STATES; i++)
-		list_init(&b->in[i]);
-	list_init(&b->waits);
-	b->ino = ino;
-	if (atomic_compare_exchange_strong(&ino->behind, &none, b))
-		return b;
-	behind_free(b);                 /* another lane was faster */
-	return none;
-}
 
 void behind_end(struct vfs_op *op)
 {
@@ -72,17 +49,17 @@ static void behind_copy(struct vfs_op *w, size_t at, const struct vfs_op *op)
 static bool gets_buffer(struct vfs_op *w, const struct vfs_op *op)
 {
 	struct behind_pool *p = &op->vl->vfs->behind;
-	struct behind *b = behind_of(op->ino);
+	struct extents *x = extents_of(op->ino);
 	unsigned i = w->data.held.nparts;
 
-	if (i == RR_SEND_IOV || !behind_take_more(p, b, ARENA_BIG))
+	if (i == RR_SEND_IOV || !behind_take_more(p, x, ARENA_BIG))
 		return false;
 	w->data.buf[i] = magazine_get_spare(&op->vl->lane->mag, ARENA_BIG_SIZE);
 	if (w->data.buf[i]) {
 		w->data.held.part[w->data.held.nparts++] = 0;
 		return true;
 	}
-	behind_give_one(p, b, ARENA_BIG);
+	behind_give_one(p, x, ARENA_BIG);
 	return false;
 }
 
@@ -103,33 +80,33 @@ static bool behind_grows(struct vfs_op *w, const struct vfs_op *op, size_t n)
 }
 
 /* w's end is `to` now. */
-static void set_end_locked(struct behind *b, struct vfs_op *w, uint64_t to)
+static void set_end_locked(struct extents *x, struct vfs_op *w, uint64_t to)
 {
 	if (to > held_end(w)) {
 		atomic_fetch_add(&w->vl->vfs->behind.bytes, to - held_end(w));
 		w->data.held.len = (uint32_t)(to - w->data.held.offset);
-		held_resized(b->tree, w);
+		held_resized(x->tree, w);
 	}
 	if (to == limit_of(w))
-		behind_want_locked(b, w);
+		behind_want_locked(x, w);
 }
 
-static bool takes_more(const struct vfs_op *w, const struct vfs_op *op)
+static bool takes_more(const struct vfs_op *w, const struct file *f)
 {
-	return (w->data.held.state == HELD || w->data.held.state == HELD_DUE) && w->file == op->file;
+	return (w->data.held.state == HELD || w->data.held.state == HELD_DUE) && w->file == f;
 }
 
-/* The WRITE that op's data can be copied into: the one WRITE that it changes, or one that it
- * continues. NULL: there is none. */
-static struct vfs_op *find_host_locked(struct behind *b, const struct vfs_op *op)
+/* The WRITE that can have these bytes, which were written through f, as well: the one WRITE that they
+ * change, or one that they continue. NULL: there is none. */
+static struct vfs_op *find_host_locked(struct extents *x, const struct file *f, uint64_t from,
+				       uint64_t to)
 {
-	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
 	struct vfs_op *changed = NULL, *continued = NULL;
 
 	/* What it continues has the byte before. */
-	held_each(w, b->tree, from ? from - 1 : 0, to) {
+	held_each(w, x->tree, from ? from - 1 : 0, to) {
 		if (held_end(w) <= from) {
-			if (!continued && takes_more(w, op))
+			if (!continued && takes_more(w, f))
 				continued = w;
 		} else if (changed) {
 			return NULL;
@@ -139,40 +116,45 @@ static struct vfs_op *find_host_locked(struct behind *b, const struct vfs_op *op
 	}
 	if (!changed)
 		return continued;
-	return takes_more(changed, op) && changed->data.held.offset <= from ? changed : NULL;
+	return takes_more(changed, f) && changed->data.held.offset <= from ? changed : NULL;
 }
 
 /* Is op's data in another WRITE now? */
-static bool gather_locked(struct behind *b, const struct vfs_op *op)
+static bool gather_locked(struct extents *x, const struct vfs_op *op)
 {
 	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
-	struct vfs_op *w = op->data.size <= behind_gather_max ? find_host_locked(b, op) : NULL;
+	struct vfs_op *w = NULL;
 
+	if (op->data.size <= behind_gather_max)
+		w = find_host_locked(x, op->file, from, to);
 	if (!w || to > limit_of(w) || !behind_grows(w, op, (size_t)(to - w->data.held.offset)))
 		return false;
 	behind_copy(w, (size_t)(from - w->data.held.offset), op);
 	stat_add(&op->vl->lane->stats, STAT_BEHIND_GATHERED, op->data.size);
-	set_end_locked(b, w, to);
+	set_end_locked(x, w, to);
 	return true;
 }
 
-/* The same without a copy: op, which has room, continues a WRITE, and that gets its buffers. */
-static bool join_locked(struct behind *b, struct vfs_op *op)
+/* The same without a copy: w, which is held nowhere yet, continues a WRITE, and that gets its
+ * buffers. */
+static bool join_locked(struct extents *x, struct vfs_op *w)
 {
-	uint64_t from = op->call.args.io.offset, to = from + op->data.size;
-	const struct nfs_io_args *io = &op->call.args.io;
-	struct vfs_op *w = find_host_locked(b, op);
+	uint64_t from = w->data.held.offset, to = held_end(w);
+	struct vfs_op *host = find_host_locked(x, w->file, from, to);
+	struct held *h;
 
-	if (!w || held_end(w) != from || to > limit_of(w) || w->data.held.nparts + io->ndata > RR_SEND_IOV)
+	if (!host || held_end(host) != from || to > limit_of(host) ||
+	    host->data.held.nparts + w->data.held.nparts > RR_SEND_IOV)
 		return false;
-	for (uint32_t i = 0; i < io->ndata; i++) {
-		w->data.held.part[w->data.held.nparts] = io->data[i].len;
-		w->data.buf[w->data.held.nparts++] = op->data.buf[i];
-		op->data.buf[i] = NULL;
+	h = &host->data.held;
+	for (unsigned i = 0; i < w->data.held.nparts; i++) {
+		h->part[h->nparts] = w->data.held.part[i];
+		host->data.buf[h->nparts++] = w->data.buf[i];
+		w->data.buf[i] = NULL;
 	}
-	set_end_locked(b, w, to);
-	if (atomic_load(&op->vl->vfs->behind.nwaiting))
-		behind_want_locked(b, w);
+	set_end_locked(x, host, to);
+	if (atomic_load(&w->vl->vfs->behind.nwaiting))
+		behind_want_locked(x, host);
 	return true;
 }
 
@@ -187,27 +169,27 @@ static void behind_answer(struct vfs_op *op)
 }
 
 /* What op continues, or what has been waiting for longest, will hardly grow any more. */
-static void want_others_locked(struct behind *b, const struct vfs_op *op)
+static void want_others_locked(struct extents *x, const struct vfs_op *op)
 {
 	unsigned open = 0;
 
-	list_for_each_safe(n, tmp, &b->in[HELD]) {
+	list_for_each_safe(n, tmp, &x->in[HELD]) {
 		struct vfs_op *w = held_of(n);
 
 		if (w != op && held_end(w) == op->data.held.offset)
-			behind_want_locked(b, w);
+			behind_want_locked(x, w);
 		else
 			open += w != op;
 	}
 	if (open >= OPEN_ENDS)
-		behind_want_locked(b, held_first(&b->in[HELD]));
+		behind_want_locked(x, held_first(&x->in[HELD]));
 }
 
 /* The file gets its first WRITE: this lane's tick looks after it. */
-static void look_after(struct behind *b)
+static void look_after(struct extents *x)
 {
-	inode_ref(b->ino);
-	list_add_tail(&vfs_this_lane->held, &b->lane_node);
+	inode_ref(x->ino);
+	list_add_tail(&vfs_this_lane->held, &x->lane_node);
 }
 
 /* The WRITE that op's data becomes: it gets op's buffers. NULL: no memory. */
@@ -234,17 +216,17 @@ static struct vfs_op *new_held(struct vfs_op *op)
 	return w;
 }
 
-static void hold_locked(struct behind *b, struct vfs_op *w)
+static void hold_locked(struct extents *x, struct vfs_op *w)
 {
 	atomic_fetch_add(&w->vl->vfs->behind.bytes, w->data.held.len);
 	ahead_change_begins(w->ino);
-	w->data.held.seq = ++b->seq;
-	held_insert(&b->tree, w);
-	behind_set_locked(b, w, HELD);
-	atomic_fetch_add(&b->count, 1);
+	w->data.held.seq = ++x->seq;
+	held_insert(&x->tree, w);
+	behind_set_locked(x, w, HELD);
+	atomic_fetch_add(&x->count, 1);
 	if (held_end(w) >= limit_of(w) || atomic_load(&w->vl->vfs->behind.nwaiting))
-		behind_want_locked(b, w);
-	want_others_locked(b, w);
+		behind_want_locked(x, w);
+	want_others_locked(x, w);
 }
 
 /* op ends, and the file goes on. */
@@ -268,29 +250,27 @@ static void behind_through(struct vfs_op *op)
 /* op has room: its data is a part of a WRITE that is held, or becomes one. */
 static void behind_hold(struct vfs_op *op)
 {
-	struct behind *b = behind_of(op->ino);
-	struct vfs_op *w = NULL;
-	bool joins, first = false;
+	struct extents *x = extents_of(op->ino);
+	struct vfs_op *w = new_held(op);
+	bool joins, first;
 
-	pthread_mutex_lock(&b->mu);
-	joins = join_locked(b, op);
-	if (!joins)
-		w = new_held(op);
-	if (w)
-		hold_locked(b, w);
-	if (joins || w) {
-		first = !b->on_lane;
-		b->on_lane = true;
-	}
-	pthread_mutex_unlock(&b->mu);
-	if (first)
-		look_after(b);
-	if (joins || w) {
-		answer_and_go_on(op);
+	if (!w) {
+		behind_give_room(op);
+		behind_through(op);
 		return;
 	}
-	behind_give_room(op);
-	behind_through(op);
+	pthread_mutex_lock(&x->mu);
+	joins = join_locked(x, w);
+	if (!joins)
+		hold_locked(x, w);
+	first = !x->on_lane;
+	x->on_lane = true;
+	pthread_mutex_unlock(&x->mu);
+	if (first)
+		look_after(x);
+	if (joins)
+		vfs_op_free(w);
+	answer_and_go_on(op);
 }
 
 /* ---- a new WRITE ---- */
@@ -315,12 +295,12 @@ static void on_room(struct loop_msg *m)
 
 void behind_write(struct vfs_op *op)
 {
-	struct behind *b = behind_make(op->ino);
+	struct extents *x = extents_make(op->ino);
 	/* What a mapping has changed is written in any case. */
-	int err = b && !op->data.writeback ? behind_error(op->file, true) : 0;
-	bool gathered;
+	int err = x && !op->data.writeback ? behind_error(op->file, true) : 0;
+	bool gathered, due;
 
-	if (!b) {
+	if (!x) {
 		behind_through(op);
 		return;
 	}
@@ -329,10 +309,13 @@ void behind_write(struct vfs_op *op)
 		vfs_end_with(op, err);
 		return;
 	}
-	pthread_mutex_lock(&b->mu);
-	gathered = gather_locked(b, op);
-	pthread_mutex_unlock(&b->mu);
-	if (gathered)
+	pthread_mutex_lock(&x->mu);
+	gathered = gather_locked(x, op);
+	due = !list_empty(&x->in[HELD_DUE]);
+	pthread_mutex_unlock(&x->mu);
+	if (gathered && !due)
+		behind_answer(op);
+	else if (gathered)
 		answer_and_go_on(op);
 	else if (behind_has_room(op, on_room))
 		behind_hold(op);

@@ -45,13 +45,13 @@
  * comes first.
  *
  * Shape. A file may hold thousands of WRITEs, so nothing that is done for each write looks at all
- * of them: there is a list for each state, by age (behind.in), and a tree by offset
+ * of them: there is a list for each state, by age (extents.in), and a tree by offset
  * (behind_tree.h) for what overlaps. A lane's tick looks at files, not at WRITEs: the lane that has
  * read the first WRITE of a file looks after it until nothing is held.
  *
  * Threads. A WRITE belongs to the lane that has read it: only that lane sends, changes state
  * after a reply, and frees it. Any lane may copy data into a WRITE that is HELD, look at all
- * of them, and say that they are wanted. The file's `mu` guards that. Nobody waits while
+ * of them, and say that they are wanted. The file's lock (extents.mu) guards that. Nobody waits while
  * holding it; `behind_pool.mu` may be taken while it is held, not the other way round. A WRITE
  * that finds room and nobody who waits for it does not take that one. Lanes tell each other by
  * messages.
@@ -98,70 +98,23 @@
  *        error once, to the next write() or fsync(); until then each close() does. So a full
  *        disk is noticed while a program is still writing. The front end drops its
  *        pages then.
- *   the mount ends                    behind_drain() sends everything. A call that is under
+ *   the mount ends                    vfs_drain() sends everything. A call that is under
  *        way on a connection is waited for. If the server has gone, the log says how much was
  *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
- *        dirtied until then (behind_pages()); at umount no mapping is left.
+ *        dirtied until then (fuse/writeback.c); at umount no mapping is left.
  */
 #ifndef VFS_BEHIND_H
 #define VFS_BEHIND_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include "base/arena.h"
-#include "base/list.h"
-#include "base/loop.h"
 #include "rpcrdma/conn.h"
 #include "vfs/behind_tree.h"
+#include "vfs/extents.h"
 
 struct file;
 struct vfs;
 struct vfs_lane;
 struct vfs_op;
-struct inode;
 struct nfs_attr;
-
-enum held_state {
-	HELD_NOT,
-	HELD,                   /* may still grow */
-	HELD_DUE,               /* to be sent as soon as nothing is before it */
-	HELD_MOVES,             /* on its way to a lane with a connection, and DUE there */
-	HELD_SENDING,
-	HELD_LOOSE,
-	HELD_COMMITTING,        /* LOOSE, and the COMMIT under way is for it */
-	HELD_GONE,
-	HELD_STATES
-};
-
-/* What one file holds. It is made at the file's first write, and freed with the inode. */
-struct behind {
-	pthread_mutex_t mu;             /* for everything here that is not atomic */
-	struct inode *ino;
-	struct list in[HELD_STATES];    /* HELD to COMMITTING: op_data.held.node, by seq. One that
-					 * MOVES is in that of DUE */
-	struct vfs_op *tree;            /* all of these, see behind_tree.h */
-	struct list waits;              /* vfs_op.settle.node */
-	struct list lane_node;          /* in vfs_lane.held, that lane's: */
-	bool on_lane;                   /* that lane's tick looks after the file, and has a
-					 * reference to it */
-	struct loop_msg msg;            /* to a lane with a connection: go on */
-	bool posted;                    /* it is on its way, with a reference to the inode */
-	uint64_t seq;                   /* of the newest WRITE */
-	unsigned loose[ARENA_CLASSES];  /* buffers of LOOSE ones */
-	bool committing;                /* COMMIT is under way */
-	bool commit_wanted;
-	_Atomic unsigned count;         /* of all WRITEs that are held */
-	_Atomic uint64_t left_ns;       /* when a WRITE last left */
-	/* The highest end of those that the server has: since left_from_ns, and in the minute
-	 * before that. */
-	uint64_t left_end, left_end_before, left_from_ns;
-	_Atomic uint64_t errors;        /* how many WRITEs have failed */
-	int error;                      /* the newest of these, -errno */
-	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers */
-};
 
 /* The room for all files together. */
 struct behind_pool {
@@ -180,9 +133,9 @@ struct behind_pool {
 
 /* A request's part. */
 struct held {
-	struct list node;               /* in behind.in[], or in behind_pool.waiting */
+	struct list node;               /* in extents.in[], or in behind_pool.waiting */
 	struct held_node tree;
-	struct list pick_node;          /* in a list that is made and used up under behind.mu */
+	struct list pick_node;          /* in a list that is made and used up under extents.mu */
 	struct loop_msg msg;
 	enum held_state state;
 	uint64_t seq, offset, since_ns;
@@ -201,15 +154,6 @@ struct held {
 	uint64_t verf;
 };
 
-struct settle {
-	struct list node;
-	struct loop_msg msg;
-	struct inode *ino;
-	uint64_t upto;                  /* the newest WRITE that it waits for */
-	bool stable;
-	void (*go)(struct vfs_op *op);
-};
-
 /* Before there are lanes. share: of each class of data buffers that are always there, in percent;
  * 0: none. */
 void behind_pool_init(struct behind_pool *p, struct arena *a, unsigned share);
@@ -219,8 +163,6 @@ void behind_pool_fini(struct behind_pool *p);
 /* Lane, with the pool's lock or without: more room for buffers of this class would be of use. It
  * comes later, if there is memory for it, and those that wait get it. */
 void behind_room_wanted(struct behind_pool *p, enum arena_class cls);
-/* With the inode. Nothing is held. */
-void behind_free(struct behind *b);
 
 /* May op, a WRITE, be answered before the server has the data? */
 bool behind_takes(const struct vfs_op *op);
@@ -235,18 +177,25 @@ bool behind_give_up(struct vfs_op *op);
  * that op has a reference to, or NULL. Errors are for those who wrote.
  */
 void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op));
-/*
- * READs (behind_read.c). op reads through the page cache: may it be answered with what is held?
- * Then its buffer comes next, and
- *   behind_serve    answers and frees it, if no READ is needed; otherwise READ follows, and
- *   behind_lay      lays what is held over the *len bytes that have come. false: READ has to
- *                      be sent again after behind_settle().
- */
-bool behind_reads(struct vfs_op *op);
-bool behind_serve(struct vfs_op *op);
+/* READs: behind_read.c. */
+enum behind_got {
+	BEHIND_NONE,            /* nothing is held of its bytes */
+	BEHIND_ALL,             /* the result: the operation ends */
+	BEHIND_SOME,            /* READ follows, and behind_lay() */
+	BEHIND_FIRST,           /* what is held has to be on the server before */
+};
+/* What is there for op, a READ that has a buffer? */
+enum behind_got behind_read(struct vfs_op *op);
+/* Lays what is held over the *len bytes that have come. false: READ has to be sent again after
+ * behind_settle(). */
 bool behind_lay(struct vfs_op *op, size_t *len);
-/* Is something held of these bytes? */
-bool behind_holds_bytes(struct inode *ino, uint64_t offset, uint64_t len);
+/* Is anything held of the file just now? */
+static inline bool behind_holds(const struct inode *ino)
+{
+	const struct extents *x = extents_of(ino);
+
+	return x && atomic_load(&x->count);
+}
 /* Was something held at `since` or later? Then attributes and file data that were asked for
  * at `since` may lack it. */
 bool behind_since(const struct inode *ino, uint64_t since);

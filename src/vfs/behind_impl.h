@@ -2,7 +2,7 @@
 /*
  * What the files of write-behind share: behind.c (gathering, answers), behind_room.c, behind_send.c
  * (WRITE and COMMIT), behind_lost.c (lists, and what the server has lost), behind_read.c (READs),
- * behind_wait.c (who waits for what). A function whose name ends with "locked" needs behind.mu.
+ * behind_wait.c (who waits for what). A function whose name ends with "locked" needs extents.mu.
  */
 #ifndef VFS_BEHIND_IMPL_H
 #define VFS_BEHIND_IMPL_H
@@ -49,11 +49,6 @@ static inline struct vfs_op *held_first(const struct list *l)
 	return list_empty(l) ? NULL : held_of(l->next);
 }
 
-static inline struct behind *behind_of(const struct inode *ino)
-{
-	return atomic_load_explicit(&ino->behind, memory_order_acquire);
-}
-
 /* ---- behind.c ---- */
 
 /* The most bytes that are copied; a variable for the tests. */
@@ -69,9 +64,9 @@ bool behind_rather_commits(const struct behind_pool *p);
 /* Takes room for op's buffers. false: on_room() is called when it has got some. */
 bool behind_has_room(struct vfs_op *op, void (*on_room)(struct loop_msg *m));
 /* Takes room for one more buffer, if nobody waits for it. */
-bool behind_take_more(struct behind_pool *p, struct behind *b, enum arena_class cls);
+bool behind_take_more(struct behind_pool *p, struct extents *x, enum arena_class cls);
 /* Gives room to others: a buffer's; that of all that op has. */
-void behind_give_one(struct behind_pool *p, struct behind *b, enum arena_class cls);
+void behind_give_one(struct behind_pool *p, struct extents *x, enum arena_class cls);
 void behind_give_room(struct vfs_op *op);
 
 /* ---- behind_send.c ---- */
@@ -86,22 +81,22 @@ void behind_on_msg(struct loop_msg *m);
 
 /* Wakes those whose wait is over. true: one of the others waits for a COMMIT that could be
  * sent now. */
-bool behind_wake_locked(struct behind *b);
+bool behind_wake_locked(struct extents *x);
 /* ---- behind_lost.c ---- */
 
 /* op gets that state, and its place in the list of that. */
-void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state);
+void behind_set_locked(struct extents *x, struct vfs_op *op, enum held_state state);
 /* The WRITE, which is HELD, is to be sent. */
-void behind_want_locked(struct behind *b, struct vfs_op *op);
+void behind_want_locked(struct extents *x, struct vfs_op *op);
 /* Off the file's lists. It gets that state when its lane may free it. */
-void behind_drop_locked(struct behind *b, struct vfs_op *op);
+void behind_drop_locked(struct extents *x, struct vfs_op *op);
 /* The same, because the data is on stable storage. */
-void behind_leave_locked(struct behind *b, struct vfs_op *op);
+void behind_leave_locked(struct extents *x, struct vfs_op *op);
 /* q, a COMMIT, has ended. What is on stable storage now, or is given up, goes to `gone`, until its
  * lane may free it; what is not is sent again. */
-void behind_sort_out_locked(struct behind *b, const struct vfs_op *q, struct list *gone);
+void behind_sort_out_locked(struct extents *x, const struct vfs_op *q, struct list *gone);
 
 /* A WRITE of the file has failed with this status, or a COMMIT. */
-void behind_failed_locked(struct behind *b, struct inode *ino, int status);
+void behind_failed_locked(struct extents *x, struct inode *ino, int status);
 
 #endif

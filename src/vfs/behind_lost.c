@@ -16,24 +16,24 @@ static bool is_listed(enum held_state s)
 }
 
 /* Counts op's buffers as LOOSE, or no longer. */
-static void count_loose_locked(struct behind *b, const struct vfs_op *op, int n)
+static void count_loose_locked(struct extents *x, const struct vfs_op *op, int n)
 {
 	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
-		b->loose[op->data.buf[i]->cls] += (unsigned)n;
+		x->loose[op->data.buf[i]->cls] += (unsigned)n;
 }
 
 /* Calls end nearly in the order of seq, so op's place is near the end. */
-void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state state)
+void behind_set_locked(struct extents *x, struct vfs_op *op, enum held_state state)
 {
-	struct list *l = &b->in[state == HELD_MOVES ? HELD_DUE : state], *n;
+	struct list *l = &x->in[state == HELD_MOVES ? HELD_DUE : state], *n;
 
 	if (is_listed(op->data.held.state))
 		list_del(&op->data.held.node);
 	if (op->data.held.state == HELD_LOOSE)
-		count_loose_locked(b, op, -1);
+		count_loose_locked(x, op, -1);
 	op->data.held.state = state;
 	if (state == HELD_LOOSE)
-		count_loose_locked(b, op, 1);
+		count_loose_locked(x, op, 1);
 	if (!is_listed(state))
 		return;
 	for (n = l->prev; n != l && held_of(n)->data.held.seq > op->data.held.seq; )
@@ -41,39 +41,39 @@ void behind_set_locked(struct behind *b, struct vfs_op *op, enum held_state stat
 	list_add_head(n, &op->data.held.node);
 }
 
-void behind_want_locked(struct behind *b, struct vfs_op *op)
+void behind_want_locked(struct extents *x, struct vfs_op *op)
 {
-	behind_set_locked(b, op, HELD_DUE);
+	behind_set_locked(x, op, HELD_DUE);
 }
 
-void behind_drop_locked(struct behind *b, struct vfs_op *op)
+void behind_drop_locked(struct extents *x, struct vfs_op *op)
 {
-	behind_set_locked(b, op, HELD_NOT);
-	held_remove(&b->tree, op);
-	atomic_fetch_sub(&b->count, 1);
+	behind_set_locked(x, op, HELD_NOT);
+	held_remove(&x->tree, op);
+	atomic_fetch_sub(&x->count, 1);
 	ahead_change_ends(op->ino);
 }
 
-void behind_leave_locked(struct behind *b, struct vfs_op *op)
+void behind_leave_locked(struct extents *x, struct vfs_op *op)
 {
 	uint64_t now = mono_ns();
 
-	if (now - b->left_from_ns > LATE_REPLY_NS) {
-		b->left_end_before = b->left_end;
-		b->left_end = 0;
-		b->left_from_ns = now;
+	if (now - x->left_from_ns > LATE_REPLY_NS) {
+		x->left_end_before = x->left_end;
+		x->left_end = 0;
+		x->left_from_ns = now;
 	}
-	if (b->left_end < held_end(op))
-		b->left_end = held_end(op);
+	if (x->left_end < held_end(op))
+		x->left_end = held_end(op);
 	op->vl->vfs->front->written(op->ino, held_end(op));
-	atomic_store(&b->left_ns, now); /* before there are none: behind_since() */
-	behind_drop_locked(b, op);
+	atomic_store(&x->left_ns, now); /* before there are none: behind_since() */
+	behind_drop_locked(x, op);
 }
 
-void behind_failed_locked(struct behind *b, struct inode *ino, int status)
+void behind_failed_locked(struct extents *x, struct inode *ino, int status)
 {
-	b->error = status;
-	atomic_fetch_add(&b->errors, 1);
+	x->error = status;
+	atomic_fetch_add(&x->errors, 1);
 	vfs_this_lane->vfs->front->data_lost(ino);
 }
 
@@ -113,39 +113,39 @@ static struct vfs_op *lost_of(struct list *n)
 	return container_of(n, struct vfs_op, data.held.pick_node);
 }
 
-static void find_lost_locked(struct behind *b, const struct vfs_op *q, struct list *lost)
+static void find_lost_locked(struct extents *x, const struct vfs_op *q, struct list *lost)
 {
-	list_for_each(n, &b->in[HELD_COMMITTING])
+	list_for_each(n, &x->in[HELD_COMMITTING])
 		if (is_lost(&held_of(n)->data.held, q))
 			lose_locked(held_of(n), lost);
 	if (may_have_failed(q)) {
-		list_for_each(n, &b->in[HELD_LOOSE])
+		list_for_each(n, &x->in[HELD_LOOSE])
 			if (is_lost(&held_of(n)->data.held, q))
 				lose_locked(held_of(n), lost);
-		list_for_each(n, &b->in[HELD_SENDING])
+		list_for_each(n, &x->in[HELD_SENDING])
 			lose_locked(held_of(n), lost);
 	}
 	/* The list grows meanwhile. */
 	list_for_each(n, lost) {
 		const struct vfs_op *op = lost_of(n);
 
-		held_each(w, b->tree, op->data.held.offset, held_end(op))
+		held_each(w, x->tree, op->data.held.offset, held_end(op))
 			if (w->data.held.seq > op->data.held.seq)
 				lose_locked(w, lost);
 	}
 }
 
 /* op goes to `gone`, until its lane may free it. */
-static void take_out_locked(struct behind *b, struct vfs_op *op, bool failed, struct list *gone)
+static void take_out_locked(struct extents *x, struct vfs_op *op, bool failed, struct list *gone)
 {
 	if (failed)
-		behind_drop_locked(b, op);
+		behind_drop_locked(x, op);
 	else
-		behind_leave_locked(b, op);
+		behind_leave_locked(x, op);
 	list_add_tail(gone, &op->data.held.node);
 }
 
-static bool tried_enough_locked(struct behind *b, const struct vfs_op *q, const struct vfs_op *op)
+static bool tried_enough_locked(struct extents *x, const struct vfs_op *q, const struct vfs_op *op)
 {
 	int status = q->call.res.status;
 
@@ -154,12 +154,12 @@ static bool tried_enough_locked(struct behind *b, const struct vfs_op *q, const 
 	log_err("WRITE: %s %s each COMMIT: EIO after %u tries", q->vl->vfs->cl->cfg.server,
 		status ? "returns an error for" : "sends another write verifier, as if it had "
 		"restarted, with", op->data.held.tries);
-	behind_failed_locked(b, q->ino, status ? status : -EIO);
+	behind_failed_locked(x, q->ino, status ? status : -EIO);
 	return true;
 }
 
 /* The server has lost op. true: it is sent again by progress. */
-static bool send_again_locked(struct behind *b, const struct vfs_op *q, struct vfs_op *op,
+static bool send_again_locked(struct extents *x, const struct vfs_op *q, struct vfs_op *op,
 			      struct list *gone)
 {
 	struct held *h = &op->data.held;
@@ -169,13 +169,13 @@ static bool send_again_locked(struct behind *b, const struct vfs_op *q, struct v
 		h->again = true;
 	if (h->state != HELD_LOOSE && h->state != HELD_COMMITTING)
 		return false;
-	if (tried_enough_locked(b, q, op)) {
-		take_out_locked(b, op, true, gone);
+	if (tried_enough_locked(x, q, op)) {
+		take_out_locked(x, op, true, gone);
 		return false;
 	}
 	h->stable = true;
 	h->tries++;
-	behind_want_locked(b, op);
+	behind_want_locked(x, op);
 	return true;
 }
 
@@ -188,18 +188,18 @@ static const char *what_happened(const struct vfs_op *q)
 	return "has restarted, or could not write to its disk";
 }
 
-void behind_sort_out_locked(struct behind *b, const struct vfs_op *q, struct list *gone)
+void behind_sort_out_locked(struct extents *x, const struct vfs_op *q, struct list *gone)
 {
 	unsigned again = 0;
 	struct list lost;
 
 	list_init(&lost);
-	find_lost_locked(b, q, &lost);
-	list_for_each_safe(n, tmp, &b->in[HELD_COMMITTING])
+	find_lost_locked(x, q, &lost);
+	list_for_each_safe(n, tmp, &x->in[HELD_COMMITTING])
 		if (!held_of(n)->data.held.lost)
-			take_out_locked(b, held_of(n), false, gone);
+			take_out_locked(x, held_of(n), false, gone);
 	for (struct list *n; (n = list_pop(&lost)); )
-		again += send_again_locked(b, q, lost_of(n), gone);
+		again += send_again_locked(x, q, lost_of(n), gone);
 	/* knfsd takes another verifier after a write that has failed, too. */
 	if (again)
 		log_info("server %s %s: %u WRITEs of a file are sent again",

@@ -50,10 +50,10 @@ bool behind_rather_commits(const struct behind_pool *p)
 }
 
 /* With so many buffers taken by all files. */
-static bool room_fits(struct behind_pool *p, const struct behind *b, enum arena_class cls,
+static bool room_fits(struct behind_pool *p, const struct extents *x, enum arena_class cls,
 		      unsigned taken)
 {
-	unsigned most = p->most[cls], mine = atomic_load(&b->taken[cls]);
+	unsigned most = p->most[cls], mine = atomic_load(&x->taken[cls]);
 	bool fits = taken < most && (mine == 0 || mine < FREE_TIMES * (most - taken));
 
 	/* In time, so that nobody has to wait for it. */
@@ -62,21 +62,21 @@ static bool room_fits(struct behind_pool *p, const struct behind *b, enum arena_
 	return fits;
 }
 
-static bool room_take_one(struct behind_pool *p, struct behind *b, enum arena_class cls)
+static bool room_take_one(struct behind_pool *p, struct extents *x, enum arena_class cls)
 {
 	unsigned taken = atomic_load(&p->taken[cls]);
 
 	do {
-		if (!room_fits(p, b, cls, taken))
+		if (!room_fits(p, x, cls, taken))
 			return false;
 	} while (!atomic_compare_exchange_weak(&p->taken[cls], &taken, taken + 1));
-	atomic_fetch_add(&b->taken[cls], 1);
+	atomic_fetch_add(&x->taken[cls], 1);
 	return true;
 }
 
-static void room_give_one(struct behind_pool *p, struct behind *b, enum arena_class cls)
+static void room_give_one(struct behind_pool *p, struct extents *x, enum arena_class cls)
 {
-	atomic_fetch_sub(&b->taken[cls], 1);
+	atomic_fetch_sub(&x->taken[cls], 1);
 	atomic_fetch_sub(&p->taken[cls], 1);
 }
 
@@ -88,19 +88,19 @@ void behind_room_wanted(struct behind_pool *p, enum arena_class cls)
 /* Takes room for op's buffers. */
 static bool room_take(struct behind_pool *p, struct vfs_op *op)
 {
-	struct behind *b = behind_of(op->ino);
+	struct extents *x = extents_of(op->ino);
 
-	if (!room_take_one(p, b, op->data.buf[0]->cls))
+	if (!room_take_one(p, x, op->data.buf[0]->cls))
 		return false;
-	if (!op->data.buf[1] || room_take_one(p, b, op->data.buf[1]->cls))
+	if (!op->data.buf[1] || room_take_one(p, x, op->data.buf[1]->cls))
 		return true;
-	room_give_one(p, b, op->data.buf[0]->cls);
+	room_give_one(p, x, op->data.buf[0]->cls);
 	return false;
 }
 
-bool behind_take_more(struct behind_pool *p, struct behind *b, enum arena_class cls)
+bool behind_take_more(struct behind_pool *p, struct extents *x, enum arena_class cls)
 {
-	return !atomic_load(&p->nwaiting) && room_take_one(p, b, cls);
+	return !atomic_load(&p->nwaiting) && room_take_one(p, x, cls);
 }
 
 /* Of those that wait and would fit, the first one whose file has least: a program that writes much
@@ -111,12 +111,12 @@ static struct vfs_op *room_next_waiting_locked(struct behind_pool *p)
 
 	list_for_each(n, &p->waiting) {
 		struct vfs_op *op = held_of(n);
-		const struct behind *b = behind_of(op->ino);
+		const struct extents *x = extents_of(op->ino);
 
-		if ((!best || b->taken[ARENA_MID] < behind_of(best->ino)->taken[ARENA_MID]) &&
-		    room_fits(p, b, op->data.buf[0]->cls, p->taken[op->data.buf[0]->cls]) &&
+		if ((!best || x->taken[ARENA_MID] < extents_of(best->ino)->taken[ARENA_MID]) &&
+		    room_fits(p, x, op->data.buf[0]->cls, p->taken[op->data.buf[0]->cls]) &&
 		    (!op->data.buf[1] ||
-		     room_fits(p, b, op->data.buf[1]->cls, p->taken[op->data.buf[1]->cls])))
+		     room_fits(p, x, op->data.buf[1]->cls, p->taken[op->data.buf[1]->cls])))
 			best = op;
 	}
 	return best;
@@ -168,19 +168,19 @@ static void room_pass_on(struct behind_pool *p)
 	pthread_mutex_unlock(&p->mu);
 }
 
-void behind_give_one(struct behind_pool *p, struct behind *b, enum arena_class cls)
+void behind_give_one(struct behind_pool *p, struct extents *x, enum arena_class cls)
 {
-	room_give_one(p, b, cls);
+	room_give_one(p, x, cls);
 	room_pass_on(p);
 }
 
 void behind_give_room(struct vfs_op *op)
 {
 	struct behind_pool *p = &op->vl->vfs->behind;
-	struct behind *b = behind_of(op->ino);
+	struct extents *x = extents_of(op->ino);
 
 	for (unsigned i = 0; i < RR_SEND_IOV && op->data.buf[i]; i++)
-		room_give_one(p, b, op->data.buf[i]->cls);
+		room_give_one(p, x, op->data.buf[i]->cls);
 	room_pass_on(p);
 }
 

@@ -28,9 +28,9 @@ static void send_rest(struct vfs_op *op)
 
 /* Is an older WRITE of some of the same bytes LOOSE? If the server loses that, it is sent
  * again, and then op has to follow it once more. */
-static bool covers_loose_locked(const struct behind *b, const struct vfs_op *op)
+static bool covers_loose_locked(const struct extents *x, const struct vfs_op *op)
 {
-	held_each(w, b->tree, op->data.held.offset, held_end(op))
+	held_each(w, x->tree, op->data.held.offset, held_end(op))
 		if (w->data.held.seq < op->data.held.seq &&
 		    (w->data.held.state == HELD_LOOSE || w->data.held.state == HELD_COMMITTING))
 			return true;
@@ -38,18 +38,18 @@ static bool covers_loose_locked(const struct behind *b, const struct vfs_op *op)
 }
 
 /* The server has all of it. true: on stable storage. */
-static bool written_locked(struct behind *b, struct vfs_op *op)
+static bool written_locked(struct extents *x, struct vfs_op *op)
 {
 	struct held *h = &op->data.held;
 
 	if (h->again) {
 		h->again = false;
-		behind_want_locked(b, op);
-	} else if (h->loose || covers_loose_locked(b, op)) {
+		behind_want_locked(x, op);
+	} else if (h->loose || covers_loose_locked(x, op)) {
 		h->firm = !h->loose;
-		behind_set_locked(b, op, HELD_LOOSE);
+		behind_set_locked(x, op, HELD_LOOSE);
 	} else {
-		behind_leave_locked(b, op);
+		behind_leave_locked(x, op);
 		return true;
 	}
 	return false;
@@ -68,24 +68,24 @@ static void close_file(struct vfs_op *op)
 static void end_sending(struct vfs_op *op, int status)
 {
 	struct inode *ino = op->ino;
-	struct behind *b = behind_of(ino);
+	struct extents *x = extents_of(ino);
 	bool over = true, now;
 
 	inode_ref(ino);
-	pthread_mutex_lock(&b->mu);
+	pthread_mutex_lock(&x->mu);
 	if (status == -ENOTCONN) {
 		op->data.held.again = over = false;   /* behind_move_all(): it was not sent */
-		behind_want_locked(b, op);
+		behind_want_locked(x, op);
 	} else if (status) {
-		behind_failed_locked(b, ino, status);
-		behind_drop_locked(b, op);
+		behind_failed_locked(x, ino, status);
+		behind_drop_locked(x, op);
 	} else {
-		over = written_locked(b, op);
+		over = written_locked(x, op);
 	}
 	if (over)
 		op->data.held.state = HELD_GONE;
 	now = !op->data.held.posted;          /* otherwise when that message is here */
-	pthread_mutex_unlock(&b->mu);
+	pthread_mutex_unlock(&x->mu);
 	if (over)
 		close_file(op);
 	if (over && now)
@@ -115,9 +115,9 @@ static void write_done(struct vfs_op *op)
 }
 
 /* Must an older one be written first? */
-static bool is_blocked_locked(const struct behind *b, const struct vfs_op *op)
+static bool is_blocked_locked(const struct extents *x, const struct vfs_op *op)
 {
-	held_each(w, b->tree, op->data.held.offset, held_end(op))
+	held_each(w, x->tree, op->data.held.offset, held_end(op))
 		if (w->data.held.seq < op->data.held.seq && held_unsent(w))
 			return true;
 	return false;
@@ -132,33 +132,33 @@ static void post_locked(struct vfs_op *op)
 
 /* op, which is this lane's, goes to that lane. Until it is there no lane has it in a list. If it
  * has a message under way, it goes when that is here. */
-static void move_locked(struct behind *b, struct vfs_op *op, struct vfs_lane *to)
+static void move_locked(struct extents *x, struct vfs_op *op, struct vfs_lane *to)
 {
 	if (op->data.held.posted)
 		return;
 	list_del(&op->node);
-	behind_set_locked(b, op, HELD_MOVES);
+	behind_set_locked(x, op, HELD_MOVES);
 	op->vl = to;
 	post_locked(op);
 }
 
 /* Tells other lanes to send theirs. Returns one of this lane, which is SENDING now; NULL:
  * there is none. */
-static struct vfs_op *next_locked(struct behind *b)
+static struct vfs_op *next_locked(struct extents *x)
 {
 	struct vfs_lane *to = vfs_other_lane(vfs_this_lane);
 
-	list_for_each_safe(n, tmp, &b->in[HELD_DUE]) {
+	list_for_each_safe(n, tmp, &x->in[HELD_DUE]) {
 		struct vfs_op *op = held_of(n);
 
-		if (op->data.held.state != HELD_DUE || is_blocked_locked(b, op))
+		if (op->data.held.state != HELD_DUE || is_blocked_locked(x, op))
 			continue;
 		if (op->vl != vfs_this_lane) {
 			post_locked(op);
 		} else if (to) {
-			move_locked(b, op, to);
+			move_locked(x, op, to);
 		} else {
-			behind_set_locked(b, op, HELD_SENDING);
+			behind_set_locked(x, op, HELD_SENDING);
 			op->data.held.sent_ns = mono_ns();
 			return op;
 		}
@@ -169,26 +169,26 @@ static struct vfs_op *next_locked(struct behind *b)
 /* ---- COMMIT ---- */
 
 /* WRITEs that have gone may be freed by their lanes. */
-static void let_go(struct behind *b, struct list *gone)
+static void let_go(struct extents *x, struct list *gone)
 {
 	list_for_each(n, gone)
 		close_file(held_of(n));
-	pthread_mutex_lock(&b->mu);
+	pthread_mutex_lock(&x->mu);
 	for (struct list *n; (n = list_pop(gone)); ) {
 		struct vfs_op *op = held_of(n);
 
 		op->data.held.state = HELD_GONE;
 		post_locked(op);
 	}
-	pthread_mutex_unlock(&b->mu);
+	pthread_mutex_unlock(&x->mu);
 }
 
 /* COMMIT was not sent, and goes by another lane, see behind_move_all(). */
-static void uncommit_locked(struct behind *b)
+static void uncommit_locked(struct extents *x)
 {
-	while (!list_empty(&b->in[HELD_COMMITTING]))
-		behind_set_locked(b, held_first(&b->in[HELD_COMMITTING]), HELD_LOOSE);
-	b->commit_wanted = true;
+	while (!list_empty(&x->in[HELD_COMMITTING]))
+		behind_set_locked(x, held_first(&x->in[HELD_COMMITTING]), HELD_LOOSE);
+	x->commit_wanted = true;
 }
 
 /* A moving average, in which the newest one counts for a quarter. It is about the server's disk, so
@@ -205,20 +205,20 @@ static void behind_send_measure(struct behind_pool *p, const struct vfs_op *q)
 static void commit_done(struct vfs_op *q)
 {
 	struct inode *ino = q->ino;
-	struct behind *b = behind_of(ino);
+	struct extents *x = extents_of(ino);
 	struct list gone;
 
 	list_init(&gone);
 	if (q->call.eng.sent && q->call.res.status != -ENOTCONN)
 		behind_send_measure(&q->vl->vfs->behind, q);
-	pthread_mutex_lock(&b->mu);
-	b->committing = false;
+	pthread_mutex_lock(&x->mu);
+	x->committing = false;
 	if (q->call.res.status == -ENOTCONN && !q->call.eng.sent)
-		uncommit_locked(b);
+		uncommit_locked(x);
 	else
-		behind_sort_out_locked(b, q, &gone);
-	pthread_mutex_unlock(&b->mu);
-	let_go(b, &gone);
+		behind_sort_out_locked(x, q, &gone);
+	pthread_mutex_unlock(&x->mu);
+	let_go(x, &gone);
 	behind_progress(ino);
 	vfs_op_free(q);
 }
@@ -229,53 +229,53 @@ static void commit_done(struct vfs_op *q)
  * share the room: each one begins that has a fair part of it, most of it LOOSE. Where COMMITs take
  * their time there is no need as long as the room grows: each one is a flush of the disk.
  */
-static bool is_much_locked(const struct behind *b, const struct behind_pool *p)
+static bool is_much_locked(const struct extents *x, const struct behind_pool *p)
 {
 	/* Each WRITE has a MID buffer at least. */
-	if (b->loose[ARENA_MID] * 2 <= b->taken[ARENA_MID] || !behind_rather_commits(p))
+	if (x->loose[ARENA_MID] * 2 <= x->taken[ARENA_MID] || !behind_rather_commits(p))
 		return false;
 	for (int cls = ARENA_MID; cls <= ARENA_BIG; cls++) {
 		unsigned most = p->most[cls], taken = p->taken[cls];
 
-		if (b->loose[cls] && taken >= most - most * 3 / 8 &&
-		    (taken >= most || b->loose[cls] * 4 >= most - taken))
+		if (x->loose[cls] && taken >= most - most * 3 / 8 &&
+		    (taken >= most || x->loose[cls] * 4 >= most - taken))
 			return true;
 	}
 	return false;
 }
 
 /* Is a COMMIT to be sent now? */
-static bool commit_is_due_locked(const struct behind *b, const struct behind_pool *p, bool waits)
+static bool commit_is_due_locked(const struct extents *x, const struct behind_pool *p, bool waits)
 {
-	if (b->committing || list_empty(&b->in[HELD_LOOSE]))
+	if (x->committing || list_empty(&x->in[HELD_LOOSE]))
 		return false;
-	if (waits || is_much_locked(b, p))
+	if (waits || is_much_locked(x, p))
 		return true;
 	/* One COMMIT for all that is on its way. */
-	return list_empty(&b->in[HELD_SENDING]) &&
-	       (b->commit_wanted || (atomic_load(&p->nwaiting) && behind_rather_commits(p)));
+	return list_empty(&x->in[HELD_SENDING]) &&
+	       (x->commit_wanted || (atomic_load(&p->nwaiting) && behind_rather_commits(p)));
 }
 
 /* COMMIT of the whole file covers what is LOOSE now. Its credentials are those of a WRITE. */
-static void begin_commit_locked(struct behind *b, struct rpc_cred *cred)
+static void begin_commit_locked(struct extents *x, struct rpc_cred *cred)
 {
-	b->committing = true;
-	b->commit_wanted = false;
-	*cred = held_of(b->in[HELD_LOOSE].next)->cred;
-	while (!list_empty(&b->in[HELD_LOOSE]))
-		behind_set_locked(b, held_first(&b->in[HELD_LOOSE]), HELD_COMMITTING);
+	x->committing = true;
+	x->commit_wanted = false;
+	*cred = held_of(x->in[HELD_LOOSE].next)->cred;
+	while (!list_empty(&x->in[HELD_LOOSE]))
+		behind_set_locked(x, held_first(&x->in[HELD_LOOSE]), HELD_COMMITTING);
 }
 
 static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 {
-	struct behind *b = behind_of(ino);
+	struct extents *x = extents_of(ino);
 	struct vfs_op *q = vfs_op_quiet(vfs_this_lane, ino, cred);
 
 	if (!q) {               /* no memory; the clock tries again */
-		pthread_mutex_lock(&b->mu);
-		b->committing = false;
-		uncommit_locked(b);
-		pthread_mutex_unlock(&b->mu);
+		pthread_mutex_lock(&x->mu);
+		x->committing = false;
+		uncommit_locked(x);
+		pthread_mutex_unlock(&x->mu);
 		return;
 	}
 	q->call.args.io.offset = 0;
@@ -286,29 +286,29 @@ static void send_commit(struct inode *ino, const struct rpc_cred *cred)
 
 static void on_passed_on(struct loop_msg *m)
 {
-	struct behind *b = container_of(m, struct behind, msg);
-	struct inode *ino = b->ino;
+	struct extents *x = container_of(m, struct extents, msg);
+	struct inode *ino = x->ino;
 
-	pthread_mutex_lock(&b->mu);
-	b->posted = false;
-	pthread_mutex_unlock(&b->mu);
+	pthread_mutex_lock(&x->mu);
+	x->posted = false;
+	pthread_mutex_unlock(&x->mu);
 	behind_progress(ino);
 	inode_put(&vfs_this_lane->vfs->inodes, ino, 1);
 }
 
 /* This lane has no connection: another one sends COMMIT, if there is one that can. */
-static bool passed_on_locked(struct behind *b)
+static bool passed_on_locked(struct extents *x)
 {
 	struct vfs_lane *to = vfs_other_lane(vfs_this_lane);
 
 	if (!to)
 		return false;
-	if (!b->posted) {
-		inode_ref(b->ino);
-		b->msg.fn = on_passed_on;
-		loop_post(to->lane->loop, &b->msg);
+	if (!x->posted) {
+		inode_ref(x->ino);
+		x->msg.fn = on_passed_on;
+		loop_post(to->lane->loop, &x->msg);
 	}
-	b->posted = true;
+	x->posted = true;
 	return true;
 }
 
@@ -344,20 +344,20 @@ void behind_move_all(struct vfs_lane *vl, uint64_t now_ns)
 void behind_progress(struct inode *ino)
 {
 	struct vfs *vfs = vfs_this_lane->vfs;
-	struct behind *b = behind_of(ino);
+	struct extents *x = extents_of(ino);
 	struct rpc_cred cred;
 	struct vfs_op *op;
 	bool commit;
 
 	inode_ref(ino);
 	do {
-		pthread_mutex_lock(&b->mu);
-		op = next_locked(b);
-		commit = !op && commit_is_due_locked(b, &vfs->behind, behind_wake_locked(b)) &&
-			 !passed_on_locked(b);
+		pthread_mutex_lock(&x->mu);
+		op = next_locked(x);
+		commit = !op && commit_is_due_locked(x, &vfs->behind, behind_wake_locked(x)) &&
+			 !passed_on_locked(x);
 		if (commit)
-			begin_commit_locked(b, &cred);
-		pthread_mutex_unlock(&b->mu);
+			begin_commit_locked(x, &cred);
+		pthread_mutex_unlock(&x->mu);
 		if (op) {
 			op->data.filled = 0;
 			op->data.held.loose = op->data.held.mixed = false;
@@ -373,17 +373,17 @@ void behind_on_msg(struct loop_msg *m)
 {
 	struct vfs_op *op = container_of(m, struct vfs_op, data.held.msg);
 	struct inode *ino = op->ino;
-	struct behind *b = behind_of(ino);
+	struct extents *x = extents_of(ino);
 	bool gone;
 
-	pthread_mutex_lock(&b->mu);
+	pthread_mutex_lock(&x->mu);
 	op->data.held.posted = false;
 	gone = op->data.held.state == HELD_GONE;
 	if (op->data.held.state == HELD_MOVES) {
 		list_add_tail(&op->vl->active, &op->node);
-		behind_set_locked(b, op, HELD_DUE);
+		behind_set_locked(x, op, HELD_DUE);
 	}
-	pthread_mutex_unlock(&b->mu);
+	pthread_mutex_unlock(&x->mu);
 	if (gone)
 		behind_end(op);
 	else

@@ -2,7 +2,7 @@
 /*
  * The WRITEs that are held of one file, by the bytes that they are about: a treap, whose nodes
  * lie in the requests (op_data.held.tree). Each node knows the highest end below it, so those that
- * overlap a range are found without a look at the others. Under behind.mu.
+ * overlap a range are found without a look at the others. Under extents.mu.
  */
 #ifndef VFS_BEHIND_TREE_H
 #define VFS_BEHIND_TREE_H

@@ -10,74 +10,67 @@
 /* ---- waiting ---- */
 
 /* What does a wait for everything up to `upto` still wait for? */
-static void look_locked(const struct behind *b, uint64_t upto, bool *unsent, bool *loose)
+static void look_locked(const struct extents *x, uint64_t upto, bool *unsent, bool *loose)
 {
 	*unsent = *loose = false;
 	for (enum held_state s = HELD; s <= HELD_COMMITTING; s++) {
-		const struct vfs_op *op = held_first(&b->in[s]);
+		const struct vfs_op *op = held_first(&x->in[s]);
 
 		if (op && op->data.held.seq <= upto)
 			*(held_unsent(op) ? unsent : loose) = true;
 	}
 }
 
-bool behind_wake_locked(struct behind *b)
+bool behind_wake_locked(struct extents *x)
 {
 	bool commit = false;
 
-	list_for_each_safe(n, tmp, &b->waits) {
+	list_for_each_safe(n, tmp, &x->waits) {
 		struct vfs_op *op = container_of(n, struct vfs_op, settle.node);
 		bool unsent, loose;
 
-		look_locked(b, op->settle.upto, &unsent, &loose);
-		if (!unsent && !(loose && op->settle.stable)) {
-			list_del(n);
-			loop_post(op->vl->lane->loop, &op->settle.msg);
-		}
+		if (op->settle.piece)
+			continue;
+		look_locked(x, op->settle.upto, &unsent, &loose);
+		if (!unsent && !(loose && op->settle.stable))
+			extents_wake_locked(op);
 		commit |= !unsent && loose && op->settle.stable;
 	}
 	return commit;
 }
 
-static void on_settled(struct loop_msg *m)
-{
-	struct vfs_op *op = container_of(m, struct vfs_op, settle.msg);
-
-	op->settle.go(op);
-}
-
 /* Everything is to be sent. If it is a single WRITE, COMMIT can be saved. */
-static void want_all_locked(struct behind *b)
+static void want_all_locked(struct extents *x)
 {
 	struct vfs_op *op;
 
-	if (atomic_load(&b->count) == 1 && b->tree->data.held.state <= HELD_DUE)
-		b->tree->data.held.stable = true;
-	while ((op = held_first(&b->in[HELD])))
-		behind_want_locked(b, op);
+	if (atomic_load(&x->count) == 1 && x->tree->data.held.state <= HELD_DUE)
+		x->tree->data.held.stable = true;
+	while ((op = held_first(&x->in[HELD])))
+		behind_want_locked(x, op);
 }
 
 void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op))
 {
-	struct behind *b = ino ? behind_of(ino) : NULL;
+	struct extents *x;
 	bool unsent, loose;
 
-	if (!b || !atomic_load(&b->count)) {
+	if (!ino || !behind_holds(ino)) {
 		go(op);
 		return;
 	}
-	pthread_mutex_lock(&b->mu);
-	look_locked(b, b->seq, &unsent, &loose);
+	x = extents_of(ino);
+	pthread_mutex_lock(&x->mu);
+	look_locked(x, x->seq, &unsent, &loose);
 	if (!unsent && !(loose && stable)) {
-		pthread_mutex_unlock(&b->mu);
+		pthread_mutex_unlock(&x->mu);
 		go(op);
 		return;
 	}
-	op->settle = (struct settle){ .ino = ino, .upto = b->seq, .stable = stable, .go = go,
-				     .msg.fn = on_settled };
-	list_add_tail(&b->waits, &op->settle.node);
-	want_all_locked(b);
-	pthread_mutex_unlock(&b->mu);
+	op->settle = (struct settle){ .upto = x->seq, .stable = stable };
+	extents_wait_locked(x, op, go);
+	want_all_locked(x);
+	pthread_mutex_unlock(&x->mu);
 	behind_progress(ino);
 }
 
@@ -85,30 +78,30 @@ void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)
 
 /* Everything of that file that is as old is to be sent, or committed. true: nothing is held, and
  * the lane need not look at it any more. */
-static bool want_old_locked(struct behind *b, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
+static bool want_old_locked(struct extents *x, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
 {
 	struct vfs_op *op;
 
-	while ((op = held_first(&b->in[HELD])) && now - op->data.held.since_ns >= send_ns)
-		behind_want_locked(b, op);
-	op = held_first(&b->in[HELD_LOOSE]);
-	b->commit_wanted |= op && now - op->data.held.since_ns >= commit_ns;
-	b->on_lane = atomic_load(&b->count) != 0;
-	return !b->on_lane;
+	while ((op = held_first(&x->in[HELD])) && now - op->data.held.since_ns >= send_ns)
+		behind_want_locked(x, op);
+	op = held_first(&x->in[HELD_LOOSE]);
+	x->commit_wanted |= op && now - op->data.held.since_ns >= commit_ns;
+	x->on_lane = atomic_load(&x->count) != 0;
+	return !x->on_lane;
 }
 
 static void want_old(struct vfs_lane *vl, uint64_t now, uint64_t send_ns, uint64_t commit_ns)
 {
 	list_for_each_safe(n, tmp, &vl->held) {
-		struct behind *b = container_of(n, struct behind, lane_node);
-		struct inode *ino = b->ino;
+		struct extents *x = container_of(n, struct extents, lane_node);
+		struct inode *ino = x->ino;
 		bool over;
 
-		pthread_mutex_lock(&b->mu);
-		over = want_old_locked(b, now, send_ns, commit_ns);
+		pthread_mutex_lock(&x->mu);
+		over = want_old_locked(x, now, send_ns, commit_ns);
 		if (over)
-			list_del(&b->lane_node);
-		pthread_mutex_unlock(&b->mu);
+			list_del(&x->lane_node);
+		pthread_mutex_unlock(&x->mu);
 		if (over)
 			inode_put(&vl->vfs->inodes, ino, 1);
 		else

@@ -92,7 +92,6 @@ void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)
 	f->ino = ino;
 	f->open = op->call.open;
 	f->cred = op->cred;
-	ahead_open(f);
 	behind_opened(f);
 	inode_lock(t, ino);
 	only = opencount_open_locked(t, ino, &op->call.res.attr);

@@ -50,7 +50,7 @@ static void drop_state(struct inode_table *t, struct inode *ino)
 	free(ino->silly);
 	free(ino->after);
 	free(ino->link);
-	behind_free(atomic_load(&ino->behind));
+	extents_free(extents_of(ino));
 	t->front->inode_ends(ino);
 }
 

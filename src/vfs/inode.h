@@ -108,7 +108,7 @@ struct inode {
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
 	_Atomic unsigned held;          /* start.c: operations that hold it */
-	struct behind *_Atomic behind;  /* behind.h; NULL: it was never written to */
+	struct extents *_Atomic extents;        /* extents.h; NULL: never written to or read ahead */
 
 	/* For a directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */

@@ -36,7 +36,6 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	loop_timer_init(&vl->tick, on_tick);
 	vl->room_msg.fn = behind_on_room;
 	vl->lanes_msg.fn = on_lanes;
-	list_init(&vl->woken);
 }
 
 /* ---- connections ---- */

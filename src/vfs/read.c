@@ -112,12 +112,12 @@ static void read_done(struct vfs_op *op)
 
 static bool read_try(struct vfs_op *op)
 {
-	op->data.buf[0] = magazine_get_data(&op->vl->lane->mag, op->data.size);
-	if (!op->data.buf[0])
-		return false;
-	if (!op->data.lays || !behind_serve(op))
-		read_more(op);
-	return true;
+	struct arena_buf *buf = magazine_get_data(&op->vl->lane->mag, op->data.size);
+
+	op->data.buf[0] = buf;
+	if (buf)
+		op->go(op);
+	return buf;
 }
 
 bool read_retry(struct vfs_lane *vl)
@@ -134,15 +134,24 @@ bool read_retry(struct vfs_lane *vl)
 	return true;
 }
 
-void read_start(struct vfs_op *op)
+/* Calls go(op) when it has a buffer. */
+static void read_with_buffer(struct vfs_op *op, void (*go)(struct vfs_op *op))
 {
-	if (!list_empty(&op->vl->want_buf) || !read_try(op)) {
+	op->go = go;
+	if (op->data.buf[0]) {
+		go(op);
+	} else if (!list_empty(&op->vl->want_buf) || !read_try(op)) {
 		stat_add(&op->vl->lane->stats, STAT_FUSE_WAITS, 1);
 		list_add_tail(&op->vl->want_buf, &op->wait_node);
 	}
 }
 
-/* What was written is on the server. */
+void read_start(struct vfs_op *op)
+{
+	read_with_buffer(op, read_more);
+}
+
+/* Nothing is held of it, or not any more. */
 static void read_now(struct vfs_op *op)
 {
 	if (op->vl->vfs->ahead.window && op->data.cached)
@@ -151,17 +160,30 @@ static void read_now(struct vfs_op *op)
 		read_start(op);
 }
 
+/* Something is held of the file. What is answered from there is copied, so there is a buffer. */
+static void read_held(struct vfs_op *op)
+{
+	switch (behind_read(op)) {
+	case BEHIND_ALL:
+		vfs_end_with(op, 0);
+		break;
+	case BEHIND_SOME:
+		read_more(op);
+		break;
+	case BEHIND_FIRST:
+		behind_settle(op, op->ino, true, read_now);
+		break;
+	case BEHIND_NONE:
+		read_now(op);
+	}
+}
+
 void vfs_read(struct vfs_op *op)
 {
-	struct op_data *d = &op->data;
-
 	op->call.open = op->file->open;
-	op->call.args.io.offset = d->start;
-	d->lays = d->cached && behind_reads(op);
-	if (d->lays)
-		read_start(op);
-	else if (behind_holds_bytes(op->ino, d->start, d->size))
-		behind_settle(op, op->ino, true, read_now);
+	op->call.args.io.offset = op->data.start;
+	if (behind_holds(op->ino))
+		read_with_buffer(op, read_held);
 	else
 		read_now(op);
 }

@@ -100,14 +100,12 @@ struct vfs_lane {
 	struct list idle;               /* free vfs_ops */
 	struct list active;             /* vfs_ops between vfs_op_new() and vfs_op_free() */
 	struct list want_buf;           /* READs that wait for a buffer (wait_node) */
-	struct list held;               /* behind.h: files that its tick looks after (behind.lane_node) */
+	struct list held;               /* behind.h: files that its tick looks after (extents.lane_node) */
 	struct loop_timer tick;
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
 	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
 	_Atomic bool lanes_told;        /* it is on its way */
-	struct list woken;              /* READs that have waited for a piece (wait_node) */
-	bool waking;                    /* these are being looked at */
 };
 
 struct vfs {
@@ -135,7 +133,7 @@ struct file {
 	struct nfs_open *open;
 	struct rpc_cred cred;           /* of the opening process; READ and WRITE use it */
 	struct ahead ahead;
-	_Atomic uint64_t errors_seen;   /* of behind.errors, those that this open knows of */
+	_Atomic uint64_t errors_seen;   /* of extents.errors, those that this open knows of */
 };
 
 /* READ and WRITE. */
@@ -162,7 +160,6 @@ struct op_data {
 	uint64_t laid_ns;
 	struct iovec iov[AHEAD_PARTS];  /* READ: the result, until the operation is freed */
 	struct ahead_piece *piece[AHEAD_PARTS]; /* where it lies, if that was read ahead */
-	struct loop_msg woken;          /* READ: to its lane: look again */
 	uint64_t verf;                  /* WRITE: its verifier, which COMMIT's has to equal */
 };
 
@@ -207,7 +204,7 @@ struct op_list {
 
 struct vfs_op {
 	struct list node;               /* idle, or active */
-	struct list wait_node;          /* in want_buf, woken, a piece's waiters */
+	struct list wait_node;          /* in want_buf */
 	struct vfs_lane *vl;
 	void (*done)(struct vfs_op *op);        /* the call has ended with call.res.status */
 	void (*end)(struct vfs_op *op);         /* the operation has, with the same */
@@ -238,10 +235,10 @@ struct vfs_op {
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};
-	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call */
+	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call, or read.c */
 	struct nfs_call call;
 	struct rpc_cred cred;
-	struct settle settle;           /* behind.h: waits for what is held */
+	struct settle settle;           /* extents.h */
 	char name[NFS_NAME_MAX + 1], name2[NFS_NAME_MAX + 1];
 };
 

@@ -181,7 +181,6 @@ struct fs_file *fs_play_file(void)
 	atomic_init(&f->f.refs, 1);
 	f->handle = handle_new(&fs.files, f);
 	f->f.ino = fs.root;
-	ahead_open(&f->f);
 	return f;
 }
 

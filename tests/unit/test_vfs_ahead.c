@@ -555,6 +555,7 @@ static void finish(void)
 		vfs_play_catch_up();
 		some_progress();
 		vfs_nfs_front.buffers_freed(&lane);
+		lane_play_run(0);
 		take_calls();
 	}
 }
@@ -620,6 +621,10 @@ static void any_order(unsigned which)
 		default:
 			some_progress();
 		}
+		/* Messages come late. */
+		if (!roll(3))
+			lane_play_run(0);
+		take_calls();
 	}
 	if (which % 7 == 0) {
 		gone = true;
@@ -752,6 +757,8 @@ Test(vfs_ahead, errors_are_not_reported)
 		execute(s);
 		s->fails = !s->nr;
 		reply(s);
+		lane_play_run(0);
+		take_calls();
 	}
 	cr_assert_eq(waiting(READS), 0);
 	cr_assert_eq(hits(), 0);
@@ -843,7 +850,7 @@ Test(vfs_ahead, gives_way)
 
 static struct ahead_piece *first_piece(void)
 {
-	return container_of(files[0]->ahead.pieces.next, struct ahead_piece, node);
+	return container_of(extents_of(root)->pieces.next, struct ahead_piece, node);
 }
 
 /* The lane that reads ahead has no connection, and the reader's has one. */
@@ -859,14 +866,16 @@ Test(vfs_ahead, nobody_waits_for_a_dead_connection)
 	ask_read(0, 2, 1, false);
 	op = container_of(vl->active.prev, struct vfs_op, node);
 	ahead_leave(vl);
-	cr_assert(!list_empty(&op->wait_node) && !op->calling);
+	lane_play_run(0);
+	cr_assert(!list_empty(&extents_of(root)->waits) && !op->calling);
 	first_piece()->vl = &other;
 	ahead_leave(vl);
-	cr_assert(list_empty(&op->wait_node) && op->calling);
+	lane_play_run(0);
+	cr_assert(list_empty(&extents_of(root)->waits) && op->calling);
 	/* Nor does who comes later. */
 	ask_read(0, 2, 1, false);
 	op = container_of(vl->active.prev, struct vfs_op, node);
-	cr_assert(list_empty(&op->wait_node) && op->calling);
+	cr_assert(list_empty(&extents_of(root)->waits) && op->calling);
 	finish();
 	cr_assert_eq(hits(), 0);
 	stop();
@@ -892,10 +901,111 @@ Test(vfs_ahead, a_late_piece_is_kept)
 	stop();
 }
 
+/* ---- several opens of one file ---- */
+
+/* What was fetched for one is given to the others, and freed when that one is closed. */
+Test(vfs_ahead, opens_share_what_was_read_ahead)
+{
+	begin(1000);
+	open_one();
+	read_now(0, 1);
+	read_now(1, 1);
+	nreads = 0;
+	ask_read(1, 2, 1, false);
+	finish();
+	cr_assert(hits() == 1 && nreads == 0, "%u READs", nreads);
+	cr_assert_gt(vfs.ahead.used, 0);
+	vfs_play_close(files[0]);
+	files[0] = NULL;
+	finish();
+	cr_assert(vfs.ahead.used == 0 && list_empty(&vfs.ahead.files));
+	stop();
+}
+
+/* What one open has fetched and another one has not reached yet stays. */
+Test(vfs_ahead, another_open_ends_nothing)
+{
+	begin(1000);
+	open_one();
+	read_now(0, 1);
+	read_now(1, 1);
+	vfs_play_close(files[1]);
+	files[1] = NULL;
+	finish();
+	cr_assert(vfs.ahead.used > 0 && !list_empty(&vfs.ahead.files));
+	nreads = 0;
+	read_now(2, 1);
+	cr_assert(hits() == 1 && nreads == 0);
+	stop();
+}
+
+/* Opens of one file come and go on several threads, while others look at all files: after the last
+ * close() the file is in no list, and its memory may go. */
+enum { ROUNDS = 20000 };
+static struct nfs_lane thread_lane[3];
+static struct vfs_lane thread_vl[3];
+
+static void fetched(struct extents *x, struct file *f, struct vfs_lane *l)
+{
+	struct ahead_piece *p = calloc(1, sizeof(*p));
+
+	*p = (struct ahead_piece){ .file = f, .vl = l, .len = 1, .refs = 1, .sent_ns = mono_ns(),
+				   .nr = atomic_load(&x->ino->data_nr) };
+	pthread_mutex_lock(&x->mu);
+	list_add_tail(&x->pieces, &p->node);
+	atomic_fetch_add(&x->npieces, 1);
+	pthread_mutex_unlock(&x->mu);
+	ahead_relist(&vfs.ahead, x);
+}
+
+static void *open_and_close(void *arg)
+{
+	struct vfs_lane *l = arg;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct file f = { .ino = root };
+
+		if (i % 3)
+			fetched(extents_of(root), &f, l);
+		ahead_close(l, &f);
+	}
+	return NULL;
+}
+
+static void *looks_at_all(void *arg)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		ahead_leave(arg);
+		if (i % 2)
+			ahead_sweep(arg);
+		else
+			ahead_give_way(arg, ARENA_SMALL, ARENA_BIG);
+	}
+	return NULL;
+}
+
+Test(vfs_ahead, opens_come_and_go_on_threads, .timeout = 300)
+{
+	pthread_t t[3];
+
+	begin(1000);
+	cr_assert_not_null(extents_make(root));
+	for (unsigned i = 0; i < 3; i++) {
+		thread_vl[i] = (struct vfs_lane){ .vfs = &vfs, .lane = &thread_lane[i] };
+		cr_assert_eq(pthread_create(&t[i], NULL, i ? open_and_close : looks_at_all, &thread_vl[i]), 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	cr_assert(list_empty(&vfs.ahead.files) && list_empty(&extents_of(root)->pieces));
+	cr_assert(!extents_of(root)->listed && atomic_load(&extents_of(root)->npieces) == 0);
+	stop();
+}
+
 /* ---- locks ---- */
 
-static bool counting;
-static unsigned taken, taken_mount;
+/* By this thread. */
+static _Thread_local bool counting;
+static _Thread_local unsigned taken, taken_mount;
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mu);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mu);

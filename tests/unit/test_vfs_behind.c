@@ -1096,6 +1096,95 @@ Test(vfs_behind, the_size_after_a_truncation)
 	end();
 }
 
+/* ---- READs ---- */
+
+static const struct ask *newest(void)
+{
+	return &asks[nasks - 1];
+}
+
+/* The front end says how much the server has, and then that becomes more: what is behind it is not
+ * zeros. */
+static bool leaves_meanwhile(const struct inode *ino, uint64_t *end, uint64_t *there)
+{
+	bool known = end_known(ino, end, there);
+
+	while (nsent)
+		some_progress();
+	return known;
+}
+
+Test(vfs_behind, a_write_leaves_while_the_end_is_asked_for)
+{
+	begin_plain(60);
+	write_at(0, 24 * 4096);         /* is sent at once */
+	write_at(110000, 6000);
+	for (unsigned i = 0; i < 2; i++)
+		some_progress();
+	behind_tick(vl, mono_ns() + 40000000000ull);
+	settle();
+	vfs_play_end_known = leaves_meanwhile;
+	ask_read(109000, 3000);
+	vfs_play_end_known = end_known;
+	finish();
+	cr_assert_eq(newest()->error, 0);
+	end();
+}
+
+/* ---- locks ---- */
+
+/* By this thread. */
+static _Thread_local bool counting;
+static _Thread_local unsigned taken, taken_mount;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mu);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mu);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mu)
+{
+	taken += counting;
+	taken_mount += counting && (mu == &vfs.ahead.mu || mu == &vfs.behind.mu ||
+				    mu == &vfs.cl->arena.mu);
+	return __real_pthread_mutex_lock(mu);
+}
+
+static unsigned locks_of_write(uint64_t at, uint32_t n)
+{
+	vfs_play_buffers();
+	taken = 0;
+	counting = true;
+	ask_write(0, at, n, false, 0);
+	counting = false;
+	return taken;
+}
+
+static unsigned locks_of_read(uint64_t at, uint32_t n)
+{
+	vfs_play_buffers();
+	taken = 0;
+	counting = true;
+	ask_read(at, n);
+	counting = false;
+	cr_assert(newest()->answered && !newest()->error && nsent == 0);
+	return taken;
+}
+
+/* And the front end takes one for each, to find the open file. */
+Test(vfs_behind, a_hit_takes_one_lock)
+{
+	begin_plain(60);
+	write_at(0, 100);
+	cr_assert_eq(locks_of_write(100, 20000), 1, "gathered");
+	cr_assert(newest()->answered);
+	cr_assert_eq(locks_of_write(50, 10), 1, "the same, in its middle");
+	cr_assert_eq(locks_of_read(0, 20100), 1);
+	cr_assert_eq(locks_of_read(0, 30000), 2, "the file ends there");
+	cr_assert_eq(taken_mount, 0);
+	cr_assert_eq(stat_get(&lane.stats, STAT_BEHIND_READS), 2);
+	finish();
+	end();
+}
+
 /* ---- a lane that gets no connection ---- */
 
 /* Until the newest request is answered. */

@@ -218,7 +218,6 @@ struct file *vfs_play_file(void)
 
 	atomic_init(&f->refs, 1);
 	f->ino = root;
-	ahead_open(f);
 	return f;
 }
 
