@@ -847,6 +847,9 @@ Test(gateway, v3_read_chunks, .init = setup, .fini = drc_teardown)
 	REFUSED(HEAD(0), 1, 44, SEG(4, 0), 0, 0, 0, XID, 0, 2, 100005, 3, 1, 0, 0, 0, 0, 4);
 }
 
+/* 4 MiB of data. Only then a buffer is that large. */
+#define LARGE (4u << 20)
+
 /* ---- Calls of a client that is gone ---- */
 
 /* The client sends them again by another way, which may lead past this gateway, and goes on. Then
@@ -889,25 +892,50 @@ Test(gateway, v3_call_of_a_client_that_is_gone, .init = setup, .fini = drc_teard
 	cl_comes_again();
 }
 
-/* What has gone to the server in part goes there as a whole, and what waits behind it does not. */
-Test(gateway, v3_calls_behind_a_full_connection, .init = setup, .fini = drc_teardown)
+#define WRITE_ABCD HEAD(0), 0, 0, 0, WRITE3(4), 0x61626364
+
+/* What has gone to the server in part goes there as a whole, and what waits behind it does not: it
+ * has come again, and waits for the answer, or comes again later. */
+static void behind_a_full_connection(bool before_the_end)
 {
 	struct gw_pair *first = the_pair();
+	struct fab_conn *conn = cl.c;
+	int little = 65536;
 
-	ANSWER(REPLY_OK, 17);
+	setsockopt(first->tcp.fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
 	loop_rewatch(loop, &srv.conns[0], 0);
-	cl_send(WORDS(HEAD(0), 1, 68, SEG(MEM - 8192, 0), 0, 0, 0, WRITE3(MEM - 8192)));
+	cl_send(WORDS(HEAD(0), 1, 68, SEG(LARGE, 0), 0, 0, 0, WRITE3(LARGE)));
 	RUN_UNTIL(!list_empty(&first->out));
-	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(3, 7), 4, 0x66, 0, 0, 4, 2, 4, 0x61626364));
+	cl_send(WORDS(WRITE_ABCD));
 	RUN_UNTIL(first->out.next->next != &first->out);
-	FAB->close(cl.c);
+	ANSWER(REPLY_OK, 17);
+	if (before_the_end) {
+		cl_comes_again();
+		cl_send(WORDS(WRITE_ABCD));
+		RUN_UNTIL(gw.ncalls == 3);
+	}
+	FAB->close(conn);
 	RUN_UNTIL(first->ended);
-	cl_comes_again();
-	ASK(HEAD(0), 0, 0, 0, NFS_CALL(3, 7), 4, 0x66, 0, 0, 4, 2, 4, 0x61626364);
+	if (!before_the_end) {
+		cl_comes_again();
+		cl_send(WORDS(WRITE_ABCD));
+	}
+	RUN_UNTIL(cl.messages == 1);
 	cr_assert(srv.records == 1 && srv.len < 4096 && got(13) == 17);
 	loop_rewatch(loop, &srv.conns[0], EPOLLIN);
 	RUN_UNTIL(gw.pairs.next->next == &gw.pairs);
-	cr_assert(srv.records == 2 && srv.len > MEM - 8192);
+	cr_assert(srv.records == 2 && srv.len > LARGE);
+}
+
+Test(gateway, v3_call_behind_a_full_connection, .init = setup, .fini = drc_teardown)
+{
+	behind_a_full_connection(false);
+}
+
+Test(gateway, v3_call_that_waits_for_one_behind_a_full_connection, .init = setup,
+     .fini = drc_teardown)
+{
+	behind_a_full_connection(true);
 }
 
 /* ---- Memory, idle connections, and whose they are ---- */
@@ -960,8 +988,6 @@ Test(gateway, gone_while_calls_wait, .init = setup, .fini = drc_teardown)
 /* status, no attributes, count, eof, length; then data. */
 #define READ3(len, ...) REPLY_OK, 0, 0, len, 1, len, ##__VA_ARGS__
 
-/* 4 MiB either way. Only then a buffer is that large. */
-#define LARGE (4u << 20)
 #define FOUR_SEGS SEG(LARGE / 4, 0), SEG(LARGE / 4, LARGE / 4), SEG(LARGE / 4, LARGE / 2), \
 	SEG(LARGE / 4, LARGE / 4 * 3)
 
