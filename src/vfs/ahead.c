@@ -13,14 +13,10 @@
 
 /* ---- the life of a piece ---- */
 
-static uint64_t oldest_good(const struct vfs *vfs)
-{
-	return vfs->inodes.acregmin * 1000000000ull;
-}
-
 static bool is_good(const struct vfs *vfs, const struct ahead_piece *p, uint64_t now)
 {
-	return p->nr == atomic_load(&p->file->ino->data_nr) && now - p->sent_ns < oldest_good(vfs);
+	return p->nr == atomic_load(&p->file->ino->data_nr) &&
+	       now - p->sent_ns < vfs->inodes.acregmin * 1000000000ull;
 }
 
 /* Those that wait for p look again. true: there are some. */

@@ -74,19 +74,6 @@ static bool has_room(const struct plan *pl, size_t size)
 	       list_empty(&pl->vl->want_buf) && nfs_lane_up(l);
 }
 
-static void set_args(struct vfs_op *op, const struct ahead_piece *p)
-{
-	uint32_t left = p->len, part = (uint32_t)op->vl->vfs->ahead.part, n;
-
-	op->call.open = op->file->open;
-	op->call.args.io.offset = p->at;
-	op->call.args.io.count = p->len;
-	for (unsigned i = 0; i < RR_SINK_IOV; i++, left -= n) {
-		n = left < part ? left : part;
-		op->call.args.io.sink[i] = (struct rr_iov){ n ? p->buf[i]->mem : NULL, n };
-	}
-}
-
 /* The count of changes comes first, then whether one is under way: see
  * ahead_change_begins(). */
 static bool is_quiet(struct inode *ino, uint64_t *nr)
@@ -95,18 +82,21 @@ static bool is_quiet(struct inode *ino, uint64_t *nr)
 	return !atomic_load(&ino->data_busy);
 }
 
-/* false: there is no buffer for a part of it. */
-static bool get_buffers(struct vfs_lane *vl, struct ahead_piece *p)
+/* The READ's arguments, with buffers for the piece. false: there is none for a part of it. */
+static bool get_buffers(struct vfs_op *op, struct ahead_piece *p)
 {
-	const struct vfs_ahead *a = &vl->vfs->ahead;
-	unsigned i = 0;
+	uint32_t left = p->len, part = (uint32_t)op->vl->vfs->ahead.part, n;
+	struct nfs_io_args *io = &op->call.args.io;
 
-	for (uint64_t at = 0; at < p->len; at += a->part) {
-		uint64_t left = p->len - at;
-
-		p->buf[i] = magazine_get_spare(&vl->lane->mag, left < a->part ? left : a->part);
-		if (!p->buf[i++])
+	op->call.open = op->file->open;
+	io->offset = p->at;
+	io->count = p->len;
+	for (unsigned i = 0; i < RR_SINK_IOV; i++, left -= n) {
+		n = left < part ? left : part;
+		p->buf[i] = n ? magazine_get_spare(&op->vl->lane->mag, n) : NULL;
+		if (n && !p->buf[i])
 			return false;
+		io->sink[i] = (struct rr_iov){ n ? p->buf[i]->mem : NULL, n };
 	}
 	return true;
 }
@@ -138,10 +128,8 @@ static struct vfs_op *new_fetch(const struct plan *pl, uint64_t at, uint64_t len
 	op->fetches = p;
 	op->file = pl->file;
 	file_ref(op->file);
-	if (atomic_fetch_add(&a->used, p->size) + p->size <= a->most && get_buffers(pl->vl, p)) {
-		set_args(op, p);
+	if (atomic_fetch_add(&a->used, p->size) + p->size <= a->most && get_buffers(op, p))
 		return op;
-	}
 	ahead_fetch_discard(op);
 	return NULL;
 }

@@ -19,22 +19,12 @@ static bool ahead_track_extends(const struct ahead_run *run, uint64_t at, uint64
 	return at + size == run->start && run->end - run->start <= size;
 }
 
-static struct ahead_run *newest_run(struct ahead_track *t)
+static struct ahead_run *track_run(struct ahead_track *t, bool newest)
 {
 	struct ahead_run *best = &t->run[0];
 
 	for (unsigned i = 1; i < AHEAD_RUNS; i++)
-		if (t->run[i].used > best->used)
-			best = &t->run[i];
-	return best;
-}
-
-static struct ahead_run *oldest_run(struct ahead_track *t)
-{
-	struct ahead_run *best = &t->run[0];
-
-	for (unsigned i = 1; i < AHEAD_RUNS; i++)
-		if (t->run[i].used < best->used)
+		if (newest ? t->run[i].used > best->used : t->run[i].used < best->used)
 			best = &t->run[i];
 	return best;
 }
@@ -47,8 +37,8 @@ static void ahead_track_tell(const struct ahead_run *run, enum ahead_kind kind,
 
 static void begin_run(struct ahead_track *t, uint64_t at, uint64_t size, struct ahead_hint *hint)
 {
-	const struct ahead_run last = *newest_run(t);
-	struct ahead_run *run = oldest_run(t);
+	const struct ahead_run last = *track_run(t, true);
+	struct ahead_run *run = track_run(t, false);
 
 	*run = (struct ahead_run){
 		.start = at, .end = at + size, .used = ++t->clock, .delta = at - last.start,

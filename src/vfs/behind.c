@@ -88,7 +88,7 @@ static void set_end_locked(struct extents *x, struct vfs_op *w, uint64_t to)
 		held_resized(x->tree, w);
 	}
 	if (to == limit_of(w))
-		behind_want_locked(x, w);
+		behind_set_locked(x, w, HELD_DUE);
 }
 
 static bool takes_more(const struct vfs_op *w, const struct file *f)
@@ -154,7 +154,7 @@ static bool join_locked(struct extents *x, struct vfs_op *w)
 	}
 	set_end_locked(x, host, to);
 	if (atomic_load(&w->vl->vfs->behind.nwaiting))
-		behind_want_locked(x, host);
+		behind_set_locked(x, host, HELD_DUE);
 	return true;
 }
 
@@ -177,19 +177,12 @@ static void want_others_locked(struct extents *x, const struct vfs_op *op)
 		struct vfs_op *w = held_of(n);
 
 		if (w != op && held_end(w) == op->data.held.offset)
-			behind_want_locked(x, w);
+			behind_set_locked(x, w, HELD_DUE);
 		else
 			open += w != op;
 	}
 	if (open >= OPEN_ENDS)
-		behind_want_locked(x, held_first(&x->in[HELD]));
-}
-
-/* The file gets its first WRITE: this lane's tick looks after it. */
-static void look_after(struct extents *x)
-{
-	inode_ref(x->ino);
-	list_add_tail(&vfs_this_lane->held, &x->lane_node);
+		behind_set_locked(x, held_first(&x->in[HELD]), HELD_DUE);
 }
 
 /* The WRITE that op's data becomes: it gets op's buffers. NULL: no memory. */
@@ -225,7 +218,7 @@ static void hold_locked(struct extents *x, struct vfs_op *w)
 	behind_set_locked(x, w, HELD);
 	atomic_fetch_add(&x->count, 1);
 	if (held_end(w) >= limit_of(w) || atomic_load(&w->vl->vfs->behind.nwaiting))
-		behind_want_locked(x, w);
+		behind_set_locked(x, w, HELD_DUE);
 	want_others_locked(x, w);
 }
 
@@ -266,8 +259,11 @@ static void behind_hold(struct vfs_op *op)
 	first = !x->on_lane;
 	x->on_lane = true;
 	pthread_mutex_unlock(&x->mu);
-	if (first)
-		look_after(x);
+	/* The file gets its first WRITE: this lane's tick looks after it. */
+	if (first) {
+		inode_ref(x->ino);
+		list_add_tail(&vfs_this_lane->held, &x->lane_node);
+	}
 	if (joins)
 		vfs_op_free(w);
 	answer_and_go_on(op);

@@ -86,8 +86,6 @@ bool behind_wake_locked(struct extents *x);
 
 /* op gets that state, and its place in the list of that. */
 void behind_set_locked(struct extents *x, struct vfs_op *op, enum held_state state);
-/* The WRITE, which is HELD, is to be sent. */
-void behind_want_locked(struct extents *x, struct vfs_op *op);
 /* Off the file's lists. It gets that state when its lane may free it. */
 void behind_drop_locked(struct extents *x, struct vfs_op *op);
 /* The same, because the data is on stable storage. */

@@ -41,11 +41,6 @@ void behind_set_locked(struct extents *x, struct vfs_op *op, enum held_state sta
 	list_add_head(n, &op->data.held.node);
 }
 
-void behind_want_locked(struct extents *x, struct vfs_op *op)
-{
-	behind_set_locked(x, op, HELD_DUE);
-}
-
 void behind_drop_locked(struct extents *x, struct vfs_op *op)
 {
 	behind_set_locked(x, op, HELD_NOT);
@@ -175,7 +170,7 @@ static bool send_again_locked(struct extents *x, const struct vfs_op *q, struct 
 	}
 	h->stable = true;
 	h->tries++;
-	behind_want_locked(x, op);
+	behind_set_locked(x, op, HELD_DUE);
 	return true;
 }
 

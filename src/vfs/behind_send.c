@@ -44,7 +44,7 @@ static bool written_locked(struct extents *x, struct vfs_op *op)
 
 	if (h->again) {
 		h->again = false;
-		behind_want_locked(x, op);
+		behind_set_locked(x, op, HELD_DUE);
 	} else if (h->loose || covers_loose_locked(x, op)) {
 		h->firm = !h->loose;
 		behind_set_locked(x, op, HELD_LOOSE);
@@ -75,7 +75,7 @@ static void end_sending(struct vfs_op *op, int status)
 	pthread_mutex_lock(&x->mu);
 	if (status == -ENOTCONN) {
 		op->data.held.again = over = false;   /* behind_move_all(): it was not sent */
-		behind_want_locked(x, op);
+		behind_set_locked(x, op, HELD_DUE);
 	} else if (status) {
 		behind_failed_locked(x, ino, status);
 		behind_drop_locked(x, op);

@@ -65,24 +65,14 @@ static void tree_split(struct vfs_op *t, const struct vfs_op *op, struct vfs_op 
 	}
 }
 
-static struct vfs_op *tree_insert(struct vfs_op *t, struct vfs_op *op)
-{
-	if (!t || tree_node(op)->priority > tree_node(t)->priority) {
-		tree_split(t, op, &tree_node(op)->left, &tree_node(op)->right);
-		t = op;
-	} else if (is_before(op, t)) {
-		tree_node(t)->left = tree_insert(tree_node(t)->left, op);
-	} else {
-		tree_node(t)->right = tree_insert(tree_node(t)->right, op);
-	}
-	sum_up(t);
-	return t;
-}
-
 void held_insert(struct vfs_op **root, struct vfs_op *op)
 {
-	tree_node(op)->priority = tree_scatter(op->data.held.seq);
-	*root = tree_insert(*root, op);
+	struct vfs_op *left, *right;
+
+	*tree_node(op) = (struct held_node){ .priority = tree_scatter(op->data.held.seq),
+					     .end = held_end(op) };
+	tree_split(*root, op, &left, &right);
+	*root = tree_join(tree_join(left, op), right);
 }
 
 static struct vfs_op *tree_without(struct vfs_op *t, struct vfs_op *op)
@@ -112,35 +102,18 @@ void held_resized(struct vfs_op *root, const struct vfs_op *op)
 
 /* If something on the left ends behind `from`, the first is there, or nowhere: without an overlap,
  * that begins at `to` or later, and so does all on its right. */
-static struct vfs_op *tree_first(struct vfs_op *t, uint64_t from, uint64_t to)
-{
-	while (held_highest(t) > from) {
-		if (held_highest(tree_node(t)->left) > from)
-			t = tree_node(t)->left;
-		else if (t->data.held.offset >= to)
-			return NULL;
-		else if (held_end(t) > from)
-			return t;
-		else
-			t = tree_node(t)->right;
-	}
-	return NULL;
-}
-
 struct vfs_op *held_next(struct vfs_op *root, uint64_t from, uint64_t to,
 			 const struct vfs_op *after)
 {
-	struct vfs_op *found;
+	struct vfs_op *found = NULL;
 
-	if (!after)
-		return tree_first(root, from, to);
 	if (held_highest(root) <= from)
 		return NULL;
-	if (!is_before(after, root))
-		return root->data.held.offset < to ?
-	       held_next(tree_node(root)->right, from, to, after) : NULL;
-	found = held_next(tree_node(root)->left, from, to, after);
-	if (found || held_overlaps(root, from, to))
-		return found ? found : root;
-	return root->data.held.offset < to ? tree_first(tree_node(root)->right, from, to) : NULL;
+	if (!after || is_before(after, root))
+		found = held_next(tree_node(root)->left, from, to, after);
+	if (found || root->data.held.offset >= to)
+		return found;
+	if ((!after || is_before(after, root)) && held_end(root) > from)
+		return root;
+	return held_next(tree_node(root)->right, from, to, after);
 }

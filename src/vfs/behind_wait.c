@@ -47,7 +47,7 @@ static void want_all_locked(struct extents *x)
 	if (atomic_load(&x->count) == 1 && x->tree->data.held.state <= HELD_DUE)
 		x->tree->data.held.stable = true;
 	while ((op = held_first(&x->in[HELD])))
-		behind_want_locked(x, op);
+		behind_set_locked(x, op, HELD_DUE);
 }
 
 void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op))
@@ -83,7 +83,7 @@ static bool want_old_locked(struct extents *x, uint64_t now, uint64_t send_ns, u
 	struct vfs_op *op;
 
 	while ((op = held_first(&x->in[HELD])) && now - op->data.held.since_ns >= send_ns)
-		behind_want_locked(x, op);
+		behind_set_locked(x, op, HELD_DUE);
 	op = held_first(&x->in[HELD_LOOSE]);
 	x->commit_wanted |= op && now - op->data.held.since_ns >= commit_ns;
 	x->on_lane = atomic_load(&x->count) != 0;
