@@ -14,14 +14,14 @@ const char *fab_addr_text(const struct sockaddr_storage *ss, char *buf, size_t l
 	return buf;
 }
 
-void tsan_failed(const char *file, int line, const char *what, const char *fmt, ...)
+void standin_failed(const char *file, int line, const char *what, const char *fmt, ...)
 {
 	(void)fmt;
 	fprintf(stderr, "%s:%d: %s\n", file, line, what);
 	abort();
 }
 
-void tsan_end(void)
+void standin_end(void)
 {
 	abort();
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * main() of the test programs in the ThreadSanitizer build; see
- * criterion/criterion.h beside this file. Takes --tap=FILE as Criterion does.
+ * main() of the test programs in builds with sanitizers; see criterion/criterion.h beside this
+ * file. Takes --tap=FILE, and --filter SUITE/NAME, as Criterion does.
  */
 #include "criterion/criterion.h"
 #include "criterion/redirect.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -15,16 +16,17 @@
 
 enum { TEST_SECONDS = 120, EXIT_FAILED = 101, EXIT_SKIPPED = 102 };
 
-static struct tsan_test *tests;         /* newest first */
+static struct standin_test *tests;         /* newest first */
 static int failures;                    /* of the running test */
+static bool *was_ended;                 /* it came to its end: in memory that both processes have */
 
-void tsan_register(struct tsan_test *t)
+void standin_register(struct standin_test *t)
 {
 	t->next = tests;
 	tests = t;
 }
 
-void tsan_failed(const char *file, int line, const char *what, const char *fmt, ...)
+void standin_failed(const char *file, int line, const char *what, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -39,7 +41,7 @@ void tsan_failed(const char *file, int line, const char *what, const char *fmt, 
 	fputc('\n', stderr);
 }
 
-void tsan_skip(const char *fmt, ...)
+void standin_skip(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -50,9 +52,10 @@ void tsan_skip(const char *fmt, ...)
 	_exit(EXIT_SKIPPED);
 }
 
-/* exit(), not _exit(): ThreadSanitizer has its say at the end. */
-void tsan_end(void)
+/* exit(), not _exit(): sanitizers have their say at the end. */
+void standin_end(void)
 {
+	*was_ended = true;
 	exit(failures ? EXIT_FAILED : 0);
 }
 
@@ -79,21 +82,21 @@ void cr_redirect_stdout(void) { redirect(STDOUT_FILENO); }
 FILE *cr_get_redirected_stderr(void) { return reader(STDERR_FILENO); }
 FILE *cr_get_redirected_stdout(void) { return reader(STDOUT_FILENO); }
 
-static const struct tsan_opts *suite_opts(const char *suite)
+static const struct standin_opts *suite_opts(const char *suite)
 {
-	static const struct tsan_opts none;
+	static const struct standin_opts none;
 
-	for (const struct tsan_test *t = tests; t; t = t->next)
+	for (const struct standin_test *t = tests; t; t = t->next)
 		if (!t->fn && strcmp(t->suite, suite) == 0)
 			return &t->opts;
 	return &none;
 }
 
-static void __attribute__((noreturn)) run(const struct tsan_test *t, const struct tsan_opts *suite)
+static void __attribute__((noreturn)) run(const struct standin_test *t, const struct standin_opts *suite)
 {
 	double timeout = t->opts.timeout > 0 ? t->opts.timeout : suite->timeout;
 
-	/* ThreadSanitizer makes everything about ten times slower. */
+	/* Sanitizers make everything up to ten times slower. */
 	alarm(timeout > 0 ? (unsigned)timeout * 10 : TEST_SECONDS);
 	if (suite->init)
 		suite->init();
@@ -104,17 +107,18 @@ static void __attribute__((noreturn)) run(const struct tsan_test *t, const struc
 		t->opts.fini();
 	if (suite->fini)
 		suite->fini();
-	tsan_end();
+	standin_end();
 }
 
-static void report(FILE *tap, const struct tsan_test *t, int wstatus)
+static void report(FILE *tap, const struct standin_test *t, int wstatus)
 {
 	int sig = WIFSIGNALED(wstatus) ? WTERMSIG(wstatus) : 0;
 	int code = WIFEXITED(wstatus) ? WEXITSTATUS(wstatus) : 0;
-	bool ok = sig == t->opts.signal && code == t->opts.exit_code;
+	bool ok = sig == t->opts.signal && code == t->opts.exit_code &&
+		(*was_ended || t->opts.signal || t->opts.exit_code);
 
 	if (code == EXIT_SKIPPED)
-		fprintf(tap, "ok - %s::%s # SKIP not with ThreadSanitizer, or not here\n", t->suite, t->name);
+		fprintf(tap, "ok - %s::%s # SKIP not with sanitizers, or not here\n", t->suite, t->name);
 	else if (sig && !ok)
 		fprintf(tap, "not ok - %s::%s: signal %d\n", t->suite, t->name, sig);
 	else
@@ -123,26 +127,40 @@ static void report(FILE *tap, const struct tsan_test *t, int wstatus)
 		fprintf(stderr, "FAILED: %s::%s (status %d, signal %d)\n", t->suite, t->name, code, sig);
 }
 
+static bool is_wanted(const struct standin_test *t, const char *filter)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/%s", t->suite, t->name);
+	return t->fn && !t->opts.disabled && fnmatch(filter, name, 0) == 0;
+}
+
 int main(int argc, char **argv)
 {
+	const char *filter = "*";
 	FILE *tap = stdout;
 	unsigned n = 0;
 
-	for (int i = 1; i < argc; i++)
+	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--tap=", 6) == 0)
 			tap = fopen(argv[i] + 6, "we");
-	if (!tap)
+		else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
+			filter = argv[++i];
+	}
+	was_ended = mmap(NULL, sizeof(*was_ended), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!tap || was_ended == MAP_FAILED)
 		return 2;
-	for (const struct tsan_test *t = tests; t; t = t->next)
-		n += t->fn && !t->opts.disabled;
+	for (const struct standin_test *t = tests; t; t = t->next)
+		n += is_wanted(t, filter);
 	fprintf(tap, "1..%u\n", n);
-	for (const struct tsan_test *t = tests; t; t = t->next) {
+	for (const struct standin_test *t = tests; t; t = t->next) {
 		int wstatus;
 		pid_t pid;
 
-		if (!t->fn || t->opts.disabled)
+		if (!is_wanted(t, filter))
 			continue;
 		fflush(NULL);
+		*was_ended = false;
 		pid = fork();
 		if (pid == 0)
 			run(t, suite_opts(t->suite));
