@@ -15,6 +15,9 @@
 # The last tests plant violations and see that they are found.
 set -u
 
+# shellcheck source-path=SCRIPTDIR source=results.sh
+. "$(dirname "$0")/results.sh"
+
 top=${1:-${srcdir:-.}}
 most=6
 longest=500
@@ -135,27 +138,6 @@ mean() # TOP
 		/^{/ { from = name }
 		/^}/ && from { lines += FNR - from + 1; n++; from = 0 }
 		END { printf "%d functions, %.1f lines each\n", n, n ? lines / n : 0 }')
-}
-
-n=0
-result() # NAME TEXT: passes if the text is empty
-{
-	n=$((n + 1))
-	if [ -z "$2" ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
-}
-
-planted() # NAME FOUND EXPECTED
-{
-	if [ "$2" = "$3" ]; then
-		result "planted: $1" ""
-	else
-		result "planted: $1" "found: \"$2\", expected: \"$3\""
-	fi
 }
 
 if [ ! -f src/nfs/engine.o ]; then

@@ -19,6 +19,9 @@
 # The last ones plant violations in a copy and see that they are found.
 set -u
 
+# shellcheck source-path=SCRIPTDIR source=results.sh
+. "$(dirname "$0")/results.sh"
+
 layers="fuse, lib vfs nfs rpc rpcrdma fabric base, ctl nfs ..., gateway rpc ..."
 top=${1:-${srcdir:-.}}
 
@@ -79,21 +82,9 @@ speaks_of_fuse() # TOP
 	done | grep -vE 'nfsrdma-fuse|STAT_FUSE|base/stats\.h|src/fuse' | sed "s|^$1/||"
 }
 
-n=0
-result() # NAME TEXT: passes if the text is empty
-{
-	n=$((n + 1))
-	if [ -z "$2" ]; then
-		echo "ok $n - $1"
-	else
-		echo "not ok $n - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
-}
-
 # Plants one line in a file of a tree that has nothing else, and expects a
 # report that names it (or none, for what is allowed).
-planted() # FILE LINE EXPECTED
+line() # FILE LINE EXPECTED
 {
 	tree=$(mktemp -d) || exit 99
 	mkdir -p "$tree/$(dirname "$1")"
@@ -101,11 +92,7 @@ planted() # FILE LINE EXPECTED
 	printf '%s\n' "$2" >"$tree/$1"
 	found=$(violations "$tree")
 	rm -rf "$tree"
-	if [ "$found" = "${3:+$1:1: $3}" ]; then
-		result "planted: $1: $2" ""
-	else
-		result "planted: $1: $2" "found: \"$found\", expected: \"$3\""
-	fi
+	planted "$1: $2" "$found" "${3:+$1:1: $3}"
 }
 
 echo "1..25"
@@ -115,39 +102,33 @@ result "below src/fuse nobody knows FUSE" "$(speaks_of_fuse "$top")"
 tree=$(mktemp -d) || exit 99
 mkdir -p "$tree/src/vfs"
 echo '/* FUSE asks for it. */' >"$tree/src/vfs/a.c"
-case $(speaks_of_fuse "$tree") in
-src/vfs/a.c:1:*) result "planted: src/vfs/a.c speaks of FUSE" "" ;;
-*) result "planted: src/vfs/a.c speaks of FUSE" "was not found" ;;
-esac
+planted "src/vfs/a.c speaks of FUSE" "$(speaks_of_fuse "$tree")" 'src/vfs/a.c:1:/* FUSE asks for it. */'
 rm -rf "$tree"
-planted src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
-planted src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
-planted src/nfs/nfs4/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": nfs may not use vfs'
-planted src/vfs/a.c '#include "fuse/believed.h"' '"fuse/believed.h": vfs may not use fuse'
-planted src/vfs/a.c '#include <fuse_lowlevel.h>' '<fuse_lowlevel.h>: fuse only'
-planted src/nfs/a.c '#include <linux/fuse.h>' '<linux/fuse.h>: fuse only'
-planted src/fuse/a.c '#include <linux/fuse.h>' ''
-planted src/fuse/a.c '#include "nfs3.h"' '"nfs3.h": fuse may not use xdr'
-planted src/fuse/a.c '#include "options.h"' '"options.h": fuse may not use headers of the program'
-planted src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
-planted src/gateway/a.c '#include "nfs/nfs.h"' '"nfs/nfs.h": gateway may not use nfs'
-planted src/nfs/a.c '#include "gateway/gateway.h"' '"gateway/gateway.h": nfs may not use gateway'
-planted src/lib/a.c '#include "fuse/fs.h"' '"fuse/fs.h": lib may not use fuse'
-planted src/fuse/a.c '#include "lib/nfsrdma.h"' '"lib/nfsrdma.h": fuse may not use lib'
-planted src/lib/a.c '#include "vfs/vfs.h"' ''
-planted src/ctl/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": ctl may not use vfs'
-planted src/fuse/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fuse may not use ctl'
-planted src/ctl/a.c '#include "nfs/paths.h"' ''
-planted src/fuse/a.c '#include "base/list.h"' ''
-planted src/nfs/nfs3/a.c '#include "nfs3.h"' ''
+line src/base/a.c '#include "fabric/fabric.h"' '"fabric/fabric.h": base may not use fabric'
+line src/rpcrdma/a.h '# include  "rpc/rpcmsg.h"' '"rpc/rpcmsg.h": rpcrdma may not use rpc'
+line src/nfs/nfs4/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": nfs may not use vfs'
+line src/vfs/a.c '#include "fuse/believed.h"' '"fuse/believed.h": vfs may not use fuse'
+line src/vfs/a.c '#include <fuse_lowlevel.h>' '<fuse_lowlevel.h>: fuse only'
+line src/nfs/a.c '#include <linux/fuse.h>' '<linux/fuse.h>: fuse only'
+line src/fuse/a.c '#include <linux/fuse.h>' ''
+line src/fuse/a.c '#include "nfs3.h"' '"nfs3.h": fuse may not use xdr'
+line src/fuse/a.c '#include "options.h"' '"options.h": fuse may not use headers of the program'
+line src/rpc/a.c '#include "../nfs/nfs.h"' '"../nfs/nfs.h": leaves its directory'
+line src/gateway/a.c '#include "nfs/nfs.h"' '"nfs/nfs.h": gateway may not use nfs'
+line src/nfs/a.c '#include "gateway/gateway.h"' '"gateway/gateway.h": nfs may not use gateway'
+line src/lib/a.c '#include "fuse/fs.h"' '"fuse/fs.h": lib may not use fuse'
+line src/fuse/a.c '#include "lib/nfsrdma.h"' '"lib/nfsrdma.h": fuse may not use lib'
+line src/lib/a.c '#include "vfs/vfs.h"' ''
+line src/ctl/a.c '#include "vfs/vfs.h"' '"vfs/vfs.h": ctl may not use vfs'
+line src/fuse/a.c '#include "ctl/ctl.h"' '"ctl/ctl.h": fuse may not use ctl'
+line src/ctl/a.c '#include "nfs/paths.h"' ''
+line src/fuse/a.c '#include "base/list.h"' ''
+line src/nfs/nfs3/a.c '#include "nfs3.h"' ''
 
 tree=$(mktemp -d) || exit 99
 mkdir -p "$tree/src"
 echo 'int x;' >"$tree/src/a.c"
-if [ -n "$(unlicensed "$tree")" ]; then
-	result "planted: a file without SPDX line" ""
-else
-	result "planted: a file without SPDX line" "was not found"
-fi
+planted "a file without SPDX line" "$(unlicensed "$tree" | head -n 1)" \
+	"src/a.c: no SPDX line in its first five lines"
 rm -rf "$tree"
 exit 0
