@@ -96,8 +96,10 @@ static void print_stats(FILE *f, const void *arg)
 	put_stats(&(struct stats_out){ print_line, f }, arg);
 }
 
-static void write_stats(const struct mount *m)
+static void write_stats(void *mount)
 {
+	const struct mount *m = mount;
+
 	if (m->opt.stats)
 		statfile_write(m->opt.stats, print_stats, m);
 }
@@ -107,10 +109,8 @@ static void write_stats(const struct mount *m)
  * merged with what lies beside them: that is 60 instructions less for each. */
 static void tune_heap(void)
 {
-#ifdef M_MXFAST
-	/* The most that the C library takes. If it takes less, nothing is lost. */
+	/* The most that the C library takes. */
 	mallopt(M_MXFAST, 80 * sizeof(size_t) / 4);
-#endif
 }
 
 /* ---- steps ---- */
@@ -128,9 +128,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 	struct fs_config cfg = {
 		.vfs = setup_vfs(o),
 		.fuse_opts = o->fuse_opts,
-		.lookupcache = o->lookupcache == OPT_LOOKUP_ALL ? FS_LOOKUPCACHE_ALL :
-			       o->lookupcache == OPT_LOOKUP_POS ? FS_LOOKUPCACHE_POS :
-			       FS_LOOKUPCACHE_NONE,
+		.lookupcache = o->lookupcache,
 		.debug = o->debug,
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
@@ -226,13 +224,8 @@ static void on_stop(void *mount)
 	fs_stop(((struct mount *)mount)->fs);
 }
 
-static void on_stats(void *mount)
-{
-	write_stats(mount);
-}
-
 static const struct signals_ops signals_ops = {
-	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = on_stats,
+	.begin = on_begin, .given_up = on_given_up, .stop = on_stop, .stats = write_stats,
 };
 
 static int main_run(struct mount *m)

@@ -156,7 +156,7 @@ static unsigned options_cpus(void)
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		n = (unsigned)CPU_COUNT(&set);
-	return n < 1 ? 1 : n > OPT_LANES_MAX ? OPT_LANES_MAX : n;
+	return n < 1 ? 1 : n > NFS_LANES_MAX ? NFS_LANES_MAX : n;
 }
 
 /* The argument of libfuse's -o. Commas in fsname are escaped. */
@@ -174,23 +174,11 @@ static char *fuse_opts_text(const struct options *o)
 			fputc('\\', f);
 		fputc(*c, f);
 	}
-	fputs(o->ro ? ",ro" : ",rw", f);
-	fputs(o->nosuid ? ",nosuid" : ",suid", f);
-	fputs(o->nodev ? ",nodev" : ",dev", f);
-	if (o->noexec)
-		fputs(",noexec", f);
-	if (o->sync)
-		fputs(",sync", f);
-	if (o->dirsync)
-		fputs(",dirsync", f);
-	if (o->noatime)
-		fputs(",noatime", f);
-	if (o->allow_root)
-		fputs(",allow_root", f);
-	else if (o->allow_other == OPT_YES)
-		fputs(",allow_other", f);
-	if (o->default_permissions == OPT_YES)
-		fputs(",default_permissions", f);
+	fprintf(f, "%s%s%s%s%s%s%s%s%s", o->ro ? ",ro" : ",rw", o->nosuid ? ",nosuid" : ",suid",
+		o->nodev ? ",nodev" : ",dev", o->noexec ? ",noexec" : "", o->sync ? ",sync" : "",
+		o->dirsync ? ",dirsync" : "", o->noatime ? ",noatime" : "",
+		o->allow_root ? ",allow_root" : o->allow_other == OPT_YES ? ",allow_other" : "",
+		o->default_permissions == OPT_YES ? ",default_permissions" : "");
 	if (fclose(f) != 0) {
 		free(text);
 		return NULL;
@@ -204,10 +192,9 @@ static int options_settle(struct options *o, struct errbuf *eb)
 
 	if (!err)
 		err = settle_caching(o, eb);
-	if (!err)
-		err = opt_settle_paths(o, eb);
 	if (err)
 		return err;
+	opt_settle_paths(o);
 	if (o->allow_root && o->allow_other == OPT_YES)
 		return err_set(eb, -EINVAL, "options 'allow_root' and 'allow_other' exclude each other");
 	if (o->allow_other == OPT_UNSET)

@@ -9,24 +9,17 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include "base/log.h"
+#include "fuse/fs.h"
+#include "nfs/plan.h"
 
 enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
-enum opt_family { OPT_FAMILY_ANY, OPT_FAMILY_INET6 };
-enum opt_fabric { OPT_FABRIC_AUTO, OPT_FABRIC_VERBS, OPT_FABRIC_IWARP };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW };
-enum opt_policy { OPT_POLICY_INFLIGHT, OPT_POLICY_ROBIN, OPT_POLICY_LATENCY };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
-enum opt_lookupcache { OPT_LOOKUP_ALL, OPT_LOOKUP_POS, OPT_LOOKUP_NONE };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while parsing */
 
-#define OPT_LANES_MAX 16u
-#define OPT_PATHS_MAX 8u
 /* Room for a host's name and the NUL. */
 #define OPT_END_SIZE 256u
 
@@ -34,7 +27,7 @@ enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while par
  * remoteports= of hosts, in localports= of network interfaces. n 0: the option was not given. */
 struct opt_ends {
 	unsigned n;
-	char text[OPT_PATHS_MAX][OPT_END_SIZE];
+	char text[NFS_PATHS_MAX][OPT_END_SIZE];
 };
 
 struct options {
@@ -55,7 +48,7 @@ struct options {
 	/* Server and protocol */
 	enum opt_vers vers;
 	unsigned minorversion;  /* 1 for OPT_VERS_41, 2 for OPT_VERS_42, 0 for OPT_VERS_3 */
-	enum opt_family family;
+	int family;             /* AF_UNSPEC or AF_INET6 */
 	unsigned port, mountport;       /* mountport 0: ask rpcbind */
 	int sec;                /* enum opt_sec */
 	unsigned rsize, wsize;
@@ -64,15 +57,15 @@ struct options {
 	bool nolock;            /* always true */
 
 	/* RDMA */
-	enum opt_fabric fabric;
+	enum nfs_plan_fabric fabric;
 	enum opt_memreg memreg;
-	unsigned lanes;         /* 1 .. OPT_LANES_MAX; the default is filled in */
+	unsigned lanes;         /* 1 .. NFS_LANES_MAX; the default is filled in */
 	unsigned credits;
 	bool mpa_crc, mss_fpdu; /* FAB_CRC, FAB_MSS_FPDU */
 
 	/* Paths. */
 	struct opt_ends remoteports, localports;
-	enum opt_policy policy;
+	enum rr_policy policy;
 	unsigned mdconnect;
 	unsigned heartbeat;     /* seconds */
 
@@ -86,7 +79,7 @@ struct options {
 	unsigned acregmin, acregmax, acdirmin, acdirmax;
 	bool noac;
 	unsigned writebehind;   /* percent */
-	enum opt_lookupcache lookupcache;
+	enum fs_lookupcache lookupcache;
 	enum opt_consistency consistency;
 
 	/* The mount itself */

@@ -46,9 +46,7 @@ static void help_row(FILE *out, const struct row *named)
 		break;
 	case UINT:
 		fprintf(out, " (%s", opt_range_text(r, range, sizeof(range)));
-		if (r->min == r->max)
-			fputc(')', out);
-		else if (r->def_text)
+		if (r->def_text)
 			fprintf(out, "; default %s)", r->def_text);
 		else
 			fprintf(out, "; default %u)", r->def);

@@ -36,6 +36,9 @@ struct choice {
 	const char *refuse;     /* why the word is refused; "": allowed, not listed */
 };
 
+struct row;
+typedef int opt_apply(struct options *o, const struct row *r, const char *value, struct errbuf *eb);
+
 struct row {
 	const char *name, *group, *help;
 	enum kind kind;
@@ -47,8 +50,7 @@ struct row {
 	const struct choice *choices;
 	const char *meta;       /* STRING, UINT: --help writes this after '=' */
 	/* STRING: checks and stores the value; UINT, IGNORE: sets further fields. */
-	int (*apply)(struct options *o, const struct row *r, const char *value,
-		     struct errbuf *eb);
+	opt_apply *apply;
 	const char *same_as;    /* this row is another name of the row with that name */
 };
 
@@ -90,20 +92,10 @@ int opt_no_memory(struct errbuf *eb);
 char *opt_absolute(const char *path);
 
 /* Functions for rows' `apply`. */
-int opt_apply_actimeo(struct options *o, const struct row *r, const char *value,
-		      struct errbuf *eb);
-int opt_apply_group(struct options *o, const struct row *r, const char *value,
-		    struct errbuf *eb);
-int opt_apply_user(struct options *o, const struct row *r, const char *value,
-		   struct errbuf *eb);
-int opt_apply_path(struct options *o, const struct row *r, const char *value,
-		   struct errbuf *eb);
+opt_apply opt_apply_actimeo, opt_apply_group, opt_apply_user, opt_apply_path;
 
 /* ---- options_paths.c ---- */
 
-int opt_apply_remoteports(struct options *o, const struct row *r, const char *value,
-			  struct errbuf *eb);
-int opt_apply_localports(struct options *o, const struct row *r, const char *value,
-			 struct errbuf *eb);
-/* Of options_settle(): what excludes what, and the heartbeat's default. 0 or -errno with eb set. */
-int opt_settle_paths(struct options *o, struct errbuf *eb);
+opt_apply opt_apply_remoteports, opt_apply_localports;
+/* Of options_settle(): the heartbeat's default. */
+void opt_settle_paths(struct options *o);

@@ -171,7 +171,7 @@ static int take_ports(const struct row *r, const char *value, const struct names
 		if (err)
 			return err;
 		total += g.count;
-		for (; g.count && ends.n < OPT_PATHS_MAX; g.count--) {
+		for (; g.count && ends.n < NFS_PATHS_MAX; g.count--) {
 			memcpy(ends.text[ends.n++], g.first.text, OPT_END_SIZE);
 			if (g.count > 1)
 				paths_step(&g.first);
@@ -179,10 +179,10 @@ static int take_ports(const struct row *r, const char *value, const struct names
 		if (!p[len])
 			break;
 	}
-	if (total > OPT_PATHS_MAX)
+	if (total > NFS_PATHS_MAX)
 		return err_set(eb, -EINVAL, "option %s: '%.*s' names %llu addresses, and a mount has "
 			       "at most %u paths", r->name, shown(strlen(value)), value,
-			       (unsigned long long)total, OPT_PATHS_MAX);
+			       (unsigned long long)total, NFS_PATHS_MAX);
 	*out = ends;
 	return 0;
 }
@@ -205,7 +205,7 @@ int opt_apply_localports(struct options *o, const struct row *r, const char *val
 	return take_ports(r, value, &interfaces, &o->localports, eb);
 }
 
-int opt_settle_paths(struct options *o, struct errbuf *eb)
+void opt_settle_paths(struct options *o)
 {
 	if (o->heartbeat == UINT_UNSET)
 		o->heartbeat = HEARTBEAT_DEFAULT;
@@ -213,5 +213,4 @@ int opt_settle_paths(struct options *o, struct errbuf *eb)
 		log_warn("option heartbeat: '%u' is longer than timeo, which is %u.%u seconds: a "
 			 "connection that owes a reply is given up by timeo first", o->heartbeat,
 			 o->timeo / 10, o->timeo % 10);
-	return 0;
 }

@@ -18,8 +18,8 @@ static const struct choice vers_words[] = {
 
 static const char not_rdma[] = "this client supports RDMA only; for TCP use mount -t nfs";
 static const struct choice proto_words[] = {
-	{ "rdma", OPT_FAMILY_ANY, NULL },
-	{ "rdma6", OPT_FAMILY_INET6, NULL },
+	{ "rdma", AF_UNSPEC, NULL },
+	{ "rdma6", AF_INET6, NULL },
 	{ "tcp", 0, not_rdma },
 	{ "tcp6", 0, not_rdma },
 	{ "udp", 0, not_rdma },
@@ -48,9 +48,9 @@ static const struct choice mountproto_words[] = {
 };
 
 static const struct choice fabric_words[] = {
-	{ "auto", OPT_FABRIC_AUTO, NULL },
-	{ "verbs", OPT_FABRIC_VERBS, NULL },
-	{ "iwarp", OPT_FABRIC_IWARP, NULL },
+	{ "auto", NFS_PLAN_AUTO, NULL },
+	{ "verbs", NFS_PLAN_VERBS, NULL },
+	{ "iwarp", NFS_PLAN_IWARP, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -73,9 +73,9 @@ static const struct choice memreg_words[] = {
 };
 
 static const struct choice policy_words[] = {
-	{ "round-robin", OPT_POLICY_ROBIN, NULL },
-	{ "min-inflight", OPT_POLICY_INFLIGHT, NULL },
-	{ "min-latency", OPT_POLICY_LATENCY, NULL },
+	{ "round-robin", RR_ROUND_ROBIN, NULL },
+	{ "min-inflight", RR_MIN_INFLIGHT, NULL },
+	{ "min-latency", RR_MIN_LATENCY, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -90,10 +90,10 @@ static const struct choice sec_words[] = {
 };
 
 static const struct choice lookupcache_words[] = {
-	{ "all", OPT_LOOKUP_ALL, NULL },
-	{ "pos", OPT_LOOKUP_POS, NULL },
-	{ "positive", OPT_LOOKUP_POS, NULL },
-	{ "none", OPT_LOOKUP_NONE, NULL },
+	{ "all", FS_LOOKUPCACHE_ALL, NULL },
+	{ "pos", FS_LOOKUPCACHE_POS, NULL },
+	{ "positive", FS_LOOKUPCACHE_POS, NULL },
+	{ "none", FS_LOOKUPCACHE_NONE, NULL },
 	{ NULL, 0, NULL },
 };
 
@@ -131,7 +131,7 @@ const struct row opt_table[] = {
 	{ "minorversion", g_server, "minor version; overrides the one in vers=4.x",
 	  NUMBER("N", minorversion, 1, 2, UINT_UNSET), .def_text = "1" },
 	{ "proto", g_server, "transport; rdma6 takes IPv6 addresses only",
-	  WORD(family, proto_words, OPT_FAMILY_ANY) },
+	  WORD(family, proto_words, AF_UNSPEC) },
 	{ "port", g_server, "the server's RDMA port", NUMBER("N", port, 1, 65535, 20049) },
 	{ "mountport", g_server, "TCP port of mountd, for vers=3",
 	  NUMBER("N", mountport, 0, 65535, 0), .def_text = "0: ask rpcbind" },
@@ -156,9 +156,9 @@ const struct row opt_table[] = {
 	{ "acl", g_server, "access control lists are not supported yet; use noacl",
 	  .kind = REFUSE },
 
-	{ "fabric", g_rdma, "what carries RDMA", WORD(fabric, fabric_words, OPT_FABRIC_AUTO) },
+	{ "fabric", g_rdma, "what carries RDMA", WORD(fabric, fabric_words, NFS_PLAN_AUTO) },
 	{ "nconnect", g_rdma, "threads, each with a connection on each path",
-	  NUMBER("N", lanes, 1, OPT_LANES_MAX, 0), .def_text = "one per CPU" },
+	  NUMBER("N", lanes, 1, NFS_LANES_MAX, 0), .def_text = "one per CPU" },
 	{ "lanes", .same_as = "nconnect" },
 	{ "loop", g_rdma, "how a thread waits for events", .kind = CHOICE, .choices = loop_words },
 	{ "credits", g_rdma, "most calls in flight on one connection",
@@ -179,7 +179,7 @@ const struct row opt_table[] = {
 	{ "localports", g_paths, "local addresses to connect from, or interfaces", .kind = STRING,
 	  .def_text = "any", .meta = "A-B~C", .apply = opt_apply_localports },
 	{ "localaddr", .same_as = "localports" },
-	{ "mp_policy", g_paths, "path choice", WORD(policy, policy_words, OPT_POLICY_INFLIGHT) },
+	{ "mp_policy", g_paths, "path choice", WORD(policy, policy_words, RR_MIN_INFLIGHT) },
 	{ "mdconnect", g_paths, "additional connections for calls without file data",
 	  NUMBER("N", mdconnect, 0, 4, 0) },
 	{ "heartbeat", g_paths, "silence after which a connection is given up",
@@ -219,7 +219,7 @@ const struct row opt_table[] = {
 	{ "writebehind", g_cache, "share of memory for write-behind, up to 1 GiB",
 	  NUMBER("PERCENT", writebehind, 0, 75, 12) },
 	{ "lookupcache", g_cache, "which name look-ups are cached",
-	  WORD(lookupcache, lookupcache_words, OPT_LOOKUP_ALL) },
+	  WORD(lookupcache, lookupcache_words, FS_LOOKUPCACHE_ALL) },
 
 	{ "ro", g_mount, "read-only", SETS(ro, true) },
 	{ "rw", g_mount, "read and write", DEFAULT(ro, false) },
@@ -305,12 +305,8 @@ const char *opt_words_text(const struct row *r, char *buf, size_t len)
 
 const char *opt_range_text(const struct row *r, char *buf, size_t len)
 {
-	int n;
+	int n = snprintf(buf, len, "%u to %u", r->min, r->max);
 
-	if (r->min == r->max)
-		n = snprintf(buf, len, "%u only", r->min);
-	else
-		n = snprintf(buf, len, "%u to %u", r->min, r->max);
 	if (r->multiple)
 		snprintf(buf + n, len - (size_t)n, " in steps of %u", r->multiple);
 	return buf;

@@ -9,23 +9,11 @@
 /* What write-behind has at least, in percent of the buffers that are always there. */
 #define BEHIND_SHARE 25u
 
-_Static_assert(OPT_PATHS_MAX == NFS_PATHS_MAX, "the options allow other numbers of paths");
-
 static const struct rr_memreg *const memregs[] = {
 	[OPT_MEMREG_AUTO] = &rr_memreg_auto,
 	[OPT_MEMREG_POOL] = &rr_memreg_pool,
 	[OPT_MEMREG_CALL] = &rr_memreg_call,
 	[OPT_MEMREG_MW] = &rr_memreg_mw,
-};
-
-static const enum rr_policy policies[] = {
-	[OPT_POLICY_INFLIGHT] = RR_MIN_INFLIGHT, [OPT_POLICY_ROBIN] = RR_ROUND_ROBIN,
-	[OPT_POLICY_LATENCY] = RR_MIN_LATENCY,
-};
-
-static const enum nfs_plan_fabric fabrics[] = {
-	[OPT_FABRIC_AUTO] = NFS_PLAN_AUTO, [OPT_FABRIC_VERBS] = NFS_PLAN_VERBS,
-	[OPT_FABRIC_IWARP] = NFS_PLAN_IWARP,
 };
 
 static unsigned setup_ends(const char *out[NFS_PATHS_MAX], const struct opt_ends *list)
@@ -39,9 +27,9 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 {
 	struct nfs_plan_in in = {
 		.all = !o->remoteports.n,
-		.family = o->family == OPT_FAMILY_INET6 ? AF_INET6 : AF_UNSPEC,
+		.family = o->family,
 		.port = o->port,
-		.fabric = fabrics[o->fabric],
+		.fabric = o->fabric,
 		.flags = (o->mpa_crc ? FAB_CRC : 0) | (o->mss_fpdu ? FAB_MSS_FPDU : 0),
 		.lanes = o->lanes,
 		.credits = o->credits,
@@ -65,7 +53,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.memreg = memregs[o->memreg],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.front = &vfs_nfs_front,
-		.policy = policies[o->policy],
+		.policy = o->policy,
 		.mdconnect = o->mdconnect,
 		.heartbeat_ms = o->heartbeat * 1000,
 	};

@@ -2,10 +2,7 @@
 /* Makes the client's and the file system's configuration from the options. */
 #pragma once
 
-#include "base/log.h"
-#include "nfs/plan.h"
 #include "options.h"
-#include "vfs/vfs.h"
 
 /* Fills cfg, and makes the plan of it (nfs_plan(), which blocks). cfg points into o, which must
  * outlive it. 0, or -errno with eb set. */

@@ -90,18 +90,18 @@ Test(options, defaults)
 	cr_assert_not(o.foreground || o.fake || o.sloppy || o.verbose || o.debug);
 	cr_assert_eq(o.vers, OPT_VERS_41);
 	cr_assert_eq(o.minorversion, 1);
-	cr_assert_eq(o.family, OPT_FAMILY_ANY);
+	cr_assert_eq(o.family, AF_UNSPEC);
 	cr_assert_eq(o.port, 20049);
 	cr_assert_eq(o.mountport, 0);
 	cr_assert_eq(o.rsize, 1048576);
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
 	cr_assert(o.nolock);
-	cr_assert_eq(o.fabric, OPT_FABRIC_AUTO);
+	cr_assert_eq(o.fabric, NFS_PLAN_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
 	cr_assert_eq(o.remoteports.n + o.localports.n, 0);
-	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
+	cr_assert_eq(o.policy, RR_MIN_INFLIGHT);
 	cr_assert_eq(o.mdconnect, 0);
 	cr_assert_eq(o.heartbeat, 5);
 	cr_assert_eq(o.timeo, 600);
@@ -114,7 +114,7 @@ Test(options, defaults)
 	cr_assert_eq(o.acdirmax, 60);
 	cr_assert_not(o.noac);
 	cr_assert_eq(o.writebehind, 12);
-	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_ALL);
 	cr_assert_eq(o.consistency, OPT_CTO);
 	cr_assert_not(o.ro || o.noexec || o.noatime || o.sync || o.dirsync || o.allow_root);
 	cr_assert(o.nosuid && o.nodev);
@@ -122,7 +122,7 @@ Test(options, defaults)
 
 	sched_getaffinity(0, sizeof(set), &set);
 	lanes = (unsigned)CPU_COUNT(&set);
-	cr_assert_eq(o.lanes, lanes > OPT_LANES_MAX ? OPT_LANES_MAX : lanes);
+	cr_assert_eq(o.lanes, lanes > NFS_LANES_MAX ? NFS_LANES_MAX : lanes);
 }
 
 /* ---- Sources and mount points ---------------------------------------------- */
@@ -439,23 +439,23 @@ Test(options, versions)
 Test(options, choices)
 {
 	OK("proto=rdma");
-	cr_assert_eq(o.family, OPT_FAMILY_ANY);
+	cr_assert_eq(o.family, AF_UNSPEC);
 	OK("proto=rdma6");
-	cr_assert_eq(o.family, OPT_FAMILY_INET6);
+	cr_assert_eq(o.family, AF_INET6);
 	BAD("proto=tcp", "proto", "'tcp'", "RDMA only", "rdma or rdma6");
 	BAD("proto=rmda", "'rmda'", "rdma or rdma6");
 
 	OK("fabric=verbs");
-	cr_assert_eq(o.fabric, OPT_FABRIC_VERBS);
+	cr_assert_eq(o.fabric, NFS_PLAN_VERBS);
 	OK("fabric=auto");
 	BAD("fabric=tcp", "fabric", "'tcp'", "auto, verbs or iwarp");
 
 	OK("mp_policy=round-robin");
-	cr_assert_eq(o.policy, OPT_POLICY_ROBIN);
+	cr_assert_eq(o.policy, RR_ROUND_ROBIN);
 	OK("mp_policy=min-latency");
-	cr_assert_eq(o.policy, OPT_POLICY_LATENCY);
+	cr_assert_eq(o.policy, RR_MIN_LATENCY);
 	OK("mp_policy=min-inflight");
-	cr_assert_eq(o.policy, OPT_POLICY_INFLIGHT);
+	cr_assert_eq(o.policy, RR_MIN_INFLIGHT);
 	BAD("mp_policy=fastest", "mp_policy", "'fastest'", "round-robin, min-inflight or min-latency");
 
 	OK("loop=epoll");
@@ -490,13 +490,13 @@ Test(options, choices)
 	BAD("consistency=solo,noac", "noac", "solo");
 
 	OK("lookupcache=none");
-	cr_assert_eq(o.lookupcache, OPT_LOOKUP_NONE);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_NONE);
 	OK("lookupcache=pos");
-	cr_assert_eq(o.lookupcache, OPT_LOOKUP_POS);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_POS);
 	OK("lookupcache=positive");
-	cr_assert_eq(o.lookupcache, OPT_LOOKUP_POS);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_POS);
 	OK("lookupcache=none,lookupcache=all");
-	cr_assert_eq(o.lookupcache, OPT_LOOKUP_ALL);
+	cr_assert_eq(o.lookupcache, FS_LOOKUPCACHE_ALL);
 	BAD("lookupcache=some", "'some'", "all", "none");
 
 	OK("nolock");

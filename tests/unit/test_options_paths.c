@@ -40,7 +40,7 @@ static int parse(const char *opts)
 /* The ends as one text, with spaces. */
 static const char *ends(const struct opt_ends *e)
 {
-	static char text[OPT_PATHS_MAX * OPT_END_SIZE];
+	static char text[NFS_PATHS_MAX * OPT_END_SIZE];
 
 	text[0] = '\0';
 	for (unsigned i = 0; i < e->n; i++) {
@@ -305,7 +305,7 @@ static size_t odd_value(char *out, size_t room)
 /* What was taken is a number of names, and addresses that inet_pton() takes as well. */
 static void check_ends(const struct opt_ends *e, bool interfaces, const char *value)
 {
-	cr_assert(e->n >= 1 && e->n <= OPT_PATHS_MAX, "%s: %u", value, e->n);
+	cr_assert(e->n >= 1 && e->n <= NFS_PATHS_MAX, "%s: %u", value, e->n);
 	for (unsigned i = 0; i < e->n; i++) {
 		char text[OPT_END_SIZE];
 		struct sock_numeric again;
