@@ -180,14 +180,6 @@ struct fab_caps {
 				 * invalidate them */
 };
 
-/* For measurements, and for tests that count. */
-struct fab_stats {
-	uint64_t send_calls, recv_calls;        /* system calls */
-	uint64_t tx_bytes, rx_bytes;            /* on the wire */
-	uint64_t rx_placed;     /* payload that the kernel placed directly */
-	uint64_t rx_copied;     /* payload copied into place (small frames) */
-};
-
 struct fab_listener;            /* the provider's own */
 
 struct fab_listen_events {
@@ -318,9 +310,6 @@ struct fabric {
 	 * are not those of a socket. */
 	void (*addrs)(const struct fab_conn *c, struct sockaddr_storage *local,
 		      struct sockaddr_storage *peer);
-
-	/* May be NULL. */
-	void (*stats)(const struct fab_conn *c, struct fab_stats *out);
 };
 
 extern const struct fabric fabric_verbs;

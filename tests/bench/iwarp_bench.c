@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fabric/fabric.h"
+#include "fabric/iwarp/iwarp.h"
 
 #define DEPTH_MAX 64
 #define MSG       256u
@@ -36,7 +36,7 @@ struct side {
 	uint8_t *mem;                   /* DEPTH_MAX times `size` */
 	uint8_t in[DEPTH_MAX][MSG], msg[DEPTH_MAX][sizeof(struct call)];
 	struct fab_mr mr;
-	struct fab_stats stats;
+	struct iw_stats stats;
 	double cpu;                     /* seconds, of which in the kernel: */
 	double sys;
 };
@@ -186,7 +186,7 @@ static void cpu_of_thread(struct side *s)
 	getrusage(RUSAGE_THREAD, &ru);
 	s->sys = (double)ru.ru_stime.tv_sec + (double)ru.ru_stime.tv_usec / 1e6;
 	s->cpu = s->sys + (double)ru.ru_utime.tv_sec + (double)ru.ru_utime.tv_usec / 1e6;
-	fab->stats(s->c, &s->stats);
+	s->stats = s->c->stats;
 }
 
 static void *passive_main(void *arg)
@@ -200,7 +200,7 @@ static void *passive_main(void *arg)
 
 static void print_side(const char *name, const struct side *s, double gib)
 {
-	const struct fab_stats *st = &s->stats;
+	const struct iw_stats *st = &s->stats;
 
 	printf("%-8s %.3f CPU s/GiB (%.3f in the kernel), per MiB %.1f sends, %.1f receives\n", name,
 	       s->cpu / gib, s->sys / gib, (double)st->send_calls / gib / 1024,

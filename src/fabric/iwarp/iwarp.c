@@ -170,11 +170,6 @@ static const char *iw_describe(const struct fab_conn *c)
 	return c->text;
 }
 
-static void iw_stats(const struct fab_conn *c, struct fab_stats *out)
-{
-	*out = c->stats;
-}
-
 /* ---- Memory --------------------------------------------------------------- */
 
 static int iw_reg(struct fab_conn *c, void *mem, size_t len, unsigned access,
@@ -335,5 +330,4 @@ const struct fabric fabric_iwarp = {
 	.unlisten = iw_unlisten,
 	.accept = iw_accept,
 	.reject = iw_reject,
-	.stats = iw_stats,
 };

@@ -193,7 +193,12 @@ struct fab_conn {
 	struct stag_table stags;
 	struct iw_rx rx;
 	struct iw_tx tx;
-	struct fab_stats stats;
+	struct iw_stats {       /* for measurements, and for tests that count */
+		uint64_t send_calls, recv_calls;        /* system calls */
+		uint64_t tx_bytes, rx_bytes;            /* on the wire */
+		uint64_t rx_placed;     /* payload that the kernel placed directly */
+		uint64_t rx_copied;     /* payload copied into place (small frames) */
+	} stats;
 
 	/* Unused before attach. */
 	struct loop *loop;
