@@ -56,6 +56,11 @@ static void reply_paths(struct ctl_client *c, int id)
 	ctl_reply(c, o);
 }
 
+static void show_paths(struct ctl_client *c, const struct ctl_request *q)
+{
+	reply_paths(c, -1);
+}
+
 /* ---- which path ---- */
 
 static bool same_address(const char *a, const char *b)
@@ -276,7 +281,7 @@ static void put_member(void *to, const char *name, uint64_t value)
 	json_object_object_add(to, name, json_object_new_uint64(value));
 }
 
-static void command_stats(struct ctl_client *c)
+static void command_stats(struct ctl_client *c, const struct ctl_request *q)
 {
 	const struct ctl_config *cfg = &c->ctl->cfg;
 	struct json_object *o = ctl_reply_new(c->ctl), *counters = json_object_new_object();
@@ -292,25 +297,12 @@ static void command_stats(struct ctl_client *c)
 	ctl_reply(c, o);
 }
 
+static void (*const commands[CTL_COMMANDS])(struct ctl_client *c, const struct ctl_request *q) = {
+	[CTL_PATHS] = show_paths, [CTL_ADD] = add_path, [CTL_REMOVE] = remove_path,
+	[CTL_POLICY] = set_policy, [CTL_RECONNECT] = command_reconnect, [CTL_STATS] = command_stats,
+};
+
 void ctl_command(struct ctl_client *c, const struct ctl_request *q)
 {
-	switch (q->command) {
-	case CTL_PATHS:
-		reply_paths(c, -1);
-		break;
-	case CTL_ADD:
-		add_path(c, q);
-		break;
-	case CTL_REMOVE:
-		remove_path(c, q);
-		break;
-	case CTL_POLICY:
-		set_policy(c, q);
-		break;
-	case CTL_RECONNECT:
-		command_reconnect(c, q);
-		break;
-	default:
-		command_stats(c);
-	}
+	commands[q->command](c, q);
 }
