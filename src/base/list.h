@@ -79,7 +79,17 @@ static inline void list_splice_tail(struct list *to, struct list *from)
 #define list_for_each(pos, head) \
 	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 
+/* For the structs that the nodes are members of. */
+#define list_for_each_entry(type, pos, head, member) \
+	for (type *pos = container_of((head)->next, type, member); &pos->member != (head); \
+	     pos = container_of(pos->member.next, type, member))
+
 /* As list_for_each, but pos may be taken off its list inside the loop. */
 #define list_for_each_safe(pos, tmp, head) \
 	for (struct list *pos = (head)->next, *tmp = pos->next; \
 	     pos != (head); pos = tmp, tmp = pos->next)
+
+#define list_for_each_entry_safe(type, pos, tmp, head, member) \
+	for (type *pos = container_of((head)->next, type, member), \
+		  *tmp = container_of(pos->member.next, type, member); \
+	     &pos->member != (head); pos = tmp, tmp = container_of(pos->member.next, type, member))

@@ -75,9 +75,7 @@ static bool domain_drop_piece(struct fab_domain *d, unsigned i)
 	bool all = true;
 
 	d->pieces[i].len = 0;
-	list_for_each(n, &d->devices) {
-		struct fab_device *dev = container_of(n, struct fab_device, node);
-
+	list_for_each_entry(struct fab_device, dev, &d->devices, node) {
 		list_for_each(t, &dev->tables)
 			all &= domain_drop(dev, &domain_table_of(t)->mr[i]);
 	}
@@ -87,9 +85,7 @@ static bool domain_drop_piece(struct fab_domain *d, unsigned i)
 static int domain_add_piece(struct fab_domain *d, unsigned i, void *mem, size_t len,
 			    struct errbuf *eb)
 {
-	list_for_each(n, &d->devices) {
-		struct fab_device *dev = container_of(n, struct fab_device, node);
-
+	list_for_each_entry(struct fab_device, dev, &d->devices, node) {
 		list_for_each(t, &dev->tables) {
 			struct fab_mr mr;
 			int rc = dev->reg(dev, mem, len, domain_table_of(t)->how, &mr, eb);

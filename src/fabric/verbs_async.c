@@ -50,9 +50,7 @@ static bool async_concerns(const struct fab_conn *c, const struct ibv_async_even
 static void pass_on(struct ibv_context *verbs, const struct ibv_async_event *ev)
 {
 	pthread_mutex_lock(&lock);
-	list_for_each(n, &conns) {
-		struct fab_conn *c = container_of(n, struct fab_conn, node);
-
+	list_for_each_entry(struct fab_conn, c, &conns, node) {
 		if (c->id->verbs != verbs || !async_concerns(c, ev))
 			continue;
 		atomic_store(&c->device_event, (int)ev->event_type + 1);

@@ -169,12 +169,9 @@ static int dereg_piece(struct fab_device *dev, struct fab_mr *mr)
 
 static struct verbs_domain *domain_find(const struct fab_domain *d, const struct ibv_context *verbs)
 {
-	list_for_each(n, &d->devices) {
-		struct verbs_domain *vd = container_of(n, struct verbs_domain, dev.node);
-
+	list_for_each_entry(struct verbs_domain, vd, &d->devices, dev.node)
 		if (vd->verbs == verbs)
 			return vd;
-	}
 	return NULL;
 }
 
@@ -237,12 +234,9 @@ void verbs_domain_leave(struct fab_domain *d, struct verbs_domain *vd)
 static struct verbs_mr *find_mr(const struct verbs_domain *vd, const void *mem, size_t len,
 				int flags)
 {
-	list_for_each(n, &vd->mrs) {
-		struct verbs_mr *m = container_of(n, struct verbs_mr, node);
-
+	list_for_each_entry(struct verbs_mr, m, &vd->mrs, node)
 		if (m->mr->addr == mem && m->mr->length == len && m->flags == flags)
 			return m;
-	}
 	return NULL;
 }
 

@@ -85,12 +85,9 @@ static void believed_news(struct inode *ino)
  */
 static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64_t asked)
 {
-	list_for_each(n, &believed_of(ino)->ends) {
-		struct open_end *e = container_of(n, struct open_end, node);
-
+	list_for_each_entry(struct open_end, e, &believed_of(ino)->ends, node)
 		if (size < atomic_load(&e->end) && (e->since < asked || e->change <= change))
 			atomic_store(&e->end, size);
-	}
 }
 
 /* WRITEs change the size without the lock. They count as under way, or have left news, before
@@ -258,12 +255,9 @@ static void believed_less_locked(struct inode *ino, struct timespec *mtime)
 /* Did an OPEN that was answered since `asked` bring others? */
 static bool opened_since_locked(const struct inode *ino, const struct nfs_attr *attr, uint64_t asked)
 {
-	list_for_each(n, &believed_of(ino)->ends) {
-		const struct open_end *e = container_of(n, struct open_end, node);
-
+	list_for_each_entry(const struct open_end, e, &believed_of(ino)->ends, node)
 		if (e->since >= asked && e->change != attr->change)
 			return true;
-	}
 	return false;
 }
 

@@ -392,9 +392,7 @@ static void clone_detach(struct fs_dev *d)
 	struct clone *k = clone_of(d);
 
 	close_it(k);
-	list_for_each_safe(n, tmp, &k->parked) {
-		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
-
+	list_for_each_entry_safe(struct vfs_op, op, tmp, &k->parked, wait_node) {
 		list_del(&op->wait_node);
 		vfs_end_with(op, -ENOTCONN);
 	}

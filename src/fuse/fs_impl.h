@@ -85,7 +85,7 @@ struct fs_file {
 	bool set_id;                    /* it had set-id bits at the open */
 	bool dirties;                   /* the kernel may have pages that it has dirtied */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
-					 * yet that it has (believed_open()) */
+					 * yet that it has (believed_open_locked()) */
 	_Atomic uint64_t refused;       /* 1 + where a direct append was refused; 0: nowhere */
 };
 

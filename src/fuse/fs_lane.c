@@ -172,8 +172,7 @@ bool fs_give_up(struct fs_req *r)
 /* true: the list has changed, and is to be looked at again. */
 static bool look_at_old(struct fs_lane *fl, uint64_t now)
 {
-	list_for_each(n, &fl->vl.active) {
-		struct fs_req *r = container_of(n, struct fs_req, op.node);
+	list_for_each_entry(struct fs_req, r, &fl->vl.active, op.node) {
 		uint64_t age = now - r->op.start_ns;
 
 		/* The oldest come first. */

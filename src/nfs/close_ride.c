@@ -104,9 +104,7 @@ static struct close_ride *take_one(struct nfs_close_rides *rs, const struct rpc_
 	unsigned looks = LOOKS;
 
 	pthread_mutex_lock(&rs->mu);
-	list_for_each(n, &rs->waiting) {
-		struct close_ride *r = container_of(n, struct close_ride, node);
-
+	list_for_each_entry(struct close_ride, r, &rs->waiting, node) {
 		if (same_user(&r->cred, user))
 			found = r;
 		if (found || !--looks)
@@ -127,9 +125,7 @@ static uint64_t take_all(struct nfs_close_rides *rs, const struct nfs_target *fr
 
 	list_init(out);
 	pthread_mutex_lock(&rs->mu);
-	list_for_each_safe(n, tmp, &rs->waiting) {
-		struct close_ride *r = container_of(n, struct close_ride, node);
-
+	list_for_each_entry_safe(struct close_ride, r, tmp, &rs->waiting, node) {
 		if (from && r->call.target != from)
 			continue;
 		if (r->since_ns > until_ns) {
@@ -179,8 +175,7 @@ static void on_timer(struct loop_timer *timer)
 	struct nfs_lane *l = container_of(timer, struct nfs_lane, close_rides_timer);
 	uint64_t until = loop_now(l->loop) - nfs_times_of(&l->client->cfg)->close_ride_ms * NS_PER_MS, next = UINT64_MAX;
 
-	list_for_each(n, &l->targets) {
-		struct nfs_target *t = container_of(n, struct nfs_target, node);
+	list_for_each_entry(struct nfs_target, t, &l->targets, node) {
 		struct list due;
 		uint64_t oldest = take_all(&t->server->close_rides, t, until, &due);
 

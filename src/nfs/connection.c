@@ -119,7 +119,6 @@ static int connection_ask(struct nfs_connection *k, const struct nfs_probe *p)
 static void heartbeat_done(struct rr_call *rr, int status)
 {
 	/* Any reply is a sign of life, and rr_link_now() has seen it. */
-	(void)status;
 	put_message(container_of(rr, struct nfs_connection, rr));
 }
 

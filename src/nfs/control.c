@@ -74,9 +74,7 @@ static void sync_start(struct loop_msg *m)
 
 void nfs_calls_forget(struct nfs_lane *l)
 {
-	list_for_each_safe(n, tmp, &l->client->control->calls) {
-		struct sync_call *s = container_of(n, struct sync_call, node);
-
+	list_for_each_entry_safe(struct sync_call, s, tmp, &l->client->control->calls, node) {
 		if (s->target->lane != l)
 			continue;
 		if (s->started) {
@@ -206,14 +204,12 @@ void nfs_each_lane(struct nfs_client *cl, void (*fn)(struct nfs_lane *l, void *a
 
 static void lane_count(struct nfs_lane *l, void *arg)
 {
-	(void)arg;
 	if (l->index == 0)
 		stat_add(&l->stats, STAT_RECOVERIES, 1);
 }
 
 static void lane_hold(struct nfs_lane *l, void *arg)
 {
-	(void)arg;
 	l->hold = true;
 }
 
@@ -221,7 +217,6 @@ static void lane_go_on(struct nfs_lane *l, void *arg)
 {
 	struct list rest;
 
-	(void)arg;
 	l->hold = false;
 	/* Calls that had been sent before go before calls that were only waiting. */
 	list_init(&rest);

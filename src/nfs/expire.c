@@ -18,9 +18,7 @@ static uint64_t expire_limit_ns(const struct nfs_config *cfg)
  * once. False: there is none that can end now. */
 static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
 {
-	list_for_each(n, &l->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
-
+	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node) {
 		if (c->eng.start_ns > before_ns || (c->flags & NFS_CALL_CONTROL))
 			continue;
 		/* The server has answered, and the wait for an owner's name is bounded. */

@@ -37,9 +37,7 @@ static struct nfs_idmap_entry *idmap_find(struct nfs_idmap *im, int way, bool gr
 /* Names come from the server, which may have many, so the table is bounded. */
 static void idmap_make_room(struct nfs_idmap *im)
 {
-	list_for_each_safe(n, tmp, &im->lru) {
-		struct nfs_idmap_entry *e = container_of(n, struct nfs_idmap_entry, lru);
-
+	list_for_each_entry_safe(struct nfs_idmap_entry, e, tmp, &im->lru, lru) {
 		if (im->entries < ENTRIES_MAX)
 			return;
 		if (e->refs || e->queued)

@@ -5,7 +5,6 @@
  * state in globals and may block in DNS for the domain, so it is called on mappers' threads only,
  * one after the other.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

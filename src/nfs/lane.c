@@ -57,9 +57,7 @@ static void on_tick(struct loop_timer *t)
 
 	loop_timer_set(l->loop, t, TICK_MS);
 	say_slow(l, now);
-	list_for_each(n, &l->targets) {
-		struct nfs_target *to = container_of(n, struct nfs_target, node);
-
+	list_for_each_entry(struct nfs_target, to, &l->targets, node) {
 		rr_expire(to->conn, now, timeo, -ETIMEDOUT, "no reply within timeo");
 		nfs_target_give_back(to);
 		/* The device may have room now for what a call registers. */

@@ -65,19 +65,16 @@ static void note_busy(struct nfs_connection *k, void *arg)
 
 static void forget_wish(struct nfs_connection *k, void *arg)
 {
-	(void)arg;
 	k->wanted = false;
 }
 
 static void paths_wish(struct nfs_connection *k, void *arg)
 {
-	(void)arg;
 	k->wanted = !k->busy;
 }
 
 static void begin_anew(struct nfs_connection *k, void *arg)
 {
-	(void)arg;
 	k->failures = 0;
 	k->retry_ns = 0;
 	k->wanted = !k->busy;

@@ -14,7 +14,6 @@ static void lane_gauges(struct nfs_lane *l, void *arg)
 {
 	struct nfs_target *t = &l->target;
 
-	(void)arg;
 	for (unsigned path = 0; path < NFS_PATHS_MAX; path++) {
 		uint64_t in_flight = 0, credits = 0;
 

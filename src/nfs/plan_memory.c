@@ -4,7 +4,6 @@
  * It runs before the client exists. A path that is added later may lock what is left
  * (nfs_path_add()). If the buffers can grow, that is enough for one.
  */
-#include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>

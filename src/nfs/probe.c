@@ -12,8 +12,6 @@
 
 static bool_t no_args(void *arg, XDR *x)
 {
-	(void)arg;
-	(void)x;
 	return TRUE;
 }
 

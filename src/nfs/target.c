@@ -40,13 +40,10 @@ void nfs_server_fini(struct nfs_client *cl)
  * call up changes the lane's list. */
 static struct nfs_call *target_movable(const struct nfs_target *t)
 {
-	list_for_each(n, &t->lane->running) {
-		struct nfs_call *c = container_of(n, struct nfs_call, eng.run_node);
-
+	list_for_each_entry(struct nfs_call, c, &t->lane->running, eng.run_node)
 		if (c->target == t && (c->flags & NFS_CALL_ANY_LANE) &&
 		    c->eng.rr.state != RR_CALL_INFLIGHT)
 			return c;
-	}
 	return NULL;
 }
 

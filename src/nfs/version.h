@@ -43,6 +43,10 @@ struct nfs_opdef {
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };
 
+/* What all have, and further members. */
+#define NFS_OPDEF(text, encodes, decodes, ...) \
+	{ .name = text, .encode = encodes, .decode = decodes, __VA_ARGS__ }
+
 static inline uint32_t nfs_results_max(const struct nfs_opdef *def, const struct nfs_call *c)
 {
 	return def->results_max_of ? def->results_max_of(c) : def->results_max;

@@ -47,12 +47,9 @@ void rr_sort_links(struct rr_conn *c)
 	struct rr_set *meta = &c->sets[0], *bulk = &c->sets[1];
 
 	meta->n = bulk->n = 0;
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
+	list_for_each_entry(struct rr_link, link, &c->links, node)
 		if (!link->trial && !link->draining && !link->reset_err)
 			choose_add(link->metadata ? meta : bulk, link);
-	}
 	if (!meta->n)
 		take_links_of(meta, bulk);
 	else if (!bulk->n)

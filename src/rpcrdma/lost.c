@@ -140,9 +140,7 @@ static bool is_silent(struct rr_link *link, uint64_t now_ns, uint64_t timeo_ns)
 {
 	bool silent = false;
 
-	list_for_each(n, &link->inflight) {
-		struct rr_call *call = container_of(n, struct rr_call, node);
-
+	list_for_each_entry(struct rr_call, call, &link->inflight, node) {
 		if (now_ns <= call->posted_ns + timeo_ns * (call->timeouts + 1))
 			continue;
 		silent = true;
@@ -153,12 +151,9 @@ static bool is_silent(struct rr_link *link, uint64_t now_ns, uint64_t timeo_ns)
 
 void rr_expire(struct rr_conn *c, uint64_t now_ns, uint64_t timeo_ns, int err, const char *why)
 {
-	list_for_each(n, &c->links) {
-		struct rr_link *link = container_of(n, struct rr_link, node);
-
+	list_for_each_entry(struct rr_link, link, &c->links, node)
 		if (is_silent(link, now_ns, timeo_ns))
 			rr_link_reset(link, err, why);
-	}
 }
 
 void rr_on_down(void *ctx, int err, const char *why)

@@ -86,8 +86,7 @@ static struct inode *inode_find_fh(struct inode_shard *s, uint32_t hash, const s
 	hash_for_each(n, chain_of(s, hash), hash) {
 		struct inode *ino = container_of(n, struct inode, by_fh);
 
-		if (ino->file.fh.len == fh->len && memcmp(ino->file.fh.data, fh->data, fh->len) == 0 &&
-		    !atomic_load(&ino->left))
+		if (nfs_fh_same(&ino->file.fh, fh) && !atomic_load(&ino->left))
 			return ino;
 	}
 	return NULL;

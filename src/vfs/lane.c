@@ -126,9 +126,7 @@ void vfs_lane_detach(struct vfs_lane *vl)
 	vl->lane->front = NULL;
 	vl->lane->mag.shortage = NULL;
 	loop_timer_clear(&vl->tick);
-	list_for_each_safe(n, tmp, &vl->want_buf) {
-		struct vfs_op *op = container_of(n, struct vfs_op, wait_node);
-
+	list_for_each_entry_safe(struct vfs_op, op, tmp, &vl->want_buf, wait_node) {
 		list_del(&op->wait_node);
 		vfs_end_with(op, -ENOTCONN);
 	}
@@ -145,9 +143,7 @@ void vfs_lane_fini(struct vfs_lane *vl)
 	if (!vl->vfs)
 		return;
 	vfs_lane_free_ops(&vl->idle);
-	list_for_each(n, &vl->active) {
-		struct vfs_op *op = container_of(n, struct vfs_op, node);
-
+	list_for_each_entry(struct vfs_op, op, &vl->active, node) {
 		op_remove_lost(op);
 		vl->vfs->front->op_ends(op);
 	}

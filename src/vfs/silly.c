@@ -175,12 +175,9 @@ static bool silly_leaves_lane(struct vfs_op *op, uint64_t now_ns)
 
 static bool silly_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
 {
-	list_for_each(n, &vl->active) {
-		struct vfs_op *op = container_of(n, struct vfs_op, node);
-
+	list_for_each_entry(struct vfs_op, op, &vl->active, node)
 		if (op->calling && silly_leaves_lane(op, now_ns))
 			return true;
-	}
 	return false;
 }
 
@@ -274,8 +271,7 @@ static void silly_linked_back(struct vfs_op *op)
 
 static bool silly_found(const struct vfs_op *op, const struct inode *ino)
 {
-	return ino && op->call.res.fh.len == ino->file.fh.len &&
-	       !memcmp(op->call.res.fh.data, ino->file.fh.data, ino->file.fh.len);
+	return ino && nfs_fh_same(&op->call.res.fh, &ino->file.fh);
 }
 
 static void silly_home_looked(struct vfs_op *op)

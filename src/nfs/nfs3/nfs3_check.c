@@ -54,13 +54,11 @@ void nfs3_free(struct nfs_server *s)
 
 uint32_t nfs3_check_proc(const struct nfs_check *k)
 {
-	(void)k;
 	return NFSPROC3_GETATTR;
 }
 
 bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x)
 {
-	(void)k;
 	return nfs3_encode_getattr(x, &t->server->client->root_fh);
 }
 

@@ -39,23 +39,14 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 
 enum { REMOVE_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR };
 
-const struct nfs_opdef nfs3_op_remove = {
-	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC3_REMOVE,
-};
-const struct nfs_opdef nfs3_op_rmdir = {
-	.name = "RMDIR", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC3_RMDIR,
-};
+const struct nfs_opdef nfs3_op_remove = NFS_OPDEF("REMOVE", encode_remove, decode_remove,
+	.results_max = REMOVE_MAX, .proc = NFSPROC3_REMOVE);
+const struct nfs_opdef nfs3_op_rmdir = NFS_OPDEF("RMDIR", encode_remove, decode_remove,
+	.results_max = REMOVE_MAX, .proc = NFSPROC3_RMDIR);
 
 /* ---- RENAME ---- */
 
 enum { STEP_RENAME, STEP_IS_THERE };
-
-static bool same_fh(const struct nfs_fh *a, const struct nfs_fh *b)
-{
-	return a->len == b->len && !memcmp(a->data, b->data, a->len);
-}
 
 static uint32_t rename_proc(const struct nfs_call *c)
 {
@@ -83,7 +74,7 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 {
 	int rc = nfs3_decode_lookup(c, x);
 
-	if (!rc && !same_fh(&c->res.fh, c->args.ren.moved))
+	if (!rc && !nfs_fh_same(&c->res.fh, c->args.ren.moved))
 		rc = -ENOENT;
 	return nfs3_dir_doubt(rc, -ENOENT);
 }
@@ -112,10 +103,8 @@ static uint32_t rename_max(const struct nfs_call *c)
 							     2 * NFS3_WCC_XDR);
 }
 
-const struct nfs_opdef nfs3_op_rename = {
-	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max_of = rename_max, .proc_of = rename_proc,
-};
+const struct nfs_opdef nfs3_op_rename = NFS_OPDEF("RENAME", encode_rename, decode_rename,
+	.results_max_of = rename_max, .proc_of = rename_proc);
 
 /* ---- LINK, then GETATTR ---- */
 
@@ -152,7 +141,7 @@ static int decode_whose(struct nfs_call *c, XDR *x)
 
 	if (rc)
 		return nfs3_dir_doubt(rc, -EEXIST);
-	if (same_fh(&c->res.fh, c->args.fh))
+	if (nfs_fh_same(&c->res.fh, c->args.fh))
 		return c->res.has_attr ? 0 : nfs3_dir_go(c, STEP_ATTR);
 	if (!c->res.has_attr)
 		return -EEXIST;
@@ -198,7 +187,5 @@ static uint32_t link_max(const struct nfs_call *c)
 	       (c->eng.step == STEP_WHOSE ? NFS3_FH_XDR + NFS3_ATTR_XDR : NFS3_WCC_XDR);
 }
 
-const struct nfs_opdef nfs3_op_link = {
-	.name = "LINK", .encode = encode_link, .decode = decode_link,
-	.results_max_of = link_max, .proc_of = link_proc,
-};
+const struct nfs_opdef nfs3_op_link = NFS_OPDEF("LINK", encode_link, decode_link,
+	.results_max_of = link_max, .proc_of = link_proc);

@@ -8,7 +8,6 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
@@ -38,10 +37,8 @@ static int decode_read(struct nfs_call *c, XDR *x)
 	return nfs_take_read(c, &ok->data, ok->eof);
 }
 
-const struct nfs_opdef nfs3_op_read = {
-	.name = "READ", .encode = encode_read, .decode = decode_read,
-	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + 4 + 4, .proc = NFSPROC3_READ,
-};
+const struct nfs_opdef nfs3_op_read = NFS_OPDEF("READ", encode_read, decode_read,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4 + 4 + 4, .proc = NFSPROC3_READ);
 
 /* ---- WRITE ---- */
 
@@ -75,10 +72,8 @@ static int decode_write(struct nfs_call *c, XDR *x)
 
 enum { WRITE_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR + 4 + 4 + NFS3_WRITEVERFSIZE };
 
-const struct nfs_opdef nfs3_op_write = {
-	.name = "WRITE", .encode = encode_write, .decode = decode_write,
-	.results_max = WRITE_MAX, .proc = NFSPROC3_WRITE,
-};
+const struct nfs_opdef nfs3_op_write = NFS_OPDEF("WRITE", encode_write, decode_write,
+	.results_max = WRITE_MAX, .proc = NFSPROC3_WRITE);
 
 /* ---- COMMIT ---- */
 
@@ -105,10 +100,8 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 
 enum { COMMIT_MAX = NFS3_STATUS_XDR + NFS3_WCC_XDR + NFS3_WRITEVERFSIZE };
 
-const struct nfs_opdef nfs3_op_commit = {
-	.name = "COMMIT", .encode = encode_commit, .decode = decode_commit,
-	.results_max = COMMIT_MAX, .proc = NFSPROC3_COMMIT,
-};
+const struct nfs_opdef nfs3_op_commit = NFS_OPDEF("COMMIT", encode_commit, decode_commit,
+	.results_max = COMMIT_MAX, .proc = NFSPROC3_COMMIT);
 
 /* ---- open ----
  * There is no OPEN. ACCESS tells what the caller may do, so that open() fails and not the
@@ -191,7 +184,5 @@ static int decode_open(struct nfs_call *c, XDR *x)
 	return rc ? rc : make_open(c);
 }
 
-const struct nfs_opdef nfs3_op_open = {
-	.name = "ACCESS (open)", .encode = encode_open, .decode = decode_open,
-	.results_max = NFS3_LOOKUP_XDR, .proc_of = open_proc,
-};
+const struct nfs_opdef nfs3_op_open = NFS_OPDEF("ACCESS (open)", encode_open, decode_open,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = open_proc);

@@ -13,22 +13,16 @@
 
 static bool_t encode_null(struct nfs_call *c, XDR *x)
 {
-	(void)c;
-	(void)x;
 	return TRUE;
 }
 
 static int decode_null(struct nfs_call *c, XDR *x)
 {
-	(void)c;
-	(void)x;
 	return 0;
 }
 
-const struct nfs_opdef nfs3_op_null = {
-	.name = "NULL", .encode = encode_null, .decode = decode_null,
-	.results_max = 0, .proc = NFSPROC3_NULL,
-};
+const struct nfs_opdef nfs3_op_null = NFS_OPDEF("NULL", encode_null, decode_null,
+	.results_max = 0, .proc = NFSPROC3_NULL);
 
 /* ---- GETATTR ---- */
 
@@ -58,10 +52,8 @@ static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 	return nfs3_encode_getattr(x, c->args.fh);
 }
 
-const struct nfs_opdef nfs3_op_getattr = {
-	.name = "GETATTR", .encode = encode_getattr, .decode = nfs3_decode_getattr,
-	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR, .proc = NFSPROC3_GETATTR,
-};
+const struct nfs_opdef nfs3_op_getattr = NFS_OPDEF("GETATTR", encode_getattr, nfs3_decode_getattr,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR, .proc = NFSPROC3_GETATTR);
 
 /* ---- LOOKUPs if there are names to look at, SETATTR, GETATTR if the reply had no attributes ---- */
 
@@ -103,10 +95,8 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-const struct nfs_opdef nfs3_op_setattr = {
-	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
-	.results_max = NFS3_LOOKUP_XDR, .proc_of = setattr_proc,
-};
+const struct nfs_opdef nfs3_op_setattr = NFS_OPDEF("SETATTR", encode_setattr, decode_setattr,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = setattr_proc);
 
 /* ---- LOOKUP, then GETATTR ---- */
 
@@ -155,14 +145,10 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 	return NFS_NEXT;
 }
 
-const struct nfs_opdef nfs3_op_lookup = {
-	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc,
-};
-const struct nfs_opdef nfs3_op_lookupp = {
-	.name = "LOOKUP ..", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc,
-};
+const struct nfs_opdef nfs3_op_lookup = NFS_OPDEF("LOOKUP", encode_lookup, decode_lookup,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc);
+const struct nfs_opdef nfs3_op_lookupp = NFS_OPDEF("LOOKUP ..", encode_lookup, decode_lookup,
+	.results_max = NFS3_LOOKUP_XDR, .proc_of = lookup_proc);
 
 /* ---- a name that is to be a file's ---- */
 
@@ -184,8 +170,7 @@ int nfs3_decode_name(struct nfs_call *c, XDR *x)
 		return rc;
 	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ESTALE)
 		return -NFS_EMOVED;
-	if (!rc && (c->res.fh.len != c->args.fh->len ||
-		    memcmp(c->res.fh.data, c->args.fh->data, c->args.fh->len)))
+	if (!rc && !nfs_fh_same(&c->res.fh, c->args.fh))
 		return -NFS_EMOVED;
 	c->eng.step++;
 	return NFS_NEXT;
@@ -217,10 +202,8 @@ static int decode_access(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-const struct nfs_opdef nfs3_op_access = {
-	.name = "ACCESS", .encode = encode_access, .decode = decode_access,
-	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc = NFSPROC3_ACCESS,
-};
+const struct nfs_opdef nfs3_op_access = NFS_OPDEF("ACCESS", encode_access, decode_access,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 4, .proc = NFSPROC3_ACCESS);
 
 /* ---- READLINK ---- */
 
@@ -276,10 +259,8 @@ static int decode_statfs(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-const struct nfs_opdef nfs3_op_statfs = {
-	.name = "FSSTAT", .encode = encode_statfs, .decode = decode_statfs,
-	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 6 * 8 + 4, .proc = NFSPROC3_FSSTAT,
-};
+const struct nfs_opdef nfs3_op_statfs = NFS_OPDEF("FSSTAT", encode_statfs, decode_statfs,
+	.results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 6 * 8 + 4, .proc = NFSPROC3_FSSTAT);
 
 /* ---- FSINFO and PATHCONF, for the mount ---- */
 
@@ -318,11 +299,7 @@ static int decode_pathconf(struct nfs_call *c, XDR *x)
 enum { INFO_MAX = NFS3_STATUS_XDR + NFS3_ATTR_XDR + 64 };
 
 /* The arguments of all three are one file handle. */
-const struct nfs_opdef nfs3_op_fsinfo = {
-	.name = "FSINFO", .encode = encode_getattr, .decode = decode_fsinfo,
-	.results_max = INFO_MAX, .proc = NFSPROC3_FSINFO,
-};
-const struct nfs_opdef nfs3_op_pathconf = {
-	.name = "PATHCONF", .encode = encode_getattr, .decode = decode_pathconf,
-	.results_max = INFO_MAX, .proc = NFSPROC3_PATHCONF,
-};
+const struct nfs_opdef nfs3_op_fsinfo = NFS_OPDEF("FSINFO", encode_getattr, decode_fsinfo,
+	.results_max = INFO_MAX, .proc = NFSPROC3_FSINFO);
+const struct nfs_opdef nfs3_op_pathconf = NFS_OPDEF("PATHCONF", encode_getattr, decode_pathconf,
+	.results_max = INFO_MAX, .proc = NFSPROC3_PATHCONF);

@@ -4,7 +4,6 @@
  * GETATTR over the RDMA connection, which is up by then. Runs on the mounting thread, which
  * may block. MOUNT never runs over RDMA, because servers do not offer it.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mount3.h"

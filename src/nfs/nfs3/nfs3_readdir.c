@@ -131,7 +131,5 @@ static uint32_t readdir_max(const struct nfs_call *c)
 	return NFS3_STATUS_XDR + c->args.dir.count + NFS3_ATTR_XDR + NFS3_COOKIEVERFSIZE + 16;
 }
 
-const struct nfs_opdef nfs3_op_readdir = {
-	.name = "READDIR", .encode = encode_readdir, .decode = decode_readdir,
-	.results_max_of = readdir_max, .proc_of = readdir_proc,
-};
+const struct nfs_opdef nfs3_op_readdir = NFS_OPDEF("READDIR", encode_readdir, decode_readdir,
+	.results_max_of = readdir_max, .proc_of = readdir_proc);

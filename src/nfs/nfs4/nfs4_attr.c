@@ -9,7 +9,6 @@
  */
 #include <endian.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "nfs/nfs4/nfs4_compound.h"

@@ -293,7 +293,6 @@ static int get_join(struct nfs_target *t, struct nfs_check *k, XDR *x)
 
 uint32_t nfs4_check_proc(const struct nfs_check *k)
 {
-	(void)k;
 	return NFSPROC4_COMPOUND;
 }
 

@@ -153,14 +153,10 @@ static int decode_remove(struct nfs_call *c, XDR *x)
 
 enum { REMOVE_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_CHANGE_XDR + V4_DIR_XDR };
 
-const struct nfs_opdef nfs4_op_remove = {
-	.name = "REMOVE", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true,
-};
-const struct nfs_opdef nfs4_op_rmdir = {
-	.name = "REMOVE (directory)", .encode = encode_remove, .decode = decode_remove,
-	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true,
-};
+const struct nfs_opdef nfs4_op_remove = NFS_OPDEF("REMOVE", encode_remove, decode_remove,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true);
+const struct nfs_opdef nfs4_op_rmdir = NFS_OPDEF("REMOVE (directory)", encode_remove, decode_remove,
+	.results_max = REMOVE_MAX, .proc = NFSPROC4_COMPOUND, .unnames = true);
 
 /* ---- RENAME ---- */
 
@@ -201,8 +197,7 @@ static int decode_is_there(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_status(c, x, OP_LOOKUP);
 	if (!rc)
 		rc = nfs4_get_fh(c, x);
-	if (!rc && (c->res.fh.len != c->args.ren.moved->len ||
-		    memcmp(c->res.fh.data, c->args.ren.moved->data, c->res.fh.len)))
+	if (!rc && !nfs_fh_same(&c->res.fh, c->args.ren.moved))
 		rc = -ENOENT;
 	return rc < 0 && rc != -EBADMSG ? -ENOENT : rc;
 }
@@ -244,10 +239,8 @@ static uint32_t rename_max(const struct nfs_call *c)
 	return V4_PREFIX_XDR + 3 * V4_OP_XDR + 2 * V4_CHANGE_XDR + V4_DIR_XDR + V4_DIR_FH_XDR;
 }
 
-const struct nfs_opdef nfs4_op_rename = {
-	.name = "RENAME", .encode = encode_rename, .decode = decode_rename,
-	.results_max_of = rename_max, .proc = NFSPROC4_COMPOUND, .unnames = true,
-};
+const struct nfs_opdef nfs4_op_rename = NFS_OPDEF("RENAME", encode_rename, decode_rename,
+	.results_max_of = rename_max, .proc = NFSPROC4_COMPOUND, .unnames = true);
 
 /* ---- LINK ---- */
 
@@ -336,10 +329,8 @@ static uint32_t link_max(const struct nfs_call *c)
 	       (c->eng.step == STEP_IS_OURS ? 2 : 1) * V4_GETATTR_XDR;
 }
 
-const struct nfs_opdef nfs4_op_link = {
-	.name = "LINK", .encode = encode_link_step, .decode = decode_link,
-	.results_max_of = link_max, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_link = NFS_OPDEF("LINK", encode_link_step, decode_link,
+	.results_max_of = link_max, .proc = NFSPROC4_COMPOUND);
 
 /* ---- READDIR ---- */
 
@@ -434,7 +425,5 @@ static uint32_t readdir_max(const struct nfs_call *c)
 	return V4_PREFIX_XDR + V4_OP_XDR + c->args.dir.count + NFS4_VERIFIER_SIZE + 16;
 }
 
-const struct nfs_opdef nfs4_op_readdir = {
-	.name = "READDIR", .encode = encode_readdir, .decode = decode_readdir,
-	.results_max_of = readdir_max, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_readdir = NFS_OPDEF("READDIR", encode_readdir, decode_readdir,
+	.results_max_of = readdir_max, .proc = NFSPROC4_COMPOUND);

@@ -53,10 +53,8 @@ static int decode_read(struct nfs_call *c, XDR *x)
 	return nfs_take_read(c, &data, eof);
 }
 
-const struct nfs_opdef nfs4_op_read = {
-	.name = "READ", .encode = encode_read, .decode = decode_read,
-	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + 4, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_read = NFS_OPDEF("READ", encode_read, decode_read,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + 4, .proc = NFSPROC4_COMPOUND);
 
 /* ---- WRITE ---- */
 
@@ -89,10 +87,8 @@ static int decode_write(struct nfs_call *c, XDR *x)
 
 enum { WRITE_MAX = V4_PREFIX_XDR + V4_OP_XDR + 4 + 4 + NFS4_VERIFIER_SIZE };
 
-const struct nfs_opdef nfs4_op_write = {
-	.name = "WRITE", .encode = encode_write, .decode = decode_write,
-	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_write = NFS_OPDEF("WRITE", encode_write, decode_write,
+	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- COMMIT ---- */
 
@@ -121,7 +117,5 @@ static int decode_commit(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
-const struct nfs_opdef nfs4_op_commit = {
-	.name = "COMMIT", .encode = encode_commit, .decode = decode_commit,
-	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_commit = NFS_OPDEF("COMMIT", encode_commit, decode_commit,
+	.results_max = WRITE_MAX, .proc = NFSPROC4_COMPOUND);

@@ -11,10 +11,8 @@ static bool_t encode_null(struct nfs_call *c, XDR *x)
 	return nfs4_begin_seq(c, x, 1, false);
 }
 
-const struct nfs_opdef nfs4_op_null = {
-	.name = "SEQUENCE", .encode = encode_null, .decode = nfs4_check_seq,
-	.results_max = V4_PREFIX_XDR, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_null = NFS_OPDEF("SEQUENCE", encode_null, nfs4_check_seq,
+	.results_max = V4_PREFIX_XDR, .proc = NFSPROC4_COMPOUND);
 
 /* ---- GETATTR ---- */
 
@@ -25,10 +23,8 @@ static bool_t encode_getattr(struct nfs_call *c, XDR *x)
 
 enum { GETATTR_MAX = V4_PREFIX_XDR + V4_GETATTR_XDR };
 
-const struct nfs_opdef nfs4_op_getattr = {
-	.name = "GETATTR", .encode = encode_getattr, .decode = nfs4_decode_getattr, .carries = nfs4_carries,
-	.results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_getattr = NFS_OPDEF("GETATTR", encode_getattr, nfs4_decode_getattr,
+	.carries = nfs4_carries, .results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- SETATTR ---- */
 
@@ -79,10 +75,8 @@ static int decode_setattr(struct nfs_call *c, XDR *x)
 
 enum { SETATTR_MAX = V4_PREFIX_XDR + V4_NAMED_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_GETATTR_XDR };
 
-const struct nfs_opdef nfs4_op_setattr = {
-	.name = "SETATTR", .encode = encode_setattr, .decode = decode_setattr,
-	.results_max = SETATTR_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_setattr = NFS_OPDEF("SETATTR", encode_setattr, decode_setattr,
+	.results_max = SETATTR_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- LOOKUP, LOOKUPP ---- */
 
@@ -108,14 +102,10 @@ static int decode_lookup(struct nfs_call *c, XDR *x)
 
 enum { LOOKUP_MAX = V4_PREFIX_XDR + V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR };
 
-const struct nfs_opdef nfs4_op_lookup = {
-	.name = "LOOKUP", .encode = encode_lookup, .decode = decode_lookup, .carries = nfs4_carries,
-	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND,
-};
-const struct nfs_opdef nfs4_op_lookupp = {
-	.name = "LOOKUPP", .encode = encode_lookup, .decode = decode_lookup,
-	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_lookup = NFS_OPDEF("LOOKUP", encode_lookup, decode_lookup,
+	.carries = nfs4_carries, .results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND);
+const struct nfs_opdef nfs4_op_lookupp = NFS_OPDEF("LOOKUPP", encode_lookup, decode_lookup,
+	.results_max = LOOKUP_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- ACCESS ---- */
 
@@ -178,10 +168,8 @@ static int decode_readlink(struct nfs_call *c, XDR *x)
  * length should be. (Seen with 6.1 and 6.12, soft-RoCE. Version 3 does it right.) Nothing
  * tells servers apart that do.
  */
-const struct nfs_opdef nfs4_op_readlink = {
-	.name = "READLINK", .encode = encode_readlink, .decode = decode_readlink,
-	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_readlink = NFS_OPDEF("READLINK", encode_readlink, decode_readlink,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 4 + NFS_PATH_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- the file system's attributes ---- */
 

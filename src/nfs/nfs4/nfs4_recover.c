@@ -164,8 +164,6 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 
 static void nfs4_recover_nothing(struct nfs_lane *l, void *arg)
 {
-	(void)l;
-	(void)arg;
 }
 
 /* Takes those that are to be opened again. After that no lane looks at them. False: there are

@@ -72,10 +72,8 @@ static int decode_test(struct nfs_call *c, XDR *x)
 
 enum { TEST_MAX = V4_PREFIX_XDR + V4_OP_XDR + 4u + NFS4_TEST_MAX * 4u };
 
-const struct nfs_opdef nfs4_op_test_stateid = {
-	.name = "TEST_STATEID", .encode = encode_test, .decode = decode_test,
-	.results_max = TEST_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_test_stateid = NFS_OPDEF("TEST_STATEID", encode_test, decode_test,
+	.results_max = TEST_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- FREE_STATEID ---- */
 
@@ -118,10 +116,8 @@ static int decode_free(struct nfs_call *c, XDR *x)
 	return -EBUSY;
 }
 
-const struct nfs_opdef nfs4_op_free_stateid = {
-	.name = "FREE_STATEID", .encode = encode_free, .decode = decode_free,
-	.results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_free_stateid = NFS_OPDEF("FREE_STATEID", encode_free, decode_free,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND);
 
 /* ---- the opens ---- */
 

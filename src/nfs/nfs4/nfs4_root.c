@@ -159,10 +159,8 @@ static uint32_t root_max(const struct nfs_call *c)
 	return V4_PREFIX_XDR + nfs4_root_lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 64;
 }
 
-const struct nfs_opdef nfs4_op_root = {
-	.name = "LOOKUP of the export", .encode = encode_root, .decode = decode_root,
-	.results_max_of = root_max, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_root = NFS_OPDEF("LOOKUP of the export", encode_root, decode_root,
+	.results_max_of = root_max, .proc = NFSPROC4_COMPOUND);
 
 /* ---- for the mount ---- */
 

@@ -36,7 +36,6 @@ static bool fits_cache(const struct nfs_call *c, bool rider)
 
 bool nfs4_carries(const struct nfs_call *c)
 {
-	(void)c;
 	return true;
 }
 

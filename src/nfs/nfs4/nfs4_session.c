@@ -166,27 +166,21 @@ static int decode_one_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 	return status ? control_status(c, status) : 0;
 }
 
-static int decode_destroy_session(struct nfs_call *c, XDR *x)
+static int decode_destroy(struct nfs_call *c, XDR *x)
 {
+	bool session = c->op == NFS4_OP_DESTROY_SESSION;
 	int rc = nfs4_check_bare(x);
 
-	return rc ? rc : decode_one_status(c, x, OP_DESTROY_SESSION);
-}
-
-static int decode_destroy_clientid(struct nfs_call *c, XDR *x)
-{
-	int rc = nfs4_check_bare(x);
-
-	return rc ? rc : decode_one_status(c, x, OP_DESTROY_CLIENTID);
+	return rc ? rc : decode_one_status(c, x, session ? OP_DESTROY_SESSION : OP_DESTROY_CLIENTID);
 }
 
 const struct nfs_opdef nfs4_op_destroy_session = {
 	.name = "DESTROY_SESSION", .encode = encode_destroy_session,
-	.decode = decode_destroy_session, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 const struct nfs_opdef nfs4_op_destroy_clientid = {
 	.name = "DESTROY_CLIENTID", .encode = encode_destroy_clientid,
-	.decode = decode_destroy_clientid, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+	.decode = decode_destroy, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- in the session ---- */
@@ -219,7 +213,5 @@ const struct nfs_opdef nfs4_op_reclaim_complete = {
 	.name = "RECLAIM_COMPLETE", .encode = encode_reclaim_complete,
 	.decode = decode_reclaim_complete, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
-const struct nfs_opdef nfs4_op_renew = {
-	.name = "SEQUENCE", .encode = encode_renew, .decode = nfs4_check_seq,
-	.results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_renew = NFS_OPDEF("SEQUENCE", encode_renew, nfs4_check_seq,
+	.results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND);
