@@ -80,8 +80,7 @@
  *
  * Nothing is read ahead either while requests wait in the lane, or fill half its window.
  */
-#ifndef VFS_AHEAD_H
-#define VFS_AHEAD_H
+#pragma once
 
 #include "vfs/ahead_track.h"
 #include "vfs/extents.h"
@@ -151,5 +150,3 @@ static inline void ahead_outdated(struct inode *ino)
 {
 	atomic_fetch_add(&ino->data_nr, 1);
 }
-
-#endif

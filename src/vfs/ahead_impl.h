@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What ahead.c and ahead_fetch.c share. */
-#ifndef VFS_AHEAD_IMPL_H
-#define VFS_AHEAD_IMPL_H
+#pragma once
 
 #include "vfs/vfs_impl.h"
 
@@ -58,5 +57,3 @@ void ahead_drop_locked(struct vfs_lane *vl, struct ahead_piece *p);
 void ahead_landed_locked(struct vfs_lane *vl, struct ahead_piece *p, bool ok, uint64_t now);
 /* The piece that has, or will have, the byte at that place; or NULL. */
 struct ahead_piece *ahead_piece_at_locked(const struct extents *x, uint64_t at);
-
-#endif

@@ -20,8 +20,7 @@
  * grow, because the latency is the least one. A slow reader gets small pieces: what is
  * fetched should be wanted within a second, because it gets old.
  */
-#ifndef VFS_AHEAD_TRACK_H
-#define VFS_AHEAD_TRACK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ void ahead_window_read(struct ahead_window *w, uint64_t bytes, uint64_t most, ui
 		       uint64_t now);
 /* A READ ahead has taken so long. */
 void ahead_window_latency(struct ahead_window *w, uint64_t ns, uint64_t now);
-
-#endif

@@ -103,8 +103,7 @@
  *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
  *        dirtied until then (fuse/writeback.c); at umount no mapping is left.
  */
-#ifndef VFS_BEHIND_H
-#define VFS_BEHIND_H
+#pragma once
 
 #include "rpcrdma/conn.h"
 #include "vfs/behind_tree.h"
@@ -225,5 +224,3 @@ void behind_want_room(struct vfs *vfs);
 void behind_on_room(struct loop_msg *m);
 /* All that this lane holds is sent, and committed. */
 void behind_want_everything(struct vfs_lane *vl);
-
-#endif

@@ -4,8 +4,7 @@
  * (WRITE and COMMIT), behind_lost.c (lists, and what the server has lost), behind_read.c (READs),
  * behind_wait.c (who waits for what). A function whose name ends with "locked" needs extents.mu.
  */
-#ifndef VFS_BEHIND_IMPL_H
-#define VFS_BEHIND_IMPL_H
+#pragma once
 
 #include "vfs/vfs_impl.h"
 
@@ -96,5 +95,3 @@ void behind_sort_out_locked(struct extents *x, const struct vfs_op *q, struct li
 
 /* A WRITE of the file has failed with this status, or a COMMIT. */
 void behind_failed_locked(struct extents *x, struct inode *ino, int status);
-
-#endif

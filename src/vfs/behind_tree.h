@@ -4,8 +4,7 @@
  * lie in the requests (op_data.held.tree). Each node knows the highest end below it, so those that
  * overlap a range are found without a look at the others. Under extents.mu.
  */
-#ifndef VFS_BEHIND_TREE_H
-#define VFS_BEHIND_TREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ uint64_t held_highest(const struct vfs_op *root);
 #define held_each(w, root, from, to) \
 	for (struct vfs_op *w = held_next(root, from, to, NULL); w; \
 	     w = held_next(root, from, to, w))
-
-#endif

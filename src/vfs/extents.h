@@ -17,8 +17,7 @@
  * inode. Nothing is allocated under its lock. Who holds the lock of the inode's shard, or of
  * vfs_ahead, may take it; who holds it may take those of behind_pool and of the arena's depot.
  */
-#ifndef VFS_EXTENTS_H
-#define VFS_EXTENTS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -99,5 +98,3 @@ void extents_free(struct extents *x);
  * then. */
 void extents_wait_locked(struct extents *x, struct vfs_op *op, void (*go)(struct vfs_op *op));
 void extents_wake_locked(struct vfs_op *op);
-
-#endif
