@@ -101,7 +101,7 @@
  *   the mount ends                    vfs_drain() sends everything. A call that is under
  *        way on a connection is waited for. If the server has gone, the log says how much was
  *        given up. If it ends by a signal, the kernel is made to send the pages that mappings have
- *        dirtied until then (fuse/writeback.c); at umount no mapping is left.
+ *        dirtied until then (src/fuse/writeback.c); at umount no mapping is left.
  */
 #pragma once
 
