@@ -194,7 +194,7 @@ static void believed_take_locked(struct inode *ino, const struct nfs_attr *attr,
 {
 	believed_compare_locked(ino, attr);
 	believed_size_locked(ino, attr, since, asked);
-	atomic_store(&believed_of(ino)->atime_old, false);
+	atomic_store(&believed_of(ino)->may_ask, false);
 	believed_mtime_locked(ino, attr);
 }
 

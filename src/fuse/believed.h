@@ -107,8 +107,9 @@ struct believed {
 	/* readback.h: */
 	struct readback *_Atomic readback;   /* NULL: it was never opened */
 	_Atomic uint64_t spoilt_ns;     /* attributes that were asked for before are not kept */
-	_Atomic bool atime_old;         /* the kernel has read since it was told attributes; or,
-					 * with solo, closed the file */
+	_Atomic bool may_ask;           /* it has a reason to ask at a stat(): it has read since it was
+					 * told attributes, or an open has it forget them; with solo,
+					 * it has closed the file */
 
 	struct solo *solo;              /* constant; NULL: not consistency=solo, or no regular file */
 };

@@ -229,7 +229,7 @@ static void data_flushed(struct vfs_op *op)
 	/* With the write-back cache the kernel forgets the number of blocks with each close(), and
 	 * asks with the next stat(). See readback.h. */
 	if (b->solo)
-		atomic_store(&b->atime_old, true);
+		atomic_store(&b->may_ask, true);
 	data_report(r, false);
 }
 

@@ -171,8 +171,10 @@ static struct fs_file *open_file(struct fs_req *r)
 	atomic_fetch_add(&b->differing, differs);
 	f = fs_file_new(r, r->op.ino);
 	/* After the attributes were kept (readback.h): the kernel may be told those. */
-	if (differs)
+	if (differs) {
+		atomic_store(&b->may_ask, true);
 		fs_forget_attr(r);
+	}
 	atomic_fetch_sub(&b->differing, differs);
 	return f;
 }

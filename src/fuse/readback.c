@@ -129,8 +129,8 @@ void readback_read(struct inode *ino, pid_t tid)
 	struct believed *b = believed_of(ino);
 	struct readback *y = readback_of(ino);
 
-	if (!atomic_load(&b->atime_old))
-		atomic_store(&b->atime_old, true);
+	if (!atomic_load(&b->may_ask))
+		atomic_store(&b->may_ask, true);
 	if (!y || is_same(atomic_load(&y->tid), tid))
 		return;
 	atomic_store(&y->tid, SEVERAL);
@@ -153,7 +153,7 @@ bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *at
 	bool ok;
 
 	/* A stat() that the kernel has no reason for. */
-	if (!y || (stat && !atomic_load(&believed_of(ino)->atime_old)))
+	if (!y || (stat && !atomic_load(&believed_of(ino)->may_ask)))
 		return false;
 	now = mono_ns();
 	inode_lock(t, ino);

@@ -22,8 +22,8 @@
  * believe such an answer for no time at all. Then it asks with each further read(); after some
  * of these the server is asked, and the kernel believes that for as long as usual.
  *
- * With each READ the kernel forgets the atime, and so asks with the next stat(). If it has no
- * such reason to ask, a program may have told it to (AT_STATX_FORCE_SYNC), and the server is
+ * With each READ the kernel forgets the atime, and so asks with the next stat(). It asks, too, if an
+ * open has it forget all attributes (open.c). If it has no such reason to ask, a program may have told it to (AT_STATX_FORCE_SYNC), and the server is
  * asked.
  *
  * The attributes are believed for acregmin seconds from when they were asked for, whatever is

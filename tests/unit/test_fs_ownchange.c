@@ -462,8 +462,9 @@ Test(fs_known, a_file_that_was_written)
 	write_file(f, fh), done();
 	now++;                          /* another client */
 	third = open_file(f);
-	cr_assert_eq(notice.count, 1);
-	cr_assert_eq(getattr(f), 1, "OPEN has said something else");
+	cr_assert_eq(notice.count, 1, "OPEN has said something else");
+	cr_assert_eq(getattr(f), 0, "the kernel is told that");
+	cr_assert_eq(getattr(f), 1);
 	close_file(f, third);
 	close_file(f, again);
 	close_file(f, fh);

@@ -442,6 +442,8 @@ Test(fs_young, stat_after_a_read)
 	put(0, "server", 6);
 	open_again(O_RDWR);
 	calls = 0;
+	cr_assert_eq(stat_(), 0, "OPEN has said something else, and it is told that");
+	cr_assert_eq(attr_out()->attr.size, 6);
 	cr_assert_eq(stat_(), 1, "nobody has read: it wants to know");
 	read_at(0, 100);
 	cr_assert_eq(stat_(), 0);
