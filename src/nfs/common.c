@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "nfs3.h"
 
 /* RFC 1813, section 3.3.4; RFC 8881, section 18.1. */
 enum { BIT_READ = 1, BIT_LOOKUP = 2, BIT_MODIFY = 4, BIT_EXTEND = 8, BIT_EXECUTE = 32 };
@@ -116,4 +118,46 @@ int nfs_access_mask(uint32_t bits)
 {
 	return (bits & BIT_READ ? R_OK : 0) | (bits & (BIT_MODIFY | BIT_EXTEND) ? W_OK : 0) |
 	       (bits & (BIT_EXECUTE | BIT_LOOKUP) ? X_OK : 0);
+}
+
+/* ---- what has one number in both versions ---- */
+
+int nfs_errno(uint32_t status)
+{
+	switch (status) {
+	case NFS3_OK:                   return 0;
+	case NFS3ERR_PERM:              return -EPERM;
+	case NFS3ERR_NOENT:             return -ENOENT;
+	case NFS3ERR_NXIO:              return -ENXIO;
+	case NFS3ERR_ACCES:             return -EACCES;
+	case NFS3ERR_EXIST:             return -EEXIST;
+	case NFS3ERR_XDEV:              return -EXDEV;
+	case NFS3ERR_NOTDIR:            return -ENOTDIR;
+	case NFS3ERR_ISDIR:             return -EISDIR;
+	case NFS3ERR_FBIG:              return -EFBIG;
+	case NFS3ERR_NOSPC:             return -ENOSPC;
+	case NFS3ERR_ROFS:              return -EROFS;
+	case NFS3ERR_MLINK:             return -EMLINK;
+	case NFS3ERR_NAMETOOLONG:       return -ENAMETOOLONG;
+	case NFS3ERR_NOTEMPTY:          return -ENOTEMPTY;
+	case NFS3ERR_DQUOT:             return -EDQUOT;
+	case NFS3ERR_STALE:
+	case NFS3ERR_BADHANDLE:         return -ESTALE;
+	case NFS3ERR_BAD_COOKIE:        return -NFS_ECOOKIE;
+	case NFS3ERR_NOTSUPP:           return -EOPNOTSUPP;
+	case NFS3ERR_INVAL:
+	case NFS3ERR_TOOSMALL:
+	case NFS3ERR_BADTYPE:           return -EINVAL;
+	default:                        return -EIO;
+	}
+}
+
+mode_t nfs_type_mode(uint32_t type)
+{
+	static const mode_t modes[] = {
+		[NF3REG] = S_IFREG, [NF3DIR] = S_IFDIR, [NF3BLK] = S_IFBLK, [NF3CHR] = S_IFCHR,
+		[NF3LNK] = S_IFLNK, [NF3SOCK] = S_IFSOCK, [NF3FIFO] = S_IFIFO,
+	};
+
+	return type < sizeof(modes) / sizeof(modes[0]) ? modes[type] : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What versions 3 and 4 do in the same way with the results that each has decoded: file
- * data, the text of links, verifiers, permissions.
+ * data, the text of links, verifiers, permissions, errors.
  */
 #pragma once
 
@@ -30,6 +30,11 @@ int nfs_take_read(struct nfs_call *c, const nfs_bulk *data, bool eof);
 int nfs_take_link(struct nfs_call *c, const nfs_bulk *text);
 /* Takes over WRITE's results. 0, or -EBADMSG: no bytes written, or more than were sent. */
 int nfs_take_write(struct nfs_call *c, uint32_t count, bool stable, const char verf[8]);
+
+/* A status that both versions have, with one number, to -errno (RFC 8881, section 15.1). */
+int nfs_errno(uint32_t status);
+/* The same for the types of files: S_IFMT; 0: none of those that both have. */
+mode_t nfs_type_mode(uint32_t type);
 
 /* R_OK | W_OK | X_OK as ACCESS3_* or ACCESS4_*, which are the same bits; and back. */
 uint32_t nfs_access_bits(int mask);

@@ -2,41 +2,17 @@
 /* Conversions between NFSv3's types and ours. */
 #include <string.h>
 #include <sys/stat.h>
+#include "nfs/common.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
 int nfs3_error(nfsstat3 status)
 {
 	switch (status) {
-	case NFS3_OK:                   return 0;
-	case NFS3ERR_PERM:              return -EPERM;
-	case NFS3ERR_NOENT:             return -ENOENT;
-	case NFS3ERR_IO:                return -EIO;
-	case NFS3ERR_NXIO:              return -ENXIO;
-	case NFS3ERR_ACCES:             return -EACCES;
-	case NFS3ERR_EXIST:             return -EEXIST;
-	case NFS3ERR_XDEV:              return -EXDEV;
 	case NFS3ERR_NODEV:             return -ENODEV;
-	case NFS3ERR_NOTDIR:            return -ENOTDIR;
-	case NFS3ERR_ISDIR:             return -EISDIR;
-	case NFS3ERR_INVAL:             return -EINVAL;
-	case NFS3ERR_FBIG:              return -EFBIG;
-	case NFS3ERR_NOSPC:             return -ENOSPC;
-	case NFS3ERR_ROFS:              return -EROFS;
-	case NFS3ERR_MLINK:             return -EMLINK;
-	case NFS3ERR_NAMETOOLONG:       return -ENAMETOOLONG;
-	case NFS3ERR_NOTEMPTY:          return -ENOTEMPTY;
-	case NFS3ERR_DQUOT:             return -EDQUOT;
-	case NFS3ERR_STALE:             return -ESTALE;
 	case NFS3ERR_REMOTE:            return -EREMOTE;
-	case NFS3ERR_BADHANDLE:         return -ESTALE;
 	case NFS3ERR_NOT_SYNC:          return -EAGAIN;
-	case NFS3ERR_BAD_COOKIE:        return -NFS_ECOOKIE;
-	case NFS3ERR_NOTSUPP:           return -EOPNOTSUPP;
-	case NFS3ERR_TOOSMALL:          return -EINVAL;
-	case NFS3ERR_BADTYPE:           return -EINVAL;
 	case NFS3ERR_JUKEBOX:           return NFS_LATER;
-	case NFS3ERR_SERVERFAULT:
-	default:                        return -EIO;
+	default:                        return nfs_errno(status);
 	}
 }
 
@@ -62,20 +38,6 @@ static struct timespec get_time(const nfstime3 *t)
 	};
 }
 
-static mode_t type_mode(ftype3 type)
-{
-	switch (type) {
-	case NF3REG:  return S_IFREG;
-	case NF3DIR:  return S_IFDIR;
-	case NF3BLK:  return S_IFBLK;
-	case NF3CHR:  return S_IFCHR;
-	case NF3LNK:  return S_IFLNK;
-	case NF3SOCK: return S_IFSOCK;
-	case NF3FIFO: return S_IFIFO;
-	default:      return 0;
-	}
-}
-
 /* This comes nearest to v4's change attribute. */
 static uint64_t change_of(const nfstime3 *ctime)
 {
@@ -84,7 +46,7 @@ static uint64_t change_of(const nfstime3 *ctime)
 
 bool nfs3_get_fattr(struct nfs_attr *out, const fattr3 *in)
 {
-	mode_t type = type_mode(in->type);
+	mode_t type = nfs_type_mode(in->type);
 
 	if (!type)
 		return false;

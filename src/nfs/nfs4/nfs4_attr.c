@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "nfs/common.h"
 #include "nfs/nfs4/nfs4_compound.h"
 
 #define W0(n) (1u << (n))
@@ -54,21 +55,6 @@ const bitmap4 nfs4_root_mask = {
 };
 
 /* ---- values ---- */
-
-static mode_t type_mode(uint32_t type)
-{
-	switch (type) {
-	case NF4REG:  return S_IFREG;
-	case NF4DIR:
-	case NF4ATTRDIR: return S_IFDIR;
-	case NF4BLK:  return S_IFBLK;
-	case NF4CHR:  return S_IFCHR;
-	case NF4LNK:  return S_IFLNK;
-	case NF4SOCK: return S_IFSOCK;
-	case NF4FIFO: return S_IFIFO;
-	default:      return 0;
-	}
-}
 
 static bool is_number(const struct nfs_ref *name, uint32_t *id)
 {
@@ -137,7 +123,8 @@ static inline struct nfs_ref nfs4_attr_counted(struct values *v, uint32_t max)
 
 static inline void get_type(struct values *v, mode_t *mode)
 {
-	mode_t type = type_mode(nfs4_attr_word(v));
+	uint32_t word = nfs4_attr_word(v);
+	mode_t type = word == NF4ATTRDIR ? S_IFDIR : nfs_type_mode(word);
 
 	v->bad |= !type;
 	*mode |= type;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a status means for the call: an errno, or what the engine does next (nfs/version.h). */
+#include "nfs/common.h"
 #include "nfs/nfs4/nfs4_compound.h"
 
 /* How often an open may be rejected after recovery found it valid. */
@@ -13,44 +14,21 @@
 int nfs4_errno(nfsstat4 status)
 {
 	switch (status) {
-	case NFS4_OK:                   return 0;
-	case NFS4ERR_PERM:              return -EPERM;
-	case NFS4ERR_NOENT:             return -ENOENT;
-	case NFS4ERR_NXIO:              return -ENXIO;
-	case NFS4ERR_ACCESS:
 	case NFS4ERR_WRONGSEC:          return -EACCES;
-	case NFS4ERR_EXIST:             return -EEXIST;
-	case NFS4ERR_XDEV:              return -EXDEV;
-	case NFS4ERR_NOTDIR:            return -ENOTDIR;
-	case NFS4ERR_ISDIR:             return -EISDIR;
-	case NFS4ERR_FBIG:              return -EFBIG;
-	case NFS4ERR_NOSPC:             return -ENOSPC;
-	case NFS4ERR_ROFS:              return -EROFS;
-	case NFS4ERR_MLINK:             return -EMLINK;
-	case NFS4ERR_NAMETOOLONG:       return -ENAMETOOLONG;
-	case NFS4ERR_NOTEMPTY:          return -ENOTEMPTY;
-	case NFS4ERR_DQUOT:             return -EDQUOT;
-	case NFS4ERR_STALE:
-	case NFS4ERR_BADHANDLE:
 	case NFS4ERR_FHEXPIRED:         return -ESTALE;
 	case NFS4ERR_MOVED:             return -EREMOTE;
 	case NFS4ERR_SYMLINK:           return -ELOOP;
-	case NFS4ERR_BAD_COOKIE:
 	case NFS4ERR_NOT_SAME:          return -NFS_ECOOKIE;
 	case NFS4ERR_SHARE_DENIED:
 	case NFS4ERR_FILE_OPEN:         return -EBUSY;
 	case NFS4ERR_OPENMODE:          return -EBADF;
-	case NFS4ERR_NOTSUPP:
 	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
-	case NFS4ERR_INVAL:
-	case NFS4ERR_BADTYPE:
 	case NFS4ERR_WRONG_TYPE:
 	case NFS4ERR_BADNAME:
 	case NFS4ERR_BADCHAR:
-	case NFS4ERR_BADOWNER:
-	case NFS4ERR_TOOSMALL:          return -EINVAL;
+	case NFS4ERR_BADOWNER:          return -EINVAL;
 	case NFS4ERR_MINOR_VERS_MISMATCH: return -EPROTONOSUPPORT;
-	default:                        return -EIO;
+	default:                        return nfs_errno(status);
 	}
 }
 
