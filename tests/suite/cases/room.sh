@@ -4,7 +4,7 @@
 # written is right, and the memory is given back. Without memory for more, writers wait. (A machine
 # or a control group that is short of memory: unit tests.)
 writers=4
-head -c 24M /dev/urandom >"$TMPDIR/data" || fail "no data"
+random "$TMPDIR/data" $(( 24 << 20 )) || fail "no data"
 
 # grow [COUNTER] - writes until the buffers have grown, or that counter has. Who has a limit of locked
 # memory may have no room to grow into.
