@@ -99,9 +99,10 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)
 
 static void note_back(struct fs_req *r)
 {
+	bool truncates = r->op.call.op == NFS_OP_SETATTR && !r->op.call.args.sattr.size;
+
 	if (r->req && !r->back)
-		r->back = sentback_came(&fs_of_req(r)->back, r->op.ino, fuse_req_ctx(r->req)->pid,
-					r->op.call.op == NFS_OP_SETATTR);
+		r->back = sentback_came(&fs_of_req(r)->back, r->op.ino, fuse_req_ctx(r->req)->pid, truncates);
 }
 
 bool fs_opens_named(const struct fs *fs)

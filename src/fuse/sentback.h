@@ -63,6 +63,7 @@ void sentback_note(struct sent_back *s, const struct inode *ino, pid_t pid);
 void sentback_note_unnamed(struct sent_back *s, const struct inode *ino, pid_t pid, bool newest);
 /* pid has looked a name up, and it is ino; NULL: there is none. */
 void sentback_looked_up(struct sent_back *s, const struct inode *ino, pid_t pid);
-/* pid opens or truncates ino. Is it to be let through? */
+/* pid opens or truncates ino. Is it to be let through? truncates: to nothing, as open() with O_TRUNC
+ * does after OPEN. */
 enum came_back sentback_came(struct sent_back *s, const struct inode *ino, pid_t pid,
 			       bool truncates);

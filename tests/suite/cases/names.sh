@@ -44,6 +44,19 @@ for (( round = 1; round <= 5; round++ )); do
 	equal "$(stat -c %s "$SERVER_WORK/free$round")" 0 "truncated by a name that was believed to be free"
 done
 
+# A process opens a file by its new name, and truncates what has the old name by now: another file. The
+# open was let through by its newest name alone, and the truncation must not be.
+for size in 309039 5; do
+	theirs "echo old >was$size && chmod 666 was$size"
+	: <was$size
+	theirs "mv was$size is$size"
+	perl -MFcntl -e 'my ($was, $is, $dir, $size) = @ARGV;
+		sysopen(my $f, $is, O_RDWR) or die "$is: $!\n";
+		system("vm-root", "sh", "-c", "echo new >$dir/$was && chmod 666 $dir/$was") == 0 or die "new\n";
+		truncate($was, $size) or die "$was: $!\n"' was$size is$size "$SERVER_WORK" $size || fail "by the old name"
+	equal "$(stat -c %s "$SERVER_WORK/is$size") $(stat -c %s "$SERVER_WORK/was$size")" "4 $size" "its size and that of the other one"
+done
+
 # The file is replaced, has no other name, and somebody on this mount still has it open.
 echo "old text" >open && exec 5<open
 theirs 'echo new >open.new && chmod 666 open.new && mv open.new open'
