@@ -107,9 +107,9 @@ make_configure() {
 	fi
 }
 
-# configure_in DIRECTORY ARG...
+# configure_in SOURCES DIRECTORY ARG...
 configure_in() {
-	mkdir -p "$1" && cd "$1" && "$TOP/configure" --enable-silent-rules "${@:2}"
+	mkdir -p "$2" && cd "$2" && "$1/configure" --enable-silent-rules "${@:3}"
 }
 
 jobs_wanted() { nproc 2>/dev/null || echo 2; }
