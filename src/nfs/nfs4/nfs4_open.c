@@ -159,10 +159,8 @@ enum {
 		V4_DIR_FH_XDR,
 };
 
-const struct nfs_opdef nfs4_op_open = {
-	.name = "OPEN", .encode = encode_open, .decode = decode_open, .carries = nfs4_carries_long,
-	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_open = NFS_OPDEF("OPEN", encode_open, decode_open,
+	.carries = nfs4_carries_long, .results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- OPEN that creates ---- */
 
@@ -334,10 +332,8 @@ static int decode_create(struct nfs_call *c, XDR *x)
 					nfs4_delegation_first(c, decode_create_step(c, x));
 }
 
-const struct nfs_opdef nfs4_op_create = {
-	.name = "OPEN (create)", .encode = encode_create, .decode = decode_create,
-	.carries = nfs4_carries_long, .results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_create = NFS_OPDEF("OPEN (create)", encode_create, decode_create,
+	.carries = nfs4_carries_long, .results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND);
 
 /* ---- opening again (recovery) ---- */
 
@@ -389,7 +385,5 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 	return nfs4_delegation_first(c, 0);
 }
 
-const struct nfs_opdef nfs4_op_reopen = {
-	.name = "OPEN (recovery)", .encode = encode_reopen, .decode = decode_reopen,
-	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND,
-};
+const struct nfs_opdef nfs4_op_reopen = NFS_OPDEF("OPEN (recovery)", encode_reopen, decode_reopen,
+	.results_max = OPEN_REPLY_MAX, .proc = NFSPROC4_COMPOUND);
