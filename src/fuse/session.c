@@ -77,7 +77,9 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	/* Off: data has to be in registered memory. */
 	session_want(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE,
 		     false);
-	/* Off: the kernel truncates by a SETATTR of its own after the open. */
+	/* Off: for a SETATTR of its own after the open the kernel locks the file. With it OPEN would
+	 * truncate, and the kernel takes the size for 0 some time later: who appends meanwhile does
+	 * so at the old end, leaves a hole, and then overwrites what is there. */
 	session_want(conn, FUSE_CAP_ATOMIC_O_TRUNC, false);
 	/* The server clears set-id bits: see fs_lane.c. */
 	session_want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);

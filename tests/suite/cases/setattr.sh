@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # Somebody else writes to a file that is open here and has pages, and somebody here changes its
-# mode, owner or times. The answer to that has the new mtime; the pages have to go all the same.
+# mode, owner or times. The answer to that has the new mtime; the pages have to go all the same. And
+# truncations beside appends.
 mount_up acregmin=1,acregmax=1
 cd "$WORK" || fail cd
 vm-root chmod 777 "$SERVER_WORK"
@@ -26,4 +27,26 @@ for what in true 'chmod 640 f' 'touch f' "touch -d @1000000000 f"; do
 	now new "$what"
 	exec 5<&-
 done
+
+# A process appends to a file, and another one truncates it again and again, in the same mount: what was
+# appended after the last time is there, from the file's beginning, and nothing else.
+perl -MFcntl -MTime::HiRes=sleep -e 'for my $round (1 .. 10) {
+	open(my $new, ">", "log") or die "log: $!\n";
+	my $pid = fork();
+	unless ($pid) {
+		sysopen(my $f, "log", O_WRONLY | O_APPEND) or die "to append: $!\n";
+		for (1 .. 3000) { syswrite($f, sprintf("%09d\n", $_)) == 10 or die "append: $!\n" }
+		exit 0;
+	}
+	do {
+		sysopen(my $f, "log", O_WRONLY | O_TRUNC) or die "O_TRUNC: $!\n";
+		close($f);
+		sleep(0.003 * rand());
+	} until waitpid($pid, 1) == $pid;
+	$? == 0 or die "the one that appends: $?\n";
+	open(my $f, "<", "log") or die "to read: $!\n";
+	my ($before, @lines) = <$f>;
+	for ($before // (), @lines) { /^\d{9}\n\z/ or die "round $round: a hole, or a line is overwritten\n" }
+	for (@lines) { $_ == $before + 1 or die "round $round: $_ follows $before"; $before = $_ }
+}' || fail "truncations beside a process that appends"
 cd / && mount_down
