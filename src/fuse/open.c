@@ -12,6 +12,22 @@
  *            kernel: LOOKUP conf: node 9; open node 9
  *
  *            A truncation by name (truncate(2), O_TRUNC) goes the same way.
+ *
+ *            The kernel does not say by which name it has found the file. It may have been one of
+ *            several, of which another one is another file's. These two names must not share a
+ *            node any longer: open() with O_TRUNC is OPEN and then SETATTR, and nothing tells that
+ *            SETATTR from a truncate(2) by the other name, which the kernel still has cached. So
+ *            the inode is left, unless it is open or being changed:
+ *
+ *            others: mv b0 b2, and a new b0; here b0 and b2 are node 7
+ *            kernel: open(b2, O_TRUNC)
+ *            OPEN of 7: (directory, b2), (directory, b0)         -> NFS_EMOVED: 7 is left, ESTALE
+ *            kernel: LOOKUP b2: node 8; OPEN and SETATTR of 8: (directory, b2)
+ *            kernel: truncate(b0): SETATTR of 7                  -> ESTALE; LOOKUP b0: node 9
+ *
+ *            One that is open stays, as two of the kernel's inodes for one file would not see each
+ *            other's pages and locks. Then the SETATTR after OPEN is let through by the newest
+ *            name, whoever sends it (sentback.h).
  *   create   is in make.c. CREATE opens the file.
  *   A file that is opened to be written only: its write()s go past the kernel's page cache
  *            (FOPEN_DIRECT_IO) to write-behind. Nobody reads through this open, and the next
@@ -118,6 +134,8 @@ bool fs_moved(struct fs_req *r)
 	if (r->op.call.res.status != -NFS_EMOVED)
 		return false;
 	if (!r->req || (r->back != BY_HANDLE && (!r->back || !several))) {
+		if (r->op.call.op == NFS_OP_OPEN && several && !believed_of(r->op.ino)->solo)
+			opencount_leave(&fs_of_req(r)->vfs.inodes, r->op.ino);
 		fs_end_err(r, ESTALE);
 		return true;
 	}

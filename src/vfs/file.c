@@ -130,6 +130,12 @@ static void file_start_named(struct vfs_op *op, enum nfs_op number, void (*done)
 		inode_names(&op->vl->vfs->inodes, op->ino, &op->open.names);
 		a->nwhere = op->open.names.n;
 	}
+	/* Looked at after the open was counted (opencount_leave()) and the names were taken: what is
+	 * left has none, and would be reached by its handle. */
+	if (atomic_load(&op->ino->left) && (op->open.named || number == NFS_OP_OPEN)) {
+		vfs_end_with(op, -ESTALE);
+		return;
+	}
 	for (unsigned i = 0; i < a->nwhere; i++)
 		a->where[i] = (struct nfs_where){ &op->open.names.dir[i]->file.fh, op->open.names.name[i] };
 	vfs_start(op, number, done);
@@ -141,10 +147,6 @@ static void on_open_wait(struct loop_timer *t)
 
 	if (!op->waited) {
 		vfs_end_with(op, -EINTR);
-		return;
-	}
-	if (atomic_load(&op->ino->left)) {
-		vfs_end_with(op, -ESTALE);
 		return;
 	}
 	op->open.opening = opencount_opening(&op->vl->vfs->inodes, op->ino);

@@ -90,6 +90,7 @@ struct inode {
 	_Atomic unsigned nfiles;        /* struct files of it */
 	_Atomic unsigned nopen;         /* open files, and opens under way; changed under [s] */
 	struct silly *silly;            /* [s] */
+	uint64_t stays_ns;              /* [s] until then it is not left by opencount_leave() */
 	unsigned pins;                  /* [s] calls under way that remove a name plainly */
 
 	/* ahead.h: */
@@ -205,7 +206,7 @@ bool inode_differs_locked(const struct inode *ino, const struct nfs_attr *attr);
 /* For how many seconds the newest attributes may be believed. */
 double inode_timeo(struct inode_table *t, struct inode *ino);
 /* From now on the inode is not found by its handle, nor by a name: whoever looks the file up
- * gets a new one. Whoever has it keeps it. */
+ * gets a new one. Whoever has it keeps it, but cannot open it, nor truncate it by name: -ESTALE. */
 void inode_leave_locked(struct inode_table *t, struct inode *ino);
 
 static inline bool same_time(const struct timespec *a, const struct timespec *b)

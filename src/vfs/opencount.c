@@ -52,6 +52,22 @@ struct silly *opencount_close(struct inode_table *t, struct inode *ino)
 	return silly;
 }
 
+/* For a LOOKUP and an OPEN. */
+#define STAYS_NS 10000000000ull
+
+void opencount_leave(struct inode_table *t, struct inode *ino)
+{
+	uint64_t now = mono_ns();
+
+	inode_lock(t, ino);
+	if (atomic_load(&ino->nopen) == 1 && !ino->pins && !ino->silly && !ino->changing &&
+	    !atomic_load(&ino->held) && now >= ino->stays_ns)
+		inode_leave_locked(t, ino);
+	else
+		ino->stays_ns = now + STAYS_NS;
+	inode_unlock(t, ino);
+}
+
 bool opencount_pin(struct inode_table *t, struct inode *ino)
 {
 	bool may;

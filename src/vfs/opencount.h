@@ -46,6 +46,13 @@ bool opencount_opening(struct inode_table *t, struct inode *ino);
  * name, if it has one: the caller removes and frees that, and it pins the inode until then.
  * Otherwise NULL. */
 struct silly *opencount_close(struct inode_table *t, struct inode *ino);
+/*
+ * The caller has counted an open, which is to be sent back to look the name up. If that is the only
+ * one, and no change is under way, the inode is left (inode_leave_locked()). So two inodes of one
+ * file are never open, and an old change of the one does not meet newer ones of the other. If it
+ * is not left it stays for a while: who comes back with it must find it.
+ */
+void opencount_leave(struct inode_table *t, struct inode *ino);
 /* The caller is going to remove a name of the file plainly: no open of the file begins
  * until opencount_unpin(). false: the file is open, and may have no other name. */
 bool opencount_pin(struct inode_table *t, struct inode *ino);

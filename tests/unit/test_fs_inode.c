@@ -476,6 +476,37 @@ Test(inode, silly_names, .init = setup, .fini = teardown)
 	inode_put(&t, dir, 1);
 }
 
+/* It has several names, and one of them is another file's: fs_moved(). */
+Test(inode, left_by_its_only_open, .init = setup, .fini = teardown)
+{
+	struct inode *a = get(1, 5, 7, "a"), *b;
+	uint64_t nr = ownchange_change_begins(&t, a);
+
+	cr_assert(opencount_opening(&t, a));
+	opencount_leave(&t, a);
+	cr_assert(!a->left, "a change is under way");
+	ownchange_change_ends(&t, a, nr, &(struct ownchange_after){ 0 });
+	a->held = 1;
+	opencount_leave(&t, a);
+	cr_assert(!a->left, "nobody waits for it any more, but it may be executed late");
+	a->held = 0;
+	cr_assert(opencount_opening(&t, a));
+	opencount_leave(&t, a);
+	cr_assert(!a->left, "somebody else opens it");
+	cr_assert_null(opencount_close(&t, a));
+	opencount_leave(&t, a);
+	cr_assert(!a->left, "that one comes back with it");
+	a->stays_ns = mono_ns();
+	opencount_leave(&t, a);
+	cr_assert(a->left);
+	cr_assert_null(inode_find(&t, 7, "a"));
+	b = get(1, 5, 7, "a");
+	cr_assert_neq(b, a);
+	cr_assert_null(opencount_close(&t, a));
+	inode_put(&t, a, 1);
+	inode_put(&t, b, 1);
+}
+
 Test(inode, cached_pages, .init = setup, .fini = teardown)
 {
 	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };

@@ -263,9 +263,32 @@ Test(fs_open, one_of_two_names_is_another_files)
 	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
 	other = lookup("a");
 	cr_assert_eq(open_node(other, O_WRONLY), 0);
-	/* By b: a is known to be the other file's. */
-	cr_assert_eq(open_node(node, O_WRONLY), 0);
+	/* By b: that is not a's node any more. */
+	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
+	cr_assert_eq(calls, 0);
+	other = lookup("b");
+	cr_assert_neq(other, node);
+	cr_assert_eq(open_node(other, O_WRONLY), 0);
 	cr_assert(calls == 1 && looked_at == 1);
+}
+
+/* mv a b, and a new a, by another client. What the kernel opens as b it still has cached as a, too.
+ * open() with O_TRUNC is OPEN and SETATTR; a truncation by the other name is no such SETATTR. */
+Test(fs_open, truncate_by_the_other_name)
+{
+	uint64_t node = lookup("a"), now;
+
+	replace();
+	cr_assert_eq(lookup("b"), node);
+	cr_assert_eq(open_node(node, O_RDWR), -ESTALE);
+	now = lookup("b");
+	cr_assert_eq(open_node(now, O_RDWR), 0);
+	cr_assert_eq(truncate_node(node), -ESTALE, "by a, which is another file");
+	cr_assert(calls == 0 && cuts == 0);
+	cr_assert_eq(truncate_node(lookup("a")), 0);
+	cr_assert_eq(truncate_node(now), 0, "O_TRUNC");
+	cr_assert(looked_at == 1 && cuts == 2);
+	cr_assert_eq(open_node(node, O_RDWR), -ESTALE);
 }
 
 /* The kernel looks the name up itself, and it is still the file's: another one of its names is
@@ -279,8 +302,9 @@ Test(fs_open, the_other_name_is_another_files)
 	cr_assert_eq(lookup("b"), node);
 	files[1] = 'y';
 	cr_assert_eq(open_node(node, O_RDONLY), -ESTALE);
-	cr_assert_eq(lookup("a"), node);
+	node = lookup("a");
 	cr_assert_eq(open_node(node, O_RDONLY), 0);
+	cr_assert_eq(looked_at, 1);
 }
 
 /* mv b a, by another client. The kernel asks for attributes before it opens a: its file is no more,
@@ -337,14 +361,16 @@ Test(fs_open, two_opens_at_once)
 /* Let through because of a name that was gone: not when the other one is given away, later. */
 Test(fs_open, let_through_once)
 {
+	struct fuse_release_in release = { 0 };
 	uint64_t node;
 
 	files[1] = 'x';
 	node = lookup("b");
 	cr_assert_eq(lookup("a"), node);
+	may_keep(node, &release.fh);
 	files[1] = 0;
 	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
-	cr_assert_eq(lookup("a"), node);
+	cr_assert_eq(lookup("a"), node, "it is open");
 	cr_assert_eq(open_node(node, O_WRONLY), 0);
 	cr_assert_eq(truncate_node(node), 0, "O_TRUNC");
 	cr_assert_eq(open_node(node, O_WRONLY), -ESTALE);
@@ -353,6 +379,7 @@ Test(fs_open, let_through_once)
 	files[0] = 'y';
 	cr_assert_eq(truncate_node(node), -ESTALE);
 	cr_assert_eq(cuts, 1);
+	cr_assert_eq(ask(FUSE_RELEASE, node, &release, sizeof(release)), 0);
 }
 
 /* Names that the kernel does not keep need no look. */

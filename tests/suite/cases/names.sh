@@ -46,7 +46,7 @@ done
 
 # A process opens a file by its new name, and truncates what has the old name by now: another file. The
 # open was let through by its newest name alone, and the truncation must not be.
-for size in 309039 5; do
+for size in 309039 5 0; do
 	theirs "echo old >was$size && chmod 666 was$size"
 	: <was$size
 	theirs "mv was$size is$size"
@@ -55,6 +55,22 @@ for size in 309039 5; do
 		system("vm-root", "sh", "-c", "echo new >$dir/$was && chmod 666 $dir/$was") == 0 or die "new\n";
 		truncate($was, $size) or die "$was: $!\n"' was$size is$size "$SERVER_WORK" $size || fail "by the old name"
 	equal "$(stat -c %s "$SERVER_WORK/is$size") $(stat -c %s "$SERVER_WORK/was$size")" "4 $size" "its size and that of the other one"
+done
+
+# Several processes at once open a file by its new name, while the old one is another file's: all get it.
+for (( round = 1; round <= 25; round++ )); do
+	theirs "echo old >from$round && chmod 666 from$round"
+	: <from$round
+	theirs "mv from$round to$round && echo new >from$round"
+	perl -MFcntl -e 'my ($name) = @ARGV;
+		my @pids = map { my $flags = $_; fork() || do {
+			for (1 .. 3) {
+				sysopen(my $f, $name, $flags) or die "$name: $!\n";
+				sysread($f, my $text, 10);
+				$text eq "old\n" or die "$name: not its text\n";
+			}
+			exit 0 } } (O_RDONLY, O_RDWR) x 3;
+		for (@pids) { waitpid($_, 0); $? == 0 or exit 1 }' to$round || fail "opened by several at once"
 done
 
 # The file is replaced, has no other name, and somebody on this mount still has it open.
