@@ -15,7 +15,9 @@ status() {
 	equal $? "$1" "$2: status ($(<"$TMPDIR/said"))"
 }
 
-# what it shows
+# what it shows: with -f the mount is seen a moment before its control socket
+ctl_answers() { ctl "$MNT" paths >/dev/null 2>&1; }
+until_true "the control socket" ctl_answers
 ctl "$MNT" paths | grep -qE '^ *0 +[^ ]+ +any +connected ' || fail "paths: $(ctl "$MNT" paths)"
 [[ $(ctl "$MNT" paths --json) == *'"state":"connected"'* ]] || fail "paths: $(ctl "$MNT" paths --json)"
 head -c 3M /dev/zero >"$WORK/f" || fail "write"
