@@ -65,24 +65,29 @@ result() {
 	kill $pid; wait $pid 2>/dev/null
 }
 
-# changes_once - after the signal the first word of each block, which counts its writes, changes
-# once at most, and some do.
+# changes_once - gives the signal. When stalls has heard of it, the first word of each block, which
+# counts its writes, changes once more at most, but for the block whose write is under way.
 changes_once() {
 	# shellcheck disable=SC2016 # perl's
 	perl -e '
-		my ($changed, $now, %first) = (0);
-		open(my $f, "<", $ARGV[0]) or die "$ARGV[0]: $!";
-		my $n = (-s $f) / 4096;
-		for (my $end = time + 3; time < $end; select(undef, undef, undef, 0.05)) {
-			for my $i (0 .. $n - 1) {
-				sysseek($f, $i * 4096, 0) && sysread($f, $now, 8) == 8 or die "read: $!";
-				$now = unpack "L", $now;
-				$first{$i} //= $now;
-				$changed++ if $now != $first{$i};
-				exit 1 if $now > $first{$i} + 1;
-			}
+		my ($file, $said, $pid) = @ARGV;
+		open(my $f, "<", $file) or die "$file: $!";
+		sub counts {
+			sysseek($f, 0, 0);
+			return map { sysread($f, my $block, 4096) == 4096 or die "read: $!"; unpack "L", $block } 1 .. (-s $f) / 4096;
 		}
-		exit !$changed' "$dir/work/0/file" && ! grep -q '^wrong' "$dir/said"
+		sub cut { open(my $s, "<", $said) or die; return grep { /^cut/ } <$s> }
+		my @before = counts();
+		kill "USR1", $pid;
+		for (my $end = time + 30; !cut(); select(undef, undef, undef, 0.01)) { exit 1 if time > $end }
+		my @first = counts();
+		my $changed = 0;
+		for (my $end = time + 3; time < $end; select(undef, undef, undef, 0.05)) {
+			my @now = counts();
+			$changed ||= grep { $now[$_] != $before[$_] } 0 .. $#now;
+			exit 1 if 1 < grep { $now[$_] > $first[$_] + 1 } 0 .. $#now;
+		}
+		exit !$changed' "$dir/work/0/file" "$dir/said" "$pid" && ! grep -q '^wrong' "$dir/said"
 }
 
 echo 1..4
@@ -93,7 +98,5 @@ result "an older write, with -i" found "an older write"
 begin -i
 result "an older write, with -i and a signal" found "an older write" $pid
 begin -i
-kill -USR1 $pid
-sleep 0.2
 result "no block changes twice, with -i and a signal" changes_once
 exit 0

@@ -13,6 +13,7 @@
  * same.) Prints
  *
  *     begins                          the files are there
+ *     cut                             a signal has come
  *     operations N      errors N      bytes N
  *     longest_ms X WHAT at MS         one operation
  *     before_ms X WHAT at MS          one operation, of those before a cut
@@ -324,6 +325,10 @@ static void tick(const sigset_t *signals, uint64_t *jitter)
 		*jitter = t - start - TICK_NS;
 	}
 	pthread_mutex_unlock(&seen.lock);
+	if (told) {
+		printf("cut\n");
+		fflush(stdout);
+	}
 }
 
 /* Until all threads have ended, or nothing ends any more. jitter: the longest that a sleep
