@@ -11,6 +11,10 @@
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 
+/* How long a socket that is not there is waited for: two seconds. */
+#define SOCKET_TRIES 40u
+#define SOCKET_US    50000u
+
 unsigned ctl_answer_s = 30;
 
 /* ---- which mount ---- */
@@ -79,23 +83,37 @@ static int check_peer(int fd, const struct ctl_peer *p, struct errbuf *eb)
 		      "it: not used", p->mountpoint, peer.uid, p->mount.owner);
 }
 
-/* Tries the places where the socket may be. */
-static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
+/* Tries the places where the socket may be. A file descriptor, or -errno: -EPERM with eb set. */
+static int try_places(const struct ctl_peer *p, char name[CTL_NAME_MAX], struct errbuf *eb)
 {
-	char dirs[CTL_DIRS][CTL_DIR_MAX], name[CTL_NAME_MAX] = "";
+	char dirs[CTL_DIRS][CTL_DIR_MAX];
 	unsigned n = ctl_where_dirs(p->mount.owner, dirs);
 	int rc = -ENOENT;
 
 	for (unsigned i = 0; i < n && (rc == -ENOENT || rc == -ECONNREFUSED); i++) {
 		rc = ctl_where_check(dirs[i], p->mount.owner, eb);
-		if (rc == -EPERM)
-			return CTL_GONE;
 		ctl_where_name(dirs[i], &p->mount, name);
 		if (!rc)
-			rc = *fd = connect_to(name);
+			rc = connect_to(name);
 	}
+	return rc;
+}
+
+/* With -f a mount is there a moment before its socket. */
+static int open_socket(const struct ctl_peer *p, int *fd, struct errbuf *eb)
+{
+	char name[CTL_NAME_MAX] = "";
+	int rc = try_places(p, name, eb);
+
+	for (unsigned i = 0; rc == -ENOENT && i < SOCKET_TRIES; i++) {
+		usleep(SOCKET_US);
+		rc = try_places(p, name, eb);
+	}
+	*fd = rc;
 	if (rc >= 0)
 		return CTL_OK;
+	if (rc == -EPERM)
+		return CTL_GONE;
 	if (rc == -ENOENT)
 		return err_set(eb, CTL_GONE, "there is no control socket for '%s': its daemon has ended, or "
 			      "could not make one (its log says why)", p->mountpoint);

@@ -215,6 +215,28 @@ Test(ctl_client, daemon_is_gone)
 	expect_status(CTL_GONE, "the daemon of '/usr' has ended", "/usr", "paths");
 }
 
+static void *comes_late(void *aside)
+{
+	usleep(300000);
+	rename(aside, sockets);
+	return NULL;
+}
+
+/* A mount is seen before its socket. */
+Test(ctl_client, daemon_is_not_ready)
+{
+	char aside[80];
+	pthread_t late;
+
+	start_with("{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
+	snprintf(aside, sizeof(aside), "%s.aside", sockets);
+	cr_assert_eq(rename(sockets, aside), 0);
+	cr_assert_eq(pthread_create(&late, NULL, comes_late, aside), 0);
+	expect_status(CTL_OK, "", "/usr", "paths");
+	cr_assert(strstr(out, "10.0.0.1"), "%s", out);
+	pthread_join(late, NULL);
+}
+
 Test(ctl_client, reply_is_shown)
 {
 	start_with("{" MOUNT ",\"policy\":\"min-latency\",\"paths\":[{\"id\":3,\"server\":\"10.0.0.1\"}]}\n");
