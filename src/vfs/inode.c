@@ -200,6 +200,16 @@ static void inode_take(struct inode_table *t, struct inode *ino, const struct nf
 		names_add_locked(t, ino, parent, name, namelen, atomic_load(&ino->noted_ns));
 }
 
+/* The inode with that filehandle, made if there is none; NULL: no memory. The caller takes a
+ * reference before the lock is given back. */
+static struct inode *inode_known_locked(struct inode_table *t, struct inode_shard *s, uint32_t hash,
+					const struct nfs_fh *fh, const struct nfs_attr *attr)
+{
+	struct inode *ino = inode_find_fh(s, hash, fh);
+
+	return ino && !is_forgotten(ino) ? ino : inode_insert(t, s, ino, hash, fh, attr);
+}
+
 static struct inode *inode_get_as(struct inode_table *t, const struct nfs_fh *fh,
 				  struct nfs_attr *attr, uint64_t parent, const char *name,
 				  size_t namelen, uint64_t since, bool created)
@@ -209,9 +219,7 @@ static struct inode *inode_get_as(struct inode_table *t, const struct nfs_fh *fh
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = inode_find_fh(s, hash, fh);
-	if (!ino || is_forgotten(ino))
-		ino = inode_insert(t, s, ino, hash, fh, attr);
+	ino = inode_known_locked(t, s, hash, fh, attr);
 	if (ino) {
 		behind_size(ino, attr, since);
 		inode_take(t, ino, attr, parent, name, namelen);
@@ -243,9 +251,7 @@ struct inode *inode_get_untold(struct inode_table *t, const struct nfs_fh *fh,
 	struct inode *ino;
 
 	pthread_mutex_lock(&s->mu);
-	ino = inode_find_fh(s, hash, fh);
-	if (!ino || is_forgotten(ino))
-		ino = inode_insert(t, s, ino, hash, fh, attr);
+	ino = inode_known_locked(t, s, hash, fh, attr);
 	if (ino)
 		inode_ref(ino);
 	pthread_mutex_unlock(&s->mu);
