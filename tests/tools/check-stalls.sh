@@ -17,8 +17,8 @@ dd if=/dev/zero of="$dir/direct" bs=4096 count=1 oflag=direct 2>/dev/null ||
 # begin ARG... - stalls, of one thread, for a minute at most.
 begin() {
 	local i
-	rm -rf "$dir/work" && mkdir "$dir/work" && : >"$dir/said" || exit 1
-	"$stalls" "$@" -t 1 "$dir/work" 60 >"$dir/said" 2>&1 & pid=$!
+	rm -rf "$dir/load" && mkdir "$dir/load" && : >"$dir/said" || exit 1
+	"$stalls" "$@" -t 1 "$dir/load" 60 >"$dir/said" 2>&1 & pid=$!
 	for (( i = 0; i < 600; i++ )); do
 		grep -q begins "$dir/said" && return
 		sleep 0.1
@@ -51,7 +51,7 @@ found() {
 			open(my $s, "<", $said) or die;
 			exit 0 if grep { /^wrong: .* not what was written, but $what/ } <$s>;
 		}
-		exit 1' "$dir/work/0/file" "$dir/said" "$@"
+		exit 1' "$dir/load/0/file" "$dir/said" "$@"
 }
 
 # result NAME COMMAND... - is it true? Ends stalls.
@@ -87,7 +87,7 @@ changes_once() {
 			$changed ||= grep { $now[$_] != $before[$_] } 0 .. $#now;
 			exit 1 if 1 < grep { $now[$_] > $first[$_] + 1 } 0 .. $#now;
 		}
-		exit !$changed' "$dir/work/0/file" "$dir/said" "$pid" && ! grep -q '^wrong' "$dir/said"
+		exit !$changed' "$dir/load/0/file" "$dir/said" "$pid" && ! grep -q '^wrong' "$dir/said"
 }
 
 echo 1..4
