@@ -31,6 +31,7 @@
 #include "base/stats.h"
 #include "nfs/config.h"
 #include "nfs/version.h"
+#include "rpc/rpcserve.h"
 
 #define NFS_LANES_MAX 16u
 #define NFS_CONNS_MAX 5u        /* of one lane on one path: one, and mdconnect= more */
@@ -91,6 +92,8 @@ struct nfs_server {
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_close_rides close_rides;
 	void *vdata;                    /* the version's: client id, session */
+	/* What the server may call here; the version sets it when vdata is there. NULL: nothing */
+	_Atomic(const struct rpcserve_program *) program;
 };
 
 struct up_msg;

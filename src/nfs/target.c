@@ -17,6 +17,7 @@
 #include <errno.h>
 #include "nfs/internal.h"
 #include "nfs/close_ride.h"
+#include "xdr_msg.h"
 
 void nfs_server_init(struct nfs_client *cl)
 {
@@ -139,9 +140,22 @@ void nfs_target_changed(struct nfs_target *t, int err)
 	}
 }
 
+/* ---- calls of the server ---- */
+
+/* On whichever connection it comes: who calls, and about what, is in the call (nfs4_back.c). */
+static uint32_t on_called(void *target, const void *msg, uint32_t len, void *reply, uint32_t room)
+{
+	struct nfs_target *t = target;
+	XDR in, out;
+
+	xdr_msg_create(&in, (void *)(uintptr_t)msg, len, XDR_DECODE);
+	xdr_msg_create(&out, reply, room, XDR_ENCODE);
+	return rpcserve(atomic_load(&t->server->program), t, &in, &out);
+}
+
 /* ---- life ---- */
 
-static const struct rr_events events = { .down = nfs_connection_down };
+static const struct rr_events events = { .down = nfs_connection_down, .called = on_called };
 
 int nfs_target_init(struct nfs_target *t, struct nfs_server *s, struct nfs_lane *l)
 {

@@ -113,9 +113,11 @@ void rr_progress(struct rr_call *call)
 
 static void on_sent(void *ctx, void *cookie)
 {
-	const struct rr_link *link = ctx;
+	struct rr_link *link = ctx;
 	struct rr_call *call = cookie;
 
+	if (link->nback && rr_back_sent(link, cookie))
+		return;
 	if (!call) {
 		rr_pump(link->conn);
 		return;

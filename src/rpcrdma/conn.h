@@ -47,9 +47,13 @@
 #define RR_HDR_ROOM   512u
 /* Size of our receives, and the longest message that we send. */
 #define RR_INLINE     4096u
-/* A link has more receives than credits: for the server's own calls (it has two credits), and
- * for replies that the lane still looks at. */
-#define RR_RECV_SPARE 8u
+/* Calls that the server may have under way on one link (back.c). When it has the reply it may make
+ * the next one, although we do not know yet that the Send has left: so it may be twice as many. */
+#define RR_BACK_CREDITS 2u
+#define RR_BACK_MAX     (2u * RR_BACK_CREDITS)
+/* A link has more receives than credits: for the server's own calls and what they are answered
+ * with, and for replies that the lane still looks at. */
+#define RR_RECV_SPARE (RR_BACK_MAX + 4u)
 /* Pieces of a call's data: a WRITE of 4 MiB may be four requests' data, which lie in two buffers each. */
 #define RR_SEND_IOV   8u
 /* Pieces of memory that a reply's data is placed in: a READ of 4 MiB has four buffers of a MiB. */
@@ -204,6 +208,10 @@ struct rr_events {
 	 * kept, and continue on other links if there are any. The owner arranges for a new
 	 * link and rr_up(). why: for the log. */
 	void (*down)(void *ctx, void *owner, int err, const char *why);
+	/* The server calls, on one of the links (RFC 8167): len bytes of an RPC message. The reply
+	 * is written to `reply`, and its length returned; 0: there is none. Nothing may be waited
+	 * for, and no link ended. */
+	uint32_t (*called)(void *ctx, const void *msg, uint32_t len, void *reply, uint32_t room);
 };
 
 struct rr_config {

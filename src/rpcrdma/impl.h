@@ -8,6 +8,7 @@
  *   link.c    how a connection begins and ends
  *   send.c    from a call to one Send
  *   reply.c   from a receive to the call that it answers
+ *   back.c    calls of the server, and our replies
  *
  * Threads: rr_conn belongs to the lane, and so does a link from rr_up() on. Before that a
  * link belongs to the thread in rr_link_open(). That thread reads only what never changes
@@ -43,6 +44,12 @@ struct rr_link {
 
 	/* In use: */
 	struct list node;               /* in conn->links */
+	struct rr_back {                /* replies to the server that wait for room (back.c) */
+		void *mem;
+		uint32_t len;
+	} unsent[RR_BACK_MAX];
+	unsigned nunsent;
+	unsigned nback;                 /* those and the ones that have not left yet */
 	unsigned grant;                 /* calls that may be in flight now, ... */
 	unsigned room;                  /* ... without the one that is kept for rr_submit_on() */
 	struct list inflight;           /* in order of sending */
@@ -165,3 +172,10 @@ void rr_unmapped(void *ctx, void *cookie);
 int rr_post_recv(struct rr_link *link, void *mem);
 /* The same for one that was used. If it fails, the link is given up. */
 void rr_repost(struct rr_link *link, void *mem);
+
+/* back.c */
+/* The server calls, in a receive of this link; msg: behind the header. */
+void rr_back_call(struct rr_link *link, struct rr_header *h, void *recv, const uint8_t *msg,
+		  uint32_t len);
+/* A Send has left, so there is room. true: it was a reply to the server. */
+bool rr_back_sent(struct rr_link *link, void *cookie);

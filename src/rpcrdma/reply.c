@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Replies: from a receive to the call that it answers. Everything in a message is checked
- * before it is used. Only the link that a call was sent on may take its reply.
+ * before it is used. Only the link that a call was sent on may take its reply. What is a call of
+ * the server goes to back.c: the direction is looked at first, because XIDs of both may be equal.
  *
  * Credits (RFC 8166 section 3.3): one call until the first reply. From then on the newest
  * reply grants credits, and we use at most as many as we asked for. A grant of 0 is illegal
@@ -36,13 +37,16 @@ void rr_repost(struct rr_link *link, void *mem)
 		rr_link_reset(link, rc, "cannot post a receive");
 }
 
-/* RFC 8167: a Call of the server travels as RDMA_MSG without chunks, and its second RPC
- * word is CALL. Its XID is the server's and means nothing here. */
+/* RFC 8167: a call of the server travels as RDMA_MSG, and its second RPC word is CALL. Its XID is the
+ * server's and means nothing here. What comes with a Position-Zero Read chunk is a call as well: a
+ * reply never has a Read list. */
 static bool is_back_call(const struct rr_header *h, const uint8_t *msg, size_t len)
 {
 	uint32_t word[2];
 
-	if (h->proc != RR_MSG || h->nreads || h->nwrites || h->has_reply || len < sizeof(word))
+	if (h->proc != RR_MSG)
+		return h->proc == RR_NOMSG && h->nreads && !h->reads[0].position;
+	if (len < sizeof(word))
 		return false;
 	memcpy(word, msg, sizeof(word));
 	return ntohl(word[0]) == h->xid && ntohl(word[1]) == 0;
@@ -275,10 +279,10 @@ void rr_on_recv(void *ctx, void *cookie, uint32_t len, bool invalidated, uint32_
 
 	hlen = rr_header_decode(&h, cookie, len);
 	msg = (uint8_t *)cookie + (hlen > 0 ? hlen : 0);
-	if (!invalidated && hlen > 0 && is_back_call(&h, msg, len - (size_t)hlen)) {
-		/* None is expected: our sessions ask for no back channel. */
-		stat_add(st, STAT_RPC_BACK_CALLS, 1);
-		rr_repost(link, cookie);
+	if (hlen > 0 && is_back_call(&h, msg, len - (size_t)hlen)) {
+		if (invalidated)
+			rr_link_reset(link, -EBADMSG, not_its_stag);
+		rr_back_call(link, &h, cookie, msg, len - (uint32_t)hlen);
 		return;
 	}
 	call = call_of(link, &h, len, invalidated, rkey);

@@ -57,15 +57,15 @@ Test(links, calls_move_when_a_link_dies)
 	}
 }
 
-/* Eight more than credits. Their memory is the link's, and goes with it. */
+/* More than credits. Their memory is the link's, and goes with it. */
 Test(links, receives_belong_to_their_link)
 {
 	void *mem = fake_conns[0].recv.base;
 
 	for (unsigned l = 0; l < 2; l++) {
-		cr_assert_eq(fake_conns[l].nrecvs, 16 + 8);
-		cr_assert_eq(fake_conns[l].recv.len, (16 + 8) * 4096);
-		for (unsigned i = 0; i < 16 + 8; i++)
+		cr_assert_eq(fake_conns[l].nrecvs, 16 + RR_RECV_SPARE);
+		cr_assert_eq(fake_conns[l].recv.len, (16 + RR_RECV_SPARE) * 4096);
+		for (unsigned i = 0; i < 16 + RR_RECV_SPARE; i++)
 			cr_assert_eq(fake_conns[l].recvs[i].len, 4096);
 	}
 	cr_assert(is_mapped(mem));
