@@ -144,6 +144,15 @@ struct nfs_args {
 			 * the decoding. */
 			bool (*entry)(struct nfs_call *c, const struct nfs_dirent *e);
 		} dir;
+		/* LOCK, LOCKT, LOCKU. Calls for one owner and open come one after the other. */
+		struct nfs_lock_args {
+			uint64_t owner;         /* of the lock; not 0; only this mount's, and never
+						 * another one's again */
+			uint64_t offset, length;        /* UINT64_MAX: to the end, wherever that is */
+			bool write;             /* for one owner alone */
+			bool waits;             /* LOCK: it is going to be asked for again */
+			bool all;               /* LOCKU: of everything, and the owner ends with it */
+		} lock;
 		void *version;                  /* the version's own operations */
 	};
 };
@@ -191,6 +200,14 @@ struct nfs_results {
 			unsigned entries;       /* how many were passed to entry() */
 		} dir;
 		struct nfs_statfs statfs;
+		struct nfs_lock_results {
+			bool held;              /* LOCK, LOCKU: the owner has any lock of the file */
+			bool had;               /* LOCK: it had one in that range before */
+			/* LOCK, LOCKT with -EAGAIN: what is in the way, as the server says */
+			bool write;
+			uint64_t offset, length;
+			uint64_t holder;        /* its owner; 0: it is not this mount's */
+		} lock;
 	};
 };
 

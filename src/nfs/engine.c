@@ -85,7 +85,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	rc = v->acquire ? v->acquire(c->target, c) : 1;
 	if (rc != 1)
 		magazine_put(&l->mag, c->eng.rr.msg);
-	if (rc == 0 || (rc < 0 && !(c->flags & NFS_CALL_CONTROL)))
+	if (rc == 0 || (rc == -EAGAIN && !(c->flags & NFS_CALL_CONTROL)))
 		return NO_SLOT;
 	list_del(&c->eng.node);
 	if (rc == NFS_REOPEN)

@@ -54,7 +54,11 @@ enum nfs_effects {
 	OP(LINK, NFS_CHANGES | NFS_ADDS_NAME | NFS_AFTER_HELD) \
 				/* fh: the file, fh2: the directory, name -> attr */ \
 	OP(READDIR, 0)          /* fh, dir.cookie, verf, count, plus, entry() -> dir.eof, verf */ \
-	OP(STATFS, 0)           /* fh -> statfs */
+	OP(STATFS, 0)           /* fh -> statfs */ \
+	OP(LOCK, NFS_AFTER_HELD)        /* fh, open, lock -> lock, attr. -EAGAIN: a lock is in the way, \
+				 * and lock says which. Not in version 3, and so the next two */ \
+	OP(LOCKT, 0)            /* fh, lock -> 0: it could be had; -EAGAIN, and lock: as LOCK */ \
+	OP(LOCKU, NFS_AFTER_HELD | NFS_AFTER_STABLE)    /* fh, open, lock -> lock */
 
 enum nfs_op {
 #define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,

@@ -97,9 +97,9 @@ struct nfs_version {
 	void (*open_free)(struct nfs_open *o);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
-	 * recovery is done with its open. -errno: there is none until
-	 * state is recovered; a control call ends with that error. NULL: every call may
-	 * go. */
+	 * recovery is done with its open. -EAGAIN: there is none until
+	 * state is recovered; a control call ends with that error. Another -errno: the call
+	 * ends with it. NULL: every call may go. */
 	int (*acquire)(struct nfs_target *t, struct nfs_call *c);
 	void (*release)(struct nfs_target *t, struct nfs_call *c);
 	/* Control thread: after a decode returned NFS_RECOVER or NFS_REOPEN. It lets the lanes

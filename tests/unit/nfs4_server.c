@@ -11,6 +11,9 @@
 
 struct server4 server;
 
+/* The first word behind the seqid of the stateids of locks. */
+#define LOCK_WORD 0x6c6f636bu
+
 static void note(char c)
 {
 	size_t n = strlen(server.log);
@@ -68,10 +71,120 @@ static void do_set(void)
 		put_attrs(false);
 }
 
+/* ---- locks ---- */
+
+static uint64_t hyper(const uint32_t *w)
+{
+	return (uint64_t)ntohl(w[0]) << 32 | ntohl(w[1]);
+}
+
+static void get_stateid(const uint32_t *w)
+{
+	for (unsigned i = 0; i < 4; i++)
+		server.last_lock.stateid[i] = ntohl(w[i]);
+}
+
+static void put_denied(uint32_t status)
+{
+	server.status = status;
+	for (unsigned i = 0; status == NFS4ERR_DENIED && i < server.ndenied; i++)
+		put(server.denied[i]);
+}
+
+static void put_lock_stateid(void)
+{
+	puts_of(4, 1, LOCK_WORD, ++server.locks, 0);
+}
+
+static uint32_t lock_status(bool reclaim)
+{
+	uint32_t status = reclaim ? (server.complete ? NFS4ERR_NO_GRACE : server.relock) : server.lock;
+
+	if (!reclaim && server.lock_once) {
+		status = server.lock_once;
+		server.lock_once = 0;
+	}
+	return status;
+}
+
+/* w: at the operation's number. */
+static void do_lock(const uint32_t *w, uint32_t numops)
+{
+	bool reclaim = ntohl(w[2]), new = ntohl(w[7]);
+	uint32_t status = lock_status(reclaim);
+
+	note(new ? (reclaim ? 'K' : 'L') : (reclaim ? 'k' : 'l'));
+	server.last_lock.type = ntohl(w[1]);
+	server.last_lock.offset = hyper(w + 3);
+	server.last_lock.length = hyper(w + 5);
+	get_stateid(w + (new ? 9 : 8));
+	if (new)
+		memcpy(&server.last_lock.owner, w + 17, 8);
+	puts_of(2, OP_LOCK, status);
+	put_denied(status);
+	if (status)
+		return;
+	put_lock_stateid();
+	if (numops > 3 && server.lock_attrs) {
+		server.status = server.lock_attrs;
+		puts_of(2, OP_GETATTR, server.lock_attrs);
+		server.lock_attrs = 0;
+	} else if (numops > 3) {
+		put_attrs(false);
+	}
+}
+
+static void do_lockt(const uint32_t *w)
+{
+	note('t');
+	server.last_lock.type = ntohl(w[1]);
+	server.last_lock.offset = hyper(w + 2);
+	server.last_lock.length = hyper(w + 4);
+	memcpy(&server.last_lock.owner, w + 9, 8);
+	puts_of(2, OP_LOCKT, server.lock);
+	put_denied(server.lock);
+}
+
+static void do_locku(const uint32_t *w, uint32_t numops)
+{
+	note('U');
+	get_stateid(w + 3);
+	server.last_lock.offset = hyper(w + 7);
+	server.last_lock.length = hyper(w + 9);
+	puts_of(2, OP_LOCKU, server.locku);
+	server.status = server.locku;
+	if (server.locku)
+		return;
+	puts_of(4, 2, LOCK_WORD, server.locks, 0);
+	if (numops > 3) {
+		note('f');
+		puts_of(2, OP_FREE_STATEID, 0);
+	}
+}
+
+static bool locks(const uint32_t *w, uint32_t numops)
+{
+	uint32_t op = ntohl(w[3]);
+
+	if (op != OP_LOCK && op != OP_LOCKT && op != OP_LOCKU)
+		return false;
+	puts_of(2, OP_PUTFH, 0);
+	if (op == OP_LOCK)
+		do_lock(w + 3, numops);
+	else if (op == OP_LOCKT)
+		do_lockt(w + 3);
+	else
+		do_locku(w + 3, numops);
+	return true;
+}
+
 /* PUTFH and what comes with it. */
 static void on_file(const uint32_t *w, uint32_t numops)
 {
 	uint32_t op = ntohl(w[3]), status = 0;
+
+	if (locks(w, numops))
+		return;
 
 	if (op == OP_OPEN) {
 		status = do_open(w, numops);
@@ -110,6 +223,8 @@ static uint32_t test_one(const uint32_t *w)
 	uint8_t which = *(const uint8_t *)(w + 1);
 
 	server.tested++;
+	if (ntohl(w[1]) == LOCK_WORD)
+		return server.test_lock;
 	return which < SERVER_OPENS ? server.test[which] : 0;
 }
 
@@ -140,6 +255,12 @@ static void do_free(const uint32_t *w)
 		return;
 	}
 	note('f');
+	if (ntohl(w[2]) == LOCK_WORD) {
+		server.test_lock = NFS4ERR_BAD_STATEID;
+		server.flags = 0;
+		puts_of(2, OP_FREE_STATEID, 0);
+		return;
+	}
 	cr_assert_lt(which, SERVER_OPENS);
 	server.freed |= 1u << which;
 	server.test[which] = NFS4ERR_BAD_STATEID;
@@ -336,6 +457,9 @@ static void execute(uint32_t proc, const uint32_t *w)
 		note('!');
 		puts_of(2, op, 0);
 	}
+	if (server.status)
+		out[head] = htonl(server.status);
+	server.status = 0;
 	/* The failed operation is the last one. */
 	if (nout >= 2 && ntohl(out[nout - 1]) >= 10000 && ntohl(out[nout - 1]) < 10100)
 		out[head] = out[nout - 1];

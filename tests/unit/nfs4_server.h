@@ -50,6 +50,22 @@ struct server4 {
 	 * know.
 	 */
 	char log[256];
+	/*
+	 * Locks: L LOCK of a new owner, l of one with a stateid, K and k the same that reclaim, U LOCKU,
+	 * f FREE_STATEID behind it, t LOCKT.
+	 */
+	uint32_t lock, locku, relock;   /* status of LOCK and LOCKT, of LOCKU, of LOCK that reclaims */
+	uint32_t lock_once;             /* status of one LOCK */
+	uint32_t test_lock;             /* result of TEST_STATEID of each */
+	uint32_t lock_attrs;            /* status of GETATTR behind LOCK, once */
+	uint32_t locks;                 /* how many stateids it has given */
+	uint32_t denied[10];            /* behind DENIED: offset, length, type, client id, owner... */
+	unsigned ndenied;               /* ...so many words */
+	struct server4_lock {           /* the newest LOCK, LOCKT or LOCKU */
+		uint32_t type, stateid[4];
+		uint64_t offset, length, owner;
+	} last_lock;
+	uint32_t status;                /* the COMPOUND's, where it is not the last word */
 	uint32_t opens;
 	uint32_t probes, probes_left;   /* client ids that checks have got; and not given back */
 };

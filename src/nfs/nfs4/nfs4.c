@@ -35,6 +35,9 @@
 		[NFS_OP_LINK]     = &nfs4_op_link, \
 		[NFS_OP_READDIR]  = &nfs4_op_readdir, \
 		[NFS_OP_STATFS]   = &nfs4_op_statfs, \
+		[NFS_OP_LOCK]     = &nfs4_op_lock, \
+		[NFS_OP_LOCKT]    = &nfs4_op_lockt, \
+		[NFS_OP_LOCKU]    = &nfs4_op_locku, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
 		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session, \
@@ -45,6 +48,7 @@
 		[NFS4_OP_REOPEN]           = &nfs4_op_reopen, \
 		[NFS4_OP_TEST_STATEID]     = &nfs4_op_test_stateid, \
 		[NFS4_OP_FREE_STATEID]     = &nfs4_op_free_stateid, \
+		[NFS4_OP_RELOCK]           = &nfs4_op_relock, \
 	}, \
 	.mount = nfs4_mount, \
 	.umount = nfs4_umount, \

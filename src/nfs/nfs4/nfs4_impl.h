@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include "nfs/internal.h"
 #include "nfs/nfs.h"
+#include "nfs/ranges.h"
 #include "nfs4.h"
 
 #define NFS4_SLOTS_MAX 2048u            /* NFS_LANES_MAX times the most credits */
@@ -159,7 +160,33 @@ struct nfs_open {
 					 * recovery, while no lane looks at it (nfs4_recover.c) */
 	bool delegated;                 /* as stateid: `delegation` must be returned */
 	stateid4 delegation;
+	struct list locks;              /* nfs4_lock, under in->mu */
+	_Atomic unsigned locks_lost;    /* how many of these have lost theirs: I/O fails */
 };
+
+/* What one lock-owner has through one open (nfs4_lock.c). Under in->mu of the open. */
+struct nfs4_lock {
+	struct list node;               /* in nfs_open.locks */
+	uint64_t owner;
+	bool known;                     /* the server has this stateid for it: */
+	stateid4 stateid;
+	struct nfs_ranges held;
+	unsigned changes;               /* of `held` */
+	bool unsure;                    /* the server may have more than `held` */
+	bool lost;                      /* the server does not have `held`: counted in locks_lost */
+};
+
+/* Has the server revoked that stateid; does it not have it (any more), for whatever reason? */
+static inline bool nfs4_is_revoked(nfsstat4 status)
+{
+	return status == NFS4ERR_EXPIRED || status == NFS4ERR_ADMIN_REVOKED ||
+	       status == NFS4ERR_DELEG_REVOKED;
+}
+static inline bool nfs4_is_unknown(nfsstat4 status)
+{
+	return status == NFS4ERR_BAD_STATEID || status == NFS4ERR_STALE_STATEID ||
+	       status == NFS4ERR_OLD_STATEID || nfs4_is_revoked(status);
+}
 
 static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 {
@@ -178,6 +205,7 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_REOPEN           (NFS_OP_VERSION + 7)   /* c->open; reclaim: CLAIM_PREVIOUS */
 #define NFS4_OP_TEST_STATEID     (NFS_OP_VERSION + 8)   /* test, ntest -> found */
 #define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
+#define NFS4_OP_RELOCK           (NFS_OP_VERSION + 10)  /* c->open, lock -> lock: LOCK, reclaim */
 #define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
 /* The longest COMPOUNDs are LINK's and CREATE's. The walk to the export adapts to the limit. */
@@ -208,6 +236,12 @@ struct nfs4_ctl {
 	stateid4 test[NFS4_TEST_MAX];
 	nfsstat4 found[NFS4_TEST_MAX];
 	unsigned ntest;
+	struct nfs4_relock {
+		uint64_t owner;
+		struct nfs_range range;
+		bool known;             /* the server has this stateid for the owner: */
+		stateid4 stateid;
+	} lock;
 };
 
 /* ---- the version's part of a call ---- */
@@ -240,6 +274,8 @@ struct nfs4_call {
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
+	bool lock_known;                /* LOCK, LOCKU: this sending has the owner's stateid: */
+	stateid4 lock;
 };
 _Static_assert(sizeof(struct nfs4_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
 
@@ -344,6 +380,8 @@ extern const struct nfs_opdef nfs4_op_root;
 stateid4 nfs4_stateid(const struct nfs_open *o);
 /* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
 bool nfs4_open_waits(const struct nfs_call *c);
+/* Lane thread: the call must not be sent, because a lock of its open is lost. */
+bool nfs4_open_fails(const struct nfs_call *c);
 void nfs4_opens_init(struct nfs4_client *n);
 /* When all others are gone. Frees what is open still: the mount ended before its CLOSE. */
 void nfs4_opens_fini(struct nfs4_client *n);
@@ -364,6 +402,36 @@ bool nfs4_open_close(struct nfs_open *o);
 struct nfs_open *nfs4_next_open(struct nfs4_client *n, struct nfs_open *o);
 /* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
+
+/* ---- nfs4_lock.c ---- */
+
+extern const struct nfs_opdef nfs4_op_lock, nfs4_op_lockt, nfs4_op_locku;
+/* LOCK's arguments but for the locker; the locker of that owner: by its stateid, or through o. */
+nfs_lock_type4 nfs4_lock_type(bool write, bool waits);
+locker4 nfs4_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 clientid,
+		    const stateid4 *stateid);
+
+/* ---- nfs4_held.c: with o->in->mu ---- */
+
+/* That owner's; that of the least number above it; or NULL. */
+struct nfs4_lock *nfs4_lock_find_locked(const struct nfs_open *o, uint64_t owner);
+struct nfs4_lock *nfs4_lock_next_locked(const struct nfs_open *o, uint64_t owner);
+void nfs4_lock_free_locked(struct nfs4_lock *l);
+void nfs4_locks_free_locked(struct nfs_open *o);
+/* What l has is lost. false: it has nothing, or that is known. */
+bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
+/* The log says so; without the lock. */
+void nfs4_lock_say_lost(const char *server, nfsstat4 status);
+
+/* ---- nfs4_relock.c: control thread, in recovery ---- */
+
+/* o is reclaimed: so are its locks. 0, or as nfs4_run(). */
+int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o);
+/* o has another stateid than before: its locks are lost. */
+void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o);
+/* Which ones has the server revoked? 0, or as nfs4_run(). */
+int nfs4_locks_test(struct nfs_server *s);
+extern const struct nfs_opdef nfs4_op_relock;
 
 /* ---- nfs4_close.c ---- */
 
@@ -410,7 +478,6 @@ void nfs4_test_again(struct nfs_server *s);
 int nfs4_test_opens(struct nfs_server *s);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid);
-bool nfs4_is_revoked(nfsstat4 status);
 /* FREE_STATEID as a COMPOUND, and its decode(). */
 bool_t nfs4_put_free(struct nfs_call *c, XDR *x, const stateid4 *stateid);
 int nfs4_get_free(struct nfs_call *c, XDR *x);

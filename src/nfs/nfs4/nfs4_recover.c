@@ -133,6 +133,7 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 			       bool *in_vain)
 {
 	struct nfs4_client *n = s->vdata;
+	stateid4 old = o->stateid;
 	nfsstat4 status;
 	int rc;
 
@@ -153,6 +154,11 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 		n->delayed++;
 		return 0;
 	}
+	if (rc == 0 && reclaim)
+		return nfs4_locks_reclaim(s, o);
+	/* The same stateid: the open was never gone. */
+	if (rc == 0 && memcmp(old.other, o->stateid.other, NFS4_OTHER_SIZE))
+		nfs4_locks_gone(s, o);
 	if (rc == 0 || may_not_go_on(rc))
 		return rc;
 	if (!atomic_exchange(&o->lost, true))
@@ -317,7 +323,7 @@ static bool is_about_more(struct nfs4_client *n)
 static int round_of(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
-	bool hold = is_about_more(n);
+	bool hold = is_about_more(n), tests;
 	unsigned before = n->delayed;
 	int rc = 0;
 
@@ -329,8 +335,11 @@ static int round_of(struct nfs_server *s)
 		rc = nfs4_reclaim_complete(s, true);
 	if (hold && rc >= 0)
 		nfs_lanes_go_on(s->client);
-	if (!rc && atomic_load(&n->need_test))
+	tests = !rc && atomic_load(&n->need_test);
+	if (tests)
 		rc = nfs4_test_opens(s);
+	if (tests && !rc)
+		rc = nfs4_locks_test(s);
 	if (rc)
 		return rc;
 	n->delayed = 0;

@@ -18,7 +18,7 @@
  *   RESTART_RECLAIM_NEEDED       all opens are reclaimed (nfs4_recover.c)
  *
  * Opening again is safe, because an open gives us nothing that another client could have
- * broken meanwhile: it denies nobody anything, locks are local to this machine, and there
+ * broken meanwhile: it denies nobody anything, its locks are lost then (nfs4_relock.c), and there
  * are no delegations. CLAIM_FH opens the same file, whatever its name is now, and the
  * server checks the permissions once more. If it refuses, this open is lost: its I/O fails
  * with EIO, and that of no other.
@@ -120,12 +120,6 @@ const struct nfs_opdef nfs4_op_free_stateid = NFS_OPDEF("FREE_STATEID", encode_f
 	.results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND);
 
 /* ---- the opens ---- */
-
-bool nfs4_is_revoked(nfsstat4 status)
-{
-	return status == NFS4ERR_EXPIRED || status == NFS4ERR_ADMIN_REVOKED ||
-	       status == NFS4ERR_DELEG_REVOKED;
-}
 
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid)
 {

@@ -261,6 +261,8 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 	v->has_slot = false;
 	if (c->open && nfs4_open_waits(c))
 		return NFS_REOPEN;
+	if (c->open && nfs4_open_fails(c))
+		return -EIO;
 	if (!takes_slot(c))
 		return 1;
 	pthread_mutex_lock(&t->mu);

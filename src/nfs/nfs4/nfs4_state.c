@@ -63,6 +63,7 @@ void nfs4_open_list(struct nfs4_opens *l, struct nfs_open *o)
 {
 	o->in = l;
 	o->refs = 1;
+	list_init(&o->locks);
 	pthread_mutex_lock(&l->mu);
 	list_add_tail(&l->list, &o->node);
 	pthread_mutex_unlock(&l->mu);
@@ -82,8 +83,10 @@ void nfs4_open_put(struct nfs_open *o)
 
 	pthread_mutex_lock(&l->mu);
 	last = --o->refs == 0;
-	if (last)
+	if (last) {
 		list_del(&o->node);
+		nfs4_locks_free_locked(o);
+	}
 	pthread_mutex_unlock(&l->mu);
 	if (!last)
 		return;
@@ -161,6 +164,13 @@ bool nfs4_open_waits(const struct nfs_call *c)
 		return !nfs4_open_close(o);
 	/* One that is not settled is not recovered: the server's answer will tell. */
 	return atomic_load(&o->reopen) && atomic_load(&o->settled);
+}
+
+/* What it was to protect may be another client's by now. */
+bool nfs4_open_fails(const struct nfs_call *c)
+{
+	return atomic_load_explicit(&c->open->locks_lost, memory_order_relaxed) &&
+	       (c->op == NFS_OP_READ || c->op == NFS_OP_WRITE || c->op == NFS_OP_LOCK);
 }
 
 bool nfs4_is_ours(const struct nfs_open *o)

@@ -19,6 +19,11 @@ int nfs4_errno(nfsstat4 status)
 	case NFS4ERR_MOVED:             return -EREMOTE;
 	case NFS4ERR_SYMLINK:           return -ELOOP;
 	case NFS4ERR_NOT_SAME:          return -NFS_ECOOKIE;
+	case NFS4ERR_DENIED:            return -EAGAIN;
+	case NFS4ERR_DEADLOCK:          return -EDEADLK;
+	case NFS4ERR_LOCK_NOTSUPP:      return -ENOLCK;
+	case NFS4ERR_LOCK_RANGE:
+	case NFS4ERR_BAD_RANGE:         return -EINVAL;
 	case NFS4ERR_SHARE_DENIED:
 	case NFS4ERR_FILE_OPEN:         return -EBUSY;
 	case NFS4ERR_OPENMODE:          return -EBADF;

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Locks in recovery (nfs4_recover.c). Those of an open follow it:
+ *
+ *   open reclaimed (CLAIM_PREVIOUS)     LOCK, reclaim, for each range; before RECLAIM_COMPLETE
+ *   opened again (CLAIM_FH)             another stateid: what was locked may have been another
+ *                                       client's meanwhile, so the locks are lost
+ *   revoked, and the open is not        TEST_STATEID tells; FREE_STATEID; lost
+ *
+ * A lock that is lost is never asked for again: who has it would go on with what it protected, and
+ * might have been changed. The log says it once. READ and WRITE by that open file fail with EIO
+ * (nfs4_open_fails()), until the owner has unlocked everything, or the file is closed.
+ *
+ * Lanes hold while locks are reclaimed. A reply of the old session may still be decoded meanwhile,
+ * and change what is held: then the server may hold more than is held here, and the owner's last
+ * LOCKU, for everything, is sent whatever is held (nfs4_lock.unsure).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_compound.h"
+
+/* How often a LOCK is sent that gets no answer. */
+#define TRIES 5u
+
+/* ---- LOCK, reclaim ---- */
+
+static bool_t encode_relock(struct nfs_call *c, XDR *x)
+{
+	const struct nfs4_relock *l = &((struct nfs4_ctl *)c->args.version)->lock;
+	LOCK4args a = {
+		.locktype = nfs4_lock_type(l->range.write, false), .reclaim = TRUE,
+		.offset = l->range.start, .length = nfs_range_length(l->range.start, l->range.last),
+		.locker = nfs4_locker(c->open, &l->owner, nfs4_of(c)->clientid,
+				      l->known ? &l->stateid : NULL),
+	};
+
+	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && nfs4_put_op(x, OP_LOCK) &&
+	       xdr_LOCK4args(x, &a);
+}
+
+static int decode_relock(struct nfs_call *c, XDR *x)
+{
+	struct nfs4_ctl *k = c->args.version;
+	LOCK4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_LOCK) || !xdr_LOCK4res(x, &r))
+		return -EBADMSG;
+	if (nfs4_is_later(r.status))
+		return NFS_LATER;
+	k->status = r.status;
+	if (r.status)
+		return -EIO;
+	k->lock.known = true;
+	k->lock.stateid = r.LOCK4res_u.resok4.lock_stateid;
+	k->lock.stateid.seqid = 0;
+	return 0;
+}
+
+const struct nfs_opdef nfs4_op_relock = NFS_OPDEF("LOCK (recovery)", encode_relock, decode_relock,
+	.results_max = V4_PREFIX_XDR + V4_OP_XDR + 1100, .proc = NFSPROC4_COMPOUND);
+
+/* *status: the server's answer, or NFS4_OK. */
+static int relock(struct nfs_server *s, struct nfs_open *o, struct nfs4_relock *l, nfsstat4 *status)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	*status = NFS4_OK;
+	if (!k)
+		return -ENOMEM;
+	k->cred = o->cred;
+	k->c.open = o;
+	k->lock = *l;
+	nfs4_open_get(o);               /* the call's, as in nfs4_recover.c */
+	rc = nfs4_run(s, k, NFS4_OP_RELOCK, 0, &k);
+	if (!k)
+		return rc;
+	nfs4_open_put(o);
+	*status = k->status;
+	*l = k->lock;
+	free(k);
+	return rc;
+}
+
+static int relock_tries(struct nfs_server *s, struct nfs_open *o, struct nfs4_relock *l,
+			nfsstat4 *status)
+{
+	int rc = relock(s, o, l, status);
+
+	for (unsigned i = 1; i < TRIES && rc == -EIO && !*status; i++)
+		rc = relock(s, o, l, status);
+	return rc;
+}
+
+/* ---- one owner after the other ---- */
+
+static void relock_lose(struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status)
+{
+	struct nfs4_lock *l;
+	bool lost;
+
+	pthread_mutex_lock(&o->in->mu);
+	l = nfs4_lock_find_locked(o, owner);
+	lost = l && nfs4_lock_lose_locked(o, l);
+	pthread_mutex_unlock(&o->in->mu);
+	if (lost)
+		nfs4_lock_say_lost(s->name, status);
+}
+
+/* The next range to be reclaimed. false: there is none; *changes: whether they have changed. */
+static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from, unsigned *changes)
+{
+	struct nfs4_lock *l;
+	bool there;
+
+	pthread_mutex_lock(&o->in->mu);
+	l = nfs4_lock_find_locked(o, r->owner);
+	there = l && !l->lost && nfs_ranges_next(&l->held, from, &r->range);
+	if (l)
+		*changes = l->changes;
+	pthread_mutex_unlock(&o->in->mu);
+	return there;
+}
+
+static void relock_done(struct nfs_open *o, const struct nfs4_relock *r, unsigned changes)
+{
+	struct nfs4_lock *l;
+
+	pthread_mutex_lock(&o->in->mu);
+	l = nfs4_lock_find_locked(o, r->owner);
+	if (l) {
+		l->known = r->known;
+		l->stateid = r->stateid;
+		l->unsure = l->unsure || l->changes != changes;
+	}
+	pthread_mutex_unlock(&o->in->mu);
+}
+
+static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner)
+{
+	struct nfs4_relock r = { .owner = owner };
+	unsigned first = 0, changes = 0;
+	uint64_t from = 0;
+	nfsstat4 status;
+	int rc = 0;
+
+	if (!relock_next(o, &r, 0, &first))
+		return 0;
+	while (!rc && relock_next(o, &r, from, &changes)) {
+		rc = relock_tries(s, o, &r, &status);
+		if (rc || r.range.last == UINT64_MAX)
+			break;
+		from = r.range.last + 1;
+	}
+	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
+		return rc;
+	relock_done(o, &r, first);
+	if (rc)
+		relock_lose(s, o, owner, status);
+	return 0;
+}
+
+/* The server has none of their stateids. */
+static void forget_stateids(struct nfs_open *o)
+{
+	pthread_mutex_lock(&o->in->mu);
+	list_for_each_entry(struct nfs4_lock, l, &o->locks, node)
+		l->known = l->lost;     /* LOCKU is sent with it, and told that it is not known */
+	pthread_mutex_unlock(&o->in->mu);
+}
+
+static uint64_t next_owner(struct nfs_open *o, uint64_t owner)
+{
+	struct nfs4_lock *l;
+
+	pthread_mutex_lock(&o->in->mu);
+	l = nfs4_lock_next_locked(o, owner);
+	owner = l ? l->owner : 0;
+	pthread_mutex_unlock(&o->in->mu);
+	return owner;
+}
+
+int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o)
+{
+	int rc = 0;
+
+	forget_stateids(o);
+	for (uint64_t owner = 0; !rc && (owner = next_owner(o, owner)); )
+		rc = relock_owner(s, o, owner);
+	return rc;
+}
+
+void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o)
+{
+	for (uint64_t owner = 0; (owner = next_owner(o, owner)); )
+		relock_lose(s, o, owner, NFS4ERR_BAD_STATEID);
+	forget_stateids(o);
+}
+
+/* ---- revoked ---- */
+
+/* The stateids of o's owners, of so many at most. */
+static unsigned stateids_of(struct nfs_open *o, uint64_t owner, struct nfs4_ctl *k, uint64_t *owners)
+{
+	struct nfs4_lock *l;
+
+	k->ntest = 0;
+	pthread_mutex_lock(&o->in->mu);
+	while (k->ntest < NFS4_TEST_MAX && (l = nfs4_lock_next_locked(o, owner))) {
+		owner = l->owner;
+		if (!l->known || l->lost)
+			continue;
+		owners[k->ntest] = owner;
+		k->test[k->ntest++] = l->stateid;
+	}
+	pthread_mutex_unlock(&o->in->mu);
+	return k->ntest;
+}
+
+static int lose_tested(struct nfs_server *s, struct nfs_open *o, const struct nfs4_ctl *k,
+		       const uint64_t *owners, unsigned n)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < n && rc >= 0; i++) {
+		if (!nfs4_is_unknown(k->found[i]) || k->found[i] == NFS4ERR_OLD_STATEID)
+			continue;
+		relock_lose(s, o, owners[i], k->found[i]);
+		if (nfs4_is_revoked(k->found[i]))
+			rc = nfs4_free_stateid(s, &k->test[i]);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int locks_test_of(struct nfs_server *s, struct nfs_open *o)
+{
+	uint64_t owners[NFS4_TEST_MAX], owner = 0;
+	struct nfs4_ctl *k;
+	unsigned n;
+	int rc = 0;
+
+	do {
+		k = nfs4_ctl_new();
+		if (!k)
+			return -ENOMEM;
+		n = stateids_of(o, owner, k, owners);
+		if (n) {
+			rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
+			if (k && !rc)
+				rc = lose_tested(s, o, k, owners, n);
+			owner = owners[n - 1];
+		}
+		free(k);
+	} while (!rc && n == NFS4_TEST_MAX);
+	return rc;
+}
+
+int nfs4_locks_test(struct nfs_server *s)
+{
+	struct nfs_open *o = NULL;
+	int rc = 0;
+
+	while (!rc && (o = nfs4_next_open(s->vdata, o)))
+		if (nfs4_is_ours(o) && !atomic_load(&o->reopen) && next_owner(o, 0))
+			rc = locks_test_of(s, o);
+	if (o)
+		nfs4_open_put(o);
+	if (rc)
+		atomic_store(&((struct nfs4_client *)s->vdata)->need_test, true);
+	return rc;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Locks of version 4.1: the calls that go out, what is held by their replies, and what becomes of it
+ * when the server loses state.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs4_server.h"
+
+#define OWNER 0x1122334455667788u
+#define TO_EOF UINT64_MAX
+
+static void start(void)
+{
+	server4_start();
+	fake_times.later_ms = 1;
+	server4_mount();
+	have_open(0);
+}
+
+TestSuite(nfs4_locks, .init = start, .fini = server4_stop, .timeout = 300);
+
+/* ---- calls ---- */
+
+static struct nfs_results res;
+
+static int ask(enum nfs_op op, uint64_t owner, uint64_t offset, uint64_t length, bool write, bool all)
+{
+	static const struct nfs_fh fh = { .len = 4 };
+	struct rpc_cred cred = { 0 };
+	struct nfs_call c = { .op = op, .args.fh = &fh, .cred = &cred };
+	bool abandoned;
+	int rc;
+
+	c.open = op == NFS_OP_LOCKT ? NULL : open_nr(0);
+	c.args.lock = (struct nfs_lock_args){
+		.owner = owner, .offset = offset, .length = length, .write = write, .all = all,
+	};
+	rc = nfs_call_sync(&fake_lanes[0].target, &c, 0, &abandoned);
+	cr_assert_not(abandoned);
+	res = c.res;
+	return rc;
+}
+
+static int lock(uint64_t offset, uint64_t length, bool write)
+{
+	return ask(NFS_OP_LOCK, OWNER, offset, length, write, false);
+}
+
+static int unlock(uint64_t offset, uint64_t length)
+{
+	return ask(NFS_OP_LOCKU, OWNER, offset, length, false, false);
+}
+
+static int do_io(enum nfs_op op)
+{
+	static const struct nfs_fh fh = { .len = 4 };
+	struct rpc_cred cred = { 0 };
+	struct nfs_call c = { .op = op, .args.fh = &fh, .cred = &cred, .open = open_nr(0) };
+	bool abandoned;
+
+	return nfs_call_sync(&fake_lanes[0].target, &c, 0, &abandoned);
+}
+
+static void expect_log(const char *log)
+{
+	cr_assert_str_eq(server.log, log);
+	memset(server.log, 0, sizeof(server.log));
+}
+
+/* What is held: "0-9r 20-29w", "" or "-": there is no such owner. */
+static void expect_held(const char *text)
+{
+	const struct nfs_open *o = open_nr(0);
+	char is[256] = "-";
+	size_t n = 0;
+
+	list_for_each_entry(struct nfs4_lock, l, &o->locks, node) {
+		is[0] = '\0';
+		for (unsigned i = 0; i < l->held.n; i++)
+			n += (size_t)snprintf(is + n, sizeof(is) - n, "%s%llu-%lld%c", n ? " " : "",
+					      (unsigned long long)l->held.r[i].start,
+					      (long long)l->held.r[i].last, l->held.r[i].write ? 'w' : 'r');
+	}
+	cr_assert_str_eq(is, text);
+}
+
+static int recover(void)
+{
+	int rc = nfs4_recover(&fake_cl.server);
+
+	resume();
+	return rc;
+}
+
+/* ---- the calls ---- */
+
+/* The first one names the open, the next ones have the stateid. */
+Test(nfs4_locks, an_owner_gets_a_stateid)
+{
+	cr_assert_eq(lock(10, 5, true), 0);
+	cr_assert_eq(server.last_lock.type, WRITE_LT);
+	cr_assert_eq(server.last_lock.owner, OWNER);
+	cr_assert_eq(server.last_lock.offset, 10);
+	cr_assert_eq(server.last_lock.length, 5);
+	cr_assert(res.has_attr && res.lock.held && !res.lock.had);
+	cr_assert_eq(lock(12, TO_EOF, false), 0);
+	cr_assert_eq(server.last_lock.type, READ_LT);
+	cr_assert_eq(server.last_lock.length, UINT64_MAX);
+	cr_assert_eq(server.last_lock.stateid[0], 0, "the current one");
+	cr_assert_eq(server.last_lock.stateid[1], 0x6c6f636b);
+	cr_assert_eq(server.last_lock.stateid[2], 1);
+	cr_assert(res.lock.had);
+	expect_held("10-11w 12--1r");
+	cr_assert_eq(unlock(0, 11), 0);
+	expect_held("11-11w 12--1r");
+	cr_assert(res.lock.held);
+	cr_assert_eq(unlock(0, TO_EOF), 0);
+	expect_held("");
+	cr_assert_not(res.lock.held);
+	cr_assert_eq(lock(1, 1, false), 0);
+	expect_log("LlUUl");
+	cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
+	cr_assert_eq(server.last_lock.length, UINT64_MAX);
+	expect_held("-");
+	expect_log("Uf");
+}
+
+Test(nfs4_locks, two_owners)
+{
+	cr_assert_eq(ask(NFS_OP_LOCK, 1, 0, 1, true, false), 0);
+	cr_assert_eq(ask(NFS_OP_LOCK, 2, 1, 1, true, false), 0);
+	cr_assert_eq(server.last_lock.owner, 2);
+	cr_assert_eq(ask(NFS_OP_LOCKU, 1, 0, 1, false, false), 0);
+	cr_assert_eq(server.last_lock.stateid[2], 1);
+	expect_log("LLU");
+}
+
+/* Whose owner is no bytes long. */
+static void deny(uint64_t offset, uint64_t length, uint32_t type)
+{
+	const uint32_t words[] = {
+		(uint32_t)(offset >> 32), (uint32_t)offset, (uint32_t)(length >> 32), (uint32_t)length, type,
+		0, 77, 0,
+	};
+
+	server.lock = NFS4ERR_DENIED;
+	memcpy(server.denied, words, sizeof(words));
+	server.ndenied = sizeof(words) / sizeof(words[0]);
+}
+
+/* Somebody else's: nothing is held, and the next one asks as a new owner. */
+Test(nfs4_locks, denied)
+{
+	deny(100, 10, READ_LT);
+	cr_assert_eq(lock(0, 200, true), -EAGAIN);
+	cr_assert_eq(res.lock.offset, 100);
+	cr_assert_eq(res.lock.length, 10);
+	cr_assert_not(res.lock.write);
+	cr_assert_eq(res.lock.holder, 0);
+	expect_held("-");
+	server.lock = 0;
+	cr_assert_eq(lock(0, 200, true), 0);
+	expect_log("LL");
+	expect_held("0-199w");
+}
+
+/* It is this mount's own: the caller knows who that is. */
+Test(nfs4_locks, denied_by_another_owner_of_this_mount)
+{
+	uint64_t owner = OWNER + 1;
+
+	deny(0, 1, WRITE_LT);
+	server.denied[6] = (uint32_t)client4()->clientid;
+	server.denied[7] = 8;
+	memcpy(&server.denied[8], &owner, 8);
+	for (unsigned i = 8; i < 10; i++)
+		server.denied[i] = ntohl(server.denied[i]);
+	server.ndenied = 10;
+	cr_assert_eq(lock(0, 1, true), -EAGAIN);
+	cr_assert_eq(res.lock.holder, owner);
+}
+
+Test(nfs4_locks, tested)
+{
+	cr_assert_eq(ask(NFS_OP_LOCKT, OWNER, 5, 6, false, false), 0);
+	cr_assert_eq(server.last_lock.owner, OWNER);
+	cr_assert_eq(server.last_lock.type, READ_LT);
+	deny(5, 1, WRITE_LT);
+	cr_assert_eq(ask(NFS_OP_LOCKT, OWNER, 5, 6, true, false), -EAGAIN);
+	cr_assert(res.lock.write && res.lock.offset == 5 && res.lock.length == 1);
+	expect_log("tt");
+}
+
+/* An owner that is cut off, or longer than it may be, or of a type that is none. */
+Test(nfs4_locks, denied_by_a_broken_owner)
+{
+	deny(UINT64_MAX, UINT64_MAX, 99);
+	server.denied[7] = 1025;
+	cr_assert_eq(lock(0, 1, true), -EIO);
+	server.denied[7] = 8;
+	server.ndenied = 8;
+	cr_assert_eq(lock(0, 1, true), -EIO, "it ends before the owner");
+	server.ndenied = 3;
+	cr_assert_eq(ask(NFS_OP_LOCKT, OWNER, 0, 1, true, false), -EIO);
+	server.ndenied = 8;
+	server.denied[7] = 0;
+	cr_assert_eq(lock(0, 1, true), -EAGAIN);
+	cr_assert(res.lock.write);
+	expect_held("-");
+}
+
+Test(nfs4_locks, errors)
+{
+	static const struct { uint32_t status; int err; } all[] = {
+		{ NFS4ERR_DEADLOCK, -EDEADLK }, { NFS4ERR_OPENMODE, -EBADF },
+		{ NFS4ERR_BAD_RANGE, -EINVAL }, { NFS4ERR_LOCK_RANGE, -EINVAL },
+		{ NFS4ERR_LOCK_NOTSUPP, -ENOLCK }, { NFS4ERR_STALE, -ESTALE },
+	};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		server.lock = all[i].status;
+		cr_assert_eq(lock(0, 1, true), all[i].err, "%u", all[i].status);
+		expect_held("-");
+	}
+	server.lock = 0;
+	cr_assert_eq(lock(0, 1, true), 0);
+	server.locku = NFS4ERR_LOCK_RANGE;
+	cr_assert_eq(unlock(0, 1), -EINVAL);
+	expect_held("0-0w");
+}
+
+/* It is locked, and the attributes come by themselves, or not at all. */
+Test(nfs4_locks, attributes_that_come_later)
+{
+	server.lock_attrs = NFS4ERR_DELAY;
+	cr_assert_eq(lock(0, 1, true), 0);
+	expect_log("Lg");
+	cr_assert(res.has_attr);
+	server.lock_attrs = NFS4ERR_STALE;
+	cr_assert_eq(lock(1, 1, true), 0);
+	cr_assert_not(res.has_attr);
+	expect_log("l");
+	expect_held("0-1w");
+}
+
+Test(nfs4_locks, delayed)
+{
+	server.lock_once = NFS4ERR_DELAY;
+	cr_assert_eq(lock(0, 1, true), 0);
+	expect_log("LL");
+	server.lock_once = NFS4ERR_GRACE;
+	cr_assert_eq(lock(1, 1, true), 0);
+	expect_log("ll");
+}
+
+/* The caller does not know whether it got the lock. */
+Test(nfs4_locks, unlocked_without_a_stateid)
+{
+	cr_assert_eq(unlock(3, 4), 0);
+	expect_log("LU");
+	cr_assert_eq(server.last_lock.stateid[1], 0x6c6f636b);
+	cr_assert_eq(server.last_lock.offset, 3);
+	deny(0, 1, WRITE_LT);
+	cr_assert_eq(unlock(3, 4), 0, "it is another's");
+	expect_log("L");
+}
+
+/* ---- a stateid that is gone ---- */
+
+/* Nothing was held: the owner begins anew. */
+Test(nfs4_locks, an_owner_that_held_nothing)
+{
+	cr_assert_eq(lock(0, 1, true), 0);
+	cr_assert_eq(unlock(0, 1), 0);
+	server.lock_once = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(lock(0, 1, true), 0);
+	expect_log("LUlL");
+	expect_held("0-0w");
+}
+
+Test(nfs4_locks, what_was_held_is_lost)
+{
+	cr_assert_eq(lock(0, 1, true), 0);
+	server.lock_once = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(lock(5, 1, true), -EIO);
+	cr_assert_eq(do_io(NFS_OP_READ), -EIO);
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+	cr_assert_eq(lock(5, 1, true), -EIO);
+	expect_log("Ll");
+	/* Until it is unlocked. */
+	server.locku = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(unlock(0, TO_EOF), 0);
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	server.locku = 0;
+	cr_assert_eq(lock(5, 1, true), 0);
+	expect_log("UL");
+	expect_held("5-5w");
+}
+
+Test(nfs4_locks, unlock_finds_it)
+{
+	cr_assert_eq(lock(0, 1, true), 0);
+	server.locku = NFS4ERR_EXPIRED;
+	cr_assert_eq(unlock(0, 1), 0);
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	expect_held("");
+}
+
+/* ---- recovery ---- */
+
+static void restart(void)
+{
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(recover(), 0);
+}
+
+/* Each range, after its open, and before RECLAIM_COMPLETE. */
+Test(nfs4_locks, reclaimed)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	cr_assert_eq(lock(20, 10, false), 0);
+	cr_assert_eq(lock(40, TO_EOF, true), 0);
+	cr_assert_eq(ask(NFS_OP_LOCK, 9, 12, 1, true, false), 0);
+	restart();
+	expect_log("SXSPKKkkC");
+	cr_assert_eq(server.last_lock.offset, 40);
+	cr_assert_eq(server.last_lock.length, UINT64_MAX);
+	cr_assert_eq(server.last_lock.owner, OWNER, "the one with the greater number");
+	cr_assert_eq(server.last_lock.stateid[2], 7, "not one of before");
+	cr_assert_eq(unlock(0, 1), 0);
+	cr_assert_eq(server.last_lock.stateid[2], 8);
+	cr_assert_eq(do_io(NFS_OP_COMMIT), -EIO);       /* the server plays none */
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+Test(nfs4_locks, refused)
+{
+	static const uint32_t status[] = {
+		NFS4ERR_NO_GRACE, NFS4ERR_RECLAIM_BAD, NFS4ERR_RECLAIM_CONFLICT, NFS4ERR_DENIED,
+		NFS4ERR_BAD_STATEID, NFS4ERR_STALE,
+	};
+
+	for (unsigned i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
+		cr_assert_eq(lock(0, 10, true), 0);
+		cr_assert_eq(lock(20, 10, true), 0);
+		server.relock = status[i];
+		if (status[i] == NFS4ERR_DENIED)
+			deny(0, 1, WRITE_LT);
+		restart();
+		server.lock = 0;
+		expect_log("SXSPKC");
+		cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+		expect_open(0, false);
+		cr_assert_eq(do_io(NFS_OP_READ), -EIO);
+		/* Only once. */
+		restart();
+		expect_log("SXSPC");
+		server.locku = NFS4ERR_BAD_STATEID;
+		cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
+		server.locku = 0;
+		cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+		memset(server.log, 0, sizeof(server.log));
+	}
+}
+
+/* The lease has ended: the open is opened again, and somebody else may have had the lock. */
+Test(nfs4_locks, an_open_that_is_not_reclaimed)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.reclaim[0] = NFS4ERR_NO_GRACE;
+	restart();
+	expect_log("SXSPCF");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+	expect_open(0, false);
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+}
+
+/* An owner that holds nothing, and so loses nothing. */
+Test(nfs4_locks, nothing_to_lose)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	cr_assert_eq(unlock(0, 10), 0);
+	server.reclaim[0] = NFS4ERR_NO_GRACE;
+	restart();
+	expect_log("SXSPCF");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	cr_assert_eq(lock(0, 10, true), 0);
+	expect_log("L");
+}
+
+Test(nfs4_locks, revoked)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.flags = SEQ4_STATUS_ADMIN_STATE_REVOKED;
+	server.test_lock = NFS4ERR_ADMIN_REVOKED;
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&client4()->need_test, true);
+	cr_assert_eq(recover(), 0);
+	expect_log("TTf");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+	cr_assert_eq(do_io(NFS_OP_READ), -EIO);
+	/* What is good is left alone. */
+	server.locku = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(unlock(0, 10), 0);
+	server.locku = server.test_lock = 0;
+	cr_assert_eq(lock(0, 10, true), 0);
+	memset(server.log, 0, sizeof(server.log));
+	atomic_store(&client4()->need_test, true);
+	cr_assert_eq(recover(), 0);
+	expect_log("TT");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+/* ---- ranges, against a byte map ---- */
+
+enum { BYTES = 40 };
+
+static void check_ranges(const struct nfs_ranges *s, const char *map)
+{
+	char is[BYTES] = { 0 };
+
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct nfs_range *r = &s->r[i];
+
+		cr_assert_leq(r->start, r->last);
+		cr_assert(!i || s->r[i - 1].last < r->start);
+		cr_assert(!i || s->r[i - 1].last + 1 < r->start || s->r[i - 1].write != r->write, "merged");
+		for (uint64_t b = r->start; b <= r->last && b < BYTES; b++)
+			is[b] = r->write ? NFS_RANGE_WRITE : NFS_RANGE_READ;
+	}
+	cr_assert_eq(memcmp(is, map, BYTES), 0);
+}
+
+Test(nfs4_locks, ranges_split_and_merge)
+{
+	struct nfs_ranges s = { 0 };
+	char map[BYTES] = { 0 };
+	unsigned seed = 1;
+
+	for (unsigned n = 0; n < 100000; n++) {
+		unsigned a = (unsigned)rand_r(&seed) % BYTES, b = (unsigned)rand_r(&seed) % BYTES;
+		unsigned start = a < b ? a : b, last = a < b ? b : a;
+		enum nfs_range_set type = (enum nfs_range_set)(rand_r(&seed) % 3);
+		bool any = false;
+
+		for (unsigned i = start; i <= last; i++)
+			any = any || map[i];
+		cr_assert_eq(nfs_ranges_any(&s, start, last), any);
+		/* The last byte stands for all that follow. */
+		cr_assert(nfs_ranges_set(&s, start, last == BYTES - 1 ? UINT64_MAX : last, type));
+		memset(map + start, (int)type, last - start + 1);
+		check_ranges(&s, map);
+	}
+	nfs_ranges_free(&s);
+}
+
+Test(nfs4_locks, ranges_that_make_no_sense)
+{
+	cr_assert_eq(nfs_range_last(0, 1), 0);
+	cr_assert_eq(nfs_range_last(5, 0), UINT64_MAX);
+	cr_assert_eq(nfs_range_last(5, UINT64_MAX), UINT64_MAX);
+	cr_assert_eq(nfs_range_last(UINT64_MAX, 1), UINT64_MAX);
+	cr_assert_eq(nfs_range_last(UINT64_MAX, 2), UINT64_MAX);
+	cr_assert_eq(nfs_range_last(UINT64_MAX - 1, 2), UINT64_MAX);
+	cr_assert_eq(nfs_range_length(3, 3), 1);
+	cr_assert_eq(nfs_range_length(3, UINT64_MAX), UINT64_MAX);
+}
