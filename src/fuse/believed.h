@@ -99,7 +99,8 @@ struct believed {
 	uint64_t told_change;           /* [s] ones had this change attribute */
 	_Atomic bool mixed;             /* ...and were not the same each time */
 	_Atomic unsigned differing;     /* opens that know of a difference, and have not told it yet */
-	_Atomic bool paged;             /* the kernel may have pages of it */
+	_Atomic bool paged;             /* the kernel may have pages of it... */
+	_Atomic unsigned dirtiers;      /* ...and so many open files by which mappings may dirty them */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 	bool cache_valid;               /* [s] the kernel has no pages that are older than... */
 	uint64_t cache_change;          /* [s] ...this change attribute */

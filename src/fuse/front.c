@@ -86,6 +86,7 @@ static void front_file_ends(struct vfs_lane *vl, struct file *file, bool silly)
 
 	handle_del(&fs->files, f->handle);      /* if the kernel has not got it */
 	believed_end_ends(&vl->vfs->inodes, file->ino, &f->end);
+	atomic_fetch_sub(&believed_of(file->ino)->dirtiers, f->dirties);
 	if (!silly)
 		fs_solo_release(vl, file);
 }

@@ -319,6 +319,15 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino);
 /* vfs_front. */
 void fs_file_begins_locked(struct vfs_op *op, struct file *file, bool only);
 
+/* ---- space.c ---- */
+
+/* The server changes a range of r's file, and no WRITE has the data. */
+void fs_range_begins(struct fs_req *r);
+/* That has ended, and r is about to be answered. done: the kernel hears that a range has changed, and
+ * that the file ends at `end` or later. unsaid: what the kernel hears is not all that may have changed,
+ * so its pages and attributes may be old. */
+void fs_range_ends(struct fs_req *r, uint64_t end, bool done, bool unsaid);
+
 /* ---- data.c ---- */
 
 /* The kernel truncates a file to the size that it believes when a direct write failed that

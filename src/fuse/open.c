@@ -88,6 +88,7 @@ void fs_file_begins_locked(struct vfs_op *op, struct file *file, bool only)
 	f->past = only && goes_past(fs_of_req(r), r->fi.flags);
 	r->fi.direct_io |= f->past;
 	f->set_id = attr->mode & (S_ISUID | S_ISGID);
+	atomic_fetch_add(&believed_of(file->ino)->dirtiers, f->dirties);
 }
 
 struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)

@@ -135,6 +135,15 @@ struct nfs_args {
 		struct {
 			int mask;               /* R_OK | W_OK | X_OK */
 		} access;
+		struct {
+			uint64_t offset;
+			bool hole;              /* SEEK: the next hole; else the next data */
+		} seek;
+		struct nfs_space_args {
+			uint64_t offset, length;
+			bool refill;            /* DEALLOCATE: ALLOCATE follows, which may make the file
+						 * longer */
+		} space;
 		struct nfs_dir_args {
 			uint64_t cookie;        /* 0: from the start */
 			uint64_t verf;          /* from the previous reply; 0 at the start */
@@ -208,6 +217,9 @@ struct nfs_results {
 			uint64_t offset, length;
 			uint64_t holder;        /* its owner; 0: it is not this mount's */
 		} lock;
+		struct {
+			uint64_t offset;        /* SEEK: at or behind the one that was asked for */
+		} seek;
 	};
 };
 

@@ -89,6 +89,7 @@ struct nfs_server {
 	_Atomic bool joins;             /* each connection must join the session: the only path's
 					 * are checked as well */
 	_Atomic enum rr_policy policy;
+	_Atomic uint64_t lacks;         /* operations that it has said it does not have, a bit each */
 	struct nfs_target *targets[NFS_LANES_MAX];
 	struct nfs_close_rides close_rides;
 	void *vdata;                    /* the version's: client id, session */
@@ -234,6 +235,14 @@ void nfs_put_calls(const struct stats_out *out, const struct nfs_client *cl);
 uint64_t nfs_server_replied_ns(const struct nfs_server *s);
 /* Any thread: does the lane have a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
+
+/* Any thread: does the version not have this operation, or the server neither? A server may have it
+ * for some of its file systems only, and is not asked again all the same: what its callers do
+ * without it is right on all of them. */
+static inline bool nfs_lacks(const struct nfs_server *s, enum nfs_op op)
+{
+	return !s->version->ops[op] || (atomic_load(&s->lacks) >> op & 1);
+}
 
 /* For rsize and wsize: `want`, at most `max`, in whole pages; at least one page. */
 static inline uint32_t nfs_clamp_size(uint32_t want, uint32_t max)

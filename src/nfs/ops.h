@@ -58,7 +58,13 @@ enum nfs_effects {
 	OP(LOCK, NFS_AFTER_HELD)        /* fh, open, lock -> lock, attr. -EAGAIN: a lock is in the way, \
 				 * and lock says which. Not in version 3, and so the next two */ \
 	OP(LOCKT, 0)            /* fh, lock -> 0: it could be had; -EAGAIN, and lock: as LOCK */ \
-	OP(LOCKU, NFS_AFTER_HELD | NFS_AFTER_STABLE)    /* fh, open, lock -> lock */
+	OP(LOCKU, NFS_AFTER_HELD | NFS_AFTER_STABLE)    /* fh, open, lock -> lock */ \
+	/* Those that follow are of version 4.2. nfs_lacks() says whether a server has one. */ \
+	OP(SEEK, NFS_AFTER_HELD | NFS_AFTER_STABLE) \
+				/* fh, open, seek.offset, hole -> seek.offset; -ENXIO: there is no \
+				 * data any more, or the offset is behind the end */ \
+	OP(ALLOCATE, NFS_SETS)  /* fh, open, space.offset, length -> attr */ \
+	OP(DEALLOCATE, NFS_SETS) /* fh, open, space.offset, length, refill -> attr */
 
 enum nfs_op {
 #define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,

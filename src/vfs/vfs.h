@@ -339,6 +339,11 @@ void vfs_read(struct vfs_op *op);
 /* write.c: file (a reference), call.args.io with the data, which is in data.buf; data.size, quick,
  * writeback. data.size is not 0. data.filled says how much was written, also if it fails. */
 void vfs_write(struct vfs_op *op);
+/* space.c: file (a reference), call.args.seek. call.res.seek.offset is the next data or hole; -ENXIO as
+ * lseek(2)'s. whole: all of the file is data, whatever the server says. */
+void vfs_seek(struct vfs_op *op, bool whole);
+/* ALLOCATE or DEALLOCATE: file (a reference), call.args.space. */
+void vfs_space(struct vfs_op *op, enum nfs_op number);
 /* ino is the directory, and `name` in it. */
 void vfs_lookup(struct vfs_op *op);
 void vfs_unlink(struct vfs_op *op);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "fs_play.h"
 
 static struct fs_file *file;
@@ -99,8 +100,12 @@ static void no_such_file(uint64_t fh, int err)
 	struct fuse_write_in write = { .fh = fh, .size = 4096 };
 	struct fuse_release_in release = { .fh = fh };
 	struct fuse_setattr_in size = { .valid = FATTR_SIZE | FATTR_FH, .fh = fh };
+	struct fuse_lseek_in seek = { .fh = fh, .whence = SEEK_DATA };
+	struct fuse_fallocate_in space = { .fh = fh, .length = 1 };
 	struct fuse_in_header h;
 
+	cr_assert_eq(error_of(FUSE_LSEEK, FUSE_ROOT_ID, &seek, sizeof(seek)), err);
+	cr_assert_eq(error_of(FUSE_FALLOCATE, FUSE_ROOT_ID, &space, sizeof(space)), err);
 	cr_assert_eq(error_of(FUSE_READ, FUSE_ROOT_ID, &read, sizeof(read)), err);
 	h = fs_play_header(FUSE_WRITE, FUSE_ROOT_ID, sizeof(write) + write.size);
 	fs_play_request(&h, &write, sizeof(write));

@@ -75,6 +75,18 @@ static struct nfs_call call(enum nfs_op op)
 	case NFS_OP_CLOSE:
 		c.open = &open_file;
 		break;
+	case NFS_OP_SEEK:
+		c.open = &open_file;
+		c.args.seek.offset = 0x123456789a;
+		c.args.seek.hole = true;
+		break;
+	case NFS_OP_ALLOCATE:
+	case NFS_OP_DEALLOCATE:
+		c.open = &open_file;
+		c.args.space.offset = 0x123456789a;
+		c.args.space.length = 0x400000001;
+		c.args.space.refill = op == NFS_OP_DEALLOCATE;
+		break;
 	case NFS_OP_ACCESS:
 		c.args.access.mask = R_OK | W_OK | X_OK;
 		break;
@@ -245,6 +257,21 @@ Test(nfs4, arguments)
 	m_args(3, false);
 	M(9, 2, 0x20e00000, 0x1c00);
 	ARGS(call(NFS_OP_STATFS));
+
+	m_args(3, false);
+	M(69, 0, STATEID_WORDS, 0x12, 0x3456789a, 1);
+	ARGS(call(NFS_OP_SEEK));
+
+	m_args(4, true);
+	M(59, 0, STATEID_WORDS, 0x12, 0x3456789a, 4, 1);
+	m_getattr();
+	ARGS(call(NFS_OP_ALLOCATE));
+
+	m_args(5, true);
+	M(62, 0, STATEID_WORDS, 0x12, 0x3456789a, 4, 1);
+	M(59, 0, STATEID_WORDS, 0x12, 0x3456789a, 4, 1);
+	m_getattr();
+	ARGS(call(NFS_OP_DEALLOCATE));
 }
 
 Test(nfs4, arguments_of_readdir)
@@ -539,7 +566,8 @@ static const enum nfs_op all_ops[] = {
 	NFS_OP_NULL, NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_ACCESS,
 	NFS_OP_READLINK, NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
 	NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
-	NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS,
+	NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS, NFS_OP_SEEK,
+	NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
 };
 #define N_OPS (sizeof(all_ops) / sizeof(all_ops[0]))
 
@@ -685,6 +713,17 @@ static void good_reply(enum nfs_op op)
 		m_op(9);
 		M(2, 0x20e00000, 0x1c00, 52, 0, 1, 0, 2, 0, 3, 143, 0, 4, 0, 5, 1, 6);
 		break;
+	case NFS_OP_SEEK:
+		m_op(69);
+		M(0, 0x12, 0x34567900);
+		break;
+	case NFS_OP_DEALLOCATE:
+		m_op(62);
+		/* fall through */
+	case NFS_OP_ALLOCATE:
+		m_op(59);
+		m_getattr_res();
+		break;
 	default:
 		break;
 	}
@@ -723,7 +762,8 @@ Test(nfs4, results)
 {
 	static const enum nfs_op with_attr[] = {
 		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_OPEN,
-		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_LINK,
+		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_LINK, NFS_OP_ALLOCATE,
+		NFS_OP_DEALLOCATE,
 	};
 	static const enum nfs_op changing[] = {
 		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
@@ -1358,8 +1398,10 @@ static unsigned effect_of(enum nfs_op op)
 	case NFS_OP_MKDIR:
 	case NFS_OP_SYMLINK:
 	case NFS_OP_MKNOD:
+	case NFS_OP_ALLOCATE:
 		return 2;
 	case NFS_OP_CREATE:             /* up to GETFH it is one */
+	case NFS_OP_DEALLOCATE:
 		return 3;
 	case NFS_OP_LINK:
 		return 4;
@@ -1521,6 +1563,83 @@ Test(nfs4, wrong_operations)
 				     def_of(c.op)->name, at);
 			expect_open(&c, at);
 		}
+		done_with(&c);
+	}
+}
+
+/* ---- operations that a server may lack ---- */
+
+/* It says so by either status, and is not asked again. */
+Test(nfs4, operations_that_are_not_there)
+{
+	static const struct { enum nfs_op op; uint32_t number; } t[] = {
+		{ NFS_OP_SEEK, 69 }, { NFS_OP_ALLOCATE, 59 }, { NFS_OP_DEALLOCATE, 62 },
+	};
+
+	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
+		enum nfs_op op = t[i / 2].op;
+		struct nfs_call c = call(op);
+
+		atomic_store(&cl4.server.lacks, 0);
+		cr_assert_not(nfs_lacks(&cl4.server, op));
+		m_res();
+		M(i & 1 ? 10044 : t[i / 2].number, i & 1 ? 10044 : 10004);
+		m_set(0, i & 1 ? 10044 : 10004);
+		cr_assert_eq(play_reply(&c, def_of(op)), -EOPNOTSUPP, "operation %u", op);
+		cr_assert(nfs_lacks(&cl4.server, op));
+		cr_assert_eq(atomic_load(&cl4.server.lacks), UINT64_C(1) << op, "and no other");
+		done_with(&c);
+		/* Another failure says nothing. */
+		atomic_store(&cl4.server.lacks, 0);
+		c = call(op);
+		m_res();
+		M(t[i / 2].number, 22);
+		m_set(0, 22);
+		cr_assert_eq(play_reply(&c, def_of(op)), -EINVAL);
+		cr_assert_not(nfs_lacks(&cl4.server, op));
+		done_with(&c);
+	}
+	cl4.server.version = &nfs_v41;
+	cr_assert(nfs_lacks(&cl4.server, NFS_OP_SEEK), "4.1 has none of them");
+	atomic_store(&cl4.server.lacks, 0);
+}
+
+/* The hole is there, and not refilled: nobody says that the server makes no holes. */
+Test(nfs4, a_hole_that_is_not_refilled)
+{
+	struct nfs_call c = call(NFS_OP_DEALLOCATE);
+
+	m_res();
+	m_op(62);
+	M(59, 10004);
+	m_set(0, 10004);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EOPNOTSUPP);
+	cr_assert_not(nfs_lacks(&cl4.server, NFS_OP_DEALLOCATE));
+	done_with(&c);
+}
+
+Test(nfs4, where_seek_ends)
+{
+	static const struct { bool hole, eof; uint64_t offset, found; int rc; } t[] = {
+		{ 0, 0, 4096, 4096, 0 }, { 0, 0, 4096, 8192, 0 }, { 0, 1, 4096, 8192, -ENXIO },
+		{ 1, 0, 4096, 8192, 0 }, { 1, 1, 4096, 10000, 0 }, { 1, 1, 4096, 4096, 0 },
+		/* Before the offset, and beyond what lseek() can return. */
+		{ 0, 0, 4096, 4095, -EBADMSG }, { 1, 1, 4096, 0, -EBADMSG }, { 1, 0, 4096, 4095, -EBADMSG },
+		{ 0, 0, 0, UINT64_C(1) << 63, -EBADMSG }, { 1, 1, 0, UINT64_MAX, -EBADMSG },
+		{ 0, 0, 0, INT64_MAX, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_SEEK);
+
+		c.args.seek.offset = t[i].offset;
+		c.args.seek.hole = t[i].hole;
+		m_res();
+		m_op(69);
+		M(t[i].eof);
+		m_u64(t[i].found);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		cr_assert(t[i].rc || c.res.seek.offset == t[i].found);
 		done_with(&c);
 	}
 }
@@ -2020,7 +2139,7 @@ Test(nfs4, what_the_server_cannot_keep)
 		static const enum nfs_op kept[] = {
 			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
 			NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE,
-			NFS_OP_RMDIR, NFS_OP_RENAME, NFS_OP_LINK,
+			NFS_OP_RMDIR, NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
 		};
 		bool is_kept = false;
 
@@ -2064,7 +2183,8 @@ Test(nfs4, default_inline_thresholds)
 		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_ACCESS, NFS_OP_READLINK,
 		NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_MKDIR,
 		NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR, NFS_OP_RENAME,
-		NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS,
+		NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS, NFS_OP_SEEK,
+		NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
 	};
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {

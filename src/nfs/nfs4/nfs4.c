@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * NFS versions 4.1 (RFC 8881) and 4.2 (RFC 7862) as versions of the client. Both use the
- * same operations. nfs4_impl.h says who owns what. nfs4_control.c makes and ends sessions,
+ * NFS versions 4.1 (RFC 8881) and 4.2 (RFC 7862) as versions of the client. Both have the
+ * same operations, and 4.2 some more. nfs4_impl.h says who owns what. nfs4_control.c makes and ends sessions,
  * nfs4_slots.c has their slots, nfs4_check.c looks at new connections, nfs4_state.c has the
  * opens, and nfs4_recover.c what happens when the server has lost any of that.
  */
@@ -38,6 +38,9 @@
 		[NFS_OP_LOCK]     = &nfs4_op_lock, \
 		[NFS_OP_LOCKT]    = &nfs4_op_lockt, \
 		[NFS_OP_LOCKU]    = &nfs4_op_locku, \
+		[NFS_OP_SEEK]     = (minor_) >= 2 ? &nfs4_op_seek : NULL, \
+		[NFS_OP_ALLOCATE] = (minor_) >= 2 ? &nfs4_op_allocate : NULL, \
+		[NFS_OP_DEALLOCATE] = (minor_) >= 2 ? &nfs4_op_deallocate : NULL, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
 		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session, \

@@ -83,6 +83,20 @@ int nfs4_get_op(XDR *x, nfs_opnum4 op)
 	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
 }
 
+int nfs4_get_maybe(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	nfsstat4 status;
+	uint32_t got;
+
+	if (!xdr_uint32_t(x, &got) || (got != (uint32_t)op && got != OP_ILLEGAL) ||
+	    !xdr_nfsstat4(x, &status) || (got == OP_ILLEGAL && status != NFS4ERR_OP_ILLEGAL))
+		return -EBADMSG;
+	if (got != OP_ILLEGAL && status != NFS4ERR_NOTSUPP)
+		return status ? nfs4_error(c, status) : 0;
+	atomic_fetch_or(&c->target->server->lacks, UINT64_C(1) << c->op);
+	return -EOPNOTSUPP;
+}
+
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 {
 	nfsstat4 status;

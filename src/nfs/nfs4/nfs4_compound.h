@@ -68,6 +68,9 @@ static inline bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
 	return true;
 }
 
+/* The same, for an operation that servers may lack. It is the call's own: if the server does not have
+ * it, nobody asks again (nfs_lacks()). 0, or what decode() must return. */
+int nfs4_get_maybe(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* The next result must be `op`'s, with a status and nothing else. */
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* Called by decode() when an operation with an effect has succeeded. If the rest of this

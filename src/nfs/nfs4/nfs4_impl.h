@@ -490,5 +490,6 @@ extern const struct nfs_opdef nfs4_op_null, nfs4_op_getattr, nfs4_op_setattr, nf
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_reopen;      /* nfs4_open.c */
 extern const struct nfs_opdef nfs4_op_close;                            /* nfs4_close.c */
 extern const struct nfs_opdef nfs4_op_read, nfs4_op_write, nfs4_op_commit;      /* nfs4_io.c */
+extern const struct nfs_opdef nfs4_op_seek, nfs4_op_allocate, nfs4_op_deallocate;     /* nfs4_space.c */
 extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
 	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */
