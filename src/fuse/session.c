@@ -125,6 +125,7 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.fsync = fs_fsync,
 	.lseek = fs_lseek,
 	.fallocate = fs_fallocate,
+	.copy_file_range = fs_copy_file_range,
 	.release = fs_release,
 	.opendir = fs_opendir,
 	.readdir = fs_readdir,

@@ -77,6 +77,11 @@ struct nfs_dirent {
  * the object exists anyway, so that the caller need not know the version. */
 struct nfs_open;
 
+/* A copy that goes on behind COPY's reply. Only the version knows what it means. */
+struct nfs_copy_id {
+	unsigned char bytes[16];
+};
+
 struct nfs_lane;
 struct nfs_client;
 struct nfs_target;
@@ -139,6 +144,12 @@ struct nfs_args {
 			uint64_t offset;
 			bool hole;              /* SEEK: the next hole; else the next data */
 		} seek;
+		struct {
+			struct nfs_open *from;  /* the source's open */
+			uint64_t from_offset, offset, count;
+			bool commit;            /* COPY: COMMIT follows */
+			struct nfs_copy_id id;
+		} copy;
 		struct nfs_space_args {
 			uint64_t offset, length;
 			bool refill;            /* DEALLOCATE: ALLOCATE follows, which may make the file
@@ -220,6 +231,14 @@ struct nfs_results {
 		struct {
 			uint64_t offset;        /* SEEK: at or behind the one that was asked for */
 		} seek;
+		struct {
+			uint64_t count;
+			bool stable;            /* on stable storage... */
+			uint64_t verf;          /* as WRITE's */
+			bool committed;         /* ...with all that has the same verifier */
+			bool running;           /* the server goes on: OFFLOAD_STATUS says how far it is */
+			struct nfs_copy_id id;
+		} copy;
 	};
 };
 

@@ -20,6 +20,7 @@ enum nfs_effects {
 	NFS_AFTER_HELD_OF_NAME = 1 << 7,        /* of the file that has `name` */
 	NFS_AFTER_STABLE = 1 << 8,      /* and on stable storage: a WRITE that is sent again after a
 					 * restart of the server must not follow the call */
+	NFS_AFTER_HELD2  = 1 << 9,      /* of fh2, which is ino2 */
 };
 
 #define NFS_CHANGES (NFS_CHANGES_FH | NFS_CHANGES_FH2)
@@ -64,7 +65,14 @@ enum nfs_effects {
 				/* fh, open, seek.offset, hole -> seek.offset; -ENXIO: there is no \
 				 * data any more, or the offset is behind the end */ \
 	OP(ALLOCATE, NFS_SETS)  /* fh, open, space.offset, length -> attr */ \
-	OP(DEALLOCATE, NFS_SETS) /* fh, open, space.offset, length, refill -> attr */
+	OP(DEALLOCATE, NFS_SETS) /* fh, open, space.offset, length, refill -> attr */ \
+	OP(COPY, NFS_SETS | NFS_AFTER_HELD2) \
+				/* fh2: from, fh: to, open, copy.from, from_offset, offset, count, commit \
+				 * -> copy.count, stable, verf, committed; or running, id; attr */ \
+	OP(CLONE, NFS_SETS | NFS_AFTER_HELD2) \
+				/* the same -> attr; all of it, and on stable storage */ \
+	OP(OFFLOAD_STATUS, 0)   /* fh: to, copy.id, count -> copy.running, count; the copy's error */ \
+	OP(OFFLOAD_CANCEL, 0)   /* fh: to, copy.id; 0 also if it has ended */
 
 enum nfs_op {
 #define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,

@@ -14,7 +14,8 @@
  * What has been copied is no more than bytes in a cache of the server's, which nobody could send again
  * after it has restarted. So COMMIT comes before the answer, and not with fsync(). A server may copy
  * little at a time (Linux: 4 MiB), and COMMIT costs a flush of its disk: hence the second. It also lets
- * a program be killed, and others write the file, which the kernel has locked meanwhile.
+ * a program be killed, and others write the file, which the kernel has locked meanwhile. If COPY may be
+ * the last one, COMMIT goes with it, and saves a call for each small file.
  *
  * The source: what is not on stable storage would be missing if the server restarted before it copies.
  * So it is waited for, too. Who writes the source from now on does so beside the copy, and may be in
@@ -37,6 +38,7 @@
 #define COPY_BLOCK 4096u
 /* The most in one go: the length of an answer has 32 bits. */
 #define COPY_MOST  (1u << 30)
+uint64_t copy_commits_max = 4u << 20;
 /* When COPY is not repeated any more. */
 #define COPY_NS    1000000000ull
 /* How often all is copied again, in a row. */
@@ -70,6 +72,7 @@ static void copy_start(struct vfs_op *op, enum nfs_op number, void (*done)(struc
 	a->copy.from_offset = p->from_offset + p->done;
 	a->copy.offset = p->offset + p->done;
 	a->copy.count = p->len - p->done;
+	a->copy.commit = a->copy.count <= copy_commits_max;
 	vfs_start(op, number, done);
 }
 
@@ -257,7 +260,8 @@ static void copy_done(struct vfs_op *op)
 	} else if (!r->copy.stable && copy_mixed(p, r)) {
 		copy_again(op, "sends another write verifier with COPY");
 	} else {
-		copy_got(op, r->copy.count, r->copy.stable);
+		p->loose &= !r->copy.committed || r->copy.verf != p->verf;
+		copy_got(op, r->copy.count, r->copy.stable || r->copy.committed);
 	}
 }
 

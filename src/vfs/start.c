@@ -216,6 +216,11 @@ static struct inode *op_settles(const struct vfs_op *op, unsigned effects)
 	return effects & NFS_AFTER_HELD_OF_NAME ? op->rm.pinned : NULL;
 }
 
+static void op_settle2(struct vfs_op *op)
+{
+	behind_settle(op, op->changes ? NULL : op->ino2, true, op_send_in_turn);
+}
+
 void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
 {
 	unsigned effects = nfs_effects(number);
@@ -226,7 +231,8 @@ void vfs_start(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op
 	op->call.cred = &op->cred;
 	if (!op->call.args.fh)
 		op->call.args.fh = &op->ino->file.fh;
-	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE, op_send_in_turn);
+	behind_settle(op, op_settles(op, effects), effects & NFS_AFTER_STABLE,
+		      effects & NFS_AFTER_HELD2 ? op_settle2 : op_send_in_turn);
 }
 
 /* ---- given up ---- */

@@ -202,6 +202,19 @@ struct op_list {
 	unsigned tries;                 /* replies in a row that are no answer */
 };
 
+/* COPY and CLONE. */
+struct op_copy {
+	struct file *from;              /* a reference */
+	uint64_t from_offset, offset, len;
+	uint64_t done;                  /* that was copied, and is on stable storage at the end */
+	int status;                     /* why it is not all; 0: it may be asked for */
+	bool touched;                   /* more may have been changed than `done` says */
+	bool loose;                     /* some of it may not be on stable storage, and has... */
+	uint64_t verf;                  /* ...this verifier */
+	uint64_t since_ns;
+	unsigned tries, shift;
+};
+
 struct vfs_op {
 	struct list node;               /* idle, or active */
 	struct list wait_node;          /* in want_buf */
@@ -232,6 +245,7 @@ struct vfs_op {
 		struct op_open open;
 		struct op_attr attr;
 		struct op_list list;
+		struct op_copy copy;
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};
@@ -344,6 +358,10 @@ void vfs_write(struct vfs_op *op);
 void vfs_seek(struct vfs_op *op, bool whole);
 /* ALLOCATE or DEALLOCATE: file (a reference), call.args.space. */
 void vfs_space(struct vfs_op *op, enum nfs_op number);
+/* copy.c: file (a reference) of ino gets `len` bytes of `from`, a file of ino2, whose reference becomes
+ * op's. copy.done says how many at the end; call.res.status is 0 if that is not 0. -EOPNOTSUPP, -EXDEV:
+ * they have to be read and written. */
+void vfs_copy(struct vfs_op *op, struct file *from, uint64_t from_offset, uint64_t offset, uint64_t len);
 /* ino is the directory, and `name` in it. */
 void vfs_lookup(struct vfs_op *op);
 void vfs_unlink(struct vfs_op *op);

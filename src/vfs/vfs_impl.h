@@ -31,6 +31,11 @@ bool read_retry(struct vfs_lane *vl);
 /* Writes it with FILE_SYNC, and ends then. */
 void write_through(struct vfs_op *op);
 
+/* ---- copy.c ---- */
+
+/* COMMIT goes with COPY up to so many bytes; a variable for the tests. */
+extern uint64_t copy_commits_max;
+
 /* ---- silly.c ---- */
 
 /* Before the members of op->rm are used; ino and ino2 may be set already. */

@@ -48,11 +48,17 @@ static bool on_entry(struct nfs_call *c, const struct nfs_dirent *e)
 /* What RENAME moves; m_getfh_res() has it. */
 static const struct nfs_fh moved = { .len = 10, .data = "new handle" };
 
+/* What COPY reads from, and a copy that goes on. */
+static struct nfs_open from_file = { .stateid = { 7, "frm1frm2frm3" } };
+#define COPY_ID_WORDS 9, 0x63707931, 0x63707932, 0x63707933
+static struct nfs_copy_id copy_id;      /* a stateid4 of these */
+
 static struct nfs_call call(enum nfs_op op)
 {
 	struct nfs_call c = call4(op);
 
 	memset(&seen, 0, sizeof(seen));
+	memcpy(&copy_id, &(stateid4){ 9, "cpy1cpy2cpy3" }, sizeof(copy_id));
 	nfs4_call(&c)->owner = owner_bytes;               /* an OPEN's owner: picked already */
 	switch ((int)op) {
 	case NFS_OP_READ:
@@ -86,6 +92,20 @@ static struct nfs_call call(enum nfs_op op)
 		c.args.space.offset = 0x123456789a;
 		c.args.space.length = 0x400000001;
 		c.args.space.refill = op == NFS_OP_DEALLOCATE;
+		break;
+	case NFS_OP_COPY:
+	case NFS_OP_CLONE:
+		c.open = &open_file;
+		c.args.copy.from = &from_file;
+		c.args.copy.from_offset = 0x123456789a;
+		c.args.copy.offset = 0x8000;
+		c.args.copy.count = 0x100000002;
+		c.args.copy.commit = true;
+		break;
+	case NFS_OP_OFFLOAD_STATUS:
+	case NFS_OP_OFFLOAD_CANCEL:
+		c.args.copy.count = 0x100000002;
+		c.args.copy.id = copy_id;
 		break;
 	case NFS_OP_ACCESS:
 		c.args.access.mask = R_OK | W_OK | X_OK;
@@ -272,6 +292,46 @@ Test(nfs4, arguments)
 	M(59, 0, STATEID_WORDS, 0x12, 0x3456789a, 4, 1);
 	m_getattr();
 	ARGS(call(NFS_OP_DEALLOCATE));
+}
+
+static void m_copy_files(uint32_t nops)
+{
+	m_seq_args(nops, true);
+	M(22);
+	m_opaque("dir2", 4);
+	M(32, 22);
+	m_opaque("fhand", 5);
+}
+
+Test(nfs4, arguments_of_copies)
+{
+	for (unsigned commit = 0; commit < 2; commit++) {
+		struct nfs_call c = call(NFS_OP_COPY);
+
+		c.args.copy.commit = commit;
+		m_copy_files(6 + commit);
+		M(60, 0, 0x66726d31, 0x66726d32, 0x66726d33, 0, STATEID_WORDS);
+		M(0x12, 0x3456789a, 0, 0x8000, 1, 2, 1, 1, 0);
+		if (commit)
+			M(5, 0, 0, 0);
+		m_getattr();
+		ARGS(c);
+	}
+
+	m_copy_files(7);
+	M(71, 0, 0x66726d31, 0x66726d32, 0x66726d33, 0, STATEID_WORDS);
+	M(0x12, 0x3456789a, 0, 0x8000, 1, 2);
+	M(5, 0, 0, 0);
+	m_getattr();
+	ARGS(call(NFS_OP_CLONE));
+
+	m_args(3, false);
+	M(67, COPY_ID_WORDS);
+	ARGS(call(NFS_OP_OFFLOAD_STATUS));
+
+	m_args(3, false);
+	M(66, COPY_ID_WORDS);
+	ARGS(call(NFS_OP_OFFLOAD_CANCEL));
 }
 
 Test(nfs4, arguments_of_readdir)
@@ -567,7 +627,8 @@ static const enum nfs_op all_ops[] = {
 	NFS_OP_READLINK, NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
 	NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
 	NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS, NFS_OP_SEEK,
-	NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
+	NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE, NFS_OP_OFFLOAD_STATUS,
+	NFS_OP_OFFLOAD_CANCEL,
 };
 #define N_OPS (sizeof(all_ops) / sizeof(all_ops[0]))
 
@@ -724,6 +785,30 @@ static void good_reply(enum nfs_op op)
 		m_op(59);
 		m_getattr_res();
 		break;
+	case NFS_OP_COPY:
+		m_op(32);
+		m_op(22);
+		m_op(60);
+		M(0, 1, 1, 0, 0x01020304, 0x05060708, 1, 1);
+		m_op(5);
+		M(0x01020304, 0x05060708);
+		m_getattr_res();
+		break;
+	case NFS_OP_CLONE:
+		m_op(32);
+		m_op(22);
+		m_op(71);
+		m_op(5);
+		M(0x01020304, 0x05060708);
+		m_getattr_res();
+		break;
+	case NFS_OP_OFFLOAD_STATUS:
+		m_op(67);
+		M(0, 4096, 0);
+		break;
+	case NFS_OP_OFFLOAD_CANCEL:
+		m_op(66);
+		break;
 	default:
 		break;
 	}
@@ -763,7 +848,7 @@ Test(nfs4, results)
 	static const enum nfs_op with_attr[] = {
 		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_OPEN,
 		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_LINK, NFS_OP_ALLOCATE,
-		NFS_OP_DEALLOCATE,
+		NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE,
 	};
 	static const enum nfs_op changing[] = {
 		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
@@ -1349,7 +1434,8 @@ static const struct failure failures[] = {
 	{ 10027, -NFS_ECOOKIE, 0, 0 }, { 10029, -ELOOP, 0, 0 }, { 10032, -EOPNOTSUPP, 0, 0 },
 	{ 10036, -EIO, 0, 0 }, { 10038, -EBADF, 0, 0 }, { 10039, -EINVAL, 0, 0 },
 	{ 10040, -EINVAL, 0, 0 }, { 10041, -EINVAL, 0, 0 }, { 10044, -EIO, 0, 0 },
-	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 },
+	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 }, { 10091, -EOPNOTSUPP, 0, 0 },
+	{ 10094, -EOPNOTSUPP, 0, 0 },
 	/* Too large, for the session; never an errno that a caller could take for his own. */
 	{ 10064, -EIO, 0, 0 }, { 10065, -EIO, 0, 0 }, { 10070, -EIO, 0, 0 },
 	/* Depends on which operation says so, see outcome(). */
@@ -1405,6 +1491,9 @@ static unsigned effect_of(enum nfs_op op)
 		return 3;
 	case NFS_OP_LINK:
 		return 4;
+	case NFS_OP_COPY:
+	case NFS_OP_CLONE:
+		return 5;
 	default:
 		return 99;
 	}
@@ -1574,6 +1663,7 @@ Test(nfs4, operations_that_are_not_there)
 {
 	static const struct { enum nfs_op op; uint32_t number; } t[] = {
 		{ NFS_OP_SEEK, 69 }, { NFS_OP_ALLOCATE, 59 }, { NFS_OP_DEALLOCATE, 62 },
+		{ NFS_OP_COPY, 60 }, { NFS_OP_CLONE, 71 }, { NFS_OP_OFFLOAD_STATUS, 67 },
 	};
 
 	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
@@ -1583,6 +1673,8 @@ Test(nfs4, operations_that_are_not_there)
 		atomic_store(&cl4.server.lacks, 0);
 		cr_assert_not(nfs_lacks(&cl4.server, op));
 		m_res();
+		if (op == NFS_OP_COPY || op == NFS_OP_CLONE)
+			m_op(32), m_op(22);
 		M(i & 1 ? 10044 : t[i / 2].number, i & 1 ? 10044 : 10004);
 		m_set(0, i & 1 ? 10044 : 10004);
 		cr_assert_eq(play_reply(&c, def_of(op)), -EOPNOTSUPP, "operation %u", op);
@@ -1593,6 +1685,8 @@ Test(nfs4, operations_that_are_not_there)
 		atomic_store(&cl4.server.lacks, 0);
 		c = call(op);
 		m_res();
+		if (op == NFS_OP_COPY || op == NFS_OP_CLONE)
+			m_op(32), m_op(22);
 		M(t[i / 2].number, 22);
 		m_set(0, 22);
 		cr_assert_eq(play_reply(&c, def_of(op)), -EINVAL);
@@ -1642,6 +1736,158 @@ Test(nfs4, where_seek_ends)
 		cr_assert(t[i].rc || c.res.seek.offset == t[i].found);
 		done_with(&c);
 	}
+}
+
+/* ---- copies ---- */
+
+static void m_copied(uint32_t running)
+{
+	m_res();
+	m_op(32);
+	m_op(22);
+	m_op(60);
+	M(running);
+	if (running)
+		M(COPY_ID_WORDS);
+}
+
+/* Without a COMMIT behind it. */
+static struct nfs_call call_copy(void)
+{
+	struct nfs_call c = call(NFS_OP_COPY);
+
+	c.args.copy.commit = false;
+	return c;
+}
+
+Test(nfs4, what_copy_says)
+{
+	struct nfs_call c = run(NFS_OP_COPY);
+
+	cr_assert(c.res.copy.count == 0x100000001 && !c.res.copy.running && !c.res.copy.stable);
+	cr_assert(c.res.copy.committed, "COMMIT's verifier is the same");
+	cr_assert(!memcmp(&c.res.copy.verf, "\1\2\3\4\5\6\7\10", 8));
+	done_with(&c);
+	c = call(NFS_OP_COPY);
+	good_reply(c.op);
+	m_set(m_op_at(5) + 8, 0x01020305);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert_not(c.res.copy.committed, "the server has restarted in between");
+	done_with(&c);
+	for (uint32_t committed = 1; committed < 3; committed++) {
+		c = call_copy();
+		m_copied(0);
+		M(1, 2, committed, 1, 2, 1, 1);
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert(c.res.copy.stable == (committed == 2), "DATA_SYNC4 is not enough");
+		done_with(&c);
+	}
+	/* More than was asked for. */
+	c = call_copy();
+	m_copied(0);
+	M(1, 3, 2, 1, 2, 1, 1);
+	m_getattr_res();
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+	done_with(&c);
+	/* It goes on, whatever the numbers say. Two of them are malformed. */
+	c = call_copy();
+	m_copied(1);
+	M(UINT32_MAX, 0, 2, 1, 2, 1, 0);
+	m_getattr_res();
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.res.copy.running && !c.res.copy.stable && !c.res.copy.count);
+	cr_assert_eq(memcmp(&c.res.copy.id, &copy_id, sizeof(copy_id)), 0);
+	done_with(&c);
+	c = call_copy();
+	m_copied(2);
+	M(COPY_ID_WORDS, 0, 1, 2, 1, 2, 1, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
+	done_with(&c);
+	/* The server cannot do it as it was asked to. */
+	c = call_copy();
+	m_copied(0);
+	m_trunc(m_len() - 8);
+	M(10094, 1, 0);
+	m_set(0, 10094);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EOPNOTSUPP);
+	cr_assert_not(nfs_lacks(&cl4.server, NFS_OP_COPY), "another one it may copy");
+	done_with(&c);
+}
+
+Test(nfs4, a_copy_that_goes_on)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 0, 0 }, { 28, -ENOSPC }, { 5, -EIO }, { 10008, -EIO }, { 77777, -EIO },
+	};
+	struct nfs_call c = run(NFS_OP_OFFLOAD_STATUS);
+
+	cr_assert(c.res.copy.running && c.res.copy.count == 4096);
+	done_with(&c);
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		c = call(NFS_OP_OFFLOAD_STATUS);
+		m_res();
+		m_op(67);
+		M(1, 2, 1, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		cr_assert(!c.res.copy.running && c.res.copy.count == 0x100000002);
+		done_with(&c);
+	}
+	c = call(NFS_OP_OFFLOAD_STATUS);
+	m_res();
+	m_op(67);
+	M(1, 3, 0);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG, "more than was asked for");
+	done_with(&c);
+}
+
+/* What the server does not know it does not copy. No open is lost by that. */
+Test(nfs4, a_copy_that_is_cancelled)
+{
+	static const struct { uint32_t status; int rc; } t[] = {
+		{ 10025, 0 }, { 10023, 0 }, { 10054, 0 }, { 10004, -EOPNOTSUPP }, { 10024, -EIO },
+		{ 10008, NFS_LATER },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_OFFLOAD_CANCEL);
+
+		good_reply(c.op);
+		m_fail_at(2, t[i].status);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), t[i].rc, "row %u", i);
+		done_with(&c);
+		c = call(NFS_OP_OFFLOAD_STATUS);
+		good_reply(c.op);
+		m_fail_at(2, 10025);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+		cr_assert_not(atomic_load(&open_file.reopen));
+		done_with(&c);
+	}
+}
+
+/* Either may be meant. The call waits for both, and fails if one is lost for good. */
+Test(nfs4, stateids_of_two_opens)
+{
+	struct nfs_call c = call(NFS_OP_COPY);
+
+	good_reply(NFS_OP_COPY);
+	m_fail_at(4, 10025);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), NFS_REOPEN);
+	cr_assert(atomic_load(&open_file.reopen) && atomic_load(&from_file.reopen));
+	atomic_store(&open_file.settled, true);
+	atomic_store(&from_file.settled, true);
+	atomic_store(&open_file.reopen, false);
+	cr_assert(nfs4_open_waits(&c), "for the source");
+	atomic_store(&from_file.reopen, false);
+	cr_assert_not(nfs4_open_waits(&c));
+	atomic_store(&from_file.locks_lost, 1);
+	cr_assert(nfs4_open_fails(&c));
+	atomic_store(&from_file.locks_lost, 0);
+	cr_assert_not(nfs4_open_fails(&c));
+	atomic_store(&from_file.lost, true);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
+	atomic_store(&from_file.lost, false);
+	done_with(&c);
 }
 
 /* ---- results that must be refused ---- */
@@ -2140,6 +2386,7 @@ Test(nfs4, what_the_server_cannot_keep)
 			NFS_OP_SETATTR, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE,
 			NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE,
 			NFS_OP_RMDIR, NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
+			NFS_OP_COPY, NFS_OP_CLONE,
 		};
 		bool is_kept = false;
 
@@ -2184,7 +2431,7 @@ Test(nfs4, default_inline_thresholds)
 		NFS_OP_READ, NFS_OP_WRITE, NFS_OP_COMMIT, NFS_OP_OPEN, NFS_OP_CREATE, NFS_OP_MKDIR,
 		NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR, NFS_OP_RENAME,
 		NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS, NFS_OP_SEEK,
-		NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE,
+		NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE,
 	};
 
 	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {

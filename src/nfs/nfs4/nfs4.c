@@ -41,6 +41,10 @@
 		[NFS_OP_SEEK]     = (minor_) >= 2 ? &nfs4_op_seek : NULL, \
 		[NFS_OP_ALLOCATE] = (minor_) >= 2 ? &nfs4_op_allocate : NULL, \
 		[NFS_OP_DEALLOCATE] = (minor_) >= 2 ? &nfs4_op_deallocate : NULL, \
+		[NFS_OP_COPY]     = (minor_) >= 2 ? &nfs4_op_copy : NULL, \
+		[NFS_OP_CLONE]    = (minor_) >= 2 ? &nfs4_op_clone : NULL, \
+		[NFS_OP_OFFLOAD_STATUS] = (minor_) >= 2 ? &nfs4_op_offload_status : NULL, \
+		[NFS_OP_OFFLOAD_CANCEL] = (minor_) >= 2 ? &nfs4_op_offload_cancel : NULL, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
 		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session, \

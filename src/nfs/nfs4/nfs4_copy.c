@@ -3,11 +3,12 @@
  * Copies that the server makes: COPY and CLONE within one server, OFFLOAD_STATUS and OFFLOAD_CANCEL of a
  * copy that goes on behind COPY's reply (RFC 7862, sections 4 and 15).
  *
- *   PUTFH source | SAVEFH | PUTFH destination | COPY | GETATTR
+ *   PUTFH source | SAVEFH | PUTFH destination | COPY | COMMIT, if it is short | GETATTR
  *   PUTFH source | SAVEFH | PUTFH destination | CLONE | COMMIT | GETATTR
  *
- * COPY says how stable the copy is, as WRITE does. CLONE does not, so COMMIT follows at once: without a
- * verifier, because both are executed by one server, or by none.
+ * COPY says how stable the copy is, as WRITE does, and COMMIT's verifier has to be COPY's. CLONE does not
+ * say it, so COMMIT always follows: without a look at its verifier, because both are executed by one
+ * server, or by none.
  *
  * Exactly once. The reply is kept for a replay. If it was lost with its session, the same is copied once
  * more. That is harmless: source and destination do not overlap (vfs/copy.c), so the source has still
@@ -41,6 +42,20 @@ static int check_files(struct nfs_call *c, XDR *x)
 	return rc ? rc : nfs4_get_status(c, x, OP_PUTFH);
 }
 
+static bool_t put_commit(XDR *x)
+{
+	COMMIT4args all = { 0 };
+
+	return nfs4_put_op(x, OP_COMMIT) && xdr_COMMIT4args(x, &all);
+}
+
+static int get_commit(struct nfs_call *c, XDR *x, char verf[NFS4_VERIFIER_SIZE])
+{
+	int rc = nfs4_get_status(c, x, OP_COMMIT);
+
+	return rc ? rc : xdr_opaque(x, verf, NFS4_VERIFIER_SIZE) ? 0 : -EBADMSG;
+}
+
 static int copy_changed(struct nfs_call *c, XDR *x)
 {
 	nfs4_goes_on_at(c, STEP_GETATTR);
@@ -59,8 +74,8 @@ static bool_t encode_copy(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_GETATTR)
 		return nfs4_encode_getattr(c, x, c->args.fh);
-	return put_files(c, x, 2) && nfs4_put_op(x, OP_COPY) && xdr_COPY4args(x, &a) &&
-	       nfs4_put_getattr(x);
+	return put_files(c, x, 2 + c->args.copy.commit) && nfs4_put_op(x, OP_COPY) &&
+	       xdr_COPY4args(x, &a) && (!c->args.copy.commit || put_commit(x)) && nfs4_put_getattr(x);
 }
 
 static int take_copy(struct nfs_call *c, const write_response4 *r)
@@ -71,11 +86,22 @@ static int take_copy(struct nfs_call *c, const write_response4 *r)
 		return -EBADMSG;
 	c->res.copy.running = running;
 	if (running)
-		memcpy(c->res.copy.id, r->wr_callback_id.wr_callback_id_val, sizeof(c->res.copy.id));
+		memcpy(&c->res.copy.id, r->wr_callback_id.wr_callback_id_val, sizeof(c->res.copy.id));
 	c->res.copy.count = running ? 0 : r->wr_count;
 	c->res.copy.stable = !running && r->wr_committed == FILE_SYNC4;
 	c->res.copy.verf = nfs_verifier(r->wr_writeverf);
+	c->res.copy.committed = false;
 	return 0;
+}
+
+static int copy_committed(struct nfs_call *c, XDR *x)
+{
+	char verf[NFS4_VERIFIER_SIZE];
+	int rc = get_commit(c, x, verf);
+
+	if (!rc)
+		c->res.copy.committed = !c->res.copy.running && c->res.copy.verf == nfs_verifier(verf);
+	return rc;
 }
 
 static int copy_result(struct nfs_call *c, XDR *x)
@@ -101,21 +127,22 @@ static int decode_copy(struct nfs_call *c, XDR *x)
 		rc = nfs4_get_maybe(c, x, OP_COPY);
 	if (!rc)
 		rc = copy_result(c, x);
+	if (!rc && c->args.copy.commit)
+		rc = copy_committed(c, x);
 	return rc ? rc : copy_changed(c, x);
 }
 
 /* Two requirements, of the result or of NFS4ERR_OFFLOAD_NO_REQS. */
 enum { COPY_XDR = V4_OP_XDR + 4u + 16u + 8u + 4u + NFS4_VERIFIER_SIZE + 2u * 4u,
-       FILES_XDR = V4_PREFIX_XDR + 2u * V4_OP_XDR };
+       COMMIT_XDR = V4_OP_XDR + NFS4_VERIFIER_SIZE, FILES_XDR = V4_PREFIX_XDR + 2u * V4_OP_XDR };
 
 const struct nfs_opdef nfs4_op_copy = NFS_OPDEF("COPY", encode_copy, decode_copy,
-	.results_max = FILES_XDR + COPY_XDR + V4_GETATTR_XDR, .proc = NFSPROC4_COMPOUND);
+	.results_max = FILES_XDR + COPY_XDR + COMMIT_XDR + V4_GETATTR_XDR, .proc = NFSPROC4_COMPOUND);
 
 /* ---- CLONE ---- */
 
 static bool_t encode_clone(struct nfs_call *c, XDR *x)
 {
-	COMMIT4args all = { 0 };
 	CLONE4args a = {
 		.cl_src_stateid = nfs4_stateid(c->args.copy.from), .cl_dst_stateid = nfs4_stateid(c->open),
 		.cl_src_offset = c->args.copy.from_offset, .cl_dst_offset = c->args.copy.offset,
@@ -125,21 +152,12 @@ static bool_t encode_clone(struct nfs_call *c, XDR *x)
 	if (c->eng.step == STEP_GETATTR)
 		return nfs4_encode_getattr(c, x, c->args.fh);
 	return put_files(c, x, 3) && nfs4_put_op(x, OP_CLONE) && xdr_CLONE4args(x, &a) &&
-	       nfs4_put_op(x, OP_COMMIT) && xdr_COMMIT4args(x, &all) && nfs4_put_getattr(x);
-}
-
-static int get_commit(struct nfs_call *c, XDR *x)
-{
-	int rc = nfs4_get_status(c, x, OP_COMMIT);
-	char verf[NFS4_VERIFIER_SIZE];
-
-	if (!rc && !xdr_opaque(x, verf, sizeof(verf)))
-		rc = -EBADMSG;
-	return rc;
+	       put_commit(x) && nfs4_put_getattr(x);
 }
 
 static int decode_clone(struct nfs_call *c, XDR *x)
 {
+	char verf[NFS4_VERIFIER_SIZE];
 	int rc;
 
 	if (c->eng.step == STEP_GETATTR)
@@ -148,12 +166,12 @@ static int decode_clone(struct nfs_call *c, XDR *x)
 	if (!rc)
 		rc = nfs4_get_maybe(c, x, OP_CLONE);
 	if (!rc)
-		rc = get_commit(c, x);
+		rc = get_commit(c, x, verf);
 	return rc ? rc : copy_changed(c, x);
 }
 
 const struct nfs_opdef nfs4_op_clone = NFS_OPDEF("CLONE", encode_clone, decode_clone,
-	.results_max = FILES_XDR + 2u * V4_OP_XDR + NFS4_VERIFIER_SIZE + V4_GETATTR_XDR,
+	.results_max = FILES_XDR + V4_OP_XDR + COMMIT_XDR + V4_GETATTR_XDR,
 	.proc = NFSPROC4_COMPOUND);
 
 /* ---- a copy that goes on ---- */
@@ -162,7 +180,7 @@ static bool_t put_offload(struct nfs_call *c, XDR *x, nfs_opnum4 op)
 {
 	OFFLOAD_STATUS4args a;
 
-	memcpy(&a.osa_stateid, c->args.copy.id, sizeof(a.osa_stateid));
+	memcpy(&a.osa_stateid, &c->args.copy.id, sizeof(a.osa_stateid));
 	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, op) &&
 	       xdr_OFFLOAD_STATUS4args(x, &a);
 }

@@ -378,9 +378,11 @@ extern const struct nfs_opdef nfs4_op_root;
 
 /* The stateid for I/O: that of the open, or the anonymous one (o NULL). */
 stateid4 nfs4_stateid(const struct nfs_open *o);
-/* Lane thread: must the call wait until recovery is done with its open? If not, CLOSE has it. */
+/* The second open that the call names. NULL: there is none. */
+struct nfs_open *nfs4_source(const struct nfs_call *c);
+/* Lane thread: must the call wait until recovery is done with its opens? If not, CLOSE has it. */
 bool nfs4_open_waits(const struct nfs_call *c);
-/* Lane thread: the call must not be sent, because a lock of its open is lost. */
+/* Lane thread: the call must not be sent, because a lock of its opens is lost. */
 bool nfs4_open_fails(const struct nfs_call *c);
 void nfs4_opens_init(struct nfs4_client *n);
 /* When all others are gone. Frees what is open still: the mount ended before its CLOSE. */
@@ -491,5 +493,6 @@ extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_reopen;     
 extern const struct nfs_opdef nfs4_op_close;                            /* nfs4_close.c */
 extern const struct nfs_opdef nfs4_op_read, nfs4_op_write, nfs4_op_commit;      /* nfs4_io.c */
 extern const struct nfs_opdef nfs4_op_seek, nfs4_op_allocate, nfs4_op_deallocate;     /* nfs4_space.c */
+extern const struct nfs_opdef nfs4_op_copy, nfs4_op_clone, nfs4_op_offload_status, nfs4_op_offload_cancel;
 extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
 	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */

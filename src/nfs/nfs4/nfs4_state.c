@@ -154,23 +154,55 @@ bool nfs4_open_close(struct nfs_open *o)
 	       was == NFS4_CLOSING;
 }
 
+struct nfs_open *nfs4_source(const struct nfs_call *c)
+{
+	return c->op == NFS_OP_COPY || c->op == NFS_OP_CLONE ? c->args.copy.from : NULL;
+}
+
+/* One that is not settled is not recovered: the server's answer will tell. */
+static bool is_marked(const struct nfs_open *o)
+{
+	return atomic_load(&o->reopen) && atomic_load(&o->settled);
+}
+
 bool nfs4_open_waits(const struct nfs_call *c)
 {
-	struct nfs_open *o = c->open;
+	const struct nfs_open *from = nfs4_source(c);
 
 	if (c->flags & NFS_CALL_CONTROL)
 		return false;
 	if (c->op == NFS_OP_CLOSE)
-		return !nfs4_open_close(o);
-	/* One that is not settled is not recovered: the server's answer will tell. */
-	return atomic_load(&o->reopen) && atomic_load(&o->settled);
+		return !nfs4_open_close(c->open);
+	return is_marked(c->open) || (from && is_marked(from));
+}
+
+static bool has_lost_locks(const struct nfs_open *o)
+{
+	return atomic_load_explicit(&o->locks_lost, memory_order_relaxed);
+}
+
+static bool needs_locks(enum nfs_op op)
+{
+	switch (op) {
+	case NFS_OP_READ:
+	case NFS_OP_WRITE:
+	case NFS_OP_LOCK:
+	case NFS_OP_ALLOCATE:
+	case NFS_OP_DEALLOCATE:
+	case NFS_OP_COPY:
+	case NFS_OP_CLONE:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* What it was to protect may be another client's by now. */
 bool nfs4_open_fails(const struct nfs_call *c)
 {
-	return atomic_load_explicit(&c->open->locks_lost, memory_order_relaxed) &&
-	       (c->op == NFS_OP_READ || c->op == NFS_OP_WRITE || c->op == NFS_OP_LOCK);
+	const struct nfs_open *from = nfs4_source(c);
+
+	return (has_lost_locks(c->open) || (from && has_lost_locks(from))) && needs_locks(c->op);
 }
 
 bool nfs4_is_ours(const struct nfs_open *o)

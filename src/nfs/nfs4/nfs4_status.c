@@ -27,6 +27,8 @@ int nfs4_errno(nfsstat4 status)
 	case NFS4ERR_SHARE_DENIED:
 	case NFS4ERR_FILE_OPEN:         return -EBUSY;
 	case NFS4ERR_OPENMODE:          return -EBADF;
+	case NFS4ERR_OFFLOAD_DENIED:
+	case NFS4ERR_OFFLOAD_NO_REQS:
 	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
 	case NFS4ERR_WRONG_TYPE:
 	case NFS4ERR_BADNAME:
@@ -51,11 +53,17 @@ static int session_lost(struct nfs_call *c)
 	return NFS_RECOVER;
 }
 
+/* Of two, the server does not say which. To open one again that is good does no harm. */
 static int stateid_lost(struct nfs_call *c)
 {
-	if (!c->open || atomic_load(&c->open->lost) || nfs4_call(c)->tries++ >= STATE_TRIES)
+	struct nfs_open *from = nfs4_source(c);
+
+	if (!c->open || atomic_load(&c->open->lost) || (from && atomic_load(&from->lost)) ||
+	    nfs4_call(c)->tries++ >= STATE_TRIES)
 		return -EIO;
 	atomic_store(&c->open->reopen, true);
+	if (from)
+		atomic_store(&from->reopen, true);
 	return NFS_REOPEN;
 }
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# What version 4.2 adds for a file's data: holes (SEEK_DATA, SEEK_HOLE), fallocate, copies that the
+# server makes; and the time when a file was made. What the server cannot do, programs do without.
+mount_up
+cd "$WORK" || fail cd
+
+# extents FILE - its data, as "from-to" in blocks of 64 KiB, by lseek().
+# shellcheck disable=SC2016 # perl's
+extents() {
+	perl -e 'use Fcntl; sysopen(my $f, $ARGV[0], O_RDONLY) or die "$ARGV[0]: $!\n"; my $at = 0; my @out;
+		while (defined(my $d = sysseek($f, $at, 3))) {
+			my $h = sysseek($f, $d + 0, 4); defined $h or die "SEEK_HOLE at $d: $!\n";
+			push @out, sprintf("%g-%g", $d / 65536, $h / 65536); $at = $h + 0 }
+		$!{ENXIO} or die "SEEK_DATA at $at: $!\n"; print "@out\n"' "$1"
+}
+# sent CALL - how many of these calls were made since sent_none.
+count() { awk -v name="rpc.$1" '$1 == name { n = $2 } END { print n + 0 }' "$STATS"; }
+declare -A CALLS
+sent_none() { local c; stat_now rpc.calls >/dev/null; for c in READ WRITE COPY CLONE SEEK ALLOCATE DEALLOCATE; do CALLS[$c]=$(count "$c"); done; }
+sent() { stat_now rpc.calls >/dev/null; echo $(( $(count "$1") - CALLS[$1] )); }
+# can COMMAND... - it works, or the server says that it cannot do that. Anything else fails.
+can() { "$@" 2>"$TMPDIR/said" && return; grep -qi 'supported' "$TMPDIR/said" || fail "$*: $(<"$TMPDIR/said")"; return 1; }
+
+# ---- holes ----
+dd if=/dev/urandom of=holes bs=64K count=1 status=none && dd if=/dev/urandom of=holes bs=64K count=2 seek=16 conv=notrunc status=none &&
+	truncate -s 2M holes || fail "a file with holes"
+equal "$(stat -c %s "$SERVER_WORK/holes")" 2097152 "its size"
+sent_none
+there=$(extents "$SERVER_WORK/holes")
+here=$(extents holes) || fail "lseek"
+seeks=$(sent SEEK)
+# A server that cannot seek, or a version: all is data.
+[[ $here == "$there" || $here == 0-32 ]] || fail "holes: '$here', and on the server '$there'"
+[[ $VERS != 4.2 || $NFSRDMA_KERNEL == ganesha || $here == "$there" ]] || fail "knfsd has SEEK: '$here', not '$there'"
+[[ $VERS == 4.2 || $seeks == 0 ]] || fail "$seeks SEEKs, version $VERS"
+echo "holes: $here (the server: $there), $seeks SEEKs"
+# Behind the end.
+perl -e 'use Fcntl; sysopen(my $f, "holes", O_RDONLY) or die; for my $how (3, 4) { defined(sysseek($f, 2097152, $how)) and die "found\n"; $!{ENXIO} or die "$!\n" }' ||
+	fail "lseek behind the end"
+# What was written a moment ago is no hole, and what a mapping has dirtied is none either.
+perl -e 'use Fcntl; sysopen(my $w, "fresh", O_WRONLY | O_CREAT) or die; truncate($w, 1 << 20) or die; sysseek($w, 524288, 0); syswrite($w, "x" x 65536) == 65536 or die;
+	sysopen(my $r, "fresh", O_RDONLY) or die; my $d = sysseek($r, 0, 3); defined $d && $d <= 524288 or die "data at " . ($d // $!) . "\n"' || fail "data that was just written"
+cp --sparse=auto holes dense && cmp holes dense && cmp "$SERVER_WORK/holes" "$SERVER_WORK/dense" || fail "cp of a file with holes"
+
+# ---- fallocate ----
+if can fallocate -l 1M space; then
+	[[ $VERS == 4.2 ]] || fail "fallocate, version $VERS"
+	equal "$(stat -c %s space)" 1048576 "the size after fallocate"
+	equal "$(stat -c %s "$SERVER_WORK/space")" 1048576 "the same on the server"
+	(( $(stat -c %b "$SERVER_WORK/space") >= 2048 )) || fail "the server has set no space aside"
+	equal "$(tr -d '\0' <space | wc -c)" 0 "bytes that are not zero"
+	echo "fallocate: $(sent ALLOCATE) ALLOCATEs"
+fi
+head -c 1M /dev/urandom >punched && cp punched "$TMPDIR/model" || fail setup
+if can fallocate -p -o 65536 -l 131072 punched; then
+	fallocate -p -o 65536 -l 131072 "$TMPDIR/model" || dd if=/dev/zero of="$TMPDIR/model" bs=64K seek=1 count=2 conv=notrunc status=none
+	cmp punched "$TMPDIR/model" && cmp "$SERVER_WORK/punched" "$TMPDIR/model" || fail "what is there after fallocate -p"
+	equal "$(stat -c %s punched)" 1048576 "the size after fallocate -p"
+	equal "$(extents punched)" "$(extents "$SERVER_WORK/punched")" "the hole"
+	# In a file that is being written: what comes later fills it, what was there before does not.
+	perl -e 'use Fcntl; sysopen(my $f, "mixed", O_RDWR | O_CREAT) or die; syswrite($f, "a" x 1048576) == 1048576 or die;
+		system("fallocate", "-p", "-o", "0", "-l", "524288", "mixed") == 0 or die; sysseek($f, 65536, 0); syswrite($f, "b" x 65536) == 65536 or die' || fail "a hole while it is written"
+	equal "$(head -c 65536 "$SERVER_WORK/mixed" | tr -d '\0' | wc -c)" 0 "the hole stays"
+	equal "$(tail -c +65537 "$SERVER_WORK/mixed" | head -c 65536 | tr -d b | wc -c)" 0 "what was written into it"
+	equal "$(tail -c 524288 "$SERVER_WORK/mixed" | tr -d a | wc -c)" 0 "what is behind it"
+	echo "fallocate -p: $(sent DEALLOCATE) DEALLOCATEs"
+fi
+if can fallocate -z -o 1000 -l 2000000 punched; then
+	equal "$(stat -c %s "$SERVER_WORK/punched")" 2001000 "the size after fallocate -z"
+	equal "$(tail -c +1001 "$SERVER_WORK/punched" | tr -d '\0' | wc -c)" 0 "zeros"
+	equal "$(head -c 1000 punched | cmp -n 1000 - "$TMPDIR/model" && echo same)" same "what is before them"
+fi
+expect_error supported fallocate -n -l 4M space
+# posix_fallocate() writes if it has to.
+fallocate -x -l 300000 posix && equal "$(stat -c %s "$SERVER_WORK/posix")" 300000 "posix_fallocate"
+
+# ---- copies ----
+amount 64 8
+head -c "${REPLY}M" /dev/urandom >big && sync big || fail setup
+before=$(stat -c %b "$SERVER_WORK/big")
+sent_none
+cp big copy || fail cp
+reads=$(sent READ) writes=$(sent WRITE) copies=$(sent COPY) clones=$(sent CLONE)
+cmp "$SERVER_WORK/big" "$SERVER_WORK/copy" && cmp big copy || fail "the copy is another file"
+if (( copies + clones > 0 && reads + writes == 0 )); then
+	[[ $VERS == 4.2 ]] || fail "COPY, version $VERS"
+	echo "cp of $REPLY MiB ($before blocks): $clones CLONEs, $copies COPYs, no READ, no WRITE"
+else
+	# The server refuses, and the kernel reads and writes.
+	[[ $VERS != 4.2 || $NFSRDMA_KERNEL == ganesha ]] || fail "cp: $copies COPYs, $clones CLONEs, $reads READs, $writes WRITEs"
+	(( writes )) || fail "cp without a WRITE"
+	echo "cp: $copies COPYs, $clones CLONEs, $reads READs, $writes WRITEs"
+fi
+# Odd offsets, and both ends within one file; what was written a moment ago is in the copy.
+# shellcheck disable=SC2016 # perl's
+perl -e 'use Fcntl; my $nr = 326;     # copy_file_range, x86-64
+	sysopen(my $f, "odd", O_RDWR | O_CREAT) or die; syswrite($f, join("", map { chr(65 + $_ % 26) } 0 .. 99999)) == 100000 or die;
+	my ($from, $to) = (pack("q", 12345), pack("q", 234567)); my $left = 50000;
+	while ($left) { my $n = syscall($nr, fileno($f), $from, fileno($f), $to, $left, 0); $n > 0 or die "copy_file_range: $!\n"; $left -= $n }
+	my ($same, $there) = (pack("q", 0), pack("q", 10)); syscall($nr, fileno($f), $same, fileno($f), $there, 100, 0) < 0 && $!{EINVAL} or die "an overlap: $!\n"' || fail "copy_file_range"
+equal "$(stat -c %s "$SERVER_WORK/odd")" 284567 "the size after copy_file_range"
+equal "$(tail -c 50000 "$SERVER_WORK/odd" | cmp - <(tail -c +12346 "$SERVER_WORK/odd" | head -c 50000) && echo same)" same "copy_file_range"
+equal "$(tail -c 50000 odd | cmp - <(tail -c 50000 "$SERVER_WORK/odd") && echo same)" same "the same here"
+cp --reflink=auto big again && cmp "$SERVER_WORK/big" "$SERVER_WORK/again" || fail "cp --reflink=auto"
+# The kernel's FUSE module has no FICLONE.
+expect_error "not supported" cp --reflink=always big never
+
+# ---- when a file was made ----
+born=$(stat -c %W holes)
+[[ $born == 0 || $born == "$(stat -c %W "$SERVER_WORK/holes")" ]] || fail "made at $born, and on the server at $(stat -c %W "$SERVER_WORK/holes")"
+echo "birth: $born"
+cd / && mount_down
