@@ -43,6 +43,7 @@ struct fs_lane {
 	struct fs_dev *dev;             /* brings requests and takes answers */
 	uint64_t gone_ns;               /* since when no lane has one; 0: one has */
 	uint64_t init;                  /* `unique` of a FUSE_INIT without its answer, or 0 */
+	bool statx;                     /* the request that is being handed on is FUSE_STATX */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */
 	_Atomic bool looking;           /* it is on its way */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
@@ -106,6 +107,7 @@ struct fs_req {
 	/* Cleared by fs_req_new(): */
 	enum came_back back;            /* OPEN, SETATTR: how far it is let through (sentback.h) */
 	bool named;                     /* SETATTR: of the size, by name */
+	bool statx;                     /* GETATTR: it came as FUSE_STATX, and is answered as that */
 	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* Not cleared: */

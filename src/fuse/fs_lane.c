@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/undumped.h"
 #include "fuse/fs_impl.h"
+#include "fuse/statx.h"
 
 /* An interrupted request is given up at this age. Until then its answer is probably on its
  * way, and programs do not expect read() to fail with EINTR. */
@@ -72,13 +73,25 @@ answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 	fl->init = 0;
 }
 
+/* libfuse knows no FUSE_STATX before 3.18. It begins like FUSE_GETATTR. Without birth times libfuse
+ * says ENOSYS, and the kernel does not ask again. */
+static void __attribute__((noinline)) note_statx(struct fs_lane *fl, struct fuse_in_header *h)
+{
+	fl->statx = fl->fs->vfs.cl->server.version->ops[NFS_OP_BIRTH];
+	if (fl->statx)
+		h->opcode = FUSE_GETATTR;
+}
+
 void fs_lane_request(struct fs_lane *fl, const struct fuse_buf *buf)
 {
-	const struct fuse_in_header *h = buf->mem;
+	struct fuse_in_header *h = buf->mem;
 
 	stat_add(&fl->vl.lane->stats, STAT_FUSE_REQUESTS, 1);
 	if (h->opcode == FUSE_INIT)
 		note_init(fl, h, buf->size);
+	fl->statx = false;
+	if (h->opcode == FS_STATX)
+		note_statx(fl, h);
 	fuse_session_process_buf(fl->fs->se, buf);
 }
 

@@ -3,6 +3,21 @@
 #include <errno.h>
 #include <unistd.h>
 #include "fuse/fs_impl.h"
+#include "fuse/statx.h"
+
+/* btime: NULL: nobody knows it. */
+static void getattr_say(struct fs_req *r, const struct stat *st, double timeo, const struct timespec *btime)
+{
+	struct fs_statx_out out;
+
+	if (!r->statx) {
+		fuse_reply_attr(r->req, st, timeo);
+	} else {
+		fs_statx(&out, st, timeo, btime);
+		fuse_reply_buf(r->req, (const char *)&out, sizeof(out));
+	}
+	fs_replied(r);
+}
 
 /* Answers with the call's attributes. */
 static void reply_attr(struct fs_req *r)
@@ -15,8 +30,7 @@ static void reply_attr(struct fs_req *r)
 	fs_stat_of(fs, op->ino, &st, &op->call.res.attr);
 	if (op->ino == fs->root)
 		fs_lane_of(op->vl)->root = st;
-	fuse_reply_attr(r->req, &st, r->timeo);
-	fs_replied(r);
+	getattr_say(r, &st, r->timeo, r->statx && op->call.res.has_btime ? &op->call.res.btime : NULL);
 }
 
 static void attr_done(struct vfs_op *op)
@@ -43,8 +57,7 @@ static bool late_root(struct fs_req *r)
 {
 	if (r->op.ino != fs_of_req(r)->root)
 		return false;
-	fuse_reply_attr(r->req, &fs_lane_of(r->op.vl)->root, LATE_ATTR_S);
-	fs_replied(r);
+	getattr_say(r, &fs_lane_of(r->op.vl)->root, LATE_ATTR_S, NULL);
 	return true;
 }
 
@@ -71,13 +84,17 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
-	if (is_young(r, !fi)) {
+	r->statx = fs_lane_of(r->op.vl)->statx;
+	if (!r->statx && is_young(r, !fi)) {
 		fs_req_free(r);
 		return;
 	}
 	r->op.end = attr_done;
 	silent_begins(r, late_root);
-	vfs_getattr(&r->op);
+	if (r->statx)
+		vfs_birth(&r->op);
+	else
+		vfs_getattr(&r->op);
 }
 
 /* ftruncate() was allowed when the file was opened, like write(). false: r has been answered. */

@@ -182,6 +182,8 @@ struct nfs_results {
 	int status;                             /* 0 or -errno */
 	struct nfs_attr attr;                   /* valid if has_attr */
 	bool has_attr;
+	struct timespec btime;                  /* BIRTH: when it was made; valid if has_btime */
+	bool has_btime;
 	struct nfs_fh fh;                       /* of the object that was found or made */
 	bool found;                             /* MKDIR, SYMLINK, MKNOD: by a LOOKUP of the name,
 						 * which may be another object's by then */

@@ -60,6 +60,7 @@ enum nfs_effects {
 				 * and lock says which. Not in version 3, and so the next two */ \
 	OP(LOCKT, 0)            /* fh, lock -> 0: it could be had; -EAGAIN, and lock: as LOCK */ \
 	OP(LOCKU, NFS_AFTER_HELD | NFS_AFTER_STABLE)    /* fh, open, lock -> lock */ \
+	OP(BIRTH, NFS_AFTER_HELD)       /* fh -> attr, btime. Not in version 3 */ \
 	/* Those that follow are of version 4.2. nfs_lacks() says whether a server has one. */ \
 	OP(SEEK, NFS_AFTER_HELD | NFS_AFTER_STABLE) \
 				/* fh, open, seek.offset, hole -> seek.offset; -ENXIO: there is no \

@@ -52,6 +52,25 @@ void vfs_getattr(struct vfs_op *op)
 	behind_settle(op, op->ino, false, ask_now);
 }
 
+/* What is known here lacks the time. */
+static void ask_born(struct vfs_op *op)
+{
+	op->call.op = NFS_OP_GETATTR;
+	ask_ends(op);
+}
+
+static void ask_birth(struct vfs_op *op)
+{
+	op->asked_ns = mono_ns();
+	op->attr.known = HUGE_VAL;
+	vfs_start(op, NFS_OP_BIRTH, ask_born);
+}
+
+void vfs_birth(struct vfs_op *op)
+{
+	behind_settle(op, op->ino, false, ask_birth);
+}
+
 /* ---- names ---- */
 
 static void ask_looked_up(struct vfs_op *op)

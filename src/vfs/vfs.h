@@ -381,6 +381,8 @@ void vfs_setattr(struct vfs_op *op, bool named);
 /* ask.c: call.res.attr are the attributes after all that was written: the server's, or what is known
  * of them (ownchange.h). */
 void vfs_getattr(struct vfs_op *op);
+/* The same, and call.res.btime: the server is asked. Not of version 3. */
+void vfs_birth(struct vfs_op *op);
 /* One of these two has ended with -NFS_EMOVED: once more, by the newest name alone, if it was sent
  * with several, or by the handle. Returns which. */
 bool vfs_by_fewer_names(struct vfs_op *op);

@@ -32,8 +32,8 @@ static const struct { unsigned number, n; } attrs[] = {
 	{ FATTR4_MAXREAD, 2 }, { FATTR4_MAXWRITE, 2 }, { FATTR4_MODE, 1 }, { FATTR4_NUMLINKS, 1 },
 	{ FATTR4_OWNER, 0 }, { FATTR4_OWNER_GROUP, 0 }, { FATTR4_RAWDEV, 2 },
 	{ FATTR4_SPACE_AVAIL, 2 }, { FATTR4_SPACE_FREE, 2 }, { FATTR4_SPACE_TOTAL, 2 },
-	{ FATTR4_SPACE_USED, 2 }, { FATTR4_TIME_ACCESS, 3 }, { FATTR4_TIME_METADATA, 3 },
-	{ FATTR4_TIME_MODIFY, 3 },
+	{ FATTR4_SPACE_USED, 2 }, { FATTR4_TIME_ACCESS, 3 }, { FATTR4_TIME_CREATE, 3 },
+	{ FATTR4_TIME_METADATA, 3 }, { FATTR4_TIME_MODIFY, 3 },
 };
 #define N_ATTRS (sizeof(attrs) / sizeof(attrs[0]))
 
@@ -178,6 +178,7 @@ static bool ref_one(XDR *x, unsigned n, struct nfs4_attrs *a)
 	case FATTR4_SPACE_TOTAL: return DWORD(x, &a->fs.tbytes);
 	case FATTR4_SPACE_USED: return DWORD(x, &a->attr.used);
 	case FATTR4_TIME_ACCESS: return ref_time(x, &a->attr.atime);
+	case FATTR4_TIME_CREATE: return ref_time(x, &a->btime);
 	case FATTR4_TIME_METADATA: return ref_time(x, &a->attr.ctime);
 	case FATTR4_TIME_MODIFY: return ref_time(x, &a->attr.mtime);
 	default: return false;

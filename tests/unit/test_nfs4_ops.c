@@ -151,6 +151,9 @@ static void m_getattr(void)
 	M(9, STAT_MASK);
 }
 
+/* With time_create. */
+#define BIRTH_MASK 2, 0x0010011a, 0x0034a23a
+
 /* Of a directory after a change: without owner and group. */
 #define AFTER_MASK 2, 0x0010011a, 0x0030a20a
 
@@ -277,6 +280,10 @@ Test(nfs4, arguments)
 	m_args(3, false);
 	M(9, 2, 0x20e00000, 0x1c00);
 	ARGS(call(NFS_OP_STATFS));
+
+	m_args(3, false);
+	M(9, BIRTH_MASK);
+	ARGS(call(NFS_OP_BIRTH));
 
 	m_args(3, false);
 	M(69, 0, STATEID_WORDS, 0x12, 0x3456789a, 1);
@@ -586,6 +593,21 @@ static void m_getattr_res(void)
 	m_stat_fattr();
 }
 
+static void m_birth_res(void)
+{
+	uint32_t at;
+
+	m_op(9);
+	M(BIRTH_MASK);
+	at = m_len();
+	M(0);
+	M(1, 0, 77, 1, 0x10, 0, 5, 0, 6, 0, 7, 0644, 2);
+	m_str("1000");
+	m_str("100");
+	M(8, 1, 0, 0x2000, 0, 100, 1, 0, 50, 999999999, 0xffffffff, 0xffffffff, 3, 0, 200, 2);
+	m_end_opaque(at);
+}
+
 static void m_look_res(uint32_t supported, uint32_t access)
 {
 	m_op(3);
@@ -628,7 +650,7 @@ static const enum nfs_op all_ops[] = {
 	NFS_OP_CLOSE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
 	NFS_OP_RENAME, NFS_OP_LINK, NFS_OP_READDIR, NFS_OP_STATFS, NFS_OP_SEEK,
 	NFS_OP_ALLOCATE, NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE, NFS_OP_OFFLOAD_STATUS,
-	NFS_OP_OFFLOAD_CANCEL,
+	NFS_OP_OFFLOAD_CANCEL, NFS_OP_BIRTH,
 };
 #define N_OPS (sizeof(all_ops) / sizeof(all_ops[0]))
 
@@ -774,6 +796,9 @@ static void good_reply(enum nfs_op op)
 		m_op(9);
 		M(2, 0x20e00000, 0x1c00, 52, 0, 1, 0, 2, 0, 3, 143, 0, 4, 0, 5, 1, 6);
 		break;
+	case NFS_OP_BIRTH:
+		m_birth_res();
+		break;
 	case NFS_OP_SEEK:
 		m_op(69);
 		M(0, 0x12, 0x34567900);
@@ -848,7 +873,7 @@ Test(nfs4, results)
 	static const enum nfs_op with_attr[] = {
 		NFS_OP_GETATTR, NFS_OP_SETATTR, NFS_OP_LOOKUP, NFS_OP_LOOKUPP, NFS_OP_OPEN,
 		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_LINK, NFS_OP_ALLOCATE,
-		NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE,
+		NFS_OP_DEALLOCATE, NFS_OP_COPY, NFS_OP_CLONE, NFS_OP_BIRTH,
 	};
 	static const enum nfs_op changing[] = {
 		NFS_OP_CREATE, NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_MKNOD, NFS_OP_REMOVE, NFS_OP_RMDIR,
@@ -1736,6 +1761,23 @@ Test(nfs4, where_seek_ends)
 		cr_assert(t[i].rc || c.res.seek.offset == t[i].found);
 		done_with(&c);
 	}
+}
+
+/* ---- when a file was made ---- */
+
+Test(nfs4, birth)
+{
+	struct nfs_call c = run(NFS_OP_BIRTH);
+
+	cr_assert(c.res.has_btime && c.res.btime.tv_sec == 50 && c.res.btime.tv_nsec == 999999999);
+	done_with(&c);
+	/* A server that does not know it. */
+	c = call(NFS_OP_BIRTH);
+	m_res();
+	m_getattr_res();
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.res.has_attr && !c.res.has_btime);
+	done_with(&c);
 }
 
 /* ---- copies ---- */

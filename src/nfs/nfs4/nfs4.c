@@ -38,6 +38,7 @@
 		[NFS_OP_LOCK]     = &nfs4_op_lock, \
 		[NFS_OP_LOCKT]    = &nfs4_op_lockt, \
 		[NFS_OP_LOCKU]    = &nfs4_op_locku, \
+		[NFS_OP_BIRTH]    = &nfs4_op_birth, \
 		[NFS_OP_SEEK]     = (minor_) >= 2 ? &nfs4_op_seek : NULL, \
 		[NFS_OP_ALLOCATE] = (minor_) >= 2 ? &nfs4_op_allocate : NULL, \
 		[NFS_OP_DEALLOCATE] = (minor_) >= 2 ? &nfs4_op_deallocate : NULL, \

@@ -34,6 +34,7 @@ const bitmap4 nfs4_after_mask = {
 	.len = 2,
 	.words = { STAT_W0, STAT_W1 & ~(W1(FATTR4_OWNER) | W1(FATTR4_OWNER_GROUP)) },
 };
+const bitmap4 nfs4_birth_mask = { .len = 2, .words = { STAT_W0, STAT_W1 | W1(FATTR4_TIME_CREATE) } };
 const bitmap4 nfs4_dir_mask = {
 	.len = 2,
 	.words = { STAT_W0 | W0(FATTR4_RDATTR_ERROR) | W0(FATTR4_FILEHANDLE), STAT_W1 },
@@ -180,6 +181,7 @@ static inline __attribute__((always_inline)) bool get_one(struct values *v, unsi
 	case FATTR4_SPACE_TOTAL:  a->fs.tbytes = nfs4_attr_dword(v); break;
 	case FATTR4_SPACE_USED:   a->attr.used = nfs4_attr_dword(v); break;
 	case FATTR4_TIME_ACCESS:  get_time(v, &a->attr.atime); break;
+	case FATTR4_TIME_CREATE:  get_time(v, &a->btime); break;
 	case FATTR4_TIME_METADATA: get_time(v, &a->attr.ctime); break;
 	case FATTR4_TIME_MODIFY:  get_time(v, &a->attr.mtime); break;
 	default:                  return false;

@@ -145,6 +145,10 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 		return -EBADMSG;
 	c->res.attr = a.attr;
 	c->res.has_attr = true;
+	if (c->op == NFS_OP_BIRTH) {
+		c->res.has_btime = bitmap4_isset(&a.got, FATTR4_TIME_CREATE);
+		c->res.btime = a.btime;
+	}
 	/* An earlier reply of this operation may have had names, which are still looked up. */
 	nfs_owner_drop(c);
 	if (a.owner.len)

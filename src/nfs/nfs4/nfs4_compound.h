@@ -104,11 +104,12 @@ void nfs4_take_change(struct nfs_call *c, unsigned i, const change_info4 *info);
 /* ---- nfs4_attr.c ---- */
 
 extern const bitmap4 nfs4_stat_mask, nfs4_dir_mask, nfs4_names_mask, nfs4_fs_mask, nfs4_root_mask,
-	nfs4_after_mask;
+	nfs4_after_mask, nfs4_birth_mask;
 
 /* Everything that any of the masks asks for. */
 struct nfs4_attrs {
 	struct nfs_attr attr;
+	struct timespec btime;
 	struct nfs_statfs fs;
 	struct nfs_ref owner, group;    /* names, for idmap.c; attr then has nobody's ids */
 	nfs_fh4 fh;

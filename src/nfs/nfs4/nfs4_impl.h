@@ -487,7 +487,7 @@ extern const struct nfs_opdef nfs4_op_test_stateid, nfs4_op_free_stateid;
 
 /* ---- the rest ---- */
 
-extern const struct nfs_opdef nfs4_op_null, nfs4_op_getattr, nfs4_op_setattr, nfs4_op_lookup,
+extern const struct nfs_opdef nfs4_op_null, nfs4_op_getattr, nfs4_op_birth, nfs4_op_setattr, nfs4_op_lookup,
 	nfs4_op_lookupp, nfs4_op_access, nfs4_op_readlink, nfs4_op_statfs;      /* nfs4_meta.c */
 extern const struct nfs_opdef nfs4_op_open, nfs4_op_create, nfs4_op_reopen;      /* nfs4_open.c */
 extern const struct nfs_opdef nfs4_op_close;                            /* nfs4_close.c */

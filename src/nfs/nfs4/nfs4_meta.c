@@ -26,6 +26,17 @@ enum { GETATTR_MAX = V4_PREFIX_XDR + V4_GETATTR_XDR };
 const struct nfs_opdef nfs4_op_getattr = NFS_OPDEF("GETATTR", encode_getattr, nfs4_decode_getattr,
 	.carries = nfs4_carries, .results_max = GETATTR_MAX, .proc = NFSPROC4_COMPOUND);
 
+static bool_t encode_birth(struct nfs_call *c, XDR *x)
+{
+	GETATTR4args a = { .attr_request = nfs4_birth_mask };
+
+	return nfs4_begin(c, x, 3, false, c->args.fh) && nfs4_put_op(x, OP_GETATTR) &&
+	       xdr_GETATTR4args(x, &a);
+}
+
+const struct nfs_opdef nfs4_op_birth = NFS_OPDEF("GETATTR (with time_create)", encode_birth,
+	nfs4_decode_getattr, .results_max = GETATTR_MAX + 12, .proc = NFSPROC4_COMPOUND);
+
 /* ---- SETATTR ---- */
 
 enum { STEP_SETATTR, STEP_GETATTR };
