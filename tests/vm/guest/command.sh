@@ -14,8 +14,6 @@ command_prepare() {
 	mkfifo /run/vm/out/{stdout,stderr} &&
 	mount -t tmpfs -o mode=700 vm-tmp /run/vm/tmp &&
 	chown "$user:" /run/vm/{mnt,home,tmp} /run/vm/out/{stdout,stderr} &&
-	# See bin/vm-root. This is in /run, which is mounted without nosuid.
-	install -m 4755 /usr/bin/setpriv /run/vm/setpriv &&
 	ln -s "$JOB_GUEST"/bin/* /run/vm/bin/ || return 1
 
 	COMMAND_ENV=(

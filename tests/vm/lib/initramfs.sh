@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# initramfs.sh - busybox, the modules, and guest/init, in one cpio archive.
+# initramfs.sh - busybox, the modules, guest/init and guest/vm-root.c, in one cpio archive.
 #
 # It is not compressed: QEMU hands it over by DMA, while decompressing would
 # be the emulated processor's work. The kernel's own NFS client is not in it,
@@ -41,9 +41,10 @@ initramfs_build() {
 	busybox=$(type -P busybox)
 	ldd "$busybox" >/dev/null 2>&1 &&
 		die "$busybox is not static; remedy: apt-get install busybox-static"
-	need xz=xz-utils zstd=zstd
+	need xz=xz-utils zstd=zstd gcc=gcc
 	mkdir -p "$root"/{bin,dev,proc,sys,early,late,ro,rw,new} &&
 	cp "$busybox" "$root/bin/busybox" && cp "$VM_GUEST/init" "$root/init" &&
+	gcc -static -Os -o "$root/vm-root" "$VM_GUEST/vm-root.c" &&
 	initramfs_modules "$kernel" "$root/early" "${INITRAMFS_EARLY[@]}" &&
 	initramfs_modules "$kernel" "$root/late" "${INITRAMFS_LATE[@]}" || return 1
 	# Behind all others, so behind those that it needs.
@@ -57,7 +58,7 @@ initramfs_build() {
 # initramfs_dir KERNEL_DIR SIW_DIR - prints the folder that holds "initrd".
 initramfs_dir() {
 	local dir
-	dir=$1-${2:+siw-}initramfs-$(hash_of "$VM_LIB/initramfs.sh" "$VM_GUEST/init" ${2:+"$2/siw.ko"}) || return 1
+	dir=$1-${2:+siw-}initramfs-$(hash_of "$VM_LIB/initramfs.sh" "$VM_GUEST"/{init,vm-root.c} ${2:+"$2/siw.ko"}) || return 1
 	build_once "$dir" initramfs_build "$1" "$2" >&2
 	printf '%s\n' "$dir"
 }

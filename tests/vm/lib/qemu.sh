@@ -19,11 +19,15 @@ readonly ICOUNT_SHIFT=3
 # clock goes to it at once.
 readonly WAITS_SHIFT=0
 
-# erms, fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
+# Without erms and fsrm: with them the kernel and libc copy by "rep movsb", which is emulated
 # byte by byte: a cp takes twice as long.
+# tcg goes without smap, smep, pku and avx as well: each access of the kernel to a program's memory
+# would end a piece of translated code and have another TLB, and each switch of programs would have more
+# registers. Suites take a seventh less of a processor. (icount and waits keep them, so that what was
+# measured before can be compared.)
 qemu_accel() {
 	case $1 in
-	tcg) printf '%s\n' -accel tcg,thread=multi -cpu max,la57=off,erms=off,fsrm=off ;;
+	tcg) printf '%s\n' -accel tcg,thread=multi -cpu max,la57=off,erms=off,fsrm=off,smap=off,smep=off,pku=off,avx=off,avx2=off ;;
 	kvm) printf '%s\n' -accel kvm -cpu host ;;
 	icount) printf '%s\n' -accel tcg,thread=single -icount "shift=$ICOUNT_SHIFT" -cpu max,la57=off,erms=off,fsrm=off ;;
 	waits) printf '%s\n' -accel tcg,thread=single -icount "shift=$WAITS_SHIFT,sleep=off" -cpu max,la57=off,erms=off,fsrm=off ;;
