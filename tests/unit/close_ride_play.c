@@ -231,12 +231,14 @@ void play_setup(void)
 bool all_closed(void)
 {
 	struct nfs_close_rides *rs = &play_cl.server.close_rides;
+	unsigned nwaiting;
 	bool all;
 
 	pthread_mutex_lock(&rs->mu);
 	all = list_empty(&rs->waiting) && list_empty(&rs->away);
+	nwaiting = atomic_load(&rs->nwaiting);
 	pthread_mutex_unlock(&rs->mu);
-	cr_assert(!all || !atomic_load(&rs->nwaiting));
+	cr_assert(!all || !nwaiting);
 	return all;
 }
 
