@@ -102,6 +102,18 @@ equal "$(stat -c %s "$SERVER_WORK/odd")" 284567 "the size after copy_file_range"
 equal "$(tail -c 50000 "$SERVER_WORK/odd" | cmp - <(tail -c +12346 "$SERVER_WORK/odd" | head -c 50000) && echo same)" same "copy_file_range"
 equal "$(tail -c 50000 odd | cmp - <(tail -c 50000 "$SERVER_WORK/odd") && echo same)" same "the same here"
 cp --reflink=auto big again && cmp "$SERVER_WORK/big" "$SERVER_WORK/again" || fail "cp --reflink=auto"
+# The server forgets all state, and what it has copied and not on its disk, while it copies.
+if [[ $VERS == 4.2 && $NFSRDMA_KERNEL != ganesha && ! -e /run/vm/guest ]]; then
+	vm-nfsd-restart >/dev/null 2>&1 & restart=$! over=0
+	for (( i = 0; i < 200; i++ )); do
+		rm -f copy; cp big copy || fail "cp while the server restarts"
+		cmp "$SERVER_WORK/big" "$SERVER_WORK/copy" || fail "the copy after a restart"
+		[[ -d /proc/$restart ]] || (( ++over < 3 )) || break
+	done
+	wait $restart || fail "the server does not restart"
+	(( $(stat_now state.recoveries) )) || fail "the client has not seen the restart"
+	echo "$i copies while the server restarted"
+fi
 # The kernel's FUSE module has no FICLONE.
 expect_error "not supported" cp --reflink=always big never
 
