@@ -34,7 +34,7 @@ static bool_t encode_birth(struct nfs_call *c, XDR *x)
 	       xdr_GETATTR4args(x, &a);
 }
 
-const struct nfs_opdef nfs4_op_birth = NFS_OPDEF("GETATTR (with time_create)", encode_birth,
+const struct nfs_opdef nfs4_op_birth = NFS_OPDEF("GETATTR (birth)", encode_birth,
 	nfs4_decode_getattr, .results_max = GETATTR_MAX + 12, .proc = NFSPROC4_COMPOUND);
 
 /* ---- SETATTR ---- */
