@@ -207,9 +207,9 @@ static int decode(struct nfs_call *c, XDR *x)
 		put_attr(c, file_nr(&c->res.fh));
 		return 0;
 	case NFS_OP_OPEN:
-		c->open = calloc(1, 8);
-		/* fall through */
 	case NFS_OP_GETATTR:
+		if (c->op == NFS_OP_OPEN)
+			c->open = calloc(1, 8);
 		put_attr(c, file_nr(c->args.fh));
 		return 0;
 	case NFS_OP_WRITE:

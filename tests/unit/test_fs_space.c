@@ -67,9 +67,9 @@ static int decode(struct nfs_call *c, XDR *x)
 	(void)x;
 	switch ((int)c->op) {
 	case NFS_OP_OPEN:
-		c->open = calloc(1, 8);
-		/* fall through */
 	case NFS_OP_GETATTR:
+		if (c->op == NFS_OP_OPEN)
+			c->open = calloc(1, 8);
 		c->res.attr = attr;
 		c->res.has_attr = true;
 		return 0;

@@ -804,9 +804,9 @@ static void good_reply(enum nfs_op op)
 		M(0, 0x12, 0x34567900);
 		break;
 	case NFS_OP_DEALLOCATE:
-		m_op(62);
-		/* fall through */
 	case NFS_OP_ALLOCATE:
+		if (op == NFS_OP_DEALLOCATE)
+			m_op(62);
 		m_op(59);
 		m_getattr_res();
 		break;
