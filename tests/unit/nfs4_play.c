@@ -26,6 +26,7 @@ void play4_setup(void)
 	pthread_mutex_init(&n4.slots.mu, NULL);
 	nfs4_identity_init(&n4.identity);
 	nfs4_opens_init(&n4);
+	nfs4_back_init(&n4.back);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
 	n4.nslots = SLOTS;

@@ -395,7 +395,7 @@ static void bind_conn(const uint32_t *w)
 	server.joined = fake_opens;
 	for (unsigned i = 0; i < 4; i++)
 		put(ntohl(w[i]));
-	puts_of(2, CDFS4_FORE, 0);
+	puts_of(2, server.back ? ntohl(w[4]) : CDFS4_FORE, 0);
 }
 
 /* One call: w is its COMPOUND. */
@@ -412,11 +412,12 @@ static void execute(uint32_t proc, const uint32_t *w)
 		break;
 	case OP_CREATE_SESSION:
 		note('S');
-		status = server.stale ? NFS4ERR_STALE_CLIENTID : 0;
+		status = server.stale ? NFS4ERR_STALE_CLIENTID : ntohl(w[7]) ? server.refuses_back : 0;
 		puts_of(2, op, status);
 		if (status)
 			break;
-		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]), 0);
+		puts_of(6, 0x73657373, 0x696f6e2e, 0x2e2e2e2e, ++server.sessions, ntohl(w[6]),
+			server.back ? ntohl(w[7]) : 0);
 		server.joined = fake_opens;
 		put_channel();
 		put_channel();

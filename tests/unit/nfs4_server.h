@@ -33,6 +33,8 @@ struct server4 {
 	bool flags_stay;                /* ...or for ever */
 	_Atomic uint32_t test[SERVER_OPENS];    /* result of TEST_STATEID, by other[0] */
 	bool cannot_test, tests_fewer;  /* TEST_STATEID fails; returns too few results */
+	bool back;                      /* its sessions have a back channel */
+	uint32_t refuses_back;          /* the status of CREATE_SESSION that asks for one */
 	uint32_t close;                 /* status of CLOSE */
 	_Atomic uint32_t set;           /* status of one SETATTR ... */
 	bool set_stays;                 /* ... or of all */

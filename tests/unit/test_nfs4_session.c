@@ -597,6 +597,8 @@ Test(nfs4_session, status_flags)
 	static const struct { uint32_t flags; unsigned call_flags; bool opens, test; } t[] = {
 		{ 0, 0, false, false },
 		{ 0x0001, 0, false, false },            /* CB_PATH_DOWN: we have none */
+		{ 0x0200, 0, false, false },            /* CB_PATH_DOWN_SESSION, */
+		{ 0x0400, 0, false, false },            /* BACKCHANNEL_FAULT alike */
 		{ 0x0100, 0, true, false },             /* RESTART_RECLAIM_NEEDED */
 		{ 0x0008, 0, false, true },             /* EXPIRED_ALL_STATE_REVOKED: nothing to
 							 * reclaim, each has to be freed */
@@ -724,8 +726,11 @@ Test(nfs4_session, create_session)
 	m_new();
 	M(0, 1, 1, 43, 0x11223344, 0x55667788, 7, 0);
 	M(0, (1 << 19) + 4096, (1 << 20) + 4096, 4096, 16, 2 * 64, 0);
-	M(0, RR_INLINE - RR_HDR_MIN, RR_INLINE - RR_HDR_MIN, 0, 2, 1, 0);
-	M(0x40000000, 1, 0);            /* NFS4_CALLBACK, AUTH_NONE */
+	M(0, RR_INLINE - RR_HDR_MIN, 2048, 2048, 8, 16, 0);
+	M(0x40000000, 1, 1, 0, 0, 0, 0, 0);     /* NFS4_CALLBACK, AUTH_SYS of nobody in particular */
+	play_args(&k.c, d);
+	k.flags = 2;                    /* CONN_BACK_CHAN */
+	m_set(28, 2);
 	play_args(&k.c, d);
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -734,9 +739,91 @@ Test(nfs4_session, create_session)
 		cr_assert(!memcmp(k.sessionid, "newsessionnewses", 16));
 		cr_assert_eq(k.nslots, t[i].got, "row %u: %u slots", i, k.nslots);
 		cr_assert(k.maxreq == t[i].maxreq && k.maxresp == t[i].maxresp);
+		cr_assert_eq(k.flags, 0, "the server makes no calls");
+		cr_assert_not(n4.back.session[0].used || n4.back.session[1].used);
+		k.flags = 2;
 	}
 	play_all_cuts(&k.c, d, NULL);
 	play_twists(&k.c, d, NULL);
+}
+
+/* The session may be called in at once. */
+Test(nfs4_session, create_session_with_a_back_channel)
+{
+	CTL(k, NFS4_OP_CREATE_SESSION);
+	const struct nfs_opdef *d = def_of(NFS4_OP_CREATE_SESSION);
+
+	k.flags = 2;
+	m_create_session(1 << 20, 1 << 20, 64);
+	m_set(40, 7);                   /* and what nobody has asked for */
+	cr_assert_eq(play_reply(&k.c, d), 0);
+	cr_assert_eq(k.flags, 2);
+	cr_assert_eq(n4.back.session[0].used + n4.back.session[1].used, 1);
+	cr_assert(!memcmp(n4.back.session[n4.back.newest].id, "newsessionnewses", 16));
+}
+
+Test(nfs4_session, bind_conn_to_session)
+{
+	CTL(k, NFS4_OP_BIND_CONN);
+	const struct nfs_opdef *d = def_of(NFS4_OP_BIND_CONN);
+
+	cr_assert_not(nfs4_call(&k.c)->has_slot);
+	m_new();
+	M(0, 1, 1, 41, 0x30313233, 0x34353637, 0x38396162, 0x63646566, 3, 0);
+	play_args(&k.c, d);
+	m_bare(41);
+	M(0x30313233, 0x34353637, 0x38396162, 0x63646566, 3, 0);
+	cr_assert_eq(play_reply(&k.c, d), 0);
+	play_all_cuts(&k.c, d, NULL);
+	m_set(36, 1);
+	cr_assert_eq(play_reply(&k.c, d), -EOPNOTSUPP, "for our own calls only");
+}
+
+/* The session has a back channel. */
+Test(nfs4_session, flags_of_the_back_channel)
+{
+	static const struct { uint32_t flags; bool bind, session; } t[] = {
+		{ 0x0001, true, false }, { 0x0200, true, false }, { 0x0400, false, true },
+		{ 0x0601, true, true }, { 0x0006, false, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = sent();
+
+		ctl.recover = false;
+		atomic_store(&n4.back.has, true);
+		atomic_store(&n4.back.need, false);
+		atomic_store(&n4.need_session, false);
+		atomic_store(&n4.said, 0);
+		atomic_store(&n4.back.bound_ns, 0);
+		m_seq_res();
+		m_set(m_op_at(0) + 40, t[i].flags);
+		m_set(m_op_at(0) + 24, nfs4_call(&c)->place.seqid);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_eq(atomic_load(&n4.back.need), t[i].bind, "row %u", i);
+		cr_assert_eq(atomic_load(&n4.need_session), t[i].session, "row %u", i);
+		cr_assert_eq(ctl.recover, t[i].session, "no call waits for a connection to be bound");
+		/* It stays: nothing more at once. What was said before the connection was bound does
+		 * not count. */
+		atomic_store(&n4.back.need, false);
+		atomic_store(&n4.need_session, false);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_not(atomic_load(&n4.back.need) || atomic_load(&n4.need_session));
+		atomic_store(&n4.said, 0);
+		atomic_store(&n4.back.bound_ns, c.eng.start_ns + 1);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_not(atomic_load(&n4.back.need) || atomic_load(&n4.need_session));
+		/* If it stays for a lease period another connection is tried. */
+		atomic_store(&n4.said, t[i].flags);
+		n4.lease_s = 90;
+		atomic_store(&n4.back.bound_ns, mono_ns());
+		nfs4_look_again(&cl4.server);
+		cr_assert_not(atomic_load(&n4.back.need));
+		n4.lease_s = 0;
+		nfs4_look_again(&cl4.server);
+		cr_assert_eq(atomic_load(&n4.back.need), t[i].bind);
+		nfs4_release(target4(), &c);
+	}
 }
 
 /* ---- the others ---- */

@@ -48,6 +48,7 @@
 		[NFS_OP_OFFLOAD_CANCEL] = (minor_) >= 2 ? &nfs4_op_offload_cancel : NULL, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
+		[NFS4_OP_BIND_CONN]        = &nfs4_op_bind_conn, \
 		[NFS4_OP_DESTROY_SESSION]  = &nfs4_op_destroy_session, \
 		[NFS4_OP_DESTROY_CLIENTID] = &nfs4_op_destroy_clientid, \
 		[NFS4_OP_RECLAIM_COMPLETE] = &nfs4_op_reclaim_complete, \

@@ -178,13 +178,14 @@ static int get_forget(struct nfs_target *t, struct nfs_check *k, XDR *x)
 
 /* ---- BIND_CONN_TO_SESSION ---- */
 
-/* As for the mount's own connection (encode_create_session()): no back channel, and RDMA
- * from the beginning, not stepped up. */
+/* As for the mount's own connection (encode_create_session()): for both directions, if the session
+ * has both, and RDMA from the beginning, not stepped up. */
 static bool_t put_join(struct nfs_target *t, struct nfs_check *k, XDR *x)
 {
 	struct nfs4_client *n = t->server->vdata;
 	BIND_CONN_TO_SESSION4args a = {
-		.bctsa_dir = CDFC4_FORE, .bctsa_use_conn_in_rdma_mode = FALSE,
+		.bctsa_dir = atomic_load(&n->back.has) ? CDFC4_FORE_OR_BOTH : CDFC4_FORE,
+		.bctsa_use_conn_in_rdma_mode = FALSE,
 	};
 
 	nfs4_slots_session(&n->slots, a.bctsa_sessid);

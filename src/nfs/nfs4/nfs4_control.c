@@ -168,12 +168,26 @@ static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
 	n->max_read = data_in(k->maxresp);
 	n->max_write = data_in(k->maxreq);
 	fit_sizes(s);
+	atomic_store(&n->back.has, k->flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN);
+	atomic_store(&n->back.need, false);
+	atomic_store(&n->back.bound_ns, mono_ns());
+	log_debug("%s: a session of %u slots, %s back channel", s->name, k->nslots,
+		  atomic_load(&n->back.has) ? "with a" : "without");
 	n->epoch++;
 	nfs4_slots_install(s);
 	return 0;
 }
 
-int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
+static uint64_t lost_connections(const struct nfs_client *cl)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < cl->nlanes; i++)
+		n += stat_get(&cl->lanes[i].stats, STAT_CONN_DOWNS);
+	return n;
+}
+
+static int ask_session(struct nfs_server *s, uint32_t flags, nfsstat4 *status)
 {
 	struct nfs4_client *n = s->vdata;
 	struct nfs4_ctl *k = nfs4_ctl_new();
@@ -183,6 +197,8 @@ int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
 		return -ENOMEM;
 	k->clientid = n->clientid;
 	k->sequence = n->sequence;
+	k->flags = flags;
+	n->back.downs = lost_connections(s->client);
 	rc = nfs4_run(s, k, NFS4_OP_CREATE_SESSION, 0, &k);
 	if (!k)
 		return rc;
@@ -191,6 +207,62 @@ int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
 		rc = take_session(s, k);
 	free(k);
 	return rc;
+}
+
+/* May the server refuse the session for what it says of the back channel? Then the session has
+ * none. */
+static bool is_about_back(nfsstat4 status)
+{
+	return status == NFS4ERR_TOOSMALL || status == NFS4ERR_INVAL || status == NFS4ERR_NOTSUPP ||
+	       status == NFS4ERR_ENCR_ALG_UNSUPP;
+}
+
+int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
+{
+	int rc = ask_session(s, CREATE_SESSION4_FLAG_CONN_BACK_CHAN, status);
+
+	if (rc && is_about_back(*status)) {
+		*status = NFS4_OK;
+		rc = ask_session(s, 0, status);
+	}
+	return rc;
+}
+
+static void bind_back(struct nfs_server *s)
+{
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	nfsstat4 status;
+	int rc;
+
+	if (!k)
+		return;
+	n->back.downs = lost_connections(s->client);
+	k->once = true;
+	rc = nfs4_run(s, k, NFS4_OP_BIND_CONN, 0, &k);
+	if (!k)
+		return;
+	status = k->status;
+	free(k);
+	atomic_store(&n->back.bound_ns, mono_ns());
+	if (status == NFS4ERR_BADSESSION || status == NFS4ERR_DEADSESSION) {
+		atomic_store(&n->need_session, true);
+		nfs_control_recover(s->client);
+	} else if (rc) {
+		log_debug("%s takes no connection for its own calls: %s", s->name, strerror(-rc));
+	}
+}
+
+/* Not all servers say that their last one is gone (nfs-ganesha does not). So one is bound whenever a
+ * connection was lost: nobody here knows which ones had it. */
+void nfs4_look_back(struct nfs_server *s)
+{
+	struct nfs4_client *n = s->vdata;
+
+	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s))
+		return;
+	if (atomic_exchange(&n->back.need, false) || lost_connections(s->client) != n->back.downs)
+		bind_back(s);
 }
 
 void nfs4_destroy_clientid(struct nfs_server *s)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A delegation that nobody wanted. Nobody here answers recalls, and others would wait until the
- * server revokes the delegation. So it is returned before anybody hears of the open, and before the
- * open is closed.
+ * A delegation that nobody wanted. Nobody here knows it when it is recalled (nfs4_callback.c), and
+ * others would wait until the server revokes it. So it is returned before anybody hears of the open,
+ * and before the open is closed.
  */
 #include "nfs/nfs4/nfs4_compound.h"
 

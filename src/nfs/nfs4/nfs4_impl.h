@@ -8,6 +8,7 @@
  *                        only at the atomics while they work.
  *   struct nfs4_identity part of that: who the server is, with a mutex.
  *   struct nfs4_slots    part of that: the session's slots for all lanes, with a mutex.
+ *   struct nfs4_back     part of that: the slots of the server's calls, with a mutex.
  *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
  *   struct nfs4_opens    part of that: the opens of one lane, with a mutex.
  *   struct nfs_open      one open of a file (nfs/file.h). References: the caller of OPEN has one,
@@ -21,6 +22,7 @@
 #include "nfs/internal.h"
 #include "nfs/nfs.h"
 #include "nfs/ranges.h"
+#include "nfs/nfs4/nfs4_back.h"
 #include "nfs4.h"
 
 #define NFS4_SLOTS_MAX 2048u            /* NFS_LANES_MAX times the most credits */
@@ -117,6 +119,7 @@ struct nfs4_client {
 	uint32_t maxops;                /* in one COMPOUND */
 	uint32_t rsize, wsize, dtsize;  /* the mount's, which no later session exceeds */
 	struct nfs4_slots slots;
+	struct nfs4_back back;
 	struct nfs4_identity identity;
 	struct nfs4_opens opens[NFS_LANES_MAX];
 	uint32_t lease_s;
@@ -206,6 +209,7 @@ static inline struct nfs4_client *nfs4_of(const struct nfs_call *c)
 #define NFS4_OP_TEST_STATEID     (NFS_OP_VERSION + 8)   /* test, ntest -> found */
 #define NFS4_OP_FREE_STATEID     (NFS_OP_VERSION + 9)   /* test[0] */
 #define NFS4_OP_RELOCK           (NFS_OP_VERSION + 10)  /* c->open, lock -> lock: LOCK, reclaim */
+#define NFS4_OP_BIND_CONN        (NFS_OP_VERSION + 11)  /* nfs4_back.h */
 #define NFS4_TEST_MAX 32u               /* stateids of one TEST_STATEID */
 
 /* The longest COMPOUNDs are LINK's and CREATE's. The walk to the export adapts to the limit. */
@@ -222,7 +226,7 @@ struct nfs4_ctl {
 					 * ends with an error, and nfs4_is_later(status) */
 	clientid4 clientid;
 	sequenceid4 sequence;
-	uint32_t flags;                 /* EXCHANGE_ID */
+	uint32_t flags;                 /* EXCHANGE_ID's; CREATE_SESSION's, asked for and granted */
 	struct nfs4_names names;        /* the same: the server's */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	unsigned nslots;
@@ -471,8 +475,8 @@ static inline bool nfs4_is_later(nfsstat4 status)
 
 /* Lane thread: looks at SEQUENCE's flags in a reply. */
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags);
-/* Control thread: asks for a new test if a flag has stayed for a lease period. */
-void nfs4_test_again(struct nfs_server *s);
+/* Control thread: asks for what a flag wants once more if it has stayed for a lease period. */
+void nfs4_look_again(struct nfs_server *s);
 
 /* ---- nfs4_revoked.c ---- */
 

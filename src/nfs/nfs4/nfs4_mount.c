@@ -28,6 +28,7 @@ static int client_init(struct nfs_server *s)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
 	nfs4_opens_init(n);
+	nfs4_back_init(&n->back);
 	nfs4_identity_init(&n->identity);
 	nfs4_note_sizes(s->client, n);
 	gethostname(host, sizeof(host) - 1);
@@ -37,6 +38,7 @@ static int client_init(struct nfs_server *s)
 	snprintf(n->owner, sizeof(n->owner), "nfsrdma-fuse %s %d %016llx", host, (int)getpid(),
 		 (unsigned long long)unique);
 	s->vdata = n;
+	atomic_store(&s->program, &nfs4_callback);
 	return 0;
 }
 
@@ -46,6 +48,7 @@ void nfs4_free(struct nfs_server *s)
 
 	nfs4_opens_fini(n);
 	nfs4_identity_fini(&n->identity);
+	nfs4_back_fini(&n->back);
 	pthread_mutex_destroy(&n->slots.mu);
 	free(n);
 }
@@ -127,7 +130,8 @@ void nfs4_tick(struct nfs_server *s)
 	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s);
 
 	nfs4_destroy_old(s);
-	nfs4_test_again(s);
+	nfs4_look_again(s);
+	nfs4_look_back(s);
 	if (now < last || now - last < n->lease_s * NS_PER_S / 3)
 		return;
 	nfs4_renew(s);

@@ -76,12 +76,13 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 	const struct nfs_client *cl = c->lane->client;
 	const struct nfs4_client *n = nfs4_of(c);
 	const struct nfs4_ctl *k = ctl_of(c);
-	callback_sec_parms4 sec = { .cb_secflavor = 0 };        /* AUTH_NONE */
+	/* As nobody in particular: who calls is known by the connection (rpcserve.h). */
+	callback_sec_parms4 sec = { .cb_secflavor = RPC_AUTH_SYS };
 	CREATE_SESSION4args a = {
 		.csa_clientid = k->clientid, .csa_sequence = k->sequence,
-		/* We ask for no back channel, so no delegations come. The connection is
-		 * RDMA already (not stepped up). */
-		.csa_flags = 0,
+		/* This connection is the first one that the server calls on. It is RDMA
+		 * already (not stepped up). */
+		.csa_flags = k->flags,
 		.csa_fore_chan_attrs = {
 			/* Counts the whole call, with data in chunks. */
 			.ca_maxrequestsize = n->wsize + OVERHEAD,
@@ -93,8 +94,9 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 		.csa_back_chan_attrs = {
 			/* What fits the inline threshold behind a header. */
 			.ca_maxrequestsize = RR_INLINE - RR_HDR_MIN,
-			.ca_maxresponsesize = RR_INLINE - RR_HDR_MIN,
-			.ca_maxoperations = 2, .ca_maxrequests = 1,
+			.ca_maxresponsesize = NFS4_BACK_REPLY,
+			.ca_maxresponsesize_cached = NFS4_BACK_REPLY,
+			.ca_maxoperations = NFS4_BACK_OPS, .ca_maxrequests = NFS4_BACK_SLOTS,
 		},
 		.csa_cb_program = NFS4_CALLBACK,
 		.csa_sec_parms = { .csa_sec_parms_len = 1, .csa_sec_parms_val = &sec },
@@ -106,6 +108,7 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 
 static int decode_create_session(struct nfs_call *c, XDR *x)
 {
+	struct nfs4_client *n = nfs4_of(c);
 	struct nfs4_ctl *k = ctl_of(c);
 	CREATE_SESSION4res r;
 	const CREATE_SESSION4resok *ok = &r.CREATE_SESSION4res_u.csr_resok4;
@@ -121,6 +124,9 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 		rc = control_status(c, r.csr_status);
 	} else {
 		memcpy(k->sessionid, ok->csr_sessionid, sizeof(k->sessionid));
+		k->flags &= ok->csr_flags;
+		if (k->flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN)
+			nfs4_back_enter(&n->back, k->sessionid);
 		k->nslots = ok->csr_fore_chan_attrs.ca_maxrequests;
 		if (k->nslots > asked)
 			k->nslots = asked;
@@ -136,6 +142,37 @@ static int decode_create_session(struct nfs_call *c, XDR *x)
 const struct nfs_opdef nfs4_op_create_session = {
 	.name = "CREATE_SESSION", .encode = encode_create_session,
 	.decode = decode_create_session, .results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
+};
+
+/* ---- BIND_CONN_TO_SESSION ---- */
+
+/* The connection that this is sent on becomes one that the server calls on. */
+static bool_t encode_bind(struct nfs_call *c, XDR *x)
+{
+	BIND_CONN_TO_SESSION4args a = { .bctsa_dir = CDFC4_FORE_OR_BOTH };
+
+	memcpy(a.bctsa_sessid, nfs4_of(c)->sessionid, sizeof(a.bctsa_sessid));
+	return nfs4_begin_bare(c, x, 1) && nfs4_put_op(x, OP_BIND_CONN_TO_SESSION) &&
+	       xdr_BIND_CONN_TO_SESSION4args(x, &a);
+}
+
+static int decode_bind(struct nfs_call *c, XDR *x)
+{
+	BIND_CONN_TO_SESSION4res r;
+	int rc = nfs4_check_bare(x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_BIND_CONN_TO_SESSION) || !xdr_BIND_CONN_TO_SESSION4res(x, &r))
+		return -EBADMSG;
+	if (r.bctsr_status)
+		return control_status(c, r.bctsr_status);
+	return r.BIND_CONN_TO_SESSION4res_u.bctsr_resok4.bctsr_dir == CDFS4_FORE ? -EOPNOTSUPP : 0;
+}
+
+const struct nfs_opdef nfs4_op_bind_conn = {
+	.name = "BIND_CONN_TO_SESSION", .encode = encode_bind, .decode = decode_bind,
+	.results_max = NFS4_CONTROL_MAX, .proc = NFSPROC4_COMPOUND,
 };
 
 /* ---- the end of both ---- */

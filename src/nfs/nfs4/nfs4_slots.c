@@ -44,11 +44,12 @@
 #define WORD(id) ((id) / 64)
 #define BIT(id)  (1ull << ((id) % 64))
 
-/* EXCHANGE_ID ... DESTROY_CLIENTID are sent without SEQUENCE (RFC 8881, section
- * 2.10.2.1). */
+/* EXCHANGE_ID ... DESTROY_CLIENTID, and BIND_CONN_TO_SESSION, are sent without SEQUENCE (RFC 8881,
+ * section 2.10.2.1). */
 static bool takes_slot(const struct nfs_call *c)
 {
-	return c->op < NFS4_OP_EXCHANGE_ID || c->op > NFS4_OP_DESTROY_CLIENTID;
+	return (c->op < NFS4_OP_EXCHANGE_ID || c->op > NFS4_OP_DESTROY_CLIENTID) &&
+	       c->op != NFS4_OP_BIND_CONN;
 }
 
 /* ---- the table; all with t->mu held ---- */
@@ -319,6 +320,44 @@ bool nfs4_is_current(const struct nfs_call *c)
 	current = nfs4_call_const(c)->place.epoch == t->epoch;
 	pthread_mutex_unlock(&t->mu);
 	return current;
+}
+
+/* ---- what the server calls about ---- */
+
+static bool nfs4_slots_are_of(const struct nfs4_slots *t, const char *session)
+{
+	return t->epoch && !memcmp(t->sessionid, session, NFS4_SESSIONID_SIZE);
+}
+
+bool nfs4_slots_in_flight(struct nfs4_slots *t, const char *session, uint32_t slot, uint32_t seqid)
+{
+	bool is;
+
+	pthread_mutex_lock(&t->mu);
+	is = nfs4_slots_are_of(t, session) && slot < t->nslots &&
+	     (t->busy[WORD(slot)] & BIT(slot)) && t->seqid[slot] == seqid;
+	pthread_mutex_unlock(&t->mu);
+	return is;
+}
+
+/* As if a reply had said it. Replies to what was sent before say less. */
+void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highest)
+{
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_slots *t = &n->slots;
+	bool ok = true;
+
+	pthread_mutex_lock(&t->mu);
+	if (nfs4_slots_are_of(t, session) && clamp_count(highest, t->top) < t->limit) {
+		t->limit = clamp_count(highest, t->top);
+		t->changes++;
+		ok = any_left(t);
+	}
+	pthread_mutex_unlock(&t->mu);
+	if (!ok) {
+		atomic_store(&n->need_session, true);
+		nfs_control_recover(s->client);
+	}
 }
 
 /* ---- sessions ---- */

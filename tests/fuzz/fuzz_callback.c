@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Calls of the server: CB_COMPOUND and what comes in its place.
+ *     input: messages, each behind 1 byte: its length / 4, and whether it comes twice (bit 7).
+ *            Then both are answered with the same bytes
+ */
+#include <string.h>
+#include "fuzz.h"
+#include "nfs/nfs4/nfs4_impl.h"
+#include "xdr_msg.h"
+
+static struct nfs4_client n4;
+static const struct nfs_version version = { .minor = 2 };
+static struct nfs_server server = { .vdata = &n4, .version = &version };
+static struct nfs_target target = { .server = &server };
+static unsigned recalls;
+
+bool nfs4_slots_in_flight(struct nfs4_slots *t, const char *session, uint32_t slot, uint32_t seqid)
+{
+	touch(session, NFS4_SESSIONID_SIZE);
+	return slot == 7;
+}
+
+void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highest)
+{
+	touch(session, NFS4_SESSIONID_SIZE);
+	recalls++;
+}
+
+static uint32_t serve(const uint8_t *data, uint32_t len, uint32_t *reply)
+{
+	uint32_t msg[128], n;
+	XDR in, out;
+
+	memcpy(msg, data, len);
+	xdr_msg_create(&in, msg, len, XDR_DECODE);
+	xdr_msg_create(&out, reply, RR_INLINE - RR_HDR_MIN, XDR_ENCODE);
+	n = rpcserve(&nfs4_callback, &target, &in, &out);
+	CHECK(n <= NFS4_BACK_REPLY + 24 && n % 4 == 0 && (!n || n >= 20));
+	touch(reply, n);
+	for (unsigned i = 0; i < NFS4_BACK_SLOTS; i++)
+		CHECK(!n4.back.session[n4.back.newest].slot[i].busy);
+	return n;
+}
+
+/* Has CB_SEQUENCE been accepted? Its tag was empty. */
+static bool is_in_session(const uint32_t *reply, uint32_t len)
+{
+	return len >= 44 && !reply[2] && !reply[5] && !reply[7] &&
+	       reply[9] == __builtin_bswap32(OP_CB_SEQUENCE) && !reply[10];
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static uint32_t first[RR_INLINE / 4], second[RR_INLINE / 4];
+
+	memset(&n4.back, 0, sizeof(n4.back));
+	nfs4_back_init(&n4.back);
+	nfs4_back_enter(&n4.back, "0123456789abcdef");
+	for (size_t at = 0; at < len; ) {
+		uint32_t n = (data[at] & 127u) * 4, r;
+		bool twice = data[at++] & 128;
+
+		n = n < len - at ? n : (uint32_t)(len - at) & ~3u;
+		r = serve(data + at, n, first);
+		if (twice && is_in_session(first, r)) {
+			unsigned before = recalls;
+
+			CHECK(serve(data + at, n, second) == r && !memcmp(first, second, r));
+			CHECK(recalls == before);
+		}
+		at += n ? n : 1;
+	}
+	nfs4_back_fini(&n4.back);
+	return 0;
+}

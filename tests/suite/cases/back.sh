@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# The server's back channel: it is up, and up again when the connection that carried it is gone.
+[[ $VERS != 3 ]] || skip "version 3 has none"
+clients=/proc/fs/nfsd/clients
+# What knfsd says of its channel to us. No other server says anything.
+is_up() {
+	local info
+	[[ -d $clients ]] || return 0
+	for info in "$clients"/*/info; do
+		! grep -q nfsrdma-fuse "$info" || { grep -q '^callback state: UP' "$info" && return; }
+	done
+	return 1
+}
+binds() { timeout 60 "$BIN" ctl "$MNT" stats | sed -n 's/^rpc.BIND_CONN_TO_SESSION *//p'; }
+is_bound() { (( $(binds) + 0 > $1 )); }
+
+mount_up lanes=1
+until_true "a back channel" is_up
+nap 3
+equal "$(binds)" "" "connections that were bound while all was well"
+for i in 0 1 2; do
+	timeout 60 "$BIN" ctl "$MNT" reconnect all >/dev/null || fail reconnect
+	until_true "another connection for the back channel" is_bound $i
+	until_true "the back channel is up again" is_up
+done
+nap 3
+equal "$(binds)" 3 "connections that were bound"
+echo works >"$WORK/file" || fail write
+equal "$(<"$SERVER_WORK/file")" works "what was written"
+rm "$WORK/file"
+mount_down
