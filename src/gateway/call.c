@@ -14,7 +14,7 @@
 #include <string.h>
 #include "gateway/gateway.h"
 
-enum { CALL = 0, REPLY = 1 };
+enum { CALL = 0 };
 /* xid, direction, rpcvers, prog, vers, proc */
 #define CALL_WORDS 6u
 
@@ -192,16 +192,12 @@ static void pass_on(struct gw_call *k)
 		return;
 	}
 	k->xid = k->h.xid;
-	if (gw_word(m + 4) == CALL) {
-		k->prog = gw_word(m + 12);
-		k->vers = gw_word(m + 16);
-		k->proc = gw_word(m + 20);
-		if (!args_reads_ok(k)) {
-			refuse(k);
-			return;
-		}
-	} else {
-		k->answered = true;     /* the answer to a call from the server */
+	k->prog = gw_word(m + 12);
+	k->vers = gw_word(m + 16);
+	k->proc = gw_word(m + 20);
+	if (gw_word(m + 4) != CALL || !args_reads_ok(k)) {
+		refuse(k);
+		return;
 	}
 	log_debug("connection %u: call %lu, XID %08x, program %u version %u procedure %u, %u bytes",
 		  p->id, k->number, k->xid, k->prog, k->vers, k->proc, k->call_len);
@@ -307,19 +303,24 @@ void call_resume(struct gw_call *k)
 /* true: the message must stay where it is. */
 static bool received(struct gw_pair *p, struct gw_slot *slot, uint32_t len)
 {
-	struct gw_call *k = pair_call(p);
 	const char *msg = slot->mem;
+	struct gw_call *k;
 	int hdr;
 
+	if (back_answered(p, msg, len))
+		return false;
+	k = pair_call(p);
 	if (!k)
 		return false;
 	hdr = rr_header_decode(&k->h, msg, len);
 	if (hdr < 0 || (k->h.proc != RR_MSG && k->h.proc != RR_NOMSG)) {
 		k->answered = true;
 		/* A peer that sends errors, or not even an XID, gets no answer. */
-		if (hdr == -EPROTONOSUPPORT)
+		if (hdr > 0 && k->h.proc == RR_ERROR)
+			back_refused(p, k->h.xid, k->h.credit);
+		else if (hdr == -EPROTONOSUPPORT)
 			reply_error(p, k, k->h.xid, RR_ERR_VERS);
-		else if (len >= RR_HDR_MIN && (hdr < 0 || k->h.proc != RR_ERROR))
+		else if (len >= RR_HDR_MIN)
 			reply_error(p, k, gw_word(msg), RR_ERR_CHUNK);
 		pair_call_done(k);
 		return false;

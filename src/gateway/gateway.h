@@ -106,6 +106,25 @@ struct gw_call {
 	struct loop_timer delay;        /* for faults */
 };
 
+/* The most calls of the server to one client at a time, on their way or waiting; and how many of
+ * them the client has at once, if it grants so many. */
+#define GW_BACK_MAX 16u
+#define GW_BACK_CREDITS 8u
+
+/* A call of the server, and then the client's answer (gw_back.c). */
+struct gw_back {
+	struct list node;       /* in one of the lists of gw_back_channel */
+	uint32_t xid;
+	uint32_t len, sent;     /* of the record; of it and its mark to TCP */
+	char mem[GW_MARK + GW_INLINE];
+};
+
+struct gw_back_channel {
+	struct list waiting, asked, out;        /* for credits; for the client; for TCP */
+	unsigned n, nasked;     /* of all, and of `asked` */
+	unsigned grant;         /* the client's */
+};
+
 /* Receives records from TCP: for each fragment its mark, then its bytes. */
 struct gw_record_in {
 	unsigned char mark[GW_MARK];
@@ -164,6 +183,7 @@ struct gw_pair {
 	struct list out;        /* gw_calls whose record must be written */
 	struct gw_record_in in;
 
+	struct gw_back_channel back;
 	struct list calls;
 	unsigned ncalls;        /* length of `calls` */
 	bool ended;             /* the client's connection has ended */
@@ -408,6 +428,22 @@ void tcp_send(struct gw_call *k);
 /* The client has gone: the server does not get the call, unless it has part of it. What waits
  * for the call's answer takes its place. */
 void tcp_withdraw(struct gw_call *k);
+
+/* The client has answered a call of the server. */
+void tcp_send_back(struct gw_pair *p, struct gw_back *b);
+
+/* ---- gw_back.c: calls of the server ---- */
+
+void back_init(struct gw_back_channel *c);
+void back_free(struct gw_pair *p);
+/* A call has come from the server. The pair may have ended afterwards. */
+void back_called(struct gw_pair *p, const char *m, uint32_t len);
+/* Is the client's message an answer to the server? Then it is dealt with. */
+bool back_answered(struct gw_pair *p, const char *msg, uint32_t len);
+/* The client has sent RDMA_ERROR: it refuses that call, if there is one. */
+void back_refused(struct gw_pair *p, uint32_t xid, uint32_t credit);
+/* TCP has all of the answer. */
+void back_drop(struct gw_pair *p, struct gw_back *b);
 
 /* ---- gw_reply.c: TCP to RDMA ---- */
 

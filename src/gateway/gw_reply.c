@@ -276,24 +276,6 @@ static void on_delayed(struct loop_timer *t)
 
 /* ---- arrival ---- */
 
-/* Passes a call from the server to the client as it is. */
-static void back_call(struct gw_pair *p, const char *m, uint32_t len)
-{
-	struct rr_header h;
-	char msg[GW_INLINE];
-	int n;
-
-	rr_header_init(&h, gw_word(m), 1);
-	n = rr_header_encode(&h, msg, sizeof(msg));
-	if (n < 0 || (uint32_t)n + len > p->inline_max) {
-		log_warn("connection %u: dropped a call from the server: its %u bytes do not fit inline",
-			 p->id, len);
-		return;
-	}
-	memcpy(msg + n, m, len);
-	pair_send(p, NULL, msg, (size_t)n + len, false, 0);
-}
-
 static struct gw_call *call_of(struct gw_pair *p, uint32_t xid)
 {
 	list_for_each(n, &p->calls) {
@@ -313,7 +295,7 @@ void reply_received(struct gw_pair *p, struct gw_buf *b, uint32_t len)
 
 	if (len < 8 || gw_word(m + 4) == CALL) {
 		if (len >= 8 && !p->ended)
-			back_call(p, m, len);
+			back_called(p, m, len);
 		pair_buf_put(p, b);
 		return;
 	}

@@ -32,7 +32,7 @@ static unsigned nrecvs(const struct gateway *gw)
 
 static unsigned nslots(const struct gateway *gw)
 {
-	return nrecvs(gw) + 2 * gw->credits;
+	return nrecvs(gw) + 2 * gw->credits + 2 * GW_BACK_CREDITS;
 }
 
 unsigned pair_max_send(const struct gateway *gw)
@@ -58,9 +58,9 @@ unsigned pair_credits(const struct gateway *gw)
 /*
  * The most open calls of a pair. A call is open until the Send of its reply has completed.
  * The client may see the reply before that and send its next call. So it may have up to
- * twice its credits, and its answers to the server's own calls. A client that heeds its
- * credits never has more; one that does not would make us keep calls without end. A fault
- * that grants more is allowed for, and one that grants less is not held against the client.
+ * twice its credits, and a few. A client that heeds its credits never has more; one that does not
+ * would make us keep calls without end. A fault that grants more is allowed for, and one that grants
+ * less is not held against the client.
  */
 static size_t calls_max(const struct gateway *gw)
 {
@@ -349,6 +349,7 @@ void pair_free(struct gw_pair *p)
 	while (!list_empty(&p->calls))
 		call_free(container_of(p->calls.next, struct gw_call, node));
 	drc_pair_ends(p);
+	back_free(p);
 	scribble_free(p);
 	pair_buf_put(p, p->in.buf);
 	pair_bufs_free(p);
@@ -367,7 +368,7 @@ static int make_slots(struct gw_pair *p, struct errbuf *eb)
 	unsigned n = nslots(p->gw);
 	int rc;
 
-	if (!memory_take_pair(p, (size_t)n * GW_INLINE))
+	if (!memory_take_pair(p, (size_t)(n + GW_BACK_MAX) * GW_INLINE))
 		return err_set(eb, -ENOMEM, "no room for one more connection (--memory)");
 	p->slots = calloc(n, sizeof(*p->slots));
 	p->slot_mem = aligned_alloc(4096, (size_t)n * GW_INLINE);
@@ -461,6 +462,7 @@ void pair_request(void *ctx, struct fab_conn *c, const void *priv, size_t privle
 	list_init(&p->free);
 	list_init(&p->out);
 	list_init(&p->calls);
+	back_init(&p->back);
 	drc_kept_init(&p->recent);
 	list_add_tail(&gw->pairs, &p->node);
 	if (!peer_enter(p)) {

@@ -62,46 +62,93 @@ void tcp_withdraw(struct gw_call *k)
 	drc_gone(k);
 }
 
-static void write_out(struct gw_pair *p)
+/* Writes what is left of a record with its mark. true: all of it is written. */
+static bool write_record(struct gw_pair *p, const char *mem, uint32_t total, uint32_t *sent)
 {
-	while (p->tcp.fd >= 0 && !list_empty(&p->out)) {
-		struct gw_call *k = container_of(p->out.next, struct gw_call, out_node);
-		uint32_t total = GW_MARK + k->call_len;
-		ssize_t n;
+	ssize_t n;
 
-		if (is_given_up(k)) {
-			tcp_withdraw(k);
-			continue;
-		}
-		n = send(p->tcp.fd, k->call->mem + k->call_sent, total - k->call_sent, MSG_NOSIGNAL);
+	while (*sent < total) {
+		n = send(p->tcp.fd, mem + *sent, total - *sent, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
 			want_write(p, true);
-			return;
+			return false;
 		}
 		if (n < 0) {
 			broke(p, "the NFS server's connection broke");
-			return;
+			return false;
 		}
-		k->call_sent += (uint32_t)n;
-		if (k->call_sent < total)
-			continue;
-		list_del(&k->out_node);
-		pair_buf_put(p, k->call);
-		k->call = NULL;
-		pair_call_done(k);
+		*sent += (uint32_t)n;
 	}
-	want_write(p, false);
+	return true;
+}
+
+static bool write_back(struct gw_pair *p)
+{
+	struct gw_back *b = container_of(p->back.out.next, struct gw_back, node);
+	bool all = write_record(p, b->mem, GW_MARK + b->len, &b->sent);
+
+	if (all)
+		back_drop(p, b);
+	return all;
+}
+
+static bool write_call(struct gw_pair *p, struct gw_call *k)
+{
+	if (is_given_up(k)) {
+		tcp_withdraw(k);
+		return true;
+	}
+	if (!write_record(p, k->call->mem, GW_MARK + k->call_len, &k->call_sent))
+		return false;
+	list_del(&k->out_node);
+	pair_buf_put(p, k->call);
+	k->call = NULL;
+	pair_call_done(k);
+	return true;
+}
+
+/* What the server waits for goes first, but not into the middle of a call. */
+static void write_out(struct gw_pair *p)
+{
+	bool all = true;
+
+	while (all && p->tcp.fd >= 0) {
+		struct gw_call *k = list_empty(&p->out) ? NULL :
+				    container_of(p->out.next, struct gw_call, out_node);
+
+		if (!list_empty(&p->back.out) && !(k && k->call_sent))
+			all = write_back(p);
+		else if (k)
+			all = write_call(p, k);
+		else
+			break;
+	}
+	if (all)
+		want_write(p, false);
+}
+
+static void put_mark(char *mem, uint32_t len)
+{
+	uint32_t mark = LAST_FRAGMENT | len;
+
+	for (unsigned i = 0; i < GW_MARK; i++)
+		mem[i] = (char)(mark >> (24 - 8 * i));
+}
+
+void tcp_send_back(struct gw_pair *p, struct gw_back *b)
+{
+	put_mark(b->mem, b->len);
+	if (p->tcp_ready)
+		write_out(p);
 }
 
 void tcp_send(struct gw_call *k)
 {
 	struct gw_pair *p = k->pair;
-	uint32_t mark = LAST_FRAGMENT | k->call_len;
 
-	for (unsigned i = 0; i < GW_MARK; i++)
-		k->call->mem[i] = (char)(mark >> (24 - 8 * i));
+	put_mark(k->call->mem, k->call_len);
 	k->call_sent = 0;
 	k->passed = true;
 	list_add_tail(&p->out, &k->out_node);

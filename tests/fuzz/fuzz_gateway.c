@@ -48,15 +48,10 @@ void tcp_send(struct gw_call *k)
 	CHECK(!k->reads_left && k->call_len <= k->call->size - GW_MARK);
 	k->passed = true;
 	touch(k->call->mem + GW_MARK, k->call_len);
-	/* Only an answer to the server's own call needs none; a call that was
-	 * refused must not come here. */
-	CHECK(!k->answered || gw_word(k->call->mem + GW_MARK + 4) != 0);
+	/* A call that was refused must not come here, and nothing that is no call. */
+	CHECK(!k->answered && gw_word(k->call->mem + GW_MARK + 4) == 0);
 	pair_buf_put(p, k->call);
 	k->call = NULL;
-	if (k->answered) {
-		pair_call_done(k);
-		return;
-	}
 	b = pair_buf(p, gw_buf_size(answer_len));
 	CHECK(b);
 	memcpy(b->mem + GW_MARK, answer, answer_len);
@@ -64,10 +59,20 @@ void tcp_send(struct gw_call *k)
 	if (answer_len >= 8 && answer[4] < 128) {
 		memcpy(b->mem + GW_MARK, &xid, 4);
 		memcpy(b->mem + GW_MARK + 4, &reply, 4);
+	} else if (answer_len >= 8 && answer[4] < 192) {
+		memset(b->mem + GW_MARK + 4, 0, 4);     /* it calls instead */
+		ignored = true;
 	} else {
 		ignored = true;
 	}
 	reply_received(p, b, answer_len);
+}
+
+void tcp_send_back(struct gw_pair *p, struct gw_back *b)
+{
+	CHECK(b->len >= 8 && b->len <= GW_INLINE);
+	touch(b->mem + GW_MARK, b->len);
+	back_drop(p, b);
 }
 
 /* This server has each call as a whole as soon as it is passed on. */

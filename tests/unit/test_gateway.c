@@ -36,8 +36,8 @@ static struct loop *loop;
 static struct {
 	struct loop_watch listening, conns[CONNS];
 	unsigned nconns;
-	uint8_t rec[MEM];
-	uint32_t have, len;             /* len: of the newest whole record */
+	uint8_t in[MEM], rec[MEM];
+	uint32_t have, len;             /* have: of `in`; len: of the newest whole record */
 	unsigned records;
 	uint8_t reply[MEM];
 	uint32_t reply_len;
@@ -93,8 +93,7 @@ static void srv_answer(struct loop_watch *conn)
 
 static void on_call(struct loop_watch *w, uint32_t revents)
 {
-	uint32_t mark;
-	ssize_t n = recv(w->fd, srv.rec + srv.have, sizeof(srv.rec) - srv.have, MSG_DONTWAIT);
+	ssize_t n = recv(w->fd, srv.in + srv.have, sizeof(srv.in) - srv.have, MSG_DONTWAIT);
 
 	(void)revents;
 	if (n <= 0) {
@@ -103,15 +102,16 @@ static void on_call(struct loop_watch *w, uint32_t revents)
 		return;
 	}
 	srv.have += (uint32_t)n;
-	if (srv.have < 4 || srv.have < 4 + (mark = word_at(srv.rec, 0) & 0x7fffffffu))
-		return;
-	srv.have = 0;
-	srv.len = mark;
-	srv.records++;
-	memmove(srv.rec, srv.rec + 4, mark);
-	if (srv.mute)
-		return;
-	srv_answer(w);
+	while (srv.have >= 4 && srv.have - 4 >= (word_at(srv.in, 0) & 0x7fffffffu)) {
+		srv.len = word_at(srv.in, 0) & 0x7fffffffu;
+		srv.records++;
+		memcpy(srv.rec, srv.in + 4, srv.len);
+		srv.have -= 4 + srv.len;
+		memmove(srv.in, srv.in + 4 + srv.len, srv.have);
+		/* What is no call is the client's answer. */
+		if (!srv.mute && (srv.len < 8 || !word_at(srv.rec, 1)))
+			srv_answer(w);
+	}
 }
 
 static void on_accept(struct loop_watch *w, uint32_t revents)
@@ -936,6 +936,220 @@ Test(gateway, v3_call_that_waits_for_one_behind_a_full_connection, .init = setup
      .fini = drc_teardown)
 {
 	behind_a_full_connection(true);
+}
+
+/* ---- Calls of the server ---- */
+
+/* A call of n words behind the record's mark. */
+static void srv_calls(uint32_t xid, unsigned n)
+{
+	uint32_t w[1100] = { htonl(0x80000000u | n * 4), htonl(xid), 0, htonl(2), htonl(0x40000000), htonl(1), htonl(1) };
+
+	RUN_UNTIL(srv.nconns && srv.conns[srv.nconns - 1].fd > 0);
+	cr_assert_eq(send(srv.conns[srv.nconns - 1].fd, w, (n + 1) * 4, MSG_NOSIGNAL), (ssize_t)(n + 1) * 4);
+}
+
+/* The client answers, and grants so many. */
+static void cl_answers(uint32_t xid, uint32_t credit)
+{
+	cl_send(WORDS(xid, 1, credit, 0, 0, 0, 0, xid, 1, 0, 0, 0, 0, 0x77));
+}
+
+/* The newest message is a call of the server. */
+static bool got_call(uint32_t xid)
+{
+	return got(0) == xid && got(1) == 1 && got(3) == RR_MSG && got(7) == xid && !got(8) &&
+	       got(10) == 0x40000000;
+}
+
+/* The client speaks first (RFC 5044, section 7.1). */
+static void speak_first(void)
+{
+	still_serves();
+	cl.messages = srv.records = gw.ncalls = 0;
+}
+
+static void run_a_while(void)
+{
+	uint64_t end = mono_ns() + 30000000u;
+
+	RUN_UNTIL(mono_ns() > end);
+}
+
+Test(gateway, back_calls, .init = setup, .fini = teardown)
+{
+	speak_first();
+	for (uint32_t i = 1; i <= 100; i++) {
+		srv_calls(i, 10);
+		RUN_UNTIL(cl.messages == i);
+		cr_assert(got_call(i) && cl.len == RR_HDR_MIN + 40);
+		cl_answers(i, 2);
+		RUN_UNTIL(srv.records == i);
+		cr_assert(srv.len == 28 && word_at(srv.rec, 0) == i && word_at(srv.rec, 6) == 0x77);
+	}
+	cr_assert_eq(the_pair()->back.n, 0);
+	cr_assert_eq(gw.ncalls, 0, "they are no calls of the client");
+	still_serves();
+}
+
+/* Each direction has its own. */
+Test(gateway, back_calls_with_the_same_xid, .init = setup, .fini = teardown)
+{
+	srv.mute = true;
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(4, 0)));
+	RUN_UNTIL(srv.records == 1);
+	srv_calls(XID, 10);
+	RUN_UNTIL(cl.messages == 1);
+	cr_assert(got_call(XID));
+	cl_answers(XID, 2);
+	RUN_UNTIL(srv.records == 2);
+	cr_assert(word_at(srv.rec, 0) == XID && word_at(srv.rec, 1) == 1);
+	ANSWER(REPLY_OK, 17);
+	srv_answer(&srv.conns[0]);
+	RUN_UNTIL(cl.messages == 2);
+	cr_assert(got(0) == XID && got(8) == 1 && got(13) == 17);
+	srv.mute = false;
+	still_serves();
+}
+
+/* One until the first answer, and then as many as it grants, in their order. */
+Test(gateway, back_calls_wait_for_credits, .init = setup, .fini = teardown)
+{
+	static const struct { uint32_t grant, asked; } t[] = {
+		{ 1, 2 }, { 3, 5 }, { 0, 5 }, { 1, 5 }, { 2, 7 }, { UINT32_MAX, 14 },
+	};
+
+	speak_first();
+	for (uint32_t i = 1; i <= GW_BACK_MAX; i++)
+		srv_calls(i, 10);
+	RUN_UNTIL(the_pair()->back.n == GW_BACK_MAX && cl.messages == 1);
+	run_a_while();
+	cr_assert_eq(cl.messages, 1);
+	for (uint32_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		cl_answers(i + 1, t[i].grant);
+		RUN_UNTIL(srv.records == i + 1 && cl.messages >= t[i].asked);
+		run_a_while();
+		cr_assert_eq(cl.messages, t[i].asked, "row %u: %u", i, cl.messages);
+		cr_assert(got_call(t[i].asked));
+	}
+	cr_assert_eq(cl.downs, 0);
+}
+
+/* It costs the others nothing, and no memory. */
+Test(gateway, back_calls_that_are_never_answered, .init = setup, .fini = teardown)
+{
+	size_t taken;
+
+	still_serves();
+	taken = gw.memory.taken;
+	for (uint32_t i = 1; i <= 200; i++)
+		srv_calls(i, 100);
+	RUN_UNTIL(the_pair()->back.n == GW_BACK_MAX);
+	run_a_while();
+	cr_assert_eq(cl.messages, 2);
+	cr_assert_eq(the_pair()->back.n, GW_BACK_MAX);
+	cr_assert_eq(gw.memory.taken, taken);
+	for (unsigned i = 0; i < 20; i++)
+		still_serves();
+}
+
+Test(gateway, back_calls_that_are_refused, .init = setup, .fini = teardown)
+{
+	speak_first();
+	srv_calls(1, 10);
+	srv_calls(2, 10);
+	srv_calls(3, 1017);
+	RUN_UNTIL(cl.messages == 1);
+	cl_send(WORDS(1, 1, 1, RR_ERROR, RR_ERR_CHUNK));
+	RUN_UNTIL(cl.messages == 2);
+	cr_assert(got_call(2));
+	/* Three is the longest one that fits, and the next one does not. */
+	cl_answers(2, 1);
+	RUN_UNTIL(cl.messages == 3);
+	cr_assert(got_call(3) && cl.len == GW_INLINE);
+	srv_calls(4, 1018);
+	srv_calls(5, 10);
+	cl_answers(3, 1);
+	RUN_UNTIL(cl.messages == 4);
+	cr_assert(got_call(5));
+}
+
+/* Answers to nothing, twice, and what is neither answer nor call. */
+Test(gateway, answers_that_nobody_waits_for, .init = setup, .fini = teardown)
+{
+	cl_answers(9, 100);
+	srv_calls(1, 10);
+	RUN_UNTIL(cl.messages == 1);
+	cl_answers(2, 100);
+	run_a_while();
+	cl_answers(1, 1);
+	run_a_while();
+	cl_answers(1, 100);
+	run_a_while();
+	cr_assert_eq(srv.records, 1);
+	/* With a chunk; with another message inside. */
+	cl_send(WORDS(XID, 1, 2, 0, 0, 0, 1, 1, SEG(4, 0), XID, 1, 0, 0, 0, 0));
+	RUN_UNTIL(cl.messages == 2);
+	refused(RR_ERR_CHUNK);
+	cl_send(WORDS(XID, 1, 2, 0, 0, 0, 0, XID + 1, 1, 0, 0, 0, 0));
+	RUN_UNTIL(cl.messages == 4);
+	refused(RR_ERR_CHUNK);
+	cr_assert_eq(the_pair()->back.grant, 1);
+}
+
+/* The client's calls have all the memory, and perhaps wait for this very answer. */
+Test(gateway, answers_need_no_memory, .init = setup, .fini = drc_teardown)
+{
+	gw.memory.max = gw.memory.taken + 2 * GW_BUF_BYTES;
+	srv.mute = true;
+	for (unsigned i = 0; i < 3; i++) {
+		cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(4, 0), i));
+		RUN_UNTIL(gw.ncalls == i + 1);
+	}
+	RUN_UNTIL(srv.records == 1);
+	srv_calls(5, 10);
+	RUN_UNTIL(cl.messages == 1);
+	cl_answers(5, 1);
+	RUN_UNTIL(srv.records == 2);
+	cr_assert(word_at(srv.rec, 0) == 5 && word_at(srv.rec, 1) == 1);
+}
+
+/* A record is not interrupted. */
+Test(gateway, answers_behind_half_a_call, .init = setup, .fini = drc_teardown)
+{
+	int little = 65536;
+
+	srv.mute = true;
+	setsockopt(the_pair()->tcp.fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
+	loop_rewatch(loop, &srv.conns[0], 0);
+	cl_send(WORDS(HEAD(0), 1, 68, SEG(LARGE, 0), 0, 0, 0, WRITE3(LARGE)));
+	RUN_UNTIL(!list_empty(&the_pair()->out));
+	srv_calls(5, 10);
+	RUN_UNTIL(cl.messages == 1);
+	cl_answers(5, 1);
+	RUN_UNTIL(!list_empty(&the_pair()->back.out));
+	cl_send(WORDS(HEAD(0), 0, 0, 0, NFS_CALL(4, 0), 4));
+	RUN_UNTIL(the_pair()->out.next->next != &the_pair()->out);
+	loop_rewatch(loop, &srv.conns[0], EPOLLIN);
+	RUN_UNTIL(srv.records == 3);
+	cr_assert(srv.len == 44 && word_at(srv.rec, 1) == 0, "the answer has gone before it");
+	cr_assert_eq(the_pair()->back.n, 0);
+}
+
+/* The client has gone in between. */
+Test(gateway, back_calls_of_a_client_that_is_gone, .init = setup, .fini = drc_teardown)
+{
+	speak_first();
+	for (uint32_t i = 1; i <= 5; i++)
+		srv_calls(i, 10);
+	RUN_UNTIL(cl.messages == 1);
+	cl_answers(1, 2);
+	RUN_UNTIL(cl.messages == 3);
+	FAB->close(cl.c);
+	RUN_UNTIL(list_empty(&gw.pairs));
+	cr_assert_eq(gw.memory.taken, 0);
+	cl_comes_again();
+	still_serves();
 }
 
 /* ---- Memory, idle connections, and whose they are ---- */
