@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Who the mounted server is: the names that it says in EXCHANGE_ID (RFC 8881, section 2.10.4).
- *
- * They are written by the control thread at each EXCHANGE_ID of the mount, and by a lane that
- * checks a connection and finds that the server has moved (nfs4_check.c). Lanes compare them. A
- * mutex guards them, which is held to compare or to copy two names of 1 KiB.
- */
+/* Who the mounted server is; see nfs4_identity.h. */
 #include <stdio.h>
 #include <string.h>
 #include "nfs/nfs4/nfs4_impl.h"
