@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "fs_play.h"
 #include "vfs/vfs_impl.h"
 
@@ -33,7 +34,9 @@ static unsigned asks;                   /* so often OFFLOAD_STATUS says that it 
 static bool in_vain;                    /* it does not say what became of it */
 static struct { unsigned from, to; uint64_t from_offset, offset, count; bool on; } running;
 static unsigned copies;
+static uint64_t asked_for;              /* bytes of the newest COPY */
 static char calls[128];
+static bool many;                       /* too many to be noted; each takes 2 ms */
 
 static unsigned file_nr(const struct nfs_fh *fh)
 {
@@ -68,6 +71,8 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
+	if (many)
+		return xdr_uint32_t(x, &nothing);
 	cr_assert_lt(strlen(calls), sizeof(calls) - 1);
 	calls[strlen(calls)] = letter(c);
 	return xdr_uint32_t(x, &nothing);
@@ -107,6 +112,9 @@ static int decode_copy(struct nfs_call *c)
 	uint64_t at = c->args.copy.from_offset, n = c->args.copy.count;
 
 	copies++;
+	asked_for = n;
+	if (many)
+		usleep(2000);
 	if (copies == restart_at)
 		restart();
 	if (rc_copy && copies >= fails_from)
@@ -517,7 +525,22 @@ Test(fs_copy, the_most_in_one_go)
 	sizes[0] = UINT64_C(1) << 40;
 	rc_copy = -EIO;
 	cr_assert_eq(copy(0, 0, UINT64_C(1) << 40, "C"), -EIO);
+	cr_assert(asked_for <= UINT32_MAX && asked_for >= 1 << 20);
 	sizes[0] = SIZE;
+}
+
+/* A server that copies a byte at a time: the program hears after a second how far it is. */
+Test(fs_copy, a_second_at_most)
+{
+	int64_t n;
+
+	most = 1;
+	many = true;
+	n = copy(0, 0, SIZE, "");
+	many = false;
+	cr_assert(n > 0 && n < SIZE, "%ld bytes", (long)n);
+	expect_disk(0, 0, (uint64_t)n);
+	most = UINT64_MAX;
 }
 
 static bool no_reference(void *obj)
