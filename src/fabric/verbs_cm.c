@@ -30,6 +30,7 @@
 #include "base/sock.h"
 
 #define STEP_MS_DEFAULT 10000u
+#define FIRST_LOOK_MS   50u
 
 /* The answer to one step. */
 struct cm_answer {
@@ -242,12 +243,33 @@ static void init_once(void)
 	ibv_fork_init();
 }
 
+/*
+ * The kernel looks for the neighbour, and goes to sleep until there is news of it or its time is up.
+ * If the neighbour answers in between, as the other end of a veth pair always does, the news is missed,
+ * and the address is there only at the end of that time. So that is short at first.
+ */
+static int cm_address(struct fab_conn *c, struct sockaddr *local, struct cm_answer *a)
+{
+	/* The kernel's time-out comes a little before ours, so that we see its reason. */
+	unsigned left = step_ms(c) - step_ms(c) / 10, ms = FIRST_LOOK_MS;
+
+	for (;; ms *= 2) {
+		ms = ms < left ? ms : left;
+		if (rdma_resolve_addr(c->id, local, (struct sockaddr *)&c->params.server, (int)ms) < 0)
+			return -errno;
+		cm_wait(c, a);
+		left -= ms;
+		if (!a->came || a->type != RDMA_CM_EVENT_ADDR_ERROR || a->status != -ETIMEDOUT || !left)
+			return 0;
+		log_debug("%s is not resolved after %u ms: once more", c->peer, ms);
+	}
+}
+
 static int cm_resolve(struct fab_conn *c, struct errbuf *eb)
 {
 	struct sockaddr *local = NULL;
 	struct cm_answer a;
-	/* The kernel's time-out comes a little before ours, so that we see its reason. */
-	int ms = (int)(step_ms(c) - step_ms(c) / 10);
+	int err;
 
 	if (c->params.local.ss_family != AF_UNSPEC) {
 		if (c->params.local.ss_family != c->params.server.ss_family)
@@ -255,9 +277,9 @@ static int cm_resolve(struct fab_conn *c, struct errbuf *eb)
 				       "family (IPv4 or IPv6) as the server's", c->peer);
 		local = (struct sockaddr *)&c->params.local;
 	}
-	if (rdma_resolve_addr(c->id, local, (struct sockaddr *)&c->params.server, ms) < 0)
-		return fail_address(c, -errno, eb);
-	cm_wait(c, &a);
+	err = cm_address(c, local, &a);
+	if (err)
+		return fail_address(c, err, eb);
 	if (!a.came)
 		return a.err == -ETIMEDOUT ? fail_address(c, a.err, eb) :
 			fail_wait(c, &a, "address resolution", eb);

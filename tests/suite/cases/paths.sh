@@ -11,8 +11,19 @@ for piece in lib cuts share change storms; do
 	. "$home/$piece.sh"
 done
 for program in "$STALLS" "$TREE"; do [[ -x $program ]] || skip "no $program"; done
+# Nobody knows the server's address yet, which is that of this machine, and answers before anybody waits
+# for that. This guest's clock counts instructions, so it can be asked how long a mount took: 5.5 s, when
+# the address was looked at again only when its time was up, and 1.3 now.
+first_mount() {
+	local start=${EPOCHREALTIME/./}
+	[[ ! $(ip neigh show 10.0.0.1) ]] || fail "the server's address is known"
+	mount_up
+	at_most $(( (${EPOCHREALTIME/./} - start) / 1000 )) 4000 "ms for the first mount"
+	mount_down
+}
 # A guest is emulated: all of it takes half an hour there, and is for those who ask for it.
 brief() {
+	part "the first mount" first_mount
 	part "drop, path 0" one_cut drop 0
 	part "kill, path 1" one_cut kill 1
 	part "the last path" last
