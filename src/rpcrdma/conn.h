@@ -58,8 +58,10 @@
 #define RR_SEND_IOV   8u
 /* Pieces of memory that a reply's data is placed in: a READ of 4 MiB has four buffers of a MiB. */
 #define RR_SINK_IOV   4u
-/* The longest reply that a Reply chunk is offered for. */
-#define RR_REPLY_MAX  ((uint32_t)ARENA_MID_SIZE)
+/* What a Reply chunk has room for at least, and the longest reply that one is offered for: that of
+ * an extended attribute of 64 KiB. */
+#define RR_REPLY_ROOM ((uint32_t)ARENA_MID_SIZE)
+#define RR_REPLY_MAX  (RR_REPLY_ROOM + 4096u)
 /* A call fails after malformed replies to so many sendings. */
 #define RR_BAD_MAX    3u
 /* Segments of a call: a Read chunk, and a Write or Reply chunk. */
@@ -99,7 +101,7 @@ struct rr_call {
 	 * Write chunk of as many segments, unless the whole reply fits inline. sink[0].mem
 	 * NULL: the data is parsed, so it is placed in a buffer of this module, and copied
 	 * from there when nobody can write to it any more. It is then one piece of at most
-	 * RR_REPLY_MAX bytes. */
+	 * RR_REPLY_ROOM bytes. */
 	struct rr_iov sink[RR_SINK_IOV];
 	/* Upper bound of the RPC reply without the data for `sink`; at most
 	 * RR_REPLY_MAX, less the message if that is too long to be sent inline. */

@@ -75,7 +75,7 @@ struct rr_conn {
 	_Atomic bool told;              /* which strategy it is, if it is not the one wanted */
 	unsigned windows_lost[RR_PATHS_MAX];    /* connections lost before a window worked there */
 	bool no_room;                   /* a registration had to wait, which was said */
-	struct arena_buf *spare;        /* for a chunk if no buffer is free; NULL: in use */
+	struct arena_buf *spare;        /* a MID for a chunk if no buffer is free; NULL: in use */
 	void *copy;                     /* RR_REPLY_MAX bytes: what the peer has written, and
 					 * is parsed, is copied here first, because the peer may
 					 * still write to the chunk */

@@ -114,9 +114,11 @@ static int take_chunk(struct rr_conn *c, struct rr_call *call, const struct rr_p
 	if (!copy && !reply && !sink)
 		return 0;
 	/* A server may want more than reply_max: a Reply chunk gets all there is. */
-	call->chunk_room = reply ? RR_REPLY_MAX - (uint32_t)copy : (least + 7) & ~7u;
+	call->chunk_room = (least + 7) & ~7u;
+	if (reply && call->chunk_room + copy < RR_REPLY_ROOM)
+		call->chunk_room = RR_REPLY_ROOM - (uint32_t)copy;
 	call->chunk = magazine_get_data(c->mag, call->chunk_room + copy);
-	if (!call->chunk) {
+	if (!call->chunk && call->chunk_room + copy <= ARENA_MID_SIZE) {
 		call->chunk = c->spare;
 		c->spare = NULL;
 	}

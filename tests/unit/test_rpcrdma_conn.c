@@ -836,7 +836,7 @@ Test(conn, target_of_a_link_beside_a_reply_chunk, .init = setup, .fini = teardow
 	up();
 	cr_assert(word(h, 4) == 1 && word(h, 7) == 3001 && word(h, 10) == 0 && word(h, 11) == 0);
 	cr_assert(word(h, 12) == 1 && word(h, 13) == 1);
-	cr_assert_eq(word(h, 15), RR_REPLY_MAX - 3008);
+	cr_assert_eq(word(h, 15), RR_REPLY_ROOM - 3008);
 	cr_assert_eq(segment(h, 14) + word(h, 15), segment(h, 6));
 	memset(segment(h, 14), 0xff, word(h, 15));
 	cr_assert(!memcmp(segment(h, 6), t->rr.send[0].mem, 3001));
