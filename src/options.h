@@ -53,7 +53,7 @@ struct options {
 	int sec;                /* enum opt_sec */
 	unsigned rsize, wsize;
 	unsigned readahead;     /* bytes; 0: off */
-	bool rdirplus;
+	bool rdirplus, acl;
 	bool nolock;            /* always true */
 
 	/* RDMA */

@@ -153,8 +153,8 @@ const struct row opt_table[] = {
 	{ "lock", g_server, no_server_locks, .kind = REFUSE },
 	{ "local_lock", g_server, "which locks are local to this client", .kind = CHOICE,
 	  .choices = local_lock_words },
-	{ "acl", g_server, "access control lists are not supported yet; use noacl",
-	  .kind = REFUSE },
+	{ "acl", g_server, "the server's access control lists", SETS(acl, true) },
+	{ "noacl", g_server, "the server is not asked for them", DEFAULT(acl, false) },
 
 	{ "fabric", g_rdma, "what carries RDMA", WORD(fabric, fabric_words, NFS_PLAN_AUTO) },
 	{ "nconnect", g_rdma, "threads, each with a connection on each path",
@@ -264,7 +264,7 @@ const struct row opt_table[] = {
 	{ "group", g_ignore, .kind = IGNORE, .apply = opt_apply_group },
 	IGNORED("nofail"), IGNORED("_netdev"), IGNORED("comment"), IGNORED("x-"), IGNORED("rdma"),
 	IGNORED("fg"), IGNORED("cto"), IGNORED("resvport"), IGNORED("noresvport"),
-	IGNORED("noacl"), IGNORED("silent"), IGNORED("loud"), IGNORED("intr"), IGNORED("nointr"),
+	IGNORED("silent"), IGNORED("loud"), IGNORED("intr"), IGNORED("nointr"),
 	IGNORED("relatime"), IGNORED("norelatime"), IGNORED("strictatime"),
 	IGNORED("nostrictatime"), IGNORED("diratime"), IGNORED("nodiratime"),
 };

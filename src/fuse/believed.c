@@ -69,6 +69,14 @@ void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
 	inode_unlock(t, ino);
 }
 
+void believed_marked_locked(struct inode *ino, uint64_t before, uint64_t after)
+{
+	struct believed *b = believed_of(ino);
+
+	if (b->cache_valid && b->cache_change == before)
+		b->cache_change = after;
+}
+
 /* ---- the size that the kernel believes ---- */
 
 /* For everything by which the kernel ignores answers to what it asked for earlier. Before the

@@ -139,6 +139,9 @@ bool believed_forget(struct inode_table *t, struct inode *ino, uint64_t n);
 /* The kernel has dropped its pages after an OPEN that brought that change attribute. */
 void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change);
 
+/* This mount has changed the file's metadata, and nothing else has changed it in between. */
+void believed_marked_locked(struct inode *ino, uint64_t before, uint64_t after);
+
 /* ---- attributes ---- */
 
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */

@@ -103,6 +103,7 @@ const struct vfs_front fs_front = {
 	.attr_spoilt = readback_spoil,
 	.attr_locked = front_attr_locked,
 	.changed_locked = front_changed_locked,
+	.marked_locked = believed_marked_locked,
 	.written = readback_there,
 	.data_lost = front_data_lost,
 	.end_known = readback_end,

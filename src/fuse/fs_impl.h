@@ -44,6 +44,7 @@ struct fs_lane {
 	uint64_t gone_ns;               /* since when no lane has one; 0: one has */
 	uint64_t init;                  /* `unique` of a FUSE_INIT without its answer, or 0 */
 	bool statx;                     /* the request that is being handed on is FUSE_STATX */
+	uint32_t init_flags;            /* what libfuse does not say in that */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */
 	_Atomic bool looking;           /* it is on its way */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
@@ -70,6 +71,8 @@ struct fs {
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	struct write_back write_back;
+	bool xattrs;                    /* the server has some, and the kernel does not ask at each write */
+	bool tells_umask;               /* the kernel leaves it to the server */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
 	_Atomic uint64_t silent_ns;       /* when silent_answer() last answered for the server */
 	struct sent_back back;
@@ -101,7 +104,7 @@ struct fs_req {
 	/* NULL unless it says more (front_op_ends()): */
 	fuse_req_t req;                 /* NULL: answered, or nobody waits */
 	bool (*late)(struct fs_req *r); /* silent.c: answers without the server */
-	char *text;                     /* malloc'ed: a symlink's target */
+	char *text;                     /* malloc'ed: a symlink's target, an extended attribute's value */
 	char *spare;                    /* the memory of a parked WRITE (dev_clone.c)... */
 	size_t spare_size;              /* ...and its size */
 	/* Cleared by fs_req_new(): */
@@ -115,6 +118,8 @@ struct fs_req {
 	struct fuse_file_info fi;       /* READ, WRITE, OPEN, CREATE */
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	uint32_t mask;                  /* ACCESS */
+	enum nfs_acl_kind acl;          /* xattr.c: which list */
+	size_t room;                    /* the same: the kernel's; 0: it asks how much it needs */
 	struct {                        /* readdir.c: what the kernel asks for */
 		uint64_t off;
 		size_t size;

@@ -37,15 +37,22 @@
  * The server clears set-id bits when a file is written. The kernel would clear them itself
  * before each write, by a change of the mode, which the server refuses to everybody but the
  * owner. With FUSE_HANDLE_KILLPRIV the kernel leaves that to us. libfuse knows the flag, but
- * does not send it. (A kernel that knows max_pages knows this flag.)
+ * does not send it. (A kernel that knows max_pages knows this flag.) With its second version
+ * the kernel does not look for security.capability at each write: see xattr.c.
  */
 static void note_init(struct fs_lane *fl, const struct fuse_in_header *h, size_t n)
 {
 	const struct fuse_init_in *in = (const void *)(h + 1);
 
-	if (n >= sizeof(*h) + offsetof(struct fuse_init_in, flags) + sizeof(in->flags) &&
-	    (in->flags & FUSE_HANDLE_KILLPRIV))
-		fl->init = h->unique;
+	if (n < sizeof(*h) + offsetof(struct fuse_init_in, flags) + sizeof(in->flags) ||
+	    !(in->flags & FUSE_HANDLE_KILLPRIV))
+		return;
+	fl->init = h->unique;
+	fl->init_flags = FUSE_HANDLE_KILLPRIV;
+	fl->fs->xattrs = (atomic_load(&fl->fs->vfs.cl->has) & NFS_HAS_ATTRIBUTES) &&
+			 (in->flags & FUSE_HANDLE_KILLPRIV_V2);
+	if (fl->fs->xattrs)
+		fl->init_flags |= FUSE_HANDLE_KILLPRIV_V2;
 }
 
 static uint16_t max_pages(const struct nfs_client *cl)
@@ -66,7 +73,7 @@ answer_init(struct fs_lane *fl, const struct iovec *iov, int count)
 	    iov[1].iov_len < offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
 		return;
 	out = iov[1].iov_base;
-	out->flags |= FUSE_HANDLE_KILLPRIV;
+	out->flags |= fl->init_flags;
 	if ((out->flags & FUSE_MAX_PAGES) &&
 	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_pages) + sizeof(out->max_pages))
 		out->max_pages = max_pages(fl->fs->vfs.cl);

@@ -51,6 +51,12 @@ void fs_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len
 void fs_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in, struct fuse_file_info *fi_in,
 			fuse_ino_t ino_out, off_t off_out, struct fuse_file_info *fi_out, size_t len,
 			int flags);
+/* xattr.c */
+void fs_getxattr(fuse_req_t req, fuse_ino_t node, const char *name, size_t size);
+void fs_listxattr(fuse_req_t req, fuse_ino_t node, size_t size);
+void fs_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
+		 int flags);
+void fs_removexattr(fuse_req_t req, fuse_ino_t node, const char *name);
 /* dir.c */
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);

@@ -66,6 +66,10 @@ static struct fs_req *make_req(fuse_req_t req, fuse_ino_t parent, const char *na
 	r->op.call.args.name = r->op.name;
 	r->op.call.args.sattr.valid = NFS_SET_MODE;
 	r->op.call.args.sattr.mode = mode & 07777;
+	if (fs_of_req(r)->tells_umask) {
+		r->op.call.args.sattr.valid |= NFS_SET_UMASK;
+		r->op.call.args.sattr.umask = fuse_req_ctx(req)->umask;
+	}
 	return r;
 }
 

@@ -87,8 +87,10 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	session_want(conn, FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
 	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
 	session_want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
-	/* Off: the kernel applies the caller's umask, and the server applies none. */
-	session_want(conn, FUSE_CAP_DONT_MASK, false);
+	/* The kernel applies the caller's umask. A server that can do so knows, too, where there is a
+	 * default access control list, which replaces the umask. */
+	session_want(conn, FUSE_CAP_DONT_MASK, atomic_load(&fs->vfs.cl->has) & NFS_HAS_UMASK);
+	fs->tells_umask = conn->want & FUSE_CAP_DONT_MASK;
 	conn->max_write = fs_request_most(fs->vfs.cl->wsize);
 	conn->max_read = fs_request_most(fs->vfs.cl->rsize);
 	conn->max_readahead = fs_request_most(fs->vfs.cl->rsize);
@@ -110,6 +112,10 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.readlink = fs_readlink,
 	.access = fs_access,
 	.statfs = fs_statfs,
+	.getxattr = fs_getxattr,
+	.listxattr = fs_listxattr,
+	.setxattr = fs_setxattr,
+	.removexattr = fs_removexattr,
 	.mknod = fs_mknod,
 	.mkdir = fs_mkdir,
 	.symlink = fs_symlink,

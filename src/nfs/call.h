@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/loop.h"
+#include "nfs/acl.h"
 #include "nfs/file.h"
 #include "nfs/idmap.h"
 #include "nfs/ops.h"
@@ -21,6 +22,7 @@
 #define NFS_PATH_MAX 4096u
 #define NFS_IO_MAX   (4u << 20)
 #define NFS_INSIDE_MAX 32768u   /* file data in one message, for flavors that forbid chunks */
+#define NFS_XATTR_MAX 65536u    /* of an extended attribute's value, and of a file's list of names */
 #define NFS_WHERE_MAX 4u        /* names of one file that a call looks at */
 #define NFS_CALL_VERSION 112u   /* bytes of a call that belong to its version */
 /* READDIR: the server no longer knows the cookie or its verifier. */
@@ -46,10 +48,12 @@ enum {
 	NFS_SET_MODE = 1, NFS_SET_UID = 2, NFS_SET_GID = 4, NFS_SET_SIZE = 8,
 	NFS_SET_ATIME = 16, NFS_SET_ATIME_NOW = 32,
 	NFS_SET_MTIME = 64, NFS_SET_MTIME_NOW = 128,
+	/* Of what is made: the server applies umask to mode, unless the directory has a default list. */
+	NFS_SET_UMASK = 256,
 };
 struct nfs_sattr {
 	unsigned valid;
-	mode_t mode;            /* permission bits */
+	mode_t mode, umask;     /* permission bits */
 	uid_t uid;
 	gid_t gid;
 	const char *owner, *group;      /* as the server names them; NULL: as numbers */
@@ -173,6 +177,22 @@ struct nfs_args {
 			bool waits;             /* LOCK: it is going to be asked for again */
 			bool all;               /* LOCKU: of everything, and the owner ends with it */
 		} lock;
+		struct nfs_xattr_args {
+			const void *value;      /* SETXATTR */
+			uint32_t len;           /* its bytes; LISTXATTRS: bytes of reply wanted */
+			int flags;              /* SETXATTR: 0, XATTR_CREATE or XATTR_REPLACE */
+			uint64_t cookie;        /* LISTXATTRS: 0: from the start */
+			/* LISTXATTRS: called for each name while the reply is decoded. It is not
+			 * terminated, and has no NUL in it. */
+			void (*entry)(struct nfs_call *c, const char *name, uint32_t len);
+		} xattr;
+		struct nfs_acl_args {
+			unsigned kinds;         /* 1 << enum nfs_acl_kind: which to get, or to set */
+			const void *value;      /* SETACL of NFS_ACL_V4: its XDR */
+			uint32_t len;
+			/* Of the others: one for each kind. GETACL fills them in. */
+			struct nfs_acl *lists;
+		} acl;
 		void *version;                  /* the version's own operations */
 	};
 };
@@ -193,7 +213,7 @@ struct nfs_results {
 	bool has_dir_attr[2];
 	bool dir_no_owner;                      /* they are without uid and gid */
 	/* Their change attributes right before the change and right after it: nobody else has
-	 * changed them in between. */
+	 * changed them in between. SETXATTR, REMOVEXATTR: the file's. */
 	struct nfs_dir_change {
 		bool known;
 		uint64_t before, after;
@@ -241,6 +261,12 @@ struct nfs_results {
 			bool running;           /* the server goes on: OFFLOAD_STATUS says how far it is */
 			struct nfs_copy_id id;
 		} copy;
+		struct nfs_xattr_results {
+			const void *value;      /* GETXATTR, GETACL: it lies in the reply */
+			uint32_t len;
+			uint64_t cookie;        /* LISTXATTRS */
+			bool eof;
+		} xattr;
 	};
 };
 

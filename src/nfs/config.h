@@ -62,6 +62,7 @@ struct nfs_config {
 	unsigned retrans;               /* soft mounts: time-outs before EIO */
 	bool soft;
 	unsigned mountport;             /* v3: 0: ask rpcbind */
+	bool acl;                       /* access control lists are wanted */
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
 	const struct nfs_front *front;  /* who is told what happens; NULL: nobody */
 };

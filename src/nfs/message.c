@@ -12,9 +12,13 @@
 
 enum arena_class nfs_message_class(const struct nfs_call *c)
 {
+	const struct nfs_opdef *def = nfs_opdef_of(c);
 	bool data = c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK;
+	uint32_t need = def->args_max_of ? RR_HDR_ROOM + RPC_CALL_HDR_MAX + def->args_max_of(c) : 0;
 
-	return data && c->eng.auth.flavor->no_placement ? ARENA_MID : ARENA_MSG;
+	if (data && c->eng.auth.flavor->no_placement)
+		return ARENA_MID;
+	return need <= ARENA_MSG_SIZE ? ARENA_MSG : need <= ARENA_MID_SIZE ? ARENA_MID : ARENA_BIG;
 }
 
 /* The data of the arguments, which encode() leaves out of the message. Returns how many
@@ -104,6 +108,7 @@ bool nfs_message_encode(struct nfs_call *c)
 	const struct nfs_call *ride = c->eng.riding_close;
 	struct rpc_auth_call *auth = &c->eng.auth;
 	uint32_t proc = def->proc_of ? def->proc_of(c) : def->proc;
+	uint32_t prog = def->prog ? def->prog : v->prog, counted = def->prog ? def->counted : proc;
 	XDR x;
 	bool ok;
 
@@ -116,9 +121,9 @@ bool nfs_message_encode(struct nfs_call *c)
 		c->eng.rr.reply_max += nfs_results_max(nfs_opdef_of(ride), ride);
 	xdr_msg_create(&x, (char *)c->eng.rr.msg->mem + RR_HDR_ROOM,
 		      (u_int)(c->eng.rr.msg->size - RR_HDR_ROOM), XDR_ENCODE);
-	ok = rpcmsg_call(&x, c->eng.rr.xid, v->prog, v->vers, proc, auth) &&
+	ok = rpcmsg_call(&x, c->eng.rr.xid, prog, v->vers, proc, auth) &&
 	     auth->flavor->wrap(auth, &x, message_put_args, c);
-	stat_add_to(&c->lane->stats.kind[v->procs ? proc : c->op], 1);
+	stat_add_to(&c->lane->stats.kind[v->procs ? counted : c->op], 1);
 	c->eng.rr.msg_len = xdr_getpos(&x);
 	offer_data(c, def);
 	return ok;
@@ -187,6 +192,11 @@ static int message_take_reply(struct nfs_call *c)
 	atomic_store_explicit(&c->target->last_reply_ns, loop_now(c->lane->loop),
 			      memory_order_relaxed);
 	rc = message_decode(c);
+	if (rc == -EPROTONOSUPPORT && nfs_opdef_of(c)->prog) {
+		/* Nobody asks again. */
+		atomic_fetch_and(&c->lane->client->has, ~(unsigned)(NFS_HAS_NFSACL | NFS_HAS_POSIX_ACL));
+		return -EOPNOTSUPP;
+	}
 	if (rc != -EBADMSG && rc != -EREMOTEIO && rc != -EPROTONOSUPPORT)
 		return rc;
 	return message_useless(c, rc == -EBADMSG ? "malformed reply" : rc == -EREMOTEIO ?

@@ -164,6 +164,16 @@ struct nfs_lane {
 	struct nfs_lane_thread *thread; /* belongs to lane.c */
 };
 
+/* What the mounted file system has, besides what all have. */
+enum {
+	NFS_HAS_XATTRS = 1, NFS_HAS_V4_ACL = 2, NFS_HAS_POSIX_ACL = 4,
+	NFS_HAS_NFSACL = 8,             /* these by NFSACL */
+	NFS_HAS_UMASK = 16,             /* it applies the umask of who makes something */
+};
+
+/* By which there are extended attributes. */
+#define NFS_HAS_ATTRIBUTES (NFS_HAS_XATTRS | NFS_HAS_V4_ACL | NFS_HAS_POSIX_ACL)
+
 struct nfs_client {
 	struct nfs_config cfg;
 	struct arena arena;
@@ -177,6 +187,7 @@ struct nfs_client {
 					 * have less, and requests of that size are under way then */
 	uint32_t name_max;
 	uint64_t max_file_size;
+	_Atomic unsigned has;           /* NFS_HAS_*: what the server has, as far as it has been asked */
 	_Atomic bool no_plus;           /* READDIR: the server sends no attributes */
 	struct nfs_server server;       /* the server that is mounted */
 	struct nfs_control *control;    /* belongs to client.c */

@@ -27,6 +27,8 @@ enum nfs_effects {
 #define NFS_MAKES   (NFS_CHANGES_FH | NFS_ADDS_NAME)
 #define NFS_REMOVES (NFS_CHANGES_FH | NFS_DROPS_NAME)
 #define NFS_MOVES   (NFS_CHANGES | NFS_DROPS_NAME | NFS_ADDS_NAME2)
+/* A change of its metadata alone, which needs nothing of what was written. */
+#define NFS_MARKS   (NFS_CHANGES_FH | NFS_CHANGES_DATA)
 #define NFS_SETS    (NFS_CHANGES_FH | NFS_CHANGES_DATA | NFS_AFTER_HELD | NFS_AFTER_STABLE)
 
 #define NFS_OPS(OP) \
@@ -73,7 +75,14 @@ enum nfs_effects {
 	OP(CLONE, NFS_SETS | NFS_AFTER_HELD2) \
 				/* the same -> attr; all of it, and on stable storage */ \
 	OP(OFFLOAD_STATUS, 0)   /* fh: to, copy.id, count -> copy.running, count; the copy's error */ \
-	OP(OFFLOAD_CANCEL, 0)   /* fh: to, copy.id; 0 also if it has ended */
+	OP(OFFLOAD_CANCEL, 0)   /* fh: to, copy.id; 0 also if it has ended */ \
+	/* Extended attributes, whose names are here without "user." */ \
+	OP(GETXATTR, 0)         /* fh, name -> xattr.value, len */ \
+	OP(SETXATTR, NFS_MARKS) /* fh, name, xattr.value, len, flags -> attr, dir_change[0] of fh */ \
+	OP(LISTXATTRS, 0)       /* fh, xattr.len, cookie, entry() -> xattr.cookie, eof */ \
+	OP(REMOVEXATTR, NFS_MARKS)      /* fh, name -> attr, dir_change[0] of fh */ \
+	OP(GETACL, 0)           /* fh, acl.kinds, lists -> xattr.value, len of NFS_ACL_V4, or the lists */ \
+	OP(SETACL, NFS_SETS)    /* fh, acl.kinds, value, len, lists -> attr */
 
 enum nfs_op {
 #define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,

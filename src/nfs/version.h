@@ -32,7 +32,12 @@ struct nfs_opdef {
 	 * it depends on the call, results_max_of is set and gives it. */
 	uint32_t results_max;
 	uint32_t (*results_max_of)(const struct nfs_call *c);
+	/* The same of the arguments, of those that may be too long for a message buffer; NULL: they
+	 * never are. */
+	uint32_t (*args_max_of)(const struct nfs_call *c);
 	uint32_t proc;                  /* v3; v4: 1 (COMPOUND) */
+	uint32_t prog;                  /* of another program than the version's; 0: it is that one's */
+	uint32_t counted;               /* such a procedure's place among the names */
 	bool placed_text;               /* READLINK: the text may come in a Write chunk */
 	/* See close_ride.h. May this CLOSE ride? If so, recovery leaves its open alone from now on.
 	 * And may this call carry one in its first step? NULL: never. */

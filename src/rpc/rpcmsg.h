@@ -16,6 +16,9 @@
 #define RPC_REPLY_HDR_MAX (24u + RPC_VERIFIER_MAX)
 #define RPC_REPLY_HDR_MIN 24u
 
+/* From xid to the verifier of a call: ten words, and both bodies (RFC 5531: 400 bytes each). */
+#define RPC_CALL_HDR_MAX (40u + 2u * RPC_VERIFIER_MAX)
+
 /* Encodes everything before the arguments. FALSE: the stream is full. */
 bool_t rpcmsg_call(XDR *xdrs, uint32_t xid, uint32_t prog, uint32_t vers, uint32_t proc,
 		   struct rpc_auth_call *k);

@@ -145,6 +145,7 @@ void vfs_lane_fini(struct vfs_lane *vl)
 	vfs_lane_free_ops(&vl->idle);
 	list_for_each_entry(struct vfs_op, op, &vl->active, node) {
 		op_remove_lost(op);
+		free(op->memory);
 		vl->vfs->front->op_ends(op);
 	}
 	vfs_lane_free_ops(&vl->active);

@@ -76,6 +76,8 @@ void vfs_op_free(struct vfs_op *op)
 		op_count_held(op, -1);
 	if (op->release)
 		op->release(op);
+	if (op->memory)
+		free(op->memory);
 	vl->vfs->front->op_ends(op);
 	if (op->ino)
 		inode_put(t, op->ino, 1);

@@ -72,6 +72,8 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 		solo_dir_changed(&t->solo_dirs, ino->id, c, after->since_ns);
 	if (c && c->known && ino->seen && c->before == ino->seen_change)
 		ino->seen_change = c->after;
+	if (c && c->known && !S_ISDIR(ino->type))
+		t->front->marked_locked(ino, c->before, c->after);
 	if (!nr || nr != ino->changes + 1 || !after->attr)
 		return;
 	t->front->changed_locked(ino, after->attr);

@@ -113,6 +113,7 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 		atomic_store(&ino->entries_ns, mono_ns());      /* dirstream.h */
 	if (c->res.status == 0 && data) {
 		a.attr = c->res.has_attr ? &c->res.attr : NULL;
+		a.change = &c->res.dir_change[0];
 	} else if (c->res.status == 0) {
 		/* RENAME within one directory is its one change, the second. */
 		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;

@@ -69,6 +69,8 @@ struct vfs_front {
 	void (*attr_locked)(struct vfs_op *op, double timeo);
 	/* An own change has ended with these attributes, and no other one has begun since. */
 	void (*changed_locked)(struct inode *ino, const struct nfs_attr *attr);
+	/* An own change, of a file's metadata alone: its change attribute before and after that. */
+	void (*marked_locked)(struct inode *ino, uint64_t before, uint64_t after);
 	/* The server has got bytes up to `end` that are not held any more. */
 	void (*written)(struct inode *ino, uint64_t end);
 	/* Bytes that a write had been answered for are lost. */
@@ -195,6 +197,18 @@ struct op_attr {
 	double known;                   /* the result may be believed for so many seconds at most */
 };
 
+/* Names of extended attributes. */
+struct op_xattrs {
+	char *names;                    /* in op->memory: each with its NUL */
+	size_t len;
+	bool full;                      /* there are more than listxattr(2) can return */
+};
+
+/* Access control lists: NFS_ACL_ACCESS, NFS_ACL_DEFAULT. */
+struct op_acl {
+	struct nfs_acl *lists;          /* in op->memory */
+};
+
 /* READDIR. */
 struct op_list {
 	struct dirstream *stream;       /* a reference */
@@ -222,6 +236,7 @@ struct vfs_op {
 	void (*done)(struct vfs_op *op);        /* the call has ended with call.res.status */
 	void (*end)(struct vfs_op *op);         /* the operation has, with the same */
 	void (*release)(struct vfs_op *op);     /* frees what it has in the union below; or NULL */
+	void *memory;                           /* malloc'ed, and freed with it; or NULL */
 	uint64_t start_ns;
 	struct inode *ino, *ino2;       /* references, dropped by vfs_op_free() */
 	struct file *file;              /* a reference */
@@ -246,6 +261,8 @@ struct vfs_op {
 		struct op_attr attr;
 		struct op_list list;
 		struct op_copy copy;
+		struct op_xattrs xattrs;
+		struct op_acl acl;
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};
@@ -390,6 +407,14 @@ bool vfs_by_fewer_names(struct vfs_op *op);
 void vfs_path(struct vfs *vfs, struct inode *ino, char *out, size_t cap);
 /* dirstream.c: the entries after the cookie; list.stream, which the front end has taken for op. */
 void vfs_list(struct vfs_op *op, uint64_t cookie);
+/* acl.c: makes op->acl. false: no memory. */
+bool vfs_acl_begins(struct vfs_op *op);
+/* The list of that kind is in op->acl; of NFS_ACL_V4, in call.res.xattr. */
+void vfs_getacl(struct vfs_op *op, enum nfs_acl_kind kind);
+/* It becomes the one in op->acl, or call.args.acl.value and len. */
+void vfs_setacl(struct vfs_op *op, enum nfs_acl_kind kind);
+/* xattr.c: the names of ino's extended attributes are in op->xattrs. */
+void vfs_listxattr(struct vfs_op *op);
 
 /* ---- file.c ---- */
 

@@ -238,6 +238,7 @@ static void no_open(struct vfs_op *op, struct file *f, bool only) { (void)op, (v
 static void no_inode(struct inode *i) { (void)i; }
 static void no_end(struct inode *i, uint64_t end) { (void)i, (void)end; }
 static void no_attr(struct inode *i, const struct nfs_attr *a) { (void)i, (void)a; }
+static void no_mark(struct inode *i, uint64_t before, uint64_t after) { (void)i, (void)before, (void)after; }
 static void no_listed(struct inode *i, const struct nfs_attr *a, uint64_t ns) { (void)i, (void)a, (void)ns; }
 static void no_file(struct vfs_lane *vl, struct file *f, bool silly) { (void)vl, (void)f, (void)silly; }
 static bool may_list(const struct inode *i, uint64_t ns) { return i && ns; }
@@ -257,7 +258,7 @@ static const struct vfs_front front = {
 	.may_list_locked = may_list, .inode_listed_locked = no_listed, .attr_spoilt = no_inode,
 	.changed_locked = no_attr, .written = no_end, .data_lost = no_inode, .end_known = end_known,
 	.attr_locked = no_told, .file_begins_locked = no_open, .file_ends = no_file,
-	.lanes_changed = no_lane, .buffers_freed = no_lane, .tick = no_tick,
+	.marked_locked = no_mark, .lanes_changed = no_lane, .buffers_freed = no_lane, .tick = no_tick,
 };
 
 /* ---- life ---- */

@@ -136,7 +136,8 @@ void fs_play_ask(uint32_t opcode, uint64_t node, const void *body, size_t len)
 	fs_play_request(&h, body, len);
 }
 
-uint32_t fs_play_minor = 38;
+uint32_t fs_play_minor = 38, fs_play_flags;
+unsigned fs_play_has;
 
 static void ask_init(void)
 {
@@ -144,7 +145,7 @@ static void ask_init(void)
 		.major = FUSE_KERNEL_VERSION, .minor = fs_play_minor,
 		.max_readahead = 131072,
 		.flags = FUSE_MAX_PAGES | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
-			 FUSE_HANDLE_KILLPRIV | FUSE_EXPORT_SUPPORT,
+			 FUSE_HANDLE_KILLPRIV | FUSE_EXPORT_SUPPORT | fs_play_flags,
 	};
 
 	fs_play_ask(FUSE_INIT, FUSE_ROOT_ID, &in, sizeof(in));
@@ -194,6 +195,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	struct nfs_attr mine = *attr;
 	struct nfs_client *cl = lane_play_start(version);
 
+	cl->has = fs_play_has;
 	fs.cfg.fuse_opts = "fsname=test";
 	fs.cfg.vfs.rdirplus = true;
 	fs.lanes = calloc(2, sizeof(*fs.lanes));        /* a test may use the second one */

@@ -25,6 +25,8 @@ extern struct fs_play_dev {
 } fs_play_dev;
 
 extern uint32_t fs_play_minor;          /* the kernel's minor version of FUSE; 38 (Linux 6.5) */
+extern uint32_t fs_play_flags;          /* what it says in FUSE_INIT that others of it do not */
+extern unsigned fs_play_has;            /* NFS_HAS_* of the server */
 /*
  * Sets all of this up, with a connection, and with a root that the kernel knows. Keeps what
  * the test has set in fs.cfg and fs.vfs.inodes before. `answer` is that of FUSE_INIT.

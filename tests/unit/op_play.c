@@ -9,7 +9,7 @@
 #include "xdr_msg.h"
 
 static struct {
-	uint32_t w[32768];
+	uint32_t w[65536];
 	uint32_t len;
 } msg;
 

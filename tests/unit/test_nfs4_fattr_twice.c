@@ -135,7 +135,7 @@ static bool ref_type(XDR *x, struct nfs_attr *a)
 static bool ref_one(XDR *x, unsigned n, struct nfs4_attrs *a)
 {
 	specdata4 dev;
-	uint32_t mode;
+	uint32_t mode, xattrs;
 	fsid4 fsid;
 
 	switch (n) {
@@ -181,6 +181,13 @@ static bool ref_one(XDR *x, unsigned n, struct nfs4_attrs *a)
 	case FATTR4_TIME_CREATE: return ref_time(x, &a->btime);
 	case FATTR4_TIME_METADATA: return ref_time(x, &a->attr.ctime);
 	case FATTR4_TIME_MODIFY: return ref_time(x, &a->attr.mtime);
+	case FATTR4_SUPPORTED_ATTRS: return xdr_bitmap4(x, &a->supported);
+	case FATTR4_SUPPATTR_EXCLCREAT: return xdr_bitmap4(x, &a->exclusive);
+	case FATTR4_XATTR_SUPPORT:
+		if (!WORD(x, &xattrs))
+			return false;
+		a->xattrs = xattrs;
+		return true;
 	default: return false;
 	}
 }
@@ -213,6 +220,9 @@ static void same_attrs(const struct nfs4_attrs *a, const struct nfs4_attrs *b)
 	cr_assert_arr_eq((const char *)&a->got, (const char *)&b->got, sizeof(a->got));
 	cr_assert(same_ref(&a->owner, &b->owner) && same_ref(&a->group, &b->group));
 	cr_assert(same_ref(&a->fh, &b->fh));
+	cr_assert_arr_eq((const char *)&a->supported, (const char *)&b->supported, sizeof(a->supported));
+	cr_assert_arr_eq((const char *)&a->exclusive, (const char *)&b->exclusive, sizeof(a->exclusive));
+	cr_assert_eq(a->xattrs, b->xattrs);
 	cr_assert(a->rdattr_error == b->rdattr_error && a->lease_s == b->lease_s && a->maxname == b->maxname);
 	cr_assert(a->maxread == b->maxread && a->maxwrite == b->maxwrite && a->maxfilesize == b->maxfilesize);
 }

@@ -933,7 +933,7 @@ Test(nfs4_session, root)
 			M(15);
 			m_str(t[i].name[n]);
 		}
-		M(10, 9, 2, 0xe810051a, 0x0030a23a);
+		M(10, 9, 2, 0xe810051b, 0x0030a23a);
 		play_args(&k.c, d);
 
 		m_seq_res();
@@ -985,7 +985,7 @@ Test(nfs4_session, deep_root_is_delayed)
 		}
 		M(15);
 		m_str("a");
-		M(10, 9, 2, 0xe810051a, 0x0030a23a);
+		M(10, 9, 2, 0xe810051b, 0x0030a23a);
 		play_args(&k.c, d);
 		m_seq_res();
 		m_op(i ? 22 : 24);
@@ -1045,7 +1045,7 @@ Test(nfs4_session, deep_root)
 				M(15);
 				m_str(name);
 			}
-			M(10, 9, 2, 0xe810051a, 0x0030a23a);
+			M(10, 9, 2, 0xe810051b, 0x0030a23a);
 			play_args(&k.c, d);
 			m_seq_res();
 			m_op(done ? 22 : 24);
@@ -1107,7 +1107,7 @@ Test(nfs4_session, attribute_bitmaps)
 		{ "no type", 11, { 1, REQ & ~2u, REQ_BYTES - 4, REQ_REST }, -EBADMSG },
 		{ "no words", 2, { 0, 0 }, -EBADMSG },
 		/* Values have no length: what was not asked for cannot be skipped. */
-		{ "mandatory, not asked for", 13, { 1, REQ | 1, REQ_BYTES + 4, 0, 1, REQ_REST }, -EBADMSG },
+		{ "mandatory, not asked for", 13, { 1, REQ | 4, REQ_BYTES + 4, 1, 0, REQ_REST }, -EBADMSG },
 		{ "unknown number", 15, { 3, REQ, 0, 0x80000000, REQ_BYTES + 4, 1, REQ_REST, 0 }, -EBADMSG },
 		{ "unknown number without a value", 14, { 3, REQ, 0, 0x80000000, REQ_BYTES, 1, REQ_REST }, -EBADMSG },
 		{ "the highest number", 20, { 8, REQ, 0, 0, 0, 0, 0, 0, 0x80000000, REQ_BYTES + 4, 1, REQ_REST, 0 },

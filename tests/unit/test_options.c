@@ -96,6 +96,7 @@ Test(options, defaults)
 	cr_assert_eq(o.rsize, 1048576);
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
+	cr_assert_not(o.acl);
 	cr_assert(o.nolock);
 	cr_assert_eq(o.fabric, NFS_PLAN_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
@@ -369,9 +370,21 @@ Test(options, what_fstab_and_mount_use_is_ignored)
 	   "rdma,intr,nointr,relatime,norelatime,strictatime,nostrictatime,diratime,nodiratime");
 }
 
+Test(options, access_control_lists)
+{
+	OK("acl");
+	cr_assert(o.acl);
+	OK("acl,noacl");
+	cr_assert_not(o.acl);
+	OK("noacl,acl");
+	cr_assert(o.acl);
+	BAD("acl=1", "acl");
+	BAD("noacl=1", "noacl");
+}
+
 Test(options, nfs5_harmless_is_accepted)
 {
-	OK("fg,cto,resvport,noresvport,noacl,silent,loud,local_lock=all,mountproto=tcp,"
+	OK("fg,cto,resvport,noresvport,silent,loud,local_lock=all,mountproto=tcp,"
 	   "mountproto=tcp6");
 }
 
@@ -382,7 +395,6 @@ Test(options, nfs5_refused_with_the_reason)
 	BAD("udp", "udp", "RDMA only", "mount -t nfs");
 	BAD("bg", "bg", "retry=");
 	BAD("nocto", "nocto", "consistency=solo");
-	BAD("acl", "acl", "noacl");
 	BAD("softerr", "softerr", "EIO");
 	BAD("local_lock=none", "local_lock", "'none'", "nolock", "all");
 	BAD("local_lock=posix", "'posix'");

@@ -429,6 +429,12 @@ static void play_changed_locked(struct inode *ino, const struct nfs_attr *attr)
 	play_inode(ino, true);
 }
 
+static void play_marked_locked(struct inode *ino, uint64_t before, uint64_t after)
+{
+	cr_assert_neq(before, after);
+	play_inode(ino, true);
+}
+
 static void play_written(struct inode *ino, uint64_t end)
 {
 	struct vfs_play_inode *p = play_inode(ino, false);
@@ -489,6 +495,7 @@ static const struct vfs_front play_front = {
 	.attr_spoilt = play_spoilt,
 	.attr_locked = play_attr_locked,
 	.changed_locked = play_changed_locked,
+	.marked_locked = play_marked_locked,
 	.written = play_written,
 	.data_lost = play_data_lost,
 	.end_known = play_end_known,

@@ -17,6 +17,7 @@ static const char *const procs[] = {
 	[NFSPROC3_READDIR] = "READDIR", [NFSPROC3_READDIRPLUS] = "READDIRPLUS",
 	[NFSPROC3_FSSTAT] = "FSSTAT", [NFSPROC3_FSINFO] = "FSINFO",
 	[NFSPROC3_PATHCONF] = "PATHCONF", [NFSPROC3_COMMIT] = "COMMIT",
+	[NFS3_COUNTED_GETACL] = "GETACL", [NFS3_COUNTED_SETACL] = "SETACL",
 };
 
 const struct nfs_version nfs_v3 = {
@@ -46,6 +47,8 @@ const struct nfs_version nfs_v3 = {
 		[NFS_OP_LINK]     = &nfs3_op_link,
 		[NFS_OP_READDIR]  = &nfs3_op_readdir,
 		[NFS_OP_STATFS]   = &nfs3_op_statfs,
+		[NFS_OP_GETACL]   = &nfs3_op_getacl,
+		[NFS_OP_SETACL]   = &nfs3_op_setacl,
 		[NFS3_OP_FSINFO]  = &nfs3_op_fsinfo,
 		[NFS3_OP_PATHCONF] = &nfs3_op_pathconf,
 	},

@@ -27,6 +27,9 @@ struct nfs_open {
 #define NFS3_OP_FSINFO   (NFS_OP_VERSION + 0)
 #define NFS3_OP_PATHCONF (NFS_OP_VERSION + 1)
 
+/* NFSACL's procedures, behind those of NFS. */
+enum { NFS3_COUNTED_GETACL = NFSPROC3_COMMIT + 1, NFS3_COUNTED_SETACL };
+
 struct nfs3_fsinfo {            /* args.version of both; gets the results */
 	uint32_t rtmax, wtmax, dtpref;
 	uint64_t max_file_size;
@@ -74,6 +77,7 @@ extern const struct nfs_opdef nfs3_op_create, nfs3_op_mkdir, nfs3_op_symlink,
 extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename,
 	nfs3_op_link;                                           /* nfs3_dir.c */
 extern const struct nfs_opdef nfs3_op_readdir;                  /* nfs3_readdir.c */
+extern const struct nfs_opdef nfs3_op_getacl, nfs3_op_setacl;   /* nfs3_acl.c */
 
 /* Second steps of several operations, for replies that left something out, as they may. */
 bool_t nfs3_encode_getattr(XDR *x, const struct nfs_fh *fh);

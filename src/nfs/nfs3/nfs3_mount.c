@@ -194,6 +194,9 @@ int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 	cl->rsize = nfs_clamp_size(cl->rsize, info.rtmax);
 	cl->wsize = nfs_clamp_size(cl->wsize, info.wtmax);
 	cl->max_file_size = info.max_file_size;
+	/* The first call will show whether it has. */
+	if (cl->cfg.acl)
+		atomic_store(&cl->has, NFS_HAS_POSIX_ACL | NFS_HAS_NFSACL);
 	if (info.name_max && info.name_max < cl->name_max)
 		cl->name_max = info.name_max;
 	return 0;

@@ -46,6 +46,12 @@
 		[NFS_OP_CLONE]    = (minor_) >= 2 ? &nfs4_op_clone : NULL, \
 		[NFS_OP_OFFLOAD_STATUS] = (minor_) >= 2 ? &nfs4_op_offload_status : NULL, \
 		[NFS_OP_OFFLOAD_CANCEL] = (minor_) >= 2 ? &nfs4_op_offload_cancel : NULL, \
+		[NFS_OP_GETXATTR] = (minor_) >= 2 ? &nfs4_op_getxattr : NULL, \
+		[NFS_OP_SETXATTR] = (minor_) >= 2 ? &nfs4_op_setxattr : NULL, \
+		[NFS_OP_LISTXATTRS] = (minor_) >= 2 ? &nfs4_op_listxattrs : NULL, \
+		[NFS_OP_REMOVEXATTR] = (minor_) >= 2 ? &nfs4_op_removexattr : NULL, \
+		[NFS_OP_GETACL]   = &nfs4_op_getacl, \
+		[NFS_OP_SETACL]   = &nfs4_op_setacl, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
 		[NFS4_OP_BIND_CONN]        = &nfs4_op_bind_conn, \

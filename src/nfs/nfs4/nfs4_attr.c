@@ -51,28 +51,11 @@ const bitmap4 nfs4_fs_mask = {
 };
 const bitmap4 nfs4_root_mask = {
 	.len = 2,
-	.words = { STAT_W0 | W0(FATTR4_LEASE_TIME) | W0(FATTR4_MAXFILESIZE) |
+	.words = { STAT_W0 | W0(FATTR4_SUPPORTED_ATTRS) | W0(FATTR4_LEASE_TIME) | W0(FATTR4_MAXFILESIZE) |
 		   W0(FATTR4_MAXNAME) | W0(FATTR4_MAXREAD) | W0(FATTR4_MAXWRITE), STAT_W1 },
 };
 
 /* ---- values ---- */
-
-static bool is_number(const struct nfs_ref *name, uint32_t *id)
-{
-	uint64_t n = 0;
-
-	if (name->len == 0 || name->len > 10)
-		return false;
-	for (uint32_t i = 0; i < name->len; i++) {
-		if (name->data[i] < '0' || name->data[i] > '9')
-			return false;
-		n = n * 10 + (uint64_t)(name->data[i] - '0');
-	}
-	if (n > UINT32_MAX)
-		return false;
-	*id = (uint32_t)n;
-	return true;
-}
 
 /* What is left of the values. One that is not all there sets `bad`, and is 0. This is not an
  * XDR stream because a GETATTR has some thirty words, and a listing that many per entry. */
@@ -122,6 +105,14 @@ static inline struct nfs_ref nfs4_attr_counted(struct values *v, uint32_t max)
 	return (struct nfs_ref){ .len = v->bad ? 0 : len, .data = at };
 }
 
+static void get_bitmap(struct values *v, bitmap4 *map)
+{
+	map->len = nfs4_attr_word(v);
+	v->bad |= map->len > NFS4_BITMAP_WORDS;
+	for (uint32_t i = 0; i < map->len && !v->bad; i++)
+		map->words[i] = nfs4_attr_word(v);
+}
+
 static inline void get_type(struct values *v, mode_t *mode)
 {
 	uint32_t word = nfs4_attr_word(v);
@@ -136,7 +127,7 @@ static inline void get_id(struct values *v, uint32_t *id, struct nfs_ref *name)
 {
 	struct nfs_ref ref = nfs4_attr_counted(v, OWNER_MAX);
 
-	if (!v->bad && !is_number(&ref, id))
+	if (!v->bad && !nfs4_is_number(&ref, id))
 		*name = ref;
 }
 
@@ -154,6 +145,7 @@ static inline void get_time(struct values *v, struct timespec *t)
 static inline __attribute__((always_inline)) bool get_one(struct values *v, unsigned n, struct nfs4_attrs *a)
 {
 	switch (n) {
+	case FATTR4_SUPPORTED_ATTRS: get_bitmap(v, &a->supported); break;
 	case FATTR4_TYPE:         get_type(v, &a->attr.mode); break;
 	case FATTR4_CHANGE:       a->attr.change = nfs4_attr_dword(v); break;
 	case FATTR4_SIZE:         a->attr.size = nfs4_attr_dword(v); break;
@@ -184,6 +176,8 @@ static inline __attribute__((always_inline)) bool get_one(struct values *v, unsi
 	case FATTR4_TIME_CREATE:  get_time(v, &a->btime); break;
 	case FATTR4_TIME_METADATA: get_time(v, &a->attr.ctime); break;
 	case FATTR4_TIME_MODIFY:  get_time(v, &a->attr.mtime); break;
+	case FATTR4_SUPPATTR_EXCLCREAT: get_bitmap(v, &a->exclusive); break;
+	case FATTR4_XATTR_SUPPORT: a->xattrs = nfs4_attr_word(v); break;
 	default:                  return false;
 	}
 	return true;
@@ -275,7 +269,8 @@ static bool_t put_time(XDR *x, bool now, const struct timespec *t)
 /* Values must be in the order of the attributes' numbers. */
 static bool_t put_values(XDR *x, bitmap4 *mask, const struct nfs_sattr *in)
 {
-	uint32_t mode = in->mode & 07777;
+	uint32_t mode = in->mode & 07777, umask = in->umask & 0777;
+	bool with_umask = in->valid & NFS_SET_UMASK;
 	uint64_t size = in->size;
 	bool_t ok = TRUE;
 
@@ -283,7 +278,7 @@ static bool_t put_values(XDR *x, bitmap4 *mask, const struct nfs_sattr *in)
 		bitmap4_set(mask, FATTR4_SIZE);
 		ok = ok && xdr_uint64_t(x, &size);
 	}
-	if (in->valid & NFS_SET_MODE) {
+	if ((in->valid & NFS_SET_MODE) && !with_umask) {
 		bitmap4_set(mask, FATTR4_MODE);
 		ok = ok && xdr_uint32_t(x, &mode);
 	}
@@ -302,6 +297,10 @@ static bool_t put_values(XDR *x, bitmap4 *mask, const struct nfs_sattr *in)
 	if (in->valid & (NFS_SET_MTIME | NFS_SET_MTIME_NOW)) {
 		bitmap4_set(mask, FATTR4_TIME_MODIFY_SET);
 		ok = ok && put_time(x, in->valid & NFS_SET_MTIME_NOW, &in->mtime);
+	}
+	if (with_umask) {
+		bitmap4_set(mask, FATTR4_MODE_UMASK);
+		ok = ok && xdr_uint32_t(x, &mode) && xdr_uint32_t(x, &umask);
 	}
 	return ok;
 }

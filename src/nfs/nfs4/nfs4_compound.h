@@ -115,8 +115,28 @@ struct nfs4_attrs {
 	nfs_fh4 fh;
 	uint32_t rdattr_error, lease_s, maxname;
 	uint64_t maxread, maxwrite, maxfilesize;
+	bool xattrs;                    /* xattr_support */
+	bitmap4 supported, exclusive;   /* supported_attrs, suppattr_exclcreat */
 	bitmap4 got;
 };
+
+/* With AUTH_SYS owners are decimal numbers (RFC 8881, section 5.9). false: it is a name. */
+static inline bool nfs4_is_number(const struct nfs_ref *name, uint32_t *id)
+{
+	uint64_t n = 0;
+
+	if (name->len == 0 || name->len > 10)
+		return false;
+	for (uint32_t i = 0; i < name->len; i++) {
+		if (name->data[i] < '0' || name->data[i] > '9')
+			return false;
+		n = n * 10 + (uint64_t)(name->data[i] - '0');
+	}
+	if (n > UINT32_MAX)
+		return false;
+	*id = (uint32_t)n;
+	return true;
+}
 
 /* false: malformed, or with attributes that we did not ask for. */
 bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in);

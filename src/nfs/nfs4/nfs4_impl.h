@@ -217,7 +217,7 @@ struct nfs4_ctl {
 	const char *at;                 /* where the next COMPOUND starts; NULL: at the root */
 	struct nfs_fh from;             /* the handle of that place */
 	const char *been;               /* the end of the last component that was found */
-	uint32_t maxread, maxwrite, maxname, lease_s;
+	uint32_t maxread, maxwrite, maxname, lease_s, has;      /* has: NFS_HAS_* */
 	uint64_t maxfilesize;
 	stateid4 test[NFS4_TEST_MAX];
 	nfsstat4 found[NFS4_TEST_MAX];
@@ -458,3 +458,5 @@ extern const struct nfs_opdef nfs4_op_seek, nfs4_op_allocate, nfs4_op_deallocate
 extern const struct nfs_opdef nfs4_op_copy, nfs4_op_clone, nfs4_op_offload_status, nfs4_op_offload_cancel;
 extern const struct nfs_opdef nfs4_op_mkdir, nfs4_op_symlink, nfs4_op_mknod, nfs4_op_remove,
 	nfs4_op_rmdir, nfs4_op_rename, nfs4_op_link, nfs4_op_readdir;           /* nfs4_dir.c */
+extern const struct nfs_opdef nfs4_op_getxattr, nfs4_op_setxattr, nfs4_op_listxattrs, nfs4_op_removexattr,
+	nfs4_op_getacl, nfs4_op_setacl;                         /* nfs4_xattr.c, nfs4_acl.c */

@@ -203,6 +203,11 @@ static bool_t encode_set(struct nfs_call *c, XDR *x)
 	SETATTR4args a = { .stateid = nfs4_stateid(c->open) };
 	struct nfs_sattr s = c->args.sattr;
 
+	/* mode_umask is not for SETATTR. What it has made is not to be made again. */
+	if (s.valid & NFS_SET_UMASK) {
+		s.mode &= ~s.umask;
+		s.valid &= ~(unsigned)(NFS_SET_UMASK | (nfs4_call(c)->mode_missing ? 0 : NFS_SET_MODE));
+	}
 	if (!(s.valid & NFS_SET_ATIME))
 		s.valid |= NFS_SET_ATIME_NOW;
 	if (!(s.valid & NFS_SET_MTIME))
@@ -276,7 +281,8 @@ static int decode_exclusive(struct nfs_call *c, XDR *x, const OPEN4resok *ok)
 	int rc;
 
 	nfs4_call(c)->mode_missing = (c->args.sattr.valid & NFS_SET_MODE) &&
-				     !bitmap4_isset(&ok->attrset, FATTR4_MODE);
+				     !bitmap4_isset(&ok->attrset, FATTR4_MODE) &&
+				     !bitmap4_isset(&ok->attrset, FATTR4_MODE_UMASK);
 	set = set_is_needed(c, &ok->attrset);
 	nfs4_goes_on_at(c, set ? STEP_SETATTR : STEP_GETATTR);
 	rc = nfs4_get_attr(c, x);

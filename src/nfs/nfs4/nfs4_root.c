@@ -63,9 +63,33 @@ static bool_t put_start(struct nfs_call *c, XDR *x)
 	return k->at ? nfs4_put_fh(x, &k->from) : nfs4_put_op(x, OP_PUTROOTFH);
 }
 
+static bitmap4 root_mask(const struct nfs_call *c)
+{
+	bitmap4 mask = nfs4_root_mask;
+
+	if (c->target->server->version->minor >= 2) {
+		bitmap4_set(&mask, FATTR4_SUPPATTR_EXCLCREAT);
+		bitmap4_set(&mask, FATTR4_XATTR_SUPPORT);
+	}
+	return mask;
+}
+
+/* mode_umask is used for all that is made, also by an exclusive create. */
+static unsigned root_has(const struct nfs_call *c, const struct nfs4_attrs *a)
+{
+	const bitmap4 *s = &a->supported;
+	bool posix = bitmap4_isset(s, FATTR4_POSIX_ACCESS_ACL) && bitmap4_isset(s, FATTR4_POSIX_DEFAULT_ACL);
+	bool acl = c->lane->client->cfg.acl;
+	bool umask = bitmap4_isset(s, FATTR4_MODE_UMASK) && bitmap4_isset(&a->exclusive, FATTR4_MODE_UMASK);
+
+	return (a->xattrs ? NFS_HAS_XATTRS : 0u) | (umask ? NFS_HAS_UMASK : 0u) |
+	       (acl && bitmap4_isset(s, FATTR4_ACL) ? NFS_HAS_V4_ACL : 0u) |
+	       (acl && posix ? NFS_HAS_POSIX_ACL : 0u);
+}
+
 static bool_t encode_root(struct nfs_call *c, XDR *x)
 {
-	GETATTR4args a = { .attr_request = nfs4_root_mask };
+	GETATTR4args a = { .attr_request = root_mask(c) };
 	uint32_t n = nfs4_root_lookups(c);
 	const char *path = nfs4_root_rest(c), *name;
 	size_t len;
@@ -112,6 +136,7 @@ static int take_root_attrs(struct nfs_call *c, XDR *x)
 	k->maxname = a.maxname;
 	k->maxfilesize = a.maxfilesize;
 	k->lease_s = a.lease_s;
+	k->has = root_has(c, &a);
 	return 0;
 }
 
@@ -156,7 +181,7 @@ static int decode_root(struct nfs_call *c, XDR *x)
 
 static uint32_t root_max(const struct nfs_call *c)
 {
-	return V4_PREFIX_XDR + nfs4_root_lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 64;
+	return V4_PREFIX_XDR + nfs4_root_lookups(c) * V4_OP_XDR + V4_FH_XDR + V4_GETATTR_XDR + 128;
 }
 
 const struct nfs_opdef nfs4_op_root = NFS_OPDEF("LOOKUP of the export", encode_root, decode_root,
@@ -215,6 +240,7 @@ int nfs4_find_root(struct nfs_server *s, struct errbuf *eb)
 		cl->wsize = nfs_clamp_size(cl->wsize, k->maxwrite);
 		if (k->maxname && k->maxname < cl->name_max)
 			cl->name_max = k->maxname;
+		cl->has = k->has;
 		if (k->maxfilesize)
 			cl->max_file_size = k->maxfilesize;
 		n->lease_s = k->lease_s ? k->lease_s : 90;

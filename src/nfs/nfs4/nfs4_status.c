@@ -30,6 +30,8 @@ int nfs4_errno(nfsstat4 status)
 	case NFS4ERR_OFFLOAD_DENIED:
 	case NFS4ERR_OFFLOAD_NO_REQS:
 	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
+	case NFS4ERR_NOXATTR:           return -ENODATA;
+	case NFS4ERR_XATTR2BIG:         return -E2BIG;
 	case NFS4ERR_WRONG_TYPE:
 	case NFS4ERR_BADNAME:
 	case NFS4ERR_BADCHAR:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Access control lists, as getfacl, setfacl, nfs4_getfacl and nfs4_setfacl use them, seen from both
+# sides; and what is made under a default list.
+for tool in getfacl setfacl; do command -v $tool >/dev/null || skip "no $tool"; done
+
+# list PATH - in one line, without comments.
+list() { getfacl --omit-header --absolute-names --numeric "$1" | tr -s '\n' ' '; }
+there() { vm-root getfacl --omit-header --absolute-names --numeric "$SERVER_WORK/$1" | tr -s '\n' ' '; }
+
+# nfs-ganesha with FSAL_VFS has none, whatever is asked. Without the option nobody asks the server, and getfacl shows the mode.
+mount_up
+cd "$WORK" || fail cd
+echo data >f && chmod 640 f
+equal "$(list f)" "user::rw- group::r-- other::--- " "the mode"
+expect_error "not supported" setfacl -m u:1234:r f
+cd / && mount_down
+
+mount_up acl
+cd "$WORK" || fail cd
+if [[ $VERS == 3 ]] && setfacl -m u:1234:r f 2>/dev/null; then
+	equal "$(list f)" "user::rw- user:1234:r-- group::r-- mask::r-- other::--- " "here"
+	equal "$(there f)" "$(list f)" "on the server"
+	setfacl -m g:77:rwx,m:rw f || fail "a group and a mask"
+	equal "$(list f)" "$(there f)" "on the server"
+	equal "$(stat -c %A f)" "-rw-rw----" "the mask is in the mode"
+	vm-root setfacl -m u:99:rwx "$SERVER_WORK/f"
+	[[ $(list f) == *"user:99:rwx"* ]] || fail "what the server's own have set: $(list f)"
+	setfacl -b f && equal "$(list f)" "user::rw- group::r-- other::--- " "without"
+	equal "$(there f)" "$(list f)" "without, on the server"
+	# Both of a directory's: setting one leaves the other.
+	mkdir -m 755 d && setfacl -m u:1234:rx d && setfacl -d -m u:77:rwx d || fail "a directory's"
+	[[ $(list d) == *"user:1234:r-x"*"default:user:77:rwx"* ]] || fail "both: $(list d)"
+	setfacl -m u:5:r d
+	[[ $(list d) == *"default:user:77:rwx"* ]] || fail "the default one is gone: $(list d)"
+	equal "$(there d)" "$(list d)" "a directory's, on the server"
+	echo x >d/new && [[ $(list d/new) == *"user:77:rw"* ]] || fail "what is made there: $(list d/new)"
+	mkdir d/sub && [[ $(list d/sub) == *"default:user:77:rwx"* ]] || fail "a directory there: $(list d/sub)"
+	setfacl -k d && [[ $(list d) != *default* ]] || fail "the default list is there still: $(list d)"
+	[[ $(list d) == *"user:1234:r-x"* ]] || fail "the other one has gone with it"
+	cp -p f f2 && equal "$(list f2)" "$(list f)" "cp -p"
+	# Many entries, and one that is none.
+	rule=$(seq -s, -f 'u:%.0f:r' 10000 10300)
+	setfacl -m "$rule" f && equal "$(list f | grep -o 'user:' | wc -l)" 302 "300 entries"
+	equal "$(there f)" "$(list f)" "300 entries on the server"
+	expect_error "" setfacl --set u::rw,u:5:r,o::r f
+elif [[ $VERS == 3 ]]; then
+	# nfs-ganesha speaks NFSACL, and its file systems have no lists.
+	[[ $NFSRDMA_KERNEL == ganesha ]] || fail "setfacl: $(setfacl -m u:1234:r f 2>&1)"
+	equal "$(list f)" "user::rw- group::r-- other::--- " "the mode"
+fi
+# Version 4's own lists.
+if [[ $VERS != 3 ]] && command -v nfs4_getfacl >/dev/null && [[ $NFSRDMA_KERNEL != ganesha ]]; then
+	nfs4_getfacl f | grep -q 'A::OWNER@:' || fail "no owner in $(nfs4_getfacl f 2>&1)"
+	nfs4_setfacl -a A::1234:r f || fail "nfs4_setfacl"
+	nfs4_getfacl f | grep -q 'A::1234:r' || fail "not in $(nfs4_getfacl f)"
+	[[ $(there f) == *"user:1234:r"* ]] || fail "not on the server: $(there f)"
+	chmod 600 f && nfs4_getfacl f >/dev/null || fail chmod
+	expect_error "Invalid argument" setfattr -n system.nfs4_acl -v 0x0000000200000000 f
+	nfs4_getfacl f | grep -q 'A::OWNER@:' || fail "lost: $(nfs4_getfacl f)"
+fi
+# The umask: the server's, if it can (4.2); a default list replaces it then.
+( umask 027 && echo x >u1 && mkdir u2 && mkfifo u3 ) || fail "made with a umask"
+equal "$(stat -c %a u1 u2 u3 | tr '\n' ' ')" "640 750 640 " "modes by a umask of 027"
+( umask 077 && set -C && echo x >u4 ) && equal "$(stat -c %a u4)" 600 "exclusively"
+if [[ $VERS == 4.2 && $NFSRDMA_KERNEL != ganesha ]]; then
+	mkdir dd && vm-root setfacl -d -m u::rwx,g::rwx,o::rx "$SERVER_WORK/dd" || fail "a default list"
+	( umask 077 && echo x >dd/a && mkdir dd/b && set -C && echo x >dd/c )
+	equal "$(stat -c %a dd/a dd/b dd/c | tr '\n' ' ')" "664 775 664 " "under a default list the umask counts for nothing"
+fi
+cd / && mount_down
