@@ -83,26 +83,18 @@ is_mounted() {
 	[[ "${mounts[*]}" == *" $MNT "* ]]
 }
 
-# mount_once [OPTIONS] - false: the daemon has ended instead.
-mount_once() {
-	local i
+# mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
+# child, so that its messages and its end can be seen.
+mount_up() {
 	"$BIN" -f "$REMOTE" "$MNT" -o "vers=$VERS,stats=$STATS,$MOUNT_OPTIONS${1:+,$1}" \
 		>>"$LOG" 2>&1 &
 	DAEMON=$!
+	local i
 	for (( i = 0; i < 2400; i++ )); do
-		is_mounted && return
-		kill -0 $DAEMON 2>/dev/null || return
+		is_mounted && break
+		kill -0 $DAEMON 2>/dev/null || { cat "$LOG" >&2; fail "the daemon ended before the mount was there"; }
 		nap 0.05
 	done
-}
-
-# mount_up [OPTIONS] - mounts; the daemon stays in the foreground, as our
-# child, so that its messages and its end can be seen. A guest on a busy machine may take longer to
-# find its own address than a user would want to wait: then once more, and it is said.
-mount_up() {
-	mount_once "$@" ||
-		{ tail -n 1 "$LOG" | grep 'was not found on its network' | sed 's/^/# mounted once more: /' | grep . && mount_once "$@"; } ||
-		{ cat "$LOG" >&2; fail "the daemon ended before the mount was there"; }
 	mountpoint -q "$MNT" || fail "no mount after two minutes"
 }
 
