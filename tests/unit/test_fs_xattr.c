@@ -115,6 +115,14 @@ static const struct nfs_opdef any_op = {
 static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
 };
+/* Of a program beside it. */
+static const struct nfs_opdef side_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .prog = 100227, .proc = 1,
+};
+static const struct nfs_version beside = {
+	.name = "test", .prog = 1, .vers = 3,
+	.ops = { [0 ... NFS_OP_GETACL - 1] = &any_op, [NFS_OP_GETACL] = &side_op, [NFS_OP_SETACL] = &side_op },
+};
 
 /* ---- the kernel ---- */
 
@@ -195,6 +203,7 @@ static uint32_t the_size(void)
 	return ((const struct fuse_getxattr_out *)(const void *)answer.data)->size;
 }
 
+static const struct nfs_version *played = &version;
 static mode_t type = S_IFREG;           /* of the root, which is the file that is asked for */
 
 static void start(uint32_t flags, unsigned has)
@@ -209,7 +218,7 @@ static void start(uint32_t flags, unsigned has)
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs_play_flags = flags;
 	fs_play_has = has;
-	fs_play_start(&version, &root, &srv.attr);
+	fs_play_start(played, &root, &srv.attr);
 }
 
 static void setup(void)
@@ -536,6 +545,45 @@ Test(fs_acl, both_of_a_directory, .timeout = 300)
 	cr_assert_eq(set("system.posix_acl_default", (const char *)posix, sizeof(posix), 0), 1);
 	cr_assert(answer.error == 0 && srv.kinds == 1u << NFS_ACL_DEFAULT && srv.got[1].n == 5);
 	end_acl();
+}
+
+static void ask_acl(uint32_t accept_stat)
+{
+	struct fuse_getxattr_in in = { .size = 100 };
+	char body[sizeof(in) + 30] = "";
+	uint32_t xid;
+
+	memcpy(body, &in, sizeof(in));
+	strcpy(body + sizeof(in), "system.posix_acl_access");
+	fs_play_ask(FUSE_GETXATTR, FUSE_ROOT_ID, body, sizeof(in) + 24);
+	xid = sent_word(fake.nsends - 1, 0);
+	cr_assert(sent_word(fake.nsends - 1, 10) == 100227 && sent_word(fake.nsends - 1, 11) == 3);
+	cr_assert_eq(answer.count, 0);
+	REPLY_WORDS(xid, 1, 16, 0, 0, 0, 0, xid, 1, 0, 0, 0, accept_stat, 0, 0);
+	fake.nsends = 0;
+	cr_assert(answer.count == 1 && answer.error == -EOPNOTSUPP);
+}
+
+/* A server without NFSACL is asked once. One that does not know a procedure, or an object's lists, may
+ * know others. */
+Test(fs_acl, no_nfsacl, .timeout = 300)
+{
+	played = &beside;
+	start_acl(S_IFREG, NFS_HAS_POSIX_ACL | NFS_HAS_NFSACL);
+	ask_acl(3);
+	ask_acl(3);
+	ask_acl(1);
+	cr_assert_eq(atomic_load(&fs.vfs.cl->has), 0);
+	cr_assert(get("system.posix_acl_access", 100) == 0 && answer.error == -ENOSYS);
+	cr_assert(set("system.posix_acl_access", (const char *)posix, sizeof(posix), 0) == 0 &&
+		  answer.error == -ENOSYS);
+	end_acl();
+	/* Nor one that has another version of it. */
+	start_acl(S_IFREG, NFS_HAS_POSIX_ACL | NFS_HAS_NFSACL);
+	ask_acl(2);
+	cr_assert_eq(atomic_load(&fs.vfs.cl->has), 0);
+	end_acl();
+	played = &version;
 }
 
 /* ---- the umask ---- */
