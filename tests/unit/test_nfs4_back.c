@@ -163,6 +163,46 @@ Test(nfs4_back, server_has_lost_track)
 	cr_assert_not(fake_ctl.recover);
 }
 
+static void hold_calls(struct nfs_lane *l, void *arg)
+{
+	l->hold = true;
+}
+
+static void see_waiting(struct nfs_lane *l, void *arg)
+{
+	*(_Atomic bool *)arg = !list_empty(&l->waiting);
+}
+
+static void await_waiting(void)
+{
+	_Atomic bool is = false;
+
+	while (!is)
+		nfs_each_lane(&fake_cl, see_waiting, &is);
+}
+
+/* Calls that have waited for that session are older than it. */
+Test(nfs4_back, server_has_lost_track_while_calls_wait)
+{
+	struct one_call c;
+
+	mount_with_back();
+	server.flags = SEQ4_STATUS_BACKCHANNEL_FAULT | SEQ4_STATUS_CB_PATH_DOWN;
+	getattr();
+	nfs_each_lane(&fake_cl, hold_calls, NULL);
+	begin(&c, NFS_OP_GETATTR, NULL);
+	await_waiting();
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	resume();
+	await(&c, 0);
+	expect_log("gSg");
+	fake_ctl.recover = false;
+	getattr();
+	nfs4_look_back(&fake_cl.server);
+	cr_assert_not(fake_ctl.recover);
+	expect_log("g");
+}
+
 /* A connection that joins the session carries both directions. */
 Test(nfs4_back, connections_that_join)
 {

@@ -813,6 +813,14 @@ Test(nfs4_session, flags_of_the_back_channel)
 		atomic_store(&n4.back.bound_ns, c.eng.start_ns + 1);
 		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 		cr_assert_not(atomic_load(&n4.back.need) || atomic_load(&n4.need_session));
+		/* What was begun before does not say that it has gone and come back, either. */
+		atomic_store(&n4.said, t[i].flags);
+		m_set(m_op_at(0) + 40, 0);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		atomic_store(&n4.back.bound_ns, 0);
+		m_set(m_op_at(0) + 40, t[i].flags);
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert_not(atomic_load(&n4.back.need) || atomic_load(&n4.need_session), "row %u", i);
 		/* If it stays for a lease period another connection is tried. */
 		atomic_store(&n4.said, t[i].flags);
 		n4.lease_s = 90;

@@ -13,8 +13,10 @@
  * revoked later, and nothing is logged. In the same way another connection is bound. Only a fault
  * that stays brings no further sessions: each would cost all calls a pause.
  *
- * What the server says of a back channel that it has not granted is ignored, and so is what it has
- * said before a connection was bound.
+ * What the server says of a back channel that it has not granted is ignored. A call that was begun
+ * before a connection was bound says nothing of it: neither that a flag is there, nor that it is gone.
+ * Calls that have waited for another session are of that kind, and a flag that they took away would
+ * appear once more.
  */
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -26,23 +28,31 @@
 #define BACK_FLAGS (PATH_FLAGS | SEQ4_STATUS_BACKCHANNEL_FAULT)
 #define NS_PER_S 1000000000ull
 
+static uint32_t flags_of_back(const struct nfs_call *c, uint32_t flags, uint32_t said)
+{
+	const struct nfs4_client *n = nfs4_of(c);
+
+	if (!atomic_load(&n->back.has))
+		return 0;
+	return (c->eng.start_ns < atomic_load(&n->back.bound_ns) ? said : flags) & BACK_FLAGS;
+}
+
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 {
 	struct nfs4_client *n = nfs4_of(c);
-	uint32_t before, new;
+	uint32_t before = atomic_load(&n->said), new;
 
 	/* Recovery knows already. But a renewal is the only call of an idle mount. */
 	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
 		return;
 	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED | BACK_FLAGS;
-	if ((flags & BACK_FLAGS) &&
-	    (!atomic_load(&n->back.has) || c->eng.start_ns < atomic_load(&n->back.bound_ns)))
-		flags &= ~(uint32_t)BACK_FLAGS;
+	if ((flags | before) & BACK_FLAGS)
+		flags = (flags & ~(uint32_t)BACK_FLAGS) | flags_of_back(c, flags, before);
 	/* The server may have answered before it heard that the opens are reclaimed. */
 	if ((flags & SEQ4_STATUS_RESTART_RECLAIM_NEEDED) &&
 	    (c->eng.start_ns < atomic_load(&n->reclaimed_ns) || atomic_load(&n->need_complete)))
 		flags &= ~(uint32_t)SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
-	if (flags == atomic_load(&n->said))
+	if (flags == before)
 		return;
 	before = atomic_exchange(&n->said, flags);
 	new = flags & ~before;
