@@ -29,7 +29,7 @@ wait_until() {
 	for (( i = 0; i < 600; i++ )); do
 		"$@" && return
 		[[ -d /proc/$COMMAND ]] || { "$@" && return; fail "$what: the command ended: $(<"$out")"; }
-		sleep 0.05
+		nap 0.05
 	done
 	fail "$what: not reached in 30 s: $(<"$out")"
 }
@@ -39,7 +39,7 @@ wait_until() {
 stopped() {
 	local i status sig=$1 step=$2
 	kill -s "$sig" $COMMAND || fail "$step: no command: $(<"$out")"
-	for (( i = 0; i < 400; i++ )); do [[ -d /proc/$COMMAND ]] || break; sleep 0.05; done
+	for (( i = 0; i < 400; i++ )); do [[ -d /proc/$COMMAND ]] || break; nap 0.05; done
 	[[ -d /proc/$COMMAND ]] && fail "$step: still there 20 s after SIG$sig: $(<"$out")"
 	wait $COMMAND; status=$?
 	COMMAND=
@@ -140,7 +140,7 @@ done
 mountpoint -q "$MNT" || fail "status 0 and no mount"
 unmount -l || fail "cannot unmount"
 wait_gone() { ! pgrep -f "^$BIN" >/dev/null; }
-for (( i = 0; i < 400; i++ )); do wait_gone && break; sleep 0.05; done
+for (( i = 0; i < 400; i++ )); do wait_gone && break; nap 0.05; done
 wait_gone || fail "the daemon is still there 20 s after the unmount"
 gateway_down KILL
 
