@@ -461,6 +461,26 @@ Test(nfs4_callback, slots_without_which_nothing_goes)
 	cr_assert(ctl.recover);
 }
 
+/* A control call that waits for a slot there must not keep recovery waiting. */
+Test(nfs4_callback, slots_that_are_waited_for_in_vain)
+{
+	struct nfs_call c = call4(NFS_OP_GETATTR), busy = c, third = c;
+	const struct nfs4_lane *l4 = target4()->vdata;
+
+	slots4()->limit = 2;
+	cr_assert_eq(nfs4_acquire(target4(), &busy), 1);
+	cr_assert_eq(nfs4_acquire(target4(), &third), 0);
+	c.eng.rr.sends = 1;
+	nfs4_release(target4(), &c);
+	cr_assert_not(l4->posted, "the other slot may still become free");
+	c_begin(1);
+	C(OP_CB_RECALL_SLOT, 0);
+	expect_in_session(0, 2);
+	cr_assert(ctl.recover && l4->posted);
+	cr_assert_eq(nfs4_acquire(target4(), &third), -EAGAIN);
+	nfs4_release(target4(), &busy);
+}
+
 /* ---- the message ---- */
 
 Test(nfs4_callback, tags)

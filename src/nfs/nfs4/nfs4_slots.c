@@ -345,6 +345,7 @@ void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highe
 {
 	struct nfs4_client *n = s->vdata;
 	struct nfs4_slots *t = &n->slots;
+	uint32_t tell = 0;
 	bool ok = true;
 
 	pthread_mutex_lock(&t->mu);
@@ -352,12 +353,15 @@ void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highe
 		t->limit = clamp_count(highest, t->top);
 		t->changes++;
 		ok = any_left(t);
+		if (!ok)
+			tell = wake_all(s, t);
 	}
 	pthread_mutex_unlock(&t->mu);
 	if (!ok) {
 		atomic_store(&n->need_session, true);
 		nfs_control_recover(s->client);
 	}
+	nfs4_slots_post(s, tell);
 }
 
 /* ---- sessions ---- */
