@@ -777,6 +777,12 @@ Test(nfs4_session, bind_conn_to_session)
 	play_all_cuts(&k.c, d, NULL);
 	m_set(36, 1);
 	cr_assert_eq(play_reply(&k.c, d), -EOPNOTSUPP, "for our own calls only");
+	/* A server without it (nfs4_check.c): that is an answer. */
+	m_bare(OP_ILLEGAL);
+	m_set(16, NFS4ERR_OP_ILLEGAL);
+	cr_assert_eq(play_reply(&k.c, d), nfs4_errno(NFS4ERR_OP_ILLEGAL));
+	m_set(16, NFS4_OK);
+	cr_assert_eq(play_reply(&k.c, d), -EBADMSG);
 }
 
 /* The session has a back channel. */

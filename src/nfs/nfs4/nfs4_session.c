@@ -160,13 +160,17 @@ static int decode_bind(struct nfs_call *c, XDR *x)
 {
 	BIND_CONN_TO_SESSION4res r;
 	int rc = nfs4_check_bare(x);
+	uint32_t op;
 
 	if (rc)
 		return rc;
-	if (nfs4_get_op(x, OP_BIND_CONN_TO_SESSION) || !xdr_BIND_CONN_TO_SESSION4res(x, &r))
+	if (!xdr_uint32_t(x, &op) || (op != OP_BIND_CONN_TO_SESSION && op != OP_ILLEGAL) ||
+	    !xdr_BIND_CONN_TO_SESSION4res(x, &r))
 		return -EBADMSG;
 	if (r.bctsr_status)
 		return control_status(c, r.bctsr_status);
+	if (op == OP_ILLEGAL)
+		return -EBADMSG;
 	return r.BIND_CONN_TO_SESSION4res_u.bctsr_resok4.bctsr_dir == CDFS4_FORE ? -EOPNOTSUPP : 0;
 }
 
