@@ -227,7 +227,8 @@ bool nfs4_get_fattr(struct nfs4_attrs *out, const fattr4 *in)
 	struct values v = { .at = in->attr_vals.data, .left = in->attr_vals.len };
 	bool known = true, dir = is_mask(&in->attrmask, &nfs4_dir_mask);
 
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, offsetof(struct nfs4_attrs, supported));
+	out->supported.len = out->exclusive.len = 0;
 	out->got = in->attrmask;
 	out->attr.uid = out->attr.gid = NFS_NOBODY;
 	out->attr.nlink = 1;

@@ -116,8 +116,9 @@ struct nfs4_attrs {
 	uint32_t rdattr_error, lease_s, maxname;
 	uint64_t maxread, maxwrite, maxfilesize;
 	bool xattrs;                    /* xattr_support */
-	bitmap4 supported, exclusive;   /* supported_attrs, suppattr_exclcreat */
 	bitmap4 got;
+	/* Only their words below `len` are there. */
+	bitmap4 supported, exclusive;   /* supported_attrs, suppattr_exclcreat */
 };
 
 /* With AUTH_SYS owners are decimal numbers (RFC 8881, section 5.9). false: it is a name. */
