@@ -243,11 +243,9 @@ static void init_once(void)
 	ibv_fork_init();
 }
 
-/*
- * The kernel looks for the neighbour, and goes to sleep until there is news of it or its time is up.
+/* The kernel looks for the neighbour, and goes to sleep until there is news of it or its time is up.
  * If the neighbour answers in between, as the other end of a veth pair always does, the news is missed,
- * and the address is there only at the end of that time. So that is short at first.
- */
+ * and the address is there only at the end of that time. So that is short at first. */
 static int cm_address(struct fab_conn *c, struct sockaddr *local, struct cm_answer *a)
 {
 	/* The kernel's time-out comes a little before ours, so that we see its reason. */
