@@ -121,7 +121,7 @@ struct gw_back {
 
 struct gw_back_channel {
 	struct list waiting, asked, out;        /* for credits; for the client; for TCP */
-	unsigned n, nasked;     /* of all, and of `asked` */
+	unsigned n, nasked, ndropped;   /* of all; of `asked`; and that were dropped */
 	unsigned grant;         /* the client's */
 };
 

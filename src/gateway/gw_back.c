@@ -79,20 +79,27 @@ static void back_pump(struct gw_pair *p)
 		back_ask(p, container_of(list_pop(&c->waiting), struct gw_back, node));
 }
 
+/* The log has the 1st, 2nd, 4th, 8th ...: the server sends as many as it likes. */
+static void back_dropped(struct gw_pair *p, const char *why)
+{
+	unsigned n = ++p->back.ndropped;
+
+	if (!(n & (n - 1)))
+		log_warn("connection %u: dropped a call from the server, number %u: %s", p->id, n, why);
+}
+
 void back_called(struct gw_pair *p, const char *m, uint32_t len)
 {
 	struct gw_back *b = NULL;
 
 	if (len + RR_HDR_MIN > p->inline_max) {
-		log_warn("connection %u: dropped a call from the server: its %u bytes do not fit inline",
-			 p->id, len);
+		back_dropped(p, "it does not fit inline");
 		return;
 	}
 	if (p->back.n < GW_BACK_MAX)
 		b = malloc(sizeof(*b));
 	if (!b) {
-		log_warn("connection %u: dropped a call from the server: %u wait for the client",
-			 p->id, p->back.n);
+		back_dropped(p, "the client has not answered those before it");
 		return;
 	}
 	p->back.n++;

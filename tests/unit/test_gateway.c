@@ -1035,6 +1035,13 @@ Test(gateway, back_calls_wait_for_credits, .init = setup, .fini = teardown)
 	cr_assert_eq(cl.downs, 0);
 }
 
+static unsigned told;
+
+static void count_drops(enum log_level level, const char *text)
+{
+	told += level == LOG_LVL_WARN && strstr(text, "a call from the server");
+}
+
 /* It costs the others nothing, and no memory. */
 Test(gateway, back_calls_that_are_never_answered, .init = setup, .fini = teardown)
 {
@@ -1042,10 +1049,15 @@ Test(gateway, back_calls_that_are_never_answered, .init = setup, .fini = teardow
 
 	still_serves();
 	taken = gw.memory.taken;
+	log_to(count_drops);
+	log_set_level(LOG_LVL_WARN);
 	for (uint32_t i = 1; i <= 200; i++)
-		srv_calls(i, 100);
+		srv_calls(i, i % 10 ? 100 : 1018);
 	RUN_UNTIL(the_pair()->back.n == GW_BACK_MAX);
 	run_a_while();
+	log_to(NULL);
+	log_set_level(LOG_LVL_ERR);
+	cr_assert_eq(told, 8, "%u lines in the log", told);
 	cr_assert_eq(cl.messages, 2);
 	cr_assert_eq(the_pair()->back.n, GW_BACK_MAX);
 	cr_assert_eq(gw.memory.taken, taken);
