@@ -247,9 +247,9 @@ uint64_t nfs_server_replied_ns(const struct nfs_server *s);
 /* Any thread: does the lane have a connection to the server that is mounted? */
 bool nfs_lane_up(const struct nfs_lane *l);
 
-/* Any thread: does the version not have this operation, or the server neither? A server may have it
- * for some of its file systems only, and is not asked again all the same: what its callers do
- * without it is right on all of them. */
+/* Any thread: does the version not have this operation, or the server neither? A server may have SEEK,
+ * COPY and CLONE for some of its file systems only, and is not asked again all the same: what their
+ * callers do without them is right on all. */
 static inline bool nfs_lacks(const struct nfs_server *s, enum nfs_op op)
 {
 	return !s->version->ops[op] || (atomic_load(&s->lacks) >> op & 1);

@@ -1683,7 +1683,8 @@ Test(nfs4, wrong_operations)
 
 /* ---- operations that a server may lack ---- */
 
-/* It says so by either status, and is not asked again. */
+/* It says so by either status, and is not asked again. But by NOTSUPP it may mean a single file system,
+ * and without ALLOCATE fallocate fails: that would be for those that have it, too. */
 Test(nfs4, operations_that_are_not_there)
 {
 	static const struct { enum nfs_op op; uint32_t number; } t[] = {
@@ -1693,6 +1694,7 @@ Test(nfs4, operations_that_are_not_there)
 
 	for (unsigned i = 0; i < 2 * sizeof(t) / sizeof(t[0]); i++) {
 		enum nfs_op op = t[i / 2].op;
+		bool once = i & 1 || op == NFS_OP_SEEK || op == NFS_OP_COPY || op == NFS_OP_CLONE;
 		struct nfs_call c = call(op);
 
 		atomic_store(&cl4.server.lacks, 0);
@@ -1703,8 +1705,7 @@ Test(nfs4, operations_that_are_not_there)
 		M(i & 1 ? 10044 : t[i / 2].number, i & 1 ? 10044 : 10004);
 		m_set(0, i & 1 ? 10044 : 10004);
 		cr_assert_eq(play_reply(&c, def_of(op)), -EOPNOTSUPP, "operation %u", op);
-		cr_assert(nfs_lacks(&cl4.server, op));
-		cr_assert_eq(atomic_load(&cl4.server.lacks), UINT64_C(1) << op, "and no other");
+		cr_assert_eq(atomic_load(&cl4.server.lacks), once ? UINT64_C(1) << op : 0, "operation %u", op);
 		done_with(&c);
 		/* Another failure says nothing. */
 		atomic_store(&cl4.server.lacks, 0);

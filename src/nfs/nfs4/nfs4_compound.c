@@ -83,18 +83,40 @@ int nfs4_get_op(XDR *x, nfs_opnum4 op)
 	return xdr_uint32_t(x, &got) && got == (uint32_t)op ? 0 : -EBADMSG;
 }
 
-int nfs4_get_maybe(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+/* Nobody asks again. */
+static int server_lacks(struct nfs_call *c)
 {
-	nfsstat4 status;
+	atomic_fetch_or(&c->target->server->lacks, UINT64_C(1) << c->op);
+	return -EOPNOTSUPP;
+}
+
+/* The operation's status, if the server knows it. */
+static int get_if_known(struct nfs_call *c, XDR *x, nfs_opnum4 op, nfsstat4 *status)
+{
 	uint32_t got;
 
 	if (!xdr_uint32_t(x, &got) || (got != (uint32_t)op && got != OP_ILLEGAL) ||
-	    !xdr_nfsstat4(x, &status) || (got == OP_ILLEGAL && status != NFS4ERR_OP_ILLEGAL))
+	    !xdr_nfsstat4(x, status) || (got == OP_ILLEGAL && *status != NFS4ERR_OP_ILLEGAL))
 		return -EBADMSG;
-	if (got != OP_ILLEGAL && status != NFS4ERR_NOTSUPP)
-		return status ? nfs4_error(c, status) : 0;
-	atomic_fetch_or(&c->target->server->lacks, UINT64_C(1) << c->op);
-	return -EOPNOTSUPP;
+	return got == OP_ILLEGAL ? server_lacks(c) : 0;
+}
+
+int nfs4_get_maybe(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	nfsstat4 status;
+	int rc = get_if_known(c, x, op, &status);
+
+	return rc ? rc : status ? nfs4_error(c, status) : 0;
+}
+
+int nfs4_get_once(struct nfs_call *c, XDR *x, nfs_opnum4 op)
+{
+	nfsstat4 status;
+	int rc = get_if_known(c, x, op, &status);
+
+	if (!rc && status == NFS4ERR_NOTSUPP)
+		return server_lacks(c);
+	return rc ? rc : status ? nfs4_error(c, status) : 0;
 }
 
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op)

@@ -68,9 +68,13 @@ static inline bool nfs4_get_result(XDR *x, nfs_opnum4 op, nfsstat4 *status)
 	return true;
 }
 
-/* The same, for an operation that servers may lack. It is the call's own: if the server does not have
- * it, nobody asks again (nfs_lacks()). 0, or what decode() must return. */
+/* The same, for an operation that servers may lack. It is the call's own: if the server does not know
+ * it, nobody asks again (nfs_lacks()). NFS4ERR_NOTSUPP may be of one of its file systems. 0, or what
+ * decode() must return. */
 int nfs4_get_maybe(struct nfs_call *c, XDR *x, nfs_opnum4 op);
+/* The same, and nobody asks again after NFS4ERR_NOTSUPP either: what is done without the operation is
+ * right on every file system. */
+int nfs4_get_once(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* The next result must be `op`'s, with a status and nothing else. */
 int nfs4_get_status(struct nfs_call *c, XDR *x, nfs_opnum4 op);
 /* Called by decode() when an operation with an effect has succeeded. If the rest of this

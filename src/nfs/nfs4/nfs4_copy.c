@@ -124,7 +124,7 @@ static int decode_copy(struct nfs_call *c, XDR *x)
 		return nfs4_decode_getattr(c, x);
 	rc = check_files(c, x);
 	if (!rc)
-		rc = nfs4_get_maybe(c, x, OP_COPY);
+		rc = nfs4_get_once(c, x, OP_COPY);
 	if (!rc)
 		rc = copy_result(c, x);
 	if (!rc && c->args.copy.commit)
@@ -164,7 +164,7 @@ static int decode_clone(struct nfs_call *c, XDR *x)
 		return nfs4_decode_getattr(c, x);
 	rc = check_files(c, x);
 	if (!rc)
-		rc = nfs4_get_maybe(c, x, OP_CLONE);
+		rc = nfs4_get_once(c, x, OP_CLONE);
 	if (!rc)
 		rc = get_commit(c, x, verf);
 	return rc ? rc : copy_changed(c, x);

@@ -30,7 +30,7 @@ static int decode_seek(struct nfs_call *c, XDR *x)
 	int rc = nfs4_check(c, x);
 
 	if (!rc)
-		rc = nfs4_get_maybe(c, x, OP_SEEK);
+		rc = nfs4_get_once(c, x, OP_SEEK);
 	if (rc)
 		return rc;
 	if (!xdr_seek_res4(x, &r))
