@@ -202,6 +202,7 @@ struct op_xattrs {
 	char *names;                    /* in op->memory: each with its NUL */
 	size_t len;
 	bool full;                      /* there are more than listxattr(2) can return */
+	unsigned replies;
 };
 
 /* Access control lists: NFS_ACL_ACCESS, NFS_ACL_DEFAULT. */

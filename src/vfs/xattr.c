@@ -9,6 +9,8 @@
 #define LIST_COUNT 32768u
 
 static const char user[] = "user.";
+/* More names than that do not fit, and each reply brings one at least, if only one that is left out. */
+#define LIST_REPLIES (NFS_XATTR_MAX / sizeof(user))
 
 static void xattr_entry(struct nfs_call *c, const char *name, uint32_t len)
 {
@@ -25,14 +27,13 @@ static void xattr_entry(struct nfs_call *c, const char *name, uint32_t len)
 	l->len += prefix + len + 1;
 }
 
-/* Each reply brings names, so this ends. */
 static void xattr_listed(struct vfs_op *op)
 {
 	const struct nfs_xattr_results *res = &op->call.res.xattr;
 
 	if (op->call.res.status) {
 		vfs_end(op);
-	} else if (op->xattrs.full) {
+	} else if (op->xattrs.full || (!res->eof && ++op->xattrs.replies == LIST_REPLIES)) {
 		vfs_end_with(op, -E2BIG);
 	} else if (res->eof) {
 		vfs_end(op);

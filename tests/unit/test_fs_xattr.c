@@ -350,6 +350,9 @@ Test(fs_xattr, lists_that_are_too_long)
 	srv.replies = 1000;
 	cr_assert_eq(list_(0), 17, "and is not asked for to its end");
 	cr_assert_eq(answer.error, -E2BIG);
+	srv.names = 0, srv.replies = 100000;
+	cr_assert_leq(list_(0), NFS_XATTR_MAX / strlen("user.n"), "names that are left out, for ever");
+	cr_assert_eq(answer.error, -E2BIG);
 }
 
 /* ---- changing ---- */
