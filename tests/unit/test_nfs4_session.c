@@ -732,6 +732,11 @@ Test(nfs4_session, create_session)
 	k.flags = 2;                    /* CONN_BACK_CHAN */
 	m_set(28, 2);
 	play_args(&k.c, d);
+	/* An extended attribute may be longer than the data of a READ or WRITE. */
+	n4.rsize = n4.wsize = 4096;
+	m_set(36, 65536 + 4096);
+	m_set(40, 65536 + 4096);
+	play_args(&k.c, d);
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		m_create_session(t[i].maxreq, t[i].maxresp, t[i].slots);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The operations that make and end client ids and sessions, and SEQUENCE alone. */
 #include <string.h>
+#include <sys/param.h>
 #include "nfs/nfs4/nfs4_compound.h"
 
 /* ---- EXCHANGE_ID ---- */
@@ -85,8 +86,8 @@ static bool_t encode_create_session(struct nfs_call *c, XDR *x)
 		.csa_flags = k->flags,
 		.csa_fore_chan_attrs = {
 			/* Counts the whole call, with data in chunks. */
-			.ca_maxrequestsize = n->wsize + OVERHEAD,
-			.ca_maxresponsesize = n->rsize + OVERHEAD,
+			.ca_maxrequestsize = MAX(n->wsize, NFS_XATTR_MAX) + OVERHEAD,
+			.ca_maxresponsesize = MAX(n->rsize, NFS_XATTR_MAX) + OVERHEAD,
 			.ca_maxresponsesize_cached = OVERHEAD,
 			.ca_maxoperations = 16,
 			.ca_maxrequests = slots_wanted(cl),
