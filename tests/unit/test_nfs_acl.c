@@ -377,7 +377,7 @@ Test(nfs4_acl, bad_attributes)
 		{ 2, { 0, 0 }, -EOPNOTSUPP }, { 3, { 1, 0, 0 }, -EOPNOTSUPP }, { 4, { 1, 1 << 12, 4, 0 }, 0 },
 		{ 4, { 1, 1 << 12, 4, 1 }, -EBADMSG }, { 3, { 1, 1 << 12, 0 }, -EBADMSG },
 		{ 6, { 1, 1 << 12 | 1 << 13, 8, 0, 0 }, -EBADMSG }, { 5, { 2, 1 << 12, 1, 4, 0 }, -EBADMSG },
-		{ 5, { 1, 1 << 12, 8, 0, 0 }, -EBADMSG },
+		{ 5, { 1, 1 << 12, 8, 0, 0 }, -EBADMSG }, { 5, { 2, 1 << 12, 0, 4, 0 }, 0 },
 	};
 
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {

@@ -105,7 +105,7 @@ static int decode_getacl(struct nfs_call *c, XDR *x)
 	/* It has none for this object. */
 	if (!bitmap4_isset(&got->attrmask, acl_attr(c)))
 		return -EOPNOTSUPP;
-	if (memcmp(&got->attrmask, &mask, sizeof(mask)) != 0)
+	if (memcmp(got->attrmask.words, mask.words, sizeof(mask.words)) != 0)
 		return -EBADMSG;
 	return acl_attr(c) == FATTR4_ACL ? take_v4(c, &got->attr_vals) :
 					   take_posix(acl_list(c), &got->attr_vals);
