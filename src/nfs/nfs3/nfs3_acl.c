@@ -62,10 +62,10 @@ static void drop_mask(struct nfs_acl *acl)
 
 static bool get_list(XDR *x, struct nfs_acl *acl)
 {
-	uint32_t count;
+	uint32_t aclcnt, count;
 
-	/* Nobody needs the first one. */
-	if (!xdr_uint32_t(x, &count) || !xdr_uint32_t(x, &count) || count > NFSACL_MAX_ENTRIES)
+	/* They are the same, and nobody needs the first one. */
+	if (!xdr_uint32_t(x, &aclcnt) || !xdr_uint32_t(x, &count) || count > NFSACL_MAX_ENTRIES)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		if (!get_entry(x, &acl->e[i]))
@@ -129,8 +129,8 @@ static bool_t put_entry(XDR *x, uint32_t type, uint32_t id, uint32_t perm)
 static bool_t put_list(XDR *x, const struct nfs_acl *acl, uint32_t flag)
 {
 	bool short_one = acl->n == 3;
-	uint32_t n = acl->n + short_one;
-	bool_t ok = xdr_uint32_t(x, &n) && xdr_uint32_t(x, &n);
+	uint32_t aclcnt = acl->n + short_one, count = aclcnt;
+	bool_t ok = xdr_uint32_t(x, &aclcnt) && xdr_uint32_t(x, &count);
 
 	for (uint32_t i = 0; i < acl->n; i++) {
 		if (short_one && i == 2)
