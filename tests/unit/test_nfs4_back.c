@@ -116,6 +116,21 @@ Test(nfs4_back, connection_is_gone_and_the_server_does_not_say_so)
 	expect_log("J");
 }
 
+/* BIND_CONN_TO_SESSION renews no lease (RFC 8881, section 8.3). A connection that is lost again and
+ * again must not be taken for a mount that is in use. */
+Test(nfs4_back, binding_is_no_renewal)
+{
+	mount_with_back();
+	fake_lane_second();
+	nfs4_tick(&fake_cl.server);
+	expect_log("");
+	fake_lane_move();
+	nfs4_tick(&fake_cl.server);
+	expect_log("Jn");
+	nfs4_tick(&fake_cl.server);
+	expect_log("");
+}
+
 /* A server whose flag stays: it does not take connections for that. */
 Test(nfs4_back, no_connection_will_do)
 {

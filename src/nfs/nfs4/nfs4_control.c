@@ -255,14 +255,16 @@ static void bind_back(struct nfs_server *s)
 
 /* Not all servers say that their last one is gone (nfs-ganesha does not). So one is bound whenever a
  * connection was lost: nobody here knows which ones had it. */
-void nfs4_look_back(struct nfs_server *s)
+bool nfs4_look_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 
 	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s))
-		return;
-	if (atomic_exchange(&n->back.need, false) || lost_connections(s->client) != n->back.downs)
-		bind_back(s);
+		return false;
+	if (!atomic_exchange(&n->back.need, false) && lost_connections(s->client) == n->back.downs)
+		return false;
+	bind_back(s);
+	return true;
 }
 
 void nfs4_destroy_clientid(struct nfs_server *s)

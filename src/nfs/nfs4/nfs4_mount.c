@@ -123,7 +123,8 @@ void nfs4_umount(struct nfs_server *s)
 }
 
 /* Any SEQUENCE renews the lease (RFC 8881, section 8.3). Only an idle mount must send
- * one for that. */
+ * one for that; and so must one that has asked for a connection to be bound, because that reply has no
+ * SEQUENCE and counts as the last one. */
 void nfs4_tick(struct nfs_server *s)
 {
 	const struct nfs4_client *n = s->vdata;
@@ -131,8 +132,6 @@ void nfs4_tick(struct nfs_server *s)
 
 	nfs4_destroy_old(s);
 	nfs4_look_again(s);
-	nfs4_look_back(s);
-	if (now < last || now - last < n->lease_s * NS_PER_S / 3)
-		return;
-	nfs4_renew(s);
+	if (nfs4_look_back(s) || (now >= last && now - last >= n->lease_s * NS_PER_S / 3))
+		nfs4_renew(s);
 }
