@@ -1459,8 +1459,8 @@ static const struct failure failures[] = {
 	{ 10027, -NFS_ECOOKIE, 0, 0 }, { 10029, -ELOOP, 0, 0 }, { 10032, -EOPNOTSUPP, 0, 0 },
 	{ 10036, -EIO, 0, 0 }, { 10038, -EBADF, 0, 0 }, { 10039, -EINVAL, 0, 0 },
 	{ 10040, -EINVAL, 0, 0 }, { 10041, -EINVAL, 0, 0 }, { 10044, -EIO, 0, 0 },
-	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 }, { 10091, -EOPNOTSUPP, 0, 0 },
-	{ 10094, -EOPNOTSUPP, 0, 0 },
+	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 }, { 10090, -EOPNOTSUPP, 0, 0 },
+	{ 10091, -EOPNOTSUPP, 0, 0 }, { 10094, -EOPNOTSUPP, 0, 0 },
 	/* Too large, for the session; never an errno that a caller could take for his own. */
 	{ 10064, -EIO, 0, 0 }, { 10065, -EIO, 0, 0 }, { 10070, -EIO, 0, 0 },
 	/* Depends on which operation says so, see outcome(). */

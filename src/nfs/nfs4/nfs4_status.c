@@ -27,6 +27,7 @@ int nfs4_errno(nfsstat4 status)
 	case NFS4ERR_SHARE_DENIED:
 	case NFS4ERR_FILE_OPEN:         return -EBUSY;
 	case NFS4ERR_OPENMODE:          return -EBADF;
+	case NFS4ERR_UNION_NOTSUPP:
 	case NFS4ERR_OFFLOAD_DENIED:
 	case NFS4ERR_OFFLOAD_NO_REQS:
 	case NFS4ERR_ATTRNOTSUPP:       return -EOPNOTSUPP;
