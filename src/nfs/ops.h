@@ -74,7 +74,8 @@ enum nfs_effects {
 				 * -> copy.count, stable, verf, committed; or running, id; attr */ \
 	OP(CLONE, NFS_SETS | NFS_AFTER_HELD2) \
 				/* the same -> attr; all of it, and on stable storage */ \
-	OP(OFFLOAD_STATUS, 0)   /* fh: to, copy.id, count -> copy.running, count; the copy's error */ \
+	OP(OFFLOAD_STATUS, 0)   /* fh: to, copy.id, count -> copy.running, count; the copy's error, and \
+				 * copy.running false */ \
 	OP(OFFLOAD_CANCEL, 0)   /* fh: to, copy.id; 0 also if it has ended */ \
 	/* Extended attributes, whose names are here without "user." */ \
 	OP(GETXATTR, 0)         /* fh, name -> xattr.value, len */ \

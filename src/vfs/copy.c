@@ -182,18 +182,24 @@ static void copy_asked(struct vfs_op *op)
 {
 	const struct nfs_results *r = &op->call.res;
 
-	if (r->copy.running && !r->status && !copy_unwanted(op))
+	if (r->copy.running && !r->status && !copy_unwanted(op)) {
 		copy_ask(op);
-	else if (r->copy.running || r->status)
+	} else if (r->copy.running) {
 		copy_stop(op);
-	else
+	} else if (r->status) {
+		op->copy.touched = true;
+		copy_commit(op, r->status);
+	} else {
 		copy_got(op, r->copy.count, false);
+	}
 }
 
 static void on_copy_ask(struct loop_timer *t)
 {
 	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
 
+	/* Until the server says that it has ended. */
+	op->call.res.copy.running = true;
 	if (copy_unwanted(op))
 		copy_stop(op);
 	else

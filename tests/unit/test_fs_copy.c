@@ -32,6 +32,7 @@ static unsigned fails_from;             /* rc_copy from the COPY with that numbe
 static bool async;
 static unsigned asks;                   /* so often OFFLOAD_STATUS says that it goes on */
 static bool in_vain;                    /* it does not say what became of it */
+static int rc_end;                      /* how it ends */
 static struct { unsigned from, to; uint64_t from_offset, offset, count; bool on; } running;
 static unsigned copies;
 static uint64_t asked_for;              /* bytes of the newest COPY */
@@ -148,6 +149,10 @@ static int decode_status(struct nfs_call *c)
 	cr_assert_eq(c->args.copy.id.bytes[5], copies);
 	if (rc_status || !running.on)
 		return rc_status ? rc_status : -EIO;
+	if (rc_end) {
+		running.on = c->res.copy.running = false;
+		return rc_end;
+	}
 	c->res.copy.running = asks > 0 || in_vain;
 	c->res.copy.count = 0;
 	if (asks && asks--)
@@ -653,6 +658,14 @@ Test(fs_copy, it_is_lost)
 	cr_assert_eq(answer.error, 0);
 	cr_assert_str_eq(calls, "CsXCssc");
 	expect_disk(0, 0, SIZE);
+}
+
+/* That is how it has ended, and nothing is to be stopped or done again. */
+Test(fs_copy, it_fails_behind_the_reply)
+{
+	async = true;
+	rc_end = -ENOSPC;
+	cr_assert_eq(copy(0, 0, SIZE, "Cs"), -ENOSPC);
 }
 
 /* A server that does not say how far it is, and can be told to stop; and one that cannot. */
