@@ -151,11 +151,26 @@ static void copy_commit(struct vfs_op *op, int status)
 
 /* ---- a copy that goes on ---- */
 
+/* The change that COPY has begun ends with the copy. So what is read meanwhile is not kept, nor are the
+ * attributes in COPY's reply. */
+static void copy_goes_on(struct vfs_op *op)
+{
+	ahead_change_begins(op->ino);
+	ownchange_change_begins(&op->vl->vfs->inodes, op->ino);
+}
+
+static void copy_went_on(struct vfs_op *op)
+{
+	ahead_change_ends(op->ino);
+	ownchange_change_ends(&op->vl->vfs->inodes, op->ino, 0, &(struct ownchange_after){ 0 });
+}
+
 static void copy_ask(struct vfs_op *op);
 static void copy_got(struct vfs_op *op, uint64_t count, bool stable);
 
 static void copy_cancelled(struct vfs_op *op)
 {
+	copy_went_on(op);
 	if (op->call.res.status)
 		log_err("COPY: %s copies on its own, and does not say whether it has ended: EIO",
 			op->vl->vfs->cl->cfg.server);
@@ -186,11 +201,13 @@ static void copy_asked(struct vfs_op *op)
 		copy_ask(op);
 	} else if (r->copy.running) {
 		copy_stop(op);
-	} else if (r->status) {
-		op->copy.touched = true;
-		copy_commit(op, r->status);
 	} else {
-		copy_got(op, r->copy.count, false);
+		copy_went_on(op);
+		op->copy.touched |= r->status;
+		if (r->status)
+			copy_commit(op, r->status);
+		else
+			copy_got(op, r->copy.count, false);
 	}
 }
 
@@ -259,6 +276,7 @@ static void copy_done(struct vfs_op *op)
 	} else if (r->copy.running) {
 		op->call.args.copy.id = r->copy.id;
 		p->shift = 0;
+		copy_goes_on(op);
 		if (copy_mixed(p, r))
 			copy_stop(op);
 		else

@@ -344,6 +344,16 @@ static uint64_t told_size(void)
 	return size;
 }
 
+/* Changes of b under way. */
+static unsigned busy(void)
+{
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, b.node);
+	unsigned n = atomic_load(&ino->data_busy);
+
+	inode_put(&fs.vfs.inodes, ino, 1);
+	return n;
+}
+
 static void lacks(enum nfs_op op)
 {
 	atomic_fetch_or(&fs.vfs.cl->server.lacks, UINT64_C(1) << op);
@@ -388,6 +398,7 @@ static void teardown(void)
 
 	cr_assert_eq(atomic_load(&believed_of(ino)->writing), 0);
 	cr_assert_eq(atomic_load(&ino->held), 0);
+	cr_assert_eq(busy(), 0);
 	inode_put(&fs.vfs.inodes, ino, 1);
 	close_file(a.node, a.fh);
 	close_file(b.node, b.fh);
@@ -641,6 +652,27 @@ Test(fs_copy, it_goes_on)
 	asks = 3;
 	cr_assert_eq(copy(0, 0, SIZE, "Cssssc"), SIZE);
 	expect_disk(0, 0, SIZE);
+}
+
+/* COPY's reply has attributes of before. */
+Test(fs_copy, the_size_after_it_went_on)
+{
+	const struct fuse_attr_out *out = (const void *)answer.data;
+	struct fuse_getattr_in in = { 0 };
+
+	async = true;
+	asks = 1;
+	start_copy(0, 0, SIZE);
+	serve();
+	cr_assert_eq(busy(), 1, "what is read meanwhile is not kept");
+	for (unsigned i = 0; i < 300 && !answer.count; i++) {
+		serve();
+		lane_play_run(5);
+	}
+	cr_assert_eq(answer.error, 0);
+	cr_assert_eq(busy(), 0);
+	ask(FUSE_GETATTR, b.node, &in, sizeof(in));
+	cr_assert_eq(out->attr.size, SIZE, "it is %llu", (unsigned long long)out->attr.size);
 }
 
 /* The server has restarted, and does not know it any more. */
