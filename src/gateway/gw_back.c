@@ -74,9 +74,10 @@ static void back_ask(struct gw_pair *p, struct gw_back *b)
 static void back_pump(struct gw_pair *p)
 {
 	struct gw_back_channel *c = &p->back;
+	struct list *node;
 
-	while (!p->ended && !list_empty(&c->waiting) && c->nasked < c->grant)
-		back_ask(p, container_of(list_pop(&c->waiting), struct gw_back, node));
+	while (!p->ended && c->nasked < c->grant && (node = list_pop(&c->waiting)))
+		back_ask(p, container_of(node, struct gw_back, node));
 }
 
 /* The log has the 1st, 2nd, 4th, 8th ...: the server sends as many as it likes. */
