@@ -130,6 +130,8 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.fuse_opts = o->fuse_opts,
 		.lookupcache = o->lookupcache,
 		.debug = o->debug,
+		.posix_locks = setup_server_locks(o, OPT_LOCAL_POSIX),
+		.flock_locks = setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
 		.write_back = unmounter_write_back,

@@ -17,6 +17,7 @@ enum opt_action { OPT_MOUNT, OPT_HELP, OPT_VERSION };
 enum opt_memreg { OPT_MEMREG_AUTO, OPT_MEMREG_POOL, OPT_MEMREG_CALL, OPT_MEMREG_MW };
 enum opt_sec { OPT_SEC_SYS, OPT_SEC_NONE };
 enum opt_consistency { OPT_CTO, OPT_SOLO };
+enum opt_local_lock { OPT_LOCAL_FLOCK = 1, OPT_LOCAL_POSIX = 2 };
 enum opt_vers { OPT_VERS_4, OPT_VERS_3, OPT_VERS_41, OPT_VERS_42 };  /* 4: only while parsing */
 enum opt_tri { OPT_UNSET = -1, OPT_NO, OPT_YES };       /* unset: only while parsing */
 
@@ -54,7 +55,8 @@ struct options {
 	unsigned rsize, wsize;
 	unsigned readahead;     /* bytes; 0: off */
 	bool rdirplus, acl;
-	bool nolock;            /* always true */
+	bool nolock;
+	int local_lock;         /* enum opt_local_lock, several */
 
 	/* RDMA */
 	enum nfs_plan_fabric fabric;

@@ -27,16 +27,15 @@ static const struct choice proto_words[] = {
 	{ NULL, 0, NULL },
 };
 
-/* local_lock and mountproto have no field, because there is no choice. */
-static const char no_server_locks[] = "locks on the server are not supported yet; use nolock";
 static const struct choice local_lock_words[] = {
-	{ "all", 0, NULL },
-	{ "none", 0, no_server_locks },
-	{ "flock", 0, no_server_locks },
-	{ "posix", 0, no_server_locks },
+	{ "none", 0, NULL },
+	{ "flock", OPT_LOCAL_FLOCK, NULL },
+	{ "posix", OPT_LOCAL_POSIX, NULL },
+	{ "all", OPT_LOCAL_FLOCK | OPT_LOCAL_POSIX, NULL },
 	{ NULL, 0, NULL },
 };
 
+/* mountproto has no field, because there is no choice. */
 static const char mountd_tcp[] = "mountd is asked over TCP only, and the mount itself is RDMA";
 static const struct choice mountproto_words[] = {
 	{ "tcp", 0, NULL },
@@ -149,10 +148,10 @@ const struct row opt_table[] = {
 	  NUMBER("BYTES", readahead, 0, 64u << 20, 8u << 20) },
 	{ "rdirplus", g_server, "read attributes along with names", DEFAULT(rdirplus, true) },
 	{ "nordirplus", g_server, "read names only", SETS(rdirplus, false) },
-	{ "nolock", g_server, "file locks are local to this client", DEFAULT(nolock, true) },
-	{ "lock", g_server, no_server_locks, .kind = REFUSE },
-	{ "local_lock", g_server, "which locks are local to this client", .kind = CHOICE,
-	  .choices = local_lock_words },
+	{ "lock", g_server, "file locks are the server's (vers=3: always local)",
+	  DEFAULT(nolock, false) },
+	{ "nolock", g_server, "file locks are local to this client", SETS(nolock, true) },
+	{ "local_lock", g_server, "which locks are local even so", WORD(local_lock, local_lock_words, 0) },
 	{ "acl", g_server, "the server's access control lists", SETS(acl, true) },
 	{ "noacl", g_server, "the server is not asked for them", DEFAULT(acl, false) },
 

@@ -82,3 +82,9 @@ struct vfs_config setup_vfs(const struct options *o)
 		.rdirplus = o->rdirplus,
 	};
 }
+
+/* With consistency=solo nobody else has the files. */
+bool setup_server_locks(const struct options *o, enum opt_local_lock kind)
+{
+	return o->vers != OPT_VERS_3 && !o->nolock && !(o->local_lock & kind) && o->consistency != OPT_SOLO;
+}

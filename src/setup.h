@@ -9,3 +9,5 @@
 int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf *eb);
 /* What the file system is to do; negative_timeo is the front end's. It points into o, too. */
 struct vfs_config setup_vfs(const struct options *o);
+/* Are locks of that kind the server's? */
+bool setup_server_locks(const struct options *o, enum opt_local_lock kind);

@@ -217,6 +217,19 @@ static void data_report(struct fs_req *r, bool seen)
 	fs_end_err(r, err);
 }
 
+static void data_unlocked(struct vfs_op *op)
+{
+	data_report(fs_req_of(op), false);
+}
+
+/* Whoever closes loses his POSIX locks of the file. */
+static void data_unlock(struct fs_req *r, void (*end)(struct vfs_op *op))
+{
+	r->op.end = end;
+	if (!vfs_unlock_owner(&r->op, r->fi.lock_owner))
+		end(&r->op);
+}
+
 /* The server clears set-id bits when a file is written, and the kernel forgets only the size and
  * the times then: execve() would still use the bits. It is refused while the file is open. */
 static void data_flushed(struct vfs_op *op)
@@ -230,7 +243,7 @@ static void data_flushed(struct vfs_op *op)
 	 * asks with the next stat(). See readback.h. */
 	if (b->solo)
 		atomic_store(&b->may_ask, true);
-	data_report(r, false);
+	data_unlock(r, data_unlocked);
 }
 
 static void data_synced(struct vfs_op *op)
@@ -238,21 +251,23 @@ static void data_synced(struct vfs_op *op)
 	data_report(fs_req_of(op), true);
 }
 
-static void data_flush(fuse_req_t req, const struct fuse_file_info *fi,
-		       void (*done)(struct vfs_op *op))
+void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_file(req, fi);
 
-	if (r)
-		behind_settle(&r->op, r->op.ino, true, done);
-}
-
-void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	data_flush(req, fi, data_flushed);
+	if (!r)
+		return;
+	r->fi.lock_owner = fi->lock_owner;
+	if (fs_file_of(r->op.file)->writes || believed_of(r->op.ino)->solo)
+		behind_settle(&r->op, r->op.ino, true, data_flushed);
+	else
+		data_unlock(r, fs_end_status);
 }
 
 void fs_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	data_flush(req, fi, data_synced);
+	struct fs_req *r = fs_req_file(req, fi);
+
+	if (r)
+		behind_settle(&r->op, r->op.ino, true, data_synced);
 }

@@ -20,6 +20,7 @@ struct fs_config {
 	const char *fuse_opts;          /* libfuse's -o: fsname, subtype, ro, allow_other... */
 	enum fs_lookupcache lookupcache;
 	bool debug;                     /* libfuse logs each request */
+	bool posix_locks, flock_locks;  /* the server has fcntl()'s locks; flock()'s */
 	/* Of a process that keeps the privileges for it. NULL: for tests.
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
 	 *               or -errno with eb set; eb set besides a descriptor: a warning

@@ -47,6 +47,8 @@ struct fs_lane {
 	uint32_t init_flags;            /* what libfuse does not say in that */
 	struct loop_msg look;           /* to this lane: a request may lie there unseen */
 	_Atomic bool looking;           /* it is on its way */
+	struct loop_msg signal_msg;     /* to this lane: a request of it that waits is interrupted */
+	_Atomic bool signalled;         /* it is on its way */
 	struct fs_cred_slot creds[FS_CRED_CACHE];
 	struct statvfs statfs;          /* last known; f_bsize 0: none yet */
 	struct stat root;               /* last known attributes of the root directory */
@@ -87,6 +89,7 @@ struct fs_file {
 	struct open_end end;            /* where it may append */
 	bool past;                      /* writes go past the kernel's pages: open.c */
 	bool set_id;                    /* it had set-id bits at the open */
+	bool writes;                    /* it may be written through */
 	bool dirties;                   /* the kernel may have pages that it has dirtied */
 	_Atomic bool drops;             /* the kernel drops its pages at the open, and has not shown
 					 * yet that it has (believed_open_locked()) */
@@ -111,6 +114,7 @@ struct fs_req {
 	enum came_back back;            /* OPEN, SETATTR: how far it is let through (sentback.h) */
 	bool named;                     /* SETATTR: of the size, by name */
 	bool statx;                     /* GETATTR: it came as FUSE_STATX, and is answered as that */
+	bool any_signal;                /* interrupted by any signal, at once */
 	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* Not cleared: */
@@ -334,6 +338,11 @@ void fs_range_begins(struct fs_req *r);
  * that the file ends at `end` or later. unsaid: what the kernel hears is not all that may have changed,
  * so its pages and attributes may be old. */
 void fs_range_ends(struct fs_req *r, uint64_t end, bool done, bool unsaid);
+
+/* ---- locks.c ---- */
+
+/* fs_lane.signal_msg. */
+void fs_locks_on_signal(struct loop_msg *m);
 
 /* ---- data.c ---- */
 

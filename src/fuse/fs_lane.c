@@ -157,7 +157,7 @@ static void on_look(struct loop_msg *m)
  * FUSE interrupts a request for any signal. Programs do not expect read() or write() of a
  * file to fail because a child has ended or a window was resized. And a WRITE that was given
  * up goes on, and may overtake what the program writes there next. So only requests of
- * processes that are about to die are given up.
+ * processes that are about to die are given up; and those that wait for a lock (locks.c).
  *
  * Of a process that we cannot see (cred.c) it is not known whether the signal ends it, and the
  * kernel interrupts a request only once: after a signal that does not, it says nothing of one
@@ -233,6 +233,7 @@ void fs_lane_init(struct fs *fs, unsigned index)
 	fs->vfs.lanes[index] = &fl->vl;
 	vfs_lane_init(&fl->vl, &fs->vfs, index);
 	fl->look.fn = on_look;
+	fl->signal_msg.fn = fs_locks_on_signal;
 }
 
 void fs_lane_attach(struct nfs_lane *l, void *arg)

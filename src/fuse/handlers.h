@@ -57,6 +57,10 @@ void fs_listxattr(fuse_req_t req, fuse_ino_t node, size_t size);
 void fs_setxattr(fuse_req_t req, fuse_ino_t node, const char *name, const char *value, size_t size,
 		 int flags);
 void fs_removexattr(fuse_req_t req, fuse_ino_t node, const char *name);
+/* locks.c */
+void fs_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk);
+void fs_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep);
+void fs_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
 /* dir.c */
 void fs_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);

@@ -101,13 +101,15 @@ struct fs_file *fs_file_new(struct fs_req *r, struct inode *ino)
 	/* handles_each() may find it at once. */
 	f->f.ino = ino;
 	f->dirties = may_dirty(fs, r->fi.flags);
+	f->writes = may_write(r->fi.flags);
 	f->handle = handle_new(&fs->files, f);
 	if (!f->handle) {
 		free(f);
 		return NULL;
 	}
 	r->fi.fh = f->handle;
-	r->fi.noflush = !may_write(r->fi.flags);
+	/* A process loses its POSIX locks by closing any open of the file. */
+	r->fi.noflush = !f->writes && !fs->cfg.posix_locks;
 	file_begins(&f->f, &r->op, ino);        /* from here on fs_file_get() may find it */
 	return f;
 }

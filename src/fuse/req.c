@@ -33,7 +33,7 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 	r = fs_req_of(op);
 	r->req = req;
 	r->back = NOT_BACK;
-	r->named = r->statx = false;
+	r->named = r->statx = r->any_signal = false;
 	r->node_id = 0;
 	op->waited = true;
 	op->end = fs_end_status;

@@ -84,7 +84,8 @@ static void fs_init(void *userdata, struct fuse_conn_info *conn)
 	/* The server clears set-id bits: see fs_lane.c. */
 	session_want(conn, FUSE_CAP_HANDLE_KILLPRIV, true);
 	/* Off: the kernel handles locks, local to this machine. */
-	session_want(conn, FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
+	session_want(conn, FUSE_CAP_POSIX_LOCKS, fs->cfg.posix_locks);
+	session_want(conn, FUSE_CAP_FLOCK_LOCKS, fs->cfg.flock_locks);
 	/* The kernel looks up "." and ".." for handles of name_to_handle_at(2). */
 	session_want(conn, FUSE_CAP_EXPORT_SUPPORT, true);
 	/* The kernel applies the caller's umask. A server that can do so knows, too, where there is a
@@ -138,6 +139,9 @@ static const struct fuse_lowlevel_ops fs_ops = {
 	.readdirplus = fs_readdirplus,
 	.releasedir = fs_releasedir,
 	.fsyncdir = fs_fsyncdir,
+	.getlk = fs_getlk,
+	.setlk = fs_setlk,
+	.flock = fs_flock,
 };
 
 static struct fuse_session *new_session(const char *fuse_opts, uint32_t max_read, bool debug,

@@ -19,7 +19,7 @@
  * has to go before the table's reference does. Any thread takes and drops references, without a
  * lock. A file's handle never changes.
  *
- * A delegation, byte-range locks and a layout belong here as well. (What is written and not on
+ * A delegation and a layout belong here as well. (Locks are of an open. What is written and not on
  * stable storage yet is in vfs/behind.h, because its buffers and waiting programs are.)
  *
  * Protocol state that several lanes change while calls are under way (there is none yet) gets

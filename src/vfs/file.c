@@ -13,7 +13,8 @@
  *
  *            A truncation by name (truncate(2), O_TRUNC) goes the same way.
  *   close    The last reference may belong to an operation that nobody waits for any more. When it is
- *            dropped, CLOSE is sent, then REMOVE for a silly name.
+ *            dropped, what is locked through this open is unlocked (locks.h), CLOSE is sent, then REMOVE
+ *            for a silly name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ void file_undo(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
 	file_close(vl, ino, open, cred, NULL);
 }
 
-static void file_last(struct vfs_lane *vl, struct file *f)
+static void file_unlocked(struct vfs_lane *vl, struct file *f)
 {
 	struct inode_table *t = &vl->vfs->inodes;
 	struct silly *silly;
@@ -80,6 +81,14 @@ static void file_last(struct vfs_lane *vl, struct file *f)
 	file_close(vl, f->ino, f->open, &f->cred, silly);
 	inode_put(t, f->ino, 1);
 	free(f);
+}
+
+static void file_last(struct vfs_lane *vl, struct file *f)
+{
+	struct vfs_locks *l = locks_of(f->ino);
+
+	if (!l || !l->close(vl, f, file_unlocked))
+		file_unlocked(vl, f);
 }
 
 void file_begins(struct file *f, struct vfs_op *op, struct inode *ino)

@@ -51,6 +51,7 @@ static void drop_state(struct inode_table *t, struct inode *ino)
 	free(ino->after);
 	free(ino->link);
 	extents_free(extents_of(ino));
+	locks_free(locks_of(ino));
 	t->front->inode_ends(ino);
 }
 

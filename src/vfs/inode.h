@@ -8,6 +8,7 @@
  *      symlinks.h   the texts of symbolic links
  *      ownchange.h   what is known after this mount's own changes, without asking the server
  *      behind.h  what programs have written
+ *      locks.h   who has locks of it on the server
  *      solo_dirs.h  names that are not there, if only this mount makes any
  *
  * `id` is a handle (handle.h) that no other file gets: by it a front end may name the inode to
@@ -110,6 +111,7 @@ struct inode {
 
 	_Atomic unsigned held;          /* start.c: operations that hold it */
 	struct extents *_Atomic extents;        /* extents.h; NULL: never written to or read ahead */
+	struct vfs_locks *_Atomic locks;        /* locks.h; NULL: never locked */
 
 	/* For a directory: */
 	_Atomic uint64_t entries_ns;    /* when this mount last changed its entries */

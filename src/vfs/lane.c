@@ -33,9 +33,11 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	list_init(&vl->active);
 	list_init(&vl->want_buf);
 	list_init(&vl->held);
+	list_init(&vl->lock_waits);
 	loop_timer_init(&vl->tick, on_tick);
 	vl->room_msg.fn = behind_on_room;
 	vl->lanes_msg.fn = on_lanes;
+	vl->locks_msg.fn = locks_on_wake;
 }
 
 /* ---- connections ---- */
@@ -126,6 +128,7 @@ void vfs_lane_detach(struct vfs_lane *vl)
 	vl->lane->front = NULL;
 	vl->lane->mag.shortage = NULL;
 	loop_timer_clear(&vl->tick);
+	locks_lane_ends(vl);
 	list_for_each_entry_safe(struct vfs_op, op, tmp, &vl->want_buf, wait_node) {
 		list_del(&op->wait_node);
 		vfs_end_with(op, -ENOTCONN);

@@ -248,7 +248,11 @@ static bool turn_take_back(struct vfs_op *op)
 bool vfs_give_up(struct vfs_op *op)
 {
 	op->given_up = true;
-	if (behind_give_up(op) || turn_take_back(op))
+	if (op->pause_ends && !op->goes_on) {
+		op->pause_ends(op);
+		return true;
+	}
+	if (behind_give_up(op) || (!op->goes_on && turn_take_back(op)))
 		return true;
 	if (op->changes && !op->holds)
 		vfs_hold(op);

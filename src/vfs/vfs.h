@@ -24,6 +24,7 @@
 #include "vfs/behind.h"
 #include "vfs/dirstream.h"
 #include "vfs/inode.h"
+#include "vfs/locks.h"
 #include "vfs/ownchange.h"
 #include "vfs/symlinks.h"
 #include "vfs/opencount.h"
@@ -106,6 +107,9 @@ struct vfs_lane {
 	struct loop_timer tick;
 	struct loop_msg room_msg;       /* to this lane: writers wait for room */
 	_Atomic bool room_wanted;       /* it is on its way */
+	struct list lock_waits;         /* locks_wait.c: who waits for a lock (lock.lane_node) */
+	struct loop_msg locks_msg;      /* to this lane: one of them is to try it */
+	_Atomic bool locks_told;        /* it is on its way */
 	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
 	_Atomic bool lanes_told;        /* it is on its way */
 };
@@ -122,6 +126,7 @@ struct vfs {
 	struct behind_pool behind;
 	struct vfs_ahead ahead;
 	_Atomic bool long_name_said;    /* dirstream.c: a listing has lost a name */
+	_Atomic uint64_t lock_owners;   /* how many numbers they have got */
 	_Atomic unsigned silly_count;
 	uint64_t silly_seed;
 };
@@ -237,6 +242,7 @@ struct vfs_op {
 	void (*done)(struct vfs_op *op);        /* the call has ended with call.res.status */
 	void (*end)(struct vfs_op *op);         /* the operation has, with the same */
 	void (*release)(struct vfs_op *op);     /* frees what it has in the union below; or NULL */
+	void (*pause_ends)(struct vfs_op *op);  /* it pauses, without a call: ends that, and op; or NULL */
 	void *memory;                           /* malloc'ed, and freed with it; or NULL */
 	uint64_t start_ns;
 	struct inode *ino, *ino2;       /* references, dropped by vfs_op_free() */
@@ -244,6 +250,7 @@ struct vfs_op {
 	bool waited;                    /* somebody waits for its end */
 	bool calling;                   /* `call` is under way */
 	bool given_up;                  /* nobody waits any more: start.c */
+	bool goes_on;                   /* its calls are not taken back then */
 	bool holds;                     /* counted in ino->held and ino2->held */
 	bool waits_room;                /* WRITE: for room (behind.h), under behind_pool.mu */
 	unsigned changes;               /* how many calls that change something have begun */
@@ -264,6 +271,7 @@ struct vfs_op {
 		struct op_copy copy;
 		struct op_xattrs xattrs;
 		struct op_acl acl;
+		struct op_lock lock;
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};

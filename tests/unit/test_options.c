@@ -97,7 +97,7 @@ Test(options, defaults)
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
 	cr_assert_not(o.acl);
-	cr_assert(o.nolock);
+	cr_assert(!o.nolock && !o.local_lock);
 	cr_assert_eq(o.fabric, NFS_PLAN_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
@@ -396,9 +396,7 @@ Test(options, nfs5_refused_with_the_reason)
 	BAD("bg", "bg", "retry=");
 	BAD("nocto", "nocto", "consistency=solo");
 	BAD("softerr", "softerr", "EIO");
-	BAD("local_lock=none", "local_lock", "'none'", "nolock", "all");
-	BAD("local_lock=posix", "'posix'");
-	BAD("local_lock=some", "'some'", "all");
+	BAD("local_lock=some", "'some'", "none", "flock", "posix", "all");
 	BAD("mountproto=udp", "mountproto", "'udp'", "TCP");
 	/* Known, so -s does not let them pass. */
 	expect_error(PARSE("srv:/e", "/mnt", "-s", "-o", "remount"), "-s remount", "remount", NULL);
@@ -512,7 +510,13 @@ Test(options, choices)
 	BAD("lookupcache=some", "'some'", "all", "none");
 
 	OK("nolock");
-	BAD("lock", "lock", "nolock");
+	cr_assert(o.nolock);
+	OK("nolock,lock");
+	cr_assert(!o.nolock);
+	OK("local_lock=flock");
+	cr_assert_eq(o.local_lock, OPT_LOCAL_FLOCK);
+	OK("local_lock=all");
+	cr_assert_eq(o.local_lock, OPT_LOCAL_FLOCK | OPT_LOCAL_POSIX);
 }
 
 /* Every number of the table: its ends are taken, what is beyond is not. */
@@ -755,7 +759,7 @@ static const struct {
 	{ "proto", "rdma", offsetof(struct options, family) },
 	{ "mountproto", "tcp", 0 },
 	{ "sec", "sys", offsetof(struct options, sec) },
-	{ "local_lock", NULL, 0 },      /* one word only */
+	{ "local_lock", "none", offsetof(struct options, local_lock) },
 	{ "fabric", "auto", offsetof(struct options, fabric) },
 	{ "loop", NULL, 0 },
 	{ "memreg", "auto", offsetof(struct options, memreg) },

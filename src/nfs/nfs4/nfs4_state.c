@@ -186,6 +186,7 @@ static bool needs_locks(enum nfs_op op)
 	switch (op) {
 	case NFS_OP_READ:
 	case NFS_OP_WRITE:
+	case NFS_OP_SETATTR:
 	case NFS_OP_LOCK:
 	case NFS_OP_ALLOCATE:
 	case NFS_OP_DEALLOCATE:

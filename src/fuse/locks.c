@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fcntl() and flock(), where the server has the locks (vfs/locks.h).
+ *
+ * Who owns a lock: FUSE sends a number. For POSIX locks it stands for the process, and FLUSH has it
+ * too: at each close() of that process. Of open file descriptions, and with flock(), it stands for the
+ * open file, and no unlock comes at its last close: RELEASE means that.
+ *
+ * Signals: a program that waits for a lock is told of any signal at once (EINTR), as with a local
+ * file. FUSE_INTERRUPT may come on another lane, which tells the one that has the request. If LOCK was
+ * on its way it is given back (vfs/locks.h).
+ *
+ * The kernel's pages: they are good by the attributes that the kernel was told. When the lock is
+ * granted, and the file has changed since then, the kernel is told to forget these, before the answer:
+ * so it asks before the next read(), and drops the pages. To drop them here would wait for pages that
+ * are being read, and this very thread may have to bring them (believed.h). A mapping shows what has
+ * changed after that read(), or a stat(); what was written to it is sent by msync() before the unlock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include "fuse/fs_impl.h"
+#include "fuse/readback.h"
+
+/* ---- signals ---- */
+
+/* Any lane's thread. */
+static void on_lock_interrupt(fuse_req_t req, void *arg)
+{
+	struct fs_lane *fl = arg;
+
+	if (!atomic_exchange(&fl->signalled, true))
+		loop_post(fl->vl.lane->loop, &fl->signal_msg);
+}
+
+static struct fs_req *locks_signalled(struct fs_lane *fl)
+{
+	list_for_each_entry(struct fs_req, r, &fl->vl.active, op.node)
+		if (r->any_signal && r->req && fuse_req_interrupted(r->req))
+			return r;
+	return NULL;
+}
+
+void fs_locks_on_signal(struct loop_msg *m)
+{
+	struct fs_lane *fl = container_of(m, struct fs_lane, signal_msg);
+	struct fs_req *r;
+
+	atomic_store(&fl->signalled, false);
+	while (fl->vl.lane->front && (r = locks_signalled(fl)))
+		fs_give_up(r);
+}
+
+/* ---- locks ---- */
+
+static void lock_believe(struct fs_req *r)
+{
+	struct vfs_op *op = &r->op;
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct believed *b = believed_of(op->ino);
+	bool differs = !op->call.res.has_attr || believed_differs(t, op->ino, &op->call.res.attr);
+
+	vfs_lock_told(op);
+	if (!differs || b->solo)
+		return;
+	/* If only the change attribute tells, the next mtime has to be another one. */
+	believed_written_past(op->ino);
+	atomic_store(&b->may_ask, true);
+	fs_forget_attr(r);
+}
+
+static void lock_end(struct vfs_op *op)
+{
+	struct fs_req *r = fs_req_of(op);
+
+	if (!op->call.res.status && op->lock.type != NFS_RANGE_NONE && r->req)
+		lock_believe(r);
+	fs_end_status(op);
+}
+
+static enum nfs_range_set lock_type(int type)
+{
+	return type == F_WRLCK ? NFS_RANGE_WRITE : type == F_RDLCK ? NFS_RANGE_READ : NFS_RANGE_NONE;
+}
+
+static struct fs_req *lock_new(fuse_req_t req, const struct fuse_file_info *fi, const struct flock *lk)
+{
+	struct fs_req *r = fs_req_file(req, fi);
+	struct op_lock *k;
+
+	if (!r)
+		return NULL;
+	op_lock_begins(&r->op);
+	k = &r->op.lock;
+	k->key = fi->lock_owner;
+	k->type = lock_type(lk->l_type);
+	k->start = (uint64_t)lk->l_start;
+	k->last = nfs_range_last(k->start, (uint64_t)lk->l_len);
+	k->pid = lk->l_pid;
+	r->op.end = lock_end;
+	return r;
+}
+
+static void lock_set(fuse_req_t req, const struct fuse_file_info *fi, const struct flock *lk, bool waits)
+{
+	struct fs_req *r = lock_new(req, fi, lk);
+
+	if (!r)
+		return;
+	r->op.lock.waits = waits;
+	r->any_signal = waits;
+	if (waits)
+		fuse_req_interrupt_func(req, on_lock_interrupt, fs_lane_of(r->op.vl));
+	vfs_setlk(&r->op);
+}
+
+void fs_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk, int sleep)
+{
+	lock_set(req, fi, lk, sleep);
+}
+
+void fs_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
+{
+	struct flock lk = {
+		.l_type = op & LOCK_EX ? F_WRLCK : op & LOCK_SH ? F_RDLCK : F_UNLCK,
+		.l_pid = fuse_req_ctx(req)->pid,
+	};
+
+	lock_set(req, fi, &lk, !(op & LOCK_NB) && lk.l_type != F_UNLCK);
+}
+
+static void lock_tested(struct vfs_op *op)
+{
+	struct fs_req *r = fs_req_of(op);
+	const struct op_lock *k = &op->lock;
+	struct flock lk = {
+		.l_type = k->type == NFS_RANGE_WRITE ? F_WRLCK : k->type == NFS_RANGE_READ ? F_RDLCK : F_UNLCK,
+		.l_whence = SEEK_SET, .l_pid = k->pid,
+	};
+
+	if (op->call.res.status || !r->req) {
+		fs_end_status(op);
+		return;
+	}
+	/* 0: to the end. The server may say what no off_t can. */
+	lk.l_start = k->start > INT64_MAX ? INT64_MAX : (off_t)k->start;
+	if (k->last < INT64_MAX)
+		lk.l_len = (off_t)(k->last - k->start + 1);
+	fuse_reply_lock(r->req, &lk);
+	fs_replied(r);
+	fs_req_free(r);
+}
+
+void fs_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lk)
+{
+	struct fs_req *r = lock_new(req, fi, lk);
+
+	if (!r)
+		return;
+	r->op.end = lock_tested;
+	vfs_getlk(&r->op);
+}

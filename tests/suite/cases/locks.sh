@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Locks on the server: two mounts exclude each other, by fcntl(), by open file descriptions, by flock(),
+# and what one of them writes under a lock the other one reads. In guests the kernel's client is a third.
+[[ $VERS != 3 ]] || skip "locks are local with version 3"
+locks=${BIN%/src/*}/tests/vm-clients/locks
+[[ -x $locks ]] || skip "no $locks"
+other=$TMPDIR/other kernels=$TMPDIR/kernels
+mkdir "$other" "$kernels"
+trap 'end_all; vm-root umount -l "$other" "$kernels" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
+mount_up
+"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
+until_true "the second mount" mountpoint -q "$other"
+there=$other/$CASE
+mounts=("$WORK" "$there")
+if [[ $NFSRDMA_KERNEL != ganesha && $EUID == 0 ]]; then
+	vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049" "$REMOTE" "$kernels" || fail "the kernel's mount"
+	mounts+=("$kernels/$CASE")
+fi
+
+# holder KIND TYPE START LENGTH FILE - has the lock until let_go.
+holder() {
+	mkfifo "$TMPDIR/keep" || fail "mkfifo"
+	"$locks" hold "$@" <"$TMPDIR/keep" >"$TMPDIR/holder" 2>&1 & HOLDER=$!
+	exec 9>"$TMPDIR/keep"
+	rm "$TMPDIR/keep"
+	until_true "the lock is held: $*" grep -q held "$TMPDIR/holder"
+}
+let_go() { exec 9>&-; wait "$HOLDER" || fail "the holder: $(<"$TMPDIR/holder")"; }
+# may WANT KIND TYPE START LENGTH FILE
+may() { equal "$("$locks" try "${@:2}" 2>&1)" "$1" "locks try ${*:2}"; }
+
+for kind in posix ofd flock; do
+	for at in "${mounts[@]}"; do
+		holder $kind w 10 10 "$WORK/file"
+		may no $kind r 15 1 "$at/file"
+		[[ $kind == flock ]] || may yes $kind w 20 0 "$at/file"
+		let_go
+		# At once, although the kernel tells of the last close later: on this mount. Another one
+		# may ask before.
+		[[ $at == "$WORK" ]] || until_true "$kind: it is free" \
+			eval "[[ \$('$locks' try $kind w 10 10 '$at/file') == yes ]]"
+		may yes $kind w 10 10 "$at/file"
+		holder $kind r 0 0 "$at/file"
+		may yes $kind r 0 0 "$WORK/file"
+		may no $kind w 3 1 "$WORK/file"
+		let_go
+	done
+done
+
+# nfs-ganesha 4.3 does not merge a lock to the end of the file with what its owner has: where the lock
+# ends it adds one to UINT64_MAX, and finds no neighbour.
+end=all
+[[ $NFSRDMA_KERNEL != ganesha ]] || end=byte
+"$locks" split $end "$WORK/split" || fail "split and merge"
+"$locks" closes "$WORK/closes" || fail "what close() releases"
+
+# A signal ends the wait; another one that waits gets the lock.
+holder posix w 0 0 "$there/wait"
+equal "$("$locks" signal posix "$WORK/wait" 2>&1)" EINTR "a signal while it waits"
+"$locks" count posix 1 "$WORK/wait" 9>&- & waiter=$!
+nap 0.5
+let_go
+wait $waiter || fail "the one that waits"
+equal "$(<"$SERVER_WORK/wait")" 0000000001 "what it has written"
+
+# What was written under the lock is there for the next one, wherever that is.
+amount 60 15
+each=$REPLY
+for kind in posix ofd flock; do
+	pids=()
+	for at in "${mounts[@]}" "${mounts[@]}"; do
+		"$locks" count $kind "$each" "$at/count.$kind" & pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || fail "$kind: a counter"; done
+	equal "$(( 10#$(<"$SERVER_WORK/count.$kind") ))" $(( ${#pids[@]} * each )) "$kind: counted by all"
+done
+
+if command -v sqlite3 >/dev/null; then
+	equal "$(sqlite3 "$WORK/db" "pragma journal_mode=delete; create table t(writer, n, primary key(writer, n));" 2>&1)" \
+		delete "journal mode"
+	amount 25 5
+	each=$REPLY
+	pids=()
+	for w in 0 1 2 3; do
+		for (( n = 1; n <= each; n++ )); do echo "begin immediate; insert into t values($w, $n); commit;"; done |
+			sqlite3 -bail -cmd '.timeout 120000' "${mounts[w % 2]}/db" >"$TMPDIR/said.$w" 2>&1 & pids+=($!)
+	done
+	for w in 0 1 2 3; do wait "${pids[w]}" || fail "sqlite, writer $w: $(<"$TMPDIR/said.$w")"; done
+	for at in "${mounts[@]}"; do
+		equal "$(sqlite3 "$at/db" 'pragma integrity_check; select count(*) from t;')" \
+			$'ok\n'"$(( 4 * each ))" "the database in $at"
+	done
+fi
+
+# Without locks there is no call of them.
+echo text >"$WORK/plain"
+before=$(stat_now rpc.LOCK):$(stat_now rpc.LOCKU)
+echo text >"$WORK/plain"; cat "$WORK/plain" >/dev/null
+equal "$(stat_now rpc.LOCK):$(stat_now rpc.LOCKU)" "$before" "calls of locks without locks"
+
+[[ ! -d $kernels/$CASE ]] || vm-root umount "$kernels" || fail "unmount of the kernel's"
+umount "$other" || fail "unmount of the second mount"
+gone $other_daemon || fail "the second daemon still runs"
+other_daemon=''
+mount_down
+# Local ones: the other mount does not see them.
+mount_up nolock
+"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
+until_true "the second mount" mountpoint -q "$other"
+holder posix w 0 0 "$WORK/file"
+may no posix w 0 0 "$WORK/file"
+may yes posix w 0 0 "$there/file"
+let_go
+umount "$other" || fail "unmount of the second mount"
+gone $other_daemon || fail "the second daemon still runs"
+other_daemon=''
+mount_down

@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Locks, from FUSE's requests to the calls (fs_play.h). The test plays a kernel with processes and
+ * open files, and a server that has locks as RFC 8881 says: of an owner's number, through one open,
+ * whose CLOSE must find none. Beside it is what POSIX says, by the kernel's owners: both have to agree.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include "fs_play.h"
+
+#define BYTES 24u
+#define FILES 4u
+#define OTHERS UINT64_MAX               /* the owner of another client */
+
+struct nfs_open { unsigned nr; };
+
+/* ---- the server ---- */
+
+static struct state {                   /* of one owner's number */
+	uint64_t number;
+	const struct nfs_open *open;    /* NULL: of another client */
+	char held[BYTES];               /* NFS_RANGE_... */
+} states[4096];
+static unsigned nstates;
+static unsigned calls[NFS_OP_MAX];
+static int lock_fails;                  /* LOCK is executed, and ends with this */
+static uint64_t change = 1;
+static unsigned opens;
+
+static struct state *state_of(uint64_t number, const struct nfs_open *o)
+{
+	for (unsigned i = 0; i < nstates; i++)
+		if (states[i].number == number) {
+			cr_assert(!o || states[i].open == o, "an owner stays with its open");
+			return &states[i];
+		}
+	cr_assert_lt(nstates, 4096);
+	states[nstates] = (struct state){ .number = number, .open = o };
+	return &states[nstates++];
+}
+
+static bool holds(const struct state *s)
+{
+	for (unsigned i = 0; i < BYTES; i++)
+		if (s->held[i])
+			return true;
+	return false;
+}
+
+static unsigned last_byte(uint64_t start, uint64_t length)
+{
+	uint64_t last = nfs_range_last(start, length);
+
+	return last >= BYTES ? BYTES - 1 : (unsigned)last;
+}
+
+/* Who is in the way; NULL: nobody. */
+static const struct state *in_the_way(const struct nfs_lock_args *a, unsigned *at)
+{
+	for (unsigned b = (unsigned)a->offset; b <= last_byte(a->offset, a->length); b++)
+		for (unsigned i = 0; i < nstates; i++)
+			if (states[i].number != a->owner && states[i].held[b] &&
+			    (a->write || states[i].held[b] == NFS_RANGE_WRITE)) {
+				*at = b;
+				return &states[i];
+			}
+	return NULL;
+}
+
+static int denied(struct nfs_call *c, const struct state *s, unsigned at)
+{
+	c->res.lock.write = s->held[at] == NFS_RANGE_WRITE;
+	c->res.lock.offset = at;
+	c->res.lock.length = 1;
+	c->res.lock.holder = s->open ? s->number : 0;
+	return -EAGAIN;
+}
+
+static int do_lock(struct nfs_call *c)
+{
+	const struct nfs_lock_args *a = &c->args.lock;
+	const struct state *s;
+	struct state *own;
+	unsigned at;
+
+	s = in_the_way(a, &at);
+	if (s)
+		return denied(c, s, at);
+	if (c->op == NFS_OP_LOCKT)
+		return 0;
+	own = state_of(a->owner, c->open);
+	c->res.lock.had = false;
+	for (unsigned b = (unsigned)a->offset; b <= last_byte(a->offset, a->length); b++) {
+		c->res.lock.had |= own->held[b] != 0;
+		own->held[b] = a->write ? NFS_RANGE_WRITE : NFS_RANGE_READ;
+	}
+	c->res.lock.held = true;
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change };
+	c->res.has_attr = true;
+	return lock_fails;
+}
+
+static int do_unlock(struct nfs_call *c)
+{
+	const struct nfs_lock_args *a = &c->args.lock;
+	struct state *own = state_of(a->owner, c->open);
+	unsigned last = a->all ? BYTES - 1 : last_byte(a->offset, a->length);
+
+	for (unsigned b = a->all ? 0 : (unsigned)a->offset; b <= last; b++)
+		own->held[b] = 0;
+	c->res.lock.held = holds(own);
+	return 0;
+}
+
+static int do_close(struct nfs_call *c)
+{
+	for (unsigned i = 0; i < nstates; i++)
+		cr_assert(states[i].open != c->open || !holds(&states[i]), "CLOSE while locks are held");
+	return 0;
+}
+
+static int decode(struct nfs_call *c, XDR *x)
+{
+	(void)x;
+	calls[c->op]++;
+	switch (c->op) {
+	case NFS_OP_LOCK:
+	case NFS_OP_LOCKT:
+		return do_lock(c);
+	case NFS_OP_LOCKU:
+		return do_unlock(c);
+	case NFS_OP_CLOSE:
+		return do_close(c);
+	case NFS_OP_OPEN:
+		c->open = calloc(1, sizeof(*c->open));
+		c->open->nr = opens++;
+		break;
+	case NFS_OP_WRITE:
+		c->res.io.len = c->args.io.data[0].len;
+		c->res.io.stable = false;
+		return 0;
+	case NFS_OP_COMMIT:
+		return 0;
+	default:
+		break;
+	}
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change };
+	c->res.has_attr = true;
+	return 0;
+}
+
+static bool_t encode(struct nfs_call *c, XDR *x)
+{
+	uint32_t nothing = 0;
+
+	(void)c;
+	return xdr_uint32_t(x, &nothing);
+}
+
+static const struct nfs_opdef any_op = {
+	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
+};
+static const struct nfs_version version = {
+	.name = "test", .prog = 1, .vers = 1,
+	.ops = {
+		[NFS_OP_OPEN] = &any_op, [NFS_OP_CLOSE] = &any_op, [NFS_OP_LOCK] = &any_op,
+		[NFS_OP_LOCKT] = &any_op, [NFS_OP_LOCKU] = &any_op, [NFS_OP_GETATTR] = &any_op,
+		[NFS_OP_WRITE] = &any_op, [NFS_OP_COMMIT] = &any_op,
+	},
+};
+
+/* ---- the kernel ---- */
+
+static struct ask {
+	uint64_t unique;
+	bool answered;
+	int error;
+	/* of those that lock: */
+	uint64_t key;
+	unsigned start, last, type, file;
+} asks[20000];
+static unsigned nasks;
+static uint64_t files[FILES];           /* fi->fh; 0: closed */
+
+static void answered(const struct fuse_out_header *h)
+{
+	for (unsigned i = nasks; i-- > 0; )
+		if (asks[i].unique == h->unique) {
+			cr_assert_not(asks[i].answered);
+			asks[i].answered = true;
+			asks[i].error = h->error;
+			return;
+		}
+}
+
+/* Until the server has nothing to do. */
+static void settle(void)
+{
+	for (unsigned i = 0; i < 6; i++)
+		lane_play_serve();
+}
+
+static struct ask *ask(uint32_t opcode, const void *body, size_t len)
+{
+	struct fuse_in_header h = fs_play_header(opcode, FUSE_ROOT_ID, len);
+	struct ask *a = &asks[nasks++];
+
+	cr_assert_leq(nasks, 20000);
+	h.pid = 77;
+	*a = (struct ask){ .unique = h.unique };
+	fs_play_request(&h, body, len);
+	return a;
+}
+
+static void open_file(unsigned f)
+{
+	struct fuse_open_in in = { .flags = O_RDWR };
+	struct ask *a = ask(FUSE_OPEN, &in, sizeof(in));
+	struct fuse_open_out out;
+
+	settle();
+	cr_assert(a->answered && !a->error);
+	memcpy(&out, answer.data, sizeof(out));
+	files[f] = out.fh;
+}
+
+static struct ask *set_lock(uint32_t opcode, unsigned f, uint64_t key, uint64_t start, uint64_t end, int type)
+{
+	struct fuse_lk_in in = {
+		.fh = files[f], .owner = key,
+		.lk = { .start = start, .end = end, .type = (uint32_t)type, .pid = (uint32_t)key },
+	};
+	struct ask *a = ask(opcode, &in, sizeof(in));
+
+	a->key = key;
+	a->start = (unsigned)start;
+	a->last = end < BYTES ? (unsigned)end : BYTES - 1;
+	a->type = type == F_WRLCK ? NFS_RANGE_WRITE : type == F_RDLCK ? NFS_RANGE_READ : NFS_RANGE_NONE;
+	a->file = f;
+	return a;
+}
+
+static int try_lock(unsigned f, uint64_t key, uint64_t start, uint64_t end, int type)
+{
+	struct ask *a = set_lock(FUSE_SETLK, f, key, start, end, type);
+
+	settle();
+	cr_assert(a->answered);
+	return a->error;
+}
+
+static void flush_file(unsigned f, uint64_t key)
+{
+	struct fuse_flush_in in = { .fh = files[f], .lock_owner = key };
+	struct ask *a = ask(FUSE_FLUSH, &in, sizeof(in));
+
+	settle();
+	cr_assert(a->answered && !a->error);
+}
+
+static void release_file(unsigned f)
+{
+	struct fuse_release_in in = { .fh = files[f] };
+
+	ask(FUSE_RELEASE, &in, sizeof(in));
+	files[f] = 0;
+	settle();
+}
+
+/* Another client's. */
+static void others(unsigned start, unsigned last, enum nfs_range_set type)
+{
+	memset(state_of(OTHERS, NULL)->held + start, (int)type, last - start + 1);
+}
+
+static void start(void)
+{
+	static const struct nfs_fh root = { .len = 4, .data = "file" };
+	static const struct nfs_attr attr = { .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = 1 };
+
+	fs.cfg.posix_locks = fs.cfg.flock_locks = true;
+	fs.cfg.vfs.write_behind = 50;
+	fs_play_answered = answered;
+	fs_play_start(&version, &root, &attr);
+	for (unsigned f = 0; f < FILES; f++)
+		open_file(f);
+	memset(calls, 0, sizeof(calls));
+}
+
+static void end(void)
+{
+	for (unsigned f = 0; f < FILES; f++)
+		if (files[f])
+			release_file(f);
+	lane_play_run(30);
+	settle();
+	for (unsigned i = 0; i < nstates; i++)
+		cr_assert(!states[i].open || !holds(&states[i]), "a lock is left");
+	fs_play_end();
+}
+
+TestSuite(fs_locks, .init = start, .fini = end, .timeout = 300);
+
+/* ---- one at a time ---- */
+
+Test(fs_locks, locks_exclude_each_other)
+{
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_WRLCK), 0);
+	cr_assert_eq(try_lock(1, 2, 9, 9, F_RDLCK), -EAGAIN);
+	cr_assert_eq(try_lock(1, 2, 10, INT64_MAX, F_WRLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 10, 10, F_RDLCK), -EAGAIN);
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_RDLCK), 0, "downgrade");
+	cr_assert_eq(try_lock(1, 2, 9, 9, F_RDLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_WRLCK), -EAGAIN, "upgrade");
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_UNLCK), 0);
+	cr_assert_eq(try_lock(1, 2, 0, 9, F_WRLCK), 0);
+	flush_file(0, 1);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1, "nothing is left to unlock");
+	flush_file(1, 2);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 2);
+}
+
+/* What was never locked costs nothing. */
+Test(fs_locks, without_locks_there_are_no_calls)
+{
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_UNLCK), 0);
+	flush_file(0, 1);
+	release_file(0);
+	cr_assert_eq(try_lock(1, 1, 0, 9, F_RDLCK), 0);
+	cr_assert_eq(try_lock(1, 2, 0, 9, F_UNLCK), 0);
+	flush_file(1, 2);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 0);
+	cr_assert_eq(calls[NFS_OP_CLOSE], 1);
+}
+
+/* A process loses all that it has of the file, whichever open it closes, and nobody else does. */
+Test(fs_locks, close_releases_what_posix_says)
+{
+	cr_assert_eq(try_lock(0, 1, 0, 0, F_WRLCK), 0);
+	cr_assert_eq(try_lock(1, 1, 5, 5, F_WRLCK), 0);
+	cr_assert_eq(try_lock(2, 2, 9, 9, F_WRLCK), 0);
+	flush_file(3, 1);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(try_lock(3, 3, 0, 8, F_WRLCK), 0);
+	cr_assert_eq(try_lock(3, 3, 9, 9, F_WRLCK), -EAGAIN);
+}
+
+/* It holds on to the open of its first lock no longer than it holds a lock. */
+Test(fs_locks, an_open_that_others_close)
+{
+	cr_assert_eq(try_lock(0, 1, 0, 0, F_WRLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 0, 0, F_UNLCK), 0);
+	cr_assert_eq(try_lock(1, 1, 0, 0, F_WRLCK), 0);
+	release_file(0);
+	cr_assert_eq(try_lock(2, 2, 0, 0, F_RDLCK), -EAGAIN, "the lock goes through another open");
+	flush_file(1, 1);
+	cr_assert_eq(try_lock(2, 2, 0, 0, F_RDLCK), 0);
+}
+
+static int ask_flock(uint32_t opcode, unsigned f, uint64_t key, int type)
+{
+	struct fuse_lk_in in = {
+		.fh = files[f], .owner = key, .lk = { .end = INT64_MAX, .type = (uint32_t)type },
+		.lk_flags = FUSE_LK_FLOCK,
+	};
+	struct ask *a = ask(opcode, &in, sizeof(in));
+
+	settle();
+	return a->answered ? a->error : 1;
+}
+
+/* Of the open file: at its last close, and before CLOSE. */
+Test(fs_locks, flock)
+{
+	cr_assert_eq(ask_flock(FUSE_SETLK, 0, 100, F_WRLCK), 0);
+	cr_assert_eq(ask_flock(FUSE_SETLK, 1, 101, F_RDLCK), -EAGAIN);
+	flush_file(0, 1);
+	cr_assert_eq(ask_flock(FUSE_SETLK, 1, 101, F_RDLCK), -EAGAIN);
+	release_file(0);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(calls[NFS_OP_CLOSE], 1);
+	cr_assert_eq(ask_flock(FUSE_SETLK, 1, 101, F_RDLCK), 0);
+	cr_assert_eq(ask_flock(FUSE_SETLK, 2, 102, F_RDLCK), 0);
+	cr_assert_eq(ask_flock(FUSE_SETLK, 1, 101, F_UNLCK), 0);
+}
+
+/* The program that comes next asks while the last close of the one before is at work. */
+Test(fs_locks, a_close_that_nobody_waits_for)
+{
+	struct fuse_release_in in = { .fh = files[0] };
+	struct ask *a;
+
+	cr_assert_eq(ask_flock(FUSE_SETLK, 0, 100, F_WRLCK), 0);
+	/* Its LOCK is executed first. */
+	a = set_lock(FUSE_SETLK, 1, 2, 0, 9, F_WRLCK);
+	ask(FUSE_RELEASE, &in, sizeof(in));
+	files[0] = 0;
+	settle();
+	cr_assert_not(a->answered);
+	for (unsigned i = 0; i < 10 && !a->answered; i++) {
+		lane_play_run(5);
+		settle();
+	}
+	cr_assert(a->answered && !a->error);
+}
+
+static void expect_in_the_way(unsigned type, uint64_t start, uint64_t end, uint32_t pid)
+{
+	struct fuse_lk_out out;
+
+	memcpy(&out, answer.data, sizeof(out));
+	cr_assert_eq(out.lk.type, type);
+	if (type == F_UNLCK)
+		return;
+	cr_assert_eq(out.lk.start, start);
+	cr_assert_eq(out.lk.end, end);
+	cr_assert_eq(out.lk.pid, pid);
+}
+
+/* The process, if it is one of this mount. */
+Test(fs_locks, who_is_in_the_way)
+{
+	others(3, 3, NFS_RANGE_READ);
+	cr_assert_eq(try_lock(0, 1, 8, 8, F_WRLCK), 0);
+	set_lock(FUSE_GETLK, 1, 2, 2, 5, F_RDLCK);
+	settle();
+	expect_in_the_way(F_UNLCK, 0, 0, 0);
+	set_lock(FUSE_GETLK, 1, 2, 2, 5, F_WRLCK);
+	settle();
+	expect_in_the_way(F_RDLCK, 3, 3, 0);
+	set_lock(FUSE_GETLK, 1, 2, 5, INT64_MAX, F_RDLCK);
+	settle();
+	expect_in_the_way(F_WRLCK, 8, 8, 1);
+	set_lock(FUSE_GETLK, 1, 1, 5, INT64_MAX, F_RDLCK);
+	settle();
+	expect_in_the_way(F_UNLCK, 0, 0, 0);
+}
+
+/* ---- waiting ---- */
+
+/* Unlocked here: at once, the one that has waited longest; others as often as the queue moves. */
+Test(fs_locks, the_first_who_waits_is_first)
+{
+	struct ask *a[3];
+
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_WRLCK), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		a[i] = set_lock(FUSE_SETLKW, 1, 10 + i, 5, 6, F_WRLCK);
+		settle();
+		cr_assert_not(a[i]->answered);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(try_lock(0, i ? 9 + i : 1, 0, 9, F_UNLCK), 0);
+		lane_play_run(1);
+		settle();
+		for (unsigned k = 0; k < 3; k++)
+			cr_assert_eq(a[k]->answered, k <= i, "unlocked %u times: %u", i + 1, k);
+	}
+	flush_file(1, 12);
+}
+
+Test(fs_locks, readers_go_together)
+{
+	struct ask *a[3];
+
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_WRLCK), 0);
+	for (unsigned i = 0; i < 3; i++)
+		a[i] = set_lock(FUSE_SETLKW, 1, 10 + i, 5, 6, F_RDLCK);
+	settle();
+	cr_assert_eq(try_lock(0, 1, 0, 9, F_UNLCK), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		lane_play_run(1);
+		settle();
+	}
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert(a[i]->answered && !a[i]->error);
+	for (unsigned i = 0; i < 3; i++)
+		flush_file(1, 10 + i);
+}
+
+/* The one that waits first waits for what the second one has: that must not wait for the first. */
+Test(fs_locks, a_queue_is_no_deadlock)
+{
+	struct ask *first, *second;
+
+	others(8, 8, NFS_RANGE_WRITE);
+	cr_assert_eq(try_lock(0, 2, 0, 0, F_RDLCK), 0);
+	first = set_lock(FUSE_SETLKW, 1, 1, 0, 9, F_WRLCK);
+	settle();
+	second = set_lock(FUSE_SETLKW, 0, 2, 0, 9, F_RDLCK);
+	settle();
+	cr_assert(!first->answered && !second->answered);
+	others(8, 8, NFS_RANGE_NONE);
+	for (unsigned i = 0; i < 400 && !second->answered; i++) {
+		lane_play_run(5);
+		settle();
+	}
+	cr_assert(second->answered && !second->error && !first->answered);
+	flush_file(0, 2);
+	lane_play_run(1);
+	settle();
+	cr_assert(first->answered && !first->error);
+	flush_file(1, 1);
+}
+
+/* Another client does not say when it unlocks. The pauses grow, and no call is open meanwhile. */
+Test(fs_locks, polls_with_pauses)
+{
+	struct ask *a;
+
+	others(0, 9, NFS_RANGE_WRITE);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 0, F_RDLCK);
+	for (unsigned i = 0; i < 100; i++) {
+		settle();
+		cr_assert_eq(lane.active, 0);
+		lane_play_run(2);
+	}
+	cr_assert_geq(calls[NFS_OP_LOCK], 3);
+	cr_assert_leq(calls[NFS_OP_LOCK], 6);
+	others(0, 9, NFS_RANGE_NONE);
+	for (unsigned i = 0; i < 400 && !a->answered; i++) {
+		lane_play_run(5);
+		settle();
+	}
+	cr_assert(a->answered && !a->error);
+	flush_file(0, 1);
+}
+
+static void interrupt(const struct ask *a)
+{
+	struct fuse_interrupt_in in = { .unique = a->unique };
+	struct fuse_in_header h = fs_play_header(FUSE_INTERRUPT, 0, sizeof(in));
+
+	fs_play_request(&h, &in, sizeof(in));
+	lane_play_run(1);
+}
+
+Test(fs_locks, any_signal_ends_the_wait)
+{
+	struct ask *a, *b;
+
+	others(0, 9, NFS_RANGE_WRITE);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 0, F_RDLCK);
+	settle();
+	b = set_lock(FUSE_SETLKW, 0, 2, 0, 0, F_RDLCK);
+	settle();
+	interrupt(a);
+	cr_assert(a->answered);
+	cr_assert_eq(a->error, -EINTR);
+	cr_assert_not(b->answered);
+	interrupt(b);
+	cr_assert_eq(b->error, -EINTR);
+	settle();
+	lane_play_run(100);
+	cr_assert_eq(fake.nsends, 0);
+}
+
+/* LOCK was granted just then: nobody knows of it, so it is given back. */
+Test(fs_locks, a_lock_that_comes_too_late)
+{
+	struct ask *a = set_lock(FUSE_SETLKW, 0, 1, 0, 0, F_WRLCK);
+
+	lane_play_flush();
+	interrupt(a);
+	cr_assert_eq(a->error, -EINTR);
+	for (unsigned i = 0; i < 8; i++)
+		lane_play_reply(fl->vl.active.next == &fl->vl.active ? 0 :
+				container_of(fl->vl.active.next, struct vfs_op, node)->call.eng.rr.xid);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(try_lock(1, 2, 0, 0, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* A signal before the process has got it, and what it had before stays. */
+Test(fs_locks, an_upgrade_that_comes_too_late)
+{
+	struct ask *a;
+
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_WRLCK);
+	lane_play_flush();
+	interrupt(a);
+	cr_assert_eq(a->error, -EINTR);
+	lane_play_reply(container_of(fl->vl.active.next, struct vfs_op, node)->call.eng.rr.xid);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 0);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), -EAGAIN);
+	flush_file(0, 1);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* LOCK ends without an answer: nobody knows whether it was executed. */
+Test(fs_locks, a_lock_without_an_answer)
+{
+	lock_fails = -EIO;
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), -EIO);
+	lock_fails = 0;
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* ---- data ---- */
+
+static void write_file(unsigned f)
+{
+	struct fuse_write_in in = { .fh = files[f], .offset = 0, .size = 10, .flags = O_RDWR };
+	struct fuse_in_header h = fs_play_header(FUSE_WRITE, FUSE_ROOT_ID, sizeof(in) + 10);
+
+	fs_play_request(&h, &in, sizeof(in));
+}
+
+/* What was written is on the server before LOCK, and on its disk before LOCKU. */
+Test(fs_locks, data_goes_first)
+{
+	write_file(0);
+	cr_assert_eq(calls[NFS_OP_WRITE], 0);
+	cr_assert_eq(set_lock(FUSE_SETLK, 0, 1, 0, 5, F_WRLCK)->answered, false);
+	for (unsigned i = 0; i < 10; i++) {
+		settle();
+		lane_play_run(1);
+	}
+	cr_assert_eq(calls[NFS_OP_WRITE], 1);
+	cr_assert_eq(calls[NFS_OP_LOCK], 1);
+	write_file(0);
+	set_lock(FUSE_SETLK, 0, 1, 0, 5, F_UNLCK);
+	for (unsigned i = 0; i < 20 && !calls[NFS_OP_LOCKU]; i++) {
+		lane_play_serve();
+		cr_assert(!calls[NFS_OP_LOCKU] || calls[NFS_OP_WRITE] == 2);
+		lane_play_run(1);
+	}
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(calls[NFS_OP_WRITE], 2);
+}
+
+/* The kernel is told to forget the attributes of a file that has changed, before it has the lock. */
+Test(fs_locks, a_file_that_has_changed)
+{
+	unsigned before = notice.count;
+
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	cr_assert_eq(notice.count, before);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_UNLCK), 0);
+	change++;
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	cr_assert_eq(notice.count, before + 1);
+	cr_assert_eq(notice.answers, 0, "before the answer");
+	cr_assert_eq(notice.what.off, -1, "the attributes, not the pages");
+	flush_file(0, 1);
+}
+
+/* ---- random, against POSIX ---- */
+
+static char posix[8][BYTES];            /* by key: 1..7 */
+
+static bool may(uint64_t key, unsigned from, unsigned last, unsigned type)
+{
+	for (unsigned k = 1; k < 8; k++)
+		for (unsigned b = from; b <= last; b++)
+			if (k != key && posix[k][b] && (type == NFS_RANGE_WRITE || posix[k][b] == NFS_RANGE_WRITE))
+				return false;
+	return true;
+}
+
+/* The server has for each byte what POSIX says. */
+static void compare(unsigned step)
+{
+	for (unsigned b = 0; b < BYTES; b++) {
+		unsigned readers = 0, writers = 0, r = 0, w = 0;
+
+		for (unsigned k = 1; k < 8; k++) {
+			readers += posix[k][b] == NFS_RANGE_READ;
+			writers += posix[k][b] == NFS_RANGE_WRITE;
+		}
+		for (unsigned i = 0; i < nstates; i++) {
+			r += states[i].held[b] == NFS_RANGE_READ;
+			w += states[i].held[b] == NFS_RANGE_WRITE;
+		}
+		cr_assert(readers == r && writers == w, "step %u, byte %u: %u %u, and the server has %u %u",
+			  step, b, readers, writers, r, w);
+	}
+}
+
+/* What waits is granted, as soon as nothing is in its way; POSIX says for each that it may be then. */
+static struct ask *pending[8];
+
+static bool take_granted(void)
+{
+	bool open = false;
+
+	for (unsigned k = 1; k < 8; k++) {
+		struct ask *a = pending[k];
+
+		if (!a)
+			continue;
+		if (a->answered) {
+			cr_assert_eq(a->error, 0);
+			cr_assert(may(k, a->start, a->last, a->type), "%u got what another one has", k);
+			memset(posix[k] + a->start, (int)a->type, a->last - a->start + 1);
+			pending[k] = NULL;
+		} else {
+			open = open || may(k, a->start, a->last, a->type);
+		}
+	}
+	return open;
+}
+
+static void let_waiters_go(void)
+{
+	for (unsigned i = 0; take_granted(); i++) {
+		cr_assert_lt(i, 2000, "nobody gets what is free");
+		lane_play_run(i < 20 ? 1 : 10);
+		lane_play_serve();
+	}
+}
+
+static void drop(unsigned key)
+{
+	memset(posix[key], 0, BYTES);
+}
+
+static void random_step(unsigned *seed)
+{
+	unsigned key = 1 + (unsigned)rand_r(seed) % 7, a = (unsigned)rand_r(seed) % BYTES;
+	unsigned b = (unsigned)rand_r(seed) % BYTES, from = a < b ? a : b, last = a < b ? b : a;
+	unsigned f = (unsigned)rand_r(seed) % FILES;
+	static const int types[] = { F_RDLCK, F_WRLCK, F_UNLCK };
+	unsigned type = (unsigned)rand_r(seed) % 3;
+	uint64_t end = last == BYTES - 1 ? INT64_MAX : last;
+	bool can;
+
+	if (pending[key]) {
+		if (rand_r(seed) % 4 == 0) {
+			interrupt(pending[key]);
+			cr_assert(pending[key]->answered);
+			if (!pending[key]->error)
+				take_granted();
+			pending[key] = NULL;
+			settle();
+		}
+		return;
+	}
+	if (rand_r(seed) % 10 == 0) {   /* closes one of its opens */
+		flush_file(f, key);
+		drop(key);
+		return;
+	}
+	if (type == 2) {
+		cr_assert_eq(try_lock(f, key, from, end, F_UNLCK), 0);
+		memset(posix[key] + from, 0, last - from + 1);
+		return;
+	}
+	can = may(key, from, last, type ? NFS_RANGE_WRITE : NFS_RANGE_READ);
+	if (!can && rand_r(seed) % 2) {
+		pending[key] = set_lock(FUSE_SETLKW, f, key, from, end, types[type]);
+		settle();
+		return;
+	}
+	cr_assert_eq(try_lock(f, key, from, end, types[type]), can ? 0 : -EAGAIN);
+	if (can)
+		memset(posix[key] + from, type ? NFS_RANGE_WRITE : NFS_RANGE_READ, last - from + 1);
+}
+
+Test(fs_locks, random_locks_are_as_posix_says)
+{
+	unsigned seed = 1;
+
+	for (unsigned step = 0; step < 3000; step++) {
+		random_step(&seed);
+		let_waiters_go();
+		compare(step);
+	}
+	for (unsigned k = 1; k < 8; k++) {
+		if (pending[k])
+			interrupt(pending[k]);
+		settle();
+		flush_file(0, k);
+	}
+}
