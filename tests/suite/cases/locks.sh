@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # Locks on the server: two mounts exclude each other, by fcntl(), by open file descriptions, by flock(),
 # and what one of them writes under a lock the other one reads. In guests the kernel's client is a third.
+# A server that restarts gives the locks back.
 [[ $VERS != 3 ]] || skip "locks are local with version 3"
 locks=${BIN%/src/*}/tests/vm-clients/locks
 [[ -x $locks ]] || skip "no $locks"
@@ -100,6 +101,28 @@ echo text >"$WORK/plain"; cat "$WORK/plain" >/dev/null
 equal "$(stat_now rpc.LOCK):$(stat_now rpc.LOCKU)" "$before" "calls of locks without locks"
 
 [[ ! -d $kernels/$CASE ]] || vm-root umount "$kernels" || fail "unmount of the kernel's"
+
+# The server restarts: locks that are held are reclaimed before anybody else gets them, and who waits for
+# one gets it afterwards.
+holder posix w 0 10 "$WORK/kept"
+before=$(( 10#$(<"$SERVER_WORK/count.posix") ))
+amount 40 10
+each=$REPLY
+pids=()
+for at in "$WORK" "$there"; do
+	"$locks" count posix "$each" "$at/count.posix" 9>&- & pids+=($!)
+done
+until_true "they count" eval '(( 10#$(<"$SERVER_WORK/count.posix") > before + 2 ))'
+vm-nfsd-restart 9>&- || fail "restart of the server"
+may no posix r 5 1 "$there/kept"
+may yes posix w 10 1 "$there/kept"
+for pid in "${pids[@]}"; do wait "$pid" || fail "a counter while the server restarts"; done
+equal "$(( 10#$(<"$SERVER_WORK/count.posix") ))" $(( before + 2 * each )) "counted by both while the server restarts"
+let_go
+may yes posix w 0 0 "$there/kept"
+at_least "$(stat_now state.recoveries)" 1 "recoveries of state"
+! grep 'lock of an open file.*was lost' "$LOG" || fail "a lock was lost"
+
 umount "$other" || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
 other_daemon=''
