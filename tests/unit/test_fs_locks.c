@@ -216,9 +216,9 @@ static struct ask *ask(uint32_t opcode, const void *body, size_t len)
 	return a;
 }
 
-static void open_file(unsigned f)
+static uint32_t open_file(unsigned f, int flags)
 {
-	struct fuse_open_in in = { .flags = O_RDWR };
+	struct fuse_open_in in = { .flags = (uint32_t)flags };
 	struct ask *a = ask(FUSE_OPEN, &in, sizeof(in));
 	struct fuse_open_out out;
 
@@ -226,6 +226,7 @@ static void open_file(unsigned f)
 	cr_assert(a->answered && !a->error);
 	memcpy(&out, answer.data, sizeof(out));
 	files[f] = out.fh;
+	return out.open_flags;
 }
 
 static struct ask *set_lock(uint32_t opcode, unsigned f, uint64_t key, uint64_t start, uint64_t end, int type)
@@ -287,7 +288,7 @@ static void start(void)
 	fs_play_answered = answered;
 	fs_play_start(&version, &root, &attr);
 	for (unsigned f = 0; f < FILES; f++)
-		open_file(f);
+		open_file(f, O_RDWR);
 	memset(calls, 0, sizeof(calls));
 }
 
@@ -347,6 +348,18 @@ Test(fs_locks, close_releases_what_posix_says)
 	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
 	cr_assert_eq(try_lock(3, 3, 0, 8, F_WRLCK), 0);
 	cr_assert_eq(try_lock(3, 3, 9, 9, F_WRLCK), -EAGAIN);
+}
+
+/* One that only reads, too: so the kernel has to tell of its close(). */
+Test(fs_locks, close_of_an_open_that_only_reads)
+{
+	release_file(3);
+	cr_assert_not(open_file(3, O_RDONLY) & FOPEN_NOFLUSH);
+	cr_assert_eq(try_lock(0, 1, 0, 0, F_WRLCK), 0);
+	flush_file(3, 1);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(try_lock(1, 2, 0, 0, F_WRLCK), 0);
+	flush_file(1, 2);
 }
 
 /* It holds on to the open of its first lock no longer than it holds a lock. */
