@@ -226,6 +226,7 @@ static void data_unlocked(struct vfs_op *op)
 static void data_unlock(struct fs_req *r, void (*end)(struct vfs_op *op))
 {
 	r->op.end = end;
+	r->op.call.res.status = 0;
 	if (!vfs_unlock_owner(&r->op, r->fi.lock_owner))
 		end(&r->op);
 }

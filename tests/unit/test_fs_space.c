@@ -275,6 +275,22 @@ Test(fs_space, a_server_that_cannot_seek)
 	cr_assert_eq(seek_to(100000, SEEK_HOLE, "Wg"), 100050, "with what was written");
 }
 
+/* The operation of a request that failed is the next one's. cp(1) closes what it has sought in. */
+Test(fs_space, close_after_lseek_has_failed)
+{
+	struct fuse_flush_in in = { .lock_owner = 7 };
+
+	close_file(fh);
+	fh = open_file(O_RDONLY);
+	rc = -ENXIO;
+	cr_assert_eq(seek_to(200000, SEEK_DATA, "S"), -ENXIO);
+	rc = 0;
+	in.fh = fh;
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	serve();
+	cr_assert(answer.count == 1 && answer.error == 0, "close() says %d", answer.error);
+}
+
 /* A mapping may have dirtied pages that the kernel has not sent. */
 Test(fs_space, pages_that_may_be_dirty)
 {
