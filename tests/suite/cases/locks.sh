@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Locks on the server: two mounts exclude each other, by fcntl(), by open file descriptions, by flock(),
 # and what one of them writes under a lock the other one reads. In guests the kernel's client is a third.
-# A server that restarts gives the locks back.
+# A server that restarts gives the locks back; one that ends its clients does not.
 [[ $VERS != 3 ]] || skip "locks are local with version 3"
 locks=${BIN%/src/*}/tests/vm-clients/locks
 [[ -x $locks ]] || skip "no $locks"
@@ -122,6 +122,21 @@ let_go
 may yes posix w 0 0 "$there/kept"
 at_least "$(stat_now state.recoveries)" 1 "recoveries of state"
 ! grep 'lock of an open file.*was lost' "$LOG" || fail "a lock was lost"
+
+# The server ends its clients: nobody has the lock any more, and who had it is told.
+if [[ $EUID == 0 && -d /proc/fs/nfsd/clients ]]; then
+	exec 8<>"$WORK/lost" || fail "open"
+	flock -x 8 || fail "flock"
+	may no flock w 0 0 "$there/lost"
+	for ctl in /proc/fs/nfsd/clients/*/ctl; do echo expire >"$ctl"; done
+	may yes flock w 0 0 "$there/lost"
+	# shellcheck disable=SC2016 # perl's
+	equal "$(perl -MIO::Handle -e 'open(my $f, ">&=", 8) or die; syswrite($f, "x") and $f->sync and print "written"; print $!' 8>&8)" \
+		"Input/output error" "a write without the lock"
+	grep -q 'lock of an open file.*was lost' "$LOG" || fail "the log does not say that the lock is lost"
+	exec 8>&-
+	may yes flock w 0 0 "$WORK/lost"
+fi
 
 umount "$other" || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
