@@ -10,7 +10,7 @@ for piece in lib cuts share change storms; do
 	# shellcheck source=/dev/null
 	. "$home/$piece.sh"
 done
-for program in "$STALLS" "$TREE"; do [[ -x $program ]] || skip "no $program"; done
+for program in "$STALLS" "$TREE" "$LOCKS"; do [[ -x $program ]] || skip "no $program"; done
 # Nobody knows the server's address yet, which is that of this machine, and answers before anybody waits
 # for that. This guest's clock counts instructions, so it can be asked how long a mount took: 5.5 s, when
 # the address was looked at again only when its time was up, and 1.3 now.

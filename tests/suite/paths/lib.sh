@@ -16,6 +16,7 @@ STALLS=$BUILD/tests/vm-clients/stalls
 ONCE=()
 [[ $VERS != 3 ]] || ONCE=(-i)
 TREE=$BUILD/tests/host/tree/tree
+LOCKS=$BUILD/tests/vm-clients/locks
 HEARTBEAT=1
 BOTH=remoteports=${ADDRS[0]}~${ADDRS[1]},heartbeat=$HEARTBEAT
 

@@ -28,20 +28,39 @@ storm_failed() {
 	fail "seed $SEED: $(<"$TMPDIR/storm")"
 }
 
+# counts KIND - adds one to a number under a lock, again and again, and says how often.
+counts() {
+	local n=0
+	until [[ -e $TMPDIR/enough ]]; do
+		"$LOCKS" count "$1" 20 "$WORK/count.$1" || return
+		(( n += 20 ))
+	done
+	echo $n
+}
+
 exactly_once() {
-	local n=4 storm
+	local n=4 storm kind pid pids=()
 	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
 	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
 	mkdir "$WORK/storm" || fail mkdir
 	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
+	for kind in posix ofd flock; do
+		counts $kind >"$TMPDIR/counts.$kind.1" 2>&1 & pids+=($!)
+		counts $kind >"$TMPDIR/counts.$kind.2" 2>&1 & pids+=($!)
+	done
 	amount 30 8
 	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_FAILOVERS:-$REPLY}" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
 		fail "seed $SEED: $(<"$TMPDIR/cuts")"
 	tell "$(<"$TMPDIR/cuts")"
 	touch "$TMPDIR/enough"
 	wait $storm || storm_failed
-	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
+	for pid in "${pids[@]}"; do wait "$pid" || fail "seed $SEED: a counter: $(cat "$TMPDIR"/counts.*)"; done
+	for kind in posix ofd flock; do
+		equal "$(( 10#$(<"$SERVER_WORK/count.$kind") ))" $(( $(<"$TMPDIR/counts.$kind.1") + $(<"$TMPDIR/counts.$kind.2") )) "counted under locks, $kind"
+		equal "$("$LOCKS" try $kind w 0 0 "$WORK/count.$kind")" yes "no lock is left, $kind"
+	done
+	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, counted under locks $(awk '{ n += $1 } END { print n }' "$TMPDIR"/counts.*), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
 	mount_down
 	same_trees "$SERVER_WORK/storm" $n
 }
