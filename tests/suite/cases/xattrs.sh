@@ -87,3 +87,15 @@ before=$(stat_now read.requests)
 setfattr -n user.a -v x p && cat p >/dev/null || fail "read after an attribute was set"
 equal "$(stat_now read.requests)" "$before" "READs after an attribute was set"
 cd / && mount_down
+
+# A value may be longer than the data of a READ or WRITE.
+mount_up rsize=4096,wsize=4096
+cd "$WORK" || fail cd
+long=$(head -c 40000 /dev/zero | tr '\0' v)
+if setfattr -n user.long -v "$long" f 2>"$TMPDIR/said"; then
+	equal "$(value f user.long)" "$long" "a value longer than rsize"
+else
+	grep -q 'No space\|too long\|quota' "$TMPDIR/said" || fail "a value longer than wsize: $(<"$TMPDIR/said")"
+	echo "the server has no 40000 bytes"
+fi
+cd / && mount_down
