@@ -10,9 +10,10 @@
  * file. FUSE_INTERRUPT may come on another lane, which tells the one that has the request. If LOCK was
  * on its way it is given back (vfs/locks.h).
  *
- * The kernel's pages: they are good by the attributes that the kernel was told. When the lock is
- * granted, and the file has changed since then, the kernel is told to forget these, before the answer:
- * so it asks before the next read(), and drops the pages. To drop them here would wait for pages that
+ * The kernel's pages go with each lock, as with Linux's client: the server's times may be the same after
+ * another one's write as before it (many file systems' clocks go by 4 ms), and then no attribute tells.
+ * Before the answer the kernel is told to forget the attributes: so it asks before the next read(), is
+ * told another mtime, and drops the pages. To drop them here would wait for pages that
  * are being read, and this very thread may have to bring them (believed.h). A mapping shows what has
  * changed after that read(), or a stat(); what was written to it is sent by msync() before the unlock.
  */
@@ -61,10 +62,11 @@ static void lock_believe(struct fs_req *r)
 	bool differs = !op->call.res.has_attr || believed_differs(t, op->ino, &op->call.res.attr);
 
 	vfs_lock_told(op);
-	if (!differs || b->solo)
+	if (b->solo)
 		return;
-	/* If only the change attribute tells, the next mtime has to be another one. */
-	believed_written_past(op->ino);
+	/* The next mtime has to be another one, or the pages would stay. */
+	if (!believed_written_past(op->ino) && !differs)
+		return;
 	atomic_store(&b->may_ask, true);
 	fs_forget_attr(r);
 }

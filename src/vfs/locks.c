@@ -311,6 +311,7 @@ void vfs_lock_told(struct vfs_op *op)
 	struct inode_table *t = &op->vl->vfs->inodes;
 	struct nfs_attr *attr = &op->call.res.attr;
 
+	ahead_outdated(op->ino);
 	if (!op->call.res.has_attr)
 		return;
 	behind_size(op->ino, attr, op->call.eng.start_ns);

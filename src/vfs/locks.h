@@ -20,8 +20,9 @@
  * milliseconds. Others' are sent at once.
  *
  * What is promised of data: before LOCK, what was written is on the server, and before LOCKU on stable
- * storage. LOCK brings the attributes, so what was read ahead of a file that has changed is dropped.
- * The front end sees to what its other side keeps (vfs_lock_told()).
+ * storage. With LOCK all that was read ahead is dropped, and not only if the file's attributes are
+ * others: a server's clock may not have ticked between two writes. LOCK brings the attributes. The front
+ * end sees to what its other side keeps (vfs_lock_told()).
  *
  * An operation that nobody waits for any more, and that gets its lock, gives it back; unless it was to
  * change what the owner held there: to unlock that would take away what its program has. Then the

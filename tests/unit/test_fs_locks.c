@@ -666,6 +666,21 @@ Test(fs_locks, a_file_that_has_changed)
 	flush_file(0, 1);
 }
 
+/* Another client has written within one tick of the server's clock: no attribute tells. */
+Test(fs_locks, a_file_whose_times_are_the_same)
+{
+	struct inode *ino = fs.root;
+	unsigned before = notice.count, read_ahead = atomic_load(&ino->data_nr);
+
+	atomic_store(&believed_of(ino)->paged, true);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	cr_assert_eq(notice.count, before + 1);
+	cr_assert_eq(notice.answers, 0, "before the answer");
+	cr_assert(atomic_load(&believed_of(ino)->outdated), "the next mtime is another one");
+	cr_assert_neq(atomic_load(&ino->data_nr), read_ahead, "what was read ahead is old");
+	flush_file(0, 1);
+}
+
 /* ---- random, against POSIX ---- */
 
 static char posix[8][BYTES];            /* by key: 1..7 */
