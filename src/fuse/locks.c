@@ -10,8 +10,10 @@
  * file. FUSE_INTERRUPT may come on another lane, which tells the one that has the request. If LOCK was
  * on its way it is given back (vfs/locks.h).
  *
- * The kernel's pages go with each lock, as with Linux's client: the server's times may be the same after
- * another one's write as before it (many file systems' clocks go by 4 ms), and then no attribute tells.
+ * The kernel's attributes and pages go with each lock, as with Linux's client. What LOCK brings cannot
+ * tell whether they are good: the server's times may be the same after another one's write as before it
+ * (many file systems' clocks go by 4 ms), and newer attributes that this mount has heard of may be on
+ * their way to the kernel only, in the answer to another program's LOOKUP.
  * Before the answer the kernel is told to forget the attributes: so it asks before the next read(), is
  * told another mtime, and drops the pages. To drop them here would wait for pages that
  * are being read, and this very thread may have to bring them (believed.h). A mapping shows what has
@@ -56,17 +58,12 @@ void fs_locks_on_signal(struct loop_msg *m)
 
 static void lock_believe(struct fs_req *r)
 {
-	struct vfs_op *op = &r->op;
-	struct inode_table *t = &op->vl->vfs->inodes;
-	struct believed *b = believed_of(op->ino);
-	bool differs = !op->call.res.has_attr || believed_differs(t, op->ino, &op->call.res.attr);
+	struct believed *b = believed_of(r->op.ino);
 
-	vfs_lock_told(op);
+	vfs_lock_told(&r->op);
 	if (b->solo)
 		return;
-	/* The next mtime has to be another one, or the pages would stay. */
-	if (!believed_written_past(op->ino) && !differs)
-		return;
+	believed_written_past(r->op.ino);
 	atomic_store(&b->may_ask, true);
 	fs_forget_attr(r);
 }
