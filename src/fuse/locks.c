@@ -23,7 +23,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include "fuse/fs_impl.h"
-#include "fuse/readback.h"
 
 /* ---- signals ---- */
 
