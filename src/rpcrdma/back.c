@@ -42,12 +42,8 @@ static void back_retry(struct rr_link *link)
 {
 	int rc = 0;
 
-	while (link->nunsent && !rc) {
-		rc = back_post(link, &link->unsent[0]);
-		if (rc)
-			break;
+	while (link->nunsent && !(rc = back_post(link, &link->unsent[0])))
 		memmove(link->unsent, link->unsent + 1, --link->nunsent * sizeof(link->unsent[0]));
-	}
 	if (rc && rc != -EAGAIN)
 		rr_link_reset(link, rc, "cannot answer a call of the server");
 }
