@@ -78,15 +78,6 @@ void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set)
 	out->mtime = st->st_mtim;
 }
 
-void fs_forget_attr(struct fs_req *r)
-{
-	struct fs *fs = fs_of_req(r);
-
-	believed_attr_forgotten(r->op.ino);
-	/* Offset -1 invalidates only the attributes, and does not block. */
-	fuse_lowlevel_notify_inval_inode(fs->se, fs_node(fs, r->op.ino), -1, 0);
-}
-
 double fs_entry_timeo(struct fs *fs, struct inode *dir)
 {
 	if (fs->cfg.lookupcache == FS_LOOKUPCACHE_NONE)
@@ -114,7 +105,7 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 	if (!ino)
 		return NULL;
 	if (r->req)
-		readback_asked(ino, fuse_req_ctx(r->req)->pid);
+		fs_tells(r, ino);
 	fs_entry_node(fs, e, ino);
 	fs_stat_of(fs, ino, &e->attr, &res->attr);
 	e->attr_timeout = inode_timeo(&fs->vfs.inodes, ino);

@@ -6,6 +6,10 @@
 #include "vfs/opencount.h"
 #include "vfs/ownchange.h"
 
+/* believed_taken.tid */
+#define NOBODY_YET 0
+#define GONE_ON    (-1)
+
 /* ---- lookups and opens ---- */
 
 void believed_known(struct inode *ino)
@@ -49,7 +53,9 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 	else if (asked)
 		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
-	atomic_store(&b->fresh_ns, mono_ns());
+	b->forget_ns = mono_ns();
+	atomic_store(&b->fresh_ns, b->forget_ns);
+	atomic_store(&b->spoilt_ns, b->forget_ns);
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
@@ -134,10 +140,116 @@ void believed_forgets(struct inode *ino)
 	atomic_store(&b->mixed, false);
 }
 
-void believed_attr_forgotten(struct inode *ino)
+/* ---- to forget ---- */
+
+static bool is_untaken(const struct believed_taken *a, uint64_t now)
 {
-	believed_news(ino);
+	return a->ns && atomic_load(&a->tid) != GONE_ON && now < a->ns + BELIEVED_TAKEN_NS;
+}
+
+/* A process takes in SETATTR's answer when it goes on. */
+#define SETATTR_COMES_NS 1000000000ull
+
+static bool setattr_comes_locked(const struct believed *b, uint64_t now)
+{
+	return now - b->set_ns < SETATTR_COMES_NS;
+}
+
+static bool forget_waits_locked(const struct believed *b, uint64_t now)
+{
+	return atomic_load(&b->forgetting) || atomic_load(&b->reading) || is_untaken(&b->first, now) ||
+	       is_untaken(&b->read, now);
+}
+
+enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits)
+{
+	struct believed *b = believed_of(ino);
+	uint64_t now = mono_ns();
+	bool tells;
+
+	inode_lock(t, ino);
+	tells = b->first.ns || atomic_load(&b->forgetting);     /* it was told since, or may be */
+	if (tells && waits && forget_waits_locked(b, now)) {
+		inode_unlock(t, ino);
+		return FORGET_LATER;
+	}
+	b->forget_ns = now;
+	/* A listing that was asked for before is older. */
+	atomic_store(&b->fresh_ns, now);
+	if (tells) {
+		b->forgot_ns = now;
+		/* SETATTR's answer counts also if it is older. */
+		b->first.ns = setattr_comes_locked(b, now) ? now : 0;
+		atomic_store(&b->first.tid, NOBODY_YET);
+		atomic_fetch_add(&b->forgetting, 1);
+		believed_news(ino);
+	}
 	believed_forgets(ino);
+	inode_unlock(t, ino);
+	return tells ? FORGET_TELL : FORGET_DONE;
+}
+
+void believed_forget_ends(struct inode *ino)
+{
+	atomic_fetch_sub(&believed_of(ino)->forgetting, 1);
+}
+
+/* It ignores the answer to what it has asked for before it forgot. */
+static void believed_hears_locked(struct believed *b, uint64_t since)
+{
+	if (b->first.ns || since < b->forgot_ns)
+		return;
+	b->first.ns = mono_ns();
+	atomic_store(&b->first.tid, NOBODY_YET);
+}
+
+/* If another answer comes in between, that one's thread shows as well that the kernel has one. */
+void believed_tells(struct inode *ino, pid_t tid)
+{
+	pid_t none = NOBODY_YET;
+
+	if (tid > 0)
+		atomic_compare_exchange_strong(&believed_of(ino)->first.tid, &none, tid);
+}
+
+void believed_read_begins(struct inode *ino)
+{
+	atomic_fetch_add(&believed_of(ino)->reading, 1);
+}
+
+void believed_read_ends(struct inode_table *t, struct inode *ino, pid_t tid)
+{
+	struct believed *b = believed_of(ino);
+	uint64_t now = mono_ns();
+
+	inode_lock(t, ino);
+	/* Of several nobody knows. */
+	atomic_store(&b->read.tid, tid > 0 && !is_untaken(&b->read, now) ? tid : NOBODY_YET);
+	b->read.ns = now;
+	inode_unlock(t, ino);
+	atomic_fetch_sub(&b->reading, 1);
+}
+
+static void taken_goes_on(struct believed_taken *a, pid_t tid)
+{
+	atomic_compare_exchange_strong(&a->tid, &tid, GONE_ON);
+}
+
+void believed_goes_on(struct inode *ino, pid_t tid)
+{
+	struct believed *b = believed_of(ino);
+
+	if (tid <= 0)
+		return;
+	taken_goes_on(&b->first, tid);
+	taken_goes_on(&b->read, tid);
+}
+
+bool believed_is_late_locked(const struct inode *ino, uint64_t since, uint64_t asked)
+{
+	const struct believed *b = believed_of(ino);
+
+	return asked < b->forget_ns && since >= b->forgot_ns;
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
@@ -200,6 +312,7 @@ static void believed_compare_locked(struct inode *ino, const struct nfs_attr *at
 static void believed_take_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
 				 uint64_t asked)
 {
+	believed_hears_locked(believed_of(ino), since);
 	believed_compare_locked(ino, attr);
 	believed_size_locked(ino, attr, since, asked);
 	atomic_store(&believed_of(ino)->may_ask, false);
@@ -273,9 +386,11 @@ bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_at
 			 uint64_t asked, bool mtime)
 {
 	struct believed *b = believed_of(ino);
-	bool hides = hides_locked(ino, attr), older = opened_since_locked(ino, attr, asked);
+	bool hides = hides_locked(ino, attr);
+	bool older = opened_since_locked(ino, attr, asked) || asked < b->forget_ns;
 
 	believed_forgets(ino);
+	believed_hears_locked(b, UINT64_MAX);   /* in any case */
 	if (mtime)
 		atomic_store(&b->mtime_ahead, 0);
 	believed_answer_locked(t, ino, attr, since, asked, UINT64_MAX);
@@ -312,14 +427,6 @@ bool believed_written_past(struct inode *ino)
 
 /* ---- opens ---- */
 
-/* A process takes in SETATTR's answer when it goes on. */
-#define SETATTR_COMES_NS 1000000000ull
-
-static bool setattr_comes_locked(const struct believed *b, const struct nfs_attr *attr)
-{
-	return b->set_change != attr->change && mono_ns() - b->set_ns < SETATTR_COMES_NS;
-}
-
 bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
 {
 	struct believed *b = believed_of(ino);
@@ -329,7 +436,7 @@ bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
 	other = !ownchange_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
-	other |= atomic_load(&b->mixed) || setattr_comes_locked(b, attr);
+	other |= atomic_load(&b->mixed) || (b->set_change != attr->change && setattr_comes_locked(b, mono_ns()));
 	other |= atomic_load(&b->differing) > 0;
 	inode_unlock(t, ino);
 	return other;

@@ -42,6 +42,22 @@
  * believed_appends_elsewhere() say what to do about them. If the kernel still appends at an old
  * size, open_end.end tells.
  *
+ * To be told to forget is news as well: the kernel ignores the answer to what it has asked before, and
+ * a read() that has asked goes on with what it has, which may be older than its own open, or its lock:
+ *
+ *      read(): GETATTR (version 5)             others open the file: forget (version 6)
+ *      answer: ignored; the old size, the old page
+ *
+ * So (forget.c) the kernel is not told again to forget what it has forgotten already and was not told
+ * since (`first.ns`). Then answers that were asked for before are not given any more, but asked for once
+ * more (believed_is_late_locked()): the kernel would take them. If it was told since, the next time waits
+ * until it has taken in the first answer: any later read() has what is new then; and until no read()
+ * waits for an answer. A thread has taken its answer in when it sends something else that it waits for;
+ * or BELIEVED_TAKEN_NS later.
+ * What is left: this mount's own write()s, SETATTRs and READs at the file's end are such news, too. And
+ * the first answer may be to a request that lay in the queue when the kernel was told, so that it was
+ * ignored; then a read() is lost whose request lies in the queue at the next time.
+ *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
  * asks for the mtime before each read() if it was told to forget the attributes. So it is
@@ -77,6 +93,12 @@ struct open_end {
 	uint64_t since, change;         /* when OPEN's reply came, and its change attribute */
 };
 
+/* An answer that its thread may not have taken in yet. */
+struct believed_taken {
+	uint64_t ns;                    /* [s] when it was given... */
+	_Atomic pid_t tid;              /* ...to which thread; 0: nobody knows; -1: it has gone on */
+};
+
 /* told_size: nobody knows what the kernel believes. */
 #define NOBODY_KNOWS UINT64_MAX
 
@@ -98,10 +120,16 @@ struct believed {
 	_Atomic bool told;              /* it was told attributes since it last forgot them; the newest */
 	uint64_t told_change;           /* [s] ones had this change attribute */
 	_Atomic bool mixed;             /* ...and were not the same each time */
-	_Atomic unsigned differing;     /* opens that know of a difference, and have not told it yet */
+	_Atomic unsigned differing;     /* OPENs and LOCKs that have the kernel forget them, and have not yet */
 	_Atomic bool paged;             /* the kernel may have pages of it... */
 	_Atomic unsigned dirtiers;      /* ...and so many open files by which mappings may dirty them */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
+	uint64_t forget_ns;             /* [s] when an OPEN brought attributes, or the kernel was to forget them... */
+	uint64_t forgot_ns;             /* [s] ...and when it was told to, by forget.c */
+	_Atomic unsigned forgetting;    /* it is being told to */
+	struct believed_taken first;    /* the first answer to a later request; ns 0: there was none */
+	struct believed_taken read;     /* the last one to a read() */
+	_Atomic unsigned reading;       /* read()s that wait for one */
 	bool cache_valid;               /* [s] the kernel has no pages that are older than... */
 	uint64_t cache_change;          /* [s] ...this change attribute */
 
@@ -142,12 +170,34 @@ void believed_dropped(struct inode_table *t, struct inode *ino, uint64_t change)
 /* This mount has changed the file's metadata, and nothing else has changed it in between. */
 void believed_marked_locked(struct inode *ino, uint64_t before, uint64_t after);
 
+/* ---- to forget (forget.c) ---- */
+
+/* A process takes in an answer when it goes on. This is for how long the next one waits. */
+#define BELIEVED_TAKEN_NS 50000000ull
+
+enum believed_forget {
+	FORGET_DONE,                    /* it has forgotten them already */
+	FORGET_TELL,                    /* it has to be told; then believed_forget_ends() follows */
+	FORGET_LATER,                   /* a read() might miss what its open, or its lock, has promised */
+};
+/* The kernel is to forget the attributes. waits: it may be later. */
+enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits);
+void believed_forget_ends(struct inode *ino);
+/* The kernel is about to get an answer with attributes, for a request of that thread. */
+void believed_tells(struct inode *ino, pid_t tid);
+/* A read() waits for attributes; it is about to get them, or none. */
+void believed_read_begins(struct inode *ino);
+void believed_read_ends(struct inode_table *t, struct inode *ino, pid_t tid);
+/* That thread has gone on: it has sent something that it waits for itself. */
+void believed_goes_on(struct inode *ino, pid_t tid);
+/* With the lock of the inode's shard: an answer to a request that was read at `since`, and for which the
+ * server was asked at `asked`, is older than it may be, and the kernel would take it. */
+bool believed_is_late_locked(const struct inode *ino, uint64_t since, uint64_t asked);
+
 /* ---- attributes ---- */
 
 /* The last attributes, or a WRITE's answer, will not reach the kernel. */
 void believed_unheard(struct inode *ino);
-/* The kernel has been told to forget the attributes. */
-void believed_attr_forgotten(struct inode *ino);
 /* It is about to forget size and times by itself, because a write() has ended. */
 void believed_forgets(struct inode *ino);
 /* The kernel reads or writes the file through its page cache. */
@@ -170,7 +220,7 @@ void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end
 
 /* With the lock of the inode's shard: */
 
-/* attr are about to go to the kernel, which has asked at `since`. */
+/* attr are about to go to the kernel, which has asked at `since`. By then its request had been read. */
 void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 /* The same for attributes from a listing. */
 void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);

@@ -145,8 +145,13 @@ static void write_end(struct vfs_op *op)
 	fs_end_err(r, status);
 }
 
+static void data_refused(struct fs_req *r)
+{
+	fs_end_err(r, ESTALE);
+}
+
 /* An append that would overwrite data. The kernel asks for the attributes when a program does,
- * or when the file is opened again. true: r has been answered. */
+ * or when the file is opened again. true: r has been answered, or is soon. */
 static bool is_stale(struct fs_req *r, uint64_t offset)
 {
 	struct fs_file *f = fs_file_of(r->op.file);
@@ -155,10 +160,10 @@ static bool is_stale(struct fs_req *r, uint64_t offset)
 		return false;
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
 		 "when it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
-	fs_forget_attr(r);
 	if (is_direct(&r->fi))
 		atomic_store(&f->refused, offset + 1);
-	fs_end_err(r, ESTALE);
+	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
+	fs_forget_attr_then(r, data_refused);
 	return true;
 }
 
@@ -258,6 +263,7 @@ void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
+	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	r->fi.lock_owner = fi->lock_owner;
 	if (fs_file_of(r->op.file)->writes || believed_of(r->op.ino)->solo)
 		behind_settle(&r->op, r->op.ino, true, data_flushed);

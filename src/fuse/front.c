@@ -43,13 +43,25 @@ static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
 	believed_answer_locked(t, ino, attr, since, behind_since(ino, since) ? 0 : since, UINT64_MAX);
 }
 
-static void front_attr_locked(struct vfs_op *op, double timeo)
+/* The server was asked before the kernel was to forget what it has. How often that may be, one time
+ * after the other: those who open and lock the file all the time do not keep others from it for good. */
+#define LATE_MOST 8u
+
+static bool front_is_late_locked(struct vfs_op *op)
+{
+	return op->call.op == NFS_OP_GETATTR && op->attr.late < LATE_MOST &&
+	       believed_is_late_locked(op->ino, op->start_ns, op->asked_ns) && ++op->attr.late;
+}
+
+static bool front_attr_locked(struct vfs_op *op, double timeo)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
 	struct nfs_attr *attr = &op->call.res.attr;
 	struct fs_req *r = fs_req_of(op);
 	double known = op->call.op == NFS_OP_GETATTR ? op->attr.known : HUGE_VAL;
 
+	if (front_is_late_locked(op))
+		return false;
 	r->timeo = known < timeo ? known : timeo;
 	if (op->call.op == NFS_OP_LINK)
 		believed_told_locked(op->ino, attr, op->start_ns);
@@ -59,6 +71,7 @@ static void front_attr_locked(struct vfs_op *op, double timeo)
 	else if (!believed_set_locked(t, op->ino, attr, op->start_ns, op->asked_ns,
 				      op->call.args.sattr.valid & NFS_SET_MTIME))
 		r->timeo = 0;
+	return true;
 }
 
 static bool front_may_list_locked(const struct inode *ino, uint64_t since)

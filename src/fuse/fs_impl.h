@@ -113,13 +113,18 @@ struct fs_req {
 	/* Cleared by fs_req_new(): */
 	enum came_back back;            /* OPEN, SETATTR: how far it is let through (sentback.h) */
 	bool named;                     /* SETATTR: of the size, by name */
+	bool reads;                     /* GETATTR: a read() waits for it */
 	bool statx;                     /* GETATTR: it came as FUSE_STATX, and is answered as that */
 	bool any_signal;                /* interrupted by any signal, at once */
+	uint8_t tries;                  /* LOOKUP: that found attributes that were too old */
 	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* Not cleared: */
 	struct nfs_fh node_fh;          /* ...and its filehandle */
 	struct fuse_file_info fi;       /* READ, WRITE, OPEN, CREATE */
+	struct fs_file *opened;         /* OPEN: the kernel's, if it gets the answer */
+	void (*forgotten)(struct fs_req *r);    /* forget.c: what comes then... */
+	uint64_t forget_until_ns;               /* ...at the latest */
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	uint32_t mask;                  /* ACCESS */
 	enum nfs_acl_kind acl;          /* xattr.c: which list */
@@ -300,9 +305,14 @@ void fs_stat(const struct fs *fs, struct stat *st, const struct nfs_attr *a);
 void fs_stat_of(const struct fs *fs, const struct inode *ino, struct stat *st,
 		const struct nfs_attr *a);
 void fs_sattr(struct nfs_sattr *out, const struct stat *st, int to_set);
-/* Tells the kernel to forget the attributes of r's inode. Only while the kernel waits for r:
- * otherwise it may be dropping the inode, and wait for an answer from this very thread. */
-void fs_forget_attr(struct fs_req *r);
+/* The kernel is about to get an answer to r with attributes of ino. */
+static inline void fs_tells(struct fs_req *r, struct inode *ino)
+{
+	pid_t tid = fuse_req_ctx(r->req)->pid;
+
+	readback_asked(ino, tid);
+	believed_tells(ino, tid);
+}
 /* For how many seconds the kernel may believe that a name of dir exists, and that a name
  * does not exist. */
 double fs_entry_timeo(struct fs *fs, struct inode *dir);
@@ -311,6 +321,16 @@ double fs_negative_timeo(const struct fs_config *cfg);
  * entry for it. name: in r's inode; NULL: it has none. The reference becomes the kernel's if the
  * reply gets there. NULL: no memory. */
 struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_param *e);
+
+/* ---- forget.c ---- */
+
+/* Tells the kernel to forget the attributes of r's inode. Only while the kernel waits for r:
+ * otherwise it may be dropping the inode, and wait for an answer from this very thread. */
+void fs_forget_attr(struct fs_req *r);
+/* The same for OPEN and LOCK: forgotten(r) answers then, perhaps some milliseconds later. Until then
+ * other opens find no difference, but this: it is counted in believed.differing, by the caller, before
+ * the attributes are noted. */
+void fs_forget_attr_then(struct fs_req *r, void (*forgotten)(struct fs_req *r));
 
 /* ---- statfs.c ---- */
 

@@ -26,11 +26,18 @@ static void reply_attr(struct fs_req *r)
 	struct vfs_op *op = &r->op;
 	struct stat st;
 
-	readback_asked(op->ino, fuse_req_ctx(r->req)->pid);
+	fs_tells(r, op->ino);
 	fs_stat_of(fs, op->ino, &st, &op->call.res.attr);
 	if (op->ino == fs->root)
 		fs_lane_of(op->vl)->root = st;
 	getattr_say(r, &st, r->timeo, r->statx && op->call.res.has_btime ? &op->call.res.btime : NULL);
+}
+
+/* r is about to be answered. */
+static void getattr_read_ends(struct fs_req *r)
+{
+	if (r->reads)
+		believed_read_ends(&r->op.vl->vfs->inodes, r->op.ino, r->req ? fuse_req_ctx(r->req)->pid : 0);
 }
 
 static void attr_done(struct vfs_op *op)
@@ -42,6 +49,7 @@ static void attr_done(struct vfs_op *op)
 	if (op->call.op == NFS_OP_SETATTR && (op->call.args.sattr.valid & NFS_SET_SIZE) &&
 	    (!op->call.res.status || vfs_maybe_done(op->call.res.status)) && believed_of(op->ino)->solo)
 		solo_cut(op->ino, op->call.args.sattr.size);
+	getattr_read_ends(r);
 	if (op->call.res.status == 0 && r->req) {
 		reply_attr(r);
 	} else if (op->call.op == NFS_OP_SETATTR) {
@@ -70,6 +78,8 @@ static bool is_young(struct fs_req *r, bool stat)
 
 	if (!readback_attr(&r->op.vl->vfs->inodes, r->op.ino, &attr, &timeo, r->op.start_ns, stat))
 		return false;
+	believed_tells(r->op.ino, fuse_req_ctx(r->req)->pid);
+	getattr_read_ends(r);
 	fs_stat_of(fs_of_req(r), r->op.ino, &st, &attr);
 	fuse_reply_attr(r->req, &st, timeo);
 	fs_replied(r);
@@ -84,6 +94,10 @@ void fs_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
+	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
+	r->reads = fi;
+	if (r->reads)
+		believed_read_begins(r->op.ino);
 	r->statx = fs_lane_of(r->op.vl)->statx;
 	if (!r->statx && is_young(r, !fi)) {
 		fs_req_free(r);

@@ -55,25 +55,29 @@ void fs_locks_on_signal(struct loop_msg *m)
 
 /* ---- locks ---- */
 
-static void lock_believe(struct fs_req *r)
+static void lock_answer(struct fs_req *r)
 {
-	struct believed *b = believed_of(r->op.ino);
-
-	vfs_lock_told(&r->op);
-	if (b->solo)
-		return;
-	believed_written_past(r->op.ino);
-	atomic_store(&b->may_ask, true);
-	fs_forget_attr(r);
+	fs_end_status(&r->op);
 }
 
 static void lock_end(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
+	struct believed *b = believed_of(op->ino);
 
-	if (!op->call.res.status && op->lock.type != NFS_RANGE_NONE && r->req)
-		lock_believe(r);
-	fs_end_status(op);
+	if (op->call.res.status || op->lock.type == NFS_RANGE_NONE || !r->req) {
+		fs_end_status(op);
+		return;
+	}
+	atomic_fetch_add(&b->differing, !b->solo);
+	vfs_lock_told(op);
+	if (b->solo) {
+		fs_end_status(op);
+		return;
+	}
+	believed_written_past(op->ino);
+	atomic_store(&b->may_ask, true);
+	fs_forget_attr_then(r, lock_answer);
 }
 
 static enum nfs_range_set lock_type(int type)
@@ -88,6 +92,7 @@ static struct fs_req *lock_new(fuse_req_t req, const struct fuse_file_info *fi, 
 
 	if (!r)
 		return NULL;
+	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	op_lock_begins(&r->op);
 	k = &r->op.lock;
 	k->key = fi->lock_owner;

@@ -17,6 +17,8 @@
 #include <string.h>
 #include "fuse/fs_impl.h"
 
+#define LOOKUP_TRIES 8u
+
 /* ---- lookup, forget ---- */
 
 /* Answers that the name does not exist, to be believed for timeo seconds. Does nothing if
@@ -33,6 +35,25 @@ static void reply_not_there(struct fs_req *r, double timeo)
 	fs_replied(r);
 }
 
+/* The server was asked before the kernel was to forget what it has of ino (believed.h). Asks again, a
+ * few times: so those who open and lock the file all the time do not keep others from its name. */
+static bool lookup_again(struct fs_req *r, struct inode *ino)
+{
+	struct inode_table *t = &r->op.vl->vfs->inodes;
+	bool late;
+
+	inode_lock(t, ino);
+	late = believed_is_late_locked(ino, r->op.start_ns, r->op.start_ns);
+	inode_unlock(t, ino);
+	if (!late || r->tries == LOOKUP_TRIES)
+		return false;
+	r->tries++;
+	believed_forget(t, ino, 1);
+	r->op.start_ns = mono_ns();
+	vfs_lookup(&r->op);
+	return true;
+}
+
 static void lookup_done(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
@@ -47,6 +68,8 @@ static void lookup_done(struct vfs_op *op)
 		return;
 	}
 	ino = fs_entry(r, op->name, &e);
+	if (ino && lookup_again(r, ino))
+		return;
 	sentback_looked_up(&fs->back, ino, fuse_req_ctx(r->req)->pid);
 	if (!ino)
 		fs_reply_err(r, ENOMEM);

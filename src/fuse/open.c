@@ -169,42 +169,58 @@ static bool is_wrong(const struct fs_req *r)
 	return may_write(r->fi.flags) && !r->back && believed_appends_elsewhere(r->op.ino, attr);
 }
 
-/* true: r has been answered. */
+static void open_sent_back(struct fs_req *r)
+{
+	fs_end_err(r, ESTALE);
+}
+
+/* true: r has been answered, or is soon. */
 static bool is_sent_back(struct fs_req *r)
 {
 	if (believed_of(r->op.ino)->solo)
 		return fs_solo_sent_back(r);
 	if (!is_wrong(r))
 		return false;
-	fs_forget_attr(r);
 	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
-	fs_end_err(r, ESTALE);
+	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
+	fs_forget_attr_then(r, open_sent_back);
 	return true;
 }
 
-/* The open file for OPEN's reply; NULL: no memory. */
-static struct fs_file *open_file(struct fs_req *r)
+static void open_answer(struct fs_req *r)
+{
+	struct fs_file *f = r->opened;
+
+	if (f && (!r->req || fuse_reply_open(r->req, &r->fi)))
+		file_put(r->op.vl, &f->f);
+	fs_req_free(r);
+}
+
+/* Makes the open file for OPEN's reply. */
+static void open_ends(struct fs_req *r)
 {
 	struct believed *b = believed_of(r->op.ino);
 	bool differs = !b->solo && believed_differs(&fs_of_req(r)->vfs.inodes, r->op.ino, &r->op.call.res.attr);
-	struct fs_file *f;
 
-	/* Until the kernel is told, other opens find no difference any more but this. */
 	atomic_fetch_add(&b->differing, differs);
-	f = fs_file_new(r, r->op.ino);
-	/* After the attributes were kept (readback.h): the kernel may be told those. */
-	if (differs) {
-		atomic_store(&b->may_ask, true);
-		fs_forget_attr(r);
+	r->opened = r->req ? fs_file_new(r, r->op.ino) : NULL;
+	if (!r->opened) {
+		file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
+		fs_reply_err(r, ENOMEM);
 	}
-	atomic_fetch_sub(&b->differing, differs);
-	return f;
+	/* After the attributes were kept (readback.h): the kernel may be told those. */
+	if (differs && r->req) {
+		atomic_store(&b->may_ask, true);
+		fs_forget_attr_then(r, open_answer);
+	} else {
+		atomic_fetch_sub(&b->differing, differs);
+		open_answer(r);
+	}
 }
 
 static void open_done(struct vfs_op *op)
 {
 	struct fs_req *r = fs_req_of(op);
-	struct fs_file *f;
 
 	if (fs_moved(r))
 		return;
@@ -216,16 +232,8 @@ static void open_done(struct vfs_op *op)
 		fs_end_status(op);
 		return;
 	}
-	if (r->req && is_sent_back(r))
-		return;
-	f = r->req ? open_file(r) : NULL;
-	if (!f) {
-		file_undo(op->vl, op->ino, op->call.open, &op->cred);
-		fs_reply_err(r, ENOMEM);
-	} else if (fuse_reply_open(r->req, &r->fi)) {
-		file_put(op->vl, &f->f);
-	}
-	fs_req_free(r);
+	if (!r->req || !is_sent_back(r))
+		open_ends(r);
 }
 
 void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -234,6 +242,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!r)
 		return;
+	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	r->fi = *fi;
 	r->op.end = open_done;
 	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);

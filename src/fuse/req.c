@@ -33,7 +33,8 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 	r = fs_req_of(op);
 	r->req = req;
 	r->back = NOT_BACK;
-	r->named = r->statx = r->any_signal = false;
+	r->named = r->reads = r->statx = r->any_signal = false;
+	r->tries = 0;
 	r->node_id = 0;
 	op->waited = true;
 	op->end = fs_end_status;
@@ -48,11 +49,17 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
 {
 	struct inode *ino = find_node(fs_of(req), node);
+	struct fs_req *r;
 
-	if (ino)
-		return req_with(req, ino, NULL);
-	fuse_reply_err(req, ESTALE);
-	return NULL;
+	if (!ino) {
+		fuse_reply_err(req, ESTALE);
+		return NULL;
+	}
+	r = req_with(req, ino, NULL);
+	/* Not before it was read, which the loop's time is (believed_hears_locked()). */
+	if (r)
+		r->op.start_ns = mono_ns();
+	return r;
 }
 
 struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)

@@ -10,16 +10,20 @@
 void ask_told(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
+	bool told = true;
 	double timeo;
 
 	if (!op->call.res.status && op->waited) {
 		inode_lock(t, op->ino);
 		timeo = inode_note_locked(t, op->ino, &op->call.res.attr);
 		ownchange_told_locked(op->ino);
-		t->front->attr_locked(op, timeo);
+		told = t->front->attr_locked(op, timeo);
 		inode_unlock(t, op->ino);
 	}
-	vfs_end(op);
+	if (told)
+		vfs_end(op);
+	else
+		behind_settle(op, op->ino, false, op->go);
 }
 
 /* ---- GETATTR ---- */
@@ -47,9 +51,16 @@ static void ask_now(struct vfs_op *op)
 	vfs_start(op, NFS_OP_GETATTR, ask_ends);
 }
 
+static void ask_begins(struct vfs_op *op, void (*go)(struct vfs_op *op))
+{
+	op->attr.late = 0;
+	op->go = go;
+	behind_settle(op, op->ino, false, go);
+}
+
 void vfs_getattr(struct vfs_op *op)
 {
-	behind_settle(op, op->ino, false, ask_now);
+	ask_begins(op, ask_now);
 }
 
 /* What is known here lacks the time. */
@@ -68,7 +79,7 @@ static void ask_birth(struct vfs_op *op)
 
 void vfs_birth(struct vfs_op *op)
 {
-	behind_settle(op, op->ino, false, ask_birth);
+	ask_begins(op, ask_birth);
 }
 
 /* ---- names ---- */

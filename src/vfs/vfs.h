@@ -66,8 +66,8 @@ struct vfs_front {
 	 * may have. */
 	void (*attr_spoilt)(struct inode *ino);
 	/* GETATTR, SETATTR or LINK is about to end. Its attributes are in call.res.attr, and may be
-	 * believed for timeo seconds. */
-	void (*attr_locked)(struct vfs_op *op, double timeo);
+	 * believed for timeo seconds. false: the server is to be asked for them again. */
+	bool (*attr_locked)(struct vfs_op *op, double timeo);
 	/* An own change has ended with these attributes, and no other one has begun since. */
 	void (*changed_locked)(struct inode *ino, const struct nfs_attr *attr);
 	/* An own change, of a file's metadata alone: its change attribute before and after that. */
@@ -200,6 +200,7 @@ struct op_open {
 /* GETATTR. */
 struct op_attr {
 	double known;                   /* the result may be believed for so many seconds at most */
+	unsigned late;                  /* the front end's: how often it was too old */
 };
 
 /* Names of extended attributes. */
@@ -275,7 +276,7 @@ struct vfs_op {
 		struct symlink_ask link_ask;       /* READLINK */
 		struct ahead_piece *fetches;    /* a READ ahead */
 	};
-	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call, or read.c */
+	void (*go)(struct vfs_op *op);  /* what vfs_in_turn() was asked to call, or read.c, ask.c */
 	struct nfs_call call;
 	struct rpc_cred cred;
 	struct settle settle;           /* extents.h */

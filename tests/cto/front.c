@@ -233,7 +233,7 @@ void front_write(struct vfs_op *op)
 static void no_op(struct vfs_op *op) { (void)op; }
 static void no_lane(struct vfs_lane *vl) { (void)vl; }
 static void no_tick(struct vfs_lane *vl, uint64_t ns) { (void)vl, (void)ns; }
-static void no_told(struct vfs_op *op, double timeo) { (void)op, (void)timeo; }
+static bool is_told(struct vfs_op *op, double timeo) { return op && timeo >= 0; }
 static void no_open(struct vfs_op *op, struct file *f, bool only) { (void)op, (void)f, (void)only; }
 static void no_inode(struct inode *i) { (void)i; }
 static void no_end(struct inode *i, uint64_t end) { (void)i, (void)end; }
@@ -257,7 +257,7 @@ static const struct vfs_front front = {
 	.inode_begins_locked = begins, .inode_ends = no_inode, .inode_found_locked = no_found,
 	.may_list_locked = may_list, .inode_listed_locked = no_listed, .attr_spoilt = no_inode,
 	.changed_locked = no_attr, .written = no_end, .data_lost = no_inode, .end_known = end_known,
-	.attr_locked = no_told, .file_begins_locked = no_open, .file_ends = no_file,
+	.attr_locked = is_told, .file_begins_locked = no_open, .file_ends = no_file,
 	.marked_locked = no_mark, .lanes_changed = no_lane, .buffers_freed = no_lane, .tick = no_tick,
 };
 

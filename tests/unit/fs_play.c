@@ -106,14 +106,37 @@ static const struct fs_dev_ops play_ops = {
 	.step_aside = play_aside, .buffers_freed = play_close,
 };
 
+/* Whoever was told attributes of the node has taken them in (believed.h). */
+static void taken_in(uint64_t node)
+{
+	struct inode *ino = node == FUSE_ROOT_ID ? fs.root : inode_by_id(&fs.vfs.inodes, node);
+
+	if (!ino)
+		return;
+	atomic_store(&believed_of(ino)->first.tid, -1);
+	atomic_store(&believed_of(ino)->read.tid, -1);
+	if (ino != fs.root)
+		inode_put(&fs.vfs.inodes, ino, 1);
+}
+
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len)
 {
 	static uint64_t unique = 1;
 
+	taken_in(node);
 	return (struct fuse_in_header){
 		.len = (uint32_t)(sizeof(struct fuse_in_header) + len), .opcode = opcode,
 		.unique = unique++, .nodeid = node,
 	};
+}
+
+void fs_play_tell(struct inode *ino)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = ino->change, .size = ino->size, .mtime = ino->mtime };
+
+	inode_lock(&fs.vfs.inodes, ino);
+	believed_listed_locked(ino, &attr, mono_ns());
+	inode_unlock(&fs.vfs.inodes, ino);
 }
 
 void fs_play_request(const struct fuse_in_header *h, const void *body, size_t len)

@@ -55,6 +55,8 @@ extern bool fs_play_refuse;
 /* Called for each answer, after `answer` is set; or NULL. */
 extern void (*fs_play_answered)(const struct fuse_out_header *h);
 
+/* The kernel is told what is known of ino once more, and so has something to forget. */
+void fs_play_tell(struct inode *ino);
 /* The header of a new request, with `len` bytes after it. */
 struct fuse_in_header fs_play_header(uint32_t opcode, uint64_t node, size_t len);
 /* len may be less than the header says, because a WRITE's data lies elsewhere. */

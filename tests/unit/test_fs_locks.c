@@ -153,11 +153,13 @@ static int decode(struct nfs_call *c, XDR *x)
 	return 0;
 }
 
+static uint32_t last_xid;
+
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	uint32_t nothing = 0;
 
-	(void)c;
+	last_xid = c->eng.rr.xid;
 	return xdr_uint32_t(x, &nothing);
 }
 
@@ -660,7 +662,9 @@ Test(fs_locks, what_the_kernel_has_goes)
 	cr_assert_eq(notice.count, before + 1);
 	cr_assert_eq(try_lock(0, 1, 0, 5, F_UNLCK), 0);
 	cr_assert_eq(notice.count, before + 1);
-	change++;
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	cr_assert_eq(notice.count, before + 1, "it has forgotten already");
+	fs_play_tell(fs.root);
 	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
 	cr_assert_eq(notice.count, before + 2);
 	cr_assert_eq(notice.answers, 0, "before the answer");
@@ -681,6 +685,92 @@ Test(fs_locks, a_file_whose_times_are_the_same)
 	cr_assert(atomic_load(&believed_of(ino)->outdated), "the next mtime is another one");
 	cr_assert_neq(atomic_load(&ino->data_nr), read_ahead, "what was read ahead is old");
 	flush_file(0, 1);
+}
+
+/* ---- a read() that another one's lock must not harm: forget.c ---- */
+
+/* A read() asks for attributes. Returns the call's XID. */
+static uint32_t read_asks(struct ask **a)
+{
+	struct fuse_getattr_in in = { .getattr_flags = FUSE_GETATTR_FH, .fh = files[0] };
+	unsigned sent = fake.nsends;
+
+	*a = ask(FUSE_GETATTR, &in, sizeof(in));
+	cr_assert_gt(fake.nsends, sent, "it asks the server");
+	return last_xid;
+}
+
+/* The kernel has forgotten already. So it would take the answer to what was asked before the lock was
+ * granted. */
+Test(fs_locks, attributes_asked_for_before_the_lock)
+{
+	struct ask *reads, *lock;
+	uint32_t getattr, granted;
+	unsigned before;
+
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	before = notice.count;
+	getattr = read_asks(&reads);
+	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
+	granted = last_xid;
+	lane_play_flush();
+	lane_play_reply(granted);
+	cr_assert(lock->answered && !lock->error, "nobody has to be told anything");
+	cr_assert_eq(notice.count, before);
+	lane_play_reply(getattr);
+	cr_assert_not(reads->answered, "the server is asked again");
+	lane_play_reply(last_xid);
+	cr_assert(reads->answered && !reads->error);
+	cr_assert_eq(calls[NFS_OP_GETATTR], 2);
+	flush_file(0, 1);
+	flush_file(1, 2);
+}
+
+/* It has not, and is told to when the read() has what it has asked for. */
+Test(fs_locks, a_read_keeps_its_answer)
+{
+	struct ask *reads, *lock;
+	uint32_t getattr, granted;
+	unsigned before = notice.count;
+
+	fs_play_tell(fs.root);
+	getattr = read_asks(&reads);
+	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
+	granted = last_xid;
+	lane_play_flush();
+	lane_play_reply(granted);
+	lane_play_run(10);
+	cr_assert(!lock->answered && notice.count == before);
+	lane_play_reply(getattr);
+	cr_assert(reads->answered && !reads->error);
+	/* Its thread goes on, and sends something else. */
+	cr_assert_eq(try_lock(0, 77, 20, 25, F_UNLCK), 0);
+	lane_play_run(30);
+	cr_assert(lock->answered && !lock->error);
+	cr_assert_eq(notice.count, before + 1);
+	flush_file(1, 2);
+}
+
+/* Nobody knows when a thread goes on, and a read() may wait for the server. Not for long. */
+Test(fs_locks, a_lock_does_not_wait_for_a_read_for_long)
+{
+	struct ask *reads, *lock;
+	uint32_t getattr, granted;
+
+	fs_play_tell(fs.root);
+	getattr = read_asks(&reads);
+	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
+	granted = last_xid;
+	lane_play_flush();
+	lane_play_reply(granted);
+	lane_play_run(10);
+	cr_assert_not(lock->answered);
+	lane_play_run(150);
+	cr_assert(lock->answered && !lock->error);
+	lane_play_reply(getattr);
+	settle();
+	cr_assert(reads->answered);
+	flush_file(1, 2);
 }
 
 /* ---- random, against POSIX ---- */

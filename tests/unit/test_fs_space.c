@@ -381,6 +381,7 @@ Test(fs_space, failures)
 	cr_assert_eq(fallocate_at(0, 0, 4096, "A"), -ENOSPC);
 	cr_assert_eq(notice.count, 1);
 	rc = -EIO;
+	fs_play_tell(fs.root);
 	cr_assert_eq(fallocate_at(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096, "D"), -EIO);
 	cr_assert(notice.count == 1 && atomic_load(&b->outdated), "its pages are old");
 	cr_assert_eq(atomic_load(&b->told_size), NOBODY_KNOWS);

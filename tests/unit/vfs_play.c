@@ -417,10 +417,11 @@ static void play_spoilt(struct inode *ino)
 	play_forgets(p);
 }
 
-static void play_attr_locked(struct vfs_op *op, double timeo)
+static bool play_attr_locked(struct vfs_op *op, double timeo)
 {
 	cr_assert(op->waited && timeo >= 0);
 	play_inode(op->ino, true);
+	return true;
 }
 
 static void play_changed_locked(struct inode *ino, const struct nfs_attr *attr)
