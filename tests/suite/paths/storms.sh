@@ -41,7 +41,7 @@ counts() {
 exactly_once() {
 	local n=4 storm kind pid pids=()
 	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
-	mount_up "$BOTH,mp_policy=round-robin,lock"
+	mount_up "$BOTH,mp_policy=round-robin"
 	both_up
 	mkdir "$WORK/storm" || fail mkdir
 	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
