@@ -44,6 +44,7 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 			  const struct nfs_attr *attr, uint64_t asked, bool only)
 {
 	struct believed *b = believed_of(ino);
+	uint64_t now = mono_ns();
 	bool keep;
 
 	if (S_ISREG(ino->type))
@@ -53,9 +54,9 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 	else if (asked)
 		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
-	b->forget_ns = mono_ns();
-	atomic_store(&b->fresh_ns, b->forget_ns);
-	atomic_store(&b->spoilt_ns, b->forget_ns);
+	atomic_store(&b->forget_ns, now);
+	atomic_store(&b->fresh_ns, now);
+	atomic_store(&b->spoilt_ns, now);
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
 	/* If this is the only open, and the kernel does not keep its pages, there are no pages
 	 * until the next read or write. */
@@ -173,11 +174,11 @@ enum believed_forget believed_forget_begins(struct inode_table *t, struct inode 
 		inode_unlock(t, ino);
 		return FORGET_LATER;
 	}
-	b->forget_ns = now;
+	atomic_store(&b->forget_ns, now);
 	/* A listing that was asked for before is older. */
 	atomic_store(&b->fresh_ns, now);
 	if (tells) {
-		b->forgot_ns = now;
+		atomic_store(&b->forgot_ns, now);
 		/* SETATTR's answer counts also if it is older. */
 		b->first.ns = setattr_comes_locked(b, now) ? now : 0;
 		atomic_store(&b->first.tid, NOBODY_YET);
@@ -197,7 +198,7 @@ void believed_forget_ends(struct inode *ino)
 /* It ignores the answer to what it has asked for before it forgot. */
 static void believed_hears_locked(struct believed *b, uint64_t since)
 {
-	if (b->first.ns || since < b->forgot_ns)
+	if (b->first.ns || since < atomic_load(&b->forgot_ns))
 		return;
 	b->first.ns = mono_ns();
 	atomic_store(&b->first.tid, NOBODY_YET);
@@ -245,11 +246,11 @@ void believed_goes_on(struct inode *ino, pid_t tid)
 	taken_goes_on(&b->read, tid);
 }
 
-bool believed_is_late_locked(const struct inode *ino, uint64_t since, uint64_t asked)
+bool believed_is_late(const struct inode *ino, uint64_t since, uint64_t asked)
 {
 	const struct believed *b = believed_of(ino);
 
-	return asked < b->forget_ns && since >= b->forgot_ns;
+	return asked < atomic_load(&b->forget_ns) && since >= atomic_load(&b->forgot_ns);
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
@@ -387,7 +388,7 @@ bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_at
 {
 	struct believed *b = believed_of(ino);
 	bool hides = hides_locked(ino, attr);
-	bool older = opened_since_locked(ino, attr, asked) || asked < b->forget_ns;
+	bool older = opened_since_locked(ino, attr, asked) || asked < atomic_load(&b->forget_ns);
 
 	believed_forgets(ino);
 	believed_hears_locked(b, UINT64_MAX);   /* in any case */

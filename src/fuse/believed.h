@@ -50,7 +50,7 @@
  *
  * So (forget.c) the kernel is not told again to forget what it has forgotten already and was not told
  * since (`first.ns`). Then answers that were asked for before are not given any more, but asked for once
- * more (believed_is_late_locked()): the kernel would take them. If it was told since, the next time waits
+ * more (believed_is_late()): the kernel would take them. If it was told since, the next time waits
  * until it has taken in the first answer: any later read() has what is new then; and until no read()
  * waits for an answer. A thread has taken its answer in when it sends something else that it waits for;
  * or BELIEVED_TAKEN_NS later.
@@ -124,8 +124,8 @@ struct believed {
 	_Atomic bool paged;             /* the kernel may have pages of it... */
 	_Atomic unsigned dirtiers;      /* ...and so many open files by which mappings may dirty them */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
-	uint64_t forget_ns;             /* [s] when an OPEN brought attributes, or the kernel was to forget them... */
-	uint64_t forgot_ns;             /* [s] ...and when it was told to, by forget.c */
+	_Atomic uint64_t forget_ns;     /* when an OPEN brought attributes, or the kernel was to forget them... */
+	_Atomic uint64_t forgot_ns;     /* ...and when it was told to, by forget.c */
 	_Atomic unsigned forgetting;    /* it is being told to */
 	struct believed_taken first;    /* the first answer to a later request; ns 0: there was none */
 	struct believed_taken read;     /* the last one to a read() */
@@ -190,9 +190,9 @@ void believed_read_begins(struct inode *ino);
 void believed_read_ends(struct inode_table *t, struct inode *ino, pid_t tid);
 /* That thread has gone on: it has sent something that it waits for itself. */
 void believed_goes_on(struct inode *ino, pid_t tid);
-/* With the lock of the inode's shard: an answer to a request that was read at `since`, and for which the
- * server was asked at `asked`, is older than it may be, and the kernel would take it. */
-bool believed_is_late_locked(const struct inode *ino, uint64_t since, uint64_t asked);
+/* An answer to a request that was read at `since`, and for which the server was asked at `asked`, is
+ * older than it may be, and the kernel would take it. */
+bool believed_is_late(const struct inode *ino, uint64_t since, uint64_t asked);
 
 /* ---- attributes ---- */
 

@@ -47,10 +47,10 @@ static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
  * after the other: those who open and lock the file all the time do not keep others from it for good. */
 #define LATE_MOST 8u
 
-static bool front_is_late_locked(struct vfs_op *op)
+static bool front_is_late(struct vfs_op *op)
 {
 	return op->call.op == NFS_OP_GETATTR && op->attr.late < LATE_MOST &&
-	       believed_is_late_locked(op->ino, op->start_ns, op->asked_ns) && ++op->attr.late;
+	       believed_is_late(op->ino, op->start_ns, op->asked_ns) && ++op->attr.late;
 }
 
 static bool front_attr_locked(struct vfs_op *op, double timeo)
@@ -60,7 +60,7 @@ static bool front_attr_locked(struct vfs_op *op, double timeo)
 	struct fs_req *r = fs_req_of(op);
 	double known = op->call.op == NFS_OP_GETATTR ? op->attr.known : HUGE_VAL;
 
-	if (front_is_late_locked(op))
+	if (front_is_late(op))
 		return false;
 	r->timeo = known < timeo ? known : timeo;
 	if (op->call.op == NFS_OP_LINK)

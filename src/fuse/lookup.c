@@ -39,16 +39,12 @@ static void reply_not_there(struct fs_req *r, double timeo)
  * few times: so those who open and lock the file all the time do not keep others from its name. */
 static bool lookup_again(struct fs_req *r, struct inode *ino)
 {
-	struct inode_table *t = &r->op.vl->vfs->inodes;
-	bool late;
+	uint64_t since = r->op.start_ns;
 
-	inode_lock(t, ino);
-	late = believed_is_late_locked(ino, r->op.start_ns, r->op.start_ns);
-	inode_unlock(t, ino);
-	if (!late || r->tries == LOOKUP_TRIES)
+	if (!believed_is_late(ino, since, since) || r->tries == LOOKUP_TRIES)
 		return false;
 	r->tries++;
-	believed_forget(t, ino, 1);
+	believed_forget(&r->op.vl->vfs->inodes, ino, 1);
 	r->op.start_ns = mono_ns();
 	vfs_lookup(&r->op);
 	return true;
