@@ -34,17 +34,24 @@ touch "$TMPDIR/enough"
 wait $job || fail "link down for 20 s"
 rm -f "$WORK"/link*
 
+restart() {
+	local lost
+	lost=$(stat_now conn.downs)
+	verified restart 0 & job=$!
+	under_way
+	vm-nfsd-restart 2 || fail "restart of knfsd"
+	touch "$TMPDIR/enough"
+	wait $job || fail "restart of knfsd"
+	at_least "$(stat_now conn.downs)" $(( lost + 1 )) "connections lost when the server restarted"
+}
 exec 6>"$WORK/held"; echo before >&6
-lost=$(stat_now conn.downs)
-verified restart 0 & job=$!
-under_way
-vm-nfsd-restart 2 || fail "restart of knfsd"
-touch "$TMPDIR/enough"
-wait $job || fail "restart of knfsd"
-at_least "$(stat_now conn.downs)" $(( lost + 1 )) "connections lost when the server restarted"
+restart
 # Version 4's calls may all be waiting for a recovery when the connection goes: the
-# gateway can be the one that tells them of the restart.
+# gateway can be the one that tells them of the restart. With version 3 a guest's one processor may
+# have been with the server from its last reply until the connection was closed, so that nothing was
+# under way.
 if [[ $VERS == 3 ]]; then
+	for _ in 1 2; do (( $(stat_now rpc.replays) )) || restart; done
 	at_least "$(stat_last rpc.replays)" 1 "calls sent again"
 else
 	at_least "$(stat_last state.recoveries)" 1 "recoveries of state"
