@@ -5,6 +5,7 @@
  *
  *   target.c      a connection comes or goes  ---lane_changed---->  vfs/lane.c
  *   engine.c      an operation has ended      ---buffers_freed--->
+ *   nfs4_callback.c   the server says so      ---lock_freed------>  vfs/locks_wait.c
  *
  * Who calls, and where. Each function is called on that lane's thread, from its loop, with no lock
  * held. So there is one call at a time for a lane, and may be several for the client. (The first
@@ -26,6 +27,9 @@
  */
 #pragma once
 
+#include <stdint.h>
+
+struct nfs_fh;
 struct nfs_lane;
 
 struct nfs_front {
@@ -34,4 +38,6 @@ struct nfs_front {
 	void (*lane_changed)(struct nfs_lane *l);
 	/* Buffers are back: what waits for some may be tried again. */
 	void (*buffers_freed)(struct nfs_lane *l);
+	/* A lock of that file may be free, for which the owner (nfs_lock_args) was denied one. */
+	void (*lock_freed)(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t owner);
 };

@@ -94,6 +94,12 @@ static void on_buffers_freed(struct nfs_lane *l)
 		vl->vfs->front->buffers_freed(vl);
 }
 
+static void on_lock_freed(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t owner)
+{
+	if (l->front)
+		locks_on_freed(l->front, fh, owner);
+}
+
 /* magazine.shortage */
 static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
 {
@@ -109,6 +115,7 @@ static void on_shortage(void *lane, enum arena_class first, enum arena_class las
 const struct nfs_front vfs_nfs_front = {
 	.lane_changed = on_lane_changed,
 	.buffers_freed = on_buffers_freed,
+	.lock_freed = on_lock_freed,
 };
 
 /* ---- life ---- */

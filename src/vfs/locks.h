@@ -126,6 +126,8 @@ void locks_leave(struct vfs_op *op, bool granted);
 void locks_wake_locked(struct vfs_locks *l, uint64_t start, uint64_t last);
 /* vfs_lane.locks_msg. */
 void locks_on_wake(struct loop_msg *m);
+/* The server says that a lock may be free which it has denied that owner. */
+void locks_on_freed(struct vfs_lane *vl, const struct nfs_fh *fh, uint64_t number);
 /* The lane ends: who waits has waited for nothing. */
 void locks_lane_ends(struct vfs_lane *vl);
 /* locks.c */

@@ -2,10 +2,10 @@
 /*
  * Who waits for a lock: see locks.h.
  *
- * A server does not say when a lock is free (CB_NOTIFY_LOCK may, and need not: it would call
- * locks_wake_locked()). So LOCK is sent again, by a timer, with pauses that become longer. Meanwhile
- * there is no call, so the lane has its place for others. What is unlocked by this mount itself lets
- * the first who waits for some of it try at once, on whatever lane it is.
+ * LOCK is sent again, by a timer, with pauses that become longer. Meanwhile there is no call, so the
+ * lane has its place for others. What is unlocked by this mount itself lets the first who waits for
+ * some of it try at once, on whatever lane it is. So does CB_NOTIFY_LOCK, by which a server may say that
+ * another client has unlocked it, and need not; it may even come before the answer that denies it.
  *
  *   lane 0: LOCKU has ended --woken, loop_post--> lane 1: locks_on_wake(): LOCK
  *
@@ -172,6 +172,32 @@ void locks_on_wake(struct loop_msg *m)
 		op->lock.shift = 0;
 		locks_try(op);
 	}
+}
+
+/* The first who waits for some of what that owner was denied tries, or it itself when it is denied. */
+static void locks_freed(struct vfs_locks *l, uint64_t number)
+{
+	pthread_mutex_lock(&l->mu);
+	l->unlocks++;
+	list_for_each_entry(struct vfs_op, op, &l->waiters, lock.node)
+		if (op->lock.number == number) {
+			locks_wake_locked(l, op->lock.start, op->lock.last);
+			break;
+		}
+	pthread_mutex_unlock(&l->mu);
+}
+
+void locks_on_freed(struct vfs_lane *vl, const struct nfs_fh *fh, uint64_t number)
+{
+	struct inode_table *t = &vl->vfs->inodes;
+	struct inode *ino = inode_by_fh(t, fh);
+
+	if (!ino)
+		return;
+	stat_add(&vl->lane->stats, STAT_LOCKS_FREED, 1);
+	if (locks_of(ino))
+		locks_freed(locks_of(ino), number);
+	inode_put(t, ino, 1);
 }
 
 void locks_lane_ends(struct vfs_lane *vl)

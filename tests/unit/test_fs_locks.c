@@ -80,6 +80,8 @@ static int denied(struct nfs_call *c, const struct state *s, unsigned at)
 	return -EAGAIN;
 }
 
+static uint64_t last_owner;             /* who asked last */
+
 static int do_lock(struct nfs_call *c)
 {
 	const struct nfs_lock_args *a = &c->args.lock;
@@ -87,6 +89,7 @@ static int do_lock(struct nfs_call *c)
 	struct state *own;
 	unsigned at;
 
+	last_owner = a->owner;
 	s = in_the_way(a, &at);
 	if (s)
 		return denied(c, s, at);
@@ -520,6 +523,59 @@ Test(fs_locks, a_queue_is_no_deadlock)
 	settle();
 	cr_assert(first->answered && !first->error);
 	flush_file(1, 1);
+}
+
+/* The server says that another client has unlocked. So nobody waits for the next poll. */
+Test(fs_locks, the_server_says_that_it_is_free)
+{
+	struct ask *a;
+
+	others(0, 9, NFS_RANGE_WRITE);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 0, F_RDLCK);
+	for (unsigned i = 0; i < 20; i++) {
+		settle();
+		lane_play_run(10);
+	}
+	cr_assert_not(a->answered);
+	others(0, 9, NFS_RANGE_NONE);
+	locks_on_freed(&fl->vl, &fs.root->file.fh, last_owner + 1);
+	lane_play_run(1);
+	settle();
+	cr_assert_not(a->answered, "of another owner");
+	locks_on_freed(&fl->vl, &fs.root->file.fh, last_owner);
+	lane_play_run(1);
+	settle();
+	cr_assert(a->answered && !a->error);
+	flush_file(0, 1);
+}
+
+/* That comes before the answer by which it is denied. */
+Test(fs_locks, the_server_says_so_before_it_denies_it)
+{
+	struct ask *a;
+	unsigned before;
+
+	others(0, 9, NFS_RANGE_WRITE);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 0, F_RDLCK);
+	lane_play_flush();
+	locks_on_freed(&fl->vl, &fs.root->file.fh, 1);
+	before = calls[NFS_OP_LOCK];
+	lane_play_reply(last_xid);
+	cr_assert_eq(calls[NFS_OP_LOCK], before + 1);
+	others(0, 9, NFS_RANGE_NONE);
+	lane_play_reply(last_xid);
+	cr_assert(a->answered && !a->error, "it is asked for at once");
+	flush_file(0, 1);
+}
+
+/* Nobody has the file, or has locks of it. */
+Test(fs_locks, a_lock_that_nobody_waits_for)
+{
+	struct nfs_fh fh = { .len = 3, .data = "not" };
+
+	locks_on_freed(&fl->vl, &fh, 1);
+	locks_on_freed(&fl->vl, &fs.root->file.fh, 1);
+	cr_assert_eq(calls[NFS_OP_LOCK], 0);
 }
 
 /* Another client does not say when it unlocks. The pauses grow, and no call is open meanwhile. */

@@ -228,6 +228,58 @@ Test(nfs4_callback, minor_versions)
 	expect(NFS4ERR_MINOR_VERS_MISMATCH, 0);
 }
 
+/* ---- CB_NOTIFY_LOCK ---- */
+
+static struct {
+	unsigned n;
+	struct nfs_fh fh;
+	uint64_t owner;
+} freed;
+
+static void on_lock_freed(struct nfs_lane *l, const struct nfs_fh *of, uint64_t owner)
+{
+	cr_assert_eq(l, target4()->lane);
+	freed.n++;
+	freed.fh = *of;
+	freed.owner = owner;
+}
+
+static void no_news(struct nfs_lane *l)
+{
+	(void)l;
+}
+
+/* The file system hears which file, and which of its owners; of owners that are not ours, nothing. */
+Test(nfs4_callback, a_lock_that_may_be_free)
+{
+	static const struct nfs_front front = {
+		.lane_changed = no_news, .buffers_freed = no_news, .lock_freed = on_lock_freed,
+	};
+	uint32_t words[2];
+	uint64_t owner = 0x1122334455667788;
+
+	memcpy(words, &owner, sizeof(words));
+	target4()->server->client->cfg.front = &front;
+	c_begin(1);
+	C(OP_CB_NOTIFY_LOCK, FH, 0, 1, 8, ntohl(words[0]), ntohl(words[1]));
+	expect_in_session(0, 2);
+	cr_assert_eq(freed.n, 1);
+	cr_assert(freed.fh.len == 5 && !memcmp(freed.fh.data, "fhand", 5));
+	cr_assert_eq(freed.owner, owner);
+	c_begin(2);
+	C(OP_CB_NOTIFY_LOCK, FH, 0, 1, 7, ntohl(words[0]), ntohl(words[1]) & 0xffffff00);
+	expect_in_session(0, 2);
+	/* It comes again, and is answered from what is kept. */
+	c_begin(1);
+	C(OP_CB_NOTIFY_LOCK, FH, 0, 1, 8, ntohl(words[0]), ntohl(words[1]));
+	answer();
+	cr_assert_eq(freed.n, 1);
+	target4()->server->client->cfg.front = NULL;
+	c_begin(3);
+	C(OP_CB_NOTIFY_LOCK, FH, 0, 1, 8, ntohl(words[0]), ntohl(words[1]));
+	expect_in_session(0, 2);
+}
+
 /* ---- the session ---- */
 
 Test(nfs4_callback, not_in_a_session)

@@ -22,6 +22,7 @@
 
 /* A CB_COMPOUND that is being executed. */
 struct callback {
+	struct nfs_lane *lane;
 	struct nfs_server *server;
 	struct nfs4_client *n;
 	XDR *args;
@@ -80,12 +81,25 @@ static nfsstat4 callback_recall_slot(struct callback *k)
 	return NFS4_OK;
 }
 
-/* A hint (RFC 8881, section 20.11.3): who waits for a lock asks for it again by itself. */
+/* A hint (RFC 8881, section 20.11.3): who waits for a lock asks for it again at once, and otherwise
+ * with the next poll. */
 static nfsstat4 callback_notify_lock(struct callback *k)
 {
+	const struct nfs_front *front = k->server->client->cfg.front;
 	CB_NOTIFY_LOCK4args a;
+	struct nfs_fh fh;
+	uint64_t owner = 0;
 
-	return xdr_CB_NOTIFY_LOCK4args(k->args, &a) ? NFS4_OK : NFS4ERR_BADXDR;
+	if (!xdr_CB_NOTIFY_LOCK4args(k->args, &a))
+		return NFS4ERR_BADXDR;
+	if (a.cnla_lock_owner.owner.len == sizeof(owner))
+		memcpy(&owner, a.cnla_lock_owner.owner.data, sizeof(owner));
+	if (!front || !owner || a.cnla_fh.len > sizeof(fh.data))
+		return NFS4_OK;
+	fh.len = a.cnla_fh.len;
+	memcpy(fh.data, a.cnla_fh.data, fh.len);
+	front->lock_freed(k->lane, &fh, owner);
+	return NFS4_OK;
 }
 
 static nfsstat4 callback_offload(struct callback *k)
@@ -276,8 +290,8 @@ static enum rpc_accept callback_compound(struct callback *k, XDR *res)
 
 static enum rpc_accept callback_call(void *target, uint32_t proc, XDR *args, XDR *res)
 {
-	struct nfs_server *s = ((struct nfs_target *)target)->server;
-	struct callback k = { .server = s, .n = s->vdata, .args = args };
+	struct nfs_target *t = target;
+	struct callback k = { .lane = t->lane, .server = t->server, .n = t->server->vdata, .args = args };
 
 	switch (proc) {
 	case CB_NULL:

@@ -64,6 +64,8 @@ nap 0.5
 let_go
 wait $waiter || fail "the one that waits"
 equal "$(<"$SERVER_WORK/wait")" 0000000001 "what it has written"
+# Linux says that it is free (CB_NOTIFY_LOCK).
+[[ $NFSRDMA_KERNEL == ganesha ]] || at_least "$(stat_now locks.freed)" 1 "calls of the server about a lock"
 
 # What was written under the lock is there for the next one, wherever that is.
 amount 60 15
