@@ -22,6 +22,7 @@ fi
 # holder KIND TYPE START LENGTH FILE - has the lock until let_go.
 holder() {
 	mkfifo "$TMPDIR/keep" || fail "mkfifo"
+	: >"$TMPDIR/holder"             # the last one's is not this one's
 	"$locks" hold "$@" <"$TMPDIR/keep" >"$TMPDIR/holder" 2>&1 & HOLDER=$!
 	exec 9>"$TMPDIR/keep"
 	rm "$TMPDIR/keep"
