@@ -106,6 +106,8 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 		return NULL;
 	if (r->req)
 		fs_tells(r, ino);
+	if (r->req && r->op.call.op == NFS_OP_CREATE && atomic_load(&believed_of(ino)->lookups))
+		believed_tells_anyway(&fs->vfs.inodes, ino, fuse_req_ctx(r->req)->pid);
 	fs_entry_node(fs, e, ino);
 	fs_stat_of(fs, ino, &e->attr, &res->attr);
 	e->attr_timeout = inode_timeo(&fs->vfs.inodes, ino);

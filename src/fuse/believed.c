@@ -55,6 +55,7 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
 	atomic_store(&b->forget_ns, now);
+	atomic_store(&b->open_change, attr->change);
 	atomic_store(&b->fresh_ns, now);
 	atomic_store(&b->spoilt_ns, now);
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
@@ -148,18 +149,28 @@ static bool is_untaken(const struct believed_taken *a, uint64_t now)
 	return a->ns && atomic_load(&a->tid) != GONE_ON && now < a->ns + BELIEVED_TAKEN_NS;
 }
 
-/* A process takes in SETATTR's answer when it goes on. */
+/* For so long nobody relies on SETATTR's answer being taken in, unless its thread has gone on. */
 #define SETATTR_COMES_NS 1000000000ull
 
 static bool setattr_comes_locked(const struct believed *b, uint64_t now)
 {
-	return now - b->set_ns < SETATTR_COMES_NS;
+	return b->set.ns && now - b->set.ns < SETATTR_COMES_NS && atomic_load(&b->set.tid) != GONE_ON;
+}
+
+static bool any_read_untaken(const struct believed *b, uint64_t now)
+{
+	const struct believed_taken *reads = readback_reads(&b->ino);
+
+	for (unsigned i = 0; reads && i < READBACK_READS; i++)
+		if (is_untaken(&reads[i], now))
+			return true;
+	return false;
 }
 
 static bool forget_waits_locked(const struct believed *b, uint64_t now)
 {
 	return atomic_load(&b->forgetting) || atomic_load(&b->reading) || is_untaken(&b->first, now) ||
-	       is_untaken(&b->read, now);
+	       any_read_untaken(b, now);
 }
 
 enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits)
@@ -205,12 +216,32 @@ static void believed_hears_locked(struct believed *b, uint64_t since)
 }
 
 /* If another answer comes in between, that one's thread shows as well that the kernel has one. */
-void believed_tells(struct inode *ino, pid_t tid)
+void believed_tells(struct inode *ino, pid_t tid, uint64_t since, bool anyway)
 {
+	struct believed *b = believed_of(ino);
 	pid_t none = NOBODY_YET;
 
-	if (tid > 0)
-		atomic_compare_exchange_strong(&believed_of(ino)->first.tid, &none, tid);
+	if (tid <= 0)
+		return;
+	if (anyway)
+		atomic_store(&b->set.tid, tid);
+	if (since >= atomic_load(&b->forgot_ns))
+		atomic_compare_exchange_strong(&b->first.tid, &none, tid);
+}
+
+static void believed_taken_anyway_locked(struct believed *b)
+{
+	believed_hears_locked(b, UINT64_MAX);
+	b->set.ns = mono_ns();
+	atomic_store(&b->set.tid, NOBODY_YET);
+}
+
+void believed_tells_anyway(struct inode_table *t, struct inode *ino, pid_t tid)
+{
+	inode_lock(t, ino);
+	believed_taken_anyway_locked(believed_of(ino));
+	inode_unlock(t, ino);
+	believed_tells(ino, tid, UINT64_MAX, true);
 }
 
 void believed_read_begins(struct inode *ino)
@@ -218,39 +249,56 @@ void believed_read_begins(struct inode *ino)
 	atomic_fetch_add(&believed_of(ino)->reading, 1);
 }
 
+/* The thread's, or one that has gone on. If there are too many, nobody knows of the first. */
+static struct believed_taken *read_slot_locked(struct believed_taken *reads, pid_t *tid, uint64_t now)
+{
+	for (unsigned i = 0; i < READBACK_READS; i++)
+		if (atomic_load(&reads[i].tid) == *tid || !is_untaken(&reads[i], now))
+			return &reads[i];
+	*tid = NOBODY_YET;
+	return reads;
+}
+
 void believed_read_ends(struct inode_table *t, struct inode *ino, pid_t tid)
 {
-	struct believed *b = believed_of(ino);
+	struct believed_taken *reads = readback_reads(ino), *a;
 	uint64_t now = mono_ns();
 
 	inode_lock(t, ino);
-	/* Of several nobody knows. */
-	atomic_store(&b->read.tid, tid > 0 && !is_untaken(&b->read, now) ? tid : NOBODY_YET);
-	b->read.ns = now;
+	if (reads) {
+		a = read_slot_locked(reads, &tid, now);
+		a->ns = now;
+		atomic_store(&a->tid, tid > 0 ? tid : NOBODY_YET);
+	}
 	inode_unlock(t, ino);
-	atomic_fetch_sub(&b->reading, 1);
+	atomic_fetch_sub(&believed_of(ino)->reading, 1);
 }
 
 static void taken_goes_on(struct believed_taken *a, pid_t tid)
 {
-	atomic_compare_exchange_strong(&a->tid, &tid, GONE_ON);
+	if (atomic_load_explicit(&a->tid, memory_order_relaxed) == tid)
+		atomic_compare_exchange_strong(&a->tid, &tid, GONE_ON);
 }
 
 void believed_goes_on(struct inode *ino, pid_t tid)
 {
 	struct believed *b = believed_of(ino);
+	struct believed_taken *reads = readback_reads(ino);
 
 	if (tid <= 0)
 		return;
 	taken_goes_on(&b->first, tid);
-	taken_goes_on(&b->read, tid);
+	taken_goes_on(&b->set, tid);
+	for (unsigned i = 0; reads && i < READBACK_READS; i++)
+		taken_goes_on(&reads[i], tid);
 }
 
-bool believed_is_late(const struct inode *ino, uint64_t since, uint64_t asked)
+bool believed_is_late(const struct inode *ino, const struct nfs_attr *attr, uint64_t since, uint64_t asked)
 {
 	const struct believed *b = believed_of(ino);
+	uint64_t open = atomic_load(&b->open_change);
 
-	return asked < atomic_load(&b->forget_ns) && since >= atomic_load(&b->forgot_ns);
+	return (!open || open != attr->change) && asked < atomic_load(&b->forget_ns) && since >= atomic_load(&b->forgot_ns);
 }
 
 /* NOBODY_KNOWS is greater than any end, and stays. */
@@ -391,14 +439,13 @@ bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_at
 	bool older = opened_since_locked(ino, attr, asked) || asked < atomic_load(&b->forget_ns);
 
 	believed_forgets(ino);
-	believed_hears_locked(b, UINT64_MAX);   /* in any case */
 	if (mtime)
 		atomic_store(&b->mtime_ahead, 0);
 	believed_answer_locked(t, ino, attr, since, asked, UINT64_MAX);
 	if (!atomic_load(&b->writing))
 		atomic_store(&b->told_size, attr->size);
 	b->set_change = attr->change;
-	b->set_ns = mono_ns();
+	believed_taken_anyway_locked(b);
 	b->doubt = false;
 	if (hides)
 		believed_less_locked(ino, &attr->mtime);
@@ -418,6 +465,7 @@ bool believed_written_past(struct inode *ino)
 	struct believed *b = believed_of(ino);
 
 	readback_spoil(ino);
+	atomic_store(&b->open_change, 0);
 	if (b->solo)
 		solo_lost(ino);
 	if (b->solo || !atomic_load(&b->paged))

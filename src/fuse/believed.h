@@ -50,13 +50,15 @@
  *
  * So (forget.c) the kernel is not told again to forget what it has forgotten already and was not told
  * since (`first.ns`). Then answers that were asked for before are not given any more, but asked for once
- * more (believed_is_late()): the kernel would take them. If it was told since, the next time waits
- * until it has taken in the first answer: any later read() has what is new then; and until no read()
- * waits for an answer. A thread has taken its answer in when it sends something else that it waits for;
- * or BELIEVED_TAKEN_NS later.
- * What is left: this mount's own write()s, SETATTRs and READs at the file's end are such news, too. And
+ * more (believed_is_late()): the kernel would take them. If it was told since, the next time waits, for
+ * 100 ms at most: until it has taken in the first answer, as any later read() has what is new then; and
+ * until no read() waits for an answer. A thread has taken its answer in when it sends something else; or
+ * BELIEVED_TAKEN_NS later.
+ * What is left: this mount's own write()s, SETATTRs, LINKs and READs at the file's end are such news, too.
+ * Who is given up, and an error of a write, do not wait. And
  * the first answer may be to a request that lay in the queue when the kernel was told, so that it was
- * ignored; then a read() is lost whose request lies in the queue at the next time.
+ * ignored; then a read() is lost whose request lies in the queue at the next time. A READ ahead that the
+ * thread has sent before may be taken for something else.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
@@ -111,8 +113,7 @@ struct believed {
 					 * earlier requests */
 	_Atomic uint64_t told_size;     /* the size that the kernel believes, or NOBODY_KNOWS */
 	_Atomic unsigned writing;       /* WRITEs under way */
-	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR... */
-	uint64_t set_ns;                /* [s] ...and when that was answered; 0: there was none */
+	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR */
 	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
 	_Atomic uint32_t mtime_ahead;   /* ns added to that for the kernel; changed under [s] */
@@ -120,15 +121,16 @@ struct believed {
 	_Atomic bool told;              /* it was told attributes since it last forgot them; the newest */
 	uint64_t told_change;           /* [s] ones had this change attribute */
 	_Atomic bool mixed;             /* ...and were not the same each time */
-	_Atomic unsigned differing;     /* OPENs and LOCKs that have the kernel forget them, and have not yet */
+	_Atomic unsigned differing;     /* requests in forget.c, which have not had the kernel forget them yet */
 	_Atomic bool paged;             /* the kernel may have pages of it... */
 	_Atomic unsigned dirtiers;      /* ...and so many open files by which mappings may dirty them */
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 	_Atomic uint64_t forget_ns;     /* when an OPEN brought attributes, or the kernel was to forget them... */
 	_Atomic uint64_t forgot_ns;     /* ...and when it was told to, by forget.c */
 	_Atomic unsigned forgetting;    /* it is being told to */
-	struct believed_taken first;    /* the first answer to a later request; ns 0: there was none */
-	struct believed_taken read;     /* the last one to a read() */
+	_Atomic uint64_t open_change;   /* the newest OPEN's change attribute; 0: a LOCK came since */
+	struct believed_taken first;    /* [s] the first answer to a later request; ns 0: there was none */
+	struct believed_taken set;      /* SETATTR's, LINK's or CREATE's, which it takes in any case */
 	_Atomic unsigned reading;       /* read()s that wait for one */
 	bool cache_valid;               /* [s] the kernel has no pages that are older than... */
 	uint64_t cache_change;          /* [s] ...this change attribute */
@@ -183,16 +185,19 @@ enum believed_forget {
 /* The kernel is to forget the attributes. waits: it may be later. */
 enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits);
 void believed_forget_ends(struct inode *ino);
-/* The kernel is about to get an answer with attributes, for a request of that thread. */
-void believed_tells(struct inode *ino, pid_t tid);
+/* The kernel is about to get an answer with attributes, for a request of that thread that was read at
+ * `since`. anyway: it takes them whatever else it has got. */
+void believed_tells(struct inode *ino, pid_t tid, uint64_t since, bool anyway);
+/* LINK and CREATE: the same, of an inode that it knows already. */
+void believed_tells_anyway(struct inode_table *t, struct inode *ino, pid_t tid);
 /* A read() waits for attributes; it is about to get them, or none. */
 void believed_read_begins(struct inode *ino);
 void believed_read_ends(struct inode_table *t, struct inode *ino, pid_t tid);
 /* That thread has gone on: it has sent something that it waits for itself. */
 void believed_goes_on(struct inode *ino, pid_t tid);
-/* An answer to a request that was read at `since`, and for which the server was asked at `asked`, is
- * older than it may be, and the kernel would take it. */
-bool believed_is_late(const struct inode *ino, uint64_t since, uint64_t asked);
+/* attr, the answer to a request that was read at `since`, and for which the server was asked at `asked`,
+ * are older than they may be, and the kernel would take them. */
+bool believed_is_late(const struct inode *ino, const struct nfs_attr *attr, uint64_t since, uint64_t asked);
 
 /* ---- attributes ---- */
 
@@ -220,7 +225,7 @@ void believed_end_ends(struct inode_table *t, struct inode *ino, struct open_end
 
 /* With the lock of the inode's shard: */
 
-/* attr are about to go to the kernel, which has asked at `since`. By then its request had been read. */
+/* attr are about to go to the kernel, whose request had been read at `since`. */
 void believed_told_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);
 /* The same for attributes from a listing. */
 void believed_listed_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since);

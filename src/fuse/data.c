@@ -65,6 +65,7 @@ void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	if (r->op.data.cached) {
 		believed_paged(r->op.ino);
 		readback_read(r->op.ino, fuse_req_ctx(req)->pid);
+		believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	}
 	vfs_read(&r->op);
 }

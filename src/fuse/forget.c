@@ -9,10 +9,11 @@
  *
  *   OPEN, LOCK --believed_forget_begins()--> it has forgotten already: nothing
  *                  |     ^                   it may forget:            told, at once
- *             a read() may lose its answer: some milliseconds
+ *             a read() may lose its answer: it looks each millisecond, for 100 at most
  *
  * The lane's thread, which blocks nowhere. A request that waits here has what it has asked for, and is
- * answered soon: so who gives it up ends the wait, and not the request.
+ * answered soon: so who gives it up ends the wait, and not the request. A write() that is refused waits
+ * here, too.
  */
 #include "fuse/fs_impl.h"
 
@@ -20,8 +21,9 @@ static void forget_tell(struct fs_req *r)
 {
 	struct fs *fs = fs_of_req(r);
 
-	/* Offset -1 invalidates only the attributes, and does not block. */
-	fuse_lowlevel_notify_inval_inode(fs->se, fs_node(fs, r->op.ino), -1, 0);
+	/* Offset -1 invalidates only the attributes, and does not block, while the kernel waits for r. */
+	if (r->req)
+		fuse_lowlevel_notify_inval_inode(fs->se, fs_node(fs, r->op.ino), -1, 0);
 	believed_forget_ends(r->op.ino);
 }
 
@@ -53,7 +55,7 @@ static void forget_try(struct fs_req *r)
 	enum believed_forget how = believed_forget_begins(&r->op.vl->vfs->inodes, r->op.ino, waits);
 
 	if (how == FORGET_LATER) {
-		vfs_wait_more(&r->op);
+		loop_timer_set(r->op.vl->lane->loop, &r->op.call.eng.timer, 1);
 		return;
 	}
 	if (how == FORGET_TELL)

@@ -311,7 +311,7 @@ static inline void fs_tells(struct fs_req *r, struct inode *ino)
 	pid_t tid = fuse_req_ctx(r->req)->pid;
 
 	readback_asked(ino, tid);
-	believed_tells(ino, tid);
+	believed_tells(ino, tid, r->op.start_ns, r->op.call.op == NFS_OP_SETATTR);
 }
 /* For how many seconds the kernel may believe that a name of dir exists, and that a name
  * does not exist. */

@@ -78,7 +78,7 @@ static bool is_young(struct fs_req *r, bool stat)
 
 	if (!readback_attr(&r->op.vl->vfs->inodes, r->op.ino, &attr, &timeo, r->op.start_ns, stat))
 		return false;
-	believed_tells(r->op.ino, fuse_req_ctx(r->req)->pid);
+	believed_tells(r->op.ino, fuse_req_ctx(r->req)->pid, r->op.start_ns, false);
 	getattr_read_ends(r);
 	fs_stat_of(fs_of_req(r), r->op.ino, &st, &attr);
 	fuse_reply_attr(r->req, &st, timeo);

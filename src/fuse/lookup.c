@@ -17,7 +17,7 @@
 #include <string.h>
 #include "fuse/fs_impl.h"
 
-#define LOOKUP_TRIES 8u
+#define LOOKUP_TRIES 100u
 
 /* ---- lookup, forget ---- */
 
@@ -39,13 +39,13 @@ static void reply_not_there(struct fs_req *r, double timeo)
  * few times: so those who open and lock the file all the time do not keep others from its name. */
 static bool lookup_again(struct fs_req *r, struct inode *ino)
 {
-	uint64_t since = r->op.start_ns;
+	uint64_t asked = r->tries ? r->op.asked_ns : r->op.start_ns;
 
-	if (!believed_is_late(ino, since, since) || r->tries == LOOKUP_TRIES)
+	if (!believed_is_late(ino, &r->op.call.res.attr, r->op.start_ns, asked) || r->tries == LOOKUP_TRIES)
 		return false;
 	r->tries++;
 	believed_forget(&r->op.vl->vfs->inodes, ino, 1);
-	r->op.start_ns = mono_ns();
+	r->op.asked_ns = mono_ns();
 	vfs_lookup(&r->op);
 	return true;
 }

@@ -150,7 +150,9 @@ static void link_done(struct vfs_op *op)
 	inode_ref(op->ino);             /* becomes the kernel's, for this entry */
 	fs_entry_node(fs, &e, op->ino);
 	fs_stat_of(fs, op->ino, &e.attr, &op->call.res.attr);
-	e.attr_timeout = r->timeo;
+	believed_tells_anyway(t, op->ino, fuse_req_ctx(r->req)->pid);
+	if (!believed_is_late(op->ino, &op->call.res.attr, UINT64_MAX, op->start_ns))
+		e.attr_timeout = r->timeo;
 	e.entry_timeout = fs_entry_timeo(fs, op->ino2);
 	if (fuse_reply_entry(r->req, &e))
 		believed_forget(t, op->ino, 1);

@@ -22,11 +22,19 @@ struct readback {
 	_Atomic uint64_t wrote;         /* the highest end of a write that was answered */
 	_Atomic uint64_t there;         /* of what the server has got */
 	_Atomic unsigned given;         /* answers after the newest write */
+	struct believed_taken reads[READBACK_READS];
 };
 
 static struct readback *readback_of(const struct inode *ino)
 {
 	return atomic_load_explicit(&believed_of(ino)->readback, memory_order_acquire);
+}
+
+struct believed_taken *readback_reads(const struct inode *ino)
+{
+	struct readback *y = readback_of(ino);
+
+	return y ? y->reads : NULL;
 }
 
 void readback_begin_locked(struct inode *ino)

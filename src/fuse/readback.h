@@ -65,6 +65,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct believed_taken;
 struct inode;
 struct inode_table;
 struct nfs_attr;
@@ -88,6 +89,11 @@ bool readback_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *at
 		uint64_t since, bool stat);
 /* The file's end, and the end of what the server may have of it. false: nobody knows. */
 bool readback_end(struct inode_table *t, struct inode *ino, uint64_t *end, uint64_t *there);
+
+/* Of so many read()s it is known whether they have taken their answers in (believed.h). */
+#define READBACK_READS 4u
+/* They are believed.c's. NULL: the file was never opened, or there was no memory. */
+struct believed_taken *readback_reads(const struct inode *ino);
 
 /* With the lock of the inode's shard: */
 

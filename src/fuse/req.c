@@ -75,6 +75,7 @@ struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
 	r = req_with(req, NULL, NULL);
 	if (!r)
 		return NULL;
+	r->op.start_ns = mono_ns();     /* as in fs_req_new() */
 	r->node_fh = fh;
 	r->op.call.args.fh = &r->node_fh;
 	r->node_id = node;

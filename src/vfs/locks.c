@@ -312,11 +312,11 @@ void vfs_lock_told(struct vfs_op *op)
 	struct nfs_attr *attr = &op->call.res.attr;
 
 	ahead_outdated(op->ino);
-	if (!op->call.res.has_attr)
-		return;
-	behind_size(op->ino, attr, op->call.eng.start_ns);
+	if (op->call.res.has_attr)
+		behind_size(op->ino, attr, op->call.eng.start_ns);
 	inode_lock(t, op->ino);
-	inode_note_locked(t, op->ino, attr);
+	if (op->call.res.has_attr)
+		inode_note_locked(t, op->ino, attr);
 	ownchange_newer_locked(op->ino);
 	inode_unlock(t, op->ino);
 }

@@ -55,7 +55,7 @@ struct lock_owner {
 struct vfs_locks {
 	pthread_mutex_t mu;
 	struct list owners, waiters;    /* op_lock.node */
-	unsigned unlocks;               /* how many LOCKUs have ended */
+	unsigned unlocks;               /* LOCKUs that have ended, and what the server has said to be free */
 	unsigned closing, closes;       /* last closes that unlock: under way; ended */
 	/* The last reference to f is gone. true: it had locks, which are unlocked, and then closed()
 	 * comes. (A pointer: this file stands above the one that closes.) */

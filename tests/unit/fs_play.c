@@ -114,7 +114,8 @@ static void taken_in(uint64_t node)
 	if (!ino)
 		return;
 	atomic_store(&believed_of(ino)->first.tid, -1);
-	atomic_store(&believed_of(ino)->read.tid, -1);
+	for (unsigned i = 0; readback_reads(ino) && i < READBACK_READS; i++)
+		atomic_store(&readback_reads(ino)[i].tid, -1);
 	if (ino != fs.root)
 		inode_put(&fs.vfs.inodes, ino, 1);
 }

@@ -138,7 +138,9 @@ static void time_passes(void)
 			take_in(&tasks[i]);
 	if (believed_of(ino)->first.ns)
 		believed_of(ino)->first.ns = 1;
-	believed_of(ino)->read.ns = believed_of(ino)->set_ns = 0;
+	believed_of(ino)->set.ns = 0;
+	for (unsigned i = 0; readback_reads(ino) && i < READBACK_READS; i++)
+		readback_reads(ino)[i].ns = 0;
 }
 
 /* What is left, see believed.h, is not tried: nothing lies in the queue. */
@@ -170,8 +172,9 @@ static void time_stands(void)
 
 	if (b->first.ns > 1)
 		b->first.ns = UINT64_MAX / 2;
-	if (b->read.ns)
-		b->read.ns = UINT64_MAX / 2;
+	for (unsigned i = 0; readback_reads(ino) && i < READBACK_READS; i++)
+		if (readback_reads(ino)[i].ns)
+			readback_reads(ino)[i].ns = UINT64_MAX / 2;
 }
 
 /* Is the answer to an own change on its way to the kernel? */
@@ -257,7 +260,7 @@ static void answer_open(struct task *t)
 
 static void answer_getattr(struct task *t)
 {
-	bool again = believed_is_late(ino, t->since, t->asked);
+	bool again = believed_is_late(ino, &t->attr, t->since, t->asked);
 
 	late += again;
 	if (again) {
@@ -269,7 +272,7 @@ static void answer_getattr(struct task *t)
 	time_stands();
 	t->believed = true;
 	readback_asked(ino, 1);
-	believed_tells(ino, tid_of(t));
+	believed_tells(ino, tid_of(t), t->since, false);
 	if (t->reads)
 		believed_read_ends(&table, ino, tid_of(t));
 	time_stands();
@@ -469,7 +472,7 @@ static bool answers_readback(struct task *t)
 		return false;
 	t->believed = timeo > 0;
 	time_stands();
-	believed_tells(ino, tid_of(t));
+	believed_tells(ino, tid_of(t), t->since, false);
 	young++;
 	return true;
 }
