@@ -9,7 +9,8 @@ let_go() { kill "${WRITERS[@]}" 2>/dev/null; wait "${WRITERS[@]}" 2>/dev/null; W
 ended() { gone "$DAEMON" || fail "the daemon still runs a minute after $1"; DAEMON=''; }
 
 # A signal ends the mount.
-vm-disk 40 >/dev/null
+# Longer than this takes to look at what is held, however busy the machine is.
+vm-disk 500 >/dev/null
 mount_up
 write_blocks term 200 hold
 until_true "200 MiB are written" has_said term written
