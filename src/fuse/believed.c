@@ -50,8 +50,11 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 	else if (asked)
 		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
+	if (asked < atomic_load(&b->forget_ns) && atomic_load(&b->open_change) != attr->change)
+		atomic_store(&b->open_change, 0);       /* a LOCK that was granted since may promise more */
+	else
+		atomic_store(&b->open_change, attr->change);
 	atomic_store(&b->forget_ns, now);
-	atomic_store(&b->open_change, attr->change);
 	atomic_store(&b->fresh_ns, now);
 	atomic_store(&b->spoilt_ns, now);
 	keep = b->solo ? solo_keeps_locked(ino) : b->cache_valid && b->cache_change == attr->change;
@@ -320,7 +323,8 @@ bool believed_differs(struct inode_table *t, struct inode *ino, const struct nfs
 	/* Attributes after this mount's own change count as no difference: the kernel has not
 	 * been told them, and knows that it has to ask. */
 	other = !ownchange_check_locked(ino, attr) && (b->doubt || inode_differs_locked(ino, attr));
-	other |= atomic_load(&b->mixed) || (b->set_change != attr->change && believed_setattr_comes_locked(b, mono_ns()));
+	other |= b->set_change != attr->change && believed_setattr_comes_locked(b, mono_ns());
+	other |= atomic_load(&b->mixed);
 	other |= atomic_load(&b->differing) > 0;
 	inode_unlock(t, ino);
 	return other;

@@ -708,6 +708,24 @@ Test(inode, nobody_knows_what_the_kernel_believes, .init = setup, .fini = teardo
 }
 #undef BACK
 
+/* OPEN was sent before a LOCK was granted, and its reply comes after that one's: what it brings is no
+ * newer than what the lock promises. */
+Test(inode, an_open_from_before_a_lock, .init = setup, .fini = teardown)
+{
+	struct nfs_attr attr = { .mode = S_IFREG, .change = 5 };
+	struct inode *a = get(1, 5, 7, "a");
+	uint64_t asked = mono_ns();
+
+	believed_written_past(a);
+	if (believed_forget_begins(&t, a, false) == FORGET_TELL)
+		believed_forget_ends(a);
+	believed_open(&t, a, NULL, &attr, asked);
+	cr_assert(believed_is_late(a, &attr, UINT64_MAX, asked));
+	asked = mono_ns();
+	believed_open(&t, a, NULL, &attr, asked);
+	cr_assert_not(believed_is_late(a, &attr, UINT64_MAX, asked), "the same as what OPEN has brought");
+}
+
 /* A GETATTR is overtaken by a listing with older attributes. The kernel believes these. */
 Test(inode, open_tells_what_the_kernel_has_ignored, .init = setup, .fini = teardown)
 {
