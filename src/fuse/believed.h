@@ -55,10 +55,10 @@
  * until no read() waits for an answer. A thread has taken its answer in when it sends something else; or
  * BELIEVED_TAKEN_NS later.
  * What is left: this mount's own write()s, SETATTRs, LINKs and READs at the file's end are such news, too.
- * Who is given up, and an error of a write, do not wait. And
- * the first answer may be to a request that lay in the queue when the kernel was told, so that it was
- * ignored; then a read() is lost whose request lies in the queue at the next time. A READ ahead that the
- * thread has sent before may be taken for something else.
+ * Who is given up, and an error of a write, do not wait. And the first answer may be to a request that lay
+ * in the queue when the kernel was told, so that it was ignored; then a read() is lost whose request lies
+ * in the queue at the next time. A READ ahead that the thread has sent before may be taken for something
+ * else.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it

@@ -793,20 +793,27 @@ Test(fs_locks, attributes_asked_for_before_the_lock)
 	flush_file(1, 2);
 }
 
+/* A lock is granted while a read() waits, and the kernel has something to forget. */
+static struct ask *lock_beside(struct ask **reads, uint32_t *getattr)
+{
+	struct ask *lock;
+
+	fs_play_tell(fs.root);
+	*getattr = read_asks(reads);
+	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
+	lane_play_reply(last_xid);
+	lane_play_run(10);
+	return lock;
+}
+
 /* It has not, and is told to when the read() has what it has asked for. */
 Test(fs_locks, a_read_keeps_its_answer)
 {
 	struct ask *reads, *lock;
-	uint32_t getattr, granted;
+	uint32_t getattr;
 	unsigned before = notice.count;
 
-	fs_play_tell(fs.root);
-	getattr = read_asks(&reads);
-	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
-	granted = last_xid;
-	lane_play_flush();
-	lane_play_reply(granted);
-	lane_play_run(10);
+	lock = lock_beside(&reads, &getattr);
 	cr_assert(!lock->answered && notice.count == before);
 	lane_play_reply(getattr);
 	cr_assert(reads->answered && !reads->error);
@@ -822,15 +829,9 @@ Test(fs_locks, a_read_keeps_its_answer)
 Test(fs_locks, a_lock_does_not_wait_for_a_read_for_long)
 {
 	struct ask *reads, *lock;
-	uint32_t getattr, granted;
+	uint32_t getattr;
 
-	fs_play_tell(fs.root);
-	getattr = read_asks(&reads);
-	lock = set_lock(FUSE_SETLK, 1, 2, 0, 5, F_RDLCK);
-	granted = last_xid;
-	lane_play_flush();
-	lane_play_reply(granted);
-	lane_play_run(10);
+	lock = lock_beside(&reads, &getattr);
 	cr_assert_not(lock->answered);
 	lane_play_run(150);
 	cr_assert(lock->answered && !lock->error);
