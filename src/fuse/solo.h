@@ -42,6 +42,8 @@
  * The same happens after a WRITE that has failed, because the kernel has pages and a size that
  * the server does not have.
  *
+ * solo.c keeps what the server has, fs_solo.c is for the requests.
+ *
  * Any thread; the inode's shard guards all members that are not atomic. Each regular file has a
  * struct solo from its insertion to its end.
  */
