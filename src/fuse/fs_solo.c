@@ -16,7 +16,7 @@ int fs_solo_flags(const struct fs *fs, int flags)
 	return fs->cfg.vfs.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
 }
 
-static bool is_widened(const struct fs_req *r)
+static bool solo_is_widened(const struct fs_req *r)
 {
 	return (r->fi.flags & O_ACCMODE) == O_WRONLY &&
 	       (r->op.call.args.file.flags & O_ACCMODE) == O_RDWR;
@@ -24,21 +24,21 @@ static bool is_widened(const struct fs_req *r)
 
 bool fs_solo_writes_only(struct fs_req *r)
 {
-	if (r->op.call.res.status != -EACCES || !is_widened(r))
+	if (r->op.call.res.status != -EACCES || !solo_is_widened(r))
 		return false;
 	r->op.call.args.file.flags = r->fi.flags;
 	r->fi.direct_io = 1;
 	return true;
 }
 
-struct verdict {
+struct solo_verdict {
 	bool news;                      /* somebody else's change is seen for the first time */
 	bool leaves;
 	bool differs;                   /* in what the kernel does not keep itself */
 	char name[80];
 };
 
-static void name_locked(const struct inode *ino, struct verdict *v)
+static void solo_name_locked(const struct inode *ino, struct solo_verdict *v)
 {
 	snprintf(v->name, sizeof(v->name), "%s", ino->names ? ino->names->text : "(unknown)");
 }
@@ -50,7 +50,7 @@ static bool solo_differs(const struct nfs_attr *a, const struct nfs_attr *b)
 
 /* OPEN has brought attr. nr: ownchange_changes() when it was sent, which is no longer that if a change
  * has begun since, and 0 if one was under way. alone: nobody else has the file open. */
-static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
+static void solo_compare_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t nr, bool alone)
 {
 	struct solo *s = believed_of(ino)->solo;
 
@@ -63,20 +63,20 @@ static void compare_locked(struct inode *ino, const struct nfs_attr *attr, uint6
 		solo_after_locked(ino, attr);
 }
 
-static struct verdict solo_look(struct inode_table *t, struct inode *ino,
+static struct solo_verdict solo_look(struct inode_table *t, struct inode *ino,
 				const struct nfs_attr *attr, uint64_t nr)
 {
 	struct believed *b = believed_of(ino);
-	struct verdict v = { 0 };
+	struct solo_verdict v = { 0 };
 	bool before, alone;
 
 	inode_lock(t, ino);
 	alone = atomic_load(&ino->nopen) == 1;  /* this open counts */
 	before = b->solo->foreign;
 	v.differs = solo_differs(&b->solo->attr, attr);
-	compare_locked(ino, attr, nr, alone);
+	solo_compare_locked(ino, attr, nr, alone);
 	v.news = b->solo->foreign && !before;
-	name_locked(ino, &v);
+	solo_name_locked(ino, &v);
 	v.leaves = alone && !solo_keeps_locked(ino);
 	if (v.leaves)
 		inode_leave_locked(t, ino);
@@ -84,7 +84,7 @@ static struct verdict solo_look(struct inode_table *t, struct inode *ino,
 	return v;
 }
 
-static bool may_say(struct fs *fs, uint64_t now)
+static bool solo_may_say(struct fs *fs, uint64_t now)
 {
 	uint64_t last = atomic_load(&fs->solo_said_ns);
 
@@ -92,9 +92,9 @@ static bool may_say(struct fs *fs, uint64_t now)
 	       atomic_compare_exchange_strong(&fs->solo_said_ns, &last, now);
 }
 
-static void solo_say(struct fs *fs, const struct verdict *v)
+static void solo_say(struct fs *fs, const struct solo_verdict *v)
 {
-	if (!may_say(fs, mono_ns())) {
+	if (!solo_may_say(fs, mono_ns())) {
 		atomic_fetch_add(&fs->solo_unsaid, 1);
 		return;
 	}
@@ -108,7 +108,7 @@ void fs_solo_say_rest(struct fs *fs, uint64_t now)
 {
 	unsigned n;
 
-	if (!atomic_load(&fs->solo_unsaid) || !may_say(fs, now))
+	if (!atomic_load(&fs->solo_unsaid) || !solo_may_say(fs, now))
 		return;
 	n = atomic_exchange(&fs->solo_unsaid, 0);
 	if (n)
@@ -119,7 +119,7 @@ void fs_solo_say_rest(struct fs *fs, uint64_t now)
 bool fs_solo_sent_back(struct fs_req *r)
 {
 	struct fs *fs = fs_of_req(r);
-	struct verdict v = solo_look(&fs->vfs.inodes, r->op.ino, &r->op.call.res.attr, r->op.quiet);
+	struct solo_verdict v = solo_look(&fs->vfs.inodes, r->op.ino, &r->op.call.res.attr, r->op.quiet);
 
 	if (v.news) {
 		stat_add(&r->op.vl->lane->stats, STAT_SOLO_CHANGED, 1);
@@ -137,20 +137,20 @@ bool fs_solo_sent_back(struct fs_req *r)
 /* ---- times ---- */
 
 /* The server lets root and the owner set a mtime. */
-static bool may_set(const struct solo *s, const struct rpc_cred *cred)
+static bool solo_may_set(const struct solo *s, const struct rpc_cred *cred)
 {
 	return cred->uid == 0 || cred->uid == s->attr.uid;
 }
 
 /* The kernel sends the time at which it has changed or written the file, as for touch(1), which
  * is both mtime and ctime then. */
-static bool is_now(const struct stat *st, int to_set)
+static bool solo_is_now(const struct stat *st, int to_set)
 {
 	return (to_set & FUSE_SET_ATTR_ATIME_NOW) && (to_set & FUSE_SET_ATTR_CTIME) &&
 	       same_time(&st->st_mtim, &st->st_ctim);
 }
 
-static void owe_locked(struct solo *s, const struct timespec *mtime)
+static void solo_owe_locked(struct solo *s, const struct timespec *mtime)
 {
 	s->owes = true;
 	s->mtime = *mtime;
@@ -158,12 +158,12 @@ static void owe_locked(struct solo *s, const struct timespec *mtime)
 
 /* The mtime, and nothing else. By an open file: the kernel has written. By name: utimensat(),
  * or the kernel after a change of names. true: nothing is to be sent. */
-static bool keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, bool by_file)
+static bool solo_keeps_mtime_locked(struct inode *ino, const struct timespec *mtime, bool by_file)
 {
 	struct solo *s = believed_of(ino)->solo;
 
 	if (by_file)
-		owe_locked(s, mtime);
+		solo_owe_locked(s, mtime);
 	return by_file || same_time(mtime, s->owes ? &s->mtime : &ino->mtime);
 }
 
@@ -181,11 +181,12 @@ static bool solo_settles(struct fs_req *r, const struct stat *st, int to_set, bo
 	if (a->valid & NFS_SET_SIZE) {
 		/* Whoever may write may set the size, but not this time. */
 		if (a->valid & NFS_SET_MTIME)
-			owe_locked(s, &a->mtime);
+			solo_owe_locked(s, &a->mtime);
 		a->valid &= ~(unsigned)NFS_SET_MTIME;
 	} else if (a->valid == NFS_SET_MTIME && (to_set & FUSE_SET_ATTR_CTIME)) {
-		kept = keeps_mtime_locked(r->op.ino, &a->mtime, by_file);
-	} else if ((a->valid & NFS_SET_MTIME) && is_now(st, to_set) && !may_set(s, &r->op.cred)) {
+		kept = solo_keeps_mtime_locked(r->op.ino, &a->mtime, by_file);
+	} else if ((a->valid & NFS_SET_MTIME) && solo_is_now(st, to_set) &&
+		   !solo_may_set(s, &r->op.cred)) {
 		a->valid = (a->valid & ~(unsigned)NFS_SET_MTIME) | NFS_SET_MTIME_NOW;
 	}
 	if (a->valid & (NFS_SET_MTIME | NFS_SET_MTIME_NOW) && !kept)
@@ -210,7 +211,7 @@ bool fs_solo_setattr(struct fs_req *r, const struct stat *st, int to_set,
 
 /* ---- release ---- */
 
-static void times_done(struct vfs_op *op)
+static void solo_times_done(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
 
@@ -225,7 +226,7 @@ static void times_done(struct vfs_op *op)
 }
 
 /* Until it is taken, a program that sets a time cancels it; after that it waits (vfs_hold()). */
-static bool take_owed(struct vfs_op *op)
+static bool solo_take_owed(struct vfs_op *op)
 {
 	struct solo *s = believed_of(op->ino)->solo;
 	bool owed;
@@ -238,28 +239,28 @@ static bool take_owed(struct vfs_op *op)
 	return owed;
 }
 
-static void send_times(struct vfs_op *op)
+static void solo_send_times(struct vfs_op *op)
 {
 	vfs_hold(op);
-	if (take_owed(op))
-		vfs_start(op, NFS_OP_SETATTR, times_done);
+	if (solo_take_owed(op))
+		vfs_start(op, NFS_OP_SETATTR, solo_times_done);
 	else
 		vfs_op_free(op);
 }
 
 /* All that was written is on the server. */
-static void times_in_turn(struct vfs_op *op)
+static void solo_times_in_turn(struct vfs_op *op)
 {
-	vfs_in_turn(op, send_times);
+	vfs_in_turn(op, solo_send_times);
 }
 
-static bool is_owed(struct vfs_lane *vl, struct file *f)
+static bool solo_is_owed(struct vfs_lane *vl, struct file *f)
 {
 	struct solo *s = believed_of(f->ino)->solo;
 	bool owed;
 
 	inode_lock(&vl->vfs->inodes, f->ino);
-	owed = s->owes && may_set(s, &f->cred);
+	owed = s->owes && solo_may_set(s, &f->cred);
 	inode_unlock(&vl->vfs->inodes, f->ino);
 	return owed;
 }
@@ -269,9 +270,9 @@ void fs_solo_release(struct vfs_lane *vl, struct file *f)
 {
 	struct vfs_op *op;
 
-	if (!believed_of(f->ino)->solo || !is_owed(vl, f))
+	if (!believed_of(f->ino)->solo || !solo_is_owed(vl, f))
 		return;
 	op = vfs_op_quiet(vl, f->ino, &f->cred);
 	if (op)
-		behind_settle(op, op->ino, true, times_in_turn);
+		behind_settle(op, op->ino, true, solo_times_in_turn);
 }
