@@ -58,7 +58,8 @@
  * Who is given up, and an error of a write, do not wait. And the first answer may be to a request that lay
  * in the queue when the kernel was told, so that it was ignored; then a read() is lost whose request lies
  * in the queue at the next time. A READ ahead that the thread has sent before may be taken for something
- * else.
+ * else. And an OPEN that was sent before a LOCK was granted, and has its reply while that waits, makes
+ * attributes as old as its own count as new enough (open_change).
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
