@@ -193,6 +193,7 @@ struct nfs_args {
 			/* Of the others: one for each kind. GETACL fills them in. */
 			struct nfs_acl *lists;
 		} acl;
+		struct nfs_delegation *delegation;      /* DELEGRETURN: from nfs_delegation_take() */
 		void *version;                  /* the version's own operations */
 	};
 };

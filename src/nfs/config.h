@@ -63,6 +63,7 @@ struct nfs_config {
 	bool soft;
 	unsigned mountport;             /* v3: 0: ask rpcbind */
 	bool acl;                       /* access control lists are wanted */
+	bool delegations;               /* v4: and delegations of files that are read */
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
 	const struct nfs_front *front;  /* who is told what happens; NULL: nobody */
 };

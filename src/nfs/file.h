@@ -19,26 +19,34 @@
  * has to go before the table's reference does. Any thread takes and drops references, without a
  * lock. A file's handle never changes.
  *
- * A delegation and a layout belong here as well. (Locks are of an open. What is written and not on
+ * A delegation is of a file, too, and has a reference to it. The version keeps it: it is found by the
+ * handle, when the server wants it back. (Locks are of an open. What is written and not on
  * stable storage yet is in vfs/behind.h, because its buffers and waiting programs are.)
  *
- * Protocol state that several lanes change while calls are under way (there is none yet) gets
- * no lock. It gets a home: the lane whose number is its hash modulo the number of lanes. Only
- * that lane's thread changes it. Another lane sends the home's loop a message (loop_post)
- * that says what is wanted, and goes on. The answer is the same message, posted back to its
- * own loop. Neither lane waits.
- *
- *     lane 2: asks --loop_post--> lane 0, home: changes it --loop_post--> lane 2: goes on
+ * Delegations are protocol state that several lanes change while calls are under way. They are in one
+ * table with a lock, and have no lane of their own: a recall may come on any lane, and has to be answered
+ * there and then.
  */
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include "nfs/fh.h"
+#include "rpc/rpc_auth.h"
 
 struct nfs_file {
 	struct nfs_fh fh;
 	_Atomic unsigned refs;
+	_Atomic unsigned opens;         /* how many there are of version 4 */
+	_Atomic uint64_t delegation;    /* the number of the one that is held; 0: none is */
+	_Atomic bool used;              /* it was open since the sweep */
+};
+
+/* What the caller sees of a delegation: DELEGRETURN of that file, by that user. */
+struct nfs_delegation {
+	struct nfs_file *file;
+	struct rpc_cred cred;
 };
 
 /* One more reference. The caller has one, or keeps the table from dropping its own. */

@@ -6,6 +6,7 @@
  *   target.c      a connection comes or goes  ---lane_changed---->  vfs/lane.c
  *   engine.c      an operation has ended      ---buffers_freed--->
  *   nfs4_callback.c   the server says so      ---lock_freed------>  vfs/locks_wait.c
+ *                                             ---delegations_due->  vfs/delegations.c
  *
  * Who calls, and where. Each function is called on that lane's thread, from its loop, with no lock
  * held. So there is one call at a time for a lane, and may be several for the client. (The first
@@ -23,7 +24,6 @@
  *   lost(file)     An open's state is lost, and cannot be recovered (nfs4_recover.c, nfs4_revoked.c).
  *                  Each call with that open fails by itself from then on, and write-behind sends what
  *                  it holds within a second, and drops it with that error.
- *   recall(file)   The server wants a delegation back: there are none. It comes with them.
  */
 #pragma once
 
@@ -40,4 +40,7 @@ struct nfs_front {
 	void (*buffers_freed)(struct nfs_lane *l);
 	/* A lock of that file may be free, for which the owner (nfs_lock_args) was denied one. */
 	void (*lock_freed)(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t owner);
+	/* The server wants delegations back: nfs_delegation_take() has them. The recall has no answer yet.
+	 * Those that are due for another reason are not told of. */
+	void (*delegations_due)(struct nfs_lane *l);
 };

@@ -255,6 +255,37 @@ static inline bool nfs_lacks(const struct nfs_server *s, enum nfs_op op)
 	return !s->version->ops[op] || (atomic_load(&s->lacks) >> op & 1);
 }
 
+/* Lane thread: is some delegation to be returned now? */
+static inline bool nfs_delegations_due(const struct nfs_lane *l)
+{
+	const struct nfs_server *s = l->target.server;
+
+	return l->client->cfg.delegations && s->version->delegations_due(s);
+}
+
+/* Lane thread, if there may be any: one of those, which is the caller's from now on: DELEGRETURN takes it.
+ * NULL: another lane was faster. */
+static inline struct nfs_delegation *nfs_delegation_take(const struct nfs_lane *l)
+{
+	return l->target.server->version->delegation_take(l->target.server);
+}
+
+/* Any thread: this mount is going to change the file itself. true: its delegation is to be returned. */
+static inline bool nfs_undelegate(struct nfs_server *s, const struct nfs_file *f)
+{
+	if (!atomic_load(&f->delegation))
+		return false;
+	s->version->delegation_drop(s, f);
+	return true;
+}
+
+/* The end of the mount, while the lanes are there: all are to be returned. */
+static inline void nfs_undelegate_all(struct nfs_server *s)
+{
+	if (s->client->cfg.delegations)
+		s->version->delegations_drop(s);
+}
+
 /* For rsize and wsize: `want`, at most `max`, in whole pages; at least one page. */
 static inline uint32_t nfs_clamp_size(uint32_t want, uint32_t max)
 {

@@ -83,7 +83,9 @@ enum nfs_effects {
 	OP(LISTXATTRS, 0)       /* fh, xattr.len, cookie, entry() -> xattr.cookie, eof */ \
 	OP(REMOVEXATTR, NFS_MARKS)      /* fh, name -> attr, dir_change[0] of fh */ \
 	OP(GETACL, 0)           /* fh, acl.kinds, lists -> xattr.value, len of NFS_ACL_V4, or the lists */ \
-	OP(SETACL, NFS_SETS)    /* fh, acl.kinds, value, len, lists -> attr */
+	OP(SETACL, NFS_SETS)    /* fh, acl.kinds, value, len, lists -> attr */ \
+	/* Of versions 4.1 and 4.2: */ \
+	OP(DELEGRETURN, 0)      /* fh, delegation, which is gone then, or due again, whatever the status */
 
 enum nfs_op {
 #define NFS_OPS_NUMBER(name, effects) NFS_OP_##name,

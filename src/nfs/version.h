@@ -100,6 +100,15 @@ struct nfs_version {
 	/* Lane thread: frees an open that nobody uses any more, closed or not. NULL:
 	 * free(). */
 	void (*open_free)(struct nfs_open *o);
+	/* Delegations: called only if nfs_config.delegations is set, or there is one. Lane thread: is one
+	 * due, because the server wants it back, or nobody needs it? It is the caller's from now on, for
+	 * DELEGRETURN (NULL: there is none). And the end of that operation, before done(). */
+	bool (*delegations_due)(const struct nfs_server *s);
+	struct nfs_delegation *(*delegation_take)(struct nfs_server *s);
+	void (*delegation_ends)(struct nfs_call *c);
+	/* Any thread: the file's is due now; all are. */
+	void (*delegation_drop)(struct nfs_server *s, const struct nfs_file *f);
+	void (*delegations_drop)(struct nfs_server *s);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -EAGAIN: there is none until

@@ -6,8 +6,8 @@
  * lane looks then, and so do all that have none, by message: whether another lane can do their work
  * has changed.
  *
- *   what was not sent       WRITE, COMMIT and REMOVE of a silly name go to a lane that has a
- *                           connection (behind_move_all(), silly_move_all())
+ *   what was not sent       WRITE, COMMIT, REMOVE of a silly name and DELEGRETURN go to a lane that has
+ *                           a connection (behind_move_all(), silly_move_all(), delegations_move_all())
  *   READs of other lanes    that wait for what this one reads ahead are sent by themselves
  *                           (ahead_leave())
  *   the front end           may leave new work to other lanes (lanes_changed())
@@ -38,6 +38,7 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	vl->room_msg.fn = behind_on_room;
 	vl->lanes_msg.fn = on_lanes;
 	vl->locks_msg.fn = locks_on_wake;
+	vl->delegations_msg.fn = delegations_on_due;
 }
 
 /* ---- connections ---- */
@@ -48,6 +49,7 @@ static void lane_look(struct vfs_lane *vl)
 
 	behind_move_all(vl, now);
 	silly_move_all(vl, now);
+	delegations_move_all(vl, now);
 	vl->vfs->front->lanes_changed(vl);
 }
 
@@ -100,6 +102,12 @@ static void on_lock_freed(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t 
 		locks_on_freed(l->front, fh, owner);
 }
 
+static void on_delegations_due(struct nfs_lane *l)
+{
+	if (l->front)
+		delegations_tell(l->front);
+}
+
 /* magazine.shortage */
 static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
 {
@@ -116,6 +124,7 @@ const struct nfs_front vfs_nfs_front = {
 	.lane_changed = on_lane_changed,
 	.buffers_freed = on_buffers_freed,
 	.lock_freed = on_lock_freed,
+	.delegations_due = on_delegations_due,
 };
 
 /* ---- life ---- */
@@ -169,6 +178,8 @@ static void on_tick(struct loop_timer *t)
 	loop_timer_set(vl->lane->loop, t, TICK_MS);
 	behind_tick(vl, now);
 	silly_move_all(vl, now);
+	delegations_move_all(vl, now);
+	delegations_return(vl);
 	ahead_sweep(vl);
 	vl->vfs->front->tick(vl, now);
 }

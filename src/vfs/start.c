@@ -29,6 +29,7 @@
  * under that lock before it has the answer. So any lane that gets one sees the count.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include "vfs/vfs_impl.h"
 
 /* Does this call change a file or a directory? */
@@ -62,6 +63,27 @@ void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op))
 	vfs_wait_more(op);
 }
 
+/* ---- delegations ---- */
+
+/* op's call is going to change the file, or opens it for that. Many servers let such a call wait until
+ * they have the file's delegation back, even if it comes from who has that. */
+static void op_undelegates(struct vfs_op *op, const struct inode *ino)
+{
+	if (nfs_undelegate(&op->vl->vfs->cl->server, &ino->file))
+		delegations_return(op->vl);
+}
+
+static void op_undelegates_name(struct vfs_op *op, const struct inode *dir, const char *name)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct inode *ino = inode_find(t, dir->id, name);
+
+	if (!ino)
+		return;
+	op_undelegates(op, ino);
+	inode_put(t, ino, 1);
+}
+
 /* ---- what a call changes ---- */
 
 /* The handles in a change's call are those of inodes. */
@@ -78,6 +100,19 @@ static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh 
 	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
 		ahead_change_begins(ino);
 	op->change[i].nr = ownchange_change_begins(&op->vl->vfs->inodes, ino);
+	op_undelegates(op, ino);
+}
+
+/* The files with the names that the call takes away. */
+static void op_names_begin(struct vfs_op *op, unsigned effects)
+{
+	const struct nfs_call *c = &op->call;
+
+	if (!op->vl->vfs->cl->cfg.delegations)
+		return;
+	op_undelegates_name(op, op_inode_of(c->args.fh), c->args.name);
+	if (effects & NFS_ADDS_NAME2)
+		op_undelegates_name(op, op_inode_of(c->args.fh2), c->args.name2);
 }
 
 static void op_changes_begin(struct vfs_op *op)
@@ -93,6 +128,8 @@ static void op_changes_begin(struct vfs_op *op)
 	if (effects & (NFS_ADDS_NAME | NFS_ADDS_NAME2))
 		ownchange_here(&op->vl->vfs->inodes, op_inode_of(two ? c->args.fh2 : c->args.fh)->id,
 			   effects & NFS_ADDS_NAME ? c->args.name : c->args.name2);
+	if (effects & NFS_DROPS_NAME)
+		op_names_begin(op, effects);
 }
 
 /* Ends op->change[i]. */
@@ -192,8 +229,11 @@ static void op_send(struct vfs_op *op)
 		op->call.args.file.get = op_file;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)
 		op->asked_ns = mono_ns();
-	if (op->call.op == NFS_OP_OPEN)
+	if (op->call.op == NFS_OP_OPEN) {
 		op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
+		if ((op->call.args.file.flags & O_ACCMODE) != O_RDONLY)
+			op_undelegates(op, op->ino);
+	}
 	op->calling = true;
 	nfs_start(op->vl->lane, &op->call);
 }

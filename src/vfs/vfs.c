@@ -25,13 +25,14 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 }
 
 /* The front end may not have told us of a close() just before the end. */
-static void vfs_remove_silly(struct nfs_lane *l, void *arg)
+static void vfs_last_calls(struct nfs_lane *l, void *arg)
 {
 	struct vfs *vfs = arg;
 	struct silly *s;
 
 	while (nfs_lane_up(l) && (s = opencount_take_silly(&vfs->inodes)))
 		silly_remove(vfs->lanes[l->index], s);
+	delegations_return(vfs->lanes[l->index]);
 }
 
 void vfs_stop(struct vfs *vfs)
@@ -41,7 +42,8 @@ void vfs_stop(struct vfs *vfs)
 	if (left)
 		log_err("%zu bytes of written data were lost: %s did not accept them",
 			left, vfs->cl->cfg.server);
-	nfs_each_lane(vfs->cl, vfs_remove_silly, vfs);
+	nfs_undelegate_all(&vfs->cl->server);
+	nfs_each_lane(vfs->cl, vfs_last_calls, vfs);
 	/* The client, which has the arena, is freed before vfs. */
 	behind_pool_stop(&vfs->behind);
 }

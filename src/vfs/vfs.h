@@ -110,6 +110,9 @@ struct vfs_lane {
 	struct list lock_waits;         /* locks_wait.c: who waits for a lock (lock.lane_node) */
 	struct loop_msg locks_msg;      /* to this lane: one of them is to try it */
 	_Atomic bool locks_told;        /* it is on its way */
+	struct loop_msg delegations_msg;        /* to this lane, of its own: some are wanted back */
+	bool delegations_told;          /* it is on its way */
+	unsigned returning;             /* delegations.c: how many are on their way */
 	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
 	_Atomic bool lanes_told;        /* it is on its way */
 };

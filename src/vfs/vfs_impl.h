@@ -31,6 +31,17 @@ bool read_retry(struct vfs_lane *vl);
 /* Writes it with FILE_SYNC, and ends then. */
 void write_through(struct vfs_op *op);
 
+/* ---- delegations.c ---- */
+
+/* Returns delegations that are due, if the lane has a connection. */
+void delegations_return(struct vfs_lane *vl);
+/* The same by a message to the lane. */
+void delegations_tell(struct vfs_lane *vl);
+void delegations_on_due(struct loop_msg *m);
+/* If vl has no connection and another lane has one, that returns what was not sent, and what waits for
+ * long. */
+void delegations_move_all(struct vfs_lane *vl, uint64_t now_ns);
+
 /* ---- copy.c ---- */
 
 /* COMMIT goes with COPY up to so many bytes; a variable for the tests. */

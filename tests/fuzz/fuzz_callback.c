@@ -11,7 +11,7 @@
 
 static struct nfs4_client n4;
 static const struct nfs_version version = { .minor = 2 };
-static unsigned recalls, freed;
+static unsigned recalls, freed, due;
 
 /* A file handle and an owner are the file system's. */
 static void on_lock_freed(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t owner)
@@ -21,10 +21,23 @@ static void on_lock_freed(struct nfs_lane *l, const struct nfs_fh *fh, uint64_t 
 	freed++;
 }
 
-static const struct nfs_front front = { .lock_freed = on_lock_freed };
-static struct nfs_client client = { .cfg.front = &front };
+static void on_delegations_due(struct nfs_lane *l)
+{
+	due++;
+}
+
+static const struct nfs_front front = {
+	.lock_freed = on_lock_freed, .delegations_due = on_delegations_due,
+};
+static struct nfs_client client = { .cfg = { .front = &front, .delegations = true } };
 static struct nfs_server server = { .client = &client, .vdata = &n4, .version = &version };
-static struct nfs_target target = { .server = &server };
+static struct nfs_lane lane = { .client = &client };
+static struct nfs_target target = { .server = &server, .lane = &lane };
+
+bool nfs4_is_current(const struct nfs_call *c)
+{
+	return true;
+}
 
 bool nfs4_slots_in_flight(struct nfs4_slots *t, const char *session, uint32_t slot, uint32_t seqid)
 {
@@ -61,13 +74,44 @@ static bool is_in_session(const uint32_t *reply, uint32_t len)
 	       reply[9] == __builtin_bswap32(OP_CB_SEQUENCE) && !reply[10];
 }
 
+/* The one that the seeds recall. */
+static void have_delegation(void)
+{
+	static struct nfs_file file = { .fh = { .len = 5, .data = "fhand" }, .refs = 2 };
+	static struct nfs_open open = { .file = &file };
+	struct nfs_call c = { .lane = &lane, .target = &target, .open = &open, .args.fh = &file.fh };
+	stateid4 stateid = { .seqid = 1, .other = "opn1opn2opn3" };
+
+	atomic_store(&file.refs, 2);
+	n4.back.has = true;
+	CHECK(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, true));
+	nfs4_delegs_ask_ends(&c);
+}
+
+/* Each one goes back once. */
+static void return_all(void)
+{
+	struct nfs_call c = { .lane = &lane, .target = &target };
+
+	while (nfs4_delegs_any_due(&server)) {
+		c.args.delegation = nfs4_delegs_take(&server);
+		CHECK(c.args.delegation && c.args.delegation->file->fh.len <= NFS_FH_MAX);
+		touch(c.args.delegation->file->fh.data, c.args.delegation->file->fh.len);
+		container_of(c.args.delegation, struct nfs4_delegation, d)->answered = true;
+		nfs4_delegs_return_ends(&c);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static uint32_t first[RR_INLINE / 4], second[RR_INLINE / 4];
 
 	memset(&n4.back, 0, sizeof(n4.back));
 	nfs4_back_init(&n4.back);
+	memset(&n4.delegs, 0, sizeof(n4.delegs));
+	nfs4_delegs_init(&n4.delegs);
 	nfs4_back_enter(&n4.back, "0123456789abcdef");
+	have_delegation();
 	for (size_t at = 0; at < len; ) {
 		uint32_t n = (data[at] & 127u) * 4, r;
 		bool twice = data[at++] & 128;
@@ -75,13 +119,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		n = n < len - at ? n : (uint32_t)(len - at) & ~3u;
 		r = serve(data + at, n, first);
 		if (twice && is_in_session(first, r)) {
-			unsigned before = recalls + freed;
+			unsigned before = recalls + freed + due;
 
 			CHECK(serve(data + at, n, second) == r && !memcmp(first, second, r));
-			CHECK(recalls + freed == before);
+			CHECK(recalls + freed + due == before);
 		}
 		at += n ? n : 1;
 	}
+	return_all();
+	nfs4_delegs_fini(&n4.delegs);
 	nfs4_back_fini(&n4.back);
 	return 0;
 }

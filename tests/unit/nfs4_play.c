@@ -26,6 +26,7 @@ void play4_setup(void)
 	pthread_mutex_init(&n4.slots.mu, NULL);
 	nfs4_identity_init(&n4.identity);
 	nfs4_opens_init(&n4);
+	nfs4_delegs_init(&n4.delegs);
 	nfs4_back_init(&n4.back);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;
@@ -75,6 +76,7 @@ unsigned nopen4(void)
 void play4_teardown(void)
 {
 	cr_assert(!nopen4(), "an open was not freed");
+	nfs4_delegs_fini(&n4.delegs);
 	for (unsigned i = 0; i < NLANES; i++) {
 		nfs4_target_fini(&lanes[i].target);
 		loop_free(lanes[i].loop);
@@ -149,6 +151,35 @@ struct nfs_call call4(enum nfs_op op)
 		c.args.file.get = fake_file;
 	renew(&c);
 	return c;
+}
+
+struct nfs_open *open4(const struct nfs_fh *of)
+{
+	struct nfs_call c = call4(NFS_OP_OPEN);
+
+	c.open = nfs4_open_new(&c, OPEN4_SHARE_ACCESS_READ);
+	cr_assert_eq(nfs4_open_settle(&c, of), 0);
+	nfs4_release(target4(), &c);
+	return c.open;
+}
+
+bool delegate4(struct nfs_open *o, const char *other)
+{
+	bool wanted = cl4.cfg.delegations, has_back = n4.back.has, got;
+	struct nfs_call c = call4(NFS_OP_OPEN);
+	stateid4 stateid = { .seqid = 1 };
+
+	memcpy(stateid.other, other, sizeof(stateid.other));
+	c.open = o;
+	c.args.fh = &o->file->fh;
+	cl4.cfg.delegations = true;
+	n4.back.has = true;
+	nfs4_delegs_ask(&c);
+	got = nfs4_delegs_got(&c, &stateid, true);
+	cl4.cfg.delegations = wanted;
+	n4.back.has = has_back;
+	nfs4_release(target4(), &c);
+	return got;
 }
 
 /* ---- arguments ---- */

@@ -52,6 +52,11 @@ const struct nfs_opdef *def4(enum nfs_op op);
 struct nfs_call call4(enum nfs_op op);
 /* before: gives a copied call a slot in a new session. after: frees it. */
 extern const struct play_hooks hooks4;
+/* An open of that file, which is the caller's. */
+struct nfs_open *open4(const struct nfs_fh *of);
+/* An OPEN of that file, which asks if it has none, has brought it a delegation with that stateid, 12
+ * bytes. false: OPEN has to return it. */
+bool delegate4(struct nfs_open *o, const char *other);
 
 /* Appends arguments: up to SEQUENCE's; up to PUTFH's. The minor version is 1. */
 void m_seq_args(uint32_t nops, bool cache);

@@ -196,6 +196,10 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		if (!server.close)
 			puts_of(4, 1, 0, 0, 0);
 		return;
+	} else if (op == OP_DELEGRETURN) {
+		note('r');
+		puts_of(4, OP_PUTFH, 0, op, server.delegreturn);
+		return;
 	} else if (op == OP_SETATTR) {
 		do_set();
 		return;

@@ -36,6 +36,7 @@ struct server4 {
 	bool back;                      /* its sessions have a back channel */
 	uint32_t refuses_back;          /* the status of CREATE_SESSION that asks for one */
 	uint32_t close;                 /* status of CLOSE */
+	uint32_t delegreturn;           /* status of DELEGRETURN */
 	_Atomic uint32_t set;           /* status of one SETATTR ... */
 	bool set_stays;                 /* ... or of all */
 	_Atomic unsigned complete_delays, free_delays;  /* so often RECLAIM_COMPLETE and
@@ -47,6 +48,7 @@ struct server4 {
 	 * E DESTROY_CLIENTID, B any call that is refused for its session, R the root,
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
+	 * r DELEGRETURN,
 	 * d RECLAIM_COMPLETE or FREE_STATEID that is told to come later, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
 	 * e DESTROY_CLIENTID, J BIND_CONN_TO_SESSION, j the same for a session that it does not
 	 * know.

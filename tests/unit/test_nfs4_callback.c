@@ -279,6 +279,108 @@ Test(nfs4_callback, a_lock_that_may_be_free)
 	expect_in_session(0, 2);
 }
 
+/* ---- CB_RECALL, CB_RECALL_ANY ---- */
+
+static unsigned told;
+
+/* As the file system does, but that it does not return them. */
+static void on_delegations_due(struct nfs_lane *l)
+{
+	cr_assert_eq(l, target4()->lane);
+	told++;
+}
+
+static const struct nfs_front due_front = { .delegations_due = on_delegations_due };
+
+static unsigned ndue(void)
+{
+	return atomic_load(&n4.delegs.in[NFS4_DUE].n);
+}
+
+Test(nfs4_callback, recalls)
+{
+	static const struct { uint32_t seqid, other, fh, status; unsigned told; } t[] = {
+		{ 9, 0x6f706e33, 0x64000000, 0, 1 }, { 1, 0x6f706e33, 0x64000000, 0, 2 },
+		{ 1, 0x6f706e34, 0x64000000, NFS4ERR_BAD_STATEID, 2 },
+		{ 1, 0x6f706e33, 0x65000000, NFS4ERR_BAD_STATEID, 2 },
+	};
+	struct nfs_open *o = open4(&fh);
+
+	cl4.cfg.front = &due_front;
+	cr_assert(delegate4(o, "opn1opn2opn3"));
+	for (uint32_t i = 0; i < 4; i++) {
+		c_begin(i + 1);
+		C(OP_CB_RECALL, t[i].seqid, 0x6f706e31, 0x6f706e32, t[i].other, 0, 5, 0x6668616e, t[i].fh);
+		expect_in_session(t[i].status, 2);
+		cr_assert_eq(told, t[i].told, "row %u", i);
+	}
+	cr_assert_eq(ndue(), 1);
+	/* Nobody is there to be told: it is due all the same. */
+	nfs4_delegs_forget(&n4.delegs);
+	cl4.cfg.front = NULL;
+	cr_assert(delegate4(o, "opn1opn2opn3"));
+	c_begin(5);
+	C(OP_CB_RECALL, 1, STATEID_WORDS, 0, FH);
+	expect_in_session(0, 2);
+	cr_assert_eq(ndue(), 1);
+	nfs4_open_put(o);
+}
+
+/* DELEGRETURN needs no more than the recall has. */
+Test(nfs4_callback, recalls_of_what_nobody_knows)
+{
+	cl4.cfg.front = &due_front;
+	cl4.cfg.delegations = true;
+	c_begin(1);
+	C(OP_CB_RECALL, 1, STATEID_WORDS, 0, FH);
+	expect_in_session(0, 2);
+	cr_assert(told == 1 && ndue() == 1);
+	/* It comes again, and is answered from what is kept; and once more. */
+	expect_in_session(0, 2);
+	c_begin(2);
+	C(OP_CB_RECALL, 2, STATEID_WORDS, 0, FH);
+	expect_in_session(0, 2);
+	cr_assert_eq(ndue(), 1);
+	cr_assert(nfs_fh_same(&nfs4_delegs_take(&cl4.server)->file->fh, &fh));
+}
+
+/* The longest handle that it may have, and one that is longer. */
+Test(nfs4_callback, recalls_of_long_handles)
+{
+	for (uint32_t len = 124; len <= 132; len += 4) {
+		c_begin((len - 120) / 4);
+		C(OP_CB_RECALL, 1, STATEID_WORDS, 0, len);
+		for (uint32_t i = 0; i < len / 4; i++)
+			c_word(i);
+		expect_in_session(len > 128 ? NFS4ERR_BADXDR : NFS4ERR_BAD_STATEID, 2);
+	}
+}
+
+/* Of the kinds that it wants back. */
+Test(nfs4_callback, recalls_of_any)
+{
+	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
+
+	cl4.cfg.front = &due_front;
+	cr_assert(delegate4(a, "opn1opn2opn3") && delegate4(b, "another one."));
+	nfs4_open_put(a);
+	c_begin(1);
+	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_WDATA_DLG | 1 << RCA4_TYPE_MASK_DIR_DLG);
+	expect_in_session(0, 2);
+	c_begin(2);
+	C(OP_CB_RECALL_ANY, 0, 0);
+	expect_in_session(0, 2);
+	c_begin(3);
+	C(OP_CB_RECALL_ANY, 2, 1, 1 << RCA4_TYPE_MASK_RDATA_DLG);
+	expect_in_session(0, 2);
+	cr_assert_eq(ndue(), 0);
+	c_begin(4);
+	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_RDATA_DLG);
+	expect_in_session(0, 2);
+	cr_assert_eq(ndue(), 1, "the other one is open");
+	nfs4_open_put(b);
+}
+
 /* ---- the session ---- */
 
 Test(nfs4_callback, not_in_a_session)

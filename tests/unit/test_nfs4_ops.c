@@ -1037,6 +1037,30 @@ Test(nfs4, a_delegation_is_given_back)
 	}
 }
 
+/* It has opened a file that has it already. It goes back by itself, not by the OPEN. */
+Test(nfs4, a_create_of_a_file_with_a_delegation)
+{
+	static const char other[12] = { 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4 };
+	static const struct nfs_fh made = { .len = 10, .data = "new handle" };
+	struct nfs_open *o = open4(&made);
+	struct nfs_call c = call(NFS_OP_CREATE);
+
+	cr_assert(delegate4(o, other));
+	nfs4_call(&c)->place.epoch = n4.slots.epoch;
+	m_res();
+	m_open_res(0);
+	m_trunc(m_len() - 4);
+	M(1, 1, 2, 3, 4, 0, 0, 0, 0, 0);
+	m_getfh_res();
+	m_look_res(0x21, 0x21);
+	m_dir_fh_res();
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert_not(c.open->delegated);
+	cr_assert(n4.delegs.count == 1 && nfs4_delegs_any_due(&cl4.server));
+	done_with(&c);
+	nfs4_open_put(o);
+}
+
 /* What the server lets OPEN through for, and what is made of it. change_info says
  * whether a create has made the file. */
 Test(nfs4, open_goes_by_access)

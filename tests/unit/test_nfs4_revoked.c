@@ -257,3 +257,97 @@ Test(nfs4_revoked, fewer_results_than_stateids)
 	cr_assert_str_eq(server.log, "gT");
 	cr_assert_eq(server.freed, 0);
 }
+
+/* ---- delegations ---- */
+
+/* Open i has one. Its stateid is what TEST_STATEID finds in server.test[i]. */
+static void have_delegation(unsigned i)
+{
+	struct nfs_call c = {
+		.op = NFS_OP_OPEN, .lane = &fake_lanes[0], .target = &fake_lanes[0].target, .open = open_nr(i),
+		.args.fh = &open_nr(i)->file->fh,
+	};
+	stateid4 stateid = { .other[0] = (char)i };
+
+	fake_cl.cfg.delegations = true;
+	client4()->back.has = true;
+	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
+	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, true));
+	nfs4_delegs_ask_ends(&c);
+	client4()->back.has = false;
+}
+
+static unsigned ndelegs(void)
+{
+	return atomic_load(&client4()->delegs.count);
+}
+
+/* What is revoked is due: DELEGRETURN's answer tells whether the server keeps it. What is not known is
+ * gone. */
+Test(nfs4_revoked, delegations)
+{
+	have_opens(4);
+	for (unsigned i = 0; i < 4; i++)
+		have_delegation(i);
+	server.flags = SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+	server.test[1] = NFS4ERR_DELEG_REVOKED;
+	server.test[2] = NFS4ERR_BAD_STATEID;
+	server.test[3] = NFS4ERR_OLD_STATEID;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTTfFF");
+	cr_assert_eq(ndelegs(), 3);
+	cr_assert_eq(client4()->delegs.in[NFS4_DUE].n, 1);
+	cr_assert_eq(nfs4_delegs_take(&fake_cl.server)->file, open_nr(1)->file);
+}
+
+/* More than go into one TEST_STATEID, and a server that cannot test them. */
+Test(nfs4_revoked, many_delegations)
+{
+	const unsigned n = 2 * NFS4_TEST_MAX;
+
+	for (unsigned i = 0; i < n; i++)
+		have_open(i);
+	for (unsigned i = 0; i < n; i++)
+		have_delegation(i);
+	server.flags = SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+	server.test[0] = NFS4ERR_STALE_STATEID;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gTTTTF");
+	cr_assert_eq(server.tested, 2 * n);
+	cr_assert_eq(ndelegs(), n - 1);
+	server.flags = 0;
+	look();
+	server.cannot_test = true;
+	server.flags = SEQ4_STATUS_RECALLABLE_STATE_REVOKED;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_eq(ndelegs(), n - 1);
+	cr_assert_eq(client4()->delegs.in[NFS4_DUE].n, 0);
+}
+
+/* Opens are reclaimed, and delegations are not. */
+Test(nfs4_revoked, delegations_of_before_the_restart)
+{
+	have_open(0);
+	have_delegation(0);
+	server.flags = SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+	server.complete = false;
+	look();
+	cr_assert_eq(recover_if_asked(), 1);
+	cr_assert_str_eq(server.log, "gPC");
+	cr_assert_eq(ndelegs(), 0);
+}
+
+/* Or else the server would keep the client id. */
+Test(nfs4_revoked, delegations_at_the_end)
+{
+	have_opens(3);
+	for (unsigned i = 0; i < 3; i++)
+		have_delegation(i);
+	server.delegreturn = NFS4ERR_BAD_STATEID;
+	nfs4_umount(&fake_cl.server);
+	cr_assert_str_eq(server.log, "rrrDE");
+	cr_assert_eq(ndelegs(), 0);
+}

@@ -52,6 +52,7 @@
 		[NFS_OP_REMOVEXATTR] = (minor_) >= 2 ? &nfs4_op_removexattr : NULL, \
 		[NFS_OP_GETACL]   = &nfs4_op_getacl, \
 		[NFS_OP_SETACL]   = &nfs4_op_setacl, \
+		[NFS_OP_DELEGRETURN] = &nfs4_op_delegreturn, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
 		[NFS4_OP_BIND_CONN]        = &nfs4_op_bind_conn, \
@@ -69,6 +70,11 @@
 	.umount = nfs4_umount, \
 	.free = nfs4_free, \
 	.open_free = nfs4_open_put, \
+	.delegations_due = nfs4_delegs_any_due, \
+	.delegation_take = nfs4_delegs_take, \
+	.delegation_ends = nfs4_delegs_return_ends, \
+	.delegation_drop = nfs4_delegs_drop, \
+	.delegations_drop = nfs4_delegs_drop_all, \
 	.acquire = nfs4_acquire, \
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \

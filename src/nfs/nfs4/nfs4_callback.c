@@ -2,17 +2,18 @@
 /*
  * What the server may call here: CB_NULL and CB_COMPOUND (RFC 8881, section 20; RFC 7862, section
  * 16). Each call is executed and answered at once, on the lane that it came to (rpcrdma/back.c).
- * So nothing here waits: not for a program, not for the server, not for another lane. A callback that
- * makes work answers first, and the work is done by an operation of its own.
+ * So nothing here waits: not for a program, not for the server, not for another lane. What makes work
+ * tells the file system, which begins that in a message to its lane: behind the answer.
  *
  *     CB_COMPOUND   minor version, number of operations
  *       CB_SEQUENCE         session, slot, sequence id: nfs4_back.c
  *       an operation        a row of ops[]
  *       ...                 until one fails
  *
- * What we do not hold cannot be recalled. There are no delegations, no layouts, and no copies that
- * go on at the server, so what is about one of them is refused as RFC 8881 says. An open that
- * comes with a delegation returns it by itself (nfs4_delegation.c), whether it is recalled or not.
+ * There are no layouts, and no copies that go on at the server, so what is about one of them is refused
+ * as RFC 8881 says. There are delegations to read (nfs4_delegs.h), if they are asked for. Without that, one
+ * that comes even so is returned by the open that it comes with (nfs4_delegation.c), whether it is
+ * recalled or not.
  *
  * Arguments of an operation that is not supported are not looked at: it ends the COMPOUND.
  */
@@ -39,6 +40,24 @@ struct callback {
 _Static_assert(3 * 4 + NFS4_OPAQUE_LIMIT + 4 + 2 * 4 + NFS4_SESSIONID_SIZE + 4 * 4 +
 	       (NFS4_BACK_OPS - 1) * 2 * 4 <= NFS4_BACK_REPLY, "a reply may be too long to be kept");
 
+/* false: no file of ours has such a handle. */
+static bool callback_fh(const nfs_fh4 *in, struct nfs_fh *fh)
+{
+	if (in->len > sizeof(fh->data))
+		return false;
+	fh->len = in->len;
+	memcpy(fh->data, in->data, in->len);
+	return true;
+}
+
+static void callback_tell_due(const struct callback *k)
+{
+	const struct nfs_front *front = k->server->client->cfg.front;
+
+	if (front)
+		front->delegations_due(k->lane);
+}
+
 /* ---- operations: each decodes its arguments, and says its status ---- */
 
 static nfsstat4 callback_getattr(struct callback *k)
@@ -50,9 +69,17 @@ static nfsstat4 callback_getattr(struct callback *k)
 
 static nfsstat4 callback_recall(struct callback *k)
 {
+	nfsstat4 status = NFS4ERR_BAD_STATEID;
 	CB_RECALL4args a;
+	struct nfs_fh fh;
 
-	return xdr_CB_RECALL4args(k->args, &a) ? NFS4ERR_BAD_STATEID : NFS4ERR_BADXDR;
+	if (!xdr_CB_RECALL4args(k->args, &a))
+		return NFS4ERR_BADXDR;
+	if (callback_fh(&a.fh, &fh))
+		status = nfs4_delegs_recall(k->server, &a.stateid, &fh);
+	if (!status)
+		callback_tell_due(k);
+	return status;
 }
 
 static nfsstat4 callback_layoutrecall(struct callback *k)
@@ -62,12 +89,18 @@ static nfsstat4 callback_layoutrecall(struct callback *k)
 	return xdr_CB_LAYOUTRECALL4args(k->args, &a) ? NFS4ERR_NOMATCHING_LAYOUT : NFS4ERR_BADXDR;
 }
 
-/* There is nothing of any kind to give back. */
+/* There is nothing of any other kind to give back. */
 static nfsstat4 callback_recall_any(struct callback *k)
 {
 	CB_RECALL_ANY4args a;
 
-	return xdr_CB_RECALL_ANY4args(k->args, &a) ? NFS4_OK : NFS4ERR_BADXDR;
+	if (!xdr_CB_RECALL_ANY4args(k->args, &a))
+		return NFS4ERR_BADXDR;
+	if (bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_RDATA_DLG)) {
+		nfs4_delegs_recall_any(&k->n->delegs, a.craa_objects_to_keep);
+		callback_tell_due(k);
+	}
+	return NFS4_OK;
 }
 
 /* The server sees by the next SEQUENCE that higher slots are not used any more. */
@@ -94,11 +127,8 @@ static nfsstat4 callback_notify_lock(struct callback *k)
 		return NFS4ERR_BADXDR;
 	if (a.cnla_lock_owner.owner.len == sizeof(owner))
 		memcpy(&owner, a.cnla_lock_owner.owner.data, sizeof(owner));
-	if (!front || !owner || a.cnla_fh.len > sizeof(fh.data))
-		return NFS4_OK;
-	fh.len = a.cnla_fh.len;
-	memcpy(fh.data, a.cnla_fh.data, fh.len);
-	front->lock_freed(k->lane, &fh, owner);
+	if (front && owner && callback_fh(&a.cnla_fh, &fh))
+		front->lock_freed(k->lane, &fh, owner);
 	return NFS4_OK;
 }
 

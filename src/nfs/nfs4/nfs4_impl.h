@@ -11,6 +11,7 @@
  *   struct nfs4_back     part of that: the slots of the server's calls, with a mutex.
  *   struct nfs4_lane     a target's vdata: tells the lane that a slot is free.
  *   struct nfs4_opens    part of that: the opens of one lane, with a mutex.
+ *   struct nfs4_delegs   part of that: the delegations, with a mutex.
  *   struct nfs_open      one open of a file (nfs/file.h). References: the caller of OPEN has one,
  *                        recovery while it works on it, and a REOPEN under way
  *                        (nfs4_open.c).
@@ -23,6 +24,7 @@
 #include "nfs/nfs.h"
 #include "nfs/ranges.h"
 #include "nfs/nfs4/nfs4_back.h"
+#include "nfs/nfs4/nfs4_delegs.h"
 #include "nfs/nfs4/nfs4_identity.h"
 #include "nfs4.h"
 
@@ -104,6 +106,7 @@ struct nfs4_client {
 	struct nfs4_back back;
 	struct nfs4_identity identity;
 	struct nfs4_opens opens[NFS_LANES_MAX];
+	struct nfs4_delegs delegs;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -143,7 +146,7 @@ struct nfs_open {
 					 * until it is freed */
 	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
 					 * recovery, while no lane looks at it (nfs4_recover.c) */
-	bool delegated;                 /* as stateid: `delegation` must be returned */
+	bool delegated;                 /* as stateid: `delegation` is not kept, and must be returned */
 	stateid4 delegation;
 	struct list locks;              /* nfs4_lock, under in->mu */
 	_Atomic unsigned locks_lost;    /* how many of these have lost theirs: I/O fails */
@@ -259,7 +262,9 @@ struct nfs4_call {
 					 * they are */
 	uint8_t tries;                  /* how often its stateid was refused */
 	int result;                     /* the result of OPEN, while its delegation is returned */
+	uint32_t returns;               /* OPEN that asks: nfs4_delegs_place.returns when it was encoded */
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
+	bool asks;                      /* OPEN: this sending asks for a delegation */
 	bool lock_known;                /* LOCK, LOCKU: this sending has the owner's stateid: */
 	stateid4 lock;
 };
@@ -411,12 +416,13 @@ int nfs4_get_rider(struct nfs_call *c, XDR *x);
 
 /* A step of all operations that open: DELEGRETURN. */
 #define NFS4_STEP_RETURN UINT8_MAX
-/* OPEN has sent this with o. */
-void nfs4_delegation_note(struct nfs_open *o, const open_delegation4 *d);
+/* OPEN's reply has this. */
+void nfs4_delegation_note(struct nfs_call *c, const open_delegation4 *d);
 /* What decode() returns for an OPEN that ends with rc. */
 int nfs4_delegation_first(struct nfs_call *c, int rc);
 bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x);
 int nfs4_delegation_decode(struct nfs_call *c, XDR *x);
+extern const struct nfs_opdef nfs4_op_delegreturn;
 
 /* ---- nfs4_recover.c ---- */
 
@@ -440,6 +446,9 @@ void nfs4_look_again(struct nfs_server *s);
 
 /* Control thread, in recovery: marks the opens that must be opened again. */
 int nfs4_test_opens(struct nfs_server *s);
+/* Control thread, in recovery: drops the delegations that are revoked, and forgets those that the server
+ * does not know. 0, or as nfs4_run(). */
+int nfs4_test_delegs(struct nfs_server *s);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid);
 /* FREE_STATEID as a COMPOUND, and its decode(). */

@@ -17,6 +17,8 @@
 /* How many sessions a mount makes because the one before was lost. */
 #define MOUNT_SESSIONS 3u
 #define NS_PER_S 1000000000ull
+/* For so long delegations are returned one by one at the end; the rest is left to the lease. */
+#define RETURN_NS (2 * NS_PER_S)
 
 static int client_init(struct nfs_server *s)
 {
@@ -28,6 +30,7 @@ static int client_init(struct nfs_server *s)
 		return -ENOMEM;
 	pthread_mutex_init(&n->slots.mu, NULL);
 	nfs4_opens_init(n);
+	nfs4_delegs_init(&n->delegs);
 	nfs4_back_init(&n->back);
 	nfs4_identity_init(&n->identity);
 	nfs4_note_sizes(s->client, n);
@@ -47,6 +50,7 @@ void nfs4_free(struct nfs_server *s)
 	struct nfs4_client *n = s->vdata;
 
 	nfs4_opens_fini(n);
+	nfs4_delegs_fini(&n->delegs);
 	nfs4_identity_fini(&n->identity);
 	nfs4_back_fini(&n->back);
 	pthread_mutex_destroy(&n->slots.mu);
@@ -113,10 +117,35 @@ int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 	return rc;
 }
 
+static int return_one(struct nfs_server *s, struct nfs_delegation *d)
+{
+	struct nfs4_ctl *k = nfs4_ctl_new();
+
+	if (!k)
+		return -ENOMEM;
+	k->cred = d->cred;
+	k->c.args.fh = &d->file->fh;
+	k->c.args.delegation = d;
+	return nfs4_run(s, k, NFS_OP_DELEGRETURN, nfs_times_of(&s->client->cfg)->end_ms, NULL);
+}
+
+/* What the lanes have not returned. The server would keep the client id as long as there are any. */
+static void return_rest(struct nfs_server *s)
+{
+	uint64_t begin = mono_ns();
+	struct nfs_delegation *d;
+	int rc = 0;
+
+	nfs4_delegs_drop_all(s);
+	while (rc != -ETIMEDOUT && mono_ns() - begin < RETURN_NS && (d = nfs4_delegs_take(s)))
+		rc = return_one(s, d);
+}
+
 void nfs4_umount(struct nfs_server *s)
 {
 	const struct nfs4_client *n = s->vdata;
 
+	return_rest(s);
 	nfs4_destroy_old(s);
 	if (nfs4_destroy_session(s, n->sessionid, false) != -ETIMEDOUT)
 		nfs4_destroy_clientid(s);
@@ -127,10 +156,11 @@ void nfs4_umount(struct nfs_server *s)
  * SEQUENCE and counts as the last one. */
 void nfs4_tick(struct nfs_server *s)
 {
-	const struct nfs4_client *n = s->vdata;
+	struct nfs4_client *n = s->vdata;
 	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s);
 
 	nfs4_destroy_old(s);
+	nfs4_delegs_sweep(&n->delegs, now, n->lease_s * NS_PER_S);
 	nfs4_look_again(s);
 	if (nfs4_look_back(s) || (now >= last && now - last >= n->lease_s * NS_PER_S / 3))
 		nfs4_renew(s);

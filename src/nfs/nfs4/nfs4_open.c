@@ -67,6 +67,8 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 		return encode_look(c, x, c->args.fh);
 	pick_owner(c);
 	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
+	if (nfs4_delegs_ask(c))
+		a.share_access = OPEN4_SHARE_ACCESS_READ | OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
 	a.claim.claim = CLAIM_FH;
 	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x);
 }
@@ -82,13 +84,16 @@ static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
  * handle is not known yet, so recovery cannot use the open. */
 static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res *r)
 {
+	int rc;
+
 	if (!c->open)
 		c->open = nfs4_open_new(c, share_access(c->args.file.flags));
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
-	nfs4_delegation_note(c->open, &r->OPEN4res_u.resok4.delegation);
-	return fh ? nfs4_open_settle(c, fh) : 0;
+	rc = fh ? nfs4_open_settle(c, fh) : 0;
+	nfs4_delegation_note(c, &r->OPEN4res_u.resok4.delegation);
+	return rc;
 }
 
 static bool is_refused(const struct nfs_call *c, const ACCESS4resok *a)
@@ -149,8 +154,7 @@ static int decode_open(struct nfs_call *c, XDR *x)
 					nfs4_delegation_first(c, decode_open_step(c, x));
 }
 
-/* stateid, change, flags, attrset, and a delegation in case one comes although we want
- * none. */
+/* stateid, change, flags, attrset, and a delegation: it may come although none is wanted. */
 #define OPEN_XDR (V4_OP_XDR + 16u + V4_CHANGE_XDR + 4u + V4_BITMAP_XDR + 4u + V4_DELEGATION_XDR)
 
 /* What CREATE has for handle and directory is more than what a named OPEN has for its name. */
@@ -387,7 +391,7 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;
 	atomic_store(&c->open->reopen, false);
-	nfs4_delegation_note(c->open, &r.OPEN4res_u.resok4.delegation);
+	nfs4_delegation_note(c, &r.OPEN4res_u.resok4.delegation);
 	return nfs4_delegation_first(c, 0);
 }
 

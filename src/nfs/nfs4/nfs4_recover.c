@@ -9,7 +9,8 @@
  *     client id lost   EXCHANGE_ID, CREATE_SESSION
  *          | the server no longer knew us: it restarted, or our lease ended
  *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
- *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE
+ *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE. Delegations are
+ *          |           forgotten (nfs4_delegs.h)
  *   lanes go on, also if the server says DELAY to that:
  *     opens revoked    TEST_STATEID; they are marked (nfs4_revoked.c)
  *     stateid lost     FREE_STATEID, OPEN, CLAIM_FH for those that are marked
@@ -295,6 +296,7 @@ static int begin_again(struct nfs_server *s)
 		n->forgotten = true;
 	if (!n->forgotten)
 		return 0;
+	nfs4_delegs_forget(&n->delegs);
 	rc = reopen_all(s, true);
 	if (rc)
 		return rc;
@@ -340,6 +342,8 @@ static int round_of(struct nfs_server *s)
 		rc = nfs4_test_opens(s);
 	if (tests && !rc)
 		rc = nfs4_locks_test(s);
+	if (tests && !rc)
+		rc = nfs4_test_delegs(s);
 	if (rc)
 		return rc;
 	n->delayed = 0;

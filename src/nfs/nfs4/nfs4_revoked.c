@@ -5,11 +5,12 @@
  *
  *   EXPIRED_ALL, EXPIRED_SOME    our lease had run out
  *   ADMIN_STATE_REVOKED          the administrator wanted a file system free
- *   RECALLABLE_STATE_REVOKED     delegations and layouts; we have none
+ *   RECALLABLE_STATE_REVOKED     delegations (nfs4_delegs.h), and layouts, of which we have none
  *   LEASE_MOVED                  state has moved to another server with its files, which
  *                                answer MOVED from now on; the log says so
  *        |  all of them: which opens are meant?
- *   TEST_STATEID of all opens    recovery: control thread; lanes go on meanwhile
+ *   TEST_STATEID of all opens, locks and delegations
+ *        |                       recovery: control thread; lanes go on meanwhile
  *        |-- good                nothing
  *        |-- revoked             FREE_STATEID, or else the server keeps it, and sets the
  *        |                       flag, as long as the client id lives; opened again.
@@ -18,8 +19,8 @@
  *   RESTART_RECLAIM_NEEDED       all opens are reclaimed (nfs4_recover.c)
  *
  * Opening again is safe, because an open gives us nothing that another client could have
- * broken meanwhile: it denies nobody anything, its locks are lost then (nfs4_relock.c), and there
- * are no delegations. CLAIM_FH opens the same file, whatever its name is now, and the
+ * broken meanwhile: it denies nobody anything, its locks are lost then (nfs4_relock.c), and a
+ * delegation is tested by itself. CLAIM_FH opens the same file, whatever its name is now, and the
  * server checks the permissions once more. If it refuses, this open is lost: its I/O fails
  * with EIO, and that of no other.
  */
@@ -215,6 +216,16 @@ static void say_gone(struct nfs_server *s, unsigned gone)
 		 "it: its files fail with EREMOTE; mount it from there", s->name);
 }
 
+/* 0, or it has to be done again. A server that cannot test stateids tells by its answers to I/O, one by
+ * one, and recalls delegations. */
+static int test_ends(struct nfs4_client *n, int rc)
+{
+	if (rc != -EAGAIN && rc != -ESHUTDOWN && rc != -ENOMEM)
+		return 0;
+	atomic_store(&n->need_test, true);
+	return rc;
+}
+
 int nfs4_test_opens(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
@@ -225,10 +236,38 @@ int nfs4_test_opens(struct nfs_server *s)
 	rc = test_all(s, &gone);
 	n->tested_ns = mono_ns();
 	say_gone(s, gone);
-	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM) {
-		atomic_store(&n->need_test, true);
-		return rc;
-	}
-	/* If the server cannot test stateids, its answers to I/O will tell, one by one. */
-	return 0;
+	return test_ends(n, rc);
+}
+
+/* ---- the delegations ---- */
+
+static int test_held(struct nfs_server *s, const struct nfs4_delegs_held *held, unsigned count)
+{
+	struct nfs4_client *n = s->vdata;
+	struct nfs4_ctl *k = nfs4_ctl_new();
+	int rc;
+
+	if (!k)
+		return -ENOMEM;
+	k->ntest = count;
+	for (unsigned i = 0; i < count; i++)
+		k->test[i] = held[i].stateid;
+	rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
+	for (unsigned i = 0; i < count && !rc; i++)
+		nfs4_delegs_settle(&n->delegs, held[i].number, k->found[i]);
+	free(k);
+	return rc;
+}
+
+int nfs4_test_delegs(struct nfs_server *s)
+{
+	struct nfs4_client *n = s->vdata;
+	unsigned count;
+	struct nfs4_delegs_held *held = nfs4_delegs_list(&n->delegs, &count);
+	int rc = count && !held ? -ENOMEM : 0;
+
+	for (unsigned i = 0; i < count && !rc; i += NFS4_TEST_MAX)
+		rc = test_held(s, held + i, count - i < NFS4_TEST_MAX ? count - i : NFS4_TEST_MAX);
+	free(held);
+	return test_ends(n, rc);
 }

@@ -20,8 +20,8 @@ bool_t nfs4_begin_bare(struct nfs_call *c, XDR *x, uint32_t nops)
 	return xdr_compound4_args_head(x, &h);
 }
 
-/* A reply with a delegation, which we do not want, may be too long to be kept. So a
- * delegation does not count here. */
+/* A reply with a delegation may be too long to be kept, if the name in its ACE is. Few are, and so a
+ * delegation does not count here: if the server cannot keep the reply, OPEN is sent again. */
 static bool fits_cache(const struct nfs_call *c, bool rider)
 {
 	const struct nfs4_call *v = nfs4_call_const(c);

@@ -294,6 +294,8 @@ void nfs4_release(struct nfs_target *to, struct nfs_call *c)
 	bool ok = true;
 	uint32_t tell;
 
+	if (v->asks)
+		nfs4_delegs_ask_ends(c);
 	if (!v->has_slot)
 		return;
 	v->has_slot = false;

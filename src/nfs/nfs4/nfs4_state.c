@@ -91,8 +91,11 @@ void nfs4_open_put(struct nfs_open *o)
 	if (!last)
 		return;
 	/* CREATE may have left an open without one. */
-	if (o->file)
+	if (o->file) {
+		atomic_store(&o->file->used, true);
+		atomic_fetch_sub(&o->file->opens, 1);
 		nfs_file_put(o->file);
+	}
 	free(o);
 }
 
@@ -136,10 +139,12 @@ int nfs4_open_settle(struct nfs_call *c, const struct nfs_fh *fh)
 {
 	struct nfs_open *o = c->open;
 
-	if (!o->file)
+	if (!o->file) {
 		o->file = c->args.file.get(c, fh);
-	if (!o->file)
-		return -ENOMEM;
+		if (!o->file)
+			return -ENOMEM;
+		atomic_fetch_add(&o->file->opens, 1);
+	}
 	atomic_store(&o->settled, true);
 	return 0;
 }

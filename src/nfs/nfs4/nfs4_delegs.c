@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The delegations that are kept: see nfs4_delegs.h. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nfs/nfs4/nfs4_impl.h"
+
+#define NS_PER_S 1000000000ull
+/* The longest pause is this, or a lease period. */
+#define PAUSE_SHIFT_MAX 10u
+
+/* ---- with t->mu ---- */
+
+static uint32_t delegs_hash(const struct nfs_fh *fh)
+{
+	return (uint32_t)hash_bytes(fh->data, fh->len, 0);
+}
+
+static struct nfs4_delegs_place *delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh)
+{
+	return hash_chain(t->place, delegs_hash(fh));
+}
+
+static bool delegs_same(const stateid4 *a, const stateid4 *b)
+{
+	return !memcmp(a->other, b->other, NFS4_OTHER_SIZE);
+}
+
+/* stateid NULL: any of that file. */
+static struct nfs4_delegation *delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
+						  const stateid4 *stateid)
+{
+	uint32_t hash = delegs_hash(fh);
+
+	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
+		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_fh);
+
+		if (nfs_fh_same(&d->d.file->fh, fh) && (!stateid || delegs_same(&d->stateid, stateid)))
+			return d;
+	}
+	return NULL;
+}
+
+static void delegs_list_locked(struct nfs4_delegs *t, struct nfs4_delegation *d,
+			       enum nfs4_delegation_state state, bool first)
+{
+	struct nfs4_delegs_list *l = &t->in[state];
+
+	d->state = state;
+	atomic_fetch_add(&l->n, 1);
+	if (first)
+		list_add_head(&l->list, &d->node);
+	else
+		list_add_tail(&l->list, &d->node);
+}
+
+static void delegs_unlist_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
+{
+	list_del(&d->node);
+	atomic_fetch_sub(&t->in[d->state].n, 1);
+	if (d->state == NFS4_HELD)
+		atomic_store(&d->d.file->delegation, 0);
+}
+
+static void delegs_move_locked(struct nfs4_delegs *t, struct nfs4_delegation *d,
+			       enum nfs4_delegation_state state, bool first)
+{
+	delegs_unlist_locked(t, d);
+	delegs_list_locked(t, d, state, first);
+}
+
+static void delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, bool first)
+{
+	if (d->state != NFS4_RETURNING)
+		delegs_move_locked(t, d, NFS4_DUE, first);
+}
+
+/* Nobody finds it by its handle any more. */
+static void delegs_unhash_locked(struct nfs4_delegation *d)
+{
+	if (d->by_fh.at)
+		hash_del(&d->by_fh);
+}
+
+static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
+{
+	delegs_unhash_locked(d);
+	delegs_unlist_locked(t, d);
+	atomic_fetch_sub(&t->count, 1);
+	nfs_file_put(d->d.file);
+	free(d);
+}
+
+/* The server does not have it any more. */
+static void delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
+{
+	if (d->state == NFS4_RETURNING)
+		delegs_unhash_locked(d);
+	else
+		delegs_free_locked(t, d);
+}
+
+/* Takes a reference to the file. NULL: no memory. */
+static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct nfs_file *f,
+						 const struct rpc_cred *cred, const stateid4 *stateid,
+						 enum nfs4_delegation_state state)
+{
+	struct nfs4_delegation *d = calloc(1, sizeof(*d));
+	uint32_t hash = delegs_hash(&f->fh);
+
+	if (!d)
+		return NULL;
+	d->d.file = nfs_file_ref(f);
+	d->d.cred = *cred;
+	d->stateid = *stateid;
+	d->stateid.seqid = 0;
+	d->number = ++t->numbers;
+	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
+	delegs_list_locked(t, d, state, state == NFS4_DUE);
+	atomic_fetch_add(&t->count, 1);
+	return d;
+}
+
+/* ---- life ---- */
+
+void nfs4_delegs_init(struct nfs4_delegs *t)
+{
+	pthread_mutex_init(&t->mu, NULL);
+	for (unsigned i = 0; i < NFS4_DELEGATION_STATES; i++)
+		list_init(&t->in[i].list);
+}
+
+void nfs4_delegs_fini(struct nfs4_delegs *t)
+{
+	for (unsigned i = 0; i < NFS4_DELEGATION_STATES; i++)
+		list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[i].list, node)
+			delegs_free_locked(t, d);
+	pthread_mutex_destroy(&t->mu);
+}
+
+/* ---- OPEN ---- */
+
+/* Nobody could be told that it is wanted back, or nothing would be believed. */
+static bool delegs_are_useless(const struct nfs4_client *n)
+{
+	return !atomic_load(&n->back.has) || atomic_load(&n->said);
+}
+
+static bool delegs_may_ask(struct nfs_call *c, const struct nfs4_delegs *t)
+{
+	return c->lane->client->cfg.delegations && (c->args.file.flags & O_ACCMODE) == O_RDONLY &&
+	       !delegs_are_useless(nfs4_of(c)) && atomic_load(&t->count) < NFS4_DELEGS_MAX;
+}
+
+bool nfs4_delegs_ask(struct nfs_call *c)
+{
+	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
+	struct nfs4_call *v = nfs4_call(c);
+	struct nfs4_delegs_place *p;
+
+	if (v->asks || !delegs_may_ask(c, t))
+		return v->asks;
+	pthread_mutex_lock(&t->mu);
+	v->asks = !delegs_find_locked(t, c->args.fh, NULL);
+	if (v->asks) {
+		p = delegs_place(t, c->args.fh);
+		p->asking++;
+		v->returns = p->returns;
+	}
+	pthread_mutex_unlock(&t->mu);
+	return v->asks;
+}
+
+void nfs4_delegs_ask_ends(struct nfs_call *c)
+{
+	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
+
+	pthread_mutex_lock(&t->mu);
+	delegs_place(t, c->args.fh)->asking--;
+	pthread_mutex_unlock(&t->mu);
+	nfs4_call(c)->asks = false;
+}
+
+static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
+{
+	const struct nfs4_call *v = nfs4_call(c);
+	struct nfs_file *f = c->open->file;
+	struct nfs4_delegation *d;
+
+	if (!v->asks || v->returns != delegs_place(t, &f->fh)->returns ||
+	    delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
+		return false;
+	d = delegs_add_locked(t, f, &c->open->cred, stateid, NFS4_HELD);
+	if (!d)
+		return false;
+	atomic_store(&f->used, true);
+	atomic_store(&f->delegation, d->number);
+	return true;
+}
+
+/* It is not kept. Nobody asks for another one until it has gone back, so it is in the table. */
+static bool delegs_goes_back_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
+{
+	struct nfs_open *o = c->open;
+
+	return c->lane->client->cfg.delegations &&
+	       delegs_add_locked(t, o->file, &o->cred, stateid, NFS4_DUE);
+}
+
+bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
+{
+	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
+	struct nfs_file *f = c->open->file;
+	struct nfs4_delegation *d;
+	bool has = true;
+
+	if (!f)
+		return false;
+	pthread_mutex_lock(&t->mu);
+	d = delegs_find_locked(t, &f->fh, stateid);
+	if (!d)
+		has = (useful && delegs_keeps_locked(c, t, stateid)) || delegs_goes_back_locked(c, t, stateid);
+	else if (!useful)
+		delegs_drop_locked(t, d, true);
+	pthread_mutex_unlock(&t->mu);
+	return has;
+}
+
+/* ---- wanted back, or dropped ---- */
+
+/* false: too many, or no memory. */
+static bool delegs_add_unknown_locked(struct nfs_server *s, struct nfs4_delegs *t,
+				      const stateid4 *stateid, const struct nfs_fh *fh)
+{
+	struct nfs_file *f;
+	bool added;
+
+	if (!s->client->cfg.delegations || atomic_load(&t->count) >= NFS4_DELEGS_MAX)
+		return false;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return false;
+	f->fh = *fh;
+	atomic_init(&f->refs, 1);
+	added = delegs_add_locked(t, f, &s->client->own, stateid, NFS4_DUE);
+	nfs_file_put(f);
+	return added;
+}
+
+nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	nfsstat4 status = NFS4_OK;
+	struct nfs4_delegation *d;
+
+	pthread_mutex_lock(&t->mu);
+	d = delegs_find_locked(t, fh, stateid);
+	if (d)
+		delegs_drop_locked(t, d, true);
+	else if (delegs_place(t, fh)->asking)
+		status = NFS4ERR_DELAY;
+	else if (!delegs_add_unknown_locked(s, t, stateid, fh))
+		status = NFS4ERR_BAD_STATEID;
+	pthread_mutex_unlock(&t->mu);
+	return status;
+}
+
+static void delegs_recall_any_locked(struct nfs4_delegs *t, uint32_t keep)
+{
+	struct nfs4_delegs_list *held = &t->in[NFS4_HELD];
+
+	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &held->list, node) {
+		if (atomic_load(&held->n) <= keep)
+			return;
+		if (!atomic_load(&d->d.file->opens))
+			delegs_drop_locked(t, d, false);
+	}
+}
+
+void nfs4_delegs_recall_any(struct nfs4_delegs *t, uint32_t keep)
+{
+	pthread_mutex_lock(&t->mu);
+	delegs_recall_any_locked(t, keep);
+	pthread_mutex_unlock(&t->mu);
+}
+
+void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	struct nfs4_delegation *d;
+
+	pthread_mutex_lock(&t->mu);
+	d = delegs_find_locked(t, &f->fh, NULL);
+	if (d && d->state == NFS4_HELD)
+		delegs_drop_locked(t, d, true);
+	pthread_mutex_unlock(&t->mu);
+}
+
+static void delegs_drop_list_locked(struct nfs4_delegs *t, enum nfs4_delegation_state state)
+{
+	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[state].list, node)
+		delegs_drop_locked(t, d, false);
+}
+
+void nfs4_delegs_drop_all(struct nfs_server *s)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+
+	pthread_mutex_lock(&t->mu);
+	delegs_drop_list_locked(t, NFS4_HELD);
+	delegs_drop_list_locked(t, NFS4_PAUSES);
+	pthread_mutex_unlock(&t->mu);
+}
+
+/* ---- the sweep ---- */
+
+/* Those that are used go to the end of the list. */
+static void delegs_sort_locked(struct nfs4_delegs *t, uint64_t now_ns)
+{
+	struct list *held = &t->in[NFS4_HELD].list, all, used, *n;
+
+	list_init(&all);
+	list_init(&used);
+	list_splice_tail(&all, held);
+	while ((n = list_pop(&all))) {
+		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, node);
+		bool is_used = atomic_exchange(&d->d.file->used, false) || atomic_load(&d->d.file->opens);
+
+		if (is_used)
+			d->used_ns = now_ns;
+		list_add_tail(is_used ? &used : held, n);
+	}
+	list_splice_tail(held, &used);
+}
+
+static void delegs_drop_idle_locked(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns)
+{
+	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_HELD].list, node) {
+		if (now_ns - d->used_ns < patience_ns)
+			return;
+		delegs_drop_locked(t, d, false);
+	}
+}
+
+static void delegs_end_pauses_locked(struct nfs4_delegs *t, uint64_t now_ns)
+{
+	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_PAUSES].list, node)
+		if (now_ns >= d->again_ns)
+			delegs_drop_locked(t, d, false);
+}
+
+void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns)
+{
+	if (!atomic_load(&t->count))
+		return;
+	pthread_mutex_lock(&t->mu);
+	delegs_end_pauses_locked(t, now_ns);
+	delegs_sort_locked(t, now_ns);
+	delegs_drop_idle_locked(t, now_ns, patience_ns);
+	if (atomic_load(&t->in[NFS4_HELD].n) >= NFS4_DELEGS_MANY)
+		delegs_recall_any_locked(t, NFS4_DELEGS_MAX / 2);
+	pthread_mutex_unlock(&t->mu);
+}
+
+/* ---- DELEGRETURN ---- */
+
+bool nfs4_delegs_any_due(const struct nfs_server *s)
+{
+	const struct nfs4_client *n = s->vdata;
+
+	return atomic_load(&n->delegs.in[NFS4_DUE].n);
+}
+
+struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	struct nfs4_delegation *d = NULL;
+
+	pthread_mutex_lock(&t->mu);
+	if (!list_empty(&t->in[NFS4_DUE].list)) {
+		d = container_of(t->in[NFS4_DUE].list.next, struct nfs4_delegation, node);
+		delegs_move_locked(t, d, NFS4_RETURNING, false);
+		delegs_place(t, &d->d.file->fh)->returns++;
+	}
+	pthread_mutex_unlock(&t->mu);
+	return d ? &d->d : NULL;
+}
+
+/* If only its lane has lost its connection, another one sends it. */
+static void delegs_send_again_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, int status,
+				     uint32_t lease_s)
+{
+	uint64_t s = 1u << (d->tries < PAUSE_SHIFT_MAX ? d->tries : PAUSE_SHIFT_MAX);
+
+	if (status == -ENOTCONN) {
+		delegs_move_locked(t, d, NFS4_DUE, false);
+		return;
+	}
+	d->tries++;
+	d->again_ns = mono_ns() + (s < lease_s ? s : lease_s) * NS_PER_S;
+	delegs_move_locked(t, d, NFS4_PAUSES, false);
+}
+
+/* A control call without an answer is sent once more, or never: it keeps the delegation. */
+void nfs4_delegs_return_ends(struct nfs_call *c)
+{
+	struct nfs4_delegation *d = container_of(c->args.delegation, struct nfs4_delegation, d);
+	struct nfs4_client *n = nfs4_of(c);
+	struct nfs4_delegs *t = &n->delegs;
+
+	pthread_mutex_lock(&t->mu);
+	if (d->answered || !d->by_fh.at)
+		delegs_free_locked(t, d);
+	else if (!(c->flags & NFS_CALL_CONTROL))
+		delegs_send_again_locked(t, d, c->res.status, n->lease_s);
+	pthread_mutex_unlock(&t->mu);
+}
+
+/* ---- control thread ---- */
+
+void nfs4_delegs_forget(struct nfs4_delegs *t)
+{
+	pthread_mutex_lock(&t->mu);
+	for (unsigned i = 0; i < NFS4_DELEGATION_STATES; i++)
+		list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[i].list, node)
+			delegs_forget_locked(t, d);
+	pthread_mutex_unlock(&t->mu);
+}
+
+struct nfs4_delegs_held *nfs4_delegs_list(struct nfs4_delegs *t, unsigned *n)
+{
+	struct nfs4_delegs_held *held;
+
+	pthread_mutex_lock(&t->mu);
+	*n = atomic_load(&t->in[NFS4_HELD].n);
+	held = *n ? calloc(*n, sizeof(*held)) : NULL;
+	if (held) {
+		unsigned i = 0;
+
+		list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node)
+			held[i++] = (struct nfs4_delegs_held){ d->number, d->stateid };
+	}
+	pthread_mutex_unlock(&t->mu);
+	return held;
+}
+
+/* One that is revoked is returned as any other: the server says then whether it keeps the stateid until
+ * that is freed. */
+void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found)
+{
+	if (!nfs4_is_unknown(found) || found == NFS4ERR_OLD_STATEID)
+		return;
+	pthread_mutex_lock(&t->mu);
+	list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node) {
+		if (d->number != number)
+			continue;
+		if (nfs4_is_revoked(found))
+			delegs_drop_locked(t, d, false);
+		else
+			delegs_forget_locked(t, d);
+		break;
+	}
+	pthread_mutex_unlock(&t->mu);
+}

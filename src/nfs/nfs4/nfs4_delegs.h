@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The delegations that the server has given us and that we keep, all of them to read. OPEN is sent for
+ * each open all the same, so nothing depends on a delegation but what is believed under it: to lose one
+ * is never an error.
+ *
+ *      OPEN's reply: HELD --wanted back, dropped, or idle--> DUE ------> RETURNING ---> freed
+ *                                                             ^              |
+ *      OPEN's reply, of no use -------------------------------+              |
+ *      a recall of one that is not known ---------------------+              | no answer
+ *                                                             +--- PAUSES <--+
+ *
+ * Who owns one. The table does unless it is RETURNING, and whoever has the lock may free it. While it
+ * is RETURNING it is the operation's (DELEGRETURN), which frees it when it ends; the table still has it,
+ * so that nobody asks for another one of that handle meanwhile. It has a reference to its nfs_file, for
+ * the handle.
+ *
+ * Who acts, and where:
+ *
+ *   a lane, OPEN            asks for one (nfs4_delegs_ask()), and keeps what the reply brings
+ *   a lane, CB_RECALL       makes it DUE, the first of them, and tells the file system (nfs/front.h), which
+ *                           takes what is due and starts DELEGRETURN when the recall has its answer. (It
+ *                           is the file system that returns it, because what depends on it is there.)
+ *   a lane, CB_RECALL_ANY   makes idle ones DUE, those first that were not used for longest
+ *   a lane, another call    drops it (nfs_undelegate()) before this mount changes the file itself: many
+ *                           servers recall it then, and let the call wait
+ *   a lane, its tick        takes what is due
+ *   control thread's tick   makes those DUE whose file nobody has used for a lease period; when the table
+ *                           is nearly full the oldest ones until it is half full; and those that pause
+ *   control thread, recovery   forgets all that a restarted server has forgotten; those that are revoked
+ *                           are due (nfs4_revoked.c)
+ *   unmounting thread       all are due, and the lanes return them; what is left then is returned by itself
+ *                           (nfs4_mount.c)
+ *
+ * Who else may act in between:
+ *
+ *   a recall, before OPEN's reply    The server gives the delegation and wants it back at once; the
+ *        recall may come on another connection, and before the reply. If it says which call it is
+ *        about, it is told to come later (nfs4_callback.c). Many servers do not. So as long as an OPEN of
+ *        that file that has asked for a delegation has no reply, a recall of what is not known here is
+ *        answered DELAY. The OPEN is counted before it is encoded, and until after its reply is decoded,
+ *        with the delegation in the table: there is no moment in which a recall finds neither. (Files
+ *        are counted by hashes: it may be another file's OPEN.)
+ *   a recall of what nobody knows    The reply that brought it was lost with its session, say. The recall
+ *        has the stateid and the handle, and DELEGRETURN needs no more: it is DUE. Otherwise the server
+ *        would revoke it, and say so in SEQUENCE's flags until the mount ends.
+ *   OPEN, while DELEGRETURN is under way    OPEN does not ask for another one.
+ *   an OPEN that has not asked    Its reply may have what the file has already. Nothing is new then; but
+ *        if it is to write now, or wanted back, it is DUE. What the file does not have is DUE at once.
+ *   two lanes, two OPENs of one file    Both ask, or one of them. The server may give both the same
+ *        stateid, and by the time the second reply is decoded the delegation of the first one may have been
+ *        returned. So what a reply brings is kept only if none of that file was on its way back since the
+ *        OPEN was encoded (place.returns).
+ *   two lanes that take what is due    One gets it, with the lock held.
+ *   the lane of a DELEGRETURN loses its connection    vfs ends the operation when another lane has one,
+ *        and it is DUE again: that lane's tick takes it. The server may get two of them.
+ *   a DELEGRETURN without an answer    It pauses, for longer each time, up to a lease period, and is sent
+ *        again as long as the mount lasts: only its answer says whether the server keeps the stateid.
+ *   the session is lost     Delegations are the client's, not the session's: they stay. A DELEGRETURN
+ *        that the server has executed is answered BAD_STATEID in the next session: it is returned.
+ *   the server restarts     Recovery does not reclaim delegations: opens are reclaimed with none, and
+ *        the table is emptied while the lanes hold. A DELEGRETURN under way ends with whatever the
+ *        server says. An OPEN's reply that the old server has sent, and that is decoded later, is of a
+ *        session that is not the newest one any more: what it brings is not kept. (Whether it is, is
+ *        looked at with the lock held. So it is kept before the table is emptied, or not at all.)
+ *   the file is freed       The delegation has a reference to the nfs_file; vfs may forget the inode,
+ *        and make another one with that handle. The table goes by handles, and finds it for both.
+ *
+ * The lock is held for a look at the table, and never while anything is sent or told. The slots' lock
+ * may be taken while it is held.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "base/hash.h"
+#include "base/list.h"
+#include "nfs/file.h"
+#include "nfs4.h"
+
+#define NFS4_DELEGS_MAX 5000u
+/* With so many, the oldest ones are returned until half of NFS4_DELEGS_MAX are left. */
+#define NFS4_DELEGS_MANY (NFS4_DELEGS_MAX / 4 * 3)
+
+struct nfs_call;
+struct nfs_server;
+
+enum nfs4_delegation_state { NFS4_HELD, NFS4_DUE, NFS4_RETURNING, NFS4_PAUSES, NFS4_DELEGATION_STATES };
+
+/* Under the lock, but for what is constant. */
+struct nfs4_delegation {
+	struct nfs_delegation d;        /* constant */
+	struct hash_node by_fh;         /* in no table once it is forgotten */
+	struct list node;               /* in the list of its state */
+	enum nfs4_delegation_state state;
+	uint64_t number;                /* constant */
+	uint64_t used_ns;               /* HELD: when the file was last seen to be used */
+	uint64_t again_ns;              /* PAUSES: until then */
+	unsigned tries;                 /* DELEGRETURNs in a row without an answer */
+	bool answered;                  /* DELEGRETURN's: the server has it back */
+	stateid4 stateid;               /* constant; its seqid is 0 */
+};
+
+struct nfs4_delegs {
+	pthread_mutex_t mu;             /* for the rest, but for what is atomic */
+	struct hash_node *by_fh[1024];
+	struct nfs4_delegs_place {      /* of files with one hash */
+		unsigned asking;        /* OPENs without a reply that have asked for one */
+		uint32_t returns;       /* how many have begun to go back */
+	} place[1024];
+	struct nfs4_delegs_list {
+		struct list list;       /* HELD: the one that was not used for longest first */
+		_Atomic unsigned n;
+	} in[NFS4_DELEGATION_STATES];
+	uint64_t numbers;
+	_Atomic unsigned count;         /* of all lists */
+};
+
+void nfs4_delegs_init(struct nfs4_delegs *t);
+/* When all others are gone. Frees what is left. */
+void nfs4_delegs_fini(struct nfs4_delegs *t);
+
+/* ---- lane threads ---- */
+
+/* OPEN is being encoded: does it ask for a delegation? If so, nfs4_delegs_ask_ends() follows when the
+ * reply has been decoded, or will not come. */
+bool nfs4_delegs_ask(struct nfs_call *c);
+void nfs4_delegs_ask_ends(struct nfs_call *c);
+/* OPEN has brought that one, for c->open->file. useful: it may be kept, or else it is due. false: OPEN has
+ * to return it, because there are to be none. */
+bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful);
+/* The server wants it back. What CB_RECALL is answered. */
+nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
+/* The same of idle ones, until so many are left. */
+void nfs4_delegs_recall_any(struct nfs4_delegs *t, uint32_t keep);
+/* Members of struct nfs_version. */
+bool nfs4_delegs_any_due(const struct nfs_server *s);
+struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
+void nfs4_delegs_return_ends(struct nfs_call *c);
+
+/* ---- any thread ---- */
+
+/* Members of struct nfs_version. */
+void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f);
+void nfs4_delegs_drop_all(struct nfs_server *s);
+
+/* ---- control thread ---- */
+
+/* Drops those that nobody has used for so long, and what are too many. Ends pauses. */
+void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns);
+/* The server has none of them any more. */
+void nfs4_delegs_forget(struct nfs4_delegs *t);
+/* Those that are held: an array, which the caller frees. NULL: no memory, or there are none (*n). */
+struct nfs4_delegs_held {
+	uint64_t number;
+	stateid4 stateid;
+} *nfs4_delegs_list(struct nfs4_delegs *t, unsigned *n);
+/* What TEST_STATEID has found of that one. */
+void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Delegations go back to the server. nfs says that some are wanted back (nfs/front.h), this mount is going
+ * to change a file that has one (start.c), or the tick finds some that are due for another reason: nobody
+ * needs them, or it is time to send again what had no answer. Whichever lane takes one returns it; if that
+ * has no connection and another lane has one, it is due again. To lose one is no error, and what is believed
+ * of a file under a delegation that is due is believed no longer; so nothing has to be done before, and
+ * nobody is told.
+ */
+#include <string.h>
+#include "vfs/vfs_impl.h"
+
+/* A lane returns so many at a time: it has other things to do, too. */
+#define DELEGATIONS_MOST 64u
+
+static void delegations_returned(struct vfs_op *op)
+{
+	struct vfs_lane *vl = op->vl;
+
+	if (op->call.res.status)
+		log_debug("DELEGRETURN: %s", strerror(-op->call.res.status));
+	vl->returning--;
+	vfs_op_free(op);
+	delegations_return(vl);
+}
+
+static bool delegations_return_one(struct vfs_lane *vl)
+{
+	struct vfs_op *op = vfs_op_new(vl);
+	struct nfs_delegation *d = op ? nfs_delegation_take(vl->lane) : NULL;
+
+	if (!d) {
+		if (op)
+			vfs_op_free(op);
+		return false;
+	}
+	op->cred = d->cred;
+	op->call.args.fh = &d->file->fh;
+	op->call.args.delegation = d;
+	vl->returning++;
+	vfs_start(op, NFS_OP_DELEGRETURN, delegations_returned);
+	return true;
+}
+
+void delegations_return(struct vfs_lane *vl)
+{
+	while (nfs_delegations_due(vl->lane) && vl->returning < DELEGATIONS_MOST && nfs_lane_up(vl->lane) &&
+	       delegations_return_one(vl))
+		;
+}
+
+void delegations_on_due(struct loop_msg *m)
+{
+	struct vfs_lane *vl = container_of(m, struct vfs_lane, delegations_msg);
+
+	vl->delegations_told = false;
+	if (vl->lane->front)
+		delegations_return(vl);
+}
+
+void delegations_tell(struct vfs_lane *vl)
+{
+	if (vl->delegations_told)
+		return;
+	vl->delegations_told = true;
+	loop_post(vl->lane->loop, &vl->delegations_msg);
+}
+
+static bool delegations_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
+{
+	list_for_each_entry(struct vfs_op, op, &vl->active, node)
+		if (op->calling && op->done == delegations_returned && vfs_leave_lane(&op->call, now_ns))
+			return true;
+	return false;
+}
+
+/* The list changes. */
+void delegations_move_all(struct vfs_lane *vl, uint64_t now_ns)
+{
+	while (vl->returning && vfs_other_lane(vl) && delegations_any_leaves(vl, now_ns))
+		;
+}

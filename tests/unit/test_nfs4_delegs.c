@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Delegations that are kept (nfs4_delegs.h), and who gets in between: recalls that overtake OPEN's reply,
+ * opens while DELEGRETURN is under way, two that take the same, recovery.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include "nfs4_play.h"
+#include "xdr_msg.h"
+
+#define DELEG_WORDS 0x64656c31, 0x64656c32, 0x64656c33
+#define DELEG       "del1del2del3"
+
+static void setup(void)
+{
+	play4_setup();
+	cl4.cfg.delegations = true;
+	n4.back.has = true;
+}
+
+TestSuite(nfs4_delegs, .init = setup, .fini = play4_teardown, .timeout = 60);
+
+static nfsstat4 recall(const char *other, const struct nfs_fh *of)
+{
+	stateid4 s = { .seqid = 1 };
+
+	memcpy(s.other, other, sizeof(s.other));
+	return nfs4_delegs_recall(&cl4.server, &s, of);
+}
+
+static struct nfs_delegation *due(void)
+{
+	return nfs4_delegs_any_due(&cl4.server) ? nfs4_delegs_take(&cl4.server) : NULL;
+}
+
+/* DELEGRETURN of it ends, without an answer. */
+static void failed(struct nfs_delegation *d, int status)
+{
+	struct nfs_call c = call4(NFS_OP_DELEGRETURN);
+
+	c.args.delegation = d;
+	c.res.status = status;
+	nfs4_release(target4(), &c);
+	nfs4_delegs_return_ends(&c);
+}
+
+static void returned(struct nfs_delegation *d)
+{
+	container_of(d, struct nfs4_delegation, d)->answered = true;
+	failed(d, 0);
+}
+
+/* OPENs that have asked. */
+static unsigned asking(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sizeof(n4.delegs.place) / sizeof(n4.delegs.place[0]); i++)
+		n += n4.delegs.place[i].asking;
+	return n;
+}
+
+/* ---- OPEN ---- */
+
+/* share_access, as it is sent. */
+static uint32_t sent_access(struct nfs_call *c)
+{
+	static uint32_t w[256];
+	XDR x;
+
+	xdr_msg_create(&x, w, sizeof(w), XDR_ENCODE);
+	cr_assert(def4(c->op)->encode(c, &x));
+	cr_assert_eq(ntohl(w[16]), OP_OPEN);
+	return ntohl(w[18]);
+}
+
+static uint32_t asks_for(int flags)
+{
+	struct nfs_call c = call4(NFS_OP_OPEN);
+	uint32_t access;
+
+	c.args.file.flags = flags;
+	access = sent_access(&c);
+	/* Sent again: it is one call still. */
+	cr_assert_eq(sent_access(&c), access);
+	cr_assert_eq(asking(), access == 0x101);
+	nfs4_release(target4(), &c);
+	nfs4_release(target4(), &c);
+	cr_assert_eq(asking(), 0);
+	return access;
+}
+
+Test(nfs4_delegs, what_is_asked_for)
+{
+	struct nfs_open *o;
+
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+	cr_assert_eq(asks_for(O_WRONLY), 0x402);
+	cr_assert_eq(asks_for(O_RDWR), 0x403);
+	/* The file has one, in whatever state. */
+	o = open4(&fh);
+	cr_assert(delegate4(o, DELEG));
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	returned(due());
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+	n4.delegs.count = NFS4_DELEGS_MAX;
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	n4.delegs.count = 0;
+	/* Nobody could be told that it is wanted back. */
+	n4.back.has = false;
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	n4.back.has = true;
+	n4.said = SEQ4_STATUS_CB_PATH_DOWN;
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	n4.said = 0;
+	cl4.cfg.delegations = false;
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	nfs4_open_put(o);
+}
+
+/* OPEN's reply; w: what it says of a delegation. */
+static void m_opened(const uint32_t *w, unsigned n)
+{
+	m_res();
+	m_op(OP_OPEN);
+	M(4, STATEID_WORDS, 1, 0, 1, 0, 1, 4, 0);
+	m_words(w, n);
+	m_op(OP_ACCESS);
+	M(0x21, 0x21);
+	m_op(OP_GETATTR);
+	m_stat_fattr();
+}
+
+#define READ_DELEGATION(recall, ...) 1, 1, __VA_ARGS__, recall, 0, 0, 0, 0
+
+static struct nfs_call opening(void)
+{
+	struct nfs_call c = call4(NFS_OP_OPEN);
+
+	sent_access(&c);
+	return c;
+}
+
+static void opened(struct nfs_call *c)
+{
+	if (c->open)
+		nfs4_open_put(c->open);
+	nfs4_release(target4(), c);
+}
+
+Test(nfs4_delegs, what_is_kept)
+{
+	static const struct {
+		unsigned n;
+		uint32_t w[16];
+		bool asked, old_session;
+		const char *has;
+		int rc;
+		unsigned count, due;
+	} t[] = {
+		{ 1, { 0 }, true, false, NULL, 0, 0, 0 },
+		{ 3, { 3, 1, 0 }, true, false, NULL, 0, 0, 0 },
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, true, false, NULL, 0, 1, 0 },
+		/* There are to be none: OPEN returns it. */
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, false, false, NULL, NFS_NEXT, 0, 0 },
+		/* It is wanted back already; it is of a session that is gone. */
+		{ 10, { READ_DELEGATION(1, DELEG_WORDS) }, true, false, NULL, 0, 1, 1 },
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, true, true, NULL, 0, 1, 1 },
+		/* To write, although it was asked for to read. */
+		{ 13, { 2, 1, DELEG_WORDS, 0, 1, 0, 0, 0, 0, 0, 0 }, true, false, NULL, 0, 1, 1 },
+		/* The file has one. */
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, true, false, "another one.", 0, 2, 1 },
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, true, false, DELEG, 0, 1, 0 },
+		/* The same, although nobody has asked: OPEN returns nothing that the file has. */
+		{ 10, { READ_DELEGATION(0, DELEG_WORDS) }, false, false, DELEG, 0, 1, 0 },
+		{ 10, { READ_DELEGATION(1, DELEG_WORDS) }, false, false, DELEG, 0, 1, 1 },
+		{ 13, { 2, 2, DELEG_WORDS, 0, 1, 0, 0, 0, 0, 0, 0 }, false, false, DELEG, 0, 1, 1 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_open *o = t[i].has ? open4(&fh) : NULL;
+		struct nfs_call c;
+
+		cl4.cfg.delegations = t[i].asked;
+		c = opening();
+		cr_assert(!o || delegate4(o, t[i].has));
+		if (t[i].old_session)
+			new_session4();
+		m_opened(t[i].w, t[i].n);
+		if (o)          /* delegate4() has made a new session */
+			nfs4_call(&c)->place.epoch = n4.slots.epoch;
+		cr_assert_eq(play_reply(&c, def4(c.op)), t[i].rc, "row %u", i);
+		cr_assert_eq(n4.delegs.count, t[i].count, "row %u", i);
+		cr_assert_eq(c.open->delegated, t[i].rc == NFS_NEXT, "row %u", i);
+		cr_assert_eq(n4.delegs.in[NFS4_DUE].n, t[i].due, "row %u", i);
+		opened(&c);
+		if (o)
+			nfs4_open_put(o);
+		nfs4_delegs_forget(&n4.delegs);
+	}
+}
+
+/* The open fails, for its user: the file has the delegation all the same. */
+Test(nfs4_delegs, the_open_is_refused)
+{
+	static const uint32_t w[] = { READ_DELEGATION(0, DELEG_WORDS) };
+	struct nfs_call c = opening();
+
+	m_opened(w, 10);
+	m_set(m_op_at(3) + 12, 0x20);
+	cr_assert_eq(play_reply(&c, def4(c.op)), -EACCES);
+	cr_assert_eq(n4.delegs.count, 1);
+	cr_assert_not(c.open->delegated);
+	opened(&c);
+	/* It has a reference to the file, which nobody else has any more. */
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	cr_assert(nfs_fh_same(&due()->file->fh, &fh));
+}
+
+/* ---- recalls ---- */
+
+Test(nfs4_delegs, a_recall_before_the_reply)
+{
+	static const uint32_t w[] = { READ_DELEGATION(0, DELEG_WORDS) };
+	struct nfs_call c = opening();
+
+	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_DELAY);
+	cr_assert_eq(recall(DELEG, &fh2), NFS4_OK, "nobody asks for that file's");
+	m_opened(w, 10);
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	/* Found, although the call is not over. */
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	cr_assert_eq(recall("another one.", &fh), NFS4ERR_DELAY);
+	opened(&c);
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK, "it is on its way");
+	cr_assert_eq(n4.delegs.in[NFS4_DUE].n, 2);
+	cr_assert_eq(recall("another one.", &fh), NFS4_OK);
+	cr_assert_eq(n4.delegs.in[NFS4_DUE].n, 3);
+}
+
+/* Its reply was lost. What the recall says is enough to return it, and then the file may have another. */
+Test(nfs4_delegs, a_recall_of_what_nobody_knows)
+{
+	struct nfs_fh longest = { .len = NFS_FH_MAX };
+	struct nfs_delegation *d;
+
+	cr_assert_eq(recall(DELEG, &longest), NFS4_OK);
+	cr_assert_eq(recall(DELEG, &longest), NFS4_OK);
+	d = due();
+	cr_assert(nfs_fh_same(&d->file->fh, &longest) && !due());
+	cr_assert_eq(memcmp(container_of(d, struct nfs4_delegation, d)->stateid.other, DELEG, 12), 0);
+	returned(d);
+	cr_assert_eq(n4.delegs.count, 0);
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	returned(due());
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+	/* There are as many as there may be; there are to be none. */
+	n4.delegs.count = NFS4_DELEGS_MAX;
+	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_BAD_STATEID);
+	n4.delegs.count = 0;
+	cl4.cfg.delegations = false;
+	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_BAD_STATEID);
+}
+
+/* An OPEN that does not ask brings none, and says nothing of recalls. */
+Test(nfs4_delegs, a_recall_beside_an_open_that_has_not_asked)
+{
+	struct nfs_call c;
+
+	cl4.cfg.delegations = false;
+	c = opening();
+	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_BAD_STATEID);
+	opened(&c);
+}
+
+static int reply_to(struct nfs_call *c)
+{
+	static const uint32_t w[] = { READ_DELEGATION(0, DELEG_WORDS) };
+
+	m_opened(w, 10);
+	nfs4_call(c)->place.epoch = n4.slots.epoch;
+	memcpy(nfs4_call(c)->place.session, n4.slots.sessionid, NFS4_SESSIONID_SIZE);
+	return play_reply(c, def4(c->op));
+}
+
+/* The server gives both the same one, and has it back before the second reply is decoded. */
+Test(nfs4_delegs, two_opens_of_one_file)
+{
+	struct nfs_call a = opening(), b = opening();
+
+	cr_assert_eq(reply_to(&a), 0);
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	returned(due());
+	cr_assert_eq(reply_to(&b), 0);
+	cr_assert(n4.delegs.count == 1 && n4.delegs.in[NFS4_DUE].n == 1);
+	opened(&a);
+	opened(&b);
+}
+
+/* One of them has not asked, and its reply is the first: what that has brought goes back. Until it has, a
+ * further OPEN may get the same once more, and must not keep it. */
+Test(nfs4_delegs, two_opens_of_which_one_asks)
+{
+	struct nfs_call a = opening(), b;
+	struct nfs_delegation *d;
+
+	cl4.cfg.delegations = false;
+	b = opening();
+	cl4.cfg.delegations = true;
+	cr_assert_eq(reply_to(&b), 0);
+	cr_assert_eq(reply_to(&a), 0);
+	cr_assert(n4.delegs.count == 1 && n4.delegs.in[NFS4_DUE].n == 1);
+	opened(&a);
+	opened(&b);
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	d = due();
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	returned(d);
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+}
+
+enum { RACES = 20000 };
+static _Atomic unsigned granted, ended, bad;
+
+/* The server wants that one back, which it has just given. */
+static nfsstat4 recall_nr(unsigned i)
+{
+	stateid4 s = { .seqid = 1 };
+	nfsstat4 status;
+
+	memcpy(s.other, &i, sizeof(i));
+	do {
+		sched_yield();
+		status = nfs4_delegs_recall(&cl4.server, &s, &fh);
+	} while (status == NFS4ERR_DELAY);
+	return status;
+}
+
+static void *recalls(void *arg)
+{
+	for (unsigned i = 1; i <= RACES; i++) {
+		while (atomic_load(&granted) < i)
+			sched_yield();
+		if (recall_nr(i)) {
+			atomic_store(&bad, i);
+			return arg;
+		}
+		returned(due());
+		atomic_store(&ended, i);
+	}
+	return arg;
+}
+
+/* It must never be told that there is no such delegation: it would not ask again. */
+Test(nfs4_delegs, recalls_race_with_replies)
+{
+	struct nfs_open *o = open4(&fh);
+	pthread_t server;
+
+	cr_assert_eq(pthread_create(&server, NULL, recalls, NULL), 0);
+	for (unsigned i = 1; i <= RACES && !atomic_load(&bad); i++) {
+		struct nfs_call c = { .op = NFS_OP_OPEN, .lane = lane4(), .target = target4(), .open = o,
+				      .args.fh = &fh };
+		stateid4 stateid = { .seqid = 1 };
+
+		memcpy(stateid.other, &i, sizeof(i));
+		nfs4_call(&c)->place.epoch = n4.slots.epoch;
+		cr_assert(nfs4_delegs_ask(&c));
+		atomic_store(&granted, i);
+		cr_assert(nfs4_delegs_got(&c, &stateid, true));
+		nfs4_release(target4(), &c);
+		while (atomic_load(&ended) < i && !atomic_load(&bad))
+			sched_yield();
+	}
+	pthread_join(server, NULL);
+	cr_assert_eq(bad, 0, "delegation %u was not known", bad);
+	nfs4_open_put(o);
+}
+
+/* ---- what is due ---- */
+
+/* Each one is taken once, the one first that was recalled last. */
+Test(nfs4_delegs, due_once)
+{
+	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
+	struct nfs_delegation *first, *second;
+
+	cr_assert(delegate4(a, DELEG) && delegate4(b, "another one."));
+	cr_assert_null(due());
+	nfs4_delegs_drop_all(&cl4.server);
+	recall(DELEG, &fh);
+	recall("another one.", &fh2);
+	recall(DELEG, &fh);
+	first = due();
+	second = due();
+	cr_assert(first->file == a->file && second->file == b->file);
+	cr_assert_null(due());
+	cr_assert_eq(first->cred.uid, 1000);
+	/* A recall that comes again finds it under way. */
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	cr_assert_null(due());
+	returned(first);
+	cr_assert_eq(n4.delegs.count, 1);
+	/* The other one's lane has lost its connection. */
+	failed(second, -ENOTCONN);
+	cr_assert_eq(due(), second);
+	returned(second);
+	cr_assert_eq(n4.delegs.count, 0);
+	nfs4_open_put(a);
+	nfs4_open_put(b);
+}
+
+/* OPEN's reply overtakes that of DELEGRETURN: the new one is not the one that is returned. */
+Test(nfs4_delegs, a_new_one_while_the_old_one_goes)
+{
+	struct nfs_open *o = open4(&fh);
+	struct nfs_delegation *d, *other;
+
+	cr_assert(delegate4(o, DELEG));
+	recall(DELEG, &fh);
+	d = due();
+	cr_assert(delegate4(o, "another one.") && delegate4(o, DELEG));
+	cr_assert(n4.delegs.count == 2 && n4.delegs.in[NFS4_DUE].n == 1);
+	other = due();
+	returned(d);
+	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	returned(other);
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+	cr_assert(delegate4(o, "another one."));
+	cr_assert_eq(n4.delegs.in[NFS4_HELD].n, 1);
+	nfs4_open_put(o);
+}
+
+/* Recovery finds that the server has nothing of what was before, while one is being returned. */
+Test(nfs4_delegs, forgotten)
+{
+	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
+	struct nfs_delegation *d;
+
+	cr_assert(delegate4(a, DELEG) && delegate4(b, "another one."));
+	recall(DELEG, &fh);
+	d = due();
+	recall("another one.", &fh2);
+	nfs4_delegs_forget(&n4.delegs);
+	cr_assert_null(due());
+	cr_assert(delegate4(a, "another one."), "of the server that has restarted");
+	failed(d, -ENOTCONN);
+	cr_assert_null(due());
+	cr_assert_eq(n4.delegs.count, 1);
+	cr_assert_eq(recall("another one.", &fh), NFS4_OK);
+	nfs4_open_put(a);
+	nfs4_open_put(b);
+}
+
+/* ---- idle ones ---- */
+
+static struct nfs_open *many[8];
+static struct nfs_fh many_fh[8];
+
+/* Eight files with delegations; those of `open`, a bit each, stay open. */
+static void have_many(unsigned open)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		char other[12] = { (char)i };
+
+		many_fh[i] = (struct nfs_fh){ .len = 1, .data = { (uint8_t)i } };
+		many[i] = open4(&many_fh[i]);
+		cr_assert(delegate4(many[i], other));
+		if (!(open & 1u << i))
+			nfs4_open_put(many[i]);
+	}
+}
+
+/* Which ones are due, a bit each. */
+static unsigned all_due(void)
+{
+	struct nfs_delegation *d;
+	unsigned bits = 0;
+
+	while ((d = due())) {
+		bits |= 1u << d->file->fh.data[0];
+		returned(d);
+	}
+	return bits;
+}
+
+static void close_many(unsigned open)
+{
+	for (unsigned i = 0; i < 8; i++)
+		if (open & 1u << i)
+			nfs4_open_put(many[i]);
+}
+
+Test(nfs4_delegs, the_oldest_idle_ones)
+{
+	have_many(1 << 0 | 1 << 3);
+	nfs4_delegs_recall_any(&n4.delegs, 8);
+	cr_assert_eq(all_due(), 0);
+	nfs4_delegs_recall_any(&n4.delegs, 5);
+	cr_assert_eq(all_due(), 1 << 1 | 1 << 2 | 1 << 4);
+	nfs4_delegs_recall_any(&n4.delegs, 5);
+	cr_assert_eq(all_due(), 0);
+	/* Fewer than are open. */
+	nfs4_delegs_recall_any(&n4.delegs, 0);
+	nfs4_delegs_recall_any(&n4.delegs, 0);
+	cr_assert_eq(all_due(), 1 << 5 | 1 << 6 | 1 << 7);
+	cr_assert_eq(n4.delegs.count, 2);
+	close_many(1 << 0 | 1 << 3);
+}
+
+Test(nfs4_delegs, idle_for_some_time)
+{
+	have_many(1 << 2 | 1 << 5);
+	nfs4_delegs_sweep(&n4.delegs, 1000, 90);
+	nfs4_delegs_sweep(&n4.delegs, 1089, 90);
+	cr_assert_eq(all_due(), 0);
+	nfs4_delegs_sweep(&n4.delegs, 1090, 90);
+	cr_assert_eq(all_due(), 0xff & ~(1 << 2 | 1 << 5));
+	/* One is closed, opened again, and closed. */
+	atomic_fetch_sub(&many[5]->file->opens, 1);
+	nfs4_delegs_sweep(&n4.delegs, 1100, 90);
+	atomic_fetch_add(&many[5]->file->opens, 1);
+	nfs4_delegs_sweep(&n4.delegs, 1200, 90);
+	nfs4_open_put(many[5]);
+	nfs4_delegs_sweep(&n4.delegs, 1300, 90);
+	nfs4_delegs_sweep(&n4.delegs, 1389, 90);
+	cr_assert_eq(all_due(), 0);
+	nfs4_delegs_sweep(&n4.delegs, 1390, 90);
+	cr_assert_eq(all_due(), 1 << 5);
+	close_many(1 << 2);
+}
+
+/* Opened and closed between two looks. */
+Test(nfs4_delegs, used_between_two_looks)
+{
+	struct nfs_open *o;
+
+	have_many(0);
+	nfs4_delegs_sweep(&n4.delegs, 1000, 90);
+	o = open4(&many_fh[3]);
+	nfs_file_put(o->file);
+	o->file = nfs_file_ref(container_of(n4.delegs.in[NFS4_HELD].list.prev->prev->prev->prev->prev,
+					    struct nfs4_delegation, node)->d.file);
+	cr_assert_eq(o->file->fh.data[0], 3);
+	atomic_fetch_add(&o->file->opens, 1);
+	nfs4_open_put(o);
+	nfs4_delegs_sweep(&n4.delegs, 1080, 90);
+	nfs4_delegs_sweep(&n4.delegs, 1090, 90);
+	cr_assert_eq(all_due(), 0xff & ~(1 << 3));
+}
+
+/* This mount is going to change the file. */
+Test(nfs4_delegs, dropped)
+{
+	have_many(1 << 2 | 1 << 5);
+	cr_assert(nfs_undelegate(&cl4.server, many[2]->file));
+	cr_assert_eq(all_due(), 1 << 2);
+	cr_assert_not(nfs_undelegate(&cl4.server, many[2]->file));
+	cr_assert_eq(all_due(), 0);
+	close_many(1 << 2 | 1 << 5);
+}
+
+/* The oldest ones go, and not those that were used just now. */
+Test(nfs4_delegs, too_many)
+{
+	static struct nfs_fh of[NFS4_DELEGS_MANY];
+	struct nfs_open *first = NULL;
+	struct nfs_delegation *d;
+
+	for (uint32_t i = 0; i < NFS4_DELEGS_MANY; i++) {
+		char other[12] = { 0 };
+		struct nfs_open *o;
+
+		of[i].len = sizeof(i);
+		memcpy(of[i].data, &i, sizeof(i));
+		memcpy(other, &i, sizeof(i));
+		o = open4(&of[i]);
+		cr_assert(delegate4(o, other));
+		if (i)
+			nfs4_open_put(o);
+		else
+			first = o;
+		if (i == NFS4_DELEGS_MANY - 2)
+			nfs4_delegs_sweep(&n4.delegs, 1000, 90);
+	}
+	nfs4_open_put(first);
+	cr_assert_null(due());
+	nfs4_delegs_sweep(&n4.delegs, 1010, 90);
+	for (uint32_t i = 1; (d = due()); i++) {
+		cr_assert_eq(memcmp(d->file->fh.data, &i, sizeof(i)), 0, "%u", i);
+		returned(d);
+	}
+	cr_assert_eq(n4.delegs.count, NFS4_DELEGS_MAX / 2);
+}
+
+/* ---- without an answer ---- */
+
+/* It is sent again, after longer and longer pauses. */
+Test(nfs4_delegs, pauses)
+{
+	struct nfs_open *o = open4(&fh);
+	unsigned s = 1;
+
+	n4.lease_s = 20;
+	cr_assert(delegate4(o, DELEG));
+	recall(DELEG, &fh);
+	for (unsigned i = 0; i < 70; i++) {
+		struct nfs_delegation *d = due();
+		uint64_t now = mono_ns();
+
+		cr_assert_not_null(d);
+		failed(d, -EIO);
+		nfs4_delegs_sweep(&n4.delegs, now + s * UINT64_C(1000000000) - 1, 90);
+		cr_assert_null(due());
+		nfs4_delegs_sweep(&n4.delegs, mono_ns() + s * UINT64_C(1000000000), 90);
+		s = s < 10 ? s * 2 : 20;
+	}
+	/* Whoever waits for it has asked once more; and the mount ends. */
+	failed(due(), -EIO);
+	recall(DELEG, &fh);
+	failed(due(), -EIO);
+	nfs4_delegs_drop_all(&cl4.server);
+	returned(due());
+	cr_assert_eq(n4.delegs.count, 0);
+	nfs4_open_put(o);
+}
+
+/* ---- DELEGRETURN ---- */
+
+static struct nfs_call returning(void)
+{
+	struct nfs_open *o = open4(&fh);
+	struct nfs_call c;
+
+	cr_assert(delegate4(o, DELEG));
+	nfs4_open_put(o);
+	recall(DELEG, &fh);
+	c = call4(NFS_OP_DELEGRETURN);
+	c.args.delegation = due();
+	return c;
+}
+
+static bool is_answered(const struct nfs_call *c)
+{
+	return container_of(c->args.delegation, struct nfs4_delegation, d)->answered;
+}
+
+static void m_return_args(void)
+{
+	m_args(3, true);
+	M(8, 0, DELEG_WORDS);
+	m_minor();
+}
+
+/* at: which operation says so. */
+Test(nfs4_delegs, delegreturn)
+{
+	static const struct { unsigned at; uint32_t status; int rc; bool answered; } t[] = {
+		{ 2, 0, 0, true }, { 2, NFS4ERR_BAD_STATEID, 0, true }, { 2, NFS4ERR_STALE_STATEID, 0, true },
+		{ 2, NFS4ERR_DELAY, NFS_LATER, false }, { 1, NFS4ERR_STALE, -ESTALE, true },
+		{ 2, NFS4ERR_SERVERFAULT, 0, false }, { 1, NFS4ERR_IO, -EIO, false },
+		{ 0, NFS4ERR_BADSESSION, NFS_RECOVER, false }, { 0, NFS4ERR_DELAY, NFS_DELAYED, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = returning();
+
+		m_return_args();
+		play_args(&c, def4(c.op));
+		m_res();
+		m_op(OP_DELEGRETURN);
+		if (t[i].status)
+			m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def4(c.op)), t[i].rc, "row %u", i);
+		cr_assert_eq(is_answered(&c), t[i].answered, "row %u", i);
+		nfs4_release(target4(), &c);
+		nfs4_delegs_return_ends(&c);
+		cr_assert_eq(n4.delegs.count, !t[i].answered, "row %u", i);
+		nfs4_delegs_forget(&n4.delegs);
+		atomic_store(&n4.need_session, false);
+	}
+}
+
+/* Nobody knows whether the server has it. */
+Test(nfs4_delegs, delegreturn_with_a_garbled_reply)
+{
+	struct nfs_call c = returning();
+
+	m_res();
+	m_op(OP_CLOSE);
+	cr_assert_eq(play_reply(&c, def4(c.op)), -EBADMSG);
+	cr_assert_not(is_answered(&c));
+	nfs4_release(target4(), &c);
+	nfs4_delegs_return_ends(&c);
+	cr_assert_eq(n4.delegs.count, 1);
+}
+
+/* The server keeps the stateid until it is freed. */
+Test(nfs4_delegs, delegreturn_of_what_is_revoked)
+{
+	static const uint32_t status[] = {
+		NFS4ERR_DELEG_REVOKED, NFS4ERR_ADMIN_REVOKED, NFS4ERR_EXPIRED,
+	};
+
+	for (unsigned i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
+		struct nfs_call c = returning();
+
+		m_res();
+		m_op(OP_DELEGRETURN);
+		m_fail_at(2, status[i]);
+		cr_assert_eq(play_reply(&c, def4(c.op)), NFS_NEXT);
+		m_seq_args(2, true);
+		M(45, 0, DELEG_WORDS);
+		m_minor();
+		play_args(&c, def4(c.op));
+		m_seq_res();
+		m_op(45);
+		m_fail_at(1, NFS4ERR_DELAY);
+		cr_assert_eq(play_reply(&c, def4(c.op)), NFS_LATER);
+		m_seq_res();
+		m_op(45);
+		cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+		cr_assert(is_answered(&c));
+		nfs4_release(target4(), &c);
+		nfs4_delegs_return_ends(&c);
+		cr_assert_eq(n4.delegs.count, 0);
+	}
+}
+
+Test(nfs4_delegs, replies_that_are_none)
+{
+	struct nfs_call c = returning();
+
+	m_res();
+	m_op(OP_DELEGRETURN);
+	play_all_cuts(&c, def4(c.op), &hooks4);
+	play_twists(&c, def4(c.op), &hooks4);
+	nfs4_release(target4(), &c);
+	nfs4_delegs_return_ends(&c);
+}
