@@ -51,6 +51,7 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.soft = o->soft,
 		.mountport = o->mountport,
 		.acl = o->acl,
+		.delegations = o->deleg && o->vers != OPT_VERS_3,
 		.memreg = memregs[o->memreg],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.front = &vfs_nfs_front,

@@ -51,12 +51,22 @@ struct loop {
 	int nev, next;                  /* ev[next..nev-1] are still to be called */
 };
 
-uint64_t mono_ns(void)
+static uint64_t loop_clock(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t mono_ns(void)
+{
+	return loop_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t boot_ns(void)
+{
+	return loop_clock(CLOCK_BOOTTIME);
 }
 
 uint64_t loop_now(const struct loop *l)

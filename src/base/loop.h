@@ -68,6 +68,8 @@ void loop_stop(struct loop *l);
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t mono_ns(void);
+/* CLOCK_BOOTTIME: the same, but that it goes on while the machine sleeps. */
+uint64_t boot_ns(void);
 /* The loop's thread. The same as of when this round's events came: earlier, by what the round
  * has taken so far, and without a look at the clock. Outside loop_run() it looks. */
 uint64_t loop_now(const struct loop *l);

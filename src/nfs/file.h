@@ -40,7 +40,7 @@ struct nfs_file {
 	_Atomic unsigned refs;
 	_Atomic unsigned opens;         /* how many there are of version 4 */
 	_Atomic uint64_t delegation;    /* the number of the one that is held; 0: none is */
-	_Atomic bool used;              /* it was open since the sweep */
+	_Atomic bool used;              /* it was open, or the delegation was of use, since the sweep */
 };
 
 /* What the caller sees of a delegation: DELEGRETURN of that file, by that user. */

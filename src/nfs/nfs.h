@@ -270,6 +270,13 @@ static inline struct nfs_delegation *nfs_delegation_take(const struct nfs_lane *
 	return l->target.server->version->delegation_take(l->target.server);
 }
 
+/* Any thread: the number of the file's delegation; 0: it has none. If it is the same number at two
+ * moments, nobody but this client has changed the file between them, but for the time of access. */
+static inline uint64_t nfs_delegated(const struct nfs_server *s, struct nfs_file *f)
+{
+	return atomic_load(&f->delegation) ? s->version->delegated(s, f) : 0;
+}
+
 /* Any thread: this mount is going to change the file itself. true: its delegation is to be returned. */
 static inline bool nfs_undelegate(struct nfs_server *s, const struct nfs_file *f)
 {

@@ -109,6 +109,9 @@ struct nfs_version {
 	/* Any thread: the file's is due now; all are. */
 	void (*delegation_drop)(struct nfs_server *s, const struct nfs_file *f);
 	void (*delegations_drop)(struct nfs_server *s);
+	/* Any thread: the number of the file's delegation, which no other one has; 0: there is none, or it
+	 * may have been revoked. */
+	uint64_t (*delegated)(const struct nfs_server *s, struct nfs_file *f);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -EAGAIN: there is none until

@@ -49,6 +49,7 @@ static void drop_state(struct inode_table *t, struct inode *ino)
 	names_drop(t, ino);
 	free(ino->silly);
 	free(ino->after);
+	free(ino->promised);
 	free(ino->link);
 	extents_free(extents_of(ino));
 	locks_free(locks_of(ino));

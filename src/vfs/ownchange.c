@@ -68,6 +68,7 @@ static void end_locked(struct inode_table *t, struct inode *ino, uint64_t nr,
 	struct nfs_attr attr;
 
 	ino->changing--;
+	ino->unpromised = ino->unpromised || after->unanswered;
 	if (t->solo && S_ISDIR(ino->type))
 		solo_dir_changed(&t->solo_dirs, ino->id, c, after->since_ns);
 	if (c && c->known && ino->seen && c->before == ino->seen_change)
@@ -90,13 +91,14 @@ void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr
 	inode_unlock(t, ino);
 }
 
-void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name)
+void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name, bool unanswered)
 {
 	struct inode *ino = inode_find(t, parent, name);
 
 	if (!ino)
 		return;
-	ownchange_change_ends(t, ino, ownchange_change_begins(t, ino), &(struct ownchange_after){ 0 });
+	ownchange_change_ends(t, ino, ownchange_change_begins(t, ino),
+			      &(struct ownchange_after){ .unanswered = unanswered });
 	t->front->attr_spoilt(ino);
 	inode_put(t, ino, 1);
 }

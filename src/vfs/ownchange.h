@@ -44,12 +44,13 @@ struct ownchange_after {
 	bool no_owner;                  /* attr is without uid and gid */
 	const struct nfs_dir_change *change;    /* if its `known` is set */
 	uint64_t since_ns;              /* when the call was sent */
+	bool unanswered;                /* the server may execute it, or do so later */
 };
 /* The call has ended. */
 void ownchange_change_ends(struct inode_table *t, struct inode *ino, uint64_t nr,
 		       const struct ownchange_after *after);
-/* The inode with this name, if we know one, has been changed. */
-void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name);
+/* The inode with this name, if we know one, has been changed. unanswered: or will be. */
+void ownchange_changed(struct inode_table *t, uint64_t parent, const char *name, bool unanswered);
 /* The number of ino's last change, for ownchange_gone(); 0: changes are under way. */
 uint64_t ownchange_changes(struct inode_table *t, struct inode *ino);
 /* ino's attributes after its last change, and for how many seconds they may be believed.

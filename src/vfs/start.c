@@ -132,6 +132,12 @@ static void op_changes_begin(struct vfs_op *op)
 		op_names_begin(op, effects);
 }
 
+/* May the server have executed it, or do so yet? An operation that leaves its lane sends it again. */
+static bool op_has_no_answer(const struct nfs_call *c)
+{
+	return vfs_maybe_done(c->res.status) || c->res.status == -ENOTCONN;
+}
+
 /* Ends op->change[i]. */
 static void op_change_ends(struct vfs_op *op, unsigned i)
 {
@@ -142,7 +148,7 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 
 	if (!ino)
 		return;
-	a = (struct ownchange_after){ .since_ns = c->eng.start_ns };
+	a = (struct ownchange_after){ .since_ns = c->eng.start_ns, .unanswered = op_has_no_answer(c) };
 	op->change[i].ino = NULL;
 	if (data)
 		ahead_change_ends(ino);
@@ -166,9 +172,9 @@ static void op_name_ends(struct vfs_op *op, uint64_t nr)
 	struct inode_table *t = &op->vl->vfs->inodes;
 	const struct nfs_call *c = &op->call;
 
-	ownchange_changed(t, op_inode_of(c->args.fh)->id, c->args.name);
+	ownchange_changed(t, op_inode_of(c->args.fh)->id, c->args.name, op_has_no_answer(c));
 	if (nfs_effects(c->op) & NFS_ADDS_NAME2)
-		ownchange_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2);
+		ownchange_changed(t, op_inode_of(c->args.fh2)->id, c->args.name2, op_has_no_answer(c));
 	if (c->res.status == 0)
 		vfs_name_gone(op, op_inode_of(c->args.fh), nr, c->args.name);
 }
@@ -199,6 +205,8 @@ static void on_call_done(struct nfs_call *c)
 	op->calling = false;
 	if (op->change[0].ino || op->change[1].ino)
 		op_changes_end(op);
+	else if (c->op == NFS_OP_READ && atomic_load(&op->ino->file.delegation))
+		atomic_fetch_add(&op->ino->reads, 1);
 	op->done(op);
 }
 

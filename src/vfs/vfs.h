@@ -203,6 +203,8 @@ struct op_open {
 /* GETATTR. */
 struct op_attr {
 	double known;                   /* the result may be believed for so many seconds at most */
+	uint64_t delegation;            /* nfs_delegated(), when it was asked for; with that, */
+	unsigned reads;                 /* ino->reads */
 	unsigned late;                  /* the front end's: how often it was too old */
 };
 
@@ -260,7 +262,8 @@ struct vfs_op {
 	unsigned changes;               /* how many calls that change something have begun */
 	unsigned wait_shift;            /* for vfs_wait_more() */
 	uint64_t asked_ns;              /* GETATTR, SETATTR, OPEN: when what was written was on the server */
-	uint64_t quiet;                 /* LOOKUP, OPEN: ownchange_changes() when it was sent */
+	uint64_t quiet;                 /* LOOKUP, OPEN, GETATTR of a file with a delegation:
+					 * ownchange_changes() when it was sent */
 	struct {                        /* what the call changes: its fh, its fh2 */
 		struct inode *ino;      /* or NULL */
 		uint64_t nr;

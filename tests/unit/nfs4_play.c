@@ -27,6 +27,7 @@ void play4_setup(void)
 	nfs4_identity_init(&n4.identity);
 	nfs4_opens_init(&n4);
 	nfs4_delegs_init(&n4.delegs);
+	nfs4_belief_init(&n4.belief);
 	nfs4_back_init(&n4.back);
 	memcpy(n4.sessionid, "0123456789abcdef", 16);
 	n4.clientid = 0xc11e2700000001;

@@ -674,7 +674,7 @@ Test(fs_young, a_name_is_removed)
 {
 	write_at(0, 'a', 100);
 	cr_assert_eq(look(100), 0);
-	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f");
+	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f", false);
 	cr_assert_gt(look(100), 0);
 }
 
@@ -733,7 +733,7 @@ Test(fs_young, a_name_is_removed_while_getattr_is_under_way)
 {
 	readback_spoil(inode_by_id(&fs.vfs.inodes, node));
 	ask_attr(true);
-	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f");
+	ownchange_changed(&fs.vfs.inodes, fs.root->id, "f", false);
 	done();
 	cr_assert_eq(look(0), 1);
 	inode_put(&fs.vfs.inodes, inode_by_id(&fs.vfs.inodes, node), 2);

@@ -631,6 +631,165 @@ Test(nfs4_delegs, pauses)
 	nfs4_open_put(o);
 }
 
+/* ---- what is believed ---- */
+
+static uint64_t believed(const struct nfs_open *o)
+{
+	return nfs_delegated(&cl4.server, o->file);
+}
+
+Test(nfs4_delegs, believed_while_it_is_held)
+{
+	struct nfs_open *o = open4(&fh);
+	struct nfs_delegation *d;
+	uint64_t first;
+
+	n4.lease_s = 90;
+	n4.belief.renewed_ns = mono_ns();
+	cr_assert_eq(believed(o), 0);
+	cr_assert(delegate4(o, DELEG));
+	first = believed(o);
+	cr_assert_neq(first, 0);
+	/* The server is silent. */
+	n4.belief.renewed_ns = mono_ns() - 46 * UINT64_C(1000000000);
+	cr_assert_eq(believed(o), 0);
+	n4.belief.renewed_ns = mono_ns() - 44 * UINT64_C(1000000000);
+	cr_assert_eq(believed(o), first);
+	n4.belief.renewed_ns = 0;
+	cr_assert_eq(believed(o), 0);
+	/* A call that was begun before the newest one says nothing. */
+	n4.belief.renewed_ns = mono_ns();
+	nfs4_belief_renewed(&(struct nfs_call){ .target = target4(), .eng.start_ns = 5 });
+	cr_assert_eq(believed(o), first);
+	/* Not from the moment on when it is wanted back. */
+	recall(DELEG, &fh);
+	cr_assert_eq(believed(o), 0);
+	d = due();
+	failed(d, -ENOTCONN);
+	cr_assert_eq(believed(o), 0);
+	d = due();
+	returned(d);
+	cr_assert_eq(believed(o), 0);
+	cr_assert(delegate4(o, DELEG));
+	cr_assert(believed(o) && believed(o) != first);
+	nfs4_delegs_forget(&n4.delegs);
+	cr_assert_eq(believed(o), 0);
+	nfs4_open_put(o);
+}
+
+static struct nfs_open *believe(void)
+{
+	struct nfs_open *o = open4(&fh);
+
+	n4.lease_s = 90;
+	cr_assert(delegate4(o, DELEG));
+	n4.belief.renewed_ns = mono_ns();
+	cr_assert_neq(believed(o), 0);
+	return o;
+}
+
+/* A call that was begun then has no flags in its reply. */
+static void good_reply(uint64_t begun_ns)
+{
+	nfs4_note_flags(&(struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4(), .target = target4(),
+					    .eng.start_ns = begun_ns }, 0);
+}
+
+/* Until a call that was begun after that is executed: an older reply may be decoded later. */
+static void expect_doubt(const struct nfs_open *o, uint64_t before)
+{
+	cr_assert_eq(believed(o), 0);
+	good_reply(before);
+	cr_assert_eq(believed(o), 0);
+	good_reply(mono_ns());
+	cr_assert_neq(believed(o), 0);
+}
+
+Test(nfs4_delegs, not_believed_while_a_flag_is_set)
+{
+	static const uint32_t flags[] = {
+		SEQ4_STATUS_CB_PATH_DOWN, SEQ4_STATUS_BACKCHANNEL_FAULT, SEQ4_STATUS_RECALLABLE_STATE_REVOKED,
+		SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED, SEQ4_STATUS_RESTART_RECLAIM_NEEDED,
+	};
+	struct nfs_open *o = believe();
+
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		uint64_t before = mono_ns();
+
+		nfs4_note_flags(&(struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4(),
+						    .target = target4(), .eng.start_ns = before + 1 }, flags[i]);
+		expect_doubt(o, before);
+	}
+	nfs4_open_put(o);
+}
+
+/* Recovery may find that nothing is lost; nobody else waits until it has looked. */
+Test(nfs4_delegs, not_believed_when_the_server_does_not_know_us)
+{
+	static const uint32_t status[] = {
+		NFS4ERR_BADSESSION, NFS4ERR_DEADSESSION, NFS4ERR_STALE_CLIENTID, NFS4ERR_EXPIRED,
+	};
+	struct nfs_open *o = believe();
+
+	for (unsigned i = 0; i < sizeof(status) / sizeof(status[0]); i++) {
+		struct nfs_call c = call4(NFS_OP_GETATTR);
+		uint64_t before = mono_ns();
+
+		m_res();
+		m_fail_at(0, status[i]);
+		cr_assert_eq(play_reply(&c, def4(c.op)), NFS_RECOVER);
+		expect_doubt(o, before);
+		nfs4_release(target4(), &c);
+		n4.need_session = n4.need_client = false;
+	}
+	nfs4_open_put(o);
+}
+
+/* A reply of a session that was replaced since. */
+Test(nfs4_delegs, believed_when_an_old_session_is_unknown)
+{
+	struct nfs_open *o = believe();
+	struct nfs_call c = call4(NFS_OP_GETATTR);
+
+	new_session4();
+	m_res();
+	m_fail_at(0, NFS4ERR_BADSESSION);
+	cr_assert_eq(play_reply(&c, def4(c.op)), NFS_AGAIN);
+	cr_assert_neq(believed(o), 0);
+	nfs4_release(target4(), &c);
+	nfs4_open_put(o);
+}
+
+/* The lease has run on meanwhile. */
+Test(nfs4_delegs, not_believed_when_the_machine_has_slept)
+{
+	struct nfs_open *o = believe();
+	uint64_t before = mono_ns();
+
+	n4.belief.slept_ns -= 3600 * UINT64_C(1000000000);
+	expect_doubt(o, before);
+	nfs4_open_put(o);
+}
+
+/* One that was forgotten while it was returned takes nothing from the next one. */
+Test(nfs4_delegs, believed_while_an_old_one_goes)
+{
+	struct nfs_open *o = open4(&fh);
+	struct nfs_delegation *d;
+
+	n4.lease_s = 90;
+	n4.belief.renewed_ns = mono_ns();
+	cr_assert(delegate4(o, DELEG));
+	recall(DELEG, &fh);
+	d = due();
+	nfs4_delegs_forget(&n4.delegs);
+	cr_assert(delegate4(o, "another one."));
+	cr_assert_neq(believed(o), 0);
+	returned(d);
+	cr_assert_neq(believed(o), 0);
+	nfs4_open_put(o);
+}
+
 /* ---- DELEGRETURN ---- */
 
 static struct nfs_call returning(void)

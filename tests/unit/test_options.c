@@ -97,7 +97,7 @@ Test(options, defaults)
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
 	cr_assert_not(o.acl);
-	cr_assert(!o.nolock && !o.local_lock);
+	cr_assert(!o.nolock && !o.local_lock && !o.deleg);
 	cr_assert_eq(o.fabric, NFS_PLAN_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
@@ -513,6 +513,10 @@ Test(options, choices)
 	cr_assert(o.nolock);
 	OK("nolock,lock");
 	cr_assert(!o.nolock);
+	OK("deleg");
+	cr_assert(o.deleg);
+	OK("deleg,nodeleg");
+	cr_assert(!o.deleg);
 	OK("local_lock=flock");
 	cr_assert_eq(o.local_lock, OPT_LOCAL_FLOCK);
 	OK("local_lock=all");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * vfs returns delegations that are due, or of files that it changes (vfs_play.h). The version is a test's: it has so many, and calls are answered when the test says so.
+ * vfs returns delegations that are due, and believes the attributes of a file that has one
+ * (vfs_play.h). The version is a test's: it has so many, and calls are answered when the test says so.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,6 +21,10 @@ static uint32_t sent[512];
 static unsigned nsent, calls[NFS_OP_VERSION];
 static char order[8];                   /* what was sent: D DELEGRETURN, . another call */
 
+/* The file's names, and what others have changed, although there is a delegation. */
+static unsigned nlink = 1, others;
+static uint64_t used = 4096;
+static bool lost;                       /* nobody hears what became of SETATTR */
 
 static bool_t encode(struct nfs_call *c, XDR *x)
 {
@@ -38,16 +43,18 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 static int decode(struct nfs_call *c, XDR *x)
 {
 	(void)x;
-	if (c->op == NFS_OP_DELEGRETURN)
+	if (c->op == NFS_OP_DELEGRETURN || (lost && c->op == NFS_OP_SETATTR))
 		return -EIO;
 	if (c->op == NFS_OP_READ) {
 		c->res.io.len = 0;
 		c->res.io.eof = true;
 		return 0;
 	}
+	c->res.has_btime = c->op == NFS_OP_BIRTH;
+	c->res.btime.tv_sec = 77;
 	c->res.fh = (struct nfs_fh){ .len = 4, .data = "file" };
-	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .size = 10, .used = 4096,
-					 .change = calls[NFS_OP_SETATTR] };
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = nlink, .size = 10, .used = used,
+					 .atime.tv_sec = calls[NFS_OP_READ], .change = calls[NFS_OP_SETATTR] + others };
 	c->res.has_attr = true;
 	return 0;
 }
@@ -79,6 +86,15 @@ static void end(struct nfs_call *c)
 		pausing += no_answers;
 }
 
+static uint64_t number;
+
+static uint64_t delegated(const struct nfs_server *s, struct nfs_file *f)
+{
+	(void)s;
+	(void)f;
+	return number;
+}
+
 static void drop(struct nfs_server *s, const struct nfs_file *f)
 {
 	(void)s;
@@ -102,7 +118,7 @@ static const struct nfs_opdef any_op = {
 static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
 	.delegations_due = any_due, .delegation_take = take, .delegation_ends = end,
-	.delegation_drop = drop, .delegations_drop = drop_all,
+	.delegation_drop = drop, .delegations_drop = drop_all, .delegated = delegated,
 };
 
 static void setup(void)
@@ -277,7 +293,7 @@ Test(vfs_delegations, the_end_of_the_mount)
 	cr_assert_eq(calls[NFS_OP_DELEGRETURN], 100);
 }
 
-/* ---- the file ---- */
+/* ---- attributes ---- */
 
 static struct inode *ino;
 
@@ -290,12 +306,198 @@ static void look_up(void)
 	atomic_store(&ino->file.delegation, 1);
 }
 
+/* How many calls it needs. */
+static unsigned getattr(void)
+{
+	unsigned before = calls[NFS_OP_GETATTR];
+
+	vfs_play_getattr(ino);
+	reply_to_all();
+	cr_assert(vfs_answer.count == 1 && !vfs_answer.status);
+	cr_assert(vfs_answer.attr.size == 10 && vfs_answer.attr.change == calls[NFS_OP_SETATTR] + others);
+	cr_assert_eq(vfs_answer.attr.atime.tv_sec, calls[NFS_OP_READ]);
+	return calls[NFS_OP_GETATTR] - before;
+}
+
+/* The same with the time of birth. */
+static unsigned birth(void)
+{
+	unsigned before = calls[NFS_OP_BIRTH];
+
+	vfs_play_birth(ino);
+	reply_to_all();
+	cr_assert(vfs_answer.count == 1 && !vfs_answer.status && vfs_answer.btime.tv_sec == 77);
+	return calls[NFS_OP_BIRTH] - before;
+}
+
+Test(vfs_delegations, attributes_are_asked_for_once)
+{
+	look_up();
+	cr_assert(getattr() == 1 && getattr() == 1);
+	number = 7;
+	cr_assert(getattr() == 1 && getattr() == 0 && getattr() == 0);
+	/* It was returned, and there is another one. */
+	number = 8;
+	cr_assert(getattr() == 1 && getattr() == 0);
+	number = 0;
+	cr_assert(getattr() == 1 && getattr() == 1);
+	number = 8;
+	cr_assert_eq(getattr(), 0);
+	atomic_store(&ino->file.delegation, 0);
+	cr_assert_eq(getattr(), 1);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* It never changes; what comes with it does. */
+Test(vfs_delegations, the_time_of_birth)
+{
+	look_up();
+	cr_assert(birth() == 1 && birth() == 1);
+	number = 7;
+	cr_assert(getattr() == 1 && birth() == 1 && birth() == 0 && getattr() == 0);
+	number = 8;
+	cr_assert(birth() == 1 && birth() == 0);
+	number = 9;
+	cr_assert(getattr() == 1 && birth() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
 static struct file *open_it(int flags)
 {
 	vfs_play_open(ino, flags, false);
 	reply_to_all();
 	cr_assert(vfs_answer.count == 1 && !vfs_answer.status);
 	return vfs_answer.file;
+}
+
+/* READ changes it. */
+Test(vfs_delegations, the_time_of_access)
+{
+	struct file *f;
+
+	look_up();
+	f = open_it(O_RDONLY);
+	number = 7;
+	cr_assert(getattr() == 1 && getattr() == 0);
+	vfs_play_read(f, 0, 10, false);
+	reply_to_all();
+	cr_assert(getattr() == 1 && getattr() == 0);
+	/* It ends when the question is under way. */
+	vfs_play_read(f, 0, 10, false);
+	vfs_play_getattr(ino);
+	reply_to_all();
+	cr_assert(getattr() == 1 && getattr() == 0);
+	vfs_play_close(f);
+	reply_to_all();
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* The server has not given the file its blocks yet. */
+Test(vfs_delegations, blocks)
+{
+	look_up();
+	number = 7;
+	used = 0;
+	cr_assert(getattr() == 1 && getattr() == 1);
+	/* It has holes, and has had them for long. */
+	ask_settles_ns = 0;
+	cr_assert(getattr() == 0);
+	used = 4096;
+	others++;
+	vfs_play_lookup(root, "a");
+	reply_to_all();
+	inode_put(&vfs.inodes, vfs_answer.ino, 1);
+	cr_assert(getattr() == 1 && getattr() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* Another file's time, of an inode that was forgotten: nothing is left of it. */
+Test(vfs_delegations, attributes_of_a_file_that_was_forgotten)
+{
+	look_up();
+	number = 7;
+	cr_assert(getattr() == 1 && getattr() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+	look_up();
+	cr_assert(getattr() == 1 && getattr() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+Test(vfs_delegations, attributes_of_a_file_with_two_names)
+{
+	look_up();
+	number = 7;
+	nlink = 2;
+	cr_assert(getattr() == 1 && getattr() == 1);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* The server has broken its promise, and some reply shows that. */
+Test(vfs_delegations, attributes_that_differ)
+{
+	look_up();
+	number = 7;
+	cr_assert(getattr() == 1 && getattr() == 0);
+	others++;
+	vfs_play_lookup(root, "a");
+	reply_to_all();
+	inode_put(&vfs.inodes, vfs_answer.ino, 1);
+	cr_assert(getattr() == 1 && getattr() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* It comes, or goes, while the call is under way. */
+Test(vfs_delegations, attributes_that_others_may_have_changed)
+{
+	static const uint64_t t[][3] = { { 0, 7, 7 }, { 17, 0, 17 }, { 27, 28, 28 } };
+
+	look_up();
+	for (unsigned i = 0; i < 3; i++) {
+		number = t[i][0];
+		vfs_play_getattr(ino);
+		number = t[i][1];
+		reply_to_all();
+		number = t[i][2];
+		cr_assert_eq(getattr(), 1, "row %u", i);
+	}
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* This mount changes the file: before it is asked for, while that is under way, and afterwards. */
+Test(vfs_delegations, attributes_after_own_changes)
+{
+	look_up();
+	number = 7;
+	cr_assert(getattr() == 1 && getattr() == 0);
+	vfs_play_truncate(ino, 10);
+	reply_to_all();
+	cr_assert(getattr() == 1 && getattr() == 0);
+	/* The server may execute GETATTR before SETATTR. */
+	vfs_play_truncate(ino, 10);
+	vfs_play_getattr(ino);
+	reply_to_all();
+	cr_assert_eq(getattr(), 1);
+	number = 8;
+	vfs_play_getattr(ino);
+	vfs_play_truncate(ino, 10);
+	reply_to_all();
+	cr_assert(getattr() == 1 && getattr() == 0);
+	inode_put(&vfs.inodes, ino, 1);
+}
+
+/* The server may execute it at any time, and recalls nothing because of it. */
+Test(vfs_delegations, attributes_after_a_change_without_an_answer)
+{
+	look_up();
+	number = 7;
+	lost = true;
+	vfs_play_truncate(ino, 10);
+	reply_to_all();
+	cr_assert(getattr() == 1 && getattr() == 1);
+	number = 8;
+	others++;
+	cr_assert(getattr() == 1 && getattr() == 1);
+	inode_put(&vfs.inodes, ino, 1);
 }
 
 /* ---- this mount changes the file ---- */

@@ -150,6 +150,21 @@ uint64_t vfs_play_getattr(struct inode *ino)
 	return vfs_play_next - 1;
 }
 
+static void birth_end(struct vfs_op *op)
+{
+	if (!op->call.res.status && op->waited) {
+		cr_assert(op->call.res.has_btime);
+		vfs_answer.btime = op->call.res.btime;
+	}
+	attr_end(op);
+}
+
+uint64_t vfs_play_birth(struct inode *ino)
+{
+	vfs_birth(play_begin(ino, NULL, NULL, birth_end));
+	return vfs_play_next - 1;
+}
+
 uint64_t vfs_play_truncate(struct inode *ino, uint64_t size)
 {
 	struct vfs_op *op = play_begin(ino, NULL, NULL, attr_end);

@@ -77,6 +77,7 @@ extern struct vfs_play_answer {
 	struct inode *ino;              /* LOOKUP: a reference, which is the test's now */
 	struct file *file;              /* OPEN: the same */
 	struct nfs_attr attr;           /* GETATTR, SETATTR */
+	struct timespec btime;          /* of vfs_play_birth() */
 	char data[NFS_IO_MAX];
 } vfs_answer;
 /* Called for each operation that somebody waits for, after `vfs_answer` is set; or NULL. */
@@ -87,6 +88,8 @@ uint64_t vfs_play_lookup(struct inode *dir, const char *name);
 /* named: by the names that are known of it. */
 uint64_t vfs_play_open(struct inode *ino, int flags, bool named);
 uint64_t vfs_play_getattr(struct inode *ino);
+/* The same with the time of birth. */
+uint64_t vfs_play_birth(struct inode *ino);
 uint64_t vfs_play_truncate(struct inode *ino, uint64_t size);
 uint64_t vfs_play_read(struct file *f, uint64_t offset, size_t size, bool cached);
 /* The data is what vfs_play_mid and vfs_play_big have, which vfs gets. */

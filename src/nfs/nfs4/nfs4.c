@@ -75,6 +75,7 @@
 	.delegation_ends = nfs4_delegs_return_ends, \
 	.delegation_drop = nfs4_delegs_drop, \
 	.delegations_drop = nfs4_delegs_drop_all, \
+	.delegated = nfs4_belief_delegation, \
 	.acquire = nfs4_acquire, \
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \

@@ -239,6 +239,7 @@ static int no_session(struct nfs_target *t, struct nfs_check *k)
 		/* It is known even if no call comes to find it. During a recovery the next
 		 * session is on its way. */
 		if (!t->lane->hold) {
+			nfs4_belief_doubt(&n->belief);
 			atomic_store(&n->need_session, true);
 			nfs_control_recover(t->server->client);
 		}

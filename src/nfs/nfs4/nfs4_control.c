@@ -246,6 +246,7 @@ static void bind_back(struct nfs_server *s)
 	free(k);
 	atomic_store(&n->back.bound_ns, mono_ns());
 	if (status == NFS4ERR_BADSESSION || status == NFS4ERR_DEADSESSION) {
+		nfs4_belief_doubt(&n->belief);
 		atomic_store(&n->need_session, true);
 		nfs_control_recover(s->client);
 	} else if (rc) {

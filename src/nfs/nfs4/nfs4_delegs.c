@@ -223,6 +223,7 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
 	else if (!useful)
 		delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
+	nfs4_belief_renewed(c);
 	return has;
 }
 

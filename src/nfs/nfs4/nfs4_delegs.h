@@ -66,6 +66,8 @@
  *   the file is freed       The delegation has a reference to the nfs_file; vfs may forget the inode,
  *        and make another one with that handle. The table goes by handles, and finds it for both.
  *
+ * What is believed as long as it is HELD: nfs4_belief.c.
+ *
  * The lock is held for a look at the table, and never while anything is sent or told. The slots' lock
  * may be taken while it is held.
  */

@@ -26,6 +26,7 @@
 		       SEQ4_STATUS_RECALLABLE_STATE_REVOKED | SEQ4_STATUS_LEASE_MOVED)
 #define PATH_FLAGS (SEQ4_STATUS_CB_PATH_DOWN | SEQ4_STATUS_CB_PATH_DOWN_SESSION)
 #define BACK_FLAGS (PATH_FLAGS | SEQ4_STATUS_BACKCHANNEL_FAULT)
+#define OUR_FLAGS  (REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED | BACK_FLAGS)
 #define NS_PER_S 1000000000ull
 
 static uint32_t flags_of_back(const struct nfs_call *c, uint32_t flags, uint32_t said)
@@ -37,15 +38,12 @@ static uint32_t flags_of_back(const struct nfs_call *c, uint32_t flags, uint32_t
 	return (c->eng.start_ns < atomic_load(&n->back.bound_ns) ? said : flags) & BACK_FLAGS;
 }
 
-void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
+static void flags_take(struct nfs_call *c, uint32_t flags)
 {
 	struct nfs4_client *n = nfs4_of(c);
 	uint32_t before = atomic_load(&n->said), new;
 
-	/* Recovery knows already. But a renewal is the only call of an idle mount. */
-	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
-		return;
-	flags &= REVOKED_FLAGS | SEQ4_STATUS_RESTART_RECLAIM_NEEDED | BACK_FLAGS;
+	flags &= OUR_FLAGS;
 	if ((flags | before) & BACK_FLAGS)
 		flags = (flags & ~(uint32_t)BACK_FLAGS) | flags_of_back(c, flags, before);
 	/* The server may have answered before it heard that the opens are reclaimed. */
@@ -66,6 +64,18 @@ void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 		atomic_store(&n->need_session, true);
 	if (new & ~(uint32_t)PATH_FLAGS)
 		nfs_control_recover(c->lane->client);
+}
+
+void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
+{
+	/* Recovery knows already. But a renewal is the only call of an idle mount. */
+	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
+		return;
+	flags_take(c, flags);
+	if (flags & OUR_FLAGS)
+		nfs4_belief_doubt(&nfs4_of(c)->belief);
+	else if (atomic_load(&nfs4_of(c)->delegs.count))
+		nfs4_belief_renewed(c);
 }
 
 static bool is_a_lease_ago(const struct nfs4_client *n, uint64_t ns)

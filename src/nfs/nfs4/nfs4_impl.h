@@ -107,6 +107,11 @@ struct nfs4_client {
 	struct nfs4_identity identity;
 	struct nfs4_opens opens[NFS_LANES_MAX];
 	struct nfs4_delegs delegs;
+	struct nfs4_belief {            /* nfs4_belief.c */
+		_Atomic uint64_t renewed_ns;    /* the newest call that was executed was begun then */
+		_Atomic uint64_t lost_ns;       /* when something was last amiss */
+		_Atomic uint64_t slept_ns;      /* how long this machine has slept, as far as is known */
+	} belief;
 	uint32_t lease_s;
 	_Atomic bool need_client;       /* the server does not know our client id */
 	_Atomic bool need_session;
@@ -423,6 +428,16 @@ int nfs4_delegation_first(struct nfs_call *c, int rc);
 bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x);
 int nfs4_delegation_decode(struct nfs_call *c, XDR *x);
 extern const struct nfs_opdef nfs4_op_delegreturn;
+
+/* ---- nfs4_belief.c ---- */
+
+void nfs4_belief_init(struct nfs4_belief *b);
+/* Something is amiss. */
+void nfs4_belief_doubt(struct nfs4_belief *b);
+/* The call's SEQUENCE was executed, and had no flags. */
+void nfs4_belief_renewed(const struct nfs_call *c);
+/* A member of struct nfs_version. */
+uint64_t nfs4_belief_delegation(const struct nfs_server *s, struct nfs_file *f);
 
 /* ---- nfs4_recover.c ---- */
 

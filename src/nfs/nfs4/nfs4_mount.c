@@ -31,6 +31,7 @@ static int client_init(struct nfs_server *s)
 	pthread_mutex_init(&n->slots.mu, NULL);
 	nfs4_opens_init(n);
 	nfs4_delegs_init(&n->delegs);
+	nfs4_belief_init(&n->belief);
 	nfs4_back_init(&n->back);
 	nfs4_identity_init(&n->identity);
 	nfs4_note_sizes(s->client, n);

@@ -274,6 +274,7 @@ static int new_session(struct nfs_server *s)
 	atomic_store(&n->need_session, true);
 	/* A new EXCHANGE_ID cures either. */
 	if (status == NFS4ERR_STALE_CLIENTID || status == NFS4ERR_SEQ_MISORDERED) {
+		nfs4_belief_doubt(&n->belief);
 		atomic_store(&n->need_client, true);
 		return -EAGAIN;
 	}

@@ -52,6 +52,7 @@ static int session_lost(struct nfs_call *c)
 	v->in_doubt = v->in_doubt || v->place.replayed;
 	if (v->has_slot && !nfs4_is_current(c))
 		return NFS_AGAIN;
+	nfs4_belief_doubt(&nfs4_of(c)->belief);
 	atomic_store(&nfs4_of(c)->need_session, true);
 	return NFS_RECOVER;
 }
@@ -89,6 +90,7 @@ int nfs4_error(struct nfs_call *c, nfsstat4 status)
 		return session_lost(c);
 	case NFS4ERR_STALE_CLIENTID:
 		v->in_doubt = v->in_doubt || v->place.replayed;
+		nfs4_belief_doubt(&nfs4_of(c)->belief);
 		atomic_store(&nfs4_of(c)->need_client, true);
 		return NFS_RECOVER;
 	case NFS4ERR_BAD_STATEID:
