@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Delegations of files that are read: the server gives them, nothing is asked for under them, the server has
+# them back at once when somebody else changes the file, and at the end none is left. Linux gives none in its
+# grace period, nor of files that were recalled in the last half a minute: it knows these by a few bits of their
+# hashes, and so some others get none either.
+clients=/proc/fs/nfsd/clients
+[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
+other=$TMPDIR/other
+mkdir "$other"
+trap 'end_all; umount -l "$other" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
+# This mount's: the other one asks for none.
+delegations() { cat "$clients"/*/states | grep -c 'type: deleg'; }
+none() { (( $(delegations) == 0 )); }
+gives() { echo "$1" >"$SERVER_WORK/file.$1"; cat "$WORK/file.$1" >"$TMPDIR/read" && (( $(delegations) > 0 )); }
+gives_one() { gives "$(( ++nr ))"; }
+# calls NAME - of that operation, of all kinds.
+calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '$1 == name { n += $NF } END { print n + 0 }'; }
+
+write_to() { echo "$2" >"$1"; }
+append_to() { echo "$2" >>"$1"; }
+
+mount_up deleg,acregmin=1,acregmax=1
+"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
+until_true "the second mount" mountpoint -q "$other"
+nr=0
+until_true "a delegation" gives_one
+
+# ---- nothing is asked for ----
+
+file=$WORK/file.$nr there=$other/$CASE/file.$nr
+exec 3<"$file" || fail open
+stat - <&3 >/dev/null || fail stat
+stat - <&3 >/dev/null
+before=$(calls GETATTR)
+for (( i = 0; i < 10; i++ )); do nap 0.5; stat - <&3 >/dev/null || fail stat; done
+equal "$(calls GETATTR)" "$before" "GETATTRs of a file with a delegation"
+cat <&3 >/dev/null
+nap 1.1
+equal "$(stat -c %X - <&3)" "$(stat -c %X "$SERVER_WORK/file.$nr")" "atime"
+
+# ---- somebody else changes it ----
+
+in_time 30 append_to "$there" more
+equal "$(delegations)" 0 "delegations that the server has after a recall"
+same "$file" "$there"
+nap 1.1
+equal "$(stat -c %s - <&3)" "$(stat -c %s "$SERVER_WORK/file.$nr")" "size after others have written"
+exec 3<&-
+# Each other's data, at once, and the server's own programs' as well.
+for (( i = 0; i < 20; i++ )); do
+	until_true "a delegation" gives_one
+	file=file.$nr by=$other/$CASE
+	(( i % 2 )) || by=$SERVER_WORK
+	in_time 30 write_to "$by/$file" new
+	equal "$(<"$WORK/$file")" new "what is read after $by has written"
+	in_time 30 chmod 600 "$by/$file"
+done
+at_least "$(calls DELEGRETURN)" 20 "DELEGRETURNs"
+# Many, and their files are removed by the server, and here.
+for (( i = 0; i < 100; i++ )); do echo $i >"$SERVER_WORK/many.$i"; done
+cat "$WORK"/many.* >/dev/null || fail "cat"
+at_least "$(delegations)" 50 "delegations of a hundred files"
+in_time 60 rm -f "$SERVER_WORK"/many.{0..49}
+cat "$WORK"/many.{50..99} >/dev/null || fail "cat of the others"
+rm "$WORK"/many.{50..99} "$WORK"/file.* || fail rm
+until_true "none of a file that is gone" none
+
+# ---- the server wants some back, or restarts ----
+
+for (( i = 0; i < 30; i++ )); do echo $i >"$SERVER_WORK/any.$i"; done
+cat "$WORK"/any.* >/dev/null || fail "cat"
+at_least "$(delegations)" 5 "delegations of thirty files"
+# Its shrinker sends CB_RECALL_ANY, to a client once in five seconds.
+recalled() { echo 2 >/proc/sys/vm/drop_caches; none; }
+until_true "all of closed files, when memory is short" recalled
+until_true "a delegation after that" gives_one
+in_time 120 vm-nfsd-restart 1
+equal "$(<"$WORK/file.$nr")" "$nr" "a file after the restart"
+until_true "a delegation of the server that has restarted" gives_one
+in_time 30 write_to "$other/$CASE/file.$nr" new
+equal "$(<"$WORK/file.$nr")" new "what is read then"
+
+# ---- the end ----
+
+until_true "a delegation at the end" gives_one
+umount "$other" || fail "unmount of the second mount"
+gone "$other_daemon" || fail "the second daemon still runs"
+other_daemon=
+mount_down
+equal "$(grep -l nfsrdma-fuse "$clients"/*/info 2>/dev/null | wc -l)" 0 "clients that the server still has"
