@@ -46,6 +46,7 @@ static int decode(struct nfs_call *c, XDR *x)
 	if (c->op == NFS_OP_DELEGRETURN || (lost && c->op == NFS_OP_SETATTR))
 		return -EIO;
 	if (c->op == NFS_OP_READ) {
+		c->res.io.ptr = "";
 		c->res.io.len = 0;
 		c->res.io.eof = true;
 		return 0;
