@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See close_ride.h. */
 #include <stdlib.h>
-#include <string.h>
 #include "nfs/internal.h"
 #include "nfs/close_ride.h"
 
@@ -75,13 +74,6 @@ static void close_ride_free(struct nfs_close_rides *rs, struct close_ride *r)
 		free(r);
 }
 
-/* The server sees the carrier's user behind both. */
-static bool same_user(const struct rpc_cred *a, const struct rpc_cred *b)
-{
-	return a->uid == b->uid && a->gid == b->gid && a->ngids == b->ngids &&
-	       memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0])) == 0;
-}
-
 /* ---- off the list ---- */
 
 /* With the lock held: r belongs to the caller's thread from here on. */
@@ -97,7 +89,7 @@ static bool close_ride_nobody(const struct nfs_close_rides *rs)
 	return !atomic_load_explicit(&rs->nwaiting, memory_order_relaxed);
 }
 
-/* The one of that user that has waited longest, or NULL. */
+/* The one of that user that has waited longest, or NULL. (The server sees the carrier's user behind both.) */
 static struct close_ride *take_one(struct nfs_close_rides *rs, const struct rpc_cred *user)
 {
 	struct close_ride *found = NULL;
@@ -105,7 +97,7 @@ static struct close_ride *take_one(struct nfs_close_rides *rs, const struct rpc_
 
 	pthread_mutex_lock(&rs->mu);
 	list_for_each_entry(struct close_ride, r, &rs->waiting, node) {
-		if (same_user(&r->cred, user))
+		if (rpc_cred_same(&r->cred, user))
 			found = r;
 		if (found || !--looks)
 			break;

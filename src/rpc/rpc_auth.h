@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <rpc/types.h>
 #include <rpc/xdr.h>
@@ -34,6 +35,12 @@ struct rpc_cred {
 	uint32_t ngids;
 	gid_t gids[RPC_GIDS_MAX];
 };
+
+static inline bool rpc_cred_same(const struct rpc_cred *a, const struct rpc_cred *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->ngids == b->ngids &&
+	       memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0])) == 0;
+}
 
 /* A call, as its flavor sees it. The caller sets it, and keeps it until the reply is
  * decoded or nobody waits for one any more. */
