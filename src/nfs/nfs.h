@@ -286,6 +286,27 @@ static inline bool nfs_undelegate(struct nfs_server *s, const struct nfs_file *f
 	return true;
 }
 
+/* Lane thread: a file is closed. true: its OPEN stays at the server, for the next one. */
+static inline bool nfs_open_stays(struct nfs_server *s, const struct nfs_file *f, struct nfs_open *o)
+{
+	return atomic_load(&f->delegation) && s->version->open_stays(s, o);
+}
+
+/* Lane thread: such an OPEN of a file whose delegation has that number, opened by that user; exec: to execute.
+ * NULL: OPEN is to be sent. */
+static inline struct nfs_open *nfs_open_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
+					      const struct rpc_cred *cred, bool exec)
+{
+	return s->version->open_again(s, f, delegation, cred, exec);
+}
+
+/* Lane thread: one of those that stay with what the caller has taken: CLOSE it. NULL: there is none. */
+static inline struct nfs_open *nfs_delegation_open(const struct nfs_lane *l, struct nfs_delegation *d,
+						   struct rpc_cred *cred)
+{
+	return l->target.server->version->delegation_open(l->target.server, d, cred);
+}
+
 /* The end of the mount, while the lanes are there: all are to be returned. */
 static inline void nfs_undelegate_all(struct nfs_server *s)
 {

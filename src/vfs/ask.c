@@ -2,27 +2,11 @@
 /*
  * Questions: GETATTR and LOOKUP; and LINK, which brings attributes as well. Attributes that a change
  * of this mount's own has brought answer a GETATTR once (ownchange.h). Those of a file with a delegation
- * answer any, until this mount changes the file itself:
- *
- *      GETATTR is sent: delegation 7, so many own changes     reply: 7 still, and no other change
- *      GETATTR: 7 still, and no other change: the same attributes, as if the server had been asked now
- *
- * What that does not hold for is asked for:
- *
- *   the time of access      after each READ of this mount; others' reads are seen when something else has
- *                           the server asked
- *   a file with several names    This mount may remove one of which nobody here knows that it is the file's.
- *   a change without an answer   The server may execute it at any time, and recalls nothing from who has sent
- *                           it: nothing is believed of that file any more.
- *   another change attribute     in any reply since, whatever the server has promised
- *   blocks                  while there are fewer than the size needs, and the change is young
- *
- * The attributes of OPEN's reply are not kept: it may be older than the delegation, which another OPEN has
- * brought.
+ * answer any, until this mount changes the file itself (promised.h).
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
 void ask_told(struct vfs_op *op)
@@ -53,101 +37,10 @@ static void ask_ends(struct vfs_op *op)
 	ask_told(op);
 }
 
-struct promised {
-	/* Under that delegation, after so many own changes, and so many READs: */
-	uint64_t delegation, quiet;
-	unsigned reads;
-	struct nfs_attr attr;
-	uint64_t asked_ns;
-	uint64_t change_ns;             /* when attr.change was first seen */
-	bool born;                      /* the rest is known, which never changes: */
-	bool has_btime;
-	struct timespec btime;
-};
-
-uint64_t ask_settles_ns = 30000000000ull;
-
-/* Servers give a file its blocks some time after it was written, and that is no change. */
-static bool ask_is_settled(const struct promised *p)
-{
-	return p->attr.used >= p->attr.size || p->asked_ns - p->change_ns >= ask_settles_ns;
-}
-
-static uint64_t ask_delegation(const struct vfs_op *op)
-{
-	return nfs_delegated(op->vl->lane->target.server, &op->ino->file);
-}
-
-static bool ask_holds_locked(const struct vfs_op *op, const struct promised *p)
-{
-	return p && op->quiet && !op->ino->unpromised && p->delegation == op->attr.delegation &&
-	       p->quiet == op->quiet && p->reads == op->attr.reads && p->attr.change == op->ino->change &&
-	       ask_is_settled(p);
-}
-
-static bool ask_is_promised(struct vfs_op *op, bool birth)
-{
-	struct inode_table *t = &op->vl->vfs->inodes;
-	const struct promised *p;
-	bool is;
-
-	op->attr.delegation = ask_delegation(op);
-	if (!op->attr.delegation)
-		return false;
-	op->attr.reads = atomic_load(&op->ino->reads);
-	op->quiet = ownchange_changes(t, op->ino);
-	inode_lock(t, op->ino);
-	p = op->ino->promised;
-	is = ask_holds_locked(op, p) && (!birth || p->born);
-	if (is) {
-		op->call.res.attr = p->attr;
-		op->call.res.has_btime = p->has_btime;
-		op->call.res.btime = p->btime;
-	}
-	inode_unlock(t, op->ino);
-	return is;
-}
-
-/* Without memory nothing is kept. */
-static void ask_keep_locked(const struct vfs_op *op)
-{
-	const struct nfs_results *res = &op->call.res;
-	struct promised *p = op->ino->promised;
-
-	if (!p)
-		p = op->ino->promised = calloc(1, sizeof(*p));
-	if (!p)
-		return;
-	if (!p->change_ns || p->attr.change != res->attr.change)
-		p->change_ns = op->asked_ns;
-	p->delegation = op->attr.delegation;
-	p->quiet = op->quiet;
-	p->reads = op->attr.reads;
-	p->attr = res->attr;
-	p->asked_ns = op->asked_ns;
-	if (op->call.op != NFS_OP_BIRTH)
-		return;
-	p->born = true;
-	p->has_btime = res->has_btime;
-	p->btime = res->btime;
-}
-
-static void ask_keep(struct vfs_op *op)
-{
-	struct inode_table *t = &op->vl->vfs->inodes;
-
-	if (!op->quiet || ownchange_changes(t, op->ino) != op->quiet || op->call.res.attr.nlink != 1 ||
-	    ask_delegation(op) != op->attr.delegation)
-		return;
-	inode_lock(t, op->ino);
-	ask_keep_locked(op);
-	inode_unlock(t, op->ino);
-}
-
 static void ask_got(struct vfs_op *op)
 {
 	if (op->attr.delegation && !op->call.res.status)
-		ask_keep(op);
+		promised_keep(op);
 	op->call.op = NFS_OP_GETATTR;
 	ask_ends(op);
 }
@@ -155,7 +48,8 @@ static void ask_got(struct vfs_op *op)
 static void ask_server(struct vfs_op *op, enum nfs_op number)
 {
 	op->attr.known = HUGE_VAL;
-	if (ask_is_promised(op, number == NFS_OP_BIRTH))
+	op->attr.delegation = promised_delegation(op);
+	if (op->attr.delegation && promised_attr(op, number == NFS_OP_BIRTH))
 		ask_ends(op);
 	else
 		vfs_start(op, number, ask_got);

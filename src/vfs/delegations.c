@@ -24,6 +24,28 @@ static void delegations_returned(struct vfs_op *op)
 	delegations_return(vl);
 }
 
+static void delegations_closed(struct vfs_op *op)
+{
+	vfs_op_free(op);
+}
+
+/* CLOSE of what stays with it at the server: it rides in DELEGRETURN (nfs/close_ride.h). */
+static bool delegations_close_one(struct vfs_lane *vl, struct nfs_delegation *d)
+{
+	struct vfs_op *op = vfs_op_new(vl);
+	struct nfs_open *open = op ? nfs_delegation_open(vl->lane, d, &op->cred) : NULL;
+
+	if (!open) {
+		if (op)
+			vfs_op_free(op);
+		return false;
+	}
+	op->call.args.fh = &d->file->fh;        /* of which the open has a reference, too */
+	op->call.open = open;
+	vfs_start(op, NFS_OP_CLOSE, delegations_closed);
+	return true;
+}
+
 static bool delegations_return_one(struct vfs_lane *vl)
 {
 	struct vfs_op *op = vfs_op_new(vl);
@@ -34,6 +56,8 @@ static bool delegations_return_one(struct vfs_lane *vl)
 			vfs_op_free(op);
 		return false;
 	}
+	while (delegations_close_one(vl, d))
+		;
 	op->cred = d->cred;
 	op->call.args.fh = &d->file->fh;
 	op->call.args.delegation = d;

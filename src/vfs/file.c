@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
 /* ---- open files ---- */
@@ -46,8 +47,11 @@ static void file_closed(struct vfs_op *op)
 static void file_close(struct vfs_lane *vl, struct inode *ino, struct nfs_open *open,
 		       const struct rpc_cred *cred, struct silly *silly)
 {
-	struct vfs_op *op = vfs_op_quiet(vl, ino, cred);
+	struct vfs_op *op;
 
+	if (!silly && nfs_open_stays(vl->lane->target.server, &ino->file, open))
+		return;
+	op = vfs_op_quiet(vl, ino, cred);
 	if (!op) {
 		log_err("a file could not be closed on the server: out of memory");
 		if (silly)
@@ -150,6 +154,13 @@ static void file_start_named(struct vfs_op *op, enum nfs_op number, void (*done)
 	vfs_start(op, number, done);
 }
 
+static void file_opened(struct vfs_op *op)
+{
+	if (!op->call.res.status)
+		promised_opened(op);
+	vfs_end(op);
+}
+
 static void on_open_wait(struct loop_timer *t)
 {
 	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
@@ -160,7 +171,7 @@ static void on_open_wait(struct loop_timer *t)
 	}
 	op->open.opening = opencount_opening(&op->vl->vfs->inodes, op->ino);
 	if (op->open.opening)
-		file_start_named(op, NFS_OP_OPEN, op->end);
+		file_start_named(op, NFS_OP_OPEN, file_opened);
 	else
 		vfs_wait_more(op);
 }

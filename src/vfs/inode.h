@@ -109,7 +109,7 @@ struct inode {
 	uint64_t changes;               /* [s] how many such calls have begun */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
 
-	/* ask.c: */
+	/* promised.h: */
 	struct promised *promised;      /* [s] its attributes under a delegation, or NULL */
 	bool unpromised;                /* [s] a change had no answer, and may be executed at any time */
 	_Atomic unsigned reads;         /* how many READs have ended while it had a delegation */

@@ -110,6 +110,21 @@ void names_remove_locked(struct inode_table *t, struct inode *ino, uint64_t pare
 	ino->nameless = !ino->names && !ino->names_missing;
 }
 
+void names_hold_locked(struct inode *ino, uint64_t parent, const char *text, uint64_t delegation)
+{
+	struct name *n = *place_of(ino, parent, text, strlen(text));
+
+	if (n)
+		n->delegation = delegation;
+}
+
+bool names_are_held_locked(struct inode *ino, uint64_t parent, const char *text, uint64_t delegation)
+{
+	const struct name *n = *place_of(ino, parent, text, strlen(text));
+
+	return n && n->delegation == delegation;
+}
+
 static struct name *names_make(struct inode *ino, uint64_t parent, const char *text, size_t len)
 {
 	struct name *n = malloc(sizeof(*n) + len + 1);
@@ -117,6 +132,7 @@ static struct name *names_make(struct inode *ino, uint64_t parent, const char *t
 	if (!n)
 		return NULL;
 	n->ino = ino;
+	n->delegation = 0;
 	n->parent_id = parent;
 	memcpy(n->text, text, len);
 	n->text[len] = '\0';

@@ -43,6 +43,7 @@ struct name {
 	struct name *next;              /* ino's next name, newest first */
 	struct inode *ino;
 	uint64_t seen_ns;               /* when it became the inode's newest, under the inode's shard */
+	uint64_t delegation;            /* under the same: the file has it as long as that is held */
 	uint64_t parent_id;             /* this and the next members never change */
 	char text[];
 };
@@ -64,6 +65,10 @@ struct names_of {
 void inode_names(struct inode_table *t, struct inode *ino, struct names_of *out);
 /* Some names of some inode have not been kept: what inode_find() does not find may be one. */
 bool inode_names_missing(struct inode_table *t);
+/* With the lock of the inode's shard: the delegation with that number lets nobody take this name from the
+ * file without a recall; does it? */
+void names_hold_locked(struct inode *ino, uint64_t parent, const char *text, uint64_t delegation);
+bool names_are_held_locked(struct inode *ino, uint64_t parent, const char *text, uint64_t delegation);
 /* ino has this name, too. */
 void inode_named(struct inode_table *t, struct inode *ino, uint64_t parent, const char *name);
 /* The name has been removed. */

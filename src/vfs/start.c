@@ -30,6 +30,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
 /* Does this call change a file or a directory? */
@@ -239,8 +240,12 @@ static void op_send(struct vfs_op *op)
 		op->asked_ns = mono_ns();
 	if (op->call.op == NFS_OP_OPEN) {
 		op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
-		if ((op->call.args.file.flags & O_ACCMODE) != O_RDONLY)
+		if ((op->call.args.file.flags & O_ACCMODE) != O_RDONLY) {
 			op_undelegates(op, op->ino);
+		} else if (promised_opens(op)) {
+			op->done(op);
+			return;
+		}
 	}
 	op->calling = true;
 	nfs_start(op->vl->lane, &op->call);

@@ -197,6 +197,8 @@ struct op_remove {
 struct op_open {
 	bool opening;                   /* ino counts as open as long as the operation exists */
 	bool named;                     /* `names` is valid */
+	uint64_t delegation;            /* OPEN: nfs_delegated(), when it was sent; and... */
+	unsigned reads;                 /* ...ino->reads */
 	struct names_of names;          /* of ino */
 };
 

@@ -18,8 +18,6 @@ void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char
 
 /* op ends, and has attributes of op->ino unless it has failed. */
 void ask_told(struct vfs_op *op);
-/* So long after a change the server has given the file its blocks; a variable for the tests. */
-extern uint64_t ask_settles_ns;
 
 /* ---- read.c ---- */
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 #include "vfs_play.h"
 
@@ -113,6 +114,25 @@ static void drop_all(struct nfs_server *s)
 	waiting += 100;
 }
 
+/* No OPEN stays: test_vfs_kept.c. */
+static bool stays(struct nfs_server *s, struct nfs_open *o)
+{
+	return s && !o;
+}
+
+static struct nfs_open *again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
+			      const struct rpc_cred *cred, bool exec)
+{
+	cr_assert(s && f && delegation && cred && !exec);
+	return NULL;
+}
+
+static struct nfs_open *to_close(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred)
+{
+	cr_assert(s && d && cred);
+	return NULL;
+}
+
 static const struct nfs_opdef any_op = {
 	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
@@ -120,6 +140,7 @@ static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
 	.delegations_due = any_due, .delegation_take = take, .delegation_ends = end,
 	.delegation_drop = drop, .delegations_drop = drop_all, .delegated = delegated,
+	.open_stays = stays, .open_again = again, .delegation_open = to_close,
 };
 
 static void setup(void)
@@ -401,7 +422,7 @@ Test(vfs_delegations, blocks)
 	used = 0;
 	cr_assert(getattr() == 1 && getattr() == 1);
 	/* It has holes, and has had them for long. */
-	ask_settles_ns = 0;
+	promised_settles_ns = 0;
 	cr_assert(getattr() == 0);
 	used = 4096;
 	others++;

@@ -76,6 +76,9 @@
 	.delegation_drop = nfs4_delegs_drop, \
 	.delegations_drop = nfs4_delegs_drop_all, \
 	.delegated = nfs4_belief_delegation, \
+	.open_stays = nfs4_kept_stays, \
+	.open_again = nfs4_kept_again, \
+	.delegation_open = nfs4_kept_take, \
 	.acquire = nfs4_acquire, \
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \

@@ -116,4 +116,5 @@ static int decode_delegreturn(struct nfs_call *c, XDR *x)
 }
 
 const struct nfs_opdef nfs4_op_delegreturn = NFS_OPDEF("DELEGRETURN", encode_delegreturn,
-	decode_delegreturn, .results_max = V4_PREFIX_XDR + V4_OP_XDR, .proc = NFSPROC4_COMPOUND);
+	decode_delegreturn, .carries = nfs4_carries_kept, .results_max = V4_PREFIX_XDR + V4_OP_XDR,
+	.proc = NFSPROC4_COMPOUND);

@@ -26,9 +26,8 @@ static bool delegs_same(const stateid4 *a, const stateid4 *b)
 	return !memcmp(a->other, b->other, NFS4_OTHER_SIZE);
 }
 
-/* stateid NULL: any of that file. */
-static struct nfs4_delegation *delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
-						  const stateid4 *stateid)
+struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
+						const stateid4 *stateid)
 {
 	uint32_t hash = delegs_hash(fh);
 
@@ -84,6 +83,7 @@ static void delegs_unhash_locked(struct nfs4_delegation *d)
 
 static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 {
+	nfs4_kept_drop_locked(t, d);
 	delegs_unhash_locked(d);
 	delegs_unlist_locked(t, d);
 	atomic_fetch_sub(&t->count, 1);
@@ -91,9 +91,10 @@ static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 	free(d);
 }
 
-/* The server does not have it any more. */
+/* The server does not have it any more, nor what stays with it. */
 static void delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 {
+	nfs4_kept_drop_locked(t, d);
 	if (d->state == NFS4_RETURNING)
 		delegs_unhash_locked(d);
 	else
@@ -115,6 +116,7 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 	d->stateid = *stateid;
 	d->stateid.seqid = 0;
 	d->number = ++t->numbers;
+	list_init(&d->kept);
 	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
 	delegs_list_locked(t, d, state, state == NFS4_DUE);
 	atomic_fetch_add(&t->count, 1);
@@ -157,11 +159,15 @@ bool nfs4_delegs_ask(struct nfs_call *c)
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs4_call *v = nfs4_call(c);
 	struct nfs4_delegs_place *p;
+	struct nfs4_delegation *d;
 
+	v->under = 0;
 	if (v->asks || !delegs_may_ask(c, t))
 		return v->asks;
 	pthread_mutex_lock(&t->mu);
-	v->asks = !delegs_find_locked(t, c->args.fh, NULL);
+	d = nfs4_delegs_find_locked(t, c->args.fh, NULL);
+	v->asks = !d;
+	v->under = d && d->state == NFS4_HELD ? d->number : 0;
 	if (v->asks) {
 		p = delegs_place(t, c->args.fh);
 		p->asking++;
@@ -188,13 +194,14 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 	struct nfs4_delegation *d;
 
 	if (!v->asks || v->returns != delegs_place(t, &f->fh)->returns ||
-	    delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
+	    nfs4_delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
 		return false;
 	d = delegs_add_locked(t, f, &c->open->cred, stateid, NFS4_HELD);
 	if (!d)
 		return false;
 	atomic_store(&f->used, true);
 	atomic_store(&f->delegation, d->number);
+	c->open->under = c->res.open.delegation = d->number;
 	return true;
 }
 
@@ -217,7 +224,7 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
 	if (!f)
 		return false;
 	pthread_mutex_lock(&t->mu);
-	d = delegs_find_locked(t, &f->fh, stateid);
+	d = nfs4_delegs_find_locked(t, &f->fh, stateid);
 	if (!d)
 		has = (useful && delegs_keeps_locked(c, t, stateid)) || delegs_goes_back_locked(c, t, stateid);
 	else if (!useful)
@@ -255,7 +262,7 @@ nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
-	d = delegs_find_locked(t, fh, stateid);
+	d = nfs4_delegs_find_locked(t, fh, stateid);
 	if (d)
 		delegs_drop_locked(t, d, true);
 	else if (delegs_place(t, fh)->asking)
@@ -291,7 +298,7 @@ void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f)
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
-	d = delegs_find_locked(t, &f->fh, NULL);
+	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
 	if (d && d->state == NFS4_HELD)
 		delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
@@ -455,7 +462,7 @@ void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found)
 	list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node) {
 		if (d->number != number)
 			continue;
-		if (nfs4_is_revoked(found))
+		if (nfs4_is_revoked(found) || d->nkept)
 			delegs_drop_locked(t, d, false);
 		else
 			delegs_forget_locked(t, d);

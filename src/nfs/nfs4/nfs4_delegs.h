@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The delegations that the server has given us and that we keep, all of them to read. OPEN is sent for
- * each open all the same, so nothing depends on a delegation but what is believed under it: to lose one
- * is never an error.
+ * The delegations that the server has given us and that we keep, all of them to read. Each open file has an
+ * OPEN of its own all the same, so nothing depends on a delegation but what is believed under it, and that
+ * OPENs which nobody uses any more stay for the next ones (nfs4_kept.c): to lose one is never an error.
  *
  *      OPEN's reply: HELD --wanted back, dropped, or idle--> DUE ------> RETURNING ---> freed
  *                                                             ^              |
@@ -63,6 +63,8 @@
  *        server says. An OPEN's reply that the old server has sent, and that is decoded later, is of a
  *        session that is not the newest one any more: what it brings is not kept. (Whether it is, is
  *        looked at with the lock held. So it is kept before the table is emptied, or not at all.)
+ *   an OPEN that stays      goes with the delegation: whoever takes that to return it takes those as well,
+ *        and closes them; what the server has forgotten with it is dropped.
  *   the file is freed       The delegation has a reference to the nfs_file; vfs may forget the inode,
  *        and make another one with that handle. The table goes by handles, and finds it for both.
  *
@@ -84,6 +86,9 @@
 #define NFS4_DELEGS_MAX 5000u
 /* With so many, the oldest ones are returned until half of NFS4_DELEGS_MAX are left. */
 #define NFS4_DELEGS_MANY (NFS4_DELEGS_MAX / 4 * 3)
+/* So many OPENs that nobody uses stay at the server, of all files and of one. */
+#define NFS4_KEPT_MAX NFS4_DELEGS_MAX
+#define NFS4_KEPT_OF_ONE 4u
 
 struct nfs_call;
 struct nfs_server;
@@ -101,6 +106,8 @@ struct nfs4_delegation {
 	uint64_t again_ns;              /* PAUSES: until then */
 	unsigned tries;                 /* DELEGRETURNs in a row without an answer */
 	bool answered;                  /* DELEGRETURN's: the server has it back */
+	struct list kept;               /* OPENs that nobody uses */
+	unsigned nkept;
 	stateid4 stateid;               /* constant; its seqid is 0 */
 };
 
@@ -117,6 +124,7 @@ struct nfs4_delegs {
 	} in[NFS4_DELEGATION_STATES];
 	uint64_t numbers;
 	_Atomic unsigned count;         /* of all lists */
+	unsigned nkept;                 /* OPENs that nobody uses */
 };
 
 void nfs4_delegs_init(struct nfs4_delegs *t);
@@ -141,7 +149,18 @@ bool nfs4_delegs_any_due(const struct nfs_server *s);
 struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
 void nfs4_delegs_return_ends(struct nfs_call *c);
 
+/* Members of struct nfs_version: nfs4_kept.c. */
+bool nfs4_kept_stays(struct nfs_server *s, struct nfs_open *o);
+struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
+				 const struct rpc_cred *cred, bool exec);
+struct nfs_open *nfs4_kept_take(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
+
 /* ---- any thread ---- */
+
+/* With t->mu. stateid NULL: any of that file. And: those that stay with it are dropped, without CLOSE. */
+struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
+						const stateid4 *stateid);
+void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
 
 /* Members of struct nfs_version. */
 void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f);

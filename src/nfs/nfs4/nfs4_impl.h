@@ -13,8 +13,8 @@
  *   struct nfs4_opens    part of that: the opens of one lane, with a mutex.
  *   struct nfs4_delegs   part of that: the delegations, with a mutex.
  *   struct nfs_open      one open of a file (nfs/file.h). References: the caller of OPEN has one,
- *                        recovery while it works on it, and a REOPEN under way
- *                        (nfs4_open.c).
+ *                        or a delegation when it stays (nfs4_kept.c); recovery while it works on
+ *                        it, and a REOPEN under way (nfs4_open.c).
  */
 #pragma once
 
@@ -151,6 +151,9 @@ struct nfs_open {
 					 * until it is freed */
 	stateid4 stateid;               /* written by OPEN's lane until `settled`; afterwards by
 					 * recovery, while no lane looks at it (nfs4_recover.c) */
+	uint32_t rights;                /* what OPEN's ACCESS has granted; 0: it has not asked */
+	uint64_t under;                 /* the delegation that it has brought, or was sent under: its number */
+	struct list kept;               /* in nfs4_delegation.kept, if nobody uses it (nfs4_kept.c) */
 	bool delegated;                 /* as stateid: `delegation` is not kept, and must be returned */
 	stateid4 delegation;
 	struct list locks;              /* nfs4_lock, under in->mu */
@@ -269,9 +272,13 @@ struct nfs4_call {
 	int result;                     /* the result of OPEN, while its delegation is returned */
 	uint32_t returns;               /* OPEN that asks: nfs4_delegs_place.returns when it was encoded */
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
-	bool asks;                      /* OPEN: this sending asks for a delegation */
+	bool asks;                      /* OPEN: this sending asks for a delegation, */
+	bool again;                     /* ...and looks at the newest name once more behind it */
 	bool lock_known;                /* LOCK, LOCKU: this sending has the owner's stateid: */
-	stateid4 lock;
+	union {
+		stateid4 lock;
+		uint64_t under;         /* OPEN that does not ask: as nfs_open's */
+	};
 };
 _Static_assert(sizeof(struct nfs4_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
 

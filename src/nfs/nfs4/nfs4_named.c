@@ -25,29 +25,41 @@ static bool_t put_verify(XDR *x, const struct nfs_fh *fh)
 }
 
 /* As many as the server takes in one COMPOUND. */
-static unsigned choose_names(struct nfs_call *c, uint32_t nops)
+static unsigned choose_names(const struct nfs_call *c, uint32_t nops)
 {
 	uint32_t others = nops - 1 + (c->eng.riding_close ? NFS4_CLOSE_RIDE_OPS : 0);
 	uint32_t most = nfs4_of(c)->maxops > others ? (nfs4_of(c)->maxops - others) / NAME_OPS : 0;
-	unsigned n = c->args.nwhere - nfs4_call(c)->blind;
+	unsigned n = c->args.nwhere - nfs4_call_const(c)->blind;
 
 	if (atomic_load(&nfs4_of(c)->no_verify))
 		n = 0;
 	return n < most ? n : most;
 }
 
+static bool_t put_name(struct nfs_call *c, XDR *x, unsigned i)
+{
+	return nfs4_put_name(x, OP_LOOKUP, c->args.where[i].name) && put_verify(x, c->args.fh);
+}
+
 /* The oldest name comes first. All lead to the same file, or to the end of the COMPOUND. */
 bool_t nfs4_begin_named(struct nfs_call *c, XDR *x, uint32_t nops, bool cache)
 {
 	const struct nfs_where *w = c->args.where;
-	unsigned n = nfs4_call(c)->looks = (uint8_t)choose_names(c, nops);
-	bool_t ok = nfs4_begin(c, x, n ? nops - 1 + n * NAME_OPS : nops, cache,
-			       n ? w[n - 1].dir : c->args.fh);
+	struct nfs4_call *v = nfs4_call(c);
+	unsigned n = v->looks = (uint8_t)choose_names(c, nops);
+	bool_t ok;
 
+	v->again = v->asks && n && choose_names(c, nops + NAME_OPS) == n;
+	nops += v->again ? NAME_OPS : 0;
+	ok = nfs4_begin(c, x, n ? nops - 1 + n * NAME_OPS : nops, cache, n ? w[n - 1].dir : c->args.fh);
 	for (unsigned i = n; ok && i; i--)
-		ok = (i == n || nfs4_put_fh(x, w[i - 1].dir)) &&
-		     nfs4_put_name(x, OP_LOOKUP, w[i - 1].name) && put_verify(x, c->args.fh);
+		ok = (i == n || nfs4_put_fh(x, w[i - 1].dir)) && put_name(c, x, i - 1);
 	return ok;
+}
+
+bool_t nfs4_put_name_again(struct nfs_call *c, XDR *x)
+{
+	return !nfs4_call(c)->again || (nfs4_put_fh(x, c->args.where[0].dir) && put_name(c, x, 0));
 }
 
 /* What was asked about name i has failed with rc. A user who may not search the directory any more
@@ -98,4 +110,18 @@ int nfs4_check_named(struct nfs_call *c, XDR *x)
 			return rc;
 	}
 	return rc;
+}
+
+int nfs4_get_name_again(struct nfs_call *c, XDR *x)
+{
+	static const nfs_opnum4 ops[NAME_OPS] = { OP_PUTFH, OP_LOOKUP, OP_VERIFY };
+	nfsstat4 status = NFS4_OK;
+
+	if (!nfs4_call(c)->again)
+		return 0;
+	for (unsigned i = 0; i < NAME_OPS && !status; i++)
+		if (!nfs4_get_result(x, ops[i], &status))
+			return -EBADMSG;
+	c->res.open.named = !status;
+	return 0;
 }

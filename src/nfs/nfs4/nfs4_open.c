@@ -70,7 +70,8 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	if (nfs4_delegs_ask(c))
 		a.share_access = OPEN4_SHARE_ACCESS_READ | OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
 	a.claim.claim = CLAIM_FH;
-	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x);
+	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x) &&
+	       nfs4_put_name_again(c, x);
 }
 
 static int get_open(struct nfs_call *c, XDR *x, OPEN4res *r)
@@ -91,6 +92,7 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
+	c->open->under = nfs4_call(c)->under;
 	rc = fh ? nfs4_open_settle(c, fh) : 0;
 	nfs4_delegation_note(c, &r->OPEN4res_u.resok4.delegation);
 	return rc;
@@ -120,6 +122,7 @@ static int get_look(struct nfs_call *c, XDR *x, bool created)
 		return nfs4_error(c, r.status);
 	if (!created && is_refused(c, &r.ACCESS4res_u.resok4))
 		return -EACCES;
+	c->open->rights = r.ACCESS4res_u.resok4.access;
 	return nfs4_get_attr(c, x);
 }
 
@@ -145,7 +148,8 @@ static int decode_open_step(struct nfs_call *c, XDR *x)
 	if (rc)
 		return rc;
 	nfs4_goes_on_at(c, STEP_ACCESS);
-	return get_look(c, x, false);
+	rc = get_look(c, x, false);
+	return rc ? rc : nfs4_get_name_again(c, x);
 }
 
 static int decode_open(struct nfs_call *c, XDR *x)

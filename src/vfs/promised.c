@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See promised.h. */
+#include <stdlib.h>
+#include "vfs/promised.h"
+
+struct promised {
+	/* Under that delegation, after so many own changes, and so many READs: */
+	uint64_t delegation, quiet;
+	unsigned reads;
+	struct nfs_attr attr;
+	uint64_t asked_ns;
+	uint64_t change_ns;             /* when attr.change was first seen */
+	bool born;                      /* the rest is known, which never changes: */
+	bool has_btime;
+	struct timespec btime;
+};
+
+uint64_t promised_settles_ns = 30000000000ull;
+
+/* Servers give a file its blocks some time after it was written, and that is no change. */
+static bool promised_is_settled(const struct promised *p)
+{
+	return p->attr.used >= p->attr.size || p->asked_ns - p->change_ns >= promised_settles_ns;
+}
+
+static bool promised_holds_locked(const struct vfs_op *op, const struct promised *p, uint64_t delegation)
+{
+	return p && op->quiet && !op->ino->unpromised && p->delegation == delegation &&
+	       p->quiet == op->quiet && p->attr.change == op->ino->change;
+}
+
+bool promised_attr(struct vfs_op *op, bool birth)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	const struct promised *p;
+	bool is;
+
+	op->attr.reads = atomic_load(&op->ino->reads);
+	op->quiet = ownchange_changes(t, op->ino);
+	inode_lock(t, op->ino);
+	p = op->ino->promised;
+	is = promised_holds_locked(op, p, op->attr.delegation) && p->reads == op->attr.reads && promised_is_settled(p) &&
+	     (!birth || p->born);
+	if (is) {
+		op->call.res.attr = p->attr;
+		op->call.res.has_btime = p->has_btime;
+		op->call.res.btime = p->btime;
+	}
+	inode_unlock(t, op->ino);
+	return is;
+}
+
+/* Without memory nothing is kept. */
+static void promised_keep_locked(const struct vfs_op *op, uint64_t delegation, unsigned reads)
+{
+	const struct nfs_results *res = &op->call.res;
+	struct promised *p = op->ino->promised;
+
+	if (!p)
+		p = op->ino->promised = calloc(1, sizeof(*p));
+	if (!p)
+		return;
+	if (!p->change_ns || p->attr.change != res->attr.change)
+		p->change_ns = op->asked_ns;
+	p->delegation = delegation;
+	p->quiet = op->quiet;
+	p->reads = reads;
+	p->attr = res->attr;
+	p->asked_ns = op->asked_ns;
+	if (op->call.op != NFS_OP_BIRTH)
+		return;
+	p->born = true;
+	p->has_btime = res->has_btime;
+	p->btime = res->btime;
+}
+
+/* Has the file's delegation been the same since the call was sent, and nothing changed? */
+static bool promised_may_keep(const struct vfs_op *op, uint64_t delegation)
+{
+	return op->quiet && ownchange_changes(&op->vl->vfs->inodes, op->ino) == op->quiet &&
+	       op->call.res.attr.nlink == 1 && promised_delegation(op) == delegation;
+}
+
+void promised_keep(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+
+	if (!promised_may_keep(op, op->attr.delegation))
+		return;
+	inode_lock(t, op->ino);
+	promised_keep_locked(op, op->attr.delegation, op->attr.reads);
+	inode_unlock(t, op->ino);
+}
+
+/* ---- OPEN ---- */
+
+/* The one name by which op's file may have been found is held. */
+static bool promised_is_named_locked(const struct vfs_op *op)
+{
+	const struct names_of *n = &op->open.names;
+
+	return op->open.named && op->call.args.nwhere == 1 &&
+	       names_are_held_locked(op->ino, n->dir[0]->id, n->name[0], op->open.delegation);
+}
+
+bool promised_opens(struct vfs_op *op)
+{
+	struct nfs_server *s = op->vl->lane->target.server;
+	struct inode_table *t = &op->vl->vfs->inodes;
+	struct op_open *o = &op->open;
+	const struct promised *p;
+	bool is;
+
+	op->call.res.open = (struct nfs_open_results){ 0 };
+	o->delegation = promised_delegation(op);
+	/* A READ of another open may be executed behind OPEN, and have its reply before. */
+	o->reads = atomic_load(&op->ino->reads) - (!o->delegation && atomic_load(&op->ino->nfiles));
+	if (!o->delegation)
+		return false;
+	inode_lock(t, op->ino);
+	p = op->ino->promised;
+	is = promised_holds_locked(op, p, o->delegation) && promised_is_named_locked(op);
+	if (is) {
+		op->call.res.attr = p->attr;
+		op->asked_ns = p->asked_ns;
+	}
+	inode_unlock(t, op->ino);
+	if (is)
+		op->call.open = nfs_open_again(s, &op->ino->file, o->delegation, &op->cred,
+					       op->call.args.file.exec);
+	if (!op->call.open)
+		return false;
+	o->delegation = 0;
+	op->call.res.status = 0;
+	return true;
+}
+
+void promised_opened(struct vfs_op *op)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	const struct op_open *o = &op->open;
+	const struct nfs_open_results *res = &op->call.res.open;
+	uint64_t delegation = o->delegation ? o->delegation : res->delegation;
+
+	if (!delegation || !promised_may_keep(op, delegation))
+		return;
+	inode_lock(t, op->ino);
+	promised_keep_locked(op, delegation, o->reads);
+	if (o->named && op->call.args.nwhere && (o->delegation || res->named))
+		names_hold_locked(op->ino, o->names.dir[0]->id, o->names.name[0], delegation);
+	inode_unlock(t, op->ino);
+}

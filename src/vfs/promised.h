@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is known of a file as long as it has a delegation: its attributes, and its name. GETATTR and OPEN are
+ * answered by that, until this mount changes the file itself:
+ *
+ *      GETATTR is sent: delegation 7, so many own changes     reply: 7 still, and no other change
+ *      GETATTR: 7 still, and no other change: the same attributes, as if the server had been asked now
+ *
+ * The attributes of OPEN's reply are kept, too, if it has brought the delegation, or was sent under it; they
+ * may be older than a delegation that another OPEN has brought. Then a further open to read needs no call:
+ *
+ *      open(a): OPEN, with its name: delegation 7      the name is still the file's: held by 7
+ *      close: the OPEN stays at the server (nfs4_kept.c)
+ *      open(a): 7 still, and no own change: that OPEN, those attributes
+ *
+ * The kernel opens what it has found by a name, some time ago, and OPEN asks whether that is still the
+ * file's (file.c). Servers recall a delegation before anybody else takes a name from the file, or gives it to
+ * another one (RFC 8881, section 10.4). So a name of which the server has said, when the delegation was
+ * there, that it is the file's, is that until the delegation goes; and a file with one name (nlink) has no
+ * other. This mount's own REMOVE or RENAME drops the delegation first. A directory above may be moved: then
+ * the file is still what that name in that directory means, as without a delegation.
+ *
+ * What that does not hold for is asked for:
+ *
+ *   the time of access      after each READ of this mount; others' reads are seen when something else has
+ *                           the server asked. Nobody hears of it by OPEN, so that is answered all the same,
+ *                           and its attributes count as being as old as they are (asked_ns)
+ *   a file with several names    This mount may remove one of which nobody here knows that it is the file's.
+ *   a change without an answer   The server may execute it at any time, and recalls nothing from who has sent
+ *                           it: nothing is believed of that file any more.
+ *   another change attribute     in any reply since, whatever the server has promised
+ *   blocks                  while there are fewer than the size needs, and the change is young; of GETATTR
+ *
+ * On the operation's lane; struct promised is under the inode's shard.
+ */
+#pragma once
+
+#include "nfs/nfs.h"
+#include "vfs/vfs.h"
+
+static inline uint64_t promised_delegation(const struct vfs_op *op)
+{
+	return nfs_delegated(op->vl->lane->target.server, &op->ino->file);
+}
+
+/* GETATTR, or BIRTH. true: op has its results, without a call. Otherwise the second one follows when the
+ * call has brought them. op->attr.delegation is set, and not 0. */
+bool promised_attr(struct vfs_op *op, bool birth);
+void promised_keep(struct vfs_op *op);
+/* The same of OPEN, to read. */
+bool promised_opens(struct vfs_op *op);
+void promised_opened(struct vfs_op *op);
+
+/* So long after a change the server has given the file its blocks; a variable for the tests. */
+extern uint64_t promised_settles_ns;
