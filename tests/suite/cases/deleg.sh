@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# Delegations of files that are read: the server gives them, nothing is asked for under them, the server has
-# them back at once when somebody else changes the file, and at the end none is left. Linux gives none in its
-# grace period, nor of files that were recalled in the last half a minute: it knows these by a few bits of their
-# hashes, and so some others get none either.
+# Delegations of files that are read: the server gives them, nothing is asked for or opened under them, the
+# server has them back at once when somebody else changes the file, and at the end none is left. Linux gives
+# none in its grace period, nor of files that were recalled in the last half a minute: it knows these by a few
+# bits of their hashes, and so some others get none either.
 clients=/proc/fs/nfsd/clients
 [[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
 other=$TMPDIR/other
@@ -19,6 +19,93 @@ calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '$1 == name 
 
 write_to() { echo "$2" >"$1"; }
 append_to() { echo "$2" >>"$1"; }
+
+# ---- opens make no call ----
+
+# all - calls of the kinds that a program makes. (What is idle for long goes back meanwhile.)
+all() { timeout 60 "$BIN" ctl "$MNT" stats | grep -E '^rpc\.(LOOKUP|OPEN|READ|CLOSE|GETATTR|ACCESS) '; }
+# costs CALLS COMMAND...
+costs() {
+	local before after
+	before=$(all)
+	"${@:2}" >/dev/null || fail "${*:2}"
+	after=$(all)
+	awk -v n="$1" '{ n += (NR == FNR ? 1 : -1) * $NF } END { exit n != 0 }' <(echo "$before") <(echo "$after") ||
+		fail "'${*:2}' took other calls than $1: $(diff <(echo "$before") <(echo "$after"))"
+}
+# This mount's OPENs at the server.
+opens() { cat "$clients"/*/states | grep -c 'type: open'; }
+
+mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
+# Some programs ask for attributes when they have opened a file, and cat does: after a READ that is a call, because
+# of the time of access.
+printf %4096s >"$TMPDIR/4k"
+reads() { local all; read -rN 4096 all <"$1" && (( ${#all} == 4096 )); }
+has_one() {
+	local before
+	before=$(delegations)
+	cp "$TMPDIR/4k" "$SERVER_WORK/open.$(( ++nr ))" && cp /bin/true "$SERVER_WORK/run.$nr" &&
+		cat "$WORK/open.$nr" "$WORK/run.$nr" >"$TMPDIR/read" && (( $(delegations) == before + 2 ))
+}
+nr=0
+until_true "delegations of two files" has_one
+file=$WORK/open.$nr
+costs 0 reads "$file"
+costs 0 stat -c %s "$file"
+costs 1 cat "$file"
+costs 0 cat "$file" "$file" "$file"
+# At the same time.
+exec 3<"$file" || fail open
+costs 1 cat "$file"
+exec 3<&-
+costs 0 cat "$file" "$file"
+# The first OPEN has asked whether its user may execute it as well.
+"$WORK/run.$nr" || fail "run"
+costs 0 "$WORK/run.$nr"
+# A new file: LOOKUP; and then OPEN and READ. If it gets a delegation, the rest is for nothing.
+uncached() {
+	cp "$TMPDIR/4k" "$SERVER_WORK/new.$(( ++nr ))"
+	before=$(delegations)
+	costs 1 stat -c %s "$WORK/new.$nr"
+	costs 2 reads "$WORK/new.$nr"
+	(( $(delegations) > before ))
+}
+until_true "a delegation of a new file" uncached
+costs 0 reads "$WORK/new.$nr"
+costs 0 reads "$WORK/new.$nr"
+# Its data or its name are another's, although the kernel would not ask for ten minutes; who has the file open
+# has that one still.
+for (( i = 0; i < 18; i++ )); do
+	until_true "delegations of two files" has_one
+	file=open.$nr
+	costs 0 reads "$WORK/$file"
+	exec 3<"$WORK/$file"
+	case $(( i % 3 )) in
+	0) in_time 30 write_to "$SERVER_WORK/$file" new && equal "$(cat <&3)" new "what is open" ;;
+	1) echo new >"$SERVER_WORK/tmp" && in_time 30 mv "$SERVER_WORK/tmp" "$SERVER_WORK/$file" ;;
+	2) in_time 30 mv "$SERVER_WORK/$file" "$SERVER_WORK/moved" && echo new >"$SERVER_WORK/$file" ;;
+	esac || fail "$i"
+	equal "$(<"$WORK/$file")" new "what others have made of $file"
+	(( i % 3 == 0 )) || cmp - "$TMPDIR/4k" <&3 || fail "what was opened before"
+	exec 3<&-
+	in_time 30 rm "$SERVER_WORK/$file" || fail rm
+	[[ ! $(cat "$WORK/$file" 2>/dev/null) ]] || fail "a file that was removed is opened"
+done
+# Those that nobody uses are closed when the server wants the delegations back.
+for (( i = 0; i < 50; i++ )); do echo $i >"$SERVER_WORK/kept.$i"; done
+cat "$WORK"/kept.* >/dev/null || fail "cat of fifty files"
+at_least "$(opens)" 20 "OPENs that stay"
+in_time 60 rm "$SERVER_WORK"/kept.* || fail "rm"
+rm -f "$WORK"/{open,run,new}.* || fail "rm of the others"
+nothing_open() { (( $(opens) == 0 )); }
+until_true "all closed" nothing_open
+for (( i = 0; i < 50; i++ )); do echo $i >"$SERVER_WORK/kept.$i"; done
+cat "$WORK"/kept.* >/dev/null || fail "cat of fifty files"
+mount_down
+equal "$(grep -l nfsrdma-fuse "$clients"/*/info 2>/dev/null | wc -l)" 0 "clients after an unmount with OPENs that stay"
+rm -f "$SERVER_WORK"/kept.*
+
+# ---- attributes ----
 
 mount_up deleg,acregmin=1,acregmax=1
 "$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
