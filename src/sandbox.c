@@ -64,7 +64,7 @@ static const struct {
 	unsigned arg;
 	uint64_t mask, value;
 } with_argument[] = {
-	{ "clone", 0, CLONE_THREAD, CLONE_THREAD },
+	{ "clone", 0, CLONE_THREAD, CLONE_THREAD }, { "unshare", 0, ~0ull, CLONE_FILES },
 	/* O_TRUNC only if the file is opened to write. Otherwise the list of files (landlock.h) lets
 	 * the open begin, because it reads; and when it refuses to truncate, overlayfs has made the
 	 * upper layer's file already, an empty one. */

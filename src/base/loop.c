@@ -238,6 +238,11 @@ void loop_post(struct loop *l, struct loop_msg *m)
 	loop_wake(l);
 }
 
+int loop_wake_fd(const struct loop *l)
+{
+	return l->wake.fd;
+}
+
 void loop_stop(struct loop *l)
 {
 	atomic_store(&l->stop, true);

@@ -61,6 +61,9 @@ void loop_timer_clear(struct loop_timer *t);
  * order. m belongs to the loop until fn is called. */
 void loop_post(struct loop *l, struct loop_msg *m);
 
+/* The descriptor by which loop_post() wakes the loop: for a thread with a table of its own. */
+int loop_wake_fd(const struct loop *l);
+
 /* Runs until loop_stop(); returns 0 or -errno of a failed wait. */
 int loop_run(struct loop *l);
 /* Any thread, also a signal handler: loop_run() returns after its round. */

@@ -50,8 +50,9 @@ bool believed_open_locked(struct inode_table *t, struct inode *ino, struct open_
 	else if (asked)
 		readback_drop_locked(ino);
 	/* What was asked for before now may be older than attr. */
-	if (asked < atomic_load(&b->forget_ns) && atomic_load(&b->open_change) != attr->change)
-		atomic_store(&b->open_change, 0);       /* a LOCK that was granted since may promise more */
+	if (asked < atomic_load(&b->lock_ns) ||
+	    (asked < atomic_load(&b->forget_ns) && atomic_load(&b->open_change) != attr->change))
+		atomic_store(&b->open_change, 0);       /* what came since may promise more */
 	else
 		atomic_store(&b->open_change, attr->change);
 	atomic_store(&b->forget_ns, now);
@@ -296,6 +297,17 @@ void believed_paged(struct inode *ino)
 
 	if (!atomic_load(&b->paged))
 		atomic_store(&b->paged, true);
+}
+
+/* READ and WRITE do not hear of the time: it comes first. */
+void believed_locked(struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	believed_raise(&b->lock_ns, mono_ns());
+	atomic_store(&b->open_change, 0);
+	readback_spoil(ino);
+	atomic_store(&b->may_ask, true);
 }
 
 bool believed_written_past(struct inode *ino)

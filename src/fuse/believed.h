@@ -58,8 +58,7 @@
  * Who is given up, and an error of a write, do not wait. And the first answer may be to a request that lay
  * in the queue when the kernel was told, so that it was ignored; then a read() is lost whose request lies
  * in the queue at the next time. A READ ahead that the thread has sent before may be taken for something
- * else. And an OPEN that was sent before a LOCK was granted, and has its reply while that waits, makes
- * attributes as old as its own count as new enough (open_change).
+ * else. By all of these a read() under a lock may miss the file's new size, but reads no old page.
  *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
@@ -68,7 +67,9 @@
  * is then the same as in the last answer, the next answer says a nanosecond more
  * (mtime_ahead). The same goes for writes of an open that only writes (open.c), but that the
  * kernel forgets the mtime by itself. A mapping shows the new data after the next stat() or read().
- * While one reader is about to drop the pages, another one may get an old page a last time.
+ * While one reader is about to drop the pages, another one may get an old page a last time. Under a LOCK
+ * nobody does: all pages are dropped before that is answered, if there may be any (`paged`), or if they are
+ * being dropped for another one (`forgetting`).
  *
  * By the mtime in SETATTR's answer it drops no pages, and that may be another client's WRITE:
  *
@@ -129,7 +130,8 @@ struct believed {
 	_Atomic uint64_t forget_ns;     /* when an OPEN brought attributes, or the kernel was to forget them... */
 	_Atomic uint64_t forgot_ns;     /* ...and when it was told to, by forget.c */
 	_Atomic unsigned forgetting;    /* it is being told to */
-	_Atomic uint64_t open_change;   /* the newest OPEN's change attribute; 0: a LOCK came since */
+	_Atomic uint64_t open_change;   /* the newest OPEN's change attribute; 0: a LOCK came since it was sent */
+	_Atomic uint64_t lock_ns;       /* when the newest LOCK was granted */
 	struct believed_taken first;    /* [s] the first answer to a later request; ns 0: there was none */
 	struct believed_taken set;      /* SETATTR's, LINK's or CREATE's, which it takes in any case */
 	_Atomic unsigned reading;       /* read()s that wait for one */
@@ -182,9 +184,12 @@ enum believed_forget {
 	FORGET_DONE,                    /* it has forgotten them already */
 	FORGET_TELL,                    /* it has to be told; then believed_forget_ends() follows */
 	FORGET_LATER,                   /* a read() might miss what its open, or its lock, has promised */
+	FORGET_DROP,                    /* it has to be told, by a thread that may block */
 };
 /* The kernel is to forget the attributes. waits: it may be later. */
 enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits);
+/* The same of the attributes and the pages, if it may have any. blocks: the caller may. */
+enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *ino, bool waits, bool blocks);
 void believed_forget_ends(struct inode *ino);
 /* The kernel is about to get an answer with attributes, for a request of that thread that was read at
  * `since`. anyway: it takes them whatever else it has got. */
@@ -208,6 +213,8 @@ void believed_unheard(struct inode *ino);
 void believed_forgets(struct inode *ino);
 /* The kernel reads or writes the file through its page cache. */
 void believed_paged(struct inode *ino);
+/* A LOCK has been granted. believed_lock_begins() follows. */
+void believed_locked(struct inode *ino);
 /* A direct write has been executed. true: the kernel is to forget the attributes. */
 bool believed_written_past(struct inode *ino);
 /* The file is written up to `end`. The kernel hears of that soon; if it does not after all,

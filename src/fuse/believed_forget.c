@@ -36,18 +36,13 @@ static bool forget_waits_locked(const struct believed *b, uint64_t now)
 	       any_read_untaken(b, now);
 }
 
-enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits)
+static enum believed_forget forget_begins_locked(struct inode *ino, bool tells, bool waits)
 {
 	struct believed *b = believed_of(ino);
 	uint64_t now = mono_ns();
-	bool tells;
 
-	inode_lock(t, ino);
-	tells = b->first.ns || atomic_load(&b->forgetting);     /* it was told since, or may be */
-	if (tells && waits && forget_waits_locked(b, now)) {
-		inode_unlock(t, ino);
+	if (tells && waits && forget_waits_locked(b, now))
 		return FORGET_LATER;
-	}
 	atomic_store(&b->forget_ns, now);
 	/* A listing that was asked for before is older. */
 	atomic_store(&b->fresh_ns, now);
@@ -60,8 +55,39 @@ enum believed_forget believed_forget_begins(struct inode_table *t, struct inode 
 		believed_news(ino);
 	}
 	believed_forgets(ino);
-	inode_unlock(t, ino);
 	return tells ? FORGET_TELL : FORGET_DONE;
+}
+
+enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits)
+{
+	struct believed *b = believed_of(ino);
+	enum believed_forget how;
+
+	inode_lock(t, ino);
+	/* It was told since, or may be. */
+	how = forget_begins_locked(ino, b->first.ns || atomic_load(&b->forgetting), waits);
+	inode_unlock(t, ino);
+	return how;
+}
+
+enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *ino, bool waits, bool blocks)
+{
+	struct believed *b = believed_of(ino);
+	enum believed_forget how;
+	bool pages;
+
+	inode_lock(t, ino);
+	/* While it forgets them for another LOCK there may be some that are older than this one. */
+	pages = atomic_load(&b->paged) || atomic_load(&b->forgetting);
+	if (pages && !blocks) {
+		how = FORGET_DROP;
+	} else {
+		how = forget_begins_locked(ino, pages || b->first.ns, waits);
+		if (how != FORGET_LATER)
+			atomic_store(&b->paged, false);
+	}
+	inode_unlock(t, ino);
+	return how;
 }
 
 void believed_forget_ends(struct inode *ino)

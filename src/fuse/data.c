@@ -164,7 +164,7 @@ static bool is_stale(struct fs_req *r, uint64_t offset)
 	if (is_direct(&r->fi))
 		atomic_store(&f->refused, offset + 1);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
-	fs_forget_attr_then(r, data_refused);
+	fs_forget_then(r, false, data_refused);
 	return true;
 }
 

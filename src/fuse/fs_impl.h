@@ -17,6 +17,7 @@
 #include <semaphore.h>
 #include "fuse/believed.h"
 #include "fuse/dev.h"
+#include "fuse/dropper.h"
 #include "fuse/fs.h"
 #include "fuse/handlers.h"
 #include "fuse/sentback.h"
@@ -73,6 +74,7 @@ struct fs {
 	sem_t ended;                    /* posted: unmounted, or asked to stop */
 	sem_t inited;                   /* posted: FUSE_INIT has come */
 	struct write_back write_back;
+	struct dropper dropper;
 	bool xattrs;                    /* the server has some, and the kernel does not ask at each write */
 	bool tells_umask;               /* the kernel leaves it to the server */
 	bool writes_past;               /* the kernel drops the pages that a write goes past */
@@ -125,6 +127,13 @@ struct fs_req {
 	struct fs_file *opened;         /* OPEN: the kernel's, if it gets the answer */
 	void (*forgotten)(struct fs_req *r);    /* forget.c: what comes then... */
 	uint64_t forget_until_ns;               /* ...at the latest */
+	bool forgets_pages;                     /* the kernel is to forget them, too */
+	struct {                                /* dropper.h */
+		struct list node;
+		struct loop_msg msg;
+		enum believed_forget how;
+		void (*dropped)(struct fs_req *r);
+	} drop;
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	uint32_t mask;                  /* ACCESS */
 	enum nfs_acl_kind acl;          /* xattr.c: which list */
@@ -327,10 +336,10 @@ struct inode *fs_entry(struct fs_req *r, const char *name, struct fuse_entry_par
 /* Tells the kernel to forget the attributes of r's inode. Only while the kernel waits for r:
  * otherwise it may be dropping the inode, and wait for an answer from this very thread. */
 void fs_forget_attr(struct fs_req *r);
-/* The same for OPEN and LOCK: forgotten(r) answers then, perhaps some milliseconds later. Until then
- * other opens find no difference, but this: it is counted in believed.differing, by the caller, before
- * the attributes are noted. */
-void fs_forget_attr_then(struct fs_req *r, void (*forgotten)(struct fs_req *r));
+/* The same for OPEN and LOCK: forgotten(r) answers then, perhaps some milliseconds later. pages: also
+ * the pages that the kernel may have. Until then other opens find no difference, but this: it is counted
+ * in believed.differing, by the caller, before the attributes are noted. */
+void fs_forget_then(struct fs_req *r, bool pages, void (*forgotten)(struct fs_req *r));
 
 /* ---- statfs.c ---- */
 

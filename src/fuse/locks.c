@@ -14,10 +14,10 @@
  * tell whether they are good: the server's times may be the same after another one's write as before it
  * (many file systems' clocks go by 4 ms), and newer attributes that this mount has heard of may be on
  * their way to the kernel only, in the answer to another program's LOOKUP.
- * Before the answer the kernel is told to forget the attributes: so it asks before the next read(), is
- * told another mtime, and drops the pages. To drop them here would wait for pages that
- * are being read, and this very thread may have to bring them (believed.h). A mapping shows what has
- * changed after that read(), or a stat(); what was written to it is sent by msync() before the unlock.
+ * Before the answer the kernel forgets the attributes, and drops all pages (dropper.h). It is not left to
+ * the next read(), which sees another mtime: that sets the attributes first, and drops the pages then, and
+ * one of another process that comes in between finds good attributes, and old pages. Mappings show what
+ * has changed; what was written to one is sent by msync() before the unlock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,9 +75,9 @@ static void lock_end(struct vfs_op *op)
 		fs_end_status(op);
 		return;
 	}
-	believed_written_past(op->ino);
-	atomic_store(&b->may_ask, true);
-	fs_forget_attr_then(r, lock_answer);
+	believed_locked(op->ino);
+	r->any_signal = false;          /* it has the lock */
+	fs_forget_then(r, true, lock_answer);
 }
 
 static enum nfs_range_set lock_type(int type)

@@ -183,7 +183,7 @@ static bool is_sent_back(struct fs_req *r)
 		return false;
 	file_undo(r->op.vl, r->op.ino, r->op.call.open, &r->op.cred);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
-	fs_forget_attr_then(r, open_sent_back);
+	fs_forget_then(r, false, open_sent_back);
 	return true;
 }
 
@@ -211,7 +211,7 @@ static void open_ends(struct fs_req *r)
 	/* After the attributes were kept (readback.h): the kernel may be told those. */
 	if (differs && r->req) {
 		atomic_store(&b->may_ask, true);
-		fs_forget_attr_then(r, open_answer);
+		fs_forget_then(r, false, open_answer);
 	} else {
 		atomic_fetch_sub(&b->differing, differs);
 		open_answer(r);

@@ -15,6 +15,8 @@
 #include "fuse/fs_impl.h"
 
 #define INIT_TIMEOUT_S 20
+/* For so long the end waits for a thread of dropper.h: a READ may take its time. */
+#define DROPPERS_END_S 10
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
@@ -386,6 +388,7 @@ int fs_new(const struct fs_config *cfg, struct nfs_client *cl, struct fs **out,
 	handles_init(&fs->files);
 	handles_init(&fs->dirs);
 	sentback_init(&fs->back);
+	dropper_init(&fs->dropper);
 	fs->cfg.vfs.negative_timeo = fs_negative_timeo(cfg);
 	vfs_init(&fs->vfs, &fs->cfg.vfs, &fs_front, cl);
 	fs->vfs.lanes = calloc(cl->nlanes, sizeof(struct vfs_lane *));
@@ -436,6 +439,9 @@ void fs_wait(struct fs *fs)
 	while (sem_wait(&fs->ended) < 0)
 		;
 	fs_write_back(fs);
+	if (!dropper_stop(&fs->dropper, DROPPERS_END_S))
+		log_err("a thread still waits for the kernel to drop pages of '%s', so this process may not end: "
+			"if it does not, 'umount -f' ends it", fs->cfg.vfs.place);
 	take_away(fs);
 	vfs_drain(&fs->vfs);
 	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
@@ -445,7 +451,7 @@ void fs_wait(struct fs *fs)
 
 void fs_free(struct fs *fs)
 {
-	if (!fs)
+	if (!fs || fs->dropper.abandoned)
 		return;
 	for (unsigned i = 0; fs->lanes && i < fs->vfs.nlanes; i++)
 		fs_lane_fini(&fs->lanes[i]);
@@ -455,6 +461,7 @@ void fs_free(struct fs *fs)
 	handles_fini(&fs->files);
 	handles_fini(&fs->dirs);
 	sentback_fini(&fs->back);
+	dropper_fini(&fs->dropper);
 	sem_destroy(&fs->ended);
 	sem_destroy(&fs->inited);
 	free(fs->lanes);

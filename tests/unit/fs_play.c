@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@ bool fs_play_refuse;
 void (*fs_play_answered)(const struct fuse_out_header *h);
 
 static int device[2];
+static int drops[2];                    /* the kernel's end; the session's device */
 
 /* ---- what the kernel gets ---- */
 
@@ -57,6 +59,35 @@ static ssize_t play_answer(struct fs_dev *d, const struct iovec *iov, int count)
 	else
 		catch_notice(h, iov + 1);
 	return (ssize_t)h->len;
+}
+
+bool fs_play_drops(unsigned ms)
+{
+	struct pollfd p = { .fd = drops[0], .events = POLLIN };
+	struct { struct fuse_out_header h; struct fuse_notify_inval_inode_out what; } said;
+
+	if (poll(&p, 1, (int)ms) != 1)
+		return false;
+	cr_assert_eq(recv(drops[0], &said, sizeof(said), 0), sizeof(said));
+	cr_assert_eq(said.h.error, FUSE_NOTIFY_INVAL_INODE);
+	cr_assert(said.what.off == 0 && said.what.len == 0, "all pages");
+	return true;
+}
+
+void fs_play_drops_wait(void)
+{
+	char none[4096] = "";
+
+	while (send(drops[1], none, sizeof(none), MSG_DONTWAIT) > 0)
+		;
+}
+
+void fs_play_drops_go_on(void)
+{
+	char none[4096];
+
+	while (recv(drops[0], none, sizeof(none), MSG_DONTWAIT | MSG_PEEK) == sizeof(none))
+		recv(drops[0], none, sizeof(none), MSG_DONTWAIT);
 }
 
 static ssize_t no_read(int fd, void *buf, size_t len, void *userdata)
@@ -228,6 +259,7 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	handles_init(&fs.files);
 	handles_init(&fs.dirs);
 	sentback_init(&fs.back);
+	dropper_init(&fs.dropper);
 	vfs_init(&fs.vfs, &(struct vfs_config){
 		.acregmin = fs.vfs.inodes.acregmin, .acregmax = fs.vfs.inodes.acregmax,
 		.acdirmin = fs.vfs.inodes.acdirmin, .acdirmax = fs.vfs.inodes.acdirmax,
@@ -242,7 +274,8 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 	lane.front = &fl->vl;
 	cl->cfg.front = &vfs_nfs_front;
 	cr_assert_eq(fs_session_new(&fs, &eb), 0, "%s", eb.text);
-	cr_assert_eq(fuse_session_custom_io(fs.se, &io, 0), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, drops), 0);
+	cr_assert_eq(fuse_session_custom_io(fs.se, &io, drops[1]), 0);
 	fs.root = inode_get(&fs.vfs.inodes, root, &mine, 0, NULL, 0, mono_ns());
 	fs.vfs.root_id = fs.root->id;
 	ask_init();
@@ -250,12 +283,15 @@ void fs_play_start(const struct nfs_version *version, const struct nfs_fh *root,
 
 void fs_play_end(void)
 {
+	dropper_stop(&fs.dropper, 60);
 	fs_lane_fini(fl);
 	fuse_session_destroy(fs.se);
+	close(drops[0]);
 	vfs_fini(&fs.vfs);
 	handles_fini(&fs.files);
 	handles_fini(&fs.dirs);
 	sentback_fini(&fs.back);
+	dropper_fini(&fs.dropper);
 	free(fs.lanes);
 	free(fs.vfs.lanes);
 	lane_play_end();

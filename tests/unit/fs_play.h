@@ -50,6 +50,11 @@ extern struct fs_play_notice {
 	unsigned count, answers;        /* answers: answer.count when the last one came */
 	struct fuse_notify_inval_inode_out what;
 } notice;
+/* Is it told to drop an inode's pages (dropper.h), within so many milliseconds? Then it has. */
+bool fs_play_drops(unsigned ms);
+/* It waits for pages before it drops them, from now on; and not any more. */
+void fs_play_drops_wait(void);
+void fs_play_drops_go_on(void);
 /* true: the kernel refuses answers, because the request has gone away. */
 extern bool fs_play_refuse;
 /* Called for each answer, after `answer` is set; or NULL. */

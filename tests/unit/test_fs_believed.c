@@ -12,7 +12,9 @@
  * that it has before it takes in the answer to a SETATTR or a WRITE: believed.h.) And a read() by an
  * open file goes on with attributes that are no older than what its OPEN brought, or than when it got
  * its last lock; unless this mount's own write()s, SETATTRs or READs at the end made the kernel ignore
- * what it has asked for.
+ * what it has asked for. And the page that it reads is no older than its lock, in any case. (What OPEN
+ * promises of pages the kernel sees to by itself.) Pages are dropped some time after the attributes have
+ * changed by which that is decided.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -32,6 +34,7 @@ static struct {
 	uint64_t change;                /* of the attributes that it has... */
 	bool valid;                     /* ...and does not ask for before it uses them */
 	bool locked, unstable;
+	uint64_t page;                  /* it has the file's data as of that change; 0: no page */
 } kernel;
 
 static struct open_file {
@@ -45,7 +48,7 @@ static struct open_file {
 } files[FILES];
 
 static struct task {
-	enum { IDLE, QUEUED, ASKED, EXECUTED, FORGETS, ANSWERED } state;
+	enum { IDLE, QUEUED, ASKED, EXECUTED, FORGETS, DROPS, ANSWERED } state;
 	enum { GETATTR, SETATTR, WRITE, READ, OPEN, LOCK } what;
 	struct open_file *f;
 	uint64_t version;               /* at the question */
@@ -55,13 +58,16 @@ static struct task {
 	uint64_t offset, end;           /* WRITE, READ */
 	bool killed, looking;           /* OPEN: the kernel looks the name up */
 	bool believed;                  /* the answer holds for some time */
-	bool opened;                    /* OPEN: it is not sent back */
+	bool opened;                    /* OPEN: it is not sent back... */
+	bool keeps;                     /* ...and the kernel keeps its pages */
 	unsigned number;                /* LOCK, read(): of the open file */
+	bool excused;                   /* LOCK: an own change came before its answer */
 	bool reads;                     /* GETATTR: a read() by f goes on then... */
-	uint64_t promised;              /* ...with attributes of that change or later */
+	uint64_t promised;              /* ...with attributes of that change or later... */
+	uint64_t locked;                /* ...and a page of that one */
 	uint64_t asked;                 /* the server was asked for attr */
 } tasks[TASKS];
-static unsigned refused, appended, sent_back, young, forgotten, reads, waited, skipped, late;
+static unsigned refused, appended, sent_back, young, forgotten, reads, waited, skipped, late, dropped, cached;
 static bool cutting;                    /* other clients truncate as well */
 static unsigned seed, seeded;
 
@@ -120,16 +126,6 @@ static void execute(struct task *t)
 static void take_in(struct task *t);
 static void read_request(struct task *t);
 
-static void forget_ends(enum believed_forget how)
-{
-	skipped += how == FORGET_DONE;
-	if (how != FORGET_TELL)
-		return;
-	kernel.version++;
-	kernel.valid = false;
-	believed_forget_ends(ino);
-}
-
 /* BELIEVED_TAKEN_NS are over, and everybody has gone on who was told attributes. */
 static void time_passes(void)
 {
@@ -151,18 +147,22 @@ static void read_queue(void)
 			read_request(&tasks[i]);
 }
 
-/* As forget.c does it. false: later. */
-static bool forget_or_wait(void)
+/* As forget.c does it, and dropper.c. */
+static enum believed_forget forget_or_wait(bool pages)
 {
 	enum believed_forget how;
 
 	if (roll(3) == 0)
 		time_passes();
 	read_queue();
-	how = believed_forget_begins(&table, ino, true);
+	how = pages ? believed_lock_begins(&table, ino, true, true) : believed_forget_begins(&table, ino, true);
 	waited += how == FORGET_LATER;
-	forget_ends(how);
-	return how != FORGET_LATER;
+	skipped += how == FORGET_DONE;
+	if (how == FORGET_TELL) {
+		kernel.version++;
+		kernel.valid = false;
+	}
+	return how;
 }
 
 /* The test says when it has passed, however slow it is itself. */
@@ -210,6 +210,8 @@ static void open_ends(struct task *t)
 		return;
 	}
 	f->open = true;
+	if (!t->keeps)
+		kernel.page = 0;
 	f->promised = t->end;
 	f->change = own_comes() ? 0 : t->attr.change;
 	f->locked = 0;
@@ -218,19 +220,28 @@ static void open_ends(struct task *t)
 static void lock_ends(struct task *t)
 {
 	t->state = IDLE;
-	if (t->f->open && t->f->number == t->number && !own_comes() && t->f->locked < t->attr.change)
+	atomic_fetch_sub(&believed_of(ino)->differing, 1);
+	if (t->f->open && t->f->number == t->number && !t->excused && !own_comes() && t->f->locked < t->attr.change)
 		t->f->locked = t->attr.change;
 }
 
 static void forget(struct task *t)
 {
-	if (!forget_or_wait())
+	enum believed_forget how = forget_or_wait(t->what == LOCK);
+
+	if (how == FORGET_LATER)
 		return;
-	atomic_fetch_sub(&believed_of(ino)->differing, 1);
+	if (t->what == LOCK && how == FORGET_TELL) {
+		t->state = DROPS;
+		return;
+	}
+	if (how == FORGET_TELL)
+		believed_forget_ends(ino);
 	if (t->what == LOCK) {
 		lock_ends(t);
 		return;
 	}
+	atomic_fetch_sub(&believed_of(ino)->differing, 1);
 	if (t->what == WRITE) {
 		t->state = IDLE;        /* it is refused */
 		return;
@@ -250,7 +261,7 @@ static void answer_open(struct task *t)
 		return;
 	}
 	differs = believed_differs(&table, ino, &t->attr);
-	believed_open(&table, ino, &t->f->end, &t->attr, t->since);
+	t->keeps = believed_open(&table, ino, &t->f->end, &t->attr, t->since);
 	readback_asked(ino, 1);
 	if (differs)
 		atomic_fetch_add(&believed_of(ino)->differing, 1);
@@ -315,7 +326,7 @@ static void answer(struct task *t)
 		inode_note_locked(&table, ino, &t->attr);
 		ownchange_newer_locked(ino);
 		inode_unlock(&table, ino);
-		believed_written_past(ino);
+		believed_locked(ino);
 		t->state = FORGETS;
 	}
 }
@@ -336,13 +347,28 @@ static uint64_t newest_promise(const struct open_file *f)
 /* What the kernel has asked for is lost. */
 static void own_change(void)
 {
+	for (unsigned i = 0; i < TASKS; i++)
+		tasks[i].excused |= tasks[i].what == LOCK && tasks[i].state == DROPS;
 	for (unsigned i = 0; i < FILES; i++)
 		files[i].excused |= kernel.change < newest_promise(&files[i]);
 }
 
-/* A read() goes on with the attributes that the kernel has. */
-static void reads_on(const struct open_file *f, uint64_t promised)
+/* The page that there is, or it brings one. */
+static void reads_page(uint64_t locked)
 {
+	cached += kernel.page != 0;
+	if (!kernel.page) {
+		believed_paged(ino);
+		kernel.page = change + 1;
+	}
+	cr_assert_gt(kernel.page, locked, "order %u: read() by a page of change %lu, its lock was granted at %lu",
+		     seeded, (unsigned long)kernel.page - 1, (unsigned long)locked);
+}
+
+/* A read() goes on with the attributes that the kernel has. */
+static void reads_on(const struct open_file *f, uint64_t promised, uint64_t locked)
+{
+	reads_page(locked);
 	if (f->excused || kernel.unstable)
 		return;
 	cr_assert_geq(kernel.change, promised, "order %u: read() by attributes of change %lu, promised were %lu",
@@ -356,13 +382,14 @@ static void start_read(struct task *t, struct open_file *f)
 		return;
 	believed_goes_on(ino, tid_of(t));
 	if (kernel.valid) {
-		reads_on(f, newest_promise(f));
+		reads_on(f, newest_promise(f), f->locked);
 		return;
 	}
 	start(t, GETATTR);
 	t->f = f;
 	t->reads = true;
 	t->promised = newest_promise(f);
+	t->locked = f->locked;
 	t->number = f->number;
 }
 
@@ -415,19 +442,42 @@ static void take_attr(const struct task *t)
 		own_change();
 }
 
+/* The thread that has asked for the attributes has them, and has dropped the pages if it saw to that. */
+static void attr_taken(struct task *t)
+{
+	t->state = IDLE;
+	if (t->looking)
+		start_open(t, t->f);
+	else if (t->reads && t->f->open && t->f->number == t->number)
+		reads_on(t->f, t->promised, t->locked);
+}
+
+static void drop(struct task *t)
+{
+	kernel.page = 0;
+	dropped++;
+	if (t->what == LOCK) {
+		believed_forget_ends(ino);
+		lock_ends(t);
+	} else {
+		attr_taken(t);
+	}
+}
+
 static void take_in(struct task *t)
 {
 	bool newest = t->version == kernel.version && !kernel.unstable;
+	bool drops = newest && t->attr.change != kernel.change;
 
 	t->state = IDLE;
 	switch (t->what) {
 	case GETATTR:
 		if (newest)
 			take_attr(t);
-		if (t->looking)
-			start_open(t, t->f);
-		else if (t->reads && t->f->open && t->f->number == t->number )
-			reads_on(t->f, t->promised);
+		if (drops)
+			t->state = DROPS;
+		else
+			attr_taken(t);
 		return;
 	case SETATTR:
 		take_attr(t);
@@ -555,6 +605,8 @@ static void go_on(struct task *t)
 		answer(t);
 	else if (t->state == FORGETS)
 		forget(t);
+	else if (t->state == DROPS)
+		drop(t);
 	else
 		take_in(t);
 }
@@ -597,10 +649,30 @@ static void any_order(unsigned which)
 
 Test(fs_believed, any_order, .timeout = 120)
 {
-	for (unsigned i = 0; i < 5000; i++)
+	for (unsigned i = 0; i < 10000; i++)
 		any_order(i);
 	cr_assert(refused > 100 && appended > 10000 && sent_back > 1000 && young > 1000 && forgotten > 1000 &&
-		  reads > 10000 && waited > 1000 && skipped > 1000 && late > 1000,
-		  "refused %u, appended %u, sent back %u, young %u, forgotten %u, reads %u, waited %u, skipped %u, late %u",
-		  refused, appended, sent_back, young, forgotten, reads, waited, skipped, late);
+		  reads > 10000 && waited > 1000 && skipped > 1000 && late > 1000 && dropped > 10000 && cached > 5000,
+		  "refused %u, appended %u, sent back %u, young %u, forgotten %u, reads %u, waited %u, skipped %u, late %u, dropped %u, cached %u",
+		  refused, appended, sent_back, young, forgotten, reads, waited, skipped, late, dropped, cached);
+}
+
+/* An OPEN was sent before a LOCK was granted, and its reply comes before that one's answer. */
+Test(fs_believed, an_open_beside_a_lock)
+{
+	struct nfs_fh fh = { .len = 4, .data = "file" };
+	struct nfs_attr attr = { .mode = S_IFREG | 0644, .change = 1 };
+	uint64_t asked;
+
+	inode_table_init(&table, &fs_front);
+	ino = inode_get(&table, &fh, &attr, 0, NULL, 0, mono_ns());
+	asked = mono_ns();
+	believed_locked(ino);
+	believed_open(&table, ino, NULL, &attr, asked);
+	believed_lock_begins(&table, ino, true, false);
+	cr_assert(believed_is_late(ino, &attr, asked, asked), "the OPEN's attributes are older than the LOCK");
+	asked = mono_ns();
+	believed_open(&table, ino, NULL, &attr, asked);
+	cr_assert_not(believed_is_late(ino, &attr, asked, asked), "this one's are not");
+	inode_table_fini(&table);
 }

@@ -719,6 +719,13 @@ Test(fs_locks, data_goes_first)
 	cr_assert_eq(calls[NFS_OP_WRITE], 2);
 }
 
+static void until_answered(const struct ask *a)
+{
+	for (unsigned i = 0; i < 6000 && !a->answered; i++)
+		lane_play_run(10);
+	cr_assert(a->answered);
+}
+
 /* The kernel is told to forget the attributes before it has the lock, also if LOCK brings the same: newer
  * ones, which another program's LOOKUP has brought, may still be on their way to the kernel. */
 Test(fs_locks, what_the_kernel_has_goes)
@@ -744,13 +751,73 @@ Test(fs_locks, a_file_whose_times_are_the_same)
 {
 	struct inode *ino = fs.root;
 	unsigned before = notice.count, read_ahead = atomic_load(&ino->data_nr);
+	struct ask *a;
 
 	atomic_store(&believed_of(ino)->paged, true);
+	a = set_lock(FUSE_SETLK, 0, 1, 0, 5, F_RDLCK);
+	settle();
+	cr_assert_not(a->answered, "only when the pages are gone");
+	cr_assert(fs_play_drops(60000));
+	until_answered(a);
+	cr_assert_eq(a->error, 0);
+	cr_assert_eq(notice.count, before, "the lane tells it nothing");
+	cr_assert_neq(atomic_load(&ino->data_nr), read_ahead, "what was read ahead is old");
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0, "without pages there is nothing to drop");
+	flush_file(0, 1);
+}
+
+/* The kernel waits for pages before it drops them. Another lock, too: what is dropped may be older than that. */
+Test(fs_locks, pages_that_are_being_read)
+{
+	struct ask *a, *b;
+
+	fs_play_drops_wait();
+	atomic_store(&believed_of(fs.root)->paged, true);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_RDLCK);
+	settle();
+	b = set_lock(FUSE_SETLKW, 1, 2, 0, 5, F_RDLCK);
+	settle();
+	interrupt(a);
+	lane_play_run(200);
+	cr_assert(!a->answered && !b->answered, "they have their locks: no signal ends that");
+	fs_play_drops_go_on();
+	cr_assert(fs_play_drops(60000));
+	cr_assert(fs_play_drops(60000));
+	until_answered(a);
+	until_answered(b);
+	cr_assert(!a->error && !b->error);
+	flush_file(0, 1);
+	flush_file(1, 2);
+}
+
+/* Then the next best: another mtime. */
+Test(fs_locks, no_thread_to_drop_pages)
+{
+	unsigned before = notice.count;
+
+	atomic_store(&believed_of(fs.root)->paged, true);
+	cr_assert(dropper_stop(&fs.dropper, 1));
 	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
 	cr_assert_eq(notice.count, before + 1);
-	cr_assert_eq(notice.answers, 0, "before the answer");
-	cr_assert(atomic_load(&believed_of(ino)->outdated), "the next mtime is another one");
-	cr_assert_neq(atomic_load(&ino->data_nr), read_ahead, "what was read ahead is old");
+	cr_assert(atomic_load(&believed_of(fs.root)->outdated));
+	flush_file(0, 1);
+}
+
+/* The mount ends, and the kernel does not: what the thread would touch is left alone. */
+Test(fs_locks, a_thread_that_does_not_end)
+{
+	struct ask *a;
+
+	fs_play_drops_wait();
+	atomic_store(&believed_of(fs.root)->paged, true);
+	a = set_lock(FUSE_SETLK, 0, 1, 0, 5, F_RDLCK);
+	settle();
+	cr_assert_not(dropper_stop(&fs.dropper, 1));
+	fs_play_drops_go_on();
+	cr_assert(fs_play_drops(60000));
+	cr_assert(dropper_stop(&fs.dropper, 60), "now it has ended");
+	lane_play_run(20);
+	cr_assert_not(a->answered);
 	flush_file(0, 1);
 }
 

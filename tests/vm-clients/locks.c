@@ -10,6 +10,9 @@
  *                                               process compares by F_GETLK and by trying. END: what
  *                                               is locked with its last byte: "byte", or "all" behind
  *                                               it as well
+ *     locks readers N MIB ROUNDS FILE OTHER     N processes lock FILE at the same time, and read what was
+ *                                               written to its end by OTHER, another mount's name for it,
+ *                                               although their mount has pages of it, many of them
  *     locks closes FILE                         POSIX locks go with any close() of the process
  *
  * KIND: posix, ofd, flock. TYPE: r, w. LENGTH 0: to the end.
@@ -18,11 +21,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -251,11 +257,86 @@ static int closes(char **argv)
 	return 0;
 }
 
+/* ---- readers ---- */
+
+#define MIB (1 << 20)
+
+struct turn { _Atomic int round, done; };
+
+static void read_last(const char *name, off_t size, int rounds, struct turn *t)
+{
+	int fd = open(name, O_RDONLY), got;
+
+	for (int r = 1; r <= rounds; r++) {
+		while (atomic_load(&t->round) < r)
+			usleep(100);
+		if (set_lock(fd, "posix", F_RDLCK, 0, 0, 1))
+			die("lock");
+		if (pread(fd, &got, sizeof(got), size - (off_t)sizeof(got)) != sizeof(got))
+			die("read");
+		if (set_lock(fd, "posix", F_UNLCK, 0, 0, 0))
+			die("unlock");
+		if (got != r)
+			die("round %d: it has read %d", r, got);
+		atomic_fetch_add(&t->done, 1);
+	}
+}
+
+static void write_last(int fd, off_t size, int what)
+{
+	if (set_lock(fd, "posix", F_WRLCK, 0, 0, 1))
+		die("lock to write");
+	if (pwrite(fd, &what, sizeof(what), size - (off_t)sizeof(what)) != sizeof(what))
+		die("write");
+	if (set_lock(fd, "posix", F_UNLCK, 0, 0, 0))
+		die("unlock");
+}
+
+static void read_all(int fd, off_t size)
+{
+	static char data[MIB];
+
+	for (off_t at = 0; at < size; at += MIB)
+		if (pread(fd, data, MIB, at) != MIB)
+			die("read");
+}
+
+/* One who fails ends all. */
+static int readers(char **argv)
+{
+	int n = atoi(argv[0]), rounds = atoi(argv[2]), other = open_it(argv[4]), fd, status;
+	off_t size = atol(argv[1]) * MIB;
+	struct turn *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (t == MAP_FAILED || ftruncate(other, size) || fsync(other))
+		die("set-up");
+	for (int i = 0; i < n; i++)
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			read_last(argv[3], size, rounds, t);
+			_exit(0);
+		}
+	fd = open(argv[3], O_RDONLY);
+	for (int r = 1; r <= rounds; r++) {
+		read_all(fd, size);
+		write_last(other, size, r);
+		atomic_store(&t->done, 0);
+		atomic_store(&t->round, r);
+		while (atomic_load(&t->done) < n) {
+			if (waitpid(-1, &status, WNOHANG) > 0 && status)
+				return 2;
+			usleep(100);
+		}
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *word; int args, (*run)(char **argv); } all[] = {
 		{ "try", 5, try_it }, { "hold", 5, hold }, { "count", 3, count },
 		{ "signal", 2, wait_for_signal }, { "split", 2, split }, { "closes", 1, closes },
+		{ "readers", 5, readers },
 	};
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -90,6 +90,11 @@ for (( n = 0; n < REPLY; n++ )); do
 	equal "$(( 10#$(<"$SERVER_WORK/new.$n") ))" $(( ${#pids[@]} * 4 )) "counted by all in a new file"
 done
 
+# Several lock it at the same time, and there are many old pages: who has asked for the attributes first
+# drops them, and the others must not read what is not dropped yet.
+amount 20 6
+"$locks" readers 4 16 "$REPLY" "$WORK/pages" "$there/pages" || fail "a reader under a lock, beside others"
+
 if command -v sqlite3 >/dev/null; then
 	equal "$(sqlite3 "$WORK/db" "pragma journal_mode=delete; create table t(writer, n, primary key(writer, n));" 2>&1)" \
 		delete "journal mode"
