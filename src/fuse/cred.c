@@ -76,11 +76,10 @@ static void read_groups(fuse_req_t req, struct rpc_cred *cred)
 		cred->gids[cred->ngids++] = all[i];
 }
 
-void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out)
+void fs_cred(struct fs_lane *fl, fuse_req_t req, uint64_t now, struct rpc_cred *out)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	struct fs_cred_slot *s = &fl->creds[(unsigned)ctx->pid & (FS_CRED_CACHE - 1)];
-	uint64_t now = mono_ns();
 
 	if (s->pid != ctx->pid || s->cred.uid != ctx->uid || s->cred.gid != ctx->gid ||
 	    now >= s->until_ns) {

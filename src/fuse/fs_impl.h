@@ -290,8 +290,8 @@ void fs_spare_free(struct fs_req *r);
 
 /* ---- cred.c ---- */
 
-/* The uid, gid and groups of the process that made the request. */
-void fs_cred(struct fs_lane *fl, fuse_req_t req, struct rpc_cred *out);
+/* The uid, gid and groups of the process that has made the request, which was read at `now`. */
+void fs_cred(struct fs_lane *fl, fuse_req_t req, uint64_t now, struct rpc_cred *out);
 /* Is a signal pending for this thread that ends its process? FS_UNSEEN: it is in another pid
  * namespace (0), /proc hides it, or no file can be opened. A thread that waits for a request
  * is never gone. */

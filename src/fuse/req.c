@@ -39,27 +39,24 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 	op->waited = true;
 	op->end = fs_end_status;
 	op->ino = ino;
-	if (cred)
+	if (cred) {
 		op->cred = *cred;
-	else
-		fs_cred(fs_this_lane(), req, &op->cred);
+	} else {
+		/* Not before it was read, which the loop's time is (believed_hears_locked()). */
+		op->start_ns = mono_ns();
+		fs_cred(fs_this_lane(), req, op->start_ns, &op->cred);
+	}
 	return r;
 }
 
 struct fs_req *fs_req_new(fuse_req_t req, fuse_ino_t node)
 {
 	struct inode *ino = find_node(fs_of(req), node);
-	struct fs_req *r;
 
-	if (!ino) {
-		fuse_reply_err(req, ESTALE);
-		return NULL;
-	}
-	r = req_with(req, ino, NULL);
-	/* Not before it was read, which the loop's time is (believed_hears_locked()). */
-	if (r)
-		r->op.start_ns = mono_ns();
-	return r;
+	if (ino)
+		return req_with(req, ino, NULL);
+	fuse_reply_err(req, ESTALE);
+	return NULL;
 }
 
 struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
@@ -75,7 +72,6 @@ struct fs_req *fs_req_by_fh(fuse_req_t req, fuse_ino_t node)
 	r = req_with(req, NULL, NULL);
 	if (!r)
 		return NULL;
-	r->op.start_ns = mono_ns();     /* as in fs_req_new() */
 	r->node_fh = fh;
 	r->op.call.args.fh = &r->node_fh;
 	r->node_id = node;
