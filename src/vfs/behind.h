@@ -170,12 +170,28 @@ void behind_write(struct vfs_op *op);
 /* op waits for room, and its process is killed: frees it. false: it does not. */
 bool behind_give_up(struct vfs_op *op);
 
+/* Is anything held of the file just now? */
+static inline bool behind_holds(const struct inode *ino)
+{
+	const struct extents *x = extents_of(ino);
+
+	return x && atomic_load(&x->count);
+}
+/* Something is held, or was. */
+void behind_settle_held(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op));
 /*
  * Calls go(op) when the server has executed everything that was written to ino before now;
  * stable: when that is on stable storage. At once, or from the lane's loop. ino is an inode
  * that op has a reference to, or NULL. Errors are for those who wrote.
  */
-void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op));
+static inline void behind_settle(struct vfs_op *op, struct inode *ino, bool stable,
+				 void (*go)(struct vfs_op *op))
+{
+	if (ino && behind_holds(ino))
+		behind_settle_held(op, ino, stable, go);
+	else
+		go(op);
+}
 /* READs: behind_read.c. */
 enum behind_got {
 	BEHIND_NONE,            /* nothing is held of its bytes */
@@ -188,13 +204,6 @@ enum behind_got behind_read(struct vfs_op *op);
 /* Lays what is held over the *len bytes that have come. false: READ has to be sent again after
  * behind_settle(). */
 bool behind_lay(struct vfs_op *op, size_t *len);
-/* Is anything held of the file just now? */
-static inline bool behind_holds(const struct inode *ino)
-{
-	const struct extents *x = extents_of(ino);
-
-	return x && atomic_load(&x->count);
-}
 /* Was something held at `since` or later? Then attributes and file data that were asked for
  * at `since` may lack it. */
 bool behind_since(const struct inode *ino, uint64_t since);

@@ -50,16 +50,11 @@ static void want_all_locked(struct extents *x)
 		behind_set_locked(x, op, HELD_DUE);
 }
 
-void behind_settle(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op))
+void behind_settle_held(struct vfs_op *op, struct inode *ino, bool stable, void (*go)(struct vfs_op *op))
 {
-	struct extents *x;
+	struct extents *x = extents_of(ino);
 	bool unsent, loose;
 
-	if (!ino || !behind_holds(ino)) {
-		go(op);
-		return;
-	}
-	x = extents_of(ino);
 	pthread_mutex_lock(&x->mu);
 	look_locked(x, x->seq, &unsent, &loose);
 	if (!unsent && !(loose && stable)) {
