@@ -188,10 +188,19 @@ static bool is_mask(const bitmap4 *m, const bitmap4 *as)
 	return m->len == as->len && m->words[0] == as->words[0] && m->words[1] == as->words[1];
 }
 
+/* After this the compiler leaves out the looks at what is left, for n bytes. */
+static inline bool are_there(struct values *v, uint32_t n)
+{
+	v->bad |= v->left < n;
+	return v->left >= n;
+}
+
 /* All attributes of nfs4_stat_mask, or of nfs4_dir_mask, and no other: what servers answer to nearly
  * every GETATTR, and in nearly every entry of a listing. */
 static void get_stat(struct values *v, bool dir, struct nfs4_attrs *a)
 {
+	if (!are_there(v, 4 + 8 + 8 + 16))
+		return;
 	get_one(v, FATTR4_TYPE, a);
 	get_one(v, FATTR4_CHANGE, a);
 	get_one(v, FATTR4_SIZE, a);
@@ -200,11 +209,15 @@ static void get_stat(struct values *v, bool dir, struct nfs4_attrs *a)
 		get_one(v, FATTR4_RDATTR_ERROR, a);
 		get_one(v, FATTR4_FILEHANDLE, a);
 	}
+	if (!are_there(v, 8 + 4 + 4))
+		return;
 	get_one(v, FATTR4_FILEID, a);
 	get_one(v, FATTR4_MODE, a);
 	get_one(v, FATTR4_NUMLINKS, a);
 	get_one(v, FATTR4_OWNER, a);
 	get_one(v, FATTR4_OWNER_GROUP, a);
+	if (!are_there(v, 8 + 8 + 3 * 12))
+		return;
 	get_one(v, FATTR4_RAWDEV, a);
 	get_one(v, FATTR4_SPACE_USED, a);
 	get_one(v, FATTR4_TIME_ACCESS, a);
