@@ -1944,13 +1944,13 @@ Test(nfs4, stateids_of_two_opens)
 	atomic_store(&open_file.settled, true);
 	atomic_store(&from_file.settled, true);
 	atomic_store(&open_file.reopen, false);
-	cr_assert(nfs4_open_waits(&c), "for the source");
+	cr_assert_eq(nfs4_open_ready(&c), NFS_REOPEN, "for the source");
 	atomic_store(&from_file.reopen, false);
-	cr_assert_not(nfs4_open_waits(&c));
+	cr_assert_eq(nfs4_open_ready(&c), 1);
 	atomic_store(&from_file.locks_lost, 1);
-	cr_assert(nfs4_open_fails(&c));
+	cr_assert_eq(nfs4_open_ready(&c), -EIO);
 	atomic_store(&from_file.locks_lost, 0);
-	cr_assert_not(nfs4_open_fails(&c));
+	cr_assert_eq(nfs4_open_ready(&c), 1);
 	atomic_store(&from_file.lost, true);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -EIO);
 	atomic_store(&from_file.lost, false);

@@ -359,10 +359,9 @@ extern const struct nfs_opdef nfs4_op_root;
 stateid4 nfs4_stateid(const struct nfs_open *o);
 /* The second open that the call names. NULL: there is none. */
 struct nfs_open *nfs4_source(const struct nfs_call *c);
-/* Lane thread: must the call wait until recovery is done with its opens? If not, CLOSE has it. */
-bool nfs4_open_waits(const struct nfs_call *c);
-/* Lane thread: the call must not be sent, because a lock of its opens is lost. */
-bool nfs4_open_fails(const struct nfs_call *c);
+/* Lane thread: may the call, which has an open, be sent? 1: it may, and CLOSE has its open then.
+ * NFS_REOPEN: not before recovery is done with its opens. -EIO: a lock of them is lost. */
+int nfs4_open_ready(const struct nfs_call *c);
 void nfs4_opens_init(struct nfs4_client *n);
 /* When all others are gone. Frees what is open still: the mount ended before its CLOSE. */
 void nfs4_opens_fini(struct nfs4_client *n);

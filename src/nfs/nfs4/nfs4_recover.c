@@ -18,7 +18,7 @@
  * The order matters. Before RECLAIM_COMPLETE a server answers CLAIM_FH with GRACE, even if
  * there is no grace period (RFC 8881, section 18.51.3), and would do so for ever.
  *
- * While the lanes go on, calls with a marked open wait, and no others (nfs4_open_waits()). The
+ * While the lanes go on, calls with a marked open wait, and no others (nfs4_open_ready()). The
  * server may say DELAY to OPEN, for as long as it takes to recall a delegation from a client that
  * is dead; or to FREE_STATEID, or RECLAIM_COMPLETE. Then the others have their turn, the lanes
  * try what has been recovered, and the control thread begins again after a while, with what is

@@ -9,7 +9,7 @@
  *
  * A lock that is lost is never asked for again: who has it would go on with what it protected, and
  * might have been changed. The log says it once. READ and WRITE by that open file fail with EIO
- * (nfs4_open_fails()), until the owner has unlocked everything, or the file is closed.
+ * (nfs4_open_ready()), until the owner has unlocked everything, or the file is closed.
  *
  * Lanes hold while locks are reclaimed. A reply of the old session may still be decoded meanwhile,
  * and change what is held: then the server may hold more than is held here, and the owner's last

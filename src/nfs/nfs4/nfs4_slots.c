@@ -260,12 +260,10 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 	int rc = 1;
 
 	v->has_slot = false;
-	if (c->open && nfs4_open_waits(c))
-		return NFS_REOPEN;
-	if (c->open && nfs4_open_fails(c))
-		return -EIO;
-	if (!takes_slot(c))
-		return 1;
+	if (c->open)
+		rc = nfs4_open_ready(c);
+	if (rc != 1 || !takes_slot(c))
+		return rc;
 	pthread_mutex_lock(&t->mu);
 	id = nfs4_slots_take(t, to->lane->index);
 	if (id != NONE) {

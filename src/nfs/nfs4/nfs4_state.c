@@ -170,17 +170,6 @@ static bool is_marked(const struct nfs_open *o)
 	return atomic_load(&o->reopen) && atomic_load(&o->settled);
 }
 
-bool nfs4_open_waits(const struct nfs_call *c)
-{
-	const struct nfs_open *from = nfs4_source(c);
-
-	if (c->flags & NFS_CALL_CONTROL)
-		return false;
-	if (c->op == NFS_OP_CLOSE)
-		return !nfs4_open_close(c->open);
-	return is_marked(c->open) || (from && is_marked(from));
-}
-
 static bool has_lost_locks(const struct nfs_open *o)
 {
 	return atomic_load_explicit(&o->locks_lost, memory_order_relaxed);
@@ -203,12 +192,15 @@ static bool needs_locks(enum nfs_op op)
 	}
 }
 
-/* What it was to protect may be another client's by now. */
-bool nfs4_open_fails(const struct nfs_call *c)
+int nfs4_open_ready(const struct nfs_call *c)
 {
-	const struct nfs_open *from = nfs4_source(c);
+	const struct nfs_open *o = c->open, *from = nfs4_source(c);
 
-	return (has_lost_locks(c->open) || (from && has_lost_locks(from))) && needs_locks(c->op);
+	if (!(c->flags & NFS_CALL_CONTROL) &&
+	    (c->op == NFS_OP_CLOSE ? !nfs4_open_close(c->open) : is_marked(o) || (from && is_marked(from))))
+		return NFS_REOPEN;
+	/* What it was to protect may be another client's by now. */
+	return (has_lost_locks(o) || (from && has_lost_locks(from))) && needs_locks(c->op) ? -EIO : 1;
 }
 
 bool nfs4_is_ours(const struct nfs_open *o)
