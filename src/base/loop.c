@@ -40,6 +40,7 @@ struct loop {
 	struct loop_watch wake;         /* the mailbox's eventfd */
 	uint64_t (*clock)(void);
 	struct list timers;             /* ordered by `when` */
+	struct list at_once;            /* those that are due at once */
 	uint64_t now;                   /* when this round's events came; 0: no round */
 
 	_Atomic(struct loop_msg *) mailbox;     /* newest first */
@@ -159,8 +160,12 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, unsigned delay_ms)
 	struct list *at = &l->timers;
 
 	list_del(&t->node);
-	/* Due at once is what connections use for each message: that needs no clock. */
-	t->when = delay_ms ? l->clock() + delay_ms * NS_PER_MS : 0;
+	/* That is what connections use for each message. */
+	if (!delay_ms) {
+		list_add_tail(&l->at_once, &t->node);
+		return;
+	}
+	t->when = l->clock() + delay_ms * NS_PER_MS;
 	/* A lane has a handful of timers, and a new one is usually the last. */
 	while (at->prev != &l->timers &&
 	       container_of(at->prev, struct loop_timer, node)->when > t->when)
@@ -185,15 +190,13 @@ static struct loop_timer *first_timer(struct loop *l)
  * round is seen in the next one, which then comes without a sleep. */
 static void run_timers(struct loop *l)
 {
-	struct loop_timer *t = first_timer(l);
+	uint64_t now = loop_now(l);
+	struct loop_timer *t;
 	struct list due;
 	struct list *n;
-	uint64_t now;
 
-	if (!t)
-		return;
-	now = loop_now(l);
 	list_init(&due);
+	list_splice_tail(&due, &l->at_once);
 	while ((t = first_timer(l)) && t->when <= now) {
 		list_del(&t->node);
 		list_add_tail(&due, &t->node);
@@ -289,6 +292,7 @@ struct loop *loop_new(uint64_t (*clock)(void))
 		return NULL;
 	l->clock = clock ? clock : mono_ns;
 	list_init(&l->timers);
+	list_init(&l->at_once);
 	l->wake = (struct loop_watch){ .fd = -1, .events = EPOLLIN, .fn = wake_fn };
 	err = open_files(l);
 	if (!err)
@@ -303,7 +307,7 @@ void loop_free(struct loop *l)
 	if (!l)
 		return;
 	/* A timer's owner may still clear it afterwards. */
-	while (list_pop(&l->timers))
+	while (list_pop(&l->timers) || list_pop(&l->at_once))
 		;
 	if (l->wake.fd >= 0)
 		close(l->wake.fd);
@@ -319,10 +323,10 @@ static int sleep_ms(struct loop *l)
 	struct loop_timer *t = first_timer(l);
 	uint64_t now, ms;
 
+	if (!list_empty(&l->at_once))
+		return 0;
 	if (!t)
 		return -1;
-	if (!t->when)
-		return 0;
 	now = l->clock();
 	ms = t->when <= now ? 0 : (t->when - now + NS_PER_MS - 1) / NS_PER_MS;
 	return ms > INT_MAX ? INT_MAX : (int)ms;
