@@ -108,6 +108,7 @@ struct inode {
 	unsigned changing;              /* [s] calls under way that change the inode */
 	uint64_t changes;               /* [s] how many such calls have begun */
 	struct after *after;            /* [s] its attributes after the last one, or NULL */
+	_Atomic bool after_counts;      /* they do; changed under [s] */
 
 	/* promised.h: */
 	struct promised *promised;      /* [s] its attributes under a delegation, or NULL */

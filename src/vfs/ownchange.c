@@ -9,7 +9,6 @@
 #define GONE_NAME  80u                  /* with NUL; longer names are not remembered */
 
 struct after {
-	bool valid;
 	uint64_t since_ns;              /* attr are no older than this */
 	struct nfs_attr attr;
 };
@@ -23,10 +22,14 @@ struct gone {
 
 /* ---- attributes ---- */
 
+static bool ownchange_counts(const struct inode *ino)
+{
+	return atomic_load_explicit(&ino->after_counts, memory_order_relaxed);
+}
+
 static void ownchange_drop(struct inode *ino)
 {
-	if (ino->after)
-		ino->after->valid = false;
+	atomic_store_explicit(&ino->after_counts, false, memory_order_relaxed);
 }
 
 uint64_t ownchange_change_begins(struct inode_table *t, struct inode *ino)
@@ -47,8 +50,10 @@ static void ownchange_keep(struct inode *ino, const struct nfs_attr *attr, uint6
 {
 	if (!ino->after)
 		ino->after = malloc(sizeof(*ino->after));
-	if (ino->after)
-		*ino->after = (struct after){ true, since_ns, *attr };
+	if (!ino->after)
+		return;
+	*ino->after = (struct after){ since_ns, *attr };
+	atomic_store_explicit(&ino->after_counts, true, memory_order_relaxed);
 }
 
 /* false: nobody knows the owner. */
@@ -117,8 +122,11 @@ bool ownchange_attr(struct inode_table *t, struct inode *ino, struct nfs_attr *a
 {
 	bool dir = S_ISDIR(ino->type), known = false;
 
+	/* Mostly there are none. A thread that has just missed them asks the server. */
+	if (!ownchange_counts(ino))
+		return false;
 	inode_lock(t, ino);
-	if (ino->after && ino->after->valid) {
+	if (ownchange_counts(ino)) {
 		/* The shortest time, because the inode has just changed. */
 		*timeo = (dir ? t->acdirmin : t->acregmin) -
 			 (double)(mono_ns() - ino->after->since_ns) / 1e9;
@@ -142,7 +150,7 @@ bool ownchange_check_locked(struct inode *ino, const struct nfs_attr *attr)
 {
 	const struct after *a = ino->after;
 
-	if (!a || !a->valid)
+	if (!ownchange_counts(ino))
 		return false;
 	if (a->attr.change == attr->change && a->attr.size == attr->size &&
 	    a->attr.mtime.tv_sec == attr->mtime.tv_sec &&
