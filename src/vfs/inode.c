@@ -381,6 +381,7 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 {
 	bool dir = S_ISDIR(ino->type);
 	double min = dir ? t->acdirmin : t->acregmin, max = dir ? t->acdirmax : t->acregmax;
+	double timeo = atomic_load_explicit(&ino->timeo, memory_order_relaxed);
 	uint64_t now = mono_ns();
 
 	if (inode_differs_locked(ino, attr))
@@ -388,27 +389,25 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 	if (t->solo && dir && !ino->changing)
 		solo_dir_seen(&t->solo_dirs, ino->id, attr->change);
 	if (inode_differs_locked(ino, attr) || !ino->timeo_ns) {
-		ino->timeo = min;
+		timeo = min;
 		ino->timeo_ns = now;
-	} else if ((double)(now - ino->timeo_ns) >= ino->timeo * 1e9) {
-		ino->timeo = ino->timeo * 2 > max ? max : ino->timeo * 2;
+	} else if ((double)(now - ino->timeo_ns) >= timeo * 1e9) {
+		timeo = timeo * 2 > max ? max : timeo * 2;
 		ino->timeo_ns = now;
 	}
+	atomic_store_explicit(&ino->timeo, timeo, memory_order_relaxed);
 	ino->change = attr->change;
 	ino->mtime = attr->mtime;
 	ino->size = attr->size;
 	atomic_store(&ino->noted_ns, now);
 	ownchange_seen_locked(ino, attr);
 	ownchange_check_locked(ino, attr);
-	return ino->timeo;
+	return timeo;
 }
 
-double inode_timeo(struct inode_table *t, struct inode *ino)
+double inode_timeo(const struct inode_table *t, const struct inode *ino)
 {
-	double timeo;
+	double timeo = atomic_load_explicit(&ino->timeo, memory_order_relaxed);
 
-	inode_lock(t, ino);
-	timeo = ino->timeo_ns ? ino->timeo : S_ISDIR(ino->type) ? t->acdirmin : t->acregmin;
-	inode_unlock(t, ino);
-	return timeo;
+	return timeo > 0 ? timeo : S_ISDIR(ino->type) ? t->acdirmin : t->acregmin;
 }

@@ -83,7 +83,7 @@ struct inode {
 	uint64_t change;                /* [s] */
 	struct timespec mtime;          /* [s] */
 	_Atomic uint64_t size;          /* changed under [s] */
-	double timeo;                   /* [s] seconds that attributes are believed */
+	_Atomic double timeo;           /* seconds that attributes are believed; changed under [s] */
 	uint64_t timeo_ns;              /* [s] when that was set */
 	_Atomic uint64_t noted_ns;      /* when they came */
 
@@ -212,7 +212,7 @@ double inode_note_locked(struct inode_table *t, struct inode *ino, const struct 
 /* Do attr differ from the newest attributes? */
 bool inode_differs_locked(const struct inode *ino, const struct nfs_attr *attr);
 /* For how many seconds the newest attributes may be believed. */
-double inode_timeo(struct inode_table *t, struct inode *ino);
+double inode_timeo(const struct inode_table *t, const struct inode *ino);
 /* From now on the inode is not found by its handle, nor by a name: whoever looks the file up
  * gets a new one. Whoever has it keeps it, but cannot open it, nor truncate it by name: -ESTALE. */
 void inode_leave_locked(struct inode_table *t, struct inode *ino);
