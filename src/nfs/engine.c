@@ -390,8 +390,8 @@ static void on_reply(struct rr_call *rr, int status)
 	struct arena_buf *msg = rr->msg;
 	int rc;
 
-	c->eng.sent = c->eng.sent || rr->sends;
-	c->eng.resent = c->eng.resent || rr->sends > 1;
+	c->eng.sent |= rr->sends > 0;
+	c->eng.resent |= rr->sends > 1;
 	rc = nfs_message_result(c, status);
 	if (rc == NFS_DELAYED) {
 		/* The transport has given back the chunk's buffer. */

@@ -13,11 +13,12 @@
 enum arena_class nfs_message_class(const struct nfs_call *c)
 {
 	const struct nfs_opdef *def = nfs_opdef_of(c);
-	bool data = c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK;
-	uint32_t need = def->args_max_of ? RR_HDR_ROOM + RPC_CALL_HDR_MAX + def->args_max_of(c) : 0;
+	uint32_t need;
 
-	if (data && c->eng.auth.flavor->no_placement)
-		return ARENA_MID;
+	if (!def->args_max_of)
+		return c->eng.auth.flavor->no_placement &&
+		       (c->op == NFS_OP_WRITE || c->op == NFS_OP_SYMLINK) ? ARENA_MID : ARENA_MSG;
+	need = RR_HDR_ROOM + RPC_CALL_HDR_MAX + def->args_max_of(c);
 	return need <= ARENA_MSG_SIZE ? ARENA_MSG : need <= ARENA_MID_SIZE ? ARENA_MID : ARENA_BIG;
 }
 

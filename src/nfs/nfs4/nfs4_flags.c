@@ -43,7 +43,6 @@ static void flags_take(struct nfs_call *c, uint32_t flags)
 	struct nfs4_client *n = nfs4_of(c);
 	uint32_t before = atomic_load(&n->said), new;
 
-	flags &= OUR_FLAGS;
 	if ((flags | before) & BACK_FLAGS)
 		flags = (flags & ~(uint32_t)BACK_FLAGS) | flags_of_back(c, flags, before);
 	/* The server may have answered before it heard that the opens are reclaimed. */
@@ -68,13 +67,17 @@ static void flags_take(struct nfs_call *c, uint32_t flags)
 
 void nfs4_note_flags(struct nfs_call *c, uint32_t flags)
 {
+	struct nfs4_client *n = nfs4_of(c);
+
 	/* Recovery knows already. But a renewal is the only call of an idle mount. */
 	if ((c->flags & NFS_CALL_CONTROL) && c->op != NFS4_OP_RENEW)
 		return;
-	flags_take(c, flags);
-	if (flags & OUR_FLAGS)
-		nfs4_belief_doubt(&nfs4_of(c)->belief);
-	else if (atomic_load(&nfs4_of(c)->delegs.count))
+	flags &= OUR_FLAGS;
+	if (flags || atomic_load(&n->said))
+		flags_take(c, flags);
+	if (flags)
+		nfs4_belief_doubt(&n->belief);
+	else if (atomic_load(&n->delegs.count))
 		nfs4_belief_renewed(c);
 }
 

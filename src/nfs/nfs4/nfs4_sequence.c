@@ -170,7 +170,7 @@ int nfs4_check_seq(struct nfs_call *c, XDR *x)
 	uint32_t flags;
 	int rc = nfs4_check_bare(x);
 
-	p->replayed = p->replayed || c->eng.rr.sends > 1;
+	p->replayed |= c->eng.rr.sends > 1;
 	if (rc)
 		return rc;
 	if (!nfs4_get_result(x, OP_SEQUENCE, &status))
