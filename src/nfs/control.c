@@ -81,7 +81,8 @@ void nfs_calls_forget(struct nfs_lane *l)
 			list_del(&s->c->eng.run_node);
 			list_del(&s->c->eng.node);
 			loop_timer_clear(&s->c->eng.timer);
-			nfs_owner_drop(s->c);
+			if (nfs_owner_any(&s->c->eng.owners))
+				nfs_owner_drop(s->c);
 		}
 		sync_done(s->c);
 	}

@@ -56,7 +56,8 @@ void nfs_open_drop(struct nfs_call *c)
 static void engine_finish(struct nfs_call *c, int status)
 {
 	list_del(&c->eng.run_node);
-	nfs_owner_drop(c);
+	if (nfs_owner_any(&c->eng.owners))
+		nfs_owner_drop(c);
 	c->res.status = c->eng.undo ? c->eng.undo : status;
 	if (c->open && c->op == NFS_OP_CLOSE)
 		nfs_open_drop(c);

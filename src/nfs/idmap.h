@@ -62,6 +62,12 @@ struct nfs_owner_wait {
 	bool by_name;                   /* the server does not take numbers */
 };
 
+/* Has the call any of that? */
+static inline bool nfs_owner_any(const struct nfs_owner_wait *w)
+{
+	return w->of[0] || w->of[1] || w->send;
+}
+
 /* NULL: no memory. */
 struct nfs_idmap *nfs_idmap_new(struct nfs_client *cl, const struct nfs_idmapper *m);
 /* False: the mapper is still at work, and the map must not be freed. */
@@ -86,5 +92,5 @@ bool nfs_owner_name(struct nfs_client *cl, bool group, uint32_t id, char name[NF
 bool nfs_owner_wait(struct nfs_call *c);
 /* Defined in engine.c: the results are complete, or (send) c is to be sent again. */
 void nfs_owner_done(struct nfs_call *c, bool send);
-/* c ends for another reason. */
+/* c, which has any, ends for another reason. */
 void nfs_owner_drop(struct nfs_call *c);

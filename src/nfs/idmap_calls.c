@@ -194,7 +194,7 @@ bool nfs_owner_wait(struct nfs_call *c)
 	struct nfs_idmap *im = c->lane->client->idmap;
 	bool all;
 
-	if (!c->eng.owners.of[0] && !c->eng.owners.of[1] && !c->eng.owners.send)
+	if (!nfs_owner_any(&c->eng.owners))
 		return false;
 	pthread_mutex_lock(&im->mu);
 	all = idmap_take_answers(c, false);
@@ -212,8 +212,6 @@ void nfs_owner_drop(struct nfs_call *c)
 {
 	struct nfs_idmap *im = c->lane->client->idmap;
 
-	if (!c->eng.owners.of[0] && !c->eng.owners.of[1] && !c->eng.owners.send)
-		return;
 	if (c->eng.owners.waits)
 		loop_timer_clear(&c->eng.timer);
 	c->eng.owners.waits = c->eng.owners.send = false;

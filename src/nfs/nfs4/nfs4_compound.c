@@ -172,7 +172,8 @@ int nfs4_get_attr(struct nfs_call *c, XDR *x)
 		c->res.btime = a.btime;
 	}
 	/* An earlier reply of this operation may have had names, which are still looked up. */
-	nfs_owner_drop(c);
+	if (nfs_owner_any(&c->eng.owners))
+		nfs_owner_drop(c);
 	if (a.owner.len)
 		nfs_owner_of_call(c, false, a.owner.data, a.owner.len);
 	if (a.group.len)
