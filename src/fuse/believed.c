@@ -3,6 +3,7 @@
 #include "fuse/believed_impl.h"
 #include "fuse/solo.h"
 #include "fuse/readback.h"
+#include "vfs/locks.h"
 #include "vfs/opencount.h"
 #include "vfs/ownchange.h"
 
@@ -104,6 +105,13 @@ static void cut_locked(struct inode *ino, uint64_t size, uint64_t change, uint64
 			atomic_store(&e->end, size);
 }
 
+/* Something has said how long the file is, and nothing has changed that since. */
+static void believed_end_locked(struct believed *b, uint64_t size)
+{
+	if (atomic_load(&b->locked_end))
+		atomic_store(&b->locked_end, size + 1);
+}
+
 /* WRITEs change the size without the lock. They count as under way, or have left news, before
  * they do. The kernel has asked at `since`, and the server was asked at `asked`. */
 static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr, uint64_t since,
@@ -115,10 +123,39 @@ static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr,
 	cut_locked(ino, attr->size, attr->change, asked);
 	believed_news(ino);
 	b->doubt = !taken;
+	if (taken && asked > atomic_load(&b->lock_ns))
+		believed_end_locked(b, attr->size);
 	if (taken)
 		atomic_store(&b->told_size, attr->size);
 	else if (atomic_load(&b->told_size) != attr->size)
 		atomic_store(&b->told_size, NOBODY_KNOWS);
+}
+
+void believed_lock_end(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr)
+{
+	struct believed *b = believed_of(ino);
+
+	inode_lock(t, ino);
+	atomic_store(&b->locked_end, attr ? attr->size + 1 : 0);
+	believed_raise(&b->lock_ns, mono_ns());
+	if (attr)
+		cut_locked(ino, attr->size, attr->change, 0);
+	inode_unlock(t, ino);
+}
+
+void believed_reaches(struct inode *ino, uint64_t end)
+{
+	struct believed *b = believed_of(ino);
+
+	if (atomic_load(&b->locked_end))
+		believed_raise(&b->locked_end, end + 1);
+}
+
+uint64_t believed_append(const struct inode *ino, uint64_t off)
+{
+	uint64_t end = atomic_load(&believed_of(ino)->locked_end);
+
+	return end && vfs_has_locks(ino) ? end - 1 : off;
 }
 
 void believed_unheard(struct inode *ino)
@@ -281,8 +318,10 @@ bool believed_set_locked(struct inode_table *t, struct inode *ino, struct nfs_at
 	if (mtime)
 		atomic_store(&b->mtime_ahead, 0);
 	believed_answer_locked(t, ino, attr, since, asked, UINT64_MAX);
-	if (!atomic_load(&b->writing))
+	if (!atomic_load(&b->writing)) {
 		atomic_store(&b->told_size, attr->size);
+		believed_end_locked(b, attr->size);
+	}
 	b->set_change = attr->change;
 	believed_taken_anyway_locked(b);
 	b->doubt = false;

@@ -60,6 +60,12 @@
  * in the queue at the next time. A READ ahead that the thread has sent before may be taken for something
  * else. By all of these a read() under a lock may miss the file's new size, but reads no old page.
  *
+ * Appends: the kernel appends where it believes the end to be. OPEN sees to that. A lock promises what was
+ * appended since, but the kernel does not ask when it appends, although it was told to forget. So the end
+ * that LOCK brings is kept, with this mount's own changes and what the kernel is told later (locked_end), and
+ * while this mount has a lock such a WRITE goes there, and what the kernel has put into its pages goes like
+ * those that a direct write has bypassed.
+ *
  * Pages: when an asynchronous direct write ends, the kernel keeps pages that readers filled
  * meanwhile, with the old bytes. It drops a file's pages when it sees another mtime, and it
  * asks for the mtime before each read() if it was told to forget the attributes. So it is
@@ -115,6 +121,8 @@ struct believed {
 					 * earlier requests */
 	_Atomic uint64_t told_size;     /* the size that the kernel believes, or NOBODY_KNOWS */
 	_Atomic unsigned writing;       /* WRITEs under way */
+	_Atomic uint64_t locked_end;    /* one more than where the file ends, as LOCK has said and what came
+					 * since; 0: not known */
 	uint64_t set_change;            /* [s] the change attribute after the newest SETATTR */
 	struct list ends;               /* [s] the open_ends of open files */
 	struct timespec told_mtime;     /* [s] as the server had it */
@@ -220,6 +228,12 @@ bool believed_written_past(struct inode *ino);
 /* The file is written up to `end`. The kernel hears of that soon; if it does not after all,
  * believed_unheard() follows. */
 void believed_wrote(struct inode *ino, uint64_t end);
+/* LOCK has brought attr; NULL: none. */
+void believed_lock_end(struct inode_table *t, struct inode *ino, const struct nfs_attr *attr);
+/* The file goes up to `end` now, whether or not the kernel hears of that. */
+void believed_reaches(struct inode *ino, uint64_t end);
+/* The kernel appends at `off`. While this mount has a lock of the file: where that has to go. */
+uint64_t believed_append(const struct inode *ino, uint64_t off);
 /* The kernel is about to hear that a READ, which it asked for at `since`, found the file's
  * end at `end`. */
 void believed_read_short(struct inode_table *t, struct inode *ino, uint64_t end, uint64_t since);

@@ -95,9 +95,9 @@ static bool goes_past(const struct fs_req *r)
 static void past_the_pages(struct fs_req *r)
 {
 	const struct believed *b = believed_of(r->op.ino);
-	bool direct = is_direct(&r->fi);
+	bool direct = is_direct(&r->fi) || r->moved;
 
-	if (!goes_past(r) || b->solo || (!direct && !atomic_load(&b->paged)))
+	if (!(goes_past(r) || r->moved) || b->solo || (!direct && !atomic_load(&b->paged)))
 		return;
 	if (believed_written_past(r->op.ino) && direct && r->req)
 		fs_forget_attr(r);
@@ -109,6 +109,8 @@ static void believe_written(struct fs_req *r, int status)
 	struct inode *ino = r->op.ino;
 	uint64_t end = r->op.data.start + r->op.data.filled;
 
+	if (r->op.data.filled)
+		believed_reaches(ino, end);
 	if (r->op.data.filled && r->req) {
 		believed_wrote(ino, end);
 		if (!is_direct(&r->fi) && !r->fi.writepage)
@@ -117,6 +119,8 @@ static void believe_written(struct fs_req *r, int status)
 	} else if (r->op.data.filled) {
 		believed_unheard(ino);
 	}
+	if (r->op.data.filled && r->moved)
+		believed_unheard(ino);
 	atomic_fetch_sub(&believed_of(ino)->writing, 1);
 	if (status)
 		readback_spoil(ino);       /* the server may have executed it */
@@ -151,21 +155,34 @@ static void data_refused(struct fs_req *r)
 	fs_end_err(r, ESTALE);
 }
 
-/* An append that would overwrite data. The kernel asks for the attributes when a program does,
- * or when the file is opened again. true: r has been answered, or is soon. */
-static bool is_stale(struct fs_req *r, uint64_t offset)
+/* The kernel asks for the attributes when a program does, or when the file is opened again. */
+static void append_refused(struct fs_req *r, uint64_t offset)
 {
-	struct fs_file *f = fs_file_of(r->op.file);
-
-	if (r->fi.writepage || offset >= atomic_load(&f->end.end))
-		return false;
 	log_warn("an append at %" PRIu64 " was refused (ESTALE): the file on %s was longer than that "
 		 "when it was opened; open it again", offset, fs_of_req(r)->vfs.cl->cfg.server);
 	if (is_direct(&r->fi))
-		atomic_store(&f->refused, offset + 1);
+		atomic_store(&fs_file_of(r->op.file)->refused, offset + 1);
 	atomic_fetch_add(&believed_of(r->op.ino)->differing, 1);
 	fs_forget_then(r, false, data_refused);
-	return true;
+}
+
+/*
+ * An append goes where it has to (believed.h). false: it would overwrite data, and r has been answered, or
+ * is soon. Of a direct one the kernel may send several requests together, and nobody knows which of them
+ * is the first: one is moved, and the others are refused.
+ */
+static bool append_begins(struct fs_req *r, uint64_t *off)
+{
+	uint64_t to = r->fi.writepage ? *off : believed_append(r->op.ino, *off);
+	bool beside = is_direct(&r->fi) && atomic_load(&believed_of(r->op.ino)->writing);
+
+	r->moved = to != *off;
+	if (r->fi.writepage || (to >= atomic_load(&fs_file_of(r->op.file)->end.end) && !(r->moved && beside))) {
+		*off = to;
+		return true;
+	}
+	append_refused(r, *off);
+	return false;
 }
 
 bool fs_is_roll_back(struct fs_file *f, uint64_t size)
@@ -186,6 +203,7 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 {
 	struct fs_req *r = fs_req_file(req, fi);
 	size_t size = bufv->buf[0].size;
+	uint64_t at = (uint64_t)off;
 
 	if (!r)
 		return;
@@ -199,12 +217,12 @@ void fs_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *bufv, off_
 		fs_req_free(r);
 		return;
 	}
-	if ((fi->flags & O_APPEND) && is_stale(r, (uint64_t)off))
+	if ((fi->flags & O_APPEND) && !append_begins(r, &at))
 		return;
 	op_data_begins(&r->op);
 	r->op.end = write_end;
 	r->op.data.size = size;
-	r->op.data.start = r->op.call.args.io.offset = (uint64_t)off;
+	r->op.data.start = r->op.call.args.io.offset = at;
 	r->op.data.quick = may_be_held(fi);
 	r->op.data.writeback = fi->writepage;
 	atomic_fetch_add(&believed_of(r->op.ino)->writing, 1);

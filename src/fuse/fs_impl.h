@@ -136,6 +136,7 @@ struct fs_req {
 	} drop;
 	mode_t type;                    /* make.c: what is to be made (S_IFMT) */
 	uint32_t mask;                  /* ACCESS */
+	bool moved;                     /* data.c: an append goes where the kernel does not expect it */
 	enum nfs_acl_kind acl;          /* xattr.c: which list */
 	size_t room;                    /* the same: the kernel's; 0: it asks how much it needs */
 	struct {                        /* readdir.c: what the kernel asks for */

@@ -71,6 +71,7 @@ static void lock_end(struct vfs_op *op)
 	}
 	atomic_fetch_add(&b->differing, !b->solo);
 	vfs_lock_told(op);
+	believed_lock_end(&op->vl->vfs->inodes, op->ino, op->call.res.has_attr ? &op->call.res.attr : NULL);
 	if (b->solo) {
 		fs_end_status(op);
 		return;

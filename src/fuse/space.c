@@ -73,6 +73,8 @@ void fs_range_ends(struct fs_req *r, uint64_t end, bool done, bool unsaid)
 {
 	struct inode *ino = r->op.ino;
 
+	if (done)
+		believed_reaches(ino, end);
 	if (done && r->req) {
 		believed_wrote(ino, end);
 		believed_forgets(ino);

@@ -386,6 +386,20 @@ bool vfs_unlock_owner(struct vfs_op *op, uint64_t key)
 	return true;
 }
 
+bool vfs_has_locks(const struct inode *ino)
+{
+	struct vfs_locks *l = locks_of(ino);
+	bool any = false;
+
+	if (!l)
+		return false;
+	pthread_mutex_lock(&l->mu);
+	list_for_each_entry(const struct lock_owner, o, &l->owners, node)
+		any |= o->held;
+	pthread_mutex_unlock(&l->mu);
+	return any;
+}
+
 /* With mu: an owner of f that has locks; those that have none end. */
 static struct lock_owner *owner_of_file_locked(struct vfs_locks *l, const struct file *f)
 {

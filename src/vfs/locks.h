@@ -111,6 +111,8 @@ void vfs_getlk(struct vfs_op *op);
 /* The owner has closed one of its opens: all that it has of the file is unlocked. false: it has
  * nothing, and op does not end. */
 bool vfs_unlock_owner(struct vfs_op *op, uint64_t key);
+/* Has somebody of this mount a lock of it? */
+bool vfs_has_locks(const struct inode *ino);
 /* vfs_setlk() has succeeded: its attributes, if it has any, are the newest ones. */
 void vfs_lock_told(struct vfs_op *op);
 

@@ -28,7 +28,7 @@ static struct state {                   /* of one owner's number */
 static unsigned nstates;
 static unsigned calls[NFS_OP_MAX];
 static int lock_fails;                  /* LOCK is executed, and ends with this */
-static uint64_t change = 1;
+static uint64_t change = 1, file_size;
 static unsigned opens;
 
 static struct state *state_of(uint64_t number, const struct nfs_open *o)
@@ -81,6 +81,7 @@ static int denied(struct nfs_call *c, const struct state *s, unsigned at)
 }
 
 static uint64_t last_owner;             /* who asked last */
+static uint64_t written_at;             /* the last WRITE */
 
 static int do_lock(struct nfs_call *c)
 {
@@ -102,7 +103,8 @@ static int do_lock(struct nfs_call *c)
 		own->held[b] = a->write ? NFS_RANGE_WRITE : NFS_RANGE_READ;
 	}
 	c->res.lock.held = true;
-	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change };
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change,
+					 .size = file_size };
 	c->res.has_attr = true;
 	return lock_fails;
 }
@@ -143,15 +145,19 @@ static int decode(struct nfs_call *c, XDR *x)
 		c->open->nr = opens++;
 		break;
 	case NFS_OP_WRITE:
+		written_at = c->args.io.offset;
 		c->res.io.len = c->args.io.data[0].len;
 		c->res.io.stable = false;
+		if (file_size < written_at + c->res.io.len)
+			file_size = written_at + c->res.io.len;
 		return 0;
 	case NFS_OP_COMMIT:
 		return 0;
 	default:
 		break;
 	}
-	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change };
+	c->res.attr = (struct nfs_attr){ .mode = S_IFREG | 0644, .nlink = 1, .fileid = 100, .change = change,
+					 .size = file_size };
 	c->res.has_attr = true;
 	return 0;
 }
@@ -824,6 +830,72 @@ Test(fs_locks, a_thread_that_does_not_end)
 /* ---- a read() that another one's lock must not harm: forget.c ---- */
 
 /* A read() asks for attributes. Returns the call's XID. */
+/* Where the server has what is written there. */
+static uint64_t append(unsigned f, uint64_t off, int flags)
+{
+	struct fuse_write_in in = { .fh = files[f], .offset = off, .size = 100, .flags = (uint32_t)flags | O_APPEND };
+	struct fuse_in_header h = fs_play_header(FUSE_WRITE, FUSE_ROOT_ID, sizeof(in) + 100);
+	struct fuse_flush_in flush = { .fh = files[f], .lock_owner = 99 };
+	struct ask *a;
+
+	written_at = UINT64_MAX;
+	fs_play_request(&h, &in, sizeof(in));
+	for (unsigned i = 0; i < 50 && !answer.count; i++) {
+		settle();
+		lane_play_run(5);
+	}
+	cr_assert(answer.count == 1 && !answer.error);
+	a = ask(FUSE_FLUSH, &flush, sizeof(flush));
+	for (unsigned i = 0; i < 50 && !a->answered; i++) {
+		settle();
+		lane_play_run(5);
+	}
+	cr_assert(a->answered && !a->error);
+	return written_at;
+}
+
+/* There are pages, which are dropped before the answer. */
+static void lock_all(void)
+{
+	struct ask *lock = set_lock(FUSE_SETLK, 0, 1, 0, INT64_MAX, F_WRLCK);
+
+	for (unsigned i = 0; i < 100 && !lock->answered; i++) {
+		settle();
+		lane_play_run(5);
+	}
+	cr_assert(lock->answered && !lock->error);
+}
+
+/*
+ * The kernel appends where it believes the end to be, and does not ask, although it was told to forget:
+ *
+ *     open(O_APPEND): 0 bytes     others write 500     lock     write(): WRITE at 0
+ */
+Test(fs_locks, an_append_is_behind_what_the_lock_promises)
+{
+	cr_assert_eq(append(0, 0, O_RDWR), 0, "without locks it is the kernel's");
+	file_size = 500;
+	change++;
+	lock_all();
+	fs_play_tell(fs.root);
+	notice.count = 0;
+	cr_assert_eq(append(0, 100, O_RDWR), 500);
+	cr_assert_eq(notice.count, 1, "what the kernel has put into its pages is not there");
+	cr_assert_eq(append(0, 200, O_RDWR), 600, "behind its own");
+	cr_assert_eq(append(1, 300, O_RDWR), 700, "any process's");
+	cr_assert_eq(append(1, 800, O_RDWR), 800, "the kernel has asked since");
+	cr_assert_eq(append(1, 900, O_RDWR | O_DSYNC), 900);
+	cr_assert_eq(append(0, 400, O_RDWR | O_DIRECT), 1000);
+	cr_assert_eq(try_lock(0, 1, 0, INT64_MAX, F_UNLCK), 0);
+	cr_assert_eq(append(0, 1150, O_RDWR), 1150, "nobody promises");
+	/* Others have cut it. */
+	file_size = 50;
+	change++;
+	lock_all();
+	cr_assert_eq(append(0, 1250, O_RDWR), 50);
+	cr_assert_eq(try_lock(0, 1, 0, INT64_MAX, F_UNLCK), 0);
+}
+
 static uint32_t read_asks(struct ask **a)
 {
 	struct fuse_getattr_in in = { .getattr_flags = FUSE_GETATTR_FH, .fh = files[0] };
@@ -857,6 +929,32 @@ Test(fs_locks, attributes_asked_for_before_the_lock)
 	cr_assert(reads->answered && !reads->error);
 	cr_assert_eq(calls[NFS_OP_GETATTR], 2);
 	flush_file(0, 1);
+	flush_file(1, 2);
+}
+
+/* That is older than the lock: an append does not go by it. The next answer is not. */
+Test(fs_locks, an_append_after_an_older_answer)
+{
+	struct ask *reads, *lock;
+	uint32_t getattr;
+
+	getattr = read_asks(&reads);
+	file_size = 500;
+	lock = set_lock(FUSE_SETLK, 1, 2, 0, INT64_MAX, F_WRLCK);
+	lane_play_reply(last_xid);
+	lane_play_run(150);
+	cr_assert(lock->answered && !lock->error);
+	file_size = 20;
+	lane_play_reply(getattr);
+	settle();
+	cr_assert_eq(append(0, 20, O_RDWR), 500);
+	change++;
+	file_size = 2000;
+	lane_play_run(10);
+	read_asks(&reads);
+	settle();
+	cr_assert(reads->answered);
+	cr_assert_eq(append(0, 600, O_RDWR), 2000, "another client has a lock of another range");
 	flush_file(1, 2);
 }
 
