@@ -131,6 +131,7 @@ static void op_open_begins(struct vfs_op *op, bool named)
 {
 	op->open.opening = false;
 	op->open.named = named;
+	op->open.delegation = 0;
 	op->open.names.n = 0;
 	op->release = op_open_release;
 }

@@ -109,9 +109,8 @@ bool promised_opens(struct vfs_op *op)
 	struct inode_table *t = &op->vl->vfs->inodes;
 	struct op_open *o = &op->open;
 	const struct promised *p;
-	bool is;
+	uint64_t asked_ns = 0;
 
-	op->call.res.open = (struct nfs_open_results){ 0 };
 	o->delegation = promised_delegation(op);
 	/* A READ of another open may be executed behind OPEN, and have its reply before. */
 	o->reads = atomic_load(&op->ino->reads) - (!o->delegation && atomic_load(&op->ino->nfiles));
@@ -119,17 +118,17 @@ bool promised_opens(struct vfs_op *op)
 		return false;
 	inode_lock(t, op->ino);
 	p = op->ino->promised;
-	is = promised_holds_locked(op, p, o->delegation) && promised_is_named_locked(op);
-	if (is) {
+	if (promised_holds_locked(op, p, o->delegation) && promised_is_named_locked(op)) {
 		op->call.res.attr = p->attr;
-		op->asked_ns = p->asked_ns;
+		asked_ns = p->asked_ns;
 	}
 	inode_unlock(t, op->ino);
-	if (is)
+	if (asked_ns)
 		op->call.open = nfs_open_again(s, &op->ino->file, o->delegation, &op->cred,
 					       op->call.args.file.exec);
-	if (!op->call.open)
+	if (!asked_ns || !op->call.open)
 		return false;
+	op->asked_ns = asked_ns;
 	o->delegation = 0;
 	op->call.res.status = 0;
 	return true;

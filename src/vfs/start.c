@@ -222,6 +222,7 @@ static struct nfs_file *op_file(struct nfs_call *c, const struct nfs_fh *fh)
 /* true: the file is open already. Not in line, or it makes each call dearer. */
 static bool __attribute__((noinline)) op_opens(struct vfs_op *op)
 {
+	op->call.res.open = (struct nfs_open_results){ 0 };
 	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
 	if ((op->call.args.file.flags & O_ACCMODE) == O_RDONLY)
 		return promised_opens(op);

@@ -14,6 +14,7 @@
 
 struct nfs_open {
 	struct rpc_cred cred;
+	uint64_t under;                 /* which delegation */
 };
 
 static const struct nfs_fh fh = { .len = 4, .data = "file" }, other = { .len = 4, .data = "othr" };
@@ -69,7 +70,7 @@ static void give(struct nfs_call *c)
 	struct nfs_file *f = c->args.file.get(c, c->args.fh);
 
 	nfs_file_put(f);
-	if (!grants || number)
+	if (!grants || number || c->args.file.flags != O_RDONLY)
 		return;
 	of = given.file = f;
 	number = ++numbers;
@@ -88,6 +89,7 @@ static int decode_open(struct nfs_call *c)
 	opens++;
 	server_opens++;
 	give(c);
+	c->open->under = c->args.file.flags == O_RDONLY ? number : 0;
 	return 0;
 }
 
@@ -167,7 +169,7 @@ static uint64_t delegated(const struct nfs_server *s, struct nfs_file *f)
 static bool stays(struct nfs_server *s, struct nfs_open *o)
 {
 	(void)s;
-	if (!number || nkept == 8)
+	if (!number || o->under != number || nkept == 8)
 		return false;
 	kept[nkept++] = o;
 	return true;
@@ -483,7 +485,12 @@ Test(vfs_kept, another_name)
 	vfs_play_open(ino, O_RDONLY, true);
 	reply_to_everything();
 	cr_assert_eq(vfs_answer.status, -NFS_EMOVED);
-	/* By its newest name, which the kernel has looked up since. */
+	/* Its own is the newest one again. */
+	look_up();
+	inode_put(&vfs.inodes, ino, 1);
+	vfs_play_open(ino, O_RDONLY, true);
+	reply_to_everything();
+	cr_assert_eq(vfs_answer.status, -NFS_EMOVED);
 	inode_unnamed(&vfs.inodes, root->id, "b");
 	cr_assert_eq(open_close(), 0);
 }
