@@ -39,7 +39,7 @@ opens() { cat "$clients"/*/states | grep -c 'type: open'; }
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
 # Some programs ask for attributes when they have opened a file, and cat does: after a READ that is a call, because
 # of the time of access.
-printf %4096s >"$TMPDIR/4k"
+printf %4096s '' >"$TMPDIR/4k"
 reads() { local all; read -rN 4096 all <"$1" && (( ${#all} == 4096 )); }
 has_one() {
 	local before
