@@ -168,19 +168,23 @@ static void append_refused(struct fs_req *r, uint64_t offset)
 
 /*
  * An append goes where it has to (believed.h). false: it would overwrite data, and r has been answered, or
- * is soon. Of a direct one the kernel may send several requests together, and nobody knows which of them
- * is the first: one is moved, and the others are refused.
+ * is soon. Of a direct one the kernel sends several requests together, and nobody knows which of them is
+ * the first: so it is not moved.
  */
 static bool append_begins(struct fs_req *r, uint64_t *off)
 {
-	uint64_t to = r->fi.writepage ? *off : believed_append(r->op.ino, *off);
-	bool beside = is_direct(&r->fi) && atomic_load(&believed_of(r->op.ino)->writing);
+	uint64_t end = atomic_load(&fs_file_of(r->op.file)->end.end), to = believed_append(r->op.ino, *off);
 
-	r->moved = to != *off;
-	if (r->fi.writepage || (to >= atomic_load(&fs_file_of(r->op.file)->end.end) && !(r->moved && beside))) {
-		*off = to;
+	if (r->fi.writepage)
 		return true;
+	if (!is_direct(&r->fi)) {
+		r->moved = to != *off;
+		*off = to;
+	} else if (end < to) {
+		end = to;
 	}
+	if (*off >= end)
+		return true;
 	append_refused(r, *off);
 	return false;
 }
