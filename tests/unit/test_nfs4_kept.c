@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include "fake_lane.h"
 #include "nfs4_play.h"
@@ -326,6 +327,37 @@ Test(nfs4_kept, the_server_wants_idle_ones_back)
 	cr_assert(stays(first));
 	nfs4_delegs_recall_any(&n4.delegs, 0);
 	cr_assert_eq(closed(nfs4_delegs_take(&cl4.server)), 1);
+}
+
+/* A mount of its own, which has a session and nothing else. */
+static void another_mount(void)
+{
+	struct nfs4_client *n = calloc(1, sizeof(*n));
+
+	cr_assert_not_null(n);
+	pthread_mutex_init(&n->slots.mu, NULL);
+	nfs4_opens_init(n);
+	nfs4_delegs_init(&n->delegs);
+	nfs4_belief_init(&n->belief);
+	nfs4_back_init(&n->back);
+	nfs4_identity_init(&n->identity);
+	n->back.has = true;
+	n->nslots = SLOTS;
+	n->epoch = 1;
+	cl4.server.vdata = n;
+}
+
+/* Nobody has taken what stays, because no server answers. (ASan sees what is wrong.) */
+Test(nfs4_kept, the_mount_ends_without_the_server)
+{
+	nfs4_open_put(first);
+	another_mount();
+	give();
+	cr_assert(stays(first) && stays(one_more()));
+	nfs4_delegs_drop_all(&cl4.server);
+	nfs4_free(&cl4.server);
+	cl4.server.vdata = &n4;
+	cr_assert_eq(file->opens, 0);
 }
 
 /* ---- two at a time ---- */

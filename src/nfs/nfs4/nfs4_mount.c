@@ -50,8 +50,9 @@ void nfs4_free(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 
-	nfs4_opens_fini(n);
+	/* Delegations have opens that stay with them: they go first. */
 	nfs4_delegs_fini(&n->delegs);
+	nfs4_opens_fini(n);
 	nfs4_identity_fini(&n->identity);
 	nfs4_back_fini(&n->back);
 	pthread_mutex_destroy(&n->slots.mu);
