@@ -10,13 +10,34 @@ bool behind_since(const struct inode *ino, uint64_t since)
 	return x && (atomic_load(&x->count) || atomic_load(&x->left_ns) >= since);
 }
 
+static void left_cut_locked(struct extents *x, uint64_t size)
+{
+	if (x->left_end > size)
+		x->left_end = size;
+	if (x->left_end_before > size)
+		x->left_end_before = size;
+}
+
+/* The server was asked at `since`, and had everything by then: if that went further, others have cut it. */
+static void left_others_cut(struct extents *x, uint64_t size, uint64_t since)
+{
+	if (!x || since == UINT64_MAX || (x->left_end <= size && x->left_end_before <= size))
+		return;
+	pthread_mutex_lock(&x->mu);
+	if (atomic_load(&x->left_ns) < since)
+		left_cut_locked(x, size);
+	pthread_mutex_unlock(&x->mu);
+}
+
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
 {
 	struct extents *x = extents_of(ino);
 	uint64_t end = 0;
 
-	if (!behind_since(ino, since))
+	if (!behind_since(ino, since)) {
+		left_others_cut(x, attr->size, since);
 		return;
+	}
 	pthread_mutex_lock(&x->mu);
 	if (atomic_load(&x->left_ns) >= since)
 		end = x->left_end > x->left_end_before ? x->left_end : x->left_end_before;
@@ -35,10 +56,7 @@ void behind_cut(struct inode *ino, uint64_t size)
 	if (!x)
 		return;
 	pthread_mutex_lock(&x->mu);
-	if (x->left_end > size)
-		x->left_end = size;
-	if (x->left_end_before > size)
-		x->left_end_before = size;
+	left_cut_locked(x, size);
 	pthread_mutex_unlock(&x->mu);
 }
 

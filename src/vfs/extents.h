@@ -63,7 +63,8 @@ struct extents {
 	_Atomic uint64_t left_ns;       /* when a WRITE last left */
 	/* The highest end of those that the server has: since left_from_ns, and in the minute
 	 * before that. */
-	uint64_t left_end, left_end_before, left_from_ns;
+	_Atomic uint64_t left_end, left_end_before;     /* changed under mu */
+	uint64_t left_from_ns;
 	_Atomic uint64_t errors;        /* how many WRITEs have failed */
 	int error;                      /* the newest of these, -errno */
 	_Atomic unsigned taken[ARENA_CLASSES];  /* buffers */

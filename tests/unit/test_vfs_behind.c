@@ -1096,6 +1096,29 @@ Test(vfs_behind, the_size_after_a_truncation)
 	end();
 }
 
+/* Nor what it had before others cut it, once the server has said so. */
+Test(vfs_behind, the_size_after_others_have_cut_it)
+{
+	begin_plain(60);
+	write_at(0, 90000);
+	close_file();
+	finish();
+	memory.size = disk.size = now.size = 5000;
+	ask_getattr();
+	finish();
+	cr_assert_eq(vfs_answer.attr.size, 5000);
+	write_at(0, 10);
+	ask_getattr();
+	finish();
+	/* That WRITE leaves while the server is asked. */
+	ask_getattr();
+	list_for_each(n, &vl->active)
+		container_of(n, struct vfs_op, node)->asked_ns = 0;
+	finish();
+	cr_assert_eq(vfs_answer.attr.size, 5000);
+	end();
+}
+
 /* ---- READs ---- */
 
 static const struct ask *newest(void)
