@@ -21,7 +21,8 @@ static bool is_social(const struct file *f, const struct op *o)
 	switch (o->what) {
 	case WRITE: return !(o->flags & O_APPEND) && f && o->off + o->len <= f->size;
 	case OPEN: return !(o->flags & (O_CREAT | O_TRUNC));
-	case CLOSE: case READ: case PEEK: case POKE: case FSYNC: case MSYNC: case FSTAT: return true;
+	case CLOSE: case READ: case PEEK: case POKE: case FSYNC: case MSYNC: case FSTAT: case LOCK:
+	case UNLOCK: case TEST: return true;
 	default: return false;
 	}
 }
@@ -41,12 +42,25 @@ static bool fits_beside(const struct file *f, const struct op *o)
 }
 
 /* An open that only reads does not tell the kernel where the file ends. */
-static bool knows_end(const struct file *f, unsigned mount)
+static bool knows_end_from(const struct file *f, unsigned mount, uint32_t floor)
 {
-	for (uint32_t i = f->wfloor[mount]; i < f->nevents; i++)
+	for (uint32_t i = floor; i < f->nevents; i++)
 		if (f->events[i].mount != mount)
 			return false;
 	return true;
+}
+
+static bool knows_end(const struct file *f, unsigned mount)
+{
+	uint32_t opened = f->wfloor[mount], locked = f->lfloor[mount];
+
+	return knows_end_from(f, mount, opened > locked ? opened : locked);
+}
+
+/* Nor does a lock, at once. */
+static bool maps_end(const struct file *f, unsigned mount)
+{
+	return knows_end(f, mount) && knows_end_from(f, mount, f->weak[mount][0]);
 }
 
 static bool allows_write(const struct op *o, const struct slot *s)
@@ -56,9 +70,15 @@ static bool allows_write(const struct op *o, const struct slot *s)
 	uint32_t off = s->flags & O_APPEND ? f->size : o->off;
 
 	if (!writes(s->flags) || !o->len || off + o->len > cfg.size ||
-	    half_of(f, off + o->len - 1) != half || !may_write(f, mount, half))
+	    half_of(f, off + o->len - 1) != half)
 		return false;
-	return !(s->flags & O_APPEND) || (!f->split && knows_end(f, mount));
+	if (!may_write(f, mount, half) && !(f->split && locks_cover(f, o) && may_follow(f, mount, half)))
+		return false;
+	if (!(s->flags & O_APPEND))
+		return true;
+	/* FUSE does not say which of the requests of a direct write is the first: ESTALE, if it did not
+	 * know the end. */
+	return !f->split && (s->flags & O_DIRECT ? knows_end_from(f, mount, f->wfloor[mount]) : knows_end(f, mount));
 }
 
 /* In the kernel's own client direct reads and writes may pass over what a mapping has changed: its
@@ -85,6 +105,7 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 		return false;
 	switch (o->what) {
 	case CLOSE: case FSYNC: case FSTAT: return true;
+	case LOCK: case UNLOCK: case TEST: return locks_allow(o, s);
 	case READ: return reads(s->flags) && o->len;
 	case WRITE: return allows_write(o, s);
 	case FTRUNCATE:
@@ -95,12 +116,12 @@ static bool allows_slot(const struct op *o, const struct slot *s)
 	/* Nobody else may cut it: reading behind the end is SIGBUS. */
 	case PEEK:
 		return s->mapped && !f->wild && o->off + o->len <= f->size &&
-		       (f->split || (f->owner[0] == mount_of(o) && !f->gone && knows_end(f, mount_of(o))));
+		       (f->split || (f->owner[0] == mount_of(o) && !f->gone && maps_end(f, mount_of(o))));
 	case POKE:
 		return s->mapped && (s->flags & O_ACCMODE) == O_RDWR && !f->wild &&
 		       o->off + o->len <= f->size && f->owner[half_of(f, o->off)] == mount_of(o) &&
 		       half_of(f, o->off + o->len - 1) == half_of(f, o->off) && !f->gone &&
-		       (f->split || knows_end(f, mount_of(o)));
+		       (f->split || maps_end(f, mount_of(o)));
 	/* msync() of a mapping that cannot be written to does nothing. */
 	case MSYNC:
 		return s->mapped && (s->flags & O_ACCMODE) == O_RDWR && o->off + o->len <= f->size;
@@ -143,7 +164,7 @@ bool is_slotted(const struct op *o)
 {
 	switch (o->what) {
 	case CLOSE: case READ: case WRITE: case FTRUNCATE: case MAP: case UNMAP: case PEEK: case POKE:
-	case MSYNC: case FSYNC: case FSTAT: return true;
+	case MSYNC: case FSYNC: case FSTAT: case LOCK: case UNLOCK: case TEST: return true;
 	default: return false;
 	}
 }

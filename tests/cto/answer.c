@@ -91,7 +91,7 @@ static bool check_data(const struct begun *b, int64_t n, const uint8_t *data, ch
 		return false;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = b->op.off + i, floor = b->floors[half_of(f, at)];
+		uint32_t at = b->op.off + i, floor = b->bytes[half_of(f, at)];
 
 		if ((f->now[at] == data[i] && at < f->size) || may_be(f, at, floor, data[i]))
 			continue;
@@ -112,7 +112,7 @@ static struct file *find_ino(uint64_t ino)
 	return NULL;
 }
 
-static bool expect(int got, int want, char *why, size_t size)
+bool expect(int got, int want, char *why, size_t size)
 {
 	if (got != want)
 		snprintf(why, size, "'%s', not '%s'", got ? strerror(got) : "done", want ? strerror(want) : "done");
@@ -128,12 +128,17 @@ static void publish(const struct begun *b)
 		f->events[i].published |= publishes(b, &f->events[i]);
 }
 
+static void demand(struct begun *b, const uint32_t floors[HALVES])
+{
+	memcpy(b->floors, floors, sizeof(b->floors));
+	memcpy(b->bytes, floors, sizeof(b->bytes));
+}
+
 /* The server's own bytes, read when b had ended. */
 static bool check_promise(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
 			  size_t size)
 {
-	for (unsigned h = 0; h < HALVES; h++)
-		b->floors[h] = b->promised[h];
+	demand(b, b->promised);
 	b->op.off = 0;
 	b->op.len = cfg.size;
 	if (a->server >= 0 && check_data(b, a->server, data, why, size))
@@ -173,9 +178,10 @@ static void opened(struct begun *b, struct file *f)
 
 	model.slots[b->op.worker][b->op.slot] = (struct slot){ .file = f, .flags = b->op.flags };
 	f->keeps[mount] &= !(same && b->first) || hides(f, mount);
-	for (unsigned h = 0; h < HALVES && same && !f->keeps[mount]; h++)
-		if (f->floors[mount][h] < b->published[h])
-			f->floors[mount][h] = b->published[h];
+	if (same && !f->keeps[mount]) {
+		raise_to(f->floors[mount], b->published);
+		raise_to(f->weak[mount], b->published);
+	}
 	if (same && writes(b->op.flags) && f->wfloor[mount] < f->floors[mount][0])
 		f->wfloor[mount] = f->floors[mount][0];
 	f->keeps[mount] |= cfg.old_bytes[mount] && writes(b->op.flags);
@@ -315,12 +321,25 @@ static bool check_stat(struct begun *b, const struct answer *a, char *why, size_
 	return true;
 }
 
-/* An open file that the other mount has removed: the server may not know it any more. */
-static bool is_lost(const struct begun *b)
+bool is_lost(const struct begun *b)
 {
 	const struct file *f = b->file;
 
 	return f && (f->wild || (f->gone && f->remover != mount_of(&b->op) && cfg.mounts > 1));
+}
+
+/* A read beside a change by the same mount may miss how long the file is. Who reads by system calls, or
+ * looks, has the kernel ask. */
+static bool check_found(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
+			size_t size)
+{
+	if (b->beside)
+		memcpy(b->floors, b->weak, sizeof(b->floors));
+	if (b->op.what == FSTAT ? !check_stat(b, a, why, size) : !check_data(b, a->rc, data, why, size))
+		return false;
+	if (b->op.what != PEEK && !(b->op.flags & O_DIRECT))
+		raise_to(b->file->weak[mount_of(&b->op)], b->floors);
+	return true;
 }
 
 static bool check_file(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
@@ -330,6 +349,8 @@ static bool check_file(struct begun *b, const struct answer *a, const uint8_t *d
 	struct slot *s = &model.slots[o->worker][o->slot];
 	int flags = s->flags;
 
+	if (o->what == CLOSE || o->what == UNLOCK)
+		locks_released(b);
 	if (o->what == CLOSE)
 		*s = (struct slot){ 0 };
 	else if (o->what == MAP || o->what == UNMAP)
@@ -346,12 +367,10 @@ static bool check_file(struct begun *b, const struct answer *a, const uint8_t *d
 		snprintf(why, size, "%lld bytes", (long long)a->rc);
 		return false;
 	}
-	if (o->what == READ || o->what == PEEK)
-		return check_data(b, a->rc, data, why, size);
-	if (o->what == FSTAT)
-		return check_stat(b, a, why, size);
+	if (o->what == READ || o->what == PEEK || o->what == FSTAT)
+		return check_found(b, a, data, why, size);
 	event_done(b, o->what == WRITE ? flags : o->what == FTRUNCATE || o->what == TRUNCATE ? O_DIRECT : 0);
-	if (o->what != WRITE && promises(o, flags))
+	if (o->what != WRITE && (promises(o, flags) || b->releases))
 		publish(b);
 	return !o->look || check_promise(b, a, data, why, size);
 }
@@ -359,7 +378,9 @@ static bool check_file(struct begun *b, const struct answer *a, const uint8_t *d
 static bool check_server(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
 			 size_t size)
 {
-	b->floors[0] = b->floors[1] = b->file->nevents;
+	const uint32_t all[HALVES] = { b->file->nevents, b->file->nevents };
+
+	demand(b, all);
 	b->op.off = 0;
 	return expect(a->err, 0, why, size) && check_data(b, a->rc, data, why, size);
 }
@@ -370,12 +391,13 @@ bool model_check(const struct op *o, const struct answer *a, const uint8_t *data
 	struct begun *b = &model.begun[o->worker];
 
 	b->on = false;
-	model.nbegun--;
+	model.nbegun -= !b->parked;
 	switch (o->what) {
 	case OPEN: return check_open(b, a, why, size);
 	case MAKE: return check_make(b, a, why, size);
 	case UNLINK: case RENAME: case LINK: return check_name(b, a, why, size);
 	case STAT: return check_stat(b, a, why, size);
+	case LOCK: case TEST: return locks_check(b, a, why, size);
 	case SERVER: return check_server(b, a, data, why, size);
 	case EVENT: case PAUSE: return true;
 	case MKDIR: case RMDIR: return expect(a->err, 0, why, size);

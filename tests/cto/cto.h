@@ -19,6 +19,9 @@
  *   - What fsync(), msync(), close(), and a write() with O_SYNC or O_DIRECT have promised, the
  *     server has when they end (--server). So an old byte that another mount finds afterwards is
  *     in that mount's own cache.
+ *   - Who is granted a lock (--locks) finds what was published before, and who has one keeps
+ *     others away: locks.c.
+ *   - A read with O_DIRECT finds what was published before, as far as its kernel believes the file to go.
  *   - Before that each byte which the other mount finds is what it was at its last open(), or
  *     anything that was written since. It is nothing else.
  *
@@ -48,14 +51,19 @@ enum { MOUNTS = 3, EACH = 2, WORKERS = MOUNTS * EACH, SLOTS = 3, NAMES = 3, IO_M
  * (version 3); all (the kernel's own client). */
 enum old_names { NEVER, READS, ALWAYS };
 
+/* A file has locks of one kind. Locks are of whole cells; the last one has no end (--ends: it has). */
+enum lock_kind { POSIX, OFD, FLOCK, KINDS };
+enum { CELLS = 8, ALL_CELLS = (1 << CELLS) - 1 };
+
 enum what {
 	OPEN, MAKE, CLOSE, READ, WRITE, FTRUNCATE, TRUNCATE, MAP, UNMAP, PEEK, POKE, MSYNC, FSYNC,
-	FSTAT, STAT, UNLINK, RENAME, LINK, SERVER, AGAIN, EVENT, PAUSE, MKDIR, RMDIR, NWHATS
+	FSTAT, STAT, UNLINK, RENAME, LINK, SERVER, AGAIN, EVENT, PAUSE, MKDIR, RMDIR, LOCK, UNLOCK,
+	TEST, NWHATS
 };
 
 /* OPEN: O_*. MAKE: a new file of the greatest size, of which each mount writes one half. PEEK
  * and POKE: by the mapping. SERVER: what the server has, without a mount. AGAIN: what a new open
- * finds; after a difference only (blame.c). EVENT: a command, which is not waited for. */
+ * finds; after a difference only (blame.c). EVENT: a command, which is not waited for. TEST: F_GETLK. */
 struct op {
 	uint8_t what, worker, slot;
 	uint8_t name, name2;            /* below NAMES: mount A's */
@@ -64,6 +72,10 @@ struct op {
 	int flags;
 	uint32_t off, len;              /* off: TRUNCATE: the size; PAUSE: ms; EVENT: which */
 	uint32_t id;                    /* says which bytes are written, see byte_of(); MKDIR: name */
+	/* LOCK, UNLOCK, TEST: */
+	uint8_t kind;                   /* the file's, once it has one */
+	uint8_t cells;                  /* neighbours: a bit for each */
+	bool excl, waits;
 };
 
 struct answer {
@@ -81,6 +93,7 @@ struct config {
 	bool old_bytes[MOUNTS];         /* see keeps in model.h */
 	const char *server;             /* or NULL */
 	bool lies;                      /* fsync() is not done, and said to be */
+	bool locks, ends;
 	const char *events[8];
 	unsigned nevents, every;        /* an event each so many seconds */
 	unsigned mounts;                /* 1: all processes are in one */
@@ -127,6 +140,8 @@ void workers_end(void);
 void worker_begin(const struct op *o);
 /* The answer to what it was asked last. data: what it has read. false: none comes. */
 bool worker_answer(unsigned worker, struct answer *a, const uint8_t **data);
+/* One of those that are asked for, which has answered; in time, or by now. -1: none has. */
+int worker_any(const bool asked[WORKERS], bool in_time);
 
 /* ---- by_front.c ---- */
 
@@ -135,7 +150,7 @@ int64_t by_front(const struct op *o, struct answer *a, uint8_t *data);
 /* This thread has nothing open any more. */
 void by_front_ends(void);
 
-/* ---- model.c, allow.c, answer.c ---- */
+/* ---- model.c, allow.c, answer.c, locks.c ---- */
 
 void model_start(void);
 /* May it be done now? With other operations under way? */
@@ -145,8 +160,17 @@ void model_begins(struct op *o);
 bool model_check(const struct op *o, const struct answer *a, const uint8_t *data, char *why,
 		 size_t size);
 void model_ended(void);
-/* Is something under way? */
+/* Is something under way? Who waits for a lock that another one has does not count. */
 bool model_busy(void);
+/* Has the worker to wait for the lock that it waits for? */
+bool model_must_wait(unsigned worker);
+/* It goes on waiting: others do something meanwhile. */
+void model_waits(unsigned worker);
+/* Of the locks that were granted: those that the process waited for while another one had it; and
+ * reads which only a lock has told that they have to find what is new. */
+void model_counts(unsigned long *granted, unsigned long *waited, unsigned long *news);
+/* A process that has locks, and by which open file. false: nobody has. */
+bool model_holder(unsigned nth, uint8_t *worker, uint8_t *slot);
 uint32_t model_size(unsigned worker, unsigned slot);
 bool model_has(unsigned name);
 
@@ -155,6 +179,16 @@ bool model_has(unsigned name);
 bool model_names(const struct op *o, uint8_t *name);
 /* Would these bytes have been right as the answer to that READ or PEEK, of late? */
 bool model_would_do(const struct op *o, int64_t n, const uint8_t *data);
+
+/* ---- history.c ---- */
+
+void history_start(void);
+/* It has been answered. */
+void history_note(const struct op *o, const struct answer *a, double began);
+/* That is a difference. */
+void history_wrong(const struct op *o);
+/* What was done last with the file of the last difference. */
+void history_print(void);
 
 /* ---- blame.c ---- */
 

@@ -7,7 +7,7 @@
 static const unsigned char weights[NWHATS] = {
 	[OPEN] = 16, [MAKE] = 3, [CLOSE] = 8, [READ] = 30, [WRITE] = 36, [FTRUNCATE] = 3, [TRUNCATE] = 1,
 	[MAP] = 4, [UNMAP] = 2, [PEEK] = 10, [POKE] = 6, [MSYNC] = 2, [FSYNC] = 4, [FSTAT] = 6, [STAT] = 4,
-	[UNLINK] = 2, [RENAME] = 2, [LINK] = 1, [SERVER] = 3,
+	[UNLINK] = 2, [RENAME] = 2, [LINK] = 1, [SERVER] = 3, [LOCK] = 36, [UNLOCK] = 18, [TEST] = 2,
 };
 
 static uint32_t at[WORKERS][SLOTS];     /* where the last one ended */
@@ -18,13 +18,15 @@ static unsigned nfiles;                 /* of each mount */
 static bool maps;                       /* nobody reads or looks otherwise, and so tells the kernel */
 static bool streams;                    /* who reads goes on reading */
 static bool renames;                    /* names change often */
+static bool locks;                      /* who has locks does most */
 
 static unsigned weight_of(unsigned what)
 {
 	bool name = what == UNLINK || what == RENAME || what == LINK || what == TRUNCATE || what == OPEN ||
 		    what == CLOSE;
+	bool lock = what == LOCK || what == UNLOCK || what == TEST;
 
-	return weights[what] * (renames && name ? 4 : 1);
+	return lock && !locks ? 0 : weights[what] * (renames && name ? 4u : 1u);
 }
 
 static unsigned pick_what(void)
@@ -86,6 +88,22 @@ static uint8_t pick_name(unsigned mount)
 	return (uint8_t)(mount * NAMES + chance(nfiles));
 }
 
+static void pick_lock(struct op *o)
+{
+	unsigned first = chance(CELLS), last = first + chance(CELLS - first);
+
+	o->kind = (uint8_t)chance(KINDS);
+	o->cells = chance(3) ? ALL_CELLS : (uint8_t)((2u << last) - (1u << first));
+	o->excl = chance(3);
+	/* The kernel's own client waits for half a minute when it has come too late. */
+	o->waits = o->what == LOCK && chance(cfg.old[mount_of(o)] == ALWAYS ? 16 : 2) == 0;
+}
+
+static bool is_of_file(unsigned what)
+{
+	return what == READ || what == WRITE || what == FSTAT || what == PEEK || what == POKE || what == UNLOCK;
+}
+
 static struct op pick(void)
 {
 	static struct op o;
@@ -94,6 +112,10 @@ static struct op pick(void)
 	/* One of three is more of the same: streams, which are read ahead and gathered. */
 	if ((o.what != READ && o.what != WRITE) || chance(3))
 		o = (struct op){ .what = (uint8_t)pick_what(), .worker = (uint8_t)chance(cfg.workers), .slot = (uint8_t)chance(SLOTS) };
+	if (locks && is_of_file(o.what) && chance(2))
+		model_holder(chance(WORKERS * SLOTS), &o.worker, &o.slot);
+	if (o.what == LOCK || o.what == UNLOCK || o.what == TEST)
+		pick_lock(&o);
 	own = cfg.mounts == 1 ? chance(cfg.families) : mount_of(&o);
 	if (maps && (o.what == READ || o.what == FSTAT || o.what == STAT))
 		o.what = chance(3) ? PEEK : MAP;
@@ -149,6 +171,11 @@ void generate_start(void)
 	maps = !chance(4);
 	streams = !chance(4);
 	renames = !chance(3);
+	locks = cfg.locks && chance(4);
+	if (locks) {
+		nfiles = 1;
+		maps = false;
+	}
 }
 
 struct op generate(void)

@@ -12,6 +12,8 @@
  *   --lies        a fault, to be found: fsync() is said to be done, and is not
  *   --event CMD   done now and then, meanwhile; may be given several times
  *   --every N     that often: seconds (15)
+ *   --locks       fcntl(), open file descriptions, flock(): locks.c
+ *   --ends        none of a range without an end: nfs-ganesha 4.3 does not merge these
  *   --old-reads   opens that only read may reach what had the name before: version 3
  *   --old-names N all opens of mount N (0 to 2) may: the kernel's own client
  *   --old-bytes N mount N may have old bytes of files that it writes to: the kernel's own
@@ -53,7 +55,7 @@ double now_seconds(void)
 static const char *const verbs[NWHATS] = {
 	"open", "make", "close", "read", "write", "ftruncate", "truncate", "mmap", "munmap", "peek", "poke",
 	"msync", "fsync", "fstat", "stat", "unlink", "rename", "link", "server", "again", "event",
-	"pause", "mkdir", "rmdir",
+	"pause", "mkdir", "rmdir", "lock", "unlock", "test",
 };
 
 static void print_flags(int f)
@@ -73,6 +75,16 @@ static void print_flags(int f)
 	}
 }
 
+static void print_lock(const struct op *o)
+{
+	static const char *const kinds[KINDS] = { "posix", "ofd", "flock" };
+
+	printf(" %u %s cells %d to %d", o->slot, kinds[o->kind % KINDS], __builtin_ctz(o->cells),
+	       31 - __builtin_clz(o->cells));
+	if (o->what != UNLOCK)
+		printf("%s%s", o->excl ? " exclusive" : " shared", o->waits ? ", waits" : "");
+}
+
 void print_op(const struct op *o)
 {
 	printf("    #%-6u %s %c%u %-9s", o->id, o->along ? "+" : " ", "ABC"[mount_of(o)], o->worker, verbs[o->what]);
@@ -82,6 +94,7 @@ void print_op(const struct op *o)
 		printf(" %u [%u, +%u)", o->slot, o->off, o->len);
 		break;
 	case FTRUNCATE: printf(" %u to %u", o->slot, o->off); break;
+	case LOCK: case UNLOCK: case TEST: print_lock(o); break;
 	case CLOSE: case MAP: case UNMAP: case FSYNC: case FSTAT: printf(" %u", o->slot); break;
 	case RENAME: case LINK:
 		printf(" %c%u %c%u", "abc"[o->name / NAMES], o->name % NAMES, "abc"[o->name2 / NAMES], o->name2 % NAMES);
@@ -99,32 +112,85 @@ void print_op(const struct op *o)
 
 static struct op under_way[WORKERS];
 static bool busy[WORKERS];
+static double began[WORKERS];
 
-/* All answers. */
-static bool drain(char *why, size_t size)
+static struct reply { struct answer a; const uint8_t *data; } replies[WORKERS];
+
+static bool receive(unsigned i, char *why, size_t size)
 {
-	struct answer a[WORKERS];
-	const uint8_t *data[WORKERS];
+	if (worker_answer(i, &replies[i].a, &replies[i].data))
+		return true;
+	snprintf(why, size, "no answer, or the process is dead (at #%u)", under_way[i].id);
+	history_wrong(&under_way[i]);
+	return false;
+}
 
-	for (unsigned i = 0; i < WORKERS; i++)
-		if (busy[i] && !worker_answer(i, &a[i], &data[i])) {
-			print_op(&under_way[i]);
-			snprintf(why, size, "no answer, or the process is dead");
+static bool settle(unsigned i, char *why, size_t size)
+{
+	const struct reply *r = &replies[i];
+
+	busy[i] = false;
+	ndone++;
+	history_note(&under_way[i], &r->a, began[i]);
+	if (model_check(&under_way[i], &r->a, r->data, why, size))
+		return true;
+	snprintf(why + strlen(why), size - strlen(why), " (at #%u)", under_way[i].id);
+	if (under_way[i].what == READ || under_way[i].what == PEEK)
+		blame(&under_way[i], why, size);
+	history_wrong(&under_way[i]);
+	return false;
+}
+
+/* What others have released is known: who still has to wait, and who has not? One after the other,
+ * because the first may have what the second wants. */
+static bool drain_waiting(char *why, size_t size)
+{
+	bool due[WORKERS], all[WORKERS];
+	int i;
+
+	do {
+		bool any = false;
+
+		for (unsigned k = 0; k < WORKERS; k++) {
+			all[k] = busy[k];
+			due[k] = busy[k] && !model_must_wait(k);
+			any |= due[k];
+		}
+		i = worker_any(any ? due : all, any);
+		if (i < 0 && any) {
+			for (i = 0; !due[i]; i++)
+				;
+			snprintf(why, size, "it waits, although the lock is free (at #%u)", under_way[i].id);
+			history_wrong(&under_way[i]);
 			return false;
 		}
-	for (unsigned i = 0; i < WORKERS; i++) {
-		if (!busy[i])
-			continue;
-		busy[i] = false;
-		ndone++;
-		if (model_check(&under_way[i], &a[i], data[i], why, size))
-			continue;
-		snprintf(why + strlen(why), size - strlen(why), " (at #%u)", under_way[i].id);
-		if (under_way[i].what == READ || under_way[i].what == PEEK)
-			blame(&under_way[i], why, size);
-		return false;
-	}
+		if (i >= 0 && !(receive((unsigned)i, why, size) && settle((unsigned)i, why, size)))
+			return false;
+	} while (i >= 0);
+	for (unsigned k = 0; k < WORKERS; k++)
+		if (busy[k])
+			model_waits(k);
 	return true;
+}
+
+/* Of answers that have come together: unlocks make locks possible, and these are in the way of others. */
+static unsigned turn_of(const struct op *o)
+{
+	return o->what == LOCK ? 2 : o->what == TEST ? 1 : 0;
+}
+
+/* All answers, but for those who wait for a lock that another one has. */
+static bool drain(char *why, size_t size)
+{
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (busy[i] && !under_way[i].waits && !receive(i, why, size))
+			return false;
+	for (unsigned turn = 0; turn < 3; turn++)
+		for (unsigned i = 0; i < WORKERS; i++)
+			if (busy[i] && !under_way[i].waits && turn_of(&under_way[i]) == turn &&
+			    !settle(i, why, size))
+				return false;
+	return drain_waiting(why, size);
 }
 
 static void event(const struct op *o)
@@ -151,6 +217,7 @@ static bool step(struct op *o, char *why, size_t size)
 	model_begins(o);
 	under_way[o->worker] = *o;
 	busy[o->worker] = true;
+	began[o->worker] = now_seconds();
 	worker_begin(o);
 	return true;
 }
@@ -173,14 +240,21 @@ static bool begin_all(char *why, size_t size)
 	return true;
 }
 
+/* Who waits for a lock is let go by that, and has his turn the next time. */
+static bool close_all(char *why, size_t size)
+{
+	for (unsigned k = 0; k < cfg.workers; k++)
+		for (unsigned i = 0; i < cfg.workers * SLOTS; i++)
+			if (!step_alone((struct op){ .what = CLOSE, .worker = (uint8_t)(i / SLOTS), .slot = (uint8_t)(i % SLOTS) }, why, size))
+				return false;
+	return true;
+}
+
 /* Closes everything, and all mounts find the same. */
 static bool look_at_all(char *why, size_t size)
 {
-	if (!drain(why, size))
+	if (!drain(why, size) || !close_all(why, size))
 		return false;
-	for (unsigned i = 0; i < cfg.workers * SLOTS; i++)
-		if (!step_alone((struct op){ .what = CLOSE, .worker = (uint8_t)(i / SLOTS), .slot = (uint8_t)(i % SLOTS) }, why, size))
-			return false;
 	for (unsigned i = 0; i < cfg.workers * cfg.families * NAMES; i++) {
 		struct op o = { .worker = (uint8_t)(i / (cfg.families * NAMES)),
 			.name = (uint8_t)(i % (cfg.families * NAMES)), .len = cfg.size };
@@ -228,9 +302,9 @@ static bool play(const struct op *ops, struct op *record, unsigned *n, char *why
 			break;
 		}
 		o = ops ? ops[i] : generate();
+		good = step(&o, why, size);
 		if (record)
 			record[i] = o;
-		good = step(&o, why, size);
 	}
 	*n = i;
 	good = good && look_at_all(why, size);
@@ -251,12 +325,22 @@ static int differs(struct op *record, unsigned n, char *why, size_t size)
 {
 	printf("a difference, with --seed %llu, in episode %u, after %u operations: %s\n",
 	       (unsigned long long)cfg.seed, nepisodes, n, why);
+	history_print();
 	if (cfg.tries)
 		shrink(record, &n, why, size);
 	printf("%s\n", why);
 	for (unsigned i = 0; i < n; i++)
 		print_op(&record[i]);
 	return 1;
+}
+
+static void say_locks(void)
+{
+	unsigned long granted, waited, news;
+
+	model_counts(&granted, &waited, &news);
+	printf("%lu locks were granted, %lu after others had them; %lu brought what others had written\n", granted,
+	       waited, news);
 }
 
 static int run(void)
@@ -281,6 +365,8 @@ static int run(void)
 		waitpid(event_pid, NULL, 0);
 	printf("no difference: %lu operations in %u episodes, %lu events, --seed %llu\n", ndone, nepisodes,
 	       nevents, (unsigned long long)cfg.seed);
+	if (cfg.locks)
+		say_locks();
 	free(record);
 	return 0;
 }
@@ -288,7 +374,7 @@ static int run(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: cto [--seed N] [--seconds N] [--steps N] [--size N] [--files N] [--server DIR]\n"
-		"           [--lies] [--event CMD]... [--every N] [--old-reads]\n"
+		"           [--lies] [--locks [--ends]] [--event CMD]... [--every N] [--old-reads]\n"
 		"           [--old-names N] [--old-bytes N] [--tries N] [--source SERVER:/EXPORT]\n"
 		"           [--options OPTIONS] DIR [DIR [DIR]]\n");
 	return 2;
@@ -301,6 +387,7 @@ static bool parse(int argc, char **argv)
 		{ "size", 1, NULL, 'z' }, { "files", 1, NULL, 'f' }, { "server", 1, NULL, 'd' },
 		{ "event", 1, NULL, 'e' }, { "every", 1, NULL, 'v' }, { "tries", 1, NULL, 'r' },
 		{ "old-reads", 0, NULL, 'o' }, { "old-names", 1, NULL, 'k' }, { "lies", 0, NULL, 'l' },
+		{ "locks", 0, NULL, 'L' }, { "ends", 0, NULL, 'E' },
 		{ "old-bytes", 1, NULL, 'b' }, { "source", 1, NULL, 'S' }, { "options", 1, NULL, 'O' }, { 0 },
 	};
 	int c;
@@ -322,6 +409,8 @@ static bool parse(int argc, char **argv)
 			break;
 		case 'k': cfg.old[(unsigned)atoi(optarg) % MOUNTS] = ALWAYS; break;
 		case 'b': cfg.old_bytes[(unsigned)atoi(optarg) % MOUNTS] = true; break;
+		case 'E': cfg.ends = true; break;
+		case 'L': cfg.locks = true; break;
 		case 'l': cfg.lies = true; break;
 		case 'S': cfg.source = optarg; break;
 		case 'O': cfg.options = optarg; break;

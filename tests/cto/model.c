@@ -22,6 +22,7 @@ void model_start(void)
 	memset(model.begun, 0, sizeof(model.begun));
 	model.nfiles = model.nbegun = 0;
 	model.tick = 1;
+	history_start();
 	for (unsigned i = 0; i < MOUNTS * NAMES; i++)
 		model.names[i].missed = true;
 }
@@ -134,10 +135,15 @@ static uint32_t last_event(const struct file *f, unsigned half)
 	return 0;
 }
 
-void raise_own(struct file *f, unsigned mount, unsigned half)
+void raise_to(uint32_t floors[HALVES], const uint32_t to[HALVES])
 {
-	uint32_t *floor = &f->floors[mount][half];
+	for (unsigned h = 0; h < HALVES; h++)
+		if (floors[h] < to[h])
+			floors[h] = to[h];
+}
 
+static void raise_floor(const struct file *f, unsigned mount, unsigned half, uint32_t *floor)
+{
 	while (*floor < f->nevents) {
 		const struct event *e = &f->events[*floor];
 
@@ -147,13 +153,24 @@ void raise_own(struct file *f, unsigned mount, unsigned half)
 	}
 }
 
-bool may_write(struct file *f, unsigned mount, unsigned half)
+void raise_own(struct file *f, unsigned mount, unsigned half)
+{
+	raise_floor(f, mount, half, &f->floors[mount][half]);
+	raise_floor(f, mount, half, &f->weak[mount][half]);
+}
+
+bool may_follow(struct file *f, unsigned mount, unsigned half)
 {
 	uint32_t last = last_event(f, half);
 
+	return !f->wild && !f->gone && published_to(f, half) >= last && f->floors[mount][half] >= last;
+}
+
+bool may_write(struct file *f, unsigned mount, unsigned half)
+{
 	if (f->wild || f->owner[half] == mount)
 		return !f->wild;
-	return !f->split && !f->gone && published_to(f, half) >= last && f->floors[mount][half] >= last;
+	return !f->split && may_follow(f, mount, half);
 }
 
 bool may_cut(struct file *f, unsigned mount)
@@ -219,7 +236,7 @@ static void add_event(struct begun *b, bool cuts, uint32_t off, uint32_t len)
 	if (cuts || b->longer)
 		f->size = off + len;
 	*e = (struct event){ .cuts = cuts, .mount = (uint8_t)mount, .half = (uint8_t)half, .off = off,
-			     .len = len, .id = b->op.id, .size = f->size };
+			     .len = len, .id = b->op.id, .size = f->size, .poked = b->op.what == POKE };
 	f->owner[half] = mount;
 	b->event = f->nevents;
 }
@@ -231,7 +248,8 @@ bool publishes(const struct begun *b, const struct event *e)
 	if (b->op.what == WRITE)
 		return e == &b->file->events[b->event - 1];
 	return e->mount == mount_of(&b->op) && e->done && e->done < b->tick &&
-	       (b->op.what != MSYNC || (!e->cuts && e->off >= from && e->off + e->len <= to));
+	       (b->op.what != MSYNC || (!e->cuts && e->off >= from && e->off + e->len <= to)) &&
+	       (!e->poked || !b->releases || promises(&b->op, b->op.flags));
 }
 
 /* Known when it begins: what others publish meanwhile may be there later. */
@@ -246,6 +264,40 @@ static uint32_t promised_to(const struct begun *b, unsigned half)
 	return i;
 }
 
+/* A read beside a change by the same mount does not find all that a lock promises: locks.c. */
+static void note_beside(struct begun *b)
+{
+	const struct slot *s;
+	unsigned any = 0;
+
+	for (unsigned i = 0; i < WORKERS; i++) {
+		struct begun *other = &model.begun[i];
+
+		if (other == b || !other->on || other->file != b->file ||
+		    mount_of(&other->op) != mount_of(&b->op))
+			continue;
+		b->beside |= other->op.what == WRITE || other->op.what == POKE;
+		other->beside |= b->op.what == WRITE || b->op.what == POKE;
+	}
+	while ((s = next_open(b->file, mount_of(&b->op), &any)))
+		b->beside |= s->poked;
+}
+
+static void set_floors(struct begun *b, int flags)
+{
+	struct file *f = b->file;
+
+	for (unsigned h = 0; h < HALVES; h++) {
+		b->floors[h] = f->floors[mount_of(&b->op)][h];
+		b->weak[h] = f->weak[mount_of(&b->op)][h];
+		b->published[h] = published_to(f, h);
+	}
+	memcpy(b->bytes, b->floors, sizeof(b->bytes));
+	if (b->op.what == READ && flags & O_DIRECT)
+		raise_to(b->bytes, b->published);
+	note_beside(b);
+}
+
 void model_begins(struct op *o)
 {
 	unsigned any = 0;
@@ -258,17 +310,17 @@ void model_begins(struct op *o)
 	s->poked |= o->what == POKE;
 	if (o->what == OPEN || o->what == TRUNCATE || o->what == STAT || o->what == SERVER)
 		f = model.names[o->name].file;
-	o->look = f && cfg.server && !f->wild && promises(o, s->flags) && name_of(f, &o->name);
 	*b = (struct begun){ .on = true, .op = *o, .file = f, .tick = ++model.tick };
 	model.nbegun++;
 	if (!f)
 		return;
+	locks_begin(b);
+	*o = b->op;
+	o->look = cfg.server && !f->wild && (promises(o, s->flags) || b->releases) && name_of(f, &o->name);
+	b->op = *o;
 	/* Who is about to close it still has it open. */
 	b->first = o->what == OPEN && !next_open(f, mount_of(o), &any);
-	for (unsigned h = 0; h < HALVES; h++) {
-		b->floors[h] = f->floors[mount_of(o)][h];
-		b->published[h] = published_to(f, h);
-	}
+	set_floors(b, s->flags);
 	if (o->what == TRUNCATE || (o->what == OPEN && o->flags & O_TRUNC))
 		remember(f);
 	if (o->what == WRITE)
@@ -279,6 +331,6 @@ void model_begins(struct op *o)
 		add_event(b, true, o->off, 0);
 	else if (o->what == OPEN && o->flags & O_TRUNC && !(o->flags & O_CREAT && o->flags & O_EXCL))
 		add_event(b, true, 0, 0);
-	for (unsigned h = 0; h < HALVES && o->look; h++)
+	for (unsigned h = 0; h < HALVES && (o->look || o->what == UNLOCK || o->what == CLOSE); h++)
 		b->promised[h] = promised_to(b, h);
 }

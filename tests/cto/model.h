@@ -5,6 +5,7 @@
  *     model.c     what is, and what an operation makes of it when it begins
  *     allow.c     may an operation be done?
  *     answer.c    is an answer right, and what does it tell?
+ *     locks.c     who has which locks, and what that says about data
  *
  * A file is a list of events: writes and truncations, in the order in which they were begun.
  * `now` is what it is after all of them. For each mount and each half of the file there is a
@@ -33,10 +34,11 @@
 #include <fcntl.h>
 #include "cto.h"
 
-enum { FILES_MAX = 512, HALVES = 2, PAGE = 4096 };
+enum { FILES_MAX = 512, HALVES = 2, PAGE = 4096, OWNERS = WORKERS * SLOTS };
 
 struct event {
 	bool cuts;                      /* a truncation to `size`; otherwise a write */
+	bool poked;                     /* by a mapping */
 	bool published;
 	uint8_t mount, half;
 	uint32_t off, len, id, size;    /* size: the file's, afterwards */
@@ -56,7 +58,13 @@ struct file {
 	unsigned owner[HALVES];
 	uint32_t floors[MOUNTS][HALVES];
 	uint32_t wfloor[MOUNTS];        /* the floor by opens for writing: a mount may append */
+	uint32_t lfloor[MOUNTS];        /* and by locks */
+	uint32_t weak[MOUNTS][HALVES];  /* the floor without locks, until somebody has read since */
 	bool keeps[MOUNTS];             /* its opens need not find what is new: --old-bytes */
+	bool locked;                    /* some time: `kind` is decided */
+	uint8_t kind;
+	struct held { uint8_t shared, excl; int through; } held[OWNERS];        /* cells; an open's flags */
+	double lingers;                 /* locks of files that were closed: until then */
 };
 
 struct slot {
@@ -77,10 +85,16 @@ struct begun {
 	struct file *file;
 	uint32_t event;                 /* its own + 1; 0: none */
 	uint32_t tick, floors[HALVES];
+	uint32_t bytes[HALVES];         /* the floors, but for how long the file is: O_DIRECT */
 	uint32_t published[HALVES], size;
 	uint32_t promised[HALVES];      /* events up to there the server has when it has ended */
 	bool longer;                    /* it has made the file longer */
 	bool first;                     /* OPEN: nobody else of the mount had it open */
+	uint32_t weak[HALVES];
+	bool beside;                    /* the mount has changed the file meanwhile */
+	bool releases;                  /* locks, and so it promises what CLOSE does */
+	bool blocked;                   /* LOCK, TEST: somebody had it when it began */
+	bool parked;                    /* LOCK: others go on */
 };
 
 extern struct model {
@@ -133,6 +147,8 @@ uint32_t published_to(const struct file *f, unsigned half);
 /* A mount sees its own writes that have ended. */
 void raise_own(struct file *f, unsigned mount, unsigned half);
 bool may_write(struct file *f, unsigned mount, unsigned half);
+/* The mount has to find all that others wrote to that half. */
+bool may_follow(struct file *f, unsigned mount, unsigned half);
 /* The same for cutting it by its name: what others wrote is closed, and need not have been seen. */
 bool may_cut(struct file *f, unsigned mount);
 /* The event of b, which nothing else was beside, has not happened after all. */
@@ -140,6 +156,25 @@ void take_back(struct begun *b);
 /* Is it about a name of another mount? May it reach a file that had that name before? */
 bool is_foreign(const struct op *o);
 bool may_be_old(const struct op *o);
+
+/* Higher, where `to` is. */
+void raise_to(uint32_t floors[HALVES], const uint32_t to[HALVES]);
+
+/* ---- answer.c ---- */
+
+bool expect(int got, int want, char *why, size_t size);
+/* An open file that the other mount has removed: the server may not know it any more. */
+bool is_lost(const struct begun *b);
+
+/* ---- locks.c ---- */
+
+bool locks_allow(const struct op *o, const struct slot *s);
+void locks_begin(struct begun *b);
+bool locks_check(struct begun *b, const struct answer *a, char *why, size_t size);
+/* UNLOCK or CLOSE has ended. */
+void locks_released(const struct begun *b);
+/* It has an exclusive lock of these bytes. */
+bool locks_cover(const struct file *f, const struct op *o);
 
 /* ---- allow.c ---- */
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -120,6 +121,27 @@ static int sync_map(const struct op *o)
 	return msync(slots[o->slot].map + from, o->off + o->len - from, MS_SYNC);
 }
 
+/* ---- locks ---- */
+
+static int lock_file(const struct op *o, int fd, short type)
+{
+	static const int cmds[][2] = { { F_SETLK, F_SETLKW }, { F_OFD_SETLK, F_OFD_SETLKW } };
+	off_t cell = cfg.size / CELLS, first = __builtin_ctz(o->cells), last = 31 - __builtin_clz(o->cells);
+	struct flock lk = { .l_type = type, .l_start = first * cell,
+			    .l_len = last == CELLS - 1 && !cfg.ends ? 0 : (last + 1 - first) * cell };
+	int rc, how = type == F_UNLCK ? LOCK_UN : type == F_WRLCK ? LOCK_EX : LOCK_SH;
+
+	if (o->kind == FLOCK)
+		rc = flock(fd, how | (o->waits ? 0 : LOCK_NB));
+	else if (o->what != TEST)
+		rc = fcntl(fd, cmds[o->kind == OFD][o->waits], &lk);
+	else if (!(rc = fcntl(fd, o->kind == OFD ? F_OFD_GETLK : F_GETLK, &lk)) && lk.l_type != F_UNLCK)
+		rc = -(errno = EAGAIN);
+	if (rc && errno == EACCES)
+		errno = EAGAIN;
+	return rc ? -1 : 0;
+}
+
 static int look(int rc, const struct stat *st, struct answer *a)
 {
 	if (!rc) {
@@ -206,6 +228,8 @@ static int64_t execute(const struct op *o, struct answer *a)
 	case FSYNC: return cfg.lies ? 0 : o->len ? fdatasync(fd) : fsync(fd);
 	case FSTAT: return look(fstat(fd, &st), &st, a);
 	case STAT: return look(stat(path, &st), &st, a);
+	case LOCK: case TEST: return lock_file(o, fd, o->excl ? F_WRLCK : F_RDLCK);
+	case UNLOCK: return lock_file(o, fd, F_UNLCK);
 	case UNLINK: return unlink(path);
 	case RENAME: return rename(path, path2);
 	case LINK: return link(path, path2);
@@ -400,4 +424,17 @@ bool worker_answer(unsigned worker, struct answer *a, const uint8_t **read_data)
 
 	*read_data = workers[worker].data;
 	return poll(&p, 1, SILENCE_MS) == 1 && read(p.fd, a, sizeof(*a)) == sizeof(*a);
+}
+
+int worker_any(const bool asked[WORKERS], bool in_time)
+{
+	struct pollfd p[WORKERS];
+
+	for (unsigned i = 0; i < WORKERS; i++)
+		p[i] = (struct pollfd){ .fd = asked[i] ? workers[i].from : -1, .events = POLLIN };
+	if (poll(p, WORKERS, in_time ? SILENCE_MS : 0) > 0)
+		for (int i = 0; i < WORKERS; i++)
+			if (p[i].revents)
+				return i;
+	return -1;
 }

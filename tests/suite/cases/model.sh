@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Two mounts of one directory, in guests with the kernel's own client as a third, two processes in
+# each: locks of all kinds, reads and writes with and without them, against a model (tests/cto,
+# locks.c), with delegations that the server has back all the time, lost connections and restarts.
+# NFSRDMA_CTO_SECONDS: for longer than a look.
+[[ $VERS != 3 ]] || skip "locks are local with version 3"
+cto=${BIN%/src/*}/tests/cto/cto
+[[ -x $cto ]] || skip "no $cto"
+other=$TMPDIR/other kernels=$TMPDIR/kernels
+mkdir "$other" "$kernels"
+trap 'end_all; vm-root umount -l "$other" "$kernels" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
+: "${NFSRDMA_CTO_SECONDS:=40}"
+
+# The second mount's connections go through a gateway that cuts them now and then.
+port=''
+if [[ $NFSRDMA_KERNEL == ganesha ]]; then
+	has_gateway
+	gateway_up 20060 "$NFSRDMA_SERVER" --fault drop-after@500/1997,drop-before@700/2999
+	port=,port=20060
+fi
+mount_up deleg
+"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS,deleg,rsize=65536,wsize=65536$port" >>"$LOG" 2>&1 & other_daemon=$!
+until_true "the second mount" mountpoint -q "$other"
+among=("$WORK" "$other/$CASE")
+more=()
+# It does not merge what ends with the file.
+[[ $NFSRDMA_KERNEL != ganesha ]] || more=(--ends)
+if [[ $NFSRDMA_KERNEL != ganesha && $EUID == 0 ]]; then
+	vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049" "$REMOTE" "$kernels" || fail "the kernel's mount"
+	among+=("$kernels/$CASE")
+	more=(--old-names 2 --old-bytes 2)
+fi
+[[ ! -r $SERVER_WORK || $NFSRDMA_EXPORT == /run/vm/view ]] || more+=(--server "$SERVER_WORK")
+
+reconnect=()
+for at in "$MNT" "$other"; do reconnect+=(--event "'$BIN' ctl '$at' reconnect all >/dev/null 2>&1"); done
+# differs SECONDS ARGUMENT... - a difference fails the case.
+differs() {
+	"$cto" --locks --seconds "$@" "${more[@]}" "${among[@]}" >"$TMPDIR/cto.out" || fail "$(<"$TMPDIR/cto.out")"
+	sed -n 's/^[0-9n].*/# &/p' "$TMPDIR/cto.out"
+}
+differs $(( NFSRDMA_CTO_SECONDS / 2 )) --size 65536
+differs $(( NFSRDMA_CTO_SECONDS / 2 )) --event "vm-nfsd-restart 1" --every $(( NFSRDMA_CTO_SECONDS < 100 ? 8 : 40 )) \
+	"${reconnect[@]}"
+! grep 'lock of an open file.*was lost' "$LOG" || fail "a lock was lost"
+
+[[ ! -d $kernels/$CASE ]] || vm-root umount "$kernels" || fail "unmount of the kernel's"
+if [[ $(id -u) == 0 ]]; then umount "$other"; else fusermount3 -u "$other"; fi || fail "unmount of the second mount"
+gone $other_daemon || fail "the second daemon still runs"
+wait $other_daemon || fail "the second daemon's status is $?"
+other_daemon=''
+mount_down
+[[ ! $GATEWAY ]] || gateway_down
+exit 0
