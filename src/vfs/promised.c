@@ -2,6 +2,7 @@
 /* See promised.h. */
 #include <stdlib.h>
 #include "vfs/promised.h"
+#include "vfs/vfs_impl.h"
 
 struct promised {
 	/* Under that delegation, after so many own changes, and so many READs: */
@@ -74,11 +75,16 @@ static void promised_keep_locked(const struct vfs_op *op, uint64_t delegation, u
 	p->btime = res->btime;
 }
 
-/* Has the file's delegation been the same since the call was sent, and nothing changed? */
+/* Has this mount changed nothing since the call was sent? */
+static bool promised_is_quiet(const struct vfs_op *op)
+{
+	return op->quiet && ownchange_changes(&op->vl->vfs->inodes, op->ino) == op->quiet;
+}
+
+/* ... and has the file's delegation been the same? */
 static bool promised_may_keep(const struct vfs_op *op, uint64_t delegation)
 {
-	return op->quiet && ownchange_changes(&op->vl->vfs->inodes, op->ino) == op->quiet &&
-	       op->call.res.attr.nlink == 1 && promised_delegation(op) == delegation;
+	return promised_is_quiet(op) && op->call.res.attr.nlink == 1 && promised_delegation(op) == delegation;
 }
 
 void promised_keep(struct vfs_op *op)
@@ -141,6 +147,11 @@ void promised_opened(struct vfs_op *op)
 	const struct nfs_open_results *res = &op->call.res.open;
 	uint64_t delegation = o->delegation ? o->delegation : res->delegation;
 
+	if (!atomic_load(&op->ino->file.delegation))
+		return;
+	/* What the server has granted may be older than the change. */
+	if (!promised_is_quiet(op))
+		op_undelegates(op, op->ino);
 	if (!delegation || !promised_may_keep(op, delegation))
 		return;
 	inode_lock(t, op->ino);

@@ -13,6 +13,10 @@ void op_data_release(struct vfs_op *op);
 
 /* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
+/* op's call is going to change the file, or opens it for that: many servers let such a call wait until
+ * they have the file's delegation back, even if it comes from who has that. Or it has opened the file while
+ * that was being changed. */
+void op_undelegates(struct vfs_op *op, const struct inode *ino);
 
 /* ---- ask.c ---- */
 

@@ -436,6 +436,29 @@ Test(vfs_kept, own_changes)
 	cr_assert_eq(open_close(), 0);
 }
 
+/* A user's OPEN is executed before this mount's own chmod, for which the truncation stands, and that takes his right
+ * away. The replies come in any order, and no server recalls a delegation because of what its holder does. */
+Test(vfs_kept, rights_from_before_an_own_change)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		bool open_first = i & 1, change_ends_first = i & 2;
+		uint32_t xid[2];
+
+		if (open_first)
+			vfs_play_open(ino, O_RDONLY, true);
+		vfs_play_truncate(ino, 10);
+		if (!open_first)
+			vfs_play_open(ino, O_RDONLY, true);
+		memcpy(xid, sent, sizeof(xid));
+		nsent = 0;
+		lane_play_reply(xid[open_first == change_ends_first]);
+		lane_play_reply(xid[open_first != change_ends_first]);
+		vfs_play_close(vfs_answer.file);
+		reply_to_everything();
+		cr_assert(!server_opens && !number, "row %u: the next one is opened without a question", i);
+	}
+}
+
 /* It may be executed at any time, and nothing is recalled because of it. */
 Test(vfs_kept, a_change_without_an_answer)
 {

@@ -19,9 +19,10 @@
  * The user who opens it again is the one who has opened it, with the same groups; and what ACCESS has granted
  * to him then, to read or to execute, holds as long as the delegation: a server recalls it before it changes
  * mode, owner or list. That is so for an OPEN that has brought the delegation, and for those that were sent
- * under it (nfs_open.under), not for older ones. (A user who has lost a group at the server keeps what he has,
- * as with all clients that keep ACCESS' results.) Whether attributes and name hold is the file system's
- * business: vfs/promised.h.
+ * under it (nfs_open.under), not for older ones. It need not recall it for a change by this mount itself
+ * (RFC 8881, section 10.4.4; Linux does not): the file system drops it before one, and when an OPEN ends beside
+ * one (promised_opened()). (A user who has lost a group at the server keeps what he has, as with all clients
+ * that keep ACCESS' results.) Whether attributes and name hold is the file system's business: vfs/promised.h.
  *
  * Who else acts in between:
  *
