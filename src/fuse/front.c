@@ -43,14 +43,13 @@ static void front_inode_found_locked(struct inode_table *t, struct inode *ino,
 	believed_answer_locked(t, ino, attr, since, behind_since(ino, since) ? 0 : since, UINT64_MAX);
 }
 
-/* The server was asked before the kernel was to forget what it has. How often that may be, one time
- * after the other: those who open and lock the file all the time do not keep others from it for good. */
-#define LATE_MOST 100u
-
+/* The server was asked before the kernel was to forget what it has. */
 static bool front_is_late(struct vfs_op *op)
 {
-	return op->call.op == NFS_OP_GETATTR && op->attr.late < LATE_MOST &&
-	       believed_is_late(op->ino, &op->call.res.attr, op->start_ns, op->asked_ns) && ++op->attr.late;
+	struct fs_req *r = fs_req_of(op);
+
+	return op->call.op == NFS_OP_GETATTR && r->late_attrs < FS_LATE_MOST &&
+	       believed_is_late(op->ino, &op->call.res.attr, op->start_ns, op->asked_ns) && ++r->late_attrs;
 }
 
 static bool front_attr_locked(struct vfs_op *op, double timeo)

@@ -104,6 +104,10 @@ static inline uint32_t fs_request_most(uint32_t size)
 	return size < VFS_IO_MAX ? size : VFS_IO_MAX;
 }
 
+/* How often the server is asked again because attributes were too old: those who open and lock a file all
+ * the time do not keep others from it for good. */
+#define FS_LATE_MOST 100u
+
 struct fs_req {
 	struct vfs_op op;
 	/* NULL unless it says more (front_op_ends()): */
@@ -118,7 +122,7 @@ struct fs_req {
 	bool reads;                     /* GETATTR: a read() waits for it */
 	bool statx;                     /* GETATTR: it came as FUSE_STATX, and is answered as that */
 	bool any_signal;                /* interrupted by any signal, at once */
-	uint8_t tries;                  /* LOOKUP: that found attributes that were too old */
+	uint8_t late_attrs;             /* how often the answer's attributes were too old (believed_is_late()) */
 	double timeo;                   /* GETATTR, SETATTR, LINK: how long the kernel may believe it */
 	uint64_t node_id;               /* fs_req_by_fh(): which node... */
 	/* Not cleared: */

@@ -17,8 +17,6 @@
 #include <string.h>
 #include "fuse/fs_impl.h"
 
-#define LOOKUP_TRIES 100u
-
 /* ---- lookup, forget ---- */
 
 /* Answers that the name does not exist, to be believed for timeo seconds. Does nothing if
@@ -36,14 +34,14 @@ static void reply_not_there(struct fs_req *r, double timeo)
 }
 
 /* The server was asked before the kernel was to forget what it has of ino (believed.h). Asks again, a
- * few times: so those who open and lock the file all the time do not keep others from its name. */
+ * few times. */
 static bool lookup_again(struct fs_req *r, struct inode *ino)
 {
-	uint64_t asked = r->tries ? r->op.asked_ns : r->op.start_ns;
+	uint64_t asked = r->late_attrs ? r->op.asked_ns : r->op.start_ns;
 
-	if (!believed_is_late(ino, &r->op.call.res.attr, r->op.start_ns, asked) || r->tries == LOOKUP_TRIES)
+	if (!believed_is_late(ino, &r->op.call.res.attr, r->op.start_ns, asked) || r->late_attrs == FS_LATE_MOST)
 		return false;
-	r->tries++;
+	r->late_attrs++;
 	believed_forget(&r->op.vl->vfs->inodes, ino, 1);
 	r->op.asked_ns = mono_ns();
 	vfs_lookup(&r->op);

@@ -34,7 +34,7 @@ static struct fs_req *req_with(fuse_req_t req, struct inode *ino, const struct r
 	r->req = req;
 	r->back = NOT_BACK;
 	r->named = r->reads = r->statx = r->any_signal = false;
-	r->tries = 0;
+	r->late_attrs = 0;
 	r->node_id = 0;
 	op->waited = true;
 	op->end = fs_end_status;

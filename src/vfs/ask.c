@@ -71,7 +71,6 @@ static void ask_now(struct vfs_op *op)
 
 static void ask_begins(struct vfs_op *op, void (*go)(struct vfs_op *op))
 {
-	op->attr.late = 0;
 	op->go = go;
 	behind_settle(op, op->ino, false, go);
 }

@@ -207,7 +207,6 @@ struct op_attr {
 	double known;                   /* the result may be believed for so many seconds at most */
 	uint64_t delegation;            /* nfs_delegated(), when it was asked for; with that, */
 	unsigned reads;                 /* ino->reads */
-	unsigned late;                  /* the front end's: how often it was too old */
 };
 
 /* Names of extended attributes. */
