@@ -5,6 +5,8 @@
  *     locks try KIND TYPE START LENGTH FILE     prints "yes", or "no" if another one has it
  *     locks hold KIND TYPE START LENGTH FILE    waits for it, prints "held", keeps it until stdin ends
  *     locks count KIND N FILE                   N times: locks, adds one to the number in FILE, unlocks
+ *     locks append KIND SECONDS NAME FILE       so long: locks, appends a line "NAME n" of some length, unlocks;
+ *                                               now and then opens the file again. Prints the last n
  *     locks signal KIND FILE                    waits for it, until a signal comes: prints "EINTR"
  *     locks split END FILE                      random locks against a map of bytes, which another
  *                                               process compares by F_GETLK and by trying. END: what
@@ -30,6 +32,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BYTES 32
@@ -120,6 +123,36 @@ static int count(char **argv)
 		if (set_lock(fd, argv[0], F_UNLCK, 0, 0, 0))
 			die("unlock");
 	}
+	return close(fd);
+}
+
+static int append(char **argv)
+{
+	int fd = -1, n = 0;
+	time_t end = time(NULL) + atoi(argv[1]);
+	char line[300];
+
+	while (time(NULL) < end) {
+		int len;
+
+		n++;
+		len = snprintf(line, sizeof(line), "%s %d %.*s\n", argv[2], n, n * 7 % 200,
+			       "........................................................................"
+			       "........................................................................"
+			       "........................................................................");
+
+		if (fd >= 0 && n % 8 == 0)
+			close(fd);
+		if (fd < 0 || n % 8 == 0)
+			fd = open(argv[3], O_RDWR | O_CREAT | O_APPEND, 0644);
+		if (fd < 0 || set_lock(fd, argv[0], F_WRLCK, 0, 0, 1))
+			die("lock");
+		if (write(fd, line, (size_t)len) != len)
+			die("write");
+		if (set_lock(fd, argv[0], F_UNLCK, 0, 0, 0))
+			die("unlock");
+	}
+	printf("%d\n", n);
 	return close(fd);
 }
 
@@ -334,7 +367,7 @@ static int readers(char **argv)
 int main(int argc, char **argv)
 {
 	static const struct { const char *word; int args, (*run)(char **argv); } all[] = {
-		{ "try", 5, try_it }, { "hold", 5, hold }, { "count", 3, count },
+		{ "try", 5, try_it }, { "hold", 5, hold }, { "count", 3, count }, { "append", 4, append },
 		{ "signal", 2, wait_for_signal }, { "split", 2, split }, { "closes", 1, closes },
 		{ "readers", 5, readers },
 	};
