@@ -118,13 +118,16 @@ static void believed_size_locked(struct inode *ino, const struct nfs_attr *attr,
 			     uint64_t asked)
 {
 	struct believed *b = believed_of(ino);
-	bool taken = !atomic_load(&b->writing) && atomic_load(&b->news_ns) < since;
+	bool writing = atomic_load(&b->writing);        /* before the news */
+	bool quiet = atomic_load(&b->news_ns) < since, taken = quiet && !writing;
 
 	cut_locked(ino, attr->size, attr->change, asked);
 	believed_news(ino);
 	b->doubt = !taken;
 	if (taken && asked > atomic_load(&b->lock_ns))
 		believed_end_locked(b, attr->size);
+	else if (quiet && asked > atomic_load(&b->lock_ns))
+		believed_reaches(ino, attr->size);      /* the kernel may have taken it all the same */
 	if (taken)
 		atomic_store(&b->told_size, attr->size);
 	else if (atomic_load(&b->told_size) != attr->size)

@@ -960,6 +960,16 @@ Test(fs_locks, an_append_after_an_older_answer)
 	settle();
 	cr_assert(reads->answered);
 	cr_assert_eq(append(0, 600, O_RDWR), 2000, "another client has a lock of another range");
+	/* While a WRITE is under way the kernel may take the answer, or not. */
+	change++;
+	file_size = 3000;
+	lane_play_run(10);
+	atomic_fetch_add(&believed_of(fs.root)->writing, 1);
+	read_asks(&reads);
+	settle();
+	atomic_fetch_sub(&believed_of(fs.root)->writing, 1);
+	cr_assert(reads->answered);
+	cr_assert_eq(append(0, 3000, O_RDWR), 3000);
 	flush_file(1, 2);
 }
 
