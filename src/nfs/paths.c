@@ -231,8 +231,10 @@ void nfs_path_lost(struct nfs_connection *k, bool was_up, int err, const char *w
 	if (err)
 		back_off(k);
 	n.failures = k->failures;
-	if (was_up && s->up == 0)
+	if (was_up && s->up == 0) {
+		atomic_store(&s->cut_ns, mono_ns());
 		paths_hope(s);
+	}
 	paths_free_place(s, k->path);
 	pthread_cond_broadcast(&control_of(k)->cond);
 	pthread_mutex_unlock(&control_of(k)->mu);

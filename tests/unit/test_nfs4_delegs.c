@@ -745,6 +745,23 @@ Test(nfs4_delegs, not_believed_when_the_server_does_not_know_us)
 	nfs4_open_put(o);
 }
 
+/* The server may restart, and local programs write there, before there is another one. */
+Test(nfs4_delegs, not_believed_when_no_connection_is_left)
+{
+	struct nfs_connection *k = &target4()->conns[0][0];
+	struct nfs_open *o = believe();
+	uint64_t before = mono_ns();
+
+	nfs_connections_init(target4());
+	cl4.server.path[0].used = true;
+	cl4.server.path[0].up = cl4.server.up = 2;
+	nfs_path_lost(k, true, 0, "it is gone");
+	cr_assert_neq(believed(o), 0);
+	nfs_path_lost(k, true, 0, "it is gone");
+	expect_doubt(o, before);
+	nfs4_open_put(o);
+}
+
 /* A reply of a session that was replaced since. */
 Test(nfs4_delegs, believed_when_an_old_session_is_unknown)
 {

@@ -13,6 +13,8 @@
  *        restarted. An older reply without the flag may be decoded later: its call does not count.
  *   the session or the client id is unknown    What is known here may be gone. Recovery will look, but not
  *        all who write at the server meanwhile wait for a grace period: local programs, version 3.
+ *   the last connection is lost    The server may be restarting: it has lost what we have, and waits for nobody
+ *        who writes there. Otherwise a mount that only uses what it believes would not hear of that.
  *   this machine has slept    The lease has run on, and the monotonic clock, by which calls begin, has not.
  *
  * Any thread. Order: lost_ns is read behind renewed_ns, and written before what others may see of it.
@@ -55,11 +57,12 @@ static void belief_look_for_sleep(struct nfs4_belief *b)
 	atomic_store(&b->slept_ns, slept);
 }
 
-static bool belief_is_fresh(struct nfs4_client *n)
+static bool belief_is_fresh(const struct nfs_server *s)
 {
+	const struct nfs4_client *n = s->vdata;
 	uint64_t renewed = atomic_load(&n->belief.renewed_ns), now = mono_ns();
 
-	return renewed > atomic_load(&n->belief.lost_ns) &&
+	return renewed > atomic_load(&n->belief.lost_ns) && renewed > atomic_load(&s->cut_ns) &&
 	       (now <= renewed || now - renewed < n->lease_s * LEASE_HALF_NS);
 }
 
@@ -69,7 +72,7 @@ uint64_t nfs4_belief_delegation(const struct nfs_server *s, struct nfs_file *f)
 	uint64_t number = atomic_load(&f->delegation);
 
 	belief_look_for_sleep(&n->belief);
-	if (!number || !belief_is_fresh(n))
+	if (!number || !belief_is_fresh(s))
 		return 0;
 	if (!atomic_load(&f->used))
 		atomic_store(&f->used, true);
