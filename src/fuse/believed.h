@@ -74,8 +74,9 @@
  * (mtime_ahead). The same goes for writes of an open that only writes (open.c), but that the
  * kernel forgets the mtime by itself. A mapping shows the new data after the next stat() or read().
  * While one reader is about to drop the pages, another one may get an old page a last time. Under a LOCK
- * nobody does: all pages are dropped before that is answered, if there may be any (`paged`), or if they are
- * being dropped for another one (`forgetting`).
+ * nobody does: all pages are dropped before that is answered, if there may be any (`paged`). If they are
+ * being dropped for another LOCK, this one waits for that. What is read meanwhile says so, and is dropped
+ * then.
  *
  * By the mtime in SETATTR's answer it drops no pages, and that may be another client's WRITE:
  *
@@ -137,7 +138,8 @@ struct believed {
 	_Atomic bool outdated;          /* a direct write bypassed them after the last answer */
 	_Atomic uint64_t forget_ns;     /* when an OPEN brought attributes, or the kernel was to forget them... */
 	_Atomic uint64_t forgot_ns;     /* ...and when it was told to, by forget.c */
-	_Atomic unsigned forgetting;    /* it is being told to */
+	_Atomic unsigned forgetting;    /* it is being told to... */
+	bool dropping;                  /* [s] ...and to drop its pages */
 	_Atomic uint64_t open_change;   /* the newest OPEN's change attribute; 0: a LOCK came since it was sent */
 	_Atomic uint64_t lock_ns;       /* when the newest LOCK was granted */
 	struct believed_taken first;    /* [s] the first answer to a later request; ns 0: there was none */
@@ -196,8 +198,11 @@ enum believed_forget {
 };
 /* The kernel is to forget the attributes. waits: it may be later. */
 enum believed_forget believed_forget_begins(struct inode_table *t, struct inode *ino, bool waits);
-/* The same of the attributes and the pages, if it may have any. blocks: the caller may. */
+/* The same of the attributes and the pages, if it may have any. blocks: the caller may. FORGET_LATER also
+ * as long as its pages are being dropped for another LOCK. */
 enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *ino, bool waits, bool blocks);
+/* After FORGET_TELL of that. */
+void believed_lock_ends(struct inode_table *t, struct inode *ino);
 void believed_forget_ends(struct inode *ino);
 /* The kernel is about to get an answer with attributes, for a request of that thread that was read at
  * `since`. anyway: it takes them whatever else it has got. */

@@ -77,17 +77,30 @@ enum believed_forget believed_lock_begins(struct inode_table *t, struct inode *i
 	bool pages;
 
 	inode_lock(t, ino);
-	/* While it forgets them for another LOCK there may be some that are older than this one. */
-	pages = atomic_load(&b->paged) || atomic_load(&b->forgetting);
-	if (pages && !blocks) {
+	pages = atomic_load(&b->paged);
+	if (b->dropping)
+		how = FORGET_LATER;
+	else if (pages && !blocks)
 		how = FORGET_DROP;
-	} else {
-		how = forget_begins_locked(ino, pages || b->first.ns, waits);
-		if (how != FORGET_LATER)
-			atomic_store(&b->paged, false);
+	else
+		how = forget_begins_locked(ino, pages || b->first.ns || atomic_load(&b->forgetting), waits);
+	/* A READ that says so since has its page dropped, too; but if nobody drops any it stays known. */
+	if (how == FORGET_TELL && blocks) {
+		atomic_store(&b->paged, false);
+		b->dropping = true;
 	}
 	inode_unlock(t, ino);
 	return how;
+}
+
+void believed_lock_ends(struct inode_table *t, struct inode *ino)
+{
+	struct believed *b = believed_of(ino);
+
+	believed_forget_ends(ino);
+	inode_lock(t, ino);
+	b->dropping = false;
+	inode_unlock(t, ino);
 }
 
 void believed_forget_ends(struct inode *ino)

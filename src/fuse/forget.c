@@ -49,10 +49,15 @@ static void forget_pause_ends(struct vfs_op *op)
 	forget_ends(r);
 }
 
+/* The kernel has been dropping pages for another LOCK for long. */
+#define FORGET_PAUSE_MS 20u
+
 static void forget_later(struct fs_req *r)
 {
+	bool soon = mono_ns() < r->forget_until_ns;
+
 	r->op.pause_ends = forget_pause_ends;
-	loop_timer_set(r->op.vl->lane->loop, &r->op.call.eng.timer, 1);
+	loop_timer_set(r->op.vl->lane->loop, &r->op.call.eng.timer, soon ? 1 : FORGET_PAUSE_MS);
 }
 
 static void forget_dropped(struct fs_req *r)

@@ -457,7 +457,7 @@ static void drop(struct task *t)
 	kernel.page = 0;
 	dropped++;
 	if (t->what == LOCK) {
-		believed_forget_ends(ino);
+		believed_lock_ends(&table, ino);
 		lock_ends(t);
 	} else {
 		attr_taken(t);

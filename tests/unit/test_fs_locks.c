@@ -788,12 +788,79 @@ Test(fs_locks, pages_that_are_being_read)
 	cr_assert(!a->answered && !b->answered, "they have their locks: no signal ends that");
 	fs_play_drops_go_on();
 	cr_assert(fs_play_drops(60000));
-	cr_assert(fs_play_drops(60000));
 	until_answered(a);
 	until_answered(b);
 	cr_assert(!a->error && !b->error);
+	cr_assert_not(fs_play_drops(0), "nothing was read since");
 	flush_file(0, 1);
 	flush_file(1, 2);
+}
+
+/* One file has one thread, or its slow pages would hold up the locks of all others. What is read while
+ * pages are dropped for one lock is dropped for the next one. */
+Test(fs_locks, one_file_has_one_thread)
+{
+	struct ask *a[9];
+
+	fs_play_drops_wait();
+	atomic_store(&believed_of(fs.root)->paged, true);
+	for (unsigned i = 0; i < 9; i++) {
+		a[i] = set_lock(FUSE_SETLK, i % FILES, 1 + i, 0, 5, F_RDLCK);
+		settle();
+	}
+	lane_play_run(200);
+	believed_paged(fs.root);
+	pthread_mutex_lock(&fs.dropper.mu);
+	cr_assert_eq(fs.dropper.threads - fs.dropper.idle, 1, "%u of %u", fs.dropper.idle, fs.dropper.threads);
+	pthread_mutex_unlock(&fs.dropper.mu);
+	fs_play_drops_go_on();
+	cr_assert(fs_play_drops(60000));
+	until_answered(a[0]);
+	for (unsigned i = 1; i < 9; i++)
+		until_answered(a[i]);
+	cr_assert(fs_play_drops(60000));
+	for (unsigned i = 0; i < 9; i++)
+		flush_file(i % FILES, 1 + i);
+}
+
+/* A READ comes while a lock looks: whoever sees it first, it is known. */
+#define ROUNDS 50000u
+static _Atomic unsigned round_nr, read_nr;
+
+static void *reads_beside(void *arg)
+{
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		while (atomic_load(&round_nr) < i)
+			;
+		for (volatile unsigned k = 0; k < i % 200; k++)
+			;
+		believed_paged(fs.root);
+		atomic_store(&read_nr, i);
+	}
+	return arg;
+}
+
+Test(fs_locks, a_page_that_comes_beside_a_lock)
+{
+	struct believed *b = believed_of(fs.root);
+	unsigned lost = 0;
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, reads_beside, NULL), 0);
+	for (unsigned i = 1; i <= ROUNDS; i++) {
+		enum believed_forget how;
+
+		atomic_store(&b->paged, false);
+		atomic_store(&round_nr, i);
+		how = believed_lock_begins(&fs.vfs.inodes, fs.root, false, false);
+		if (how == FORGET_TELL)
+			believed_forget_ends(fs.root);
+		while (atomic_load(&read_nr) < i)
+			;
+		lost += how != FORGET_DROP && !atomic_load(&b->paged);
+	}
+	pthread_join(t, NULL);
+	cr_assert_eq(lost, 0, "the kernel has a page that nobody knows of: %u of %u", lost, ROUNDS);
 }
 
 /* Then the next best: another mtime. */
