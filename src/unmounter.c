@@ -156,7 +156,7 @@ static int open_ours(int flags)
 	return -EBUSY;
 }
 
-static int by_identity(void)
+static int by_identity(bool aborts)
 {
 	int fd = open_ours(O_PATH), rc;
 	char path[64];
@@ -164,7 +164,11 @@ static int by_identity(void)
 	if (fd < 0)
 		return fd;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
+	/* MNT_FORCE aborts the connection, and unmounts only what nobody uses. */
+	if (aborts && umount2(path, MNT_FORCE) == 0)
+		rc = 0;
+	else
+		rc = umount2(path, MNT_DETACH) < 0 ? -errno : 0;
 	close(fd);
 	return rc;
 }
@@ -252,15 +256,31 @@ static int write_back(int from, int device, int *fd)
 	return rc;
 }
 
+/* The user who has mounted may, where the kernel's files on connections are mounted. */
+static void abort_ours(void)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", minor(ours.dev));
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, "1", 1);       /* if it refuses, the unmount waits */
+	close(fd);
+}
+
 /* fusermount3 looks whether a mount of this user's is there, and then takes away the topmost one,
  * whose ever it is. */
-static int unmounter_unmount(void)
+static int unmounter_unmount(bool aborts)
 {
 	int fd;
 
 	if (geteuid() == 0)
-		return by_identity();
+		return by_identity(aborts);
 	fd = known ? open_ours(O_PATH) : -EACCES;
+	if (aborts && known)
+		abort_ours();
 	if (fd == -ENOENT || fd == -EBUSY)
 		return fd;
 	if (fd >= 0)
@@ -341,7 +361,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		r.rc = write_back(from, given, &fd);
 		break;
 	case UNMOUNT:
-		r.rc = unmounter_unmount();
+		r.rc = unmounter_unmount(q->arg);
 		break;
 	}
 	there = send_with(from, &r, sizeof(r), fd);
@@ -352,7 +372,7 @@ static bool serve_one(int from, const struct request *q, int given)
 		close(given);
 	/* The daemon has died while we mounted. */
 	if (!there && q->what == MOUNT && !r.rc)
-		unmounter_unmount();
+		unmounter_unmount(false);
 	return there;
 }
 
@@ -449,9 +469,9 @@ int unmounter_write_back(int device)
 	return unmounter_request(&(struct request){ WRITE_BACK, 0 }, device, true, NULL);
 }
 
-int unmounter_ask(void)
+int unmounter_ask(bool aborts)
 {
-	return unmounter_request(&(struct request){ UNMOUNT, 0 }, -1, false, NULL);
+	return unmounter_request(&(struct request){ UNMOUNT, aborts }, -1, false, NULL);
 }
 
 void unmounter_end(void)

@@ -16,7 +16,7 @@
  *   unmounter_control_end() ----------->  removes its file
  *   unmounter_write_back(/dev/fuse) --->  forks a process for syncfs(); more than once
  *            <---- a socket to that ----
- *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u
+ *   unmounter_ask() ------------------->  umount2(), or fusermount3 -u; aborts the connection before, if asked
  *   unmounter_end(), or death: EOF ---->  ends
  *
  * It can do these things only, with the mount point and the options that it was started with:
@@ -27,6 +27,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/log.h"
 
@@ -48,8 +49,9 @@ int unmounter_control(struct errbuf *eb);
 void unmounter_control_end(void);
 /* Lets the kernel write back what mappings have dirtied: fs_config.write_back. */
 int unmounter_write_back(int device);
-/* Unmounts lazily. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
+/* Unmounts lazily. aborts: what waits for this daemon ends before that, if this user may: or the unmount
+ * itself would wait. 0, or -errno; -ENOTCONN: the process is gone; -ENOENT: the mount is; -EBUSY: another
  * one covers it. */
-int unmounter_ask(void);
+int unmounter_ask(bool aborts);
 /* Ends the process, and waits for its end. */
 void unmounter_end(void);

@@ -16,7 +16,7 @@
 
 #define INIT_TIMEOUT_S 20
 /* For so long the end waits for a thread of dropper.h: a READ may take its time. */
-#define DROPPERS_END_S 10
+#define DROPPERS_END_S 5
 /* The most background requests (read-ahead, asynchronous direct I/O) that the kernel has
  * under way. Its default of 12 would leave lanes idle. */
 #define BACKGROUND 128u
@@ -232,9 +232,9 @@ const char *fs_why(int rc)
 	       rc == -EBUSY ? "something else is mounted over it" : strerror(-rc);
 }
 
-static void take_away(struct fs *fs)
+static void take_away(struct fs *fs, bool aborts)
 {
-	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount() : 0;
+	int rc = fs->cfg.unmount && !fs_is_gone(fs) ? fs->cfg.unmount(aborts) : 0;
 
 	if (rc)
 		log_warn("'%s' could not be unmounted: %s; unmount it by hand", fs->cfg.vfs.place,
@@ -273,7 +273,7 @@ static int session_mount(struct fs *fs, struct errbuf *eb)
 	rc = fuse_session_custom_io(fs->se, &io, fuse_session_fd(fs->se));
 	if (!rc)
 		return 0;
-	take_away(fs);
+	take_away(fs, false);
 	return err_set(eb, rc, "libfuse refuses custom I/O: it is older than 3.14");
 }
 
@@ -413,7 +413,7 @@ int fs_mount(struct fs *fs, struct errbuf *eb)
 			nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
 	}
 	if (rc)
-		take_away(fs);
+		take_away(fs, false);
 	else
 		let_kernel_read_ahead(fs);
 	return rc;
@@ -436,13 +436,16 @@ uint64_t fs_held_bytes(const struct fs *fs)
 
 void fs_wait(struct fs *fs)
 {
+	bool aborts;
+
 	while (sem_wait(&fs->ended) < 0)
 		;
 	fs_write_back(fs);
-	if (!dropper_stop(&fs->dropper, DROPPERS_END_S))
-		log_err("a thread still waits for the kernel to drop pages of '%s', so this process may not end: "
-			"if it does not, 'umount -f' ends it", fs->cfg.vfs.place);
-	take_away(fs);
+	aborts = !dropper_stop(&fs->dropper, DROPPERS_END_S);
+	take_away(fs, aborts);
+	if (aborts && !dropper_stop(&fs->dropper, DROPPERS_END_S))
+		log_err("the kernel still waits for data of a file on '%s', so this process cannot end: "
+			"`umount -f`, or 1 in /sys/fs/fuse/connections/*/abort, ends that", fs->cfg.vfs.place);
 	vfs_drain(&fs->vfs);
 	nfs_each_lane(fs->vfs.cl, fs_lane_detach, fs);
 	vfs_stop(&fs->vfs);
