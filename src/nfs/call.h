@@ -233,7 +233,7 @@ struct nfs_results {
 		/* OPEN. The caller clears these, because most calls do not: */
 		struct nfs_open_results {
 			uint64_t delegation;    /* the number of the one that it has brought; 0: none */
-			bool named;             /* where[0] was the file's name when it had that */
+			bool named;             /* where[0] was the file's name when it had one */
 		} open;
 		struct {
 			int mask;               /* which bits of args.access.mask are allowed */

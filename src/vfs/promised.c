@@ -156,7 +156,7 @@ void promised_opened(struct vfs_op *op)
 		return;
 	inode_lock(t, op->ino);
 	promised_keep_locked(op, delegation, o->reads);
-	if (o->named && op->call.args.nwhere && (o->delegation || res->named))
+	if (res->named)
 		names_hold_locked(op->ino, o->names.dir[0]->id, o->names.name[0], delegation);
 	inode_unlock(t, op->ino);
 }

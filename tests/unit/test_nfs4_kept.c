@@ -580,6 +580,55 @@ Test(nfs4_kept, an_open_under_a_delegation)
 	nfs4_release(target4(), &c);
 }
 
+static void m_opened_under(unsigned looks)
+{
+	m_seq_res();
+	m_op(OP_PUTFH);
+	for (unsigned i = 0; i < looks; i++) {
+		if (i)
+			m_op(OP_PUTFH);
+		m_op(OP_LOOKUP);
+		m_op(OP_VERIFY);
+	}
+	m_op(OP_OPEN);
+	M(4, STATEID_WORDS, 1, 0, 1, 0, 1, 4, 0, 0);
+	m_op(OP_ACCESS);
+	M(0x21, 0x21);
+	m_op(OP_GETATTR);
+	m_stat_fattr();
+}
+
+/* Such an OPEN has looked at the newest name, if it could: not if a user may not search that directory, or the
+ * server cannot compare handles, or does not take so many operations. */
+Test(nfs4_kept, the_name_under_a_delegation)
+{
+	static const struct { uint8_t blind; bool no_verify; uint32_t maxops; unsigned looks; } t[] = {
+		{ 0, false, 16, 2 }, { 1, false, 16, 1 }, { 2, false, 16, 0 }, { 0, true, 16, 0 }, { 0, false, 6, 0 },
+	};
+
+	nfs4_open_put(first);
+	has_one();
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = opening();
+		static uint32_t w[300];
+		XDR x;
+
+		n4.no_verify = t[i].no_verify;
+		n4.maxops = t[i].maxops;
+		nfs4_call(&c)->blind = t[i].blind;
+		xdr_msg_create(&x, w, sizeof(w), XDR_ENCODE);
+		cr_assert(def4(c.op)->encode(&c, &x));
+		c.res.open = (struct nfs_open_results){ 0 };
+		m_opened_under(t[i].looks);
+		cr_assert_eq(play_reply(&c, def4(c.op)), 0, "row %u", i);
+		cr_assert_eq(c.open->under, n4.delegs.numbers);
+		cr_assert_eq(c.res.open.named, t[i].looks > 0, "row %u", i);
+		nfs4_open_put(c.open);
+		nfs4_release(target4(), &c);
+	}
+	n4.no_verify = false;
+}
+
 Test(nfs4_kept, replies_that_are_none)
 {
 	struct nfs_call c = opening();

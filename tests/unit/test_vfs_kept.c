@@ -20,7 +20,7 @@ struct nfs_open {
 static const struct nfs_fh fh = { .len = 4, .data = "file" }, other = { .len = 4, .data = "othr" };
 
 /* The server's. */
-static bool grants, taken, lost, others_name;
+static bool grants, taken, lost, others_name, blind;
 static unsigned nlink = 1, others, size = 10;
 static char again_at[] = "a";           /* the name, when the delegation is there */
 static unsigned server_opens;           /* OPENs without a CLOSE */
@@ -70,6 +70,7 @@ static void give(struct nfs_call *c)
 	struct nfs_file *f = c->args.file.get(c, c->args.fh);
 
 	nfs_file_put(f);
+	c->res.open.named = c->args.nwhere && number && !blind;
 	if (!grants || number || c->args.file.flags != O_RDONLY)
 		return;
 	of = given.file = f;
@@ -498,6 +499,14 @@ Test(vfs_kept, the_name_is_not_known_to_be_held)
 {
 	again_at[0] = 'x';
 	cr_assert(open_close() == 1 && open_close() == 1 && open_close() == 0);
+}
+
+/* The server cannot say which file has a name: another client may have given it to another one. */
+Test(vfs_kept, names_that_cannot_be_looked_at)
+{
+	again_at[0] = 'x';
+	blind = true;
+	cr_assert(open_close() == 1 && open_close() == 1 && open_close() == 1);
 }
 
 /* The kernel may have found the file by one that is not its name. */

@@ -39,8 +39,9 @@ bool_t nfs4_begin_named(struct nfs_call *c, XDR *x, uint32_t nops, bool cache);
 /* -NFS_EMOVED if the name is another file's. */
 int nfs4_check_named(struct nfs_call *c, XDR *x);
 /* An OPEN that asks for a delegation looks at the newest name once more behind that, if there is room: another
- * client may take the name away between the first look and the delegation, and nobody would be told. At the
- * end of the COMPOUND, and of its reply: sets res.open.named. */
+ * client may take the name away between the first look and the delegation, and nobody would be told. One that is
+ * sent under a delegation has looked at it already, if it could. At the end of the COMPOUND, and of its reply:
+ * sets res.open.named. */
 bool_t nfs4_put_name_again(struct nfs_call *c, XDR *x);
 int nfs4_get_name_again(struct nfs_call *c, XDR *x);
 

@@ -115,10 +115,13 @@ int nfs4_check_named(struct nfs_call *c, XDR *x)
 int nfs4_get_name_again(struct nfs_call *c, XDR *x)
 {
 	static const nfs_opnum4 ops[NAME_OPS] = { OP_PUTFH, OP_LOOKUP, OP_VERIFY };
+	const struct nfs4_call *v = nfs4_call(c);
 	nfsstat4 status = NFS4_OK;
 
-	if (!nfs4_call(c)->again)
+	if (!v->again) {
+		c->res.open.named = v->under && v->looks;
 		return 0;
+	}
 	for (unsigned i = 0; i < NAME_OPS && !status; i++)
 		if (!nfs4_get_result(x, ops[i], &status))
 			return -EBADMSG;
