@@ -333,12 +333,18 @@ bool is_lost(const struct begun *b)
 static bool check_found(struct begun *b, const struct answer *a, const uint8_t *data, char *why,
 			size_t size)
 {
+	uint32_t *raced = &b->file->raced[mount_of(&b->op)];
+
 	if (b->beside)
 		memcpy(b->floors, b->weak, sizeof(b->floors));
+	for (unsigned h = 0; h < HALVES && b->op.what == PEEK && *raced; h++)
+		b->bytes[h] = b->bytes[h] < *raced ? b->bytes[h] : *raced - 1;
 	if (b->op.what == FSTAT ? !check_stat(b, a, why, size) : !check_data(b, a->rc, data, why, size))
 		return false;
 	if (b->op.what != PEEK && !(b->op.flags & O_DIRECT))
 		raise_to(b->file->weak[mount_of(&b->op)], b->floors);
+	if (b->op.what != PEEK && !(b->op.flags & O_DIRECT) && !b->beside)
+		*raced = 0;
 	return true;
 }
 

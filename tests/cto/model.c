@@ -264,6 +264,20 @@ static uint32_t promised_to(const struct begun *b, unsigned half)
 	return i;
 }
 
+/*
+ * A write() with O_SYNC beside a read() of the same mount: the kernel may drop the page between filling it
+ * and sending it, and the read brings it again, as it was. It asks before the next read() and drops it; a
+ * mapping keeps it until then (man page, LIMITS).
+ */
+static void note_raced(const struct begun *read, const struct begun *write)
+{
+	uint32_t *raced = &write->file->raced[mount_of(&write->op)];
+
+	if (read->op.what == READ && write->op.what == WRITE && write->op.flags & O_DSYNC &&
+	    !(write->op.flags & O_DIRECT) && write->event && (!*raced || *raced > write->event))
+		*raced = write->event;
+}
+
 /* A read beside a change by the same mount does not find all that a lock promises: locks.c. */
 static void note_beside(struct begun *b)
 {
@@ -276,6 +290,7 @@ static void note_beside(struct begun *b)
 		if (other == b || !other->on || other->file != b->file ||
 		    mount_of(&other->op) != mount_of(&b->op))
 			continue;
+		note_raced(b, other);
 		b->beside |= other->op.what == WRITE || other->op.what == POKE;
 		other->beside |= b->op.what == WRITE || b->op.what == POKE;
 	}
@@ -331,6 +346,9 @@ void model_begins(struct op *o)
 		add_event(b, true, o->off, 0);
 	else if (o->what == OPEN && o->flags & O_TRUNC && !(o->flags & O_CREAT && o->flags & O_EXCL))
 		add_event(b, true, 0, 0);
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (model.begun[i].on && model.begun[i].file == f && mount_of(&model.begun[i].op) == mount_of(o))
+			note_raced(&model.begun[i], b);
 	for (unsigned h = 0; h < HALVES && (o->look || o->what == UNLOCK || o->what == CLOSE); h++)
 		b->promised[h] = promised_to(b, h);
 }

@@ -60,6 +60,7 @@ struct file {
 	uint32_t wfloor[MOUNTS];        /* the floor by opens for writing: a mount may append */
 	uint32_t lfloor[MOUNTS];        /* and by locks */
 	uint32_t weak[MOUNTS][HALVES];  /* the floor without locks, until somebody has read since */
+	uint32_t raced[MOUNTS];         /* mappings may have older bytes than this event + 1: note_raced(); 0: not */
 	bool keeps[MOUNTS];             /* its opens need not find what is new: --old-bytes */
 	bool locked;                    /* some time: `kind` is decided */
 	uint8_t kind;

@@ -21,10 +21,13 @@ fi
 
 # ---- a log: every line is there, once and whole ----
 
+# The kernel's client may wait for half a minute, each time.
 for kind in posix ofd flock; do
 	pids=()
-	for (( w = 0; w < 2 * ${#mounts[@]}; w++ )); do
-		"$locks" append $kind "$seconds" "w$w" "${mounts[w % ${#mounts[@]}]}/log.$kind" >"$TMPDIR/said.$w" & pids+=($!)
+	among=("${mounts[@]}")
+	[[ $kind == posix || ${NFSRDMA_WRITERS:-} ]] || among=("${mounts[@]:0:2}")
+	for (( w = 0; w < 2 * ${#among[@]}; w++ )); do
+		"$locks" append $kind "$seconds" "w$w" "${among[w % ${#among[@]}]}/log.$kind" >"$TMPDIR/said.$w" & pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid" || fail "$kind: one that appends"; done
 	said=$(for (( w = 0; w < ${#pids[@]}; w++ )); do echo "w$w $(<"$TMPDIR/said.$w")"; done)
