@@ -82,14 +82,6 @@ void delegations_on_due(struct loop_msg *m)
 		delegations_return(vl);
 }
 
-void delegations_tell(struct vfs_lane *vl)
-{
-	if (vl->delegations_told)
-		return;
-	vl->delegations_told = true;
-	loop_post(vl->lane->loop, &vl->delegations_msg);
-}
-
 static bool delegations_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
 {
 	list_for_each_entry(struct vfs_op, op, &vl->active, node)

@@ -150,8 +150,8 @@ void promised_opened(struct vfs_op *op)
 	if (!atomic_load(&op->ino->file.delegation))
 		return;
 	/* What the server has granted may be older than the change. */
-	if (!promised_is_quiet(op))
-		op_undelegates(op, op->ino);
+	if (!promised_is_quiet(op) && nfs_undelegate(&op->vl->vfs->cl->server, &op->ino->file))
+		delegations_tell(op->vl);
 	if (!delegation || !promised_may_keep(op, delegation))
 		return;
 	inode_lock(t, op->ino);

@@ -66,7 +66,9 @@ void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op))
 
 /* ---- delegations ---- */
 
-void op_undelegates(struct vfs_op *op, const struct inode *ino)
+/* op's call is going to change the file, or opens it for that: many servers let such a call wait until they
+ * have the file's delegation back, even if it comes from who has that. */
+static void op_undelegates(struct vfs_op *op, const struct inode *ino)
 {
 	if (nfs_undelegate(&op->vl->vfs->cl->server, &ino->file))
 		delegations_return(op->vl);

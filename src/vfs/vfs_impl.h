@@ -13,10 +13,6 @@ void op_data_release(struct vfs_op *op);
 
 /* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
-/* op's call is going to change the file, or opens it for that: many servers let such a call wait until
- * they have the file's delegation back, even if it comes from who has that. Or it has opened the file while
- * that was being changed. */
-void op_undelegates(struct vfs_op *op, const struct inode *ino);
 
 /* ---- ask.c ---- */
 
@@ -40,7 +36,13 @@ void write_through(struct vfs_op *op);
 /* Returns delegations that are due, if the lane has a connection. */
 void delegations_return(struct vfs_lane *vl);
 /* The same by a message to the lane. */
-void delegations_tell(struct vfs_lane *vl);
+static inline void delegations_tell(struct vfs_lane *vl)
+{
+	if (vl->delegations_told)
+		return;
+	vl->delegations_told = true;
+	loop_post(vl->lane->loop, &vl->delegations_msg);
+}
 void delegations_on_due(struct loop_msg *m);
 /* If vl has no connection and another lane has one, that returns what was not sent, and what waits for
  * long. */
