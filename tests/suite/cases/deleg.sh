@@ -37,8 +37,6 @@ costs() {
 opens() { cat "$clients"/*/states | grep -c 'type: open'; }
 
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
-# Some programs ask for attributes when they have opened a file, and cat does: after a READ that is a call, because
-# of the time of access.
 printf %4096s '' >"$TMPDIR/4k"
 reads() { local all; read -rN 4096 all <"$1" && (( ${#all} == 4096 )); }
 has_one() {
@@ -52,13 +50,20 @@ until_true "delegations of two files" has_one
 file=$WORK/open.$nr
 costs 0 reads "$file"
 costs 0 stat -c %s "$file"
-costs 1 cat "$file"
-costs 0 cat "$file" "$file" "$file"
+# It asks for attributes; after a READ that may be a call, because of the time of access.
+cat "$file" >/dev/null || fail cat
+costs 0 cat "$file"
+costs 0 cat "$file"
 # At the same time.
 exec 3<"$file" || fail open
 costs 1 cat "$file"
 exec 3<&-
-costs 0 cat "$file" "$file"
+costs 0 cat "$file"
+costs 0 cat "$file"
+# (The kernel tells of the end of an open later: who opens the file at once may come before that.)
+before=$(calls OPEN)
+cat "$file" "$file" "$file" "$file" >/dev/null || fail cat
+at_most $(( $(calls OPEN) - before )) 2 "OPENs of a file that is opened four times at once"
 # The first OPEN has asked whether its user may execute it as well.
 "$WORK/run.$nr" || fail "run"
 costs 0 "$WORK/run.$nr"
@@ -81,7 +86,7 @@ for (( i = 0; i < 18; i++ )); do
 	costs 0 reads "$WORK/$file"
 	exec 3<"$WORK/$file"
 	case $(( i % 3 )) in
-	0) in_time 30 write_to "$SERVER_WORK/$file" new && equal "$(cat <&3)" new "what is open" ;;
+	0) in_time 30 write_to "$SERVER_WORK/$file" new ;;
 	1) echo new >"$SERVER_WORK/tmp" && in_time 30 mv "$SERVER_WORK/tmp" "$SERVER_WORK/$file" ;;
 	2) in_time 30 mv "$SERVER_WORK/$file" "$SERVER_WORK/moved" && echo new >"$SERVER_WORK/$file" ;;
 	esac || fail "$i"
