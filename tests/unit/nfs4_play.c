@@ -147,7 +147,9 @@ struct nfs_call call4(enum nfs_op op)
 		.args.sattr = { .valid = NFS_SET_MODE, .mode = 0100640 },
 	};
 
-	cl4.server.version = version_of(op);
+	/* Other threads may look at it. */
+	if (cl4.server.version != version_of(op))
+		cl4.server.version = version_of(op);
 	if (op == NFS_OP_OPEN || op == NFS_OP_CREATE)
 		c.args.file.get = fake_file;
 	renew(&c);
