@@ -26,7 +26,9 @@ among=("$WORK" "$other/$CASE")
 more=()
 # It does not merge what ends with the file.
 [[ $NFSRDMA_KERNEL != ganesha ]] || more=(--ends)
-if [[ $NFSRDMA_KERNEL != ganesha && $EUID == 0 ]]; then
+# Not that of Linux 7.3: after three minutes a new open of its mount read bytes that the server no longer had,
+# which a lock of another mount had changed. Not understood; it is not this program that has read them.
+if [[ $NFSRDMA_KERNEL != ganesha && $NFSRDMA_KERNEL != 7.* && $EUID == 0 ]]; then
 	vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049" "$REMOTE" "$kernels" || fail "the kernel's mount"
 	among+=("$kernels/$CASE")
 	more=(--old-names 2 --old-bytes 2)
