@@ -50,7 +50,7 @@ struct options {
 	enum opt_vers vers;
 	unsigned minorversion;  /* 1 for OPT_VERS_41, 2 for OPT_VERS_42, 0 for OPT_VERS_3 */
 	int family;             /* AF_UNSPEC or AF_INET6 */
-	unsigned port, mountport;       /* mountport 0: ask rpcbind */
+	unsigned port, mountport, nlmport;      /* mountport, nlmport: 0: ask rpcbind */
 	int sec;                /* enum opt_sec */
 	unsigned rsize, wsize;
 	unsigned readahead;     /* bytes; 0: off */

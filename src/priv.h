@@ -13,7 +13,8 @@
  * These are kept, if the daemon has them at all (an ordinary user has none):
  *
  *   CAP_IPC_LOCK          memory is registered anew on each new connection (verbs)
- *   CAP_NET_BIND_SERVICE  version 3: mountd may want a privileged port, also for UMNT
+ *   CAP_NET_BIND_SERVICE  version 3: mountd may want a privileged port, also for UMNT, and so may
+ *                         the lock manager
  *   CAP_SYS_PTRACE        only where /proc hides processes from root as well
  *                         (hidepid=ptraceable, or hidepid and gid). There we read the groups
  *                         of a process that makes a request, and whether it is being killed

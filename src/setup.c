@@ -50,8 +50,10 @@ int setup_client(struct nfs_config *cfg, const struct options *o, struct errbuf 
 		.retrans = o->retrans,
 		.soft = o->soft,
 		.mountport = o->mountport,
+		.nlmport = o->nlmport,
 		.acl = o->acl,
 		.delegations = o->deleg && o->vers != OPT_VERS_3,
+		.locks = setup_server_locks(o, OPT_LOCAL_POSIX) || setup_server_locks(o, OPT_LOCAL_FLOCK),
 		.memreg = memregs[o->memreg],
 		.idmapper = o->vers == OPT_VERS_3 ? NULL : &nfs_idmapper_lib,
 		.front = &vfs_nfs_front,
@@ -87,5 +89,5 @@ struct vfs_config setup_vfs(const struct options *o)
 /* With consistency=solo nobody else has the files. */
 bool setup_server_locks(const struct options *o, enum opt_local_lock kind)
 {
-	return o->vers != OPT_VERS_3 && !o->nolock && !(o->local_lock & kind) && o->consistency != OPT_SOLO;
+	return !o->nolock && !(o->local_lock & kind) && o->consistency != OPT_SOLO;
 }

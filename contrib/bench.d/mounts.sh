@@ -17,7 +17,7 @@ mount_up() {
 	case $1 in
 	kernel-*) kernel_up "${1#kernel-}" "$2" "$3" "mount $1" ;;
 	# By version 3, as nfs-cp: libnfs's version 4 does not write to every server.
-	ours-iwarp) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,fabric=iwarp${3:+,$3}" "mount $1" ;;
+	ours-iwarp) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,nolock,fabric=iwarp${3:+,$3}" "mount $1" ;;
 	ours-solo) daemon_up "$REMOTE" "$2" "vers=4.1,consistency=solo${3:+,$3}" "mount $1" ;;
 	ours-earlier) BIN=${PLAN%/*}/earlier daemon_up "$REMOTE" "$2" "vers=4.1,memreg=pool${3:+,$3}" "mount $1" ;;
 	ours-*) daemon_up "$REMOTE" "$2" "vers=4.1,memreg=${1#ours-}${3:+,$3}" "mount $1" ;;

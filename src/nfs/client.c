@@ -315,18 +315,20 @@ static void client_drain(struct nfs_client *cl)
  * there is nobody who could tell the server anything. */
 static bool client_stop(struct nfs_client *cl)
 {
-	bool mounted = cl->control->mounted && !cl->ending;
+	bool mounted = cl->control->mounted && !cl->ending, ended;
+	const struct nfs_version *v = cl->server.version;
 
 	cl->ending = true;
 	/* If the mount was never made, the server is told nothing. It forgets the client
 	 * when its lease ends. */
 	if (mounted)
 		client_drain(cl);
+	ended = !v->stop || v->stop(&cl->server, STOP_MS);
 	if (!nfs_control_stop(cl, STOP_MS))
 		return false;
 	if (mounted)
-		cl->server.version->umount(&cl->server);
-	return nfs_connectors_stop(cl, STOP_MS);
+		v->umount(&cl->server);
+	return nfs_connectors_stop(cl, STOP_MS) && ended;
 }
 
 bool nfs_client_free(struct nfs_client *cl)

@@ -61,9 +61,10 @@ struct nfs_config {
 	unsigned timeo_ms;              /* a call this old drops the connection */
 	unsigned retrans;               /* soft mounts: time-outs before EIO */
 	bool soft;
-	unsigned mountport;             /* v3: 0: ask rpcbind */
+	unsigned mountport, nlmport;    /* v3: mountd's, the lock manager's; 0: ask rpcbind */
 	bool acl;                       /* access control lists are wanted */
 	bool delegations;               /* v4: and delegations of files that are read */
+	bool locks;                     /* v3: some locks are the server's */
 	const struct nfs_idmapper *idmapper;    /* v4: resolves owners' names; NULL: no names */
 	const struct nfs_front *front;  /* who is told what happens; NULL: nobody */
 };

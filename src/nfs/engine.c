@@ -82,6 +82,12 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		engine_finish(c, 0);
 		return STARTED;
 	}
+	if (def->begin) {
+		list_del(&c->eng.node);
+		stat_add_to(&l->stats.kind[def->counted], 1);
+		def->begin(c);
+		return STARTED;
+	}
 	c->eng.rr.msg = magazine_get(&l->mag, nfs_message_class(c));
 	if (!c->eng.rr.msg)
 		return NO_BUFFER;
@@ -304,12 +310,15 @@ static bool undo_open(struct nfs_call *c, int status)
 
 /* The call waits for room, for recovery, or for its timer; no connection has its
  * buffers. */
-void nfs_give_up(struct nfs_call *c, int status)
+bool nfs_give_up(struct nfs_call *c, int status)
 {
+	const struct nfs_opdef *def = nfs_opdef_of(c);
 	struct nfs_lane *l = c->lane;
 	struct arena_buf *msg = c->eng.rr.msg;
 	bool had_room = c->eng.delayed;
 
+	if (def && def->forget && !def->forget(c))
+		return false;
 	list_del(&c->eng.node);
 	loop_timer_clear(&c->eng.timer);
 	close_ride_leave(c);
@@ -323,6 +332,7 @@ void nfs_give_up(struct nfs_call *c, int status)
 		magazine_put(&l->mag, msg);
 	nfs_lane_pump(l);
 	nfs_buffers_freed(l);
+	return true;
 }
 
 bool nfs_take_back(struct nfs_call *c, int status)
@@ -336,10 +346,9 @@ bool nfs_abandon(struct nfs_call *c, int status)
 
 	if (rr->state == RR_CALL_INFLIGHT)
 		return false;
-	if (rr->state == RR_CALL_WAITING)
-		rr_cancel(c->target->conn, rr, status);
-	else
-		nfs_give_up(c, status);
+	if (rr->state != RR_CALL_WAITING)
+		return nfs_give_up(c, status);
+	rr_cancel(c->target->conn, rr, status);
 	return true;
 }
 
@@ -382,6 +391,15 @@ static void go_on(struct nfs_call *c, int rc)
 			engine_finish(c, rc);
 		break;
 	}
+}
+
+void nfs_elsewhere_done(struct nfs_call *c, int rc)
+{
+	struct nfs_lane *l = c->lane;
+
+	go_on(c, rc);
+	nfs_lane_pump(l);
+	nfs_buffers_freed(l);
 }
 
 static void on_reply(struct rr_call *rr, int status)

@@ -32,8 +32,8 @@ static bool expire_one(struct nfs_lane *l, uint64_t before_ns)
 		 * timer, or for recovery, which the server may have left half-done. */
 		if (c->eng.rr.state == RR_CALL_WAITING)
 			rr_cancel(c->target->conn, &c->eng.rr, -ETIMEDOUT);
-		else
-			nfs_give_up(c, -EIO);
+		else if (!nfs_give_up(c, -EIO))
+			continue;
 		return true;    /* and the list has changed */
 	}
 	return false;

@@ -9,6 +9,7 @@
  *              in rr_link_open(). So a path that does not answer does not delay another one
  *   control    recovery of lost state, lease; blocks in nfs_call_sync()
  *   keeper     the arena's (buffers.c); blocks while it maps and registers memory
+ *   nlm        of version 3 with locks (nfs3/nlm.h); blocks in calls of the lock manager
  * A connector must not wait for the control thread or for a lane's calls, because those
  * may be waiting for a connection.
  *
@@ -20,6 +21,8 @@
  *   mounted           control thread     version->recover(), version->tick()
  *        |  the control thread has ended
  *   nfs_client_free   unmounting thread  version->umount(), version->free()
+ *
+ * (Version 3's is for lanes and its lock manager's thread as well: nfs3_impl.h.)
  *
  * A lane may find state lost at any time. During the mount only control calls run. They end
  * with -EAGAIN, and the mounting thread repairs the state. A control thread that cannot be
@@ -153,12 +156,15 @@ void nfs_lane_fini(struct nfs_lane *l);
 void nfs_expire(struct nfs_lane *l);
 
 /* engine.c, lane thread: ends an operation that is not with the transport: one that
- * waits, is parked, or was told to come later. */
-void nfs_give_up(struct nfs_call *c, int status);
+ * waits, is parked, or was told to come later. false: its answer is on the way (nfs_opdef.forget), and
+ * it ends by that. */
+bool nfs_give_up(struct nfs_call *c, int status);
 /* The same as nfs_start_at(), but c never rides, and waits for the next nfs_lane_pump(). */
 void nfs_begin(struct nfs_target *t, struct nfs_call *c);
 /* Any thread: CLOSE frees its open, whatever came of it. */
 void nfs_open_drop(struct nfs_call *c);
+/* Lane thread: a call that went another way (nfs_opdef.begin) has ended. rc: as of decode(). */
+void nfs_elsewhere_done(struct nfs_call *c, int rc);
 /* How often the wait after "come later" doubles (nfs_times.later_ms). */
 #define NFS_LATER_SHIFT_MAX 5u
 

@@ -211,9 +211,9 @@ int nfs_client_new(const struct nfs_config *cfg, unsigned seconds, struct nfs_cl
 		   struct errbuf *eb);
 /*
  * Stops and frees the client after the calls under way have ended. Blocks for about two
- * seconds at most if the server does not answer. false: a thread is still blocked, in a
- * connection attempt for example, and uses the client. Then either the process ends, or this
- * has to be called again: it waits for half a second more. cl may be NULL.
+ * seconds at most if the server does not answer, or seven if it has locks of version 3. false: a
+ * thread is still blocked, in a connection attempt for example, and uses the client. Then either the
+ * process ends, or this has to be called again: it waits for half a second more. cl may be NULL.
  */
 bool nfs_client_free(struct nfs_client *cl);
 

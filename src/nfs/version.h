@@ -44,6 +44,12 @@ struct nfs_opdef {
 	bool (*rides)(const struct nfs_call *c);
 	bool (*carries)(const struct nfs_call *c);
 	bool unnames;                   /* takes a name away: starts after all that would ride */
+	/* Not by the server's connections, but in some other way: begins, and ends by
+	 * nfs_elsewhere_done(). forget: the call is given up before that; false: it is too late, and
+	 * nfs_elsewhere_done() comes. NULL: by the connections; otherwise there is no encode() nor
+	 * decode(), and `counted` is its place. */
+	void (*begin)(struct nfs_call *c);
+	bool (*forget)(struct nfs_call *c);
 	/* The procedure of this step, where the steps differ; NULL: proc. */
 	uint32_t (*proc_of)(const struct nfs_call *c);
 };
@@ -91,9 +97,13 @@ struct nfs_version {
 	 * connection is up. Sets root_fh and the sizes. An error leaves nothing on the
 	 * server. */
 	int (*mount)(struct nfs_server *s, struct errbuf *eb);
-	/* Called by the unmounting thread after the control thread has ended. Gives
+	/* Called by the unmounting thread after the control thread has ended, and after stop(). Gives
 	 * server state back. Must not take long. */
 	void (*umount)(struct nfs_server *s);
+	/* Unmounting thread: ends the version's own threads, if it has any (else it is NULL). May take
+	 * longer than timeout_ms while there is something to give back. false: one is still blocked, and
+	 * it has to be called again. */
+	bool (*stop)(struct nfs_server *s, unsigned timeout_ms);
 	/* Any thread, when all others are gone: frees the rest of the server's vdata.
 	 * May be NULL. */
 	void (*free)(struct nfs_server *s);

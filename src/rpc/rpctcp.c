@@ -26,6 +26,7 @@ struct rpctcp {
 	const char *what;
 	char addr[96];
 	unsigned timeout_ms;
+	bool failed;                    /* a call had no answer */
 	uint32_t xid;
 	/* Aligned for XDR. The record mark precedes a call. */
 	uint32_t buf[REC_MAX / 4 + 1];
@@ -42,8 +43,25 @@ struct sockaddr_storage rpctcp_with_port(const struct sockaddr_storage *addr, un
 	return ss;
 }
 
-int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const char *what,
-		unsigned timeout_ms, struct errbuf *eb)
+/* A reserved port is best effort: the export may be `insecure`. */
+static int rpctcp_bind(int fd, int family, const struct sockaddr_storage *local)
+{
+	struct sockaddr_storage from = { .ss_family = (sa_family_t)family };
+	bool any = !local || local->ss_family == AF_UNSPEC;
+
+	if (!any)
+		from = rpctcp_with_port(local, 0);
+	if (geteuid() == 0 && bindresvport_sa(fd, (struct sockaddr *)&from) == 0)
+		return 0;
+	if (any)
+		return 0;
+	from = rpctcp_with_port(local, 0);
+	return bind(fd, (struct sockaddr *)&from, sock_addr_len(&from)) ? -errno : 0;
+}
+
+int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr,
+		const struct sockaddr_storage *local, const char *what, unsigned timeout_ms,
+		struct errbuf *eb)
 {
 	struct rpctcp *t = calloc(1, sizeof(*t));
 	int rc;
@@ -60,13 +78,9 @@ int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const 
 		free(t);
 		return rc;
 	}
-	if (geteuid() == 0) {
-		struct sockaddr_storage any = { .ss_family = addr->ss_family };
-
-		/* Best effort: the export may be `insecure`. */
-		bindresvport_sa(t->fd, (struct sockaddr *)&any);
-	}
-	rc = sock_connect(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
+	rc = rpctcp_bind(t->fd, addr->ss_family, local);
+	if (!rc)
+		rc = sock_connect(t->fd, addr, mono_ns() + timeout_ms * 1000000ull);
 	if (rc) {
 		err_set(eb, rc, "cannot reach %s at %s: %s; is it running, and does a firewall let TCP through?",
 			what, t->addr, strerror(-rc));
@@ -77,10 +91,33 @@ int rpctcp_open(struct rpctcp **out, const struct sockaddr_storage *addr, const 
 	return 0;
 }
 
+void rpctcp_local(const struct rpctcp *t, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof(*out);
+
+	if (getsockname(t->fd, (struct sockaddr *)out, &len))
+		out->ss_family = AF_UNSPEC;
+}
+
+void rpctcp_set_timeout(struct rpctcp *t, unsigned timeout_ms)
+{
+	t->timeout_ms = timeout_ms;
+}
+
+void rpctcp_break(struct rpctcp *t)
+{
+	shutdown(t->fd, SHUT_RDWR);
+}
+
 void rpctcp_close(struct rpctcp *t)
 {
+	const struct linger now = { .l_onoff = 1 };
+
 	if (!t)
 		return;
+	/* Otherwise the kernel goes on sending it for minutes. */
+	if (t->failed)
+		setsockopt(t->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(t->fd);
 	free(t);
 }
@@ -171,6 +208,7 @@ int rpctcp_call(struct rpctcp *t, uint32_t prog, uint32_t vers, uint32_t proc,
 	if (!ok)
 		return err_set(eb, -EMSGSIZE, "the arguments for %s at %s are too long", t->what, t->addr);
 	rc = rpctcp_exchange(t, len, &k, res, resp);
+	t->failed = rc;
 	if (rc)
 		err_set(eb, rc, "%s at %s: %s", t->what, t->addr,
 			rc == -ETIMEDOUT ? "no reply in time" :
@@ -206,7 +244,7 @@ static int uaddr_port(const struct nfs_ref *ua)
 }
 
 int rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, uint32_t vers,
-		     const char *what, unsigned timeout_ms, struct errbuf *eb)
+		     const char *what, const char *option, unsigned timeout_ms, struct errbuf *eb)
 {
 	struct sockaddr_storage ss = rpctcp_with_port(addr, RPCBIND_PORT);
 	struct rpcb_mapping ask = {
@@ -217,7 +255,7 @@ int rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, uint32_
 	struct rpctcp *t;
 	int rc;
 
-	rc = rpctcp_open(&t, &ss, "rpcbind", timeout_ms, eb);
+	rc = rpctcp_open(&t, &ss, NULL, "rpcbind", timeout_ms, eb);
 	if (rc)
 		return rc;
 	rc = rpctcp_call(t, RPCBIND_PROGRAM, RPCBIND_V3, RPCBIND_GETADDR, NULL,
@@ -226,7 +264,7 @@ int rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, uint32_
 		rc = uaddr_port(&answer);
 	if (rc == -ENOENT)
 		err_set(eb, rc, "%s is not registered with rpcbind at %s: start it there, or give "
-			"its port with mountport=", what, t->addr);
+			"its port with %s=", what, t->addr, option);
 	else if (rc == -EBADMSG)
 		err_set(eb, rc, "rpcbind at %s gave no usable address for %s", t->addr, what);
 	rpctcp_close(t);

@@ -415,7 +415,7 @@ static struct lock_owner *owner_of_file_locked(struct vfs_locks *l, const struct
 
 static void locks_close_next(struct vfs_op *op);
 
-/* Whatever came of it: CLOSE ends it. */
+/* Whatever came of it: CLOSE ends it, and with version 3 the client goes on trying (nfs3/nlm.h). */
 static void locks_close_one(struct vfs_op *op)
 {
 	struct vfs_locks *l = locks_of(op->ino);

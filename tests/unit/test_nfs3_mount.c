@@ -301,6 +301,13 @@ Test(nfs3_mount, server_without_pathconf)
 	}
 }
 
+Test(nfs3_mount, server_without_locks)
+{
+	fake_cl.cfg.locks = true;
+	fake_cl.cfg.nlmport = 1;
+	refused(-EPROTONOSUPPORT, "nolock");
+}
+
 /* ---- what the root is ---- */
 
 /* Is this the mounted root to the check of a connection? */

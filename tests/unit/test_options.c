@@ -93,6 +93,7 @@ Test(options, defaults)
 	cr_assert_eq(o.family, AF_UNSPEC);
 	cr_assert_eq(o.port, 20049);
 	cr_assert_eq(o.mountport, 0);
+	cr_assert_eq(o.nlmport, 0);
 	cr_assert_eq(o.rsize, 1048576);
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
@@ -566,9 +567,10 @@ Test(options, ranges_of_the_table)
 
 Test(options, numbers)
 {
-	OK("port=1,mountport=2,timeo=3,retrans=4,retry=5,credits=6,nconnect=7");
+	OK("port=1,mountport=2,nlmport=8,timeo=3,retrans=4,retry=5,credits=6,nconnect=7");
 	cr_assert_eq(o.port, 1);
 	cr_assert_eq(o.mountport, 2);
+	cr_assert_eq(o.nlmport, 8);
 	cr_assert_eq(o.timeo, 3);
 	cr_assert_eq(o.retrans, 4);
 	cr_assert_eq(o.retry, 5);

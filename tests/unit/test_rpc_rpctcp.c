@@ -183,7 +183,7 @@ static struct outcome run_for(unsigned ms, const struct piece *script, bool hang
 
 	cr_assert(listen_on(INADDR_LOOPBACK, 0));
 	start(script, 1, hang);
-	cr_assert_eq(rpctcp_open(&t, &srv.addr, "testd", ms, &o.eb), 0, "%s", o.eb.text);
+	cr_assert_eq(rpctcp_open(&t, &srv.addr, NULL, "testd", ms, &o.eb), 0, "%s", o.eb.text);
 	from = mono_ns();
 	o.rc = rpctcp_call(t, 1, 2, 3, NULL, (xdrproc_t)no_args, NULL, (xdrproc_t)two_words, o.w,
 			   &o.eb);
@@ -328,7 +328,7 @@ Test(rpctcp, several_calls)
 
 	cr_assert(listen_on(INADDR_LOOPBACK, 0));
 	start(p, 3, true);
-	cr_assert_eq(rpctcp_open(&t, &srv.addr, "testd", 5000, &eb), 0);
+	cr_assert_eq(rpctcp_open(&t, &srv.addr, NULL, "testd", 5000, &eb), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		w[0] = w[1] = 0;
 		cr_assert_eq(rpctcp_call(t, 1, 2, 3, NULL, (xdrproc_t)no_args, NULL,
@@ -358,7 +358,7 @@ Test(rpctcp, long_arguments)
 
 	cr_assert(listen_on(INADDR_LOOPBACK, 0));
 	start(p, 1, true);
-	cr_assert_eq(rpctcp_open(&t, &srv.addr, "testd", 5000, &eb), 0);
+	cr_assert_eq(rpctcp_open(&t, &srv.addr, NULL, "testd", 5000, &eb), 0);
 	cr_assert_eq(rpctcp_call(t, 1, 2, 3, NULL, (xdrproc_t)many_bytes, &more,
 				 (xdrproc_t)two_words, w, &eb), -EMSGSIZE);
 	cr_assert(strstr(eb.text, "too long"), "%s", eb.text);
@@ -376,7 +376,7 @@ Test(rpctcp, nobody_listens)
 
 	cr_assert(listen_on(INADDR_LOOPBACK, 0));
 	close(srv.listener);
-	cr_assert_eq(rpctcp_open(&t, &srv.addr, "testd", TIMEO_MS, &eb), -ECONNREFUSED);
+	cr_assert_eq(rpctcp_open(&t, &srv.addr, NULL, "testd", TIMEO_MS, &eb), -ECONNREFUSED);
 	cr_assert(strstr(eb.text, "cannot reach testd at 127.0.0.1"), "%s", eb.text);
 	rpctcp_close(NULL);
 }
@@ -413,7 +413,7 @@ static int ask_rpcbind(const char *uaddr, struct errbuf *eb)
 	if (!listen_on(RPCBIND_IP, RPCBIND_PORT))
 		cr_skip_test("port 111 cannot be had");
 	start(p, 1, true);
-	port = rpcbind_tcp_port(&srv.addr, 100005, 3, "mountd", 5000, eb);
+	port = rpcbind_tcp_port(&srv.addr, 100005, 3, "mountd", "mountport", 5000, eb);
 	stop();
 	return port;
 }
@@ -446,4 +446,33 @@ Test(rpctcp, rpcbind_answers)
 		  ntohl(srv.call[6]) == 3 && ntohl(srv.call[11]) == 100005 &&
 		  ntohl(srv.call[12]) == 3);
 	cr_assert(ntohl(srv.call[13]) == 3 && !memcmp(&srv.call[14], "tcp", 3));
+}
+
+/* What the server has not read it does not get later: a call that had no answer may be made on
+ * another connection meanwhile. */
+Test(rpctcp, a_call_without_an_answer_is_not_left_in_the_socket)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage addr = { 0 };
+	int fd, listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(in);
+	struct errbuf eb = { "" };
+	struct rpctcp *t;
+	char buf[4096], none;
+	ssize_t n;
+
+	cr_assert_eq(bind(listener, (struct sockaddr *)&in, len), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&in, &len), 0);
+	memcpy(&addr, &in, sizeof(in));
+	cr_assert_eq(rpctcp_open(&t, &addr, NULL, "testd", TIMEO_MS, &eb), 0, "%s", eb.text);
+	fd = accept(listener, NULL, NULL);
+	cr_assert_eq(rpctcp_call(t, 1, 1, 0, NULL, (xdrproc_t)xdr_void, &none, (xdrproc_t)xdr_void, &none, &eb),
+		     -ETIMEDOUT);
+	rpctcp_close(t);
+	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
+		;
+	cr_assert(n < 0 && errno == ECONNRESET, "%zd %d", n, errno);
+	close(fd);
+	close(listener);
 }

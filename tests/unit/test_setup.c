@@ -353,6 +353,21 @@ static unsigned port_of(const struct rr_path *p)
 	return ntohs(((const struct sockaddr_in *)&p->params.server)->sin_port);
 }
 
+/* The lock manager of version 3 is wanted if any kind of locks is the server's. */
+Test(setup, locks)
+{
+	static const struct { const char *opts; bool locks; } t[] = {
+		{ "vers=3", true }, { "vers=3,nolock", false }, { "vers=3,local_lock=flock", true },
+		{ "vers=3,local_lock=posix", true }, { "vers=3,local_lock=all", false },
+		{ "vers=3,consistency=solo", false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		cr_assert_eq(set_up("10.0.0.1:/e", t[i].opts), 0, "%s", eb.text);
+		cr_expect_eq(cfg.locks, t[i].locks, "%s", t[i].opts);
+	}
+}
+
 Test(setup, each_path_has_it)
 {
 	PAIRS("three", "port=111,mpacrc,fabric=iwarp", "*>10.1.0.1 *>10.1.0.2 *>10.1.0.3");

@@ -2,7 +2,7 @@
 /*
  * NFS version 3 (RFC 1813) as a version of the client. It has no state on the server, so
  * there is nothing to acquire, to renew or to recover. A server that has restarted just
- * answers again.
+ * answers again. (Locks are another protocol's, with a connection of its own: nlm.h.)
  */
 #include "nfs/nfs3/nfs3_impl.h"
 
@@ -18,6 +18,7 @@ static const char *const procs[] = {
 	[NFSPROC3_FSSTAT] = "FSSTAT", [NFSPROC3_FSINFO] = "FSINFO",
 	[NFSPROC3_PATHCONF] = "PATHCONF", [NFSPROC3_COMMIT] = "COMMIT",
 	[NFS3_COUNTED_GETACL] = "GETACL", [NFS3_COUNTED_SETACL] = "SETACL",
+	[NFS3_COUNTED_LOCK] = "LOCK", [NFS3_COUNTED_LOCKT] = "LOCKT", [NFS3_COUNTED_LOCKU] = "LOCKU",
 };
 
 const struct nfs_version nfs_v3 = {
@@ -47,6 +48,9 @@ const struct nfs_version nfs_v3 = {
 		[NFS_OP_LINK]     = &nfs3_op_link,
 		[NFS_OP_READDIR]  = &nfs3_op_readdir,
 		[NFS_OP_STATFS]   = &nfs3_op_statfs,
+		[NFS_OP_LOCK]     = &nfs3_op_lock,
+		[NFS_OP_LOCKT]    = &nfs3_op_lockt,
+		[NFS_OP_LOCKU]    = &nfs3_op_locku,
 		[NFS_OP_GETACL]   = &nfs3_op_getacl,
 		[NFS_OP_SETACL]   = &nfs3_op_setacl,
 		[NFS3_OP_FSINFO]  = &nfs3_op_fsinfo,
@@ -56,6 +60,7 @@ const struct nfs_version nfs_v3 = {
 	.nprocs = sizeof(procs) / sizeof(procs[0]),
 	.mount = nfs3_mount,
 	.umount = nfs3_umount,
+	.stop = nfs3_stop,
 	.free = nfs3_free,
 	.check_proc = nfs3_check_proc,
 	.check_encode = nfs3_check_encode,

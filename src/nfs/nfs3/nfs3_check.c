@@ -4,7 +4,7 @@
  * version 3 has no name. So it is asked for the attributes of the mounted root, by its handle:
  * another server does not know that handle, or means another directory by it.
  *
- * Who owns what: struct nfs3_root, which is server->vdata, says what the root is. The mounting
+ * Who owns what: struct nfs3_mounted, which is server->vdata, says what the root is. The mounting
  * thread writes it, and later a lane that finds that the server has moved. A mutex guards it. It
  * is read and changed only for a moment.
  *
@@ -19,36 +19,46 @@
 #include <string.h>
 #include "nfs/internal.h"
 #include "nfs/nfs3/nfs3_impl.h"
+#include "nfs/nfs3/nlm.h"
 
 _Static_assert(NFS3_STATUS_XDR + NFS3_ATTR_XDR <= NFS_CHECK_RESULTS_MAX, "the reply is longer");
 
-struct nfs3_root {
-	pthread_mutex_t mu;
-	uint64_t fsid, fileid;
-};
+struct nfs3_mounted *nfs3_mounted(struct nfs_server *s)
+{
+	struct nfs3_mounted *m = s->vdata;
+
+	if (m)
+		return m;
+	m = s->vdata = calloc(1, sizeof(*m));
+	if (m)
+		pthread_mutex_init(&m->mu, NULL);
+	return m;
+}
 
 int nfs3_root_set(struct nfs_server *s, const struct nfs_attr *a)
 {
-	struct nfs3_root *r = s->vdata;
+	struct nfs3_mounted *m = nfs3_mounted(s);
 
-	if (!r) {
-		r = calloc(1, sizeof(*r));
-		if (!r)
-			return -ENOMEM;
-		pthread_mutex_init(&r->mu, NULL);
-		s->vdata = r;
-	}
-	r->fsid = a->fsid_major;
-	r->fileid = a->fileid;
+	if (!m)
+		return -ENOMEM;
+	m->known = true;
+	m->fsid = a->fsid_major;
+	m->fileid = a->fileid;
 	return 0;
+}
+
+bool nfs3_stop(struct nfs_server *s, unsigned timeout_ms)
+{
+	return nlm_stop(nfs3_nlm(s), timeout_ms);
 }
 
 void nfs3_free(struct nfs_server *s)
 {
-	struct nfs3_root *r = s->vdata;
+	struct nfs3_mounted *m = s->vdata;
 
-	pthread_mutex_destroy(&r->mu);
-	free(r);
+	nlm_free(m->nlm);
+	pthread_mutex_destroy(&m->mu);
+	free(m);
 	s->vdata = NULL;
 }
 
@@ -80,21 +90,21 @@ static int nfs3_check_refuse(const struct nfs_target *t, struct nfs_check *k, co
 static int nfs3_check_compare(const struct nfs_target *t, struct nfs_check *k,
 			      const struct nfs_attr *a)
 {
-	struct nfs3_root *r = t->server->vdata;
+	struct nfs3_mounted *m = t->server->vdata;
 	bool same;
 
 	if (!S_ISDIR(a->mode))
 		return err_set(&k->why, -EXDEV,
 			       "it is another server (the root of this mount is no directory there)");
-	if (!r)                 /* the mounted server did not say */
+	if (!m || !m->known)    /* the mounted server did not say */
 		return 0;
-	pthread_mutex_lock(&r->mu);
-	same = r->fsid == a->fsid_major && r->fileid == a->fileid;
+	pthread_mutex_lock(&m->mu);
+	same = m->fsid == a->fsid_major && m->fileid == a->fileid;
 	if (!same && nfs3_check_moves(t, k)) {
-		r->fsid = a->fsid_major;
-		r->fileid = a->fileid;
+		m->fsid = a->fsid_major;
+		m->fileid = a->fileid;
 	}
-	pthread_mutex_unlock(&r->mu);
+	pthread_mutex_unlock(&m->mu);
 	return same ? 0 :
 	       nfs3_check_refuse(t, k, "the root of this mount is another directory there");
 }

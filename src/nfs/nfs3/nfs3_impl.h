@@ -27,8 +27,11 @@ struct nfs_open {
 #define NFS3_OP_FSINFO   (NFS_OP_VERSION + 0)
 #define NFS3_OP_PATHCONF (NFS_OP_VERSION + 1)
 
-/* NFSACL's procedures, behind those of NFS. */
-enum { NFS3_COUNTED_GETACL = NFSPROC3_COMMIT + 1, NFS3_COUNTED_SETACL };
+/* Other programs' procedures, behind those of NFS: NFSACL's. */
+enum {
+	NFS3_COUNTED_GETACL = NFSPROC3_COMMIT + 1, NFS3_COUNTED_SETACL,
+	NFS3_COUNTED_LOCK, NFS3_COUNTED_LOCKT, NFS3_COUNTED_LOCKU,      /* NLM's */
+};
 
 struct nfs3_fsinfo {            /* args.version of both; gets the results */
 	uint32_t rtmax, wtmax, dtpref;
@@ -40,7 +43,16 @@ struct nfs3_fsinfo {            /* args.version of both; gets the results */
 
 /* The version's part of a call. */
 struct nfs3_call {
-	uint64_t fileid, fsid;  /* LINK: of the file that has the name already */
+	union {
+		struct {
+			uint64_t fileid, fsid;  /* LINK: of the file that has the name already */
+		};
+		struct {                        /* LOCK, LOCKT, LOCKU */
+			struct nlm_job *job;    /* NULL: the engine has the call */
+			uint64_t grace_ns;      /* since when the server says that it is in its grace
+						 * period; 0: it does not */
+		};
+	};
 };
 _Static_assert(sizeof(struct nfs3_call) <= NFS_CALL_VERSION, "struct nfs_call has no room");
 
@@ -78,6 +90,7 @@ extern const struct nfs_opdef nfs3_op_remove, nfs3_op_rmdir, nfs3_op_rename,
 	nfs3_op_link;                                           /* nfs3_dir.c */
 extern const struct nfs_opdef nfs3_op_readdir;                  /* nfs3_readdir.c */
 extern const struct nfs_opdef nfs3_op_getacl, nfs3_op_setacl;   /* nfs3_acl.c */
+extern const struct nfs_opdef nfs3_op_lock, nfs3_op_lockt, nfs3_op_locku;       /* nlm.c */
 
 /* Second steps of several operations, for replies that left something out, as they may. */
 bool_t nfs3_encode_getattr(XDR *x, const struct nfs_fh *fh);
@@ -92,10 +105,28 @@ int nfs3_decode_name(struct nfs_call *c, XDR *x);
 
 /* ---- nfs3_check.c ---- */
 
+/* What a mount has: server->vdata; NULL: nothing of that. */
+struct nfs3_mounted {
+	struct nlm *nlm;                /* NULL: locks are not the server's */
+	pthread_mutex_t mu;             /* for these: */
+	bool known;                     /* what the root is */
+	uint64_t fsid, fileid;
+};
+
+/* Mounting thread: makes it, if need be. NULL: no memory. */
+struct nfs3_mounted *nfs3_mounted(struct nfs_server *s);
 /* Mounting thread: what the mounted root is. 0 or -ENOMEM. */
 int nfs3_root_set(struct nfs_server *s, const struct nfs_attr *a);
+/* Any thread, when the mount is made. */
+static inline struct nlm *nfs3_nlm(const struct nfs_server *s)
+{
+	const struct nfs3_mounted *m = s->vdata;
+
+	return m ? m->nlm : NULL;
+}
 /* Members of struct nfs_version. */
 void nfs3_free(struct nfs_server *s);
+bool nfs3_stop(struct nfs_server *s, unsigned timeout_ms);
 uint32_t nfs3_check_proc(const struct nfs_check *k);
 bool_t nfs3_check_encode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 int nfs3_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);

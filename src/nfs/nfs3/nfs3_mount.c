@@ -8,6 +8,7 @@
 #include <string.h>
 #include "mount3.h"
 #include "nfs/nfs3/nfs3_impl.h"
+#include "nfs/nfs3/nlm.h"
 #include "rpc/rpctcp.h"
 
 #define MOUNT_TIMEOUT_MS 10000u
@@ -30,11 +31,11 @@ static int open_mountd(struct nfs_server *s, struct rpctcp **out, unsigned timeo
 
 	if (!port)
 		port = rpcbind_tcp_port(server_addr(s), MOUNT_PROGRAM, MOUNT_V3, "mountd",
-					timeout_ms, eb);
+					"mountport", timeout_ms, eb);
 	if (port < 0)
 		return port;
 	ss = rpctcp_with_port(server_addr(s), (unsigned)port);
-	return rpctcp_open(out, &ss, "mountd", timeout_ms, eb);
+	return rpctcp_open(out, &ss, NULL, "mountd", timeout_ms, eb);
 }
 
 static int mount_error(struct nfs_server *s, mountstat3 status, struct errbuf *eb)
@@ -173,6 +174,17 @@ static int ask_root(struct nfs_server *s, struct nfs3_fsinfo *info, struct errbu
 	return nfs3_root_set(s, &info->root) ? err_set(eb, -ENOMEM, "out of memory") : 0;
 }
 
+/* The last step, because a thread is there from then on. */
+static int mount_locks(struct nfs_server *s, struct errbuf *eb)
+{
+	struct nfs3_mounted *m;
+
+	if (!s->client->cfg.locks)
+		return 0;
+	m = nfs3_mounted(s);
+	return m ? nlm_new(s, &m->nlm, eb) : err_set(eb, -ENOMEM, "out of memory");
+}
+
 int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 {
 	struct nfs_client *cl = s->client;
@@ -199,7 +211,7 @@ int nfs3_mount(struct nfs_server *s, struct errbuf *eb)
 		atomic_store(&cl->has, NFS_HAS_POSIX_ACL | NFS_HAS_NFSACL);
 	if (info.name_max && info.name_max < cl->name_max)
 		cl->name_max = info.name_max;
-	return 0;
+	return mount_locks(s, eb);
 }
 
 void nfs3_umount(struct nfs_server *s)

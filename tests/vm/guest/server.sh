@@ -24,6 +24,8 @@ server_prepare() {
 	# nfsdcld remembers the NFSv4 clients across a restart: without it
 	# nobody could reclaim what was open. It wants to find nfsd.
 	loaded nfsd && mount -t nfsd nfsd /proc/fs/nfsd && nfsdcld || return 1
+	# The lock manager of version 3: at a port that can be forwarded, and with nfsd's grace period.
+	{ echo 20046 >/proc/sys/fs/nfs/nlm_tcpport && echo 10 >/proc/sys/fs/nfs/nlm_grace_period; } || return 1
 	exportfs -r
 }
 
