@@ -24,6 +24,10 @@ int __wrap_rpcbind_tcp_port(const struct sockaddr_storage *addr, uint32_t prog, 
 	(void)what;
 	(void)option;
 	(void)timeout_ms;
+	if (prog == 100024) {
+		cr_assert_eq(vers, 1);
+		return lockd.statd_port ? (int)lockd.statd_port : err_set(eb, -ENOENT, "no rpc.statd");
+	}
 	cr_assert(prog == 100021 && vers == 4);
 	return lockd.port ? (int)lockd.port : err_set(eb, -ENOENT, "not registered");
 }
@@ -43,14 +47,16 @@ static const uint32_t *skip(const uint32_t *w)
 	return w + 1 + (ntohl(*w) + 3) / 4;
 }
 
-/* "L10+5w ": LOCK, R: as a reclaim, U: UNLOCK, T: TEST, N: NULL. */
+/* "L10+5w ": NM_LOCK, M: LOCK, R: as a reclaim, U: UNLOCK, T: TEST, N: NULL. */
 static char note(uint32_t proc, const uint32_t *w)
 {
-	const uint32_t *lock = skip(w) + (proc == NLM4PROC_NM_LOCK ? 2 : proc == NLM4PROC_TEST);
+	bool locks = proc == NLM4PROC_NM_LOCK || proc == NLM4PROC_LOCK;
+	const uint32_t *lock = skip(w) + (locks ? 2 : proc == NLM4PROC_TEST);
 	const uint32_t *oh = skip(skip(lock)), *range = skip(oh) + 1;
 	size_t n = strlen(lockd.log);
 	char kind = proc == NLM4PROC_NULL ? 'N' : proc == NLM4PROC_TEST ? 'T' :
-		    proc == NLM4PROC_UNLOCK ? 'U' : ntohl(range[4]) ? 'R' : 'L';
+		    proc == NLM4PROC_UNLOCK ? 'U' : ntohl(range[4]) ? 'R' :
+		    proc == NLM4PROC_LOCK ? 'M' : 'L';
 
 	if (kind == 'N') {
 		snprintf(lockd.log + n, sizeof(lockd.log) - n, "N ");
@@ -60,6 +66,8 @@ static char note(uint32_t proc, const uint32_t *w)
 	memcpy(lockd.oh, oh + 1, 16);
 	lockd.svid = ntohl(range[-1]);
 	lockd.start = wide(range);
+	if (locks)
+		lockd.state = (int)ntohl(range[5]);
 	snprintf(lockd.log + n, sizeof(lockd.log) - n, "%c%llu+%llu%s ", kind,
 		 (unsigned long long)wide(range), (unsigned long long)wide(range + 2),
 		 kind == 'U' ? "" : ntohl(lock[-1]) ? "w" : "r");
@@ -68,6 +76,8 @@ static char note(uint32_t proc, const uint32_t *w)
 
 static uint32_t answer_of(char kind)
 {
+	if (kind == 'M' && lockd.no_statd)
+		return NLM4_DENIED_NOLOCKS;
 	if (kind == 'R')
 		return lockd.grace ? NLM4_GRANTED : NLM4_DENIED_GRACE_PERIOD;
 	if (lockd.grace) {

@@ -17,13 +17,14 @@ enum wrong { WELL, CUT, WRONG_XID, WRONG_COOKIE, LONG_COOKIE, LONG_RECORD, CLOSE
 
 extern struct lockd {
 	int listener;
-	unsigned port;                  /* 0: rpcbind does not know it */
+	unsigned port, statd_port;      /* 0: rpcbind does not know it; rpc.statd's */
 	pthread_t thread;
 	pthread_mutex_t mu;             /* for what follows */
 	int fd;                         /* of the connection; -1: there is none */
 	char log[4096];                 /* see note() */
 	uint32_t stat;                  /* the answer, but to a reclaim ... */
 	unsigned grace;                 /* ...and so many more calls come in the grace period */
+	bool no_statd;                  /* it gives no locks that it is to watch this host for */
 	bool silent_at;                 /* no answer to what begins at 1 */
 	bool shut;                      /* answers wait until it is not */
 	enum wrong wrong;
@@ -32,6 +33,7 @@ extern struct lockd {
 	unsigned nholder;
 	uint32_t svid, oh[4], uid;      /* the last call's */
 	uint64_t start;
+	int state;                      /* the last LOCK's */
 	uint32_t from;                  /* the last connection's address */
 } lockd;
 

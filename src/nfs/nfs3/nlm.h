@@ -52,10 +52,10 @@
  *   while the mount ends               What is still held or leaving is unlocked, on a new connection if
  *                                      need be, for some seconds. The log says how many locks may stay.
  *
- * NSM: the local rpc.statd is not told of the server (SM_MON), nor does it tell of the server's restart.
- * The latter is what the connection is for. Without the former a server is not told when this host has
- * crashed and is up again: then it keeps what was locked. So the server is not asked to watch this host
- * either (NM_LOCK), for which some want an rpc.statd of their own. The log says so at the first lock.
+ * NSM is only for this host: with an rpc.statd here the server hears of it when this host has crashed and is
+ * up again, and frees what was locked (nlm_watch.c). Without one, or if the server has none, the server is
+ * not asked to watch this host (NM_LOCK), and keeps what was locked; the log says so at the first lock. Of
+ * the server's restart the connection tells. Nothing tells when only this daemon is killed.
  *
  * LOCK brings no attributes.
  */
@@ -138,6 +138,9 @@ struct nlm {
 	uint64_t answered_ns;           /* when the server last answered; CLOCK_BOOTTIME */
 	bool grace;                     /* it has said that it is in its grace period, and what is held
 					 * was asked for since */
+	bool watch_asked, watches;      /* this host's rpc.statd, and it remembers the server */
+	int nsm_state;                  /* this host's, by it */
+	bool monitored;                 /* the server is asked to watch this host; of this connection */
 	bool log_silent, log_refuses, log_nsm;  /* the log says that it does not answer; that it gives no
 					 * locks; what NSM is for */
 };
@@ -186,6 +189,11 @@ int nlm_wire_unlock(struct nlm *n, const struct nlm_who *w, uint64_t start, uint
 /* NLM4_DENIED: *out says what is in the way. */
 int nlm_wire_test(struct nlm *n, const struct nlm_who *w, struct nfs_range r,
 		  struct nfs_lock_results *out, struct errbuf *why);
+
+/* ---- nlm_watch.c ---- */
+
+/* Before the first lock: asks this host's rpc.statd, which may take some seconds. */
+void nlm_watch(struct nlm *n);
 
 /* ---- nlm_held.c: the thread's ---- */
 

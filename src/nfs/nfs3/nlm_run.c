@@ -43,13 +43,12 @@ static void run_log_refusal(struct nlm *n, int stat)
 	n->log_refuses = refuses;
 }
 
-/* What NSM would be for. */
 static void run_log_nsm(struct nlm *n)
 {
 	if (!n->log_nsm)
-		log_info("locks on %s: if this host crashes, or this daemon is killed, what was locked stays "
-			 "locked there, until its lock manager is restarted (see Locks in the man page)",
-			 n->server->name);
+		log_info("locks on %s: if %sthis daemon is killed, what was locked stays locked there, until "
+			 "its lock manager is restarted (see Locks in the man page)", n->server->name,
+			 n->monitored ? "" : "this host crashes, or ");
 	n->log_nsm = true;
 }
 
@@ -134,6 +133,7 @@ static int run_call(struct nlm *n, struct nlm_job *j, struct errbuf *why)
 	n->limit_ms = j->silent < LIMIT_SHIFT ? NLM_LIMIT_MS << j->silent : LIMIT_MAX_MS;
 	switch (j->op) {
 	case NFS_OP_LOCK:
+		nlm_watch(n);
 		return nlm_wire_lock(n, &j->who, j->range, false, why);
 	case NFS_OP_LOCKU:
 		return nlm_held_unlock(n, j->who.number, why);

@@ -30,6 +30,7 @@ static int wire_connect(struct nlm *n, unsigned port, struct errbuf *why)
 	if (rc)
 		return rc;
 	rpctcp_local(t, &n->local);
+	n->monitored = n->watches;
 	wire_set(n, t);
 	return 0;
 }
@@ -175,19 +176,31 @@ static int wire_result(struct nlm *n, int rc, const nlm4_res *res, struct errbuf
 	return rc ? rc : wire_stat(res->stat);
 }
 
-int nlm_wire_lock(struct nlm *n, const struct nlm_who *w, struct nfs_range r, bool reclaim,
-		  struct errbuf *why)
+static int wire_lock(struct nlm *n, const struct nlm_who *w, struct nfs_range r, bool reclaim,
+		     struct errbuf *why)
 {
 	struct wire_oh oh = wire_oh_of(n, w);
 	nlm4_lockargs a = {
 		.cookie = wire_cookie(n), .exclusive = r.write, .reclaim = reclaim,
-		.alock = wire_alock(n, w, &oh, r.start, r.last),
+		.alock = wire_alock(n, w, &oh, r.start, r.last), .state = n->nsm_state,
 	};
 	nlm4_res res = { 0 };
-	int rc = wire_call(n, NLM4PROC_NM_LOCK, &w->cred, (xdrproc_t)xdr_nlm4_lockargs, &a,
+	int rc = wire_call(n, n->monitored ? NLM4PROC_LOCK : NLM4PROC_NM_LOCK, &w->cred, (xdrproc_t)xdr_nlm4_lockargs, &a,
 			   (xdrproc_t)xdr_nlm4_res, &res, why);
 
 	return wire_result(n, rc, &res, why);
+}
+
+int nlm_wire_lock(struct nlm *n, const struct nlm_who *w, struct nfs_range r, bool reclaim,
+		  struct errbuf *why)
+{
+	int stat = wire_lock(n, w, r, reclaim, why);
+
+	if (stat != NLM4_DENIED_NOLOCKS || !n->monitored)
+		return stat;
+	/* It may have no rpc.statd, and so cannot watch this host. */
+	n->monitored = false;
+	return wire_lock(n, w, r, reclaim, why);
 }
 
 int nlm_wire_unlock(struct nlm *n, const struct nlm_who *w, uint64_t start, uint64_t last,
