@@ -7,11 +7,12 @@
  *      (NULL: none)   waiters   operations that were denied and wait, the oldest first
  *
  * An owner's locks belong on the server to the open that its first one went through (`file`), and are
- * freed when that is closed. (Version 3 has no CLOSE; its client unlocks them then, nfs3/nlm.h.) So an owner that holds nothing takes the open of its next lock, and a new
- * number, by which the server knows it. While it holds something, its other locks go through the same
- * open, whichever it names: for POSIX all locks that a process has of a file are one set. That open
- * cannot be closed meanwhile by whoever has the locks, because close() of any open of the file releases
- * them: the front end says so (vfs_unlock_owner()).
+ * freed when that is closed. (Version 3 has no CLOSE; its client unlocks them then, nfs3/nlm.h.) So an
+ * owner that holds nothing takes the open of its next lock, and a new number, by which the server knows
+ * it. While it holds something, its other locks go through the same open, whichever it names: for POSIX
+ * all locks that a process has of a file are one set. That open cannot be closed meanwhile by whoever
+ * has the locks, because close() of any open of the file releases them: the front end says so
+ * (vfs_unlock_owner()).
  *
  * What the last close of an open file finds (open file descriptions and flock(), whose owner is that
  * open file) is unlocked before CLOSE.

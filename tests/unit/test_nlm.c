@@ -39,6 +39,19 @@ Test(nlm, each_owner_is_another_one)
 	cr_assert_eq(owners(), 2);
 }
 
+/* They are in one chain. */
+Test(nlm, owners_with_the_same_hash)
+{
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(ask(NFS_OP_LOCK, OWNER + i * NLM_OWNERS, i, 1, true, false), 0);
+	cr_assert_eq(ask(NFS_OP_LOCKU, OWNER + 2 * NLM_OWNERS, 2, 1, false, false), 0);
+	lockd_cut();
+	cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 1, false, false), 0);
+	cr_assert_eq(owners(), 2);
+	cr_assert_eq(ask(NFS_OP_LOCKT, OWNER, 3, 1, true, false), -EAGAIN);
+	cr_assert_eq(res.lock.holder, OWNER + 3 * NLM_OWNERS);
+}
+
 Test(nlm, answers)
 {
 	static const struct { uint32_t stat; int lock, unlock; } t[] = {
@@ -217,6 +230,20 @@ Test(nlm, a_grace_period_without_end)
 	wait_for_owners(0);
 }
 
+/* Then its grace period may have come and gone. */
+Test(nlm, a_server_that_was_away_for_long)
+{
+	cr_assert_eq(lock(0, 5, true), 0);
+	lockd_cut();
+	cr_assert_eq(test(), 0);
+	cr_assert_eq(said_times("did not answer for long"), 0);
+	mounted->nlm->answered_ns -= 60000000000ull;
+	lockd_cut();
+	cr_assert_eq(test(), 0);
+	cr_assert_eq(said_times("did not answer for long"), 1);
+	cr_assert_eq(owners(), 1);
+}
+
 /* Another client has it by now. It is not asked for again. */
 Test(nlm, a_lock_is_lost)
 {
@@ -235,11 +262,11 @@ Test(nlm, a_lock_is_lost)
 /* Only "denied" is the last word. */
 Test(nlm, a_lock_is_not_given_back_yet)
 {
-	static const uint32_t t[] = { NLM4_FAILED, NLM4_DENIED_NOLOCKS, NLM4_STALE_FH, 77 };
+	static const uint32_t t[] = { NLM4_FAILED, NLM4_DENIED_NOLOCKS, NLM4_STALE_FH, 77, NLM4_DENIED_GRACE_PERIOD };
 
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		cr_assert_eq(lock(0, 5, true), 0);
-		if (i < 4)
+		if (i < 5)
 			lockd_answers(t[i], 0);
 		else
 			lockd_does(REFUSES, 0);

@@ -185,8 +185,8 @@ static int wire_lock(struct nlm *n, const struct nlm_who *w, struct nfs_range r,
 		.alock = wire_alock(n, w, &oh, r.start, r.last), .state = n->nsm_state,
 	};
 	nlm4_res res = { 0 };
-	int rc = wire_call(n, n->monitored ? NLM4PROC_LOCK : NLM4PROC_NM_LOCK, &w->cred, (xdrproc_t)xdr_nlm4_lockargs, &a,
-			   (xdrproc_t)xdr_nlm4_res, &res, why);
+	int rc = wire_call(n, n->monitored ? NLM4PROC_LOCK : NLM4PROC_NM_LOCK, &w->cred,
+			   (xdrproc_t)xdr_nlm4_lockargs, &a, (xdrproc_t)xdr_nlm4_res, &res, why);
 
 	return wire_result(n, rc, &res, why);
 }
