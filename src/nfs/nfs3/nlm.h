@@ -55,7 +55,9 @@
  * NSM is only for this host: with an rpc.statd here the server hears of it when this host has crashed and is
  * up again, and frees what was locked (nlm_watch.c). Without one, or if the server has none, the server is
  * not asked to watch this host (NM_LOCK), and keeps what was locked; the log says so at the first lock. Of
- * the server's restart the connection tells. Nothing tells when only this daemon is killed.
+ * the server's restart the connection tells. Nothing tells when only this daemon is killed. Nor, here, when
+ * the server's administrator takes locks away from those who live (unlock_ip): to ask for them every few
+ * seconds would take them again while he moves the file system.
  *
  * LOCK brings no attributes.
  */
