@@ -82,7 +82,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 		engine_finish(c, 0);
 		return STARTED;
 	}
-	if (def->begin) {
+	if (def->begin && !c->eng.step) {
 		list_del(&c->eng.node);
 		stat_add_to(&l->stats.kind[def->counted], 1);
 		def->begin(c);

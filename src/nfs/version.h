@@ -44,10 +44,10 @@ struct nfs_opdef {
 	bool (*rides)(const struct nfs_call *c);
 	bool (*carries)(const struct nfs_call *c);
 	bool unnames;                   /* takes a name away: starts after all that would ride */
-	/* Not by the server's connections, but in some other way: begins, and ends by
+	/* The first step not by the server's connections, but in some other way: begins, and ends by
 	 * nfs_elsewhere_done(). forget: the call is given up before that; false: it is too late, and
-	 * nfs_elsewhere_done() comes. NULL: by the connections; otherwise there is no encode() nor
-	 * decode(), and `counted` is its place. */
+	 * nfs_elsewhere_done() comes. NULL: by the connections; otherwise encode() and decode() are for
+	 * later steps, and `counted` is the first one's place. */
 	void (*begin)(struct nfs_call *c);
 	bool (*forget)(struct nfs_call *c);
 	/* The procedure of this step, where the steps differ; NULL: proc. */

@@ -227,10 +227,18 @@ unsigned said_times(const char *text)
 	return n;
 }
 
-static void no_nfs(uint32_t proc, const uint32_t *w)
+static void nfs_answers(uint32_t proc, const uint32_t *w)
 {
-	(void)proc;
+	uint32_t status = lockd.getattr;
+
 	(void)w;
+	cr_assert_eq(proc, NFSPROC3_GETATTR);
+	put(status);
+	if (status)
+		return;
+	puts_of(7, 1, 0644, 1, 0, 0, 0, 4711);
+	puts_of(8, 0, 4096, 0, 0, 0, 77, 0, 88);
+	puts_of(6, 1, 0, 2, 0, 3, 0);
 }
 
 void lockd_start(void)
@@ -246,7 +254,7 @@ void lockd_start(void)
 	cr_assert_eq(pthread_create(&lockd.thread, NULL, lockd_main, NULL), 0);
 	lockd.port = ntohs(in.sin_port);
 	log_to(say);
-	fake_lane_start(&nfs_v3, no_nfs);
+	fake_lane_start(&nfs_v3, nfs_answers);
 	fake_times.later_ms = 1;
 	memcpy(&fake_cl.server.path[0].way.params.server, &in, sizeof(in));
 	mounted = nfs3_mounted(&fake_cl.server);
@@ -341,6 +349,28 @@ void wait_for_owners(unsigned n)
 	for (unsigned i = 0; i < 4000 && owners() != n; i++)
 		usleep(5000);
 	cr_assert_eq(owners(), n);
+}
+
+static void count_kinds(struct nfs_lane *l, void *arg)
+{
+	unsigned *n = arg;
+
+	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node)
+		n[c->op == NFS_OP_LOCKU]++;
+}
+
+void wait_for_calls(unsigned locks, unsigned unlocks)
+{
+	unsigned n[2] = { 0 };
+
+	for (unsigned i = 0; i < 4000; i++) {
+		n[0] = n[1] = 0;
+		nfs_each_lane(&fake_cl, count_kinds, n);
+		if (n[0] == locks && n[1] == unlocks)
+			break;
+		usleep(5000);
+	}
+	cr_assert(n[0] == locks && n[1] == unlocks, "%u LOCK, %u LOCKU", n[0], n[1]);
 }
 
 void lockd_shuts(bool shut)

@@ -35,6 +35,7 @@ extern struct lockd {
 	uint64_t start;
 	int state;                      /* the last LOCK's */
 	uint32_t from;                  /* the last connection's address */
+	_Atomic uint32_t getattr;       /* how NFS answers the call behind a LOCK */
 } lockd;
 
 /* The connection is lost. */
@@ -67,5 +68,7 @@ int test(void);
 void begin_of(enum nfs_op op, uint64_t offset);
 unsigned owners(void);
 void wait_for_owners(unsigned n);
+/* Until so many LOCKs and LOCKUs have no end yet. */
+void wait_for_calls(unsigned locks, unsigned unlocks);
 /* How often the log says so. */
 unsigned said_times(const char *text);

@@ -13,7 +13,8 @@ TestSuite(nlm, .init = lockd_start, .fini = lockd_stop, .timeout = 300);
 Test(nlm, what_is_asked_and_held)
 {
 	cr_assert_eq(lock(10, 5, true), 0);
-	cr_assert(!res.has_attr && res.lock.held && !res.lock.had);
+	cr_assert(res.has_attr && res.lock.held && !res.lock.had);
+	cr_assert_eq(res.attr.size, 4711);
 	cr_assert_eq(lockd.svid >> 30, 1, "neither a kernel's nor a process id");
 	cr_assert_eq(lock(12, TO_EOF, false), 0);
 	cr_assert(res.lock.had);
@@ -37,6 +38,20 @@ Test(nlm, each_owner_is_another_one)
 	cr_assert_eq(ask(NFS_OP_LOCK, OWNER + 1, 1, 1, true, false), 0);
 	cr_assert(lockd.svid != svid && memcmp(oh, lockd.oh, 16));
 	cr_assert_eq(owners(), 2);
+}
+
+/* It is locked whatever the server says then. */
+Test(nlm, no_attributes)
+{
+	lockd.getattr = 70;             /* STALE */
+	cr_assert_eq(lock(10, 5, true), 0);
+	cr_assert(!res.has_attr && res.lock.held && owners() == 1);
+	lockd.getattr = 10008;          /* JUKEBOX */
+	begin_of(NFS_OP_LOCK, 20);
+	wait_for_calls(1, 0);
+	lockd.getattr = 0;
+	wait_for_calls(0, 0);
+	lockd_expect_log("L10+5w L20+1r ");
 }
 
 /* They are in one chain. */
@@ -199,29 +214,6 @@ static void age(struct nfs_lane *l, void *arg)
 		if (arg && nfs3_call(c)->grace_ns)
 			nfs3_call(c)->grace_ns -= 300000000000ull;
 	}
-}
-
-static void count_kinds(struct nfs_lane *l, void *arg)
-{
-	unsigned *n = arg;
-
-	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node)
-		n[c->op == NFS_OP_LOCKU]++;
-}
-
-/* So many LOCKs and LOCKUs have no end yet. */
-static void wait_for_calls(unsigned locks, unsigned unlocks)
-{
-	unsigned n[2] = { 0 };
-
-	for (unsigned i = 0; i < 4000; i++) {
-		n[0] = n[1] = 0;
-		nfs_each_lane(&fake_cl, count_kinds, n);
-		if (n[0] == locks && n[1] == unlocks)
-			break;
-		usleep(5000);
-	}
-	cr_assert(n[0] == locks && n[1] == unlocks, "%u LOCK, %u LOCKU", n[0], n[1]);
 }
 
 /* Calls have waited for a server that was away for longer than its grace period lasts. */

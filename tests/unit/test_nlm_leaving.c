@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 #include "nlm_lockd.h"
 
 TestSuite(nlm_leaving, .init = lockd_start, .fini = lockd_stop, .timeout = 300);
@@ -106,6 +107,40 @@ Test(nlm_leaving, nobody_wants_it_any_more)
 	cr_assert_eq(owners(), 0);
 }
 
+static void hold(struct nfs_lane *l, void *on)
+{
+	l->hold = on;
+	if (!on)
+		nfs_lane_pump(l);
+}
+
+static void count_locked(struct nfs_lane *l, void *n)
+{
+	list_for_each_entry(struct nfs_call, c, &l->running, eng.run_node)
+		*(unsigned *)n += !nfs3_call(c)->job;
+}
+
+/* Its program is killed, while the call for attributes waits for a connection: whoever has asked is told, and
+ * has to unlock it. */
+Test(nlm_leaving, it_is_locked_and_waits_for_attributes)
+{
+	unsigned n = 0;
+
+	lockd_shuts(true);
+	begin_of(NFS_OP_LOCK, 1);
+	nfs_each_lane(&fake_cl, hold, &fake_cl);
+	lockd_shuts(false);
+	for (unsigned i = 0; i < 4000 && !n; i++) {
+		usleep(5000);
+		nfs_each_lane(&fake_cl, count_locked, &n);
+	}
+	nfs_each_lane(&fake_cl, take_back, NULL);
+	wait_for_calls(1, 0);
+	nfs_each_lane(&fake_cl, hold, NULL);
+	wait_for_calls(0, 0);
+	cr_assert_eq(owners(), 1);
+}
+
 /* Others go on, and its program can be killed. */
 Test(nlm_leaving, one_call_hangs)
 {
@@ -171,10 +206,12 @@ Test(nlm_leaving, mounts)
 /* What this mount knows itself says nothing of the server. */
 Test(nlm_leaving, an_answer_that_is_not_the_servers)
 {
-	uint64_t before = fake_lanes[0].target.last_reply_ns;
+	uint64_t before;
 
 	cr_assert_eq(lock(12, 1, true), 0);
+	before = fake_lanes[0].target.last_reply_ns;
 	cr_assert_eq(ask(NFS_OP_LOCKT, OWNER + 1, 0, TO_EOF, false, false), -EAGAIN);
+	cr_assert_eq(unlock(12, 1), 0);
 	cr_assert_eq(fake_lanes[0].target.last_reply_ns, before);
 }
 

@@ -47,10 +47,27 @@ static void nlm_on_answer(struct loop_msg *m)
 	nlm_job_free(j);
 	if (rc == NFS_LATER && nlm_waited_enough(c))
 		rc = -ENOLCK;
+	if (!rc && c->op == NFS_OP_LOCK) {
+		c->eng.step = 1;
+		c->eng.sent = true;
+		rc = NFS_NEXT;
+	}
 	nfs_elsewhere_done(c, rc);
 }
 
-/* The call is not marked as sent: it can be given up at any time (nlm_forget()). */
+static bool_t nlm_encode_getattr(struct nfs_call *c, XDR *x)
+{
+	return nfs3_encode_getattr(x, c->args.fh);
+}
+
+static int nlm_decode_getattr(struct nfs_call *c, XDR *x)
+{
+	int rc = nfs3_decode_getattr(c, x);
+
+	return rc == NFS_LATER ? rc : 0;
+}
+
+/* The call is not marked as sent until it is granted: it can be given up at any time (nlm_forget()). */
 static void nlm_begin(struct nfs_call *c)
 {
 	struct nlm *n = nfs3_nlm(c->target->server);
@@ -101,12 +118,13 @@ static bool nlm_forget(struct nfs_call *c)
 	return !done;
 }
 
-#define NLM_OPDEF(text, where) \
-	NFS_OPDEF(text, NULL, NULL, .begin = nlm_begin, .forget = nlm_forget, .counted = where)
+#define NLM_OPDEF(text, encodes, decodes, ...) \
+	NFS_OPDEF(text, encodes, decodes, .begin = nlm_begin, .forget = nlm_forget, __VA_ARGS__)
 
-const struct nfs_opdef nfs3_op_lock = NLM_OPDEF("LOCK", NFS3_COUNTED_LOCK);
-const struct nfs_opdef nfs3_op_lockt = NLM_OPDEF("LOCKT", NFS3_COUNTED_LOCKT);
-const struct nfs_opdef nfs3_op_locku = NLM_OPDEF("LOCKU", NFS3_COUNTED_LOCKU);
+const struct nfs_opdef nfs3_op_lock = NLM_OPDEF("LOCK", nlm_encode_getattr, nlm_decode_getattr,
+	.counted = NFS3_COUNTED_LOCK, .results_max = NFS3_STATUS_XDR + NFS3_ATTR_XDR, .proc = NFSPROC3_GETATTR);
+const struct nfs_opdef nfs3_op_lockt = NLM_OPDEF("LOCKT", NULL, NULL, .counted = NFS3_COUNTED_LOCKT);
+const struct nfs_opdef nfs3_op_locku = NLM_OPDEF("LOCKU", NULL, NULL, .counted = NFS3_COUNTED_LOCKU);
 
 /* ---- beginning and end ---- */
 

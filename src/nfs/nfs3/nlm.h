@@ -59,7 +59,9 @@
  * the server's administrator takes locks away from those who live (unlock_ip): to ask for them every few
  * seconds would take them again while he moves the file system.
  *
- * LOCK brings no attributes.
+ * A LOCK that is granted is followed by GETATTR, as in version 4's COMPOUND: whoever appends under the lock has
+ * to know where the file ends. It counts as sent from then on, so that it ends with an answer, or is unlocked
+ * (vfs/locks.c). If the server does not say, it is locked without.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 # each: locks of all kinds, reads and writes with and without them, against a model (tests/cto,
 # locks.c), with delegations that the server has back all the time, lost connections and restarts.
 # NFSRDMA_CTO_SECONDS: for longer than a look.
-[[ $VERS != 3 ]] || skip "locks are local with version 3"
+[[ $VERS != 3 ]] || skip "it has not been tried with version 3"
 cto=${BIN%/src/*}/tests/cto/cto
 [[ -x $cto ]] || skip "no $cto"
 other=$TMPDIR/other kernels=$TMPDIR/kernels
