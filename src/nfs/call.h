@@ -290,6 +290,7 @@ struct nfs_machinery {
 	unsigned retries, delays;       /* NFS_LATER and NFS_AGAIN; NFS_DELAYED, in a row */
 	unsigned useless;               /* replies that said nothing about the call */
 	uint64_t start_ns;
+	uint64_t encoded_ns;            /* this sending; its repetitions have the same message */
 	bool delayed;                   /* waits for its timer, see NFS_DELAYED */
 	struct nfs_call *riding_close;         /* CLOSE in the same COMPOUND (close_ride.h), or NULL */
 	bool close_ride_closed;              /* decode(): that CLOSE is done */

@@ -106,6 +106,7 @@ static enum started start_one(struct nfs_lane *l, struct nfs_call *c)
 	l->active++;
 	close_ride_take(c);
 	c->eng.rr.done = on_reply;
+	c->eng.encoded_ns = loop_now(l->loop);
 	if (nfs_message_encode(c)) {
 		rr_submit(c->target->conn, &c->eng.rr);
 	} else {

@@ -659,7 +659,7 @@ Test(nfs4_delegs, believed_while_it_is_held)
 	cr_assert_eq(believed(o), 0);
 	/* A call that was begun before the newest one says nothing. */
 	n4.belief.renewed_ns = mono_ns();
-	nfs4_belief_renewed(&(struct nfs_call){ .target = target4(), .eng.start_ns = 5 });
+	nfs4_belief_renewed(&(struct nfs_call){ .target = target4(), .eng.encoded_ns = 5 });
 	cr_assert_eq(believed(o), first);
 	/* Not from the moment on when it is wanted back. */
 	recall(DELEG, &fh);
@@ -688,14 +688,14 @@ static struct nfs_open *believe(void)
 	return o;
 }
 
-/* A call that was begun then has no flags in its reply. */
-static void good_reply(uint64_t begun_ns)
+/* A message of then has no flags in its reply; the call was begun long before. */
+static void good_reply(uint64_t encoded_ns)
 {
 	nfs4_note_flags(&(struct nfs_call){ .op = NFS_OP_GETATTR, .lane = lane4(), .target = target4(),
-					    .eng.start_ns = begun_ns }, 0);
+					    .eng.start_ns = 1, .eng.encoded_ns = encoded_ns }, 0);
 }
 
-/* Until a call that was begun after that is executed: an older reply may be decoded later. */
+/* Until a message of after that is executed: an older reply may be decoded later. */
 static void expect_doubt(const struct nfs_open *o, uint64_t before)
 {
 	cr_assert_eq(believed(o), 0);

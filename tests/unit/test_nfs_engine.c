@@ -259,6 +259,7 @@ Test(engine, later, .init = setup, .fini = teardown)
 	cr_assert_eq(acquired, released, "no slot is held while it waits");
 	fake_pass(&lane, 150);
 	cr_assert_eq(fake.nsends, 2);
+	cr_assert_geq(o->c.eng.encoded_ns, o->c.eng.start_ns + 100000000, "what the reply is as new as");
 	answer(o, 0, 0);
 	cr_assert_eq(o->dones, 1);
 }
@@ -294,6 +295,7 @@ Test(engine, delayed, .init = setup, .fini = teardown)
 	o->c.eng.step = 1;
 	fake_pass(&lane, 150);
 	cr_assert_eq(fake.nsends, 3);
+	cr_assert_lt(o->c.eng.encoded_ns, o->c.eng.start_ns + 100000000);
 	expect_same_message(1, 2);
 	answer(o, NFS_DELAYED, 0);
 	fake_pass(&lane, 250);

@@ -5,12 +5,13 @@
  * nfs_file.delegation says that it is held: that is taken away with the table's lock held, before anything
  * is sent. So whoever has seen it has seen it before DELEGRETURN was sent, and before anybody else could
  * change the file. A server revokes a delegation only after it has waited for a lease period: for a call of
- * ours, or for our answer to a recall. So it is believed for half a lease period from when a call was begun
- * whose SEQUENCE was executed, and if nothing was amiss since that call was begun. (A reply alone does not
- * count: a process that was stopped for long wakes up with old ones, and with refusals.) Amiss is:
+ * ours, or for our answer to a recall. So it is believed for half a lease period from when a message was encoded
+ * whose SEQUENCE was executed, and if nothing was amiss since then. (The call may have been begun long before: in
+ * a grace period it is sent again and again. A reply alone does not count: a process that was stopped for long
+ * wakes up with old ones, and with refusals.) Amiss is:
  *
  *   a flag in SEQUENCE's result    The server has no way to call us, has revoked something, or has
- *        restarted. An older reply without the flag may be decoded later: its call does not count.
+ *        restarted. An older reply without the flag may be decoded later: it does not count.
  *   the session or the client id is unknown    What is known here may be gone. Recovery will look, but not
  *        all who write at the server meanwhile wait for a grace period: local programs, version 3.
  *   the last connection is lost    The server may be restarting: it has lost what we have, and waits for nobody
@@ -43,8 +44,8 @@ void nfs4_belief_renewed(const struct nfs_call *c)
 {
 	struct nfs4_belief *b = &nfs4_of(c)->belief;
 
-	if (c->eng.start_ns > atomic_load(&b->renewed_ns))
-		atomic_store(&b->renewed_ns, c->eng.start_ns);
+	if (c->eng.encoded_ns > atomic_load(&b->renewed_ns))
+		atomic_store(&b->renewed_ns, c->eng.encoded_ns);
 }
 
 static void belief_look_for_sleep(struct nfs4_belief *b)
