@@ -13,7 +13,7 @@
 /* Mounting waits for this machine only. If it takes so long after a signal (fusermount3
  * hangs, for example in a directory that does not answer), the process ends anyway:
  * fusermount3 undoes a mount when nobody is there to take it. */
-#define MOUNTING_S 5
+unsigned signals_mounting_s = 5;
 
 static void signals_ours(sigset_t *set)
 {
@@ -45,7 +45,7 @@ static void on_end_signal(struct signals *s, int sig)
 	pthread_mutex_unlock(&s->mu);
 }
 
-/* MOUNTING_S after a signal that came while MOUNTING. */
+/* So long after a signal that came while MOUNTING. */
 static void on_no_patience(struct signals *s)
 {
 	pthread_mutex_lock(&s->mu);
@@ -68,7 +68,7 @@ static void on_stats_signal(struct signals *s)
 
 static void *signals_main(void *arg)
 {
-	const struct timespec patience = { .tv_sec = MOUNTING_S };
+	const struct timespec patience = { .tv_sec = signals_mounting_s };
 	struct signals *s = arg;
 	sigset_t set;
 	int sig, state;
@@ -107,9 +107,8 @@ int signals_enter_running(struct signals *s)
 
 	pthread_mutex_lock(&s->mu);
 	sig = s->ended_by;
-	if (!sig)
-		s->phase = RUNNING;
-	if (!sig && s->stats_asked)
+	s->phase = RUNNING;
+	if (s->stats_asked)
 		pthread_kill(s->thread, SIGUSR1);
 	pthread_mutex_unlock(&s->mu);
 	return sig;

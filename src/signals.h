@@ -45,7 +45,11 @@ int signals_start(struct signals *s, const struct signals_ops *ops, void *ctx, s
 void signals_stop(struct signals *s);
 
 void signals_enter_mounting(struct signals *s);
-/* Returns the signal that came while MOUNTING. If there was none the phase is RUNNING now: 0. */
+/* The kernel has the mount, and programs may have written by it already: from now on it ends as a mount that
+ * was there. Returns the signal that came while MOUNTING, or 0. */
 int signals_enter_running(struct signals *s);
 /* From now on only the server has to be told, and it may be silent. */
 void signals_enter_ending(struct signals *s, int status);
+
+/* How long MOUNTING may last after a signal; a variable for the tests. */
+extern unsigned signals_mounting_s;
