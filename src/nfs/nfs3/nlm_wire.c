@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
+#include "base/loop.h"
 #include "nfs/nfs3/nlm.h"
 #include "nfs/nfs3/nfs3_impl.h"
 
@@ -76,25 +76,17 @@ bool nlm_wire_refused(int rc)
 	return rc == -EACCES || rc == -EREMOTEIO || rc == -EOPNOTSUPP || rc == -EPROTONOSUPPORT;
 }
 
-/* It goes on while this host sleeps. */
-static uint64_t wire_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
+/* By the clock that goes on while this host sleeps. */
 uint64_t nlm_wire_silent_ns(const struct nlm *n)
 {
-	return wire_clock() - n->answered_ns;
+	return boot_ns() - n->answered_ns;
 }
 
 /* After any other error nobody knows what comes next on it. */
 static int wire_end(struct nlm *n, int rc)
 {
 	if (!rc)
-		n->answered_ns = wire_clock();
+		n->answered_ns = boot_ns();
 	else if (!nlm_wire_refused(rc))
 		nlm_wire_close(n);
 	return rc;
