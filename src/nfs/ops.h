@@ -85,6 +85,8 @@ enum nfs_effects {
 	OP(GETACL, 0)           /* fh, acl.kinds, lists -> xattr.value, len of NFS_ACL_V4, or the lists */ \
 	OP(SETACL, NFS_SETS)    /* fh, acl.kinds, value, len, lists -> attr */ \
 	/* Of versions 4.1 and 4.2: */ \
+	OP(GET_DIR_DELEGATION, 0)       /* fh, which is a struct nfs_file's -> that file's delegation. -EAGAIN: \
+				 * the server gives none now */ \
 	OP(DELEGRETURN, 0)      /* fh, delegation, which is gone then, or due again, whatever the status */
 
 enum nfs_op {

@@ -52,6 +52,7 @@
 		[NFS_OP_REMOVEXATTR] = (minor_) >= 2 ? &nfs4_op_removexattr : NULL, \
 		[NFS_OP_GETACL]   = &nfs4_op_getacl, \
 		[NFS_OP_SETACL]   = &nfs4_op_setacl, \
+		[NFS_OP_GET_DIR_DELEGATION] = &nfs4_op_get_dir_delegation, \
 		[NFS_OP_DELEGRETURN] = &nfs4_op_delegreturn, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \

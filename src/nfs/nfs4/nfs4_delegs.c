@@ -150,7 +150,9 @@ static bool delegs_are_useless(const struct nfs4_client *n)
 
 static bool delegs_may_ask(struct nfs_call *c, const struct nfs4_delegs *t)
 {
-	return c->lane->client->cfg.delegations && (c->args.file.flags & O_ACCMODE) == O_RDONLY &&
+	bool reads = c->op == NFS_OP_GET_DIR_DELEGATION || (c->args.file.flags & O_ACCMODE) == O_RDONLY;
+
+	return c->lane->client->cfg.delegations && reads &&
 	       !delegs_are_useless(nfs4_of(c)) && atomic_load(&t->count) < NFS4_DELEGS_MAX;
 }
 
@@ -187,37 +189,47 @@ void nfs4_delegs_ask_ends(struct nfs_call *c)
 	nfs4_call(c)->asks = false;
 }
 
+/* What the delegation is of, and whose it is: OPEN's, or GET_DIR_DELEGATION's. NULL: nobody knows yet. */
+static struct nfs_file *delegs_file_of(const struct nfs_call *c)
+{
+	return c->open ? c->open->file : container_of((struct nfs_fh *)(uintptr_t)c->args.fh, struct nfs_file, fh);
+}
+
+static const struct rpc_cred *delegs_cred_of(const struct nfs_call *c)
+{
+	return c->open ? &c->open->cred : c->cred;
+}
+
 static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
 {
 	const struct nfs4_call *v = nfs4_call(c);
-	struct nfs_file *f = c->open->file;
+	struct nfs_file *f = delegs_file_of(c);
 	struct nfs4_delegation *d;
 
 	if (!v->asks || v->returns != delegs_place(t, &f->fh)->returns ||
 	    nfs4_delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
 		return false;
-	d = delegs_add_locked(t, f, &c->open->cred, stateid, NFS4_HELD);
+	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, NFS4_HELD);
 	if (!d)
 		return false;
 	atomic_store(&f->used, true);
 	atomic_store(&f->delegation, d->number);
-	c->open->under = c->res.open.delegation = d->number;
+	if (c->open)
+		c->open->under = c->res.open.delegation = d->number;
 	return true;
 }
 
 /* It is not kept. Nobody asks for another one until it has gone back, so it is in the table. */
 static bool delegs_goes_back_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
 {
-	struct nfs_open *o = c->open;
-
 	return c->lane->client->cfg.delegations &&
-	       delegs_add_locked(t, o->file, &o->cred, stateid, NFS4_DUE);
+	       delegs_add_locked(t, delegs_file_of(c), delegs_cred_of(c), stateid, NFS4_DUE);
 }
 
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
-	struct nfs_file *f = c->open->file;
+	struct nfs_file *f = delegs_file_of(c);
 	struct nfs4_delegation *d;
 	bool has = true;
 

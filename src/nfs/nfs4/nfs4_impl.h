@@ -434,6 +434,7 @@ int nfs4_delegation_first(struct nfs_call *c, int rc);
 bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x);
 int nfs4_delegation_decode(struct nfs_call *c, XDR *x);
 extern const struct nfs_opdef nfs4_op_delegreturn;
+extern const struct nfs_opdef nfs4_op_get_dir_delegation;        /* nfs4_dirdeleg.c */
 
 /* ---- nfs4_belief.c ---- */
 
