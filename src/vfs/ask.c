@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include "vfs/dirnames.h"
 #include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
@@ -100,6 +101,8 @@ static void ask_looked_up(struct vfs_op *op)
 {
 	if (op->call.res.status == -ENOENT)
 		vfs_name_gone(op, op->ino, op->quiet, op->name);
+	if (op->vl->vfs->inodes.dirnames)
+		dirnames_keep(op);
 	vfs_end(op);
 }
 
@@ -107,7 +110,11 @@ void vfs_lookup(struct vfs_op *op)
 {
 	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
 	op->call.args.name = op->name;
-	vfs_start(op, NFS_OP_LOOKUP, ask_looked_up);
+	op->call.op = NFS_OP_LOOKUP;
+	if (op->vl->vfs->inodes.dirnames && dirnames_answer(op))
+		vfs_end(op);
+	else
+		vfs_start(op, NFS_OP_LOOKUP, ask_looked_up);
 }
 
 static void ask_linked(struct vfs_op *op)

@@ -124,6 +124,8 @@ struct inode {
 	_Atomic unsigned nsilly;        /* silly names in it that are not removed yet */
 	_Atomic unsigned nleaving;      /* those of them whose files are closed */
 	_Atomic unsigned silly_gone;    /* how many silly names have gone */
+	_Atomic unsigned lookups;       /* dirnames.h: calls for its names since a delegation was asked for, */
+	_Atomic uint64_t asked_ns;      /* ...which was then; or 0 */
 };
 
 _Static_assert(offsetof(struct inode, file) == 0, "nfs_file_put() frees the inode");
@@ -134,6 +136,8 @@ struct inode_shard {
 	struct list forgotten;          /* the one that has waited longest first */
 	unsigned nforgotten;
 };
+
+struct dirnames;
 
 struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
@@ -147,6 +151,7 @@ struct inode_table {
 	double negative_timeo;          /* for so many a name is believed not to exist */
 	bool solo;                      /* nobody else changes the files */
 	struct solo_dirs solo_dirs;     /* used with solo only */
+	struct dirnames *dirnames;      /* with delegations only */
 };
 
 void inode_table_init(struct inode_table *t, const struct vfs_front *front);

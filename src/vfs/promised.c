@@ -24,10 +24,13 @@ static bool promised_is_settled(const struct promised *p)
 	return p->attr.used >= p->attr.size || p->asked_ns - p->change_ns >= promised_settles_ns;
 }
 
-static bool promised_holds_locked(const struct vfs_op *op, const struct promised *p, uint64_t delegation)
+/* quiet: ownchange_changes(). */
+static bool promised_holds_locked(const struct inode *ino, uint64_t quiet, uint64_t delegation)
 {
-	return p && op->quiet && !op->ino->unpromised && p->delegation == delegation &&
-	       p->quiet == op->quiet && p->attr.change == op->ino->change;
+	const struct promised *p = ino->promised;
+
+	return p && quiet && !ino->unpromised && p->delegation == delegation &&
+	       p->quiet == quiet && p->attr.change == ino->change;
 }
 
 bool promised_attr(struct vfs_op *op, bool birth)
@@ -40,7 +43,7 @@ bool promised_attr(struct vfs_op *op, bool birth)
 	op->quiet = ownchange_changes(t, op->ino);
 	inode_lock(t, op->ino);
 	p = op->ino->promised;
-	is = promised_holds_locked(op, p, op->attr.delegation) && p->reads == op->attr.reads && promised_is_settled(p) &&
+	is = promised_holds_locked(op->ino, op->quiet, op->attr.delegation) && p->reads == op->attr.reads && promised_is_settled(p) &&
 	     (!birth || p->born);
 	if (is) {
 		op->call.res.attr = p->attr;
@@ -48,6 +51,26 @@ bool promised_attr(struct vfs_op *op, bool birth)
 		op->call.res.btime = p->btime;
 	}
 	inode_unlock(t, op->ino);
+	return is;
+}
+
+bool promised_attr_of(struct vfs_op *op, struct inode *ino)
+{
+	struct inode_table *t = &op->vl->vfs->inodes;
+	uint64_t delegation = nfs_delegated(op->vl->lane->target.server, &ino->file);
+	uint64_t quiet = ownchange_changes(t, ino);
+	unsigned reads = atomic_load(&ino->reads);
+	const struct promised *p;
+	bool is;
+
+	if (!delegation)
+		return false;
+	inode_lock(t, ino);
+	p = ino->promised;
+	is = promised_holds_locked(ino, quiet, delegation) && p->reads == reads && promised_is_settled(p);
+	if (is)
+		op->call.res.attr = p->attr;
+	inode_unlock(t, ino);
 	return is;
 }
 
@@ -84,7 +107,9 @@ static bool promised_is_quiet(const struct vfs_op *op)
 /* ... and has the file's delegation been the same? */
 static bool promised_may_keep(const struct vfs_op *op, uint64_t delegation)
 {
-	return promised_is_quiet(op) && op->call.res.attr.nlink == 1 && promised_delegation(op) == delegation;
+	bool one_name = op->call.res.attr.nlink == 1 || S_ISDIR(op->ino->type);
+
+	return promised_is_quiet(op) && one_name && promised_delegation(op) == delegation;
 }
 
 void promised_keep(struct vfs_op *op)
@@ -124,7 +149,7 @@ bool promised_opens(struct vfs_op *op)
 		return false;
 	inode_lock(t, op->ino);
 	p = op->ino->promised;
-	if (promised_holds_locked(op, p, o->delegation) && promised_is_named_locked(op)) {
+	if (promised_holds_locked(op->ino, op->quiet, o->delegation) && promised_is_named_locked(op)) {
 		op->call.res.attr = p->attr;
 		asked_ns = p->asked_ns;
 	}

@@ -47,6 +47,8 @@ static inline uint64_t promised_delegation(const struct vfs_op *op)
  * call has brought them. op->attr.delegation is set, and not 0. */
 bool promised_attr(struct vfs_op *op, bool birth);
 void promised_keep(struct vfs_op *op);
+/* LOOKUP has found that file. true: op has its attributes, without a call. */
+bool promised_attr_of(struct vfs_op *op, struct inode *ino);
 /* The same of OPEN, to read. */
 bool promised_opens(struct vfs_op *op);
 void promised_opened(struct vfs_op *op);

@@ -101,7 +101,8 @@ static void op_change_begins(struct vfs_op *op, unsigned i, const struct nfs_fh 
 	if (nfs_effects(op->call.op) & NFS_CHANGES_DATA)
 		ahead_change_begins(ino);
 	op->change[i].nr = ownchange_change_begins(&op->vl->vfs->inodes, ino);
-	op_undelegates(op, ino);
+	if (!S_ISDIR(ino->type) || nfs_effects(op->call.op) & NFS_CHANGES_DATA)
+		op_undelegates(op, ino);
 }
 
 /* The files with the names that the call takes away. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The life of a file system. See vfs.h. */
 #include <sys/random.h>
+#include "vfs/dirnames.h"
 #include "vfs/vfs_impl.h"
 
 void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_front *front,
@@ -20,6 +21,7 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 	vfs->inodes.acdirmax = cfg->acdirmax;
 	vfs->inodes.negative_timeo = cfg->negative_timeo;
 	vfs->inodes.solo = cfg->solo;
+	vfs->inodes.dirnames = cl->cfg.delegations ? dirnames_new() : NULL;
 	behind_pool_init(&vfs->behind, &cl->arena, cfg->write_behind);
 	ahead_init(vfs, cfg->readahead);
 }
@@ -52,5 +54,6 @@ void vfs_fini(struct vfs *vfs)
 {
 	ahead_fini(vfs);
 	inode_table_fini(&vfs->inodes);
+	dirnames_free(vfs->inodes.dirnames);
 	behind_pool_fini(&vfs->behind);
 }

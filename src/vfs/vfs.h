@@ -209,6 +209,11 @@ struct op_attr {
 	unsigned reads;                 /* ino->reads */
 };
 
+/* LOOKUP. */
+struct op_lookup {
+	uint64_t delegation;            /* nfs_delegated() of the directory, when it was sent */
+};
+
 /* Names of extended attributes. */
 struct op_xattrs {
 	char *names;                    /* in op->memory: each with its NUL */
@@ -275,6 +280,7 @@ struct vfs_op {
 		struct op_remove rm;
 		struct op_open open;
 		struct op_attr attr;
+		struct op_lookup lookup;
 		struct op_list list;
 		struct op_copy copy;
 		struct op_xattrs xattrs;
