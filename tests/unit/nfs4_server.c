@@ -36,7 +36,7 @@ static uint32_t lane_open(void)
 
 static uint32_t do_open(const uint32_t *w, uint32_t numops)
 {
-	uint32_t claim, which;
+	uint32_t claim, which, status;
 
 	/* PUTFH: operation, length, handle of 4 bytes. */
 	which = ntohl(w[2]);
@@ -46,8 +46,12 @@ static uint32_t do_open(const uint32_t *w, uint32_t numops)
 	claim = ntohl(w[3 + 10]);
 	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
 	if (claim == CLAIM_PREVIOUS)
-		return server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];
-	return server.complete ? server.open[which] : NFS4ERR_GRACE;
+		status = server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];
+	else
+		status = server.complete ? server.open[which] : NFS4ERR_GRACE;
+	if (server.reopens)
+		server.reopens();
+	return status;
 }
 
 static void put_attrs(bool late)
@@ -178,6 +182,19 @@ static bool locks(const uint32_t *w, uint32_t numops)
 	return true;
 }
 
+/* Change, flags and attrset; then the delegation: none, or one to read. */
+static void put_opened(bool gives)
+{
+	puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
+	puts_of(7, 0, 0, 0, 0, 0, 0, 0);
+	put(gives);
+	if (!gives)
+		return;
+	puts_of(4, 1, 0x64656c65, 0x67617465, 0x64000000);
+	puts_of(5, 0, 0, 0, 0, 0);      /* recall; type, flag, mask and name of the ACE */
+	server.gives = false;
+}
+
 /* PUTFH and what comes with it. */
 static void on_file(const uint32_t *w, uint32_t numops)
 {
@@ -211,10 +228,8 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		return;
 	if (op == OP_ACCESS)
 		puts_of(4, op, 0, 0x21, 0x21);
-	if (op == OP_OPEN) {
-		puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
-		puts_of(8, 0, 0, 0, 0, 0, 0, 0, 0);     /* change, flags, attrset, none */
-	}
+	if (op == OP_OPEN)
+		put_opened(server.gives && numops == 3);
 	if (op == OP_OPEN && numops > 3)
 		puts_of(4, OP_ACCESS, 0, 0x21, 0x21);
 	if (op == OP_GETATTR || numops > 3)

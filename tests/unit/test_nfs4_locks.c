@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nfs4_server.h"
 
 #define OWNER 0x1122334455667788u
@@ -415,6 +416,122 @@ Test(nfs4_locks, revoked)
 	cr_assert_eq(recover(), 0);
 	expect_log("TT");
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+/* ---- a WRITE of the moment in which the open is open again, and its locks are not known to be lost ---- */
+
+static struct {
+	struct rpc_cred cred;
+	struct nfs_fh fh;
+	struct nfs_call c;
+	struct loop_msg now;
+	_Atomic bool done;
+} meanwhile;
+
+static void meanwhile_done(struct nfs_call *c)
+{
+	(void)c;
+	atomic_store(&meanwhile.done, true);
+}
+
+/* The lane has just decoded the OPEN's reply. Recovery waits: for the lock, to give back its reference. */
+static void meanwhile_write(struct loop_msg *m)
+{
+	(void)m;
+	nfs_start(&fake_lanes[0], &meanwhile.c);
+	pthread_mutex_unlock(&client4()->opens[0].mu);
+}
+
+static void write_meanwhile(void)
+{
+	meanwhile.fh.len = 4;
+	meanwhile.c = (struct nfs_call){ .op = NFS_OP_WRITE, .args.fh = &meanwhile.fh, .cred = &meanwhile.cred,
+					 .open = open_nr(0), .done = meanwhile_done };
+	meanwhile.now.fn = meanwhile_write;
+	pthread_mutex_lock(&client4()->opens[0].mu);
+	loop_post(fake_lanes[0].loop, &meanwhile.now);
+}
+
+static void expect_lost(const char *log)
+{
+	expect_log(log);
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+	expect_open(0, false);
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+}
+
+static void on_opened_again(void)
+{
+	if (server.log[strlen(server.log) - 1] != 'F')
+		return;
+	server.reopens = NULL;
+	write_meanwhile();
+}
+
+/* log: no call of a file but those of recovery. */
+static void expect_no_write(const char *log)
+{
+	server.reopens = on_opened_again;
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(recover(), 0);
+	while (!atomic_load(&meanwhile.done))
+		usleep(1000);
+	cr_assert_eq(meanwhile.c.res.status, -EIO);
+	expect_lost(log);
+}
+
+Test(nfs4_locks, a_write_beside_the_open_that_is_not_reclaimed)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.reclaim[0] = NFS4ERR_NO_GRACE;
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	expect_no_write("SXSPCF");
+}
+
+Test(nfs4_locks, a_write_beside_the_open_whose_stateid_is_lost)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	atomic_store(&open_nr(0)->reopen, true);
+	expect_no_write("F");
+}
+
+Test(nfs4_locks, a_write_beside_the_open_that_is_revoked)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.test[0] = NFS4ERR_EXPIRED;
+	atomic_store(&client4()->need_test, true);
+	expect_no_write("TfF");
+}
+
+static void on_session_lost(void)
+{
+	server.reopens = NULL;
+	server.badsession = 1;
+	server.reclaim[0] = NFS4ERR_NO_GRACE;
+}
+
+/* The session is lost between the OPEN and the DELEGRETURN that ends the call: the next OPEN brings the
+ * same stateid, and it is not the one with the locks. */
+Test(nfs4_locks, an_open_again_whose_end_is_lost)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	atomic_store(&open_nr(0)->reopen, true);
+	server.gives = true;
+	server.reopens = on_session_lost;
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(recover(), 0);
+	expect_lost("FBSFr");
+}
+
+/* It is reclaimed, and the session is lost before its locks are; when there is the next one the grace period
+ * is over. The server has the open, and another client may have had the lock. */
+Test(nfs4_locks, an_open_that_is_reclaimed_without_its_locks)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.reopens = on_session_lost;
+	restart();
+	expect_lost("SXSPBSPCF");
 }
 
 /* ---- ranges, against a byte map ---- */

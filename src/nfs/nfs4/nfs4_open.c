@@ -394,7 +394,6 @@ static int decode_reopen(struct nfs_call *c, XDR *x)
 	if (r.status)
 		return nfs4_errno(r.status);
 	c->open->stateid = r.OPEN4res_u.resok4.stateid;
-	atomic_store(&c->open->reopen, false);
 	nfs4_delegation_note(c, &r.OPEN4res_u.resok4.delegation);
 	return nfs4_delegation_first(c, 0);
 }

@@ -27,7 +27,9 @@
  * A lane reads the stateid when it encodes a call, without a lock. So before recovery writes it,
  * the open is marked, recovery has taken it (holder), and all lanes have run a message: after
  * that no lane is encoding a call that had seen it unmarked, and none begins to. What was sent
- * before is refused, which marks the open once more; to open it again does no harm.
+ * before is refused, which marks the open once more; to open it again does no harm. The mark goes
+ * when the locks of the open are reclaimed, or known to be lost: an open that is good again, and
+ * whose locks are not known to be lost yet, would let a WRITE pass.
  *
  * Who else acts in between:
  *   a CLOSE of that open     takes the open before recovery does, and it is left alone: the server
@@ -148,6 +150,7 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 	o->to_free = false;
 	rc = reopen_tries(s, o, reclaim, in_vain, &status);
 	if (rc && reclaim && no_reclaim(status)) {
+		nfs4_locks_gone(s, o);
 		atomic_store(&o->reopen, true);
 		return 0;
 	}
@@ -156,10 +159,14 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 		return 0;
 	}
 	if (rc == 0 && reclaim)
-		return nfs4_locks_reclaim(s, o);
-	/* The same stateid: the open was never gone. */
-	if (rc == 0 && memcmp(old.other, o->stateid.other, NFS4_OTHER_SIZE))
+		rc = nfs4_locks_reclaim(s, o);
+	/* The same stateid: the open was never gone. It may also be a call that has failed behind
+	 * its OPEN that has brought another one. */
+	else if (!reclaim && memcmp(old.other, o->stateid.other, NFS4_OTHER_SIZE))
 		nfs4_locks_gone(s, o);
+	/* Its I/O goes on, so not before its locks are settled. */
+	if (rc == 0)
+		atomic_store(&o->reopen, false);
 	if (rc == 0 || may_not_go_on(rc))
 		return rc;
 	if (!atomic_exchange(&o->lost, true))

@@ -3,8 +3,9 @@
  * Locks in recovery (nfs4_recover.c). Those of an open follow it:
  *
  *   open reclaimed (CLAIM_PREVIOUS)     LOCK, reclaim, for each range; before RECLAIM_COMPLETE
- *   opened again (CLAIM_FH)             another stateid: what was locked may have been another
- *                                       client's meanwhile, so the locks are lost
+ *   not reclaimed, or opened again      another stateid: what was locked may have been another
+ *   (CLAIM_FH)                          client's meanwhile, so the locks are lost. The open stays
+ *                                       marked until that is noted, and its calls wait
  *   revoked, and the open is not        TEST_STATEID tells; FREE_STATEID; lost
  *
  * A lock that is lost is never asked for again: who has it would go on with what it protected, and
