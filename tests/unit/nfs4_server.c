@@ -407,6 +407,12 @@ static void bind_conn(const uint32_t *w)
 {
 	bool known = ntohl(w[3]) == server.sessions && !server.badsession && !server.stale;
 
+	if (server.bind_delays) {
+		server.bind_delays--;
+		note('d');
+		puts_of(2, OP_BIND_CONN_TO_SESSION, NFS4ERR_DELAY);
+		return;
+	}
 	note(known ? 'J' : 'j');
 	puts_of(2, OP_BIND_CONN_TO_SESSION, known ? 0 : NFS4ERR_BADSESSION);
 	if (!known)

@@ -37,6 +37,7 @@ struct server4 {
 	bool cannot_test, tests_fewer;  /* TEST_STATEID fails; returns too few results */
 	bool back;                      /* its sessions have a back channel */
 	uint32_t refuses_back;          /* the status of CREATE_SESSION that asks for one */
+	uint32_t bind_delays;           /* so often BIND_CONN_TO_SESSION is told to come later */
 	uint32_t close;                 /* status of CLOSE */
 	uint32_t delegreturn;           /* status of DELEGRETURN */
 	_Atomic uint32_t set;           /* status of one SETATTR ... */
@@ -51,7 +52,7 @@ struct server4 {
 	 * C RECLAIM_COMPLETE, P an OPEN that reclaims, F an OPEN by handle, O an OPEN of a
 	 * lane, c CLOSE, g GETATTR, T TEST_STATEID, f FREE_STATEID, n SEQUENCE alone,
 	 * r DELEGRETURN,
-	 * d RECLAIM_COMPLETE or FREE_STATEID that is told to come later, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
+	 * d RECLAIM_COMPLETE, FREE_STATEID or BIND_CONN_TO_SESSION that is told to come later, s SETATTR, u SEQUENCE on a connection that has not joined. Of a check: x EXCHANGE_ID,
 	 * e DESTROY_CLIENTID, J BIND_CONN_TO_SESSION, j the same for a session that it does not
 	 * know.
 	 */

@@ -146,6 +146,52 @@ Test(nfs4_back, no_connection_will_do)
 	expect_log("ggggg");
 }
 
+/* The pause is over. */
+static void end_pause(void)
+{
+	cr_assert_gt(client4()->back.later_ns, mono_ns());
+	client4()->back.later_ns = mono_ns();
+}
+
+/* "Later" is no refusal, and is not said twice for one question. */
+Test(nfs4_back, a_connection_that_is_bound_later)
+{
+	uint64_t pause, before = 0;
+
+	fake_times.later_ms = 3600000;
+	mount_with_back();
+	fake_lane_second();
+	fake_lane_move();
+	server.bind_delays = 3;
+	for (unsigned i = 0; i < 3; i++) {
+		nfs4_look_back(&fake_cl.server);
+		expect_log("d");
+		nfs4_look_back(&fake_cl.server);
+		expect_log("");
+		pause = client4()->back.later_ns - mono_ns();
+		cr_assert_gt(pause, before + before / 2);
+		before = pause;
+		end_pause();
+	}
+	nfs4_look_back(&fake_cl.server);
+	expect_log("J");
+	nfs4_look_back(&fake_cl.server);
+	expect_log("");
+	/* The next pause is a short one again. */
+	fake_lane_move();
+	server.bind_delays = 1;
+	nfs4_look_back(&fake_cl.server);
+	cr_assert_lt(client4()->back.later_ns - mono_ns(), before / 2);
+	/* Another session has its connection. */
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	nfs4_look_back(&fake_cl.server);
+	expect_log("dS");
+	fake_lane_move();
+	nfs4_look_back(&fake_cl.server);
+	expect_log("J");
+}
+
 /* It is lost meanwhile. */
 Test(nfs4_back, session_is_gone)
 {

@@ -47,6 +47,8 @@ struct nfs4_back {
 	_Atomic bool need;              /* the server says that no connection carries it */
 	_Atomic uint64_t bound_ns;      /* when one was last made to ... */
 	uint64_t downs;                 /* control thread: ... and how many had been lost by then */
+	unsigned delays;                /* control thread: so often in a row the server has said DELAY to that: */
+	uint64_t later_ns;              /* not before this time again */
 	pthread_mutex_t mu;             /* for the rest */
 	unsigned newest;
 	struct nfs4_back_session {

@@ -10,6 +10,7 @@
 #include "nfs/nfs4/nfs4_impl.h"
 
 #define MOUNT_TIMEOUT_MS 60000u
+#define NS_PER_MS 1000000ull
 
 static unsigned end_ms(const struct nfs_server *s)
 {
@@ -171,6 +172,8 @@ static int take_session(struct nfs_server *s, const struct nfs4_ctl *k)
 	atomic_store(&n->back.has, k->flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN);
 	atomic_store(&n->back.need, false);
 	atomic_store(&n->back.bound_ns, mono_ns());
+	n->back.delays = 0;
+	n->back.later_ns = 0;
 	log_debug("%s: a session of %u slots, %s back channel", s->name, k->nslots,
 		  atomic_load(&n->back.has) ? "with a" : "without");
 	n->epoch++;
@@ -228,6 +231,14 @@ int nfs4_new_session(struct nfs_server *s, nfsstat4 *status)
 	return rc;
 }
 
+/* Nothing is bound yet, and nothing refused. The pauses double; a tick ends them. */
+static void bind_later(const struct nfs_client *cl, struct nfs4_back *b)
+{
+	b->later_ns = mono_ns() + ((uint64_t)nfs_times_of(&cl->cfg)->later_ms << b->delays) * NS_PER_MS;
+	b->delays += b->delays < NFS_LATER_SHIFT_MAX;
+	atomic_store(&b->need, true);
+}
+
 static void bind_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
@@ -244,6 +255,11 @@ static void bind_back(struct nfs_server *s)
 		return;
 	status = k->status;
 	free(k);
+	if (rc && nfs4_is_later(status)) {
+		bind_later(s->client, &n->back);
+		return;
+	}
+	n->back.delays = 0;
 	atomic_store(&n->back.bound_ns, mono_ns());
 	if (status == NFS4ERR_BADSESSION || status == NFS4ERR_DEADSESSION) {
 		nfs4_belief_doubt(&n->belief);
@@ -260,7 +276,7 @@ bool nfs4_look_back(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 
-	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s))
+	if (!atomic_load(&n->back.has) || !nfs_server_is_up(s) || mono_ns() < n->back.later_ns)
 		return false;
 	if (!atomic_exchange(&n->back.need, false) && lost_connections(s->client) == n->back.downs)
 		return false;
