@@ -131,6 +131,21 @@ Test(nfs4_back, binding_is_no_renewal)
 	expect_log("");
 }
 
+/* A mount that has nothing to say says that it does not use the slots. */
+Test(nfs4_back, slots_are_recalled)
+{
+	mount_with_back();
+	nfs4_slots_recall(&fake_cl.server, client4()->sessionid, 0);
+	nfs4_tick(&fake_cl.server);
+	expect_log("n");
+	nfs4_tick(&fake_cl.server);
+	expect_log("");
+	nfs4_slots_recall(&fake_cl.server, client4()->sessionid, 0);
+	getattr();
+	nfs4_tick(&fake_cl.server);
+	expect_log("g");
+}
+
 /* A server whose flag stays: it does not take connections for that. */
 Test(nfs4_back, no_connection_will_do)
 {

@@ -599,6 +599,35 @@ Test(nfs4_callback, slots_are_wanted_back)
 	cr_assert_eq(slots4()->limit, SLOTS);
 }
 
+/* The server hears of it by the next SEQUENCE that has no slot above the target in use. */
+Test(nfs4_callback, slots_that_are_not_used_any_more)
+{
+	struct nfs_call low = call4(NFS_OP_GETATTR), high = low;
+
+	cr_assert_not(nfs4_slots_are_untold(slots4()));
+	cr_assert_eq(nfs4_acquire(target4(), &high), 1);
+	c_begin(1);
+	C(OP_CB_RECALL_SLOT, 0);
+	expect_in_session(0, 2);
+	cr_assert_not(nfs4_slots_are_untold(slots4()), "slot 1 is in use");
+	nfs4_release(target4(), &low);
+	cr_assert_eq(nfs4_acquire(target4(), &low), 1);
+	cr_assert_eq(nfs4_call(&low)->place.highest, 1);
+	nfs4_release(target4(), &low);
+	nfs4_release(target4(), &high);
+	cr_assert(nfs4_slots_are_untold(slots4()));
+	cr_assert_eq(nfs4_acquire(target4(), &low), 1);
+	cr_assert(!nfs4_call(&low)->place.highest && !nfs4_slots_are_untold(slots4()));
+	nfs4_release(target4(), &low);
+	/* It may know less than it could: the limit was lower already, and nothing was sent since. */
+	c_begin(2);
+	C(OP_CB_RECALL_SLOT, 3);
+	expect_in_session(0, 2);
+	cr_assert(nfs4_slots_are_untold(slots4()));
+	new_session4();
+	cr_assert_not(nfs4_slots_are_untold(slots4()));
+}
+
 /* The only slot that it leaves us was retired. */
 Test(nfs4_callback, slots_without_which_nothing_goes)
 {

@@ -103,7 +103,7 @@ static nfsstat4 callback_recall_any(struct callback *k)
 	return NFS4_OK;
 }
 
-/* The server sees by the next SEQUENCE that higher slots are not used any more. */
+/* The server sees by the next SEQUENCE that higher slots are not used any more (nfs4_slots_are_untold()). */
 static nfsstat4 callback_recall_slot(struct callback *k)
 {
 	CB_RECALL_SLOT4args a;

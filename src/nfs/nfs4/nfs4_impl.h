@@ -67,6 +67,8 @@ struct nfs4_slots {
 	unsigned limit;                 /* use only slot ids below this ... */
 	unsigned top;                   /* ... the server has only those below this */
 	uint32_t changes;               /* how often `limit` has changed */
+	bool untold;                    /* slots are recalled, and no SEQUENCE has told since that none is
+					 * in use from `limit` on */
 	unsigned left;                  /* calls in flight that belong to older sessions */
 	uint32_t waiting, woken;        /* lanes, one bit each */
 	unsigned promised;              /* free slots reserved for woken lanes */
@@ -306,6 +308,8 @@ void nfs4_slots_install(struct nfs_server *s);
 bool nfs4_slots_session(struct nfs4_slots *t, char id[NFS4_SESSIONID_SIZE]);
 /* How many calls are in flight that belong to earlier sessions? */
 unsigned nfs4_slots_left(struct nfs4_slots *t);
+/* Does the server wait to be told that the slots which it has recalled are not used any more? */
+bool nfs4_slots_are_untold(struct nfs4_slots *t);
 
 /* ---- nfs4_session.c ---- */
 

@@ -153,9 +153,9 @@ void nfs4_umount(struct nfs_server *s)
 		nfs4_destroy_clientid(s);
 }
 
-/* Any SEQUENCE renews the lease (RFC 8881, section 8.3). Only an idle mount must send
- * one for that; and so must one that has asked for a connection to be bound, because that reply has no
- * SEQUENCE and counts as the last one. */
+/* Any SEQUENCE renews the lease (RFC 8881, section 8.3), and tells which slots are in use (20.8). Only an
+ * idle mount must send one for that; and so must one that has asked for a connection to be bound, because
+ * that reply has no SEQUENCE and counts as the last one. */
 void nfs4_tick(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
@@ -164,6 +164,7 @@ void nfs4_tick(struct nfs_server *s)
 	nfs4_destroy_old(s);
 	nfs4_delegs_sweep(&n->delegs, now, n->lease_s * NS_PER_S);
 	nfs4_look_again(s);
-	if (nfs4_look_back(s) || (now >= last && now - last >= n->lease_s * NS_PER_S / 3))
+	if (nfs4_look_back(s) || nfs4_slots_are_untold(&n->slots) ||
+	    (now >= last && now - last >= n->lease_s * NS_PER_S / 3))
 		nfs4_renew(s);
 }

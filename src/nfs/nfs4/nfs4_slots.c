@@ -34,7 +34,9 @@
  * With each reply the server says how many slots it wants us to use, and how many it has
  * (RFC 8881, section 18.46.3). Slots beyond the first number are not taken. When the server
  * drops slots and later has them again, they begin with sequence id 1. A reply is too old
- * to count if its call took its slot before the last change.
+ * to count if its call took its slot before the last change. If the server recalls slots
+ * (CB_RECALL_SLOT), it learns by the highest slot of a SEQUENCE that they are not used any
+ * more. A mount that has nothing to send sends one for that at its next tick (nfs4_tick()).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +275,7 @@ int nfs4_acquire(struct nfs_target *to, struct nfs_call *c)
 			.changes = t->changes, .outcome = NFS4_UNKNOWN,
 		};
 		memcpy(p->session, t->sessionid, sizeof(p->session));
+		t->untold = t->untold && p->highest >= t->limit;
 		c->eng.most = t->max_read;
 		if (c->op == NFS_OP_WRITE)
 			c->eng.most = t->max_write;
@@ -349,6 +352,7 @@ void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highe
 	bool ok = true;
 
 	pthread_mutex_lock(&t->mu);
+	t->untold = t->untold || nfs4_slots_are_of(t, session);
 	if (nfs4_slots_are_of(t, session) && clamp_count(highest, t->top) < t->limit) {
 		t->limit = clamp_count(highest, t->top);
 		t->changes++;
@@ -362,6 +366,16 @@ void nfs4_slots_recall(struct nfs_server *s, const char *session, uint32_t highe
 		nfs_control_recover(s->client);
 	}
 	nfs4_slots_post(s, tell);
+}
+
+bool nfs4_slots_are_untold(struct nfs4_slots *t)
+{
+	bool are;
+
+	pthread_mutex_lock(&t->mu);
+	are = t->untold && busy_end(t) <= t->limit;
+	pthread_mutex_unlock(&t->mu);
+	return are;
 }
 
 /* ---- sessions ---- */
@@ -382,6 +396,7 @@ void nfs4_slots_install(struct nfs_server *s)
 	t->nslots = n->nslots < NFS4_SLOTS_MAX ? n->nslots : NFS4_SLOTS_MAX;
 	t->limit = t->top = t->nslots;
 	t->changes = 0;
+	t->untold = false;
 	t->woken = 0;
 	t->promised = 0;
 	memset(t->busy, 0, sizeof(t->busy));
