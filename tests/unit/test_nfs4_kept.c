@@ -131,35 +131,70 @@ Test(nfs4_kept, the_same_open)
 
 Test(nfs4_kept, which_ones)
 {
-	for (unsigned i = 0; i < 9; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		struct nfs_open *o = one_more();
-		struct nfs4_lock lock = { .owner = 7 };
 
 		switch (i) {
 		case 0: o->access = OPEN4_SHARE_ACCESS_BOTH; break;
 		case 1: atomic_store(&o->lost, true); break;
 		case 2: atomic_store(&o->reopen, true); break;
 		case 3: o->rights = 0; break;           /* an exclusive create asks for none */
-		case 4: list_add_tail(&o->locks, &lock.node); break;
 		/* What ACCESS has granted is older than the delegation. */
-		case 5: o->under = 0; break;
-		case 6: o->under++; break;
+		case 4: o->under = 0; break;
+		case 5: o->under++; break;
 		/* Another inode of the file: believed.h is about this one. */
-		case 7:
+		case 6:
 			nfs_file_put(o->file);
 			o->file = fake_file(NULL, &fh);
 			break;
 		default: break;
 		}
-		cr_assert_eq(nfs4_kept_stays(&cl4.server, o), i == 8, "row %u", i);
-		if (i == 4)
-			list_del(&lock.node);
-		if (i == 7)
+		cr_assert_eq(nfs4_kept_stays(&cl4.server, o), i == 7, "row %u", i);
+		if (i == 6)
 			atomic_fetch_add(&o->file->opens, 1);
-		if (i < 8)
+		if (i < 7)
 			nfs4_open_put(o);
 	}
 	nfs4_open_put(first);
+}
+
+/* By that open. status: of LOCK, -1: it has no answer. */
+static void lock_by(struct nfs_open *o, int status)
+{
+	struct nfs_call c = call4(NFS_OP_LOCK);
+	static uint32_t w[100];
+	XDR x;
+
+	c.open = o;
+	c.args.lock = (struct nfs_lock_args){ .owner = 7, .length = UINT64_MAX };
+	xdr_msg_create(&x, w, sizeof(w), XDR_ENCODE);
+	cr_assert(def4(c.op)->encode(&c, &x));
+	m_res();
+	m_op(OP_LOCK);
+	M(1, STATEID_WORDS);
+	m_op(OP_GETATTR);
+	m_stat_fattr();
+	if (status > 0)
+		m_fail_at(2, (uint32_t)status);
+	if (status >= 0)
+		cr_assert_eq(play_reply(&c, def4(c.op)), status ? -EINVAL : 0);
+	nfs4_release(target4(), &c);
+}
+
+/* The server may have locks of it, also if nobody here knows of any. */
+Test(nfs4_kept, an_open_that_was_locked)
+{
+	static const int status[] = { 0, NFS4ERR_LOCK_RANGE, -1 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct nfs_open *o = one_more();
+
+		lock_by(o, status[i]);
+		cr_assert_eq(list_empty(&o->locks), i > 0);
+		cr_assert_not(stays(o), "row %u", i);
+		nfs4_open_put(o);
+	}
+	cr_assert(stays(first));
 }
 
 /* CREATE could not say which file it is. */

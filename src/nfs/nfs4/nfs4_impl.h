@@ -158,6 +158,7 @@ struct nfs_open {
 	struct list kept;               /* in nfs4_delegation.kept, if nobody uses it (nfs4_kept.c) */
 	bool delegated;                 /* as stateid: `delegation` is not kept, and must be returned */
 	stateid4 delegation;
+	bool was_locked;                /* LOCK was sent by it, whatever came of that; under in->mu */
 	struct list locks;              /* nfs4_lock, under in->mu */
 	_Atomic unsigned locks_lost;    /* how many of these have lost theirs: I/O fails */
 };

@@ -12,9 +12,12 @@
  *                                                         v
  *                                                       CLOSE, which rides in DELEGRETURN
  *
- * One that is in use is one open file's, as without delegations: so CLOSE frees that one's locks, if there are
- * any, and locks that were lost make no other open file fail. There are as many as were ever open at a time;
- * NFS4_KEPT_OF_ONE of them stay.
+ * One that is in use is one open file's, as without delegations. There are as many as were ever open at a time;
+ * NFS4_KEPT_OF_ONE of them stay. One that LOCK was sent by does not stay: CLOSE frees what its owners have at the
+ * server. That may be more than is known here: a LOCK without an answer (a soft mount's, or one whose reply was
+ * garbled) may be executed after the LOCKU that was to undo it, or that had no answer either. Then nobody would
+ * unlock it, and the next open() would find the file locked, by nobody. And marks of locks that were lost go with
+ * their open: they make no other open file fail.
  *
  * The user who opens it again is the one who has opened it, with the same groups; and what ACCESS has granted
  * to him then, to read or to execute, holds as long as the delegation: a server recalls it before it changes
@@ -77,15 +80,14 @@ static bool kept_is_good(const struct nfs_open *o)
 	return !atomic_load(&o->reopen) && !atomic_load(&o->lost);
 }
 
-/* The server frees the locks of an open with its CLOSE. */
-static bool kept_has_locks(const struct nfs_open *o)
+static bool kept_was_locked(const struct nfs_open *o)
 {
-	bool has;
+	bool was;
 
 	pthread_mutex_lock(&o->in->mu);
-	has = !list_empty(&o->locks);
+	was = o->was_locked;
 	pthread_mutex_unlock(&o->in->mu);
-	return has;
+	return was;
 }
 
 static bool kept_may_stay_locked(const struct nfs4_delegs *t, const struct nfs4_delegation *d,
@@ -93,7 +95,7 @@ static bool kept_may_stay_locked(const struct nfs4_delegs *t, const struct nfs4_
 {
 	return d && d->state == NFS4_HELD && d->number == o->under && d->d.file == o->file &&
 	       d->nkept < NFS4_KEPT_OF_ONE && t->nkept < NFS4_KEPT_MAX &&
-	       o->access == OPEN4_SHARE_ACCESS_READ && o->rights && kept_is_good(o) && !kept_has_locks(o);
+	       o->access == OPEN4_SHARE_ACCESS_READ && o->rights && kept_is_good(o) && !kept_was_locked(o);
 }
 
 /* ---- lane threads ---- */

@@ -48,6 +48,7 @@ static void lock_take_stateid(struct nfs_call *c)
 	struct nfs4_lock *l;
 
 	pthread_mutex_lock(&c->open->in->mu);
+	c->open->was_locked = true;
 	l = nfs4_lock_find_locked(c->open, c->args.lock.owner);
 	v->lock_known = l && l->known;
 	if (v->lock_known) {
