@@ -54,6 +54,7 @@
 	X(CONN_DOWNS,         "conn.downs",          "connections lost") \
 	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id") \
 	X(LOCKS_FREED,        "locks.freed",         "times that the server said a lock may be free") \
+	X(COPIES_ENDED,       "copies.ended",        "times that the server said a copy has ended") \
 	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers use now") \
 	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may use") \
 	X(ARENA_GROWN,        "arena.grown",         "pieces of 16 MiB added to them") \

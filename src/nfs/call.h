@@ -86,6 +86,14 @@ struct nfs_copy_id {
 	unsigned char bytes[16];
 };
 
+/* How such a copy has ended. */
+struct nfs_copy_end {
+	int status;             /* 0 or -errno */
+	uint64_t count;         /* without an error: bytes from the start of what was asked for... */
+	bool stable;            /* ...which are on stable storage, or have... */
+	uint64_t verf;          /* ...this verifier, as WRITE's */
+};
+
 struct nfs_lane;
 struct nfs_client;
 struct nfs_target;
@@ -152,6 +160,8 @@ struct nfs_args {
 			struct nfs_open *from;  /* the source's open */
 			uint64_t from_offset, offset, count;
 			bool commit;            /* COPY: COMMIT follows */
+			bool may_go_on;         /* COPY: behind the reply, if CB_OFFLOAD can come; the
+						 * first sending asks for that */
 			struct nfs_copy_id id;
 		} copy;
 		struct nfs_space_args {
@@ -265,6 +275,7 @@ struct nfs_results {
 			uint64_t verf;          /* as WRITE's */
 			bool committed;         /* ...with all that has the same verifier */
 			bool running;           /* the server goes on: OFFLOAD_STATUS says how far it is */
+			bool told;              /* ...and CB_OFFLOAD when it has ended */
 			struct nfs_copy_id id;
 		} copy;
 		struct nfs_xattr_results {

@@ -7,6 +7,7 @@
  *   engine.c      an operation has ended      ---buffers_freed--->
  *   nfs4_callback.c   the server says so      ---lock_freed------>  vfs/locks_wait.c
  *                                             ---delegations_due->  vfs/delegations.c
+ *                                             ---copy_ended------>  vfs/offload.c
  *
  * Who calls, and where. Each function is called on that lane's thread, from its loop, with no lock
  * held. So there is one call at a time for a lane, and may be several for the client. (The first
@@ -27,8 +28,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
+struct nfs_copy_end;
+struct nfs_copy_id;
 struct nfs_fh;
 struct nfs_lane;
 
@@ -43,4 +47,8 @@ struct nfs_front {
 	/* The server wants delegations back: nfs_delegation_take() has them. The recall has no answer yet.
 	 * Those that are due for another reason are not told of. */
 	void (*delegations_due)(struct nfs_lane *l);
+	/* A copy into that file, which went on behind COPY's reply, has ended so. It may be that the reply
+	 * is still to come. false: nobody can be waiting for it. */
+	bool (*copy_ended)(struct nfs_lane *l, const struct nfs_fh *fh, const struct nfs_copy_id *id,
+			   const struct nfs_copy_end *end);
 };

@@ -70,8 +70,9 @@ enum nfs_effects {
 	OP(ALLOCATE, NFS_SETS)  /* fh, open, space.offset, length -> attr */ \
 	OP(DEALLOCATE, NFS_SETS) /* fh, open, space.offset, length, refill -> attr */ \
 	OP(COPY, NFS_SETS | NFS_AFTER_HELD2) \
-				/* fh2: from, fh: to, open, copy.from, from_offset, offset, count, commit \
-				 * -> copy.count, stable, verf, committed; or running, id; attr */ \
+				/* fh2: from, fh: to, open, copy.from, from_offset, offset, count, commit, \
+				 * may_go_on -> copy.count, stable, verf, committed; or running, told, id, \
+				 * verf; attr */ \
 	OP(CLONE, NFS_SETS | NFS_AFTER_HELD2) \
 				/* the same -> attr; all of it, and on stable storage */ \
 	OP(OFFLOAD_STATUS, 0)   /* fh: to, copy.id, count -> copy.running, count; the copy's error, and \

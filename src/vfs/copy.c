@@ -6,10 +6,10 @@
  *     |
  *   CLONE, if both offsets may be those of blocks ----------------------------------> all of it
  *     |  the server cannot
- *   COPY --its reply, or OFFLOAD_STATUS until it is done--> COPY of the rest ... (a second at most)
+ *   COPY --its reply, or what follows that (offload.h)--> COPY of the rest ... (a second at most)
  *     |
  *   COMMIT, if some of it may not be on stable storage --the same verifier----------> so much of it
- *     +--another one: all is copied again
+ *     +--another one: that is copied again
  *
  * What has been copied is no more than bytes in a cache of the server's, which nobody could send again
  * after it has restarted. So COMMIT comes before the answer, and not with fsync(). A server may copy
@@ -26,10 +26,11 @@
  * does for one file. After the first COPY the operation holds the destination if it is given up
  * (start.c), so no late copy replaces what is written after it.
  *
- * COPY asks for a synchronous copy. A server may say all the same that it goes on behind the reply. Then
- * it is asked from time to time, and told to stop if nobody waits any more. If it does not say how far it
- * has come, it has to say that it copies no more: or else it might replace, at any time, what is written
- * after this. If it does not say that either, the answer is EIO.
+ * A long copy may go on behind COPY's reply: one call instead of hundreds, none of which holds a slot, and
+ * a thread of the server's, for long. A server may say of any other COPY, too, that it goes on. If it does
+ * not say how far it has come, it has to say that it copies no more: or else it might replace, at any time,
+ * what is written after this. Then what is not sure is copied again, by COPYs that do not go on. If it does
+ * not say that either, the answer is EIO.
  */
 #include <errno.h>
 #include "vfs/vfs_impl.h"
@@ -39,24 +40,18 @@
 /* The most in one go: the length of an answer has 32 bits. */
 #define COPY_MOST  (1u << 30)
 uint64_t copy_commits_max = 4u << 20;
+/* Shorter ones take few calls. Longer ones may take longer than a server lets a call take, or a client. */
+uint64_t copy_goes_on_min = 16u << 20;
 /* When COPY is not repeated any more. */
 #define COPY_NS    1000000000ull
 /* How often all is copied again, in a row. */
 #define COPY_TRIES_MAX 8u
-/* The first wait for a copy that goes on, and how often it doubles. */
-#define COPY_ASK_MS    10u
-#define COPY_ASK_SHIFT 6u
 
 static void copy_more(struct vfs_op *op);
 
-/* Nobody waits for it. */
-static bool copy_unwanted(const struct vfs_op *op)
-{
-	return op->given_up || !op->waited;
-}
-
 static void copy_release(struct vfs_op *op)
 {
+	offload_leave(op);
 	file_put(op->vl, op->copy.from);
 }
 
@@ -73,6 +68,10 @@ static void copy_start(struct vfs_op *op, enum nfs_op number, void (*done)(struc
 	a->copy.offset = p->offset + p->done;
 	a->copy.count = p->len - p->done;
 	a->copy.commit = a->copy.count <= copy_commits_max;
+	a->copy.may_go_on = number == NFS_OP_COPY && !a->copy.commit && !p->plain &&
+			    a->copy.count >= copy_goes_on_min;
+	if (a->copy.may_go_on)
+		offload_expect(op);
 	vfs_start(op, number, done);
 }
 
@@ -91,12 +90,11 @@ static void copy_end(struct vfs_op *op, int status)
 	vfs_end_with(op, status);
 }
 
-/* Nothing counts that was copied. */
+/* Nothing counts that was copied and is not on stable storage. */
 static void copy_forget(struct op_copy *p)
 {
-	p->touched |= p->done;
-	p->done = 0;
-	p->loose = false;
+	p->touched |= p->sure < p->done;
+	p->done = p->sure;
 }
 
 static void copy_failed(struct vfs_op *op, int status)
@@ -140,7 +138,7 @@ static void copy_commit(struct vfs_op *op, int status)
 	struct op_copy *p = &op->copy;
 
 	p->status = status;
-	if (!p->loose || !p->done) {
+	if (p->sure == p->done) {
 		copy_end(op, status);
 		return;
 	}
@@ -150,6 +148,24 @@ static void copy_commit(struct vfs_op *op, int status)
 }
 
 /* ---- a copy that goes on ---- */
+
+static void copy_got(struct vfs_op *op, uint64_t count, bool stable);
+
+/* Some of it was written before the server has restarted, some after that. */
+static bool copy_mixed(struct op_copy *p, uint64_t verf)
+{
+	bool mixed = p->sure < p->done && p->verf != verf;
+
+	p->verf = verf;
+	return mixed;
+}
+
+/* What was copied, or what was not: behind the source's end, as the server sees it, who reads will find
+ * that. */
+static void copy_refuses(struct vfs_op *op, int status)
+{
+	copy_commit(op, status == -EINVAL ? -EOPNOTSUPP : status);
+}
 
 /* The change that COPY has begun ends with the copy. So what is read meanwhile is not kept, nor are the
  * attributes in COPY's reply. */
@@ -165,97 +181,70 @@ static void copy_went_on(struct vfs_op *op)
 	ownchange_change_ends(&op->vl->vfs->inodes, op->ino, 0, &(struct ownchange_after){ 0 });
 }
 
-static void copy_ask(struct vfs_op *op);
-static void copy_got(struct vfs_op *op, uint64_t count, bool stable);
-
-static void copy_cancelled(struct vfs_op *op)
+static void copy_went(struct vfs_op *op)
 {
-	copy_went_on(op);
-	if (op->call.res.status)
-		log_err("COPY: %s copies on its own, and does not say whether it has ended: EIO",
+	const struct nfs_copy_end *e = &op->copy.wait.end;
+	struct op_copy *p = &op->copy;
+
+	if (e->status) {
+		p->touched = true;
+		copy_refuses(op, e->status);
+	} else if (e->count > op->call.args.copy.count) {
+		log_err("COPY: %s says that it has copied more than it was asked to: EIO",
 			op->vl->vfs->cl->cfg.server);
-	if (op->call.res.status || copy_unwanted(op))
-		copy_failed(op, op->call.res.status ? -EIO : -EINTR);
-	else
-		copy_again(op, "does not say what became of a copy");
-}
-
-/* The stateid is not that of an open: nothing is to be recovered. */
-static void copy_offload(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
-{
-	op->call.open = NULL;
-	vfs_start(op, number, done);
-}
-
-static void copy_stop(struct vfs_op *op)
-{
-	op->copy.touched = true;
-	copy_offload(op, NFS_OP_OFFLOAD_CANCEL, copy_cancelled);
-}
-
-static void copy_asked(struct vfs_op *op)
-{
-	const struct nfs_results *r = &op->call.res;
-
-	if (r->copy.running && !r->status && !copy_unwanted(op)) {
-		copy_ask(op);
-	} else if (r->copy.running) {
-		copy_stop(op);
+		p->touched = true;
+		copy_failed(op, -EIO);
+	} else if (!e->stable && copy_mixed(p, e->verf)) {
+		copy_again(op, "sends another write verifier with a copy");
 	} else {
-		copy_went_on(op);
-		op->copy.touched |= r->status;
-		if (r->status)
-			copy_commit(op, r->status);
-		else
-			copy_got(op, r->copy.count, false);
+		copy_got(op, e->count, e->stable);
 	}
 }
 
-static void on_copy_ask(struct loop_timer *t)
-{
-	struct vfs_op *op = container_of(t, struct vfs_op, call.eng.timer);
-
-	/* Until the server says that it has ended. */
-	op->call.res.copy.running = true;
-	if (copy_unwanted(op))
-		copy_stop(op);
-	else
-		copy_offload(op, NFS_OP_OFFLOAD_STATUS, copy_asked);
-}
-
-static void copy_ask(struct vfs_op *op)
+static void copy_offloaded(struct vfs_op *op, enum offload_fate fate)
 {
 	struct op_copy *p = &op->copy;
 
-	loop_timer_init(&op->call.eng.timer, on_copy_ask);
-	loop_timer_set(op->vl->lane->loop, &op->call.eng.timer, COPY_ASK_MS << p->shift);
-	p->shift += p->shift < COPY_ASK_SHIFT;
+	copy_went_on(op);
+	if (fate == OFFLOAD_RUNS) {
+		log_err("COPY: %s copies on its own, and does not say whether it has ended: EIO",
+			op->vl->vfs->cl->cfg.server);
+		/* It may replace at any time what would be written behind what is sure. */
+		p->sure = 0;
+		copy_failed(op, -EIO);
+	} else if (vfs_unwanted(op)) {
+		copy_failed(op, -EINTR);
+	} else if (fate == OFFLOAD_LOST) {
+		p->plain = true;
+		copy_again(op, "does not say what became of a copy");
+	} else {
+		copy_went(op);
+	}
 }
 
 /* ---- COPY ---- */
 
-/* So much more has been copied; 0: the source ends here. */
+/* Nothing: the source ends here. Or a server says so, and it does not: a program would take that for all
+ * of the file. Who reads will find out. */
+static int copy_nothing(const struct vfs_op *op)
+{
+	return !op->copy.done && op->copy.from_offset < atomic_load(&op->ino2->size) ? -EOPNOTSUPP : 0;
+}
+
+/* So much more has been copied. */
 static void copy_got(struct vfs_op *op, uint64_t count, bool stable)
 {
 	struct op_copy *p = &op->copy;
 
-	p->loose |= !stable;
+	if (stable && p->sure == p->done)
+		p->sure += count;
 	p->done += count;
-	if (copy_unwanted(op))
+	if (vfs_unwanted(op))
 		copy_failed(op, -EINTR);
 	else if (count && p->done < p->len && mono_ns() - p->since_ns < COPY_NS)
 		copy_more(op);
 	else
-		copy_commit(op, 0);
-}
-
-/* Some of it was written before the server has restarted, some after that. */
-static bool copy_mixed(struct op_copy *p, const struct nfs_results *r)
-{
-	bool mixed = p->loose && p->verf != r->copy.verf;
-
-	p->verf = r->copy.verf;
-	return mixed;
+		copy_commit(op, copy_nothing(op));
 }
 
 /* Nothing was copied. */
@@ -269,22 +258,23 @@ static void copy_done(struct vfs_op *op)
 	const struct nfs_results *r = &op->call.res;
 	struct op_copy *p = &op->copy;
 
-	if (r->status) {
-		p->touched |= !copy_refused(r->status);
-		/* Behind the source's end, as the server sees it: who reads will find that. */
-		copy_commit(op, r->status == -EINVAL ? -EOPNOTSUPP : r->status);
-	} else if (r->copy.running) {
-		op->call.args.copy.id = r->copy.id;
-		p->shift = 0;
+	if (!r->status && r->copy.running) {
 		copy_goes_on(op);
-		if (copy_mixed(p, r))
-			copy_stop(op);
-		else
-			copy_ask(op);
-	} else if (!r->copy.stable && copy_mixed(p, r)) {
+		offload_wait(op, copy_offloaded);
+		return;
+	}
+	offload_leave(op);
+	if (r->status == -EOPNOTSUPP && op->call.args.copy.may_go_on) {
+		p->plain = true;
+		copy_more(op);
+	} else if (r->status) {
+		p->touched |= !copy_refused(r->status);
+		copy_refuses(op, r->status);
+	} else if (!r->copy.stable && copy_mixed(p, r->copy.verf)) {
 		copy_again(op, "sends another write verifier with COPY");
 	} else {
-		p->loose &= !r->copy.committed || r->copy.verf != p->verf;
+		if (r->copy.committed && r->copy.verf == p->verf)
+			p->sure = p->done;
 		copy_got(op, r->copy.count, r->copy.stable || r->copy.committed);
 	}
 }
@@ -317,7 +307,7 @@ static void copy_cloned(struct vfs_op *op)
 	if (!status)
 		op->copy.done = op->copy.len;
 	op->copy.touched = status && vfs_maybe_done(status);
-	if (!status || copy_unwanted(op) || vfs_maybe_done(status))
+	if (!status || vfs_unwanted(op) || vfs_maybe_done(status))
 		copy_end(op, status);
 	else
 		copy_more(op);

@@ -39,6 +39,7 @@ void vfs_lane_init(struct vfs_lane *vl, struct vfs *vfs, unsigned index)
 	vl->lanes_msg.fn = on_lanes;
 	vl->locks_msg.fn = locks_on_wake;
 	vl->delegations_msg.fn = delegations_on_due;
+	vl->offload_msg.fn = offload_on_wake;
 }
 
 /* ---- connections ---- */
@@ -108,6 +109,12 @@ static void on_delegations_due(struct nfs_lane *l)
 		delegations_tell(l->front);
 }
 
+static bool on_copy_ended(struct nfs_lane *l, const struct nfs_fh *fh, const struct nfs_copy_id *id,
+			  const struct nfs_copy_end *end)
+{
+	return l->front && offload_on_ended(l->front, fh, id, end);
+}
+
 /* magazine.shortage */
 static void on_shortage(void *lane, enum arena_class first, enum arena_class last)
 {
@@ -125,6 +132,7 @@ const struct nfs_front vfs_nfs_front = {
 	.buffers_freed = on_buffers_freed,
 	.lock_freed = on_lock_freed,
 	.delegations_due = on_delegations_due,
+	.copy_ended = on_copy_ended,
 };
 
 /* ---- life ---- */

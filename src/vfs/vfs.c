@@ -24,6 +24,7 @@ void vfs_init(struct vfs *vfs, const struct vfs_config *cfg, const struct vfs_fr
 	vfs->inodes.dirnames = cl->cfg.delegations ? dirnames_new() : NULL;
 	behind_pool_init(&vfs->behind, &cl->arena, cfg->write_behind);
 	ahead_init(vfs, cfg->readahead);
+	offloads_init(&vfs->offloads);
 }
 
 /* The front end may not have told us of a close() just before the end. */
@@ -52,6 +53,7 @@ void vfs_stop(struct vfs *vfs)
 
 void vfs_fini(struct vfs *vfs)
 {
+	offloads_fini(&vfs->offloads);
 	ahead_fini(vfs);
 	inode_table_fini(&vfs->inodes);
 	dirnames_free(vfs->inodes.dirnames);

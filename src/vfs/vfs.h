@@ -25,6 +25,7 @@
 #include "vfs/dirstream.h"
 #include "vfs/inode.h"
 #include "vfs/locks.h"
+#include "vfs/offload.h"
 #include "vfs/ownchange.h"
 #include "vfs/symlinks.h"
 #include "vfs/opencount.h"
@@ -113,6 +114,8 @@ struct vfs_lane {
 	struct loop_msg delegations_msg;        /* to this lane, of its own: some are wanted back */
 	bool delegations_told;          /* it is on its way */
 	unsigned returning;             /* delegations.c: how many are on their way */
+	struct loop_msg offload_msg;    /* offload.c, to this lane: one of its copies has ended */
+	_Atomic bool offload_told;      /* it is on its way */
 	struct loop_msg lanes_msg;      /* to this lane: another one has or has lost its connection */
 	_Atomic bool lanes_told;        /* it is on its way */
 };
@@ -128,6 +131,7 @@ struct vfs {
 	struct inode_table inodes;
 	struct behind_pool behind;
 	struct vfs_ahead ahead;
+	struct vfs_offloads offloads;
 	_Atomic bool long_name_said;    /* dirstream.c: a listing has lost a name */
 	_Atomic uint64_t lock_owners;   /* how many numbers they have got */
 	_Atomic unsigned silly_count;
@@ -239,12 +243,14 @@ struct op_copy {
 	struct file *from;              /* a reference */
 	uint64_t from_offset, offset, len;
 	uint64_t done;                  /* that was copied, and is on stable storage at the end */
+	uint64_t sure;                  /* of it, what is there already; the rest has... */
+	uint64_t verf;                  /* ...this verifier */
 	int status;                     /* why it is not all; 0: it may be asked for */
 	bool touched;                   /* more may have been changed than `done` says */
-	bool loose;                     /* some of it may not be on stable storage, and has... */
-	uint64_t verf;                  /* ...this verifier */
+	bool plain;                     /* it is not to go on behind a reply any more */
 	uint64_t since_ns;
-	unsigned tries, shift;
+	unsigned tries;
+	struct op_offload wait;
 };
 
 struct vfs_op {

@@ -13,6 +13,11 @@ void op_data_release(struct vfs_op *op);
 
 /* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
+/* Nobody waits for op: what it has begun is put in order, and it ends. */
+static inline bool vfs_unwanted(const struct vfs_op *op)
+{
+	return op->given_up || !op->waited;
+}
 
 /* ---- ask.c ---- */
 
@@ -50,8 +55,9 @@ void delegations_move_all(struct vfs_lane *vl, uint64_t now_ns);
 
 /* ---- copy.c ---- */
 
-/* COMMIT goes with COPY up to so many bytes; a variable for the tests. */
-extern uint64_t copy_commits_max;
+/* COMMIT goes with COPY up to so many bytes; from so many on the copy may go on behind the reply.
+ * Variables for the tests. */
+extern uint64_t copy_commits_max, copy_goes_on_min;
 
 /* ---- silly.c ---- */
 

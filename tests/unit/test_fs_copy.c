@@ -29,13 +29,17 @@ static unsigned restarts;               /* so many COMMITs find that it has rest
 static unsigned restart_at;             /* before the COPY with that number; 0: none */
 static int rc_copy, rc_clone, rc_status, rc_cancel, rc_commit;
 static unsigned fails_from;             /* rc_copy from the COPY with that number on */
-static bool async;
+static bool async;                      /* each COPY goes on; else those that may */
+static bool offloads;                   /* it can let them */
+static bool tells;                      /* CB_OFFLOAD is to come */
 static unsigned asks;                   /* so often OFFLOAD_STATUS says that it goes on */
 static bool in_vain;                    /* it does not say what became of it */
 static int rc_end;                      /* how it ends */
 static struct { unsigned from, to; uint64_t from_offset, offset, count; bool on; } running;
 static unsigned copies;
 static uint64_t asked_for;              /* bytes of the newest COPY */
+static void (*before_reply)(void);      /* of COPY... */
+static void (*before_cancelled)(void);  /* ...and of OFFLOAD_CANCEL */
 static char calls[128];
 static bool many;                       /* too many to be noted; each takes 2 ms */
 
@@ -103,7 +107,7 @@ static int commit_copy(struct nfs_call *c)
 	if (restarts && restarts--)
 		restart();
 	memcpy(disk, cache, sizeof(disk));
-	c->res.copy.committed = !async && c->res.copy.verf == verf;
+	c->res.copy.committed = !c->res.copy.running && c->res.copy.verf == verf;
 	return rc_commit;
 }
 
@@ -111,6 +115,7 @@ static int decode_copy(struct nfs_call *c)
 {
 	unsigned from = file_nr(c->args.fh2), to = file_nr(c->args.fh);
 	uint64_t at = c->args.copy.from_offset, n = c->args.copy.count;
+	bool on;
 
 	copies++;
 	asked_for = n;
@@ -124,16 +129,20 @@ static int decode_copy(struct nfs_call *c)
 		n = most;
 	if (at + n > sizes[from])
 		n = at < sizes[from] ? sizes[from] - at : 0;
-	c->res.copy.running = async;
-	c->res.copy.count = async ? 0 : n;
-	c->res.copy.stable = !async && stable;
+	on = async || (offloads && c->args.copy.may_go_on);
+	c->res.copy.running = on;
+	c->res.copy.told = on && tells;
+	c->res.copy.count = on ? 0 : n;
+	c->res.copy.stable = !on && stable;
 	c->res.copy.committed = false;
 	c->res.copy.verf = verf;
-	if (async) {
+	if (on) {
 		memset(&c->res.copy.id, (int)copies, sizeof(c->res.copy.id));
 		running.on = true;
 		running.from = from, running.to = to;
 		running.from_offset = at, running.offset = c->args.copy.offset, running.count = n;
+		if (before_reply)
+			before_reply();
 	} else {
 		copy_bytes(from, at, to, c->args.copy.offset, n);
 		if (stable)
@@ -236,6 +245,8 @@ static int decode(struct nfs_call *c, XDR *x)
 	case NFS_OP_OFFLOAD_STATUS:
 		return decode_status(c);
 	case NFS_OP_OFFLOAD_CANCEL:
+		if (before_cancelled)
+			before_cancelled();
 		running.on = running.on && rc_cancel;
 		return rc_cancel;
 	default:
@@ -315,12 +326,10 @@ static void start_copy(uint64_t from, uint64_t to, uint64_t len)
 	fs_play_ask(FUSE_COPY_FILE_RANGE, a.node, &in, sizeof(in));
 }
 
-/* How many bytes the kernel is told, or -errno; and the calls that it took. */
-static int64_t copy(uint64_t from, uint64_t to, uint64_t len, const char *took)
+static int64_t copied(const char *took)
 {
 	const struct fuse_write_out *out = (const void *)answer.data;
 
-	start_copy(from, to, len);
 	for (unsigned i = 0; i < 300 && !answer.count; i++) {
 		serve();
 		lane_play_run(5);
@@ -328,6 +337,13 @@ static int64_t copy(uint64_t from, uint64_t to, uint64_t len, const char *took)
 	cr_assert_eq(answer.count, 1);
 	cr_assert_str_eq(calls, took);
 	return answer.error ? answer.error : (int64_t)out->size;
+}
+
+/* How many bytes the kernel is told, or -errno; and the calls that it took. */
+static int64_t copy(uint64_t from, uint64_t to, uint64_t len, const char *took)
+{
+	start_copy(from, to, len);
+	return copied(took);
 }
 
 static void expect_disk(uint64_t from, uint64_t to, uint64_t len)
@@ -377,6 +393,7 @@ static void start(bool without)
 	sizes[0] = SIZE, sizes[1] = 4096;
 	most = UINT64_MAX;
 	copy_commits_max = 0;
+	copy_goes_on_min = 1;
 	fs.vfs.inodes.acregmin = fs.vfs.inodes.acregmax = 30;
 	fs.cfg.vfs.write_behind = 50;
 	fs_play_start(&version, &root, &attr);
@@ -472,7 +489,7 @@ Test(fs_copy, a_source_that_ends)
 	sizes[0] = 30000;
 	cr_assert_eq(copy(20000, 0, 20000, "CCc"), 10000);
 	expect_disk(20000, 0, 10000);
-	cr_assert_eq(copy(30000, 0, 20000, "C"), 0);
+	cr_assert_eq(copy(30000, 0, 20000, "C"), -EOPNOTSUPP, "who reads will find that");
 }
 
 /* The server has lost the half of it that it had copied: everything is copied once more. */
@@ -521,6 +538,7 @@ Test(fs_copy, an_error_in_the_middle)
 /* Then the kernel reads and writes: EOPNOTSUPP, EXDEV. */
 Test(fs_copy, what_makes_the_kernel_copy)
 {
+	copy_goes_on_min = UINT64_MAX;
 	rc_copy = -EXDEV;
 	cr_assert_eq(copy(0, 0, SIZE, "C"), -EXDEV);
 	cr_assert_eq(notice.count, 0);
@@ -760,6 +778,278 @@ Test(fs_copy, killed_at_once)
 	serve();
 	cr_assert_null(strchr(calls, 'C'));
 	cr_assert_eq(answer.error, -EINTR);
+}
+
+/* ---- ...and the server says how it has ended ---- */
+
+/* On a lane of its own. */
+static bool call_back(char file, unsigned nr, struct nfs_copy_end end)
+{
+	static struct nfs_lane other;
+	struct vfs_lane vl = { .vfs = &fs.vfs, .lane = &other };
+	struct nfs_fh fh = { .len = 1, .data = { (uint8_t)file } };
+	struct nfs_copy_id id;
+
+	memset(&id, (int)nr, sizeof(id));
+	other.front = &vl;
+	return vfs_nfs_front.copy_ended(&other, &fh, &id, &end);
+}
+
+/* The newest copy has come so far. */
+static struct nfs_copy_end so_far(uint64_t count)
+{
+	copy_bytes(running.from, running.from_offset, running.to, running.offset, count);
+	if (stable)
+		memcpy(disk, cache, sizeof(disk));
+	running.on = false;
+	return (struct nfs_copy_end){ .count = count, .stable = stable, .verf = verf };
+}
+
+static void ends(uint64_t count)
+{
+	cr_assert(call_back('b', copies, so_far(count)));
+}
+
+static void ends_all(void)
+{
+	ends(running.count);
+}
+
+static void start_offload(uint64_t len)
+{
+	offloads = tells = in_vain = true;
+	start_copy(0, 0, len);
+	serve();
+	cr_assert(answer.count == 0 && busy() == 1);
+}
+
+Test(fs_copy, the_server_says_that_it_has_ended)
+{
+	stable = true;
+	start_offload(SIZE);
+	ends_all();
+	cr_assert_eq(copied("C"), SIZE);
+	expect_disk(0, 0, SIZE);
+	stable = false;
+	start_offload(SIZE);
+	ends_all();
+	cr_assert_eq(copied("Cc"), SIZE);
+	expect_disk(0, 0, SIZE);
+	cr_assert_not(call_back('b', copies, (struct nfs_copy_end){ .count = 1 }), "it is over");
+}
+
+Test(fs_copy, only_long_ones_go_on)
+{
+	copy_goes_on_min = 10000;
+	offloads = true;
+	cr_assert_eq(copy(0, 0, 9999, "Cc"), 9999);
+	copy_commits_max = 20000;
+	cr_assert_eq(copy(0, 0, 20000, "C"), 20000);
+}
+
+/* The reply to COPY is decoded behind that. */
+Test(fs_copy, the_server_says_it_before_its_reply)
+{
+	stable = offloads = tells = in_vain = true;
+	before_reply = ends_all;
+	cr_assert_eq(copy(0, 0, SIZE, "C"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+/* What nobody waits for is kept as long as a COPY has no reply, and not for the next one. */
+static void says_much(void)
+{
+	for (unsigned i = 100; i < 200; i++)
+		cr_assert(call_back('b', i, (struct nfs_copy_end){ .count = 1, .stable = true }));
+	cr_assert(call_back('a', copies, (struct nfs_copy_end){ .count = 2, .stable = true }));
+	cr_assert(call_back('b', copies + 1, (struct nfs_copy_end){ .count = 3, .stable = true }));
+	ends_all();
+}
+
+Test(fs_copy, the_server_says_much_before_its_reply)
+{
+	stable = offloads = tells = in_vain = true;
+	before_reply = says_much;
+	cr_assert_eq(copy(0, 0, SIZE, "C"), SIZE);
+	before_reply = NULL;
+	start_offload(SIZE);
+	ends_all();
+	cr_assert_eq(copied("C"), SIZE);
+	for (unsigned i = 0; i < 256; i++)
+		cr_assert_not(call_back('b', i, (struct nfs_copy_end){ .count = 1, .stable = true }));
+}
+
+Test(fs_copy, the_server_says_it_twice)
+{
+	start_offload(SIZE);
+	stable = true;
+	ends_all();
+	cr_assert(call_back('b', copies, (struct nfs_copy_end){ .status = -EIO }));
+	cr_assert_eq(copied("C"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+Test(fs_copy, the_server_says_it_of_another_copy)
+{
+	start_offload(SIZE);
+	cr_assert_not(call_back('a', copies, (struct nfs_copy_end){ .status = -EIO }));
+	cr_assert_not(call_back('b', copies + 1, (struct nfs_copy_end){ .status = -EIO }));
+	serve();
+	cr_assert_eq(answer.count, 0);
+	ends_all();
+	cr_assert_eq(copied("Cc"), SIZE);
+}
+
+/* It is lost. */
+Test(fs_copy, the_server_never_says_it)
+{
+	start_offload(SIZE);
+	in_vain = false;
+	cr_assert_eq(copied("Csc"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+/* OFFLOAD_STATUS is under way, or OFFLOAD_CANCEL. */
+Test(fs_copy, the_server_says_it_while_it_is_asked)
+{
+	start_offload(SIZE);
+	for (unsigned i = 0; i < 300 && !strchr(calls, 's'); i++)
+		lane_play_run(5);
+	ends_all();
+	cr_assert_eq(copied("Csc"), SIZE);
+	expect_disk(0, 0, SIZE);
+	start_offload(SIZE);
+	rc_status = -EIO;
+	before_cancelled = ends_all;
+	cr_assert_eq(copied("CsXc"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+Test(fs_copy, the_server_says_that_it_has_failed)
+{
+	static const struct { int status, rc; } t[] = {
+		{ -ENOSPC, -ENOSPC }, { -EIO, -EIO }, { -EXDEV, -EXDEV }, { -EINVAL, -EOPNOTSUPP },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		start_offload(SIZE);
+		cr_assert(call_back('b', copies, (struct nfs_copy_end){ .status = t[i].status }));
+		cr_assert_eq(copied("C"), t[i].rc);
+	}
+	cr_assert_eq(told_size(), NOBODY_KNOWS, "some of it may have been changed");
+}
+
+Test(fs_copy, more_than_was_asked_for)
+{
+	tell_b();
+	start_offload(1000);
+	cr_assert(call_back('b', copies, (struct nfs_copy_end){ .count = 1001, .stable = true }));
+	cr_assert_eq(copied("C"), -EIO);
+	cr_assert_eq(notice.count, 1);
+	cr_assert_eq(told_size(), NOBODY_KNOWS);
+}
+
+/* All of it is asked for, in the end. */
+Test(fs_copy, half_of_it)
+{
+	start_offload(SIZE);
+	ends(20000);
+	serve();
+	cr_assert_str_eq(calls, "CC");
+	cr_assert_eq(asked_for, SIZE - 20000);
+	ends_all();
+	cr_assert_eq(copied("CCc"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+/* Two halves, or the second half and COMMIT. */
+Test(fs_copy, another_verifier_at_the_end)
+{
+	start_offload(SIZE);
+	ends(20000);
+	serve();
+	restart();
+	running.on = true;
+	ends_all();
+	serve();
+	cr_assert_str_eq(calls, "CCC");
+	cr_assert_eq(asked_for, SIZE);
+	ends_all();
+	restarts = 1;
+	serve();
+	cr_assert_str_eq(calls, "CCCcC");
+	ends_all();
+	cr_assert_eq(copied("CCCcCc"), SIZE);
+	expect_disk(0, 0, SIZE);
+}
+
+/* What is on stable storage is not copied again; and the next COPY does not go on. */
+Test(fs_copy, the_second_half_is_lost)
+{
+	start_offload(SIZE);
+	stable = true;
+	ends(20000);
+	serve();
+	restart();
+	memset(cache[0].bytes, 'n', 20000);
+	cr_assert_eq(copied("CCsXC"), SIZE);
+	cr_assert_eq(asked_for, SIZE - 20000);
+	expect_disk(20000, 20000, SIZE - 20000);
+	cr_assert_neq(disk[1].bytes[0], 'n');
+}
+
+Test(fs_copy, the_second_half_cannot_be_stopped)
+{
+	start_offload(SIZE);
+	stable = true;
+	ends(20000);
+	rc_status = rc_cancel = -EOPNOTSUPP;
+	cr_assert_eq(copied("CCsX"), -EIO, "it may replace what is written behind that");
+	running.on = false;
+}
+
+/* Such copies it cannot make. */
+Test(fs_copy, the_server_cannot_go_on)
+{
+	offloads = true;
+	rc_copy = -EOPNOTSUPP;
+	cr_assert_eq(copy(0, 0, SIZE, "CC"), -EOPNOTSUPP);
+}
+
+/* The program is killed: OFFLOAD_CANCEL, but not if the copy has ended by itself. */
+Test(fs_copy, killed_while_the_server_goes_on)
+{
+	struct inode *ino = inode_by_id(&fs.vfs.inodes, b.node);
+
+	for (unsigned k = 0; k < 2; k++) {
+		start_offload(SIZE);
+		fs_give_up(fs_req_of(container_of(fl->vl.active.prev, struct vfs_op, node)));
+		cr_assert(answer.count == 1 && answer.error == -EINTR);
+		cr_assert(atomic_load(&ino->held));
+		if (k)
+			ends_all();
+		for (unsigned i = 0; i < 300 && atomic_load(&ino->held); i++) {
+			serve();
+			lane_play_run(5);
+		}
+		cr_assert_str_eq(calls, k ? "C" : "CX");
+		cr_assert_not(running.on);
+		cr_assert_not(atomic_load(&ino->held));
+	}
+	inode_put(&fs.vfs.inodes, ino, 1);
+}
+
+/* A server that says each time that it has copied nothing: the kernel reads, and finds data. */
+Test(fs_copy, nothing_is_copied)
+{
+	start_offload(SIZE);
+	ends(0);
+	cr_assert_eq(copied("C"), -EOPNOTSUPP);
+	offloads = false;
+	most = 0;
+	cr_assert_eq(copy(0, 0, SIZE, "C"), -EOPNOTSUPP);
+	most = UINT64_MAX;
+	cr_assert_eq(copy(SIZE, 0, 1, "C"), 0, "its end");
 }
 
 /* ---- a version without it ---- */

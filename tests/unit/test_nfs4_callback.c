@@ -4,7 +4,9 @@
  * server that repeats, reorders, cuts and invents.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
+#include "nfs/common.h"
 #include "nfs4_play.h"
 #include "xdr_msg.h"
 
@@ -277,6 +279,75 @@ Test(nfs4_callback, a_lock_that_may_be_free)
 	c_begin(3);
 	C(OP_CB_NOTIFY_LOCK, FH, 0, 1, 8, ntohl(words[0]), ntohl(words[1]));
 	expect_in_session(0, 2);
+}
+
+/* ---- CB_OFFLOAD ---- */
+
+static struct {
+	unsigned n;
+	bool known;
+	struct nfs_fh fh;
+	struct nfs_copy_id id;
+	struct nfs_copy_end end;
+} ended;
+
+static bool on_copy_ended(struct nfs_lane *l, const struct nfs_fh *of, const struct nfs_copy_id *id,
+			  const struct nfs_copy_end *end)
+{
+	cr_assert_eq(l, target4()->lane);
+	ended.n++;
+	ended.fh = *of;
+	ended.id = *id;
+	ended.end = *end;
+	return ended.known;
+}
+
+/* The file system hears how it has ended, and says whether it knows the copy. */
+Test(nfs4_callback, a_copy_that_has_ended)
+{
+	static const struct nfs_front front = { .copy_ended = on_copy_ended };
+	static const stateid4 id = { 1, "opn1opn2opn3" };
+	static const struct { uint32_t status, committed; int rc; } t[] = {
+		{ 0, 2, 0 }, { 0, 1, 0 }, { 0, 0, 0 }, { 28, 0, -ENOSPC }, { 10004, 0, -EOPNOTSUPP },
+		{ 77777, 0, -EIO },
+	};
+	uint32_t seqid = 0;
+
+	cl4.cfg.front = &front;
+	cl4.server.version = &nfs_v42;
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		ended.known = i % 2;
+		c_compound(2, 2);
+		c_sequence(++seqid, 0);
+		C(OP_CB_OFFLOAD, FH, 1, STATEID_WORDS, t[i].status);
+		if (t[i].status)
+			C(0, 4096);
+		else
+			C(0, 1, 4096, t[i].committed, 0x61626364, 0x65666768);
+		expect_in_session(i % 2 ? 0 : NFS4ERR_BAD_STATEID, 2);
+		cr_assert_eq(ended.n, i + 1);
+		cr_assert(ended.fh.len == 5 && !memcmp(ended.fh.data, "fhand", 5));
+		cr_assert_eq(memcmp(&ended.id, &id, sizeof(id)), 0);
+		cr_assert_eq(ended.end.status, t[i].rc, "row %u", i);
+		cr_assert_eq(ended.end.count, t[i].status ? 0 : 0x100001000);
+		cr_assert(ended.end.stable == (t[i].committed == 2), "DATA_SYNC4 is not enough");
+		cr_assert(t[i].status || ended.end.verf == nfs_verifier("abcdefgh"));
+		/* It comes again, and is answered from what is kept. */
+		expect_in_session(i % 2 ? 0 : NFS4ERR_BAD_STATEID, 2);
+		cr_assert_eq(ended.n, i + 1);
+	}
+	/* Cut, and with two ids: nobody hears of it. */
+	for (unsigned n = 0; n < 7; n++) {
+		c_compound(2, 2);
+		c_sequence(++seqid, 0);
+		C(OP_CB_OFFLOAD, FH, 1, STATEID_WORDS, 0);
+		for (unsigned i = 0; i < n; i++)
+			c_word(n == 6 && !i ? 2 : 0);
+		if (n == 6)
+			ncall--;
+		expect_in_session(NFS4ERR_BADXDR, 2);
+	}
+	cr_assert_eq(ended.n, sizeof(t) / sizeof(t[0]));
 }
 
 /* ---- CB_RECALL, CB_RECALL_ANY ---- */

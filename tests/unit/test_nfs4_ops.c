@@ -341,6 +341,30 @@ Test(nfs4, arguments_of_copies)
 	ARGS(call(NFS_OP_OFFLOAD_CANCEL));
 }
 
+/* Only if the caller wants it, the server can say when it has ended, and COPY is sent for the first time. */
+Test(nfs4, a_copy_that_may_go_on)
+{
+	static const struct { bool may, has, need; unsigned retries; uint32_t synchronous; } t[] = {
+		{ true, true, false, 0, 0 }, { false, true, false, 0, 1 }, { true, false, false, 0, 1 },
+		{ true, true, true, 0, 1 }, { true, true, false, 1, 1 },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = call(NFS_OP_COPY);
+
+		c.args.copy.commit = false;
+		c.args.copy.may_go_on = t[i].may;
+		c.eng.retries = t[i].retries;
+		atomic_store(&n4.back.has, t[i].has);
+		atomic_store(&n4.back.need, t[i].need);
+		m_copy_files(6);
+		M(60, 0, 0x66726d31, 0x66726d32, 0x66726d33, 0, STATEID_WORDS);
+		M(0x12, 0x3456789a, 0, 0x8000, 1, 2, 1, t[i].synchronous, 0);
+		m_getattr();
+		ARGS(c);
+	}
+}
+
 Test(nfs4, arguments_of_readdir)
 {
 	struct nfs_call c = call(NFS_OP_READDIR);
@@ -1859,14 +1883,18 @@ Test(nfs4, what_copy_says)
 	cr_assert_eq(play_reply(&c, def_of(c.op)), -EBADMSG);
 	done_with(&c);
 	/* It goes on, whatever the numbers say. Two of them are malformed. */
-	c = call_copy();
-	m_copied(1);
-	M(UINT32_MAX, 0, 2, 1, 2, 1, 0);
-	m_getattr_res();
-	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
-	cr_assert(c.res.copy.running && !c.res.copy.stable && !c.res.copy.count);
-	cr_assert_eq(memcmp(&c.res.copy.id, &copy_id, sizeof(copy_id)), 0);
-	done_with(&c);
+	for (unsigned back = 0; back < 2; back++) {
+		c = call_copy();
+		atomic_store(&n4.back.has, back);
+		m_copied(1);
+		M(UINT32_MAX, 0, 2, 1, 2, 1, 0);
+		m_getattr_res();
+		cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+		cr_assert(c.res.copy.running && !c.res.copy.stable && !c.res.copy.count);
+		cr_assert(c.res.copy.told == back, "CB_OFFLOAD can come, or not");
+		cr_assert_eq(memcmp(&c.res.copy.id, &copy_id, sizeof(copy_id)), 0);
+		done_with(&c);
+	}
 	c = call_copy();
 	m_copied(2);
 	M(COPY_ID_WORDS, 0, 1, 2, 1, 2, 1, 0);

@@ -10,15 +10,15 @@
  *       an operation        a row of ops[]
  *       ...                 until one fails
  *
- * There are no layouts, and no copies that go on at the server, so what is about one of them is refused
- * as RFC 8881 says. There are delegations to read (nfs4_delegs.h), if they are asked for. Without that, one
+ * There are no layouts, so what is about one is refused as RFC 8881 says. There are delegations to read (nfs4_delegs.h), if they are asked for. Without that, one
  * that comes even so is returned by the open that it comes with (nfs4_delegation.c), whether it is
  * recalled or not.
  *
  * Arguments of an operation that is not supported are not looked at: it ends the COMPOUND.
  */
 #include <string.h>
-#include "nfs/nfs4/nfs4_impl.h"
+#include "nfs/common.h"
+#include "nfs/nfs4/nfs4_compound.h"
 #include "xdr_msg.h"
 
 /* A CB_COMPOUND that is being executed. */
@@ -132,15 +132,39 @@ static nfsstat4 callback_notify_lock(struct callback *k)
 	return NFS4_OK;
 }
 
+/* Of a copy that has failed nothing counts: how stable that is the server does not say. */
+static struct nfs_copy_end callback_copy_end(const offload_info4 *o)
+{
+	const write_response4 *r = &o->offload_info4_u.coa_resok4;
+
+	if (o->coa_status)
+		return (struct nfs_copy_end){ .status = nfs4_errno(o->coa_status) };
+	return (struct nfs_copy_end){ .count = r->wr_count, .stable = r->wr_committed == FILE_SYNC4,
+				      .verf = nfs_verifier(r->wr_writeverf) };
+}
+
+static nfsstat4 callback_copy_ended(const struct callback *k, const CB_OFFLOAD4args *a)
+{
+	const struct nfs_front *front = k->server->client->cfg.front;
+	struct nfs_copy_end end = callback_copy_end(&a->coa_offload_info);
+	struct nfs_copy_id id;
+	struct nfs_fh fh;
+
+	memcpy(&id, &a->coa_stateid, sizeof(id));
+	return front && callback_fh(&a->coa_fh, &fh) && front->copy_ended(k->lane, &fh, &id, &end) ?
+	       NFS4_OK : NFS4ERR_BAD_STATEID;
+}
+
 static nfsstat4 callback_offload(struct callback *k)
 {
+	nfsstat4 status = NFS4ERR_BADXDR;
 	CB_OFFLOAD4args a;
-	bool ok;
 
 	memset(&a, 0, sizeof(a));
-	ok = xdr_CB_OFFLOAD4args(k->args, &a);
+	if (xdr_CB_OFFLOAD4args(k->args, &a))
+		status = callback_copy_ended(k, &a);
 	xdr_free((xdrproc_t)xdr_CB_OFFLOAD4args, (char *)&a);
-	return ok ? NFS4ERR_BAD_STATEID : NFS4ERR_BADXDR;
+	return status;
 }
 
 static nfsstat4 callback_notsupp(struct callback *k)

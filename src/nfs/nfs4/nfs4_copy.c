@@ -15,6 +15,11 @@
  * what it had, or what others have written there while the call was under way; and nobody of this mount
  * writes the destination before the call ends (vfs/start.c).
  *
+ * A copy that goes on is asked for only if the server can say by CB_OFFLOAD when it has ended: Linux
+ * forgets it then, and who asks has lost the result. A COPY that has to be sent again, because the server
+ * wants that or has lost the session, asks for a synchronous one: servers limit how many go on at a time, and
+ * of two that go on only the second one would be known.
+ *
  * A copy that goes on has a stateid of its own, which only its server knows, until that restarts. No
  * recovery is asked for if the server does not know it: what it says is the answer.
  */
@@ -64,12 +69,20 @@ static int copy_changed(struct nfs_call *c, XDR *x)
 
 /* ---- COPY ---- */
 
+static bool copy_is_told(struct nfs_call *c)
+{
+	struct nfs4_back *b = &nfs4_of(c)->back;
+
+	return atomic_load(&b->has) && !atomic_load(&b->need);
+}
+
 static bool_t encode_copy(struct nfs_call *c, XDR *x)
 {
 	COPY4args a = {
 		.ca_src_stateid = nfs4_stateid(c->args.copy.from), .ca_dst_stateid = nfs4_stateid(c->open),
 		.ca_src_offset = c->args.copy.from_offset, .ca_dst_offset = c->args.copy.offset,
-		.ca_count = c->args.copy.count, .ca_consecutive = TRUE, .ca_synchronous = TRUE,
+		.ca_count = c->args.copy.count, .ca_consecutive = TRUE,
+		.ca_synchronous = !c->args.copy.may_go_on || c->eng.retries || !copy_is_told(c),
 	};
 
 	if (c->eng.step == STEP_GETATTR)
@@ -85,6 +98,7 @@ static int take_copy(struct nfs_call *c, const write_response4 *r)
 	if (!running && r->wr_count > c->args.copy.count)
 		return -EBADMSG;
 	c->res.copy.running = running;
+	c->res.copy.told = running && copy_is_told(c);
 	if (running)
 		memcpy(&c->res.copy.id, r->wr_callback_id.wr_callback_id_val, sizeof(c->res.copy.id));
 	c->res.copy.count = running ? 0 : r->wr_count;
