@@ -14,7 +14,9 @@
  * its last lock; unless this mount's own write()s, SETATTRs or READs at the end made the kernel ignore
  * what it has asked for. And the page that it reads is no older than its lock, in any case. (What OPEN
  * promises of pages the kernel sees to by itself.) Pages are dropped some time after the attributes have
- * changed by which that is decided.
+ * changed by which that is decided. And the kernel believes no size that is smaller than what write()s of
+ * this mount have made it that have ended, if nobody has truncated the file since: a mapping behind such a
+ * size is SIGBUS.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ static struct fs whole;
 #define table whole.vfs.inodes
 static struct inode *ino;
 static uint64_t server, change;         /* the file there: its size, and its change attribute */
+static uint64_t own_end;                /* what is left of this mount's write()s that have ended */
 static struct {
 	uint64_t size, version;
 	uint64_t change;                /* of the attributes that it has... */
@@ -56,6 +59,7 @@ static struct task {
 	uint64_t size;                  /* SETATTR: what is set */
 	struct nfs_attr attr;           /* what the server said */
 	uint64_t offset, end;           /* WRITE, READ */
+	uint64_t left;                  /* WRITE: the end of it that has not been cut off since */
 	bool killed, looking;           /* OPEN: the kernel looks the name up */
 	bool believed;                  /* the answer holds for some time */
 	bool opened;                    /* OPEN: it is not sent back... */
@@ -93,6 +97,11 @@ static void resize(uint64_t size)
 {
 	server = size;
 	change++;
+	if (own_end > size)
+		own_end = size;
+	for (unsigned i = 0; i < TASKS; i++)
+		if (tasks[i].left > size)
+			tasks[i].left = size;
 	for (unsigned i = 0; i < FILES; i++)
 		if (files[i].promised > size)
 			files[i].promised = size;
@@ -112,8 +121,10 @@ static void execute(struct task *t)
 	t->state = EXECUTED;
 	if (t->what == SETATTR)
 		resize(t->size);
-	if (t->what == WRITE)
+	if (t->what == WRITE) {
 		grow(t->end > server ? t->end : server);
+		t->left = t->end;
+	}
 	if (t->what == READ)
 		t->end = t->end < server ? t->end : server > t->offset ? server : t->offset;
 	if (t->what == OPEN)
@@ -430,9 +441,16 @@ static void start_write(struct task *t, struct open_file *f)
 	own_change();
 }
 
+static void take_size(uint64_t size)
+{
+	cr_assert_geq(size, own_end, "order %u: the kernel believes size %lu, write()s have made it %lu", seeded,
+		      (unsigned long)size, (unsigned long)own_end);
+	kernel.size = size;
+}
+
 static void take_attr(const struct task *t)
 {
-	kernel.size = t->attr.size;
+	take_size(t->attr.size);
 	kernel.change = t->attr.change;
 	kernel.valid = t->believed;
 	kernel.version++;
@@ -484,8 +502,10 @@ static void take_in(struct task *t)
 		kernel.locked = false;
 		return;
 	case WRITE:
+		if (own_end < t->left)
+			own_end = t->left;
 		if (kernel.size < t->end)
-			kernel.size = t->end;
+			take_size(t->end);
 		kernel.version++;
 		own_change();
 		kernel.valid = false;
@@ -493,7 +513,7 @@ static void take_in(struct task *t)
 		return;
 	case READ:
 		if (newest && t->end < t->offset + 10 && t->end < kernel.size) {
-			kernel.size = t->end;
+			take_size(t->end);
 			kernel.version++;
 			own_change();
 		}
@@ -630,7 +650,7 @@ static void any_order(unsigned which)
 	memset(tasks, 0, sizeof(tasks));
 	memset(files, 0, sizeof(files));
 	memset(&kernel, 0, sizeof(kernel));
-	server = change = 0;
+	server = change = own_end = 0;
 	attr = attr_of(0);
 	inode_table_init(&table, &fs_front);
 	table.acregmin = 100;
