@@ -22,6 +22,12 @@ static void note(char c)
 	server.log[n] = c;
 }
 
+static void has_executed(void)
+{
+	if (server.executed)
+		server.executed();
+}
+
 static void put_channel(void)
 {
 	puts_of(7, 0, server.maxreq, server.maxresp, 4096, server.maxops, server.slots, 0);
@@ -49,8 +55,7 @@ static uint32_t do_open(const uint32_t *w, uint32_t numops)
 		status = server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];
 	else
 		status = server.complete ? server.open[which] : NFS4ERR_GRACE;
-	if (server.reopens)
-		server.reopens();
+	has_executed();
 	return status;
 }
 
@@ -124,6 +129,7 @@ static void do_lock(const uint32_t *w, uint32_t numops)
 	get_stateid(w + (new ? 9 : 8));
 	if (new)
 		memcpy(&server.last_lock.owner, w + 17, 8);
+	has_executed();
 	puts_of(2, OP_LOCK, status);
 	put_denied(status);
 	if (status)
@@ -155,6 +161,7 @@ static void do_locku(const uint32_t *w, uint32_t numops)
 	get_stateid(w + 3);
 	server.last_lock.offset = hyper(w + 7);
 	server.last_lock.length = hyper(w + 9);
+	has_executed();
 	puts_of(2, OP_LOCKU, server.locku);
 	server.status = server.locku;
 	if (server.locku)

@@ -28,8 +28,8 @@ struct server4 {
 	const char *name, *scope;       /* who it says it is */
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */
-	void (*reopens)(void);          /* is called when it has executed an OPEN of recovery */
-	bool gives;                     /* ...which brings a delegation that nobody has asked for */
+	void (*executed)(void);         /* is called when it has executed an OPEN of recovery, LOCK or LOCKU */
+	bool gives;                     /* the next OPEN of recovery brings a delegation that nobody has asked for */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
 	_Atomic uint32_t flags;         /* SEQUENCE's, until all revoked state is freed... */
 	bool flags_stay;                /* ...or for ever */

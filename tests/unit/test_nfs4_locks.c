@@ -464,14 +464,14 @@ static void on_opened_again(void)
 {
 	if (server.log[strlen(server.log) - 1] != 'F')
 		return;
-	server.reopens = NULL;
+	server.executed = NULL;
 	write_meanwhile();
 }
 
 /* log: no call of a file but those of recovery. */
 static void expect_no_write(const char *log)
 {
-	server.reopens = on_opened_again;
+	server.executed = on_opened_again;
 	memset(server.log, 0, sizeof(server.log));
 	cr_assert_eq(recover(), 0);
 	while (!atomic_load(&meanwhile.done))
@@ -506,7 +506,7 @@ Test(nfs4_locks, a_write_beside_the_open_that_is_revoked)
 
 static void on_session_lost(void)
 {
-	server.reopens = NULL;
+	server.executed = NULL;
 	server.badsession = 1;
 	server.reclaim[0] = NFS4ERR_NO_GRACE;
 }
@@ -518,7 +518,7 @@ Test(nfs4_locks, an_open_again_whose_end_is_lost)
 	cr_assert_eq(lock(0, 10, true), 0);
 	atomic_store(&open_nr(0)->reopen, true);
 	server.gives = true;
-	server.reopens = on_session_lost;
+	server.executed = on_session_lost;
 	memset(server.log, 0, sizeof(server.log));
 	cr_assert_eq(recover(), 0);
 	expect_lost("FBSFr");
@@ -529,9 +529,58 @@ Test(nfs4_locks, an_open_again_whose_end_is_lost)
 Test(nfs4_locks, an_open_that_is_reclaimed_without_its_locks)
 {
 	cr_assert_eq(lock(0, 10, true), 0);
-	server.reopens = on_session_lost;
+	server.executed = on_session_lost;
 	restart();
 	expect_lost("SXSPBSPCF");
+}
+
+/* ---- a reply of before recovery, which comes after it ---- */
+
+static void on_locks_gone(void)
+{
+	server.executed = NULL;
+	nfs4_locks_gone(&fake_cl.server, open_nr(0));
+}
+
+static void on_reclaimed(void)
+{
+	server.executed = NULL;
+	cr_assert_eq(nfs4_locks_reclaim(&fake_cl.server, open_nr(0)), 0);
+}
+
+/* What it has granted is lost, and was not reclaimed: the lock is asked for again. */
+Test(nfs4_locks, granted_before_recovery)
+{
+	server.executed = on_locks_gone;
+	cr_assert_eq(lock(0, 10, true), 0);
+	expect_log("LL");
+	cr_assert_eq(unlock(0, 10), 0);
+	server.executed = on_reclaimed;
+	cr_assert_eq(lock(0, 10, true), 0);
+	expect_log("UlL");
+	expect_held("0-9w");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+/* It had another lock, and that is lost. */
+Test(nfs4_locks, granted_before_another_one_is_lost)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.executed = on_locks_gone;
+	cr_assert_eq(lock(20, 10, true), -EIO);
+	expect_log("Ll");
+	expect_held("0-9w");
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+}
+
+Test(nfs4_locks, unlocked_before_recovery)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.executed = on_locks_gone;
+	cr_assert_eq(unlock(0, 10), 0);
+	expect_log("LUU");
+	expect_held("");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
 }
 
 /* ---- ranges, against a byte map ---- */

@@ -160,6 +160,7 @@ struct nfs_open {
 	stateid4 delegation;
 	bool was_locked;                /* LOCK was sent by it, whatever came of that; under in->mu */
 	struct list locks;              /* nfs4_lock, under in->mu */
+	uint32_t locks_age;             /* under in->mu: how often recovery has settled them */
 	_Atomic unsigned locks_lost;    /* how many of these have lost theirs: I/O fails */
 };
 
@@ -170,7 +171,6 @@ struct nfs4_lock {
 	bool known;                     /* the server has this stateid for it: */
 	stateid4 stateid;
 	struct nfs_ranges held;
-	unsigned changes;               /* of `held` */
 	bool unsure;                    /* the server may have more than `held` */
 	bool lost;                      /* the server does not have `held`: counted in locks_lost */
 };
@@ -278,6 +278,7 @@ struct nfs4_call {
 	bool asks;                      /* OPEN: this sending asks for a delegation, */
 	bool again;                     /* ...and looks at the newest name once more behind it */
 	bool lock_known;                /* LOCK, LOCKU: this sending has the owner's stateid: */
+	uint32_t locks_age;             /* LOCK, LOCKU: the open's when it was encoded */
 	union {
 		stateid4 lock;
 		uint64_t under;         /* OPEN that does not ask: as nfs_open's */

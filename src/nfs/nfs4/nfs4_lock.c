@@ -24,6 +24,8 @@
  *                         it is not reclaimed, and asked for again as a new one: its caller was told
  *                         nothing yet. A LOCKU without a reply is still in it: it is reclaimed, and
  *                         then unlocked.
+ *   too late              (recovery has settled the open's locks meanwhile) The call is sent once more:
+ *                         LOCK would have a lock that is lost, and LOCKU would keep one that is reclaimed.
  *   for good              (a soft mount; a reply that cannot be decoded) The caller unlocks, if the
  *                         owner held nothing there before. LOCKU of an owner without a stateid asks
  *                         for the lock once more, to get that.
@@ -50,6 +52,7 @@ static void lock_take_stateid(struct nfs_call *c)
 	pthread_mutex_lock(&c->open->in->mu);
 	c->open->was_locked = true;
 	l = nfs4_lock_find_locked(c->open, c->args.lock.owner);
+	v->locks_age = c->open->locks_age;
 	v->lock_known = l && l->known;
 	if (v->lock_known) {
 		v->lock = l->stateid;
@@ -63,6 +66,17 @@ static uint64_t last_of(const struct nfs_call *c)
 	return nfs_range_last(c->args.lock.offset, c->args.lock.length);
 }
 
+/* Was the call sent before recovery has settled the open's locks? Then the reply says what the server had,
+ * and not what it has. The call is sent once more. */
+static bool lock_is_old_locked(struct nfs_call *c)
+{
+	bool old = nfs4_call(c)->locks_age != c->open->locks_age;
+
+	if (old)
+		c->eng.step = STEP_CALL;
+	return old;
+}
+
 /* LOCK was granted. */
 static int lock_note(struct nfs_call *c, const stateid4 *stateid)
 {
@@ -70,11 +84,12 @@ static int lock_note(struct nfs_call *c, const stateid4 *stateid)
 	struct nfs_lock_results *r = &c->res.lock;
 	struct nfs_open *o = c->open;
 	struct nfs4_lock *l;
-	bool ok = false;
+	bool ok = false, old;
 
 	pthread_mutex_lock(&o->in->mu);
-	l = nfs4_lock_find_locked(o, a->owner);
-	if (!l) {
+	old = lock_is_old_locked(c);
+	l = old ? NULL : nfs4_lock_find_locked(o, a->owner);
+	if (!l && !old) {
 		l = calloc(1, sizeof(*l));
 		if (l) {
 			l->owner = a->owner;
@@ -84,7 +99,6 @@ static int lock_note(struct nfs_call *c, const stateid4 *stateid)
 	if (l) {
 		l->known = true;
 		l->stateid = *stateid;
-		l->changes++;
 		r->had = nfs_ranges_any(&l->held, a->offset, last_of(c));
 		ok = nfs_ranges_set(&l->held, a->offset, last_of(c),
 				    a->write ? NFS_RANGE_WRITE : NFS_RANGE_READ);
@@ -92,7 +106,7 @@ static int lock_note(struct nfs_call *c, const stateid4 *stateid)
 		r->held = true;
 	}
 	pthread_mutex_unlock(&o->in->mu);
-	return ok ? 0 : -ENOMEM;
+	return old ? NFS_AGAIN : ok ? 0 : -ENOMEM;
 }
 
 /* LOCKU was executed, or there is nothing to unlock. stateid NULL: the server has none. */
@@ -101,15 +115,15 @@ static int unlock_note(struct nfs_call *c, const stateid4 *stateid)
 	const struct nfs_lock_args *a = &c->args.lock;
 	struct nfs_open *o = c->open;
 	struct nfs4_lock *l;
-	bool ok = true;
+	bool ok = true, old;
 
 	pthread_mutex_lock(&o->in->mu);
-	l = nfs4_lock_find_locked(o, a->owner);
+	old = lock_is_old_locked(c);
+	l = old ? NULL : nfs4_lock_find_locked(o, a->owner);
 	c->res.lock.held = false;
 	if (l) {
 		if (stateid)
 			l->stateid = *stateid;
-		l->changes++;
 		ok = nfs_ranges_set(&l->held, a->all ? 0 : a->offset, a->all ? UINT64_MAX : last_of(c),
 				    NFS_RANGE_NONE);
 		if (l->lost && !l->held.n) {
@@ -121,7 +135,7 @@ static int unlock_note(struct nfs_call *c, const stateid4 *stateid)
 			nfs4_lock_free_locked(l);
 	}
 	pthread_mutex_unlock(&o->in->mu);
-	return ok ? 0 : -ENOMEM;
+	return old ? NFS_AGAIN : ok ? 0 : -ENOMEM;
 }
 
 /* The server does not have the stateid that this sending had. */

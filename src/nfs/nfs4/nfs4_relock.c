@@ -12,9 +12,10 @@
  * might have been changed. The log says it once. READ and WRITE by that open file fail with EIO
  * (nfs4_open_ready()), until the owner has unlocked everything, or the file is closed.
  *
- * Lanes hold while locks are reclaimed. A reply of the old session may still be decoded meanwhile,
- * and change what is held: then the server may hold more than is held here, and the owner's last
- * LOCKU, for everything, is sent whatever is held (nfs4_lock.unsure).
+ * A reply of the old session may still be decoded meanwhile, or afterwards. Each call has the number of
+ * how often the locks of its open were settled when it was sent (nfs_open.locks_age), and a reply to an
+ * earlier one changes nothing here: its call is sent once more. So what is held is what it was when
+ * recovery began with this open.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,8 +112,8 @@ static void relock_lose(struct nfs_server *s, struct nfs_open *o, uint64_t owner
 		nfs4_lock_say_lost(s->name, status);
 }
 
-/* The next range to be reclaimed. false: there is none; *changes: whether they have changed. */
-static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from, unsigned *changes)
+/* The next range to be reclaimed. false: there is none. */
+static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from)
 {
 	struct nfs4_lock *l;
 	bool there;
@@ -120,13 +121,11 @@ static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from
 	pthread_mutex_lock(&o->in->mu);
 	l = nfs4_lock_find_locked(o, r->owner);
 	there = l && !l->lost && nfs_ranges_next(&l->held, from, &r->range);
-	if (l)
-		*changes = l->changes;
 	pthread_mutex_unlock(&o->in->mu);
 	return there;
 }
 
-static void relock_done(struct nfs_open *o, const struct nfs4_relock *r, unsigned changes)
+static void relock_done(struct nfs_open *o, const struct nfs4_relock *r)
 {
 	struct nfs4_lock *l;
 
@@ -135,7 +134,6 @@ static void relock_done(struct nfs_open *o, const struct nfs4_relock *r, unsigne
 	if (l) {
 		l->known = r->known;
 		l->stateid = r->stateid;
-		l->unsure = l->unsure || l->changes != changes;
 	}
 	pthread_mutex_unlock(&o->in->mu);
 }
@@ -143,14 +141,13 @@ static void relock_done(struct nfs_open *o, const struct nfs4_relock *r, unsigne
 static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner)
 {
 	struct nfs4_relock r = { .owner = owner };
-	unsigned first = 0, changes = 0;
 	uint64_t from = 0;
 	nfsstat4 status;
 	int rc = 0;
 
-	if (!relock_next(o, &r, 0, &first))
+	if (!relock_next(o, &r, 0))
 		return 0;
-	while (!rc && relock_next(o, &r, from, &changes)) {
+	while (!rc && relock_next(o, &r, from)) {
 		rc = relock_tries(s, o, &r, &status);
 		if (rc || r.range.last == UINT64_MAX)
 			break;
@@ -158,19 +155,25 @@ static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner
 	}
 	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
-	relock_done(o, &r, first);
+	relock_done(o, &r);
 	if (rc)
 		relock_lose(s, o, owner, status);
 	return 0;
 }
 
-/* The server has none of their stateids. */
-static void forget_stateids(struct nfs_open *o)
+/* The server has none of their stateids; lose: nor what they had. Returns how many have lost theirs. */
+static unsigned forget_stateids(struct nfs_open *o, bool lose)
 {
+	unsigned lost = 0;
+
 	pthread_mutex_lock(&o->in->mu);
-	list_for_each_entry(struct nfs4_lock, l, &o->locks, node)
+	o->locks_age++;
+	list_for_each_entry(struct nfs4_lock, l, &o->locks, node) {
+		lost += lose && nfs4_lock_lose_locked(o, l);
 		l->known = l->lost;     /* LOCKU is sent with it, and told that it is not known */
+	}
 	pthread_mutex_unlock(&o->in->mu);
+	return lost;
 }
 
 static uint64_t next_owner(struct nfs_open *o, uint64_t owner)
@@ -188,7 +191,7 @@ int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o)
 {
 	int rc = 0;
 
-	forget_stateids(o);
+	forget_stateids(o, false);
 	for (uint64_t owner = 0; !rc && (owner = next_owner(o, owner)); )
 		rc = relock_owner(s, o, owner);
 	return rc;
@@ -196,9 +199,8 @@ int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o)
 
 void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o)
 {
-	for (uint64_t owner = 0; (owner = next_owner(o, owner)); )
-		relock_lose(s, o, owner, NFS4ERR_BAD_STATEID);
-	forget_stateids(o);
+	for (unsigned lost = forget_stateids(o, true); lost; lost--)
+		nfs4_lock_say_lost(s->name, NFS4ERR_BAD_STATEID);
 }
 
 /* ---- revoked ---- */
