@@ -3,6 +3,7 @@
 # mounts.sh - the export, mounted by each client; the server's own view; counters.
 
 MOUNTS=() DAEMONS=()    # what is there now
+VERS=4.1                # of NFS, but for iWARP
 
 # is_mounted DIRECTORY - without a process, which costs a lot where it is emulated.
 is_mounted() {
@@ -18,15 +19,16 @@ mount_up() {
 	kernel-*) kernel_up "${1#kernel-}" "$2" "$3" "mount $1" ;;
 	# By version 3, as nfs-cp: libnfs's version 4 does not write to every server.
 	ours-iwarp) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,nolock,fabric=iwarp${3:+,$3}" "mount $1" ;;
-	ours-solo) daemon_up "$REMOTE" "$2" "vers=4.1,consistency=solo${3:+,$3}" "mount $1" ;;
-	ours-earlier) BIN=${PLAN%/*}/earlier daemon_up "$REMOTE" "$2" "vers=4.1,memreg=pool${3:+,$3}" "mount $1" ;;
-	ours-*) daemon_up "$REMOTE" "$2" "vers=4.1,memreg=${1#ours-}${3:+,$3}" "mount $1" ;;
+	ours-deleg) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool,deleg${3:+,$3}" "mount $1" ;;
+	ours-solo) daemon_up "$REMOTE" "$2" "vers=$VERS,consistency=solo${3:+,$3}" "mount $1" ;;
+	ours-earlier) BIN=${PLAN%/*}/earlier daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool${3:+,$3}" "mount $1" ;;
+	ours-*) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=${1#ours-}${3:+,$3}" "mount $1" ;;
 	esac
 }
 
 # kernel_up rdma|tcp DIRECTORY OPTIONS KEY
 kernel_up() {
-	local options=vers=4.1,proto=$1
+	local options=vers=$VERS,proto=$1
 	[[ $1 != rdma ]] || options+=,port=20049
 	[[ ! $3 ]] || options+=,$3
 	command_line "$4${3:+ $3}" mount -t nfs -o "$options" "$REMOTE" "$2"

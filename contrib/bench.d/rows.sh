@@ -4,7 +4,7 @@
 # The front end makes the plan of it, inside has a function row_NAME for each row, and
 # report takes titles and order from here.
 
-readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo'
+readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo ours-deleg'
 readonly AGAINST_CLIENTS='ours-earlier ours-pool' # of --against
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
@@ -25,12 +25,14 @@ while IFS='|' read -r name place seconds base members words sentence; do
 done <<END
 iozone|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, record, threads|sequential reads and writes, O_DIRECT, 1 to 8 threads with a file each, as iozone -I -t
 strategies|guest|2|kernel-rdma ours-pool|kernel-rdma ours-pool ours-call ours-mw|operation, block, queue depth|random reads and writes, O_DIRECT, libaio, by registration strategy, and what was registered
-oltp|guest|3|kernel-rdma|$CLIENTS|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
+oltp|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo|work|a data base: random reads (70 %) and writes of 64 to 192 KiB, beside a log of 16 KiB blocks with an fsync each
 clients|guest|4|kernel-rdma|kernel-rdma kernel-tcp ours-pool|mounts|1 to 8 mounts of one server, sequential reads of 1 MiB in each, all together
 iops|guest|2|kernel-rdma|kernel-rdma kernel-tcp ours-pool|operation, queue depth|random 4 KiB, O_DIRECT, libaio: operations a second, and how long half and 99 % of them take at most
 everyday|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people do with files, by the clock: cp, dd, tar, git status and checkout, ls -lR, rm -r, make, sqlite3
 lanes|guest|2|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
 solo|guest|15|kernel-rdma|kernel-rdma ours-pool ours-solo|work|files that only this mount writes (consistency=solo): dd bs=4k with fsync, untar, PostgreSQL, and the calls
+locks|guest|5|kernel-rdma|kernel-rdma ours-pool|who locks|locks of byte ranges by fcntl(): a lock and its end, of a file that nobody else has open, or that another client has open, too; and how long it takes from the end of one client's lock until another one has it that waits for it
+headers|guest|8|kernel-rdma ours-pool|kernel-rdma ours-pool ours-deleg|work|files that are read again and again: open + read 4 KiB + close of 100 that were read before, and 10 units that include 500 headers from the last of three folders, by gcc, and by a program that opens and reads them as cpp does. ours-deleg has the option deleg
 disk|waits|30|kernel-rdma|kernel-rdma ours-pool|flush (ms), MiB of a file, block, files at once|a server whose disk takes time to flush: dd conv=fsync to ext4 on dm-delay, and the COMMITs
 far|waits|8|kernel-rdma|kernel-rdma ours-pool|round trip (ms), work|a server that is far away: everyday work where each round trip takes time, and the calls
 iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
@@ -81,6 +83,10 @@ variants() {
 		printf '%s\n' 'dd-fsync 4k' untar
 		[[ ! $(postgres_programs) ]] || printf '%s\n' initdb pgbench-i ;;
 	solo-quick) printf '%s\n' 'dd-fsync 4k' untar ;;
+	locks) printf '%s\n' alone shared hand-over ;;
+	locks-quick) echo shared ;;
+	headers) printf '%s\n' again search compile ;;
+	headers-quick) printf '%s\n' again search ;;
 	disk) sets_of 10,40 256 64k,1m 1; sets_of 10 1024 64k,1m 1; sets_of 10 256 64k,1m 4 ;;
 	disk-quick) echo '10 256 1m 1' ;;
 	far) sets_of 1,10 "trip,create,untar,rm-r,git-status,ls-lR,cp-in 64m,cp-out 64m,dd-read 1m,dd-fsync 1m" ;;
@@ -95,7 +101,7 @@ quick_clients() {
 	case $1 in
 	strategies) echo kernel-rdma ours-pool ours-mw ;;
 	solo) echo kernel-rdma ours-solo ;;
-	lanes|iwarp) echo "${row_clients[$1]}" ;;
+	lanes|headers|iwarp) echo "${row_clients[$1]}" ;;
 	*) echo kernel-rdma ours-pool ;;
 	esac
 }
@@ -139,8 +145,8 @@ plan() {
 	done
 }
 
-# ROW|UNIT|VARIANT|AT LEAST|WORK[|CLIENT] - what our client (ours-pool) is to reach beside the
-# kernel's proto=rdma: a ratio of rates.
+# ROW|UNIT|VARIANT|AT LEAST|WORK[|CLIENT[|BASE]] - what our client (ours-pool) is to reach beside the
+# kernel's proto=rdma, or beside BASE: a ratio of rates.
 targets() {
 	cat <<-'END'
 	everyday|s|cp-out 64m|1.0|buffered sequential read
@@ -169,6 +175,12 @@ targets() {
 	solo|s|untar|0.95|consistency=solo: 1,000 small files unpacked|ours-solo
 	solo|s|initdb|0.95|consistency=solo: PostgreSQL's initdb|ours-solo
 	solo|s|pgbench-i|0.95|consistency=solo: PostgreSQL's pgbench -i|ours-solo
+	locks|locks/s|alone|0.9|a lock and its end, by the only client
+	locks|locks/s|shared|0.9|a lock and its end, with another client
+	locks|us-handover|hand-over|0.67|a lock from one client to the next: 1.5 times as long
+	headers|opens/s|again|5.0|open + read 4 KiB + close under a delegation|ours-deleg|ours-pool
+	headers|s|search|1.0|500 headers searched and read as by cpp, 10 times|ours-deleg
+	headers|s|compile|1.0|500 headers read by gcc, 10 times|ours-deleg
 	END
 	waits_targets
 }
@@ -196,10 +208,16 @@ units() {
 	cat <<-'END'
 	MB/s|MB/s (a million bytes), more is better
 	IOPS|operations a second, more is better
+	locks/s|locks a second, each with its end, more is better
+	opens/s|files a second, opened, read and closed, more is better
+	us-handover|microseconds from the end of a lock until the other client has it, less is better
+	hand-overs|how often that was
 	s|seconds, less is better
 	us-trip|microseconds for one call to the server, of 100 one after the other
 	COMMITs|COMMITs
 	calls|calls to the server
+	calls/lock|calls to the server for each lock and its end
+	calls/1000|calls to the server for 1,000 files
 	us-p50|half of the operations took at most this many microseconds
 	us-p99|99 % of the operations took at most this many microseconds
 	log-writes/s|log records a second, each with its fsync
@@ -227,6 +245,8 @@ shown() {
 	lanes) echo 'IOPS MB/s busy cpu-%' ;;
 	disk) echo 'MB/s COMMITs calls busy' ;;
 	solo) echo 's calls COMMITs busy cpu-%' ;;
+	locks) echo 'locks/s calls/lock us-handover hand-overs busy cpu-%' ;;
+	headers) echo 'opens/s opens/s:ours-pool calls/1000 s s:ours-pool calls busy cpu-%' ;;
 	far) echo 'us-trip s MB/s calls busy' ;;
 	iwarp) echo 'MB/s IOPS us-p50 us-p99 busy-s/GB cpu-s/GB' ;;
 	esac

@@ -10,8 +10,8 @@ FNR == 1 { file++ }
 
 file == 1 {
 	split($0, field, "|")
-	at[++n] = field[1] "," field[3] "," (field[6] ? field[6] : client) "," field[2]
-	name[n] = field[1] ": " field[3] (field[6] ? ", " field[6] : "")
+	at[++n] = field[1] "," field[3] "," (field[6] ? field[6] : client) "," field[2] "," (field[7] ? field[7] : base)
+	name[n] = field[1] ": " field[3] (field[6] ? ", " field[6] : "") (field[7] ? " : " field[7] : "")
 	text[n] = field[5]
 	least[n] = field[4]
 	next
@@ -19,9 +19,9 @@ file == 1 {
 
 file == ARGC - 1 { has_row[$1] = 1 }
 # row,variant,client,unit,rounds,median,min,max,base,ratio,ratio_min,ratio_max
-$9 == base && $10 > 0 {
-	slow = $4 ~ /^(s|COMMITs)$/
-	ratio[file, $1 "," $2 "," $3 "," $4] = slow ? 1 / $10 : $10
+$10 > 0 {
+	slow = $4 ~ /^(s|COMMITs|us-handover)$/
+	ratio[file, $1 "," $2 "," $3 "," $4 "," $9] = slow ? 1 / $10 : $10
 }
 
 function verdict(i,   have) {

@@ -79,7 +79,7 @@ ended() { (( status == $1 )); }
 raw_lines() { (( $(wc -l <"$out/raw.tsv") == $1 )); }
 reported() { grep -qF -- "$1" "$out/report.md"; }
 
-echo 1..46
+echo 1..49
 said=''
 result "a row that is not there is refused" refused "there is no row 'foo'" --only oltp,foo
 result "a client that is not there is refused" refused "there is no client 'foo'" --clients foo
@@ -196,3 +196,17 @@ for client in kernel-rdma=19 ours-pool=40 ours-solo=20; do
 done >"$out/raw.tsv"
 said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
 result "the row solo judges ours-solo" reported 'solo: untar, ours-solo | 0.95 | 0.95 | reached |'
+
+# Hand-overs that take 1.6 times as long; opens that are 4 times as many as without delegations, and
+# half of the kernel's.
+out=${out%.6}.8
+mkdir -p "$out"
+for client in kernel-rdma=100=8000 ours-pool=160=1000 ours-deleg=0=4000; do
+	IFS='=' read -r name us opens <<<"$client"
+	printf '%s\t'"$name"'\t1\t%s\t1\n' $'locks\thand-over' "$us"$'\tus-handover' $'locks\thand-over' $'1\trun-s' \
+		$'headers\tagain' "$opens"$'\topens/s' $'headers\tagain' $'1\trun-s'
+done | grep -v $'^locks.*ours-deleg' >"$out/raw.tsv"
+said=$("$tree/contrib/bench.d/report" "$out" 2>&1)
+result "longer hand-overs are worse" reported 'locks: hand-over | 0.67 | 0.62 | missed |'
+result "a target beside another client of ours" reported 'headers: again, ours-deleg : ours-pool | 5.0 | 4.00 | missed |'
+result "and the ratio to the kernel's" reported '| again | 8000 | 1000 | 4000 | 0.12 | 0.50 |'
