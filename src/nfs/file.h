@@ -40,8 +40,14 @@ struct nfs_file {
 	_Atomic unsigned refs;
 	_Atomic unsigned opens;         /* how many there are of version 4 */
 	_Atomic uint64_t delegation;    /* the number of the one that is held; 0: none is */
+	_Atomic uint64_t accessed_ns;   /* when it was last read under one with NFS_DELEGATION_TIMES, since the epoch;
+					 * or 0 */
 	_Atomic bool used;              /* it was open, or the delegation was of use, since the sweep */
 };
+
+/* The number of a delegation has this bit if this mount says when the file was read (RFC 9754): accessed_ns, with
+ * DELEGRETURN. Until then nobody else has newer times of access. */
+#define NFS_DELEGATION_TIMES (UINT64_C(1) << 62)
 
 /* What the caller sees of a delegation: DELEGRETURN of that file, by that user. */
 struct nfs_delegation {

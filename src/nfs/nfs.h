@@ -170,6 +170,7 @@ enum {
 	NFS_HAS_XATTRS = 1, NFS_HAS_V4_ACL = 2, NFS_HAS_POSIX_ACL = 4,
 	NFS_HAS_NFSACL = 8,             /* these by NFSACL */
 	NFS_HAS_UMASK = 16,             /* it applies the umask of who makes something */
+	NFS_HAS_DELEGATED_TIMES = 32,   /* who has a delegation says when the file was used (RFC 9754) */
 };
 
 /* By which there are extended attributes. */

@@ -4,6 +4,8 @@
 #include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
+#define NS_PER_S UINT64_C(1000000000)
+
 struct promised {
 	/* Under that delegation, after so many own changes, and so many READs: */
 	uint64_t delegation, quiet;
@@ -33,6 +35,30 @@ static bool promised_holds_locked(const struct inode *ino, uint64_t quiet, uint6
 	       p->quiet == quiet && p->attr.change == ino->change;
 }
 
+void promised_read(struct inode *ino)
+{
+	struct timespec now;
+
+	if (!(atomic_load(&ino->file.delegation) & NFS_DELEGATION_TIMES)) {
+		atomic_fetch_add(&ino->reads, 1);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_store(&ino->file.accessed_ns, (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+}
+
+/* The attributes that were kept, with what this mount knows itself. */
+static struct nfs_attr promised_attr_now(const struct inode *ino, const struct promised *p)
+{
+	uint64_t ns = atomic_load(&ino->file.accessed_ns);
+	struct nfs_attr attr = p->attr;
+
+	if ((p->delegation & NFS_DELEGATION_TIMES) && ns > (uint64_t)attr.atime.tv_sec * NS_PER_S +
+							    (uint64_t)attr.atime.tv_nsec)
+		attr.atime = (struct timespec){ (time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S) };
+	return attr;
+}
+
 bool promised_attr(struct vfs_op *op, bool birth)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
@@ -46,7 +72,7 @@ bool promised_attr(struct vfs_op *op, bool birth)
 	is = promised_holds_locked(op->ino, op->quiet, op->attr.delegation) && p->reads == op->attr.reads && promised_is_settled(p) &&
 	     (!birth || p->born);
 	if (is) {
-		op->call.res.attr = p->attr;
+		op->call.res.attr = promised_attr_now(op->ino, p);
 		op->call.res.has_btime = p->has_btime;
 		op->call.res.btime = p->btime;
 	}
@@ -69,7 +95,7 @@ bool promised_attr_of(struct vfs_op *op, struct inode *ino)
 	p = ino->promised;
 	is = promised_holds_locked(ino, quiet, delegation) && p->reads == reads && promised_is_settled(p);
 	if (is)
-		op->call.res.attr = p->attr;
+		op->call.res.attr = promised_attr_now(ino, p);
 	inode_unlock(t, ino);
 	return is;
 }
@@ -150,7 +176,7 @@ bool promised_opens(struct vfs_op *op)
 	inode_lock(t, op->ino);
 	p = op->ino->promised;
 	if (promised_holds_locked(op->ino, op->quiet, o->delegation) && promised_is_named_locked(op)) {
-		op->call.res.attr = p->attr;
+		op->call.res.attr = promised_attr_now(op->ino, p);
 		asked_ns = p->asked_ns;
 	}
 	inode_unlock(t, op->ino);

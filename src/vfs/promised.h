@@ -22,7 +22,8 @@
  *
  * What that does not hold for is asked for:
  *
- *   the time of access      after each READ of this mount; others' reads are seen when something else has
+ *   the time of access      after each READ of this mount, unless that is this mount's to say (RFC 9754,
+ *                           NFS_DELEGATION_TIMES); others' reads are seen when something else has
  *                           the server asked. Nobody hears of it by OPEN, so that is answered all the same,
  *                           and its attributes count as being as old as they are (asked_ns)
  *   a file with several names    This mount may remove one of which nobody here knows that it is the file's.
@@ -49,6 +50,8 @@ bool promised_attr(struct vfs_op *op, bool birth);
 void promised_keep(struct vfs_op *op);
 /* LOOKUP has found that file. true: op has its attributes, without a call. */
 bool promised_attr_of(struct vfs_op *op, struct inode *ino);
+/* A READ of a file with a delegation has ended. */
+void promised_read(struct inode *ino);
 /* The same of OPEN, to read. */
 bool promised_opens(struct vfs_op *op);
 void promised_opened(struct vfs_op *op);

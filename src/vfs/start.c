@@ -207,7 +207,7 @@ static void on_call_done(struct nfs_call *c)
 	if (op->change[0].ino || op->change[1].ino)
 		op_changes_end(op);
 	else if (c->op == NFS_OP_READ && atomic_load(&op->ino->file.delegation))
-		atomic_fetch_add(&op->ino->reads, 1);
+		promised_read(op->ino);
 	op->done(op);
 }
 

@@ -90,7 +90,7 @@ static void have_delegation(void)
 
 	atomic_store(&file.refs, 2);
 	n4.back.has = true;
-	CHECK(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, true));
+	CHECK(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, 0, true));
 	nfs4_delegs_ask_ends(&c);
 }
 

@@ -178,7 +178,7 @@ bool delegate4(struct nfs_open *o, const char *other)
 	cl4.cfg.delegations = true;
 	n4.back.has = true;
 	nfs4_delegs_ask(&c);
-	got = nfs4_delegs_got(&c, &stateid, true);
+	got = nfs4_delegs_got(&c, &stateid, 0, true);
 	cl4.cfg.delegations = wanted;
 	n4.back.has = has_back;
 	nfs4_release(target4(), &c);

@@ -86,7 +86,7 @@ static uint32_t asks_for(int flags)
 	access = sent_access(&c);
 	/* Sent again: it is one call still. */
 	cr_assert_eq(sent_access(&c), access);
-	cr_assert_eq(asking(), access == 0x101);
+	cr_assert_eq(asking(), !!(access & OPEN4_SHARE_ACCESS_WANT_READ_DELEG));
 	nfs4_release(target4(), &c);
 	nfs4_release(target4(), &c);
 	cr_assert_eq(asking(), 0);
@@ -373,7 +373,7 @@ Test(nfs4_delegs, recalls_race_with_replies)
 		nfs4_call(&c)->place.epoch = n4.slots.epoch;
 		cr_assert(nfs4_delegs_ask(&c));
 		atomic_store(&granted, i);
-		cr_assert(nfs4_delegs_got(&c, &stateid, true));
+		cr_assert(nfs4_delegs_got(&c, &stateid, 0, true));
 		nfs4_release(target4(), &c);
 		while (atomic_load(&ended) < i && !atomic_load(&bad))
 			sched_yield();
@@ -861,6 +861,151 @@ Test(nfs4_delegs, delegreturn)
 		nfs4_delegs_forget(&n4.delegs);
 		atomic_store(&n4.need_session, false);
 	}
+}
+
+/* ---- the time of access (RFC 9754) ---- */
+
+Test(nfs4_delegs, who_asks_for_times)
+{
+	cl4.has = NFS_HAS_DELEGATED_TIMES;
+	cr_assert_eq(asks_for(O_RDONLY), 0x100101);
+	cr_assert_eq(asks_for(O_RDWR), 0x403);
+	cl4.has = 0;
+	cr_assert_eq(asks_for(O_RDONLY), 0x101);
+}
+
+/* With one of that kind, whose file was read at that time: DELEGRETURN. */
+static struct nfs_call returning_times(uint64_t accessed_ns)
+{
+	static const uint32_t w[] = { 4, 1, DELEG_WORDS, 0, 0, 0, 0, 0 };
+	struct nfs_call c = opening();
+	struct nfs_file *f;
+
+	m_opened(w, 10);
+	nfs4_call(&c)->place.epoch = n4.slots.epoch;
+	memcpy(nfs4_call(&c)->place.session, n4.slots.sessionid, NFS4_SESSIONID_SIZE);
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	f = c.open->file;
+	cr_assert(atomic_load(&f->delegation) & NFS_DELEGATION_TIMES);
+	cr_assert_eq(f->accessed_ns, 0);
+	atomic_store(&f->accessed_ns, accessed_ns);
+	nfs4_release(target4(), &c);
+	nfs4_open_put(c.open);
+	recall(DELEG, &fh);
+	c = call4(NFS_OP_DELEGRETURN);
+	c.args.delegation = due();
+	return c;
+}
+
+/* What it has encoded says what the reply has. */
+static void send_return(struct nfs_call *c)
+{
+	static uint32_t w[256];
+	XDR x;
+
+	play_args(c, def4(c->op));
+	xdr_msg_create(&x, w, sizeof(w), XDR_ENCODE);
+	cr_assert(def4(c->op)->encode(c, &x));
+}
+
+static void m_times_args(void)
+{
+	m_args(4, true);
+	M(34, 0, DELEG_WORDS, 3, 0, 0, 1 << 20, 12, 0, 5, 7);
+	M(8, 0, DELEG_WORDS);
+	m_minor();
+}
+
+static void m_times_res(void)
+{
+	m_res();
+	m_op(OP_SETATTR);
+	M(3, 0, 0, 1 << 20);
+	m_op(OP_DELEGRETURN);
+}
+
+static void times_end(struct nfs_call *c)
+{
+	nfs4_release(target4(), c);
+	nfs4_delegs_return_ends(c);
+	cr_assert_eq(n4.delegs.count, 0);
+}
+
+Test(nfs4_delegs, delegreturn_says_when_the_file_was_read)
+{
+	struct nfs_call c = returning_times(5000000007);
+
+	m_times_args();
+	send_return(&c);
+	m_times_res();
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	cr_assert(is_answered(&c));
+	times_end(&c);
+	/* It was not read. */
+	c = returning_times(0);
+	m_return_args();
+	send_return(&c);
+	m_res();
+	m_op(OP_DELEGRETURN);
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	times_end(&c);
+}
+
+/* What the server says of the time is no reason to keep the delegation. */
+Test(nfs4_delegs, delegreturn_with_a_time_that_is_refused)
+{
+	struct nfs_call c = returning_times(5000000007);
+
+	m_times_args();
+	send_return(&c);
+	m_times_res();
+	m_fail_at(2, NFS4ERR_DELAY);
+	cr_assert_eq(play_reply(&c, def4(c.op)), NFS_LATER);
+	m_times_res();
+	m_fail_at(2, NFS4ERR_INVAL);
+	cr_assert_eq(play_reply(&c, def4(c.op)), NFS_NEXT);
+	cr_assert_not(is_answered(&c));
+	m_return_args();
+	send_return(&c);
+	m_res();
+	m_op(OP_DELEGRETURN);
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	cr_assert(is_answered(&c));
+	times_end(&c);
+}
+
+Test(nfs4_delegs, delegreturn_of_what_is_unknown_with_a_time)
+{
+	static const struct { unsigned at; uint32_t status; int rc; bool answered; } t[] = {
+		{ 3, NFS4ERR_BAD_STATEID, 0, true }, { 3, NFS4ERR_DELAY, NFS_LATER, false },
+		{ 1, NFS4ERR_STALE, -ESTALE, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_call c = returning_times(5000000007);
+
+		m_times_args();
+		send_return(&c);
+		m_times_res();
+		m_fail_at(t[i].at, t[i].status);
+		cr_assert_eq(play_reply(&c, def4(c.op)), t[i].rc, "row %u", i);
+		cr_assert_eq(is_answered(&c), t[i].answered, "row %u", i);
+		nfs4_release(target4(), &c);
+		nfs4_delegs_return_ends(&c);
+		nfs4_delegs_forget(&n4.delegs);
+	}
+}
+
+Test(nfs4_delegs, replies_that_are_none_with_a_time)
+{
+	struct nfs_call c = returning_times(5000000007);
+
+	nfs4_call(&c)->times = true;
+	m_times_res();
+	play_all_cuts(&c, def4(c.op), &hooks4);
+	play_twists(&c, def4(c.op), &hooks4);
+	nfs4_release(target4(), &c);
+	nfs4_delegs_return_ends(&c);
 }
 
 /* Nobody knows whether the server has it. */

@@ -272,7 +272,7 @@ static void have_delegation(unsigned i)
 	fake_cl.cfg.delegations = true;
 	client4()->back.has = true;
 	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
-	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, true));
+	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, 0, true));
 	nfs4_delegs_ask_ends(&c);
 	client4()->back.has = false;
 }

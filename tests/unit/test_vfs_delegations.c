@@ -414,6 +414,38 @@ Test(vfs_delegations, the_time_of_access)
 	inode_put(&vfs.inodes, ino, 1);
 }
 
+/* It is this mount's to say (RFC 9754). */
+Test(vfs_delegations, the_time_of_access_is_ours)
+{
+	struct timespec before, after;
+	struct nfs_attr attr;
+	struct file *f;
+
+	look_up();
+	f = open_it(O_RDONLY);
+	number = 7 | NFS_DELEGATION_TIMES;
+	atomic_store(&ino->file.delegation, number);
+	cr_assert_eq(getattr(), 1);
+	attr = vfs_answer.attr;
+	clock_gettime(CLOCK_REALTIME, &before);
+	vfs_play_read(f, 0, 10, false);
+	reply_to_all();
+	clock_gettime(CLOCK_REALTIME, &after);
+	vfs_play_getattr(ino);
+	cr_assert_eq(vfs_answer.count, 1, "the server is not asked");
+	cr_assert(vfs_answer.attr.atime.tv_sec >= before.tv_sec && vfs_answer.attr.atime.tv_sec <= after.tv_sec);
+	cr_assert_neq(vfs_answer.attr.atime.tv_nsec, 0);
+	vfs_answer.attr.atime = attr.atime;
+	cr_assert_eq(memcmp(&attr, &vfs_answer.attr, sizeof(attr)), 0);
+	/* Another one, of the other kind. */
+	number = 8;
+	atomic_store(&ino->file.delegation, number);
+	cr_assert(getattr() == 1 && getattr() == 0);
+	vfs_play_close(f);
+	reply_to_all();
+	inode_put(&vfs.inodes, ino, 1);
+}
+
 /* The server has not given the file its blocks yet. */
 Test(vfs_delegations, blocks)
 {

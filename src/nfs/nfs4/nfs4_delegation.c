@@ -6,18 +6,23 @@
  * hears of the open, and before the open is closed.
  */
 #include "nfs/nfs4/nfs4_compound.h"
+#include "xdr_msg.h"
+
+#define NS_PER_S UINT64_C(1000000000)
 
 /* ---- OPEN ---- */
 
 void nfs4_delegation_note(struct nfs_call *c, const open_delegation4 *d)
 {
 	const open_read_delegation4 *read = &d->open_delegation4_u.read;
-	bool write = d->delegation_type == OPEN_DELEGATE_WRITE;
+	open_delegation_type4 type = d->delegation_type;
+	bool write = type == OPEN_DELEGATE_WRITE || type == OPEN_DELEGATE_WRITE_ATTRS_DELEG;
+	bool times = type == OPEN_DELEGATE_READ_ATTRS_DELEG;
 	const stateid4 *stateid = write ? &d->open_delegation4_u.write.stateid : &read->stateid;
 	struct nfs_open *o = c->open;
 
-	if ((!write && d->delegation_type != OPEN_DELEGATE_READ) ||
-	    nfs4_delegs_got(c, stateid, !write && !read->recall))
+	if ((!write && !times && type != OPEN_DELEGATE_READ) ||
+	    nfs4_delegs_got(c, stateid, times ? NFS_DELEGATION_TIMES : 0, !write && !read->recall))
 		return;
 	o->delegation = *stateid;
 	o->delegation.seqid = 0;
@@ -31,7 +36,7 @@ int nfs4_delegation_first(struct nfs_call *c, int rc)
 	if (rc > 0 || !o || !o->delegated || !o->file)
 		return rc;
 	/* CREATE's: when it came nobody knew of which file it is. */
-	o->delegated = !nfs4_delegs_got(c, &o->delegation, false);
+	o->delegated = !nfs4_delegs_got(c, &o->delegation, 0, false);
 	if (!o->delegated)
 		return rc;
 	nfs4_call(c)->result = rc;
@@ -41,26 +46,35 @@ int nfs4_delegation_first(struct nfs_call *c, int rc)
 
 /* ---- DELEGRETURN ---- */
 
-static bool_t put_return(struct nfs_call *c, XDR *x, const struct nfs_fh *fh, const stateid4 *stateid)
+static bool_t put_return_op(XDR *x, const stateid4 *stateid)
 {
 	DELEGRETURN4args a = { .deleg_stateid = *stateid };
 
-	return nfs4_begin(c, x, 3, true, fh) && nfs4_put_op(x, OP_DELEGRETURN) &&
-	       xdr_DELEGRETURN4args(x, &a);
+	return nfs4_put_op(x, OP_DELEGRETURN) && xdr_DELEGRETURN4args(x, &a);
+}
+
+static bool_t put_return(struct nfs_call *c, XDR *x, const struct nfs_fh *fh, const stateid4 *stateid)
+{
+	return nfs4_begin(c, x, 3, true, fh) && put_return_op(x, stateid);
+}
+
+/* 0, with the status; or what decode() returns. */
+static int get_return_op(XDR *x, nfsstat4 *status)
+{
+	DELEGRETURN4res r;
+
+	if (nfs4_get_op(x, OP_DELEGRETURN) || !xdr_DELEGRETURN4res(x, &r))
+		return -EBADMSG;
+	*status = r.status;
+	return r.status == NFS4ERR_DELAY ? NFS_LATER : 0;
 }
 
 /* 0, with the status; or what decode() returns. */
 static int get_return(struct nfs_call *c, XDR *x, nfsstat4 *status)
 {
-	DELEGRETURN4res r;
 	int rc = nfs4_check(c, x);
 
-	if (rc)
-		return rc;
-	if (nfs4_get_op(x, OP_DELEGRETURN) || !xdr_DELEGRETURN4res(x, &r))
-		return -EBADMSG;
-	*status = r.status;
-	return r.status == NFS4ERR_DELAY ? NFS_LATER : 0;
+	return rc ? rc : get_return_op(x, status);
 }
 
 bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x)
@@ -82,12 +96,41 @@ int nfs4_delegation_decode(struct nfs_call *c, XDR *x)
 
 /* ---- the operation ---- */
 
-/* STEP_FREE: as CLOSE's. */
+/*
+ * With the time of access, if that is this mount's to say, it follows SETATTR in one COMPOUND:
+ *
+ *      PUTFH, SETATTR (time_deleg_access), DELEGRETURN
+ *
+ * A server that refuses the time executes no DELEGRETURN, which is then sent without.
+ *
+ * STEP_FREE: as CLOSE's.
+ */
 enum { STEP_DELEGRETURN, STEP_FREE };
 
 static struct nfs4_delegation *delegation_of(const struct nfs_call *c)
 {
 	return container_of(c->args.delegation, struct nfs4_delegation, d);
+}
+
+static bool delegation_times(const struct nfs4_delegation *d)
+{
+	return (d->number & NFS_DELEGATION_TIMES) && !d->no_times && atomic_load(&d->d.file->accessed_ns);
+}
+
+static bool_t put_access_time(XDR *x, const struct nfs4_delegation *d)
+{
+	uint64_t ns = atomic_load(&d->d.file->accessed_ns);
+	nfstime4 t = { (int64_t)(ns / NS_PER_S), (uint32_t)(ns % NS_PER_S) };
+	SETATTR4args a = { .stateid = d->stateid };
+	char value[12];
+	bool_t ok;
+	XDR v;
+
+	xdr_msg_create(&v, value, sizeof(value), XDR_ENCODE);
+	ok = xdr_nfstime4(&v, &t);
+	bitmap4_set(&a.obj_attributes.attrmask, FATTR4_TIME_DELEG_ACCESS);
+	a.obj_attributes.attr_vals = (attrlist4){ .len = xdr_getpos(&v), .data = value };
+	return ok && nfs4_put_op(x, OP_SETATTR) && xdr_SETATTR4args(x, &a);
 }
 
 static bool_t encode_delegreturn(struct nfs_call *c, XDR *x)
@@ -96,13 +139,40 @@ static bool_t encode_delegreturn(struct nfs_call *c, XDR *x)
 
 	if (c->eng.step == STEP_FREE)
 		return nfs4_put_free(c, x, &d->stateid);
-	return put_return(c, x, c->args.fh, &d->stateid);
+	nfs4_call(c)->times = delegation_times(d);
+	if (!nfs4_call(c)->times)
+		return put_return(c, x, c->args.fh, &d->stateid);
+	return nfs4_begin(c, x, 4, true, c->args.fh) && put_access_time(x, d) && put_return_op(x, &d->stateid);
+}
+
+/* 0: DELEGRETURN's result follows; or what decode() returns. */
+static int get_access_time(struct nfs_call *c, XDR *x)
+{
+	SETATTR4res r;
+	int rc = nfs4_check(c, x);
+
+	if (rc)
+		return rc;
+	if (nfs4_get_op(x, OP_SETATTR) || !xdr_SETATTR4res(x, &r))
+		return -EBADMSG;
+	if (r.status == NFS4ERR_DELAY)
+		return NFS_LATER;
+	delegation_of(c)->no_times = r.status;
+	return r.status ? NFS_NEXT : 0;
+}
+
+static int get_times_and_return(struct nfs_call *c, XDR *x, nfsstat4 *status)
+{
+	int rc = get_access_time(c, x);
+
+	return rc ? rc : get_return_op(x, status);
 }
 
 static int decode_delegreturn(struct nfs_call *c, XDR *x)
 {
 	nfsstat4 status = NFS4_OK;
-	int rc = c->eng.step == STEP_FREE ? nfs4_get_free(c, x) : get_return(c, x, &status);
+	int rc = c->eng.step == STEP_FREE ? nfs4_get_free(c, x) :
+		 nfs4_call(c)->times ? get_times_and_return(c, x, &status) : get_return(c, x, &status);
 
 	if (rc > 0)
 		return rc;
@@ -116,5 +186,5 @@ static int decode_delegreturn(struct nfs_call *c, XDR *x)
 }
 
 const struct nfs_opdef nfs4_op_delegreturn = NFS_OPDEF("DELEGRETURN", encode_delegreturn,
-	decode_delegreturn, .carries = nfs4_carries_kept, .results_max = V4_PREFIX_XDR + V4_OP_XDR,
+	decode_delegreturn, .carries = nfs4_carries_kept, .results_max = V4_PREFIX_XDR + V4_OP_XDR + V4_BITMAP_XDR + V4_OP_XDR,
 	.proc = NFSPROC4_COMPOUND);

@@ -104,7 +104,7 @@ static void delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *
 /* Takes a reference to the file. NULL: no memory. */
 static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct nfs_file *f,
 						 const struct rpc_cred *cred, const stateid4 *stateid,
-						 enum nfs4_delegation_state state)
+						 uint64_t kind, enum nfs4_delegation_state state)
 {
 	struct nfs4_delegation *d = calloc(1, sizeof(*d));
 	uint32_t hash = delegs_hash(&f->fh);
@@ -115,7 +115,7 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 	d->d.cred = *cred;
 	d->stateid = *stateid;
 	d->stateid.seqid = 0;
-	d->number = ++t->numbers;
+	d->number = ++t->numbers | kind;
 	list_init(&d->kept);
 	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
 	delegs_list_locked(t, d, state, state == NFS4_DUE);
@@ -189,6 +189,13 @@ void nfs4_delegs_ask_ends(struct nfs_call *c)
 	nfs4_call(c)->asks = false;
 }
 
+uint32_t nfs4_delegs_wanted(const struct nfs_call *c)
+{
+	bool times = atomic_load(&c->lane->client->has) & NFS_HAS_DELEGATED_TIMES;
+
+	return OPEN4_SHARE_ACCESS_WANT_READ_DELEG | (times ? OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS : 0);
+}
+
 /* What the delegation is of, and whose it is: OPEN's, or GET_DIR_DELEGATION's. NULL: nobody knows yet. */
 static struct nfs_file *delegs_file_of(const struct nfs_call *c)
 {
@@ -200,7 +207,7 @@ static const struct rpc_cred *delegs_cred_of(const struct nfs_call *c)
 	return c->open ? &c->open->cred : c->cred;
 }
 
-static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
+static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid, uint64_t kind)
 {
 	const struct nfs4_call *v = nfs4_call(c);
 	struct nfs_file *f = delegs_file_of(c);
@@ -209,10 +216,11 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 	if (!v->asks || v->returns != delegs_place(t, &f->fh)->returns ||
 	    nfs4_delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
 		return false;
-	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, NFS4_HELD);
+	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, kind, NFS4_HELD);
 	if (!d)
 		return false;
 	atomic_store(&f->used, true);
+	atomic_store(&f->accessed_ns, 0);
 	atomic_store(&f->delegation, d->number);
 	if (c->open)
 		c->open->under = c->res.open.delegation = d->number;
@@ -223,10 +231,10 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 static bool delegs_goes_back_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
 {
 	return c->lane->client->cfg.delegations &&
-	       delegs_add_locked(t, delegs_file_of(c), delegs_cred_of(c), stateid, NFS4_DUE);
+	       delegs_add_locked(t, delegs_file_of(c), delegs_cred_of(c), stateid, 0, NFS4_DUE);
 }
 
-bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
+bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful)
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs_file *f = delegs_file_of(c);
@@ -238,7 +246,7 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful)
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, &f->fh, stateid);
 	if (!d)
-		has = (useful && delegs_keeps_locked(c, t, stateid)) || delegs_goes_back_locked(c, t, stateid);
+		has = (useful && delegs_keeps_locked(c, t, stateid, kind)) || delegs_goes_back_locked(c, t, stateid);
 	else if (!useful)
 		delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
@@ -262,7 +270,7 @@ static bool delegs_add_unknown_locked(struct nfs_server *s, struct nfs4_delegs *
 		return false;
 	f->fh = *fh;
 	atomic_init(&f->refs, 1);
-	added = delegs_add_locked(t, f, &s->client->own, stateid, NFS4_DUE);
+	added = delegs_add_locked(t, f, &s->client->own, stateid, 0, NFS4_DUE);
 	nfs_file_put(f);
 	return added;
 }

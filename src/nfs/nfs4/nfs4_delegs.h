@@ -106,6 +106,7 @@ struct nfs4_delegation {
 	uint64_t again_ns;              /* PAUSES: until then */
 	unsigned tries;                 /* DELEGRETURNs in a row without an answer */
 	bool answered;                  /* DELEGRETURN's: the server has it back */
+	bool no_times;                  /* the same: the server has refused the time of access */
 	struct list kept;               /* OPENs that nobody uses */
 	unsigned nkept;
 	stateid4 stateid;               /* constant; its seqid is 0 */
@@ -137,9 +138,11 @@ void nfs4_delegs_fini(struct nfs4_delegs *t);
  * reply has been decoded, or will not come. */
 bool nfs4_delegs_ask(struct nfs_call *c);
 void nfs4_delegs_ask_ends(struct nfs_call *c);
-/* OPEN has brought that one, for c->open->file. useful: it may be kept, or else it is due. false: OPEN has
- * to return it, because there are to be none. */
-bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, bool useful);
+/* Which one it asks for: OPEN4_SHARE_ACCESS_WANT_*. */
+uint32_t nfs4_delegs_wanted(const struct nfs_call *c);
+/* OPEN has brought that one, for c->open->file. kind: 0, or NFS_DELEGATION_TIMES. useful: it may be kept, or else
+ * it is due. false: OPEN has to return it, because there are to be none. */
+bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful);
 /* The server wants it back. What CB_RECALL is answered. */
 nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
 /* The same of idle ones, until so many are left. */

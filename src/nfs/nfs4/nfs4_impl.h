@@ -277,6 +277,7 @@ struct nfs4_call {
 	uint64_t owner;                 /* of an OPEN; 0: not chosen yet */
 	bool asks;                      /* OPEN: this sending asks for a delegation, */
 	bool again;                     /* ...and looks at the newest name once more behind it */
+	bool times;                     /* DELEGRETURN: this sending has the time of access */
 	bool lock_known;                /* LOCK, LOCKU: this sending has the owner's stateid: */
 	uint32_t locks_age;             /* LOCK, LOCKU: the open's when it was encoded */
 	union {

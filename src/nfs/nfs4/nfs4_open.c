@@ -68,7 +68,7 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	pick_owner(c);
 	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
 	if (nfs4_delegs_ask(c))
-		a.share_access = OPEN4_SHARE_ACCESS_READ | OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
+		a.share_access = OPEN4_SHARE_ACCESS_READ | nfs4_delegs_wanted(c);
 	a.claim.claim = CLAIM_FH;
 	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x) &&
 	       nfs4_put_name_again(c, x);

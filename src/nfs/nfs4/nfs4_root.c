@@ -84,7 +84,8 @@ static unsigned root_has(const struct nfs_call *c, const struct nfs4_attrs *a)
 
 	return (a->xattrs ? NFS_HAS_XATTRS : 0u) | (umask ? NFS_HAS_UMASK : 0u) |
 	       (acl && bitmap4_isset(s, FATTR4_ACL) ? NFS_HAS_V4_ACL : 0u) |
-	       (acl && posix ? NFS_HAS_POSIX_ACL : 0u);
+	       (acl && posix ? NFS_HAS_POSIX_ACL : 0u) |
+	       (bitmap4_isset(s, FATTR4_TIME_DELEG_ACCESS) ? NFS_HAS_DELEGATED_TIMES : 0u);
 }
 
 static bool_t encode_root(struct nfs_call *c, XDR *x)
