@@ -250,6 +250,16 @@ Test(nlm_leaving, the_mount_ends_during_a_call)
 	lockd_expect_log("L1+1r U0+0 ");
 }
 
+/* And that takes too long: there is nothing to warn of. */
+Test(nlm_leaving, the_mount_ends_without_locks)
+{
+	cr_assert_eq(lock(0, 5, true), 0);
+	cr_assert_eq(unlock(0, 5), 0);
+	cr_assert_eq(owners(), 0);
+	nfs3_stop(&fake_cl.server, 0);
+	cr_assert_eq(said_times("may stay"), 0);
+}
+
 Test(nlm_leaving, the_mount_ends_without_an_answer)
 {
 	cr_assert_eq(lock(0, 5, true), 0);

@@ -198,6 +198,7 @@ static void nlm_hurry_locked(struct nlm *n)
 bool nlm_stop(struct nlm *n, unsigned timeout_ms)
 {
 	struct timespec ts;
+	unsigned left;
 	bool ended;
 
 	if (!n || !n->started)
@@ -208,12 +209,13 @@ bool nlm_stop(struct nlm *n, unsigned timeout_ms)
 	while (!n->ended && pthread_cond_timedwait(&n->cond, &n->mu, &ts) != ETIMEDOUT)
 		;
 	ended = n->ended;
+	left = ended ? 0 : n->nowners;
 	pthread_mutex_unlock(&n->mu);
 	if (ended)
 		pthread_join(n->tid, NULL);
-	else
+	if (left)
 		log_warn("the lock manager of %s does not answer: locks of %u owners may stay there, until it is "
-			 "restarted (see Locks in the man page)", n->server->name, n->nowners);
+			 "restarted (see Locks in the man page)", n->server->name, left);
 	n->started = !ended;
 	return ended;
 }
