@@ -1506,7 +1506,7 @@ static const struct failure failures[] = {
 	{ 10014, -ESTALE, 0, 0 }, { 10015, -EBUSY, 0, 0 }, { 10016, -EACCES, 0, 0 },
 	{ 10018, -EIO, 0, 0 }, { 10019, -EREMOTE, 0, 0 }, { 10021, -EPROTONOSUPPORT, 0, 0 },
 	{ 10027, -NFS_ECOOKIE, 0, 0 }, { 10029, -ELOOP, 0, 0 }, { 10032, -EOPNOTSUPP, 0, 0 },
-	{ 10036, -EIO, 0, 0 }, { 10038, -EBADF, 0, 0 }, { 10039, -EINVAL, 0, 0 },
+	{ 10036, -EIO, 0, 0 }, { 10038, -EACCES, 0, 0 }, { 10039, -EINVAL, 0, 0 },
 	{ 10040, -EINVAL, 0, 0 }, { 10041, -EINVAL, 0, 0 }, { 10044, -EIO, 0, 0 },
 	{ 10046, -EBUSY, 0, 0 }, { 10083, -EINVAL, 0, 0 }, { 10090, -EOPNOTSUPP, 0, 0 },
 	{ 10091, -EOPNOTSUPP, 0, 0 }, { 10094, -EOPNOTSUPP, 0, 0 },

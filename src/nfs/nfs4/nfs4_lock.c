@@ -229,6 +229,9 @@ static int get_lock(struct nfs_call *c, XDR *x, LOCK4res *r)
 		return lock_denied(c, &r->LOCK4res_u.denied);
 	if (nfs4_is_unknown(r->status) && nfs4_call(c)->lock_known)
 		return lock_unknown(c, r->status);
+	/* The owner's first lock was by an open that only reads (vfs/locks.h), or flock() is. */
+	if (r->status == NFS4ERR_OPENMODE)
+		return -EBADF;
 	return r->status ? nfs4_error(c, r->status) : 0;
 }
 

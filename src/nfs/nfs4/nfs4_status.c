@@ -14,6 +14,9 @@
 int nfs4_errno(nfsstat4 status)
 {
 	switch (status) {
+	/* The kernel has looked at the descriptor. But the file may be open at the server for less
+	 * than that (nfs4_recover.c). */
+	case NFS4ERR_OPENMODE:
 	case NFS4ERR_WRONGSEC:          return -EACCES;
 	case NFS4ERR_FHEXPIRED:         return -ESTALE;
 	case NFS4ERR_MOVED:             return -EREMOTE;
@@ -26,7 +29,6 @@ int nfs4_errno(nfsstat4 status)
 	case NFS4ERR_BAD_RANGE:         return -EINVAL;
 	case NFS4ERR_SHARE_DENIED:
 	case NFS4ERR_FILE_OPEN:         return -EBUSY;
-	case NFS4ERR_OPENMODE:          return -EBADF;
 	case NFS4ERR_UNION_NOTSUPP:
 	case NFS4ERR_OFFLOAD_DENIED:
 	case NFS4ERR_OFFLOAD_NO_REQS:
