@@ -11,22 +11,22 @@
 
 /* ---- open ---- */
 
-int fs_solo_flags(const struct fs *fs, int flags)
+void fs_solo_widen(struct fs_req *r, int flags)
 {
-	return fs->cfg.vfs.solo && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
-}
+	struct nfs_args *a = &r->op.call.args;
 
-static bool solo_is_widened(const struct fs_req *r)
-{
-	return (r->fi.flags & O_ACCMODE) == O_WRONLY &&
-	       (r->op.call.args.file.flags & O_ACCMODE) == O_RDWR;
+	a->file.widened = fs_of_req(r)->cfg.vfs.solo && (flags & O_ACCMODE) == O_WRONLY;
+	a->file.flags = a->file.widened ? (flags & ~O_ACCMODE) | O_RDWR : flags;
 }
 
 bool fs_solo_writes_only(struct fs_req *r)
 {
-	if (r->op.call.res.status != -EACCES || !solo_is_widened(r))
+	struct nfs_args *a = &r->op.call.args;
+
+	if (r->op.call.res.status != -EACCES || !a->file.widened)
 		return false;
-	r->op.call.args.file.flags = r->fi.flags;
+	a->file.widened = false;
+	a->file.flags = r->fi.flags;
 	r->fi.direct_io = 1;
 	return true;
 }

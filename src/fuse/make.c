@@ -219,7 +219,7 @@ void fs_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	if (!r)
 		return;
 	r->fi = *fi;
-	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);
+	fs_solo_widen(r, fi->flags);
 	r->op.end = create_done;
 	vfs_create(&r->op);
 }

@@ -245,7 +245,7 @@ void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	r->fi = *fi;
 	r->op.end = open_done;
-	r->op.call.args.file.flags = fs_solo_flags(fs_of_req(r), fi->flags);
+	fs_solo_widen(r, fi->flags);
 	r->op.call.args.file.exec = fi->flags & FMODE_EXEC;
 	vfs_open(&r->op, fs_opens_named(fs_of_req(r)));
 }

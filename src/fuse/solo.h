@@ -15,7 +15,9 @@
  * Reading. A write to a part of a page reads the rest by the same open file. So an open for
  * writing alone is opened for reading too, at the server. If the server refuses that, the file
  * is one that this user may write and not read: its writes go past the pages
- * (FOPEN_DIRECT_IO), and nothing has to be read.
+ * (FOPEN_DIRECT_IO), and nothing has to be read. If the right to read is taken away while the file is
+ * open, and it has to be opened again (nfs4_recover.c), it is opened for writing alone. Then what was
+ * written reaches the server, and only a write to a part of a page fails (EACCES).
  *
  * Times. The kernel sends the mtime with each fsync() and close() of a file that was written.
  * fsync() and close() promise the data, and the server has a mtime of its own from the WRITEs.
@@ -83,8 +85,8 @@ void solo_lost(struct inode *ino);
 /* ino is opened: may the kernel keep its pages? */
 bool solo_keeps_locked(const struct inode *ino);
 
-/* The flags for OPEN and CREATE, of the kernel's. */
-int fs_solo_flags(const struct fs *fs, int flags);
+/* Sets what OPEN or CREATE opens the file for, by the flags of the kernel. */
+void fs_solo_widen(struct fs_req *r, int flags);
 /* OPEN or CREATE has failed because the file may not be read too: r is to be started again,
  * with the flags that it has now. */
 bool fs_solo_writes_only(struct fs_req *r);

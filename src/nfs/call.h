@@ -134,6 +134,8 @@ struct nfs_args {
 			int flags;              /* open(2)'s O_ACCMODE. CREATE: and O_EXCL, or O_TRUNC:
 						 * -EEXIST if the name exists. Without O_EXCL an
 						 * earlier sending may have made it */
+			bool widened;           /* O_RDWR, and O_WRONLY would do. When it is opened again,
+						 * in recovery, and may not be read any more, it does */
 			bool exec;              /* OPEN: to execute; only the kernel reads it */
 			uint64_t verifier;      /* of an exclusive CREATE: 0 at the start, and then the
 						 * same in all sendings, and when it is started anew */

@@ -51,6 +51,8 @@ static uint32_t do_open(const uint32_t *w, uint32_t numops)
 	/* OPEN: seqid, access, deny, client id, owner of 8 bytes, no create, claim. */
 	claim = ntohl(w[3 + 10]);
 	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
+	if (server.write_only && (ntohl(w[3 + 2]) & OPEN4_SHARE_ACCESS_READ))
+		return NFS4ERR_ACCESS;
 	if (claim == CLAIM_PREVIOUS)
 		status = server.complete ? NFS4ERR_NO_GRACE : server.reclaim[which];
 	else
@@ -526,7 +528,7 @@ void have_open(unsigned i)
 	struct nfs_open *o = calloc(1, sizeof(*o));
 
 	atomic_init(&o->settled, true);
-	o->access = OPEN4_SHARE_ACCESS_BOTH;
+	o->access = o->needed = OPEN4_SHARE_ACCESS_BOTH;
 	o->owner = i;
 	o->stateid.other[0] = (char)i;
 	nfs4_open_list(&client4()->opens[0], o);

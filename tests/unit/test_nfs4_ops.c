@@ -971,7 +971,7 @@ Test(nfs4, open_state)
 	cr_assert(c.open && nopen4());
 	cr_assert(c.open->stateid.seqid == 4 && !memcmp(c.open->stateid.other, "opn1opn2opn3", 12));
 	cr_assert_eq(nfs4_stateid(c.open).seqid, 0);
-	cr_assert(c.open->access == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
+	cr_assert(c.open->access == 3 && c.open->needed == 3 && c.open->owner == owner_bytes && c.open->cred.uid == 1000);
 	cr_assert(c.open->file->fh.len == 5, "the file's own handle");
 	/* While recovery looks at it, it stays. */
 	nfs4_open_get(c.open);
@@ -984,6 +984,13 @@ Test(nfs4, open_state)
 	good_reply(NFS_OP_CREATE);
 	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
 	cr_assert(c.open->file->fh.len == 10 && c.open->access == 2);
+	done_with(&c);
+
+	c = call_create(O_RDWR);
+	c.args.file.widened = true;
+	good_reply(NFS_OP_CREATE);
+	cr_assert_eq(play_reply(&c, def_of(c.op)), 0);
+	cr_assert(c.open->access == 3 && c.open->needed == 2);
 	done_with(&c);
 	cr_assert_eq(nfs4_stateid(NULL).seqid, 0);
 }

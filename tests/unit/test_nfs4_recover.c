@@ -62,6 +62,42 @@ Test(nfs4_recover, some_are_lost)
 	expect_open(3, true);
 }
 
+/* Nobody may read the file any more: that ends the open of who reads, and not that of who writes only, and was let
+ * in to read by the way. */
+Test(nfs4_recover, what_may_not_be_read_any_more)
+{
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	open_nr(1)->needed = OPEN4_SHARE_ACCESS_WRITE;
+	server.write_only = true;
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPPC");
+	expect_open(0, true);
+	expect_open(1, false);
+	/* From now on as it is. */
+	atomic_store(&open_nr(1)->reopen, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSPPPCF");
+	cr_assert_eq(open_nr(1)->access, OPEN4_SHARE_ACCESS_WRITE);
+	expect_open(1, false);
+}
+
+/* The grace period is over, and the file may not be read. */
+Test(nfs4_recover, what_may_not_be_read_and_is_not_reclaimed)
+{
+	server4_mount();
+	have_open(0);
+	open_nr(0)->needed = OPEN4_SHARE_ACCESS_WRITE;
+	atomic_store(&open_nr(0)->reopen, true);
+	server.write_only = true;
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "FF");
+	expect_open(0, false);
+}
+
 /* The session lives, and SEQUENCE says that the opens do not. */
 Test(nfs4_recover, opens_are_gone)
 {

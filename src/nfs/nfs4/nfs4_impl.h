@@ -146,7 +146,8 @@ struct nfs_open {
 	_Atomic bool reopen;            /* the server does not know its stateid */
 	_Atomic bool lost;              /* ... and would not open it again */
 	struct rpc_cred cred;
-	uint32_t access;                /* OPEN4_SHARE_ACCESS_* */
+	uint32_t access;                /* OPEN4_SHARE_ACCESS_*; as stateid */
+	uint32_t needed;                /* ... of these the ones that it must have */
 	uint64_t owner;
 	unsigned unanswered;            /* recovery: OPENs in a row that got no answer */
 	bool to_free;                   /* recovery: the server has revoked `stateid`, and keeps it

@@ -126,6 +126,19 @@ static int reopen_tries(struct nfs_server *s, struct nfs_open *o, bool reclaim, 
 	return rc;
 }
 
+/* The program only writes, and was let in to read as well (nfs_args.file.widened). Its user may not read the
+ * file any more: that is no reason to lose what was written. */
+static int reopen_narrower(struct nfs_server *s, struct nfs_open *o, bool reclaim, bool *in_vain,
+			   nfsstat4 *status)
+{
+	int rc = reopen_tries(s, o, reclaim, in_vain, status);
+
+	if (!rc || *status != NFS4ERR_ACCESS || o->access == o->needed)
+		return rc;
+	o->access = o->needed;
+	return reopen_tries(s, o, reclaim, in_vain, status);
+}
+
 static bool may_not_go_on(int rc)
 {
 	return rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM;
@@ -148,7 +161,7 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 			return rc == NFS_LATER ? 0 : rc;
 	}
 	o->to_free = false;
-	rc = reopen_tries(s, o, reclaim, in_vain, &status);
+	rc = reopen_narrower(s, o, reclaim, in_vain, &status);
 	if (rc && reclaim && no_reclaim(status)) {
 		nfs4_locks_gone(s, o);
 		atomic_store(&o->reopen, true);

@@ -130,6 +130,7 @@ struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access)
 		return NULL;
 	o->cred = *c->cred;
 	o->access = access;
+	o->needed = c->args.file.widened ? OPEN4_SHARE_ACCESS_WRITE : access;
 	o->owner = nfs4_call(c)->owner;
 	nfs4_open_list(&nfs4_of(c)->opens[c->lane->index], o);
 	return o;
