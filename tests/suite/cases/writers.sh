@@ -60,8 +60,10 @@ writes() {
 	equal "$(sqlite3 "$2/$mode.db" "pragma journal_mode=$mode; create table t(writer, n, data, sum, primary key(writer, n));" 2>&1)" \
 		"$mode" "journal mode"
 	for w in "${!at[@]}"; do inserts "$mode" "$w" "${at[w]}" & pids+=($!); done
-	[[ $mode != wal ]] || is_alone "$mode"
-	for w in "${!at[@]}"; do wait "${pids[w]}" || fail "$mode, writer $w: $(tail -n 3 "$TMPDIR/said.$w")"; done
+	[[ $mode != wal ]] || is_alone "$mode" "${pids[@]}"
+	for w in "${!at[@]}"; do
+		wait "${pids[w]}" || fail "$mode, writer $w: status $?: $(tail -n 3 "$TMPDIR/said.$w"); $(known_of "$mode")"
+	done
 	said=$(for w in "${!at[@]}"; do echo "$w|$(tail -n 1 "$TMPDIR/said.$w")|0"; done)
 	for at in "${mounts[@]}"; do
 		equal "$(exclusively "$at/$mode.db" 'pragma integrity_check;
@@ -70,13 +72,25 @@ writes() {
 	done
 	echo "# sqlite, $mode: $(awk -F '|' '{ n += $2 } END { print n }' <<<"$said") rows by ${#pids[@]} writers"
 }
+# known_of MODE - what may have ended a writer by a signal: a size that the kernel believes, without asking;
+# locks that are lost, whose reads fail, of a mapping as well (SIGBUS); or the daemon is gone.
+known_of() {
+	kill -0 "$DAEMON" 2>/dev/null || { echo "the daemon has ended"; return; }
+	echo "sizes: $(cd "$WORK" && stat --cached=always -c '%n %s' "$1".db* 2>&1 | tr '\n' ' '); at the server:" \
+		"$(cd "$SERVER_WORK" && stat -c '%n %s' "$1".db* 2>&1 | tr '\n' ' '); recoveries:" \
+		"$(stat_now state.recoveries 2>&1); locks lost: $(grep -c 'lock of an open file.*was lost' "$LOG")"
+}
 exclusively() { sqlite3 "$1" "pragma locking_mode=exclusive; $2" 2>&1; }
 # The index of the log is memory that processes share, and so one client's (sqlite.org/wal.html). Another
 # client has the database for itself, without that memory, or it is refused: by a lock.
 is_alone() {
+	local said pid
 	until_true "a row" test -s "$TMPDIR/said.0"
-	grep -q "database is locked" <<<"$(exclusively "${mounts[1]}/$1.db" 'select count(*) from t;')" ||
-		fail "$1: a second client has the database, too"
+	said=$(exclusively "${mounts[1]}/$1.db" 'select count(*) from t;')
+	! grep -q "database is locked" <<<"$said" || return 0
+	# Who has died has no locks.
+	for pid in "${@:2}"; do kill -0 "$pid" 2>/dev/null || echo "a writer, $pid, has ended already" >&2; done
+	fail "$1: a second client has the database, too: $said; $(known_of "$1")"
 }
 writes delete "${mounts[@]}"
 writes wal "$WORK" "$WORK"
