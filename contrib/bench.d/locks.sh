@@ -62,7 +62,11 @@ readonly LOCKS_PERL='
 	!$child or waitpid($child, 0) == $child && $? == 0 or die "the other one has failed\n";'
 
 # locks_run WHAT SECONDS FILE OTHER
-locks_run() { limited perl -e "$LOCKS_PERL" "$1" "$2" "$LOCKS_HOLD" "$LOCKS_TURNS" "${@:3}"; }
+locks_run() {
+	set -- "$1" "$2" "$LOCKS_HOLD" "$LOCKS_TURNS" "${@:3}"
+	command_line "run $ROW $VARIANT" perl -e "'locks.sh: LOCKS_PERL'" "$@"
+	limited perl -e "$LOCKS_PERL" "$@"
+}
 
 # locks_are_two - where the server can be asked.
 locks_are_two() {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317 # what is not set here is inside's
 # waits.sh - rows whose server takes time: its disk for a flush, or its network for a round
-# trip. They are measured in a guest whose clock goes to the next timer when all wait for one
+# trip. (And headers.sh: what is believed for a second should be believed as long as elsewhere.) They are measured in a guest whose clock goes to the next timer when all wait for one
 # (tests/vm/README, --accel waits).
 #
 # That clock means nothing while the guest waits for the host. So all programs are taken home
@@ -86,6 +86,7 @@ waits_prepare() {
 		# On the server's own file system.
 		far_ready "$1" "${words[@]:1}" && far_work "$1" "${words[@]:1}" || return
 	done 8< <(sort -u -k 1,2 "$PLAN")
+	if grep -q ^headers "$PLAN"; then headers_prepare "$1" || return; fi
 	if grep -q ^disk "$PLAN"; then disk_prepare || return; fi
 	return 0
 }
@@ -185,12 +186,12 @@ row_far() {
 
 # ---- Calls -----------------------------------------------------------------------
 
-# counted CLIENT OPTIONS COMMAND... - a measurement with one mount, as mounted. Leaves the
-# calls in COUNTED. What comes of a close() after the program has ended is counted, and is
+# counted CLIENT OPTIONS COMMAND... - a measurement with one mount, as mounted, in which $WARM_UP CLIENT
+# was done before. Leaves the calls in COUNTED. What comes of a close() after the program has ended is counted, and is
 # not in the time.
 counted() {
 	local requests
-	mount_up "$1" "$MNT" "$2" && calls_so_far "$1" before || return
+	mount_up "$1" "$MNT" "$2" && "${WARM_UP:-true}" "$1" && calls_so_far "$1" before || return
 	keep_awake off
 	host_requests; requests=$REPLY
 	timed "$1" "${@:3}" || return
