@@ -15,7 +15,7 @@
  * what it had, or what others have written there while the call was under way; and nobody of this mount
  * writes the destination before the call ends (vfs/start.c).
  *
- * A copy that goes on is asked for only if the server can say by CB_OFFLOAD when it has ended: Linux
+ * A copy that goes on is asked for only if the server can say by CB_OFFLOAD when it has ended: older Linux
  * forgets it then, and who asks has lost the result. A COPY that has to be sent again, because the server
  * wants that or has lost the session, asks for a synchronous one: servers limit how many go on at a time, and
  * of two that go on only the second one would be known.

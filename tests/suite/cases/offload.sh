@@ -3,6 +3,8 @@
 # Long copies, which the server goes on with behind COPY's reply (RFC 7862, section 4): one call, and one
 # callback at the end.
 [[ $VERS == 4.2 ]] || skip "the server copies with version 4.2 only"
+# It answers when all of the 4 MiB is copied that one call may have, whatever it is asked for.
+[[ $NFSRDMA_KERNEL != 6.12 ]] || skip "knfsd 6.12 makes every copy synchronous"
 # shellcheck source-path=SCRIPTDIR source=../disk.sh
 . "${BASH_SOURCE[0]%/*}/../disk.sh"
 readonly MIB=128
