@@ -153,7 +153,7 @@ const struct row opt_table[] = {
 	{ "lock", g_server, "file locks are the server's (consistency=solo: local)",
 	  DEFAULT(nolock, false) },
 	{ "nolock", g_server, "file locks are local to this client", SETS(nolock, true) },
-	{ "deleg", g_server, "ask for delegations of files that are opened to be read",
+	{ "deleg", g_server, "ask for delegations of files that are opened",
 	  SETS(deleg, true) },
 	{ "nodeleg", g_server, "ask for none", DEFAULT(deleg, false) },
 	{ "local_lock", g_server, "which locks are local even so", WORD(local_lock, local_lock_words, 0) },

@@ -53,6 +53,9 @@
 	X(CONN_UPS,           "conn.ups",            "connections set up") \
 	X(CONN_DOWNS,         "conn.downs",          "connections lost") \
 	X(RECOVERIES,         "state.recoveries",    "recoveries of session or client id") \
+	X(DELEGS_READ,        "delegs.read",         "delegations to read that the server has given") \
+	X(DELEGS_WRITE,       "delegs.write",        "delegations to write that the server has given") \
+	X(DELEGS_ASKED,       "delegs.asked",        "questions of the server about a file with one to write, answered") \
 	X(LOCKS_FREED,        "locks.freed",         "times that the server said a lock may be free") \
 	X(COPIES_ENDED,       "copies.ended",        "times that the server said a copy has ended") \
 	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers use now") \

@@ -50,6 +50,8 @@ enum {
 	NFS_SET_MTIME = 64, NFS_SET_MTIME_NOW = 128,
 	/* Of what is made: the server applies umask to mode, unless the directory has a default list. */
 	NFS_SET_UMASK = 256,
+	/* What writing sets as well. */
+	NFS_SET_DATA = NFS_SET_SIZE | NFS_SET_ATIME | NFS_SET_ATIME_NOW | NFS_SET_MTIME | NFS_SET_MTIME_NOW,
 };
 struct nfs_sattr {
 	unsigned valid;

@@ -31,6 +31,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include "nfs/fh.h"
 #include "rpc/rpc_auth.h"
@@ -48,11 +49,19 @@ struct nfs_file {
 /* The number of a delegation has this bit if this mount says when the file was read (RFC 9754): accessed_ns, with
  * DELEGRETURN. Until then nobody else has newer times of access. */
 #define NFS_DELEGATION_TIMES (UINT64_C(1) << 62)
+/* The number of a delegation to write has this bit: whoever knows which one a file has knows its kind. */
+#define NFS_DELEGATION_WRITES (UINT64_C(1) << 63)
+
+static inline bool nfs_delegation_writes(uint64_t number)
+{
+	return number & NFS_DELEGATION_WRITES;
+}
 
 /* What the caller sees of a delegation: DELEGRETURN of that file, by that user. */
 struct nfs_delegation {
 	struct nfs_file *file;
 	struct rpc_cred cred;
+	uint64_t number;                /* no other one has it */
 };
 
 /* One more reference. The caller has one, or keeps the table from dropping its own. */

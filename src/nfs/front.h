@@ -8,6 +8,7 @@
  *   nfs4_callback.c   the server says so      ---lock_freed------>  vfs/locks_wait.c
  *                                             ---delegations_due->  vfs/delegations.c
  *                                             ---copy_ended------>  vfs/offload.c
+ *                                             ---delegation_attr->  vfs/promised.c
  *
  * Who calls, and where. Each function is called on that lane's thread, from its loop, with no lock
  * held. So there is one call at a time for a lane, and may be several for the client. (The first
@@ -33,6 +34,7 @@
 
 struct nfs_copy_end;
 struct nfs_copy_id;
+struct nfs_delegation;
 struct nfs_fh;
 struct nfs_lane;
 
@@ -51,4 +53,7 @@ struct nfs_front {
 	 * is still to come. false: nobody can be waiting for it. */
 	bool (*copy_ended)(struct nfs_lane *l, const struct nfs_fh *fh, const struct nfs_copy_id *id,
 			   const struct nfs_copy_end *end);
+	/* The server asks for size and change of a file of which this mount has that delegation, to write.
+	 * false: they are not known. (The server recalls the delegation, then.) */
+	bool (*delegation_attr)(struct nfs_lane *l, const struct nfs_delegation *d, uint64_t *size, uint64_t *change);
 };

@@ -294,12 +294,12 @@ static inline bool nfs_open_stays(struct nfs_server *s, const struct nfs_file *f
 	return atomic_load(&f->delegation) && s->version->open_stays(s, o);
 }
 
-/* Lane thread: such an OPEN of a file whose delegation has that number, opened by that user; exec: to execute.
- * NULL: OPEN is to be sent. */
+/* Lane thread: such an OPEN of a file whose delegation has that number, opened by that user with these flags
+ * (O_ACCMODE); exec: to execute. NULL: OPEN is to be sent. */
 static inline struct nfs_open *nfs_open_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-					      const struct rpc_cred *cred, bool exec)
+					      const struct rpc_cred *cred, int flags, bool exec)
 {
-	return s->version->open_again(s, f, delegation, cred, exec);
+	return s->version->open_again(s, f, delegation, cred, flags, exec);
 }
 
 /* Lane thread: one of those that stay with what the caller has taken: CLOSE it. NULL: there is none. */

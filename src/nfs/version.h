@@ -125,11 +125,11 @@ struct nfs_version {
 	/* An OPEN that stays at the server when its file is closed (nfs4_delegs.h); called only if the file
 	 * has a delegation. Lane thread: the caller has closed its file. true: CLOSE is not to be sent. One
 	 * of that user, to be used as if OPEN had brought it now, if the file still has that delegation;
-	 * exec: to execute. NULL: OPEN is to be sent. And one that stayed with a delegation that the caller
+	 * flags: O_ACCMODE; exec: to execute. NULL: OPEN is to be sent. And one that stayed with a delegation that the caller
 	 * has taken, and who has opened it: CLOSE is to be sent; NULL: there is none any more. */
 	bool (*open_stays)(struct nfs_server *s, struct nfs_open *o);
 	struct nfs_open *(*open_again)(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-				       const struct rpc_cred *cred, bool exec);
+				       const struct rpc_cred *cred, int flags, bool exec);
 	struct nfs_open *(*delegation_open)(struct nfs_server *s, struct nfs_delegation *d,
 					    struct rpc_cred *cred);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the

@@ -209,6 +209,8 @@ bool behind_lay(struct vfs_op *op, size_t *len);
 bool behind_since(const struct inode *ino, uint64_t since);
 /* A SETATTR that sets the size has ended, or may have been executed. */
 void behind_cut(struct inode *ino, uint64_t size);
+/* Where the data ends that programs have written, if the server lacks some of it; 0: it has all. */
+uint64_t behind_unsent_end(const struct inode *ino);
 /* Sets attr's size to what it will be when everything is on the server. attr was asked for at
  * `since`. */
 void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since);

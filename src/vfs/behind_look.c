@@ -48,6 +48,21 @@ void behind_size(const struct inode *ino, struct nfs_attr *attr, uint64_t since)
 		attr->size = end;
 }
 
+uint64_t behind_unsent_end(const struct inode *ino)
+{
+	struct extents *x = extents_of(ino);
+	uint64_t end = 0;
+
+	if (!x || !atomic_load(&x->count))
+		return 0;
+	pthread_mutex_lock(&x->mu);
+	for (enum held_state s = HELD; s <= HELD_SENDING; s++)
+		if (!list_empty(&x->in[s]))
+			end = held_highest(x->tree);
+	pthread_mutex_unlock(&x->mu);
+	return end;
+}
+
 /* Everything older is on stable storage, so nothing makes the file longer again. */
 void behind_cut(struct inode *ino, uint64_t size)
 {

@@ -4,8 +4,21 @@
  * to change a file that has one (start.c), or the tick finds some that are due for another reason: nobody
  * needs them, or it is time to send again what had no answer. Whichever lane takes one returns it; if that
  * has no connection and another lane has one, it is due again. To lose one is no error, and what is believed
- * of a file under a delegation that is due is believed no longer; so nothing has to be done before, and
- * nobody is told.
+ * of a file under a delegation that is due is believed no longer; so nobody is told.
+ *
+ * What was written under one to write is on stable storage before it goes back, or others would not see it, and it
+ * would replace what they write. That is write-behind's work (behind.h), which DELEGRETURN waits for as a fsync()
+ * does. In between:
+ *
+ *   programs write more    What comes after the recall is as without a delegation: each open has its OPEN.
+ *                          DELEGRETURN does not wait for that, nor they for it.
+ *   the data cannot be written     It is lost, and who has written it is told, as ever. Then the delegation goes.
+ *   the connection dies    Write-behind goes on where there is one; when it is done, so does DELEGRETURN.
+ *   the server restarts    The WRITEs go again, by opens that are reclaimed, and DELEGRETURN ends with whatever
+ *                          the server says.
+ *   it revokes the delegation      The WRITEs go by the opens' stateids, or fail if these are revoked as well.
+ *
+ * One to read waits for nothing: there are servers that let a WRITE of its holder wait for its return.
  */
 #include <string.h>
 #include "vfs/vfs_impl.h"
@@ -46,6 +59,14 @@ static bool delegations_close_one(struct vfs_lane *vl, struct nfs_delegation *d)
 	return true;
 }
 
+/* The file of one to write, of which there may be data that the server does not have: a reference; or NULL. */
+static struct inode *delegations_writes(const struct nfs_delegation *d)
+{
+	struct inode *ino = container_of(d->file, struct inode, file);
+
+	return nfs_delegation_writes(d->number) && inode_ref_live(ino) ? ino : NULL;
+}
+
 static bool delegations_return_one(struct vfs_lane *vl)
 {
 	struct vfs_op *op = vfs_op_new(vl);
@@ -59,6 +80,7 @@ static bool delegations_return_one(struct vfs_lane *vl)
 	while (delegations_close_one(vl, d))
 		;
 	op->cred = d->cred;
+	op->ino = delegations_writes(d);
 	op->call.args.fh = &d->file->fh;
 	op->call.args.delegation = d;
 	vl->returning++;

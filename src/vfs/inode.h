@@ -205,6 +205,9 @@ struct nfs_file *inode_file(struct inode_table *t, const struct nfs_fh *fh);
 struct inode *inode_by_fh(struct inode_table *t, const struct nfs_fh *fh);
 /* Takes a reference. The caller must have one already. */
 void inode_ref(struct inode *ino);
+/* Takes a reference to an inode whose memory stays: the caller has found it in a list whose lock it holds, or
+ * has a reference to its nfs_file. false: it has no references any more, and is forgotten, or will be. */
+bool inode_ref_live(void *ino);
 /* Drops n references. */
 void inode_put(struct inode_table *t, struct inode *ino, uint64_t n);
 /* The filehandle of the inode with that id, which may be forgotten. false: there is none. */

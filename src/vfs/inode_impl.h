@@ -8,12 +8,6 @@
 
 #include "vfs/inode.h"
 
-/* ---- inode.c ---- */
-
-/* Takes a reference to an inode that the caller has found in a list whose lock it holds.
- * false: the inode has no references any more and is about to be freed. */
-bool inode_ref_live(void *ino);
-
 /* ---- names.c ---- */
 
 void names_init(struct inode_table *t);

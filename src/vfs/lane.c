@@ -18,6 +18,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
 
 #define TICK_MS 250u
@@ -133,6 +134,7 @@ const struct nfs_front vfs_nfs_front = {
 	.lock_freed = on_lock_freed,
 	.delegations_due = on_delegations_due,
 	.copy_ended = on_copy_ended,
+	.delegation_attr = promised_asked,
 };
 
 /* ---- life ---- */

@@ -44,6 +44,7 @@ struct ownchange_after {
 	bool no_owner;                  /* attr is without uid and gid */
 	const struct nfs_dir_change *change;    /* if its `known` is set */
 	uint64_t since_ns;              /* when the call was sent */
+	uint64_t end;                   /* WRITE: the file is that long, at least; or 0 */
 	bool unanswered;                /* the server may execute it, or do so later */
 };
 /* The call has ended. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See promised.h. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include "vfs/promised.h"
 #include "vfs/vfs_impl.h"
@@ -124,6 +125,62 @@ static void promised_keep_locked(const struct vfs_op *op, uint64_t delegation, u
 	p->btime = res->btime;
 }
 
+void promised_changed(struct inode_table *t, struct inode *ino, uint64_t nr, const struct ownchange_after *after)
+{
+	uint64_t end = after->attr ? after->attr->size : after->end;
+	struct promised *p;
+
+	inode_lock(t, ino);
+	p = ino->promised;
+	if (p && !nfs_delegation_writes(p->delegation))
+		p = NULL;               /* it goes back */
+	if (p && after->attr && nr == ino->changes + 1) {
+		if (p->attr.change != after->attr->change)
+			p->change_ns = after->since_ns;
+		p->attr = *after->attr;
+		p->asked_ns = after->since_ns;
+		p->quiet = nr;
+	} else if (p && end >= p->attr.size) {
+		p->attr.size = end;
+	} else if (p && (after->attr || !end)) {
+		p->delegation = 0;
+	}
+	inode_unlock(t, ino);
+}
+
+static bool promised_attr_locked(const struct inode *ino, uint64_t delegation, uint64_t *size, uint64_t *change)
+{
+	const struct promised *p = ino->promised;
+
+	if (!p || p->delegation != delegation || ino->unpromised)
+		return false;
+	*size = p->attr.size;
+	*change = p->attr.change;
+	return true;
+}
+
+/* Data that is held first: what leaves meanwhile has been counted before. */
+bool promised_asked(struct nfs_lane *l, const struct nfs_delegation *d, uint64_t *size, uint64_t *change)
+{
+	struct inode *ino = container_of(d->file, struct inode, file);
+	struct vfs_lane *vl = l->front;
+	uint64_t end;
+	bool is;
+
+	if (!vl || !inode_ref_live(ino))
+		return false;
+	end = behind_unsent_end(ino);
+	inode_lock(&vl->vfs->inodes, ino);
+	is = promised_attr_locked(ino, d->number, size, change);
+	inode_unlock(&vl->vfs->inodes, ino);
+	inode_put(&vl->vfs->inodes, ino, 1);
+	if (is && end) {
+		*size = *size > end ? *size : end;
+		++*change;
+	}
+	return is;
+}
+
 /* Has this mount changed nothing since the call was sent? */
 static bool promised_is_quiet(const struct vfs_op *op)
 {
@@ -160,6 +217,14 @@ static bool promised_is_named_locked(const struct vfs_op *op)
 	       names_are_held_locked(op->ino, n->dir[0]->id, n->name[0], op->open.delegation);
 }
 
+/* One to read is for opens that only read. */
+static uint64_t promised_delegation_of_open(struct vfs_op *op)
+{
+	uint64_t number = promised_delegation(op);
+
+	return (op->call.args.file.flags & O_ACCMODE) == O_RDONLY || nfs_delegation_writes(number) ? number : 0;
+}
+
 bool promised_opens(struct vfs_op *op)
 {
 	struct nfs_server *s = op->vl->lane->target.server;
@@ -168,7 +233,7 @@ bool promised_opens(struct vfs_op *op)
 	const struct promised *p;
 	uint64_t asked_ns = 0;
 
-	o->delegation = promised_delegation(op);
+	o->delegation = promised_delegation_of_open(op);
 	/* A READ of another open may be executed behind OPEN, and have its reply before. */
 	o->reads = atomic_load(&op->ino->reads) - (!o->delegation && atomic_load(&op->ino->nfiles));
 	if (!o->delegation)
@@ -182,7 +247,7 @@ bool promised_opens(struct vfs_op *op)
 	inode_unlock(t, op->ino);
 	if (asked_ns)
 		op->call.open = nfs_open_again(s, &op->ino->file, o->delegation, &op->cred,
-					       op->call.args.file.exec);
+					       op->call.args.file.flags, op->call.args.file.exec);
 	if (!asked_ns || !op->call.open)
 		return false;
 	op->asked_ns = asked_ns;
@@ -191,17 +256,24 @@ bool promised_opens(struct vfs_op *op)
 	return true;
 }
 
+/* What the server has granted with OPEN may be older than a change of this mount. Under a delegation to write
+ * only changes of data leave that: what was sent under it has been granted what holds. */
+static bool promised_is_in_doubt(const struct vfs_op *op, uint64_t held)
+{
+	return !promised_is_quiet(op) && (!nfs_delegation_writes(held) || held == op->call.res.open.delegation);
+}
+
 void promised_opened(struct vfs_op *op)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
 	const struct op_open *o = &op->open;
 	const struct nfs_open_results *res = &op->call.res.open;
 	uint64_t delegation = o->delegation ? o->delegation : res->delegation;
+	uint64_t held = atomic_load(&op->ino->file.delegation);
 
-	if (!atomic_load(&op->ino->file.delegation))
+	if (!held)
 		return;
-	/* What the server has granted may be older than the change. */
-	if (!promised_is_quiet(op) && nfs_undelegate(&op->vl->vfs->cl->server, &op->ino->file))
+	if (promised_is_in_doubt(op, held) && nfs_undelegate(&op->vl->vfs->cl->server, &op->ino->file))
 		delegations_tell(op->vl);
 	if (!delegation || !promised_may_keep(op, delegation))
 		return;

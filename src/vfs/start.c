@@ -66,10 +66,29 @@ void vfs_in_turn(struct vfs_op *op, void (*go)(struct vfs_op *op))
 
 /* ---- delegations ---- */
 
+/* Is nothing of that decided by who may open the file, or by its names? */
+static bool op_changes_data_only(const struct nfs_call *c)
+{
+	switch (c->op) {
+	case NFS_OP_SETATTR:
+		return !(c->args.sattr.valid & ~(unsigned)NFS_SET_DATA);
+	case NFS_OP_OPEN:
+	case NFS_OP_WRITE:
+	case NFS_OP_ALLOCATE:
+	case NFS_OP_DEALLOCATE:
+	case NFS_OP_CLONE:      /* COPY may go on when its call has ended */
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* op's call is going to change the file, or opens it for that: many servers let such a call wait until they
- * have the file's delegation back, even if it comes from who has that. */
+ * have the file's delegation back, even if it comes from who has that. One to write is for what changes data. */
 static void op_undelegates(struct vfs_op *op, const struct inode *ino)
 {
+	if (nfs_delegation_writes(atomic_load(&ino->file.delegation)) && op_changes_data_only(&op->call))
+		return;
 	if (nfs_undelegate(&op->vl->vfs->cl->server, &ino->file))
 		delegations_return(op->vl);
 }
@@ -156,12 +175,15 @@ static void op_change_ends(struct vfs_op *op, unsigned i)
 	if (c->res.status == 0 && data) {
 		a.attr = c->res.has_attr ? &c->res.attr : NULL;
 		a.change = &c->res.dir_change[0];
+		a.end = c->op == NFS_OP_WRITE ? c->args.io.offset + c->res.io.len : 0;
 	} else if (c->res.status == 0) {
 		/* RENAME within one directory is its one change, the second. */
 		a.attr = c->res.has_dir_attr[i] ? &c->res.dir_attr[i] : NULL;
 		a.no_owner = c->res.dir_no_owner;
 		a.change = &c->res.dir_change[i];
 	}
+	if (op->vl->vfs->cl->cfg.delegations)
+		promised_changed(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
 	ownchange_change_ends(&op->vl->vfs->inodes, ino, op->change[i].nr, &a);
 }
 
@@ -225,10 +247,9 @@ static bool __attribute__((noinline)) op_opens(struct vfs_op *op)
 {
 	op->call.res.open = (struct nfs_open_results){ 0 };
 	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
-	if ((op->call.args.file.flags & O_ACCMODE) == O_RDONLY)
-		return promised_opens(op);
-	op_undelegates(op, op->ino);
-	return false;
+	if ((op->call.args.file.flags & O_ACCMODE) != O_RDONLY)
+		op_undelegates(op, op->ino);
+	return promised_opens(op);
 }
 
 static void op_send(struct vfs_op *op)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <string.h>
 #include "fake_lane.h"
 #include "nfs4_play.h"
@@ -166,7 +167,7 @@ struct nfs_open *open4(const struct nfs_fh *of)
 	return c.open;
 }
 
-bool delegate4(struct nfs_open *o, const char *other)
+static bool delegate(struct nfs_open *o, const char *other, bool write)
 {
 	bool wanted = cl4.cfg.delegations, has_back = n4.back.has, got;
 	struct nfs_call c = call4(NFS_OP_OPEN);
@@ -175,14 +176,25 @@ bool delegate4(struct nfs_open *o, const char *other)
 	memcpy(stateid.other, other, sizeof(stateid.other));
 	c.open = o;
 	c.args.fh = &o->file->fh;
+	c.args.file.flags = write ? O_RDWR : O_RDONLY;
 	cl4.cfg.delegations = true;
 	n4.back.has = true;
 	nfs4_delegs_ask(&c);
-	got = nfs4_delegs_got(&c, &stateid, 0, true);
+	got = nfs4_delegs_got(&c, &stateid, write ? NFS_DELEGATION_WRITES : 0, true);
 	cl4.cfg.delegations = wanted;
 	n4.back.has = has_back;
 	nfs4_release(target4(), &c);
 	return got;
+}
+
+bool delegate4(struct nfs_open *o, const char *other)
+{
+	return delegate(o, other, false);
+}
+
+bool delegate4_write(struct nfs_open *o, const char *other)
+{
+	return delegate(o, other, true);
 }
 
 /* ---- arguments ---- */

@@ -55,8 +55,9 @@ extern const struct play_hooks hooks4;
 /* An open of that file, which is the caller's. */
 struct nfs_open *open4(const struct nfs_fh *of);
 /* An OPEN of that file, which asks if it has none, has brought it a delegation with that stateid, 12
- * bytes. false: OPEN has to return it. */
+ * bytes. false: OPEN has to return it. The same of one to write. */
 bool delegate4(struct nfs_open *o, const char *other);
+bool delegate4_write(struct nfs_open *o, const char *other);
 
 /* Appends arguments: up to SEQUENCE's; up to PUTFH's. The minor version is 1. */
 void m_seq_args(uint32_t nops, bool cache);

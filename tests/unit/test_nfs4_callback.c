@@ -397,6 +397,83 @@ Test(nfs4_callback, recalls)
 	nfs4_open_put(o);
 }
 
+/* ---- CB_GETATTR ---- */
+
+static bool knows;
+
+static bool on_asked(struct nfs_lane *l, const struct nfs_delegation *d, uint64_t *size, uint64_t *change)
+{
+	cr_assert(l == target4()->lane && nfs_fh_same(&d->file->fh, &fh) && d->number & NFS_DELEGATION_WRITES);
+	*size = 0x1122334455667788;
+	*change = 0x99aabbccddeeff00;
+	return knows;
+}
+
+Test(nfs4_callback, attributes)
+{
+	static const struct nfs_front front = { .delegations_due = on_delegations_due, .delegation_attr = on_asked };
+	static const struct { unsigned n; uint32_t asked[4]; unsigned told; uint32_t words[8]; } t[] = {
+		{ 2, { 1, 0x18 }, 7, { 1, 0x18, 16, 0x99aabbcc, 0xddeeff00, 0x11223344, 0x55667788 } },
+		{ 2, { 1, 0x10 }, 5, { 1, 0x10, 8, 0x11223344, 0x55667788 } },
+		{ 2, { 1, 0x08 }, 5, { 1, 0x08, 8, 0x99aabbcc, 0xddeeff00 } },
+		/* Others as well, and none. */
+		{ 4, { 3, UINT32_MAX, UINT32_MAX, UINT32_MAX }, 7,
+		  { 1, 0x18, 16, 0x99aabbcc, 0xddeeff00, 0x11223344, 0x55667788 } },
+		{ 3, { 2, 0, 0x300000 }, 2, { 0, 0 } },
+		{ 1, { 0 }, 2, { 0, 0 } },
+	};
+	struct nfs_open *o = open4(&fh), *reader = open4(&fh2);
+	uint32_t seqid = 0;
+
+	cl4.cfg.front = &front;
+	cr_assert(delegate4_write(o, "opn1opn2opn3") && delegate4(reader, "opn1opn2opn4"));
+	knows = true;
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		c_begin(++seqid);
+		C(OP_CB_GETATTR, FH);
+		c_words(t[i].n, t[i].asked);
+		/* And once more, from what is kept. */
+		for (unsigned again = 0; again < 2; again++) {
+			expect_in_session(0, 2);
+			cr_assert(r(SECOND) == OP_CB_GETATTR && r(SECOND + 1) == 0);
+			for (unsigned k = 0; k < t[i].told; k++)
+				cr_assert_eq(r(SECOND + 2 + k), t[i].words[k], "row %u, word %u", i, k);
+			cr_assert_eq(reply_len, (SECOND + 2 + t[i].told) * 4, "row %u", i);
+		}
+	}
+	cr_assert_eq(stat_get(&target4()->lane->stats, STAT_DELEGS_ASKED), seqid);
+	/* As many as may be in one call, behind the longest tag: the server may keep all of it. */
+	c_head(CB_COMPOUND);
+	C(1024);
+	for (unsigned i = 0; i < 256; i++)
+		c_word(0x74616774);
+	C(1, 0, NFS4_BACK_OPS);
+	c_sequence(++seqid, 0);
+	for (unsigned i = 1; i < NFS4_BACK_OPS; i++)
+		C(OP_CB_GETATTR, FH, 1, 0x18);
+	cr_assert_eq(answer(), (6 + 1 + 257 + 1 + 10 + (NFS4_BACK_OPS - 1) * 9) * 4);
+	/* What the file system does not know; and a file with one to read, or with a handle that is none. */
+	knows = false;
+	c_begin(++seqid);
+	C(OP_CB_GETATTR, FH, 1, 0x18);
+	expect_in_session(NFS4ERR_SERVERFAULT, 2);
+	cr_assert_eq(reply_len, (SECOND + 2) * 4);
+	c_begin(++seqid);
+	C(OP_CB_GETATTR, fh2.len);
+	for (unsigned i = 0; i < fh2.len; i += 4)
+		C((uint32_t)fh2.data[i] << 24 | (uint32_t)fh2.data[i + 1] << 16 | (uint32_t)fh2.data[i + 2] << 8 |
+		  fh2.data[i + 3]);
+	C(1, 0x18);
+	expect_in_session(NFS4ERR_BADHANDLE, 2);
+	cl4.cfg.front = NULL;
+	c_begin(++seqid);
+	C(OP_CB_GETATTR, FH, 1, 0x18);
+	expect_in_session(NFS4ERR_SERVERFAULT, 2);
+	cr_assert_eq(atomic_load(&o->file->refs), 2, "the open and the delegation");
+	nfs4_open_put(o);
+	nfs4_open_put(reader);
+}
+
 /* DELEGRETURN needs no more than the recall has. */
 Test(nfs4_callback, recalls_of_what_nobody_knows)
 {
@@ -436,7 +513,7 @@ Test(nfs4_callback, recalls_of_any)
 	cr_assert(delegate4(a, "opn1opn2opn3") && delegate4(b, "another one."));
 	nfs4_open_put(a);
 	c_begin(1);
-	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_WDATA_DLG | 1 << RCA4_TYPE_MASK_DIR_DLG);
+	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_DIR_DLG);
 	expect_in_session(0, 2);
 	c_begin(2);
 	C(OP_CB_RECALL_ANY, 0, 0);
@@ -450,6 +527,10 @@ Test(nfs4_callback, recalls_of_any)
 	expect_in_session(0, 2);
 	cr_assert_eq(ndue(), 1, "the other one is open");
 	nfs4_open_put(b);
+	c_begin(5);
+	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_WDATA_DLG);
+	expect_in_session(0, 2);
+	cr_assert_eq(ndue(), 2);
 }
 
 /* ---- the session ---- */

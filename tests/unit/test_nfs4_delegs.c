@@ -86,7 +86,7 @@ static uint32_t asks_for(int flags)
 	access = sent_access(&c);
 	/* Sent again: it is one call still. */
 	cr_assert_eq(sent_access(&c), access);
-	cr_assert_eq(asking(), !!(access & OPEN4_SHARE_ACCESS_WANT_READ_DELEG));
+	cr_assert_eq(asking(), !(access & OPEN4_SHARE_ACCESS_WANT_NO_DELEG));
 	nfs4_release(target4(), &c);
 	nfs4_release(target4(), &c);
 	cr_assert_eq(asking(), 0);
@@ -98,12 +98,14 @@ Test(nfs4_delegs, what_is_asked_for)
 	struct nfs_open *o;
 
 	cr_assert_eq(asks_for(O_RDONLY), 0x101);
-	cr_assert_eq(asks_for(O_WRONLY), 0x402);
-	cr_assert_eq(asks_for(O_RDWR), 0x403);
+	cr_assert_eq(asks_for(O_WRONLY), 0x202);
+	cr_assert_eq(asks_for(O_RDWR), 0x203);
 	/* The file has one, in whatever state. */
 	o = open4(&fh);
 	cr_assert(delegate4(o, DELEG));
 	cr_assert_eq(asks_for(O_RDONLY), 0x401);
+	cr_assert_eq(asks_for(O_WRONLY), 0x402);
+	cr_assert_eq(asks_for(O_RDWR), 0x403);
 	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
 	cr_assert_eq(asks_for(O_RDONLY), 0x401);
 	returned(due());
@@ -137,13 +139,21 @@ static void m_opened(const uint32_t *w, unsigned n)
 }
 
 #define READ_DELEGATION(recall, ...) 1, 1, __VA_ARGS__, recall, 0, 0, 0, 0
+/* With a limit of 4 GiB. */
+#define WRITE_DELEGATION(recall, ...) 2, 1, __VA_ARGS__, recall, 1, 1, 0, 0, 0, 0, 0
 
-static struct nfs_call opening(void)
+static struct nfs_call opening_to(int flags)
 {
 	struct nfs_call c = call4(NFS_OP_OPEN);
 
+	c.args.file.flags = flags;
 	sent_access(&c);
 	return c;
+}
+
+static struct nfs_call opening(void)
+{
+	return opening_to(O_RDONLY);
 }
 
 static void opened(struct nfs_call *c)
@@ -203,6 +213,128 @@ Test(nfs4_delegs, what_is_kept)
 			nfs4_open_put(o);
 		nfs4_delegs_forget(&n4.delegs);
 	}
+}
+
+static unsigned long given(enum stat_id id)
+{
+	return (unsigned long)stat_get(&lane4()->stats, id);
+}
+
+/* The kind that was asked for is kept, and no other. has: the file has that one. */
+Test(nfs4_delegs, what_is_kept_to_write)
+{
+	static const struct {
+		int flags;
+		unsigned n;
+		uint32_t w[16];
+		const char *has;
+		unsigned count, due;
+		bool write;             /* what is held is one to write */
+	} t[] = {
+		{ O_RDWR, 13, { WRITE_DELEGATION(0, DELEG_WORDS) }, NULL, 1, 0, true },
+		{ O_WRONLY, 13, { WRITE_DELEGATION(0, DELEG_WORDS) }, NULL, 1, 0, true },
+		{ O_RDWR, 13, { WRITE_DELEGATION(1, DELEG_WORDS) }, NULL, 1, 1, false },
+		{ O_RDWR, 10, { READ_DELEGATION(0, DELEG_WORDS) }, NULL, 1, 1, false },
+		{ O_RDONLY, 13, { WRITE_DELEGATION(0, DELEG_WORDS) }, NULL, 1, 1, false },
+		/* A limit in blocks: as many as there are, of as many bytes. An entry for somebody. */
+		{ O_RDWR, 14, { 2, 1, DELEG_WORDS, 0, 2, UINT32_MAX, UINT32_MAX, 0, 0, 7, 2, 0x40610000 }, NULL, 1, 0,
+		  true },
+		/* Given twice. */
+		{ O_RDWR, 13, { WRITE_DELEGATION(0, DELEG_WORDS) }, DELEG, 1, 0, true },
+		{ O_RDWR, 13, { WRITE_DELEGATION(1, DELEG_WORDS) }, DELEG, 1, 1, false },
+		{ O_RDWR, 13, { WRITE_DELEGATION(0, DELEG_WORDS) }, "another one.", 2, 1, true },
+		/* It is one to read by now. */
+		{ O_RDONLY, 10, { READ_DELEGATION(0, DELEG_WORDS) }, DELEG, 1, 1, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct nfs_open *o = t[i].has ? open4(&fh) : NULL;
+		unsigned long before = given(STAT_DELEGS_WRITE);
+		struct nfs_call c = opening_to(t[i].flags);
+		struct nfs4_delegation *d;
+
+		cr_assert(!o || delegate4_write(o, t[i].has));
+		m_opened(t[i].w, t[i].n);
+		if (o)          /* delegate4_write() has made a new session */
+			nfs4_call(&c)->place.epoch = n4.slots.epoch;
+		cr_assert_eq(play_reply(&c, def4(c.op)), 0, "row %u", i);
+		cr_assert_eq(n4.delegs.count, t[i].count, "row %u", i);
+		cr_assert_eq(n4.delegs.in[NFS4_DUE].n, t[i].due, "row %u", i);
+		d = t[i].write ? container_of(n4.delegs.in[NFS4_HELD].list.next, struct nfs4_delegation, node) : NULL;
+		cr_assert(!d || (d->d.number & NFS_DELEGATION_WRITES && d->d.number == d->d.file->delegation), "row %u",
+			  i);
+		cr_assert_eq(given(STAT_DELEGS_WRITE) - before, t[i].write || o, "row %u", i);
+		opened(&c);
+		if (o)
+			nfs4_open_put(o);
+		nfs4_delegs_forget(&n4.delegs);
+	}
+	cr_assert_eq(given(STAT_DELEGS_READ), 0);
+}
+
+/* The server makes one to read one to write, with its stateid: to us it is neither. */
+Test(nfs4_delegs, one_to_read_becomes_one_to_write)
+{
+	static const uint32_t w[] = { WRITE_DELEGATION(0, DELEG_WORDS) };
+	struct nfs_call c = opening_to(O_RDWR);
+	struct nfs_open *o = open4(&fh);
+
+	cr_assert(delegate4(o, DELEG));
+	m_opened(w, 13);
+	nfs4_call(&c)->place.epoch = n4.slots.epoch;
+	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
+	cr_assert(n4.delegs.count == 1 && n4.delegs.in[NFS4_DUE].n == 1 && !o->file->delegation);
+	opened(&c);
+	returned(due());
+	cr_assert_eq(asks_for(O_RDWR), 0x203);
+	nfs4_open_put(o);
+}
+
+/* Neither of size nor of blocks; and each reply cut, and with another word. */
+Test(nfs4_delegs, limits_that_are_none)
+{
+	static const uint32_t bad[] = { 2, 1, DELEG_WORDS, 0, 3, 1, 0, 0, 0, 0, 0 };
+	static const uint32_t w[] = { WRITE_DELEGATION(0, DELEG_WORDS) };
+	struct nfs_call c = opening_to(O_RDWR);
+
+	m_opened(bad, 13);
+	cr_assert_eq(play_reply(&c, def4(c.op)), -EBADMSG);
+	cr_assert_eq(n4.delegs.count, 0);
+	opened(&c);
+	c = opening_to(O_RDWR);
+	m_opened(w, 13);
+	play_all_cuts(&c, def4(c.op), &hooks4);
+	play_twists(&c, def4(c.op), &hooks4);
+	opened(&c);
+	nfs4_delegs_forget(&n4.delegs);
+}
+
+/* The server asks for size and change of a file. */
+Test(nfs4_delegs, asked)
+{
+	struct nfs_open *o = open4(&fh), *r = open4(&fh2);
+	struct nfs_delegation d, *back;
+	struct nfs_call c;
+
+	cr_assert_eq(nfs4_delegation_asked(&cl4.server, &fh, &d), NFS4ERR_BADHANDLE);
+	c = opening_to(O_RDWR);
+	cr_assert_eq(nfs4_delegation_asked(&cl4.server, &fh, &d), NFS4ERR_DELAY, "it is on its way");
+	opened(&c);
+	cr_assert(delegate4_write(o, DELEG) && delegate4(r, "another one."));
+	cr_assert_eq(nfs4_delegation_asked(&cl4.server, &fh2, &d), NFS4ERR_BADHANDLE, "it is one to read");
+	/* As long as the server has not got it back. */
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 1)
+			cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+		back = i == 2 ? due() : NULL;
+		cr_assert_eq(nfs4_delegation_asked(&cl4.server, &fh, &d), NFS4_OK);
+		cr_assert(d.file == o->file && d.number & NFS_DELEGATION_WRITES);
+		nfs_file_put(d.file);
+	}
+	returned(back);
+	cr_assert_eq(nfs4_delegation_asked(&cl4.server, &fh, &d), NFS4ERR_BADHANDLE);
+	nfs4_open_put(o);
+	nfs4_open_put(r);
 }
 
 /* The open fails, for its user: the file has the delegation all the same. */
@@ -869,7 +1001,7 @@ Test(nfs4_delegs, who_asks_for_times)
 {
 	cl4.has = NFS_HAS_DELEGATED_TIMES;
 	cr_assert_eq(asks_for(O_RDONLY), 0x100101);
-	cr_assert_eq(asks_for(O_RDWR), 0x403);
+	cr_assert_eq(asks_for(O_RDWR), 0x203);
 	cl4.has = 0;
 	cr_assert_eq(asks_for(O_RDONLY), 0x101);
 }

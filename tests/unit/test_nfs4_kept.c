@@ -75,7 +75,7 @@ static bool stays(struct nfs_open *o)
 
 static struct nfs_open *again_as(const struct rpc_cred *cred, bool exec)
 {
-	return nfs_open_again(&cl4.server, file, number, cred, exec);
+	return nfs_open_again(&cl4.server, file, number, cred, O_RDONLY, exec);
 }
 
 static struct nfs_open *again(void)
@@ -232,6 +232,35 @@ Test(nfs4_kept, for_whom)
 	cr_assert_null(again_as(&user, true));
 }
 
+/* An OPEN is for opens of its kind. Under a delegation to read none that writes stays. */
+Test(nfs4_kept, to_write)
+{
+	static const int flags[] = { O_RDONLY, O_WRONLY, O_RDWR };
+	struct nfs_open *o[3];
+
+	nfs4_open_put(first);
+	nfs4_delegs_forget(&n4.delegs);
+	first = open_it();
+	cr_assert(delegate4_write(first, DELEG));
+	atomic_store(&number, first->under);
+	for (unsigned i = 0; i < 3; i++) {
+		o[i] = i ? one_more() : first;
+		o[i]->access = nfs4_share_access(flags[i]);
+		cr_assert(stays(o[i]));
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(nfs_open_again(&cl4.server, file, number, &user, flags[i], false), o[i], "row %u", i);
+		cr_assert_null(nfs_open_again(&cl4.server, file, number, &user, flags[i], false));
+	}
+	/* What he may not read, he may write. */
+	o[1]->rights = o[2]->rights = ACCESS4_EXECUTE;
+	cr_assert(stays(o[1]) && stays(o[2]));
+	cr_assert_eq(nfs_open_again(&cl4.server, file, number, &user, O_WRONLY, false), o[1]);
+	cr_assert_null(nfs_open_again(&cl4.server, file, number, &user, O_RDWR, false));
+	nfs4_open_put(o[0]);
+	nfs4_open_put(o[1]);
+}
+
 Test(nfs4_kept, not_too_many)
 {
 	struct nfs_open *o;
@@ -289,8 +318,8 @@ Test(nfs4_kept, another_delegation)
 	cr_assert(delegate4(o, "another one."));
 	cr_assert_not(stays(first));
 	cr_assert(stays(o));
-	cr_assert_null(nfs_open_again(&cl4.server, file, old, &user, false));
-	cr_assert_eq(nfs_open_again(&cl4.server, file, o->under, &user, false), o);
+	cr_assert_null(nfs_open_again(&cl4.server, file, old, &user, O_RDONLY, false));
+	cr_assert_eq(nfs_open_again(&cl4.server, file, o->under, &user, O_RDONLY, false), o);
 	nfs4_open_put(o);
 	nfs4_open_put(first);
 }
@@ -611,7 +640,7 @@ Test(nfs4_kept, an_open_under_a_delegation)
 	nfs4_release(target4(), &c);
 	c = opening();
 	c.args.file.flags = O_WRONLY;
-	cr_assert(nfs4_delegs_ask(&c) == false && !nfs4_call(&c)->under);
+	cr_assert_not(nfs4_delegs_ask(&c));
 	nfs4_release(target4(), &c);
 }
 

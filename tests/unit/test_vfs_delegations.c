@@ -121,9 +121,9 @@ static bool stays(struct nfs_server *s, struct nfs_open *o)
 }
 
 static struct nfs_open *again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-			      const struct rpc_cred *cred, bool exec)
+			      const struct rpc_cred *cred, int flags, bool exec)
 {
-	cr_assert(s && f && delegation && cred && !exec);
+	cr_assert(s && f && delegation && cred && flags == O_RDONLY && !exec);
 	return NULL;
 }
 

@@ -177,7 +177,7 @@ static bool stays(struct nfs_server *s, struct nfs_open *o)
 }
 
 static struct nfs_open *again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-			      const struct rpc_cred *cred, bool exec)
+			      const struct rpc_cred *cred, int flags, bool exec)
 {
 	(void)s;
 	cr_assert(f == of && !exec);

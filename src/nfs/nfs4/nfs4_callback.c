@@ -10,7 +10,10 @@
  *       an operation        a row of ops[]
  *       ...                 until one fails
  *
- * There are no layouts, so what is about one is refused as RFC 8881 says. There are delegations to read (nfs4_delegs.h), if they are asked for. Without that, one
+ * There are no layouts, so what is about one is refused as RFC 8881 says. There are delegations (nfs4_delegs.h),
+ * if they are asked for. What the server asks of a file with one to write (CB_GETATTR) the file system knows, and
+ * says without waiting: vfs/promised.h. What it does not know for sure is SERVERFAULT, and the server recalls the
+ * delegation: servers answer others with what they get here. Without that option, one
  * that comes even so is returned by the open that it comes with (nfs4_delegation.c), whether it is
  * recalled or not.
  *
@@ -35,10 +38,13 @@ struct callback {
 	uint32_t len;                   /* of these */
 	XDR res;                        /* where they are written */
 	uint32_t nresults;
+	fattr4 attrs;                   /* CB_GETATTR's result, */
+	char values[2 * 8];             /* ...and its values: */
 };
-/* Head and tag, CB_SEQUENCE's result, and the others', which are a status each. */
+#define GETATTR_XDR (2u * 4u + 4u + 2u * 8u)
+/* Head and tag, CB_SEQUENCE's result, and the others', which are a status each, and attributes at most. */
 _Static_assert(3 * 4 + NFS4_OPAQUE_LIMIT + 4 + 2 * 4 + NFS4_SESSIONID_SIZE + 4 * 4 +
-	       (NFS4_BACK_OPS - 1) * 2 * 4 <= NFS4_BACK_REPLY, "a reply may be too long to be kept");
+	       (NFS4_BACK_OPS - 1) * (2 * 4 + GETATTR_XDR) <= NFS4_BACK_REPLY, "a reply may be too long to be kept");
 
 /* false: no file of ours has such a handle. */
 static bool callback_fh(const nfs_fh4 *in, struct nfs_fh *fh)
@@ -60,11 +66,59 @@ static void callback_tell_due(const struct callback *k)
 
 /* ---- operations: each decodes its arguments, and says its status ---- */
 
+/* Size and change, and no others (RFC 8881, section 10.4.3); in the order of their numbers. */
+static void callback_put_attrs(struct callback *k, const bitmap4 *asked, uint64_t size, uint64_t change)
+{
+	XDR x;
+
+	k->attrs = (fattr4){ .attr_vals.data = k->values };
+	xdr_msg_create(&x, k->values, sizeof(k->values), XDR_ENCODE);
+	if (bitmap4_isset(asked, FATTR4_CHANGE)) {
+		bitmap4_set(&k->attrs.attrmask, FATTR4_CHANGE);
+		xdr_uint64_t(&x, &change);
+	}
+	if (bitmap4_isset(asked, FATTR4_SIZE)) {
+		bitmap4_set(&k->attrs.attrmask, FATTR4_SIZE);
+		xdr_uint64_t(&x, &size);
+	}
+	k->attrs.attr_vals.len = xdr_getpos(&x);
+}
+
+static bool callback_knows(const struct callback *k, const struct nfs_delegation *d, uint64_t *size,
+			   uint64_t *change)
+{
+	const struct nfs_front *front = k->server->client->cfg.front;
+
+	return front && front->delegation_attr(k->lane, d, size, change);
+}
+
 static nfsstat4 callback_getattr(struct callback *k)
 {
+	nfsstat4 status = NFS4ERR_BADHANDLE;
+	struct nfs_delegation d;
+	uint64_t size, change;
 	CB_GETATTR4args a;
+	struct nfs_fh fh;
 
-	return xdr_CB_GETATTR4args(k->args, &a) ? NFS4ERR_BADHANDLE : NFS4ERR_BADXDR;
+	if (!xdr_CB_GETATTR4args(k->args, &a))
+		return NFS4ERR_BADXDR;
+	if (callback_fh(&a.fh, &fh))
+		status = nfs4_delegation_asked(k->server, &fh, &d);
+	if (status)
+		return status;
+	if (callback_knows(k, &d, &size, &change)) {
+		callback_put_attrs(k, &a.attr_request, size, change);
+		stat_add(&k->lane->stats, STAT_DELEGS_ASKED, 1);
+	} else {
+		status = NFS4ERR_SERVERFAULT;
+	}
+	nfs_file_put(d.file);
+	return status;
+}
+
+static void callback_put_getattr(struct callback *k)
+{
+	xdr_fattr4(&k->res, &k->attrs);
 }
 
 static nfsstat4 callback_recall(struct callback *k)
@@ -96,7 +150,8 @@ static nfsstat4 callback_recall_any(struct callback *k)
 
 	if (!xdr_CB_RECALL_ANY4args(k->args, &a))
 		return NFS4ERR_BADXDR;
-	if (bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_RDATA_DLG)) {
+	if (bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_RDATA_DLG) ||
+	    bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_WDATA_DLG)) {
 		nfs4_delegs_recall_any(&k->n->delegs, a.craa_objects_to_keep);
 		callback_tell_due(k);
 	}
@@ -181,10 +236,11 @@ static nfsstat4 callback_sequence_late(struct callback *k)
 struct callback_op {
 	nfsstat4 (*execute)(struct callback *k);
 	uint32_t minor;                 /* the first one that has it */
+	void (*put)(struct callback *k);        /* what follows the status NFS4_OK; NULL: nothing */
 };
 
 static const struct callback_op ops[] = {
-	[OP_CB_GETATTR]              = { callback_getattr, 1 },
+	[OP_CB_GETATTR]              = { callback_getattr, 1, callback_put_getattr },
 	[OP_CB_RECALL]               = { callback_recall, 1 },
 	[OP_CB_LAYOUTRECALL]         = { callback_layoutrecall, 1 },
 	[OP_CB_NOTIFY]               = { callback_notsupp, 1 },
@@ -295,6 +351,8 @@ static nfsstat4 callback_rest(struct callback *k)
 			op = find_op(k->server, number);
 		status = op ? op->execute(k) : NFS4ERR_OP_ILLEGAL;
 		put_result(k, op ? number : OP_CB_ILLEGAL, status);
+		if (!status && op->put)
+			op->put(k);
 	}
 	return status;
 }

@@ -3,7 +3,7 @@
  * DELEGRETURN: as an operation, of delegations that are in the table (nfs4_delegs.h); and as a step of OPEN,
  * of one that comes although there are to be none (nodeleg). Nobody here would know that when it is recalled
  * (nfs4_callback.c), and others would wait until the server revokes it. So it is returned before anybody
- * hears of the open, and before the open is closed.
+ * hears of the open, and before the open is closed. And which one the server asks about.
  */
 #include "nfs/nfs4/nfs4_compound.h"
 #include "xdr_msg.h"
@@ -22,7 +22,9 @@ void nfs4_delegation_note(struct nfs_call *c, const open_delegation4 *d)
 	struct nfs_open *o = c->open;
 
 	if ((!write && !times && type != OPEN_DELEGATE_READ) ||
-	    nfs4_delegs_got(c, stateid, times ? NFS_DELEGATION_TIMES : 0, !write && !read->recall))
+	    nfs4_delegs_got(c, stateid, write ? NFS_DELEGATION_WRITES : times ? NFS_DELEGATION_TIMES : 0,
+			    type != OPEN_DELEGATE_WRITE_ATTRS_DELEG &&
+			    !(write ? d->open_delegation4_u.write.recall : read->recall)))
 		return;
 	o->delegation = *stateid;
 	o->delegation.seqid = 0;
@@ -42,6 +44,28 @@ int nfs4_delegation_first(struct nfs_call *c, int rc)
 	nfs4_call(c)->result = rc;
 	c->eng.step = NFS4_STEP_RETURN;
 	return NFS_NEXT;
+}
+
+/* ---- CB_GETATTR ---- */
+
+/* One that is on its way back counts until the server has it. */
+nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, struct nfs_delegation *d)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	nfsstat4 status = NFS4ERR_BADHANDLE;
+	struct nfs4_delegation *has;
+
+	pthread_mutex_lock(&t->mu);
+	has = nfs4_delegs_find_locked(t, fh, NULL);
+	if (has && nfs_delegation_writes(has->d.number)) {
+		*d = has->d;
+		nfs_file_ref(d->file);
+		status = NFS4_OK;
+	} else if (!has && nfs4_delegs_place(t, fh)->asking) {
+		status = NFS4ERR_DELAY;
+	}
+	pthread_mutex_unlock(&t->mu);
+	return status;
 }
 
 /* ---- DELEGRETURN ---- */
@@ -114,7 +138,7 @@ static struct nfs4_delegation *delegation_of(const struct nfs_call *c)
 
 static bool delegation_times(const struct nfs4_delegation *d)
 {
-	return (d->number & NFS_DELEGATION_TIMES) && !d->no_times && atomic_load(&d->d.file->accessed_ns);
+	return (d->d.number & NFS_DELEGATION_TIMES) && !d->no_times && atomic_load(&d->d.file->accessed_ns);
 }
 
 static bool_t put_access_time(XDR *x, const struct nfs4_delegation *d)

@@ -16,7 +16,7 @@ static uint32_t delegs_hash(const struct nfs_fh *fh)
 	return (uint32_t)hash_bytes(fh->data, fh->len, 0);
 }
 
-static struct nfs4_delegs_place *delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh)
+struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh)
 {
 	return hash_chain(t->place, delegs_hash(fh));
 }
@@ -115,7 +115,7 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 	d->d.cred = *cred;
 	d->stateid = *stateid;
 	d->stateid.seqid = 0;
-	d->number = ++t->numbers | kind;
+	d->d.number = ++t->numbers | kind;
 	list_init(&d->kept);
 	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
 	delegs_list_locked(t, d, state, state == NFS4_DUE);
@@ -150,10 +150,14 @@ static bool delegs_are_useless(const struct nfs4_client *n)
 
 static bool delegs_may_ask(struct nfs_call *c, const struct nfs4_delegs *t)
 {
-	bool reads = c->op == NFS_OP_GET_DIR_DELEGATION || (c->args.file.flags & O_ACCMODE) == O_RDONLY;
+	return c->lane->client->cfg.delegations && !delegs_are_useless(nfs4_of(c)) &&
+	       atomic_load(&t->count) < NFS4_DELEGS_MAX;
+}
 
-	return c->lane->client->cfg.delegations && reads &&
-	       !delegs_are_useless(nfs4_of(c)) && atomic_load(&t->count) < NFS4_DELEGS_MAX;
+/* The kind of delegation that c asks for, if it asks. */
+static bool delegs_asks_to_write(const struct nfs_call *c)
+{
+	return c->op != NFS_OP_GET_DIR_DELEGATION && (c->args.file.flags & O_ACCMODE) != O_RDONLY;
 }
 
 bool nfs4_delegs_ask(struct nfs_call *c)
@@ -169,9 +173,9 @@ bool nfs4_delegs_ask(struct nfs_call *c)
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, c->args.fh, NULL);
 	v->asks = !d;
-	v->under = d && d->state == NFS4_HELD ? d->number : 0;
+	v->under = d && d->state == NFS4_HELD ? d->d.number : 0;
 	if (v->asks) {
-		p = delegs_place(t, c->args.fh);
+		p = nfs4_delegs_place(t, c->args.fh);
 		p->asking++;
 		v->returns = p->returns;
 	}
@@ -184,7 +188,7 @@ void nfs4_delegs_ask_ends(struct nfs_call *c)
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 
 	pthread_mutex_lock(&t->mu);
-	delegs_place(t, c->args.fh)->asking--;
+	nfs4_delegs_place(t, c->args.fh)->asking--;
 	pthread_mutex_unlock(&t->mu);
 	nfs4_call(c)->asks = false;
 }
@@ -193,7 +197,8 @@ uint32_t nfs4_delegs_wanted(const struct nfs_call *c)
 {
 	bool times = atomic_load(&c->lane->client->has) & NFS_HAS_DELEGATED_TIMES;
 
-	return OPEN4_SHARE_ACCESS_WANT_READ_DELEG | (times ? OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS : 0);
+	return delegs_asks_to_write(c) ? OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG :
+	       OPEN4_SHARE_ACCESS_WANT_READ_DELEG | (times ? OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS : 0);
 }
 
 /* What the delegation is of, and whose it is: OPEN's, or GET_DIR_DELEGATION's. NULL: nobody knows yet. */
@@ -213,7 +218,8 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 	struct nfs_file *f = delegs_file_of(c);
 	struct nfs4_delegation *d;
 
-	if (!v->asks || v->returns != delegs_place(t, &f->fh)->returns ||
+	if (!v->asks || nfs_delegation_writes(kind) != delegs_asks_to_write(c) ||
+	    v->returns != nfs4_delegs_place(t, &f->fh)->returns ||
 	    nfs4_delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
 		return false;
 	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, kind, NFS4_HELD);
@@ -221,17 +227,18 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 		return false;
 	atomic_store(&f->used, true);
 	atomic_store(&f->accessed_ns, 0);
-	atomic_store(&f->delegation, d->number);
+	atomic_store(&f->delegation, d->d.number);
 	if (c->open)
-		c->open->under = c->res.open.delegation = d->number;
+		c->open->under = c->res.open.delegation = d->d.number;
+	stat_add(&c->lane->stats, nfs_delegation_writes(kind) ? STAT_DELEGS_WRITE : STAT_DELEGS_READ, 1);
 	return true;
 }
 
 /* It is not kept. Nobody asks for another one until it has gone back, so it is in the table. */
-static bool delegs_goes_back_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid)
+static bool delegs_goes_back_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid, uint64_t kind)
 {
 	return c->lane->client->cfg.delegations &&
-	       delegs_add_locked(t, delegs_file_of(c), delegs_cred_of(c), stateid, 0, NFS4_DUE);
+	       delegs_add_locked(t, delegs_file_of(c), delegs_cred_of(c), stateid, kind, NFS4_DUE);
 }
 
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful)
@@ -246,8 +253,9 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind,
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, &f->fh, stateid);
 	if (!d)
-		has = (useful && delegs_keeps_locked(c, t, stateid, kind)) || delegs_goes_back_locked(c, t, stateid);
-	else if (!useful)
+		has = (useful && delegs_keeps_locked(c, t, stateid, kind)) ||
+		      delegs_goes_back_locked(c, t, stateid, kind);
+	else if (!useful || (kind ^ d->d.number) & NFS_DELEGATION_WRITES)
 		delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
 	nfs4_belief_renewed(c);
@@ -285,7 +293,7 @@ nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const
 	d = nfs4_delegs_find_locked(t, fh, stateid);
 	if (d)
 		delegs_drop_locked(t, d, true);
-	else if (delegs_place(t, fh)->asking)
+	else if (nfs4_delegs_place(t, fh)->asking)
 		status = NFS4ERR_DELAY;
 	else if (!delegs_add_unknown_locked(s, t, stateid, fh))
 		status = NFS4ERR_BAD_STATEID;
@@ -408,7 +416,7 @@ struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s)
 	if (!list_empty(&t->in[NFS4_DUE].list)) {
 		d = container_of(t->in[NFS4_DUE].list.next, struct nfs4_delegation, node);
 		delegs_move_locked(t, d, NFS4_RETURNING, false);
-		delegs_place(t, &d->d.file->fh)->returns++;
+		nfs4_delegs_place(t, &d->d.file->fh)->returns++;
 	}
 	pthread_mutex_unlock(&t->mu);
 	return d ? &d->d : NULL;
@@ -466,7 +474,7 @@ struct nfs4_delegs_held *nfs4_delegs_list(struct nfs4_delegs *t, unsigned *n)
 		unsigned i = 0;
 
 		list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node)
-			held[i++] = (struct nfs4_delegs_held){ d->number, d->stateid };
+			held[i++] = (struct nfs4_delegs_held){ d->d.number, d->stateid };
 	}
 	pthread_mutex_unlock(&t->mu);
 	return held;
@@ -480,7 +488,7 @@ void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found)
 		return;
 	pthread_mutex_lock(&t->mu);
 	list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node) {
-		if (d->number != number)
+		if (d->d.number != number)
 			continue;
 		if (nfs4_is_revoked(found) || d->nkept)
 			delegs_drop_locked(t, d, false);

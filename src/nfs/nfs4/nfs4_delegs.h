@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The delegations that the server has given us and that we keep, all of them to read. Each open file has an
- * OPEN of its own all the same, so nothing depends on a delegation but what is believed under it, and that
- * OPENs which nobody uses any more stay for the next ones (nfs4_kept.c): to lose one is never an error.
+ * The delegations that the server has given us and that we keep. Each open file has an OPEN of its own all the
+ * same, so nothing depends on a delegation but what is believed under it, and that OPENs which nobody uses any
+ * more stay for the next ones (nfs4_kept.c): to lose one is never an error.
+ *
+ * An OPEN that only reads asks for one to read, any other for one to write, and each keeps the kind that it
+ * has asked for. Which kind a delegation is never changes, and its number says it (NFS_DELEGATION_WRITES). One
+ * to write is one to read as well, and stays while this mount writes. What is held back under it are WRITEs,
+ * as without: close() and fsync() wait for the server, so how much space it has promised (the limit) does not
+ * matter, nor whom it would let open the file (the entry). New files get none: CREATE does not ask.
  *
  *      OPEN's reply: HELD --wanted back, dropped, or idle--> DUE ------> RETURNING ---> freed
  *                                                             ^              |
@@ -20,10 +26,13 @@
  *   a lane, OPEN            asks for one (nfs4_delegs_ask()), and keeps what the reply brings
  *   a lane, CB_RECALL       makes it DUE, the first of them, and tells the file system (nfs/front.h), which
  *                           takes what is due and starts DELEGRETURN when the recall has its answer. (It
- *                           is the file system that returns it, because what depends on it is there.)
+ *                           is the file system that returns it, because what depends on it is there: what
+ *                           was written under one to write is on the server before. vfs/delegations.c.)
+ *   a lane, CB_GETATTR      looks for one to write; the file system knows the answer (nfs4_callback.c)
  *   a lane, CB_RECALL_ANY   makes idle ones DUE, those first that were not used for longest
  *   a lane, another call    drops it (nfs_undelegate()) before this mount changes the file itself: many
- *                           servers recall it then, and let the call wait
+ *                           servers recall it then, and let the call wait. One to write stays if only data
+ *                           and times change: vfs/start.c
  *   a lane, its tick        takes what is due
  *   control thread's tick   makes those DUE whose file nobody has used for a lease period; when the table
  *                           is nearly full the oldest ones until it is half full; and those that pause
@@ -46,7 +55,11 @@
  *        would revoke it, and say so in SEQUENCE's flags until the mount ends.
  *   OPEN, while DELEGRETURN is under way    OPEN does not ask for another one.
  *   an OPEN that has not asked    Its reply may have what the file has already. Nothing is new then; but
- *        if it is to write now, or wanted back, it is DUE. What the file does not have is DUE at once.
+ *        if it is of the other kind now, or wanted back, it is DUE. What the file does not have is DUE at once.
+ *   an OPEN to write, while one to read is HELD    It asks for none. The file system has dropped that one
+ *        just before, and the next OPEN gets one to write, if the server likes. To ask at once might bring the
+ *        old one again, or a better one with its stateid (RFC 8881, section 10.4.1), which DELEGRETURN takes.
+ *   CB_GETATTR before OPEN's reply    is answered DELAY, as a recall is.
  *   two lanes, two OPENs of one file    Both ask, or one of them. The server may give both the same
  *        stateid, and by the time the second reply is decoded the delegation of the first one may have been
  *        returned. So what a reply brings is kept only if none of that file was on its way back since the
@@ -101,7 +114,6 @@ struct nfs4_delegation {
 	struct hash_node by_fh;         /* in no table once it is forgotten */
 	struct list node;               /* in the list of its state */
 	enum nfs4_delegation_state state;
-	uint64_t number;                /* constant */
 	uint64_t used_ns;               /* HELD: when the file was last seen to be used */
 	uint64_t again_ns;              /* PAUSES: until then */
 	unsigned tries;                 /* DELEGRETURNs in a row without an answer */
@@ -138,28 +150,35 @@ void nfs4_delegs_fini(struct nfs4_delegs *t);
  * reply has been decoded, or will not come. */
 bool nfs4_delegs_ask(struct nfs_call *c);
 void nfs4_delegs_ask_ends(struct nfs_call *c);
-/* Which one it asks for: OPEN4_SHARE_ACCESS_WANT_*. */
+/* Which one it asks for: OPEN4_SHARE_ACCESS_WANT_*. The access is not widened for it: knfsd before 6.16 gives one to
+ * write only to who opens a file for both. */
 uint32_t nfs4_delegs_wanted(const struct nfs_call *c);
-/* OPEN has brought that one, for c->open->file. kind: 0, or NFS_DELEGATION_TIMES. useful: it may be kept, or else
- * it is due. false: OPEN has to return it, because there are to be none. */
+/* OPEN has brought that one, for c->open->file. kind: NFS_DELEGATION_WRITES, NFS_DELEGATION_TIMES, or 0. useful: it
+ * may be kept, or else it is due. false: OPEN has to return it, because there are to be none. */
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful);
 /* The server wants it back. What CB_RECALL is answered. */
 nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
 /* The same of idle ones, until so many are left. */
 void nfs4_delegs_recall_any(struct nfs4_delegs *t, uint32_t keep);
+/* CB_GETATTR of that file. NFS4_OK: it has *d, to write, with a reference to the file. Otherwise what it is
+ * answered. nfs4_delegation.c. */
+nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, struct nfs_delegation *d);
 /* Members of struct nfs_version. */
 bool nfs4_delegs_any_due(const struct nfs_server *s);
 struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
 void nfs4_delegs_return_ends(struct nfs_call *c);
 
+/* OPEN4_SHARE_ACCESS_* of O_ACCMODE: nfs4_open.c. */
+uint32_t nfs4_share_access(int flags);
 /* Members of struct nfs_version: nfs4_kept.c. */
 bool nfs4_kept_stays(struct nfs_server *s, struct nfs_open *o);
 struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-				 const struct rpc_cred *cred, bool exec);
+				 const struct rpc_cred *cred, int flags, bool exec);
 struct nfs_open *nfs4_kept_take(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
 
 /* ---- any thread ---- */
 
+struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh);
 /* With t->mu. stateid NULL: any of that file. And: those that stay with it are dropped, without CLOSE. */
 struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
 						const stateid4 *stateid);

@@ -3,7 +3,7 @@
  * OPENs that stay at the server when their file is closed, and are used again: under a delegation (nfs4_delegs.h)
  * a further open() makes no call.
  *
- *      OPEN, to read: the delegation's, or under it     in use: the file system's
+ *      OPEN: the delegation's, or sent under it         in use: the file system's
  *                                                         |  ^
  *                              close: nfs4_kept_stays()   |  |  open: nfs4_kept_again()
  *                                                         v  |
@@ -19,9 +19,14 @@
  * unlock it, and the next open() would find the file locked, by nobody. And marks of locks that were lost go with
  * their open: they make no other open file fail.
  *
+ * Under a delegation to write OPENs that write stay as well, and each is for opens of its kind. What open()
+ * means beyond that does not depend on OPEN: the kernel cuts the file (O_TRUNC) by a SETATTR of its own, knows who
+ * appends, and refuses to run what is open for writing here (ETXTBSY). At the server the file counts as open for
+ * writing; who runs it there has the delegation recalled before, and these closed with it.
+ *
  * The user who opens it again is the one who has opened it, with the same groups; and what ACCESS has granted
- * to him then, to read or to execute, holds as long as the delegation: a server recalls it before it changes
- * mode, owner or list. That is so for an OPEN that has brought the delegation, and for those that were sent
+ * to him then, to read or to execute, and OPEN, to write, holds as long as the delegation: a server recalls it
+ * before it changes mode, owner or list. That is so for an OPEN that has brought the delegation, and for those that were sent
  * under it (nfs_open.under), not for older ones. It need not recall it for a change by this mount itself
  * (RFC 8881, section 10.4.4; Linux does not): the file system drops it before one, and when an OPEN ends beside
  * one (promised_opened()). (A user who has lost a group at the server keeps what he has, as with all clients
@@ -90,12 +95,18 @@ static bool kept_was_locked(const struct nfs_open *o)
 	return was;
 }
 
+/* Under one to read nobody writes. */
+static bool kept_is_for(const struct nfs4_delegation *d, uint32_t access)
+{
+	return access == OPEN4_SHARE_ACCESS_READ || nfs_delegation_writes(d->d.number);
+}
+
 static bool kept_may_stay_locked(const struct nfs4_delegs *t, const struct nfs4_delegation *d,
 				 const struct nfs_open *o)
 {
-	return d && d->state == NFS4_HELD && d->number == o->under && d->d.file == o->file &&
-	       d->nkept < NFS4_KEPT_OF_ONE && t->nkept < NFS4_KEPT_MAX &&
-	       o->access == OPEN4_SHARE_ACCESS_READ && o->rights && kept_is_good(o) && !kept_was_locked(o);
+	return d && d->state == NFS4_HELD && d->d.number == o->under && d->d.file == o->file &&
+	       d->nkept < NFS4_KEPT_OF_ONE && t->nkept < NFS4_KEPT_MAX && kept_is_for(d, o->access) &&
+	       o->rights && kept_is_good(o) && !kept_was_locked(o);
 }
 
 /* ---- lane threads ---- */
@@ -123,25 +134,32 @@ bool nfs4_kept_stays(struct nfs_server *s, struct nfs_open *o)
 }
 
 static struct nfs_open *kept_find_locked(const struct nfs4_delegation *d, const struct rpc_cred *cred,
-					 uint32_t rights)
+					 uint32_t access, uint32_t rights)
 {
 	list_for_each_entry(struct nfs_open, o, &d->kept, kept)
-		if (kept_is_good(o) && !(rights & ~o->rights) && rpc_cred_same(&o->cred, cred))
+		if (o->access == access && kept_is_good(o) && !(rights & ~o->rights) && rpc_cred_same(&o->cred, cred))
 			return o;
 	return NULL;
 }
 
-struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
-				 const struct rpc_cred *cred, bool exec)
+/* What ACCESS must have granted. That he may write, OPEN itself has said. */
+static uint32_t kept_rights(uint32_t access, bool exec)
 {
+	return exec ? ACCESS4_EXECUTE : access & OPEN4_SHARE_ACCESS_READ ? ACCESS4_READ : 0;
+}
+
+struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f, uint64_t delegation,
+				 const struct rpc_cred *cred, int flags, bool exec)
+{
+	uint32_t access = nfs4_share_access(flags);
 	struct nfs4_delegs *t = kept_table(s);
 	struct nfs_open *o = NULL;
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
-	if (d && d->state == NFS4_HELD && d->number == delegation)
-		o = kept_find_locked(d, cred, exec ? ACCESS4_EXECUTE : ACCESS4_READ);
+	if (d && d->state == NFS4_HELD && d->d.number == delegation)
+		o = kept_find_locked(d, cred, access, kept_rights(access, exec));
 	if (o)
 		kept_take_locked(t, d, o);
 	pthread_mutex_unlock(&t->mu);

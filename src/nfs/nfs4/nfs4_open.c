@@ -9,7 +9,7 @@ enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
 
 /* ---- OPEN ---- */
 
-static uint32_t share_access(int flags)
+uint32_t nfs4_share_access(int flags)
 {
 	switch (flags & O_ACCMODE) {
 	case O_WRONLY: return OPEN4_SHARE_ACCESS_WRITE;
@@ -66,9 +66,9 @@ static bool_t encode_open(struct nfs_call *c, XDR *x)
 	if (c->eng.step == STEP_ACCESS)
 		return encode_look(c, x, c->args.fh);
 	pick_owner(c);
-	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, nfs4_share_access(c->args.file.flags));
 	if (nfs4_delegs_ask(c))
-		a.share_access = OPEN4_SHARE_ACCESS_READ | nfs4_delegs_wanted(c);
+		a.share_access = nfs4_share_access(c->args.file.flags) | nfs4_delegs_wanted(c);
 	a.claim.claim = CLAIM_FH;
 	return nfs4_begin_named(c, x, 5, true) && put_open(x, &a) && put_look(x) &&
 	       nfs4_put_name_again(c, x);
@@ -88,7 +88,7 @@ static int take_open(struct nfs_call *c, const struct nfs_fh *fh, const OPEN4res
 	int rc;
 
 	if (!c->open)
-		c->open = nfs4_open_new(c, share_access(c->args.file.flags));
+		c->open = nfs4_open_new(c, nfs4_share_access(c->args.file.flags));
 	if (!c->open)
 		return -ENOMEM;
 	c->open->stateid = r->OPEN4res_u.resok4.stateid;
@@ -240,7 +240,7 @@ static bool_t encode_create(struct nfs_call *c, XDR *x)
 	if (c->eng.step == STEP_ACCESS)
 		return encode_look(c, x, &c->res.fh);
 	pick_owner(c);
-	start_open(c, &a, &nfs4_call(c)->owner, share_access(c->args.file.flags));
+	start_open(c, &a, &nfs4_call(c)->owner, nfs4_share_access(c->args.file.flags));
 	a.openhow.opentype = OPEN4_CREATE;
 	a.claim.claim = CLAIM_NULL;
 	a.claim.open_claim4_u.file = nfs_ref_str(c->args.name);
