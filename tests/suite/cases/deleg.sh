@@ -136,7 +136,7 @@ rm -f "$SERVER_WORK"/kept.*
 # ---- attributes ----
 
 mount_up deleg,acregmin=1,acregmax=1
-"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
+"$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS,nodeleg" >>"$LOG" 2>&1 & other_daemon=$!
 until_true "the second mount" mountpoint -q "$other"
 nr=0
 until_true "a delegation" gives_one
