@@ -132,6 +132,7 @@ static int prepare_fs(struct mount *m, struct errbuf *eb)
 		.debug = o->debug,
 		.posix_locks = setup_server_locks(o, OPT_LOCAL_POSIX),
 		.flock_locks = setup_server_locks(o, OPT_LOCAL_FLOCK),
+		.late_data = !o->delegflush,
 		.mount = unmounter_mount,
 		.read_ahead = unmounter_read_ahead,
 		.write_back = unmounter_write_back,

@@ -55,7 +55,7 @@ struct options {
 	unsigned rsize, wsize;
 	unsigned readahead;     /* bytes; 0: off */
 	bool rdirplus, acl;
-	bool nolock, deleg;
+	bool nolock, deleg, delegflush;
 	int local_lock;         /* enum opt_local_lock, several */
 
 	/* RDMA */

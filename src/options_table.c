@@ -156,6 +156,8 @@ const struct row opt_table[] = {
 	{ "deleg", g_server, "ask for delegations of files that are opened",
 	  SETS(deleg, true) },
 	{ "nodeleg", g_server, "ask for none", DEFAULT(deleg, false) },
+	{ "delegflush", g_server, "close() waits for the server under a delegation, too", DEFAULT(delegflush, true) },
+	{ "nodelegflush", g_server, "not under one to write", SETS(delegflush, false) },
 	{ "local_lock", g_server, "which locks are local even so", WORD(local_lock, local_lock_words, 0) },
 	{ "acl", g_server, "the server's access control lists", SETS(acl, true) },
 	{ "noacl", g_server, "the server is not asked for them", DEFAULT(acl, false) },

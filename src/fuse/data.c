@@ -280,6 +280,16 @@ static void data_synced(struct vfs_op *op)
 	data_report(fs_req_of(op), true);
 }
 
+/* The server says so before anybody else reads the file or asks how long it is, and the answer to that is that
+ * what was written is on stable storage, or how much it is (vfs/delegations.c, vfs/promised.h). So nobody sees whether
+ * that was before close(). */
+static bool data_may_follow(const struct fs_req *r)
+{
+	const struct fs *fs = fs_of_req(r);
+
+	return fs->cfg.late_data && nfs_delegation_writes(nfs_delegated(&fs->vfs.cl->server, &r->op.ino->file));
+}
+
 void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs_req *r = fs_req_file(req, fi);
@@ -288,8 +298,10 @@ void fs_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	believed_goes_on(r->op.ino, fuse_req_ctx(req)->pid);
 	r->fi.lock_owner = fi->lock_owner;
-	if (fs_file_of(r->op.file)->writes || believed_of(r->op.ino)->solo)
+	if ((fs_file_of(r->op.file)->writes || believed_of(r->op.ino)->solo) && !data_may_follow(r))
 		behind_settle(&r->op, r->op.ino, true, data_flushed);
+	else if (fs_file_of(r->op.file)->writes)
+		data_flushed(&r->op);
 	else
 		data_unlock(r, fs_end_status);
 }

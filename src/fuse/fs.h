@@ -21,6 +21,7 @@ struct fs_config {
 	enum fs_lookupcache lookupcache;
 	bool debug;                     /* libfuse logs each request */
 	bool posix_locks, flock_locks;  /* the server has fcntl()'s locks; flock()'s */
+	bool late_data;                 /* what was written may be sent after close(), under a delegation to write */
 	/* Of a process that keeps the privileges for it. NULL: for tests.
 	 *   mount       mounts with these options and this max_read. A descriptor of /dev/fuse,
 	 *               or -errno with eb set; eb set besides a descriptor: a warning

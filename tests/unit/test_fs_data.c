@@ -157,8 +157,20 @@ static const struct nfs_opdef getattr_op = {
 	.proc = 3,
 };
 
+static uint64_t delegated(const struct nfs_server *s, struct nfs_file *f)
+{
+	(void)s;
+	return atomic_load(&f->delegation);
+}
+
+static void drop_delegation(struct nfs_server *s, const struct nfs_file *f)
+{
+	(void)s;
+	cr_assert_not(nfs_delegation_writes(atomic_load(&f->delegation)), "one to write stays");
+}
+
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1,
+	.name = "test", .prog = 1, .vers = 1, .delegated = delegated, .delegation_drop = drop_delegation,
 	.ops = {
 		[NFS_OP_READ] = &data_op, [NFS_OP_WRITE] = &data_op, [NFS_OP_COMMIT] = &data_op,
 		[NFS_OP_OPEN] = &open_op, [NFS_OP_GETATTR] = &getattr_op,
@@ -858,6 +870,38 @@ Test(fs_data_past_behind, pages_of_others)
 	ask(FUSE_FLUSH, &in, sizeof(in));
 	lane_play_run(5);
 	behind_tick(&fl->vl, mono_ns());  /* the lane looks after the file no more */
+}
+
+/* close() of a file with a delegation to write, if the option says so: the data follows. fsync() waits for it. */
+Test(fs_data_past_behind, close_under_a_delegation)
+{
+	struct fuse_flush_in in = { .fh = fh };
+	struct fuse_fsync_in sync = { .fh = fh };
+
+	/* The option is not there; the delegation is not to write. */
+	atomic_store(&fs.root->file.delegation, 1 | NFS_DELEGATION_WRITES);
+	write_past(0);
+	expect_write(0, 4096, 4096, true, 1);
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	lane_play_run(1);
+	fs.cfg.late_data = true;
+	atomic_store(&fs.root->file.delegation, 1);
+	write_past(0);
+	expect_write(0, 4096, 4096, true, 1);
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	lane_play_run(1);
+	atomic_store(&fs.root->file.delegation, 1 | NFS_DELEGATION_WRITES);
+	write_past(0);
+	ask(FUSE_FLUSH, &in, sizeof(in));
+	cr_assert(answer.count == 1 && answer.error == 0);
+	cr_assert(behind_holds(fs.root));
+	expect_write(0, 4096, 4096, true, 1);
+	ask(FUSE_FSYNC, &sync, sizeof(sync));
+	lane_play_run(1);
+	cr_assert(answer.count == 1 && answer.error == 0 && !behind_holds(fs.root));
+	atomic_store(&fs.root->file.delegation, 0);
+	lane_play_run(5);
+	behind_tick(&fl->vl, mono_ns());
 }
 
 /* A mapping's pages may be written back through any open that can write. */
