@@ -108,6 +108,22 @@ printf last >&3 || fail write
 equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" last "what is read then"
 exec 3<&-
 
+# ---- what is written follows close() ----
+
+mount_down
+mount_up deleg,nodelegflush,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
+late=0
+for (( n = 0; n < 5; n++ )); do
+	until_true "a delegation to write" gives_one
+	before=$(( $(calls WRITE) + $(calls COMMIT) ))
+	printf "late %s" "$n" >&3 || fail write
+	exec 3<&-
+	(( $(calls WRITE) + $(calls COMMIT) > before )) || (( late++ )) || true
+	equal "$(<"$WORK/file.$nr")" "late $n" "what was written before close()"
+	equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" "late $n" "what another client reads then"
+done
+at_least "$late" 1 "files that were closed before they were written"
+
 # ---- the end ----
 
 until_true "a delegation at the end" gives_one
