@@ -9,8 +9,8 @@ clients=/proc/fs/nfsd/clients
 other=$TMPDIR/other
 mkdir "$other"
 trap 'end_all; umount -l "$other" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
-# This mount's: the other one asks for none.
-delegations() { cat "$clients"/*/states | grep -c 'type: deleg'; }
+# This mount's of files: the other one asks for none. (A directory's path is one from the root.)
+delegations() { cat "$clients"/*/states | grep 'type: deleg' | grep -cv 'filename: "/'; }
 none() { (( $(delegations) == 0 )); }
 gives() { echo "$1" >"$SERVER_WORK/file.$1"; cat "$WORK/file.$1" >"$TMPDIR/read" && (( $(delegations) > 0 )); }
 gives_one() { gives "$(( ++nr ))"; }
