@@ -41,14 +41,19 @@ does() {
 	after=$(all)
 }
 # costs CALLS COMMAND...
+# What is believed, and a delegation that nobody uses, end with the lease, which is 10 s here; a guest among others
+# may take as long for the question. So what costs nothing may cost something at first.
 costs() {
-	local before after
-	does "${@:2}"
-	has_cost "$@"
+	local before after i
+	for (( i = 0; i < 5; i++ )); do
+		does "${@:2}"
+		(( $1 != 0 )) || has_cost 0 || continue
+		break
+	done
+	has_cost "$1" || fail "'${*:2}' took other calls than $1: $(diff <(echo "$before") <(echo "$after"))"
 }
 has_cost() {
-	awk -v n="$1" '{ n += (NR == FNR ? 1 : -1) * $NF } END { exit n != 0 }' <(echo "$before") <(echo "$after") ||
-		fail "'${*:2}' took other calls than $1: $(diff <(echo "$before") <(echo "$after"))"
+	awk -v n="$1" '{ n += (NR == FNR ? 1 : -1) * $NF } END { exit n != 0 }' <(echo "$before") <(echo "$after")
 }
 # This mount's OPENs at the server.
 opens() { cat "$clients"/*/states | grep -c 'type: open'; }
@@ -96,7 +101,7 @@ uncached() {
 	costs 1 stat -c %s "$WORK/new.$nr"
 	does reads "$WORK/new.$nr"
 	(( $(delegations) > has )) || return
-	has_cost 2 reads "$WORK/new.$nr"
+	has_cost 2 || fail "a first open took other calls than 2: $(diff <(echo "$before") <(echo "$after"))"
 }
 until_true "a delegation of a new file" uncached
 costs 0 reads "$WORK/new.$nr"
