@@ -168,7 +168,7 @@ bool nfs4_delegs_any_due(const struct nfs_server *s);
 struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
 void nfs4_delegs_return_ends(struct nfs_call *c);
 
-/* OPEN4_SHARE_ACCESS_* of O_ACCMODE: nfs4_open.c. */
+/* OPEN4_SHARE_ACCESS_* of O_ACCMODE: nfs4_state.c. */
 uint32_t nfs4_share_access(int flags);
 /* Members of struct nfs_version: nfs4_kept.c. */
 bool nfs4_kept_stays(struct nfs_server *s, struct nfs_open *o);

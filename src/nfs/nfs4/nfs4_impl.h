@@ -441,8 +441,7 @@ void nfs4_delegation_note(struct nfs_call *c, const open_delegation4 *d);
 int nfs4_delegation_first(struct nfs_call *c, int rc);
 bool_t nfs4_delegation_encode(struct nfs_call *c, XDR *x);
 int nfs4_delegation_decode(struct nfs_call *c, XDR *x);
-extern const struct nfs_opdef nfs4_op_delegreturn;
-extern const struct nfs_opdef nfs4_op_get_dir_delegation;        /* nfs4_dirdeleg.c */
+extern const struct nfs_opdef nfs4_op_delegreturn, nfs4_op_get_dir_delegation;
 
 /* ---- nfs4_belief.c ---- */
 

@@ -9,15 +9,6 @@ enum { STEP_OPEN, STEP_SETATTR, STEP_GETATTR, STEP_ACCESS };
 
 /* ---- OPEN ---- */
 
-uint32_t nfs4_share_access(int flags)
-{
-	switch (flags & O_ACCMODE) {
-	case O_WRONLY: return OPEN4_SHARE_ACCESS_WRITE;
-	case O_RDWR:   return OPEN4_SHARE_ACCESS_BOTH;
-	default:       return OPEN4_SHARE_ACCESS_READ;
-	}
-}
-
 /* What all OPENs have in common. `owner` must stay valid until the arguments are
  * encoded. */
 static void start_open(struct nfs_call *c, OPEN4args *a, const uint64_t *owner, uint32_t access)

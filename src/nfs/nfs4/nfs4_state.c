@@ -22,6 +22,7 @@
  * I/O sends the stateid with seqid 0, "the current one" (RFC 8881, section 8.2.2), because
  * a call on another connection may overtake one that changes the seqid.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -121,6 +122,15 @@ struct nfs_open *nfs4_next_open(struct nfs4_client *n, struct nfs_open *o)
 }
 
 /* ---- their life ---- */
+
+uint32_t nfs4_share_access(int flags)
+{
+	switch (flags & O_ACCMODE) {
+	case O_WRONLY: return OPEN4_SHARE_ACCESS_WRITE;
+	case O_RDWR:   return OPEN4_SHARE_ACCESS_BOTH;
+	default:       return OPEN4_SHARE_ACCESS_READ;
+	}
+}
 
 struct nfs_open *nfs4_open_new(struct nfs_call *c, uint32_t access)
 {
