@@ -375,6 +375,7 @@ Test(vfs_delegs_write, opens_beside_own_writes)
 	vfs_play_write(f, 0, 10, false, false);
 	reply_to_everything();
 	cr_assert(number, "it stays");
+	vfs_play_close(vfs_answer.file);
 	g = open_it(O_RDONLY);
 	vfs_play_close(g);
 	recall();
@@ -384,6 +385,7 @@ Test(vfs_delegs_write, opens_beside_own_writes)
 	vfs_play_write(f, 0, 10, false, false);
 	reply_to_everything();
 	cr_assert_not(number, "what OPEN has granted may be older than a chmod");
+	vfs_play_close(vfs_answer.file);
 }
 
 /* ---- opens ---- */

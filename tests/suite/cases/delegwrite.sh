@@ -16,7 +16,8 @@ nr=0
 gives_one() {
 	local before
 	before=$(delegations w)
-	echo old >"$SERVER_WORK/file.$(( ++nr ))"
+	(( ++nr ))
+	echo old >"$SERVER_WORK/file.$nr"
 	exec 3<>"$WORK/file.$nr" || fail open
 	(( $(delegations w) > before )) && return
 	exec 3<&-
