@@ -73,6 +73,7 @@ static void dirnames_put_locked(struct dirnames *t, const struct vfs_op *op, con
 {
 	struct dirname *old = dirnames_find_locked(t, op->ino->id, op->name), *n;
 	size_t size = strlen(op->name) + 1;
+	uint32_t hash;
 
 	if (!old && t->n >= DIRNAMES_MAX)
 		old = container_of(t->all.next, struct dirname, node);
@@ -86,8 +87,8 @@ static void dirnames_put_locked(struct dirnames *t, const struct vfs_op *op, con
 	n->quiet = op->quiet;
 	n->fh = *fh;
 	memcpy(n->text, op->name, size);
-	n->by_name.hash = dirnames_hash(n->dir, n->text);
-	hash_add(hash_chain(t->by_name, n->by_name.hash), &n->by_name, n->by_name.hash);
+	hash = dirnames_hash(n->dir, n->text);
+	hash_add(hash_chain(t->by_name, hash), &n->by_name, hash);
 	list_add_tail(&t->all, &n->node);
 	t->n++;
 }

@@ -60,45 +60,41 @@ static struct nfs_attr promised_attr_now(const struct inode *ino, const struct p
 	return attr;
 }
 
-bool promised_attr(struct vfs_op *op, bool birth)
+/* quiet, reads: the inode's, from before. */
+static bool promised_get(const struct vfs_op *op, struct inode *ino, uint64_t delegation, uint64_t quiet,
+			 unsigned reads, bool birth, struct nfs_results *res)
 {
 	struct inode_table *t = &op->vl->vfs->inodes;
 	const struct promised *p;
 	bool is;
 
-	op->attr.reads = atomic_load(&op->ino->reads);
-	op->quiet = ownchange_changes(t, op->ino);
-	inode_lock(t, op->ino);
-	p = op->ino->promised;
-	is = promised_holds_locked(op->ino, op->quiet, op->attr.delegation) && p->reads == op->attr.reads && promised_is_settled(p) &&
+	inode_lock(t, ino);
+	p = ino->promised;
+	is = promised_holds_locked(ino, quiet, delegation) && p->reads == reads && promised_is_settled(p) &&
 	     (!birth || p->born);
 	if (is) {
-		op->call.res.attr = promised_attr_now(op->ino, p);
-		op->call.res.has_btime = p->has_btime;
-		op->call.res.btime = p->btime;
+		res->attr = promised_attr_now(ino, p);
+		res->has_btime = p->has_btime;
+		res->btime = p->btime;
 	}
-	inode_unlock(t, op->ino);
+	inode_unlock(t, ino);
 	return is;
+}
+
+bool promised_attr(struct vfs_op *op, bool birth)
+{
+	op->attr.reads = atomic_load(&op->ino->reads);
+	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
+	return promised_get(op, op->ino, op->attr.delegation, op->quiet, op->attr.reads, birth, &op->call.res);
 }
 
 bool promised_attr_of(struct vfs_op *op, struct inode *ino)
 {
-	struct inode_table *t = &op->vl->vfs->inodes;
 	uint64_t delegation = nfs_delegated(op->vl->lane->target.server, &ino->file);
-	uint64_t quiet = ownchange_changes(t, ino);
+	uint64_t quiet = ownchange_changes(&op->vl->vfs->inodes, ino);
 	unsigned reads = atomic_load(&ino->reads);
-	const struct promised *p;
-	bool is;
 
-	if (!delegation)
-		return false;
-	inode_lock(t, ino);
-	p = ino->promised;
-	is = promised_holds_locked(ino, quiet, delegation) && p->reads == reads && promised_is_settled(p);
-	if (is)
-		op->call.res.attr = promised_attr_now(ino, p);
-	inode_unlock(t, ino);
-	return is;
+	return delegation && promised_get(op, ino, delegation, quiet, reads, false, &op->call.res);
 }
 
 /* Without memory nothing is kept. */

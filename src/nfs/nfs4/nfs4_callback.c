@@ -13,9 +13,8 @@
  * There are no layouts, so what is about one is refused as RFC 8881 says. There are delegations (nfs4_delegs.h),
  * if they are asked for. What the server asks of a file with one to write (CB_GETATTR) the file system knows, and
  * says without waiting: vfs/promised.h. What it does not know for sure is SERVERFAULT, and the server recalls the
- * delegation: servers answer others with what they get here. Without that option, one
- * that comes even so is returned by the open that it comes with (nfs4_delegation.c), whether it is
- * recalled or not.
+ * delegation: servers answer others with what they get here. One that comes although none is asked for is
+ * returned by the open that it comes with (nfs4_delegation.c), whether it is recalled or not.
  *
  * Arguments of an operation that is not supported are not looked at: it ends the COMPOUND.
  */
