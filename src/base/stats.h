@@ -57,6 +57,7 @@
 	X(DELEGS_WRITE,       "delegs.write",        "delegations to write that the server has given") \
 	X(DELEGS_ASKED,       "delegs.asked",        "questions of the server about a file with one to write, answered") \
 	X(LOCKS_FREED,        "locks.freed",         "times that the server said a lock may be free") \
+	X(LOCKS_GRANTED,      "locks.granted",       "locks that needed no call, under delegations to write") \
 	X(COPIES_ENDED,       "copies.ended",        "times that the server said a copy has ended") \
 	X(ARENA_BYTES,        "arena.bytes",         "memory that all buffers use now") \
 	X(ARENA_MOST,         "arena.most_bytes",    "memory that they may use") \

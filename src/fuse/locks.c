@@ -17,7 +17,9 @@
  * Before the answer the kernel forgets the attributes, and drops all pages (dropper.h). It is not left to
  * the next read(), which sees another mtime: that sets the attributes first, and drops the pages then, and
  * one of another process that comes in between finds good attributes, and old pages. Mappings show what
- * has changed; what was written to one is sent by msync() before the unlock.
+ * has changed; what was written to one is sent by msync() before the unlock. (A lock that this mount has granted
+ * itself, and not the first one under its delegation, needs nothing of that: what the kernel has is what the
+ * file is.)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +59,7 @@ void fs_locks_on_signal(struct loop_msg *m)
 
 static void lock_answer(struct fs_req *r)
 {
+	vfs_lock_known(&r->op);
 	fs_end_status(&r->op);
 }
 
@@ -65,7 +68,7 @@ static void lock_end(struct vfs_op *op)
 	struct fs_req *r = fs_req_of(op);
 	struct believed *b = believed_of(op->ino);
 
-	if (op->call.res.status || op->lock.type == NFS_RANGE_NONE || !r->req) {
+	if (op->call.res.status || op->lock.type == NFS_RANGE_NONE || !r->req || op->lock.unchanged) {
 		fs_end_status(op);
 		return;
 	}
@@ -73,7 +76,7 @@ static void lock_end(struct vfs_op *op)
 	vfs_lock_told(op);
 	believed_lock_end(&op->vl->vfs->inodes, op->ino, op->call.res.has_attr ? &op->call.res.attr : NULL);
 	if (b->solo) {
-		fs_end_status(op);
+		lock_answer(r);
 		return;
 	}
 	believed_locked(op->ino);

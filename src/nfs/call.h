@@ -100,6 +100,13 @@ struct nfs_lane;
 struct nfs_client;
 struct nfs_target;
 
+/* What becomes of a call for a lock (nfs_lock_here()). */
+enum nfs_lock_here {
+	NFS_LOCK_SENT,          /* it is to be sent */
+	NFS_LOCK_HERE,          /* it has its results */
+	NFS_LOCK_LATER,         /* neither now; the file's delegation is to be returned */
+};
+
 /* Flags of a call. */
 enum {
 	NFS_CALL_CONTROL = 1,   /* a control call: recovery of state; passes calls that are held */
@@ -207,7 +214,7 @@ struct nfs_args {
 			/* Of the others: one for each kind. GETACL fills them in. */
 			struct nfs_acl *lists;
 		} acl;
-		struct nfs_delegation *delegation;      /* DELEGRETURN: from nfs_delegation_take() */
+		struct nfs_delegation *delegation;      /* CLAIM, DELEGRETURN: from nfs_delegation_take() */
 		void *version;                  /* the version's own operations */
 	};
 };
@@ -265,6 +272,8 @@ struct nfs_results {
 		struct nfs_lock_results {
 			bool held;              /* LOCK, LOCKU: the owner has any lock of the file */
 			bool had;               /* LOCK: it had one in that range before */
+			uint64_t under;         /* LOCK: the delegation by which it was granted without the
+						 * server; the caller clears it */
 			/* LOCK, LOCKT with -EAGAIN: what is in the way, as the server says */
 			bool write;
 			uint64_t offset, length;

@@ -61,7 +61,7 @@ static void engine_finish(struct nfs_call *c, int status)
 	c->res.status = c->eng.undo ? c->eng.undo : status;
 	if (c->open && c->op == NFS_OP_CLOSE)
 		nfs_open_drop(c);
-	else if (c->op == NFS_OP_DELEGRETURN)
+	else if (c->op == NFS_OP_DELEGRETURN || c->op == NFS_OP_CLAIM)
 		c->target->server->version->delegation_ends(c);
 	c->done(c);
 }

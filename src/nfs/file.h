@@ -40,6 +40,7 @@ struct nfs_file {
 	struct nfs_fh fh;
 	_Atomic unsigned refs;
 	_Atomic unsigned opens;         /* how many there are of version 4 */
+	_Atomic unsigned locked;        /* by how many of these LOCK was sent */
 	_Atomic uint64_t delegation;    /* the number of the one that is held; 0: none is */
 	_Atomic uint64_t accessed_ns;   /* when it was last read under one with NFS_DELEGATION_TIMES, since the epoch;
 					 * or 0 */

@@ -309,6 +309,28 @@ static inline struct nfs_open *nfs_delegation_open(const struct nfs_lane *l, str
 	return l->target.server->version->delegation_open(l->target.server, d, cred);
 }
 
+/* Lane thread: LOCK, LOCKT or LOCKU is going to be sent. */
+static inline enum nfs_lock_here nfs_lock_here(struct nfs_server *s, struct nfs_call *c)
+{
+	return s->client->cfg.delegations && s->version->lock_here ? s->version->lock_here(s, c) : NFS_LOCK_SENT;
+}
+
+/* Lane thread: an open whose locks the server has to get, before it gets what the caller has taken: CLAIM.
+ * NULL: there is none any more. */
+static inline struct nfs_open *nfs_delegation_locked(const struct nfs_lane *l, struct nfs_delegation *d,
+						     struct rpc_cred *cred)
+{
+	const struct nfs_version *v = l->target.server->version;
+
+	return v->delegation_locked ? v->delegation_locked(l->target.server, d, cred) : NULL;
+}
+
+/* Lane thread: the caller does not return it after all. */
+static inline void nfs_delegation_later(const struct nfs_lane *l, struct nfs_delegation *d)
+{
+	l->target.server->version->delegation_later(l->target.server, d);
+}
+
 /* The end of the mount, while the lanes are there: all are to be returned. */
 static inline void nfs_undelegate_all(struct nfs_server *s)
 {

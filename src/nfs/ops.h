@@ -88,6 +88,8 @@ enum nfs_effects {
 	/* Of versions 4.1 and 4.2: */ \
 	OP(GET_DIR_DELEGATION, 0)       /* fh, which is a struct nfs_file's -> that file's delegation. -EAGAIN: \
 				 * the server gives none now */ \
+	OP(CLAIM, 0)            /* fh, open, delegation: the server gets the locks that were granted by that open \
+				 * without it. open is gone then */ \
 	OP(DELEGRETURN, NFS_AFTER_HELD | NFS_AFTER_STABLE) \
 				/* fh, delegation, which is gone then, or due again, whatever the status */
 

@@ -112,7 +112,7 @@ struct nfs_version {
 	void (*open_free)(struct nfs_open *o);
 	/* Delegations: called only if nfs_config.delegations is set, or there is one. Lane thread: is one
 	 * due, because the server wants it back, or nobody needs it? It is the caller's from now on, for
-	 * DELEGRETURN (NULL: there is none). And the end of that operation, before done(). */
+	 * DELEGRETURN (NULL: there is none). And the end of that operation, or of CLAIM, before done(). */
 	bool (*delegations_due)(const struct nfs_server *s);
 	struct nfs_delegation *(*delegation_take)(struct nfs_server *s);
 	void (*delegation_ends)(struct nfs_call *c);
@@ -132,6 +132,14 @@ struct nfs_version {
 				       const struct rpc_cred *cred, int flags, bool exec);
 	struct nfs_open *(*delegation_open)(struct nfs_server *s, struct nfs_delegation *d,
 					    struct rpc_cred *cred);
+	/* LOCK, LOCKT or LOCKU is going to be sent: if it needs no server, it has its results now. NULL: always sent. */
+	enum nfs_lock_here (*lock_here)(struct nfs_server *s, struct nfs_call *c);
+	/* An open with locks that were granted so under a delegation that the caller has taken, and who has opened
+	 * it: CLAIM is to be sent; NULL: there is none any more. And: the caller gives the delegation back, without
+	 * DELEGRETURN: it is due again. */
+	struct nfs_open *(*delegation_locked)(struct nfs_server *s, struct nfs_delegation *d,
+					      struct rpc_cred *cred);
+	void (*delegation_later)(struct nfs_server *s, struct nfs_delegation *d);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -EAGAIN: there is none until

@@ -18,23 +18,32 @@
  *                          the server says.
  *   it revokes the delegation      The WRITEs go by the opens' stateids, or fail if these are revoked as well.
  *
+ * Locks that were granted under one to write without the server (nfs/nfs4/nfs4_granted.c) are the server's before it
+ * goes back, open by open (CLAIM). Operations for locks of that file wait meanwhile (start.c), and no others do.
+ *
  * One to read waits for nothing: there are servers that let a WRITE of its holder wait for its return.
  */
+#include <errno.h>
 #include <string.h>
 #include "vfs/vfs_impl.h"
 
 /* A lane returns so many at a time: it has other things to do, too. */
 #define DELEGATIONS_MOST 64u
 
-static void delegations_returned(struct vfs_op *op)
+static void delegations_end(struct vfs_op *op)
 {
 	struct vfs_lane *vl = op->vl;
 
-	if (op->call.res.status)
-		log_debug("DELEGRETURN: %s", strerror(-op->call.res.status));
 	vl->returning--;
 	vfs_op_free(op);
 	delegations_return(vl);
+}
+
+static void delegations_returned(struct vfs_op *op)
+{
+	if (op->call.res.status)
+		log_debug("DELEGRETURN: %s", strerror(-op->call.res.status));
+	delegations_end(op);
 }
 
 static void delegations_closed(struct vfs_op *op)
@@ -67,6 +76,34 @@ static struct inode *delegations_writes(const struct nfs_delegation *d)
 	return nfs_delegation_writes(d->number) && inode_ref_live(ino) ? ino : NULL;
 }
 
+static void delegations_claim(struct vfs_op *op);
+
+static void delegations_claimed(struct vfs_op *op)
+{
+	if (op->call.res.status != -ENOTCONN && op->call.res.status != -ESHUTDOWN) {
+		delegations_claim(op);
+		return;
+	}
+	nfs_delegation_later(op->vl->lane, op->call.args.delegation);
+	delegations_end(op);
+}
+
+/* The next step of its return: locks that the server does not have, or DELEGRETURN. */
+static void delegations_claim(struct vfs_op *op)
+{
+	struct nfs_delegation *d = op->call.args.delegation;
+
+	op->call.open = nfs_delegation_locked(op->vl->lane, d, &op->cred);
+	if (op->call.open) {
+		vfs_start(op, NFS_OP_CLAIM, delegations_claimed);
+		return;
+	}
+	while (delegations_close_one(op->vl, d))
+		;
+	op->cred = d->cred;
+	vfs_start(op, NFS_OP_DELEGRETURN, delegations_returned);
+}
+
 static bool delegations_return_one(struct vfs_lane *vl)
 {
 	struct vfs_op *op = vfs_op_new(vl);
@@ -77,14 +114,11 @@ static bool delegations_return_one(struct vfs_lane *vl)
 			vfs_op_free(op);
 		return false;
 	}
-	while (delegations_close_one(vl, d))
-		;
-	op->cred = d->cred;
 	op->ino = delegations_writes(d);
 	op->call.args.fh = &d->file->fh;
 	op->call.args.delegation = d;
 	vl->returning++;
-	vfs_start(op, NFS_OP_DELEGRETURN, delegations_returned);
+	delegations_claim(op);
 	return true;
 }
 
@@ -107,7 +141,8 @@ void delegations_on_due(struct loop_msg *m)
 static bool delegations_any_leaves(struct vfs_lane *vl, uint64_t now_ns)
 {
 	list_for_each_entry(struct vfs_op, op, &vl->active, node)
-		if (op->calling && op->done == delegations_returned && vfs_leave_lane(&op->call, now_ns))
+		if (op->calling && (op->done == delegations_returned || op->done == delegations_claimed) &&
+		    vfs_leave_lane(&op->call, now_ns))
 			return true;
 	return false;
 }

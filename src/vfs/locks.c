@@ -19,9 +19,6 @@
 
 /* ---- who has locks of a file ---- */
 
-static bool locks_close(struct vfs_lane *vl, struct file *f,
-			void (*closed)(struct vfs_lane *vl, struct file *f));
-
 static struct vfs_locks *locks_make(struct inode *ino)
 {
 	struct vfs_locks *l = locks_of(ino), *was = NULL;
@@ -41,7 +38,7 @@ static struct vfs_locks *locks_make(struct inode *ino)
 	return was;
 }
 
-static void owner_end_locked(struct lock_owner *o)
+void locks_owner_end_locked(struct lock_owner *o)
 {
 	list_del(&o->node);
 	free(o);
@@ -79,7 +76,7 @@ enum claim { CLAIMED, CLAIM_BUSY, CLAIM_NOTHING, CLAIM_NO_MEMORY };
 static enum claim nothing_locked(struct vfs_op *op, struct lock_owner *o)
 {
 	if (o && op->lock.all && o->file == op->file)
-		owner_end_locked(o);
+		locks_owner_end_locked(o);
 	return CLAIM_NOTHING;
 }
 
@@ -138,7 +135,7 @@ void op_lock_begins(struct vfs_op *op)
 
 /* ---- calls ---- */
 
-static void locks_call(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
+void locks_call(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op))
 {
 	const struct op_lock *k = &op->lock;
 
@@ -165,7 +162,7 @@ static void locks_unlocked_locked(struct vfs_locks *l, struct vfs_op *op)
 		locks_wake_locked(l, op->lock.all ? 0 : op->lock.start,
 				  op->lock.all ? UINT64_MAX : op->lock.last);
 	if (op->lock.all && !status)
-		owner_end_locked(o);
+		locks_owner_end_locked(o);
 }
 
 static void locks_note_unlocked(struct vfs_op *op)
@@ -242,7 +239,7 @@ static void locks_denied(struct vfs_op *op)
 	}
 }
 
-static void locks_locked(struct vfs_op *op)
+static void locks_decide(struct vfs_op *op)
 {
 	struct vfs_locks *l = locks_of(op->ino);
 	int status = op->call.res.status;
@@ -267,6 +264,33 @@ static void locks_locked(struct vfs_op *op)
 	}
 	locks_leave(op, !status);
 	vfs_end(op);
+}
+
+/* A GETATTR that has failed has brought nothing: the lock is granted all the same. */
+static void locks_looked(struct vfs_op *op)
+{
+	op->call.res.status = 0;
+	op->call.res.lock = (struct nfs_lock_results){ .held = true, .had = op->lock.had };
+	locks_decide(op);
+}
+
+static void locks_locked(struct vfs_op *op)
+{
+	struct vfs_locks *l = locks_of(op->ino);
+
+	op->lock.under = op->call.res.status ? 0 : op->call.res.lock.under;
+	if (!op->lock.under) {
+		locks_decide(op);
+		return;
+	}
+	pthread_mutex_lock(&l->mu);
+	op->lock.unchanged = l->under == op->lock.under;
+	pthread_mutex_unlock(&l->mu);
+	op->lock.had = op->call.res.lock.had;
+	if (op->lock.unchanged)
+		locks_decide(op);
+	else
+		vfs_start(op, NFS_OP_GETATTR, locks_looked);
 }
 
 void locks_try(struct vfs_op *op)
@@ -319,6 +343,17 @@ void vfs_lock_told(struct vfs_op *op)
 		inode_note_locked(t, op->ino, attr);
 	ownchange_newer_locked(op->ino);
 	inode_unlock(t, op->ino);
+}
+
+void vfs_lock_known(struct vfs_op *op)
+{
+	struct vfs_locks *l = locks_of(op->ino);
+
+	if (!op->lock.under || !op->call.res.has_attr || op->given_up)
+		return;
+	pthread_mutex_lock(&l->mu);
+	l->under = op->lock.under;
+	pthread_mutex_unlock(&l->mu);
 }
 
 /* ---- LOCKT ---- */
@@ -398,90 +433,4 @@ bool vfs_has_locks(const struct inode *ino)
 		any |= o->held;
 	pthread_mutex_unlock(&l->mu);
 	return any;
-}
-
-/* With mu: an owner of f that has locks; those that have none end. */
-static struct lock_owner *owner_of_file_locked(struct vfs_locks *l, const struct file *f)
-{
-	list_for_each_entry_safe(struct lock_owner, o, tmp, &l->owners, node) {
-		if (o->file != f)
-			continue;
-		if (o->held)
-			return o;
-		owner_end_locked(o);
-	}
-	return NULL;
-}
-
-static void locks_close_next(struct vfs_op *op);
-
-/* Whatever came of it: CLOSE ends it, and with version 3 the client goes on trying (nfs3/nlm.h). */
-static void locks_close_one(struct vfs_op *op)
-{
-	struct vfs_locks *l = locks_of(op->ino);
-	struct lock_owner *o = op->lock.owner;
-
-	pthread_mutex_lock(&l->mu);
-	op->lock.owner = NULL;
-	owner_end_locked(o);
-	pthread_mutex_unlock(&l->mu);
-	locks_close_next(op);
-}
-
-static void locks_close_next(struct vfs_op *op)
-{
-	struct vfs_locks *l = locks_of(op->ino);
-	struct vfs_lane *vl = op->vl;
-	struct file *f = op->lock.through;
-
-	pthread_mutex_lock(&l->mu);
-	op->lock.owner = owner_of_file_locked(l, f);
-	if (op->lock.owner) {
-		op->lock.number = op->lock.owner->number;
-	} else {
-		l->closing--;
-		l->closes++;
-		l->unlocks++;
-		locks_wake_locked(l, 0, UINT64_MAX);
-	}
-	pthread_mutex_unlock(&l->mu);
-	if (op->lock.owner) {
-		locks_call(op, NFS_OP_LOCKU, locks_close_one);
-		return;
-	}
-	op->lock.through = NULL;        /* that was no reference */
-	op->lock.closed(vl, f);
-	vfs_op_free(op);
-}
-
-static bool locks_close(struct vfs_lane *vl, struct file *f,
-			void (*closed)(struct vfs_lane *vl, struct file *f))
-{
-	struct vfs_locks *l = locks_of(f->ino);
-	struct vfs_op *op;
-	bool any;
-
-	pthread_mutex_lock(&l->mu);
-	any = owner_of_file_locked(l, f);
-	l->closing += any;
-	pthread_mutex_unlock(&l->mu);
-	if (!any)
-		return false;
-	op = vfs_op_quiet(vl, f->ino, &f->cred);
-	if (!op) {
-		log_err("the locks of a file could not be given back to the server: out of memory");
-		pthread_mutex_lock(&l->mu);
-		for (struct lock_owner *o; (o = owner_of_file_locked(l, f)); )
-			owner_end_locked(o);
-		l->closing--;
-		pthread_mutex_unlock(&l->mu);
-		return false;
-	}
-	op_lock_begins(op);
-	op->lock.through = f;
-	op->lock.all = true;
-	op->lock.last = UINT64_MAX;
-	op->lock.closed = closed;
-	locks_close_next(op);
-	return true;
 }

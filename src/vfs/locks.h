@@ -25,6 +25,10 @@
  * others: a server's clock may not have ticked between two writes. LOCK brings the attributes. The front
  * end sees to what its other side keeps (vfs_lock_told()).
  *
+ * Under a delegation to write this mount grants locks itself, because nobody else has the file open
+ * (nfs/nfs4/nfs4_granted.c). The first one asks for the attributes, which LOCK would have brought. From then on the
+ * front end knows the file as it is, for as long as the delegation lasts, and with it there is nothing to do.
+ *
  * An operation that nobody waits for any more, and that gets its lock, gives it back; unless it was to
  * change what the owner held there: to unlock that would take away what its program has. Then the
  * stronger one stays, until it is unlocked. The same if the call has ended without an answer.
@@ -56,6 +60,8 @@ struct lock_owner {
 struct vfs_locks {
 	pthread_mutex_t mu;
 	struct list owners, waiters;    /* op_lock.node */
+	uint64_t under;                 /* since a lock that was granted under that delegation the front end
+					 * knows the file as it is; 0: none */
 	unsigned unlocks;               /* LOCKUs that have ended, and what the server has said to be free */
 	unsigned closing, closes;       /* last closes that unlock: under way; ended */
 	/* The last reference to f is gone. true: it had locks, which are unlocked, and then closed()
@@ -82,6 +88,9 @@ struct op_lock {
 	unsigned tries;
 	unsigned unlocks, closes;       /* of vfs_locks, when the call was made */
 	int status;                     /* of LOCK, while LOCKU undoes it */
+	bool had;                       /* its answer, while GETATTR is under way */
+	uint64_t under;                 /* LOCK was granted under that delegation; 0: by the server */
+	bool unchanged;                 /* the front end knows the file as it is: vfs_locks.under */
 	struct lock_owner *owner;       /* busy with this operation, or NULL */
 	uint64_t number;                /* for the server */
 	struct file *through;           /* a reference: whose open the call has */
@@ -114,8 +123,10 @@ void vfs_getlk(struct vfs_op *op);
 bool vfs_unlock_owner(struct vfs_op *op, uint64_t key);
 /* Has somebody of this mount a lock of it? */
 bool vfs_has_locks(const struct inode *ino);
-/* vfs_setlk() has succeeded: its attributes, if it has any, are the newest ones. */
+/* vfs_setlk() has succeeded, and not op->lock.unchanged: its attributes, if it has any, are the newest ones. */
 void vfs_lock_told(struct vfs_op *op);
+/* The front end's other side knows the file now as op has brought it. */
+void vfs_lock_known(struct vfs_op *op);
 
 /* ---- locks_wait.c ---- */
 
@@ -133,5 +144,16 @@ void locks_on_wake(struct loop_msg *m);
 void locks_on_freed(struct vfs_lane *vl, const struct nfs_fh *fh, uint64_t number);
 /* The lane ends: who waits has waited for nothing. */
 void locks_lane_ends(struct vfs_lane *vl);
-/* locks.c */
+
+/* ---- locks.c ---- */
+
 void locks_try(struct vfs_op *op);
+/* LOCK, LOCKT or LOCKU as op->lock says. */
+void locks_call(struct vfs_op *op, enum nfs_op number, void (*done)(struct vfs_op *op));
+/* With mu. */
+void locks_owner_end_locked(struct lock_owner *o);
+
+/* ---- locks_close.c ---- */
+
+/* vfs_locks.close */
+bool locks_close(struct vfs_lane *vl, struct file *f, void (*closed)(struct vfs_lane *vl, struct file *f));

@@ -252,8 +252,44 @@ static bool __attribute__((noinline)) op_opens(struct vfs_op *op)
 	return promised_opens(op);
 }
 
+static bool op_is_of_lock(const struct nfs_call *c)
+{
+	return c->op == NFS_OP_LOCK || c->op == NFS_OP_LOCKT || c->op == NFS_OP_LOCKU;
+}
+
+static void op_send(struct vfs_op *op);
+
+static void on_lock_later(struct loop_timer *t)
+{
+	op_send(container_of(t, struct vfs_op, call.eng.timer));
+}
+
+/* true: it has no call, or not now. It waits for as long as locks of the file go to the server: whoever gives
+ * it up has what becomes of it undone (locks.h). */
+static bool __attribute__((noinline)) op_locks(struct vfs_op *op)
+{
+	op->call.res.lock.under = 0;
+	switch (nfs_lock_here(&op->vl->vfs->cl->server, &op->call)) {
+	case NFS_LOCK_SENT:
+		return false;
+	case NFS_LOCK_HERE:
+		op->call.res.has_attr = false;
+		stat_add(&op->vl->lane->stats, STAT_LOCKS_GRANTED, op->call.res.lock.under && !op->call.res.status);
+		op->done(op);
+		break;
+	case NFS_LOCK_LATER:
+		loop_timer_init(&op->call.eng.timer, on_lock_later);
+		vfs_wait_more(op);
+		delegations_return(op->vl);
+		break;
+	}
+	return true;
+}
+
 static void op_send(struct vfs_op *op)
 {
+	if (op_is_of_lock(&op->call) && op_locks(op))
+		return;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_CREATE)
 		op->call.args.file.get = op_file;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_SETATTR)

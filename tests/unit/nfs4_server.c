@@ -209,9 +209,13 @@ static void on_file(const uint32_t *w, uint32_t numops)
 {
 	uint32_t op = ntohl(w[3]), status = 0;
 
+	if (numops == 2) {
+		note('p');
+		puts_of(2, OP_PUTFH, 0);
+		return;
+	}
 	if (locks(w, numops))
 		return;
-
 	if (op == OP_OPEN) {
 		status = do_open(w, numops);
 		puts_of(4, OP_PUTFH, 0, op, status);

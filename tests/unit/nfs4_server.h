@@ -60,7 +60,7 @@ struct server4 {
 	char log[256];
 	/*
 	 * Locks: L LOCK of a new owner, l of one with a stateid, K and k the same that reclaim, U LOCKU,
-	 * f FREE_STATEID behind it, t LOCKT.
+	 * f FREE_STATEID behind it, t LOCKT, p PUTFH alone.
 	 */
 	uint32_t lock, locku, relock;   /* status of LOCK and LOCKT, of LOCKU, of LOCK that reclaims */
 	uint32_t lock_once;             /* status of one LOCK */

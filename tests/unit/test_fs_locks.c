@@ -28,6 +28,7 @@ static struct state {                   /* of one owner's number */
 static unsigned nstates;
 static unsigned calls[NFS_OP_MAX];
 static int lock_fails;                  /* LOCK is executed, and ends with this */
+static int getattr_fails;
 static uint64_t change = 1, file_size;
 static unsigned opens;
 
@@ -153,6 +154,10 @@ static int decode(struct nfs_call *c, XDR *x)
 		return 0;
 	case NFS_OP_COMMIT:
 		return 0;
+	case NFS_OP_GETATTR:
+		if (getattr_fails)
+			return getattr_fails;
+		break;
 	default:
 		break;
 	}
@@ -175,8 +180,38 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 static const struct nfs_opdef any_op = {
 	.name = "call", .encode = encode, .decode = decode, .results_max = 100, .proc = 1,
 };
+/* The delegation under which locks need no call; 0: there is none. And: how often it is said to come later. */
+static uint64_t under;
+static unsigned laters, heres;
+
+static enum nfs_lock_here lock_here(struct nfs_server *s, struct nfs_call *c)
+{
+	cr_assert(s == &fs.vfs.cl->server);
+	if (laters) {
+		laters--;
+		return NFS_LOCK_LATER;
+	}
+	if (!under)
+		return NFS_LOCK_SENT;
+	heres++;
+	c->res.status = c->op == NFS_OP_LOCKU ? do_unlock(c) : do_lock(c);
+	c->res.lock.under = under;
+	return NFS_LOCK_HERE;
+}
+
+static bool none_is_due(const struct nfs_server *s)
+{
+	return !s;
+}
+
+static void drop_delegations(struct nfs_server *s)
+{
+	cr_assert(s);
+}
+
 static const struct nfs_version version = {
-	.name = "test", .prog = 1, .vers = 1,
+	.name = "test", .prog = 1, .vers = 1, .lock_here = lock_here, .delegations_due = none_is_due,
+	.delegations_drop = drop_delegations,
 	.ops = {
 		[NFS_OP_OPEN] = &any_op, [NFS_OP_CLOSE] = &any_op, [NFS_OP_LOCK] = &any_op,
 		[NFS_OP_LOCKT] = &any_op, [NFS_OP_LOCKU] = &any_op, [NFS_OP_GETATTR] = &any_op,
@@ -1090,6 +1125,129 @@ Test(fs_locks, a_lock_does_not_wait_for_a_read_for_long)
 	flush_file(1, 2);
 }
 
+/* ---- under a delegation ---- */
+
+static void delegate(uint64_t number)
+{
+	fs.vfs.cl->cfg.delegations = true;
+	under = NFS_DELEGATION_WRITES | number;
+}
+
+/* The first lock asks how the file is, as LOCK brings it, and the kernel forgets what it has. After that what it
+ * has is what the file is. */
+Test(fs_locks, no_call_under_a_delegation)
+{
+	unsigned before = notice.count;
+
+	for (uint64_t number = 1; number < 3; number++) {
+		delegate(number);
+		fs_play_tell(fs.root);
+		for (unsigned i = 0; i < 3; i++) {
+			cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+			cr_assert_eq(try_lock(1, 2, 3, 3, F_RDLCK), -EAGAIN);
+			cr_assert_eq(try_lock(0, 1, 0, 5, F_UNLCK), 0);
+			cr_assert_eq(calls[NFS_OP_GETATTR], number);
+			cr_assert_eq(notice.count, before + number);
+		}
+	}
+	cr_assert_eq(calls[NFS_OP_LOCK] + calls[NFS_OP_LOCKU], 0);
+}
+
+/* It is the server's lock again: all is as without. */
+Test(fs_locks, the_delegation_has_gone)
+{
+	unsigned before = notice.count;
+
+	delegate(1);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	under = 0;
+	fs_play_tell(fs.root);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	cr_assert_eq(calls[NFS_OP_LOCK], 1);
+	cr_assert_eq(notice.count, before + 2);
+	flush_file(0, 1);
+}
+
+/* Another lock is granted while the first one has not asked yet: what the kernel has may be old. */
+Test(fs_locks, two_first_locks_under_a_delegation)
+{
+	struct ask *a, *b;
+
+	delegate(1);
+	a = set_lock(FUSE_SETLK, 0, 1, 0, 5, F_WRLCK);
+	b = set_lock(FUSE_SETLK, 1, 2, 6, 9, F_WRLCK);
+	cr_assert(heres == 2 && !a->answered && !b->answered);
+	settle();
+	cr_assert(a->answered && b->answered);
+	cr_assert_eq(calls[NFS_OP_GETATTR], 2);
+	flush_file(0, 1);
+	flush_file(1, 2);
+}
+
+/* Where a line goes that is appended under a lock: GETATTR has said it. */
+Test(fs_locks, an_append_under_a_delegation)
+{
+	uint64_t end_was;
+
+	file_size = 100;
+	delegate(1);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	cr_assert_eq(append(0, 10, O_APPEND), 100);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_UNLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	end_was = file_size;
+	cr_assert_eq(append(0, 10, O_APPEND), end_was);
+	flush_file(0, 1);
+}
+
+/* It has got the lock all the same, as if LOCK had brought no attributes; and the next one asks once more. */
+Test(fs_locks, the_first_lock_asks_in_vain)
+{
+	delegate(1);
+	getattr_fails = -EIO;
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	getattr_fails = 0;
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_RDLCK), 0);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	cr_assert_eq(calls[NFS_OP_GETATTR], 2);
+	flush_file(0, 1);
+}
+
+/* Nobody waits for it any more: it is given back. */
+Test(fs_locks, a_signal_while_the_first_lock_asks)
+{
+	struct ask *a;
+
+	delegate(1);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_WRLCK);
+	lane_play_flush();
+	interrupt(a);
+	cr_assert_eq(a->error, -EINTR);
+	lane_play_reply(last_xid);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* Its locks are on their way to the server. */
+Test(fs_locks, a_lock_while_the_delegation_goes)
+{
+	struct ask *a;
+
+	delegate(1);
+	cr_assert_eq(try_lock(0, 1, 0, 5, F_WRLCK), 0);
+	under = 0;
+	laters = 3;
+	a = set_lock(FUSE_SETLK, 1, 2, 6, 9, F_WRLCK);
+	for (unsigned i = 0; i < 400 && !a->answered; i++) {
+		lane_play_run(5);
+		settle();
+	}
+	cr_assert(a->answered && !a->error && !laters);
+	flush_file(0, 1);
+	flush_file(1, 2);
+}
+
 /* ---- random, against POSIX ---- */
 
 static char posix[8][BYTES];            /* by key: 1..7 */
@@ -1206,11 +1364,14 @@ Test(fs_locks, random_locks_are_as_posix_says)
 {
 	unsigned seed = 1;
 
+	delegate(1);
 	for (unsigned step = 0; step < 3000; step++) {
+		under = step / 100 % 2 ? NFS_DELEGATION_WRITES | step : 0;
 		random_step(&seed);
 		let_waiters_go();
 		compare(step);
 	}
+	cr_assert(heres > 1000 && calls[NFS_OP_LOCK] > 500);
 	for (unsigned k = 1; k < 8; k++) {
 		if (pending[k])
 			interrupt(pending[k]);

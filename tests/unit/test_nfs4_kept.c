@@ -360,7 +360,7 @@ Test(nfs4_kept, a_delegation_that_is_unknown)
 		struct nfs_delegation *d;
 
 		cr_assert(stays(first));
-		nfs4_delegs_settle(&n4.delegs, number, found[i]);
+		nfs4_revoked_deleg(&cl4.server, number, found[i]);
 		d = nfs4_delegs_take(&cl4.server);
 		cr_assert_eq(closed(d), 1);
 		returned(d, true);

@@ -30,7 +30,7 @@ static int fails;                       /* WRITE's status */
 static bool silent;                     /* nobody hears what became of SETATTR */
 static bool grants;
 static unsigned calls[NFS_OP_VERSION];
-static char order[64];                  /* O OPEN, W WRITE, C COMMIT, D DELEGRETURN, . another one */
+static char order[64];                  /* O OPEN, W WRITE, C COMMIT, L CLAIM, D DELEGRETURN, . another one */
 static uint32_t sent[64];
 static unsigned nsent;
 
@@ -40,6 +40,8 @@ static unsigned numbers, due;
 static struct nfs_delegation given = { .cred = { .uid = 1000 } };
 static struct nfs_open *kept[8];
 static unsigned nkept;
+static unsigned nlocked;                /* opens with locks that the server does not have */
+static int claims;                      /* CLAIM's status */
 
 static void execute(struct nfs_call *c)
 {
@@ -57,6 +59,7 @@ static bool_t encode(struct nfs_call *c, XDR *x)
 {
 	static const char letters[NFS_OP_VERSION] = {
 		[NFS_OP_OPEN] = 'O', [NFS_OP_WRITE] = 'W', [NFS_OP_COMMIT] = 'C', [NFS_OP_DELEGRETURN] = 'D',
+		[NFS_OP_CLAIM] = 'L',
 	};
 	uint32_t nothing = 0;
 
@@ -94,6 +97,8 @@ static int decode(struct nfs_call *c, XDR *x)
 		c->res.io.stable = !c->args.io.unstable;
 		return fails;
 	}
+	if (c->op == NFS_OP_CLAIM)
+		return claims;
 	if (c->op == NFS_OP_COMMIT || c->op == NFS_OP_CLOSE || c->op == NFS_OP_DELEGRETURN)
 		return 0;
 	if (silent && c->op == NFS_OP_SETATTR)
@@ -122,6 +127,31 @@ static struct nfs_delegation *take(struct nfs_server *s)
 static void end(struct nfs_call *c)
 {
 	cr_assert_eq(c->args.delegation, &given);
+	if (c->op == NFS_OP_CLAIM) {
+		cr_assert_not_null(c->open);
+		cr_assert_eq(c->cred->uid, 77, "the user who has opened it");
+		nlocked -= claims != -ENOTCONN;
+		c->open = NULL;
+	} else {
+		cr_assert_eq(c->cred->uid, given.cred.uid);
+	}
+}
+
+static struct nfs_open *to_claim(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred)
+{
+	static struct nfs_open locked;
+
+	cr_assert(s && d == &given);
+	if (!nlocked)
+		return NULL;
+	*cred = (struct rpc_cred){ .uid = 77 };
+	return &locked;
+}
+
+static void later(struct nfs_server *s, struct nfs_delegation *d)
+{
+	cr_assert(s && d == &given);
+	due++;
 }
 
 static void wanted_back(void)
@@ -194,6 +224,7 @@ static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
 	.delegations_due = any_due, .delegation_take = take, .delegation_ends = end,
 	.delegation_drop = drop, .delegations_drop = drop_all, .delegated = delegated,
+	.delegation_locked = to_claim, .delegation_later = later,
 	.open_stays = stays, .open_again = again, .delegation_open = to_close, .open_free = open_free,
 };
 
@@ -535,6 +566,50 @@ Test(vfs_delegs_write, what_is_held_is_stable_first)
 	reply_to_all();
 	cr_assert_str_eq(order, "WWCD");
 	reply_to_everything();
+}
+
+/* Locks that the server does not have: one open after the other, and before what stays with it is closed. */
+Test(vfs_delegs_write, locks_go_first)
+{
+	write_at(500, 100);
+	vfs_play_close(open_it(O_WRONLY));
+	memset(order, 0, sizeof(order));
+	cr_assert_eq(nkept, 1);
+	nlocked = 2;
+	recall();
+	cr_assert_str_eq(order, "L");
+	reply_to_all();
+	cr_assert_str_eq(order, "LL");
+	cr_assert_eq(nkept, 1);
+	reply_to_all();
+	cr_assert_eq(nkept, 0);
+	reply_to_everything();
+	cr_assert_eq(order[strlen(order) - 1], 'D');
+	cr_assert_eq(calls[NFS_OP_DELEGRETURN], 1);
+}
+
+/* A lock that is refused is lost, and that is all. */
+Test(vfs_delegs_write, locks_that_are_refused)
+{
+	nlocked = 1;
+	claims = -EIO;
+	recall();
+	reply_to_everything();
+	cr_assert_str_eq(order, "LD");
+}
+
+/* Its lane has lost the connection: another one begins again, and nothing is returned before. */
+Test(vfs_delegs_write, locks_that_change_lanes)
+{
+	nlocked = 1;
+	claims = -ENOTCONN;
+	recall();
+	reply_to_all();
+	cr_assert_str_eq(order, "LL");
+	claims = 0;
+	reply_to_everything();
+	cr_assert_str_eq(order, "LLD");
+	cr_assert_eq(vl->returning, 0);
 }
 
 /* An fsync() is waiting for the same. */

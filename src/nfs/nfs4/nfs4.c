@@ -53,6 +53,7 @@
 		[NFS_OP_GETACL]   = &nfs4_op_getacl, \
 		[NFS_OP_SETACL]   = &nfs4_op_setacl, \
 		[NFS_OP_GET_DIR_DELEGATION] = &nfs4_op_get_dir_delegation, \
+		[NFS_OP_CLAIM]    = &nfs4_op_claim, \
 		[NFS_OP_DELEGRETURN] = &nfs4_op_delegreturn, \
 		[NFS4_OP_EXCHANGE_ID]      = &nfs4_op_exchange_id, \
 		[NFS4_OP_CREATE_SESSION]   = &nfs4_op_create_session, \
@@ -80,6 +81,9 @@
 	.open_stays = nfs4_kept_stays, \
 	.open_again = nfs4_kept_again, \
 	.delegation_open = nfs4_kept_take, \
+	.lock_here = nfs4_granted_lock, \
+	.delegation_locked = nfs4_claim_next, \
+	.delegation_later = nfs4_delegs_later, \
 	.acquire = nfs4_acquire, \
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \

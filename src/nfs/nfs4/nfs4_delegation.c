@@ -200,6 +200,8 @@ static int decode_delegreturn(struct nfs_call *c, XDR *x)
 
 	if (rc > 0)
 		return rc;
+	if (nfs4_is_unknown(status))
+		delegation_of(c)->refused = status;
 	if (nfs4_is_revoked(status)) {
 		c->eng.step = STEP_FREE;
 		return NFS_NEXT;

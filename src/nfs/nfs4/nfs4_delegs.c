@@ -26,18 +26,27 @@ static bool delegs_same(const stateid4 *a, const stateid4 *b)
 	return !memcmp(a->other, b->other, NFS4_OTHER_SIZE);
 }
 
+/* Of several of one file one may be held, or have locks that go to the server. The others are of no use. */
+static unsigned delegs_rank(const struct nfs4_delegation *d)
+{
+	return d->state == NFS4_HELD ? 2 : !list_empty(&d->granted);
+}
+
 struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
 						const stateid4 *stateid)
 {
+	struct nfs4_delegation *best = NULL;
 	uint32_t hash = delegs_hash(fh);
 
 	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
 		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_fh);
 
-		if (nfs_fh_same(&d->d.file->fh, fh) && (!stateid || delegs_same(&d->stateid, stateid)))
-			return d;
+		if (!nfs_fh_same(&d->d.file->fh, fh) || (stateid && !delegs_same(&d->stateid, stateid)))
+			continue;
+		if (!best || delegs_rank(d) > delegs_rank(best))
+			best = d;
 	}
-	return NULL;
+	return best;
 }
 
 static void delegs_list_locked(struct nfs4_delegs *t, struct nfs4_delegation *d,
@@ -68,7 +77,7 @@ static void delegs_move_locked(struct nfs4_delegs *t, struct nfs4_delegation *d,
 	delegs_list_locked(t, d, state, first);
 }
 
-static void delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, bool first)
+void nfs4_delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, bool first)
 {
 	if (d->state != NFS4_RETURNING)
 		delegs_move_locked(t, d, NFS4_DUE, first);
@@ -84,6 +93,7 @@ static void delegs_unhash_locked(struct nfs4_delegation *d)
 static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 {
 	nfs4_kept_drop_locked(t, d);
+	nfs4_granted_drop_locked(d);
 	delegs_unhash_locked(d);
 	delegs_unlist_locked(t, d);
 	atomic_fetch_sub(&t->count, 1);
@@ -92,9 +102,10 @@ static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 }
 
 /* The server does not have it any more, nor what stays with it. */
-static void delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
+void nfs4_delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 {
 	nfs4_kept_drop_locked(t, d);
+	nfs4_granted_drop_locked(d);
 	if (d->state == NFS4_RETURNING)
 		delegs_unhash_locked(d);
 	else
@@ -117,6 +128,8 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 	d->stateid.seqid = 0;
 	d->d.number = ++t->numbers | kind;
 	list_init(&d->kept);
+	list_init(&d->granted);
+	list_init(&d->claimed);
 	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
 	delegs_list_locked(t, d, state, state == NFS4_DUE);
 	atomic_fetch_add(&t->count, 1);
@@ -256,7 +269,7 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind,
 		has = (useful && delegs_keeps_locked(c, t, stateid, kind)) ||
 		      delegs_goes_back_locked(c, t, stateid, kind);
 	else if (!useful || (kind ^ d->d.number) & NFS_DELEGATION_WRITES)
-		delegs_drop_locked(t, d, true);
+		nfs4_delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
 	nfs4_belief_renewed(c);
 	return has;
@@ -292,7 +305,7 @@ nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, fh, stateid);
 	if (d)
-		delegs_drop_locked(t, d, true);
+		nfs4_delegs_drop_locked(t, d, true);
 	else if (nfs4_delegs_place(t, fh)->asking)
 		status = NFS4ERR_DELAY;
 	else if (!delegs_add_unknown_locked(s, t, stateid, fh))
@@ -309,7 +322,7 @@ static void delegs_recall_any_locked(struct nfs4_delegs *t, uint32_t keep)
 		if (atomic_load(&held->n) <= keep)
 			return;
 		if (!atomic_load(&d->d.file->opens))
-			delegs_drop_locked(t, d, false);
+			nfs4_delegs_drop_locked(t, d, false);
 	}
 }
 
@@ -328,14 +341,14 @@ void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f)
 	pthread_mutex_lock(&t->mu);
 	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
 	if (d && d->state == NFS4_HELD)
-		delegs_drop_locked(t, d, true);
+		nfs4_delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);
 }
 
 static void delegs_drop_list_locked(struct nfs4_delegs *t, enum nfs4_delegation_state state)
 {
 	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[state].list, node)
-		delegs_drop_locked(t, d, false);
+		nfs4_delegs_drop_locked(t, d, false);
 }
 
 void nfs4_delegs_drop_all(struct nfs_server *s)
@@ -374,7 +387,7 @@ static void delegs_drop_idle_locked(struct nfs4_delegs *t, uint64_t now_ns, uint
 	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_HELD].list, node) {
 		if (now_ns - d->used_ns < patience_ns)
 			return;
-		delegs_drop_locked(t, d, false);
+		nfs4_delegs_drop_locked(t, d, false);
 	}
 }
 
@@ -382,7 +395,7 @@ static void delegs_end_pauses_locked(struct nfs4_delegs *t, uint64_t now_ns)
 {
 	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_PAUSES].list, node)
 		if (now_ns >= d->again_ns)
-			delegs_drop_locked(t, d, false);
+			nfs4_delegs_drop_locked(t, d, false);
 }
 
 void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns)
@@ -443,12 +456,35 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 	struct nfs4_delegation *d = container_of(c->args.delegation, struct nfs4_delegation, d);
 	struct nfs4_client *n = nfs4_of(c);
 	struct nfs4_delegs *t = &n->delegs;
+	nfsstat4 refused = d->refused;
+	unsigned lost = 0;
 
+	if (c->op == NFS_OP_CLAIM) {
+		nfs4_claim_ends(c);
+		return;
+	}
 	pthread_mutex_lock(&t->mu);
+	if (refused)
+		lost = nfs4_granted_lose_locked(d);
 	if (d->answered || !d->by_fh.at)
 		delegs_free_locked(t, d);
 	else if (!(c->flags & NFS_CALL_CONTROL))
 		delegs_send_again_locked(t, d, c->res.status, n->lease_s);
+	pthread_mutex_unlock(&t->mu);
+	for (; lost; lost--)
+		nfs4_lock_say_lost(c->target->server->name, refused);
+}
+
+void nfs4_delegs_later(struct nfs_server *s, struct nfs_delegation *given)
+{
+	struct nfs4_delegation *d = container_of(given, struct nfs4_delegation, d);
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+
+	pthread_mutex_lock(&t->mu);
+	if (d->by_fh.at)
+		delegs_move_locked(t, d, NFS4_DUE, false);
+	else
+		delegs_free_locked(t, d);
 	pthread_mutex_unlock(&t->mu);
 }
 
@@ -459,42 +495,6 @@ void nfs4_delegs_forget(struct nfs4_delegs *t)
 	pthread_mutex_lock(&t->mu);
 	for (unsigned i = 0; i < NFS4_DELEGATION_STATES; i++)
 		list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[i].list, node)
-			delegs_forget_locked(t, d);
-	pthread_mutex_unlock(&t->mu);
-}
-
-struct nfs4_delegs_held *nfs4_delegs_list(struct nfs4_delegs *t, unsigned *n)
-{
-	struct nfs4_delegs_held *held;
-
-	pthread_mutex_lock(&t->mu);
-	*n = atomic_load(&t->in[NFS4_HELD].n);
-	held = *n ? calloc(*n, sizeof(*held)) : NULL;
-	if (held) {
-		unsigned i = 0;
-
-		list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node)
-			held[i++] = (struct nfs4_delegs_held){ d->d.number, d->stateid };
-	}
-	pthread_mutex_unlock(&t->mu);
-	return held;
-}
-
-/* One that is revoked is returned as any other: the server says then whether it keeps the stateid until
- * that is freed. */
-void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found)
-{
-	if (!nfs4_is_unknown(found) || found == NFS4ERR_OLD_STATEID)
-		return;
-	pthread_mutex_lock(&t->mu);
-	list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node) {
-		if (d->d.number != number)
-			continue;
-		if (nfs4_is_revoked(found) || d->nkept)
-			delegs_drop_locked(t, d, false);
-		else
-			delegs_forget_locked(t, d);
-		break;
-	}
+			nfs4_delegs_forget_locked(t, d);
 	pthread_mutex_unlock(&t->mu);
 }

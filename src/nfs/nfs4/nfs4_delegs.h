@@ -94,6 +94,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "nfs/file.h"
+#include "nfs/nfs4/nfs4_locks.h"
 #include "nfs4.h"
 
 #define NFS4_DELEGS_MAX 5000u
@@ -121,6 +122,10 @@ struct nfs4_delegation {
 	bool no_times;                  /* the same: the server has refused the time of access */
 	struct list kept;               /* OPENs that nobody uses */
 	unsigned nkept;
+	struct list granted;            /* opens by which there are locks that only this mount knows (nfs4_granted.c) */
+	struct list claimed;            /* RETURNING: those whose locks are the server's since */
+	struct nfs4_claim claim;        /* RETURNING: the operation's */
+	nfsstat4 refused;               /* DELEGRETURN's: the server did not know it, or has revoked it; or NFS4_OK */
 	stateid4 stateid;               /* constant; its seqid is 0 */
 };
 
@@ -167,6 +172,7 @@ nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, st
 bool nfs4_delegs_any_due(const struct nfs_server *s);
 struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
 void nfs4_delegs_return_ends(struct nfs_call *c);
+void nfs4_delegs_later(struct nfs_server *s, struct nfs_delegation *d);
 
 /* OPEN4_SHARE_ACCESS_* of O_ACCMODE: nfs4_state.c. */
 uint32_t nfs4_share_access(int flags);
@@ -176,13 +182,29 @@ struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f,
 				 const struct rpc_cred *cred, int flags, bool exec);
 struct nfs_open *nfs4_kept_take(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
 
+/* The same: nfs4_granted.c, nfs4_claim.c. */
+enum nfs_lock_here nfs4_granted_lock(struct nfs_server *s, struct nfs_call *c);
+struct nfs_open *nfs4_claim_next(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
+/* The operation has ended: its open is claimed, unless it has to go on somewhere else. */
+void nfs4_claim_ends(struct nfs_call *c);
+
 /* ---- any thread ---- */
 
 struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh);
-/* With t->mu. stateid NULL: any of that file. And: those that stay with it are dropped, without CLOSE. */
+/* With t->mu. stateid NULL: any of that file, but the one that matters most. And: those that stay with it are dropped, without CLOSE. */
 struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
 						const stateid4 *stateid);
 void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
+/* The same: it is due, the first of them or the last. And: the server does not have it any more, nor what stays
+ * with it; d is gone, unless its operation has it. */
+void nfs4_delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, bool first);
+void nfs4_delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
+
+/* The same: what was granted under it is the server's business from now on, or, if it is forgotten, recovery's.
+ * Or all of it is lost: of how many owners? And: the server has the locks of that open, which has some. */
+void nfs4_granted_drop_locked(struct nfs4_delegation *d);
+unsigned nfs4_granted_lose_locked(struct nfs4_delegation *d);
+void nfs4_granted_claimed_locked(struct nfs_open *o);
 
 /* Members of struct nfs_version. */
 void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f);
@@ -192,12 +214,7 @@ void nfs4_delegs_drop_all(struct nfs_server *s);
 
 /* Drops those that nobody has used for so long, and what are too many. Ends pauses. */
 void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns);
+/* Drops those under which there are locks, and that may have been revoked. */
+void nfs4_granted_look(struct nfs_server *s);
 /* The server has none of them any more. */
 void nfs4_delegs_forget(struct nfs4_delegs *t);
-/* Those that are held: an array, which the caller frees. NULL: no memory, or there are none (*n). */
-struct nfs4_delegs_held {
-	uint64_t number;
-	stateid4 stateid;
-} *nfs4_delegs_list(struct nfs4_delegs *t, unsigned *n);
-/* What TEST_STATEID has found of that one. */
-void nfs4_delegs_settle(struct nfs4_delegs *t, uint64_t number, nfsstat4 found);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the lock-owners of an open hold: see nfs4_lock.c. All with o->in->mu. */
+/* What the lock-owners of an open hold: see nfs4_lock.c. With o->in->mu, but for the last ones. */
+#include <errno.h>
 #include <stdlib.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
@@ -41,6 +42,77 @@ bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l)
 	l->lost = true;
 	atomic_fetch_add(&o->locks_lost, 1);
 	return true;
+}
+
+int nfs4_lock_note_locked(struct nfs_open *o, const struct nfs_lock_args *a, struct nfs_lock_results *r,
+			  struct nfs4_lock **out)
+{
+	uint64_t last = nfs_range_last(a->offset, a->length);
+	struct nfs4_lock *l = nfs4_lock_find_locked(o, a->owner);
+	bool ok;
+
+	if (!l) {
+		l = calloc(1, sizeof(*l));
+		if (l) {
+			l->owner = a->owner;
+			list_add_tail(&o->locks, &l->node);
+		}
+	}
+	*out = l;
+	if (!l)
+		return -ENOMEM;
+	r->had = nfs_ranges_any(&l->held, a->offset, last);
+	ok = nfs_ranges_set(&l->held, a->offset, last, a->write ? NFS_RANGE_WRITE : NFS_RANGE_READ);
+	l->unsure = l->unsure || !ok;
+	r->held = true;
+	return ok ? 0 : -ENOMEM;
+}
+
+int nfs4_unlock_note_locked(struct nfs_open *o, const struct nfs_lock_args *a, struct nfs_lock_results *r)
+{
+	uint64_t last = nfs_range_last(a->offset, a->length);
+	struct nfs4_lock *l = nfs4_lock_find_locked(o, a->owner);
+	bool ok;
+
+	r->held = false;
+	if (!l)
+		return 0;
+	ok = nfs_ranges_set(&l->held, a->all ? 0 : a->offset, a->all ? UINT64_MAX : last, NFS_RANGE_NONE);
+	if (l->lost && !l->held.n) {
+		l->lost = l->known = false;
+		atomic_fetch_sub(&o->locks_lost, 1);
+	}
+	r->held = l->held.n || l->unsure;
+	if (a->all)
+		nfs4_lock_free_locked(l);
+	return ok ? 0 : -ENOMEM;
+}
+
+void nfs4_open_note_lock_locked(struct nfs_open *o)
+{
+	if (!o->was_locked && o->file)
+		atomic_fetch_add(&o->file->locked, 1);
+	o->was_locked = true;
+}
+
+/* ---- without it ---- */
+
+void nfs4_open_note_lock(struct nfs_open *o)
+{
+	pthread_mutex_lock(&o->in->mu);
+	nfs4_open_note_lock_locked(o);
+	pthread_mutex_unlock(&o->in->mu);
+}
+
+unsigned nfs4_locks_lose(struct nfs_open *o)
+{
+	unsigned lost = 0;
+
+	pthread_mutex_lock(&o->in->mu);
+	list_for_each_entry(struct nfs4_lock, l, &o->locks, node)
+		lost += nfs4_lock_lose_locked(o, l);
+	pthread_mutex_unlock(&o->in->mu);
+	return lost;
 }
 
 void nfs4_lock_say_lost(const char *server, nfsstat4 status)

@@ -22,10 +22,10 @@
 #include <pthread.h>
 #include "nfs/internal.h"
 #include "nfs/nfs.h"
-#include "nfs/ranges.h"
 #include "nfs/nfs4/nfs4_back.h"
 #include "nfs/nfs4/nfs4_delegs.h"
 #include "nfs/nfs4/nfs4_identity.h"
+#include "nfs/nfs4/nfs4_locks.h"
 #include "nfs4.h"
 
 #define NFS4_SLOTS_MAX 2048u            /* NFS_LANES_MAX times the most credits */
@@ -159,21 +159,12 @@ struct nfs_open {
 	struct list kept;               /* in nfs4_delegation.kept, if nobody uses it (nfs4_kept.c) */
 	bool delegated;                 /* as stateid: `delegation` is not kept, and must be returned */
 	stateid4 delegation;
+	struct list granted;            /* in nfs4_delegation.granted, or claimed (nfs4_granted.c); under its table's lock */
+	struct nfs4_delegation *granted_under;  /* the same: NULL: not in `granted` */
 	bool was_locked;                /* LOCK was sent by it, whatever came of that; under in->mu */
 	struct list locks;              /* nfs4_lock, under in->mu */
 	uint32_t locks_age;             /* under in->mu: how often recovery has settled them */
 	_Atomic unsigned locks_lost;    /* how many of these have lost theirs: I/O fails */
-};
-
-/* What one lock-owner has through one open (nfs4_lock.c). Under in->mu of the open. */
-struct nfs4_lock {
-	struct list node;               /* in nfs_open.locks */
-	uint64_t owner;
-	bool known;                     /* the server has this stateid for it: */
-	stateid4 stateid;
-	struct nfs_ranges held;
-	bool unsure;                    /* the server may have more than `held` */
-	bool lost;                      /* the server does not have `held`: counted in locks_lost */
 };
 
 /* Has the server revoked that stateid; does it not have it (any more), for whatever reason? */
@@ -237,12 +228,7 @@ struct nfs4_ctl {
 	stateid4 test[NFS4_TEST_MAX];
 	nfsstat4 found[NFS4_TEST_MAX];
 	unsigned ntest;
-	struct nfs4_relock {
-		uint64_t owner;
-		struct nfs_range range;
-		bool known;             /* the server has this stateid for the owner: */
-		stateid4 stateid;
-	} lock;
+	struct nfs4_relock lock;
 };
 
 /* ---- the version's part of a call ---- */
@@ -391,36 +377,6 @@ struct nfs_open *nfs4_next_open(struct nfs4_client *n, struct nfs_open *o);
 /* May recovery work on it? Not while a lane opens or closes it, and not once it is lost. */
 bool nfs4_is_ours(const struct nfs_open *o);
 
-/* ---- nfs4_lock.c ---- */
-
-extern const struct nfs_opdef nfs4_op_lock, nfs4_op_lockt, nfs4_op_locku;
-/* LOCK's arguments but for the locker; the locker of that owner: by its stateid, or through o. */
-nfs_lock_type4 nfs4_lock_type(bool write, bool waits);
-locker4 nfs4_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 clientid,
-		    const stateid4 *stateid);
-
-/* ---- nfs4_held.c: with o->in->mu ---- */
-
-/* That owner's; that of the least number above it; or NULL. */
-struct nfs4_lock *nfs4_lock_find_locked(const struct nfs_open *o, uint64_t owner);
-struct nfs4_lock *nfs4_lock_next_locked(const struct nfs_open *o, uint64_t owner);
-void nfs4_lock_free_locked(struct nfs4_lock *l);
-void nfs4_locks_free_locked(struct nfs_open *o);
-/* What l has is lost. false: it has nothing, or that is known. */
-bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
-/* The log says so; without the lock. */
-void nfs4_lock_say_lost(const char *server, nfsstat4 status);
-
-/* ---- nfs4_relock.c: control thread, in recovery ---- */
-
-/* o is reclaimed: so are its locks. 0, or as nfs4_run(). */
-int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o);
-/* o has another stateid than before: its locks are lost. */
-void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o);
-/* Which ones has the server revoked? 0, or as nfs4_run(). */
-int nfs4_locks_test(struct nfs_server *s);
-extern const struct nfs_opdef nfs4_op_relock;
-
 /* ---- nfs4_close.c ---- */
 
 /* PUTFH and CLOSE of the call's rider (nfs/close_ride.h), and their results: 0, -EBADMSG, or
@@ -478,6 +434,8 @@ int nfs4_test_opens(struct nfs_server *s);
 /* Control thread, in recovery: drops the delegations that are revoked, and forgets those that the server
  * does not know. 0, or as nfs4_run(). */
 int nfs4_test_delegs(struct nfs_server *s);
+/* What TEST_STATEID has found of that one. */
+void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found);
 /* Control thread, in recovery: 0; NFS_LATER; or -errno. */
 int nfs4_free_stateid(struct nfs_server *s, const stateid4 *stateid);
 /* FREE_STATEID as a COMPOUND, and its decode(). */

@@ -106,7 +106,7 @@ static bool kept_may_stay_locked(const struct nfs4_delegs *t, const struct nfs4_
 {
 	return d && d->state == NFS4_HELD && d->d.number == o->under && d->d.file == o->file &&
 	       d->nkept < NFS4_KEPT_OF_ONE && t->nkept < NFS4_KEPT_MAX && kept_is_for(d, o->access) &&
-	       o->rights && kept_is_good(o) && !kept_was_locked(o);
+	       o->rights && kept_is_good(o) && !o->granted_under && !kept_was_locked(o);
 }
 
 /* ---- lane threads ---- */

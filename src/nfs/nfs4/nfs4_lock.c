@@ -34,7 +34,6 @@
  * the next call of this owner, and by recovery: under the lock of the open's list. The caller lets
  * calls of an owner wait for each other.
  */
-#include <stdlib.h>
 #include <string.h>
 #include "nfs/nfs4/nfs4_compound.h"
 
@@ -50,7 +49,7 @@ static void lock_take_stateid(struct nfs_call *c)
 	struct nfs4_lock *l;
 
 	pthread_mutex_lock(&c->open->in->mu);
-	c->open->was_locked = true;
+	nfs4_open_note_lock_locked(c->open);
 	l = nfs4_lock_find_locked(c->open, c->args.lock.owner);
 	v->locks_age = c->open->locks_age;
 	v->lock_known = l && l->known;
@@ -59,11 +58,6 @@ static void lock_take_stateid(struct nfs_call *c)
 		v->lock.seqid = 0;
 	}
 	pthread_mutex_unlock(&c->open->in->mu);
-}
-
-static uint64_t last_of(const struct nfs_call *c)
-{
-	return nfs_range_last(c->args.lock.offset, c->args.lock.length);
 }
 
 /* Was the call sent before recovery has settled the open's locks? Then the reply says what the server had,
@@ -80,62 +74,38 @@ static bool lock_is_old_locked(struct nfs_call *c)
 /* LOCK was granted. */
 static int lock_note(struct nfs_call *c, const stateid4 *stateid)
 {
-	const struct nfs_lock_args *a = &c->args.lock;
-	struct nfs_lock_results *r = &c->res.lock;
 	struct nfs_open *o = c->open;
 	struct nfs4_lock *l;
-	bool ok = false, old;
+	int rc = NFS_AGAIN;
 
 	pthread_mutex_lock(&o->in->mu);
-	old = lock_is_old_locked(c);
-	l = old ? NULL : nfs4_lock_find_locked(o, a->owner);
-	if (!l && !old) {
-		l = calloc(1, sizeof(*l));
+	if (!lock_is_old_locked(c)) {
+		rc = nfs4_lock_note_locked(o, &c->args.lock, &c->res.lock, &l);
 		if (l) {
-			l->owner = a->owner;
-			list_add_tail(&o->locks, &l->node);
+			l->known = true;
+			l->stateid = *stateid;
 		}
 	}
-	if (l) {
-		l->known = true;
-		l->stateid = *stateid;
-		r->had = nfs_ranges_any(&l->held, a->offset, last_of(c));
-		ok = nfs_ranges_set(&l->held, a->offset, last_of(c),
-				    a->write ? NFS_RANGE_WRITE : NFS_RANGE_READ);
-		l->unsure = l->unsure || !ok;
-		r->held = true;
-	}
 	pthread_mutex_unlock(&o->in->mu);
-	return old ? NFS_AGAIN : ok ? 0 : -ENOMEM;
+	return rc;
 }
 
 /* LOCKU was executed, or there is nothing to unlock. stateid NULL: the server has none. */
 static int unlock_note(struct nfs_call *c, const stateid4 *stateid)
 {
-	const struct nfs_lock_args *a = &c->args.lock;
 	struct nfs_open *o = c->open;
 	struct nfs4_lock *l;
-	bool ok = true, old;
+	int rc = NFS_AGAIN;
 
 	pthread_mutex_lock(&o->in->mu);
-	old = lock_is_old_locked(c);
-	l = old ? NULL : nfs4_lock_find_locked(o, a->owner);
-	c->res.lock.held = false;
-	if (l) {
-		if (stateid)
+	if (!lock_is_old_locked(c)) {
+		l = stateid ? nfs4_lock_find_locked(o, c->args.lock.owner) : NULL;
+		if (l)
 			l->stateid = *stateid;
-		ok = nfs_ranges_set(&l->held, a->all ? 0 : a->offset, a->all ? UINT64_MAX : last_of(c),
-				    NFS_RANGE_NONE);
-		if (l->lost && !l->held.n) {
-			l->lost = l->known = false;
-			atomic_fetch_sub(&o->locks_lost, 1);
-		}
-		c->res.lock.held = l->held.n || l->unsure;
-		if (a->all)
-			nfs4_lock_free_locked(l);
+		rc = nfs4_unlock_note_locked(o, &c->args.lock, &c->res.lock);
 	}
 	pthread_mutex_unlock(&o->in->mu);
-	return old ? NFS_AGAIN : ok ? 0 : -ENOMEM;
+	return rc;
 }
 
 /* The server does not have the stateid that this sending had. */

@@ -241,9 +241,57 @@ int nfs4_test_opens(struct nfs_server *s)
 
 /* ---- the delegations ---- */
 
-static int test_held(struct nfs_server *s, const struct nfs4_delegs_held *held, unsigned count)
+/* One that was held when the table was looked at. */
+struct revoked_deleg {
+	uint64_t number;
+	stateid4 stateid;
+};
+
+/* All of them: an array, which the caller frees. NULL: no memory, or there are none (*n). */
+static struct revoked_deleg *revoked_list_delegs(struct nfs4_delegs *t, unsigned *n)
 {
-	struct nfs4_client *n = s->vdata;
+	struct revoked_deleg *held;
+
+	pthread_mutex_lock(&t->mu);
+	*n = atomic_load(&t->in[NFS4_HELD].n);
+	held = *n ? calloc(*n, sizeof(*held)) : NULL;
+	if (held) {
+		unsigned i = 0;
+
+		list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node)
+			held[i++] = (struct revoked_deleg){ d->d.number, d->stateid };
+	}
+	pthread_mutex_unlock(&t->mu);
+	return held;
+}
+
+/* One that is revoked is returned as any other: the server says then whether it keeps the stateid until
+ * that is freed. What was locked under it may be somebody else's. */
+void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	unsigned lost = 0;
+
+	if (!nfs4_is_unknown(found) || found == NFS4ERR_OLD_STATEID)
+		return;
+	pthread_mutex_lock(&t->mu);
+	list_for_each_entry(struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node) {
+		if (d->d.number != number)
+			continue;
+		lost = nfs4_granted_lose_locked(d);
+		if (nfs4_is_revoked(found) || d->nkept)
+			nfs4_delegs_drop_locked(t, d, false);
+		else
+			nfs4_delegs_forget_locked(t, d);
+		break;
+	}
+	pthread_mutex_unlock(&t->mu);
+	for (; lost; lost--)
+		nfs4_lock_say_lost(s->name, found);
+}
+
+static int test_held(struct nfs_server *s, const struct revoked_deleg *held, unsigned count)
+{
 	struct nfs4_ctl *k = nfs4_ctl_new();
 	int rc;
 
@@ -254,7 +302,7 @@ static int test_held(struct nfs_server *s, const struct nfs4_delegs_held *held, 
 		k->test[i] = held[i].stateid;
 	rc = nfs4_run(s, k, NFS4_OP_TEST_STATEID, 0, &k);
 	for (unsigned i = 0; i < count && !rc; i++)
-		nfs4_delegs_settle(&n->delegs, held[i].number, k->found[i]);
+		nfs4_revoked_deleg(s, held[i].number, k->found[i]);
 	free(k);
 	return rc;
 }
@@ -263,7 +311,7 @@ int nfs4_test_delegs(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
 	unsigned count;
-	struct nfs4_delegs_held *held = nfs4_delegs_list(&n->delegs, &count);
+	struct revoked_deleg *held = revoked_list_delegs(&n->delegs, &count);
 	int rc = count && !held ? -ENOMEM : 0;
 
 	for (unsigned i = 0; i < count && !rc; i += NFS4_TEST_MAX)

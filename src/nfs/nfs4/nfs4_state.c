@@ -93,6 +93,8 @@ void nfs4_open_put(struct nfs_open *o)
 		return;
 	/* CREATE may have left an open without one. */
 	if (o->file) {
+		if (o->was_locked)
+			atomic_fetch_sub(&o->file->locked, 1);
 		atomic_store(&o->file->used, true);
 		atomic_fetch_sub(&o->file->opens, 1);
 		nfs_file_put(o->file);

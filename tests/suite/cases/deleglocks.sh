@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Locks of a file that this mount has a delegation to write of: they make no call, and exclude each other; who opens
+# the file elsewhere finds them at the server; and none is lost when the server restarts.
+clients=/proc/fs/nfsd/clients
+[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
+kernels=$TMPDIR/kernels
+mkdir "$kernels"
+trap 'end_all; vm-root umount -l "$kernels" 2>/dev/null' EXIT
+delegations() { cat "$clients"/*/states | grep -c "type: deleg, access: w"; }
+calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '{ sub(/^ */, "") } index($0, name) == 1 { n += $NF } END { print n + 0 }'; }
+# As in delegwrite.sh.
+nr=0
+gives_one() {
+	local before
+	before=$(delegations)
+	(( ++nr ))
+	echo old >"$SERVER_WORK/file.$nr"
+	exec 3<>"$WORK/file.$nr" || fail open
+	(( $(delegations) > before )) && return
+	exec 3<&-
+	return 1
+}
+refused() { ! flock -n "$@" || fail "flock $*: somebody else has it"; }
+
+mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
+vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049,actimeo=0" "$REMOTE" "$kernels" || fail "the kernel's mount"
+
+# ---- no call ----
+
+until_true "a delegation to write" gives_one
+exec 4<>"$WORK/file.$nr"
+for (( i = 0; i < 10; i++ )); do
+	flock -x 3 || fail lock
+	refused -x 4
+	flock -u 3
+	flock -s 4 || fail lock
+	flock -s 3 || fail "two who only read"
+	refused -x 3
+	flock -u 3; flock -u 4
+done
+# The server may have recalled it, for a reason of its own: an open by its own programs.
+equal "$(delegations)" 1 "delegations"
+equal "$(calls LOCK)" 0 "calls for locks"
+equal "$(stat_now locks.granted)" 30 "locks that were granted here"
+exec 4<&-
+
+# ---- somebody opens it elsewhere ----
+
+for (( n = 0; n < 5; n++ )); do
+	(( n == 0 )) || until_true "a delegation to write" gives_one
+	flock -x 3 || fail lock
+	echo "here $n" >&3
+	exec 5<>"$kernels/$CASE/file.$nr" || fail "open of the kernel's"
+	refused -x 5
+	refused -s 5
+	flock -u 3 || fail unlock
+	in_time 60 flock -x 5
+	equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" "here $n" "what was written under the lock"
+	refused -x 3
+	flock -u 5
+	flock -w 60 -x 3 || fail "a lock that is free"
+	exec 5<&- 3<&-
+done
+at_least "$(calls 'LOCK(delegation)')" 5 "locks that the server got with the delegation"
+
+# ---- the server restarts ----
+
+until_true "a delegation to write" gives_one
+flock -x 3 || fail lock
+in_time 120 vm-nfsd-restart 1
+exec 5<>"$kernels/$CASE/file.$nr" || fail "open of the kernel's"
+refused -x 5
+echo after >&3 || fail "a write under a lock that was reclaimed"
+flock -u 3 || fail unlock
+in_time 60 flock -x 5
+exec 5<&- 3<&-
+
+# ---- a database ----
+
+if [[ $(type -P sqlite3) ]]; then
+	before=$(calls LOCK)
+	sqlite3 "$WORK/a.db" "PRAGMA journal_mode=DELETE; CREATE TABLE t (n INTEGER);" >/dev/null || fail sqlite
+	nap 1
+	for (( n = 0; n < 10; n++ )); do
+		sqlite3 -cmd ".timeout 60000" "$WORK/a.db" "INSERT INTO t VALUES ($n);" || fail sqlite
+	done
+	equal "$(timeout 60 sqlite3 -cmd ".timeout 60000" "$kernels/$CASE/a.db" "SELECT count(*) FROM t; PRAGMA integrity_check;" | xargs)" "10 ok" \
+		"rows that the kernel's client sees"
+	echo "# $(( $(calls LOCK) - before )) LOCKs for ten transactions"
+fi
+
+vm-root umount "$kernels" || fail "unmount of the kernel's"
+mount_down
+equal "$(grep -l nfsrdma-fuse "$clients"/*/info 2>/dev/null | wc -l)" 0 "clients that the server still has"
