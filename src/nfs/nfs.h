@@ -288,6 +288,12 @@ static inline bool nfs_undelegate(struct nfs_server *s, const struct nfs_file *f
 	return true;
 }
 
+/* Any thread: is a delegation to read of that file on its way back? */
+static inline bool nfs_delegation_leaves(struct nfs_server *s, const struct nfs_file *f)
+{
+	return s->client->cfg.delegations && s->version->delegation_leaves && s->version->delegation_leaves(s, f);
+}
+
 /* Lane thread: a file is closed. true: its OPEN stays at the server, for the next one. */
 static inline bool nfs_open_stays(struct nfs_server *s, const struct nfs_file *f, struct nfs_open *o)
 {

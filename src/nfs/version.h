@@ -119,6 +119,8 @@ struct nfs_version {
 	/* Any thread: the file's is due now; all are. */
 	void (*delegation_drop)(struct nfs_server *s, const struct nfs_file *f);
 	void (*delegations_drop)(struct nfs_server *s);
+	/* Any thread: is one to read of that file on its way back? */
+	bool (*delegation_leaves)(struct nfs_server *s, const struct nfs_file *f);
 	/* Any thread: the number of the file's delegation, which no other one has; 0: there is none, or it
 	 * may have been revoked. */
 	uint64_t (*delegated)(const struct nfs_server *s, struct nfs_file *f);

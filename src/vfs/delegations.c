@@ -32,10 +32,12 @@
 
 static void delegations_end(struct vfs_op *op)
 {
+	const struct nfs_fh *fh = op->call.args.fh;     /* which may have gone: whoever waits has the file */
 	struct vfs_lane *vl = op->vl;
 
 	vl->returning--;
 	vfs_op_free(op);
+	vfs_delegation_gone(vl, fh);
 	delegations_return(vl);
 }
 

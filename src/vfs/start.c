@@ -247,17 +247,62 @@ static bool __attribute__((noinline)) op_opens(struct vfs_op *op)
 {
 	op->call.res.open = (struct nfs_open_results){ 0 };
 	op->quiet = ownchange_changes(&op->vl->vfs->inodes, op->ino);
-	if ((op->call.args.file.flags & O_ACCMODE) != O_RDONLY)
-		op_undelegates(op, op->ino);
 	return promised_opens(op);
+}
+
+/* How often a timer looks whether a delegation has gone back; all together 80 ms. */
+#define RETURN_LOOKS 8u
+
+static void op_send(struct vfs_op *op);
+
+static void op_open_goes_on(struct vfs_op *op)
+{
+	loop_timer_clear(&op->call.eng.timer);
+	op->awaits_return = false;
+	op_send(op);
+}
+
+static void on_return_look(struct loop_timer *t)
+{
+	op_open_goes_on(container_of(t, struct vfs_op, call.eng.timer));
+}
+
+/* An OPEN that writes, of a file with a delegation to read. That goes back first: then OPEN can ask for one to
+ * write. Many programs look at a file, and then open it to write. */
+static bool op_awaits_return(struct vfs_op *op)
+{
+	if ((op->call.args.file.flags & O_ACCMODE) == O_RDONLY || op->return_looks >= RETURN_LOOKS)
+		return false;
+	op_undelegates(op, op->ino);
+	if (!nfs_delegation_leaves(&op->vl->vfs->cl->server, &op->ino->file))
+		return false;
+	op->return_looks++;
+	op->awaits_return = true;
+	loop_timer_init(&op->call.eng.timer, on_return_look);
+	vfs_wait_more(op);
+	return true;
+}
+
+static struct vfs_op *open_that_awaits(const struct vfs_lane *vl, const struct nfs_fh *fh)
+{
+	list_for_each_entry(struct vfs_op, op, &vl->active, node)
+		if (op->awaits_return && &op->ino->file.fh == fh)
+			return op;
+	return NULL;
+}
+
+void vfs_delegation_gone(struct vfs_lane *vl, const struct nfs_fh *fh)
+{
+	struct vfs_op *op;
+
+	while ((op = open_that_awaits(vl, fh)))
+		op_open_goes_on(op);
 }
 
 static bool op_is_of_lock(const struct nfs_call *c)
 {
 	return c->op == NFS_OP_LOCK || c->op == NFS_OP_LOCKT || c->op == NFS_OP_LOCKU;
 }
-
-static void op_send(struct vfs_op *op);
 
 static void on_lock_later(struct loop_timer *t)
 {
@@ -288,7 +333,7 @@ static bool __attribute__((noinline)) op_locks(struct vfs_op *op)
 
 static void op_send(struct vfs_op *op)
 {
-	if (op_is_of_lock(&op->call) && op_locks(op))
+	if ((op_is_of_lock(&op->call) && op_locks(op)) || (op->call.op == NFS_OP_OPEN && op_awaits_return(op)))
 		return;
 	if (op->call.op == NFS_OP_OPEN || op->call.op == NFS_OP_CREATE)
 		op->call.args.file.get = op_file;

@@ -270,6 +270,8 @@ struct vfs_op {
 	bool given_up;                  /* nobody waits any more: start.c */
 	bool goes_on;                   /* its calls are not taken back then */
 	bool holds;                     /* counted in ino->held and ino2->held */
+	bool awaits_return;             /* OPEN: the file's delegation has to go back first; it was... */
+	uint8_t return_looks;           /* ...looked for so often */
 	bool waits_room;                /* WRITE: for room (behind.h), under behind_pool.mu */
 	unsigned changes;               /* how many calls that change something have begun */
 	unsigned wait_shift;            /* for vfs_wait_more() */

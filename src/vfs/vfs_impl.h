@@ -11,6 +11,9 @@ void op_data_release(struct vfs_op *op);
 
 /* ---- start.c ---- */
 
+/* DELEGRETURN of that file has ended: OPENs that have waited for it are sent. */
+void vfs_delegation_gone(struct vfs_lane *vl, const struct nfs_fh *fh);
+
 /* op->call has shown that the name does not exist. nr: see ownchange_gone(). */
 void vfs_name_gone(struct vfs_op *op, struct inode *dir, uint64_t nr, const char *name);
 /* Nobody waits for op: what it has begun is put in order, and it ends. */

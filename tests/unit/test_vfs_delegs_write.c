@@ -40,6 +40,7 @@ static unsigned numbers, due;
 static struct nfs_delegation given = { .cred = { .uid = 1000 } };
 static struct nfs_open *kept[8];
 static unsigned nkept;
+static bool leaving;                    /* one to read goes back */
 static unsigned nlocked;                /* opens with locks that the server does not have */
 static int claims;                      /* CLAIM's status */
 
@@ -134,7 +135,13 @@ static void end(struct nfs_call *c)
 		c->open = NULL;
 	} else {
 		cr_assert_eq(c->cred->uid, given.cred.uid);
+		leaving = false;
 	}
+}
+
+static bool leaves(struct nfs_server *s, const struct nfs_file *of)
+{
+	return s && leaving && of == given.file;
 }
 
 static struct nfs_open *to_claim(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred)
@@ -158,6 +165,7 @@ static void wanted_back(void)
 {
 	if (!number)
 		return;
+	leaving = !nfs_delegation_writes(number);
 	number = 0;
 	atomic_store(&given.file->delegation, 0);
 	due++;
@@ -224,7 +232,7 @@ static const struct nfs_version version = {
 	.name = "test", .prog = 1, .vers = 1, .ops = { [0 ... NFS_OP_VERSION - 1] = &any_op },
 	.delegations_due = any_due, .delegation_take = take, .delegation_ends = end,
 	.delegation_drop = drop, .delegations_drop = drop_all, .delegated = delegated,
-	.delegation_locked = to_claim, .delegation_later = later,
+	.delegation_leaves = leaves, .delegation_locked = to_claim, .delegation_later = later,
 	.open_stays = stays, .open_again = again, .delegation_open = to_close, .open_free = open_free,
 };
 
@@ -448,6 +456,43 @@ Test(vfs_delegs_write, opens_without_a_call)
 	vfs_play_close(open_it(O_RDONLY));
 	cr_assert_eq(calls[NFS_OP_OPEN], 5);
 	cr_assert_not(calls[NFS_OP_CLOSE]);
+}
+
+/* It looked at the file, and opens it to write: OPEN asks for one to write when the other one has gone back. */
+Test(vfs_delegs_write, an_open_after_one_to_read)
+{
+	number = given.number = 5;
+	atomic_store(&ino->file.delegation, 5);
+	vfs_play_open(ino, O_RDWR, true);
+	cr_assert_str_eq(order, "D");
+	reply_to_all();
+	cr_assert_str_eq(order, "DO");
+	reply_to_everything();
+	cr_assert(vfs_answer.count == 1 && !vfs_answer.status);
+	cr_assert_eq(number, WRITES(2));
+	vfs_play_close(vfs_answer.file);
+	/* Who reads waits for nothing. */
+	number = given.number = 5;
+	atomic_store(&ino->file.delegation, 5);
+	recall();
+	vfs_play_open(ino, O_RDONLY, true);
+	cr_assert_str_eq(order, "DO.DO");
+	reply_to_everything();
+	vfs_play_close(vfs_answer.file);
+}
+
+/* The server takes its time, or has no connection. */
+Test(vfs_delegs_write, an_open_that_waits_no_longer)
+{
+	number = given.number = 5;
+	atomic_store(&ino->file.delegation, 5);
+	vfs_play_open(ino, O_WRONLY, true);
+	for (unsigned i = 0; i < 200 && !strchr(order, 'O'); i++)
+		lane_play_run(5);
+	cr_assert_str_eq(order, "DO");
+	reply_to_everything();
+	cr_assert(vfs_answer.count == 1 && !vfs_answer.status);
+	vfs_play_close(vfs_answer.file);
 }
 
 /* ---- the server asks ---- */

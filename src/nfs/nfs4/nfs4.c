@@ -77,6 +77,7 @@
 	.delegation_ends = nfs4_delegs_return_ends, \
 	.delegation_drop = nfs4_delegs_drop, \
 	.delegations_drop = nfs4_delegs_drop_all, \
+	.delegation_leaves = nfs4_delegation_leaves, \
 	.delegated = nfs4_belief_delegation, \
 	.open_stays = nfs4_kept_stays, \
 	.open_again = nfs4_kept_again, \

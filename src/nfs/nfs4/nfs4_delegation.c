@@ -68,6 +68,21 @@ nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, st
 	return status;
 }
 
+/* ---- OPEN to write, of a file with one to read ---- */
+
+bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f)
+{
+	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
+	const struct nfs4_delegation *d;
+	bool leaves;
+
+	pthread_mutex_lock(&t->mu);
+	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
+	leaves = d && !nfs_delegation_writes(d->d.number) && (d->state == NFS4_DUE || d->state == NFS4_RETURNING);
+	pthread_mutex_unlock(&t->mu);
+	return leaves;
+}
+
 /* ---- DELEGRETURN ---- */
 
 static bool_t put_return_op(XDR *x, const stateid4 *stateid)

@@ -56,9 +56,10 @@
  *   OPEN, while DELEGRETURN is under way    OPEN does not ask for another one.
  *   an OPEN that has not asked    Its reply may have what the file has already. Nothing is new then; but
  *        if it is of the other kind now, or wanted back, it is DUE. What the file does not have is DUE at once.
- *   an OPEN to write, while one to read is HELD    It asks for none. The file system has dropped that one
- *        just before, and the next OPEN gets one to write, if the server likes. To ask at once might bring the
- *        old one again, or a better one with its stateid (RFC 8881, section 10.4.1), which DELEGRETURN takes.
+ *   an OPEN to write, while one to read is HELD    The file system has dropped that one just before, and waits for
+ *        some time until it has gone back. Then OPEN asks for one to write; until then it asks for none. To ask
+ *        at once might bring the old one again, or a better one with its stateid (RFC 8881, section 10.4.1),
+ *        which DELEGRETURN takes.
  *   CB_GETATTR before OPEN's reply    is answered DELAY, as a recall is.
  *   two lanes, two OPENs of one file    Both ask, or one of them. The server may give both the same
  *        stateid, and by the time the second reply is decoded the delegation of the first one may have been
@@ -209,6 +210,7 @@ void nfs4_granted_claimed_locked(struct nfs_open *o);
 /* Members of struct nfs_version. */
 void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f);
 void nfs4_delegs_drop_all(struct nfs_server *s);
+bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f);
 
 /* ---- control thread ---- */
 
