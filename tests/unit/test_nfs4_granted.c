@@ -431,7 +431,7 @@ Test(nfs4_granted, claimed_by_another_lane)
 	d = nfs4_delegs_take(&fake_cl.server);
 	c.open = nfs_delegation_locked(&fake_lanes[0], d, &cred);
 	c.args.delegation = d;
-	nfs4_delegs_return_ends(&c);
+	nfs4_claim_or_return_ends(&c);
 	nfs_delegation_later(&fake_lanes[0], d);
 	cr_assert_eq(ask(NFS_OP_LOCKU, first, range(1, 0, 1, true)), NFS_LOCK_LATER);
 	return_it();

@@ -74,7 +74,7 @@
 	.open_free = nfs4_open_put, \
 	.delegations_due = nfs4_delegs_any_due, \
 	.delegation_take = nfs4_delegs_take, \
-	.delegation_ends = nfs4_delegs_return_ends, \
+	.delegation_ends = nfs4_claim_or_return_ends, \
 	.delegation_drop = nfs4_delegs_drop, \
 	.delegations_drop = nfs4_delegs_drop_all, \
 	.delegation_leaves = nfs4_delegation_leaves, \

@@ -177,7 +177,7 @@ static bool claim_goes_on(int status)
 	return status == -ENOTCONN || status == -ESHUTDOWN;
 }
 
-void nfs4_claim_ends(struct nfs_call *c)
+static void claim_ends(struct nfs_call *c)
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs4_delegation *d = claim_delegation(c);
@@ -195,4 +195,12 @@ void nfs4_claim_ends(struct nfs_call *c)
 		nfs4_lock_say_lost(c->target->server->name, NFS4_OK);
 	nfs4_open_put(o);
 	c->open = NULL;
+}
+
+void nfs4_claim_or_return_ends(struct nfs_call *c)
+{
+	if (c->op == NFS_OP_CLAIM)
+		claim_ends(c);
+	else
+		nfs4_delegs_return_ends(c);
 }

@@ -459,10 +459,6 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 	nfsstat4 refused = d->refused;
 	unsigned lost = 0;
 
-	if (c->op == NFS_OP_CLAIM) {
-		nfs4_claim_ends(c);
-		return;
-	}
 	pthread_mutex_lock(&t->mu);
 	if (refused)
 		lost = nfs4_granted_lose_locked(d);

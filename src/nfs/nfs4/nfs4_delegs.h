@@ -186,8 +186,8 @@ struct nfs_open *nfs4_kept_take(struct nfs_server *s, struct nfs_delegation *d, 
 /* The same: nfs4_granted.c, nfs4_claim.c. */
 enum nfs_lock_here nfs4_granted_lock(struct nfs_server *s, struct nfs_call *c);
 struct nfs_open *nfs4_claim_next(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
-/* The operation has ended: its open is claimed, unless it has to go on somewhere else. */
-void nfs4_claim_ends(struct nfs_call *c);
+/* CLAIM has ended: its open is claimed, unless it has to go on somewhere else. Or DELEGRETURN has. */
+void nfs4_claim_or_return_ends(struct nfs_call *c);
 
 /* ---- any thread ---- */
 
