@@ -78,8 +78,8 @@ costs 0 cat "$file"
 costs 0 cat "$file"
 # Nor is it closed. (What was closed before may be on its way still.)
 before=$(calls CLOSE)
-for (( i = 0; i < 10; i++ )); do costs 0 reads "$file"; done
-at_most $(( $(calls CLOSE) - before )) 3 "CLOSEs of a file that is opened ten times"
+for (( i = 0; i < 5; i++ )); do costs 0 reads "$file"; done
+at_most $(( $(calls CLOSE) - before )) 3 "CLOSEs of a file that is opened five times"
 # At the same time.
 exec 3<"$file" || fail open
 costs 1 cat "$file"
@@ -108,7 +108,7 @@ costs 0 reads "$WORK/new.$nr"
 costs 0 reads "$WORK/new.$nr"
 # Its data or its name are another's, although the kernel would not ask for ten minutes; who has the file open
 # has that one still.
-for (( i = 0; i < 18; i++ )); do
+for (( i = 0; i < 6; i++ )); do
 	until_true "delegations of two files" has_one
 	file=open.$nr
 	costs 0 reads "$WORK/$file"
@@ -168,7 +168,7 @@ nap 1.1
 equal "$(stat -c %s - <&3)" "$(stat -c %s "$SERVER_WORK/file.$nr")" "size after others have written"
 exec 3<&-
 # Each other's data, at once, and the server's own programs' as well.
-for (( i = 0; i < 20; i++ )); do
+for (( i = 0; i < 10; i++ )); do
 	until_true "a delegation" gives_one
 	file=file.$nr by=$other/$CASE
 	(( i % 2 )) || by=$SERVER_WORK
@@ -176,7 +176,7 @@ for (( i = 0; i < 20; i++ )); do
 	equal "$(<"$WORK/$file")" new "what is read after $by has written"
 	in_time 30 chmod 600 "$by/$file"
 done
-at_least "$(calls DELEGRETURN)" 20 "DELEGRETURNs"
+at_least "$(calls DELEGRETURN)" 10 "DELEGRETURNs"
 # Many, and their files are removed by the server, and here.
 for (( i = 0; i < 100; i++ )); do echo $i >"$SERVER_WORK/many.$i"; done
 cat "$WORK"/many.* >/dev/null || fail "cat"
