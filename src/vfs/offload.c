@@ -56,10 +56,17 @@ static struct offload_early *offload_early_locked(struct vfs_offloads *o, const 
 static bool offload_keep_locked(struct vfs_offloads *o, const struct nfs_fh *fh,
 				const struct nfs_copy_id *id, const struct nfs_copy_end *end)
 {
+	struct offload_early *e;
+
 	if (!o->expected)
 		return false;
-	if (!offload_early_locked(o, fh, id))
-		o->early[o->nearly++ % OFFLOAD_EARLY] = (struct offload_early){ true, *fh, *id, *end };
+	if (offload_early_locked(o, fh, id))
+		return true;
+	e = &o->early[o->nearly++ % OFFLOAD_EARLY];
+	e->used = true;
+	e->fh = *fh;
+	e->id = *id;
+	e->end = *end;
 	return true;
 }
 
