@@ -657,6 +657,34 @@ Test(vfs_delegs_write, locks_that_change_lanes)
 	cr_assert_eq(vl->returning, 0);
 }
 
+/* Another lane has a connection. It was sent six seconds ago: it is not waited for any longer. */
+Test(vfs_delegs_write, locks_whose_lane_has_no_connection)
+{
+	static struct nfs_lane other;
+
+	/* Nothing is left that would need a connection. */
+	vfs_play_close(f);
+	f = NULL;
+	reply_to_everything();
+	cr_assert_eq(nkept, 1);
+	open_free(kept[--nkept]);
+	other.target.up = true;
+	vfs.lanes[1]->lane = &other;
+	vfs.nlanes = 2;
+	nlocked = 1;
+	claims = -ENOTCONN;
+	recall();
+	lane_play_flush();
+	fake_break();
+	container_of(vl->active.next, struct vfs_op, node)->call.eng.rr.posted_ns -= 6000000000;
+	cr_assert(vl->returning == 1 && !due);
+	delegations_move_all(vl, mono_ns());
+	cr_assert(!vl->returning && due == 1, "it is due, for whoever has a connection");
+	vfs.nlanes = 1;
+	due = nlocked = 0;
+	nsent = 0;
+}
+
 /* An fsync() is waiting for the same. */
 Test(vfs_delegs_write, recalled_while_it_is_written)
 {
