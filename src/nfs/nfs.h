@@ -331,12 +331,6 @@ static inline struct nfs_open *nfs_delegation_locked(const struct nfs_lane *l, s
 	return v->delegation_locked ? v->delegation_locked(l->target.server, d, cred) : NULL;
 }
 
-/* Lane thread: the caller does not return it after all. */
-static inline void nfs_delegation_later(const struct nfs_lane *l, struct nfs_delegation *d)
-{
-	l->target.server->version->delegation_later(l->target.server, d);
-}
-
 /* The end of the mount, while the lanes are there: all are to be returned. */
 static inline void nfs_undelegate_all(struct nfs_server *s)
 {

@@ -89,7 +89,7 @@ enum nfs_effects {
 	OP(GET_DIR_DELEGATION, 0)       /* fh, which is a struct nfs_file's -> that file's delegation. -EAGAIN: \
 				 * the server gives none now */ \
 	OP(CLAIM, 0)            /* fh, open, delegation: the server gets the locks that were granted by that open \
-				 * without it. open is gone then */ \
+				 * without it. open is gone then; the delegation with -ENOTCONN or -ESHUTDOWN */ \
 	OP(DELEGRETURN, NFS_AFTER_HELD | NFS_AFTER_STABLE) \
 				/* fh, delegation, which is gone then, or due again, whatever the status */
 

@@ -137,11 +137,10 @@ struct nfs_version {
 	/* LOCK, LOCKT or LOCKU is going to be sent: if it needs no server, it has its results now. NULL: always sent. */
 	enum nfs_lock_here (*lock_here)(struct nfs_server *s, struct nfs_call *c);
 	/* An open with locks that were granted so under a delegation that the caller has taken, and who has opened
-	 * it: CLAIM is to be sent; NULL: there is none any more. And: the caller gives the delegation back, without
-	 * DELEGRETURN: it is due again. */
+	 * it: CLAIM is to be sent; NULL: there is none any more. With -ENOTCONN or -ESHUTDOWN of that the delegation is
+	 * not the caller's any more. */
 	struct nfs_open *(*delegation_locked)(struct nfs_server *s, struct nfs_delegation *d,
 					      struct rpc_cred *cred);
-	void (*delegation_later)(struct nfs_server *s, struct nfs_delegation *d);
 	/* Lane thread: gets the call a slot. 1: it has one. 0: it must wait, and the
 	 * version calls nfs_lane_pump() when one is free. NFS_REOPEN: it must wait until
 	 * recovery is done with its open. -EAGAIN: there is none until

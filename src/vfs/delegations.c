@@ -82,12 +82,10 @@ static void delegations_claim(struct vfs_op *op);
 
 static void delegations_claimed(struct vfs_op *op)
 {
-	if (op->call.res.status != -ENOTCONN && op->call.res.status != -ESHUTDOWN) {
+	if (op->call.res.status == -ENOTCONN || op->call.res.status == -ESHUTDOWN)
+		delegations_end(op);
+	else
 		delegations_claim(op);
-		return;
-	}
-	nfs_delegation_later(op->vl->lane, op->call.args.delegation);
-	delegations_end(op);
 }
 
 /* The next step of its return: locks that the server does not have, or DELEGRETURN. */

@@ -432,7 +432,6 @@ Test(nfs4_granted, claimed_by_another_lane)
 	c.open = nfs_delegation_locked(&fake_lanes[0], d, &cred);
 	c.args.delegation = d;
 	nfs4_claim_or_return_ends(&c);
-	nfs_delegation_later(&fake_lanes[0], d);
 	cr_assert_eq(ask(NFS_OP_LOCKU, first, range(1, 0, 1, true)), NFS_LOCK_LATER);
 	return_it();
 	expect_log("Llr");

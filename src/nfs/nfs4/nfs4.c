@@ -84,7 +84,6 @@
 	.delegation_open = nfs4_kept_take, \
 	.lock_here = nfs4_granted_lock, \
 	.delegation_locked = nfs4_claim_next, \
-	.delegation_later = nfs4_delegs_later, \
 	.acquire = nfs4_acquire, \
 	.release = nfs4_release, \
 	.recover = nfs4_recover, \

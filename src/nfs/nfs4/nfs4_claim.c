@@ -20,7 +20,8 @@
  *   the server has revoked the delegation    Somebody else may have had the lock, changed what it protects, and
  *                          given it back, so that the server grants it once more. Its answer to DELEGRETURN tells:
  *                          until then the locks are in doubt, and are lost if the delegation was. (Programs go on
- *                          meanwhile. What they write reaches the server by opens that it knows.)
+ *                          meanwhile. What they write reaches the server by opens that it knows.) They are lost as
+ *                          well if DELEGRETURN was executed in a session that is lost: the next answer is the same.
  */
 #include <stdlib.h>
 #include "nfs/nfs4/nfs4_compound.h"
@@ -177,7 +178,7 @@ static bool claim_goes_on(int status)
 	return status == -ENOTCONN || status == -ESHUTDOWN;
 }
 
-static void claim_ends(struct nfs_call *c)
+static void claim_ends(struct nfs_call *c, bool goes_on)
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs4_delegation *d = claim_delegation(c);
@@ -186,9 +187,9 @@ static void claim_ends(struct nfs_call *c)
 	unsigned lost = 0;
 
 	pthread_mutex_lock(&t->mu);
-	if (status && !claim_goes_on(status))
+	if (status && !goes_on)
 		lost = nfs4_locks_lose(o);
-	if (!claim_goes_on(status) && o->granted_under == d)
+	if (!goes_on && o->granted_under == d)
 		nfs4_granted_claimed_locked(o);
 	pthread_mutex_unlock(&t->mu);
 	for (; lost; lost--)
@@ -199,8 +200,10 @@ static void claim_ends(struct nfs_call *c)
 
 void nfs4_claim_or_return_ends(struct nfs_call *c)
 {
-	if (c->op == NFS_OP_CLAIM)
-		claim_ends(c);
-	else
+	bool claims = c->op == NFS_OP_CLAIM, goes_on = claims && claim_goes_on(c->res.status);
+
+	if (claims)
+		claim_ends(c, goes_on);
+	if (!claims || goes_on)
 		nfs4_delegs_return_ends(c);
 }

@@ -471,19 +471,6 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 		nfs4_lock_say_lost(c->target->server->name, refused);
 }
 
-void nfs4_delegs_later(struct nfs_server *s, struct nfs_delegation *given)
-{
-	struct nfs4_delegation *d = container_of(given, struct nfs4_delegation, d);
-	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
-
-	pthread_mutex_lock(&t->mu);
-	if (d->by_fh.at)
-		delegs_move_locked(t, d, NFS4_DUE, false);
-	else
-		delegs_free_locked(t, d);
-	pthread_mutex_unlock(&t->mu);
-}
-
 /* ---- control thread ---- */
 
 void nfs4_delegs_forget(struct nfs4_delegs *t)

@@ -173,7 +173,6 @@ nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, st
 bool nfs4_delegs_any_due(const struct nfs_server *s);
 struct nfs_delegation *nfs4_delegs_take(struct nfs_server *s);
 void nfs4_delegs_return_ends(struct nfs_call *c);
-void nfs4_delegs_later(struct nfs_server *s, struct nfs_delegation *d);
 
 /* OPEN4_SHARE_ACCESS_* of O_ACCMODE: nfs4_state.c. */
 uint32_t nfs4_share_access(int flags);
@@ -186,13 +185,15 @@ struct nfs_open *nfs4_kept_take(struct nfs_server *s, struct nfs_delegation *d, 
 /* The same: nfs4_granted.c, nfs4_claim.c. */
 enum nfs_lock_here nfs4_granted_lock(struct nfs_server *s, struct nfs_call *c);
 struct nfs_open *nfs4_claim_next(struct nfs_server *s, struct nfs_delegation *d, struct rpc_cred *cred);
-/* CLAIM has ended: its open is claimed, unless it has to go on somewhere else. Or DELEGRETURN has. */
+/* CLAIM has ended: its open is claimed; or it has to go on somewhere else, and the delegation is due again, as if
+ * DELEGRETURN had no answer. Or DELEGRETURN has. */
 void nfs4_claim_or_return_ends(struct nfs_call *c);
 
 /* ---- any thread ---- */
 
 struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh);
-/* With t->mu. stateid NULL: any of that file, but the one that matters most. And: those that stay with it are dropped, without CLOSE. */
+/* With t->mu. stateid NULL: that file's; of several, the one that matters most. And: those that stay with it are
+ * dropped, without CLOSE. */
 struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
 						const stateid4 *stateid);
 void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
