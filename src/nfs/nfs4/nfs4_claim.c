@@ -76,39 +76,17 @@ static void claim_note(struct nfs_open *o, const struct nfs4_claim *k, const sta
 	pthread_mutex_unlock(&o->in->mu);
 }
 
-static void claim_lose(struct nfs_call *c, nfsstat4 status)
-{
-	const struct nfs4_claim *k = &claim_delegation(c)->claim;
-	struct nfs_open *o = c->open;
-	struct nfs4_lock *l;
-	bool lost;
-
-	pthread_mutex_lock(&o->in->mu);
-	l = nfs4_lock_find_locked(o, k->lock.owner);
-	lost = l && nfs4_lock_lose_locked(o, l);
-	pthread_mutex_unlock(&o->in->mu);
-	if (lost)
-		nfs4_lock_say_lost(c->target->server->name, status);
-}
-
 /* ---- the operation ---- */
 
 /* If nothing is left (any more), a COMPOUND that does nothing. */
 static bool_t encode_claim(struct nfs_call *c, XDR *x)
 {
 	struct nfs4_claim *k = &claim_delegation(c)->claim;
-	LOCK4args a;
 
 	k->sent = claim_find(c->open, k);
 	if (!k->sent)
 		return nfs4_begin(c, x, 2, true, &c->open->file->fh);
-	a = (LOCK4args){
-		.locktype = nfs4_lock_type(k->lock.range.write, false), .offset = k->lock.range.start,
-		.length = nfs_range_length(k->lock.range.start, k->lock.range.last),
-		.locker = nfs4_locker(c->open, &k->lock.owner, nfs4_of(c)->clientid,
-				      k->lock.known ? &k->lock.stateid : NULL),
-	};
-	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && nfs4_put_op(x, OP_LOCK) && xdr_LOCK4args(x, &a);
+	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && nfs4_put_relock(c, x, &k->lock, false);
 }
 
 /* 0, or what decode() returns. */
@@ -124,7 +102,7 @@ static int claim_take(struct nfs_call *c, const LOCK4res *r)
 	rc = k->lock.known && nfs4_is_unknown(r->status) ? -EIO : nfs4_error(c, r->status);
 	if (rc > 0)
 		return rc;
-	claim_lose(c, r->status);
+	nfs4_lock_lose_owner(c->target->server, c->open, k->lock.owner, r->status);
 	return 0;
 }
 

@@ -133,13 +133,13 @@ static int lock_unknown(struct nfs_call *c, nfsstat4 status)
 
 /* ---- LOCK ---- */
 
-nfs_lock_type4 nfs4_lock_type(bool write, bool waits)
+static nfs_lock_type4 lock_type(bool write, bool waits)
 {
 	return write ? (waits ? WRITEW_LT : WRITE_LT) : (waits ? READW_LT : READ_LT);
 }
 
-locker4 nfs4_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 clientid,
-		    const stateid4 *stateid)
+static locker4 lock_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 clientid,
+			   const stateid4 *stateid)
 {
 	locker4 l = { .new_lock_owner = !stateid };
 
@@ -154,12 +154,24 @@ locker4 nfs4_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 c
 	return l;
 }
 
+bool_t nfs4_put_relock(struct nfs_call *c, XDR *x, const struct nfs4_relock *l, bool reclaim)
+{
+	LOCK4args a = {
+		.locktype = lock_type(l->range.write, false), .reclaim = reclaim,
+		.offset = l->range.start, .length = nfs_range_length(l->range.start, l->range.last),
+		.locker = lock_locker(c->open, &l->owner, nfs4_of(c)->clientid,
+				      l->known ? &l->stateid : NULL),
+	};
+
+	return nfs4_put_op(x, OP_LOCK) && xdr_LOCK4args(x, &a);
+}
+
 static bool_t put_lock(struct nfs_call *c, XDR *x, nfs_lock_type4 type)
 {
 	const struct nfs4_call *v = nfs4_call(c);
 	LOCK4args a = {
 		.locktype = type, .offset = c->args.lock.offset, .length = c->args.lock.length,
-		.locker = nfs4_locker(c->open, &c->args.lock.owner, nfs4_of(c)->clientid,
+		.locker = lock_locker(c->open, &c->args.lock.owner, nfs4_of(c)->clientid,
 				      v->lock_known ? &v->lock : NULL),
 	};
 
@@ -172,7 +184,7 @@ static bool_t encode_lock(struct nfs_call *c, XDR *x)
 		return nfs4_encode_getattr(c, x, c->args.fh);
 	lock_take_stateid(c);
 	return nfs4_begin(c, x, 4, true, c->args.fh) &&
-	       put_lock(c, x, nfs4_lock_type(c->args.lock.write, c->args.lock.waits)) &&
+	       put_lock(c, x, lock_type(c->args.lock.write, c->args.lock.waits)) &&
 	       nfs4_put_getattr(x);
 }
 
@@ -246,7 +258,7 @@ static bool_t encode_lockt(struct nfs_call *c, XDR *x)
 {
 	const struct nfs_lock_args *l = &c->args.lock;
 	LOCKT4args a = {
-		.locktype = nfs4_lock_type(l->write, false), .offset = l->offset, .length = l->length,
+		.locktype = lock_type(l->write, false), .offset = l->offset, .length = l->length,
 		.owner.clientid = nfs4_of(c)->clientid,
 		.owner.owner = { .len = sizeof(l->owner), .data = (const char *)&l->owner },
 	};
@@ -300,7 +312,7 @@ static bool_t encode_locku(struct nfs_call *c, XDR *x)
 		return put_unlock(c, x);
 	c->eng.step = STEP_CALL;
 	return nfs4_begin(c, x, 3, true, c->args.fh) &&
-	       put_lock(c, x, nfs4_lock_type(!(c->open->access & OPEN4_SHARE_ACCESS_READ), false));
+	       put_lock(c, x, lock_type(!(c->open->access & OPEN4_SHARE_ACCESS_READ), false));
 }
 
 /* What is another's is not this owner's, and without the open nothing is. */

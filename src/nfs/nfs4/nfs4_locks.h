@@ -41,10 +41,8 @@ struct nfs4_claim {
 /* ---- nfs4_lock.c ---- */
 
 extern const struct nfs_opdef nfs4_op_lock, nfs4_op_lockt, nfs4_op_locku, nfs4_op_claim;
-/* LOCK's arguments but for the locker; the locker of that owner: by its stateid, or through o. */
-nfs_lock_type4 nfs4_lock_type(bool write, bool waits);
-locker4 nfs4_locker(const struct nfs_open *o, const uint64_t *owner, clientid4 clientid,
-		    const stateid4 *stateid);
+/* LOCK once more, of c->open. */
+bool_t nfs4_put_relock(struct nfs_call *c, XDR *x, const struct nfs4_relock *l, bool reclaim);
 
 /* ---- nfs4_held.c: with o->in->mu ---- */
 
@@ -65,6 +63,8 @@ bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
 void nfs4_open_note_lock(struct nfs_open *o);
 unsigned nfs4_locks_lose(struct nfs_open *o);
 void nfs4_lock_say_lost(const char *server, nfsstat4 status);
+/* Both, of one owner's. */
+void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status);
 
 /* ---- nfs4_relock.c: control thread, in recovery ---- */
 

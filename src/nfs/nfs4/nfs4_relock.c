@@ -29,15 +29,8 @@
 static bool_t encode_relock(struct nfs_call *c, XDR *x)
 {
 	const struct nfs4_relock *l = &((struct nfs4_ctl *)c->args.version)->lock;
-	LOCK4args a = {
-		.locktype = nfs4_lock_type(l->range.write, false), .reclaim = TRUE,
-		.offset = l->range.start, .length = nfs_range_length(l->range.start, l->range.last),
-		.locker = nfs4_locker(c->open, &l->owner, nfs4_of(c)->clientid,
-				      l->known ? &l->stateid : NULL),
-	};
 
-	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && nfs4_put_op(x, OP_LOCK) &&
-	       xdr_LOCK4args(x, &a);
+	return nfs4_begin(c, x, 3, true, &c->open->file->fh) && nfs4_put_relock(c, x, l, true);
 }
 
 static int decode_relock(struct nfs_call *c, XDR *x)
@@ -99,19 +92,6 @@ static int relock_tries(struct nfs_server *s, struct nfs_open *o, struct nfs4_re
 
 /* ---- one owner after the other ---- */
 
-static void relock_lose(struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status)
-{
-	struct nfs4_lock *l;
-	bool lost;
-
-	pthread_mutex_lock(&o->in->mu);
-	l = nfs4_lock_find_locked(o, owner);
-	lost = l && nfs4_lock_lose_locked(o, l);
-	pthread_mutex_unlock(&o->in->mu);
-	if (lost)
-		nfs4_lock_say_lost(s->name, status);
-}
-
 /* The next range to be reclaimed. false: there is none. */
 static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from)
 {
@@ -157,7 +137,7 @@ static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner
 		return rc;
 	relock_done(o, &r);
 	if (rc)
-		relock_lose(s, o, owner, status);
+		nfs4_lock_lose_owner(s, o, owner, status);
 	return 0;
 }
 
@@ -231,7 +211,7 @@ static int lose_tested(struct nfs_server *s, struct nfs_open *o, const struct nf
 	for (unsigned i = 0; i < n && rc >= 0; i++) {
 		if (!nfs4_is_unknown(k->found[i]) || k->found[i] == NFS4ERR_OLD_STATEID)
 			continue;
-		relock_lose(s, o, owners[i], k->found[i]);
+		nfs4_lock_lose_owner(s, o, owners[i], k->found[i]);
 		if (nfs4_is_revoked(k->found[i]))
 			rc = nfs4_free_stateid(s, &k->test[i]);
 	}
