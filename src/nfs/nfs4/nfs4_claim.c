@@ -170,8 +170,7 @@ static void claim_ends(struct nfs_call *c, bool goes_on)
 	if (!goes_on && o->granted_under == d)
 		nfs4_granted_claimed_locked(o);
 	pthread_mutex_unlock(&t->mu);
-	for (; lost; lost--)
-		nfs4_lock_say_lost(c->target->server->name, NFS4_OK);
+	nfs4_locks_say_lost(c->target->server->name, lost, NFS4_OK);
 	nfs4_open_put(o);
 	c->open = NULL;
 }

@@ -467,8 +467,7 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 	else if (!(c->flags & NFS_CALL_CONTROL))
 		delegs_send_again_locked(t, d, c->res.status, n->lease_s);
 	pthread_mutex_unlock(&t->mu);
-	for (; lost; lost--)
-		nfs4_lock_say_lost(c->target->server->name, refused);
+	nfs4_locks_say_lost(c->target->server->name, lost, refused);
 }
 
 /* ---- control thread ---- */

@@ -115,10 +115,11 @@ unsigned nfs4_locks_lose(struct nfs_open *o)
 	return lost;
 }
 
-void nfs4_lock_say_lost(const char *server, nfsstat4 status)
+void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status)
 {
-	log_err("a lock of an open file on %s was lost with the server's state (status %d): reads and "
-		"writes by that open file fail until it is unlocked or closed", server, status);
+	for (; lost; lost--)
+		log_err("a lock of an open file on %s was lost with the server's state (status %d): reads and "
+			"writes by that open file fail until it is unlocked or closed", server, status);
 }
 
 void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status)
@@ -130,6 +131,5 @@ void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64
 	l = nfs4_lock_find_locked(o, owner);
 	lost = l && nfs4_lock_lose_locked(o, l);
 	pthread_mutex_unlock(&o->in->mu);
-	if (lost)
-		nfs4_lock_say_lost(s->name, status);
+	nfs4_locks_say_lost(s->name, lost, status);
 }

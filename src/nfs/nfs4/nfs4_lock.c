@@ -126,8 +126,7 @@ static int lock_unknown(struct nfs_call *c, nfsstat4 status)
 		another = !l->held.n;
 	}
 	pthread_mutex_unlock(&c->open->in->mu);
-	if (lost)
-		nfs4_lock_say_lost(c->target->server->name, status);
+	nfs4_locks_say_lost(c->target->server->name, lost, status);
 	return another ? NFS_AGAIN : -EIO;
 }
 

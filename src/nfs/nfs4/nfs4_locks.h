@@ -59,10 +59,10 @@ int nfs4_unlock_note_locked(struct nfs_open *o, const struct nfs_lock_args *a, s
 void nfs4_open_note_lock_locked(struct nfs_open *o);
 /* What l has is lost. false: it has nothing, or that is known. */
 bool nfs4_lock_lose_locked(struct nfs_open *o, struct nfs4_lock *l);
-/* Without the lock. LOCK is sent by it; all that its owners have is lost: of how many? The log says so of one. */
+/* Without the lock. LOCK is sent by it; all that its owners have is lost: of how many? The log says so of each. */
 void nfs4_open_note_lock(struct nfs_open *o);
 unsigned nfs4_locks_lose(struct nfs_open *o);
-void nfs4_lock_say_lost(const char *server, nfsstat4 status);
+void nfs4_locks_say_lost(const char *server, unsigned lost, nfsstat4 status);
 /* Both, of one owner's. */
 void nfs4_lock_lose_owner(const struct nfs_server *s, struct nfs_open *o, uint64_t owner, nfsstat4 status);
 

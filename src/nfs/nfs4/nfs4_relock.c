@@ -179,8 +179,7 @@ int nfs4_locks_reclaim(struct nfs_server *s, struct nfs_open *o)
 
 void nfs4_locks_gone(struct nfs_server *s, struct nfs_open *o)
 {
-	for (unsigned lost = forget_stateids(o, true); lost; lost--)
-		nfs4_lock_say_lost(s->name, NFS4ERR_BAD_STATEID);
+	nfs4_locks_say_lost(s->name, forget_stateids(o, true), NFS4ERR_BAD_STATEID);
 }
 
 /* ---- revoked ---- */

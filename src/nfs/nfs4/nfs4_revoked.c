@@ -286,8 +286,7 @@ void nfs4_revoked_deleg(struct nfs_server *s, uint64_t number, nfsstat4 found)
 		break;
 	}
 	pthread_mutex_unlock(&t->mu);
-	for (; lost; lost--)
-		nfs4_lock_say_lost(s->name, found);
+	nfs4_locks_say_lost(s->name, lost, found);
 }
 
 static int test_held(struct nfs_server *s, const struct revoked_deleg *held, unsigned count)
