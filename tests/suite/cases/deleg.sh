@@ -4,8 +4,8 @@
 # server has them back at once when somebody else changes the file, and at the end none is left. Linux gives
 # none in its grace period, nor of files that were recalled in the last half a minute: it knows these by a few
 # bits of their hashes, and so some others get none either.
-clients=/proc/fs/nfsd/clients
-[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
+# shellcheck source-path=SCRIPTDIR source=../delegations.sh
+. "${BASH_SOURCE[0]%/*}/../delegations.sh"
 other=$TMPDIR/other
 mkdir "$other"
 trap 'end_all; umount -l "$other" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
@@ -14,8 +14,6 @@ delegations() { cat "$clients"/*/states | grep 'type: deleg' | grep -cv 'filenam
 none() { (( $(delegations) == 0 )); }
 gives() { echo "$1" >"$SERVER_WORK/file.$1"; cat "$WORK/file.$1" >"$TMPDIR/read" && (( $(delegations) > 0 )); }
 gives_one() { gives "$(( ++nr ))"; }
-# calls NAME - of that operation, of all kinds.
-calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '$1 == name { n += $NF } END { print n + 0 }'; }
 
 write_to() { echo "$2" >"$1"; }
 append_to() { echo "$2" >>"$1"; }

@@ -2,25 +2,12 @@
 # shellcheck shell=bash
 # Locks of a file that this mount has a delegation to write of: they make no call, and exclude each other; who opens
 # the file elsewhere finds them at the server; and none is lost when the server restarts.
-clients=/proc/fs/nfsd/clients
-[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
+# shellcheck source-path=SCRIPTDIR source=../delegations.sh
+. "${BASH_SOURCE[0]%/*}/../delegations.sh"
 kernels=$TMPDIR/kernels
 mkdir "$kernels"
 trap 'end_all; vm-root umount -l "$kernels" 2>/dev/null' EXIT
-delegations() { cat "$clients"/*/states | grep -c "type: deleg, access: w"; }
 calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '{ sub(/^ */, "") } index($0, name) == 1 { n += $NF } END { print n + 0 }'; }
-# As in delegwrite.sh.
-nr=0
-gives_one() {
-	local before
-	before=$(delegations)
-	(( ++nr ))
-	echo old >"$SERVER_WORK/file.$nr"
-	exec 3<>"$WORK/file.$nr" || fail open
-	(( $(delegations) > before )) && return
-	exec 3<&-
-	return 1
-}
 refused() { ! flock -n "$@" || fail "flock $*: somebody else has it"; }
 
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
@@ -28,7 +15,7 @@ vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049,actimeo=0" "$REMOTE" "
 
 # ---- no call ----
 
-until_true "a delegation to write" gives_one
+until_true "a delegation to write" gives_one_to_write
 exec 4<>"$WORK/file.$nr"
 for (( i = 0; i < 10; i++ )); do
 	flock -x 3 || fail lock
@@ -40,15 +27,15 @@ for (( i = 0; i < 10; i++ )); do
 	flock -u 3; flock -u 4
 done
 # The server may have recalled it, for a reason of its own: an open by its own programs.
-equal "$(delegations)" 1 "delegations"
-equal "$(calls LOCK)" 0 "calls for locks"
+equal "$(delegated w)" 1 "delegations"
+equal "$(calls LOCK LOCKT LOCKU)" 0 "calls for locks"
 equal "$(stat_now locks.granted)" 30 "locks that were granted here"
 exec 4<&-
 
 # ---- somebody opens it elsewhere ----
 
 for (( n = 0; n < 5; n++ )); do
-	(( n == 0 )) || until_true "a delegation to write" gives_one
+	(( n == 0 )) || until_true "a delegation to write" gives_one_to_write
 	flock -x 3 || fail lock
 	echo "here $n" >&3
 	exec 5<>"$kernels/$CASE/file.$nr" || fail "open of the kernel's"
@@ -66,7 +53,7 @@ at_least "$(calls 'LOCK(delegation)')" 5 "locks that the server got with the del
 
 # ---- the server restarts ----
 
-until_true "a delegation to write" gives_one
+until_true "a delegation to write" gives_one_to_write
 flock -x 3 || fail lock
 in_time 120 vm-nfsd-restart 1
 exec 5<>"$kernels/$CASE/file.$nr" || fail "open of the kernel's"
@@ -79,7 +66,7 @@ exec 5<&- 3<&-
 # ---- a database ----
 
 if [[ $(type -P sqlite3) ]]; then
-	before=$(calls LOCK)
+	before=$(calls LOCK LOCKT LOCKU)
 	sqlite3 "$WORK/a.db" "PRAGMA journal_mode=DELETE; CREATE TABLE t (n INTEGER);" >/dev/null || fail sqlite
 	nap 1
 	for (( n = 0; n < 10; n++ )); do
@@ -87,7 +74,7 @@ if [[ $(type -P sqlite3) ]]; then
 	done
 	equal "$(timeout 60 sqlite3 -cmd ".timeout 60000" "$kernels/$CASE/a.db" "SELECT count(*) FROM t; PRAGMA integrity_check;" | xargs)" "10 ok" \
 		"rows that the kernel's client sees"
-	echo "# $(( $(calls LOCK) - before )) LOCKs for ten transactions"
+	echo "# $(( $(calls LOCK LOCKT LOCKU) - before )) calls for locks for ten transactions"
 fi
 
 vm-root umount "$kernels" || fail "unmount of the kernel's"

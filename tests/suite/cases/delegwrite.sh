@@ -3,37 +3,22 @@
 # Delegations of files that are written: the server gives them to who opens a file to read and write; opens under
 # them make no call; the kernel's own client sees how long a file is, while its data is still here; who opens it
 # there has all of that; and no write of two mounts is lost.
-clients=/proc/fs/nfsd/clients
-[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
+# shellcheck source-path=SCRIPTDIR source=../delegations.sh
+. "${BASH_SOURCE[0]%/*}/../delegations.sh"
 kernels=$TMPDIR/kernels
 mkdir "$kernels"
 trap 'end_all; vm-root umount -l "$kernels" 2>/dev/null' EXIT
-delegations() { cat "$clients"/*/states | grep -c "type: deleg, access: $1"; }
-calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '$1 == name { n += $NF } END { print n + 0 }'; }
-# A file of the server's that this mount opens to read and write. (Linux gives none in its grace period, nor of
-# files that were recalled in the last half a minute.)
-nr=0
-gives_one() {
-	local before
-	before=$(delegations w)
-	(( ++nr ))
-	echo old >"$SERVER_WORK/file.$nr"
-	exec 3<>"$WORK/file.$nr" || fail open
-	(( $(delegations w) > before )) && return
-	exec 3<&-
-	return 1
-}
 
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
 vm-root mount -t nfs -o "vers=$VERS,proto=rdma,port=20049,actimeo=0" "$REMOTE" "$kernels" || fail "the kernel's mount"
 
 # ---- opens and writes ----
 
-until_true "a delegation to write" gives_one
+until_true "a delegation to write" gives_one_to_write
 at_least "$(stat_now delegs.write)" 1 "delegations to write"
 printf new >&3 || fail write
 exec 3<&-
-at_least "$(delegations w)" 1 "delegations after an own write"
+at_least "$(delegated w)" 1 "delegations after an own write"
 # The OPEN behind the write brings its attributes; from then on there is nothing to ask.
 opens_both() { exec 4<>"$WORK/file.$nr" && exec 4<&-; }
 opens_both || fail open
@@ -44,15 +29,15 @@ at_most $(( $(calls OPEN) - before )) 3 "OPENs of a file that is opened to write
 # (Who reads it there has it recalled.)
 equal "$(in_time 60 cat "$SERVER_WORK/file.$nr"; cat "$TMPDIR/in_time")" new "what the server has"
 # New files ask for none.
-before=$(delegations w)
+before=$(delegated w)
 echo new >"$WORK/made" || fail create
-equal "$(delegations w)" "$before" "delegations after a create"
+equal "$(delegated w)" "$before" "delegations after a create"
 
 # ---- its length, while the data is here ----
 
 # It writes, and looks by the kernel's client and then at the server, in turns, and quickly: what is written stays
 # here for a second. How often did the server have less than the other was told?
-until_true "a delegation to write" gives_one
+until_true "a delegation to write" gives_one_to_write
 longer=$(perl -e '
 	my ($there, $server, $longer) = (@ARGV, 0);
 	open(my $here, ">&=", 3) or die "open: $!";
@@ -74,7 +59,7 @@ longer=$(perl -e '
 at_least "$longer" 5 "lengths that the server did not have itself"
 asked=$(stat_now delegs.asked)
 at_least "$asked" 5 "questions that were answered"
-echo "# $asked questions, $longer times longer than the server's file; $(delegations w) left, $(calls DELEGRETURN) returned"
+echo "# $asked questions, $longer times longer than the server's file; $(delegated w) left, $(calls DELEGRETURN) returned"
 
 # ---- somebody reads it, or writes ----
 
@@ -82,7 +67,7 @@ in_time 60 cp "$kernels/$CASE/file.$nr" "$TMPDIR/copy"
 equal "$(stat -c %s "$TMPDIR/copy")" 30000 "bytes that the kernel's client has read"
 exec 3<&-
 for (( n = 0; n < 15; n++ )); do
-	until_true "a delegation to write" gives_one
+	until_true "a delegation to write" gives_one_to_write
 	printf "here %s" "$n" >&3 || fail write
 	by=$kernels/$CASE/file.$nr
 	(( n % 3 )) || by=$SERVER_WORK/file.$nr
@@ -97,14 +82,14 @@ done
 
 # ---- the server restarts, with data here ----
 
-until_true "a delegation to write" gives_one
+until_true "a delegation to write" gives_one_to_write
 printf -v block %1000s ''
 printf %s "$block" >&3 || fail write
 in_time 120 vm-nfsd-restart 1
 printf %s "$block" >&3 || fail write
 exec 3<&- || fail close
 equal "$(stat -c %s "$SERVER_WORK/file.$nr")" 2000 "bytes after a restart"
-until_true "a delegation of the server that has restarted" gives_one
+until_true "a delegation of the server that has restarted" gives_one_to_write
 printf last >&3 || fail write
 equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" last "what is read then"
 exec 3<&-
@@ -115,7 +100,7 @@ mount_down
 mount_up deleg,nodelegflush,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
 late=0
 for (( n = 0; n < 5; n++ )); do
-	until_true "a delegation to write" gives_one
+	until_true "a delegation to write" gives_one_to_write
 	before=$(( $(calls WRITE) + $(calls COMMIT) ))
 	printf "late %s" "$n" >&3 || fail write
 	exec 3<&-
@@ -127,7 +112,7 @@ at_least "$late" 1 "files that were closed before they were written"
 
 # ---- the end ----
 
-until_true "a delegation at the end" gives_one
+until_true "a delegation at the end" gives_one_to_write
 exec 3<&-
 vm-root umount "$kernels" || fail "unmount of the kernel's"
 mount_down

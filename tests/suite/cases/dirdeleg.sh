@@ -3,10 +3,8 @@
 # Delegations of directories: names that are there or not are asked for once, until somebody else changes the
 # directory; this mount's own changes are seen at once. Linux has them from 6.19 on; others are asked once, or
 # less and less often.
-clients=/proc/fs/nfsd/clients
-[[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
-calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '$1 == name { n += $NF } END { print n + 0 }'; }
-delegations() { cat "$clients"/*/states | grep -c 'type: deleg'; }
+# shellcheck source-path=SCRIPTDIR source=../delegations.sh
+. "${BASH_SOURCE[0]%/*}/../delegations.sh"
 
 mount_up deleg
 mkdir "$SERVER_WORK/d" "$SERVER_WORK/d/sub" "$SERVER_WORK/other"
@@ -19,7 +17,7 @@ asks() {
 nr=100
 until_true "a directory's delegation is asked for" asks
 nap 1
-if (( $(delegations) == 0 )); then
+if (( $(delegated) == 0 )); then
 	for (( j = 0; j < 10; j++ )); do
 		for (( i = 0; i < 10; i++ )); do absent "$(( nr++ ))"; done
 		nap 0.5
@@ -44,7 +42,7 @@ echo new >"$SERVER_WORK/d/none.1"
 nap 1.2
 appears || fail "a name that another client has made is not there"
 equal "$(<"$WORK/d/none.1")" new "what another client has made"
-at_most "$(delegations)" 1 "delegations after a recall"
+at_most "$(delegated)" 1 "delegations after a recall"
 
 # Own changes: of the directory with the delegation.
 for (( round = 0; round < 5; round++ )); do
