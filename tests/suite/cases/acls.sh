@@ -54,7 +54,8 @@ else
 	expect_error "not supported" setfacl -m u:1234:r f
 fi
 # Version 4's own lists.
-if [[ $VERS != 3 ]] && command -v nfs4_getfacl >/dev/null && [[ $NFSRDMA_KERNEL != ganesha ]]; then
+if [[ $VERS != 3 && $NFSRDMA_KERNEL != ganesha ]]; then
+	[[ $(type -P nfs4_getfacl) ]] || fail "no nfs4_getfacl"
 	nfs4_getfacl f | grep -q 'A::OWNER@:' || fail "no owner in $(nfs4_getfacl f 2>&1)"
 	nfs4_setfacl -a A::1234:r f || fail "nfs4_setfacl"
 	nfs4_getfacl f | grep -q 'A::1234:r' || fail "not in $(nfs4_getfacl f)"

@@ -15,7 +15,7 @@ is_up() {
 binds() { timeout 60 "$BIN" ctl "$MNT" stats | sed -n 's/^rpc.BIND_CONN_TO_SESSION *//p'; }
 is_bound() { (( $(binds) + 0 > $1 )); }
 
-mount_up lanes=1
+mount_up lanes=1,deleg
 until_true "a back channel" is_up
 nap 3
 equal "$(binds)" "" "connections that were bound while all was well"
@@ -28,5 +28,13 @@ nap 3
 equal "$(binds)" 3 "connections that were bound"
 echo works >"$WORK/file" || fail write
 equal "$(<"$SERVER_WORK/file")" works "what was written"
-rm "$WORK/file"
+# nfs-ganesha is allowed to give delegations (host-ganesha), and its FSAL_VFS has none.
+if [[ $NFSRDMA_KERNEL == ganesha ]]; then
+	for (( i = 0; i < 20; i++ )); do
+		echo old >"$SERVER_WORK/file.$i"
+		cat "$WORK/file.$i" >/dev/null && exec 3<>"$WORK/file.$i" && exec 3<&- || fail open
+	done
+	equal "$(stat_now delegs.read) $(stat_last delegs.write)" "0 0" "delegations of nfs-ganesha"
+fi
+rm "$WORK"/file*
 mount_down

@@ -9,7 +9,7 @@ trap 'end_all; grep -h . "$GATEWAY_LOG"' EXIT
 
 gateway_up 20050 "$NFSRDMA_SERVER"
 grep -q 'listening on .* port 20050, fabric verbs' "$GATEWAY_LOG" || fail "it did not take the device"
-mount_up port=20050
+mount_up port=20050,deleg
 mkdir "$TMPDIR/src"
 for s in 0 1 4097 65457 1048577 3000001; do random "$TMPDIR/src/$s" $s; done
 cp -r "$TMPDIR/src" "$WORK/up" || fail "cp up"
@@ -38,6 +38,19 @@ gateway_up 20050 "$NFSRDMA_SERVER"
 wait $writer || fail "a write while the gateway was restarted"
 same "$TMPDIR/src/3000001" "$SERVER_WORK/restart"
 at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
+
+# The server's calls come through it: a delegation is recalled.
+if [[ $VERS != 3 ]]; then
+	nr=0
+	is_delegated() {
+		echo old >"$SERVER_WORK/recalled.$(( ++nr ))"
+		cat "$WORK/recalled.$nr" >/dev/null && (( $(stat_now delegs.read) > 0 ))
+	}
+	until_true "a delegation" is_delegated
+	in_time 30 bash -c 'echo new >"$1"' - "$SERVER_WORK/recalled.$nr"
+	equal "$(<"$WORK/recalled.$nr")" new "a file that was recalled"
+	at_least "$(stat_now rpc.DELEGRETURN)" 1 "DELEGRETURNs"
+fi
 mount_down
 until_true "the client has gone" grep -q 'connection [0-9]* ends: ' "$GATEWAY_LOG"
 grep -q 'connection [0-9]* ends: the connection was closed by the other side' "$GATEWAY_LOG" ||

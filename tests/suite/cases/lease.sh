@@ -38,13 +38,14 @@ lost() { grep -c 'lock of an open file.*was lost' "$LOG"; }
 
 # ---- the daemon is stopped ----
 echo old >"$SERVER_WORK/read"
-cat "$WORK/read" >/dev/null
+reads_delegated() { cat "$WORK/read" >/dev/null; (( $(stat_now delegs.read) > 0 )); }
+until_true "a delegation to read" reads_delegated
 does_all "open taken $WORK/taken" "open free $WORK/free" "lock taken" "lock free" "open plain $WORK/plain" "write plain one"
 kill -STOP "$DAEMON"
 # The server keeps what nobody else wants. This one does, and then all of that client goes.
 until_true "the server takes the lock away" is_free "$there/taken"
 echo others >"$there/taken"
-echo new >"$SERVER_WORK/read"   # waits until the server has revoked the delegation, if there was one
+echo new >"$SERVER_WORK/read"   # waits until the server has revoked the delegation
 kill -CONT "$DAEMON"
 equal "$(<"$WORK/read")" new "a file that was changed meanwhile"
 for file in taken free; do
@@ -59,12 +60,21 @@ equal "$(<"$SERVER_WORK/plain")" $'one\ntwo' "what was written before and after"
 is_free "$WORK/taken" || fail "it cannot be locked again"
 
 # ---- the server is down ----
+# One file has a delegation to write, and data that is not on the server.
+echo old >"$SERVER_WORK/held"
+opens_delegated() {
+	does "open held $WORK/held"
+	(( $(stat_now delegs.write) > 0 )) || { does "close held"; return 1; }
+}
+until_true "a delegation to write" opens_delegated
+does_all "write held dirty"
 does_all "open taken $WORK/taken" "lock taken" "open later $WORK/later" "write later three"
 vm-nfsd-restart 15 || fail "restart of the server"
 equal "$(tries "$there/taken")" no "the lock is reclaimed"
 writes taken
 equal "$REPLY" "done" "a write with the lock"
-does_all "close taken" "close later"
+does_all "close taken" "close later" "close held"
+equal "$(<"$SERVER_WORK/held")" dirty "what was written under a delegation"
 equal "$(<"$SERVER_WORK/later")" three "what was written before"
 
 # ---- it restarts while much goes on ----

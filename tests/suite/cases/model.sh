@@ -46,6 +46,16 @@ differs $(( NFSRDMA_CTO_SECONDS / 2 )) --size 65536
 differs $(( NFSRDMA_CTO_SECONDS / 2 )) --event "vm-nfsd-restart 1" --every $(( NFSRDMA_CTO_SECONDS < 100 ? 8 : 40 )) \
 	"${reconnect[@]}"
 
+# It has been there, all that is to make no difference.
+at_least "$(stat_now conn.downs)" 1 "connections that were lost"
+at_least "$(stat_last state.recoveries)" 1 "recoveries"
+if [[ $NFSRDMA_KERNEL != ganesha ]]; then
+	at_least $(( $(stat_last delegs.read) + $(stat_last delegs.write) )) 5 "delegations"
+	at_least "$(stat_last rpc.DELEGRETURN)" 5 "DELEGRETURNs"
+	echo "# $(stat_last delegs.read) delegations to read, $(stat_last delegs.write) to write, $(stat_last rpc.DELEGRETURN) returned;" \
+		"$(stat_last conn.downs) connections lost, $(stat_last state.recoveries) recoveries"
+fi
+
 [[ ! -d $kernels/$CASE ]] || vm-root umount "$kernels" || fail "unmount of the kernel's"
 if [[ $(id -u) == 0 ]]; then umount "$other"; else fusermount3 -u "$other"; fi || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"

@@ -6,10 +6,18 @@
 clients=/proc/fs/nfsd/clients
 # The number that the server's file on our client has under this name; empty without such a line.
 client_says() { sed -n "s/^$1: //p" "$clients"/*/info | head -1; }
-mount_up
+mount_up deleg
 exec 6>"$WORK/held" || fail "open"
 exec 7<"$WORK/held" || fail "open again"
 echo one >&6
+exec 8>"$WORK/locked" && flock -n 8 || fail "lock"
+# is_delegated - a new file of the server's, read.$nr, that this mount has a delegation of.
+nr=0
+is_delegated() {
+	echo old >"$SERVER_WORK/read.$(( ++nr ))"
+	cat "$WORK/read.$nr" >/dev/null && cat "$clients"/*/states | grep -q 'type: deleg, access: r'
+}
+until_true "a delegation" is_delegated
 if [[ $(client_says "admin-revoked states") ]]; then
 	equal "$(client_says "admin-revoked states")" 0 "revoked states before"
 	echo "$SERVER_WORK" >/proc/fs/nfsd/unlock_filesystem || fail "unlock_filesystem"
@@ -17,6 +25,14 @@ if [[ $(client_says "admin-revoked states") ]]; then
 	echo two >&6 || fail "write to a file whose state was revoked"
 	read -r line <&7 && equal "$line" one "what the other open reads"
 	ls "$WORK" >/dev/null
+	# What the server's programs write to it now, nobody is told of.
+	echo new >"$SERVER_WORK/read.$nr"
+	equal "$(<"$WORK/read.$nr")" new "a file whose delegation was revoked"
+	# The lock is lost, and that is said; another one may have it.
+	! echo two >&8 || fail "a write without the lock"
+	equal "$(grep -c 'lock of an open file.*was lost' "$LOG")" 1 "locks that were lost"
+	exec 8>&-
+	flock -n "$WORK/locked" true || fail "it cannot be locked again"
 	equal "$(client_says "admin-revoked states")" 0 "revoked states that the server still keeps"
 fi
 ended=0
