@@ -19,7 +19,7 @@ mount_up() {
 	kernel-*) kernel_up "${1#kernel-}" "$2" "$3" "mount $1" ;;
 	# By version 3, as nfs-cp: libnfs's version 4 does not write to every server.
 	ours-iwarp) daemon_up "${REMOTE%%:*}:$VIEW" "$2" "vers=3,nolock,fabric=iwarp${3:+,$3}" "mount $1" ;;
-	ours-deleg) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool,deleg${3:+,$3}" "mount $1" ;;
+	ours-nodeleg) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool,nodeleg${3:+,$3}" "mount $1" ;;
 	ours-solo) daemon_up "$REMOTE" "$2" "vers=$VERS,consistency=solo${3:+,$3}" "mount $1" ;;
 	ours-earlier) BIN=${PLAN%/*}/earlier daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=pool${3:+,$3}" "mount $1" ;;
 	ours-*) daemon_up "$REMOTE" "$2" "vers=$VERS,memreg=${1#ours-}${3:+,$3}" "mount $1" ;;

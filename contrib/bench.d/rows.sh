@@ -4,7 +4,7 @@
 # The front end makes the plan of it, inside has a function row_NAME for each row, and
 # report takes titles and order from here.
 
-readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo ours-deleg'
+readonly CLIENTS='kernel-rdma kernel-tcp ours-pool ours-call ours-mw ours-solo ours-nodeleg'
 readonly AGAINST_CLIENTS='ours-earlier ours-pool' # of --against
 readonly IWARP_CLIENTS='libnfs-tcp ours-iwarp'
 
@@ -32,7 +32,7 @@ everyday|guest|3|kernel-rdma|kernel-rdma kernel-tcp ours-pool|work|what people d
 lanes|guest|2|kernel-rdma|ours-pool|operation, block, queue depth, lanes|our client with 1 to 8 connections: 4 KiB at queue depth 16, 1 MiB at queue depth 4, random, O_DIRECT
 solo|guest|15|kernel-rdma|kernel-rdma ours-pool ours-solo|work|files that only this mount writes (consistency=solo): dd bs=4k with fsync, untar, PostgreSQL, and the calls
 locks|guest|5|kernel-rdma|kernel-rdma ours-pool|who locks|locks of byte ranges by fcntl(): a lock and its end, of a file that nobody else has open, or that another client has open, too; and how long it takes from the end of one client's lock until another one has it that waits for it
-headers|waits|8|kernel-rdma ours-pool|kernel-rdma ours-pool ours-deleg|work|files that are read again and again: open + read 4 KiB + close of 100 that were read before, and 10 units that include 500 headers from the last of three folders, by gcc, and by a program that opens and reads them as cpp does. ours-deleg has the option deleg
+headers|waits|8|kernel-rdma ours-nodeleg|kernel-rdma ours-nodeleg ours-pool|work|files that are read again and again: open + read 4 KiB + close of 100 that were read before, and 10 units that include 500 headers from the last of three folders, by gcc, and by a program that opens and reads them as cpp does. ours-nodeleg has the option nodeleg
 disk|waits|30|kernel-rdma|kernel-rdma ours-pool|flush (ms), MiB of a file, block, files at once|a server whose disk takes time to flush: dd conv=fsync to ext4 on dm-delay, and the COMMITs
 far|waits|8|kernel-rdma|kernel-rdma ours-pool|round trip (ms), work|a server that is far away: everyday work where each round trip takes time, and the calls
 iwarp|host|1|libnfs-tcp|$IWARP_CLIENTS|operation, MiB or block and queue depth|on this machine, without a guest: this client over iWARP in user space and the gateway, beside libnfs over TCP, to one nfs-ganesha by NFSv3. Copies in and out by cp and nfs-cp; random reads by fio and by a program of libnfs
@@ -178,9 +178,9 @@ targets() {
 	locks|locks/s|alone|0.9|a lock and its end, by the only client
 	locks|locks/s|shared|0.9|a lock and its end, with another client
 	locks|us-handover|hand-over|0.67|a lock from one client to the next: 1.5 times as long
-	headers|opens/s|again|5.0|open + read 4 KiB + close under a delegation|ours-deleg|ours-pool
-	headers|s|search|1.0|500 headers searched and read as by cpp, 10 times|ours-deleg
-	headers|s|compile|1.0|500 headers read by gcc, 10 times|ours-deleg
+	headers|opens/s|again|5.0|open + read 4 KiB + close under a delegation|ours-pool|ours-nodeleg
+	headers|s|search|1.0|500 headers searched and read as by cpp, 10 times
+	headers|s|compile|1.0|500 headers read by gcc, 10 times
 	END
 	waits_targets
 }

@@ -98,7 +98,7 @@ Test(options, defaults)
 	cr_assert_eq(o.wsize, 1048576);
 	cr_assert(o.rdirplus);
 	cr_assert_not(o.acl);
-	cr_assert(!o.nolock && !o.local_lock && !o.deleg && o.delegflush);
+	cr_assert(!o.nolock && !o.local_lock && o.deleg && o.delegflush);
 	cr_assert_eq(o.fabric, NFS_PLAN_AUTO);
 	cr_assert_eq(o.memreg, OPT_MEMREG_AUTO);
 	cr_assert_eq(o.credits, 64);
@@ -514,12 +514,12 @@ Test(options, choices)
 	cr_assert(o.nolock);
 	OK("nolock,lock");
 	cr_assert(!o.nolock);
-	OK("deleg,nodelegflush");
+	OK("nodelegflush");
 	cr_assert(o.deleg && !o.delegflush);
-	OK("deleg");
-	cr_assert(o.deleg);
-	OK("deleg,nodeleg");
+	OK("nodeleg");
 	cr_assert(!o.deleg);
+	OK("nodeleg,deleg");
+	cr_assert(o.deleg);
 	OK("local_lock=flock");
 	cr_assert_eq(o.local_lock, OPT_LOCAL_FLOCK);
 	OK("local_lock=all");
