@@ -28,6 +28,9 @@ storm_failed() {
 	fail "seed $SEED: $(<"$TMPDIR/storm")"
 }
 
+# lock_calls NAME
+lock_calls() { ctl stats | awk -v name="rpc.$1" '$1 == name { n += $2 } END { print n + 0 }'; }
+
 # counts KIND - adds one to a number under a lock, again and again, and says how often.
 counts() {
 	local n=0
@@ -38,10 +41,21 @@ counts() {
 	echo $n
 }
 
+# recalls - the server's own programs want to know, again and again: delegations of the files go back, and their
+# locks to the server.
+recalls() {
+	until [[ -e $TMPDIR/enough ]]; do
+		vm-server bash -c 'cat "$1"/count.*' - "$SERVER_WORK" >/dev/null 2>&1
+		sleep 1
+	done
+}
+
+# exactly_once deleg|nodeleg - with nodeleg each lock is a call.
 exactly_once() {
 	local n=4 storm kind pid pids=()
 	[[ $VERS != 3 ]] || skip "version 3 does not promise that, see ONCE"
-	mount_up "$BOTH,mp_policy=round-robin"
+	rm -f "$TMPDIR/enough"
+	mount_up "$BOTH,mp_policy=round-robin,$1"
 	both_up
 	mkdir "$WORK/storm" || fail mkdir
 	"$TREE" storm "$WORK/storm" "$TMPDIR/enough" "$SEED" "$TMPDIR/model" $n >"$TMPDIR/storm" 2>&1 & storm=$!
@@ -49,6 +63,7 @@ exactly_once() {
 		counts $kind >"$TMPDIR/counts.$kind.1" 2>&1 & pids+=($!)
 		counts $kind >"$TMPDIR/counts.$kind.2" 2>&1 & pids+=($!)
 	done
+	[[ $1 != deleg ]] || { recalls & pids+=($!); }
 	amount 30 8
 	"${BASH_SOURCE[0]%/*}/../failovers" "$BIN" "$MNT" "${NFSRDMA_FAILOVERS:-$REPLY}" "$SEED" "${KINDS[@]}" >"$TMPDIR/cuts" 2>&1 ||
 		fail "seed $SEED: $(<"$TMPDIR/cuts")"
@@ -60,7 +75,8 @@ exactly_once() {
 		equal "$(( 10#$(<"$SERVER_WORK/count.$kind") ))" $(( $(<"$TMPDIR/counts.$kind.1") + $(<"$TMPDIR/counts.$kind.2") )) "counted under locks, $kind"
 		equal "$("$LOCKS" try $kind w 0 0 "$WORK/count.$kind")" yes "no lock is left, $kind"
 	done
-	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, counted under locks $(awk '{ n += $1 } END { print n }' "$TMPDIR"/counts.*), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
+	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, counted under locks $(awk '{ n += $1 } END { print n }' "$TMPDIR"/counts.*)," \
+		"LOCKs $(lock_calls LOCK), by DELEGRETURN $(lock_calls 'LOCK(delegation)'), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
 	mount_down
 	same_trees "$SERVER_WORK/storm" $n
 }
@@ -118,6 +134,7 @@ chaos() {
 }
 
 storms() {
-	part "exactly once" exactly_once
+	part "exactly once" exactly_once nodeleg
+	[[ $NFSRDMA_KERNEL == ganesha ]] || part "exactly once, delegations" exactly_once deleg
 	part "chaos" chaos
 }
