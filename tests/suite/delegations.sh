@@ -5,11 +5,22 @@
 clients=/proc/fs/nfsd/clients
 [[ $VERS != 3 && $EUID == 0 && -d $clients ]] || skip "no delegations in version 3, and root's files in /proc"
 
-# delegated [ACCESS] - how many delegations the server has given; of files: r or w.
-delegated() { cat "$clients"/*/states | grep -c "type: deleg${1:+, access: $1}"; }
+# states TEXT [BUT] - how many of the server's states have this text in their line, without that one.
+states() {
+	local file line n=0
+	for file in "$clients"/*/states; do
+		while read -r line; do
+			[[ $line != *"$1"* || ( ${2:-} && $line == *"${2:-}"* ) ]] || (( n += 1 ))
+		done <"$file"
+	done
+	echo $n
+}
 
-# calls NAME... - of these operations, of all kinds.
-calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v names=" $* " 'sub(/^rpc\./, "", $1) && index(names, " " $1 " ") { n += $NF } END { print n + 0 }'; }
+# delegated [ACCESS] - how many delegations the server has given; of files: r or w.
+delegated() { states "type: deleg${1:+, access: $1}"; }
+
+# calls NAME... - of these operations.
+calls() { stats_now; stat_sum "${@/#/rpc.}"; echo "$REPLY"; }
 
 # gives_one_to_write - a file of the server's, file.$nr, that this mount opens to read and write, as descriptor 3.
 # False: without a delegation. (Linux gives none in its grace period, nor of files that were recalled in the last

@@ -160,16 +160,28 @@ end_all() {
 	[[ ! ${DAEMON:-} ]] || kill -KILL "$DAEMON" 2>/dev/null
 }
 
-# stat_now NAME - a counter of the running daemon.
-stat_now() {
+# stats_now - the running daemon writes its counters. (It makes the file anew.)
+stats_now() {
 	local i
-	rm -f "$STATS"
+	[[ ! -s $STATS ]] || { : >"$STATS"; } 2>/dev/null || rm -f "$STATS"
 	kill -USR1 "$DAEMON"
 	for (( i = 0; i < 1200; i++ )); do
-		[[ -s $STATS ]] && break
+		[[ -s $STATS ]] && return
 		nap 0.05
 	done
-	stat_last "$1"
+	fail "no statistics in a minute"
+}
+
+# stat_now NAME - a counter of the running daemon.
+stat_now() { stats_now; stat_last "$1"; }
+
+# stat_sum NAME... - sets REPLY to the sum of these, as written last; 0 where there is none.
+stat_sum() {
+	local name value sum=0
+	while read -r name value _; do
+		[[ " $* " != *" $name "* ]] || (( sum += value ))
+	done <"$STATS"
+	REPLY=$sum
 }
 
 # stat_last NAME - a counter as written last.

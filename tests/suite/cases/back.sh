@@ -12,13 +12,13 @@ is_up() {
 	done
 	return 1
 }
-binds() { timeout 60 "$BIN" ctl "$MNT" stats | sed -n 's/^rpc.BIND_CONN_TO_SESSION *//p'; }
-is_bound() { (( $(binds) + 0 > $1 )); }
+binds() { stats_now; stat_sum rpc.BIND_CONN_TO_SESSION; echo "$REPLY"; }
+is_bound() { (( $(binds) > $1 )); }
 
 mount_up lanes=1,deleg
 until_true "a back channel" is_up
 nap 3
-equal "$(binds)" "" "connections that were bound while all was well"
+equal "$(binds)" 0 "connections that were bound while all was well"
 for i in 0 1 2; do
 	timeout 60 "$BIN" ctl "$MNT" reconnect all >/dev/null || fail reconnect
 	until_true "another connection for the back channel" is_bound $i

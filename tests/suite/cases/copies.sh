@@ -9,9 +9,9 @@
 # Short enough for COPYs that do not go on behind their replies: offload.sh has those.
 readonly MIB=12 never=600000
 
-copies() { stat_now rpc.calls >/dev/null; awk '$1 == "rpc.COPY" { n = $2 } END { print n + 0 }' "$STATS"; }
+copies() { stats_now; stat_sum rpc.COPY; echo "$REPLY"; }
 copied() { (( $(copies) >= $1 )); }
-writes() { awk '$1 == "rpc.WRITE" { n = $2 } END { print n + 0 }' "$STATS"; }
+writes() { stat_sum rpc.WRITE; echo "$REPLY"; }
 
 # copy_into FROM TO - which is there, and is not truncated: that would wait for the disk.
 # shellcheck disable=SC2016 # perl's

@@ -10,7 +10,7 @@ other=$TMPDIR/other
 mkdir "$other"
 trap 'end_all; umount -l "$other" 2>/dev/null; [[ ! ${other_daemon:-} ]] || kill -KILL "$other_daemon" 2>/dev/null' EXIT
 # This mount's of files: the other one asks for none. (A directory's path is one from the root.)
-delegations() { cat "$clients"/*/states | grep 'type: deleg' | grep -cv 'filename: "/'; }
+delegations() { states 'type: deleg' 'filename: "/'; }
 none() { (( $(delegations) == 0 )); }
 gives() { echo "$1" >"$SERVER_WORK/file.$1"; cat "$WORK/file.$1" >"$TMPDIR/read" && (( $(delegations) > 0 )); }
 gives_one() { gives "$(( ++nr ))"; }
@@ -20,41 +20,45 @@ append_to() { echo "$2" >>"$1"; }
 
 # ---- opens make no call ----
 
-# all - calls of the kinds that a program waits for. (What is idle for long goes back meanwhile.)
-all() { timeout 60 "$BIN" ctl "$MNT" stats | grep -E '^rpc\.(LOOKUP|OPEN|READ|GETATTR|ACCESS) '; }
+# all - sets REPLY to the calls of the kinds that a program waits for. (What is idle for long goes back meanwhile.)
+all() { stats_now; stat_sum rpc.{LOOKUP,OPEN,READ,GETATTR,ACCESS}; }
 # The kernel tells of a close() later: what came before is over.
 quiet() {
 	local last i
+	all
 	for (( i = 0; i < 100; i++ )); do
-		last=$(all)
+		last=$REPLY
 		nap 0.6
-		[[ $(all) != "$last" ]] || break
+		all
+		[[ $REPLY != "$last" ]] || break
 	done
 }
-# does COMMAND... - sets what all() says before it and after it.
+# does COMMAND... - sets `took` to how many calls it takes, and `kinds` to all counters before it.
 does() {
+	local before
 	quiet
-	before=$(all)
+	before=$REPLY
+	mapfile -t kinds <"$STATS"
 	"$@" >/dev/null || fail "$*"
-	after=$(all)
+	all
+	took=$(( REPLY - before ))
 }
 # costs CALLS COMMAND...
 # What is believed, and a delegation that nobody uses, end with the lease, which is 10 s here; a guest among others
 # may take as long for the question. So what costs nothing may cost something at first.
 costs() {
-	local before after i
+	local took kinds i
 	for (( i = 0; i < 5; i++ )); do
 		does "${@:2}"
-		(( $1 != 0 )) || has_cost 0 || continue
+		(( $1 != 0 || took == 0 )) || continue
 		break
 	done
-	has_cost "$1" || fail "'${*:2}' took other calls than $1: $(diff <(echo "$before") <(echo "$after"))"
+	has_cost "$1" "${@:2}"
 }
-has_cost() {
-	awk -v n="$1" '{ n += (NR == FNR ? 1 : -1) * $NF } END { exit n != 0 }' <(echo "$before") <(echo "$after")
-}
+# has_cost CALLS COMMAND...
+has_cost() { (( took == $1 )) || fail "'${*:2}' took $took calls, not $1: $(printf '%s\n' "${kinds[@]}" | diff - "$STATS" | grep '[<>] rpc')"; }
 # This mount's OPENs at the server.
-opens() { cat "$clients"/*/states | grep -c 'type: open'; }
+opens() { states 'type: open'; }
 
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
 printf %4096s '' >"$TMPDIR/4k"
@@ -93,13 +97,13 @@ at_most $(( $(calls OPEN) - before )) 2 "OPENs of a file that is opened four tim
 costs 0 "$WORK/run.$nr"
 # A new file: LOOKUP; and then OPEN and READ. If it gets a delegation, the rest is for nothing.
 uncached() {
-	local before after has
+	local took kinds has
 	cp "$TMPDIR/4k" "$SERVER_WORK/new.$(( ++nr ))"
 	has=$(delegations)
 	costs 1 stat -c %s "$WORK/new.$nr"
 	does reads "$WORK/new.$nr"
 	(( $(delegations) > has )) || return
-	has_cost 2 || fail "a first open took other calls than 2: $(diff <(echo "$before") <(echo "$after"))"
+	has_cost 2 "a first open"
 }
 until_true "a delegation of a new file" uncached
 costs 0 reads "$WORK/new.$nr"

@@ -6,18 +6,21 @@ mount_up
 cd "$WORK" || fail cd
 vm-root chmod 777 "$SERVER_WORK"
 
-# theirs COMMAND - done by somebody else, in the server's own directory.
-theirs() { vm-root bash -c "cd '$SERVER_WORK' && { $1; }" || fail "on the server: $1"; }
+# theirs COMMAND - done by somebody else, in the server's own directory, with modes that let everybody write.
+theirs() {
+	if (( EUID == 0 )); then ( cd "$SERVER_WORK" && umask 0 && eval "$1" ); else vm-root bash -c "umask 0; cd '$SERVER_WORK' && { $1; }"; fi ||
+		fail "on the server: $1"
+}
 
 # replaced HOW - `conf` is looked up here, and becomes conf.bak; a new conf has its name.
 replaced() {
 	rm -f conf conf.bak
-	echo "old text" >conf && equal "$(cat conf)" "old text" "conf before $1"
-	theirs 'mv conf conf.bak && echo new >conf && chmod 666 conf conf.bak'
+	( umask 0; echo "old text" >conf ) && equal "$(<conf)" "old text" "conf before $1"
+	theirs 'mv conf conf.bak && echo new >conf'
 }
 # are HOW TEXT - what both files are.
 are() {
-	equal "$(tr "\n\0" " 0" <"$SERVER_WORK/conf.bak")" "old text " "the old file after $1"
+	equal "$(<"$SERVER_WORK/conf.bak")" "old text" "the old file after $1"
 	equal "$(tr "\n\0" " 0" <"$SERVER_WORK/conf")" "$2" "the new file after $1"
 }
 
@@ -47,7 +50,7 @@ done
 # A process opens a file by its new name, and truncates what has the old name by now: another file. The
 # open was let through by its newest name alone, and the truncation must not be.
 for size in 309039 5 0; do
-	theirs "echo old >was$size && chmod 666 was$size"
+	theirs "echo old >was$size"
 	: <was$size
 	theirs "mv was$size is$size"
 	perl -MFcntl -e 'my ($was, $is, $dir, $size) = @ARGV;
@@ -59,7 +62,7 @@ done
 
 # Several processes at once open a file by its new name, while the old one is another file's: all get it.
 for (( round = 1; round <= 25; round++ )); do
-	theirs "echo old >from$round && chmod 666 from$round"
+	theirs "echo old >from$round"
 	: <from$round
 	theirs "mv from$round to$round && echo new >from$round"
 	perl -MFcntl -e 'my ($name) = @ARGV;
@@ -75,7 +78,7 @@ done
 
 # The file is replaced, has no other name, and somebody on this mount still has it open.
 echo "old text" >open && exec 5<open
-theirs 'echo new >open.new && chmod 666 open.new && mv open.new open'
+theirs 'echo new >open.new && mv open.new open'
 echo mine >>open && equal "$(tr '\n' ' ' <"$SERVER_WORK/open")" "new mine " "append while the old one is open"
 exec 5<&-
 # The name is gone.
@@ -88,11 +91,11 @@ mkdir -p d/e && echo text >d/e/f && theirs 'mv d/e d/g'
 echo more >>d/g/f && equal "$(tr '\n' ' ' <"$SERVER_WORK/d/g/f")" "text more " "below a directory that was renamed"
 # One of two names is another file's now.
 echo text >one && ln one two && cat one two >/dev/null
-theirs 'echo new >one.new && chmod 666 one.new && mv one.new one'
+theirs 'echo new >one.new && mv one.new one'
 echo more >>two && equal "$(tr '\n' ' ' <"$SERVER_WORK/two")" "text more " "by the name that is left"
 echo more >>one && equal "$(tr '\n' ' ' <"$SERVER_WORK/one")" "new more " "by the name that was replaced"
 # Without a name: the file that is open, whatever it is called.
-echo text >held && exec 5<>held && theirs 'mv held held.bak && echo new >held && chmod 666 held'
+echo text >held && exec 5<>held && theirs 'mv held held.bak && echo new >held'
 equal "$(cat /proc/self/fd/5)" text "what is open, opened again"
 echo more >>/proc/self/fd/5 && equal "$(tr '\n' ' ' <"$SERVER_WORK/held.bak")" "text more " "and appended to"
 : >/proc/self/fd/5 && equal "$(stat -c %s "$SERVER_WORK/held.bak")" 0 "and truncated"

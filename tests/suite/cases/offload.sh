@@ -11,7 +11,7 @@ readonly MIB=128
 readonly CALLS="COPY READ WRITE COMMIT OFFLOAD_STATUS OFFLOAD_CANCEL"
 
 declare -A HAD
-count() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$STATS"; }
+count() { stat_sum "$1"; echo "$REPLY"; }
 sent_none() { local c; stat_now rpc.calls >/dev/null; for c in $CALLS; do HAD[rpc.$c]=$(count "rpc.$c"); done; HAD[copies.ended]=$(count copies.ended); }
 # sent NAME - how much a counter has grown since sent_none.
 sent() { stat_now rpc.calls >/dev/null; echo $(( $(count "$1") - ${HAD[$1]} )); }

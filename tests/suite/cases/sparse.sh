@@ -15,10 +15,9 @@ extents() {
 		$!{ENXIO} or die "SEEK_DATA at $at: $!\n"; print "@out\n"' "$1"
 }
 # sent CALL - how many of these calls were made since sent_none.
-count() { awk -v name="rpc.$1" '$1 == name { n = $2 } END { print n + 0 }' "$STATS"; }
 declare -A CALLS
-sent_none() { local c; stat_now rpc.calls >/dev/null; for c in READ WRITE COPY CLONE SEEK ALLOCATE DEALLOCATE; do CALLS[$c]=$(count "$c"); done; }
-sent() { stat_now rpc.calls >/dev/null; echo $(( $(count "$1") - CALLS[$1] )); }
+sent_none() { local c; stats_now; for c in READ WRITE COPY CLONE SEEK ALLOCATE DEALLOCATE; do stat_sum "rpc.$c"; CALLS[$c]=$REPLY; done; }
+sent() { stats_now; stat_sum "rpc.$1"; echo $(( REPLY - CALLS[$1] )); }
 # can COMMAND... - it works, as it has to with version 4.2; with others it cannot be done.
 can() {
 	if "$@" 2>"$TMPDIR/said"; then [[ $VERS == 4.2 ]] || fail "'$*' works, version $VERS"; return; fi
