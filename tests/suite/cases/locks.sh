@@ -20,13 +20,13 @@ if [[ $NFSRDMA_KERNEL != ganesha && $EUID == 0 && $VERS != 3 ]]; then
 fi
 
 # holder KIND TYPE START LENGTH FILE - has the lock until let_go.
+mkfifo "$TMPDIR/keep" || fail "mkfifo"
+is_held() { [[ $(<"$TMPDIR/holder") == *held* ]]; }
 holder() {
-	mkfifo "$TMPDIR/keep" || fail "mkfifo"
 	: >"$TMPDIR/holder"             # the last one's is not this one's
 	"$locks" hold "$@" <"$TMPDIR/keep" >"$TMPDIR/holder" 2>&1 & HOLDER=$!
 	exec 9>"$TMPDIR/keep"
-	rm "$TMPDIR/keep"
-	until_true "the lock is held: $*" grep -q held "$TMPDIR/holder"
+	until_true "the lock is held: $*" is_held
 }
 let_go() { exec 9>&-; wait "$HOLDER" || fail "the holder: $(<"$TMPDIR/holder")"; }
 # may WANT KIND TYPE START LENGTH FILE
@@ -202,15 +202,28 @@ umount "$other" || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
 other_daemon=''
 mount_down
-# Local ones: the other mount does not see them.
-mount_up nolock
+# Local ones: the other mount does not see them. WHICH KIND... - the option, and which are local by it.
+local_ones() {
+	local which=$1 kind seen
+	mount_up "$which"
+	for kind in posix ofd flock; do
+		seen=no
+		[[ " ${*:2} " != *" $kind "* ]] || seen=yes
+		holder $kind w 0 0 "$WORK/file"
+		may no $kind w 0 0 "$WORK/file"
+		may $seen $kind w 0 0 "$there/file"
+		let_go
+	done
+	mount_down
+}
 "$BIN" -f "$REMOTE" "$other" -o "vers=$VERS,$MOUNT_OPTIONS" >>"$LOG" 2>&1 & other_daemon=$!
 until_true "the second mount" mountpoint -q "$other"
-holder posix w 0 0 "$WORK/file"
-may no posix w 0 0 "$WORK/file"
-may yes posix w 0 0 "$there/file"
-let_go
+local_ones nolock posix ofd flock
+if [[ $NFSRDMA_KERNEL == ganesha ]]; then
+	local_ones local_lock=flock flock
+	local_ones local_lock=posix posix ofd
+	local_ones local_lock=all posix ofd flock
+fi
 umount "$other" || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
 other_daemon=''
-mount_down
