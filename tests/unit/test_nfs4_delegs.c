@@ -632,15 +632,15 @@ static void close_many(unsigned open)
 Test(nfs4_delegs, the_oldest_idle_ones)
 {
 	have_many(1 << 0 | 1 << 3);
-	nfs4_delegs_recall_any(&n4.delegs, 8);
+	nfs4_idle_recall(&n4.delegs, 8);
 	cr_assert_eq(all_due(), 0);
-	nfs4_delegs_recall_any(&n4.delegs, 5);
+	nfs4_idle_recall(&n4.delegs, 5);
 	cr_assert_eq(all_due(), 1 << 1 | 1 << 2 | 1 << 4);
-	nfs4_delegs_recall_any(&n4.delegs, 5);
+	nfs4_idle_recall(&n4.delegs, 5);
 	cr_assert_eq(all_due(), 0);
 	/* Fewer than are open. */
-	nfs4_delegs_recall_any(&n4.delegs, 0);
-	nfs4_delegs_recall_any(&n4.delegs, 0);
+	nfs4_idle_recall(&n4.delegs, 0);
+	nfs4_idle_recall(&n4.delegs, 0);
 	cr_assert_eq(all_due(), 1 << 5 | 1 << 6 | 1 << 7);
 	cr_assert_eq(n4.delegs.count, 2);
 	close_many(1 << 0 | 1 << 3);
@@ -649,21 +649,21 @@ Test(nfs4_delegs, the_oldest_idle_ones)
 Test(nfs4_delegs, idle_for_some_time)
 {
 	have_many(1 << 2 | 1 << 5);
-	nfs4_delegs_sweep(&n4.delegs, 1000, 90);
-	nfs4_delegs_sweep(&n4.delegs, 1089, 90);
+	nfs4_idle_sweep(&n4.delegs, 1000, 90);
+	nfs4_idle_sweep(&n4.delegs, 1089, 90);
 	cr_assert_eq(all_due(), 0);
-	nfs4_delegs_sweep(&n4.delegs, 1090, 90);
+	nfs4_idle_sweep(&n4.delegs, 1090, 90);
 	cr_assert_eq(all_due(), 0xff & ~(1 << 2 | 1 << 5));
 	/* One is closed, opened again, and closed. */
 	atomic_fetch_sub(&many[5]->file->opens, 1);
-	nfs4_delegs_sweep(&n4.delegs, 1100, 90);
+	nfs4_idle_sweep(&n4.delegs, 1100, 90);
 	atomic_fetch_add(&many[5]->file->opens, 1);
-	nfs4_delegs_sweep(&n4.delegs, 1200, 90);
+	nfs4_idle_sweep(&n4.delegs, 1200, 90);
 	nfs4_open_put(many[5]);
-	nfs4_delegs_sweep(&n4.delegs, 1300, 90);
-	nfs4_delegs_sweep(&n4.delegs, 1389, 90);
+	nfs4_idle_sweep(&n4.delegs, 1300, 90);
+	nfs4_idle_sweep(&n4.delegs, 1389, 90);
 	cr_assert_eq(all_due(), 0);
-	nfs4_delegs_sweep(&n4.delegs, 1390, 90);
+	nfs4_idle_sweep(&n4.delegs, 1390, 90);
 	cr_assert_eq(all_due(), 1 << 5);
 	close_many(1 << 2);
 }
@@ -674,7 +674,7 @@ Test(nfs4_delegs, used_between_two_looks)
 	struct nfs_open *o;
 
 	have_many(0);
-	nfs4_delegs_sweep(&n4.delegs, 1000, 90);
+	nfs4_idle_sweep(&n4.delegs, 1000, 90);
 	o = open4(&many_fh[3]);
 	nfs_file_put(o->file);
 	o->file = nfs_file_ref(container_of(n4.delegs.in[NFS4_HELD].list.prev->prev->prev->prev->prev,
@@ -682,8 +682,8 @@ Test(nfs4_delegs, used_between_two_looks)
 	cr_assert_eq(o->file->fh.data[0], 3);
 	atomic_fetch_add(&o->file->opens, 1);
 	nfs4_open_put(o);
-	nfs4_delegs_sweep(&n4.delegs, 1080, 90);
-	nfs4_delegs_sweep(&n4.delegs, 1090, 90);
+	nfs4_idle_sweep(&n4.delegs, 1080, 90);
+	nfs4_idle_sweep(&n4.delegs, 1090, 90);
 	cr_assert_eq(all_due(), 0xff & ~(1 << 3));
 }
 
@@ -719,11 +719,11 @@ Test(nfs4_delegs, too_many)
 		else
 			first = o;
 		if (i == NFS4_DELEGS_MANY - 2)
-			nfs4_delegs_sweep(&n4.delegs, 1000, 90);
+			nfs4_idle_sweep(&n4.delegs, 1000, 90);
 	}
 	nfs4_open_put(first);
 	cr_assert_null(due());
-	nfs4_delegs_sweep(&n4.delegs, 1010, 90);
+	nfs4_idle_sweep(&n4.delegs, 1010, 90);
 	for (uint32_t i = 1; (d = due()); i++) {
 		cr_assert_eq(memcmp(d->file->fh.data, &i, sizeof(i)), 0, "%u", i);
 		returned(d);
@@ -748,9 +748,9 @@ Test(nfs4_delegs, pauses)
 
 		cr_assert_not_null(d);
 		failed(d, -EIO);
-		nfs4_delegs_sweep(&n4.delegs, now + s * UINT64_C(1000000000) - 1, 90);
+		nfs4_idle_sweep(&n4.delegs, now + s * UINT64_C(1000000000) - 1, 90);
 		cr_assert_null(due());
-		nfs4_delegs_sweep(&n4.delegs, mono_ns() + s * UINT64_C(1000000000), 90);
+		nfs4_idle_sweep(&n4.delegs, mono_ns() + s * UINT64_C(1000000000), 90);
 		s = s < 10 ? s * 2 : 20;
 	}
 	/* Whoever waits for it has asked once more; and the mount ends. */

@@ -373,23 +373,23 @@ Test(nfs4_kept, a_delegation_that_is_unknown)
 Test(nfs4_kept, idle)
 {
 	cr_assert(stays(first));
-	nfs4_delegs_sweep(&n4.delegs, 1000, 90);
-	nfs4_delegs_sweep(&n4.delegs, 1080, 90);
+	nfs4_idle_sweep(&n4.delegs, 1000, 90);
+	nfs4_idle_sweep(&n4.delegs, 1080, 90);
 	cr_assert_eq(again(), first);
-	nfs4_delegs_sweep(&n4.delegs, 1200, 90);
+	nfs4_idle_sweep(&n4.delegs, 1200, 90);
 	cr_assert_not(nfs4_delegs_any_due(&cl4.server));
 	cr_assert(stays(first));
-	nfs4_delegs_sweep(&n4.delegs, 1300, 90);
-	nfs4_delegs_sweep(&n4.delegs, 1389, 90);
+	nfs4_idle_sweep(&n4.delegs, 1300, 90);
+	nfs4_idle_sweep(&n4.delegs, 1389, 90);
 	cr_assert_not(nfs4_delegs_any_due(&cl4.server));
-	nfs4_delegs_sweep(&n4.delegs, 1390, 90);
+	nfs4_idle_sweep(&n4.delegs, 1390, 90);
 	cr_assert_eq(closed(nfs4_delegs_take(&cl4.server)), 1);
 }
 
 Test(nfs4_kept, the_server_wants_idle_ones_back)
 {
 	cr_assert(stays(first));
-	nfs4_delegs_recall_any(&n4.delegs, 0);
+	nfs4_idle_recall(&n4.delegs, 0);
 	cr_assert_eq(closed(nfs4_delegs_take(&cl4.server)), 1);
 }
 

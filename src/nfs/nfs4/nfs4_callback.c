@@ -151,7 +151,7 @@ static nfsstat4 callback_recall_any(struct callback *k)
 		return NFS4ERR_BADXDR;
 	if (bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_RDATA_DLG) ||
 	    bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_WDATA_DLG)) {
-		nfs4_delegs_recall_any(&k->n->delegs, a.craa_objects_to_keep);
+		nfs4_idle_recall(&k->n->delegs, a.craa_objects_to_keep);
 		callback_tell_due(k);
 	}
 	return NFS4_OK;

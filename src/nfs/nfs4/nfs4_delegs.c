@@ -314,25 +314,6 @@ nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const
 	return status;
 }
 
-static void delegs_recall_any_locked(struct nfs4_delegs *t, uint32_t keep)
-{
-	struct nfs4_delegs_list *held = &t->in[NFS4_HELD];
-
-	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &held->list, node) {
-		if (atomic_load(&held->n) <= keep)
-			return;
-		if (!atomic_load(&d->d.file->opens))
-			nfs4_delegs_drop_locked(t, d, false);
-	}
-}
-
-void nfs4_delegs_recall_any(struct nfs4_delegs *t, uint32_t keep)
-{
-	pthread_mutex_lock(&t->mu);
-	delegs_recall_any_locked(t, keep);
-	pthread_mutex_unlock(&t->mu);
-}
-
 void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f)
 {
 	struct nfs4_delegs *t = &((struct nfs4_client *)s->vdata)->delegs;
@@ -358,56 +339,6 @@ void nfs4_delegs_drop_all(struct nfs_server *s)
 	pthread_mutex_lock(&t->mu);
 	delegs_drop_list_locked(t, NFS4_HELD);
 	delegs_drop_list_locked(t, NFS4_PAUSES);
-	pthread_mutex_unlock(&t->mu);
-}
-
-/* ---- the sweep ---- */
-
-/* Those that are used go to the end of the list. */
-static void delegs_sort_locked(struct nfs4_delegs *t, uint64_t now_ns)
-{
-	struct list *held = &t->in[NFS4_HELD].list, all, used, *n;
-
-	list_init(&all);
-	list_init(&used);
-	list_splice_tail(&all, held);
-	while ((n = list_pop(&all))) {
-		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, node);
-		bool is_used = atomic_exchange(&d->d.file->used, false) || atomic_load(&d->d.file->opens);
-
-		if (is_used)
-			d->used_ns = now_ns;
-		list_add_tail(is_used ? &used : held, n);
-	}
-	list_splice_tail(held, &used);
-}
-
-static void delegs_drop_idle_locked(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns)
-{
-	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_HELD].list, node) {
-		if (now_ns - d->used_ns < patience_ns)
-			return;
-		nfs4_delegs_drop_locked(t, d, false);
-	}
-}
-
-static void delegs_end_pauses_locked(struct nfs4_delegs *t, uint64_t now_ns)
-{
-	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_PAUSES].list, node)
-		if (now_ns >= d->again_ns)
-			nfs4_delegs_drop_locked(t, d, false);
-}
-
-void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns)
-{
-	if (!atomic_load(&t->count))
-		return;
-	pthread_mutex_lock(&t->mu);
-	delegs_end_pauses_locked(t, now_ns);
-	delegs_sort_locked(t, now_ns);
-	delegs_drop_idle_locked(t, now_ns, patience_ns);
-	if (atomic_load(&t->in[NFS4_HELD].n) >= NFS4_DELEGS_MANY)
-		delegs_recall_any_locked(t, NFS4_DELEGS_MAX / 2);
 	pthread_mutex_unlock(&t->mu);
 }
 

@@ -164,8 +164,8 @@ uint32_t nfs4_delegs_wanted(const struct nfs_call *c);
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful);
 /* The server wants it back. What CB_RECALL is answered. */
 nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
-/* The same of idle ones, until so many are left. */
-void nfs4_delegs_recall_any(struct nfs4_delegs *t, uint32_t keep);
+/* The same of idle ones, until so many are left: nfs4_idle.c. */
+void nfs4_idle_recall(struct nfs4_delegs *t, uint32_t keep);
 /* CB_GETATTR of that file. NFS4_OK: it has *d, to write, with a reference to the file. Otherwise what it is
  * answered. nfs4_delegation.c. */
 nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, struct nfs_delegation *d);
@@ -215,8 +215,8 @@ bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f);
 
 /* ---- control thread ---- */
 
-/* Drops those that nobody has used for so long, and what are too many. Ends pauses. */
-void nfs4_delegs_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns);
+/* Drops those that nobody has used for so long, and what are too many. Ends pauses. nfs4_idle.c. */
+void nfs4_idle_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns);
 /* Drops those under which there are locks, and that may have been revoked. */
 void nfs4_granted_look(struct nfs_server *s);
 /* The server has none of them any more. */

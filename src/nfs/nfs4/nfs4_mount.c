@@ -162,7 +162,7 @@ void nfs4_tick(struct nfs_server *s)
 	uint64_t now = mono_ns(), last = nfs_server_replied_ns(s);
 
 	nfs4_destroy_old(s);
-	nfs4_delegs_sweep(&n->delegs, now, n->lease_s * NS_PER_S);
+	nfs4_idle_sweep(&n->delegs, now, n->lease_s * NS_PER_S);
 	nfs4_granted_look(s);
 	nfs4_look_again(s);
 	if (nfs4_look_back(s) || nfs4_slots_are_untold(&n->slots) ||
