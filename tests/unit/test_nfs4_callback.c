@@ -373,7 +373,8 @@ Test(nfs4_callback, recalls)
 	static const struct { uint32_t seqid, other, fh, status; unsigned told; } t[] = {
 		{ 9, 0x6f706e33, 0x64000000, 0, 1 }, { 1, 0x6f706e33, 0x64000000, 0, 2 },
 		{ 1, 0x6f706e34, 0x64000000, NFS4ERR_BAD_STATEID, 2 },
-		{ 1, 0x6f706e33, 0x65000000, NFS4ERR_BAD_STATEID, 2 },
+		/* The handle is another one. */
+		{ 1, 0x6f706e33, 0x65000000, 0, 3 },
 	};
 	struct nfs_open *o = open4(&fh);
 
@@ -490,6 +491,22 @@ Test(nfs4_callback, recalls_of_what_nobody_knows)
 	expect_in_session(0, 2);
 	cr_assert_eq(ndue(), 1);
 	cr_assert(nfs_fh_same(&nfs4_delegs_take(&cl4.server)->file->fh, &fh));
+}
+
+/* That other file's goes back. */
+Test(nfs4_callback, recalls_with_the_stateid_of_another_file)
+{
+	struct nfs_open *o = open4(&fh2);
+
+	cl4.cfg.front = &due_front;
+	cl4.cfg.delegations = true;
+	cr_assert(delegate4(o, "opn1opn2opn3"));
+	c_begin(1);
+	C(OP_CB_RECALL, 1, STATEID_WORDS, 0, FH);
+	expect_in_session(0, 2);
+	cr_assert(told == 1 && ndue() == 1 && !o->file->delegation);
+	cr_assert_eq(nfs4_delegs_take(&cl4.server)->file, o->file);
+	nfs4_open_put(o);
 }
 
 /* The longest handle that it may have, and one that is longer. */

@@ -362,7 +362,7 @@ Test(nfs4_delegs, a_recall_before_the_reply)
 	struct nfs_call c = opening();
 
 	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_DELAY);
-	cr_assert_eq(recall(DELEG, &fh2), NFS4_OK, "nobody asks for that file's");
+	cr_assert_eq(recall("a third one.", &fh2), NFS4_OK, "nobody asks for that file's");
 	m_opened(w, 10);
 	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
 	/* Found, although the call is not over. */
@@ -807,6 +807,84 @@ Test(nfs4_delegs, believed_while_it_is_held)
 	nfs4_delegs_forget(&n4.delegs);
 	cr_assert_eq(believed(o), 0);
 	nfs4_open_put(o);
+}
+
+/* Whichever of them goes, the server may take it for the other one. wrote: to write. gone: the first is being
+ * returned. */
+static void expect_neither(struct nfs_open *a, struct nfs_open *b, bool wrote, bool gone)
+{
+	struct nfs_delegation *first = NULL, *d;
+
+	cr_assert(wrote ? delegate4_write(a, DELEG) : delegate4(a, DELEG));
+	cr_assert_neq(believed(a), 0);
+	if (gone) {
+		nfs4_delegs_drop_all(&cl4.server);
+		first = due();
+	}
+	cr_assert(delegate4(b, DELEG));
+	cr_assert(!a->file->delegation && !b->file->delegation && !believed(a) && !believed(b));
+	cr_assert(n4.delegs.count == 2 && n4.delegs.in[NFS4_DUE].n == (gone ? 1 : 2));
+	while ((d = due()))
+		returned(d);
+	if (first)
+		returned(first);
+	cr_assert_eq(n4.delegs.count, 0);
+}
+
+Test(nfs4_delegs, one_stateid_for_two_files)
+{
+	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
+
+	n4.lease_s = 90;
+	n4.belief.renewed_ns = mono_ns();
+	for (unsigned i = 0; i < 4; i++)
+		expect_neither(a, b, i & 1, i & 2);
+	/* When both are back, and with a stateid for each, all is well. */
+	cr_assert(delegate4(b, DELEG) && delegate4(a, "del1del2del4"));
+	cr_assert(believed(a) && believed(b));
+	nfs4_open_put(a);
+	nfs4_open_put(b);
+}
+
+/* That other file's goes back, under its own handle. */
+Test(nfs4_delegs, a_recall_with_the_stateid_of_another_file)
+{
+	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
+	struct nfs_delegation *d;
+
+	n4.lease_s = 90;
+	n4.belief.renewed_ns = mono_ns();
+	cr_assert(delegate4(a, DELEG) && delegate4(b, "another one."));
+	cr_assert(believed(a) && believed(b));
+	cr_assert_eq(recall(DELEG, &fh2), NFS4_OK);
+	cr_assert(!a->file->delegation && !believed(a) && believed(b));
+	d = due();
+	cr_assert(d && d->file == a->file && !due());
+	cr_assert_eq(recall(DELEG, &fh2), NFS4_OK);
+	cr_assert(n4.delegs.count == 2 && !due());
+	/* From then on nobody knows it. */
+	returned(d);
+	cr_assert_eq(recall(DELEG, &fh2), NFS4_OK);
+	cr_assert(nfs_fh_same(&due()->file->fh, &fh2));
+	nfs4_open_put(a);
+	nfs4_open_put(b);
+}
+
+/* The server has given it to both: the recall is faster than the second one's reply. */
+Test(nfs4_delegs, a_recall_with_the_stateid_of_another_file_before_the_reply)
+{
+	struct nfs_open *b = open4(&fh2);
+	struct nfs_call c;
+
+	cr_assert(delegate4(b, DELEG));
+	c = opening();
+	cr_assert_eq(recall(DELEG, &fh), NFS4ERR_DELAY);
+	cr_assert(!b->file->delegation && n4.delegs.in[NFS4_DUE].n == 1);
+	cr_assert_eq(reply_to(&c), 0);
+	cr_assert(!c.open->file->delegation && n4.delegs.in[NFS4_DUE].n == 2);
+	cr_assert_eq(recall(DELEG, &fh), NFS4_OK);
+	opened(&c);
+	nfs4_open_put(b);
 }
 
 static struct nfs_open *believe(void)

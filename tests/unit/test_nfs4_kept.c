@@ -604,6 +604,8 @@ Test(nfs4_kept, the_name_is_or_is_not)
 	};
 
 	nfs4_open_put(first);
+	/* The other file's, whose stateid this one gets. */
+	nfs4_delegs_forget(&n4.delegs);
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = opening();
 

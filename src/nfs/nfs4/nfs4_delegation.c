@@ -56,7 +56,7 @@ nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, st
 	struct nfs4_delegation *has;
 
 	pthread_mutex_lock(&t->mu);
-	has = nfs4_delegs_find_locked(t, fh, NULL);
+	has = nfs4_delegs_find_locked(t, fh);
 	if (has && nfs_delegation_writes(has->d.number)) {
 		*d = has->d;
 		nfs_file_ref(d->file);
@@ -77,7 +77,7 @@ bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f)
 	bool leaves;
 
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
+	d = nfs4_delegs_find_locked(t, &f->fh);
 	leaves = d && !nfs_delegation_writes(d->d.number) && (d->state == NFS4_DUE || d->state == NFS4_RETURNING);
 	pthread_mutex_unlock(&t->mu);
 	return leaves;

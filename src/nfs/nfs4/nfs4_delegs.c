@@ -21,9 +21,19 @@ struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct 
 	return hash_chain(t->place, delegs_hash(fh));
 }
 
+static uint32_t delegs_stateid_hash(const stateid4 *stateid)
+{
+	return (uint32_t)hash_bytes(stateid->other, sizeof(stateid->other), 0);
+}
+
 static bool delegs_same(const stateid4 *a, const stateid4 *b)
 {
 	return !memcmp(a->other, b->other, NFS4_OTHER_SIZE);
+}
+
+static bool delegs_is_of(const struct nfs4_delegation *d, const struct nfs_fh *fh)
+{
+	return nfs_fh_same(&d->d.file->fh, fh);
 }
 
 /* Of several of one file one may be held, or have locks that go to the server. The others are of no use. */
@@ -32,8 +42,7 @@ static unsigned delegs_rank(const struct nfs4_delegation *d)
 	return d->state == NFS4_HELD ? 2 : !list_empty(&d->granted);
 }
 
-struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
-						const stateid4 *stateid)
+struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh)
 {
 	struct nfs4_delegation *best = NULL;
 	uint32_t hash = delegs_hash(fh);
@@ -41,12 +50,29 @@ struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const str
 	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
 		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_fh);
 
-		if (!nfs_fh_same(&d->d.file->fh, fh) || (stateid && !delegs_same(&d->stateid, stateid)))
-			continue;
-		if (!best || delegs_rank(d) > delegs_rank(best))
+		if (delegs_is_of(d, fh) && (!best || delegs_rank(d) > delegs_rank(best)))
 			best = d;
 	}
 	return best;
+}
+
+/* That file's; or else another file's, whose stateid it should not be. If one is HELD it is the only one. */
+static struct nfs4_delegation *delegs_find_stateid_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
+							  const stateid4 *stateid)
+{
+	uint32_t hash = delegs_stateid_hash(stateid);
+	struct nfs4_delegation *other = NULL;
+
+	hash_for_each(n, hash_chain(t->by_stateid, hash), hash) {
+		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_stateid);
+
+		if (!delegs_same(&d->stateid, stateid))
+			continue;
+		if (delegs_is_of(d, fh))
+			return d;
+		other = d;
+	}
+	return other;
 }
 
 static void delegs_list_locked(struct nfs4_delegs *t, struct nfs4_delegation *d,
@@ -83,11 +109,13 @@ void nfs4_delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, b
 		delegs_move_locked(t, d, NFS4_DUE, first);
 }
 
-/* Nobody finds it by its handle any more. */
+/* Nobody finds it any more. */
 static void delegs_unhash_locked(struct nfs4_delegation *d)
 {
-	if (d->by_fh.at)
+	if (d->by_fh.at) {
 		hash_del(&d->by_fh);
+		hash_del(&d->by_stateid);
+	}
 }
 
 static void delegs_free_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
@@ -118,7 +146,7 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 						 uint64_t kind, enum nfs4_delegation_state state)
 {
 	struct nfs4_delegation *d = calloc(1, sizeof(*d));
-	uint32_t hash = delegs_hash(&f->fh);
+	uint32_t hash = delegs_hash(&f->fh), stateid_hash = delegs_stateid_hash(stateid);
 
 	if (!d)
 		return NULL;
@@ -131,6 +159,7 @@ static struct nfs4_delegation *delegs_add_locked(struct nfs4_delegs *t, struct n
 	list_init(&d->granted);
 	list_init(&d->claimed);
 	hash_add(hash_chain(t->by_fh, hash), &d->by_fh, hash);
+	hash_add(hash_chain(t->by_stateid, stateid_hash), &d->by_stateid, stateid_hash);
 	delegs_list_locked(t, d, state, state == NFS4_DUE);
 	atomic_fetch_add(&t->count, 1);
 	return d;
@@ -184,7 +213,7 @@ bool nfs4_delegs_ask(struct nfs_call *c)
 	if (v->asks || !delegs_may_ask(c, t))
 		return v->asks;
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, c->args.fh, NULL);
+	d = nfs4_delegs_find_locked(t, c->args.fh);
 	v->asks = !d;
 	v->under = d && d->state == NFS4_HELD ? d->d.number : 0;
 	if (v->asks) {
@@ -233,7 +262,7 @@ static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const
 
 	if (!v->asks || nfs_delegation_writes(kind) != delegs_asks_to_write(c) ||
 	    v->returns != nfs4_delegs_place(t, &f->fh)->returns ||
-	    nfs4_delegs_find_locked(t, &f->fh, NULL) || !nfs4_is_current(c))
+	    nfs4_delegs_find_locked(t, &f->fh) || !nfs4_is_current(c))
 		return false;
 	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, kind, NFS4_HELD);
 	if (!d)
@@ -258,18 +287,19 @@ bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind,
 {
 	struct nfs4_delegs *t = &nfs4_of(c)->delegs;
 	struct nfs_file *f = delegs_file_of(c);
+	bool has = true, of_another;
 	struct nfs4_delegation *d;
-	bool has = true;
 
 	if (!f)
 		return false;
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, &f->fh, stateid);
-	if (!d)
-		has = (useful && delegs_keeps_locked(c, t, stateid, kind)) ||
-		      delegs_goes_back_locked(c, t, stateid, kind);
-	else if (!useful || (kind ^ d->d.number) & NFS_DELEGATION_WRITES)
+	d = delegs_find_stateid_locked(t, &f->fh, stateid);
+	of_another = d && !delegs_is_of(d, &f->fh);
+	if (d && (of_another || !useful || (kind ^ d->d.number) & NFS_DELEGATION_WRITES))
 		nfs4_delegs_drop_locked(t, d, true);
+	if (!d || of_another)
+		has = (useful && !of_another && delegs_keeps_locked(c, t, stateid, kind)) ||
+		      delegs_goes_back_locked(c, t, stateid, kind);
 	pthread_mutex_unlock(&t->mu);
 	nfs4_belief_renewed(c);
 	return has;
@@ -303,12 +333,12 @@ nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, fh, stateid);
+	d = delegs_find_stateid_locked(t, fh, stateid);
 	if (d)
 		nfs4_delegs_drop_locked(t, d, true);
-	else if (nfs4_delegs_place(t, fh)->asking)
+	if (!(d && delegs_is_of(d, fh)) && nfs4_delegs_place(t, fh)->asking)
 		status = NFS4ERR_DELAY;
-	else if (!delegs_add_unknown_locked(s, t, stateid, fh))
+	else if (!d && !delegs_add_unknown_locked(s, t, stateid, fh))
 		status = NFS4ERR_BAD_STATEID;
 	pthread_mutex_unlock(&t->mu);
 	return status;
@@ -320,7 +350,7 @@ void nfs4_delegs_drop(struct nfs_server *s, const struct nfs_file *f)
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
+	d = nfs4_delegs_find_locked(t, &f->fh);
 	if (d && d->state == NFS4_HELD)
 		nfs4_delegs_drop_locked(t, d, true);
 	pthread_mutex_unlock(&t->mu);

@@ -53,6 +53,12 @@
  *   a recall of what nobody knows    The reply that brought it was lost with its session, say. The recall
  *        has the stateid and the handle, and DELEGRETURN needs no more: it is DUE. Otherwise the server
  *        would revoke it, and say so in SEQUENCE's flags until the mount ends.
+ *   one stateid for two files    No good server gives that. What it takes back, recalls or revokes by it is of
+ *        either file, and nobody here would know of which. So both are DUE when the second one comes: one that
+ *        is HELD is the only one in the table with its stateid. A recall that has the stateid of another file:
+ *        that file's is DUE, and the answer is OK. BAD_STATEID would be said of the stateid and the handle, but
+ *        any error ends the recall (RFC 8881, section 20.2.4): the server would not wait for what was written
+ *        and locked under it.
  *   OPEN, while DELEGRETURN is under way    OPEN does not ask for another one.
  *   an OPEN that has not asked    Its reply may have what the file has already. Nothing is new then; but
  *        if it is of the other kind now, or wanted back, it is DUE. What the file does not have is DUE at once.
@@ -113,7 +119,8 @@ enum nfs4_delegation_state { NFS4_HELD, NFS4_DUE, NFS4_RETURNING, NFS4_PAUSES, N
 /* Under the lock, but for what is constant. */
 struct nfs4_delegation {
 	struct nfs_delegation d;        /* constant */
-	struct hash_node by_fh;         /* in no table once it is forgotten */
+	struct hash_node by_fh;         /* in no table once it is forgotten; the same of: */
+	struct hash_node by_stateid;
 	struct list node;               /* in the list of its state */
 	enum nfs4_delegation_state state;
 	uint64_t used_ns;               /* HELD: when the file was last seen to be used */
@@ -132,7 +139,7 @@ struct nfs4_delegation {
 
 struct nfs4_delegs {
 	pthread_mutex_t mu;             /* for the rest, but for what is atomic */
-	struct hash_node *by_fh[1024];
+	struct hash_node *by_fh[1024], *by_stateid[1024];
 	struct nfs4_delegs_place {      /* of files with one hash */
 		unsigned asking;        /* OPENs without a reply that have asked for one */
 		uint32_t returns;       /* how many have begun to go back */
@@ -192,10 +199,9 @@ void nfs4_claim_or_return_ends(struct nfs_call *c);
 /* ---- any thread ---- */
 
 struct nfs4_delegs_place *nfs4_delegs_place(struct nfs4_delegs *t, const struct nfs_fh *fh);
-/* With t->mu. stateid NULL: that file's; of several, the one that matters most. And: those that stay with it are
- * dropped, without CLOSE. */
-struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh,
-						const stateid4 *stateid);
+/* With t->mu. That file's; of several, the one that matters most. And: those that stay with it are dropped,
+ * without CLOSE. */
+struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const struct nfs_fh *fh);
 void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
 /* The same: it is due, the first of them or the last. And: the server does not have it any more, nor what stays
  * with it; d is gone, unless its operation has it. */

@@ -240,7 +240,7 @@ static enum nfs_lock_here granted_unlock_here_locked(struct nfs_call *c)
 
 static enum nfs_lock_here granted_lock_here_locked(struct nfs_server *s, struct nfs4_delegs *t, struct nfs_call *c)
 {
-	struct nfs4_delegation *d = nfs4_delegs_find_locked(t, c->args.fh, NULL);
+	struct nfs4_delegation *d = nfs4_delegs_find_locked(t, c->args.fh);
 
 	if (d && granted_may_locked(s, d, c)) {
 		c->res.status = c->op == NFS_OP_LOCK ? granted_lock_locked(d, c) :

@@ -120,7 +120,7 @@ bool nfs4_kept_stays(struct nfs_server *s, struct nfs_open *o)
 	if (!o->file)
 		return false;
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, &o->file->fh, NULL);
+	d = nfs4_delegs_find_locked(t, &o->file->fh);
 	stays = kept_may_stay_locked(t, d, o);
 	if (stays) {
 		list_add_head(&d->kept, &o->kept);
@@ -157,7 +157,7 @@ struct nfs_open *nfs4_kept_again(struct nfs_server *s, const struct nfs_file *f,
 	struct nfs4_delegation *d;
 
 	pthread_mutex_lock(&t->mu);
-	d = nfs4_delegs_find_locked(t, &f->fh, NULL);
+	d = nfs4_delegs_find_locked(t, &f->fh);
 	if (d && d->state == NFS4_HELD && d->d.number == delegation)
 		o = kept_find_locked(d, cred, access, kept_rights(access, exec));
 	if (o)
