@@ -47,6 +47,8 @@ struct nfs_file {
 	_Atomic bool used;              /* it was open, or the delegation was of use, since the sweep */
 };
 
+/* The number of a directory's delegation has this bit. */
+#define NFS_DELEGATION_OF_DIR (UINT64_C(1) << 61)
 /* The number of a delegation has this bit if this mount says when the file was read (RFC 9754): accessed_ns, with
  * DELEGRETURN. Until then nobody else has newer times of access. */
 #define NFS_DELEGATION_TIMES (UINT64_C(1) << 62)

@@ -521,33 +521,51 @@ Test(nfs4_callback, recalls_of_long_handles)
 	}
 }
 
+/* That directory's delegation. */
+static void delegate_dir(struct nfs_file *dir)
+{
+	struct nfs_call c = call4(NFS_OP_GET_DIR_DELEGATION);
+	static const stateid4 stateid = { .seqid = 1, .other = "a directory" };
+
+	c.args.fh = &dir->fh;
+	nfs4_delegs_ask(&c);
+	cr_assert(nfs4_delegs_got(&c, &stateid, NFS_DELEGATION_OF_DIR, true));
+	nfs4_release(target4(), &c);
+}
+
 /* Of the kinds that it wants back. */
 Test(nfs4_callback, recalls_of_any)
 {
+	static struct nfs_file dir = { .fh = { .len = 3, .data = "dir" }, .refs = 1 };
+	static const struct { uint32_t keep, types; unsigned due; } t[] = {
+		{ 0, 0, 0 }, { 0, 1 << RCA4_TYPE_MASK_FILE_LAYOUT, 0 }, { 1, 1 << RCA4_TYPE_MASK_DIR_DLG, 0 },
+		{ 0, 1 << RCA4_TYPE_MASK_DIR_DLG, 1 },
+		/* Those of other kinds do not count. */
+		{ 1, 1 << RCA4_TYPE_MASK_RDATA_DLG, 1 },
+		/* That file is open. */
+		{ 0, 1 << RCA4_TYPE_MASK_WDATA_DLG, 1 },
+		{ 0, 1 << RCA4_TYPE_MASK_RDATA_DLG, 2 },
+	};
 	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
 
 	cl4.cfg.front = &due_front;
-	cr_assert(delegate4(a, "opn1opn2opn3") && delegate4(b, "another one."));
+	cl4.cfg.delegations = n4.back.has = true;
+	cr_assert(delegate4(a, "opn1opn2opn3") && delegate4_write(b, "another one."));
+	delegate_dir(&dir);
 	nfs4_open_put(a);
-	c_begin(1);
-	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_DIR_DLG);
-	expect_in_session(0, 2);
-	c_begin(2);
-	C(OP_CB_RECALL_ANY, 0, 0);
-	expect_in_session(0, 2);
-	c_begin(3);
-	C(OP_CB_RECALL_ANY, 2, 1, 1 << RCA4_TYPE_MASK_RDATA_DLG);
-	expect_in_session(0, 2);
-	cr_assert_eq(ndue(), 0);
-	c_begin(4);
-	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_RDATA_DLG);
-	expect_in_session(0, 2);
-	cr_assert_eq(ndue(), 1, "the other one is open");
+	for (uint32_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		c_begin(i + 1);
+		C(OP_CB_RECALL_ANY, t[i].keep, 1, t[i].types);
+		expect_in_session(0, 2);
+		cr_assert_eq(ndue(), t[i].due, "row %u", i);
+		cr_assert_eq(dir.delegation == 0, t[i].due > 0, "row %u", i);
+	}
+	cr_assert(told);
 	nfs4_open_put(b);
-	c_begin(5);
-	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_WDATA_DLG);
+	c_begin(8);
+	C(OP_CB_RECALL_ANY, 0, 1, 1 << RCA4_TYPE_MASK_RDATA_DLG | 1 << RCA4_TYPE_MASK_WDATA_DLG);
 	expect_in_session(0, 2);
-	cr_assert_eq(ndue(), 2);
+	cr_assert_eq(ndue(), 3);
 }
 
 /* ---- the session ---- */

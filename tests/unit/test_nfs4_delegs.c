@@ -631,16 +631,18 @@ static void close_many(unsigned open)
 
 Test(nfs4_delegs, the_oldest_idle_ones)
 {
+	static const bitmap4 to_read = { .len = 1, .words = { 1 << RCA4_TYPE_MASK_RDATA_DLG } };
+
 	have_many(1 << 0 | 1 << 3);
-	nfs4_idle_recall(&n4.delegs, 8);
+	nfs4_idle_recall(&n4.delegs, &to_read, 8);
 	cr_assert_eq(all_due(), 0);
-	nfs4_idle_recall(&n4.delegs, 5);
+	nfs4_idle_recall(&n4.delegs, &to_read, 5);
 	cr_assert_eq(all_due(), 1 << 1 | 1 << 2 | 1 << 4);
-	nfs4_idle_recall(&n4.delegs, 5);
+	nfs4_idle_recall(&n4.delegs, &to_read, 5);
 	cr_assert_eq(all_due(), 0);
 	/* Fewer than are open. */
-	nfs4_idle_recall(&n4.delegs, 0);
-	nfs4_idle_recall(&n4.delegs, 0);
+	nfs4_idle_recall(&n4.delegs, &to_read, 0);
+	nfs4_idle_recall(&n4.delegs, &to_read, 0);
 	cr_assert_eq(all_due(), 1 << 5 | 1 << 6 | 1 << 7);
 	cr_assert_eq(n4.delegs.count, 2);
 	close_many(1 << 0 | 1 << 3);

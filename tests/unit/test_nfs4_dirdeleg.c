@@ -85,7 +85,7 @@ Test(nfs4_dirdeleg, granted)
 	cr_assert_eq(dir.delegation, 0);
 	m_granted();
 	cr_assert_eq(play_reply(&c, def4(c.op)), 0);
-	cr_assert(dir.delegation && n4.delegs.count == 1 && dir.refs == 2);
+	cr_assert(dir.delegation & NFS_DELEGATION_OF_DIR && n4.delegs.count == 1 && dir.refs == 2);
 	cr_assert_eq(recall(), NFS4_OK);
 	cr_assert_eq(dir.delegation, 0);
 	d = nfs4_delegs_take(&cl4.server);

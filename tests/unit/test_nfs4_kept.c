@@ -388,8 +388,10 @@ Test(nfs4_kept, idle)
 
 Test(nfs4_kept, the_server_wants_idle_ones_back)
 {
+	static const bitmap4 to_read = { .len = 1, .words = { 1 << RCA4_TYPE_MASK_RDATA_DLG } };
+
 	cr_assert(stays(first));
-	nfs4_idle_recall(&n4.delegs, 0);
+	nfs4_idle_recall(&n4.delegs, &to_read, 0);
 	cr_assert_eq(closed(nfs4_delegs_take(&cl4.server)), 1);
 }
 

@@ -142,18 +142,16 @@ static nfsstat4 callback_layoutrecall(struct callback *k)
 	return xdr_CB_LAYOUTRECALL4args(k->args, &a) ? NFS4ERR_NOMATCHING_LAYOUT : NFS4ERR_BADXDR;
 }
 
-/* There is nothing of any other kind to give back. */
+/* Delegations of files and directories are kept, and go back: those of the kinds that it names. Of layouts
+ * there are none. */
 static nfsstat4 callback_recall_any(struct callback *k)
 {
 	CB_RECALL_ANY4args a;
 
 	if (!xdr_CB_RECALL_ANY4args(k->args, &a))
 		return NFS4ERR_BADXDR;
-	if (bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_RDATA_DLG) ||
-	    bitmap4_isset(&a.craa_type_mask, RCA4_TYPE_MASK_WDATA_DLG)) {
-		nfs4_idle_recall(&k->n->delegs, a.craa_objects_to_keep);
-		callback_tell_due(k);
-	}
+	nfs4_idle_recall(&k->n->delegs, &a.craa_type_mask, a.craa_objects_to_keep);
+	callback_tell_due(k);
 	return NFS4_OK;
 }
 

@@ -29,7 +29,8 @@
  *                           is the file system that returns it, because what depends on it is there: what
  *                           was written under one to write is on the server before. vfs/delegations.c.)
  *   a lane, CB_GETATTR      looks for one to write; the file system knows the answer (nfs4_callback.c)
- *   a lane, CB_RECALL_ANY   makes idle ones DUE, those first that were not used for longest
+ *   a lane, CB_RECALL_ANY   makes idle ones DUE of the kinds that it names, those first that were not used for
+ *                           longest
  *   a lane, another call    drops it (nfs_undelegate()) before this mount changes the file itself: many
  *                           servers recall it then, and let the call wait. One to write stays if only data
  *                           and times change: vfs/start.c
@@ -166,13 +167,13 @@ void nfs4_delegs_ask_ends(struct nfs_call *c);
 /* Which one it asks for: OPEN4_SHARE_ACCESS_WANT_*. The access is not widened for it: knfsd before 6.16 gives one to
  * write only to who opens a file for both. */
 uint32_t nfs4_delegs_wanted(const struct nfs_call *c);
-/* OPEN has brought that one, for c->open->file. kind: NFS_DELEGATION_WRITES, NFS_DELEGATION_TIMES, or 0. useful: it
- * may be kept, or else it is due. false: OPEN has to return it, because there are to be none. */
+/* OPEN has brought that one, for c->open->file. kind: NFS_DELEGATION_WRITES, _TIMES, _OF_DIR, or 0. useful: it may
+ * be kept, or else it is due. false: OPEN has to return it, because there are to be none. */
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful);
 /* The server wants it back. What CB_RECALL is answered. */
 nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
-/* The same of idle ones, until so many are left: nfs4_idle.c. */
-void nfs4_idle_recall(struct nfs4_delegs *t, uint32_t keep);
+/* The same of idle ones of these kinds (RCA4_TYPE_MASK_*), until so many of them are left: nfs4_idle.c. */
+void nfs4_idle_recall(struct nfs4_delegs *t, const bitmap4 *kinds, uint32_t keep);
 /* CB_GETATTR of that file. NFS4_OK: it has *d, to write, with a reference to the file. Otherwise what it is
  * answered. nfs4_delegation.c. */
 nfsstat4 nfs4_delegation_asked(struct nfs_server *s, const struct nfs_fh *fh, struct nfs_delegation *d);

@@ -22,7 +22,8 @@ static int dirdeleg_got(struct nfs_call *c, const GET_DIR_DELEGATION4res_non_fat
 {
 	if (r->gddrnf_status != GDD4_OK)
 		return -EAGAIN;
-	nfs4_delegs_got(c, &r->GET_DIR_DELEGATION4res_non_fatal_u.gddrnf_resok4.gddr_stateid, 0, true);
+	nfs4_delegs_got(c, &r->GET_DIR_DELEGATION4res_non_fatal_u.gddrnf_resok4.gddr_stateid,
+			NFS_DELEGATION_OF_DIR, true);
 	return 0;
 }
 

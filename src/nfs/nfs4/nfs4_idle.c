@@ -6,22 +6,43 @@
  */
 #include "nfs/nfs4/nfs4_impl.h"
 
-static void idle_recall_locked(struct nfs4_delegs *t, uint32_t keep)
-{
-	struct nfs4_delegs_list *held = &t->in[NFS4_HELD];
+static const bitmap4 idle_all_kinds = { .len = 1, .words = { UINT32_MAX } };
 
-	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &held->list, node) {
-		if (atomic_load(&held->n) <= keep)
+/* RCA4_TYPE_MASK_*. */
+static unsigned idle_kind(const struct nfs4_delegation *d)
+{
+	if (d->d.number & NFS_DELEGATION_OF_DIR)
+		return RCA4_TYPE_MASK_DIR_DLG;
+	return nfs_delegation_writes(d->d.number) ? RCA4_TYPE_MASK_WDATA_DLG : RCA4_TYPE_MASK_RDATA_DLG;
+}
+
+static unsigned idle_count_locked(const struct nfs4_delegs *t, const bitmap4 *kinds)
+{
+	unsigned n = 0;
+
+	list_for_each_entry(const struct nfs4_delegation, d, &t->in[NFS4_HELD].list, node)
+		n += bitmap4_isset(kinds, idle_kind(d));
+	return n;
+}
+
+static void idle_recall_locked(struct nfs4_delegs *t, const bitmap4 *kinds, uint32_t keep)
+{
+	unsigned n = idle_count_locked(t, kinds);
+
+	list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[NFS4_HELD].list, node) {
+		if (n <= keep)
 			return;
-		if (!atomic_load(&d->d.file->opens))
+		if (bitmap4_isset(kinds, idle_kind(d)) && !atomic_load(&d->d.file->opens)) {
 			nfs4_delegs_drop_locked(t, d, false);
+			n--;
+		}
 	}
 }
 
-void nfs4_idle_recall(struct nfs4_delegs *t, uint32_t keep)
+void nfs4_idle_recall(struct nfs4_delegs *t, const bitmap4 *kinds, uint32_t keep)
 {
 	pthread_mutex_lock(&t->mu);
-	idle_recall_locked(t, keep);
+	idle_recall_locked(t, kinds, keep);
 	pthread_mutex_unlock(&t->mu);
 }
 
@@ -71,6 +92,6 @@ void nfs4_idle_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_n
 	idle_sort_locked(t, now_ns);
 	idle_drop_locked(t, now_ns, patience_ns);
 	if (atomic_load(&t->in[NFS4_HELD].n) >= NFS4_DELEGS_MANY)
-		idle_recall_locked(t, NFS4_DELEGS_MAX / 2);
+		idle_recall_locked(t, &idle_all_kinds, NFS4_DELEGS_MAX / 2);
 	pthread_mutex_unlock(&t->mu);
 }
