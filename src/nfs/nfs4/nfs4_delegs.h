@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The delegations that the server has given us and that we keep. Each open file has an OPEN of its own all the
- * same, so nothing depends on a delegation but what is believed under it, and that OPENs which nobody uses any
- * more stay for the next ones (nfs4_kept.c): to lose one is never an error.
+ * The delegations that the server has given us and that we keep. Each open file has an OPEN of its own at the
+ * server all the same: one that was sent for it, or one that has stayed there since an earlier close()
+ * (nfs4_kept.c). So no open is lost with a delegation. What depends on it is what is believed under it
+ * (nfs4_belief.c), that OPENs stay, and locks of which the server does not know (nfs4_granted.c), which it gets
+ * before it gets that back. So to lose one is no error, but for these locks, if the server has revoked it.
  *
  * An OPEN that only reads asks for one to read, any other for one to write, and each keeps the kind that it
- * has asked for. Which kind a delegation is never changes, and its number says it (NFS_DELEGATION_WRITES). One
- * to write is one to read as well, and stays while this mount writes. What is held back under it are WRITEs,
- * as without: close() and fsync() wait for the server, so how much space it has promised (the limit) does not
- * matter, nor whom it would let open the file (the entry). New files get none: CREATE does not ask.
+ * has asked for. A directory's is asked for by itself (nfs4_dirdeleg.c). Which kind a delegation is never
+ * changes, and its number says it (NFS_DELEGATION_WRITES). One to write is one to read as well, and stays while
+ * this mount writes. What is held back under it are WRITEs, as without: fsync() waits for the server, and close()
+ * unless the user does not want that (nodelegflush). How much space the server has promised (the limit) nobody
+ * looks at, nor whom it would let open the file (the entry). New files get none: CREATE does not ask.
  *
  *      OPEN's reply: HELD --wanted back, dropped, or idle--> DUE ------> RETURNING ---> freed
  *                                                             ^              |
