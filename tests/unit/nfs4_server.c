@@ -450,6 +450,10 @@ static void execute(uint32_t proc, const uint32_t *w)
 		break;
 	case OP_CREATE_SESSION:
 		note('S');
+		if (server.restarts) {
+			server.restarts--;
+			server.stale = true;
+		}
 		status = server.stale ? NFS4ERR_STALE_CLIENTID : ntohl(w[7]) ? server.refuses_back : 0;
 		puts_of(2, op, status);
 		if (status)

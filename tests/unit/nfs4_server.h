@@ -15,6 +15,7 @@
 struct server4 {
 	uint32_t slots, maxops, maxreq, maxresp;        /* limits of its sessions */
 	bool stale;                     /* it does not know the client id */
+	unsigned restarts;              /* so often it restarts once more, between client id and session */
 	bool no_root;                   /* it has no export */
 	uint32_t clientid, sessions;    /* numbers of the newest ones */
 	uint32_t destroyed;             /* the session that was destroyed last */

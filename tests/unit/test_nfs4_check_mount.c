@@ -75,6 +75,22 @@ Test(nfs4_check_mount, server_has_moved)
 	cr_assert_eq(client4()->identity.now.changes, 2);
 }
 
+/* The check finds it, and recovery has to know: nothing is reclaimed. */
+Test(nfs4_check_mount, server_has_moved_to_another_scope)
+{
+	server4_mount();
+	have_open(0);
+	server.stale = true;
+	server.scope = "other";
+	cr_assert_eq(check(true, true, "xej"), 0);
+	cr_assert_eq(client4()->identity.now.changes, 2);
+	memset(server.log, 0, sizeof(server.log));
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSCF");
+	expect_open(0, false);
+	cr_assert_eq(client4()->identity.now.changes, 2);
+}
+
 /* ---- at the same time ---- */
 
 #define ROUNDS 12u

@@ -382,6 +382,23 @@ Test(nfs4_locks, an_open_that_is_not_reclaimed)
 	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
 }
 
+/* Another server, which would take this mount's word for a lock that it has granted to somebody else. */
+Test(nfs4_locks, nothing_is_reclaimed_in_another_scope)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	cr_assert_eq(ask(NFS_OP_LOCK, 9, 12, 1, true, false), 0);
+	server.scope = "other";
+	restart();
+	expect_log("SXSCF");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 2);
+	expect_open(0, false);
+	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
+	/* It is not reclaimed later either. */
+	restart();
+	expect_log("SXSPC");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 2);
+}
+
 /* An owner that holds nothing, and so loses nothing. */
 Test(nfs4_locks, nothing_to_lose)
 {

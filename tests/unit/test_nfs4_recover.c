@@ -45,6 +45,40 @@ Test(nfs4_recover, lease_ended)
 	expect_open(1, false);
 }
 
+/* Another server, which has a grace period of its own: nothing is reclaimed there. From then on it is this
+ * mount's server, and what is open there is reclaimed when it restarts. */
+Test(nfs4_recover, another_scope)
+{
+	server4_mount();
+	have_open(0);
+	have_open(1);
+	server.stale = true;
+	server.scope = "other";
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSCFF");
+	expect_open(0, false);
+	expect_open(1, false);
+	server.stale = true;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSCFFSXSPPC");
+}
+
+/* It restarts before the opens are settled: it has the scope of before now, and has never had them. */
+Test(nfs4_recover, another_scope_that_restarts)
+{
+	server4_mount();
+	have_open(0);
+	server.stale = true;
+	server.scope = "other";
+	server.restarts = 2;
+	atomic_store(&client4()->need_session, true);
+	cr_assert_eq(nfs4_recover(&fake_cl.server), 0);
+	cr_assert_str_eq(server.log, "SXSXSCF");
+	expect_open(0, false);
+}
+
 Test(nfs4_recover, some_are_lost)
 {
 	server4_mount();

@@ -57,7 +57,16 @@ static int run_simple(struct nfs_server *s, enum nfs_op op, unsigned timeout_ms)
 	return k ? nfs4_run(s, k, op, timeout_ms, NULL) : -ENOMEM;
 }
 
-int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status)
+/* Confirmed means that the server knows us and our opens. */
+static enum nfs4_opens_state opens_at(const struct nfs4_client *n, const struct nfs4_ctl *k)
+{
+	if (k->flags & EXCHGID4_FLAG_CONFIRMED_R)
+		return NFS4_OPENS_KNOWN;
+	return nfs4_identity_same_scope(&n->clientid_by, &k->names) ? NFS4_OPENS_FORGOTTEN :
+	       NFS4_OPENS_ELSEWHERE;
+}
+
+int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfsstat4 *status)
 {
 	const struct nfs_client *cl = s->client;
 	struct nfs4_client *n = s->vdata;
@@ -74,7 +83,10 @@ int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status)
 	if (!rc) {
 		n->clientid = k->clientid;
 		n->sequence = k->sequence;
-		*confirmed = k->flags & EXCHGID4_FLAG_CONFIRMED_R;
+		*opens = opens_at(n, k);
+		if (*opens == NFS4_OPENS_ELSEWHERE && cl->control->mounted)
+			nfs4_identity_say_scope(s->name, &n->clientid_by, &k->names);
+		n->clientid_by = k->names;
 		nfs4_identity_set(&n->identity, &k->names);
 	}
 	free(k);

@@ -35,14 +35,14 @@ static bool same_major(const struct nfs4_names *a, const struct nfs4_names *b)
 	return a->major_len == b->major_len && !memcmp(a->major, b->major, a->major_len);
 }
 
-static bool same_scope(const struct nfs4_names *a, const struct nfs4_names *b)
+bool nfs4_identity_same_scope(const struct nfs4_names *a, const struct nfs4_names *b)
 {
 	return a->scope_len == b->scope_len && !memcmp(a->scope, b->scope, a->scope_len);
 }
 
 static bool nfs4_identity_same(const struct nfs4_names *a, const struct nfs4_names *b)
 {
-	return same_major(a, b) && same_scope(a, b) && a->minor == b->minor;
+	return same_major(a, b) && nfs4_identity_same_scope(a, b) && a->minor == b->minor;
 }
 
 static void take_locked(struct nfs4_identity *id, const struct nfs4_names *names)
@@ -105,7 +105,7 @@ static int nfs4_identity_refuse(struct errbuf *why, const struct nfs4_names *its
 			       "it is another server (its name is '%s', that of the mounted one '%s')",
 			       nfs4_identity_show(its->major, its->major_len).text,
 			       nfs4_identity_show(ours->major, ours->major_len).text);
-	if (!same_scope(its, ours))
+	if (!nfs4_identity_same_scope(its, ours))
 		return err_set(why, -EXDEV,
 			       "it is another server (its scope is '%s', that of the mounted one '%s')",
 			       nfs4_identity_show(its->scope, its->scope_len).text,
@@ -113,6 +113,13 @@ static int nfs4_identity_refuse(struct errbuf *why, const struct nfs4_names *its
 	return err_set(why, -EXDEV, "it is a part of the server that cannot share a session with the "
 		       "mounted one (its minor id is %llu, that of the mounted one %llu)",
 		       (unsigned long long)its->minor, (unsigned long long)ours->minor);
+}
+
+void nfs4_identity_say_scope(const char *server, const struct nfs4_names *before, const struct nfs4_names *now)
+{
+	log_warn("%s is another server than before (its scope is '%s', that of the one before '%s'): locks are "
+		 "lost, and files are opened anew", server, nfs4_identity_show(now->scope, now->scope_len).text,
+		 nfs4_identity_show(before->scope, before->scope_len).text);
 }
 
 static int nfs4_identity_changed(struct errbuf *why)
@@ -156,7 +163,7 @@ int nfs4_identity_compare(struct nfs4_identity *id, const struct nfs4_names *its
 	pthread_mutex_unlock(&id->mu);
 	if (moved)
 		log_warn("another server is at the address of %s now (its name is '%s', that of the one "
-			 "before '%s'): the state of this mount is recovered there",
+			 "before '%s'): this mount goes on there",
 			 server, nfs4_identity_show(its->major, its->major_len).text, before.text);
 	return rc;
 }

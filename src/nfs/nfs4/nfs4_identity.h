@@ -37,6 +37,11 @@ void nfs4_identity_init(struct nfs4_identity *id);
 void nfs4_identity_fini(struct nfs4_identity *id);
 /* What EXCHANGE_ID's result says of the server. */
 void nfs4_names_of(struct nfs4_names *out, const EXCHANGE_ID4resok *ok);
+/* Do they agree upon what a handle denotes, and who had which locks? Else they are two servers, whatever
+ * else they are called. */
+bool nfs4_identity_same_scope(const struct nfs4_names *a, const struct nfs4_names *b);
+/* For the log: the mounted server has another one now. */
+void nfs4_identity_say_scope(const char *server, const struct nfs4_names *before, const struct nfs4_names *now);
 /* Control thread: the mounted server has said who it is. */
 void nfs4_identity_set(struct nfs4_identity *id, const struct nfs4_names *names);
 /*

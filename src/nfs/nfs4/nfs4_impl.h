@@ -89,10 +89,19 @@ struct nfs4_opens {
 	struct list list;               /* in the order of opening */
 };
 
+/* What the server that has given the client id knows of the opens. The one further down stays if there is
+ * another client id before they are settled. */
+enum nfs4_opens_state {
+	NFS4_OPENS_KNOWN,
+	NFS4_OPENS_FORGOTTEN,           /* they must be reclaimed */
+	NFS4_OPENS_ELSEWHERE,           /* it has never had them: another server has, of another scope */
+};
+
 struct nfs4_client {
 	char owner[256];                /* co_ownerid: unique to this mount */
 	char verifier[NFS4_VERIFIER_SIZE];
 	clientid4 clientid;
+	struct nfs4_names clientid_by;  /* the server that has given it */
 	sequenceid4 sequence;           /* for the next CREATE_SESSION */
 	char sessionid[NFS4_SESSIONID_SIZE];
 	clientid4 session_of;           /* the client id of the session */
@@ -124,7 +133,7 @@ struct nfs4_client {
 	_Atomic uint64_t reclaimed_ns;  /* when all opens were last reclaimed */
 	uint64_t tested_ns;             /* control thread: when the opens were last tested */
 	bool moved;                     /* control thread: the log mentions LEASE_MOVED */
-	bool forgotten;                 /* control thread: the opens must be reclaimed */
+	enum nfs4_opens_state opens_are;        /* control thread */
 	unsigned delayed;               /* control thread: opens that the server delays */
 	_Atomic uint64_t next_owner;    /* one open-owner for each open */
 	_Atomic bool no_verify;         /* the server cannot compare handles */
@@ -322,7 +331,7 @@ int nfs4_check_decode(struct nfs_target *t, struct nfs_check *k, XDR *x);
 int nfs4_run(struct nfs_server *s, struct nfs4_ctl *k, enum nfs_op op, unsigned timeout_ms,
 	     struct nfs4_ctl **keep);
 struct nfs4_ctl *nfs4_ctl_new(void);
-int nfs4_new_clientid(struct nfs_server *s, bool *confirmed, nfsstat4 *status);
+int nfs4_new_clientid(struct nfs_server *s, enum nfs4_opens_state *opens, nfsstat4 *status);
 int nfs4_new_session(struct nfs_server *s, nfsstat4 *status);
 /* `once`: as nfs4_ctl's. */
 int nfs4_destroy_session(struct nfs_server *s, const char *id, bool once);

@@ -96,13 +96,13 @@ static int nfs4_mount_enter(struct nfs_server *s, struct errbuf *eb)
 
 int nfs4_mount(struct nfs_server *s, struct errbuf *eb)
 {
+	enum nfs4_opens_state none;
 	nfsstat4 status = NFS4_OK;
-	bool confirmed;
 	int rc = client_init(s);
 
 	if (rc)
 		return err_set(eb, rc, "out of memory");
-	rc = nfs4_new_clientid(s, &confirmed, &status);
+	rc = nfs4_new_clientid(s, &none, &status);
 	if (rc)
 		return start_error(s, rc, status, eb);
 	rc = nfs4_new_session(s, &status);

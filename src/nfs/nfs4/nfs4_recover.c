@@ -7,10 +7,10 @@
  *     session lost     CREATE_SESSION with the client id that we have
  *          | STALE_CLIENTID
  *     client id lost   EXCHANGE_ID, CREATE_SESSION
- *          | the server no longer knew us: it restarted, or our lease ended
+ *          | the server no longer knew us: it restarted, or our lease ended; or it is another one
  *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
  *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE. Delegations are
- *          |           forgotten (nfs4_delegs.h)
+ *          |           forgotten (nfs4_delegs.h). Another scope: all are marked, see below
  *   lanes go on, also if the server says DELAY to that:
  *     opens revoked    TEST_STATEID; they are marked (nfs4_revoked.c)
  *     stateid lost     FREE_STATEID, OPEN, CLAIM_FH for those that are marked
@@ -47,6 +47,12 @@
  *                            because the lane may still be at it; its CLOSE is never sent, and
  *                            the server forgets all with the client id.
  *
+ * Another scope: "the client should not attempt to reclaim locks" (RFC 8881, section 8.4.2.1; opens are locks
+ * there), since a server that grants a reclaim in its grace period takes our word for what another one had
+ * granted. What was locked is lost, as where there is no grace period, and opens are opened again as those
+ * that are revoked (nfs4_revoked.c). The server's name alone does not matter: "if the server scope is the
+ * same, the client should attempt to reclaim locks, even if the eir_server_owner value is different".
+ *
  * An open that the server does not open again is lost: I/O on it fails with EIO, and the log
  * says so once. A reply that is no answer (cut, garbled, or ERR_CHUNK in its place) does not
  * say that. Then the OPEN is sent again, TRIES times in all, with pauses: it has the same
@@ -60,6 +66,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include "nfs/nfs4/nfs4_impl.h"
 
 /* Rounds before nfs4_recover() returns; the control thread then pauses and calls it
@@ -144,6 +151,14 @@ static bool may_not_go_on(int rc)
 	return rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM;
 }
 
+/* It is opened again, after RECLAIM_COMPLETE, and somebody else may have had its locks. */
+static int not_reclaimed(struct nfs_server *s, struct nfs_open *o)
+{
+	nfs4_locks_gone(s, o);
+	atomic_store(&o->reopen, true);
+	return 0;
+}
+
 /* 0: the open is good again, marked for later, or lost for good. */
 static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool reclaim,
 			       bool *in_vain)
@@ -161,12 +176,11 @@ static int nfs4_recover_reopen(struct nfs_server *s, struct nfs_open *o, bool re
 			return rc == NFS_LATER ? 0 : rc;
 	}
 	o->to_free = false;
+	if (reclaim && n->opens_are == NFS4_OPENS_ELSEWHERE)
+		return not_reclaimed(s, o);
 	rc = reopen_narrower(s, o, reclaim, in_vain, &status);
-	if (rc && reclaim && no_reclaim(status)) {
-		nfs4_locks_gone(s, o);
-		atomic_store(&o->reopen, true);
-		return 0;
-	}
+	if (rc && reclaim && no_reclaim(status))
+		return not_reclaimed(s, o);
 	if (rc && nfs4_is_later(status) && !reclaim) {
 		n->delayed++;
 		return 0;
@@ -264,19 +278,17 @@ int nfs4_reclaim_complete(struct nfs_server *s, bool once)
 static int new_clientid(struct nfs_server *s)
 {
 	struct nfs4_client *n = s->vdata;
+	enum nfs4_opens_state opens;
 	nfsstat4 status = NFS4_OK;
-	bool confirmed = false;
 	int rc;
 
 	atomic_store(&n->need_client, false);
-	rc = nfs4_new_clientid(s, &confirmed, &status);
+	rc = nfs4_new_clientid(s, &opens, &status);
 	if (rc) {
 		atomic_store(&n->need_client, true);
 		return rc;
 	}
-	/* Confirmed means that the server knows us and our opens. */
-	if (!confirmed)
-		n->forgotten = true;
+	n->opens_are = MAX(n->opens_are, opens);
 	atomic_store(&n->need_session, true);
 	return 0;
 }
@@ -314,14 +326,14 @@ static int begin_again(struct nfs_server *s)
 	if (rc)
 		return rc;
 	if (atomic_exchange(&n->need_opens, false))
-		n->forgotten = true;
-	if (!n->forgotten)
+		n->opens_are = MAX(n->opens_are, NFS4_OPENS_FORGOTTEN);
+	if (n->opens_are == NFS4_OPENS_KNOWN)
 		return 0;
 	nfs4_delegs_forget(&n->delegs);
 	rc = reopen_all(s, true);
 	if (rc)
 		return rc;
-	n->forgotten = false;
+	n->opens_are = NFS4_OPENS_KNOWN;
 	atomic_store(&n->need_complete, true);
 	return 0;
 }
@@ -339,7 +351,7 @@ static int say_delayed(struct nfs_server *s, unsigned before)
 
 static bool is_about_more(struct nfs4_client *n)
 {
-	return n->forgotten || atomic_load(&n->need_client) || atomic_load(&n->need_session) ||
+	return n->opens_are != NFS4_OPENS_KNOWN || atomic_load(&n->need_client) || atomic_load(&n->need_session) ||
 	       atomic_load(&n->need_opens);
 }
 
@@ -374,7 +386,7 @@ static int round_of(struct nfs_server *s)
 
 int nfs4_recover(struct nfs_server *s)
 {
-	/* n->forgotten is kept from call to call: the opens must be reclaimed until that
+	/* n->opens_are is kept from call to call: the opens must be reclaimed until that
 	 * has succeeded. */
 	struct nfs4_client *n = s->vdata;
 	bool more_than_opens = false;
