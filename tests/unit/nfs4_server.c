@@ -37,7 +37,7 @@ static void put_channel(void)
 static uint32_t lane_open(void)
 {
 	note('O');
-	return 0;
+	return server.refuses;
 }
 
 static uint32_t do_open(const uint32_t *w, uint32_t numops)
@@ -232,6 +232,10 @@ static void on_file(const uint32_t *w, uint32_t numops)
 		return;
 	} else if (op == OP_SETATTR) {
 		do_set();
+		return;
+	} else if (server.refuses) {
+		note('g');
+		puts_of(4, OP_PUTFH, 0, op, server.refuses);
 		return;
 	} else {
 		note('g');

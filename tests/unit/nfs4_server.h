@@ -32,6 +32,7 @@ struct server4 {
 					 * answers with half a reply; with ERR_CHUNK */
 	void (*executed)(void);         /* is called when it has executed an OPEN of recovery, LOCK or LOCKU */
 	bool gives;                     /* the next OPEN of recovery brings a delegation that nobody has asked for */
+	_Atomic uint32_t refuses;       /* status of a lane's OPEN, and of GETATTR alone */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
 	_Atomic uint32_t flags;         /* SEQUENCE's, until all revoked state is freed... */
 	bool flags_stay;                /* ...or for ever */

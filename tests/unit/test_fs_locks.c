@@ -28,6 +28,7 @@ static struct state {                   /* of one owner's number */
 static unsigned nstates;
 static unsigned calls[NFS_OP_MAX];
 static int lock_fails;                  /* LOCK is executed, and ends with this */
+static bool grace;                      /* LOCK, OPEN and GETATTR are told to come later */
 static int getattr_fails;
 static uint64_t change = 1, file_size;
 static unsigned opens;
@@ -133,6 +134,8 @@ static int decode(struct nfs_call *c, XDR *x)
 {
 	(void)x;
 	calls[c->op]++;
+	if (grace && (c->op == NFS_OP_LOCK || c->op == NFS_OP_OPEN || c->op == NFS_OP_GETATTR))
+		return NFS_LATER;
 	switch (c->op) {
 	case NFS_OP_LOCK:
 	case NFS_OP_LOCKT:
@@ -715,6 +718,118 @@ Test(fs_locks, an_upgrade_that_comes_too_late)
 	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
 	flush_file(1, 2);
 }
+
+/* Time passes, and the server answers. */
+static void pass(unsigned ms)
+{
+	for (unsigned i = 0; i < ms / 10; i++) {
+		lane_play_run(10);
+		settle();
+	}
+}
+
+/* ---- a grace period without end, as far as the program is concerned ---- */
+
+static void lock_in_grace(void)
+{
+	struct ask *a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_WRLCK);
+
+	grace = true;
+	pass(500);
+	cr_assert(!a->answered && calls[NFS_OP_LOCK] > 1);
+	interrupt(a);
+	cr_assert(a->answered);
+	cr_assert_eq(a->error, -EINTR);
+}
+
+static void grace_ends(void)
+{
+	grace = false;
+	pass(1000);
+}
+
+/* The lock comes when nobody waits for it any more: it is given back. */
+Test(fs_locks, a_signal_in_a_grace_period)
+{
+	lock_in_grace();
+	pass(500);
+	cr_assert_eq(calls[NFS_OP_LOCKU], 0);
+	grace_ends();
+	cr_assert_eq(calls[NFS_OP_LOCKU], 1);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* A program with a timer asks again: that one gets it, whatever has been given back before. */
+Test(fs_locks, asked_again_in_a_grace_period)
+{
+	struct ask *a;
+
+	lock_in_grace();
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_WRLCK);
+	pass(300);
+	cr_assert_not(a->answered);
+	interrupt(a);
+	cr_assert_eq(a->error, -EINTR);
+	a = set_lock(FUSE_SETLKW, 0, 1, 0, 5, F_WRLCK);
+	grace_ends();
+	cr_assert(a->answered && !a->error);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_RDLCK), -EAGAIN);
+	flush_file(0, 1);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_RDLCK), 0);
+	flush_file(1, 2);
+}
+
+/* Calls of one owner come one after the other, and so does the one that unlocks: close() waits. */
+Test(fs_locks, closed_in_a_grace_period)
+{
+	struct fuse_flush_in in = { .fh = files[0], .lock_owner = 1 };
+	struct ask *a;
+
+	lock_in_grace();
+	a = ask(FUSE_FLUSH, &in, sizeof(in));
+	pass(300);
+	cr_assert_not(a->answered);
+	grace_ends();
+	cr_assert(a->answered && !a->error);
+	cr_assert_eq(try_lock(1, 2, 0, 5, F_WRLCK), 0);
+	flush_file(1, 2);
+}
+
+/* Only who is killed is let go. */
+static void killed_in_grace(uint32_t opcode, const void *body, size_t len, enum nfs_op op)
+{
+	struct ask *a;
+
+	grace = true;
+	a = ask(opcode, body, len);
+	pass(500);
+	cr_assert(!a->answered && calls[op] > 1);
+	interrupt(a);
+	cr_assert_not(a->answered);
+	cr_assert_not(fs_give_up(container_of(fl->vl.active.next, struct fs_req, op.node)));
+	cr_assert(a->answered);
+	cr_assert_eq(a->error, -EINTR);
+	grace_ends();
+	cr_assert(list_empty(&fl->vl.active));
+}
+
+Test(fs_locks, an_open_in_a_grace_period)
+{
+	const struct fuse_open_in in = { .flags = O_RDWR };
+
+	killed_in_grace(FUSE_OPEN, &in, sizeof(in), NFS_OP_OPEN);
+	cr_assert_eq(calls[NFS_OP_CLOSE], 1, "nobody has what has come");
+}
+
+Test(fs_locks, a_stat_in_a_grace_period)
+{
+	const struct fuse_getattr_in in = { .getattr_flags = FUSE_GETATTR_FH, .fh = files[0] };
+
+	killed_in_grace(FUSE_GETATTR, &in, sizeof(in), NFS_OP_GETATTR);
+}
+
+/* ---- without an answer ---- */
 
 /* LOCK ends without an answer: nobody knows whether it was executed. */
 Test(fs_locks, a_lock_without_an_answer)

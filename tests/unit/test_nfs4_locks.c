@@ -258,6 +258,70 @@ Test(nfs4_locks, delayed)
 	expect_log("ll");
 }
 
+/* If the call is between two sendings. */
+static void expire(struct nfs_lane *l, void *expired)
+{
+	const struct nfs_call *c = container_of(l->running.next, struct nfs_call, eng.run_node);
+
+	*(bool *)expired = c->eng.rr.state == RR_CALL_IDLE;
+	if (*(bool *)expired)
+		nfs_expire(l);
+}
+
+/* A soft mount's time is up while the server says "later", for ever. */
+static void await_expired(struct one_call *o)
+{
+	bool expired = false;
+
+	server4_await(4);
+	fake_cl.cfg.soft = true;
+	fake_cl.cfg.timeo_ms = 1;
+	fake_cl.cfg.retrans = 0;
+	while (!expired)
+		nfs_each_lane(&fake_cl, expire, &expired);
+	await(o, -EIO);
+	fake_cl.cfg.soft = false;
+}
+
+Test(nfs4_locks, a_lock_that_is_delayed_for_ever)
+{
+	struct one_call o;
+
+	server.lock = NFS4ERR_GRACE;
+	begin(&o, NFS_OP_LOCK, open_nr(0));
+	await_expired(&o);
+	cr_assert_eq(strspn(server.log, "L"), strlen(server.log));
+	expect_held("-");
+	/* The caller sees to it that nothing is. */
+	memset(server.log, 0, sizeof(server.log));
+	server.lock = 0;
+	cr_assert_eq(unlock(0, 1), 0);
+	expect_log("LU");
+	expect_held("-");
+	cr_assert_eq(lock(0, 1, true), 0);
+	expect_log("L");
+	expect_held("0-0w");
+}
+
+/* There is no open of it, and nothing to close. */
+Test(nfs4_locks, others_that_are_delayed_for_ever)
+{
+	static const enum nfs_op ops[] = { NFS_OP_OPEN, NFS_OP_GETATTR };
+	struct one_call o;
+
+	for (unsigned i = 0; i < 2; i++) {
+		server.refuses = i ? NFS4ERR_DELAY : NFS4ERR_GRACE;
+		begin(&o, ops[i], NULL);
+		await_expired(&o);
+		cr_assert_null(o.open);
+		server.refuses = 0;
+		memset(server.log, 0, sizeof(server.log));
+		begin(&o, ops[i], NULL);
+		await(&o, 0);
+		expect_log(i ? "g" : "O");
+	}
+}
+
 /* The caller does not know whether it got the lock. */
 Test(nfs4_locks, unlocked_without_a_stateid)
 {
