@@ -434,6 +434,19 @@ Test(nfs4_locks, refused)
 	}
 }
 
+/* ... and it is not asked for again, not for a moment. */
+Test(nfs4_locks, unlocked_after_it_was_refused)
+{
+	cr_assert_eq(lock(0, 10, true), 0);
+	server.relock = NFS4ERR_RECLAIM_CONFLICT;
+	restart();
+	expect_log("SXSPKC");
+	server.locku = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(unlock(0, 10), 0);
+	expect_log("U");
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
 /* The lease has ended: the open is opened again, and somebody else may have had the lock. */
 Test(nfs4_locks, an_open_that_is_not_reclaimed)
 {

@@ -105,15 +105,17 @@ static bool relock_next(struct nfs_open *o, struct nfs4_relock *r, uint64_t from
 	return there;
 }
 
-static void relock_done(struct nfs_open *o, const struct nfs4_relock *r)
+/* A LOCKU of what is lost is sent with the stateid of before, and told that it is not known: without one it
+ * would ask for the lock first (nfs4_lock.c). */
+static void relock_done(struct nfs_open *o, const struct nfs4_relock *r, bool lost)
 {
 	struct nfs4_lock *l;
 
 	pthread_mutex_lock(&o->in->mu);
 	l = nfs4_lock_find_locked(o, r->owner);
 	if (l) {
-		l->known = r->known;
-		l->stateid = r->stateid;
+		l->known = r->known || lost;
+		l->stateid = r->known ? r->stateid : l->stateid;
 	}
 	pthread_mutex_unlock(&o->in->mu);
 }
@@ -135,7 +137,7 @@ static int relock_owner(struct nfs_server *s, struct nfs_open *o, uint64_t owner
 	}
 	if (rc == -EAGAIN || rc == -ESHUTDOWN || rc == -ENOMEM)
 		return rc;
-	relock_done(o, &r);
+	relock_done(o, &r, rc);
 	if (rc)
 		nfs4_lock_lose_owner(s, o, owner, status);
 	return 0;
