@@ -110,10 +110,11 @@ static void put_lock_stateid(void)
 static uint32_t lock_status(bool reclaim)
 {
 	uint32_t status = reclaim ? (server.complete ? NFS4ERR_NO_GRACE : server.relock) : server.lock;
+	uint32_t *once = reclaim ? &server.relock_once : &server.lock_once;
 
-	if (!reclaim && server.lock_once) {
-		status = server.lock_once;
-		server.lock_once = 0;
+	if (*once) {
+		status = *once;
+		*once = 0;
 	}
 	return status;
 }

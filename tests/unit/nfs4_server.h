@@ -65,7 +65,7 @@ struct server4 {
 	 * f FREE_STATEID behind it, t LOCKT, p PUTFH alone.
 	 */
 	uint32_t lock, locku, relock;   /* status of LOCK and LOCKT, of LOCKU, of LOCK that reclaims */
-	uint32_t lock_once;             /* status of one LOCK */
+	uint32_t lock_once, relock_once;        /* status of one LOCK, and of one that reclaims */
 	uint32_t test_lock;             /* result of TEST_STATEID of each */
 	uint32_t lock_attrs;            /* status of GETATTR behind LOCK, once */
 	uint32_t locks;                 /* how many stateids it has given */

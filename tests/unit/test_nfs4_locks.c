@@ -336,22 +336,37 @@ Test(nfs4_locks, unlocked_without_a_stateid)
 
 /* ---- a stateid that is gone ---- */
 
+static const uint32_t gone[] = { NFS4ERR_BAD_STATEID, NFS4ERR_EXPIRED, NFS4ERR_ADMIN_REVOKED };
+#define GONE (sizeof(gone) / sizeof(gone[0]))
+
+/* One that is revoked is freed by recovery, with others that may be. */
+static void expect_test(uint32_t status)
+{
+	cr_assert_eq(atomic_exchange(&client4()->need_test, false), status != NFS4ERR_BAD_STATEID);
+}
+
 /* Nothing was held: the owner begins anew. */
 Test(nfs4_locks, an_owner_that_held_nothing)
 {
-	cr_assert_eq(lock(0, 1, true), 0);
-	cr_assert_eq(unlock(0, 1), 0);
-	server.lock_once = NFS4ERR_BAD_STATEID;
-	cr_assert_eq(lock(0, 1, true), 0);
-	expect_log("LUlL");
-	expect_held("0-0w");
+	for (unsigned i = 0; i < GONE; i++) {
+		cr_assert_eq(lock(0, 1, true), 0);
+		cr_assert_eq(unlock(0, 1), 0);
+		server.lock_once = gone[i];
+		cr_assert_eq(lock(0, 1, true), 0);
+		expect_log("LUlL");
+		expect_held("0-0w");
+		expect_test(gone[i]);
+		cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
+		expect_log("Uf");
+	}
 }
 
-Test(nfs4_locks, what_was_held_is_lost)
+static void lose_by(uint32_t status)
 {
 	cr_assert_eq(lock(0, 1, true), 0);
-	server.lock_once = NFS4ERR_BAD_STATEID;
+	server.lock_once = status;
 	cr_assert_eq(lock(5, 1, true), -EIO);
+	expect_test(status);
 	cr_assert_eq(do_io(NFS_OP_READ), -EIO);
 	cr_assert_eq(do_io(NFS_OP_WRITE), -EIO);
 	cr_assert_eq(lock(5, 1, true), -EIO);
@@ -364,6 +379,14 @@ Test(nfs4_locks, what_was_held_is_lost)
 	cr_assert_eq(lock(5, 1, true), 0);
 	expect_log("UL");
 	expect_held("5-5w");
+	cr_assert_eq(ask(NFS_OP_LOCKU, OWNER, 0, 0, false, true), 0);
+	expect_log("Uf");
+}
+
+Test(nfs4_locks, what_was_held_is_lost)
+{
+	for (unsigned i = 0; i < GONE; i++)
+		lose_by(gone[i]);
 }
 
 Test(nfs4_locks, unlock_finds_it)
@@ -445,6 +468,60 @@ Test(nfs4_locks, unlocked_after_it_was_refused)
 	cr_assert_eq(unlock(0, 10), 0);
 	expect_log("U");
 	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+/* Each owner has two ranges; they are asked for in the order of their numbers. */
+static void two_owners_lock(void)
+{
+	for (uint64_t owner = 1; owner <= 2; owner++)
+		for (uint64_t i = 0; i < 2; i++)
+			cr_assert_eq(ask(NFS_OP_LOCK, owner, 10 * owner + 5 * i, 1, true, false), 0);
+}
+
+/* The one that was refused has lost both its ranges, and the other one has its own. */
+static void expect_one_is_left(uint64_t lost, uint64_t left)
+{
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 1);
+	expect_open(0, false);
+	memset(server.log, 0, sizeof(server.log));
+	server.locku = NFS4ERR_BAD_STATEID;
+	cr_assert_eq(ask(NFS_OP_LOCKU, lost, 0, 0, false, true), 0);
+	server.locku = 0;
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+	cr_assert_eq(ask(NFS_OP_LOCKU, left, 10 * left, 1, false, false), 0);
+	expect_log("UU");
+	cr_assert_eq(server.last_lock.stateid[1], 0x6c6f636b);
+	restart();
+	expect_log("SXSPKC");
+	cr_assert_eq(server.last_lock.owner, left);
+	cr_assert_eq(server.last_lock.offset, 10 * left + 5);
+	cr_assert_eq(atomic_load(&open_nr(0)->locks_lost), 0);
+}
+
+Test(nfs4_locks, the_first_owner_is_refused)
+{
+	two_owners_lock();
+	server.relock_once = NFS4ERR_RECLAIM_CONFLICT;
+	restart();
+	cr_assert_str_eq(server.log, "SXSPKKkC");
+	expect_one_is_left(1, 2);
+}
+
+static void refuse_second_owner(void)
+{
+	if (server.log[strlen(server.log) - 1] != 'k')
+		return;
+	server.executed = NULL;
+	server.relock_once = NFS4ERR_RECLAIM_CONFLICT;
+}
+
+Test(nfs4_locks, the_second_owner_is_refused)
+{
+	two_owners_lock();
+	server.executed = refuse_second_owner;
+	restart();
+	cr_assert_str_eq(server.log, "SXSPKkKC");
+	expect_one_is_left(2, 1);
 }
 
 /* The lease has ended: the open is opened again, and somebody else may have had the lock. */
