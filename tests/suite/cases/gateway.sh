@@ -43,7 +43,8 @@ at_least "$(stat_now conn.downs)" 1 "connections lost when the gateway ended"
 if [[ $VERS != 3 ]]; then
 	nr=0
 	is_delegated() {
-		echo old >"$SERVER_WORK/recalled.$(( ++nr ))"
+		(( ++nr ))
+		echo old >"$SERVER_WORK/recalled.$nr"
 		cat "$WORK/recalled.$nr" >/dev/null && (( $(stat_now delegs.read) > 0 ))
 	}
 	until_true "a delegation" is_delegated

@@ -14,7 +14,8 @@ exec 8>"$WORK/locked" && flock -n 8 || fail "lock"
 # is_delegated - a new file of the server's, read.$nr, that this mount has a delegation of.
 nr=0
 is_delegated() {
-	echo old >"$SERVER_WORK/read.$(( ++nr ))"
+	(( ++nr ))
+	echo old >"$SERVER_WORK/read.$nr"
 	cat "$WORK/read.$nr" >/dev/null && cat "$clients"/*/states | grep -q 'type: deleg, access: r'
 }
 until_true "a delegation" is_delegated
