@@ -549,7 +549,8 @@ Test(nfs4_callback, recalls_of_any)
 	struct nfs_open *a = open4(&fh), *b = open4(&fh2);
 
 	cl4.cfg.front = &due_front;
-	cl4.cfg.delegations = n4.back.has = true;
+	cl4.cfg.delegations = true;
+	n4.back.has = true;
 	cr_assert(delegate4(a, "opn1opn2opn3") && delegate4_write(b, "another one."));
 	delegate_dir(&dir);
 	nfs4_open_put(a);
