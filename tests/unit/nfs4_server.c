@@ -51,6 +51,7 @@ static uint32_t do_open(const uint32_t *w, uint32_t numops)
 	/* OPEN: seqid, access, deny, client id, owner of 8 bytes, no create, claim. */
 	claim = ntohl(w[3 + 10]);
 	note(claim == CLAIM_PREVIOUS ? 'P' : 'F');
+	server.reopens = (struct server4_reopen){ ntohl(w[3 + 2]), claim == CLAIM_PREVIOUS ? ntohl(w[3 + 11]) : 0 };
 	if (server.write_only && (ntohl(w[3 + 2]) & OPEN4_SHARE_ACCESS_READ))
 		return NFS4ERR_ACCESS;
 	if (claim == CLAIM_PREVIOUS)
@@ -192,8 +193,8 @@ static bool locks(const uint32_t *w, uint32_t numops)
 	return true;
 }
 
-/* Change, flags and attrset; then the delegation: none, or one to read. */
-static void put_opened(bool gives)
+/* Change, flags and attrset; then the delegation. */
+static void put_opened(uint32_t gives)
 {
 	puts_of(4, ++server.opens, 0x6e657773, 0x74617465, 0x69640000);
 	puts_of(7, 0, 0, 0, 0, 0, 0, 0);
@@ -201,8 +202,11 @@ static void put_opened(bool gives)
 	if (!gives)
 		return;
 	puts_of(4, 1, 0x64656c65, 0x67617465, 0x64000000);
-	puts_of(5, 0, 0, 0, 0, 0);      /* recall; type, flag, mask and name of the ACE */
-	server.gives = false;
+	put(server.recalls);
+	if (gives == OPEN_DELEGATE_WRITE)
+		puts_of(3, NFS_LIMIT_SIZE, 0, 0);
+	puts_of(4, 0, 0, 0, 0);         /* type, flag, mask and name of the ACE */
+	server.gives = OPEN_DELEGATE_NONE;
 }
 
 /* PUTFH and what comes with it. */
@@ -247,7 +251,7 @@ static void on_file(const uint32_t *w, uint32_t numops)
 	if (op == OP_ACCESS)
 		puts_of(4, op, 0, 0x21, 0x21);
 	if (op == OP_OPEN)
-		put_opened(server.gives && numops == 3);
+		put_opened(numops == 3 ? server.gives : OPEN_DELEGATE_NONE);
 	if (op == OP_OPEN && numops > 3)
 		puts_of(4, OP_ACCESS, 0, 0x21, 0x21);
 	if (op == OP_GETATTR || numops > 3)

@@ -31,7 +31,11 @@ struct server4 {
 	unsigned cut, err_chunk;        /* how many OPENs of recovery it executes, and then
 					 * answers with half a reply; with ERR_CHUNK */
 	void (*executed)(void);         /* is called when it has executed an OPEN of recovery, LOCK or LOCKU */
-	bool gives;                     /* the next OPEN of recovery brings a delegation that nobody has asked for */
+	uint32_t gives;                 /* the delegation that the next OPEN of recovery brings */
+	uint32_t recalls;               /* 1: and that is wanted back at once */
+	struct server4_reopen {         /* the newest OPEN of recovery */
+		uint32_t access, delegate;      /* share_access; CLAIM_PREVIOUS's delegate_type */
+	} reopens;
 	_Atomic uint32_t refuses;       /* status of a lane's OPEN, and of GETATTR alone */
 	unsigned late_attrs;            /* how many GETATTRs after an OPEN it delays */
 	_Atomic uint32_t flags;         /* SEQUENCE's, until all revoked state is freed... */

@@ -688,7 +688,7 @@ Test(nfs4_locks, an_open_again_whose_end_is_lost)
 {
 	cr_assert_eq(lock(0, 10, true), 0);
 	atomic_store(&open_nr(0)->reopen, true);
-	server.gives = true;
+	server.gives = OPEN_DELEGATE_READ;
 	server.executed = on_session_lost;
 	memset(server.log, 0, sizeof(server.log));
 	cr_assert_eq(recover(), 0);

@@ -50,10 +50,23 @@ struct nfs4_delegation *nfs4_delegs_find_locked(struct nfs4_delegs *t, const str
 	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
 		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_fh);
 
-		if (delegs_is_of(d, fh) && (!best || delegs_rank(d) > delegs_rank(best)))
+		if (d->state != NFS4_LOST && delegs_is_of(d, fh) && (!best || delegs_rank(d) > delegs_rank(best)))
 			best = d;
 	}
 	return best;
+}
+
+struct nfs4_delegation *nfs4_delegs_find_lost_locked(struct nfs4_delegs *t, const struct nfs_fh *fh)
+{
+	uint32_t hash = delegs_hash(fh);
+
+	hash_for_each(n, hash_chain(t->by_fh, hash), hash) {
+		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_fh);
+
+		if (d->state == NFS4_LOST && delegs_is_of(d, fh))
+			return d;
+	}
+	return NULL;
 }
 
 /* That file's; or else another file's, whose stateid it should not be. If one is HELD it is the only one. */
@@ -66,7 +79,7 @@ static struct nfs4_delegation *delegs_find_stateid_locked(struct nfs4_delegs *t,
 	hash_for_each(n, hash_chain(t->by_stateid, hash), hash) {
 		struct nfs4_delegation *d = container_of(n, struct nfs4_delegation, by_stateid);
 
-		if (!delegs_same(&d->stateid, stateid))
+		if (d->state == NFS4_LOST || !delegs_same(&d->stateid, stateid))
 			continue;
 		if (delegs_is_of(d, fh))
 			return d;
@@ -138,6 +151,14 @@ void nfs4_delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
 		delegs_unhash_locked(d);
 	else
 		delegs_free_locked(t, d);
+}
+
+/* The server has restarted, and may give it again. */
+void nfs4_delegs_lose_locked(struct nfs4_delegs *t, struct nfs4_delegation *d)
+{
+	nfs4_kept_drop_locked(t, d);
+	nfs4_granted_drop_locked(d);
+	delegs_move_locked(t, d, NFS4_LOST, false);
 }
 
 /* Takes a reference to the file. NULL: no memory. */
@@ -235,12 +256,18 @@ void nfs4_delegs_ask_ends(struct nfs_call *c)
 	nfs4_call(c)->asks = false;
 }
 
+uint32_t nfs4_delegs_want(uint64_t kind)
+{
+	return nfs_delegation_writes(kind) ? OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG :
+	       OPEN4_SHARE_ACCESS_WANT_READ_DELEG |
+	       (kind & NFS_DELEGATION_TIMES ? OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS : 0);
+}
+
 uint32_t nfs4_delegs_wanted(const struct nfs_call *c)
 {
 	bool times = atomic_load(&c->lane->client->has) & NFS_HAS_DELEGATED_TIMES;
 
-	return delegs_asks_to_write(c) ? OPEN4_SHARE_ACCESS_WANT_WRITE_DELEG :
-	       OPEN4_SHARE_ACCESS_WANT_READ_DELEG | (times ? OPEN4_SHARE_ACCESS_WANT_DELEG_TIMESTAMPS : 0);
+	return nfs4_delegs_want(delegs_asks_to_write(c) ? NFS_DELEGATION_WRITES : times ? NFS_DELEGATION_TIMES : 0);
 }
 
 /* What the delegation is of, and whose it is: OPEN's, or GET_DIR_DELEGATION's. NULL: nobody knows yet. */
@@ -254,23 +281,31 @@ static const struct rpc_cred *delegs_cred_of(const struct nfs_call *c)
 	return c->open ? &c->open->cred : c->cred;
 }
 
-static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid, uint64_t kind)
+/* It is what c has asked for, and nothing has gone back since. */
+static bool delegs_fits_locked(struct nfs_call *c, struct nfs4_delegs *t, const struct nfs_file *f, uint64_t kind)
 {
 	const struct nfs4_call *v = nfs4_call(c);
+
+	return v->asks && nfs_delegation_writes(kind) == delegs_asks_to_write(c) &&
+	       v->returns == nfs4_delegs_place(t, &f->fh)->returns;
+}
+
+static bool delegs_keeps_locked(struct nfs_call *c, struct nfs4_delegs *t, const stateid4 *stateid, uint64_t kind)
+{
+	bool regains = nfs4_regain_fits_locked(t, c, kind);
 	struct nfs_file *f = delegs_file_of(c);
 	struct nfs4_delegation *d;
 
-	if (!v->asks || nfs_delegation_writes(kind) != delegs_asks_to_write(c) ||
-	    v->returns != nfs4_delegs_place(t, &f->fh)->returns ||
-	    nfs4_delegs_find_locked(t, &f->fh) || !nfs4_is_current(c))
+	if ((!regains && !delegs_fits_locked(c, t, f, kind)) || nfs4_delegs_find_locked(t, &f->fh) || !nfs4_is_current(c))
 		return false;
 	d = delegs_add_locked(t, f, delegs_cred_of(c), stateid, kind, NFS4_HELD);
 	if (!d)
 		return false;
 	atomic_store(&f->used, true);
-	atomic_store(&f->accessed_ns, 0);
+	if (!regains)
+		atomic_store(&f->accessed_ns, 0);
 	atomic_store(&f->delegation, d->d.number);
-	if (c->open)
+	if (c->open && !regains)
 		c->open->under = c->res.open.delegation = d->d.number;
 	stat_add(&c->lane->stats, nfs_delegation_writes(kind) ? STAT_DELEGS_WRITE : STAT_DELEGS_READ, 1);
 	return true;

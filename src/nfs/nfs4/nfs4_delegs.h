@@ -18,6 +18,7 @@
  *      OPEN's reply, of no use -------------------------------+              |
  *      a recall of one that is not known ---------------------+              | no answer
  *                                                             +--- PAUSES <--+
+ *      the server restarts: HELD ---> LOST ---> freed; or there is another one, of an OPEN that reclaims
  *
  * Who owns one. The table does unless it is RETURNING, and whoever has the lock may free it. While it
  * is RETURNING it is the operation's (DELEGRETURN), which frees it when it ends; the table still has it,
@@ -82,8 +83,8 @@
  *        again as long as the mount lasts: only its answer says whether the server keeps the stateid.
  *   the session is lost     Delegations are the client's, not the session's: they stay. A DELEGRETURN
  *        that the server has executed is answered BAD_STATEID in the next session: it is returned.
- *   the server restarts     Recovery does not reclaim delegations: opens are reclaimed with none, and
- *        the table is emptied while the lanes hold. A DELEGRETURN under way ends with whatever the
+ *   the server restarts     The table is emptied while the lanes hold; those of files that are open come again
+ *        with their opens (nfs4_regain.c), and are others then. A DELEGRETURN under way ends with whatever the
  *        server says. An OPEN's reply that the old server has sent, and that is decoded later, is of a
  *        session that is not the newest one any more: what it brings is not kept. (Whether it is, is
  *        looked at with the lock held. So it is kept before the table is emptied, or not at all.)
@@ -118,7 +119,7 @@
 struct nfs_call;
 struct nfs_server;
 
-enum nfs4_delegation_state { NFS4_HELD, NFS4_DUE, NFS4_RETURNING, NFS4_PAUSES, NFS4_DELEGATION_STATES };
+enum nfs4_delegation_state { NFS4_HELD, NFS4_DUE, NFS4_RETURNING, NFS4_PAUSES, NFS4_LOST, NFS4_DELEGATION_STATES };
 
 /* Under the lock, but for what is constant. */
 struct nfs4_delegation {
@@ -170,9 +171,13 @@ void nfs4_delegs_ask_ends(struct nfs_call *c);
 /* Which one it asks for: OPEN4_SHARE_ACCESS_WANT_*. The access is not widened for it: knfsd before 6.16 gives one to
  * write only to who opens a file for both. */
 uint32_t nfs4_delegs_wanted(const struct nfs_call *c);
+/* The same of a kind. */
+uint32_t nfs4_delegs_want(uint64_t kind);
 /* OPEN has brought that one, for c->open->file. kind: NFS_DELEGATION_WRITES, _TIMES, _OF_DIR, or 0. useful: it may
  * be kept, or else it is due. false: OPEN has to return it, because there are to be none. */
 bool nfs4_delegs_got(struct nfs_call *c, const stateid4 *stateid, uint64_t kind, bool useful);
+/* The arguments of an OPEN that reclaims ask for what c->open's file had before the server's restart. */
+void nfs4_regain_ask(const struct nfs_call *c, OPEN4args *a);
 /* The server wants it back. What CB_RECALL is answered. */
 nfsstat4 nfs4_delegs_recall(struct nfs_server *s, const stateid4 *stateid, const struct nfs_fh *fh);
 /* The same of idle ones of these kinds (RCA4_TYPE_MASK_*), until so many of them are left: nfs4_idle.c. */
@@ -211,6 +216,11 @@ void nfs4_kept_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
  * with it; d is gone, unless its operation has it. */
 void nfs4_delegs_drop_locked(struct nfs4_delegs *t, struct nfs4_delegation *d, bool first);
 void nfs4_delegs_forget_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
+/* It is LOST from now on; and: that of the file. */
+void nfs4_delegs_lose_locked(struct nfs4_delegs *t, struct nfs4_delegation *d);
+struct nfs4_delegation *nfs4_delegs_find_lost_locked(struct nfs4_delegs *t, const struct nfs_fh *fh);
+/* c, an OPEN that reclaims, has brought one of that kind, which its file had before. */
+bool nfs4_regain_fits_locked(struct nfs4_delegs *t, const struct nfs_call *c, uint64_t kind);
 
 /* The same: what was granted under it is the server's business from now on, or, if it is forgotten, recovery's.
  * Or all of it is lost: of how many owners? And: the server has the locks of that open, which has some. */
@@ -231,3 +241,6 @@ void nfs4_idle_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_n
 void nfs4_granted_look(struct nfs_server *s);
 /* The server has none of them any more. */
 void nfs4_delegs_forget(struct nfs4_delegs *t);
+/* The same, but those of open files may come again with OPENs that reclaim; until nfs4_regain_ends(). */
+void nfs4_regain_begins(struct nfs4_delegs *t);
+void nfs4_regain_ends(struct nfs4_delegs *t);

@@ -352,7 +352,7 @@ static bool_t encode_reopen(struct nfs_call *c, XDR *x)
 	start_open(c, &a, &c->open->owner, c->open->access);
 	if (k->reclaim) {
 		a.claim.claim = CLAIM_PREVIOUS;
-		a.claim.open_claim4_u.delegate_type = OPEN_DELEGATE_NONE;
+		nfs4_regain_ask(c, &a);
 	} else {
 		a.claim.claim = CLAIM_FH;
 	}

@@ -9,8 +9,8 @@
  *     client id lost   EXCHANGE_ID, CREATE_SESSION
  *          | the server no longer knew us: it restarted, or our lease ended; or it is another one
  *     opens lost       OPEN, CLAIM_PREVIOUS for each (in the grace period); those that the
- *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE. Delegations are
- *          |           forgotten (nfs4_delegs.h). Another scope: all are marked, see below
+ *          |           server refuses to reclaim are marked; RECLAIM_COMPLETE. Delegations come
+ *          |           with their opens, or are forgotten (nfs4_regain.c). Another scope: all are marked, see below
  *   lanes go on, also if the server says DELAY to that:
  *     opens revoked    TEST_STATEID; they are marked (nfs4_revoked.c)
  *     stateid lost     FREE_STATEID, OPEN, CLAIM_FH for those that are marked
@@ -329,10 +329,13 @@ static int begin_again(struct nfs_server *s)
 		n->opens_are = MAX(n->opens_are, NFS4_OPENS_FORGOTTEN);
 	if (n->opens_are == NFS4_OPENS_KNOWN)
 		return 0;
-	nfs4_delegs_forget(&n->delegs);
+	if (n->opens_are == NFS4_OPENS_ELSEWHERE)
+		nfs4_delegs_forget(&n->delegs);
+	nfs4_regain_begins(&n->delegs);
 	rc = reopen_all(s, true);
 	if (rc)
 		return rc;
+	nfs4_regain_ends(&n->delegs);
 	n->opens_are = NFS4_OPENS_KNOWN;
 	atomic_store(&n->need_complete, true);
 	return 0;

@@ -197,8 +197,14 @@ at_least "$(delegations)" 5 "delegations of thirty files"
 recalled() { echo 2 >/proc/sys/vm/drop_caches; none; }
 until_true "all of closed files, when memory is short" recalled
 until_true "a delegation after that" gives_one
+# It is reclaimed with the open file, and recalled.
+exec 3<"$WORK/file.$nr" || fail open
 in_time 120 vm-nfsd-restart 1
 equal "$(<"$WORK/file.$nr")" "$nr" "a file after the restart"
+at_least "$(delegations)" 1 "delegations that were reclaimed"
+in_time 30 write_to "$other/$CASE/file.$nr" newer
+equal "$(<"$WORK/file.$nr")" newer "what is read of a file whose delegation was reclaimed"
+exec 3<&-
 until_true "a delegation of the server that has restarted" gives_one
 in_time 30 write_to "$other/$CASE/file.$nr" new
 equal "$(<"$WORK/file.$nr")" new "what is read then"

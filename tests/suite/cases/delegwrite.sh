@@ -109,6 +109,12 @@ for (( n = 0; n < 5; n++ )); do
 	equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" "late $n" "what another client reads then"
 done
 at_least "$late" 1 "files that were closed before they were written"
+# The server restarts just then: who opens the file there finds it all the same. It still waits for those who reclaim.
+until_true "a delegation to write" gives_one_to_write
+printf "before the restart" >&3 || fail write
+exec 3<&-
+in_time 120 vm-nfsd-restart 1
+equal "$(timeout 60 cat "$kernels/$CASE/file.$nr")" "before the restart" "what another client reads after a restart"
 
 # ---- the end ----
 
