@@ -48,6 +48,15 @@ for kind in posix ofd flock; do
 		may no $kind w 3 1 "$WORK/file"
 		let_go
 	done
+	# The second mount and the kernel's client.
+	if (( ${#mounts[@]} > 2 )); then
+		holder $kind w 10 10 "$there/file"
+		may no $kind r 15 1 "${mounts[2]}/file"
+		let_go
+		holder $kind w 10 10 "${mounts[2]}/file"
+		may no $kind r 15 1 "$there/file"
+		let_go
+	fi
 done
 
 # nfs-ganesha 4.3 does not merge a lock to the end of the file with what its owner has: where the lock
