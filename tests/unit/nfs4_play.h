@@ -38,6 +38,12 @@ static inline struct nfs4_slots *slots4(void)
 {
 	return &n4.slots;
 }
+/* The server has restarted, and gives none of them again. */
+static inline void forget_delegations4(struct nfs4_delegs *t)
+{
+	nfs4_regain_begins(t);
+	nfs4_regain_ends(t);
+}
 /* How many opens there are. */
 unsigned nopen4(void);
 /* How many slots are free, and how many will never be used again. */

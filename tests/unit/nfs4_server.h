@@ -94,6 +94,12 @@ static inline struct nfs4_client *client4(void)
 {
 	return fake_cl.server.vdata;
 }
+/* The server has restarted, and gives no delegation again. */
+static inline void forget_delegations4(struct nfs4_delegs *t)
+{
+	nfs4_regain_begins(t);
+	nfs4_regain_ends(t);
+}
 /* Runs a check's next call, on the lane's thread. alone: as if no lane were connected. Returns
  * what check_decode() says. */
 int server4_check(struct nfs_check *k, bool alone);

@@ -388,7 +388,7 @@ Test(nfs4_callback, recalls)
 	}
 	cr_assert_eq(ndue(), 1);
 	/* Nobody is there to be told: it is due all the same. */
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cl4.cfg.front = NULL;
 	cr_assert(delegate4(o, "opn1opn2opn3"));
 	c_begin(5);

@@ -211,7 +211,7 @@ Test(nfs4_delegs, what_is_kept)
 		opened(&c);
 		if (o)
 			nfs4_open_put(o);
-		nfs4_delegs_forget(&n4.delegs);
+		forget_delegations4(&n4.delegs);
 	}
 }
 
@@ -267,7 +267,7 @@ Test(nfs4_delegs, what_is_kept_to_write)
 		opened(&c);
 		if (o)
 			nfs4_open_put(o);
-		nfs4_delegs_forget(&n4.delegs);
+		forget_delegations4(&n4.delegs);
 	}
 	cr_assert_eq(given(STAT_DELEGS_READ), 0);
 }
@@ -306,7 +306,7 @@ Test(nfs4_delegs, limits_that_are_none)
 	play_all_cuts(&c, def4(c.op), &hooks4);
 	play_twists(&c, def4(c.op), &hooks4);
 	opened(&c);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 }
 
 /* The server asks for size and change of a file. */
@@ -579,7 +579,7 @@ Test(nfs4_delegs, forgotten)
 	recall(DELEG, &fh);
 	d = due();
 	recall("another one.", &fh2);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert_null(due());
 	cr_assert(delegate4(a, "another one."), "of the server that has restarted");
 	failed(d, -ENOTCONN);
@@ -806,7 +806,7 @@ Test(nfs4_delegs, believed_while_it_is_held)
 	cr_assert_eq(believed(o), 0);
 	cr_assert(delegate4(o, DELEG));
 	cr_assert(believed(o) && believed(o) != first);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert_eq(believed(o), 0);
 	nfs4_open_put(o);
 }
@@ -1011,7 +1011,7 @@ Test(nfs4_delegs, believed_while_an_old_one_goes)
 	cr_assert(delegate4(o, DELEG));
 	recall(DELEG, &fh);
 	d = due();
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert(delegate4(o, "another one."));
 	cr_assert_neq(believed(o), 0);
 	returned(d);
@@ -1070,7 +1070,7 @@ Test(nfs4_delegs, delegreturn)
 		nfs4_release(target4(), &c);
 		nfs4_delegs_return_ends(&c);
 		cr_assert_eq(n4.delegs.count, !t[i].answered, "row %u", i);
-		nfs4_delegs_forget(&n4.delegs);
+		forget_delegations4(&n4.delegs);
 		atomic_store(&n4.need_session, false);
 	}
 }
@@ -1204,7 +1204,7 @@ Test(nfs4_delegs, delegreturn_of_what_is_unknown_with_a_time)
 		cr_assert_eq(is_answered(&c), t[i].answered, "row %u", i);
 		nfs4_release(target4(), &c);
 		nfs4_delegs_return_ends(&c);
-		nfs4_delegs_forget(&n4.delegs);
+		forget_delegations4(&n4.delegs);
 	}
 }
 

@@ -61,7 +61,7 @@ static nfsstat4 recall(void)
 static void ends(struct nfs_call *c)
 {
 	nfs4_release(target4(), c);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert_eq(n4.delegs.count, 0);
 	cr_assert_eq(dir.refs, 1);
 }
@@ -169,5 +169,5 @@ Test(nfs4_dirdeleg, replies_that_are_none)
 	play_all_cuts(&c, def4(c.op), &hooks4);
 	play_twists(&c, def4(c.op), &hooks4);
 	nfs4_release(target4(), &c);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 }

@@ -53,7 +53,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	nfs4_delegs_forget(table());
+	forget_delegations4(table());
 	server4_stop();
 }
 
@@ -259,7 +259,7 @@ Test(nfs4_granted, another_one_that_goes_back)
 /* Others may have locks of a file that one has a delegation to read of. */
 Test(nfs4_granted, one_to_read)
 {
-	nfs4_delegs_forget(table());
+	forget_delegations4(table());
 	give(0);
 	cr_assert_eq(run(NFS_OP_LOCK, first, range(1, 0, 1, false)), 0);
 	expect_log("L");
@@ -268,7 +268,7 @@ Test(nfs4_granted, one_to_read)
 /* The server knows who has what: all others of the file go there as well, until the open is closed. */
 Test(nfs4_granted, a_file_that_was_locked_before)
 {
-	nfs4_delegs_forget(table());
+	forget_delegations4(table());
 	cr_assert_eq(run(NFS_OP_LOCK, first, range(1, 0, 1, true)), 0);
 	give(NFS_DELEGATION_WRITES);
 	cr_assert_eq(run(NFS_OP_LOCKT, NULL, range(2, 0, 1, true)), 0);
@@ -281,7 +281,7 @@ Test(nfs4_granted, a_file_that_was_locked_before)
 /* A LOCK that is about to be sent counts. */
 Test(nfs4_granted, a_lock_that_is_on_its_way)
 {
-	nfs4_delegs_forget(table());
+	forget_delegations4(table());
 	cr_assert_eq(ask(NFS_OP_LOCK, first, range(1, 0, 1, true)), NFS_LOCK_SENT);
 	give(NFS_DELEGATION_WRITES);
 	cr_assert_eq(ask(NFS_OP_LOCK, second, range(2, 0, 1, true)), NFS_LOCK_SENT);

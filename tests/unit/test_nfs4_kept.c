@@ -52,7 +52,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	play4_teardown();
 	nfs_file_put(file);
 }
@@ -239,7 +239,7 @@ Test(nfs4_kept, to_write)
 	struct nfs_open *o[3];
 
 	nfs4_open_put(first);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	first = open_it();
 	cr_assert(delegate4_write(first, DELEG));
 	atomic_store(&number, first->under);
@@ -331,7 +331,7 @@ Test(nfs4_kept, the_server_has_restarted)
 
 	cr_assert(stays(first) && stays(used));
 	used = again();
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert(nopen4() == 1 && !n4.delegs.nkept);
 	cr_assert_not(nfs4_kept_stays(&cl4.server, used));
 	nfs4_open_put(used);
@@ -345,7 +345,7 @@ Test(nfs4_kept, the_server_restarts_meanwhile)
 	cr_assert(stays(first) && stays(one_more()));
 	recall();
 	d = nfs4_delegs_take(&cl4.server);
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	cr_assert_eq(closed(d), 0);
 	returned(d, false);
 	cr_assert(!nopen4() && !n4.delegs.count);
@@ -607,7 +607,7 @@ Test(nfs4_kept, the_name_is_or_is_not)
 
 	nfs4_open_put(first);
 	/* The other file's, whose stateid this one gets. */
-	nfs4_delegs_forget(&n4.delegs);
+	forget_delegations4(&n4.delegs);
 	for (unsigned i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct nfs_call c = opening();
 
@@ -623,7 +623,7 @@ Test(nfs4_kept, the_name_is_or_is_not)
 		cr_assert_eq(c.open->rights, ACCESS4_EXECUTE);
 		nfs4_open_put(c.open);
 		nfs4_release(target4(), &c);
-		nfs4_delegs_forget(&n4.delegs);
+		forget_delegations4(&n4.delegs);
 	}
 }
 

@@ -26,6 +26,9 @@ static void have_opens(unsigned n)
 	}
 }
 
+/* The server gives the same stateid as before. */
+static bool same_again;
+
 /* Open i's file has one of that kind; its number. */
 static uint64_t have_delegation(unsigned i, uint64_t kind)
 {
@@ -34,6 +37,9 @@ static uint64_t have_delegation(unsigned i, uint64_t kind)
 		.args.fh = &open_nr(i)->file->fh, .args.file.flags = nfs_delegation_writes(kind) ? O_RDWR : O_RDONLY,
 	};
 	stateid4 stateid = { .other = { 'o', 'l', 'd', (char)i } };
+
+	if (same_again)
+		memcpy(stateid.other, "delegated\0\0", sizeof(stateid.other));
 
 	nfs4_call(&c)->place.epoch = client4()->slots.epoch;
 	cr_assert(nfs4_delegs_ask(&c) && nfs4_delegs_got(&c, &stateid, kind, true));
@@ -78,6 +84,17 @@ Test(nfs4_regain, one_to_read)
 	cr_assert(open_nr(0)->file->delegation);
 	cr_assert_neq(open_nr(0)->file->delegation, before);
 	cr_assert_neq(open_nr(0)->under, open_nr(0)->file->delegation);
+}
+
+Test(nfs4_regain, one_with_the_same_stateid)
+{
+	same_again = true;
+	have_opens(1);
+	have_delegation(0, 0);
+	server.gives = OPEN_DELEGATE_READ;
+	restarts();
+	cr_assert_eq(count(NFS4_HELD), 1);
+	cr_assert(open_nr(0)->file->delegation);
 }
 
 Test(nfs4_regain, one_to_write)
@@ -126,7 +143,7 @@ Test(nfs4_regain, one_that_is_no_good)
 		cr_assert_eq(count(NFS4_HELD), 0, "%u", i);
 		cr_assert_eq(count(NFS4_DUE), 1, "%u", i);
 		cr_assert_eq(open_nr(0)->file->delegation, 0);
-		nfs4_delegs_forget(&client4()->delegs);
+		forget_delegations4(&client4()->delegs);
 	}
 	expect_asked(OPEN4_SHARE_ACCESS_WANT_NO_DELEG, OPEN_DELEGATE_NONE);
 }
@@ -157,7 +174,7 @@ Test(nfs4_regain, two_opens_of_a_file)
 	cr_assert_eq(count(NFS4_HELD), 0);
 	cr_assert_eq(count(NFS4_DUE), 1);
 	expect_asked(OPEN4_SHARE_ACCESS_WANT_NO_DELEG, OPEN_DELEGATE_NONE);
-	nfs4_delegs_forget(&client4()->delegs);
+	forget_delegations4(&client4()->delegs);
 	open_nr(0)->access = open_nr(0)->needed = OPEN4_SHARE_ACCESS_BOTH;
 	have_delegation(0, NFS_DELEGATION_WRITES);
 	open_nr(0)->access = open_nr(0)->needed = OPEN4_SHARE_ACCESS_READ;

@@ -465,14 +465,3 @@ void nfs4_delegs_return_ends(struct nfs_call *c)
 	pthread_mutex_unlock(&t->mu);
 	nfs4_locks_say_lost(c->target->server->name, lost, refused);
 }
-
-/* ---- control thread ---- */
-
-void nfs4_delegs_forget(struct nfs4_delegs *t)
-{
-	pthread_mutex_lock(&t->mu);
-	for (unsigned i = 0; i < NFS4_DELEGATION_STATES; i++)
-		list_for_each_entry_safe(struct nfs4_delegation, d, tmp, &t->in[i].list, node)
-			nfs4_delegs_forget_locked(t, d);
-	pthread_mutex_unlock(&t->mu);
-}

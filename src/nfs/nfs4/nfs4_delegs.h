@@ -239,8 +239,7 @@ bool nfs4_delegation_leaves(struct nfs_server *s, const struct nfs_file *f);
 void nfs4_idle_sweep(struct nfs4_delegs *t, uint64_t now_ns, uint64_t patience_ns);
 /* Drops those under which there are locks, and that may have been revoked. */
 void nfs4_granted_look(struct nfs_server *s);
-/* The server has none of them any more. */
-void nfs4_delegs_forget(struct nfs4_delegs *t);
-/* The same, but those of open files may come again with OPENs that reclaim; until nfs4_regain_ends(). */
+/* The server has none of them any more. Those of open files may come again with OPENs that reclaim, until
+ * nfs4_regain_ends(). */
 void nfs4_regain_begins(struct nfs4_delegs *t);
 void nfs4_regain_ends(struct nfs4_delegs *t);

@@ -329,8 +329,6 @@ static int begin_again(struct nfs_server *s)
 		n->opens_are = MAX(n->opens_are, NFS4_OPENS_FORGOTTEN);
 	if (n->opens_are == NFS4_OPENS_KNOWN)
 		return 0;
-	if (n->opens_are == NFS4_OPENS_ELSEWHERE)
-		nfs4_delegs_forget(&n->delegs);
 	nfs4_regain_begins(&n->delegs);
 	rc = reopen_all(s, true);
 	if (rc)
