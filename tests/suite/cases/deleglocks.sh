@@ -7,7 +7,6 @@
 kernels=$TMPDIR/kernels
 mkdir "$kernels"
 trap 'end_all; vm-root umount -l "$kernels" 2>/dev/null' EXIT
-calls() { timeout 60 "$BIN" ctl "$MNT" stats | awk -v name="rpc.$1" '{ sub(/^ */, "") } index($0, name) == 1 { n += $NF } END { print n + 0 }'; }
 refused() { ! flock -n "$@" || fail "flock $*: somebody else has it"; }
 
 mount_up deleg,acregmin=600,acregmax=600,acdirmin=600,acdirmax=600
