@@ -30,8 +30,9 @@
  *   the lease is in doubt, the machine has slept, the last connection is lost    Somebody else may have the file
  *        by now, so nothing is granted any more (nfs4_belief.c), and the delegation goes back: the server says by
  *        its answer to DELEGRETURN whether it was good to the end. The control thread looks each second.
- *   the server restarts     Delegations are forgotten. The opens are reclaimed, and the locks with them, as if the
- *        server had had them: in its grace period nobody else gets any (nfs4_relock.c).
+ *   the server restarts     The opens are reclaimed, and the locks with them, as if the server had had them: in its
+ *        grace period nobody else gets any (nfs4_relock.c). They are the server's then, also if the delegation is
+ *        reclaimed as well (nfs4_regain.c).
  *   the server has revoked the delegation    What was granted under it is lost, and counts as other lost locks do:
  *        I/O of these opens fails until they are unlocked or closed.
  *   the open is lost, or opened again in recovery    Its locks are lost, as all are (nfs4_relock.c).
