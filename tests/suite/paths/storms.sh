@@ -41,12 +41,14 @@ counts() {
 	echo $n
 }
 
-# recalls - the server's own programs want to know, again and again: delegations of the files go back, and their
-# locks to the server.
+# recalls - the server's own programs want to know, now and then: delegations of the files go back, and their
+# locks to the server. (Linux gives none of a file for half a minute after that.)
 recalls() {
+	local i
 	until [[ -e $TMPDIR/enough ]]; do
+		for (( i = 0; i < 20; i++ )); do [[ -e $TMPDIR/enough ]] || sleep 1; done
 		vm-server bash -c 'cat "$1"/count.*' - "$SERVER_WORK" >/dev/null 2>&1
-		sleep 1
+		sleep 20
 	done
 }
 
@@ -77,6 +79,7 @@ exactly_once() {
 	done
 	tell "$(awk '/operations/ { n += $2 } END { print n }' "$TMPDIR/storm") operations, counted under locks $(awk '{ n += $1 } END { print n }' "$TMPDIR"/counts.*)," \
 		"LOCKs $(lock_calls LOCK), by DELEGRETURN $(lock_calls 'LOCK(delegation)'), failovers $(( $(path_value 0 failovers) + $(path_value 1 failovers) )), replays $(stat_now rpc.replays)"
+	[[ $1 != deleg ]] || at_least "$(lock_calls 'LOCK(delegation)')" 1 "locks that the server got with a delegation"
 	mount_down
 	same_trees "$SERVER_WORK/storm" $n
 }
