@@ -211,10 +211,10 @@ umount "$other" || fail "unmount of the second mount"
 gone $other_daemon || fail "the second daemon still runs"
 other_daemon=''
 mount_down
-# Local ones: the other mount does not see them. WHICH KIND... - the option, and which are local by it.
+# local_ones OPTION KIND... - by it these are local: the other mount does not see them.
 local_ones() {
-	local which=$1 kind seen
-	mount_up "$which"
+	local kind seen
+	mount_up "$1"
 	for kind in posix ofd flock; do
 		seen=no
 		[[ " ${*:2} " != *" $kind "* ]] || seen=yes
