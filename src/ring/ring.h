@@ -10,7 +10,8 @@
  *     ioctl(fd, RING_IOC_TOKEN)         -- FUSE -->    a token for that open file, once, for RING_TOKEN_S
  *          <-- token, name of the socket
  *     connect, as the same user         -- socket -->  SO_PEERCRED
- *     RING_OPEN    memfd, 2 eventfds    -- socket -->  maps the ring; it is a lane's from now on
+ *     RING_OPEN    memfd                -- socket -->  maps the ring; it is a lane's from now on
+ *          <-- a stream socket, the ring's bell
  *     RING_MEMORY  memfd                -- socket -->  maps it, registers it with the devices
  *     RING_ATTACH  token                -- socket -->  the open file is one of the ring's
  *
@@ -44,14 +45,18 @@
  *     daemon, before it sleeps              program
  *     sq_head.flags = RING_SLEEPS           fills entries; sq_tail = n
  *     full fence                            full fence
- *     sq_tail moved? then it goes on        sq_head.flags & RING_SLEEPS? then 1 to the first eventfd
+ *     sq_tail moved? then it goes on        sq_head.flags & RING_SLEEPS? then a byte into the bell
  *
  *     program, before it sleeps             daemon
  *     cq_head.wanted = a count, flags =     fills completions; cq_tail = n
  *         RING_SLEEPS
  *     full fence                            full fence
  *     cq_tail has reached it? it goes on    flags & RING_SLEEPS, and n - wanted is not negative? then
- *                                           1 to the second eventfd
+ *                                           a byte into the bell
+ *
+ * The bell is one end of a pair of sockets that the daemon has made. A byte wakes the other side, whatever
+ * it is; a bell that is full has woken it. Nobody waits to write into it. (With an eventfd, whose flags and
+ * count both sides share, a program could have the lane wait for ever.)
  *
  * What each side believes of the other: the daemon believes nothing. It reads each word once, checks
  * it, and keeps counts of its own, so that a program which writes garbage anywhere harms itself: a
@@ -160,8 +165,8 @@ static inline struct ring_cqe *ring_cq(struct ring_memory *m, uint32_t entries)
 /* ---- the socket (SOCK_SEQPACKET): a request, its answer, and so on ---- */
 
 enum ring_what {
-	/* `value` entries. Descriptors: a memfd of ring_bytes() at least, for the program to wake the
-	 * daemon an eventfd, and one for the other way. Answer: its number, to be named in `ring`. */
+	/* `value` entries. Descriptor: a memfd of ring_bytes() at least. Answer: its number, to be named in
+	 * `ring`, and with it a descriptor, the program's end of the bell. */
 	RING_OPEN = 1,
 	/* The first `value` bytes, which are whole pages, of a memfd. Answer: its number. */
 	RING_MEMORY,
@@ -177,7 +182,6 @@ enum ring_what {
 #define RING_RINGS    64u               /* of a connection */
 #define RING_MEMORIES 64u
 #define RING_FILES    1024u             /* of a ring */
-#define RING_FDS_MAX  3u                /* of a request */
 
 struct ring_request {
 	uint32_t version;               /* RING_VERSION */
