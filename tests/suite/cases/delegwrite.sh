@@ -37,27 +37,40 @@ equal "$(delegated w)" "$before" "delegations after a create"
 
 # It writes, and looks by the kernel's client and then at the server, in turns, and quickly: what is written stays
 # here for a second. How often did the server have less than the other was told?
-until_true "a delegation to write" gives_one_to_write
-longer=$(perl -e '
-	my ($there, $server, $longer) = (@ARGV, 0);
-	open(my $here, ">&=", 3) or die "open: $!";
-	for my $i (1 .. 30) {
-		syswrite($here, "x" x 1000) == 1000 or die "write: $!";
-		my ($seen, $has);
-		# Linux waits for the answer for some 20 ms, and then takes the one before, or recalls the delegation:
-		# from then on the length is seen when the data is sent.
-		for (1 .. 100) {
-			$seen = (stat $there)[7];
-			$has = (stat $server)[7];
-			last if $seen >= $i * 1000;
-			select(undef, undef, undef, 0.05);
+# lengths - adds to `longer` and `asked`, of a new file.
+lengths() {
+	local asked_before
+	until_true "a delegation to write" gives_one_to_write
+	asked_before=$(stat_now delegs.asked)
+	more=$(perl -e '
+		my ($there, $server, $longer) = (@ARGV, 0);
+		open(my $here, ">&=", 3) or die "open: $!";
+		for my $i (1 .. 30) {
+			syswrite($here, "x" x 1000) == 1000 or die "write: $!";
+			my ($seen, $has);
+			# Linux waits for the answer for some 20 ms, and then takes the one before, or recalls the delegation:
+			# from then on the length is seen when the data is sent.
+			for (1 .. 100) {
+				$seen = (stat $there)[7];
+				$has = (stat $server)[7];
+				last if $seen >= $i * 1000;
+				select(undef, undef, undef, 0.05);
+			}
+			die "the length is $seen, not " . $i * 1000 if $seen != $i * 1000;
+			$longer += $seen > $has;
 		}
-		die "the length is $seen, not " . $i * 1000 if $seen != $i * 1000;
-		$longer += $seen > $has;
-	}
-	print $longer' "$kernels/$CASE/file.$nr" "$SERVER_WORK/file.$nr") || fail "lengths"
+		print $longer' "$kernels/$CASE/file.$nr" "$SERVER_WORK/file.$nr") || fail "lengths"
+	(( longer += more, asked += $(stat_now delegs.asked) - asked_before ))
+}
+# Who answers too late, as a guest among others may, has the delegation recalled: then another file, until there
+# were enough.
+longer=0 asked=0
+for (( try = 0; try < 10; try++ )); do
+	(( try == 0 )) || exec 3<&-
+	lengths
+	(( longer < 5 || asked < 5 )) || break
+done
 at_least "$longer" 5 "lengths that the server did not have itself"
-asked=$(stat_now delegs.asked)
 at_least "$asked" 5 "questions that were answered"
 echo "# $asked questions, $longer times longer than the server's file; $(delegated w) left, $(calls DELEGRETURN) returned"
 
