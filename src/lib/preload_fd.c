@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The table of descriptors: a word for each number, which close() and its like keep right. What does not
+ * come by here (fclose() of a stream closes inside the C library) leaves a word that is wrong: so a
+ * file's identity is looked at before each use (preload_stamp), and the worst is that the kernel
+ * gets what could have gone past.
+ */
+#undef _FILE_OFFSET_BITS
+#include "lib/preload.h"
+#include "lib/preload_real.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Higher numbers are the kernel's. */
+#define NUMBERS 65536u
+/* How far from the end of what a process may have ours lie, and where they do at the most. */
+#define KEPT_ROOM 256u
+#define KEPT_AT   32768u
+
+/* What a word may be besides a file. */
+#define UNKNOWN ((struct preload_file *)0)
+#define LEFT    ((struct preload_file *)1)      /* to the kernel */
+#define KEPT    ((struct preload_file *)2)      /* the library's own */
+#define OPENED  ((struct preload_file *)3)      /* by us; not looked at yet */
+
+static struct preload_file *_Atomic table[NUMBERS];
+static atomic_uint highest; /* of the program's */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t last_id;
+static struct preload_file *spare;
+/* Numbers of KEPT and 1, for who wants them all. */
+static atomic_int kept[KEPT_ROOM];
+
+static bool is_file(const struct preload_file *f)
+{
+	return (uintptr_t)f > (uintptr_t)OPENED;
+}
+
+static struct preload_file *look(int fd)
+{
+	return (unsigned)fd < NUMBERS ? atomic_load_explicit(&table[fd], memory_order_acquire) : UNKNOWN;
+}
+
+static void put(int fd, struct preload_file *f)
+{
+	unsigned before = atomic_load(&highest);
+
+	if ((unsigned)fd >= NUMBERS)
+		return;
+	while ((unsigned)fd > before && !atomic_compare_exchange_weak(&highest, &before, (unsigned)fd))
+		;
+	atomic_store_explicit(&table[fd], f, memory_order_release);
+}
+
+/* ---- files; under the lock ---- */
+
+/* They are never given back: a thread that has looked one up without the lock may still compare it. */
+static struct preload_file *make(void)
+{
+	struct preload_file *f = spare;
+
+	if (f) {
+		memcpy(&spare, &f->ino, sizeof(spare));
+		memset(f, 0, sizeof(*f));
+	} else {
+		f = calloc(1, sizeof(*f));
+		if (!f)
+			return NULL;
+	}
+	pthread_mutex_init(&f->offset, NULL);
+	f->id = ++last_id;
+	f->numbers = 1;
+	return f;
+}
+
+_Static_assert(sizeof(ino_t) >= sizeof(void *), "a spare one has the next one there");
+
+static void drop_if_unused(struct preload_file *f)
+{
+	if (f->refs || f->numbers)
+		return;
+	pthread_mutex_destroy(&f->offset);
+	memcpy(&f->ino, &spare, sizeof(spare));
+	spare = f;
+}
+
+static struct preload_file *file_of(int fd)
+{
+	struct preload_file *f = look(fd);
+
+	if (f != OPENED)
+		return is_file(f) ? f : NULL;
+	f = make();
+	if (f)
+		put(fd, f);
+	return f;
+}
+
+static void forget(int fd)
+{
+	struct preload_file *f = look(fd);
+
+	put(fd, UNKNOWN);
+	if (is_file(f)) {
+		f->numbers--;
+		drop_if_unused(f);
+	}
+}
+
+/* ---- what happens to numbers ---- */
+
+/* Nobody has closed it, as far as we know: then that did not come by here. */
+void preload_fd_opened(int fd, int flags)
+{
+	bool left = flags & (O_APPEND | O_DIRECTORY | O_PATH);
+
+	if (is_file(look(fd)))
+		preload_fd_closed(fd);
+	put(fd, left ? LEFT : OPENED);
+}
+
+void preload_fd_closed(int fd)
+{
+	if (look(fd) == UNKNOWN || look(fd) == KEPT || !preload_here())
+		return;
+	pthread_mutex_lock(&lock);
+	forget(fd);
+	pthread_mutex_unlock(&lock);
+}
+
+void preload_fd_closed_range(unsigned first, unsigned last)
+{
+	unsigned end = atomic_load(&highest);
+
+	for (unsigned fd = first; fd <= end && fd <= last; fd++)
+		preload_fd_closed((int)fd);
+}
+
+void preload_fd_duplicated(int fd, int copy)
+{
+	struct preload_file *f;
+
+	if (fd == copy || !preload_here())
+		return;
+	preload_fd_closed(copy);
+	pthread_mutex_lock(&lock);
+	f = file_of(fd);
+	if (f)
+		f->numbers++;
+	put(copy, f ? f : LEFT);
+	pthread_mutex_unlock(&lock);
+}
+
+void preload_fd_inherited(bool exec)
+{
+	unsigned end = atomic_load(&highest);
+
+	pthread_mutex_lock(&lock);
+	for (unsigned fd = 0; fd <= end; fd++) {
+		struct preload_file *f = look((int)fd);
+
+		if (f != OPENED && !is_file(f))
+			continue;
+		if (exec && (PRELOAD_REAL(fcntl, (int)fd, F_GETFD) & FD_CLOEXEC))
+			continue;
+		f = file_of((int)fd);
+		if (f)
+			atomic_store(&f->shared, true);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool preload_fd_known(int fd)
+{
+	return (uintptr_t)look(fd) >= (uintptr_t)OPENED;
+}
+
+struct preload_file *preload_fd_get(int fd, size_t len)
+{
+	struct preload_file *f = look(fd);
+
+	if (!preload_fd_known(fd) || preload_inside || (f == OPENED && len < preload_min) || !preload_here())
+		return NULL;
+	pthread_mutex_lock(&lock);
+	f = file_of(fd);
+	if (f)
+		f->refs++;
+	pthread_mutex_unlock(&lock);
+	return f;
+}
+
+void preload_fd_put(struct preload_file *f)
+{
+	pthread_mutex_lock(&lock);
+	f->refs--;
+	drop_if_unused(f);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The caller has a reference. Its other numbers see `left`. */
+void preload_fd_leave(int fd, struct preload_file *f)
+{
+	if (!atomic_exchange(&f->left, true))
+		atomic_fetch_add(&preload_counts.left, 1);
+	pthread_mutex_lock(&lock);
+	if (look(fd) == f) {
+		put(fd, LEFT);
+		f->numbers--;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- ours ---- */
+
+/* High, so that the program gets the numbers that it would get without us. */
+int preload_fd_keep(int fd)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+	int high;
+
+	if (fd < 0)
+		return fd;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur > KEPT_AT + KEPT_ROOM)
+		limit.rlim_cur = KEPT_AT + KEPT_ROOM;
+	high = limit.rlim_cur < 2 * KEPT_ROOM ? -1 : PRELOAD_REAL(fcntl, fd, F_DUPFD_CLOEXEC,
+								  (int)(limit.rlim_cur - KEPT_ROOM));
+	if (high >= 0)
+		PRELOAD_REAL(close, fd);
+	else
+		high = fd;
+	for (unsigned i = 0; i < KEPT_ROOM; i++) {
+		int none = 0;
+
+		if (!atomic_compare_exchange_strong(&kept[i], &none, high + 1))
+			continue;
+		if ((unsigned)high < NUMBERS)
+			atomic_store(&table[high], KEPT);
+		break;
+	}
+	return high;
+}
+
+bool preload_fd_kept(int fd)
+{
+	return look(fd) == KEPT;
+}
+
+/* The library closes it. */
+void preload_fd_unkeep(int fd)
+{
+	for (unsigned i = 0; i < KEPT_ROOM; i++)
+		if (atomic_load(&kept[i]) == fd + 1)
+			atomic_store(&kept[i], 0);
+	atomic_store(&table[fd], UNKNOWN);
+}
+
+int preload_fd_next_kept(unsigned first, unsigned last)
+{
+	int next = -1;
+
+	for (unsigned i = 0; i < KEPT_ROOM; i++) {
+		int fd = atomic_load(&kept[i]) - 1;
+
+		if (fd >= 0 && (unsigned)fd >= first && (unsigned)fd <= last && (next < 0 || fd < next))
+			next = fd;
+	}
+	return next;
+}
+
+/* The child of fork() has one thread, and nobody's lock. Files are not given back: a lane may know them. */
+void preload_forget_all(void)
+{
+	unsigned end = atomic_load(&highest);
+
+	pthread_mutex_init(&lock, NULL);
+	for (unsigned fd = 0; fd <= end; fd++)
+		if (look((int)fd) != UNKNOWN && look((int)fd) != KEPT)
+			put((int)fd, UNKNOWN);
+	for (int fd; (fd = preload_fd_next_kept(0, ~0u)) >= 0;) {
+		PRELOAD_REAL(close, fd);
+		preload_fd_unkeep(fd);
+	}
+	spare = NULL;
+}

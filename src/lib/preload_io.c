@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One read or write of the program: past the kernel, or by it. */
+#undef _FILE_OFFSET_BITS
+#include "lib/preload.h"
+#include "lib/preload_real.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* The kernel reads and writes no more at a time. */
+#define CALL_MAX ((size_t)0x7ffff000)
+
+size_t preload_min = 64u << 10;
+_Thread_local bool preload_inside, preload_keeping;
+struct preload_counts preload_counts;
+
+/* 0: of no concern to us, or wrong, which the kernel says. */
+static size_t length(const struct preload_call *c)
+{
+	size_t len = 0;
+
+	if (c->flags || c->n < 1 || c->n > IOV_MAX || (!c->own_offset && c->offset < 0))
+		return 0;
+	for (int i = 0; i < c->n; i++) {
+		if (c->iov[i].iov_len > SSIZE_MAX - len)
+			return 0;
+		len += c->iov[i].iov_len;
+	}
+	return len < CALL_MAX ? len : CALL_MAX;
+}
+
+static ssize_t by_kernel(const struct preload_call *c)
+{
+	const struct iovec *v = c->iov;
+
+	/* To preadv2() that is the own one. */
+	if (!c->own_offset && c->offset < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (c->flags)
+		return c->write ? PRELOAD_REAL(pwritev2, c->fd, v, c->n, c->own_offset ? -1 : c->offset, c->flags)
+				: PRELOAD_REAL(preadv2, c->fd, v, c->n, c->own_offset ? -1 : c->offset, c->flags);
+	if (c->own_offset && c->n == 1)
+		return c->write ? PRELOAD_REAL(write, c->fd, v->iov_base, v->iov_len)
+				: PRELOAD_REAL(read, c->fd, v->iov_base, v->iov_len);
+	if (c->own_offset)
+		return c->write ? PRELOAD_REAL(writev, c->fd, v, c->n) : PRELOAD_REAL(readv, c->fd, v, c->n);
+	if (c->n == 1)
+		return c->write ? PRELOAD_REAL(pwrite, c->fd, v->iov_base, v->iov_len, c->offset)
+				: PRELOAD_REAL(pread, c->fd, v->iov_base, v->iov_len, c->offset);
+	return c->write ? PRELOAD_REAL(pwritev2, c->fd, v, c->n, c->offset, 0)
+			: PRELOAD_REAL(preadv2, c->fd, v, c->n, c->offset, 0);
+}
+
+/* ---- the rest of one that has failed ---- */
+
+/* Errors that are not the file's: the kernel knows better. A read is asked for there always. */
+static bool kernel_knows(int error, bool write)
+{
+	switch (error) {
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EIO:
+	case -EFBIG:
+	case -EROFS:
+	case -ESTALE:
+		return !write;
+	}
+	return true;
+}
+
+static ssize_t one_by_kernel(const struct preload_call *c, char *at, size_t len, off_t offset)
+{
+	return c->write ? PRELOAD_REAL(pwrite, c->fd, at, len, offset) : PRELOAD_REAL(pread, c->fd, at, len, offset);
+}
+
+/* Goes on at `done` of len bytes, from offset on. Returns all that has been done, or an error in errno. */
+static ssize_t rest_by_kernel(const struct preload_call *c, off_t offset, size_t len, size_t done)
+{
+	size_t skip = done, end = 0;
+
+	for (int i = 0; i < c->n && done < len; i++) {
+		const struct iovec *v = &c->iov[i];
+		size_t n;
+		ssize_t got;
+
+		end += v->iov_len;
+		if (skip >= end)
+			continue;
+		n = end - done < len - done ? end - done : len - done;
+		got = one_by_kernel(c, (char *)v->iov_base + (v->iov_len - (end - done)), n, offset + (off_t)done);
+		if (got < 0)
+			return done ? (ssize_t)done : -1;
+		done += (size_t)got;
+		if ((size_t)got < n)
+			break;
+		skip = done;
+	}
+	return (ssize_t)done;
+}
+
+/* ---- past the kernel ---- */
+
+static void count(bool write, size_t n)
+{
+	atomic_fetch_add(write ? &preload_counts.writes : &preload_counts.reads, 1);
+	atomic_fetch_add(write ? &preload_counts.written_bytes : &preload_counts.read_bytes, n);
+}
+
+/* What the server writes is not held against it otherwise. The kernel sends the signal. */
+static bool too_long(off_t offset, size_t len)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return false;
+	return (uint64_t)offset + len > limit.rlim_cur;
+}
+
+/* The pages of that range, whole, as the kernel does it with O_DIRECT: they are not dirty. */
+static void drop_pages(int fd, off_t offset, size_t len)
+{
+	off_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+
+	posix_fadvise(fd, start, (offset + (off_t)len + page - 1) / page * page - start, POSIX_FADV_DONTNEED);
+}
+
+static ssize_t write_past(const struct preload_call *c, struct preload_file *f, struct preload_lane *lane,
+			  struct preload_range *r)
+{
+	struct preload_cursor from = { .iov = c->iov, .n = c->n };
+	int error;
+	size_t done = preload_write(lane, r, &from, &error);
+
+	preload_changed(f);
+	drop_pages(c->fd, (off_t)r->offset, r->len);
+	if (done)
+		count(true, done);
+	if (error && kernel_knows(error, true))
+		return rest_by_kernel(c, (off_t)r->offset, r->len, done);
+	if (done || !error)
+		return (ssize_t)done;
+	errno = -error;
+	return -1;
+}
+
+static ssize_t read_past(const struct preload_call *c, struct preload_file *f, struct preload_lane *lane,
+			 struct preload_range *r, const struct preload_stamp *st)
+{
+	struct preload_cursor to = { .iov = c->iov, .n = c->n };
+	int error;
+	size_t done = preload_read(lane, f, r, st, &to, &error);
+
+	if (done || !error)
+		count(false, done);
+	atomic_store(&f->next, r->offset + done);
+	return error ? rest_by_kernel(c, (off_t)r->offset, r->len, done) : (ssize_t)done;
+}
+
+/* A lane with f attached. */
+static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *number)
+{
+	struct preload_lane *lane = preload_lane(atomic_load(&f->mount));
+	int rc = lane ? preload_attach(lane, f, fd, number) : 0;
+
+	if (!rc)
+		return lane;
+	if (rc == -ENOTCONN)
+		atomic_store(&lane->mount->dead, true);
+	if (rc != -EDQUOT && rc != -ENOSPC && rc != -EAGAIN) /* for now */
+		preload_fd_leave(fd, f);
+	return NULL;
+}
+
+static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len, ssize_t *result)
+{
+	struct preload_range r = { .offset = (uint64_t)offset, .len = len };
+	struct preload_lane *lane = lane_for(c->fd, f, &r.file);
+	struct preload_stamp st;
+	bool ahead, has;
+
+	if (!lane)
+		return false;
+	ahead = !c->write && atomic_load(&f->next) == r.offset;
+	has = !c->write && preload_read_has(lane, f, r.offset);
+	if (!preload_stamp(c->fd, f, ahead || has, &st)) {
+		preload_fd_leave(c->fd, f);
+		return false;
+	}
+	if (c->write) {
+		if (too_long(offset, len))
+			return false;
+		*result = write_past(c, f, lane, &r);
+		return true;
+	}
+	r.ahead = ahead && r.offset && preload_at_rest(&st);
+	if (!has && r.offset < st.size &&
+	    preload_cached(c->fd, f, r.offset, len < st.size - r.offset ? len : st.size - r.offset)) {
+		atomic_store(&f->next, r.offset + len);
+		return false;
+	}
+	*result = read_past(c, f, lane, &r, &st);
+	return true;
+}
+
+/* ---- a call ---- */
+
+/* The offset's mutex is held. */
+static ssize_t at_own_offset(const struct preload_call *c, struct preload_file *f, size_t len)
+{
+	off_t at = atomic_load(&f->shared) || atomic_load(&f->numbers) > 1 ? -1 : PRELOAD_REAL(lseek, c->fd, 0, SEEK_CUR);
+	ssize_t n;
+
+	if (at < 0 || !past(c, f, at, len, &n))
+		return by_kernel(c);
+	if (n > 0)
+		PRELOAD_REAL(lseek, c->fd, at + n, SEEK_SET);
+	return n;
+}
+
+/* What is small, and what is not decided yet, goes to the kernel; but an offset that we may be about to
+ * move is waited for. */
+static ssize_t call(const struct preload_call *c, struct preload_file *f)
+{
+	size_t len = length(c);
+	bool may = len >= preload_min && preload_decide(c->fd, f, len, c->write), locked;
+	ssize_t n;
+
+	locked = c->own_offset && atomic_load(&f->mount) && !atomic_load(&f->left);
+	if (locked)
+		pthread_mutex_lock(&f->offset);
+	if (may && c->own_offset)
+		n = at_own_offset(c, f, len);
+	else if (!may || !past(c, f, c->offset, len, &n))
+		n = by_kernel(c);
+	if (locked)
+		pthread_mutex_unlock(&f->offset);
+	if (c->write && atomic_load(&f->mount))
+		preload_changed(f);
+	return n;
+}
+
+ssize_t preload_call(const struct preload_call *c)
+{
+	struct preload_file *f = preload_fd_known(c->fd) ? preload_fd_get(c->fd, length(c)) : NULL;
+	int cancel, error;
+	ssize_t n;
+
+	if (!f)
+		return by_kernel(c);
+	/* A thread that was cancelled in between would leave a lock behind. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	preload_inside = true;
+	error = errno;
+	errno = 0;
+	n = call(c, f);
+	error = n < 0 ? errno : error;
+	preload_fd_put(f);
+	preload_inside = false;
+	pthread_setcancelstate(cancel, &cancel);
+	errno = error;
+	return n;
+}

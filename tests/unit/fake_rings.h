@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* libnfsrdma without a daemon: it reads and writes the descriptors that were attached. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake_rings {
+	int connect_error, attach_error;
+	unsigned reads, writes;         /* so many have been done */
+	int gone_after;                 /* so many more are done, then it is ENOTCONN; -1: never */
+	int write_error;                /* of each write from write_error_at on */
+	uint64_t write_error_at;        /* its offset */
+	bool cached;                    /* what preload_cached() says */
+};
+
+extern struct fake_rings fake_rings;

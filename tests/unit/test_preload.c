@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The preload, in this very program: what is read and written here goes to it. fake_rings.c plays the library. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_rings.h"
+#include "lib/preload.h"
+
+#define MIB ((size_t)1 << 20)
+#define SIZE (9 * MIB + 4321)
+
+/* A file system without a device, as FUSE. */
+static char path[] = "/dev/shm/preload-XXXXXX";
+static char *data, *got;
+static int fd;
+
+/* Past us. */
+static void poke(const char *what, size_t n, off_t at)
+{
+	int other = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY);
+
+	cr_assert_eq(syscall(SYS_pwrite64, other, what, n, at), (long)n);
+	syscall(SYS_close, other);
+}
+
+/* The file has been at rest for long. */
+static void age(void)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+
+	utimensat(AT_FDCWD, path, old, 0);
+	sleep(PRELOAD_REST_S + 1); /* of the ctime, nobody can set that */
+}
+
+static void begin(void)
+{
+	fd = mkstemp(path);
+	data = malloc(SIZE);
+	got = malloc(SIZE + MIB);
+	cr_assert(fd >= 0 && data && got);
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (char)(i * 2654435761u >> 13);
+	poke(data, SIZE, 0);
+	close(fd);
+	fd = open(path, O_RDWR);
+}
+
+static void end(void)
+{
+	close(fd);
+	unlink(path);
+	free(data);
+	free(got);
+}
+
+TestSuite(preload, .init = begin, .fini = end);
+
+static off_t at(void)
+{
+	return syscall(SYS_lseek, fd, 0, SEEK_CUR);
+}
+
+static void is_past(unsigned reads, unsigned writes)
+{
+	cr_expect_eq(atomic_load(&preload_counts.reads), reads, "%lu reads", preload_counts.reads);
+	cr_expect_eq(atomic_load(&preload_counts.writes), writes, "%lu writes", preload_counts.writes);
+}
+
+static void reads(size_t n, off_t from)
+{
+	size_t there = (size_t)from > SIZE ? 0 : SIZE - (size_t)from;
+
+	memset(got, 0x55, n);
+	cr_assert_eq(read(fd, got, n), (ssize_t)(n < there ? n : there));
+	cr_expect_eq(memcmp(got, data + from, n < there ? n : there), 0);
+}
+
+Test(preload, the_kernels_offset_moves)
+{
+	reads(MIB, 0);
+	cr_expect_eq(at(), MIB);
+	reads(3 * MIB + 5, MIB);
+	cr_expect_eq(at(), 4 * MIB + 5);
+	reads(100, 4 * MIB + 5);
+	reads(300000, 4 * MIB + 105);
+	cr_expect_eq(lseek(fd, -MIB, SEEK_END), SIZE - MIB);
+	reads(2 * MIB, SIZE - MIB);
+	reads(MIB, SIZE);
+	cr_expect_eq(at(), SIZE);
+	is_past(5, 0);
+	cr_expect_eq(write(fd, data, MIB), MIB);
+	cr_expect_eq(at(), SIZE + MIB);
+	is_past(5, 1);
+	cr_expect_eq(syscall(SYS_pread64, fd, got, MIB, SIZE), MIB);
+	cr_expect_eq(memcmp(got, data, MIB), 0);
+}
+
+Test(preload, small_and_first_ones_are_the_kernels)
+{
+	for (unsigned i = 0; i < 100; i++)
+		reads(4096, i * 4096);
+	is_past(0, 0);
+	reads(65536, 409600);
+	reads(65536, 475136);
+	reads(65536, 540672);
+	is_past(0, 0);
+	reads(65536, 606208);
+	is_past(1, 0);
+}
+
+Test(preload, several_buffers_and_the_end_of_the_file)
+{
+	struct iovec v[4] = { { got, 700000 }, { NULL, 0 }, { got + 700000, 3 }, { got + 700003, 2 * MIB } };
+
+	cr_expect_eq(preadv(fd, v, 4, 77), (ssize_t)(700003 + 2 * MIB));
+	cr_expect_eq(memcmp(got, data + 77, 700003 + 2 * MIB), 0);
+	cr_expect_eq(preadv(fd, v, 4, SIZE - 700001), 700001);
+	cr_expect_eq(memcmp(got, data + SIZE - 700001, 700001), 0);
+	cr_expect_eq(preadv2(fd, v, 4, -1, 0), (ssize_t)(700003 + 2 * MIB));
+	cr_expect_eq(at(), 700003 + 2 * MIB);
+	is_past(3, 0);
+	cr_expect_eq(preadv(fd, v, 4, -1), -1);
+	cr_expect_eq(errno, EINVAL);
+	cr_expect_eq(pwritev(fd, v, 4, 5), (ssize_t)(700003 + 2 * MIB));
+	is_past(3, 1);
+	cr_expect_eq(syscall(SYS_pread64, fd, got + 4 * MIB, 2 * MIB, 5), 2 * MIB);
+	cr_expect_eq(memcmp(got, got + 4 * MIB, 2 * MIB), 0);
+}
+
+Test(preload, left_to_the_kernel)
+{
+	int other = open(path, O_RDWR | O_APPEND);
+
+	cr_expect_eq(write(other, data, MIB), MIB);
+	close(other);
+	other = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR); /* inherited, or a stream's */
+	cr_expect_eq(pread(other, got, MIB, 0), MIB);
+	cr_expect_eq(fcntl(fd, F_SETFL, O_APPEND), 0);
+	cr_expect_eq(pwrite(fd, data, MIB, 0), MIB);
+	is_past(0, 0);
+	cr_expect_eq(preload_counts.left, 1);
+}
+
+Test(preload, left_when_the_flags_change_later)
+{
+	reads(MIB, 0);
+	cr_expect_eq(fcntl(fd, F_SETFL, O_APPEND), 0);
+	cr_expect_eq(write(fd, data, MIB), MIB);
+	is_past(1, 0);
+	cr_expect_eq(at(), SIZE + MIB);
+}
+
+Test(preload, not_open_for_that)
+{
+	int other = open(path, O_RDONLY);
+
+	cr_expect_eq(pread(other, got, MIB, 0), MIB);
+	cr_expect_eq(pwrite(other, data, MIB, 0), -1);
+	cr_expect_eq(errno, EBADF);
+	is_past(1, 0);
+	close(other);
+	cr_expect_eq(pread(other, got, MIB, 0), -1);
+	cr_expect_eq(errno, EBADF);
+}
+
+Test(preload, other_mounts)
+{
+	fake_rings.connect_error = -ENOTTY;
+	reads(MIB, 0);
+	fake_rings.connect_error = 0; /* it is not asked again */
+	close(fd);
+	fd = open(path, O_RDWR);
+	reads(MIB, 0);
+	is_past(0, 0);
+	cr_expect_eq(preload_counts.left, 2);
+}
+
+Test(preload, files_without_rings)
+{
+	fake_rings.attach_error = -EOPNOTSUPP;
+	reads(MIB, 0);
+	fake_rings.attach_error = 0;
+	reads(MIB, MIB);
+	is_past(0, 0);
+	close(fd);
+	fd = open(path, O_RDWR);
+	fake_rings.attach_error = -EDQUOT; /* for now */
+	reads(MIB, 0);
+	fake_rings.attach_error = 0;
+	reads(MIB, MIB);
+	is_past(1, 0);
+}
+
+Test(preload, what_the_page_cache_has)
+{
+	fake_rings.cached = true;
+	reads(MIB, 0);
+	is_past(0, 0);
+	fake_rings.cached = false;
+	reads(MIB, MIB);
+	is_past(1, 0);
+}
+
+Test(preload, two_numbers)
+{
+	int copy = dup(fd);
+
+	reads(MIB, 0);
+	is_past(0, 0);
+	cr_expect_eq(pread(copy, got, MIB, 0), MIB);
+	is_past(1, 0);
+	close(fd);
+	fd = copy;
+	reads(MIB, MIB);
+	is_past(2, 0);
+	/* As dd does it. */
+	cr_expect_eq(dup2(fd, 200), 200);
+	close(fd);
+	fd = 200;
+	reads(MIB, 2 * MIB);
+	is_past(3, 0);
+	cr_expect_eq(dup2(fd, fd), fd);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	reads(MIB, 3 * MIB);
+	is_past(3, 0);
+	close_range((unsigned)copy, (unsigned)copy, 0);
+	reads(MIB, 4 * MIB);
+	is_past(4, 0);
+}
+
+/* What does not come by here: fclose(), and the like. */
+Test(preload, a_number_that_is_another_file)
+{
+	char other[sizeof(path) + 6];
+	int made;
+
+	reads(MIB, 0);
+	snprintf(other, sizeof(other), "%s.other", path);
+	syscall(SYS_close, fd);
+	made = (int)syscall(SYS_openat, AT_FDCWD, other, O_RDWR | O_CREAT | O_EXCL, 0600);
+	cr_assert_eq(made, fd);
+	unlink(other);
+	cr_expect_eq(write(fd, data + 7, MIB), MIB);
+	cr_expect_eq(pread(fd, got, MIB, 0), MIB);
+	cr_expect_eq(memcmp(got, data + 7, MIB), 0);
+	cr_expect_eq(lseek(fd, 0, SEEK_END), MIB);
+	is_past(1, 0);
+}
+
+Test(preload, a_number_that_is_the_same_file)
+{
+	reads(MIB, 0);
+	syscall(SYS_close, fd);
+	cr_assert_eq(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY), fd);
+	cr_expect_eq(write(fd, data + 7, MIB), -1);
+	cr_expect_eq(errno, EBADF);
+	is_past(1, 0);
+}
+
+Test(preload, mapped)
+{
+	char *m = mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0);
+	int other = open(path, O_RDONLY);
+
+	cr_assert_neq(m, MAP_FAILED);
+	reads(MIB, 0);
+	cr_expect_eq(pread(other, got, MIB, 0), MIB);
+	is_past(0, 0);
+}
+
+Test(preload, mapped_later)
+{
+	reads(MIB, 0);
+	cr_assert_neq(mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
+	reads(MIB, MIB);
+	is_past(1, 0);
+}
+
+/* ---- read ahead ---- */
+
+Test(preload, ahead)
+{
+	age();
+	for (size_t i = 0; i * 131072 < SIZE; i++)
+		reads(131072, (off_t)(i * 131072));
+	reads(131072, SIZE);
+	cr_expect_lt(fake_rings.reads, 40, "%u", fake_rings.reads);
+	cr_expect_eq(at(), SIZE);
+}
+
+Test(preload, not_ahead_of_a_file_that_changes)
+{
+	for (size_t i = 0; i < 20; i++)
+		reads(131072, (off_t)(i * 131072));
+	cr_expect_eq(fake_rings.reads, 19);
+}
+
+Test(preload, ahead_is_not_what_was)
+{
+	age();
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	poke("poked", 5, 2 * MIB); /* it lies here by now */
+	memcpy(data + 2 * MIB, "poked", 5);
+	reads(MIB, 2 * MIB);
+}
+
+Test(preload, own_writes)
+{
+	age();
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	cr_expect_eq(pwrite(fd, "small", 5, 2 * MIB), 5);
+	memcpy(data + 2 * MIB, "small", 5);
+	reads(MIB, 2 * MIB);
+	memset(data + 3 * MIB, 'L', MIB);
+	cr_expect_eq(pwrite(fd, data + 3 * MIB, MIB, 3 * MIB), MIB);
+	reads(MIB, 3 * MIB);
+	cr_expect_eq(ftruncate(fd, 5 * MIB), 0);
+	cr_expect_eq(read(fd, got, 2 * MIB), MIB);
+}
+
+Test(preload, elsewhere_with_something_ahead)
+{
+	age();
+	reads(MIB, 0);
+	reads(MIB, MIB);
+	lseek(fd, 7 * MIB + 1, SEEK_SET);
+	reads(MIB, 7 * MIB + 1);
+	cr_expect_eq(pread(fd, got, 2 * MIB, 3), 2 * MIB);
+	cr_expect_eq(memcmp(got, data + 3, 2 * MIB), 0);
+	reads(2 * MIB, 8 * MIB + 1);
+}
+
+/* ---- what fails ---- */
+
+Test(preload, the_daemon_ends_in_a_read)
+{
+	fake_rings.gone_after = 3;
+	reads(6 * MIB, 0);
+	cr_expect_eq(at(), 6 * MIB);
+	reads(MIB, 6 * MIB);
+	cr_expect_leq(fake_rings.reads, 3);
+}
+
+Test(preload, the_daemon_ends_in_a_write)
+{
+	struct iovec v[3] = { { data + 1, MIB - 7 }, { data + MIB - 6, 3 * MIB }, { data + 4 * MIB - 6, MIB } };
+
+	fake_rings.gone_after = 4;
+	cr_expect_eq(writev(fd, v, 3), 5 * MIB - 7);
+	cr_expect_eq(at(), 5 * MIB - 7);
+	cr_expect_eq(syscall(SYS_pread64, fd, got, 5 * MIB - 7, 0), 5 * MIB - 7);
+	cr_expect_eq(memcmp(got, data + 1, 5 * MIB - 7), 0);
+}
+
+Test(preload, errors_of_a_write)
+{
+	fake_rings.write_error = -ENOSPC;
+	cr_expect_eq(write(fd, data, MIB), -1);
+	cr_expect_eq(errno, ENOSPC);
+	cr_expect_eq(at(), 0);
+	fake_rings.write_error_at = 2 * MIB;
+	cr_expect_eq(write(fd, data, 5 * MIB), 2 * MIB);
+	cr_expect_eq(at(), 2 * MIB);
+	fake_rings.write_error = -EFAULT; /* the kernel knows better */
+	cr_expect_eq(write(fd, data + 2 * MIB, 5 * MIB), 5 * MIB);
+	lseek(fd, 0, SEEK_SET);
+	reads(7 * MIB, 0);
+}
+
+Test(preload, longer_than_a_file_may_be)
+{
+	struct rlimit limit = { .rlim_cur = 2 * MIB, .rlim_max = RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	cr_expect_eq(pwrite(fd, data, 2 * MIB, MIB), MIB);
+	cr_expect_eq(pwrite(fd, data, MIB, 2 * MIB), -1);
+	cr_expect_eq(errno, EFBIG);
+	is_past(0, 0);
+}
+
+/* ---- processes and threads ---- */
+
+static int child_of_fork(void)
+{
+	int other;
+
+	if (read(fd, got, MIB) != MIB || memcmp(got, data + MIB, MIB) || preload_counts.reads)
+		return 1;
+	other = open(path, O_RDONLY);
+	if (pread(other, got, MIB, 5) != MIB || memcmp(got, data + 5, MIB) || preload_counts.reads != 1)
+		return 2;
+	return 0;
+}
+
+Test(preload, a_fork)
+{
+	int status;
+	pid_t pid;
+
+	reads(MIB, 0);
+	pid = fork();
+	if (!pid)
+		_exit(child_of_fork());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	reads(MIB, 2 * MIB);
+	is_past(1, 0);
+	cr_expect_eq(pread(fd, got, MIB, 0), MIB);
+	is_past(2, 0);
+}
+
+/* It gets those that exec() does not close. */
+Test(preload, a_spawned_program)
+{
+	char *argv[] = { (char []){ "true" }, NULL };
+	int other = open(path, O_RDONLY | O_CLOEXEC), status;
+	pid_t pid;
+
+	cr_assert_eq(posix_spawnp(&pid, "true", NULL, NULL, argv, environ), 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	reads(MIB, 0);
+	is_past(0, 0);
+	cr_expect_eq(read(other, got, MIB), MIB);
+	is_past(1, 0);
+}
+
+#define READERS 4
+
+static void *reader(void *sum)
+{
+	char *buf = malloc(200001);
+	ssize_t n;
+
+	while ((n = read(fd, buf, 200001)) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			*(uint64_t *)sum += (unsigned char)buf[i];
+	free(buf);
+	return NULL;
+}
+
+/* Each byte is one thread's. */
+Test(preload, threads_share_an_offset)
+{
+	uint64_t sums[READERS] = { 0 }, sum = 0;
+	pthread_t t[READERS];
+
+	for (size_t i = 0; i < SIZE; i++)
+		sum += (unsigned char)data[i];
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_create(&t[i], NULL, reader, &sums[i]);
+	for (unsigned i = 0; i < READERS; i++) {
+		pthread_join(t[i], NULL);
+		sum -= sums[i];
+	}
+	cr_expect_eq(sum, 0);
+	cr_expect_gt(preload_counts.reads, 20);
+}
+
+/* What the library has open stays. */
+Test(preload, all_are_closed)
+{
+	int kept = preload_fd_keep(open("/dev/null", O_RDONLY));
+
+	cr_expect_gt(kept, 500);
+	reads(MIB, 0);
+	cr_expect_eq(close(kept), -1);
+	cr_expect_eq(errno, EBADF);
+	cr_expect_eq(dup2(0, kept), -1);
+	closefrom(kept - 10);
+	cr_expect_neq(syscall(SYS_fcntl, kept, F_GETFD), -1);
+	reads(MIB, MIB);
+}
