@@ -179,11 +179,20 @@ bool preload_fd_known(int fd)
 	return (uintptr_t)look(fd) >= (uintptr_t)OPENED;
 }
 
+/* What is small costs no system call, as it may be one of many. Of a file that has never been looked at
+ * nothing is kept right. In a child of vfork() it is as in its parent: it takes the same locks. */
+static bool small_is_kernels(const struct preload_file *f)
+{
+	return f == OPENED || !atomic_load_explicit(&f->mount, memory_order_relaxed);
+}
+
 struct preload_file *preload_fd_get(int fd, size_t len)
 {
 	struct preload_file *f = look(fd);
 
-	if (!preload_fd_known(fd) || preload_inside || (f == OPENED && len < preload_min) || !preload_here())
+	if ((uintptr_t)f < (uintptr_t)OPENED || preload_inside)
+		return NULL;
+	if (len < preload_min ? small_is_kernels(f) : !preload_here())
 		return NULL;
 	pthread_mutex_lock(&lock);
 	f = file_of(fd);

@@ -31,6 +31,18 @@ static size_t length(const struct preload_call *c)
 	return len < CALL_MAX ? len : CALL_MAX;
 }
 
+/* The system call has the offset in two halves, of which the lower one has all bits here. */
+static ssize_t with_flags(const struct preload_call *c)
+{
+	off_t at = c->own_offset ? -1 : c->offset;
+
+	if (c->write)
+		return preload_real.pwritev2 ? preload_real.pwritev2(c->fd, c->iov, c->n, at, c->flags)
+					     : syscall(SYS_pwritev2, c->fd, c->iov, c->n, at, 0, c->flags);
+	return preload_real.preadv2 ? preload_real.preadv2(c->fd, c->iov, c->n, at, c->flags)
+				    : syscall(SYS_preadv2, c->fd, c->iov, c->n, at, 0, c->flags);
+}
+
 static ssize_t by_kernel(const struct preload_call *c)
 {
 	const struct iovec *v = c->iov;
@@ -41,18 +53,17 @@ static ssize_t by_kernel(const struct preload_call *c)
 		return -1;
 	}
 	if (c->flags)
-		return c->write ? PRELOAD_REAL(pwritev2, c->fd, v, c->n, c->own_offset ? -1 : c->offset, c->flags)
-				: PRELOAD_REAL(preadv2, c->fd, v, c->n, c->own_offset ? -1 : c->offset, c->flags);
+		return with_flags(c);
 	if (c->own_offset && c->n == 1)
 		return c->write ? PRELOAD_REAL(write, c->fd, v->iov_base, v->iov_len)
 				: PRELOAD_REAL(read, c->fd, v->iov_base, v->iov_len);
 	if (c->own_offset)
-		return c->write ? PRELOAD_REAL(writev, c->fd, v, c->n) : PRELOAD_REAL(readv, c->fd, v, c->n);
+		return c->write ? PRELOAD_REAL(writev, c->fd, v, c->n)
+				: PRELOAD_REAL(readv, c->fd, v, c->n);
 	if (c->n == 1)
 		return c->write ? PRELOAD_REAL(pwrite, c->fd, v->iov_base, v->iov_len, c->offset)
 				: PRELOAD_REAL(pread, c->fd, v->iov_base, v->iov_len, c->offset);
-	return c->write ? PRELOAD_REAL(pwritev2, c->fd, v, c->n, c->offset, 0)
-			: PRELOAD_REAL(preadv2, c->fd, v, c->n, c->offset, 0);
+	return with_flags(c);
 }
 
 /* ---- the rest of one that has failed ---- */
@@ -74,10 +85,11 @@ static bool kernel_knows(int error, bool write)
 
 static ssize_t one_by_kernel(const struct preload_call *c, char *at, size_t len, off_t offset)
 {
-	return c->write ? PRELOAD_REAL(pwrite, c->fd, at, len, offset) : PRELOAD_REAL(pread, c->fd, at, len, offset);
+	return c->write ? PRELOAD_REAL(pwrite, c->fd, at, len, offset)
+			: PRELOAD_REAL(pread, c->fd, at, len, offset);
 }
 
-/* Goes on at `done` of len bytes, from offset on. Returns all that has been done, or an error in errno. */
+/* Goes on at `done` of len bytes, from offset on. Returns all that has been done, or -1 and errno. */
 static ssize_t rest_by_kernel(const struct preload_call *c, off_t offset, size_t len, size_t done)
 {
 	size_t skip = done, end = 0;
@@ -91,7 +103,8 @@ static ssize_t rest_by_kernel(const struct preload_call *c, off_t offset, size_t
 		if (skip >= end)
 			continue;
 		n = end - done < len - done ? end - done : len - done;
-		got = one_by_kernel(c, (char *)v->iov_base + (v->iov_len - (end - done)), n, offset + (off_t)done);
+		got = one_by_kernel(c, (char *)v->iov_base + (v->iov_len - (end - done)), n,
+				    offset + (off_t)done);
 		if (got < 0)
 			return done ? (ssize_t)done : -1;
 		done += (size_t)got;
@@ -108,6 +121,13 @@ static void count(bool write, size_t n)
 {
 	atomic_fetch_add(write ? &preload_counts.writes : &preload_counts.reads, 1);
 	atomic_fetch_add(write ? &preload_counts.written_bytes : &preload_counts.read_bytes, n);
+}
+
+/* Of an attachment: its open file has been closed, and the number is another one's. That was not by here. */
+static void if_closed(int fd, struct preload_file *f, int error)
+{
+	if (error == -EBADF)
+		preload_fd_leave(fd, f);
 }
 
 /* What the server writes is not held against it otherwise. The kernel sends the signal. */
@@ -137,6 +157,7 @@ static ssize_t write_past(const struct preload_call *c, struct preload_file *f, 
 
 	preload_changed(f);
 	drop_pages(c->fd, (off_t)r->offset, r->len);
+	if_closed(c->fd, f, error);
 	if (done)
 		count(true, done);
 	if (error && kernel_knows(error, true))
@@ -154,6 +175,7 @@ static ssize_t read_past(const struct preload_call *c, struct preload_file *f, s
 	int error;
 	size_t done = preload_read(lane, f, r, st, &to, &error);
 
+	if_closed(c->fd, f, error);
 	if (done || !error)
 		count(false, done);
 	atomic_store(&f->next, r->offset + done);
@@ -175,7 +197,16 @@ static struct preload_lane *lane_for(int fd, struct preload_file *f, uint32_t *n
 	return NULL;
 }
 
-static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len, ssize_t *result)
+/* What the page cache has is the kernel's; all of that is looked for, but for what lies beyond the end. */
+static bool kernel_has(int fd, struct preload_file *f, const struct preload_range *r, uint64_t size)
+{
+	if (r->offset >= size)
+		return false;
+	return preload_cached(fd, f, r->offset, r->len < size - r->offset ? r->len : size - r->offset);
+}
+
+static bool past(const struct preload_call *c, struct preload_file *f, off_t offset, size_t len,
+		 ssize_t *result)
 {
 	struct preload_range r = { .offset = (uint64_t)offset, .len = len };
 	struct preload_lane *lane = lane_for(c->fd, f, &r.file);
@@ -197,8 +228,7 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 		return true;
 	}
 	r.ahead = ahead && r.offset && preload_at_rest(&st);
-	if (!has && r.offset < st.size &&
-	    preload_cached(c->fd, f, r.offset, len < st.size - r.offset ? len : st.size - r.offset)) {
+	if (!has && kernel_has(c->fd, f, &r, st.size)) {
 		atomic_store(&f->next, r.offset + len);
 		return false;
 	}
@@ -211,7 +241,8 @@ static bool past(const struct preload_call *c, struct preload_file *f, off_t off
 /* The offset's mutex is held. */
 static ssize_t at_own_offset(const struct preload_call *c, struct preload_file *f, size_t len)
 {
-	off_t at = atomic_load(&f->shared) || atomic_load(&f->numbers) > 1 ? -1 : PRELOAD_REAL(lseek, c->fd, 0, SEEK_CUR);
+	bool others = atomic_load(&f->shared) || atomic_load(&f->numbers) > 1;
+	off_t at = others ? -1 : PRELOAD_REAL(lseek, c->fd, 0, SEEK_CUR);
 	ssize_t n;
 
 	if (at < 0 || !past(c, f, at, len, &n))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The preload, in this very program: what is read and written here goes to it. fake_rings.c plays the library. */
+/* The preload, in this very program: what is read and written here goes to it. fake_rings.c plays the
+ * library. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
