@@ -102,7 +102,7 @@ static bool gone(void)
 	return fake_rings.gone_after == 0;
 }
 
-static void count(unsigned *n)
+static void count(_Atomic unsigned *n)
 {
 	if (fake_rings.gone_after > 0)
 		fake_rings.gone_after--;
@@ -148,7 +148,7 @@ int nfsrdma_submit(struct nfsrdma_queue *q)
 /* The last one first; signals come in between. */
 int nfsrdma_wait(struct nfsrdma_queue *q, struct nfsrdma_done *to, unsigned min, unsigned max, int timeout_ms)
 {
-	static unsigned calls;
+	static _Atomic unsigned calls;
 
 	if (gone())
 		return -ENOTCONN;

@@ -7,8 +7,8 @@
 
 struct fake_rings {
 	int connect_error, attach_error;
-	unsigned reads, writes;         /* so many have been done */
-	int gone_after;                 /* so many more are done, then it is ENOTCONN; -1: never */
+	_Atomic unsigned reads, writes; /* so many have been done */
+	_Atomic int gone_after;         /* so many more are done, then it is ENOTCONN; -1: never */
 	int write_error;                /* of each write from write_error_at on */
 	uint64_t write_error_at;        /* its offset */
 	bool cached;                    /* what preload_cached() says */

@@ -474,6 +474,44 @@ Test(preload, threads_share_an_offset)
 	cr_expect_gt(preload_counts.reads, 20);
 }
 
+/* Each has numbers of its own, which are the others' a moment later. */
+static void *opener(void *bad)
+{
+	unsigned seed = (unsigned)(uintptr_t)bad;
+	char *buf = malloc(300000);
+
+	for (unsigned i = 0; i < 60; i++) {
+		int one = open(path, O_RDONLY), two = rand_r(&seed) % 2 ? dup(one) : -1;
+		off_t from = (off_t)((size_t)rand_r(&seed) % (SIZE - 300001));
+
+		*(unsigned *)bad += pread(one, buf, 300000, from) != 300000 || memcmp(buf, data + from, 300000);
+		if (two >= 0)
+			close(one);
+		else
+			two = one;
+		*(unsigned *)bad += lseek(two, from + 1, SEEK_SET) != from + 1;
+		*(unsigned *)bad += read(two, buf, 262144) != 262144 || memcmp(buf, data + from + 1, 262144);
+		*(unsigned *)bad += lseek(two, 0, SEEK_CUR) != from + 1 + 262144;
+		close(two);
+	}
+	free(buf);
+	return NULL;
+}
+
+Test(preload, threads_open_and_close)
+{
+	unsigned bad[READERS] = { 0 };
+	pthread_t t[READERS];
+
+	for (unsigned i = 0; i < READERS; i++)
+		pthread_create(&t[i], NULL, opener, &bad[i]);
+	for (unsigned i = 0; i < READERS; i++) {
+		pthread_join(t[i], NULL);
+		cr_expect_eq(bad[i], 0);
+	}
+	cr_expect_eq(preload_counts.reads, READERS * 120, "%lu", preload_counts.reads);
+}
+
 /* What the library has open stays. */
 Test(preload, all_are_closed)
 {
